@@ -164,3 +164,37 @@ func TestPlugins(t *testing.T) {
 	_, err = nets[0].Probe()
 	require.ErrorContains(t, err, "NCCL_NET_PLUGIN is none")
 }
+
+// Of hosts whose cards differ the slowest counts, and the one with the fewest; a card whose speed nobody
+// knows makes the sum of its host unknown, and so that of all.
+func TestWire(t *testing.T) {
+	card := func(mbps ...int) (devices []transport.NetworkDevice) {
+		for i, m := range mbps {
+			devices = append(devices, transport.NetworkDevice{Name: fmt.Sprint("fx", i), Mbps: m})
+		}
+		return devices
+	}
+	for name, test := range map[string]struct {
+		hosts [][]transport.NetworkDevice
+		want  Wire
+	}{
+		"alike":                   {[][]transport.NetworkDevice{card(100, 100), card(100, 100)}, Wire{"fast", 200, 2}},
+		"the second is slower":    {[][]transport.NetworkDevice{card(100, 100, 100), card(100, 50)}, Wire{"fast", 150, 2}},
+		"the first is slower":     {[][]transport.NetworkDevice{card(100), card(200, 50)}, Wire{"fast", 100, 1}},
+		"one card does not say":   {[][]transport.NetworkDevice{card(100, 0), card(100, 100)}, Wire{"fast", 0, 2}},
+		"the second host has one": {[][]transport.NetworkDevice{card(100, 100), card(0, 100)}, Wire{"fast", 0, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &Agreement{}
+			for _, devices := range test.hosts {
+				kind := transport.Network{Probe: func(transport.NetworkOptions) (transport.Found, error) {
+					return transport.Found{Devices: devices}, nil
+				}}
+				a.transports = &Transports{networks: []Network{{Name: "fast", kind: &kind}}}
+				a.profiles = append(a.profiles, Profile{})
+				a.offers = append(a.offers, map[string]offer{"fast": a.transports.offer("fast", false)})
+			}
+			require.Equal(t, test.want, a.wire())
+		})
+	}
+}

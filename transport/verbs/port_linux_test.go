@@ -116,6 +116,32 @@ func TestInfiniBand(t *testing.T) {
 	require.NoError(t, errors.Join(sent, received))
 }
 
+// Queue pairs are made as the Options say, and with the smaller MTU of their two ports. The fabric
+// refuses others.
+func TestAttributes(t *testing.T) {
+	for name, o := range map[string]Options{
+		"defaults": {},
+		"all set":  {Timeout: 3, Retries: 5, TrafficClass: 106, ServiceLevel: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFabric(t, "fx0", "fx1")
+			f.mtus["fx0:1"] = 5
+			f.expect(o)
+			names := []string{"fx0", "fx1"}
+			m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
+				own := o
+				own.Verbs, own.HCAs = f, names[cfg.Self.Rank]
+				return New(cfg, own)
+			})
+			for _, ends := range [][2]*member{{m[0], m[1]}, {m[1], m[0]}} {
+				s, r := join(t, ends[0], ends[1])
+				sent, received := flow(s, r, 20, nil)
+				require.NoError(t, errors.Join(sent, received))
+			}
+		})
+	}
+}
+
 // Areas that were given back keep their registrations for the next connection.
 func TestRegistrations(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1")

@@ -18,6 +18,7 @@ var few = transport.Limits{SlotBytes: 500, Slots: 4}
 
 func (f *fabric) pair(t *testing.T, o Options) (*sendConn, *recvConn) {
 	o.Verbs = f
+	f.expect(o)
 	s, r := pairOf(t, few, func(cfg transport.Config) transport.Transport { return New(cfg, o) })
 	return s.(*sendConn), r.(*recvConn)
 }
@@ -260,6 +261,21 @@ func TestTwice(t *testing.T) {
 	require.NoError(t, sendAll(s, 1, 6, nil))
 	require.NoError(t, receiveAll(r, 1, 6))
 	require.Zero(t, *r.arrived(6))
+}
+
+// What says that a slot has come which the sender cannot have sent yet is not taken for a slot.
+func TestFromTheFuture(t *testing.T) {
+	f := newFabric(t, "fx0")
+	s, r := f.pair(t, Options{})
+	require.NoError(t, s.enter())
+	require.NoError(t, s.rails[0].write(0, uint32(r.shape.ring), piece{byValue: true}, piece{}))
+	s.leave()
+	require.Zero(t, r.Arrived())
+	for i := range r.wrote {
+		require.Zero(t, r.wrote[i])
+	}
+	sent, received := flow(s, r, 20, nil)
+	require.NoError(t, errors.Join(sent, received))
 }
 
 // The memory of a slot is not written again before it was acknowledged, though the receiver
