@@ -59,11 +59,11 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, DefaultWorkFIFOBytes, c.WorkFIFOBytes)
 
 	c, err = Config{}.fill(environment("NCCL_NET=IB,Socket", "NCCL_NET_PLUGIN=fast", "RINGO_IB_HCA==mlx5_0", "NCCL_IB_DISABLE=1",
-		"NCCL_IB_GID_INDEX=3", "NCCL_IB_TIMEOUT=18", "NCCL_IB_RETRY_CNT=5", "NCCL_IB_TC=106", "RINGO_IB_SL=2"))
+		"NCCL_IB_GID_INDEX=3", "NCCL_IB_TIMEOUT=18", "NCCL_IB_RETRY_CNT=5", "NCCL_IB_TC=106", "RINGO_IB_SL=2", "NCCL_IB_PKEY=7"))
 	require.NoError(t, err)
 	pc := c.paths()
-	require.Equal(t, []int{3, 18, 5, 106, 2},
-		[]int{*pc.Networking.IB.GIDIndex, pc.Networking.IB.Timeout, pc.Networking.IB.Retries, pc.Networking.IB.TrafficClass, pc.Networking.IB.ServiceLevel})
+	require.Equal(t, []int{3, 18, 5, 106, 2, 7},
+		[]int{*pc.Networking.IB.GIDIndex, pc.Networking.IB.Timeout, pc.Networking.IB.Retries, pc.Networking.IB.TrafficClass, pc.Networking.IB.ServiceLevel, pc.Networking.IB.PKeyIndex})
 	require.Equal(t, []string{"IB,Socket", "NCCL_NET", "fast", "=mlx5_0", "NCCL_IB_DISABLE is set"},
 		[]string{pc.Net, pc.NetFrom, pc.Plugins, pc.Networking.IB.HCA, pc.Networking.IB.Disabled})
 

@@ -154,6 +154,7 @@ func (c *Config) numbers() []number {
 		{&c.ib.Retries, "InfiniBand's number of retries", 0, 1, 7, []string{"RINGO_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT"}},
 		{&c.ib.TrafficClass, "InfiniBand's traffic class", 0, 1, 255, []string{"RINGO_IB_TC", "NCCL_IB_TC"}},
 		{&c.ib.ServiceLevel, "InfiniBand's service level", 0, 1, 15, []string{"RINGO_IB_SL", "NCCL_IB_SL"}},
+		{&c.ib.PKeyIndex, "the index of InfiniBand's partition key", 0, 1, math.MaxUint16, []string{"RINGO_IB_PKEY", "NCCL_IB_PKEY"}},
 	}
 }
 

@@ -65,6 +65,7 @@ type IBOptions struct {
 	GIDIndex                   *int
 	Timeout, Retries           int
 	TrafficClass, ServiceLevel int
+	PKeyIndex                  int
 }
 
 // PluginOptions say which plugin is meant.

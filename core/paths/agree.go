@@ -19,6 +19,7 @@ type offer struct {
 	Kind    string   `json:",omitempty"` // transport.Found
 	Devices []string `json:",omitempty"`
 	Mbps    int      `json:",omitempty"` // of all devices together, 0 if one of them does not say
+	Silent  string   `json:",omitempty"` // the devices that do not
 }
 
 // An Agreement is what all ranks have offered each other, and so which transport
@@ -108,13 +109,14 @@ func (t *Transports) offer(name string, listen bool) (o offer) {
 			return offer{Refused: err.Error()}
 		}
 		o.Kind = found.Kind
-		known := true
+		var silent []string
 		for _, d := range found.Devices {
 			o.Devices = append(o.Devices, d.Name)
-			o.Mbps += d.Mbps
-			known = known && d.Mbps > 0
+			if o.Mbps += d.Mbps; d.Mbps <= 0 {
+				silent = append(silent, d.Name)
+			}
 		}
-		if !known {
+		if o.Silent = strings.Join(silent, ", "); o.Silent != "" {
 			o.Mbps = 0
 		}
 	}

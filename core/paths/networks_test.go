@@ -21,6 +21,7 @@ type fakeNetwork struct {
 	absent  string // what its Probe misses
 	kind    string
 	refused string // why it cannot listen
+	silent  bool   // its second device does not say how fast it is
 	probes  atomic.Int32
 }
 
@@ -54,7 +55,11 @@ func meet(t *testing.T, cfg Config, hosts []string, have []has) (lists []*Agreem
 					if f.probes.Add(1); f.absent != "" {
 						return transport.Found{}, errors.New(f.absent)
 					}
-					return transport.Found{Kind: f.kind, Devices: []transport.NetworkDevice{{Name: name + "0"}}}, nil
+					devices := []transport.NetworkDevice{{Name: name + "0", Mbps: 100_000}}
+					if f.silent {
+						devices = append(devices, transport.NetworkDevice{Name: name + "1"})
+					}
+					return transport.Found{Kind: f.kind, Devices: devices}, nil
 				},
 				Open: func(transport.Config, transport.NetworkOptions) transport.Transport {
 					return &fake{name: name, refused: f.refused}
@@ -87,6 +92,7 @@ func meet(t *testing.T, cfg Config, hosts []string, have []has) (lists []*Agreem
 func TestNetworkChoice(t *testing.T) {
 	noIB := has{"ib": {absent: "libibverbs.so.1 is not there"}}
 	noPlugin := has{"plugin": {absent: "libnccl-net.so is not there"}}
+	silent := has{"ib": {silent: true}, "socket": {silent: true}}
 	two, three := []string{"a", "b"}, []string{"a", "b", "c"}
 	for _, test := range []struct {
 		name  string
@@ -108,6 +114,9 @@ func TestNetworkChoice(t *testing.T) {
 			"network socket (socket0); not ib (rank 0 on a, rank 1 on b, rank 2 on c: libibverbs.so.1 is not there)"},
 		{"all of one host", Config{Net: "IB,Socket"}, []string{"a", "a", "b", "a", "c", "a"}, []has{noIB, noIB, noIB, noIB, noIB, noIB},
 			"network socket (socket0); not ib (ranks 0 to 1 on a, rank 2 on b, rank 3 on a and 2 other ranks: libibverbs.so.1 is not there)"},
+		{"a card that does not say its speed", Config{Net: "IB"}, two, []has{silent, silent},
+			"network ib (ib0, ib1); how fast it is is not known, for some cards do not say it (rank 0 on a, rank 1 on b: ib1)"},
+		{"interfaces that do not", Config{Net: "Socket"}, two, []has{silent, silent}, "network socket (socket0, socket1)"},
 		{"preference", Config{Net: "Socket,IB"}, two, []has{nil, nil}, "network socket (socket0)"},
 		{"by transport", Config{Transport: "shm,ib,socket"}, two, []has{noIB, nil},
 			"network socket (socket0); not ib (rank 0 on a: libibverbs.so.1 is not there)"},

@@ -155,7 +155,7 @@ func (t *Transport) newConn(peer int, ports []int, s shape) (*conn, error) {
 		if p < 0 {
 			continue
 		}
-		r, err := newRail(t.ports[p], s)
+		r, err := newRail(t.ports[p], s, &t.opt)
 		if err != nil {
 			c.abandon()
 			return nil, err

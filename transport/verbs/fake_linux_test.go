@@ -49,8 +49,9 @@ type fabric struct {
 }
 
 type fakeGID struct {
-	gid  ibverbs.GID
-	kind ibverbs.GIDType
+	gid    ibverbs.GID
+	kind   ibverbs.GIDType
+	unread bool // nobody can say what it is for
 }
 
 type fakeContext struct {
@@ -123,7 +124,7 @@ func ipv4GID(last byte) ibverbs.GID {
 func newFabric(tb testing.TB, devices ...string) *fabric {
 	f := &fabric{
 		devices: devices, ethernet: true,
-		gids:     []fakeGID{{ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, ibverbs.GIDRoCE2}, {ipv4GID(1), ibverbs.GIDRoCE2}},
+		gids:     []fakeGID{{gid: ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, kind: ibverbs.GIDRoCE2}, {gid: ipv4GID(1), kind: ibverbs.GIDRoCE2}},
 		contexts: map[uintptr]*fakeContext{}, mrs: map[uint32]*fakeMR{}, cqs: map[uintptr]*fakeCQ{}, qps: map[uintptr]*fakeQP{},
 		cut: map[string]bool{}, mute: map[string]bool{}, lost: map[string]bool{}, dead: map[string]bool{}, mtus: map[string]uint32{},
 	}
@@ -184,7 +185,7 @@ func (f *fabric) QueryDevice(*ibverbs.Context) (ibverbs.DeviceAttr, error) {
 
 func (f *fabric) QueryPort(c *ibverbs.Context, port int) (ibverbs.PortAttr, error) {
 	defer f.locked()()
-	a := ibverbs.PortAttr{State: ibverbs.PortActive, ActiveMTU: f.mtu(fmt.Sprintf("%s:%d", c.Name, port)), GIDTableLen: int32(len(f.gids)), MaxMsg: 1 << 30, LinkLayer: ibverbs.LinkInfiniBand, LID: 7}
+	a := ibverbs.PortAttr{State: ibverbs.PortActive, ActiveMTU: f.mtu(fmt.Sprintf("%s:%d", c.Name, port)), GIDTableLen: int32(len(f.gids)), MaxMsg: 1 << 30, PKeyTableLen: 4, LinkLayer: ibverbs.LinkInfiniBand, LID: 7}
 	if f.ethernet {
 		a.LinkLayer, a.LID = ibverbs.LinkEthernet, 0
 	}
@@ -195,7 +196,11 @@ func (f *fabric) QueryPort(c *ibverbs.Context, port int) (ibverbs.PortAttr, erro
 }
 
 func (f *fabric) QueryGID(c *ibverbs.Context, port, index int) (ibverbs.GID, ibverbs.GIDType, error) {
-	return f.gids[index].gid, f.gids[index].kind, nil
+	g := f.gids[index]
+	if g.unread {
+		return g.gid, 0, syscall.ENOENT
+	}
+	return g.gid, g.kind, nil
 }
 
 func (f *fabric) context(c *ibverbs.Context) *fakeContext {
@@ -336,6 +341,9 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 	}
 	switch a.State {
 	case ibverbs.QPInit:
+		if int(a.PKeyIndex) != f.options.PKeyIndex {
+			return syscall.EINVAL
+		}
 		x.access = a.Access
 	case ibverbs.QPRTR:
 		x.dest, x.psn[1] = a.DestQPN, a.RQPSN

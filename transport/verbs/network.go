@@ -26,7 +26,7 @@ var Network = transport.Network{
 func options(o transport.NetworkOptions) Options {
 	return Options{
 		HCAs: o.IB.HCA, GIDIndex: o.IB.GIDIndex, Timeout: o.IB.Timeout, Retries: o.IB.Retries,
-		TrafficClass: o.IB.TrafficClass, ServiceLevel: o.IB.ServiceLevel,
+		TrafficClass: o.IB.TrafficClass, ServiceLevel: o.IB.ServiceLevel, PKeyIndex: o.IB.PKeyIndex,
 		LocalRank: o.Rail, Sharers: o.Ranks,
 		Listen: func() (net.Listener, string, error) { return socket.Listen(o) },
 		Door:   fmt.Sprintf("%q %d %v", o.Interface, o.Family, o.Local),

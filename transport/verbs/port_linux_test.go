@@ -54,8 +54,8 @@ func TestHCAs(t *testing.T) {
 func TestGID(t *testing.T) {
 	local, global := ibverbs.GID{0: 0xfe, 1: 0x80, 15: 9}, ibverbs.GID{0: 0x20, 1: 0x01, 15: 9}
 	table := []fakeGID{
-		{local, ibverbs.GIDRoCE1}, {local, ibverbs.GIDRoCE2}, {global, ibverbs.GIDRoCE2},
-		{ipv4GID(3), ibverbs.GIDRoCE1}, {ibverbs.GID{}, ibverbs.GIDRoCE2}, {ipv4GID(3), ibverbs.GIDRoCE2},
+		{gid: local, kind: ibverbs.GIDRoCE1}, {gid: local, kind: ibverbs.GIDRoCE2}, {gid: global, kind: ibverbs.GIDRoCE2},
+		{gid: ipv4GID(3), kind: ibverbs.GIDRoCE1}, {gid: ibverbs.GID{}, kind: ibverbs.GIDRoCE2}, {gid: ipv4GID(3), kind: ibverbs.GIDRoCE2},
 	}
 	for n, want := range map[int]int{1: 0, 2: 1, 3: 2, 5: 2, 6: 5} {
 		f := newFabric(t, "fx0")
@@ -99,15 +99,48 @@ func TestProbe(t *testing.T) {
 	_, err = Network.Probe(transport.NetworkOptions{IB: transport.IBOptions{Disabled: "NCCL_IB_DISABLE is set"}})
 	require.EqualError(t, err, "NCCL_IB_DISABLE is set")
 
-	p := port{attr: ibverbs.PortAttr{ActiveWidth: 2, ActiveSpeed: 128}}
-	require.Equal(t, 400_000, p.mbps())
+	_, err = probe(Options{Verbs: f, HCAs: "fx1", PKeyIndex: 4})
+	require.EqualError(t, err, "no usable port: fx0: not among NCCL_IB_HCA=fx1; fx1:1: its table of partition keys of 4 has no entry 4 (NCCL_IB_PKEY)")
+}
+
+// The speed of a link is what either field says, 0 where neither does or says what nobody knows.
+func TestSpeed(t *testing.T) {
+	for want, attr := range map[int]ibverbs.PortAttr{
+		100_000: {ActiveWidth: 2, ActiveSpeed: 32},
+		400_000: {ActiveWidth: 2, ActiveSpeed: 128},
+		800_000: {ActiveWidth: 2, ActiveSpeed: 128, ActiveSpeedEx: 256},
+		0:       {ActiveWidth: 2},
+	} {
+		p := port{attr: attr}
+		require.Equal(t, want, p.mbps())
+	}
+	p := port{attr: ibverbs.PortAttr{ActiveWidth: 2, ActiveSpeed: 128, ActiveSpeedEx: 1 << 20}}
+	require.Zero(t, p.mbps())
+}
+
+// A table that cannot be read is not taken for one that is empty.
+func TestUnreadGID(t *testing.T) {
+	const want = "fx0:1: its GIDs cannot be read: no such file or directory (a container needs the host's /sys/class/infiniband)"
+	f := newFabric(t, "fx0")
+	second := 1
+	for i := range f.gids {
+		f.gids[i].unread = true
+	}
+	for _, index := range []*int{nil, &second} {
+		_, err := probe(Options{Verbs: f, GIDIndex: index})
+		require.EqualError(t, err, "no usable port: "+want)
+	}
+	f.gids[0].unread = false // one is enough
+	found, err := probe(Options{Verbs: f})
+	require.NoError(t, err)
+	require.Equal(t, "RoCE v2 over IPv6", found.Kind)
 }
 
 // InfiniBand goes by LID where both ports are on one subnet.
 func TestInfiniBand(t *testing.T) {
 	f := newFabric(t, "fx0")
 	f.ethernet = false
-	f.gids = []fakeGID{{ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, ibverbs.GIDInfiniBand}}
+	f.gids = []fakeGID{{gid: ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, unread: true}}
 	found, err := probe(Options{Verbs: f})
 	require.NoError(t, err)
 	require.Equal(t, "InfiniBand", found.Kind)
@@ -121,7 +154,7 @@ func TestInfiniBand(t *testing.T) {
 func TestAttributes(t *testing.T) {
 	for name, o := range map[string]Options{
 		"defaults": {},
-		"all set":  {Timeout: 3, Retries: 5, TrafficClass: 106, ServiceLevel: 2},
+		"all set":  {Timeout: 3, Retries: 5, TrafficClass: 106, ServiceLevel: 2, PKeyIndex: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFabric(t, "fx0", "fx1")

@@ -54,7 +54,7 @@ const (
 )
 
 // newRail makes a queue pair that is not connected yet.
-func newRail(p *port, s shape) (*rail, error) {
+func newRail(p *port, s shape, o *Options) (*rail, error) {
 	var psn [4]byte
 	rand.Read(psn[:])
 	r := &rail{port: p, depth: s.ring + 2, psn: binary.LittleEndian.Uint32(psn[:]) & 0xffffff}
@@ -68,7 +68,7 @@ func newRail(p *port, s shape) (*rail, error) {
 	if r.cq, err = p.dev.verbs.CreateCQ(p.dev.context, sends+r.depth+reads); err != nil {
 		return fail(err)
 	}
-	r.qp, err = p.queuePair(r.cq, sends, r.depth, ibverbs.AccessRemoteWrite)
+	r.qp, err = p.queuePair(r.cq, sends, r.depth, ibverbs.AccessRemoteWrite, o)
 	if err == nil {
 		r.used = r.depth
 		err = r.restock()
@@ -81,7 +81,7 @@ func newRail(p *port, s shape) (*rail, error) {
 }
 
 // queuePair makes a queue pair whose peer may do to memory here what access says.
-func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32) (*ibverbs.QP, error) {
+func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32, o *Options) (*ibverbs.QP, error) {
 	v := p.dev.verbs
 	want := ibverbs.QPCap{MaxSendWR: uint32(sends), MaxRecvWR: uint32(recvs), MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: inlineBytes}
 	q, err := v.CreateQP(p.dev.pd, cq, want)
@@ -92,7 +92,7 @@ func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32) (*ibve
 	if err != nil {
 		return nil, err
 	}
-	err = v.ModifyQP(q, &ibverbs.QPAttr{State: ibverbs.QPInit, Port: uint8(p.number), Access: access},
+	err = v.ModifyQP(q, &ibverbs.QPAttr{State: ibverbs.QPInit, Port: uint8(p.number), PKeyIndex: uint16(o.PKeyIndex), Access: access},
 		ibverbs.MaskState|ibverbs.MaskPort|ibverbs.MaskPKeyIndex|ibverbs.MaskAccess)
 	if err != nil {
 		return nil, errors.Join(err, v.DestroyQP(q))
