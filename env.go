@@ -89,6 +89,16 @@ func (e *variables) number(name, v string, most int) int {
 	return n
 }
 
+// level reads one of NCCL's levels of distance, "" if it says none.
+func (e *variables) level(name string) string {
+	v := e.get(name)
+	level, ok := setting.LevelOfNCCL(v)
+	if v != "" && !ok {
+		e.wrong(name, v, "LOC, PIX, PXB, PHB, SYS or its number")
+	}
+	return level
+}
+
 // words are those of a list that are known.
 func (e *variables) words(name, list, separator, want string, known func(string) bool) (words []string) {
 	for word := range strings.SplitSeq(list, separator) {
@@ -302,8 +312,10 @@ func (c *Config) readOthers(e *variables) {
 			c.gdr.DMABuf = "0"
 		}
 	}
-	c.gdr.Level = cmp.Or(c.gdr.Level, e.get("NCCL_NET_GDR_LEVEL"))
-	if level := e.get("NCCL_P2P_LEVEL"); level == "0" || strings.EqualFold(level, "LOC") {
+	if c.gdr.Level == "" {
+		c.gdr.Level = e.level("NCCL_NET_GDR_LEVEL")
+	}
+	if level := e.level("NCCL_P2P_LEVEL"); level == "LOC" {
 		c.noP2P = "NCCL_P2P_LEVEL is " + level
 	}
 	if name, v := e.first("RINGO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"); v != "" && v != "-1" {

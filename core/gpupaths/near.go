@@ -3,7 +3,6 @@ package gpupaths
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -28,21 +27,19 @@ var distances = []string{"LOC", "PIX", "PXB", "PHB", "SYS"}
 
 func (d Distance) String() string { return distances[d] }
 
-// levelOf reads NCCL_NET_GDR_LEVEL.
-func levelOf(s string) (Distance, error) {
-	if s == "" {
-		return PHB, nil
+// levelOf is the distance that a level of NCCL's allows. No card is as near as links between GPUs are.
+func levelOf(level string) Distance {
+	switch level {
+	case "LOC", "NVL", "NVB", "C2C":
+		return LOC
+	case "PIX":
+		return PIX
+	case "PXB", "P2C", "PXN":
+		return PXB
+	case "SYS":
+		return SYS
 	}
-	for i, name := range distances {
-		if strings.EqualFold(s, name) {
-			return Distance(i), nil
-		}
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("NCCL_NET_GDR_LEVEL is %s: want one of %s, or its number", s, strings.Join(distances, ", "))
-	}
-	return min(Distance(n), SYS), nil
+	return PHB
 }
 
 // apart is the distance of two PCI devices by where they are in sysfs:
@@ -73,10 +70,7 @@ func apart(a, b string) Distance {
 // far is why the cards of a network are too far from a GPU, nil if the nearest is not. What sysfs
 // does not know counts as near.
 func far(d cuda.Driver, dev cuda.Device, cards []string, level string) error {
-	most, err := levelOf(level)
-	if err != nil {
-		return err
-	}
+	most := levelOf(level)
 	if most == LOC {
 		return fmt.Errorf("NCCL_NET_GDR_LEVEL is %s", level)
 	}
