@@ -174,6 +174,24 @@ func TestPlugins(t *testing.T) {
 	require.ErrorContains(t, err, "NCCL_NET_PLUGIN is none")
 }
 
+// The cards of a pair are those over which either end dials.
+func TestCards(t *testing.T) {
+	a := &Agreement{transports: &Transports{made: map[string]transport.Transport{"fast": &fake{name: "fast"}}}}
+	for r := range 5 {
+		a.profiles = append(a.profiles, Profile{Info: transport.Info{Rank: r}, Wish: []string{"fast"}})
+		a.offers = append(a.offers, map[string]offer{"fast": {Devices: []string{"fx0", "fx1", "fx2"}, Used: [][]string{{"fx1"}, {"fx2"}, {"fx1"}, {"other"}, nil}[r]}})
+	}
+	for peer, want := range map[int][]string{1: {"fx1", "fx2"}, 2: {"fx1"}, 3: {"fx1"}, 4: {"fx1"}} {
+		cards, known := a.Cards(peer)
+		require.True(t, known)
+		require.Equal(t, want, cards, "with rank %d", peer)
+	}
+	a.rank = 4
+	cards, known := a.Cards(0)
+	require.False(t, known)
+	require.Equal(t, []string{"fx0", "fx1", "fx2"}, cards)
+}
+
 // Of hosts whose cards differ the slowest counts, and the one with the fewest; a card whose speed nobody
 // knows makes the sum of its host unknown, and so that of all.
 func TestWire(t *testing.T) {

@@ -278,16 +278,42 @@ func TestShares(t *testing.T) {
 	} {
 		tr := New(transport.Config{Limits: few}, Options{Sharers: test.sharers, LocalRank: test.place, Rails: test.rails})
 		require.NoError(t, tr.bad)
-		mine, turns := tr.rails(test.ports, func(int) bool { return true })
+		mine, turns := tr.opt.rails(make([]*port, test.ports), func(int) bool { return true })
 		require.Equal(t, test.want, mine, "%+v", test)
 		require.Equal(t, test.turns, turns, "%+v", test)
+	}
+}
+
+// The nearest ports go before a rank's place, which orders those that are as near. What is found says
+// which they are.
+func TestNearPorts(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1", "fx2", "fx3")
+	away := map[string]int{"fx0": 3, "fx1": 3, "fx2": 1, "fx3": 1}
+	near := func(device string) int { return away[device] }
+	for _, test := range []struct {
+		sharers, place int
+		want           string
+	}{
+		{4, 0, "fx2:1 fx3:1"}, {4, 1, "fx3:1 fx2:1"}, {4, 2, "fx2:1 fx3:1"}, {2, 0, "fx2:1 fx3:1 fx0:1"}, {2, 1, "fx2:1 fx3:1 fx0:1"},
+		{1, 0, "fx2:1 fx3:1 fx0:1 fx1:1"},
+	} {
+		o := Options{Verbs: f, Sharers: test.sharers, LocalRank: test.place, Near: near}
+		s, _ := f.pair(t, o)
+		var got []string
+		for _, r := range s.rails {
+			got = append(got, r.port.String())
+		}
+		require.Equal(t, test.want, strings.Join(got, " "))
+		found, err := probe(o)
+		require.NoError(t, err)
+		require.Equal(t, got[:s.active], found.Used)
 	}
 }
 
 // A port that is down, or leads nowhere, when a connection is made is done without.
 func TestBadPort(t *testing.T) {
 	tr := New(transport.Config{Limits: few}, Options{Sharers: 4, LocalRank: 1})
-	mine, turns := tr.rails(8, func(i int) bool { return i != 3 })
+	mine, turns := tr.opt.rails(make([]*port, 8), func(i int) bool { return i != 3 })
 	require.Equal(t, []int{2, 4, 5}, mine)
 	require.Equal(t, 2, turns)
 	for name, spoil := range map[string]func(f *fabric){

@@ -69,6 +69,9 @@ type Options struct {
 	// Sharers is how many ranks share the ports of this host, 0 for 1, and LocalRank which of
 	// them this one is. Ranks of the same LocalRank reach each other by the same ports.
 	Sharers, LocalRank int
+	// Near is how far a device is from the rank's GPU, nil for all the same. A rank uses the nearest ports,
+	// and of those that are as near those of its LocalRank.
+	Near func(device string) int
 	// Listen opens the listener of handshakes, nil for one on loopback: all peers are on
 	// this host. Door tells listeners apart; the transports of a process share them.
 	Listen func() (l net.Listener, zone string, err error)
