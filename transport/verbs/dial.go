@@ -74,7 +74,7 @@ func (t *Transport) sender(peer int, ports []*port, partners []string, p payload
 		r.to = partners[mine[i]]
 	}
 	c = &sendConn{conn: base, slots: make([]sending, base.shape.ring), reserved: -1}
-	c.side, c.active = c, active
+	c.side, c.dials, c.active = c, true, active
 	p.put(base)
 	return c, mine, nil
 }
