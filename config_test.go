@@ -59,11 +59,11 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, DefaultWorkFIFOBytes, c.WorkFIFOBytes)
 
 	c, err = Config{}.fill(environment("NCCL_NET=IB,Socket", "NCCL_NET_PLUGIN=fast", "RINGO_IB_HCA==mlx5_0", "NCCL_IB_DISABLE=1",
-		"NCCL_IB_GID_INDEX=3", "NCCL_IB_TIMEOUT=18", "NCCL_IB_RETRY_CNT=5", "NCCL_IB_TC=106", "RINGO_IB_SL=2"))
+		"NCCL_IB_GID_INDEX=3", "NCCL_IB_TIMEOUT=18", "NCCL_IB_RETRY_CNT=5", "NCCL_IB_TC=106", "RINGO_IB_SL=2", "NCCL_IB_PKEY=7"))
 	require.NoError(t, err)
 	pc := c.paths()
-	require.Equal(t, []int{3, 18, 5, 106, 2},
-		[]int{*pc.Networking.IB.GIDIndex, pc.Networking.IB.Timeout, pc.Networking.IB.Retries, pc.Networking.IB.TrafficClass, pc.Networking.IB.ServiceLevel})
+	require.Equal(t, []int{3, 18, 5, 106, 2, 7},
+		[]int{*pc.Networking.IB.GIDIndex, pc.Networking.IB.Timeout, pc.Networking.IB.Retries, pc.Networking.IB.TrafficClass, pc.Networking.IB.ServiceLevel, pc.Networking.IB.PKeyIndex})
 	require.Equal(t, []string{"IB,Socket", "NCCL_NET", "fast", "=mlx5_0", "NCCL_IB_DISABLE is set"},
 		[]string{pc.Net, pc.NetFrom, pc.Plugins, pc.Networking.IB.HCA, pc.Networking.IB.Disabled})
 
@@ -334,6 +334,10 @@ func TestVariablesOfNCCL(t *testing.T) {
 		{"NCCL_IB_GID_INDEX=_-2", func(c Config) any { return c.ib.GIDIndex == nil }, true, ""},
 		{"NCCL_IB_GID_INDEX=best", func(c Config) any { return c.ib.GIDIndex == nil }, true, "want a number"},
 		{"NCCL_DMABUF_ENABLE=0x0", func(c Config) any { return c.gdr.DMABuf }, "0", ""},
+		{"NCCL_NET_GDR_LEVEL=0x4", func(c Config) any { return c.gdr.Level }, "SYS", ""},
+		{"NCCL_NET_GDR_LEVEL=NEAR", func(c Config) any { return c.gdr.Level }, "", `NCCL_NET_GDR_LEVEL="NEAR": want LOC, PIX, PXB, PHB, SYS or its number; it has no effect`},
+		{"NCCL_P2P_LEVEL=0", func(c Config) any { return c.noP2P }, "NCCL_P2P_LEVEL is LOC", ""},
+		{"NCCL_P2P_LEVEL=FAR", func(c Config) any { return c.noP2P }, "", "want LOC, PIX"},
 		{"NCCL_SOCKET_FAMILY=AF_UNIX", func(c Config) any { return c.Family }, 0, "want AF_INET or AF_INET6"},
 		{"NCCL_CTA_POLICY=4", func(c Config) any { return c.policy }, choice.PolicyDefault, "want default, efficiency"},
 		{"NCCL_CTA_POLICY=FOO|ZERO", func(c Config) any { return c.policy }, choice.PolicyZero, `NCCL_CTA_POLICY="FOO"`},

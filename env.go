@@ -89,6 +89,16 @@ func (e *variables) number(name, v string, most int) int {
 	return n
 }
 
+// level reads one of NCCL's levels of distance, "" if it says none.
+func (e *variables) level(name string) string {
+	v := e.get(name)
+	level, ok := setting.LevelOfNCCL(v)
+	if v != "" && !ok {
+		e.wrong(name, v, "LOC, PIX, PXB, PHB, SYS or its number")
+	}
+	return level
+}
+
 // words are those of a list that are known.
 func (e *variables) words(name, list, separator, want string, known func(string) bool) (words []string) {
 	for word := range strings.SplitSeq(list, separator) {
@@ -154,6 +164,7 @@ func (c *Config) numbers() []number {
 		{&c.ib.Retries, "InfiniBand's number of retries", 0, 1, 7, []string{"RINGO_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT"}},
 		{&c.ib.TrafficClass, "InfiniBand's traffic class", 0, 1, 255, []string{"RINGO_IB_TC", "NCCL_IB_TC"}},
 		{&c.ib.ServiceLevel, "InfiniBand's service level", 0, 1, 15, []string{"RINGO_IB_SL", "NCCL_IB_SL"}},
+		{&c.ib.PKeyIndex, "the index of InfiniBand's partition key", 0, 1, math.MaxUint16, []string{"RINGO_IB_PKEY", "NCCL_IB_PKEY"}},
 	}
 }
 
@@ -301,8 +312,10 @@ func (c *Config) readOthers(e *variables) {
 			c.gdr.DMABuf = "0"
 		}
 	}
-	c.gdr.Level = cmp.Or(c.gdr.Level, e.get("NCCL_NET_GDR_LEVEL"))
-	if level := e.get("NCCL_P2P_LEVEL"); level == "0" || strings.EqualFold(level, "LOC") {
+	if c.gdr.Level == "" {
+		c.gdr.Level = e.level("NCCL_NET_GDR_LEVEL")
+	}
+	if level := e.level("NCCL_P2P_LEVEL"); level == "LOC" {
 		c.noP2P = "NCCL_P2P_LEVEL is " + level
 	}
 	if name, v := e.first("RINGO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"); v != "" && v != "-1" {

@@ -218,6 +218,7 @@ func (c *Comm) connect(ctx context.Context) error {
 		me.FromRank0 = plain.JSON(c.cfg.plan)
 	}
 	pc := c.cfg.paths()
+	pc.Networking.Near = gpupaths.Near(c.cfg.Device)
 	var err error
 	if c.net, err = paths.Connect(ctx, c.group, me, pc, &c.life.Guard, c.log); err != nil {
 		return err

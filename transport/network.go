@@ -27,6 +27,9 @@ type Found struct {
 	// plugins. The ranks use a network if all of them find the same kind.
 	Kind    string
 	Devices []NetworkDevice
+	// Used are the names of the devices over which connections go that this rank dials, nil if any may
+	// be.
+	Used []string
 }
 
 // A NetworkDevice is a card, a port of it, or an interface.
@@ -51,6 +54,9 @@ type NetworkOptions struct {
 	// number of cards keeps each column on cards of its own.
 	Rail  int
 	Ranks int // of this host
+	// Near is how far a card is from the rank's GPU: the nearer the less. It goes before Rail. nil is the
+	// same for all.
+	Near func(card string) int
 
 	IB     IBOptions
 	Plugin PluginOptions
@@ -65,6 +71,7 @@ type IBOptions struct {
 	GIDIndex                   *int
 	Timeout, Retries           int
 	TrafficClass, ServiceLevel int
+	PKeyIndex                  int
 }
 
 // PluginOptions say which plugin is meant.

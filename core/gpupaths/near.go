@@ -3,9 +3,9 @@ package gpupaths
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
@@ -28,21 +28,19 @@ var distances = []string{"LOC", "PIX", "PXB", "PHB", "SYS"}
 
 func (d Distance) String() string { return distances[d] }
 
-// levelOf reads NCCL_NET_GDR_LEVEL.
-func levelOf(s string) (Distance, error) {
-	if s == "" {
-		return PHB, nil
+// levelOf is the distance that a level of NCCL's allows. No card is as near as links between GPUs are.
+func levelOf(level string) Distance {
+	switch level {
+	case "LOC", "NVL", "NVB", "C2C":
+		return LOC
+	case "PIX":
+		return PIX
+	case "PXB", "P2C", "PXN":
+		return PXB
+	case "SYS":
+		return SYS
 	}
-	for i, name := range distances {
-		if strings.EqualFold(s, name) {
-			return Distance(i), nil
-		}
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("NCCL_NET_GDR_LEVEL is %s: want one of %s, or its number", s, strings.Join(distances, ", "))
-	}
-	return min(Distance(n), SYS), nil
+	return PHB
 }
 
 // apart is the distance of two PCI devices by where they are in sysfs:
@@ -70,39 +68,76 @@ func apart(a, b string) Distance {
 	return PXB
 }
 
-// far is why the cards of a network are too far from a GPU, nil if the nearest is not. What sysfs
-// does not know counts as near.
-func far(d cuda.Driver, dev cuda.Device, cards []string, level string) error {
-	most, err := levelOf(level)
+// sysfs is where the kernel says where devices are; tests have one of their own.
+var sysfs = "/sys"
+
+// WithSysfs has another directory say where devices are, until restore is called. It is for tests.
+func WithSysfs(root string) (restore func()) {
+	before := sysfs
+	sysfs = root
+	return func() { sysfs = before }
+}
+
+// placeOf is where a GPU is in sysfs, "" if that is not known.
+func placeOf(d cuda.Driver, dev cuda.Device) string {
+	bus, err := d.DeviceGetPCIBusId(dev)
 	if err != nil {
-		return err
+		return ""
 	}
+	at, err := filepath.EvalSymlinks(filepath.Join(sysfs, "bus/pci/devices", strings.ToLower(bus)))
+	if err != nil {
+		return ""
+	}
+	return at
+}
+
+// away is how far a card, or the card of a port, is from a GPU in sysfs, if both are known there.
+func away(gpu, card string) (d Distance, known bool) {
+	card, _, _ = strings.Cut(card, ":")
+	for _, class := range []string{"infiniband", "net"} {
+		at, err := filepath.EvalSymlinks(filepath.Join(sysfs, "class", class, card, "device"))
+		if err == nil && gpu != "" {
+			return apart(gpu, at), true
+		}
+	}
+	return SYS, false
+}
+
+// Near is how far cards are from a GPU, for transport.NetworkOptions; nil without a GPU.
+func Near(d *gpu.Device) func(card string) int {
+	if d == nil {
+		return nil
+	}
+	at := placeOf(d.Driver(), d.Handle())
+	return func(card string) int {
+		x, _ := away(at, card)
+		return int(x)
+	}
+}
+
+// far is why cards over which data go are too far from a GPU in sysfs, nil if none is; where any of them
+// may be taken the nearest counts. What sysfs does not know counts as near.
+func far(gpu string, cards []string, any bool, level string) error {
+	most := levelOf(level)
 	if most == LOC {
 		return fmt.Errorf("NCCL_NET_GDR_LEVEL is %s", level)
 	}
-	bus, err := d.DeviceGetPCIBusId(dev)
-	if err != nil {
-		return err
-	}
-	gpu, err := filepath.EvalSymlinks("/sys/bus/pci/devices/" + strings.ToLower(bus))
-	if err != nil {
-		return nil
-	}
-	nearest, card := Distance(-1), ""
+	worst, card := Distance(-1), ""
 	for _, name := range cards {
-		name, _, _ = strings.Cut(name, ":") // a port of it
-		for _, class := range []string{"infiniband", "net"} {
-			at, err := filepath.EvalSymlinks(filepath.Join("/sys/class", class, name, "device"))
-			if err != nil {
-				continue
-			}
-			if x := apart(gpu, at); nearest < 0 || x < nearest {
-				nearest, card = x, name
-			}
+		x, known := away(gpu, name)
+		if !known {
+			continue
+		}
+		if worst < 0 || any && x < worst || !any && x > worst {
+			worst, card = x, name
 		}
 	}
-	if nearest > most {
-		return fmt.Errorf("%s, the nearest card, is %v from the GPU and may be %v: NCCL_NET_GDR_LEVEL=%v allows it", card, nearest, most, nearest)
+	if worst <= most {
+		return nil
 	}
-	return nil
+	which := "over which data go"
+	if any {
+		which = "the nearest card"
+	}
+	return fmt.Errorf("%s, %s, is %v from the GPU and may be %v: NCCL_NET_GDR_LEVEL=%v allows it", card, which, worst, most, worst)
 }

@@ -1,12 +1,14 @@
 package gpupaths
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	ringogpu "github.com/ringo-go/ringo/gpu"
 )
 
 func TestApart(t *testing.T) {
@@ -24,14 +26,50 @@ func TestApart(t *testing.T) {
 }
 
 func TestLevel(t *testing.T) {
-	for s, want := range map[string]Distance{"": PHB, "LOC": LOC, "0": LOC, "pix": PIX, "PXB": PXB, "3": PHB, "SYS": SYS, "9": SYS} {
-		got, err := levelOf(s)
-		require.NoError(t, err)
-		require.Equal(t, want, got, s)
+	for s, want := range map[string]Distance{"": PHB, "LOC": LOC, "NVL": LOC, "PIX": PIX, "PXB": PXB, "PXN": PXB, "PHB": PHB, "SYS": SYS} {
+		require.Equal(t, want, levelOf(s), s)
 	}
-	_, err := levelOf("NEAR")
-	require.ErrorContains(t, err, "NCCL_NET_GDR_LEVEL is NEAR: want one of LOC, PIX, PXB, PHB, SYS")
-	d := gputest.Driver(t)
-	require.NoError(t, far(d, cuda.Device(0), []string{"no such card"}, ""), "unknown is near")
-	require.ErrorContains(t, far(d, cuda.Device(0), nil, "LOC"), "NCCL_NET_GDR_LEVEL is LOC")
+}
+
+// What is said is of the cards over which data go, and of the nearest where nobody knows which.
+func TestFar(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	defer WithSysfs(root)()
+	device := func(bus string, links ...string) string {
+		at := filepath.Join(root, "devices", bus)
+		require.NoError(t, os.MkdirAll(at, 0o700))
+		for _, l := range links {
+			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, l)), 0o700))
+			require.NoError(t, os.Symlink(at, filepath.Join(root, l)))
+		}
+		return at
+	}
+	gpu := device("pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:19:00.0")
+	device("pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:02.0/0000:1a:00.0", "class/infiniband/fx0/device")
+	device("pci0000:15/0000:15:03.0/0000:20:00.0", "class/net/fx1/device")
+	device("pci0000:37/0000:37:01.0/0000:38:00.0", "class/infiniband/fx2/device")
+	require.NoError(t, far(gpu, []string{"fx0:1", "fx1:1"}, false, ""))
+	require.NoError(t, far(gpu, []string{"fx2:1", "fx0:1"}, true, ""))
+	require.NoError(t, far(gpu, []string{"fx2:1"}, false, "SYS"))
+	require.NoError(t, far(gpu, []string{"no such card"}, false, ""), "unknown is near")
+	require.NoError(t, far("", []string{"fx2:1"}, false, ""), "unknown is near")
+	require.EqualError(t, far(gpu, []string{"fx0:1", "fx2:1"}, false, ""), "fx2:1, over which data go, is SYS from the GPU and may be PHB: NCCL_NET_GDR_LEVEL=SYS allows it")
+	require.EqualError(t, far(gpu, []string{"fx2:1", "fx1:1"}, true, "PIX"), "fx1:1, the nearest card, is PHB from the GPU and may be PIX: NCCL_NET_GDR_LEVEL=PHB allows it")
+	require.ErrorContains(t, far("", nil, false, "LOC"), "NCCL_NET_GDR_LEVEL is LOC")
+
+	machine, err := ringogpu.Open(ringogpu.Options{Emulate: 1})
+	require.NoError(t, err)
+	defer machine.Close()
+	d, err := machine.Device(0)
+	require.NoError(t, err)
+	bus, err := d.Driver().DeviceGetPCIBusId(d.Handle())
+	require.NoError(t, err)
+	near := Near(d)
+	require.Equal(t, int(SYS), near("fx0"), "unknown is the last")
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "bus/pci/devices"), 0o700))
+	require.NoError(t, os.Symlink(gpu, filepath.Join(root, "bus/pci/devices", strings.ToLower(bus))))
+	near = Near(d)
+	require.Equal(t, []int{int(PIX), int(PHB), int(SYS), int(SYS)}, []int{near("fx0"), near("fx1"), near("fx2"), near("fx3")})
+	require.Nil(t, Near(nil))
 }

@@ -3,6 +3,8 @@ package gpupaths
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/mem"
@@ -24,18 +26,20 @@ type bridgeSlots struct {
 
 	candidates map[int]bool   // peers whose connections could be placed
 	placed     map[int]bool   // as both agreed
+	moved      map[int]bool   // those whose slots lie in late
 	why        string         // why this rank has no placed slots, "" if it has some
-	notGPU     string         // why not on the GPU
+	notGPU     map[int]string // by peer: why not on the GPU
 	copies     map[int]string // by peer: why slots are copied that a Placer could move
 }
 
-// find looks which of the peers may be placed, and tries to have their slots on the GPU.
+// find looks which of the peers may be placed, and tries to have their slots on the GPU, if the cards are
+// near over which they come and go.
 func (s *bridgeSlots) find(n *Net, agreed *paths.Agreement, peers []int, cfg *paths.Config) {
-	s.onGPU, s.onHost, s.candidates, s.copies = map[int]int{}, map[int]int{}, map[int]bool{}, map[int]string{}
+	s.onGPU, s.onHost, s.candidates, s.copies, s.notGPU = map[int]int{}, map[int]int{}, map[int]bool{}, map[int]string{}, map[int]string{}
 	bytes, at := 0, map[int]int{}
-	var devices []string
+	gpu := placeOf(n.driver, n.dev)
 	for _, r := range peers {
-		p, names := agreed.Placer(r)
+		p := agreed.Placer(r)
 		shape := n.bridgeGeometry(n.rank, r)
 		if p == nil {
 			continue
@@ -48,17 +52,21 @@ func (s *bridgeSlots) find(n *Net, agreed *paths.Agreement, peers []int, cfg *pa
 			s.copies[r] = "they are smaller, as the ranks are no neighbours in rings and trees"
 			continue
 		}
-		s.placer, devices = p, names
-		s.candidates[r], at[r] = true, bytes
+		s.placer = p
+		s.candidates[r] = true
+		cards, known := agreed.Cards(r)
+		if err := far(gpu, cards, !known, cfg.GDR.Level); err != nil {
+			s.notGPU[r] = err.Error()
+			continue
+		}
+		at[r] = bytes
 		bytes += 2 * slotsBytes(shape)
 	}
-	if s.placer == nil {
+	if bytes == 0 {
 		return
 	}
-	err := far(n.driver, n.dev, devices, cfg.GDR.Level)
-	if err == nil {
-		s.gpu, err = p2p.NewCardMemory(n.config(bytes), cfg.GDR.DMABuf != "0")
-	}
+	var err error
+	s.gpu, err = p2p.NewCardMemory(n.config(bytes), cfg.GDR.DMABuf != "0")
 	if err == nil {
 		if _, err = s.placer.Register(s.gpu.Memory()); err != nil {
 			err = errors.Join(err, s.gpu.Close())
@@ -66,7 +74,9 @@ func (s *bridgeSlots) find(n *Net, agreed *paths.Agreement, peers []int, cfg *pa
 		}
 	}
 	if err != nil {
-		s.notGPU = err.Error()
+		for r := range at {
+			s.notGPU[r] = err.Error()
+		}
 		return
 	}
 	s.onGPU = at
@@ -74,17 +84,18 @@ func (s *bridgeSlots) find(n *Net, agreed *paths.Agreement, peers []int, cfg *pa
 
 // register has the transport know the bridge's pinned memory, if slots are to be placed there.
 func (s *bridgeSlots) register(memory *p2p.HostMemory) {
-	if s.placer == nil || s.gpu != nil {
+	if len(s.notGPU) == 0 {
 		return
 	}
 	if _, err := s.placer.Register(transport.Memory{Region: mem.Host(memory.Bytes())}); err != nil {
-		s.why = fmt.Sprintf("not on the GPU: %s; not in pinned memory: %v", s.notGPU, err)
+		first := slices.Min(slices.Collect(maps.Keys(s.notGPU)))
+		s.why = fmt.Sprintf("not on the GPU: %s; not in pinned memory: %v", s.notGPU[first], err)
 	}
 }
 
 // settle takes what all ranks have said, and makes memory for peers that are not placed after all.
 func (s *bridgeSlots) settle(n *Net, words []string) (err error) {
-	s.placed = map[int]bool{}
+	s.placed, s.moved = map[int]bool{}, map[int]bool{}
 	bytes := 0
 	for r := range n.size { // in the order of ranks
 		switch {
@@ -101,7 +112,7 @@ func (s *bridgeSlots) settle(n *Net, words []string) (err error) {
 		s.copies[r] = fmt.Sprintf("rank %d: %s", who, words[who])
 		if _, on := s.onGPU[r]; on {
 			delete(s.onGPU, r)
-			s.onHost[r] = bytes
+			s.onHost[r], s.moved[r] = bytes, true
 			bytes += 2 * slotsBytes(n.bridgeGeometry(n.rank, r))
 		}
 	}
@@ -122,7 +133,7 @@ func (s *bridgeSlots) at(b *bridgeNet, peer, offset, n int) (addr uint64, slots 
 		return uint64(slots.Ptr()), slots
 	}
 	memory, addr := b.memory, b.addr
-	if s.late != nil && s.candidates[peer] {
+	if s.moved[peer] {
 		memory, addr = s.late, s.addr
 	}
 	offset += s.onHost[peer]
@@ -142,7 +153,7 @@ func (s *bridgeSlots) about(peer int) string {
 	case on:
 		return "slots on the GPU: GPUDirect"
 	}
-	return "slots in pinned memory, without copies; not on the GPU: " + s.notGPU
+	return "slots in pinned memory, without copies; not on the GPU: " + s.notGPU[peer]
 }
 
 // bytes is how much of the GPU's memory the slots take.

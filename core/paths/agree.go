@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringo-go/ringo/internal/plain"
@@ -18,7 +19,9 @@ type offer struct {
 	Refused string   `json:",omitempty"`
 	Kind    string   `json:",omitempty"` // transport.Found
 	Devices []string `json:",omitempty"`
+	Used    []string `json:",omitempty"`
 	Mbps    int      `json:",omitempty"` // of all devices together, 0 if one of them does not say
+	Silent  string   `json:",omitempty"` // the devices that do not
 }
 
 // An Agreement is what all ranks have offered each other, and so which transport
@@ -107,14 +110,15 @@ func (t *Transports) offer(name string, listen bool) (o offer) {
 		if err != nil {
 			return offer{Refused: err.Error()}
 		}
-		o.Kind = found.Kind
-		known := true
+		o.Kind, o.Used = found.Kind, found.Used
+		var silent []string
 		for _, d := range found.Devices {
 			o.Devices = append(o.Devices, d.Name)
-			o.Mbps += d.Mbps
-			known = known && d.Mbps > 0
+			if o.Mbps += d.Mbps; d.Mbps <= 0 {
+				silent = append(silent, d.Name)
+			}
 		}
-		if !known {
+		if o.Silent = strings.Join(silent, ", "); o.Silent != "" {
 			o.Mbps = 0
 		}
 	}
@@ -148,14 +152,30 @@ func (a *Agreement) Choose(x, y int) (name string, against []string, err error) 
 	return name, against, err
 }
 
-// Placer is the transport of a pair of this rank's as a transport.Placer, nil if it is none, and the
-// names of its devices.
-func (a *Agreement) Placer(peer int) (p transport.Placer, devices []string) {
+// Placer is the transport of a pair of this rank's as a transport.Placer, nil if it is none.
+func (a *Agreement) Placer(peer int) (p transport.Placer) {
 	name, _ := a.choose(peer, a.rank)
 	if t := a.transports.made[name]; t != nil {
 		p, _ = t.(transport.Placer)
 	}
-	return p, a.offers[a.rank][name].Devices
+	return p
+}
+
+// Cards are the names of this rank's devices over which its connections with a peer go: those that it
+// dials over, and those over which the peer dials, which has devices of the same names. Where nobody says
+// which they are any of them may be, and known is false.
+func (a *Agreement) Cards(peer int) (cards []string, known bool) {
+	name, _ := a.choose(peer, a.rank)
+	own, theirs := a.offers[a.rank][name], a.offers[peer][name]
+	if cards = slices.Clone(own.Used); len(cards) == 0 {
+		return own.Devices, false
+	}
+	for _, c := range theirs.Used {
+		if slices.Contains(own.Devices, c) && !slices.Contains(cards, c) {
+			cards = append(cards, c)
+		}
+	}
+	return cards, true
 }
 
 // A refusal is why a transport is not used.

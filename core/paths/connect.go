@@ -52,7 +52,7 @@ type Config struct {
 // GDR says how networks may get to memory of GPUs, as NCCL's variables do.
 type GDR struct {
 	DMABuf string // NCCL_DMABUF_ENABLE: "0" does without dma-buf
-	Level  string // NCCL_NET_GDR_LEVEL: how far GPU and card may be apart, see gpupaths.Distance
+	Level  string // NCCL_NET_GDR_LEVEL: how far GPU and card may be apart, as setting.LevelOfNCCL gives it; "" by default
 }
 
 // Default sizes of slots.

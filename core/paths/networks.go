@@ -213,7 +213,12 @@ func (a *Agreement) networkNote() string {
 	if n := a.transports.find(name); n != nil && n.options.TLS != nil {
 		words[0] += fmt.Sprintf(" over TLS (%v)", n.options.TLS)
 	}
-	return strings.Join(append(words, a.notBetter(name)...), "; ")
+	words = append(words, a.notBetter(name)...)
+	// Interfaces of virtual machines do not say how fast they are as a rule; cards do.
+	if silent := a.byReason(func(r int) string { return a.offers[r][name].Silent }); silent != "" && name != socket.Network.Name {
+		words = append(words, "how fast it is is not known, for some cards do not say it ("+silent+")")
+	}
+	return strings.Join(words, "; ")
 }
 
 // notBetter says why each network before one is not used.

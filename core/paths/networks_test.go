@@ -21,6 +21,7 @@ type fakeNetwork struct {
 	absent  string // what its Probe misses
 	kind    string
 	refused string // why it cannot listen
+	silent  bool   // its second device does not say how fast it is
 	probes  atomic.Int32
 }
 
@@ -54,7 +55,11 @@ func meet(t *testing.T, cfg Config, hosts []string, have []has) (lists []*Agreem
 					if f.probes.Add(1); f.absent != "" {
 						return transport.Found{}, errors.New(f.absent)
 					}
-					return transport.Found{Kind: f.kind, Devices: []transport.NetworkDevice{{Name: name + "0"}}}, nil
+					devices := []transport.NetworkDevice{{Name: name + "0", Mbps: 100_000}}
+					if f.silent {
+						devices = append(devices, transport.NetworkDevice{Name: name + "1"})
+					}
+					return transport.Found{Kind: f.kind, Devices: devices}, nil
 				},
 				Open: func(transport.Config, transport.NetworkOptions) transport.Transport {
 					return &fake{name: name, refused: f.refused}
@@ -87,6 +92,7 @@ func meet(t *testing.T, cfg Config, hosts []string, have []has) (lists []*Agreem
 func TestNetworkChoice(t *testing.T) {
 	noIB := has{"ib": {absent: "libibverbs.so.1 is not there"}}
 	noPlugin := has{"plugin": {absent: "libnccl-net.so is not there"}}
+	silent := has{"ib": {silent: true}, "socket": {silent: true}}
 	two, three := []string{"a", "b"}, []string{"a", "b", "c"}
 	for _, test := range []struct {
 		name  string
@@ -108,6 +114,9 @@ func TestNetworkChoice(t *testing.T) {
 			"network socket (socket0); not ib (rank 0 on a, rank 1 on b, rank 2 on c: libibverbs.so.1 is not there)"},
 		{"all of one host", Config{Net: "IB,Socket"}, []string{"a", "a", "b", "a", "c", "a"}, []has{noIB, noIB, noIB, noIB, noIB, noIB},
 			"network socket (socket0); not ib (ranks 0 to 1 on a, rank 2 on b, rank 3 on a and 2 other ranks: libibverbs.so.1 is not there)"},
+		{"a card that does not say its speed", Config{Net: "IB"}, two, []has{silent, silent},
+			"network ib (ib0, ib1); how fast it is is not known, for some cards do not say it (rank 0 on a, rank 1 on b: ib1)"},
+		{"interfaces that do not", Config{Net: "Socket"}, two, []has{silent, silent}, "network socket (socket0, socket1)"},
 		{"preference", Config{Net: "Socket,IB"}, two, []has{nil, nil}, "network socket (socket0)"},
 		{"by transport", Config{Transport: "shm,ib,socket"}, two, []has{noIB, nil},
 			"network socket (socket0); not ib (rank 0 on a: libibverbs.so.1 is not there)"},
@@ -163,4 +172,56 @@ func TestPlugins(t *testing.T) {
 	require.NoError(t, err)
 	_, err = nets[0].Probe()
 	require.ErrorContains(t, err, "NCCL_NET_PLUGIN is none")
+}
+
+// The cards of a pair are those over which either end dials.
+func TestCards(t *testing.T) {
+	a := &Agreement{transports: &Transports{made: map[string]transport.Transport{"fast": &fake{name: "fast"}}}}
+	for r := range 5 {
+		a.profiles = append(a.profiles, Profile{Info: transport.Info{Rank: r}, Wish: []string{"fast"}})
+		a.offers = append(a.offers, map[string]offer{"fast": {Devices: []string{"fx0", "fx1", "fx2"}, Used: [][]string{{"fx1"}, {"fx2"}, {"fx1"}, {"other"}, nil}[r]}})
+	}
+	for peer, want := range map[int][]string{1: {"fx1", "fx2"}, 2: {"fx1"}, 3: {"fx1"}, 4: {"fx1"}} {
+		cards, known := a.Cards(peer)
+		require.True(t, known)
+		require.Equal(t, want, cards, "with rank %d", peer)
+	}
+	a.rank = 4
+	cards, known := a.Cards(0)
+	require.False(t, known)
+	require.Equal(t, []string{"fx0", "fx1", "fx2"}, cards)
+}
+
+// Of hosts whose cards differ the slowest counts, and the one with the fewest; a card whose speed nobody
+// knows makes the sum of its host unknown, and so that of all.
+func TestWire(t *testing.T) {
+	card := func(mbps ...int) (devices []transport.NetworkDevice) {
+		for i, m := range mbps {
+			devices = append(devices, transport.NetworkDevice{Name: fmt.Sprint("fx", i), Mbps: m})
+		}
+		return devices
+	}
+	for name, test := range map[string]struct {
+		hosts [][]transport.NetworkDevice
+		want  Wire
+	}{
+		"alike":                   {[][]transport.NetworkDevice{card(100, 100), card(100, 100)}, Wire{"fast", 200, 2}},
+		"the second is slower":    {[][]transport.NetworkDevice{card(100, 100, 100), card(100, 50)}, Wire{"fast", 150, 2}},
+		"the first is slower":     {[][]transport.NetworkDevice{card(100), card(200, 50)}, Wire{"fast", 100, 1}},
+		"one card does not say":   {[][]transport.NetworkDevice{card(100, 0), card(100, 100)}, Wire{"fast", 0, 2}},
+		"the second host has one": {[][]transport.NetworkDevice{card(100, 100), card(0, 100)}, Wire{"fast", 0, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &Agreement{}
+			for _, devices := range test.hosts {
+				kind := transport.Network{Probe: func(transport.NetworkOptions) (transport.Found, error) {
+					return transport.Found{Devices: devices}, nil
+				}}
+				a.transports = &Transports{networks: []Network{{Name: "fast", kind: &kind}}}
+				a.profiles = append(a.profiles, Profile{})
+				a.offers = append(a.offers, map[string]offer{"fast": a.transports.offer("fast", false)})
+			}
+			require.Equal(t, test.want, a.wire())
+		})
+	}
 }

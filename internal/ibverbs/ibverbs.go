@@ -27,7 +27,7 @@ type Verbs interface {
 	QueryDevice(c *Context) (DeviceAttr, error)
 	QueryPort(c *Context, port int) (PortAttr, error)
 	// QueryGID is an entry of a port's table, and what it is for; the zero GID is an
-	// empty entry.
+	// empty entry. Where only what it is for cannot be read the GID comes with the error.
 	QueryGID(c *Context, port, index int) (GID, GIDType, error)
 	// GetAsyncEvent waits for the next event of a device; after StopAsyncEvents it is an
 	// error.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -25,6 +26,24 @@ func TestOpen(t *testing.T) {
 	}
 	_, err = v.OpenDevice("no such device")
 	require.ErrorContains(t, err, "no such device")
+}
+
+// contexts is memory that does not move.
+var contexts [(beforeQueryPort + contextSize) / 8]uintptr
+
+// A function that came later is found where a context says that it is so large, and nowhere else.
+func TestLater(t *testing.T) {
+	const word = 8
+	memory := contexts[:]
+	context := uintptr(unsafe.Pointer(&memory[beforeQueryPort/word]))
+	abi, size := &memory[(beforeQueryPort+contextABI)/word], &memory[(beforeQueryPort-beforeSize)/word]
+	memory[0] = 4711 // the address of query_port
+	*size = beforeQueryPort + contextSize
+	require.Zero(t, later(context, beforeQueryPort), "no verbs_context")
+	*abi = extendedContexts
+	require.Equal(t, uintptr(4711), later(context, beforeQueryPort))
+	*size -= word
+	require.Zero(t, later(context, beforeQueryPort), "an older library")
 }
 
 func TestErrors(t *testing.T) {

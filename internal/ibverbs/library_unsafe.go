@@ -19,6 +19,7 @@ type library struct{ fns [functionCount]uintptr }
 // polls is not exported: it is found in the operations of a context.
 const (
 	contextAsyncFD  = 268
+	contextABI      = 320
 	contextPollCQ   = 96
 	contextNotifyCQ = 104
 	contextPostSend = 208
@@ -28,6 +29,23 @@ const (
 	mrRKey          = 40
 	channelFD       = 8
 )
+
+// Where a verbs_context has what lies before the ibv_context that it ends with: how large it is in all,
+// and the functions that came later.
+const (
+	contextSize      = 328
+	beforeSize       = 8
+	beforeQueryPort  = 320
+	extendedContexts = ^uintptr(0) // the abi_compat of an ibv_context that lies in a verbs_context
+)
+
+// later is a function of a context that came later, 0 if its library does not have it.
+func later(context, before uintptr) uintptr {
+	if load[uintptr](context, contextABI) != extendedContexts || load[uintptr](context-beforeSize, 0) < before+contextSize {
+		return 0
+	}
+	return load[uintptr](context-before, 0)
+}
 
 // load reads a value of C's memory.
 func load[T any](at uintptr, offset uintptr) T {
@@ -39,9 +57,16 @@ func load[T any](at uintptr, offset uintptr) T {
 //
 //go:uintptrescapes
 func (l *library) call(f function, args ...uintptr) (uintptr, syscall.Errno) {
+	return l.callAt(l.fns[f], args...)
+}
+
+// callAt does the same with a function at an address.
+//
+//go:uintptrescapes
+func (l *library) callAt(fn uintptr, args ...uintptr) (uintptr, syscall.Errno) {
 	runtime.LockOSThread() // errno is the thread's
 	defer runtime.UnlockOSThread()
-	r := dl.Call(l.fns[f], args...)
+	r := dl.Call(fn, args...)
 	return r, syscall.Errno(load[int32](dl.Call(l.fns[errnoLocation]), 0))
 }
 
@@ -140,13 +165,14 @@ func (l *library) QueryDevice(c *Context) (a DeviceAttr, err error) {
 	return a, done(queryDevice, r, errno)
 }
 
-func (l *library) QueryPort(c *Context, port int) (PortAttr, error) {
-	var a struct {
-		PortAttr
-		later [laterPortAttr]byte
+// QueryPort asks as programs in C do: what the library exports gives the first fields alone.
+func (l *library) QueryPort(c *Context, port int) (a PortAttr, err error) {
+	if f := later(c.Handle, beforeQueryPort); f != 0 {
+		r, errno := l.callAt(f, c.Handle, uintptr(port), uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a))
+		return a, done(queryPort, r, errno)
 	}
 	r, errno := l.call(queryPort, c.Handle, uintptr(port), uintptr(unsafe.Pointer(&a)))
-	return a.PortAttr, done(queryPort, r, errno)
+	return a, done(queryPort, r, errno)
 }
 
 // QueryGID asks the library for the address, and the kernel for what it is for: a

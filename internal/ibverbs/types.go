@@ -48,15 +48,13 @@ type PortAttr struct {
 	LMC, MaxVL, SMSL    uint8
 	SubnetTimeout, Init uint8
 	ActiveWidth         uint8
-	ActiveSpeed         uint8
+	ActiveSpeed         uint8 // of a lane, at most 128
 	PhysState           uint8
 	LinkLayer           uint8
 	Flags               uint8
 	CapFlags2           uint16
+	ActiveSpeedEx       uint32 // 0 if ActiveSpeed says it, or the library is older than this field
 }
-
-// laterPortAttr is room for what later libraries add to ibv_port_attr, so far 4 bytes.
-const laterPortAttr = 64
 
 // States of a port, and what it is.
 const (

@@ -3,6 +3,7 @@ package setting
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -59,4 +60,26 @@ func NumberOfNCCL(v string) (n int, ok bool) {
 		return 0, false
 	}
 	return int(i), true
+}
+
+// levelsOfNCCL are how far two devices may be apart, the nearest first; oldLevels are what its first numbers stand for.
+var (
+	levelsOfNCCL = []string{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"}
+	oldLevels    = []string{"LOC", "PIX", "PXB", "PHB", "SYS"}
+)
+
+// LevelOfNCCL is what NCCL makes of a level such as NCCL_NET_GDR_LEVEL: one of its words, here whatever the case, or a number,
+// of which too large a one is SYS. What is neither says nothing there, and is not ok.
+func LevelOfNCCL(v string) (level string, ok bool) {
+	if level = strings.ToUpper(v); slices.Contains(levelsOfNCCL, level) {
+		return level, true
+	}
+	if v == "" || v[0] < '0' || v[0] > '9' {
+		return "", false
+	}
+	n, ok := NumberOfNCCL(v)
+	if !ok { // more digits than any number has
+		return "SYS", true
+	}
+	return oldLevels[min(n, len(oldLevels)-1)], true
 }

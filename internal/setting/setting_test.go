@@ -40,6 +40,17 @@ func TestNumberOfNCCL(t *testing.T) {
 	}
 }
 
+func TestLevelOfNCCL(t *testing.T) {
+	for value, want := range map[string]string{
+		"LOC": "LOC", "pix": "PIX", "NVL": "NVL", "SYS": "SYS", "0": "LOC", "1": "PIX", "2": "PXB", "0x3": "PHB", "4": "SYS", "9": "SYS", "3rd": "PHB",
+		"99999999999999999999": "SYS", "": "", "NEAR": "", "-1": "", " 1": "", "DIS": "",
+	} {
+		level, ok := LevelOfNCCL(value)
+		require.Equal(t, want, level, "%q", value)
+		require.Equal(t, want != "", ok, "%q", value)
+	}
+}
+
 func FuzzNumberOfNCCL(f *testing.F) {
 	f.Add("0x1f")
 	f.Add(" -012z")

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 
@@ -32,6 +33,34 @@ func TestAreasKeepToDevices(t *testing.T) {
 	release(both)
 	require.Len(t, held.mrs, 1)
 	require.Contains(t, held.mrs, one.devices[0])
+}
+
+// The cache keeps so much memory for later and no more; the oldest goes first. What no device knows
+// any more goes too.
+func TestIdleAreas(t *testing.T) {
+	f := newFabric(t, "fx0")
+	all := Options{Verbs: f}
+	_, devices, err := find(&all)
+	require.NoError(t, err)
+	var c cache
+	var used []*area
+	const n = idleBytes / 4
+	for range 6 {
+		a, err := c.take(n, devices)
+		require.NoError(t, err)
+		used = append(used, a)
+	}
+	require.Equal(t, 6, len(f.mrs))
+	for _, a := range used {
+		c.give(a)
+	}
+	require.True(t, slices.Equal(used[2:], c.idle))
+	require.Equal(t, idleBytes, c.held)
+	require.Equal(t, 4, len(f.mrs))
+	c.forget(devices[0])
+	require.Empty(t, c.idle)
+	require.Zero(t, c.held)
+	release(devices)
 }
 
 // The memory of a connection that was closed serves the next one, unless a caller still has a slot

@@ -21,7 +21,8 @@ import (
 type conn struct {
 	t        *Transport
 	side     side
-	peer     int // rank
+	dials    bool // it is the sending end
+	peer     int  // rank
 	shape    shape
 	area     *area
 	payloads mem.Region // of a placed connection; the receiver learns of them by AcceptPlaced
@@ -134,7 +135,7 @@ func (c *conn) live(n uint64) (first *rail) {
 	preferred := int(n % uint64(c.active))
 	up := 0
 	for _, r := range c.rails {
-		if r.down.Load() {
+		if r.phase() != railUp {
 			continue
 		}
 		if up == preferred {
@@ -159,34 +160,22 @@ func (c *conn) link() error {
 	}
 	now, dead, known := fifo.Now(), true, true
 	for _, r := range c.rails {
-		dead = dead && r.down.Load()
-		known = known && r.peerDown.Load()
-		if r.down.Load() && !r.peerDown.Load() && now-r.downAt.Load() > int64(answerTime) {
-			return f.err
+		late := now-r.since.Load() > int64(answerTime)
+		switch r.phase() {
+		case railUp:
+			dead = false
+		case railFailing:
+			if known = false; late {
+				return f.err
+			}
+		case railAsked, railCalled, railTried: // it may come back
+			dead = dead && late
 		}
 	}
 	if dead && (known || now-f.at > int64(graceTime)) {
 		return f.err
 	}
 	return nil
-}
-
-// fail gives a rail up and has the peer do the same. Any goroutine may call it.
-func (c *conn) fail(r *rail, reason string, remote bool) {
-	if r.down.Swap(true) {
-		return
-	}
-	now := fifo.Now()
-	r.downAt.Store(now)
-	err := &LinkError{Port: r.port.String(), Peer: r.peer.Port, Remote: remote, Reason: reason}
-	c.failure.Store(&failure{err, now})
-	r.kill()
-	// told is read after down is set, and a credit is posted after told is set: so the
-	// peer hears of every credit, here or over a rail that is up.
-	c.control.say(message{kind: down, rail: r.index, count: c.told.Load(), text: reason})
-	if c.over.Load() == nil && c.state.Load()&stateClosed == 0 {
-		c.t.log.Warn("ib: a rail has failed", "rank", c.t.cfg.Self.Rank, "peer", c.peer, "port", err.Port, "reason", reason)
-	}
 }
 
 // event is called when something happened to the port of a rail. While a port is down
@@ -197,9 +186,10 @@ func (c *conn) event(r *rail, e ibverbs.EventType) {
 		c.fail(r, e.String(), false)
 	case ibverbs.EventPortActive:
 		r.portDown.Store(0)
+		r.tryAt.Store(0)
 	case ibverbs.EventPortErr:
 		for _, o := range c.rails {
-			if o != r && !o.down.Load() && o.portDown.Load() == 0 {
+			if o != r && o.phase() == railUp && o.portDown.Load() == 0 {
 				c.fail(r, e.String(), false)
 				return
 			}
@@ -231,10 +221,16 @@ func (c *conn) watch(said func(m message)) {
 			return
 		}
 		said(m)
-		if m.kind == down && m.rail < len(c.rails) {
-			r := c.rails[m.rail]
+		if m.rail >= len(c.rails) {
+			continue
+		}
+		switch r := c.rails[m.rail]; m.kind {
+		case down:
 			c.fail(r, m.text, true)
-			r.peerDown.Store(true)
+		case again:
+			c.called(r, m.text)
+		case proved:
+			c.happen(r, peerHasProof)
 		}
 	}
 }

@@ -27,9 +27,14 @@ type message struct {
 const (
 	// goodbye: the end was closed. count is how many slots were published in all.
 	goodbye byte = 1
-	// down: the rail has failed and will be used no more. count is how many slots the
+	// down: the rail has failed, and this end's queue pair is dead. count is how many slots the
 	// receiver has released.
 	down byte = 2
+	// again: what this end's new queue pair is, for a rail that both ends had given up: 4 bytes each of its number and
+	// its first packet's, big-endian.
+	again byte = 4
+	// proved: the rail carries slots again.
+	proved byte = 5
 	// placed: where the payloads of a placed connection are to be written (see target).
 	placed byte = 3
 
@@ -59,7 +64,7 @@ func (l *control) hear() (m message, err error) {
 		return m, err
 	}
 	m = message{b[0], int(b[1]), binary.BigEndian.Uint64(b[2:]), string(text)}
-	if m.kind < goodbye || m.kind > placed {
+	if m.kind < goodbye || m.kind > proved {
 		return m, fmt.Errorf("message of unknown kind %d", m.kind)
 	}
 	return m, nil

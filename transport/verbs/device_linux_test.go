@@ -82,7 +82,7 @@ func testCut(t *testing.T, open func(transport.Config) transport.Transport) {
 	sent, received := flow(s, r, messages, func(i int) { time.Sleep(100 * time.Microsecond) })
 	if rails > 1 {
 		require.NoError(t, errors.Join(sent, received))
-		require.True(t, s.(interface{ first() *rail }).first().down.Load(), "the first rail was not cut")
+		require.True(t, s.(interface{ first() *rail }).first().phase() != railUp, "the first rail was not cut")
 		return
 	}
 	var link *LinkError

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -57,10 +58,10 @@ func (t *Transport) dial(peer transport.Info, addr string, p payloadArea) (*send
 // sender makes a sending end that is connected to nothing yet, with rails on the ports that have
 // partners, whose indices it gives too.
 func (t *Transport) sender(peer int, ports []*port, partners []string, p payloadArea) (c *sendConn, mine []int, err error) {
-	mine, active := t.rails(len(ports), func(i int) bool { return partners[i] != "" && ports[i].active() })
+	mine, active := t.opt.rails(ports, func(i int) bool { return partners[i] != "" && ports[i].active() })
 	if len(mine) == 0 { // any port is better than none
 		clear(partners)
-		mine, active = t.rails(len(ports), func(i int) bool { return ports[i].active() })
+		mine, active = t.opt.rails(ports, func(i int) bool { return ports[i].active() })
 	}
 	if len(mine) == 0 {
 		return nil, nil, fmt.Errorf("%v and all other ports are down", ports[0])
@@ -73,7 +74,7 @@ func (t *Transport) sender(peer int, ports []*port, partners []string, p payload
 		r.to = partners[mine[i]]
 	}
 	c = &sendConn{conn: base, slots: make([]sending, base.shape.ring), reserved: -1}
-	c.side, c.active = c, active
+	c.side, c.dials, c.active = c, true, active
 	p.put(base)
 	return c, mine, nil
 }
@@ -128,19 +129,41 @@ func partners(mine []*port, theirs []string) []string {
 	return to
 }
 
-// rails are the ports for a connection, among so many and only those that are up, and how
-// many of them slots take by active.
-func (t *Transport) rails(ports int, up func(i int) bool) (mine []int, active int) {
-	if active = t.opt.Rails; active == 0 {
-		active = ports / t.opt.Sharers
-	}
-	active = max(1, min(active, ports, maxRails))
-	for i := range ports {
-		if p := (t.opt.LocalRank*active + i) % ports; len(mine) <= active && up(p) {
+// rails are the ports for a connection, of those that are up, and how many of them slots take by turns.
+func (o *Options) rails(ports []*port, up func(i int) bool) (mine []int, active int) {
+	order, active := o.prefers(ports)
+	for _, p := range order {
+		if len(mine) <= active && up(p) {
 			mine = append(mine, p)
 		}
 	}
 	return mine, active
+}
+
+// prefers are the ports in the order in which this rank takes them, and how many slots take by turns: the
+// nearest first, and those that are as near from its place on.
+func (o *Options) prefers(ports []*port) (order []int, active int) {
+	if active = o.Rails; active == 0 {
+		active = len(ports) / o.Sharers
+	}
+	active = max(1, min(active, len(ports), maxRails))
+	away := make([]int, len(ports))
+	for i, p := range ports {
+		if order = append(order, i); o.Near != nil {
+			away[i] = o.Near(p.dev.name)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(away[a], away[b]) })
+	for rest := order; len(rest) > 0; {
+		same := 1
+		for same < len(rest) && away[rest[same]] == away[rest[0]] {
+			same++
+		}
+		first := o.LocalRank * active % same
+		copy(rest, slices.Concat(rest[first:same], rest[:first]))
+		rest = rest[same:]
+	}
+	return order, active
 }
 
 // newConn makes an end with rails on the ports of these indices, of which -1 is for none.
@@ -155,7 +178,7 @@ func (t *Transport) newConn(peer int, ports []int, s shape) (*conn, error) {
 		if p < 0 {
 			continue
 		}
-		r, err := newRail(t.ports[p], s)
+		r, err := newRail(t.ports[p], s, &t.opt)
 		if err != nil {
 			c.abandon()
 			return nil, err

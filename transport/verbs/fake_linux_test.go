@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 
 // A fabric is a libibverbs whose devices are connected to each other: work is carried
 // out when it is posted, unless a port is cut. It checks what a device would: keys,
-// bounds, states, the depths of queues.
+// bounds, states, the depths of queues; and that queue pairs are made as the Options say.
 type fabric struct {
 	mu       sync.Mutex
 	handles  uintptr
@@ -43,11 +44,14 @@ type fabric struct {
 	slowBack bool            // reads wait
 	noBack   string          // the device that allows none
 	noInline bool
+	mtus     map[string]uint32 // of ports that have another than 3
+	options  Options           // of all queue pairs
 }
 
 type fakeGID struct {
-	gid  ibverbs.GID
-	kind ibverbs.GIDType
+	gid    ibverbs.GID
+	kind   ibverbs.GIDType
+	unread bool // nobody can say what it is for
 }
 
 type fakeContext struct {
@@ -120,10 +124,11 @@ func ipv4GID(last byte) ibverbs.GID {
 func newFabric(tb testing.TB, devices ...string) *fabric {
 	f := &fabric{
 		devices: devices, ethernet: true,
-		gids:     []fakeGID{{ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, ibverbs.GIDRoCE2}, {ipv4GID(1), ibverbs.GIDRoCE2}},
+		gids:     []fakeGID{{gid: ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, kind: ibverbs.GIDRoCE2}, {gid: ipv4GID(1), kind: ibverbs.GIDRoCE2}},
 		contexts: map[uintptr]*fakeContext{}, mrs: map[uint32]*fakeMR{}, cqs: map[uintptr]*fakeCQ{}, qps: map[uintptr]*fakeQP{},
-		cut: map[string]bool{}, mute: map[string]bool{}, lost: map[string]bool{}, dead: map[string]bool{},
+		cut: map[string]bool{}, mute: map[string]bool{}, lost: map[string]bool{}, dead: map[string]bool{}, mtus: map[string]uint32{},
 	}
+	f.expect(Options{})
 	tb.Cleanup(func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -134,6 +139,17 @@ func newFabric(tb testing.TB, devices ...string) *fabric {
 	})
 	return f
 }
+
+// expect has queue pairs refused that are not as o says.
+func (f *fabric) expect(o Options) {
+	if err := o.check(); err != nil {
+		panic(err)
+	}
+	f.options = o
+}
+
+// mtu is the code of a port's.
+func (f *fabric) mtu(port string) uint32 { return cmp.Or(f.mtus[port], 3) }
 
 func (f *fabric) handle() uintptr {
 	f.handles++
@@ -169,7 +185,7 @@ func (f *fabric) QueryDevice(*ibverbs.Context) (ibverbs.DeviceAttr, error) {
 
 func (f *fabric) QueryPort(c *ibverbs.Context, port int) (ibverbs.PortAttr, error) {
 	defer f.locked()()
-	a := ibverbs.PortAttr{State: ibverbs.PortActive, ActiveMTU: 3, GIDTableLen: int32(len(f.gids)), MaxMsg: 1 << 30, LinkLayer: ibverbs.LinkInfiniBand, LID: 7}
+	a := ibverbs.PortAttr{State: ibverbs.PortActive, ActiveMTU: f.mtu(fmt.Sprintf("%s:%d", c.Name, port)), GIDTableLen: int32(len(f.gids)), MaxMsg: 1 << 30, PKeyTableLen: 4, LinkLayer: ibverbs.LinkInfiniBand, LID: 7}
 	if f.ethernet {
 		a.LinkLayer, a.LID = ibverbs.LinkEthernet, 0
 	}
@@ -180,7 +196,11 @@ func (f *fabric) QueryPort(c *ibverbs.Context, port int) (ibverbs.PortAttr, erro
 }
 
 func (f *fabric) QueryGID(c *ibverbs.Context, port, index int) (ibverbs.GID, ibverbs.GIDType, error) {
-	return f.gids[index].gid, f.gids[index].kind, nil
+	g := f.gids[index]
+	if g.unread {
+		return g.gid, 0, syscall.ENOENT
+	}
+	return g.gid, g.kind, nil
 }
 
 func (f *fabric) context(c *ibverbs.Context) *fakeContext {
@@ -321,13 +341,22 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 	}
 	switch a.State {
 	case ibverbs.QPInit:
+		if int(a.PKeyIndex) != f.options.PKeyIndex {
+			return syscall.EINVAL
+		}
 		x.access = a.Access
 	case ibverbs.QPRTR:
 		x.dest, x.psn[1] = a.DestQPN, a.RQPSN
+		if !f.leads(x, a) {
+			return syscall.EINVAL
+		}
 		if f.lost[x.port] || (a.AH.IsGlobal == 1) != f.ethernet || f.ethernet && a.AH.DGID == (ibverbs.GID{}) {
 			return syscall.ENETUNREACH
 		}
 	case ibverbs.QPRTS:
+		if o := &f.options; int(a.Timeout) != o.Timeout || int(a.RetryCount) != o.Retries || a.RNRRetry != 7 || a.MaxRdAtomic != 1 {
+			return syscall.EINVAL
+		}
 		x.psn[0] = a.SQPSN
 	}
 	x.state = a.State
@@ -335,6 +364,15 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 		f.flush(x, ibverbs.WRFlushErr)
 	}
 	return nil
+}
+
+// leads reports whether a way to a peer is the one that both ports can go and the Options say.
+func (f *fabric) leads(x *fakeQP, a *ibverbs.QPAttr) bool {
+	peer, o := f.qps[uintptr(a.DestQPN)], &f.options
+	if peer == nil || a.PathMTU != min(f.mtu(x.port), f.mtu(peer.port)) || a.MinRNRTimer != 12 || a.MaxDestRdAtomic != 1 {
+		return false
+	}
+	return int(a.AH.SL) == o.ServiceLevel && (a.AH.IsGlobal == 0 || int(a.AH.TC) == o.TrafficClass && a.AH.HopLimit > 1)
 }
 
 // flush completes all work of a queue pair with errors; the first send has the reason.

@@ -11,7 +11,7 @@ import (
 
 // protocol is the context of the handshake (see internal/auth). When both sides have
 // proved themselves the dialler sends its hello, and the listener answers with its own.
-const protocol = "ringo ib 3"
+const protocol = "ringo ib 4"
 
 // A hello is what one end tells the other of its rails: 2 bytes of length, big-endian,
 // and JSON.

@@ -26,8 +26,8 @@ var Network = transport.Network{
 func options(o transport.NetworkOptions) Options {
 	return Options{
 		HCAs: o.IB.HCA, GIDIndex: o.IB.GIDIndex, Timeout: o.IB.Timeout, Retries: o.IB.Retries,
-		TrafficClass: o.IB.TrafficClass, ServiceLevel: o.IB.ServiceLevel,
-		LocalRank: o.Rail, Sharers: o.Ranks,
+		TrafficClass: o.IB.TrafficClass, ServiceLevel: o.IB.ServiceLevel, PKeyIndex: o.IB.PKeyIndex,
+		LocalRank: o.Rail, Sharers: o.Ranks, Near: o.Near,
 		Listen: func() (net.Listener, string, error) { return socket.Listen(o) },
 		Door:   fmt.Sprintf("%q %d %v", o.Interface, o.Family, o.Local),
 	}
@@ -46,6 +46,10 @@ func probe(o Options) (f transport.Found, err error) {
 	f.Kind = ports[0].kind()
 	for _, p := range ports {
 		f.Devices = append(f.Devices, transport.NetworkDevice{Name: p.String(), Mbps: p.mbps()})
+	}
+	order, active := o.prefers(ports)
+	for _, i := range order[:active] {
+		f.Used = append(f.Used, ports[i].String())
 	}
 	return f, nil
 }

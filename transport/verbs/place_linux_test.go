@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"syscall"
 	"testing"
@@ -262,11 +263,12 @@ func TestPlacedEnds(t *testing.T) {
 	s, _ := placements["host"].pair(t, Options{Verbs: newFabric(t, "fx0", "fx1")})
 	r := s.rails[0]
 	s.fail(r, "test", false)
-	require.Eventually(t, r.peerDown.Load, 20*time.Second, time.Millisecond)
-	r.peerDown.Store(false) // as if the answer had not come
-	r.downAt.Add(-int64(answerTime))
+	r.tryAt.Store(math.MaxInt64)
+	require.Eventually(t, func() bool { return r.phase() == railDown }, 20*time.Second, time.Millisecond)
+	r.life.Store(uint32(railFailing)) // as if the answer had not come
+	r.since.Add(-int64(answerTime))
 	require.Equal(t, s.shape.ring, s.sendConn.Free())
-	r.peerDown.Store(true)
+	r.life.Store(uint32(railDown))
 	_, err := s.sendConn.Reserve(0)
 	var link *LinkError
 	require.ErrorAs(t, err, &link)

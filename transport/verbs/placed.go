@@ -64,8 +64,9 @@ func (c *recvConn) offer(p payloadArea) error {
 		return err
 	}
 	p.put(c.conn)
+	c.readBack = p.in.readBack
 	for _, r := range c.rails {
-		if !p.in.readBack || r.down.Load() {
+		if at := r.phase(); !c.readBack || at != railUp && at != railTried { // which is for rejoin
 			continue
 		}
 		if err := r.loopback(&c.t.opt); err != nil {

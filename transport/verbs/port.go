@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -112,10 +113,12 @@ func kindOf(ethernet bool, t ibverbs.GIDType, g ibverbs.GID) string {
 	return t.String() + " over IPv6"
 }
 
-// mbps is the speed of the port's link in Mbit/s, 0 if it is not known.
+// mbps is the speed of the port's link in Mbit/s, 0 if it is not known. From XDR on a field of its own
+// has what the older one has no room for.
 func (p *port) mbps() int {
+	speed := cmp.Or(p.attr.ActiveSpeedEx, uint32(p.attr.ActiveSpeed))
 	lanes := map[uint8]int{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[p.attr.ActiveWidth]
-	return lanes * map[uint8]int{1: 2500, 2: 5000, 4: 10000, 8: 10000, 16: 14000, 32: 25000, 64: 50000, 128: 100000}[p.attr.ActiveSpeed]
+	return lanes * map[uint32]int{1: 2500, 2: 5000, 4: 10000, 8: 10000, 16: 14000, 32: 25000, 64: 50000, 128: 100000, 256: 200000}[speed]
 }
 
 // port is a port of the device, if it is up and has an address.
@@ -131,14 +134,22 @@ func (d *device) port(n int, o *Options) (*port, error) {
 	if !p.ethernet() && attr.LID == 0 {
 		return nil, errors.New("port has no LID: is a subnet manager running?")
 	}
+	if o.PKeyIndex >= int(attr.PKeyTableLen) {
+		return nil, fmt.Errorf("its table of partition keys of %d has no entry %d (NCCL_IB_PKEY)", attr.PKeyTableLen, o.PKeyIndex)
+	}
 	return p, p.address(o.GIDIndex)
 }
 
 // address chooses the entry of the port's GID table.
 func (p *port) address(index *int) error {
+	var failed error
 	read := func(i int) (rank int) {
 		gid, kind, err := p.dev.verbs.QueryGID(p.dev.context, p.number, i)
-		if err != nil || gid == (ibverbs.GID{}) {
+		if err != nil {
+			failed = fmt.Errorf("its GIDs cannot be read: %w (a container needs the host's /sys/class/infiniband)", err)
+			return 0
+		}
+		if gid == (ibverbs.GID{}) {
 			return 0
 		}
 		p.gid, p.gidType, p.gidIndex = gid, kind, i
@@ -146,12 +157,15 @@ func (p *port) address(index *int) error {
 	}
 	if index != nil {
 		if *index < 0 || *index >= int(p.attr.GIDTableLen) || read(*index) == 0 {
+			if failed != nil {
+				return failed
+			}
 			return fmt.Errorf("its GID table of %d has no entry %d (NCCL_IB_GID_INDEX)", p.attr.GIDTableLen, *index)
 		}
 		return nil
 	}
 	if !p.ethernet() {
-		read(0)
+		p.gid, _, _ = p.dev.verbs.QueryGID(p.dev.context, p.number, 0)
 		return nil // LIDs lead there
 	}
 	best := 0
@@ -160,6 +174,9 @@ func (p *port) address(index *int) error {
 		if rank := read(i); rank > best {
 			best, top = rank, *p
 		}
+	}
+	if best == 0 && failed != nil {
+		return failed
 	}
 	if best == 0 {
 		return errors.New("no GID: give its network interface an address")

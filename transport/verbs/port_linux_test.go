@@ -54,8 +54,8 @@ func TestHCAs(t *testing.T) {
 func TestGID(t *testing.T) {
 	local, global := ibverbs.GID{0: 0xfe, 1: 0x80, 15: 9}, ibverbs.GID{0: 0x20, 1: 0x01, 15: 9}
 	table := []fakeGID{
-		{local, ibverbs.GIDRoCE1}, {local, ibverbs.GIDRoCE2}, {global, ibverbs.GIDRoCE2},
-		{ipv4GID(3), ibverbs.GIDRoCE1}, {ibverbs.GID{}, ibverbs.GIDRoCE2}, {ipv4GID(3), ibverbs.GIDRoCE2},
+		{gid: local, kind: ibverbs.GIDRoCE1}, {gid: local, kind: ibverbs.GIDRoCE2}, {gid: global, kind: ibverbs.GIDRoCE2},
+		{gid: ipv4GID(3), kind: ibverbs.GIDRoCE1}, {gid: ibverbs.GID{}, kind: ibverbs.GIDRoCE2}, {gid: ipv4GID(3), kind: ibverbs.GIDRoCE2},
 	}
 	for n, want := range map[int]int{1: 0, 2: 1, 3: 2, 5: 2, 6: 5} {
 		f := newFabric(t, "fx0")
@@ -99,21 +99,80 @@ func TestProbe(t *testing.T) {
 	_, err = Network.Probe(transport.NetworkOptions{IB: transport.IBOptions{Disabled: "NCCL_IB_DISABLE is set"}})
 	require.EqualError(t, err, "NCCL_IB_DISABLE is set")
 
-	p := port{attr: ibverbs.PortAttr{ActiveWidth: 2, ActiveSpeed: 128}}
-	require.Equal(t, 400_000, p.mbps())
+	_, err = probe(Options{Verbs: f, HCAs: "fx1", PKeyIndex: 4})
+	require.EqualError(t, err, "no usable port: fx0: not among NCCL_IB_HCA=fx1; fx1:1: its table of partition keys of 4 has no entry 4 (NCCL_IB_PKEY)")
+}
+
+// The speed of a link is what either field says, 0 where neither does or says what nobody knows.
+func TestSpeed(t *testing.T) {
+	for want, attr := range map[int]ibverbs.PortAttr{
+		100_000: {ActiveWidth: 2, ActiveSpeed: 32},
+		400_000: {ActiveWidth: 2, ActiveSpeed: 128},
+		800_000: {ActiveWidth: 2, ActiveSpeed: 128, ActiveSpeedEx: 256},
+		0:       {ActiveWidth: 2},
+	} {
+		p := port{attr: attr}
+		require.Equal(t, want, p.mbps())
+	}
+	p := port{attr: ibverbs.PortAttr{ActiveWidth: 2, ActiveSpeed: 128, ActiveSpeedEx: 1 << 20}}
+	require.Zero(t, p.mbps())
+}
+
+// A table that cannot be read is not taken for one that is empty.
+func TestUnreadGID(t *testing.T) {
+	const want = "fx0:1: its GIDs cannot be read: no such file or directory (a container needs the host's /sys/class/infiniband)"
+	f := newFabric(t, "fx0")
+	second := 1
+	for i := range f.gids {
+		f.gids[i].unread = true
+	}
+	for _, index := range []*int{nil, &second} {
+		_, err := probe(Options{Verbs: f, GIDIndex: index})
+		require.EqualError(t, err, "no usable port: "+want)
+	}
+	f.gids[0].unread = false // one is enough
+	found, err := probe(Options{Verbs: f})
+	require.NoError(t, err)
+	require.Equal(t, "RoCE v2 over IPv6", found.Kind)
 }
 
 // InfiniBand goes by LID where both ports are on one subnet.
 func TestInfiniBand(t *testing.T) {
 	f := newFabric(t, "fx0")
 	f.ethernet = false
-	f.gids = []fakeGID{{ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, ibverbs.GIDInfiniBand}}
+	f.gids = []fakeGID{{gid: ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, unread: true}}
 	found, err := probe(Options{Verbs: f})
 	require.NoError(t, err)
 	require.Equal(t, "InfiniBand", found.Kind)
 	s, r := f.pair(t, Options{})
 	sent, received := flow(s, r, 10, nil)
 	require.NoError(t, errors.Join(sent, received))
+}
+
+// Queue pairs are made as the Options say, and with the smaller MTU of their two ports. The fabric
+// refuses others.
+func TestAttributes(t *testing.T) {
+	for name, o := range map[string]Options{
+		"defaults": {},
+		"all set":  {Timeout: 3, Retries: 5, TrafficClass: 106, ServiceLevel: 2, PKeyIndex: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFabric(t, "fx0", "fx1")
+			f.mtus["fx0:1"] = 5
+			f.expect(o)
+			names := []string{"fx0", "fx1"}
+			m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
+				own := o
+				own.Verbs, own.HCAs = f, names[cfg.Self.Rank]
+				return New(cfg, own)
+			})
+			for _, ends := range [][2]*member{{m[0], m[1]}, {m[1], m[0]}} {
+				s, r := join(t, ends[0], ends[1])
+				sent, received := flow(s, r, 20, nil)
+				require.NoError(t, errors.Join(sent, received))
+			}
+		})
+	}
 }
 
 // Areas that were given back keep their registrations for the next connection.
@@ -219,16 +278,42 @@ func TestShares(t *testing.T) {
 	} {
 		tr := New(transport.Config{Limits: few}, Options{Sharers: test.sharers, LocalRank: test.place, Rails: test.rails})
 		require.NoError(t, tr.bad)
-		mine, turns := tr.rails(test.ports, func(int) bool { return true })
+		mine, turns := tr.opt.rails(make([]*port, test.ports), func(int) bool { return true })
 		require.Equal(t, test.want, mine, "%+v", test)
 		require.Equal(t, test.turns, turns, "%+v", test)
+	}
+}
+
+// The nearest ports go before a rank's place, which orders those that are as near. What is found says
+// which they are.
+func TestNearPorts(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1", "fx2", "fx3")
+	away := map[string]int{"fx0": 3, "fx1": 3, "fx2": 1, "fx3": 1}
+	near := func(device string) int { return away[device] }
+	for _, test := range []struct {
+		sharers, place int
+		want           string
+	}{
+		{4, 0, "fx2:1 fx3:1"}, {4, 1, "fx3:1 fx2:1"}, {4, 2, "fx2:1 fx3:1"}, {2, 0, "fx2:1 fx3:1 fx0:1"}, {2, 1, "fx2:1 fx3:1 fx0:1"},
+		{1, 0, "fx2:1 fx3:1 fx0:1 fx1:1"},
+	} {
+		o := Options{Verbs: f, Sharers: test.sharers, LocalRank: test.place, Near: near}
+		s, _ := f.pair(t, o)
+		var got []string
+		for _, r := range s.rails {
+			got = append(got, r.port.String())
+		}
+		require.Equal(t, test.want, strings.Join(got, " "))
+		found, err := probe(o)
+		require.NoError(t, err)
+		require.Equal(t, got[:s.active], found.Used)
 	}
 }
 
 // A port that is down, or leads nowhere, when a connection is made is done without.
 func TestBadPort(t *testing.T) {
 	tr := New(transport.Config{Limits: few}, Options{Sharers: 4, LocalRank: 1})
-	mine, turns := tr.rails(8, func(i int) bool { return i != 3 })
+	mine, turns := tr.opt.rails(make([]*port, 8), func(i int) bool { return i != 3 })
 	require.Equal(t, []int{2, 4, 5}, mine)
 	require.Equal(t, 2, turns)
 	for name, spoil := range map[string]func(f *fabric){

@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/ringo-go/ringo/internal/ibverbs"
 )
@@ -19,6 +21,7 @@ type rail struct {
 	to      string // the peer's port that is meant, "" for any
 	index   int    // among the rails of the connection
 	depth   int    // work requests of each kind
+	sends   int    // work requests that send
 	psn     uint32
 	peer    railHello
 	cq      *ibverbs.CQ
@@ -37,12 +40,16 @@ type rail struct {
 	back ibverbs.SendWR // that reads
 	into ibverbs.SGE    // the memory that back fills
 
-	mu       sync.Mutex
-	down     atomic.Bool  // the rail has failed, on this rank or on the peer
-	peerDown atomic.Bool  // the peer knows and will not receive over it any more
-	downAt   atomic.Int64 // when it failed
-	portDown atomic.Int64 // since when its port is down, 0 if it is up
+	mu       sync.Mutex    // of its life
+	life     atomic.Uint32 // its phase
+	since    atomic.Int64  // when that began
+	tryAt    atomic.Int64  // when the sender may call it back
+	wait     time.Duration // until then
+	reason   string        // why it was given up, for the peer
+	portDown atomic.Int64  // since when its port is down, 0 if it is up
 }
+
+func (r *rail) phase() phase { return phase(r.life.Load()) }
 
 // What marks work that is a receive, that writes a header before its payload, that reads a slot back.
 // The rest is the number of the slot.
@@ -50,11 +57,12 @@ const (
 	receiveID = 1 << 63
 	headerID  = 1 << 62
 	readID    = 1 << 61
+	probeID   = readID // of a sender, which reads nothing back
 	slotID    = readID - 1
 )
 
 // newRail makes a queue pair that is not connected yet.
-func newRail(p *port, s shape) (*rail, error) {
+func newRail(p *port, s shape, o *Options) (*rail, error) {
 	var psn [4]byte
 	rand.Read(psn[:])
 	r := &rail{port: p, depth: s.ring + 2, psn: binary.LittleEndian.Uint32(psn[:]) & 0xffffff}
@@ -64,11 +72,12 @@ func newRail(p *port, s shape) (*rail, error) {
 	if s.apart {
 		sends, reads = 2*r.depth, r.depth
 	}
+	r.sends = sends
 	var err error
 	if r.cq, err = p.dev.verbs.CreateCQ(p.dev.context, sends+r.depth+reads); err != nil {
 		return fail(err)
 	}
-	r.qp, err = p.queuePair(r.cq, sends, r.depth, ibverbs.AccessRemoteWrite)
+	r.qp, err = p.queuePair(r.cq, sends, r.depth, ibverbs.AccessRemoteWrite, o)
 	if err == nil {
 		r.used = r.depth
 		err = r.restock()
@@ -81,7 +90,7 @@ func newRail(p *port, s shape) (*rail, error) {
 }
 
 // queuePair makes a queue pair whose peer may do to memory here what access says.
-func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32) (*ibverbs.QP, error) {
+func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32, o *Options) (*ibverbs.QP, error) {
 	v := p.dev.verbs
 	want := ibverbs.QPCap{MaxSendWR: uint32(sends), MaxRecvWR: uint32(recvs), MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: inlineBytes}
 	q, err := v.CreateQP(p.dev.pd, cq, want)
@@ -92,7 +101,7 @@ func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32) (*ibve
 	if err != nil {
 		return nil, err
 	}
-	err = v.ModifyQP(q, &ibverbs.QPAttr{State: ibverbs.QPInit, Port: uint8(p.number), Access: access},
+	err = v.ModifyQP(q, &ibverbs.QPAttr{State: ibverbs.QPInit, Port: uint8(p.number), PKeyIndex: uint16(o.PKeyIndex), Access: access},
 		ibverbs.MaskState|ibverbs.MaskPort|ibverbs.MaskPKeyIndex|ibverbs.MaskAccess)
 	if err != nil {
 		return nil, errors.Join(err, v.DestroyQP(q))
@@ -193,16 +202,17 @@ func (r *rail) fill(i int, id uint64, p piece) *ibverbs.SendWR {
 	return w
 }
 
-// poll is what was completed.
-func (r *rail) poll() ([]ibverbs.WC, error) {
+// poll is what was completed, and whether there may be more. What a queue pair has left that is no more does not count.
+func (r *rail) poll() (done []ibverbs.WC, more bool, err error) {
 	n, err := r.port.dev.verbs.PollCQ(r.cq, r.wcs[:])
-	return r.wcs[:n], err
+	done = slices.DeleteFunc(r.wcs[:n], func(w ibverbs.WC) bool {
+		return (r.qp == nil || w.QPNum != r.qp.Num) && (r.loop == nil || w.QPNum != r.loop.Num)
+	})
+	return done, n == len(r.wcs), err
 }
 
-// kill has the queue pair neither send nor receive any more. Any goroutine may call it.
+// kill has the queue pair neither send nor receive any more. The caller holds mu.
 func (r *rail) kill() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.qp != nil {
 		_ = r.port.dev.verbs.ModifyQP(r.qp, &ibverbs.QPAttr{State: ibverbs.QPErr}, ibverbs.MaskState)
 	}

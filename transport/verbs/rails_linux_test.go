@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ var few = transport.Limits{SlotBytes: 500, Slots: 4}
 
 func (f *fabric) pair(t *testing.T, o Options) (*sendConn, *recvConn) {
 	o.Verbs = f
+	f.expect(o)
 	s, r := pairOf(t, few, func(cfg transport.Config) transport.Transport { return New(cfg, o) })
 	return s.(*sendConn), r.(*recvConn)
 }
@@ -59,11 +61,87 @@ func TestRailFails(t *testing.T) {
 
 func up(rails []*rail) (n int) {
 	for _, r := range rails {
-		if !r.down.Load() {
+		if r.phase() == railUp {
 			n++
 		}
 	}
 	return n
+}
+
+// A rail whose port comes back is used again, one after the other, however few are left meanwhile: with a new queue
+// pair, of which the ends tell each other.
+func TestRailComesBack(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1", "fx2")
+	s, r := f.pair(t, Options{Rails: 2})
+	before := s.rails[0].qp.Num
+	at := 0
+	send := func() {
+		sent, received := flowFrom(s, r, at, at+40)
+		require.NoError(t, errors.Join(sent, received))
+		at += 40
+	}
+	for i := range 6 {
+		port := fmt.Sprintf("fx%d:1", i%3)
+		f.setLink(port, false)
+		require.Eventually(t, func() bool { return up(s.rails) == 2 && up(r.rails) == 2 }, 20*time.Second, time.Millisecond)
+		send()
+		f.setLink(port, true)
+		require.Eventually(t, func() bool { return up(s.rails) == 3 && up(r.rails) == 3 }, 20*time.Second, time.Millisecond)
+		send()
+	}
+	require.NotEqual(t, before, s.rails[0].qp.Num)
+	for _, x := range s.rails[:2] {
+		require.Equal(t, x.peer.QPN, r.rails[x.index].qp.Num)
+	}
+	require.NoError(t, s.link())
+}
+
+// A rail over which nothing comes through is not used again, whatever its port says, until something does.
+func TestRailIsProved(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1")
+	s, r := f.pair(t, Options{})
+	f.set(func() { f.dead["fx0:1"] = true })
+	sent, received := flow(s, r, 20, nil)
+	require.NoError(t, errors.Join(sent, received))
+	x := s.rails[0]
+	require.Eventually(t, func() bool { // it was tried in vain
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.wait > 2*firstWait && x.phase() == railDown
+	}, 20*time.Second, time.Millisecond)
+	f.set(func() { f.dead["fx0:1"] = false })
+	require.Eventually(t, func() bool { return up(s.rails) == 2 && up(r.rails) == 2 }, 20*time.Second, time.Millisecond)
+	sent, received = flowFrom(s, r, 20, 60)
+	require.NoError(t, errors.Join(sent, received))
+}
+
+// Ports go down and come back at any moments, each once after the other, and all slots arrive in order.
+func TestRailsFlap(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 7))
+			f := newFabric(t, "fx0", "fx1", "fx2")
+			s, r := f.pair(t, Options{Rails: 3})
+			down := -1
+			sent, received := flow(s, r, 1500, func(i int) {
+				if rng.IntN(25) > 0 {
+					return
+				}
+				if down >= 0 {
+					f.setLink(fmt.Sprintf("fx%d:1", down), true)
+					down = -1
+				} else if up(s.rails) == 3 && up(r.rails) == 3 || rng.IntN(3) == 0 && up(s.rails) > 1 && up(r.rails) > 1 {
+					down = rng.IntN(3)
+					f.setLink(fmt.Sprintf("fx%d:1", down), false)
+				}
+			})
+			require.NoError(t, errors.Join(sent, received))
+			if down >= 0 {
+				f.setLink(fmt.Sprintf("fx%d:1", down), true)
+			}
+			require.Eventually(t, func() bool { return up(s.rails) == 3 && up(r.rails) == 3 }, 20*time.Second, time.Millisecond)
+		})
+	}
 }
 
 // The same with two of three rails, at any moments.
@@ -183,11 +261,12 @@ func TestSilentPeer(t *testing.T) {
 	s, _ := newFabric(t, "fx0", "fx1").pair(t, Options{})
 	r := s.rails[0]
 	s.fail(r, "test", false)
-	require.Eventually(t, r.peerDown.Load, 20*time.Second, time.Millisecond)
+	r.tryAt.Store(math.MaxInt64)
+	require.Eventually(t, func() bool { return r.phase() == railDown }, 20*time.Second, time.Millisecond)
 	require.NoError(t, s.link(), "there is another rail")
-	r.peerDown.Store(false) // as if the answer had not come
+	r.life.Store(uint32(railFailing)) // as if the answer had not come
 	require.NoError(t, s.link())
-	r.downAt.Add(-int64(answerTime))
+	r.since.Add(-int64(answerTime))
 	var link *LinkError
 	require.ErrorAs(t, s.link(), &link)
 }
@@ -262,6 +341,21 @@ func TestTwice(t *testing.T) {
 	require.Zero(t, *r.arrived(6))
 }
 
+// What says that a slot has come which the sender cannot have sent yet is not taken for a slot.
+func TestFromTheFuture(t *testing.T) {
+	f := newFabric(t, "fx0")
+	s, r := f.pair(t, Options{})
+	require.NoError(t, s.enter())
+	require.NoError(t, s.rails[0].write(0, uint32(r.shape.ring), piece{byValue: true}, piece{}))
+	s.leave()
+	require.Zero(t, r.Arrived())
+	for i := range r.wrote {
+		require.Zero(t, r.wrote[i])
+	}
+	sent, received := flow(s, r, 20, nil)
+	require.NoError(t, errors.Join(sent, received))
+}
+
 // The memory of a slot is not written again before it was acknowledged, though the receiver
 // has released it.
 func TestNotAcknowledged(t *testing.T) {
@@ -295,7 +389,7 @@ func TestLastWordsBehindOthers(t *testing.T) {
 	require.NoError(t, sendAll(s, 0, messages, nil))
 	require.Eventually(t, func() bool {
 		s.Free()
-		return s.rails[0].peerDown.Load()
+		return s.rails[0].phase() != railUp && s.rails[0].phase() != railFailing
 	}, tier.Soon(5*time.Second), time.Millisecond)
 	require.NoError(t, s.Close())
 	<-s.done

@@ -15,7 +15,7 @@ import (
 // loopback makes the queue pair over which a device reads back what came over the rail: both of its
 // ends are one.
 func (r *rail) loopback(o *Options) error {
-	q, err := r.port.queuePair(r.cq, r.depth, 1, ibverbs.AccessRemoteRead)
+	q, err := r.port.queuePair(r.cq, r.depth, 1, ibverbs.AccessRemoteRead, o)
 	if err != nil {
 		return fmt.Errorf("%v: %w", r.port, err)
 	}

@@ -20,6 +20,8 @@ type recvConn struct {
 	held  int       // slots that were given out and not released; only the receiver's goroutine looks at it
 	err   error     // of a malformed slot, or one that could not be read back
 
+	readBack bool // slots are read back, see offer
+
 	bye  atomic.Bool
 	last atomic.Uint64 // slots that the sender has published in all, if bye
 }
@@ -158,7 +160,7 @@ func (c *recvConn) tell() {
 		return
 	}
 	for _, r := range c.rails {
-		if !r.down.Load() {
+		if p := r.phase(); p == railUp || p == railTried {
 			if err := r.restock(); err != nil {
 				c.fail(r, err.Error(), false)
 			}
@@ -182,14 +184,17 @@ func (c *recvConn) tell() {
 func (c *recvConn) progress() {
 	for _, r := range c.rails {
 		for more := true; more; {
-			done, err := r.poll()
+			done, full, err := r.poll()
 			if err != nil {
 				c.fail(r, err.Error(), false)
 			}
 			for i := range done {
 				c.complete(r, &done[i])
 			}
-			more = len(done) == len(r.wcs)
+			more = full
+		}
+		if r.phase() == railCalled {
+			c.rejoin(r)
 		}
 	}
 	c.tell() // credits for which there was no room
@@ -208,6 +213,9 @@ func (c *recvConn) complete(r *rail, w *ibverbs.WC) {
 			c.arrived(n).seen = true
 		}
 	case w.Status != ibverbs.Success:
+		if isReceive {
+			r.used++
+		}
 		c.fail(r, w.Status.String(), false)
 	case isReceive:
 		r.used++

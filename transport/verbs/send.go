@@ -189,17 +189,21 @@ func (c *sendConn) wait(ready func(*sendConn) bool) error {
 // not.
 func (c *sendConn) progress() {
 	for _, r := range c.rails {
-		if r.retired {
+		switch p := r.phase(); {
+		case p == railDown && r.retired:
+			c.mend(r)
 			continue
+		case p == railCalled:
+			c.rejoin(r)
 		}
-		done, err := r.poll()
+		done, _, err := r.poll()
 		if err != nil {
 			c.fail(r, err.Error(), false)
 		}
 		for i := range done {
 			c.complete(r, &done[i])
 		}
-		if r.down.Load() && r.peerDown.Load() {
+		if r.phase() == railDown {
 			c.retire(r)
 		}
 	}
@@ -213,6 +217,8 @@ func (c *sendConn) complete(r *rail, w *ibverbs.WC) {
 	switch {
 	case w.Status != ibverbs.Success:
 		c.fail(r, w.Status.String(), false)
+	case w.ID == probeID:
+		c.happen(r, railProved)
 	case !isReceive:
 		if s := c.slot(w.ID); s.rail == r {
 			s.rail = nil
@@ -232,7 +238,7 @@ func (c *sendConn) complete(r *rail, w *ibverbs.WC) {
 // receives nothing over r any more, so nothing of it can arrive late, in a slot that is
 // in use again; and how many slots it has released.
 func (c *sendConn) retire(r *rail) {
-	if r.posted > 0 && fifo.Now()-r.downAt.Load() < int64(drainTime) {
+	if r.posted > 0 && fifo.Now()-r.since.Load() < int64(drainTime) {
 		return // until it has given back what it was sending
 	}
 	if c.shape.apart && c.over.Load() != nil {

@@ -60,6 +60,8 @@ type Options struct {
 	Retries int
 	// TrafficClass and ServiceLevel mark the packets.
 	TrafficClass, ServiceLevel int
+	// PKeyIndex is the entry of the ports' tables of partition keys.
+	PKeyIndex int
 	// Rails is how many ports the slots of a connection take by turns, at most 4; 0 is this
 	// rank's share of the ports. One port more, if there is one, stands by for those that
 	// fail.
@@ -67,6 +69,9 @@ type Options struct {
 	// Sharers is how many ranks share the ports of this host, 0 for 1, and LocalRank which of
 	// them this one is. Ranks of the same LocalRank reach each other by the same ports.
 	Sharers, LocalRank int
+	// Near is how far a device is from the rank's GPU, nil for all the same. A rank uses the nearest ports,
+	// and of those that are as near those of its LocalRank.
+	Near func(device string) int
 	// Listen opens the listener of handshakes, nil for one on loopback: all peers are on
 	// this host. Door tells listeners apart; the transports of a process share them.
 	Listen func() (l net.Listener, zone string, err error)
@@ -106,6 +111,7 @@ func (o *Options) check() error {
 		{"retry count (NCCL_IB_RETRY_CNT)", o.Retries, 1, 7},
 		{"traffic class (NCCL_IB_TC)", o.TrafficClass, 0, 255},
 		{"service level (NCCL_IB_SL)", o.ServiceLevel, 0, 15},
+		{"index of the partition key (NCCL_IB_PKEY)", o.PKeyIndex, 0, math.MaxUint16},
 		{"number of rails", o.Rails, 0, maxRails},
 		{"number of ranks on this host", o.Sharers, 1, math.MaxInt32},
 		{"local rank", o.LocalRank, 0, math.MaxInt32},
@@ -202,7 +208,7 @@ func (t *Transport) try() (*rail, error) {
 		return nil, err
 	}
 	areas.give(a)
-	return newRail(t.ports[0], t.shape)
+	return newRail(t.ports[0], t.shape, &t.opt)
 }
 
 // open finds the ports, once. Close waits until the caller leaves ends.

@@ -3,6 +3,8 @@ package paths
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/core/gpupaths"
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
@@ -99,6 +102,62 @@ func TestDevicePlaced(t *testing.T) {
 			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return commtest.CheckCalls(c, calls) }))
 		})
 	}
+}
+
+// Slots lie on the GPU for the peers whose data go over near cards, and in pinned memory for the others.
+func TestDevicePlacedNear(t *testing.T) {
+	tier.Long(t)
+	if gputest.OnGPU() {
+		t.Skip("a GPU's memory cannot be mapped by a card that is played")
+	}
+	const ranks = 3
+	list := commtest.Devices(t, ranks, gputest.NVLink(), gputest.Emu(cudaemu.Config{RDMA: true, Devices: ranks}))
+	root := t.TempDir()
+	t.Cleanup(gpupaths.WithSysfs(root))
+	put := func(link, bus string) {
+		at := filepath.Join(root, "devices", bus)
+		require.NoError(t, os.MkdirAll(at, 0o700))
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, link)), 0o700))
+		require.NoError(t, os.Symlink(at, filepath.Join(root, link)))
+	}
+	for i, d := range list {
+		bus, err := d.Driver().DeviceGetPCIBusId(d.Handle())
+		require.NoError(t, err)
+		put("bus/pci/devices/"+strings.ToLower(bus), fmt.Sprintf("pci0000:10/0000:10:01.0/0000:1%d:00.0", i))
+	}
+	put("class/infiniband/card0/device", "pci0000:10/0000:10:02.0/0000:20:00.0")
+	put("class/infiniband/card1/device", "pci0000:37/0000:37:01.0/0000:38:00.0")
+	t.Cleanup(paths.WithNetwork(transport.Network{
+		Name: "card",
+		Probe: func(o transport.NetworkOptions) (transport.Found, error) {
+			used := "card0"
+			if o.Near("card1") < o.Near("card0") || o.IB.HCA == "card1" {
+				used = "card1"
+			}
+			return transport.Found{Kind: "card", Devices: []transport.NetworkDevice{{Name: "card0"}, {Name: "card1"}}, Used: []string{used}}, nil
+		},
+		Open: func(cfg transport.Config, _ transport.NetworkOptions) transport.Transport {
+			return transporttest.NewCard(cfg, func(transport.Memory) error { return nil })
+		},
+	}))
+	comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
+		cfg := ringo.Config{Net: "card", HostID: fmt.Sprint("host", r)}
+		if r == 2 {
+			cfg.IBDevices = "card1"
+		}
+		return cfg
+	})
+	const (
+		direct = "different hosts; slots on the GPU, by dma-buf: GPUDirect"
+		pinned = "different hosts; slots in pinned memory, without copies; not on the GPU: card1, over which data go, is SYS from the GPU and may be PHB"
+	)
+	for r, want := range [][]string{{"rank 1 (" + direct, "rank 2 (" + pinned}, {"rank 0 (" + direct, "rank 2 (" + pinned}, {"ranks 0, 1 (" + pinned}} {
+		for _, note := range want {
+			require.Contains(t, strings.Join(comms[r].Paths(), "\n"), note)
+		}
+	}
+	calls := append(commtest.EveryCall(ranks, 1001, ringo.Int32, ringo.Sum), ringo.Call{Kind: ringo.KindAlltoAll, Count: 1001, Type: ringo.Uint8})
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return commtest.CheckCalls(c, calls) }))
 }
 
 // A peer that does not come, or does not receive, is named when the time is over, and an abort ends what waits,
