@@ -49,15 +49,15 @@ type hunt struct {
 	short bool
 	log   io.Writer
 	mu    sync.Mutex
-	bases map[string]*base // by folder of tests
+	bases map[string]*base // by folder
 }
 
-// A base is the tests of a folder without a mutant: their program, and how long they take.
+// A base is what a folder has without a mutant: its code, and how long its tests take.
 type base struct {
-	once sync.Once
-	sum  [sha256.Size]byte
-	took time.Duration
-	err  error
+	compiled, tested sync.Once
+	code             [sha256.Size]byte
+	took             time.Duration
+	err              error
 }
 
 // judge judges mutants in order until n of them count, j at once. Which are judged does not depend on j.
@@ -104,7 +104,7 @@ func (h *hunt) judge(ctx context.Context, mutants []*mutant, n, j int) []judgeme
 // one judges one mutant.
 func (h *hunt) one(ctx context.Context, number int, m *mutant) (x judgement) {
 	start := time.Now()
-	x = judgement{mutant: m, verdict: same}
+	x = judgement{mutant: m, verdict: lives}
 	defer func() {
 		if ctx.Err() != nil {
 			x.verdict = stopped
@@ -118,8 +118,13 @@ func (h *hunt) one(ctx context.Context, number int, m *mutant) (x judgement) {
 		x.verdict, x.why = unjudged, err.Error()
 		return x
 	}
-	if out, err := command(ctx, "go", "build", "-overlay", overlay, "-o", os.DevNull, m.pkg.ImportPath); err != nil {
+	code, out, err := codeOf(ctx, m.pkg, overlay)
+	switch {
+	case err != nil:
 		x.verdict, x.why = unbuilt, firstLine(out)
+		return x
+	case code == h.code(ctx, m.pkg):
+		x.verdict = same
 		return x
 	}
 	folders := elsewhere[m.pkg.folder()]
@@ -127,19 +132,17 @@ func (h *hunt) one(ctx context.Context, number int, m *mutant) (x judgement) {
 		folders = append([]string{m.pkg.folder()}, folders...)
 	}
 	if len(folders) == 0 {
-		x.verdict, x.why = lives, "it has no tests"
+		x.why = "it has no tests"
 	}
-	for _, folder := range folders {
+	for i, folder := range folders {
 		b := h.base(ctx, m.pkg, folder)
 		if b.err != nil {
-			x.verdict, x.why = unjudged, b.err.Error()
+			if x.why = b.err.Error(); i == 0 {
+				x.verdict = unjudged
+			}
 			return x
 		}
-		v, why := h.try(ctx, m.pkg, folder, overlay, filepath.Join(dir, "tests"), b)
-		if v != same {
-			x.verdict, x.why = v, why
-		}
-		if v != same && v != lives {
+		if x.verdict, x.why = h.try(ctx, m.pkg, folder, overlay, filepath.Join(dir, "tests"), b); x.verdict != lives {
 			return x
 		}
 	}
@@ -162,23 +165,42 @@ func (m *mutant) overlay(dir string) (string, error) {
 	return overlay, err
 }
 
+func (h *hunt) of(folder string) *base {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.bases[folder] == nil {
+		h.bases[folder] = new(base)
+	}
+	return h.bases[folder]
+}
+
+// code is the code of a package without a mutant.
+func (h *hunt) code(ctx context.Context, p *pkg) [sha256.Size]byte {
+	b := h.of(p.folder())
+	b.compiled.Do(func() { b.code, _, _ = codeOf(ctx, p, "") })
+	return b.code
+}
+
+// codeOf is a hash of what the compiler makes of a package, or what it says instead. Programs of tests would not do:
+// the linker leaves out of them what no test reaches.
+func codeOf(ctx context.Context, p *pkg, overlay string) (sum [sha256.Size]byte, out []byte, err error) {
+	args := []string{"build", "-trimpath", "-gcflags=-S -dwarf=false", "-o", os.DevNull}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	d := sha256.New()
+	out, err = output(exec.CommandContext(ctx, "go", append(args, p.ImportPath)...), d)
+	return [sha256.Size]byte(d.Sum(nil)), out, err
+}
+
 // base finds how long the tests of a folder take, once for all mutants.
 func (h *hunt) base(ctx context.Context, p *pkg, folder string) *base {
-	h.mu.Lock()
-	b := h.bases[folder]
-	if b == nil {
-		b = new(base)
-		h.bases[folder] = b
-	}
-	h.mu.Unlock()
-	b.once.Do(func() {
+	b := h.of(folder)
+	b.tested.Do(func() {
 		program := filepath.Join(h.dir, "base-"+strings.ReplaceAll(folder, "/", "-"))
 		defer os.Remove(program)
 		if out, err := link(ctx, p, folder, "", program); err != nil {
 			b.err = fmt.Errorf("the tests of %s do not build: %s", folder, firstLine(out))
-			return
-		}
-		if b.sum, b.err = sumOf(program); b.err != nil {
 			return
 		}
 		for range 2 { // a test that fails now and then has a second chance
@@ -201,13 +223,6 @@ func (h *hunt) try(ctx context.Context, p *pkg, folder, overlay, program string,
 	if out, err := link(ctx, p, folder, overlay, program); err != nil {
 		return unbuilt, firstLine(out)
 	}
-	sum, err := sumOf(program)
-	if err != nil {
-		return unjudged, err.Error()
-	}
-	if sum == b.sum {
-		return same, ""
-	}
 	limit := 3*b.took + 20*time.Second
 	start := time.Now()
 	out, err := h.tests(ctx, p, folder, program, limit)
@@ -220,9 +235,9 @@ func (h *hunt) try(ctx context.Context, p *pkg, folder, overlay, program string,
 	return killed, folder + ": " + reason(out, err)
 }
 
-// link makes the program of a folder's tests, without what differs where code does not.
+// link makes the program of a folder's tests.
 func link(ctx context.Context, p *pkg, folder, overlay, program string) ([]byte, error) {
-	args := []string{"test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w -buildid=", "-o", program}
+	args := []string{"test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o", program}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
@@ -230,18 +245,7 @@ func link(ctx context.Context, p *pkg, folder, overlay, program string) ([]byte,
 	if folder != "." {
 		path += "/" + folder
 	}
-	return command(ctx, "go", append(args, path)...)
-}
-
-func sumOf(file string) (sum [sha256.Size]byte, err error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return sum, err
-	}
-	defer f.Close()
-	d := sha256.New()
-	_, err = io.Copy(d, f)
-	return [sha256.Size]byte(d.Sum(nil)), err
+	return output(exec.CommandContext(ctx, "go", append(args, path)...), io.Discard)
 }
 
 // tests runs a program of tests in its folder.
@@ -251,17 +255,15 @@ func (h *hunt) tests(ctx context.Context, p *pkg, folder, program string, limit 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = filepath.Join(p.Module.Dir, folder)
-	return output(cmd)
+	return output(cmd, io.Discard)
 }
 
-func command(ctx context.Context, name string, args ...string) ([]byte, error) {
-	return output(exec.CommandContext(ctx, name, args...))
-}
-
-// output runs a command to its end, and ends what it has started.
-func output(cmd *exec.Cmd) ([]byte, error) {
+// output runs a command to its end, and ends what it has started. It gives the beginning of what the command says, and
+// writes all of it to w.
+func output(cmd *exec.Cmd, w io.Writer) ([]byte, error) {
 	out := &head{most: 4 << 20}
-	cmd.Stdout, cmd.Stderr = out, out
+	all := io.MultiWriter(out, w)
+	cmd.Stdout, cmd.Stderr = all, all
 	cmd.WaitDelay = 5 * time.Second
 	asGroup(cmd)
 	err := cmd.Run()
