@@ -205,7 +205,7 @@ func (h *hunt) base(ctx context.Context, p *pkg, folder string) *base {
 		}
 		for range 2 { // a test that fails now and then has a second chance
 			start := time.Now()
-			out, err := h.tests(ctx, p, folder, program, 20*time.Minute)
+			out, err := h.tests(ctx, p, folder, "", program, 20*time.Minute)
 			b.took, b.err = time.Since(start), nil
 			if err == nil {
 				break
@@ -225,7 +225,7 @@ func (h *hunt) try(ctx context.Context, p *pkg, folder, overlay, program string,
 	}
 	limit := 3*b.took + 20*time.Second
 	start := time.Now()
-	out, err := h.tests(ctx, p, folder, program, limit)
+	out, err := h.tests(ctx, p, folder, overlay, program, limit)
 	switch {
 	case err == nil:
 		return lives, ""
@@ -248,13 +248,16 @@ func link(ctx context.Context, p *pkg, folder, overlay, program string) ([]byte,
 	return output(exec.CommandContext(ctx, "go", append(args, path)...), io.Discard)
 }
 
-// tests runs a program of tests in its folder.
-func (h *hunt) tests(ctx context.Context, p *pkg, folder, program string, limit time.Duration) ([]byte, error) {
+// tests runs a program of tests in its folder. What it builds has the mutant, too.
+func (h *hunt) tests(ctx context.Context, p *pkg, folder, overlay, program string, limit time.Duration) ([]byte, error) {
 	args := []string{"-test.failfast", fmt.Sprintf("-test.timeout=%v", limit+time.Minute), fmt.Sprintf("-test.short=%v", h.short)}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = filepath.Join(p.Module.Dir, folder)
+	if overlay != "" {
+		cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
+	}
 	return output(cmd, io.Discard)
 }
 

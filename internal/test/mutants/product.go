@@ -35,7 +35,7 @@ func (p *pkg) folder() string {
 
 // apart are folders that are no product: tests and their tools, generators and examples.
 var apart = []string{
-	"internal/test", "internal/house", "internal/typecheck", "internal/emu/cudaemu/gen", "transport/transporttest",
+	"internal/test", "internal/house", "internal/typecheck", "transport/transporttest",
 	"examples", "docs", "kernels/ptx/gen", "cmd/play/page/gen", "cmd/play/wasm",
 }
 
@@ -55,6 +55,7 @@ var elsewhere = map[string][]string{
 	"engine":            {"internal/test/e2e/host"},
 	"engine/grid":       {"internal/test/e2e/gpu"},
 	"gpu":               {"internal/test/e2e/gpu"},
+	"internal/cuda":     {"gpu", "internal/emu/cudaemu"},
 	"internal/nccl":     {"bench"},
 	"internal/relay":    {"ringotest"},
 	"kernels/device":    {"internal/test/e2e/gpu"},
