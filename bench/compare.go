@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// compare measures ours and the peers in turn, Repetitions times, so that a disturbance
-// of the machine affects all of them. The median of the repetitions counts, and of
+// compare measures ours and the peers in turn, Repetitions times and each time with another
+// of them first, so that a disturbance of the machine affects all of them. The median of the repetitions counts, and of
 // several variants of a peer the one with the least median, size by size.
 func compare(ctx context.Context, cfg *Config) error {
 	c := &comparison{cfg: cfg, plan: cfg.plan(cfg.Processes), binaries: map[string]string{}, samples: samples{}, refused: map[string]bool{}}
@@ -24,14 +24,13 @@ func compare(ctx context.Context, cfg *Config) error {
 	c.bar.begin(cfg.Stderr, "repetitions", cfg.Repetitions)
 	var ours *Report
 	for rep := range cfg.Repetitions {
-		if ours, err = child(ctx, cfg, filepath.Join(dir, fmt.Sprintf("%d.json", rep))); err != nil {
-			return err
-		}
-		for _, row := range ours.Rows {
-			c.samples.add("ringo", "", row)
-		}
-		for _, name := range cfg.Peers {
-			if err := c.measure(ctx, name, overNetwork(ours.Transport)); err != nil {
+		for _, name := range inTurn(append([]string{"ringo"}, cfg.Peers...), rep) {
+			if name == "ringo" {
+				ours, err = c.measureOurs(ctx, filepath.Join(dir, fmt.Sprintf("%d.json", rep)))
+			} else {
+				err = c.measure(ctx, name, overTCP(cfg, ours.Transport))
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -39,6 +38,12 @@ func compare(ctx context.Context, cfg *Config) error {
 	}
 	c.bar.progress.Clear()
 	return c.finish(ours)
+}
+
+// inTurn is a list in the order of a round: each of it is first in one round of all.
+func inTurn[T any](list []T, round int) []T {
+	first := round % len(list)
+	return slices.Concat(list[first:], list[:first])
 }
 
 // A comparison is ours and the peers on the same plan.
@@ -70,6 +75,18 @@ func (c *comparison) build(ctx context.Context) {
 		}
 		c.binaries[name] = binary
 	}
+}
+
+// measureOurs carries out the plan once with this library.
+func (c *comparison) measureOurs(ctx context.Context, file string) (*Report, error) {
+	ours, err := child(ctx, c.cfg, file)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range ours.Rows {
+		c.samples.add("ringo", "", row)
+	}
+	return ours, nil
 }
 
 // measure carries out the plan once with each variant of a peer.
@@ -107,9 +124,11 @@ func (c *comparison) finish(ours *Report) error {
 	report.Rows, report.Flags = nil, cfg.Args
 	report.Notes = slices.Concat(ours.Notes, describePeers(cfg, ours.Transport), c.notes)
 	rec := newRecorder(cfg, &report, c.plan)
+	rec.table.held = map[string]string{}
 	for _, name := range cfg.Peers {
 		if c.binaries[name] != "" {
 			rec.table.peers = append(rec.table.peers, name)
+			rec.table.held[name] = heldTo(cfg, name, ours.Transport)
 		}
 	}
 	for _, row := range ours.Rows {
@@ -123,9 +142,31 @@ func (c *comparison) finish(ours *Report) error {
 	return rec.finish()
 }
 
-// overNetwork reports whether a transport is one that peers must meet over TCP.
-func overNetwork(transport string) bool {
-	return !slices.Contains([]string{"shm", "inproc"}, transport)
+// overTCP reports whether peers are held to TCP: where ours goes over TCP. Elsewhere they take what is best for them.
+func overTCP(cfg *Config, transport string) bool {
+	return transport == "tcp" || transport == "socket" && cfg.Hosts > 1
+}
+
+// heldTo is the transport that a peer may not leave while ours goes over another, "" for none.
+func heldTo(cfg *Config, name, transport string) string {
+	if only := peers[name].only; !overTCP(cfg, transport) {
+		return only
+	}
+	return ""
+}
+
+// terms says on what terms ours and the peers have met, where these are not the same.
+func terms(cfg *Config, transport string) []string {
+	var lines []string
+	if cfg.Transport != "auto" && !overTCP(cfg, transport) {
+		lines = append(lines, fmt.Sprintf("ringo is held to %s (--transport), peers choose for themselves", cfg.Transport))
+	}
+	for _, name := range cfg.Peers {
+		if held := heldTo(cfg, name, transport); held != "" {
+			lines = append(lines, fmt.Sprintf("peer %s has no transport but %s, ringo goes over %s", name, held, transport))
+		}
+	}
+	return lines
 }
 
 // describePeers says how the peers were run.
@@ -133,11 +174,12 @@ func describePeers(cfg *Config, transport string) []string {
 	var lines []string
 	for _, name := range cfg.Peers {
 		var ways []string
-		for _, v := range peers[name].variants(overNetwork(transport)) {
+		for _, v := range peers[name].variants(overTCP(cfg, transport)) {
 			ways = append(ways, strings.TrimSpace(v.name+" "+strings.Join(append(v.env, v.args...), " ")))
 		}
 		lines = append(lines, fmt.Sprintf("peer %s: %s", name, strings.Join(ways, "; or ")))
 	}
+	lines = append(lines, terms(cfg, transport)...)
 	return append(lines, fmt.Sprintf("%d repetitions of each in turn, medians; ratio is the peer's time / ours: above 1 we are ahead", cfg.Repetitions))
 }
 
@@ -171,5 +213,8 @@ func (r *recorder) verdict() {
 	if rows > 0 {
 		fmt.Fprintf(r.table.w, "# Best peer / ringo    : %s on average (geometric), %s at worst (%s)\n",
 			formatRatio(math.Exp(logs/float64(rows))), formatRatio(worst), at)
+		for _, line := range terms(r.cfg, r.report.Transport) {
+			fmt.Fprintf(r.table.w, "# Not on the same terms: %s\n", line)
+		}
 	}
 }

@@ -135,7 +135,7 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 	if s.In.PerRank {
 		length *= n
 	}
-	d := newData(s.typ, s.op, !s.Reduces(), n, length, hash(w.seed, n, op.count))
+	d := newData(s.typ, s.op, !s.Reduces(), n, length, hash(w.fresh^w.seed, n, op.count))
 	w.scratch.forget()
 	origins := s.result(rank, s.root, n, op.count)
 	one := op.count * size

@@ -41,6 +41,7 @@ type peer struct {
 	source   []byte
 	suffix   string
 	variants func(tcp bool) []variant
+	only     string // the transport of a peer that has no other
 }
 
 // text is the whole source.
@@ -87,7 +88,7 @@ var peers = map[string]*peer{
 		compile: func(cc, source, binary string) []string {
 			return []string{cc, "-O3", "-march=native", "-w", "-o", binary, source, "-lgloo", "-lpthread"}
 		},
-		variants: func(bool) []variant { return []variant{{name: "tcp"}} },
+		variants: func(bool) []variant { return []variant{{name: "tcp"}} }, only: "tcp",
 	},
 }
 

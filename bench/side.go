@@ -86,8 +86,7 @@ func (s *contender) inTurn(sides []*side, waves int) (computing []float64, err e
 		if round > 0 {
 			computing = append(computing, x.computing)
 		}
-		for i := range sides {
-			x := sides[(round+i)%len(sides)]
+		for _, x := range inTurn(sides, round) {
 			alone, err := s.measure(x.do, 0)
 			if err != nil {
 				return nil, err

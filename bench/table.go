@@ -14,9 +14,10 @@ import (
 type printer struct {
 	w      io.Writer
 	peers  []string
-	errors bool    // columns of Deviations too
-	beside bool    // columns of Besides instead
-	busbw  float64 // sum over the measures printed
+	held   map[string]string // transports that peers are held to and ours is not
+	errors bool              // columns of Deviations too
+	beside bool              // columns of Besides instead
+	busbw  float64           // sum over the measures printed
 	count  int
 	wrong  int64
 }
@@ -44,7 +45,11 @@ func (p *printer) header() {
 	}
 	heads("error")
 	for _, peer := range p.peers {
-		first += "  " + center(peer, 23)
+		title := peer
+		if held := p.held[peer]; held != "" {
+			title += " (" + held + ")"
+		}
+		first += "  " + center(title, 23)
 		names += "  " + fmt.Sprintf("%8s %7s", "time", "ratio") + " " + fmt.Sprintf("%7s", "in-pl.")
 		units += "  " + fmt.Sprintf("%8s %7s %7s", "(us)", "", "ratio")
 		heads(peer + "'s error")

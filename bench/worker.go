@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -20,7 +21,9 @@ type worker struct {
 	scratch   patterns
 	ctl       control
 	atLeast   time.Duration // of a measurement whose iterations are not given
+	now       func() time.Time
 	seed      uint64
+	fresh     uint64     // of this run: no other has the same data
 	wrong     int64      // elements that this rank found wrong
 	nccl      *ncclPeer  // the peer, or nil
 	contender *contender // of --beside, or nil
@@ -34,12 +37,17 @@ type worker struct {
 }
 
 func newWorker(cfg *Config, comm *ringo.Comm) *worker {
-	return &worker{cfg: cfg, comm: comm, ctl: newControl(comm)}
+	return &worker{cfg: cfg, comm: comm, ctl: newControl(comm), now: time.Now}
 }
 
 // run carries out the plan, on host memory or on a GPU.
 func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 	w.atLeast = measureTime(plan)
+	fresh, err := w.ctl.decide(rand.Int64())
+	if err != nil {
+		return err
+	}
+	w.fresh = uint64(fresh)
 	length := bufferBytes(longest(plan, w.comm.Size()), w.cfg.Group)
 	w.in, w.out = newBuffer(length), newBuffer(length)
 	if dev != nil {
@@ -163,8 +171,8 @@ func (w *worker) rows(s *series, count int) (Row, map[string]*Row, error) {
 		return row, nil, err
 	}
 	all := samples{}
-	for range w.cfg.Repetitions {
-		for _, program := range []string{"ringo", "nccl"} {
+	for rep := range w.cfg.Repetitions {
+		for _, program := range inTurn([]string{"ringo", "nccl"}, rep) {
 			row, err := w.row(program, s, count)
 			if err != nil {
 				return row, nil, err
@@ -280,7 +288,7 @@ func (w *worker) loop(n int, do func() error) (time.Duration, error) {
 	if err := w.ctl.barrier(); err != nil {
 		return 0, err
 	}
-	start := time.Now()
+	start := w.now()
 	for range n {
 		if err := do(); err != nil {
 			return 0, err
@@ -291,7 +299,7 @@ func (w *worker) loop(n int, do func() error) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	return time.Since(start), nil
+	return w.now().Sub(start), nil
 }
 
 // enough finds how many iterations take atLeast by trying few and then more;

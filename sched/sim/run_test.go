@@ -119,6 +119,26 @@ func TestClosedForms(t *testing.T) {
 	}
 }
 
+// A weak link has its part of the bandwidth and of what the ranks of a node share.
+func TestWeakLinks(t *testing.T) {
+	const bytes = 1 << 20
+	for name, link := range map[string]sim.Link{
+		"a port of its own": {Bandwidth: 1 / beta},
+		"a shared card":     {Bandwidth: 1e15, Shared: 1 / beta},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := sim.Model{Intra: link, Inter: link, NodeRanks: 1, SlotBytes: bytes, Weak: []int{1}, WeakBy: 3}
+			for to, times := range map[sched.Rank]float64{1: 3, 2: 1} {
+				s := table{{send(to)}, nil, nil}
+				s[to] = []sched.Step{recv(0)}
+				res, err := sim.Run(context.Background(), s, m, bytes, sim.Options{})
+				require.NoError(t, err)
+				require.InEpsilon(t, times*bytes*beta, res.Time, 1e-4, "to %d", to)
+			}
+		})
+	}
+}
+
 // One link, seen closely.
 func TestLinks(t *testing.T) {
 	const (

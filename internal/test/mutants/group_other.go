@@ -1,0 +1,8 @@
+//go:build !unix
+
+package main
+
+import "os/exec"
+
+func asGroup(*exec.Cmd)  {}
+func endGroup(*exec.Cmd) {}
