@@ -60,7 +60,7 @@ type Life struct {
 // New is the life of a communicator whose ranks have met.
 func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
 	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, stopped: make(chan struct{})}
-	l.machine.Wrap, l.machine.Left = l.ErrorIn, group.Left
+	l.machine.Wrap = l.ErrorIn
 	l.machine.Hosts = slices.DeleteFunc(group.Hub(), func(r int) bool { return r == l.Rank })
 	l.Guard.OnSlow(Slow, l.Inquire)
 	group.Locate(l.locate)
@@ -209,10 +209,6 @@ func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 	switch d {
 	case Apart, Differs:
 		l.Inquire()
-	case Broken:
-		if e.Peer >= 0 { // which may have left
-			l.inquire(e.Peer)
-		}
 	case Late:
 		l.say(l.stoppedIn(e, at))
 	}
@@ -293,12 +289,8 @@ func (l *Life) Close() {
 
 // Inquire asks where the other ranks are. The goroutine that carries out an operation calls
 // it, or one that watches a GPU.
-func (l *Life) Inquire() { l.inquire() }
-
-// inquire asks, also for peers that this rank needs.
-func (l *Life) inquire(peers ...int) {
+func (l *Life) Inquire() {
 	p := l.Turn.position(true)
-	p.Awaits = peers
 	l.mu.Lock()
 	awaits := l.awaits
 	l.mu.Unlock()

@@ -156,9 +156,9 @@ func TestFailWaits(t *testing.T) {
 	}{
 		"late, word":       {call.ErrTimeout, time.Second, call.ErrPeer, time.Second, 0, 0},
 		"late, no word":    {call.ErrTimeout, 0, call.ErrTimeout, TrialWait, 1, 0},
-		"word":             {reset, 100 * time.Millisecond, call.ErrPeer, 100 * time.Millisecond, 0, 1},
-		"no word":          {reset, 0, reset.Err, RootCauseWait, 1, 1},
-		"late word":        {reset, RootCauseWait + 1, reset.Err, RootCauseWait, 1, 1},
+		"word":             {reset, 100 * time.Millisecond, call.ErrPeer, 100 * time.Millisecond, 0, 0},
+		"no word":          {reset, 0, reset.Err, RootCauseWait, 1, 0},
+		"late word":        {reset, RootCauseWait + 1, reset.Err, RootCauseWait, 1, 0},
 		"apart, word":      {mismatch(7, 8), 500 * time.Millisecond, call.ErrPeer, 500 * time.Millisecond, 0, 1},
 		"apart, no word":   {mismatch(7, 8), 0, call.ErrMismatch, RollCallWait, 1, 1},
 		"invalid":          {fmt.Errorf("%w: count", call.ErrInvalid), 0, call.ErrInvalid, 0, 0, 0},
@@ -402,5 +402,3 @@ func TestEndBeforeError(t *testing.T) {
 		})
 	}
 }
-
-func (g *fakeGroup) Left(int) bool { return false }

@@ -110,8 +110,6 @@ type Machine struct {
 	met     bool               // an operation of this rank has failed
 	// Hosts are other ranks, whose process serves the rendezvous.
 	Hosts []int
-	// Left reports whether a rank has said goodbye, as far as this rank has heard.
-	Left func(rank int) bool
 	// Wrap makes an error of the communicator as a whole.
 	Wrap func(op string, cause error) *call.Error
 }
@@ -240,7 +238,7 @@ func (m *Machine) culprits(e *call.Error, d Doubt) []int {
 func (m *Machine) Explain(cause error, d Doubt) error {
 	switch {
 	case d == Broken && m.word == nil && errors.Is(cause, fifo.ErrClosed):
-		return leftBehind(cause)
+		return fmt.Errorf("%w: it has closed the communicator (%w); all ranks must make the same calls before Close", call.ErrLeft, cause)
 	case m.word == nil && d == Late && len(m.Hosts) > 0:
 		return fmt.Errorf("%w; the rendezvous does not answer either: is the process of %s, which serves it, stopped?", cause, history.Ranks(m.Hosts))
 	case m.word == nil || d == Certain:
@@ -257,18 +255,10 @@ func (m *Machine) Explain(cause error, d Doubt) error {
 	return fmt.Errorf("%w (%v)", &PeerError{m.word}, cause)
 }
 
-// leftBehind is why an operation cannot be carried out whose peer has closed.
-func leftBehind(cause error) error {
-	return fmt.Errorf("%w: it has closed the communicator (%w); all ranks must make the same calls before Close", call.ErrLeft, cause)
-}
-
 // explained is an error with the cause that Explain gives, and its culprits.
 func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
 	e := *err // its owner may read it
 	e.Err = m.Explain(err.Err, d)
-	if d == Broken && m.word == nil && e.Peer >= 0 && !errors.Is(e.Err, call.ErrLeft) && m.Left(e.Peer) { // what it sent at its end may be lost
-		e.Err = leftBehind(err.Err)
-	}
 	return m.blaming(&e, d)
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +50,6 @@ func mismatch(mine, theirs uint32) error {
 //	left RANK NUMBER    likewise: RANK has closed after collective NUMBER
 //	absent RANK         likewise: RANK did not enter a collective in time
 //	halt                an operation of another rank has run out of time
-//	goodbye RANK        RANK has left, which is no event
 //	refuse              an operation of this rank did not begin
 //	patience, abort, close
 func event(line string) (e Event, err error) {
@@ -156,7 +153,6 @@ func TestTranscripts(t *testing.T) {
 			require.NoError(t, err)
 			var got strings.Builder
 			var m *Machine
-			var left []int
 			for line := range strings.Lines(string(text)) {
 				line = strings.TrimSuffix(line, "\n")
 				switch {
@@ -164,12 +160,7 @@ func TestTranscripts(t *testing.T) {
 					continue
 				case line == "" || strings.HasPrefix(line, "#"):
 				case strings.HasPrefix(line, "=="):
-					left = nil
-					m = &Machine{Wrap: place, Left: func(rank int) bool { return slices.Contains(left, rank) }}
-				case strings.HasPrefix(line, "goodbye "):
-					rank, err := strconv.Atoi(strings.TrimPrefix(line, "goodbye "))
-					require.NoError(t, err)
-					left = append(left, rank)
+					m = &Machine{Wrap: place}
 				default:
 					require.NotNil(t, m, `no "==" before %q`, line)
 					e, err := event(line)
@@ -192,12 +183,12 @@ func TestTranscripts(t *testing.T) {
 // TestMachineLaws: whatever happens in whatever order, waits end once, the group is told
 // once, what is known is not forgotten, and Close is final.
 func TestMachineLaws(t *testing.T) {
-	lines := []string{"absent 3", "halt", "died 2", "complains 2 x", "disagree 0 2", "left 2 0", "left 2 3", "patience", "refuse", "abort", "close"}
+	lines := []string{"absent 3", "halt", "died 2", "complains 2 x", "disagree 0 2", "left 2 0", "left 2 3", "patience", "abort", "close"}
 	for name := range causes {
 		lines = append(lines, "fail AllReduce "+name, "fail Broadcast "+name)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		m := &Machine{Wrap: place, Left: func(int) bool { return false }}
+		m := &Machine{Wrap: place}
 		stops, tells, awaits := 0, 0, 0
 		for _, line := range rapid.SliceOf(rapid.SampledFrom(lines)).Draw(t, "events") {
 			e, err := event(line)
