@@ -60,7 +60,7 @@ type Life struct {
 // New is the life of a communicator whose ranks have met.
 func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
 	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, stopped: make(chan struct{})}
-	l.machine.Wrap = l.ErrorIn
+	l.machine.Wrap, l.machine.Left = l.ErrorIn, group.Left
 	l.machine.Hosts = slices.DeleteFunc(group.Hub(), func(r int) bool { return r == l.Rank })
 	l.Guard.OnSlow(Slow, l.Inquire)
 	group.Locate(l.locate)
@@ -207,6 +207,8 @@ func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 	}
 	doubt := l.step(OperationFailed{e, d})
 	switch d {
+	case Broken:
+		l.inquire(e.Peer) // who has left said so before its connections ended
 	case Apart, Differs:
 		l.Inquire()
 	case Late:
@@ -289,8 +291,12 @@ func (l *Life) Close() {
 
 // Inquire asks where the other ranks are. The goroutine that carries out an operation calls
 // it, or one that watches a GPU.
-func (l *Life) Inquire() {
+func (l *Life) Inquire() { l.inquire() }
+
+// inquire also asks whether some peers have left.
+func (l *Life) inquire(peers ...int) {
 	p := l.Turn.position(true)
+	p.Awaits = slices.DeleteFunc(peers, func(r int) bool { return r < 0 })
 	l.mu.Lock()
 	awaits := l.awaits
 	l.mu.Unlock()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +34,8 @@ type fakeGroup struct {
 	inquired int
 	halt     func()
 	late     []bootstrap.Position
+	left     []int // ranks that say so when they are asked for
+	gone     []int
 }
 
 func newFakeGroup() *fakeGroup { return &fakeGroup{failed: make(chan struct{})} }
@@ -63,10 +67,21 @@ func (g *fakeGroup) Failure() *bootstrap.Failure {
 	}
 }
 
-func (g *fakeGroup) Inquire(bootstrap.Position) {
+func (g *fakeGroup) Inquire(p bootstrap.Position) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inquired++
+	for _, r := range p.Awaits {
+		if slices.Contains(g.left, r) {
+			g.gone = append(g.gone, r)
+		}
+	}
+}
+
+func (g *fakeGroup) Left(rank int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.gone, rank)
 }
 
 func (g *fakeGroup) Fail(reason string, culprits ...int) {
@@ -122,6 +137,28 @@ func TestDeathBeforeMismatch(t *testing.T) {
 	}
 }
 
+// A connection that breaks because the peer has left is no fault of the network, also where its goodbye was not read from it.
+func TestBrokenByLeaving(t *testing.T) {
+	for _, left := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newFakeGroup()
+			if left {
+				g.left = []int{3}
+			}
+			l := New(g, "h", time.Minute)
+			defer l.Close()
+			cause := &engine.StepError{Peer: 3, Phase: "send", Err: syscall.EPIPE}
+			err := l.Fail(&call.Call{Kind: call.Send, Peer: 3}, 0, cause, nil)
+			require.ErrorIs(t, err, syscall.EPIPE)
+			require.Equal(t, left, errors.Is(err, call.ErrLeft), "%v", err)
+			require.Equal(t, left, errors.Is(l.Err(), call.ErrLeft))
+			if left {
+				require.Equal(t, []int{3}, err.Culprits)
+			}
+		})
+	}
+}
+
 // What is called when the waits end may use what the owner gives back after Close.
 func TestCloseWaitsForOnStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -156,9 +193,9 @@ func TestFailWaits(t *testing.T) {
 	}{
 		"late, word":       {call.ErrTimeout, time.Second, call.ErrPeer, time.Second, 0, 0},
 		"late, no word":    {call.ErrTimeout, 0, call.ErrTimeout, TrialWait, 1, 0},
-		"word":             {reset, 100 * time.Millisecond, call.ErrPeer, 100 * time.Millisecond, 0, 0},
-		"no word":          {reset, 0, reset.Err, RootCauseWait, 1, 0},
-		"late word":        {reset, RootCauseWait + 1, reset.Err, RootCauseWait, 1, 0},
+		"word":             {reset, 100 * time.Millisecond, call.ErrPeer, 100 * time.Millisecond, 0, 1},
+		"no word":          {reset, 0, reset.Err, RootCauseWait, 1, 1},
+		"late word":        {reset, RootCauseWait + 1, reset.Err, RootCauseWait, 1, 1},
 		"apart, word":      {mismatch(7, 8), 500 * time.Millisecond, call.ErrPeer, 500 * time.Millisecond, 0, 1},
 		"apart, no word":   {mismatch(7, 8), 0, call.ErrMismatch, RollCallWait, 1, 1},
 		"invalid":          {fmt.Errorf("%w: count", call.ErrInvalid), 0, call.ErrInvalid, 0, 0, 0},

@@ -110,6 +110,8 @@ type Machine struct {
 	met     bool               // an operation of this rank has failed
 	// Hosts are other ranks, whose process serves the rendezvous.
 	Hosts []int
+	// Left reports whether another rank is known to have said goodbye, if not nil.
+	Left func(rank int) bool
 	// Wrap makes an error of the communicator as a whole.
 	Wrap func(op string, cause error) *call.Error
 }
@@ -258,7 +260,11 @@ func (m *Machine) Explain(cause error, d Doubt) error {
 // explained is an error with the cause that Explain gives, and its culprits.
 func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
 	e := *err // its owner may read it
-	e.Err = m.Explain(err.Err, d)
+	cause := err.Err
+	if d == Broken && m.word == nil && m.Left != nil && e.Peer >= 0 && m.Left(e.Peer) && !errors.Is(cause, fifo.ErrClosed) {
+		cause = fmt.Errorf("%w: %w", fifo.ErrClosed, cause) // what was sent met a connection that had no reader any more
+	}
+	e.Err = m.Explain(cause, d)
 	return m.blaming(&e, d)
 }
 

@@ -157,10 +157,15 @@ func (e *exporter) close() {
 
 // fetch gets files of an Export, one after the other; f does not keep them. Without files
 // it finds out whether there may be some.
-func fetch(ctx context.Context, x *Export, first, files int, f func(i, fd int) error) error {
+func fetch(ctx context.Context, x *Export, first, files int, f func(i, fd int) error) (err error) {
 	if x == nil {
 		return errors.New("the peer hands out no files")
 	}
+	defer func() {
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause // and no time-out, which is only how the wait was ended
+		}
+	}()
 	dialer := net.Dialer{Timeout: exportTime}
 	conn, err := dialer.DialContext(ctx, "unix", x.Socket)
 	if err != nil {
@@ -177,12 +182,12 @@ func fetch(ctx context.Context, x *Export, first, files int, f func(i, fd int) e
 		err = errors.New(string(refusal))
 	}
 	if err != nil {
-		return errors.Join(context.Cause(ctx), fmt.Errorf("handshake with the peer: %w", err))
+		return fmt.Errorf("handshake with the peer: %w", err)
 	}
 	for i := first; i < first+files; i++ {
 		fd, err := receive(c)
 		if err != nil {
-			return errors.Join(context.Cause(ctx), fmt.Errorf("file %d: %w", i, err))
+			return fmt.Errorf("file %d: %w", i, err)
 		}
 		err = f(i, fd)
 		closeFile(fd)

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -69,4 +70,26 @@ func TestExportImpostor(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "it has another key")
 	require.NotContains(t, string(<-heard), string(secret))
+}
+
+// What ends a wait for a file is why it ended, and nothing else: a death is no time-out.
+func TestFetchEnds(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	e, err := newExporter("slow", func(int) (int, error) {
+		close(asked)
+		<-release
+		return -1, os.ErrClosed
+	})
+	require.NoError(t, err)
+	t.Cleanup(e.close)
+	defer close(release)
+	ctx, end := context.WithCancelCause(t.Context())
+	go func() {
+		<-asked
+		end(os.ErrProcessDone)
+	}()
+	err = fetch(ctx, &e.Export, 0, 1, func(int, int) error { return nil })
+	require.ErrorIs(t, err, os.ErrProcessDone)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.ErrorIs(t, fetch(ctx, &e.Export, 0, 0, nil), os.ErrProcessDone)
 }
