@@ -44,8 +44,9 @@ func hostsOf(all []paths.Profile) hosts {
 		}
 		h.parts[r] = i
 	}
-	if h.local = topo.Local; topo.Nodes() == 1 {
-		h.local = 1
+	h.local = 1
+	if all := topo.Columns() * topo.Nodes(); all == topo.Ranks {
+		h.local = topo.Columns()
 	}
 	return h
 }
