@@ -75,7 +75,7 @@ func (t *Topology) across(kind call.Kind, bytes int) (call.Algo, string) {
 func (t *Topology) byRules(kind call.Kind, bytes int) call.Algo {
 	hosts := t.Nodes()
 	pick := func(hier, flat call.Algo) call.Algo {
-		if t.even() {
+		if t.grouped() {
 			return hier
 		}
 		return flat

@@ -77,9 +77,6 @@ func (t Topology) Nodes() int { return max(1, len(t.Hosts)) }
 // more than one rank.
 func (t Topology) grouped() bool { return len(t.Hosts) > 1 && len(t.Hosts) < t.Ranks }
 
-// even reports whether schedules with hierarchy exist.
-func (t Topology) even() bool { return t.grouped() && slices.Min(t.Hosts) == slices.Max(t.Hosts) }
-
 // Columns is how many ranks of each host speak with other hosts in schedules with hierarchy.
 func (t Topology) Columns() int {
 	if !t.grouped() {
