@@ -99,6 +99,9 @@ func TestExplainAlternatives(t *testing.T) {
 	require.Equal(t, r.Algorithm, r.Alternatives[0].Algorithm)
 	require.Contains(t, r.Model, "between them TCP")
 	require.Empty(t, r.Differences)
+	r = report("allgather", "-np", "31", "--node", "8", "-s", "32K")
+	require.Contains(t, r.Model, "nodes of 7 to 8; inside CPU shared memory", "the last host is the short one, as a communicator would have it")
+	require.Contains(t, r.Because, "several hosts")
 
 	r = report("allgather", "-np", "2", "--device", "cuda", "--registered")
 	require.Contains(t, r.Model, "path p2p")

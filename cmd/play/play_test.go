@@ -187,7 +187,7 @@ func TestAsk(t *testing.T) {
 		"collective=x":                                              `no collective "x"`,
 		"collective=allreduce\nranks=65":                            "65 ranks: want 1 to 64",
 		"collective=allreduce\nranks=4\nnet=shm\nalgo=x":            `allreduce has no algorithm "x"`,
-		"collective=allreduce\nranks=4\nnet=shm\nalgo=hier\nnode=3": "hier needs nodes of equally many ranks: 4 ranks do not make two or more nodes of 3",
+		"collective=allreduce\nranks=4\nnet=shm\nalgo=hier\nnode=4": "hier needs nodes: 4 ranks do not make two or more nodes of 4",
 		"collective=allreduce\nranks=4\nnet=wet":                    `no net "wet"`,
 		"collective=reduce\nranks=4\nroot=4":                        "root 4 is none of the 4 ranks",
 		"ranks=x":                                                   `strconv.ParseInt: parsing "x": invalid syntax`,

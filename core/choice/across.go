@@ -1,6 +1,7 @@
 package choice
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"sync"
@@ -10,17 +11,17 @@ import (
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
-// A Wire is what connects nodes, as the ranks have agreed on it.
+// A Wire is what connects hosts, as the ranks have agreed on it.
 type Wire struct {
 	Network string // "socket", or what moves bytes without a core's help
-	Mbps    int    // of all cards of a node together, 0 if not known
-	Cards   int    // of a node
+	Mbps    int    // of all cards of a host together, 0 if not known
+	Cards   int    // of a host
 }
 
-// usualMbps is for nodes whose cards do not say how fast they are.
+// usualMbps is for hosts whose cards do not say how fast they are.
 const usualMbps = 25_000
 
-// rate is what the cards of a node carry, in bytes a second, after headers.
+// rate is what the cards of a host carry, in bytes a second, after headers.
 func (w Wire) rate() float64 {
 	if w.Mbps == 0 {
 		w.Mbps = usualMbps
@@ -28,7 +29,7 @@ func (w Wire) rate() float64 {
 	return 0.94 * float64(w.Mbps) / 8 * 1e6
 }
 
-// link is the connection of two ranks on different nodes with local ranks each.
+// link is the connection of two ranks on different hosts with local ranks each at most.
 func (w Wire) link(local int) sim.Link {
 	rate := w.rate()
 	if w.Network == "" || w.Network == "socket" {
@@ -42,105 +43,135 @@ func (w Wire) link(local int) sim.Link {
 }
 
 const (
-	fromSim   = "several nodes: the least time by the sim model of shared memory and the network"
-	fromRules = "many nodes: by size, as the sim model ranks algorithms on 64 and 1,024 nodes"
+	fromSim   = "several hosts: the least time by the sim model of shared memory and the network"
+	fromRules = "many hosts: by size, as the sim model ranks algorithms on 64 and 1,024 hosts"
 )
 
 // simRanks is for how many ranks host algorithms are timed. An estimate takes less than a
 // ms for that many, and the first call of a size some ms.
 const simRanks = 64
 
-// across is the algorithm of a collective on host memory of several nodes, Auto if it makes no
-// difference where the ranks are.
+// across is the algorithm of a collective on host memory of several hosts.
 func (t *Topology) across(kind call.Kind, bytes int) (call.Algo, string) {
-	if !(Key{Kind: kind, Algo: call.Hier}).Exists(*t) {
-		return call.Auto, ""
-	}
 	if t.Ranks > simRanks {
 		return t.byRules(kind, bytes), fromRules
 	}
-	times := t.times
-	if times == nil {
-		times = timesOf(t.Ranks, t.Local, t.wire)
+	c := t.costs
+	if c == nil {
+		c = costsOf(t.Hosts, t.wire)
 	}
 	size := min(bits.Len(uint(max(bytes, 1)-1)), mostSize)
-	at := &times.best[kind][size]
+	at := &c.best[kind][size]
 	if a := at.Load(); a != 0 {
 		return call.Algo(a), fromSim
 	}
-	a := times.find(kind, 1<<size)
+	a := c.find(kind, 1<<size)
 	at.Store(uint32(a))
 	return a, fromSim
 }
 
-// byRules are crossings of what "ringo sim" says of 64 to 8,192 nodes of 8.
+// byRules are crossings of what "ringo sim" says of 64 to 8,192 hosts of 8, and for ranks without hierarchy
+// the nearest algorithm that few others of each rank take part in.
 func (t *Topology) byRules(kind call.Kind, bytes int) call.Algo {
-	nodes := t.Nodes()
+	hosts := t.Nodes()
+	pick := func(hier, flat call.Algo) call.Algo {
+		if t.grouped() {
+			return hier
+		}
+		return flat
+	}
 	switch kind {
 	case call.AllReduce:
 		switch {
 		case bytes <= 512<<10:
-			return call.HierLog
-		case bytes <= nodes*128<<10:
-			return call.HierTree
+			return pick(call.HierLog, call.Doubling)
+		case bytes <= hosts*128<<10:
+			return pick(call.HierTree, call.Tree)
 		}
 	case call.AllGather, call.ReduceScatter:
-		if bytes <= nodes*256<<10/t.Ranks {
-			return call.HierLog
+		if bytes <= hosts*256<<10/t.Ranks {
+			return pick(call.HierLog, call.LogStep)
 		}
 	case call.Broadcast, call.Reduce:
 		if bytes > 512<<10 {
-			return call.HierTree
+			return pick(call.HierTree, call.Tree)
 		}
+		return pick(call.Hier, call.Binomial)
 	case call.AlltoAll:
 		return call.Direct
 	}
-	return call.Hier
+	return pick(call.Hier, Default(kind))
 }
 
-// times are which algorithms take the least time on a topology, by collective and the
-// logarithm of the size; 0 is not known yet.
-type times struct {
-	ranks, local int
-	model        sim.Model
-	best         [call.Kinds][mostSize + 1]atomic.Uint32
+// costs are which algorithms take the least time across hosts, by collective and the
+// logarithm of the size; 0 is not known yet. It depends on the layout and the wire alone, which all
+// ranks know, so it does not matter who finds an entry, or when.
+type costs struct {
+	topo  Topology // in order
+	model sim.Model
+	best  [call.Kinds][mostSize + 1]atomic.Uint32
 }
 
 // mostSize is the logarithm of the largest size that is looked at: more of it makes no other choice.
 const mostSize = 40
 
-// allTimes keeps times by ranks, local and wire.
-var allTimes sync.Map
+// allCosts keeps costs by layout and wire.
+var allCosts sync.Map
 
-func timesOf(ranks, local int, w Wire) *times {
-	type key struct {
-		ranks, local int
-		wire         Wire
+// costsOf is nil for one host.
+func costsOf(hosts []int, w Wire) *costs {
+	if len(hosts) < 2 {
+		return nil
 	}
-	k := key{ranks, local, w}
-	if t, ok := allTimes.Load(k); ok {
-		return t.(*times)
+	type key struct {
+		layout string
+		wire   Wire
+	}
+	k := key{layoutOf(hosts), w}
+	if c, ok := allCosts.Load(k); ok {
+		return c.(*costs)
+	}
+	topo := Topology{Hosts: hosts}
+	for _, n := range hosts {
+		topo.Ranks += n
 	}
 	m := sim.SharedMemory
-	m.NodeRanks, m.Inter = local, w.link(local)
-	t, _ := allTimes.LoadOrStore(k, &times{ranks: ranks, local: local, model: m})
-	return t.(*times)
+	m.Nodes, m.Inter = hosts, w.link(topo.most())
+	c, _ := allCosts.LoadOrStore(k, &costs{topo: topo, model: m})
+	return c.(*costs)
+}
+
+// layoutOf is a list of ranks a host as a key of maps.
+func layoutOf(hosts []int) string {
+	var b []byte
+	for _, n := range hosts {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	return string(b)
 }
 
 // find times all algorithms of a collective whose Count elements take bytes. What a program has
 // defined is chosen only if it is asked for.
-func (x *times) find(kind call.Kind, bytes int) call.Algo {
-	topo := Topology{Ranks: x.ranks, Local: x.local}
+func (c *costs) find(kind call.Kind, bytes int) call.Algo {
 	best, least := Default(kind), math.Inf(1)
 	for i := range lines[kind] {
 		t := &lines[kind][i]
-		if !t.offers(topo) {
+		if kind.Pairwise() || !t.offers(c.topo) {
 			continue
 		}
-		s := Key{Kind: kind, Algo: t.algo}.Schedule(topo)
-		if took, err := sim.Estimate(s, x.model, int64(bytes)*int64(kind.Shares(x.ranks))); err == nil && took < 0.99*least { // ties go to the first
+		if took := c.time(kind, t.algo, bytes, 0); took < 0.99*least { // ties go to the first
 			best, least = t.algo, took
 		}
 	}
 	return best
+}
+
+// time is that of an algorithm in seconds, infinite if it cannot be.
+func (c *costs) time(kind call.Kind, a call.Algo, bytes int, root int32) float64 {
+	s := Key{Kind: kind, Algo: a, Peer: root}.Schedule(c.topo)
+	took, err := sim.Estimate(s, c.model, int64(bytes)*int64(kind.Shares(c.topo.Ranks)))
+	if err != nil {
+		return math.Inf(1)
+	}
+	return took
 }

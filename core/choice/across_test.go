@@ -48,34 +48,29 @@ func TestPhases(t *testing.T) {
 	require.Equal(t, 1, Key{Kind: call.AllReduce, Algo: call.Ring}.Phases(Blocks(8, 0)))
 }
 
-// On several nodes the sim model of the wire chooses; for many nodes its crossings do.
+// Across hosts the sim model of the wire chooses, whatever the layout: thresholds of shared memory would connect
+// each rank with all others.
 func TestAcross(t *testing.T) {
 	slow, cards := Wire{Network: "socket", Mbps: 25_000, Cards: 1}, Wire{Network: "ib", Mbps: 8 * 400_000, Cards: 8}
 	for _, test := range []struct {
-		nodes   int
-		kind    call.Kind
-		bytes   int
-		slow    call.Algo
-		cards   call.Algo
-		because string
+		topo  Topology
+		kind  call.Kind
+		bytes int
+		slow  call.Algo
+		cards call.Algo
 	}{
-		{8, call.AllReduce, 8, call.Doubling, call.Doubling, fromSim},
-		{8, call.AllReduce, 64 << 10, call.HierLog, call.HierLog, fromSim},
-		{8, call.AllReduce, 16 << 20, call.Ring, call.TwoShot, fromSim}, // cards carry more than a core copies
-		{8, call.AlltoAll, 64 << 10, call.Direct, call.Direct, fromSim},
-		{64, call.AllReduce, 64 << 10, call.HierLog, call.HierLog, fromRules},
-		{64, call.AllReduce, 4 << 20, call.HierTree, call.HierTree, fromRules},
-		{64, call.AllReduce, 64 << 20, call.Hier, call.Hier, fromRules},
-		{64, call.Broadcast, 64 << 20, call.HierTree, call.HierTree, fromRules},
+		{Blocks(64, 8), call.AllReduce, 8, call.Doubling, call.Doubling},
+		{Blocks(64, 8), call.AllReduce, 64 << 10, call.HierLog, call.HierLog},
+		{Blocks(64, 8), call.AllReduce, 16 << 20, call.Ring, call.TwoShot}, // cards carry more than a core copies
+		{Blocks(64, 8), call.AlltoAll, 64 << 10, call.Direct, call.Direct},
 	} {
-		topo := Blocks(8*test.nodes, 8)
 		for wire, want := range map[Wire]call.Algo{slow: test.slow, cards: test.cards} {
-			a, why := Threshold(test.kind, topo.Over(wire), test.bytes, call.Auto)
+			a, why := Threshold(test.kind, test.topo.Over(wire), test.bytes, call.Auto)
 			require.Equal(t, want.String(), a.String(), "%+v over %+v", test, wire)
-			require.Equal(t, test.because, why)
+			require.Equal(t, fromSim, why)
 		}
 	}
-	for _, ranks := range []int{16, 512} { // sizes without end
+	for _, ranks := range []int{15, 16, 511, 512} { // sizes without end
 		topo := Blocks(ranks, 8).Over(slow)
 		for kind := call.AllReduce; kind <= call.AlltoAll; kind++ {
 			want, _ := Threshold(kind, topo, 1<<mostSize, call.Auto)
@@ -88,4 +83,25 @@ func TestAcross(t *testing.T) {
 	require.Equal(t, call.Ring, a)
 	require.Equal(t, asked, why)
 	require.Zero(t, testing.AllocsPerRun(10, func() { Threshold(call.AllReduce, topo, 1<<20, call.Auto) }))
+}
+
+// A host that has lost a rank, or hosts of one rank, cost what their network costs: the choice is nearly
+// the best of all algorithms.
+func TestUnevenHostsAreTimed(t *testing.T) {
+	wire := Wire{Network: "socket", Mbps: 25_000, Cards: 1}
+	for _, topo := range []Topology{Blocks(31, 8), Blocks(16, 1), TopologyOf([]string{"a", "b", "a", "c", "b", "a", "b"})} {
+		topo = topo.Over(wire)
+		for kind := call.Broadcast; kind <= call.ReduceScatter; kind++ {
+			for _, bytes := range []int{8, 32 << 10, 64 << 10, 1 << 20} {
+				chosen, _ := Threshold(kind, topo, bytes, call.Auto)
+				least := math.Inf(1)
+				for _, table := range tables(kind) {
+					if table.offers(topo) {
+						least = min(least, topo.costs.time(kind, table.algo, bytes, 0))
+					}
+				}
+				require.LessOrEqual(t, topo.costs.time(kind, chosen, bytes, 0), 1.02*least, "%v of %d bytes on %v by %v", kind, bytes, topo.Hosts, chosen)
+			}
+		}
+	}
 }

@@ -65,10 +65,12 @@ func (ch *Choice) Alternatives() (list []Alternative) {
 	return list
 }
 
+const differenceRanks = 64
+
 // Differences compares choice and model at all sizes from 8 bytes to 1 GiB, for at most 64 ranks.
 // It takes up to a few seconds.
 func (ch *Choice) Differences() (list []Difference) {
-	if ch.paper == nil || ch.Size > simRanks {
+	if ch.paper == nil || ch.Size > differenceRanks {
 		return nil
 	}
 	p := ch.paper
@@ -112,7 +114,7 @@ const estimateSteps = 400_000
 func (c *Chooser) onHosts(q Question, root int, names func(bytes int) []string) *paper {
 	m := sim.SharedMemory
 	if c.Topo.Nodes() > 1 {
-		m = timesOf(c.Topo.Ranks, c.Topo.Local, c.Topo.wire).model
+		m = costsOf(c.Topo.Hosts, c.Topo.wire).model
 		m.Name, m.Between = "hosts", "TCP over cards of 25 Gb/s"
 	}
 	return &paper{
@@ -148,7 +150,7 @@ func tooLong(s sched.Schedule) bool {
 // onGPUs compares with the model of paths between GPUs, which knows no windows and no copies, and
 // takes rank 0 for the root.
 func (c *Chooser) onGPUs(q Question, f *Fabric, names func(bytes int) []string) *paper {
-	mq := modelQuestion{f.Near, f.Far, f.Topo.Ranks, f.Topo.Local, f.Topo.wire, c.Kernels.LongestDirect()}
+	mq := f.question(c.Kernels.LongestDirect())
 	words := "round figures of H200s, path " + f.Near.String()
 	if f.Far != f.Near {
 		words += ", between hosts " + f.Far.String()

@@ -41,7 +41,7 @@ allgather  2 registered all  copies 100/7
 allgather  2 any        all  ring 32
 `)
 	require.NoError(t, err)
-	f := &Fabric{GPUs: []string{"G", "G"}, Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 2, Local: 2}}
+	f := &Fabric{GPUs: []string{"G", "G"}, Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 2}}
 	thrifty := Budget{Policy: PolicyEfficiency}
 	for _, test := range []struct {
 		name       string

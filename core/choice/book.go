@@ -68,7 +68,7 @@ func entry(kind call.Kind) *book.Collective {
 
 // offers reports whether the book has an algorithm for a collective here.
 func (t *table) offers(topo Topology) bool {
-	return (t.Nodes == nil || topo.Nodes() > 1) && (t.ranks == nil || t.ranks(topo.Ranks))
+	return (t.Nodes == nil || topo.grouped() && !(t.Even && slices.Min(topo.Hosts) < topo.most())) && (t.ranks == nil || t.ranks(topo.Ranks))
 }
 
 // Exists reports whether the book has an algorithm for a key.
@@ -98,7 +98,7 @@ func (k Key) Schedule(topo Topology) sched.Schedule {
 		switch {
 		case t.algo != k.Algo && k.Algo != call.Steps:
 		case t.Nodes != nil:
-			return topo.assign(t.Nodes(topo.Nodes(), topo.Local, topo.part(sched.Rank(k.Peer))))
+			return topo.assign(t.Nodes(topo.Hosts, topo.part(sched.Rank(k.Peer))))
 		case k.Kind.Pairwise() || t.algo.IsDefined():
 			return t.Flat(topo.Ranks, sched.Rank(k.Peer))
 		default:

@@ -17,19 +17,16 @@ func TestTopology(t *testing.T) {
 		hosts string
 		want  Topology
 	}{
-		{"a", Topology{Ranks: 1, Local: 1}},
-		{"aaaa", Topology{Ranks: 4, Local: 4}},
-		{"abcd", Topology{Ranks: 4, Local: 4}},     // one a node: nothing to gain
-		{"aabb", Topology{Ranks: 4, Local: 2}},     //
-		{"aabbcc", Topology{Ranks: 6, Local: 2}},   //
-		{"aaabbb", Topology{Ranks: 6, Local: 3}},   //
-		{"aabbb", Topology{Ranks: 5, Local: 5}},    // no common divisor
-		{"aaaabbbb", Topology{Ranks: 8, Local: 4}}, //
-		{"aaaabb", Topology{Ranks: 6, Local: 2}},   // uneven: a is two groups
-		{"abab", Topology{Ranks: 4, Local: 2, Order: []sched.Rank{0, 2, 1, 3}}},
-		{"aabbaa", Topology{Ranks: 6, Local: 2, Order: []sched.Rank{0, 1, 4, 5, 2, 3}}},
-		{"aabcbc", Topology{Ranks: 6, Local: 2, Order: []sched.Rank{0, 1, 2, 4, 3, 5}}},
-		{"abcab", Topology{Ranks: 5, Local: 5, Order: []sched.Rank{0, 3, 1, 4, 2}}},
+		{"a", Topology{Ranks: 1}},
+		{"aaaa", Topology{Ranks: 4}},
+		{"abcd", Topology{Ranks: 4, Hosts: []int{1, 1, 1, 1}}},
+		{"aabb", Topology{Ranks: 4, Hosts: []int{2, 2}}},
+		{"aabbb", Topology{Ranks: 5, Hosts: []int{2, 3}}},
+		{"aaaabb", Topology{Ranks: 6, Hosts: []int{4, 2}}},
+		{"abab", Topology{Ranks: 4, Hosts: []int{2, 2}, Order: []sched.Rank{0, 2, 1, 3}}},
+		{"aabbaa", Topology{Ranks: 6, Hosts: []int{4, 2}, Order: []sched.Rank{0, 1, 4, 5, 2, 3}}},
+		{"aabcbc", Topology{Ranks: 6, Hosts: []int{2, 2, 2}, Order: []sched.Rank{0, 1, 2, 4, 3, 5}}},
+		{"abcab", Topology{Ranks: 5, Hosts: []int{2, 2, 1}, Order: []sched.Rank{0, 3, 1, 4, 2}}},
 	} {
 		var hosts []string
 		for _, h := range tc.hosts {
@@ -37,12 +34,15 @@ func TestTopology(t *testing.T) {
 		}
 		require.Equal(t, tc.want, TopologyOf(hosts), tc.hosts)
 	}
+	require.Equal(t, []int{8, 8, 8, 7}, Blocks(31, 8).Hosts, "the last host may be the short one")
+	require.Equal(t, TopologyOf(strings.Split("aaabbbb", "")).Over(Wire{}), TopologyOf(strings.Split("aaabbbb", "")).Over(Wire{}))
+	require.Nil(t, Blocks(8, 8).Hosts)
 }
 
 // Whatever is chosen, or asked for, the book has it and it has the right number
 // of ranks.
 func TestEveryChoiceHasATable(t *testing.T) {
-	for _, topo := range []Topology{{Ranks: 1, Local: 1}, {Ranks: 2, Local: 2}, {Ranks: 3, Local: 3}, {Ranks: 8, Local: 8}, {Ranks: 16, Local: 16}, {Ranks: 4, Local: 2}, {Ranks: 12, Local: 4}} {
+	for _, topo := range []Topology{{Ranks: 1}, {Ranks: 2}, {Ranks: 3}, {Ranks: 8}, {Ranks: 16}, Blocks(4, 2), Blocks(12, 4)} {
 		for kind := call.Barrier; kind.Valid(); kind++ {
 			for bytes := 0; bytes < 1<<28; bytes = bytes*4 + 8 {
 				for forced := range call.Algos {
@@ -153,7 +153,7 @@ func TestTheBookIsChosenFrom(t *testing.T) {
 			algo, err := call.ParseAlgo(a.Name)
 			require.NoError(t, err)
 			topo := Blocks(12, 4)
-			want, err := a.Schedule(topo.Ranks, topo.Local, 7)
+			want, err := a.Schedule(topo.Ranks, 4, 7)
 			require.NoError(t, err)
 			key := Key{Kind: kind, Algo: algo, Peer: 7}
 			require.True(t, key.Exists(topo))

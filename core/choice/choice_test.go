@@ -29,7 +29,7 @@ scatter    4 registered all window
 scatter    4 any        all steps
 `)
 	require.NoError(t, err)
-	f := &Fabric{GPUs: []string{"G", "G", "G", "G"}, Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 4, Local: 4}}
+	f := &Fabric{GPUs: []string{"G", "G", "G", "G"}, Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 4}}
 	for _, test := range []struct {
 		name, algo string
 		direct     bool
@@ -155,7 +155,7 @@ func TestCarriers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := test.chooser
-			c.Topo = Topology{Ranks: 4, Local: 4}
+			c.Topo = Topology{Ranks: 4}
 			ans := c.Choose(test.q)
 			require.Equal(t, test.q.OnGPU, ans.Blocks > 0)
 			ans.Blocks, ans.WhyBlocks, ans.row = 0, "", nil // see TestBlocks
@@ -223,7 +223,7 @@ func sameAnswer(t *testing.T, about string, ans Answer, ch Choice) {
 // BenchmarkChoose is what each call pays for a choice: on a host by thresholds, on GPUs by the
 // last row.
 func BenchmarkChoose(b *testing.B) {
-	f := &Fabric{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 4, Local: 4}, GPUs: []string{"NVIDIA H200"}}
+	f := &Fabric{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 4}, GPUs: []string{"NVIDIA H200"}}
 	c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, collective.MaxMessage)}
 	for _, onGPU := range []bool{false, true} {
 		b.Run(map[bool]string{false: "host", true: "gpu"}[onGPU], func(b *testing.B) {

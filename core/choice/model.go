@@ -40,10 +40,23 @@ const fromModel = "the sim model of the path"
 
 // A modelQuestion is what an estimate depends on.
 type modelQuestion struct {
-	near, far    transport.GPUPath
-	ranks, local int
-	wire         Wire
-	longest      int // message of direct kernels
+	near, far transport.GPUPath
+	topo      Topology // in order
+	longest   int      // message of direct kernels
+}
+
+// question is that of a Fabric.
+func (f *Fabric) question(longest int) *modelQuestion {
+	return &modelQuestion{f.Near, f.Far, Topology{Ranks: f.Topo.Ranks, Hosts: f.Topo.Hosts, wire: f.Topo.wire}, longest}
+}
+
+// A modelKey is a modelQuestion as a key of maps.
+type modelKey struct {
+	near, far transport.GPUPath
+	ranks     int
+	layout    string
+	wire      Wire
+	longest   int
 }
 
 // modelRanks is for how many ranks times are estimated at most. For 32 that takes some
@@ -55,14 +68,15 @@ func (rows *Rows) model(f *Fabric, longest int) {
 	if f.Topo.Ranks < 2 || f.Topo.Ranks > modelRanks {
 		return
 	}
-	q := modelQuestion{f.Near, f.Far, f.Topo.Ranks, f.Topo.Local, f.Topo.wire, longest}
-	answer, ok := modelled.Load(q)
+	q := f.question(longest)
+	key := modelKey{q.near, q.far, q.topo.Ranks, layoutOf(q.topo.Hosts), q.topo.wire, longest}
+	answer, ok := modelled.Load(key)
 	if !ok {
 		var made Rows
 		for _, kind := range planKinds {
 			made[kind][0] = q.rows(kind)
 		}
-		answer, _ = modelled.LoadOrStore(q, made)
+		answer, _ = modelled.LoadOrStore(key, made)
 	}
 	for kind, made := range answer.(Rows) {
 		rows[kind][0] = append(rows[kind][0], made[0]...)
@@ -105,8 +119,8 @@ func (q *modelQuestion) rows(kind call.Kind) (rows []Row) {
 // that is less.
 func (q *modelQuestion) inter() sim.Link {
 	l := pathModels[q.far].steps
-	if q.far == transport.OverBridge && q.wire.Mbps > 0 {
-		w := q.wire.link(q.local)
+	if q.far == transport.OverBridge && q.topo.wire.Mbps > 0 {
+		w := q.topo.wire.link(q.topo.most())
 		l.Bandwidth, l.Shared = min(l.Bandwidth, w.Bandwidth), w.Shared
 	}
 	return l
@@ -115,14 +129,13 @@ func (q *modelQuestion) inter() sim.Link {
 // kernel reports whether a name stands for a direct kernel, as Chooser.kernel does.
 func (q *modelQuestion) kernel(kind call.Kind, a call.Algo, bytes int) bool {
 	d, ok := directKernel(kind, a)
-	return ok && isDirect(d, q.ranks, bytes, q.longest)
+	return ok && isDirect(d, q.topo.Ranks, bytes, q.longest)
 }
 
 // estimate is the time of an algorithm in seconds, infinite if it does not serve.
 func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64 {
-	topo := Topology{Ranks: q.ranks, Local: q.local}
 	bytes = int(min(int64(bytes), 1<<mostSize))
-	n, near, far := q.ranks, &pathModels[q.near], &pathModels[q.far]
+	n, near, far := q.topo.Ranks, &pathModels[q.near], &pathModels[q.far]
 	if q.kernel(kind, a, bytes) {
 		sent, hops := float64((n-1)*bytes), 1.0
 		if a == call.TwoShot {
@@ -131,11 +144,11 @@ func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64
 		return float64(hops*far.kernel) + sent/far.rate // rounded: see TestNothingIsFused
 	}
 	key := Key{Kind: kind, Algo: a}
-	if a == call.Steps && (Default(kind) != call.Direct || !q.kernel(kind, call.Direct, bytes)) || a != call.Steps && !key.Exists(topo) {
+	if a == call.Steps && (Default(kind) != call.Direct || !q.kernel(kind, call.Direct, bytes)) || a != call.Steps && !key.Exists(q.topo) {
 		return math.Inf(1) // a name of another algorithm
 	}
-	t, err := sim.Estimate(key.Schedule(topo), sim.Model{
-		NodeRanks: q.local, Intra: near.steps, Inter: q.inter(), Reduce: 1 / combineRate, Copy: 1 / combineRate,
+	t, err := sim.Estimate(key.Schedule(q.topo), sim.Model{
+		Nodes: q.topo.Hosts, Intra: near.steps, Inter: q.inter(), Reduce: 1 / combineRate, Copy: 1 / combineRate,
 		SlotBytes: far.slot, Slots: 4,
 	}, int64(bytes*kind.Shares(n)))
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 // for all sizes, small ones by kernels where there are any.
 func TestModelRows(t *testing.T) {
 	for _, f := range []Fabric{
-		{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 2, Local: 2}},
-		{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 8, Local: 8}},
-		{Near: transport.OverHost, Far: transport.OverHost, Topo: Topology{Ranks: 4, Local: 4}},
-		{Near: transport.OverP2P, Far: transport.OverBridge, Topo: Topology{Ranks: 16, Local: 8}},
-		{Near: transport.OverBridge, Far: transport.OverBridge, Topo: Topology{Ranks: 32, Local: 32}},
+		{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 2}},
+		{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 8}},
+		{Near: transport.OverHost, Far: transport.OverHost, Topo: Topology{Ranks: 4}},
+		{Near: transport.OverP2P, Far: transport.OverBridge, Topo: Blocks(16, 8)},
+		{Near: transport.OverBridge, Far: transport.OverBridge, Topo: Topology{Ranks: 32}},
 	} {
 		t.Run(fmt.Sprintf("%v-%v of %d", f.Near, f.Far, f.Topo.Ranks), func(t *testing.T) {
 			longest := 0

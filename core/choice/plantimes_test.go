@@ -82,7 +82,7 @@ func TestPlanAgainstTimes(t *testing.T) {
 		}
 		times := timings(t, file)
 		require.Greater(t, len(times), 200)
-		f := &Fabric{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: ranks, Local: ranks}}
+		f := &Fabric{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: ranks}}
 		for range ranks {
 			f.GPUs = append(f.GPUs, "NVIDIA H200")
 		}

@@ -3,13 +3,14 @@ package choice
 import "github.com/ringo-go/ringo/core/call"
 
 // threshold is the algorithm of a collective by its size, in bytes of Count elements,
-// with the reason. The sizes were measured on hosts.
+// with the reason.
 func (c *Chooser) threshold(kind call.Kind, bytes int) (call.Algo, string) {
 	return Threshold(kind, c.Topo, bytes, c.Forced)
 }
 
 // Threshold is the algorithm of a collective by its size, in bytes of Count elements,
-// with the reason; forced, unless Auto, comes first where it has the collective.
+// with the reason; forced, unless Auto, comes first where it has the collective. Its sizes were measured in
+// the shared memory of one host, and are for one host alone: across hosts the cost of each algorithm decides.
 func Threshold(kind call.Kind, topo Topology, bytes int, forced call.Algo) (call.Algo, string) {
 	list, n := tables(kind), topo.Ranks
 	if forced != call.Auto {
@@ -19,8 +20,8 @@ func Threshold(kind call.Kind, topo Topology, bytes int, forced call.Algo) (call
 			}
 		}
 	}
-	if a, why := topo.across(kind, bytes); a != call.Auto {
-		return a, why
+	if topo.Nodes() > 1 && len(list) > 1 {
+		return topo.across(kind, bytes)
 	}
 	switch kind {
 	case call.AllReduce:

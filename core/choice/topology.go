@@ -1,30 +1,33 @@
 package choice
 
-import "github.com/ringo-go/ringo/sched"
+import (
+	"slices"
 
-// A Topology is how ranks lie on nodes: in groups of Local ranks, each on one node. Local is
-// Ranks where hierarchy has nothing to gain: all ranks on one node, one rank on each, or
-// nodes whose numbers of ranks have no common divisor.
+	"github.com/ringo-go/ringo/sched"
+)
+
+// A Topology is how ranks lie on hosts. It is made by TopologyOf and Blocks alone: communicators, Explain and
+// commands have it from there.
 //
-// Schedules are made as if ranks lay group after group, and are given to the ranks in Order,
-// so that a ring leaves a node once. nil: they lie so.
+// Schedules are made as if ranks lay host after host, and are given to the ranks in Order,
+// so that a ring leaves a host once. nil: they lie so.
 type Topology struct {
-	Ranks, Local int
-	Order        []sched.Rank
+	Ranks int
+	Hosts []int // ranks of each host, two hosts or more; nil: all are on one
+	Order []sched.Rank
 
-	wire  Wire   // between nodes
-	times *times // of algorithms on several nodes; nil: to be found
+	wire  Wire   // between hosts
+	costs *costs // of algorithms across hosts; nil: to be found
 }
 
-// Over is the topology whose nodes are connected by w, as all ranks say it.
+// Over is the topology whose hosts are connected by w, as all ranks say it.
 func (t Topology) Over(w Wire) Topology {
-	t.wire, t.times = w, timesOf(t.Ranks, t.Local, w)
+	t.wire, t.costs = w, costsOf(t.Hosts, w)
 	return t
 }
 
 // TopologyOf finds how ranks lie, given the identity of each rank's host. The hosts follow
-// each other as their first ranks do. A host with more ranks than another one is several
-// groups: 8, 8 and 4 ranks are five groups of 4.
+// each other as their first ranks do.
 func TopologyOf(hosts []string) Topology {
 	var names []string
 	ranks := map[string][]sched.Rank{}
@@ -35,33 +38,52 @@ func TopologyOf(hosts []string) Topology {
 		ranks[h] = append(ranks[h], sched.Rank(r))
 	}
 	t := Topology{Ranks: len(hosts)}
-	inOrder := true
 	for _, h := range names {
-		t.Local = divisor(t.Local, len(ranks[h]))
-		for _, r := range ranks[h] {
-			inOrder = inOrder && int(r) == len(t.Order)
-			t.Order = append(t.Order, r)
+		t.Order = append(t.Order, ranks[h]...)
+		if len(names) > 1 {
+			t.Hosts = append(t.Hosts, len(ranks[h]))
 		}
 	}
-	if inOrder {
+	if slices.IsSorted(t.Order) {
 		t.Order = nil
-	}
-	if t.Local == 1 {
-		t.Local = t.Ranks
 	}
 	return t
 }
 
-// divisor is the greatest common one.
-func divisor(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
+// Blocks is the topology of n ranks in blocks of local on a host, of which the last may be
+// shorter; 0 is all on one.
+func Blocks(n, local int) Topology {
+	t := Topology{Ranks: n}
+	if local > 0 && local < n {
+		for left := n; left > 0; left -= local {
+			t.Hosts = append(t.Hosts, min(left, local))
+		}
 	}
-	return a
+	return t
 }
 
-// Nodes is the number of groups.
-func (t Topology) Nodes() int { return t.Ranks / t.Local }
+// most is how many ranks a host has at most.
+func (t Topology) most() int {
+	if t.Hosts == nil {
+		return t.Ranks
+	}
+	return slices.Max(t.Hosts)
+}
+
+// Nodes is the number of hosts.
+func (t Topology) Nodes() int { return max(1, len(t.Hosts)) }
+
+// grouped reports whether hierarchy has something to gain: several hosts, and one of them with
+// more than one rank.
+func (t Topology) grouped() bool { return len(t.Hosts) > 1 && len(t.Hosts) < t.Ranks }
+
+// Columns is how many ranks of each host speak with other hosts in schedules with hierarchy.
+func (t Topology) Columns() int {
+	if !t.grouped() {
+		return 1
+	}
+	return slices.Min(t.Hosts)
+}
 
 // assign gives a schedule that is made for ranks in order to the ranks as they lie.
 func (t Topology) assign(s sched.Schedule) sched.Schedule {
@@ -73,19 +95,8 @@ func (t Topology) assign(s sched.Schedule) sched.Schedule {
 
 // part is the part that a rank plays in a schedule that assign gives to the ranks.
 func (t Topology) part(r sched.Rank) sched.Rank {
-	for i, x := range t.Order {
-		if x == r {
-			return sched.Rank(i)
-		}
+	if i := slices.Index(t.Order, r); i >= 0 {
+		return sched.Rank(i)
 	}
 	return r
-}
-
-// Blocks is the topology of n ranks in blocks of local on a node; 0, 1 or a number
-// that does not divide n is all on one.
-func Blocks(n, local int) Topology {
-	if local > 1 && n%local == 0 {
-		return Topology{Ranks: n, Local: local}
-	}
-	return Topology{Ranks: n, Local: n}
 }

@@ -14,10 +14,10 @@ type seat struct{ host, number int }
 // hosts is how the ranks lie on hosts. Queues of memory that GPUs share are for the ranks of one
 // host alone, so boards are made for these, by number.
 type hosts struct {
-	seats []seat
-	ranks [][]int // of each host
-	parts []int   // that the ranks play in schedules
-	local int     // ranks of a group in schedules with hierarchy, 1 without
+	seats   []seat
+	ranks   [][]int // of each host
+	parts   []int   // that the ranks play in schedules
+	columns int     // ranks of each host that speak with other hosts in schedules with hierarchy, 1 without
 }
 
 func hostsOf(all []paths.Profile) hosts {
@@ -44,9 +44,7 @@ func hostsOf(all []paths.Profile) hosts {
 		}
 		h.parts[r] = i
 	}
-	if h.local = topo.Local; topo.Nodes() == 1 {
-		h.local = 1
-	}
+	h.columns = topo.Columns()
 	return h
 }
 
@@ -95,17 +93,17 @@ func (l hostLinks) Recv(from sched.Rank) (grid.End, error) {
 }
 
 // close reports whether two ranks of different hosts are neighbours in rings, trees or
-// log-step algorithms over the hosts: they follow each other, or play the same part in groups
+// log-step algorithms over the hosts: they follow each other, or are the same column's on hosts
 // that are a power of two apart.
 func (h *hosts) close(a, b int) bool {
 	p, q, n := h.parts[a], h.parts[b], len(h.parts)
 	if d := (q - p + n) % n; d == 1 || d == n-1 {
 		return true
 	}
-	groups := n / h.local
-	d := (q/h.local - p/h.local + groups) % groups
-	d = min(d, groups-d)
-	return p%h.local == q%h.local && d&(d-1) == 0
+	one, other := h.seats[a], h.seats[b]
+	d := max(one.host-other.host, other.host-one.host)
+	d = min(d, len(h.ranks)-d)
+	return one.number == other.number && one.number < h.columns && d&(d-1) == 0
 }
 
 // across is the most ranks of other hosts that a rank is close to, and that it is not.
@@ -114,7 +112,7 @@ func (h *hosts) across() (closest, others int) {
 	others = n - h.least()
 	alike := h.most() == h.least()
 	for r := range n {
-		if alike && h.parts[r] >= 2*h.local { // groups are alike but for the ends
+		if alike && h.parts[r] >= 2*h.columns { // hosts are alike but for the ends
 			continue
 		}
 		k := 0

@@ -30,7 +30,8 @@ type Collective struct {
 type Algorithm struct {
 	Name  string
 	Flat  func(n int, root sched.Rank) sched.Schedule
-	Nodes func(nodes, local int, root sched.Rank) sched.Schedule // local ranks on each node
+	Nodes func(nodes hier.Nodes, root sched.Rank) sched.Schedule
+	Even  bool // Nodes is for equally many ranks on each node
 }
 
 func flat(name string, f func(n int) sched.Schedule) Algorithm {
@@ -41,9 +42,15 @@ func rooted(name string, f func(n int, root sched.Rank) sched.Schedule) Algorith
 	return Algorithm{Name: name, Flat: f}
 }
 
-func onNodes(name string, f func(nodes, local int, root sched.Rank) sched.Schedule) Algorithm {
+func onNodes(name string, f func(nodes hier.Nodes, root sched.Rank) sched.Schedule) Algorithm {
 	return Algorithm{Name: name, Nodes: f}
 }
+
+// Local schedules of nodes, by how many ranks they have.
+func ringScatter(n int) sched.Schedule   { return ring.ReduceScatter{N: n} }
+func ringGather(n int) sched.Schedule    { return ring.AllGather{N: n} }
+func directScatter(n int) sched.Schedule { return direct.ReduceScatter{N: n} }
+func directGather(n int) sched.Schedule  { return direct.AllGather{N: n} }
 
 // is is the goal of a collective without a root.
 func is(g sched.Goal) func(sched.Rank) sched.Goal { return func(sched.Rank) sched.Goal { return g } }
@@ -58,69 +65,69 @@ var Collectives = []Collective{
 		flat("twoshot", func(n int) sched.Schedule { return direct.TwoShot{N: n} }),
 		flat("doubling", func(n int) sched.Schedule { return direct.RecursiveDoubling{N: n} }),
 		flat("halving", func(n int) sched.Schedule { return direct.HalvingDoubling{N: n} }),
-		onNodes("hier", func(nodes, local int, _ sched.Rank) sched.Schedule {
-			return hier.AllReduce(ring.ReduceScatter{N: local}, ring.AllReduce{N: nodes}, ring.AllGather{N: local})
+		onNodes("hier", func(nodes hier.Nodes, _ sched.Rank) sched.Schedule {
+			return nodes.AllReduce(ringScatter, ring.AllReduce{N: len(nodes)}, ringGather)
 		}),
-		onNodes("hiertree", func(nodes, local int, _ sched.Rank) sched.Schedule {
-			return hier.AllReduce(ring.ReduceScatter{N: local}, tree.AllReduce{N: nodes}, ring.AllGather{N: local})
+		onNodes("hiertree", func(nodes hier.Nodes, _ sched.Rank) sched.Schedule {
+			return nodes.AllReduce(ringScatter, tree.AllReduce{N: len(nodes)}, ringGather)
 		}),
-		onNodes("hierlog", func(nodes, local int, _ sched.Rank) sched.Schedule {
-			return hier.AllReduce(direct.ReduceScatter{N: local}, direct.RecursiveDoubling{N: nodes}, direct.AllGather{N: local})
+		onNodes("hierlog", func(nodes hier.Nodes, _ sched.Rank) sched.Schedule {
+			return nodes.AllReduce(directScatter, direct.RecursiveDoubling{N: len(nodes)}, directGather)
 		}),
 	}},
 	{"reduce", true, sched.Reduce, []Algorithm{
 		rooted("ring", func(n int, root sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: root} }),
 		rooted("tree", func(n int, root sched.Rank) sched.Schedule { return tree.Reduce{N: n, Root: root} }),
 		rooted("binomial", func(n int, root sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: root} }),
-		onNodes("hier", func(nodes, local int, root sched.Rank) sched.Schedule {
-			at, node := root%sched.Rank(local), root/sched.Rank(local)
-			return hier.Reduce(tree.BinomialReduce{N: local, Root: at}, tree.BinomialReduce{N: nodes, Root: node}, root)
+		onNodes("hier", func(nodes hier.Nodes, root sched.Rank) sched.Schedule {
+			node, _ := nodes.Seat(root)
+			return nodes.Reduce(func(n int, at sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: at} }, tree.BinomialReduce{N: len(nodes), Root: sched.Rank(node)}, root)
 		}),
-		onNodes("hiertree", func(nodes, local int, root sched.Rank) sched.Schedule {
-			at, node := root%sched.Rank(local), root/sched.Rank(local)
-			return hier.Reduce(ring.Reduce{N: local, Root: at}, tree.Reduce{N: nodes, Root: node}, root)
+		onNodes("hiertree", func(nodes hier.Nodes, root sched.Rank) sched.Schedule {
+			node, _ := nodes.Seat(root)
+			return nodes.Reduce(func(n int, at sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: at} }, tree.Reduce{N: len(nodes), Root: sched.Rank(node)}, root)
 		}),
 	}},
 	{"broadcast", true, sched.Broadcast, []Algorithm{
 		rooted("ring", func(n int, root sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: root} }),
 		rooted("tree", func(n int, root sched.Rank) sched.Schedule { return tree.Broadcast{N: n, Root: root} }),
 		rooted("binomial", func(n int, root sched.Rank) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: root} }),
-		onNodes("hier", func(nodes, local int, root sched.Rank) sched.Schedule {
-			at, node := root%sched.Rank(local), root/sched.Rank(local)
-			return hier.Broadcast(tree.BinomialBroadcast{N: nodes, Root: node}, tree.BinomialBroadcast{N: local, Root: at}, root)
+		onNodes("hier", func(nodes hier.Nodes, root sched.Rank) sched.Schedule {
+			node, _ := nodes.Seat(root)
+			return nodes.Broadcast(tree.BinomialBroadcast{N: len(nodes), Root: sched.Rank(node)}, func(n int, at sched.Rank) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: at} }, root)
 		}),
-		onNodes("hiertree", func(nodes, local int, root sched.Rank) sched.Schedule {
-			at, node := root%sched.Rank(local), root/sched.Rank(local)
-			return hier.Broadcast(tree.Broadcast{N: nodes, Root: node}, ring.Broadcast{N: local, Root: at}, root)
+		onNodes("hiertree", func(nodes hier.Nodes, root sched.Rank) sched.Schedule {
+			node, _ := nodes.Seat(root)
+			return nodes.Broadcast(tree.Broadcast{N: len(nodes), Root: sched.Rank(node)}, func(n int, at sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: at} }, root)
 		}),
 	}},
 	{"allgather", false, is(sched.AllGather), []Algorithm{
 		flat("ring", func(n int) sched.Schedule { return ring.AllGather{N: n} }),
 		flat("direct", func(n int) sched.Schedule { return direct.AllGather{N: n} }),
 		flat("logstep", func(n int) sched.Schedule { return direct.LogAllGather{N: n} }),
-		onNodes("hier", func(nodes, local int, _ sched.Rank) sched.Schedule {
-			return hier.AllGather(ring.AllGather{N: nodes}, ring.AllGather{N: local})
+		onNodes("hier", func(nodes hier.Nodes, _ sched.Rank) sched.Schedule {
+			return nodes.AllGather(ring.AllGather{N: len(nodes)}, ringGather)
 		}),
-		onNodes("hierlog", func(nodes, local int, _ sched.Rank) sched.Schedule {
-			return hier.AllGather(direct.LogAllGather{N: nodes}, direct.AllGather{N: local})
+		onNodes("hierlog", func(nodes hier.Nodes, _ sched.Rank) sched.Schedule {
+			return nodes.AllGather(direct.LogAllGather{N: len(nodes)}, directGather)
 		}),
 	}},
 	{"reducescatter", false, is(sched.ReduceScatter), []Algorithm{
 		flat("ring", func(n int) sched.Schedule { return ring.ReduceScatter{N: n} }),
 		flat("direct", func(n int) sched.Schedule { return direct.ReduceScatter{N: n} }),
 		flat("logstep", func(n int) sched.Schedule { return direct.LogReduceScatter{N: n} }),
-		onNodes("hier", func(nodes, local int, _ sched.Rank) sched.Schedule {
-			return hier.ReduceScatter(ring.ReduceScatter{N: local}, ring.ReduceScatter{N: nodes})
+		onNodes("hier", func(nodes hier.Nodes, _ sched.Rank) sched.Schedule {
+			return nodes.ReduceScatter(ringScatter, ring.ReduceScatter{N: len(nodes)})
 		}),
-		onNodes("hierlog", func(nodes, local int, _ sched.Rank) sched.Schedule {
-			return hier.ReduceScatter(direct.ReduceScatter{N: local}, direct.LogReduceScatter{N: nodes})
+		onNodes("hierlog", func(nodes hier.Nodes, _ sched.Rank) sched.Schedule {
+			return nodes.ReduceScatter(directScatter, direct.LogReduceScatter{N: len(nodes)})
 		}),
 	}},
 	{"alltoall", false, is(sched.AlltoAll), []Algorithm{
 		flat("direct", func(n int) sched.Schedule { return direct.AlltoAll{N: n} }),
-		onNodes("hier", func(nodes, local int, _ sched.Rank) sched.Schedule {
-			return hier.AlltoAll(direct.AlltoAll{N: nodes}, direct.AlltoAll{N: local})
-		}),
+		{Name: "hier", Even: true, Nodes: func(nodes hier.Nodes, _ sched.Rank) sched.Schedule {
+			return hier.AlltoAll(direct.AlltoAll{N: len(nodes)}, direct.AlltoAll{N: nodes[0]})
+		}},
 	}},
 	{"gather", true, sched.Gather, []Algorithm{
 		rooted("direct", func(n int, root sched.Rank) sched.Schedule { return direct.Gather{N: n, Root: root} }),
@@ -148,13 +155,20 @@ func (c Collective) Find(name string) (Algorithm, error) {
 	return c.Algorithms[i], nil
 }
 
-// Schedule makes the table for n ranks, in nodes of local.
+// Schedule makes the table for n ranks, in nodes of local of which the last may be shorter.
 func (a Algorithm) Schedule(n, local int, root sched.Rank) (sched.Schedule, error) {
 	if a.Nodes == nil {
 		return a.Flat(n, root), nil
 	}
-	if local < 1 || local >= n || n%local != 0 {
-		return nil, fmt.Errorf("%s needs nodes of equally many ranks: %d ranks do not make two or more nodes of %d", a.Name, n, local)
+	if local < 1 || local >= n {
+		return nil, fmt.Errorf("%s needs nodes: %d ranks do not make two or more nodes of %d", a.Name, n, local)
 	}
-	return a.Nodes(n/local, local, root), nil
+	nodes := hier.Even(n/local, local)
+	if n%local > 0 {
+		if a.Even {
+			return nil, fmt.Errorf("%s needs nodes of equally many ranks: %d ranks do not make nodes of %d", a.Name, n, local)
+		}
+		nodes = append(nodes, n%local)
+	}
+	return a.Nodes(nodes, root), nil
 }

@@ -8,21 +8,22 @@ import "github.com/ringo-go/ringo/sched"
 // What goes between nodes moves inside one first: that is the price, and n chunks of scratch.
 // across and local have a chunk for each pair of ranks.
 func AlltoAll(across, local sched.Schedule) sched.Schedule {
-	g := gridOf(across, local)
-	need("across", across, g.nodes, g.nodes, false)
-	need("local", local, g.local, g.local, false)
+	nodes, size := across.Shape().Ranks, local.Shape().Ranks
+	need("across", across, nodes, nodes, false)
+	need("local", local, size, size, false)
 
 	// Scratch chunk q·L+l is for node q, from rank l of this node.
-	n := g.ranks()
-	shape := sched.Shape{Ranks: n, In: n, Out: n, Tmp: n}
-	first := g.inNodes(shape, sched.Split(local, g.nodes), func(_ sched.Rank, ref sched.Ref) sched.Ref {
-		ref = g.byNode(ref)
+	n := Even(nodes, size)
+	shape := sched.Shape{Ranks: n.ranks(), In: n.ranks(), Out: n.ranks(), Tmp: n.ranks()}
+	first := n.inNodes(shape, func(int) sched.Schedule { return sched.Split(local, nodes) }, func(_ sched.Rank, ref sched.Ref) sched.Ref {
+		l, q := int(ref.Chunk)/nodes, int(ref.Chunk)%nodes
+		ref.Chunk = int32(q*size + l)
 		if ref.Buf == sched.Out {
 			ref.Buf = sched.Tmp
 		}
 		return ref
 	})
-	second := g.inColumns(shape, sched.Split(across, g.local), func(_ int, ref sched.Ref) sched.Ref {
+	second := n.inColumns(shape, func(int) sched.Schedule { return sched.Split(across, size) }, func(_, _ int, ref sched.Ref) sched.Ref {
 		if ref.Buf == sched.In {
 			ref.Buf = sched.Tmp
 		}

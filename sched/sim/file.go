@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strconv"
 	"time"
 )
 
@@ -15,6 +17,7 @@ type file struct {
 	Like      string   `json:"like,omitempty"` // one of Presets, which gives what is left out
 	Name      string   `json:"name,omitempty"`
 	NodeRanks *int     `json:"node_ranks,omitempty"`
+	Nodes     []int    `json:"nodes,omitempty"`
 	Inside    *linkOf  `json:"inside,omitempty"`
 	Between   *linkOf  `json:"between,omitempty"`
 	Combine   *rate    `json:"combine,omitempty"`
@@ -98,6 +101,9 @@ func Parse(data []byte) (Model, error) {
 	if f.Weak != nil {
 		m.Weak = f.Weak
 	}
+	if f.Nodes != nil {
+		m.Nodes = f.Nodes
+	}
 	for _, x := range []struct {
 		to   *float64
 		from *rate
@@ -149,7 +155,7 @@ func Format(m Model) ([]byte, error) {
 	combine, copying := rate(inverse(m.Reduce)), rate(inverse(m.Copy))
 	f := file{
 		Name: m.Name, NodeRanks: &m.NodeRanks, Inside: linkFile(m.Intra, m.Inside), Combine: &combine, Copy: &copying,
-		SlotBytes: &m.SlotBytes, Slots: &m.Slots, Weak: m.Weak,
+		SlotBytes: &m.SlotBytes, Slots: &m.Slots, Weak: m.Weak, Nodes: m.Nodes,
 	}
 	if m.Inter.Bandwidth > 0 {
 		f.Between = linkFile(m.Inter, m.Between)
@@ -167,10 +173,18 @@ func Format(m Model) ([]byte, error) {
 // String describes a Model: what joins ranks inside a node and between nodes, how fast, how soon.
 func (m Model) String() string {
 	text := m.Name + ": "
-	if m.NodeRanks == 0 {
+	size := strconv.Itoa(m.NodeRanks)
+	switch {
+	case len(m.Nodes) > 1:
+		if least, most := slices.Min(m.Nodes), slices.Max(m.Nodes); least < most {
+			size = fmt.Sprintf("%d to %d", least, most)
+		} else {
+			size = strconv.Itoa(most)
+		}
+	case m.NodeRanks == 0:
 		return text + "one node, " + describe(m.Intra, m.Inside, "a rank", "together")
 	}
-	return text + fmt.Sprintf("nodes of %d; inside %s; between them %s", m.NodeRanks,
+	return text + fmt.Sprintf("nodes of %s; inside %s; between them %s", size,
 		describe(m.Intra, m.Inside, "a rank", "together"), describe(m.Inter, m.Between, "a rank", "a node"))
 }
 

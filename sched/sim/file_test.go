@@ -31,6 +31,15 @@ func TestModelsAsText(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, weak.Weak, back.Weak)
 	require.Equal(t, weak.WeakBy, back.WeakBy)
+
+	uneven := sim.Ethernet25G
+	uneven.Nodes = []int{8, 8, 7}
+	text, err = sim.Format(uneven)
+	require.NoError(t, err)
+	back, err = sim.Parse(text)
+	require.NoError(t, err)
+	require.Equal(t, uneven.Nodes, back.Nodes)
+	require.Contains(t, back.String(), "nodes of 7 to 8; inside")
 }
 
 func TestModelLikeAPreset(t *testing.T) {

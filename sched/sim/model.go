@@ -34,6 +34,7 @@ type Model struct {
 	// NodeRanks is the number of ranks of a node: ranks r with the same
 	// r/NodeRanks are linked by Intra, others by Inter. 0 puts all on one node.
 	NodeRanks    int
+	Nodes        []int // ranks of each node, one node after the other; nil: NodeRanks on each
 	Intra, Inter Link
 
 	Inside, Between string // what Intra and Inter are, for readers
@@ -69,6 +70,9 @@ func (m Model) complete(ranks int) (Model, error) {
 	refuse := func(format string, args ...any) (Model, error) {
 		return Model{}, fmt.Errorf("sim: %w %q: %s", ErrModel, m.Name, fmt.Sprintf(format, args...))
 	}
+	if !m.evenOut(ranks) {
+		return refuse("Nodes are %v, want %d ranks in all and one or more on each", m.Nodes, ranks)
+	}
 	if m.NodeRanks < 0 {
 		return refuse("NodeRanks is %d, want 0 or more", m.NodeRanks)
 	}
@@ -77,7 +81,7 @@ func (m Model) complete(ranks int) (Model, error) {
 		Link
 	}{{"Intra", m.Intra}, {"Inter", m.Inter}}
 	for _, l := range links {
-		if l.name == "Inter" && m.NodeRanks == ranks {
+		if l.name == "Inter" && m.NodeRanks == ranks && m.Nodes == nil {
 			continue
 		}
 		if !(l.Bandwidth > 0) {
@@ -100,6 +104,21 @@ func (m Model) complete(ranks int) (Model, error) {
 	return m, nil
 }
 
+// evenOut turns Nodes that are alike into NodeRanks, and reports whether they have all ranks.
+func (m *Model) evenOut(ranks int) bool {
+	if len(m.Nodes) == 0 {
+		return true
+	}
+	for _, n := range m.Nodes {
+		ranks -= n
+	}
+	least, most := slices.Min(m.Nodes), slices.Max(m.Nodes)
+	if least == most {
+		m.NodeRanks, m.Nodes = most, nil
+	}
+	return ranks == 0 && least > 0
+}
+
 // A kind of link.
 type kind uint8
 
@@ -112,11 +131,12 @@ const (
 )
 
 // kindOf is the kind of link between two ranks.
-func (m *Model) kindOf(a, b int32) kind {
+func (w *world) kindOf(a, b int32) kind {
+	m := &w.m
 	switch {
 	case a == b:
 		return self
-	case int(a)/m.NodeRanks == int(b)/m.NodeRanks:
+	case w.node(a) == w.node(b):
 		return intra
 	}
 	if slices.Contains(m.Weak, int(a)) || slices.Contains(m.Weak, int(b)) {

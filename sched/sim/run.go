@@ -208,6 +208,15 @@ func begin(s sched.Schedule, m Model, bytes int64, most func(steps int64) int, s
 	}
 	w.cut((bytes+chunks-1)/chunks, int64(most(w.steps)))
 	nodes := (shape.Ranks + m.NodeRanks - 1) / m.NodeRanks
+	w.nodes = w.nodes[:0]
+	if m.Nodes != nil {
+		nodes = len(m.Nodes)
+		for node, ranks := range m.Nodes {
+			for range ranks {
+				w.nodes = append(w.nodes, int32(node))
+			}
+		}
+	}
 	w.buses, w.cardsOut, w.cardsIn = w.buses[:0], w.cardsOut[:0], w.cardsIn[:0]
 	if m.Intra.Shared > 0 {
 		w.buses = resize(w.buses, nodes)

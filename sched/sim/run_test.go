@@ -315,3 +315,25 @@ func TestErrors(t *testing.T) {
 		})
 	}
 }
+
+// A node with other ranks than the others has a card of its own, and a neighbour beyond it is another node's.
+func TestUnevenNodes(t *testing.T) {
+	m := sim.Ethernet25G
+	time := func(nodes ...int) sim.Result {
+		m.Nodes = nodes
+		res, err := sim.Run(context.Background(), ring.AllReduce{N: 12}, m, 1<<20, sim.Options{})
+		require.NoError(t, err)
+		return res
+	}
+	m.NodeRanks = 4
+	require.Equal(t, time(), time(4, 4, 4), "a list of equal nodes is NodeRanks")
+	m.NodeRanks = 8
+	require.Equal(t, time(), time(8, 4), "the last may be the short one")
+	require.Equal(t, time(5, 4, 3).InterBytes, time(3, 5, 4).InterBytes, "a ring leaves each of three nodes once")
+	require.Less(t, time(5, 7).InterBytes, time(5, 4, 3).InterBytes)
+	for _, nodes := range [][]int{{8, 8}, {12, 0}, {13, -1}} {
+		m.Nodes = nodes
+		_, err := sim.Run(context.Background(), ring.AllReduce{N: 12}, m, 1, sim.Options{})
+		require.ErrorIs(t, err, sim.ErrModel)
+	}
+}

@@ -164,7 +164,7 @@ func (w *world) send(r int32, st *rank, to int32, credit arrival, size int, f *f
 
 // share puts a message on the resource that ranks of a node share.
 func (w *world) share(arrive *arrival, begin float64, k kind, c *cost, src, dst int32) {
-	here, there := int(src)/w.m.NodeRanks, int(dst)/w.m.NodeRanks
+	here, there := w.node(src), w.node(dst)
 	on := func(p *port) {
 		begin = p.serve(begin, c.sharedAll)
 		arrive.first = max(arrive.first, begin+c.sharedSlice)

@@ -29,7 +29,7 @@ const (
 
 // symmetryOf is the one that leaves the fewest ranks, the zero symmetry if ranks differ.
 func symmetryOf(s sched.Schedule, m *Model, ranks int, steps int64) symmetry {
-	if ranks < symmetricRanks || ranks%m.NodeRanks != 0 || len(m.Weak) > 0 || m.Intra.Shared > 0 || m.Inter.Shared > 0 {
+	if ranks < symmetricRanks || m.Nodes != nil || ranks%m.NodeRanks != 0 || len(m.Weak) > 0 || m.Intra.Shared > 0 || m.Inter.Shared > 0 {
 		return symmetry{}
 	}
 	nodes := ranks / m.NodeRanks

@@ -20,7 +20,8 @@ type world struct {
 	ready    rankQueue
 	requests requests
 
-	buses, cardsOut, cardsIn []port // by node, of links that are shared
+	nodes                    []int32 // of each rank, if Model.Nodes says
+	buses, cardsOut, cardsIn []port  // by node, of links that are shared
 
 	rounds  int32
 	pieces  [2]piece        // of full length, and of the last round
@@ -149,10 +150,18 @@ func (w *world) carry(r int32, granted bool) {
 // end is the time at which a rank and its messages are done.
 func (st *rank) end() float64 { return max(st.clock, st.out) }
 
+// node is the one that a rank is on.
+func (w *world) node(r int32) int {
+	if len(w.nodes) > 0 {
+		return int(w.nodes[r])
+	}
+	return int(r) / w.m.NodeRanks
+}
+
 // queue finds a queue that the rank did not use last.
 func (w *world) queue(src, dst int32) int32 {
 	at := w.find(src, dst)
-	w.list[at].kind = w.m.kindOf(src, dst)
+	w.list[at].kind = w.kindOf(src, dst)
 	return at
 }
 
