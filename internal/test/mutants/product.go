@@ -59,6 +59,7 @@ var elsewhere = map[string][]string{
 	"internal/nccl":     {"bench"},
 	"internal/relay":    {"ringotest"},
 	"kernels/device":    {"internal/test/e2e/gpu"},
+	"sched":             {"ring", "ring/hier"},
 	"transport":         {"transport/inproc", "transport/socket"},
 }
 
