@@ -180,7 +180,7 @@ func describePeers(cfg *Config, transport string) []string {
 		lines = append(lines, fmt.Sprintf("peer %s: %s", name, strings.Join(ways, "; or ")))
 	}
 	lines = append(lines, terms(cfg, transport)...)
-	return append(lines, fmt.Sprintf("%d repetitions of each in turn, medians; ratio is the peer's time / ours: above 1 we are ahead", cfg.Repetitions))
+	return append(lines, fmt.Sprintf("%d repetitions of each in turn, another first each time; medians; ratio is the peer's time / ours: above 1 we are ahead", cfg.Repetitions))
 }
 
 // verdict sums up the ratios to the best peer of each row with a size above 0.

@@ -222,3 +222,14 @@ func TestKilledRankEndsTheOthers(t *testing.T) {
 	require.Less(t, time.Since(killed), time.Minute, "the others would go on for much longer") // real time: what a killed rank's socket tells
 	require.Regexp(t, `rank \d: killed by signal 9`, complaints.String())
 }
+
+// Only the ranks of a job that a launcher has started know how many they are.
+func TestRootBeyondTheRanks(t *testing.T) {
+	cfg, err := parse("broadcast", "-np", "0", "-r", "2")
+	require.NoError(t, err)
+	comms, err := ringo.OpenLocal(2, ringo.Config{})
+	require.NoError(t, err)
+	defer comms[1].Close()
+	defer comms[0].Close()
+	require.EqualError(t, measureRanks(context.Background(), cfg, comms, 2, nil), "-r 2: the ranks are 0 to 1")
+}

@@ -81,3 +81,14 @@ func TestCannotBeDrawn(t *testing.T) {
 		require.ErrorContains(t, f.Write(new(bytes.Buffer)), "chart: row, time: ")
 	}
 }
+
+// The value at a position is the one whose position it is.
+func TestAxisThereAndBack(t *testing.T) {
+	for _, a := range []axis{{lo: 2, hi: 10}, {lo: 2, hi: 2048, log: true}} {
+		for _, p := range []float64{0, 0.25, 1} {
+			require.InDelta(t, p, a.position(a.value(p)), 1e-12)
+		}
+	}
+	linear := axis{lo: 2, hi: 10}
+	require.Equal(t, 4.0, linear.value(0.25))
+}

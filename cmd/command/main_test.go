@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -110,6 +111,10 @@ func TestInfo(t *testing.T) {
 	require.Regexp(t, `(?m)^inproc +works: 8 bytes`, out)
 	require.Regexp(t, `(?m)^gpu `, out)
 	require.Regexp(t, `(?m)^cpu .* cores$`, out)
+	if _, err := os.Stat("/dev/shm"); err == nil && runtime.GOOS == "linux" {
+		require.Regexp(t, `(?m)^memory +[\d.]+ GiB, [\d.]+ GiB available$`, out)
+		require.Regexp(t, `(?m)^/dev/shm +[\d.]+ GiB, [\d.]+ GiB free$`, out)
+	}
 	require.Regexp(t, `(?m)^network +plugin +`, out)
 	require.Regexp(t, `(?m)^network +socket +\S+ .*<- hosts that have it too`, out)
 	require.Regexp(t, `(?m)^interface .*<- TCP between hosts goes here`, out)

@@ -81,3 +81,17 @@ func TestCapability(t *testing.T) {
 	_, err = Capability(d, 0)
 	require.ErrorIs(t, err, errNoting)
 }
+
+// A failed call of memory stays failed, and says with what it was called.
+func TestCallsOfMemoryStayFailed(t *testing.T) {
+	for _, f := range []func(d *libcuda, err error) error{
+		func(d *libcuda, err error) error { return d.at(16, err) },
+		func(d *libcuda, err error) error { return d.set(16, 4, err) },
+		func(d *libcuda, err error) error { return d.copied(16, 32, 4, err) },
+	} {
+		require.NoError(t, f(&libcuda{}, nil))
+		err := f(&libcuda{}, &Error{Call: "cuMemX", Result: ErrOutOfMemory, Device: -1})
+		require.ErrorIs(t, err, ErrOutOfMemory)
+		require.ErrorContains(t, err, "0x10")
+	}
+}

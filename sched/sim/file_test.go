@@ -25,12 +25,14 @@ func TestModelsAsText(t *testing.T) {
 	}
 	weak := sim.NVLink
 	weak.Weak, weak.WeakBy = []int{3}, 2
+	weak.SlotBytes, weak.Slots = weak.SlotBytes/2, weak.Slots+1
 	text, err := sim.Format(weak)
 	require.NoError(t, err)
 	back, err := sim.Parse(text)
 	require.NoError(t, err)
 	require.Equal(t, weak.Weak, back.Weak)
 	require.Equal(t, weak.WeakBy, back.WeakBy)
+	require.Equal(t, []int{weak.SlotBytes, weak.Slots}, []int{back.SlotBytes, back.Slots})
 
 	uneven := sim.Ethernet25G
 	uneven.Nodes = []int{8, 8, 7}

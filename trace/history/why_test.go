@@ -133,3 +133,19 @@ func FuzzWhy(f *testing.F) {
 		}
 	})
 }
+
+// Ranks without a file have a row, wherever they are.
+func TestPrintWithoutSome(t *testing.T) {
+	for missing, row := range map[int]string{0: "\n0 +\\? +\\? +left no file", 2: "\n2 +\\? +\\? +left no file", 3: "\n3 +\\? +\\? +left no file"} {
+		var records []Record
+		for r := range 4 {
+			if r != missing {
+				records = append(records, record(r, State{Heard: true, Last: 1, At: 1, Peer: missing}, "Barrier()"))
+			}
+		}
+		var b strings.Builder
+		require.NoError(t, Why(records)[0].Print(&b))
+		require.Regexp(t, row, b.String())
+		require.Equal(t, 1, strings.Count(b.String(), "  left no file"), b.String())
+	}
+}

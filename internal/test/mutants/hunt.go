@@ -123,7 +123,7 @@ func (h *hunt) one(ctx context.Context, number int, m *mutant) (x judgement) {
 	case err != nil:
 		x.verdict, x.why = unbuilt, firstLine(out)
 		return x
-	case code == h.code(ctx, m.pkg):
+	case !m.generic && code == h.code(ctx, m.pkg):
 		x.verdict = same
 		return x
 	}

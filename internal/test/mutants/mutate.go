@@ -14,6 +14,7 @@ import (
 type edit struct {
 	kind     string
 	line     int
+	generic  bool // in a function that is compiled where it is used
 	from, to int
 	text     string
 }
@@ -61,6 +62,7 @@ type mutator struct {
 	src   []byte
 	fset  *token.FileSet
 	edits []edit
+	until token.Pos // of the generic function that m is in
 }
 
 func (m *mutator) at(p token.Pos) int { return m.fset.Position(p).Offset }
@@ -74,7 +76,7 @@ func (m *mutator) add(kind string, from, to token.Pos, text string) {
 	if lines := bytes.Count(m.src[a:b], []byte("\n")) - strings.Count(text, "\n"); lines > 0 {
 		text += strings.Repeat("\n", lines)
 	}
-	m.edits = append(m.edits, edit{kind, m.fset.Position(from).Line, a, b, text})
+	m.edits = append(m.edits, edit{kind, m.fset.Position(from).Line, from < m.until, a, b, text})
 }
 
 func (m *mutator) replace(kind string, n ast.Node, text string) { m.add(kind, n.Pos(), n.End(), text) }
@@ -124,6 +126,9 @@ func (m *mutator) visit(n ast.Node) {
 			}
 		}
 	case *ast.FuncDecl:
+		if generic(n) {
+			m.until = n.End()
+		}
 		m.early(n)
 	case ast.Stmt:
 		m.statement(n)
@@ -186,6 +191,22 @@ func (m *mutator) call(c *ast.CallExpr) {
 	case "max":
 		m.replace("function", f, "min")
 	}
+}
+
+// generic reports whether a function or its receiver has parameters that are types.
+func generic(f *ast.FuncDecl) bool {
+	if f.Recv == nil {
+		return f.Type.TypeParams != nil
+	}
+	of := f.Recv.List[0].Type
+	if star, ok := of.(*ast.StarExpr); ok {
+		of = star.X
+	}
+	switch of.(type) {
+	case *ast.IndexExpr, *ast.IndexListExpr:
+		return true
+	}
+	return false
 }
 
 // early returns zeros from the middle of a function, from its beginning if it has one statement.

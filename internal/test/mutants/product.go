@@ -46,6 +46,7 @@ var elsewhere = map[string][]string{
 	"cmd/libcuda/cudac": {"cmd/libcuda"},
 	"cmd/ringo":         {"cmd/command"},
 	"core/call":         {".", "internal/test/e2e/host"},
+	"core/choice":       {".", "internal/test/e2e/host"},
 	"core/gpucomm":      {"internal/test/e2e/gpu"},
 	"core/gpupaths":     {"internal/test/e2e/paths"},
 	"core/hostcomm":     {".", "internal/test/e2e/host"},
@@ -59,6 +60,7 @@ var elsewhere = map[string][]string{
 	"internal/nccl":     {"bench"},
 	"internal/relay":    {"ringotest"},
 	"kernels/device":    {"internal/test/e2e/gpu"},
+	"sched":             {"ring", "ring/hier"},
 	"transport":         {"transport/inproc", "transport/socket"},
 }
 
