@@ -205,7 +205,7 @@ func TestHangs(t *testing.T) {
 					c.Close()
 				}
 			}
-			records, err := history.Read(dir)
+			records, _, err := history.Read(dir)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				return

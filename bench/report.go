@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
+
+	"github.com/ringo-go/ringo/internal/given"
 )
 
 // Schema names the format of a Report; it changes when old readers would err.
@@ -82,7 +83,7 @@ func (r *Report) Save(file string) error { return SaveReport(file, r) }
 
 // Load reads a report that Save has written.
 func Load(file string) (*Report, error) {
-	b, err := os.ReadFile(file)
+	b, err := given.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("load report: %w", err)
 	}

@@ -218,13 +218,15 @@ func (r *coordinator) farewell(rank int) *left {
 	return &left{Rank: rank, Seq: r.next[rank], Last: r.ledger.end(rank)}
 }
 
-// locate notes the position of a rank that leaves.
+// locate notes the position of a rank that leaves. Who has failed before is not to blame for leaving.
 func (r *coordinator) locate(rank int, m *leave) {
 	if !m.Known {
 		return
 	}
 	r.ledger.note(rank, m.Position, time.Now())
-	r.ledger.left(rank, m.Position)
+	if !r.failing[rank] {
+		r.ledger.left(rank, m.Position)
+	}
 	r.judge()
 }
 

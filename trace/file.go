@@ -288,6 +288,9 @@ func nanos(us json.Number) (int64, error) {
 	return n, nil
 }
 
+// categories are those of our events: each What, and others.
+var categories = []string{Step: Step.String(), Wait: Wait.String(), Connect: Connect.String(), Connect + 1: "queue", Connect + 2: "call"}
+
 // Read reads what Write has written. Events of others are left out.
 func Read(r io.Reader) (*Trace, error) {
 	type raw struct {
@@ -296,7 +299,7 @@ func Read(r io.Reader) (*Trace, error) {
 	}
 	var doc struct {
 		document
-		Events []raw `json:"traceEvents"`
+		Events []json.RawMessage `json:"traceEvents"`
 	}
 	if err := json.NewDecoder(r).Decode(&doc); err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
@@ -309,11 +312,20 @@ func Read(r io.Reader) (*Trace, error) {
 		return nil, fmt.Errorf("trace: start is %q, want a Unix time in ns", doc.Other.Start)
 	}
 	t := &Trace{}
-	for i, e := range doc.Events {
-		if e.Phase != "X" {
+	for i, text := range doc.Events {
+		var kind struct {
+			Category string `json:"cat"`
+			Phase    string `json:"ph"`
+		}
+		if json.Unmarshal(text, &kind) != nil || kind.Phase != "X" || !slices.Contains(categories, kind.Category) { // others may write what they like
 			continue
 		}
-		if err := t.add(e.event, e.Args, start); err != nil {
+		var e raw
+		err := json.Unmarshal(text, &e)
+		if err == nil {
+			err = t.add(e.event, e.Args, start)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("trace: event %d: %w", i, err)
 		}
 	}
@@ -337,10 +349,7 @@ func (t *Trace) add(e event, raw json.RawMessage, start int64) error {
 	if e.Category == "call" {
 		return t.addCall(raw, from, to)
 	}
-	what := slices.Index([]string{"step", "wait", "connect"}, e.Category)
-	if what < 0 && e.Category != "queue" {
-		return nil
-	}
+	what := slices.Index(categories[:Connect+1], e.Category)
 	var a spanArgs
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return err

@@ -205,3 +205,16 @@ func ExampleRecorder() {
 	//   wait for 1
 	//   wait for room at 1
 }
+
+// Other programs may add events of their own to a file, in whatever shape.
+func TestReadOthers(t *testing.T) {
+	r := trace.NewRecorder(4, 100)
+	carryOut(r, newCall(0), 1)
+	var own bytes.Buffer
+	require.NoError(t, r.Trace().Write(&own))
+	text := strings.Replace(own.String(), `"traceEvents":[`, `"traceEvents":[{"ph":"X","cat":"kernel","ts":1.5e3,"dur":"long","pid":"a"},{"ph":"X","cat":7,"ts":0},`, 1)
+	require.NotEqual(t, own.String(), text)
+	got, err := trace.Read(strings.NewReader(text))
+	require.NoError(t, err)
+	require.Len(t, got.Calls, 1)
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/given"
 )
 
 // A Config says what to measure. Ranks are as for package bench: Processes of
@@ -186,7 +187,7 @@ func (c *Config) before() (*ringo.Plan, error) {
 	if _, err := os.Stat(filepath.Dir(c.Out)); err != nil {
 		return nil, fmt.Errorf("-o %s: %w", c.Out, err)
 	}
-	text, err := os.ReadFile(c.Out)
+	text, err := given.Read(c.Out)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -287,6 +287,14 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A rank that ends with an error before another is seen to be killed has ended because of it: the signal is the reason.
+func TestSignalBeforeStatus(t *testing.T) {
+	c, _ := config(2, "")
+	c.Args = []string{"sh", "-c", `if [ "$RINGO_RANK" = 0 ]; then exit 3; fi; sleep 0.3; kill -9 $$`}
+	c.Grace = 20 * time.Second
+	require.EqualError(t, Run(t.Context(), c), "rank 1: killed by signal 9")
+}
+
 // requireStops skips the test where SIGSTOP stops no process, as under some tracers.
 func requireStops(t *testing.T) {
 	cmd := exec.Command(os.Args[0])

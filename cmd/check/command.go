@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/given"
 	"github.com/ringo-go/ringo/internal/nccl"
 )
 
@@ -133,12 +135,11 @@ func (f *commandFlags) complete() error {
 		f.cfg.ExpectGPUs = 1
 	}
 	if f.baseline != "" {
-		file, err := os.Open(f.baseline)
+		text, err := given.Read(f.baseline)
 		if err != nil {
 			return cli.Usagef("-baseline: %v", err)
 		}
-		defer file.Close()
-		if f.cfg.Baseline, err = readReport(file); err != nil {
+		if f.cfg.Baseline, err = readReport(bytes.NewReader(text)); err != nil {
 			return cli.Usagef("-baseline %s: %v", f.baseline, err)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/given"
 )
 
 // workerReady is what a worker says when it has started.
@@ -80,7 +80,7 @@ func (l *last) line() string {
 
 // readHosts reads a file of hosts: the first word of each line, but for comments.
 func readHosts(name string) ([]string, error) {
-	b, err := os.ReadFile(name)
+	b, err := given.Read(name)
 	if err != nil {
 		return nil, cli.Usagef("-hosts: %v", err)
 	}

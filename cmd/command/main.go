@@ -53,10 +53,14 @@ func init() {
 
 // Main carries out the command line of the process, and exits.
 func Main() {
+	os.Exit(ringoMain(untilInterrupted(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// untilInterrupted is a context that the first SIGINT or SIGTERM ends. The second one ends the process, whatever it waits for.
+func untilInterrupted() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := ringoMain(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	context.AfterFunc(ctx, stop)
+	return ctx
 }
 
 // ringoMain carries out a command line and returns the exit status: 0 if all

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/given"
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
@@ -114,7 +114,7 @@ func (f *netFlags) between(m *sim.Model, ranks int) error {
 // findNet is the preset or file of a name.
 func findNet(name string) (sim.Model, error) {
 	if strings.HasSuffix(name, ".json") {
-		text, err := os.ReadFile(name)
+		text, err := given.Read(name)
 		if err != nil {
 			return sim.Model{}, cli.Usagef("--net: %v", err)
 		}

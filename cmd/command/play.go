@@ -17,6 +17,7 @@ import (
 	"github.com/ringo-go/ringo/cmd/play"
 	"github.com/ringo-go/ringo/cmd/play/page"
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/given"
 	"github.com/ringo-go/ringo/internal/web"
 	"github.com/ringo-go/ringo/ring/book"
 	"github.com/ringo-go/ringo/sched"
@@ -213,7 +214,7 @@ func ownOf(c book.Collective, ranks int) (all []page.Own, err error) {
 // lastCalls reads a trace and is what a page shows of it: of each collective, algorithm and size the
 // last call of which the steps of all ranks are there.
 func lastCalls(file string) ([]byte, error) {
-	text, err := os.ReadFile(file)
+	text, err := given.Read(file)
 	if err != nil {
 		return nil, err
 	}

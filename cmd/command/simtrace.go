@@ -1,11 +1,13 @@
 package command
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/given"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/sched/sim"
 	"github.com/ringo-go/ringo/trace"
@@ -38,12 +40,11 @@ func newSimTrace(file, over string) (*simTrace, error) {
 	if over == "" {
 		return t, nil
 	}
-	f, err := os.Open(over)
+	text, err := given.Read(over)
 	if err != nil {
 		return nil, cli.Usagef("--over: %v", err)
 	}
-	defer f.Close()
-	whole, err := trace.Read(f)
+	whole, err := trace.Read(bytes.NewReader(text))
 	if err != nil {
 		return nil, cli.Usagef("--over %s: %v", over, err)
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench/chart"
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/given"
 	"github.com/ringo-go/ringo/trace"
 )
 
 // loadTrace reads the one file that is a trace; nil if none is.
 func loadTrace(files []string) (*trace.Trace, error) {
 	for _, file := range files {
-		b, err := os.ReadFile(file)
+		b, err := given.Read(file)
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ Examples
   RINGO_HISTORY=/tmp/hist RINGO_HISTORY_SIGNAL=USR2 ./train & kill -USR2 $!
 `
 
-func runWhy(_ context.Context, args []string, stdout, _ io.Writer) error {
+func runWhy(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	files, err := cli.Parse(flags("why"), args)
 	if err != nil {
 		return err
@@ -32,9 +32,12 @@ func runWhy(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if len(files) == 0 {
 		return cli.Usagef("which files? write: ringo why FOLDER")
 	}
-	records, err := history.Read(files...)
+	records, skipped, err := history.Read(files...)
 	if err != nil {
 		return err
+	}
+	for _, s := range skipped {
+		fmt.Fprintf(stderr, "left out: %v\n", s)
 	}
 	for i, f := range history.Why(records) {
 		if i > 0 {

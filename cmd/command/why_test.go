@@ -1,6 +1,8 @@
 package command
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,6 +22,9 @@ func TestWhy(t *testing.T) {
 	var out, errs strings.Builder
 	require.Zero(t, ringoMain(t.Context(), []string{"why", dir}, &out, &errs), errs.String())
 	require.Regexp(t, `^communicator \w{8} of 2 ranks: .*aborted\nto blame: rank 1\n`, out.String())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "ringo-x-rank7.json"), []byte("{"), 0o600))
+	require.Zero(t, ringoMain(t.Context(), []string{"why", dir}, &out, &errs))
+	require.Regexp(t, `^left out: .*ringo-x-rank7.json: unexpected end of JSON input\n$`, errs.String())
 	require.Equal(t, 2, ringoMain(t.Context(), []string{"why"}, &out, &errs))
 	require.Equal(t, 1, ringoMain(t.Context(), []string{"why", "/nowhere"}, &out, &errs))
 	require.Contains(t, errs.String(), "which files?")

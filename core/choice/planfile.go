@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/given"
 	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -388,7 +388,7 @@ func LoadPlan(name string) PlanSource {
 	if name == "" {
 		return PlanSource{}
 	}
-	text, err := os.ReadFile(name)
+	text, err := given.Read(name)
 	if err != nil {
 		return PlanSource{Name: name, Unread: err.Error()}
 	}

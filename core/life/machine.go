@@ -163,6 +163,9 @@ func (m *Machine) Step(e Event) Actions {
 			return m.fail(m.blaming(e.Err, Certain), true)
 		}
 	case CloseCalled:
+		if m.state == Closed {
+			return Actions{}
+		}
 		if m.state == Doubtful {
 			a := m.fail(m.explained(m.doubted, m.doubt), true)
 			m.state = Closed

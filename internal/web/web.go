@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -25,8 +26,14 @@ type Answer struct {
 func Serve(ctx context.Context, l net.Listener, at func(path string) Answer) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
+	places := make(chan struct{}, mostConns)
 	for {
-		c, err := l.Accept()
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		c, err := accept(ctx, l)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -34,13 +41,46 @@ func Serve(ctx context.Context, l net.Listener, at func(path string) Answer) err
 			l.Close()
 			return fmt.Errorf("serve: %w", err)
 		}
-		go answer(c, at)
+		go func() {
+			defer func() { <-places }()
+			answer(c, at)
+		}()
 	}
+}
+
+// accept is the next connection. It waits while the process has no descriptor for one.
+func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
+	for {
+		c, err := l.Accept()
+		if temporary, ok := errors.AsType[net.Error](err); err == nil || !ok || !temporary.Temporary() {
+			return c, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// mayAsk reports whether a request for a host is meant for us. A page of a stranger may ask a server of this machine alone by
+// a name of the stranger's that leads here; what listens for others has any name.
+func mayAsk(host string, local net.Addr) bool {
+	if a, ok := local.(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
+		return true
+	}
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "" || strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 const (
 	mostRequest = 64 << 10         // bytes of a request
 	mostTime    = 30 * time.Second // for a request and its answer
+	mostConns   = 100              // at a time
+	pause       = 50 * time.Millisecond
 )
 
 // answer serves one request of a connection.
@@ -52,14 +92,20 @@ func answer(c net.Conn, at func(path string) Answer) {
 	if err != nil {
 		return
 	}
-	if _, err := in.ReadMIMEHeader(); err != nil {
+	head, err := in.ReadMIMEHeader()
+	if err != nil {
 		return
 	}
 	method, rest, _ := strings.Cut(line, " ")
 	path, _, _ := strings.Cut(rest, " ")
 	path, _, _ = strings.Cut(path, "?")
 	var a Answer
-	if method == "GET" || method == "HEAD" {
+	switch {
+	case method != "GET" && method != "HEAD":
+		a = Answer{"405 Method Not Allowed", "text/plain", []byte("GET and HEAD are all there is\n")}
+	case !mayAsk(head.Get("Host"), c.LocalAddr()):
+		a = Answer{"421 Misdirected Request", "text/plain", []byte("this is not that host\n")}
+	default:
 		a = at(path)
 	}
 	if a.Status == "" && a.Body == nil {

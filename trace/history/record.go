@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/ringo-go/ringo/internal/given"
 )
 
 // A Record is what one rank knows of its communicator: its last calls, where it is, and why the
@@ -64,42 +66,56 @@ func (r *Record) Write(dir string) (file string, err error) {
 	return file, nil
 }
 
-// Read gives the records of files, and of all files of folders whose names Write makes.
-func Read(paths ...string) ([]Record, error) {
-	var records []Record
+// Read gives the records of files, and of all files of folders whose names Write makes. What is no record is left out, and said in skipped: one
+// rank may have met a full disk. It is an error if nothing is left.
+func Read(paths ...string) (records []Record, skipped []error, err error) {
 	for _, path := range paths {
 		files := []string{path}
 		if info, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("history: %w", err)
+			return nil, nil, fmt.Errorf("history: %w", err)
 		} else if info.IsDir() {
 			if files, err = filepath.Glob(filepath.Join(path, "ringo-*-rank*.json")); err != nil {
-				return nil, fmt.Errorf("history: %w", err)
+				return nil, nil, fmt.Errorf("history: %w", err)
 			}
 			if len(files) == 0 {
-				return nil, fmt.Errorf("history: %s: no ringo-*-rank*.json here: %w", path, fs.ErrNotExist)
+				return nil, nil, fmt.Errorf("history: %s: no ringo-*-rank*.json here: %w", path, fs.ErrNotExist)
 			}
 		}
 		for _, file := range files {
-			b, err := os.ReadFile(file)
+			r, err := read(file)
 			if err != nil {
-				return nil, fmt.Errorf("history: %w", err)
+				skipped = append(skipped, fmt.Errorf("history: %w", err))
+				continue
 			}
-			var r Record
-			if err := json.Unmarshal(b, &r); err != nil {
-				return nil, fmt.Errorf("history: %s: %w", file, err)
-			}
-			if err := r.check(); err != nil {
-				return nil, fmt.Errorf("history: %s: %w", file, err)
-			}
-			records = append(records, r)
+			records = append(records, *r)
 		}
 	}
-	return records, nil
+	if len(records) == 0 {
+		return nil, nil, errors.Join(skipped...)
+	}
+	return records, skipped, nil
+}
+
+// read gives the record of a file.
+func read(file string) (*Record, error) {
+	b, err := given.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	r := new(Record)
+	if err = json.Unmarshal(b, r); err == nil {
+		err = r.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return r, nil
 }
 
 // maxSize bounds the ranks of a record that is read.
 const maxSize = 1 << 20
 
+// check finds out what is wrong with a record, and makes its texts printable.
 func (r *Record) check() error {
 	if r.Size < 1 || r.Size > maxSize || r.Rank < 0 || r.Rank >= r.Size || r.State.Peer >= r.Size {
 		return errors.New("not a rank's history")
@@ -108,6 +124,12 @@ func (r *Record) check() error {
 		if c < 0 || c >= r.Size {
 			return errors.New("not a rank's history")
 		}
+	}
+	for _, text := range []*string{&r.Comm, &r.Host, &r.Cause} { // they are printed
+		*text = given.Printable(*text)
+	}
+	for i := range r.Calls {
+		r.Calls[i].What = given.Printable(r.Calls[i].What)
 	}
 	return nil
 }

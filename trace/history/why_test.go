@@ -55,8 +55,9 @@ func TestWhy(t *testing.T) {
 				_, err := r.Write(dir)
 				require.NoError(t, err)
 			}
-			records, err := Read(dir)
+			records, skipped, err := Read(dir)
 			require.NoError(t, err)
+			require.Empty(t, skipped)
 			found := Why(records)
 			require.Len(t, found, 1)
 			require.Equal(t, tt.sentence, found[0].Sentence)
@@ -81,16 +82,34 @@ rank  host   pid  is                            for  calls  last call
 
 func TestReadRefuses(t *testing.T) {
 	dir := t.TempDir()
-	_, err := Read(filepath.Join(dir, "absent"))
+	_, _, err := Read(filepath.Join(dir, "absent"))
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = Read(dir)
+	_, _, err = Read(dir)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	for _, text := range []string{"", "{}", `{"Size":2,"Rank":2}`, `{"Size":2,"Culprits":[-1]}`} {
 		file := filepath.Join(dir, "ringo-x-rank0.json")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		_, err := Read(dir)
+		_, _, err := Read(dir)
 		require.ErrorContains(t, err, file)
 	}
+}
+
+// What is no record hides none of the others, and says nothing to a terminal.
+func TestReadSkips(t *testing.T) {
+	dir := t.TempDir()
+	r := record(1, State{Heard: true, Peer: -1}, "Barrier()\n\tforged")
+	r.Host, r.Cause = "\x1b]0;pwn\a", "x\ny"
+	_, err := r.Write(dir)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "ringo-x-rank0.json"), []byte("{"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "ringo-x-rank2.json"), 0o700))
+	got, skipped, err := Read(dir)
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	require.Equal(t, []string{`\x1b]0;pwn\a`, `x\ny`, `Barrier()\n\tforged`}, []string{got[0].Host, got[0].Cause, got[0].Calls[0].What})
+	require.Len(t, skipped, 2)
+	require.ErrorContains(t, skipped[0], "ringo-x-rank0.json: unexpected end of JSON input")
+	require.ErrorContains(t, skipped[1], "ringo-x-rank2.json: not a regular file")
 }
 
 // A record that is written at once for two reasons, a failure and a signal, is whole each time.
@@ -108,7 +127,7 @@ func TestWriteAtOnce(t *testing.T) {
 		})
 	}
 	both.Wait()
-	got, err := Read(dir)
+	got, _, err := Read(dir)
 	require.NoError(t, err)
 	require.Equal(t, []Record{r}, got)
 	files, err := os.ReadDir(dir)
