@@ -180,5 +180,11 @@ func TestRest(t *testing.T) {
 	ranks[1].cfg.Guard.Begin(5 * time.Millisecond)
 	_, _, err = recv.Next()
 	require.ErrorIs(t, err, fifo.ErrDeadline)
-	require.Eventually(t, func() bool { return !ranks[1].drowsy.Load() && ranks[1].data.state.Load() == resting }, tier.Patience, time.Millisecond)
+	c := recv.(*recvConn)
+	rests := func() bool {
+		return !ranks[1].drowsy.Load() && !c.watched.Load() && ranks[1].data.state.Load() == resting
+	}
+	require.Eventually(t, rests, tier.Patience, time.Millisecond)
+	require.Zero(t, c.Arrived())
+	require.Eventually(t, rests, tier.Patience, time.Millisecond)
 }
