@@ -226,6 +226,7 @@ func TestSentBeforeDeath(t *testing.T) {
 	recv := p.recv.(*recvConn)
 	<-recv.ctl.parted
 	require.Eventually(t, recv.ctl.ended.Load, tier.Patience, time.Millisecond)
+	p.ranks[1].data.post(func() { time.Sleep(10 * time.Millisecond) }) // the actor is busy
 	require.Equal(t, 3, recv.Arrived())
 	require.NoError(t, p.get(0, 50))
 
