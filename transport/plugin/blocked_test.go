@@ -50,11 +50,17 @@ func returned(t *testing.T, what string, done <-chan error) error {
 // A plugin that never returns from a function holds up nobody who aborts, is timed out or closes: all functions of
 // the table that are called.
 func TestBlocked(t *testing.T) {
-	calls := []struct {
+	type blocked struct {
 		call  string
 		after int
 		kind  string
-	}{
+	}
+	type test struct {
+		blocked
+		abort bool
+	}
+	var tests []test
+	for i, c := range []blocked{
 		{"listen", 0, ofHost},
 		{"listen", 1, ofHost},
 		{"connect", 0, ofHost},
@@ -76,69 +82,68 @@ func TestBlocked(t *testing.T) {
 		{"closeSend", 0, ofHost},
 		{"closeRecv", 0, ofHost},
 		{"finalize", 0, ofHost},
+	} {
+		tests = append(tests, test{c, i%2 == 0}, test{c, i%2 != 0})
 	}
-	for _, c := range calls {
-		for _, abort := range []bool{true, false} {
-			name := c.call
-			if !abort {
-				name += " timed out"
-			}
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				f := newFake(t, version(11))
-				f.call(t, "device", 1, 100, hostMemory|deviceMemory|dmaBuf, 0, 0)
-				l := f.load(t)
-				p := newPlacedPair(t, l, c.kind, transport.Limits{SlotBytes: 300, Slots: 4})
-				await, release := f.block(t, c.call, c.after)
-				enough := errors.New("it was enough")
-				if !abort {
-					enough = fifo.ErrDeadline
-					for _, r := range p.ranks {
-						r.cfg.Guard.Begin(300 * time.Millisecond)
-					}
-				}
-				used, closed := make(chan error, 1), make(chan error, 1)
-				go func() {
-					err := p.connect()
-					if err == nil {
-						err = p.exchange(50)
-					}
-					used <- err
-					if err == nil {
-						closed <- errors.Join(p.ranks[0].Close(), p.ranks[1].Close())
-					}
-				}()
-				await()
-				if abort {
-					for _, r := range p.ranks {
-						r.cfg.Guard.Abort(enough)
-					}
-				}
-				err := returned(t, "use", used)
-				if err != nil {
-					require.ErrorIs(t, err, enough)
-				}
-				if !abort { // as who uses transports does then
-					for _, r := range p.ranks {
-						r.cfg.Guard.Abort(enough)
-					}
-				}
-				if err != nil {
-					closed <- returns(t, "close", func() error { return errors.Join(p.ranks[0].Close(), p.ranks[1].Close()) })
-				}
-				err = returned(t, "all", closed)
-				for _, r := range p.ranks {
-					if n := r.open.Load(); n > 0 {
-						require.ErrorContains(t, err, "finalize: not called: it has not closed ")
-					}
-				}
-				release()
-				for _, r := range p.ranks { // late is not never
-					require.Eventually(t, func() bool { return r.open.Load() == 0 }, tier.Patience, time.Millisecond)
-				}
-				require.Zero(t, f.call(t, "faults"))
-			})
+	for _, c := range tier.Some(9, tests) {
+		name := c.call
+		if !c.abort {
+			name += " timed out"
 		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, version(11))
+			f.call(t, "device", 1, 100, hostMemory|deviceMemory|dmaBuf, 0, 0)
+			l := f.load(t)
+			p := newPlacedPair(t, l, c.kind, transport.Limits{SlotBytes: 300, Slots: 4})
+			await, release := f.block(t, c.call, c.after)
+			used, closed := make(chan error, 1), make(chan error, 1)
+			go func() {
+				err := p.connect()
+				if err == nil {
+					err = p.exchange(50)
+				}
+				used <- err
+				if err == nil {
+					closed <- errors.Join(p.ranks[0].Close(), p.ranks[1].Close())
+				}
+			}()
+			await()
+			enough := errors.New("it was enough")
+			if !c.abort {
+				enough = fifo.ErrDeadline
+			}
+			for _, r := range p.ranks {
+				if c.abort {
+					r.cfg.Guard.Abort(enough)
+				} else {
+					r.cfg.Guard.SetDeadline(fifo.Now())
+				}
+			}
+			err := returned(t, "use", used)
+			if err != nil {
+				require.ErrorIs(t, err, enough)
+			}
+			if !c.abort { // as who uses transports does then
+				for _, r := range p.ranks {
+					r.cfg.Guard.Abort(enough)
+				}
+			}
+			if err != nil {
+				closed <- returns(t, "close", func() error { return errors.Join(p.ranks[0].Close(), p.ranks[1].Close()) })
+			}
+			err = returned(t, "all", closed)
+			for _, r := range p.ranks {
+				if n := r.open.Load(); n > 0 {
+					require.ErrorContains(t, err, "finalize: not called: it has not closed ")
+				}
+			}
+			release()
+			for _, r := range p.ranks { // late is not never
+				require.Eventually(t, func() bool { return r.open.Load() == 0 }, tier.Patience, time.Millisecond)
+			}
+			require.Zero(t, f.call(t, "faults"))
+		})
 	}
 }
 
@@ -180,5 +185,11 @@ func TestRest(t *testing.T) {
 	ranks[1].cfg.Guard.Begin(5 * time.Millisecond)
 	_, _, err = recv.Next()
 	require.ErrorIs(t, err, fifo.ErrDeadline)
-	require.Eventually(t, func() bool { return !ranks[1].drowsy.Load() && ranks[1].data.state.Load() == resting }, tier.Patience, time.Millisecond)
+	c := recv.(*recvConn)
+	rests := func() bool {
+		return !ranks[1].drowsy.Load() && !c.watched.Load() && ranks[1].data.state.Load() == resting
+	}
+	require.Eventually(t, rests, tier.Patience, time.Millisecond)
+	require.Zero(t, c.Arrived())
+	require.Eventually(t, rests, tier.Patience, time.Millisecond)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -194,4 +195,80 @@ func TestDialAfterClose(t *testing.T) {
 		runtime.GC()
 		time.Sleep(time.Millisecond) // for finalizers
 	}
+}
+
+// A plugin that carries no message to itself in time is believed: it may not be made for that.
+func TestLongTrial(t *testing.T) {
+	f := newFake(t, version(11))
+	l := f.load(t)
+	l.trialTime = 20 * time.Millisecond
+	f.set(t, "none", 0, 1<<30) // "not yet", for ever
+	tr := New(transport.Config{Limits: transport.Limits{SlotBytes: 300, Slots: 4}}, l, Options{})
+	_, err := tr.Listen()
+	require.NoError(t, err)
+	require.Equal(t, map[trial]error{{dev: -1}: nil}, l.tried)
+	f.set(t, "none", 0, 0)
+	require.NoError(t, tr.Close())
+}
+
+// What a peer had sent before it died arrives.
+func TestSentBeforeDeath(t *testing.T) {
+	f := newFake(t, version(11))
+	f.call(t, "device", 1, 100, hostMemory|deviceMemory, 0, 0)
+	p := newPlacedPair(t, f.load(t), ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
+	require.NoError(t, p.connect())
+	for i := range 3 {
+		require.NoError(t, p.put(i, 50))
+	}
+	c := p.send.(*sendConn)
+	require.Eventually(t, func() bool { c.ask(); return c.sent.Load() == 3 }, tier.Patience, time.Millisecond)
+	c.ctl.c.Close() // without a goodbye
+	recv := p.recv.(*recvConn)
+	<-recv.ctl.parted
+	require.Eventually(t, recv.ctl.ended.Load, tier.Patience, time.Millisecond)
+	p.ranks[1].data.post(func() { time.Sleep(10 * time.Millisecond) }) // the actor is busy
+	require.Equal(t, 3, recv.Arrived())
+	require.NoError(t, p.get(0, 50))
+
+	send, q, err := pair(t, f.load(t), transport.Limits{SlotBytes: 300, Slots: 4})
+	require.NoError(t, err)
+	require.NoError(t, publish(send))
+	require.NoError(t, publish(send))
+	c, recv = send.(*sendConn), q.(*recvConn)
+	require.Eventually(t, func() bool { c.ask(); return c.sent.Load() == 2 }, tier.Patience, time.Millisecond)
+	c.ctl.c.Close()
+	<-recv.ctl.parted
+	for range 2 {
+		_, _, err := q.Next()
+		require.NoError(t, err)
+		require.NoError(t, q.Release())
+	}
+	_, _, err = q.Next()
+	require.ErrorContains(t, err, "the peer has gone")
+}
+
+// A wait does not sleep when what it waits for has come.
+func TestPark(t *testing.T) {
+	_, recv, err := pair(t, newFake(t, version(11)).load(t), transport.Limits{SlotBytes: 300, Slots: 4})
+	require.NoError(t, err)
+	c := recv.(*recvConn)
+	require.True(t, c.park(func() bool { return true }))
+	require.False(t, c.park(func() bool { return false }), "it is time to look at the Guard")
+	c.fail(fnTest, 2)
+	require.True(t, c.park(func() bool { return false }))
+}
+
+// What a plugin has said belongs to one call.
+func TestSaid(t *testing.T) {
+	var out strings.Builder
+	v := new(voice)
+	v.use(slog.New(slog.NewTextHandler(&out, nil)))
+	for _, level := range []int32{levelWarn, levelAbort} {
+		v.speak(levelInfo, "by the way", "net.c", 1)
+		require.Empty(t, v.said())
+		v.speak(level, "it is broken", "net.c", 1)
+		require.Equal(t, "it is broken", v.said())
+		require.Empty(t, v.said())
+	}
+	require.Equal(t, 2, strings.Count(out.String(), "level=WARN"))
 }

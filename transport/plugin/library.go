@@ -56,6 +56,8 @@ type Library struct {
 	table table
 	actor actor // of init, of the devices and of finalize
 
+	trialTime time.Duration
+
 	trials chan struct{}   // holds one while a trial goes on
 	tried  map[trial]error // see Transport.try; of who put it there
 
@@ -98,7 +100,7 @@ func loadFirst(file string, log *slog.Logger, limit time.Duration) (*Library, er
 	if err != nil {
 		return nil, &Error{File: file, Peer: -1, Err: err}
 	}
-	l := &Library{File: file, trials: make(chan struct{}, 1), tried: make(map[trial]error)}
+	l := &Library{File: file, trialTime: trialTime, trials: make(chan struct{}, 1), tried: make(map[trial]error)}
 	if l.table, err = findTable(handle); err != nil {
 		return nil, &Error{File: file, Version: l.table.version, Peer: -1, Err: err}
 	}

@@ -39,44 +39,57 @@ func (t *Transport) newPace() pace.Waiter {
 	return pace.Waiter{Guard: &unguarded, Spin: t.cfg.Spin, Yield: yieldTime}
 }
 
-// work is one look of the actor of the data: it carries on the ends that somebody waits for or was asked to look at,
-// and all sends under way. A send under way when nobody waits is left to the proxy.
-func (t *Transport) work() (again bool) {
-	var moved, woke, waiting, watched bool
-	halves := *t.halves.Load()
+// A round is what came of one look.
+type round struct {
+	moved   bool // something went on
+	woke    bool // somebody who had waited for that
+	waiting bool // somebody still waits
+	watched bool // somebody looks again and again
+}
+
+// look carries on the ends that somebody waits for or was asked to look at, and all sends under way.
+func (t *Transport) look(halves []*half) (r round) {
 	for _, h := range halves {
 		if !h.asked.Load() && !h.waiting.Load() && !h.watched.Load() && !h.busy.Load() {
 			continue
 		}
 		h.asked.Store(false)
 		if h.mover.step() {
-			moved = true
-			woke = h.wake() || woke
+			r.moved = true
+			r.woke = h.wake() || r.woke
 		}
-		waiting = waiting || h.waiting.Load()
-		watched = watched || h.watched.Load()
+		r.waiting = r.waiting || h.waiting.Load()
+		r.watched = r.watched || h.watched.Load()
 	}
-	if moved || t.fresh.Load() {
+	return r
+}
+
+// work is the work of the actor of the data: a look, and whether another is to follow soon. A send under way when
+// nobody waits is left to the proxy.
+func (t *Transport) work() (again bool) {
+	halves := *t.halves.Load()
+	r := t.look(halves)
+	if r.moved || t.fresh.Load() {
 		t.fresh.Store(false)
 		t.drowsy.Store(false)
 		t.pace = t.newPace()
 	}
 	switch {
-	case woke && !waiting && !watched: // who was woken asks again, and waits for this core
-	case moved:
+	case r.woke && !r.waiting && !r.watched: // who was woken asks again, and waits for this core
+	case r.moved:
 		return true
 	}
-	if waiting || watched {
+	if r.waiting || r.watched {
 		if sleep, _ := t.pace.Pause(); !sleep {
 			return true
 		}
 	}
-	if watched {
+	if r.watched {
 		for _, h := range halves {
 			h.watched.Store(false)
 		}
 	}
-	if waiting || t.busy.Load() > 0 {
+	if r.waiting || t.busy.Load() > 0 {
 		t.drowse()
 	} else {
 		t.drowsy.Store(false)

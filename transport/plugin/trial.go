@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
@@ -22,7 +21,7 @@ type trial struct {
 // takes longer is believed: it may not be made for that.
 const trialTime = 2 * time.Second
 
-var errTrialTime = fmt.Errorf("no message to itself in %v", trialTime)
+var errTrialTime = errors.New("no message to itself in time")
 
 // try has a plugin carry a message from this rank to itself, once in a process for each trial. So
 // what fails does so before the ranks agree on a network, and not after. A message from slots goes
@@ -39,7 +38,7 @@ func (t *Transport) try(what trial, addr []byte, slots *mem.Region) error {
 	if verdict, tried := t.lib.tried[what]; tried {
 		return verdict
 	}
-	ctx, cancel := context.WithTimeoutCause(patience, trialTime, errTrialTime)
+	ctx, cancel := context.WithTimeoutCause(patience, t.lib.trialTime, errTrialTime)
 	defer cancel()
 	err := t.carry(ctx, addr, slots)
 	t.mu.Lock()
