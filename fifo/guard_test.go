@@ -152,3 +152,17 @@ func flood(p *Producer) error {
 		}
 	}
 }
+
+// An operation has waited since its clock began.
+func TestWaited(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var g Guard
+		require.Zero(t, g.Waited())
+		g.Begin(time.Hour)
+		require.Zero(t, g.Waited(), "nothing waits yet")
+		g.SetDeadline(Now() + int64(time.Hour))
+		g.since.Store(Now())
+		time.Sleep(3 * time.Second)
+		require.Equal(t, 3*time.Second, g.Waited())
+	})
+}

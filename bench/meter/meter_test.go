@@ -160,13 +160,16 @@ func TestHang(t *testing.T) {
 	require.ErrorAs(t, err, &hang)
 	require.Equal(t, 1, hang.GPU)
 	require.Equal(t, "reading memory with the pattern address in address", hang.What)
+	require.Equal(t, error(hang), g.Health(), "at once, and of the same work")
 }
 
 func TestLost(t *testing.T) {
 	m := emulate(t, cudaemu.Config{Plain: true})
 	g, err := Open(m, 0, 20*time.Second)
 	require.NoError(t, err)
+	require.NoError(t, g.Health())
 	m.LoseDevice(0, cuda.ErrECCUncorrectable)
 	_, err = g.TestMemory(context.Background(), 1, 4096)
 	require.ErrorIs(t, err, cuda.ErrECCUncorrectable)
+	require.ErrorIs(t, g.Health(), cuda.ErrECCUncorrectable)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
 )
 
@@ -81,4 +82,17 @@ func TestPrintBlocks(t *testing.T) {
 	b.Reset()
 	sized([]float64{math.Pi}, [][]float64{nil}).printBlocks(&b, c)
 	require.Empty(t, b.String())
+}
+
+// There is work for as many blocks as the choice takes, and for any number where it has no answer.
+func TestWork(t *testing.T) {
+	k := sized([]float64{1, 1}, [][]float64{nil, nil})
+	k.counts[1] = 1 << 24
+	of := func(path string, j int) int {
+		return (&tuning{cfg: &Config{Type: ringo.Float32}, ranks: 2, gpu: "NVIDIA H200", path: path}).work(k, j, 0)
+	}
+	require.Positive(t, of("p2p", 0))
+	require.Less(t, of("p2p", 0), of("P2P", 1))
+	require.Less(t, of("p2p", 1), math.MaxInt)
+	require.Equal(t, math.MaxInt, of("no such path", 0))
 }

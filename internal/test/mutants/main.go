@@ -17,6 +17,7 @@ import (
 func main() {
 	n := flag.Int("n", 200, "`mutants` that count: they build, and to other code")
 	seed := flag.Uint64("seed", 1, "of the choice")
+	skip := flag.Int("skip", 0, "leaves out the first `mutants` of the choice, which an earlier run has judged")
 	j := flag.Int("j", max(1, runtime.NumCPU()/2), "mutants at once")
 	short := flag.Bool("short", false, "run tests with -short")
 	list := flag.Bool("list", false, "only list the first n mutants")
@@ -27,13 +28,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *n, *seed, *j, *short, *list, flag.Args()); err != nil {
+	if err := run(ctx, *n, *seed, *skip, *j, *short, *list, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, n int, seed uint64, j int, short, list bool, patterns []string) error {
+func run(ctx context.Context, n int, seed uint64, skip, j int, short, list bool, patterns []string) error {
 	packages, err := product(ctx, patterns)
 	if err != nil {
 		return err
@@ -42,6 +43,7 @@ func run(ctx context.Context, n int, seed uint64, j int, short, list bool, patte
 	if err != nil {
 		return err
 	}
+	mutants = mutants[min(skip, len(mutants)):]
 	if list {
 		for _, m := range mutants[:min(n, len(mutants))] {
 			fmt.Println(m)
@@ -55,6 +57,6 @@ func run(ctx context.Context, n int, seed uint64, j int, short, list bool, patte
 	defer os.RemoveAll(dir)
 	h := &hunt{dir: dir, short: short, bases: map[string]*base{}, log: os.Stderr}
 	judged := h.judge(ctx, mutants, n, j)
-	report(os.Stdout, judged, seed)
+	report(os.Stdout, judged, seed, skip)
 	return context.Cause(ctx)
 }

@@ -145,8 +145,9 @@ func TestHunt(t *testing.T) {
 	require.Equal(t, "a: TestToy", list[0].why)
 
 	var table bytes.Buffer
-	report(&table, list, 7)
+	report(&table, list, 7, 10)
 	require.Contains(t, table.String(), "`x%2 != 0` → `x < 0`")
 	require.Regexp(t, `all +3 +2 +1 +67 %`, table.String())
+	require.Contains(t, table.String(), "mutants 11 to 15 of seed 7; more of it with -skip 15")
 	require.Contains(t, table.String(), "1 did not build, 1 were the same code")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // report writes who lives, and the shares of the killed by package.
-func report(w io.Writer, list []judgement, seed uint64) {
+func report(w io.Writer, list []judgement, seed uint64, skip int) {
 	type tally struct{ all, killed int }
 	var whole tally
 	var took time.Duration
@@ -61,6 +61,11 @@ func report(w io.Writer, list []judgement, seed uint64) {
 	}
 	fmt.Fprintf(table, "all\t%d\t%d\t%d\t%s\t\n", whole.all, whole.killed, whole.all-whole.killed, share(whole))
 	table.Flush()
-	fmt.Fprintf(w, "\nseed %d: %d killed, %d of these by the limit; beside them %d did not build, %d were the same code, %d were not judged; %.1f s each on average\n",
-		seed, whole.killed, verdicts[hung], verdicts[unbuilt], verdicts[same], verdicts[unjudged], took.Seconds()/float64(max(1, whole.all)))
+	done := slices.IndexFunc(list, func(x judgement) bool { return x.verdict == stopped })
+	if done < 0 {
+		done = len(list)
+	}
+	fmt.Fprintf(w, "\nmutants %d to %d of seed %d; more of it with -skip %d\n", skip+1, skip+done, seed, skip+done)
+	fmt.Fprintf(w, "%d killed, %d of these by the limit; beside them %d did not build, %d were the same code, %d were not judged; %.1f s each on average\n",
+		whole.killed, verdicts[hung], verdicts[unbuilt], verdicts[same], verdicts[unjudged], took.Seconds()/float64(max(1, whole.all)))
 }
