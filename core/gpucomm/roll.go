@@ -19,17 +19,17 @@ type roll struct {
 	asked  time.Time // when the kernels were last asked
 	asking bool
 	left   []int // of those that were awaited, who had left by then
-	missed int   // answers in a row in which one of left was awaited still
+	missed int   // answers in which one of left was awaited still
 
 	mu   sync.Mutex
-	last []int // guarded by mu; who was awaited by the last answer
+	last []int // guarded by mu; who was awaited by an answer: each has a few of those for whom the operation waits, as a thread may serve many
 }
 
 // answerTime is how long kernels have to answer after the first of them has: they ask the host well within a ms, but those
 // of an emulated GPU.
 const answerTime = 20 * time.Millisecond
 
-// awaited are the ranks for which kernels have waited, by the last answer.
+// awaited are the ranks for which the kernels of the operation have waited.
 func (r *roll) awaited() []int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,13 +42,18 @@ func (r *roll) end(c *grid.Control) {
 		c.AskNoMore()
 	}
 	r.asking, r.missed = false, 0
-	r.set(nil)
-}
-
-func (r *roll) set(awaited []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = awaited
+	r.last = nil
+}
+
+// add notes an answer.
+func (r *roll) add(awaited []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := slices.Concat(r.last, awaited) // the slice that awaited gave stays as it is
+	slices.Sort(all)
+	r.last = slices.Compact(all)
 }
 
 // call asks the kernels for whom they wait, and the group where those ranks are, as long as an operation takes. It is
@@ -70,10 +75,9 @@ func (u *upkeep) call(now time.Time) error {
 	}
 	control.AskNoMore()
 	r.asking = false
-	r.set(answer)
+	r.add(answer)
 	in := slices.IndexFunc(r.left, func(rank int) bool { return slices.Contains(answer, rank) })
 	if in < 0 {
-		r.missed = 0
 		u.Life.Go(u.Life.Inquire)
 		return nil
 	}
