@@ -216,9 +216,9 @@ func (w *Window) Retire() { w.retired.Store(true) }
 // Register. It waits until what this rank has queued is done, and then for the
 // other ranks; when it has returned without error nobody uses the memory any more.
 // While a graph of any rank holds operations in the window, Close is an error on all
-// ranks (ErrInvalid), and the window stays open. A communicator that is
-// closed or has failed needs no Close of its windows, but then their memory may be
-// freed when all ranks have closed theirs.
+// ranks (ErrInvalid), and the window stays open. After a failure Close waits for no other rank, and the memory
+// may be freed when the communicator is closed, whose Close does. A communicator that is closed or has failed needs no
+// Close of its windows.
 func (w *Window) Close() error {
 	ws := w.of
 	ws.Drain()
@@ -242,17 +242,17 @@ func (w *Window) Close() error {
 			}
 		}
 	}
-	if !well {
-		err = errors.Join(err, ws.engine.End())
+	if !well { // kernels of other ranks may be in it still: the communicator's Close waits for those ranks
+		if err = errors.Join(err, ws.engine.End()); err != nil {
+			return ws.Life.ErrorIn(call.CloseWindow.String(), err)
+		}
+		return nil
 	}
 	w.closed = true
 	ws.forget(w)
 	err = errors.Join(err, w.closeFlat(), ws.closeSpan(w))
-	if well { // nobody has it open
-		_, e := ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number})
-		err = errors.Join(err, e)
-	}
-	if err != nil {
+	_, e := ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number}) // then nobody has it open
+	if err = errors.Join(err, e); err != nil {
 		return ws.Life.ErrorIn(call.CloseWindow.String(), err)
 	}
 	return nil

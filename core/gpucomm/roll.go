@@ -18,18 +18,19 @@ import (
 type roll struct {
 	asked  time.Time // when the kernels were last asked, zero if not in this operation
 	asking bool
-	left   []int // who had left by then
-	missed int   // answers in a row in which one of left was awaited
+	left   []int     // who had left by then
+	missed []int     // of those, who was awaited in an answer
+	told   time.Time // when the group was last asked
 
 	mu   sync.Mutex
-	last []int // guarded by mu; who was awaited by the last answer
+	last []int // guarded by mu; who was awaited by an answer: each has a few of those for whom the operation waits, as a thread may serve many
 }
 
 // answerTime is how long kernels have to answer after the first of them has: they ask the host well within a ms, but those
 // of an emulated GPU.
 const answerTime = 20 * time.Millisecond
 
-// awaited are the ranks for which kernels have waited, by the last answer.
+// awaited are the ranks for which the kernels of the operation have waited.
 func (r *roll) awaited() []int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,14 +42,19 @@ func (r *roll) end(c *grid.Control) {
 	if r.asking {
 		c.AskNoMore()
 	}
-	r.asked, r.asking, r.missed = time.Time{}, false, 0
-	r.set(nil)
-}
-
-func (r *roll) set(awaited []int) {
+	r.asked, r.asking, r.missed = time.Time{}, false, nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = awaited
+	r.last = nil
+}
+
+// add notes an answer.
+func (r *roll) add(awaited []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := slices.Concat(r.last, awaited) // the slice that awaited gave stays as it is
+	slices.Sort(all)
+	r.last = slices.Compact(all)
 }
 
 // call asks the kernels for whom they wait, and the group where those ranks are, as long as an operation takes. It is
@@ -57,7 +63,11 @@ func (r *roll) set(awaited []int) {
 func (u *upkeep) call(now time.Time) error {
 	r, control := &u.watch.roll, u.engine.Control()
 	if !r.asking {
-		if r.missed > 0 || now.Sub(r.asked) > life.Slow || slices.ContainsFunc(r.awaited(), u.Group.Left) {
+		pause := life.Slow
+		if slices.ContainsFunc(r.awaited(), u.Group.Left) {
+			pause = answerTime
+		}
+		if now.Sub(r.asked) > pause {
 			r.asking, r.asked, r.left = true, now, r.left[:0]
 			for rank := range u.Life.Size {
 				if u.Group.Left(rank) {
@@ -74,15 +84,19 @@ func (u *upkeep) call(now time.Time) error {
 	}
 	control.AskNoMore()
 	r.asking = false
-	r.set(answer)
-	in := slices.IndexFunc(r.left, func(rank int) bool { return slices.Contains(answer, rank) })
-	if in < 0 {
-		r.missed = 0
+	r.add(answer)
+	for _, rank := range r.left {
+		switch {
+		case !slices.Contains(answer, rank):
+		case slices.Contains(r.missed, rank):
+			return &engine.StepError{Peer: sched.Rank(rank), Phase: "recv", Err: fmt.Errorf("%w: rank %d has closed the communicator; all ranks must make the same calls before Close", call.ErrLeft, rank)}
+		default:
+			r.missed = append(r.missed, rank)
+		}
+	}
+	if now.Sub(r.told) > life.Slow {
+		r.told = now
 		u.Life.Go(u.Life.Inquire)
-		return nil
 	}
-	if r.missed++; r.missed < 2 {
-		return nil
-	}
-	return &engine.StepError{Peer: sched.Rank(r.left[in]), Phase: "recv", Err: fmt.Errorf("%w: rank %d has closed the communicator; all ranks must make the same calls before Close", call.ErrLeft, r.left[in])}
+	return nil
 }

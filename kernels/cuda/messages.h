@@ -94,7 +94,7 @@ static DEVICE bool another(Port &p, bool note, u64 flag, u64 bytes, u32 &lines) 
 }
 
 static DEVICE void read_messages(const MessagesArgs &a, Task *tasks, u32 count, u32 number, Stop &stop) {
-  u32 k = 0, i = 0; // turn, task
+  u32 k = 0, i = 0, ask = 0; // turn, task, the task that asks next: each that waits has its turn, as nobody else may ask for it
 #pragma unroll 1
   for (bool go = true; go; k++) {
     if (thread() % warp == 0) {
@@ -110,6 +110,7 @@ static DEVICE void read_messages(const MessagesArgs &a, Task *tasks, u32 count, 
         i = i + 1 < count ? i + 1 : 0;
         if (!t.left) {
           idle++;
+          if (ask == (u32)port) ask = i;
           continue;
         }
         idle = 0;
@@ -119,9 +120,11 @@ static DEVICE void read_messages(const MessagesArgs &a, Task *tasks, u32 count, 
         u64 flag = m.note ? note_flag(m.stamp, bytes, p.next) : 0;
         bool here = t.kind == copies || (flag && t.kind == receives ? came(p, flag, bytes, t.came) : p.has(phase));
         if (!here) {
-          if (n % soon) continue;
+          bool asks = n >= polls && ask == (u32)port;
+          if (n % soon && !asks) continue;
+          if (asks) n = 0, ask = i;
           auto other = [&]() FORCED { return t.kind == receives && another(p, m.note, flag, bytes, t.came); };
-          give_up(a.comm, n % polls == 0, {0, phase, p.peer, bytes, p.header(p.next)}, other, stop);
+          give_up(a.comm, asks, {0, phase, p.peer, bytes, p.header(p.next)}, other, stop);
           continue;
         }
         at += t.at, t.came = 0;

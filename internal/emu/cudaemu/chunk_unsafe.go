@@ -3,6 +3,7 @@ package cudaemu
 import (
 	"encoding/binary"
 	"errors"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -86,6 +87,11 @@ func (c *chunk) slice() {
 
 // counters are the two words of an event that other processes see.
 func (c *chunk) counters() *[2]uint64 { return (*[2]uint64)(unsafe.Pointer(&c.data[0])) }
+
+// gone is the word of the label that is not 0 when the owner has freed the memory. Other processes see it.
+func (c *chunk) gone() *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Pointer(&c.raw[len(c.raw)-labelBytes+64]))
+}
 
 // hostBytes is host memory at an address.
 func hostBytes(p uintptr, n int) []byte {

@@ -151,6 +151,9 @@ func TestChild(t *testing.T) {
 	if way == "" {
 		t.Skip("run by TestExchange")
 	}
+	if kind, freed := strings.CutSuffix(way, " freed"); freed {
+		freedChild(t, kind)
+	}
 	var rounds uint32
 	_, err := fmt.Sscan(os.Getenv("CUDAEMU_ROUNDS"), &rounds)
 	require.NoError(t, err)

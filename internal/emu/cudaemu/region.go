@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
@@ -141,13 +142,21 @@ func (m *Machine) add(r *region, data []byte, written []uint64) error {
 	if r.kind == regionMapping { // nobody has access before MemSetAccess
 		device += maxDevices
 	}
-	err := m.mem.Map(weakmem.Allocation{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign, Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
+	err := m.mem.Map(weakmem.Allocation{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign, Gone: r.gone(), Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
 	if err != nil {
 		return err
 	}
 	i, _ := slices.BinarySearchFunc(m.regions.sorted, r.addr, func(r *region, p uint64) int { return cmp.Compare(r.addr, p) })
 	m.regions.sorted = slices.Insert(m.regions.sorted, i, r)
 	return nil
+}
+
+// gone is where the owner of memory of another process says that it has freed the memory.
+func (r *region) gone() *atomic.Uint32 {
+	if r.chunk == nil || !r.foreign {
+		return nil
+	}
+	return r.chunk.gone()
 }
 
 // drop unmaps a region and frees its memory.
@@ -157,6 +166,9 @@ func (m *Machine) drop(r *region) {
 	m.regions.sorted = slices.Delete(m.regions.sorted, i, i+1)
 	if r.kind == regionAlloc || r.kind == regionGlobal {
 		r.dev.used -= r.cost()
+	}
+	if r.kind == regionAlloc {
+		r.chunk.gone().Store(1)
 	}
 	switch r.kind {
 	case regionAlloc, regionGlobal, regionOpened:

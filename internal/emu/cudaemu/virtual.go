@@ -44,6 +44,7 @@ func (m *Machine) dropPhysical(h cuda.MemHandle, p *physical) {
 	delete(m.virtual.handles, h)
 	m.handles.back(memHandle, uintptr(h))
 	if !p.foreign {
+		p.chunk.gone().Store(1)
 		p.dev.used -= int(p.chunk.label.size)
 	}
 	p.chunk.close()

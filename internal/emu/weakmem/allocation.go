@@ -12,10 +12,11 @@ import (
 type Allocation struct {
 	Addr    uint64
 	Data    []byte
-	Written []uint64 // a bit for each byte that was ever written, nil if all were; may be shared between processes
-	Device  int      // -1 for host memory
-	Foreign bool     // others write it too, unseen: another process, or the host through Data; host memory always is
-	Name    string   // for reports
+	Written []uint64       // a bit for each byte that was ever written, nil if all were; may be shared between processes
+	Device  int            // -1 for host memory
+	Foreign bool           // others write it too, unseen: another process, or the host through Data; host memory always is
+	Name    string         // for reports
+	Gone    *atomic.Uint32 // not 0 when the process that owns the memory has freed it; nil if nobody says so
 
 	shadow shadow
 	sites  sites
@@ -26,6 +27,9 @@ func (s *Allocation) end() uint64 { return s.Addr + uint64(len(s.Data)) }
 
 // foreign reports whether the allocation may hold stores that Memory has not seen.
 func (s *Allocation) foreign() bool { return s.Foreign || s.Device < 0 }
+
+// gone reports whether the owner has freed the memory: an access is one of freed memory, although it is still mapped here.
+func (s *Allocation) gone() bool { return s.Gone != nil && s.Gone.Load() != 0 }
 
 // Expose says that others, of whom Memory does not hear, may write n bytes from off: these count
 // as written.
@@ -180,6 +184,9 @@ func (t *allocationTable) near(addr uint64) string {
 		return "a null pointer"
 	case i < len(t.sorted) && t.sorted[i].Addr <= addr:
 		s := t.sorted[i]
+		if s.gone() {
+			return fmt.Sprintf("%s+%#x, freed by the process whose memory it is", s.Name, addr-s.Addr)
+		}
 		return fmt.Sprintf("reaches beyond the end of %s (%d bytes)", s.Name, len(s.Data))
 	case min(after, before) > farAway:
 		return "nothing is mapped near it"

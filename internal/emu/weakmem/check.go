@@ -9,7 +9,7 @@ func (b *Block) at(warp int, r *run, k kind, how *How) (*Allocation, *Fault) {
 	s := b.shared
 	if !how.Shared {
 		s = b.find(&b.warps[warp], r.addr)
-		if s == nil {
+		if s == nil || s.gone() {
 			return nil, b.refuse(OutOfBounds, warp, r, k, how)
 		}
 	}

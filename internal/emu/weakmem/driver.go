@@ -168,7 +168,7 @@ func (o *operation) done() Clock {
 // access is the memory at addr, as much of n bytes as one allocation has.
 func (o *operation) access(addr, n uint64, k kind) (*Allocation, []byte, error) {
 	s := o.memory.allocations.find(addr)
-	if s == nil {
+	if s == nil || s.gone() {
 		r := record{by: &o.origin, n: n, kind: k}
 		f := r.fault(OutOfBounds, nil, 0, 0)
 		f.Addr, f.Detail = addr, o.memory.allocations.near(addr)

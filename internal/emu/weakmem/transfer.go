@@ -138,7 +138,7 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, shared bool, k k
 		if !shared {
 			s = b.find(&b.warps[t.warp], addr)
 		}
-		if s == nil || addr-s.Addr >= uint64(len(s.Data)) || shared && end-s.Addr > uint64(len(s.Data)) {
+		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || shared && end-s.Addr > uint64(len(s.Data)) {
 			return refuse(OutOfBounds)
 		}
 		if s.Device != b.grid.device && !b.mayAccess(s) {

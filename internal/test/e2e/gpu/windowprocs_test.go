@@ -132,7 +132,7 @@ func windowLoop(c *ringo.Comm) int {
 	if w != nil {
 		fmt.Println("window:", w.Close())
 	}
-	if err := free(); err != nil {
+	if err := errors.Join(c.Close(), free()); err != nil { // after a failure others may use the window until then
 		fmt.Println("free:", err)
 		return 5
 	}
