@@ -36,7 +36,7 @@ const (
 // with more has to be quicker. Over verbs a peer takes 3 MiB of memory that cannot be paged: 192 MiB in all.
 const (
 	farPeers   = 64
-	worthPeers = 1.3
+	worthPeers = 1.25
 )
 
 // samples are layouts with a quarter, a half and all of fewHosts that have hosts like these: of equally spaced sizes from
