@@ -136,7 +136,7 @@ func TestSimSaysWhatIsFaster(t *testing.T) {
 
 	_, out, _ = ringoHere(args...)
 	require.Contains(t, out, "faster in this model: "+least.Algorithm)
-	require.Contains(t, out, chosen.Rows[0].Algorithm+" is chosen since: many hosts")
+	require.Contains(t, out, chosen.Rows[0].Algorithm+" is chosen since: several hosts")
 	_, out, _ = ringoHere(append(args, "--algo", least.Algorithm)...)
 	require.NotContains(t, out, "faster in this model")
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -42,20 +43,10 @@ func (w Wire) link(local int) sim.Link {
 	return l
 }
 
-const (
-	fromSim   = "several hosts: the least time by the sim model of shared memory and the network"
-	fromRules = "many hosts: by size, as the sim model ranks algorithms on 64 and 1,024 hosts"
-)
-
-// simRanks is for how many ranks host algorithms are timed. An estimate takes less than a
-// ms for that many, and the first call of a size some ms.
-const simRanks = 64
+const fromSim = "several hosts: the least time by the sim model of shared memory and the network"
 
 // across is the algorithm of a collective on host memory of several hosts.
 func (t *Topology) across(kind call.Kind, bytes int) (call.Algo, string) {
-	if t.Ranks > simRanks {
-		return t.byRules(kind, bytes), fromRules
-	}
 	c := t.costs
 	if c == nil {
 		c = costsOf(t.Hosts, t.wire)
@@ -70,46 +61,13 @@ func (t *Topology) across(kind call.Kind, bytes int) (call.Algo, string) {
 	return a, fromSim
 }
 
-// byRules are crossings of what "ringo sim" says of 64 to 8,192 hosts of 8, and for ranks without hierarchy
-// the nearest algorithm that few others of each rank take part in.
-func (t *Topology) byRules(kind call.Kind, bytes int) call.Algo {
-	hosts := t.Nodes()
-	pick := func(hier, flat call.Algo) call.Algo {
-		if t.grouped() {
-			return hier
-		}
-		return flat
-	}
-	switch kind {
-	case call.AllReduce:
-		switch {
-		case bytes <= 512<<10:
-			return pick(call.HierLog, call.Doubling)
-		case bytes <= hosts*128<<10:
-			return pick(call.HierTree, call.Tree)
-		}
-	case call.AllGather, call.ReduceScatter:
-		if bytes <= hosts*256<<10/t.Ranks {
-			return pick(call.HierLog, call.LogStep)
-		}
-	case call.Broadcast, call.Reduce:
-		if bytes > 512<<10 {
-			return pick(call.HierTree, call.Tree)
-		}
-		return pick(call.Hier, call.Binomial)
-	case call.AlltoAll:
-		return call.Direct
-	}
-	return pick(call.Hier, Default(kind))
-}
-
 // costs are which algorithms take the least time across hosts, by collective and the
 // logarithm of the size; 0 is not known yet. It depends on the layout and the wire alone, which all
 // ranks know, so it does not matter who finds an entry, or when.
 type costs struct {
-	topo  Topology // in order
-	model sim.Model
-	best  [call.Kinds][mostSize + 1]atomic.Uint32
+	layout
+	few  []layout // that stand for one of many ranks
+	best [call.Kinds][mostSize + 1]atomic.Uint32
 }
 
 // mostSize is the logarithm of the largest size that is looked at: more of it makes no other choice.
@@ -131,13 +89,8 @@ func costsOf(hosts []int, w Wire) *costs {
 	if c, ok := allCosts.Load(k); ok {
 		return c.(*costs)
 	}
-	topo := Topology{Hosts: hosts}
-	for _, n := range hosts {
-		topo.Ranks += n
-	}
-	m := sim.SharedMemory
-	m.Nodes, m.Inter = hosts, w.link(topo.most())
-	c, _ := allCosts.LoadOrStore(k, &costs{topo: topo, model: m})
+	l := newLayout(hosts, w, slices.Max(hosts))
+	c, _ := allCosts.LoadOrStore(k, &costs{layout: l, few: l.samples(w)})
 	return c.(*costs)
 }
 
@@ -153,25 +106,23 @@ func layoutOf(hosts []int) string {
 // find times all algorithms of a collective whose Count elements take bytes. What a program has
 // defined is chosen only if it is asked for.
 func (c *costs) find(kind call.Kind, bytes int) call.Algo {
-	best, least := Default(kind), math.Inf(1)
+	best, least := Default(kind), math.Inf(1) // of all
+	few, took := best, least                  // of those that connect few ranks
 	for i := range lines[kind] {
 		t := &lines[kind][i]
-		if kind.Pairwise() || !t.offers(c.topo) {
+		if !t.offers(c.topo) {
 			continue
 		}
-		if took := c.time(kind, t.algo, bytes, 0); took < 0.99*least { // ties go to the first
-			best, least = t.algo, took
+		time := c.time(kind, t.algo, bytes, 0)
+		if time < 0.99*least { // ties go to the first
+			best, least = t.algo, time
+		}
+		if time < 0.99*took && c.reaches(Key{Kind: kind, Algo: t.algo}.Schedule(c.topo)) <= farPeers {
+			few, took = t.algo, time
 		}
 	}
-	return best
-}
-
-// time is that of an algorithm in seconds, infinite if it cannot be.
-func (c *costs) time(kind call.Kind, a call.Algo, bytes int, root int32) float64 {
-	s := Key{Kind: kind, Algo: a, Peer: root}.Schedule(c.topo)
-	took, err := sim.Estimate(s, c.model, int64(bytes)*int64(kind.Shares(c.topo.Ranks)))
-	if err != nil {
-		return math.Inf(1)
+	if took <= worthPeers*least {
+		return few
 	}
-	return took
+	return best
 }

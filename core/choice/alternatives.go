@@ -137,15 +137,7 @@ func (c *Chooser) onHosts(q Question, root int, names func(bytes int) []string) 
 	}
 }
 
-func tooLong(s sched.Schedule) bool {
-	steps := 0
-	for r := range s.Shape().Ranks {
-		if steps += s.Len(sched.Rank(r)); steps > estimateSteps {
-			return true
-		}
-	}
-	return false
-}
+func tooLong(s sched.Schedule) bool { return stepsOf(s, estimateSteps) > estimateSteps }
 
 // onGPUs compares with the model of paths between GPUs, which knows no windows and no copies, and
 // takes rank 0 for the root.

@@ -10,11 +10,16 @@
 //	book.go        the book of algorithms (package ring/book) by kind and number
 //	choice.go      the choice
 //	blocks.go      how many blocks of a GPU it takes
-//	thresholds.go  the algorithm by size, measured on hosts
+//	topology.go    how ranks lie on hosts
+//	thresholds.go  the algorithm by size on one host, measured
+//	across.go      the algorithm across hosts: the one of least cost; cost.go the cost of one
 //	rows.go        the algorithm by size on GPUs: rows of plans and of the model
 //	planfile.go    the text of a plan; builtin.go those that come with the program
 //	model.go       rows of GPUs and paths that nobody has measured, by package sim
 //	explain.go     the choice in words
+//
+// Across hosts a communicator takes the algorithm to which the simulator, given how many ranks each host has and the
+// agreed network, gives the least time, or within 1.25 times of it one that connects a rank with at most 64 of other hosts.
 //
 // The trap: whatever a choice depends on must be the same on all ranks. A value that
 // only this rank knows, such as the address of a buffer, may not enter a Question;

@@ -220,11 +220,18 @@ func sameAnswer(t *testing.T, about string, ans Answer, ch Choice) {
 	}
 }
 
-// BenchmarkChoose is what each call pays for a choice: on a host by thresholds, on GPUs by the
-// last row.
+// BenchmarkChoose is what each call pays for a choice: on a host by thresholds, across hosts by costs that are found
+// once, on GPUs by the last row.
 func BenchmarkChoose(b *testing.B) {
 	f := &Fabric{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 4}, GPUs: []string{"NVIDIA H200"}}
 	c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, collective.MaxMessage)}
+	b.Run("hosts", func(b *testing.B) {
+		across := Chooser{Topo: Blocks(31, 8).Over(Wire{})}
+		b.ReportAllocs()
+		for b.Loop() {
+			across.Choose(Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: kernels.Float32})
+		}
+	})
 	for _, onGPU := range []bool{false, true} {
 		b.Run(map[bool]string{false: "host", true: "gpu"}[onGPU], func(b *testing.B) {
 			b.ReportAllocs()

@@ -1,0 +1,154 @@
+package choice
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/sched/sim"
+)
+
+// A layout is hosts and their ranks in order, and the model of the machine that they are.
+type layout struct {
+	topo  Topology
+	model sim.Model
+}
+
+func newLayout(hosts []int, w Wire, most int) layout {
+	l := layout{topo: Topology{Hosts: hosts}, model: sim.SharedMemory}
+	for _, n := range hosts {
+		l.topo.Ranks += n
+	}
+	l.model.Nodes, l.model.Inter = hosts, w.link(most)
+	return l
+}
+
+// A schedule is simulated whole on few ranks or hosts, or if it has few steps; otherwise on samples of fewHosts at most.
+const (
+	simRanks = 64
+	fewHosts = 16
+	fewSteps = 16_000
+)
+
+// farPeers is with how many ranks of other hosts a rank should be connected at most, and worthPeers by how much a schedule
+// with more has to be quicker. Over verbs a peer takes 3 MiB of memory that cannot be paged: 192 MiB in all.
+const (
+	farPeers   = 64
+	worthPeers = 1.25
+)
+
+// samples are layouts with a quarter, a half and all of fewHosts that have hosts like these: of equally spaced sizes from
+// the smallest to the largest. Where hosts are a power of two, so are those of samples, and not otherwise, as that is
+// what algorithms of log steps depend on. None: the layout itself is small.
+func (l layout) samples(w Wire) (few []layout) {
+	hosts := len(l.topo.Hosts)
+	if l.topo.Ranks <= simRanks || hosts <= fewHosts {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(l.topo.Hosts))
+	for n := fewHosts / 4; n <= fewHosts; n *= 2 {
+		count := n
+		if hosts&(hosts-1) != 0 {
+			count = n / 4 * 3
+		}
+		var list []int
+		for i := range count {
+			list = append(list, sorted[i*(hosts-1)/(count-1)])
+		}
+		few = append(few, newLayout(list, w, l.topo.most()))
+	}
+	return few
+}
+
+// time is that of an algorithm in seconds, infinite if it cannot be. Where there are samples, theirs with chunks as
+// long are carried on to all ranks: every algorithm of the book takes so much for each rank, so much for each doubling of
+// them, and the rest once.
+func (c *costs) time(kind call.Kind, a call.Algo, bytes int, root int32) float64 {
+	key := Key{Kind: kind, Algo: a, Peer: root}
+	total := int64(bytes) * int64(kind.Shares(c.topo.Ranks))
+	whole := key.Schedule(c.topo)
+	if c.few == nil || stepsOf(whole, fewSteps) <= fewSteps {
+		return estimate(whole, c.model, total)
+	}
+	chunks := chunksOf(whole)
+	var x [3]growth
+	for i, l := range c.few {
+		key.Peer = 0
+		s := key.Schedule(l.topo)
+		share := max(1, (total+chunks-1)/chunks) * chunksOf(s)
+		if total < chunks {
+			share = total
+		}
+		x[i] = growth{float64(l.topo.Ranks), float64(bits.Len(uint(l.topo.Ranks - 1))), estimate(s, l.model, share)}
+	}
+	return carry(x, float64(c.topo.Ranks), float64(bits.Len(uint(c.topo.Ranks-1))))
+}
+
+func estimate(s sched.Schedule, m sim.Model, bytes int64) float64 {
+	t, err := sim.Estimate(s, m, bytes)
+	if err != nil {
+		return math.Inf(1)
+	}
+	return t
+}
+
+// stepsOf counts the steps of all ranks, up to more than most.
+func stepsOf(s sched.Schedule, most int) (steps int) {
+	for r := 0; r < s.Shape().Ranks && steps <= most; r++ {
+		steps += s.Len(sched.Rank(r))
+	}
+	return steps
+}
+
+// reaches is how many ranks of other hosts a rank of the first or the last host is connected with at most: roots are
+// among these, and where many are reached ranks are alike.
+func (l *layout) reaches(s sched.Schedule) (most int) {
+	n, first := l.topo.Ranks, l.topo.Hosts[0]
+	last := n - l.topo.Hosts[len(l.topo.Hosts)-1]
+	for r := range n {
+		if r >= first && r < last {
+			continue
+		}
+		peers := map[sched.Rank]bool{}
+		for i := range s.Len(sched.Rank(r)) {
+			step := s.At(sched.Rank(r), i)
+			for _, p := range []sched.Rank{step.Recv, step.Send} {
+				if p != sched.Nobody && ((int(p) < first) != (r < first) || (int(p) >= last) != (r >= last)) {
+					peers[p] = true
+				}
+			}
+		}
+		most = max(most, len(peers))
+	}
+	return most
+}
+
+func chunksOf(s sched.Schedule) int64 {
+	shape := s.Shape()
+	return int64(max(shape.In, shape.Out))
+}
+
+// A growth is what so many ranks, and doublings, take.
+type growth struct{ ranks, doublings, time float64 }
+
+// carry finds the time of more ranks by the function through three: once, for each rank, and for each doubling. Products
+// are rounded before they are added, so that all processors find the same.
+func carry(x [3]growth, ranks, doublings float64) float64 {
+	d1, d2 := x[1].doublings-x[0].doublings, x[2].doublings-x[1].doublings
+	r1, r2 := x[1].ranks-x[0].ranks, x[2].ranks-x[1].ranks
+	t1, t2 := x[1].time-x[0].time, x[2].time-x[1].time
+	each, double := 0.0, 0.0
+	if det := float64(r1*d2) - float64(r2*d1); det != 0 {
+		each = (float64(t1*d2) - float64(t2*d1)) / det
+		double = (float64(r1*t2) - float64(r2*t1)) / det
+	}
+	switch {
+	case each < 0:
+		each, double = 0, max(0, t2/max(1, d2))
+	case double < 0:
+		each, double = max(0, t2/r2), 0
+	}
+	return x[2].time + float64(each*(ranks-x[2].ranks)) + float64(double*(doublings-x[2].doublings))
+}

@@ -1,0 +1,76 @@
+package choice
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// wires are networks between hosts, from a slow one to a card for each rank.
+var wires = []Wire{
+	{Network: "socket", Mbps: 1_000, Cards: 1}, {Network: "socket", Mbps: 25_000, Cards: 1}, {Network: "socket", Mbps: 400_000, Cards: 4},
+	{Network: "ib", Mbps: 100_000, Cards: 1}, {Network: "ib", Mbps: 800_000, Cards: 2}, {Network: "ib", Mbps: 3_200_000, Cards: 8},
+}
+
+// draw is a layout of 2 to 64 hosts of up to 8 ranks: alike, alike but for one, or any.
+func draw(r *rand.Rand) []int {
+	local := 1 + r.IntN(8)
+	hosts := slices.Repeat([]int{local}, 2+r.IntN(63))
+	switch r.IntN(3) {
+	case 0:
+		hosts[r.IntN(len(hosts))] = max(1, local-1)
+	case 1:
+		for i := range hosts {
+			hosts[i] = 1 + r.IntN(8)
+		}
+	}
+	return hosts
+}
+
+// Of layouts of up to 64 hosts × 8 ranks, sizes, wires and collectives that are drawn, what is chosen is close to the
+// best of all algorithms as the simulator has them on the whole layout. It prints the worst ten.
+func TestChosenIsNearTheBest(t *testing.T) {
+	kinds := []call.Kind{call.AllReduce, call.Reduce, call.Broadcast, call.AllGather, call.ReduceScatter, call.AlltoAll, call.Gather, call.Scatter}
+	type result struct {
+		hosts        []int
+		wire         Wire
+		kind         call.Kind
+		bytes        int
+		chosen, best string
+		times        float64
+	}
+	var all []result
+	r := rand.New(rand.NewPCG(24, 1))
+	for range tier.Count(20, 90) {
+		hosts, wire, kind, bytes := draw(r), wires[r.IntN(len(wires))], kinds[r.IntN(len(kinds))], 1<<(3+r.IntN(20))
+		c := &costs{layout: newLayout(hosts, wire, slices.Max(hosts))}
+		whole := &costs{layout: c.layout}
+		c.few = c.samples(wire)
+		chosen := c.find(kind, bytes)
+		one := result{hosts, wire, kind, bytes, chosen.String(), "", math.Inf(1)}
+		least := math.Inf(1)
+		for _, table := range tables(kind) {
+			if table.offers(c.topo) {
+				if took := whole.time(kind, table.algo, bytes, 0); took < least {
+					least, one.best = took, table.algo.String()
+				}
+			}
+		}
+		one.times = whole.time(kind, chosen, bytes, 0) / least
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b result) int { return cmp.Compare(b.times, a.times) })
+	for _, w := range all[:10] {
+		t.Logf("%.2f times: %v of %d bytes by %s, best is %s, over %v on %v", w.times, w.kind, w.bytes, w.chosen, w.best, w.wire, w.hosts)
+	}
+	t.Logf("%d drawn, the median %.3f", len(all), all[len(all)/2].times)
+	require.LessOrEqual(t, all[len(all)/2].times, 1.1)
+	require.LessOrEqual(t, all[0].times, 1.3)
+}
