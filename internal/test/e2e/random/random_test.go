@@ -137,11 +137,16 @@ func (p *program) be(ctx context.Context, me int, id, next bootstrap.ID) (err er
 		}
 		return nil
 	}
-	if err == nil && from > 0 {
-		err = ringo.Barrier(r.c) // as take has it
-	}
 	if err != nil {
 		return err
+	}
+	if from > 0 {
+		if err := ringo.Barrier(r.c); err != nil { // as take has it
+			if !p.excuses(err) {
+				return errors.Join(err, r.c.Close())
+			}
+			return r.recover()
+		}
 	}
 	return r.run(from)
 }
@@ -154,10 +159,10 @@ func (p *program) openGPUs() (err error) {
 	return err
 }
 
-// closeGPUs gives the faults of kernels. Memory may stay that a rank of another process might still write to.
+// closeGPUs gives the faults of kernels. Memory may stay, after Shrink too, that a rank of another process might still write to.
 func (p *program) closeGPUs() error {
 	err := p.machine.Close()
-	if p.processes && p.end != "" {
+	if p.processes {
 		err = nil
 		for _, f := range p.emulator.Reports() {
 			err = errors.Join(err, f)
