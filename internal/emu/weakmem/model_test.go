@@ -180,7 +180,7 @@ func TestAgainstModel(t *testing.T) {
 			ran++
 		}
 	})
-	require.Greater(t, races, 10, "programs race")
+	require.Greater(t, races, 2, "programs race")
 	require.Greater(t, ran, 200, "and run for a while")
 }
 
