@@ -43,6 +43,7 @@ type hub struct {
 	coordinator *coordinator   // nil until the group has started
 	began       time.Time      // when it did
 	ended       map[int]string // how the processes of ranks have ended; see Gone
+	heard       chan struct{}  // closed when one more is known, and made anew
 	seated      int            // connections of ranks that are open
 	foreign     int            // connections that had another key
 	timer       *time.Timer
@@ -50,7 +51,7 @@ type hub struct {
 }
 
 func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub {
-	h := &hub{id: id, opt: o, again: o.Again, ended: ended, ln: ln, log: o.logger(), linger: lingerTime}
+	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), ln: ln, log: o.logger(), linger: lingerTime}
 	h.warn = auth.NewLog(h.log)
 	h.guests = auth.NewPending(maxGuests, handshakeTime, h.warn)
 	h.timer = time.AfterFunc(o.timeout(), h.abandoned)
@@ -82,6 +83,9 @@ func (h *hub) serve(conn net.Conn) {
 		return
 	}
 	if why := h.listen(s); !h.hasMoved(s) {
+		if r := h.started(); r != nil && h.endedWell(r, s.Rank) {
+			r.hear(s.Rank, &leave{})
+		}
 		h.rise(s, why)
 	}
 }
@@ -166,6 +170,33 @@ func (h *hub) sit(s *seat) bool {
 	return true
 }
 
+// wordTime is how long a launcher may take to say how a process has ended whose connection has.
+const wordTime = 200 * time.Millisecond
+
+// endedWell reports whether a rank has neither closed its group nor failed: its process has ended with status 0, as the launcher says. So its
+// program is done, and has left without a word.
+func (h *hub) endedWell(r *coordinator, rank int) bool {
+	if _, gone := r.without(rank); gone || !h.opt.Launched || h.opt.members != nil { // a launcher knows of the first group
+		return false
+	}
+	late := time.NewTimer(wordTime)
+	defer late.Stop()
+	for {
+		h.mu.Lock()
+		how, ok := h.ended[rank]
+		heard := h.heard
+		h.mu.Unlock()
+		if ok {
+			return how == EndedWell
+		}
+		select {
+		case <-heard:
+		case <-late.C:
+			return false
+		}
+	}
+}
+
 // spareFiles are descriptors that a process needs for other things than ranks.
 const spareFiles = 32
 
@@ -185,6 +216,8 @@ func (h *hub) gone(rank int, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended[rank] = why
+	close(h.heard)
+	h.heard = make(chan struct{})
 	if h.coordinator == nil && h.verdict == nil {
 		h.miss()
 	}

@@ -47,6 +47,10 @@ type ListenOptions struct {
 	// asks, then who they are, as ranks of the first group, or none of them if they can't. It must return at once. It is for launchers.
 	Regrouped func(ranks []int)
 
+	// Launched says that Gone tells how each rank's process ends, as soon as it does, and that none comes again. A rank whose process ends with EndedWell
+	// has left, others that end without a goodbye have died.
+	Launched bool
+
 	shared  *shared // the Listener
 	members []int   // the ranks, as those of the first group; nil if this is it
 
@@ -103,10 +107,13 @@ func succeed(h *hub) {
 	hubs.m[h.id] = newHub(h.id, ln, h.opt, h.ended)
 }
 
+// EndedWell is what Gone is told of a process that has ended with status 0.
+const EndedWell = "exit status 0"
+
 // Gone tells the hub of an ID that this process serves that a rank's process has
 // ended. Ranks that wait for it to join, now or later, get a *JoinError at once
-// that wraps a *Failure and says why. For a rank that has joined it does nothing:
-// the hub sees its connection. It is for launchers.
+// that wraps a *Failure and says why. For a rank that has joined it does nothing but what
+// ListenOptions.Launched says: the hub sees its connection. It is for launchers.
 func Gone(id ID, rank int, why string) {
 	hubs.Lock()
 	defer hubs.Unlock()

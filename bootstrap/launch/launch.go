@@ -74,7 +74,7 @@ func (e *Error) Error() string {
 func (e *Error) how() string {
 	switch {
 	case e == nil:
-		return "exit status 0"
+		return bootstrap.EndedWell
 	case e.Err != nil:
 		return e.Err.Error()
 	case e.Signal != 0:
@@ -130,7 +130,7 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("launch: %w", err)
 	}
 	j := &job{Config: c, master: master, restarts: make([]int, c.N), ended: make(chan int, c.N)}
-	j.id, err = bootstrap.NewID(bootstrap.ListenOptions{Addr: hub.addr, Again: true, TLS: tls, Regrouped: j.regrouped.heard})
+	j.id, err = bootstrap.NewID(bootstrap.ListenOptions{Addr: hub.addr, Again: true, Launched: c.Restarts == 0, TLS: tls, Regrouped: j.regrouped.heard})
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}

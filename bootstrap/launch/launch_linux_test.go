@@ -130,6 +130,22 @@ func play(s string) {
 				return
 			}
 		}
+	case "return": // rank 1 returns from main, without a word
+		spec, _, err := bootstrap.FromEnv(os.Getenv)
+		if err != nil {
+			os.Exit(9)
+		}
+		g, err := spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+		if err != nil {
+			os.Exit(8)
+		}
+		if rank == 1 {
+			status, _ := strconv.Atoi(os.Getenv("STATUS"))
+			os.Exit(status)
+		}
+		_, err = g.AllGather(context.Background(), nil)
+		fmt.Println(err)
+		g.Close()
 	case "go on": // the others regroup without rank 2, which dies then; then without rank 1
 		goOn(rank)
 	case "one waits":
@@ -284,6 +300,18 @@ func TestFailures(t *testing.T) {
 			require.Equal(t, tt.status, e.ExitStatus())
 			require.Contains(t, out.String(), tt.says)
 		})
+	}
+}
+
+// A program that returns from main without Close has left, one that fails has died.
+func TestReturn(t *testing.T) {
+	for status, says := range map[string]string{"0": "rank 1 has left", "3": "rank 1 died"} {
+		c, out := config(3, "return")
+		c.Env = append(c.Env, "STATUS="+status)
+		c.Grace = 20 * time.Second
+		err := Run(t.Context(), c)
+		require.Equal(t, status == "0", err == nil, "%v", err)
+		require.Equal(t, 2, strings.Count(out.String(), says), out.String())
 	}
 }
 
