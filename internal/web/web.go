@@ -11,7 +11,9 @@ import (
 	"io"
 	"net"
 	"net/textproto"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -48,11 +50,14 @@ func Serve(ctx context.Context, l net.Listener, at func(path string) Answer) err
 	}
 }
 
+// passing are errors of Accept after which there may be a connection later.
+var passing = []error{syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED}
+
 // accept is the next connection. It waits while the process has no descriptor for one.
 func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 	for {
 		c, err := l.Accept()
-		if temporary, ok := errors.AsType[net.Error](err); err == nil || !ok || !temporary.Temporary() {
+		if err == nil || !slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) }) {
 			return c, err
 		}
 		select {

@@ -47,9 +47,6 @@ func (n Nodes) ranks() (sum int) {
 // columns is how many ranks of each node reach others.
 func (n Nodes) columns() int { return slices.Min(n) }
 
-// first is the first rank of a node.
-func (n Nodes) first(node int) int { return n[:node].ranks() }
-
 // Seat is a rank's node, and its number there.
 func (n Nodes) Seat(r sched.Rank) (node int, number sched.Rank) {
 	for number = r; int(number) >= n[node]; node++ {
