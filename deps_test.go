@@ -49,7 +49,7 @@ var floors = map[string]string{
 	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc",
 	"transport/*":             "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"trace":                   "",
-	"trace/history":           "internal/setting",
+	"trace/history":           "internal/setting internal/given",
 	"bootstrap":               "internal/auth internal/secure internal/setting trace/history",
 	"bootstrap/launch":        "bootstrap",
 	"engine":                  "sched mem fifo kernels trace transport",
@@ -57,7 +57,7 @@ var floors = map[string]string{
 
 	// What a communicator is made of.
 	"core/call":      "ring/book mem fifo kernels internal/cuda",
-	"core/choice":    "core/call sched ring/book sched/sim kernels kernels/collective transport internal/plain",
+	"core/choice":    "core/call sched ring/book sched/sim kernels kernels/collective transport internal/plain internal/given",
 	"core/life":      "core/call fifo bootstrap engine trace/history sched",
 	"core/paths":     "core/call fifo sched mem transport transport/inproc transport/shm transport/socket transport/verbs transport/plugin internal/plain",
 	"core/gpupaths":  "core/paths core/choice fifo sched mem engine engine/grid gpu internal/cuda internal/plain transport transport/p2p transport/bridge",
@@ -69,11 +69,11 @@ var floors = map[string]string{
 	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/plain internal/setting",
 
 	// Programs on top.
-	"bench":             ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart internal/cli internal/nccl",
+	"bench":             ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart internal/cli internal/given internal/nccl",
 	"bench/chart":       "",
 	"bench/meter":       "gpu internal/cuda kernels/ptx",
 	"bench/join":        ". trace",
-	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch",
+	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch internal/given",
 	"bench/device":      "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
 	"ringotest":         ". bootstrap bootstrap/launch gpu trace/history internal/relay internal/plain internal/test/transcript",
 	"cmd/check":         ". mem gpu kernels kernels/* bootstrap bench/chart bench/meter cmd/check/nvml internal/*",
