@@ -48,7 +48,7 @@ func TestChosenIsNearTheBest(t *testing.T) {
 	}
 	var all []result
 	r := rand.New(rand.NewPCG(24, 1))
-	for range tier.Count(20, 90) {
+	for range tier.Count(20, 40) {
 		hosts, wire, kind, bytes := draw(r), wires[r.IntN(len(wires))], kinds[r.IntN(len(kinds))], 1<<(3+r.IntN(20))
 		c := &costs{layout: newLayout(hosts, wire, slices.Max(hosts))}
 		whole := &costs{layout: c.layout}
