@@ -149,6 +149,26 @@ func TestNoReadBack(t *testing.T) {
 	}
 }
 
+// A rail that could not read back is called back when its device can, and not before.
+func TestReadBackComesBack(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1")
+	f.noBack = "fx0"
+	s, r := placements["GPU"].pair(t, Options{Verbs: f, Rails: 2})
+	sent, received := flowFrom(s, r, 0, 20)
+	require.NoError(t, errors.Join(sent, received))
+	x := s.rails[0]
+	require.Eventually(t, func() bool { // it was called in vain
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.wait > 2*firstWait && x.phase() == railDown
+	}, 20*time.Second, time.Millisecond)
+	f.set(func() { f.noBack = "" })
+	require.Eventually(t, func() bool { return up(s.rails) == 2 && up(r.rails) == 2 }, 20*time.Second, time.Millisecond)
+	sent, received = flowFrom(s, r, 20, 60)
+	require.NoError(t, errors.Join(sent, received))
+	f.set(func() { require.Equal(t, 60, f.backs) })
+}
+
 // A sender that has gone is no reason not to give out what has come and is still being read back.
 func TestReadBackAfterGoodbye(t *testing.T) {
 	f := newFabric(t, "fx0")

@@ -216,7 +216,9 @@ func (c *recvConn) complete(r *rail, w *ibverbs.WC) {
 		if isReceive {
 			r.used++
 		}
-		c.fail(r, w.Status.String(), false)
+		if r.phase() != railCalled { // then it is what the dead queue pair gives back
+			c.fail(r, w.Status.String(), false)
+		}
 	case isReceive:
 		r.used++
 		// A slot that was sent again may come twice.
