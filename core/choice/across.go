@@ -106,23 +106,42 @@ func layoutOf(hosts []int) string {
 // find times all algorithms of a collective whose Count elements take bytes. What a program has
 // defined is chosen only if it is asked for.
 func (c *costs) find(kind call.Kind, bytes int) call.Algo {
+	times := c.times(kind, bytes)
 	best, least := Default(kind), math.Inf(1) // of all
 	few, took := best, least                  // of those that connect few ranks
 	for i := range lines[kind] {
-		t := &lines[kind][i]
-		if !t.offers(c.topo) {
-			continue
-		}
-		time := c.time(kind, t.algo, bytes, 0)
+		a, time := lines[kind][i].algo, times[i]
 		if time < 0.99*least { // ties go to the first
-			best, least = t.algo, time
+			best, least = a, time
 		}
-		if time < 0.99*took && c.reaches(Key{Kind: kind, Algo: t.algo}.Schedule(c.topo)) <= farPeers {
-			few, took = t.algo, time
+		if time < 0.99*took && c.reaches(Key{Kind: kind, Algo: a}.Schedule(c.topo)) <= farPeers {
+			few, took = a, time
 		}
 	}
 	if took <= worthPeers*least {
 		return few
 	}
 	return best
+}
+
+// times are those of all algorithms, infinite for one that cannot be here or is too slow to be chosen. Those of few steps
+// are timed first: a slow one of many ends early then.
+func (c *costs) times(kind call.Kind, bytes int) []float64 {
+	const near = 1.02 * worthPeers
+	times := make([]float64, len(lines[kind]))
+	var order []int
+	steps := make([]int, len(lines[kind]))
+	for i := range lines[kind] {
+		times[i] = math.Inf(1)
+		if t := &lines[kind][i]; t.offers(c.topo) {
+			order, steps[i] = append(order, i), stepsOf(Key{Kind: kind, Algo: t.algo}.Schedule(c.topo), math.MaxInt)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return steps[a] - steps[b] })
+	least := math.Inf(1)
+	for _, i := range order {
+		times[i] = c.time(kind, lines[kind][i].algo, bytes, near*least)
+		least = min(least, times[i])
+	}
+	return times
 }

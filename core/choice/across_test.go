@@ -97,10 +97,10 @@ func TestUnevenHostsAreTimed(t *testing.T) {
 				least := math.Inf(1)
 				for _, table := range tables(kind) {
 					if table.offers(topo) {
-						least = min(least, topo.costs.time(kind, table.algo, bytes, 0))
+						least = min(least, topo.costs.time(kind, table.algo, bytes, math.Inf(1)))
 					}
 				}
-				require.LessOrEqual(t, topo.costs.time(kind, chosen, bytes, 0), 1.02*least, "%v of %d bytes on %v by %v", kind, bytes, topo.Hosts, chosen)
+				require.LessOrEqual(t, topo.costs.time(kind, chosen, bytes, math.Inf(1)), 1.02*least, "%v of %d bytes on %v by %v", kind, bytes, topo.Hosts, chosen)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func TestFewPeersWhereItCostsLittle(t *testing.T) {
 		for bytes := 8; bytes <= 1<<20; bytes *= 4 {
 			least, few := math.Inf(1), math.Inf(1)
 			for _, table := range tables(kind) {
-				time := c.time(kind, table.algo, bytes, 0)
+				time := c.time(kind, table.algo, bytes, math.Inf(1))
 				if least = min(least, time); c.reaches(Key{Kind: kind, Algo: table.algo}.Schedule(c.topo)) <= farPeers {
 					few = min(few, time)
 				}
@@ -142,7 +142,7 @@ func TestManyRanksConnectFew(t *testing.T) {
 			b, _ := Threshold(kind, one, bytes, call.Auto)
 			require.Equal(t, fromSim, why)
 			require.LessOrEqual(t, one.costs.reaches(Key{Kind: kind, Algo: b}.Schedule(one)), farPeers, "%v of %d bytes by %v", kind, bytes, b)
-			require.LessOrEqual(t, one.costs.time(kind, b, bytes, 0), 2*whole.costs.time(kind, a, bytes, 0), "%v of %d bytes by %v, %v", kind, bytes, a, b)
+			require.LessOrEqual(t, one.costs.time(kind, b, bytes, math.Inf(1)), 2*whole.costs.time(kind, a, bytes, 0), "%v of %d bytes by %v, %v", kind, bytes, a, b)
 		}
 	}
 	require.Equal(t, 992, (&layout{topo: Blocks(1000, 8)}).reaches(Key{Kind: call.AllReduce, Algo: call.TwoShot}.Schedule(Blocks(1000, 8))))

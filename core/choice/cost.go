@@ -62,32 +62,34 @@ func (l layout) samples(w Wire) (few []layout) {
 	return few
 }
 
-// time is that of an algorithm in seconds, infinite if it cannot be. Where there are samples, theirs with chunks as
-// long are carried on to all ranks: every algorithm of the book takes so much for each rank, so much for each doubling of
-// them, and the rest once.
-func (c *costs) time(kind call.Kind, a call.Algo, bytes int, root int32) float64 {
-	key := Key{Kind: kind, Algo: a, Peer: root}
+// time is that of an algorithm in seconds, infinite if it cannot be or is above limit. Where there are samples, theirs
+// with chunks as long are carried on to all ranks: every algorithm of the book takes so much for each rank, so much for
+// each doubling of them, and the rest once.
+func (c *costs) time(kind call.Kind, a call.Algo, bytes int, limit float64) float64 {
+	key := Key{Kind: kind, Algo: a}
 	total := int64(bytes) * int64(kind.Shares(c.topo.Ranks))
 	whole := key.Schedule(c.topo)
 	if c.few == nil || stepsOf(whole, fewSteps) <= fewSteps {
-		return estimate(whole, c.model, total)
+		return estimate(whole, c.model, total, limit)
 	}
 	chunks := chunksOf(whole)
 	var x [3]growth
 	for i, l := range c.few {
-		key.Peer = 0
 		s := key.Schedule(l.topo)
 		share := max(1, (total+chunks-1)/chunks) * chunksOf(s)
 		if total < chunks {
 			share = total
 		}
-		x[i] = growth{float64(l.topo.Ranks), float64(bits.Len(uint(l.topo.Ranks - 1))), estimate(s, l.model, share)}
+		x[i] = growth{float64(l.topo.Ranks), float64(bits.Len(uint(l.topo.Ranks - 1))), estimate(s, l.model, share, limit)}
+		if math.IsInf(x[i].time, 1) {
+			return x[i].time
+		}
 	}
 	return carry(x, float64(c.topo.Ranks), float64(bits.Len(uint(c.topo.Ranks-1))))
 }
 
-func estimate(s sched.Schedule, m sim.Model, bytes int64) float64 {
-	t, err := sim.Estimate(s, m, bytes)
+func estimate(s sched.Schedule, m sim.Model, bytes int64, limit float64) float64 {
+	t, err := sim.EstimateWithin(s, m, bytes, limit)
 	if err != nil {
 		return math.Inf(1)
 	}

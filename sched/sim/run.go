@@ -119,36 +119,65 @@ func (w *world) result() Result {
 }
 
 // Estimate carries out at least minRounds rounds, enough to fill the queues of
-// most schedules, and more of short schedules, up to maxRounds, while that is
-// cheap: at most cheapSteps steps in all.
+// most schedules, half as many of more than manySteps steps each, and more of short
+// schedules, up to maxRounds, while that is cheap: at most cheapSteps steps in all.
 const (
 	minRounds  = 8
 	maxRounds  = 32
+	manySteps  = 4_000
 	cheapSteps = 16_000
 )
 
 // Estimate is the Time of Run, quickly, for code that chooses between schedules. Of
-// many rounds it carries out 8 to 32 and takes the others to last as long each as
+// many rounds it carries out 4 to 32 and takes the others to last as long each as
 // the later half of these. That is exact once rounds follow each other evenly: for
 // half of the schedules and presets of this library. For 90 of 100 it is within
 // 2 %; the worst, long chains over memory that is shared, are a third off. It
 // takes well under a millisecond for up to 64 ranks unless they have many rounds,
 // and allocates nothing after a first call for a schedule as large.
 func Estimate(s sched.Schedule, m Model, bytes int64) (float64, error) {
+	return EstimateWithin(s, m, bytes, math.Inf(1))
+}
+
+// EstimateWithin is Estimate for code that looks for the quickest schedule: it ends early, with an infinite time, when a
+// rank is later than limit, or when rounds that go on like the first ones will be by far.
+func EstimateWithin(s sched.Schedule, m Model, bytes int64, limit float64) (float64, error) {
 	w, err := begin(s, m, bytes, fewRounds, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer w.release()
-	if err := w.run(); err != nil {
+	w.limit = limit
+	switch err := w.run(); {
+	case err == errLate:
+		return math.Inf(1), nil
+	case err != nil:
 		return 0, err
 	}
 	return w.ends[len(w.ends)-1] + w.rest(), nil
 }
 
+// errLate ends a run that takes longer than its limit.
+var errLate = errors.New("later than the limit")
+
+// late reports whether a rank that has ended a round will end all of them far behind the limit: from the fourth round
+// on they take at least as long as this one's last two.
+func (w *world) late(st *rank) bool {
+	const first, byFar = 4, 1.3
+	if st.round < first || math.IsInf(w.limit, 1) {
+		return false
+	}
+	each := (st.end() - w.ends[st.round-3]) / 2
+	return st.end()+float64(each*(float64(w.rounds-st.round)+w.skipped)) > byFar*w.limit
+}
+
 // fewRounds is how many rounds Estimate carries out.
 func fewRounds(steps int64) int {
-	return int(min(max(minRounds, cheapSteps/max(1, steps)), maxRounds))
+	least := int64(minRounds)
+	if steps > manySteps {
+		least = minRounds / 2
+	}
+	return int(min(max(least, cheapSteps/max(1, steps)), maxRounds))
 }
 
 // rest is how long the rounds take that were skipped: as long each as the later
@@ -197,7 +226,7 @@ func begin(s sched.Schedule, m Model, bytes int64, most func(steps int64) int, s
 	w.ready = rankQueue{ranks: resize(w.ready.ranks, shape.Ranks)}
 	w.requests = w.requests[:0]
 	w.ranks = resize(w.ranks, shape.Ranks)
-	w.steps, w.done, w.check, w.see = 0, 0, nil, see
+	w.steps, w.done, w.check, w.see, w.limit = 0, 0, nil, see, math.Inf(1)
 	for r := range w.ranks {
 		n := s.Len(sched.Rank(r))
 		w.ranks[r] = rank{steps: int32(n), sendTo: -1, recvFrom: -1, waits: ready}

@@ -30,6 +30,7 @@ type world struct {
 	depth   uint32          // pieces that fit into a queue
 	ends    []float64       // when the last rank ends each round
 	sent    [2][kinds]int64 // messages of either length over each kind of link
+	limit   float64         // on the clock of a rank
 	wrong   error
 
 	check func(done int64) error // called every checkSteps steps; nil for never
@@ -133,8 +134,16 @@ func (w *world) carry(r int32, granted bool) {
 				st.waits = ended
 				return
 			}
+			if w.late(st) {
+				w.wrong = errLate
+				return
+			}
 		}
 		if !w.move(r, st, w.s.At(sched.Rank(r), int(st.step)), granted) {
+			return
+		}
+		if st.clock > w.limit {
+			w.wrong = errLate
 			return
 		}
 		granted = false
