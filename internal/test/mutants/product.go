@@ -56,7 +56,7 @@ var elsewhere = map[string][]string{
 	"engine":            {"internal/test/e2e/host"},
 	"engine/grid":       {"internal/test/e2e/gpu"},
 	"gpu":               {"internal/test/e2e/gpu"},
-	"internal/cuda":     {"gpu", "internal/emu/cudaemu"},
+	"internal/cuda":     {"cmd/libcuda", "gpu", "internal/emu/cudaemu"},
 	"internal/nccl":     {"bench"},
 	"internal/relay":    {"ringotest"},
 	"kernels/device":    {"internal/test/e2e/gpu"},
