@@ -96,6 +96,7 @@ func TestUpdates(t *testing.T) {
 		}
 		e.ok(e.GraphDestroy(g))
 		e.ok(e.MemsetD8(p, 0, 64))
+		e.ok(e.CtxSynchronize())
 		e.ok(e.GraphLaunch(x, s))
 		e.ok(e.StreamSynchronize(s))
 		if at, ok := map[string]uintptr{"set elsewhere": 4, "child": 8, "condition": 8, "set on another device": 0, "within a child": 0}[c.name]; ok {
