@@ -135,8 +135,8 @@ func TestWarp(t *testing.T) {
 			}
 			return 490
 		}},
-		{"redux min and max", `sub.s32 %r1, %r0, 40; redux.sync.min.s32 %r2, %r1, 0xffffffff; redux.sync.min.u32 %r3, %r0, 0xffffffff; redux.sync.max.u32 %r4, %r1, 0xffffffff;
-			add.s32 %r2, %r2, %r3; sub.s32 %r2, %r2, %r4;`, 32, func(int) uint32 { x := int32(-40 + 9); return uint32(x) }},
+		{"redux min and max", `sub.s32 %r1, %r0, 16; redux.sync.min.s32 %r2, %r1, 0xffffffff; redux.sync.max.s32 %r3, %r1, 0xffffffff; redux.sync.min.u32 %r4, %r1, 0xffffffff; redux.sync.max.u32 %r5, %r1, 0xffffffff;
+			mad.lo.s32 %r2, %r2, 1000, %r5; mad.lo.s32 %r2, %r3, 100, %r2; mad.lo.s32 %r2, %r4, 10, %r2;`, 32, func(int) uint32 { x := int32(-16*1000 - 1 + 15*100); return uint32(x) }},
 		{"fences, hints and sleep", `membar.cta; membar.gl; membar.sys; fence.acq_rel.sys; fence.sc.cta; fence.proxy.async;
 			prefetch.global.L2 [%rd1]; nanosleep.u32 20; mov.b32 %r2, 6;`, 32, all(6)},
 		{"generic addresses", `.shared .align 4 .b8 s[4]; .local .align 4 .b8 l[4];
