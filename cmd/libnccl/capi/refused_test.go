@@ -454,3 +454,37 @@ func TestReachAndMemory(t *testing.T) {
 	}
 	require.NoError(t, l.machine.Close(), "no race, no leak")
 }
+
+// What was wrong with a call in a group, the end of the group says.
+func TestWrongInGroup(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	c := comms[0]
+	for says, call := range map[string]func(g uintptr) error{
+		"data type 99 is not in 0…11": func(g uintptr) error { return l.Do(g, c, &Call{Kind: ringo.KindAllReduce, Type: 99}) },
+		"peer 9 of 2 ranks":           func(g uintptr) error { return l.PutSignal(g, c, &Put{Peer: 9}) },
+		"1 signals of peer 9 of 2 ranks": func(g uintptr) error {
+			return l.WaitSignal(g, c, []Arrival{{Peer: 9, Count: 1}}, 0)
+		},
+		"ncclCommShrink that excludes nobody":                      func(g uintptr) error { return second(l.Shrink(g, c, nil, nil, 0)) },
+		"2 ranks cannot become 1":                                  func(g uintptr) error { return second(l.Grow(g, c, 1, nil, -1, nil)) },
+		"rank 5 of 2":                                              func(g uintptr) error { return second(l.InitRank(g, 2, 5, nil, nil)) },
+		"a window begins at a multiple of 4096":                    func(g uintptr) error { return second(l.WindowRegister(g, c, 0x10001, 1)) },
+		"has no flags but NCCL_SUSPEND_MEM, not 7":                 func(g uintptr) error { return l.Suspend(g, c, 7) },
+		"ncclCommResume of a communicator that is not suspended":   func(g uintptr) error { return l.Resume(g, c) },
+		"ncclDevCommCreate in a group: call it after ncclGroupEnd": func(g uintptr) error { return second(l.Resource(g, c, 1)) },
+		"0x63 is no communicator":                                  func(g uintptr) error { return l.Finalize(g, 99) },
+		"0x62 is no communicator":                                  func(g uintptr) error { return second(l.Split(g, 98, 0, 0, nil)) },
+	} {
+		g, err := l.GroupStart(0)
+		require.NoError(t, err)
+		first := call(g)
+		require.Error(t, first, says)
+		_, err = l.GroupEnd(g)
+		require.Equal(t, first, err, says)
+	}
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
+}

@@ -149,3 +149,25 @@ func TestUnreleased(t *testing.T) {
 		require.ErrorContains(t, err, s)
 	}
 }
+
+// Calls that allocate wait for the work of their context where the machine is told so, and only those.
+func TestAllocsWait(t *testing.T) {
+	e := start(t, cudaemu.Config{AllocsWait: true, Lazy: true})
+	s, p := e.stream(cuda.StreamNonBlocking), e.alloc(64, true)
+	host, err := e.MemHostAlloc(64, 0)
+	e.ok(err)
+	for name, call := range map[string]func() error{
+		"MemAlloc":     func() error { q, err := e.MemAlloc(64); e.Cleanup(func() { e.MemFree(q) }); return err },
+		"StreamCreate": func() error { q, err := e.StreamCreate(0, 0); e.Cleanup(func() { e.StreamDestroy(q) }); return err },
+		"MemHostAlloc": func() error { q, err := e.MemHostAlloc(64, 0); e.Cleanup(func() { e.MemFreeHost(q) }); return err },
+		"MemFreeHost":  func() error { return e.MemFreeHost(host) },
+	} {
+		for range 10 {
+			e.ok(e.MemsetD8Async(p, 1, 64, s))
+		}
+		e.ok(call())
+		done, err := e.StreamQuery(s)
+		e.ok(err)
+		require.True(t, done, name)
+	}
+}
