@@ -3,9 +3,13 @@ package capi
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,4 +57,41 @@ func TestWrongVariables(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), `NCCL WARN NCCL_DEBUG="foo" is none of`)
 	require.Contains(t, string(text), `NCCL WARN NCCL_COMM_BLOCKING="2" is neither 0 nor 1`)
+}
+
+// The lines of the log, to the letter but for the thread.
+func TestLines(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(&lines{mu: new(sync.Mutex), out: &out, host: "h"})
+	log.Debug("a", "subsys", "NET", "k", 1)
+	log.Info("b", "k", "v w")
+	one := log.With("rank", 3, deviceKey, 2, "subsys", "INIT")
+	one.Warn("c", "err", errors.New("why"))
+	one.WithGroup("g").Error("d")
+	log.Warn("e")
+	prefix := fmt.Sprintf("h:%d:", os.Getpid())
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		rest, ok := strings.CutPrefix(line, prefix)
+		require.True(t, ok, line)
+		thread, text, ok := strings.Cut(rest, " ")
+		require.True(t, ok)
+		require.Regexp(t, `^\d+$`, thread)
+		got = append(got, text)
+	}
+	require.Equal(t, []string{
+		"[0] NCCL TRACE a k=1\n", "[0] NCCL INFO b k=v w\n", "[2] NCCL WARN c rank=3 err=why\n", "[2] NCCL WARN d rank=3\n", "[0] NCCL WARN e\n",
+	}, got)
+	require.False(t, (&lines{quiet: true}).Enabled(t.Context(), slog.LevelError))
+	require.True(t, (&lines{}).Enabled(t.Context(), slog.LevelDebug))
+
+	// A file that cannot be opened is an error under Ringo's name, and none under NCCL's.
+	file := filepath.Join(t.TempDir(), "no", "file")
+	_, err := with(map[string]string{"RINGO_HOST": "1", "RINGO_DEBUG": "INFO", "RINGO_DEBUG_FILE": file}).InitAll(1, nil)
+	require.ErrorContains(t, err, "RINGO_DEBUG_FILE: open ")
+	l := with(map[string]string{"NCCL_DEBUG": "VERSION", "NCCL_DEBUG_FILE": file})
+	_, err = l.env.log(func() string { return "here" })
+	require.NoError(t, err)
+	_, err = with(map[string]string{"NCCL_DEBUG": "VERSION", "RINGO_NCCL_VERSION": "old"}).env.log(func() string { return "here" })
+	require.ErrorContains(t, err, "want a version")
 }
