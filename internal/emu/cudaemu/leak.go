@@ -17,6 +17,10 @@ func (m *Machine) unreleased() (list []string) {
 			}
 			list = append(list, x.contents()...)
 		}
+		for _, x := range d.created {
+			list = append(list, fmt.Sprintf("device %d: context of cuCtxCreate %#x", d.ordinal, x.handle))
+			list = append(list, x.contents()...)
+		}
 	}
 	count := func(n int, what string) {
 		if n > 0 {
