@@ -150,7 +150,8 @@ func TestCollectivesOnGPUs(t *testing.T) {
 	}
 }
 
-// A thread without a context is on the device that its CUDA runtime has chosen: those before 12 make the context later.
+// A thread without a context is on the device that its CUDA runtime has chosen: those before 12 make the context later. Memory of a
+// context that the program has made itself is refused.
 func TestDeviceOfRuntime(t *testing.T) {
 	p := program(t, "runtime", true)
 	runtime := filepath.Join(filepath.Dir(p), "libcudart-d0da41ae.so.11.0")
