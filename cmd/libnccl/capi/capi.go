@@ -82,7 +82,7 @@ func (l *Library) config() (ringo.Config, error) {
 		if err != nil {
 			return ringo.Config{}, err
 		}
-		cfg, err := ringo.Config{Log: log}.From(l.env.forRingo)
+		cfg, err := ringo.Config{Log: log}.From(l.env.get)
 		if err != nil {
 			return cfg, err
 		}

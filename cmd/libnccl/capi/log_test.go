@@ -2,6 +2,7 @@ package capi
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
@@ -40,11 +42,11 @@ func TestLogToNobody(t *testing.T) {
 	require.Equal(t, 7, end.ExitCode(), "%v: %s", end, &text)
 }
 
-// A level that is none, and a wrong NCCL_COMM_BLOCKING, are said and make no program fail.
+// A level of NCCL_DEBUG that is none, and a wrong NCCL_COMM_BLOCKING, are said and make no program fail.
 func TestWrongVariables(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
-	env := map[string]string{"RINGO_HOST": "1", "NCCL_DEBUG": "foo", "NCCL_DEBUG_FILE": file, "NCCL_COMM_BLOCKING": "2"}
-	t.Setenv("NCCL_DEBUG", "foo")
+	level := "foo" + rand.Text() // a process says each once
+	env := map[string]string{"RINGO_HOST": "1", "NCCL_DEBUG": level, "NCCL_DEBUG_FILE": file, "NCCL_COMM_BLOCKING": "2"}
 	l := with(env)
 	comms, err := l.InitAll(1, nil)
 	require.NoError(t, err)
@@ -55,7 +57,7 @@ func TestWrongVariables(t *testing.T) {
 	require.NoError(t, errors.Join(l.Destroy(comms[0]), l.Destroy(h)))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Contains(t, string(text), `NCCL WARN NCCL_DEBUG="foo" is none of`)
+	require.Contains(t, string(text), fmt.Sprintf("NCCL WARN NCCL_DEBUG=%q: want VERSION, WARN, INFO or TRACE; it has no effect", level))
 	require.Contains(t, string(text), `NCCL WARN NCCL_COMM_BLOCKING="2" is neither 0 nor 1`)
 }
 
@@ -94,4 +96,11 @@ func TestLines(t *testing.T) {
 	require.NoError(t, err)
 	_, err = with(map[string]string{"NCCL_DEBUG": "VERSION", "RINGO_NCCL_VERSION": "old"}).env.log(func() string { return "here" })
 	require.ErrorContains(t, err, "want a version")
+}
+
+// A level of RINGO_DEBUG that is none is refused, as it is in a program in Go.
+func TestWrongLevel(t *testing.T) {
+	_, err := with(map[string]string{"RINGO_HOST": "1", "RINGO_DEBUG": "LOUD"}).InitAll(1, nil)
+	require.ErrorIs(t, err, ringo.ErrInvalid)
+	require.ErrorContains(t, err, `RINGO_DEBUG="LOUD": want VERSION, WARN, INFO or TRACE`)
 }
