@@ -74,6 +74,7 @@ var illSetups = []setup{
 	{name: "few descriptors", what: "c's process may have 256", hosts: 3, before1: "ulimit -n 256", named: []string{"low-nofile host c, limit nofile"}},
 	{name: "few processes", what: "c's user may have 900", hosts: 3, before1: "prlimit --pid $$ --nproc=900", named: []string{"low-nproc host c, limit nproc"}},
 	{name: "a full /dev/shm", what: "c's has 8 MiB of 64 left", hosts: 3, before1: "mount -t tmpfs -o size=64m x /dev/shm; head -c 56M /dev/zero > /dev/shm/old", named: []string{"shm-full host c, /dev/shm"}},
+	{name: "no /dev/shm", what: "c has none", hosts: 3, before1: "mount -t tmpfs x /dev", named: []string{"shm-missing host c, /dev/shm"}},
 	{name: "few cores", what: "c's process may use one", hosts: 3, before1: "exec taskset -c 0 \"$0\"", named: []string{"cores-differ host c"}},
 	{name: "a clock that is ahead", what: "c's, by 3 s", hosts: 3, before1: "export RINGO_TEST_CLOCK=3s", named: []string{"clock-offset host c"}},
 	{name: "a wrong name of an interface", what: "RINGO_SOCKET_IFNAME of c is that of none", hosts: 3, before1: "export RINGO_SOCKET_IFNAME=ib7", stages: "collectives", named: []string{"collective-rank host c, rank 2"}},

@@ -58,7 +58,7 @@ var wellSetups = []setup{
 	{name: "far hosts", what: "2 ms between any two", hosts: 3, wires: everywhere(wire{delay: time.Millisecond})},
 	{name: "hosts on two continents", what: "60 ms between any two", hosts: 3, wires: everywhere(wire{delay: 30 * time.Millisecond})},
 	{name: "jitter", what: "up to 1 ms between any two", hosts: 3, wires: everywhere(wire{jitter: 500 * time.Microsecond})},
-	{name: "packets out of order", what: "of 100 packets two change places", hosts: 3, wires: everywhere(wire{swap: 100})},
+	{name: "packets out of order", what: "of 100 large packets two change places", hosts: 3, wires: everywhere(wire{swap: 100})},
 	{name: "packets that come twice", what: "one of 100 packets", hosts: 3, wires: everywhere(wire{twice: 100})},
 	{name: "no ICMP", what: "a firewall drops ICMP", hosts: 3, each: firewall("meta l4proto { icmp, ipv6-icmp } drop")},
 	{name: "a firewall with state", what: "what is new passes from the subnet alone", hosts: 3, each: firewall("ct state established,related accept") + firewall("ip saddr 10.77.0.0/24 accept") + firewall("drop")},

@@ -16,7 +16,7 @@ type wire struct {
 	delay   time.Duration
 	jitter  time.Duration // up to so much more; the order is kept
 	flip    int           // of so many large frames, a byte of one is another, and no checksum sees it
-	swap    int           // of so many frames, two change places
+	swap    int           // of so many large frames, two change places
 	twice   int           // of so many frames, one comes twice
 	onlyTo  byte          // if not 0: all this is of frames to the host of this number, from 1
 	blocked bool          // nothing passes
@@ -109,7 +109,7 @@ func (w wire) carry(to, from *os.File, seed uint64) {
 			if n > aLargeFrame && one(w.flip) {
 				f[n-1000] ^= 16
 			}
-			if held == nil && one(w.swap) {
+			if held == nil && n > aLargeFrame && one(w.swap) { // another follows at once
 				held = f
 				continue
 			}
