@@ -105,7 +105,7 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 				"%v: loopback is down in this network namespace: bring it up (ip link set lo up), or have the ranks meet at another address", err)}
 		}
 		if _, no := errors.AsType[tlsFailed](err); no || refusedByTLS(err) || errors.Is(err, auth.ErrKey) || errors.Is(err, auth.ErrHungUp) || errors.Is(err, auth.ErrProtocol) {
-			j.met = err
+			j.meets(err)
 			if !warned && time.Since(j.since) > strangerTime {
 				warned = true
 				j.log.Warn("join: another process answers; trying on", "addr", j.id.Addr(), "err", err)
@@ -117,6 +117,14 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 			return nil, j.unanswered(ctx, err)
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
+	}
+}
+
+// meets keeps what a process that is not our hub has said. The last try, which the deadline cuts off, says less than
+// those before it.
+func (j *joiner) meets(err error) {
+	if j.met == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		j.met = err
 	}
 }
 

@@ -3,8 +3,11 @@ package bootstrap
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -170,6 +173,18 @@ func TestCertificateDiffers(t *testing.T) {
 			require.ErrorContains(t, r.err, "set RINGO_TLS_CERT")
 		})
 	}
+}
+
+// The try that the deadline cuts off does not hide what those before it have heard.
+func TestLastTryIsCutOff(t *testing.T) {
+	var j joiner
+	cut := &net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}
+	j.meets(cut)
+	require.Equal(t, error(cut), j.met)
+	refused := errors.New("remote error: tls: bad certificate")
+	j.meets(refused)
+	j.meets(fmt.Errorf("tls: %w", cut))
+	require.Equal(t, refused, j.met)
 }
 
 // Ranks that all come in clear, to what serves the ID with certificates, hear so: it does not let in who
