@@ -21,18 +21,19 @@ func (jd *judge) differ(at place) cause {
 	if len(sides) < 2 {
 		return cause{}
 	}
-	found := cause{Reason: reason, at: at, sides: sides}
-	if reason == Different {
-		for i := 1; i < len(sides); i++ {
-			sides[i].shift = jd.shift(at, sides[0].ranks[0], sides[i].ranks[0])
-		}
-		if len(sides) == 2 && len(sides[0].ranks) == len(sides[1].ranks) && sides[1].shift == 0 {
-			if s := jd.shift(at, sides[1].ranks[0], sides[0].ranks[0]); s != 0 {
-				sides[0], sides[1] = sides[1], sides[0]
-				sides[1].shift = s
-			}
+	for i := 1; i < len(sides); i++ {
+		sides[i].shift = jd.shift(at, sides[0].ranks[0], sides[i].ranks[0])
+	}
+	if len(sides) == 2 && len(sides[0].ranks) == len(sides[1].ranks) && sides[1].shift == 0 {
+		if s := jd.shift(at, sides[1].ranks[0], sides[0].ranks[0]); s != 0 {
+			sides[0], sides[1] = sides[1], sides[0]
+			sides[1].shift = s
 		}
 	}
+	if sides[1].shift != 0 {
+		reason = Different
+	}
+	found := cause{Reason: reason, at: at, sides: sides}
 	for i, s := range sides {
 		if i > 0 || len(s.ranks) == len(sides[1].ranks) && sides[1].shift == 0 {
 			found.culprits = append(found.culprits, s.ranks...)

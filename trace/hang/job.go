@@ -116,7 +116,7 @@ func (j *Job) Rank(r int) *Rank {
 }
 
 // MaxRanks bounds the ranks of a Job.
-const MaxRanks = 1 << 20
+const MaxRanks = 1 << 17
 
 // Sort puts the calls of each rank into order and drops what is there twice.
 func (j *Job) Sort() {

@@ -51,11 +51,10 @@ type place struct {
 // A judge looks at one job.
 type judge struct {
 	*Job
-	calls   []map[int64]map[int]*Call // collectives by group, number and rank
-	last    []map[int]int64           // the newest collective by group and rank
-	waits   [][]*Call                 // by rank: of each group the first call that has not ended, and messages; as they were made
-	first   []int64                   // by group: the first collective in which a rank waits, -1 if none does
-	overrun bool
+	calls []map[int64]map[int]*Call // collectives by group, number and rank
+	last  []map[int]int64           // the newest collective by group and rank
+	waits [][]*Call                 // by rank: of each group the first call that has not ended, and messages; as they were made
+	first []int64                   // by group: the first collective in which a rank waits, -1 if none does
 }
 
 func newJudge(j *Job) *judge {
