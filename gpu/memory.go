@@ -21,9 +21,9 @@ func (e *MemoryError) Error() string {
 }
 
 // Check asks the driver whether kernels of this device may use all of a region: it
-// has to be the device's own memory, or pinned host memory. The error is a
+// has to be memory of the device's primary context, or pinned host memory. The error is a
 // *MemoryError unless the driver fails. whole is the allocations that the region lies in.
-// It takes four calls of the driver for each of them. The device's context has to be
+// It takes five calls of the driver for each of them. The device's context has to be
 // current, see With.
 func (d *Device) Check(r mem.Region) (whole mem.Region, err error) {
 	wrong := func(format string, args ...any) (mem.Region, error) {
@@ -43,9 +43,11 @@ func (d *Device) Check(r mem.Region) (whole mem.Region, err error) {
 			}
 			return v
 		}
-		kind, owner := ask(cuda.PointerMemoryType), uint64(d.number)
+		kind, owner, elsewhere := ask(cuda.PointerMemoryType), uint64(d.number), false
 		if kind == cuda.MemoryTypeDevice {
 			owner = ask(cuda.PointerDeviceOrdinal)
+			ctx := cuda.Context(ask(cuda.PointerContext)) // 0 of what cuMemMap maps
+			elsewhere = ctx != 0 && ctx != d.primary() && ask(cuda.PointerIsManaged) == 0
 		}
 		start, size := ask(cuda.PointerRangeStart), ask(cuda.PointerRangeSize)
 		switch {
@@ -57,6 +59,9 @@ func (d *Device) Check(r mem.Region) (whole mem.Region, err error) {
 			return mem.Region{}, err
 		case int(owner) != d.number:
 			return wrong("memory of device %d: give memory of device %d, or have the rank use the other one", owner, d.number)
+		}
+		if elsewhere {
+			return wrong("memory of another context of cuCtxCreate, which kernels of the device's primary context do not reach: make that one current before memory is allocated, by cuDevicePrimaryCtxRetain or cudaSetDevice (PyCUDA: pycuda.autoprimaryctx)")
 		}
 		next := uintptr(start + size)
 		if next < end && ask(cuda.PointerLegacyIPC) != 0 { // what cuMemMap maps may go on, what cuMemAlloc gives does not
@@ -71,6 +76,13 @@ func (d *Device) Check(r mem.Region) (whole mem.Region, err error) {
 		at = next
 	}
 	return mem.Device(d.number, first, int(at-first)), nil
+}
+
+// primary is the device's context, 0 before it is needed.
+func (d *Device) primary() cuda.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ctx
 }
 
 // Frees counts the calls of Free. While it stays the same, results of Check for memory

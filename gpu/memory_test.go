@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -55,4 +56,31 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, d.With(func() error { return d.driver.MemFreeHost(pinned) }))
 	require.NoError(t, d.Free(r))
 	require.NoError(t, other.Free(theirs))
+}
+
+// Kernels do not reach what a program has allocated in a context of its own on the device.
+func TestCheckContexts(t *testing.T) {
+	m, err := Open(Options{Emulate: 1})
+	require.NoError(t, err)
+	d, emulator := m.devices[0], m.driver.(*cudaemu.Machine)
+	ctx, err := emulator.CtxCreate(0)
+	require.NoError(t, err)
+	p, err := emulator.MemAlloc(4096)
+	require.NoError(t, err)
+	mapped, err := d.AllocMapped(4096) // of no context
+	require.NoError(t, err)
+	require.NoError(t, d.With(func() error {
+		_, err := d.Check(mapped)
+		require.NoError(t, err)
+		_, err = d.Check(mem.Device(0, p+16, 64))
+		var wrong *MemoryError
+		require.ErrorAs(t, err, &wrong)
+		require.ErrorContains(t, err, "memory of another context")
+		return nil
+	}))
+	require.NoError(t, d.Free(mapped))
+	require.NoError(t, emulator.MemFree(p))
+	require.NoError(t, emulator.CtxDestroy(ctx))
+	require.ErrorIs(t, emulator.CtxSetCurrent(ctx), cuda.ErrInvalidContext)
+	require.NoError(t, m.Close())
 }

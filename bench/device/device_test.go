@@ -29,7 +29,6 @@ func small(d cuda.Driver) Config {
 }
 
 func TestRun(t *testing.T) {
-	tier.Long(t)
 	cfg := small(gputest.Driver(t))
 	var table strings.Builder
 	cfg.Table = &table

@@ -40,16 +40,40 @@ func TestMain(m *testing.M) {
 	if os.Getenv("RINGO_TEST_RANK") == "" {
 		os.Exit(m.Run())
 	}
-	job, err := join(context.Background(), joinOptions{Timeout: time.Minute, Host: os.Getenv("RINGO_TEST_RANK")})
+	testRank()
+}
+
+// testRank is a rank whose environment says what it does: RINGO_TEST_DOES, for one, that at the begin of a stage it runs a shell command.
+func testRank() {
+	within := time.Minute
+	if d, err := time.ParseDuration(os.Getenv("RINGO_TEST_JOIN")); err == nil {
+		within = d
+	}
+	j, err := join(context.Background(), joinOptions{Timeout: within, Host: os.Getenv("RINGO_TEST_RANK")})
 	if err == nil {
 		list := slices.DeleteFunc(stages(), func(s stage) bool {
 			return !slices.Contains(strings.Fields(os.Getenv("RINGO_TEST_STAGES")), s.Name)
 		})
+		for i := range list {
+			if d, err := time.ParseDuration(os.Getenv("RINGO_TEST_LIMIT")); err == nil {
+				list[i].Quick = d
+			}
+			if name, does, _ := strings.Cut(os.Getenv("RINGO_TEST_DOES"), " "); name == list[i].Name {
+				measure := list[i].Measure
+				list[i].Measure = func(ctx context.Context, j *job) ([]measurement, error) {
+					_ = exec.Command("sh", "-c", does).Run()
+					return measure(ctx, j)
+				}
+			}
+		}
+		if d, err := time.ParseDuration(os.Getenv("RINGO_TEST_CLOCK")); err == nil {
+			j.machine.Now = func() time.Time { return time.Now().Add(d) }
+		}
 		var r *report
-		if r, err = run(context.Background(), job, config{Stages: list}); r != nil {
+		if r, err = run(context.Background(), j, config{Stages: list}); r != nil {
 			_ = r.WriteJSON(os.Stdout)
 		}
-		job.Close()
+		j.Close()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -69,7 +69,7 @@ func (h *fakeHost) machine() *machine {
 	}
 	return &machine{
 		FS: fs, Now: func() time.Time { return time.Now().Add(h.clock) },
-		Shm:       func() (uint64, uint64, bool) { return 128 << 30, h.shmFree, true },
+		Shm:       func() (uint64, uint64, bool) { return 128 << 30, h.shmFree, h.shmFree > 0 },
 		Limit:     func(name string) (uint64, bool) { v, ok := h.limits[name]; return v, ok },
 		Addresses: func() ([]address, error) { return h.addresses, nil },
 	}
@@ -97,6 +97,7 @@ func TestHostFaults(t *testing.T) {
 		{"a clock that is ahead", func(h *fakeHost) { h.clock = 5 * time.Second }, "clock-offset", "", "5 s ahead of most hosts'", "chrony"},
 		{"a clock that is behind", func(h *fakeHost) { h.clock = -700 * time.Millisecond }, "clock-offset", "", "700 ms behind most hosts'", "chrony"},
 		{"a full /dev/shm", func(h *fakeHost) { h.shmFree = 4096 }, "shm-full", "/dev/shm", "4 KiB of 128 GiB are free", "--shm-size"},
+		{"no /dev/shm", func(h *fakeHost) { h.shmFree = 0 }, "shm-missing", "/dev/shm", "not there, and other hosts have it", "mount a tmpfs"},
 		{"few files", func(h *fakeHost) { h.limits["nofile"] = 1024 }, "low-nofile", "limit nofile", "may open 1024 files", "ulimit -n"},
 		{"little locked memory", func(h *fakeHost) { h.limits["memlock"] = 64 << 10 }, "low-memlock", "limit memlock", "lock 64 KiB", "unlimited"},
 		{"few processes", func(h *fakeHost) { h.limits["nproc"] = 128 }, "low-nproc", "limit nproc", "128 threads", "ulimit -u"},

@@ -129,6 +129,7 @@ func (f *findings) amounts() {
 			f.add(degraded, "shm-full", m.Subject, 1, "%s of %s are free: NCCL and data loaders need it; remove what dead jobs have left there, or mount it larger (docker run --shm-size)", bytesOf(m.Value), bytesOf(size.Value))
 		}
 	}
+	f.withoutShm(sizes)
 	cap := r.Of("host", "clock cap")
 	for _, m := range cap {
 		if m.Value < 0.95 {
@@ -142,6 +143,15 @@ func (f *findings) amounts() {
 		}
 	}
 	f.limits()
+}
+
+// withoutShm finds hosts that have no /dev/shm where others have.
+func (f *findings) withoutShm(sizes []measurement) {
+	for _, m := range f.r.Of("host", "cores") {
+		if _, ok := hostOf(sizes, m.Subject.Host, "/dev/shm"); !ok && len(sizes) > 0 {
+			f.add(broken, "shm-missing", of(m.Subject.Host, "/dev/shm"), 1, "it is not there, and other hosts have it: mount a tmpfs at it")
+		}
+	}
 }
 
 func (f *findings) limits() {

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// phases are how long a pair does what, over one rail.
-type phases struct{ ping, burst, stream time.Duration }
+// phases are how long a pair does what, over one rail; far is how long small messages may take where few come in that time.
+type phases struct{ ping, burst, stream, far time.Duration }
 
 // phasesOf divides a slot among rails and phases; a part is left for connecting.
 func phasesOf(slot time.Duration, rails int) phases {
 	per := slot / time.Duration(rails)
-	return phases{ping: min(per/10, 25*time.Millisecond), burst: min(per/10, 25*time.Millisecond), stream: min(per/5, 100*time.Millisecond)}
+	return phases{ping: min(per/10, 25*time.Millisecond), burst: min(per/10, 25*time.Millisecond), stream: min(per/5, 100*time.Millisecond), far: per / 8}
 }
 
 // total is what they take together.
@@ -90,34 +90,12 @@ func (s *blockSet) block(i int) []byte { return s.data[i*blockLen : (i+1)*blockL
 
 // measureLink is the caller's side.
 func measureLink(c net.Conn, p phases) (r linkResult, err error) {
+	if err = r.measureSmall(c, p); err != nil {
+		return r, err
+	}
 	small := make([]byte, smallLen)
-	small[0] = linkPing
-	var trips []time.Duration
-	for end := time.Now().Add(p.ping); len(trips) < 10 || time.Now().Before(end) && len(trips) < 2000; {
-		start := time.Now()
-		if _, err = c.Write(small); err == nil {
-			_, err = io.ReadFull(c, small)
-		}
-		if err != nil {
-			return r, fmt.Errorf("ping: %w", err)
-		}
-		trips = append(trips, time.Since(start))
-	}
-	slices.Sort(trips)
-	r.Latency = trips[len(trips)/10] / 2
-	many := make([]byte, burstLen*smallLen)
-	for end := time.Now().Add(p.burst); r.Pings < 20*burstLen || time.Now().Before(end) && r.Pings < 200*burstLen; r.Pings += burstLen {
-		for range burstLen {
-			if _, err = c.Write(small); err != nil {
-				return r, fmt.Errorf("ping: %w", err)
-			}
-		}
-		if _, err = io.ReadFull(c, many); err != nil {
-			return r, fmt.Errorf("ping: %w", err)
-		}
-	}
-	r.Pings += len(trips)
 	quiet := countSegments(c)
+	r.Again = quiet.Again
 	small[0] = linkSend
 	if _, err = c.Write(small); err != nil {
 		return r, err
@@ -134,6 +112,7 @@ func measureLink(c net.Conn, p phases) (r linkResult, err error) {
 		return r, err
 	}
 	if r.Back, err = receiveStream(c, p.stream); err != nil {
+		r.Back = streamResult{} // part of one is no measure
 		return r, fmt.Errorf("receive: %w", err)
 	}
 	var theirs [2]segments
@@ -142,7 +121,55 @@ func measureLink(c net.Conn, p phases) (r linkResult, err error) {
 	return r, err
 }
 
+// measureSmall measures what becomes of small messages.
+func (r *linkResult) measureSmall(c net.Conn, p phases) error {
+	small := make([]byte, smallLen)
+	small[0] = linkPing
+	trip := func() error {
+		_, err := c.Write(small)
+		if err == nil {
+			_, err = io.ReadFull(c, small)
+		}
+		if err != nil {
+			return fmt.Errorf("ping: %w", err)
+		}
+		return nil
+	}
+	if err := trip(); err != nil { // it takes until the other side is done with another host
+		return err
+	}
+	var trips []time.Duration
+	for begin := time.Now(); goesOn(begin, p.ping, p.far, len(trips), 10, 2000); {
+		start := time.Now()
+		if err := trip(); err != nil {
+			return err
+		}
+		trips = append(trips, time.Since(start))
+	}
+	slices.Sort(trips)
+	r.Latency = trips[len(trips)/10] / 2
+	many := make([]byte, burstLen*smallLen)
+	for begin := time.Now(); goesOn(begin, p.burst, p.far, r.Pings/burstLen, 20, 200); r.Pings += burstLen {
+		for range burstLen {
+			if _, err := c.Write(small); err != nil {
+				return fmt.Errorf("ping: %w", err)
+			}
+		}
+		if _, err := io.ReadFull(c, many); err != nil {
+			return fmt.Errorf("ping: %w", err)
+		}
+	}
+	r.Pings += len(trips)
+	return nil
+}
+
 func (s segments) since(o segments) segments { return segments{s.Sent - o.Sent, s.Again - o.Again} }
+
+// goesOn says whether small messages go on: until the usual time is over, and longer if few have come, but not where all are far away.
+func goesOn(begin time.Time, usual, far time.Duration, done, least, most int) bool {
+	took := time.Since(begin)
+	return done == 0 || done < most && took < usual || done < least && took < far
+}
 
 // answerLink is the other side, until the caller hangs up.
 func answerLink(c net.Conn, p phases) error {

@@ -24,6 +24,7 @@ type way struct {
 	many      float64 // bandwidth of several streams, of two hosts; 0 if it was not measured
 	speed     float64 // of the interfaces; 0 if it is not known
 	latency   float64
+	network   int     // which: ways that have an interface in common are of one
 	lost      float64 // of small messages, of both directions
 	messages  float64
 	resent    float64 // of segments of a stream
@@ -82,9 +83,10 @@ func waysOf(r *report, stage string) []*way {
 // A netJudge names the ways that are bad, worst kind first, and no way twice.
 type netJudge struct {
 	findings
-	ways   []*way
-	blamed map[subject]bool
-	shared bool // the ways are within one machine
+	ways     []*way
+	blamed   map[subject]bool
+	shared   bool // the ways are within one machine
+	networks int  // how many the ways are of
 }
 
 // A blame is what a way can be blamed for.
@@ -99,15 +101,19 @@ type blame struct {
 
 func judgeNetwork(r *report, cfg *config) []finding {
 	ways := slices.DeleteFunc(waysOf(r, "network"), func(w *way) bool { return r.IsLost(w.subject.Host) || r.IsLost(w.subject.To.Host) })
-	j := &netJudge{findings{r: r}, ways, map[subject]bool{}, sharedMachine(cfg)}
+	j := &netJudge{findings: findings{r: r}, ways: ways, blamed: map[subject]bool{}, shared: sharedMachine(cfg)}
 	j.noNetworks()
+	j.networks = networks(j.ways)
 	j.blame(&blame{broken, "corrupt-link", "", "it exchanges wrong data", func(w *way) (string, bool) {
 		return fmt.Sprintf("%.0f blocks of 128 KiB came wrong, the %s", w.corrupt, w.wrong), w.corrupt > 0
 	}, func(w *way) float64 { return 100 + w.corrupt }, false})
 	j.blame(&blame{broken, "no-link", "", "it has no connection", func(w *way) (string, bool) {
-		return "no data pass: " + firstLine(w.failed), w.failed != ""
+		return "no data pass: " + firstLine(w.failed), w.failed != "" && math.IsInf(w.latency, 0)
 	}, func(*way) float64 { return 50 }, true})
 	j.loss()
+	j.blame(&blame{broken, "no-stream", "bandwidth", "it exchanges small messages, and streams end", func(w *way) (string, bool) {
+		return "small messages pass, and a stream does not: " + firstLine(w.failed), w.failed != ""
+	}, func(*way) float64 { return 40 }, true})
 	j.late()
 	j.slow()
 	return j.list
@@ -156,41 +162,99 @@ func (j *netJudge) loss() {
 	}, func(w *way) float64 { return 10 + w.lost/w.messages }, true})
 }
 
-// late blames ways whose latency is high.
-func (j *netJudge) late() {
-	typical, _ := typicalOf(j.ways, func(w *way) float64 { return -w.latency })
-	bound := lateFactor*-typical + lateFloor
-	if j.shared {
-		bound = 5*-typical + 5000
+// networks numbers the networks that the ways are of. Ways of one are compared with each other: rails may differ, and hosts have other
+// names for their interfaces.
+func networks(ways []*way) (count int) {
+	at := map[component]int{} // of an interface, from 1
+	for _, w := range ways {
+		a, b := w.subject.component, w.subject.To
+		switch {
+		case at[a] == 0 && at[b] == 0:
+			count++
+			at[a], at[b] = count, count
+		case at[a] == 0:
+			at[a] = at[b]
+		case at[b] == 0:
+			at[b] = at[a]
+		case at[a] != at[b]:
+			old, now := max(at[a], at[b]), min(at[a], at[b])
+			for c, n := range at {
+				if n == old {
+					at[c] = now
+				}
+			}
+		}
 	}
-	j.blame(&blame{degraded, "late-link", "latency", "its latency is high", func(w *way) (string, bool) {
-		return fmt.Sprintf("%s us of latency, the others typically %s", digits(w.latency), digits(-typical)), typical != 0 && w.latency > bound && !math.IsInf(w.latency, 0)
-	}, func(w *way) float64 { return -w.latency / typical }, true})
+	for _, w := range ways {
+		w.network = at[w.subject.component] - 1
+	}
+	return count
 }
 
-// slow blames ways whose bandwidth is low.
-func (j *netJudge) slow() {
-	best, spread := typicalOf(j.ways, func(w *way) float64 { return w.bandwidth })
+// of are the ways of a network.
+func (j *netJudge) of(network int) (list []*way) {
+	for _, w := range j.ways {
+		if w.network == network {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// late blames ways whose latency is high.
+func (j *netJudge) late() {
+	typical := make([]float64, j.networks)
+	for n := range typical {
+		t, _ := typicalOf(j.of(n), func(w *way) float64 { return -w.latency })
+		typical[n] = -t
+	}
+	j.blame(&blame{degraded, "late-link", "latency", "its latency is high", func(w *way) (string, bool) {
+		usual := typical[w.network]
+		bound := lateFactor*usual + lateFloor
+		if j.shared {
+			bound = 5*usual + 5000
+		}
+		return fmt.Sprintf("%s us of latency, the others typically %s", digits(w.latency), digits(usual)), usual != 0 && w.latency > bound && !math.IsInf(w.latency, 0)
+	}, func(w *way) float64 { return w.latency / typical[w.network] }, true})
+}
+
+// A pace is how quick the ways of a network are.
+type pace struct{ best, least, low, high float64 } // least is what is well; low and high are of those that are
+
+func (j *netJudge) paceOf(ways []*way) (p pace) {
+	best, spread := typicalOf(ways, func(w *way) float64 { return w.bandwidth })
 	floor := min(slowCap, max(slowFloor, spread))
 	if j.shared {
 		floor = max(floor, 0.9)
 	}
-	alike := func(w *way) bool { return w.bandwidth >= (1-floor)*best }
-	low, high := math.Inf(1), 0.
-	for _, w := range j.ways {
-		if w.bandwidth > 0 && alike(w) {
-			low, high = min(low, w.bandwidth), max(high, w.bandwidth)
+	p = pace{best: best, least: (1 - floor) * best, low: math.Inf(1)}
+	for _, w := range ways {
+		if w.bandwidth > 0 && w.bandwidth >= p.least {
+			p.low, p.high = min(p.low, w.bandwidth), max(p.high, w.bandwidth)
 		}
 	}
+	return p
+}
+
+// slow blames ways whose bandwidth is low.
+func (j *netJudge) slow() {
+	paces := make([]pace, j.networks)
+	for n := range paces {
+		paces[n] = j.paceOf(j.of(n))
+	}
 	j.blame(&blame{degraded, "slow-link", "bandwidth", "its links are slow", func(w *way) (string, bool) {
-		text := fmt.Sprintf("%s GB/s, the others %s", digits(w.bandwidth), span(low, high))
+		p := paces[w.network]
+		text := fmt.Sprintf("%s GB/s, the others %s", digits(w.bandwidth), span(p.low, p.high))
 		if w.resent > 0.001 {
 			text += fmt.Sprintf(", and %.1f %% of its segments were sent again", 100*w.resent)
 		}
-		return text, best > 0 && w.bandwidth > 0 && !alike(w)
-	}, func(w *way) float64 { return best / w.bandwidth }, true})
-	if best == 0 {
-		j.slowOfTwo(j.left(func(*way) (string, bool) { return "", true }), j.ways, j.shared)
+		return text, p.best > 0 && w.bandwidth > 0 && w.bandwidth < p.least
+	}, func(w *way) float64 { return paces[w.network].best / w.bandwidth }, true})
+	for n, p := range paces {
+		if p.best == 0 {
+			ways := j.of(n)
+			j.slowOfTwo(j.left(func(w *way) (string, bool) { return "", slices.Contains(ways, w) }), ways, j.shared)
+		}
 	}
 }
 
@@ -253,6 +317,7 @@ func (j *netJudge) blameHost(h string, bad map[*way]string, b *blame) {
 var remedies = map[string]string{
 	"corrupt-link": "bits are flipped where no checksum sees it: take the link out of use; replace card, cable or switch port, or switch off what changes packets on the way",
 	"no-link":      "look at firewall, routes, address and cable",
+	"no-stream":    "does a switch or router on the way have a smaller MTU than the hosts, and is ICMP dropped? set the same MTU everywhere",
 	"loss":         "clean or replace cable and transceiver, and look at the error counters of the switch port",
 	"late-link":    "look for another route, a busy switch, traffic shaping or power saving of the card",
 	"slow-link":    "look at the negotiated speed, cable, switch port, traffic shaping and what else uses the link",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -41,14 +42,21 @@ func inNamespace(ns *os.File, f func() error) (*os.File, error) {
 	return ns, err
 }
 
-// A lan is hosts that are network namespaces, joined by a bridge in one more.
+// A lan is hosts that are network namespaces, joined by a bridge in one more for each of their interfaces.
 type lan struct {
 	t      *testing.T
 	fabric *os.File
 	hosts  []*os.File
+	ranks  []lanRank
 }
 
-// newLAN makes so many hosts, a, b, c …, whose eth0 is 10.77.0.1, 2, 3 …
+// A lanRank is a rank on a host of a lan.
+type lanRank struct {
+	host   int
+	before string // shell commands that go before its program, in mounts and names of its own
+}
+
+// newLAN makes so many hosts, a, b, c …, with a rank each, whose eth0 is 10.77.0.1, 2, 3 …
 func newLAN(t *testing.T, hosts int, tools ...string) *lan {
 	for _, tool := range append(tools, "ip") {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -57,16 +65,25 @@ func newLAN(t *testing.T, hosts int, tools ...string) *lan {
 	}
 	l := &lan{t: t}
 	l.fabric = l.namespace()
-	l.need(l.fabric, "ip link add lan type bridge", "ip link set lan up")
 	for h := range hosts {
-		ns := l.namespace()
-		l.hosts = append(l.hosts, ns)
-		l.need(l.fabric, fmt.Sprintf("ip link add port%d type veth peer name eth0 netns /proc/%d/fd/%d", h, os.Getpid(), ns.Fd()),
-			fmt.Sprintf("ip link set port%d master lan up", h))
-		l.need(ns, "ip link set lo up", fmt.Sprintf("ip addr add 10.77.0.%d/24 dev eth0", h+1), "ip link set eth0 up")
+		l.hosts, l.ranks = append(l.hosts, l.namespace()), append(l.ranks, lanRank{host: h})
+		l.need(l.hosts[h], "ip link set lo up")
 	}
+	l.rail(0)
 	return l
 }
+
+// rail joins the hosts by one more interface: eth1 is 10.78.0.1, 2, 3 …, and so on.
+func (l *lan) rail(n int) {
+	l.need(l.fabric, fmt.Sprintf("ip link add lan%d type bridge; ip link set lan%d up", n, n))
+	for h, ns := range l.hosts {
+		l.need(l.fabric, fmt.Sprintf("ip link add %s type veth peer name eth%d netns /proc/%d/fd/%d; ip link set %s master lan%d up", portName(h, n), n, os.Getpid(), ns.Fd(), portName(h, n), n))
+		l.need(ns, fmt.Sprintf("ip addr add 10.%d.0.%d/24 dev eth%d; ip link set eth%d up", 77+n, h+1, n, n))
+	}
+}
+
+// portName is the fabric's end of an interface of a host.
+func portName(host, rail int) string { return fmt.Sprintf("port%d%s", host, strings.Repeat("x", rail)) }
 
 func (l *lan) namespace() *os.File {
 	ns, err := inNamespace(nil, nil)
@@ -77,61 +94,77 @@ func (l *lan) namespace() *os.File {
 	return ns
 }
 
-// need runs commands in a namespace; a kernel may lack the modules for them.
-func (l *lan) need(ns *os.File, commands ...string) {
+// need runs a script in a namespace; a kernel may lack the modules for it.
+func (l *lan) need(ns *os.File, script string) {
 	l.t.Helper()
-	if err := commandsIn(ns, commands...); err != nil {
+	if err := scriptIn(ns, script); err != nil {
 		gputest.Missing(l.t, "netns", err.Error())
 	}
 }
 
-func commandsIn(ns *os.File, commands ...string) error {
-	for _, c := range commands {
-		words := strings.Fields(c)
-		if _, err := inNamespace(ns, func() error {
-			if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-				return fmt.Errorf("%s: %w: %s", c, err, out)
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
+func scriptIn(ns *os.File, script string) error {
+	if script == "" {
+		return nil
 	}
-	return nil
+	_, err := inNamespace(ns, func() error {
+		if out, err := exec.Command("sh", "-ec", script).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", script, err, bytes.TrimSpace(out))
+		}
+		return nil
+	})
+	return err
 }
 
-// check carries out stages with a rank on each host, and gives the report, and as it is printed. at is where the ranks meet.
+// start starts a rank.
+func (l *lan) start(rank int, at, stages string, out, said io.Writer) *exec.Cmd {
+	l.t.Helper()
+	r := l.ranks[rank]
+	cmd := exec.Command(os.Args[0])
+	if r.before != "" {
+		cmd = exec.Command("unshare", "-mu", "sh", "-ec", r.before+"\nexec \"$0\"", os.Args[0])
+	}
+	name := string(rune('a' + r.host))
+	cmd.Env = append(os.Environ(), "RINGO_TEST_RANK="+name, "RINGO_TEST_STAGES="+stages, fmt.Sprint("RINGO_RANK=", rank), fmt.Sprint("RINGO_SIZE=", len(l.ranks)),
+		"RINGO_COMM_ID="+at, "RINGO_COMM_SECRET=a test's", "RINGO_HOSTID="+name)
+	cmd.Stdout, cmd.Stderr = out, said
+	_, err := inNamespace(l.hosts[r.host], cmd.Start)
+	require.NoError(l.t, err)
+	return cmd
+}
+
+// check carries out stages with the ranks, and gives the report of the first, and as it is printed. at is where the ranks meet. Once the
+// first has ended, the others are ended too.
 func (l *lan) check(at, stages string) (*report, string) {
 	l.t.Helper()
-	var outs []*bytes.Buffer
-	var cmds []*exec.Cmd
-	for h, ns := range l.hosts {
-		name := string(rune('a' + h))
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "RINGO_TEST_RANK="+name, "RINGO_TEST_STAGES="+stages, fmt.Sprint("RINGO_RANK=", h), fmt.Sprint("RINGO_SIZE=", len(l.hosts)),
-			"RINGO_COMM_ID="+at, "RINGO_COMM_SECRET=a test's", "RINGO_HOSTID="+name)
-		out := &bytes.Buffer{}
-		cmd.Stdout, cmd.Stderr = out, os.Stderr
-		_, err := inNamespace(ns, cmd.Start)
-		require.NoError(l.t, err)
-		l.t.Cleanup(func() { _ = cmd.Process.Kill() })
-		outs, cmds = append(outs, out), append(cmds, cmd)
-	}
 	ctx, cancel := context.WithTimeout(l.t.Context(), tier.Soon(2*time.Minute))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() {
-		for _, cmd := range cmds {
-			_ = cmd.Process.Kill()
+	said := make([]bytes.Buffer, len(l.ranks))
+	var report bytes.Buffer
+	var cmds []*exec.Cmd
+	for rank := range l.ranks {
+		out := io.Discard
+		if rank == 0 {
+			out = &report
 		}
-	})()
-	for _, cmd := range cmds {
-		require.NoError(l.t, cmd.Wait())
+		cmd := l.start(rank, at, stages, out, &said[rank])
+		defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
+		cmds = append(cmds, cmd)
 	}
-	r, err := readReport(outs[0])
-	require.NoError(l.t, err)
-	var said bytes.Buffer
-	require.NoError(l.t, r.Print(&said))
-	return r, said.String()
+	err := cmds[0].Wait()
+	time.AfterFunc(time.Second, cancel) // whose end takes longer has been stopped, say
+	for _, cmd := range cmds[1:] {
+		_ = cmd.Wait()
+	}
+	var all string
+	for rank := range said {
+		all += fmt.Sprintf("rank %d: %s\n", rank, &said[rank])
+	}
+	require.NoError(l.t, err, all)
+	r, err := readReport(&report)
+	require.NoError(l.t, err, all)
+	var printed bytes.Buffer
+	require.NoError(l.t, r.Print(&printed))
+	return r, printed.String() + all
 }
 
 // Ranks that share a machine and no network namespace, as pods of one node do, meet again where they have met, whether there is a default route or not.
@@ -160,7 +193,7 @@ func TestNetns(t *testing.T) {
 	for h, ns := range l.hosts {
 		name := string(rune('a' + h))
 		if c := wrong[name]; c != "" && name == "d" {
-			if err := commandsIn(ns, c); err != nil { // the kernel has no netem
+			if err := scriptIn(ns, c); err != nil { // the kernel has no netem
 				t.Log(err)
 				delete(ill, name)
 			}

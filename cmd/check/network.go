@@ -311,7 +311,11 @@ func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p p
 		}
 	}
 	if err != nil {
-		add(there, "cut short", 0, "", err.Error())
+		cut := there
+		if r.There.All > 0 {
+			cut = back
+		}
+		add(cut, "cut short", 0, "", err.Error())
 	}
 }
 

@@ -49,7 +49,9 @@ func TestNetworkFaults(t *testing.T) {
 		{"a host that flips bits", host(2, func(l *fakeLink) { l.flip = true }), "corrupt-link host b", "it exchanges wrong data with 3 other hosts"},
 		{"no way", between(3, 4, true, func(l *fakeLink) { l.refused = true }), "no-link host c to host d", "no route to host"},
 		{"a host that is cut off", host(4, func(l *fakeLink) { l.refused = true }), "no-link host d", "it has no connection with 3 other hosts"},
-		{"a link that hangs", between(2, 3, true, func(l *fakeLink) { l.cut = 300_000 }), "no-link host b to host c", "no data pass"},
+		{"a link that hangs", between(2, 3, true, func(l *fakeLink) { l.cut = 300_000 }), "no-stream host b to host c", "small messages pass, and a stream does not"},
+		{"a link that hangs one way", between(3, 2, false, func(l *fakeLink) { l.cut = 300_000 }), "no-stream host c to host b", "small messages pass, and a stream does not"},
+		{"all are far", func(a, b byte) fakeLink { return fakeLink{rate: 16e6, delay: 30 * time.Millisecond} }, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -69,4 +71,41 @@ func TestNetworkFaults(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Rails may differ; a host is compared with the others on the same one, whatever it calls its interfaces.
+func TestRailsOfDifferentSpeed(t *testing.T) {
+	ways := func(slow float64) *report {
+		r := &report{}
+		hosts := []string{"a", "b", "c", "d"}
+		for i, h := range hosts {
+			r.Hosts = append(r.Hosts, hostReport{Name: h})
+			for k, o := range hosts {
+				for _, rail := range []struct {
+					name  string
+					speed float64
+				}{{"eth0", 20}, {"eth1", 1}} {
+					from, to, speed := component{h, rail.name}, component{o, rail.name}, rail.speed
+					if i == 2 { // host c has other names
+						from.Part += "np0"
+					}
+					if k == 2 {
+						to.Part += "np0"
+					}
+					if i == 2 && rail.name == "eth1" {
+						speed *= slow
+					}
+					if i != k {
+						r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: pairOf(from, to), Quantity: "bandwidth", Value: speed, Unit: "GB/s"})
+					}
+				}
+			}
+		}
+		return r
+	}
+	require.Empty(t, judgeNetwork(ways(1), &config{}))
+	found := judgeNetwork(ways(0.05), &config{})
+	require.Len(t, found, 1)
+	require.Equal(t, "slow-link host c", found[0].Code+" "+found[0].Subject.String())
+	require.Contains(t, found[0].Text, "0.05 GB/s, the others 1.00")
 }

@@ -37,6 +37,10 @@ type answer struct {
 // its own context a rank waits for it: rank 0's context ends about then too.
 const answerTime = 15 * time.Second
 
+// mostAhead is how many gathers of a stage may be held without a rank that is late: it hears all their answers at once, and then
+// comes to all of them.
+const mostAhead = 1024
+
 // A spoke is the hub's end of a connection to a rank.
 type spoke struct {
 	conn net.Conn
@@ -60,7 +64,7 @@ type hub struct {
 func newHub(size, first int, conns map[int]net.Conn) *hub {
 	h := &hub{size: size, first: first, spokes: make([]*spoke, size)}
 	for rank, conn := range conns {
-		s := &spoke{conn: conn, enc: json.NewEncoder(conn), in: make(chan said, 4)}
+		s := &spoke{conn: conn, enc: json.NewEncoder(conn), in: make(chan said, mostAhead)}
 		h.spokes[rank] = s
 		h.wg.Go(s.listen)
 	}
@@ -77,7 +81,7 @@ func (s *spoke) listen() {
 		}
 		select {
 		case s.in <- m:
-		default: // ranks speak once a gather, so this one does not keep to the rules
+		default: // it does not keep to the rules
 			s.err = errors.New("it says more than it should")
 			close(s.in)
 			return
@@ -219,7 +223,7 @@ type ray struct {
 }
 
 func newRay(conn net.Conn, hub, me component) *ray {
-	r := &ray{hub: hub, me: me, conn: conn, enc: json.NewEncoder(conn), in: make(chan answer, 4)}
+	r := &ray{hub: hub, me: me, conn: conn, enc: json.NewEncoder(conn), in: make(chan answer, mostAhead)}
 	r.wg.Go(r.listen)
 	return r
 }

@@ -150,6 +150,17 @@ func TestCollectivesOnGPUs(t *testing.T) {
 	}
 }
 
+// A thread without a context is on the device that its CUDA runtime has chosen: those before 12 make the context later. Memory of a
+// context that the program has made itself is refused.
+func TestDeviceOfRuntime(t *testing.T) {
+	p := program(t, "runtime", true)
+	runtime := filepath.Join(filepath.Dir(p), "libcudart-d0da41ae.so.11.0")
+	_, err := os.ReadFile("testdata/cudart.c") // go test notices
+	require.NoError(t, err)
+	require.NoError(t, run("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", runtime, "testdata/cudart.c"))
+	succeeds(t, append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=3"), p, runtime)
+}
+
 // TestSymmetric has kernels of a program use windows and device communicators, as those that were compiled with
 // NCCL's headers do.
 func TestSymmetric(t *testing.T) {

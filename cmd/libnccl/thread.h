@@ -34,5 +34,8 @@ char *thread_error(void);
 // have heard of no such error themselves.
 void note_why(int result, const char *why);
 
+// runtime_device is the calling thread's device as the CUDA runtime has it, -1 if the process has loaded none that can be asked.
+int runtime_device(void);
+
 // library_file is where this library was loaded from.
 const char *library_file(void);

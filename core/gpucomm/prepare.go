@@ -122,6 +122,10 @@ func (q *queue) load(c *call.Call, t *task) error {
 			do(err)
 			_, err = q.workplace.Scratch(rankorder.ForShares, roomOnDevice)
 			do(err)
+			if r.Op == kernels.KindPreMulSum {
+				_, err = q.workplace.Scratch(rankorder.ForScaled, roomOnDevice)
+				do(err)
+			}
 		}
 	}
 	return errors.Join(errs...)

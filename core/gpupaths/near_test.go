@@ -69,6 +69,8 @@ func TestFar(t *testing.T) {
 	require.Equal(t, int(SYS), near("fx0"), "unknown is the last")
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "bus/pci/devices"), 0o700))
 	require.NoError(t, os.Symlink(gpu, filepath.Join(root, "bus/pci/devices", strings.ToLower(bus))))
+	require.Equal(t, gpu, placeOf(d.Driver(), d.Handle()))
+	require.Empty(t, placeOf(d.Driver(), 99), "of no device")
 	near = Near(d)
 	require.Equal(t, []int{int(PIX), int(PHB), int(SYS), int(SYS)}, []int{near("fx0"), near("fx1"), near("fx2"), near("fx3")})
 	require.Nil(t, Near(nil))

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/dl"
-	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // libraries are the ones that build made, by their source and defines.
@@ -33,7 +32,6 @@ func TestMain(m *testing.M) {
 // build compiles a C file of testdata to a library with gcc.
 func build(t testing.TB, source string, defines ...string) string {
 	t.Helper()
-	tier.Long(t) // it starts a compiler
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		if strings.Contains(os.Getenv("REQUIRE"), "gcc") {

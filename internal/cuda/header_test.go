@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -13,7 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var include = flag.String("cuda-include", "/usr/local/cuda/include", "folder of cuda.h, which the constants are compared with")
+var (
+	include = flag.String("cuda-include", "/usr/local/cuda/include", "folder of cuda.h, which the constants are compared with")
+	rewrite = flag.Bool("rewrite", false, "write testdata/header.txt anew")
+)
 
 // headerNames are the names that cuda.h has for our constants; those of results
 // are in resultNames.
@@ -167,6 +171,30 @@ var headerNames = map[string]int{
 	"offsetof(CUlaunchConfig, numAttrs)":                             int(unsafe.Offsetof(launchConfig{}.numAttrs)),
 	"sizeof(CUlaunchAttribute)":                                      int(unsafe.Sizeof(launchAttribute{})),
 	"offsetof(CUlaunchAttribute, value)":                             int(unsafe.Offsetof(launchAttribute{}.value)),
+}
+
+// What TestHeader has found true of cuda.h, and what cudaTypedefs.h says of functions, is in testdata/header.txt for machines
+// that have neither.
+func TestHeaderText(t *testing.T) {
+	var lines []string
+	for expr, v := range headerNames {
+		lines = append(lines, fmt.Sprintf("%s = %d", expr, v))
+	}
+	for r, name := range resultNames {
+		lines = append(lines, fmt.Sprintf("%s = %d", name, int(r)))
+	}
+	for _, s := range symbols {
+		lines = append(lines, fmt.Sprintf("%s of %d is %s", s.name, s.since, s.export))
+	}
+	slices.Sort(lines)
+	text := strings.Join(lines, "\n") + "\n"
+	file := filepath.Join("testdata", "header.txt")
+	if *rewrite {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text)
 }
 
 // TestHeader compiles claims about cuda.h.

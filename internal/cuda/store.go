@@ -103,12 +103,23 @@ func (s *Store) Alloc(n int) (uintptr, error) { return s.get(&s.device, n, s.key
 func (s *Store) Free(p uintptr) { s.put(&s.device, p) }
 
 // Retire is Free for memory that nobody may have again, neither from here nor from the driver: others
-// may still write to it. It stays until the process ends, or its context.
-func (s *Store) Retire(p uintptr) {
+// may still write to it. Memory goes with its context, so that is held too, until the process ends.
+func (s *Store) Retire(p uintptr) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.device.bytes, p)
+	dev, err := s.key.driver.CtxGetDevice()
+	if err == nil {
+		_, err = s.key.driver.DevicePrimaryCtxRetain(dev)
+	}
+	if k, ok := s.key.driver.(keeper); ok && err == nil {
+		k.Keep(p)
+	}
+	return err
 }
+
+// A keeper is a driver that looks for leaks. Keep says that an allocation and one reference to its context are none.
+type keeper interface{ Keep(p uintptr) }
 
 // HostAlloc is n bytes of pinned host memory that all devices can access, until
 // FreeHost. The content is undefined.

@@ -32,6 +32,12 @@ func (d *noting) CtxPopCurrent() (Context, error) { return 0, d.note("pop") }
 func (d *noting) MemcpyHtoD(dst uintptr, src []byte) error {
 	return d.note("copy", dst, len(src))
 }
+func (d *noting) EventRecord(e Event, s Stream) error {
+	return d.note("record", uintptr(e), uintptr(s))
+}
+func (d *noting) StreamWaitEvent(s Stream, e Event, flags uint32) error {
+	return d.note("follow", uintptr(s), uintptr(e), flags)
+}
 func (d *noting) StreamSynchronize(s Stream) error { return d.note("wait", s) }
 func (d *noting) ThreadExchangeStreamCaptureMode(mode CaptureMode) (CaptureMode, error) {
 	return CaptureGlobal, d.note("mode", mode)
@@ -62,6 +68,9 @@ func TestWith(t *testing.T) {
 		"write":              {7, "", func(d *noting, _ func() error) error { return Write(d, 5, make([]byte, 3)) }, []string{write, wait}},
 		"write, no copy":     {7, "copy", func(d *noting, _ func() error) error { return Write(d, 5, make([]byte, 3)) }, []string{write}},
 		"write, no wait":     {7, "wait", func(d *noting, _ func() error) error { return Write(d, 5, make([]byte, 3)) }, []string{write, wait}},
+		"after":              {7, "", func(d *noting, _ func() error) error { return After(d, 1, 2, 3) }, []string{"record[3 2]", "follow[1 3 0]"}},
+		"after, no record":   {7, "record", func(d *noting, _ func() error) error { return After(d, 1, 2, 3) }, []string{"record[3 2]"}},
+		"after, no wait":     {7, "follow", func(d *noting, _ func() error) error { return After(d, 1, 2, 3) }, []string{"record[3 2]", "follow[1 3 0]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &noting{current: test.current, failing: test.failing}

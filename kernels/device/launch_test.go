@@ -90,6 +90,8 @@ func TestLaunch(t *testing.T) {
 			args{count: 32 << 10, k: 2}},
 		{"few vectors", kernels.Uint8, kernels.Sum, 2080, []uintptr{0x100000, 0x200000}, 2, 128,
 			args{count: 2080, k: 1}},
+		{"vectors of long elements", kernels.Float64, kernels.Sum, 2048, []uintptr{0x100000, 0x200000}, 1, 128,
+			args{count: 256, k: 1}},
 		{"many vectors", kernels.BFloat16, kernels.Sum, 1 << 30, []uintptr{1 << 32, 2 << 32, 3 << 32}, 20, 512,
 			args{count: 1 << 29, k: 2}},
 		{"elements", kernels.BFloat16, kernels.Sum, 8 << 10, []uintptr{0x100000, 0x200002}, 10, 416,

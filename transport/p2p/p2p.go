@@ -291,7 +291,7 @@ func (m *Memory) Close(parted bool) error {
 	case parted:
 		m.store.Free(m.own)
 	default:
-		m.store.Retire(m.own)
+		errs = append(errs, m.with(func() error { return m.store.Retire(m.own) }))
 	}
 	errs = append(errs, m.store.Close())
 	m.store, m.ipc, m.own, m.addrs = nil, nil, 0, map[int]uintptr{}

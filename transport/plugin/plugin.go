@@ -23,6 +23,7 @@
 package plugin
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -32,6 +33,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/auth"
@@ -76,6 +78,7 @@ type Transport struct {
 	ctx      uintptr     // the plugin's, since version 11
 	opened   bool        // ctx
 	regions  []*region   // that were registered
+	lost     []error     // what could not be delivered
 
 	data   actor                   // carries the data of all ends; see work
 	halves atomic.Pointer[[]*half] // open ends
@@ -230,7 +233,7 @@ func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
 }
 
 // Close ends all connections. Slots that were published before still reach peers that go on
-// (see lingerTime). The error is transport.ErrHeld where the plugin has not let go of registered memory.
+// for as long as transport.Config.Linger says; the error says what is lost, or is transport.ErrHeld where the plugin has not let go of registered memory.
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil
@@ -259,5 +262,10 @@ func (t *Transport) Close() error {
 	default:
 		err = t.lib.known(fnFinalize, t.await(t.lib.close(t.ctx)))
 	}
-	return errors.Join(held, err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return errors.Join(append(t.lost, held, err)...)
 }
+
+// linger is how long Close waits for a peer that takes nothing.
+func (t *Transport) linger() time.Duration { return cmp.Or(t.cfg.Linger, ends.LingerTime) }

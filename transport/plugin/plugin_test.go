@@ -38,11 +38,16 @@ func BenchmarkProcesses(b *testing.B) {
 // two are two ranks of one process, and what they need to talk.
 func two(t *testing.T, l *Library, limits transport.Limits) (ranks [2]*Transport, infos [2]transport.Info, addrs [2][]byte) {
 	t.Helper()
+	return twoThatLinger(t, l, limits, 0)
+}
+
+func twoThatLinger(t *testing.T, l *Library, limits transport.Limits, linger time.Duration) (ranks [2]*Transport, infos [2]transport.Info, addrs [2][]byte) {
+	t.Helper()
 	for r := range ranks {
 		infos[r] = transport.Info{Rank: r, Host: "host", Process: "process"}
 		guard := new(fifo.Guard)
 		guard.Begin(20 * time.Second)
-		ranks[r] = New(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: limits, Guard: guard}, l, Options{})
+		ranks[r] = New(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: limits, Guard: guard, Linger: linger}, l, Options{})
 		t.Cleanup(func() { ranks[r].Close() })
 		var err error
 		addrs[r], err = ranks[r].Listen()

@@ -26,7 +26,7 @@ type region struct {
 }
 
 // releaseTime is how long the ends may take in all to leave a region: they close at once.
-const releaseTime = 2*closeTime + lingerTime
+func (t *Transport) releaseTime() time.Duration { return 2*closeTime + t.linger() }
 
 // leave is for an end that has closed its comms, with what came of it.
 func (r *region) leave(err error) {
@@ -121,8 +121,8 @@ func (t *Transport) release(r *region) error {
 	}()
 	select {
 	case <-left:
-	case <-time.After(releaseTime):
-		return fmt.Errorf("plugin: release: %w", t.lib.failed("", fmt.Errorf("it has not let go of the memory in %v", releaseTime)))
+	case <-time.After(t.releaseTime()):
+		return fmt.Errorf("plugin: release: %w", t.lib.failed("", fmt.Errorf("it has not let go of the memory in %v", t.releaseTime())))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,10 +11,6 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// lingerTime is how long a closed sending end waits, in the background, for a peer that takes
-// none of the published slots.
-const lingerTime = time.Second
-
 // A sendConn is the sending end. A slot is free again when the plugin has sent it.
 type sendConn struct {
 	*half
@@ -209,12 +205,15 @@ func (c *sendConn) Close() error {
 	return nil
 }
 
-// linger has the sends carried on until the receiver says that it has all.
+// linger has the sends carried on until the receiver says that it has all, and tells Close what it has not.
 func (c *sendConn) linger() {
 	defer c.end()
 	c.ctl.goodbye(c.public.Load())
 	var sent uint64
-	for last := time.Now(); time.Since(last) < lingerTime && c.t.cfg.Guard.Aborted() == nil; {
+	for last := time.Now(); time.Since(last) < c.t.linger(); {
+		if c.t.cfg.Guard.Aborted() != nil {
+			return
+		}
 		c.ask()
 		if c.failure() != nil {
 			return
@@ -229,6 +228,12 @@ func (c *sendConn) linger() {
 			return
 		case <-time.After(minPause):
 		}
+	}
+	if c.t.cfg.Linger > 0 {
+		lost := fmt.Errorf("plugin: rank %d has taken nothing for %v: it may lack the last messages, %d at least", c.peer, c.t.linger(), c.public.Load()-sent)
+		c.t.mu.Lock()
+		defer c.t.mu.Unlock()
+		c.t.lost = append(c.t.lost, lost)
 	}
 }
 

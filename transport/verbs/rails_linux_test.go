@@ -14,6 +14,7 @@ import (
 	"github.com/ringo-go/ringo/internal/ibverbs"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/ends"
 )
 
 var few = transport.Limits{SlotBytes: 500, Slots: 4}
@@ -357,6 +358,41 @@ func TestCloseLingers(t *testing.T) {
 	require.NoError(t, <-received)
 	_, _, err := r.Next()
 	require.ErrorIs(t, err, transport.ErrClosed)
+}
+
+// Close waits for a peer as long as the Config says, and then says what is lost.
+func TestCloseSaysWhatIsLost(t *testing.T) {
+	for name, x := range map[string]struct {
+		linger time.Duration
+		lost   bool
+	}{"it comes back": {time.Hour, false}, "it does not": {50 * time.Millisecond, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFabric(t, "fx0")
+			o := Options{Verbs: f}
+			f.expect(o)
+			end, _ := pairOf(t, few, func(cfg transport.Config) transport.Transport {
+				cfg.Linger = x.linger
+				return New(cfg, o)
+			})
+			s := end.(*sendConn)
+			f.set(func() { f.cut["fx0:1"] = true })
+			require.NoError(t, sendAll(s, 0, 4, nil))
+			closed := make(chan error, 1)
+			go func() { closed <- s.t.Close() }()
+			if x.lost {
+				require.ErrorContains(t, <-closed, "bytes that were sent to it are lost")
+				return
+			}
+			select {
+			case err := <-closed:
+				t.Fatal("Close has given up: ", err)
+			case <-time.After(ends.LingerTime * 5 / 4):
+			}
+			f.set(func() { f.cut["fx0:1"] = false })
+			require.NoError(t, <-closed)
+		})
+	}
 }
 
 // A slot that comes a second time, after it was released, is not taken for a later one.

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -303,13 +304,23 @@ func (c *sendConn) sending() (n int) {
 	return n
 }
 
-// linger waits until the peer has acknowledged what was published.
+// linger waits until the peer has acknowledged what was published, and tells Close what was not.
 func (c *sendConn) linger() {
 	over := func() bool { return c.over.Load() != nil || c.t.cfg.Guard.Aborted() != nil || c.link() != nil }
-	ends.Linger(100*time.Microsecond, ends.LingerTime, func() (int, bool) {
+	limit := cmp.Or(c.t.cfg.Linger, ends.LingerTime)
+	n := ends.Linger(100*time.Microsecond, limit, func() (int, bool) {
 		if !over() {
 			c.progress()
 		}
 		return c.sending(), over()
 	})
+	if n > 0 && c.t.cfg.Linger > 0 {
+		lost := 0
+		for _, s := range c.slots {
+			if s.rail != nil {
+				lost += s.length
+			}
+		}
+		c.t.lose(fmt.Errorf("ib: rank %d has taken nothing for %v: %d bytes that were sent to it are lost", c.peer, limit, lost))
+	}
 }

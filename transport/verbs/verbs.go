@@ -144,6 +144,14 @@ type Transport struct {
 	devices  []*device
 	endpoint *listen.Endpoint
 	memory   []*memory // that was registered
+	lost     []error   // what could not be delivered
+}
+
+// lose notes what could not be delivered.
+func (t *Transport) lose(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost = append(t.lost, err)
 }
 
 // New makes a transport. It costs nothing until Listen.
@@ -268,7 +276,7 @@ func (t *Transport) tend() {
 }
 
 // Close ends all connections and gives their memory back. Slots that were published
-// before still reach peers, for up to a second (ends.LingerTime).
+// before still reach peers that go on: it waits for those, and says what is lost (transport.Config.Linger).
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil
@@ -292,7 +300,7 @@ func (t *Transport) Close() error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var errs []error
+	errs := t.lost
 	for _, m := range t.memory {
 		errs = append(errs, m.release())
 	}

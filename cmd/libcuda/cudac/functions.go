@@ -82,6 +82,12 @@ func truth(b bool) int32 {
 	return 0
 }
 
+// A creator is a driver for programs that make contexts of their own.
+type creator interface {
+	CtxCreate(cuda.Device) (cuda.Context, error)
+	CtxDestroy(cuda.Context) error
+}
+
 var contexts = map[string]function{
 	"cuDevicePrimaryCtxRetain": func(l *Library, a *Args) error {
 		c, err := l.d.DevicePrimaryCtxRetain(a.dev(1))
@@ -94,6 +100,21 @@ var contexts = map[string]function{
 			return err
 		}
 		return put(a[2], truth(active), err)
+	},
+	"cuCtxCreate_v2": func(l *Library, a *Args) error { // flags say how threads wait
+		d, ok := l.d.(creator)
+		if !ok {
+			return cuda.ErrNotSupported
+		}
+		c, err := d.CtxCreate(a.dev(2))
+		return put(a[0], c, err)
+	},
+	"cuCtxDestroy_v2": func(l *Library, a *Args) error {
+		d, ok := l.d.(creator)
+		if !ok {
+			return cuda.ErrNotSupported
+		}
+		return d.CtxDestroy(cuda.Context(a[0]))
 	},
 	"cuCtxPushCurrent_v2": func(l *Library, a *Args) error { return l.d.CtxPushCurrent(cuda.Context(a[0])) },
 	"cuCtxPopCurrent_v2": func(l *Library, a *Args) error {

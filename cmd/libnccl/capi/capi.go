@@ -26,6 +26,7 @@ import (
 // A Library is one process's use of the interface. Its methods may be called from any thread.
 type Library struct {
 	file   func() string // where it is, for the log
+	chosen func() int    // see New
 	env    env
 	comms  table[*comm]
 	groups table[*group]
@@ -46,10 +47,12 @@ type Library struct {
 }
 
 // New is a library whose settings are environment variables. They are read when they are
-// first needed, for programs set them after they have loaded the library. file says where that is.
-func New(getenv func(string) string, file func() string) *Library {
+// first needed, for programs set them after they have loaded the library. file says where that is, chosen which device the
+// program's CUDA runtime has for the calling thread, -1 if there is no such runtime.
+func New(getenv func(string) string, file func() string, chosen func() int) *Library {
 	return &Library{
 		file:    file,
+		chosen:  chosen,
 		env:     env{getenv},
 		comms:   table[*comm]{what: "communicator"},
 		groups:  table[*group]{what: "group"},
@@ -79,7 +82,7 @@ func (l *Library) config() (ringo.Config, error) {
 		if err != nil {
 			return ringo.Config{}, err
 		}
-		cfg, err := ringo.Config{Log: log}.From(l.env.forRingo)
+		cfg, err := ringo.Config{Log: log}.From(l.env.get)
 		if err != nil {
 			return cfg, err
 		}
@@ -125,7 +128,8 @@ func (l *Library) gpus() (*gpu.Machine, error) {
 	return m, nil
 }
 
-// current is the calling thread's GPU, device 0 if it has chosen none. It leaves it as it is.
+// current is the calling thread's GPU, device 0 if it has chosen none. It leaves it as it is. A thread that has chosen one by
+// a CUDA runtime older than 12 has no context yet: then the runtime is asked.
 func (l *Library) current() (*gpu.Device, error) {
 	first, err := l.device(0)
 	if err != nil {
@@ -133,7 +137,7 @@ func (l *Library) current() (*gpu.Device, error) {
 	}
 	n, err := first.Driver().CtxGetDevice()
 	if errors.Is(err, cuda.ErrInvalidContext) {
-		return first, nil
+		return l.device(max(0, l.chosen()))
 	}
 	if err != nil {
 		return nil, &cudaError{fmt.Errorf("the current device: %w", err)}

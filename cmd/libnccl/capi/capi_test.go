@@ -25,7 +25,7 @@ import (
 
 // with is a library whose environment is a map.
 func with(env map[string]string) *Library {
-	return New(func(name string) string { return env[name] }, func() string { return "here" })
+	return New(func(name string) string { return env[name] }, func() string { return "here" }, func() int { return -1 })
 }
 
 func onHost() *Library { return with(map[string]string{"RINGO_HOST": "1"}) }

@@ -143,25 +143,9 @@ func (e env) meeting() (addr, secret string) {
 	return addr, secret
 }
 
-// debug is RINGO_DEBUG and RINGO_DEBUG_FILE, or NCCL's names for them. A level that is none is WARN, and
-// wrong.
-func (e env) debug() (level, file, wrong string) {
-	level = cmp.Or(e.get("RINGO_DEBUG"), e.get("NCCL_DEBUG"))
-	switch strings.ToUpper(level) {
-	case "", "VERSION", "WARN", "INFO", "ABORT", "TRACE":
-	default:
-		level, wrong = "WARN", level
-	}
-	return level, cmp.Or(e.get("RINGO_DEBUG_FILE"), e.get("NCCL_DEBUG_FILE")), wrong
-}
-
-// forRingo is the environment for ringo.Config, which takes no wrong level.
-func (e env) forRingo(name string) string {
-	if name == "RINGO_DEBUG" {
-		level, _, _ := e.debug()
-		return level
-	}
-	return e.get(name)
+// debug is RINGO_DEBUG and RINGO_DEBUG_FILE, or NCCL's names for them. ringo.Config says what is wrong with a level.
+func (e env) debug() (level, file string) {
+	return cmp.Or(e.get("RINGO_DEBUG"), e.get("NCCL_DEBUG")), cmp.Or(e.get("RINGO_DEBUG_FILE"), e.get("NCCL_DEBUG_FILE"))
 }
 
 // parameterNames are the variables of NCCL that the library and ringo.Config read.

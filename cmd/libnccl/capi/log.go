@@ -29,7 +29,7 @@ type lines struct {
 
 // log opens the log that the environment asks for.
 func (e env) log(library func() string) (*slog.Logger, error) {
-	level, file, wrong := e.debug()
+	level, file := e.debug()
 	host, _ := os.Hostname()
 	h := &lines{mu: new(sync.Mutex), out: stdout{}, host: host, quiet: level == ""}
 	if level != "" && file != "" {
@@ -48,9 +48,6 @@ func (e env) log(library func() string) (*slog.Logger, error) {
 			return nil, err
 		}
 		h.write("", fmt.Sprintf("NCCL version %d.%d.%d, which is Ringo %s in %s", v/10000, v/100%100, v%100, ringo.Version, library()))
-	}
-	if wrong != "" {
-		h.write("NCCL WARN ", fmt.Sprintf("NCCL_DEBUG=%q is none of VERSION, WARN, INFO, TRACE: taken as WARN", wrong))
 	}
 	return slog.New(h), nil
 }

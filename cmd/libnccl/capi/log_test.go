@@ -2,14 +2,20 @@ package capi
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
@@ -36,11 +42,11 @@ func TestLogToNobody(t *testing.T) {
 	require.Equal(t, 7, end.ExitCode(), "%v: %s", end, &text)
 }
 
-// A level that is none, and a wrong NCCL_COMM_BLOCKING, are said and make no program fail.
+// A level of NCCL_DEBUG that is none, and a wrong NCCL_COMM_BLOCKING, are said and make no program fail.
 func TestWrongVariables(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
-	env := map[string]string{"RINGO_HOST": "1", "NCCL_DEBUG": "foo", "NCCL_DEBUG_FILE": file, "NCCL_COMM_BLOCKING": "2"}
-	t.Setenv("NCCL_DEBUG", "foo")
+	level := "foo" + rand.Text() // a process says each once
+	env := map[string]string{"RINGO_HOST": "1", "NCCL_DEBUG": level, "NCCL_DEBUG_FILE": file, "NCCL_COMM_BLOCKING": "2"}
 	l := with(env)
 	comms, err := l.InitAll(1, nil)
 	require.NoError(t, err)
@@ -51,6 +57,50 @@ func TestWrongVariables(t *testing.T) {
 	require.NoError(t, errors.Join(l.Destroy(comms[0]), l.Destroy(h)))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Contains(t, string(text), `NCCL WARN NCCL_DEBUG="foo" is none of`)
+	require.Contains(t, string(text), fmt.Sprintf("NCCL WARN NCCL_DEBUG=%q: want VERSION, WARN, INFO or TRACE; it has no effect", level))
 	require.Contains(t, string(text), `NCCL WARN NCCL_COMM_BLOCKING="2" is neither 0 nor 1`)
+}
+
+// The lines of the log, to the letter but for the thread.
+func TestLines(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(&lines{mu: new(sync.Mutex), out: &out, host: "h"})
+	log.Debug("a", "subsys", "NET", "k", 1)
+	log.Info("b", "k", "v w")
+	one := log.With("rank", 3, deviceKey, 2, "subsys", "INIT")
+	one.Warn("c", "err", errors.New("why"))
+	one.WithGroup("g").Error("d")
+	log.Warn("e")
+	prefix := fmt.Sprintf("h:%d:", os.Getpid())
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		rest, ok := strings.CutPrefix(line, prefix)
+		require.True(t, ok, line)
+		thread, text, ok := strings.Cut(rest, " ")
+		require.True(t, ok)
+		require.Regexp(t, `^\d+$`, thread)
+		got = append(got, text)
+	}
+	require.Equal(t, []string{
+		"[0] NCCL TRACE a k=1\n", "[0] NCCL INFO b k=v w\n", "[2] NCCL WARN c rank=3 err=why\n", "[2] NCCL WARN d rank=3\n", "[0] NCCL WARN e\n",
+	}, got)
+	require.False(t, (&lines{quiet: true}).Enabled(t.Context(), slog.LevelError))
+	require.True(t, (&lines{}).Enabled(t.Context(), slog.LevelDebug))
+
+	// A file that cannot be opened is an error under Ringo's name, and none under NCCL's.
+	file := filepath.Join(t.TempDir(), "no", "file")
+	_, err := with(map[string]string{"RINGO_HOST": "1", "RINGO_DEBUG": "INFO", "RINGO_DEBUG_FILE": file}).InitAll(1, nil)
+	require.ErrorContains(t, err, "RINGO_DEBUG_FILE: open ")
+	l := with(map[string]string{"NCCL_DEBUG": "VERSION", "NCCL_DEBUG_FILE": file})
+	_, err = l.env.log(func() string { return "here" })
+	require.NoError(t, err)
+	_, err = with(map[string]string{"NCCL_DEBUG": "VERSION", "RINGO_NCCL_VERSION": "old"}).env.log(func() string { return "here" })
+	require.ErrorContains(t, err, "want a version")
+}
+
+// A level of RINGO_DEBUG that is none is refused, as it is in a program in Go.
+func TestWrongLevel(t *testing.T) {
+	_, err := with(map[string]string{"RINGO_HOST": "1", "RINGO_DEBUG": "LOUD"}).InitAll(1, nil)
+	require.ErrorIs(t, err, ringo.ErrInvalid)
+	require.ErrorContains(t, err, `RINGO_DEBUG="LOUD": want VERSION, WARN, INFO or TRACE`)
 }

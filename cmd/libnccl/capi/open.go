@@ -123,7 +123,7 @@ func (l *Library) join(ctx context.Context, cfg ringo.Config) (*ringo.Comm, erro
 
 // serve serves the ID of a Config in this process.
 func (l *Library) serve(cfg ringo.Config) error {
-	tls, err := bootstrap.TLSFromEnv(l.env.forRingo)
+	tls, err := bootstrap.TLSFromEnv(l.env.get)
 	if err != nil {
 		return err
 	}

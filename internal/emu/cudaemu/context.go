@@ -7,7 +7,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A context is the primary one of a device, from the first retain to the last release.
+// A context is the primary one of a device, from the first retain to the last release, or one of CtxCreate.
 type context struct {
 	m         *Machine
 	handle    cuda.Context
@@ -32,8 +32,10 @@ type failure struct {
 // context is the context of a handle.
 func (c *call) context(h cuda.Context) (*context, error) {
 	for _, d := range c.devices {
-		if d.primary != nil && d.primary.handle == h {
-			return d.primary, nil
+		for _, x := range d.contexts() {
+			if x.handle == h {
+				return x, nil
+			}
 		}
 	}
 	for _, t := range c.threads {
@@ -46,11 +48,59 @@ func (c *call) context(h cuda.Context) (*context, error) {
 	return nil, c.fail(cuda.ErrInvalidContext, "%#x is no context", h)
 }
 
+func (m *Machine) newContext(d *device) *context {
+	x := &context{m: m, handle: cuda.Context(m.handles.give(contextHandle)), dev: d, perThread: map[int]*stream{}}
+	x.legacy = x.newStream(cuda.StreamLegacy, cuda.StreamDefault, 0)
+	return x
+}
+
+// contexts are those of a device that are not destroyed.
+func (d *device) contexts() []*context {
+	if d.primary == nil {
+		return d.created
+	}
+	return append([]*context{d.primary}, d.created...)
+}
+
+// CtxCreate is cuCtxCreate, which this module does not call: programs of others do. The context is current on the thread from then
+// on. Kernels of one context reach memory of another here, which on hardware they do not.
+func (m *Machine) CtxCreate(d cuda.Device) (cuda.Context, error) {
+	return ofDevice(m, "cuCtxCreate", d, func(c *call, d *device) (cuda.Context, error) {
+		x := m.newContext(d)
+		d.created = append(d.created, x)
+		c.th.stack = append(c.th.stack, x)
+		return x.handle, nil
+	})
+}
+
+// CtxDestroy destroys a context of CtxCreate, which ends to be current on the calling thread.
+func (m *Machine) CtxDestroy(h cuda.Context) error {
+	c, err := m.begin("cuCtxDestroy")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	x, err := c.context(h)
+	if err != nil {
+		return err
+	}
+	if x == x.dev.primary {
+		return c.fail(cuda.ErrInvalidContext, "%#x is a primary context, which is released", h)
+	}
+	if !m.exec.wait(x.idle) {
+		return c.fail(cuda.ErrDeinitialized, "the machine was closed")
+	}
+	if top := len(c.th.stack) - 1; top >= 0 && c.th.stack[top] == x {
+		c.th.stack = c.th.stack[:top]
+	}
+	x.destroy()
+	return nil
+}
+
 func (m *Machine) DevicePrimaryCtxRetain(d cuda.Device) (cuda.Context, error) {
 	return ofDevice(m, "cuDevicePrimaryCtxRetain", d, func(c *call, d *device) (cuda.Context, error) {
 		if d.primary == nil {
-			d.primary = &context{m: m, handle: cuda.Context(m.handles.give(contextHandle)), dev: d, perThread: map[int]*stream{}}
-			d.primary.legacy = d.primary.newStream(cuda.StreamLegacy, cuda.StreamDefault, 0)
+			d.primary = m.newContext(d)
 		}
 		d.primary.refs++
 		return d.primary.handle, nil
@@ -90,7 +140,10 @@ func (x *context) destroy() {
 	m := x.m
 	m.leaks = append(m.leaks, x.contents()...)
 	x.destroyed = true
-	x.dev.primary = nil
+	if x == x.dev.primary {
+		x.dev.primary = nil
+	}
+	x.dev.created = slices.DeleteFunc(x.dev.created, func(y *context) bool { return y == x })
 	for _, r := range slices.Clone(m.regions.sorted) {
 		if r.ctx == x {
 			m.drop(r)

@@ -15,6 +15,7 @@ type device struct {
 	Device
 	used    int // bytes
 	primary *context
+	created []*context // by CtxCreate
 	lost    cuda.Result
 }
 

@@ -3,12 +3,14 @@
 package cudaemu_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // TestIdle burns no time when there is nothing to do, and little when everything
@@ -26,4 +28,22 @@ func TestIdle(t *testing.T) {
 	before = processTime(t)
 	time.Sleep(100 * time.Millisecond)
 	require.Less(t, processTime(t)-before, 20*time.Millisecond, "nothing to do")
+}
+
+// While everything waits a round does more the more threads there are, so that each looks at host memory soon.
+func TestIdleShares(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	g := e.gate()
+	launchOf(e, ptxText, "await", 8, 512, 0, &waitArgs{address(g)})
+	require.Eventually(t, e.Idle, tier.Patience, time.Millisecond)
+	var rounds []uint64 // instructions; a caller sees whole rounds
+	for last := e.Instructions(); len(rounds) < 20; time.Sleep(100 * time.Microsecond) {
+		if now := e.Instructions(); now != last {
+			rounds, last = append(rounds, now-last), now
+		}
+	}
+	slices.Sort(rounds)
+	require.Greater(t, rounds[10], uint64(8*4096))
+	g.Store(1)
+	e.ok(e.CtxSynchronize())
 }

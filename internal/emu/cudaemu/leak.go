@@ -12,9 +12,13 @@ func (m *Machine) Unreleased() []string {
 func (m *Machine) unreleased() (list []string) {
 	for _, d := range m.devices {
 		if x := d.primary; x != nil {
-			if !x.broken() {
-				list = append(list, fmt.Sprintf("device %d: primary context: retained %d times more than released", d.ordinal, x.refs))
+			if n := x.refs - x.kept(); n > 0 && !x.broken() {
+				list = append(list, fmt.Sprintf("device %d: primary context: retained %d times more than released", d.ordinal, n))
 			}
+			list = append(list, x.contents()...)
+		}
+		for _, x := range d.created {
+			list = append(list, fmt.Sprintf("device %d: context of cuCtxCreate %#x", d.ordinal, x.handle))
 			list = append(list, x.contents()...)
 		}
 	}
@@ -47,7 +51,7 @@ func (x *context) contents() (list []string) {
 	}
 	prefix := fmt.Sprintf("device %d: ", x.dev.ordinal)
 	for _, r := range x.m.regions.sorted {
-		if r.ctx == x && r.kind != regionGlobal {
+		if r.ctx == x && r.kind != regionGlobal && !r.kept {
 			list = append(list, fmt.Sprintf("%s%d bytes of %s #%d at %#x", prefix, r.size, regionNames[r.kind], r.id, r.addr))
 		}
 	}
@@ -70,4 +74,21 @@ func (x *context) contents() (list []string) {
 		list = append(list, fmt.Sprintf("%s%d × module", prefix, modules))
 	}
 	return list
+}
+
+// Keep says that an allocation and one reference to its context stay on purpose until the process ends, as others may touch it.
+func (m *Machine) Keep(p uintptr) {
+	m.lock()
+	defer m.mu.Unlock()
+	if r := m.regions.find(uint64(p)); r != nil {
+		r.kept = true
+	}
+}
+
+// kept is how many references to the context stay on purpose.
+func (x *context) kept() (n int) {
+	for _, r := range x.m.regions.sorted {
+		n += boolInt(r.ctx == x && r.kept)
+	}
+	return n
 }

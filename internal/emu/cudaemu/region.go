@@ -26,6 +26,7 @@ type region struct {
 	granted uint64
 	handle  cuda.MemHandle // of a mapping
 	foreign bool           // others write it too
+	kept    bool           // see Keep
 }
 
 type regionKind uint8

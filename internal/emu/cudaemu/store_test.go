@@ -36,7 +36,7 @@ func TestStore(t *testing.T) {
 		require.Equal(t, a, get(second.Alloc, 1000))
 		require.Equal(t, h, get(second.HostAlloc, 1000))
 		require.NotEqual(t, a, get(second.Alloc, 1000), "one user at a time")
-		second.Retire(a)
+		require.NoError(t, second.Retire(a))
 		retired = a
 		require.NotEqual(t, a, get(first.Alloc, 1000))
 		_, err := first.Alloc(1 << 50)
@@ -70,7 +70,10 @@ func TestStore(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, third.Close())
-	require.NoError(t, cuda.With(m, ctx, func() error { return m.MemFree(retired) }))
 	require.NoError(t, m.DevicePrimaryCtxRelease(0))
+	_, active, err := m.DevicePrimaryCtxGetState(0)
+	require.NoError(t, err)
+	require.True(t, active, "retired memory went with its context")
+	require.NoError(t, cuda.With(m, ctx, func() error { return cuda.Write(m, retired, []byte{1}) }))
 	require.NoError(t, m.Close(), "something is left")
 }

@@ -30,6 +30,32 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
+// A kernel may say how many threads its blocks have, exactly or at most.
+func TestThreadsOfKernels(t *testing.T) {
+	for _, c := range []struct {
+		directive string
+		block     [3]int
+		want      string
+	}{
+		{".maxntid 64, 2", [3]int{64, 2, 1}, ""},
+		{".maxntid 64, 2", [3]int{128, 1, 1}, ""},
+		{".maxntid 64, 2", [3]int{129, 1, 1}, "blocks of 129 threads, .maxntid is [64 2 1]"},
+		{".maxntid 64", [3]int{65, 1, 1}, "blocks of 65 threads, .maxntid is [64 1 1]"},
+		{".reqntid 32, 2", [3]int{32, 2, 1}, ""},
+		{".reqntid 32, 2", [3]int{64, 1, 1}, "blocks of [64 1 1] threads, .reqntid is"},
+		{".reqntid 32", [3]int{32, 2, 1}, "blocks of [32 2 1] threads, .reqntid is"},
+	} {
+		m := boot(t, ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() "+c.directive+" { ret; }\n", options{})
+		g := m.grid("k", 1, 1)
+		g.Block = c.block
+		if err := m.world.Start(g); c.want == "" {
+			require.NoError(t, err, c)
+		} else {
+			require.ErrorContains(t, err, c.want)
+		}
+	}
+}
+
 // Cooperative grids become resident whole, when all of their blocks fit.
 func TestCooperativeGridWaits(t *testing.T) {
 	each(t, func(t *testing.T, o options) {

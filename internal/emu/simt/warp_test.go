@@ -100,6 +100,43 @@ func TestWarp(t *testing.T) {
 			mad.lo.u32 %r2, %r4, 1000, %r1; add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r5; add.u32 %r2, %r2, %r6; mov.u32 %r7, %clock; mov.u64 %rd2, %globaltimer;`, 64, func(i int) uint32 {
 			return uint32(i/32*1000 + 64 + i%32 + 1<<(i%32) - 1 + 1)
 		}},
+		{"numbers of the warp and its device", `mov.u32 %r2, %nwarpid; mov.u32 %r3, %nsmid; mad.lo.u32 %r2, %r3, 1000, %r2; mov.u32 %r3, %smid; setp.ge.u32 %p1, %r3, 2; @%p1 mov.b32 %r2, 1;
+			mov.u32 %r3, %tid.y; add.u32 %r2, %r2, %r3; mov.u32 %r3, %ctaid.x; add.u32 %r2, %r2, %r3; mov.u32 %r3, WARP_SZ; mad.lo.u32 %r2, %r3, 100000, %r2;`, 32, all(3202064)},
+		{"shared memory of the block", `.shared .align 4 .b8 s[256]; setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [s], 1; mov.u32 %r2, %total_smem_size; mov.u32 %r3, %dynamic_smem_size; mad.lo.u32 %r2, %r3, 1000, %r2;`, 32, all(256)},
+		{"lanemask_eq", "mov.u32 %r2, %lanemask_eq;", 40, func(i int) uint32 { return 1 << (i % 32) }},
+		{"lanemask_le", "mov.u32 %r2, %lanemask_le;", 40, func(i int) uint32 { return 2<<(i%32) - 1 }},
+		{"lanemask_ge", "mov.u32 %r2, %lanemask_ge;", 40, func(i int) uint32 { return ^uint32(0) << (i % 32) }},
+		{"lanemask_gt", "mov.u32 %r2, %lanemask_gt;", 40, func(i int) uint32 { return ^uint32(0) << (i % 32) << 1 }},
+		{"clocks go on", `mov.u64 %rd2, %clock64; mov.u32 %r3, %clock; mov.u64 %rd3, %globaltimer; mov.u32 %r4, %globaltimer_lo; mov.u64 %rd4, %clock64;
+			mov.u32 %r5, %clock_hi; mov.u32 %r6, %globaltimer_hi; setp.lt.u64 %p1, %rd2, %rd3; setp.lt.u64 %p2, %rd3, %rd4; setp.lt.u32 %p3, %r3, %r4;
+			selp.u32 %r2, 1, 0, %p1; @%p2 add.u32 %r2, %r2, 2; @%p3 add.u32 %r2, %r2, 4; add.u32 %r2, %r2, %r5; add.u32 %r2, %r2, %r6;`, 32, all(7)},
+		{"carries", "add.cc.u32 %r1, %r0, 0xffffffff; addc.u32 %r2, %r0, 100; sub.cc.u32 %r3, 5, %r0; subc.u32 %r3, 0, 0; mad.lo.u32 %r2, %r3, 1000, %r2;", 32, func(i int) uint32 {
+			v := uint32(i + 100)
+			if i > 0 {
+				v++
+			}
+			if i > 5 {
+				v -= 1000
+			}
+			return v
+		}},
+		{"match.all of different values", "and.b32 %r1, %r0, 16; match.all.sync.b32 %r2|%p1, %r1, 0xffffffff; @%p1 mov.b32 %r2, 7;", 32, all(0)},
+		{"redux and", "or.b32 %r1, %r0, 0xf0; redux.sync.and.b32 %r2, %r1, 0xffffffff;", 32, all(0xf0)},
+		{"redux or", "redux.sync.or.b32 %r2, %r0, 0xffffffff;", 32, all(31)},
+		{"redux xor", "mul.lo.u32 %r1, %r0, %r0; redux.sync.xor.b32 %r2, %r1, 0xffffffff;", 32, func(int) (x uint32) {
+			for i := range uint32(32) {
+				x ^= i * i
+			}
+			return x
+		}},
+		{"redux of some", "setp.gt.u32 %p1, %r0, 3; @%p1 bra A; redux.sync.add.u32 %r2, %r0, 0xf; bra B; A: redux.sync.add.s32 %r2, %r0, 0xfffffff0; B:", 32, func(i int) uint32 {
+			if i < 4 {
+				return 6
+			}
+			return 490
+		}},
+		{"redux min and max", `sub.s32 %r1, %r0, 16; redux.sync.min.s32 %r2, %r1, 0xffffffff; redux.sync.max.s32 %r3, %r1, 0xffffffff; redux.sync.min.u32 %r4, %r1, 0xffffffff; redux.sync.max.u32 %r5, %r1, 0xffffffff;
+			mad.lo.s32 %r2, %r2, 1000, %r5; mad.lo.s32 %r2, %r3, 100, %r2; mad.lo.s32 %r2, %r4, 10, %r2;`, 32, func(int) uint32 { x := int32(-16*1000 - 1 + 15*100); return uint32(x) }},
 		{"fences, hints and sleep", `membar.cta; membar.gl; membar.sys; fence.acq_rel.sys; fence.sc.cta; fence.proxy.async;
 			prefetch.global.L2 [%rd1]; nanosleep.u32 20; mov.b32 %r2, 6;`, 32, all(6)},
 		{"generic addresses", `.shared .align 4 .b8 s[4]; .local .align 4 .b8 l[4];

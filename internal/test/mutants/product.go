@@ -56,12 +56,16 @@ var elsewhere = map[string][]string{
 	"engine":            {"internal/test/e2e/host"},
 	"engine/grid":       {"internal/test/e2e/gpu"},
 	"gpu":               {"internal/test/e2e/gpu"},
-	"internal/cuda":     {"gpu", "internal/emu/cudaemu"},
+	"internal/cuda":     {"cmd/libcuda", "gpu", "internal/emu/cudaemu"},
 	"internal/nccl":     {"bench"},
 	"internal/relay":    {"ringotest"},
-	"kernels/device":    {"internal/test/e2e/gpu"},
-	"sched":             {"ring", "ring/hier"},
-	"transport":         {"transport/inproc", "transport/socket"},
+
+	"internal/emu/simt":    {"internal/emu/cudaemu"},
+	"internal/emu/weakmem": {"internal/emu/simt", "internal/emu/cudaemu"},
+
+	"kernels/device": {"internal/test/e2e/gpu"},
+	"sched":          {"ring", "ring/hier"},
+	"transport":      {"transport/inproc", "transport/socket"},
 }
 
 // product lists the packages that patterns name, ./... if none.

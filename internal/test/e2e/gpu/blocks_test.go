@@ -54,7 +54,6 @@ reducescatter 3 any all logstep 5/4
 // With few blocks schedules go by bulk copies, and are as right as ever, at any length
 // and place.
 func TestBlocksBulk(t *testing.T) {
-	tier.Long(t)
 	comms := commtest.OnDevices(t, commtest.Devices(t, 3), ringo.Config{MaxBlocks: 2, Timeout: 30 * time.Second})
 	room := commtest.Arenas(t, comms, 2*8*4001)
 	for _, c := range comms {
@@ -70,7 +69,6 @@ func TestBlocksBulk(t *testing.T) {
 // With policy zero copy engines carry out what only moves registered memory, at all sizes, and
 // the rest is as right as ever.
 func TestBlocksPolicyZero(t *testing.T) {
-	tier.Long(t)
 	by := new(commtest.Algos)
 	comms := commtest.OnDevices(t, commtest.Devices(t, 3), ringo.Config{BlockPolicy: "zero", Timeout: 30 * time.Second, Observer: by})
 	var calls, others []ringo.Call

@@ -65,7 +65,6 @@ func TestDeviceDeterministic(t *testing.T) {
 
 // In registered memory, which kernels of all ranks read.
 func TestDeviceDeterministicWindows(t *testing.T) {
-	tier.Long(t)
 	list := commtest.Devices(t, 3, gputest.NVLink())
 	by := new(commtest.Algos)
 	comms := commtest.OnHosts(t, list, func(int) ringo.Config {

@@ -92,7 +92,6 @@ func smallCalls(t testing.TB, list []*gpu.Device, comms []*ringo.Comm, memory []
 // Communicators of one process that have done small calls only cost it little, and nothing
 // is left of them.
 func TestFootprint(t *testing.T) {
-	tier.Long(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("descriptors are counted in /proc")
 	}

@@ -96,7 +96,6 @@ func closeAll(t *testing.T, all []*doubler) {
 // A graph that is launched after Close does no harm, and the next call, or Synchronize, says
 // that it was launched. What it needs goes with the graph.
 func TestGraphAfterClose(t *testing.T) {
-	tier.Long(t)
 	for _, w := range tier.Some(2, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
 			runtime.LockOSThread()

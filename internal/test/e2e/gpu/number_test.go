@@ -65,7 +65,6 @@ func (x *numbered) close() error {
 // replays, stays in step: what is called and replayed later is right, in every way to carry
 // a call out, and where the ranks disagree both calls have the number of what has run.
 func TestNumbersOfWhatRan(t *testing.T) {
-	tier.Long(t)
 	const n, count = 2, 64
 	type test struct {
 		name   string

@@ -224,7 +224,6 @@ func TestOrderInFork(t *testing.T) {
 // What is captured again is the same graph: an executable one is updated with it, and keeps
 // its place in the order.
 func TestOrderOfUpdatedGraph(t *testing.T) {
-	tier.Long(t)
 	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
 			runtime.LockOSThread()

@@ -19,7 +19,6 @@ import (
 // What was prepared is only queued: nothing is allocated, made or loaded, except for pages
 // of cuMemCreate, which wait for no kernel.
 func TestPrepare(t *testing.T) {
-	tier.Long(t)
 	if gputest.OnGPU() {
 		t.Skip("needs a driver that refuses")
 	}
@@ -77,7 +76,6 @@ func TestPrepare(t *testing.T) {
 // its calls. That works although the driver has calls that allocate or load wait for the
 // GPU's kernels, and so for the other rank, for such calls are made before.
 func TestFirstCallWhilePeersWait(t *testing.T) {
-	tier.Long(t)
 	for _, algo := range []string{"", "ring", "rank order"} {
 		t.Run(algo, func(t *testing.T) {
 			list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{LoadsWait: true, AllocsWait: true}))

@@ -91,7 +91,6 @@ func TestDeviceScales(t *testing.T) {
 
 // A graph reads the scalar each time that it is launched.
 func TestDeviceScalarInGraph(t *testing.T) {
-	tier.Long(t)
 	const n, count = 2, 100
 	list := commtest.Devices(t, n)
 	for _, cfg := range []ringo.Config{{}, {Algo: "ring"}, commtest.With(func(c *ringo.Config) { c.Algo = "steps" })} {

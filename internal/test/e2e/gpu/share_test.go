@@ -223,7 +223,6 @@ func TestTooManyBlocks(t *testing.T) {
 // and eager calls, and within a graph: each reads on its own stream what the other has written
 // on another.
 func TestLaunchOrder(t *testing.T) {
-	tier.Long(t)
 	list := commtest.Devices(t, 2)
 	w := newCrowd(t, list, 2, crowdBytes, ringo.Config{Algo: "ring", LaunchOrder: true, Timeout: tier.Soon(30 * time.Second)})
 	const count = 3000

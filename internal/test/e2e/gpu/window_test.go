@@ -186,7 +186,6 @@ func TestWindowPartly(t *testing.T) {
 
 // The ranks' memory may be aligned differently.
 func TestWindowAlignment(t *testing.T) {
-	tier.Long(t)
 	list := commtest.Devices(t, 2)
 	by := new(commtest.Algos)
 	comms, others := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Observer: by}), commtest.OnDevices(t, list, ringo.Config{Algo: "twoshot"})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 // A program is what all ranks do. It is a pure function of its seed.
@@ -24,8 +23,7 @@ type program struct {
 	ender     int
 	at        int // the step before which
 
-	machine  *gpu.Machine // if ranks have GPUs
-	emulator *cudaemu.Machine
+	machine *gpu.Machine // if ranks have GPUs
 }
 
 // The steps of a program.

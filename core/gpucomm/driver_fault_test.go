@@ -1,0 +1,139 @@
+package gpucomm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/gpupaths"
+	"github.com/ringo-go/ringo/core/life"
+	"github.com/ringo-go/ringo/core/paths"
+	"github.com/ringo-go/ringo/core/request"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// alone opens the GPU half of a communicator of one rank, has f use it, and gives everything back.
+func alone(d *gpu.Device, f func(g *Comm) error) error {
+	group := bootstrap.Local(1)[0]
+	l := life.New(group, "a", 20*time.Second)
+	me := paths.Profile{Info: transport.Info{Host: "a"}}
+	quota, err := gpupaths.Take(&me, d, string(group.Key()), choice.Budget{})
+	if err != nil {
+		return errors.Join(err, group.Close())
+	}
+	defer quota.GiveBack()
+	if err := gpupaths.Describe(&me, d); err != nil {
+		return errors.Join(err, group.Close())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cfg := paths.Config{Slots: 8, Cores: 1, Networking: transport.NetworkOptions{Interface: "lo"}}
+	net, err := paths.Connect(ctx, group, me, cfg, &l.Guard, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	g, missing, err := Open(ctx, Options{
+		Device: d, Quota: quota, Life: l, Group: group, Chooser: choice.Chooser{Topo: choice.TopologyOf(net.Hosts())},
+		Numberer: &request.Numberer{Life: l}, Host: net, Paths: &cfg, JoinTimeout: 20 * time.Second, LaunchOrder: true,
+		Drain: func() {}, Log: slog.New(slog.DiscardHandler),
+	})
+	if missing != "" {
+		err = errors.Join(err, errors.New(missing))
+	}
+	if err == nil {
+		err = f(g)
+		l.Turn.Lock()
+		err = errors.Join(err, g.Finish())
+		l.Turn.Unlock()
+		l.Close()
+	}
+	giveBack := func() error { return errors.Join(net.Close(), group.Close()) }
+	if g == nil {
+		return errors.Join(err, giveBack())
+	}
+	return errors.Join(err, g.Leave(giveBack))
+}
+
+// Whichever call of the driver fails while a communicator is made, it is told, and nothing is left.
+func TestOpenFails(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("a real driver does not fail when it is told to")
+	}
+	for _, name := range []string{
+		"cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDeviceGetUuid", "cuMemAlloc", "cuMemHostAlloc", "cuMemHostGetDevicePointer", "cuMemCreate",
+		"cuStreamCreateWithPriority", "cuEventCreate", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncSetAttribute", "cuMemcpyAsync",
+	} {
+		t.Run(name, func(t *testing.T) {
+			driver := gputest.Driver(t).(*cudaemu.Machine)
+			m, err := gpu.Of(driver)
+			require.NoError(t, err)
+			d, err := m.Device(0)
+			require.NoError(t, err)
+			for nth := 1; ; nth++ {
+				opened := false
+				driver.Inject(cudaemu.Injection{Call: name, Nth: nth, Result: cuda.ErrUnknown})
+				err := alone(d, func(g *Comm) error {
+					opened = true
+					return nil
+				})
+				require.NoError(t, d.Release())
+				if opened {
+					break
+				}
+				require.ErrorIs(t, err, cuda.ErrUnknown)
+				require.ErrorContains(t, err, name)
+			}
+			require.Empty(t, driver.Unreleased())
+		})
+	}
+}
+
+// A call whose work the driver refuses ends the communicator, and says in which call that was.
+func TestCallFails(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("a real driver does not fail when it is told to")
+	}
+	for _, name := range []string{"cuMemcpyAsync", "cuEventRecord", "cuStreamWaitEvent"} {
+		driver := gputest.Driver(t).(*cudaemu.Machine)
+		m, err := gpu.Of(driver)
+		require.NoError(t, err)
+		d, err := m.Device(0)
+		require.NoError(t, err)
+		x, err := d.Alloc(256)
+		require.NoError(t, err)
+		require.NoError(t, d.Write(x, make([]byte, 256)))
+		reduce := &call.Call{Kind: call.AllReduce, In: x.Slice(0, 64), Out: x.Slice(128, 64), Count: 16, Type: kernels.Float32}
+		require.NoError(t, alone(d, func(g *Comm) error {
+			if err := g.do(reduce); err != nil {
+				return err
+			}
+			driver.Inject(cudaemu.Injection{Call: name, Nth: 1, Result: cuda.ErrUnknown})
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			defer d.DestroyStream(s)
+			c := *reduce
+			c.Stream = s
+			err = g.do(&c)
+			require.ErrorIs(t, err, cuda.ErrUnknown, name)
+			require.ErrorContains(t, err, "AllReduce #2")
+			require.ErrorContains(t, err, name)
+			require.ErrorIs(t, g.do(reduce), cuda.ErrUnknown, "it has failed")
+			require.Error(t, g.Life.Err())
+			return d.Synchronize(s)
+		}), name)
+		require.NoError(t, d.Free(x))
+		require.NoError(t, d.Release())
+	}
+}

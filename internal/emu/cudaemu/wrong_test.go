@@ -1,0 +1,173 @@
+package cudaemu_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+)
+
+// Arguments of live handles that are out of their range.
+func TestWrongArguments(t *testing.T) {
+	e := start(t, cudaemu.Config{Devices: 3, Peers: func(a, b int) bool { return a != 2 && b != 2 }})
+	s, ev, p := e.stream(cuda.StreamNonBlocking), e.event(0), e.alloc(64, true)
+	f := e.kernel("store")
+	e.use(2)
+	far, other := e.alloc(64, true), e.event(0)
+	e.ok(e.EventRecord(other, 0))
+	e.ok(e.CtxSynchronize())
+	e.use(0)
+	e.ok(e.EventRecord(ev, s))
+	e.ok(e.StreamSynchronize(s))
+	g, err := e.GraphCreate()
+	e.ok(err)
+	n, err := e.GraphAddEventRecordNode(g, nil, ev)
+	e.ok(err)
+	says := func(err error, r cuda.Result, text string) {
+		t.Helper()
+		e.is(err, r)
+		require.ErrorContains(t, err, text)
+	}
+	second := func(_ any, err error) error { return err }
+	says(second(e.GraphAddChildGraphNode(g, nil, g)), cuda.ErrInvalidValue, "the graph is to be its own child")
+	says(second(e.GraphAddChildGraphNode(g, nil, 99)), cuda.ErrInvalidValue, "0x63 is no graph")
+	says(second(e.GraphAddChildGraphNode(g, []cuda.GraphNode{99}, g)), cuda.ErrInvalidValue, "")
+	says(second(e.GraphInstantiate(g, 16)), cuda.ErrInvalidValue, "flags 0x10")
+	says(second(e.GraphAddEventRecordNode(g, nil, 99)), cuda.ErrInvalidHandle, "0x63 is no event")
+	says(second(e.GraphAddEventRecordNode(g, []cuda.GraphNode{99}, ev)), cuda.ErrInvalidValue, "")
+	says(e.GraphAddDependencies(g, []cuda.GraphNode{n}, []cuda.GraphNode{n}), cuda.ErrInvalidValue, "an edge of a node to itself")
+	says(e.GraphAddDependencies(g, []cuda.GraphNode{n}, []cuda.GraphNode{99}), cuda.ErrInvalidValue, "")
+	says(second(e.GraphConditionalHandleCreate(g, 99, 0, 0)), cuda.ErrInvalidContext, "")
+	says(e.EventRecordWithFlags(ev, s, 2), cuda.ErrInvalidValue, "flags 0x2")
+	says(e.EventRecord(ev, 99), cuda.ErrInvalidHandle, "0x63 is no stream")
+	says(e.StreamWaitEvent(s, ev, 2), cuda.ErrInvalidValue, "flags 0x2")
+	says(second(e.EventElapsedTime(ev, other)), cuda.ErrInvalidHandle, "events of different devices")
+	says(second(e.EventElapsedTime(ev, 99)), cuda.ErrInvalidHandle, "0x63 is no event")
+	says(e.StreamBeginCapture(s, 3), cuda.ErrInvalidValue, "mode 3")
+	says(e.StreamBeginCaptureToGraph(s, 99, nil, cuda.CaptureRelaxed), cuda.ErrInvalidValue, "0x63 is no graph")
+	says(second(e.DeviceGetP2PAttribute(99, 0, 1)), cuda.ErrInvalidValue, "attribute 99 is not emulated")
+	says(second(e.DeviceGetP2PAttribute(cuda.P2PAccessSupported, 0, 9)), cuda.ErrInvalidDevice, "device 9 of 3")
+	says(second(e.DeviceCanAccessPeer(0, 9)), cuda.ErrInvalidDevice, "device 9 of 3")
+	says(second(e.FuncGetAttribute(99, f)), cuda.ErrInvalidValue, "attribute 99 is not emulated")
+	says(e.FuncSetAttribute(f, cuda.FuncRegisters, 1), cuda.ErrInvalidValue, "cannot be set")
+	says(e.FuncSetAttribute(f, cuda.FuncMaxDynamicShared, -1), cuda.ErrInvalidValue, "-1 bytes of dynamic shared memory, at most ")
+	says(second(e.OccupancyMaxActiveBlocksPerMultiprocessor(f, 0, 0)), cuda.ErrInvalidValue, "0 threads, 0 bytes")
+	says(second(e.OccupancyMaxActiveBlocksPerMultiprocessor(f, 1, -1)), cuda.ErrInvalidValue, "1 threads, -1 bytes")
+	says(e.MemcpyAsync(p, 0x99, 4, s), cuda.ErrInvalidValue, "0x99 is not memory that the driver knows")
+	says(e.MemcpyAsync(0x99, p, 4, s), cuda.ErrInvalidValue, "0x99 is not memory that the driver knows")
+	says(e.StreamWriteValue32(s, far, 1, 0), cuda.ErrInvalidValue, "is memory of a device to which the stream's has no access: enable peer access")
+	says(e.StreamWaitValue32(s, p, 1, 4), cuda.ErrInvalidValue, "")
+
+	e.ok(e.StreamBeginCapture(s, cuda.CaptureRelaxed))
+	says(e.StreamUpdateCaptureDependencies(s, nil, 2), cuda.ErrInvalidValue, "flags 0x2")
+	says(e.StreamUpdateCaptureDependencies(s, []cuda.GraphNode{n}, 1), cuda.ErrInvalidValue, "")
+	c, err := e.StreamEndCapture(s)
+	e.ok(err)
+	e.ok(e.GraphDestroy(c))
+
+	// The body of a conditional node is of one context.
+	v, err := e.GraphConditionalHandleCreate(g, e.ctx[0], 1, cuda.ConditionAssignDefault)
+	e.ok(err)
+	_, body, err := e.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, e.ctx[0])
+	e.ok(err)
+	says(second(e.GraphAddEventRecordNode(body, []cuda.GraphNode{99}, ev)), cuda.ErrInvalidValue, "")
+	e.use(1)
+	away := e.stream(cuda.StreamNonBlocking)
+	q := e.alloc(64, true)
+	e.ok(e.StreamBeginCaptureToGraph(away, body, nil, cuda.CaptureRelaxed))
+	e.ok(e.MemsetD8Async(q, 1, 4, away))
+	_, err = e.StreamEndCapture(away)
+	e.ok(err)
+	e.use(0)
+	says(second(e.GraphInstantiate(g, 0)), cuda.ErrNotSupported, "the body of a conditional node has a node of another context")
+	e.ok(e.GraphDestroy(g))
+
+	for a, want := range map[cuda.FunctionAttribute]int{cuda.FuncBinaryVersion: 90, cuda.FuncPTXVersion: 70, cuda.FuncMaxThreadsPerBlock: 1024, cuda.FuncSharedBytes: 0, cuda.FuncMaxDynamicShared: 48 << 10} {
+		got, err := e.FuncGetAttribute(a, f)
+		e.ok(err)
+		require.Equal(t, want, got, "attribute %d", a)
+	}
+	for i, want := range [][2]int{{0, 8}, {8, 4}} {
+		offset, size, err := e.FuncGetParamInfo(f, i)
+		e.ok(err)
+		require.Equal(t, want, [2]int{offset, size})
+	}
+	for _, i := range []int{-1, 2} {
+		_, _, err = e.FuncGetParamInfo(f, i)
+		says(err, cuda.ErrInvalidValue, "kernel store has 2 parameters")
+	}
+	_, _, err = e.FuncGetParamInfo(99, 0)
+	says(err, cuda.ErrInvalidHandle, "0x63 is no function")
+}
+
+// Waits for values in each way of comparing them.
+func TestWaitsForValues(t *testing.T) {
+	e := start(t, cudaemu.Config{Devices: 1})
+	s, p := e.stream(cuda.StreamNonBlocking), e.alloc(16, true)
+	for _, c := range []struct {
+		flags    cuda.WaitFlags
+		v        uint32
+		no, then uint32
+	}{
+		{cuda.WaitGEQ, 5, 4, 5}, {cuda.WaitGEQ, 5, 0x80000005, 0x80000004}, {cuda.WaitGEQ, 0xfffffff0, 0xffffffef, 3},
+		{cuda.WaitEQ, 5, 6, 5}, {cuda.WaitAND, 6, 9, 2}, {cuda.WaitNOR, 0xffff0000, 0x0000ffff, 0x0000fffe},
+	} {
+		e.ok(e.MemsetD32Async(p, c.no, 1, 0))
+		e.ok(e.MemsetD32Async(p+4, 0, 1, 0))
+		e.ok(e.CtxSynchronize())
+		e.ok(e.StreamWaitValue32(s, p, c.v, c.flags))
+		done, err := e.StreamQuery(s)
+		e.ok(err)
+		require.False(t, done, "%+v", c)
+		e.ok(e.StreamWriteValue32(e.stream(cuda.StreamNonBlocking), p, c.then, 0))
+		e.ok(e.StreamSynchronize(s))
+	}
+}
+
+// What is not released is named.
+func TestUnreleased(t *testing.T) {
+	m, err := cudaemu.New(cudaemu.Config{})
+	require.NoError(t, err)
+	require.Empty(t, m.Unreleased())
+	require.True(t, m.Idle())
+	ctx, err := m.DevicePrimaryCtxRetain(0)
+	require.NoError(t, err)
+	require.NoError(t, cuda.With(m, ctx, func() error {
+		_, err := m.EventCreate(0)
+		require.NoError(t, err)
+		_, err = m.GraphCreate()
+		require.NoError(t, err)
+		_, err = m.GraphCreate()
+		return err
+	}))
+	list := m.Unreleased()
+	require.Contains(t, list, "2 × graph")
+	err = m.Close()
+	for _, s := range list {
+		require.ErrorContains(t, err, s)
+	}
+}
+
+// Calls that allocate wait for the work of their context where the machine is told so, and only those.
+func TestAllocsWait(t *testing.T) {
+	e := start(t, cudaemu.Config{AllocsWait: true, Lazy: true})
+	s, p := e.stream(cuda.StreamNonBlocking), e.alloc(64, true)
+	host, err := e.MemHostAlloc(64, 0)
+	e.ok(err)
+	for name, call := range map[string]func() error{
+		"MemAlloc":     func() error { q, err := e.MemAlloc(64); e.Cleanup(func() { e.MemFree(q) }); return err },
+		"StreamCreate": func() error { q, err := e.StreamCreate(0, 0); e.Cleanup(func() { e.StreamDestroy(q) }); return err },
+		"MemHostAlloc": func() error { q, err := e.MemHostAlloc(64, 0); e.Cleanup(func() { e.MemFreeHost(q) }); return err },
+		"MemFreeHost":  func() error { return e.MemFreeHost(host) },
+	} {
+		for range 10 {
+			e.ok(e.MemsetD8Async(p, 1, 64, s))
+		}
+		e.ok(call())
+		done, err := e.StreamQuery(s)
+		e.ok(err)
+		require.True(t, done, name)
+	}
+}

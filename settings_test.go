@@ -1,0 +1,61 @@
+package ringo
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// settingFiles are those that name environment variables of the product.
+var settingFiles = []string{"env.go", "log.go", "bootstrap/env.go", "cmd/libnccl/capi/env.go", "cmd/libcuda/go.go"}
+
+// The table of settings in the README has each variable that the product reads, and no other.
+func TestSettingsDocumented(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(string(text), "\n## Settings\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	said := make(map[string]bool)
+	for _, x := range regexp.MustCompile("`((?:RINGO|NCCL)_[A-Z0-9_]+[A-Z0-9])`").FindAllStringSubmatch(section, -1) {
+		said[x[1]] = true
+	}
+	read := make(map[string]bool)
+	name := regexp.MustCompile(`"((?:RINGO|NCCL)_[A-Z0-9_]+)"`)
+	for _, file := range settingFiles {
+		code, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, x := range name.FindAllStringSubmatch(string(code), -1) {
+			read[x[1]] = true
+		}
+	}
+	require.Equal(t, read, said)
+}
+
+// Nothing else of the product reads the environment; it may only be given to those. Tools and tests are free.
+func TestEnvironmentRead(t *testing.T) {
+	given := regexp.MustCompile(`\b(fill|FromEnv)\(os\.Getenv\)|\bTLSFromEnv\(os\.Getenv\)`)
+	tools := regexp.MustCompile(`^(\.git|adapters|bench|examples|ringotest|scripts|cmd/play|internal/(test|house|typecheck)|transport/transporttest)(/|$)`)
+	reads := regexp.MustCompile(`\b(os|syscall)\.(Getenv|LookupEnv)\b`)
+	require.NoError(t, filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		path = filepath.ToSlash(path)
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && tools.MatchString(path):
+			return fs.SkipDir
+		case e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || slices.Contains(settingFiles, path):
+			return nil
+		}
+		code, err := os.ReadFile(path)
+		if line := reads.Find(given.ReplaceAll(code, nil)); line != nil {
+			t.Errorf("%s uses %s: settings are read in %v", path, line, settingFiles)
+		}
+		return err
+	}))
+}
