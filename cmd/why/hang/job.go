@@ -2,7 +2,8 @@
 // carries their collectives. Readers (package flight for PyTorch's flight recorder) make a Job of files, and Judge, a
 // pure function, makes an Answer of a Job: one sentence, and who is to blame.
 //
-// What is not known is said to be unknown, and nobody is accused by what is missing from a file.
+// What is not known is said to be unknown, and nobody is accused by what is missing from a file. It is part of
+// the command ringo, and nothing here is promised to other modules.
 package hang
 
 import (

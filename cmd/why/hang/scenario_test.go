@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/trace/hang"
+	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
 // A program is what one rank calls, in order: its host goes on from a call that it does not wait for.

@@ -264,7 +264,7 @@ func (jd *judge) words(r int) string {
 	case len(rank.Calls) == 0:
 		return "no call"
 	}
-	return "in no call" + strings.TrimPrefix(jd.stands([]int{r}), ",")
+	return "in no call" + jd.stands([]int{r})
 }
 
 // Print writes the answer and the table of ranks.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/trace/hang"
+	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
 // write makes a pickle as PyTorch's C++ does.

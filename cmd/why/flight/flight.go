@@ -1,6 +1,7 @@
 // Package flight reads dumps of PyTorch's flight recorder, as pickles and as JSON: what TORCH_NCCL_DUMP_ON_TIMEOUT=1 and
 // TORCH_NCCL_TRACE_BUFFER_SIZE=2000 write to TORCH_NCCL_DEBUG_INFO_TEMP_FILE followed by the rank, formats 2.0 to 2.11.
-// The format is in torch/csrc/distributed/c10d/FlightRecorder.hpp. Nothing of a dump is executed.
+// The format is in torch/csrc/distributed/c10d/FlightRecorder.hpp. Nothing of a dump is executed. It is part of the
+// command ringo, and nothing here is promised to other modules.
 package flight
 
 import (
@@ -8,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,9 +18,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringo-go/ringo/cmd/why/hang"
 	"github.com/ringo-go/ringo/internal/given"
 	"github.com/ringo-go/ringo/internal/pickle"
-	"github.com/ringo-go/ringo/trace/hang"
 )
 
 // Is reports whether the beginning of a file is that of a dump. It is not one of Ringo's histories or of any other
@@ -29,6 +32,43 @@ func Is(head []byte) bool {
 	head = bytes.TrimLeft(head, " \t\r\n")
 	return bytes.HasPrefix(head, []byte("{")) && (bytes.Contains(head, []byte(`"pg_config"`)) || bytes.Contains(head, []byte(`"comm_lib_version"`)) ||
 		bytes.Contains(head, []byte(`"entries"`)) && bytes.Contains(head, []byte(`"record_id"`)))
+}
+
+// IsFile is Is for a file; one that cannot be read is none.
+func IsFile(name string) bool {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 4096)
+	n, _ := io.ReadFull(f, head)
+	return Is(head[:n])
+}
+
+// Read makes a job of dumps. What is no dump is left out, and said in skipped; it is an error if nothing is left.
+func Read(files ...string) (j *hang.Job, skipped []error, err error) {
+	j = new(hang.Job)
+	read := 0
+	for _, file := range files {
+		b, err := given.Read(file)
+		if err == nil {
+			err = Add(j, file, RankOf(file), b)
+		}
+		if err != nil {
+			skipped = append(skipped, err)
+			continue
+		}
+		read++
+	}
+	if read == 0 {
+		return nil, nil, errors.Join(skipped...)
+	}
+	return j, skipped, nil
 }
 
 var errNone = errors.New("not a dump of the flight recorder")
