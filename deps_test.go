@@ -82,7 +82,9 @@ var floors = map[string]string{
 	"cmd/play/wasm":     "cmd/play",
 	"cmd/play/page":     "cmd/play",
 	"cmd/play/page/gen": "",
-	"cmd/command": ". trace trace/history gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page sched ring ring/* sched/sim " +
+	"cmd/why/hang":      "trace/history",
+	"cmd/why/flight":    "cmd/why/hang internal/given internal/pickle",
+	"cmd/command": ". trace trace/history cmd/why/* gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page sched ring ring/* sched/sim " +
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
 	"cmd/ringo":          "cmd/command",
 	"cmd/libnccl":        ". cmd/libnccl/capi bootstrap",

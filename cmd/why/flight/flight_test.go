@@ -1,0 +1,144 @@
+package flight
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/cmd/why/hang"
+)
+
+// write makes a pickle as PyTorch's C++ does.
+func write(b []byte, v any) []byte {
+	text := func(s string) {
+		b = binary.LittleEndian.AppendUint32(append(b, 'X'), uint32(len(s)))
+		b = append(b, s...)
+	}
+	switch v := v.(type) {
+	case nil:
+		b = append(b, 'N')
+	case bool:
+		b = append(b, map[bool]byte{true: 0x88, false: 0x89}[v])
+	case int:
+		b = binary.LittleEndian.AppendUint64(append(b, 0x8a, 8), uint64(v))
+	case float64:
+		b = binary.BigEndian.AppendUint64(append(b, 'G'), math.Float64bits(v))
+	case string:
+		text(v)
+	case []any:
+		b = append(b, ']', '(')
+		for _, x := range v {
+			b = write(b, x)
+		}
+		b = append(b, 'e')
+	case map[string]any:
+		b = append(b, '}', '(')
+		for k, x := range v {
+			text(k)
+			b = write(b, x)
+		}
+		b = append(b, 'u')
+	default:
+		panic(fmt.Sprintf("%T", v))
+	}
+	return b
+}
+
+// A dump of rank 1 of 3, in the format of version 2.10.
+func dump() map[string]any {
+	entry := func(id int, more map[string]any) map[string]any {
+		e := map[string]any{
+			"frames": []any{
+				map[string]any{"name": "all_reduce", "filename": "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", "line": 2900},
+				map[string]any{"name": "step", "filename": "/home/u/train.py", "line": 40},
+				map[string]any{"name": "<module>", "filename": "/home/u/train.py", "line": 99},
+			},
+			"record_id": id, "pg_id": 0, "process_group": []any{"0", "default_pg"}, "collective_seq_id": id + 1, "p2p_seq_id": 0, "op_id": id + 1,
+			"profiling_name": "nccl:all_reduce", "time_created_ns": 1_700_000_000_000_000_000 + id, "input_sizes": []any{[]any{3, 4}}, "input_dtypes": []any{"Float"},
+			"output_sizes": []any{[]any{3, 4}}, "output_dtypes": []any{"Float"}, "state": "completed", "time_discovered_started_ns": 1, "time_discovered_completed_ns": 2,
+			"retired": true, "timeout_ms": 600000, "is_p2p": false,
+		}
+		for k, v := range more {
+			e[k] = v
+		}
+		return e
+	}
+	return map[string]any{
+		"version": "2.10", "comm_lib_version": "2.29.7",
+		"pg_config": map[string]any{
+			"0": map[string]any{"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}, "1": map[string]any{"name": "1", "desc": "mesh_tp", "ranks": "[0, 1]"},
+		},
+		"pg_status": map[string]any{"0": map[string]any{"last_enqueued_collective": 2}},
+		"entries": []any{
+			entry(0, nil),
+			entry(1, map[string]any{"state": "started", "time_discovered_completed_ns": nil, "process_group": []any{"1", "mesh_tp"}}),
+			entry(2, map[string]any{"profiling_name": "nccl:send 1->2", "state": "scheduled", "p2p_seq_id": 7, "is_p2p": true}),
+			entry(3, map[string]any{"profiling_name": "nccl:recv 1<-0", "state": "scheduled", "p2p_seq_id": 7, "is_p2p": true}),
+			entry(4, map[string]any{"profiling_name": "nccl:coalesced", "state": "started", "p2p_seq_id": 7, "is_p2p": true, "input_sizes": []any{}, "input_dtypes": []any{}}),
+		},
+	}
+}
+
+func TestAdd(t *testing.T) {
+	text, err := json.Marshal(dump())
+	require.NoError(t, err)
+	pickled := append(write([]byte{0x80, 2}, dump()), '.')
+	for name, b := range map[string][]byte{"pickle": pickled, "JSON": text} {
+		require.True(t, Is(b), name)
+		j := new(hang.Job)
+		require.NoError(t, Add(j, "/tmp/nccl_trace_rank_1", RankOf("/tmp/nccl_trace_rank_1"), b), name)
+		j.Sort()
+		require.Len(t, j.Ranks, 3, name)
+		require.Empty(t, j.Ranks[0].Source)
+		r := &j.Ranks[1]
+		require.Equal(t, "/tmp/nccl_trace_rank_1", r.Source)
+		require.Equal(t, []int{0, 1}, r.Made)
+		tp := slices.IndexFunc(j.Groups, func(g hang.Group) bool { return g.Name == "1" })
+		require.Equal(t, hang.Group{Name: "1", Desc: "mesh_tp", Ranks: []int{0, 1}}, j.Groups[tp])
+		require.Len(t, r.Calls, 4)
+		require.Equal(t, hang.Call{
+			Group: 1 - tp, Number: 1, Kind: "all_reduce", Peer: -1, In: "Float[3, 4]", Out: "Float[3, 4]", Sizes: hang.Sizes{In: 12, Out: 12}, State: hang.Ended,
+			At: time.Unix(0, 1_700_000_000_000_000_000), Ends: time.Unix(0, 2), Limit: 10 * time.Minute, Where: "train.py:40 in step",
+		}, r.Calls[0])
+		require.Equal(t, hang.Begun, r.Calls[1].State)
+		require.Equal(t, tp, r.Calls[1].Group)
+		for i, peer := range []int{2, 0} { // their state is that of the group which they are in
+			c := r.Calls[2+i]
+			require.Equal(t, peer, c.Peer)
+			require.Equal(t, i == 0, c.Send)
+			require.Equal(t, hang.Begun, c.State, name)
+			require.Equal(t, int64(7), c.Number)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for name, b := range map[string]string{
+		"nothing": "", "a number": "\x80\x02K\x01.", "an empty dictionary": "\x80\x02}.", "JSON that is none": "{\"pg_config\":", "a list": "[1]",
+		"an entry that is none": `{"entries": [1]}`, "an entry without a group": `{"entries": [{"record_id": 1}]}`,
+	} {
+		require.Error(t, Add(new(hang.Job), "f", 0, []byte(b)), name)
+	}
+	require.ErrorContains(t, Add(new(hang.Job), "dump", RankOf("dump"), nil), "its rank in its name")
+	require.Equal(t, 12, RankOf("/a/b7/comm_lib_trace_rank_12.json"))
+	require.Equal(t, -1, RankOf("99999999999999999999"))
+	require.False(t, Is([]byte(`{"Comm": "1", "State": {}}`)))
+}
+
+func FuzzAdd(f *testing.F) {
+	f.Add(append(write([]byte{0x80, 2}, dump()), '.'))
+	text, _ := json.Marshal(dump())
+	f.Add(text)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		j := new(hang.Job)
+		if Add(j, "f", 1, b) == nil {
+			hang.Judge(j)
+		}
+	})
+}

@@ -1,0 +1,309 @@
+package hang
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ringo-go/ringo/trace/history"
+)
+
+// An Answer is why a job stands still.
+type Answer struct {
+	Reason   Reason
+	Sentence string
+	Remedy   string
+	Culprits []int // global ranks, ascending; none where nobody is accused
+	Missing  []int // ranks that left nothing
+	Classes  []Class
+}
+
+// A Class is ranks that are at the same place.
+type Class struct {
+	Ranks []int
+	Is    string
+}
+
+// Judge finds out why a job stands still. It sorts the calls of the ranks by time. Its cost is in proportion to the
+// calls, some 200 bytes and 1 us each.
+func Judge(j *Job) Answer {
+	jd := newJudge(j)
+	c := jd.find()
+	a := Answer{Reason: c.Reason, Culprits: c.culprits}
+	for r := range j.Ranks {
+		if j.Ranks[r].Source == "" {
+			a.Missing = append(a.Missing, r)
+		}
+	}
+	jd.say(&a, &c)
+	jd.classes(&a)
+	return a
+}
+
+// say writes the sentence and the remedy.
+func (jd *judge) say(a *Answer, c *cause) {
+	who := Ranks(c.culprits)
+	switch c.Reason {
+	case Nothing:
+		a.Sentence = "no rank waits: all calls that the ranks have noted have ended"
+		if len(a.Missing) > 0 {
+			a.Sentence += "; of " + Ranks(a.Missing) + " nothing is known"
+			a.Remedy = "give the files of all ranks"
+		}
+	case Unknown:
+		a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
+		if len(a.Missing) > 0 {
+			a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing; %s", Ranks(a.Missing), jd.waiting(c.at))
+			a.Remedy = "give the files of all ranks: each process writes its own, on its host"
+		}
+	case Died:
+		a.Sentence = fmt.Sprintf("%s %s; %s", who, jd.death(c.culprits), jd.waiting(c.at))
+		a.Remedy = "read the end of the log of " + who
+	case Silent:
+		a.Sentence = fmt.Sprintf("%s left nothing: dead, stopped, or cut off; %s", who, jd.waiting(c.at))
+		a.Remedy = "look whether the process of " + who + " lives, and at the end of its log"
+	case NotMade:
+		a.Sentence = fmt.Sprintf("%s never made %s; %s", who, &jd.Groups[c.at.group], jd.waiting(c.at))
+		a.Remedy = "all ranks have to call new_group for every group, in the same order, also for groups that they are not in"
+	case Absent:
+		a.Sentence = fmt.Sprintf("%s never called %s%s; %s", who, jd.what(c.at), jd.stands(c.culprits), jd.waiting(c.at))
+		a.Remedy = "see what " + who + " does there: py-spy dump --pid PID"
+		if l := jd.limit(c.at); l > 0 && l <= time.Minute {
+			a.Remedy += fmt.Sprintf("; if it is only slow, the time-out of %v is too short", l)
+		}
+	case Different, Shapes:
+		a.Sentence = jd.difference(c)
+		a.Remedy = "make all ranks of a group call the same collectives in the same order, with the same types and sizes"
+	case Order:
+		a.Sentence = jd.crossed(c)
+		a.Remedy = "call collectives of several groups, and messages, in one order on all ranks"
+	case Blocked:
+		a.Sentence = fmt.Sprintf("%s has called %s%s, and its GPU has not begun it: something before it on the GPU does not end; %s", who, jd.what(c.at), jd.line(c.at, c.culprits), jd.begun(c.at))
+		a.Remedy = "see which kernel runs there: cuda-gdb, or nsys; a kernel that spins, or another library's collective"
+	case Stuck:
+		a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s: network, GPU, or an argument that the files do not have, as the root", who, jd.what(c.at), jd.line(c.at, c.culprits))
+		a.Remedy = "run ringo check on these hosts"
+		a.Culprits = nil
+	}
+}
+
+// what is the call at a place.
+func (jd *judge) what(at place) string {
+	if at.number < 0 {
+		return fmt.Sprintf("its end of a message from rank %d to rank %d", at.from, at.to)
+	}
+	name := "a collective"
+	for _, r := range jd.members(at) {
+		if c := jd.in(at, r); c != nil {
+			name = c.name()
+			break
+		}
+	}
+	return name + " of " + jd.Groups[at.group].String()
+}
+
+// line is where ranks have made the call at a place, with a blank before it.
+func (jd *judge) line(at place, ranks []int) string {
+	for _, r := range ranks {
+		if c := jd.in(at, r); c != nil && c.Where != "" {
+			return " (" + c.Where + ")"
+		}
+	}
+	return ""
+}
+
+// waiting says who waits at a place, and where in the program.
+func (jd *judge) waiting(at place) string {
+	ranks := jd.open(at)
+	return fmt.Sprintf("%s %s in %s%s", Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at), jd.line(at, ranks))
+}
+
+// begun says who has begun the call at a place.
+func (jd *judge) begun(at place) string {
+	ranks := slices.DeleteFunc(jd.open(at), func(r int) bool { return jd.in(at, r).State == Called })
+	return fmt.Sprintf("%s %s in it", Ranks(ranks), verb(ranks, "waits", "wait"))
+}
+
+// limit is the time-out of the call at a place.
+func (jd *judge) limit(at place) (l time.Duration) {
+	for _, r := range jd.open(at) {
+		l = max(l, jd.in(at, r).Limit)
+	}
+	return l
+}
+
+func verb(ranks []int, one, many string) string {
+	if len(ranks) == 1 {
+		return one
+	}
+	return many
+}
+
+// death says how ranks have ended, if they have all ended alike.
+func (jd *judge) death(ranks []int) string {
+	how := jd.Ranks[ranks[0]].Death
+	for _, r := range ranks {
+		if jd.Ranks[r].Death != how {
+			return "have ended"
+		}
+	}
+	return how
+}
+
+// stands is where absent ranks stand instead, with a comma before it.
+func (jd *judge) stands(ranks []int) string {
+	r := &jd.Ranks[ranks[0]]
+	one := ""
+	if len(ranks) > 1 {
+		one = fmt.Sprintf("rank %d's ", ranks[0])
+	}
+	switch {
+	case r.Stack != "" && len(ranks) > 1:
+		return fmt.Sprintf(", rank %d stands at %s", ranks[0], r.Stack)
+	case r.Stack != "":
+		return ", it stands at " + r.Stack
+	case len(r.Calls) == 0:
+		return ", nor any other"
+	}
+	last := &r.Calls[len(r.Calls)-1]
+	if one == "" {
+		one = "its "
+	}
+	text := fmt.Sprintf(", %slast call was %s of %s", one, last.name(), &jd.Groups[last.Group])
+	if last.Where != "" {
+		text += " (" + last.Where + ")"
+	}
+	return text
+}
+
+// difference says what ranks have called instead of each other's calls.
+func (jd *judge) difference(c *cause) string {
+	one, other := c.sides[0], c.sides[1]
+	where := func(s side) string {
+		if s.call.Where != "" {
+			return " (" + s.call.Where + ")"
+		}
+		return ""
+	}
+	group := &jd.Groups[c.at.group]
+	switch {
+	case c.Reason == Shapes && c.at.number < 0:
+		return fmt.Sprintf("rank %d sends %s%s to rank %d, which receives %s%s", c.at.from, one.call.In, where(one), c.at.to, other.call.Out, where(other))
+	case c.Reason == Shapes:
+		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", Ranks(other.ranks), other.call.name(), group, other.call.In, where(other),
+			Ranks(one.ranks), one.call.In, where(one))
+	case other.shift > 0:
+		return fmt.Sprintf("%s left out %s of %s%s: what it called there, %s%s, the others call next", Ranks(other.ranks), one.call.name(), group, where(one), other.call.Kind, where(other))
+	case other.shift < 0:
+		return fmt.Sprintf("%s called %s of %s%s, which %s did not: what they called there, %s%s, it calls next", Ranks(other.ranks), other.call.name(), group, where(other),
+			Ranks(one.ranks), one.call.Kind, where(one))
+	}
+	return fmt.Sprintf("as collective #%d of %s %s called %s%s, and %s %s%s", c.at.number, group, Ranks(other.ranks), other.call.Kind, where(other),
+		Ranks(one.ranks), one.call.Kind, where(one))
+}
+
+// crossed says which ranks wait in what for each other.
+func (jd *judge) crossed(c *cause) string {
+	var parts []string
+	for _, s := range c.sides {
+		part := fmt.Sprintf("%s %s in %s", Ranks(s.ranks), verb(s.ranks, "waits", "wait"), s.call.name())
+		if !s.call.message() {
+			part += " of " + jd.Groups[s.call.Group].String()
+		}
+		if s.call.Where != "" {
+			part += " (" + s.call.Where + ")"
+		}
+		parts = append(parts, part)
+	}
+	return "ranks wait for each other in a circle: " + strings.Join(parts, ", ")
+}
+
+// classes groups ranks by where they are, at most 20 of them.
+func (jd *judge) classes(a *Answer) {
+	by := map[string][]int{}
+	for r := range jd.Ranks {
+		by[jd.words(r)] = append(by[jd.words(r)], r)
+	}
+	for is, ranks := range by {
+		a.Classes = append(a.Classes, Class{ranks, is})
+	}
+	slices.SortFunc(a.Classes, func(x, y Class) int { return cmp.Compare(x.Ranks[0], y.Ranks[0]) })
+	const most = 20
+	if len(a.Classes) > most {
+		rest := Class{Is: "at other places"}
+		for _, c := range a.Classes[most-1:] {
+			rest.Ranks = append(rest.Ranks, c.Ranks...)
+		}
+		slices.Sort(rest.Ranks)
+		a.Classes = append(a.Classes[:most-1], rest)
+	}
+}
+
+// words say where a rank is.
+func (jd *judge) words(r int) string {
+	rank := &jd.Ranks[r]
+	switch {
+	case rank.Death != "":
+		return rank.Death
+	case rank.Source == "":
+		return "left nothing"
+	case len(jd.waits[r]) > 0:
+		c := jd.waits[r][0]
+		text := c.State.String() + " " + c.name()
+		if !c.message() {
+			text += " of " + jd.Groups[c.Group].String()
+		}
+		if c.Where != "" {
+			text += ", " + c.Where
+		}
+		return text
+	case len(rank.Calls) == 0:
+		return "no call"
+	}
+	return "in no call" + jd.stands([]int{r})
+}
+
+// Print writes the answer and the table of ranks.
+func (a *Answer) Print(w io.Writer) error {
+	fmt.Fprintln(w, a.Sentence)
+	if len(a.Culprits) > 0 {
+		fmt.Fprintf(w, "to blame: %s\n", Ranks(a.Culprits))
+	}
+	if a.Remedy != "" {
+		fmt.Fprintf(w, "remedy: %s\n", a.Remedy)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nranks\tare")
+	for _, c := range a.Classes {
+		fmt.Fprintf(t, "%s\t%s\n", spans(c.Ranks), c.Is)
+	}
+	return t.Flush()
+}
+
+// spans writes ranks as "0-2,5".
+func spans(ranks []int) string {
+	var words []string
+	for i := 0; i < len(ranks); {
+		k := i
+		for k+1 < len(ranks) && ranks[k+1] == ranks[k]+1 {
+			k++
+		}
+		word := fmt.Sprint(ranks[i])
+		if k > i {
+			word = fmt.Sprintf("%d-%d", ranks[i], ranks[k])
+		}
+		if words = append(words, word); len(words) == 12 && k+1 < len(ranks) {
+			words = append(words, fmt.Sprintf("and %d more", len(ranks)-k-1))
+			break
+		}
+		i = k + 1
+	}
+	return strings.Join(words, ",")
+}
+
+// Ranks writes ranks as a person does: "rank 2", "ranks 0, 1 and 3".
+func Ranks(ranks []int) string { return history.Ranks(ranks) }

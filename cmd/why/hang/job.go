@@ -1,0 +1,168 @@
+// Package hang finds out why a job of many ranks stands still, from what its ranks have left behind, whichever library
+// carries their collectives. Readers (package flight for PyTorch's flight recorder) make a Job of files, and Judge, a
+// pure function, makes an Answer of a Job: one sentence, and who is to blame.
+//
+// What is not known is said to be unknown, and nobody is accused by what is missing from a file. It is part of
+// the command ringo, and nothing here is promised to other modules.
+package hang
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Job is what is known of a program of many ranks.
+type Job struct {
+	Ranks  []Rank  // by global rank; those that left nothing have an empty Source
+	Groups []Group // of ranks that call collectives together
+	Notes  []string
+}
+
+// A Rank is what is known of one process.
+type Rank struct {
+	Source string // the file that says so, "" if there is none
+	Host   string // "" if not known
+	Pid    int    // 0 if not known
+	Calls  []Call // in the order in which they were made; the oldest may have been forgotten
+	Made   []int  // groups that it has made, as indices of Job.Groups
+	Death  string // how it ended, as a log says: "killed by signal 9"; "" if no log says that it did
+	Stack  string // where its program stands, as a stack says: "train.py:40 in step"; "" if not known
+}
+
+// A Group is ranks that call collectives together.
+type Group struct {
+	Name  string
+	Desc  string // what it is for, "" if not said
+	Ranks []int  // global, ascending
+}
+
+func (g *Group) String() string {
+	switch {
+	case g.Desc == "default_pg":
+		return "the default group"
+	case g.Desc == "" || g.Desc == "undefined":
+		return "group " + g.Name
+	}
+	return fmt.Sprintf("group %s (%s)", g.Name, g.Desc)
+}
+
+// A State is how far a call has come.
+type State uint8
+
+const (
+	Called State = iota // the program has made it, the GPU has not begun it
+	Begun
+	Ended
+)
+
+func (s State) String() string { return [...]string{"called", "begun", "ended"}[s] }
+
+// A Call is a collective, or a message between two ranks, as one of them has made it.
+type Call struct {
+	Group  int    // of Job.Groups
+	Number int64  // among the collectives of the group, or among the messages; the same on all ranks
+	Kind   string // "all_reduce"
+	Peer   int    // global rank of a message's other end, -1 for a collective
+	Send   bool   // a message that is sent
+	In     string // type and shape of what it gives: "Float[4, 256]"
+	Out    string
+	Sizes  Sizes
+	State  State
+	At     time.Time // when it was made
+	Ends   time.Time // when it was found to have ended, zero if not
+	Limit  time.Duration
+	Where  string // the program's line that made it: "train.py:40 in step"; "" if not known
+}
+
+// Sizes are how many elements a call gives and gets, -1 where not known.
+type Sizes struct{ In, Out int64 }
+
+func (c *Call) message() bool { return c.Peer >= 0 }
+
+// name is the call as a person says it.
+func (c *Call) name() string {
+	switch {
+	case c.message() && c.Send:
+		return fmt.Sprintf("send to rank %d", c.Peer)
+	case c.message():
+		return fmt.Sprintf("recv from rank %d", c.Peer)
+	}
+	return fmt.Sprintf("%s #%d", c.Kind, c.Number)
+}
+
+// GroupOf is the index of a group of that name and those ranks, which is added if it is not there.
+func (j *Job) GroupOf(name, desc string, ranks []int) int {
+	for i := range j.Groups {
+		if g := &j.Groups[i]; g.Name == name && slices.Equal(g.Ranks, ranks) {
+			return i
+		}
+	}
+	j.Groups = append(j.Groups, Group{name, desc, ranks})
+	return len(j.Groups) - 1
+}
+
+// Rank is the place of a rank, which is made if it is not there. It is nil beyond MaxRanks.
+func (j *Job) Rank(r int) *Rank {
+	if r < 0 || r >= MaxRanks {
+		return nil
+	}
+	for len(j.Ranks) <= r {
+		j.Ranks = append(j.Ranks, Rank{})
+	}
+	return &j.Ranks[r]
+}
+
+// MaxRanks bounds the ranks of a Job.
+const MaxRanks = 1 << 17
+
+// Sort puts the calls of each rank into order and drops what is there twice.
+func (j *Job) Sort() {
+	for i := range j.Ranks {
+		slices.SortStableFunc(j.Ranks[i].Calls, func(a, b Call) int { return a.At.Compare(b.At) })
+	}
+	for i := range j.Groups {
+		for _, r := range j.Groups[i].Ranks {
+			j.Rank(r)
+		}
+	}
+}
+
+// shape is a type and its sizes as a person writes them.
+func shape(kind string, sizes []int64) string {
+	var words []string
+	for _, n := range sizes {
+		words = append(words, strconv.FormatInt(n, 10))
+	}
+	return kind + "[" + strings.Join(words, ", ") + "]"
+}
+
+// Shape spells the types and sizes of tensors, and counts their elements.
+func Shape(kinds []string, sizes [][]int64) (text string, elements int64) {
+	var words []string
+	for i, s := range sizes {
+		kind := ""
+		if i < len(kinds) {
+			kind = kinds[i]
+		}
+		n := int64(1)
+		for _, x := range s {
+			n *= x
+		}
+		elements += n
+		words = append(words, shape(kind, s))
+	}
+	const most = 3
+	if len(words) > most {
+		words = append(words[:most], fmt.Sprintf("%d more", len(words)-most))
+	}
+	return strings.Join(words, " + "), elements
+}
+
+// byLength orders sets of ranks: the largest first, then by their first rank.
+func byLength(a, b []int) int {
+	return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b))
+}
