@@ -196,7 +196,7 @@ func (n *Net) Close(parted bool) error {
 		errs = append(errs, n.shared.Close())
 	}
 	if n.queues != nil {
-		errs = append(errs, n.queues.Close())
+		errs = append(errs, n.queues.Close(parted))
 	}
 	if n.allQueues != nil {
 		errs = append(errs, n.allQueues.Close(parted))

@@ -113,7 +113,7 @@ func (n *Net) sharesWithProcesses() bool {
 
 // allocateQueues allocates all queues, and gives their addresses by rank.
 func (n *Net) allocateQueues(ctx context.Context) (at []uint64, err error) {
-	if err := n.queues.Close(); err != nil {
+	if err := n.queues.Close(true); err != nil {
 		return nil, err
 	}
 	n.queues = nil

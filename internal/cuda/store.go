@@ -112,14 +112,19 @@ func (s *Store) Retire(p uintptr) error {
 	if err == nil {
 		_, err = s.key.driver.DevicePrimaryCtxRetain(dev)
 	}
-	if k, ok := s.key.driver.(keeper); ok && err == nil {
-		k.Keep(p)
+	if err == nil {
+		Keep(s.key.driver, p)
 	}
 	return err
 }
 
-// A keeper is a driver that looks for leaks. Keep says that an allocation and one reference to its context are none.
-type keeper interface{ Keep(p uintptr) }
+// Keep tells a driver that looks for faults, as the emulator does, that others may still touch an allocation. What MemAlloc gave
+// stays, with a reference to its context, and is no leak; what is mapped stays for those who have it mapped, as ever.
+func Keep(d Driver, p uintptr) {
+	if k, ok := d.(interface{ Keep(p uintptr) }); ok {
+		k.Keep(p)
+	}
+}
 
 // HostAlloc is n bytes of pinned host memory that all devices can access, until
 // FreeHost. The content is undefined.

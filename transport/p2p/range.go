@@ -79,7 +79,7 @@ func NewRange(cfg Config, pieces []int, shared bool) *Range {
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	r.offer = RangeOffer{Info: cfg.Self, Driver: driverID(cfg.Driver), ID: rand.Text(), Pieces: pieces}
 	if err := r.with(func() error { return r.reserve(shared) }); err != nil {
-		r.offer.Refused = errors.Join(err, r.Close()).Error()
+		r.offer.Refused = errors.Join(err, r.Close(true)).Error()
 		return r
 	}
 	ranges.Store(r.offer.ID, r)
@@ -335,8 +335,9 @@ func (p *piece) unmap(d cuda.Driver) error {
 func (r *Range) Stop(cause error) { r.stop(cause) }
 
 // Close gives back this rank's memory and its addresses, and those of peers. No kernel of
-// any rank may use them any more.
-func (r *Range) Close() error {
+// this process uses them any more. If the ranks have not parted, kernels of others may still write to the memory: the driver
+// keeps it for their processes.
+func (r *Range) Close(parted bool) error {
 	if r.files != nil {
 		r.files.close()
 		r.files = nil
@@ -350,6 +351,9 @@ func (r *Range) Close() error {
 		d := r.cfg.Driver
 		var errs []error
 		for i := range r.pieces {
+			if p := &r.pieces[i]; !parted && p.handle != 0 {
+				cuda.Keep(d, p.at)
+			}
 			errs = append(errs, r.pieces[i].unmap(d))
 		}
 		if r.offer.Addr != 0 {

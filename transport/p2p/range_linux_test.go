@@ -32,7 +32,9 @@ func TestRangeTwoProcesses(t *testing.T) {
 		require.Equal(t, string(make([]byte, 64)), u.read(at+page, 64))
 		u.write(at+page, "of the child")
 		p.say([]byte("done"))
-		p.hear() // the parent has closed
+		p.hear() // the parent has closed, and knows that this process may write on
+		u.write(at+page, "still here")
+		require.Equal(t, "still here", u.read(at+page, 10))
 		require.ErrorContains(t, r.Bring(&peer, 0), "rank 1 needs memory of rank 0")
 		p.say([]byte("done"))
 		p.hear()
@@ -48,10 +50,10 @@ func TestRangeTwoProcesses(t *testing.T) {
 	u.holds(t, before, page)
 	require.NoError(t, r.Bring(o, 1))
 	require.Equal(t, "of the child", u.read(o.Addr+page, 12))
-	require.NoError(t, r.Close())
+	require.NoError(t, r.Close(false))
 	c.say(nil)
 	c.hear()
-	require.NoError(t, other.Close())
+	require.NoError(t, other.Close(true))
 	c.say(nil)
 	c.end()
 }

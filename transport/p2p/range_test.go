@@ -17,7 +17,7 @@ const page = 2 << 20
 func (u *user) addresses(shared bool, pieces ...int) (*p2p.Range, *p2p.RangeOffer) {
 	u.T.Helper()
 	r := p2p.NewRange(u.config(0), pieces, shared)
-	u.T.Cleanup(func() { require.NoError(u.T, r.Close()) })
+	u.T.Cleanup(func() { require.NoError(u.T, r.Close(true)) })
 	o, err := p2p.ParseRangeOffer(r.Offer())
 	require.NoError(u.T, err)
 	return r, &o

@@ -76,12 +76,17 @@ func (x *context) contents() (list []string) {
 	return list
 }
 
-// Keep says that an allocation and one reference to its context stay on purpose until the process ends, as others may touch it.
+// Keep says that others may touch an allocation from now on, see cuda.Keep.
 func (m *Machine) Keep(p uintptr) {
 	m.lock()
 	defer m.mu.Unlock()
-	if r := m.regions.find(uint64(p)); r != nil {
-		r.kept = true
+	r := m.regions.find(uint64(p))
+	if r == nil {
+		return
+	}
+	r.kept = true
+	if x := m.virtual.handles[r.handle]; x != nil {
+		x.kept = true
 	}
 }
 

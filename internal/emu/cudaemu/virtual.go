@@ -18,6 +18,7 @@ type physical struct {
 	shareable bool
 	rdma      bool
 	foreign   bool // came from another process
+	kept      bool // see Keep
 }
 
 const (
@@ -44,7 +45,9 @@ func (m *Machine) dropPhysical(h cuda.MemHandle, p *physical) {
 	delete(m.virtual.handles, h)
 	m.handles.back(memHandle, uintptr(h))
 	if !p.foreign {
-		p.chunk.gone().Store(1)
+		if !p.kept { // else it lives as long as others have it mapped
+			p.chunk.gone().Store(1)
+		}
 		p.dev.used -= int(p.chunk.label.size)
 	}
 	p.chunk.close()
