@@ -23,7 +23,6 @@
 package plugin
 
 import (
-	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -33,7 +32,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/auth"
@@ -78,7 +76,6 @@ type Transport struct {
 	ctx      uintptr     // the plugin's, since version 11
 	opened   bool        // ctx
 	regions  []*region   // that were registered
-	lost     []error     // what could not be delivered
 
 	data   actor                   // carries the data of all ends; see work
 	halves atomic.Pointer[[]*half] // open ends
@@ -101,7 +98,7 @@ func New(cfg transport.Config, lib *Library, o Options) *Transport {
 	t := &Transport{
 		cfg: cfg, opt: o, lib: lib, log: cfg.Log,
 		arrived: listen.NewArrivals[*recvConn](cfg.Left),
-		ends:    ends.New[end](),
+		ends:    ends.New[end](cfg.Linger),
 		dialled: make(map[int]int),
 		rouse:   make(chan struct{}, 1),
 	}
@@ -232,8 +229,9 @@ func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
 	return c, err
 }
 
-// Close ends all connections. Slots that were published before still reach peers that go on
-// for as long as transport.Config.Linger says; the error says what is lost, or is transport.ErrHeld where the plugin has not let go of registered memory.
+// Close ends all connections. Slots that were published before still reach peers that go on: it waits for those, and
+// says what is lost (transport.Config.Linger). The error is transport.ErrHeld where the plugin has not let go of
+// registered memory.
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil
@@ -262,10 +260,5 @@ func (t *Transport) Close() error {
 	default:
 		err = t.lib.known(fnFinalize, t.await(t.lib.close(t.ctx)))
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return errors.Join(append(t.lost, held, err)...)
+	return errors.Join(t.ends.Lost(), held, err)
 }
-
-// linger is how long Close waits for a peer that takes nothing.
-func (t *Transport) linger() time.Duration { return cmp.Or(t.cfg.Linger, ends.LingerTime) }

@@ -26,7 +26,7 @@ type region struct {
 }
 
 // releaseTime is how long the ends may take in all to leave a region: they close at once.
-func (t *Transport) releaseTime() time.Duration { return 2*closeTime + t.linger() }
+func (t *Transport) releaseTime() time.Duration { return 2*closeTime + t.ends.Linger() }
 
 // leave is for an end that has closed its comms, with what came of it.
 func (r *region) leave(err error) {

@@ -210,7 +210,7 @@ func (c *sendConn) linger() {
 	defer c.end()
 	c.ctl.goodbye(c.public.Load())
 	var sent uint64
-	for last := time.Now(); time.Since(last) < c.t.linger(); {
+	for last := time.Now(); time.Since(last) < c.t.ends.Linger(); {
 		if c.t.cfg.Guard.Aborted() != nil {
 			return
 		}
@@ -229,12 +229,7 @@ func (c *sendConn) linger() {
 		case <-time.After(minPause):
 		}
 	}
-	if c.t.cfg.Linger > 0 {
-		lost := fmt.Errorf("plugin: rank %d has taken nothing for %v: it may lack the last messages, %d at least", c.peer, c.t.linger(), c.public.Load()-sent)
-		c.t.mu.Lock()
-		defer c.t.mu.Unlock()
-		c.t.lost = append(c.t.lost, lost)
-	}
+	c.t.ends.Lose(fmt.Errorf("plugin: rank %d has taken nothing for %v: it may lack the last messages, %d at least", c.peer, c.t.ends.Linger(), c.public.Load()-sent))
 }
 
 func (c *sendConn) end() {

@@ -33,7 +33,7 @@ func newBridge(t *Transport, far net.Conn) (*net.UnixConn, *bridge, error) {
 		far.Close()
 		return nil, nil, err
 	}
-	b := &bridge{guard: t.cfg.Guard, late: t.linger(), near: ends[1], far: far, over: make(chan struct{})}
+	b := &bridge{guard: t.cfg.Guard, late: t.ends.Linger(), near: ends[1], far: far, over: make(chan struct{})}
 	if !t.ends.Go(b.run) {
 		b.close()
 		ends[0].Close()

@@ -16,14 +16,12 @@
 package socket
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
-	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/auth"
@@ -99,7 +97,6 @@ type Transport struct {
 	zone      string              // of the interface that listens, scope of link-local peers
 	endpoints []*listen.Endpoint  // where Listen opened
 	lame      map[netip.Addr]bool // of peers: was not reached, but another one was
-	lost      []error             // what Close could not deliver
 }
 
 type end interface{ Close() error }
@@ -109,7 +106,7 @@ func New(cfg transport.Config, o Options) *Transport {
 	t := &Transport{
 		cfg: cfg, opt: o, log: cfg.Log,
 		arrived: listen.NewArrivals[*recvConn](cfg.Left),
-		ends:    ends.New[end](),
+		ends:    ends.New[end](cfg.Linger),
 		ifaces:  interfaces,
 	}
 	if t.log == nil {
@@ -287,17 +284,5 @@ func (t *Transport) Close() error {
 		p.Wait()
 	}
 	t.ends.Wait()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return errors.Join(t.lost...)
-}
-
-// linger is how long Close waits for a peer that takes nothing.
-func (t *Transport) linger() time.Duration { return cmp.Or(t.cfg.Linger, ends.LingerTime) }
-
-// lose notes what could not be delivered.
-func (t *Transport) lose(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.lost = append(t.lost, err)
+	return t.ends.Lost()
 }

@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -307,20 +306,19 @@ func (c *sendConn) sending() (n int) {
 // linger waits until the peer has acknowledged what was published, and tells Close what was not.
 func (c *sendConn) linger() {
 	over := func() bool { return c.over.Load() != nil || c.t.cfg.Guard.Aborted() != nil || c.link() != nil }
-	limit := cmp.Or(c.t.cfg.Linger, ends.LingerTime)
-	n := ends.Linger(100*time.Microsecond, limit, func() (int, bool) {
+	n := ends.Linger(100*time.Microsecond, c.t.ends.Linger(), func() (int, bool) {
 		if !over() {
 			c.progress()
 		}
 		return c.sending(), over()
 	})
-	if n > 0 && c.t.cfg.Linger > 0 {
+	if n > 0 {
 		lost := 0
 		for _, s := range c.slots {
 			if s.rail != nil {
 				lost += s.length
 			}
 		}
-		c.t.lose(fmt.Errorf("ib: rank %d has taken nothing for %v: %d bytes that were sent to it are lost", c.peer, limit, lost))
+		c.t.ends.Lose(fmt.Errorf("ib: rank %d has taken nothing for %v: %d bytes that were sent to it are lost", c.peer, c.t.ends.Linger(), lost))
 	}
 }

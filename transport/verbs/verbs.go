@@ -144,19 +144,11 @@ type Transport struct {
 	devices  []*device
 	endpoint *listen.Endpoint
 	memory   []*memory // that was registered
-	lost     []error   // what could not be delivered
-}
-
-// lose notes what could not be delivered.
-func (t *Transport) lose(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.lost = append(t.lost, err)
 }
 
 // New makes a transport. It costs nothing until Listen.
 func New(cfg transport.Config, o Options) *Transport {
-	t := &Transport{cfg: cfg, opt: o, shape: shapeOf(cfg.Limits), log: cfg.Log, arrived: listen.NewArrivals[*recvConn](cfg.Left), ends: ends.New[*conn]()}
+	t := &Transport{cfg: cfg, opt: o, shape: shapeOf(cfg.Limits), log: cfg.Log, arrived: listen.NewArrivals[*recvConn](cfg.Left), ends: ends.New[*conn](cfg.Linger)}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
@@ -300,7 +292,7 @@ func (t *Transport) Close() error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	errs := t.lost
+	errs := []error{t.ends.Lost()}
 	for _, m := range t.memory {
 		errs = append(errs, m.release())
 	}

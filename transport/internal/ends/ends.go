@@ -4,6 +4,8 @@
 package ends
 
 import (
+	"cmp"
+	"errors"
 	"sync"
 	"time"
 )
@@ -16,6 +18,8 @@ type End interface {
 
 // A Set is the open ends of one transport, and goroutines that its Close waits for.
 type Set[E End] struct {
+	linger time.Duration // as the Config says, 0 if it does not
+
 	away chan struct{}
 	done chan struct{}
 	work sync.WaitGroup
@@ -24,11 +28,12 @@ type Set[E End] struct {
 	open    map[E]struct{}
 	shut    bool
 	waiting bool // Wait has begun
+	lost    []error
 }
 
-// New is an empty Set.
-func New[E End]() *Set[E] {
-	return &Set[E]{away: make(chan struct{}), done: make(chan struct{}), open: make(map[E]struct{})}
+// New is an empty Set. linger is transport.Config.Linger.
+func New[E End](linger time.Duration) *Set[E] {
+	return &Set[E]{linger: linger, away: make(chan struct{}), done: make(chan struct{}), open: make(map[E]struct{})}
 }
 
 // Keep remembers an end until it is forgotten or closed by Close. It returns false after Shut.
@@ -131,6 +136,26 @@ func (s *Set[E]) Wait() {
 	s.mu.Unlock()
 	s.work.Wait()
 	close(s.done)
+}
+
+// Linger is how long a closed sending end waits, in the background, for a peer that takes nothing.
+func (s *Set[E]) Linger() time.Duration { return cmp.Or(s.linger, LingerTime) }
+
+// Lose notes what a closed sending end could not deliver in the time that the Config gave it. Where that gave none, the
+// end was to wait for LingerTime at most, and nobody is told.
+func (s *Set[E]) Lose(err error) {
+	if s.linger > 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lost = append(s.lost, err)
+	}
+}
+
+// Lost is what Lose has noted, nil if nothing.
+func (s *Set[E]) Lost() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.lost...)
 }
 
 // LingerTime is how long a closed sending end waits, in the background, for a peer that takes none

@@ -24,7 +24,7 @@ func (e *end) Close() error {
 // a second Close.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New[*end]()
+		s := New[*end](0)
 		kept, forgotten, late := &end{set: s}, &end{set: s}, &end{set: s}
 		require.True(t, s.Keep(kept))
 		require.True(t, s.Keep(forgotten))
