@@ -59,8 +59,7 @@ func (d *Device) Check(r mem.Region) (whole mem.Region, err error) {
 			return mem.Region{}, err
 		case int(owner) != d.number:
 			return wrong("memory of device %d: give memory of device %d, or have the rank use the other one", owner, d.number)
-		}
-		if elsewhere {
+		case elsewhere:
 			return wrong("memory of another context of cuCtxCreate, which kernels of the device's primary context do not reach: make that one current before memory is allocated, by cuDevicePrimaryCtxRetain or cudaSetDevice (PyCUDA: pycuda.autoprimaryctx)")
 		}
 		next := uintptr(start + size)

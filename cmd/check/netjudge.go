@@ -252,8 +252,7 @@ func (j *netJudge) slow() {
 	}, func(w *way) float64 { return paces[w.network].best / w.bandwidth }, true})
 	for n, p := range paces {
 		if p.best == 0 {
-			ways := j.of(n)
-			j.slowOfTwo(j.left(func(w *way) (string, bool) { return "", slices.Contains(ways, w) }), ways, j.shared)
+			j.slowOfTwo(j.left(func(w *way) (string, bool) { return "", w.network == n }), j.of(n), j.shared)
 		}
 	}
 }

@@ -30,6 +30,7 @@ Examples
   ringo why /tmp/nccl_trace_rank_*
   RINGO_HISTORY=/tmp/hist RINGO_TIMEOUT=60s ringo run -np 4 -- ./train
   ringo why /tmp/hist
+  RINGO_HISTORY=/tmp/hist RINGO_HISTORY_SIGNAL=USR2 ./train & kill -USR2 $!
 `
 
 func runWhy(_ context.Context, args []string, stdout, stderr io.Writer) error {
@@ -104,7 +105,7 @@ func sortFiles(paths []string) (own, dumps []string, err error) {
 		histories, before := 0, len(dumps)
 		for _, e := range list {
 			file := filepath.Join(path, e.Name())
-			if is, _ := filepath.Match("ringo-*-rank*.json", e.Name()); is {
+			if is, _ := filepath.Match(history.Files, e.Name()); is {
 				histories++
 			} else if flight.IsFile(file) {
 				dumps = append(dumps, file)

@@ -175,16 +175,29 @@ func (d *decoder) do(op byte) error {
 	return fmt.Errorf("pickle: operation %q is not for data", op)
 }
 
+// width is how many bytes the number has that follows an operation: a value, a length, or a place.
+func width(op byte) int {
+	switch op {
+	case 'M':
+		return 2
+	case 'J', 'X', 'T', 'B', 'r', 'j':
+		return 4
+	case 0x8d, 0x8e:
+		return 8
+	}
+	return 1
+}
+
 func (d *decoder) numeric(op byte) error {
 	switch op {
 	case 'K', 'M':
-		v, err := d.number(map[byte]int{'K': 1, 'M': 2}[op])
+		v, err := d.number(width(op))
 		if err != nil {
 			return err
 		}
 		return d.push(int64(v))
 	case 'J':
-		v, err := d.number(4)
+		v, err := d.number(width(op))
 		if err != nil {
 			return err
 		}
@@ -212,8 +225,7 @@ func (d *decoder) numeric(op byte) error {
 }
 
 func (d *decoder) text(op byte) error {
-	length := map[byte]int{'X': 4, 'T': 4, 'B': 4, 0x8c: 1, 'U': 1, 'C': 1, 0x8d: 8, 0x8e: 8}[op]
-	n, err := d.number(length)
+	n, err := d.number(width(op))
 	if err != nil {
 		return err
 	}
@@ -304,12 +316,8 @@ func (d *decoder) set(items []any, err error) error {
 func (d *decoder) remember(op byte) error {
 	at := uint64(len(d.memo))
 	if op != 0x94 {
-		n := 1
-		if op == 'r' || op == 'j' {
-			n = 4
-		}
 		var err error
-		if at, err = d.number(n); err != nil {
+		if at, err = d.number(width(op)); err != nil {
 			return err
 		}
 	}

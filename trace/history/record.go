@@ -36,6 +36,9 @@ type Call struct {
 	Time   time.Time `json:",omitzero"` // when it began; of few calls it is known
 }
 
+// Files matches the names that Write gives to files.
+const Files = "ringo-*-rank*.json"
+
 // name is the name of a record's file.
 func (r *Record) name() string { return fmt.Sprintf("ringo-%s-rank%d.json", r.Comm, r.Rank) }
 
@@ -74,11 +77,11 @@ func Read(paths ...string) (records []Record, skipped []error, err error) {
 		if info, err := os.Stat(path); err != nil {
 			return nil, nil, fmt.Errorf("history: %w", err)
 		} else if info.IsDir() {
-			if files, err = filepath.Glob(filepath.Join(path, "ringo-*-rank*.json")); err != nil {
+			if files, err = filepath.Glob(filepath.Join(path, Files)); err != nil {
 				return nil, nil, fmt.Errorf("history: %w", err)
 			}
 			if len(files) == 0 {
-				return nil, nil, fmt.Errorf("history: %s: no ringo-*-rank*.json here: %w", path, fs.ErrNotExist)
+				return nil, nil, fmt.Errorf("history: %s: no %s here: %w", path, Files, fs.ErrNotExist)
 			}
 		}
 		for _, file := range files {

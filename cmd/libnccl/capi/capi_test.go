@@ -30,6 +30,16 @@ func with(env map[string]string) *Library {
 
 func onHost() *Library { return with(map[string]string{"RINGO_HOST": "1"}) }
 
+// onGPUs is a library on n emulated GPUs.
+func onGPUs(t *testing.T, n int) *Library {
+	t.Helper()
+	l := with(nil)
+	var err error
+	l.machine, err = gpu.Open(gpu.Options{Emulate: n})
+	require.NoError(t, err)
+	return l
+}
+
 func address[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
 
 const (
@@ -201,10 +211,7 @@ func TestMeetingOfNCCLCommID(t *testing.T) {
 
 // TestGPUs reduces on emulated GPUs by one thread, whose current device stays what it is.
 func TestGPUs(t *testing.T) {
-	l := with(nil)
-	var err error
-	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
-	require.NoError(t, err)
+	l := onGPUs(t, 2)
 	comms, err := l.InitAll(2, []int{1, 0})
 	require.NoError(t, err)
 	n, err := l.Device(comms[0])

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -20,9 +19,7 @@ func TestNoDriver(t *testing.T) {
 	for _, err := range []error{second(l.InitAll(1, nil)), second(l.InitRank(0, 1, 0, []bootstrap.ID{id}, nil)), second(l.MemAlloc(1)), second(l.MemAlloc(0))} {
 		refused(t, err, UnhandledCudaError, "; for collectives on host memory set RINGO_HOST=1")
 	}
-	l = with(nil)
-	l.machine, err = gpu.Open(gpu.Options{Emulate: 1})
-	require.NoError(t, err)
+	l = onGPUs(t, 1)
 	defer l.machine.Close()
 	for _, devices := range [][]int{nil, {0, 1}, {-1, 0}} {
 		_, err = l.InitAll(2, devices)
@@ -180,10 +177,7 @@ func TestSidedGroups(t *testing.T) {
 
 // One-sided messages between GPUs, by windows of their memory.
 func TestSignalsOnGPUs(t *testing.T) {
-	l := with(nil)
-	var err error
-	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
-	require.NoError(t, err)
+	l := onGPUs(t, 2)
 	comms, err := l.InitAll(2, nil)
 	require.NoError(t, err)
 	require.ErrorIs(t, l.PutSignal(0, comms[0], &Put{Peer: 1}), errNoWindow)

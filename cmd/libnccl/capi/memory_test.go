@@ -6,16 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/gpu"
 )
 
 // TestFreedWindows has a program register memory, and give it up, again and again: it is freed while the
 // communicators live, and no handle outlives them.
 func TestFreedWindows(t *testing.T) {
-	l := with(nil)
-	var err error
-	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
-	require.NoError(t, err)
+	l := onGPUs(t, 2)
 	comms, err := l.InitAll(2, nil)
 	require.NoError(t, err)
 	none, err := l.MemAlloc(0)
@@ -62,10 +58,7 @@ func TestFreedWindows(t *testing.T) {
 // TestFreedWhileClosing: a communicator whose handle has ended may still have windows open, in which peers write.
 // Memory that is freed meanwhile is freed when they are closed.
 func TestFreedWhileClosing(t *testing.T) {
-	l := with(nil)
-	var err error
-	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
-	require.NoError(t, err)
+	l := onGPUs(t, 2)
 	comms, err := l.InitAll(2, nil)
 	require.NoError(t, err)
 	var at [2]uintptr

@@ -15,10 +15,7 @@ import (
 // TestResources: a device communicator's memory is all ranks', is 0, and is freed whether the program ends it or not.
 func TestResources(t *testing.T) {
 	const ranks, n = 2, 4096
-	l := with(nil)
-	var err error
-	l.machine, err = gpu.Open(gpu.Options{Emulate: ranks})
-	require.NoError(t, err)
+	l := onGPUs(t, ranks)
 	comms, err := l.InitAll(ranks, nil)
 	require.NoError(t, err)
 	each := func(f func(rank int, comm uintptr)) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched/sim"
 )
@@ -349,10 +348,7 @@ func TestSimulate(t *testing.T) {
 
 // Where ranks reach each other's windows, and what of their memory they can do without for a while.
 func TestReachAndMemory(t *testing.T) {
-	l := with(nil)
-	var err error
-	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
-	require.NoError(t, err)
+	l := onGPUs(t, 2)
 	comms, err := l.InitAll(2, nil)
 	require.NoError(t, err)
 	var at, windows [2]uintptr

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/gpu"
 )
 
 // pairWithWindows is two ranks of this process, each with a window of its memory.
@@ -116,10 +115,7 @@ func TestSignalsEndWithTheCommunicator(t *testing.T) {
 
 // TestSignalsByAnyWindow: signals go by a window that has an effect, whichever was registered first.
 func TestSignalsByAnyWindow(t *testing.T) {
-	l := with(nil)
-	var err error
-	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
-	require.NoError(t, err)
+	l := onGPUs(t, 2)
 	registered := func(n int) (comms []uintptr, w *window) {
 		comms, err := l.InitAll(n, nil)
 		require.NoError(t, err)

@@ -28,8 +28,7 @@ type Class struct {
 	Is    string
 }
 
-// Judge finds out why a job stands still. It sorts the calls of the ranks by time. Its cost is in proportion to the
-// calls, some 200 bytes and 1 us each.
+// Judge finds out why a job stands still. It sorts the calls of the ranks by time.
 func Judge(j *Job) Answer {
 	jd := newJudge(j)
 	c := jd.find()
@@ -46,18 +45,18 @@ func Judge(j *Job) Answer {
 
 // say writes the sentence and the remedy.
 func (jd *judge) say(a *Answer, c *cause) {
-	who := Ranks(c.culprits)
+	who := history.Ranks(c.culprits)
 	switch c.Reason {
 	case Nothing:
 		a.Sentence = "no rank waits: all calls that the ranks have noted have ended"
 		if len(a.Missing) > 0 {
-			a.Sentence += "; of " + Ranks(a.Missing) + " nothing is known"
+			a.Sentence += "; of " + history.Ranks(a.Missing) + " nothing is known"
 			a.Remedy = "give the files of all ranks"
 		}
 	case Unknown:
 		a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
 		if len(a.Missing) > 0 {
-			a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing; %s", Ranks(a.Missing), jd.waiting(c.at))
+			a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing; %s", history.Ranks(a.Missing), jd.waiting(c.at))
 			a.Remedy = "give the files of all ranks: each process writes its own, on its host"
 		}
 	case Died:
@@ -119,13 +118,13 @@ func (jd *judge) line(at place, ranks []int) string {
 // waiting says who waits at a place, and where in the program.
 func (jd *judge) waiting(at place) string {
 	ranks := jd.open(at)
-	return fmt.Sprintf("%s %s in %s%s", Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at), jd.line(at, ranks))
+	return fmt.Sprintf("%s %s in %s%s", history.Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at), jd.line(at, ranks))
 }
 
 // begun says who has begun the call at a place.
 func (jd *judge) begun(at place) string {
 	ranks := slices.DeleteFunc(jd.open(at), func(r int) bool { return jd.in(at, r).State == Called })
-	return fmt.Sprintf("%s %s in it", Ranks(ranks), verb(ranks, "waits", "wait"))
+	return fmt.Sprintf("%s %s in it", history.Ranks(ranks), verb(ranks, "waits", "wait"))
 }
 
 // limit is the time-out of the call at a place.
@@ -194,23 +193,23 @@ func (jd *judge) difference(c *cause) string {
 	case c.Reason == Shapes && c.at.number < 0:
 		return fmt.Sprintf("rank %d sends %s%s to rank %d, which receives %s%s", c.at.from, one.call.In, where(one), c.at.to, other.call.Out, where(other))
 	case c.Reason == Shapes:
-		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", Ranks(other.ranks), other.call.name(), group, other.call.In, where(other),
-			Ranks(one.ranks), one.call.In, where(one))
+		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(), group, other.call.In, where(other),
+			history.Ranks(one.ranks), one.call.In, where(one))
 	case other.shift > 0:
-		return fmt.Sprintf("%s left out %s of %s%s: what it called there, %s%s, the others call next", Ranks(other.ranks), one.call.name(), group, where(one), other.call.Kind, where(other))
+		return fmt.Sprintf("%s left out %s of %s%s: what it called there, %s%s, the others call next", history.Ranks(other.ranks), one.call.name(), group, where(one), other.call.Kind, where(other))
 	case other.shift < 0:
-		return fmt.Sprintf("%s called %s of %s%s, which %s did not: what they called there, %s%s, it calls next", Ranks(other.ranks), other.call.name(), group, where(other),
-			Ranks(one.ranks), one.call.Kind, where(one))
+		return fmt.Sprintf("%s called %s of %s%s, which %s did not: what they called there, %s%s, it calls next", history.Ranks(other.ranks), other.call.name(), group, where(other),
+			history.Ranks(one.ranks), one.call.Kind, where(one))
 	}
-	return fmt.Sprintf("as collective #%d of %s %s called %s%s, and %s %s%s", c.at.number, group, Ranks(other.ranks), other.call.Kind, where(other),
-		Ranks(one.ranks), one.call.Kind, where(one))
+	return fmt.Sprintf("as collective #%d of %s %s called %s%s, and %s %s%s", c.at.number, group, history.Ranks(other.ranks), other.call.Kind, where(other),
+		history.Ranks(one.ranks), one.call.Kind, where(one))
 }
 
 // crossed says which ranks wait in what for each other.
 func (jd *judge) crossed(c *cause) string {
 	var parts []string
 	for _, s := range c.sides {
-		part := fmt.Sprintf("%s %s in %s", Ranks(s.ranks), verb(s.ranks, "waits", "wait"), s.call.name())
+		part := fmt.Sprintf("%s %s in %s", history.Ranks(s.ranks), verb(s.ranks, "waits", "wait"), s.call.name())
 		if !s.call.message() {
 			part += " of " + jd.Groups[s.call.Group].String()
 		}
@@ -271,7 +270,7 @@ func (jd *judge) words(r int) string {
 func (a *Answer) Print(w io.Writer) error {
 	fmt.Fprintln(w, a.Sentence)
 	if len(a.Culprits) > 0 {
-		fmt.Fprintf(w, "to blame: %s\n", Ranks(a.Culprits))
+		fmt.Fprintf(w, "to blame: %s\n", history.Ranks(a.Culprits))
 	}
 	if a.Remedy != "" {
 		fmt.Fprintf(w, "remedy: %s\n", a.Remedy)
@@ -304,6 +303,3 @@ func spans(ranks []int) string {
 	}
 	return strings.Join(words, ",")
 }
-
-// Ranks writes ranks as a person does: "rank 2", "ranks 0, 1 and 3".
-func Ranks(ranks []int) string { return history.Ranks(ranks) }

@@ -19,14 +19,11 @@ import (
 type Job struct {
 	Ranks  []Rank  // by global rank; those that left nothing have an empty Source
 	Groups []Group // of ranks that call collectives together
-	Notes  []string
 }
 
 // A Rank is what is known of one process.
 type Rank struct {
 	Source string // the file that says so, "" if there is none
-	Host   string // "" if not known
-	Pid    int    // 0 if not known
 	Calls  []Call // in the order in which they were made; the oldest may have been forgotten
 	Made   []int  // groups that it has made, as indices of Job.Groups
 	Death  string // how it ended, as a log says: "killed by signal 9"; "" if no log says that it did
@@ -119,7 +116,7 @@ func (j *Job) Rank(r int) *Rank {
 // MaxRanks bounds the ranks of a Job.
 const MaxRanks = 1 << 17
 
-// Sort puts the calls of each rank into order and drops what is there twice.
+// Sort puts the calls of each rank into order, and makes a Rank of each member of a group.
 func (j *Job) Sort() {
 	for i := range j.Ranks {
 		slices.SortStableFunc(j.Ranks[i].Calls, func(a, b Call) int { return a.At.Compare(b.At) })

@@ -267,7 +267,7 @@ func (jd *judge) silent(at place, unknown []int) cause {
 		}
 	}
 	if 2*left > len(jd.Ranks) {
-		return cause{Reason: Unknown, culprits: nil, at: at}
+		return cause{Reason: Unknown, at: at}
 	}
 	return cause{Reason: Silent, culprits: unknown, at: at}
 }

@@ -75,7 +75,24 @@ func (m *Machine) CtxCreate(d cuda.Device) (cuda.Context, error) {
 
 // CtxDestroy destroys a context of CtxCreate, which ends to be current on the calling thread.
 func (m *Machine) CtxDestroy(h cuda.Context) error {
-	c, err := m.begin("cuCtxDestroy")
+	return ofContext(m, "cuCtxDestroy", h, func(c *call, x *context) error {
+		if x == x.dev.primary {
+			return c.fail(cuda.ErrInvalidContext, "%#x is a primary context, which is released", h)
+		}
+		if !m.exec.wait(x.idle) {
+			return c.fail(cuda.ErrDeinitialized, "the machine was closed")
+		}
+		if top := len(c.th.stack) - 1; top >= 0 && c.th.stack[top] == x {
+			c.th.stack = c.th.stack[:top]
+		}
+		x.destroy()
+		return nil
+	})
+}
+
+// ofContext calls f with the context of a handle.
+func ofContext(m *Machine, name string, h cuda.Context, f func(*call, *context) error) error {
+	c, err := m.begin(name)
 	if err != nil {
 		return err
 	}
@@ -84,17 +101,7 @@ func (m *Machine) CtxDestroy(h cuda.Context) error {
 	if err != nil {
 		return err
 	}
-	if x == x.dev.primary {
-		return c.fail(cuda.ErrInvalidContext, "%#x is a primary context, which is released", h)
-	}
-	if !m.exec.wait(x.idle) {
-		return c.fail(cuda.ErrDeinitialized, "the machine was closed")
-	}
-	if top := len(c.th.stack) - 1; top >= 0 && c.th.stack[top] == x {
-		c.th.stack = c.th.stack[:top]
-	}
-	x.destroy()
-	return nil
+	return f(c, x)
 }
 
 func (m *Machine) DevicePrimaryCtxRetain(d cuda.Device) (cuda.Context, error) {
@@ -191,17 +198,10 @@ func (m *Machine) DevicePrimaryCtxGetState(d cuda.Device) (flags uint32, active 
 }
 
 func (m *Machine) CtxPushCurrent(h cuda.Context) error {
-	c, err := m.begin("cuCtxPushCurrent")
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	x, err := c.context(h)
-	if err != nil {
-		return err
-	}
-	c.th.stack = append(c.th.stack, x)
-	return nil
+	return ofContext(m, "cuCtxPushCurrent", h, func(c *call, x *context) error {
+		c.th.stack = append(c.th.stack, x)
+		return nil
+	})
 }
 
 func (m *Machine) CtxPopCurrent() (cuda.Context, error) {
