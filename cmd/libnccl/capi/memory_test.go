@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
 )
 
 // TestFreedWindows has a program register memory, and give it up, again and again: it is freed while the
