@@ -129,7 +129,6 @@ func TestDeviceWorkFIFO(t *testing.T) {
 func TestDeviceWorkFIFOFull(t *testing.T) {
 	tier.Long(t)
 	const n = 3
-	room := -1 // for so many calls
 	for _, abort := range []bool{false, true} {
 		t.Run(fmt.Sprint("abort ", abort), func(t *testing.T) {
 			list := commtest.Devices(t, n)
@@ -142,14 +141,14 @@ func TestDeviceWorkFIFOFull(t *testing.T) {
 			s, err := list[0].NewStream()
 			require.NoError(t, err)
 			defer list[0].DestroyStream(s)
-			for i := range 20 { // ranks 1 and 2 call nothing
-				if abort && i == room { // the next call waits, which the machine may take a while to come to
-					time.AfterFunc(3*time.Second, func() { comms[0].Abort(errors.New("enough")) })
-				}
-				if err = comms[0].Do(uneven(0, n, 1, in, out, s)); err != nil {
-					room = i
-					break
-				}
+			if abort {
+				go func() {
+					waitForRoom()
+					comms[0].Abort(errors.New("enough"))
+				}()
+			}
+			for i := 0; i < 20 && err == nil; i++ { // ranks 1 and 2 call nothing
+				err = comms[0].Do(uneven(0, n, 1, in, out, s))
 			}
 			require.ErrorContains(t, err, "work fifo full: no room for ")
 			require.ErrorContains(t, err, "produced ")
@@ -160,6 +159,18 @@ func TestDeviceWorkFIFOFull(t *testing.T) {
 				require.ErrorIs(t, err, ringo.ErrTimeout)
 			}
 		})
+	}
+}
+
+// waitForRoom ends when a goroutine of this process has been seen to wait for room in a ring ten times in a row, or after
+// 30 s.
+func waitForRoom() {
+	stacks := make([]byte, 1<<20)
+	seen := 0
+	for end := time.Now().Add(30 * time.Second); seen < 10 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if seen++; !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("fifo.(*Space).Reserve")) {
+			seen = 0
+		}
 	}
 }
 
