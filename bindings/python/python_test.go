@@ -1,0 +1,86 @@
+//go:build linux && (amd64 || arm64)
+
+// Package python tests torch_ringo, a backend of torch.distributed on host memory in Python, over the functions of
+// cmd/libnccl/ringo.h.
+package python
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/ringo-go/ringo/internal/test/ctest"
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	ctest.Clean()
+	os.Exit(status)
+}
+
+// python is an interpreter that has torch, as Debian's has after "apt-get install python3-torch".
+func python(t *testing.T) string {
+	t.Helper()
+	tier.Heavy(t)
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import torch.distributed").Run() == nil {
+			return name
+		}
+	}
+	t.Skip("there is no python3 with torch: apt-get install --no-install-recommends python3-torch")
+	return ""
+}
+
+// ranks runs a script on three ranks. Those of dead are killed, the others' last word is ok.
+func ranks(t *testing.T, script string, dead int) {
+	t.Helper()
+	const n = 3
+	with, library := python(t), ctest.Library(t)
+	meet := filepath.Join(t.TempDir(), "store")
+	texts, errs := make([]bytes.Buffer, n), make([]error, n)
+	var wg sync.WaitGroup
+	for rank := range n {
+		wg.Go(func() {
+			cmd := exec.Command(with, filepath.Join("tests", script), strconv.Itoa(rank), strconv.Itoa(n), meet)
+			cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+library, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo",
+				"MOST_SECONDS="+strconv.Itoa(10))
+			cmd.Stdout, cmd.Stderr = &texts[rank], &texts[rank]
+			errs[rank] = cmd.Run()
+		})
+	}
+	wg.Wait()
+	for rank := range n {
+		if rank != dead {
+			assert.NoError(t, errs[rank], "rank %d: %s", rank, &texts[rank])
+			assert.True(t, strings.HasSuffix(texts[rank].String(), "ok\n"), "rank %d: %s", rank, &texts[rank])
+		}
+	}
+}
+
+// TestCases runs all operations of a process group, DDP beside Gloo, and groups by threads.
+func TestCases(t *testing.T) { ranks(t, "cases.py", -1) }
+
+// TestKilled wants the ranks that live to name the one that was killed.
+func TestKilled(t *testing.T) { ranks(t, "killed.py", 1) }
+
+// TestStopped wants the ranks that run to name the one that was stopped, after the group's time-out.
+func TestStopped(t *testing.T) { ranks(t, "stopped.py", 1) }
+
+// TestRestarted wants torchrun to begin again after a rank was killed. Its options -r and -t are for torch 1.13 with Python 3.11, which
+// fails without.
+func TestRestarted(t *testing.T) {
+	cmd := exec.Command(python(t), "-m", "torch.distributed.run", "--nproc_per_node=3", "--max_restarts=1", "--monitor_interval=0.2", "-r", "1", "-t", "1",
+		"--log_dir", t.TempDir(), "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0", filepath.Join("tests", "restarted.py"))
+	cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+ctest.Library(t), "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
+	text, err := cmd.CombinedOutput()
+	assert.NoError(t, err, "%s", text)
+	assert.Contains(t, string(text), "ok after 1 restart")
+}

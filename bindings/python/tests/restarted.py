@@ -1,0 +1,23 @@
+"""Under torchrun --max-restarts: rank 1 kills itself in the first life, and the second one goes to its end. The last word of rank 0 is ok."""
+
+import os
+import signal
+
+import torch
+import torch.distributed as dist
+
+import torch_ringo
+
+dist.init_process_group("ringo")
+rank, size = dist.get_rank(), dist.get_world_size()
+x = torch.tensor([float(rank)])
+dist.all_reduce(x)
+assert x.item() == size * (size - 1) / 2, x
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.barrier()  # fails, or torchrun ends it first
+dist.barrier()
+dist.destroy_process_group()
+if rank == 0:
+    print("ok after %s restart" % os.environ["TORCHELASTIC_RESTART_COUNT"])

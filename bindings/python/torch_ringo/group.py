@@ -1,0 +1,519 @@
+"""The process group."""
+
+import atexit
+import collections
+import ctypes
+import datetime
+import queue
+import sys
+import threading
+import time
+import weakref
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import ProcessGroup as TorchProcessGroup
+
+from . import library
+from .buffers import bytes_of, check, fill, joined, one, plain, reducible, room, spread
+from .work import DistBackendError, Several, Work, raised
+
+_open_groups = weakref.WeakSet()
+_TORCH = dist.distributed_c10d.__file__
+
+
+def _at_once(opts):
+    """Whether torch will wait for the operation before it does anything else: then no other thread need carry it out, which
+    would cost more than a small operation does. Torch says so in opts, and before 2.7 only in its function that has called."""
+    if hasattr(opts, "asyncOp"):
+        return not opts.asyncOp
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename == _TORCH and frame.f_locals.get("async_op") is False
+
+
+@atexit.register
+def _close_all():
+    for group in list(_open_groups):
+        group.shutdown()
+
+
+class ProcessGroup(TorchProcessGroup):
+    """One rank of a torch process group on host memory. Collectives are carried out in the order of their calls; messages
+    (send, recv) in none with those. Errors are torch's, with Ringo's sentence. The cost of a tensor that is not
+    contiguous is a copy."""
+
+    def __init__(self, store, rank, size, timeout=datetime.timedelta(minutes=30)):
+        super().__init__(rank, size)
+        self._store, self._rank, self._size, self._timeout = store, rank, size, timeout
+        self._live = collections.deque()  # operations whose memory is still needed
+        self._lock = threading.Lock()
+        self._mail = self._watcher = self._connector = None
+        self._lines, self._wanted, self._closed = set(), set(), False
+        self._barriers = 0
+        self._coalesced = None  # the operations since _start_coalescing
+        try:
+            id = self._meeting()
+            self._comm = library.open_comm(id, rank, size, self._ns(timeout))
+        except library.Error as e:
+            raise raised(e) from None
+        _open_groups.add(self)
+
+    def _meeting(self):
+        """The ID, which rank 0 makes and puts into the store: after its first byte, which says whether it is an error."""
+        if self._rank == 0:
+            try:
+                id = library.new_id()
+            except library.Error as e:
+                self._store.set("ringo/id", "!" + str(e))
+                raise
+            self._store.set("ringo/id", "=" + id.hex())
+            return id
+        text = self._store.get("ringo/id").decode()
+        if text[0] == "!":
+            raise library.Error(library.FAILED, text[1:])
+        return bytes.fromhex(text[1:])
+
+    @staticmethod
+    def _ns(timeout):
+        seconds = timeout.total_seconds() if timeout is not None else 0
+        return int(seconds * 1e9) if seconds > 0 else 0
+
+    # What torch asks of a group.
+
+    def getBackendName(self):
+        return "ringo"
+
+    def name(self):
+        return "ringo"
+
+    def rank(self):
+        return self._rank
+
+    def size(self):
+        return self._size
+
+    getRank, getSize = rank, size
+
+    @property
+    def _device_types(self):
+        return [torch.device("cpu")]
+
+    def _set_sequence_number_for_group(self):
+        pass
+
+    def abort(self, reason="the program has aborted the process group"):
+        """Ends all operations on all ranks."""
+        if not self._closed:
+            library.abort(self._comm, reason.encode())
+
+    def shutdown(self):
+        """Leaves the group. What is still under way is aborted."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if any(not w.is_completed() for w in self._live):
+            library.abort(self._comm, b"the process group was destroyed with operations under way")
+        try:
+            if self._mail:
+                library.mail_close(self._mail)
+            library.close(self._comm)
+        except library.Error:
+            pass  # the operations have said why
+        if self._watcher:
+            self._watcher.put(None)
+
+    def __del__(self):
+        if not getattr(self, "_closed", True) and hasattr(self, "_comm"):
+            self.shutdown()
+
+    # How operations begin.
+
+    def _keep(self, work):
+        live = self._live
+        while live and live[0].is_completed():
+            live.popleft()
+        live.append(work)
+        if self._coalesced is not None:
+            self._coalesced.append(work)
+        return work
+
+    def _start_coalescing(self, device=None):
+        self._coalesced = []
+
+    def _end_coalescing(self, device=None):
+        works, self._coalesced = self._coalesced, None
+        return self._several(works, [])
+
+    start_coalescing, end_coalescing = _start_coalescing, _end_coalescing
+
+    def _begin(self, kept, result, kind, type=library.UINT8, op=0, peer=0, source=None, to=None, count=0,
+               in_counts=None, out_counts=None, after=None, opts=None):
+        call = library.Call(kind, type, op, peer, source, to, count, None, None, 0)
+        for name, counts in (("in_counts", in_counts), ("out_counts", out_counts)):
+            if counts is not None:
+                setattr(call, name, (ctypes.c_int64 * len(counts))(*counts))
+        if opts is not None:
+            limit = opts.timeout.total_seconds()  # below 0 where the caller has said nothing
+            if limit > 0 and limit != self._timeout.total_seconds():
+                call.timeout = int(limit * 1e9)
+        try:
+            if self._coalesced is None and _at_once(opts):
+                library.do(self._comm, call)
+                return Work(self, None, None, result, after)
+            return self._keep(Work(self, library.start(self._comm, call), kept, result, after))
+        except library.Error as e:
+            raise raised(e) from None
+
+    def _watch(self, work, future):
+        """Has a thread end the future with the work."""
+        with self._lock:
+            if self._watcher is None:
+                self._watcher = queue.SimpleQueue()
+                threading.Thread(target=_watch, args=(self._watcher,), name="ringo futures", daemon=True).start()
+            self._watcher.put((work, future))
+
+    def _several(self, works, result):
+        return Several(self, works, result)
+
+    # Collectives.
+
+    def allreduce(self, tensors, opts=dist.ReduceOp.SUM):
+        tensor = one(tensors)
+        check(tensor)
+        return self._reduce(library.ALL_REDUCE, tensor, tensor, opts)
+
+    def _reduce(self, kind, source, to, opts, count=None, whole=None):
+        """A reduction of source into to, which may be the same tensor, or None where this rank gets nothing. whole, which
+        stands for the tensor that the caller knows, is what to is the memory of."""
+        flat, type, op = reducible(plain(source), getattr(opts, "reduceOp", opts))
+        result = [to if to is not None else source]
+        root = getattr(opts, "rootRank", 0)
+        count = flat.numel() if count is None else count * (2 if source.is_complex() else 1)
+        if to is None:
+            return self._begin(flat, result, kind, type, op, root, flat.data_ptr(), None, count, opts=_options(opts))
+        if to is source:
+            out, into = flat, None
+            if flat.data_ptr() != to.data_ptr():
+                into = flat
+        else:
+            out = reducible(room(to), getattr(opts, "reduceOp", opts))[0]
+            into = out if out.data_ptr() != to.data_ptr() else None
+
+        def after():
+            to.copy_(torch.view_as_complex(into) if to.is_complex() else into)
+
+        return self._begin((flat, out, to), result, kind, type, op, root, flat.data_ptr(), out.data_ptr(), count,
+                           after=after if into is not None else None, opts=_options(opts))
+
+    def allreduce_coalesced(self, tensors, opts=None):
+        return self._several([self.allreduce([t], opts) for t in tensors], tensors)
+
+    def reduce(self, tensors, opts):
+        tensor = one(tensors)
+        check(tensor)
+        return self._reduce(library.REDUCE, tensor, tensor if opts.rootRank == self._rank else None, opts)
+
+    def broadcast(self, tensors, opts):
+        tensor = one(tensors)
+        check(tensor)
+        if opts.rootRank == self._rank:
+            memory = plain(tensor)
+            after = None
+        else:
+            memory = room(tensor)
+            after = (lambda: tensor.copy_(memory)) if memory is not tensor else None
+        at = memory.data_ptr()
+        return self._begin((tensor, memory), [tensor], library.BROADCAST, peer=opts.rootRank, source=at, to=at,
+                           count=bytes_of(memory), after=after, opts=opts)
+
+    def allgather(self, outputs, inputs, opts=None):
+        tensor, parts = one(inputs), outputs if isinstance(outputs[0], torch.Tensor) else one(outputs)
+        self._check_list(parts, self._size)
+        check(tensor)
+        memory, copies = joined(parts)
+        after = (lambda: spread(memory, parts)) if copies else None
+        return self._gathered(tensor, memory, [bytes_of(t) for t in parts], parts, after, opts)
+
+    def _gathered(self, tensor, memory, sizes, result, after, opts):
+        source = plain(tensor)
+        if bytes_of(source) != sizes[self._rank]:
+            raise ValueError("ringo: the tensor has %d bytes, and the output for this rank %d" % (bytes_of(source), sizes[self._rank]))
+        if len(set(sizes)) == 1:
+            return self._begin((source, memory), result, library.ALL_GATHER, source=source.data_ptr(), to=memory.data_ptr(),
+                               count=sizes[0], after=after, opts=opts)
+        return self._begin((source, memory), result, library.ALL_GATHERV, source=source.data_ptr(), to=memory.data_ptr(),
+                           out_counts=sizes, after=after, opts=opts)
+
+    def _allgather_base(self, output, input, opts=None):
+        check(output)
+        check(input)
+        if bytes_of(output) != self._size * bytes_of(input):
+            raise ValueError("ringo: the output wants %d times the elements of the input" % self._size)
+        memory = room(output)
+        after = (lambda: output.copy_(memory)) if memory is not output else None
+        return self._gathered(input, memory, [bytes_of(input)] * self._size, [output], after, opts)
+
+    all_gather_single = _allgather_base
+
+    def allgather_coalesced(self, outputs, inputs, opts=None):
+        return self._several([self.allgather([[o[i] for o in outputs]], [t], opts) for i, t in enumerate(inputs)], outputs)
+
+    def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._several([self._allgather_base(o, i, opts) for o, i in zip(outputs, inputs)], outputs)
+
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+
+    def gather(self, outputs, inputs, opts):
+        tensor = one(inputs)
+        check(tensor)
+        source = plain(tensor)
+        memory, after, parts = None, None, []
+        if opts.rootRank == self._rank:
+            parts = one(outputs)
+            self._check_list(parts, self._size, alike=tensor)
+            memory, copies = joined(parts)
+            after = (lambda: spread(memory, parts)) if copies else None
+        return self._begin((source, memory), parts, library.GATHER, peer=opts.rootRank, source=source.data_ptr(),
+                           to=memory.data_ptr() if memory is not None else None, count=bytes_of(source), after=after, opts=opts)
+
+    def scatter(self, outputs, inputs, opts):
+        tensor = one(outputs)
+        check(tensor)
+        memory, out = None, room(tensor)
+        if opts.rootRank == self._rank:
+            parts = one(inputs)
+            self._check_list(parts, self._size, alike=tensor)
+            memory = self._joined_from(parts)
+        return self._begin((memory, out, tensor), [tensor], library.SCATTER, peer=opts.rootRank,
+                           source=memory.data_ptr() if memory is not None else None, to=out.data_ptr(), count=bytes_of(out),
+                           after=(lambda: tensor.copy_(out)) if out is not tensor else None, opts=opts)
+
+    @staticmethod
+    def _joined_from(parts):
+        memory, copies = joined(parts)
+        if copies:
+            with torch.no_grad():
+                fill(memory, parts)
+        return memory
+
+    @staticmethod
+    def _check_list(tensors, size, alike=None):
+        if len(tensors) != size:
+            raise ValueError("ringo: want %d tensors, not %d" % (size, len(tensors)))
+        for t in tensors:
+            check(t)
+            if t.dtype != tensors[0].dtype or alike is not None and (t.dtype != alike.dtype or t.numel() != alike.numel()):
+                raise ValueError("ringo: the tensors of a list have to be alike")
+
+    def reduce_scatter(self, outputs, inputs, opts=dist.ReduceOp.SUM):
+        tensor, parts = one(outputs), inputs if isinstance(inputs[0], torch.Tensor) else one(inputs)
+        self._check_list(parts, self._size)
+        check(tensor)
+        if len({t.numel() for t in parts}) == 1:
+            memory = torch.cat([t.reshape(-1) for t in parts])
+            return self._reduce(library.REDUCE_SCATTER, memory, tensor, opts, tensor.numel())
+        memory = torch.cat([t.reshape(-1) for t in parts])
+        begin = sum(t.numel() for t in parts[:self._rank])
+        work = self._reduce(library.ALL_REDUCE, memory, memory, opts)
+        before = work._after
+
+        def after():
+            if before is not None:
+                before()
+            tensor.copy_(memory[begin:begin + tensor.numel()].view(tensor.shape))
+
+        return self._then(work, after, [tensor])
+
+    @staticmethod
+    def _then(work, after, result):
+        with work._lock:
+            work._result = result
+            if work._done:
+                with torch.no_grad():
+                    after()
+            else:
+                work._after = after
+        return work
+
+    def _reduce_scatter_base(self, output, input, opts=dist.ReduceOp.SUM):
+        check(output)
+        check(input)
+        if input.numel() != self._size * output.numel():
+            raise ValueError("ringo: the input wants %d times the elements of the output" % self._size)
+        return self._reduce(library.REDUCE_SCATTER, input, output, opts, output.numel())
+
+    reduce_scatter_single = _reduce_scatter_base
+
+    def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=dist.ReduceOp.SUM):
+        return self._several([self._reduce_scatter_base(o, i, opts) for o, i in zip(outputs, inputs)], outputs)
+
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+
+    def alltoall_base(self, output, input, output_sizes, input_sizes, opts=None):
+        check(output)
+        check(input)
+        source, memory = plain(input), room(output)
+        return self._exchange(source, memory, self._rows(input, input_sizes), self._rows(output, output_sizes), [output],
+                              (lambda: output.copy_(memory)) if memory is not output else None, opts)
+
+    all_to_all_single = alltoall_base
+
+    def _rows(self, tensor, sizes):
+        """The bytes for each rank, of a tensor that is divided by rows."""
+        rows = tensor.shape[0] if tensor.dim() else 0
+        if not sizes:
+            if rows % self._size:
+                raise ValueError("ringo: %d rows for %d ranks" % (rows, self._size))
+            sizes = [rows // self._size] * self._size
+        if len(sizes) != self._size or sum(sizes) != rows:
+            raise ValueError("ringo: split sizes %s for %d rows and %d ranks" % (list(sizes), rows, self._size))
+        row = bytes_of(tensor) // rows if rows else 0
+        return [n * row for n in sizes]
+
+    def alltoall(self, outputs, inputs, opts=None):
+        self._check_list(outputs, self._size)
+        self._check_list(inputs, self._size)
+        source = self._joined_from(inputs)
+        memory, copies = joined(outputs)
+        return self._exchange(source, memory, [bytes_of(t) for t in inputs], [bytes_of(t) for t in outputs], outputs,
+                              (lambda: spread(memory, outputs)) if copies else None, opts)
+
+    def _exchange(self, source, memory, give, take, result, after, opts):
+        return self._begin((source, memory), result, library.ALL_TO_ALLV, source=source.data_ptr(), to=memory.data_ptr(),
+                           in_counts=give, out_counts=take, after=after, opts=opts)
+
+    def barrier(self, opts=None):
+        return self._begin(None, [], library.BARRIER, opts=opts)
+
+    def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+        """A barrier whose error names the ranks that have not come within the time; the group stays usable."""
+        limit = (timeout or self._timeout).total_seconds()
+        self._barriers += 1
+        key = "ringo/barrier/%d/" % self._barriers
+        end = time.monotonic() + limit
+        self._store.add(key + str(self._rank), 1)
+        missing = list(range(self._size))
+        pause = 0.0005
+        if self._rank == 0:
+            while missing and time.monotonic() < end:
+                missing = [r for r in missing if self._store.add(key + str(r), 0) == 0]
+                if missing:
+                    time.sleep(pause)
+                    pause = min(2 * pause, 0.02)
+            text = ""
+            if missing:
+                text = "ringo: monitored_barrier: rank%s %s did not come within %gs" % (
+                    "s" if len(missing) > 1 else "", ", ".join(map(str, missing)), limit)
+            self._store.set(key + "verdict", "=" + text)
+            self._store.add(key + "judged", 1)
+        else:
+            while self._store.add(key + "judged", 0) == 0:
+                if time.monotonic() > end + 1:  # rank 0 needs its time too
+                    raise DistBackendError("ringo: monitored_barrier: rank 0 did not come within %gs" % limit)
+                time.sleep(pause)
+                pause = min(2 * pause, 0.02)
+            text = self._store.get(key + "verdict").decode()[1:]
+        if text:
+            raise DistBackendError(text)
+
+    # Messages.
+
+    def send(self, tensors, peer, tag=0):
+        tensor = one(tensors)
+        check(tensor)
+        source = plain(tensor)
+        try:
+            self._line_to(peer)
+            pending = library.mail_send(self._mail, peer, tag, source.data_ptr(), bytes_of(source))
+        except library.Error as e:
+            raise raised(e) from None
+        return self._keep(Work(self, pending, source, [tensor]))
+
+    def recv(self, tensors, peer, tag=0):
+        return self._receive(one(tensors), peer, tag, {peer})
+
+    def recv_anysource(self, tensors, tag=0):
+        return self._receive(one(tensors), library.ANY, tag, set(range(self._size)) - {self._rank})
+
+    def _receive(self, tensor, peer, tag, sources):
+        check(tensor)
+        out = room(tensor)
+        try:
+            self._lines_from(sources)
+            pending = library.mail_recv(self._mail, peer, tag, out.data_ptr(), bytes_of(out))
+        except library.Error as e:
+            raise raised(e) from None
+        return self._keep(Work(self, pending, (out, tensor), [tensor], (lambda: tensor.copy_(out)) if out is not tensor else None))
+
+    def _open_mail(self):
+        if self._mail is None:
+            self._mail = library.mail_open(self._comm)
+
+    def _line_to(self, peer):
+        with self._lock:
+            self._open_mail()
+            if ("to", peer) in self._lines or peer == self._rank:
+                return
+            id = library.new_id()
+            library.mail_to(self._mail, peer, id)
+            self._lines.add(("to", peer))
+        key = "ringo/line/%d/%d" % (self._rank, peer)
+        self._store.set(key, id.hex())
+        self._store.add(key + "/is", 1)
+
+    def _lines_from(self, sources):
+        """Has a thread open the lines of sources when these have made them: it must not keep the caller, who may be whom a
+        source waits for."""
+        with self._lock:
+            self._open_mail()
+            self._wanted |= {s for s in sources if ("from", s) not in self._lines and s != self._rank}
+            if self._wanted and self._connector is None:
+                self._connector = threading.Thread(target=self._connect, name="ringo lines", daemon=True)
+                self._connector.start()
+
+    def _connect(self):
+        pause = 0.0005
+        while True:
+            with self._lock:
+                if self._closed or not self._wanted:
+                    self._connector = None
+                    return
+                wanted = list(self._wanted)
+            for peer in wanted:
+                key = "ringo/line/%d/%d" % (peer, self._rank)
+                try:
+                    if self._store.add(key + "/is", 0) == 0:
+                        continue
+                    id = bytes.fromhex(self._store.get(key).decode())
+                except RuntimeError:  # the store is gone
+                    with self._lock:
+                        self._connector = None
+                    return
+                with self._lock:
+                    if not self._closed:
+                        library.mail_from(self._mail, peer, id)
+                    self._lines.add(("from", peer))
+                    self._wanted.discard(peer)
+                pause = 0.0005
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+
+
+def _options(opts):
+    return opts if hasattr(opts, "timeout") else None
+
+
+def _watch(works):
+    while True:
+        item = works.get()
+        if item is None:
+            return
+        work, future = item
+        try:
+            work.wait()
+            future.set_result(work.result())
+        except Exception as e:
+            future.set_exception(e)

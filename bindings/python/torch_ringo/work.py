@@ -1,0 +1,114 @@
+"""Operations under way, as torch has them."""
+
+import threading
+
+import torch
+from torch._C._distributed_c10d import Work as TorchWork
+
+from . import library
+
+try:
+    from torch.distributed import DistBackendError
+except ImportError:  # before 2.0
+    DistBackendError = RuntimeError
+
+
+def raised(error):
+    """torch's exception for an error of Ringo."""
+    return (ValueError if error.result == library.INVALID else DistBackendError)(str(error))
+
+
+class Work(TorchWork):
+    """An operation that was started: pending is its handle, or None if it has ended. Its tensors are kept until the end, when
+    after is called, which copies results to where they belong."""
+
+    def __init__(self, group, pending, kept, result, after=None):
+        super().__init__()
+        self._group, self._pending, self._kept, self._result, self._after = group, pending, kept, result, after
+        self._lock = threading.Lock()
+        self._error = None
+        self._source = library.ANY
+        self._future = None
+        self._done = False
+        if pending is None:
+            self._end()
+
+    def _end(self, error=None):
+        if error is None and self._after is not None:
+            with torch.no_grad():
+                self._after()
+        self._error, self._kept, self._after, self._pending = error, None, None, None
+        self._done = True
+
+    def _look(self, timeout):
+        """Whether the operation has ended, after timeout ns at most. The lock is held."""
+        if not self._done:
+            try:
+                ended, self._source = library.wait(self._pending, timeout)
+                if ended:
+                    self._end()
+            except library.Error as e:
+                self._end(raised(e))
+        return self._done
+
+    def wait(self, timeout=None):
+        if not self._done:
+            limit = int(timeout.total_seconds() * 1e9) if timeout else 0
+            with self._lock:
+                if not self._look(limit if limit > 0 else -1):
+                    raise DistBackendError("the operation has not ended within %s" % timeout)
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        if not self._done and self._lock.acquire(blocking=False):
+            try:
+                self._look(0)
+            finally:
+                self._lock.release()
+        return self._done
+
+    def is_success(self):
+        return self.is_completed() and self._error is None
+
+    def exception(self):
+        return self._error
+
+    def result(self):
+        return self._result
+
+    def source_rank(self):
+        return self._source
+
+    _source_rank = source_rank
+
+    def get_future(self):
+        with self._lock:
+            if self._future is None:
+                self._future = torch.futures.Future()
+                self._group._watch(self, self._future)
+            return self._future
+
+
+class Several(Work):
+    """Several operations as one."""
+
+    def __init__(self, group, works, result):
+        self._works = works
+        super().__init__(group, 0, works, result)
+
+    def _look(self, timeout):
+        try:
+            for w in self._works:
+                if timeout == 0:
+                    if not w.is_completed():
+                        return False
+                w.wait()
+            self._end()
+        except Exception as e:
+            self._end(e)
+        return True

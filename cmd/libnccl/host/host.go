@@ -1,0 +1,160 @@
+// Package host is what the functions of ringo.h do: communicators on host memory by handles, for
+// programs in other languages. It is part of that library, and nothing here is promised to other modules.
+//
+// It only translates: a Comm is ringo's. What ringo has not, messages with tags and from any
+// source, is in Mail. The trap: memory of a call is C's, and has to stay until the call has ended.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
+)
+
+// A Result is a ringo_host_result.
+type Result int
+
+// The results of ringo.h.
+const (
+	OK Result = iota
+	InProgress
+	Invalid
+	Timeout
+	Failed
+)
+
+// ErrInProgress says that a wait has ended before what it waits for.
+var ErrInProgress = errors.New("in progress")
+
+// ResultOf is the result that says of an error what a program may want to tell apart.
+func ResultOf(err error) Result {
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, ErrInProgress):
+		return InProgress
+	case errors.Is(err, ringo.ErrInvalid), errors.Is(err, ringo.ErrUnsupported):
+		return Invalid
+	case errors.Is(err, ringo.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		return Timeout
+	}
+	return Failed
+}
+
+// A Pending is an operation under way.
+type Pending interface {
+	Done() <-chan struct{}
+	Wait() error
+}
+
+// A Table gives handles to values. A handle is never 0, and never given again. The zero Table is empty.
+type Table[T any] struct {
+	mu   sync.RWMutex
+	last uintptr
+	m    map[uintptr]T
+}
+
+// Add gives a value its handle.
+func (t *Table[T]) Add(v T) uintptr {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.m == nil {
+		t.m = map[uintptr]T{}
+	}
+	t.last++
+	t.m[t.last] = v
+	return t.last
+}
+
+// Get is the value of a handle.
+func (t *Table[T]) Get(h uintptr) (v T, err error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	v, ok := t.m[h]
+	if !ok {
+		return v, fmt.Errorf("%w: no handle that is in use: %d", ringo.ErrInvalid, h)
+	}
+	return v, nil
+}
+
+// Remove ends a handle.
+func (t *Table[T]) Remove(h uintptr) (v T, err error) {
+	v, err = t.Get(h)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.m, h)
+	return v, err
+}
+
+// Open joins a communicator. timeout bounds the meeting and the waits; 0 is the default of each.
+func Open(id bootstrap.ID, rank, size int, timeout time.Duration) (*ringo.Comm, error) {
+	return ringo.Open(context.Background(), ringo.Config{ID: &id, Rank: rank, Size: size, Timeout: timeout, JoinTimeout: timeout})
+}
+
+// ops are the operators by their numbers in ringo.h.
+var ops = [...]ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.BitAnd, ringo.BitOr, ringo.BitXor}
+
+// A Call is a ringo_host_call.
+type Call struct {
+	Kind, Type, Op, Peer int
+	In, Out              uintptr
+	Count                int
+	InCounts, OutCounts  []int
+	Timeout              time.Duration
+}
+
+// Of is the call as c carries it out.
+func (x *Call) Of(c *ringo.Comm) (*ringo.Call, error) {
+	call := &ringo.Call{
+		Kind: ringo.Kind(x.Kind), Type: ringo.DataType(x.Type), Count: x.Count, Root: x.Peer, Peer: x.Peer, Timeout: x.Timeout,
+		InCounts: x.InCounts, OutCounts: x.OutCounts,
+	}
+	switch {
+	case x.Kind < int(ringo.KindBarrier) || x.Kind > int(ringo.KindAlltoAllv):
+		return nil, fmt.Errorf("%w: kind %d", ringo.ErrInvalid, x.Kind)
+	case x.Op < 0 || x.Op >= len(ops):
+		return nil, fmt.Errorf("%w: operator %d", ringo.ErrInvalid, x.Op)
+	case call.Kind != ringo.KindBarrier && (x.Type < int(ringo.Int8) || x.Type > int(ringo.Float8E5M2)):
+		return nil, fmt.Errorf("%w: type %d", ringo.ErrInvalid, x.Type)
+	case x.Count < 0:
+		return nil, fmt.Errorf("%w: count %d", ringo.ErrInvalid, x.Count)
+	case call.Kind.Variable() && (len(x.OutCounts) == 0 || call.Kind == ringo.KindAlltoAllv && len(x.InCounts) == 0):
+		return nil, fmt.Errorf("%w: no counts", ringo.ErrInvalid)
+	case call.Kind == ringo.KindBarrier:
+		return call, nil
+	}
+	if call.Kind.Reduces() {
+		call.Op = ops[x.Op]
+	}
+	in, out := call.Shape(c.Rank(), c.Size())
+	call.In, call.Out = memory(x.In, in*call.Type.Size()), memory(x.Out, out*call.Type.Size())
+	return call, nil
+}
+
+// WaitFor waits at most so long for the end of p; below 0 without a limit.
+func WaitFor(p Pending, timeout time.Duration) error {
+	if timeout < 0 {
+		return p.Wait()
+	}
+	select {
+	case <-p.Done():
+		return p.Wait()
+	default:
+	}
+	if timeout == 0 {
+		return ErrInProgress
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-p.Done():
+		return p.Wait()
+	case <-timer.C:
+		return ErrInProgress
+	}
+}
