@@ -30,6 +30,12 @@ var completing = map[string][]string{
 	"plot -o ":                                nil, // a file
 	"run -- any":                              nil,
 	"nonsense ":                               nil,
+	"ptx ":                                    {"check"},
+	"info --device ":                          {"auto", "host", "cuda", "emu"},
+	"bench allreduce --peer ":                 {"openmpi", "mpich", "gloo", "nccl"},
+	"explain allreduce --policy ":             {"default", "efficiency", "zero"},
+	"explain allreduce --steps ":              {"auto", "all", "none"},
+	"bench allreduce -o bit":                  {"bitand", "bitor", "bitxor"},
 	"explain allreduce --device cuda --path ": {"p2p", "pcie", "host memory", "bridge"},
 }
 

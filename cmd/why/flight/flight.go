@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -32,22 +30,6 @@ func Is(head []byte) bool {
 	head = bytes.TrimLeft(head, " \t\r\n")
 	return bytes.HasPrefix(head, []byte("{")) && (bytes.Contains(head, []byte(`"pg_config"`)) || bytes.Contains(head, []byte(`"comm_lib_version"`)) ||
 		bytes.Contains(head, []byte(`"entries"`)) && bytes.Contains(head, []byte(`"record_id"`)))
-}
-
-// IsFile is Is for a file; one that cannot be read is none.
-func IsFile(name string) bool {
-	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 4096)
-	n, _ := io.ReadFull(f, head)
-	return Is(head[:n])
 }
 
 // Read makes a job of dumps. What is no dump is left out, and said in skipped; it is an error if nothing is left.

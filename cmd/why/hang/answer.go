@@ -14,25 +14,29 @@ import (
 
 // An Answer is why a job stands still.
 type Answer struct {
+	Source   string // what the files are, "" if there is one kind
+	Ranks    int    // of the job
 	Reason   Reason
 	Sentence string
 	Remedy   string
 	Culprits []int // global ranks, ascending; none where nobody is accused
 	Missing  []int // ranks that left nothing
 	Classes  []Class
+	Notes    []string // of the job
 }
 
 // A Class is ranks that are at the same place.
 type Class struct {
 	Ranks []int
 	Is    string
+	For   []int // ranks that have not come to where these wait, ascending
 }
 
 // Judge finds out why a job stands still. It sorts the calls of the ranks by time.
 func Judge(j *Job) Answer {
 	jd := newJudge(j)
 	c := jd.find()
-	a := Answer{Reason: c.Reason, Culprits: c.culprits}
+	a := Answer{Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits, Notes: j.Notes}
 	for r := range j.Ranks {
 		if j.Ranks[r].Source == "" {
 			a.Missing = append(a.Missing, r)
@@ -43,9 +47,29 @@ func Judge(j *Job) Answer {
 	return a
 }
 
+// Merge makes one answer of those that tell of jobs of as many ranks: the surest, and of those that are as sure the first. The others'
+// sentences become its notes.
+func Merge(answers []Answer) (merged []Answer) {
+	sorted := slices.Clone(answers)
+	slices.SortStableFunc(sorted, func(a, b Answer) int { return cmp.Compare(sure[b.Reason], sure[a.Reason]) })
+	for _, a := range sorted {
+		i := slices.IndexFunc(merged, func(m Answer) bool { return m.Ranks == a.Ranks })
+		if i < 0 {
+			a.Notes = slices.Clone(a.Notes)
+			merged = append(merged, a)
+			continue
+		}
+		merged[i].Notes = append(merged[i].Notes, a.Source+" says: "+a.Sentence)
+	}
+	return merged
+}
+
+// sure is how much an answer is worth beside another's: that a rank is gone is seen, that its file is missing may be an oversight.
+var sure = [Reasons]int{Silent: 1, Stuck: 2, Blocked: 2, Order: 2, NotMade: 2, Absent: 2, Shapes: 2, Different: 2, Died: 3}
+
 // say writes the sentence and the remedy.
 func (jd *judge) say(a *Answer, c *cause) {
-	who := history.Ranks(c.culprits)
+	who := jd.who(c.culprits)
 	switch c.Reason {
 	case Nothing:
 		a.Sentence = "no rank waits: all calls that the ranks have noted have ended"
@@ -53,6 +77,13 @@ func (jd *judge) say(a *Answer, c *cause) {
 			a.Sentence += "; of " + history.Ranks(a.Missing) + " nothing is known"
 			a.Remedy = "give the files of all ranks"
 		}
+	case Unknown, Died, Silent:
+		if c.quiet {
+			jd.sayQuiet(a, c)
+			return
+		}
+	}
+	switch c.Reason {
 	case Unknown:
 		a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
 		if len(a.Missing) > 0 {
@@ -88,6 +119,25 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Remedy = "run ringo check on these hosts"
 		a.Culprits = nil
 	}
+}
+
+// who names ranks, and their processes if they are few.
+func (jd *judge) who(ranks []int) string {
+	const most = 2
+	text := history.Ranks(ranks)
+	if len(ranks) > most {
+		return text
+	}
+	var names []string
+	for _, r := range ranks {
+		if n := jd.Ranks[r].Name; n != "" {
+			names = append(names, n)
+		}
+	}
+	if len(names) > 0 {
+		text += " (" + strings.Join(names, "; ") + ")"
+	}
+	return text
 }
 
 // what is the call at a place.
@@ -228,7 +278,7 @@ func (jd *judge) classes(a *Answer) {
 		by[jd.words(r)] = append(by[jd.words(r)], r)
 	}
 	for is, ranks := range by {
-		a.Classes = append(a.Classes, Class{ranks, is})
+		a.Classes = append(a.Classes, Class{Ranks: ranks, Is: is, For: jd.awaited(ranks)})
 	}
 	slices.SortFunc(a.Classes, func(x, y Class) int { return cmp.Compare(x.Ranks[0], y.Ranks[0]) })
 	const most = 20
@@ -242,6 +292,28 @@ func (jd *judge) classes(a *Answer) {
 	}
 }
 
+// awaited are the ranks that have not come to the places in which ranks wait.
+func (jd *judge) awaited(ranks []int) (absent []int) {
+	seen := map[place]bool{}
+	for _, r := range ranks {
+		if len(jd.waits[r]) == 0 {
+			continue
+		}
+		at := jd.earliest(r, jd.waits[r][0])
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		for _, m := range jd.members(at) {
+			if jd.in(at, m) == nil && !jd.passed(at, m) {
+				absent = append(absent, m)
+			}
+		}
+	}
+	slices.Sort(absent)
+	return slices.Compact(absent)
+}
+
 // words say where a rank is.
 func (jd *judge) words(r int) string {
 	rank := &jd.Ranks[r]
@@ -250,8 +322,11 @@ func (jd *judge) words(r int) string {
 		return rank.Death
 	case rank.Source == "":
 		return "left nothing"
-	case len(jd.waits[r]) > 0:
-		c := jd.waits[r][0]
+	case len(jd.waits[r]) > 0 || jd.newest(r) != nil:
+		c := jd.newest(r)
+		if len(jd.waits[r]) > 0 {
+			c = jd.waits[r][0]
+		}
 		text := c.State.String() + " " + c.name()
 		if !c.message() {
 			text += " of " + jd.Groups[c.Group].String()
@@ -274,6 +349,9 @@ func (a *Answer) Print(w io.Writer) error {
 	}
 	if a.Remedy != "" {
 		fmt.Fprintf(w, "remedy: %s\n", a.Remedy)
+	}
+	for _, n := range a.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nranks\tare")

@@ -17,13 +17,15 @@ import (
 
 // A Job is what is known of a program of many ranks.
 type Job struct {
-	Ranks  []Rank  // by global rank; those that left nothing have an empty Source
-	Groups []Group // of ranks that call collectives together
+	Ranks  []Rank   // by global rank; those that left nothing have an empty Source
+	Groups []Group  // of ranks that call collectives together
+	Notes  []string // what else the files say, and what the answer takes for granted
 }
 
 // A Rank is what is known of one process.
 type Rank struct {
 	Source string // the file that says so, "" if there is none
+	Name   string // its process as a person finds it: "process 4711 on node 10.0.0.3, GPU 5"; "" if not known
 	Calls  []Call // in the order in which they were made; the oldest may have been forgotten
 	Made   []int  // groups that it has made, as indices of Job.Groups
 	Death  string // how it ended, as a log says: "killed by signal 9"; "" if no log says that it did
@@ -37,8 +39,13 @@ type Group struct {
 	Ranks []int  // global, ascending
 }
 
+// Communicator is the Desc of a group whose name is the hash of NCCL's communicator.
+const Communicator = "communicator"
+
 func (g *Group) String() string {
 	switch {
+	case g.Desc == Communicator:
+		return g.Desc + " " + g.Name
 	case g.Desc == "default_pg":
 		return "the default group"
 	case g.Desc == "" || g.Desc == "undefined":
@@ -54,9 +61,10 @@ const (
 	Called State = iota // the program has made it, the GPU has not begun it
 	Begun
 	Ended
+	Seen // made; whether it has ended the file does not say
 )
 
-func (s State) String() string { return [...]string{"called", "begun", "ended"}[s] }
+func (s State) String() string { return [...]string{"called", "begun", "ended", "last called"}[s] }
 
 // A Call is a collective, or a message between two ranks, as one of them has made it.
 type Call struct {

@@ -32,6 +32,7 @@ type cause struct {
 	culprits []int
 	at       place
 	sides    []side // of Different, Shapes and Order
+	quiet    bool   // no rank is known to wait
 }
 
 // A side is ranks that did the same, and their call.
@@ -59,6 +60,7 @@ type judge struct {
 
 func newJudge(j *Job) *judge {
 	j.Sort()
+	j.infer()
 	jd := &judge{Job: j, waits: make([][]*Call, len(j.Ranks))}
 	for range j.Groups {
 		jd.calls = append(jd.calls, map[int64]map[int]*Call{})
@@ -76,12 +78,12 @@ func newJudge(j *Job) *judge {
 				if of[c.Number] == nil {
 					of[c.Number] = map[int]*Call{}
 				}
-				if of[c.Number][r] == nil || c.State != Ended { // several make up a coalesced one
+				if of[c.Number][r] == nil || !c.ended() { // several make up a coalesced one
 					of[c.Number][r] = c
 				}
 				jd.last[c.Group][r] = max(jd.last[c.Group][r], c.Number)
 			}
-			if c.State != Ended && !waiting[at] {
+			if !c.ended() && !waiting[at] {
 				waiting[at] = true
 				jd.waits[r] = append(jd.waits[r], c)
 				if f := &jd.first[c.Group]; !c.message() && (*f < 0 || c.Number < *f) {
@@ -163,6 +165,9 @@ func (jd *judge) find() cause {
 			}
 		}
 	}
+	if best.Reason == Nothing {
+		return jd.quiet()
+	}
 	return best
 }
 
@@ -189,7 +194,7 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 		rank := jd.Rank(r)
 		c := jd.in(at, r)
 		switch {
-		case rank.Death != "" && (c == nil || c.State != Ended):
+		case rank.Death != "" && (c == nil || !c.ended()):
 			dead = append(dead, r)
 		case rank.Source == "":
 			unknown = append(unknown, r)
@@ -212,7 +217,7 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 		return cause{Reason: Died, culprits: dead, at: at}
 	case len(unmade) > 0:
 		return cause{Reason: NotMade, culprits: unmade, at: at}
-	case len(idle) > 0:
+	case len(idle) > 0 && !jd.together(idle):
 		return cause{Reason: Absent, culprits: idle, at: at}
 	}
 	if found := jd.elsewhere(append(busy, behind...), at, way, seen); found.Reason != Nothing {
@@ -221,7 +226,7 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 	switch {
 	case len(unknown) > 0:
 		return jd.silent(at, unknown)
-	case len(busy) > 0:
+	case len(busy)+len(idle) > 0:
 		return cause{Reason: Unknown, at: at}
 	case len(behind) > 0:
 		return cause{Reason: Blocked, culprits: behind, at: at}
@@ -275,7 +280,7 @@ func (jd *judge) silent(at place, unknown []int) cause {
 // open are the ranks that have begun the call at a place and not ended it.
 func (jd *judge) open(at place) (ranks []int) {
 	for _, r := range jd.members(at) {
-		if c := jd.in(at, r); c != nil && c.State != Ended {
+		if c := jd.in(at, r); c != nil && !c.ended() {
 			ranks = append(ranks, r)
 		}
 	}

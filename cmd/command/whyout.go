@@ -1,0 +1,217 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/trace/history"
+)
+
+// Exit statuses of ringo why, the most telling first.
+const (
+	whyBlame   = cli.ExitStatus(3) // ranks are to blame
+	whyStuck   = cli.ExitStatus(4) // all are in it, and nothing moves
+	whyUnknown = cli.ExitStatus(5) // it cannot be said
+)
+
+// A whyAnswer is an answer as -json prints it.
+type whyAnswer struct {
+	Comm     string     `json:"communicator,omitempty"` // of this library's histories
+	Ranks    int        `json:"ranks"`
+	Reason   string     `json:"reason"`
+	Sentence string     `json:"sentence"`
+	Remedy   string     `json:"remedy,omitempty"`
+	Culprits []int      `json:"culprits"`
+	Missing  []int      `json:"missing"`
+	Classes  []whyClass `json:"classes"`
+	Notes    []string   `json:"notes"`
+	status   cli.ExitStatus
+	text     string
+}
+
+// A whyClass is ranks that are at one place.
+type whyClass struct {
+	Ranks []int  `json:"ranks"`
+	Is    string `json:"are"`
+	For   []int  `json:"wait_for"`
+}
+
+// list is nil's list in JSON too.
+func list[T any](s []T) []T { return append([]T{}, s...) }
+
+func answerOf(a *hang.Answer) whyAnswer {
+	w := whyAnswer{
+		Ranks: a.Ranks, Reason: a.Reason.String(), Sentence: a.Sentence, Remedy: a.Remedy,
+		Culprits: list(a.Culprits), Missing: list(a.Missing), Classes: []whyClass{}, Notes: list(a.Notes),
+	}
+	for _, c := range a.Classes {
+		w.Classes = append(w.Classes, whyClass{list(c.Ranks), c.Is, list(c.For)})
+	}
+	switch {
+	case len(a.Culprits) > 0:
+		w.status = whyBlame
+	case a.Reason == hang.Stuck:
+		w.status = whyStuck
+	case a.Reason != hang.Nothing:
+		w.status = whyUnknown
+	}
+	return w
+}
+
+func findingOf(f *history.Finding) whyAnswer {
+	w := whyAnswer{
+		Comm: f.Comm, Ranks: f.Size, Reason: hang.Nothing.String(), Sentence: f.Sentence,
+		Culprits: list(f.Culprits), Missing: []int{}, Classes: []whyClass{}, Notes: []string{},
+	}
+	for q := range f.Size {
+		if !slices.ContainsFunc(f.Records, func(r history.Record) bool { return r.Rank == q }) {
+			w.Missing = append(w.Missing, q)
+		}
+	}
+	waits := func(r history.Record) bool { return r.Cause != "" || r.State.At > 0 || r.State.Peer >= 0 }
+	switch {
+	case len(f.Culprits) > 0:
+		w.status, w.Reason = whyBlame, "blamed"
+	case len(w.Missing) > 0 || slices.ContainsFunc(f.Records, waits):
+		w.status, w.Reason = whyUnknown, hang.Unknown.String()
+	}
+	return w
+}
+
+// all are the findings, and one answer of each job.
+func (f *whyFound) all() (all []whyAnswer, err error) {
+	add := func(w whyAnswer, p interface{ Print(io.Writer) error }) {
+		var b strings.Builder
+		if e := p.Print(&b); e != nil {
+			err = e
+		}
+		w.text = b.String()
+		all = append(all, w)
+	}
+	for i := range f.own {
+		add(findingOf(&f.own[i]), &f.own[i])
+	}
+	for _, a := range hang.Merge(f.answers) {
+		add(answerOf(&a), &a)
+	}
+	return all, err
+}
+
+// printAnswers writes answers as text or as JSON, and a page if it has a name. Its error is the exit status that they have.
+func printAnswers(w io.Writer, all []whyAnswer, asJSON bool, page string) error {
+	if page != "" {
+		f, err := os.Create(page)
+		if err != nil {
+			return err
+		}
+		err = whyPage(f, all)
+		if e := f.Close(); err == nil {
+			err = e
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		if err := e.Encode(all); err != nil {
+			return err
+		}
+	}
+	status := cli.ExitStatus(0)
+	for i, a := range all {
+		if status == 0 || a.status != 0 && a.status < status {
+			status = a.status
+		}
+		if asJSON {
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if _, err := io.WriteString(w, a.text); err != nil {
+			return err
+		}
+	}
+	if status != 0 {
+		return status
+	}
+	return nil
+}
+
+// A whyBox is a class in the picture, a whyArrow from ranks that wait to ranks for which they do.
+type whyBox struct {
+	Y, Text int // its upper edge, and the line of its text
+	Label   string
+	Blamed  bool
+}
+
+type whyArrow struct{ From, Middle, Bend, To int }
+
+const whyRow = 44 // pixels of a class
+
+func (a whyAnswer) Text() string { return a.text }
+func (a whyAnswer) High() int    { return whyRow*len(a.Classes) + 4 }
+
+func (a whyAnswer) Boxes() (all []whyBox) {
+	for i, c := range a.Classes {
+		blamed := slices.ContainsFunc(c.Ranks, func(r int) bool { return slices.Contains(a.Culprits, r) })
+		all = append(all, whyBox{whyRow*i + 4, whyRow*i + 26, history.Ranks(c.Ranks[:min(8, len(c.Ranks))]) + more(len(c.Ranks)-8) + ": " + c.Is, blamed})
+	}
+	return all
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}
+
+func (a whyAnswer) Arrows() (all []whyArrow) {
+	of := map[int]int{} // the class of a rank
+	for i, c := range a.Classes {
+		for _, r := range c.Ranks {
+			of[r] = i
+		}
+	}
+	for i, c := range a.Classes {
+		to := map[int]bool{}
+		for _, r := range c.For {
+			if k, ok := of[r]; ok && k != i {
+				to[k] = true
+			}
+		}
+		for k := range a.Classes {
+			if to[k] {
+				all = append(all, whyArrow{whyRow*i + 22, whyRow * (i + k + 1) / 2, 930 + 15*max(i-k, k-i), whyRow*k + 22})
+			}
+		}
+	}
+	return all
+}
+
+var whyTemplate = template.Must(template.New("why").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>ringo why</title>
+<style>body{font:15px sans-serif;max-width:1300px;margin:2em auto}rect{fill:#eef;stroke:#99b}.blamed rect{fill:#fdd;stroke:#c00}
+text{font-size:13px}path{fill:none;stroke:#555}pre{background:#f6f6f6;padding:1em;overflow:auto}</style>
+{{range .}}<h2>{{.Sentence}}</h2>
+{{if .Boxes}}<p>Who waits for whom: an arrow goes from ranks that wait to those for which they wait.</p>
+<svg width="1250" height="{{.High}}"><defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"><polygon points="0,0 8,4 0,8" fill="#555"/></marker></defs>
+{{range .Boxes}}<g{{if .Blamed}} class="blamed"{{end}}><rect x="2" y="{{.Y}}" width="900" height="36" rx="5"/><text x="12" y="{{.Text}}">{{.Label}}</text></g>
+{{end}}{{range .Arrows}}<path d="M902 {{.From}} Q{{.Bend}} {{.Middle}} 904 {{.To}}" marker-end="url(#tip)"/>
+{{end}}</svg>
+{{end}}<pre>{{.Text}}</pre>
+{{end}}</html>
+`))
+
+// whyPage writes a page that needs nothing else.
+func whyPage(w io.Writer, all []whyAnswer) error { return whyTemplate.Execute(w, all) }

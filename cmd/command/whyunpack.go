@@ -1,0 +1,156 @@
+package command
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/ringo-go/ringo/internal/given"
+)
+
+// An unpacker writes what is in archives, and what comes by standard input, into a folder of its own.
+type unpacker struct {
+	dir   string
+	bytes int64 // that it may write yet
+	files int   // that it may make yet
+}
+
+const (
+	mostUnpacked = 4 << 30
+	mostFiles    = 1 << 17
+	mostNested   = 3 // a tar in a gzip, whose files are gzips
+)
+
+var errUnpack = errors.New("it unpacks to more than is read")
+
+func newUnpacker() (*unpacker, error) {
+	dir, err := os.MkdirTemp("", "ringo-why-")
+	if err != nil {
+		return nil, err
+	}
+	return &unpacker{dir + string(filepath.Separator), mostUnpacked, mostFiles}, nil
+}
+
+// has reports whether it has made a file.
+func (u *unpacker) has(file string) bool { return strings.HasPrefix(file, u.dir) }
+
+func (u *unpacker) close() { os.RemoveAll(u.dir) }
+
+// packed reports whether a file that begins so is a gzip or a tar.
+func packed(head []byte) (zip, tape bool) {
+	return bytes.HasPrefix(head, []byte{0x1f, 0x8b}), len(head) > 262 && string(head[257:262]) == "ustar"
+}
+
+// open gives the files that a file has: itself if it is no archive.
+func (u *unpacker) open(file string, depth int) ([]string, error) {
+	zip, tape := packed(headOf(file))
+	if !zip && !tape {
+		return []string{file}, nil
+	}
+	wrong := func(err error) error { return fmt.Errorf("%s: %w", file, err) }
+	if depth == mostNested {
+		return nil, wrong(errors.New("an archive in an archive in an archive"))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if tape {
+		files, err := u.tape(f, depth)
+		if err != nil {
+			return files, wrong(err)
+		}
+		return files, nil
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	name := strings.TrimSuffix(filepath.Base(file), ".gz")
+	one, err := u.put(name, z, mostUnpacked)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	return u.open(one, depth+1)
+}
+
+// tape unpacks regular files; the folders in which they stand do not count. What it has got before an error it gives too.
+func (u *unpacker) tape(r io.Reader, depth int) (files []string, err error) {
+	for t := tar.NewReader(r); ; {
+		h, err := t.Next()
+		switch {
+		case err == io.EOF:
+			return files, nil
+		case err != nil:
+			return files, err
+		case h.Typeflag != tar.TypeReg:
+			continue
+		}
+		one, err := u.put(path.Base(path.Clean("/"+strings.ReplaceAll(h.Name, `\`, "/"))), t, given.Most)
+		if err != nil {
+			return files, err
+		}
+		more, err := u.open(one, depth+1)
+		if files = append(files, more...); err != nil {
+			return files, err
+		}
+	}
+}
+
+// put writes a file of at most so many bytes. Each has a folder of its own: files of several folders may have one name.
+func (u *unpacker) put(name string, r io.Reader, most int64) (string, error) {
+	if u.files--; u.files < 0 {
+		return "", errUnpack
+	}
+	dir, err := os.MkdirTemp(u.dir, "")
+	if err != nil {
+		return "", err
+	}
+	if name = strings.ReplaceAll(given.Printable(name), "/", "_"); name == "_" || name == "." || name == "" {
+		name = "file"
+	}
+	f, err := os.Create(filepath.Join(dir, name))
+	if err != nil {
+		return "", err
+	}
+	n, err := io.Copy(f, io.LimitReader(r, min(u.bytes, most)+1))
+	if err == nil && n > min(u.bytes, most) {
+		err = errUnpack
+	}
+	u.bytes -= n
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// find gives the files that the words of a command line mean: "-" is standard input, a pattern what it matches. Folders stay folders.
+func (u *unpacker) find(words []string, stdin io.Reader) (files []string, wrong []error) {
+	for _, word := range words {
+		all := []string{word}
+		if word == "-" {
+			one, err := u.put("stdin", stdin, mostUnpacked)
+			if err != nil {
+				wrong = append(wrong, fmt.Errorf("standard input: %w", err))
+				continue
+			}
+			all = []string{one}
+		} else if _, err := os.Lstat(word); err != nil {
+			if some, _ := filepath.Glob(word); len(some) > 0 {
+				all = some
+			}
+		}
+		for _, file := range all {
+			more, err := u.open(file, 0)
+			if files = append(files, more...); err != nil {
+				wrong = append(wrong, err)
+			}
+		}
+	}
+	return files, wrong
+}

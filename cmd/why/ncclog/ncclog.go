@@ -1,0 +1,344 @@
+// Package ncclog reads logs of NCCL, NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL, as ranks write them into files of their own or
+// through a launcher into one. A log says which calls a rank has made, not which of them have ended. The formats are those
+// of NCCL 2.10 to 2.30. It is part of the command ringo, and nothing here is promised to other modules.
+package ncclog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/internal/given"
+)
+
+// Is reports whether the beginning of a file is that of a log of NCCL.
+func Is(head []byte) bool {
+	return bytes.IndexByte(head, 0) < 0 && (bytes.Contains(head, []byte(" NCCL INFO ")) || bytes.Contains(head, []byte(" NCCL WARN ")))
+}
+
+// Read makes a job of logs. What is no log is left out, and said in skipped; it is an error if nothing is left.
+func Read(files ...string) (j *hang.Job, skipped []error, err error) {
+	l := newLog()
+	read := 0
+	for _, file := range files {
+		b, err := given.Read(file)
+		if err == nil {
+			err = l.add(file, b)
+		}
+		if err != nil {
+			skipped = append(skipped, err)
+			continue
+		}
+		read++
+	}
+	if read == 0 {
+		return nil, nil, errors.Join(skipped...)
+	}
+	j = l.job()
+	for i := range j.Ranks {
+		if len(j.Ranks[i].Calls) > 0 || j.Ranks[i].Death != "" {
+			return j, skipped, nil
+		}
+	}
+	return nil, skipped, errors.Join(errMute, errors.New(strings.Join(j.Notes, "; ")))
+}
+
+var (
+	errNone = errors.New("not a log of NCCL")
+	errMute = errors.New("the logs do not show all calls of all ranks, so nobody can be named: set NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL and NCCL_DEBUG_FILE=/tmp/nccl.%h.%p")
+)
+
+const (
+	maxLine  = 16 << 10
+	maxComms = 1 << 20 // of all processes
+	maxCalls = 1 << 12 // of a communicator of a process: the newest
+	maxEnds  = 1 << 10
+)
+
+// A process is one GPU of a process of the operating system.
+type process struct {
+	host string
+	pid  int
+	gpu  int
+}
+
+func (p process) String() string {
+	return fmt.Sprintf("process %d on node %s, GPU %d", p.pid, given.Printable(p.host), p.gpu)
+}
+
+// A handle is a communicator as a process knows it.
+type handle struct {
+	host, at string
+	pid      int
+}
+
+// A comm is a rank's communicator.
+type comm struct {
+	process
+	file      string
+	id        string // that of all its ranks, "" if a version does not say it
+	rank      int
+	size      int
+	parent    *comm // of a split
+	made      bool
+	ended     bool
+	calls     []hang.Call // Peer is the rank in the communicator
+	number    int64       // of collectives
+	last      int64       // opCount of the newest call
+	torn      bool        // calls may be missing
+	message   bool        // the newest call is one
+	ambiguous bool
+}
+
+// An end is how a process has ended, as a launcher says.
+type end struct {
+	pid int
+	how string
+}
+
+// A log is what the lines of all files say.
+type log struct {
+	comms  []*comm
+	at     map[handle]*comm
+	sizes  map[process]map[int]int // communicators that have no id, by size
+	splits map[*comm]int
+	torn   map[process]bool // without their GPUs
+	ends   []end
+	notes  []string
+	line   int64
+}
+
+func newLog() *log {
+	return &log{at: map[handle]*comm{}, sizes: map[process]map[int]int{}, splits: map[*comm]int{}, torn: map[process]bool{}}
+}
+
+var (
+	color   = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
+	prefix  = regexp.MustCompile(`([A-Za-z0-9_.-]+):(\d{1,9}):(\d{1,9}) \[(\d{1,3})\] (?:[^ ]+:\d+ (?:\([^)]*\) )?)?NCCL (INFO|WARN) (.*)`)
+	made    = regexp.MustCompile(`(?:^| )comm (0x[0-9a-f]+) rank (\d+) n[rR]anks (\d+) cudaDev (\d+) .*?- ?(Init|Destroy|Abort|Finalize) (START|COMPLETE)`)
+	ident   = regexp.MustCompile(` commId (0x[0-9a-f]+)`)
+	parents = regexp.MustCompile(` parent (0x[0-9a-f]+) (?:(?:splitCount|childCount) (\d+) )?color (-?\d+) key `)
+	called  = regexp.MustCompile(`^(\w+): opCount ([0-9a-f]+) sendbuff \S+ recvbuff \S+ count (\d+) datatype (\d+) op (\d+) root (-?\d+) comm (0x[0-9a-f]+) \[nranks=(\d+)\] stream \S+`)
+	died    = regexp.MustCompile(`Signal \d+ \((SIG(?:KILL|SEGV|BUS|ILL|FPE))\) received by PID (\d+)`)
+	failed  = regexp.MustCompile(`failed \(exitcode: -(7|9|11)\) local_rank: \d+ \(pid: (\d+)\)`)
+	memory  = regexp.MustCompile(`Out of memory: Killed process (\d+)|Memory cgroup out of memory: Killed process (\d+)`)
+)
+
+// add reads a file.
+func (l *log) add(file string, b []byte) error {
+	any := false
+	here := map[process]bool{}
+	whole := len(b) == 0 || b[len(b)-1] == '\n'
+	for len(b) > 0 {
+		var raw []byte
+		raw, b, _ = bytes.Cut(b, []byte("\n"))
+		l.line++
+		line := string(raw[:min(len(raw), maxLine)])
+		line = strings.ToValidUTF8(plain(strings.TrimRight(line, "\r")), "?")
+		line = line[strings.LastIndexByte(line, '\r')+1:]
+		m := words(line)
+		if m == nil {
+			l.other(line)
+			if strings.Contains(line, "opCount ") || strings.Contains(line, " stream 0x") { // whose it is cannot be said
+				whole = false
+			}
+			continue
+		}
+		any = true
+		p := process{host: m[1], pid: number(m[2]), gpu: number(m[4])}
+		here[process{host: p.host, pid: p.pid, gpu: -1}] = true
+		switch {
+		case strings.Count(line, " NCCL ") > 1: // two processes have written into each other's lines
+			whole = false
+		case m[5] == "WARN":
+			l.note("%s: %s", p, cut(m[6]))
+		default:
+			l.info(file, p, m[6])
+		}
+	}
+	if !whole {
+		for p := range here {
+			l.torn[p] = true
+		}
+	}
+	if !any && len(l.ends) == 0 {
+		return fmt.Errorf("%s: %w", file, errNone)
+	}
+	return nil
+}
+
+// plain is a line without colours.
+func plain(line string) string {
+	if strings.IndexByte(line, 0x1b) < 0 {
+		return line
+	}
+	return color.ReplaceAllString(line, "")
+}
+
+// words are the parts of a line of NCCL's, nil for another's.
+func words(line string) []string {
+	const before = 1 << 10 // bytes of a launcher's prefix, and of NCCL's own
+	i := strings.Index(line, "NCCL INFO ")
+	if i < 0 {
+		i = strings.Index(line, "NCCL WARN ")
+	}
+	if i < 0 {
+		return nil
+	}
+	return prefix.FindStringSubmatch(line[max(0, i-before):])
+}
+
+func cut(text string) string {
+	const most = 160
+	if len(text) > most {
+		return text[:most] + " ..."
+	}
+	return text
+}
+
+func (l *log) note(format string, args ...any) {
+	const most = 8
+	text := given.Printable(fmt.Sprintf(format, args...))
+	for _, n := range l.notes {
+		if n == text {
+			return
+		}
+	}
+	if len(l.notes) < most {
+		l.notes = append(l.notes, text)
+	}
+}
+
+// number is 0 for what is too long for one.
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// info reads what NCCL has to say of a communicator.
+func (l *log) info(file string, p process, text string) {
+	if m := made.FindStringSubmatch(text); m != nil {
+		l.state(file, p, text, m)
+		return
+	}
+	m := called.FindStringSubmatch(text)
+	if m == nil {
+		if strings.Contains(text, ": opCount ") {
+			l.torn[process{host: p.host, pid: p.pid, gpu: -1}] = true
+		}
+		return
+	}
+	if c := l.at[handle{p.host, m[7], p.pid}]; c != nil && c.size == number(m[8]) {
+		c.call(m, l.line)
+	}
+}
+
+// state reads that a communicator is made, or ends.
+func (l *log) state(file string, p process, text string, m []string) {
+	rank, size := number(m[2]), number(m[3])
+	p.gpu = number(m[4])
+	key := handle{p.host, m[1], p.pid}
+	c := l.at[key]
+	switch {
+	case size < 1 || size > hang.MaxRanks || rank >= size:
+		return
+	case m[5] == "Init" && (c == nil || c.made || c.ended || c.rank != rank || c.size != size):
+		if len(l.comms) == maxComms {
+			return
+		}
+		c = &comm{process: p, file: file, rank: rank, size: size, last: -1}
+		l.name(c, text)
+		l.at[key] = c
+		l.comms = append(l.comms, c)
+	case c == nil:
+		return
+	}
+	switch {
+	case m[5] == "Init":
+		c.made = m[6] == "COMPLETE"
+	case m[5] == "Destroy" || m[5] == "Abort":
+		c.ended = true
+		if m[5] == "Abort" {
+			l.note("%s has aborted a communicator of %d ranks", p, size)
+		}
+	}
+}
+
+// name gives a communicator what is the same on all its ranks and on no other's.
+func (l *log) name(c *comm, text string) {
+	if m := ident.FindStringSubmatch(text); m != nil {
+		c.id = m[1]
+		return
+	}
+	if m := parents.FindStringSubmatch(text); m != nil {
+		c.parent = l.at[handle{c.host, m[1], c.pid}]
+		if c.parent == nil {
+			c.ambiguous = true
+			return
+		}
+		count := m[2]
+		if count == "" {
+			l.splits[c.parent]++
+			count = fmt.Sprint(l.splits[c.parent])
+		}
+		c.id = fmt.Sprintf("split %s by color %s of %.100s", count, m[3], c.parent.id)
+		return
+	}
+	if l.sizes[c.process] == nil {
+		l.sizes[c.process] = map[int]int{}
+	}
+	l.sizes[c.process][c.size]++
+	c.id = fmt.Sprintf("%d of %d ranks", l.sizes[c.process][c.size], c.size)
+}
+
+// types are NCCL's by number.
+var types = [...]string{"int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"}
+
+// call reads a call. NCCL counts what it launches, of which messages between other ranks are none: collectives are counted here.
+func (c *comm) call(m []string, line int64) {
+	op, err := strconv.ParseInt(m[2], 16, 64)
+	if err != nil || op < c.last || op > c.last+1 {
+		c.torn = true
+	}
+	c.last = op
+	kind := "type " + m[4]
+	if t := number(m[4]); t < len(types) {
+		kind = types[t]
+	}
+	count, _ := strconv.ParseInt(m[3], 10, 64)
+	call := hang.Call{Number: c.number, Kind: m[1], Peer: -1, State: hang.Seen, At: timeOf(line)}
+	call.In, call.Sizes.In = hang.Shape([]string{kind}, [][]int64{{count}})
+	call.Out, call.Sizes.Out = call.In, call.Sizes.In
+	if c.message = m[1] == "Send" || m[1] == "Recv"; c.message { // which of them have ended nothing shows
+		return
+	}
+	c.number++
+	call.Number = c.number
+	if c.calls = append(c.calls, call); len(c.calls) >= 2*maxCalls {
+		c.calls = append(c.calls[:0], c.calls[len(c.calls)-maxCalls:]...)
+	}
+}
+
+// other reads what launchers and the kernel say.
+func (l *log) other(line string) {
+	mark := strings.Contains(line, "ignal ") || strings.Contains(line, "exitcode") || strings.Contains(line, "emory") || strings.Contains(line, "Xid")
+	if len(l.ends) == maxEnds || !mark {
+		return
+	}
+	if m := died.FindStringSubmatch(line); m != nil {
+		l.ends = append(l.ends, end{number(m[2]), "was killed by " + m[1] + ", as torchrun says"})
+	} else if m := failed.FindStringSubmatch(line); m != nil {
+		l.ends = append(l.ends, end{number(m[2]), "was killed by " + map[string]string{"7": "SIGBUS", "9": "SIGKILL", "11": "SIGSEGV"}[m[1]] + ", as torchrun says"})
+	} else if m := memory.FindStringSubmatch(line); m != nil {
+		l.ends = append(l.ends, end{number(m[1] + m[2]), "was killed because memory was short, as the kernel says"})
+	} else if strings.Contains(line, "NVRM: Xid") {
+		l.note("%s", cut(line))
+	}
+}

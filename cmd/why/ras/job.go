@@ -1,0 +1,337 @@
+package ras
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/internal/given"
+)
+
+// inProgress is NCCL's result of what has not ended.
+const inProgress = 7
+
+// results are NCCL's results by number. Those of a remote process blame nobody.
+var results = [...]string{1: "an unhandled CUDA error", 2: "a system error", 3: "an internal error", 4: "an invalid argument", 5: "an invalid usage", 6: "a remote process's error"}
+
+const remote = 6
+
+// errorOf is the number of a result in RAS's words.
+func errorOf(text string) int {
+	for i, words := range [...]string{1: "Unhandled CUDA", 2: "System", 3: "Internal", 4: "Invalid argument", 5: "Invalid usage", 6: "Remote"} {
+		if words != "" && strings.HasPrefix(text, words) {
+			return i
+		}
+	}
+	return 0
+}
+
+// A builder makes a job of a report.
+type builder struct {
+	*hang.Job
+	source string
+	report *Report
+	global map[any]int // the rank of a job, by Peer, or by member
+}
+
+// A member is a rank of a communicator whose process is not known.
+type member struct {
+	hash string
+	rank int
+}
+
+// Job makes a job of a report. The largest communicator has the numbers of its ranks if it has all processes; else processes are numbered by
+// their hosts, and a note says so.
+func (r *Report) Job(source string) *hang.Job {
+	b := &builder{Job: new(hang.Job), source: source, report: r, global: map[any]int{}}
+	b.number()
+	for i := range r.Comms {
+		b.comm(&r.Comms[i])
+	}
+	for _, p := range r.Lost {
+		if g, ok := b.global[p]; ok {
+			b.lost(g, p)
+		} else {
+			b.note("%s does not answer RAS: dead, stopped, or cut off", p)
+		}
+	}
+	return b.Job
+}
+
+func (b *builder) note(format string, args ...any) {
+	const most = 8
+	text := given.Printable(fmt.Sprintf(format, args...))
+	if len(b.Notes) < most && !slices.Contains(b.Notes, text) {
+		b.Notes = append(b.Notes, text)
+	}
+}
+
+func (p Peer) String() string {
+	return fmt.Sprintf("process %d on node %s, GPU %d", p.Pid, given.Printable(p.Host), p.GPU)
+}
+
+func key(c *Comm, m *Rank) any {
+	if m.Pid < 0 || m.Host == "unknown" {
+		return member{c.Hash, m.Rank}
+	}
+	return m.Peer
+}
+
+// number gives each process a rank of the job.
+func (b *builder) number() {
+	all := map[any]bool{}
+	var world *Comm
+	for i := range b.report.Comms {
+		c := &b.report.Comms[i]
+		for _, m := range slices.Concat(c.Ranks, c.Missing) {
+			all[key(c, &m)] = true
+		}
+		if world == nil || c.Size > world.Size {
+			world = c
+		}
+	}
+	if world == nil {
+		return
+	}
+	if world.Size >= max(len(all), b.report.GPUs) {
+		for r := range world.Size {
+			b.Rank(r)
+		}
+		for _, m := range slices.Concat(world.Ranks, world.Missing) {
+			b.global[key(world, &m)] = m.Rank
+		}
+	}
+	if len(b.global) == 0 || !covers(b.global, all) {
+		b.note("no communicator has all processes: ranks are numbered by node, process and GPU")
+		clear(b.global)
+		for i, k := range slices.SortedFunc(maps.Keys(all), compare) {
+			b.global[k] = i
+			b.Rank(i)
+		}
+	}
+}
+
+func covers(global map[any]int, all map[any]bool) bool {
+	for k := range all {
+		if _, ok := global[k]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// compare orders processes by node, number and GPU; members come behind them.
+func compare(x, y any) int {
+	p, xp := x.(Peer)
+	q, yp := y.(Peer)
+	switch {
+	case xp && yp:
+		return cmp.Or(cmp.Compare(p.Host, q.Host), cmp.Compare(p.Pid, q.Pid), cmp.Compare(p.GPU, q.GPU))
+	case xp:
+		return -1
+	case yp:
+		return 1
+	}
+	m, n := x.(member), y.(member)
+	return cmp.Or(cmp.Compare(m.hash, n.hash), cmp.Compare(m.rank, n.rank))
+}
+
+// comm adds a communicator. Members whose counts are not said are left out of it.
+func (b *builder) comm(c *Comm) {
+	var known []*Rank
+	var global []int
+	initial := slices.ContainsFunc(c.Ranks, func(m Rank) bool { return m.Status.Init == inProgress })
+	for i := range c.Ranks {
+		m := &c.Ranks[i]
+		g := b.global[key(c, m)]
+		b.present(g, c, m)
+		if m.Counts != nil || initial {
+			known, global = append(known, m), append(global, g)
+		}
+	}
+	members := slices.Clone(global)
+	for i := range c.Missing {
+		m := &c.Missing[i]
+		g := b.global[key(c, m)]
+		switch {
+		case m.Status.Silent || m.Status.Dead:
+			members = append(members, g)
+			b.lost(g, m.Peer)
+		case initial: // it answers, and has not come to make this communicator
+			members = append(members, g)
+			b.present(g, c, m)
+		default:
+			b.present(g, c, m)
+			b.note("rank %d has left %s %s, or not made it", g, hang.Communicator, c.Hash)
+		}
+	}
+	slices.Sort(members)
+	group := b.GroupOf(given.Printable(c.Hash), hang.Communicator, slices.Compact(members))
+	if initial {
+		for i, m := range known {
+			call := hang.Call{Group: group, Kind: "CommInit", Peer: -1, State: hang.Ended, Number: 0}
+			if m.Status.Init == inProgress {
+				call.State = hang.Begun
+			}
+			b.Ranks[global[i]].Calls = append(b.Ranks[global[i]].Calls, call)
+		}
+		return
+	}
+	b.calls(group, known, global)
+}
+
+// present is a rank that has answered.
+func (b *builder) present(g int, c *Comm, m *Rank) {
+	r := b.Rank(g)
+	r.Source = b.source
+	if m.Pid >= 0 {
+		r.Name = m.Peer.String()
+	}
+	for _, code := range []int{m.Status.Init, m.Status.Async} {
+		switch {
+		case code <= 0 || code >= len(results):
+		case code == remote:
+			b.note("rank %d reports %s", g, results[code])
+		default:
+			r.Death = "has failed with " + results[code] + ", as NCCL's RAS says"
+		}
+	}
+	if m.Status.Abort {
+		b.note("rank %d has aborted %s %s", g, hang.Communicator, c.Hash)
+	}
+}
+
+// lost is a rank that does not answer.
+func (b *builder) lost(g int, p Peer) {
+	r := b.Rank(g)
+	r.Source, r.Calls = "", nil
+	if p.Pid >= 0 {
+		r.Name = p.String()
+	}
+}
+
+// lonely are kinds of calls that not all ranks of a communicator make alike.
+var lonely = []string{"Send", "Recv", "SendRecv", "PutSignal", "Signal", "WaitSignal"}
+
+// calls makes of counts the calls that tell ranks apart: what the ranks have made that are further than the others.
+func (b *builder) calls(group int, known []*Rank, global []int) {
+	if len(known) == 0 {
+		return
+	}
+	least := maps.Clone(known[0].Counts)
+	for _, m := range known {
+		for kind := range m.Counts {
+			if _, ok := least[kind]; !ok {
+				least[kind] = 0
+			}
+		}
+	}
+	for _, kind := range lonely {
+		delete(least, kind)
+	}
+	base := int64(0)
+	for kind := range least {
+		for _, m := range known {
+			least[kind] = max(0, min(least[kind], m.Counts[kind]))
+		}
+		base += least[kind]
+	}
+	next := kinds(known, least)
+	for i, m := range known {
+		to := &b.Ranks[global[i]]
+		call := hang.Call{Group: group, Number: base, Kind: "collective", Peer: -1, State: hang.Seen}
+		if next[i] != "" {
+			call.Number, call.Kind = base+1, next[i]
+		} else if base == 0 {
+			continue
+		}
+		if m.Status.Abort || m.Status.Final || m.Status.Destroy {
+			call.State = hang.Ended
+		}
+		to.Calls = append(to.Calls, call)
+	}
+}
+
+// kinds is what each rank has called after what all have, "" for those that have called no more. Where all can have made the
+// same calls, of which some have made more, it is the same for all.
+func kinds(known []*Rank, least map[string]int64) []string {
+	more := func(m *Rank) string {
+		var words []string
+		for _, kind := range slices.Sorted(maps.Keys(least)) {
+			if m.Counts[kind] > least[kind] {
+				words = append(words, given.Printable(kind))
+			}
+		}
+		return strings.Join(words, " or ")
+	}
+	total := func(m *Rank) (n int64) {
+		for kind := range least {
+			n += m.Counts[kind]
+		}
+		return n
+	}
+	sorted := slices.SortedFunc(slices.Values(known), func(x, y *Rank) int { return cmp.Compare(total(x), total(y)) })
+	chain, first := true, ""
+	for i, m := range sorted {
+		for kind := range least {
+			chain = chain && (i == 0 || m.Counts[kind] >= sorted[i-1].Counts[kind])
+		}
+		if first == "" {
+			first = more(m)
+		}
+	}
+	next := make([]string, len(known))
+	for i, m := range known {
+		if next[i] = more(m); chain && next[i] != "" {
+			next[i] = first
+		}
+	}
+	return next
+}
+
+// Judge says why the job of some answers, the oldest first, stands still. Nobody is late in one whose ranks have called more from the last but
+// one to the last.
+func Judge(source string, all []Report) hang.Answer {
+	last := &all[len(all)-1]
+	a := hang.Judge(last.Job(source))
+	a.Source = "NCCL's RAS"
+	switch late := a.Reason != hang.Died && a.Reason != hang.Silent && a.Reason != hang.Nothing; {
+	case !late:
+	case len(all) == 1:
+		a.Notes = append(a.Notes, "RAS was asked once: a rank that is only slow looks the same; ask again, whether its counts grow")
+	case moved(&all[len(all)-2], last):
+		a.Reason, a.Culprits, a.Remedy = hang.Nothing, nil, ""
+		a.Sentence = "the job moves: ranks have called more collectives from one answer of RAS to the next"
+	}
+	return a
+}
+
+// moved reports whether ranks have called more in a later report of a job than in an earlier one.
+func moved(earlier, later *Report) bool {
+	type place struct {
+		hash string
+		rank int
+		kind string
+	}
+	counts := map[place]int64{}
+	for _, c := range earlier.Comms {
+		for _, m := range c.Ranks {
+			for kind, n := range m.Counts {
+				counts[place{c.Hash, m.Rank, kind}] = n
+			}
+		}
+	}
+	for _, c := range later.Comms {
+		for _, m := range c.Ranks {
+			for kind, n := range m.Counts {
+				if old, ok := counts[place{c.Hash, m.Rank, kind}]; ok && n != old {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

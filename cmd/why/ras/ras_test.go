@@ -1,0 +1,273 @@
+package ras
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/cmd/why/hang"
+)
+
+// written is a report as RAS writes its JSON.
+func written(t testing.TB, comms ...Comm) []byte {
+	t.Helper()
+	b, err := json.MarshalIndent(map[string]any{"nccl_version": "2.29.1", "timestamp": "2025-12-19 13:06:53", "communicators_count": len(comms), "communicators": comms}, "", "  ")
+	require.NoError(t, err)
+	return b
+}
+
+// counted is a communicator of ranks with these counts of AllReduce and Broadcast.
+func counted(hash string, peers []int, counts ...[2]int64) Comm {
+	c := Comm{Hash: hash, Size: len(peers)}
+	for i, p := range peers {
+		c.Ranks = append(c.Ranks, Rank{Rank: i, Peer: Peer{"10.0.0.1", 100 + p, p}, Counts: map[string]int64{"AllReduce": counts[i][0], "Broadcast": counts[i][1], "SendRecv": int64(i)}})
+	}
+	return c
+}
+
+func judge(t testing.TB, b []byte) hang.Answer {
+	t.Helper()
+	require.True(t, Is(b))
+	all, err := Parse(b)
+	require.NoError(t, err)
+	return hang.Judge(all[len(all)-1].Job("ras.json"))
+}
+
+func TestJSON(t *testing.T) {
+	all := []int{0, 1, 2, 3}
+	a := judge(t, written(t, counted("0xab", all, [2]int64{10, 1}, [2]int64{12, 1}, [2]int64{9, 1}, [2]int64{10, 1})))
+	require.Equal(t, hang.Absent, a.Reason, a.Sentence)
+	require.Equal(t, []int{2}, a.Culprits)
+	require.Equal(t, "rank 2 (process 102 on node 10.0.0.1, GPU 2) never called AllReduce #11 of communicator 0xab, its last call was collective #10 of communicator 0xab; ranks 0, 1 and 3 wait in AllReduce #11 of communicator 0xab", a.Sentence)
+
+	a = judge(t, written(t, counted("0xab", all, [2]int64{10, 1}, [2]int64{9, 2}, [2]int64{10, 1}, [2]int64{10, 1})))
+	require.Equal(t, hang.Different, a.Reason, a.Sentence)
+	require.Equal(t, []int{1}, a.Culprits)
+
+	// All are equal: whether the last call has ended is not said.
+	same := counted("0xab", all, [2]int64{10, 1}, [2]int64{10, 1}, [2]int64{10, 1}, [2]int64{10, 1})
+	a = judge(t, written(t, same))
+	require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
+	require.Empty(t, a.Culprits)
+
+	same.Missing, same.Ranks = same.Ranks[3:], same.Ranks[:3]
+	same.Missing[0].Status.Silent = true
+	a = judge(t, written(t, same))
+	require.Equal(t, hang.Silent, a.Reason, a.Sentence)
+	require.Equal(t, []int{3}, a.Culprits)
+
+	same.Ranks[1].Status.Async = 1
+	a = judge(t, written(t, same))
+	require.Equal(t, hang.Died, a.Reason, a.Sentence)
+	require.Contains(t, a.Sentence, "has failed with an unhandled CUDA error")
+}
+
+// A rank that has not come to make a communicator.
+func TestInit(t *testing.T) {
+	c := counted("0xab", []int{0, 1, 2}, [2]int64{}, [2]int64{}, [2]int64{})
+	c.Ranks[0].Status.Init, c.Ranks[1].Status.Init = inProgress, inProgress
+	c.Missing, c.Ranks = c.Ranks[2:], c.Ranks[:2]
+	a := judge(t, written(t, c))
+	require.Equal(t, []int{2}, a.Culprits, a.Sentence)
+	require.Contains(t, a.Sentence, "never called CommInit #0 of communicator 0xab")
+}
+
+// Rank 3 of the world is behind in its row, and so are those of its column behind those of the world: the way is followed.
+func TestGroups(t *testing.T) {
+	world := counted("0xa", []int{0, 1, 2, 3}, [2]int64{6, 0}, [2]int64{5, 0}, [2]int64{5, 0}, [2]int64{5, 0})
+	row := counted("0xb", []int{2, 3}, [2]int64{8, 0}, [2]int64{7, 0})
+	column := counted("0xc", []int{1, 3}, [2]int64{4, 0}, [2]int64{3, 0})
+	a := judge(t, written(t, world, row, column))
+	require.Equal(t, []int{3}, a.Culprits, a.Sentence)
+
+	// Ranks 2 and 3 may be in their row together: nobody is known to be late.
+	world = counted("0xa", []int{0, 1, 2, 3}, [2]int64{6, 0}, [2]int64{6, 0}, [2]int64{5, 0}, [2]int64{5, 0})
+	row = counted("0xb", []int{2, 3}, [2]int64{8, 0}, [2]int64{8, 0})
+	a = judge(t, written(t, world, row))
+	require.Empty(t, a.Culprits, a.Sentence)
+	require.Equal(t, hang.Unknown, a.Reason)
+
+	a = judge(t, written(t, counted("0xb", []int{2, 3}, [2]int64{8, 0}, [2]int64{7, 0}), counted("0xc", []int{0, 1}, [2]int64{7, 0}, [2]int64{7, 0})))
+	require.Equal(t, []int{3}, a.Culprits, a.Sentence)
+	require.Contains(t, a.Notes, "no communicator has all processes: ranks are numbered by node, process and GPU")
+}
+
+const text = `NCCL version 2.27.5 compiled with CUDA 12.9
+CUDA runtime version 12090, driver version 12090
+
+Job summary
+===========
+
+  Nodes  Processes         GPUs  Processes     GPUs
+(total)   per node  per process    (total)  (total)
+      2          4            1          8        8
+
+Communicators... (0.01s)
+=============
+
+Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    0         1         2         4         8         8   RUNNING  %s
+
+Errors
+======
+
+%s
+Warnings
+========
+
+%s
+`
+
+func TestText(t *testing.T) {
+	for name, c := range map[string]struct {
+		errors, warnings string
+		reason           hang.Reason
+		culprits         []int
+		want             string
+	}{
+		"one is behind": {"", `#0-0 (27a079b828ff1a75) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  7 ranks have launched up to operation 6650
+  Rank 5 has launched up to operation 6649 -- GPU 1 managed by process 483077 on node 172.16.64.210
+`, hang.Absent, []int{5}, "rank 5 (process 483077 on node 172.16.64.210, GPU 1) never called AllReduce #6650"},
+		"two are behind, of an older version": {"", `#0-0 (27a079b828ff1a75) MISMATCH
+  Communicator ranks have different collective operation counts
+  6 ranks have launched up to operation 2
+  2 ranks have not launched any operations
+  Rank 6 -- GPU 2 (NVML 6) managed by process 483077 on node 172.16.64.210
+  Rank 7 -- GPU 3 managed by process 483078 on node 172.16.64.210
+`, hang.Absent, []int{6, 7}, "GPU 6; process 483078"},
+		"one does not answer": {`#0-0 (27a079b828ff1a75) INCOMPLETE
+  Missing communicator data from 1 rank
+  The missing rank: 3
+`, `#0-0 (27a079b828ff1a75) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  4 ranks have launched up to operation 10
+  3 ranks have launched up to operation 9
+  Rank 0 -- GPU 1 managed by process 483077 on node 172.16.64.210
+  Rank 1 -- GPU 2 managed by process 483078 on node 172.16.64.210
+  Rank 2 -- GPU 3 managed by process 483079 on node 172.16.64.210
+`, hang.Absent, []int{0, 1, 2}, "never called AllReduce #10"},
+		"one reports an error": {`#0-0 (27a079b828ff1a75) ERROR
+  Asynchronous error on 1 rank
+  Rank 2 reported Unhandled CUDA error -- GPU 2 managed by process 11 on node 10.0.0.1
+`, "", hang.Died, []int{2}, "rank 2 (process 11 on node 10.0.0.1, GPU 2) has failed with an unhandled CUDA error"},
+		"halves": {"", `#0-0 (27a079b828ff1a75) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  4 ranks have launched up to operation 10
+  4 ranks have launched up to operation 9
+`, hang.Nothing, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := judge(t, fmt.Appendf(nil, text, "MISMATCH", c.errors, c.warnings))
+			require.Equal(t, c.reason, a.Reason, a.Sentence)
+			require.Equal(t, c.culprits, a.Culprits, a.Sentence)
+			require.Contains(t, a.Sentence, c.want)
+		})
+	}
+}
+
+// serve answers one client as RAS does, with text alone if it is old.
+func serve(t *testing.T, old bool, answer []byte) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	t.Cleanup(func() { l.Close(); <-done })
+	go func() {
+		defer close(done)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for in := bufio.NewScanner(conn); in.Scan(); {
+			switch line := in.Text(); {
+			case line == "CLIENT PROTOCOL 2":
+				fmt.Fprint(conn, "SERVER PROTOCOL 2\n")
+			case line == "SET FORMAT json" && !old:
+				fmt.Fprint(conn, "OK\n")
+			case line == "STATUS" && !old, line == "VERBOSE STATUS" && old:
+				conn.Write(answer)
+				return
+			default:
+				fmt.Fprintf(conn, "ERROR: Unknown command %s\n", line)
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestAsk(t *testing.T) {
+	r, err := Ask(t.Context(), serve(t, false, written(t, counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0}))))
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, hang.Judge(r.Job("RAS")).Culprits)
+	r, err = Ask(t.Context(), serve(t, true, fmt.Appendf(nil, text, "OK", "", "")))
+	require.NoError(t, err)
+	require.Equal(t, 8, r.GPUs)
+	_, err = Ask(t.Context(), serve(t, false, []byte("no")))
+	require.ErrorIs(t, err, errNone)
+	_, err = Ask(t.Context(), "127.0.0.1:1")
+	require.ErrorContains(t, err, "NCCL_RAS_ENABLE")
+}
+
+// Nobody is late in a job that moves; one answer alone does not show whether it does.
+func TestMoved(t *testing.T) {
+	one := Report{Comms: []Comm{counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0})}}
+	two := Report{Comms: []Comm{counted("0xa", []int{0, 1}, [2]int64{3, 0}, [2]int64{2, 0})}}
+	a := Judge("ras", []Report{one, two})
+	require.Equal(t, hang.Nothing, a.Reason)
+	require.Empty(t, a.Culprits)
+	require.Contains(t, a.Sentence, "the job moves")
+	a = Judge("ras", []Report{one, one})
+	require.Equal(t, []int{1}, a.Culprits)
+	require.Empty(t, a.Notes)
+	a = Judge("ras", []Report{one})
+	require.Equal(t, []int{1}, a.Culprits)
+	require.Contains(t, a.Notes[0], "asked once")
+	two.Comms[0].Ranks[1].Status.Async = 2
+	require.Equal(t, hang.Died, Judge("ras", []Report{one, two}).Reason)
+}
+
+func TestRefuses(t *testing.T) {
+	for _, b := range []string{"", "{}", "text", `{"communicators_count": 1, "communicators": [{"size": 99999999}]}`, `{"communicators_count": 1, "communicators": [{"size": 1, "ranks": [{"rank": 1}]}]}`} {
+		_, err := Parse([]byte(b))
+		require.Error(t, err, b)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(written(f, counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0})))
+	f.Add(fmt.Appendf(nil, text, "MISMATCH", "", strings.Repeat("#0-0 (27a079b828ff1a75) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n  Rank 5 has launched up to operation 6649 -- GPU 1 managed by process 7 on node a\n", 2)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		all, err := Parse(b)
+		if err != nil {
+			return
+		}
+		for i := range all {
+			hang.Judge(all[i].Job("f"))
+		}
+	})
+}
+
+// Text of a few lines that would make more ranks than there can be, or more kinds of calls, ends in a sentence.
+func TestBombs(t *testing.T) {
+	head := "Job summary\n===\nCommunicators... (0.01s)\n" + fmt.Sprintf("    0         1         2         4    %d         8   RUNNING  OK\n", hang.MaxRanks)
+	var comms, kinds strings.Builder
+	for i := range 64 {
+		fmt.Fprintf(&comms, "#0-0 (%x) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n  %d ranks have launched up to operation 7\n", i, hang.MaxRanks)
+	}
+	kinds.WriteString("#0-0 (1) MISMATCH\n")
+	for i := range 100 {
+		fmt.Fprintf(&kinds, "  Communicator ranks have different K%d operation counts\n  %d ranks have launched up to operation 7\n", i, hang.MaxRanks)
+	}
+	for _, lines := range []string{comms.String(), kinds.String()} {
+		_, err := Parse([]byte(head + lines))
+		require.ErrorIs(t, err, errNone)
+	}
+}
