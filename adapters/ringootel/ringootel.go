@@ -3,12 +3,13 @@
 //
 // New makes a trace.Observer for ringo.Config.Observer. Its instruments are
 //
-//	ringo.call.duration   histogram, s        by ringo.rank, ringo.kind, ringo.algorithm, ringo.memory, error.type
+//	ringo.call.duration   histogram, s        by ringo.comm, ringo.rank, ringo.kind, ringo.algorithm, ringo.memory, error.type
 //	ringo.call.size       histogram, By       the same; of the larger buffer
-//	ringo.call.active     up-down counter     by ringo.rank: calls that have begun and not ended
-//	ringo.wait.duration   counter, s          by ringo.rank, ringo.peer: how long rank has waited for peer
+//	ringo.call.active     up-down counter     by ringo.comm, ringo.rank: calls that have begun and not ended
+//	ringo.wait.duration   counter, s          by ringo.comm, ringo.rank, ringo.peer: how long rank has waited for peer
 //
-// ringo.memory is host or gpu; error.type is "error" for calls that failed, and absent otherwise.
+// ringo.comm numbers the communicators in the order of their first calls; those above Options.MaxComms share "more", without
+// ringo.peer. In spans it is the communicator's ID. ringo.memory is host or gpu; error.type is "error" for calls that failed, and absent otherwise.
 //
 // The trap: a span for each call takes some µs and allocates, so it is for programs that make few; metrics take less
 // than a µs.
@@ -39,6 +40,8 @@ type Options struct {
 	Context context.Context
 	// MaxPeers is the size of a communicator up to which waits are told by peer (default 64).
 	MaxPeers int
+	// MaxComms is how many communicators have metrics of their own (default 8).
+	MaxComms int
 }
 
 type observer struct {
@@ -48,6 +51,7 @@ type observer struct {
 	size     metric.Int64Histogram
 	active   metric.Int64UpDownCounter
 	waits    metric.Float64Counter
+	comms    series.Comms
 	known    series.Table[attributes]
 }
 
@@ -60,6 +64,7 @@ type attributes struct {
 
 // A track is what an observer keeps of a trace.Call's Track.
 type track struct {
+	comm  string
 	rank  []metric.AddOption
 	peers [][]metric.AddOption // by rank, or one for all
 	last  *attributes
@@ -73,7 +78,10 @@ func New(o Options) (trace.Observer, error) {
 	if o.MaxPeers == 0 {
 		o.MaxPeers = 64
 	}
-	x := &observer{Options: o}
+	if o.MaxComms == 0 {
+		o.MaxComms = 8
+	}
+	x := &observer{Options: o, comms: series.Comms{Most: o.MaxComms}}
 	if o.Tracer != nil {
 		x.tracer = o.Tracer.Tracer(scope)
 	}
@@ -106,7 +114,7 @@ func (x *observer) Begin(c *trace.Call) {
 // End is part of trace.Observer.
 func (x *observer) End(c *trace.Call) {
 	l := c.Own.(*track)
-	if s := series.Of(c); l.last == nil || l.last.of != s {
+	if s := series.Of(c, l.comm); l.last == nil || l.last.of != s {
 		l.last = x.known.Get(s, newAttributes)
 	}
 	if x.tracer != nil {
@@ -149,21 +157,22 @@ func (x *observer) span(c *trace.Call, a *attributes) {
 }
 
 func (x *observer) track(c *trace.Call) *track {
-	rank := attribute.Int("ringo.rank", c.Rank)
+	name := x.comms.Name(c)
+	comm, rank := attribute.String("ringo.comm", name), attribute.Int("ringo.rank", c.Rank)
 	with := func(list ...attribute.KeyValue) []metric.AddOption {
 		return []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(list...))}
 	}
-	return &track{rank: with(rank), peers: series.Peers(c, x.MaxPeers, func(peer string) []metric.AddOption {
+	return &track{comm: name, rank: with(comm, rank), peers: series.Peers(c, name, x.MaxPeers, func(peer string) []metric.AddOption {
 		if peer == "" {
-			return with(rank)
+			return with(comm, rank)
 		}
-		return with(rank, attribute.String("ringo.peer", peer))
+		return with(comm, rank, attribute.String("ringo.peer", peer))
 	})}
 }
 
 func newAttributes(s series.Series) *attributes {
 	list := []attribute.KeyValue{
-		attribute.Int("ringo.rank", s.Rank), attribute.String("ringo.kind", s.Kind), attribute.String("ringo.algorithm", s.Algo), attribute.String("ringo.memory", s.Memory()),
+		attribute.String("ringo.comm", s.Comm), attribute.Int("ringo.rank", s.Rank), attribute.String("ringo.kind", s.Kind), attribute.String("ringo.algorithm", s.Algo), attribute.String("ringo.memory", s.Memory()),
 	}
 	failed := append(list[:len(list):len(list)], attribute.String("error.type", "error"))
 	return &attributes{of: s, list: list,

@@ -72,7 +72,7 @@ func TestMetrics(t *testing.T) {
 	o, err := ringootel.New(ringootel.Options{Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), MaxPeers: 4})
 	require.NoError(t, err)
 	a := &trace.Call{Rank: 1, Size: 2, Waits: make([]time.Duration, 2)}
-	b := &trace.Call{Rank: 7, Size: 9, Waits: make([]time.Duration, 9)}
+	b := &trace.Call{Comm: "fe", Rank: 7, Size: 9, Waits: make([]time.Duration, 9)}
 	g := &trace.Call{Rank: 1, Size: 2, GPU: true}
 	call(o, a, "AllReduce", 1000, nil)
 	call(o, a, "AllReduce", 24, nil)
@@ -82,21 +82,21 @@ func TestMetrics(t *testing.T) {
 	g.Reset()
 	o.Begin(g) // and it goes on
 	of := func(rank int, memory string) string {
-		return fmt.Sprintf("ringo.algorithm=ring,ringo.kind=AllReduce,ringo.memory=%s,ringo.rank=%d", memory, rank)
+		return fmt.Sprintf("ringo.algorithm=ring,ringo.comm=%d,ringo.kind=AllReduce,ringo.memory=%s,ringo.rank=%d", rank/7, memory, rank)
 	}
 	require.InDeltaMapValues(t, map[string]float64{
-		"ringo.call.active ringo.rank=1":                        1,
-		"ringo.call.active ringo.rank=7":                        0,
-		"ringo.call.size " + of(1, "host"):                      1024,
-		"ringo.call.size error.type=error," + of(1, "host"):     8,
-		"ringo.call.size " + of(1, "gpu"):                       512,
-		"ringo.call.size " + of(7, "host"):                      1,
-		"ringo.call.duration " + of(1, "host"):                  0.01,
-		"ringo.call.duration error.type=error," + of(1, "host"): 0.005,
-		"ringo.call.duration " + of(1, "gpu"):                   0.005,
-		"ringo.call.duration " + of(7, "host"):                  0.005,
-		"ringo.wait.duration ringo.peer=1,ringo.rank=1":         0.006,
-		"ringo.wait.duration ringo.rank=7":                      0.002,
+		"ringo.call.active ringo.comm=0,ringo.rank=1":                1,
+		"ringo.call.active ringo.comm=1,ringo.rank=7":                0,
+		"ringo.call.size " + of(1, "host"):                           1024,
+		"ringo.call.size error.type=error," + of(1, "host"):          8,
+		"ringo.call.size " + of(1, "gpu"):                            512,
+		"ringo.call.size " + of(7, "host"):                           1,
+		"ringo.call.duration " + of(1, "host"):                       0.01,
+		"ringo.call.duration error.type=error," + of(1, "host"):      0.005,
+		"ringo.call.duration " + of(1, "gpu"):                        0.005,
+		"ringo.call.duration " + of(7, "host"):                       0.005,
+		"ringo.wait.duration ringo.comm=0,ringo.peer=1,ringo.rank=1": 0.006,
+		"ringo.wait.duration ringo.comm=1,ringo.rank=7":              0.002,
 	}, values(t, reader), 1e-9)
 }
 

@@ -2,16 +2,17 @@
 //
 // A Metrics is a trace.Observer, for ringo.Config.Observer, and a prometheus.Collector. It has
 //
-//	ringo_calls_in_progress{rank}                                      gauge
-//	ringo_calls_total{rank,kind,algorithm,memory,result}               counter, result is ok or error
-//	ringo_bytes_total{rank,kind,algorithm,memory}                      counter, of the larger buffer
-//	ringo_call_seconds{rank,kind,algorithm,memory}                     histogram
-//	ringo_wait_seconds_total{rank,peer}                                counter: how long rank has waited for peer
+//	ringo_calls_in_progress{comm,rank}                                 gauge
+//	ringo_calls_total{comm,rank,kind,algorithm,memory,result}          counter, result is ok or error
+//	ringo_bytes_total{comm,rank,kind,algorithm,memory}                 counter, of the larger buffer
+//	ringo_call_seconds{comm,rank,kind,algorithm,memory}                histogram
+//	ringo_wait_seconds_total{comm,rank,peer}                           counter: how long rank has waited for peer
 //
-// memory is host or gpu. A call takes some 0.3 µs more, and allocates nothing after the first of its kind.
+// comm numbers the communicators in the order of their first calls, so 0 is the one that the program opened first; those above
+// Options.MaxComms share "more". memory is host or gpu. A call takes some 0.3 µs more, and allocates nothing after the first of its kind.
 //
-// The trap: series. A process has as many of ringo_wait_seconds_total as it has ranks, times all ranks; above
-// Options.MaxPeers there is one for all peers, with an empty label.
+// The trap: series. A process has as many of ringo_wait_seconds_total for each communicator as it has ranks, times all ranks; above
+// Options.MaxPeers, and for "more", there is one for all peers, with an empty label.
 package ringoprom
 
 import (
@@ -25,12 +26,14 @@ import (
 
 // Options are for New; the zero Options are right for most.
 type Options struct {
-	// Labels are put on all metrics, such as the name of a communicator.
+	// Labels are put on all metrics, such as the name of the job.
 	Labels prometheus.Labels
 	// Buckets are those of ringo_call_seconds; by default from 1 µs to 17 s, by factors of 4.
 	Buckets []float64
 	// MaxPeers is the size of a communicator up to which waits are told by peer (default 64).
 	MaxPeers int
+	// MaxComms is how many communicators have metrics of their own (default 8).
+	MaxComms int
 }
 
 // A Metrics counts calls. It may be the Observer of any number of communicators.
@@ -41,6 +44,7 @@ type Metrics struct {
 	seconds  *prometheus.HistogramVec
 	waits    *prometheus.CounterVec
 	maxPeers int
+	comms    series.Comms
 	known    series.Table[metrics]
 }
 
@@ -54,6 +58,7 @@ type metrics struct {
 
 // A track is what an observer keeps of a trace.Call's Track.
 type track struct {
+	comm     string
 	progress prometheus.Gauge
 	peers    []prometheus.Counter // by rank, or one for all
 	last     *metrics
@@ -67,19 +72,23 @@ func New(o Options) *Metrics {
 	if o.MaxPeers == 0 {
 		o.MaxPeers = 64
 	}
+	if o.MaxComms == 0 {
+		o.MaxComms = 8
+	}
 	opts := func(name, help string) prometheus.Opts {
 		return prometheus.Opts{Namespace: "ringo", Name: name, Help: help, ConstLabels: o.Labels}
 	}
-	of := []string{"rank", "kind", "algorithm", "memory"}
+	of := []string{"comm", "rank", "kind", "algorithm", "memory"}
 	return &Metrics{
-		progress: prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("calls_in_progress", "Calls that have begun and not ended.")), of[:1]),
-		calls:    prometheus.NewCounterVec(prometheus.CounterOpts(opts("calls_total", "Calls that have ended.")), append(of[:4:4], "result")),
+		progress: prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("calls_in_progress", "Calls that have begun and not ended.")), of[:2]),
+		calls:    prometheus.NewCounterVec(prometheus.CounterOpts(opts("calls_total", "Calls that have ended.")), append(of[:5:5], "result")),
 		bytes:    prometheus.NewCounterVec(prometheus.CounterOpts(opts("bytes_total", "Bytes of the larger buffer of calls.")), of),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "ringo", Name: "call_seconds", Help: "How long calls take.", ConstLabels: o.Labels, Buckets: o.Buckets,
 		}, of),
-		waits:    prometheus.NewCounterVec(prometheus.CounterOpts(opts("wait_seconds_total", "How long a rank has waited for another.")), []string{"rank", "peer"}),
+		waits:    prometheus.NewCounterVec(prometheus.CounterOpts(opts("wait_seconds_total", "How long a rank has waited for another.")), []string{"comm", "rank", "peer"}),
 		maxPeers: o.MaxPeers,
+		comms:    series.Comms{Most: o.MaxComms},
 	}
 }
 
@@ -97,7 +106,7 @@ func (m *Metrics) Begin(c *trace.Call) {
 func (m *Metrics) End(c *trace.Call) {
 	l := c.Own.(*track)
 	l.progress.Dec()
-	if s := series.Of(c); l.last == nil || l.last.of != s {
+	if s := series.Of(c, l.comm); l.last == nil || l.last.of != s {
 		l.last = m.known.Get(s, m.metrics)
 	}
 	x := l.last
@@ -116,19 +125,20 @@ func (m *Metrics) End(c *trace.Call) {
 }
 
 func (m *Metrics) track(c *trace.Call) *track {
-	rank := strconv.Itoa(c.Rank)
+	comm, rank := m.comms.Name(c), strconv.Itoa(c.Rank)
 	return &track{
-		progress: m.progress.WithLabelValues(rank),
-		peers:    series.Peers(c, m.maxPeers, func(peer string) prometheus.Counter { return m.waits.WithLabelValues(rank, peer) }),
+		comm:     comm,
+		progress: m.progress.WithLabelValues(comm, rank),
+		peers:    series.Peers(c, comm, m.maxPeers, func(peer string) prometheus.Counter { return m.waits.WithLabelValues(comm, rank, peer) }),
 	}
 }
 
 // metrics makes those of a series.
 func (m *Metrics) metrics(s series.Series) *metrics {
-	rank, memory := strconv.Itoa(s.Rank), s.Memory()
+	of := []string{s.Comm, strconv.Itoa(s.Rank), s.Kind, s.Algo, s.Memory()}
 	return &metrics{
-		of: s, ok: m.calls.WithLabelValues(rank, s.Kind, s.Algo, memory, "ok"), failed: m.calls.WithLabelValues(rank, s.Kind, s.Algo, memory, "error"),
-		bytes: m.bytes.WithLabelValues(rank, s.Kind, s.Algo, memory), seconds: m.seconds.WithLabelValues(rank, s.Kind, s.Algo, memory),
+		of: s, ok: m.calls.WithLabelValues(append(of, "ok")...), failed: m.calls.WithLabelValues(append(of, "error")...),
+		bytes: m.bytes.WithLabelValues(of...), seconds: m.seconds.WithLabelValues(of...),
 	}
 }
 

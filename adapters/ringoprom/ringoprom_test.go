@@ -37,7 +37,7 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, registry.Register(m))
 	a := &trace.Call{Rank: 1, Size: 4, Waits: make([]time.Duration, 4)}
 	b := &trace.Call{Rank: 1, Size: 4, GPU: true}
-	c := &trace.Call{Rank: 7, Size: 9, Waits: make([]time.Duration, 9)}
+	c := &trace.Call{Comm: "fe", Rank: 7, Size: 9, Waits: make([]time.Duration, 9)}
 	call(m, a, "AllReduce", 1000, nil)
 	call(m, a, "AllReduce", 24, nil)
 	call(m, a, "Broadcast", 8, errors.New("a peer has failed"))
@@ -48,33 +48,33 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP ringo_bytes_total Bytes of the larger buffer of calls.
 # TYPE ringo_bytes_total counter
-ringo_bytes_total{algorithm="ring",job="train",kind="AllReduce",memory="gpu",rank="1"} 512
-ringo_bytes_total{algorithm="ring",job="train",kind="AllReduce",memory="host",rank="1"} 1024
-ringo_bytes_total{algorithm="ring",job="train",kind="AllReduce",memory="host",rank="7"} 1
-ringo_bytes_total{algorithm="ring",job="train",kind="Broadcast",memory="host",rank="1"} 8
+ringo_bytes_total{algorithm="ring",comm="0",job="train",kind="AllReduce",memory="gpu",rank="1"} 512
+ringo_bytes_total{algorithm="ring",comm="0",job="train",kind="AllReduce",memory="host",rank="1"} 1024
+ringo_bytes_total{algorithm="ring",comm="1",job="train",kind="AllReduce",memory="host",rank="7"} 1
+ringo_bytes_total{algorithm="ring",comm="0",job="train",kind="Broadcast",memory="host",rank="1"} 8
 # HELP ringo_calls_in_progress Calls that have begun and not ended.
 # TYPE ringo_calls_in_progress gauge
-ringo_calls_in_progress{job="train",rank="1"} 1
-ringo_calls_in_progress{job="train",rank="7"} 0
+ringo_calls_in_progress{comm="0",job="train",rank="1"} 1
+ringo_calls_in_progress{comm="1",job="train",rank="7"} 0
 # HELP ringo_wait_seconds_total How long a rank has waited for another.
 # TYPE ringo_wait_seconds_total counter
-ringo_wait_seconds_total{job="train",peer="0",rank="1"} 0
-ringo_wait_seconds_total{job="train",peer="1",rank="1"} 0
-ringo_wait_seconds_total{job="train",peer="2",rank="1"} 0
-ringo_wait_seconds_total{job="train",peer="3",rank="1"} 0.006
-ringo_wait_seconds_total{job="train",peer="",rank="7"} 0.002
+ringo_wait_seconds_total{comm="0",job="train",peer="0",rank="1"} 0
+ringo_wait_seconds_total{comm="0",job="train",peer="1",rank="1"} 0
+ringo_wait_seconds_total{comm="0",job="train",peer="2",rank="1"} 0
+ringo_wait_seconds_total{comm="0",job="train",peer="3",rank="1"} 0.006
+ringo_wait_seconds_total{comm="1",job="train",peer="",rank="7"} 0.002
 `), "ringo_bytes_total", "ringo_calls_in_progress", "ringo_wait_seconds_total"))
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP ringo_calls_total Calls that have ended.
 # TYPE ringo_calls_total counter
-ringo_calls_total{algorithm="ring",job="train",kind="AllReduce",memory="gpu",rank="1",result="error"} 0
-ringo_calls_total{algorithm="ring",job="train",kind="AllReduce",memory="gpu",rank="1",result="ok"} 1
-ringo_calls_total{algorithm="ring",job="train",kind="AllReduce",memory="host",rank="1",result="error"} 0
-ringo_calls_total{algorithm="ring",job="train",kind="AllReduce",memory="host",rank="1",result="ok"} 2
-ringo_calls_total{algorithm="ring",job="train",kind="AllReduce",memory="host",rank="7",result="error"} 0
-ringo_calls_total{algorithm="ring",job="train",kind="AllReduce",memory="host",rank="7",result="ok"} 1
-ringo_calls_total{algorithm="ring",job="train",kind="Broadcast",memory="host",rank="1",result="error"} 1
-ringo_calls_total{algorithm="ring",job="train",kind="Broadcast",memory="host",rank="1",result="ok"} 0
+ringo_calls_total{algorithm="ring",comm="0",job="train",kind="AllReduce",memory="gpu",rank="1",result="error"} 0
+ringo_calls_total{algorithm="ring",comm="0",job="train",kind="AllReduce",memory="gpu",rank="1",result="ok"} 1
+ringo_calls_total{algorithm="ring",comm="0",job="train",kind="AllReduce",memory="host",rank="1",result="error"} 0
+ringo_calls_total{algorithm="ring",comm="0",job="train",kind="AllReduce",memory="host",rank="1",result="ok"} 2
+ringo_calls_total{algorithm="ring",comm="1",job="train",kind="AllReduce",memory="host",rank="7",result="error"} 0
+ringo_calls_total{algorithm="ring",comm="1",job="train",kind="AllReduce",memory="host",rank="7",result="ok"} 1
+ringo_calls_total{algorithm="ring",comm="0",job="train",kind="Broadcast",memory="host",rank="1",result="error"} 1
+ringo_calls_total{algorithm="ring",comm="0",job="train",kind="Broadcast",memory="host",rank="1",result="ok"} 0
 `), "ringo_calls_total"))
 	require.Equal(t, 4, testutil.CollectAndCount(m, "ringo_call_seconds"))
 	require.Zero(t, testing.AllocsPerRun(20, func() { call(m, a, "AllReduce", 24, nil) }))

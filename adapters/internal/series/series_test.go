@@ -28,12 +28,23 @@ func TestTable(t *testing.T) {
 	work.Wait()
 	require.ElementsMatch(t, []Series{a, b}, made)
 	require.Equal(t, []string{"host", "gpu"}, []string{a.Memory(), b.Memory()})
-	require.Equal(t, b, Of(&trace.Call{Rank: 1, Kind: "AllReduce", Algo: "ring", GPU: true, Bytes: 5}))
+	require.Equal(t, b, Of(&trace.Call{Rank: 1, Kind: "AllReduce", Algo: "ring", GPU: true, Bytes: 5}, ""))
 }
 
 func TestPeers(t *testing.T) {
 	same := func(peer string) string { return peer }
-	require.Equal(t, []string{"0", "1", "2"}, Peers(&trace.Call{Size: 3}, 3, same))
-	require.Equal(t, []string{""}, Peers(&trace.Call{Size: 4}, 3, same))
-	require.Empty(t, Peers(&trace.Call{Size: 3, GPU: true}, 3, same))
+	require.Equal(t, []string{"0", "1", "2"}, Peers(&trace.Call{Size: 3}, "0", 3, same))
+	require.Equal(t, []string{""}, Peers(&trace.Call{Size: 4}, "0", 3, same))
+	require.Equal(t, []string{""}, Peers(&trace.Call{Size: 3}, More, 3, same))
+	require.Empty(t, Peers(&trace.Call{Size: 3, GPU: true}, "0", 3, same))
+}
+
+// However many communicators come and go, there are so many names.
+func TestComms(t *testing.T) {
+	names := Comms{Most: 2}
+	var got []string
+	for _, id := range []string{"c0", "fe", "c0", "ee", "fe", "dd"} {
+		got = append(got, names.Name(&trace.Call{Comm: id}))
+	}
+	require.Equal(t, []string{"0", "1", "0", More, "1", More}, got)
 }
