@@ -30,6 +30,7 @@ type coordinator struct {
 	hosts      []int  // ranks whose process serves the hub
 	stops      uint64 // the earliest AllGather that cannot complete, as far as all have heard
 	failing    []bool // by rank: has called Fail
+	quit       []bool // by rank: has called Fail and blames nobody else
 	told       []bool // by rank: knows of a failure that is not its own
 	pending    *complaint
 	failure    *Failure // the first that was announced: no AllGather completes any more
@@ -55,7 +56,7 @@ func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinat
 	r := &coordinator{
 		size: size, tell: tell, here: size, hosts: hosts, stops: math.MaxUint64,
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
-		gone: make([]bool, size), bye: map[int]bool{}, awaits: map[int][]int{}, parting: newParting(size), failing: make([]bool, size), told: make([]bool, size),
+		gone: make([]bool, size), bye: map[int]bool{}, awaits: map[int][]int{}, parting: newParting(size), failing: make([]bool, size), quit: make([]bool, size), told: make([]bool, size),
 		regrouping: func([]int) {}, ledger: newLedger(size), heads: slices.Repeat([]int{-1}, size), kept: newest{},
 	}
 	r.settled = sync.NewCond(&r.mu)
@@ -92,6 +93,7 @@ func (r *coordinator) hear(rank int, m message) bool {
 			r.ledger.note(rank, m.Position, time.Now())
 			r.judge()
 		}
+		r.shown(rank)
 	case *inquire:
 		r.inquire(rank, m)
 	case *late:
@@ -126,7 +128,7 @@ func (r *coordinator) complain(rank int, m *fail) {
 	if r.failing[rank] {
 		return
 	}
-	r.failing[rank] = true
+	r.failing[rank], r.quit[rank] = true, len(m.Culprits) == 0
 	if r.pending != nil || len(r.audience(rank)) == 0 {
 		return
 	}
@@ -277,6 +279,7 @@ func (r *coordinator) announce(f *Failure) {
 			r.giveUp(g, seq, f.Rank, f.Error())
 		}
 	}
+	r.mustered()
 }
 
 // audience are the ranks that are told of a failure of rank: all others, but those

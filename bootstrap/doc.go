@@ -57,7 +57,8 @@
 // # Deaths
 //
 // A rank whose connection ends without a leave has died, and every other rank
-// is told within milliseconds. Hosts that fall silent are found by the
-// kernel's keep-alive after about 15 seconds; a process that is merely stopped
-// is not dead.
+// is told within milliseconds. Hosts that fall silent are found after about 15
+// seconds, for their kernel does not answer ours; that of a process that is merely stopped
+// does, and it is not dead. A rank whose own connection ends asks at a second port of the hub's process
+// whether that has died or this rank was cut off.
 package bootstrap

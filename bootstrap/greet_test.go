@@ -21,7 +21,7 @@ func greeting(protocol string) []byte {
 }
 
 func TestClaim(t *testing.T) {
-	c := &claim{Rank: 3, Size: 8, Pid: 4711, Hosts: true, Host: "box", Partial: true, Card: []byte("me")}
+	c := &claim{Rank: 3, Size: 8, Pid: 4711, Hosts: true, Host: "box", Partial: true, Card: []byte("me"), Port: 1}
 	body := c.Append(nil)
 	var got claim
 	require.NoError(t, got.Parse(body))
@@ -111,7 +111,7 @@ func TestOtherVersion(t *testing.T) {
 	id, err := makeID(addr, make([]byte, keyLen))
 	require.NoError(t, err)
 	_, err = Join(within(t, 50*time.Millisecond), id, 1, 2, JoinOptions{})
-	require.ErrorContains(t, err, `it speaks "ringo rendezvous 1" and this rank "ringo rendezvous 4": use one release of ringo everywhere`)
+	require.ErrorContains(t, err, `it speaks "ringo rendezvous 1" and this rank "ringo rendezvous 5": use one release of ringo everywhere`)
 
 	id, log := hubAt(t)
 	c, err := net.Dial("tcp", id.Addr())

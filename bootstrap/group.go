@@ -35,8 +35,8 @@ type Group interface {
 	Key() []byte
 
 	// Fail tells all others, once, that this rank has given up, why, and which ranks are to
-	// blame (none: this one). It waits a moment, at most half a second, for the word to be on
-	// its way.
+	// blame (none: this one, which may not come to Regroup then). It waits a moment, at most half a second, for the
+	// word to be on its way.
 	Fail(reason string, culprits ...int)
 
 	// Failed is closed at the first failure of any other rank, which Failure
@@ -78,6 +78,8 @@ type Group interface {
 	// group, when all have come that have not died or left and that have not been found
 	// silent, or when one of them has waited that long. All ranks hear the same. A rank that comes
 	// later gets ErrExcluded. Where the new group cannot meet, for one more has died, each calls it again.
+	// Where the hub's process has died, and its host says so, they meet at the first rank that lives of those in other
+	// processes (at most four are asked), and go on if more than half of those come that may live. That is for once.
 	Regroup(ctx context.Context, wait time.Duration) (Regrouping, error)
 
 	// Hub are the ranks here whose process serves the hub.
@@ -127,6 +129,9 @@ func Local(n int) []Group {
 	}
 	return groups
 }
+
+// Served reports whether a group has its rendezvous, so that its ranks may Regroup.
+func Served(g Group) bool { return !isClosed(g.(*member).ended) }
 
 // Drop ends a rank's membership as its sudden death would: without goodbye.
 // For tests.

@@ -27,15 +27,17 @@ const (
 // A hub is the centre of one group. It listens, checks connections and seats the ranks
 // in the lobby. When all are seated it carries messages between them and the coordinator.
 type hub struct {
-	id     ID
-	opt    ListenOptions
-	again  bool // there is to be a next hub; under the lock of hubs
-	log    *slog.Logger
-	warn   *auth.Log // for events that strangers can cause
-	ln     net.Listener
-	guests *auth.Pending
-	linger time.Duration
-	wg     sync.WaitGroup // every goroutine of the hub
+	id         ID
+	opt        ListenOptions
+	again      bool // there is to be a next hub; under the lock of hubs
+	log        *slog.Logger
+	warn       *auth.Log // for events that strangers can cause
+	ln         net.Listener
+	pulsePort  int // 0 if there is none
+	closePulse func()
+	guests     *auth.Pending
+	linger     time.Duration
+	wg         sync.WaitGroup // every goroutine of the hub
 
 	mu          sync.Mutex
 	lobby       lobby
@@ -45,6 +47,7 @@ type hub struct {
 	ended       map[int]string // how the processes of ranks have ended; see Gone
 	heard       chan struct{}  // closed when one more is known, and made anew
 	seated      int            // connections of ranks that are open
+	moved       int            // ranks that have
 	foreign     int            // connections that had another key
 	timer       *time.Timer
 	stopped     bool
@@ -52,6 +55,8 @@ type hub struct {
 
 func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub {
 	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), ln: ln, log: o.logger(), linger: lingerTime}
+	h.closePulse = func() {}
+	h.openPulse()
 	h.warn = auth.NewLog(h.log)
 	h.guests = auth.NewPending(maxGuests, handshakeTime, h.warn)
 	h.timer = time.AfterFunc(o.timeout(), h.abandoned)
@@ -83,8 +88,14 @@ func (h *hub) serve(conn net.Conn) {
 		return
 	}
 	if why := h.listen(s); !h.hasMoved(s) {
-		if r := h.started(); r != nil && h.endedWell(r, s.Rank) {
-			r.hear(s.Rank, &leave{})
+		if r := h.started(); r != nil {
+			switch how := h.outcome(r, s.Rank); how {
+			case "":
+			case EndedWell: // its program is done, and has left without a word
+				r.hear(s.Rank, &leave{})
+			default:
+				why = "its process ended without goodbye: " + how
+			}
 		}
 		h.rise(s, why)
 	}
@@ -173,11 +184,10 @@ func (h *hub) sit(s *seat) bool {
 // wordTime is how long a launcher may take to say how a process has ended whose connection has.
 const wordTime = 200 * time.Millisecond
 
-// endedWell reports whether a rank has neither closed its group nor failed: its process has ended with status 0, as the launcher says. So its
-// program is done, and has left without a word.
-func (h *hub) endedWell(r *coordinator, rank int) bool {
+// outcome is how the process has ended of a rank that has neither closed its group nor failed, as the launcher says; empty if it does not.
+func (h *hub) outcome(r *coordinator, rank int) string {
 	if _, gone := r.without(rank); gone || !h.opt.Launched || h.opt.members != nil { // a launcher knows of the first group
-		return false
+		return ""
 	}
 	late := time.NewTimer(wordTime)
 	defer late.Stop()
@@ -187,12 +197,12 @@ func (h *hub) endedWell(r *coordinator, rank int) bool {
 		heard := h.heard
 		h.mu.Unlock()
 		if ok {
-			return how == EndedWell
+			return how
 		}
 		select {
 		case <-heard:
 		case <-late.C:
-			return false
+			return ""
 		}
 	}
 }
@@ -263,8 +273,10 @@ func (h *hub) start() {
 		h.coordinator.tell(h.coordinator.others(-1), roster)
 	}
 	starts := h.lobby.starts(salt(auth.NewNonce()), hosts)
+	heirs := h.lobby.heirs()
 	for rank := range starts {
 		h.coordinator.heads[rank] = starts[rank].Head
+		starts[rank].Pulse, starts[rank].Heirs = h.pulsePort, heirs
 		h.coordinator.tell([]int{rank}, &starts[rank])
 	}
 	if roster != nil && len(roster.Away) > 0 { // who comes late hears so as long as the group lives
@@ -356,6 +368,9 @@ func (h *hub) move(m *member) (*seat, bool) {
 	ok := !h.stopped
 	if ok {
 		s.moved = m
+		if h.moved++; h.moved == h.lobby.size { // nobody is left who may ask
+			h.closePulse()
+		}
 	}
 	h.mu.Unlock()
 	if !ok {
@@ -426,6 +441,7 @@ func (h *hub) stop() {
 	h.closeDoor()
 	succeed(h)
 	h.shutDoor()
+	h.closePulse()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stopped = true

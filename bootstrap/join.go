@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/auth"
@@ -28,6 +29,8 @@ type JoinOptions struct {
 
 	machine string // in place of this machine's, for tests
 	apart   bool   // keep the connection where the hub is in this process, for tests
+
+	refusable bool // that nobody listens is final
 }
 
 // Join enters the group of id as one of size ranks, and returns when all ranks
@@ -38,6 +41,8 @@ type JoinOptions struct {
 // A process that has not proved that it has the ID's key is not believed, and cannot end
 // Join: another job's hub may have the port for a moment. Join tries again until the
 // deadline, and the error then describes that process.
+//
+// If ctx ends with a *Failure as its cause, also before Join, all that wait hear at once that its Culprits will not come.
 func Join(ctx context.Context, id ID, rank, size int, o JoinOptions) (Group, error) {
 	return (&joiner{id: id, rank: rank, size: size, opt: o}).join(ctx)
 }
@@ -56,7 +61,22 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 		defer cancel()
 	}
 	j.log, j.since = orSilent(j.opt.Log), time.Now()
+	g, err := j.seated(ctx)
+	if err != nil {
+		j.closePort()
+	}
+	return g, err
+}
+
+func (j *joiner) seated(ctx context.Context) (Group, error) {
 	l, err := j.enter(ctx)
+	if err != nil && willNot(ctx) { // those that wait for this rank must hear so
+		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTime)
+		defer cancel()
+		if told, no := j.try(brief); no == nil {
+			l, err = told, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +86,12 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 		return nil, err
 	}
 	return g, nil
+}
+
+// willNot reports whether a rank does not come because a group has failed.
+func willNot(ctx context.Context) bool {
+	_, ok := errors.AsType[*Failure](context.Cause(ctx))
+	return ok
 }
 
 type joiner struct {
@@ -80,6 +106,8 @@ type joiner struct {
 	partial bool    // begin without ranks that do not come; see Meet
 	card    []byte  // with partial
 	roster  *Roster // who has come, with partial
+
+	port net.Listener // see heir
 }
 
 // strangerTime is the time after which Join warns that another process answers.
@@ -99,6 +127,9 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 		var no *JoinError
 		if errors.As(err, &no) {
 			return nil, no
+		}
+		if j.opt.refusable && errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, &JoinError{Err: err, Nobody: err, Reason: err.Error()}
 		}
 		if auth.NoLoopback(err) && time.Since(j.since) > loopbackTime {
 			return nil, &JoinError{Err: err, Nobody: err, Reason: fmt.Sprintf(
@@ -163,22 +194,23 @@ func (j *joiner) waited(ctx context.Context) time.Duration {
 func (j *joiner) try(ctx context.Context) (_ *link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
-	d := net.Dialer{}
-	if j.opt.Source != nil {
-		d.LocalAddr = &net.TCPAddr{IP: j.opt.Source}
-	}
-	dial := j.opt.Dial
-	if dial == nil {
-		dial = d.DialContext
-	}
-	below, err := dial(ctx, "tcp", j.id.Addr())
+	below, err := j.dial(ctx, j.id.Addr())
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { below.SetDeadline(time.Unix(1, 0)) })
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(cut)
+		end := time.Unix(1, 0)
+		if willNot(ctx) { // if this rank is the last, the group has begun: await takes it
+			end = time.Now().Add(goodbyeTime)
+		}
+		below.SetDeadline(end)
+	})
 	defer func() {
 		if !stop() && err == nil {
-			err = ctx.Err()
+			<-cut
+			err = below.SetDeadline(time.Time{})
 		}
 		if err != nil {
 			below.Close()
@@ -197,6 +229,17 @@ func (j *joiner) try(ctx context.Context) (_ *link, err error) {
 	return l, nil
 }
 
+func (j *joiner) dial(ctx context.Context, address string) (net.Conn, error) {
+	if j.opt.Dial != nil {
+		return j.opt.Dial(ctx, "tcp", address)
+	}
+	d := net.Dialer{}
+	if j.opt.Source != nil {
+		d.LocalAddr = &net.TCPAddr{IP: j.opt.Source}
+	}
+	return d.DialContext(ctx, "tcp", address)
+}
+
 // tlsFailed is a listener with which no TLS could be agreed.
 type tlsFailed struct{ error }
 
@@ -213,7 +256,7 @@ func refusedByTLS(err error) bool {
 // be seated. Before the hub's proof nothing that it says is believed.
 func (j *joiner) greet(l *link) error {
 	host, _ := os.Hostname() // only for messages
-	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host, Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card}
+	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host, Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card, Port: j.claimPort(l.conn.LocalAddr())}
 	me.Host = me.Host[:min(len(me.Host), 255)]
 	if _, err := auth.Call(l.conn, j.id.key(), protocol, me.Append(nil)); err != nil {
 		return err
@@ -258,7 +301,11 @@ func (j *joiner) refused(r *refusal) *JoinError {
 // which knows who is missing.
 func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 	stop := context.AfterFunc(ctx, func() {
-		l.send(&giveUp{Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded), Waited: j.waited(ctx)})
+		g := &giveUp{Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded), Waited: j.waited(ctx)}
+		if f, ok := errors.AsType[*Failure](context.Cause(ctx)); ok { // of a group that this one is to grow from
+			g.Dead, g.Reason = f.Culprits, f.Error()
+		}
+		l.send(g)
 		l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 	})
 	m, err := l.receive(maxBody)
@@ -278,14 +325,28 @@ func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 		return nil, j.refused(m)
 	case *start:
 		g := j.enrol(l, m)
-		if cause := context.Cause(ctx); !inTime && !errors.Is(cause, context.DeadlineExceeded) {
-			g.Fail("cancelled while joining")
-			g.Close()
-			return nil, &JoinError{Reason: "cancelled as the last rank came", Err: cause}
+		if inTime {
+			return g, nil
 		}
-		return g, nil
+		return stillWanted(g, context.Cause(ctx))
 	}
 	return nil, &JoinError{Reason: errMalformed.Error(), Err: errMalformed}
+}
+
+// stillWanted is a group that has started after this rank had said, for that cause, that it will not come. All others are in
+// it, so they hear of that in it.
+func stillWanted(g Group, cause error) (Group, error) {
+	f, failed := errors.AsType[*Failure](cause)
+	switch {
+	case failed && !f.Died: // of one that has died, the group hears itself
+		g.Fail(f.Error(), f.Culprits...)
+	case errors.Is(cause, context.Canceled):
+		g.Fail("cancelled while joining")
+	default:
+		return g, nil
+	}
+	g.Close()
+	return nil, &JoinError{Reason: fmt.Sprintf("cancelled as the last rank came (%v)", cause), Err: cause}
 }
 
 // enrol makes the member that talks to the coordinator through l.
@@ -307,7 +368,14 @@ func (j *joiner) enrol(l *link, s *start) Group {
 		}
 		l.send(msg)
 	}
-	m.drop = l.close
+	m.drop = func() {
+		if port := m.takePort(); port != nil {
+			port.Close()
+		}
+		l.close()
+	}
+	m.feel = j.feel(l, s.Pulse)
+	j.inherit(m, s.Heirs)
 	m.flush = func() {
 		l.flush(flushTime)
 		if h != nil {
@@ -327,7 +395,7 @@ func (j *joiner) enrol(l *link, s *start) Group {
 		if h != nil {
 			h.flush() // the others hear of our leave before this process may end
 		}
-		l.close()
+		m.drop()
 		<-ended
 	}
 	return m
@@ -363,7 +431,7 @@ func pump(l *link, m *member) (why string) {
 	for {
 		msg, err := l.receive(maxBody)
 		if err != nil {
-			return explain(err) + " (connection to the rendezvous)"
+			return explain(err)
 		}
 		m.hear(msg)
 	}

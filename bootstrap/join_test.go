@@ -255,6 +255,29 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	require.ErrorContains(t, j.err, "was cancelled while it waited")
 }
 
+// TestLastWillNotCome has the group start by the word of the rank that does not come: the others hear of it all the same.
+func TestLastWillNotCome(t *testing.T) {
+	id, _ := hubAt(t)
+	other := join(within(t, 10*time.Second), id, 0, 2)
+	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := &Failure{Rank: 1, Culprits: []int{1}, Reason: "disk full"}
+	cancel(why)
+	g, err := Join(ctx, id, 1, 2, JoinOptions{})
+	require.Nil(t, g)
+	require.ErrorIs(t, err, why)
+	j := <-other
+	if j.err == nil { // the group has started
+		defer j.g.Close()
+		f := awaitFailure(t, j.g)
+		require.Equal(t, []int{1}, f.Culprits)
+		require.Contains(t, f.Reason, "disk full")
+		return
+	}
+	require.ErrorContains(t, j.err, "rank 1 will not come")
+	require.ErrorContains(t, j.err, "disk full")
+}
+
 func TestDeathWhileWaiting(t *testing.T) {
 	id, _ := hubAt(t)
 	l, err := bare(id, 2, 3).enter(t.Context())

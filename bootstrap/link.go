@@ -16,30 +16,34 @@ const (
 	probeInterval   = 2 * time.Second
 	probeCount      = 5 // … and given up after 5 + 5 × 2 seconds
 	silence         = idleBeforeProbe + probeCount*probeInterval
+	looks           = 3 // within silence, at what a host has not acknowledged
 )
 
 // A link is a connection with a queue of frames to send, so that send never blocks. Its
 // goroutine exists only while there is something to write.
 type link struct {
-	conn net.Conn
-	in   *bufio.Reader
+	conn     net.Conn
+	in       *bufio.Reader
+	tcp      *net.TCPConn  // below conn; nil if something else is
+	patience time.Duration // with a host that acknowledges nothing
 
 	mu      sync.Mutex
+	watched bool // look comes again
 	queue   net.Buffers
 	writing chan struct{} // closed when all is written; nil while nobody writes
 	broken  bool
 }
 
 func newLink(conn net.Conn) *link {
-	if tcp, ok := secure.Below(conn).(*net.TCPConn); ok {
+	tcp, _ := secure.Below(conn).(*net.TCPConn)
+	if tcp != nil {
 		// Kernels send and answer keep-alive probes, so a process that is stopped
 		// or busy is not taken for dead. Without them a silent host is found later.
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{
 			Enable: true, Idle: idleBeforeProbe, Interval: probeInterval, Count: probeCount,
 		})
-		_ = setUserTimeout(tcp, silence)
 	}
-	return &link{conn: conn, in: bufio.NewReader(conn)}
+	return &link{conn: conn, in: bufio.NewReader(conn), tcp: tcp, patience: silence}
 }
 
 func (l *link) send(m message) { l.sendFrame(encode(m)) }
@@ -52,6 +56,7 @@ func (l *link) sendFrame(frame []byte) {
 		return
 	}
 	l.queue = append(l.queue, frame)
+	l.watch()
 	if l.writing == nil {
 		l.writing = make(chan struct{})
 		go l.write()
@@ -73,6 +78,33 @@ func (l *link) write() {
 		if _, err := batch.WriteTo(l.conn); err != nil {
 			l.close() // the reader sees it and says so
 		}
+	}
+}
+
+// watch has look come while there is something that the other kernel has not acknowledged: keep-alive probes are not
+// sent then, and retransmission takes a quarter of an hour. Under mu.
+func (l *link) watch() {
+	if l.tcp == nil || l.watched {
+		return
+	}
+	l.watched = true
+	time.AfterFunc(l.patience/looks, l.look)
+}
+
+// look ends what the reader waits for if the host at the other end is silent.
+func (l *link) look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watched = false
+	if l.broken {
+		return
+	}
+	pending, silent := unacknowledged(l.tcp, l.patience)
+	if silent {
+		l.conn.SetReadDeadline(time.Unix(1, 0)) // the reader says why
+	}
+	if pending || l.writing != nil {
+		l.watch()
 	}
 }
 

@@ -10,20 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUserTimeout ends the connection when sent bytes stay unacknowledged for
-// d; keep-alive probes are not sent then, and retransmission takes minutes.
-func setUserTimeout(c *net.TCPConn, d time.Duration) error {
+// unanswered is how many tries in a row a host must have left without an answer.
+const unanswered = 3
+
+// unacknowledged reports whether the other kernel has yet to acknowledge what was sent, and whether it has been silent for d
+// although it was asked. The kernel of a process that is stopped answers, also where there is no room for more. TCP_USER_TIMEOUT
+// would end that connection too.
+func unacknowledged(c *net.TCPConn, d time.Duration) (pending, silent bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return err
+		return false, false
 	}
-	ctl := raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
-	})
-	if ctl != nil {
-		return ctl
+	var i *unix.TCPInfo
+	ctl := raw.Control(func(fd uintptr) { i, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
+	if ctl != nil || err != nil {
+		return false, false
 	}
-	return err
+	answered := time.Duration(i.Last_ack_recv) * time.Millisecond
+	return i.Unacked > 0 || i.Notsent_bytes > 0, answered >= d && max(i.Retransmits, i.Probes) >= unanswered
 }
 
 // machineID tells this machine and its network namespace, which abstract sockets belong to, from all

@@ -3,13 +3,13 @@
 package bootstrap
 
 import (
-	"errors"
 	"math"
 	"net"
 	"time"
 )
 
-func setUserTimeout(*net.TCPConn, time.Duration) error { return errors.ErrUnsupported }
+// unacknowledged is not known.
+func unacknowledged(*net.TCPConn, time.Duration) (pending, silent bool) { return false, false }
 
 // machineID is where ranks hand each other what they have: nowhere without abstract sockets.
 func machineID() string { return "" }

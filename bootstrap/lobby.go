@@ -76,6 +76,9 @@ func (l *lobby) full() bool { return l.seats != nil && len(l.seats) == l.size }
 
 // gaveUp is the verdict when a rank stops waiting.
 func (l *lobby) gaveUp(rank int, g *giveUp, strangers string) *refusal {
+	if len(g.Dead) > 0 {
+		return &refusal{Cause: causeDied, Rank: g.Dead[0], Reason: fmt.Sprintf("rank %d will not come: %s", g.Dead[0], g.Reason)}
+	}
 	if !g.Timeout {
 		return &refusal{Cause: causeCancelled, Rank: rank,
 			Reason: fmt.Sprintf("rank %d, %v, was cancelled while it waited for the others", rank, l.seats[rank])}

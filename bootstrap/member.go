@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -11,13 +12,14 @@ import (
 type member struct {
 	rank, size int
 	key        []byte
-	up         func(message) // to the coordinator; keeps order, does not block
-	drop       func()        // ends the connection without goodbye
-	flush      func()        // waits a moment until all that was sent up is on its way
-	hangUp     func()        // ends the connection and all its goroutines, after bye
-	failed     chan struct{} // closed when failure is set
-	byed       chan struct{} // closed when the coordinator has answered our leave, or cannot
-	closed     chan struct{} // closed by Leave and Close
+	up         func(message)               // to the coordinator; keeps order, does not block
+	drop       func()                      // ends the connection without goodbye
+	flush      func()                      // waits a moment until all that was sent up is on its way
+	hangUp     func()                      // ends the connection and all its goroutines, after bye
+	feel       func(context.Context) error // finds out whether the hub lives; nil if that cannot be known
+	failed     chan struct{}               // closed when failure is set
+	byed       chan struct{}               // closed when the coordinator has answered our leave, or cannot
+	closed     chan struct{}               // closed by Leave and Close
 
 	order sync.Mutex // held while calling up, so that messages go up in order
 	next  uint64     // under order
@@ -47,8 +49,11 @@ type member struct {
 	parted  int           // the last stage that all ranks have come to
 	parting chan struct{} // closed when parted grows
 	ended   chan struct{} // closed when the way to the coordinator has ended
+	mourned chan struct{} // closed when it is known why, as far as that can be known
+	hubDied bool          // its process has
+	estate  estate
 
-	failOnce, leaveOnce, closeOnce, byeOnce sync.Once
+	failOnce, leaveOnce, closeOnce, byeOnce, mournOnce sync.Once
 }
 
 type result struct {
@@ -62,7 +67,7 @@ func newMember(rank, size int, key []byte, hosts []int) *member {
 		rank: rank, size: size, key: key, hosts: slices.Clone(hosts),
 		drop: nothing, flush: nothing, hangUp: nothing,
 		failed: make(chan struct{}), byed: make(chan struct{}), closed: make(chan struct{}),
-		parting: make(chan struct{}), ended: make(chan struct{}),
+		parting: make(chan struct{}), ended: make(chan struct{}), mourned: make(chan struct{}),
 		head: -1, waits: map[uint64]chan result{}, gone: map[int]bool{}, held: map[uint64]chan result{}, withdrawn: map[uint64]*WithdrawnError{},
 	}
 }
@@ -220,6 +225,22 @@ var (
 
 // lost says that the way to the coordinator has ended.
 func (m *member) lost(why string) {
+	defer m.mournOnce.Do(func() { close(m.mourned) })
+	if m.parts() {
+		return
+	}
+	f := m.mourn(why)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if isClosed(m.closed) {
+		m.settleAll(ErrClosed)
+		return
+	}
+	m.fail(f)
+}
+
+// parts notes that the way to the coordinator has ended, and reports whether it might.
+func (m *member) parts() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.byeOnce.Do(func() { close(m.byed) })
@@ -234,11 +255,10 @@ func (m *member) lost(why string) {
 		m.settleAll(ErrClosed)
 	case m.orphan: // the hub may end then; only AllGather cannot go on
 		m.hearLeft(&left{Rank: m.stops.Rank, Last: unsaid})
-	case len(m.hosts) > 0:
-		m.fail(&Failure{Rank: m.hosts[0], Culprits: slices.Clone(m.hosts), Died: true, Reason: why})
 	default:
-		m.fail(&Failure{Rank: -1, Died: true, Reason: why})
+		return false
 	}
+	return true
 }
 
 func (m *member) Fail(reason string, culprits ...int) {

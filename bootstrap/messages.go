@@ -17,19 +17,20 @@ type claim struct {
 	Machine    string // tells the rank's machine from others; empty if that cannot be told
 	Partial    bool   // the group may begin without ranks that do not come; all say the same
 	Card       []byte // with Partial: for the Roster
+	Port       int    // of the rank, where others meet if it is an heir; 0 if it has none
 }
 
 func (m *claim) Append(b []byte) []byte {
 	b = appendU32(appendU32(appendU32(b, m.Rank), m.Size), m.Pid)
 	b = appendText(appendText(appendFlag(b, m.Hosts), m.Host), m.Machine)
-	return appendBlob(appendFlag(b, m.Partial), m.Card)
+	return appendU32(appendBlob(appendFlag(b, m.Partial), m.Card), m.Port)
 }
 
 func (m *claim) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Rank, m.Size, m.Pid = f.rank(), int(f.u32()), int(f.u32())
 	m.Hosts, m.Host, m.Machine = f.flag(), f.text(), f.text()
-	m.Partial, m.Card = f.flag(), f.blob(MaxCard)
+	m.Partial, m.Card, m.Port = f.flag(), f.blob(MaxCard), f.count(math.MaxUint16)
 	if m.Size < 1 || m.Size > maxRanks || m.Rank < 0 || m.Rank >= m.Size {
 		f.bad = true
 	}
@@ -81,18 +82,28 @@ type start struct {
 	Head   int   // the rank that gets large results for this rank's machine; -1 if this rank does itself
 	Takers int   // ranks that this rank gives them to
 	Apart  bool  // some of these are in other processes
+	Pulse  int   // a port at the hub's address that is open as long as its process lives; 0 if there is none
+	Heirs  []heir
 }
 
 func (*start) kind() kind { return kStart }
 
 func (m *start) Append(b []byte) []byte {
-	return appendFlag(appendU32(appendU32(appendRanks(append(b, m.Salt[:]...), m.Hosts), m.Head), m.Takers), m.Apart)
+	b = appendU32(appendU32(appendRanks(append(b, m.Salt[:]...), m.Hosts), m.Head), m.Takers)
+	b = appendU32(appendU32(appendFlag(b, m.Apart), m.Pulse), len(m.Heirs))
+	for _, h := range m.Heirs {
+		b = appendText(appendU32(b, h.Rank), h.Addr)
+	}
+	return b
 }
 
 func (m *start) Parse(b []byte) error {
 	f := fields{b: b}
 	copy(m.Salt[:], f.take(len(m.Salt)))
-	m.Hosts, m.Head, m.Takers, m.Apart = f.ranks(), f.rank(), int(f.u32()), f.flag()
+	m.Hosts, m.Head, m.Takers, m.Apart, m.Pulse = f.ranks(), f.rank(), int(f.u32()), f.flag(), f.count(math.MaxUint16)
+	for range f.count(maxHeirs) {
+		m.Heirs = append(m.Heirs, heir{f.rank(), f.text()})
+	}
 	return f.end()
 }
 
@@ -100,17 +111,19 @@ func (m *start) Parse(b []byte) error {
 type giveUp struct {
 	Timeout bool // its deadline passed; otherwise it was cancelled
 	Waited  time.Duration
+	Dead    []int  // not for that: these will not come
+	Reason  string // with Dead
 }
 
 func (*giveUp) kind() kind { return kGiveUp }
 
 func (m *giveUp) Append(b []byte) []byte {
-	return appendU64(appendFlag(b, m.Timeout), uint64(m.Waited))
+	return appendText(appendRanks(appendU64(appendFlag(b, m.Timeout), uint64(m.Waited)), m.Dead), m.Reason)
 }
 
 func (m *giveUp) Parse(b []byte) error {
 	f := fields{b: b}
-	m.Timeout, m.Waited = f.flag(), time.Duration(f.u64())
+	m.Timeout, m.Waited, m.Dead, m.Reason = f.flag(), time.Duration(f.u64()), f.ranks(), f.text()
 	return f.end()
 }
 

@@ -50,6 +50,10 @@ func play(s string) {
 		return
 	}
 	fmt.Println("in", os.Getpid())
+	if s == "heirs" || s == "shrink" {
+		outlive(ctx, g, s == "heirs")
+		return
+	}
 	actor, _ := strconv.Atoi(s[len(s)-1:])
 	if g.Rank() == actor {
 		switch s[:len(s)-2] {
@@ -77,6 +81,33 @@ func play(s string) {
 	}
 	<-g.Failed()
 	fmt.Println(g.Failure())
+	g.Close()
+}
+
+// outlive has ranks go on when the one dies that serves the rendezvous, once, or again and again until two are left: then rank 0 dies by itself.
+func outlive(ctx context.Context, g Group, again bool) {
+	for g.Size() > 2 {
+		if again && g.Rank() == 0 {
+			time.Sleep(100 * time.Millisecond) // the others leave the AllGather
+			return
+		}
+		<-g.Failed()
+		next, err := g.Regroup(ctx, 15*time.Second)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(g.Failure(), next.Members)
+		g.Close()
+		g = next.Group
+		if _, err := g.AllGather(ctx, nil); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if !again {
+			break
+		}
+	}
 	g.Close()
 }
 
@@ -116,16 +147,16 @@ func startRanks(t *testing.T, n int, s string) []*process {
 }
 
 func TestProcesses(t *testing.T) {
-	const died = ": its process ended without goodbye"
+	const died, ended = ": its connection ended without goodbye", ": its process ended without goodbye"
 	tests := []struct {
 		name  string
 		actor int
 		want  string // said by all the others
 	}{
 		{"kill", 2, "rank 2 died" + died},
-		{"kill", 0, "rank 0 died" + died}, // and the hub with it
+		{"kill", 0, "rank 0 died" + ended}, // and the hub with it
 		{"exit", 1, "rank 1 died" + died},
-		{"exit", 0, "rank 0 died" + died},
+		{"exit", 0, "rank 0 died" + ended},
 		{"fail and exit", 2, "rank 2 failed: disk full"},
 		{"fail and exit", 0, "rank 0 failed: disk full"},
 		{"leave", 2, "fine, all-gather: rank 2 has left the group"},
@@ -145,5 +176,19 @@ func TestProcesses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Those that are left go on when the process that serves their rendezvous dies, and when the next one does.
+func TestHeirs(t *testing.T) {
+	t.Parallel()
+	ranks := startRanks(t, 5, "heirs")
+	for n, members := range []string{"[1 2 3 4]", "[1 2 3]", "[1 2]"} {
+		for r, p := range ranks[n+1:] {
+			require.Equal(t, "rank 0 died: its process ended without goodbye "+members, p.line(), "rank %d", r)
+		}
+	}
+	for _, p := range ranks {
+		require.Equal(t, "(end)", p.line())
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// A Regrouping is who goes on after a failure, and where they meet.
+// A Regrouping is who goes on after a failure, and where they meet, or the group if they have met.
 type Regrouping struct {
 	Members []int // ranks of the old group, ascending; their order is that of the new one
-	ID      ID    // where they meet, zero for one member or in one process
-	Group   Group // the new group, of one process alone; else nil
+	ID      ID    // where they meet, zero if there is the Group
+	Group   Group // the new group, of one process alone or after the death of the hub's; else nil
 }
 
 // ErrExcluded is Regroup's on a rank that came too late, or that the others take for dead.
@@ -24,6 +24,7 @@ var ErrExcluded = errors.New("the others have gone on without this rank")
 // A muster gathers the ranks that go on after a failure.
 type muster struct {
 	come  map[int]uint64 // the last question of each rank that has come, 0 if it is a member but has given up
+	quits map[int]int    // by rank that has given up and has not come: how often it has shown that it runs
 	over  bool           // it is known who goes on
 	end   time.Time      // of the timer
 	timer *time.Timer
@@ -47,7 +48,7 @@ func (r *coordinator) regroup(rank int, m *regroup) {
 	}
 	end := time.Now().Add(m.Wait)
 	if t == nil {
-		t = &muster{come: map[int]uint64{}, end: end}
+		t = &muster{come: map[int]uint64{}, quits: map[int]int{}, end: end}
 		t.timer = time.AfterFunc(m.Wait, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -83,12 +84,56 @@ func (r *coordinator) mustered() {
 	if t == nil || t.over {
 		return
 	}
+	all := true
 	for _, q := range r.others(-1) {
-		if _, come := t.come[q]; !come && !r.silent(q) {
-			return
+		if _, come := t.come[q]; come || r.silent(q) {
+			continue
 		}
+		shown, asked := t.quits[q]
+		if r.quit[q] && !asked {
+			t.quits[q] = 0
+			r.askQuitter(t, q)
+		}
+		all = all && shown == quitPolls
 	}
-	r.goOn(t)
+	if all {
+		r.goOn(t)
+	}
+}
+
+// A rank that has given up by its own will may go on, and knows so since then: it is waited for 2 s. Its answers
+// count them, so that one whose process is slow, or stopped, has as much time of its own.
+const (
+	quitPolls = 20
+	quitPoll  = 100 * time.Millisecond
+)
+
+// askQuitter has a rank that has given up show that it runs, in a moment. Under mu.
+func (r *coordinator) askQuitter(t *muster, rank int) {
+	time.AfterFunc(quitPoll, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !t.over && !r.gone[rank] {
+			r.tell([]int{rank}, &where{})
+		}
+	})
+}
+
+// shown notes that a rank runs. Under mu.
+func (r *coordinator) shown(rank int) {
+	t := r.musters
+	if t == nil || t.over {
+		return
+	}
+	n, asked := t.quits[rank]
+	if !asked || n == quitPolls {
+		return
+	}
+	if t.quits[rank]++; n+1 < quitPolls {
+		r.askQuitter(t, rank)
+	} else {
+		r.mustered()
+	}
 }
 
 // silent reports whether the failure is that a rank said nothing.
@@ -237,12 +282,15 @@ func (m *member) Regroup(ctx context.Context, wait time.Duration) (Regrouping, e
 		return Regrouping{}, fmt.Errorf("regroup: %w", context.Cause(ctx))
 	case <-m.closed:
 		return Regrouping{}, fmt.Errorf("regroup: %w", ErrClosed)
-	case <-m.byed:
+	case <-m.ended:
+		return m.regroupAlone(ctx, wait)
 	case <-late.C:
 		m.say(&regroup{})
 	}
-	return Regrouping{}, errors.New("regroup: the rendezvous does not answer: has the process that serves it died? ranks of \"ringo run\" have one that outlives them; else open again, under the same variables")
+	return Regrouping{}, errNoRendezvous
 }
+
+var errNoRendezvous = errors.New("regroup: the rendezvous does not answer: has the host of the process that serves it died, or is this one cut off? ranks of \"ringo run\" have one that outlives them; else open again, under the same variables")
 
 func (m *member) regrouping(got *regrouped) (Regrouping, error) {
 	r := Regrouping{Members: got.Members}

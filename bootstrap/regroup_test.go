@@ -43,6 +43,82 @@ func regroupAll(t *testing.T, groups []Group, ranks []int, wait time.Duration) [
 	return next
 }
 
+// A rank that has given up by its own will and lives is waited for a short time, in which it may come. One whose operation
+// has failed is waited for as the others are.
+func TestRegroupWithoutTheQuitter(t *testing.T) {
+	for name, test := range map[string]struct {
+		culprits []int
+		comes    time.Duration // -1: never
+		took     time.Duration
+	}{
+		"does not come":    {nil, -1, quitPolls * quitPoll},
+		"comes":            {nil, time.Second, time.Second},
+		"fails, and comes": {[]int{1}, 20 * time.Second, 20 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			groups, began := Local(3), time.Now()
+			groups[1].Fail("enough", test.culprits...)
+			awaitFailure(t, groups[0])
+			awaitFailure(t, groups[2])
+			ranks := []int{0, 2}
+			var came sync.WaitGroup
+			if test.comes >= 0 {
+				came.Go(func() {
+					time.Sleep(test.comes)
+					got, err := groups[1].Regroup(t.Context(), time.Minute)
+					require.NoError(t, err, name)
+					require.Equal(t, []int{0, 1, 2}, got.Members, name)
+				})
+			}
+			next := make([]Group, 2)
+			for i, r := range ranks {
+				came.Go(func() {
+					got, err := groups[r].Regroup(t.Context(), time.Minute)
+					require.NoError(t, err, name)
+					next[i] = got.Group
+				})
+			}
+			came.Wait()
+			require.InDelta(t, test.took, time.Since(began), float64(time.Second), name) // of a clock that nothing disturbs
+			for _, g := range append(next, groups...) {
+				require.NoError(t, g.Close())
+			}
+		})
+	}
+}
+
+// A rank that has given up and whose process is stopped has as much time when it goes on as one that runs.
+func TestRegroupSlowQuitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, told := 0, []int(nil)
+		r := newCoordinator(3, nil, func(to []int, m message) {
+			switch m := m.(type) {
+			case *where:
+				require.Equal(t, []int{1}, to)
+				asked++
+			case *regrouped:
+				told = m.Members
+			}
+		})
+		r.meet = meetHere
+		require.True(t, r.hear(1, &fail{Reason: "enough"}))
+		for _, rank := range []int{0, 2} {
+			require.True(t, r.hear(rank, &regroup{Round: 1, Wait: time.Minute}))
+		}
+		time.Sleep(30 * time.Second) // it is stopped
+		synctest.Wait()
+		require.Equal(t, 1, asked)
+		require.Nil(t, told)
+		require.True(t, r.hear(1, &position{}))
+		time.Sleep(2 * quitPoll)
+		synctest.Wait()
+		require.Equal(t, 2, asked)
+		require.True(t, r.hear(1, &regroup{Round: 1, Wait: time.Minute}))
+		synctest.Wait()
+		require.Equal(t, []int{0, 1, 2}, told)
+	})
+}
+
 // Those that are left after a death go on, again and again, to the last.
 func TestRegroup(t *testing.T) {
 	forKinds(t, 4, func(t *testing.T, groups []Group) {

@@ -273,9 +273,9 @@ func outwardIP() net.IP {
 func explain(err error) string {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "its process ended without goodbye"
+		return "its connection ended without goodbye"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "its process ended without goodbye (connection reset)"
+		return "its connection ended without goodbye (connection reset)"
 	case errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Sprintf("its host did not answer for %s", spell(silence))
 	}

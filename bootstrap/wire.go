@@ -15,7 +15,7 @@ import (
 
 const (
 	version   = 3
-	protocol  = "ringo rendezvous 4" // of the handshake
+	protocol  = "ringo rendezvous 5" // of the handshake
 	maxRanks  = 1 << 16
 	maxText   = 4 << 10  // a reason, a host name
 	maxBlob   = 16 << 20 // one rank's part of an AllGather

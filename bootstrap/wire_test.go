@@ -22,8 +22,8 @@ func samples() []message {
 	return []message{
 		&refusal{Cause: causeTimeout, Rank: -1, Missing: []int{1, 5}, Reason: "no"},
 		&welcome{},
-		&start{Salt: salt{1, 2, 3}, Hosts: []int{0, 2}, Head: -1, Takers: 3, Apart: true},
-		&giveUp{Timeout: true, Waited: time.Minute},
+		&start{Salt: salt{1, 2, 3}, Hosts: []int{0, 2}, Head: -1, Takers: 3, Apart: true, Pulse: 40000, Heirs: []heir{{1, "10.0.0.1:1"}}},
+		&giveUp{Timeout: true, Waited: time.Minute, Dead: []int{1, 3}, Reason: "gone"},
 		&part{Seq: 1 << 40, Data: []byte("data")},
 		&gathered{Seq: 5, Data: [][]byte{[]byte("a"), {}, []byte("ccc")}},
 		&withdraw{Seq: 6, Reason: "tired"},

@@ -394,6 +394,27 @@ func TestNoSuchProgram(t *testing.T) {
 	require.Error(t, Run(t.Context(), Config{N: 1}))
 }
 
+// The ranks that could be started hear of the one that could not, and the rest count as not started.
+func TestStartFails(t *testing.T) {
+	c, out := config(3, "join 2")
+	c.Grace = 20 * time.Second
+	var ended []string
+	c.Ended = func(rank int, err *Error) { ended = append(ended, fmt.Sprint(rank, " ", err)) }
+	id, err := bootstrap.NewID(bootstrap.ListenOptions{Again: true, Launched: true})
+	require.NoError(t, err)
+	defer bootstrap.Stop(id)
+	j := &job{Config: c, id: id, restarts: make([]int, 3), ended: make(chan int, 3), stdout: out, stderr: out, keeper: newKeeper()}
+	defer j.keeper.close()
+	for rank := range 3 {
+		j.cmds = append(j.cmds, j.command(rank))
+	}
+	j.cmds[1].Path = "/no/such/program"
+	why := "fork/exec /no/such/program: no such file or directory"
+	require.EqualError(t, j.run(t.Context()), "rank 1: "+why)
+	require.Equal(t, []string{"1 rank 1: not started: " + why, "2 rank 2: not started: " + why, "0 <nil>"}, ended)
+	require.Contains(t, out.String(), "rank 1 died, said to 0: join: rank 1 will not come, for its process has ended: "+why+"\n")
+}
+
 func TestCancel(t *testing.T) {
 	for _, s := range []string{"wait", "stubborn"} {
 		t.Run(s, func(t *testing.T) {

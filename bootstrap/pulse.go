@@ -1,0 +1,136 @@
+// The pulse: how a rank whose connection to the hub has ended finds out which side has failed.
+
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const pulseTime = 3 * time.Second // for a rank to find out whether the hub lives
+
+// A pulse is a second port of this process, open while it serves hubs at an address. Callers are sent a byte: a process that
+// is being killed may still have the port, and answers nothing. All hubs at the address share it, so that one more costs nothing.
+type pulse struct {
+	ln    net.Listener
+	hubs  int // guarded by pulses
+	ended chan struct{}
+}
+
+var pulses = struct {
+	sync.Mutex
+	m map[string]*pulse // by address
+}{m: map[string]*pulse{}}
+
+// openPulse has callers at the hub's address hear that its process lives, until closePulse.
+func (h *hub) openPulse() {
+	at, ok := h.ln.Addr().(*net.TCPAddr)
+	if !ok || h.opt.shared != nil { // ranks may reach the caller's own Listener in ways that are not known here
+		return
+	}
+	at = &net.TCPAddr{IP: at.IP, Zone: at.Zone}
+	pulses.Lock()
+	defer pulses.Unlock()
+	p := pulses.m[at.String()]
+	if p == nil {
+		ln, err := net.ListenTCP("tcp", at)
+		if err != nil {
+			h.log.Debug("rendezvous: no second port", "err", err)
+			return
+		}
+		p = &pulse{ln: ln, ended: make(chan struct{})}
+		pulses.m[at.String()] = p
+		go p.beat()
+	}
+	p.hubs++
+	h.pulsePort = p.ln.Addr().(*net.TCPAddr).Port
+	h.closePulse = sync.OnceFunc(func() {
+		pulses.Lock()
+		defer pulses.Unlock()
+		if p.hubs--; p.hubs == 0 {
+			delete(pulses.m, at.String())
+			p.ln.Close()
+			<-p.ended
+		}
+	})
+}
+
+func (p *pulse) beat() {
+	defer close(p.ended)
+	for {
+		c, err := p.ln.Accept()
+		if err != nil {
+			return
+		}
+		c.Write([]byte{1})
+		c.Close()
+	}
+}
+
+// feel returns what finds out whether the hub at the other end of l lives: nil if it does, ECONNREFUSED or the like
+// if it has ended, and another error if nothing answers.
+func (j *joiner) feel(l *link, port int) func(context.Context) error {
+	host, _, err := net.SplitHostPort(l.conn.RemoteAddr().String())
+	if j.opt.Dial != nil {
+		host, _, err = net.SplitHostPort(j.id.Addr())
+	}
+	if port == 0 || err != nil {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		c, err := j.dial(ctx, net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		defer context.AfterFunc(ctx, func() { c.Close() })()
+		switch _, err = c.Read(make([]byte, 1)); {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		return errors.Join(err, syscall.ECONNREFUSED) // closed meanwhile
+	}
+}
+
+// mourn is the failure of a rank whose connection to the hub has ended.
+func (m *member) mourn(why string) *Failure {
+	hosts := m.Hub()
+	f := &Failure{Rank: -1, Culprits: hosts, Died: true, Reason: why + " (connection to the rendezvous)"}
+	if len(hosts) > 0 {
+		f.Rank = hosts[0]
+	}
+	if m.feel == nil {
+		return f
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pulseTime)
+	defer cancel()
+	go func() {
+		select {
+		case <-m.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	switch err := m.feel(ctx); {
+	case err == nil:
+		return &Failure{Rank: m.rank, Culprits: []int{m.rank}, Reason: "its connection to the rendezvous is lost (" + why + ")"}
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+		f.Reason = "its process ended without goodbye"
+		m.mu.Lock()
+		m.hubDied = true
+		m.mu.Unlock()
+	case !slices.Contains(hosts, m.rank):
+		f.Culprits = append(f.Culprits, m.rank)
+		slices.Sort(f.Culprits)
+		f.Reason = why + ": its host or this rank's is cut off"
+	}
+	return f
+}
