@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,85 +17,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/ctest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// built are the libraries, each built once, by its script.
-var built struct {
-	sync.Mutex
-	dir  string
-	errs map[string]error
-}
-
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if built.dir != "" {
-		os.RemoveAll(built.dir)
-	}
+	ctest.Clean()
 	os.Exit(status)
-}
-
-// library gives the file of libnccl.so.2, driver that of the emulated GPUs' libcuda.so.1.
-func library(t testing.TB) string { return build(t, "libnccl", "libnccl.so.2") }
-func driver(t testing.TB) string  { return build(t, "libcuda", "libcuda.so.1") }
-
-func build(t testing.TB, script, file string) string {
-	t.Helper()
-	tier.Long(t)
-	for _, tool := range []string{"gcc", "go", "bash"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			gputest.Missing(t, "gcc", err.Error())
-		}
-	}
-	built.Lock()
-	defer built.Unlock()
-	if built.dir == "" {
-		var err error
-		built.dir, err = os.MkdirTemp("", "libnccl")
-		require.NoError(t, err)
-		built.errs = map[string]error{}
-	}
-	out := filepath.Join(built.dir, file)
-	err, done := built.errs[file]
-	if !done {
-		err = run("bash", "../../scripts/"+script, out)
-		built.errs[file] = err
-	}
-	require.NoError(t, err)
-	return out
-}
-
-// program compiles a program of testdata, and links it with the library, and for GPUs with the driver.
-func program(t testing.TB, name string, gpus bool) string {
-	t.Helper()
-	for _, source := range []string{"testdata/" + name + ".c", "testdata/check.h", "testdata/memory.h", "nccl.h", "devcomm.c", "devcomm.h", "libnccl.ld", "../../scripts/libnccl"} {
-		_, err := os.ReadFile(source) // go test notices what it has read: a change is another test
-		require.NoError(t, err)
-	}
-	libs := []string{library(t)}
-	if gpus {
-		libs = append(libs, driver(t), "-DGPUS")
-	}
-	out := filepath.Join(t.TempDir(), name)
-	require.NoError(t, run("gcc", append([]string{"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-I.", "-o", out, filepath.Join("testdata", name+".c"),
-		"-Wl,-rpath," + filepath.Dir(libs[0]), "-lpthread", "-ldl", "-lm"}, libs...)...))
-	return out
-}
-
-func run(name string, args ...string) error {
-	if text, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(append([]string{name}, args...), " "), err, text)
-	}
-	return nil
-}
-
-// onHost is this process's environment for programs that use host memory.
-func onHost() []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "RINGO_") || strings.HasPrefix(v, "NCCL_")
-	})
-	return append(env, "RINGO_HOST=1", "RINGO_TIMEOUT=60s", "RINGO_JOIN_TIMEOUT=60s")
 }
 
 // succeeds runs a program and wants "ok" as its last word.
@@ -131,19 +60,19 @@ func succeed(t *testing.T, env []string, n int, name, mode string) {
 }
 
 func TestCollectives(t *testing.T) {
-	p := program(t, "collectives", false)
-	t.Run("processes", func(t *testing.T) { succeed(t, onHost(), 4, p, "process") })
-	t.Run("threads", func(t *testing.T) { succeeds(t, onHost(), p, "threads", "4") })
-	t.Run("teams", func(t *testing.T) { succeeds(t, onHost(), p, "teams", "2", "2") })
-	t.Run("one thread", func(t *testing.T) { succeeds(t, onHost(), p, "all", "4") })
+	p := ctest.Program(t, "collectives", false)
+	t.Run("processes", func(t *testing.T) { succeed(t, ctest.OnHost(), 4, p, "process") })
+	t.Run("threads", func(t *testing.T) { succeeds(t, ctest.OnHost(), p, "threads", "4") })
+	t.Run("teams", func(t *testing.T) { succeeds(t, ctest.OnHost(), p, "teams", "2", "2") })
+	t.Run("one thread", func(t *testing.T) { succeeds(t, ctest.OnHost(), p, "all", "4") })
 }
 
 // TestCollectivesOnGPUs is TestCollectives on emulated GPUs, in graphs too: the program allocates, copies,
 // captures and launches a kernel of its own by the driver's interface. The emulator would write the
 // races that it finds beside the "ok".
 func TestCollectivesOnGPUs(t *testing.T) {
-	p := program(t, "collectives", true)
-	env := append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=4")
+	p := ctest.Program(t, "collectives", true)
+	env := ctest.OnGPUs(4)
 	t.Run("processes", func(t *testing.T) { succeed(t, env, tier.Count(2, 4), p, "process") })
 	for _, args := range tier.Some(2, [][]string{{"all", "4"}, {"threads", "4"}, {"teams", "2", "2"}}) {
 		t.Run(args[0], func(t *testing.T) { succeeds(t, env, p, args...) })
@@ -153,19 +82,19 @@ func TestCollectivesOnGPUs(t *testing.T) {
 // A thread without a context is on the device that its CUDA runtime has chosen: those before 12 make the context later. Memory of a
 // context that the program has made itself is refused.
 func TestDeviceOfRuntime(t *testing.T) {
-	p := program(t, "runtime", true)
-	runtime := filepath.Join(filepath.Dir(p), "libcudart-d0da41ae.so.11.0")
+	p := ctest.Program(t, "runtime", true)
+	runtime := filepath.Join(t.TempDir(), "libcudart-d0da41ae.so.11.0")
 	_, err := os.ReadFile("testdata/cudart.c") // go test notices
 	require.NoError(t, err)
-	require.NoError(t, run("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", runtime, "testdata/cudart.c"))
-	succeeds(t, append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=3"), p, runtime)
+	require.NoError(t, ctest.Run("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", runtime, "testdata/cudart.c"))
+	succeeds(t, ctest.OnGPUs(3), p, runtime)
 }
 
 // TestSymmetric has kernels of a program use windows and device communicators, as those that were compiled with
 // NCCL's headers do.
 func TestSymmetric(t *testing.T) {
-	p := program(t, "symmetric", true)
-	env := append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=3")
+	p := ctest.Program(t, "symmetric", true)
+	env := ctest.OnGPUs(3)
 	t.Run("processes", func(t *testing.T) { succeed(t, env, 2, p, "process") })
 	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "3") })
 	t.Run("alone", func(t *testing.T) { succeeds(t, env, p, "threads", "1") })
@@ -174,14 +103,14 @@ func TestSymmetric(t *testing.T) {
 // asked is what all-reduces of 8 bytes on a GPU ask of the driver, one alone and a group of 16 in one buffer, and
 // the ns that one takes beside that.
 func asked(t testing.TB, calls int) (functions string, alone, grouped float64) {
-	p := program(t, "driver", true)
-	idle := filepath.Join(filepath.Dir(p), "libidle.so")
+	p := ctest.Program(t, "driver", true)
+	idle := filepath.Join(t.TempDir(), "libidle.so")
 	_, err := os.ReadFile("testdata/idle.c") // go test notices
 	require.NoError(t, err)
-	require.NoError(t, run("gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", idle, "testdata/idle.c",
-		"-Wl,--no-as-needed", driver(t), "-Wl,-rpath,"+filepath.Dir(driver(t))))
+	require.NoError(t, ctest.Run("gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", idle, "testdata/idle.c",
+		"-Wl,--no-as-needed", ctest.Driver(t), "-Wl,-rpath,"+filepath.Dir(ctest.Driver(t))))
 	cmd := exec.Command(p, idle, strconv.Itoa(calls))
-	cmd.Env = append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=2", "RINGO_CUDA_LIBRARY="+idle)
+	cmd.Env = append(ctest.OnGPUs(2), "RINGO_CUDA_LIBRARY="+idle)
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	functions, times, ok := strings.Cut(string(text), "ns ")
@@ -201,8 +130,8 @@ func TestDriverCalls(t *testing.T) {
 
 // TestWatchdog is what PyTorch's watchdog does, on emulated GPUs.
 func TestWatchdog(t *testing.T) {
-	p := program(t, "watched", true)
-	env := append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=3")
+	p := ctest.Program(t, "watched", true)
+	env := ctest.OnGPUs(3)
 	for _, mode := range []string{"abort", "background"} {
 		t.Run(mode, func(t *testing.T) { succeeds(t, env, p, mode) })
 	}
@@ -212,28 +141,28 @@ func TestWatchdog(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	p := program(t, "errors", false)
+	p := ctest.Program(t, "errors", false)
 	for _, mode := range []string{"arguments", "abort", "background"} {
-		t.Run(mode, func(t *testing.T) { succeeds(t, onHost(), p, mode) })
+		t.Run(mode, func(t *testing.T) { succeeds(t, ctest.OnHost(), p, mode) })
 	}
-	t.Run("killed", func(t *testing.T) { succeed(t, onHost(), 3, p, "killed") })
-	t.Run("shrunk", func(t *testing.T) { succeed(t, onHost(), 4, p, "shrunk") })
+	t.Run("killed", func(t *testing.T) { succeed(t, ctest.OnHost(), 3, p, "killed") })
+	t.Run("shrunk", func(t *testing.T) { succeed(t, ctest.OnHost(), 4, p, "shrunk") })
 	t.Run("driver", func(t *testing.T) {
-		succeeds(t, append(onHost(), "RINGO_HOST=0", "RINGO_CUDA_LIBRARY=libnosuchcuda.so.1"), p, "driver")
+		succeeds(t, append(ctest.OnHost(), "RINGO_HOST=0", "RINGO_CUDA_LIBRARY=libnosuchcuda.so.1"), p, "driver")
 	})
 }
 
 func TestManners(t *testing.T) {
-	lib, p := library(t), program(t, "manners", false)
+	lib, p := ctest.Library(t), ctest.Program(t, "manners", false)
 	other := filepath.Join(t.TempDir(), "libother.so")
 	text, err := os.ReadFile(lib)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(other, text, 0o755))
-	succeeds(t, onHost(), p, lib, other)
+	succeeds(t, ctest.OnHost(), p, lib, other)
 }
 
 func TestVersion(t *testing.T) {
-	p := program(t, "version", false)
+	p := ctest.Program(t, "version", false)
 	for _, test := range []struct{ variable, want string }{
 		{"", "22809"},
 		{"2.30.7", "23007"},
@@ -241,7 +170,7 @@ func TestVersion(t *testing.T) {
 		{"new", `4 invalid argument: RINGO_NCCL_VERSION="new": want a version such as 2.30.7 or 23007`},
 	} {
 		cmd := exec.Command(p)
-		cmd.Env = append(onHost(), "RINGO_NCCL_VERSION="+test.variable)
+		cmd.Env = append(ctest.OnHost(), "RINGO_NCCL_VERSION="+test.variable)
 		text, err := cmd.Output()
 		require.NoError(t, err)
 		require.Equal(t, test.want+"\n", string(text))
@@ -250,11 +179,11 @@ func TestVersion(t *testing.T) {
 
 // A file of settings counts where the environment says nothing, for the program too, and plugins are in it.
 func TestConfFile(t *testing.T) {
-	p, conf := program(t, "version", false), filepath.Join(t.TempDir(), "conf")
+	p, conf := ctest.Program(t, "version", false), filepath.Join(t.TempDir(), "conf")
 	require.NoError(t, os.WriteFile(conf, []byte("# of a test\nNCCL_NET=IB\nNCCL_NET=Socket\n"), 0o644))
 	for want, own := range map[string][]string{"IB IB\n": nil, "Plugin Plugin\n": {"NCCL_NET=Plugin"}, " \n": {"NCCL_NET="}} {
 		cmd := exec.Command(p, "NCCL_NET")
-		cmd.Env = append(append(onHost(), "NCCL_CONF_FILE="+conf), own...)
+		cmd.Env = append(append(ctest.OnHost(), "NCCL_CONF_FILE="+conf), own...)
 		text, err := cmd.Output()
 		require.NoError(t, err)
 		require.Equal(t, want, string(text))
@@ -264,7 +193,7 @@ func TestConfFile(t *testing.T) {
 // TestNames wants exactly the names of testdata/names.txt: one that is missing makes
 // "import torch" fail, and one too many may replace a name of the program's.
 func TestNames(t *testing.T) {
-	f, err := elf.Open(library(t))
+	f, err := elf.Open(ctest.Library(t))
 	require.NoError(t, err)
 	defer f.Close()
 	symbols, err := f.DynamicSymbols()
@@ -298,18 +227,18 @@ func TestNames(t *testing.T) {
 	for _, lib := range needed {
 		require.Regexp(t, `^(libc|libpthread|libdl|libresolv|ld-linux.*)\.so\.`, lib)
 	}
-	info, err := os.Stat(library(t))
+	info, err := os.Stat(ctest.Library(t))
 	require.NoError(t, err)
 	require.Less(t, info.Size(), int64(16<<20))
 }
 
 // TestExamples runs the examples that need no GPU.
 func TestExamples(t *testing.T) {
-	lib := library(t)
+	lib := ctest.Library(t)
 	out := filepath.Join(t.TempDir(), "allreduce")
-	require.NoError(t, run("gcc", "-Wall", "-Wextra", "-Werror", "-I.", "-o", out, "../../examples/libnccl/allreduce.c", lib, "-Wl,-rpath,"+filepath.Dir(lib), "-lpthread"))
+	require.NoError(t, ctest.Run("gcc", "-Wall", "-Wextra", "-Werror", "-I.", "-o", out, "../../examples/libnccl/allreduce.c", lib, "-Wl,-rpath,"+filepath.Dir(lib), "-lpthread"))
 	cmd := exec.Command(out)
-	cmd.Env = onHost()
+	cmd.Env = ctest.OnHost()
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	require.Equal(t, "sums of 4 ranks: 6 10 14 …\n", string(text))
@@ -318,7 +247,7 @@ func TestExamples(t *testing.T) {
 		gputest.Missing(t, "python3", err.Error())
 	}
 	cmd = exec.Command("python3", "../../examples/libnccl/sum.py", lib)
-	cmd.Env = onHost()
+	cmd.Env = ctest.OnHost()
 	text, err = cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	require.Equal(t, "sums of 4 ranks: [6.0, 10.0, 14.0, 18.0, 22.0, 26.0, 30.0, 34.0]\n", string(text))
@@ -341,7 +270,7 @@ func TestHeader(t *testing.T) {
 	}
 	layout := func(include string) string {
 		out := filepath.Join(t.TempDir(), "layout")
-		require.NoError(t, run("gcc", "-w", "-I"+include, "-o", out, "testdata/layout.c"))
+		require.NoError(t, ctest.Run("gcc", "-w", "-I"+include, "-o", out, "testdata/layout.c"))
 		text, err := exec.Command(out).Output()
 		require.NoError(t, err)
 		return string(text)
@@ -352,9 +281,9 @@ func TestHeader(t *testing.T) {
 // BenchmarkCall is what calls cost from C, one rank with 8 bytes on the host: asking for
 // the version, an all-reduce alone, and one of a group of 16.
 func BenchmarkCall(b *testing.B) {
-	p := program(b, "overhead", false)
+	p := ctest.Program(b, "overhead", false)
 	cmd := exec.Command(p, strconv.Itoa(max(b.N, 1000)))
-	cmd.Env = onHost()
+	cmd.Env = ctest.OnHost()
 	b.ResetTimer()
 	text, err := cmd.Output()
 	require.NoError(b, err)

@@ -69,8 +69,8 @@ static void start(void)
 	__atomic_store_n(&started, 1, __ATOMIC_RELEASE);
 }
 
-// ready starts the Go half. It cannot be used in the child of a fork, where its threads are not.
-static int ready(void)
+// library_ready starts the Go half. It cannot be used in the child of a fork, where its threads are not.
+int library_ready(void)
 {
 	if (__builtin_expect(!__atomic_load_n(&started, __ATOMIC_ACQUIRE), 0))
 		pthread_once(&once, start);
@@ -87,7 +87,7 @@ static int ready(void)
 #define FUNCTION(name, arguments, call)                   \
 	ncclResult_t name arguments                       \
 	{                                                 \
-		if (!ready())                             \
+		if (!library_ready())                             \
 			return ncclInvalidUsage;          \
 		return (ncclResult_t)(call);              \
 	}                                                 \
@@ -107,7 +107,7 @@ ncclResult_t ncclGetVersion(int *version)
 		*version = NCCL_VERSION_CODE;
 		return ncclSuccess;
 	}
-	if (!ready())
+	if (!library_ready())
 		return ncclInvalidUsage;
 	return (ncclResult_t)ringo_version(&thread, version);
 }
@@ -151,7 +151,7 @@ const char *ncclGetLastError(const ncclComm_t comm)
 {
 	if (!thread.failed && !__atomic_load_n(&started, __ATOMIC_ACQUIRE))
 		return "";
-	if (!thread.failed && ready())
+	if (!thread.failed && library_ready())
 		ringo_last_error(&thread, (uintptr_t)comm);
 	return thread_error();
 }
@@ -306,7 +306,7 @@ TWIN(ncclParamDumpAll)
 static ncclTeam_t team(ncclComm_t comm, int lsa)
 {
 	ncclTeam_t t = {0, 0, 1};
-	if (!ready())
+	if (!library_ready())
 		return t;
 	if (lsa)
 		ringo_reach(&thread, (uintptr_t)comm, &t.nRanks, &t.rank);
@@ -337,7 +337,7 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *prop
 {
 	ncclCommProperties_t p = {0};
 	ncclResult_t r;
-	if (!ready())
+	if (!library_ready())
 		return ncclInvalidUsage;
 	if (!properties || properties->magic != NCCL_API_MAGIC || properties->size < offsetof(ncclCommProperties_t, rank))
 		return (ncclResult_t)ringo_wrong(&thread, (char *)"ncclCommQueryProperties: begin with NCCL_COMM_PROPERTIES_INITIALIZER");
@@ -358,7 +358,7 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t 
 	const char *why = "ncclDevCommCreate: the requirements or the device communicator are null";
 	int ranks, rank;
 	ncclResult_t r;
-	if (!ready())
+	if (!library_ready())
 		return ncclInvalidUsage;
 	if ((r = ncclCommCount(comm, &ranks)) || (r = ncclCommUserRank(comm, &rank)))
 		return r;

@@ -39,3 +39,6 @@ int runtime_device(void);
 
 // library_file is where this library was loaded from.
 const char *library_file(void);
+
+// library_ready starts the Go half, and is 0 where it cannot be used: then thread_error says why.
+int library_ready(void);

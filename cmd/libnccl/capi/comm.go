@@ -195,22 +195,31 @@ func (l *Library) AsyncError(handle uintptr) (r Result, why, err error) {
 
 // asyncError is a communicator's state, and the error that it stands for.
 func (c *comm) asyncError() (Result, error) {
+	r, well, err := c.known()
+	if well != nil {
+		err = well.Err() // may wait, so without the lock
+		r = ResultOf(err)
+	}
+	return r, err
+}
+
+// known is what the library itself knows of a communicator's state. If it knows nothing wrong, well is whom to ask.
+func (c *comm) known() (r Result, well *ringo.Comm, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.state.jobs > 0 || c.started != nil && !ended(c.started):
-		return InProgress, nil
+		return InProgress, nil, nil
 	case c.revoked:
-		return Success, nil
+		return Success, nil, nil
 	case c.state.failed != nil:
-		return ResultOf(c.state.failed), c.state.failed
+		return ResultOf(c.state.failed), nil, c.state.failed
 	case c.started != nil && c.started.Wait() != nil:
-		return ResultOf(c.started.Wait()), c.started.Wait()
+		return ResultOf(c.started.Wait()), nil, c.started.Wait()
 	case c.ring == nil: // in a group that has not ended
-		return InProgress, nil
+		return InProgress, nil, nil
 	}
-	err := c.ring.Err()
-	return ResultOf(err), err
+	return Success, c.ring, nil
 }
 
 // ended reports whether an operation has.

@@ -184,7 +184,7 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 	}
 	w := &window{comm: c, at: at, bytes: int(n), number: -1}
 	h := l.addWindow(w)
-	register := job{c, nil, func() (*ringo.Comm, error) { return nil, l.register(w, r) }}
+	register := job{c, nil, func() (*ringo.Comm, error) { return nil, errorOf("ncclCommWindowRegister", l.register(w, r)) }}
 	if group == 0 { // NCCL never answers ncclInProgress here, and PyTorch takes that for an error
 		err = register.carryOut()
 	} else {

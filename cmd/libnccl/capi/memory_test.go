@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
 )
 
 // TestFreedWindows has a program register memory, and give it up, again and again: it is freed while the
@@ -91,4 +93,36 @@ func TestFreedWhileClosing(t *testing.T) {
 	require.Empty(t, l.late)
 	require.Empty(t, l.ending)
 	require.NoError(t, l.machine.Close(), "no race, no leak")
+}
+
+// TestWindowNamesItself: where a window cannot be made, the error is of the call that should have made it, and not of
+// one that it is made of.
+func TestWindowNamesItself(t *testing.T) {
+	for name, l := range map[string]*Library{"host": onHost(), "GPUs": onGPUs(t, 2)} {
+		t.Run(name, func(t *testing.T) {
+			comms, err := l.InitAll(2, nil)
+			require.NoError(t, err)
+			require.NoError(t, l.Destroy(comms[1]))
+			var at uintptr
+			alloc := func() (err error) {
+				at, err = l.MemAlloc(windowAlign)
+				return err
+			}
+			if name == "host" {
+				require.NoError(t, alloc())
+			} else {
+				d, err := l.device(0)
+				require.NoError(t, err)
+				require.NoError(t, d.With(alloc))
+			}
+			_, err = l.WindowRegister(0, comms[0], at, windowAlign)
+			require.ErrorIs(t, err, ringo.ErrLeft)
+			require.Regexp(t, "^ncclCommWindowRegister: rank 0 on .*rank 1 has ", err.Error())
+			var e *ringo.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, []int{1}, e.Culprits)
+			require.NoError(t, l.Destroy(comms[0]))
+			require.NoError(t, l.MemFree(at))
+		})
+	}
 }

@@ -93,6 +93,17 @@ func ResultOf(err error) Result {
 	return SystemError
 }
 
+// errorOf is the error of a call that is made of others, as Split: the program has made none of those.
+func errorOf(name string, err error) error {
+	e, ok := errors.AsType[*ringo.Error](err)
+	if !ok {
+		return err
+	}
+	named := *e
+	named.Op, named.Seq = name, 0
+	return &named
+}
+
 // A complaint is the sentence of an error.
 type complaint struct{ text string }
 

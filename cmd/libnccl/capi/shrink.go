@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
@@ -17,7 +18,7 @@ const shrinkAbort = 1
 //
 // Where the communicator is well its ranks agree over it where they meet. After a failure they meet at the
 // address where they first met, which the first of them has to be able to serve: it has to be on
-// the host that made the unique ID. Communicators of InitAll cannot.
+// the host that made the unique ID. Communicators of InitAll cannot. Who died or left has to be in exclude then.
 func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, flags int) (_ uintptr, err error) {
 	defer func() { l.Fail(group, err) }()
 	parent, ring, err := l.known(handle)
@@ -46,7 +47,12 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 		cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(stay)
 		return l.join(ctx, cfg)
 	}
-	if ring.Failure() != nil {
+	if why := ring.Failure(); why != nil {
+		for _, r := range gone(why) {
+			if slices.Contains(stay, r) { // all would wait for it
+				return 0, fmt.Errorf("ncclCommShrink: rank %d is to stay, and will not come: exclude it: %w", r, why)
+			}
+		}
 		id := parent.afterFailure(exclude)
 		if id == nil {
 			return 0, fmt.Errorf("%w: the ranks of this communicator have nowhere to meet after its failure: make a new one with ncclGetUniqueId", ringo.ErrUnsupported)
@@ -104,23 +110,40 @@ func staying(ring *ringo.Comm, exclude []int) (stay []int, rank int, err error) 
 	return stay, rank, nil
 }
 
-// tell has the first of the ranks that stay make an ID and send it to the others.
+// gone are the ranks of a failure that have died or left. Those that have aborted may come again.
+func gone(failure error) []int {
+	e, ok := errors.AsType[*ringo.Error](failure)
+	died, failed := errors.AsType[*bootstrap.Failure](failure)
+	if !ok || !errors.Is(failure, ringo.ErrLeft) && !(failed && died.Died) {
+		return nil
+	}
+	return e.Culprits
+}
+
+// tell has the first of the ranks that stay make an ID and send it to the others, when each has said that it
+// comes: one that ends before is an end of the parent, where later the others would wait for it to join.
 func (l *Library) tell(ring *ringo.Comm, stay []int, rank int) (id bootstrap.ID, err error) {
-	if rank == 0 {
-		if id, err = l.freshID(); err != nil {
-			return id, err
-		}
+	if len(stay) == 1 {
+		return l.freshID()
 	}
-	g := ringo.NewGroup()
+	g, comes := ringo.NewGroup(), make([]byte, len(stay))
 	if rank > 0 {
+		g.Add(ring, ringo.SendOf(comes[:1], stay[0]))
 		g.Add(ring, ringo.RecvOf(id[:], stay[0]))
-	} else {
-		for _, r := range stay[1:] {
-			g.Add(ring, ringo.SendOf(id[:], r))
-		}
+		return id, g.Run()
 	}
-	if len(stay) > 1 {
-		err = g.Run()
+	for i, r := range stay[1:] {
+		g.Add(ring, ringo.RecvOf(comes[i:i+1], r))
 	}
-	return id, err
+	if err = g.Run(); err != nil {
+		return id, err
+	}
+	if id, err = l.freshID(); err != nil {
+		return id, err
+	}
+	g = ringo.NewGroup()
+	for _, r := range stay[1:] {
+		g.Add(ring, ringo.SendOf(id[:], r))
+	}
+	return id, g.Run()
 }

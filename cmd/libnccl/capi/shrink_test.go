@@ -1,11 +1,14 @@
 package capi
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/core/life"
 )
 
 // TestShrinkOnAnotherHost: after a failure the first rank that stays has to serve where all met first, and says so
@@ -26,5 +29,37 @@ func TestShrinkOnAnotherHost(t *testing.T) {
 	require.True(t, isHere("127.0.0.1:1") && isHere("localhost:1"))
 	for _, c := range comms {
 		require.NoError(t, l.Destroy(c))
+	}
+}
+
+// TestShrinkWithTheDead: who is to stay although it has died or left is named at once, where all would wait for it.
+func TestShrinkWithTheDead(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(4, nil)
+	require.NoError(t, err)
+	here, err := bootstrap.IDFor("127.0.0.1:1", "secret") // without it they would have nowhere to meet
+	require.NoError(t, err)
+	c, err := l.comms.get(comms[0])
+	require.NoError(t, err)
+	c.meetAgain(&here)
+	require.NoError(t, l.Destroy(comms[2]))
+	require.ErrorIs(t, l.Do(0, comms[0], allReduce([]int32{1})), ringo.ErrLeft)
+	_, err = l.Shrink(0, comms[0], []int{1}, nil, 0)
+	require.ErrorContains(t, err, "ncclCommShrink: rank 2 is to stay, and will not come: exclude it: ")
+	require.Equal(t, RemoteError, ResultOf(err))
+	for _, i := range []int{0, 1, 3} {
+		require.NoError(t, l.Destroy(comms[i]))
+	}
+	for _, test := range []struct {
+		why  error
+		want []int
+	}{
+		{&life.PeerError{Failure: &bootstrap.Failure{Died: true}}, []int{1, 3}},
+		{&life.PeerError{Failure: &bootstrap.Failure{Left: true}}, []int{1, 3}},
+		{ringo.ErrLeft, []int{1, 3}},
+		{&life.PeerError{Failure: &bootstrap.Failure{Reason: "aborted"}}, nil},
+		{ringo.ErrTimeout, nil},
+	} {
+		require.Equal(t, test.want, gone(&ringo.Error{Culprits: []int{1, 3}, Err: fmt.Errorf("meet: %w", test.why)}), test.why)
 	}
 }

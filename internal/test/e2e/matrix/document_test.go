@@ -14,39 +14,59 @@ import (
 
 const (
 	document = "../../../../docs/recovery.md"
-	from, to = "<!-- table of ends: go test ./internal/test/e2e/matrix -update -->\n", "<!-- end of the table -->\n"
+	to       = "<!-- end of the table -->\n"
 )
 
-// TestDocument compares the document's table with the tested one.
+// A part is a table in the document: programs in Go, and in C.
+type part struct {
+	from     string
+	inC      bool
+	headings []string // the ends of a rank
+	ops      []string
+}
+
+var parts = []part{
+	{"<!-- table of ends: go test ./internal/test/e2e/matrix -update -->\n", false, []string{"returns from main", "os.Exit, exit", "Close", "Abort", "SIGKILL", "SIGSTOP, 8 s"}, gpuOps},
+	{"<!-- table of ends in C -->\n", true, []string{"returns from main", "exit", "ncclCommDestroy", "ncclCommAbort", "SIGKILL", "SIGSTOP, 8 s"}, cOps},
+}
+
+// TestDocument compares the document's tables with the tested one.
 func TestDocument(t *testing.T) {
 	b, err := os.ReadFile(document)
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(b), from)
-	was, _, ended := strings.Cut(rest, to)
-	require.True(t, found && ended, "%s has a table between %q and %q", document, from, to)
-	require.Equal(t, inWords(read(t)), was, "RINGO_TEST=full go test ./internal/test/e2e/matrix -update, and read the difference")
+	for _, p := range parts {
+		_, rest, found := strings.Cut(string(b), p.from)
+		was, _, ended := strings.Cut(rest, to)
+		require.True(t, found && ended, "%s has a table between %q and %q", document, p.from, to)
+		require.Equal(t, p.inWords(read(t)), was, "RINGO_TEST=full go test ./internal/test/e2e/matrix -update, and read the difference")
+	}
 }
 
 func writeDocument(t *testing.T, table map[cell]outcome) {
 	b, err := os.ReadFile(document)
 	require.NoError(t, err)
-	before, rest, _ := strings.Cut(string(b), from)
-	_, after, found := strings.Cut(rest, to)
-	require.True(t, found)
-	require.NoError(t, os.WriteFile(document, []byte(before+from+inWords(table)+to+after), 0o644))
+	text := string(b)
+	for _, p := range parts {
+		before, rest, _ := strings.Cut(text, p.from)
+		_, after, found := strings.Cut(rest, to)
+		require.True(t, found)
+		text = before + p.from + p.inWords(table) + to + after
+	}
+	require.NoError(t, os.WriteFile(document, []byte(text), 0o644))
 }
 
-// headings are those of the ends of a rank.
-var headings = []string{"returns from main", "os.Exit, exit", "Close", "Abort", "SIGKILL", "SIGSTOP, 8 s"}
-
 // inWords is the table for readers: a row for what a rank is in, a column for how another one ends.
-func inWords(table map[cell]outcome) string {
+func (p part) inWords(table map[cell]outcome) string {
+	ends := allEnds
+	if p.inC {
+		ends = cEnds
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "| a rank is in | %s |\n|%s\n", strings.Join(headings, " | "), strings.Repeat("---|", len(headings)+1))
-	for _, op := range gpuOps {
+	fmt.Fprintf(&b, "| a rank is in | %s |\n|%s\n", strings.Join(p.headings, " | "), strings.Repeat("---|", len(p.headings)+1))
+	for _, op := range p.ops {
 		fmt.Fprintf(&b, "| %s |", op)
-		for _, end := range allEnds {
-			fmt.Fprintf(&b, " %s |", together(table, end, op))
+		for _, end := range ends {
+			fmt.Fprintf(&b, " %s |", p.together(table, end, op))
 		}
 		b.WriteString("\n")
 	}
@@ -54,12 +74,12 @@ func inWords(table map[cell]outcome) string {
 }
 
 // together is what the worlds have in a cell: once, if all have the same.
-func together(table map[cell]outcome, end, op string) string {
+func (p part) together(table map[cell]outcome, end, op string) string {
 	var texts []string
 	in := map[string][]string{}
 	for _, w := range worlds {
 		o, ok := table[cell{w.name, end, op}]
-		if !ok {
+		if !ok || w.inC != p.inC {
 			continue
 		}
 		text := told(o)

@@ -44,10 +44,13 @@ func TestMatrix(t *testing.T) {
 	written := map[cell]outcome{}
 	for _, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
-			if w.name == onGPUs {
+			if w.gpus || w.inC {
 				tier.Long(t)
 			}
 			places := make(chan struct{}, 2)
+			if w.inC && !w.gpus { // they wait more than they work
+				places = make(chan struct{}, 8)
+			}
 			var cells sync.WaitGroup // for the time of t.Parallel would begin when this function ends
 			for i, c := range cellsOf(w) {
 				if !tier.Pairs() && !sampled(w, i, c) {
@@ -165,7 +168,7 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 		require.NoError(t, ends.cmd.Process.Signal(syscall.SIGSTOP))
 		time.Sleep(8 * time.Second) // longer than any time-out that is not Config.Timeout
 		require.NoError(t, ends.cmd.Process.Signal(syscall.SIGCONT))
-		return resumed(t, c, all)
+		return resumed(t, w, c, all)
 	default:
 		ends.tell("end " + c.end)
 	}
@@ -175,24 +178,31 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 	if c.op == "Shrink" {
 		idle.tell("do Shrink")
 	}
-	o := outcome{get(busy, c, "done", want.busy, began), get(idle, c, "fell", want.idle, began)}
+	o := outcome{get(w, busy, c, "done", want.busy, began), get(w, idle, c, "fell", want.idle, began)}
 	if c.op == "idle" { // until the next operation
 		for _, h := range []*handle{busy, idle} {
-			h.tell("do AllReduce 8 B")
+			h.tell("do " + w.ops[1])
 			said, _ := h.hear("done", patience)
 			require.Contains(t, []string{"died", "left", "aborted"}, said)
 		}
 	}
 	each(t, []*handle{busy, idle}, "closed", "close") // succeeds whatever has happened
-	if c.end == "Close" || c.end == "Abort" {
+	switch c.end {
+	case "Close", "Abort", "ncclCommDestroy", "ncclCommAbort":
 		each(t, []*handle{ends}, "ended", "")
 		each(t, []*handle{ends}, "closed", "close")
+	}
+	if w.inC {
+		each(t, []*handle{busy, idle}, "gone", "")
+		if c.end != "SIGKILL" {
+			each(t, []*handle{ends}, "gone", "")
+		}
 	}
 	return o
 }
 
 // get is what a rank hears of the end, and roughly when. An idle rank that hears nothing is looked at when others have heard.
-func get(h *handle, c cell, word, want string, began time.Time) string {
+func get(w world, h *handle, c cell, word, want string, began time.Time) string {
 	wait := patience
 	switch {
 	case c.op == "Shrink":
@@ -210,7 +220,7 @@ func get(h *handle, c cell, word, want string, began time.Time) string {
 		return "well"
 	}
 	switch took := at.Sub(began); {
-	case took < tier.Soon(800*time.Millisecond) && c.world != onGPUs && c.end != "Close": // emulated GPUs are slow, and a roll call comes after a second
+	case took < tier.Soon(800*time.Millisecond) && slices.Contains(w.atOnce, c.end):
 		return said + ", " + times[0]
 	case took < tier.Soon(3*time.Second):
 		return said + ", " + times[1]
@@ -219,11 +229,11 @@ func get(h *handle, c cell, word, want string, began time.Time) string {
 }
 
 // resumed is what ranks get if the stopped one goes on: all do their part.
-func resumed(t *testing.T, c cell, all []*handle) outcome {
+func resumed(t *testing.T, w world, c cell, all []*handle) outcome {
 	o := outcome{"waits", "well"}
 	for r, h := range all {
 		if c.op == "idle" {
-			h.tell("do AllReduce 8 B")
+			h.tell("do " + w.ops[1])
 		} else if r > 0 {
 			h.tell("do " + c.op)
 		}

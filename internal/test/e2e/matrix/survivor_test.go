@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -95,7 +96,8 @@ func (s *survivor) take(next *ringo.Comm) {
 // blame says which processes are to blame for the end of the communicator.
 func (s *survivor) blame() {
 	var e *ringo.Error
-	if err := s.c.Failure(); errors.As(err, &e) && len(s.who) == s.c.Size() {
+	err := s.c.Failure()
+	if errors.As(err, &e) && len(s.who) == s.c.Size() && !strings.Contains(err.Error(), "Shrink was called") { // by one that could not grow
 		for _, r := range e.Culprits {
 			fmt.Println("culprit", s.who[r], err)
 		}

@@ -86,6 +86,7 @@ type handle struct {
 	says  chan line
 	heard []line // and not yet asked for
 	cmd   *exec.Cmd
+	words func(said string) string // a result in the words of the table; nil where it is
 }
 
 // A line is what a rank has said, and when.
@@ -111,15 +112,14 @@ func (h *handle) hear(word string, wait time.Duration) (text string, at time.Tim
 			}
 		}
 		if first, rest, _ := strings.Cut(h.heard[i].text, " "); first == word {
-			at = h.heard[i].at
+			if at = h.heard[i].at; h.words != nil {
+				rest = h.words(rest)
+			}
 			h.heard = append(h.heard[:i], h.heard[i+1:]...)
 			return rest, at
 		}
 	}
 }
-
-// onGPUs is the world of processes with emulated GPUs.
-const onGPUs = "processes, emulated GPUs"
 
 // A world is where ranks run.
 type world struct {
@@ -128,16 +128,23 @@ type world struct {
 	start func(t *testing.T, timeout, join time.Duration) []*handle
 	ends  []string
 	ops   []string
+
+	atOnce []string // the ends that are known at once; others when ranks are asked, after a second
+	gpus   bool     // emulated, which are slow
+	inC    bool
 }
 
 var (
 	allEnds = []string{"return", "exit", "Close", "Abort", "SIGKILL", "SIGSTOP"}
 	hostOps = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "first connection"}
 	gpuOps  = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "Register", "first connection", "capture", "replay"}
+	cEnds   = []string{"return", "exit", "ncclCommDestroy", "ncclCommAbort", "SIGKILL", "SIGSTOP"}
+	cOps    = []string{"idle", "ncclAllReduce, 8 B", "ncclAllReduce, 1 MiB", "ncclRecv", "ncclSend", "ncclCommSplit", "ncclCommShrink", "ncclCommWindowRegister", "first connection"}
 	worlds  = []world{
-		{"processes, host memory", "host memory", processes(), allEnds, hostOps},
-		{"goroutines, host memory", "goroutines", goroutines, []string{"Close", "Abort"}, hostOps},
-		{onGPUs, "GPUs", processes("RINGO_TEST_GPU=1"), allEnds, gpuOps},
+		{name: "processes, host memory", short: "host memory", start: processes(), ends: allEnds, ops: hostOps, atOnce: []string{"return", "exit", "Abort", "SIGKILL"}},
+		{name: "goroutines, host memory", short: "goroutines", start: goroutines, ends: []string{"Close", "Abort"}, ops: hostOps, atOnce: []string{"Abort"}},
+		{name: "processes, emulated GPUs", short: "GPUs", start: processes("RINGO_TEST_GPU=1"), ends: allEnds, ops: gpuOps, gpus: true},
+		{name: "C, host memory", short: "host memory", start: programs(false), ends: cEnds, ops: cOps, atOnce: []string{"SIGKILL"}, inC: true},
 	}
 )
 

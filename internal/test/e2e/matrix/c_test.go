@@ -1,0 +1,49 @@
+//go:build linux && (amd64 || arm64)
+
+package matrix
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/test/ctest"
+)
+
+// programs are in C, of cmd/libnccl/testdata/ends.c, with libnccl.so.2.
+func programs(gpus bool) func(t *testing.T, timeout, join time.Duration) []*handle {
+	return func(t *testing.T, timeout, join time.Duration) []*handle {
+		file, id := ctest.Program(t, "ends", gpus), filepath.Join(t.TempDir(), "id")
+		env := ctest.OnHost()
+		if gpus {
+			env = ctest.OnGPUs(ranks)
+		}
+		all := make([]*handle, ranks)
+		for r := range all {
+			cmd := exec.Command(file, fmt.Sprint(r), fmt.Sprint(ranks), id)
+			cmd.Env = append(slices.Clip(env), fmt.Sprint("RINGO_TIMEOUT=", timeout), fmt.Sprint("RINGO_JOIN_TIMEOUT=", join))
+			all[r] = begin(t, cmd)
+			all[r].words = inGo
+		}
+		return all
+	}
+}
+
+// inGo is what a program in C says of a result, in the words of rank.result. They are for ncclRemoteError only.
+func inGo(said string) string {
+	if !strings.HasPrefix(said, "6 ") {
+		return said
+	}
+	for _, why := range []struct{ sentence, word string }{
+		{"rank 1 died", "died"}, {"rank 1 aborted", "aborted"}, {"rank 1 has left", "left"}, {"rank 1 has closed the communicator", "left"},
+	} {
+		if strings.Contains(said, why.sentence) {
+			return why.word
+		}
+	}
+	return said
+}
