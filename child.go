@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
 )
 
 // verdictTime is how long a child that could not be opened waits to hear that its parent has failed, which is why.
@@ -14,9 +16,20 @@ const verdictTime = 500 * time.Millisecond
 // openChild opens a communicator that is made of c, within c's life: what ends c ends that too, and is its error.
 // members are the ranks of the child by their numbers in c.
 func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []int) (*Comm, error) {
-	ctx, end := c.life.Within(ctx)
+	meets, end := c.life.Within(ctx)
 	defer end()
-	child, err := Open(ctx, cfg)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(meets, func() { // who has died when all have met, the child's group says, to all of its ranks
+		switch f, ok := errors.AsType[*bootstrap.Failure](context.Cause(meets)); {
+		case !ok:
+			cancel(context.Cause(meets))
+		case !f.Died:
+			cancel(inChild(f, members))
+		}
+	})
+	defer stop()
+	child, err := openIn(ctx, meets, cfg)
 	if err == nil {
 		return child, nil
 	}
@@ -40,4 +53,16 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 		}
 	}
 	return nil, e
+}
+
+// inChild is a failure of a communicator in the numbers of one that is made of these ranks of it.
+func inChild(f *bootstrap.Failure, members []int) *bootstrap.Failure {
+	g := *f
+	g.Rank, g.Culprits = slices.Index(members, f.Rank), nil
+	for _, r := range f.Culprits {
+		if i := slices.Index(members, r); i >= 0 {
+			g.Culprits = append(g.Culprits, i)
+		}
+	}
+	return &g
 }

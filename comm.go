@@ -36,6 +36,8 @@ type Comm struct {
 	noGPU string        // why GPU memory cannot be used, "" if it can
 	quota *gpupaths.Quota
 
+	stillborn bool // a rank died in Open: there are no paths, and life says why
+
 	queue  queue
 	closed atomic.Bool
 	spare  atomic.Pointer[spare] // of the v-variants and Scan; nil while one of them has it
@@ -156,6 +158,8 @@ func (c *Comm) leaveTurn(call *Call, ended *bool) {
 // held.
 func (c *Comm) half(call *Call) error {
 	switch {
+	case c.stillborn:
+		return c.life.Begin(call, nil)
 	case !call.OnDevice():
 		return c.host.Do(call)
 	case c.noGPU != "":
@@ -170,8 +174,14 @@ func (c *Comm) half(call *Call) error {
 func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 
 // Err is why an operation of this rank has failed and none can succeed any more, nil while the communicator is well. If another rank
-// dies or aborts while this one waits for nothing, Err is nil until this rank's next operation. It does not wait.
-func (c *Comm) Err() error { return c.life.Err() }
+// dies or aborts while this one waits for nothing, Err is nil until this rank's next operation. It waits only where kernels have
+// stopped and it is not yet known why, at most 3 s.
+func (c *Comm) Err() error {
+	if c.gpu != nil && c.noGPU == "" {
+		return c.gpu.Err()
+	}
+	return c.life.Err()
+}
 
 // Failure is why no operation of this rank can succeed any more, nil while one may: Err, or what this rank's next operation
 // will meet. Culprits of the *Error are who died, aborted or failed. It does not wait.
@@ -272,6 +282,9 @@ func (c *Comm) Synchronize(s gpu.Stream) error {
 // shared, the Window has no effect, and Reason says why. What is wrong with the
 // memory of one rank is an error on all (ErrInvalid), and changes nothing.
 func (c *Comm) Register(r Region) (*Window, error) {
+	if c.stillborn {
+		return nil, c.life.ErrorOf("Register", c.life.Refuse())
+	}
 	if c.noGPU != "" {
 		return nil, c.life.ErrorIn("Register", fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noGPU))
 	}
@@ -292,7 +305,12 @@ func (c *Comm) Footprint() *Footprint {
 func (c *Comm) Paths() []string { return c.notes }
 
 // Transport names the transport to a peer.
-func (c *Comm) Transport(peer int) string { return c.host.Via(peer) }
+func (c *Comm) Transport(peer int) string {
+	if c.stillborn {
+		return ""
+	}
+	return c.host.Via(peer)
+}
 
 // DeviceTransport names the path of GPU memory to a peer: "p2p", "host memory",
 // "bridge over socket"; "" if there is none, and for the rank itself.

@@ -73,8 +73,9 @@ type Config struct {
 	Plan string
 
 	// Timeout bounds the waits of one operation (default 30 minutes) and
-	// JoinTimeout the meeting of the ranks (default 60 s). A host that is silent for 15 s
-	// is taken for dead, whatever they are. RINGO_TIMEOUT, RINGO_JOIN_TIMEOUT, as 90s or 5m.
+	// JoinTimeout the meeting of the ranks (default 60 s). Whatever they are, a host whose
+	// kernel is silent for 15 s is taken for dead; a process that is stopped is not dead.
+	// RINGO_TIMEOUT, RINGO_JOIN_TIMEOUT, as 90s or 5m.
 	Timeout, JoinTimeout time.Duration
 
 	// SlotBytes × Slots is the queue of one connection, and half of it the piece

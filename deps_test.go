@@ -84,10 +84,13 @@ var floors = map[string]string{
 	"cmd/play/page/gen": "",
 	"cmd/why/hang":      "trace/history",
 	"cmd/why/flight":    "cmd/why/hang internal/given internal/pickle",
+	"cmd/why/ncclog":    "cmd/why/hang internal/given",
+	"cmd/why/ras":       "cmd/why/hang internal/given",
 	"cmd/command": ". trace trace/history cmd/why/* gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page sched ring ring/* sched/sim " +
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
 	"cmd/ringo":          "cmd/command",
-	"cmd/libnccl":        ". cmd/libnccl/capi bootstrap",
+	"cmd/libnccl":        ". cmd/libnccl/capi cmd/libnccl/host bootstrap",
+	"cmd/libnccl/host":   ". bootstrap mem",
 	"cmd/libnccl/capi":   ". core/call gpu mem bootstrap sched/sim internal/cuda internal/setting kernels/collective",
 	"cmd/libcuda":        "cmd/libcuda/cudac internal/cuda internal/emu/*",
 	"cmd/libcuda/cudac":  "internal/cuda",
@@ -109,6 +112,7 @@ var floors = map[string]string{
 	"internal/emu/simt":       "internal/emu/ptx internal/emu/alu internal/emu/weakmem",
 	"internal/emu/cudaemu":    "internal/cuda internal/emu/*",
 	"internal/test/commtest":  ". bootstrap core/call gpu internal/cuda internal/emu/cudaemu internal/test/gputest internal/test/tier internal/test/transcript kernels mem trace",
+	"internal/test/ctest":     "cmd/libnccl/capi internal/test/gputest internal/test/tier",
 	"internal/test/cudatest":  "internal/cuda",
 	"internal/test/gputest":   "internal/cuda internal/emu/cudaemu",
 	"internal/test/schedtest": "sched",
@@ -127,7 +131,7 @@ func TestFloors(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(file, "go.mod")); d.IsDir() && err == nil && file != "." {
 			return filepath.SkipDir // a module of its own
 		}
-		if d.IsDir() && (d.Name() == "build" || d.Name() == "testdata" || file != "." && strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_")) {
+		if d.IsDir() && (d.Name() == "build" || d.Name() == "vendor" || d.Name() == "testdata" || file != "." && strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_")) {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {

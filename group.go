@@ -242,7 +242,7 @@ func together(c *Comm, calls []*Call, all bool) (done int, err error) {
 	for next := calls; len(next) > 0 && err == nil && (all || done == 0); next = calls[done:] {
 		n := sideBySide(c, next)
 		switch {
-		case n == 1:
+		case n == 1 || c.stillborn:
 			err = c.half(next[0])
 		case !next[0].OnDevice():
 			err = c.host.Exchange(next[:n])

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
@@ -78,7 +79,13 @@ func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
 // with all others: it returns when all have come, or with an error that says
 // who is missing when JoinTimeout has passed or ctx has ended. A communicator of
 // one rank needs no ID.
-func Open(ctx context.Context, cfg Config) (*Comm, error) {
+//
+// If a rank dies when all have come, all others are members of a communicator that has failed, as if it had died a moment later:
+// their next operation says who, and Shrink goes on without it.
+func Open(ctx context.Context, cfg Config) (*Comm, error) { return openIn(ctx, ctx, cfg) }
+
+// openIn is Open whose ranks come while the context meets lives.
+func openIn(ctx, meets context.Context, cfg Config) (*Comm, error) {
 	cfg, err := cfg.fill(os.Getenv)
 	if err != nil {
 		return nil, openError(cfg, err)
@@ -88,13 +95,15 @@ func Open(ctx context.Context, cfg Config) (*Comm, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
+	meets, cancelMeets := context.WithTimeout(meets, cfg.JoinTimeout)
+	defer cancelMeets()
 	if cfg.ID == nil {
 		if cfg.Size > 1 {
 			return nil, openError(cfg, fmt.Errorf("%w: no ID; make one with NewID and give it to all ranks, or use OpenEnv", ErrInvalid))
 		}
 		return open(ctx, cfg, bootstrap.Local(1)[0])
 	}
-	group, err := bootstrap.Join(ctx, *cfg.ID, cfg.Rank, cfg.Size, cfg.join())
+	group, err := bootstrap.Join(meets, *cfg.ID, cfg.Rank, cfg.Size, cfg.join())
 	if err != nil {
 		return nil, openError(cfg, err)
 	}
@@ -152,6 +161,10 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 	if err == nil {
 		err = c.connect(ctx)
 	}
+	if err != nil && c.bereaved() {
+		c.stillborn, c.noGPU = true, "a rank died as the communicator was opened"
+		return c, nil
+	}
 	if err != nil {
 		group.Fail(err.Error())
 		c.life.Close()
@@ -163,6 +176,22 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 		c.log.Info("path chosen", "subsys", "INIT", "path", note)
 	}
 	return c, nil
+}
+
+// bereaved reports whether a communicator could not be opened because another rank has died, and the rendezvous, which says so
+// to all, lives. Some ranks may be done with Open before that: all go on from the same communicator.
+func (c *Comm) bereaved() bool {
+	select {
+	case <-c.group.Failed():
+	case <-time.After(life.RootCauseWait): // the connection may have broken before the word has come
+		return false
+	}
+	if !c.group.Failure().Died || !bootstrap.Served(c.group) {
+		return false
+	}
+	<-c.life.Stopped()
+	c.life.Refuse() // Open has met it
+	return true
 }
 
 // keepHistory has the last calls written where the Config wants them.

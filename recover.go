@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -12,17 +13,18 @@ import (
 
 // Shrink makes a communicator of the ranks that are left after a failure, in their order; see
 // docs/recovery.md. Each of them calls it, also one that has failed itself and goes on. It waits for all
-// that have not died or closed the communicator, and that were not found silent (Error.Culprits); after half of
-// Config.JoinTimeout it goes on without those that have not come, which get ErrExcluded later.
+// that have not died or closed the communicator, and that were not found silent (Error.Culprits), and
+// 2 s, in which its process runs, for one that has called Abort; after half of Config.JoinTimeout it goes
+// on without those that have not come, which get ErrExcluded later.
 // A communicator that is well is aborted first.
 //
 // The new communicator has the Config of the old one, which is still to be closed, and a life
 // of its own. What operations had done when they failed differs from rank to rank: the ranks have
-// to agree on where to go on. The process that serves the meeting point must live: "ringo run" does, and else
-// it is the one that called NewID, or rank 0's. Cost: a few ms on one host.
+// to agree on where to go on. Where the process that serves the meeting point has died, the lowest ranks
+// do in its place, if its host lives to say so and more than half of the others come. Cost: a few ms on one host.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if c.life.Failure() == nil {
-		c.Abort(errors.New("Shrink was called"))
+		c.life.FailIn("Shrink", fmt.Errorf("%w: Shrink was called", ErrAborted)) // no Abort, whose rank may not come
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.JoinTimeout)
 	defer cancel()
@@ -89,11 +91,18 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 // Grow makes a communicator of size ranks of this smaller one, whose ranks keep their numbers. All
 // of them call it together, one with an ID of NewID and the others with nil or the same. Each new rank, from c.Size() to
 // size-1, has the ID from the program and calls Open with it. It waits for all, at most Config.JoinTimeout.
-// The new communicator has the Config of this one, which stays usable.
+// The new communicator has the Config of this one, which stays usable. If Grow fails, new ranks that wait at the
+// ID hear at once who is to blame.
 func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, error) {
 	meet, err := growAt(ctx, c, id, size)
 	if err != nil {
-		return nil, c.life.ErrorOf("Grow", err)
+		e := c.life.ErrorOf("Grow", err)
+		if id != nil { // the new ranks wait there
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(&bootstrap.Failure{Rank: c.Rank(), Culprits: slices.Concat(e.Culprits, []int{c.Rank()})[:1], Reason: err.Error()})
+			_, _ = bootstrap.Join(ctx, *id, c.Rank(), size, c.cfg.join())
+		}
+		return nil, e
 	}
 	cfg := c.cfg
 	cfg.ID, cfg.Size = &meet, size

@@ -139,6 +139,108 @@ func TestGrow(t *testing.T) {
 	noErrors(t, each(comms, Barrier))
 }
 
+// A new rank hears at once who of the old ones has died before or while they grow.
+func TestGrowFails(t *testing.T) {
+	for _, joined := range []bool{false, true} {
+		t.Run(fmt.Sprint("joined ", joined), func(t *testing.T) {
+			comms := local(t, 3, Config{})
+			id, err := NewID("127.0.0.1:0")
+			require.NoError(t, err)
+			t.Cleanup(func() { bootstrap.Stop(id) })
+			came := make(chan error)
+			go func() {
+				_, err := Open(t.Context(), Config{ID: &id, Rank: 3, Size: 4})
+				came <- err
+			}()
+			began := time.Now()
+			errs := each(comms, func(c *Comm) error {
+				if c.Rank() == 1 {
+					if joined { // agrees on where to meet, and does not come
+						_, err := growAt(t.Context(), c, nil, 4)
+						require.NoError(t, err)
+					}
+					bootstrap.Drop(c.group)
+					return nil
+				}
+				at := &id
+				if c.Rank() != 0 {
+					at = nil
+				}
+				_, err := c.Grow(t.Context(), at, 4)
+				return err
+			})
+			for _, err := range []error{errs[0], errs[2], <-came} {
+				var e *Error
+				require.ErrorAs(t, err, &e)
+				require.Equal(t, []int{1}, e.Culprits, "%v", err)
+			}
+			require.Less(t, time.Since(began), tier.Patience)
+		})
+	}
+}
+
+// A rank that dies when all have met, an old one or a new one: all others have the new communicator, which says who, and go on
+// from it without that rank.
+func TestGrowBereaved(t *testing.T) {
+	for _, victim := range []int{1, 3} {
+		t.Run(fmt.Sprint("rank ", victim), func(t *testing.T) {
+			comms := local(t, 3, Config{})
+			id, err := NewID("127.0.0.1:0")
+			require.NoError(t, err)
+			t.Cleanup(func() { bootstrap.Stop(id) })
+			grown, next := make([]*Comm, 5), make([]*Comm, 5)
+			errs := make([]error, 5)
+			began := time.Now()
+			var all sync.WaitGroup
+			for r := range 5 {
+				all.Go(func() {
+					switch {
+					case r == victim:
+						if r < 3 {
+							_, errs[r] = growAt(t.Context(), comms[r], nil, 5)
+						}
+						group, err := bootstrap.Join(t.Context(), id, r, 5, bootstrap.JoinOptions{})
+						if errs[r] = errors.Join(errs[r], err); err == nil {
+							bootstrap.Drop(group)
+						}
+						if r < 3 {
+							bootstrap.Drop(comms[r].group)
+						}
+						return
+					case r == 0:
+						grown[r], errs[r] = comms[r].Grow(t.Context(), &id, 5)
+					case r < 3:
+						grown[r], errs[r] = comms[r].Grow(t.Context(), nil, 5)
+					default:
+						grown[r], errs[r] = Open(t.Context(), Config{ID: &id, Rank: r, Size: 5})
+					}
+					if errs[r] != nil {
+						return
+					}
+					var e *Error
+					if err := Barrier(grown[r]); !errors.As(err, &e) || !errors.Is(err, ErrPeer) || !slices.Equal(e.Culprits, []int{victim}) {
+						errs[r] = fmt.Errorf("barrier: %w", err)
+						return
+					}
+					if errs[r] = grown[r].Err(); errs[r] != nil {
+						next[r], errs[r] = grown[r].Shrink(t.Context())
+					}
+				})
+			}
+			all.Wait()
+			noErrors(t, errs)
+			next = slices.Delete(next, victim, victim+1)
+			noErrors(t, each(next, Barrier))
+			if victim == 3 {
+				noErrors(t, each(comms, Barrier))
+			}
+			closeAll(next)
+			closeAll(slices.Delete(grown, victim, victim+1))
+			require.Less(t, time.Since(began), tier.Patience)
+		})
+	}
+}
+
 // A rank that stops between the muster and the new group is left out: the others meet again without it.
 func TestShrinkStops(t *testing.T) {
 	tier.Long(t)
@@ -214,6 +316,24 @@ func TestSplitWithBad(t *testing.T) {
 	for _, err := range each(comms, Barrier) {
 		require.NoError(t, err, "the communicator is well")
 	}
+}
+
+// Where the first rank of a part cannot have the part meet, all ranks hear why, also those of no part.
+func TestSplitMeetsNowhere(t *testing.T) {
+	comms := local(t, 3, Config{})
+	comms[1].cfg.Slots = 1
+	for _, err := range each(comms, func(c *Comm) error {
+		color := 0
+		if c.Rank() == 0 {
+			color = NoColor
+		}
+		_, err := c.SplitWith(t.Context(), color, 0, Config{})
+		return err
+	}) {
+		require.ErrorContains(t, err, "rank 1: ")
+		require.ErrorContains(t, err, "Slots (RINGO_SLOTS) is 1")
+	}
+	noErrors(t, each(comms, Barrier))
 }
 
 func closeAll(comms []*Comm) {

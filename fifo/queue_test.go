@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -124,6 +126,11 @@ func exchange(t *testing.T, p *Producer, c *Consumer) {
 }
 
 func TestGeometry(t *testing.T) {
+	require.EqualError(t, Geometry{1<<20 + 1, 64}.Check(), "queue of 1048577 slots: must be 2 to 1048576")
+	require.EqualError(t, Geometry{2, math.MaxInt32 - pageBytes + 1}.Check(), fmt.Sprintf("slots of %d bytes: must be 0 to %d", math.MaxInt32-pageBytes+1, math.MaxInt32-pageBytes))
+	if bits.UintSize == 64 {
+		require.NoError(t, Geometry{1 << 20, math.MaxInt32 - pageBytes}.Check())
+	}
 	for _, c := range []struct {
 		name string
 		g    Geometry

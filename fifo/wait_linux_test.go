@@ -92,3 +92,48 @@ func TestPollersAreCounted(t *testing.T) {
 	require.ErrorIs(t, <-over, ErrClosed)
 	require.Zero(t, pollers.Load())
 }
+
+// A thread that moves leaves its core, whichever that is, and the others are free to it again.
+func TestMoveLeaves(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &all))
+	defer func() { require.NoError(t, unix.SchedSetaffinity(0, &all)) }()
+	if all.Count() < 2 {
+		t.Skip("one core")
+	}
+	here := func() int {
+		var core uint32
+		_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&core)), 0, 0)
+		require.Zero(t, errno)
+		return int(core)
+	}
+	tried := 0
+	for core := 0; tried < 2; core++ {
+		if !all.IsSet(core) {
+			continue
+		}
+		tried++
+		left := false
+		for range 50 { // the system may bring it back at once
+			var one unix.CPUSet
+			one.Set(core)
+			require.NoError(t, unix.SchedSetaffinity(0, &one))
+			if here() != core {
+				t.Skip("this system does not keep threads to cores")
+			}
+			sharedParker{}.move()
+			require.Equal(t, core, here(), "there is no other that it may use")
+			require.NoError(t, unix.SchedSetaffinity(0, &all))
+			if here() != core {
+				continue
+			}
+			sharedParker{}.move()
+			if left = here() != core; left {
+				break
+			}
+		}
+		require.True(t, left, "core %d", core)
+	}
+}

@@ -106,8 +106,7 @@ const abortTime = 500 * time.Millisecond
 // waits for the kernel, and then for the other ranks' word.
 const verdictTime = abortTime + life.RollCallWait + time.Second
 
-// Verdict is why the communicator has failed, nil if it is well. A stream may be done before
-// the watcher knows why its kernels have stopped; Verdict waits for the watcher then. It may
+// Verdict is Err for a stream that is done; graphs that were launched too late are an error of it. It may
 // be called at any time.
 func (u *upkeep) Verdict() error {
 	u.observed.look()
@@ -116,6 +115,12 @@ func (u *upkeep) Verdict() error {
 	} else if sealed {
 		return u.Life.Err()
 	}
+	return u.Err()
+}
+
+// Err is why the communicator has failed, nil if it is well. A stream may be done before
+// the watcher knows why its kernels have stopped; Err waits for the watcher then. It may be called at any time.
+func (u *upkeep) Err() error {
 	if u.engine.Control().Fault() != nil {
 		late := time.NewTimer(verdictTime)
 		defer late.Stop()

@@ -122,3 +122,68 @@ func TestExchangeBehindSends(t *testing.T) {
 		})
 	}
 }
+
+// TestClockEnds: when an operation that had to wait has ended, its deadline concerns nobody any more.
+func TestClockEnds(t *testing.T) {
+	for name, recv := range map[string]func(h *Comm, c *call.Call) error{
+		"Do":       (*Comm).Do,
+		"Exchange": func(h *Comm, c *call.Call) error { return h.Exchange([]*call.Call{c}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			comms := open(t, 2, paths.Config{Slots: 4, Cores: 2})
+			x, y := []int64{7}, make([]int64, 1)
+			each(t, comms, func(rank int, h *Comm) error {
+				if rank == 0 {
+					return recv(h, &call.Call{Kind: call.Recv, Out: mem.Of(y), Count: 1, Type: kernels.Int64, Peer: 1})
+				}
+				for comms[0].life.Guard.Waited() == 0 { // until its clock has started
+					time.Sleep(time.Millisecond)
+				}
+				return h.Do(&call.Call{Kind: call.Send, In: mem.Of(x), Count: 1, Type: kernels.Int64, Peer: 0})
+			})
+			require.Equal(t, x, y)
+			require.Zero(t, comms[0].life.Guard.Waited())
+		})
+	}
+}
+
+// TestFits: messages go one after the other if nothing that one rank sends has to wait for what it receives.
+func TestFits(t *testing.T) {
+	const slots, bytes = 4, 64
+	for _, transport := range []string{"inproc", "shm"} {
+		comms := open(t, 3, paths.Config{Transport: transport, Slots: slots, SlotBytes: bytes, Cores: 2})
+		each(t, comms, func(rank int, h *Comm) error { // connects all
+			x := make([]byte, 3*8)
+			return h.Do(&call.Call{Kind: call.AlltoAll, In: mem.Host(x), Out: mem.Host(make([]byte, 3*8)), Count: 8, Type: kernels.Uint8})
+		})
+		send := func(slots, peer int) *call.Call {
+			return &call.Call{Kind: call.Send, Count: slots * bytes, Type: kernels.Uint8, Peer: peer}
+		}
+		recv := func(slots, peer int) *call.Call {
+			return &call.Call{Kind: call.Recv, Count: slots * bytes, Type: kernels.Uint8, Peer: peer}
+		}
+		type list = []*call.Call
+		for _, test := range []struct {
+			name  string
+			calls list // sends first
+			want  bool
+		}{
+			{"a full queue", list{send(slots, 1)}, true},
+			{"too much", list{send(slots+1, 1)}, false},
+			{"together too much", list{send(2, 1), send(3, 1)}, false},
+			{"each its queue", list{send(slots, 1), send(slots, 2)}, true},
+			{"what is empty takes a slot", list{send(slots, 1), send(0, 1)}, false},
+			{"from one peer", list{recv(slots+9, 1)}, true},
+			{"from one peer, in parts", list{recv(slots, 1), recv(slots, 1)}, true},
+			{"from two peers", list{recv(slots, 1), recv(slots, 2)}, true},
+			{"from two peers, too much", list{recv(1, 1), recv(slots+1, 2)}, false},
+			{"both ways", list{send(slots, 1), recv(slots+9, 2)}, true},
+			{"both ways, too much", list{send(slots+1, 1), recv(1, 2)}, false},
+			{"one byte more", list{{Kind: call.Send, Count: slots*bytes + 1, Type: kernels.Uint8, Peer: 1}}, false},
+		} {
+			got, err := comms[0].fits(test.calls)
+			require.NoError(t, err)
+			require.Equal(t, test.want, got, "%s: %s", transport, test.name)
+		}
+	}
+}

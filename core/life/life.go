@@ -140,7 +140,9 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 			f(a.Stop)
 		}
 	}
-	if a.Tell != nil {
+	if _, quits := e.(AbortCalled); quits && a.Tell != nil {
+		l.group.Fail(a.Tell.Error()) // by its own will: it may not go on
+	} else if a.Tell != nil {
 		l.group.Fail(a.Tell.Error(), a.Tell.Culprits...)
 	}
 	return doubt

@@ -67,10 +67,6 @@ const (
 	Late                 // the operation ran out of time: who holds it up, the group finds out
 )
 
-func (d Doubt) String() string {
-	return [...]string{"certain", "broken", "apart", "differs", "late"}[d]
-}
-
 func (d Doubt) patience() time.Duration {
 	switch d {
 	case Apart, Differs:
@@ -224,6 +220,8 @@ func (m *Machine) blaming(err *call.Error, d Doubt) *call.Error {
 func (m *Machine) culprits(e *call.Error, d Doubt) []int {
 	var peer *PeerError
 	switch {
+	case errors.Is(e.Err, call.ErrAborted): // whatever the reason is, it may be of another communicator
+		return []int{e.Rank}
 	case errors.As(e.Err, &peer):
 		return slices.Clone(peer.Failure.Culprits) // ranks of one process share it
 	case d == Late && len(m.Hosts) > 0:
@@ -232,7 +230,7 @@ func (m *Machine) culprits(e *call.Error, d Doubt) []int {
 		return nil
 	case errors.Is(e.Err, call.ErrLeft) && e.Peer >= 0:
 		return []int{e.Peer}
-	case errors.Is(e.Err, call.ErrAborted) || e.Peer < 0 || e.Peer == e.Rank:
+	case e.Peer < 0 || e.Peer == e.Rank:
 		return []int{e.Rank}
 	}
 	return []int{min(e.Rank, e.Peer), max(e.Rank, e.Peer)}
@@ -290,6 +288,9 @@ func (e *PeerError) Error() string {
 	}
 	return f.Error()
 }
+
+// Unwrap is the *bootstrap.Failure.
+func (e *PeerError) Unwrap() error { return e.Failure }
 
 // Is tells what kind of failure it is.
 func (e *PeerError) Is(t error) bool {

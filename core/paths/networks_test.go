@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -224,4 +225,61 @@ func TestWire(t *testing.T) {
 			require.Equal(t, test.want, a.wire())
 		})
 	}
+}
+
+// A network is not looked for where the Config rules it out, and one without a card is none.
+func TestProbe(t *testing.T) {
+	probed := 0
+	devices := []transport.NetworkDevice{{Name: "fx0"}}
+	kind := &transport.Network{Name: "fast", Probe: func(transport.NetworkOptions) (transport.Found, error) {
+		probed++
+		return transport.Found{Kind: "fast", Devices: devices}, nil
+	}}
+	n := Network{kind: kind}
+	f, err := n.Probe()
+	require.NoError(t, err)
+	require.Equal(t, transport.Found{Kind: "fast", Devices: devices}, f)
+	devices = nil
+	_, err = n.Probe()
+	require.EqualError(t, err, "it has no device")
+
+	require.Equal(t, 2, probed)
+	n.options.TLS = new(secure.Config)
+	_, err = n.Probe()
+	require.EqualError(t, err, "RINGO_TLS is on, and it moves data in clear")
+	n.options.TLS, n.options.Sockets = nil, new(transport.Sockets)
+	_, err = n.Probe()
+	require.EqualError(t, err, "Config.Sockets is set, and it does not go over that")
+	require.Equal(t, 2, probed)
+	kind.Encrypts, kind.Given = true, true
+	n.options.TLS = new(secure.Config)
+	_, err = n.Probe()
+	require.EqualError(t, err, "it has no device")
+	require.Equal(t, 3, probed)
+
+	before := len(networks)
+	restore := WithNetwork(*kind)
+	require.Equal(t, "fast", networks[before].Name)
+	restore()
+	require.Len(t, networks, before)
+}
+
+// A fakePlacer is a fake that places slots.
+type fakePlacer struct {
+	*fake
+	transport.Placer
+}
+
+// Slots for a peer are placed by the transport to the peer, if that can.
+func TestPlacer(t *testing.T) {
+	places := fakePlacer{fake: &fake{name: "fast"}}
+	a := &Agreement{transports: &Transports{made: map[string]transport.Transport{"fast": places, "slow": &fake{name: "slow"}}}}
+	for r, wish := range []string{"fast", "fast", "slow"} {
+		a.profiles = append(a.profiles, Profile{Info: transport.Info{Rank: r}, Wish: []string{wish}})
+		a.offers = append(a.offers, map[string]offer{"fast": {}, "slow": {}})
+	}
+	require.Equal(t, transport.Placer(places), a.Placer(1))
+	a.rank = 2
+	a.profiles[0].Wish = []string{"slow"}
+	require.Nil(t, a.Placer(0))
 }

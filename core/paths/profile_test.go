@@ -87,3 +87,43 @@ func TestProfileRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, p, back)
 }
+
+// A Transport that leaves out a kind of path forbids it to GPU memory too, unless it is off already.
+func TestGPURefusals(t *testing.T) {
+	for _, test := range []struct {
+		cfg               Config
+		p2p, host, bridge string
+	}{
+		{Config{}, "", "", ""},
+		{Config{Transport: "auto", NoP2P: "no p2p", NoSHM: "no shm"}, "no p2p", "no shm", ""},
+		{Config{Transport: "socket,auto"}, "", "", ""},
+		{Config{Transport: "P2P"}, "", "transport P2P", "transport P2P"},
+		{Config{Transport: "shm"}, "transport shm", "", "transport shm"},
+		{Config{Transport: "inproc"}, "transport inproc", "", ""},
+		{Config{Transport: "socket"}, "transport socket", "transport socket", ""},
+		{Config{Transport: "ib"}, "transport ib", "transport ib", ""},
+		{Config{Transport: "p2p, shm, plugin"}, "", "", ""},
+		{Config{Transport: "socket", NoP2P: "no p2p", NoSHM: "no shm"}, "no p2p", "no shm", ""},
+	} {
+		p2p, host, bridge := test.cfg.GPURefusals()
+		require.Equal(t, []string{test.p2p, test.host, test.bridge}, []string{p2p, host, bridge}, "%+v", test.cfg)
+	}
+}
+
+// Ranks are connected by sockets alone if each has a host to itself, or wants nothing else.
+func TestOnlySockets(t *testing.T) {
+	ranks := func(wish string, hosts ...string) (all []Profile) {
+		for _, h := range hosts {
+			all = append(all, Profile{Wish: strings.Fields(wish), Info: transport.Info{Host: h}})
+		}
+		return all
+	}
+	for _, wish := range []string{"inproc socket", "shm socket", "inproc shm socket"} {
+		require.True(t, onlySockets(ranks(wish, "a", "b", "c")), wish)
+		require.False(t, onlySockets(ranks(wish, "a", "b", "a")), wish)
+		require.False(t, onlySockets(ranks(wish, "a")), wish)
+	}
+	require.True(t, onlySockets(ranks("socket", "a", "a")))
+	require.False(t, onlySockets(ranks("socket", "a")))
+	require.False(t, onlySockets(nil))
+}

@@ -44,6 +44,9 @@ func (b *bench) Move(_ *request.Request, kind call.Kind, in mem.Region, inL engi
 
 func (b *bench) Combine(r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error {
 	n := dst.Len()
+	if n == 0 {
+		return nil
+	}
 	list := make([][]byte, 0, 3)
 	for at := 0; at+n <= srcs.Len(); at += n {
 		list = append(list, srcs.Slice(at, n).Bytes())

@@ -30,3 +30,35 @@ func TestLayouts(t *testing.T) {
 	require.Equal(t, []int{18, 0, 8}, out.Off)
 	require.Equal(t, []int{6, 4, 2}, out.Len)
 }
+
+// TestDividedLayouts: a schedule that divides shares has its chunks in the ranks' shares, in whole units.
+func TestDividedLayouts(t *testing.T) {
+	extents := func(l engine.Layout, chunks int) (list [][2]int) {
+		for c := range chunks {
+			off, n := l.Extent(c)
+			list = append(list, [2]int{off, n})
+		}
+		return list
+	}
+	for _, test := range []struct {
+		kind    call.Kind
+		shape   sched.Shape
+		in, out [][2]int
+	}{
+		{call.ReduceScatter, sched.Shape{Ranks: 2, In: 4, Out: 2}, [][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}}, [][2]int{{0, 12}, {12, 8}}},
+		{call.AlltoAll, sched.Shape{Ranks: 2, In: 4, Out: 4}, [][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}}, [][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}}},
+		{call.AllGather, sched.Shape{Ranks: 2, In: 2, Out: 4}, [][2]int{{0, 12}, {12, 8}}, [][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}}},
+		{call.AllGather, sched.Shape{Ranks: 2, In: 1, Out: 2}, [][2]int{{0, 20}}, [][2]int{{0, 20}, {20, 20}}},
+		{call.Scatter, sched.Shape{Ranks: 2, In: 2, Out: 1}, [][2]int{{0, 20}, {20, 20}}, [][2]int{{0, 20}}},
+		{call.Gather, sched.Shape{Ranks: 2, In: 1, Out: 2}, [][2]int{{0, 20}}, [][2]int{{0, 20}, {20, 20}}},
+		{call.AllReduce, sched.Shape{Ranks: 2, In: 2, Out: 2}, [][2]int{{0, 12}, {12, 8}}, [][2]int{{0, 12}, {12, 8}}},
+		{call.Send, sched.Shape{Ranks: 2, In: 1, Out: 1}, [][2]int{{0, 20}}, [][2]int{{0, 20}}},
+	} {
+		var scratch [4][]int
+		for range 2 { // scratch is used again
+			in, out := (&Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: test.kind, Count: 5}, 1, test.shape, &scratch)
+			require.Equal(t, test.in, extents(in, test.shape.In), "%v", test.kind)
+			require.Equal(t, test.out, extents(out, test.shape.Out), "%v", test.kind)
+		}
+	}
+}

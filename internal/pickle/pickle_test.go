@@ -14,6 +14,7 @@ func TestDecode(t *testing.T) {
 	for text, want := range map[string]any{
 		"\x80\x02N.":                                                 nil,
 		"\x80\x02\x88.":                                              true,
+		"\x80\x02\x89.":                                              false,
 		"\x80\x02K\x07.":                                             int64(7),
 		"\x80\x02M\x00\x01.":                                         int64(256),
 		"\x80\x02J\xff\xff\xff\xff.":                                 int64(-1),
@@ -73,6 +74,28 @@ func TestRefuses(t *testing.T) {
 	v, err := Decode([]byte("\x80\x02]q\x00h\x00a."))
 	require.NoError(t, err)
 	require.Same(t, v, v.(*List).Items[0])
+}
+
+// Wherever a pickle is cut off, and whatever is missing on the stack, there is an error and no value.
+func TestCutOff(t *testing.T) {
+	for _, text := range []string{
+		"\x80\x02\x8a\x05\x00\xf2\x05\x2a\x01.", "\x80\x02G?\xf8\x00\x00\x00\x00\x00\x00.", "\x80\x02X\x03\x00\x00\x00abcq\x00.",
+		"\x80\x02]q\x00(K\x01K\x02e.", "\x80\x02(X\x01\x00\x00\x00aK\x01d.", "\x80\x02X\x01\x00\x00\x00aq\x00h\x00\x86.",
+		"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00\x8c\x01a\x94.", "\x80\x02ctorch.jit._pickle\nbuild_intlist\n](K\x01K\x02e\x85R.",
+		"\x80\x04\x8c\x11torch.jit._pickle\x8c\x0dbuild_intlist\x93]K\x03a\x85R.", "\x80\x02M\x00\x01.", "\x80\x02J\xff\xff\xff\xff.",
+	} {
+		for n := range len(text) {
+			v, err := Decode([]byte(text[:n]))
+			require.Error(t, err, "%q", text[:n])
+			require.Nil(t, v, "%q", text[:n])
+		}
+	}
+	for _, code := range "0abdeRstuq\x85\x86\x87\x93\x94" { // each takes what is not there
+		_, err := Decode([]byte("\x80\x04" + string([]byte{byte(code)}) + "\x00."))
+		require.Error(t, err, "%q", code)
+		_, err = Decode([]byte("\x80\x04(" + string([]byte{byte(code)}) + "\x00."))
+		require.Error(t, err, "%q", code)
+	}
 }
 
 func FuzzDecode(f *testing.F) {

@@ -97,3 +97,51 @@ func TestRangeOutOfMemory(t *testing.T) {
 	}
 	require.NoError(t, r.Bring(o, 0))
 }
+
+// What was there is there again after Suspend and Resume, zero, at the same addresses and for the same ranks; the rest is not.
+func TestSuspend(t *testing.T) {
+	d := gputest.Driver(t, gputest.Devices(2))
+	first, second := newUser(t, d, 0, 0, "p"), newUser(t, d, 1, 1, "p")
+	before := first.used()
+	a, ao := first.addresses(false, page, 2*page, 4*page)
+	b, _ := second.addresses(false, page)
+	at, err := b.Open(ao)
+	require.NoError(t, err)
+	require.Zero(t, a.Mapped())
+	require.NoError(t, a.Bring(ao, 0))
+	require.NoError(t, b.Bring(ao, 1))
+	require.Equal(t, 3*page, a.Mapped())
+	second.write(at+page, "from rank 1")
+	for range 2 {
+		require.NoError(t, a.Suspend())
+		require.NoError(t, b.Suspend())
+		first.holds(t, before, 0)
+		require.Equal(t, 3*page, a.Mapped(), "what it has given back")
+		require.Zero(t, b.Mapped())
+		require.NoError(t, a.Resume())
+		require.NoError(t, b.Resume())
+		first.holds(t, before, 3*page)
+		require.Equal(t, 3*page, a.Mapped())
+		require.Equal(t, string(make([]byte, 3*page)), first.read(at, 3*page))
+		second.write(at+page, "rank 1 still has access")
+	}
+	require.NoError(t, a.Bring(ao, 2))
+	require.Equal(t, 7*page, a.Mapped())
+}
+
+// Memory that is not there any more when a rank resumes is an error, and Resume may be tried again.
+func TestResumeOutOfMemory(t *testing.T) {
+	m, err := cudaemu.New(cudaemu.Config{Devices: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	u := newUser(t, m, 0, 0, "p")
+	r, o := u.addresses(false, page, page)
+	require.NoError(t, r.Bring(o, 0))
+	require.NoError(t, r.Bring(o, 1))
+	require.NoError(t, r.Suspend())
+	m.Inject(cudaemu.Injection{Call: "cuMemCreate", Nth: 2, Result: cuda.ErrOutOfMemory})
+	require.ErrorIs(t, r.Resume(), cuda.ErrOutOfMemory)
+	require.Equal(t, 2*page, r.Mapped())
+	require.NoError(t, r.Resume())
+	require.Equal(t, 2*page, r.Mapped())
+}

@@ -231,6 +231,17 @@ func TestExpand(t *testing.T) {
 		[]float64{1.5}, func(_ uintptr, most int) string { return "text"[:min(most, 4)] })
 	require.Equal(t, "-3 4294967295|7   |00ff 1099511627776 2 x text 0x10 % 1.50     9 ?", got)
 	require.Equal(t, "100%", expand("100%", nil, nil, nil))
+	for format, want := range map[string]string{ // of an argument of all ones but the last bit
+		"%hhd": "-2", "%hd": "-2", "%d": "-2", "%i": "-2", "%ld": "-2", "%jd": "-2", "%zd": "-2",
+		"%hhu": "254", "%hu": "65534", "%u": "4294967294", "%lu": "18446744073709551614", "%qu": "18446744073709551614", "%tu": "18446744073709551614",
+		"%hhx": "fe", "%#hx": "0xfffe", "%X": "FFFFFFFE", "%hho": "376", "%c|": "þ|", "%p": "0xfffffffffffffffe",
+		"%+d": "-2", "%-6d|": "-2    |", "%06d": "-00002", "%w": "?", "%d %d": "-2 ?", "%f": "?", "%*d": "?", "a%": "a%", "a% 5": "a% 5",
+		"no end\n\n": "no end", "%%d": "%d",
+	} {
+		require.Equal(t, want, expand(format, []uintptr{^uintptr(1)}, nil, nil), "%q", format)
+	}
+	require.Equal(t, "(null)", expand("%s", []uintptr{0}, nil, nil))
+	require.Equal(t, "2.500000 2.5e+00 2.5 ?", expand("%f %.1e %g %f", nil, []float64{2.5, 2.5, 2.5}, nil))
 
 	// A string is read no further than it is printed: there may be no end.
 	read := func(_ uintptr, most int) string { return fmt.Sprint(most) }

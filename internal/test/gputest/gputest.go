@@ -6,6 +6,8 @@
 //	REQUIRE="gcc clang" go test ./... on the emulator; a missing tool fails
 //	REQUIRE=pcie go test ./...        on the emulator, whose devices are joined by PCIe
 //
+// Under REQUIRE=pcie a test that says itself what joins its devices is skipped: it would be the same.
+//
 // Tests that need more devices than the machine has are skipped on it.
 package gputest
 
@@ -140,7 +142,10 @@ func emulator(t testing.TB, o options) cuda.Driver {
 	if o.emu.Devices == 0 && o.emu.Shapes == nil {
 		o.emu.Devices = o.devices
 	}
-	if o.emu.Link == nil && Required("pcie") {
+	if Required("pcie") {
+		if o.emu.Link != nil {
+			t.Skip("its links are its own: it runs without REQUIRE=pcie")
+		}
 		o.emu.Link = PCIe
 	}
 	o.emu.LoadsWait = true

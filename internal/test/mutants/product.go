@@ -42,14 +42,17 @@ var apart = []string{
 // elsewhere are the folders of tests that a package has beside its own, or that stand for them. What its own tests let
 // live goes through these, in order.
 var elsewhere = map[string][]string{
-	".":                 {"internal/test/e2e/host"},
+	".":                 {"internal/test/e2e/host", "internal/test/e2e/gpu"},
+	"bench/tune":        {"cmd/command"},
 	"cmd/libcuda/cudac": {"cmd/libcuda"},
+	"cmd/play/page":     {"cmd/command"},
 	"cmd/ringo":         {"cmd/command"},
 	"core/call":         {".", "internal/test/e2e/host"},
 	"core/choice":       {".", "internal/test/e2e/host"},
 	"core/gpucomm":      {"internal/test/e2e/gpu"},
 	"core/gpupaths":     {"internal/test/e2e/paths"},
 	"core/hostcomm":     {".", "internal/test/e2e/host"},
+	"core/life":         {".", "internal/test/e2e/host"},
 	"core/paths":        {".", "internal/test/e2e/procs"},
 	"core/rankorder":    {"internal/test/e2e/host"},
 	"core/request":      {".", "internal/test/e2e/host"},
@@ -64,6 +67,7 @@ var elsewhere = map[string][]string{
 	"internal/emu/weakmem": {"internal/emu/simt", "internal/emu/cudaemu"},
 
 	"kernels/device": {"internal/test/e2e/gpu"},
+	"ring/hier":      {"core/choice"},
 	"sched":          {"ring", "ring/hier"},
 	"transport":      {"transport/inproc", "transport/socket"},
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/tier"
-	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -483,13 +482,6 @@ func TestNoAllocations(t *testing.T) {
 		wg.Wait()
 		require.Zero(t, avg, "count %d", count)
 	}
-}
-
-func TestTypeOf(t *testing.T) {
-	require.Equal(t, ringo.Float32, ringo.TypeOf[float32]())
-	require.Equal(t, ringo.BFloat16, ringo.TypeOf[kernels.BF16]())
-	require.Equal(t, ringo.Float8E5M2, ringo.TypeOf[kernels.F8E5M2]())
-	require.Equal(t, ringo.Int8, ringo.TypeOf[int8]())
 }
 
 // The functions on slices describe the calls that they say.

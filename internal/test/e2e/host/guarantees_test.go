@@ -17,6 +17,7 @@ var guarantees = map[string][]string{
 	"Ranks that call different collectives get an error": {"TestDisagreement", "TestMismatch", "TestDisagreementOfComposites", "TestDeviceMismatchEachWay"},
 	"A Send or Recv, and so a Scan":                      {"TestDisagreement", "TestTimeout"},
 	"A rank that dies ends the others":                   {"TestKilled", "TestDeviceKilled", "TestDeparture", "TestDeviceLeft", "TestMatrix"},
+	"When a rank dies as a communicator is opened":       {"TestGrowBereaved", "TestGrowFails", "TestKills"},
 	"A rank that waits for nothing":                      {"TestIdleRank", "TestDeviceIdleRank", "TestMatrix"},
 	"What was sent before a Close":                       {"TestSendThenClose"},
 	"Every wait has a deadline":                          {"TestTimeout", "TestDeviceTimeout", "TestDeadlineBehind", "TestAbort", "TestDeviceAbort"},

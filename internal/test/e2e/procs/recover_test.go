@@ -3,28 +3,41 @@ package procs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A process is killed: the others go on within a second.
+// A process is killed: the others go on within a second, also without the one that serves the rendezvous.
 func TestRecoverProcesses(t *testing.T) {
-	cmds := commtest.Processes(t, 4, "recover")
-	for _, cmd := range cmds {
-		commtest.Await(t, cmd, "under way")
-	}
-	require.NoError(t, cmds[2].Process.Kill())
-	for _, r := range []int{0, 1, 3} {
-		commtest.Await(t, cmds[r], "shrunk to 3 in time")
-	}
-	for _, r := range []int{0, 1, 3} {
-		require.NoError(t, cmds[r].Wait(), "rank %d: %s", r, commtest.Output(cmds[r]))
+	for victim, serves := range map[int]string{2: "another process", 0: "rank 0"} {
+		t.Run(serves+" serves", func(t *testing.T) {
+			var env []string
+			if victim == 0 {
+				id := commtest.Meeting(t) // only for a free port
+				bootstrap.Stop(id)
+				env = []string{"RINGO_COMM_ID=" + id.Addr(), "RINGO_COMM_SECRET=" + id.String()}
+			}
+			cmds := commtest.Processes(t, 4, "recover", env...)
+			for _, cmd := range cmds {
+				commtest.Await(t, cmd, "under way")
+			}
+			require.NoError(t, cmds[victim].Process.Kill())
+			cmds = slices.Delete(cmds, victim, victim+1)
+			for _, cmd := range cmds {
+				commtest.Await(t, cmd, "shrunk to 3 in time")
+			}
+			for _, cmd := range cmds {
+				require.NoError(t, cmd.Wait(), commtest.Output(cmd))
+			}
+		})
 	}
 }
 

@@ -1,0 +1,128 @@
+package meter
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// everything opens two GPUs, measures all that there is, and gives everything back.
+func everything(d cuda.Driver) (err error) {
+	var gpus []*GPU
+	for number := range 2 {
+		g, failed := Open(d, number, 20*time.Second)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, g.Close()) }()
+		gpus = append(gpus, g)
+	}
+	ctx := context.Background()
+	if _, err := gpus[0].TestMemory(ctx, 1, 4096); err != nil {
+		return err
+	}
+	if _, err := gpus[0].CopyRate(ctx, 4096, 1); err != nil {
+		return err
+	}
+	if _, _, err := gpus[0].HostRates(ctx, 4096, 1); err != nil {
+		return err
+	}
+	p, err := OpenPair(gpus[0], gpus[1], 64<<10)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	if _, err := p.Direction(ctx, 0, 1); err != nil {
+		return err
+	}
+	_, err = p.Both(ctx, 1)
+	return err
+}
+
+// Whichever call of the driver fails, its error is told, and what was taken is given back.
+func TestAnyCallFails(t *testing.T) {
+	ending := []string{"cuMemFree", "cuMemFreeHost", "cuEventDestroy", "cuStreamDestroy", "cuModuleUnload"}
+	for _, call := range append(ending, "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuStreamCreateWithPriority", "cuEventCreate", "cuMemAlloc", "cuModuleLoadData",
+		"cuModuleGetFunction", "cuDeviceGetAttribute", "cuDeviceCanAccessPeer", "cuCtxEnablePeerAccess", "cuMemHostAlloc", "cuMemsetD8Async", "cuLaunchKernel", "cuStreamQuery",
+		"cuMemcpyDtoH", "cuMemcpyHtoD", "cuMemcpyAsync", "cuMemcpyPeerAsync", "cuEventRecord", "cuEventElapsedTime", "cuStreamWaitEvent") {
+		// How often a GPU is asked depends on the machine, and how often it looks at lines on what it has seen.
+		most, enough := 1000, 3
+		switch call {
+		case "cuStreamQuery":
+			most = 3
+		case "cuMemsetD8Async", "cuLaunchKernel", "cuMemcpyDtoH":
+			enough = 1
+		}
+		if tier.Race {
+			most = min(most, 5)
+		}
+		n, well := 0, 0
+		for well < enough && n < most {
+			n++
+			m, err := cudaemu.New(cudaemu.Config{
+				Devices: 2, Plain: true, Shapes: []cudaemu.Device{{Memory: mib}, {Memory: mib}},
+				Faults: []cudaemu.Injection{{Call: call, Nth: n, Result: cuda.ErrOperatingSystem}},
+			})
+			require.NoError(t, err)
+			if err = everything(m); err == nil {
+				well++ // there is no such call, and not a later one either
+			} else {
+				require.ErrorIs(t, err, cuda.ErrOperatingSystem, "%s, call %d", call, n)
+				require.Zero(t, well, "%s, the error of call %d is not told", call, n-1)
+			}
+			if err := m.Close(); !slices.Contains(ending, call) {
+				require.NoError(t, err, "%s, call %d", call, n)
+			}
+		}
+		require.Greater(t, n, well, "%s is never called", call)
+	}
+}
+
+// Memory that is not there in one piece is taken in smaller ones; what there is counts, and none at all is an error.
+func TestTake(t *testing.T) {
+	m := emulate(t, cudaemu.Config{Plain: true, Shapes: []cudaemu.Device{{Memory: 16 * mib}, {}}})
+	g := open(t, m, 0)
+	take := func(n int, lacks ...int) (sizes []int, err error) {
+		t.Helper()
+		for _, nth := range lacks {
+			m.Inject(cudaemu.Injection{Call: "cuMemAlloc", Nth: nth, Result: cuda.ErrOutOfMemory})
+		}
+		err = g.with(func() error {
+			list, err := g.take(n)
+			for _, b := range list {
+				sizes = append(sizes, b.n)
+				require.NoError(t, m.MemFree(b.p))
+			}
+			return err
+		})
+		return sizes, err
+	}
+	sizes, err := take(5*mib + 7)
+	require.NoError(t, err)
+	require.Equal(t, []int{5 * mib}, sizes, "a multiple of 16 bytes")
+	sizes, err = take(1)
+	require.NoError(t, err)
+	require.Equal(t, []int{16}, sizes)
+	sizes, err = take(8*mib, 1, 3)
+	require.NoError(t, err)
+	require.Equal(t, []int{4 * mib, 2 * mib, 2 * mib}, sizes)
+	sizes, err = take(6*mib, 1, 2, 4)
+	require.NoError(t, err)
+	require.Equal(t, []int{3 * mib / 2}, sizes, "there is no more")
+	sizes, err = take(mib, 1)
+	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	require.ErrorContains(t, err, "memory to test: ")
+	require.Empty(t, sizes)
+}
+
+func TestHangError(t *testing.T) {
+	require.EqualError(t, &HangError{GPU: 3, What: "a copy", After: 1234567 * time.Microsecond}, "GPU 3: a copy has not ended after 1.235s")
+}

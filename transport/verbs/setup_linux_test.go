@@ -1,0 +1,167 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A refusing fabric fails at one of the calls by which connections are made, and carries out the others.
+type refusing struct {
+	*fabric
+	mu   sync.Mutex
+	left int // calls before that one
+	call string
+}
+
+var errRefused = errors.New("refused by the device")
+
+func (f *refusing) fails(call string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left--; f.left == -1 {
+		f.call = call
+		return errRefused
+	}
+	return nil
+}
+
+// failed is the call that has failed, "" if none has.
+func (f *refusing) failed() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.call
+}
+
+// disarm has all later calls succeed.
+func (f *refusing) disarm() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left = 1 << 30
+}
+
+// tried is a call, unless it is the one that fails.
+func tried[T any](f *refusing, name string, call func() (T, error)) (none T, err error) {
+	if err := f.fails(name); err != nil {
+		return none, err
+	}
+	return call()
+}
+
+func (f *refusing) GetDeviceList() ([]string, error) {
+	return tried(f, "GetDeviceList", f.fabric.GetDeviceList)
+}
+
+func (f *refusing) OpenDevice(name string) (*ibverbs.Context, error) {
+	return tried(f, "OpenDevice", func() (*ibverbs.Context, error) { return f.fabric.OpenDevice(name) })
+}
+
+func (f *refusing) QueryDevice(c *ibverbs.Context) (ibverbs.DeviceAttr, error) {
+	return tried(f, "QueryDevice", func() (ibverbs.DeviceAttr, error) { return f.fabric.QueryDevice(c) })
+}
+
+func (f *refusing) QueryPort(c *ibverbs.Context, port int) (ibverbs.PortAttr, error) {
+	return tried(f, "QueryPort", func() (ibverbs.PortAttr, error) { return f.fabric.QueryPort(c, port) })
+}
+
+func (f *refusing) AllocPD(c *ibverbs.Context) (*ibverbs.PD, error) {
+	return tried(f, "AllocPD", func() (*ibverbs.PD, error) { return f.fabric.AllocPD(c) })
+}
+
+func (f *refusing) RegMR(p *ibverbs.PD, addr uintptr, n, access int) (*ibverbs.MR, error) {
+	return tried(f, "RegMR", func() (*ibverbs.MR, error) { return f.fabric.RegMR(p, addr, n, access) })
+}
+
+func (f *refusing) CreateCQ(c *ibverbs.Context, entries int) (*ibverbs.CQ, error) {
+	return tried(f, "CreateCQ", func() (*ibverbs.CQ, error) { return f.fabric.CreateCQ(c, entries) })
+}
+
+func (f *refusing) CreateQP(p *ibverbs.PD, q *ibverbs.CQ, c ibverbs.QPCap) (*ibverbs.QP, error) {
+	return tried(f, "CreateQP", func() (*ibverbs.QP, error) { return f.fabric.CreateQP(p, q, c) })
+}
+
+func (f *refusing) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
+	if err := f.fails("ModifyQP"); err != nil {
+		return err
+	}
+	return f.fabric.ModifyQP(q, a, mask)
+}
+
+func (f *refusing) PostRecv(q *ibverbs.QP, w *ibverbs.RecvWR) error {
+	if err := f.fails("PostRecv"); err != nil {
+		return err
+	}
+	return f.fabric.PostRecv(q, w)
+}
+
+// TestSetupFails: whatever call a device refuses while two ranks connect, one of them says so, and nothing is left of what was made
+// before, which the fabric sees.
+func TestSetupFails(t *testing.T) {
+	calls := map[string]bool{}
+	for fault, done := 0, false; !done; fault++ {
+		t.Run(fmt.Sprint(fault), func(t *testing.T) {
+			f := &refusing{fabric: newFabric(t, "fx0"), left: fault}
+			err := f.connect(t)
+			f.disarm()
+			if done = f.failed() == ""; done {
+				require.NoError(t, err)
+				return
+			}
+			calls[f.failed()] = true
+			if f.failed() == "QueryPort" && err == nil {
+				return // a port that does not say whether it is up is tried
+			}
+			require.ErrorContains(t, err, errRefused.Error(), f.failed())
+		})
+	}
+	for _, call := range []string{"GetDeviceList", "OpenDevice", "QueryDevice", "QueryPort", "AllocPD", "RegMR", "CreateCQ", "CreateQP", "ModifyQP", "PostRecv"} {
+		require.Contains(t, calls, call)
+	}
+}
+
+// connect has two ranks connect and send a message. The transports are closed when it returns.
+func (f *refusing) connect(t *testing.T) error {
+	var ranks []*member
+	for r := range 2 {
+		cfg := transport.Config{
+			Self: transport.Info{Rank: r, Host: "h", Process: fmt.Sprint(r)}, Key: []byte("a secret of thirty-two bytes: ok"), Limits: few, Guard: new(fifo.Guard),
+		}
+		m := &member{Transport: New(cfg, Options{Verbs: f}), cfg: cfg}
+		defer func() { require.NoError(t, m.Close()) }()
+		var err error
+		if m.addr, err = m.Listen(); err != nil {
+			return err
+		}
+		ranks = append(ranks, m)
+	}
+	from, to := ranks[0], ranks[1]
+	var both errgroup.Group
+	both.Go(func() error {
+		s, err := from.Dial(to.cfg.Self, to.addr)
+		if err != nil {
+			to.cfg.Guard.Abort(err) // Accept waits for nobody
+			return err
+		}
+		f.disarm()
+		if _, err = s.Reserve(0); err == nil {
+			err = s.Publish(transport.Stamp{1})
+		}
+		return err
+	})
+	both.Go(func() error {
+		r, err := to.Accept(from.cfg.Self)
+		if err == nil {
+			_, _, err = r.Next()
+		}
+		return err
+	})
+	return both.Wait()
+}
