@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/gpu/emu/ptxcheck"
 )
 
-// handoff is the command line of README, with flags in place of some.
+// handoff is the command line of docs/testing.md, with flags in place of some.
 func handoff(more ...string) []string {
 	args := []string{"ptx", "check", "../../gpu/emu/ptxcheck/testdata/handoff.ptx", "-gpus", "2", "-block", "1",
 		"-buf", "box=u32[1]", "-buf", "flag=u32[1]:0", "-buf", "out=u32[1]",
@@ -20,9 +20,9 @@ func handoff(more ...string) []string {
 	return append(args, more...)
 }
 
-// What README shows of "ringo ptx check" is what it prints.
-func TestPTXInReadme(t *testing.T) {
-	b, err := os.ReadFile("../../README.md")
+// What docs/testing.md shows of "ringo ptx check" is what it prints.
+func TestPTXInDocs(t *testing.T) {
+	b, err := os.ReadFile("../../docs/testing.md")
 	if os.IsNotExist(err) {
 		t.Skip("the source is not here")
 	}
