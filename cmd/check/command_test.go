@@ -160,7 +160,7 @@ func TestCheckRunWithout(t *testing.T) {
 	t.Parallel() // it waits
 	script := "case $RINGO_RANK in 0) exit 0;; 2) kill -STOP $$;; esac; exec \"$@\""
 	var stdout, stderr bytes.Buffer
-	err := launch.Run(t.Context(), launch.Config{N: 4, Hosts: 4, Grace: 100 * time.Millisecond, Prefix: true, Stdout: &stdout, Stderr: &stderr,
+	err := launch.Run(t.Context(), launch.Config{N: 4, Hosts: 4, Grace: 100 * time.Millisecond, Prefix: true, Reporter: true, Stdout: &stdout, Stderr: &stderr,
 		Args: []string{"sh", "-c", script, "sh", os.Args[0], "check", "-device", "host", "-join-timeout", "4s"}})
 	ended, ok := errors.AsType[*launch.Error](err)
 	require.True(t, ok, "%v", err)

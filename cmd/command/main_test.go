@@ -184,11 +184,15 @@ func TestInfoAsJSON(t *testing.T) {
 func TestRunProgram(t *testing.T) {
 	code, out, stderr := ringoHere("run", "-np", "2", "--", "sh", "-c", "echo $RINGO_RANK of $WORLD_SIZE")
 	require.Zero(t, code, stderr)
-	require.Contains(t, out, "0 of 2\n")
+	require.Contains(t, out, "[0] 0 of 2\n")
 	require.Contains(t, out, "[1] 1 of 2\n")
 	code, _, stderr = ringoHere("run", "-np", "1", "sh", "-c", "exit 7")
 	require.Equal(t, 7, code)
 	require.Contains(t, stderr, "rank 0: exit status 7")
+	for program, want := range map[string]int{"/nonexistent": 127, "no-such-program": 127, "/etc/passwd": 126} {
+		code, _, stderr = ringoHere("run", "-np", "2", "--", program)
+		require.Equal(t, want, code, stderr)
+	}
 }
 
 func TestBenchAndPlot(t *testing.T) {

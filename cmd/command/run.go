@@ -17,7 +17,7 @@ RINGO_RANK and RINGO_SIZE, in torchrun's RANK, WORLD_SIZE, LOCAL_RANK,
 MASTER_ADDR and MASTER_PORT, and the meeting point in RINGO_COMM_ID; a program
 that calls ringo.OpenEnv needs to know none of them. A rank that ends before it
 has joined is named at once to those that wait for it. Output lines of rank r
-above 0 begin with [r].
+begin with [r].
 
   -np N          ranks (default 4)
   --hosts H      have the ranks think that they are on H hosts, in equal blocks
@@ -32,8 +32,9 @@ above 0 begin with [r].
   -no-prefix     leave the lines as they are
 
 The exit status is that of the rank which failed first, 128 and the signal's
-number if it was killed, and 0 if all ended well. A rank that the others have
-gone on without does not count.
+number if it was killed, 127 if PROGRAM is not there, 126 if it may not be
+executed, and 0 if all ended well. A rank that the others have gone on without
+does not count.
 
 Examples
   ringo run -np 4 -- ./train -epochs 3
