@@ -61,7 +61,7 @@ the one that leads is not there.
 
 Examples
   ringo check
-  ringo run -np 4 --hosts 2 -no-prefix -- ringo check
+  ringo run -np 4 -hosts 2 -no-prefix -- ringo check
   ringo check -hosts hosts.txt -html cluster.html
   srun -N 16 --ntasks-per-node 1 ringo check -full -json cluster.json
 `

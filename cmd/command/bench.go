@@ -22,7 +22,7 @@ Ranks
                  job that "ringo run", mpirun, torchrun or srun has started
   -g N           ranks of each process, as goroutines (default 1); on GPUs one
                  each (default all there are, 4 emulated)
-  --hosts H      have the processes think that they are on H hosts, in equal
+  -hosts H       have the processes think that they are on H hosts, in equal
                  blocks: what goes between them takes the network
 
 Sizes, in bytes of the larger buffer of a rank; K, M, G are powers of 1024
@@ -48,40 +48,40 @@ How
   -error         compare sums of random floats with the exact ones: greatest and
                  root-mean-square error, in units in the last place
   -deterministic reductions in order of rank: bits that depend on nothing else
-  --device D     host (or auto), cuda, or emu: GPUs that are emulated; what they
+  -device D      host (or auto), cuda, or emu: GPUs that are emulated; what they
                  compute is right, what they take means nothing
   -G N           GPUs: replay a graph of N operations
   -R 0|1         GPUs: register the buffers, so that ranks read and write each
                  other's where they can (default 0); with peer nccl there too
-  --beside       GPUs: -n collectives (default 20) on one stream, and beside
+  -beside        GPUs: -n collectives (default 20) on one stream, and beside
                  them, on another, kernels that fill all multiprocessors.
                  Columns: collectives alone, computing alone, both, the ideal
                  (the longer of the two), their sum, both in units of the
                  ideal, how much slower computing was. Peer nccl has the same
-                 computing. --reps rounds in turn (default 9), medians count
-  --beside-time D
+                 computing. -reps rounds in turn (default 9), medians count
+  -beside-time D
                  of computing (default: as long as the collectives take)
   -unchecked     emu: faster, without looking for races
-  --transport T  auto, inproc (all ranks in one process), shm, socket (tcp or
+  -transport T   auto, inproc (all ranks in one process), shm, socket (tcp or
                  unix to insist); on GPUs p2p, shm (queues in host memory), or
                  socket, tcp, unix (host memory and a bridge)
-  --algo A       auto, ring, tree, oneshot, twoshot, doubling, halving, ...
-  --timeout D    of one operation (default 2m)
+  -algo A        auto, ring, tree, oneshot, twoshot, doubling, halving, ...
+  -timeout D     of one operation (default 2m)
 
 Others
-  --peer P,...   openmpi, mpich, gloo; on GPUs nccl: measure these libraries on
+  -peer P,...    openmpi, mpich, gloo; on GPUs nccl: measure these libraries on
                  the same sizes, in turn with ours, and add columns: their time,
                  and how many times ours it is
   -nccl FILE     the library of peer nccl (default libnccl.so.2)
-  --reps N       repetitions with peers; medians count (default 3)
-  --peer-timeout D
+  -reps N        repetitions with peers; medians count (default 3)
+  -peer-timeout D
                  of one run of a peer (default 2m)
-  --json FILE    save a report
-  --plot FILE    draw time and bandwidth: .svg or .html
-  --trace FILE   save what each rank did at each step of the last calls of each
+  -json FILE     save a report
+  -plot FILE     draw time and bandwidth: .svg or .html
+  -trace FILE    save what each rank did at each step of the last calls of each
                  measurement, and for whom it waited, for ui.perfetto.dev; says
                  which ranks came last. Times are some 0.1 us a step longer
-  --from A.json,B.json --plot FILE
+  -from A.json,B.json -plot FILE
                  draw reports saved before
 
 Exit status: 0 if every element was right and no rank failed, 2 for a mistake in
@@ -90,15 +90,15 @@ the command line, 1 otherwise.
 Examples
   ringo bench allreduce -np 4
   ringo bench all -np 3 -d all -o all -b 0 -e 64K -f 16
-  ringo bench allreduce -np 2 -b 8 -e 64M -f 8 --peer openmpi,mpich,gloo
-  ringo bench alltoall -np 2 -g 4 --transport tcp --plot alltoall.svg
-  ringo bench allreduce -np 4 -b 1M -e 1M --trace steps.json
+  ringo bench allreduce -np 2 -b 8 -e 64M -f 8 -peer openmpi,mpich,gloo
+  ringo bench alltoall -np 2 -g 4 -transport tcp -plot alltoall.svg
+  ringo bench allreduce -np 4 -b 1M -e 1M -trace steps.json
   mpirun -np 4 ringo bench allreduce -np 0
-  ringo bench all -g 4 --device emu -b 0 -e 4K -f 16
-  ringo bench allreduce --device cuda -d bfloat16 -e 1G -G 20 --peer nccl
-  ringo bench allreduce --device cuda -d bfloat16,float16 -error --peer nccl
-  ringo bench allreduce --device cuda -b 4M -e 256M --beside --peer nccl
-  ringo bench allreduce --device cuda -b 4K -e 4K -m 1000 --peer nccl
+  ringo bench all -g 4 -device emu -b 0 -e 4K -f 16
+  ringo bench allreduce -device cuda -d bfloat16 -e 1G -G 20 -peer nccl
+  ringo bench allreduce -device cuda -d bfloat16,float16 -error -peer nccl
+  ringo bench allreduce -device cuda -b 4M -e 256M -beside -peer nccl
+  ringo bench allreduce -device cuda -b 4K -e 4K -m 1000 -peer nccl
 `
 
 func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) error {

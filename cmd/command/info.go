@@ -31,12 +31,12 @@ as they do in a program.
   -device D      auto: GPUs if there is a driver; cuda: insist; emu: emulated
   -iface NAME    as RINGO_SOCKET_IFNAME: prefixes, ^ excludes, = exact
   -quick         do not try the transports
-  --json FILE    save what was found as JSON; - writes it here instead of text
+  -json FILE     save what was found as JSON; - writes it here instead of text
 
 Examples
   ringo info
-  ringo info --device emu
-  ringo info --quick --json - | jq .gpu.devices
+  ringo info -device emu
+  ringo info -quick -json - | jq .gpu.devices
 `
 
 // An inventory is what info has found.
@@ -116,7 +116,7 @@ func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	v := &inventory{w: stdout}
 	if *file == "-" {
 		v.w = io.Discard
-	} else if err := cli.Writable("--json", *file); err != nil {
+	} else if err := cli.Writable("-json", *file); err != nil {
 		return err
 	}
 	v.machine()

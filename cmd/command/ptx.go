@@ -67,7 +67,7 @@ How
   -steps N         instructions of all threads after which a run is said to have
                    no end (default 20 million, or more for many threads)
   -time D          give up after this time (default 5m)
-  --json           print a report as JSON, version 1
+  -json            print a report as JSON, version 1
 
 Exit status: 0 if nothing was found under all seeds, 2 for a mistake in the
 command line, 1 otherwise.

@@ -42,7 +42,7 @@ func TestPTXInDocs(t *testing.T) {
 }
 
 func TestPTX(t *testing.T) {
-	code, stdout, _ := ringoHere(handoff("-seeds", "3", "--json")...)
+	code, stdout, _ := ringoHere(handoff("-seeds", "3", "-json")...)
 	require.Equal(t, 1, code)
 	var r ptxcheck.Report
 	require.NoError(t, json.Unmarshal([]byte(stdout), &r))

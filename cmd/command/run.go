@@ -20,7 +20,7 @@ has joined is named at once to those that wait for it. Output lines of rank r
 begin with [r].
 
   -np N          ranks (default 4)
-  --hosts H      have the ranks think that they are on H hosts, in equal blocks
+  -hosts H       have the ranks think that they are on H hosts, in equal blocks
                  (sets RINGO_HOSTID and NCCL_HOSTID)
   -restarts N    start a rank that fails again, up to N times (default 0). The
                  others go on: they Shrink, or close the communicator and open
@@ -60,7 +60,7 @@ func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	case *restarts < 0:
 		return cli.Usagef("-restarts %d: want 0 or more", *restarts)
 	case *hosts < 1 || *hosts > *n:
-		return cli.Usagef("--hosts %d: want 1 to %d", *hosts, *n)
+		return cli.Usagef("-hosts %d: want 1 to %d", *hosts, *n)
 	}
 	return launch.Run(ctx, launch.Config{N: *n, Hosts: *hosts, Restarts: *restarts, Args: program, Stdout: stdout, Stderr: stderr, Prefix: !*bare, Grace: *grace})
 }
