@@ -8,11 +8,24 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// benchHelp is what "ringo bench -h" prints.
+// benchHelp is what "ringo help bench all" prints.
 const benchHelp = `usage: ringo bench COLLECTIVE... [flags]
 
 Measures collectives between processes of this machine, on host or GPU memory,
 and verifies every element. Flags and columns are those of nccl-tests.
+
+Examples
+  ringo bench allreduce -np 4
+  ringo bench all -np 3 -d all -o all -b 0 -e 64K -f 16
+  ringo bench allreduce -np 2 -b 8 -e 64M -f 8 -peer openmpi,mpich,gloo
+  ringo bench alltoall -np 2 -g 4 -transport tcp -plot alltoall.svg
+  ringo bench allreduce -np 4 -b 1M -e 1M -trace steps.json
+  mpirun -np 4 ringo bench allreduce -np 0
+  ringo bench all -g 4 -device emu -b 0 -e 4K -f 16
+  ringo bench allreduce -device cuda -d bfloat16 -e 1G -G 20 -peer nccl
+  ringo bench allreduce -device cuda -d bfloat16,float16 -error -peer nccl
+  ringo bench allreduce -device cuda -b 4M -e 256M -beside -peer nccl
+  ringo bench allreduce -device cuda -b 4K -e 4K -m 1000 -peer nccl
 
   COLLECTIVE     allreduce allgather reducescatter broadcast reduce alltoall
                  gather scatter sendrecv, or all
@@ -86,19 +99,43 @@ Others
 
 Exit status: 0 if every element was right and no rank failed, 2 for a mistake in
 the command line, 1 otherwise.
+`
+
+// benchBrief is what "ringo bench -h" prints.
+const benchBrief = `usage: ringo bench COLLECTIVE... [flags]
+
+Measures collectives between processes of this machine, on host or GPU memory,
+and verifies every element. Flags and columns are those of nccl-tests.
 
 Examples
   ringo bench allreduce -np 4
-  ringo bench all -np 3 -d all -o all -b 0 -e 64K -f 16
   ringo bench allreduce -np 2 -b 8 -e 64M -f 8 -peer openmpi,mpich,gloo
-  ringo bench alltoall -np 2 -g 4 -transport tcp -plot alltoall.svg
-  ringo bench allreduce -np 4 -b 1M -e 1M -trace steps.json
-  mpirun -np 4 ringo bench allreduce -np 0
   ringo bench all -g 4 -device emu -b 0 -e 4K -f 16
   ringo bench allreduce -device cuda -d bfloat16 -e 1G -G 20 -peer nccl
-  ringo bench allreduce -device cuda -d bfloat16,float16 -error -peer nccl
-  ringo bench allreduce -device cuda -b 4M -e 256M -beside -peer nccl
-  ringo bench allreduce -device cuda -b 4K -e 4K -m 1000 -peer nccl
+  mpirun -np 4 ringo bench allreduce -np 0
+
+  COLLECTIVE     allreduce allgather reducescatter broadcast reduce alltoall
+                 gather scatter sendrecv, or all
+  -np N          processes to start (default 4, on GPUs 1); 0: be one rank of a
+                 job that a launcher has started
+  -g N           ranks of each process (default 1); on GPUs one each
+  -hosts H       have the processes think that they are on H hosts
+  -b SIZE        first size, of the larger buffer of a rank (default 8)
+  -e SIZE        last size (default 16M)
+  -f FACTOR      each size is FACTOR times the one before (default 4)
+  -d TYPE,...    element types, or all (default float32)
+  -o OP,...      sum prod max min avg ..., or all (default sum)
+  -n N, -w N     iterations (default: as many as take 20 ms), warm-ups (5)
+  -device D      host (or auto), cuda, or emu: GPUs that are emulated
+  -transport T   auto, inproc, shm, socket (tcp or unix to insist)
+  -algo A        auto, ring, tree, oneshot, twoshot, doubling, halving, ...
+  -peer P,...    openmpi, mpich, gloo; on GPUs nccl: measure these beside ours
+  -json FILE     save a report
+  -plot FILE     draw time and bandwidth: .svg or .html
+  -trace FILE    save what each rank did at each step, for ui.perfetto.dev
+
+Exit status: 0 if every element was right and no rank failed.
+"ringo help bench all" explains every flag.
 `
 
 func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -21,6 +21,14 @@ would take by the same model, at which sizes that model would choose otherwise,
 how many blocks of a GPU it takes, what it costs, and shows the messages and the
 steps of every rank.
 
+Examples
+  ringo explain allreduce -np 8 -s 1M
+  ringo explain allreduce -np 4 -algo tree
+  ringo explain allreduce -np 8 -node 4 -s 16M
+  ringo explain broadcast -np 64 -steps 17 -o broadcast.svg
+  ringo explain allreduce -np 4 -s 1M -device cuda
+  ringo explain allgather -np 2 -s 64M -device cuda -registered -policy zero
+
   -np N          ranks (default 4)
   -node N        ranks of a host, for more than one host (default: all)
   -s SIZE        bytes of the larger buffer of a rank (default 1M)
@@ -43,14 +51,6 @@ On GPU memory, for which none is needed here
   -policy P      how many blocks of the GPU: default, efficiency, or zero
   -max-blocks N, -min-blocks N
                  what it may have at most (default 128), and at least
-
-Examples
-  ringo explain allreduce -np 8 -s 1M
-  ringo explain allreduce -np 4 -algo tree
-  ringo explain allreduce -np 8 -node 4 -s 16M
-  ringo explain broadcast -np 64 -steps 17 -o broadcast.svg
-  ringo explain allreduce -np 4 -s 1M -device cuda
-  ringo explain allgather -np 2 -s 64M -device cuda -registered -policy zero
 `
 
 func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {

@@ -28,15 +28,15 @@ Says what this machine has, which GPUs and transports work on it and why others
 do not, and which network interface would be used. Environment variables count
 as they do in a program.
 
-  -device D      auto: GPUs if there is a driver; cuda: insist; emu: emulated
-  -iface NAME    as RINGO_SOCKET_IFNAME: prefixes, ^ excludes, = exact
-  -quick         do not try the transports
-  -json FILE     save what was found as JSON; - writes it here instead of text
-
 Examples
   ringo info
   ringo info -device emu
   ringo info -quick -json - | jq .gpu.devices
+
+  -device D      auto: GPUs if there is a driver; cuda: insist; emu: emulated
+  -iface NAME    as RINGO_SOCKET_IFNAME: prefixes, ^ excludes, = exact
+  -quick         do not try the transports
+  -json FILE     save what was found as JSON; - writes it here instead of text
 `
 
 // An inventory is what info has found.

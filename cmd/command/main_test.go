@@ -68,11 +68,23 @@ func TestHelp(t *testing.T) {
 			require.Zero(t, code, "%q %s", args, stderr)
 			require.True(t, strings.HasPrefix(stdout, "usage: ringo "+c.name), "%q", args)
 			require.Contains(t, stdout, "Example")
+			require.LessOrEqual(t, strings.Count(stdout, "\n"), 40, "a screen: %q", args)
 		}
+		whole, _, _ := strings.Cut(c.help, "\nExample")
+		require.Empty(t, helpFlags(whole), "%s: examples come before flags", c.name)
+		for _, f := range helpFlags(c.brief()) {
+			require.Contains(t, helpFlags(c.help), f, c.name)
+		}
+		code, stdout, _ := ringoHere("help", c.name, "all")
+		require.Zero(t, code)
+		require.Equal(t, c.help, stdout)
 		for _, line := range strings.Split(c.help, "\n") {
 			require.LessOrEqual(t, len(line), 80, line)
 		}
 	}
+	code, _, stderr := ringoHere("help", "nonsense", "all")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "unknown command")
 	code, stdout, _ := ringoHere("help")
 	require.Zero(t, code)
 	require.Contains(t, stdout, "ringo bench allreduce -np 4")

@@ -33,6 +33,13 @@ messages, what each chunk holds, hops, bytes, and the model's clock. Its break
 button drops a step or swaps two, and shows how the checker refutes that. The
 flags are what it begins with; everything can be changed in the page.
 
+Examples
+  ringo play
+  ringo play allreduce -np 16 -algo halving -o halving.html
+  ringo play allreduce -np 16 -algo hier -node 4 -net nvlink
+  ringo bench allreduce -np 4 -e 1M -trace t.json && ringo play -trace t.json
+  go run ./examples/schedule play allreduce -algo star
+
   -o FILE        write the page, one file that needs no network, and no more
   -addr A        serve it at this address (default 127.0.0.1:0, any free port)
   -np N          ranks, 2 to 64 (default 8)
@@ -47,13 +54,6 @@ flags are what it begins with; everything can be changed in the page.
 Collectives: allreduce (default), reduce, broadcast, allgather, reducescatter,
 alltoall, gather, scatter. A program that defines algorithms of its own and is
 the command for them (examples/schedule) has them in its page.
-
-Examples
-  ringo play
-  ringo play allreduce -np 16 -algo halving -o halving.html
-  ringo play allreduce -np 16 -algo hier -node 4 -net nvlink
-  ringo bench allreduce -np 4 -e 1M -trace t.json && ringo play -trace t.json
-  go run ./examples/schedule play allreduce -algo star
 `
 
 func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {

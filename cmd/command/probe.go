@@ -27,6 +27,11 @@ Measures one GPU as Ringo uses it: bandwidth of copies and of combining several
 sources, checked against the Go arithmetic; what a launch costs; how long the
 first use of a kernel takes. Bandwidths count all bytes read and written.
 
+Examples
+  ringo probe
+  ringo probe -d all -o sum,max -k 2,8 -b 64M,1G -json h200.json
+  ringo probe -device emu -d all -o all
+
   -device D      cuda, or emu: an emulated GPU, on which results are real and
                  times mean nothing (default cuda)
   -gpu N         which one (default 0)
@@ -49,11 +54,6 @@ How
 
 Exit status: 0 if every result was right, 2 for a mistake in the command line, 1
 otherwise.
-
-Examples
-  ringo probe
-  ringo probe -d all -o sum,max -k 2,8 -b 64M,1G -json h200.json
-  ringo probe -device emu -d all -o all
 `
 
 func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -19,6 +19,10 @@ that calls ringo.OpenEnv needs to know none of them. A rank that ends before it
 has joined is named at once to those that wait for it. Output lines of rank r
 begin with [r].
 
+Examples
+  ringo run -np 4 -- ./train -epochs 3
+  ringo run -np 2 -- go run ./examples/train -np 0
+
   -np N          ranks (default 4)
   -hosts H       have the ranks think that they are on H hosts, in equal blocks
                  (sets RINGO_HOSTID and NCCL_HOSTID)
@@ -35,10 +39,6 @@ The exit status is that of the rank which failed first, 128 and the signal's
 number if it was killed, 127 if PROGRAM is not there, 126 if it may not be
 executed, and 0 if all ended well. A rank that the others have gone on without
 does not count.
-
-Examples
-  ringo run -np 4 -- ./train -epochs 3
-  ringo run -np 2 -- go run ./examples/train -np 0
 `
 
 func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -26,6 +26,12 @@ and cores. A hundred thousand ranks take seconds. Data is moved piece by piece.
 Where all pieces would take more than 20 million steps only the first are
 carried out, at least 8, and a line says so. Ctrl-C ends it.
 
+Examples
+  ringo sim allreduce -np 10240 -s 1G -algo ring -net nvlink
+  ringo sim allreduce -np 8 -s 8,64K,1M,64M -algo all -net shm
+  ringo sim allreduce -np 512 -bw 400G -latency 1us -cards 4 -net nvlink
+  ringo sim allreduce -np 4 -s 1M -net shm -trace both.json -over steps.json
+
   -np N          ranks (default 1024)
   -s SIZE,...    bytes of the larger buffer of a rank (default 1G)
   -d TYPE        element type (default float32)
@@ -43,13 +49,6 @@ carried out, at least 8, and a line says so. Ctrl-C ends it.
   -plot FILE     draw time, bandwidth and ratios: .svg
 
 ` + netHelp + `
-Examples
-  ringo sim allreduce -np 10240 -s 1G -algo ring -net nvlink
-  ringo sim allreduce -np 8 -s 8,64K,1M,64M -algo all -net shm
-  ringo sim allreduce -np 512 -bw 400G -latency 1us -cards 4 -net nvlink
-  ringo sim allreduce -np 64 -s 1K,32K,1M,32M,1G -algo all -plot all.svg
-  ringo sim broadcast -np 100000 -s 1K -algo tree
-  ringo sim allreduce -np 4 -s 1M -net shm -trace both.json -over steps.json
 `
 
 func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error {

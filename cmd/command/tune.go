@@ -23,6 +23,11 @@ Measures every algorithm that can carry out a collective on GPU memory, at every
 size, and writes a plan: a table that says up to which size each one is chosen.
 RINGO_PLAN=FILE or Config.Plan uses it; rank 0's plan counts for all ranks.
 
+Examples
+  ringo tune -o h200.plan
+  ringo tune allreduce -g 2 -e 64M -f 4
+  ringo tune -device emu -g 2 allreduce
+
   COLLECTIVE     allreduce allgather reducescatter broadcast reduce alltoall
                  gather scatter, or all (default all)
   -np N          processes to start (default 1); 0: be one of a job that "ringo
@@ -37,7 +42,7 @@ RINGO_PLAN=FILE or Config.Plan uses it; rank 0's plan counts for all ranks.
                  (default cuda)
   -transport T   as for ringo bench
   -G N           operations of a graph, at most (default 20; 1 emulated)
-  -blocks N,... blocks of the GPU that are tried where there is work for more
+  -blocks N,...  blocks of the GPU that are tried where there is work for more
                  (default 8,16,24,32,48,64,96; 2 emulated); 0: none. A row holds
                  the fewest that lose at most 3 % of the bandwidth at all of its
                  sizes, and those that lose 10 %, for the policy efficiency
@@ -52,11 +57,6 @@ that take 500 us from 1 %.
 
 Exit status: 0 if all went well, 2 for a mistake in the command line, 1
 otherwise.
-
-Examples
-  ringo tune -o h200.plan
-  ringo tune allreduce -g 2 -e 64M -f 4
-  ringo tune -device emu -g 2 allreduce
 `
 
 func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error {
