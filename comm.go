@@ -17,6 +17,7 @@ import (
 	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/built"
 )
 
 // A Comm is one rank's membership in a communicator. Its operations happen in
@@ -102,9 +103,12 @@ func (c *Comm) check(x *Call) error {
 	return err
 }
 
+// onGPU reports whether GPU memory can be used.
+func (c *Comm) onGPU() bool { return built.GPU && c.noGPU == "" }
+
 // captures reports whether a call's stream is being captured.
 func (c *Comm) captures(call *Call) bool {
-	return c.noGPU == "" && call.OnDevice() && c.gpu.Capturing(call.Stream)
+	return c.onGPU() && call.OnDevice() && c.gpu.Capturing(call.Stream)
 }
 
 // Prepare loads and allocates what a call on GPU memory needs, as its kernels, and carries
@@ -117,7 +121,7 @@ func (c *Comm) Prepare(call *Call) error {
 	if err := call.Check(c.life.Rank, c.life.Size); err != nil {
 		return c.life.Locate(call, 0, err, nil)
 	}
-	if !call.OnDevice() || c.noGPU != "" {
+	if !call.OnDevice() || !c.onGPU() {
 		return nil
 	}
 	c.life.Turn.Lock()
@@ -162,7 +166,7 @@ func (c *Comm) half(call *Call) error {
 		return c.life.Begin(call, nil)
 	case !call.OnDevice():
 		return c.host.Do(call)
-	case c.noGPU != "":
+	case !c.onGPU():
 		return c.life.Locate(call, 0, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noGPU), nil)
 	}
 	return c.gpu.Do(call)
@@ -177,7 +181,7 @@ func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 // dies or aborts while this one waits for nothing, Err is nil until this rank's next operation. It waits only where kernels have
 // stopped and it is not yet known why, at most 3 s.
 func (c *Comm) Err() error {
-	if c.gpu != nil && c.noGPU == "" {
+	if c.gpu != nil && c.onGPU() {
 		return c.gpu.Err()
 	}
 	return c.life.Err()
@@ -209,13 +213,13 @@ func (c *Comm) Close() error {
 	c.queue.close()
 	c.life.Turn.Lock()
 	var err error
-	if c.noGPU == "" {
+	if c.onGPU() {
 		err = c.gpu.Finish()
 	}
 	c.life.Turn.Unlock()
 	c.life.Close()
 	c.quiet()
-	if c.gpu != nil { // its memory is given back later, when the others have left too
+	if built.GPU && c.gpu != nil { // its memory is given back later, when the others have left too
 		c.group.Leave()
 	}
 	return errors.Join(err, c.release())
@@ -223,7 +227,9 @@ func (c *Comm) Close() error {
 
 // release gives everything back.
 func (c *Comm) release() error {
-	c.quota.GiveBack()
+	if built.GPU {
+		c.quota.GiveBack()
+	}
 	host := func() error {
 		var err error
 		if c.net != nil {
@@ -233,7 +239,7 @@ func (c *Comm) release() error {
 		}
 		return errors.Join(err, c.group.Close())
 	}
-	if c.gpu == nil {
+	if !built.GPU || c.gpu == nil {
 		return host()
 	}
 	return c.gpu.Leave(host)
@@ -245,13 +251,13 @@ func (c *Comm) Device() *gpu.Device { return c.cfg.Device }
 // Synchronize waits until the work of a stream of this rank's GPU is done and
 // returns why the communicator has failed, if it has.
 func (c *Comm) Synchronize(s gpu.Stream) error {
-	if c.cfg.Device == nil {
+	if !built.GPU || c.cfg.Device == nil {
 		return fmt.Errorf("%w: this rank has no GPU", ErrInvalid)
 	}
 	if err := c.cfg.Device.Synchronize(s); err != nil {
 		return err
 	}
-	if c.noGPU != "" {
+	if !c.onGPU() {
 		return c.Err()
 	}
 	return c.gpu.Verdict()
@@ -285,7 +291,7 @@ func (c *Comm) Register(r Region) (*Window, error) {
 	if c.stillborn {
 		return nil, c.life.ErrorOf("Register", c.life.Refuse())
 	}
-	if c.noGPU != "" {
+	if !c.onGPU() {
 		return nil, c.life.ErrorIn("Register", fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noGPU))
 	}
 	return c.gpu.Register(r)
@@ -294,7 +300,7 @@ func (c *Comm) Register(r Region) (*Window, error) {
 // Footprint is the memory that the communicator has on its rank's GPU. It is nil, which has no
 // bytes, for communicators without GPU memory.
 func (c *Comm) Footprint() *Footprint {
-	if c.noGPU != "" {
+	if !c.onGPU() {
 		return nil
 	}
 	return c.gpu.Footprint()
@@ -315,7 +321,7 @@ func (c *Comm) Transport(peer int) string {
 // DeviceTransport names the path of GPU memory to a peer: "p2p", "host memory",
 // "bridge over socket"; "" if there is none, and for the rank itself.
 func (c *Comm) DeviceTransport(peer int) string {
-	if c.noGPU != "" {
+	if !c.onGPU() {
 		return ""
 	}
 	return c.gpu.Via(peer)

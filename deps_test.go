@@ -59,14 +59,14 @@ var floors = map[string]string{
 	"core/call":      "ring/book mem fifo kernels internal/cuda",
 	"core/choice":    "core/call sched ring/book sched/sim kernels kernels/collective transport internal/plain internal/given",
 	"core/life":      "core/call fifo bootstrap engine trace/history sched",
-	"core/paths":     "core/call fifo sched mem transport transport/inproc transport/shm transport/socket transport/verbs transport/plugin internal/plain",
+	"core/paths":     "core/call fifo sched mem transport transport/inproc transport/shm transport/socket transport/verbs transport/plugin internal/built internal/plain",
 	"core/gpupaths":  "core/paths core/choice fifo sched mem engine engine/grid gpu internal/cuda internal/plain transport transport/p2p transport/bridge",
 	"core/request":   "core/call core/choice core/life engine kernels sched trace transport",
 	"core/rankorder": "core/call core/choice core/request engine kernels mem",
 	"core/hostcomm":  "core/call core/choice core/life core/paths core/rankorder core/request engine mem sched transport",
 	"core/gpucomm": "core/call core/choice core/life core/paths core/gpupaths core/rankorder core/request bootstrap engine engine/grid " +
 		"gpu internal/cuda internal/plain kernels kernels/collective kernels/device mem sched trace transport/p2p",
-	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/plain internal/setting",
+	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/built internal/plain internal/setting",
 
 	// Programs on top.
 	"bench":             ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart internal/cli internal/given internal/nccl",

@@ -36,7 +36,7 @@ func ExplainDevice(kind Kind, n, local, bytes, root int, gpus GPUs, cfg Config) 
 // here, for Count elements of this many bytes, in registered memory or not; the
 // words are those of Config.Algo and of a Plan.
 func (c *Comm) DeviceAlgorithms(kind Kind, bytes int, registered bool) []string {
-	if !kind.Valid() || c.noGPU != "" {
+	if !kind.Valid() || !c.onGPU() {
 		return nil
 	}
 	return c.gpu.Chooser().Names(kind, bytes, registered)
@@ -44,7 +44,7 @@ func (c *Comm) DeviceAlgorithms(kind Kind, bytes int, registered bool) []string 
 
 // DeviceChoice is the one of them that does, and why, for sums of float32.
 func (c *Comm) DeviceChoice(kind Kind, bytes int, registered bool) (algorithm, because string) {
-	if !kind.Valid() || c.noGPU != "" {
+	if !kind.Valid() || !c.onGPU() {
 		return "", c.noGPU
 	}
 	ans := c.gpu.Chooser().Choose(choice.Question{Kind: kind, Bytes: bytes, Type: Float32, OnGPU: true, Registered: registered})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/built"
 )
 
 // A Group is calls that happen together. Sends and receives of a group progress
@@ -110,7 +111,7 @@ func (r *rest) more() bool { return len(r.calls) > 0 && r.err == nil }
 
 // prepare has the kernels of the calls loaded.
 func (r *rest) prepare() {
-	if c := r.comm; c.noGPU == "" {
+	if c := r.comm; c.onGPU() {
 		c.life.Turn.Lock()
 		defer c.life.Turn.Unlock()
 		r.err = c.gpu.PrepareAll(r.calls)
@@ -192,7 +193,7 @@ func (r *rest) tied() bool {
 			return true
 		}
 	}
-	return r.comm.gpu == nil || r.comm.gpu.Capturing(r.calls[0].Stream)
+	return !built.GPU || r.comm.gpu == nil || r.comm.gpu.Capturing(r.calls[0].Stream)
 }
 
 // carryOutOnHost carries out the calls on host memory that come next, of all communicators
@@ -215,7 +216,7 @@ func carryOutOnHost(left []*rest) {
 // receives, and small reductions on GPU memory. The turn is held.
 func sideBySide(c *Comm, calls []*Call) int {
 	n := messages(calls)
-	if n == 0 && c.noGPU == "" {
+	if n == 0 && c.onGPU() {
 		return c.gpu.Alike(calls)
 	}
 	return max(1, n)
@@ -246,7 +247,7 @@ func together(c *Comm, calls []*Call, all bool) (done int, err error) {
 			err = c.half(next[0])
 		case !next[0].OnDevice():
 			err = c.host.Exchange(next[:n])
-		case c.noGPU != "":
+		case !c.onGPU():
 			err = c.half(next[0]) // which says so
 		case next[0].Kind.Pairwise():
 			err = c.gpu.Exchange(next[:n])

@@ -20,6 +20,7 @@ import (
 	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/core/request"
+	"github.com/ringo-go/ringo/internal/built"
 	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/trace/history"
@@ -230,7 +231,7 @@ func (c *Comm) connect(ctx context.Context) error {
 			{Name: "algorithms of its own", Value: strings.Join(call.Defined(), ","), Variable: "calls of ringo.Define, in the same order"},
 		},
 	}
-	if c.cfg.Device != nil {
+	if built.GPU && c.cfg.Device != nil {
 		if err := gpupaths.Describe(&me, c.cfg.Device); err != nil {
 			return err
 		}
@@ -247,7 +248,9 @@ func (c *Comm) connect(ctx context.Context) error {
 		me.FromRank0 = plain.JSON(c.cfg.plan)
 	}
 	pc := c.cfg.paths()
-	pc.Networking.Near = gpupaths.Near(c.cfg.Device)
+	if built.GPU {
+		pc.Networking.Near = gpupaths.Near(c.cfg.Device)
+	}
 	var err error
 	if c.net, err = paths.Connect(ctx, c.group, me, pc, &c.life.Guard, c.log); err != nil {
 		return err
@@ -271,16 +274,20 @@ func (c *Comm) connect(ctx context.Context) error {
 	c.life.Awaits(c.net.Links.Awaited)
 	c.host = hostcomm.New(c.life, &chooser, numberer, c.net)
 	c.notes = c.net.Notes
+	if !built.GPU {
+		c.noGPU = "this program was built with the tag ringo_host"
+		return nil
+	}
 	c.gpu, c.noGPU, err = gpucomm.Open(ctx, gpucomm.Options{
 		Device: c.cfg.Device, Quota: c.quota, Life: c.life, Group: c.group, Chooser: chooser, Plan: given, Numberer: numberer,
 		Host: c.net, Paths: &pc, JoinTimeout: c.cfg.JoinTimeout, CheckPointers: c.cfg.CheckPointers,
 		LaunchOrder: c.cfg.LaunchOrder, FIFOBytes: c.cfg.WorkFIFOBytes, ArgsBytes: c.cfg.WorkArgsBytes, Drain: c.queue.drain, Log: c.log,
 	})
-	if c.noGPU != "" {
+	if !c.onGPU() {
 		c.quota.GiveBack()
 		c.quota = nil
 	}
-	if err == nil && c.gpu != nil && c.noGPU == "" {
+	if err == nil && c.gpu != nil && c.onGPU() {
 		c.notes = append(c.notes, c.gpu.Notes()...)
 	}
 	return err

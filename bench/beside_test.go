@@ -69,11 +69,11 @@ func TestRunBeside(t *testing.T) {
 		{"graphs, groups", []string{"allreduce", "-g", "2", "-G", "3", "-m", "2"}},
 		{"one by one", []string{"allreduce", "-g", "2"}},
 		{"two processes", []string{"allgather", "-np", "2", "-g", "1"}},
-		{"registered", []string{"alltoall", "-g", "2", "-R", "1", "--algo", "window"}},
+		{"registered", []string{"alltoall", "-g", "2", "-R", "1", "-algo", "window"}},
 	}) {
 		t.Run(c.name, func(t *testing.T) {
 			plot := filepath.Join(t.TempDir(), "p.html")
-			r, out := measureHere(t, append(c.args, "--device", "emu", "--beside", "--plot", plot, "-b", "4K", "-e", "4K")...)
+			r, out := measureHere(t, append(c.args, "-device", "emu", "-beside", "-plot", plot, "-b", "4K", "-e", "4K")...)
 			require.Zero(t, r.Wrong())
 			require.Len(t, r.Rows, 1)
 			b := r.Rows[0].Beside

@@ -159,7 +159,7 @@ func heldTo(cfg *Config, name, transport string) string {
 func terms(cfg *Config, transport string) []string {
 	var lines []string
 	if cfg.Transport != "auto" && !overTCP(cfg, transport) {
-		lines = append(lines, fmt.Sprintf("ringo is held to %s (--transport), peers choose for themselves", cfg.Transport))
+		lines = append(lines, fmt.Sprintf("ringo is held to %s (-transport), peers choose for themselves", cfg.Transport))
 	}
 	for _, name := range cfg.Peers {
 		if held := heldTo(cfg, name, transport); held != "" {

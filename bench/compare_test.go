@@ -127,7 +127,7 @@ func TestRunWithPeer(t *testing.T) {
 	}
 	defer delete(peers, "some")
 	file := filepath.Join(dir, "report.json")
-	cfg, err := parse("allreduce", "-np", "2", "-b", "8", "-e", "8", "-n", "1", "-reps", "2", "--json", file)
+	cfg, err := parse("allreduce", "-np", "2", "-b", "8", "-e", "8", "-n", "1", "-reps", "2", "-json", file)
 	require.NoError(t, err)
 	cfg.Peers = []string{"some"}
 	var out, complaints bytes.Buffer
@@ -148,7 +148,7 @@ func TestRunWithPeer(t *testing.T) {
 	require.Contains(t, out.String(), "at worst (allreduce of 8)")
 
 	plot := filepath.Join(dir, "p.svg")
-	again, err := parse("--from", file+","+file, "--plot", plot)
+	again, err := parse("-from", file+","+file, "-plot", plot)
 	require.NoError(t, err)
 	out.Reset()
 	again.Stdout = &out
@@ -160,16 +160,16 @@ func TestRunWithPeer(t *testing.T) {
 // What the device and computing beside it set where no flag does.
 func TestDefaultsOfDevices(t *testing.T) {
 	for flags, want := range map[string]Config{
-		"":                      {Processes: 4, PerProcess: 1, Sweep: Sweep{Max: 16 << 20}, Warmup: 5, Repetitions: 3, Device: "host"},
-		"--device emu":          {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1, Repetitions: 3, Device: "emu"},
-		"--device emu -np 2":    {Processes: 2, PerProcess: 1, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1, Repetitions: 3, Device: "emu"},
-		"--device emu -b 1M":    {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 1 << 20}, Iterations: 1, Warmup: 1, Repetitions: 3, Device: "emu"},
-		"--device emu --beside": {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1, Repetitions: 1, Device: "emu"},
-		"--device emu -n 0 -w 0 -g 3 -e 5 --beside-time 1ms": {
+		"":                    {Processes: 4, PerProcess: 1, Sweep: Sweep{Max: 16 << 20}, Warmup: 5, Repetitions: 3, Device: "host"},
+		"-device emu":         {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1, Repetitions: 3, Device: "emu"},
+		"-device emu -np 2":   {Processes: 2, PerProcess: 1, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1, Repetitions: 3, Device: "emu"},
+		"-device emu -b 1M":   {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 1 << 20}, Iterations: 1, Warmup: 1, Repetitions: 3, Device: "emu"},
+		"-device emu -beside": {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1, Repetitions: 1, Device: "emu"},
+		"-device emu -n 0 -w 0 -g 3 -e 5 -beside-time 1ms": {
 			Processes: 1, PerProcess: 3, Sweep: Sweep{Max: 8}, Iterations: 20, Repetitions: 1, Device: "emu",
 		},
-		"--device cuda -g 2 --beside":         {Processes: 1, PerProcess: 2, Sweep: Sweep{Max: 16 << 20}, Iterations: 20, Warmup: 5, Repetitions: 9, Device: "cuda"},
-		"--device cuda -g 2 --beside -reps 2": {Processes: 1, PerProcess: 2, Sweep: Sweep{Max: 16 << 20}, Iterations: 20, Warmup: 5, Repetitions: 2, Device: "cuda"},
+		"-device cuda -g 2 -beside":         {Processes: 1, PerProcess: 2, Sweep: Sweep{Max: 16 << 20}, Iterations: 20, Warmup: 5, Repetitions: 9, Device: "cuda"},
+		"-device cuda -g 2 -beside -reps 2": {Processes: 1, PerProcess: 2, Sweep: Sweep{Max: 16 << 20}, Iterations: 20, Warmup: 5, Repetitions: 2, Device: "cuda"},
 	} {
 		args := append([]string{"allreduce"}, strings.Fields(flags)...)
 		if strings.Contains(flags, "-e 5") {
@@ -190,9 +190,9 @@ func TestBounds(t *testing.T) {
 		{"-np 0", "-np -1", "-np -1: want 1 to 1024 processes, or 0 to join a job that a launcher has started"},
 		{"-g 1024", "-g 1025", "-g 1025: want 1 to 1024 ranks a process"},
 		{"-g 1", "-g 0", "-g 0: want 1 to 1024 ranks a process"},
-		{"--hosts 4", "--hosts 5", "--hosts 5: want 1 to 4, as many as there are processes"},
-		{"--hosts 0", "--hosts -1", "--hosts -1: want 1 to 4, as many as there are processes"},
-		{"--hosts 5 -np 0", "--hosts 2 -np 1", "--hosts 2: want 1 to 1, as many as there are processes"},
+		{"-hosts 4", "-hosts 5", "-hosts 5: want 1 to 4, as many as there are processes"},
+		{"-hosts 0", "-hosts -1", "-hosts -1: want 1 to 4, as many as there are processes"},
+		{"-hosts 5 -np 0", "-hosts 2 -np 1", "-hosts 2: want 1 to 1, as many as there are processes"},
 		{"-r 3", "-r 4", "-r 4: the ranks are 0 to 3; -1 is all in turn"},
 		{"-r -1", "-r -2", "-r -2: the ranks are 0 to 3; -1 is all in turn"},
 		{"-r 4 -np 0", "-r 7 -g 1", "-r 7: the ranks are 0 to 3; -1 is all in turn"},
@@ -202,23 +202,23 @@ func TestBounds(t *testing.T) {
 		{"-m 1", "-m 0", "-m 0: want groups of 1 to 100000 operations"},
 		{"-w 0", "-w -1", "-w -1: cannot be negative"},
 		{"-reps 1", "-reps 0", "-reps 0: want at least 1"},
-		{"--timeout 1ns", "--timeout 0s", "timeouts must be positive"},
-		{"--peer-timeout 1ns", "--peer-timeout 0s", "timeouts must be positive"},
-		{"-G 10000 --device emu", "-G 10001 --device emu", "-G 10001: want 1 to 10000 operations in a graph, or 0 for none"},
+		{"-timeout 1ns", "-timeout 0s", "timeouts must be positive"},
+		{"-peer-timeout 1ns", "-peer-timeout 0s", "timeouts must be positive"},
+		{"-G 10000 -device emu", "-G 10001 -device emu", "-G 10001: want 1 to 10000 operations in a graph, or 0 for none"},
 		{"-G 0", "-G -1", "-G -1: want 1 to 10000 operations in a graph, or 0 for none"},
-		{"--transport p2p,shm --device emu", "--transport shm,p2p", "--transport p2p is for GPU memory: give --device cuda or emu"},
-		{"-R 1 --device emu", "-R 1", "-R 1: memory of GPUs is registered: give --device cuda or emu, or leave -R out"},
-		{"--peer mpich", "--peer mpich --device emu", "--peer mpich moves host memory: with --device emu the peer is nccl"},
-		{"--peer nccl --device cuda -g 2 -m 2", "--peer gloo,nccl", "--peer nccl moves GPU memory: give --device cuda; host peers are openmpi, mpich, gloo"},
-		{"--peer gloo -m 1", "--peer gloo -np 0", "--peer starts one process a rank on this machine: leave -g at 1 and -np above 0"},
-		{"--trace x", "--trace x --peer gloo", "--trace measures this library alone: leave --from, --peer and --beside out"},
+		{"-transport p2p,shm -device emu", "-transport shm,p2p", "-transport p2p is for GPU memory: give -device cuda or emu"},
+		{"-R 1 -device emu", "-R 1", "-R 1: memory of GPUs is registered: give -device cuda or emu, or leave -R out"},
+		{"-peer mpich", "-peer mpich -device emu", "-peer mpich moves host memory: with -device emu the peer is nccl"},
+		{"-peer nccl -device cuda -g 2 -m 2", "-peer gloo,nccl", "-peer nccl moves GPU memory: give -device cuda; host peers are openmpi, mpich, gloo"},
+		{"-peer gloo -m 1", "-peer gloo -np 0", "-peer starts one process a rank on this machine: leave -g at 1 and -np above 0"},
+		{"-trace x", "-trace x -peer gloo", "-trace measures this library alone: leave -from, -peer and -beside out"},
 	} {
 		_, err := parse(append([]string{"allreduce"}, strings.Fields(test.good)...)...)
 		require.NoError(t, err, test.good)
 		_, err = parse(append([]string{"allreduce"}, strings.Fields(test.bad)...)...)
 		require.EqualError(t, err, test.want)
 	}
-	c, err := parse("allreduce", "--peer", "mpich,gloo,mpich")
+	c, err := parse("allreduce", "-peer", "mpich,gloo,mpich")
 	require.NoError(t, err)
 	require.Equal(t, []string{"mpich", "gloo"}, c.Peers)
 }

@@ -178,7 +178,7 @@ func (c *Config) numbers() error {
 	case c.Processes < 0 || c.Processes > 1024:
 		return cli.Usagef("-np %d: want 1 to 1024 processes, or 0 to join a job that a launcher has started", c.Processes)
 	case c.Hosts < 0 || c.Hosts > 1 && c.Hosts > c.Processes && c.Processes > 0:
-		return cli.Usagef("--hosts %d: want 1 to %d, as many as there are processes", c.Hosts, c.Processes)
+		return cli.Usagef("-hosts %d: want 1 to %d, as many as there are processes", c.Hosts, c.Processes)
 	case c.PerProcess < 1 || c.PerProcess > 1024:
 		return cli.Usagef("-g %d: want 1 to 1024 ranks a process", c.PerProcess)
 	case c.Processes > 0 && (c.Root < -1 || c.Root >= n):
@@ -206,7 +206,7 @@ func (c *Config) numbers() error {
 	case c.registered != "0" && c.registered != "1":
 		return cli.Usagef("-R %s: want 0 or 1", c.registered)
 	case c.registered == "1" && c.Device == "host":
-		return cli.Usagef("-R 1: memory of GPUs is registered: give --device cuda or emu, or leave -R out")
+		return cli.Usagef("-R 1: memory of GPUs is registered: give -device cuda or emu, or leave -R out")
 	}
 	c.Registered = c.registered == "1"
 	_, err := c.Sizes()
@@ -240,7 +240,7 @@ func (c *Config) device(given map[string]bool) error {
 	case c.Graph < 0 || c.Graph > 10000:
 		return cli.Usagef("-G %d: want 1 to 10000 operations in a graph, or 0 for none", c.Graph)
 	case c.Graph > 0 && c.Device == "host":
-		return cli.Usagef("-G %d: graphs are for GPUs: give --device cuda or emu, or leave -G out", c.Graph)
+		return cli.Usagef("-G %d: graphs are for GPUs: give -device cuda or emu, or leave -G out", c.Graph)
 	}
 	return nil
 }
@@ -284,7 +284,7 @@ func (c *Config) transportAndAlgo() error {
 		case !slices.Contains(known, name):
 			return cli.Unknown("transport", name, known)
 		case name == "p2p" && c.Device == "host":
-			return cli.Usagef("--transport p2p is for GPU memory: give --device cuda or emu")
+			return cli.Usagef("-transport p2p is for GPU memory: give -device cuda or emu")
 		}
 	}
 	if c.Algo == "auto" || c.Algo == "" {
@@ -301,7 +301,7 @@ func (c *Config) transportAndAlgo() error {
 func (c *Config) besides(given map[string]bool) error {
 	switch {
 	case c.BesideTime < 0:
-		return cli.Usagef("--beside-time %v: cannot be negative", c.BesideTime)
+		return cli.Usagef("-beside-time %v: cannot be negative", c.BesideTime)
 	case c.BesideTime > 0:
 		c.Beside = true
 	}
@@ -309,9 +309,9 @@ func (c *Config) besides(given map[string]bool) error {
 	case !c.Beside:
 		return nil
 	case c.Device == "host":
-		return cli.Usagef("--beside computes on GPUs: give --device cuda or emu")
+		return cli.Usagef("-beside computes on GPUs: give -device cuda or emu")
 	case c.Error:
-		return cli.Usagef("--beside measures no rounding errors: leave -error out")
+		return cli.Usagef("-beside measures no rounding errors: leave -error out")
 	}
 	c.Iterations = cmp.Or(c.Iterations, besideEach)
 	if !given["reps"] {
@@ -331,14 +331,14 @@ func (c *Config) peerNames() error {
 		switch name {
 		case "openmpi", "mpich", "gloo":
 			if c.Device != "host" {
-				return cli.Usagef("--peer %s moves host memory: with --device %s the peer is nccl", name, c.Device)
+				return cli.Usagef("-peer %s moves host memory: with -device %s the peer is nccl", name, c.Device)
 			}
 			if !slices.Contains(c.Peers, name) {
 				c.Peers = append(c.Peers, name)
 			}
 		case "nccl":
 			if c.Device != "cuda" {
-				return cli.Usagef("--peer nccl moves GPU memory: give --device cuda; host peers are openmpi, mpich, gloo")
+				return cli.Usagef("-peer nccl moves GPU memory: give -device cuda; host peers are openmpi, mpich, gloo")
 			}
 			c.Peers = []string{name}
 		default:
@@ -349,37 +349,37 @@ func (c *Config) peerNames() error {
 		return nil
 	}
 	if c.Group > 1 {
-		return cli.Usagef("-m %d: of the peers only nccl has groups: leave -m or --peer out", c.Group)
+		return cli.Usagef("-m %d: of the peers only nccl has groups: leave -m or -peer out", c.Group)
 	}
 	if c.PerProcess > 1 || c.Processes == 0 {
-		return cli.Usagef("--peer starts one process a rank on this machine: leave -g at 1 and -np above 0")
+		return cli.Usagef("-peer starts one process a rank on this machine: leave -g at 1 and -np above 0")
 	}
 	return nil
 }
 
 func (c *Config) files() error {
 	if c.Plot != "" && plotFormat(c.Plot) == "" {
-		return cli.Usagef("--plot %s: the name must end in .svg or .html", c.Plot)
+		return cli.Usagef("-plot %s: the name must end in .svg or .html", c.Plot)
 	}
 	if c.Plot != "" && len(c.From) == 0 && c.Max == 0 {
-		return cli.Usagef("--plot %s: rows of 0 bytes have no place in it: set -e above 0", c.Plot)
+		return cli.Usagef("-plot %s: rows of 0 bytes have no place in it: set -e above 0", c.Plot)
 	}
 	if len(c.From) > 0 && c.Plot == "" {
-		return cli.Usagef("--from needs --plot FILE.svg or .html")
+		return cli.Usagef("-from needs -plot FILE.svg or .html")
 	}
 	if c.Trace != "" {
 		if len(c.From) > 0 || len(c.Peers) > 0 || c.Beside {
-			return cli.Usagef("--trace measures this library alone: leave --from, --peer and --beside out")
+			return cli.Usagef("-trace measures this library alone: leave -from, -peer and -beside out")
 		}
 		c.traces = newTraces()
 	}
-	if err := cli.Writable("--json", c.JSON); err != nil {
+	if err := cli.Writable("-json", c.JSON); err != nil {
 		return err
 	}
-	if err := cli.Writable("--trace", c.Trace); err != nil {
+	if err := cli.Writable("-trace", c.Trace); err != nil {
 		return err
 	}
-	return cli.Writable("--plot", c.Plot)
+	return cli.Writable("-plot", c.Plot)
 }
 
 // Ranks is the number of ranks that Run will start; 0 if a launcher decides.

@@ -7,7 +7,7 @@ import (
 )
 
 func TestCost(t *testing.T) {
-	r, out := measureHere(t, "allreduce", "-np", "1", "-g", "2", "--device", "emu", "-b", "8", "-e", "8")
+	r, out := measureHere(t, "allreduce", "-np", "1", "-g", "2", "-device", "emu", "-b", "8", "-e", "8")
 	require.NotNil(t, r.Cost)
 	require.Positive(t, r.Cost.Open)
 	require.Positive(t, r.Cost.First)

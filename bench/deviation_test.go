@@ -65,12 +65,12 @@ func TestDeviation(t *testing.T) {
 		{[]string{"allreduce", "-d", "bfloat16", "-deterministic"}, 0.45, 0.5, 0.2, 0.35},
 		{[]string{"reducescatter", "-d", "float16", "-o", "avg", "-deterministic"}, 0.45, 0.55, 0.2, 0.35},
 		{[]string{"reduce", "-d", "float8e4m3", "-r", "2", "-deterministic"}, 0.4, 0.5, 0.2, 0.35},
-		{[]string{"allreduce", "-d", "bfloat16", "--algo", "ring"}, 0.6, 2, 0.3, 0.9},
+		{[]string{"allreduce", "-d", "bfloat16", "-algo", "ring"}, 0.6, 2, 0.3, 0.9},
 		{[]string{"allreduce", "-d", "float64", "-o", "premulsum(0.3)"}, 0.5, 2.5, 0.2, 0.9},
-		{[]string{"allreduce", "-d", "bfloat16", "--device", "emu", "-g", "3", "-unchecked", "-e", "1000"}, 0.45, 0.5, 0.2, 0.35},
+		{[]string{"allreduce", "-d", "bfloat16", "-device", "emu", "-g", "3", "-unchecked", "-e", "1000"}, 0.45, 0.5, 0.2, 0.35},
 	} {
-		args := append([]string{"-error", "-np", "3", "--transport", "inproc", "-b", "1000", "-e", "60K", "-f", "60"}, test.args[1:]...)
-		if test.args[3] == "--device" {
+		args := append([]string{"-error", "-np", "3", "-transport", "inproc", "-b", "1000", "-e", "60K", "-f", "60"}, test.args[1:]...)
+		if test.args[3] == "-device" {
 			args = append([]string{"-error", "-b", "1000", "-f", "60"}, test.args[1:]...)
 		}
 		r, out := measureHere(t, append([]string{test.args[0]}, args...)...)
@@ -84,7 +84,7 @@ func TestDeviation(t *testing.T) {
 
 // Only sums of floats have such errors.
 func TestDeviates(t *testing.T) {
-	r, out := measureHere(t, "allreduce", "allgather", "-error", "-np", "2", "--transport", "inproc", "-b", "64", "-e", "64", "-d", "int32,float32", "-o", "sum,max")
+	r, out := measureHere(t, "allreduce", "allgather", "-error", "-np", "2", "-transport", "inproc", "-b", "64", "-e", "64", "-d", "int32,float32", "-o", "sum,max")
 	var with int
 	for _, row := range r.Rows {
 		if row.Error != nil {

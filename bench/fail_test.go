@@ -26,7 +26,7 @@ func TestCPU(t *testing.T) {
 // Whichever call of the driver fails under a measurement, it ends with that error.
 func TestAnyCallFails(t *testing.T) {
 	tier.Long(t)
-	cfg, err := parse("allreduce", "--device", "emu", "-g", "1", "-G", "2", "--beside", "-unchecked", "-b", "8", "-e", "8")
+	cfg, err := parse("allreduce", "-device", "emu", "-g", "1", "-G", "2", "-beside", "-unchecked", "-b", "8", "-e", "8")
 	require.NoError(t, err)
 	for _, call := range []string{"cuMemAlloc", "cuMemFree", "cuStreamCreateWithPriority", "cuStreamDestroy", "cuEventCreate", "cuEventDestroy", "cuEventRecord", "cuEventElapsedTime",
 		"cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphExecDestroy", "cuLaunchKernel", "cuMemsetD8Async", "cuModuleUnload"} {

@@ -147,12 +147,12 @@ func TestPeersMeetOnTheSameTerms(t *testing.T) {
 		held             bool
 		terms            []string
 	}{
-		{"--transport=tcp", "tcp", true, nil},
-		{"--transport=auto --hosts=2", "socket", true, nil},
-		{"--transport=auto", "shm", false, []string{"peer gloo has no transport but tcp, ringo goes over shm"}},
-		{"--transport=unix", "unix", false, []string{"ringo is held to unix (--transport), peers choose for themselves",
+		{"-transport=tcp", "tcp", true, nil},
+		{"-transport=auto -hosts=2", "socket", true, nil},
+		{"-transport=auto", "shm", false, []string{"peer gloo has no transport but tcp, ringo goes over shm"}},
+		{"-transport=unix", "unix", false, []string{"ringo is held to unix (-transport), peers choose for themselves",
 			"peer gloo has no transport but tcp, ringo goes over unix"}},
-		{"--transport=ib", "ib", false, []string{"ringo is held to ib (--transport), peers choose for themselves",
+		{"-transport=ib", "ib", false, []string{"ringo is held to ib (-transport), peers choose for themselves",
 			"peer gloo has no transport but tcp, ringo goes over ib"}},
 	} {
 		cfg, err := parse(append([]string{"allreduce", "-np", "2"}, strings.Fields(test.flags)...)...)
@@ -169,7 +169,7 @@ func TestPeersMeetOnTheSameTerms(t *testing.T) {
 
 // The terms stand in the table's heading and after its verdict.
 func TestTermsStandBesideTheRatio(t *testing.T) {
-	cfg, err := parse("allreduce", "-np", "2", "--transport", "unix")
+	cfg, err := parse("allreduce", "-np", "2", "-transport", "unix")
 	require.NoError(t, err)
 	cfg.Peers = []string{"openmpi", "gloo"}
 	var out, complaints bytes.Buffer

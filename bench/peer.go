@@ -149,7 +149,7 @@ var errUnsupported = errors.New("unsupported")
 // run measures one series with one variant on n ranks. The error names why
 // there are no rows.
 func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n int, s *series, atLeast time.Duration) ([]Row, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cfg.PeerTimeout, fmt.Errorf("took longer than %v (--peer-timeout)", cfg.PeerTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.PeerTimeout, fmt.Errorf("took longer than %v (-peer-timeout)", cfg.PeerTimeout))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

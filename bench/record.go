@@ -16,7 +16,7 @@ type recorder struct {
 	cfg    *Config
 	report *Report
 	table  *printer
-	trace  *trace.Trace // of all ranks, nil without --trace
+	trace  *trace.Trace // of all ranks, nil without -trace
 	last   string       // collective of the row before
 	bar    steps
 }
@@ -135,7 +135,7 @@ func (r *recorder) finish() error {
 	if r.trace != nil && len(r.trace.Calls) > 0 {
 		words, err := save(r.trace, r.cfg.Trace)
 		if err != nil {
-			return fmt.Errorf("--trace: %w", err)
+			return fmt.Errorf("-trace: %w", err)
 		}
 		fmt.Fprintf(r.table.w, "# %s\n# %v\n", words, r.trace.Arrivals(r.trace.Calls[0].Comm))
 	}

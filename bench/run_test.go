@@ -54,7 +54,7 @@ func measureHere(t *testing.T, args ...string) (*Report, string) {
 
 func TestRunInProcess(t *testing.T) {
 	tier.Long(t)
-	r, out := measureHere(t, "all", "-np", "3", "--transport", "inproc", "-d", "all", "-o", "all", "-b", "0", "-e", "1000", "-f", "100", "-r", "-1")
+	r, out := measureHere(t, "all", "-np", "3", "-transport", "inproc", "-d", "all", "-o", "all", "-b", "0", "-e", "1000", "-f", "100", "-r", "-1")
 	require.Equal(t, 3, r.Ranks)
 	require.Equal(t, 1, r.Processes)
 	require.Equal(t, "inproc", r.Transport)
@@ -69,8 +69,8 @@ func TestRunInProcess(t *testing.T) {
 func TestRunProcesses(t *testing.T) {
 	for name, args := range map[string][]string{
 		"auto":           {"allreduce", "-np", "2"},
-		"socket":         {"allreduce", "sendrecv", "-np", "2", "--transport", "socket"},
-		"tcp":            {"alltoall", "-np", "3", "--transport", "tcp"},
+		"socket":         {"allreduce", "sendrecv", "-np", "2", "-transport", "socket"},
+		"tcp":            {"alltoall", "-np", "3", "-transport", "tcp"},
 		"many a process": {"allgather", "-np", "2", "-g", "2"},
 		"one":            {"all", "-np", "1"},
 	} {
@@ -94,13 +94,13 @@ func TestRunRegistered(t *testing.T) {
 		args []string
 	}
 	for _, c := range tier.Some(3, []test{
-		{"one process", []string{"-g", "3", "--algo", "window", "-r", "1", "-G", "2"}},
-		{"two processes", []string{"-np", "2", "-g", "2", "--algo", "window", "-r", "3"}},
-		{"copy engines", []string{"-np", "2", "-g", "2", "--algo", "copies"}},
-		{"out of reach", []string{"-g", "2", "--algo", "window", "--transport", "shm"}},
+		{"one process", []string{"-g", "3", "-algo", "window", "-r", "1", "-G", "2"}},
+		{"two processes", []string{"-np", "2", "-g", "2", "-algo", "window", "-r", "3"}},
+		{"copy engines", []string{"-np", "2", "-g", "2", "-algo", "copies"}},
+		{"out of reach", []string{"-g", "2", "-algo", "window", "-transport", "shm"}},
 	}) {
 		t.Run(c.name, func(t *testing.T) {
-			r, out := measureHere(t, append(c.args, "all", "-n", "2", "-w", "1", "--device", "emu", "-R", "1", "-b", "4K", "-e", "4K", "-d", "bfloat16")...)
+			r, out := measureHere(t, append(c.args, "all", "-n", "2", "-w", "1", "-device", "emu", "-R", "1", "-b", "4K", "-e", "4K", "-d", "bfloat16")...)
 			require.Zero(t, r.Wrong())
 			if c.name == "out of reach" {
 				require.False(t, r.Registered)
@@ -161,9 +161,9 @@ func TestWorkerFindsWrongResults(t *testing.T) {
 // verified.
 func TestRunGroups(t *testing.T) {
 	for name, args := range map[string][]string{
-		"host":            {"all", "-np", "2", "--transport", "inproc", "-b", "0", "-e", "100"},
-		"GPUs":            {"all", "-g", "2", "--device", "emu", "-b", "8", "-e", "100"},
-		"graphs of a GPU": {"allreduce", "-g", "2", "--device", "emu", "-b", "8", "-e", "8", "-G", "2", "-R", "1"},
+		"host":            {"all", "-np", "2", "-transport", "inproc", "-b", "0", "-e", "100"},
+		"GPUs":            {"all", "-g", "2", "-device", "emu", "-b", "8", "-e", "100"},
+		"graphs of a GPU": {"allreduce", "-g", "2", "-device", "emu", "-b", "8", "-e", "8", "-G", "2", "-R", "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, out := measureHere(t, append(args, "-m", "5", "-f", "10", "-r", "1")...)

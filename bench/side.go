@@ -59,7 +59,7 @@ func (s *contender) rows(ser *series, count int) (ours Row, others map[string]*R
 	return ours, others, nil
 }
 
-// wavesBeside is how many waves of computing fill the time of --beside-time, or without it the time of the slowest side.
+// wavesBeside is how many waves of computing fill the time of -beside-time, or without it the time of the slowest side.
 func (s *contender) wavesBeside(sides []*side) (int, error) {
 	amount := float64(s.w.cfg.BesideTime.Microseconds())
 	for _, x := range sides { // the second time counts

@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// How much of each measurement --trace keeps of a rank.
+// How much of each measurement -trace keeps of a rank.
 const (
 	tracedCalls = 4       // the last ones, with their steps
 	tracedEnds  = 64      // the last ones, for who came last
@@ -46,8 +46,8 @@ func (t *traces) of(rank int) *trace.Recorder {
 func (t *traces) Begin(c *trace.Call) { t.of(c.Rank).Begin(c) }
 func (t *traces) End(c *trace.Call)   { t.of(c.Rank).End(c) }
 
-// A tracer keeps what one rank does in the measurements, for --trace. The methods of a nil tracer, without
-// --trace, do nothing.
+// A tracer keeps what one rank does in the measurements, for -trace. The methods of a nil tracer, without
+// -trace, do nothing.
 type tracer struct {
 	comm  *ringo.Comm
 	rec   *trace.Recorder

@@ -12,11 +12,11 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// traceOf runs bench with --trace and reads what it writes.
+// traceOf runs bench with -trace and reads what it writes.
 func traceOf(t *testing.T, args ...string) (*trace.Trace, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace.json")
-	_, out := measureHere(t, append(args, "--trace", file, "-c", "0")...)
+	_, out := measureHere(t, append(args, "-trace", file, "-c", "0")...)
 	f, err := os.Open(file)
 	require.NoError(t, err)
 	defer f.Close()
@@ -28,7 +28,7 @@ func traceOf(t *testing.T, args ...string) (*trace.Trace, string) {
 
 // A trace of processes has the calls of all ranks: each has every step of its schedule, in the first round, in order.
 func TestTraceOfProcesses(t *testing.T) {
-	whole, out := traceOf(t, "allreduce", "-np", "3", "-b", "96K", "-e", "96K", "--algo", "ring")
+	whole, out := traceOf(t, "allreduce", "-np", "3", "-b", "96K", "-e", "96K", "-algo", "ring")
 	require.Regexp(t, `# trace: .*trace.json has the steps of \d+ calls; ui.perfetto.dev shows it`, out)
 	require.Regexp(t, `# rank \d came last to \d+ % of \d+ calls, .* after the first`, out)
 	want, err := ringo.Explain(ringo.KindAllReduce, 3, 0, 96<<10, 0, ringo.Config{Algo: "ring"})
@@ -57,7 +57,7 @@ func TestTraceOfProcesses(t *testing.T) {
 
 // Ranks of one process each have their own record.
 func TestTraceOfGoroutines(t *testing.T) {
-	whole, _ := traceOf(t, "sendrecv", "-np", "3", "--transport", "inproc", "-b", "4K", "-e", "4K")
+	whole, _ := traceOf(t, "sendrecv", "-np", "3", "-transport", "inproc", "-b", "4K", "-e", "4K")
 	ranks := map[int]int{}
 	for _, c := range whole.Calls {
 		if c.Kind == "Send" || c.Kind == "Recv" {
@@ -70,7 +70,7 @@ func TestTraceOfGoroutines(t *testing.T) {
 
 // On GPUs a call is on two tracks: the host queues it, the GPU carries it out.
 func TestTraceOfGPUs(t *testing.T) {
-	whole, out := traceOf(t, "allreduce", "--device", "emu", "-unchecked", "-g", "2", "-b", "256", "-e", "256")
+	whole, out := traceOf(t, "allreduce", "-device", "emu", "-unchecked", "-g", "2", "-b", "256", "-e", "256")
 	require.Regexp(t, `# rank \d came last to \d+ % of \d+ calls`, out)
 	seen := map[int]int{}
 	for _, c := range whole.Calls {
@@ -84,8 +84,8 @@ func TestTraceOfGPUs(t *testing.T) {
 }
 
 func TestTraceAlone(t *testing.T) {
-	_, err := parse("allreduce", "--trace", "t.json", "--peer", "gloo")
-	require.ErrorContains(t, err, "--trace measures this library alone")
-	_, err = parse("allreduce", "--trace", "/nonexistent/t.json")
-	require.ErrorContains(t, err, "--trace /nonexistent/t.json: ")
+	_, err := parse("allreduce", "-trace", "t.json", "-peer", "gloo")
+	require.ErrorContains(t, err, "-trace measures this library alone")
+	_, err = parse("allreduce", "-trace", "/nonexistent/t.json")
+	require.ErrorContains(t, err, "-trace /nonexistent/t.json: ")
 }

@@ -26,8 +26,8 @@ type worker struct {
 	fresh     uint64     // of this run: no other has the same data
 	wrong     int64      // elements that this rank found wrong
 	nccl      *ncclPeer  // the peer, or nil
-	contender *contender // of --beside, or nil
-	tracer    *tracer    // of --trace, or nil
+	contender *contender // of -beside, or nil
+	tracer    *tracer    // of -trace, or nil
 
 	// Of rank 0, nil elsewhere.
 	record     func(Row, map[string]*Row) // takes a row and those of the peers

@@ -13,7 +13,6 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 // Options choose the driver. The zero Options open the machine's own.
@@ -42,7 +41,7 @@ func Open(o Options) (*Machine, error) {
 	var d cuda.Driver
 	var err error
 	if o.Emulate > 0 {
-		d, err = cudaemu.New(cudaemu.Config{Devices: o.Emulate, Seed: o.Seed, Plain: o.Unchecked})
+		d, err = emulate(o)
 	} else {
 		d, err = cuda.Open(o.Library)
 	}
@@ -51,9 +50,16 @@ func Open(o Options) (*Machine, error) {
 	}
 	m, err := Of(d)
 	if err != nil && o.Emulate > 0 {
-		err = errors.Join(err, d.(*cudaemu.Machine).Close())
+		err = errors.Join(err, d.(emulated).Close())
 	}
 	return m, err
+}
+
+// An emulated driver ends, and says what its kernels and callers have done wrong.
+type emulated interface {
+	AwaitHostFuncs()
+	Faults() []error
+	Close() error
 }
 
 // Of is the Machine of a driver that is already open. The error is the driver's.
@@ -91,18 +97,16 @@ func (m *Machine) Device(i int) (*Device, error) {
 // the faults of its kernels and callers: races, leaks.
 func (m *Machine) Close() error {
 	var errs []error
-	emu, emulated := m.driver.(*cudaemu.Machine)
-	if emulated { // they may say that the last graph is gone
+	emu, ok := m.driver.(emulated)
+	if ok { // they may say that the last graph is gone
 		emu.AwaitHostFuncs()
 	}
 	for _, d := range m.devices {
 		d.later.end()
 		errs = append(errs, d.Release())
 	}
-	if emulated {
-		for _, f := range emu.Reports() {
-			errs = append(errs, f)
-		}
+	if ok {
+		errs = append(errs, emu.Faults()...)
 		errs = append(errs, emu.Close())
 	}
 	return errors.Join(errs...)

@@ -1,6 +1,6 @@
 // Package trace says what each rank of a communicator has done and when: its calls, the steps of
 // their schedules, and for whom each step waited. It is for programs that watch a communicator
-// (ringo.Config.Observer), for "ringo bench --trace" and "ringo sim --trace", and for what reads
+// (ringo.Config.Observer), for "ringo bench -trace" and "ringo sim -trace", and for what reads
 // their files.
 //
 // An Observer is told of every call. A Call is one of them; engines note Spans in it. A Recorder is

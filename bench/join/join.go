@@ -1,5 +1,5 @@
 // Package join puts what the ranks of a communicator have recorded (trace.Recorder) onto one clock and in one place.
-// It is for programs that write one trace of many processes, such as "ringo bench --trace".
+// It is for programs that write one trace of many processes, such as "ringo bench -trace".
 //
 // A Clock is measured by small messages, best once before what is recorded and once after it, and Gather has rank 0 get the calls
 // of all. All ranks call a function together, on host memory. A message

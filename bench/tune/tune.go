@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	if cfg.Processes > 1 {
-		return launch.Run(ctx, launch.Config{N: cfg.Processes, Args: append(slices.Clone(cfg.Command), "-np=0"), Stdout: cfg.Stdout, Stderr: cfg.Stderr, Prefix: true})
+		return launch.Run(ctx, launch.Config{N: cfg.Processes, Args: append(slices.Clone(cfg.Command), "-np=0"), Stdout: cfg.Stdout, Stderr: cfg.Stderr, Prefix: true, Reporter: true})
 	}
 	if cfg.Processes == 1 {
 		return cfg.with(cfg.PerProcess, func(m *gpu.Machine) error {

@@ -7,8 +7,10 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -32,9 +34,12 @@ type Config struct {
 	// share no memory with those of another one.
 	Hosts int
 
-	// Prefix begins every line of rank r > 0 with "[r] ". Rank 0 writes as it
-	// is, and straight to the terminal if Stdout is one.
+	// Prefix begins every line of rank r with "[r] ". Without it a rank writes straight to the
+	// terminal if Stdout is one.
 	Prefix bool
+
+	// Reporter says that rank 0 reports for all: its lines have no prefix.
+	Reporter bool
 
 	// Restarts is how often each rank is started again that fails, with the same variables but for
 	// RINGO_RESTART, which counts. Then the others go on: their communicator has failed, and
@@ -86,9 +91,13 @@ func (e *Error) how() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // ExitStatus is what a launcher should end with, as shells count: the rank's
-// own, or 128 and the number of its signal.
+// own, 128 and the number of its signal, 127 if there is no such program, or 126 if it may not be executed.
 func (e *Error) ExitStatus() int {
 	switch {
+	case errors.Is(e.Err, exec.ErrNotFound), errors.Is(e.Err, fs.ErrNotExist):
+		return 127
+	case errors.Is(e.Err, fs.ErrPermission):
+		return 126
 	case e.Err != nil:
 		return 1
 	case e.Signal != 0:
@@ -176,7 +185,7 @@ func (j *job) command(rank int) *exec.Cmd {
 		cmd.Env = append(cmd.Env, "RINGO_HOSTID="+host, "NCCL_HOSTID="+host)
 	}
 	cmd.Stdout, cmd.Stderr = j.stdout, j.stderr
-	if j.Prefix && rank > 0 {
+	if j.Prefix && (rank > 0 || !j.Reporter) {
 		cmd.Stdout, cmd.Stderr = prefixed(j.stdout, rank), prefixed(j.stderr, rank)
 	}
 	cmd.WaitDelay = j.Grace // for a grandchild that keeps the output open

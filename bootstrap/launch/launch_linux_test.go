@@ -217,10 +217,15 @@ func TestOutput(t *testing.T) {
 	c, out := config(3, "hello")
 	c.Prefix = true
 	require.NoError(t, Run(t.Context(), c))
-	for _, line := range []string{"out 0\n", "err 0\n", "[1] out 1\n", "[1] err 1\n", "[1] unfinished\n", "[2] out 2\n", "[2] err 2\n"} {
+	for _, line := range []string{"[0] out 0\n", "[0] err 0\n", "[1] out 1\n", "[1] err 1\n", "[1] unfinished\n", "[2] out 2\n", "[2] err 2\n"} {
 		require.Contains(t, out.String(), line)
 	}
+
+	c, out = config(2, "hello")
+	c.Prefix, c.Reporter = true, true
+	require.NoError(t, Run(t.Context(), c))
 	require.NotContains(t, out.String(), "[0]")
+	require.Contains(t, out.String(), "[1] out 1\n")
 
 	c, out = config(2, "hello")
 	require.NoError(t, Run(t.Context(), c))
@@ -262,7 +267,7 @@ func TestVariables(t *testing.T) {
 	c.Prefix, c.Hosts = true, 2
 	require.NoError(t, Run(t.Context(), c))
 	for r, host := range []string{"-0", "-0", "-1", "-1"} {
-		require.Regexp(t, fmt.Sprintf(`(?m)^(\[%d\] )?RINGO_HOSTID=.*%s$`, r, host), out.String())
+		require.Regexp(t, fmt.Sprintf(`(?m)^\[%d\] RINGO_HOSTID=.*%s$`, r, host), out.String())
 	}
 }
 

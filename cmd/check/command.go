@@ -22,19 +22,22 @@ const Help = `usage: ringo check [flags]
 
 Says whether every GPU, link and host is well, and if not, which one is not, in
 a sentence each, worst first. Without a launcher it looks at this host; as ranks
-of "ringo run", torchrun, srun, mpirun or a Kubernetes indexed job, one a host
-or more, at all of them and at the links between them. Rank 0 reports.
+of a launcher, one a host or more, at all of them and the links between them.
+
+Examples
+  ringo check
+  ringo run -np 4 -hosts 2 -no-prefix -- ringo check
+  ringo check -hostfile hosts.txt -html cluster.html
+  srun -N 16 --ntasks-per-node 1 ringo check -full -json cluster.json
 
   -quick         at most 30 s (the default)
   -full          at most 10 minutes
-  -hosts FILE    a rank on each host that the file names, a line each, by ssh;
+  -hostfile FILE a rank on each host that the file names, a line each, by ssh;
                  those that do not answer are findings
   -ssh COMMAND   in place of ssh -o BatchMode=yes -o ConnectTimeout=10
   -remote PATH   the command ringo there (default ringo)
   -address ADDR  where those hosts reach this one, host:port with port 0 for any
-  -join-timeout D
-                 how long ranks may take to come (default 20s); then the others
-                 go on without them, and the lowest of them reports
+  -join-timeout D  how long ranks may take to come (default 20s)
 
 GPUs
   -expect-gpus N how many each host has; default: as many as most have
@@ -51,19 +54,10 @@ Output
                  at /metrics until the process is ended
   -every D       check again every D
   -junit FILE    JUnit's XML
-  -svg FILE, -html FILE
-                 the heat maps of pairs, and the report as a page
+  -svg FILE, -html FILE  the heat maps of pairs, and the report as a page
 
-The exit status is 0 if all is well, 1 if something is degraded, 2 if something
-is broken or the command line is wrong, 3 if it could not be judged. Ranks that
-do not report end with 0, or with 2 and a sentence if they were left out or if
-the one that leads is not there.
-
-Examples
-  ringo check
-  ringo run -np 4 --hosts 2 -- ringo check
-  ringo check -hosts hosts.txt -html cluster.html
-  srun -N 16 --ntasks-per-node 1 ringo check -full -json cluster.json
+Exit status: 0 all is well, 1 something is degraded, 2 broken, or the command
+line is wrong, 3 it could not be judged. Rank 0 reports.
 `
 
 // commandFlags are what the command line says.
@@ -97,7 +91,7 @@ func (f *commandFlags) register(fs *flag.FlagSet) {
 	fs.IntVar(&f.gpus, "g", 4, "")
 	fs.StringVar(&f.json, "json", "", "")
 	fs.StringVar(&f.baseline, "baseline", "", "")
-	fs.StringVar(&f.hosts, "hosts", "", "")
+	fs.StringVar(&f.hosts, "hostfile", "", "")
 	fs.StringVar(&f.ssh, "ssh", "ssh -o BatchMode=yes -o ConnectTimeout=10", "")
 	fs.StringVar(&f.remote, "remote", "ringo", "")
 	fs.StringVar(&f.address, "address", "", "")
@@ -184,7 +178,7 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case f.worker:
 		return work(ctx, os.Stdin, stdout, stderr)
 	case f.hosts != "" && (f.every > 0 || f.serves()):
-		return cli.Usagef("-hosts goes with neither -every nor an address of -metrics")
+		return cli.Usagef("-hostfile goes with neither -every nor an address of -metrics")
 	case f.hosts != "" && strings.TrimSpace(f.ssh) == "":
 		return cli.Usagef("-ssh: no command")
 	case f.hosts != "":

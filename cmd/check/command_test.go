@@ -97,7 +97,7 @@ func TestCheckHosts(t *testing.T) {
 	ssh := file("ssh", "#!/bin/sh\nif [ $1 = gone ]; then echo 'ssh: connect to host gone port 22: No route to host' >&2; exit 255; fi\nif [ $1 = root@dying ]; then echo "+workerReady+"; read order; echo Bus error >&2; exit 7; fi\necho Welcome to $1; echo\nshift\nexec \"$@\"\n", 0o755)
 	json := filepath.Join(dir, "report.json")
 	var stdout, stderr bytes.Buffer
-	err := Command(t.Context(), []string{"-device", "host", "-hosts", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
+	err := Command(t.Context(), []string{"-device", "host", "-hostfile", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
 	require.Equal(t, cli.ExitStatus(broken), err, "%s%s", &stdout, &stderr)
 	require.Contains(t, stdout.String(), "2 hosts, 2 ranks")
 	require.Contains(t, stdout.String(), "host dying, rank 0: its process has ended: Bus error; look into its output")
@@ -123,7 +123,7 @@ func TestCheckHostsLiar(t *testing.T) {
 	require.NoError(t, os.WriteFile(ssh, []byte("#!/bin/sh\nif [ $1 = liar ]; then echo "+workerReady+"; read order; echo '"+lie+"'; exit 0; fi\n"+
 		"i=0; while [ $i -lt 1000 ]; do echo Welcome; i=$((i+1)); done; shift\nexec \"$@\"\n"), 0o755))
 	var stdout, stderr bytes.Buffer
-	err := Command(t.Context(), []string{"-device", "host", "-hosts", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0"}, &stdout, &stderr)
+	err := Command(t.Context(), []string{"-device", "host", "-hostfile", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0"}, &stdout, &stderr)
 	require.Equal(t, cli.ExitStatus(broken), err, "%s%s", &stdout, &stderr)
 	require.Contains(t, stdout.String(), "1 host, 1 rank")
 	require.Contains(t, stdout.String(), "host liar, rank 1: ")
@@ -160,7 +160,7 @@ func TestCheckRunWithout(t *testing.T) {
 	t.Parallel() // it waits
 	script := "case $RINGO_RANK in 0) exit 0;; 2) kill -STOP $$;; esac; exec \"$@\""
 	var stdout, stderr bytes.Buffer
-	err := launch.Run(t.Context(), launch.Config{N: 4, Hosts: 4, Grace: 100 * time.Millisecond, Prefix: true, Stdout: &stdout, Stderr: &stderr,
+	err := launch.Run(t.Context(), launch.Config{N: 4, Hosts: 4, Grace: 100 * time.Millisecond, Prefix: true, Reporter: true, Stdout: &stdout, Stderr: &stderr,
 		Args: []string{"sh", "-c", script, "sh", os.Args[0], "check", "-device", "host", "-join-timeout", "4s"}})
 	ended, ok := errors.AsType[*launch.Error](err)
 	require.True(t, ok, "%v", err)
@@ -196,7 +196,7 @@ func TestCheckHostsNobody(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "hosts")
 	require.NoError(t, os.WriteFile(hosts, []byte("a\nb\n"), 0o644))
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, cli.ExitStatus(unjudged), Command(t.Context(), []string{"-hosts", hosts, "-ssh", "/no/such/command", "-address", "127.0.0.1:0"}, &stdout, &stderr))
+	require.Equal(t, cli.ExitStatus(unjudged), Command(t.Context(), []string{"-hostfile", hosts, "-ssh", "/no/such/command", "-address", "127.0.0.1:0"}, &stdout, &stderr))
 	require.Equal(t, 2, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
 }
 
@@ -251,10 +251,10 @@ func TestCheckUsage(t *testing.T) {
 		"-device tpu":                 "unknown device",
 		"-baseline /no/such":          "-baseline",
 		"-json /no/such/x":            "-json",
-		"-hosts /no/such":             "-hosts",
+		"-hostfile /no/such":          "-hostfile",
 		"-expect-gpus -1":             "number of GPUs",
-		"-hosts x -every 1s":          "-every",
-		"-hosts x -metrics :0":        "address of -metrics",
+		"-hostfile x -every 1s":       "-every",
+		"-hostfile x -metrics :0":     "address of -metrics",
 		"all":                         "no arguments",
 		"-device host -nccl":          "leaves GPUs alone",
 		"-device host -expect-gpus 8": "leaves GPUs alone",

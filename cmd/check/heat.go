@@ -154,7 +154,7 @@ func (m *heatMap) parts() []*heatMap {
 			bad = append(bad, part)
 		}
 		if first == nil {
-			part.Title += fmt.Sprintf(", the first of %d; --html has all", len(hosts))
+			part.Title += fmt.Sprintf(", the first of %d; -html has all", len(hosts))
 			first = []*heatMap{part}
 		}
 	}
@@ -189,7 +189,7 @@ func (m *heatMap) some(n int) *heatMap {
 		}
 	}
 	slices.Sort(chosen)
-	part := &heatMap{Title: fmt.Sprintf("%s, %d of %d, those with findings first; --json has all", m.Title, n, len(m.Places)), Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
+	part := &heatMap{Title: fmt.Sprintf("%s, %d of %d, those with findings first; -json has all", m.Title, n, len(m.Places)), Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
 	for a, i := range chosen {
 		part.Places = append(part.Places, m.Places[i])
 		for b, k := range chosen {

@@ -13,7 +13,7 @@ import (
 func TestHeatOfHosts(t *testing.T) {
 	m := &heatMap{Title: "links", Unit: "GB/s", Low: true, Places: []string{"a/0", "a/1", "b/0", "b/1"},
 		Values: map[[2]int]float64{{0, 1}: 5, {3, 2}: 7}, Bad: map[[2]int]bool{}}
-	a := &heatMap{Title: "links, host a, the first of 2; --html has all", Unit: "GB/s", Low: true, Places: []string{"a/0", "a/1"},
+	a := &heatMap{Title: "links, host a, the first of 2; -html has all", Unit: "GB/s", Low: true, Places: []string{"a/0", "a/1"},
 		Values: map[[2]int]float64{{0, 1}: 5}, Bad: map[[2]int]bool{}}
 	require.Equal(t, []*heatMap{a}, m.parts())
 
@@ -32,7 +32,7 @@ func TestHeatOfHosts(t *testing.T) {
 func TestHeatOfSome(t *testing.T) {
 	m := &heatMap{Title: "links", Unit: "µs", Places: []string{"a", "b", "c", "d", "e"},
 		Values: map[[2]int]float64{{0, 1}: 1, {0, 2}: 2, {3, 0}: 3, {4, 3}: 4}, Bad: map[[2]int]bool{{4, 3}: true}}
-	require.Equal(t, &heatMap{Title: "links, 3 of 5, those with findings first; --json has all", Unit: "µs", Places: []string{"a", "d", "e"},
+	require.Equal(t, &heatMap{Title: "links, 3 of 5, those with findings first; -json has all", Unit: "µs", Places: []string{"a", "d", "e"},
 		Values: map[[2]int]float64{{1, 0}: 3, {2, 1}: 4}, Bad: map[[2]int]bool{{2, 1}: true}}, m.some(3))
 	require.Same(t, m, m.some(5))
 	require.Equal(t, []string{"e"}, (&heatMap{Places: m.Places, Bad: map[[2]int]bool{{4, 4}: true}}).some(1).Places)

@@ -82,7 +82,7 @@ func (l *last) line() string {
 func readHosts(name string) ([]string, error) {
 	b, err := given.Read(name)
 	if err != nil {
-		return nil, cli.Usagef("-hosts: %v", err)
+		return nil, cli.Usagef("-hostfile: %v", err)
 	}
 	var hosts []string
 	for line := range strings.Lines(string(b)) {
@@ -92,12 +92,12 @@ func readHosts(name string) ([]string, error) {
 			continue
 		}
 		if strings.HasPrefix(words[0], "-") { // ssh would take it for a flag, such as one that runs a command here
-			return nil, cli.Usagef("-hosts %s: %q is no name of a host", name, words[0])
+			return nil, cli.Usagef("-hostfile %s: %q is no name of a host", name, words[0])
 		}
 		hosts = append(hosts, words[0])
 	}
 	if len(hosts) == 0 {
-		return nil, cli.Usagef("-hosts %s: it names no host", name)
+		return nil, cli.Usagef("-hostfile %s: it names no host", name)
 	}
 	return hosts, nil
 }

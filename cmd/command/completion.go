@@ -116,7 +116,13 @@ func candidates(words []string) []string {
 	case i < 0:
 		return nil
 	case strings.HasPrefix(word, "-") && !strings.Contains(word, "="):
-		return matching(word, helpFlags(commands[i].help))
+		found := matching("-"+strings.TrimLeft(word, "-"), helpFlags(commands[i].help))
+		for k := range found {
+			if strings.HasPrefix(word, "--") { // who writes two dashes gets two
+				found[k] = "-" + found[k]
+			}
+		}
+		return found
 	}
 	flag, value, joined := strings.Cut(word, "=")
 	switch {

@@ -14,29 +14,29 @@ import (
 
 // Each of these is a command line up to the word to complete.
 var completing = map[string][]string{
-	"exp":                                     {"explain"},
-	"help ex":                                 {"explain"},
-	"bench allr":                              {"allreduce"},
-	"bench allreduce --transport un":          {"unix"},
-	"bench allreduce -np 4 alltoa":            {"alltoall"},
-	"sim allreduce --net n":                   {"ndr", "nvlink"},
-	"sim allreduce --net=n":                   {"--net=ndr", "--net=nvlink"},
-	"sim allreduce --algo ring,tr":            {"ring,tree"},
-	"sim allreduce --la":                      {"--latency"},
-	"explain allreduce --m":                   {"--max-blocks", "--min-blocks"},
-	"explain reduce -d bf":                    {"bfloat16"},
-	"explain --deterministic reducesc":        {"reducescatter"},
-	"completion ":                             {"bash", "fish", "zsh"},
-	"plot -o ":                                nil, // a file
-	"run -- any":                              nil,
-	"nonsense ":                               nil,
-	"ptx ":                                    {"check"},
-	"info --device ":                          {"auto", "host", "cuda", "emu"},
-	"bench allreduce --peer ":                 {"openmpi", "mpich", "gloo", "nccl"},
-	"explain allreduce --policy ":             {"default", "efficiency", "zero"},
-	"explain allreduce --steps ":              {"auto", "all", "none"},
-	"bench allreduce -o bit":                  {"bitand", "bitor", "bitxor"},
-	"explain allreduce --device cuda --path ": {"p2p", "pcie", "host memory", "bridge"},
+	"exp":                                   {"explain"},
+	"help ex":                               {"explain"},
+	"bench allr":                            {"allreduce"},
+	"bench allreduce -transport un":         {"unix"},
+	"bench allreduce -np 4 alltoa":          {"alltoall"},
+	"sim allreduce -net n":                  {"ndr", "nvlink"},
+	"sim allreduce -net=n":                  {"-net=ndr", "-net=nvlink"},
+	"sim allreduce -algo ring,tr":           {"ring,tree"},
+	"sim allreduce -la":                     {"-latency"},
+	"explain allreduce --m":                 {"--max-blocks", "--min-blocks"},
+	"explain reduce -d bf":                  {"bfloat16"},
+	"explain -deterministic reducesc":       {"reducescatter"},
+	"completion ":                           {"bash", "fish", "zsh"},
+	"plot -o ":                              nil, // a file
+	"run -- any":                            nil,
+	"nonsense ":                             nil,
+	"ptx ":                                  {"check"},
+	"info -device ":                         {"auto", "host", "cuda", "emu"},
+	"bench allreduce -peer ":                {"openmpi", "mpich", "gloo", "nccl"},
+	"explain allreduce -policy ":            {"default", "efficiency", "zero"},
+	"explain allreduce -steps ":             {"auto", "all", "none"},
+	"bench allreduce -o bit":                {"bitand", "bitor", "bitxor"},
+	"explain allreduce -device cuda -path ": {"p2p", "pcie", "host memory", "bridge"},
 }
 
 func TestCandidates(t *testing.T) {
@@ -48,8 +48,8 @@ func TestCandidates(t *testing.T) {
 		}
 		require.Equal(t, want, got, "%q", line)
 	}
-	require.Equal(t, []string{"ndr", "nvlink"}, candidates([]string{"sim", "--net", "=", "n"}), "as bash cuts --net=n")
-	require.Len(t, candidates([]string{"sim", "--net", "="}), 7)
+	require.Equal(t, []string{"ndr", "nvlink"}, candidates([]string{"sim", "-net", "=", "n"}), "as bash cuts -net=n")
+	require.Len(t, candidates([]string{"sim", "-net", "="}), 7)
 	require.Empty(t, candidates(nil))
 	for _, c := range commands {
 		for _, f := range candidates([]string{c.name, "-"}) {
@@ -81,7 +81,7 @@ func TestCompletionOfShells(t *testing.T) {
 			_, script, _ := ringoHere("completion", shell)
 			script = strings.ReplaceAll(script, " "+programName()+"\n", " ringo\n") // its name is that of the test
 			script = strings.ReplaceAll(script, "-c "+programName()+" ", "-c ringo ")
-			for _, line := range tier.Some(4, []string{"sim allreduce --net n", "exp", "sim allreduce --algo ring,tr", "bench allr"}) {
+			for _, line := range tier.Some(4, []string{"sim allreduce -net n", "exp", "sim allreduce -algo ring,tr", "bench allr"}) {
 				var cmd *exec.Cmd
 				switch shell {
 				case "bash":

@@ -21,36 +21,36 @@ would take by the same model, at which sizes that model would choose otherwise,
 how many blocks of a GPU it takes, what it costs, and shows the messages and the
 steps of every rank.
 
+Examples
+  ringo explain allreduce -np 8 -s 1M
+  ringo explain allreduce -np 4 -algo tree
+  ringo explain allreduce -np 8 -node 4 -s 16M
+  ringo explain broadcast -np 64 -steps 17 -o broadcast.svg
+  ringo explain allreduce -np 4 -s 1M -device cuda
+  ringo explain allgather -np 2 -s 64M -device cuda -registered -policy zero
+
   -np N          ranks (default 4)
-  --node N       ranks of a host, for more than one host (default: all)
+  -node N        ranks of a host, for more than one host (default: all)
   -s SIZE        bytes of the larger buffer of a rank (default 1M)
   -d TYPE        element type (default float32)
   -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
-  --algo A       this algorithm instead of the one that would be chosen
+  -algo A        this algorithm instead of the one that would be chosen
   -deterministic reductions in order of rank, of floats
-  --steps W      print the steps: auto (up to 8 ranks), all, none, or a rank
-  --picture      draw the messages in any case, up to 16 ranks (default: where
-                 that is short, unless --steps says otherwise)
+  -steps W       print the steps: auto (up to 8 ranks), all, none, or a rank
+  -picture       draw the messages in any case, up to 16 ranks (default: where
+                 that is short, unless -steps says otherwise)
   -o FILE.svg    draw the messages there, up to 64 ranks
-  --json FILE    save it all; - writes JSON here instead of text
+  -json FILE     save it all; - writes JSON here instead of text
 
 On GPU memory, for which none is needed here
-  --device D     host (default), cuda, or emu
-  --gpu NAME     of all ranks (default "NVIDIA H200")
-  --path P       between GPUs: p2p (default), pcie, "host memory", bridge
-  --registered   the memory is registered
-  --plan FILE    of ringo tune (default: the built-in one)
-  --policy P     how many blocks of the GPU: default, efficiency, or zero
-  --max-blocks N, --min-blocks N
+  -device D      host (default), cuda, or emu
+  -gpu NAME      of all ranks (default "NVIDIA H200")
+  -path P        between GPUs: p2p (default), pcie, "host memory", bridge
+  -registered    the memory is registered
+  -plan FILE     of ringo tune (default: the built-in one)
+  -policy P      how many blocks of the GPU: default, efficiency, or zero
+  -max-blocks N, -min-blocks N
                  what it may have at most (default 128), and at least
-
-Examples
-  ringo explain allreduce -np 8 -s 1M
-  ringo explain allreduce -np 4 --algo tree
-  ringo explain allreduce -np 8 --node 4 -s 16M
-  ringo explain broadcast -np 64 --steps 17 -o broadcast.svg
-  ringo explain allreduce -np 4 -s 1M --device cuda
-  ringo explain allgather -np 2 -s 64M --device cuda --registered --policy zero
 `
 
 func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
@@ -81,7 +81,7 @@ func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		return cli.Usagef("%v", err)
 	}
 	if q.algo != "" && strings.HasPrefix(ch.Reason, "asked for") {
-		ch.Reason = "asked for by --algo"
+		ch.Reason = "asked for by -algo"
 	}
 	var text strings.Builder
 	e := &explanation{q: q, ch: &ch, bytes: bytes, w: &text, steps: which, drawn: f.drawn, auto: f.steps == "auto"}
@@ -159,7 +159,7 @@ func (e *explanation) print() error {
 		}
 	}
 	if len(ch.Others) > 0 {
-		fmt.Fprintf(w, "others:    %s (--algo)\n", strings.Join(ch.Others, ", "))
+		fmt.Fprintf(w, "others:    %s (-algo)\n", strings.Join(ch.Others, ", "))
 	}
 	e.alternatives()
 	if ch.Schedule == nil {
@@ -244,7 +244,7 @@ func (e *explanation) size(block int) string {
 // draw writes the picture of the steps, and of what follows them below it.
 func (e *explanation) draw(file string) error {
 	if e.ch.Schedule == nil {
-		return cli.Usagef("-o %s: %s is one kernel or copy and has no steps to draw; --algo names another algorithm", file, e.ch.Algo)
+		return cli.Usagef("-o %s: %s is one kernel or copy and has no steps to draw; -algo names another algorithm", file, e.ch.Algo)
 	}
 	s := e.ch.Schedule
 	if e.ch.Then != nil {

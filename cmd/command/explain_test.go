@@ -24,19 +24,19 @@ func TestExplainDevice(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"built-in":   {[]string{"allreduce", "--device", "cuda", "-s", "1M"}, []string{"4 ranks of one host, GPU memory", "algorithm: twoshot", "built-in plan h200.plan, line ", "blocks:    up to 69 of a GPU: as many as there is work for", "others:    ring, tree, oneshot, doubling, halving", "one kernel or copy engines"}},
-		"large":      {[]string{"allreduce", "--device", "cuda", "-s", "1G"}, []string{"algorithm: ring", "cost:", "rank 3"}},
-		"model":      {[]string{"allreduce", "--device", "cuda", "--gpu", "NVIDIA B300"}, []string{"algorithm: ", "the sim model of the path"}},
-		"host":       {[]string{"broadcast", "--device", "cuda", "--path", "host memory", "-s", "256K"}, []string{"algorithm: tree", "the sim model of the path"}},
-		"lines":      {[]string{"broadcast", "--device", "cuda", "--path", "host memory", "-s", "8"}, []string{"algorithm: direct", "one kernel", "the sim model of the path"}},
-		"hosts":      {[]string{"allreduce", "--device", "cuda", "-np", "8", "--node", "4", "-s", "64M"}, []string{"algorithm: hier", "the sim model of the path"}},
-		"many":       {[]string{"allreduce", "--device", "cuda", "-np", "1000", "-s", "64M"}, []string{"algorithm: ring", "large data"}},
-		"file":       {[]string{"allgather", "--device", "cuda", "--plan", plan}, []string{"algorithm: steps", "my.plan, line 3", "rank 3"}},
-		"blocks":     {[]string{"allgather", "--device", "cuda", "--policy", "zero", "--registered", "-s", "64"}, []string{"algorithm: copies", "policy zero", "blocks:    up to 1 of a GPU: two kernels"}},
-		"thrifty":    {[]string{"allreduce", "-np", "2", "--device", "cuda", "--policy", "1", "--max-blocks", "40", "-s", "1G"}, []string{"algorithm: ring", "blocks:    up to 40 of a GPU: MaxBlocks"}},
-		"bulk":       {[]string{"broadcast", "-np", "2", "--device", "cuda", "--max-blocks", "8", "-s", "1G"}, []string{"blocks:    up to 8 of a GPU", "moves:     by bulk copies"}},
-		"registered": {[]string{"allgather", "--device", "emu", "--plan", plan, "--registered"}, []string{"algorithm: copies", "my.plan, line 2 (quiet)", "others:", "window"}},
-		"asked":      {[]string{"allgather", "--device", "cuda", "--algo", "logstep"}, []string{"algorithm: logstep", "asked for"}},
+		"built-in":   {[]string{"allreduce", "-device", "cuda", "-s", "1M"}, []string{"4 ranks of one host, GPU memory", "algorithm: twoshot", "built-in plan h200.plan, line ", "blocks:    up to 69 of a GPU: as many as there is work for", "others:    ring, tree, oneshot, doubling, halving", "one kernel or copy engines"}},
+		"large":      {[]string{"allreduce", "-device", "cuda", "-s", "1G"}, []string{"algorithm: ring", "cost:", "rank 3"}},
+		"model":      {[]string{"allreduce", "-device", "cuda", "-gpu", "NVIDIA B300"}, []string{"algorithm: ", "the sim model of the path"}},
+		"host":       {[]string{"broadcast", "-device", "cuda", "-path", "host memory", "-s", "256K"}, []string{"algorithm: tree", "the sim model of the path"}},
+		"lines":      {[]string{"broadcast", "-device", "cuda", "-path", "host memory", "-s", "8"}, []string{"algorithm: direct", "one kernel", "the sim model of the path"}},
+		"hosts":      {[]string{"allreduce", "-device", "cuda", "-np", "8", "-node", "4", "-s", "64M"}, []string{"algorithm: hier", "the sim model of the path"}},
+		"many":       {[]string{"allreduce", "-device", "cuda", "-np", "1000", "-s", "64M"}, []string{"algorithm: ring", "large data"}},
+		"file":       {[]string{"allgather", "-device", "cuda", "-plan", plan}, []string{"algorithm: steps", "my.plan, line 3", "rank 3"}},
+		"blocks":     {[]string{"allgather", "-device", "cuda", "-policy", "zero", "-registered", "-s", "64"}, []string{"algorithm: copies", "policy zero", "blocks:    up to 1 of a GPU: two kernels"}},
+		"thrifty":    {[]string{"allreduce", "-np", "2", "-device", "cuda", "-policy", "1", "-max-blocks", "40", "-s", "1G"}, []string{"algorithm: ring", "blocks:    up to 40 of a GPU: MaxBlocks"}},
+		"bulk":       {[]string{"broadcast", "-np", "2", "-device", "cuda", "-max-blocks", "8", "-s", "1G"}, []string{"blocks:    up to 8 of a GPU", "moves:     by bulk copies"}},
+		"registered": {[]string{"allgather", "-device", "emu", "-plan", plan, "-registered"}, []string{"algorithm: copies", "my.plan, line 2 (quiet)", "others:", "window"}},
+		"asked":      {[]string{"allgather", "-device", "cuda", "-algo", "logstep"}, []string{"algorithm: logstep", "asked for"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, stderr := ringoHere(append([]string{"explain"}, test.args...)...)
@@ -47,16 +47,16 @@ func TestExplainDevice(t *testing.T) {
 		})
 	}
 	for want, args := range map[string][]string{
-		`unknown device "gpu"`:                         {"--device", "gpu"},
-		"--gpu, --path, --registered":                  {"--registered"},
-		`unknown path "rail"; known are p2p`:           {"--device", "cuda", "--path", "rail"},
-		"policy \"much\" is none of":                   {"--device", "cuda", "--policy", "much"},
-		"numbers of blocks are for GPU memory":         {"--max-blocks", "4"},
-		"MinBlocks (RINGO_MIN_CTAS) is 9":              {"--device", "cuda", "--max-blocks", "4", "--min-blocks", "9"},
-		`unknown path "pci"; did you mean pcie?`:       {"--device", "cuda", "--path", "pci"},
-		"--steps al: did you mean all?":                {"--steps", "al"},
-		"absent.plan: open absent.plan":                {"--device", "cuda", "--plan", "absent.plan"},
-		`unknown algorithm "rong"; did you mean ring?`: {"--device", "cuda", "--algo", "rong"},
+		`unknown device "gpu"`:                         {"-device", "gpu"},
+		"-gpu, -path, -registered":                     {"-registered"},
+		`unknown path "rail"; known are p2p`:           {"-device", "cuda", "-path", "rail"},
+		"policy \"much\" is none of":                   {"-device", "cuda", "-policy", "much"},
+		"numbers of blocks are for GPU memory":         {"-max-blocks", "4"},
+		"MinBlocks (RINGO_MIN_CTAS) is 9":              {"-device", "cuda", "-max-blocks", "4", "-min-blocks", "9"},
+		`unknown path "pci"; did you mean pcie?`:       {"-device", "cuda", "-path", "pci"},
+		"-steps al: did you mean all?":                 {"-steps", "al"},
+		"absent.plan: open absent.plan":                {"-device", "cuda", "-plan", "absent.plan"},
+		`unknown algorithm "rong"; did you mean ring?`: {"-device", "cuda", "-algo", "rong"},
 	} {
 		code, _, stderr := ringoHere(append([]string{"explain", "reduce"}, args...)...)
 		require.Equal(t, 2, code)
@@ -68,7 +68,7 @@ func TestExplainDevice(t *testing.T) {
 func TestExplainAlternatives(t *testing.T) {
 	report := func(args ...string) (r explainReport) {
 		t.Helper()
-		code, out, stderr := ringoHere(append([]string{"explain", "--json", "-"}, args...)...)
+		code, out, stderr := ringoHere(append([]string{"explain", "-json", "-"}, args...)...)
 		require.Zero(t, code, stderr)
 		require.NoError(t, json.Unmarshal([]byte(out), &r), out)
 		return r
@@ -90,20 +90,20 @@ func TestExplainAlternatives(t *testing.T) {
 	require.Contains(t, out, "doubling is chosen, where by the model")
 	require.Regexp(t, `doubling +[0-9.]+ us +<- chosen`, out)
 	require.NotContains(t, out, "differ:    at 16K to 16K")
-	_, out, _ = ringoHere("explain", "allreduce", "--algo", "ring")
-	require.Contains(t, out, "because:   asked for by --algo\n")
+	_, out, _ = ringoHere("explain", "allreduce", "-algo", "ring")
+	require.Contains(t, out, "because:   asked for by -algo\n")
 	require.NotContains(t, out, "differ:", "it is not the choice of anything")
 
 	// Across hosts the model is what chooses, so it is at one with the choice but for rounding of sizes.
-	r = report("allreduce", "-np", "4", "--node", "2", "-s", "16M")
+	r = report("allreduce", "-np", "4", "-node", "2", "-s", "16M")
 	require.Equal(t, r.Algorithm, r.Alternatives[0].Algorithm)
 	require.Contains(t, r.Model, "between them TCP")
 	require.Empty(t, r.Differences)
-	r = report("allgather", "-np", "31", "--node", "8", "-s", "32K")
+	r = report("allgather", "-np", "31", "-node", "8", "-s", "32K")
 	require.Contains(t, r.Model, "nodes of 7 to 8; inside CPU shared memory", "the last host is the short one, as a communicator would have it")
 	require.Contains(t, r.Because, "several hosts")
 
-	r = report("allgather", "-np", "2", "--device", "cuda", "--registered")
+	r = report("allgather", "-np", "2", "-device", "cuda", "-registered")
 	require.Contains(t, r.Model, "path p2p")
 	last := r.Alternatives[len(r.Alternatives)-1]
 	require.Equal(t, alternative{Algorithm: "copies"}, last, "which the model does not know")
@@ -117,13 +117,13 @@ func TestExplainEnds(t *testing.T) {
 	block := make(chan struct{})
 	defer close(block)
 	require.ErrorContains(t, interruptible(ctx, func() error { <-block; return nil }), "interrupt signal")
-	code, out, stderr := ringoHere("explain", "alltoall", "-np", "2048", "--steps", "none")
+	code, out, stderr := ringoHere("explain", "alltoall", "-np", "2048", "-steps", "none")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "cost:      not counted: all ranks have")
 }
 
 func TestExplainPicture(t *testing.T) {
-	code, out, stderr := ringoHere("explain", "allreduce", "-np", "3", "--algo", "ring", "--steps", "none", "--picture")
+	code, out, stderr := ringoHere("explain", "allreduce", "-np", "3", "-algo", "ring", "-steps", "none", "-picture")
 	require.Zero(t, code, stderr)
 	_, drawn, _ := strings.Cut(out, "numbers are chunks\n")
 	require.Equal(t, `hop  0       1       2
@@ -141,22 +141,22 @@ func TestExplainPicture(t *testing.T) {
      │◀────────────1─●
 `, drawn)
 	file := filepath.Join(t.TempDir(), "p.svg")
-	code, _, stderr = ringoHere("explain", "allreduce", "-np", "16", "--node", "8", "--algo", "hier", "-o", file)
+	code, _, stderr = ringoHere("explain", "allreduce", "-np", "16", "-node", "8", "-algo", "hier", "-o", file)
 	require.Zero(t, code, stderr)
 	svg, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NoError(t, xml.Unmarshal(svg, new(struct{})))
 	require.Contains(t, string(svg), `text-anchor="middle"`)
 	require.Contains(t, string(svg), "16 ranks of hosts of 8")
-	_, _, _ = ringoHere("explain", "allreduce", "-np", "8", "--algo", "oneshot", "-o", file)
+	_, _, _ = ringoHere("explain", "allreduce", "-np", "8", "-algo", "oneshot", "-o", file)
 	svg, _ = os.ReadFile(file)
 	require.Equal(t, 8*7, strings.Count(string(svg), "marker-end="), "an arrow a message")
 
 	for want, args := range map[string][]string{
 		"-o x.png: the name must end in .svg":    {"-o", "x.png"},
-		"is one kernel or copy and has no steps": {"--device", "cuda", "-o", file},
-		"--picture is of at most 16 ranks":       {"-np", "17", "--picture"},
-		"--json /nonexistent/x: ":                {"--json", "/nonexistent/x"},
+		"is one kernel or copy and has no steps": {"-device", "cuda", "-o", file},
+		"-picture is of at most 16 ranks":        {"-np", "17", "-picture"},
+		"-json /nonexistent/x: ":                 {"-json", "/nonexistent/x"},
 	} {
 		code, _, stderr := ringoHere(append([]string{"explain", "allreduce"}, args...)...)
 		require.Equal(t, 2, code)

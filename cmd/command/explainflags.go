@@ -64,7 +64,7 @@ func (f *explainFlags) question(names []string) (question, error) {
 		}
 	case "host", "auto":
 		if f.gpus != (ringo.GPUs{}) || f.plan != "" || f.policy != "" || f.most != 0 || f.least != 0 {
-			return q, cli.Usagef("--gpu, --path, --registered, --plan, --policy and numbers of blocks are for GPU memory: give --device cuda")
+			return q, cli.Usagef("-gpu, -path, -registered, -plan, -policy and numbers of blocks are for GPU memory: give -device cuda")
 		}
 	default:
 		return q, cli.Unknown("device", f.device, []string{"host", "cuda", "emu"})
@@ -77,7 +77,7 @@ func (f *explainFlags) files() error {
 	if f.out != "" && strings.ToLower(filepath.Ext(f.out)) != ".svg" {
 		return cli.Usagef("-o %s: the name must end in .svg", f.out)
 	}
-	for flag, name := range map[string]string{"-o": f.out, "--json": strings.TrimSuffix(f.json, "-")} {
+	for flag, name := range map[string]string{"-o": f.out, "-json": strings.TrimSuffix(f.json, "-")} {
 		if err := cli.Writable(flag, name); err != nil {
 			return err
 		}

@@ -2,7 +2,7 @@ package command
 
 import "github.com/ringo-go/ringo/sched"
 
-// An explainReport is what "ringo explain --json" saves. Sizes are bytes of the larger buffer of a
+// An explainReport is what "ringo explain -json" saves. Sizes are bytes of the larger buffer of a
 // rank, times microseconds.
 type explainReport struct {
 	Schema       string        `json:"schema"`

@@ -29,7 +29,7 @@ func printCost(w io.Writer, s sched.Schedule, bytes int64) {
 		c.Hops, c.Steps, amount(c.Sent), amount(c.Received), amount(c.Reduced))
 }
 
-// parseSteps turns --steps into what prints the tables.
+// parseSteps turns -steps into what prints the tables.
 func parseSteps(s string, ranks int) (func(io.Writer, sched.Schedule), error) {
 	all := func(w io.Writer, s sched.Schedule) { fmt.Fprintf(w, "\n%s", sched.Format(s)) }
 	none := func(io.Writer, sched.Schedule) {}
@@ -43,16 +43,16 @@ func parseSteps(s string, ranks int) (func(io.Writer, sched.Schedule), error) {
 			return all, nil
 		}
 		return func(w io.Writer, _ sched.Schedule) {
-			fmt.Fprintf(w, "steps:     of %d ranks: see them with --steps all, or --steps RANK\n", ranks)
+			fmt.Fprintf(w, "steps:     of %d ranks: see them with -steps all, or -steps RANK\n", ranks)
 		}, nil
 	}
 	known := []string{"auto", "all", "none"}
 	if best := cli.Closest(s, known); best != "" {
-		return nil, cli.Usagef("--steps %s: did you mean %s?", s, best)
+		return nil, cli.Usagef("-steps %s: did you mean %s?", s, best)
 	}
 	var r int
 	if _, err := fmt.Sscanf(s, "%d", &r); err != nil || r < 0 || r >= ranks {
-		return nil, cli.Usagef("--steps %s: want auto, all, none, or a rank from 0 to %d", s, ranks-1)
+		return nil, cli.Usagef("-steps %s: want auto, all, none, or a rank from 0 to %d", s, ranks-1)
 	}
 	return func(w io.Writer, s sched.Schedule) {
 		fmt.Fprintf(w, "\nrank %d\n", r)

@@ -28,15 +28,15 @@ Says what this machine has, which GPUs and transports work on it and why others
 do not, and which network interface would be used. Environment variables count
 as they do in a program.
 
+Examples
+  ringo info
+  ringo info -device emu
+  ringo info -quick -json - | jq .gpu.devices
+
   -device D      auto: GPUs if there is a driver; cuda: insist; emu: emulated
   -iface NAME    as RINGO_SOCKET_IFNAME: prefixes, ^ excludes, = exact
   -quick         do not try the transports
-  --json FILE    save what was found as JSON; - writes it here instead of text
-
-Examples
-  ringo info
-  ringo info --device emu
-  ringo info --quick --json - | jq .gpu.devices
+  -json FILE     save what was found as JSON; - writes it here instead of text
 `
 
 // An inventory is what info has found.
@@ -116,7 +116,7 @@ func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	v := &inventory{w: stdout}
 	if *file == "-" {
 		v.w = io.Discard
-	} else if err := cli.Writable("--json", *file); err != nil {
+	} else if err := cli.Writable("-json", *file); err != nil {
 		return err
 	}
 	v.machine()

@@ -24,10 +24,10 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// A command is a subcommand. run gets the arguments after its name.
+// A command is a subcommand. Its help explains every flag. run gets the arguments after its name.
 type command struct {
-	name, brief, help string
-	run               func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+	name, what, help string
+	run              func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
 // commands is filled by init to let help refer to it.
@@ -77,6 +77,9 @@ func ringoMain(ctx context.Context, args []string, stdout, stderr io.Writer) int
 			fmt.Fprint(stdout, overview())
 			return 0
 		}
+		if len(args) == 2 && args[1] == "all" {
+			return helpAll(args[0], stdout, stderr)
+		}
 		name, args = args[0], []string{"-h"}
 	case completeCommand:
 		complete(stdout, args)
@@ -85,15 +88,48 @@ func ringoMain(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		fmt.Fprintln(stdout, "ringo", ringo.Version)
 		return 0
 	}
-	var names []string
+	c, err := commandOf(name)
+	if err != nil {
+		return unknown(err, stderr)
+	}
+	return report(c, c.run(ctx, args, stdout, stderr), stdout, stderr)
+}
+
+// commandOf is the command of that name.
+func commandOf(name string) (command, error) {
 	for _, c := range commands {
 		if c.name == name {
-			return report(c, c.run(ctx, args, stdout, stderr), stdout, stderr)
+			return c, nil
 		}
-		names = append(names, c.name)
 	}
-	fmt.Fprintf(stderr, "ringo: %v\nringo help lists the commands\n", cli.Unknown("command", name, names))
+	return command{}, cli.Unknown("command", name, commandNames())
+}
+
+// unknown reports the error of commandOf.
+func unknown(err error, stderr io.Writer) int {
+	fmt.Fprintf(stderr, "ringo: %v\nringo help lists the commands\n", err)
 	return 2
+}
+
+// helpAll prints the whole help of a command.
+func helpAll(name string, stdout, stderr io.Writer) int {
+	c, err := commandOf(name)
+	if err != nil {
+		return unknown(err, stderr)
+	}
+	fmt.Fprint(stdout, c.help)
+	return 0
+}
+
+// briefs are the helps of commands whose whole help is too long for a screen.
+var briefs = map[string]string{"bench": benchBrief, "ptx": ptxBrief}
+
+// brief is what the command prints for -h: at most 40 lines.
+func (c command) brief() string {
+	if short, ok := briefs[c.name]; ok {
+		return short
+	}
+	return c.help
 }
 
 // report turns the error of a command into its message and exit status.
@@ -105,7 +141,7 @@ func report(c command, err error, stdout, stderr io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, c.help)
+		fmt.Fprint(stdout, c.brief())
 		return 0
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "ringo %s: %v\nringo %s -h explains\n", c.name, err, c.name)
@@ -127,13 +163,16 @@ usage: ringo COMMAND [flags] [arguments]
 
 `
 	for _, c := range commands {
-		text += fmt.Sprintf("  %-11s%s\n", c.name, c.brief)
+		text += fmt.Sprintf("  %-11s%s\n", c.name, c.what)
 	}
 	return text + `
 Try:
   ringo bench allreduce -np 4             four processes all-reduce, verified and timed
   ringo explain allreduce -np 4 -s 1M     which algorithm, why, and its steps
   ringo COMMAND -h                        flags and examples
+
+Exit status: 0 well, 1 it failed, 2 a mistake in the command line. docs/command.md
+has those of check, why and run.
 `
 }
 

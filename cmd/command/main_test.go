@@ -31,23 +31,23 @@ func TestMistakes(t *testing.T) {
 		"which collective?":                                      {"explain"},
 		"sendrecv is one message":                                {"explain", "sendrecv"},
 		"-r 9: the ranks are 0 to 3":                             {"explain", "reduce", "-r", "9"},
-		"--steps 4: want auto":                                   {"explain", "reduce", "--steps", "4"},
-		`unknown net "nvlnk"; did you mean nvlink?`:              {"sim", "allreduce", "--net", "nvlnk"},
-		`unknown algorithm of allreduce "rong"`:                  {"sim", "allreduce", "--algo", "rong"},
+		"-steps 4: want auto":                                    {"explain", "reduce", "-steps", "4"},
+		`unknown net "nvlnk"; did you mean nvlink?`:              {"sim", "allreduce", "-net", "nvlnk"},
+		`unknown algorithm of allreduce "rong"`:                  {"sim", "allreduce", "-algo", "rong"},
 		"parse size":                                             {"sim", "allreduce", "-s", "1Q"},
 		"unexpected argument":                                    {"info", "x"},
 		"which shell? give one of bash, ":                        {"completion"},
 		"-restarts -1: want 0 or more":                           {"run", "-np", "2", "-restarts", "-1", "x"},
-		"--hosts 3: want 1 to 2":                                 {"run", "-np", "2", "--hosts", "3", "x"},
-		"--hosts 0: want 1 to 2":                                 {"run", "-np", "2", "--hosts", "0", "x"},
+		"-hosts 3: want 1 to 2":                                  {"run", "-np", "2", "-hosts", "3", "x"},
+		"-hosts 0: want 1 to 2":                                  {"run", "-np", "2", "-hosts", "0", "x"},
 		"-np 0: want at least 1":                                 {"explain", "allreduce", "-np", "0"},
-		"--node -1: cannot be negative":                          {"explain", "allreduce", "--node", "-1"},
+		"-node -1: cannot be negative":                           {"explain", "allreduce", "-node", "-1"},
 		"give -o FILE.svg":                                       {"plot", "x.json"},
 		"-o /nonexistent/x.svg: ":                                {"plot", "x.json", "-o", "/nonexistent/x.svg"},
-		`unknown algorithm "rnig"; did you mean ring?`:           {"explain", "allreduce", "--algo", "rnig"},
+		`unknown algorithm "rnig"; did you mean ring?`:           {"explain", "allreduce", "-algo", "rnig"},
 		`unknown type "flot32"; did you mean float32?`:           {"explain", "allreduce", "-d", "flot32"},
-		`unknown device "emo"; did you mean emu?`:                {"info", "--device", "emo"},
-		"--json /nonexistent/x: ":                                {"info", "--json", "/nonexistent/x"},
+		`unknown device "emo"; did you mean emu?`:                {"info", "-device", "emo"},
+		"-json /nonexistent/x: ":                                 {"info", "-json", "/nonexistent/x"},
 	} {
 		code, _, stderr := ringoHere(args...)
 		require.Equal(t, 2, code, "%q", args)
@@ -68,11 +68,23 @@ func TestHelp(t *testing.T) {
 			require.Zero(t, code, "%q %s", args, stderr)
 			require.True(t, strings.HasPrefix(stdout, "usage: ringo "+c.name), "%q", args)
 			require.Contains(t, stdout, "Example")
+			require.LessOrEqual(t, strings.Count(stdout, "\n"), 40, "a screen: %q", args)
 		}
+		whole, _, _ := strings.Cut(c.help, "\nExample")
+		require.Empty(t, helpFlags(whole), "%s: examples come before flags", c.name)
+		for _, f := range helpFlags(c.brief()) {
+			require.Contains(t, helpFlags(c.help), f, c.name)
+		}
+		code, stdout, _ := ringoHere("help", c.name, "all")
+		require.Zero(t, code)
+		require.Equal(t, c.help, stdout)
 		for _, line := range strings.Split(c.help, "\n") {
 			require.LessOrEqual(t, len(line), 80, line)
 		}
 	}
+	code, _, stderr := ringoHere("help", "nonsense", "all")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "unknown command")
 	code, stdout, _ := ringoHere("help")
 	require.Zero(t, code)
 	require.Contains(t, stdout, "ringo bench allreduce -np 4")
@@ -82,18 +94,18 @@ func TestHelp(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	code, out, stderr := ringoHere("explain", "allreduce", "-np", "4", "-s", "1M", "--algo", "ring")
+	code, out, stderr := ringoHere("explain", "allreduce", "-np", "4", "-s", "1M", "-algo", "ring")
 	require.Zero(t, code, stderr)
 	for _, want := range []string{"algorithm: ring", "because:", "others:", "cost:", "rank 3", "In[0]"} {
 		require.Contains(t, out, want)
 	}
-	code, out, _ = ringoHere("explain", "broadcast", "-np", "64", "--steps", "17")
+	code, out, _ = ringoHere("explain", "broadcast", "-np", "64", "-steps", "17")
 	require.Zero(t, code)
 	require.Contains(t, out, "rank 17")
 	require.NotContains(t, out, "rank 16\n")
 	code, out, _ = ringoHere("explain", "all-gather", "-np", "9")
 	require.Zero(t, code)
-	require.Contains(t, out, "--steps all")
+	require.Contains(t, out, "-steps all")
 }
 
 func TestExplainDeterministic(t *testing.T) {
@@ -102,10 +114,10 @@ func TestExplainDeterministic(t *testing.T) {
 	for _, want := range []string{"algorithm: rank order\n", "combined in order of rank", "In[0]   Out[0]", "\nthen: "} {
 		require.Contains(t, out, want)
 	}
-	code, out, stderr = ringoHere("explain", "allreduce", "-np", "4", "-s", "1G", "-deterministic", "--device", "cuda")
+	code, out, stderr = ringoHere("explain", "allreduce", "-np", "4", "-s", "1G", "-deterministic", "-device", "cuda")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "algorithm: twoshot\nbecause:   Deterministic: a kernel")
-	code, out, stderr = ringoHere("explain", "reduce", "-np", "16", "-deterministic", "--device", "cuda")
+	code, out, stderr = ringoHere("explain", "reduce", "-np", "16", "-deterministic", "-device", "cuda")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "algorithm: rank order\n")
 	require.NotContains(t, out, "then:")
@@ -152,7 +164,7 @@ func TestInfoOfGPUs(t *testing.T) {
 }
 
 func TestInfoAsJSON(t *testing.T) {
-	code, stdout, stderr := ringoHere("info", "-quick", "-device", "emu", "--json", "-")
+	code, stdout, stderr := ringoHere("info", "-quick", "-device", "emu", "-json", "-")
 	require.Zero(t, code, stderr)
 	var v inventory
 	require.NoError(t, json.Unmarshal([]byte(stdout), &v))
@@ -168,7 +180,7 @@ func TestInfoAsJSON(t *testing.T) {
 
 	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")
 	file := filepath.Join(t.TempDir(), "info.json")
-	code, stdout, stderr = ringoHere("info", "--json", file)
+	code, stdout, stderr = ringoHere("info", "-json", file)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "\nhost ")
 	b, err := os.ReadFile(file)
@@ -184,17 +196,21 @@ func TestInfoAsJSON(t *testing.T) {
 func TestRunProgram(t *testing.T) {
 	code, out, stderr := ringoHere("run", "-np", "2", "--", "sh", "-c", "echo $RINGO_RANK of $WORLD_SIZE")
 	require.Zero(t, code, stderr)
-	require.Contains(t, out, "0 of 2\n")
+	require.Contains(t, out, "[0] 0 of 2\n")
 	require.Contains(t, out, "[1] 1 of 2\n")
 	code, _, stderr = ringoHere("run", "-np", "1", "sh", "-c", "exit 7")
 	require.Equal(t, 7, code)
 	require.Contains(t, stderr, "rank 0: exit status 7")
+	for program, want := range map[string]int{"/nonexistent": 127, "no-such-program": 127, "/etc/passwd": 126} {
+		code, _, stderr = ringoHere("run", "-np", "2", "--", program)
+		require.Equal(t, want, code, stderr)
+	}
 }
 
 func TestBenchAndPlot(t *testing.T) {
 	dir := t.TempDir()
 	file, picture := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.html")
-	code, out, stderr := ringoHere("bench", "-n", "3", "allreduce", "--transport", "inproc", "-np", "2", "-e", "4K", "--json", file)
+	code, out, stderr := ringoHere("bench", "-n", "3", "allreduce", "-transport", "inproc", "-np", "2", "-e", "4K", "-json", file)
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "#wrong")
 	require.Contains(t, out, "0 OK")

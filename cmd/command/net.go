@@ -17,13 +17,13 @@ import (
 
 // netHelp explains netFlags.
 const netHelp = `Links
-  --net NET      shm, tcp, ethernet25, ethernet100, ndr, nvlink (default ndr),
+  -net NET       shm, tcp, ethernet25, ethernet100, ndr, nvlink (default ndr),
                  or a file that ends in .json; list: what each is
-  --node N       ranks of a node (default: the net's own)
-  --bw RATE      between nodes, of a card: 400G (bits a second), 50GB (bytes)
-  --cards N      of a node, which its ranks share evenly (default: one a rank)
-  --latency D    between nodes, such as 1us
-  --weak R,..:F  ports of these ranks between nodes are F times slower: 5:10 is
+  -node N        ranks of a node (default: the net's own)
+  -bw RATE       between nodes, of a card: 400G (bits a second), 50GB (bytes)
+  -cards N       of a node, which its ranks share evenly (default: one a rank)
+  -latency D     between nodes, such as 1us
+  -weak R,..:F   ports of these ranks between nodes are F times slower: 5:10 is
                  a slow link, 0,1:2 a dead card whose rank shares another's
 `
 
@@ -50,7 +50,7 @@ func (f *netFlags) model(ranks int) (sim.Model, error) {
 		return m, err
 	}
 	if f.node < 0 {
-		return m, cli.Usagef("--node %d: cannot be negative", f.node)
+		return m, cli.Usagef("-node %d: cannot be negative", f.node)
 	}
 	if f.node > 0 {
 		m.NodeRanks = f.node
@@ -63,18 +63,18 @@ func (f *netFlags) model(ranks int) (sim.Model, error) {
 	return m, f.between(&m, ranks)
 }
 
-// between changes what joins nodes as --bw, --cards and --latency say.
+// between changes what joins nodes as -bw, -cards and -latency say.
 func (f *netFlags) between(m *sim.Model, ranks int) error {
 	if f.bw == "" && f.cards == 0 && f.latency == 0 {
 		return nil
 	}
 	switch {
 	case f.cards < 0 || f.latency < 0:
-		return cli.Usagef("--cards and --latency cannot be negative")
+		return cli.Usagef("-cards and -latency cannot be negative")
 	case m.NodeRanks == 0 || m.NodeRanks >= ranks:
-		return cli.Usagef("--bw, --cards and --latency are between nodes, and all %d ranks are on one: give --node", ranks)
+		return cli.Usagef("-bw, -cards and -latency are between nodes, and all %d ranks are on one: give -node", ranks)
 	case f.bw == "" && m.Inter.Bandwidth == 0:
-		return cli.Usagef("--net %s has nothing between nodes: give --bw", f.net)
+		return cli.Usagef("-net %s has nothing between nodes: give -bw", f.net)
 	}
 	var said []string
 	if f.bw != "" || f.cards > 0 {
@@ -116,11 +116,11 @@ func findNet(name string) (sim.Model, error) {
 	if strings.HasSuffix(name, ".json") {
 		text, err := given.Read(name)
 		if err != nil {
-			return sim.Model{}, cli.Usagef("--net: %v", err)
+			return sim.Model{}, cli.Usagef("-net: %v", err)
 		}
 		m, err := sim.Parse(text)
 		if err != nil {
-			return m, cli.Usagef("--net %s: %v", name, err)
+			return m, cli.Usagef("-net %s: %v", name, err)
 		}
 		if m.Name == "" {
 			m.Name = name
@@ -145,7 +145,7 @@ func listNets(w io.Writer) error {
 	}
 	_, err = fmt.Fprintf(w, `
 These are round figures; a rank's rate is one way, "together" and "a node" are what ranks share.
-A file of one's own, for --net FILE.json, has any of these fields; "like": "ndr" takes the others from
+A file of one's own, for -net FILE.json, has any of these fields; "like": "ndr" takes the others from
 there. "busy" says that the sender's core moves the bytes, "overhead" is the core's time for a slice.
 This is ethernet100:
 
@@ -153,16 +153,16 @@ This is ethernet100:
 	return err
 }
 
-// weakRanks reads --weak.
+// weakRanks reads -weak.
 func weakRanks(text string, ranks int) (list []int, by float64, err error) {
 	names, factor, _ := strings.Cut(text, ":")
 	if by, err = strconv.ParseFloat(factor, 64); err != nil || !(by >= 1) {
-		return nil, 0, cli.Usagef("--weak %s: want ranks and how many times slower they are, such as 0,1:2", text)
+		return nil, 0, cli.Usagef("-weak %s: want ranks and how many times slower they are, such as 0,1:2", text)
 	}
 	for _, name := range strings.Split(names, ",") {
 		r, err := strconv.Atoi(name)
 		if err != nil || r < 0 || r >= ranks {
-			return nil, 0, cli.Usagef("--weak %s: %q is no rank of %d", text, name, ranks)
+			return nil, 0, cli.Usagef("-weak %s: %q is no rank of %d", text, name, ranks)
 		}
 		list = append(list, r)
 	}

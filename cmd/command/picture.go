@@ -181,7 +181,7 @@ func printPicture(w io.Writer, s sched.Schedule, asked bool) error {
 		return nil
 	}
 	if n := s.Shape().Ranks; n > textRanks {
-		return cli.Usagef("--picture is of at most %d ranks; -o FILE.svg draws up to %d", textRanks, svgRanks)
+		return cli.Usagef("-picture is of at most %d ranks; -o FILE.svg draws up to %d", textRanks, svgRanks)
 	}
 	p, err := newPicture(s)
 	if err != nil {

@@ -33,27 +33,27 @@ messages, what each chunk holds, hops, bytes, and the model's clock. Its break
 button drops a step or swaps two, and shows how the checker refutes that. The
 flags are what it begins with; everything can be changed in the page.
 
+Examples
+  ringo play
+  ringo play allreduce -np 16 -algo halving -o halving.html
+  ringo play allreduce -np 16 -algo hier -node 4 -net nvlink
+  ringo bench allreduce -np 4 -e 1M -trace t.json && ringo play -trace t.json
+  go run ./examples/schedule play allreduce -algo star
+
   -o FILE        write the page, one file that needs no network, and no more
-  --addr A       serve it at this address (default 127.0.0.1:0, any free port)
+  -addr A        serve it at this address (default 127.0.0.1:0, any free port)
   -np N          ranks, 2 to 64 (default 8)
-  --algo A       algorithm (default ring, or the collective's first)
-  --node N       ranks of a node (default: the net's own)
+  -algo A        algorithm (default ring, or the collective's first)
+  -node N        ranks of a node (default: the net's own)
   -s SIZE        bytes of the larger buffer of a rank (default 1M)
   -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
-  --net NET      links of the model's clock, as for ringo sim (default shm)
-  --trace FILE   lay a trace of ringo bench --trace over the model's clock;
+  -net NET       links of the model's clock, as for ringo sim (default shm)
+  -trace FILE    lay a trace of ringo bench -trace over the model's clock;
                  without a COLLECTIVE the page begins with its last call
 
 Collectives: allreduce (default), reduce, broadcast, allgather, reducescatter,
 alltoall, gather, scatter. A program that defines algorithms of its own and is
 the command for them (examples/schedule) has them in its page.
-
-Examples
-  ringo play
-  ringo play allreduce -np 16 --algo halving -o halving.html
-  ringo play allreduce -np 16 --algo hier --node 4 --net nvlink
-  ringo bench allreduce -np 4 -e 1M --trace t.json && ringo play --trace t.json
-  go run ./examples/schedule play allreduce --algo star
 `
 
 func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
@@ -106,7 +106,7 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	}
 	l, err := net.Listen("tcp", *addr)
 	if err != nil {
-		return fmt.Errorf("%w; --addr says where to listen", err)
+		return fmt.Errorf("%w; -addr says where to listen", err)
 	}
 	fmt.Fprintf(stdout, "open http://%v/ in a browser; Ctrl-C ends\n", l.Addr())
 	return web.Serve(ctx, l, func(path string) (a web.Answer) {

@@ -32,15 +32,15 @@ func setupOf(t *testing.T, args ...string) string {
 
 func TestPlay(t *testing.T) {
 	require.Contains(t, setupOf(t), `{"algo":"ring","bytes":1048576,"collective":"allreduce","net":"shm","node":0,"ranks":8,"root":0}`)
-	require.Contains(t, setupOf(t, "broadcast", "-np", "12", "--algo", "hier", "--node", "4", "-r", "3", "--net", "ndr"), `"node":4,"ranks":12,"root":3`)
+	require.Contains(t, setupOf(t, "broadcast", "-np", "12", "-algo", "hier", "-node", "4", "-r", "3", "-net", "ndr"), `"node":4,"ranks":12,"root":3`)
 	for wrong, why := range map[string]string{
 		"-np 65":               "-np 65: want 2 to 64",
-		"-np 8 --algo hier":    "hier needs nodes",
-		"--algo rings":         `unknown algorithm of allreduce "rings"`,
+		"-np 8 -algo hier":     "hier needs nodes",
+		"-algo rings":          `unknown algorithm of allreduce "rings"`,
 		"barrier":              `unknown collective "barrier"`,
 		"reduce gather":        "one collective at a time",
 		"reduce -r 8":          "root 8 is none of the 8 ranks",
-		"--net wet":            `unknown net "wet"`,
+		"-net wet":             `unknown net "wet"`,
 		"-o /nowhere/page.htm": "no such file",
 	} {
 		code, _, stderr := ringoHere(append([]string{"play"}, strings.Fields(wrong)...)...)
@@ -55,12 +55,12 @@ func TestPlayOwn(t *testing.T) {
 		Name: "evenly", Kind: ringo.KindScatter, Ranks: func(n int) bool { return n%2 == 0 },
 		Schedule: func(n int, root sched.Rank) sched.Schedule { return direct.Scatter{N: n, Root: root} },
 	}))
-	setup := setupOf(t, "scatter", "-np", "20", "--algo", "evenly")
+	setup := setupOf(t, "scatter", "-np", "20", "-algo", "evenly")
 	require.Contains(t, setup, `{"collective":"scatter","algo":"evenly","tables":{"10":["10 10 1 0\n`)
 	require.Contains(t, setup, `"2":["2 2 1 0\n,1,i1, ,,i0,o0\n0,,,o0","2 2 1 0\n1,,,o0\n,0,i0, ,,i1,o0"]`)
 	require.Contains(t, setup, `"20":["20 20 1 0\n`)
 	require.NotContains(t, setup, `"3":[`)
-	code, _, stderr := ringoHere("play", "scatter", "-np", "5", "--algo", "evenly")
+	code, _, stderr := ringoHere("play", "scatter", "-np", "5", "-algo", "evenly")
 	require.NotZero(t, code)
 	require.Contains(t, stderr, "evenly is not for 5 ranks")
 }
@@ -90,8 +90,8 @@ func TestPlayTrace(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, few.Calls, 2)
 	require.EqualValues(t, 3, few.Calls[1].Number)
-	require.Contains(t, setupOf(t, "--trace", write()), `"follow":true`)
-	require.Contains(t, setupOf(t, "allreduce", "--trace", write()), `"follow":false`)
+	require.Contains(t, setupOf(t, "-trace", write()), `"follow":true`)
+	require.Contains(t, setupOf(t, "allreduce", "-trace", write()), `"follow":false`)
 
 	all.Calls = all.Calls[6:]
 	_, err = lastCalls(write())

@@ -13,23 +13,23 @@ import (
 const plotHelp = `usage: ringo plot -o FILE REPORT.json...
        ringo plot -o FILE TRACE.json
 
-Draws reports that "ringo bench --json REPORT.json" has saved: for each
+Draws reports that "ringo bench -json REPORT.json" has saved: for each
 collective time and bus bandwidth against size, and the time of each as a
 multiple of the first one's; one line a program and report. Of a trace that
-"ringo bench --trace" or "ringo sim --trace" has saved it draws one collective:
+"ringo bench -trace" or "ringo sim -trace" has saved it draws one collective:
 the steps of each rank, and in them what they wait for.
 
-  -o FILE        what to write: .svg or .html
-  --title TEXT   above it all
-  --call N       of a trace: the collective with this number (default: the last
-                 one that all ranks have steps of)
-
 Examples
-  ringo bench allreduce --transport shm --json shm.json
-  ringo bench allreduce --transport tcp --json tcp.json
+  ringo bench allreduce -transport shm -json shm.json
+  ringo bench allreduce -transport tcp -json tcp.json
   ringo plot -o both.svg shm.json tcp.json
-  ringo bench allreduce -b 1M -e 1M --trace steps.json
+  ringo bench allreduce -b 1M -e 1M -trace steps.json
   ringo plot -o steps.svg steps.json
+
+  -o FILE        what to write: .svg or .html
+  -title TEXT    above it all
+  -call N        of a trace: the collective with this number (default: the last
+                 one that all ranks have steps of)
 `
 
 func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {

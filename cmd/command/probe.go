@@ -27,7 +27,12 @@ Measures one GPU as Ringo uses it: bandwidth of copies and of combining several
 sources, checked against the Go arithmetic; what a launch costs; how long the
 first use of a kernel takes. Bandwidths count all bytes read and written.
 
-  --device D     cuda, or emu: an emulated GPU, on which results are real and
+Examples
+  ringo probe
+  ringo probe -d all -o sum,max -k 2,8 -b 64M,1G -json h200.json
+  ringo probe -device emu -d all -o all
+
+  -device D      cuda, or emu: an emulated GPU, on which results are real and
                  times mean nothing (default cuda)
   -gpu N         which one (default 0)
 
@@ -41,19 +46,14 @@ What
                  emu)
 
 How
-  --reps N       repetitions; medians count (default 7)
+  -reps N        repetitions; medians count (default 7)
   -launch-peer LIB
                  launch from C in turn with Go; LIB is made of
                  bench/device/testdata/launch.c, which says how
-  --json FILE    save a report
+  -json FILE     save a report
 
 Exit status: 0 if every result was right, 2 for a mistake in the command line, 1
 otherwise.
-
-Examples
-  ringo probe
-  ringo probe -d all -o sum,max -k 2,8 -b 64M,1G --json h200.json
-  ringo probe --device emu -d all -o all
 `
 
 func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -76,7 +76,7 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 	cfg := device.Config{Ordinal: *gpu, Repetitions: *reps, LaunchPeer: *peer, Table: stdout}
 	*sizes, *first = byDevice(*sizes, *where, "1G", "4K"), byDevice(*first, *where, "1", "0")
-	if err := cli.Writable("--json", *file); err != nil {
+	if err := cli.Writable("-json", *file); err != nil {
 		return err
 	}
 	for _, err := range []error{
@@ -90,7 +90,7 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return cli.Usagef("-gpu %d: want 0 or more", *gpu)
 	}
 	if *reps < 1 {
-		return cli.Usagef("--reps %d: want at least 1", *reps)
+		return cli.Usagef("-reps %d: want at least 1", *reps)
 	}
 	if err := cfg.Check(); err != nil {
 		return cli.Usagef("%v", err)
@@ -132,12 +132,12 @@ func firstUse(first, where string, gpu int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []string{self, "probe", "-first-use-of", "--device", where, "-gpu", strconv.Itoa(gpu)}, nil
+		return []string{self, "probe", "-first-use-of", "-device", where, "-gpu", strconv.Itoa(gpu)}, nil
 	}
 	return nil, cli.Usagef("-first %s: want 0 or 1", first)
 }
 
-// openDriver is the driver that --device names.
+// openDriver is the driver that -device names.
 func openDriver(where string) (cuda.Driver, error) {
 	switch where {
 	case "emu":

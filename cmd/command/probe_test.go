@@ -15,7 +15,7 @@ import (
 func TestProbeEmulated(t *testing.T) {
 	tier.Long(t)
 	file := filepath.Join(t.TempDir(), "probe.json")
-	code, stdout, stderr := ringoHere("probe", "--device", "emu", "-d", "int32,float16", "-o", "max", "-k", "2", "-b", "1K", "--json", file)
+	code, stdout, stderr := ringoHere("probe", "-device", "emu", "-d", "int32,float16", "-o", "max", "-k", "2", "-b", "1K", "-json", file)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "times mean nothing")
 	b, err := os.ReadFile(file)
@@ -25,25 +25,25 @@ func TestProbeEmulated(t *testing.T) {
 	require.Equal(t, device.Schema, r.Schema)
 	require.Equal(t, "emu", r.Driver.Name)
 	require.NotEmpty(t, r.Version)
-	require.Equal(t, []string{"--device", "emu", "-d", "int32,float16", "-o", "max", "-k", "2", "-b", "1K", "--json", file}, r.Flags)
+	require.Equal(t, []string{"-device", "emu", "-d", "int32,float16", "-o", "max", "-k", "2", "-b", "1K", "-json", file}, r.Flags)
 	require.Len(t, r.Rows, 3)
 }
 
 func TestProbeMistakes(t *testing.T) {
 	for want, args := range map[string][]string{
-		`unknown device "cdua"; did you mean cuda?`:     {"--device", "cdua"},
+		`unknown device "cdua"; did you mean cuda?`:     {"-device", "cdua"},
 		`unknown type "flaot32"; did you mean float32?`: {"-d", "flaot32"},
 		`unknown operator "smu"; did you mean sum?`:     {"-o", "smu"},
 		"-k 1,x: want numbers":                          {"-k", "1,x"},
 		"9 sources: a kernel combines 1 to 8":           {"-k", "9"},
 		"parse size":                                    {"-b", "1Q"},
 		"15 bytes: want a multiple of 16":               {"-b", "15"},
-		"--reps 0: want at least 1":                     {"--reps", "0"},
+		"-reps 0: want at least 1":                      {"-reps", "0"},
 		"-first 2: want 0 or 1":                         {"-first", "2"},
 		`unexpected argument "x"`:                       {"x"},
 		"bitwise operators need integers":               {"-o", "bitand"},
 		"-gpu -1: want 0 or more":                       {"-gpu", "-1"},
-		"--json /nonexistent/x: open /nonexistent":      {"--json", "/nonexistent/x"},
+		"-json /nonexistent/x: open /nonexistent":       {"-json", "/nonexistent/x"},
 	} {
 		code, _, stderr := ringoHere(append([]string{"probe"}, args...)...)
 		require.Equal(t, 2, code, "%q", args)
@@ -52,7 +52,7 @@ func TestProbeMistakes(t *testing.T) {
 }
 
 func TestProbeFirstUse(t *testing.T) {
-	code, stdout, stderr := ringoHere("probe", "--device", "emu", "-first-use-of", "int8", "sum")
+	code, stdout, stderr := ringoHere("probe", "-device", "emu", "-first-use-of", "int8", "sum")
 	require.Zero(t, code, stderr)
 	var u device.FirstUse
 	require.NoError(t, json.Unmarshal([]byte(stdout), &u))

@@ -17,7 +17,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// ptxHelp is what "ringo ptx -h" prints.
+// ptxHelp is what "ringo help ptx all" prints.
 const ptxHelp = `usage: ringo ptx check FILE [flags]
 
 Runs kernels of a PTX file on emulated GPUs under many seeds, each another order
@@ -29,8 +29,14 @@ Each finding comes with the shortest schedule that was found for it. Compile
 with "nvcc -ptx -lineinfo" or "clang++ -S -gline-tables-only" to have it name
 lines of the source.
 
+Examples
+  ringo ptx check add.ptx -block 64 -buf 'x=f32[64]:i' -buf 'y=f32[64]:1' \
+    -arg x -arg y -arg 64 -want x=i+1
+  ringo ptx check ring.ptx -g 4 -buf 'x=f32[256]:rank' -buf 'flag=u32[1]:0' \
+    -arg x -arg 'x@((rank+1)%gpus)' -arg 'flag@((rank+1)%gpus)'
+
 What to run
-  -gpus N          GPUs (default 1)
+  -g N             GPUs (default 1)
   -buf NAME=TYPE[COUNT]:CONTENTS
                    memory of this name on every GPU; without :CONTENTS nothing
                    is written to it. Repeat it for more
@@ -67,23 +73,48 @@ How
   -steps N         instructions of all threads after which a run is said to have
                    no end (default 20 million, or more for many threads)
   -time D          give up after this time (default 5m)
-  --json           print a report as JSON, version 1
+  -json            print a report as JSON, version 1
 
 Exit status: 0 if nothing was found under all seeds, 2 for a mistake in the
 command line, 1 otherwise.
+`
+
+// ptxBrief is what "ringo ptx -h" prints.
+const ptxBrief = `usage: ringo ptx check FILE [flags]
+
+Runs kernels of a PTX file on emulated GPUs under many seeds, each another order
+of threads and stores, and reports races within a block, across blocks and
+across GPUs, bad addresses, deadlocks and wrong results. It needs no GPU.
 
 Examples
   ringo ptx check add.ptx -block 64 -buf 'x=f32[64]:i' -buf 'y=f32[64]:1' \
     -arg x -arg y -arg 64 -want x=i+1
-  ringo ptx check ring.ptx -gpus 4 -buf 'x=f32[256]:rank' -buf 'flag=u32[1]:0' \
+  ringo ptx check ring.ptx -g 4 -buf 'x=f32[256]:rank' -buf 'flag=u32[1]:0' \
     -arg x -arg 'x@((rank+1)%gpus)' -arg 'flag@((rank+1)%gpus)'
+
+  -g N             GPUs (default 1)
+  -buf NAME=TYPE[COUNT]:CONTENTS
+                   memory of this name on every GPU
+  -kernel K        which kernel; not needed if FILE has one
+  -grid X,Y,Z      blocks (default 1)
+  -block X,Y,Z     threads of a block (default 32)
+  -arg VALUE       the next argument, by the type that the kernel declares
+  -want NAME=CONTENTS
+                   what a buffer has to hold in the end
+  -seeds N         how many seeds (default 100)
+  -json            print a report as JSON
+
+VALUE and CONTENTS are expressions of numbers with rank (of the GPU), gpus, i
+(of the element), NAME (a buffer's address) and NAME@GPU.
+Exit status: 0 if nothing was found under all seeds.
+"ringo help ptx all" explains every flag and all of the expressions.
 `
 
 func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c ptxcheck.Case
 	fs := flags("ptx")
 	launchFlags(fs, &c)
-	fs.IntVar(&c.GPUs, "gpus", 1, "")
+	fs.IntVar(&c.GPUs, "g", 1, "")
 	fs.IntVar(&c.Seeds, "seeds", 100, "")
 	fs.Uint64Var(&c.First, "seed", 0, "")
 	fs.StringVar(&c.Link, "link", "nvlink", "")
@@ -103,7 +134,7 @@ func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	case *limit <= 0:
 		return cli.Usagef("-time %v: want more than 0", *limit)
 	case c.GPUs < 1 || c.Seeds < 1 || c.SMs < 1:
-		return cli.Usagef("-gpus, -seeds and -sms are at least 1")
+		return cli.Usagef("-g, -seeds and -sms are at least 1")
 	}
 	if c.Text, err = os.ReadFile(names[1]); err != nil {
 		return err

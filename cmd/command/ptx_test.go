@@ -12,17 +12,17 @@ import (
 	"github.com/ringo-go/ringo/gpu/emu/ptxcheck"
 )
 
-// handoff is the command line of README, with flags in place of some.
+// handoff is the command line of docs/testing.md, with flags in place of some.
 func handoff(more ...string) []string {
-	args := []string{"ptx", "check", "../../gpu/emu/ptxcheck/testdata/handoff.ptx", "-gpus", "2", "-block", "1",
+	args := []string{"ptx", "check", "../../gpu/emu/ptxcheck/testdata/handoff.ptx", "-g", "2", "-block", "1",
 		"-buf", "box=u32[1]", "-buf", "flag=u32[1]:0", "-buf", "out=u32[1]",
 		"-arg", "box", "-arg", "flag", "-arg", "box@(1-rank)", "-arg", "flag@(1-rank)", "-arg", "out", "-arg", "rank+1"}
 	return append(args, more...)
 }
 
-// What README shows of "ringo ptx check" is what it prints.
-func TestPTXInReadme(t *testing.T) {
-	b, err := os.ReadFile("../../README.md")
+// What docs/testing.md shows of "ringo ptx check" is what it prints.
+func TestPTXInDocs(t *testing.T) {
+	b, err := os.ReadFile("../../docs/testing.md")
 	if os.IsNotExist(err) {
 		t.Skip("the source is not here")
 	}
@@ -42,7 +42,7 @@ func TestPTXInReadme(t *testing.T) {
 }
 
 func TestPTX(t *testing.T) {
-	code, stdout, _ := ringoHere(handoff("-seeds", "3", "--json")...)
+	code, stdout, _ := ringoHere(handoff("-seeds", "3", "-json")...)
 	require.Equal(t, 1, code)
 	var r ptxcheck.Report
 	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
@@ -96,13 +96,13 @@ func TestPTXLaunches(t *testing.T) {
 	ret;
 }
 `), 0o600))
-	code, stdout, stderr := ringoHere("ptx", "check", file, "-gpus", "2", "-buf", "x=u32[8]:7", "-seeds", "5",
+	code, stdout, stderr := ringoHere("ptx", "check", file, "-g", "2", "-buf", "x=u32[8]:7", "-seeds", "5",
 		"-kernel", "set", "-block", "4", "-arg", "x", "-arg", "pick(3,4)",
 		"-kernel", "double", "-grid", "2,2", "-block", "1", "-arg", "x+8", "-on", "1",
 		"-want", "x@0=3,3,3,3,7,7,7,7", "-want", "x@1=4,4,8,4,7,7,7,7")
 	require.Equal(t, 1, code, stderr)
 	require.Contains(t, stdout, "race between blocks", "blocks (0,0) and (0,1) have the same element")
-	code, stdout, stderr = ringoHere("ptx", "check", file, "-gpus", "2", "-buf", "x=u32[8]:7", "-seeds", "5",
+	code, stdout, stderr = ringoHere("ptx", "check", file, "-g", "2", "-buf", "x=u32[8]:7", "-seeds", "5",
 		"-block", "4", "-arg", "x", "-arg", "pick(3,4)", "-kernel", "set",
 		"-kernel", "double", "-grid", "2", "-block", "1", "-arg", "x+8", "-on", "1",
 		"-want", "x@0=3,3,3,3,7,7,7,7", "-want", "x@1=4,4,8,8,7,7,7,7")
@@ -116,7 +116,7 @@ func TestPTXMistakes(t *testing.T) {
 		"2 files: give one":                               {"ptx", "check", "a", "b"},
 		"are at least 1":                                  {"ptx", "check", "a", "-seeds", "0"},
 		"want up to three numbers":                        {"ptx", "check", "a", "-grid", "1,2,3,4"},
-		"GPUs: 17: want 1 to 16":                          handoff("-gpus", "17"),
+		"GPUs: 17: want 1 to 16":                          handoff("-g", "17"),
 		`link: "nvlnk": want nvlink, pcie or none`:        handoff("-link", "nvlnk"),
 		"7 arguments, want 6: handoff(.u64 box, .u64 fla": handoff("-arg", "1"),
 		"handoff.ptx has none of this name; it has hando": handoff("-kernel", "handof"),

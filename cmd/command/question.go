@@ -59,7 +59,7 @@ func ask(names []string, ranks, root, node int, typ, algo string) (question, err
 	case ranks < 1:
 		return q, cli.Usagef("-np %d: want at least 1", ranks)
 	case node < 0:
-		return q, cli.Usagef("--node %d: cannot be negative", node)
+		return q, cli.Usagef("-node %d: cannot be negative", node)
 	case root < 0 || root >= ranks:
 		return q, cli.Usagef("-r %d: the ranks are 0 to %d", root, ranks-1)
 	}

@@ -17,10 +17,14 @@ RINGO_RANK and RINGO_SIZE, in torchrun's RANK, WORLD_SIZE, LOCAL_RANK,
 MASTER_ADDR and MASTER_PORT, and the meeting point in RINGO_COMM_ID; a program
 that calls ringo.OpenEnv needs to know none of them. A rank that ends before it
 has joined is named at once to those that wait for it. Output lines of rank r
-above 0 begin with [r].
+begin with [r].
+
+Examples
+  ringo run -np 4 -- ./train -epochs 3
+  ringo run -np 2 -- go run ./examples/train -np 0
 
   -np N          ranks (default 4)
-  --hosts H      have the ranks think that they are on H hosts, in equal blocks
+  -hosts H       have the ranks think that they are on H hosts, in equal blocks
                  (sets RINGO_HOSTID and NCCL_HOSTID)
   -restarts N    start a rank that fails again, up to N times (default 0). The
                  others go on: they Shrink, or close the communicator and open
@@ -32,12 +36,9 @@ above 0 begin with [r].
   -no-prefix     leave the lines as they are
 
 The exit status is that of the rank which failed first, 128 and the signal's
-number if it was killed, and 0 if all ended well. A rank that the others have
-gone on without does not count.
-
-Examples
-  ringo run -np 4 -- ./train -epochs 3
-  ringo run -np 2 -- go run ./examples/train -np 0
+number if it was killed, 127 if PROGRAM is not there, 126 if it may not be
+executed, and 0 if all ended well. A rank that the others have gone on without
+does not count.
 `
 
 func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -59,7 +60,7 @@ func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	case *restarts < 0:
 		return cli.Usagef("-restarts %d: want 0 or more", *restarts)
 	case *hosts < 1 || *hosts > *n:
-		return cli.Usagef("--hosts %d: want 1 to %d", *hosts, *n)
+		return cli.Usagef("-hosts %d: want 1 to %d", *hosts, *n)
 	}
 	return launch.Run(ctx, launch.Config{N: *n, Hosts: *hosts, Restarts: *restarts, Args: program, Stdout: stdout, Stderr: stderr, Prefix: !*bare, Grace: *grace})
 }

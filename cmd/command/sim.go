@@ -19,37 +19,36 @@ import (
 
 // simHelp is what "ringo sim -h" prints.
 const simHelp = `usage: ringo sim COLLECTIVE [flags]
-       ringo sim --net list
+       ringo sim -net list
 
 Times a collective on paper: every step of every rank under a model of links
 and cores. A hundred thousand ranks take seconds. Data is moved piece by piece.
 Where all pieces would take more than 20 million steps only the first are
 carried out, at least 8, and a line says so. Ctrl-C ends it.
 
+Examples
+  ringo sim allreduce -np 10240 -s 1G -algo ring -net nvlink
+  ringo sim allreduce -np 8 -s 8,64K,1M,64M -algo all -net shm
+  ringo sim allreduce -np 512 -bw 400G -latency 1us -cards 4 -net nvlink
+  ringo sim allreduce -np 4 -s 1M -net shm -trace both.json -over steps.json
+
   -np N          ranks (default 1024)
   -s SIZE,...    bytes of the larger buffer of a rank (default 1G)
   -d TYPE        element type (default float32)
   -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
-  --algo A,...   algorithms to compare; all for every one (default: the one that
+  -algo A,...    algorithms to compare; all for every one (default: the one that
                  would be chosen; where others take less in this model, a line
                  says which)
-  --parts        what the time is made of (ten runs more)
-  --exact        carry out all steps, however many
-  --timeout D    give up after this time, such as 30s (default: never)
-  --json FILE    save the rows and the model; - writes them here instead of text
-  --trace FILE   save when each rank does each step, as bench --trace does
-  --over TRACE   lay that over a trace of bench: it begins where the last call
+  -parts         what the time is made of (ten runs more)
+  -exact         carry out all steps, however many
+  -timeout D     give up after this time, such as 30s (default: never)
+  -json FILE     save the rows and the model; - writes them here instead of text
+  -trace FILE    save when each rank does each step, as bench -trace does
+  -over TRACE    lay that over a trace of bench: it begins where the last call
                  of the same collective, algorithm and size does
-  --plot FILE    draw time, bandwidth and ratios: .svg
+  -plot FILE     draw time, bandwidth and ratios: .svg
 
 ` + netHelp + `
-Examples
-  ringo sim allreduce -np 10240 -s 1G --algo ring --net nvlink
-  ringo sim allreduce -np 8 -s 8,64K,1M,64M --algo all --net shm
-  ringo sim allreduce -np 512 --bw 400G --latency 1us --cards 4 --net nvlink
-  ringo sim allreduce -np 64 -s 1K,32K,1M,32M,1G --algo all --plot all.svg
-  ringo sim broadcast -np 100000 -s 1K --algo tree
-  ringo sim allreduce -np 4 -s 1M --net shm --trace both.json --over steps.json
 `
 
 func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -86,7 +85,7 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	run := simulation{ctx: ctx, q: q, model: model, parts: *parts, exact: *exact, text: stdout, progress: cli.NewProgress(stderr)}
 	if *file == "-" {
 		run.text = io.Discard
-	} else if err := cli.Writable("--json", *file); err != nil {
+	} else if err := cli.Writable("-json", *file); err != nil {
 		return err
 	}
 	if err := checkPlot(*plot); err != nil {
@@ -114,11 +113,11 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
 	switch {
 	case timeout < 0:
-		return nil, nil, cli.Usagef("--timeout %v: cannot be negative", timeout)
+		return nil, nil, cli.Usagef("-timeout %v: cannot be negative", timeout)
 	case timeout == 0:
 		return ctx, func() {}, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("took longer than %v (--timeout)", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("took longer than %v (-timeout)", timeout))
 	return ctx, cancel, nil
 }
 
@@ -131,7 +130,7 @@ type simulation struct {
 	text         io.Writer
 	progress     *cli.Progress
 	report       *simReport
-	trace        *simTrace // nil without --trace
+	trace        *simTrace // nil without -trace
 }
 
 func (x *simulation) heading() {
@@ -145,7 +144,7 @@ func (x *simulation) heading() {
 	fmt.Fprintf(x.text, "\n#%11s  %-9s %12s %8s %8s %12s %11s %11s %9s\n", "size (B)", "algorithm", "time (us)", "algbw", "busbw", "messages", "intra (GB)", "inter (GB)", "took")
 }
 
-// sizes prints the heading, and times what --algo asks for at each size.
+// sizes prints the heading, and times what -algo asks for at each size.
 func (x *simulation) sizes(algos, sizes string) error {
 	x.heading()
 	for _, text := range strings.Split(sizes, ",") {
@@ -160,7 +159,7 @@ func (x *simulation) sizes(algos, sizes string) error {
 	return nil
 }
 
-// size times what --algo asks for, at one size.
+// size times what -algo asks for, at one size.
 func (x *simulation) size(list string, bytes int64) error {
 	ch, err := x.q.choice(bytes)
 	if err != nil {
@@ -258,7 +257,7 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	fmt.Fprintf(x.text, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, row.Time, row.AlgBW, row.BusBW,
 		res.Messages, float64(res.IntraBytes)/1e9, float64(res.InterBytes)/1e9, took)
 	if row.PiecesRun < row.Pieces {
-		fmt.Fprintf(x.text, "#            from the first %d of %d pieces of the data; --exact carries out all\n", row.PiecesRun, row.Pieces)
+		fmt.Fprintf(x.text, "#            from the first %d of %d pieces of the data; -exact carries out all\n", row.PiecesRun, row.Pieces)
 	}
 	if !x.parts {
 		return row, nil
@@ -329,7 +328,7 @@ func (x *simulation) compare(row *simRow, reason string, known []string) error {
 		fmt.Fprintf(x.text, "#            faster in this model: %s; %s is chosen since: %s\n", strings.Join(words, ", "), row.Algorithm, reason)
 	}
 	if len(skipped) > 0 {
-		fmt.Fprintf(x.text, "#            not compared, for they have very many steps: %s (--algo %s)\n", strings.Join(skipped, ", "), skipped[0])
+		fmt.Fprintf(x.text, "#            not compared, for they have very many steps: %s (-algo %s)\n", strings.Join(skipped, ", "), skipped[0])
 	}
 	return nil
 }

@@ -17,14 +17,14 @@ import (
 )
 
 func TestSim(t *testing.T) {
-	code, out, stderr := ringoHere("sim", "allreduce", "-np", "32", "-s", "8,1M", "--algo", "all", "--net", "nvlink", "--parts")
+	code, out, stderr := ringoHere("sim", "allreduce", "-np", "32", "-s", "8,1M", "-algo", "all", "-net", "nvlink", "-parts")
 	require.Zero(t, code, stderr)
 	require.GreaterOrEqual(t, strings.Count(out, "\n"), 2+2*2*2)
 	require.Contains(t, out, "nodes of 8")
 	require.Contains(t, out, "of which: latency")
 }
 
-// The nodes of a net count for the choice as those of --node do.
+// The nodes of a net count for the choice as those of -node do.
 func TestSimNodes(t *testing.T) {
 	rows := func(args ...string) string {
 		t.Helper()
@@ -33,31 +33,31 @@ func TestSimNodes(t *testing.T) {
 		_, rows, _ := strings.Cut(out, "\n") // its first line repeats the question
 		return strings.Join(strings.Fields(rows)[:20], " ")
 	}
-	own := rows("--net", "nvlink")
+	own := rows("-net", "nvlink")
 	require.NotContains(t, own, " doubling ")
-	require.Equal(t, own, rows("--net", "nvlink", "--node", "8"))
-	require.NotEqual(t, own, rows("--net", "nvlink", "--node", "4"))
-	require.Contains(t, rows("--net", "shm"), " ring ", "all on one node")
+	require.Equal(t, own, rows("-net", "nvlink", "-node", "8"))
+	require.NotEqual(t, own, rows("-net", "nvlink", "-node", "4"))
+	require.Contains(t, rows("-net", "shm"), " ring ", "all on one node")
 }
 
 // A slow link and a dead card make a collective slower, and only on several nodes.
 func TestSimWeak(t *testing.T) {
 	time := func(args ...string) float64 {
 		t.Helper()
-		code, out, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32", "-s", "64M", "--algo", "hier"}, args...)...)
+		code, out, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32", "-s", "64M", "-algo", "hier"}, args...)...)
 		require.Zero(t, code, stderr)
 		us, err := strconv.ParseFloat(strings.Fields(strings.Split(out, "\n")[2])[2], 64)
 		require.NoError(t, err)
 		return us
 	}
-	whole := time("--net", "nvlink")
-	require.Greater(t, time("--net", "nvlink", "--weak", "0,1:2"), 1.1*whole)
-	require.Greater(t, time("--net", "nvlink", "--weak", "5:10"), 2*whole)
-	require.Equal(t, whole, time("--net", "nvlink", "--weak", "5:1"))
+	whole := time("-net", "nvlink")
+	require.Greater(t, time("-net", "nvlink", "-weak", "0,1:2"), 1.1*whole)
+	require.Greater(t, time("-net", "nvlink", "-weak", "5:10"), 2*whole)
+	require.Equal(t, whole, time("-net", "nvlink", "-weak", "5:1"))
 	for _, bad := range []string{"5", "x:2", "32:2", "0:0.5", "0:x"} {
-		code, _, stderr := ringoHere("sim", "allreduce", "-np", "32", "--weak", bad)
+		code, _, stderr := ringoHere("sim", "allreduce", "-np", "32", "-weak", bad)
 		require.Equal(t, 2, code)
-		require.Contains(t, stderr, "--weak "+bad)
+		require.Contains(t, stderr, "-weak "+bad)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestSimWeak(t *testing.T) {
 func TestSimOwnNet(t *testing.T) {
 	report := func(args ...string) simReport {
 		t.Helper()
-		code, out, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32", "-s", "64M", "--algo", "hier", "--json", "-"}, args...)...)
+		code, out, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32", "-s", "64M", "-algo", "hier", "-json", "-"}, args...)...)
 		require.Zero(t, code, stderr)
 		var r simReport
 		require.NoError(t, json.Unmarshal([]byte(out), &r), out)
@@ -73,27 +73,27 @@ func TestSimOwnNet(t *testing.T) {
 		require.Equal(t, "hier", r.Rows[0].Algorithm)
 		return r
 	}
-	preset := report("--net", "nvlink").Rows[0].Time
-	require.Equal(t, preset, report("--net", "nvlink", "--bw", "48GB").Rows[0].Time, "it has cards of 48 GB/s, one a rank")
-	slow := report("--net", "nvlink", "--bw", "100G", "--cards", "2", "--latency", "20us")
+	preset := report("-net", "nvlink").Rows[0].Time
+	require.Equal(t, preset, report("-net", "nvlink", "-bw", "48GB").Rows[0].Time, "it has cards of 48 GB/s, one a rank")
+	slow := report("-net", "nvlink", "-bw", "100G", "-cards", "2", "-latency", "20us")
 	require.Greater(t, slow.Rows[0].Time, 4*preset)
 	file := filepath.Join(t.TempDir(), "mine.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"like": "nvlink", "between": {"bandwidth": "100G", "shared": "200G", "latency": "20us"}}`), 0o644))
-	require.InEpsilon(t, slow.Rows[0].Time, report("--net", file).Rows[0].Time, 1e-9)
+	require.InEpsilon(t, slow.Rows[0].Time, report("-net", file).Rows[0].Time, 1e-9)
 	require.NoError(t, os.WriteFile(file, slow.Model, 0o644))
-	require.InEpsilon(t, slow.Rows[0].Time, report("--net", file).Rows[0].Time, 1e-6, "a report's model can be used again")
-	report("--net", "shm", "--node", "8", "--bw", "400G", "--latency", "1us") // which has nothing between nodes of its own
+	require.InEpsilon(t, slow.Rows[0].Time, report("-net", file).Rows[0].Time, 1e-6, "a report's model can be used again")
+	report("-net", "shm", "-node", "8", "-bw", "400G", "-latency", "1us") // which has nothing between nodes of its own
 
-	_, out, _ := ringoHere("sim", "--net", "list")
+	_, out, _ := ringoHere("sim", "-net", "list")
 	require.Contains(t, out, "ndr          InfiniBand NDR: nodes of 8; inside CPU shared memory, 12 GB/s a rank")
 	for want, args := range map[string][]string{
-		`unknown net "nvlnk"; did you mean nvlink?`:              {"--net", "nvlnk"},
-		"all 32 ranks are on one: give --node":                   {"--net", "shm", "--bw", "400G"},
-		"--net shm has nothing between nodes: give --bw":         {"--net", "shm", "--node", "8", "--cards", "2"},
-		`--bw: rate "fast"`:                                      {"--bw", "fast"},
-		"--cards and --latency cannot be negative":               {"--cards", "-1"},
-		"absent.json: no such file":                              {"--net", "absent.json"},
-		"--json /nonexistent/x: open /nonexistent: no such file": {"--json", "/nonexistent/x"},
+		`unknown net "nvlnk"; did you mean nvlink?`:             {"-net", "nvlnk"},
+		"all 32 ranks are on one: give -node":                   {"-net", "shm", "-bw", "400G"},
+		"-net shm has nothing between nodes: give -bw":          {"-net", "shm", "-node", "8", "-cards", "2"},
+		`--bw: rate "fast"`:                                     {"-bw", "fast"},
+		"-cards and -latency cannot be negative":                {"-cards", "-1"},
+		"absent.json: no such file":                             {"-net", "absent.json"},
+		"-json /nonexistent/x: open /nonexistent: no such file": {"-json", "/nonexistent/x"},
 	} {
 		code, _, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32"}, args...)...)
 		require.Equal(t, 2, code)
@@ -103,23 +103,23 @@ func TestSimOwnNet(t *testing.T) {
 
 func TestSimPlot(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.svg")
-	code, _, stderr := ringoHere("sim", "allreduce", "-np", "8", "--net", "shm", "-s", "1M,8,1K", "--algo", "ring,tree", "--plot", file)
+	code, _, stderr := ringoHere("sim", "allreduce", "-np", "8", "-net", "shm", "-s", "1M,8,1K", "-algo", "ring,tree", "-plot", file)
 	require.Zero(t, code, stderr)
 	picture, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Contains(t, string(picture), "allreduce: 8 ranks, shared memory (modelled)")
 	require.Contains(t, string(picture), ">tree<")
 	for _, file := range []string{"x.gif", "/nonexistent/x.svg"} {
-		code, _, stderr := ringoHere("sim", "allreduce", "-np", "8", "--plot", file)
+		code, _, stderr := ringoHere("sim", "allreduce", "-np", "8", "-plot", file)
 		require.Equal(t, 2, code)
-		require.Contains(t, stderr, "--plot "+file)
+		require.Contains(t, stderr, "-plot "+file)
 	}
 }
 
 // Where the choice is not the fastest in the same model, that is said.
 func TestSimSaysWhatIsFaster(t *testing.T) {
-	args := []string{"sim", "allreduce", "-np", "72", "-s", "16M", "--net", "ndr"}
-	code, out, stderr := ringoHere(append(args, "--json", "-")...)
+	args := []string{"sim", "allreduce", "-np", "72", "-s", "16M", "-net", "ndr"}
+	code, out, stderr := ringoHere(append(args, "-json", "-")...)
 	require.Zero(t, code, stderr)
 	var chosen simReport
 	require.NoError(t, json.Unmarshal([]byte(out), &chosen))
@@ -127,7 +127,7 @@ func TestSimSaysWhatIsFaster(t *testing.T) {
 	require.True(t, chosen.Rows[0].Chosen)
 	require.NotEmpty(t, chosen.Rows[0].Faster)
 
-	_, out, _ = ringoHere(append(args, "--algo", "all", "--json", "-")...)
+	_, out, _ = ringoHere(append(args, "-algo", "all", "-json", "-")...)
 	var all simReport
 	require.NoError(t, json.Unmarshal([]byte(out), &all))
 	least := slices.MinFunc(all.Rows, func(a, b *simRow) int { return cmp.Compare(a.Time, b.Time) })
@@ -137,7 +137,7 @@ func TestSimSaysWhatIsFaster(t *testing.T) {
 	_, out, _ = ringoHere(args...)
 	require.Contains(t, out, "faster in this model: "+least.Algorithm)
 	require.Contains(t, out, chosen.Rows[0].Algorithm+" is chosen since: several hosts")
-	_, out, _ = ringoHere(append(args, "--algo", least.Algorithm)...)
+	_, out, _ = ringoHere(append(args, "-algo", least.Algorithm)...)
 	require.NotContains(t, out, "faster in this model")
 }
 
@@ -146,21 +146,21 @@ func TestSimOfVeryManySteps(t *testing.T) {
 	defer func(n int) { simSteps = n }(simSteps)
 	simSteps = 200_000
 	const huge = "500G"
-	code, out, stderr := ringoHere("sim", "allreduce", "-np", "100", "-s", huge, "--algo", "oneshot", "--net", "shm", "--timeout", "1m")
+	code, out, stderr := ringoHere("sim", "allreduce", "-np", "100", "-s", huge, "-algo", "oneshot", "-net", "shm", "-timeout", "1m")
 	require.Zero(t, code, stderr)
-	require.Regexp(t, `(?m)^# +from the first 10 of 1024000 pieces of the data; --exact carries out all$`, out)
+	require.Regexp(t, `(?m)^# +from the first 10 of 1024000 pieces of the data; -exact carries out all$`, out)
 
-	code, _, stderr = ringoHere("sim", "allreduce", "-np", "100", "-s", huge, "--algo", "oneshot", "--exact", "--timeout", "1ns")
+	code, _, stderr = ringoHere("sim", "allreduce", "-np", "100", "-s", huge, "-algo", "oneshot", "-exact", "-timeout", "1ns")
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "oneshot of 500G: sim: took longer than 1ns (--timeout)")
-	code, _, stderr = ringoHere("sim", "allreduce", "--timeout", "-1s")
+	require.Contains(t, stderr, "oneshot of 500G: sim: took longer than 1ns (-timeout)")
+	code, _, stderr = ringoHere("sim", "allreduce", "-timeout", "-1s")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "cannot be negative")
 
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("interrupt signal received"))
 	var complaints bytes.Buffer
-	code = ringoMain(ctx, []string{"sim", "allreduce", "-np", "100", "-s", huge, "--algo", "oneshot", "--exact"}, &bytes.Buffer{}, &complaints)
+	code = ringoMain(ctx, []string{"sim", "allreduce", "-np", "100", "-s", huge, "-algo", "oneshot", "-exact"}, &bytes.Buffer{}, &complaints)
 	require.Equal(t, 1, code)
 	require.Contains(t, complaints.String(), "interrupt signal received")
 }

@@ -16,9 +16,9 @@ import (
 // checkPlot refuses a file that cannot be written, or whose name does not say what to draw.
 func checkPlot(file string) error {
 	if file != "" && !isSVG(file) {
-		return cli.Usagef("--plot %s: the name must end in .svg", file)
+		return cli.Usagef("-plot %s: the name must end in .svg", file)
 	}
-	return cli.Writable("--plot", file)
+	return cli.Writable("-plot", file)
 }
 
 func isSVG(file string) bool { return strings.EqualFold(filepath.Ext(file), ".svg") }

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
-// A simReport is what "ringo sim --json" saves.
+// A simReport is what "ringo sim -json" saves.
 type simReport struct {
 	Schema     string          `json:"schema"`
 	Collective string          `json:"collective"`

@@ -13,10 +13,10 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// modelSteps is how many steps of a row go into --trace, of all ranks: those that come first.
+// modelSteps is how many steps of a row go into -trace, of all ranks: those that come first.
 const modelSteps = 1 << 18
 
-// A simTrace is what --trace writes: the model's steps, beside those of the ranks that --over has.
+// A simTrace is what -trace writes: the model's steps, beside those of the ranks that -over has.
 type simTrace struct {
 	file  string
 	whole trace.Trace
@@ -25,15 +25,15 @@ type simTrace struct {
 	ended int64 // the row before
 }
 
-// newSimTrace reads --over. It is nil without --trace.
+// newSimTrace reads -over. It is nil without -trace.
 func newSimTrace(file, over string) (*simTrace, error) {
 	if file == "" {
 		if over != "" {
-			return nil, cli.Usagef("--over %s: give --trace FILE too", over)
+			return nil, cli.Usagef("-over %s: give -trace FILE too", over)
 		}
 		return nil, nil
 	}
-	if err := cli.Writable("--trace", file); err != nil {
+	if err := cli.Writable("-trace", file); err != nil {
 		return nil, err
 	}
 	t := &simTrace{file: file}
@@ -46,7 +46,7 @@ func newSimTrace(file, over string) (*simTrace, error) {
 	}
 	whole, err := trace.Read(bytes.NewReader(text))
 	if err != nil {
-		return nil, cli.Usagef("--over %s: %v", over, err)
+		return nil, cli.Usagef("-over %s: %v", over, err)
 	}
 	t.whole, t.over = *whole, len(whole.Calls)
 	for _, c := range whole.Calls {
@@ -99,7 +99,7 @@ func (t *simTrace) begin(q question, algo string, bytes int64, s sched.Schedule)
 	}
 }
 
-// measured has a row begin with the last call like it in --over, if there is one: when the last of its ranks came.
+// measured has a row begin with the last call like it in -over, if there is one: when the last of its ranks came.
 func (t *simTrace) measured(c *trace.Call) {
 	type ranks struct {
 		n, bytes int
@@ -141,10 +141,10 @@ func (t *simTrace) save() error {
 	}
 	f, err := os.Create(t.file)
 	if err != nil {
-		return fmt.Errorf("--trace: %w", err)
+		return fmt.Errorf("-trace: %w", err)
 	}
 	if err := errors.Join(t.whole.Write(f), f.Close()); err != nil {
-		return fmt.Errorf("--trace: %w", err)
+		return fmt.Errorf("-trace: %w", err)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func readTrace(t *testing.T, file string) *trace.Trace {
 func TestSimTrace(t *testing.T) {
 	dir := t.TempDir()
 	file, rows := filepath.Join(dir, "t.json"), filepath.Join(dir, "rows.json")
-	code, _, stderr := ringoHere("sim", "allreduce", "-np", "3", "-s", "3M,48", "--net", "shm", "--algo", "ring", "--trace", file, "--json", rows)
+	code, _, stderr := ringoHere("sim", "allreduce", "-np", "3", "-s", "3M,48", "-net", "shm", "-algo", "ring", "-trace", file, "-json", rows)
 	require.Zero(t, code, stderr)
 	calls := readTrace(t, file).Calls
 	require.Len(t, calls, 6)
@@ -68,7 +68,7 @@ func TestSimTraceOver(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, whole.Write(f))
 	require.NoError(t, f.Close())
-	code, _, stderr := ringoHere("sim", "allreduce", "-np", "2", "-s", "96", "--net", "shm", "--algo", "ring", "--trace", both, "--over", measured)
+	code, _, stderr := ringoHere("sim", "allreduce", "-np", "2", "-s", "96", "-net", "shm", "-algo", "ring", "-trace", both, "-over", measured)
 	require.Zero(t, code, stderr)
 	calls := readTrace(t, both).Calls
 	require.Len(t, calls, 8)
@@ -79,10 +79,10 @@ func TestSimTraceOver(t *testing.T) {
 		require.Equal(t, calls[3*r].Steps[0].Title(), c.Steps[0].Title())
 	}
 	for want, args := range map[string][]string{
-		"give --trace FILE too": {"--over", measured},
-		"absent.json":           {"--trace", both, "--over", "absent.json"},
-		"--trace /nonexistent/": {"--trace", "/nonexistent/x"},
-		"trace: format is":      {"--trace", both, "--over", ""},
+		"give -trace FILE too": {"-over", measured},
+		"absent.json":          {"-trace", both, "-over", "absent.json"},
+		"-trace /nonexistent/": {"-trace", "/nonexistent/x"},
+		"trace: format is":     {"-trace", both, "-over", ""},
 	} {
 		if want == "trace: format is" {
 			args[3] = filepath.Join(dir, "other.json")
@@ -98,7 +98,7 @@ func TestSimTraceOver(t *testing.T) {
 func TestPlotTrace(t *testing.T) {
 	dir := t.TempDir()
 	file, picture := filepath.Join(dir, "t.json"), filepath.Join(dir, "t.svg")
-	code, _, stderr := ringoHere("sim", "allreduce", "-np", "3", "-s", "48", "--net", "shm", "--algo", "ring", "--trace", file)
+	code, _, stderr := ringoHere("sim", "allreduce", "-np", "3", "-s", "48", "-net", "shm", "-algo", "ring", "-trace", file)
 	require.Zero(t, code, stderr)
 	code, out, stderr := ringoHere("plot", "-o", picture, file)
 	require.Zero(t, code, stderr)
@@ -109,7 +109,7 @@ func TestPlotTrace(t *testing.T) {
 		require.Contains(t, string(b), want)
 	}
 	for want, args := range map[string][]string{
-		"--call 7: the trace has no such collective": {"-o", picture, "--call", "7", file},
+		"-call 7: the trace has no such collective": {"-o", picture, "-call", "7", file},
 		"drawn as .svg":             {"-o", filepath.Join(dir, "t.html"), file},
 		"is a trace: give it alone": {"-o", picture, file, file},
 	} {

@@ -62,7 +62,7 @@ func drawTrace(file, title string, t *trace.Trace, number uint32) error {
 		}
 	}
 	if name == "" {
-		return cli.Usagef("--call %d: the trace has no such collective, or nothing to draw", number)
+		return cli.Usagef("-call %d: the trace has no such collective, or nothing to draw", number)
 	}
 	d := &drawing{from: from, tracks: map[trackKey]*chart.Track{}}
 	for i := range t.Calls {

@@ -23,6 +23,11 @@ Measures every algorithm that can carry out a collective on GPU memory, at every
 size, and writes a plan: a table that says up to which size each one is chosen.
 RINGO_PLAN=FILE or Config.Plan uses it; rank 0's plan counts for all ranks.
 
+Examples
+  ringo tune -o h200.plan
+  ringo tune allreduce -g 2 -e 64M -f 4
+  ringo tune -device emu -g 2 allreduce
+
   COLLECTIVE     allreduce allgather reducescatter broadcast reduce alltoall
                  gather scatter, or all (default all)
   -np N          processes to start (default 1); 0: be one of a job that "ringo
@@ -33,15 +38,15 @@ RINGO_PLAN=FILE or Config.Plan uses it; rank 0's plan counts for all ranks.
   -e SIZE        last size (default 1G; 4K emulated)
   -f FACTOR      each size is FACTOR times the one before (default 2)
   -d TYPE        element type (default bfloat16)
-  --device D     cuda, or emu: GPUs that are emulated, whose times mean nothing
+  -device D      cuda, or emu: GPUs that are emulated, whose times mean nothing
                  (default cuda)
-  --transport T  as for ringo bench
+  -transport T   as for ringo bench
   -G N           operations of a graph, at most (default 20; 1 emulated)
-  --blocks N,... blocks of the GPU that are tried where there is work for more
+  -blocks N,...  blocks of the GPU that are tried where there is work for more
                  (default 8,16,24,32,48,64,96; 2 emulated); 0: none. A row holds
                  the fewest that lose at most 3 % of the bandwidth at all of its
                  sizes, and those that lose 10 %, for the policy efficiency
-  --time D       of all measurements, about (default 1m)
+  -time D        of all measurements, about (default 1m)
   -unchecked     emu: faster, without looking for races
   -o FILE        write the plan; rows that the file has for other numbers of
                  ranks and other collectives are kept
@@ -52,11 +57,6 @@ that take 500 us from 1 %.
 
 Exit status: 0 if all went well, 2 for a mistake in the command line, 1
 otherwise.
-
-Examples
-  ringo tune -o h200.plan
-  ringo tune allreduce -g 2 -e 64M -f 4
-  ringo tune --device emu -g 2 allreduce
 `
 
 func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -107,7 +107,7 @@ func tuneDevice(cfg *tune.Config, last *string) error {
 	case "emu":
 		most, graph = "4K", 1
 	case "host":
-		return cli.Usagef("--device host: a plan is for GPU memory")
+		return cli.Usagef("-device host: a plan is for GPU memory")
 	default:
 		return cli.Unknown("device", cfg.Device, []string{"cuda", "emu"})
 	}
@@ -129,7 +129,7 @@ func tuneBlocks(cfg *tune.Config, list string) error {
 	for _, s := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > 128 {
-			return cli.Usagef("--blocks %s: want numbers from 1 to 128, or 0 for none", list)
+			return cli.Usagef("-blocks %s: want numbers from 1 to 128, or 0 for none", list)
 		}
 		cfg.Blocks = append(cfg.Blocks, n)
 	}
@@ -191,7 +191,7 @@ func tuneNumbers(cfg *tune.Config) error {
 	case cfg.Graph < 0 || cfg.Graph > 10000:
 		return cli.Usagef("-G %d: want 1 to 10000 operations in a graph", cfg.Graph)
 	case cfg.Time <= 0:
-		return cli.Usagef("--time %v: want more than 0", cfg.Time)
+		return cli.Usagef("-time %v: want more than 0", cfg.Time)
 	}
 	return nil
 }

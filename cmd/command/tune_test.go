@@ -28,7 +28,7 @@ func TestTune(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "my.plan")
 	tune := func(args ...string) string {
 		t.Helper()
-		code, out, stderr := ringoHere(append([]string{"tune", "--device", "emu", "-unchecked", "-b", "8", "-e", "512", "-f", "64", "--time", "1ms"}, args...)...)
+		code, out, stderr := ringoHere(append([]string{"tune", "-device", "emu", "-unchecked", "-b", "8", "-e", "512", "-f", "64", "-time", "1ms"}, args...)...)
 		require.Zero(t, code, stderr)
 		return out
 	}
@@ -57,45 +57,45 @@ func TestTune(t *testing.T) {
 	require.Contains(t, text, "\nallgather      2      any         all ")
 	require.Contains(t, text, "\nalltoall       3      any         all ")
 
-	out = tune("-np", "2", "-g", "1", "allreduce", "-b", "4K", "-e", "4K", "--blocks", "1,2")
+	out = tune("-np", "2", "-g", "1", "allreduce", "-b", "4K", "-e", "4K", "-blocks", "1,2")
 	require.Regexp(t, `(?m)^(0: )?# allreduce with fewer blocks, us; \* default, \+ efficiency\n(0: )?# +size \(B\) +algorithm +1 +2 +all$`, out, "processes have the same rows")
-	require.Contains(t, tune("-g", "2", "allreduce", "--blocks", "0"), "ringo plan 1\n")
+	require.Contains(t, tune("-g", "2", "allreduce", "-blocks", "0"), "ringo plan 1\n")
 
-	out = tune("-g", "2", "--transport", "shm", "reduce")
+	out = tune("-g", "2", "-transport", "shm", "reduce")
 	require.Regexp(t, `size \(B\) +ring +tree +binomial +direct\n`, out, "direct kernels over host memory too")
 	require.Contains(t, out, "path     host memory")
-	code, _, stderr := ringoHere("tune", "--device", "emu", "-g", "2", "--transport", "shm", "-e", "8", "reduce", "-o", file)
+	code, _, stderr := ringoHere("tune", "-device", "emu", "-g", "2", "-transport", "shm", "-e", "8", "reduce", "-o", file)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, `the file is for Emulated GPU, p2p, but this is Emulated GPU, host memory: name another one`)
 	require.NoError(t, os.WriteFile(file, []byte("{}\n"), 0o644))
-	code, _, stderr = ringoHere("tune", "--device", "emu", "-o", file)
+	code, _, stderr = ringoHere("tune", "-device", "emu", "-o", file)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "my.plan: the file is there, but is no plan (line 1: the first line must be")
 }
 
 func TestTuneMistakes(t *testing.T) {
 	for want, args := range map[string]string{
-		`unknown device "cudo"; did you mean cuda?`: "--device cudo",
-		"--device host: a plan is for GPU memory":   "--device host",
-		"sendrecv has one algorithm":                "sendrecv --device emu",
-		`did you mean allreduce?`:                   "alreduce --device emu",
-		"-b 1K is more than -e 8":                   "--device emu -b 1K -e 8",
-		"factor -f 0.5 must be above 1":             "--device emu -f 0.5",
-		"the factor must be above 1":                "--device emu -f 0",
-		"-np 5000: want 1 to 1024":                  "--device emu -np 5000",
-		"-g -1: want 1 to 1024":                     "--device emu -g -1",
-		"-G -1: want 1 to 10000":                    "--device emu -G -1",
-		"--time -1s: want more than 0":              "--device emu --time -1s",
-		"one rank has nothing to choose":            "--device emu -g 1",
-		"--blocks 8,x: want numbers from 1 to 128":  "--device emu --blocks 8,x",
-		"parse size":                                "--device emu -e 1Q",
+		`unknown device "cudo"; did you mean cuda?`: "-device cudo",
+		"-device host: a plan is for GPU memory":    "-device host",
+		"sendrecv has one algorithm":                "sendrecv -device emu",
+		`did you mean allreduce?`:                   "alreduce -device emu",
+		"-b 1K is more than -e 8":                   "-device emu -b 1K -e 8",
+		"factor -f 0.5 must be above 1":             "-device emu -f 0.5",
+		"the factor must be above 1":                "-device emu -f 0",
+		"-np 5000: want 1 to 1024":                  "-device emu -np 5000",
+		"-g -1: want 1 to 1024":                     "-device emu -g -1",
+		"-G -1: want 1 to 10000":                    "-device emu -G -1",
+		"-time -1s: want more than 0":               "-device emu -time -1s",
+		"one rank has nothing to choose":            "-device emu -g 1",
+		"-blocks 8,x: want numbers from 1 to 128":   "-device emu -blocks 8,x",
+		"parse size":                                "-device emu -e 1Q",
 		"unknown flag -tme; did you mean -time?":    "-tme 3s",
 	} {
 		code, _, stderr := ringoHere(append([]string{"tune"}, strings.Fields(args)...)...)
 		require.Equal(t, 2, code, args)
 		require.Contains(t, stderr, want, args)
 	}
-	code, _, stderr := ringoHere("tune", "--device", "emu", "-o", "/nowhere/my.plan")
+	code, _, stderr := ringoHere("tune", "-device", "emu", "-o", "/nowhere/my.plan")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "-o /nowhere/my.plan: stat /nowhere: no such file")
 	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")

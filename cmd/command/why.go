@@ -35,15 +35,6 @@ folders of them, also in .gz, tar and tar.gz, or - for standard input:
 Give it the files of all ranks: one without is taken for dead or stopped. Where
 several kinds tell of one job the surest is the answer, the others are notes.
 
-  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
-                    (port 28028): a job that moves in between is not accused
-  -for DURATION     how long to wait between the two (default 5s)
-  -json             print the answers as JSON
-  -html FILE        write a page too, with a picture of who waits for whom
-
-Exit status: 0 no rank waits, 3 ranks are to blame, 4 all are in one call and
-nothing moves, 5 it cannot be said; 1 nothing could be read, 2 a wrong flag.
-
 Examples
   ringo why /tmp/nccl_trace_rank_*
   ringo why dumps.tar.gz
@@ -52,6 +43,15 @@ Examples
   RINGO_HISTORY=/tmp/hist RINGO_TIMEOUT=60s ringo run -np 4 -- ./train
   ringo why /tmp/hist
   RINGO_HISTORY=/tmp/hist RINGO_HISTORY_SIGNAL=USR2 ./train & kill -USR2 $!
+
+  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
+                    (port 28028): a job that moves in between is not accused
+  -for DURATION     how long to wait between the two (default 5s)
+  -json             print the answers as JSON
+  -html FILE        write a page too, with a picture of who waits for whom
+
+Exit status: 0 no rank waits, 3 ranks are to blame, 4 all are in one call and
+nothing moves, 5 it cannot be said; 1 nothing could be read, 2 a wrong flag.
 `
 
 func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/built"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/plugin"
 	"github.com/ringo-go/ringo/transport/socket"
@@ -15,10 +16,20 @@ import (
 )
 
 // networks are the kinds of transport that connect hosts, the best first.
-var networks = []transport.Network{
-	plugin.Network,
-	verbs.Network,
-	socket.Network,
+var networks = kinds()
+
+func kinds() []transport.Network {
+	if built.GPU {
+		return []transport.Network{plugin.Network, verbs.Network, socket.Network}
+	}
+	return []transport.Network{absent("plugin"), absent("ib"), socket.Network}
+}
+
+// absent is a network that is not in the program.
+func absent(name string) transport.Network {
+	return transport.Network{Name: name, Probe: func(transport.NetworkOptions) (transport.Found, error) {
+		return transport.Found{}, errors.New("this program was built with the tag ringo_host")
+	}}
 }
 
 // WithNetwork adds a network, after all others, until restore is called. It is for tests.

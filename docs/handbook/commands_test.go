@@ -35,7 +35,7 @@ func TestCommands(t *testing.T) {
 	for _, file := range chapters(t) {
 		for _, m := range regexp.MustCompile("go run \\.(?:/cmd/ringo)? ((?:sim|explain|plot|play) [^`#\n]*)").FindAllStringSubmatch(read(t, file), -1) {
 			line := strings.TrimSpace(m[1])
-			if seen[line] || strings.Contains(line, "--over") {
+			if seen[line] || strings.Contains(line, "-over") {
 				continue
 			}
 			seen[line] = true
@@ -44,7 +44,7 @@ func TestCommands(t *testing.T) {
 				switch {
 				case strings.HasPrefix(a, "bench/"):
 					args[i] = "../../" + a
-				case i > 0 && (args[i-1] == "-o" || args[i-1] == "--trace"):
+				case i > 0 && (args[i-1] == "-o" || args[i-1] == "-trace"):
 					args[i] = t.TempDir() + "/" + a
 				}
 			}

@@ -3,11 +3,11 @@
 // schedule of one's own: write the table, define it, and have ringo prove, print, simulate and
 // measure it beside the others.
 //
-//	go run ./examples/schedule explain allreduce -np 4 --algo star
-//	go run ./examples/schedule sim allreduce -np 64 -s 1M --algo star,ring,doubling
-//	go run ./examples/schedule play allreduce -np 6 --algo star
-//	go run ./examples/schedule bench allreduce -np 4 -e 64K --algo star
-//	go run ./examples/schedule bench allreduce -g 4 --device emu -e 4K --algo star
+//	go run ./examples/schedule explain allreduce -np 4 -algo star
+//	go run ./examples/schedule sim allreduce -np 64 -s 1M -algo star,ring,doubling
+//	go run ./examples/schedule play allreduce -np 6 -algo star
+//	go run ./examples/schedule bench allreduce -np 4 -e 64K -algo star
+//	go run ./examples/schedule bench allreduce -g 4 -device emu -e 4K -algo star
 package main
 
 import (

@@ -148,7 +148,7 @@ func processes(np int, args []string, stdout, stderr io.Writer) error {
 	}
 	command := append([]string{exe}, args...)
 	return launch.Run(context.Background(), launch.Config{
-		N: np, Args: append(command, "-np=0"), Stdout: stdout, Stderr: stderr, Prefix: true,
+		N: np, Args: append(command, "-np=0"), Stdout: stdout, Stderr: stderr, Prefix: true, Reporter: true,
 	})
 }
 

@@ -84,7 +84,7 @@ var resultNames = map[Result]string{
 
 // newProcess is what is left to do when a kernel's fault has ended its context.
 const newProcess = "a kernel's fault ended this context, every call of it fails from now on: end the process and start a new one; " +
-	"on a GPU compute-sanitizer finds the access; the reports of emulated ones (--device emu) name it"
+	"on a GPU compute-sanitizer finds the access; the reports of emulated ones (-device emu) name it"
 
 // remedies say what to do, where it does not depend on the call.
 var remedies = map[Result]string{

@@ -1,4 +1,4 @@
-//go:build linux && arm64 && !ringo_nogpu
+//go:build linux && arm64 && !ringo_nogpu && !ringo_host
 
 package dl
 

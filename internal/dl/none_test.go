@@ -1,4 +1,4 @@
-//go:build !linux || !(amd64 || arm64) || ringo_nogpu
+//go:build !linux || !(amd64 || arm64) || ringo_nogpu || ringo_host
 
 package dl
 

@@ -1,5 +1,5 @@
-//go:build ringo_nogpu
+//go:build ringo_nogpu || ringo_host
 
 package dl
 
-const why = "it was built with the tag ringo_nogpu"
+const why = "it was built with the tag ringo_nogpu or ringo_host"

@@ -87,7 +87,7 @@ func (d Direct) InWindow() (in, out bool) {
 
 // ByCopies reports whether copy engines can carry it out in windows: those that
 // need copies from a rank's own memory alone. Copies from a peer's memory, for a
-// gather, did not end on H200s where they were the first in a process: see ARCHITECTURE,
+// gather, did not end on H200s where they were the first in a process: see docs/gpu-inside.md,
 // "Windows".
 func (d Direct) ByCopies() bool {
 	switch d {

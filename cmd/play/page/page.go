@@ -33,7 +33,7 @@ var scripts = []string{"module.js", "show.js", "circle.js", "chunks.js", "table.
 type Setup struct {
 	Question play.Question // Edits and Table are not used
 	Own      []Own
-	Trace    []byte // a file of "ringo bench --trace" to lay over the model; nil for none
+	Trace    []byte // a file of "ringo bench -trace" to lay over the model; nil for none
 	Follow   bool   // the page plays the last call of the trace, rather than Question
 }
 

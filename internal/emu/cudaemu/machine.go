@@ -138,6 +138,14 @@ func (m *Machine) Reports() []*weakmem.Fault {
 	return append([]*weakmem.Fault{}, m.reports...)
 }
 
+// Faults are the Reports, as errors.
+func (m *Machine) Faults() (list []error) {
+	for _, f := range m.Reports() {
+		list = append(list, f)
+	}
+	return list
+}
+
 // report is called by weakmem, which the executor runs with mu held.
 func (m *Machine) report(f *weakmem.Fault) bool {
 	for _, fn := range m.funcs {

@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// Messages of as many communicators as ARCHITECTURE promises end, long ones by slots and
+// Messages of as many communicators as docs/gpu-inside.md promises end, long ones by slots and
 // short ones by notes, called in rotated orders beside a kernel that has what is left of
 // the GPU. A block of these kernels has messages of several peers, and each rank deals
 // them out to blocks in its own way, so all blocks of a kernel have to run at once: its

@@ -1,0 +1,14 @@
+//go:build ringo_host
+
+package gpu
+
+import (
+	"errors"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// emulate says why there are no emulated devices.
+func emulate(Options) (cuda.Driver, error) {
+	return nil, errors.New("gpu: no emulated GPUs: this program was built with the tag ringo_host")
+}
