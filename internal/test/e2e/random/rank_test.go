@@ -71,6 +71,11 @@ func (r *rank) run(from int) (err error) {
 	case r.p.harmless():
 		return errors.Join(r.c.Err(), r.c.Close())
 	}
+	// A rank that has done its steps waits for the end: who hears of a Shrink before its own end takes part.
+	err = errors.Join(ringo.Barrier(r.c), r.sync(r.c))
+	if err == nil || !r.p.excuses(err) {
+		return fmt.Errorf("waiting for rank %d: %w", r.p.ender, errors.Join(err, r.c.Close()))
+	}
 	return r.recover()
 }
 
