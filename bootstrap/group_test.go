@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -197,41 +198,50 @@ func TestFail(t *testing.T) {
 
 func TestRootCause(t *testing.T) {
 	tests := []struct {
-		name string
-		do   func(groups []Group)
-		want Failure
+		name  string
+		do    func(groups []Group)
+		want  Failure
+		tries int // on a machine that may stop for longer than settle in the middle of do
 	}{
-		{"death before complaint", func(g []Group) { Drop(g[2]); g[1].Fail("recv from 2: reset") }, Failure{Rank: 2, Culprits: []int{2}, Died: true}},
+		{"death before complaint", func(g []Group) { Drop(g[2]); g[1].Fail("recv from 2: reset") }, Failure{Rank: 2, Culprits: []int{2}, Died: true}, 1},
 		{"complaint before death is seen", func(g []Group) {
 			go g[1].Fail("recv from 2: reset") // waits, since the hub lives in this process
 			time.Sleep(settle / 4)
 			Drop(g[2])
-		}, Failure{Rank: 2, Culprits: []int{2}, Died: true}},
+		}, Failure{Rank: 2, Culprits: []int{2}, Died: true}, 5},
 		{"complaint, goodbye, then death is seen", func(g []Group) {
 			go func() { g[1].Fail("recv from 2: reset"); g[1].Close() }()
 			time.Sleep(settle / 4)
 			Drop(g[2])
-		}, Failure{Rank: 2, Culprits: []int{2}, Died: true}},
-		{"complaint, then its own exit", func(g []Group) { g[1].Fail("out of memory"); Drop(g[1]) }, Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}},
-		{"complaint, then goodbye", func(g []Group) { g[1].Fail("out of memory"); g[1].Close() }, Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}},
-		{"two complaints", func(g []Group) { g[2].Fail("mine"); g[1].Fail("2 said so") }, Failure{Rank: 2, Culprits: []int{2}, Reason: "mine"}},
+		}, Failure{Rank: 2, Culprits: []int{2}, Died: true}, 5},
+		{"complaint, then its own exit", func(g []Group) { g[1].Fail("out of memory"); Drop(g[1]) }, Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}, 1},
+		{"complaint, then goodbye", func(g []Group) { g[1].Fail("out of memory"); g[1].Close() }, Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}, 1},
+		{"two complaints", func(g []Group) { g[2].Fail("mine"); g[1].Fail("2 said so") }, Failure{Rank: 2, Culprits: []int{2}, Reason: "mine"}, 1},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			forKinds(t, 4, func(t *testing.T, groups []Group) {
-				if tt.name == "two complaints" && groups[0].(*member).hosts != nil {
-					t.Skip("two connections have no order")
-				}
-				tt.do(groups)
-				for _, r := range []int{0, 3} {
-					f := *awaitFailure(t, groups[r])
-					if tt.want.Died {
-						f.Reason = ""
+		for _, k := range kinds {
+			t.Run(tt.name+"/"+k.name, func(t *testing.T) {
+				var told []Failure
+				for try := 0; try < tt.tries && !slices.ContainsFunc(told, func(f Failure) bool { return f.Rank == tt.want.Rank }); try++ {
+					groups := k.make(t, 4)
+					if tt.name == "two complaints" && groups[0].(*member).hosts != nil {
+						closeAll(t, groups)
+						t.Skip("two connections have no order")
 					}
-					require.Equal(t, tt.want, f)
+					tt.do(groups)
+					told = told[:0]
+					for _, r := range []int{0, 3} {
+						f := *awaitFailure(t, groups[r])
+						if tt.want.Died {
+							f.Reason = ""
+						}
+						told = append(told, f)
+					}
+					closeAll(t, groups)
 				}
+				require.Equal(t, []Failure{tt.want, tt.want}, told)
 			})
-		})
+		}
 	}
 }
 

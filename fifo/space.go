@@ -53,14 +53,17 @@ func (s *Space) Reserve(n int, g *Guard) (off int, token uint64, err error) {
 		return 0, 0, fmt.Errorf("work fifo: %d bytes for one launch: want 1 to %d", n, s.capacity)
 	}
 	for i := 0; ; i++ {
-		if err := s.Look(); err != nil {
+		done := s.device.Load()
+		if i > 0 {
+			if err := g.Err(); err != nil { // launches that end with the communicator make room
+				return 0, 0, fmt.Errorf("work fifo full: no room for %d bytes: %s: %w", n, s, err)
+			}
+		}
+		if err := s.learn(done); err != nil {
 			return 0, 0, err
 		}
 		if end, ok := s.fit(uint64(n)); ok {
 			return int((end - uint64(n)) % s.capacity), end, nil
-		}
-		if err := g.Err(); err != nil {
-			return 0, 0, fmt.Errorf("work fifo full: no room for %d bytes: %s: %w", n, s, err)
 		}
 		if i < yields {
 			runtime.Gosched()
@@ -81,8 +84,10 @@ const (
 func (s *Space) Commit(token uint64) { s.commit(token) }
 
 // Look learns what the device is done with. Reserve does it.
-func (s *Space) Look() error {
-	if t := s.device.Load(); !s.retire(t) {
+func (s *Space) Look() error { return s.learn(s.device.Load()) }
+
+func (s *Space) learn(t uint64) error {
+	if !s.retire(t) {
 		return fmt.Errorf("work fifo: %w: the device is done with token %d: %s", ErrCorrupt, t, s)
 	}
 	return nil

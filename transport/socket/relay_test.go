@@ -53,10 +53,10 @@ func (t *relayed) Close() error {
 	return t.Transport.Close()
 }
 
-// through sends messages over a connection through a relay, and says what became of them: nil
+// through sends messages over a connection through a relay within a limit, and says what became of them: nil
 // if all arrived.
-func through(t *testing.T, bad *relay.Relay, o Options, sizes []int) error {
-	return exchanged(t, func(cfg transport.Config) transport.Transport { return &relayed{Transport: New(cfg, o), relay: bad} }, tier.Soon(2*time.Second), sizes)
+func through(t *testing.T, bad *relay.Relay, o Options, limit time.Duration, sizes []int) error {
+	return exchanged(t, func(cfg transport.Config) transport.Transport { return &relayed{Transport: New(cfg, o), relay: bad} }, limit, sizes)
 }
 
 // exchanged sends messages from one of two transports to the other, which both have so much time.
@@ -132,7 +132,7 @@ func TestRelayed(t *testing.T) {
 				}
 				bad := &relay.Relay{Piece: piece, Delay: 100 * time.Microsecond}
 				o.Network, o.IfName = "tcp", "lo"
-				require.NoError(t, through(t, bad, o, sizes))
+				require.NoError(t, through(t, bad, o, endsEarly, sizes))
 			})
 		}
 	}
@@ -141,12 +141,15 @@ func TestRelayed(t *testing.T) {
 // some are enough messages to break in the middle of.
 var some = []int{0, 1, 40, 41, 300, 2, 3, 1000, 5, 6}
 
-func faulty(t *testing.T, fault relay.Fault) error {
-	return through(t, &relay.Relay{First: fault}, Options{Network: "tcp", IfName: "lo"}, some)
+// endsLate is a limit for what may end with it, endsEarly for what may not.
+const endsLate, endsEarly = 2 * time.Second, 2 * tier.Patience
+
+func faulty(t *testing.T, fault relay.Fault, limit time.Duration) error {
+	return through(t, &relay.Relay{First: fault}, Options{Network: "tcp", IfName: "lo"}, limit, some)
 }
 
 func faultyTLS(t *testing.T, fault relay.Fault) error {
-	return through(t, &relay.Relay{First: fault}, Options{Network: "tcp", IfName: "lo", TLS: byKey}, some)
+	return through(t, &relay.Relay{First: fault}, Options{Network: "tcp", IfName: "lo", TLS: byKey}, tier.Soon(endsLate), some)
 }
 
 // handshakeBytes is about what a dialler sends before the first slot: where he wants to go,
@@ -160,7 +163,7 @@ func TestCut(t *testing.T) {
 		for at := 0; at < handshakeBytes+1000; at += 1 + at/50 + at%7 {
 			t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
 				t.Parallel()
-				err := faulty(t, relay.Fault{Kind: relay.Cut, At: at, Back: back})
+				err := faulty(t, relay.Fault{Kind: relay.Cut, At: at, Back: back}, endsEarly)
 				if err != nil {
 					require.ErrorContains(t, err, "the peer has gone")
 				}
@@ -178,7 +181,7 @@ func TestCut(t *testing.T) {
 // A peer that falls silent is waited for until the deadline, which is an error.
 func TestHalfOpen(t *testing.T) {
 	at := handshakeBytes + 200
-	err := faulty(t, relay.Fault{Kind: relay.Half, At: at})
+	err := faulty(t, relay.Fault{Kind: relay.Half, At: at}, endsLate)
 	require.ErrorIs(t, err, fifo.ErrDeadline)
 }
 
@@ -189,7 +192,7 @@ func TestCorrupt(t *testing.T) {
 		for at := 0; at < 26+1+len(protocol)+32+32; at += 1 + at%5 {
 			t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
 				t.Parallel()
-				err := faulty(t, relay.Fault{Kind: relay.Corrupt, At: at, Back: back})
+				err := faulty(t, relay.Fault{Kind: relay.Corrupt, At: at, Back: back}, tier.Soon(endsLate))
 				if err != nil && !errors.Is(err, fifo.ErrDeadline) {
 					require.Regexp(t, "dial:", err.Error())
 				}

@@ -233,7 +233,7 @@ func TestDeviceCallRefused(t *testing.T) {
 			require.ErrorContains(t, err, "device 0: "+test.fault.Result.Error())
 			require.ErrorContains(t, err, test.remedy)
 			require.Error(t, comms[0].Err())
-			require.Eventually(t, func() bool { return comms[1].Failure() != nil }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return comms[1].Failure() != nil }, tier.Patience, time.Millisecond)
 			require.ErrorContains(t, comms[1].Failure(), test.fault.Result.Error())
 		})
 	}

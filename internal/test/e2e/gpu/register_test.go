@@ -206,7 +206,7 @@ func TestRegisterApart(t *testing.T) {
 		_, err := comms[0].Register(commtest.Alloc(t, list[0], make([]byte, 64)))
 		require.ErrorIs(t, err, ringo.ErrTimeout)
 		require.ErrorContains(t, err, fmt.Sprintf("not all ranks came within %v", patience))
-		require.Eventually(t, func() bool { return comms[1].Failure() != nil }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return comms[1].Failure() != nil }, tier.Patience, time.Millisecond)
 		_, err = comms[1].Register(commtest.Alloc(t, list[1], make([]byte, 64)))
 		require.ErrorIs(t, err, ringo.ErrPeer)
 		require.Error(t, comms[0].Err())

@@ -310,15 +310,17 @@ func TestSplitFailures(t *testing.T) {
 	}
 	well()
 	began := time.Now()
+	gone := make(chan struct{})
 	errs := commtest.Each(comms, func(c *ringo.Comm) error {
 		ctx := t.Context()
 		if c.Rank() == 2 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, 20*time.Millisecond)
 			defer cancel()
+			defer close(gone)
 		}
 		if c.Rank() == 0 {
-			time.Sleep(100 * time.Millisecond)
+			<-gone
 		}
 		_, err := c.Split(ctx, 0, 0)
 		return err

@@ -71,6 +71,13 @@ func (r *rank) run(from int) (err error) {
 	case r.p.harmless():
 		return errors.Join(r.c.Err(), r.c.Close())
 	}
+	// A rank that has done its steps waits for the end: who hears of a Shrink before its own end takes part.
+	if err = errors.Join(ringo.Barrier(r.c), r.sync(r.c)); err == nil {
+		err = wrong("a barrier ends without a rank that has ended")
+	}
+	if !r.p.excuses(err) {
+		return errors.Join(err, r.c.Close())
+	}
 	return r.recover()
 }
 
@@ -151,11 +158,12 @@ func (r *rank) step(i int, s *step) error {
 		if err != nil {
 			return err
 		}
-		err = r.collective(part, s, i)
-		if err != nil && r.c.Err() == nil && r.p.excuses(err) {
-			r.c.Abort(err) // else others go on that need this rank
+		bad := r.collective(part, s, i)
+		err = errors.Join(bad, part.Close())
+		if bad != nil && r.c.Err() == nil && r.p.excuses(bad) {
+			r.c.Abort(bad) // else others go on that need this rank; it shrinks at once, as who has called Abort is not waited for long
 		}
-		return errors.Join(err, part.Close())
+		return err
 	case shrink:
 		n := r.c.Size()
 		err := ringo.Barrier(r.c) // nobody shrinks before all have come; who has is told by the failure
