@@ -23,9 +23,10 @@ type worker struct {
 	atLeast   time.Duration // of a measurement whose iterations are not given
 	now       func() time.Time
 	seed      uint64
-	fresh     uint64     // of this run: no other has the same data
-	wrong     int64      // elements that this rank found wrong
-	nccl      *ncclPeer  // the peer, or nil
+	fresh     uint64    // of this run: no other has the same data
+	wrong     int64     // elements that this rank found wrong
+	nccl      *ncclPeer // the peer, or nil
+	library   func(file string) (ncclLibrary, error)
 	contender *contender // of -beside, or nil
 	tracer    *tracer    // of -trace, or nil
 
@@ -37,7 +38,7 @@ type worker struct {
 }
 
 func newWorker(cfg *Config, comm *ringo.Comm) *worker {
-	return &worker{cfg: cfg, comm: comm, ctl: newControl(comm), now: time.Now}
+	return &worker{cfg: cfg, comm: comm, ctl: newControl(comm), now: time.Now, library: openLibrary}
 }
 
 // run carries out the plan, on host memory or on a GPU.

@@ -49,7 +49,7 @@ func testRank() {
 	if d, err := time.ParseDuration(os.Getenv("RINGO_TEST_JOIN")); err == nil {
 		within = d
 	}
-	j, err := join(context.Background(), joinOptions{Timeout: within, Host: os.Getenv("RINGO_TEST_RANK")})
+	j, err := join(context.Background(), joinOptions{Timeout: within, Host: os.Getenv("RINGO_TEST_RANK"), version: os.Getenv("RINGO_TEST_VERSION")})
 	if err == nil {
 		list := slices.DeleteFunc(stages(), func(s stage) bool {
 			return !slices.Contains(strings.Fields(os.Getenv("RINGO_TEST_STAGES")), s.Name)

@@ -205,11 +205,13 @@ func (f *facts) interfaces() {
 		f.word("", "error", "its interfaces cannot be listed: "+err.Error())
 	}
 	for _, name := range f.m.list(dir) {
-		if !f.m.exists(dir+name+"/device") && !used[name] {
-			continue // neither a card nor in use
+		card := f.m.exists(dir + name + "/device")
+		if card { // a bridge is down while no container runs
+			f.word(name, "state", f.m.text(dir+name+"/operstate"))
 		}
-		state := f.m.text(dir + name + "/operstate")
-		f.word(name, "state", state)
+		if !card && !used[name] {
+			continue
+		}
 		if mtu, ok := f.m.number(dir + name + "/mtu"); ok && used[name] && !asked[name] {
 			f.number(name, "MTU", mtu, "B")
 		}

@@ -21,6 +21,7 @@ type fakeHost struct {
 	shmFree   uint64
 	limits    map[string]uint64
 	addresses []address
+	idle      map[string]string
 }
 
 // acsConfig is the configuration space of a bridge whose ACS redirects.
@@ -48,7 +49,7 @@ func newFakeHost(i int) *fakeHost {
 		},
 		shmFree:   100 << 30,
 		limits:    map[string]uint64{"nofile": 1 << 20, "memlock": 1<<64 - 1, "nproc": 1 << 16},
-		addresses: []address{{"eth0", net.IPNet{IP: net.IPv4(10, 0, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}, 0}},
+		addresses: []address{{"eth0", net.IPNet{IP: net.IPv4(10, 0, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}, 0, fmt.Sprint("mac", i)}},
 	}
 	for g := range 8 {
 		h.files[fmt.Sprintf("sys/bus/pci/devices/0000:%x:00.0/class", 0xa0+g)] = "0x030200\n"
@@ -72,6 +73,7 @@ func (h *fakeHost) machine() *machine {
 		Shm:       func() (uint64, uint64, bool) { return 128 << 30, h.shmFree, h.shmFree > 0 },
 		Limit:     func(name string) (uint64, bool) { v, ok := h.limits[name]; return v, ok },
 		Addresses: func() ([]address, error) { return h.addresses, nil },
+		Idle:      func() map[string]string { return h.idle },
 	}
 }
 

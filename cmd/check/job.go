@@ -18,6 +18,8 @@ type member struct {
 	Host string // the name of its host in the report, another one for each host
 	ID   string // what tells hosts apart
 	Boot string // of the kernel: the same for hosts that are one machine
+	// Version is that of ringo.
+	Version string
 }
 
 // A loss is why a rank is in the job no longer.

@@ -31,6 +31,7 @@ type joinOptions struct {
 	Absent []loss
 
 	connect time.Duration // in place of connectTime, for tests
+	version string        // in place of ringo.Version, for tests
 }
 
 // connectTime is how long ranks that have met may take to connect to the first of them.
@@ -67,7 +68,7 @@ func join(ctx context.Context, o joinOptions) (*job, error) {
 	if o.Hosts == nil {
 		o.Hosts = o.Spec.Hosts
 	}
-	m := &meeting{joinOptions: o, tls: tls, me: profile{Host: o.Host, ID: cfg.HostID, Boot: thisMachine("/").text("proc/sys/kernel/random/boot_id")}}
+	m := &meeting{joinOptions: o, tls: tls, me: profile{Version: cmp.Or(o.version, ringo.Version), Host: o.Host, ID: cfg.HostID, Boot: thisMachine("/").text("proc/sys/kernel/random/boot_id")}}
 	if m.me.Host == "" {
 		m.me.Host, _, _ = strings.Cut(cfg.HostID, "/")
 	}
@@ -80,6 +81,8 @@ type profile struct {
 	ID    string   // what tells hosts apart
 	Boot  string   // of its kernel
 	Where []string // addresses at which it takes connections, if it is the first
+	// Version is that of ringo.
+	Version string
 }
 
 type meeting struct {
@@ -202,7 +205,7 @@ func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*job, []
 	j.tls, j.first = m.tls, roster.Came[0]
 	names := uniqueNames(profiles)
 	for i, p := range profiles {
-		j.members[roster.Came[i]] = member{Rank: roster.Came[i], Host: names[i], ID: p.ID, Boot: p.Boot}
+		j.members[roster.Came[i]] = member{Rank: roster.Came[i], Host: names[i], ID: p.ID, Boot: p.Boot, Version: p.Version}
 	}
 	for r, why := range roster.Away {
 		l := loss{Rank: r, Absent: true, Why: why}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
@@ -45,6 +46,21 @@ func TestJoin(t *testing.T) {
 	require.Equal(t, []error{nil, nil, nil}, errs)
 	require.Empty(t, r.Findings)
 	require.Len(t, r.Of("first", "heard"), 3)
+	require.Equal(t, ringo.Version, r.Of(rendezvous, "ringo")[2].Text)
+}
+
+// A host that has another version of ringo is named, also one whose version does not say so.
+func TestAnotherVersion(t *testing.T) {
+	jobs := local("a", "a", "b", "c", "d")
+	for _, j := range jobs {
+		for r, version := range []string{"9.1", "9.1", "9.1", "", "9.1"} {
+			j.members[r].Version = version
+		}
+	}
+	r, _ := runAll(t, jobs, config{Stages: []stage{gathers("first", fine)}})
+	require.Equal(t, []string{"version-differs host c"}, codes(r))
+	require.Equal(t, "its ringo is of an older version, and 9.1 on 3 of 4 hosts: install one version everywhere, for ranks of different ones may not understand each other", r.Findings[0].Text)
+	require.Equal(t, degraded, r.Verdict)
 }
 
 // launched are the jobs of ranks whose launcher serves the rendezvous.

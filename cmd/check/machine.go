@@ -17,6 +17,7 @@ type machine struct {
 	Shm       func() (size, free uint64, ok bool) // of /dev/shm, in bytes
 	Limit     func(name string) (uint64, bool)    // hard limits: "nofile", "memlock", "nproc"
 	Addresses func() ([]address, error)           // that other hosts may reach
+	Idle      func() map[string]string            // interfaces that have none, and why
 }
 
 // An address is an address of a network interface.
@@ -24,11 +25,12 @@ type address struct {
 	Interface string
 	Net       net.IPNet // the address with its mask
 	MTU       int       // 0 if it is not known
+	MAC       string    // of the interface, empty if it has none
 }
 
 // thisMachine is the machine that this process runs on; its proc and sys lie in root.
 func thisMachine(root string) *machine {
-	return &machine{FS: os.DirFS(root), Now: time.Now, Shm: shmSize, Limit: hardLimit, Addresses: addresses}
+	return &machine{FS: os.DirFS(root), Now: time.Now, Shm: shmSize, Limit: hardLimit, Addresses: addresses, Idle: idleInterfaces}
 }
 
 // addresses are those of the interfaces that are up: global ones, or loopback's if there are no
@@ -49,10 +51,10 @@ func addresses() ([]address, error) {
 			switch {
 			case !ok || n.IP.IsLinkLocalUnicast():
 			case n.IP.IsLoopback():
-				near = append(near, address{f.Name, *n, f.MTU})
+				near = append(near, address{f.Name, *n, f.MTU, f.HardwareAddr.String()})
 			case virtual(f.Name):
 			default:
-				wide = append(wide, address{f.Name, *n, f.MTU})
+				wide = append(wide, address{f.Name, *n, f.MTU, f.HardwareAddr.String()})
 			}
 		}
 	}
@@ -60,6 +62,32 @@ func addresses() ([]address, error) {
 		return near[:min(len(near), 1)], nil
 	}
 	return wide, nil
+}
+
+// idleInterfaces are the interfaces that no other host reaches, and why: addresses has none of theirs.
+func idleInterfaces() map[string]string {
+	ifs, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	idle := map[string]string{}
+	for _, f := range ifs {
+		switch {
+		case f.Flags&net.FlagLoopback != 0 || virtual(f.Name):
+		case f.Flags&net.FlagUp == 0:
+			idle[f.Name] = "it is down"
+		case f.Flags&net.FlagRunning == 0:
+			idle[f.Name] = "it is up and has no carrier"
+		default:
+			idle[f.Name] = "it is up and has no address"
+		}
+	}
+	if list, err := addresses(); err == nil {
+		for _, a := range list {
+			delete(idle, a.Interface)
+		}
+	}
+	return idle
 }
 
 // virtual says whether an interface leads to containers or guests of its host alone.

@@ -104,6 +104,7 @@ func judgeNetwork(r *report, cfg *config) []finding {
 	j := &netJudge{findings: findings{r: r}, ways: ways, blamed: map[subject]bool{}, shared: sharedMachine(cfg)}
 	j.noNetworks()
 	j.networks = networks(j.ways)
+	j.idle()
 	j.blame(&blame{broken, "corrupt-link", "", "it exchanges wrong data", func(w *way) (string, bool) {
 		return fmt.Sprintf("%.0f blocks of 128 KiB came wrong, the %s", w.corrupt, w.wrong), w.corrupt > 0
 	}, func(w *way) float64 { return 100 + w.corrupt }, false})
@@ -142,10 +143,39 @@ func (j *netJudge) noNetworks() {
 		j.add(well, "no-network", subject{component: c}, 0, "no data have passed over it to any host, and others join the hosts: it counts as no network")
 	}
 	said := map[string]bool{}
+	for _, m := range j.r.Of("network", takenTwice) {
+		said[m.Text] = true
+		j.add(broken, "duplicate-address", m.Subject, 60, "both have the address %s, and other hosts are in that network: give each host one of its own", m.Text)
+	}
 	for _, m := range j.r.Of("network", sharedAddress) {
 		if !said[m.Text] {
 			said[m.Text] = true
 			j.add(well, "shared-address", subject{}, 0, "several hosts have the address %s (%s), so it leads to none of them and was left out", m.Text, m.Subject.Part)
+		}
+	}
+}
+
+// idle names interfaces that nobody reaches where data pass over those of the same name between most hosts, and nothing else joins their host to that
+// network. The stage of hosts has named the cards among them that are down.
+func (j *netJudge) idle() {
+	for _, m := range j.r.Of("network", idleInterface) {
+		if state, ok := hostOf(j.r.Of("host", "state"), m.Subject.Host, m.Subject.Part); ok && state.Text != "up" {
+			continue
+		}
+		for n := range j.networks {
+			on, joined := map[string]bool{}, false
+			for _, w := range j.of(n) {
+				for _, c := range []component{w.subject.component, w.subject.To} {
+					joined = joined || c.Host == m.Subject.Host
+					if c.Part == m.Subject.Part && w.failed == "" {
+						on[c.Host] = true
+					}
+				}
+			}
+			if !joined && 2*len(on) > len(j.r.Hosts) {
+				j.add(broken, "idle-interface", m.Subject, 50, "%s, and data pass over %s between %d of %d hosts: look at its cable, its address and what sets it up",
+					m.Text, m.Subject.Part, len(on), len(j.r.Hosts))
+			}
 		}
 	}
 }

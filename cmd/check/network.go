@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,9 +38,20 @@ type port struct {
 	Mask      int // bits
 	Port      int
 	Speed     float64 // of its hardware, in GB/s; 0 if it has none or that is not known
+	MAC       string
 }
 
 func (p port) addr() string { return (&net.TCPAddr{IP: p.IP, Port: p.Port}).String() }
+
+// reaches reports whether the address of another port is of the subnet of this one.
+func (p port) reaches(q port) bool {
+	bits := 128
+	if p.IP.To4() != nil { // which may have come in 16 bytes
+		bits = 32
+	}
+	mask := net.CIDRMask(p.Mask, bits)
+	return (p.IP.To4() == nil) == (q.IP.To4() == nil) && p.IP.Mask(mask).Equal(q.IP.Mask(mask))
+}
 
 // A rail is a pair of interfaces that join two hosts.
 type rail struct{ from, to port }
@@ -59,13 +72,9 @@ func railsOf(from, to []port) []rail {
 			}
 		}
 	}
-	match(func(a, b port) bool {
-		n := net.IPNet{IP: a.IP, Mask: net.CIDRMask(a.Mask, 8*len(a.IP))}
-		n.IP = a.IP.Mask(n.Mask)
-		return len(a.IP) == len(b.IP) && n.Contains(b.IP)
-	})
+	match(port.reaches)
 	if len(rails) == 0 {
-		match(func(a, b port) bool { return a.Interface == b.Interface && len(a.IP) == len(b.IP) })
+		match(func(a, b port) bool { return a.Interface == b.Interface && (a.IP.To4() == nil) == (b.IP.To4() == nil) })
 	}
 	if len(rails) == 0 && len(from) > 0 && len(to) > 0 {
 		rails = append(rails, rail{from[0], to[0]})
@@ -73,8 +82,13 @@ func railsOf(from, to []port) []rail {
 	return rails
 }
 
-// sharedAddress is the quantity of an address that several hosts have.
-const sharedAddress = "address of several hosts"
+// Quantities of what is not measured with others: an address that several hosts have, one that is of a network of others too, and an interface that
+// nobody reaches.
+const (
+	sharedAddress = "address of several hosts"
+	takenTwice    = "address that another host has"
+	idleInterface = "idle interface"
+)
 
 // ownPorts leaves out ports whose address other hosts have too, as that of a bridge to a host's containers: it leads each of them to itself. A host that has
 // no other ports keeps them, for hosts may be one machine that pretends to be several.
@@ -99,6 +113,35 @@ func ownPorts(hosts [][]port) (own, left [][]port) {
 		}
 	}
 	return own, left
+}
+
+// twice are the pairs of interfaces of different hosts that have one address by mistake: they are two, and a third host has another address of the same network
+// on an interface of that name. Bridges to a host's containers have one address on all hosts, and hosts that share their interfaces are one machine.
+func twice(hosts [][]port, names []string) (pairs []subject) {
+	for h, ports := range hosts {
+		for _, p := range ports {
+			for k := h + 1; k < len(hosts); k++ {
+				for _, q := range hosts[k] {
+					if q.IP.Equal(p.IP) && q.MAC != p.MAC && inUse(hosts, p) {
+						pairs = append(pairs, pairOf(component{names[h], p.Interface}, component{names[k], q.Interface}))
+					}
+				}
+			}
+		}
+	}
+	return pairs
+}
+
+// inUse reports whether a host has another address of a port's network on an interface of its name.
+func inUse(hosts [][]port, p port) bool {
+	for _, ports := range hosts {
+		for _, q := range ports {
+			if q.Interface == p.Interface && !q.IP.Equal(p.IP) && p.reaches(q) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // A crew is what a host's leader needs in the network stage.
@@ -151,12 +194,7 @@ func measureNetwork(ctx context.Context, j *job) ([]measurement, error) {
 		}
 		crew.hosts, crew.ranks = append(crew.hosts, ports), append(crew.ranks, r)
 	}
-	var left [][]port
-	if crew.hosts, left = ownPorts(crew.hosts); j.Leader() && trouble == nil {
-		for _, p := range left[crew.me] {
-			crew.list = append(crew.list, measurement{Subject: of(j.Host(), p.Interface), Quantity: sharedAddress, Text: p.IP.String()})
-		}
-	}
+	crew.ownPorts(trouble == nil)
 	switch {
 	case len(crew.hosts) < 2 && trouble == nil:
 		return nil, skip("there is one host")
@@ -198,13 +236,41 @@ func (j *job) listen() (ports []port, listeners []net.Listener, err error) {
 		}
 		seen[a.Interface] = true
 		bits, _ := a.Net.Mask.Size()
-		ports = append(ports, port{a.Interface, ip, bits, ln.Addr().(*net.TCPAddr).Port, j.machine.speed(a.Interface)})
+		ports = append(ports, port{a.Interface, ip, bits, ln.Addr().(*net.TCPAddr).Port, j.machine.speed(a.Interface), a.MAC})
 		listeners = append(listeners, ln)
 	}
 	if len(ports) == 0 {
 		return nil, nil, errors.New("no interface that is up has an address: nothing reaches this host")
 	}
 	return ports, listeners, nil
+}
+
+// ownPorts leaves ports out that are of several hosts, and notes which, and which interfaces of this host nobody reaches.
+func (c *crew) ownPorts(well bool) {
+	all, left := c.hosts, [][]port(nil)
+	c.hosts, left = ownPorts(all)
+	if !c.j.Leader() || !well {
+		return
+	}
+	add := func(s subject, quantity, text string) {
+		c.list = append(c.list, measurement{Subject: s, Quantity: quantity, Text: text})
+	}
+	for _, p := range left[c.me] {
+		add(of(c.j.Host(), p.Interface), sharedAddress, p.IP.String())
+	}
+	var names []string
+	for _, r := range c.ranks {
+		names = append(names, c.j.members[r].Host)
+	}
+	for _, pair := range twice(all, names) {
+		if i := slices.IndexFunc(all[c.me], func(p port) bool { return p.Interface == pair.Part }); pair.Host == c.j.Host() && i >= 0 {
+			add(pair, takenTwice, all[c.me][i].IP.String())
+		}
+	}
+	idle := c.j.machine.Idle()
+	for _, name := range slices.Sorted(maps.Keys(idle)) {
+		add(of(c.j.Host(), name), idleInterface, idle[name])
+	}
 }
 
 // take sorts the connections that come.

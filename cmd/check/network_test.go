@@ -1,6 +1,9 @@
 package check
 
 import (
+	"encoding/json"
+	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -108,4 +111,138 @@ func TestRailsOfDifferentSpeed(t *testing.T) {
 	require.Len(t, found, 1)
 	require.Equal(t, "slow-link host c", found[0].Code+" "+found[0].Subject.String())
 	require.Contains(t, found[0].Text, "0.05 GB/s, the others 1.00")
+}
+
+// withRails gives hosts a second interface each.
+func withRails(jobs []*job, change func(i int, h *fakeHost)) []*job {
+	for i, j := range jobs {
+		h := newFakeHost(i)
+		h.addresses = append(h.addresses, address{"eth1", net.IPNet{IP: net.IPv4(10, 1, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}, 0, fmt.Sprint("second ", i)})
+		change(i, h)
+		j.SetMachine(h.machine())
+	}
+	return jobs
+}
+
+// What keeps a host from a network that the others have is named: an interface that nobody reaches, an address that is another host's. Neither is said where
+// nothing else shows that a network is there.
+func TestRailsThatLackAHost(t *testing.T) {
+	on := func(which int, change func(h *fakeHost)) func(int, *fakeHost) {
+		return func(i int, h *fakeHost) {
+			if i == which {
+				change(h)
+			}
+		}
+	}
+	idle := func(h *fakeHost) {
+		h.addresses, h.idle = h.addresses[:1], map[string]string{"eth1": "it is up and has no address"}
+	}
+	everywhere := func(address string) func(int, *fakeHost) {
+		return func(_ int, h *fakeHost) { h.addresses[1].Net.IP = net.ParseIP(address) }
+	}
+	for _, c := range []struct {
+		name   string
+		change func(i int, h *fakeHost)
+		want   []string
+		says   string
+	}{
+		{"nothing", on(2, func(*fakeHost) {}), nil, ""},
+		{"an idle interface", on(2, idle), []string{"idle-interface host c, eth1"}, "it is up and has no address, and data pass over eth1 between 3 of 4 hosts"},
+		{"idle on most", func(i int, h *fakeHost) {
+			if i > 1 {
+				idle(h)
+			}
+		}, nil, ""},
+		{"joined by another", on(2, func(h *fakeHost) {
+			h.addresses[1].Interface, h.idle = "eth2", map[string]string{"eth1": "it is down"}
+		}), nil, ""},
+		{"an address of two", on(2, func(h *fakeHost) { h.addresses[1].Net.IP = net.IPv4(10, 1, 0, 2) }), []string{"duplicate-address host b, eth1 to host c, eth1"}, "both have the address 10.1.0.2"},
+		{"an interface of two", on(2, func(h *fakeHost) { h.addresses[1].Net.IP, h.addresses[1].MAC = net.IPv4(10, 1, 0, 2), "second 1" }), []string{"shared-address the job"}, "several hosts have the address 10.1.0.2"},
+		{"a bridge of each", everywhere("10.88.0.1"), []string{"shared-address the job"}, "several hosts have the address 10.88.0.1"},
+		{"bridges and another's card", func(i int, h *fakeHost) {
+			if h.addresses[1].Net.IP = net.ParseIP("10.88.0.1"); i == 0 {
+				h.addresses[1].Net.IP, h.addresses[1].Interface = net.ParseIP("10.88.0.9"), "ens1"
+			}
+		}, []string{"shared-address the job"}, "several hosts have"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, errs := runAll(t, withRails(fakeCluster(4, healthy), c.change), config{Stages: []stage{networkStage()}})
+				time.Sleep(time.Minute) // for what is still under way
+				require.Equal(t, make([]error, 4), errs)
+				require.Equal(t, c.want, codes(r), "%v", r.Findings)
+				if c.says != "" {
+					require.Contains(t, r.Findings[0].Text, c.says)
+				}
+			})
+		})
+	}
+	// A card that is down has been named by the stage of hosts.
+	r := &report{Hosts: []hostReport{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Measurements: []measurement{
+		{Stage: "network", Subject: pairOf(component{"a", "eth1"}, component{"b", "eth1"}), Quantity: "bandwidth", Value: 1},
+		{Stage: "network", Subject: of("c", "eth1"), Quantity: idleInterface, Text: "it is down"},
+	}}
+	require.Len(t, judgeNetwork(r, &config{}), 1)
+	r.Measurements = append(r.Measurements, measurement{Stage: "host", Subject: of("c", "eth1"), Quantity: "state", Text: "down"})
+	require.Empty(t, judgeNetwork(r, &config{}))
+}
+
+// This machine's interfaces are reached, or idle with a reason, or virtual.
+func TestIdleInterfaces(t *testing.T) {
+	idle := idleInterfaces()
+	list, err := addresses()
+	require.NoError(t, err)
+	for _, a := range list {
+		require.NotContains(t, idle, a.Interface)
+	}
+	ifs, err := net.Interfaces()
+	require.NoError(t, err)
+	for _, f := range ifs {
+		if why, ok := idle[f.Name]; ok {
+			require.Zero(t, f.Flags&net.FlagLoopback)
+			require.Equal(t, f.Flags&net.FlagUp == 0, why == "it is down")
+		}
+	}
+}
+
+// Interfaces of one subnet are a rail, whatever their names and order, also when their addresses have travelled as text; where no two are, those of one name.
+func TestRailsOf(t *testing.T) {
+	ports := func(list ...string) (ports []port) {
+		for _, s := range list {
+			name, at, _ := strings.Cut(s, " ")
+			ip, n, err := net.ParseCIDR(at)
+			require.NoError(t, err)
+			bits, _ := n.Mask.Size()
+			ports = append(ports, port{Interface: name, IP: ip, Mask: bits})
+		}
+		text, err := json.Marshal(ports)
+		require.NoError(t, err)
+		var read []port
+		require.NoError(t, json.Unmarshal(text, &read))
+		return read
+	}
+	for _, c := range []struct {
+		from, to []port
+		want     string
+	}{
+		{ports("eth0 10.0.0.1/24", "eth1 10.1.0.1/24"), ports("ens1 10.1.0.2/24", "ens0 10.0.0.2/24"), "eth0-ens0 eth1-ens1"},
+		{ports("eth0 10.0.0.1/24", "eth1 10.0.0.11/24"), ports("eth0 10.0.0.2/24", "eth1 10.0.0.12/24"), "eth0-eth0 eth1-eth1"},
+		{ports("eth0 10.0.0.1/24", "pods 10.42.1.1/24"), ports("eth0 10.0.0.2/24", "pods 10.42.2.1/24"), "eth0-eth0"},
+		{ports("eth0 fd77::1/64", "eth1 10.1.0.1/24"), ports("eth1 fd77::2/64"), "eth0-eth1"},
+		{ports("eth0 10.0.0.1/32", "eth1 10.1.0.1/32"), ports("eth1 10.1.0.2/32", "eth0 10.0.0.2/32"), "eth0-eth0 eth1-eth1"},
+		{ports("eth0 10.0.0.1/24"), ports("eth0 fd77::2/64", "x 10.3.0.1/24"), "eth0-eth0"},
+		{ports("a 10.0.0.1/24", "b 10.1.0.1/24"), ports("c 10.2.0.1/24"), "a-c"},
+		{nil, ports("c 10.2.0.1/24"), ""},
+	} {
+		var rails []string
+		for _, r := range railsOf(c.from, c.to) {
+			rails = append(rails, r.from.Interface+"-"+r.to.Interface)
+		}
+		require.Equal(t, c.want, strings.Join(rails, " "))
+	}
+	var many []port
+	for i := range 20 {
+		many = append(many, ports(fmt.Sprintf("eth%d 10.0.0.%d/24", i, i))...)
+	}
+	require.Len(t, railsOf(many, many), maxRails)
 }

@@ -110,11 +110,20 @@ func (c *config) stages() []stage {
 func newReport(j *job, started time.Time) *report {
 	r := &report{Schema: schema, Version: ringo.Version, Started: started.UTC().Truncate(time.Second), Full: j.cfg.Full, Findings: []finding{}}
 	for _, h := range j.Hosts() {
-		r.Hosts = append(r.Hosts, hostReport{Name: j.members[h[0]].Host, Ranks: h})
+		m := j.members[h[0]]
+		r.Hosts = append(r.Hosts, hostReport{Name: m.Host, Ranks: h})
+		r.Measurements = append(r.Measurements, measurement{Stage: rendezvous, Rank: h[0], Subject: of(m.Host, ""), Quantity: "ringo", Text: cmp.Or(m.Version, "of an older version")})
 	}
-	r.lose(j, j.losses(), "rendezvous")
+	r.lose(j, j.losses(), rendezvous)
+	for _, o := range unlike(r.Of(rendezvous, "ringo")) {
+		r.Findings = append(r.Findings, finding{Severity: degraded, Code: "version-differs", Stage: rendezvous, Subject: o.Subject,
+			Text: fmt.Sprintf("its ringo is %s, and %s on %s: install one version everywhere, for ranks of different ones may not understand each other", o.Text, o.most, o.who)})
+	}
 	return r
 }
+
+// rendezvous is the stage before all others, by name.
+const rendezvous = "rendezvous"
 
 // outlast returns when the others, who go on without this rank, have had their time.
 func (j *job) outlast(ctx context.Context) {

@@ -240,7 +240,7 @@ func TestNoNumbers(t *testing.T) {
 		return []measurement{{Quantity: "rate", Value: math.Inf(1)}, {Quantity: "rate", Value: math.NaN(), Text: "of nothing"}}, nil
 	}}}})
 	require.NoError(t, r.WriteJSON(io.Discard))
-	require.Equal(t, []string{"+Inf", "NaN of nothing"}, []string{r.Measurements[0].Text, r.Measurements[1].Text})
+	require.Equal(t, []string{"+Inf", "NaN of nothing"}, []string{r.Of("odd", "")[0].Text, r.Of("odd", "")[1].Text})
 }
 
 // A job that is checked again says of a rank that is lost in which stage that was.

@@ -38,6 +38,10 @@ var illSetups = []setup{
 	{name: "a second network that one host has lost", what: "two rails; c has no route for the second", hosts: 4, rails: 2, one: "ip route add blackhole 10.78.0.0/25", named: []string{"no-link host c"}},
 	{name: "a rail that is slow", what: "two rails; c's second sends 20 Mbit/s", hosts: 4, rails: 2, one: slowly("eth1", "20mbit"), named: []string{"slow-link host c"}},
 	{name: "a cable in the wrong switch", what: "two rails; c's second is joined to nobody", hosts: 4, rails: 2, fabric: "ip link set " + portName(2, 1) + " nomaster", named: []string{"no-link host c"}},
+	{name: "a rail that is down", what: "two rails; c's second is switched off", hosts: 4, rails: 2, one: "ip link set eth1 down", named: []string{"idle-interface host c, eth1"}},
+	{name: "a rail without an address", what: "two rails; c's second has none", hosts: 3, rails: 2, one: "ip addr flush dev eth1", named: []string{"idle-interface host c, eth1"}},
+	{name: "one address for two hosts", what: "two rails; c's second has b's address", hosts: 4, rails: 2, one: "ip addr flush dev eth1; ip addr add 10.78.0.2/24 dev eth1",
+		named: []string{"duplicate-address host b, eth1 to host c, eth1"}},
 
 	{name: "a slow host", what: "c sends 20 Mbit/s", hosts: 4, one: slowly("eth0", "20mbit"), named: []string{"slow-link host c"}},
 	{name: "a slow host of eight", what: "c sends 20 Mbit/s", hosts: 8, one: slowly("eth0", "20mbit"), named: []string{"slow-link host c"}},
@@ -71,6 +75,7 @@ var illSetups = []setup{
 	{name: "a process that dies later", what: "c's, while links are measured", hosts: 4, before1: "export RINGO_TEST_DOES='network kill -9 $PPID'", named: []string{"died host c, rank 2"}},
 	{name: "a process that is stopped", what: "c's, in the first stage", hosts: 3, before: quickly, before1: "export RINGO_TEST_DOES='host kill -STOP $PPID'", stages: "host", named: []string{"stopped host c, rank 2"}},
 	{name: "a host that falls silent", what: "c's interface goes down in the first stage", hosts: 3, before: quickly, before1: "export RINGO_TEST_DOES='host ip link set eth0 down'", stages: "host", named: []string{"stopped host c, rank 2"}},
+	{name: "another version", what: "c's ringo is 0.1.0", hosts: 3, before1: "export RINGO_TEST_VERSION=0.1.0", named: []string{"version-differs host c"}},
 	{name: "few descriptors", what: "c's process may have 256", hosts: 3, before1: "ulimit -n 256", named: []string{"low-nofile host c, limit nofile"}},
 	{name: "few processes", what: "c's user may have 900", hosts: 3, before1: "prlimit --pid $$ --nproc=900", named: []string{"low-nproc host c, limit nproc"}},
 	{name: "a full /dev/shm", what: "c's has 8 MiB of 64 left", hosts: 3, before1: "mount -t tmpfs -o size=64m x /dev/shm; head -c 56M /dev/zero > /dev/shm/old", named: []string{"shm-full host c, /dev/shm"}},

@@ -39,6 +39,8 @@ var wellSetups = []setup{
 	{name: "names of interfaces", what: "the card has another name on each", hosts: 3,
 		each: "ip link set eth0 down; ip link set eth0 name ensHOST; ip link set ensHOST up"},
 	{name: "interfaces down", what: "a second interface that is down, and one without an address", hosts: 3, rails: 2, each: "ip link set eth1 down; " + bridge("spare")},
+	{name: "a spare interface", what: "a second network by eth1; one host has eth2 there, and eth1 spare", hosts: 3, rails: 2,
+		one: "ip link set eth1 down; ip addr flush dev eth1; ip link set eth1 name eth2; ip addr add 10.78.0.3/24 dev eth2; ip link set eth2 up; " + bridge("eth1")},
 	{name: "addresses of loopback", what: "twenty /32 addresses on loopback, and one that all have", hosts: 3,
 		each: "for i in $(seq 20); do ip addr add 10.99.HOST.$i/32 dev lo; done; ip addr add 10.100.0.1/32 dev lo"},
 	{name: "secondary addresses", what: "more addresses and labels on the card, of the same and of another subnet", hosts: 3,

@@ -37,18 +37,13 @@ type answer struct {
 // its own context a rank waits for it: rank 0's context ends about then too.
 const answerTime = 15 * time.Second
 
-// mostAhead is how many gathers of a stage may be held without a rank that is late: it hears all their answers at once, and then
-// comes to all of them.
-const mostAhead = 1024
-
 // A spoke is the hub's end of a connection to a rank.
 type spoke struct {
 	conn net.Conn
 	enc  *json.Encoder
-	in   chan said // closed when the rank has hung up
-	err  error     // why, once in is closed
-	next *said     // that has come and waits for its gather
-	late int       // the stage in which it did not come in time: its other gathers do not wait for it
+	in   *mailbox[said]
+	next *said // that has come and waits for its gather
+	late int   // the stage in which it did not come in time: its other gathers do not wait for it
 }
 
 // A hub is rank 0's star.
@@ -64,29 +59,11 @@ type hub struct {
 func newHub(size, first int, conns map[int]net.Conn) *hub {
 	h := &hub{size: size, first: first, spokes: make([]*spoke, size)}
 	for rank, conn := range conns {
-		s := &spoke{conn: conn, enc: json.NewEncoder(conn), in: make(chan said, mostAhead)}
+		s := &spoke{conn: conn, enc: json.NewEncoder(conn), in: newMailbox[said]()}
 		h.spokes[rank] = s
-		h.wg.Go(s.listen)
+		h.wg.Go(func() { s.in.fill(conn) })
 	}
 	return h
-}
-
-func (s *spoke) listen() {
-	dec := json.NewDecoder(s.conn)
-	for {
-		var m said
-		if s.err = dec.Decode(&m); s.err != nil {
-			close(s.in)
-			return
-		}
-		select {
-		case s.in <- m:
-		default: // it does not keep to the rules
-			s.err = errors.New("it says more than it should")
-			close(s.in)
-			return
-		}
-	}
 }
 
 func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) {
@@ -161,21 +138,14 @@ func (s *spoke) receive(ctx context.Context) (*said, *loss) {
 		s.next = nil
 		return m, nil
 	}
-	var m said
-	var ok bool
-	select {
-	case m, ok = <-s.in:
+	switch m, err := s.in.take(ctx.Done()); err {
+	case nil:
+		return &m, nil
+	case errNothing:
+		return nil, &loss{Stopped: true, Why: "it says nothing"}
 	default:
-		select {
-		case m, ok = <-s.in:
-		case <-ctx.Done():
-			return nil, &loss{Stopped: true, Why: "it says nothing"}
-		}
+		return nil, &loss{Why: howEnded(err)}
 	}
-	if !ok {
-		return nil, &loss{Why: howEnded(s.err)}
-	}
-	return &m, nil
 }
 
 func (s *spoke) say(a answer) error {
@@ -217,64 +187,47 @@ type ray struct {
 	hub, me component
 	conn    net.Conn
 	enc     *json.Encoder
-	in      chan answer // closed when the hub has hung up
-	err     error       // why, once in is closed
+	in      *mailbox[answer]
 	wg      sync.WaitGroup
 }
 
 func newRay(conn net.Conn, hub, me component) *ray {
-	r := &ray{hub: hub, me: me, conn: conn, enc: json.NewEncoder(conn), in: make(chan answer, mostAhead)}
-	r.wg.Go(r.listen)
+	r := &ray{hub: hub, me: me, conn: conn, enc: json.NewEncoder(conn), in: newMailbox[answer]()}
+	r.wg.Go(func() { r.in.fill(conn) })
 	return r
-}
-
-func (r *ray) listen() {
-	defer close(r.in)
-	dec := json.NewDecoder(r.conn)
-	for {
-		var a answer
-		if r.err = dec.Decode(&a); r.err != nil {
-			return
-		}
-		select {
-		case r.in <- a:
-		default:
-			r.err = errors.New("it says more than it should")
-			return
-		}
-	}
 }
 
 func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) {
 	_ = r.conn.SetWriteDeadline(time.Now().Add(answerTime))
 	if err := r.enc.Encode(said{seq, data}); err != nil {
 		r.conn.Close()
-		for a := range r.in { // its last word may have come before
+		for { // its last word may have come before
+			a, end := r.in.take(nil)
+			if end != nil {
+				return answer{}, r.gone(err)
+			}
 			if a.Excluded {
 				return answer{}, r.excluded()
 			}
 		}
-		return answer{}, r.gone(err)
 	}
 	late := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		time.AfterFunc(answerTime, func() { close(late) })
 	})()
 	for {
-		select {
-		case a, ok := <-r.in:
-			switch {
-			case !ok:
-				return answer{}, r.gone(r.err)
-			case a.Excluded:
-				return answer{}, r.excluded()
-			case a.Seq == seq && a.Ended:
-				return answer{Lost: a.Lost}, fmt.Errorf("check: %v has ended this stage", r.hub)
-			case a.Seq == seq:
-				return a, nil
-			}
-		case <-late:
+		a, err := r.in.take(late)
+		switch {
+		case err == errNothing:
 			return answer{}, &absentError{Who: r.hub, Why: fmt.Sprintf("it leads the check, and says nothing for %v after the end of the stage: is its process stopped?", answerTime)}
+		case err != nil:
+			return answer{}, r.gone(err)
+		case a.Excluded:
+			return answer{}, r.excluded()
+		case a.Seq == seq && a.Ended:
+			return answer{Lost: a.Lost}, fmt.Errorf("check: %v has ended this stage", r.hub)
+		case a.Seq == seq:
+			return a, nil
 		}
 	}
 }

@@ -2,8 +2,12 @@ package check
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,5 +45,48 @@ func TestLateRankKeepsUp(t *testing.T) {
 		for _, j := range jobs {
 			require.NoError(t, j.Close())
 		}
+	})
+}
+
+// A mailbox gives what has come in order, before it says that nothing has come, or why nothing more does; it takes no more than the rules allow.
+func TestMailbox(t *testing.T) {
+	over := make(chan struct{})
+	close(over)
+	b := newMailbox[int]()
+	_, err := b.take(over)
+	require.Equal(t, errNothing, err)
+	var text strings.Builder
+	for i := range mostAhead {
+		fmt.Fprintln(&text, i)
+	}
+	b.fill(strings.NewReader(text.String()))
+	for i := range mostAhead {
+		m, err := b.take(over)
+		require.NoError(t, err)
+		require.Equal(t, i, m)
+	}
+	require.Zero(t, cap(b.list), "an empty mailbox takes no memory")
+	_, err = b.take(nil)
+	require.Equal(t, io.EOF, err)
+
+	b = newMailbox[int]()
+	b.fill(strings.NewReader(text.String() + "1\n2\n"))
+	for range mostAhead {
+		_, err := b.take(nil)
+		require.NoError(t, err)
+	}
+	_, err = b.take(nil)
+	require.EqualError(t, err, "it says more than it should")
+
+	synctest.Test(t, func(t *testing.T) {
+		b := newMailbox[int]()
+		r, w := io.Pipe()
+		go b.fill(r)
+		go func() { time.Sleep(time.Minute); fmt.Fprintln(w, 7); w.Close() }()
+		m, err := b.take(t.Context().Done())
+		require.NoError(t, err)
+		require.Equal(t, 7, m)
+		_, err = b.take(nil)
+		require.Equal(t, io.EOF, err)
 	})
 }

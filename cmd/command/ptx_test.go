@@ -46,6 +46,7 @@ func TestPTX(t *testing.T) {
 	require.Equal(t, 1, code)
 	var r ptxcheck.Report
 	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+	require.Contains(t, stdout, "{\n  \"", "for people too")
 	require.Equal(t, ptxcheck.Version, r.Version)
 	require.Equal(t, 3, r.Ran)
 	require.Equal(t, "GPUs", r.Findings[0].Across)

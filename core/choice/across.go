@@ -134,7 +134,7 @@ func (c *costs) times(kind call.Kind, bytes int) []float64 {
 	for i := range lines[kind] {
 		times[i] = math.Inf(1)
 		if t := &lines[kind][i]; t.offers(c.topo) {
-			order, steps[i] = append(order, i), stepsOf(Key{Kind: kind, Algo: t.algo}.Schedule(c.topo), math.MaxInt)
+			order, steps[i] = append(order, i), Key{Kind: kind, Algo: t.algo}.Schedule(c.topo).Len(0)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return steps[a] - steps[b] })

@@ -165,6 +165,9 @@ func (w *world) send(r int32, st *rank, to int32, credit arrival, size int, f *f
 // share puts a message on the resource that ranks of a node share.
 func (w *world) share(arrive *arrival, begin float64, k kind, c *cost, src, dst int32) {
 	here, there := w.node(src), w.node(dst)
+	if w.sym.rotation != fixed { // one node stands for all
+		here, there = 0, 0
+	}
 	on := func(p *port) {
 		begin = p.serve(begin, c.sharedAll)
 		arrive.first = max(arrive.first, begin+c.sharedSlice)

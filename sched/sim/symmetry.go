@@ -27,8 +27,9 @@ const (
 	samples        = 64       // ranks that are looked at first
 )
 
-// symmetryOf is the one that leaves the fewest ranks, the zero symmetry if ranks differ.
-func symmetryOf(s sched.Schedule, m *Model, ranks int, steps int64) symmetry {
+// symmetry is the one that leaves the fewest ranks, the zero symmetry if ranks differ.
+func (w *world) symmetry() symmetry {
+	m, ranks, steps := &w.m, len(w.ranks), w.steps
 	if ranks < symmetricRanks || m.Nodes != nil || ranks%m.NodeRanks != 0 || len(m.Weak) > 0 || m.Intra.Shared > 0 || m.Inter.Shared > 0 {
 		return symmetry{}
 	}
@@ -40,34 +41,84 @@ func symmetryOf(s sched.Schedule, m *Model, ranks int, steps int64) symmetry {
 		if y.rotation != fixed && nodes == 1 || y.rotation == across && nodes&(nodes-1) != 0 || y.within && y.local == 1 {
 			continue
 		}
-		if y.holds(s, ranks, max(1, ranks/samples)) && y.holds(s, ranks, int(1+steps/symmetricSteps)) {
+		if first, all := max(1, ranks/samples), int(1+steps/symmetricSteps); w.alike(y, first) && w.alike(y, all) {
 			return y
 		}
 	}
 	return symmetry{}
 }
 
-// holds reports whether every stride-th rank does what the rank that stands for it does.
-func (y symmetry) holds(s sched.Schedule, ranks, stride int) bool {
-	var steps []sched.Step // of the rank that stands for the last ones
-	of := int32(-1)
-	for r := stride - 1; r < ranks; r += stride {
-		n, rep := s.Len(sched.Rank(r)), y.rep(int32(r))
-		if rep != of {
-			of, steps = rep, steps[:0]
-			for i := range s.Len(sched.Rank(rep)) {
-				steps = append(steps, s.At(sched.Rank(rep), i))
+// likelyNodes is from how many nodes on Estimate looks whether they are alike.
+const likelyNodes = 4
+
+// likelySymmetry is a rotation of nodes for an estimate: the second and the last node do what the first does, whose steps are written down. Ranks of a node may
+// share a port, but what wants one at the same time is then served in another order than in a run of all.
+func (w *world) likelySymmetry() symmetry {
+	ranks, local := len(w.ranks), w.m.NodeRanks
+	nodes := ranks / local
+	if nodes < likelyNodes || w.m.Nodes != nil || ranks%local != 0 || len(w.m.Weak) > 0 {
+		return symmetry{}
+	}
+	for _, y := range []symmetry{{local: local, nodes: nodes, rotation: across}, {local: local, nodes: nodes, rotation: around}} {
+		if y.rotation == across && nodes&(nodes-1) != 0 {
+			continue
+		}
+		w.written, w.begins = w.written[:0], w.begins[:0]
+		for r := range local {
+			from := len(w.written)
+			w.begins = append(w.begins, int32(from))
+			w.write(r)
+			if steps := w.written[from:]; !w.does(y, local+r, steps) || !w.does(y, ranks-local+r, steps) {
+				break
+			} else if r == local-1 {
+				return y
 			}
 		}
-		if n != len(steps) {
+	}
+	w.begins = w.begins[:0]
+	return symmetry{}
+}
+
+// write writes down the steps of a rank.
+func (w *world) write(r int) {
+	for i := range w.s.Len(sched.Rank(r)) {
+		w.written = append(w.written, w.s.At(sched.Rank(r), i))
+	}
+}
+
+// stepOf is a step of a rank.
+func (w *world) stepOf(r, i int32) sched.Step {
+	if len(w.begins) > 0 {
+		return w.written[w.begins[r]+i]
+	}
+	return w.s.At(sched.Rank(r), int(i))
+}
+
+// alike reports whether every stride-th rank does what the rank does that stands for it by y.
+func (w *world) alike(y symmetry, stride int) bool {
+	of := int32(-1) // whose steps are written down
+	for r := stride - 1; r < len(w.ranks); r += stride {
+		if rep := y.rep(int32(r)); rep != of {
+			of, w.written = rep, w.written[:0]
+			w.write(int(rep))
+		}
+		if !w.does(y, r, w.written) {
 			return false
 		}
-		for i := range n {
-			a, b := s.At(sched.Rank(r), i), steps[i]
-			if !y.alike(int32(r), a.Recv, b.Recv) || !y.alike(int32(r), a.Send, b.Send) ||
-				(a.Src.Buf == sched.None) != (b.Src.Buf == sched.None) || (a.Dst.Buf == sched.None) != (b.Dst.Buf == sched.None) {
-				return false
-			}
+	}
+	return true
+}
+
+// does reports whether rank r does what steps say of the rank that stands for it by y.
+func (w *world) does(y symmetry, r int, steps []sched.Step) bool {
+	if w.s.Len(sched.Rank(r)) != len(steps) {
+		return false
+	}
+	for i, b := range steps {
+		a := w.s.At(sched.Rank(r), i)
+		if !y.alike(int32(r), a.Recv, b.Recv) || !y.alike(int32(r), a.Send, b.Send) ||
+			(a.Src.Buf == sched.None) != (b.Src.Buf == sched.None) || (a.Dst.Buf == sched.None) != (b.Dst.Buf == sched.None) {
+			return false
 		}
 	}
 	return true

@@ -85,3 +85,56 @@ func (s stuckRing) At(r sched.Rank, i int) sched.Step {
 	}
 	return s.Schedule.At(r, i)
 }
+
+// An estimate has one node stand for all where the second and the last do what it does, also if its ranks share a card, and is close to one of all nodes.
+func TestLikelySymmetry(t *testing.T) {
+	cards := Presets["ethernet25"]
+	cards.NodeRanks, cards.Intra.Shared = 8, 20e9
+	own := Presets["nvlink"]
+	own.NodeRanks = 8
+	uneven, weak, small := cards, cards, cards
+	uneven.Nodes = []int{8, 8, 8, 8, 8, 8, 8, 7, 1}
+	weak.Weak, weak.WeakBy = []int{5}, 3
+	small.NodeRanks = 16
+	across := func(nodes int, s sched.Schedule) sched.Schedule {
+		return hier.AllReduce(direct.ReduceScatter{N: 8}, s, direct.AllGather{N: 8})
+	}
+	for _, tt := range []struct {
+		name  string
+		s     sched.Schedule
+		model Model
+		orbit int
+	}{
+		{"ring", ring.AllReduce{N: 64}, cards, 8},
+		{"ring of seven nodes", ring.AllReduce{N: 56}, cards, 7},
+		{"ring, a port for each", ring.AllReduce{N: 64}, own, 8},
+		{"direct", direct.AlltoAll{N: 64}, cards, 8},
+		{"direct of five nodes", direct.AlltoAll{N: 40}, cards, 5},
+		{"doubling", direct.RecursiveDoubling{N: 64}, cards, 8},
+		{"log steps across nodes", across(8, direct.RecursiveDoubling{N: 8}), cards, 8},
+		{"ring across nodes", across(9, ring.AllReduce{N: 9}), cards, 9},
+		{"tree", tree.AllReduce{N: 64}, cards, 1},
+		{"few nodes", ring.AllReduce{N: 24}, cards, 1},
+		{"nodes that are few for their ranks", ring.AllReduce{N: 48}, small, 1},
+		{"a rank of the last node unlike the others", odd{ring.AllReduce{N: 64}, 60}, cards, 1},
+		{"uneven nodes", ring.AllReduce{N: 64}, uneven, 1},
+		{"a weak rank", ring.AllReduce{N: 64}, weak, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, bytes := range []int64{8, 4 << 20, 64 << 20} {
+				w, err := begin(tt.s, tt.model, bytes, fewRounds, nil)
+				require.NoError(t, err)
+				require.NoError(t, w.run())
+				want := w.ends[len(w.ends)-1] + w.rest()
+				w.release()
+				got, err := Estimate(tt.s, tt.model, bytes)
+				require.NoError(t, err)
+				require.InEpsilon(t, want, got, 0.05, "%d bytes", bytes)
+				w, err = begin(tt.s, tt.model, bytes, fewRounds, nil)
+				require.NoError(t, err)
+				require.Equal(t, tt.orbit, w.likelySymmetry().orbit())
+				w.release()
+			}
+		})
+	}
+}

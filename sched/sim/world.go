@@ -33,6 +33,9 @@ type world struct {
 	limit   float64         // on the clock of a rank
 	wrong   error
 
+	written []sched.Step // of ranks, one after the other
+	begins  []int32      // where those of each rank of the first node begin, if it stands for all
+
 	check func(done int64) error // called every checkSteps steps; nil for never
 	done  int64                  // steps
 
@@ -139,7 +142,7 @@ func (w *world) carry(r int32, granted bool) {
 				return
 			}
 		}
-		if !w.move(r, st, w.s.At(sched.Rank(r), int(st.step)), granted) {
+		if !w.move(r, st, w.stepOf(r, st.step), granted) {
 			return
 		}
 		if st.clock > w.limit {
