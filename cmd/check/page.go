@@ -35,7 +35,7 @@ func (r *report) headline() string {
 			what, _, _ := strings.Cut(f.String(), ": ")
 			if f.Subject != (subject{}) {
 				said, _, _ := strings.Cut(f.Text, ": ")
-				what += " " + said
+				what += ": " + said
 			}
 			return fmt.Sprintf("%s: %s%s", upper(r.Verdict.String()), what, more)
 		}
