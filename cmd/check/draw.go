@@ -16,32 +16,61 @@ const (
 	mapGap             = 30
 )
 
-// WriteSVG draws the heat maps, one below the other. Dark is bad, and a pair with a finding has a
-// red border.
+// WriteSVG draws the heat maps, one below the other. Dark is bad. A pair with a finding has a red border, and what
+// has most of a map's findings a red name.
 func (r *report) WriteSVG(w io.Writer) error {
 	var b bytes.Buffer
-	maps := r.Maps()
-	for i := range maps {
-		maps[i] = *maps[i].some(maxDrawn)
-	}
+	maps := r.drawn()
 	wide, high := 300, mapGap
 	for i := range maps {
-		n := len(maps[i].Places)
-		wide, high = max(wide, nameWide+n*cellWide+20), high+titleGap+n*cellHigh+mapGap
+		wide, high = max(wide, maps[i].wide()), high+maps[i].high()
 	}
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="Arial,Helvetica,sans-serif" font-size="11">`+"\n", wide, high)
-	b.WriteString(`<rect width="100%" height="100%" fill="#fff"/>` + "\n")
+	beginSVG(&b, wide, high)
 	y := mapGap
 	if len(maps) == 0 {
 		fmt.Fprintf(&b, `<text x="10" y="%d">no pairs were measured</text>`+"\n", y)
 	}
 	for i := range maps {
 		maps[i].draw(&b, y)
-		y += titleGap + len(maps[i].Places)*cellHigh + mapGap
+		y += maps[i].high()
 	}
 	b.WriteString("</svg>\n")
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+func beginSVG(b *bytes.Buffer, wide, high int) {
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="Arial,Helvetica,sans-serif" font-size="11">`+"\n", wide, high)
+	b.WriteString(`<rect class="ground" width="100%" height="100%" fill="#fff"/>` + "\n")
+}
+
+// drawn are the heat maps, of large ones a part.
+func (r *report) drawn() []heatMap {
+	maps := r.Maps()
+	for i := range maps {
+		maps[i] = *maps[i].some(maxDrawn)
+	}
+	return maps
+}
+
+func (m *heatMap) wide() int {
+	return max(nameWide+len(m.Places)*cellWide, 8*len(m.Title+m.Unit)) + 20
+}
+func (m *heatMap) high() int { return titleGap + len(m.Places)*cellHigh + mapGap }
+
+// blamed says whether a place has findings in both directions, or with half of the others.
+func (m *heatMap) blamed(i int) bool {
+	out, in := 0, 0
+	for k := range m.Places {
+		if m.Bad[[2]int{i, k}] {
+			out++
+		}
+		if m.Bad[[2]int{k, i}] {
+			in++
+		}
+	}
+	others := len(m.Places) - 1
+	return others > 1 && (2*out > others || 2*in > others)
 }
 
 func (m *heatMap) draw(b *bytes.Buffer, y int) {
@@ -49,30 +78,41 @@ func (m *heatMap) draw(b *bytes.Buffer, y int) {
 	y += titleGap - 12
 	best := m.best()
 	for i, p := range m.Places {
-		name := escape(tail(p, 7))
-		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", nameWide+i*cellWide+cellWide/2, y, name)
-		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWide-6, y+i*cellHigh+cellHigh-3, escape(tail(p, 16)))
+		mark := ""
+		if m.blamed(i) {
+			mark = ` class="blamed" fill="#c00000" font-weight="bold"`
+		}
+		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle"%s>%s</text>`+"\n", nameWide+i*cellWide+cellWide/2, y, mark, escape(tail(p, 7)))
+		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end"%s>%s</text>`+"\n", nameWide-6, y+i*cellHigh+cellHigh-3, mark, escape(tail(p, 16)))
 	}
 	for i, from := range m.Places {
 		for k, to := range m.Places {
 			v, ok := m.Values[[2]int{i, k}]
 			bad := m.Bad[[2]int{i, k}]
 			if !ok && !bad {
+				if i != k {
+					fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" fill="#999">·<title>%s to %s: not measured</title></text>`+"\n",
+						nameWide+k*cellWide+cellWide/2, y+i*cellHigh+cellHigh-3, escape(from), escape(to))
+				}
 				continue
 			}
-			text, fill, ink, edge := digits(v), colour(shade(v, best)), "#000", "#fff"
+			dark := shade(v, best)
+			edge := "#fff"
+			if bad {
+				edge = "#e00000"
+			} else {
+				dark *= 0.35 // slower than the best, and not to blame for it
+			}
+			text, fill, ink := digits(v), colour(dark), "#000"
 			if !ok {
 				text, fill = "none", "#000"
 			}
-			if shade(v, best) > 0.55 || !ok {
+			if dark > 0.55 || !ok {
 				ink = "#fff"
-			}
-			if bad {
-				edge = "#e00000"
 			}
 			fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s" stroke="%s" stroke-width="2"><title>%s to %s: %s %s</title></rect>`,
 				nameWide+k*cellWide+1, y+6+i*cellHigh, cellWide-3, cellHigh-3, fill, edge, escape(from), escape(to), text, escape(m.Unit))
-			fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" fill="%s">%s</text>`+"\n", nameWide+k*cellWide+cellWide/2, y+i*cellHigh+cellHigh-3, ink, text)
+			fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" class="value" fill="%s">%s</text>`+"\n", nameWide+k*cellWide+cellWide/2, y+i*cellHigh+cellHigh-3, ink, text)
 		}
 	}
 }
@@ -109,33 +149,4 @@ func escape(s string) string {
 		return r
 	}, s)
 	return strings.NewReplacer("\t", "&#x9;", "\n", "&#xA;", "\r", "&#xD;").Replace(html.EscapeString(s))
-}
-
-// WriteHTML writes the report as a page of its own: findings, stages, heat maps.
-func (r *report) WriteHTML(w io.Writer) error {
-	var b bytes.Buffer
-	b.WriteString("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>ringo check</title>\n" +
-		"<style>body{font-family:Arial,Helvetica,sans-serif;max-width:80em;margin:2em}td,th{text-align:left;padding:.2em 1em .2em 0;vertical-align:top}" +
-		".broken{color:#a00}.degraded{color:#a60}.well{color:#070}</style>\n")
-	class := r.Verdict.String()
-	if r.Verdict == unjudged {
-		class = "unjudged"
-	}
-	fmt.Fprintf(&b, "<h1 class=\"%s\">%s</h1>\n<p>ringo %s, %s, %s, %.1f s</p>\n<table>\n", class, escape(r.Verdict.String()),
-		escape(r.Version), r.Started.Format("2006-01-02 15:04:05 MST"), count(len(r.Hosts), "host"), r.Took)
-	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "<tr><td class=\"%s\">%s<td>%s\n", label(f.Severity), label(f.Severity), escape(f.String()))
-	}
-	b.WriteString("</table>\n<table>\n<tr><th>stage<th>time<th>result<th>question\n")
-	for i := range r.Stages {
-		s := &r.Stages[i]
-		fmt.Fprintf(&b, "<tr><td>%s<td>%.1f s<td>%s<td>%s\n", escape(s.Name), s.Took, escape(s.result(r)), escape(s.Asks))
-	}
-	b.WriteString("</table>\n")
-	if err := r.WriteSVG(&b); err != nil {
-		return err
-	}
-	b.WriteString("</html>\n")
-	_, err := w.Write(b.Bytes())
-	return err
 }

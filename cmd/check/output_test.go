@@ -307,3 +307,31 @@ func TestWriteToLink(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "new", string(text))
 }
+
+// A host whose links to most others have findings has a red name in the map, and no other; the page's first line says the verdict.
+func TestMapMarksWhoIsBlamed(t *testing.T) {
+	r := &report{Stages: []stageReport{{Name: "network"}}, Verdict: degraded}
+	names := []string{"a", "b", "c", "d"}
+	for _, from := range names {
+		r.Hosts = append(r.Hosts, hostReport{Name: from})
+		for _, to := range names {
+			if from != to {
+				r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: pairOf(component{Host: from}, component{Host: to}), Quantity: "bandwidth", Value: 1, Unit: "GB/s"})
+			}
+		}
+	}
+	slow := finding{Severity: degraded, Stage: "network", Subject: of("c", ""), Text: "its links are slow with 3 other hosts: look at the cable"}
+	for _, to := range []string{"a", "b", "d"} {
+		slow.Ways = append(slow.Ways, pairOf(component{Host: "c"}, component{Host: to}))
+	}
+	r.Findings = []finding{slow}
+	var b bytes.Buffer
+	require.NoError(t, r.WriteHTML(&b))
+	require.Contains(t, b.String(), ">Degraded: host c: its links are slow with 3 other hosts</h1>")
+	marked := regexp.MustCompile(`class="blamed"[^>]*>([^<]*)<`).FindAllStringSubmatch(b.String(), -1)
+	require.Len(t, marked, 2, "at its row and at its column")
+	for _, m := range marked {
+		require.Equal(t, "c", m[1])
+	}
+	require.Contains(t, b.String(), "<summary>network: 12 measurements</summary>")
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,15 @@ func TestExplainPicture(t *testing.T) {
 	_, _, _ = ringoHere("explain", "allreduce", "-np", "8", "-algo", "oneshot", "-o", file)
 	svg, _ = os.ReadFile(file)
 	require.Equal(t, 8*7, strings.Count(string(svg), "marker-end="), "an arrow a message")
+
+	// Messages of one hop between the same two ranks are one arrow, which names all chunks.
+	code, _, stderr = ringoHere("explain", "allreduce", "-np", "8", "-algo", "halving", "-o", file)
+	require.Zero(t, code, stderr)
+	svg, _ = os.ReadFile(file)
+	require.Contains(t, string(svg), ">4,5</text>")
+	require.Contains(t, string(svg), "hop 1: rank 0 step 0 to rank 4 step 2, chunk 4\nhop 1: rank 0 step 1 to rank 4 step 4, chunk 5</title>")
+	lines := regexp.MustCompile(`<line x1="([^"]*)" y1="([^"]*)" x2="([^"]*)" y2="([^"]*)" [^>]*marker-end`).FindAllString(string(svg), -1)
+	require.Len(t, lines, len(slices.Compact(slices.Sorted(slices.Values(lines)))), "no arrow lies on another")
 
 	for want, args := range map[string][]string{
 		"-o x.png: the name must end in .svg":    {"-o", "x.png"},

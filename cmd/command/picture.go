@@ -124,15 +124,60 @@ func (p *picture) arrow(line []rune, m sched.Message) {
 // colors are Okabe and Ito's and darker ones, by chunk.
 var colors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b07d00", "#3a8fc4", "#5a5a5a", "#7a3b8f"}
 
+// An arrow is the messages of one hop from one rank to another.
+type arrow []sched.Message
+
+// arrows are the messages, those that would lie on each other as one.
+func (p *picture) arrows() (list []arrow) {
+	type way struct {
+		hop      int
+		from, to sched.Rank
+	}
+	at := map[way]int{}
+	for _, m := range p.messages {
+		w := way{m.Hop, m.From, m.To}
+		i, ok := at[w]
+		if !ok {
+			i = len(list)
+			at[w] = i
+			list = append(list, nil)
+		}
+		list[i] = append(list[i], m)
+	}
+	return list
+}
+
+// labels are the chunks of the messages, at most three of them.
+func (p *picture) labels(a arrow) string {
+	var words []string
+	for _, m := range a {
+		words = append(words, p.label(m))
+	}
+	if len(words) > 3 {
+		words = append(words[:2], "…")
+	}
+	return strings.Join(words, ",")
+}
+
+// tip says what each message of an arrow is, a line each.
+func (a arrow) tip() string {
+	var lines []string
+	for _, m := range a {
+		lines = append(lines, fmt.Sprintf("hop %d: rank %d step %d to rank %d step %d, chunk %d", m.Hop, m.From, m.FromStep, m.To, m.ToStep, m.Sent.Chunk))
+	}
+	return strings.Join(lines, "\n")
+}
+
 // svg draws the same as a picture of vectors.
 func (p *picture) svg(w io.Writer, title string) error {
 	if len(p.messages) > svgMessages {
 		return fmt.Errorf("a picture of %d messages: want at most %d", len(p.messages), svgMessages)
 	}
-	dense := map[int]int{} // messages by hop
-	high := 64.0
-	for _, m := range p.messages {
-		if dense[m.Hop]++; dense[m.Hop] > 2*p.ranks {
+	arrows := p.arrows()
+	dense := map[int]int{} // arrows by hop
+	high := min(64, max(16, 1280/float64(max(1, p.hops))))
+	for _, a := range arrows {
+		if dense[a[0].Hop]++; dense[a[0].Hop] > 2*p.ranks {
 			high = 160
 		}
 	}
@@ -159,13 +204,17 @@ func (p *picture) svg(w io.Writer, title string) error {
 	for h := range p.hops {
 		fmt.Fprintf(&b, `<text x="20" y="%g" fill="#666">hop %d</text><line x1="%d" y1="%g" x2="%d" y2="%g" stroke="#eee"/>`+"\n", y(float64(h)+0.5)+4, h+1, left, y(float64(h)), width-20, y(float64(h)))
 	}
-	for _, m := range p.messages {
+	for _, a := range arrows {
+		m := a[0]
 		c := int(m.Sent.Chunk) % len(colors)
 		x1, y1, x2, y2 := x(m.From), y(float64(m.Hop-1)), x(m.To), y(float64(m.Hop))
-		fmt.Fprintf(&b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.6" marker-end="url(#a%d)"><title>hop %d: rank %d step %d to rank %d step %d, chunk %d</title></line>`+"\n",
-			x1, y1, x2, y2, colors[c], c, m.Hop, m.From, m.FromStep, m.To, m.ToStep, m.Sent.Chunk)
-		if label := p.label(m); label != "" && dense[m.Hop] <= 2*p.ranks { // else they hide the arrows
-			const at = 0.3 // of the way
+		fmt.Fprintf(&b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.6" marker-end="url(#a%d)"><title>%s</title></line>`+"\n",
+			x1, y1, x2, y2, colors[c], c, a.tip())
+		if label := p.labels(a); label != "" && dense[m.Hop] <= 2*p.ranks { // else they hide the arrows
+			at := 0.3 // of the way; not the same for both directions, whose labels would meet
+			if m.From > m.To {
+				at = 0.36
+			}
 			fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle" font-size="11" fill="%s" stroke="#fff" stroke-width="3" paint-order="stroke">%s</text>`+"\n",
 				x1+at*(x2-x1), y1+at*(y2-y1)+4, colors[c], label)
 		}
