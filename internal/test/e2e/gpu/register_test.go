@@ -201,7 +201,7 @@ func TestRegisterApart(t *testing.T) {
 	tier.Long(t)
 	t.Run("late", func(t *testing.T) {
 		list := commtest.Devices(t, 2)
-		patience := tier.Soon(500 * time.Millisecond)
+		patience := 2 * time.Second // in which the ranks open too
 		comms := commtest.OnDevices(t, list, ringo.Config{JoinTimeout: patience})
 		_, err := comms[0].Register(commtest.Alloc(t, list[0], make([]byte, 64)))
 		require.ErrorIs(t, err, ringo.ErrTimeout)
@@ -248,7 +248,7 @@ func TestRegisterApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := commtest.Devices(t, 2)
-			comms := commtest.OnDevices(t, list, ringo.Config{JoinTimeout: tier.Soon(time.Second)})
+			comms := commtest.OnDevices(t, list, ringo.Config{JoinTimeout: tier.Patience})
 			memory := commtest.Memories(t, list, 128)
 			ws := register(t, comms, memory, 0, 64)
 			errs := commtest.Each(comms, func(c *ringo.Comm) error {
