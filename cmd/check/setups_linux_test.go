@@ -137,16 +137,31 @@ func (s *setup) run(t *testing.T) {
 	} else if stages == "" {
 		stages = "host network"
 	}
-	r, said := l.check(at, stages)
-	var named []string
+	var wrong, named []string
+	var said string
+	for range 3 { // the machine may have stopped for a while
+		wrong, named, said = s.judge(l.check(at, stages))
+		if len(wrong) == 0 && !slices.ContainsFunc(s.named, func(n string) bool { return !slices.Contains(named, n) }) {
+			return
+		}
+		t.Logf("again: %v", named)
+	}
+	require.Empty(t, wrong, said)
+	require.Subset(t, named, s.named, said)
+}
+
+// judge gives the findings, and those of them that are of nothing that is ill.
+func (s *setup) judge(r *report, said string) (wrong, named []string, _ string) {
 	for _, f := range r.Findings {
 		ofMachine := slices.Contains(ofThisMachine, f.Code) && !slices.ContainsFunc(s.named, func(n string) bool { return strings.HasPrefix(n, f.Code) })
 		if f.Severity != well && !ofMachine {
-			named = append(named, f.Code+" "+f.Subject.String())
-			require.True(t, s.covers(named[len(named)-1]), "%s\n%s", named[len(named)-1], said)
+			about := f.Code + " " + f.Subject.String()
+			if named = append(named, about); !s.covers(about) {
+				wrong = append(wrong, about)
+			}
 		}
 	}
-	require.Subset(t, named, s.named, said)
+	return wrong, named, said
 }
 
 var hostNames = regexp.MustCompile(`(?:host|rank) \w+`)

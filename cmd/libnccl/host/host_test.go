@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -96,6 +97,20 @@ func TestMailEnds(t *testing.T) {
 	require.ErrorContains(t, x.Wait(), "enough")
 	_, err = m[0].Recv(1, 0, address(got), 3)
 	require.Error(t, err)
+}
+
+// A line whose other end never comes leaves no port behind.
+func TestMailWithoutPeer(t *testing.T) {
+	comms, err := ringo.OpenLocal(2, ringo.Config{})
+	require.NoError(t, err)
+	id, err := ringo.NewID("127.0.0.1:0")
+	require.NoError(t, err)
+	m := NewMail(comms[0])
+	require.NoError(t, m.To(1, id))
+	m.Close()
+	_, err = net.Dial("tcp", id.Addr())
+	require.Error(t, err)
+	require.NoError(t, errors.Join(comms[0].Close(), comms[1].Close()))
 }
 
 func TestCallOf(t *testing.T) {

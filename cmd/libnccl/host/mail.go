@@ -178,6 +178,7 @@ func (m *Mail) open(id bootstrap.ID, rank int) (*ringo.Comm, func(), error) {
 func (m *Mail) send(l *line, id bootstrap.ID) error {
 	c, end, err := m.open(id, 0)
 	if err != nil {
+		bootstrap.Stop(id) // which this process has made, and where nobody else need wait
 		return err
 	}
 	defer end()

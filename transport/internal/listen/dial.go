@@ -25,8 +25,10 @@ const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 500 * time.Millisecond
 	// graceTime is how long a dialler tries again if nobody listens or the listener
-	// hangs up. Too many callers at that moment can cause both. Likewise if loopback is down.
-	graceTime = 300 * time.Millisecond
+	// hangs up, and graceTries how often at least: a machine that stops for a while makes one attempt long. Too many callers at
+	// that moment can cause both. Likewise if loopback is down.
+	graceTime  = 300 * time.Millisecond
+	graceTries = 3
 )
 
 var (
@@ -88,10 +90,10 @@ func Patience(guard *fifo.Guard, away <-chan struct{}) (context.Context, context
 // wraps the error of try.
 func Retry(ctx context.Context, try func() error) error {
 	since := time.Now()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for tries, pause := 1, firstPause; ; tries, pause = tries+1, min(2*pause, lastPause) {
 		err := try()
 		// What failed after the end of ctx may have failed because of it.
-		if err == nil || ctx.Err() == nil && final(err, time.Since(since)) {
+		if err == nil || ctx.Err() == nil && final(err, tries, time.Since(since)) {
 			return err
 		}
 		select {
@@ -105,11 +107,11 @@ func Retry(ctx context.Context, try func() error) error {
 	}
 }
 
-func final(err error, tried time.Duration) bool {
+func final(err error, tries int, took time.Duration) bool {
 	if _, refused := errors.AsType[*Refusal](err); refused || errors.Is(err, auth.ErrKey) || errors.Is(err, auth.ErrProtocol) {
 		return true
 	}
-	return tried >= graceTime && (errors.Is(err, transport.ErrClosed) || errors.Is(err, auth.ErrHungUp) || auth.NoLoopback(err))
+	return tries >= graceTries && took >= graceTime && (errors.Is(err, transport.ErrClosed) || errors.Is(err, auth.ErrHungUp) || auth.NoLoopback(err))
 }
 
 // KeepAlive has the kernel find out within 20 s that the host at the other end is silent. Somebody

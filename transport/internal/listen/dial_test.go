@@ -98,3 +98,19 @@ func TestRetryAfterTheEnd(t *testing.T) {
 		require.Equal(t, auth.ErrHungUp, err)
 	})
 }
+
+// A connection that is cut while the machine stops is tried again, however long that has taken.
+func TestRetryAfterAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, cut := range []error{auth.ErrHungUp, transport.ErrClosed} {
+			tries := 0
+			require.NoError(t, Retry(context.Background(), func() error {
+				if tries++; tries == 1 {
+					time.Sleep(2 * graceTime)
+					return cut
+				}
+				return nil
+			}))
+		}
+	})
+}
