@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap/launch"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
@@ -260,11 +262,46 @@ func TestCheckUsage(t *testing.T) {
 		"-device host -expect-gpus 8": "leaves GPUs alone",
 		"-baseline command_test.go":   "it is no report of",
 		"-nccl libnccl.so":            "no arguments",
+		"-join-timeout 0s":            "-join-timeout 0s: want more than 0",
+		"-g 0":                        "-g 0: want a number of GPUs",
+		"-every -1s":                  "-every -1s: want more than 0",
+		"-junit /no/such/x":           "-junit",
+		"-svg /no/such/x":             "-svg",
+		"-html /no/such/x":            "-html",
+		"-metrics /no/such/x":         "-metrics",
 	} {
 		err := Command(t.Context(), strings.Fields(args), io.Discard, io.Discard)
 		_, ok := errors.AsType[*cli.UsageError](err)
 		require.True(t, ok, "%s: %v", args, err)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// What flags leave as it is, and what they set.
+func TestCheckFlags(t *testing.T) {
+	for args, want := range map[string]commandFlags{
+		"":                                  {join: 20 * time.Second, device: "auto", gpus: 4},
+		"-quick -json -":                    {join: 20 * time.Second, device: "auto", gpus: 4},
+		"-full -nccl -join-timeout 1ns":     {join: 1, device: "auto", gpus: 4, cfg: config{Full: true, NCCL: "libnccl.so.2"}},
+		"-nccl=x.so -device cuda":           {join: 20 * time.Second, device: "cuda", gpus: 4, cfg: config{NCCL: "x.so", ExpectGPUs: 1}},
+		"-device cuda -expect-gpus 8":       {join: 20 * time.Second, device: "cuda", gpus: 4, cfg: config{ExpectGPUs: 8}},
+		"-device emu -g 1":                  {join: 20 * time.Second, device: "emu", gpus: 1, cfg: config{GPU: gpu.Options{Emulate: 1}}},
+		"-device host -every 1s":            {join: 20 * time.Second, device: "host", gpus: 4, every: time.Second, cfg: config{NoGPUs: true}},
+		"-metrics :9 -hosts x -address h:1": {join: 20 * time.Second, device: "auto", gpus: 4, metrics: ":9", hosts: "x", address: "h:1"},
+	} {
+		var f commandFlags
+		fs := flag.NewFlagSet("check", flag.ContinueOnError)
+		f.register(fs)
+		require.NoError(t, fs.Parse(strings.Fields(args)))
+		require.NoError(t, f.complete(), args)
+		require.Equal(t, "ssh -o BatchMode=yes -o ConnectTimeout=10", f.ssh)
+		require.Equal(t, "ringo", f.remote)
+		f.ssh, f.remote, f.quick, f.json = "", "", false, ""
+		require.Equal(t, want, f, args)
+		require.Equal(t, want.metrics == ":9", f.serves())
+	}
+	for metrics, want := range map[string]bool{"": false, "file": false, ":": false, "a:": false, "a:1": true, "/a:1": false, "[::1]:9": true} {
+		require.Equal(t, want, (&commandFlags{metrics: metrics}).serves(), metrics)
 	}
 }
 

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -72,4 +73,15 @@ func TestHearHandles(t *testing.T) {
 		require.ErrorAs(t, err, &refused)
 		require.EqualError(t, err, want)
 	}
+}
+
+// A region keeps what each end says that has left it.
+func TestEndsLeaveRegion(t *testing.T) {
+	r, a, b := &region{}, errors.New("a"), errors.New("b")
+	r.users.Add(3)
+	r.leave(a)
+	r.leave(nil)
+	r.leave(b)
+	r.users.Wait()
+	require.Equal(t, []error{a, b}, r.errs)
 }

@@ -1,0 +1,38 @@
+package bootstrap
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The failure of a group is heard by all that ask, before it and after it; who has left is told of a rank that has, and of no other.
+func TestFailureAndLeftAreHeard(t *testing.T) {
+	id, _ := hubAt(t)
+	var groups []Group
+	for _, j := range []<-chan joined{join(within(t, time.Minute), id, 0, 3), join(within(t, time.Minute), id, 1, 3), join(within(t, time.Minute), id, 2, 3)} {
+		got := <-j
+		require.NoError(t, got.err)
+		groups = append(groups, got.g)
+	}
+	heard := make(chan *Failure, 4)
+	groups[0].OnFailure(func(f *Failure) { heard <- f })
+	groups[0].OnFailure(func(f *Failure) { heard <- f })
+	require.False(t, groups[0].Left(1))
+	require.NoError(t, groups[1].Close())
+	require.Eventually(t, func() bool { return groups[0].Left(1) }, 10*time.Second, time.Millisecond)
+	require.False(t, groups[0].Left(2))
+	require.False(t, groups[0].Left(0))
+	require.Empty(t, heard, "to leave is no failure")
+
+	groups[2].Fail("out of memory")
+	first, second := <-heard, <-heard
+	require.Equal(t, 2, first.Rank)
+	require.Contains(t, first.Error(), "out of memory")
+	require.Same(t, first, second)
+	groups[0].OnFailure(func(f *Failure) { heard <- f })
+	require.Same(t, first, <-heard, "as it was before")
+	groups[0].Close()
+	groups[2].Close()
+}

@@ -1,0 +1,226 @@
+package relay
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// between starts a relay before a listener, and gives both ends of the first connection.
+func between(t *testing.T, r *Relay) (caller, called net.Conn, dial func() (net.Conn, error)) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr, err := r.Start(l.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	t.Cleanup(func() { l.Close() })
+	dial = func() (net.Conn, error) { return net.Dial("tcp", addr) }
+	caller, err = dial()
+	require.NoError(t, err)
+	called, err = l.Accept()
+	require.NoError(t, err)
+	for _, c := range []net.Conn{caller, called} {
+		require.NoError(t, c.SetDeadline(time.Now().Add(tier.Patience)))
+		t.Cleanup(func() { c.Close() })
+	}
+	return caller, called, dial
+}
+
+// read is what a connection brings until it ends or n bytes have come.
+func read(c net.Conn, n int) ([]byte, error) {
+	b := make([]byte, n)
+	n, err := io.ReadFull(c, b)
+	return b[:n], err
+}
+
+// quiet reports whether a connection brings nothing for a moment.
+func quiet(t *testing.T, c net.Conn) {
+	t.Helper()
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+	_, err := c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(tier.Patience)))
+}
+
+func sequence(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i * 7)
+	}
+	return b
+}
+
+// What is sent comes, in pieces and late too, and the end of either direction comes by itself.
+func TestPassesOn(t *testing.T) {
+	for _, r := range []*Relay{{}, {Piece: 100, Delay: time.Microsecond}} {
+		caller, called, _ := between(t, r)
+		data := sequence(200_000)
+		for _, way := range [][2]net.Conn{{caller, called}, {called, caller}} {
+			go func() {
+				_, _ = way[0].Write(data)
+				_ = way[0].(*net.TCPConn).CloseWrite()
+			}()
+			got, err := io.ReadAll(way[1])
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(data, got))
+		}
+	}
+}
+
+// A fault is at its byte, in its direction, on the first connection.
+func TestFirst(t *testing.T) {
+	data := sequence(64)
+	for _, f := range []Fault{{Cut, false, 10}, {Cut, true, 10}, {Half, false, 10}, {Half, true, 0}, {Corrupt, false, 10}, {Corrupt, true, 63}} {
+		caller, called, _ := between(t, &Relay{Piece: 7, First: f})
+		good, bad := [2]net.Conn{called, caller}, [2]net.Conn{caller, called}
+		if f.Back {
+			good, bad = bad, good
+		}
+		_, err := good[0].Write(data)
+		require.NoError(t, err)
+		got, err := read(good[1], len(data))
+		require.NoError(t, err)
+		require.Equal(t, data, got, "%v leaves the other direction", f)
+		_, _ = bad[0].Write(data)
+		switch f.Kind {
+		case Cut:
+			got, err = read(bad[1], len(data))
+			require.Equal(t, data[:10], got)
+			require.Error(t, err)
+			_, err = read(bad[0], 1)
+			require.Error(t, err, "it ends for both")
+		case Half:
+			got, err = read(bad[1], f.At)
+			require.NoError(t, err)
+			require.Equal(t, data[:f.At], got)
+			quiet(t, bad[1])
+			_, err = bad[0].Write(data)
+			require.NoError(t, err)
+		case Corrupt:
+			want := sequence(64)
+			want[f.At] ^= 0x10
+			got, err = read(bad[1], len(data))
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+	}
+	caller, _, dial := between(t, &Relay{First: Fault{Kind: Cut}})
+	_, err := caller.Write(data)
+	require.NoError(t, err)
+	_, err = read(caller, 1)
+	require.Error(t, err)
+	second, err := dial()
+	require.NoError(t, err)
+	defer second.Close()
+	_, err = second.Write(data)
+	require.NoError(t, err)
+	quiet(t, second)
+}
+
+// A condition holds from when it is set, for what is on its way too.
+func TestConditions(t *testing.T) {
+	r := &Relay{}
+	caller, called, _ := between(t, r)
+	send := func(b byte) {
+		_, err := caller.Write([]byte{b})
+		require.NoError(t, err)
+	}
+	next := func() byte {
+		b, err := read(called, 1)
+		require.NoError(t, err)
+		return b[0]
+	}
+	r.Set(Condition{Held: true})
+	send(1)
+	quiet(t, called)
+	r.Set(Condition{})
+	require.EqualValues(t, 1, next())
+	r.Set(Condition{Lost: true})
+	send(2)
+	quiet(t, called)
+	r.Set(Condition{})
+	send(3)
+	require.EqualValues(t, 3, next())
+	r.Corrupt()
+	send(4)
+	require.EqualValues(t, 4^0x10, next())
+	send(5)
+	require.EqualValues(t, 5, next())
+
+	start := time.Now()
+	r.Set(Condition{Delay: 30 * time.Millisecond})
+	send(6)
+	require.EqualValues(t, 6, next())
+	require.GreaterOrEqual(t, time.Since(start), 30*time.Millisecond)
+	r.Set(Condition{Rate: 100_000})
+	start = time.Now()
+	_, err := caller.Write(sequence(5000))
+	require.NoError(t, err)
+	got, err := read(called, 5000)
+	require.NoError(t, err)
+	require.Equal(t, sequence(5000), got)
+	require.GreaterOrEqual(t, time.Since(start), 50*time.Millisecond)
+	r.Set(Condition{Rate: 1})
+	send(7)
+	quiet(t, called)
+	r.Set(Condition{})
+	require.EqualValues(t, 7, next())
+}
+
+// Who sends to an end that reads no more is reset, connections that are cut end for both, and a relay whose other side is gone refuses.
+func TestEnds(t *testing.T) {
+	r := &Relay{}
+	caller, called, dial := between(t, r)
+	require.NoError(t, called.Close())
+	var err error
+	for err == nil {
+		_, err = caller.Write(make([]byte, 1<<16))
+	}
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+	second, err := dial()
+	require.NoError(t, err)
+	defer second.Close()
+	require.NoError(t, second.SetDeadline(time.Now().Add(tier.Patience)))
+	quiet(t, second)
+	require.Eventually(t, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.conns) == 4 }, tier.Patience, time.Millisecond)
+	r.Cut()
+	_, err = read(second, 1)
+	require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "%v", err)
+
+	away := &Relay{}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr, err := away.Start(l.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	first, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	require.NoError(t, first.SetDeadline(time.Now().Add(tier.Patience)))
+	_, err = read(first, 1)
+	require.ErrorIs(t, err, io.EOF)
+	first.Close()
+	_, err = net.Dial("tcp", addr)
+	require.Error(t, err)
+	away.Close()
+	away.Close()
+	require.False(t, away.keep(first))
+
+	held := &Relay{}
+	caller, _, _ = between(t, held)
+	held.Set(Condition{Held: true})
+	_, err = caller.Write([]byte{1})
+	require.NoError(t, err)
+	held.Close() // what is held does not keep it
+	_, err = read(caller, 1)
+	require.Error(t, err)
+}
