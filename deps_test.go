@@ -38,6 +38,7 @@ var floors = map[string]string{
 	"kernels/collective":      "",
 	"kernels/device":          "kernels kernels/ptx mem internal/cuda",
 	"gpu":                     "mem internal/cuda internal/emu/cudaemu internal/emu/ptx",
+	"gpu/dlpack":              "gpu mem kernels internal/dl",
 	"gpu/emu":                 "gpu internal/cuda internal/emu/*",
 	"gpu/emu/ptxcheck":        "internal/emu/* kernels",
 	"transport":               "mem fifo internal/secure",
