@@ -310,6 +310,18 @@ func (c *Comm) Footprint() *Footprint {
 // over better ones.
 func (c *Comm) Paths() []string { return c.notes }
 
+// Cards are the Config.Card of all ranks, by rank; nil where a rank died before they were exchanged. The slices are the communicator's own.
+func (c *Comm) Cards() [][]byte {
+	if c.stillborn {
+		return nil
+	}
+	cards := make([][]byte, c.Size())
+	for r := range cards {
+		cards[r] = c.net.Profiles[r].Card
+	}
+	return cards
+}
+
 // Transport names the transport to a peer.
 func (c *Comm) Transport(peer int) string {
 	if c.stillborn {

@@ -180,6 +180,11 @@ type Config struct {
 	// profiles, and the module adapters is for Prometheus and OpenTelemetry. Without one nothing reads a clock.
 	Observer trace.Observer
 
+	// Card is what this rank tells all others of itself when the communicator is opened, 1 KiB at most: where a service
+	// of the program's own listens, say. Comm.Cards gives those of all ranks. Communicators that are made of
+	// this one have the Card of their Config.
+	Card []byte
+
 	noP2P string // why GPUs may not reach each other's memory
 	noSHM string // why processes may not share host memory
 	ib    transport.IBOptions
@@ -203,6 +208,9 @@ const (
 	DefaultWorkFIFOBytes   = 1 << 20
 )
 
+// maxCard is the most bytes of a Card. Each rank hears those of all.
+const maxCard = 1 << 10
+
 // validate refuses what cannot be.
 func (c *Config) validate() (err error) {
 	for _, n := range c.numbers() {
@@ -223,6 +231,8 @@ func (c *Config) validate() (err error) {
 		return fmt.Errorf("%w: JoinTimeout (RINGO_JOIN_TIMEOUT) is %v, want more than 0", ErrInvalid, c.JoinTimeout)
 	case c.Family != 0 && c.Family != 4 && c.Family != 6:
 		return fmt.Errorf("%w: Family (RINGO_SOCKET_FAMILY) is %d, want 4, 6 or 0", ErrInvalid, c.Family)
+	case len(c.Card) > maxCard:
+		return fmt.Errorf("%w: Card has %d bytes, want %d at most", ErrInvalid, len(c.Card), maxCard)
 	case !slices.Contains([]string{"", "tcp", "unix"}, c.SocketNetwork):
 		return fmt.Errorf("%w: SocketNetwork (RINGO_SOCKET_NETWORK) is %q, want tcp, unix or nothing", ErrInvalid, c.SocketNetwork)
 	}

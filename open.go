@@ -223,7 +223,7 @@ func keepHistory(c *Comm) (err error) {
 // two halves of the communicator.
 func (c *Comm) connect(ctx context.Context) error {
 	me := paths.Profile{
-		Version: Version, Hostname: c.cfg.hostname(), Info: transport.Info{Rank: c.Rank(), Host: c.cfg.HostID},
+		Version: Version, Hostname: c.cfg.hostname(), Info: transport.Info{Rank: c.Rank(), Host: c.cfg.HostID}, Card: c.cfg.Card,
 		Settings: []paths.Setting{
 			{Name: "Deterministic", Value: c.cfg.Deterministic, Variable: "RINGO_DETERMINISTIC"},
 			{Name: "TLS", Value: c.cfg.Encryption(), Variable: "RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA"},

@@ -33,6 +33,26 @@ func Alloc[T any](d *Device, n int) (*Buffer[T], error) {
 	return &Buffer[T]{d, r, true}, nil
 }
 
+// BufferAt is memory of a GPU that somebody else owns as a Buffer: of another library, or of a driver's function. Its Free is an error.
+// Kernels of the device must be able to use all of it, which the driver is asked; see Device.Check for that error.
+func BufferAt[T any](d *Device, r mem.Region) (*Buffer[T], error) {
+	t := reflect.TypeFor[T]()
+	if !flat(t) {
+		return nil, fmt.Errorf("gpu: %v holds pointers, or nothing: a Buffer is for plain memory", t)
+	}
+	if r.Len()%int(t.Size()) != 0 {
+		return nil, fmt.Errorf("gpu: %d bytes are no whole elements of %d bytes", r.Len(), t.Size())
+	}
+	err := d.With(func() error {
+		_, err := d.Check(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Buffer[T]{d, r, false}, nil
+}
+
 // flat reports whether values of a type are plain memory.
 func flat(t reflect.Type) bool {
 	switch k := t.Kind(); {
@@ -75,7 +95,7 @@ func (b *Buffer[T]) Slice(from, to int) *Buffer[T] {
 // Free frees the memory. Work that uses it has to be done.
 func (b *Buffer[T]) Free() error {
 	if !b.whole {
-		return fmt.Errorf("gpu: a part of a Buffer is freed with the whole")
+		return fmt.Errorf("gpu: a part of a Buffer is freed with the whole, and what another library owns by that")
 	}
 	return b.device.Free(b.memory)
 }

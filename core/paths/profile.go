@@ -26,6 +26,7 @@ type Profile struct {
 	Settings         []Setting // that must be the same on all ranks
 	FromRank0        []byte    `json:",omitempty"` // what rank 0 decides for all
 	Cores            int       // that the ranks of the host may use
+	Card             []byte    `json:",omitempty"` // what the program wants all to know of the rank
 
 	GPU        string `json:",omitempty"` // name of the rank's GPU, "" without one
 	GPUID      string `json:",omitempty"` // tells it from others

@@ -44,8 +44,10 @@ func (l *Library) Do(handle, comm uintptr, call *Call) error {
 		case err != nil:
 			return err
 		case !c.blocking && c.device == nil:
+			c.count(rc.Kind)
 			return c.start(r, rc)
 		}
+		c.count(rc.Kind)
 		return r.Do(&rc)
 	}
 	g, missing := l.groups.get(handle)

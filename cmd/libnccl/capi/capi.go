@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/cmd/libnccl/ras"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 )
@@ -38,6 +39,7 @@ type Library struct {
 
 	mu      sync.Mutex
 	base    *ringo.Config             // guarded by mu; nil until a communicator is made
+	agent   *ras.Agent                // guarded by mu; of RAS, nil until a communicator is made
 	machine *gpu.Machine              // guarded by mu; nil until a GPU is needed
 	memory  map[uintptr]allocation    // guarded by mu; of MemAlloc
 	late    []allocation              // guarded by mu; to be freed when no window has them

@@ -19,6 +19,7 @@ type comm struct {
 	device   *gpu.Device // nil on host memory
 	blocking bool
 	config   ringo.Config // that it was made with, for those that are made of it
+	watched
 
 	usable  atomic.Pointer[ringo.Comm] // nil before it is open, while it is busy, and when it was finalized
 	opening context.Context
@@ -94,6 +95,7 @@ func (c *comm) take(r *ringo.Comm, err error) {
 		return nil
 	})
 	if err == nil {
+		c.tells(r)
 		c.say(r, "Init")
 	}
 }

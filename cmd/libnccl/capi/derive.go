@@ -41,7 +41,9 @@ func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, 
 	if none {
 		return 0, l.job(group, job{parent, nil, func() (*ringo.Comm, error) { return open(parent.opening, nil, cfg) }})
 	}
+	lease := l.lease(&cfg, "")
 	c := newComm(parent.device, blocking, cfg)
+	c.lease = lease
 	c.handle = l.comms.add(c)
 	return l.opened(c, l.job(group, job{parent, c, func() (*ringo.Comm, error) { return open(c.opening, c, cfg) }}))
 }

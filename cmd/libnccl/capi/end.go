@@ -137,6 +137,7 @@ func (l *Library) startClose(c *comm) {
 	l.mu.Unlock()
 	l.closing.Go(func() {
 		c.lost = l.close(c)
+		c.lease.End()
 		l.mu.Lock()
 		l.ending = slices.DeleteFunc(l.ending, func(o *comm) bool { return o == c })
 		l.mu.Unlock()
@@ -173,6 +174,7 @@ func (c *comm) hasWindows() bool {
 
 // abort ends what is under way, on all ranks.
 func (c *comm) abort(r *ringo.Comm, reason error) {
+	c.quits.Store(true)
 	r.Abort(reason)
 	if p, err := c.hostPost(); err == nil {
 		_ = p.close(reason, true)

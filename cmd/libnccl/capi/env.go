@@ -148,12 +148,37 @@ func (e env) debug() (level, file string) {
 	return cmp.Or(e.get("RINGO_DEBUG"), e.get("NCCL_DEBUG")), cmp.Or(e.get("RINGO_DEBUG_FILE"), e.get("NCCL_DEBUG_FILE"))
 }
 
+// ras is NCCL_RAS_ENABLE: whether questions of NCCL's RAS are answered. As with NCCL, 1 and nothing say yes.
+func (e env) ras() bool {
+	v := e.get("NCCL_RAS_ENABLE")
+	n, ok := setting.NumberOfNCCL(v)
+	return v == "" || ok && n == 1
+}
+
+// rasOptions are NCCL_RAS_ADDR, where clients ask, and NCCL_RAS_TIMEOUT_FACTOR, by which the processes wait longer for each other.
+func (e env) rasOptions() (addr string, factor int) {
+	n, _ := setting.NumberOfNCCL(e.get("NCCL_RAS_TIMEOUT_FACTOR"))
+	return e.get("NCCL_RAS_ADDR"), min(max(n, 1), 1000)
+}
+
+// nvml is the number that the driver's tools have for a GPU: CUDA_VISIBLE_DEVICES may number them anew.
+func (e env) nvml(device int) int {
+	visible := strings.Split(e.get("CUDA_VISIBLE_DEVICES"), ",")
+	if device < len(visible) {
+		if n, err := strconv.Atoi(strings.TrimSpace(visible[device])); err == nil && n >= 0 && n < 1<<10 {
+			return n
+		}
+	}
+	return device
+}
+
 // parameterNames are the variables of NCCL that the library and ringo.Config read.
 var parameterNames = []string{
 	"NCCL_ALGO", "NCCL_CHECK_MODE", "NCCL_CHECK_POINTERS", "NCCL_COMM_BLOCKING", "NCCL_COMM_ID", "NCCL_CONF_FILE", "NCCL_CTA_POLICY", "NCCL_DEBUG",
 	"NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_DMABUF_ENABLE", "NCCL_HOSTID", "NCCL_IB_DISABLE", "NCCL_IB_GID_INDEX", "NCCL_IB_HCA", "NCCL_IB_PKEY", "NCCL_IB_RETRY_CNT", "NCCL_IB_SL",
 	"NCCL_IB_TC", "NCCL_IB_TIMEOUT", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS",
-	"NCCL_MIN_CTAS", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_PLUGIN", "NCCL_NSOCKS_PERTHREAD", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE",
+	"NCCL_MIN_CTAS", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_PLUGIN", "NCCL_NSOCKS_PERTHREAD", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_RAS_ADDR", "NCCL_RAS_ENABLE",
+	"NCCL_RAS_TIMEOUT_FACTOR", "NCCL_SHM_DISABLE",
 	"NCCL_SOCKET_FAMILY", "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_NTHREADS",
 	"NCCL_WORK_FIFO_BYTES",
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ringo-go/ringo"
 )
@@ -17,9 +18,10 @@ type group struct {
 	jobs  []job
 	sided []sided // one-sided messages and waits
 	run   ringo.Group
-	calls []*ringo.Call // kept for the next group
-	used  int           // of calls
-	rings []*ringo.Comm // of the calls that are used
+	calls []*ringo.Call    // kept for the next group
+	used  int              // of calls
+	rings []*ringo.Comm    // of the calls that are used
+	count []*atomic.Uint64 // of calls that RAS counts
 }
 
 // A job is something of a communicator that is no collective and may wait for other ranks.
@@ -155,6 +157,9 @@ func (g *group) add(c *comm, r *ringo.Comm, call *ringo.Call) {
 	g.used++
 	g.with(c)
 	g.rings = append(g.rings, r)
+	if n := c.counter(kept.Kind); n != nil {
+		g.count = append(g.count, n)
+	}
 	g.run.Add(r, kept)
 }
 
@@ -195,6 +200,9 @@ func (g *group) carryOut() (err error) {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	for _, n := range g.count {
+		n.Add(1)
+	}
 	if g.used > 0 {
 		if err := g.run.Run(); err != nil {
 			return err
@@ -225,7 +233,8 @@ func (g *group) recycle() {
 	for _, c := range g.calls[:g.used] {
 		*c = ringo.Call{}
 	}
-	g.comms, g.jobs, g.sided, g.rings, g.used, g.err = g.comms[:0], g.jobs[:0], g.sided[:0], g.rings[:0], 0, nil
+	clear(g.count)
+	g.comms, g.jobs, g.sided, g.rings, g.count, g.used, g.err = g.comms[:0], g.jobs[:0], g.sided[:0], g.rings[:0], g.count[:0], 0, nil
 	groups.Put(g)
 }
 

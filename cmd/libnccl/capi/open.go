@@ -51,8 +51,10 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 	}
 	id := l.meets(ids[0], size, rank)
 	cfg = on(d, cfg)
+	lease := l.lease(&cfg, id.Addr())
 	cfg.ID, cfg.Rank, cfg.Size = &id, rank, size
 	c := newComm(d, blocking, cfg)
+	c.lease = lease
 	c.meeting = &id
 	c.handle = l.comms.add(c)
 	return l.opened(c, l.job(group, job{c, c, func() (*ringo.Comm, error) { return l.join(c.opening, cfg) }}))
@@ -62,6 +64,7 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 func (l *Library) opened(c *comm, err error) (uintptr, error) {
 	if err != nil && err != errInProgress {
 		_, _ = l.comms.take(c.handle)
+		c.lease.End()
 		return 0, err
 	}
 	return c.handle, err
@@ -154,15 +157,25 @@ func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
 		}
 		cfg.Devices = append(cfg.Devices, d)
 	}
+	lease := l.lease(&cfg, "")
+	defer lease.End() // each communicator has its own
 	rings, err := ringo.OpenLocal(n, cfg)
 	if err != nil {
 		return nil, err
+	}
+	var cards [][]byte
+	for _, r := range rings {
+		if lease != nil {
+			cards = append(cards, l.card(lease, r.Device()))
+		}
 	}
 	handles := make([]uintptr, n)
 	for i, r := range rings {
 		mine := on(r.Device(), cfg)
 		mine.Devices = nil
+		own := l.lease(&mine, "")
 		c := newComm(r.Device(), true, mine)
+		c.lease, c.cards = own, cards
 		c.handle = l.comms.add(c)
 		c.take(r, nil)
 		handles[i] = c.handle

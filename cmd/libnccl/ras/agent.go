@@ -1,0 +1,289 @@
+// Package ras answers the questions of NCCL's RAS about the communicators of a job: ncclras, detectors of hangs, and ringo why ask
+// on port 28028. It is part of libnccl.so.2, and nothing here is promised to other modules.
+//
+// An Agent is what a process answers with, from its first communicator to its last. Ranks tell each other a Card when they open a
+// communicator, so each process knows where the agents of the others are; whichever takes a client asks all of them (survey.go),
+// and those tell of communicators that it did not know. What a client hears is what NCCL says: who is a member, how many of five kinds of
+// collectives each rank has called, its state, and who does not answer (json.go, text.go, monitor.go).
+//
+// The port belongs to the first process of the job on its machine that gets it. That process hands the listening socket itself to
+// the others of its job (door_linux.go), so each of them takes clients, and a rank that is stopped keeps nobody from an answer. A process
+// without the port answers the other agents all the same. An agent costs an operation nothing: it reads what there is when somebody asks.
+package ras
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/secure"
+)
+
+// Addr is where clients ask by default.
+const Addr = "localhost:28028"
+
+// Options are an agent's settings.
+type Options struct {
+	Addr    string         // where clients ask, Addr if ""
+	Version int            // of NCCL that the library answers as, 22809 for 2.28.9
+	Driver  func() int     // the version of the CUDA driver, 0 if none is loaded
+	TLS     *secure.Config // between machines; nil for none
+	Factor  int            // how many times as long as usual agents wait for each other, 1 if 0
+	Log     *slog.Logger
+}
+
+// An Agent answers for the communicators of a process. Its methods may be called from any goroutine.
+type Agent struct {
+	o Options
+
+	mu     sync.Mutex
+	leases int     // guarded by mu
+	serves *server // guarded by mu; nil while there are no leases
+}
+
+// New is an agent that does nothing before its first lease.
+func New(o Options) *Agent {
+	o.Addr, o.Factor = cmp.Or(o.Addr, Addr), max(1, o.Factor)
+	return &Agent{o: o}
+}
+
+// A Lease is one communicator's. The agent serves from the first lease to the last.
+type Lease struct {
+	agent  *Agent
+	end    sync.Once
+	server *server
+}
+
+// Lease begins a communicator's time. near is an address of the job, "host:port", by which the process finds which of its own
+// addresses others reach; "" if none is known. The cost is that of three listening sockets, once.
+func (a *Agent) Lease(near string) *Lease {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.leases++; a.serves == nil {
+		a.serves = serve(a.o, near)
+	}
+	return &Lease{agent: a, server: a.serves}
+}
+
+// Card is what a rank of the communicator tells the others.
+func (l *Lease) Card(device, nvml int) Card {
+	c := l.server.card
+	c.Device, c.NVML = device, nvml
+	return c
+}
+
+// Serve has the agent answer for a rank of a communicator until End.
+func (l *Lease) Serve(m *Member) { l.server.add(l, m) }
+
+// End ends the communicator's time. The last lease's End gives everything back: sockets, connections, goroutines.
+func (l *Lease) End() {
+	if l == nil { // of an agent that is switched off
+		return
+	}
+	l.end.Do(func() {
+		l.server.remove(l)
+		a := l.agent
+		a.mu.Lock()
+		var last *server
+		if a.leases--; a.leases == 0 {
+			last, a.serves = a.serves, nil
+		}
+		a.mu.Unlock()
+		if last != nil {
+			last.close()
+		}
+	})
+}
+
+// Kinds are the collectives that are counted, as NCCL names and orders them.
+var Kinds = [...]string{"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"}
+
+// A Member is one rank of a communicator.
+type Member struct {
+	Comm       string // the same on all ranks, and of no other communicator of the job
+	Rank, Size int
+	Cards      [][]byte // of all ranks, by rank; who has none is not asked
+	Now        func() Now
+}
+
+// A Now is how a rank is when somebody asks.
+type Now struct {
+	Async     int // an ncclResult_t
+	Finalized bool
+	Destroyed bool
+	Aborted   bool
+	Counts    [len(Kinds)]uint64 // of collectives that the rank has called
+	Died      []int              // ranks that the communicator knows to have died
+}
+
+// A server is an agent at work.
+type server struct {
+	o       Options
+	card    Card
+	began   context.Context
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+	closers []func()
+
+	mu      sync.Mutex
+	members map[*Lease]*Member // guarded by mu
+	door    net.Listener       // guarded by mu; of clients, nil until the process has it
+	seeks   bool               // guarded by mu; a goroutine looks for the door
+	closed  bool               // guarded by mu
+	conns   map[net.Conn]bool  // guarded by mu; of clients and agents
+	clients int                // guarded by mu
+	slow    map[string]bool    // guarded by mu; processes that did not answer last time
+
+	turn sync.Mutex // of surveys
+	last *Survey    // guarded by turn
+}
+
+// serve begins to serve.
+func serve(o Options, near string) *server {
+	s := &server{o: o, members: map[*Lease]*Member{}, conns: map[net.Conn]bool{}, slow: map[string]bool{}}
+	s.began, s.stop = context.WithCancel(context.Background())
+	s.card = Card{Host: ownAddress(near), Machine: machine(), Pid: os.Getpid()}
+	rand.Read(s.card.Key[:])
+	s.listenToAgents()
+	s.seekDoor()
+	return s
+}
+
+// ownAddress is this machine's address on the way to another one, which nothing is sent to.
+func ownAddress(near string) string {
+	for _, to := range []string{near, "192.0.2.1:1"} { // of no host, by RFC 5737: the address of the default route
+		if c, err := net.Dial("udp", to); err == nil && to != "" {
+			host, _, _ := net.SplitHostPort(c.LocalAddr().String())
+			c.Close()
+			return host
+		}
+	}
+	return "127.0.0.1"
+}
+
+// seekDoor looks for where clients ask: the port itself, or a process of the job on this machine that has it.
+func (s *server) seekDoor() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.door != nil || s.seeks || s.closed {
+		return
+	}
+	l, err := net.Listen("tcp", s.o.Addr)
+	if err == nil {
+		s.opened(l)
+		return
+	}
+	if len(s.members) == 0 { // who the others are is not known yet
+		return
+	}
+	peers := s.neighbours()
+	s.seeks = true
+	s.work.Go(func() {
+		l := s.borrow(peers)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch s.seeks = false; {
+		case l == nil:
+			s.o.Log.Info("RAS: no process of this job has the port of clients: others of the machine have it; set NCCL_RAS_ADDR to another one",
+				"subsys", "INIT", "addr", s.o.Addr, "err", err)
+		case s.closed:
+			l.Close()
+		default:
+			s.opened(l)
+		}
+	})
+}
+
+// opened has clients served. mu is held.
+func (s *server) opened(l net.Listener) {
+	s.door = l
+	s.o.Log.Info("RAS listens for clients", "subsys", "INIT", "addr", l.Addr())
+	s.work.Go(func() { s.takeClients(l) })
+}
+
+// borrow asks processes of this machine for their door; nil if none has it.
+func (s *server) borrow(peers []Card) net.Listener {
+	for i := range peers {
+		ctx, cancel := context.WithTimeout(s.began, doorTime)
+		l := s.askForDoor(ctx, &peers[i])
+		cancel()
+		if l != nil || s.began.Err() != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// doorTime is how long a process is asked for the door.
+const doorTime = time.Second
+
+// neighbours are the other processes of this machine in the communicators of this one. mu is held.
+func (s *server) neighbours() (list []Card) {
+	seen := map[string]bool{s.card.process(): true}
+	for _, m := range s.members {
+		for _, b := range m.Cards {
+			if c, err := ParseCard(b); err == nil && c.Machine == s.card.Machine && !seen[c.process()] {
+				seen[c.process()] = true
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+func (s *server) add(l *Lease, m *Member) {
+	s.mu.Lock()
+	s.members[l] = m
+	s.mu.Unlock()
+	s.seekDoor()
+}
+
+func (s *server) remove(l *Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.members, l)
+}
+
+// enter keeps a connection, which close ends. It reports whether there is still somebody to serve it.
+func (s *server) enter(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.conns[c] = true
+	}
+	return !s.closed
+}
+
+func (s *server) leave(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	c.Close()
+}
+
+// close gives everything back.
+func (s *server) close() {
+	s.stop()
+	s.mu.Lock()
+	s.closed = true
+	if s.door != nil {
+		s.door.Close()
+	}
+	for c := range s.conns {
+		c.Close()
+	}
+	s.mu.Unlock()
+	for _, f := range s.closers {
+		f()
+	}
+	s.work.Wait()
+}
+
+// String names the process as answers do.
+func (c *Card) String() string { return fmt.Sprintf("process %d on node %s", c.Pid, c.Host) }

@@ -1,0 +1,162 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/cmd/why/ras"
+	"github.com/ringo-go/ringo/internal/test/ctest"
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// TestRAS has a rank of 4 processes stand still, be stopped or be killed, and asks whichever of them takes the question: ringo why names that
+// rank, of JSON, and of text where that says which ranks have called less. A process that is stopped has its part of the port, and keeps nobody from an answer.
+func TestRAS(t *testing.T) {
+	const ranks, victim = 4, 2
+	p := ctest.Program(t, "hung", false)
+	for _, mode := range []string{"late", "stopped", "killed"} {
+		t.Run(mode, func(t *testing.T) {
+			addr := freeAddr(t)
+			meet := filepath.Join(t.TempDir(), "id")
+			texts := make([]bytes.Buffer, ranks)
+			cmds, inputs := make([]*exec.Cmd, ranks), make([]io.Closer, ranks)
+			for rank := range ranks {
+				cmd := exec.Command(p, mode, strconv.Itoa(victim), strconv.Itoa(rank), strconv.Itoa(ranks), meet)
+				cmd.Env, cmd.Stdout, cmd.Stderr = append(ctest.OnHost(), "NCCL_RAS_ADDR="+addr), &texts[rank], &texts[rank]
+				in, err := cmd.StdinPipe()
+				require.NoError(t, err)
+				require.NoError(t, cmd.Start())
+				cmds[rank], inputs[rank] = cmd, in
+				t.Cleanup(func() { _ = cmd.Process.Kill() })
+			}
+			require.Eventually(t, func() bool { return stands(addr, mode, ranks) }, tier.Patience, 10*time.Millisecond, "%s", texts)
+			for _, format := range []string{"json", "text"} {
+				for range 2 * ranks { // whoever takes it
+					text := ask(t, addr, format)
+					all, err := ras.Parse([]byte(text))
+					require.NoError(t, err, text)
+					if word := map[string]string{"stopped": "INCOMPLETE", "killed": "DEAD"}[mode]; word != "" && format == "text" {
+						require.Contains(t, text, word+"\n")
+						require.Contains(t, text, fmt.Sprintf("  Rank %d -- GPU 0 managed by process %d on node ", victim, cmds[victim].Process.Pid))
+						continue
+					}
+					a := ras.Judge("RAS", append(all, all...))
+					require.Equal(t, []int{victim}, a.Culprits, "%s\n%s", a.Sentence, text)
+					require.Regexp(t, map[string]string{"late": `^rank 2 \(process .*\) never called AllReduce #4`, "stopped": "^rank 2 ", "killed": "^rank 2 "}[mode], a.Sentence)
+				}
+			}
+			for rank, cmd := range cmds {
+				require.NoError(t, inputs[rank].Close())
+				if mode == "stopped" && rank == victim {
+					require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+				}
+			}
+			for rank, cmd := range cmds {
+				if err := cmd.Wait(); rank != victim || mode != "killed" {
+					require.NoError(t, err, "rank %d: %s", rank, &texts[rank])
+					require.Equal(t, "ok\n", texts[rank].String(), "rank %d", rank)
+				}
+			}
+			_, err := net.Dial("tcp", addr)
+			require.Error(t, err, "the job is over")
+		})
+	}
+}
+
+// stands reports whether the job has come to where it does not go on.
+func stands(addr, mode string, ranks int) bool {
+	text, err := statusOf(addr, "json")
+	all, bad := ras.Parse([]byte(text))
+	if err != nil || bad != nil || len(all[0].Comms) != 3 || all[0].Comms[0].Size != ranks {
+		return false
+	}
+	first := &all[0].Comms[0]
+	if mode == "killed" {
+		return len(first.Missing) == 1 && first.Missing[0].Status.Dead
+	}
+	waiting := 0
+	for _, r := range first.Ranks {
+		if r.Counts["AllReduce"] == 4 {
+			waiting++
+		}
+	}
+	return waiting == ranks-1 && (mode == "late" || len(first.Missing) == 1 && first.Missing[0].Status.Silent)
+}
+
+// The port of others, and RAS that is switched off, are no matter of the job.
+func TestRASElsewhere(t *testing.T) {
+	p := ctest.Program(t, "collectives", false)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	for _, setting := range []string{"NCCL_RAS_ADDR=" + l.Addr().String(), "NCCL_RAS_ADDR=nowhere", "NCCL_RAS_ENABLE=0"} {
+		t.Run(setting, func(t *testing.T) { succeed(t, append(ctest.OnHost(), setting), 2, p, "process") })
+	}
+}
+
+// The command itself, against a job that stands still.
+func TestWhyAsksRAS(t *testing.T) {
+	tier.Heavy(t)
+	ringo := filepath.Join(t.TempDir(), "ringo")
+	require.NoError(t, ctest.Run("go", "build", "-o", ringo, "github.com/ringo-go/ringo/cmd/ringo"))
+	p := ctest.Program(t, "hung", false)
+	addr := freeAddr(t)
+	meet := filepath.Join(t.TempDir(), "id")
+	for rank := range 3 {
+		cmd := exec.Command(p, "late", "1", strconv.Itoa(rank), "3", meet)
+		cmd.Env = append(ctest.OnHost(), "NCCL_RAS_ADDR="+addr)
+		in, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			in.Close()
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+	require.Eventually(t, func() bool { return stands(addr, "late", 3) }, tier.Patience, 10*time.Millisecond)
+	text, err := exec.Command(ringo, "why", "-ras", addr, "-for", "10ms").CombinedOutput()
+	exit := new(exec.ExitError)
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 3, exit.ExitCode(), "%s", text)
+	require.Regexp(t, `^rank 1 \(process .*\) never called AllReduce #4`, string(text))
+}
+
+func freeAddr(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// ask asks RAS as ncclras does.
+func ask(t *testing.T, addr, format string) string {
+	text, err := statusOf(addr, format)
+	require.NoError(t, err)
+	return text
+}
+
+func statusOf(addr, format string) (string, error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(tier.Patience))
+	fmt.Fprintf(c, "CLIENT PROTOCOL 2\nTIMEOUT 5\nSET FORMAT %s\nVERBOSE STATUS\n", format)
+	b, err := io.ReadAll(c)
+	return strings.TrimPrefix(string(b), "SERVER PROTOCOL 2\nOK\nOK\n"), err
+}

@@ -1,0 +1,49 @@
+//go:build linux && (amd64 || arm64) && !ringo_nogpu
+
+package dlpack
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whatever a struct says, it is taken or refused by the name of a field; what is taken has the bytes of its shape and lies where the struct says.
+func FuzzBorrow(f *testing.F) {
+	f.Add(uint32(1), uint64(4096), int32(1), int32(0), int32(2), byte(2), byte(32), uint16(1), int64(2), int64(3), int64(3), int64(1), uint64(8))
+	f.Add(uint32(1), uint64(1<<63), int32(2), int32(9), int32(2), byte(5), byte(128), uint16(1), int64(1<<40), int64(1<<20), int64(0), int64(0), uint64(1<<63))
+	f.Fuzz(func(t *testing.T, version uint32, data uint64, kind, id, ndim int32, code, bits byte, lanes uint16, a, b, c, d int64, offset uint64) {
+		numbers := make([]int64, 2*maxDims)
+		numbers[0], numbers[1], numbers[maxDims], numbers[maxDims+1] = a, b, c, d
+		v := &versioned{major: version, tensor: tensor{
+			data: uintptr(data), device: device{kind, id}, ndim: ndim, dtype: Type{Code(code), bits, lanes},
+			shape: uintptr(unsafe.Pointer(&numbers[0])), strides: uintptr(unsafe.Pointer(&numbers[maxDims])), offset: offset,
+		}}
+		var pins runtime.Pinner
+		defer pins.Unpin()
+		pins.Pin(v)
+		pins.Pin(&numbers[0])
+		x, err := Borrow(uintptr(unsafe.Pointer(v)))
+		if err != nil {
+			wrong, ok := errors.AsType[*Error](err)
+			require.True(t, ok, err)
+			require.True(t, slices.Contains([]string{"version", "data", "device", "ndim", "dtype", "shape", "strides", "byte_offset"}, wrong.Field), wrong.Field)
+			return
+		}
+		n := x.Type.size()
+		for _, k := range x.Shape {
+			n *= k
+		}
+		r, err := x.Region()
+		require.NoError(t, err)
+		require.Equal(t, n, r.Len())
+		if n > 0 {
+			require.EqualValues(t, data+offset, r.Ptr())
+		}
+		require.NoError(t, x.Close())
+	})
+}
