@@ -49,27 +49,41 @@ func (f *Failure) Restore(model *mlctx.Context) error {
 	return nil
 }
 
-// Recover goes on with the ranks that are left when a step has failed for one that died: it restores the model, Shrinks, and has all
-// agree on the newest model, again and again if more ranks die meanwhile. step is how many steps of this rank have succeeded, failed the
-// error of the next; the result is how many steps all go on from. Every rank that is left calls it, as each gets an error of
-// its next step. The error of another kind, or without a way to go on, is returned.
+// Recover goes on with the ranks that are left when a step or an Agree has failed for one that died, left or stopped: it restores the
+// model, Shrinks, and has all agree on the newest model, again and again if more ranks die meanwhile. step is how many steps of
+// this rank have succeeded; the result is how many all go on from. Every rank that is left calls it, as each gets an error of its next
+// step. Errors of another kind are returned as they are, as are those after which there is no way to go on.
 func (b *Backend) Recover(ctx context.Context, model *mlctx.Context, step int, failed error) (int, error) {
-	f, ok := errors.AsType[*Failure](failed)
-	if _, talk := errors.AsType[*ringo.Error](failed); !ok || !talk || errors.Is(failed, ringo.ErrInvalid) {
+	if !lost(failed) {
 		return 0, failed
 	}
-	if err := f.Restore(model); err != nil {
-		return 0, errors.Join(failed, err)
+	if f, ok := errors.AsType[*Failure](failed); ok {
+		if err := f.Restore(model); err != nil {
+			return 0, errors.Join(failed, err)
+		}
 	}
 	for {
 		if err := b.Shrink(ctx); err != nil {
 			return 0, errors.Join(failed, err)
 		}
 		newest, err := b.Agree(model, step)
-		if err == nil || b.Comm(0).Failure() == nil {
+		if err == nil || !lost(err) {
 			return newest, err
 		}
 	}
+}
+
+// lost reports whether an error is of communication that others may have without a rank or a connection. Ranks that disagree would do so again.
+func lost(err error) bool {
+	if _, ok := errors.AsType[*ringo.Error](err); !ok {
+		return false
+	}
+	for _, own := range []error{ringo.ErrInvalid, ringo.ErrUnsupported, ringo.ErrMismatch, ringo.ErrAborted, ringo.ErrClosed} {
+		if errors.Is(err, own) {
+			return false
+		}
+	}
+	return true
 }
 
 // A variable is what goes before a variable's data.

@@ -20,7 +20,7 @@ import (
 )
 
 // devices is a backend whose ranks are goroutines.
-func devices(t *testing.T, n int) *Backend {
+func devices(t testing.TB, n int) *Backend {
 	b, err := Open(t.Context(), fmt.Sprint(n), ringo.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -328,8 +328,8 @@ func TestRefused(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A level that fails on one device ends the program on all.
-func TestFailingDevice(t *testing.T) {
+// Buffers go from device to device.
+func TestCopyToDevice(t *testing.T) {
 	b := devices(t, 2)
 	c, err := b.BufferCopyToDevice(first(b.BufferFromFlatData(0, []float32{1}, shapes.Make(dtypes.Float32, 1))), 1)
 	require.NoError(t, err)
