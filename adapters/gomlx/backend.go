@@ -1,8 +1,7 @@
 // Package gomlx has GoMLX's programs communicate by Ringo: a Backend adds the collective operations of GoMLX's backend interface to a
 // backend that has none, as the one in pure Go, over goroutines, processes and hosts.
 //
-//	comm, err := ringo.OpenEnv(ctx, ringo.Config{}) // started by: ringo run -np 4 -- PROGRAM
-//	backend, err := gomlx.New(simplego.GetBackend(), comm)
+//	backend, err := gomlx.Open(ctx, "", ringo.Config{}) // started by: ringo run -np 4 -- PROGRAM
 //	optimizer, err := gomlx.DataParallel(optimizers.Adam().Done())
 //	trainer := train.NewTrainer(backend, model, modelGraph, loss, optimizer, nil, nil)
 //	backend.Distribute(trainer)
@@ -27,11 +26,16 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
 )
 
 // BackendName is the name under which GoMLX knows this backend: GOMLX_BACKEND=ringo has each process open the communicator of its
 // environment (ringo run, torchrun, mpirun), ringo:4 has four goroutines of this process be four devices. Both compute in pure Go.
 const BackendName = "ringo"
+
+// goConfig has the backend in pure Go execute one operation at a time: the ranks are what is parallel, and its operations side by side are
+// a data race in GoMLX 0.26 that the race detector finds. Large matrix products still use all cores.
+const goConfig = "ops_sequential"
 
 func init() {
 	backends.Register(BackendName, func(config string) (backends.Backend, error) {
@@ -85,7 +89,7 @@ func New(inner backends.Backend, comms ...*ringo.Comm) (*Backend, error) {
 // Open makes a Backend that computes in pure Go. devices is the number of goroutines that are its devices, or empty: then this process
 // is one rank of the communicator that its environment gives.
 func Open(ctx context.Context, devices string, cfg ringo.Config) (*Backend, error) {
-	inner, err := simplego.New("")
+	inner, err := simplego.New(goConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -151,13 +155,24 @@ func (b *Backend) Mesh() *distributed.DeviceMesh { return b.mesh }
 // where to go on (Agree). The programs that are compiled stay as they are, but for those with an AllGather, which
 // have to be built anew. It is for ranks that are processes; those of one process die together.
 func (b *Backend) Shrink(ctx context.Context) error {
+	return b.regroup("Shrink", func(old *ringo.Comm) (*ringo.Comm, error) { return old.Shrink(ctx) })
+}
+
+// Grow takes in new ranks, as ringo's Comm.Grow does: all ranks call it, one of them with an ID, with which the new ones Open a
+// communicator of the new size and make a Backend of it. Then all of them Agree.
+func (b *Backend) Grow(ctx context.Context, id *bootstrap.ID, size int) error {
+	return b.regroup("Grow", func(old *ringo.Comm) (*ringo.Comm, error) { return old.Grow(ctx, id, size) })
+}
+
+// regroup has the communicator be another.
+func (b *Backend) regroup(name string, change func(old *ringo.Comm) (*ringo.Comm, error)) error {
 	if !b.processes {
-		return fmt.Errorf("gomlx: Shrink: all %d ranks are this process: %w", len(b.comms), ringo.ErrUnsupported)
+		return fmt.Errorf("gomlx: %s: all %d ranks are this process: %w", name, len(b.comms), ringo.ErrUnsupported)
 	}
 	b.turn.Lock()
 	defer b.turn.Unlock()
 	old := b.Comm(0)
-	next, err := old.Shrink(ctx)
+	next, err := change(old)
 	if err != nil {
 		return err
 	}

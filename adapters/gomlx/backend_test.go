@@ -33,7 +33,7 @@ func devices(t testing.TB, n int) *Backend {
 
 // over is a backend of one rank.
 func over(t testing.TB, c *ringo.Comm) *Backend {
-	inner, err := simplego.New("")
+	inner, err := simplego.New(goConfig)
 	require.NoError(t, err)
 	b, err := New(inner, c)
 	require.NoError(t, err)

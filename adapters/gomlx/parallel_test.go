@@ -2,6 +2,7 @@ package gomlx
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,9 +18,11 @@ import (
 	"github.com/gomlx/gomlx/pkg/ml/train"
 	"github.com/gomlx/gomlx/pkg/ml/train/losses"
 	"github.com/gomlx/gomlx/pkg/ml/train/optimizers"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/ringotest"
 )
 
@@ -154,24 +157,23 @@ func TestRecover(t *testing.T) {
 			b := over(t, c)
 			model, trainer := linear(t, b, nil)
 			require.NoError(t, model.SetRNGStateFromSeed(7))
-			step, err := b.Agree(model, 0)
-			require.NoError(t, err)
-			for step < steps {
+			step, failed := b.Agree(model, 0)
+			for step < steps || failed != nil {
+				if failed != nil { // of Agree too, if rank 1 was through with it before others were
+					require.ErrorIs(t, failed, ringo.ErrPeer)
+					require.ErrorContains(t, failed, "rank 1")
+					var err error
+					step, err = b.Recover(t.Context(), model, step, failed)
+					require.NoError(t, err)
+				}
 				if c.Rank() == 1 && step == dies {
 					ringotest.Of(c).Kill()
 				}
 				comm := b.Comm(0)
 				x, y := lines(step, comm.Rank(), comm.Size())
-				_, failed := trainer.TrainStep(nil, []*tensors.Tensor{x}, []*tensors.Tensor{y})
-				if failed == nil {
+				if _, failed = trainer.TrainStep(nil, []*tensors.Tensor{x}, []*tensors.Tensor{y}); failed == nil {
 					step++
-					continue
 				}
-				require.ErrorIs(t, failed, ringo.ErrPeer)
-				require.ErrorContains(t, failed, "rank 1")
-				step, err = b.Recover(t.Context(), model, step, failed)
-				require.NoError(t, err)
-				require.Equal(t, 3, b.Comm(0).Size())
 			}
 			require.Equal(t, 3, b.Comm(0).Size())
 			require.InDeltaSlice(t, want, weights(t, model), 1e-3)
@@ -218,6 +220,54 @@ func TestAgree(t *testing.T) {
 		}
 		_, err = b.Agree(model, -1)
 		require.ErrorIs(t, err, ringo.ErrInvalid)
+	}, ringotest.Leaks(false))
+}
+
+// A rank that comes in the middle of the training learns on with the others.
+func TestGrow(t *testing.T) {
+	const steps = 12
+	want := alone(t, steps, seed(t))
+	id, err := ringo.NewID("127.0.0.1:0")
+	require.NoError(t, err)
+	learn := func(t testing.TB, b *Backend, model *mlctx.Context, trainer *train.Trainer, from, to int) {
+		for step := from; step < to; step++ {
+			x, y := lines(step, b.Comm(0).Rank(), b.Comm(0).Size())
+			_, err := trainer.TrainStep(nil, []*tensors.Tensor{x}, []*tensors.Tensor{y})
+			require.NoError(t, err)
+		}
+		if to == steps {
+			require.InDeltaSlice(t, want, weights(t, model), 1e-4)
+			require.NoError(t, ringo.Barrier(b.Comm(0)))
+			require.NoError(t, b.Close())
+		}
+	}
+	var comer sync.WaitGroup
+	defer comer.Wait()
+	comer.Go(func() {
+		c, err := ringo.Open(t.Context(), ringo.Config{ID: &id, Rank: 2, Size: 3, Transport: "inproc"})
+		if !assert.NoError(t, err) {
+			return
+		}
+		b := over(t, c)
+		model, trainer := linear(t, b, nil)
+		step, err := b.Agree(model, 0)
+		assert.NoError(t, err)
+		assert.Equal(t, steps/2, step)
+		learn(t, b, model, trainer, step, steps)
+	})
+	ringotest.Run(t, 2, func(c *ringo.Comm) {
+		b := over(t, c)
+		model, trainer := linear(t, b, nil)
+		require.NoError(t, model.SetRNGStateFromSeed(7))
+		learn(t, b, model, trainer, 0, steps/2)
+		var with *bootstrap.ID
+		if c.Rank() == 0 {
+			with = &id
+		}
+		require.NoError(t, b.Grow(t.Context(), with, 3))
+		step, err := b.Agree(model, steps/2)
+		require.NoError(t, err)
+		learn(t, b, model, trainer, step, steps)
 	}, ringotest.Leaks(false))
 }
 

@@ -26,14 +26,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// execute runs the program on some ranks, as ringo run does.
+// execute runs the program on some ranks, as ringo run does; more than three think that they are on two hosts.
 func execute(t *testing.T, ranks int, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	t.Setenv(asProgram, "1")
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	var out, errs bytes.Buffer
-	err = launch.Run(ctx, launch.Config{N: ranks, Args: append([]string{os.Args[0]}, args...), Stdout: &out, Stderr: &errs, Grace: tier.Soon(10 * time.Second)})
+	err = launch.Run(ctx, launch.Config{N: ranks, Hosts: max(ranks/2, 1), Args: append([]string{os.Args[0]}, args...), Stdout: &out, Stderr: &errs, Grace: tier.Soon(10 * time.Second)})
 	return out.String(), errs.String(), err
 }
 
