@@ -74,7 +74,7 @@ func New(inner backends.Backend, comms ...*ringo.Comm) (*Backend, error) {
 	if inner == nil || !inner.HasSharedBuffers() {
 		return nil, fmt.Errorf("gomlx: a backend is needed whose buffers are host memory, as simplego's are: %w", ringo.ErrUnsupported)
 	}
-	b := &Backend{inner: inner}
+	b := &Backend{inner: inner, processes: len(comms) == 1}
 	if err := b.use(comms); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,6 @@ func (b *Backend) use(comms []*ringo.Comm) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.processes = len(comms) == 1
 	b.comms = comms
 	b.parts = make([]map[string]*ringo.Comm, len(comms))
 	for i := range b.parts {

@@ -266,6 +266,45 @@ func TestGatherAndBroadcast(t *testing.T) {
 	}))
 }
 
+// A program that gathers has a shape by the number of ranks: when one has left it is to be built anew, and says so. One that
+// reduces stays as it is.
+func TestProgramOfMoreRanks(t *testing.T) {
+	ringotest.Run(t, 3, func(c *ringo.Comm) {
+		b := over(t, c)
+		shape := shapes.Make(dtypes.Int32, 1)
+		build := func(f func(c Collectives, x []backends.Op) ([]backends.Op, error)) func() (any, error) {
+			p := b.Builder(t.Name())
+			x := first(p.Parameter("x", shape, nil))
+			e := first(p.Compile(first(f(p.(Collectives), []backends.Op{x})), nil))
+			return func() (any, error) {
+				in := first(b.BufferFromFlatData(0, []int32{int32(c.Rank() + 1)}, shape))
+				outs, err := e.Execute([]backends.Buffer{in}, nil, 0)
+				if err != nil {
+					return nil, err
+				}
+				return b.BufferData(outs[0])
+			}
+		}
+		gather := build(func(c Collectives, x []backends.Op) ([]backends.Op, error) { return c.AllGather(x, 0, nil) })
+		sum := build(func(c Collectives, x []backends.Op) ([]backends.Op, error) {
+			return c.AllReduce(x, backends.ReduceOpSum, nil)
+		})
+		require.Equal(t, []int32{1, 2, 3}, first(gather()))
+		require.Equal(t, []int32{6}, first(sum()))
+		require.NoError(t, ringo.Barrier(c)) // or rank 2 would leave before others have their sum
+		if c.Rank() == 2 {
+			require.NoError(t, b.Close())
+			return
+		}
+		require.NoError(t, b.Shrink(t.Context()))
+		_, err := gather()
+		require.ErrorIs(t, err, ringo.ErrInvalid)
+		require.ErrorContains(t, err, "the program was built for 3 ranks, now there are 2; build it anew")
+		require.Equal(t, []int32{3}, first(sum()))
+		require.NoError(t, b.Close())
+	}, ringotest.Leaks(false))
+}
+
 // What cannot be done is said when the program is built, with an error to branch on.
 func TestRefused(t *testing.T) {
 	b := devices(t, 2)

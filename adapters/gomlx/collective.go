@@ -173,7 +173,7 @@ func (b *builder) checkGroups(c *collective) error {
 		}
 		c.members = max(c.members, len(g))
 	}
-	if len(seen) < b.devices && c.kind != ringo.KindBroadcast {
+	if len(seen) < b.devices && (c.kind != ringo.KindBroadcast || b.backend.processes) {
 		return fmt.Errorf("replica groups %v leave out some of %d devices: %w", c.groups, b.devices, ringo.ErrInvalid)
 	}
 	if c.kind == ringo.KindAllGather && slices.ContainsFunc(c.groups, func(g []int) bool { return len(g) != c.members }) {
