@@ -85,7 +85,9 @@ var floors = map[string]string{
 	"cmd/why/hang":      "trace/history",
 	"cmd/why/flight":    "cmd/why/hang internal/given internal/pickle",
 	"cmd/why/ncclog":    "cmd/why/hang internal/given",
+	"cmd/why/printed":   "cmd/why/hang internal/given",
 	"cmd/why/ras":       "cmd/why/hang internal/given",
+	"cmd/why/stacks":    "cmd/why/hang internal/given",
 	"cmd/command": ". trace trace/history cmd/why/* gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page sched ring ring/* sched/sim " +
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
 	"cmd/ringo":          "cmd/command",
@@ -114,6 +116,7 @@ var floors = map[string]string{
 	"internal/test/commtest":  ". bootstrap core/call gpu internal/cuda internal/emu/cudaemu internal/test/gputest internal/test/tier internal/test/transcript kernels mem trace",
 	"internal/test/ctest":     "cmd/libnccl/capi internal/test/gputest internal/test/tier",
 	"internal/test/cudatest":  "internal/cuda",
+	"internal/test/hangs":     "",
 	"internal/test/gputest":   "internal/cuda internal/emu/cudaemu",
 	"internal/test/schedtest": "sched",
 	"internal/test/walked":    ". gpu",
