@@ -46,7 +46,8 @@ func (j *Job) Hear(hints []Hint) []bool {
 		if to.Pid == 0 {
 			to.Pid = h.Pid
 		}
-	}	return heard
+	}
+	return heard
 }
 
 // Learn takes from another job of the same ranks which process each is, who answers nothing, and which errors of networks there were.
