@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -185,16 +184,16 @@ func (w *worker) parse(name string, rank int, b []byte) record {
 	if err != nil {
 		return wrong(err)
 	}
-	all, ok := root.(pickle.Dict)
+	all, ok := root.(*pickle.Dict)
 	if !ok {
 		return wrong(errNone)
 	}
-	entries, ok := all["entries"].(*pickle.List)
-	if _, groups := all["pg_config"]; !ok && !groups {
+	entries, ok := all.Get("entries").(*pickle.List)
+	if !ok && all.Get("pg_config") == nil {
 		return wrong(errNone)
 	}
 	r := reader{worker: w, record: record{file: name, rank: rank}, index: map[string]int{}}
-	r.config(all["pg_config"])
+	r.config(all.Get("pg_config"))
 	if ok {
 		if err := r.entries(entries.Items); err != nil {
 			return wrong(err)
@@ -221,10 +220,11 @@ func decode(b []byte) (any, error) {
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
+		d := new(pickle.Dict)
 		for k, x := range v {
-			v[k] = plain(x)
+			d.Set(k, plain(x))
 		}
-		return pickle.Dict(v)
+		return d
 	case []any:
 		for i, x := range v {
 			v[i] = plain(x)
@@ -250,12 +250,16 @@ type reader struct {
 
 // config reads which groups the rank has made.
 func (r *reader) config(v any) {
-	groups, _ := v.(pickle.Dict)
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		g, _ := groups[name].(pickle.Dict)
-		if ranks := r.list(text(g["ranks"])); len(ranks) > 0 {
-			r.group(name, text(g["desc"]), ranks)
+	groups, _ := v.(*pickle.Dict)
+	for name, v := range groups.All() {
+		g, _ := v.(*pickle.Dict)
+		if ranks := r.list(text(g.Get("ranks"))); len(ranks) > 0 {
+			r.group(name, text(g.Get("desc")), ranks)
 		}
+	}
+	slices.SortFunc(r.groups, func(a, b hang.Group) int { return strings.Compare(a.Name, b.Name) })
+	for i := range r.groups {
+		r.index[r.groups[i].Name] = i
 	}
 }
 
@@ -307,7 +311,7 @@ func ranksOf(list string) (ranks []int) {
 func (r *reader) entries(list []any) error {
 	from := 0 // of calls that are in a group under way
 	for _, v := range list {
-		e, ok := v.(pickle.Dict)
+		e, ok := v.(*pickle.Dict)
 		if !ok {
 			return errNone
 		}
@@ -333,8 +337,8 @@ func (r *reader) entries(list []any) error {
 }
 
 // call reads an entry.
-func (r *reader) call(e pickle.Dict) (c hang.Call, kind string, err error) {
-	pg, _ := e["process_group"].(*pickle.List)
+func (r *reader) call(e *pickle.Dict) (c hang.Call, kind string, err error) {
+	pg, _ := e.Get("process_group").(*pickle.List)
 	if pg == nil || len(pg.Items) == 0 {
 		return c, "", fmt.Errorf("%w: an entry without process_group", errNone)
 	}
@@ -346,8 +350,8 @@ func (r *reader) call(e pickle.Dict) (c hang.Call, kind string, err error) {
 	if r.groups[g].Desc == "" {
 		r.groups[g].Desc = r.one(desc)
 	}
-	c = hang.Call{Group: g, Peer: -1, Where: r.where(e["frames"])}
-	_, kind, _ = strings.Cut(text(e["profiling_name"]), ":")
+	c = hang.Call{Group: g, Peer: -1, Where: r.where(e.Get("frames"))}
+	_, kind, _ = strings.Cut(text(e.Get("profiling_name")), ":")
 	kind, ends, _ := strings.Cut(kind, " ")
 	c.Kind = r.one(kind)
 	c.Number = number(first(e, "collective_seq_id", "seq_id"))
@@ -356,17 +360,17 @@ func (r *reader) call(e pickle.Dict) (c hang.Call, kind string, err error) {
 		c.Number = number(first(e, "p2p_seq_id", "seq_id"))
 	}
 	var in, out int64
-	c.In, in = r.shapes(e["input_dtypes"], e["input_sizes"])
-	c.Out, out = r.shapes(e["output_dtypes"], e["output_sizes"])
+	c.In, in = r.shapes(e.Get("input_dtypes"), e.Get("input_sizes"))
+	c.Out, out = r.shapes(e.Get("output_dtypes"), e.Get("output_sizes"))
 	c.Sizes = hang.Sizes{In: in, Out: out}
-	switch text(e["state"]) {
+	switch text(e.Get("state")) {
 	case "completed":
 		c.State = hang.Ended
 	case "started":
 		c.State = hang.Begun
 	}
-	c.At, c.Ends = at(e["time_created_ns"]), at(e["time_discovered_completed_ns"])
-	c.Limit = time.Duration(min(max(0, number(e["timeout_ms"])), 1<<40)) * time.Millisecond
+	c.At, c.Ends = at(e.Get("time_created_ns")), at(e.Get("time_discovered_completed_ns"))
+	c.Limit = time.Duration(min(max(0, number(e.Get("timeout_ms"))), 1<<40)) * time.Millisecond
 	return c, kind, nil
 }
 
@@ -396,8 +400,8 @@ func (r *reader) where(v any) string {
 	}
 	line := ""
 	for _, v := range frames.Items {
-		f, _ := v.(pickle.Dict)
-		if line = r.one(hang.Where(text(f["filename"]), int(number(f["line"])), text(f["name"]))); line != "" {
+		f, _ := v.(*pickle.Dict)
+		if line = r.one(hang.Where(text(f.Get("filename")), int(number(f.Get("line"))), text(f.Get("name")))); line != "" {
 			break
 		}
 	}
@@ -434,9 +438,9 @@ func (r *reader) shapes(kinds, sizes any) (string, int64) {
 	return r.one(spelled), n
 }
 
-func first(e pickle.Dict, keys ...string) any {
+func first(e *pickle.Dict, keys ...string) any {
 	for _, k := range keys {
-		if v, ok := e[k]; ok {
+		if v := e.Get(k); v != nil {
 			return v
 		}
 	}
