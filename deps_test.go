@@ -84,10 +84,12 @@ var floors = map[string]string{
 	"cmd/play/page/gen": "",
 	"cmd/why/hang":      "trace/history",
 	"cmd/why/flight":    "cmd/why/hang internal/given internal/pickle",
+	"cmd/why/inspector": "cmd/why/hang internal/given",
 	"cmd/why/ncclog":    "cmd/why/hang internal/given",
 	"cmd/why/printed":   "cmd/why/hang internal/given",
 	"cmd/why/ras":       "cmd/why/hang internal/given",
 	"cmd/why/stacks":    "cmd/why/hang internal/given",
+	"cmd/why/watch":     "cmd/why/hang cmd/why/ras trace/history",
 	"cmd/command": ". trace trace/history cmd/why/* gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page sched ring ring/* sched/sim " +
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
 	"cmd/ringo":          "cmd/command",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo/cmd/why/flight"
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/inspector"
 	"github.com/ringo-go/ringo/cmd/why/ncclog"
 	"github.com/ringo-go/ringo/cmd/why/printed"
 	"github.com/ringo-go/ringo/cmd/why/ras"
@@ -22,6 +23,8 @@ import (
 // whyHelp is what "ringo why -h" prints.
 const whyHelp = `usage: ringo why [FILE...] [-ras HOST[:PORT]] [-for DURATION]
                  [-json] [-html FILE]
+       ringo why -watch [FOLDER...] [-ras HOST[:PORT]] [-for DURATION]
+                 [-every DURATION] [-pipes PREFIX]
 
 Says why ranks hang, or have failed: one sentence that names who is to blame,
 and a table of where each rank is. FILEs are what the ranks have written, or
@@ -30,7 +33,10 @@ folders of them, also in .gz, tar and tar.gz, or - for standard input:
     carries the collectives. A dump's rank is the last number of its name;
   - answers of NCCL's RAS: what ncclras prints, as text or as JSON;
   - logs of NCCL (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL), one a rank or
-    all in one, also with what torchrun and the kernel say of processes' ends;
+    all in one;
+  - what PyTorch's watchdog, Gloo, torchrun, srun and the kernel print;
+  - what NCCL's Inspector writes: who each rank is, and who comes late;
+  - stacks of py-spy dump, gdb and faulthandler: where absent ranks stand;
   - histories of this library: a rank writes its last calls into the folder
     RINGO_HISTORY when its communicator fails, and when its process gets
     RINGO_HISTORY_SIGNAL.
@@ -42,6 +48,12 @@ several kinds tell of one job the surest is the answer, the others are notes.
   -for DURATION     how long to wait between the two (default 5s)
   -json             print the answers as JSON
   -html FILE        write a page too, with a picture of who waits for whom
+  -watch            look at a living job until interrupted, by -ras and by new
+                    files in FOLDERs: silent while all is well; it says who
+                    holds up whom when ranks stand still for -for (default 3s)
+  -every DURATION   between two looks (default 1s)
+  -pipes PREFIX     ask the ranks for dumps when they stand still, by the pipes
+                    of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX
 
 Exit status: 0 no rank waits, 3 ranks are to blame, 4 all are in one call and
 nothing moves, 5 it cannot be said; 1 nothing could be read, 2 a wrong flag.
@@ -51,6 +63,7 @@ Examples
   ringo why dumps.tar.gz
   ssh node17 ncclras -v | ringo why -
   ringo why -ras node17
+  ringo why -watch -ras node17 /shared/run7
   RINGO_HISTORY=/tmp/hist RINGO_TIMEOUT=60s ringo run -np 4 -- ./train
   ringo why /tmp/hist
   RINGO_HISTORY=/tmp/hist RINGO_HISTORY_SIGNAL=USR2 ./train & kill -USR2 $!
@@ -60,6 +73,9 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	fs := flags("why")
 	address := fs.String("ras", "", "")
 	pause := fs.Duration("for", 5*time.Second, "")
+	watching := fs.Bool("watch", false, "")
+	every := fs.Duration("every", time.Second, "")
+	pipes := fs.String("pipes", "", "")
 	asJSON := fs.Bool("json", false, "")
 	page := fs.String("html", "", "")
 	names, err := cli.Parse(fs, args)
@@ -71,6 +87,13 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	}
 	if err := cli.Writable("-html", *page); err != nil {
 		return err
+	}
+	if *watching {
+		stall := *pause
+		if !cli.Given(fs, "for") {
+			stall = 3 * time.Second
+		}
+		return whyWatch(ctx, names, *address, *pipes, *every, stall, stdout)
 	}
 	u, err := newUnpacker()
 	if err != nil {
@@ -129,6 +152,7 @@ func leftOut(w io.Writer, skipped []error) {
 type whyFound struct {
 	own     []history.Finding // of each communicator of this library
 	answers []hang.Answer     // of each reader
+	late    []hang.Lateness   // by the dumps
 }
 
 // A whyFiles is files by who has written them.
@@ -138,9 +162,13 @@ type whyFiles struct {
 	answers []string // of NCCL's RAS
 	logs    []string // of NCCL
 	texts   []string // of PyTorch, of launchers and of the kernel
+	perf    []string // of NCCL's Inspector
 	stacks  []string // of py-spy, gdb and Python
 	asked   []whyJob // of living jobs
 }
+
+// flightSays is the source of what dumps say.
+const flightSays = "the flight recorder"
 
 // A whyJob is what one kind of files says.
 type whyJob struct {
@@ -163,11 +191,15 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 	}
 	if len(g.dumps) > 0 {
 		j, skipped, err := flight.Read(g.dumps...)
-		add(j, skipped, err, "the flight recorder")
+		add(j, skipped, err, flightSays)
 	}
 	if len(g.logs) > 0 {
 		j, skipped, err := ncclog.Read(g.logs...)
 		add(j, skipped, err, "NCCL's log")
+	}
+	if len(g.perf) > 0 {
+		j, skipped, err := inspector.Read(g.perf...)
+		add(j, skipped, err, "NCCL's Inspector")
 	}
 	for _, name := range g.answers {
 		all, err := ras.Read(name)
@@ -230,6 +262,9 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 		}
 		a.Source = j.says
 		found.answers = append(found.answers, a)
+		if j.says == flightSays {
+			found.late = hang.Laggards(j.Job)
+		}
 	}
 	if len(found.own)+len(found.answers) == 0 {
 		if len(wrong) == 0 {
@@ -249,6 +284,8 @@ func (g *whyFiles) add(name string) bool {
 		g.dumps = append(g.dumps, name)
 	case ras.Is(head):
 		g.answers = append(g.answers, name)
+	case inspector.Is(head):
+		g.perf = append(g.perf, name)
 	case stacks.Is(head):
 		g.stacks = append(g.stacks, name)
 	default:
@@ -352,7 +389,7 @@ func (g *whyFiles) folder(u *unpacker, dir string) (wrong []error, err error) {
 }
 
 func (g *whyFiles) empty() bool {
-	return len(g.own)+len(g.dumps)+len(g.answers)+len(g.logs)+len(g.texts)+len(g.stacks) == 0
+	return len(g.own)+len(g.dumps)+len(g.answers)+len(g.logs)+len(g.texts)+len(g.stacks)+len(g.perf) == 0
 }
 
 func isHistory(name string) bool {
