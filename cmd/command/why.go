@@ -167,8 +167,11 @@ type whyFiles struct {
 	asked   []whyJob // of living jobs
 }
 
-// flightSays is the source of what dumps say.
-const flightSays = "the flight recorder"
+// Sources of what files say.
+const (
+	flightSays    = "the flight recorder"
+	inspectorSays = "NCCL's Inspector"
+)
 
 // A whyJob is what one kind of files says.
 type whyJob struct {
@@ -197,10 +200,6 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 		j, skipped, err := ncclog.Read(g.logs...)
 		add(j, skipped, err, "NCCL's log")
 	}
-	if len(g.perf) > 0 {
-		j, skipped, err := inspector.Read(g.perf...)
-		add(j, skipped, err, "NCCL's Inspector")
-	}
 	for _, name := range g.answers {
 		all, err := ras.Read(name)
 		if err != nil {
@@ -208,6 +207,18 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 			continue
 		}
 		jobs = append(jobs, whyJob{all[len(all)-1].Job(name), "NCCL's RAS", all})
+	}
+	if len(g.perf) > 0 { // it has no call that hangs: it tells the others what it knows
+		others := len(jobs)
+		j, skipped, err := inspector.Read(g.perf...)
+		add(j, skipped, err, inspectorSays)
+		if j != nil && others > 0 {
+			jobs = jobs[:others]
+			jobs[0].Notes = append(jobs[0].Notes, j.Notes...)
+			for i := range jobs {
+				jobs[i].Learn(j)
+			}
+		}
 	}
 	hints, skipped := stacks.Read(g.stacks...)
 	said, more := printed.Read(g.texts...)
@@ -255,6 +266,8 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 		switch {
 		case j.reports != nil:
 			a = ras.Judge(j.Job, j.reports)
+		case j.says == inspectorSays:
+			a = inspector.Judge(j.Job)
 		case j.Mute():
 			continue
 		default:

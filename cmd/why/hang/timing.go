@@ -34,13 +34,14 @@ func (j *Job) outdated() map[int]bool {
 		return old
 	}
 	waited, usual := middle(since), middle(newest)
+	tries := 64 // each looks at all calls
 	for r := range j.Ranks {
 		k := &j.Ranks[r]
 		var text string
 		switch n := len(k.Calls); {
 		case n == 0 || k.Source == "":
 			continue
-		case usual.Sub(k.Calls[n-1].At).Abs() > another && j.elsewhen(r, usual):
+		case usual.Sub(k.Calls[n-1].At).Abs() > another && tries > 0 && j.elsewhen(r, usual, &tries):
 			text = fmt.Sprintf("the file of rank %d is of another run: its last call is %v from those of the others", r, history.Spell(usual.Sub(k.Calls[n-1].At).Abs()))
 		case !k.Taken.IsZero() && k.Taken.Before(waited.Add(-2*time.Second)):
 			text = fmt.Sprintf("the file of rank %d was written %v before the others began to wait", r, history.Spell(waited.Sub(k.Taken)))
@@ -63,7 +64,8 @@ func middle(all []time.Time) time.Time {
 }
 
 // elsewhen reports whether calls that a rank has made with ranks of about a time are far from theirs.
-func (j *Job) elsewhen(r int, usual time.Time) bool {
+func (j *Job) elsewhen(r int, usual time.Time, tries *int) bool {
+	*tries--
 	mine := map[spot]time.Time{}
 	for i := range j.Ranks[r].Calls {
 		if c := &j.Ranks[r].Calls[i]; !c.message() {
@@ -94,6 +96,7 @@ type pace struct {
 // pace compares the clocks of ranks by what they called together: half of it they called at one time.
 func (jd *judge) pace(group int) pace {
 	p := pace{at: map[int64]map[int]time.Duration{}}
+	members := jd.members(place{group: group})
 	var epoch time.Time
 	apart := map[int][]time.Duration{} // by rank: how far its calls are from those of the first
 	for n, calls := range jd.calls[group] {
@@ -113,7 +116,7 @@ func (jd *judge) pace(group int) pace {
 		p.at[n] = map[int]time.Duration{}
 		for r, c := range calls {
 			p.at[n][r] = c.At.Sub(epoch)
-			if first == jd.members(place{group: group})[0] {
+			if first == members[0] {
 				apart[r] = append(apart[r], c.At.Sub(calls[first].At))
 			}
 		}

@@ -176,3 +176,14 @@ func (c *comm) last() string {
 	}
 	return ""
 }
+
+// Judge says what a job of such files alone shows.
+func Judge(j *hang.Job) hang.Answer {
+	a := hang.Judge(j)
+	if a.Reason == hang.Nothing {
+		a.Reason = hang.Unknown
+		a.Sentence = "I cannot say: NCCL's Inspector writes only the collectives that have ended"
+		a.Remedy = "give the dumps of PyTorch's flight recorder too, or an answer of RAS: ncclras -v"
+	}
+	return a
+}
