@@ -56,7 +56,8 @@ several kinds tell of one job the surest is the answer, the others are notes.
                     of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX
 
 Exit status: 0 no rank waits, 3 ranks are to blame, 4 all are in one call and
-nothing moves, 5 it cannot be said; 1 nothing could be read, 2 a wrong flag.
+nothing moves, or the time-out is too short; 5 it cannot be said; 1 nothing
+could be read, 2 a wrong flag.
 
 Examples
   ringo why /tmp/nccl_trace_rank_*

@@ -17,7 +17,7 @@ import (
 
 var whySeed = flag.Uint64("why-seed", 0, "of the scenarios of TestWhyProof")
 
-var rewriteWhy = flag.Bool("rewrite-why", false, "write the table of scenarios and the answers in docs/why.md anew")
+var rewrite = flag.Bool("rewrite", false, "write the table of scenarios and the answers in docs/why.md anew")
 
 // A verdict is what an answer is worth beside the right one.
 type verdict int
@@ -76,7 +76,7 @@ func TestWhyProof(t *testing.T) {
 	counts := map[string]*[4][3]int{}
 	total := [4][3]int{}
 	for i, s := range hangs.All(*whySeed) {
-		if v := i % hangs.PerKind; !tier.Full() && !*rewriteWhy && (v > 1 || v > 0 && testing.Short()) {
+		if v := i % hangs.PerKind; !tier.Full() && !*rewrite && (v > 1 || v > 0 && testing.Short()) {
 			continue
 		}
 		if counts[s.Kind] == nil {
@@ -113,5 +113,43 @@ func TestWhyProof(t *testing.T) {
 		row(k, counts[k])
 	}
 	row("**all**", &total)
-	t.Log("right / unknown / wrong\n" + table.String())
+	if tier.Full() || *rewrite {
+		region(t, "scenarios", table.String())
+	}
+}
+
+// region is a part of docs/why.md that a test writes.
+func region(t *testing.T, name, want string) {
+	const file = "../../docs/why.md"
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->"
+	before, rest, ok := strings.Cut(string(b), begin)
+	was, after, ok2 := strings.Cut(rest, end)
+	require.True(t, ok && ok2, "%s has no region %s", file, name)
+	if *rewrite {
+		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o644))
+		return
+	}
+	require.Equal(t, want, was, "go test ./cmd/command -run WhyProof -rewrite writes it anew")
+}
+
+// The answers that docs/why.md shows are what ringo why prints.
+func TestWhyProofAnswers(t *testing.T) {
+	shown := []string{
+		"asleep in the data loader", "leaves a call out", "another size", "groups in another order", "killed, memory was short", "exception", "a kernel spins", "watchdog too short",
+		"the network", "one rank's dump alone",
+	}
+	var text strings.Builder
+	all := hangs.All(0)
+	for i, kind := range shown {
+		k := slices.IndexFunc(all, func(s *hangs.Scenario) bool { return s.Kind == kind })
+		s := all[k+1]
+		dir := t.TempDir()
+		require.NoError(t, s.Write(dir, hangs.Everything))
+		var out, errs strings.Builder
+		code := ringoMain(t.Context(), []string{"why", dir}, &out, &errs)
+		fmt.Fprintf(&text, "%d. %s\n\n```\n%s```\n\nExit status %d.\n\n", i+1, s.Name, out.String(), code)
+	}
+	region(t, "answers", text.String())
 }

@@ -49,25 +49,35 @@ func Judge(j *Job) Answer {
 	return a
 }
 
-// Merge makes one answer of those that tell of jobs of as many ranks: the surest, and of those that are as sure the first. The others'
-// sentences become its notes; those that name the same ranks for the same reason only agree.
+// Merge makes one answer of those that tell of jobs of as many ranks: the surest, and of those that are as sure the first. What the others say that
+// is something else becomes its notes, and who blames the same ranks.
 func Merge(answers []Answer) (merged []Answer) {
 	sorted := slices.Clone(answers)
 	slices.SortStableFunc(sorted, func(a, b Answer) int { return cmp.Compare(b.worth(), a.worth()) })
+	var agree [][]string
 	for _, a := range sorted {
 		i := slices.IndexFunc(merged, func(m Answer) bool {
 			return m.Ranks == a.Ranks || a.open && a.Ranks < m.Ranks || m.open && m.Ranks < a.Ranks
 		})
 		if i < 0 {
 			a.Notes = slices.Clone(a.Notes)
-			merged = append(merged, a)
+			merged, agree = append(merged, a), append(agree, nil)
 			continue
 		}
-		m := &merged[i]
-		if m.Reason == a.Reason && len(a.Culprits) > 0 && slices.Equal(m.Culprits, a.Culprits) {
-			m.Notes = append(m.Notes, a.Source+" says so too")
-		} else {
+		switch m := &merged[i]; {
+		case len(a.Culprits) > 0 && slices.Equal(m.Culprits, a.Culprits):
+			agree[i] = append(agree[i], a.Source)
+		case len(a.Culprits) > 0 || sure[m.Reason] == 0 && a.Sentence != m.Sentence:
 			m.Notes = append(m.Notes, a.Source+" says: "+a.Sentence)
+		}
+	}
+	for i, sources := range agree {
+		if n := len(sources); n > 0 {
+			text := strings.Join(sources, " and ")
+			if n > 2 {
+				text = strings.Join(sources[:n-1], ", ") + " and " + sources[n-1]
+			}
+			merged[i].Notes = append(merged[i].Notes, fmt.Sprintf("%s %s %s too", text, map[bool]string{true: "blames", false: "blame"}[n == 1], history.Ranks(merged[i].Culprits)))
 		}
 	}
 	return merged
@@ -127,7 +137,7 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Remedy = "all ranks have to call new_group for every group, in the same order, also for groups that they are not in"
 	case Absent:
 		a.Sentence = fmt.Sprintf("%s never called %s%s; %s", who, jd.what(c.at), jd.stands(c.culprits), jd.waiting(c.at))
-		a.Remedy = "see what " + who + " does there: py-spy dump --pid PID"
+		a.Remedy = jd.inspect(c.culprits)
 		if l := jd.limit(c.at); l > 0 && l <= time.Minute {
 			a.Remedy += fmt.Sprintf("; if it is only slow, the time-out of %v is too short", l)
 		}
@@ -151,6 +161,22 @@ func (jd *judge) say(a *Answer, c *cause) {
 			a.Remedy = "run ringo check between the two hosts of that error"
 		}
 	}
+}
+
+// inspect is how to see what absent ranks do.
+func (jd *judge) inspect(ranks []int) string {
+	r := &jd.Ranks[ranks[0]]
+	pid := "PID"
+	if r.Pid > 0 {
+		pid = fmt.Sprint(r.Pid)
+	}
+	switch {
+	case r.Stack != "":
+		return "see why " + history.Ranks(ranks[:1]) + " does not go on from there"
+	case r.Name != "":
+		return fmt.Sprintf("see what %s does (%s): py-spy dump --pid %s", history.Ranks(ranks[:1]), r.Name, pid)
+	}
+	return fmt.Sprintf("see what %s does there: py-spy dump --pid %s", history.Ranks(ranks), pid)
 }
 
 // quietly is how ranks are silent.

@@ -13,6 +13,8 @@ const (
 	clocks = time.Minute
 	// another is how far apart the same call of two ranks is if their files are of different runs.
 	another = time.Hour
+	// few calls in common do not show how far clocks are from each other.
+	few = 3
 )
 
 // outdated are ranks whose files are of before most others began to wait, or of another run. Their calls are dropped: they accuse
@@ -123,9 +125,14 @@ func (jd *judge) pace(group int) pace {
 	}
 	slices.Sort(p.numbers)
 	p.common = len(p.numbers)
+	for _, all := range apart {
+		p.common = min(p.common, len(all))
+	}
+	if p.common < few {
+		return p
+	}
 	for r, all := range apart {
 		slices.Sort(all)
-		p.common = min(p.common, len(all))
 		for _, n := range p.numbers {
 			if t, ok := p.at[n][r]; ok {
 				p.at[n][r] = t - all[len(all)/2]
@@ -155,7 +162,7 @@ func (jd *judge) slow(at place) cause {
 	}
 	p := jd.pace(at.group)
 	late, _ := p.spread(at.number)
-	if p.common < 3 {
+	if p.common < few {
 		late -= clocks
 	}
 	if late <= limit || len(p.at[at.number]) == 0 {
@@ -185,7 +192,7 @@ func (jd *judge) usual(at place) time.Duration {
 		return 0
 	}
 	p := jd.pace(at.group)
-	if p.common < 3 {
+	if p.common < few {
 		return 0
 	}
 	var longest, second time.Duration

@@ -20,7 +20,7 @@ import (
 // marks are in lines that this package reads. One of them is in each file that it takes.
 var marks = []string{
 	"Traceback (most recent call last)", "Watchdog caught collective", "last enqueued work: ", "received by PID ", "exitcode", "ut of memory: Killed process", "ut Of Memory",
-	"failed to pass monitoredBarrier", "srun: error: ", "NVRM: Xid",
+	"failed to pass monitoredBarrier", "srun: error: ", "NVRM: Xid", "Detected mismatch between collectives",
 }
 
 // Is reports whether a part of a file has lines that this package reads.
@@ -150,7 +150,7 @@ func (s *Said) line(file, line string) {
 		}
 	case strings.Contains(line, "monitoredBarrier"):
 		s.barrier(line)
-	case strings.Contains(line, "NVRM: Xid"):
+	case strings.Contains(line, "NVRM: Xid"), strings.Contains(line, "Detected mismatch between collectives"):
 		s.note(line)
 	default:
 		s.launcher(line)
