@@ -122,7 +122,7 @@ func helpAll(name string, stdout, stderr io.Writer) int {
 }
 
 // briefs are the helps of commands whose whole help is too long for a screen.
-var briefs = map[string]string{"bench": benchBrief, "ptx": ptxBrief}
+var briefs = map[string]string{"bench": benchBrief, "ptx": ptxBrief, "why": whyBrief}
 
 // brief is what the command prints for -h: at most 40 lines.
 func (c command) brief() string {

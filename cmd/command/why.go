@@ -11,15 +11,20 @@ import (
 
 	"github.com/ringo-go/ringo/cmd/why/flight"
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/inspector"
 	"github.com/ringo-go/ringo/cmd/why/ncclog"
+	"github.com/ringo-go/ringo/cmd/why/printed"
 	"github.com/ringo-go/ringo/cmd/why/ras"
+	"github.com/ringo-go/ringo/cmd/why/stacks"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// whyHelp is what "ringo why -h" prints.
+// whyHelp is what "ringo help why all" prints.
 const whyHelp = `usage: ringo why [FILE...] [-ras HOST[:PORT]] [-for DURATION]
                  [-json] [-html FILE]
+       ringo why -watch [FOLDER...] [-ras HOST[:PORT]] [-for DURATION]
+                 [-every DURATION] [-pipes PREFIX]
 
 Says why ranks hang, or have failed: one sentence that names who is to blame,
 and a table of where each rank is. FILEs are what the ranks have written, or
@@ -28,7 +33,10 @@ folders of them, also in .gz, tar and tar.gz, or - for standard input:
     carries the collectives. A dump's rank is the last number of its name;
   - answers of NCCL's RAS: what ncclras prints, as text or as JSON;
   - logs of NCCL (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL), one a rank or
-    all in one, also with what torchrun and the kernel say of processes' ends;
+    all in one;
+  - what PyTorch's watchdog, Gloo, torchrun, srun and the kernel print;
+  - what NCCL's Inspector writes: who each rank is, and who comes late;
+  - stacks of py-spy dump, gdb and faulthandler: where absent ranks stand;
   - histories of this library: a rank writes its last calls into the folder
     RINGO_HISTORY when its communicator fails, and when its process gets
     RINGO_HISTORY_SIGNAL.
@@ -40,6 +48,7 @@ Examples
   ringo why dumps.tar.gz
   ssh node17 ncclras -v | ringo why -
   ringo why -ras node17
+  ringo why -watch -ras node17 /shared/run7
   RINGO_HISTORY=/tmp/hist RINGO_TIMEOUT=60s ringo run -np 4 -- ./train
   ringo why /tmp/hist
   RINGO_HISTORY=/tmp/hist RINGO_HISTORY_SIGNAL=USR2 ./train & kill -USR2 $!
@@ -49,15 +58,59 @@ Examples
   -for DURATION     how long to wait between the two (default 5s)
   -json             print the answers as JSON
   -html FILE        write a page too, with a picture of who waits for whom
+  -watch            look at a living job until interrupted, by -ras and by new
+                    files in FOLDERs: silent while all is well; it says who
+                    holds up whom when ranks stand still for -for (default 3s)
+  -every DURATION   between two looks (default 1s)
+  -pipes PREFIX     ask the ranks for dumps when they stand still, by the pipes
+                    of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX
 
 Exit status: 0 no rank waits, 3 ranks are to blame, 4 all are in one call and
-nothing moves, 5 it cannot be said; 1 nothing could be read, 2 a wrong flag.
+nothing moves, or the time-out is too short; 5 it cannot be said; 1 nothing
+could be read, 2 a wrong flag.
+`
+
+// whyBrief is what "ringo why -h" prints.
+const whyBrief = `usage: ringo why [FILE...] [flags]
+       ringo why -watch [FOLDER...] [flags]
+
+Says why ranks hang, or have failed: one sentence that names who is to blame,
+and a table of where each rank is. FILEs are what the ranks have written, or
+folders of them, packed or not, or - for standard input: dumps of PyTorch's
+flight recorder, answers of NCCL's RAS, logs, stacks, this library's histories.
+
+Examples
+  ringo why /tmp/nccl_trace_rank_*
+  ringo why dumps.tar.gz
+  ssh node17 ncclras -v | ringo why -
+  ringo why -ras node17
+  ringo why -watch -ras node17 /shared/run7
+
+  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
+                    (port 28028): a job that moves in between is not accused
+  -for DURATION     how long to wait between the two (default 5s)
+  -json             print the answers as JSON
+  -html FILE        write a page too, with a picture of who waits for whom
+  -watch            look at a living job until interrupted, by -ras and by new
+                    files in FOLDERs: silent while all is well; it says who
+                    holds up whom when ranks stand still for -for (default 3s)
+  -every DURATION   between two looks (default 1s)
+  -pipes PREFIX     ask the ranks for dumps when they stand still, by the pipes
+                    of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX
+
+Exit status: 0 no rank waits, 3 ranks are to blame, 4 all are in one call and
+nothing moves, or the time-out is too short; 5 it cannot be said; 1 nothing
+could be read, 2 a wrong flag.
+"ringo help why all" says what each kind of file is.
 `
 
 func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("why")
 	address := fs.String("ras", "", "")
 	pause := fs.Duration("for", 5*time.Second, "")
+	watching := fs.Bool("watch", false, "")
+	every := fs.Duration("every", time.Second, "")
+	pipes := fs.String("pipes", "", "")
 	asJSON := fs.Bool("json", false, "")
 	page := fs.String("html", "", "")
 	names, err := cli.Parse(fs, args)
@@ -70,6 +123,13 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err := cli.Writable("-html", *page); err != nil {
 		return err
 	}
+	if *watching {
+		stall := *pause
+		if !cli.Given(fs, "for") {
+			stall = 3 * time.Second
+		}
+		return whyWatch(ctx, names, *address, *pipes, *every, stall, stdout)
+	}
 	u, err := newUnpacker()
 	if err != nil {
 		return err
@@ -80,16 +140,16 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	}
 	leftOut(stderr, wrong)
-	found, err := files.judge(stderr)
-	if err != nil {
-		return err
-	}
 	if *address != "" {
-		a, err := askTwice(ctx, *address, *pause)
+		all, err := askTwice(ctx, *address, *pause)
 		if err != nil {
 			return err
 		}
-		found.answers = append(found.answers, *a)
+		files.asked = []whyJob{{all[1].Job("RAS at " + *address), "NCCL's RAS", all}}
+	}
+	found, err := files.judge(stderr)
+	if err != nil {
+		return err
 	}
 	all, err := found.all()
 	if err != nil {
@@ -99,8 +159,7 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 }
 
 // askTwice asks RAS of a living job.
-func askTwice(ctx context.Context, address string, pause time.Duration) (*hang.Answer, error) {
-	var all []ras.Report
+func askTwice(ctx context.Context, address string, pause time.Duration) (all []ras.Report, err error) {
 	for range 2 {
 		if len(all) > 0 {
 			select {
@@ -115,8 +174,7 @@ func askTwice(ctx context.Context, address string, pause time.Duration) (*hang.A
 		}
 		all = append(all, *r)
 	}
-	a := ras.Judge("RAS at "+address, all)
-	return &a, nil
+	return all, nil
 }
 
 func leftOut(w io.Writer, skipped []error) {
@@ -129,6 +187,7 @@ func leftOut(w io.Writer, skipped []error) {
 type whyFound struct {
 	own     []history.Finding // of each communicator of this library
 	answers []hang.Answer     // of each reader
+	late    []hang.Lateness   // by the dumps
 }
 
 // A whyFiles is files by who has written them.
@@ -137,12 +196,97 @@ type whyFiles struct {
 	dumps   []string // of PyTorch's flight recorder
 	answers []string // of NCCL's RAS
 	logs    []string // of NCCL
+	texts   []string // of PyTorch, of launchers and of the kernel
+	perf    []string // of NCCL's Inspector
+	stacks  []string // of py-spy, gdb and Python
+	asked   []whyJob // of living jobs
+}
+
+// Sources of what files say.
+const (
+	flightSays    = "the flight recorder"
+	inspectorSays = "NCCL's Inspector"
+)
+
+// A whyJob is what one kind of files says.
+type whyJob struct {
+	*hang.Job
+	says    string
+	reports []ras.Report // of RAS, the last of which is the job
+}
+
+// read makes a job of each kind of files, and tells each what the others know of processes.
+func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
+	jobs = g.asked
+	add := func(j *hang.Job, skipped []error, err error, says string) {
+		leftOut(stderr, skipped)
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+		if j != nil {
+			jobs = append(jobs, whyJob{j, says, nil})
+		}
+	}
+	if len(g.dumps) > 0 {
+		j, skipped, err := flight.Read(g.dumps...)
+		add(j, skipped, err, flightSays)
+	}
+	if len(g.logs) > 0 {
+		j, skipped, err := ncclog.Read(g.logs...)
+		add(j, skipped, err, "NCCL's log")
+	}
+	for _, name := range g.answers {
+		all, err := ras.Read(name)
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		jobs = append(jobs, whyJob{all[len(all)-1].Job(name), "NCCL's RAS", all})
+	}
+	if len(g.perf) > 0 { // it has no call that hangs: it tells the others what it knows
+		others := len(jobs)
+		j, skipped, err := inspector.Read(g.perf...)
+		add(j, skipped, err, inspectorSays)
+		if j != nil && others > 0 {
+			jobs = jobs[:others]
+			jobs[0].Notes = append(jobs[0].Notes, j.Notes...)
+			for i := range jobs {
+				jobs[i].Learn(j)
+			}
+		}
+	}
+	hints, skipped := stacks.Read(g.stacks...)
+	said, more := printed.Read(g.texts...)
+	leftOut(stderr, append(skipped, more...))
+	for i := range jobs {
+		for k := range jobs {
+			if i != k {
+				jobs[i].Learn(jobs[k].Job)
+			}
+		}
+	}
+	hints = append(hints, said.Hints...)
+	heard := make([]bool, len(hints))
+	for i := range jobs {
+		for k, is := range jobs[i].Hear(hints) {
+			heard[k] = heard[k] || is
+		}
+	}
+	for k, h := range hints {
+		if !heard[k] && h.Death != "" && h.Pid > 0 && len(jobs) > 0 { // of none of the ranks: it may have to do with it
+			jobs[0].Notes = append(jobs[0].Notes, fmt.Sprintf("process %d %s", h.Pid, h.Death))
+		}
+	}
+	if len(g.texts) > 0 {
+		j, err := said.Job()
+		add(j, nil, err, "PyTorch's log")
+	}
+	return jobs, wrong
 }
 
 // judge finds out of each kind of files why the ranks hang. It is an error if no kind says anything.
 func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 	found := new(whyFound)
-	var wrong []error
 	if len(g.own) > 0 {
 		records, skipped, err := history.Read(g.own...)
 		if err != nil {
@@ -151,68 +295,86 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 		leftOut(stderr, skipped)
 		found.own = history.Why(records)
 	}
-	for _, kind := range []struct {
-		files []string
-		read  func(...string) (*hang.Job, []error, error)
-		says  string
-	}{{g.dumps, flight.Read, "the flight recorder"}, {g.logs, ncclog.Read, "NCCL's log"}} {
-		if len(kind.files) == 0 {
+	jobs, wrong := g.read(stderr)
+	for _, j := range jobs {
+		var a hang.Answer
+		switch {
+		case j.reports != nil:
+			a = ras.Judge(j.Job, j.reports)
+		case j.says == inspectorSays:
+			a = inspector.Judge(j.Job)
+		case j.Mute():
 			continue
+		default:
+			a = hang.Judge(j.Job)
 		}
-		job, skipped, err := kind.read(kind.files...)
-		if err != nil {
-			wrong = append(wrong, err)
-			continue
-		}
-		leftOut(stderr, skipped)
-		a := hang.Judge(job)
-		a.Source = kind.says
+		a.Source = j.says
 		found.answers = append(found.answers, a)
-	}
-	for _, name := range g.answers {
-		all, err := ras.Read(name)
-		if err != nil {
-			wrong = append(wrong, err)
-			continue
+		if j.says == flightSays {
+			found.late = hang.Laggards(j.Job)
 		}
-		found.answers = append(found.answers, ras.Judge(name, all))
 	}
-	if len(found.own)+len(found.answers) == 0 && len(wrong) > 0 {
+	if len(found.own)+len(found.answers) == 0 {
+		if len(wrong) == 0 {
+			wrong = []error{errors.New("the stacks say where processes stand, and not of which ranks: give dumps, logs or an answer of RAS too")}
+		}
 		return nil, errors.Join(wrong...)
 	}
 	leftOut(stderr, wrong)
 	return found, nil
 }
 
-// add puts a file to those of its kind, by how it begins. It reports whether it has one.
+// add puts a file to those of its kind, by how it begins and ends. It reports whether it has one.
 func (g *whyFiles) add(name string) bool {
-	switch head := headOf(name); {
+	head, tail := endsOf(name)
+	switch {
 	case flight.Is(head):
 		g.dumps = append(g.dumps, name)
 	case ras.Is(head):
 		g.answers = append(g.answers, name)
-	case ncclog.Is(head):
-		g.logs = append(g.logs, name)
+	case inspector.Is(head):
+		g.perf = append(g.perf, name)
+	case stacks.Is(head):
+		g.stacks = append(g.stacks, name)
 	default:
-		return false
+		log, text := ncclog.Is(head), printed.Is(head) || printed.Is(tail)
+		if log {
+			g.logs = append(g.logs, name)
+		}
+		if log || text {
+			g.texts = append(g.texts, name)
+		}
+		return log || text
 	}
 	return true
 }
 
 // headOf is how a file begins; of one that cannot be read, nothing.
 func headOf(name string) []byte {
+	head, _ := endsOf(name)
+	return head
+}
+
+// endsOf is how a file begins, and how it ends if that is elsewhere; of one that cannot be read, nothing.
+func endsOf(name string) (head, tail []byte) {
+	const part = 64 << 10 // a launcher may have said much before NCCL says anything
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil
+		return nil, nil
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	defer f.Close()
-	head := make([]byte, 64<<10) // a launcher may have said much before NCCL says anything
+	head = make([]byte, min(part, info.Size()))
 	n, _ := io.ReadFull(f, head)
-	return head[:n]
+	if info.Size() > part {
+		tail = make([]byte, part)
+		m, _ := f.ReadAt(tail, max(part, info.Size()-part))
+		tail = tail[:m]
+	}
+	return head[:n], tail
 }
 
 // sortFiles finds out what each file is. Of a folder and of an archive the files that it knows count, and histories if there are any.
@@ -230,12 +392,12 @@ func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 			}
 		case err == nil && g.add(path):
 		case u.has(path) && !isHistory(path):
-			wrong = append(wrong, fmt.Errorf("%s: neither a dump, nor an answer of RAS, nor a log", filepath.Base(path)))
+			wrong = append(wrong, fmt.Errorf("%s: neither a dump, nor an answer of RAS, nor a log, nor stacks", filepath.Base(path)))
 		default:
 			g.own = append(g.own, path) // it says what is wrong
 		}
 	}
-	if len(g.own)+len(g.dumps)+len(g.answers)+len(g.logs) == 0 && len(wrong) > 0 {
+	if g.empty() && len(wrong) > 0 {
 		return nil, nil, errors.Join(wrong...)
 	}
 	return g, wrong, nil
@@ -272,6 +434,10 @@ func (g *whyFiles) folder(u *unpacker, dir string) (wrong []error, err error) {
 		g.own = append(g.own, dir)
 	}
 	return wrong, nil
+}
+
+func (g *whyFiles) empty() bool {
+	return len(g.own)+len(g.dumps)+len(g.answers)+len(g.logs)+len(g.texts)+len(g.stacks)+len(g.perf) == 0
 }
 
 func isHistory(name string) bool {

@@ -17,7 +17,7 @@ import (
 // Exit statuses of ringo why, the most telling first.
 const (
 	whyBlame   = cli.ExitStatus(3) // ranks are to blame
-	whyStuck   = cli.ExitStatus(4) // all are in it, and nothing moves
+	whyStuck   = cli.ExitStatus(4) // all are in it and nothing moves, or the time-out is too short
 	whyUnknown = cli.ExitStatus(5) // it cannot be said
 )
 
@@ -57,7 +57,7 @@ func answerOf(a *hang.Answer) whyAnswer {
 	switch {
 	case len(a.Culprits) > 0:
 		w.status = whyBlame
-	case a.Reason == hang.Stuck:
+	case a.Reason == hang.Stuck, a.Reason == hang.Short:
 		w.status = whyStuck
 	case a.Reason != hang.Nothing:
 		w.status = whyUnknown

@@ -76,6 +76,12 @@ func explain(fs *flag.FlagSet, err error) string {
 	return text
 }
 
+// Given reports whether a flag was on the command line.
+func Given(fs *flag.FlagSet, name string) (given bool) {
+	fs.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	return given
+}
+
 // Unknown is the UsageError for a word that is none of known.
 func Unknown(what, word string, known []string) error {
 	if s := Closest(word, known); s != "" {

@@ -10,7 +10,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -18,8 +20,43 @@ import (
 // schema.
 type List struct{ Items []any }
 
-// A Dict is a dictionary. Keys that are numbers are spelled in decimals.
-type Dict map[string]any
+// A Dict is a dictionary. Keys that are numbers are spelled in decimals. It is made for some dozens of keys: Get looks at each.
+type Dict struct{ pairs []pair }
+
+type pair struct {
+	key   string
+	value any
+}
+
+// Get is the value of a key, nil if there is none; of several the last. A nil Dict has none.
+func (d *Dict) Get(key string) any {
+	if d == nil {
+		return nil
+	}
+	for i := len(d.pairs) - 1; i >= 0; i-- {
+		if d.pairs[i].key == key {
+			return d.pairs[i].value
+		}
+	}
+	return nil
+}
+
+// Set adds a key.
+func (d *Dict) Set(key string, value any) { d.pairs = append(d.pairs, pair{key, value}) }
+
+// All are the keys and their values, as they were set: of a key that was set again both.
+func (d *Dict) All() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		if d == nil {
+			return
+		}
+		for _, p := range d.pairs {
+			if !yield(p.key, p.value) {
+				return
+			}
+		}
+	}
+}
 
 // A global is a name of Python that the pickle has asked for.
 type global string
@@ -27,7 +64,7 @@ type global string
 // mark is where a list of arguments begins on the stack.
 type mark struct{}
 
-// Decode reads one pickle. What it returns is nil, a bool, an int64, a float64, a string, a *List or a Dict.
+// Decode reads one pickle. What it returns is nil, a bool, an int64, a float64, a string, a *List or a *Dict.
 func Decode(b []byte) (any, error) {
 	d := decoder{rest: b}
 	for {
@@ -241,7 +278,7 @@ func (d *decoder) container(op byte) error {
 	case ']', ')':
 		return d.push(&List{})
 	case '}':
-		return d.push(Dict{})
+		return d.push(&Dict{})
 	case 0x85, 0x86, 0x87:
 		items, err := d.last(int(op - 0x84))
 		if err != nil {
@@ -263,7 +300,7 @@ func (d *decoder) container(op byte) error {
 	}
 	if op == 'd' {
 		items = append([]any(nil), items...)
-		if err := d.push(Dict{}); err != nil {
+		if err := d.push(&Dict{}); err != nil {
 			return err
 		}
 		return d.set(items, nil)
@@ -295,16 +332,17 @@ func (d *decoder) set(items []any, err error) error {
 	if err != nil {
 		return err
 	}
-	dict, ok := v.(Dict)
+	dict, ok := v.(*Dict)
 	if !ok || len(items)%2 != 0 {
 		return fmt.Errorf("pickle: %d keys and values for %T", len(items), v)
 	}
+	dict.pairs = slices.Grow(dict.pairs, len(items)/2)
 	for i := 0; i < len(items); i += 2 {
 		switch key := items[i].(type) {
 		case string:
-			dict[key] = items[i+1]
+			dict.Set(key, items[i+1])
 		case int64:
-			dict[strconv.FormatInt(key, 10)] = items[i+1]
+			dict.Set(strconv.FormatInt(key, 10), items[i+1])
 		default:
 			return fmt.Errorf("pickle: a key of type %T", key)
 		}

@@ -28,9 +28,9 @@ func TestDecode(t *testing.T) {
 		"\x80\x02K\x01K\x02\x86.":                                    list(int64(1), int64(2)),
 		"\x80\x02(K\x01K\x02K\x03K\x04t.":                            list(int64(1), int64(2), int64(3), int64(4)),
 		"\x80\x02).":                                                 list(),
-		"\x80\x02}q\x00X\x01\x00\x00\x00aK\x01s.":                    Dict{"a": int64(1)},
-		"\x80\x02}(K\x05K\x01X\x01\x00\x00\x00bNu.":                  Dict{"5": int64(1), "b": nil},
-		"\x80\x02(X\x01\x00\x00\x00aK\x01d.":                         Dict{"a": int64(1)},
+		"\x80\x02}q\x00X\x01\x00\x00\x00aK\x01s.":                    &Dict{[]pair{{"a", int64(1)}}},
+		"\x80\x02}(K\x05K\x01X\x01\x00\x00\x00bNu.":                  &Dict{[]pair{{"5", int64(1)}, {"b", nil}}},
+		"\x80\x02(X\x01\x00\x00\x00aK\x01d.":                         &Dict{[]pair{{"a", int64(1)}}},
 		"\x80\x02X\x01\x00\x00\x00aq\x00h\x00\x86.":                  list("a", "a"),
 		"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00\x8c\x01a\x94.": "a",
 		"\x80\x02K\x01K\x020.":                                       int64(1),
@@ -108,7 +108,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		switch v := v.(type) {
-		case nil, bool, int64, string, *List, Dict:
+		case nil, bool, int64, string, *List, *Dict:
 		case float64:
 			_ = math.IsNaN(v)
 		default:

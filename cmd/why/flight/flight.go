@@ -9,11 +9,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
@@ -32,19 +36,33 @@ func Is(head []byte) bool {
 		bytes.Contains(head, []byte(`"entries"`)) && bytes.Contains(head, []byte(`"record_id"`)))
 }
 
-// Read makes a job of dumps. What is no dump is left out, and said in skipped; it is an error if nothing is left.
+// mostCalls is how many calls that have ended are kept of all dumps together, those of each dump its newest. Others are kept all.
+const mostCalls = 1 << 20
+
+// Read makes a job of dumps. What is no dump is left out, and said in skipped; it is an error if nothing is left. It decodes as many dumps at once
+// as there are processors; the cost is a dump's bytes for each of these, and about 250 bytes for each call that is kept.
 func Read(files ...string) (j *hang.Job, skipped []error, err error) {
+	dumps := make([]record, len(files))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(len(files), runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			w := newWorker(max(16, mostCalls/len(files)))
+			for i := next.Add(1) - 1; int(i) < len(files); i = next.Add(1) - 1 {
+				dumps[i] = w.read(files[i])
+			}
+		})
+	}
+	all.Wait()
 	j = new(hang.Job)
 	read := 0
-	for _, file := range files {
-		b, err := given.Read(file)
-		if err == nil {
-			err = Add(j, file, RankOf(file), b)
-		}
-		if err != nil {
-			skipped = append(skipped, err)
+	for i := range dumps {
+		if dumps[i].err != nil {
+			skipped = append(skipped, dumps[i].err)
 			continue
 		}
+		dumps[i].add(j)
+		dumps[i] = record{}
 		read++
 	}
 	if read == 0 {
@@ -74,9 +92,91 @@ func RankOf(name string) int {
 	return n
 }
 
-// Add reads a rank's dump and adds it to a job. name is its file's, for messages.
-func Add(j *hang.Job, name string, rank int, b []byte) error {
-	wrong := func(err error) error { return fmt.Errorf("%s: %w", name, err) }
+// A record is what a rank's file says. Calls have their group as an index of groups.
+type record struct {
+	err    error
+	file   string
+	taken  time.Time
+	rank   int
+	groups []hang.Group
+	calls  []hang.Call
+}
+
+// add adds a dump to a job.
+func (d *record) add(j *hang.Job) {
+	to := j.Rank(d.rank)
+	to.Source, to.Taken, to.Calls = d.file, d.taken, d.calls
+	index := make([]int, len(d.groups))
+	for i, g := range d.groups {
+		index[i] = j.GroupOf(g.Name, g.Desc, g.Ranks)
+		if of := &j.Groups[index[i]]; of.Desc == "" {
+			of.Desc = g.Desc
+		}
+		if !slices.Contains(to.Made, index[i]) {
+			to.Made = append(to.Made, index[i])
+		}
+	}
+	slices.Sort(to.Made)
+	for i := range to.Calls {
+		to.Calls[i].Group = index[to.Calls[i].Group]
+	}
+}
+
+// A worker reads dumps one after the other. Texts that they have in common are kept once.
+type worker struct {
+	keep  int // calls of a dump that have ended
+	texts map[string]string
+	ranks map[string][]int // lists of ranks as they were spelled
+}
+
+func newWorker(keep int) *worker {
+	return &worker{keep, map[string]string{}, map[string][]int{}}
+}
+
+// mostTexts bounds what a worker keeps once.
+const mostTexts = 1 << 16
+
+// one is a text, the same memory for the same text.
+func (w *worker) one(text string) string {
+	if text == "" {
+		return ""
+	}
+	if s, ok := w.texts[text]; ok {
+		return s
+	}
+	text = strings.Clone(given.Printable(text))
+	if len(w.texts) < mostTexts {
+		w.texts[text] = text
+	}
+	return text
+}
+
+// list is the ranks that a text lists.
+func (w *worker) list(text string) []int {
+	ranks, ok := w.ranks[text]
+	if !ok {
+		if ranks = ranksOf(text); len(w.ranks) < mostTexts {
+			w.ranks[strings.Clone(text)] = ranks
+		}
+	}
+	return ranks
+}
+
+func (w *worker) read(file string) record {
+	b, err := given.Read(file)
+	if err != nil {
+		return record{err: err}
+	}
+	d := w.parse(file, RankOf(file), b)
+	if info, err := os.Stat(file); err == nil {
+		d.taken = info.ModTime()
+	}
+	return d
+}
+
+// parse reads a rank's dump. name is its file's, for messages.
+func (w *worker) parse(name string, rank int, b []byte) record {
+	wrong := func(err error) record { return record{err: fmt.Errorf("%s: %w", name, err)} }
 	if rank < 0 {
 		return wrong(errors.New("a dump of the flight recorder says its rank in its name alone: call it ..._rank_3"))
 	}
@@ -84,30 +184,23 @@ func Add(j *hang.Job, name string, rank int, b []byte) error {
 	if err != nil {
 		return wrong(err)
 	}
-	dump, ok := root.(pickle.Dict)
+	all, ok := root.(*pickle.Dict)
 	if !ok {
 		return wrong(errNone)
 	}
-	entries, ok := dump["entries"].(*pickle.List)
-	if _, groups := dump["pg_config"]; !ok && !groups {
+	entries, ok := all.Get("entries").(*pickle.List)
+	if !ok && all.Get("pg_config") == nil {
 		return wrong(errNone)
 	}
-	r := reader{job: j, rank: rank, groups: map[string]int{}}
-	r.config(dump["pg_config"])
+	r := reader{worker: w, record: record{file: name, rank: rank}, index: map[string]int{}}
+	r.config(all.Get("pg_config"))
 	if ok {
 		if err := r.entries(entries.Items); err != nil {
 			return wrong(err)
 		}
 	}
-	to := j.Rank(rank)
-	to.Source, to.Calls = name, r.calls
-	for _, g := range r.groups {
-		if !slices.Contains(to.Made, g) {
-			to.Made = append(to.Made, g)
-		}
-	}
-	slices.Sort(to.Made)
-	return nil
+	r.forget()
+	return r.record
 }
 
 // decode makes a pickle or JSON values as package pickle has them.
@@ -127,10 +220,11 @@ func decode(b []byte) (any, error) {
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
+		d := new(pickle.Dict)
 		for k, x := range v {
-			v[k] = plain(x)
+			d.Set(k, plain(x))
 		}
-		return pickle.Dict(v)
+		return d
 	case []any:
 		for i, x := range v {
 			v[i] = plain(x)
@@ -148,23 +242,56 @@ func plain(v any) any {
 
 // A reader reads one dump.
 type reader struct {
-	job    *hang.Job
-	rank   int
-	groups map[string]int // of Job.Groups, by name
-	calls  []hang.Call
-	names  map[*pickle.List]string // of stacks that several entries share
+	*worker
+	record
+	index map[string]int          // of groups, by name
+	names map[*pickle.List]string // of stacks that several entries share
 }
 
 // config reads which groups the rank has made.
 func (r *reader) config(v any) {
-	groups, _ := v.(pickle.Dict)
-	for name, v := range groups {
-		g, _ := v.(pickle.Dict)
-		ranks := ranksOf(text(g["ranks"]))
-		if len(ranks) > 0 {
-			r.groups[name] = r.job.GroupOf(given.Printable(name), given.Printable(text(g["desc"])), ranks)
+	groups, _ := v.(*pickle.Dict)
+	for name, v := range groups.All() {
+		g, _ := v.(*pickle.Dict)
+		if ranks := r.list(text(g.Get("ranks"))); len(ranks) > 0 {
+			r.group(name, text(g.Get("desc")), ranks)
 		}
 	}
+	slices.SortFunc(r.groups, func(a, b hang.Group) int { return strings.Compare(a.Name, b.Name) })
+	for i := range r.groups {
+		r.index[r.groups[i].Name] = i
+	}
+}
+
+// group is the index of a group, which is added.
+func (r *reader) group(name, desc string, ranks []int) int {
+	i, ok := r.index[name]
+	if !ok {
+		i = len(r.groups)
+		r.index[name] = i
+		r.groups = append(r.groups, hang.Group{Name: r.one(name), Desc: r.one(desc), Ranks: ranks})
+	}
+	return i
+}
+
+// forget drops the oldest calls that have ended, but for the newest of all.
+func (r *reader) forget() {
+	ended := 0
+	for i := range r.calls {
+		if r.calls[i].State == hang.Ended {
+			ended++
+		}
+	}
+	if drop := ended - r.keep; drop > 0 {
+		r.calls = slices.DeleteFunc(r.calls, func(c hang.Call) bool {
+			if c.State == hang.Ended && drop > 0 {
+				drop--
+				return true
+			}
+			return false
+		})
+	}
+	r.calls = slices.Clip(slices.Clone(r.calls))
 }
 
 // ranksOf reads "[0, 1, 2]" or "0,1,2".
@@ -184,7 +311,7 @@ func ranksOf(list string) (ranks []int) {
 func (r *reader) entries(list []any) error {
 	from := 0 // of calls that are in a group under way
 	for _, v := range list {
-		e, ok := v.(pickle.Dict)
+		e, ok := v.(*pickle.Dict)
 		if !ok {
 			return errNone
 		}
@@ -210,8 +337,8 @@ func (r *reader) entries(list []any) error {
 }
 
 // call reads an entry.
-func (r *reader) call(e pickle.Dict) (c hang.Call, kind string, err error) {
-	pg, _ := e["process_group"].(*pickle.List)
+func (r *reader) call(e *pickle.Dict) (c hang.Call, kind string, err error) {
+	pg, _ := e.Get("process_group").(*pickle.List)
 	if pg == nil || len(pg.Items) == 0 {
 		return c, "", fmt.Errorf("%w: an entry without process_group", errNone)
 	}
@@ -219,35 +346,31 @@ func (r *reader) call(e pickle.Dict) (c hang.Call, kind string, err error) {
 	if len(pg.Items) > 1 {
 		desc = text(pg.Items[1])
 	}
-	g, ok := r.groups[name]
-	if !ok {
-		g = r.job.GroupOf(given.Printable(name), given.Printable(desc), nil)
-		r.groups[name] = g
+	g := r.group(name, desc, nil)
+	if r.groups[g].Desc == "" {
+		r.groups[g].Desc = r.one(desc)
 	}
-	if r.job.Groups[g].Desc == "" {
-		r.job.Groups[g].Desc = given.Printable(desc)
-	}
-	c = hang.Call{Group: g, Peer: -1, Where: r.where(e["frames"])}
-	_, kind, _ = strings.Cut(text(e["profiling_name"]), ":")
+	c = hang.Call{Group: g, Peer: -1, Where: r.where(e.Get("frames"))}
+	_, kind, _ = strings.Cut(text(e.Get("profiling_name")), ":")
 	kind, ends, _ := strings.Cut(kind, " ")
-	c.Kind = given.Printable(kind)
+	c.Kind = r.one(kind)
 	c.Number = number(first(e, "collective_seq_id", "seq_id"))
 	if kind == "send" || kind == "recv" {
 		r.message(&c, kind, ends)
 		c.Number = number(first(e, "p2p_seq_id", "seq_id"))
 	}
 	var in, out int64
-	c.In, in = shapes(e["input_dtypes"], e["input_sizes"])
-	c.Out, out = shapes(e["output_dtypes"], e["output_sizes"])
+	c.In, in = r.shapes(e.Get("input_dtypes"), e.Get("input_sizes"))
+	c.Out, out = r.shapes(e.Get("output_dtypes"), e.Get("output_sizes"))
 	c.Sizes = hang.Sizes{In: in, Out: out}
-	switch text(e["state"]) {
+	switch text(e.Get("state")) {
 	case "completed":
 		c.State = hang.Ended
 	case "started":
 		c.State = hang.Begun
 	}
-	c.At, c.Ends = at(e["time_created_ns"]), at(e["time_discovered_completed_ns"])
-	c.Limit = time.Duration(min(max(0, number(e["timeout_ms"])), 1<<40)) * time.Millisecond
+	c.At, c.Ends = at(e.Get("time_created_ns")), at(e.Get("time_discovered_completed_ns"))
+	c.Limit = time.Duration(min(max(0, number(e.Get("timeout_ms"))), 1<<40)) * time.Millisecond
 	return c, kind, nil
 }
 
@@ -256,7 +379,7 @@ func (r *reader) message(c *hang.Call, kind, ends string) {
 	c.Send = kind == "send"
 	_, peer, ok := strings.Cut(ends, map[bool]string{true: "->", false: "<-"}[c.Send])
 	n, err := strconv.Atoi(peer)
-	ranks := r.job.Groups[c.Group].Ranks
+	ranks := r.groups[c.Group].Ranks
 	switch {
 	case !ok || err != nil || n < 0:
 	case n < len(ranks):
@@ -277,13 +400,10 @@ func (r *reader) where(v any) string {
 	}
 	line := ""
 	for _, v := range frames.Items {
-		f, _ := v.(pickle.Dict)
-		file := text(f["filename"])
-		if file == "" || library(file) {
-			continue
+		f, _ := v.(*pickle.Dict)
+		if line = r.one(hang.Where(text(f.Get("filename")), int(number(f.Get("line"))), text(f.Get("name")))); line != "" {
+			break
 		}
-		line = given.Printable(fmt.Sprintf("%s:%d in %s", filepath.Base(file), number(f["line"]), text(f["name"])))
-		break
 	}
 	if r.names == nil {
 		r.names = map[*pickle.List]string{}
@@ -292,21 +412,12 @@ func (r *reader) where(v any) string {
 	return line
 }
 
-// library reports whether a file is PyTorch's own or that of a library around it.
-func library(file string) bool {
-	for _, part := range []string{"/torch/", "site-packages/", "dist-packages/", "<frozen", "/python3", "??"} {
-		if strings.Contains(file, part) {
-			return true
-		}
-	}
-	return strings.HasSuffix(file, ".cpp") || strings.HasSuffix(file, ".so")
-}
-
-func shapes(kinds, sizes any) (string, int64) {
+// shapes spells types and sizes.
+func (r *reader) shapes(kinds, sizes any) (string, int64) {
 	var k []string
 	if list, ok := kinds.(*pickle.List); ok {
 		for _, v := range list.Items {
-			k = append(k, given.Printable(text(v)))
+			k = append(k, r.one(text(v)))
 		}
 	}
 	var s [][]int64
@@ -323,12 +434,13 @@ func shapes(kinds, sizes any) (string, int64) {
 			s = append(s, dims)
 		}
 	}
-	return hang.Shape(k, s)
+	spelled, n := hang.Shape(k, s)
+	return r.one(spelled), n
 }
 
-func first(e pickle.Dict, keys ...string) any {
+func first(e *pickle.Dict, keys ...string) any {
 	for _, k := range keys {
-		if v, ok := e[k]; ok {
+		if v := e.Get(k); v != nil {
 			return v
 		}
 	}

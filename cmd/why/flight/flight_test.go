@@ -14,6 +14,15 @@ import (
 	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
+// add reads a dump into a job.
+func add(j *hang.Job, name string, rank int, b []byte) error {
+	d := newWorker(1<<20).parse(name, rank, b)
+	if d.err == nil {
+		d.add(j)
+	}
+	return d.err
+}
+
 // write makes a pickle as PyTorch's C++ does.
 func write(b []byte, v any) []byte {
 	text := func(s string) {
@@ -92,7 +101,7 @@ func TestAdd(t *testing.T) {
 	for name, b := range map[string][]byte{"pickle": pickled, "JSON": text} {
 		require.True(t, Is(b), name)
 		j := new(hang.Job)
-		require.NoError(t, Add(j, "/tmp/nccl_trace_rank_1", RankOf("/tmp/nccl_trace_rank_1"), b), name)
+		require.NoError(t, add(j, "/tmp/nccl_trace_rank_1", RankOf("/tmp/nccl_trace_rank_1"), b), name)
 		j.Sort()
 		require.Len(t, j.Ranks, 3, name)
 		require.Empty(t, j.Ranks[0].Source)
@@ -123,9 +132,9 @@ func TestRefuses(t *testing.T) {
 		"nothing": "", "a number": "\x80\x02K\x01.", "an empty dictionary": "\x80\x02}.", "JSON that is none": "{\"pg_config\":", "a list": "[1]",
 		"an entry that is none": `{"entries": [1]}`, "an entry without a group": `{"entries": [{"record_id": 1}]}`,
 	} {
-		require.Error(t, Add(new(hang.Job), "f", 0, []byte(b)), name)
+		require.Error(t, add(new(hang.Job), "f", 0, []byte(b)), name)
 	}
-	require.ErrorContains(t, Add(new(hang.Job), "dump", RankOf("dump"), nil), "its rank in its name")
+	require.ErrorContains(t, add(new(hang.Job), "dump", RankOf("dump"), nil), "its rank in its name")
 	require.Equal(t, 12, RankOf("/a/b7/comm_lib_trace_rank_12.json"))
 	require.Equal(t, -1, RankOf("99999999999999999999"))
 	require.False(t, Is([]byte(`{"Comm": "1", "State": {}}`)))
@@ -137,7 +146,7 @@ func FuzzAdd(f *testing.F) {
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		j := new(hang.Job)
-		if Add(j, "f", 1, b) == nil {
+		if add(j, "f", 1, b) == nil {
 			hang.Judge(j)
 		}
 	})

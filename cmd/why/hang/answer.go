@@ -23,6 +23,8 @@ type Answer struct {
 	Missing  []int // ranks that left nothing
 	Classes  []Class
 	Notes    []string // of the job
+	guessed  bool     // its ranks have numbers that are not the program's, or not all are known
+	open     bool
 }
 
 // A Class is ranks that are at the same place.
@@ -36,9 +38,9 @@ type Class struct {
 func Judge(j *Job) Answer {
 	jd := newJudge(j)
 	c := jd.find()
-	a := Answer{Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits, Notes: j.Notes}
+	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits, Notes: j.Notes}
 	for r := range j.Ranks {
-		if j.Ranks[r].Source == "" {
+		if j.Ranks[r].Source == "" && !jd.old[r] {
 			a.Missing = append(a.Missing, r)
 		}
 	}
@@ -47,25 +49,51 @@ func Judge(j *Job) Answer {
 	return a
 }
 
-// Merge makes one answer of those that tell of jobs of as many ranks: the surest, and of those that are as sure the first. The others'
-// sentences become its notes.
+// Merge makes one answer of those that tell of jobs of as many ranks: the surest, and of those that are as sure the first. What the others say that
+// is something else becomes its notes, and who blames the same ranks.
 func Merge(answers []Answer) (merged []Answer) {
 	sorted := slices.Clone(answers)
-	slices.SortStableFunc(sorted, func(a, b Answer) int { return cmp.Compare(sure[b.Reason], sure[a.Reason]) })
+	slices.SortStableFunc(sorted, func(a, b Answer) int { return cmp.Compare(b.worth(), a.worth()) })
+	var agree [][]string
 	for _, a := range sorted {
-		i := slices.IndexFunc(merged, func(m Answer) bool { return m.Ranks == a.Ranks })
+		i := slices.IndexFunc(merged, func(m Answer) bool {
+			return m.Ranks == a.Ranks || a.open && a.Ranks < m.Ranks || m.open && m.Ranks < a.Ranks
+		})
 		if i < 0 {
 			a.Notes = slices.Clone(a.Notes)
-			merged = append(merged, a)
+			merged, agree = append(merged, a), append(agree, nil)
 			continue
 		}
-		merged[i].Notes = append(merged[i].Notes, a.Source+" says: "+a.Sentence)
+		switch m := &merged[i]; {
+		case len(a.Culprits) > 0 && slices.Equal(m.Culprits, a.Culprits):
+			agree[i] = append(agree[i], a.Source)
+		case len(a.Culprits) > 0 || sure[m.Reason] == 0 && a.Sentence != m.Sentence:
+			m.Notes = append(m.Notes, a.Source+" says: "+a.Sentence)
+		}
+	}
+	for i, sources := range agree {
+		if n := len(sources); n > 0 {
+			text := strings.Join(sources, " and ")
+			if n > 2 {
+				text = strings.Join(sources[:n-1], ", ") + " and " + sources[n-1]
+			}
+			merged[i].Notes = append(merged[i].Notes, fmt.Sprintf("%s %s %s too", text, map[bool]string{true: "blames", false: "blame"}[n == 1], history.Ranks(merged[i].Culprits)))
+		}
 	}
 	return merged
 }
 
 // sure is how much an answer is worth beside another's: that a rank is gone is seen, that its file is missing may be an oversight.
-var sure = [Reasons]int{Silent: 1, Stuck: 2, Blocked: 2, Order: 2, NotMade: 2, Absent: 2, Shapes: 2, Different: 2, Died: 3}
+var sure = [Reasons]int{
+	Silent: 1, Stuck: 1, Blocked: 2, Order: 2, Slow: 2, Short: 2, NotMade: 2, Absent: 2, Roots: 2, Shapes: 2, Different: 2, Died: 3,
+}
+
+func (a *Answer) worth() int {
+	if a.guessed {
+		return 2*sure[a.Reason] - 1
+	}
+	return 2 * sure[a.Reason]
+}
 
 // say writes the sentence and the remedy.
 func (jd *judge) say(a *Answer, c *cause) {
@@ -90,22 +118,32 @@ func (jd *judge) say(a *Answer, c *cause) {
 			a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing; %s", history.Ranks(a.Missing), jd.waiting(c.at))
 			a.Remedy = "give the files of all ranks: each process writes its own, on its host"
 		}
+		if len(c.most) > 0 {
+			a.Sentence = fmt.Sprintf("I cannot say: %s, which %s, most of its ranks, have not called: either they are late, or this is a call too many", jd.waiting(c.at), history.Ranks(c.most))
+			a.Remedy = "look where the program makes this call, and where the others stand: py-spy dump --pid PID"
+		}
+		if len(c.old) > 0 {
+			a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are of before the others waited; %s", history.Ranks(c.old), jd.waiting(c.at))
+			a.Remedy = "take the files of all ranks at one moment, after the time-out"
+		}
 	case Died:
 		a.Sentence = fmt.Sprintf("%s %s; %s", who, jd.death(c.culprits), jd.waiting(c.at))
 		a.Remedy = "read the end of the log of " + who
 	case Silent:
-		a.Sentence = fmt.Sprintf("%s left nothing: dead, stopped, or cut off; %s", who, jd.waiting(c.at))
+		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off; %s", who, jd.quietly(c.culprits), jd.waiting(c.at))
 		a.Remedy = "look whether the process of " + who + " lives, and at the end of its log"
 	case NotMade:
 		a.Sentence = fmt.Sprintf("%s never made %s; %s", who, &jd.Groups[c.at.group], jd.waiting(c.at))
 		a.Remedy = "all ranks have to call new_group for every group, in the same order, also for groups that they are not in"
 	case Absent:
 		a.Sentence = fmt.Sprintf("%s never called %s%s; %s", who, jd.what(c.at), jd.stands(c.culprits), jd.waiting(c.at))
-		a.Remedy = "see what " + who + " does there: py-spy dump --pid PID"
+		a.Remedy = jd.inspect(c.culprits)
 		if l := jd.limit(c.at); l > 0 && l <= time.Minute {
 			a.Remedy += fmt.Sprintf("; if it is only slow, the time-out of %v is too short", l)
 		}
-	case Different, Shapes:
+	case Slow, Short:
+		jd.sayTimes(a, c)
+	case Different, Shapes, Roots:
 		a.Sentence = jd.difference(c)
 		a.Remedy = "make all ranks of a group call the same collectives in the same order, with the same types and sizes"
 	case Order:
@@ -118,7 +156,37 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s: network, GPU, or an argument that the files do not have, as the root", who, jd.what(c.at), jd.line(c.at, c.culprits))
 		a.Remedy = "run ringo check on these hosts"
 		a.Culprits = nil
+		if len(jd.Faults) > 0 {
+			a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s; %s", who, jd.what(c.at), jd.line(c.at, c.culprits), jd.Faults[0])
+			a.Remedy = "run ringo check between the two hosts of that error"
+		}
 	}
+}
+
+// inspect is how to see what absent ranks do.
+func (jd *judge) inspect(ranks []int) string {
+	r := &jd.Ranks[ranks[0]]
+	pid := "PID"
+	if r.Pid > 0 {
+		pid = fmt.Sprint(r.Pid)
+	}
+	switch {
+	case r.Stack != "":
+		return "see why " + history.Ranks(ranks[:1]) + " does not go on from there"
+	case r.Name != "":
+		return fmt.Sprintf("see what %s does (%s): py-spy dump --pid %s", history.Ranks(ranks[:1]), r.Name, pid)
+	}
+	return fmt.Sprintf("see what %s does there: py-spy dump --pid %s", history.Ranks(ranks), pid)
+}
+
+// quietly is how ranks are silent.
+func (jd *judge) quietly(ranks []int) string {
+	for _, r := range ranks {
+		if !jd.Ranks[r].Mute {
+			return "left nothing"
+		}
+	}
+	return verb(ranks, "does not answer RAS", "do not answer RAS")
 }
 
 // who names ranks, and their processes if they are few.
@@ -194,14 +262,17 @@ func verb(ranks []int, one, many string) string {
 
 // death says how ranks have ended, if they have all ended alike.
 func (jd *judge) death(ranks []int) string {
-	how := jd.Ranks[ranks[0]].Death
+	how := jd.Ranks[ranks[0]].end()
 	for _, r := range ranks {
-		if jd.Ranks[r].Death != how {
+		if jd.Ranks[r].end() != how {
 			return "have ended"
 		}
 	}
 	return how
 }
+
+// end is how a rank has ended.
+func (r *Rank) end() string { return cmp.Or(r.Death, r.Raised) }
 
 // stands is where absent ranks stand instead, with a comma before it.
 func (jd *judge) stands(ranks []int) string {
@@ -242,6 +313,9 @@ func (jd *judge) difference(c *cause) string {
 	switch {
 	case c.Reason == Shapes && c.at.number < 0:
 		return fmt.Sprintf("rank %d sends %s%s to rank %d, which receives %s%s", c.at.from, one.call.In, where(one), c.at.to, other.call.Out, where(other))
+	case c.Reason == Roots:
+		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(), group, rooted(other.call), where(other),
+			history.Ranks(one.ranks), rooted(one.call), where(one))
 	case c.Reason == Shapes:
 		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(), group, other.call.In, where(other),
 			history.Ranks(one.ranks), one.call.In, where(one))
@@ -318,8 +392,10 @@ func (jd *judge) awaited(ranks []int) (absent []int) {
 func (jd *judge) words(r int) string {
 	rank := &jd.Ranks[r]
 	switch {
-	case rank.Death != "":
-		return rank.Death
+	case rank.Death != "", rank.Raised != "" && len(jd.waits[r]) == 0:
+		return rank.end()
+	case jd.old[r]:
+		return "left a file of before"
 	case rank.Source == "":
 		return "left nothing"
 	case len(jd.waits[r]) > 0 || jd.newest(r) != nil:

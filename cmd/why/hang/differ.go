@@ -1,12 +1,13 @@
 package hang
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 )
 
-// differ finds out whether ranks call different things at a place, or the same of different sizes.
+// differ finds out whether ranks call different things at a place, or the same with different sizes or roots.
 func (jd *judge) differ(at place) cause {
 	if at.number < 0 {
 		return jd.lengths(at)
@@ -17,6 +18,10 @@ func (jd *judge) differ(at place) cause {
 	if len(sides) < 2 {
 		reason = Shapes
 		sides = jd.sides(calls, equal)
+	}
+	if len(sides) < 2 {
+		reason = Roots
+		sides = jd.sides(calls, rooted)
 	}
 	if len(sides) < 2 {
 		return cause{}
@@ -68,6 +73,15 @@ func equal(c *Call) string {
 		}
 	}
 	return c.In
+}
+
+// rooted is the root of a call that has one and of which it is known.
+func rooted(c *Call) string {
+	kind := strings.ToLower(c.Kind)
+	if c.Root > 0 && (strings.HasPrefix(kind, "broadcast") || kind == "reduce" || kind == "gather" || kind == "scatter") {
+		return fmt.Sprintf("root %d", c.Root-1)
+	}
+	return ""
 }
 
 // shift is by how many calls one rank is ahead of another from a place on: 1 if what it calls there is what the other

@@ -17,26 +17,40 @@ import (
 
 // A Job is what is known of a program of many ranks.
 type Job struct {
-	Ranks  []Rank   // by global rank; those that left nothing have an empty Source
-	Groups []Group  // of ranks that call collectives together
-	Notes  []string // what else the files say, and what the answer takes for granted
+	Ranks   []Rank   // by global rank; those that left nothing have an empty Source
+	Groups  []Group  // of ranks that call collectives together
+	Notes   []string // what else the files say, and what the answer takes for granted
+	Faults  []string // errors of networks and GPUs that the files tell of, the first first
+	Guessed bool     // ranks are numbered by node, process and GPU, as the program's numbers are not known
+	Open    bool     // there may be more ranks than are known
+	index   map[string][]int
+}
+
+// Mute reports whether nothing is known of a job's calls, nor of how its ranks ended.
+func (j *Job) Mute() bool {
+	return !slices.ContainsFunc(j.Ranks, func(r Rank) bool { return len(r.Calls) > 0 || r.end() != "" })
 }
 
 // A Rank is what is known of one process.
 type Rank struct {
-	Source string // the file that says so, "" if there is none
-	Name   string // its process as a person finds it: "process 4711 on node 10.0.0.3, GPU 5"; "" if not known
-	Calls  []Call // in the order in which they were made; the oldest may have been forgotten
-	Made   []int  // groups that it has made, as indices of Job.Groups
-	Death  string // how it ended, as a log says: "killed by signal 9"; "" if no log says that it did
-	Stack  string // where its program stands, as a stack says: "train.py:40 in step"; "" if not known
+	Source string    // the file that says so, "" if there is none
+	Taken  time.Time // when the file was written, zero if not known
+	Name   string    // its process as a person finds it: "process 4711 on node 10.0.0.3, GPU 5"; "" if not known
+	Pid    int       // of that process, 0 if not known
+	Calls  []Call    // in the order in which they were made; the oldest may have been forgotten
+	Made   []int     // groups that it has made, as indices of Job.Groups
+	Death  string    // how it ended, as a log says: "was killed by signal 9"; "" if no log says that it did
+	Raised string    // an exception that its log shows, which may have ended it: "ended with ValueError: ..."
+	Mute   bool      // it answers nothing, though somebody has asked it
+	Stack  string    // where its program stands, as a stack says: "train.py:40 in step"; "" if not known
 }
 
 // A Group is ranks that call collectives together.
 type Group struct {
 	Name  string
 	Desc  string // what it is for, "" if not said
-	Ranks []int  // global, ascending
+	Ranks []int  // global, ascending; nil if not known
+	Open  bool   // it may have members beside those that are known
 }
 
 // Communicator is the Desc of a group whose name is the hash of NCCL's communicator.
@@ -76,6 +90,7 @@ type Call struct {
 	In     string // type and shape of what it gives: "Float[4, 256]"
 	Out    string
 	Sizes  Sizes
+	Root   int // 1 and the rank of its root in the group, 0 where not known
 	State  State
 	At     time.Time // when it was made
 	Ends   time.Time // when it was found to have ended, zero if not
@@ -99,15 +114,27 @@ func (c *Call) name() string {
 	return fmt.Sprintf("%s #%d", c.Kind, c.Number)
 }
 
-// GroupOf is the index of a group of that name and those ranks, which is added if it is not there.
+// GroupOf is the index of a group of that name and those ranks, which is added if it is not there. Its cost grows with the groups of that name.
 func (j *Job) GroupOf(name, desc string, ranks []int) int {
-	for i := range j.Groups {
-		if g := &j.Groups[i]; g.Name == name && slices.Equal(g.Ranks, ranks) {
+	if j.index == nil {
+		j.index = map[string][]int{}
+		for i := range j.Groups {
+			j.index[j.Groups[i].Name] = append(j.index[j.Groups[i].Name], i)
+		}
+	}
+	for _, i := range j.index[name] {
+		if same(j.Groups[i].Ranks, ranks) {
 			return i
 		}
 	}
-	j.Groups = append(j.Groups, Group{name, desc, ranks})
+	j.Groups = append(j.Groups, Group{Name: name, Desc: desc, Ranks: ranks})
+	j.index[name] = append(j.index[name], len(j.Groups)-1)
 	return len(j.Groups) - 1
+}
+
+// same compares ranks, and looks at no more than it has to: readers give thousands of groups the same slice.
+func same(a, b []int) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
 // Rank is the place of a rank, which is made if it is not there. It is nil beyond MaxRanks.

@@ -2,6 +2,7 @@ package hang
 
 import (
 	"slices"
+	"time"
 )
 
 // A Reason is why a job stands still.
@@ -16,14 +17,17 @@ const (
 	Absent                  // ranks never made a call in which others wait, and are in no other
 	Different               // ranks called different things
 	Shapes                  // ranks called the same with different types or sizes
+	Roots                   // ranks called the same with different roots
 	Order                   // ranks called two groups, or messages, in different order
+	Slow                    // ranks came, after the others' time-out
+	Short                   // the time-out is no longer than what the job has waited before
 	Blocked                 // ranks have made the call, and their GPUs have not come to it
 	Stuck                   // all are in it, and nothing moves
 	Reasons
 )
 
 func (r Reason) String() string {
-	return [...]string{"nothing", "unknown", "died", "silent", "not-made", "absent", "different", "shapes", "order", "blocked", "stuck"}[r]
+	return [...]string{"nothing", "unknown", "died", "silent", "not-made", "absent", "different", "shapes", "roots", "order", "slow", "short", "blocked", "stuck"}[r]
 }
 
 // A cause is a reason at a place.
@@ -31,8 +35,11 @@ type cause struct {
 	Reason
 	culprits []int
 	at       place
-	sides    []side // of Different, Shapes and Order
-	quiet    bool   // no rank is known to wait
+	sides    []side        // of Different, Shapes and Order
+	quiet    bool          // no rank is known to wait
+	old      []int         // of Unknown ranks whose files are of before, of Short those that had not come
+	most     []int         // of Unknown ranks that have not come, which are most
+	late     time.Duration // of Slow how late they were, of Short the longest of earlier waits
 }
 
 // A side is ranks that did the same, and their call.
@@ -56,12 +63,14 @@ type judge struct {
 	last  []map[int]int64           // the newest collective by group and rank
 	waits [][]*Call                 // by rank: of each group the first call that has not ended, and messages; as they were made
 	first []int64                   // by group: the first collective in which a rank waits, -1 if none does
+	old   map[int]bool              // ranks whose files are of before the others waited
 }
 
 func newJudge(j *Job) *judge {
 	j.Sort()
+	old := j.outdated()
 	j.infer()
-	jd := &judge{Job: j, waits: make([][]*Call, len(j.Ranks))}
+	jd := &judge{Job: j, waits: make([][]*Call, len(j.Ranks)), old: old}
 	for range j.Groups {
 		jd.calls = append(jd.calls, map[int64]map[int]*Call{})
 		jd.last = append(jd.last, map[int]int64{})
@@ -172,7 +181,9 @@ func (jd *judge) find() cause {
 }
 
 // order is how much a reason explains: a death explains why ranks are absent.
-var order = [Reasons]int{Nothing: 0, Unknown: 1, Stuck: 2, Blocked: 3, Silent: 4, Order: 5, NotMade: 6, Absent: 7, Shapes: 8, Different: 9, Died: 10}
+var order = [Reasons]int{
+	Nothing: 0, Unknown: 1, Stuck: 2, Blocked: 3, Silent: 4, Order: 5, Short: 6, Slow: 6, NotMade: 6, Absent: 7, Roots: 8, Shapes: 8, Different: 9, Died: 10,
+}
 
 func better(a, b cause) bool { return order[a.Reason] > order[b.Reason] }
 
@@ -189,63 +200,96 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 	if differ := jd.differ(at); differ.Reason != Nothing {
 		return differ
 	}
-	var dead, unknown, unmade, idle, busy, late, behind []int
-	for _, r := range jd.members(at) {
-		rank := jd.Rank(r)
-		c := jd.in(at, r)
-		switch {
-		case rank.Death != "" && (c == nil || !c.ended()):
-			dead = append(dead, r)
-		case rank.Source == "":
-			unknown = append(unknown, r)
-		case c != nil && c.State == Called:
-			late = append(late, r)
-		case c != nil || jd.passed(at, r):
-		case at.number >= 0 && jd.unmade(at.group, r):
-			unmade = append(unmade, r)
-		case len(jd.waits[r]) == 0:
-			idle = append(idle, r)
-		default:
-			busy = append(busy, r)
-		}
+	m := jd.sort(at)
+	var behind []int
+	if len(m.late) < len(jd.members(at))-len(m.unknown) { // others have begun it
+		behind = m.late
 	}
-	if len(late) < len(jd.members(at))-len(unknown) { // others have begun it
-		behind = late
+	if found := jd.surely(at, m); found.Reason != Nothing {
+		return found
 	}
-	switch {
-	case len(dead) > 0:
-		return cause{Reason: Died, culprits: dead, at: at}
-	case len(unmade) > 0:
-		return cause{Reason: NotMade, culprits: unmade, at: at}
-	case len(idle) > 0 && !jd.together(idle):
-		return cause{Reason: Absent, culprits: idle, at: at}
-	}
-	if found := jd.elsewhere(append(busy, behind...), at, way, seen); found.Reason != Nothing {
+	if found := jd.elsewhere(append(m.busy, behind...), at, way, seen); found.Reason != Nothing {
 		return found
 	}
 	switch {
-	case len(unknown) > 0:
-		return jd.silent(at, unknown)
-	case len(busy)+len(idle) > 0:
+	case len(m.old) > 0:
+		return cause{Reason: Unknown, at: at, old: m.old}
+	case len(m.unknown) > 0:
+		return jd.silent(at, m.unknown)
+	case len(m.busy)+len(m.idle) > 0, jd.Groups[at.group].Open:
 		return cause{Reason: Unknown, at: at}
 	case len(behind) > 0:
 		return cause{Reason: Blocked, culprits: behind, at: at}
-	case len(late) > 0:
+	case len(m.late) > 0:
 		return cause{Reason: Unknown, at: at}
 	}
 	return cause{Reason: Stuck, culprits: jd.open(at), at: at}
 }
 
-// elsewhere follows ranks that wait somewhere else to there. Of those that have made the call at a place too, only what
-// they have called before it counts.
+// sorted are the members of a place by what is known of them there.
+type sorted struct {
+	dead, unknown, old, late, unmade, idle, busy []int // late ones have called it, and their GPUs have not begun it
+}
+
+// sort finds out of each member of a place what it does.
+func (jd *judge) sort(at place) (m sorted) {
+	for _, r := range jd.members(at) {
+		rank := jd.Rank(r)
+		c := jd.in(at, r)
+		switch {
+		case rank.Death != "" && (c == nil || !c.ended()), rank.Raised != "" && c == nil && len(jd.waits[r]) == 0:
+			m.dead = append(m.dead, r)
+		case jd.old[r]:
+			m.old = append(m.old, r)
+		case rank.Source == "", rank.Mute && c == nil:
+			m.unknown = append(m.unknown, r)
+		case c != nil && c.State == Called:
+			m.late = append(m.late, r)
+		case c != nil || jd.passed(at, r):
+		case at.number >= 0 && jd.unmade(at.group, r):
+			m.unmade = append(m.unmade, r)
+		case len(jd.waits[r]) == 0:
+			m.idle = append(m.idle, r)
+		default:
+			m.busy = append(m.busy, r)
+		}
+	}
+	return m
+}
+
+// surely is a cause that lies at a place itself.
+func (jd *judge) surely(at place, m sorted) cause {
+	switch idle := len(m.idle) > 0 && !jd.together(m.idle); {
+	case len(m.dead) > 0:
+		return cause{Reason: Died, culprits: m.dead, at: at}
+	case len(m.unmade) > 0:
+		return cause{Reason: NotMade, culprits: m.unmade, at: at}
+	case idle:
+		if usual := jd.usual(at); 2*usual >= jd.limit(at) && usual > 0 {
+			return cause{Reason: Short, at: at, late: usual, old: m.idle}
+		}
+		if 2*len(m.idle) > len(jd.members(at)) { // those that wait may have called what they should not
+			return cause{Reason: Unknown, at: at, most: m.idle}
+		}
+		return cause{Reason: Absent, culprits: m.idle, at: at}
+	case len(m.idle)+len(m.unknown)+len(m.old)+len(m.busy) > 0:
+		return cause{}
+	}
+	return jd.slow(at)
+}
+
+// elsewhere follows ranks that wait somewhere else to there. Of those that have made the call at a place too, what
+// they have called before it counts, and what their GPUs have begun before it.
 func (jd *judge) elsewhere(ranks []int, at place, way []place, seen map[place]bool) (best cause) {
 	for _, r := range ranks {
+		behind := false
 		for _, c := range jd.waits[r] {
 			next := jd.earliest(r, c)
 			if next == at {
-				if jd.in(at, r) != nil {
-					break
-				}
+				behind = jd.in(at, r) != nil
+				continue
+			}
+			if behind && c.State != Begun {
 				continue
 			}
 			if found := jd.follow(next, way, seen); better(found, best) {
@@ -263,15 +307,17 @@ func (jd *judge) unmade(group, r int) bool {
 	return len(made) > 0 && !used && !slices.Contains(made, group)
 }
 
-// silent is about ranks that left nothing: they are to blame if they are few, for then the others have said where they are.
+// silent is about ranks that left nothing. One is to blame, if the others have said where they are, and those that answer nothing to somebody who
+// asks. Of several the files may be those of a node that nobody has fetched.
 func (jd *judge) silent(at place, unknown []int) cause {
 	left := 0
 	for _, r := range jd.Ranks {
-		if r.Source == "" && r.Death == "" {
+		if (r.Source == "" || r.Mute) && r.end() == "" {
 			left++
 		}
 	}
-	if 2*left > len(jd.Ranks) {
+	asked := !slices.ContainsFunc(unknown, func(r int) bool { return !jd.Ranks[r].Mute })
+	if 2*left > len(jd.Ranks) || len(unknown) > 1 && !asked {
 		return cause{Reason: Unknown, at: at}
 	}
 	return cause{Reason: Silent, culprits: unknown, at: at}
@@ -292,6 +338,9 @@ func (jd *judge) circle(way []place) cause {
 	found := cause{Reason: Order, at: way[0]}
 	for _, at := range way {
 		ranks := jd.open(at)
+		if begun := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return jd.in(at, r).State == Called }); len(begun) > 0 {
+			ranks = begun // the GPUs of the others have begun something else
+		}
 		if len(ranks) == 0 {
 			continue
 		}
@@ -300,5 +349,14 @@ func (jd *judge) circle(way []place) cause {
 	}
 	slices.Sort(found.culprits)
 	found.culprits = slices.Compact(found.culprits)
+	if len(found.sides) == 2 { // of two orders the one that most have is right
+		one, other := found.sides[0].ranks, found.sides[1].ranks
+		switch {
+		case len(one) < len(other):
+			found.culprits = one
+		case len(other) < len(one):
+			found.culprits = other
+		}
+	}
 	return found
 }

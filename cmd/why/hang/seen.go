@@ -36,7 +36,7 @@ type spot struct {
 	number int64
 }
 
-// unlike are the collectives, known only to have been made, of which ranks have made different kinds.
+// unlike are the collectives, known only to have been made, of which ranks have made different kinds, or with other sizes or roots.
 func (j *Job) unlike() map[spot]bool {
 	kinds, odd := map[spot]string{}, map[spot]bool{}
 	for r := range j.Ranks {
@@ -46,10 +46,11 @@ func (j *Job) unlike() map[spot]bool {
 				continue
 			}
 			at := spot{c.Group, c.Number}
-			if kind, ok := kinds[at]; ok && kind != c.Kind {
+			key := fmt.Sprint(c.Kind, equal(c), rooted(c))
+			if kind, ok := kinds[at]; ok && kind != key {
 				odd[at] = true
 			}
-			kinds[at] = c.Kind
+			kinds[at] = key
 		}
 	}
 	return odd
@@ -106,13 +107,16 @@ func (jd *judge) together(idle []int) bool {
 // quiet is about a job in which no rank is known to wait.
 func (jd *judge) quiet() cause {
 	var dead, silent []int
-	at, seen := place{}, false
+	at, seen, mute := place{group: -1}, false, 0
 	for r := range jd.Ranks {
 		switch rank := &jd.Ranks[r]; {
-		case rank.Death != "":
+		case rank.Death != "" || rank.Raised != "" && (rank.Source == "" || len(rank.Calls) == 0):
 			dead = append(dead, r)
-		case rank.Source == "":
+		case rank.Source == "" || rank.Mute:
 			silent = append(silent, r)
+			if rank.Mute {
+				mute++
+			}
 		case !seen && jd.newest(r) != nil:
 			at, seen = jd.place(r, jd.newest(r)), true
 		}
@@ -120,7 +124,7 @@ func (jd *judge) quiet() cause {
 	switch {
 	case len(dead) > 0:
 		return cause{Reason: Died, culprits: dead, at: at, quiet: true}
-	case seen && len(silent) > 0 && 2*len(silent) <= len(jd.Ranks):
+	case (seen || mute > 0) && len(silent) > 0 && 2*len(silent) <= len(jd.Ranks) && (mute == len(silent) || len(silent) == 1):
 		return cause{Reason: Silent, culprits: silent, at: at, quiet: true}
 	case seen:
 		return cause{Reason: Unknown, at: at, quiet: true}
@@ -136,7 +140,10 @@ func (jd *judge) sayQuiet(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("%s %s", who, jd.death(c.culprits))
 		a.Remedy = "read the end of the log of " + history.Ranks(c.culprits)
 	case Silent:
-		a.Sentence = fmt.Sprintf("%s left nothing: dead, stopped, or cut off; the others have called %s last", who, jd.what(c.at))
+		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off", who, jd.quietly(c.culprits))
+		if c.at.group >= 0 {
+			a.Sentence += fmt.Sprintf("; the others have called %s last", jd.what(c.at))
+		}
 		a.Remedy = "look whether the process of " + history.Ranks(c.culprits) + " lives, and at the end of its log"
 	default:
 		a.Sentence = fmt.Sprintf("I cannot say: all ranks have called as much as the others of their groups, last %s, and whether that has ended the files do not show", jd.what(c.at))

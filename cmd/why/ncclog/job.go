@@ -17,7 +17,7 @@ func timeOf(line int64) time.Time { return time.Unix(0, line) }
 // job makes a job of all lines. The largest communicator has the numbers of its ranks if it has all processes; else processes are numbered
 // by their hosts, and a note says so.
 func (l *log) job() *hang.Job {
-	j := &hang.Job{Notes: l.notes}
+	j := &hang.Job{Notes: l.notes, Faults: l.faults}
 	groups := map[string][]*comm{}
 	all := map[process]int{}
 	for _, c := range l.comms {
@@ -35,6 +35,7 @@ func (l *log) job() *hang.Job {
 	if known {
 		j.Rank(groups[world][0].size - 1)
 	} else if len(all) > 0 {
+		j.Guessed = true
 		j.Notes = append(j.Notes, "no communicator has all processes: ranks are numbered by node, process and GPU")
 		for i, p := range slices.SortedFunc(maps.Keys(all), compare) {
 			all[p] = i
@@ -43,7 +44,7 @@ func (l *log) job() *hang.Job {
 	}
 	for p, r := range all {
 		if to := j.Rank(r); to != nil {
-			to.Name = p.String()
+			to.Name, to.Pid = p.String(), p.pid
 		}
 	}
 	for _, c := range l.comms {
@@ -51,7 +52,6 @@ func (l *log) job() *hang.Job {
 			to.Source = c.file
 		}
 	}
-	l.deaths(j, all)
 	for _, id := range ids { // a rank may wait in what is not known, and is to be accused of nothing then
 		if !l.whole(groups[id], known && id == world) {
 			j.Notes = append(j.Notes, fmt.Sprintf("of communicator %s of %d ranks lines are torn or missing, or it cannot be told from another, or it carries messages", given.Printable(id), groups[id][0].size))
@@ -78,31 +78,6 @@ func numbered(all map[process]int, world []*comm) bool {
 
 func compare(p, q process) int {
 	return cmp.Or(cmp.Compare(p.host, q.host), cmp.Compare(p.pid, q.pid), cmp.Compare(p.gpu, q.gpu))
-}
-
-// deaths gives ranks what is said of their process's number, if no other host has that number.
-func (l *log) deaths(j *hang.Job, all map[process]int) {
-	for _, e := range l.ends {
-		var ranks []int
-		hosts := map[string]bool{}
-		for p, r := range all {
-			if p.pid == e.pid {
-				ranks = append(ranks, r)
-				hosts[p.host] = true
-			}
-		}
-		if len(hosts) != 1 {
-			j.Notes = append(j.Notes, fmt.Sprintf("process %d %s", e.pid, e.how))
-			continue
-		}
-		for _, r := range ranks {
-			if to := j.Rank(r); to.Death == "" {
-				to.Death = e.how
-			}
-		}
-	}
-	const most = 16
-	j.Notes = j.Notes[:min(len(j.Notes), most)]
 }
 
 // whole reports whether the log can be trusted to have all that the ranks of a communicator have called.

@@ -20,7 +20,8 @@ func Is(head []byte) bool {
 	return bytes.IndexByte(head, 0) < 0 && (bytes.Contains(head, []byte(" NCCL INFO ")) || bytes.Contains(head, []byte(" NCCL WARN ")))
 }
 
-// Read makes a job of logs. What is no log is left out, and said in skipped; it is an error if nothing is left.
+// Read makes a job of logs. What is no log is left out, and said in skipped; it is an error if nothing is left. With ErrMute
+// the job has the ranks and their processes, and none of their calls.
 func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	l := newLog()
 	read := 0
@@ -40,23 +41,24 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	}
 	j = l.job()
 	for i := range j.Ranks {
-		if len(j.Ranks[i].Calls) > 0 || j.Ranks[i].Death != "" {
+		if len(j.Ranks[i].Calls) > 0 {
 			return j, skipped, nil
 		}
 	}
-	return nil, skipped, errors.Join(errMute, errors.New(strings.Join(j.Notes, "; ")))
+	return j, skipped, errors.Join(ErrMute, errors.New(strings.Join(j.Notes, "; ")))
 }
 
 var (
 	errNone = errors.New("not a log of NCCL")
-	errMute = errors.New("the logs do not show all calls of all ranks, so nobody can be named: set NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL and NCCL_DEBUG_FILE=/tmp/nccl.%h.%p")
+	// ErrMute is the error of logs that do not show all calls.
+	ErrMute = errors.New("the logs do not show all calls of all ranks, so nobody can be named: set NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL and NCCL_DEBUG_FILE=/tmp/nccl.%h.%p")
 )
 
 const (
-	maxLine  = 16 << 10
-	maxComms = 1 << 20 // of all processes
-	maxCalls = 1 << 12 // of a communicator of a process: the newest
-	maxEnds  = 1 << 10
+	maxLine   = 16 << 10
+	maxComms  = 1 << 20 // of all processes
+	maxCalls  = 1 << 12 // of a communicator of a process: the newest
+	maxFaults = 8
 )
 
 // A process is one GPU of a process of the operating system.
@@ -94,12 +96,6 @@ type comm struct {
 	ambiguous bool
 }
 
-// An end is how a process has ended, as a launcher says.
-type end struct {
-	pid int
-	how string
-}
-
 // A log is what the lines of all files say.
 type log struct {
 	comms  []*comm
@@ -107,8 +103,8 @@ type log struct {
 	sizes  map[process]map[int]int // communicators that have no id, by size
 	splits map[*comm]int
 	torn   map[process]bool // without their GPUs
-	ends   []end
 	notes  []string
+	faults []string
 	line   int64
 }
 
@@ -123,9 +119,7 @@ var (
 	ident   = regexp.MustCompile(` commId (0x[0-9a-f]+)`)
 	parents = regexp.MustCompile(` parent (0x[0-9a-f]+) (?:(?:splitCount|childCount) (\d+) )?color (-?\d+) key `)
 	called  = regexp.MustCompile(`^(\w+): opCount ([0-9a-f]+) sendbuff \S+ recvbuff \S+ count (\d+) datatype (\d+) op (\d+) root (-?\d+) comm (0x[0-9a-f]+) \[nranks=(\d+)\] stream \S+`)
-	died    = regexp.MustCompile(`Signal \d+ \((SIG(?:KILL|SEGV|BUS|ILL|FPE))\) received by PID (\d+)`)
-	failed  = regexp.MustCompile(`failed \(exitcode: -(7|9|11)\) local_rank: \d+ \(pid: (\d+)\)`)
-	memory  = regexp.MustCompile(`Out of memory: Killed process (\d+)|Memory cgroup out of memory: Killed process (\d+)`)
+	network = regexp.MustCompile(`^(?:\S+:\d+ )?(?:NET/|Call to (?:connect|recv|send|bind|ibv_)|ncclIbTest|socket|Socket|Net : |Connection (?:closed|reset)|IB : |.*Got (?:completion|async event|error)|.*Connect(?:ion)? to )`)
 )
 
 // add reads a file.
@@ -142,7 +136,6 @@ func (l *log) add(file string, b []byte) error {
 		line = line[strings.LastIndexByte(line, '\r')+1:]
 		m := words(line)
 		if m == nil {
-			l.other(line)
 			if strings.Contains(line, "opCount ") || strings.Contains(line, " stream 0x") { // whose it is cannot be said
 				whole = false
 			}
@@ -156,6 +149,9 @@ func (l *log) add(file string, b []byte) error {
 			whole = false
 		case m[5] == "WARN":
 			l.note("%s: %s", p, cut(m[6]))
+			if len(l.faults) < maxFaults && network.MatchString(m[6]) {
+				l.faults = append(l.faults, given.Printable(fmt.Sprintf("NCCL's log of %s says: %s", p, cut(m[6]))))
+			}
 		default:
 			l.info(file, p, m[6])
 		}
@@ -165,7 +161,7 @@ func (l *log) add(file string, b []byte) error {
 			l.torn[p] = true
 		}
 	}
-	if !any && len(l.ends) == 0 {
+	if !any {
 		return fmt.Errorf("%s: %w", file, errNone)
 	}
 	return nil
@@ -314,6 +310,9 @@ func (c *comm) call(m []string, line int64) {
 	}
 	count, _ := strconv.ParseInt(m[3], 10, 64)
 	call := hang.Call{Number: c.number, Kind: m[1], Peer: -1, State: hang.Seen, At: timeOf(line)}
+	if root := number(m[6]); root >= 0 && root < c.size {
+		call.Root = root + 1
+	}
 	call.In, call.Sizes.In = hang.Shape([]string{kind}, [][]int64{{count}})
 	call.Out, call.Sizes.Out = call.In, call.Sizes.In
 	if c.message = m[1] == "Send" || m[1] == "Recv"; c.message { // which of them have ended nothing shows
@@ -323,22 +322,5 @@ func (c *comm) call(m []string, line int64) {
 	call.Number = c.number
 	if c.calls = append(c.calls, call); len(c.calls) >= 2*maxCalls {
 		c.calls = append(c.calls[:0], c.calls[len(c.calls)-maxCalls:]...)
-	}
-}
-
-// other reads what launchers and the kernel say.
-func (l *log) other(line string) {
-	mark := strings.Contains(line, "ignal ") || strings.Contains(line, "exitcode") || strings.Contains(line, "emory") || strings.Contains(line, "Xid")
-	if len(l.ends) == maxEnds || !mark {
-		return
-	}
-	if m := died.FindStringSubmatch(line); m != nil {
-		l.ends = append(l.ends, end{number(m[2]), "was killed by " + m[1] + ", as torchrun says"})
-	} else if m := failed.FindStringSubmatch(line); m != nil {
-		l.ends = append(l.ends, end{number(m[2]), "was killed by " + map[string]string{"7": "SIGBUS", "9": "SIGKILL", "11": "SIGSEGV"}[m[1]] + ", as torchrun says"})
-	} else if m := memory.FindStringSubmatch(line); m != nil {
-		l.ends = append(l.ends, end{number(m[1] + m[2]), "was killed because memory was short, as the kernel says"})
-	} else if strings.Contains(line, "NVRM: Xid") {
-		l.note("%s", cut(line))
 	}
 }

@@ -58,6 +58,7 @@ func (r *Report) Job(source string) *hang.Job {
 			b.note("%s does not answer RAS: dead, stopped, or cut off", p)
 		}
 	}
+	b.Open = len(b.Ranks) == 0
 	return b.Job
 }
 
@@ -105,6 +106,7 @@ func (b *builder) number() {
 		}
 	}
 	if len(b.global) == 0 || !covers(b.global, all) {
+		b.Guessed = true
 		b.note("no communicator has all processes: ranks are numbered by node, process and GPU")
 		clear(b.global)
 		for i, k := range slices.SortedFunc(maps.Keys(all), compare) {
@@ -188,7 +190,7 @@ func (b *builder) present(g int, c *Comm, m *Rank) {
 	r := b.Rank(g)
 	r.Source = b.source
 	if m.Pid >= 0 {
-		r.Name = m.Peer.String()
+		r.Name, r.Pid = m.Peer.String(), m.Pid
 	}
 	for _, code := range []int{m.Status.Init, m.Status.Async} {
 		switch {
@@ -207,9 +209,9 @@ func (b *builder) present(g int, c *Comm, m *Rank) {
 // lost is a rank that does not answer.
 func (b *builder) lost(g int, p Peer) {
 	r := b.Rank(g)
-	r.Source, r.Calls = "", nil
+	r.Source, r.Calls, r.Mute = "", nil, true
 	if p.Pid >= 0 {
-		r.Name = p.String()
+		r.Name, r.Pid = p.String(), p.Pid
 	}
 }
 
@@ -292,25 +294,30 @@ func kinds(known []*Rank, least map[string]int64) []string {
 	return next
 }
 
-// Judge says why the job of some answers, the oldest first, stands still. Nobody is late in one whose ranks have called more from the last but
-// one to the last.
-func Judge(source string, all []Report) hang.Answer {
+// Judge says why the job of some answers, the oldest first, stands still: the job of the last of them, to which others may have added. Nobody
+// is late in one whose ranks have called more from the last but one to the last.
+func Judge(j *hang.Job, all []Report) hang.Answer {
 	last := &all[len(all)-1]
-	a := hang.Judge(last.Job(source))
+	a := hang.Judge(j)
 	a.Source = "NCCL's RAS"
+	if len(j.Ranks) == 0 {
+		a.Reason = hang.Unknown
+		a.Sentence = "I cannot say: RAS sees no rank that has called less than the others of its communicator, and whether their last calls have ended it does not say"
+		a.Remedy = "dumps of PyTorch's flight recorder show it: TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+	}
 	switch late := a.Reason != hang.Died && a.Reason != hang.Silent && a.Reason != hang.Nothing; {
 	case !late:
 	case len(all) == 1:
 		a.Notes = append(a.Notes, "RAS was asked once: a rank that is only slow looks the same; ask again, whether its counts grow")
-	case moved(&all[len(all)-2], last):
+	case Moved(&all[len(all)-2], last):
 		a.Reason, a.Culprits, a.Remedy = hang.Nothing, nil, ""
 		a.Sentence = "the job moves: ranks have called more collectives from one answer of RAS to the next"
 	}
 	return a
 }
 
-// moved reports whether ranks have called more in a later report of a job than in an earlier one.
-func moved(earlier, later *Report) bool {
+// Moved reports whether ranks have called more in a later report of a job than in an earlier one.
+func Moved(earlier, later *Report) bool {
 	type place struct {
 		hash string
 		rank int

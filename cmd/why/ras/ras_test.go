@@ -220,18 +220,18 @@ func TestAsk(t *testing.T) {
 func TestMoved(t *testing.T) {
 	one := Report{Comms: []Comm{counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0})}}
 	two := Report{Comms: []Comm{counted("0xa", []int{0, 1}, [2]int64{3, 0}, [2]int64{2, 0})}}
-	a := Judge("ras", []Report{one, two})
+	a := Judge(two.Job("ras"), []Report{one, two})
 	require.Equal(t, hang.Nothing, a.Reason)
 	require.Empty(t, a.Culprits)
 	require.Contains(t, a.Sentence, "the job moves")
-	a = Judge("ras", []Report{one, one})
+	a = Judge(one.Job("ras"), []Report{one, one})
 	require.Equal(t, []int{1}, a.Culprits)
 	require.Empty(t, a.Notes)
-	a = Judge("ras", []Report{one})
+	a = Judge(one.Job("ras"), []Report{one})
 	require.Equal(t, []int{1}, a.Culprits)
 	require.Contains(t, a.Notes[0], "asked once")
 	two.Comms[0].Ranks[1].Status.Async = 2
-	require.Equal(t, hang.Died, Judge("ras", []Report{one, two}).Reason)
+	require.Equal(t, hang.Died, Judge(two.Job("ras"), []Report{one, two}).Reason)
 }
 
 func TestRefuses(t *testing.T) {

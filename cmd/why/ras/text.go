@@ -250,6 +250,11 @@ func (t *textual) end() {
 				told[r]++
 			}
 		}
+		for r := range c.Size {
+			if len(c.missing) > 0 && c.missing[r] == nil && c.ranks[r] == nil { // it names those that do not answer: this one does
+				c.ranks[r] = &Rank{Rank: r, Peer: nobody}
+			}
+		}
 		for _, r := range slices.Sorted(maps.Keys(c.ranks)) {
 			one := *c.ranks[r]
 			if told[r] < len(c.classes) {

@@ -1,0 +1,135 @@
+package command
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/watch"
+	"github.com/ringo-go/ringo/internal/cli"
+)
+
+// whyWatch looks at a living job until it is interrupted: by RAS, by files that come to be or change, and by dumps that it asks the ranks for.
+func whyWatch(ctx context.Context, names []string, address, pipes string, every, stall time.Duration, w io.Writer) error {
+	if every <= 0 || stall < 0 {
+		return cli.Usagef("-every and -for are times above 0")
+	}
+	watcher := &watch.Watcher{Every: every, Stall: stall, Out: w}
+	if f, ok := w.(*os.File); ok {
+		watcher.Page = term.IsTerminal(int(f.Fd()))
+	}
+	if address != "" {
+		watcher.Sources = append(watcher.Sources, watch.RAS(address))
+	}
+	if len(names) > 0 {
+		look := whyLooker(names)
+		if pipes != "" && address == "" { // nothing else says when to ask, and a dump is work
+			watcher.Every = max(every, 5*time.Second)
+			inner := look
+			look = func(ctx context.Context) (watch.Look, error) { poke(pipes); return inner(ctx) }
+		}
+		watcher.Sources = append(watcher.Sources, watch.Source{Name: strings.Join(names, " "), Look: look})
+	}
+	if pipes != "" && address != "" {
+		watcher.Poke = func() { poke(pipes) }
+	}
+	watcher.Run(ctx)
+	return nil
+}
+
+// poke asks each rank for a dump, by the pipe that PyTorch has made of TORCH_NCCL_DEBUG_INFO_PIPE_FILE and the rank. It does not wait for one at which nobody reads.
+func poke(prefix string) {
+	list, _ := filepath.Glob(prefix + "*.pipe")
+	for _, name := range list {
+		if info, err := os.Stat(name); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+			continue
+		}
+		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			_, _ = f.WriteString("1\n")
+			f.Close()
+		}
+	}
+}
+
+// whyLooker looks at files. What was there before the first look, and has not changed since, is of another hang.
+func whyLooker(names []string) func(context.Context) (watch.Look, error) {
+	var before string
+	var last watch.Look
+	first := true
+	return func(ctx context.Context) (watch.Look, error) {
+		now := signature(names)
+		was := before
+		before = now
+		switch {
+		case first:
+			first = false
+			return last, nil
+		case now == was:
+			return last, nil
+		}
+		u, err := newUnpacker()
+		if err != nil {
+			return last, err
+		}
+		defer u.close()
+		files, _, err := sortFiles(u, names)
+		if err != nil {
+			last = watch.Look{} // they may be under way
+			return last, nil
+		}
+		found, err := files.judge(io.Discard)
+		if err != nil {
+			last = watch.Look{}
+			return last, nil
+		}
+		last = watch.Look{Late: found.late}
+		if all := hang.Merge(found.answers); len(all) > 0 {
+			last.Answer = all[0]
+		}
+		for _, f := range found.own { // a communicator of this library has failed
+			if len(f.Culprits) > 0 {
+				last.Answer = hang.Answer{Ranks: f.Size, Reason: hang.Died, Sentence: f.Sentence, Culprits: f.Culprits}
+			}
+		}
+		return last, nil
+	}
+}
+
+// signature is what files and folders are like, without their content.
+func signature(names []string) string {
+	var b strings.Builder
+	add := func(name string, info os.FileInfo, err error) {
+		if err == nil && info.Mode().IsRegular() {
+			b.WriteString(name + info.ModTime().String() + " " + time.Duration(info.Size()).String() + "\n")
+		}
+	}
+	for _, word := range names {
+		list := []string{word}
+		if some, _ := filepath.Glob(word); len(some) > 0 {
+			list = some
+		}
+		for _, name := range list {
+			info, err := os.Stat(name)
+			add(name, info, err)
+			if err != nil || !info.IsDir() {
+				continue
+			}
+			inside, err := os.ReadDir(name)
+			if err != nil {
+				continue
+			}
+			for _, e := range inside {
+				info, err := e.Info()
+				add(filepath.Join(name, e.Name()), info, err)
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,87 @@
+//go:build unix
+
+package command
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// A heardWriter ends what it waits for when a text has been written.
+type heardWriter struct {
+	mu   sync.Mutex
+	text strings.Builder
+	want string
+	done func()
+}
+
+func (w *heardWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text.Write(b)
+	if strings.Contains(w.text.String(), w.want) {
+		w.done()
+	}
+	return len(b), nil
+}
+
+// Dumps that come to be while it watches are judged; those of before are not. It asks ranks for dumps by their pipes, and does not wait where
+// nobody reads.
+func TestWhyWatch(t *testing.T) {
+	dir, pipes := t.TempDir(), t.TempDir()
+	old := filepath.Join(dir, "nccl_trace_rank_7")
+	require.NoError(t, os.WriteFile(old, []byte("\x80\x02}."), 0o600))
+	deaf, pipe := filepath.Join(pipes, "p0.pipe"), filepath.Join(pipes, "p1.pipe")
+	require.NoError(t, syscall.Mkfifo(deaf, 0o600))
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	defer reader.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	defer cancel()
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { // a rank that dumps when it is asked
+		b := make([]byte, 1)
+		for ctx.Err() == nil {
+			if n, err := reader.Read(b); n > 0 {
+				break
+			} else if err != nil && err != io.EOF {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+		writeDumps(t, dir)
+		os.Remove(old)
+	})
+	out := &heardWriter{want: "rank 2 never called all_reduce #3", done: cancel}
+	require.NoError(t, whyWatch(ctx, []string{dir}, serveStill(t), filepath.Join(pipes, "p"), 10*time.Millisecond, 20*time.Millisecond, out))
+	require.Contains(t, out.text.String(), "rank 2 never called all_reduce #3")
+	require.Contains(t, out.text.String(), "rank 1 (process 101 on node 10.0.0.1, GPU 1) never called AllReduce #7")
+}
+
+// serveStill answers as RAS of a job that stands still.
+func serveStill(t *testing.T) string {
+	var answers []string
+	for range 10000 {
+		answers = append(answers, rasAnswer(7, 6, 7))
+	}
+	return serveRAS(t, answers)
+}
+
+func TestWhyWatchRefuses(t *testing.T) {
+	var out, errs strings.Builder
+	require.Equal(t, 2, ringoMain(t.Context(), []string{"why", "-watch", "-every", "0s", "-ras", "x"}, &out, &errs), errs.String())
+	require.Equal(t, 2, ringoMain(t.Context(), []string{"why", "-watch"}, &out, &errs))
+}

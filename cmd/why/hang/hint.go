@@ -1,0 +1,72 @@
+package hang
+
+import (
+	"slices"
+)
+
+// A Hint is what a text says of one process: of a rank of the program, or of a process of that number.
+type Hint struct {
+	Rank   int // -1 if the text does not say it
+	Pid    int // 0 if the text does not say it
+	Death  string
+	Raised string
+	Stack  string
+}
+
+// Hear adds hints to the ranks that they are about, and reports of each whether it knows that rank. A process's number that two nodes have is nobody's.
+func (j *Job) Hear(hints []Hint) []bool {
+	heard := make([]bool, len(hints))
+	pids := map[int]int{} // the rank, -1 if there are several
+	for r := range j.Ranks {
+		if p := j.Ranks[r].Pid; p > 0 {
+			if _, ok := pids[p]; ok {
+				r = -1
+			}
+			pids[p] = r
+		}
+	}
+	for i, h := range hints {
+		r, ok := pids[h.Pid]
+		if !ok || r < 0 {
+			r = h.Rank
+		}
+		if r < 0 || r >= len(j.Ranks) || j.Guessed && !ok {
+			continue
+		}
+		heard[i] = true
+		to := &j.Ranks[r]
+		for _, field := range []struct {
+			to   *string
+			text string
+		}{{&to.Death, h.Death}, {&to.Raised, h.Raised}, {&to.Stack, h.Stack}} {
+			if *field.to == "" {
+				*field.to = field.text
+			}
+		}
+		if to.Pid == 0 {
+			to.Pid = h.Pid
+		}
+	}
+	return heard
+}
+
+// Learn takes from another job of the same ranks which process each is, who answers nothing, and which errors of networks there were.
+func (j *Job) Learn(o *Job) {
+	if len(o.Ranks) != len(j.Ranks) || o.Guessed || j.Guessed {
+		return
+	}
+	for r := range j.Ranks {
+		j.Ranks[r].Mute = j.Ranks[r].Mute || o.Ranks[r].Mute
+		if to, from := &j.Ranks[r], &o.Ranks[r]; to.Name == "" {
+			to.Name = from.Name
+			if to.Pid == 0 {
+				to.Pid = from.Pid
+			}
+		}
+	}
+	for _, f := range o.Faults {
+		if !slices.Contains(j.Faults, f) {
+			j.Faults = append(j.Faults, f)
+		}
+	}
+}

@@ -1,0 +1,394 @@
+// Package printed reads what processes of a job, their launchers and the kernel have printed: how processes have ended, exceptions of Python, and what
+// PyTorch's watchdog and Gloo say of calls that waited too long. A text says seldom how many ranks there are: groups made of it are open.
+// It is part of the command ringo, and nothing here is promised to other modules.
+package printed
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/internal/given"
+)
+
+// marks are in lines that this package reads. One of them is in each file that it takes.
+var marks = []string{
+	"Traceback (most recent call last)", "Watchdog caught collective", "last enqueued work: ", "received by PID ", "exitcode", "ut of memory: Killed process", "ut Of Memory",
+	"failed to pass monitoredBarrier", "srun: error: ", "NVRM: Xid", "Detected mismatch between collectives",
+}
+
+// Is reports whether a part of a file has lines that this package reads.
+func Is(part []byte) bool {
+	return bytes.IndexByte(part, 0) < 0 && slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(part, []byte(m)) })
+}
+
+const (
+	maxLine  = 16 << 10
+	maxHints = 1 << 12
+	maxCalls = 1 << 18
+)
+
+// Said is what texts say.
+type Said struct {
+	Hints  []hang.Hint
+	Notes  []string
+	calls  map[string]map[int]*status // by group and global rank
+	absent map[int]bool               // at Gloo's monitored barrier
+	second map[int]bool               // processes that a launcher ended itself
+	traces map[int]*trace             // by rank
+	torn   bool                       // srun has ended the rest
+	ranked int                        // of torchrun's list of failures, -1 if none
+	first  bool                       // the list is of the first failure
+	n      int
+}
+
+// A status is how far a rank says that it has come in a group.
+type status struct {
+	file                string
+	enqueued, completed int64
+	call                *hang.Call // that has waited too long
+}
+
+// A trace is an exception under way.
+type trace struct{ at string }
+
+// Read reads files. Those that cannot be read are left out, and said in skipped.
+func Read(files ...string) (s *Said, skipped []error) {
+	s = newSaid()
+	for _, file := range files {
+		b, err := given.Read(file)
+		if err != nil {
+			skipped = append(skipped, err)
+			continue
+		}
+		s.add(file, b)
+	}
+	s.finish()
+	return s, skipped
+}
+
+func newSaid() *Said {
+	return &Said{calls: map[string]map[int]*status{}, absent: map[int]bool{}, second: map[int]bool{}, traces: map[int]*trace{}, ranked: -1}
+}
+
+// finish leaves out what a launcher has done itself, and puts what says most first.
+func (s *Said) finish() {
+	s.Hints = slices.DeleteFunc(s.Hints, func(h hang.Hint) bool { return h.Death != "" && s.second[h.Pid] })
+	slices.SortStableFunc(s.Hints, func(a, b hang.Hint) int {
+		memory := func(h hang.Hint) int {
+			if strings.Contains(h.Death, "memory") {
+				return 0
+			}
+			return 1
+		}
+		return memory(a) - memory(b)
+	})
+}
+
+var (
+	color    = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
+	ranked   = regexp.MustCompile(`\[rank(\d{1,6})\]: ?`)
+	watchdog = regexp.MustCompile(`\[(?:PG (?:ID )?(\w+)[^\]]*? )?Rank (\d{1,6})\] Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+),(?: NumelIn=(\d+),)?(?: NumelOut=(\d+),)? Timeout\(ms\)=(\d+)\)`)
+	progress = regexp.MustCompile(`\[PG (?:ID )?(\w+)(?: PG GUID (\w+)(?:\(([^)]*)\))?)? Rank (\d{1,6})\].*last enqueued work: (-?\d+), (?:last started work: -?\d+, )?last completed work: (-?\d+)`)
+	frame    = regexp.MustCompile(`^ *File "([^"]+)", line (\d+), in (.+)$`)
+	raised   = regexp.MustCompile(`^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Failure))(?:: (.*))?$`)
+	died     = regexp.MustCompile(`Signal \d+ \((SIG(?:KILL|SEGV|BUS|ILL|FPE))\) received by PID (\d+)`)
+	failed   = regexp.MustCompile(`exitcode *: -(4|7|8|9|11)\)?(?: local_rank: \d+)? \(pid: (\d+)\)`)
+	memory   = regexp.MustCompile(`[Oo]ut of memory: Killed process (\d+)`)
+	closing  = regexp.MustCompile(`(?:Unable to shutdown process|Sending process) (\d+) `)
+	summary  = regexp.MustCompile(`^ *rank *: (\d+) \(local_rank: \d+\)`)
+	task     = regexp.MustCompile(`srun: error: \S+: task (\d+): (Out Of Memory|Killed|Segmentation fault|Bus error|Illegal instruction)`)
+	barrier  = regexp.MustCompile(`Ranks? ([0-9, ]+) failed to pass monitoredBarrier in (\d+) ms`)
+)
+
+// signals are what a launcher's negative exit code means.
+var signals = map[string]string{"4": "SIGILL", "7": "SIGBUS", "8": "SIGFPE", "9": "SIGKILL", "11": "SIGSEGV"}
+
+// echoes are in exceptions that only say that another rank has gone or has not come.
+var echoes = []string{
+	"DistBackendError", "DistNetworkError", "DistStoreError", "Watchdog", "gloo", "NCCL", "onnection closed", "onnection reset", "roken pipe", "imed out", "imeout", "KeyboardInterrupt", "SystemExit",
+	"SignalException", "ChildFailedError", "monitoredBarrier", "ActorDiedError", "ProcessExitedException", "ProcessRaisedException",
+}
+
+func (s *Said) add(file string, b []byte) {
+	for len(b) > 0 {
+		var raw []byte
+		raw, b, _ = bytes.Cut(b, []byte("\n"))
+		line := string(raw[:min(len(raw), maxLine)])
+		if strings.IndexByte(line, 0x1b) >= 0 {
+			line = color.ReplaceAllString(line, "")
+		}
+		line = strings.ToValidUTF8(strings.TrimRight(line, "\r"), "?")
+		s.line(file, line[strings.LastIndexByte(line, '\r')+1:])
+	}
+	s.ranked, s.torn = -1, false
+}
+
+// line reads one line.
+func (s *Said) line(file, line string) {
+	rank := -1
+	if i := strings.Index(line, "[rank"); i >= 0 {
+		if m := ranked.FindStringSubmatchIndex(line); m != nil {
+			rank = number(line[m[2]:m[3]])
+			s.python(rank, line[m[1]:])
+		}
+	}
+	switch {
+	case strings.Contains(line, "Watchdog caught"):
+		if m := watchdog.FindStringSubmatch(line); m != nil {
+			s.waited(file, rank, m)
+		}
+	case strings.Contains(line, "last enqueued work"):
+		if m := progress.FindStringSubmatch(line); m != nil {
+			s.progress(file, rank, m)
+		}
+	case strings.Contains(line, "monitoredBarrier"):
+		s.barrier(line)
+	case strings.Contains(line, "NVRM: Xid"), strings.Contains(line, "Detected mismatch between collectives"):
+		s.note(line)
+	default:
+		s.launcher(line)
+	}
+}
+
+func (s *Said) note(text string) {
+	const most, long = 8, 200
+	if text = given.Printable(text[:min(len(text), long)]); len(s.Notes) < most && !slices.Contains(s.Notes, text) {
+		s.Notes = append(s.Notes, text)
+	}
+}
+
+// number is 0 for what is too long for one.
+func number(s string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// python reads a line of a rank's own output: the traces of exceptions.
+func (s *Said) python(rank int, line string) {
+	if rank >= hang.MaxRanks || len(s.traces) == maxHints && s.traces[rank] == nil {
+		return
+	}
+	t := s.traces[rank]
+	switch m := frame.FindStringSubmatch(line); {
+	case strings.HasPrefix(line, "Traceback (most recent call last)"):
+		s.traces[rank] = new(trace)
+	case t == nil:
+	case m != nil:
+		if where := hang.Where(m[1], number(m[2]), m[3]); where != "" {
+			t.at = given.Printable(where)
+		}
+	default:
+		m := raised.FindStringSubmatch(line)
+		if m == nil {
+			return
+		}
+		delete(s.traces, rank)
+		if slices.ContainsFunc(echoes, func(e string) bool { return strings.Contains(line, e) }) {
+			return
+		}
+		const long = 120
+		text := m[0]
+		if len(text) > long {
+			text = text[:long] + " ..."
+		}
+		text = "ended with " + given.Printable(text)
+		if t.at != "" {
+			text += " (" + t.at + ")"
+		}
+		s.hint(hang.Hint{Rank: rank, Raised: text})
+	}
+}
+
+func (s *Said) hint(h hang.Hint) {
+	if len(s.Hints) < maxHints && h.Rank < hang.MaxRanks {
+		s.Hints = append(s.Hints, h)
+	}
+}
+
+// launcher reads what torchrun, srun and the kernel say of processes' ends.
+func (s *Said) launcher(line string) {
+	switch {
+	case strings.Contains(line, "Killed process"):
+		if m := memory.FindStringSubmatch(line); m != nil {
+			s.hint(hang.Hint{Rank: -1, Pid: number(m[1]), Death: "was killed because memory was short, as the kernel says"})
+		}
+	case strings.Contains(line, "received by PID"):
+		if m := died.FindStringSubmatch(line); m != nil {
+			s.hint(hang.Hint{Rank: s.ranked, Pid: number(m[2]), Death: "was killed by " + m[1] + ", as torchrun says"})
+		}
+	case strings.Contains(line, "exitcode"):
+		if m := failed.FindStringSubmatch(line); m != nil {
+			s.hint(hang.Hint{Rank: s.ranked, Pid: number(m[2]), Death: "was killed by " + signals[m[1]] + ", as torchrun says"})
+		}
+	case strings.Contains(line, "closing signal"), strings.Contains(line, "Unable to shutdown"):
+		if m := closing.FindStringSubmatch(line); m != nil && len(s.second) < maxHints {
+			s.second[number(m[1])] = true
+		}
+	case strings.Contains(line, "local_rank"):
+		if m := summary.FindStringSubmatch(line); m != nil {
+			s.ranked = number(m[1])
+		}
+	case strings.Contains(line, "srun: error"):
+		if m := task.FindStringSubmatch(line); m != nil && !s.torn { // the first: the others may be its doing
+			how := map[string]string{"Out Of Memory": "was killed because memory was short, as srun says", "Killed": "was killed by SIGKILL, as srun says"}[m[2]]
+			if how == "" {
+				how = "was killed: " + strings.ToLower(m[2]) + ", as srun says"
+			}
+			s.hint(hang.Hint{Rank: number(m[1]), Death: how})
+		}
+		s.torn = true
+	case strings.Contains(line, "CANCELLED"):
+		s.torn = true
+	}
+}
+
+// of is a rank's status in a group.
+func (s *Said) of(file, group string, rank int) *status {
+	if rank < 0 || rank >= hang.MaxRanks || s.n == maxCalls {
+		return nil
+	}
+	if s.calls[group] == nil {
+		s.calls[group] = map[int]*status{}
+	}
+	if s.calls[group][rank] == nil {
+		s.n++
+		s.calls[group][rank] = &status{file: file, enqueued: -1, completed: -1}
+	}
+	return s.calls[group][rank]
+}
+
+// global is a rank of the program: the one before the line, or, of the default group, the one in it.
+func global(rank int, group, own string) int {
+	if rank < 0 && (group == "0" || group == "") {
+		return number(own)
+	}
+	return rank
+}
+
+// waited reads that a call has waited too long. Older versions do not say the group.
+func (s *Said) waited(file string, rank int, m []string) {
+	group := m[1]
+	if group == "" {
+		group = "?"
+	}
+	st := s.of(file, group, global(rank, m[1], m[2]))
+	if st == nil || st.call != nil {
+		return
+	}
+	seq, _ := strconv.ParseInt(m[3], 10, 64)
+	limit, _ := strconv.ParseInt(m[7], 10, 64)
+	c := &hang.Call{Number: seq, Kind: m[4], Peer: -1, State: hang.Begun, Limit: time.Duration(min(limit, 1<<40)) * time.Millisecond}
+	if m[5] != "" {
+		n, _ := strconv.ParseInt(m[5], 10, 64)
+		c.In, c.Sizes.In = fmt.Sprintf("%d elements", n), n
+	}
+	st.call = c
+}
+
+// progress reads how far a rank has come in a group. What it said before of a call whose group was not known belongs to this one.
+func (s *Said) progress(file string, rank int, m []string) {
+	group := m[1]
+	r := global(rank, group, m[4])
+	st := s.of(file, group, r)
+	if st == nil {
+		return
+	}
+	st.enqueued, _ = strconv.ParseInt(m[5], 10, 64)
+	st.completed, _ = strconv.ParseInt(m[6], 10, 64)
+	if before := s.calls["?"][r]; before != nil && st.call == nil {
+		st.call = before.call
+		delete(s.calls["?"], r)
+	}
+}
+
+// barrier reads which ranks did not come to Gloo's monitored barrier.
+func (s *Said) barrier(line string) {
+	m := barrier.FindStringSubmatch(line)
+	if m == nil {
+		return
+	}
+	for word := range strings.SplitSeq(m[1], ",") {
+		if r, err := strconv.Atoi(strings.TrimSpace(word)); err == nil && r < hang.MaxRanks && len(s.absent) < maxHints {
+			s.absent[r] = true
+		}
+	}
+}
+
+var errMute = errors.New("the texts do not say which ranks wait in what: give the dumps of PyTorch's flight recorder, TORCH_NCCL_TRACE_BUFFER_SIZE=2000")
+
+// Job makes a job of what the watchdogs say, or else of ranks that have ended. It is an error if neither says anything.
+func (s *Said) Job() (*hang.Job, error) {
+	j := &hang.Job{Notes: s.Notes, Open: true}
+	for name, ranks := range s.calls {
+		s.group(j, name, ranks)
+	}
+	if len(s.absent) > 0 && !s.absent[0] {
+		members := []int{0}
+		for r := range s.absent {
+			members = append(members, r)
+			if to := j.Rank(r); to.Source == "" {
+				to.Source = "Gloo"
+			}
+		}
+		slices.Sort(members)
+		g := j.GroupOf("gloo", "", members)
+		j.Rank(0).Source = "Gloo"
+		j.Rank(0).Calls = append(j.Rank(0).Calls, hang.Call{Group: g, Number: 1, Kind: "monitoredBarrier", Peer: -1, State: hang.Begun})
+	}
+	if len(j.Ranks) == 0 {
+		for _, h := range s.Hints {
+			if h.Rank >= 0 && h.Death+h.Raised != "" {
+				j.Rank(h.Rank)
+			}
+		}
+	}
+	if len(j.Ranks) == 0 {
+		return nil, errMute
+	}
+	j.Hear(s.Hints)
+	return j, nil
+}
+
+// group adds the calls of a group.
+func (s *Said) group(j *hang.Job, name string, ranks map[int]*status) {
+	var members []int
+	for r := range ranks {
+		members = append(members, r)
+	}
+	slices.Sort(members)
+	if len(members) == 0 {
+		return
+	}
+	desc := ""
+	if name == "0" || name == "?" {
+		desc = "default_pg"
+	}
+	g := j.GroupOf(given.Printable(name), desc, members)
+	j.Groups[g].Open = true
+	for _, r := range members {
+		st, to := ranks[r], j.Rank(r)
+		to.Source = st.file
+		switch {
+		case st.call != nil:
+			st.call.Group = g
+			to.Calls = append(to.Calls, *st.call)
+		case st.enqueued > 0:
+			c := hang.Call{Group: g, Number: st.enqueued, Peer: -1, State: hang.Ended}
+			if st.completed < st.enqueued {
+				c.Number = st.completed + 1
+				c.State = hang.Begun
+			}
+			to.Calls = append(to.Calls, c)
+		}
+	}
+}

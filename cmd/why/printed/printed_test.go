@@ -1,0 +1,159 @@
+package printed
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/cmd/why/hang"
+)
+
+// said reads texts, each as a file.
+func said(t testing.TB, texts ...string) *Said {
+	var files []string
+	for i, text := range texts {
+		require.True(t, Is([]byte(text)), text)
+		name := filepath.Join(t.TempDir(), string(rune('a'+i)))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		files = append(files, name)
+	}
+	s, skipped := Read(files...)
+	require.Empty(t, skipped)
+	return s
+}
+
+const failures = `E0102 13:07:31.000000 3999 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: -9) local_rank: 3 (pid: 4711) of binary: /usr/bin/python
+train.py FAILED
+Failures:
+  <NO_OTHER_FAILURES>
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-01-02_13:07:00
+  host      : node-0
+  rank      : 11 (local_rank: 3)
+  exitcode  : -9 (pid: 4711)
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 4711
+`
+
+// How processes have ended, as those say who have seen it.
+func TestEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []hang.Hint
+	}{
+		"torchrun": {failures, []hang.Hint{
+			{Rank: -1, Pid: 4711, Death: "was killed by SIGKILL, as torchrun says"}, {Rank: 11, Pid: 4711, Death: "was killed by SIGKILL, as torchrun says"},
+			{Rank: 11, Pid: 4711, Death: "was killed by SIGKILL, as torchrun says"},
+		}},
+		"the launcher's own signals": {"W Sending process 4711 closing signal SIGTERM\n" + failures, nil},
+		"an abort is the watchdog's": {"failed (exitcode: -6) local_rank: 0 (pid: 4711)\n", nil},
+		"the kernel": {"[1.2] Out of memory: Killed process 77 (python) total-vm:1kB\nMemory cgroup out of memory: Killed process 78 (python)\n", []hang.Hint{
+			{Rank: -1, Pid: 77, Death: "was killed because memory was short, as the kernel says"}, {Rank: -1, Pid: 78, Death: "was killed because memory was short, as the kernel says"},
+		}},
+		"srun, of which the first counts": {"srun: error: node3: task 5: Out Of Memory\nsrun: error: node3: task 6: Killed\n", []hang.Hint{
+			{Rank: 5, Death: "was killed because memory was short, as srun says"},
+		}},
+		"srun after an end": {"slurmstepd: error: *** STEP 1.0 CANCELLED DUE TO TIME LIMIT ***\nsrun: error: node3: task 6: Killed\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, append([]hang.Hint(nil), said(t, c.text).Hints...))
+		})
+	}
+}
+
+// Exceptions of ranks; those that only echo another rank's end count for nothing.
+func TestRaised(t *testing.T) {
+	trace := func(rank, last string) string {
+		return strings.ReplaceAll("R Traceback (most recent call last):\nR   File \"/home/u/train.py\", line 90, in main\nR     step()\n"+
+			"R   File \"/home/u/loss.py\", line 8, in f\nR     x()\nR   File \"/opt/lib/python3.12/site-packages/torch/nn/functional.py\", line 1, in g\nR "+last+"\n", "R", "[rank"+rank+"]:")
+	}
+	s := said(t, trace("3", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")+trace("4", "torch.distributed.DistBackendError: NCCL error in: x.cpp:1")+
+		trace("5", "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.4]:23690")+trace("6", "KeyError: '\x1b[31mbad'")+trace("7", "no exception"))
+	require.Equal(t, []hang.Hint{
+		{Rank: 3, Raised: "ended with torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (loss.py:8 in f)"},
+		{Rank: 6, Raised: "ended with KeyError: 'bad' (loss.py:8 in f)"},
+	}, s.Hints)
+	j, err := s.Job()
+	require.NoError(t, err)
+	a := hang.Judge(j)
+	require.Equal(t, hang.Died, a.Reason, a.Sentence)
+	require.Equal(t, []int{3, 6}, a.Culprits)
+}
+
+const waits = `[rank%R]:[E709 17:05:38.162814866 ProcessGroupNCCL.cpp:632] [Rank %R] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024, Timeout(ms)=600000) ran for 600000 milliseconds before timing out.
+[rank%R]:[E709 17:05:38.162814866 ProcessGroupNCCL.cpp:2271] [PG ID 0 PG GUID 0(default_pg) Rank %R]  failure detected by watchdog at work sequence id: 12 PG status: last enqueued work: 13, last completed work: 11
+`
+
+// What the watchdogs of PyTorch say: one rank has enqueued less. Of ranks that say nothing nothing is known.
+func TestWatchdog(t *testing.T) {
+	of := func(rank string) string { return strings.ReplaceAll(waits, "%R", rank) }
+	behind := "[rank2]:[E709 17:05:39.1 ProcessGroupNCCL.cpp:1700] [PG ID 0 PG GUID 0(default_pg) Rank 2] Received a dump signal due to a collective timeout from rank 0. " +
+		"PG status: last enqueued work: 11, last completed work: 11\n"
+	j, err := said(t, of("0"), of("1")+behind).Job()
+	require.NoError(t, err)
+	require.Equal(t, 10*time.Minute, j.Ranks[0].Calls[0].Limit)
+	a := hang.Judge(j)
+	require.Equal(t, hang.Absent, a.Reason, a.Sentence)
+	require.Equal(t, []int{2}, a.Culprits)
+	require.Contains(t, a.Sentence, "rank 2 never called ALLREDUCE #12 of the default group")
+
+	j, err = said(t, of("0")+of("1")).Job()
+	require.NoError(t, err)
+	a = hang.Judge(j)
+	require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
+	require.Empty(t, a.Culprits)
+
+	// An older version says the group in another line, or not at all.
+	j, err = said(t, "[E ProcessGroupNCCL.cpp:474] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=BROADCAST, Timeout(ms)=1800000) ran for 1800100 milliseconds\n").Job()
+	require.NoError(t, err)
+	require.Equal(t, "BROADCAST", j.Ranks[1].Calls[0].Kind)
+	require.Equal(t, hang.Unknown, hang.Judge(j).Reason)
+
+	_, err = said(t, "[E ProcessGroupNCCL.cpp:474] Watchdog caught collective operation timeout\n").Job()
+	require.ErrorIs(t, err, errMute)
+}
+
+// Gloo's barrier names those that did not come.
+func TestMonitoredBarrier(t *testing.T) {
+	j, err := said(t, "RuntimeError: Ranks 1, 3 failed to pass monitoredBarrier in 2000 ms\n").Job()
+	require.NoError(t, err)
+	a := hang.Judge(j)
+	require.Empty(t, a.Culprits, "most have not come")
+	j, err = said(t, "RuntimeError: Rank 1 failed to pass monitoredBarrier in 2000 ms\n").Job()
+	require.NoError(t, err)
+	a = hang.Judge(j)
+	require.Equal(t, []int{1}, a.Culprits, a.Sentence)
+	require.Contains(t, a.Sentence, "rank 1 never called monitoredBarrier")
+}
+
+func TestBounds(t *testing.T) {
+	require.False(t, Is([]byte("epoch 1\n")))
+	require.False(t, Is([]byte("Traceback (most recent call last)\x00")))
+	s := newSaid()
+	s.add("f", []byte(strings.Repeat("[rank99999]:Traceback (most recent call last)\n[rank99999]:ValueError: "+strings.Repeat("x", 3*maxLine)+"\n", 100)))
+	s.add("f", []byte(strings.Repeat("Out of memory: Killed process 1\n", 2*maxHints)))
+	s.add("f", []byte(strings.Repeat("[rank999999]:[PG ID 0 Rank 999999] last enqueued work: 99999999999999999999, last completed work: 1\n", 10)))
+	require.LessOrEqual(t, len(s.Hints), maxHints)
+	for _, h := range s.Hints {
+		require.Less(t, len(h.Raised), 300)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(strings.ReplaceAll(waits, "%R", "3") + failures))
+	f.Add([]byte("[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\", line 3, in f\n[rank1]: ValueError: x\nRank 1 failed to pass monitoredBarrier in 5 ms\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := newSaid()
+		s.add("f", b)
+		s.finish()
+		if j, err := s.Job(); err == nil {
+			a := hang.Judge(j)
+			_ = a.Print(&strings.Builder{})
+		}
+	})
+}
