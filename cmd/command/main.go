@@ -90,7 +90,7 @@ func ringoMain(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	}
 	c, err := commandOf(name)
 	if err != nil {
-		return unknown(err, stderr)
+		return noCommand(err, stderr)
 	}
 	return report(c, c.run(ctx, args, stdout, stderr), stdout, stderr)
 }
@@ -105,8 +105,8 @@ func commandOf(name string) (command, error) {
 	return command{}, cli.Unknown("command", name, commandNames())
 }
 
-// unknown reports the error of commandOf.
-func unknown(err error, stderr io.Writer) int {
+// noCommand reports the error of commandOf.
+func noCommand(err error, stderr io.Writer) int {
 	fmt.Fprintf(stderr, "ringo: %v\nringo help lists the commands\n", err)
 	return 2
 }
@@ -115,7 +115,7 @@ func unknown(err error, stderr io.Writer) int {
 func helpAll(name string, stdout, stderr io.Writer) int {
 	c, err := commandOf(name)
 	if err != nil {
-		return unknown(err, stderr)
+		return noCommand(err, stderr)
 	}
 	fmt.Fprint(stdout, c.help)
 	return 0
