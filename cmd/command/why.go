@@ -258,6 +258,16 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 	hints, skipped := stacks.Read(g.stacks...)
 	said, more := printed.Read(g.texts...)
 	leftOut(stderr, append(skipped, more...))
+	share(jobs, append(hints, said.Hints...))
+	if len(g.texts) > 0 {
+		j, err := said.Job()
+		add(j, nil, err, "PyTorch's log")
+	}
+	return jobs, wrong
+}
+
+// share tells each job what the others know of processes, and what is said of them.
+func share(jobs []whyJob, hints []hang.Hint) {
 	for i := range jobs {
 		for k := range jobs {
 			if i != k {
@@ -265,7 +275,6 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 			}
 		}
 	}
-	hints = append(hints, said.Hints...)
 	heard := make([]bool, len(hints))
 	for i := range jobs {
 		for k, is := range jobs[i].Hear(hints) {
@@ -277,11 +286,6 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 			jobs[0].Notes = append(jobs[0].Notes, fmt.Sprintf("process %d %s", h.Pid, h.Death))
 		}
 	}
-	if len(g.texts) > 0 {
-		j, err := said.Job()
-		add(j, nil, err, "PyTorch's log")
-	}
-	return jobs, wrong
 }
 
 // judge finds out of each kind of files why the ranks hang. It is an error if no kind says anything.

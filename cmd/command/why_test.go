@@ -93,7 +93,7 @@ func TestWhySeveralKinds(t *testing.T) {
 	var out, errs strings.Builder
 	require.Equal(t, 3, ringoMain(t.Context(), []string{"why", dir}, &out, &errs), errs.String())
 	require.Regexp(t, `^rank 2 \(process 102 on node node, GPU 2\) was killed by SIGKILL, as torchrun says; ranks 0 and 1 wait in all_reduce #3 .*\nto blame: rank 2\n`, out.String())
-	require.Contains(t, out.String(), "note: NCCL's log, NCCL's RAS and PyTorch's log blame rank 2 too\n")
+	require.Contains(t, out.String(), "note: NCCL's log and NCCL's RAS blame rank 2 too\n")
 	require.Equal(t, 1, strings.Count(out.String(), "to blame:"))
 
 	writeLogs(t, dir, 5, 4)

@@ -59,6 +59,9 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	for i := range dumps {
 		if dumps[i].err != nil {
 			skipped = append(skipped, dumps[i].err)
+			if k := j.Rank(RankOf(files[i])); k != nil && k.Source == "" {
+				k.Torn = true
+			}
 			continue
 		}
 		dumps[i].add(j)

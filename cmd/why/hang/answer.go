@@ -115,7 +115,7 @@ func (jd *judge) say(a *Answer, c *cause) {
 	case Unknown:
 		a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
 		if len(a.Missing) > 0 {
-			a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing; %s", history.Ranks(a.Missing), jd.waiting(c.at))
+			a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing%s; %s", history.Ranks(a.Missing), jd.unreadable(a.Missing), jd.waiting(c.at))
 			a.Remedy = "give the files of all ranks: each process writes its own, on its host"
 		}
 		if len(c.most) > 0 {
@@ -177,6 +177,14 @@ func (jd *judge) inspect(ranks []int) string {
 		return fmt.Sprintf("see what %s does (%s): py-spy dump --pid %s", history.Ranks(ranks[:1]), r.Name, pid)
 	}
 	return fmt.Sprintf("see what %s does there: py-spy dump --pid %s", history.Ranks(ranks), pid)
+}
+
+// unreadable is what else may be with files that are missing.
+func (jd *judge) unreadable(ranks []int) string {
+	if slices.ContainsFunc(ranks, func(r int) bool { return jd.Ranks[r].Torn }) {
+		return " or cannot be read"
+	}
+	return ""
 }
 
 // quietly is how ranks are silent.
@@ -396,6 +404,8 @@ func (jd *judge) words(r int) string {
 		return rank.end()
 	case jd.old[r]:
 		return "left a file of before"
+	case rank.Torn && rank.Source == "":
+		return "left a file that cannot be read"
 	case rank.Source == "":
 		return "left nothing"
 	case len(jd.waits[r]) > 0 || jd.newest(r) != nil:

@@ -41,6 +41,7 @@ type Rank struct {
 	Made   []int     // groups that it has made, as indices of Job.Groups
 	Death  string    // how it ended, as a log says: "was killed by signal 9"; "" if no log says that it did
 	Raised string    // an exception that its log shows, which may have ended it: "ended with ValueError: ..."
+	Torn   bool      // it has left a file, which cannot be read
 	Mute   bool      // it answers nothing, though somebody has asked it
 	Stack  string    // where its program stands, as a stack says: "train.py:40 in step"; "" if not known
 }

@@ -316,8 +316,9 @@ func (jd *judge) silent(at place, unknown []int) cause {
 			left++
 		}
 	}
+	torn := slices.ContainsFunc(unknown, func(r int) bool { return jd.Ranks[r].Torn })
 	asked := !slices.ContainsFunc(unknown, func(r int) bool { return !jd.Ranks[r].Mute })
-	if 2*left > len(jd.Ranks) || len(unknown) > 1 && !asked {
+	if 2*left > len(jd.Ranks) || len(unknown) > 1 && !asked || torn && !asked {
 		return cause{Reason: Unknown, at: at}
 	}
 	return cause{Reason: Silent, culprits: unknown, at: at}

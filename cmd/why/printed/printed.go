@@ -44,7 +44,6 @@ type Said struct {
 	traces map[int]*trace             // by rank
 	torn   bool                       // srun has ended the rest
 	ranked int                        // of torchrun's list of failures, -1 if none
-	first  bool                       // the list is of the first failure
 	n      int
 }
 

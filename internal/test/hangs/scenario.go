@@ -22,6 +22,7 @@ type Scenario struct {
 	late   time.Duration // how long after the time-out the dumps are
 	spoilt int           // the rank whose dump is of before, -1 if none
 	lost   int           // the node whose dumps nobody has fetched, -1 if none
+	torn   int           // the rank whose dump is cut off, -1 if none
 	alone  int           // the one rank that has left a dump, and no log and no RAS; -1 if all have
 	log    []string      // lines of launchers, of the kernel, of NCCL
 	raised string        // the exception of the first Fault
@@ -37,15 +38,31 @@ func All(seed uint64) (all []*Scenario) {
 	for i, k := range kinds {
 		for v := range PerKind {
 			n := k.ranks[v]
-			s := &Scenario{Kind: k.name, Ranks: n, Name: fmt.Sprintf("%s, %d ranks", k.name, n), seed: 1_000_000*seed + uint64(1000*i+v), spoilt: -1, alone: -1, lost: -1}
+			s := &Scenario{Kind: k.name, Ranks: n, Name: fmt.Sprintf("%s, %d ranks", k.name, n), seed: 1_000_000*seed + uint64(1000*i+v), spoilt: -1, alone: -1, lost: -1, torn: -1}
 			k.make(s)
 			if n > 2*perHost && k.lossy {
 				s.lost = (s.Fault[0]/perHost + 3) % (n / perHost)
+			}
+			if n > 4 && n <= 2*perHost && k.lossy {
+				s.torn = (s.Fault[0] + 1 + v) % n
+			}
+			if seed%2 == 1 || v%2 == 1 {
+				s.job.drift()
 			}
 			all = append(all, s)
 		}
 	}
 	return all
+}
+
+// drift sets the clocks of nodes apart, by less than a time-out.
+func (j *job) drift() {
+	for r := range j.ranks {
+		if r%perHost == 0 {
+			j.apart = time.Duration(j.r.Int64N(int64(j.limit/2))) - j.limit/4
+		}
+		j.ranks[r].skew += min(max(j.apart, -20*time.Second), 20*time.Second)
+	}
 }
 
 type kind struct {

@@ -44,7 +44,8 @@ type job struct {
 	limit  time.Duration
 	start  time.Time
 	r      *rand.Rand
-	dead   bool // the network: nothing ends from the time cut on
+	apart  time.Duration // of the clock of the node that drift looks at
+	dead   bool          // the network: nothing ends from the time cut on
 	cut    time.Duration
 }
 
