@@ -119,8 +119,8 @@ func (s placedSuite) pairs(tb testing.TB, n int) (from, to *rank, ends [][2]*pla
 // until waits for what a device does.
 func until(what string, holds func() bool) error {
 	for start := time.Now(); !holds(); runtime.Gosched() {
-		if time.Since(start) > 6*patience {
-			return fmt.Errorf("%s: not within %v", what, 6*patience)
+		if time.Since(start) > 2*patience {
+			return fmt.Errorf("%s: not within %v", what, 2*patience)
 		}
 	}
 	return nil
