@@ -86,3 +86,15 @@ func BenchmarkVerify(b *testing.B) {
 		}
 	}
 }
+
+// A part has a length in its own buffer alone.
+func TestLengthOfParts(t *testing.T) {
+	a, b := newBuffer(100), newBuffer(100)
+	require.Equal(t, 100, a.capacity())
+	require.Equal(t, 30, a.length(a.part(20, 10)))
+	require.Equal(t, 100, a.length(a.part(0, 100)))
+	require.Zero(t, a.length(b.part(20, 10)))
+	require.Zero(t, a.length(a.part(20, 0)))
+	require.Zero(t, a.length(nil))
+	require.Equal(t, 10, cap(a.part(20, 10)), "what is appended to it is elsewhere")
+}

@@ -131,6 +131,8 @@ func TestHeadEndsAtOnce(t *testing.T) {
 	began := time.Now()
 	h.end(4)
 	require.Less(t, time.Since(began), handshakeTime*9/10)
+	stacks := make([]byte, 1<<20)
+	require.NotContains(t, string(stacks[:runtime.Stack(stacks, true)]), "(*head).serve", "nothing of it goes on")
 }
 
 // Ranks in containers that share a network are of one machine. Their processes may have the same number there.
