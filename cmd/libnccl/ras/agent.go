@@ -158,7 +158,7 @@ func serve(o Options, near string) *server {
 // ownAddress is this machine's address on the way to another one, which nothing is sent to.
 func ownAddress(near string) string {
 	for _, to := range []string{near, "192.0.2.1:1"} { // of no host, by RFC 5737: the address of the default route
-		if c, err := net.Dial("udp", to); err == nil && to != "" {
+		if c, err := net.DialTimeout("udp", to, time.Second); err == nil { // which may have to look a name up
 			host, _, _ := net.SplitHostPort(c.LocalAddr().String())
 			c.Close()
 			return host
