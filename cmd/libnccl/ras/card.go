@@ -41,15 +41,14 @@ func ParseCard(b []byte) (c Card, err error) {
 		return Card{}, fmt.Errorf("ras: not a card: %w", err)
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(key)
-	if err != nil || len(raw) != keyBytes || c.Pid <= 0 || c.Port < 0 || c.Port > 0xffff || c.Device < OnHost || c.Device >= maxDevices || c.NVML < OnHost || c.NVML >= maxDevices {
+	if err != nil || len(raw) != keyBytes || c.Pid <= 0 || c.Port < 0 || c.Port > 0xffff || !isDevice(c.Device) || !isDevice(c.NVML) {
 		return Card{}, fmt.Errorf("ras: not a card: %.100q", b)
 	}
 	copy(c.Key[:], raw)
 	return c, nil
 }
 
-// maxDevices is more than the GPUs of a machine.
-const maxDevices = 1 << 10
+func isDevice(n int) bool { return n >= OnHost && n < 1<<10 } // which is more than the GPUs of a machine
 
 // process names the process. The name does not tell the key.
 func (c *Card) process() string {

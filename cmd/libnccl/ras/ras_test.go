@@ -218,7 +218,7 @@ func TestUnevenJob(t *testing.T) {
 	require.Contains(t, text, "No communicator data collected!\n")
 }
 
-// The processes of a job share the port: while one of them lives it answers. Another job that wants it has no answer of this one.
+// The processes of a job share the port: while one of them lives it answers. Another job that wants it has it afterwards.
 func TestDoor(t *testing.T) {
 	j := newJob(t, 3)
 	leases := j.comm("world", []int{0, 1, 2}, 1, 1, 1)
@@ -231,7 +231,8 @@ func TestDoor(t *testing.T) {
 	}
 	other := New(Options{Addr: j.addr, Log: slog.New(slog.DiscardHandler)}).Lease("")
 	defer other.End()
-	other.Serve(&Member{Comm: "theirs", Size: 1, Cards: [][]byte{nil}, Now: func() Now { return Now{} }})
+	card := other.Card(0, 0)
+	other.Serve(&Member{Comm: "theirs", Size: 1, Cards: [][]byte{card.Encode()}, Now: func() Now { return Now{} }})
 	for p := range 2 {
 		leases[p].End()
 		j.first[p].End()
@@ -244,8 +245,14 @@ func TestDoor(t *testing.T) {
 	}
 	leases[2].End()
 	j.first[2].End()
-	_, err := net.Dial("tcp", j.addr)
-	require.Error(t, err)
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", j.addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}, tier.Patience, 10*time.Millisecond)
+	require.Contains(t, says(t, j.addr, "STATUS"), "1   RUNNING      OK")
 }
 
 // A process that does not answer is waited for once as long as the client says, and then less; it is named.
@@ -427,7 +434,7 @@ func TestHostile(t *testing.T) {
 		return strings.Contains(string(b), "RUNNING")
 	}, tier.Patience, time.Millisecond)
 	j.end()
-	require.Eventually(t, func() bool { return descriptors(t) <= files }, tier.Patience, time.Millisecond, "descriptors: %d before", files)
+	require.Eventually(t, func() bool { return descriptors(t) <= files }, tier.Patience, time.Millisecond, "%d before", files)
 }
 
 // descriptors is how many files and sockets this process has open. What the runtime itself opens once counts from the first time on.
@@ -481,12 +488,13 @@ func FuzzTake(f *testing.F) {
 		s := &server{o: Options{Log: slog.New(slog.DiscardHandler)}, members: map[*Lease]*Member{}}
 		s.began, s.stop = context.WithCancel(t.Context())
 		s.stop() // nobody is asked
-		y := &tally{s: s, processes: map[string]*Process{}, replies: make(chan reply), slots: make(chan struct{}, 1), cards: map[string][]Card{}, ranks: map[string][]entry{}}
+		y := newTally(s)
 		cards := make([][]byte, max(0, min(n, 100)))
 		for i := range cards {
 			cards[i] = card
 		}
-		y.take(s.began, time.Second, report{Ranks: []entry{{Comm: id, Rank: rank, Size: size, Cards: cards, Now: Now{Async: rank, Died: []int{n}}}}})
+		e := entry{Comm: id, Rank: rank, Size: size, Cards: cards, Now: Now{Async: rank, Died: []int{n}}}
+		y.take(s.began, time.Second, report{Ranks: []entry{e}})
 		for ; y.under > 0; y.under-- {
 			r := <-y.replies
 			y.processes[r.process].Heard = r.heard

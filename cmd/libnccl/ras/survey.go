@@ -79,6 +79,13 @@ type tally struct {
 	ranks     map[string][]entry // that answered, by communicator
 }
 
+func newTally(s *server) *tally {
+	return &tally{
+		s: s, processes: map[string]*Process{}, replies: make(chan reply), slots: make(chan struct{}, askers),
+		cards: map[string][]Card{}, ranks: map[string][]entry{},
+	}
+}
+
 type reply struct {
 	process string
 	report  report
@@ -94,7 +101,7 @@ func (s *server) survey(wait time.Duration) *Survey {
 	if s.last != nil && s.last.Began.After(asked) {
 		return s.last
 	}
-	t := &tally{s: s, processes: map[string]*Process{}, replies: make(chan reply), slots: make(chan struct{}, askers), cards: map[string][]Card{}, ranks: map[string][]entry{}}
+	t := newTally(s)
 	x := &Survey{Began: time.Now()}
 	own := s.card
 	t.processes[own.process()] = &Process{Card: own}
