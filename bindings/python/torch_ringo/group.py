@@ -4,6 +4,7 @@ import atexit
 import collections
 import ctypes
 import datetime
+import os
 import queue
 import sys
 import threading
@@ -20,6 +21,7 @@ from .work import DistBackendError, Several, Work, raised
 
 _open_groups = weakref.WeakSet()
 _TORCH = dist.distributed_c10d.__file__
+_MOST_UNHEARD = 256  # operations that have ended, and that are held though nobody waits for them
 
 
 def _at_once(opts):
@@ -39,6 +41,15 @@ def _close_all():
         group.shutdown()
 
 
+def _leave_to_parent():
+    """In the child of a fork, as data loaders have them, the groups are the parent's still."""
+    for group in list(_open_groups):
+        group._closed = True
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 class ProcessGroup(TorchProcessGroup):
     """One rank of a torch process group on host memory. Collectives are carried out in the order of their calls; messages
     (send, recv) in none with those. Errors are torch's, with Ringo's sentence. The cost of a tensor that is not
@@ -47,7 +58,7 @@ class ProcessGroup(TorchProcessGroup):
     def __init__(self, store, rank, size, timeout=datetime.timedelta(minutes=30)):
         super().__init__(rank, size)
         self._store, self._rank, self._size, self._timeout = store, rank, size, timeout
-        self._live = collections.deque()  # operations whose memory is still needed
+        self._live = collections.deque()  # operations that may be under way, or that nobody has waited for
         self._lock = threading.Lock()
         self._mail = self._watcher = self._connector = None
         self._lines, self._wanted, self._closed = set(), set(), False
@@ -66,14 +77,37 @@ class ProcessGroup(TorchProcessGroup):
             try:
                 id = library.new_id()
             except library.Error as e:
-                self._store.set("ringo/id", "!" + str(e))
+                self._put("ringo/id", "!" + str(e))
                 raise
-            self._store.set("ringo/id", "=" + id.hex())
+            self._put("ringo/id", "=" + id.hex())
             return id
-        text = self._store.get("ringo/id").decode()
+        library.begin()  # takes milliseconds, as it does on rank 0
+        text = self._fetch("ringo/id")
         if text[0] == "!":
             raise library.Error(library.FAILED, text[1:])
         return bytes.fromhex(text[1:])
+
+    # What the ranks tell each other by the store. Beside each key that is set is a counter, which can be asked without waiting, on
+    # all stores.
+
+    def _put(self, key, text):
+        self._store.set(key, text)
+        self._store.add(key + "/is", 1)
+
+    def _has(self, key):
+        return self._store.add(key + "/is", 0) > 0
+
+    def _fetch(self, key):
+        """The text of a key, once it is there."""
+        store = self._store
+        while isinstance(store, dist.PrefixStore) and hasattr(store, "underlying_store"):
+            store = store.underlying_store
+        if isinstance(store, dist.FileStore):  # looks each 10 ms only
+            for pause in (0.0003, 0.0003, 0.0006, 0.001, 0.002, 0.004):
+                if self._has(key):
+                    break
+                time.sleep(pause)
+        return self._store.get(key).decode()
 
     @staticmethod
     def _ns(timeout):
@@ -132,8 +166,10 @@ class ProcessGroup(TorchProcessGroup):
     # How operations begin.
 
     def _keep(self, work):
+        """Holds an operation until it has ended and its caller has heard so: a caller in C++, as DDP is, holds no more than torch's
+        half of it before torch 2.1, and torch's half alone waits for ever."""
         live = self._live
-        while live and live[0].is_completed():
+        while live and (live[0].heard or len(live) > _MOST_UNHEARD) and live[0].is_completed():
             live.popleft()
         live.append(work)
         if self._coalesced is not None:
@@ -407,10 +443,9 @@ class ProcessGroup(TorchProcessGroup):
             if missing:
                 text = "ringo: monitored_barrier: rank%s %s did not come within %gs" % (
                     "s" if len(missing) > 1 else "", ", ".join(map(str, missing)), limit)
-            self._store.set(key + "verdict", "=" + text)
-            self._store.add(key + "judged", 1)
+            self._put(key + "verdict", "=" + text)
         else:
-            while self._store.add(key + "judged", 0) == 0:
+            while not self._has(key + "verdict"):
                 if time.monotonic() > end + 1:  # rank 0 needs its time too
                     raise DistBackendError("ringo: monitored_barrier: rank 0 did not come within %gs" % limit)
                 time.sleep(pause)
@@ -460,9 +495,7 @@ class ProcessGroup(TorchProcessGroup):
             id = library.new_id()
             library.mail_to(self._mail, peer, id)
             self._lines.add(("to", peer))
-        key = "ringo/line/%d/%d" % (self._rank, peer)
-        self._store.set(key, id.hex())
-        self._store.add(key + "/is", 1)
+        self._put("ringo/line/%d/%d" % (self._rank, peer), id.hex())
 
     def _lines_from(self, sources):
         """Has a thread open the lines of sources when these have made them: it must not keep the caller, who may be whom a
@@ -485,7 +518,7 @@ class ProcessGroup(TorchProcessGroup):
             for peer in wanted:
                 key = "ringo/line/%d/%d" % (peer, self._rank)
                 try:
-                    if self._store.add(key + "/is", 0) == 0:
+                    if not self._has(key):
                         continue
                     id = bytes.fromhex(self._store.get(key).decode())
                 except RuntimeError:  # the store is gone
