@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import ProcessGroup as TorchProcessGroup
 
-from . import library
+from . import devices, library
 from .buffers import bytes_of, check, fill, joined, one, plain, reducible, room, spread
 from .work import DistBackendError, Several, Work, raised
 
@@ -53,9 +53,10 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 class ProcessGroup(TorchProcessGroup):
     """One rank of a torch process group on host memory. Collectives are carried out in the order of their calls; messages
     (send, recv) in none with those. Errors are torch's, with Ringo's sentence. The cost of a tensor that is not
-    contiguous is a copy."""
+    contiguous is a copy. others names torch's backends for other devices, which are opened when the first tensor comes: {"cuda": "nccl"};
+    since torch 2.1 they are those of the group's name."""
 
-    def __init__(self, store, rank, size, timeout=datetime.timedelta(minutes=30)):
+    def __init__(self, store, rank, size, timeout=datetime.timedelta(minutes=30), others=None):
         super().__init__(rank, size)
         self._store, self._rank, self._size, self._timeout = store, rank, size, timeout
         self._live = collections.deque()  # operations that may be under way, or that nobody has waited for
@@ -63,6 +64,7 @@ class ProcessGroup(TorchProcessGroup):
         self._mail = self._watcher = self._connector = None
         self._lines, self._wanted, self._closed = set(), set(), False
         self._barriers = 0
+        self._others, self._beside = others, {}
         self._coalesced = None  # the operations since _start_coalescing
         try:
             id = self._meeting()
@@ -130,9 +132,27 @@ class ProcessGroup(TorchProcessGroup):
 
     getRank, getSize = rank, size
 
+    def _named(self):
+        """The backends for other devices, by device."""
+        if self._others is None:
+            return {d: b for d, b in devices.configured(self).items() if d != "cpu" and b != "ringo"}
+        return self._others
+
+    def beside(self, device):
+        """The group for tensors on a device, or None."""
+        with self._lock:
+            if device not in self._beside:
+                backend = self._named().get(device)
+                self._beside[device] = backend and devices.open_native(
+                    backend, dist.PrefixStore(device, self._store), self._rank, self._size, self._timeout)
+            return self._beside[device]
+
+    def _get_backend(self, device):
+        return self.beside(device.type) or self
+
     @property
     def _device_types(self):
-        return [torch.device("cpu")]
+        return [torch.device(d) for d in ("cpu", *self._named())]
 
     def _set_sequence_number_for_group(self):
         pass
@@ -141,6 +161,11 @@ class ProcessGroup(TorchProcessGroup):
         """Ends all operations on all ranks."""
         if not self._closed:
             library.abort(self._comm, reason.encode())
+            self._end_beside("abort")
+
+    def _end_beside(self, how):
+        for other in self._beside.values():
+            getattr(other, how, lambda: None)()  # groups of torch have these since 2.4
 
     def shutdown(self):
         """Leaves the group. What is still under way is aborted."""
@@ -158,6 +183,7 @@ class ProcessGroup(TorchProcessGroup):
             pass  # the operations have said why
         if self._watcher:
             self._watcher.put(None)
+        self._end_beside("shutdown")
 
     def __del__(self):
         if not getattr(self, "_closed", True) and hasattr(self, "_comm"):
@@ -177,9 +203,15 @@ class ProcessGroup(TorchProcessGroup):
         return work
 
     def _start_coalescing(self, device=None):
+        other = self.beside(device.type) if device is not None and device.type != "cpu" else None
+        if other is not None:
+            return other._start_coalescing()
         self._coalesced = []
 
     def _end_coalescing(self, device=None):
+        other = self.beside(device.type) if device is not None and device.type != "cpu" else None
+        if other is not None:
+            return other._end_coalescing()
         works, self._coalesced = self._coalesced, None
         return self._several(works, [])
 
@@ -422,6 +454,10 @@ class ProcessGroup(TorchProcessGroup):
                            in_counts=give, out_counts=take, after=after, opts=opts)
 
     def barrier(self, opts=None):
+        device = getattr(opts, "device", None)  # since torch 2.5
+        other = self.beside(device.type) if device is not None and device.type != "cpu" else None
+        if other is not None:
+            return other.barrier(opts)
         return self._begin(None, [], library.BARRIER, opts=opts)
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
@@ -533,6 +569,13 @@ class ProcessGroup(TorchProcessGroup):
                 pause = 0.0005
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
+
+
+for _name in ("allreduce allreduce_coalesced reduce broadcast allgather _allgather_base all_gather_single allgather_coalesced "
+              "allgather_into_tensor_coalesced all_gather_single_coalesced gather scatter reduce_scatter _reduce_scatter_base "
+              "reduce_scatter_single reduce_scatter_tensor_coalesced reduce_scatter_single_coalesced alltoall_base all_to_all_single alltoall "
+              "send recv recv_anysource").split():
+    setattr(ProcessGroup, _name, devices.by_device(_name, getattr(ProcessGroup, _name)))
 
 
 def _options(opts):
