@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/ringo-go/ringo/internal/test/ctest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -35,12 +36,12 @@ func python(t *testing.T) string {
 			return name
 		}
 	}
-	t.Skip("there is no python3 with torch: apt-get install --no-install-recommends python3-torch")
+	gputest.Missing(t, "torch", "there is no python3 with torch: apt-get install --no-install-recommends python3-torch")
 	return ""
 }
 
-// ranks runs a script on three ranks. Those of dead are killed, the others' last word is ok.
-func ranks(t *testing.T, script string, dead int) {
+// ranks runs a script on three ranks. The rank dead is killed, the others' last word is ok.
+func ranks(t *testing.T, script string, dead int, args ...string) {
 	t.Helper()
 	const n = 3
 	with, library := python(t), ctest.Library(t)
@@ -50,6 +51,7 @@ func ranks(t *testing.T, script string, dead int) {
 	for rank := range n {
 		wg.Go(func() {
 			cmd := exec.Command(with, filepath.Join("tests", script), strconv.Itoa(rank), strconv.Itoa(n), meet)
+			cmd.Args = append(cmd.Args, args...)
 			cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+library, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo",
 				"MOST_SECONDS="+strconv.Itoa(10))
 			cmd.Stdout, cmd.Stderr = &texts[rank], &texts[rank]
@@ -67,6 +69,23 @@ func ranks(t *testing.T, script string, dead int) {
 
 // TestCases runs all operations of a process group, DDP beside Gloo, and groups by threads.
 func TestCases(t *testing.T) { ranks(t, "cases.py", -1) }
+
+// TestSuite runs a short list of PyTorch's own cases, which Debian's package has.
+func TestSuite(t *testing.T) {
+	ranks(t, "suite.py", -1, append([]string{"ringo"}, strings.Fields(short)...)...)
+}
+
+// short has cases of each operation, with groups, and of DDP: those that take little. None may be skipped.
+const short = `
+test_DistributedDataParallelCPU test_accumulate_gradients_no_sync_grad_is_view test_all_gather_coalesced_with_empty test_all_gather_complex
+test_all_gather_full_group test_all_gather_object_default_pg test_all_reduce_coalesced_group_sum test_all_reduce_complex_unsupported_ops
+test_all_reduce_full_group_min test_all_reduce_group_product test_all_reduce_sum_async test_all_reduce_sum_complex test_all_to_all
+test_all_to_all_full_group test_all_to_all_single_equal_split_complex test_all_to_all_single_unequal_split_group test_barrier_full_group
+test_batch_isend_irecv_gloo_tags test_broadcast_group test_broadcast_object_list test_ddp_create_graph test_gather_checks test_gather_group
+test_gather_object test_get_future test_irecv test_isend_autograd_profiler test_reduce_full_group_max test_reduce_group_min test_reduce_sum_twice
+test_scatter_checks test_scatter_complex test_scatter_object_list test_send_recv_any_source_torch_profiler test_send_recv_with_tag
+test_sparse_all_reduce_sum test_static_graph_api_cpu
+`
 
 // TestKilled wants the ranks that live to name the one that was killed.
 func TestKilled(t *testing.T) { ranks(t, "killed.py", 1) }

@@ -2,8 +2,10 @@
 cases.py RANK SIZE FILE; the last word is ok."""
 
 import datetime
+import os
 import sys
 import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -55,6 +57,19 @@ def reductions():
     work = dist.distributed_c10d._get_default_group().allreduce_coalesced(x, dist.AllreduceCoalescedOptions() if hasattr(dist, "AllreduceCoalescedOptions") else dist.ReduceOp.SUM)
     work.wait()
     same(x[1], torch.full((3,), size * (size - 1) / 2.0))
+
+
+def sparse():
+    places = [[0, rank], [1, 2]]
+    x = torch.sparse_coo_tensor(places, [1.0, 2.0 + rank], (size, 4))
+    dist.all_reduce(x)
+    want = sum(torch.sparse_coo_tensor([[0, r], [1, 2]], [1.0, 2.0 + r], (size, 4)).to_dense() for r in range(size))
+    same(x.to_dense(), want)
+    x = torch.sparse_coo_tensor(torch.zeros(1, rank, dtype=torch.int64), torch.ones(rank, 3), (2, 3))
+    work = dist.all_reduce(x, async_op=True)
+    work.wait()
+    same(x.to_dense(), torch.stack([torch.full((3,), size * (size - 1) / 2.0), torch.zeros(3)]))
+    wrong(ValueError, lambda: dist.all_reduce(x, dist.ReduceOp.MAX), "summed")
 
 
 def shapes():
@@ -242,14 +257,177 @@ def training():
     assert losses["ringo"][-1] < losses["ringo"][0], losses
 
 
+def opened(store, name, seconds=60, **named):
+    """A group by a store, beside those that torch knows."""
+    return torch_ringo.ProcessGroup(dist.PrefixStore(name, store), rank, size, datetime.timedelta(seconds=seconds), **named)
+
+
+def stores():
+    """Groups by each kind of store. A HashStore is of one process: its ranks are threads."""
+    port = [0]
+    if rank == 0:
+        server = dist.TCPStore("127.0.0.1", 0, size, True, wait_for_workers=False)
+        port = [server.port]
+    dist.broadcast_object_list(port, 0)
+    tcp = server if rank == 0 else dist.TCPStore("127.0.0.1", port[0], size, False, wait_for_workers=False)
+    for store in (tcp, dist.FileStore(file + "-other", size)):
+        x = torch.ones(2)
+        opened(store, "a").allreduce([x]).wait()
+        same(x, torch.full((2,), float(size)))
+    dist.barrier()  # rank 0's end would be the server's
+    hash_store, sums = dist.HashStore(), {}
+
+    def run(r):
+        x = torch.tensor([r + 1.0])
+        group = torch_ringo.ProcessGroup(hash_store, r, 2)
+        group.allreduce([x]).wait()
+        sums[r] = x.item()
+        group.barrier().wait()
+
+    threads = [threading.Thread(target=run, args=(r,)) for r in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sums == {0: 3.0, 1: 3.0}, sums
+
+
+def hundred():
+    """A hundred groups at once, and the files that they have open are gone with them."""
+    store = dist.FileStore(file + "-hundred", size)
+    before = len(os.listdir("/proc/self/fd"))
+    many = [opened(store, str(i)) for i in range(100)]
+    for _ in range(2):
+        for i, group in enumerate(many):
+            x = torch.tensor([float(i + rank)])
+            group.allreduce([x]).wait()
+            same(x, torch.tensor([i * size + size * (size - 1) / 2.0]))
+    for group in many:
+        group.barrier().wait()
+        group.shutdown()
+    dist.barrier()
+    after = len(os.listdir("/proc/self/fd"))
+    assert after < before + 100, "files open: %d before, %d after" % (before, after)
+
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, i):
+        return torch.tensor([float(i), float(os.getpid())])
+
+
+def loaders():
+    """Workers of data loaders are forked while groups are open: they do without the library, and their parent's groups go on."""
+    for _ in range(2):
+        total, workers = 0, set()
+        for batch in torch.utils.data.DataLoader(Rows(), batch_size=4, num_workers=2):
+            x = batch[:, 0].sum()
+            workers |= {int(p) for p in batch[:, 1]}
+            dist.all_reduce(x)
+            total += x.item()
+        assert total == 120 * size and os.getpid() not in workers and len(workers) == 2, (total, workers)
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            wrong(ValueError, lambda: dist.all_reduce(torch.ones(1)), "forked")
+            status = 0
+        finally:
+            try:
+                dist.distributed_c10d._get_default_group().shutdown()  # leaves the parent's alone
+            finally:
+                os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    dist.barrier()
+
+
+def mistakes():
+    """What ranks do not agree on is named, with no TORCH_DISTRIBUTED_DEBUG; then the group has ended."""
+    store = dist.FileStore(file + "-mistakes", size)
+    g = opened(store, "sizes")
+    wrong(RuntimeError, lambda: g.allreduce([torch.ones(3 if rank == 1 else 2)]).wait(), "rank 1")
+    g = opened(store, "types")
+    wrong(RuntimeError, lambda: g.allreduce([torch.ones(2, dtype=torch.float64 if rank == 1 else torch.float32)]).wait(), "rank 1")
+    g = opened(store, "kinds")
+    opts = dist.BroadcastOptions()
+    opts.rootRank = 0
+    wrong(RuntimeError, lambda: (g.broadcast([torch.ones(2)], opts) if rank == 1 else g.allreduce([torch.ones(2)])).wait(), "rank 1")
+    g = opened(store, "abort")
+    g.barrier().wait()
+    if rank == 1:
+        g.abort("no more of this")
+    else:
+        wrong(RuntimeError, lambda: g.allreduce([torch.ones(2)]).wait(), "no more of this", "rank 1")
+    dist.barrier()
+
+
+class Elsewhere:
+    """A group for tensors on another device, which says what it was asked for."""
+
+    def __init__(self, store, rank, size, timeout):
+        self.asked = []
+
+    def __getattr__(self, name):
+        return lambda *arguments: self.asked.append(name)
+
+
+def devices():
+    """Tensors on other devices go to torch's group for these."""
+    dist.Backend.register_backend("elsewhere", Elsewhere)
+    store, there = dist.FileStore(file + "-devices", size), torch.ones(3, device="meta")
+    g = opened(store, "d", others={"meta": "elsewhere"})
+    x = torch.ones(3)
+    g.allreduce([x]).wait()
+    same(x, torch.full((3,), float(size)))
+    g.allreduce([there])
+    g.allgather([[there] * size], [there])
+    g.gather([], [there])
+    g.send([there], 0, 0)
+    g._start_coalescing(there.device)
+    other = g._get_backend(there.device)
+    assert other.asked == ["allreduce", "allgather", "gather", "send", "_start_coalescing"], other.asked
+    assert g._get_backend(torch.device("cpu")) is g
+    assert [d.type for d in g._device_types] == ["cpu", "meta"]
+    wrong(ValueError, lambda: opened(store, "e", others={"meta": "none"}).allreduce([there]), "'none'")
+    if not hasattr(dist.distributed_c10d, "_world"):  # before 2.1 a name with devices is registered
+        assert dist.Backend("cpu:ringo,cuda:nccl") == "cpu:ringo,cuda:nccl"
+    g = dist.new_group(backend="cpu:ringo,cuda:nccl")
+    x = torch.ones(3)
+    dist.all_reduce(x, group=g)
+    same(x, torch.full((3,), float(size)))
+
+
+def splits():
+    g = torch_ringo.split_group([[0], list(range(1, size))])
+    x = torch.tensor([1.0])
+    dist.all_reduce(x, group=g)
+    same(x, torch.tensor([1.0 if rank == 0 else size - 1.0]))
+    wrong(ValueError, lambda: torch_ringo.split_group([[0, 1], [1]]), "overlap")
+
+
+def buckets():
+    """DDP sends its parameters from C++, in a bucket for each type, two of which are under way at once."""
+    for _ in range(20):
+        x = [torch.full((3,), float(rank)), torch.full((2,), rank), torch.full((4,), float(rank)).double()]
+        dist._broadcast_coalesced(dist.distributed_c10d._get_default_group(), x, 1 << 20, 1)
+        for t in x:
+            same(t, torch.ones_like(t))
+
+
 torch.set_num_threads(1)
 dist.init_process_group("ringo", init_method="file://" + file, rank=rank, world_size=size)
-for case in (reductions, shapes, moves, exchanges, messages, objects, background, groups, monitored, training):
+for case in (reductions, sparse, shapes, moves, exchanges, messages, objects, background, groups, monitored, buckets, training, stores, hundred, loaders, mistakes,
+             devices, splits):
+    began = time.monotonic()
     try:
         case()
     except BaseException:
         print("rank %d: %s:" % (rank, case.__name__), flush=True)
         raise
     dist.barrier()
+    print("%6.2f s %s" % (time.monotonic() - began, case.__name__), flush=True)
 dist.destroy_process_group()
 print("ok")

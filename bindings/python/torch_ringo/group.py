@@ -4,6 +4,7 @@ import atexit
 import collections
 import ctypes
 import datetime
+import os
 import queue
 import sys
 import threading
@@ -14,12 +15,13 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import ProcessGroup as TorchProcessGroup
 
-from . import library
-from .buffers import bytes_of, check, fill, joined, one, plain, reducible, room, spread
+from . import devices, library
+from .buffers import bytes_of, check, fill, joined, one, op_of, plain, reducible, room, spread
 from .work import DistBackendError, Several, Work, raised
 
 _open_groups = weakref.WeakSet()
 _TORCH = dist.distributed_c10d.__file__
+_MOST_UNHEARD = 256  # operations that have ended, and that are held though nobody waits for them
 
 
 def _at_once(opts):
@@ -39,19 +41,30 @@ def _close_all():
         group.shutdown()
 
 
+def _leave_to_parent():
+    """In the child of a fork, as data loaders have them, the groups are the parent's still."""
+    for group in list(_open_groups):
+        group._closed = True
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 class ProcessGroup(TorchProcessGroup):
     """One rank of a torch process group on host memory. Collectives are carried out in the order of their calls; messages
     (send, recv) in none with those. Errors are torch's, with Ringo's sentence. The cost of a tensor that is not
-    contiguous is a copy."""
+    contiguous is a copy. others names torch's backends for other devices, which are opened when the first tensor comes: {"cuda": "nccl"};
+    since torch 2.1 they are those of the group's name."""
 
-    def __init__(self, store, rank, size, timeout=datetime.timedelta(minutes=30)):
+    def __init__(self, store, rank, size, timeout=datetime.timedelta(minutes=30), others=None):
         super().__init__(rank, size)
         self._store, self._rank, self._size, self._timeout = store, rank, size, timeout
-        self._live = collections.deque()  # operations whose memory is still needed
+        self._live = collections.deque()  # operations that may be under way, or that nobody has waited for
         self._lock = threading.Lock()
         self._mail = self._watcher = self._connector = None
         self._lines, self._wanted, self._closed = set(), set(), False
         self._barriers = 0
+        self._others, self._beside = others, {}
         self._coalesced = None  # the operations since _start_coalescing
         try:
             id = self._meeting()
@@ -66,14 +79,37 @@ class ProcessGroup(TorchProcessGroup):
             try:
                 id = library.new_id()
             except library.Error as e:
-                self._store.set("ringo/id", "!" + str(e))
+                self._put("ringo/id", "!" + str(e))
                 raise
-            self._store.set("ringo/id", "=" + id.hex())
+            self._put("ringo/id", "=" + id.hex())
             return id
-        text = self._store.get("ringo/id").decode()
+        library.begin()  # takes milliseconds, as it does on rank 0
+        text = self._fetch("ringo/id")
         if text[0] == "!":
             raise library.Error(library.FAILED, text[1:])
         return bytes.fromhex(text[1:])
+
+    # What the ranks tell each other by the store. Beside each key that is set is a counter, which can be asked without waiting, on
+    # all stores.
+
+    def _put(self, key, text):
+        self._store.set(key, text)
+        self._store.add(key + "/is", 1)
+
+    def _has(self, key):
+        return self._store.add(key + "/is", 0) > 0
+
+    def _fetch(self, key):
+        """The text of a key, once it is there."""
+        store = self._store
+        while isinstance(store, dist.PrefixStore) and hasattr(store, "underlying_store"):
+            store = store.underlying_store
+        if isinstance(store, dist.FileStore):  # looks each 10 ms only
+            for pause in (0.0003, 0.0003, 0.0006, 0.001, 0.002, 0.004):
+                if self._has(key):
+                    break
+                time.sleep(pause)
+        return self._store.get(key).decode()
 
     @staticmethod
     def _ns(timeout):
@@ -96,9 +132,27 @@ class ProcessGroup(TorchProcessGroup):
 
     getRank, getSize = rank, size
 
+    def _named(self):
+        """The backends for other devices, by device."""
+        if self._others is None:
+            return {d: b for d, b in devices.configured(self).items() if d != "cpu" and b != "ringo"}
+        return self._others
+
+    def beside(self, device):
+        """The group for tensors on a device, or None."""
+        with self._lock:
+            if device not in self._beside:
+                backend = self._named().get(device)
+                self._beside[device] = backend and devices.open_native(
+                    backend, dist.PrefixStore(device, self._store), self._rank, self._size, self._timeout)
+            return self._beside[device]
+
+    def _get_backend(self, device):
+        return self._elsewhere(device) or self
+
     @property
     def _device_types(self):
-        return [torch.device("cpu")]
+        return [torch.device(d) for d in ("cpu", *self._named())]
 
     def _set_sequence_number_for_group(self):
         pass
@@ -107,6 +161,11 @@ class ProcessGroup(TorchProcessGroup):
         """Ends all operations on all ranks."""
         if not self._closed:
             library.abort(self._comm, reason.encode())
+            self._end_beside("abort")
+
+    def _end_beside(self, how):
+        for other in self._beside.values():
+            getattr(other, how, lambda: None)()  # groups of torch have these since 2.4
 
     def shutdown(self):
         """Leaves the group. What is still under way is aborted."""
@@ -124,6 +183,7 @@ class ProcessGroup(TorchProcessGroup):
             pass  # the operations have said why
         if self._watcher:
             self._watcher.put(None)
+        self._end_beside("shutdown")
 
     def __del__(self):
         if not getattr(self, "_closed", True) and hasattr(self, "_comm"):
@@ -132,18 +192,30 @@ class ProcessGroup(TorchProcessGroup):
     # How operations begin.
 
     def _keep(self, work):
+        """Holds an operation until it has ended and its caller has heard so: a caller in C++, as DDP is, holds no more than torch's
+        half of it before torch 2.1, and torch's half alone waits for ever."""
         live = self._live
-        while live and live[0].is_completed():
+        while live and (live[0].heard or len(live) > _MOST_UNHEARD) and live[0].is_completed():
             live.popleft()
         live.append(work)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
 
+    def _elsewhere(self, device):
+        """The group for a device that is not the CPU, or None: also for what is no device, as torch 1.13 hands over its requests."""
+        return self.beside(device.type) if isinstance(device, torch.device) and device.type != "cpu" else None
+
     def _start_coalescing(self, device=None):
+        other = self._elsewhere(device)
+        if other is not None:
+            return other._start_coalescing()
         self._coalesced = []
 
     def _end_coalescing(self, device=None):
+        other = self._elsewhere(device)
+        if other is not None:
+            return other._end_coalescing()
         works, self._coalesced = self._coalesced, None
         return self._several(works, [])
 
@@ -182,8 +254,27 @@ class ProcessGroup(TorchProcessGroup):
 
     def allreduce(self, tensors, opts=dist.ReduceOp.SUM):
         tensor = one(tensors)
+        if isinstance(tensor, torch.Tensor) and tensor.layout == torch.sparse_coo:
+            return self._sum_sparse(tensor, opts)
         check(tensor)
         return self._reduce(library.ALL_REDUCE, tensor, tensor, opts)
+
+    def _sum_sparse(self, tensor, opts):
+        """The sum of tensors that have few elements: all ranks get all elements, with their places. How many each rank has is told first,
+        for which the caller waits."""
+        if op_of(getattr(opts, "reduceOp", opts)) != library.SUM:
+            raise ValueError("ringo: sparse tensors are summed, nothing else")
+        mine = tensor.detach().coalesce()
+        counts = torch.zeros(self._size, dtype=torch.int64)
+        self._allgather_base(counts, torch.tensor([mine._nnz()])).wait()
+        own = (mine.indices().t().contiguous(), mine.values())
+        all = [[torch.empty((n, *t.shape[1:]), dtype=t.dtype) for n in counts.tolist()] for t in own]
+
+        def after():
+            places, values = map(torch.cat, all)
+            tensor.copy_(torch.sparse_coo_tensor(places.t(), values, tensor.shape).coalesce())
+
+        return Several(self, [self.allgather([parts], [t], _options(opts)) for parts, t in zip(all, own)], [tensor], after)
 
     def _reduce(self, kind, source, to, opts, count=None, whole=None):
         """A reduction of source into to, which may be the same tensor, or None where this rank gets nothing. whole, which
@@ -386,6 +477,9 @@ class ProcessGroup(TorchProcessGroup):
                            in_counts=give, out_counts=take, after=after, opts=opts)
 
     def barrier(self, opts=None):
+        other = self._elsewhere(getattr(opts, "device", None))  # since torch 2.5
+        if other is not None:
+            return other.barrier(opts)
         return self._begin(None, [], library.BARRIER, opts=opts)
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
@@ -407,10 +501,9 @@ class ProcessGroup(TorchProcessGroup):
             if missing:
                 text = "ringo: monitored_barrier: rank%s %s did not come within %gs" % (
                     "s" if len(missing) > 1 else "", ", ".join(map(str, missing)), limit)
-            self._store.set(key + "verdict", "=" + text)
-            self._store.add(key + "judged", 1)
+            self._put(key + "verdict", "=" + text)
         else:
-            while self._store.add(key + "judged", 0) == 0:
+            while not self._has(key + "verdict"):
                 if time.monotonic() > end + 1:  # rank 0 needs its time too
                     raise DistBackendError("ringo: monitored_barrier: rank 0 did not come within %gs" % limit)
                 time.sleep(pause)
@@ -460,9 +553,7 @@ class ProcessGroup(TorchProcessGroup):
             id = library.new_id()
             library.mail_to(self._mail, peer, id)
             self._lines.add(("to", peer))
-        key = "ringo/line/%d/%d" % (self._rank, peer)
-        self._store.set(key, id.hex())
-        self._store.add(key + "/is", 1)
+        self._put("ringo/line/%d/%d" % (self._rank, peer), id.hex())
 
     def _lines_from(self, sources):
         """Has a thread open the lines of sources when these have made them: it must not keep the caller, who may be whom a
@@ -485,7 +576,7 @@ class ProcessGroup(TorchProcessGroup):
             for peer in wanted:
                 key = "ringo/line/%d/%d" % (peer, self._rank)
                 try:
-                    if self._store.add(key + "/is", 0) == 0:
+                    if not self._has(key):
                         continue
                     id = bytes.fromhex(self._store.get(key).decode())
                 except RuntimeError:  # the store is gone
@@ -500,6 +591,13 @@ class ProcessGroup(TorchProcessGroup):
                 pause = 0.0005
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
+
+
+for _name in ("allreduce allreduce_coalesced reduce broadcast allgather _allgather_base all_gather_single allgather_coalesced "
+              "allgather_into_tensor_coalesced all_gather_single_coalesced gather scatter reduce_scatter _reduce_scatter_base "
+              "reduce_scatter_single reduce_scatter_tensor_coalesced reduce_scatter_single_coalesced alltoall_base all_to_all_single alltoall "
+              "send recv recv_anysource").split():
+    setattr(ProcessGroup, _name, devices.by_device(_name, getattr(ProcessGroup, _name)))
 
 
 def _options(opts):

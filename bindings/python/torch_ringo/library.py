@@ -85,6 +85,14 @@ def _handle(f, *arguments):
     return h
 
 
+def begin():
+    """Starts the library, which its first call does else."""
+    try:
+        failure(None)
+    except Error:
+        pass  # None is no communicator
+
+
 def new_id(address=None):
     room = ctypes.create_string_buffer(ID_BYTES)
     _new_id(address, room)

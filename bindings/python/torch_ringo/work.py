@@ -15,6 +15,8 @@ except ImportError:  # before 2.0
 
 def raised(error):
     """torch's exception for an error of Ringo."""
+    if error.result == library.TIMEOUT:  # torch's programs look for its word
+        return DistBackendError("ringo: a timeout has ended it: %s" % error)
     return (ValueError if error.result == library.INVALID else DistBackendError)(str(error))
 
 
@@ -30,6 +32,7 @@ class Work(TorchWork):
         self._source = library.ANY
         self._future = None
         self._done = False
+        self.heard = False  # whether somebody has waited, or waits by a future
         if pending is None:
             self._end()
 
@@ -52,6 +55,7 @@ class Work(TorchWork):
         return self._done
 
     def wait(self, timeout=None):
+        self.heard = True
         if not self._done:
             limit = int(timeout.total_seconds() * 1e9) if timeout else 0
             with self._lock:
@@ -87,6 +91,7 @@ class Work(TorchWork):
     _source_rank = source_rank
 
     def get_future(self):
+        self.heard = True
         with self._lock:
             if self._future is None:
                 self._future = torch.futures.Future()
@@ -97,9 +102,9 @@ class Work(TorchWork):
 class Several(Work):
     """Several operations as one."""
 
-    def __init__(self, group, works, result):
+    def __init__(self, group, works, result, after=None):
         self._works = works
-        super().__init__(group, 0, works, result)
+        super().__init__(group, 0, works, result, after)
 
     def _look(self, timeout):
         try:
