@@ -64,7 +64,7 @@ func (b *builder) level(n int) *level {
 	if n == len(b.levels) {
 		name := b.name
 		if n > 0 {
-			name = fmt.Sprintf("%s after %d collectives", b.name, n)
+			name = fmt.Sprintf("%s, level %d", b.name, n)
 		}
 		b.levels = append(b.levels, &level{Builder: b.backend.inner.Builder(name), b: b, n: n})
 	}
