@@ -15,8 +15,8 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// A Failure is the error of a program that could not be carried out. GoMLX's executors give a model's variables away before a step,
-// so that a step that fails leaves a model without them; a Failure still has them as they were.
+// A Failure is the error of a program that could not be carried out. GoMLX's executors give a model's variables away
+// before a step, so that a step that fails leaves a model without them; a Failure still has them as they were.
 type Failure struct {
 	Program string
 	Err     error // of communication it is a *ringo.Error
@@ -49,10 +49,11 @@ func (f *Failure) Restore(model *mlctx.Context) error {
 	return nil
 }
 
-// Recover goes on with the ranks that are left when a step or an Agree has failed for one that died, left or stopped: it restores the
-// model, Shrinks, and has all agree on the newest model, again and again if more ranks die meanwhile. step is how many steps of
-// this rank have succeeded; the result is how many all go on from. Every rank that is left calls it, as each gets an error of its next
-// step. Errors of another kind are returned as they are, as are those after which there is no way to go on.
+// Recover goes on with the ranks that are left when a step or an Agree has failed for one that died, left or stopped:
+// it restores the model, Shrinks, and has all agree on the newest model, again and again if more ranks die meanwhile.
+// step is how many steps of this rank have succeeded; the result is how many all go on from. Every rank that is left
+// calls it, as each gets an error of its next step. Errors of another kind are returned as they are, as are those after
+// which there is no way to go on.
 func (b *Backend) Recover(ctx context.Context, model *mlctx.Context, step int, failed error) (int, error) {
 	if !lost(failed) {
 		return 0, failed
@@ -73,7 +74,8 @@ func (b *Backend) Recover(ctx context.Context, model *mlctx.Context, step int, f
 	}
 }
 
-// lost reports whether an error is of communication that others may have without a rank or a connection. Ranks that disagree would do so again.
+// lost reports whether an error is of communication that others may have without a rank or a connection. Ranks that
+// disagree would do so again.
 func lost(err error) bool {
 	if _, ok := errors.AsType[*ringo.Error](err); !ok {
 		return false
@@ -96,16 +98,16 @@ type variable struct {
 
 func (v *variable) shape() shapes.Shape { return shapes.Make(v.DType, v.Dims...) }
 
-// Agree gives all ranks the model of the one that has done the most steps, the lowest rank of those. step is how many steps of this rank
-// have succeeded; the result is how many all go on from. All ranks call it: in the beginning, so that all initialize the same
-// model by the same random numbers; after Shrink; and when new ranks have come, for which it makes the variables that they have not
-// got (their context.Context is to be Checked(false)). A model is left alone if the ranks do not all come to the end.
-// Cost: two all-reduces of a number and a broadcast of the variables.
+// Agree gives all ranks the model of the one that has done the most steps, the lowest rank of those. step is how many
+// steps of this rank have succeeded; the result is how many all go on from. All ranks call it: in the beginning, so
+// that all initialize the same model by the same random numbers; after Shrink; and when new ranks have come, for which
+// it makes the variables that they have not got (their context.Context is to be Checked(false)). A model is left alone
+// if the ranks do not all come to the end. Cost: two all-reduces of a number and a broadcast of the variables.
 func (b *Backend) Agree(model *mlctx.Context, step int) (int, error) {
 	if !b.processes {
 		return 0, fmt.Errorf("gomlx: Agree: all ranks are this process and share a model: %w", ringo.ErrUnsupported)
 	}
-	if step < 0 || step > math.MaxInt64>>maxVariables {
+	if step < 0 || int64(step) > math.MaxInt64>>maxVariables {
 		return 0, fmt.Errorf("gomlx: Agree: step %d: %w", step, ringo.ErrInvalid)
 	}
 	if v := model.GetVariableByScopeAndName(mlctx.RootScope, mlctx.RNGStateVariableName); v == nil || !v.HasValue() {
@@ -142,7 +144,8 @@ func (b *Backend) Agree(model *mlctx.Context, step int) (int, error) {
 	return int(newest[0] >> maxVariables), assign(model, vars, data, root)
 }
 
-// maxVariables is the number of bits in which ranks tell each other how many variables they have. More steps have a greater weight.
+// maxVariables is the number of bits in which ranks tell each other how many variables they have. More steps have a
+// greater weight.
 const maxVariables = 20
 
 // variablesOf are the variables that have a value.

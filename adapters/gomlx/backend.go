@@ -1,13 +1,13 @@
-// Package gomlx has GoMLX's programs communicate by Ringo: a Backend adds the collective operations of GoMLX's backend interface to a
-// backend that has none, as the one in pure Go, over goroutines, processes and hosts.
+// Package gomlx has GoMLX's programs communicate by Ringo: a Backend adds the collective operations of GoMLX's backend
+// interface to a backend that has none, as the one in pure Go, over goroutines, processes and hosts.
 //
 //	backend, err := gomlx.Open(ctx, "", ringo.Config{}) // started by: ringo run -np 4 -- PROGRAM
 //	optimizer, err := gomlx.DataParallel(optimizers.Adam().Done())
 //	trainer := train.NewTrainer(backend, model, modelGraph, loss, optimizer, nil, nil)
 //	backend.Distribute(trainer)
 //
-// From there each process trains with its own part of each batch, and all have the same weights, bit for bit. Backend.Recover has those
-// that are left go on when a process dies.
+// From there each process trains with its own part of each batch, and all have the same weights, bit for bit.
+// Backend.Recover has those that are left go on when a process dies.
 //
 // The trap: all ranks execute the same programs with collectives in the same order.
 package gomlx
@@ -29,12 +29,14 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// BackendName is the name under which GoMLX knows this backend: GOMLX_BACKEND=ringo has each process open the communicator of its
-// environment (ringo run, torchrun, mpirun), ringo:4 has four goroutines of this process be four devices. Both compute in pure Go.
+// BackendName is the name under which GoMLX knows this backend: GOMLX_BACKEND=ringo has each process open the
+// communicator of its environment (ringo run, torchrun, mpirun), ringo:4 has four goroutines of this process be four
+// devices. Both compute in pure Go.
 const BackendName = "ringo"
 
-// goConfig has the backend in pure Go execute one operation at a time: the ranks are what is parallel, and its operations side by side are
-// a data race in GoMLX 0.26 that the race detector finds. Large matrix products still use all cores.
+// goConfig has the backend in pure Go execute one operation at a time: the ranks are what is parallel, and its
+// operations side by side are a data race in GoMLX 0.26 that the race detector finds. Large matrix products still use
+// all cores.
 const goConfig = "ops_sequential"
 
 func init() {
@@ -43,10 +45,10 @@ func init() {
 	})
 }
 
-// A Backend is a backend of GoMLX with collectives. A device of it is a rank of a communicator. Either this process has all ranks,
-// each of which computes in a goroutine of its own: GoMLX's meshes and replica groups are those of its devices. Or it has one rank, and
-// other processes have the others: GoMLX's mesh has one device then, for its interface wants the inputs of all devices of a mesh in
-// one process, and a collective over that mesh is one of all ranks.
+// A Backend is a backend of GoMLX with collectives. A device of it is a rank of a communicator. Either this process has
+// all ranks, each of which computes in a goroutine of its own: GoMLX's meshes and replica groups are those of its
+// devices. Or it has one rank, and other processes have the others: GoMLX's mesh has one device then, for its interface
+// wants the inputs of all devices of a mesh in one process, and a collective over that mesh is one of all ranks.
 type Backend struct {
 	inner     backends.Backend
 	mesh      *distributed.DeviceMesh
@@ -68,8 +70,8 @@ type buffer struct {
 	device backends.DeviceNum
 }
 
-// New adds collectives over comms to a backend whose buffers are host memory. The comms are this process' only rank, or all ranks
-// of a communicator in their order (ringo.OpenLocal). The Backend closes them.
+// New adds collectives over comms to a backend whose buffers are host memory. The comms are this process' only rank, or
+// all ranks of a communicator in their order (ringo.OpenLocal). The Backend closes them.
 func New(inner backends.Backend, comms ...*ringo.Comm) (*Backend, error) {
 	if inner == nil || !inner.HasSharedBuffers() {
 		return nil, fmt.Errorf("gomlx: a backend is needed whose buffers are host memory, as simplego's are: %w", ringo.ErrUnsupported)
@@ -86,8 +88,8 @@ func New(inner backends.Backend, comms ...*ringo.Comm) (*Backend, error) {
 	return b, nil
 }
 
-// Open makes a Backend that computes in pure Go. devices is the number of goroutines that are its devices, or empty: then this process
-// is one rank of the communicator that its environment gives.
+// Open makes a Backend that computes in pure Go. devices is the number of goroutines that are its devices, or empty:
+// then this process is one rank of the communicator that its environment gives.
 func Open(ctx context.Context, devices string, cfg ringo.Config) (*Backend, error) {
 	inner, err := simplego.New(goConfig)
 	if err != nil {
@@ -147,18 +149,19 @@ func (b *Backend) Comm(device int) *ringo.Comm {
 	return b.comms[device]
 }
 
-// Mesh is the mesh of this process' devices, of one axis "replica". All executors that share a context.Context need the same mesh.
+// Mesh is the mesh of this process' devices, of one axis "replica". All executors that share a context.Context need the
+// same mesh.
 func (b *Backend) Mesh() *distributed.DeviceMesh { return b.mesh }
 
-// Shrink goes on with the ranks that are left after one has died, as ringo's Comm.Shrink does: each of them calls it, and they agree on
-// where to go on (Agree). The programs that are compiled stay as they are, but for those with an AllGather, which
-// have to be built anew. It is for ranks that are processes; those of one process die together.
+// Shrink goes on with the ranks that are left after one has died, as ringo's Comm.Shrink does: each of them calls it,
+// and they agree on where to go on (Agree). The programs that are compiled stay as they are, but for those with an
+// AllGather, which have to be built anew. It is for ranks that are processes; those of one process die together.
 func (b *Backend) Shrink(ctx context.Context) error {
 	return b.regroup("Shrink", func(old *ringo.Comm) (*ringo.Comm, error) { return old.Shrink(ctx) })
 }
 
-// Grow takes in new ranks, as ringo's Comm.Grow does: all ranks call it, one of them with an ID, with which the new ones Open a
-// communicator of the new size and make a Backend of it. Then all of them Agree.
+// Grow takes in new ranks, as ringo's Comm.Grow does: all ranks call it, one of them with an ID, with which the new
+// ones Open a communicator of the new size and make a Backend of it. Then all of them Agree.
 func (b *Backend) Grow(ctx context.Context, id *bootstrap.ID, size int) error {
 	return b.regroup("Grow", func(old *ringo.Comm) (*ringo.Comm, error) { return old.Grow(ctx, id, size) })
 }

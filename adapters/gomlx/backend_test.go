@@ -266,8 +266,8 @@ func TestGatherAndBroadcast(t *testing.T) {
 	}))
 }
 
-// A program that gathers has a shape by the number of ranks: when one has left it is to be built anew, and says so. One that
-// reduces stays as it is.
+// A program that gathers has a shape by the number of ranks: when one has left it is to be built anew, and says so. One
+// that reduces stays as it is.
 func TestProgramOfMoreRanks(t *testing.T) {
 	ringotest.Run(t, 3, func(c *ringo.Comm) {
 		b := over(t, c)

@@ -13,12 +13,12 @@ import (
 
 //go:generate go run ./internal/opsgen
 
-// A builder builds a program for a Backend. The program is cut into levels by its collectives: level 0 has all ops that need the
-// result of no collective, level 1 those that need results of collectives whose operands are of level 0, and so on. Each level is a
-// program of the backend below, between two levels Ringo carries out the collectives.
+// A builder builds a program for a Backend. The program is cut into levels by its collectives: level 0 has all ops that
+// need the result of no collective, level 1 those that need results of collectives whose operands are of level 0, and
+// so on. Each level is a program of the backend below, between two levels Ringo carries out the collectives.
 //
-// The collectives of a level are carried out in the order in which they were built, which is the same on all ranks, as they build the
-// same program.
+// The collectives of a level are carried out in the order in which they were built, which is the same on all ranks, as
+// they build the same program.
 type builder struct {
 	backend  *Backend
 	name     string
@@ -64,7 +64,7 @@ func (b *builder) level(n int) *level {
 	if n == len(b.levels) {
 		name := b.name
 		if n > 0 {
-			name = fmt.Sprintf("%s after %d collectives", b.name, n)
+			name = fmt.Sprintf("%s, level %d", b.name, n)
 		}
 		b.levels = append(b.levels, &level{Builder: b.backend.inner.Builder(name), b: b, n: n})
 	}
@@ -210,8 +210,8 @@ func (b *builder) OpShape(o backends.Op) (shapes.Shape, error) {
 	return p.shapeOf()
 }
 
-// Parameter implements backends.Builder. A device has its own part of what is sharded, so the sharding changes nothing here.
-// Each level that uses the parameter has one of its own.
+// Parameter implements backends.Builder. A device has its own part of what is sharded, so the sharding changes nothing
+// here. Each level that uses the parameter has one of its own.
 func (b *builder) Parameter(name string, shape shapes.Shape, _ *backends.ShardingSpec) (backends.Op, error) {
 	if err := b.check("Parameter"); err != nil {
 		return nil, err

@@ -15,10 +15,11 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Collectives are the collective operations of a backends.Builder of a Backend. AllReduce is GoMLX's. The other two stand in GoMLX's
-// interface as comments, with these signatures, and its graphs cannot reach them yet: they are for programs that are built with a
-// backends.Builder. Replica groups are lists of devices, as their numbers in the program's device assignment, that do the operation
-// among themselves. With ranks that are processes a group's device is the one of this process, and the operation is one of all ranks.
+// Collectives are the collective operations of a backends.Builder of a Backend. AllReduce is GoMLX's. The other two
+// stand in GoMLX's interface as comments, with these signatures, and its graphs cannot reach them yet: they are for
+// programs that are built with a backends.Builder. Replica groups are lists of devices, as their numbers in the
+// program's device assignment, that do the operation among themselves. With ranks that are processes a group's device
+// is the one of this process, and the operation is one of all ranks.
 type Collectives interface {
 	// AllReduce gives each device of a group the operands of all of them, reduced element by element.
 	AllReduce(operands []backends.Op, reduction backends.ReduceOpType, replicaGroups [][]int) ([]backends.Op, error)
@@ -222,8 +223,8 @@ func bytesOf(flat any) []byte {
 	return unsafe.Slice((*byte)(v.UnsafePointer()), v.Len()*int(v.Type().Elem().Size()))
 }
 
-// part is the communicator of the group that a device of this process is in, nil if it is in none. index is the device's number in
-// the program. All ranks get there together, the first time they split the communicator of all.
+// part is the communicator of the group that a device of this process is in, nil if it is in none. index is the
+// device's number in the program. All ranks get there together, the first time they split the communicator of all.
 func (b *Backend) part(device, index int, groups [][]int) (*ringo.Comm, error) {
 	whole := b.Comm(device)
 	if b.processes || len(groups) == 1 && len(groups[0]) == whole.Size() {

@@ -85,8 +85,8 @@ func (b *builder) Compile(outputs []backends.Op, _ []*backends.ShardingSpec) (ba
 	return e, nil
 }
 
-// compile compiles a level. The backend below refuses an output that is there twice, as two ops that are one there are, and wants no
-// parameter to come after the last output: a copy of an output ends the program.
+// compile compiles a level. The backend below refuses an output that is there twice, as two ops that are one there are,
+// and wants no parameter to come after the last output: a copy of an output ends the program.
 func (l *level) compile() (step, error) {
 	outs := make([]backends.Op, len(l.outputs))
 	sizes := make([]int, len(outs))
@@ -141,8 +141,9 @@ func (e *executable) Inputs() (names []string, inputShapes []shapes.Shape) { ret
 // Outputs implements backends.Executable.
 func (e *executable) Outputs() []shapes.Shape { return e.outShapes }
 
-// Execute implements backends.Executable. Programs with collectives of one backend are executed one after the other; their order has
-// to be the same on all ranks. The error of a step is a *Failure, which has the donated inputs if the last collective did not succeed.
+// Execute implements backends.Executable. Programs with collectives of one backend are executed one after the other;
+// their order has to be the same on all ranks. The error of a step is a *Failure, which has the donated inputs if the
+// last collective did not succeed.
 func (e *executable) Execute(inputs []backends.Buffer, donate []bool, defaultDevice backends.DeviceNum) ([]backends.Buffer, error) {
 	if e.ended {
 		return nil, fmt.Errorf("Execute: program %q has ended (Finalize): %w", e.name, ringo.ErrInvalid)
@@ -213,8 +214,8 @@ type run struct {
 	values []value
 }
 
-// A value is what a level or a collective has made, or an input. The run may change and free it if it is the run's own; an input only
-// when all communication has succeeded.
+// A value is what a level or a collective has made, or an input. The run may change and free it if it is the run's own;
+// an input only when all communication has succeeded.
 type value struct {
 	buffer backends.Buffer // of the backend below
 	own    bool

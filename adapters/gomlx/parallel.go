@@ -20,12 +20,13 @@ type parallel struct {
 	with train.OptimizeWithGradients
 }
 
-// DataParallel is an optimizer that gives another one the mean of all ranks' gradients: each rank trains with its own part of a batch,
-// and all ranks change their weights by the same bits. Ranks have equal shares of a batch, or else their examples have different
-// weights. GoMLX's optimizers all can be given gradients (train.OptimizeWithGradients); one that cannot is refused.
+// DataParallel is an optimizer that gives another one the mean of all ranks' gradients: each rank trains with its own
+// part of a batch, and all ranks change their weights by the same bits. Ranks have equal shares of a batch, or else
+// their examples have different weights. GoMLX's optimizers all can be given gradients (train.OptimizeWithGradients);
+// one that cannot is refused.
 //
-// Its graphs have to be SPMD, see Backend.Distribute. Cost: an all-reduce of all gradients, and of one number more, which counts
-// the ranks, as they may become fewer (Shrink) after the graph is built.
+// Its graphs have to be SPMD, see Backend.Distribute. Cost: an all-reduce of all gradients, and of one number more,
+// which counts the ranks, as they may become fewer (Shrink) after the graph is built.
 func DataParallel(o optimizers.Interface) (optimizers.Interface, error) {
 	with, ok := o.(train.OptimizeWithGradients)
 	if !ok {

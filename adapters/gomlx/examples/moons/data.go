@@ -10,8 +10,8 @@ import (
 // noise is the standard deviation of a point's distance from its moon.
 const noise = 0.1
 
-// batch is a rank's part of the points of a step, [points, 2], and which moon each is of, [points, 1]. A point depends on the seed, the
-// step and its number in the batch alone, so the ranks need not talk about it.
+// batch is a rank's part of the points of a step, [points, 2], and which moon each is of, [points, 1]. A point depends
+// on the seed, the step and its number in the batch alone, so the ranks need not talk about it.
 func batch(seed uint64, step, size, rank, ranks int) (points, labels []*tensors.Tensor) {
 	n := max(size/ranks, 1)
 	x, y := make([]float32, 2*n), make([]float32, n)

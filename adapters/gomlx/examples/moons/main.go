@@ -1,5 +1,5 @@
-// Command moons trains a network that tells two moons of points apart, by GoMLX in pure Go, on as many processes as there are: each has
-// its part of every batch, and all have the same weights.
+// Command moons trains a network that tells two moons of points apart, by GoMLX in pure Go, on as many processes as
+// there are: each has its part of every batch, and all have the same weights.
 //
 //	go build -o /tmp/moons ./examples/moons      # in adapters/gomlx
 //	ringo run -np 4 -- /tmp/moons

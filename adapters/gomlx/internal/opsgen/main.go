@@ -1,5 +1,6 @@
-// Command opsgen writes ops.go of package gomlx: a method for each one of GoMLX's interface backends.StandardOps, which finds the
-// level that its operands are at and calls the method of the same name there. go generate runs it in the package's folder.
+// Command opsgen writes ops.go of package gomlx: a method for each one of GoMLX's interface backends.StandardOps, which
+// finds the level that its operands are at and calls the method of the same name there. go generate runs it in the
+// package's folder.
 package main
 
 import (
