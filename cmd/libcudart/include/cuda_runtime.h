@@ -65,6 +65,7 @@ template <class F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMult
 {
 	return ::cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, (const void *)f, threads, shared);
 }
+static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, cudaGraphNode_t *, char *, size_t) { return ::cudaGraphInstantiate(x, g, 0); }
 static inline cudaError_t cudaEventCreate(cudaEvent_t *e, unsigned int flags) { return ::cudaEventCreateWithFlags(e, flags); }
 
 /* The size of block that fills multiprocessors best: of those with most threads the largest. */

@@ -127,17 +127,39 @@ typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void *);
 #define cudaStreamLegacy ((cudaStream_t)1)
 #define cudaStreamPerThread ((cudaStream_t)2)
 
-enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
-enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaEventInterprocess = 4 };
-enum { cudaEventRecordDefault = 0, cudaEventRecordExternal = 1, cudaEventWaitDefault = 0, cudaEventWaitExternal = 1 };
-enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4 };
-enum { cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2, cudaHostRegisterIoMemory = 4, cudaHostRegisterReadOnly = 8 };
-enum { cudaMemAttachGlobal = 1, cudaMemAttachHost = 2, cudaMemAttachSingle = 4 };
-enum { cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1, cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4, cudaDeviceMapHost = 8,
-       cudaDeviceLmemResizeToMax = 16 };
-enum { cudaIpcMemLazyEnablePeerAccess = 1 };
-enum { cudaPeerAccessDefault = 0 };
-enum { cudaOccupancyDefault = 0, cudaOccupancyDisableCachingOverride = 1 };
+/* Flags are macros, as programs give some of them as null pointers. */
+#define cudaStreamDefault 0
+#define cudaStreamNonBlocking 1
+#define cudaEventDefault 0
+#define cudaEventBlockingSync 1
+#define cudaEventDisableTiming 2
+#define cudaEventInterprocess 4
+#define cudaEventRecordDefault 0
+#define cudaEventRecordExternal 1
+#define cudaEventWaitDefault 0
+#define cudaEventWaitExternal 1
+#define cudaHostAllocDefault 0
+#define cudaHostAllocPortable 1
+#define cudaHostAllocMapped 2
+#define cudaHostAllocWriteCombined 4
+#define cudaHostRegisterDefault 0
+#define cudaHostRegisterPortable 1
+#define cudaHostRegisterMapped 2
+#define cudaHostRegisterIoMemory 4
+#define cudaHostRegisterReadOnly 8
+#define cudaMemAttachGlobal 1
+#define cudaMemAttachHost 2
+#define cudaMemAttachSingle 4
+#define cudaDeviceScheduleAuto 0
+#define cudaDeviceScheduleSpin 1
+#define cudaDeviceScheduleYield 2
+#define cudaDeviceScheduleBlockingSync 4
+#define cudaDeviceMapHost 8
+#define cudaDeviceLmemResizeToMax 16
+#define cudaIpcMemLazyEnablePeerAccess 1
+#define cudaPeerAccessDefault 0
+#define cudaOccupancyDefault 0
+#define cudaOccupancyDisableCachingOverride 1
 
 enum cudaMemcpyKind {
 	cudaMemcpyHostToHost = 0,
@@ -165,7 +187,8 @@ typedef struct cudaGraphExecUpdateResultInfo {
 	enum cudaGraphExecUpdateResult result;
 	cudaGraphNode_t errorNode, errorFromNode;
 } cudaGraphExecUpdateResultInfo;
-enum { cudaGraphUserObjectMove = 1, cudaUserObjectNoDestructorSync = 1 };
+#define cudaGraphUserObjectMove 1
+#define cudaUserObjectNoDestructorSync 1
 
 /* The numbers of attributes are the driver's, CU_DEVICE_ATTRIBUTE_. */
 enum cudaDeviceAttr {
@@ -223,9 +246,13 @@ enum cudaDeviceAttr {
 	cudaDevAttrIpcEventSupport = 125
 };
 
+#ifndef RINGO_UUID
+#define RINGO_UUID
 typedef struct CUuuid_st {
 	char bytes[16];
-} cudaUUID_t;
+} CUuuid;
+#endif
+typedef CUuuid cudaUUID_t;
 
 struct cudaDeviceProp {
 	char name[256];
