@@ -93,6 +93,7 @@ var floors = map[string]string{
 	"cmd/libnccl/host":   ". bootstrap mem",
 	"cmd/libnccl/capi":   ". core/call gpu mem bootstrap sched/sim internal/cuda internal/setting kernels/collective",
 	"cmd/libcuda":        "cmd/libcuda/cudac internal/cuda internal/emu/*",
+	"cmd/libcudart":      "",
 	"cmd/libcuda/cudac":  "internal/cuda internal/emu/fatbin",
 	"examples/*":         ". bootstrap/launch",
 	"examples/elastic":   ". bootstrap",

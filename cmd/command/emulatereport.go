@@ -34,7 +34,8 @@ type emulateReport struct {
 	Instructions uint64          `json:"instructions"` // of threads
 	Findings     []*emulateFound `json:"findings"`
 
-	cut bool // a process has ended without its last line
+	cut  bool // a process has ended without its last line
+	used bool // a process has called the driver
 }
 
 // An emulateFound is a fault, all times that it was found.
@@ -82,6 +83,7 @@ func (r *emulateReport) read(file string, seed uint64) error {
 			r.cut = true // a process that was killed while it wrote
 			continue
 		}
+		r.used = r.used || l.Ended || l.Fault != nil
 		if l.Fault != nil {
 			first[l.Process] = append(first[l.Process], l.Fault)
 		}
@@ -115,6 +117,9 @@ func (r *emulateReport) fault(f *weakmem.Fault, seed uint64) {
 	found := emulateFound{Kind: f.Kind.String(), At: place(f.Device, f.Kernel, f.Source, f.Line), Text: f.Error(), Times: f.Count}
 	if o := f.Other; o != nil {
 		found.Other = place(o.Device, o.Kernel, o.Source, o.Line)
+		if found.Other < found.At { // either may be found first
+			found.At, found.Other = found.Other, found.At
+		}
 	}
 	r.add(found, seed)
 }
@@ -122,8 +127,7 @@ func (r *emulateReport) fault(f *weakmem.Fault, seed uint64) {
 // add counts a finding among those of the same kind and places.
 func (r *emulateReport) add(f emulateFound, seed uint64) {
 	same := func(o *emulateFound) bool {
-		swapped := f.At == o.Other && f.Other == o.At
-		return o.Kind == f.Kind && (f.At == o.At && f.Other == o.Other || swapped) && (f.At != "" || f.Text == o.Text)
+		return o.Kind == f.Kind && f.At == o.At && f.Other == o.Other && (f.At != "" || f.Text == o.Text)
 	}
 	i := slices.IndexFunc(r.Findings, same)
 	if i < 0 {
@@ -216,9 +220,12 @@ func (r *emulateReport) print(w io.Writer) error {
 	if r.Ended != "" {
 		fmt.Fprintf(&b, "the program failed: %s\n", r.Ended)
 	}
-	if len(r.Findings) == 0 {
+	switch {
+	case !r.used:
+		b.WriteString("no process of the program has called the GPU's driver: is the runtime linked in? Relink it with -cudart shared\n")
+	case len(r.Findings) == 0:
 		b.WriteString("nothing was found: no race, no bad access, no deadlock, no leak\n")
-	} else {
+	default:
 		var words []string
 		for _, k := range slices.Sorted(maps.Keys(kinds)) {
 			words = append(words, fmt.Sprintf("%d × %s", kinds[k], k))
