@@ -17,7 +17,7 @@ import (
 var (
 	ErrNone   = errors.New("fatbin: no fat binary")
 	ErrNoPTX  = errors.New("fatbin: machine code alone, which an emulated GPU cannot run: compile with PTX, -gencode arch=compute_90,code=compute_90")
-	ErrPacked = errors.New("fatbin: PTX packed by zstd, which is not read: compile with nvcc -Xfatbinary -no-compress, or with clang")
+	ErrPacked = errors.New("fatbin: PTX packed by zstd, which is not read: compile with nvcc -no-compress, or with clang")
 )
 
 // HeaderSize is how many bytes Size needs.
