@@ -46,6 +46,7 @@ func init() {
 		{"probe", "measure a GPU: copies, combines, launches", probeHelp, runProbe},
 		{"tune", "measure which algorithm is best, and write a plan", tuneHelp, runTune},
 		{"ptx", "find races and other faults of kernels in PTX, without a GPU", ptxHelp, runPTX},
+		{"emulate", "run a CUDA program on emulated GPUs, and say what is wrong with it", emulateHelp, runEmulate},
 		{"plot", "draw reports that bench has saved", plotHelp, runPlot},
 		{"completion", "print a script for a shell's completion", completionHelp, runCompletion},
 	}

@@ -2,9 +2,25 @@
 
 // The driver's functions under their exported names. All arguments are integers and pointers, so a
 // function hands its words to the Go half (go.go), which knows them by the name.
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "_cgo_export.h"
+
+// self is this library.
+static void *self(void)
+{
+	static void *library;
+	Dl_info here;
+	if (!library && dladdr((void *)self, &here))
+		library = dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	return library;
+}
+
+// The end of the process is when what was found is summed up.
+__attribute__((destructor)) static void end(void) { ringo_cuda_end(); }
 
 #define F(name, parameters, ...)                       \
 	int name parameters                            \
@@ -19,17 +35,18 @@
 #define F4(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d), a, b, c, d)
 #define F5(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e), a, b, c, d, e)
 #define F6(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f), a, b, c, d, e, f)
+#define F10(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j), a, b, c, d, e, f, g, h, i, j)
 #define F11(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k), a, b, c, d, e, f, g, h, i, j, k)
 
-F1(cuDriverGetVersion) F2(cuStreamCreate) F2(cuModuleLoadData) F1(cuDeviceGetCount) F2(cuDeviceGet)
+F1(cuDriverGetVersion) F2(cuStreamCreate) F2(cuModuleLoadData) F2(cuModuleLoadFatBinary) F1(cuDeviceGetCount) F2(cuDeviceGet)
 F3(cuDeviceGetName) F2(cuDeviceGetUuid_v2) F3(cuDeviceGetPCIBusId) F2(cuDeviceTotalMem_v2)
 F3(cuDeviceGetAttribute) F3(cuDeviceCanAccessPeer) F4(cuDeviceGetP2PAttribute) F2(cuDevicePrimaryCtxRetain)
 F1(cuDevicePrimaryCtxRelease_v2) F3(cuDevicePrimaryCtxGetState) F1(cuCtxPushCurrent_v2)
 F1(cuCtxPopCurrent_v2) F1(cuCtxGetCurrent) F1(cuCtxSetCurrent) F1(cuCtxGetDevice) F0(cuCtxSynchronize)
-F3(cuCtxCreate_v2) F1(cuCtxDestroy_v2) F2(cuCtxEnablePeerAccess) F1(cuCtxDisablePeerAccess) F2(cuCtxGetStreamPriorityRange) F2(cuMemGetInfo_v2)
-F2(cuMemAlloc_v2) F1(cuMemFree_v2) F3(cuMemGetAddressRange_v2) F3(cuMemHostAlloc) F1(cuMemFreeHost)
+F1(cuDevicePrimaryCtxReset_v2) F2(cuCtxGetApiVersion) F3(cuDeviceComputeCapability) F3(cuCtxCreate_v2) F1(cuCtxDestroy_v2) F2(cuCtxEnablePeerAccess) F1(cuCtxDisablePeerAccess) F2(cuCtxGetStreamPriorityRange) F2(cuMemGetInfo_v2)
+F2(cuMemAlloc_v2) F1(cuMemFree_v2) F3(cuMemGetAddressRange_v2) F3(cuMemHostAlloc) F2(cuMemAllocHost_v2) F1(cuMemFreeHost)
 F3(cuMemHostRegister_v2) F1(cuMemHostUnregister) F3(cuMemHostGetDevicePointer_v2) F3(cuMemcpyHtoD_v2)
-F3(cuMemcpyDtoH_v2) F3(cuMemcpyDtoD_v2) F4(cuMemcpyAsync) F6(cuMemcpyPeerAsync) F3(cuMemsetD8_v2)
+F3(cuMemcpyDtoH_v2) F3(cuMemcpyDtoD_v2) F3(cuMemcpy) F4(cuMemcpyAsync) F4(cuMemcpyHtoDAsync_v2) F4(cuMemcpyDtoHAsync_v2) F4(cuMemcpyDtoDAsync_v2) F5(cuMemcpyPeer) F6(cuMemcpyPeerAsync) F3(cuMemsetD8_v2)
 F4(cuMemsetD8Async) F4(cuMemsetD32Async) F3(cuPointerGetAttribute) F3(cuPointerSetAttribute)
 F3(cuMemGetAllocationGranularity) F4(cuMemCreate) F1(cuMemRelease) F5(cuMemAddressReserve)
 F2(cuMemAddressFree) F5(cuMemMap) F2(cuMemUnmap) F4(cuMemSetAccess) F2(cuMemRetainAllocationHandle)
@@ -44,7 +61,7 @@ F4(cuStreamUpdateCaptureDependencies) F1(cuThreadExchangeStreamCaptureMode) F2(c
 F1(cuEventDestroy_v2) F2(cuEventRecord) F3(cuEventRecordWithFlags) F1(cuEventQuery) F1(cuEventSynchronize)
 F3(cuEventElapsedTime) F5(cuModuleLoadDataEx) F1(cuModuleUnload) F3(cuModuleGetFunction)
 F4(cuModuleGetGlobal_v2) F3(cuFuncGetAttribute) F3(cuFuncSetAttribute) F4(cuFuncGetParamInfo)
-F4(cuOccupancyMaxActiveBlocksPerMultiprocessor) F11(cuLaunchKernel) F4(cuLaunchKernelEx) F2(cuGraphCreate)
+F4(cuOccupancyMaxActiveBlocksPerMultiprocessor) F10(cuLaunchCooperativeKernel) F11(cuLaunchKernel) F4(cuLaunchKernelEx) F2(cuGraphCreate)
 F1(cuGraphDestroy) F6(cuStreamBeginCaptureToGraph) F2(cuGraphClone) F5(cuGraphAddChildGraphNode)
 F5(cuGraphConditionalHandleCreate) F6(cuGraphAddNode_v2) F3(cuGraphExecUpdate_v2) F3(cuGraphGetNodes)
 F5(cuGraphAddEventRecordNode) F4(cuGraphAddDependencies) F4(cuGraphRemoveDependencies)
@@ -72,6 +89,41 @@ int cuInit(unsigned flags)
 	int count;
 	uintptr_t words[12] = {(uintptr_t)&count};
 	return flags ? 1 : ringo_cuda((char *)"cuDeviceGetCount", words);
+}
+
+// look finds a function of this library by its name with the newest version that there is.
+static void *look(const char *name)
+{
+	static const char *const versions[] = {"_v4", "_v3", "_v2", ""};
+	char text[128];
+	for (int i = 0; i < 4; i++) {
+		snprintf(text, sizeof text, "%s%s", name, versions[i]);
+		void *f = dlsym(self(), text);
+		if (f)
+			return f;
+	}
+	return NULL;
+}
+
+int cuGetProcAddress_v2(const char *name, void **f, int version, uint64_t flags, int *status)
+{
+	(void)version, (void)flags;
+	*f = look(name);
+	if (status)
+		*status = *f ? 0 : 1; // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+	return *f ? 0 : 500;
+}
+int cuGetProcAddress(const char *name, void **f, int version, uint64_t flags) { return cuGetProcAddress_v2(name, f, version, flags, NULL); }
+
+// NVIDIA's own runtime asks for the driver's private tables, which are not imitated.
+int cuGetExportTable(const void **table, const void *id)
+{
+	static int said;
+	(void)id;
+	*table = NULL;
+	if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+		fprintf(stderr, "emulated GPU: this program has NVIDIA's CUDA runtime in it: relink it with -cudart shared, and run it with libcudart.so of the emulated GPUs\n");
+	return 500;
 }
 
 int cuGetErrorString(int result, const char **to)

@@ -1,12 +1,13 @@
 //go:build cgo && linux && (amd64 || arm64)
 
 // Command libcuda is libcuda.so.1, the CUDA driver's library, of emulated GPUs: programs that
-// use the driver API run on a machine without a GPU, with libnccl.so.2 or without. RINGO_EMULATE is
-// the number of GPUs, 1 if it is not set. scripts/libcuda builds it.
+// use the driver API run on a machine without a GPU, with libnccl.so.2 or without; those that use the CUDA runtime
+// do with libcudart.so of cmd/libcudart. RINGO_EMULATE is the number of GPUs, 1 if it is not set, RINGO_EMULATE_GPU their kind,
+// "h200", and RINGO_EMULATE_SEED the seed of all choices. scripts/libcuda builds it.
 //
 // The emulator is stricter than hardware. It writes what it finds, races, unwritten memory and bad
-// addresses, to standard error. The trap: the CUDA runtime (cudart, and so PyTorch) needs more of a
-// driver than there is here.
+// addresses, to standard error, or to the file of RINGO_EMULATE_REPORT. The trap: a program that has NVIDIA's runtime
+// linked in asks for the driver's private tables, and is refused.
 package main
 
 // #include <stdint.h>
@@ -18,6 +19,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/ringo-go/ringo/cmd/libcuda/cudac"
@@ -28,25 +30,69 @@ import (
 
 func main() {} // a library has none, but c-shared wants one
 
-// driver is this process's, made by its first call.
-var driver = sync.OnceValues(func() (*cudac.Library, error) {
-	cfg := cudaemu.Config{Devices: 1, Report: func(f *weakmem.Fault) bool {
-		fmt.Fprintln(os.Stderr, "emulated GPU:", f)
-		return true
-	}}
-	if text := os.Getenv("RINGO_EMULATE"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, fmt.Errorf("RINGO_EMULATE=%q: want a number of GPUs", text)
-		}
-		cfg.Devices = n
+// A session is this process's emulated GPUs.
+type session struct {
+	library *cudac.Library
+	machine *cudaemu.Machine
+	report  *report
+}
+
+// driver is made by the first call.
+var driver = sync.OnceValues(func() (*session, error) {
+	s := &session{}
+	cfg, err := settings()
+	if err == nil {
+		s.report, err = openReport()
 	}
-	m, err := cudaemu.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return cudac.New(m, func(f, p uintptr) { C.call(C.uintptr_t(f), C.uintptr_t(p)) }), nil
+	cfg.Report = func(f *weakmem.Fault) bool {
+		if s.report != nil {
+			s.report.write(line{Fault: f})
+		} else {
+			say("emulated GPU: " + f.Error())
+		}
+		return true
+	}
+	cfg.Print = func(_ int, text string) { fmt.Print(text) }
+	if s.machine, err = cudaemu.New(cfg); err != nil {
+		return nil, err
+	}
+	s.library = cudac.New(s.machine, func(f, p uintptr) { C.call(C.uintptr_t(f), C.uintptr_t(p)) }, say)
+	begun.Store(s)
+	return s, nil
 })
+
+// begun is the session once there is one.
+var begun atomic.Pointer[session]
+
+func say(text string) { fmt.Fprintln(os.Stderr, text) }
+
+// settings are the environment's.
+func settings() (cfg cudaemu.Config, err error) {
+	n := 1
+	if text := os.Getenv("RINGO_EMULATE"); text != "" {
+		if n, err = strconv.Atoi(text); err != nil || n < 1 {
+			return cfg, fmt.Errorf("RINGO_EMULATE=%q: want a number of GPUs", text)
+		}
+	}
+	var kind cudaemu.Device
+	if name := os.Getenv("RINGO_EMULATE_GPU"); name != "" {
+		if kind, err = cudaemu.Kind(name); err != nil {
+			return cfg, fmt.Errorf("RINGO_EMULATE_GPU: %w", err)
+		}
+	}
+	for range n {
+		cfg.Shapes = append(cfg.Shapes, kind)
+	}
+	if text := os.Getenv("RINGO_EMULATE_SEED"); text != "" {
+		if cfg.Seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return cfg, fmt.Errorf("RINGO_EMULATE_SEED=%q: want a number", text)
+		}
+	}
+	return cfg, nil
+}
 
 //export ringo_cuda
 func ringo_cuda(name *C.char, args *C.uintptr_t) C.int {
@@ -55,7 +101,14 @@ func ringo_cuda(name *C.char, args *C.uintptr_t) C.int {
 		fmt.Fprintln(os.Stderr, "emulated GPU:", err)
 		return C.int(cuda.ErrNoDevice)
 	}
-	return C.int(d.Do(nameOf(name), (*cudac.Args)(unsafe.Pointer(args))))
+	return C.int(d.library.Do(nameOf(name), (*cudac.Args)(unsafe.Pointer(args))))
+}
+
+//export ringo_cuda_end
+func ringo_cuda_end() {
+	if s := begun.Load(); s != nil && s.report != nil {
+		s.report.end(s.machine)
+	}
 }
 
 // nameOf is a C string that stays.

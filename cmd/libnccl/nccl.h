@@ -10,6 +10,11 @@
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
+#if defined(__CUDA__) || defined(__CUDACC__) /* programs that are compiled as CUDA expect its types of this header */
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#endif
 
 #define NCCL_MAJOR 2
 #define NCCL_MINOR 28

@@ -23,11 +23,14 @@ type Callback func(f, p uintptr)
 type Library struct {
 	d    cuda.Driver
 	call Callback
+	say  func(string)
 	kept memory
 }
 
-// New is a library in front of a driver. call calls functions of the program.
-func New(d cuda.Driver, call Callback) *Library { return &Library{d: d, call: call} }
+// New is a library in front of a driver. call calls functions of the program; say gets sentences for who runs it.
+func New(d cuda.Driver, call Callback, say func(string)) *Library {
+	return &Library{d: d, call: call, say: say}
+}
 
 // unknown is CUDA_ERROR_UNKNOWN.
 const unknown = 999

@@ -64,6 +64,14 @@ var devices = map[string]function{
 		v, err := l.d.DeviceGetAttribute(cuda.DeviceAttribute(a.i(1)), a.dev(2))
 		return put(a[0], int32(v), err)
 	},
+	"cuDeviceComputeCapability": func(l *Library, a *Args) error {
+		major, err := l.d.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, a.dev(2))
+		if err := put(a[0], int32(major), err); err != nil {
+			return err
+		}
+		minor, err := l.d.DeviceGetAttribute(cuda.AttrComputeCapabilityMinor, a.dev(2))
+		return put(a[1], int32(minor), err)
+	},
 	"cuDeviceCanAccessPeer": func(l *Library, a *Args) error {
 		can, err := l.d.DeviceCanAccessPeer(a.dev(1), a.dev(2))
 		return put(a[0], truth(can), err)
@@ -88,11 +96,27 @@ type creator interface {
 	CtxDestroy(cuda.Context) error
 }
 
+// A resetter is a driver for programs that reset devices.
+type resetter interface {
+	DevicePrimaryCtxReset(cuda.Device) error
+}
+
+// apiVersion is that of the driver's interface, since CUDA 3.2.
+const apiVersion = 3020
+
 var contexts = map[string]function{
 	"cuDevicePrimaryCtxRetain": func(l *Library, a *Args) error {
 		c, err := l.d.DevicePrimaryCtxRetain(a.dev(1))
 		return put(a[0], c, err)
 	},
+	"cuDevicePrimaryCtxReset_v2": func(l *Library, a *Args) error {
+		d, ok := l.d.(resetter)
+		if !ok {
+			return cuda.ErrNotSupported
+		}
+		return d.DevicePrimaryCtxReset(a.dev(0))
+	},
+	"cuCtxGetApiVersion":           func(l *Library, a *Args) error { return put(a[1], uint32(apiVersion), nil) },
 	"cuDevicePrimaryCtxRelease_v2": func(l *Library, a *Args) error { return l.d.DevicePrimaryCtxRelease(a.dev(0)) },
 	"cuDevicePrimaryCtxGetState": func(l *Library, a *Args) error {
 		flags, active, err := l.d.DevicePrimaryCtxGetState(a.dev(0))
@@ -166,6 +190,10 @@ var allocations = map[string]function{
 		p, err := l.d.MemHostAlloc(int(a[1]), cuda.HostAllocFlags(a[2]))
 		return put(a[0], p, err)
 	},
+	"cuMemAllocHost_v2": func(l *Library, a *Args) error {
+		p, err := l.d.MemHostAlloc(int(a[1]), 0)
+		return put(a[0], p, err)
+	},
 	"cuMemFreeHost": func(l *Library, a *Args) error { return l.d.MemFreeHost(a[0]) },
 	"cuMemHostRegister_v2": func(l *Library, a *Args) error {
 		return l.d.MemHostRegister(a[0], int(a[1]), cuda.HostRegisterFlags(a[2]))
@@ -192,12 +220,15 @@ var allocations = map[string]function{
 }
 
 var copies = map[string]function{
-	"cuMemcpyHtoD_v2": func(l *Library, a *Args) error { return l.d.MemcpyHtoD(a[0], list[byte](a[1], a[2])) },
-	"cuMemcpyDtoH_v2": func(l *Library, a *Args) error { return l.d.MemcpyDtoH(list[byte](a[0], a[2]), a[1]) },
-	"cuMemcpyDtoD_v2": func(l *Library, a *Args) error { return l.d.MemcpyDtoD(a[0], a[1], int(a[2])) },
-	"cuMemcpyAsync": func(l *Library, a *Args) error {
-		return l.d.MemcpyAsync(a[0], a[1], int(a[2]), cuda.Stream(a[3]))
-	},
+	"cuMemcpyHtoD_v2":      func(l *Library, a *Args) error { return l.d.MemcpyHtoD(a[0], list[byte](a[1], a[2])) },
+	"cuMemcpyDtoH_v2":      func(l *Library, a *Args) error { return l.d.MemcpyDtoH(list[byte](a[0], a[2]), a[1]) },
+	"cuMemcpyDtoD_v2":      func(l *Library, a *Args) error { return l.d.MemcpyDtoD(a[0], a[1], int(a[2])) },
+	"cuMemcpy":             func(l *Library, a *Args) error { return l.copy(a[0], a[1], a[2]) },
+	"cuMemcpyAsync":        func(l *Library, a *Args) error { return l.copyAsync(a[0], a[1], a[2], a.stream(3)) },
+	"cuMemcpyHtoDAsync_v2": func(l *Library, a *Args) error { return l.copyAsync(a[0], a[1], a[2], a.stream(3)) },
+	"cuMemcpyDtoHAsync_v2": func(l *Library, a *Args) error { return l.copyAsync(a[0], a[1], a[2], a.stream(3)) },
+	"cuMemcpyDtoDAsync_v2": func(l *Library, a *Args) error { return l.copyAsync(a[0], a[1], a[2], a.stream(3)) },
+	"cuMemcpyPeer":         func(l *Library, a *Args) error { return l.d.MemcpyDtoD(a[0], a[2], int(a[4])) },
 	"cuMemcpyPeerAsync": func(l *Library, a *Args) error {
 		return l.d.MemcpyPeerAsync(a[0], cuda.Context(a[1]), a[2], cuda.Context(a[3]), int(a[4]), cuda.Stream(a[5]))
 	},

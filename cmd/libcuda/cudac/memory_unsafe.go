@@ -1,10 +1,12 @@
 package cudac
 
 import (
+	"errors"
 	"sync"
 	"unsafe"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/fatbin"
 )
 
 // memory is what programs are given addresses of, so that it stays.
@@ -42,6 +44,41 @@ func text(p uintptr) string {
 		n++
 	}
 	return string(list[byte](p, n))
+}
+
+// Marks of images that are no text: a fat binary, the wrapper in which compilers put its address, and ELF.
+const (
+	wrapperMark = 0x466243b1
+	elfMark     = 0x464c457f
+	elfHeader   = 64 // bytes
+)
+
+// load loads a module: text, a fat binary or its wrapper. Why it is refused is said, for most programs tell a number alone.
+func (l *Library) load(p uintptr) (cuda.Module, error) {
+	if p == 0 {
+		return 0, cuda.ErrInvalidValue
+	}
+	if *at[uint32](p) == wrapperMark {
+		p = *word(p + 8)
+	}
+	var image []byte
+	n, err := fatbin.Size(list[byte](p, fatbin.HeaderSize))
+	switch {
+	case err == nil:
+		image = list[byte](p, uintptr(n))
+	case !errors.Is(err, fatbin.ErrNone):
+		l.say("emulated GPU: " + err.Error())
+		return 0, cuda.ErrInvalidImage
+	case *at[uint32](p) == elfMark:
+		image = list[byte](p, elfHeader)
+	default:
+		image = []byte(text(p))
+	}
+	m, err := l.d.ModuleLoadData(image)
+	if err != nil {
+		l.say("emulated GPU: " + err.Error())
+	}
+	return m, err
 }
 
 // putText stores a C string in room for n bytes.

@@ -165,11 +165,15 @@ func word(p uintptr) *uintptr { return at[uintptr](p) }
 
 var modules = map[string]function{
 	"cuModuleLoadData": func(l *Library, a *Args) error {
-		m, err := l.d.ModuleLoadData([]byte(text(a[1])))
+		m, err := l.load(a[1])
+		return put(a[0], m, err)
+	},
+	"cuModuleLoadFatBinary": func(l *Library, a *Args) error {
+		m, err := l.load(a[1])
 		return put(a[0], m, err)
 	},
 	"cuModuleLoadDataEx": func(l *Library, a *Args) error {
-		m, err := l.d.ModuleLoadData([]byte(text(a[1])))
+		m, err := l.load(a[1])
 		var failed *cuda.Error
 		if errors.As(err, &failed) {
 			var room, size uintptr
@@ -224,6 +228,17 @@ var modules = map[string]function{
 		return l.d.LaunchKernel(f, &cuda.Launch{
 			Grid: cuda.Dim3{X: a.u(1), Y: a.u(2), Z: a.u(3)}, Block: cuda.Dim3{X: a.u(4), Y: a.u(5), Z: a.u(6)},
 			Shared: int(a.u(7)), Stream: a.stream(8),
+		}, args)
+	},
+	"cuLaunchCooperativeKernel": func(l *Library, a *Args) error {
+		f := cuda.Function(a[0])
+		args, err := l.arguments(f, a[9], 0)
+		if err != nil {
+			return err
+		}
+		return l.d.LaunchKernel(f, &cuda.Launch{
+			Grid: cuda.Dim3{X: a.u(1), Y: a.u(2), Z: a.u(3)}, Block: cuda.Dim3{X: a.u(4), Y: a.u(5), Z: a.u(6)},
+			Shared: int(a.u(7)), Stream: a.stream(8), Cooperative: true,
 		}, args)
 	},
 	"cuLaunchKernelEx": func(l *Library, a *Args) error {

@@ -18,9 +18,10 @@
 // blocks at once than fit, runs without an end, and contents that are not what Case.Wants says.
 //
 // What PTX does not promise is a race also where hardware happens to do it. A common one: all threads of a block make
-// their stores and a fence, wait at a barrier, and then one of them stores a relaxed flag. PTX wants the fence
+// their stores and a fence.acq_rel, wait at a barrier, and then one of them stores a relaxed flag. PTX wants the fence
 // after the barrier, in the thread that stores the flag, where it orders what all threads have stored before the
-// barrier; or a flag that is stored with .release.
+// barrier; or a flag that is stored with .release; or fence.sc, which __threadfence is, here and behind the reader's
+// look at the flag, for these have an order of their own.
 //
 // A Report without findings says that these launches have no fault that these seeds reach. Package
 // internal/emu/weakmem has what it cannot see; nearest at hand: of each 8 bytes only the last few

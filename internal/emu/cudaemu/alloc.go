@@ -197,6 +197,12 @@ func (m *Machine) MemHostGetDevicePointer(p uintptr) (uintptr, error) {
 	return p, nil
 }
 
+// Attributes of pointers that programs of others ask for: the address for kernels, and that for the host.
+const (
+	pointerDevice cuda.PointerAttribute = 3
+	pointerHost   cuda.PointerAttribute = 4
+)
+
 func (m *Machine) PointerGetAttribute(a cuda.PointerAttribute, p uintptr) (uint64, error) {
 	c, err := m.begin("cuPointerGetAttribute")
 	if err != nil {
@@ -218,6 +224,11 @@ func (m *Machine) PointerGetAttribute(a cuda.PointerAttribute, p uintptr) (uint6
 			return cuda.MemoryTypeHost, nil
 		}
 		return cuda.MemoryTypeDevice, nil
+	case pointerDevice, pointerHost:
+		if a == pointerHost && r.dev != nil {
+			break
+		}
+		return uint64(p), nil
 	case cuda.PointerSyncMemops:
 		return uint64(boolInt(r.sync)), nil
 	case cuda.PointerBufferID:

@@ -58,6 +58,9 @@ type Config struct {
 	// address always does. It runs within the driver and must not call the driver.
 	Report func(*weakmem.Fault) (goOn bool)
 
+	// Print gets what kernels print by printf, as threads come to it. It must not call the driver. Nil: it goes nowhere.
+	Print func(device int, text string)
+
 	// Host names the host: processes of machines with different ones cannot share memory.
 	Host string
 

@@ -142,10 +142,32 @@ func (m *Machine) DevicePrimaryCtxRelease(d cuda.Device) error {
 	return nil
 }
 
-// destroy frees all that lies in the context.
+// DevicePrimaryCtxReset is cuDevicePrimaryCtxReset, which this module does not call: programs of others do. All that lies in the
+// context is freed, which is no leak, whoever has retained it.
+func (m *Machine) DevicePrimaryCtxReset(d cuda.Device) error {
+	_, err := ofDevice(m, "cuDevicePrimaryCtxReset", d, func(c *call, d *device) (none struct{}, err error) {
+		x := d.primary
+		if x == nil {
+			return none, nil
+		}
+		if !m.exec.wait(x.idle) {
+			return none, c.fail(cuda.ErrDeinitialized, "the machine was closed")
+		}
+		x.drop()
+		return none, nil
+	})
+	return err
+}
+
+// destroy frees all that lies in the context, and notes what the program should have freed.
 func (x *context) destroy() {
+	x.m.leaks = append(x.m.leaks, x.contents()...)
+	x.drop()
+}
+
+// drop frees all that lies in the context.
+func (x *context) drop() {
 	m := x.m
-	m.leaks = append(m.leaks, x.contents()...)
 	x.destroyed = true
 	if x == x.dev.primary {
 		x.dev.primary = nil

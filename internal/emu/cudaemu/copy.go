@@ -129,6 +129,39 @@ func (m *Machine) MemcpyAsync(dst, src uintptr, n int, h cuda.Stream) error {
 	return c.copy(s, dst, src, n)
 }
 
+// MemcpyHtoDAsync is a copy of pageable host memory, which cuda.Driver does not have: the C interface calls it. It has read src
+// when it returns, unless it is captured.
+func (m *Machine) MemcpyHtoDAsync(dst uintptr, src []byte, h cuda.Stream) error {
+	return m.pageable("cuMemcpyHtoDAsync", dst, len(src), h, func(s *stream) work {
+		if s.capture == nil {
+			src = slices.Clone(src)
+		}
+		return writeWork{uint64(dst), src}
+	})
+}
+
+// MemcpyDtoHAsync is the copy to pageable host memory. It returns before it is done.
+func (m *Machine) MemcpyDtoHAsync(dst []byte, src uintptr, h cuda.Stream) error {
+	return m.pageable("cuMemcpyDtoHAsync", src, len(dst), h, func(*stream) work { return readWork{dst, uint64(src)} })
+}
+
+// pageable enqueues a copy of which the driver knows one end.
+func (m *Machine) pageable(name string, p uintptr, n int, h cuda.Stream, w func(*stream) work) error {
+	c, s, err := m.onStream(name, h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if n == 0 {
+		return nil
+	}
+	if err := c.accessible(s.ctx, p, n); err != nil {
+		return err
+	}
+	_, err = c.enqueue(s, w(s))
+	return err
+}
+
 // MemcpyPeerAsync cannot be captured, unlike MemcpyAsync between the same devices.
 func (m *Machine) MemcpyPeerAsync(dst uintptr, dstCtx cuda.Context, src uintptr, srcCtx cuda.Context, n int, h cuda.Stream) error {
 	c, s, err := m.onStream("cuMemcpyPeerAsync", h)

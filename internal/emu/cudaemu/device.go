@@ -186,7 +186,24 @@ func (d *device) attribute(a cuda.DeviceAttribute) (int, bool) {
 		cuda.AttrMemoryPoolsSupported, cuda.AttrClusterLaunch, cuda.AttrMulticastSupported:
 		return 0, true
 	}
-	return 0, false
+	n, ok := others[a]
+	return n, ok || a > 0 && a < attributes // the rest is not there
+}
+
+// attributes is the first number that is no attribute, as of CUDA 13.
+const attributes = 147
+
+// others are attributes that this module does not ask for, and whose value is the same for all devices: those
+// of a GPU without a display.
+var others = map[cuda.DeviceAttribute]int{
+	2: 1024, 3: 1024, 4: 64, // threads of a block, in each dimension
+	5: 1<<31 - 1, 6: 65535, 7: 65535, // blocks of a grid
+	9: 64 << 10, 11: 1<<31 - 1, 12: 64 << 10, // constant memory, pitch, registers of a block
+	14: 512, 30: 512, 51: 32, // alignments of textures and surfaces
+	15: 1, 19: 1, 31: 1, // copies beside kernels, mapped host memory, kernels side by side
+	35: 1, 78: 1, 79: 1, 80: 1, // no display, priorities, caches
+	87: 2, 91: 1, 92: 1, 93: 1, 98: 1, // float64 at half the speed, registered memory by the host's address, stream memory operations
+	111: 1 << 10, 113: 1, 129: 1, // shared memory of the system, read-only registration, functions by one address
 }
 
 func boolInt(b bool) int {

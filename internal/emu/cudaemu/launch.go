@@ -96,6 +96,7 @@ func (w kernelWork) step(m *Machine, o *op) bool {
 			Dim: w.grid, Block: w.block, Shared: w.launch.Shared, Args: w.args,
 			After: o.after, Cooperative: w.launch.Cooperative,
 		}
+		m.launched[w.f.kernel.Name]++
 		if err := m.world.Start(o.grid); err != nil {
 			m.faulted(o, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: o.grid.Device, Kernel: w.f.kernel.Name, Detail: err.Error(), Count: 1})
 			return true

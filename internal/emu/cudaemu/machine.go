@@ -5,6 +5,7 @@ package cudaemu
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -54,6 +55,8 @@ type Machine struct {
 	model   model
 	reports []*weakmem.Fault
 	leaks   []string
+
+	launched map[string]int // kernels that have begun, by name
 }
 
 var _ cuda.Driver = (*Machine)(nil)
@@ -71,7 +74,7 @@ func New(cfg Config) (*Machine, error) {
 		threads: map[int]*thread{}, streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
 		modules: map[cuda.Module]*module{}, funcs: map[cuda.Function]*function{}, graphs: map[cuda.Graph]*graph{},
 		execs: map[cuda.GraphExec]*graphExec{}, objects: map[cuda.UserObject]*userObject{},
-		captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{}, handles: handles{last: 0x1000},
+		launched: map[string]int{}, captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{}, handles: handles{last: 0x1000},
 	}
 	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
 	base := hash("place", cfg.Seed)
@@ -86,7 +89,8 @@ func New(cfg Config) (*Machine, error) {
 		shapes[i] = d.Shape
 		m.devices = append(m.devices, newDevice(m, i, d))
 	}
-	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions, SetConditional: m.setCondition, Trace: m.trace()})
+	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions, SetConditional: m.setCondition,
+		Print: cfg.Print, Trace: m.trace()})
 	m.inject.init(cfg)
 	m.model.init()
 	m.exec.init(m)
@@ -158,6 +162,13 @@ func (m *Machine) report(f *weakmem.Fault) bool {
 	}
 	m.reports = append(m.reports, f)
 	return m.cfg.Report(f)
+}
+
+// Launched is how many times each kernel has begun, by its name.
+func (m *Machine) Launched() map[string]int {
+	m.lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.launched)
 }
 
 // Instructions is the number of thread-instructions executed since New.

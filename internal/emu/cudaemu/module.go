@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/fatbin"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/simt"
 )
@@ -128,11 +129,30 @@ func (d *device) suits(p *ptx.Module) string {
 	return ""
 }
 
-// compiled reports whether an image is a cubin, which is an ELF file, or a fat binary.
+// compiled reports whether an image is a cubin, which is an ELF file.
 func compiled(image []byte) bool {
 	const machine, device = 18, 190 // where an ELF file has its machine, in two bytes; EM_CUDA
-	return bytes.HasPrefix(image, []byte("\x7fELF")) && len(image) > machine+1 && image[machine] == device && image[machine+1] == 0 ||
-		bytes.HasPrefix(image, []byte("\x50\xed\x55\xba"))
+	return bytes.HasPrefix(image, []byte("\x7fELF")) && len(image) > machine+1 && image[machine] == device && image[machine+1] == 0
+}
+
+// texts are the programs of an image, one of which is to be taken: the first that suits the device.
+func (c *call) texts(image []byte) ([]fatbin.Text, error) {
+	if compiled(image) {
+		return nil, c.fail(cuda.ErrNoBinaryForGPU, "compiled code; an emulated device runs PTX text alone")
+	}
+	if !fatbin.Is(image) {
+		return []fatbin.Text{{PTX: bytes.TrimRight(image, "\x00")}}, nil
+	}
+	texts, err := fatbin.PTX(image)
+	if err != nil {
+		return nil, c.fail(cuda.ErrNoBinaryForGPU, "%v", err)
+	}
+	d := c.ctx.dev
+	texts = slices.DeleteFunc(texts, func(t fatbin.Text) bool { return t.Capability > 10*d.Major+d.Minor })
+	if len(texts) == 0 {
+		return nil, c.fail(cuda.ErrNoBinaryForGPU, "PTX for newer devices alone, this one has capability %d.%d", d.Major, d.Minor)
+	}
+	return texts, nil
 }
 
 func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
@@ -146,16 +166,25 @@ func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
 			return 0, err
 		}
 	}
-	if compiled(image) {
-		return 0, c.fail(cuda.ErrNoBinaryForGPU, "compiled code; an emulated device runs PTX text alone")
+	texts, err := c.texts(image)
+	if err != nil {
+		return 0, err
 	}
-	image = bytes.TrimRight(image, "\x00")
-	p, r, log := compile(image, m.cfg.DriverVersion)
-	if r != 0 {
-		return 0, c.fail(r, "%s", log)
+	var p *simt.Program
+	for _, t := range texts {
+		var r cuda.Result
+		var log string
+		if p, r, log = compile(t.PTX, m.cfg.DriverVersion); r != 0 {
+			err = c.fail(r, "%s", log)
+		} else if why := c.ctx.dev.suits(p.Module); why != "" {
+			err = c.fail(cuda.ErrInvalidPTX, "%s", why)
+		} else {
+			err = nil
+			break
+		}
 	}
-	if why := c.ctx.dev.suits(p.Module); why != "" {
-		return 0, c.fail(cuda.ErrInvalidPTX, "%s", why)
+	if err != nil {
+		return 0, err
 	}
 	mod := &module{ctx: c.ctx, globals: map[string]*region{}, funcs: map[string]*function{}}
 	if err := c.placeGlobals(mod, p); err != nil {

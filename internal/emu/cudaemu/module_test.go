@@ -16,6 +16,9 @@ func TestRefused(t *testing.T) {
 	// An ELF header of 64 bits for machine 190, and nothing after it.
 	cubin := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x02\x00\xbe\x00\x01" + strings.Repeat("\x00", 31) +
 		"\x40\x00\x38\x00\x00\x00\x40" + strings.Repeat("\x00", 5)
+	// A fat binary with an entry for machine code of capability 9.0, of no bytes.
+	fat := "\x50\xed\x55\xba\x01\x00\x10\x00\x40" + strings.Repeat("\x00", 7) +
+		"\x02\x00\x01\x01\x40" + strings.Repeat("\x00", 23) + "\x5a" + strings.Repeat("\x00", 35)
 	for name, c := range map[string]struct {
 		image string
 		want  cuda.Result
@@ -26,7 +29,8 @@ func TestRefused(t *testing.T) {
 		"cubin":            {cubin, cuda.ErrNoBinaryForGPU, "compiled"},
 		"ELF of a CPU":     {strings.Replace(cubin, "\xbe", "\x3e", 1), cuda.ErrInvalidImage, ""},
 		"no ELF":           {"\x7fELF and so on", cuda.ErrInvalidImage, ""},
-		"fat binary":       {"\x50\xed\x55\xba", cuda.ErrNoBinaryForGPU, "compiled"},
+		"fat binary":       {fat, cuda.ErrNoBinaryForGPU, "machine code alone"},
+		"half of one":      {fat[:4], cuda.ErrNoBinaryForGPU, "no fat binary"},
 		"instruction":      {edited(t, "bar.sync 0;", "frobnicate 0;"), cuda.ErrInvalidPTX, "ptx:"},
 		"cut off":          {ptxText[:strings.Index(ptxText, "bar.sync")], cuda.ErrInvalidPTX, "ptx:"},
 		"version":          {edited(t, ".version 7.0", ".version 9.1"), cuda.ErrUnsupportedPTXVersion, "up to 9.0"},

@@ -122,7 +122,7 @@ func (c *compiler) enter(f *ptx.Func, depth int, path []*ptx.Func) error {
 	for i := range f.Body {
 		in := &f.Body[i]
 		c.layModule(in.Operands)
-		if in.Op == "call" && !calls(in, setConditional) {
+		if in.Op == "call" && !calls(in, setConditional) && c.extern(in) == nil {
 			callee, err := c.callee(in)
 			if err != nil {
 				return err
@@ -143,7 +143,7 @@ func (c *compiler) callee(in *ptx.Instr) (*ptx.Func, error) {
 			}
 		}
 	}
-	return nil, errorAt(in, "only functions with a body in this module can be called, by name")
+	return nil, errorAt(in, "only functions that are declared in this module can be called, by name")
 }
 
 // slots reserves registers.

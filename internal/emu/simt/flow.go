@@ -124,6 +124,9 @@ func decodeCall(c *compiler, fr *frame, in *ptx.Instr) error {
 	if calls(in, setConditional) {
 		return decodeSetConditional(c, fr, in)
 	}
+	if f := c.extern(in); f != nil {
+		return decodeExtern(c, fr, in, f)
+	}
 	f, err := c.callee(in)
 	if err != nil {
 		return err

@@ -48,6 +48,8 @@ type Config struct {
 	// SetConditional is called by kernels that call cudaGraphSetConditional. It is false if
 	// the device has no such handle.
 	SetConditional func(device int, handle uint64, value uint32) bool
+	// Print gets what a thread prints by printf. Nil: it goes nowhere.
+	Print func(device int, text string)
 	// Trace, if set, is called before each warp-instruction. It may call Kill.
 	Trace func(Event)
 	// Follow, if not nil, are the first turns. One of a warp that cannot run then is passed

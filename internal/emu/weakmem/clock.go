@@ -135,6 +135,14 @@ func join(a, b *vector) *vector {
 	return v
 }
 
+// newest is v with at most n entries of agents that still run, those that began last.
+func (v *vector) newest(n int) *vector {
+	if len(v.live) <= n {
+		return v
+	}
+	return &vector{ended: v.ended, fenced: v.fenced, live: v.live[len(v.live)-n:]}
+}
+
 // includes reports whether b adds nothing to v.
 func (v *vector) includes(b *vector) bool {
 	if !includesAgents(v.ended, b.ended) || !includesAgents(v.fenced, b.fenced) {

@@ -118,6 +118,7 @@ func (b *Block) End() {
 	b.buffer.moveUp()
 	b.buffer.up.moveUp()
 	delete(b.memory.history.blocks, b)
+	delete(b.memory.sc.block, b.origin.agent)
 }
 
 // Barrier is called when a barrier is complete. threads has the mask of each

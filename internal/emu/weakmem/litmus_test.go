@@ -230,6 +230,15 @@ func TestLitmus(t *testing.T) {
 		{name: "cumulative, no fence after the barrier", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(nil), shows: true, races: true},
 		{name: "cumulative, cta fence after the barrier", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(fence(CTA)), shows: true, races: true},
 
+		// Fences of all threads before the barrier, in place of one after: only fences of order SeqCst on both sides have an order of
+		// their own, which the flag that was seen decides.
+		{name: "sc fences before the barrier", weak: handedOver, threads: beforeBarrier(0, fenceSC(GPU), fenceSC(GPU))},
+		{name: "sc fence before the barrier, acq_rel behind the flag", weak: handedOver, threads: beforeBarrier(0, fenceSC(GPU), fence(GPU)), races: true},
+		{name: "acq_rel fence before the barrier, sc behind the flag", weak: handedOver, threads: beforeBarrier(0, fence(GPU), fenceSC(GPU)), races: true},
+		{name: "sc fences of the system before the barrier, two devices", weak: handedOver, threads: beforeBarrier(1, fenceSC(System), fenceSC(System))},
+		{name: "sc fences of a GPU before the barrier, two devices", weak: handedOver, threads: beforeBarrier(1, fenceSC(GPU), fenceSC(System)), races: true},
+		{name: "sc fences of blocks before the barrier", weak: handedOver, threads: beforeBarrier(0, fenceSC(CTA), fenceSC(GPU)), races: true},
+
 		{name: "cumulative, three blocks", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: func() []*thread {
 			return []*thread{
 				{steps: []step{st(x, 1, Weak, GPU), st(y, 1, Release, GPU)}},
@@ -338,6 +347,23 @@ func storeBuffering(between step) func() []*thread {
 
 // throughBarrier has thread 0 store, its block pass a barrier, thread 1 set a
 // flag and another block read.
+// beforeBarrier hands x over: a thread stores it, makes a fence and meets another one at a barrier, which stores a flag without
+// order. The reader, on a device, waits for the flag and makes a fence.
+func beforeBarrier(device int, writer, reader step) func() []*thread {
+	return func() []*thread {
+		met := false
+		wait := func(t *thread) bool { t.again = !met; return true }
+		return []*thread{
+			{steps: []step{st(x, 1, Weak, GPU), writer, barrier, func(*thread) bool { met = true; return true }}},
+			{lane: 1, steps: []step{wait, st(y, 1, Relaxed, System)}},
+			{device: device, block: 1, steps: []step{until(0, y, 1, Relaxed, System), reader, ld(1, x, Weak, GPU)}},
+		}
+	}
+}
+
+// handedOver is the outcome in which the flag was seen and x was not.
+func handedOver(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }
+
 func throughBarrier(after step) func() []*thread {
 	return func() []*thread {
 		passed := false

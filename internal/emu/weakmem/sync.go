@@ -58,7 +58,52 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 		}
 		lane.handing = [System + 1]*release{}
 	}
+	if how.Order == SeqCst {
+		b.inOrder(warp, mask, how.Scope)
+	}
 	w.time++
+}
+
+// An scOrder is what the fences of order SeqCst have ordered so far. They have one order, here that in which they are carried out,
+// and each synchronizes with those after it, if the scope of either holds the other's thread (PTX ISA, 8.9.3 and 8.9.4).
+type scOrder struct {
+	system *vector            // of fences of system scope
+	device map[int]*vector    // of those of at least the scope of a device, by threads of that device
+	block  map[uint32]*vector // of all by threads of a block, by its agent
+}
+
+// scEntries bounds the entries of an scOrder's vectors, whose joins cost as much: 128 blocks of 16 warps. Of more the oldest are
+// forgotten, which may make a race of what is none.
+const scEntries = 2048
+
+// inOrder has a fence of order SeqCst come after those before it and before those after it. Lanes of one fence have no order among
+// them. The caller advances the warp's time.
+func (b *Block) inOrder(warp int, mask uint32, scope Scope) {
+	w, sc, agent, device := &b.warps[warp], &b.memory.sc, b.origin.agent, b.grid.device
+	if sc.device == nil {
+		sc.device, sc.block = map[int]*vector{}, map[uint32]*vector{}
+	}
+	before := sc.block[agent]
+	if scope >= GPU {
+		before = join(before, sc.device[device])
+	}
+	if scope == System {
+		before = join(before, sc.system)
+	}
+	now := b.own(warp, mask)
+	for m := mask; m != 0; m &= m - 1 {
+		now = join(now, b.clockOf(w, bits.TrailingZeros32(m)))
+	}
+	if before != nil {
+		b.learn(warp, mask, func(known *vector) *vector { return join(known, before) })
+	}
+	sc.block[agent] = join(before, now).newest(scEntries)
+	if scope >= GPU {
+		sc.device[device] = join(sc.device[device], now).newest(scEntries)
+	}
+	if scope == System {
+		sc.system = join(sc.system, now).newest(scEntries)
+	}
 }
 
 // moment is the present moment of a lane. The caller has to advance the warp's time.

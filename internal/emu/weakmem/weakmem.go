@@ -101,6 +101,7 @@ type Memory struct {
 	past    past
 	agents  uint32 // how many there were
 	host    *vector
+	sc      scOrder
 	history history
 	noting  record // the access being checked
 	found   map[finding]*Fault

@@ -45,6 +45,25 @@ func Driver(t testing.TB) string {
 	return once(t, "libcuda.so.1", func(out string) error { return Run("bash", filepath.Join(root(t), "scripts", "libcuda"), out) })
 }
 
+// Kit gives the folder of scripts/cuda-kit: a compiler for CUDA, its headers, and all libraries.
+func Kit(t testing.TB) string {
+	t.Helper()
+	return once(t, "cuda", func(out string) error { return Run("bash", filepath.Join(root(t), "scripts", "cuda-kit"), out) })
+}
+
+// CUDA compiles a program of examples/cuda or of a test's testdata by the kit's nvcc. The options are part of its name.
+func CUDA(t testing.TB, source string, options ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("clang++-19"); err != nil {
+		gputest.Missing(t, "clang", err.Error())
+	}
+	kit := Kit(t)
+	name := strings.Join(append([]string{strings.TrimSuffix(filepath.Base(source), ".cu")}, options...), "")
+	return once(t, strings.ReplaceAll(name, "/", "_"), func(out string) error {
+		return Run(filepath.Join(kit, "bin", "nvcc"), append([]string{"-std=c++17", "-o", out, source}, options...)...)
+	})
+}
+
 // Program compiles a program, and links it with the library, and for GPUs with the driver.
 func Program(t testing.TB, name string, gpus bool) string {
 	t.Helper()
@@ -89,7 +108,7 @@ func once(t testing.TB, file string, build func(out string) error) string {
 
 // notice reads the sources that no Go package imports: go test notices what a test has read, and a change is another test.
 func notice(t testing.TB) {
-	for _, pattern := range []string{"cmd/libnccl/*.*", "cmd/libnccl/testdata/*.[ch]", "cmd/libcuda/*.*", "scripts/lib*"} {
+	for _, pattern := range []string{"cmd/libnccl/*.*", "cmd/libnccl/testdata/*.[ch]", "cmd/libcuda/*.*", "cmd/libcudart/*/*", "scripts/lib*", "scripts/cuda-kit", "examples/cuda/*"} {
 		files, err := filepath.Glob(filepath.Join(root(t), pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)

@@ -1,0 +1,234 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+)
+
+// emulateHelp is what "ringo emulate -h" prints.
+const emulateHelp = `usage: ringo emulate [flags] -- PROGRAM [arguments]
+
+Runs a CUDA program on emulated GPUs, without a GPU: a program that is linked
+with libcudart.so.12 or .13, libcuda.so.1 or libnccl.so.2 as shared libraries
+gets those of this project instead. Then says what was found: races within a
+block, between blocks and between GPUs, bad addresses, reads of what nothing
+wrote, deadlocks, memory and streams that were not given back; and how often
+which kernel was launched and which function of NCCL called.
+
+Examples
+  build/cuda/bin/nvcc -o add add.cu && ringo emulate -- ./add
+  ringo emulate -g 4 -seeds 20 -- ./all_reduce_perf -g 4 -b 8 -e 64K -c 1
+
+scripts/cuda-kit builds the libraries, and a compiler's folder with bin/nvcc in
+front of clang. Programs compiled by NVIDIA's nvcc need PTX in them, such as by
+-gencode arch=compute_90,code=compute_90, and -cudart shared.
+
+  -g N             GPUs (default 1)
+  -gpu KIND        their kind: v100, t4, a100, l4, h100 or h200. Without it they
+                   are small ones of capability 9.0, which is quickest
+  -seeds N         run the program N times, each with another order of
+                   threads, stores and copies (default 1)
+  -seed N          the first seed (default 0)
+  -kit FOLDER      what scripts/cuda-kit has built (default: looked for beside
+                   ringo, and in build/cuda here and above)
+  -time D          end the program after this time (default: never)
+  -json            print a report as JSON, version 1; what the program prints
+                   goes to standard error
+
+Exit status: 0 if the program's was 0 and nothing was found, 2 for a mistake in
+the command line, 1 otherwise.
+`
+
+// An emulation is a run of a program on emulated GPUs, or several.
+type emulation struct {
+	GPUs        int
+	Kind        string
+	Seeds       int
+	First       uint64
+	kit         string
+	program     []string
+	environment []string
+}
+
+func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var e emulation
+	fs := flags("emulate")
+	fs.IntVar(&e.GPUs, "g", 1, "")
+	fs.StringVar(&e.Kind, "gpu", "", "")
+	fs.IntVar(&e.Seeds, "seeds", 1, "")
+	fs.Uint64Var(&e.First, "seed", 0, "")
+	fs.StringVar(&e.kit, "kit", "", "")
+	limit, asJSON := fs.Duration("time", 0, ""), fs.Bool("json", false, "")
+	program, err := cli.ParseFirst(fs, args)
+	switch {
+	case err != nil:
+		return err
+	case len(program) == 0:
+		return cli.Usagef("which program? write: ringo emulate -g 4 -- ./program")
+	case e.GPUs < 1 || e.Seeds < 1:
+		return cli.Usagef("-g and -seeds are at least 1")
+	case *limit < 0:
+		return cli.Usagef("-time %v: want more than 0", *limit)
+	}
+	if _, err := cudaemu.Kind(e.Kind); e.Kind != "" && err != nil {
+		return cli.Usagef("-gpu: %v", err)
+	}
+	if e.kit, err = findKit(e.kit); err != nil {
+		return err
+	}
+	e.program, e.environment = program, os.Environ()
+	if *limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, *limit, fmt.Errorf("ran out of time after %v (-time)", *limit))
+		defer cancel()
+	}
+	out := stdout
+	if *asJSON {
+		out = stderr
+	}
+	r, err := e.run(ctx, out, stderr)
+	if *asJSON {
+		enc := json.NewEncoder(stdout)
+		enc.SetIndent("", "  ")
+		err = errors.Join(err, enc.Encode(r))
+	} else {
+		err = errors.Join(err, r.print(stdout))
+	}
+	if err != nil {
+		return err
+	}
+	if r.Status != 0 || len(r.Findings) > 0 {
+		return cli.ExitStatus(1)
+	}
+	return nil
+}
+
+// kitLibraries are what a program may need of a kit, the first of them always.
+var kitLibraries = []string{"libcuda.so.1", "libcudart.so.12", "libcudart.so.13", "libnccl.so.2"}
+
+// findKit is the folder of a kit's libraries.
+func findKit(given string) (string, error) {
+	places := []string{given}
+	if given == "" {
+		places = nil
+		if own, err := os.Executable(); err == nil {
+			places = append(places, filepath.Dir(own), filepath.Dir(filepath.Dir(own)))
+		}
+		if dir, err := os.Getwd(); err == nil {
+			for ; ; dir = filepath.Dir(dir) {
+				places = append(places, filepath.Join(dir, "build", "cuda"))
+				if dir == filepath.Dir(dir) {
+					break
+				}
+			}
+		}
+	}
+	for _, place := range places {
+		libraries, err := filepath.Abs(filepath.Join(place, "lib64"))
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(libraries, kitLibraries[0])); err == nil {
+			return libraries, nil
+		}
+	}
+	if given != "" {
+		return "", fmt.Errorf("-kit %s: no lib64/%s in it: scripts/cuda-kit builds it (Go and gcc)", given, kitLibraries[0])
+	}
+	return "", errors.New("the libraries of emulated GPUs are not here: scripts/cuda-kit builds build/cuda (Go and gcc), or say where by -kit FOLDER")
+}
+
+// run runs the program under all seeds, one after the other.
+func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulateReport, error) {
+	r := newEmulateReport(e)
+	dir, err := os.MkdirTemp("", "ringo-emulate")
+	if err != nil {
+		return r, err
+	}
+	defer os.RemoveAll(dir)
+	for i := range e.Seeds {
+		seed := e.First + uint64(i)
+		file := filepath.Join(dir, strconv.FormatUint(seed, 10))
+		if err := e.once(ctx, seed, file, stdout, stderr, r); err != nil {
+			return r, err
+		}
+		if err := r.read(file, seed); err != nil {
+			return r, err
+		}
+		r.Ran++
+	}
+	return r, nil
+}
+
+// once runs the program under one seed. The processes of the program append to the file.
+func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, stderr io.Writer, r *emulateReport) error {
+	cmd := exec.CommandContext(ctx, e.program[0], e.program[1:]...)
+	cmd.Env = with(e.environment, map[string]string{
+		"RINGO_EMULATE": strconv.Itoa(e.GPUs), "RINGO_EMULATE_GPU": e.Kind, "RINGO_EMULATE_SEED": strconv.FormatUint(seed, 10),
+		"RINGO_EMULATE_REPORT": file,
+	})
+	cmd.Env = before(cmd.Env, "LD_LIBRARY_PATH", e.kit)
+	if count := filepath.Join(e.kit, "libringo-count.so"); isFile(count) {
+		cmd.Env = before(cmd.Env, "LD_PRELOAD", count)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
+	cmd.WaitDelay = 2 * time.Second // for a grandchild that keeps its standard output
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &exit):
+		if r.Status == 0 {
+			r.Status = max(1, exit.ExitCode())
+			r.Ended = exit.Error()
+		}
+	case err != nil:
+		return err
+	}
+	return nil
+}
+
+func isFile(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// with is an environment with other values of some names; the empty value takes a name away.
+func with(env []string, values map[string]string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		_, ok := values[name]
+		return ok
+	})
+	for name, v := range values {
+		if v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// before puts a path at the beginning of a list in an environment.
+func before(env []string, name, path string) []string {
+	for i, v := range env {
+		if have, ok := strings.CutPrefix(v, name+"="); ok && have != "" {
+			env[i] = name + "=" + path + ":" + have
+			return env
+		}
+	}
+	return append(env, name+"="+path)
+}

@@ -1,0 +1,147 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEmulateMistakes(t *testing.T) {
+	for want, args := range map[string][]string{
+		"which program?":             {"-g", "4"},
+		"at least 1":                 {"-g", "0", "x"},
+		"there are a100, h100, h200": {"-gpu", "h300", "x"},
+		"want more than 0":           {"-time", "-1s", "x"},
+	} {
+		code, _, stderr := ringoHere(append([]string{"emulate"}, args...)...)
+		require.Equal(t, 2, code, "%q", args)
+		require.Contains(t, stderr, want)
+	}
+	code, _, stderr := ringoHere("emulate", "-kit", t.TempDir(), "x")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "no lib64/libcuda.so.1 in it: scripts/cuda-kit builds it")
+	t.Chdir(t.TempDir())
+	code, _, stderr = ringoHere("emulate", "x")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "the libraries of emulated GPUs are not here: scripts/cuda-kit builds build/cuda")
+}
+
+// kitWith is a kit whose library is a file alone, for programs that use no GPU.
+func kitWith(t *testing.T) string {
+	kit := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(kit, "lib64"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(kit, "lib64", "libcuda.so.1"), nil, 0o644))
+	return kit
+}
+
+// TestEmulateProgram runs shells in the place of CUDA programs: what they find in the environment, what they write to the report,
+// and how they end.
+func TestEmulateProgram(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("wants a shell")
+	}
+	kit := kitWith(t)
+	run := func(args ...string) (int, string, string) {
+		return ringoHere(append([]string{"emulate", "-kit", kit}, args...)...)
+	}
+	code, out, _ := run("-g", "3", "-gpu", "a100", "-seed", "5", "-seeds", "2", "--", "sh", "-c",
+		`echo "$RINGO_EMULATE $RINGO_EMULATE_GPU $RINGO_EMULATE_SEED ${LD_LIBRARY_PATH%%:*}"`)
+	require.Zero(t, code)
+	lib := filepath.Join(kit, "lib64")
+	require.Contains(t, out, "3 a100 5 "+lib+"\n3 a100 6 "+lib+"\n")
+	require.Contains(t, out, "sh on 3 a100 GPUs, 2 seeds\n\nno process of the program has called the GPU's driver")
+	code, out, _ = run("sh", "-c", `echo '{"process":1,"ended":true}' >"$RINGO_EMULATE_REPORT"`)
+	require.Zero(t, code)
+	require.Contains(t, out, "nothing was found")
+
+	code, out, _ = run("sh", "-c", "exit 7")
+	require.Equal(t, 1, code)
+	require.Contains(t, out, "the program failed: exit status 7")
+
+	code, _, stderr := run("-time", "50ms", "sleep", "60")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "ran out of time after 50ms (-time)")
+
+	code, _, stderr = run("./no-such-program")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "no-such-program")
+
+	code, out, stderr = run("--json", "sh", "-c", `echo hello; echo '{"process":1,"ended":true,"leaks":["device 0: 8 bytes"],"kernels":{"_Z3addPf":2}}' >"$RINGO_EMULATE_REPORT"`)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "hello")
+	var r emulateReport
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Equal(t, map[string]int{"add": 2}, r.Kernels)
+	require.Equal(t, "leak", r.Findings[0].Kind)
+}
+
+// TestEmulateReport reads what processes have written: one that ended, one that was killed, one that was killed while it wrote.
+func TestEmulateReport(t *testing.T) {
+	const race = `{"Kind":2,"Device":0,"Kernel":"_ZN3abc3addIfEEvPT_","Line":7,"Source":"add.cu:9","Count":%,"Size":4,` +
+		`"Other":{"Device":1,"Kernel":"set","Line":3,"Source":"add.cu:4","Size":4,"Write":true}}`
+	lines := []string{
+		`{"process":1,"fault":` + strings.ReplaceAll(race, "%", "1") + `}`,
+		`{"process":1,"ended":true,"faults":[` + strings.ReplaceAll(race, "%", "12") + `],"kernels":{"_ZN3abc3addIfEEvPT_":2,"set":1},"instructions":100}`,
+		`{"process":1,"nccl":{"ncclAllReduce":4}}`,
+		`{"process":2,"fault":{"Kind":0,"Device":-1,"Kernel":"cuMemcpyHtoD","Count":1}}`,
+		`{"process":3,"fau`,
+	}
+	file := filepath.Join(t.TempDir(), "report")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644))
+	r := newEmulateReport(&emulation{program: []string{"add"}, GPUs: 2, Seeds: 2})
+	for seed := range uint64(2) {
+		require.NoError(t, r.read(file, seed))
+		r.Ran++
+	}
+	require.NoError(t, r.read(file+"-absent", 2))
+	require.Equal(t, map[string]int{"abc::add": 4, "set": 2}, r.Kernels)
+	require.Equal(t, map[string]int{"ncclAllReduce": 8}, r.NCCL)
+	require.EqualValues(t, 200, r.Instructions)
+	require.Len(t, r.Findings, 2)
+	f := *r.Findings[0]
+	f.Text = ""
+	require.Equal(t, emulateFound{Kind: "race", At: "add.cu:4 in set", Other: "add.cu:9 in abc::add", Times: 24, Seeds: []uint64{0, 1}}, f)
+	require.Equal(t, "cuMemcpyHtoD of the host", r.Findings[1].At)
+	var b bytes.Buffer
+	require.NoError(t, r.print(&b))
+	for _, want := range []string{"race: add.cu:4 in set and add.cu:9 in abc::add, 24 times, 2 of 2 seeds, the first is 0\n", "  8  ncclAllReduce\n",
+		"a process ended without saying", "2 findings: 1 × out of bounds, 1 × race"} {
+		require.Contains(t, b.String(), want)
+	}
+}
+
+func TestKernelName(t *testing.T) {
+	for linked, want := range map[string]string{
+		"plain": "plain", "_Z3addPfS_i": "add", "_ZN2ns3fooIiEEvPT_": "ns::foo", "_ZN12_GLOBAL__N_16reduceEPf": "reduce", "_ZL4fillPi": "fill",
+		"_Z": "_Z", "_Z99x": "_Z99x",
+	} {
+		require.Equal(t, want, kernelName(linked))
+	}
+}
+
+// The program ends with the command, which a signal ends.
+func TestEmulateInterrupted(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("wants a shell")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	began := make(chan struct{})
+	e := emulation{GPUs: 1, Seeds: 1, kit: kitWith(t), program: []string{"sh", "-c", "echo here; exec sleep 60"}, environment: os.Environ()}
+	go func() {
+		<-began
+		cancel()
+	}()
+	_, err := e.run(ctx, writerFunc(func(b []byte) (int, error) { close(began); return len(b), nil }), os.Stderr)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

@@ -1,0 +1,2 @@
+/* driver_types.h is a part of cuda_runtime_api.h. */
+#include "cuda_runtime_api.h"

@@ -1,0 +1,26 @@
+/* host_defines.h has the words that say where a function runs and where a variable lies. */
+#ifndef RINGO_HOST_DEFINES_H
+#define RINGO_HOST_DEFINES_H
+
+#if defined(__CUDA__) || defined(__CUDACC__)
+#define __host__ __attribute__((host))
+#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
+#define __constant__ __attribute__((constant))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#define __grid_constant__ __attribute__((grid_constant))
+#else
+#define __host__
+#define __device__
+#endif
+
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(n) __attribute__((aligned(n)))
+#ifndef __cplusplus
+#define __noinline__ __attribute__((noinline))
+#endif
+#define CUDARTAPI
+#define CUDART_CB
+
+#endif

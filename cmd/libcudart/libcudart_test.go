@@ -1,0 +1,215 @@
+//go:build linux && (amd64 || arm64)
+
+package libcudart
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/cmd/command"
+	"github.com/ringo-go/ringo/internal/test/ctest"
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// TestMain lets the test binary be ringo.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "emulate" {
+		command.Main()
+	}
+	status := m.Run()
+	ctest.Clean()
+	os.Exit(status)
+}
+
+// emulate runs ringo emulate, and gives its exit status and what it prints.
+func emulate(t *testing.T, args ...string) (status int, text string) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, append([]string{"emulate", "-kit", ctest.Kit(t), "-time", "100s"}, args...)...)
+	cmd.Env = ctest.OnHost()
+	cmd.Env = append(cmd.Env, "RINGO_HOST=0")
+	out, err := cmd.CombinedOutput()
+	if _, ok := err.(*exec.ExitError); !ok {
+		require.NoError(t, err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+func example(name string) string { return filepath.Join("..", "..", "examples", "cuda", name+".cu") }
+
+// TestPrograms runs the programs of examples/cuda, in which nothing is wrong.
+func TestPrograms(t *testing.T) {
+	for _, p := range []struct {
+		name string
+		args string
+		want []string
+	}{
+		{"vectoradd", "-g 1", []string{"10000 sums are right", "thread 7: 7.0 + 14.0 = 21.0", "1  add"}},
+		{"runtime", "-g 1", []string{"all is right", "1  reduce", "18  increment"}},
+		{"runtime", "-g 1 -gpu a100", []string{"all is right", "NVIDIA A100-SXM4-80GB, capability 8.0, 108 multiprocessors"}},
+		{"peers", "-g 3", []string{"3 GPUs have what they want", "3  fetch"}},
+		{"allreduce", "-g 4", []string{"4 GPUs have the sum", "4  ncclAllReduce", "4  ncclCommDestroy", "1  ncclCommInitAll"}},
+	} {
+		t.Run(p.name+p.args, func(t *testing.T) {
+			options := []string{"-arch=sm_80"}
+			if p.name == "allreduce" {
+				options = append(options, "-lnccl")
+			}
+			program := ctest.CUDA(t, example(p.name), options...)
+			status, text := emulate(t, append(strings.Fields(p.args), "--", program)...)
+			require.Zero(t, status, "%s", text)
+			for _, want := range append(p.want, "nothing was found") {
+				require.Contains(t, text, want)
+			}
+		})
+	}
+}
+
+// lineOf is the line of a file that has a mark.
+func lineOf(t *testing.T, file, mark string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	before, _, ok := strings.Cut(string(text), mark)
+	require.True(t, ok)
+	return fmt.Sprint(filepath.Base(file), ":", strings.Count(before, "\n")+1)
+}
+
+// TestRace finds a race between two GPUs by its lines, under each seed, and none where the fence is right.
+func TestRace(t *testing.T) {
+	file := example("race")
+	seeds := fmt.Sprint(tier.Count(2, 20))
+	status, text := emulate(t, "--json", "-g", "2", "-seeds", seeds, "--", ctest.CUDA(t, file))
+	require.Equal(t, 1, status, "%s", text)
+	var r struct {
+		Status   int
+		Kernels  map[string]int
+		Findings []struct {
+			Kind, At, Other, Text string
+			Seeds                 []int
+		}
+	}
+	_, report, ok := strings.Cut(text, "{\n") // behind what the program prints
+	require.True(t, ok, "%s", text)
+	require.NoError(t, json.NewDecoder(strings.NewReader("{"+report)).Decode(&r), "%s", text)
+	require.Len(t, r.Findings, 1, "%s", text)
+	f := r.Findings[0]
+	require.Equal(t, "race", f.Kind)
+	require.ElementsMatch(t, []string{lineOf(t, file, "// THE STORE") + " in produce", lineOf(t, file, "// THE LOAD") + " in consume"}, []string{f.At, f.Other})
+	require.Equal(t, seeds, fmt.Sprint(len(f.Seeds)))
+
+	status, text = emulate(t, "-g", "2", "-seeds", seeds, "--", ctest.CUDA(t, file, "-DRIGHT"))
+	require.Zero(t, status, "%s", text)
+}
+
+// TestWrong has one mistake after the other found, by its line.
+func TestWrong(t *testing.T) {
+	source := filepath.Join("testdata", "wrong.cu")
+	at := func(mark string) string { return lineOf(t, source, mark) }
+	for mistake, want := range map[string]string{
+		"beyond":    "out of bounds: " + at("__global__ void beyond") + " in beyond",
+		"unwritten": "read of unwritten memory: " + at("__global__ void unwritten") + " in unwritten",
+		"shared":    "race: " + at("tile[threadIdx.x] = threadIdx.x") + " in shared and " + at("v[threadIdx.x] = tile") + " in shared",
+		"assert":    `assertion "n == 3 && \"three\"" failed at `,
+		"leak":      "256 bytes of MemAlloc",
+	} {
+		t.Run(mistake, func(t *testing.T) {
+			t.Parallel()
+			status, text := emulate(t, "--", ctest.CUDA(t, source), mistake)
+			require.Equal(t, 1, status, "%s", text)
+			require.Contains(t, text, want)
+			require.Contains(t, text, "1 finding: ")
+		})
+	}
+}
+
+// TestDeadlock has a kernel that nobody answers stopped and named.
+func TestDeadlock(t *testing.T) {
+	tier.Heavy(t) // the emulator waits 10 s until it believes it
+	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "wrong.cu")), "wait")
+	require.Equal(t, 1, status, "%s", text)
+	require.Regexp(t, `deadlock: wrong\.cu:\d+ in wait`, text)
+}
+
+// TestC compiles a program by gcc, without CUDA C++, and runs it with each version of the runtime.
+func TestC(t *testing.T) {
+	kit := ctest.Kit(t)
+	for _, version := range []string{"12", "13"} {
+		program := filepath.Join(t.TempDir(), "plain")
+		require.NoError(t, ctest.Run("gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-I"+filepath.Join(kit, "include"), "-o", program,
+			filepath.Join("testdata", "plain.c"), filepath.Join(kit, "lib64", "libcudart.so."+version), filepath.Join(kit, "lib64", "libcuda.so.1")))
+		status, text := emulate(t, "-g", "2", "--", program)
+		require.Zero(t, status, "%s", text)
+		require.Contains(t, text, "all is right")
+		require.Equal(t, 1, strings.Count(text, "cudaMallocArray is not carried out"), "%s", text)
+		require.Equal(t, 1, strings.Count(text, "relink it with -cudart shared"), "%s", text)
+		require.Contains(t, text, "machine code alone")
+	}
+}
+
+// TestNames wants exactly the names of testdata: one that is missing makes a program that binds it not begin.
+func TestNames(t *testing.T) {
+	for _, version := range []string{"12", "13"} {
+		f, err := elf.Open(filepath.Join(ctest.Kit(t), "lib64", "libcudart.so."+version))
+		require.NoError(t, err)
+		defer f.Close()
+		symbols, err := f.DynamicSymbols()
+		require.NoError(t, err)
+		var got []string
+		for _, s := range symbols {
+			if s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
+				got = append(got, s.Name)
+				require.Equal(t, "libcudart.so."+version, s.Version, s.Name)
+			}
+		}
+		slices.Sort(got)
+		text, err := os.ReadFile(filepath.Join("testdata", "names"+version+".txt"))
+		require.NoError(t, err)
+		require.Equal(t, strings.Fields(string(text)), got)
+	}
+}
+
+// TestHeaders wants each function that a header declares to be in the library, and carried out.
+func TestHeaders(t *testing.T) {
+	missing, err := os.ReadFile(filepath.Join("src", "missing.c"))
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join("include", "cuda_runtime_api.h"))
+	require.NoError(t, err)
+	names, err := os.ReadFile(filepath.Join("testdata", "names12.txt"))
+	require.NoError(t, err)
+	have := strings.Fields(string(names))
+	missing = missing[:bytes.LastIndex(missing, []byte("#else"))] // of CUDA 12
+	declared := regexp.MustCompile(`(?m)^(?:cudaError_t|const char \*)\s*(cuda\w+)\(`).FindAllSubmatch(text, -1)
+	require.Greater(t, len(declared), 120)
+	for _, d := range declared {
+		require.Contains(t, have, string(d[1]))
+		require.False(t, bytes.Contains(missing, []byte("M("+string(d[1])+")")), "%s", d[1])
+	}
+}
+
+// TestNoDriver has a program say what is missing where there is no libcuda.so.1.
+func TestNoDriver(t *testing.T) {
+	program := ctest.CUDA(t, example("vectoradd"), "-arch=sm_80")
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(filepath.Join(ctest.Kit(t), "lib64", "libcudart.so.12"), filepath.Join(dir, "libcudart.so.12")))
+	cmd := exec.Command(program)
+	cmd.Env = append(ctest.OnHost(), "LD_LIBRARY_PATH="+dir)
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	if bytes.Contains(out, []byte("sums are right")) {
+		t.Skip("this machine has a GPU's driver")
+	}
+	require.Contains(t, string(out), "start the program with ringo emulate")
+}

@@ -1,0 +1,254 @@
+// devices.c has errors' names, versions, devices and limits.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+
+#include "cuda_runtime_api.h"
+#include "driver.h"
+#include "run.h"
+
+static const struct {
+	int error;
+	const char *name, *text;
+} names[] = {
+#define E_(name, text) {name, #name, text},
+#include "names.h"
+#undef E_
+};
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (names[i].error == (int)error)
+			return names[i].name;
+	return "unrecognized error code";
+}
+const char *cudaGetErrorString(cudaError_t error)
+{
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (names[i].error == (int)error)
+			return names[i].text;
+	return "unrecognized error code";
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+	*version = 0; // of no driver
+	return ready() == cudaErrorInsufficientDriver ? 0 : OPENED(driver.cuDriverGetVersion(version));
+}
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+	*version = CUDART_VERSION;
+	return 0;
+}
+cudaError_t cudaGetDeviceCount(int *count)
+{
+	int result = ready();
+	*count = 0;
+	if (!result)
+		result = driver.cuDeviceGetCount(count);
+	return done(result ? result : *count ? 0 : cudaErrorNoDevice);
+}
+cudaError_t cudaGetDevice(int *device)
+{
+	word context = 0;
+	int result = ready();
+	if (!result)
+		result = driver.cuCtxGetCurrent(&context);
+	*device = 0;
+	return done(result ? result : context ? driver.cuCtxGetDevice(device) : 0);
+}
+cudaError_t cudaSetDevice(int device)
+{
+	word context;
+	int result = contextOf(device, &context);
+	return done(result ? result : driver.cuCtxSetCurrent(context));
+}
+cudaError_t cudaInitDevice(int device, unsigned deviceFlags, unsigned flags)
+{
+	word context;
+	(void)deviceFlags, (void)flags;
+	return done(contextOf(device, &context));
+}
+cudaError_t cudaSetValidDevices(int *devices, int count)
+{
+	(void)devices, (void)count;
+	return OPENED(0);
+}
+cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *want)
+{
+	(void)want; // all are good
+	*device = 0;
+	return OPENED(0);
+}
+cudaError_t cudaSetDeviceFlags(unsigned flags)
+{
+	(void)flags; // they say how threads wait
+	return OPENED(0);
+}
+cudaError_t cudaGetDeviceFlags(unsigned *flags)
+{
+	*flags = cudaDeviceMapHost;
+	return OPENED(0);
+}
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
+{
+	return OPENED(driver.cuDeviceGetAttribute(value, attr, device));
+}
+
+static int attribute(int device, int attr)
+{
+	int v = 0;
+	driver.cuDeviceGetAttribute(&v, attr, device);
+	return v;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
+{
+	int result = ready();
+	memset(p, 0, sizeof *p);
+	if (!result)
+		result = driver.cuDeviceGetName(p->name, sizeof p->name, device);
+	if (result)
+		return done(result);
+	driver.cuDeviceGetUuid_v2(&p->uuid, device);
+	driver.cuDeviceTotalMem_v2(&p->totalGlobalMem, device);
+#define A(number) attribute(device, number)
+	p->sharedMemPerBlock = A(8), p->regsPerBlock = A(12), p->warpSize = A(10), p->memPitch = A(11), p->maxThreadsPerBlock = A(1);
+	for (int i = 0; i < 3; i++)
+		p->maxThreadsDim[i] = A(2 + i), p->maxGridSize[i] = A(5 + i);
+	p->totalConstMem = A(9), p->major = A(75), p->minor = A(76), p->textureAlignment = A(14), p->texturePitchAlignment = A(51);
+	p->multiProcessorCount = A(16), p->integrated = A(18), p->canMapHostMemory = A(19), p->surfaceAlignment = A(30);
+	p->concurrentKernels = A(31), p->ECCEnabled = A(32), p->pciBusID = A(33), p->pciDeviceID = A(34), p->pciDomainID = A(50);
+	p->asyncEngineCount = A(40), p->unifiedAddressing = A(41), p->memoryBusWidth = A(37), p->l2CacheSize = A(38);
+	p->persistingL2CacheMaxSize = A(108), p->maxThreadsPerMultiProcessor = A(39), p->streamPrioritiesSupported = A(78);
+	p->globalL1CacheSupported = A(79), p->localL1CacheSupported = A(80), p->sharedMemPerMultiprocessor = A(81), p->regsPerMultiprocessor = A(82);
+	p->managedMemory = A(83), p->isMultiGpuBoard = A(84), p->multiGpuBoardGroupID = A(85), p->hostNativeAtomicSupported = A(86);
+	p->pageableMemoryAccess = A(88), p->concurrentManagedAccess = A(89), p->computePreemptionSupported = A(90);
+	p->canUseHostPointerForRegisteredMem = A(91), p->cooperativeLaunch = A(95), p->sharedMemPerBlockOptin = A(97);
+	p->pageableMemoryAccessUsesHostPageTables = A(100), p->directManagedMemAccessFromHost = A(101), p->maxBlocksPerMultiProcessor = A(106);
+	p->accessPolicyMaxWindowSize = A(109), p->reservedSharedMemPerBlock = A(111), p->hostRegisterSupported = A(99);
+	p->sparseCudaArraySupported = A(112), p->hostRegisterReadOnlySupported = A(113), p->timelineSemaphoreInteropSupported = A(114);
+	p->memoryPoolsSupported = A(115), p->gpuDirectRDMASupported = A(116), p->gpuDirectRDMAFlushWritesOptions = A(117);
+	p->gpuDirectRDMAWritesOrdering = A(118), p->memoryPoolSupportedHandleTypes = A(119), p->clusterLaunch = A(120);
+	p->deferredMappingCudaArraySupported = A(121), p->ipcEventSupported = A(125), p->unifiedFunctionPointers = A(129);
+#if CUDART_VERSION < 13000
+	p->clockRate = A(13), p->deviceOverlap = A(15), p->kernelExecTimeoutEnabled = A(17), p->computeMode = A(20), p->memoryClockRate = A(36);
+	p->singleToDoublePrecisionPerfRatio = A(87);
+#endif
+#undef A
+	return 0;
+}
+#if CUDART_VERSION < 13000
+_Static_assert(sizeof(struct cudaDeviceProp) == 1032, "CUDA 12 has 1032 bytes");
+#undef cudaGetDeviceProperties
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) { return cudaGetDeviceProperties_v2(p, device); }
+#endif
+
+cudaError_t cudaDeviceGetPCIBusId(char *id, int length, int device) { return OPENED(driver.cuDeviceGetPCIBusId(id, length, device)); }
+cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
+{
+	char have[64];
+	int count = 0, result = ready();
+	if (!result)
+		result = driver.cuDeviceGetCount(&count);
+	for (int d = 0; !result && d < count; d++)
+		if (!driver.cuDeviceGetPCIBusId(have, sizeof have, d) && (!strcasecmp(have, id) || !strcasecmp(have + 5, id))) {
+			*device = d;
+			return 0;
+		}
+	return done(result ? result : cudaErrorInvalidDevice);
+}
+cudaError_t cudaDeviceSynchronize(void)
+{
+	int result = entered();
+	if (!result)
+		result = driver.cuCtxSynchronize();
+	freeDue();
+	return done(result);
+}
+cudaError_t cudaDeviceReset(void)
+{
+	int device, result = entered();
+	if (!result)
+		result = driver.cuCtxGetDevice(&device);
+	if (result)
+		return done(result);
+	driver.cuCtxSynchronize();
+	freeDue();
+	driver.cuCtxSetCurrent(0);
+	forgetModules(device);
+	return done(driver.cuDevicePrimaryCtxReset_v2(device));
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return RUN(driver.cuCtxGetStreamPriorityRange(least, greatest)); }
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
+{
+	static const size_t limits[] = {1 << 10, 1 << 20, 8 << 20, 2, 2048, 128, 0};
+	if ((unsigned)limit >= sizeof limits / sizeof *limits)
+		return done(cudaErrorUnsupportedLimit);
+	*value = limits[limit];
+	return RUN(0);
+}
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
+{
+	(void)value; // the emulator has no such limits
+	return (unsigned)limit > cudaLimitPersistingL2CacheSize ? done(cudaErrorUnsupportedLimit) : RUN(0);
+}
+cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config)
+{
+	*config = cudaFuncCachePreferNone;
+	return RUN(0);
+}
+cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config)
+{
+	(void)config;
+	return RUN(0);
+}
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) { return OPENED(driver.cuDeviceCanAccessPeer(can, device, peer)); }
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+	word context;
+	int result = entered();
+	if (!result)
+		result = contextOf(peer, &context);
+	return done(result ? result : driver.cuCtxEnablePeerAccess(context, flags));
+}
+cudaError_t cudaDeviceDisablePeerAccess(int peer)
+{
+	word context;
+	int result = entered();
+	if (!result)
+		result = contextOf(peer, &context);
+	return done(result ? result : driver.cuCtxDisablePeerAccess(context));
+}
+cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, int source, int target)
+{
+	return OPENED(driver.cuDeviceGetP2PAttribute(value, attr, source, target));
+}
+cudaError_t cudaProfilerStart(void) { return RUN(0); }
+cudaError_t cudaProfilerStop(void) { return RUN(0); }
+
+// cudaGetDriverEntryPoint gives a function of the driver by its name without a version.
+static int entryPoint(const char *name, void **f, int *status)
+{
+	int result = ready(), version = 0;
+	if (result)
+		return result;
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	int (*get)(const char *, void **, int, unsigned long long, int *) = dlsym(library, "cuGetProcAddress_v2");
+	driver.cuDriverGetVersion(&version);
+	result = get ? get(name, f, version, 0, status) : cudaErrorNotSupported;
+	dlclose(library);
+	return result;
+}
+cudaError_t cudaGetDriverEntryPoint(const char *name, void **f, unsigned long long flags, int *status)
+{
+	(void)flags;
+	int result = entryPoint(name, f, status);
+	return done(result == cudaErrorSymbolNotFound && status ? 0 : result);
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **f, unsigned version, unsigned long long flags, int *status)
+{
+	(void)version;
+	return cudaGetDriverEntryPoint(name, f, flags, status);
+}

@@ -1,0 +1,373 @@
+// memory.c has memory, copies, sets and pools.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_runtime_api.h"
+#include "driver.h"
+#include "run.h"
+
+enum { memoryType = 2, devicePointer = 3, hostPointer = 4, deviceOrdinal = 9 }; // CU_POINTER_ATTRIBUTE_
+enum { typeHost = 1, typeDevice = 2 };
+
+// kindOf is typeHost for pinned memory, typeDevice, and 0 for memory that the driver does not know.
+static int kindOf(const void *p)
+{
+	unsigned kind = 0;
+	return driver.cuPointerGetAttribute(&kind, memoryType, (word)p) ? 0 : (int)kind;
+}
+
+cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+	if (!p)
+		return done(cudaErrorInvalidValue);
+	*p = NULL;
+	return RUN(bytes ? driver.cuMemAlloc_v2((word *)p, bytes) : 0);
+}
+cudaError_t cudaFree(void *p)
+{
+	if (!p)
+		return RUN(0); // which makes a context: programs call it for that
+	return RUN(kindOf(p) == typeHost ? driver.cuMemFreeHost(p) : driver.cuMemFree_v2((word)p));
+}
+cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
+{
+	*p = NULL;
+	return RUN(bytes ? driver.cuMemHostAlloc(p, bytes, flags) : 0);
+}
+cudaError_t cudaMallocHost(void **p, size_t bytes) { return cudaHostAlloc(p, bytes, 0); }
+cudaError_t cudaFreeHost(void *p) { return RUN(p ? driver.cuMemFreeHost(p) : 0); }
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags) { return RUN(driver.cuMemHostRegister_v2(p, bytes, flags)); }
+cudaError_t cudaHostUnregister(void *p) { return RUN(driver.cuMemHostUnregister(p)); }
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags) { return RUN(driver.cuMemHostGetDevicePointer_v2((word *)device, host, flags)); }
+cudaError_t cudaHostGetFlags(unsigned *flags, void *p)
+{
+	*flags = cudaHostAllocMapped | cudaHostAllocPortable;
+	return RUN(kindOf(p) == typeHost ? 0 : cudaErrorInvalidValue);
+}
+
+// Managed memory lies on the host, where kernels reach it too.
+cudaError_t cudaMallocManaged(void **p, size_t bytes, unsigned flags)
+{
+	(void)flags;
+	if (!bytes)
+		return done(cudaErrorInvalidValue);
+	return cudaHostAlloc(p, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+}
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *p, size_t bytes, unsigned flags)
+{
+	(void)stream, (void)p, (void)bytes, (void)flags;
+	return RUN(0);
+}
+#if CUDART_VERSION < 13000
+cudaError_t cudaMemPrefetchAsync(const void *p, size_t bytes, int device, cudaStream_t stream)
+{
+	(void)p, (void)bytes, (void)device, (void)stream;
+	return RUN(0);
+}
+cudaError_t cudaMemAdvise(const void *p, size_t bytes, int advice, int device)
+{
+	(void)p, (void)bytes, (void)advice, (void)device;
+	return RUN(0);
+}
+#endif
+
+enum { pitchUnit = 512 };
+cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t height)
+{
+	*pitch = (width + pitchUnit - 1) / pitchUnit * pitchUnit;
+	return cudaMalloc(p, *pitch * height);
+}
+cudaError_t cudaMalloc3D(struct cudaPitchedPtr *p, struct cudaExtent e)
+{
+	p->xsize = e.width, p->ysize = e.height;
+	return cudaMallocPitch(&p->ptr, &p->pitch, e.width, e.height * e.depth);
+}
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total) { return RUN(driver.cuMemGetInfo_v2(free, total)); }
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *p)
+{
+	int result = entered(), kind = 0;
+	memset(a, 0, sizeof *a);
+	a->device = -2; // cudaInvalidDeviceId, of memory that the driver does not know
+	if (!result)
+		kind = kindOf(p);
+	if (result || !kind) {
+		a->hostPointer = (void *)p;
+		return done(result);
+	}
+	a->type = (enum cudaMemoryType)kind;
+	driver.cuPointerGetAttribute(&a->device, deviceOrdinal, (word)p);
+	driver.cuPointerGetAttribute(&a->devicePointer, devicePointer, (word)p);
+	if (kind == typeHost)
+		driver.cuPointerGetAttribute(&a->hostPointer, hostPointer, (word)p);
+	return 0;
+}
+
+// Handles of other processes
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *h, void *p) { return RUN(driver.cuIpcGetMemHandle(h, (word)p)); }
+cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t h, unsigned flags)
+{
+	handle64 copy;
+	memcpy(&copy, &h, sizeof copy);
+	return RUN(driver.cuIpcOpenMemHandle_v2((word *)p, copy, flags));
+}
+cudaError_t cudaIpcCloseMemHandle(void *p) { return RUN(driver.cuIpcCloseMemHandle((word)p)); }
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *h, cudaEvent_t e) { return RUN(driver.cuIpcGetEventHandle(h, (word)e)); }
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *e, cudaIpcEventHandle_t h)
+{
+	handle64 copy;
+	memcpy(&copy, &h, sizeof copy);
+	return RUN(driver.cuIpcOpenEventHandle((word *)e, copy));
+}
+
+// fits reports whether the ends of a copy are what its kind says.
+static int fits(const void *to, const void *from, enum cudaMemcpyKind kind)
+{
+	if ((unsigned)kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	int wantTo = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+	int wantFrom = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+	if (kind == cudaMemcpyDefault)
+		return 0;
+	// Pinned memory is both. Pageable memory is no device's.
+	if ((wantTo && !kindOf(to)) || (wantFrom && !kindOf(from)))
+		return cudaErrorInvalidValue;
+	if ((!wantTo && kindOf(to) == typeDevice) || (!wantFrom && kindOf(from) == typeDevice))
+		return cudaErrorInvalidValue;
+	return 0;
+}
+
+static int copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+	int result = bytes ? fits(to, from, kind) : 0;
+	return result || !bytes ? result : driver.cuMemcpy((word)to, (word)from, bytes);
+}
+static int copyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
+{
+	int result = bytes ? fits(to, from, kind) : 0;
+	return result || !bytes ? result : driver.cuMemcpyAsync((word)to, (word)from, bytes, (word)s);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) { return RUN(copy(to, from, bytes, kind)); }
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s) { return RUN(copyAsync(to, from, bytes, kind, s)); }
+cudaError_t cudaMemcpyPeer(void *to, int toDevice, const void *from, int fromDevice, size_t bytes)
+{
+	(void)toDevice, (void)fromDevice;
+	return RUN(copy(to, from, bytes, cudaMemcpyDeviceToDevice));
+}
+cudaError_t cudaMemcpyPeerAsync(void *to, int toDevice, const void *from, int fromDevice, size_t bytes, cudaStream_t s)
+{
+	(void)toDevice, (void)fromDevice;
+	return RUN(copyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, s));
+}
+
+// A box is the ends of a copy of rows in layers.
+typedef struct {
+	char *to;
+	const char *from;
+	size_t toPitch, fromPitch, toLayer, fromLayer, width, height, depth;
+	enum cudaMemcpyKind kind;
+} box;
+
+static int copyBox(box b, int async, cudaStream_t s)
+{
+	if (b.height > 1 && (b.width > b.toPitch || b.width > b.fromPitch))
+		return cudaErrorInvalidPitchValue;
+	for (size_t z = 0; z < b.depth; z++)
+		for (size_t y = 0; y < b.height; y++) {
+			char *to = b.to + z * b.toLayer + y * b.toPitch;
+			const char *from = b.from + z * b.fromLayer + y * b.fromPitch;
+			int result = async ? copyAsync(to, from, b.width, b.kind, s) : copy(to, from, b.width, b.kind);
+			if (result)
+				return result;
+		}
+	return 0;
+}
+
+cudaError_t cudaMemcpy2D(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width, size_t height, enum cudaMemcpyKind kind)
+{
+	return RUN(copyBox((box){to, from, toPitch, fromPitch, 0, 0, width, height, 1, kind}, 0, 0));
+}
+cudaError_t cudaMemcpy2DAsync(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t s)
+{
+	return RUN(copyBox((box){to, from, toPitch, fromPitch, 0, 0, width, height, 1, kind}, 1, s));
+}
+static int copy3D(const struct cudaMemcpy3DParms *p, int async, cudaStream_t s)
+{
+	if (p->srcArray || p->dstArray)
+		return cudaErrorNotSupported; // arrays are for textures
+	size_t toLayer = p->dstPtr.pitch * p->dstPtr.ysize, fromLayer = p->srcPtr.pitch * p->srcPtr.ysize;
+	char *to = (char *)p->dstPtr.ptr + p->dstPos.z * toLayer + p->dstPos.y * p->dstPtr.pitch + p->dstPos.x;
+	char *from = (char *)p->srcPtr.ptr + p->srcPos.z * fromLayer + p->srcPos.y * p->srcPtr.pitch + p->srcPos.x;
+	return copyBox((box){to, from, p->dstPtr.pitch, p->srcPtr.pitch, toLayer, fromLayer, p->extent.width, p->extent.height, p->extent.depth, p->kind}, async, s);
+}
+cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return RUN(copy3D(p, 0, 0)); }
+cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t s) { return RUN(copy3D(p, 1, s)); }
+
+// Variables
+cudaError_t cudaGetSymbolAddress(void **p, const void *symbol)
+{
+	size_t bytes;
+	return done(variableOf(symbol, (word *)p, &bytes));
+}
+cudaError_t cudaGetSymbolSize(size_t *bytes, const void *symbol)
+{
+	word p;
+	return done(variableOf(symbol, &p, bytes));
+}
+// place is bytes of a variable.
+static int place(const void *symbol, size_t bytes, size_t offset, char **p)
+{
+	size_t size;
+	int result = variableOf(symbol, (word *)p, &size);
+	if (!result && (offset > size || bytes > size - offset))
+		return cudaErrorInvalidValue;
+	*p += offset;
+	return result;
+}
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+{
+	char *p;
+	int result = place(symbol, bytes, offset, &p);
+	return done(result ? result : copy(p, from, bytes, kind));
+}
+cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+{
+	char *p;
+	int result = place(symbol, bytes, offset, &p);
+	return done(result ? result : copy(to, p, bytes, kind));
+}
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind, cudaStream_t s)
+{
+	char *p;
+	int result = place(symbol, bytes, offset, &p);
+	return done(result ? result : copyAsync(p, from, bytes, kind, s));
+}
+cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind, cudaStream_t s)
+{
+	char *p;
+	int result = place(symbol, bytes, offset, &p);
+	return done(result ? result : copyAsync(to, p, bytes, kind, s));
+}
+
+// Sets
+cudaError_t cudaMemset(void *p, int value, size_t bytes) { return RUN(bytes ? driver.cuMemsetD8_v2((word)p, value, bytes) : 0); }
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s) { return RUN(bytes ? driver.cuMemsetD8Async((word)p, value, bytes, (word)s) : 0); }
+static int set2D(char *p, size_t pitch, int value, size_t width, size_t height, int async, cudaStream_t s)
+{
+	int result = 0;
+	if (height > 1 && width > pitch)
+		return cudaErrorInvalidPitchValue;
+	for (size_t y = 0; !result && width && y < height; y++)
+		result = async ? driver.cuMemsetD8Async((word)p + y * pitch, value, width, (word)s) : driver.cuMemsetD8_v2((word)p + y * pitch, value, width);
+	return result;
+}
+cudaError_t cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t height) { return RUN(set2D(p, pitch, value, width, height, 0, 0)); }
+cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height, cudaStream_t s) { return RUN(set2D(p, pitch, value, width, height, 1, s)); }
+
+// Memory in the order of streams. There is one pool a device, which holds nothing back: memory is allocated
+// at once, and freed when the stream has come to the free. A kernel that uses memory too early is not found.
+typedef struct due {
+	word p, event;
+	struct due *next;
+} due;
+static due *dues;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void freeDue(void)
+{
+	pthread_mutex_lock(&lock);
+	for (due **at = &dues; *at;) {
+		due *d = *at;
+		if (driver.cuEventQuery(d->event) == cudaErrorNotReady) {
+			at = &d->next;
+			continue;
+		}
+		driver.cuEventDestroy_v2(d->event);
+		driver.cuMemFree_v2(d->p);
+		*at = d->next;
+		free(d);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static int captured(cudaStream_t s)
+{
+	int status = 0;
+	return !driver.cuStreamIsCapturing((word)s, &status) && status;
+}
+
+cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t s)
+{
+	int result = entered();
+	*p = NULL;
+	if (result)
+		return done(result);
+	if (captured(s))
+		return done(cudaErrorNotSupported); // a graph's own memory
+	freeDue();
+	return done(bytes ? driver.cuMemAlloc_v2((word *)p, bytes) : 0);
+}
+cudaError_t cudaFreeAsync(void *p, cudaStream_t s)
+{
+	int result = entered();
+	if (result || !p)
+		return done(result);
+	if (captured(s))
+		return done(cudaErrorNotSupported);
+	if (kindOf(p) != typeDevice)
+		return done(cudaErrorInvalidValue);
+	due *d = calloc(1, sizeof *d);
+	if (!d)
+		return done(cudaErrorMemoryAllocation);
+	d->p = (word)p;
+	if (!(result = driver.cuEventCreate(&d->event, cudaEventDisableTiming)) && (result = driver.cuEventRecordWithFlags(d->event, (word)s, 0)))
+		driver.cuEventDestroy_v2(d->event);
+	if (result) {
+		free(d);
+		return done(result);
+	}
+	pthread_mutex_lock(&lock);
+	d->next = dues;
+	dues = d;
+	pthread_mutex_unlock(&lock);
+	freeDue();
+	return 0;
+}
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
+	*pool = (cudaMemPool_t)(word)(device + 1);
+	return OPENED(0);
+}
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
+cudaError_t cudaMallocFromPoolAsync(void **p, size_t bytes, cudaMemPool_t pool, cudaStream_t s)
+{
+	(void)pool;
+	return cudaMallocAsync(p, bytes, s);
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
+{
+	(void)pool, (void)keep;
+	return RUN(0);
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attr, void *value)
+{
+	(void)pool, (void)attr, (void)value;
+	return RUN(0);
+}
+
+// Twins whose default stream is the thread's own.
+cudaError_t cudaMemcpy_ptds(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+	int result = entered();
+	if (!result)
+		result = copyAsync(to, from, bytes, kind, cudaStreamPerThread);
+	return done(result ? result : driver.cuStreamSynchronize((word)cudaStreamPerThread));
+}
+cudaError_t cudaMemset_ptds(void *p, int value, size_t bytes) { return cudaMemsetAsync(p, value, bytes, cudaStreamPerThread); }
+cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
+{
+	return cudaMemcpyAsync(to, from, bytes, kind, s ? s : cudaStreamPerThread);
+}
+cudaError_t cudaMemsetAsync_ptsz(void *p, int value, size_t bytes, cudaStream_t s) { return cudaMemsetAsync(p, value, bytes, s ? s : cudaStreamPerThread); }

@@ -1,0 +1,312 @@
+// work.c has streams, events, kernels and graphs.
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_runtime_api.h"
+#include "driver.h"
+#include "run.h"
+
+// Streams
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned flags, int priority) { return RUN(driver.cuStreamCreateWithPriority((word *)s, flags, priority)); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) { return cudaStreamCreateWithPriority(s, flags, 0); }
+cudaError_t cudaStreamCreate(cudaStream_t *s) { return cudaStreamCreateWithPriority(s, 0, 0); }
+cudaError_t cudaStreamDestroy(cudaStream_t s) { return RUN(driver.cuStreamDestroy_v2((word)s)); }
+cudaError_t cudaStreamSynchronize(cudaStream_t s)
+{
+	int result = RUN(driver.cuStreamSynchronize((word)s));
+	if (!result)
+		freeDue();
+	return result;
+}
+cudaError_t cudaStreamQuery(cudaStream_t s) { return RUN(driver.cuStreamQuery((word)s)); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) { return RUN(driver.cuStreamWaitEvent((word)s, (word)e, flags)); }
+cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned *flags) { return RUN(driver.cuStreamGetFlags((word)s, flags)); }
+cudaError_t cudaStreamGetPriority(cudaStream_t s, int *priority) { return RUN(driver.cuStreamGetPriority((word)s, priority)); }
+cudaError_t cudaStreamGetId(cudaStream_t s, unsigned long long *id) { return RUN(driver.cuStreamGetId((word)s, id)); }
+cudaError_t cudaStreamGetDevice(cudaStream_t s, int *device)
+{
+	word before = 0, context = 0;
+	int result = entered();
+	if (!result && !(result = driver.cuStreamGetCtx((word)s, &context)) && !(result = driver.cuCtxGetCurrent(&before))) {
+		driver.cuCtxSetCurrent(context);
+		result = driver.cuCtxGetDevice(device);
+		driver.cuCtxSetCurrent(before);
+	}
+	return done(result);
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void *data) { return RUN(driver.cuLaunchHostFunc((word)s, f, data)); }
+
+typedef struct {
+	cudaStreamCallback_t f;
+	cudaStream_t stream;
+	void *data;
+} callback;
+static void callBack(void *p)
+{
+	callback c = *(callback *)p;
+	free(p);
+	c.f(c.stream, cudaSuccess, c.data);
+}
+cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void *data, unsigned flags)
+{
+	(void)flags;
+	callback *c = malloc(sizeof *c);
+	if (!c || !f) {
+		free(c);
+		return done(f ? cudaErrorMemoryAllocation : cudaErrorInvalidValue);
+	}
+	*c = (callback){f, s, data};
+	int result = RUN(driver.cuLaunchHostFunc((word)s, callBack, c));
+	if (result)
+		free(c);
+	return result;
+}
+
+// Events
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) { return RUN(driver.cuEventCreate((word *)e, flags)); }
+#undef cudaEventCreate
+cudaError_t cudaEventCreate(cudaEvent_t *e) { return cudaEventCreateWithFlags(e, 0); }
+cudaError_t cudaEventDestroy(cudaEvent_t e) { return RUN(driver.cuEventDestroy_v2((word)e)); }
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s, unsigned flags) { return RUN(driver.cuEventRecordWithFlags((word)e, (word)s, flags)); }
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) { return cudaEventRecordWithFlags(e, s, 0); }
+cudaError_t cudaEventQuery(cudaEvent_t e) { return RUN(driver.cuEventQuery((word)e)); }
+cudaError_t cudaEventSynchronize(cudaEvent_t e) { return RUN(driver.cuEventSynchronize((word)e)); }
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end) { return RUN(driver.cuEventElapsedTime(ms, (word)begin, (word)end)); }
+cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t begin, cudaEvent_t end) { return cudaEventElapsedTime(ms, begin, end); }
+
+// Kernels. A launch is CUlaunchConfig.
+typedef struct {
+	dim3 grid, block;
+	unsigned shared;
+	word stream;
+	const void *attributes;
+	unsigned count;
+} launchConfig;
+
+static int launch(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s, const cudaLaunchAttribute *attributes, unsigned count)
+{
+	word function;
+	int result = functionOf(f, &function);
+	if (result)
+		return result;
+	unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
+	if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64 || grid.y > 65535 || grid.z > 65535)
+		return cudaErrorInvalidConfiguration;
+	for (unsigned i = 0; i < count; i++)
+		if (attributes[i].id == cudaLaunchAttributeClusterDimension &&
+		    attributes[i].val.clusterDim.x * attributes[i].val.clusterDim.y * attributes[i].val.clusterDim.z > 1)
+			return cudaErrorNotSupported; // clusters of more than one block
+	launchConfig c = {grid, block, shared, (word)s, attributes, count};
+	return driver.cuLaunchKernelEx(&c, function, args, NULL);
+}
+cudaError_t cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
+{
+	return done(launch(f, grid, block, args, shared, s, NULL, 0));
+}
+cudaError_t cudaLaunchKernel_ptsz(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
+{
+	return cudaLaunchKernel(f, grid, block, args, shared, s ? s : cudaStreamPerThread);
+}
+cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
+{
+	cudaLaunchAttribute a = {.id = cudaLaunchAttributeCooperative, .val.cooperative = 1};
+	return done(launch(f, grid, block, args, shared, s, &a, 1));
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *f, void **args)
+{
+	return done(launch(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, c->attrs, c->numAttrs));
+}
+
+enum { maxThreads, sharedBytes, constBytes, localBytes, registers, ptxVersion, binaryVersion, cacheMode, maxDynamic, carveout }; // CU_FUNC_ATTRIBUTE_
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *f)
+{
+	word function;
+	int v[carveout + 1] = {0}, result = functionOf(f, &function);
+	if (result)
+		return done(result);
+	for (int i = 0; i <= carveout; i++)
+		driver.cuFuncGetAttribute(&v[i], i, function);
+	memset(a, 0, sizeof *a);
+	a->sharedSizeBytes = v[sharedBytes], a->constSizeBytes = v[constBytes], a->localSizeBytes = v[localBytes];
+	a->maxThreadsPerBlock = v[maxThreads], a->numRegs = v[registers], a->ptxVersion = v[ptxVersion], a->binaryVersion = v[binaryVersion];
+	a->maxDynamicSharedSizeBytes = v[maxDynamic], a->preferredShmemCarveout = v[carveout];
+	return 0;
+}
+cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attr, int value)
+{
+	word function;
+	int result = functionOf(f, &function);
+	return done(result || attr != cudaFuncAttributeMaxDynamicSharedMemorySize ? result : driver.cuFuncSetAttribute(function, attr, value));
+}
+cudaError_t cudaFuncSetCacheConfig(const void *f, enum cudaFuncCache config)
+{
+	word function;
+	(void)config;
+	return done(functionOf(f, &function));
+}
+#if CUDART_VERSION < 13000
+cudaError_t cudaFuncSetSharedMemConfig(const void *f, int config)
+{
+	word function;
+	(void)config;
+	return done(functionOf(f, &function));
+}
+#endif
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol) { return done(functionOf(symbol, (word *)function)); }
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *f, int threads, size_t shared)
+{
+	word function;
+	int result = functionOf(f, &function);
+	return done(result ? result : driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared));
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *f, int threads, size_t shared, unsigned flags)
+{
+	(void)flags;
+	return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared);
+}
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *f, int blocks, int threads)
+{
+	word function;
+	int have = 0, result = functionOf(f, &function);
+	size_t low = 0, high = 256 << 10; // the least that does not fit
+	if (result)
+		return done(result);
+	while (high - low > 1) {
+		size_t middle = (low + high) / 2;
+		if (driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&have, function, threads, middle) || have < blocks)
+			high = middle;
+		else
+			low = middle;
+	}
+	*bytes = low;
+	return 0;
+}
+
+// Captures and graphs
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode) { return RUN(driver.cuStreamBeginCapture_v2((word)s, mode)); }
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t s, cudaGraph_t g, const cudaGraphNode_t *after, const void *edges, size_t count, enum cudaStreamCaptureMode mode)
+{
+	return RUN(driver.cuStreamBeginCaptureToGraph((word)s, (word)g, (const word *)after, edges, count, mode));
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g) { return RUN(driver.cuStreamEndCapture((word)s, (word *)g)); }
+cudaError_t cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *status) { return RUN(driver.cuStreamIsCapturing((word)s, (int *)status)); }
+static int captureInfo(cudaStream_t s, int *status, unsigned long long *id, cudaGraph_t *g, const cudaGraphNode_t **nodes, size_t *count)
+{
+	return RUN(driver.cuStreamGetCaptureInfo_v2((word)s, status, id, (word *)g, (const word **)nodes, count));
+}
+#if CUDART_VERSION < 13000
+#undef cudaStreamGetCaptureInfo
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, enum cudaStreamCaptureStatus *status, unsigned long long *id) { return captureInfo(s, (int *)status, id, NULL, NULL, NULL); }
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t s, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *g, const cudaGraphNode_t **nodes, size_t *count)
+{
+	return captureInfo(s, (int *)status, id, g, nodes, count);
+}
+#define WITH_EDGES cudaStreamGetCaptureInfo_v3
+#else
+#define WITH_EDGES cudaStreamGetCaptureInfo
+#endif
+// All edges are plain ones.
+cudaError_t WITH_EDGES(cudaStream_t s, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *g, const cudaGraphNode_t **nodes, const void **edges, size_t *count)
+{
+	if (edges)
+		*edges = NULL;
+	return captureInfo(s, (int *)status, id, g, nodes, count);
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) { return RUN(driver.cuThreadExchangeStreamCaptureMode((int *)mode)); }
+cudaError_t cudaGraphCreate(cudaGraph_t *g, unsigned flags) { return RUN(driver.cuGraphCreate((word *)g, flags)); }
+cudaError_t cudaGraphDestroy(cudaGraph_t g) { return RUN(driver.cuGraphDestroy((word)g)); }
+cudaError_t cudaGraphClone(cudaGraph_t *to, cudaGraph_t g) { return RUN(driver.cuGraphClone((word *)to, (word)g)); }
+cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *nodes, size_t *count) { return RUN(driver.cuGraphGetNodes((word)g, (word *)nodes, count)); }
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long flags) { return RUN(driver.cuGraphInstantiateWithFlags((word *)x, (word)g, flags)); }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long flags) { return cudaGraphInstantiateWithFlags(x, g, flags); }
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResultInfo *info) { return RUN(driver.cuGraphExecUpdate_v2((word)x, (word)g, info)); }
+cudaError_t cudaGraphUpload(cudaGraphExec_t x, cudaStream_t s) { return RUN(driver.cuGraphUpload((word)x, (word)s)); }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s) { return RUN(driver.cuGraphLaunch((word)x, (word)s)); }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) { return RUN(driver.cuGraphExecDestroy((word)x)); }
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, cudaGraph_t child)
+{
+	return RUN(driver.cuGraphAddChildGraphNode((word *)n, (word)g, (const word *)after, count, (word)child));
+}
+cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, cudaEvent_t e)
+{
+	return RUN(driver.cuGraphAddEventRecordNode((word *)n, (word)g, (const word *)after, count, (word)e));
+}
+#if CUDART_VERSION < 13000
+cudaError_t cudaGraphAddDependencies(cudaGraph_t g, const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t count)
+#else
+cudaError_t cudaGraphAddDependencies(cudaGraph_t g, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const void *edges, size_t count)
+#endif
+{
+#if CUDART_VERSION >= 13000
+	(void)edges; // all are plain ones
+#endif
+	return RUN(driver.cuGraphAddDependencies((word)g, (const word *)from, (const word *)to, count));
+}
+
+// A node is made by hand as a capture of one piece of work into the graph.
+typedef struct {
+	word stream;
+	int result;
+} capture;
+
+static capture begin(cudaGraph_t g, const cudaGraphNode_t *after, size_t count)
+{
+	capture c = {0, entered()};
+	if (!c.result && !(c.result = driver.cuStreamCreateWithPriority(&c.stream, cudaStreamNonBlocking, 0)))
+		c.result = driver.cuStreamBeginCaptureToGraph(c.stream, (word)g, (const word *)after, NULL, count, cudaStreamCaptureModeRelaxed);
+	return c;
+}
+static int end(capture c, cudaGraphNode_t *node)
+{
+	int status, result = c.result;
+	word graph;
+	size_t count = 0;
+	const word *nodes;
+	if (!result && !(result = driver.cuStreamGetCaptureInfo_v2(c.stream, &status, NULL, NULL, &nodes, &count)) && count == 1)
+		*node = (cudaGraphNode_t)nodes[0];
+	driver.cuStreamEndCapture(c.stream, &graph);
+	if (c.stream)
+		driver.cuStreamDestroy_v2(c.stream);
+	return done(result);
+}
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, const struct cudaKernelNodeParams *p)
+{
+	capture c = begin(g, after, count);
+	if (!c.result)
+		c.result = p->extra ? cudaErrorNotSupported : launch(p->func, p->gridDim, p->blockDim, p->kernelParams, p->sharedMemBytes, (cudaStream_t)c.stream, NULL, 0);
+	return end(c, n);
+}
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+	capture c = begin(g, after, count);
+	if (!c.result)
+		c.result = cudaMemcpyAsync(to, from, bytes, kind, (cudaStream_t)c.stream);
+	return end(c, n);
+}
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, const struct cudaMemsetParams *p)
+{
+	capture c = begin(g, after, count);
+	if (!c.result && p->height > 1)
+		c.result = cudaErrorNotSupported;
+	if (!c.result && p->elementSize == 4)
+		c.result = driver.cuMemsetD32Async((word)p->dst, p->value, p->width, c.stream);
+	else if (!c.result)
+		c.result = p->elementSize == 1 ? driver.cuMemsetD8Async((word)p->dst, p->value, p->width, c.stream) : cudaErrorNotSupported;
+	return end(c, n);
+}
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, const struct cudaHostNodeParams *p)
+{
+	capture c = begin(g, after, count);
+	if (!c.result)
+		c.result = driver.cuLaunchHostFunc(c.stream, p->fn, p->userData);
+	return end(c, n);
+}
+
+// Twins whose default stream is the thread's own.
+#define OWN(s) ((s) ? (s) : cudaStreamPerThread)
+cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t s) { return cudaStreamSynchronize(OWN(s)); }
+cudaError_t cudaStreamQuery_ptsz(cudaStream_t s) { return cudaStreamQuery(OWN(s)); }
+cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t s, cudaEvent_t e, unsigned flags) { return cudaStreamWaitEvent(OWN(s), e, flags); }
+cudaError_t cudaEventRecord_ptsz(cudaEvent_t e, cudaStream_t s) { return cudaEventRecord(e, OWN(s)); }
+cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t s, cudaHostFn_t f, void *data) { return cudaLaunchHostFunc(OWN(s), f, data); }
+cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t x, cudaStream_t s) { return cudaGraphLaunch(x, OWN(s)); }

@@ -1,0 +1,126 @@
+package cudaemu_test
+
+import (
+	"encoding/binary"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+)
+
+// fatOf is a fat binary with plain texts, each for a capability.
+func fatOf(texts map[int]string) []byte {
+	var entries []byte
+	for capability, text := range texts {
+		h := make([]byte, 64)
+		padded := append([]byte(text), make([]byte, 8-len(text)%8)...)
+		binary.LittleEndian.PutUint16(h, 1)
+		binary.LittleEndian.PutUint32(h[4:], 64)
+		binary.LittleEndian.PutUint64(h[8:], uint64(len(padded)))
+		binary.LittleEndian.PutUint32(h[28:], uint32(capability))
+		entries = append(append(entries, h...), padded...)
+	}
+	h := make([]byte, 16)
+	binary.LittleEndian.PutUint32(h, 0xba55ed50)
+	binary.LittleEndian.PutUint16(h[6:], 16)
+	binary.LittleEndian.PutUint64(h[8:], uint64(len(entries)))
+	return append(h, entries...)
+}
+
+// Of a fat binary the newest text is taken that the device runs.
+func TestFatBinary(t *testing.T) {
+	text := func(name, target string) string {
+		return ".version 8.0\n.target " + target + "\n.address_size 64\n.visible .entry " + name + "() { ret; }\n"
+	}
+	fat := fatOf(map[int]string{70: text("old", "sm_70"), 80: text("middle", "sm_80"), 90: text("new", "sm_90")})
+	for _, c := range []struct {
+		major, minor int
+		want         string
+	}{{7, 5, "old"}, {8, 6, "middle"}, {9, 0, "new"}} {
+		e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{{Major: c.major, Minor: c.minor}}})
+		m, err := e.ModuleLoadData(fat)
+		e.ok(err)
+		_, err = e.ModuleGetFunction(m, c.want)
+		e.ok(err)
+		e.ok(e.ModuleUnload(m))
+	}
+	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{{Major: 7, Minor: 0}}})
+	_, err := e.ModuleLoadData(fatOf(map[int]string{90: text("new", "sm_90")}))
+	e.is(err, cuda.ErrNoBinaryForGPU)
+	require.ErrorContains(t, err, "PTX for newer devices alone")
+}
+
+// Copies of pageable memory in the order of a stream: from there what it was at the call, into a graph what it is at the launch.
+func TestPageable(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	s, err := e.StreamCreate(cuda.StreamNonBlocking, 0)
+	e.ok(err)
+	p, err := e.MemAlloc(4)
+	e.ok(err)
+	host, got := []byte{1, 2, 3, 4}, make([]byte, 4)
+	e.ok(e.MemcpyHtoDAsync(p, host, s))
+	host[0] = 9
+	e.ok(e.MemcpyDtoHAsync(got, p, s))
+	e.ok(e.StreamSynchronize(s))
+	require.Equal(t, []byte{1, 2, 3, 4}, got)
+	e.is(e.MemcpyHtoDAsync(p+4, host, s), cuda.ErrInvalidValue)
+
+	e.ok(e.StreamBeginCapture(s, cuda.CaptureGlobal))
+	e.ok(e.MemcpyHtoDAsync(p, host, s))
+	e.ok(e.MemcpyDtoHAsync(got, p, s))
+	g, err := e.StreamEndCapture(s)
+	e.ok(err)
+	x, err := e.GraphInstantiate(g, 0)
+	e.ok(err)
+	for i := range byte(3) {
+		host[1] = 10 + i
+		e.ok(e.GraphLaunch(x, s))
+		e.ok(e.StreamSynchronize(s))
+		require.Equal(t, []byte{9, 10 + i, 3, 4}, got)
+	}
+	e.ok(e.GraphExecDestroy(x))
+	e.ok(e.GraphDestroy(g))
+	e.ok(e.StreamDestroy(s))
+	e.ok(e.MemFree(p))
+}
+
+// A device that is reset has nothing of what was there, which is no leak.
+func TestReset(t *testing.T) {
+	m, err := cudaemu.New(cudaemu.Config{})
+	require.NoError(t, err)
+	runtime.LockOSThread()                         // the thread ends with the test
+	require.NoError(t, m.DevicePrimaryCtxReset(0)) // where there is nothing
+	c, err := m.DevicePrimaryCtxRetain(0)
+	require.NoError(t, err)
+	require.NoError(t, m.CtxSetCurrent(c))
+	p, err := m.MemAlloc(100)
+	require.NoError(t, err)
+	require.NoError(t, m.DevicePrimaryCtxReset(0))
+	require.ErrorIs(t, m.MemFree(p), cuda.ErrContextIsDestroyed)
+	require.ErrorIs(t, m.DevicePrimaryCtxReset(1), cuda.ErrInvalidDevice)
+	require.NoError(t, m.Close())
+}
+
+// Each attribute of CUDA 13 has a value, and a kind of GPU has its own.
+func TestKinds(t *testing.T) {
+	_, err := cudaemu.Kind("b300")
+	require.ErrorContains(t, err, "there are a100, h100, h200, l4, t4, v100")
+	d, err := cudaemu.Kind("A100")
+	require.NoError(t, err)
+	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{d}})
+	for a := cuda.DeviceAttribute(1); a < 147; a++ {
+		_, err := e.DeviceGetAttribute(a, 0)
+		e.ok(err)
+	}
+	_, err = e.DeviceGetAttribute(147, 0)
+	e.is(err, cuda.ErrInvalidValue)
+	sms, err := e.DeviceGetAttribute(cuda.AttrMultiprocessorCount, 0)
+	e.ok(err)
+	require.Equal(t, 108, sms)
+	major, err := e.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, 0)
+	e.ok(err)
+	require.Equal(t, 8, major)
+}
