@@ -122,22 +122,9 @@ func asGood(got, want string) bool {
 	return g == w && slices.Index(times, soon) <= slices.Index(times, due)
 }
 
-// timeout is Config.Timeout.
-func (c cell) timeout() time.Duration {
-	return 2 * patience
-}
-
-// joinTimeout is Config.JoinTimeout. Half of it passes in a Shrink where a rank could still come.
-func (c cell) joinTimeout() time.Duration {
-	if c.op == "Shrink" && c.end != "SIGSTOP" {
-		return 4 * time.Second
-	}
-	return patience
-}
-
 // run has rank 1 end.
 func run(t *testing.T, w world, c cell, want outcome) outcome {
-	all := w.start(t, c.timeout(), c.joinTimeout())
+	all := w.start(t, 2*patience, patience) // Config.Timeout and Config.JoinTimeout
 	busy, ends, idle := all[0], all[1], all[2]
 	each(t, all, "open", "")
 	if c.op != "first connection" {
