@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -211,32 +209,12 @@ const (
 // maxCard is the most bytes of a Card. Each rank hears those of all.
 const maxCard = 1 << 10
 
-// validate refuses what cannot be.
+// validate refuses what cannot be, and tries what is needed only when all is lost.
 func (c *Config) validate() (err error) {
-	for _, n := range c.numbers() {
-		switch v := *n.field; {
-		case v == 0 || n.least <= v && v <= n.most:
-		case n.most == math.MaxInt:
-			return fmt.Errorf("%w: %s (%s) is %d, want %d or more", ErrInvalid, n.name, n.variables[0], v, n.least)
-		default:
-			return fmt.Errorf("%w: %s (%s) is %d, want %d…%d", ErrInvalid, n.name, n.variables[0], v, n.least, n.most)
-		}
-	}
-	switch {
-	case c.SlotBytes%64 != 0:
-		return fmt.Errorf("%w: SlotBytes (RINGO_SLOT_BYTES) is %d, want a multiple of 64", ErrInvalid, c.SlotBytes)
-	case c.Timeout < 0:
-		return fmt.Errorf("%w: Timeout (RINGO_TIMEOUT) is %v, want more than 0", ErrInvalid, c.Timeout)
-	case c.JoinTimeout < 0:
-		return fmt.Errorf("%w: JoinTimeout (RINGO_JOIN_TIMEOUT) is %v, want more than 0", ErrInvalid, c.JoinTimeout)
-	case c.Family != 0 && c.Family != 4 && c.Family != 6:
-		return fmt.Errorf("%w: Family (RINGO_SOCKET_FAMILY) is %d, want 4, 6 or 0", ErrInvalid, c.Family)
-	case len(c.Card) > maxCard:
+	if len(c.Card) > maxCard {
 		return fmt.Errorf("%w: Card has %d bytes, want %d at most", ErrInvalid, len(c.Card), maxCard)
-	case !slices.Contains([]string{"", "tcp", "unix"}, c.SocketNetwork):
-		return fmt.Errorf("%w: SocketNetwork (RINGO_SOCKET_NETWORK) is %q, want tcp, unix or nothing", ErrInvalid, c.SocketNetwork)
 	}
-	if err := c.checkChoice(); err != nil {
+	if err := c.check(); err != nil {
 		return err
 	}
 	if c.TLS {
@@ -244,23 +222,26 @@ func (c *Config) validate() (err error) {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
-	if c.algo, err = call.ParseAlgo(c.Algo); err != nil {
-		return err
-	}
 	return c.checkHistory()
 }
 
-// checkChoice checks what the choice of algorithms depends on.
-func (c *Config) checkChoice() (err error) {
+// check refuses what cannot be.
+func (c *Config) check() (err error) {
+	if err := setting.Check(c.settings(new(variables))); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
 	switch {
-	case c.Deterministic != "" && c.Deterministic != call.RankOrder:
-		return fmt.Errorf("%w: Deterministic (RINGO_DETERMINISTIC) is %q, want %q or nothing", ErrInvalid, c.Deterministic, call.RankOrder)
-	case c.MaxBlocks < 0 || c.MinBlocks < 0 || c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks:
+	case c.Family != 0 && c.Family != 4 && c.Family != 6:
+		return fmt.Errorf("%w: Family (RINGO_SOCKET_FAMILY) is %d, want 4, 6 or 0", ErrInvalid, c.Family)
+	case c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks:
 		return fmt.Errorf("%w: MinBlocks (RINGO_MIN_CTAS) is %d and MaxBlocks (RINGO_MAX_CTAS) %d, want at most as many, or 0",
 			ErrInvalid, c.MinBlocks, c.MaxBlocks)
 	}
 	if c.policy, err = choice.ParsePolicy(c.BlockPolicy); err != nil {
 		return fmt.Errorf("BlockPolicy (RINGO_CTA_POLICY): %w", err)
+	}
+	if c.algo, err = call.ParseAlgo(c.Algo); err != nil {
+		return fmt.Errorf("RINGO_ALGO, or Config.Algo: %w", err)
 	}
 	return nil
 }
@@ -270,9 +251,6 @@ var writable sync.Map
 
 // checkHistory tries what is needed only when all is lost.
 func (c *Config) checkHistory() error {
-	if name := c.HistorySignal; name != "" && setting.Signal(name) == nil {
-		return fmt.Errorf("%w: HistorySignal (RINGO_HISTORY_SIGNAL) is %q, want a signal that can be caught, such as USR2", ErrInvalid, name)
-	}
 	if _, tried := writable.Load(c.History); tried || c.History == "" {
 		return nil
 	}
@@ -300,7 +278,7 @@ func (c *Config) hostname() string {
 	return name
 }
 
-// choice is what a Config says of the choice of algorithms; see checkChoice.
+// choice is what a Config says of the choice of algorithms; see check.
 func (c *Config) choice() choice.Options {
 	return choice.Options{
 		Algo: c.Algo, InOrder: c.Deterministic != "", Plan: c.Plan,

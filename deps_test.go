@@ -58,7 +58,7 @@ var floors = map[string]string{
 
 	// What a communicator is made of.
 	"core/call":      "ring/book mem fifo kernels internal/cuda",
-	"core/choice":    "core/call sched ring/book sched/sim kernels kernels/collective transport internal/plain internal/given",
+	"core/choice":    "core/call sched ring/book sched/sim kernels kernels/collective transport internal/plain internal/given internal/setting",
 	"core/life":      "core/call fifo bootstrap engine trace/history sched",
 	"core/paths":     "core/call fifo sched mem transport transport/inproc transport/shm transport/socket transport/verbs transport/plugin internal/built internal/plain",
 	"core/gpupaths":  "core/paths core/choice fifo sched mem engine engine/grid gpu internal/cuda internal/plain transport transport/p2p transport/bridge",

@@ -17,7 +17,7 @@ func (c Config) Networks() ([]paths.Network, error) {
 // carry out a collective of float32 whose Count elements take bytes, and why, without
 // doing it. cfg gives Algo and Deterministic.
 func Explain(kind Kind, n, local, bytes, root int, cfg Config) (Choice, error) {
-	if err := cfg.checkChoice(); err != nil {
+	if err := cfg.check(); err != nil {
 		return Choice{}, err
 	}
 	return choice.Explain(kind, n, local, bytes, root, cfg.choice())
@@ -26,7 +26,7 @@ func Explain(kind Kind, n, local, bytes, root int, cfg Config) (Choice, error) {
 // ExplainDevice is Explain for GPU memory. cfg gives Algo, Deterministic, Plan, MaxBlocks,
 // MinBlocks and BlockPolicy. A kernel that has no steps has no Schedule.
 func ExplainDevice(kind Kind, n, local, bytes, root int, gpus GPUs, cfg Config) (Choice, error) {
-	if err := cfg.checkChoice(); err != nil {
+	if err := cfg.check(); err != nil {
 		return Choice{}, err
 	}
 	return choice.ExplainGPU(kind, n, local, bytes, root, gpus, cfg.choice())

@@ -23,7 +23,7 @@ func debugLog(given *slog.Logger, e *variables) *slog.Logger {
 			return given
 		}
 	}
-	name, level := e.first("RINGO_DEBUG", "NCCL_DEBUG")
+	level := e.level.Value
 	h := &subsysHandler{level: slog.LevelWarn}
 	switch strings.ToUpper(level) {
 	case "", "VERSION", "WARN":
@@ -32,22 +32,22 @@ func debugLog(given *slog.Logger, e *variables) *slog.Logger {
 	case "TRACE", "ABORT":
 		h.level = request.LevelTrace
 	default:
-		e.wrong(name, level, "VERSION, WARN, INFO or TRACE")
+		e.Wrong(e.level.Name, level, "VERSION, WARN, INFO or TRACE")
 	}
+	h.parse(e)
 	if given != nil && level == "" {
 		return given
 	}
-	h.parse(e)
 	if given != nil {
 		h.Handler = given.Handler()
 		return slog.New(h)
 	}
 	var out io.Writer = os.Stderr
-	if name, file := e.first("RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE"); file != "" {
+	if file := e.file.Value; file != "" {
 		if f, err := openDebug(debugFile(file)); err == nil {
 			out = f
 		} else {
-			e.wrong(name, file, fmt.Sprintf("a file that can be written (%v)", err))
+			e.Wrong(e.file.Name, file, fmt.Sprintf("a file that can be written (%v)", err))
 		}
 	}
 	h.Handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: h.level})
@@ -99,9 +99,9 @@ type subsysHandler struct {
 
 // parse reads which subsystems are wanted, a comma list; a leading ^ makes it a list of what is not wanted.
 func (h *subsysHandler) parse(e *variables) {
-	name, list := e.first("RINGO_DEBUG_SUBSYS", "NCCL_DEBUG_SUBSYS")
-	list, h.negate = strings.CutPrefix(strings.ToUpper(list), "^")
-	names := e.words(name, list, ",", "a list of "+strings.Join(subsystems, ", "), func(word string) bool { return slices.Contains(subsystems, word) })
+	list, negate := strings.CutPrefix(strings.ToUpper(e.subsys.Value), "^")
+	h.negate = negate
+	names := e.Words(e.subsys.Name, list, ",", "a list of "+strings.Join(subsystems, ", "), func(word string) bool { return slices.Contains(subsystems, word) })
 	switch {
 	case len(names) > 0 || h.negate:
 	case h.level <= request.LevelTrace:

@@ -2,6 +2,7 @@ package ringo
 
 import (
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,10 +11,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/setting"
 )
 
 // settingFiles are those that name environment variables of the product.
-var settingFiles = []string{"env.go", "log.go", "bootstrap/env.go", "cmd/libnccl/capi/env.go", "cmd/libcuda/go.go"}
+var settingFiles = []string{"env.go", "bootstrap/env.go", "cmd/libnccl/capi/env.go", "cmd/libcuda/go.go"}
 
 // The table of docs/settings.md has each variable that the product reads, and no other.
 func TestSettingsDocumented(t *testing.T) {
@@ -33,6 +36,39 @@ func TestSettingsDocumented(t *testing.T) {
 		}
 	}
 	require.Equal(t, read, said)
+}
+
+// Nonsense in a variable is refused, and the variable named; in one of NCCL's it is said.
+func TestNonsense(t *testing.T) {
+	t.Chdir(t.TempDir())
+	anything := []string{ // what only those know who use it, which is at Open too
+		"RINGO_TRANSPORT", "RINGO_NET", "NCCL_NET", "RINGO_NET_PLUGIN", "NCCL_NET_PLUGIN", "RINGO_IB_HCA", "NCCL_IB_HCA", "RINGO_PLAN", "RINGO_SOCKET_IFNAME",
+		"NCCL_SOCKET_IFNAME", "RINGO_SHM_DIR", "RINGO_HISTORY", "RINGO_HOSTID", "NCCL_HOSTID", "RINGO_CUDA_LIBRARY", "RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE",
+	}
+	n := 0
+	for _, r := range new(Config).settings(new(variables)) {
+		for _, name := range r.Names {
+			if slices.Contains(anything, name) {
+				continue
+			}
+			n++
+			for _, value := range []string{"nonsense", "+-7", "\x01"} {
+				e := &variables{Environment: setting.Environment{Get: environment(name + "=" + value)}}
+				new(Config).read(e)
+				_, err := Config{Log: slog.New(slog.DiscardHandler)}.fill(e.Get)
+				if setting.OfNCCL(name) && name != "NCCL_ALGO" { // whose words NCCL refuses too
+					require.NoError(t, err, name)
+					require.Contains(t, strings.Join(e.Odd, "\n"), name)
+					continue
+				}
+				require.ErrorIs(t, err, ErrInvalid, name)
+				if !strings.HasPrefix(name, "RINGO_TLS_") { // which names the one that is missing
+					require.ErrorContains(t, err, name)
+				}
+			}
+		}
+	}
+	require.Greater(t, n, 50)
 }
 
 // Nothing else of the product reads the environment; it may only be given to those. Tools and tests are free.

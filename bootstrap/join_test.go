@@ -337,6 +337,37 @@ func TestHubWithoutRanksEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return len(hubsNow()) == 0 }, 10*time.Second, time.Millisecond)
 }
 
+// Two jobs may be given one port: each turns the other's ranks away, with a warning, until they are where they belong.
+func TestTwoJobsAtOnePort(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the kernel shares a port between listeners")
+	}
+	log := new(transcript.Transcript)
+	addr := "127.0.0.1:" + freePort(t)
+	const jobs, size = 2, 4
+	var all [jobs][]<-chan joined
+	for j := range jobs {
+		id, err := NewID(ListenOptions{Addr: addr, Log: slog.New(slog.NewTextHandler(log, nil))})
+		require.NoError(t, err)
+		t.Cleanup(func() { Stop(id) })
+		for r := range size {
+			all[j] = append(all[j], join(within(t, 20*time.Second), id, r, size))
+		}
+	}
+	var groups []Group
+	for j := range jobs {
+		for r := range size {
+			one := <-all[j][r]
+			require.NoError(t, one.err)
+			groups = append(groups, one.g)
+		}
+	}
+	require.NotEqual(t, groups[0].Key(), groups[size].Key())
+	for _, g := range groups {
+		g.Close()
+	}
+}
+
 // Successive jobs take one port at once.
 func TestServeAgain(t *testing.T) {
 	id, err := randomID("127.0.0.1:" + freePort(t))

@@ -220,7 +220,6 @@ func (m *member) hearLeft(l *left) {
 
 var (
 	errEnded = errors.New("the rendezvous has ended")
-	errExit  = errors.New("this process ends")
 )
 
 // lost says that the way to the coordinator has ended.

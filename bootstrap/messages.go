@@ -286,11 +286,22 @@ type inquire struct{ Position }
 
 func (*inquire) kind() kind { return kInquire }
 
-func (m *inquire) Append(b []byte) []byte { return m.Position.Append(appendRanks(b, m.Awaits)) }
+func (m *inquire) Append(b []byte) []byte {
+	b = appendU32(appendU32(appendRanks(b, m.Awaits), int(m.Needs)), len(m.Messages))
+	for _, s := range m.Messages {
+		b = append(appendU64(appendU32(b, s.Peer), s.Count), s.Call[:]...)
+	}
+	return m.Position.Append(b)
+}
 
 func (m *inquire) Parse(b []byte) error {
 	f := fields{b: b}
-	m.Awaits = f.ranks()
+	m.Awaits, m.Needs = f.ranks(), Need(f.count(maxRanks+int(ofRank)))
+	for range f.count(maxMessages) {
+		s := Messages{Peer: f.rank(), Count: f.u64()}
+		copy(s.Call[:], f.take(len(s.Call)))
+		m.Messages = append(m.Messages, s)
+	}
 	if f.bad {
 		return errMalformed
 	}

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -66,6 +67,9 @@ var (
 	exiting sync.Once
 )
 
+// ErrExit is that Part has not waited for the others, for this process ends.
+var ErrExit = errors.New("this process ends")
+
 // Exit says that this process ends: from now on Part waits for a second at most, since the memory that others
 // have open outlives a process as long as they have.
 func Exit() { exiting.Do(func() { time.AfterFunc(exitTime, func() { close(exit) }) }) }
@@ -86,7 +90,7 @@ func (m *member) Part(ctx context.Context, stage int) error {
 		case <-m.ended:
 			return errEnded
 		case <-exit:
-			return errExit
+			return ErrExit
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

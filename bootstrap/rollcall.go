@@ -14,7 +14,37 @@ type Position struct {
 	Waiting bool     // the rank is in the last of them and has waited long
 	Stop    Stopped  // where its operation was stopped; for Late
 	Awaits  []int    // ranks that it waits for to connect; for Inquire
+	Needs   Need     // without whose part it cannot end the collective that it waits in; for Inquire
+
+	// Messages are, for Inquire, how many messages this rank has begun to send to each peer if it waits in a collective, and else
+	// how many it has begun to receive from some. They are counted from the beginning of the group.
+	Messages []Messages
 }
+
+// A Need is the ranks without whose part a rank cannot end a collective: Nobody, Everyone, or that of one rank.
+type Need int32
+
+// The Needs that are not NeedOf a rank.
+const (
+	Nobody Need = iota
+	Everyone
+	ofRank
+)
+
+// NeedOf is the Need of one rank's part.
+func NeedOf(rank int) Need { return ofRank + Need(rank) }
+
+func (n Need) of(rank int) bool { return n == Everyone || n == NeedOf(rank) }
+
+// Messages are how many Sends to a peer, or Recvs from it, a rank has begun, with the last Recv.
+type Messages struct {
+	Peer  int
+	Count uint64
+	Call  [16]byte
+}
+
+// maxMessages is the most Messages of a Position.
+const maxMessages = 1024
 
 // Called is a collective that a rank has begun. All ranks must begin equal calls
 // under one Number. Number 0 is for calls that are not compared.
@@ -26,9 +56,12 @@ type Called struct {
 // maxCalls is the most calls of a Position that are sent.
 const maxCalls = 64
 
-// recent is p with its last maxCalls calls.
+// recent is p with its last maxCalls calls, and without messages if they are too many.
 func (p Position) recent() Position {
 	p.Calls = p.Calls[max(0, len(p.Calls)-maxCalls):]
+	if len(p.Messages) > maxMessages {
+		p.Needs, p.Messages = Nobody, nil // those that are left out would be none
+	}
 	return p
 }
 
@@ -71,16 +104,18 @@ const rollTime = time.Second
 
 // A ledger compares the positions of the ranks of a group.
 type ledger struct {
-	first  map[uint64]*entry // by Number
-	ends   map[int]uint64    // by rank that has left: the last Number that it had begun
-	last   []uint64          // by rank: the highest Number that was compared
-	top    uint64            // the highest Number in first
-	heard  []time.Time       // by rank: when its position came
-	asked  []time.Time       // by rank: when the oldest unanswered question was asked, zero if none
-	open   int               // unanswered questions
-	roll   time.Time         // the last roll call
-	waited uint64            // the highest Number in which a rank has waited long
-	gone   *departure        // the rank that left earliest in the sequence
+	first  map[uint64]*entry        // by Number
+	ends   map[int]uint64           // by rank that has left: the last Number that it had begun
+	last   []uint64                 // by rank: the highest Number that was compared
+	top    uint64                   // the highest Number in first
+	heard  []time.Time              // by rank: when its position came
+	asked  []time.Time              // by rank: when the oldest unanswered question was asked, zero if none
+	open   int                      // unanswered questions
+	roll   time.Time                // the last roll call
+	waited uint64                   // the highest Number in which a rank has waited long
+	inside map[int]Position         // by rank: where it last waited long for others' parts of a collective
+	wanted map[int]map[int]Messages // by peer, then by rank: what the rank has waited long to receive
+	gone   *departure               // the rank that left earliest in the sequence
 
 	disagree *Disagreement // the first that is known
 }
@@ -103,7 +138,10 @@ type departure struct {
 const ledgerDepth = 1024
 
 func newLedger(size int) *ledger {
-	return &ledger{first: map[uint64]*entry{}, ends: map[int]uint64{}, last: make([]uint64, size), heard: make([]time.Time, size), asked: make([]time.Time, size)}
+	return &ledger{
+		first: map[uint64]*entry{}, ends: map[int]uint64{}, last: make([]uint64, size), heard: make([]time.Time, size), asked: make([]time.Time, size),
+		inside: map[int]Position{}, wanted: map[int]map[int]Messages{},
+	}
 }
 
 // note compares the position of a rank with the positions of the others.
@@ -122,6 +160,43 @@ func (l *ledger) note(rank int, p Position, now time.Time) {
 				delete(l.first, n)
 			}
 		}
+	}
+	l.compare(rank, p)
+}
+
+// compare compares a message that a rank waits for with the collective that its peer is in.
+func (l *ledger) compare(rank int, p Position) {
+	if p.waitsIn() == 0 {
+		for _, m := range p.Messages {
+			if l.wanted[m.Peer] == nil {
+				l.wanted[m.Peer] = map[int]Messages{}
+			}
+			l.wanted[m.Peer][rank] = m
+			l.starves(rank, m)
+		}
+	} else if p.Needs != Nobody {
+		l.inside[rank] = p
+		for q, m := range l.wanted[rank] {
+			l.starves(q, m)
+		}
+	}
+}
+
+// starves takes a Recv for another call than the peer's collective if neither can end: the peer has not begun to send the
+// message, and cannot end the collective without this rank, which has not begun that. However old the two positions are, this holds:
+// had the message come, the peer would have begun to send it before.
+func (l *ledger) starves(rank int, m Messages) {
+	p := l.inside[m.Peer]
+	n := p.waitsIn()
+	sent := uint64(0)
+	if i := slices.IndexFunc(p.Messages, func(m Messages) bool { return m.Peer == rank }); i >= 0 {
+		sent = p.Messages[i].Count
+	}
+	switch {
+	case sent >= m.Count:
+		delete(l.wanted[m.Peer], rank)
+	case l.last[rank] < n && p.Needs.of(rank) && l.first[n] != nil:
+		l.begun(rank, Called{n, m.Call})
 	}
 }
 

@@ -26,6 +26,20 @@ func waits(from uint64, calls string) Position {
 	return p
 }
 
+// inside is waits of a rank that needs others, and has sent so many messages to rank 0.
+func inside(from uint64, calls string, needs Need, sent uint64) Position {
+	p := waits(from, calls)
+	p.Needs, p.Messages = needs, []Messages{{Peer: 3, Count: 9}, {Peer: 0, Count: sent}}
+	return p
+}
+
+// wants is at, by a rank that waits for message n of rank 1.
+func wants(n uint64, from uint64, calls string) Position {
+	p := at(from, calls)
+	p.Messages = []Messages{{Peer: 2, Count: 0}, {Peer: 1, Count: n, Call: [16]byte{'r'}}}
+	return p
+}
+
 func TestRollCall(t *testing.T) {
 	const first3 = "ranks 0 and 2 make different calls as collective #3"
 	gone := func(p Position) *leave { return &leave{known: known{true, p}} }
@@ -38,6 +52,14 @@ func TestRollCall(t *testing.T) {
 		{"not twice in a second", []word{{rank: 1, m: &inquire{waits(1, "ab")}}, {rank: 2, m: &inquire{waits(1, "ab")}}}, []string{"[0 2 3]: where?"}},
 		{"calls that differ", []word{{rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 2, m: &position{known{true, at(1, "aac")}}}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: " + first3}},
+		{"a message that is not sent, and a collective", []word{{rank: 0, m: &inquire{wants(2, 1, "aa")}}, {rank: 1, m: &inquire{inside(1, "aab", Everyone, 1)}}},
+			[]string{"[1 2 3]: where?", "[0 1 2 3]: ranks 0 and 1 make different calls as collective #3"}},
+		{"a collective, and a message that is not sent", []word{{rank: 1, m: &inquire{inside(1, "aab", NeedOf(0), 0)}}, {rank: 2, m: &inquire{waits(1, "aab")}}, {rank: 0, m: &inquire{wants(1, 1, "")}}},
+			[]string{"[0 2 3]: where?", "[0 1 2 3]: ranks 0 and 1 make different calls as collective #3"}},
+		{"a message under way", []word{{rank: 0, m: &inquire{wants(2, 1, "aa")}}, {rank: 1, m: &inquire{inside(1, "aab", Everyone, 2)}}}, []string{"[1 2 3]: where?"}},
+		{"a message behind a collective that does without the rank", []word{{rank: 0, m: &inquire{wants(2, 1, "aa")}}, {rank: 1, m: &inquire{inside(1, "aab", NeedOf(2), 1)}}}, []string{"[1 2 3]: where?"}},
+		{"a message behind a collective that the rank is past", []word{{rank: 0, m: &inquire{wants(2, 1, "aab")}}, {rank: 1, m: &inquire{inside(1, "aab", Everyone, 1)}}}, []string{"[1 2 3]: where?"}},
+		{"a message of another peer", []word{{rank: 0, m: &inquire{wants(2, 1, "aa")}}, {rank: 3, m: &inquire{inside(1, "aab", Everyone, 1)}}}, []string{"[1 2 3]: where?"}},
 		{"a rank that does not wait", []word{{rank: 2, m: &position{known{true, at(2, "acaa")}}}, {rank: 0, m: &inquire{waits(1, "aab")}}}, []string{"[1 3]: where?", "[0 1 2 3]: " + first3}},
 		{"one has passed", []word{{rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 2, m: &position{known{true, at(3, "cccc")}}}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: " + first3}},

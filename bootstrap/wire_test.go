@@ -39,7 +39,7 @@ func samples() []message {
 		&regrouped{Round: 2, Members: []int{0, 3}, ID: []byte("id"), Reason: "no"},
 		&leave{true, known{true, where5}},
 		&parted{Apart},
-		&inquire{Position{Waiting: true, Calls: where5.Calls, Awaits: []int{1, 3}}},
+		&inquire{Position{Waiting: true, Calls: where5.Calls, Awaits: []int{1, 3}, Needs: NeedOf(3), Messages: []Messages{{2, 1 << 40, [16]byte{7}}, {Peer: 3, Count: 1}}}},
 		&where{},
 		&position{known{true, where5}},
 		&silent{Ranks: []int{2, 3}},

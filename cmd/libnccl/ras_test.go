@@ -53,7 +53,7 @@ func TestRAS(t *testing.T) {
 						require.Contains(t, text, fmt.Sprintf("  Rank %d -- GPU 0 managed by process %d on node ", victim, cmds[victim].Process.Pid))
 						continue
 					}
-					a := ras.Judge("RAS", append(all, all...))
+					a := ras.Judge(all[len(all)-1].Job("RAS"), append(all, all...))
 					require.Equal(t, []int{victim}, a.Culprits, "%s\n%s", a.Sentence, text)
 					require.Regexp(t, map[string]string{"late": `^rank 2 \(process .*\) never called AllReduce #4`, "stopped": "^rank 2 ", "killed": "^rank 2 "}[mode], a.Sentence)
 				}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/internal/given"
+	"github.com/ringo-go/ringo/internal/setting"
 	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -201,7 +202,7 @@ func parsePlanRow(words []string) (r PlanRow, err error) {
 	}
 	r.UpTo = -1
 	if words[3] != "all" {
-		n, err := ParseSize(words[3])
+		n, err := setting.ParseSize(words[3])
 		if err != nil {
 			return r, fmt.Errorf("up to %q: want a size such as 64K, or all", words[3])
 		}
@@ -316,7 +317,7 @@ func (r PlanRow) String() string {
 		memory = "registered"
 	}
 	if r.UpTo >= 0 {
-		upTo = FormatSize(r.UpTo)
+		upTo = setting.FormatSize(r.UpTo)
 	}
 	s := fmt.Sprintf("%-14s %-6s %-11s %-6s %s", strings.ToLower(r.Kind.String()), ranks, memory, upTo, r.Algo)
 	if r.Blocks > 0 {

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -161,7 +159,7 @@ func disband(all []leaver, apart chan<- struct{}) error {
 			errs = append(errs, g.closeWindows())
 		}
 	}
-	var parted []bool
+	var parted []error
 	if hasFailed(all) {
 		closeWindows()
 		parted = partAll(ctx, all, bootstrap.Apart)
@@ -171,29 +169,33 @@ func disband(all []leaver, apart chan<- struct{}) error {
 	}
 	close(apart)
 	for i, g := range all {
-		errs = append(errs, g.release(parted[i]), g.releaseHost())
+		if !errors.Is(parted[i], bootstrap.ErrExit) { // else the driver gives back, when nobody has it open, what peers may still write to
+			errs = append(errs, g.release(parted[i] == nil))
+		}
+		errs = append(errs, g.releaseHost())
 	}
 	return errors.Join(errs...)
 }
 
-// partAll brings the ranks of this process to a stage. It reports which of them know that no kernel of another rank
+// partAll brings the ranks of this process to a stage. Those without an error know that no kernel of another rank
 // uses their memory any more.
-func partAll(ctx context.Context, all []leaver, stage int) []bool {
+func partAll(ctx context.Context, all []leaver, stage int) []error {
 	here := len(all) == all[0].Life.Size // then all have ended what was queued, and there is nobody to wait for
 	if here {
 		now, end := context.WithCancel(ctx)
 		end()
 		ctx = now
 	}
-	parted := make([]bool, len(all))
-	var group errgroup.Group
+	parted := make([]error, len(all))
+	var group sync.WaitGroup
 	for i, g := range all {
-		group.Go(func() error {
-			parted[i] = g.Group.Part(ctx, stage) == nil || here
-			return nil
+		group.Go(func() {
+			if err := g.Group.Part(ctx, stage); !here {
+				parted[i] = err
+			}
 		})
 	}
-	_ = group.Wait() // what failed to part is in parted
+	group.Wait()
 	return parted
 }
 

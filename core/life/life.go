@@ -297,7 +297,7 @@ func (l *Life) Inquire() { l.inquire() }
 
 // inquire also asks whether some peers have left.
 func (l *Life) inquire(peers ...int) {
-	p := l.Turn.position(true)
+	p := l.here()
 	p.Awaits = slices.DeleteFunc(peers, func(r int) bool { return r < 0 })
 	l.mu.Lock()
 	awaits := l.awaits
@@ -306,6 +306,14 @@ func (l *Life) inquire(peers ...int) {
 		p.Awaits = append(p.Awaits, f()...)
 	}
 	l.group.Inquire(p)
+}
+
+// here is the position of this rank, which has waited long.
+func (l *Life) here() bootstrap.Position {
+	if l.onGPU() { // whose graphs carry out messages that the turn does not see
+		return l.Turn.position(true)
+	}
+	return l.Turn.counted(l.Rank)
 }
 
 // locate answers the same question of another rank.

@@ -17,7 +17,7 @@ import (
 // step. The turn is held.
 func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method, mine []byte) ([][]byte, error) {
 	l.Turn.Next(method.Sign().Stamp(), Collective, false)
-	here := l.Turn.position(true)
+	here := l.here()
 	late := time.AfterFunc(Slow, func() { l.group.Inquire(here) })
 	defer late.Stop()
 	deadline, cancelDeadline := context.WithTimeout(ctx, limit)

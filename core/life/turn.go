@@ -1,6 +1,7 @@
 package life
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ type Turn struct {
 	recent   [depth][2]uint64 // stamps of collectives, by number modulo depth
 	clock    int64            // Unix time in ns of the last collective whose number is a multiple of depth
 	messages history.Ring
+	sent     []uint64 // by peer: Sends that have begun
+	received []uint64 // the same of Recvs
 }
 
 // depth is how many collectives a rank can be asked about.
@@ -35,6 +38,14 @@ func (t *Turn) Next(stamp [2]uint64, peer int, recv bool) [2]uint64 {
 	defer t.numbers.Unlock()
 	if t.pairwise = peer >= 0; t.pairwise {
 		t.messages.Add(history.Message{Stamp: stamp, Peer: int32(peer), Recv: recv, After: t.seq})
+		count := &t.sent
+		if recv {
+			count = &t.received
+		}
+		if more := peer + 1 - len(*count); more > 0 {
+			*count = append(*count, make([]uint64, more)...)
+		}
+		(*count)[peer]++
 		return stamp
 	}
 	t.seq++
@@ -92,11 +103,60 @@ func (t *Turn) Skip(n uint64) {
 func (t *Turn) position(waiting bool) bootstrap.Position {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
+	return t.at(waiting)
+}
+
+// at is position. Under numbers.
+func (t *Turn) at(waiting bool) bootstrap.Position {
 	p := bootstrap.Position{Waiting: waiting && !t.pairwise && t.seq > 0}
 	for n := max(t.seq, depth) - depth + 1; n <= t.seq && n > 0; n++ {
 		p.Calls = append(p.Calls, bootstrap.Called{Number: n, Call: bytesOf(t.recent[n%depth])})
 	}
 	return p
+}
+
+// counted is the position of a rank that has waited long, with what shows that a message waits for a collective: of a collective
+// without whose part it does not end, and what was sent before; else what was received.
+func (t *Turn) counted(rank int) bootstrap.Position {
+	t.numbers.Lock()
+	defer t.numbers.Unlock()
+	p := t.at(true)
+	if p.Waiting {
+		p.Needs = needs(call.ReadSign(t.recent[t.seq%depth]), rank)
+		for peer, n := range t.sent {
+			if n > 0 && p.Needs != bootstrap.Nobody {
+				p.Messages = append(p.Messages, bootstrap.Messages{Peer: peer, Count: n})
+			}
+		}
+		return p
+	}
+	said := map[int32]bool{}
+	for _, m := range slices.Backward(t.messages.Messages()) {
+		if m.Recv && !said[m.Peer] {
+			said[m.Peer] = true
+			p.Messages = append(p.Messages, bootstrap.Messages{Peer: int(m.Peer), Count: t.received[m.Peer], Call: bytesOf(m.Stamp)})
+		}
+	}
+	return p
+}
+
+// needs says without whose part a rank cannot end a collective. Of what the ranks pass on for each other nothing is said: that depends
+// on the algorithm.
+func needs(s call.Sign, rank int) bootstrap.Need {
+	whole := call.Composite(0)
+	if s.Kind == call.AlltoAllv {
+		whole = call.Composite(s.Count)
+	}
+	switch {
+	case s.Kind == call.Broadcast, s.Kind == call.Scatter, whole == call.Scatterv:
+		if s.Root != rank {
+			return bootstrap.NeedOf(s.Root)
+		}
+		return bootstrap.Nobody
+	case (s.Kind == call.Reduce || s.Kind == call.Gather || whole == call.Gatherv) && s.Root != rank:
+		return bootstrap.Nobody
+	}
+	return bootstrap.Everyone
 }
 
 // inside is the number of the collective whose turn it is, 0 if there is none; pairwise says that

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels/collective"
@@ -427,7 +428,7 @@ func (p *Program) lanesFor(lanes int) error {
 			continue
 		}
 		if err := n.more(lanes); err != nil {
-			return fmt.Errorf("grid: memory of %d lanes of queues with rank %d: %w", lanes, n.end.peer, err)
+			return &engine.StepError{Peer: n.end.peer, Phase: "connect", Err: fmt.Errorf("grid: memory of %d lanes of queues with rank %d: %w", lanes, n.end.peer, err)}
 		}
 		n.lanes = lanes
 	}

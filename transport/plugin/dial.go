@@ -18,7 +18,7 @@ import (
 
 // Dial connects to peer.
 func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away(), t.log)
 	defer cancel()
 	c, err := t.dial(ctx, peer, addr, nil)
 	if err != nil {

@@ -18,7 +18,7 @@ var _ transport.Placer = (*Transport)(nil)
 // it does when the receiver has released the one that had its memory; so as many slots may wait at this
 // end as at the other.
 func (t *Transport) DialPlaced(peer transport.Info, addr []byte, slots mem.Region) (transport.PlacedSendConn, error) {
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away(), t.log)
 	defer cancel()
 	_, err := t.find(slots)
 	var c *sendConn
@@ -39,7 +39,7 @@ func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transpo
 		c, err = t.take(peer, true)
 	}
 	if err == nil {
-		ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
+		ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away(), t.log)
 		defer cancel()
 		err = c.settleIn(ctx, slots)
 	}

@@ -177,7 +177,7 @@ func (t *Transport) start() (err error) {
 	}
 	mac := hmac.New(sha256.New, t.cfg.Key)
 	mac.Write([]byte("ringo plugin's number of a communicator"))
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away(), nil)
 	defer cancel()
 	if t.ctx, err = t.lib.open(ctx, binary.LittleEndian.Uint64(mac.Sum(nil))); err != nil {
 		return err

@@ -26,7 +26,7 @@ func (t *Transport) receive(c net.Conn, at *listen.Endpoint) {
 		return
 	}
 	// The Guard's deadline is of an operation of this rank, which may not have begun.
-	ctx, cancel := listen.Patience(new(fifo.Guard), t.ends.Away())
+	ctx, cancel := listen.Patience(new(fifo.Guard), t.ends.Away(), nil)
 	defer cancel()
 	conn, err := t.accept(ctx, c, r.From, int(r.Rest[0]))
 	if err != nil {

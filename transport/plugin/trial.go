@@ -27,7 +27,7 @@ var errTrialTime = errors.New("no message to itself in time")
 // what fails does so before the ranks agree on a network, and not after. A message from slots goes
 // to where it came from.
 func (t *Transport) try(what trial, addr []byte, slots *mem.Region) error {
-	patience, enough := listen.Patience(t.cfg.Guard, t.ends.Away())
+	patience, enough := listen.Patience(t.cfg.Guard, t.ends.Away(), nil)
 	defer enough()
 	select {
 	case t.lib.trials <- struct{}{}:

@@ -24,7 +24,7 @@ const protocol = "ringo shm 2"
 
 // connect dials a listener, proves who we are and passes it the memory f.
 func (t *Transport) connect(peer transport.Info, addr string, f *os.File) (*net.UnixConn, error) {
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.away)
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.away, nil)
 	defer cancel()
 	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits}
 	var c net.Conn

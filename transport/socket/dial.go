@@ -32,7 +32,7 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away(), t.log)
 	defer cancel()
 	routes, err := t.routes(peer, where)
 	if err != nil {

@@ -82,7 +82,7 @@ func (t *Transport) sender(peer int, ports []*port, partners []string, p payload
 // greet dials the line to a peer, over which the two ends tell each other their rails.
 func (c *sendConn) greet(peer int, addr string, mine []int) (answer *hello, err error) {
 	t := c.t
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away(), t.log)
 	defer cancel()
 	r := &listen.Request{From: t.cfg.Self.Rank, To: peer, Limits: t.cfg.Limits}
 	err = listen.Retry(ctx, func() error {

@@ -80,6 +80,9 @@ func (l *Library) config() (ringo.Config, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.base == nil {
+		if err := l.env.check(); err != nil {
+			return ringo.Config{}, err
+		}
 		log, err := l.env.log(l.file)
 		if err != nil {
 			return ringo.Config{}, err

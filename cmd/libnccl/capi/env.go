@@ -87,7 +87,18 @@ func (e env) version() (int, error) {
 	return v, nil
 }
 
-// host is RINGO_HOST: buffers are host memory. A word that is neither yes nor no is no, and hint says so.
+// check refuses what the library's own variables cannot be.
+func (e env) check() error {
+	if v := e.get("RINGO_HOST"); v != "" {
+		if _, ok := setting.On(v); !ok {
+			return fmt.Errorf("%w: RINGO_HOST=%q: want %s", ringo.ErrInvalid, v, setting.OnWords)
+		}
+	}
+	_, err := e.version()
+	return err
+}
+
+// host is RINGO_HOST: buffers are host memory.
 func (e env) host() bool {
 	yes, _ := setting.On(e.get("RINGO_HOST"))
 	return yes
@@ -103,13 +114,7 @@ func (e env) hint() string {
 	if yes, ok := setting.On(v); v != "" && (yes || !ok) { // or a number of GPUs
 		return "RINGO_EMULATE is for the libcuda.so.1 that scripts/libcuda builds: put its folder into LD_LIBRARY_PATH, or its name into RINGO_CUDA_LIBRARY"
 	}
-	hint := "for collectives on host memory set RINGO_HOST=1"
-	if v := e.get("RINGO_HOST"); v != "" {
-		if _, ok := setting.On(v); !ok {
-			hint += fmt.Sprintf(" (RINGO_HOST is %q)", v)
-		}
-	}
-	return hint
+	return "for collectives on host memory set RINGO_HOST=1"
 }
 
 // blocking is NCCL_COMM_BLOCKING, which goes before what a program says.

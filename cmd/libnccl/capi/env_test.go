@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
 )
 
 // looked is lookup of an environment.
@@ -54,10 +56,15 @@ func TestEnvSwitches(t *testing.T) {
 	of := func(name, value string) env {
 		return env{func(n string) string { return map[string]string{name: value}[n] }}
 	}
-	for value, want := range map[string]bool{"": false, "0": false, "false": false, "No": false, "off": false, "perhaps": false, "1": true, "true": true, "YES": true, "on": true} {
+	for value, want := range map[string]bool{"": false, "0": false, "false": false, "No": false, "off": false, "1": true, "true": true, "YES": true, "on": true} {
 		require.Equal(t, want, of("RINGO_HOST", value).host(), value)
 	}
-	require.Contains(t, of("RINGO_HOST", "perhaps").hint(), `set RINGO_HOST=1 (RINGO_HOST is "perhaps")`)
+	for variable, text := range map[string]string{"RINGO_HOST=perhaps": `RINGO_HOST="perhaps": want 1, true`, "RINGO_NCCL_VERSION=2": "want a version such as 2.30.7"} {
+		name, value, _ := strings.Cut(variable, "=")
+		_, err := New(of(name, value).get, func() string { return "" }, func() int { return -1 }).config()
+		require.ErrorIs(t, err, ringo.ErrInvalid)
+		require.ErrorContains(t, err, text)
+	}
 	for value, want := range map[string]bool{"": false, "0": false, "false": false, "4": true, "1": true, "x": true} {
 		require.Equal(t, want, strings.Contains(of("RINGO_EMULATE", value).hint(), "RINGO_EMULATE is for"), value)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"sync/atomic"
@@ -21,7 +22,7 @@ const (
 	// MaxPending is how many connections of a listener may be in the handshake.
 	MaxPending = 256
 
-	dialTime   = 20 * time.Second // for all attempts of a dial
+	dialTime   = 20 * time.Second // after which somebody should look why a listener is not reached
 	firstPause = 20 * time.Millisecond
 	lastPause  = 500 * time.Millisecond
 	// graceTime is how long a dialler tries again if nobody listens or the listener
@@ -36,16 +37,31 @@ var (
 	errSilent   = fmt.Errorf("it took the connection and said nothing for %v: its process may be stopped", HandshakeTime)
 )
 
-// reached is the key of a context's *atomic.Bool: the last attempt found a listener, which was silent.
-type reached struct{}
+// A dialling is what the last attempt of a dial met.
+type dialling struct {
+	silent, lost atomic.Bool // a listener that said nothing; no way to the listener
+	log          *slog.Logger
+}
 
-// silent makes a deadline of a handshake errSilent. It is no time-out of an operation, and no end of the dial: a process
-// may be stopped for a while, by a debugger or with its whole machine.
-func silent(ctx context.Context, err error) error {
-	late := errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil
-	if last, ok := ctx.Value(reached{}).(*atomic.Bool); ok {
-		last.Store(late)
+// dials is the key of a context's *dialling.
+type dials struct{}
+
+func diallingOf(ctx context.Context) *dialling {
+	if d, ok := ctx.Value(dials{}).(*dialling); ok {
+		return d
 	}
+	return &dialling{log: slog.New(slog.DiscardHandler)}
+}
+
+// met makes a deadline of a handshake errSilent, and notes what an attempt has met. Neither is a time-out of an operation, or
+// the end of the dial: a process may be stopped for a while, by a debugger or with its whole machine, and a network be away.
+func met(ctx context.Context, err error) error {
+	d := diallingOf(ctx)
+	late := errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil
+	op, dialled := errors.AsType[*net.OpError](err)
+	_, nameless := errors.AsType[*net.DNSError](err)
+	d.silent.Store(late)
+	d.lost.Store(!late && dialled && op.Op == "dial" && !nameless)
 	if late {
 		return errSilent
 	}
@@ -53,11 +69,14 @@ func silent(ctx context.Context, err error) error {
 }
 
 // Patience is a context for a dial. It ends with the Guard, when away is closed
-// (fifo.ErrClosed), or after 20 s in which no listener could be reached. One that was, and is silent, is waited for as
-// long as the Guard lasts.
-func Patience(guard *fifo.Guard, away <-chan struct{}) (context.Context, context.CancelFunc) {
-	last := new(atomic.Bool)
-	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), reached{}, last))
+// (fifo.ErrClosed), or after 20 s of anything else than calls by Dial that meet a silent listener, or no way to it: that lasts as
+// long as the Guard, and log hears after 20 s that there is no way. log may be nil.
+func Patience(guard *fifo.Guard, away <-chan struct{}, log *slog.Logger) (context.Context, context.CancelFunc) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	last := &dialling{log: log}
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), dials{}, last))
 	begun := time.Now()
 	done := make(chan struct{})
 	go func() {
@@ -68,7 +87,7 @@ func Patience(guard *fifo.Guard, away <-chan struct{}) (context.Context, context
 			if err := guard.Err(); err != nil {
 				cancel(err)
 			}
-			if time.Since(begun) > dialTime && !last.Load() {
+			if time.Since(begun) > dialTime && !last.silent.Load() && !last.lost.Load() {
 				cancel(errDialTime)
 			}
 			select {
@@ -89,19 +108,26 @@ func Patience(guard *fifo.Guard, away <-chan struct{}) (context.Context, context
 // Retry calls try until it succeeds, or fails for good, or ctx ends. The result then
 // wraps the error of try.
 func Retry(ctx context.Context, try func() error) error {
-	since := time.Now()
+	const advice = "is a firewall between, or the interface the wrong one?"
+	since, d, said := time.Now(), diallingOf(ctx), false
 	for tries, pause := 1, firstPause; ; tries, pause = tries+1, min(2*pause, lastPause) {
 		err := try()
 		// What failed after the end of ctx may have failed because of it.
 		if err == nil || ctx.Err() == nil && final(err, tries, time.Since(since)) {
 			return err
 		}
+		long := d.lost.Load() && time.Since(since) > dialTime
+		if long && !said {
+			said = true
+			d.log.Warn("no connection to another rank in "+dialTime.String()+"; "+advice+" It is tried again as long as the operation may take", "err", err)
+		}
 		select {
 		case <-ctx.Done():
-			if cause := context.Cause(ctx); cause != errDialTime {
-				return cause
+			cause := context.Cause(ctx)
+			if cause == errDialTime || long && errors.Is(cause, fifo.ErrDeadline) {
+				return fmt.Errorf("%w: %w; %s", cause, err, advice)
 			}
-			return fmt.Errorf("%w: %w; is a firewall between, or the interface the wrong one?", errDialTime, err)
+			return cause
 		case <-time.After(pause):
 		}
 	}
@@ -137,7 +163,7 @@ type Target struct {
 func Dial(ctx context.Context, to Target, key []byte, protocol string, r *Request, then func(net.Conn) error) (net.Conn, error) {
 	c, err := reach(ctx, to)
 	if err != nil {
-		return nil, silent(ctx, err)
+		return nil, met(ctx, err)
 	}
 	_ = c.SetDeadline(time.Now().Add(HandshakeTime))
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
@@ -156,7 +182,7 @@ func Dial(ctx context.Context, to Target, key []byte, protocol string, r *Reques
 	}
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("handshake with %s %s: %w", to.Network, to.Addr, silent(ctx, err))
+		return nil, fmt.Errorf("handshake with %s %s: %w", to.Network, to.Addr, met(ctx, err))
 	}
 	return c, nil
 }

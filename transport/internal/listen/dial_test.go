@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/test/transcript"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -32,7 +35,7 @@ func TestDialSilent(t *testing.T) {
 				go io.Copy(io.Discard, there)
 				return here, nil
 			}}
-			ctx, cancel := Patience(new(fifo.Guard), nil)
+			ctx, cancel := Patience(new(fifo.Guard), nil, nil)
 			defer cancel()
 			begun := time.Now()
 			err := Retry(ctx, func() error {
@@ -50,10 +53,10 @@ func TestDialSilent(t *testing.T) {
 	}
 }
 
-// A listener that cannot be reached is given up after a while.
+// What is no call, such as a plugin's, is given up after a while.
 func TestDialUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := Patience(new(fifo.Guard), nil)
+		ctx, cancel := Patience(new(fifo.Guard), nil, nil)
 		defer cancel()
 		begun := time.Now()
 		err := Retry(ctx, func() error { return errors.New("no route to host") })
@@ -63,11 +66,40 @@ func TestDialUnreachable(t *testing.T) {
 	})
 }
 
+// A network may be away for a while: who dials waits as long as the operation may take, and the log says after 20 s what to look at.
+func TestDialNoWay(t *testing.T) {
+	for back, want := range map[time.Duration]error{3 * dialTime: transport.ErrClosed, time.Hour: fifo.ErrDeadline} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			sockets := &transport.Sockets{Dial: func(context.Context, string, string) (net.Conn, error) {
+				if time.Since(begun) > back {
+					return nil, errRefused
+				}
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}
+			}}
+			guard, log := new(fifo.Guard), new(transcript.Transcript)
+			defer time.AfterFunc(5*dialTime, func() { guard.Abort(fifo.ErrDeadline) }).Stop()
+			ctx, cancel := Patience(guard, nil, slog.New(slog.NewTextHandler(log, nil)))
+			defer cancel()
+			err := Retry(ctx, func() error {
+				_, err := Dial(ctx, Target{Network: "tcp", Addr: "there", Sockets: sockets}, nil, "test", &Request{}, nil)
+				return err
+			})
+			require.ErrorIs(t, err, want)
+			if want == fifo.ErrDeadline {
+				require.ErrorContains(t, err, "is a firewall between")
+			}
+			require.Greater(t, time.Since(begun), 2*dialTime)
+			require.Equal(t, 1, strings.Count(log.String(), "is a firewall between"), log.String())
+		})
+	}
+}
+
 // Loopback that is down stays so; another network may come back.
 func TestDialNoLoopback(t *testing.T) {
 	for ip, most := range map[string]time.Duration{"127.0.0.1": 2 * graceTime, "10.0.0.1": dialTime + time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := Patience(new(fifo.Guard), nil)
+			ctx, cancel := Patience(new(fifo.Guard), nil, nil)
 			defer cancel()
 			begun := time.Now()
 			down := &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.ParseIP(ip)}, Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
@@ -125,6 +126,111 @@ func TestDisagreement(t *testing.T) {
 func names(text, a, b string) bool {
 	of := func(s string) bool { return strings.Contains(text, s) }
 	return of(a) && of(b) || of("Barrier #2") && (of(a) || of(b))
+}
+
+// A rank that receives what its peer would send only after a collective, in which that waits for the rank, is told so soon, and so are all
+// others; alone or in a Group, whatever the collective moves.
+func TestRecvAgainstCollective(t *testing.T) {
+	tier.Long(t)
+	const n = 3
+	var all sync.WaitGroup
+	for i, kind := range append(slices.Clone(allCollectives), ringo.KindRecv) {
+		for k, cfg := range commtest.EveryTransport {
+			if !tier.Full() && i%len(commtest.EveryTransport) != k {
+				continue
+			}
+			name, cfg := fmt.Sprintf("%v over %s", kind, commtest.NameOf(cfg)), cfg
+			if kind == ringo.KindRecv {
+				name = "Split over " + commtest.NameOf(cfg)
+			}
+			cfg.Timeout = time.Minute
+			comms := commtest.Local(t, n, cfg)
+			all.Go(func() {
+				began := time.Now()
+				errs := commtest.Each(comms, func(c *ringo.Comm) error {
+					x, root := []int32{1}, 1
+					if kind == ringo.KindBroadcast || kind == ringo.KindScatter {
+						root = 0
+					}
+					switch err := error(nil); c.Rank() {
+					case 0:
+						if err = ringo.Recv(c, x, 1); err != nil { // what is sent has been received
+							return err
+						} else if i%2 == 0 {
+							return ringo.Recv(c, x, 1)
+						}
+						var g ringo.Group
+						g.Add(c, ringo.RecvOf(x, 1))
+						g.Add(c, ringo.RecvOf([]int32{2}, 2))
+						return g.Run()
+					case 1:
+						err = ringo.Send(c, x, 0)
+						fallthrough
+					default:
+						if err == nil && kind == ringo.KindRecv {
+							_, err = c.Split(t.Context(), 0, 0)
+						} else if err == nil {
+							err = c.Do(collective(kind, n, c.Rank(), 5, root))
+						}
+						if err == nil {
+							err = ringo.Barrier(c)
+						}
+						return err
+					}
+				})
+				took, text := time.Since(began), fmt.Sprint(errs)
+				for r, err := range errs {
+					if err == nil || !strings.Contains(err.Error(), call.ErrMismatch.Error()) || !strings.Contains(err.Error(), "Send/Recv(count 1, int32)") {
+						t.Errorf("%s: rank %d: %v", name, r, err)
+					}
+				}
+				if what, _, _ := strings.Cut(name, " "); !strings.Contains(text, what) && !strings.Contains(text, "Barrier") {
+					t.Errorf("%s is not named: %s", name, text)
+				}
+				if took > tier.Patience {
+					t.Errorf("%s took %v", name, took)
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// A Recv waits as long as its message may come: the peer is in a collective that does without this rank, or has sent it and waits in one.
+func TestRecvBeforeCollective(t *testing.T) {
+	tier.Long(t)
+	var all sync.WaitGroup
+	const long = life.Slow * 3 / 2 // then ranks have said where they wait
+	for _, cfg := range []ringo.Config{{Transport: "inproc"}, {Transport: "socket"}} {
+		comms := commtest.Local(t, 3, cfg)
+		run := func(c *ringo.Comm) error {
+			x, large := []int32{1}, make([]int32, 4<<20)
+			if c.Rank() == 2 {
+				time.Sleep(long)
+			}
+			errs := []error{nil, nil, nil}
+			switch c.Rank() {
+			case 0:
+				errs[0] = ringo.Recv(c, x, 1)
+				errs[1] = ringo.Broadcast(c, x, 2)
+				time.Sleep(long)
+				errs[2] = ringo.Recv(c, large, 1)
+			case 1:
+				errs[0] = ringo.Broadcast(c, x, 2)
+				errs[1] = ringo.Send(c, x, 0)
+				errs[2] = ringo.Send(c, large, 0)
+			case 2:
+				errs[0] = ringo.Broadcast(c, x, 2)
+			}
+			return errors.Join(append(errs, ringo.Barrier(c))...)
+		}
+		all.Go(func() {
+			if err := errors.Join(commtest.Each(comms, run)...); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // What carries a v-variant or a Scan out says what it is part of.

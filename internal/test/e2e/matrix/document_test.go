@@ -27,7 +27,7 @@ type part struct {
 
 var parts = []part{
 	{"<!-- table of ends: go test ./internal/test/e2e/matrix -update -->\n", false, []string{"returns from main", "os.Exit, exit", "Close", "Abort", "SIGKILL", "SIGSTOP, 8 s"}, gpuOps},
-	{"<!-- table of ends in C -->\n", true, []string{"returns from main", "exit", "ncclCommDestroy", "ncclCommAbort", "SIGKILL", "SIGSTOP, 8 s"}, cOps},
+	{"<!-- table of ends in C -->\n", true, []string{"returns from main", "exit", "ncclCommDestroy", "ncclCommAbort", "SIGKILL", "SIGSTOP, 8 s"}, cGPUOps},
 }
 
 // TestDocument compares the document's tables with the tested one.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,6 +133,8 @@ type world struct {
 	atOnce []string // the ends that are known at once; others when ranks are asked, after a second
 	gpus   bool     // emulated, which are slow
 	inC    bool
+
+	together bool // in one process, whose stacks say where a rank is: a cell at a time
 }
 
 var (
@@ -140,11 +143,14 @@ var (
 	gpuOps  = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "Register", "first connection", "capture", "replay"}
 	cEnds   = []string{"return", "exit", "ncclCommDestroy", "ncclCommAbort", "SIGKILL", "SIGSTOP"}
 	cOps    = []string{"idle", "ncclAllReduce, 8 B", "ncclAllReduce, 1 MiB", "ncclRecv", "ncclSend", "ncclCommSplit", "ncclCommShrink", "ncclCommWindowRegister", "first connection"}
+	cGPUOps = append(slices.Clip(cOps), "capture", "replay")
 	worlds  = []world{
 		{name: "processes, host memory", short: "host memory", start: processes(), ends: allEnds, ops: hostOps, atOnce: []string{"return", "exit", "Abort", "SIGKILL"}},
-		{name: "goroutines, host memory", short: "goroutines", start: goroutines, ends: []string{"Close", "Abort"}, ops: hostOps, atOnce: []string{"Abort"}},
+		{name: "goroutines, host memory", short: "goroutines", start: goroutines(false), ends: []string{"Close", "Abort"}, ops: hostOps, atOnce: []string{"Abort"}, together: true},
+		{name: "goroutines, emulated GPUs", short: "GPUs of goroutines", start: goroutines(true), ends: []string{"Close", "Abort"}, ops: gpuOps, gpus: true, together: true},
 		{name: "processes, emulated GPUs", short: "GPUs", start: processes("RINGO_TEST_GPU=1"), ends: allEnds, ops: gpuOps, gpus: true},
 		{name: "C, host memory", short: "host memory", start: programs(false), ends: cEnds, ops: cOps, atOnce: []string{"SIGKILL"}, inC: true},
+		{name: "C, emulated GPUs", short: "GPUs", start: programs(true), ends: cEnds, ops: cGPUOps, gpus: true, inC: true},
 	}
 )
 
@@ -195,22 +201,28 @@ func begin(t *testing.T, cmd *exec.Cmd) *handle {
 }
 
 // goroutines are the ranks of one process.
-func goroutines(t *testing.T, timeout, join time.Duration) []*handle {
-	comms, err := ringo.OpenLocal(ranks, ringo.Config{Timeout: timeout, JoinTimeout: join})
-	require.NoError(t, err)
-	all := make([]*handle, ranks)
-	for i, c := range comms {
-		h := &handle{says: make(chan line, 100)}
-		r := newRank(c, nil, func(format string, args ...any) { h.says <- line{fmt.Sprintf(format, args...), time.Now()} })
-		over := false
-		h.tell = func(command string) { over = over || !r.obey(command) }
-		h.says <- line{"open well", time.Now()}
-		t.Cleanup(func() {
-			if !over {
-				_ = r.close()
-			}
-		})
-		all[i] = h
+func goroutines(gpus bool) func(t *testing.T, timeout, join time.Duration) []*handle {
+	return func(t *testing.T, timeout, join time.Duration) []*handle {
+		cfg := ringo.Config{Timeout: timeout, JoinTimeout: join}
+		if gpus {
+			cfg.Devices, cfg.MaxBlocks = commtest.Devices(t, ranks), 2 // queues that an emulated kernel soon fills
+		}
+		comms, err := ringo.OpenLocal(ranks, cfg)
+		require.NoError(t, err)
+		all := make([]*handle, ranks)
+		for i, c := range comms {
+			h := &handle{says: make(chan line, 100)}
+			r := newRank(c, c.Device(), func(format string, args ...any) { h.says <- line{fmt.Sprintf(format, args...), time.Now()} })
+			over := false
+			h.tell = func(command string) { over = over || !r.obey(command) }
+			h.says <- line{"open well", time.Now()}
+			t.Cleanup(func() {
+				if !over {
+					_ = r.close()
+				}
+			})
+			all[i] = h
+		}
+		return all
 	}
-	return all
 }
