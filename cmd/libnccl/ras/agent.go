@@ -135,7 +135,6 @@ type server struct {
 	mu      sync.Mutex
 	members map[*Lease]*Member // guarded by mu
 	door    net.Listener       // guarded by mu; of clients, nil until the process has it
-	seeks   bool               // guarded by mu; a goroutine looks for the door
 	closed  bool               // guarded by mu
 	conns   map[net.Conn]bool  // guarded by mu; of clients and agents
 	clients int                // guarded by mu
