@@ -31,7 +31,8 @@ func lent() C.int { return C.int(dlpack.Lent()) }
 //export first
 func first() C.float { return C.float(data[0]) }
 
-// twice adds up an array, doubles its elements, and gives it back. An array that is refused is -1, and stays Python's.
+// twice adds up an array, doubles its elements, and gives it back. An array that is refused is -1, and stays Python's;
+// one of other elements is -2.
 //
 //export twice
 func twice(at uintptr) C.double {
@@ -42,7 +43,7 @@ func twice(at uintptr) C.double {
 	defer t.Close()
 	v, err := dlpack.Slice[float32](t)
 	if err != nil {
-		return -1
+		return -2
 	}
 	sum := float32(0)
 	for i := range v {
