@@ -1,8 +1,10 @@
 package ringo
 
 import (
+	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,7 +22,8 @@ func TestOpenRefuses(t *testing.T) {
 		"rank -1 of 2": {ID: id, Rank: -1, Size: 2},
 		"rank 2 of 2":  {ID: id, Rank: 2, Size: 2},
 		"no ID; make one with NewID and give it to all ranks, or use OpenEnv": {Rank: 1, Size: 2},
-		"Slots (RINGO_SLOTS) is 1": {Size: 1, Slots: 1},
+		"Slots (RINGO_SLOTS) is 1":               {Size: 1, Slots: 1},
+		"Card has 1025 bytes, want 1024 at most": {Size: 1, Card: make([]byte, 1025)},
 	} {
 		_, err := Open(t.Context(), cfg)
 		require.ErrorIs(t, err, ErrInvalid)
@@ -88,4 +91,46 @@ func TestWithoutGPU(t *testing.T) {
 	nets, err := Config{Net: "Socket"}.Networks()
 	require.NoError(t, err)
 	require.Len(t, nets, 1)
+}
+
+// All ranks have the cards of all, and a communicator that is made of another those of its own ranks.
+func TestCards(t *testing.T) {
+	id, err := NewID("127.0.0.1:0")
+	require.NoError(t, err)
+	defer bootstrap.Stop(id)
+	const n = 3
+	var all sync.WaitGroup
+	errs, cards, parts := make([]error, n), make([][][]byte, n), make([][][]byte, n)
+	for r := range n {
+		all.Go(func() {
+			cfg := Config{ID: &id, Rank: r, Size: n, Card: []byte(strings.Repeat("x", r*512))}
+			c, err := Open(t.Context(), cfg)
+			if err != nil {
+				errs[r] = err
+				return
+			}
+			defer c.Close()
+			cards[r] = c.Cards()
+			part, err := c.Split(t.Context(), r%2, -r)
+			if err != nil {
+				errs[r] = err
+				return
+			}
+			defer part.Close()
+			parts[r] = part.Cards()
+		})
+	}
+	all.Wait()
+	require.NoError(t, errors.Join(errs...))
+	for r := range n {
+		require.Len(t, cards[r], n)
+		for q := range n {
+			require.Len(t, cards[r][q], q*512)
+		}
+	}
+	require.Len(t, parts[0], 2, "rank 2 before rank 0")
+	require.Len(t, parts[0][0], 1024)
+	require.Empty(t, parts[0][1])
+	require.Len(t, parts[1], 1)
+	require.Len(t, parts[1][0], 512)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	why "github.com/ringo-go/ringo/cmd/why/ras"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -141,4 +142,31 @@ func TestNVML(t *testing.T) {
 	for visible, want := range map[string]int{"": 1, "4,6": 6, "4": 1, "GPU-1,GPU-2": 1, "0,-1": 1} {
 		require.Equal(t, want, env{func(string) string { return visible }}.nvml(1), visible)
 	}
+}
+
+// Ranks on GPUs are named by them, as the program numbers them and as the driver's tools do.
+func TestRASOnGPUs(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	l.Close()
+	lib := with(map[string]string{"NCCL_RAS_ADDR": addr, "CUDA_VISIBLE_DEVICES": "4,6"})
+	lib.machine, err = gpu.Open(gpu.Options{Emulate: 2})
+	require.NoError(t, err)
+	comms, err := lib.InitAll(2, nil)
+	require.NoError(t, err)
+	r := rasOf(t, addr)
+	require.Len(t, r.Comms, 1)
+	require.Equal(t, 4, r.Comms[0].Ranks[0].GPU)
+	require.Equal(t, 6, r.Comms[0].Ranks[1].GPU)
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer c.Close()
+	fmt.Fprint(c, "STATUS\n")
+	text, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "compiled with CUDA 13.0\nCUDA runtime version 13000, driver version 13000\n")
+	require.Contains(t, string(text), "\n      1          1            2          1        2\n")
+	onAllRanks(t, comms, func(_ int, c uintptr) error { return lib.Destroy(c) })
+	require.NoError(t, lib.machine.Close())
 }

@@ -9,6 +9,8 @@
 // The port belongs to the first process of the job on its machine that gets it. That process hands the listening socket itself to
 // the others of its job (door_linux.go), so each of them takes clients, and a rank that is stopped keeps nobody from an answer. A process
 // without the port answers the other agents all the same. An agent costs an operation nothing: it reads what there is when somebody asks.
+//
+// The trap: a child of fork has the sockets too. While one outlives its parent the port is taken and nobody answers there.
 package ras
 
 import (
@@ -135,7 +137,6 @@ type server struct {
 	mu      sync.Mutex
 	members map[*Lease]*Member // guarded by mu
 	door    net.Listener       // guarded by mu; of clients, nil until the process has it
-	seeks   bool               // guarded by mu; a goroutine looks for the door
 	closed  bool               // guarded by mu
 	conns   map[net.Conn]bool  // guarded by mu; of clients and agents
 	clients int                // guarded by mu
