@@ -277,15 +277,16 @@ func TestOutputs(t *testing.T) {
 	x, k := first(p.Parameter("x", shape, nil)), first(p.Constant([]int32{5}, 1))
 	y := first(p.Neg(x))
 	same := first(p.ConvertDType(y, dtypes.Int32)) // the backend in pure Go gives y back
+	again := first(p.ConvertDType(y, dtypes.Int32))
 	sum := first(p.AllReduce([]backends.Op{y}, backends.ReduceOpSum, nil))[0]
-	e := first(p.Compile([]backends.Op{y, same, y, x, x, k, k, sum, sum}, nil))
+	e := first(p.Compile([]backends.Op{y, same, again, y, x, x, k, k, sum, sum}, nil))
 	for _, donate := range []bool{false, true} {
 		in := []backends.Buffer{first(b.BufferFromFlatData(0, []int32{1}, shape)), first(b.BufferFromFlatData(1, []int32{2}, shape))}
 		outs := first(e.Execute(in, []bool{donate, donate}, 0))
 		for d := range 2 {
 			n := int32(d + 1)
-			for i, want := range []int32{-n, -n, -n, n, n, 5, 5, -3, -3} {
-				got := first(b.BufferData(outs[9*d+i])).([]int32)
+			for i, want := range []int32{-n, -n, -n, -n, n, n, 5, 5, -3, -3} {
+				got := first(b.BufferData(outs[10*d+i])).([]int32)
 				require.Equal(t, []int32{want}, got, "output %d", i)
 				got[0] = 77 // is nobody else's
 			}
