@@ -13,6 +13,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"github.com/gomlx/gomlx/pkg/core/tensors"
+	mlctx "github.com/gomlx/gomlx/pkg/ml/context"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
@@ -295,6 +296,25 @@ func TestOutputs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Ranks whose programs differ are told so, and it is no failure to go on from.
+func TestProgramsDiffer(t *testing.T) {
+	ringotest.Run(t, 2, func(c *ringo.Comm) {
+		b := over(t, c)
+		p := b.Builder(t.Name())
+		shape := shapes.Make(dtypes.Float64, 2+c.Rank())
+		x := first(p.Parameter("x", shape, nil))
+		e := first(p.Compile(first(p.AllReduce([]backends.Op{x}, backends.ReduceOpSum, nil)), nil))
+		in := first(b.BufferFromFlatData(0, make([]float64, shape.Size()), shape))
+		_, err := e.Execute([]backends.Buffer{in}, nil, 0)
+		require.ErrorIs(t, err, ringo.ErrMismatch)
+		require.ErrorContains(t, err, "rank 0 calls AllReduce #1 (count 2, float64, sum)")
+		require.ErrorContains(t, err, "rank 1 calls AllReduce #1 (count 3, float64, sum)")
+		step, again := b.Recover(t.Context(), mlctx.New(), 3, err)
+		require.Zero(t, step)
+		require.Equal(t, err, again)
+	}, ringotest.Leaks(false))
 }
 
 // A program that gathers has a shape by the number of ranks: when one has left it is to be built anew, and says so. One
