@@ -13,6 +13,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"github.com/gomlx/gomlx/pkg/core/tensors"
+	mlctx "github.com/gomlx/gomlx/pkg/ml/context"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
@@ -226,14 +227,15 @@ func TestGatherAndBroadcast(t *testing.T) {
 	run := func(build func(c Collectives, x backends.Op) backends.Op) (got []any) {
 		p := b.Builder(t.Name())
 		require.NoError(t, p.DistributedSPMD(4))
-		x, err := p.Parameter("x", shapes.Make(dtypes.Float32, 1, 2), nil)
+		shape := shapes.Make(dtypes.Float32, 2, 2)
+		x, err := p.Parameter("x", shape, nil)
 		require.NoError(t, err)
 		e, err := p.Compile([]backends.Op{build(p.(Collectives), x)}, nil)
 		require.NoError(t, err)
 		defer e.Finalize()
 		var ins []backends.Buffer
 		for d := range 4 {
-			in, err := b.BufferFromFlatData(backends.DeviceNum(d), []float32{float32(d), float32(d) + 0.5}, shapes.Make(dtypes.Float32, 1, 2))
+			in, err := b.BufferFromFlatData(backends.DeviceNum(d), []float32{float32(d), float32(d) + 0.5, float32(-d), 9}, shape)
 			require.NoError(t, err)
 			ins = append(ins, in)
 		}
@@ -253,17 +255,66 @@ func TestGatherAndBroadcast(t *testing.T) {
 			return outs[0]
 		})
 	}
-	rows, row := [][]float32{{0, 0.5}, {1, 1.5}, {2, 2.5}, {3, 3.5}}, [][]float32{{0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5}}
+	rows := [][]float32{{0, 0.5}, {0, 9}, {1, 1.5}, {-1, 9}, {2, 2.5}, {-2, 9}, {3, 3.5}, {-3, 9}}
+	row := [][]float32{{0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5}, {0, 9, -1, 9, -2, 9, -3, 9}}
 	require.Equal(t, []any{rows, rows, rows, rows}, gather(0, nil))
 	require.Equal(t, []any{row, row, row, row}, gather(1, nil))
-	left, right := [][]float32{{2, 2.5, 0, 0.5}}, [][]float32{{1, 1.5, 3, 3.5}}
+	left, right := [][]float32{{2, 2.5, 0, 0.5}, {-2, 9, 0, 9}}, [][]float32{{1, 1.5, 3, 3.5}, {-1, 9, -3, 9}}
 	require.Equal(t, []any{left, right, left, right}, gather(1, [][]int{{2, 0}, {1, 3}})) // in the group's order
-	zero := [][]float32{{0, 0}}
-	require.Equal(t, []any{rows[3:], zero, rows[2:3], rows[3:]}, run(func(c Collectives, x backends.Op) backends.Op {
+	zero := [][]float32{{0, 0}, {0, 0}}
+	require.Equal(t, []any{rows[6:], zero, rows[4:6], rows[6:]}, run(func(c Collectives, x backends.Op) backends.Op {
 		out, err := c.CollectiveBroadcast(x, [][]int{{3, 0}, {2}})
 		require.NoError(t, err)
 		return out
 	}))
+}
+
+// An output may be there twice, be another's other name, an input, a constant, or what a collective gives.
+func TestOutputs(t *testing.T) {
+	b := devices(t, 2)
+	p := b.Builder(t.Name())
+	require.NoError(t, p.DistributedSPMD(2))
+	shape := shapes.Make(dtypes.Int32, 1)
+	x, k := first(p.Parameter("x", shape, nil)), first(p.Constant([]int32{5}, 1))
+	y := first(p.Neg(x))
+	same := first(p.ConvertDType(y, dtypes.Int32)) // the backend in pure Go gives y back
+	again := first(p.ConvertDType(y, dtypes.Int32))
+	sum := first(p.AllReduce([]backends.Op{y}, backends.ReduceOpSum, nil))[0]
+	e := first(p.Compile([]backends.Op{y, same, again, y, x, x, k, k, sum, sum}, nil))
+	for _, donate := range []bool{false, true} {
+		in := []backends.Buffer{first(b.BufferFromFlatData(0, []int32{1}, shape)), first(b.BufferFromFlatData(1, []int32{2}, shape))}
+		outs := first(e.Execute(in, []bool{donate, donate}, 0))
+		for d := range 2 {
+			n := int32(d + 1)
+			for i, want := range []int32{-n, -n, -n, -n, n, n, 5, 5, -3, -3} {
+				got := first(b.BufferData(outs[10*d+i])).([]int32)
+				require.Equal(t, []int32{want}, got, "output %d", i)
+				got[0] = 77 // is nobody else's
+			}
+			if !donate {
+				require.Equal(t, []int32{n}, first(b.BufferData(in[d])))
+			}
+		}
+	}
+}
+
+// Ranks whose programs differ are told so, and it is no failure to go on from.
+func TestProgramsDiffer(t *testing.T) {
+	ringotest.Run(t, 2, func(c *ringo.Comm) {
+		b := over(t, c)
+		p := b.Builder(t.Name())
+		shape := shapes.Make(dtypes.Float64, 2+c.Rank())
+		x := first(p.Parameter("x", shape, nil))
+		e := first(p.Compile(first(p.AllReduce([]backends.Op{x}, backends.ReduceOpSum, nil)), nil))
+		in := first(b.BufferFromFlatData(0, make([]float64, shape.Size()), shape))
+		_, err := e.Execute([]backends.Buffer{in}, nil, 0)
+		require.ErrorIs(t, err, ringo.ErrMismatch)
+		require.ErrorContains(t, err, "rank 0 calls AllReduce #1 (count 2, float64, sum)")
+		require.ErrorContains(t, err, "rank 1 calls AllReduce #1 (count 3, float64, sum)")
+		step, again := b.Recover(t.Context(), mlctx.New(), 3, err)
+		require.Zero(t, step)
+		require.Equal(t, err, again)
+	}, ringotest.Leaks(false))
 }
 
 // A program that gathers has a shape by the number of ranks: when one has left it is to be built anew, and says so. One

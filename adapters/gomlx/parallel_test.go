@@ -209,6 +209,15 @@ func TestAgree(t *testing.T) {
 		require.True(t, x.Trainable)
 		require.False(t, flag.Trainable)
 
+		built := mlctx.New().Checked(false) // who has more variables after as many steps has built its program
+		if c.Rank() == 2 {
+			built.VariableWithValue("z", int64(9))
+		}
+		step, err = b.Agree(built, 0)
+		require.NoError(t, err)
+		require.Zero(t, step)
+		require.EqualValues(t, 9, built.GetVariableByScopeAndName("/", "z").MustValue().Value())
+
 		other := mlctx.New().Checked(false)
 		other.VariableWithValue("y", make([]int32, 2+c.Rank()/2))
 		_, err = b.Agree(other, 9)
