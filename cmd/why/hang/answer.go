@@ -163,7 +163,7 @@ func (jd *judge) sayUnknown(a *Answer, c *cause) {
 		a.Remedy = "look where the program makes this call, and where the others stand: py-spy dump --pid PID"
 	}
 	if len(c.old) > 0 {
-		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are of before the others waited; %s", history.Ranks(c.old), jd.waiting(c.at))
+		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are of another time, or run, than those of the others; %s", history.Ranks(c.old), jd.waiting(c.at))
 		a.Remedy = "take the files of all ranks at one moment, after the time-out"
 	}
 }
@@ -408,7 +408,7 @@ func (jd *judge) words(r int) string {
 	case rank.Death != "", rank.Raised != "" && len(jd.waits[r]) == 0:
 		return rank.end()
 	case jd.old[r]:
-		return "left a file of before"
+		return "left a file of another time"
 	case rank.Torn && rank.Source == "":
 		return "left a file that cannot be read"
 	case rank.Source == "":
