@@ -220,7 +220,7 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 	jobs = g.asked
 	add := func(j *hang.Job, skipped []error, err error, says string) {
 		leftOut(stderr, skipped)
-		if err != nil {
+		if mute := errors.Is(err, ncclog.ErrMute) || errors.Is(err, printed.ErrMute); err != nil && !(mute && len(jobs) > 0) { // beside others it may say little
 			wrong = append(wrong, err)
 		}
 		if j != nil {

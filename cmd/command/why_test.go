@@ -103,6 +103,25 @@ func TestWhySeveralKinds(t *testing.T) {
 	require.Contains(t, out.String(), dumpsAnswer)
 }
 
+// Logs without calls, as NCCL_DEBUG=INFO alone writes them, say which process the late rank is, and are not left out.
+func TestWhyLogsWithoutCalls(t *testing.T) {
+	dir := t.TempDir()
+	writeDumps(t, dir)
+	writeLogs(t, dir, 3, 1)
+	name := filepath.Join(dir, "job3.log")
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	text, _, _ := strings.Cut(string(b), "  traceback")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	var out, errs strings.Builder
+	require.Equal(t, 3, ringoMain(t.Context(), []string{"why", dir}, &out, &errs), errs.String())
+	require.Empty(t, errs.String())
+	require.Contains(t, out.String(), "rank 2 (process 102 on node node, GPU 2) never called all_reduce #3")
+	require.Contains(t, out.String(), "remedy: see what rank 2 does (process 102 on node node, GPU 2): py-spy dump --pid 102")
+	require.Equal(t, 1, ringoMain(t.Context(), []string{"why", name}, &out, &errs))
+	require.Contains(t, errs.String(), "the logs do not show all calls of all ranks")
+}
+
 // rasAnswer is what ncclras says of ranks that have called so many.
 func rasAnswer(counts ...int) string {
 	var ranks []string

@@ -129,6 +129,7 @@ func TestWhyProof(t *testing.T) {
 		row(k, counts[k])
 	}
 	row("**all**", &total)
+	t.Log("right / unknown / wrong\n" + table.String())
 	if tier.Full() && *whySeed == 0 || *rewrite {
 		region(t, "scenarios", table.String())
 	}

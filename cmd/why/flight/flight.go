@@ -55,13 +55,12 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	}
 	all.Wait()
 	j = new(hang.Job)
-	read := 0
+	read, most := 0, 0
+	var torn []int
 	for i := range dumps {
 		if dumps[i].err != nil {
 			skipped = append(skipped, dumps[i].err)
-			if k := j.Rank(RankOf(files[i])); k != nil && k.Source == "" {
-				k.Torn = true
-			}
+			torn = append(torn, RankOf(files[i]))
 			continue
 		}
 		dumps[i].add(j)
@@ -70,6 +69,16 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	}
 	if read == 0 {
 		return nil, nil, errors.Join(skipped...)
+	}
+	for i := range j.Groups {
+		for _, r := range j.Groups[i].Ranks {
+			most = max(most, r)
+		}
+	}
+	for _, r := range torn { // other pickles have numbers too
+		if r <= max(most, len(j.Ranks)-1) && r >= 0 && j.Rank(r).Source == "" {
+			j.Rank(r).Torn = true
+		}
 	}
 	return j, skipped, nil
 }

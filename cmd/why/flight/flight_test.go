@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -138,6 +140,40 @@ func TestRefuses(t *testing.T) {
 	require.Equal(t, 12, RankOf("/a/b7/comm_lib_trace_rank_12.json"))
 	require.Equal(t, -1, RankOf("99999999999999999999"))
 	require.False(t, Is([]byte(`{"Comm": "1", "State": {}}`)))
+}
+
+// A dump that is cut off accuses nobody, and other files with numbers are no ranks.
+func TestTorn(t *testing.T) {
+	dir := t.TempDir()
+	whole := append(write([]byte{0x80, 2}, dump()), '.')
+	var files []string
+	for name, b := range map[string][]byte{"trace_1": whole, "trace_2": whole[:len(whole)/2], "shard_5000.pkl": []byte("\x80\x02K\x01.")} {
+		name = filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(name, b, 0o600))
+		files = append(files, name)
+	}
+	j, skipped, err := Read(files...)
+	require.NoError(t, err)
+	require.Len(t, skipped, 2)
+	j.Sort()
+	require.Len(t, j.Ranks, 3)
+	require.True(t, j.Ranks[2].Torn)
+	require.False(t, j.Ranks[0].Torn)
+	require.False(t, j.Ranks[1].Taken.IsZero())
+	a := hang.Judge(j)
+	require.Empty(t, a.Culprits, a.Sentence)
+}
+
+// Of many calls that have ended the newest are kept, and all that have not.
+func TestForget(t *testing.T) {
+	d := newWorker(1).parse("f", 1, append(write([]byte{0x80, 2}, dump()), '.'))
+	require.NoError(t, d.err)
+	require.Len(t, d.calls, 4)
+	d = newWorker(0).parse("f", 1, append(write([]byte{0x80, 2}, dump()), '.'))
+	require.Len(t, d.calls, 3)
+	for _, c := range d.calls {
+		require.NotEqual(t, hang.Ended, c.State)
+	}
 }
 
 func FuzzAdd(f *testing.F) {

@@ -113,19 +113,7 @@ func (jd *judge) say(a *Answer, c *cause) {
 	}
 	switch c.Reason {
 	case Unknown:
-		a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
-		if len(a.Missing) > 0 {
-			a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing%s; %s", history.Ranks(a.Missing), jd.unreadable(a.Missing), jd.waiting(c.at))
-			a.Remedy = "give the files of all ranks: each process writes its own, on its host"
-		}
-		if len(c.most) > 0 {
-			a.Sentence = fmt.Sprintf("I cannot say: %s, which %s, most of its ranks, have not called: either they are late, or this is a call too many", jd.waiting(c.at), history.Ranks(c.most))
-			a.Remedy = "look where the program makes this call, and where the others stand: py-spy dump --pid PID"
-		}
-		if len(c.old) > 0 {
-			a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are of before the others waited; %s", history.Ranks(c.old), jd.waiting(c.at))
-			a.Remedy = "take the files of all ranks at one moment, after the time-out"
-		}
+		jd.sayUnknown(a, c)
 	case Died:
 		a.Sentence = fmt.Sprintf("%s %s; %s", who, jd.death(c.culprits), jd.waiting(c.at))
 		a.Remedy = "read the end of the log of " + who
@@ -160,6 +148,23 @@ func (jd *judge) say(a *Answer, c *cause) {
 			a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s; %s", who, jd.what(c.at), jd.line(c.at, c.culprits), jd.Faults[0])
 			a.Remedy = "run ringo check between the two hosts of that error"
 		}
+	}
+}
+
+// sayUnknown writes why it cannot be said.
+func (jd *judge) sayUnknown(a *Answer, c *cause) {
+	a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
+	if len(a.Missing) > 0 {
+		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing%s; %s", history.Ranks(a.Missing), jd.unreadable(a.Missing), jd.waiting(c.at))
+		a.Remedy = "give the files of all ranks: each process writes its own, on its host"
+	}
+	if len(c.most) > 0 {
+		a.Sentence = fmt.Sprintf("I cannot say: %s, which %s, most of its ranks, have not called: either they are late, or this is a call too many", jd.waiting(c.at), history.Ranks(c.most))
+		a.Remedy = "look where the program makes this call, and where the others stand: py-spy dump --pid PID"
+	}
+	if len(c.old) > 0 {
+		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are of another time, or run, than those of the others; %s", history.Ranks(c.old), jd.waiting(c.at))
+		a.Remedy = "take the files of all ranks at one moment, after the time-out"
 	}
 }
 
@@ -403,7 +408,7 @@ func (jd *judge) words(r int) string {
 	case rank.Death != "", rank.Raised != "" && len(jd.waits[r]) == 0:
 		return rank.end()
 	case jd.old[r]:
-		return "left a file of before"
+		return "left a file of another time"
 	case rank.Torn && rank.Source == "":
 		return "left a file that cannot be read"
 	case rank.Source == "":

@@ -239,7 +239,7 @@ func (jd *judge) sort(at place) (m sorted) {
 		switch {
 		case rank.Death != "" && (c == nil || !c.ended()), rank.Raised != "" && c == nil && len(jd.waits[r]) == 0:
 			m.dead = append(m.dead, r)
-		case jd.old[r]:
+		case jd.old[r], c == nil && jd.anew(at, r):
 			m.old = append(m.old, r)
 		case rank.Source == "", rank.Mute && c == nil:
 			m.unknown = append(m.unknown, r)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// clocks is how far those of hosts may be from each other where nothing shows how far they are.
+	// clocks is how far the clocks of hosts may be from each other where nothing shows how far they are.
 	clocks = time.Minute
 	// another is how far apart the same call of two ranks is if their files are of different runs.
 	another = time.Hour
@@ -86,6 +86,24 @@ func (j *Job) elsewhen(r int, usual time.Time, tries *int) bool {
 		}
 	}
 	return false
+}
+
+// anew reports whether a rank's file is of a later run than those of the ranks that wait at a place: it has made an earlier collective of the group
+// after these made theirs.
+func (jd *judge) anew(at place, r int) bool {
+	if at.number < 0 {
+		return false
+	}
+	n, ok := jd.last[at.group][r]
+	if !ok || n >= at.number {
+		return false
+	}
+	for _, q := range jd.open(at) {
+		if of := jd.calls[at.group][n][r]; of == nil || !of.At.After(jd.in(at, q).At.Add(clocks)) {
+			return false
+		}
+	}
+	return true
 }
 
 // A pace is when the ranks of a group have made its collectives, by one clock.

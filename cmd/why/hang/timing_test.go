@@ -84,10 +84,17 @@ func TestOutdated(t *testing.T) {
 	j.Ranks[2].Taken = j.Ranks[0].Calls[3].At.Add(-time.Minute)
 	a = hang.Judge(j)
 	require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
-	require.Contains(t, a.Sentence, "I cannot say, because the files of rank 2 are of before the others waited; ranks 0, 1 and 3 wait in all_reduce #4")
+	require.Contains(t, a.Sentence, "I cannot say, because the files of rank 2 are of another time, or run, than those of the others; ranks 0, 1 and 3 wait in all_reduce #4")
 	j = job()
 	j.Ranks[2].Taken = j.Ranks[0].Calls[3].At.Add(10 * time.Minute)
 	require.Equal(t, []int{2}, hang.Judge(j).Culprits)
+
+	j = job() // a launcher has begun anew: rank 2 is in the second call of its next run
+	j.Ranks[2].Calls = j.Ranks[2].Calls[1:2]
+	j.Ranks[2].Calls[0].At = j.Ranks[0].Calls[3].At.Add(12 * time.Minute)
+	a = hang.Judge(j)
+	require.Empty(t, a.Culprits, a.Sentence)
+	require.Contains(t, a.Sentence, "of another time, or run")
 }
 
 // Who has come last most often, and how late.

@@ -323,7 +323,8 @@ func (s *Said) barrier(line string) {
 	}
 }
 
-var errMute = errors.New("the texts do not say which ranks wait in what: give the dumps of PyTorch's flight recorder, TORCH_NCCL_TRACE_BUFFER_SIZE=2000")
+// ErrMute is the error of texts that say nothing of calls.
+var ErrMute = errors.New("the texts do not say which ranks wait in what: give the dumps of PyTorch's flight recorder, TORCH_NCCL_TRACE_BUFFER_SIZE=2000")
 
 // Job makes a job of what the watchdogs say, or else of ranks that have ended. It is an error if neither says anything.
 func (s *Said) Job() (*hang.Job, error) {
@@ -352,7 +353,7 @@ func (s *Said) Job() (*hang.Job, error) {
 		}
 	}
 	if len(j.Ranks) == 0 {
-		return nil, errMute
+		return nil, ErrMute
 	}
 	j.Hear(s.Hints)
 	return j, nil

@@ -115,7 +115,7 @@ func TestWatchdog(t *testing.T) {
 	require.Equal(t, hang.Unknown, hang.Judge(j).Reason)
 
 	_, err = said(t, "[E ProcessGroupNCCL.cpp:474] Watchdog caught collective operation timeout\n").Job()
-	require.ErrorIs(t, err, errMute)
+	require.ErrorIs(t, err, ErrMute)
 }
 
 // Gloo's barrier names those that did not come.
