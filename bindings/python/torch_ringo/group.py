@@ -20,7 +20,7 @@ from .buffers import bytes_of, check, fill, joined, one, op_of, plain, reducible
 from .work import DistBackendError, Several, Work, raised
 
 _open_groups = weakref.WeakSet()
-_TORCH = dist.distributed_c10d.__file__
+_TORCH, _OURS = dist.distributed_c10d.__file__, (__file__, devices.__file__)
 _MOST_UNHEARD = 256  # operations that have ended, and that are held though nobody waits for them
 
 
@@ -30,7 +30,7 @@ def _at_once(opts):
     if hasattr(opts, "asyncOp"):
         return not opts.asyncOp
     frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename == __file__:
+    while frame is not None and frame.f_code.co_filename in _OURS:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_filename == _TORCH and frame.f_locals.get("async_op") is False
 
@@ -141,11 +141,11 @@ class ProcessGroup(TorchProcessGroup):
     def beside(self, device):
         """The group for tensors on a device, or None."""
         with self._lock:
-            if device not in self._beside:
+            if device not in self._beside and not self._closed:
                 backend = self._named().get(device)
                 self._beside[device] = backend and devices.open_native(
                     backend, dist.PrefixStore(device, self._store), self._rank, self._size, self._timeout)
-            return self._beside[device]
+            return self._beside.get(device)
 
     def _get_backend(self, device):
         return self._elsewhere(device) or self
@@ -164,7 +164,7 @@ class ProcessGroup(TorchProcessGroup):
             self._end_beside("abort")
 
     def _end_beside(self, how):
-        for other in self._beside.values():
+        for other in filter(None, self._beside.values()):
             getattr(other, how, lambda: None)()  # groups of torch have these since 2.4
 
     def shutdown(self):
@@ -248,7 +248,7 @@ class ProcessGroup(TorchProcessGroup):
             self._watcher.put((work, future))
 
     def _several(self, works, result):
-        return Several(self, works, result)
+        return self._keep(Several(self, works, result))
 
     # Collectives.
 
@@ -274,7 +274,7 @@ class ProcessGroup(TorchProcessGroup):
             places, values = map(torch.cat, all)
             tensor.copy_(torch.sparse_coo_tensor(places.t(), values, tensor.shape).coalesce())
 
-        return Several(self, [self.allgather([parts], [t], _options(opts)) for parts, t in zip(all, own)], [tensor], after)
+        return self._keep(Several(self, [self.allgather([parts], [t], _options(opts)) for parts, t in zip(all, own)], [tensor], after))
 
     def _reduce(self, kind, source, to, opts, count=None, whole=None):
         """A reduction of source into to, which may be the same tensor, or None where this rank gets nothing. whole, which
