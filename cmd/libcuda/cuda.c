@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "_cgo_export.h"
 
@@ -19,8 +20,14 @@ static void *self(void)
 	return library;
 }
 
-// The end of the process is when what was found is summed up.
-__attribute__((destructor)) static void end(void) { ringo_cuda_end(); }
+// The end of the process is when what was found is summed up. In the child of a fork Go does not run.
+static pid_t owner;
+__attribute__((constructor)) static void begin(void) { owner = getpid(); }
+__attribute__((destructor)) static void end(void)
+{
+	if (getpid() == owner)
+		ringo_cuda_end();
+}
 
 #define F(name, parameters, ...)                       \
 	int name parameters                            \
@@ -35,10 +42,14 @@ __attribute__((destructor)) static void end(void) { ringo_cuda_end(); }
 #define F4(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d), a, b, c, d)
 #define F5(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e), a, b, c, d, e)
 #define F6(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f), a, b, c, d, e, f)
+#define F8(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h), a, b, c, d, e, f, g, h)
 #define F10(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j), a, b, c, d, e, f, g, h, i, j)
 #define F11(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k), a, b, c, d, e, f, g, h, i, j, k)
 
-F1(cuDriverGetVersion) F2(cuStreamCreate) F2(cuModuleLoadData) F2(cuModuleLoadFatBinary) F1(cuDeviceGetCount) F2(cuDeviceGet)
+F1(cuDriverGetVersion) F2(cuStreamCreate) F2(cuModuleLoadData) F2(cuModuleLoadFatBinary)
+F8(cuLibraryLoadData) F1(cuLibraryUnload) F2(cuLibraryGetModule) F3(cuLibraryGetKernel) F4(cuLibraryGetGlobal)
+F2(cuKernelGetFunction) F4(cuKernelGetAttribute) F4(cuKernelSetAttribute)
+ F1(cuDeviceGetCount) F2(cuDeviceGet)
 F3(cuDeviceGetName) F2(cuDeviceGetUuid_v2) F3(cuDeviceGetPCIBusId) F2(cuDeviceTotalMem_v2)
 F3(cuDeviceGetAttribute) F3(cuDeviceCanAccessPeer) F4(cuDeviceGetP2PAttribute) F2(cuDevicePrimaryCtxRetain)
 F1(cuDevicePrimaryCtxRelease_v2) F3(cuDevicePrimaryCtxGetState) F1(cuCtxPushCurrent_v2)

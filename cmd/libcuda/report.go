@@ -32,8 +32,7 @@ type line struct {
 }
 
 // openReport opens the file, nil if none is wanted.
-func openReport() (*report, error) {
-	name := os.Getenv("RINGO_EMULATE_REPORT")
+func openReport(name string) (*report, error) {
 	if name == "" {
 		return nil, nil
 	}

@@ -135,12 +135,19 @@ func TestWrong(t *testing.T) {
 	}
 }
 
+// TestFork: the child of a fork ends like any process, and only its parent sums up.
+func TestFork(t *testing.T) {
+	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "wrong.cu")), "fork")
+	require.Zero(t, status, "%s", text)
+	require.Contains(t, text, "nothing was found")
+}
+
 // TestDeadlock has a kernel that nobody answers stopped and named.
 func TestDeadlock(t *testing.T) {
 	tier.Heavy(t) // the emulator waits 10 s until it believes it
 	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "wrong.cu")), "wait")
 	require.Equal(t, 1, status, "%s", text)
-	require.Regexp(t, `deadlock: wrong\.cu:\d+ in wait`, text)
+	require.Regexp(t, `deadlock: wrong\.cu:\d+ in polls`, text)
 }
 
 // TestC compiles a program by gcc, without CUDA C++, and runs it with each version of the runtime.

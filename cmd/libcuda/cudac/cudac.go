@@ -25,6 +25,8 @@ type Library struct {
 	call Callback
 	say  func(string)
 	kept memory
+
+	libraries libraries
 }
 
 // New is a library in front of a driver. call calls functions of the program; say gets sentences for who runs it.

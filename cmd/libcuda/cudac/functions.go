@@ -10,7 +10,7 @@ import (
 type function func(l *Library, a *Args) error
 
 // functions are by their exported names. Each reads its arguments in the order of cuda.h.
-var functions = together(devices, contexts, allocations, copies, virtual, ipc, streams, captures, events, modules, graphs)
+var functions = together(devices, contexts, allocations, copies, virtual, ipc, streams, captures, events, modules, modulesOfLibraries, graphs)
 
 func together(parts ...map[string]function) map[string]function {
 	all := map[string]function{}

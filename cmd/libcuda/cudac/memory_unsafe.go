@@ -1,6 +1,7 @@
 package cudac
 
 import (
+	"bytes"
 	"errors"
 	"sync"
 	"unsafe"
@@ -53,32 +54,43 @@ const (
 	elfHeader   = 64 // bytes
 )
 
-// load loads a module: text, a fat binary or its wrapper. Why it is refused is said, for most programs tell a number alone.
+// load loads a module: text, a fat binary or its wrapper.
 func (l *Library) load(p uintptr) (cuda.Module, error) {
-	if p == 0 {
-		return 0, cuda.ErrInvalidValue
+	image, err := l.imageAt(p)
+	if err != nil {
+		return 0, err
 	}
-	if *at[uint32](p) == wrapperMark {
-		p = *word(p + 8)
-	}
-	var image []byte
-	n, err := fatbin.Size(list[byte](p, fatbin.HeaderSize))
-	switch {
-	case err == nil:
-		image = list[byte](p, uintptr(n))
-	case !errors.Is(err, fatbin.ErrNone):
-		l.say("emulated GPU: " + err.Error())
-		return 0, cuda.ErrInvalidImage
-	case *at[uint32](p) == elfMark:
-		image = list[byte](p, elfHeader)
-	default:
-		image = []byte(text(p))
-	}
+	return l.loadImage(image)
+}
+
+// loadImage loads an image. Why it is refused is said, for most programs tell a number alone.
+func (l *Library) loadImage(image []byte) (cuda.Module, error) {
 	m, err := l.d.ModuleLoadData(image)
 	if err != nil {
 		l.say("emulated GPU: " + err.Error())
 	}
 	return m, err
+}
+
+// imageAt is a copy of the image at an address.
+func (l *Library) imageAt(p uintptr) ([]byte, error) {
+	if p == 0 {
+		return nil, cuda.ErrInvalidValue
+	}
+	if *at[uint32](p) == wrapperMark {
+		p = *word(p + 8)
+	}
+	n, err := fatbin.Size(list[byte](p, fatbin.HeaderSize))
+	switch {
+	case err == nil:
+		return bytes.Clone(list[byte](p, uintptr(n))), nil
+	case !errors.Is(err, fatbin.ErrNone):
+		l.say("emulated GPU: " + err.Error())
+		return nil, cuda.ErrInvalidImage
+	case *at[uint32](p) == elfMark:
+		return bytes.Clone(list[byte](p, elfHeader)), nil
+	}
+	return []byte(text(p)), nil
 }
 
 // putText stores a C string in room for n bytes.

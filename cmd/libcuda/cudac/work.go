@@ -220,7 +220,10 @@ var modules = map[string]function{
 		return put(a[0], int32(n), err)
 	},
 	"cuLaunchKernel": func(l *Library, a *Args) error {
-		f := cuda.Function(a[0])
+		f, err := l.functionOf(a[0])
+		if err != nil {
+			return err
+		}
 		args, err := l.arguments(f, a[9], a[10])
 		if err != nil {
 			return err
@@ -231,7 +234,10 @@ var modules = map[string]function{
 		}, args)
 	},
 	"cuLaunchCooperativeKernel": func(l *Library, a *Args) error {
-		f := cuda.Function(a[0])
+		f, err := l.functionOf(a[0])
+		if err != nil {
+			return err
+		}
 		args, err := l.arguments(f, a[9], 0)
 		if err != nil {
 			return err
@@ -242,7 +248,11 @@ var modules = map[string]function{
 		}, args)
 	},
 	"cuLaunchKernelEx": func(l *Library, a *Args) error {
-		c, f := at[launchConfig](a[0]), cuda.Function(a[1])
+		c := at[launchConfig](a[0])
+		f, err := l.functionOf(a[1])
+		if err != nil {
+			return err
+		}
 		args, err := l.arguments(f, a[2], a[3])
 		if err != nil {
 			return err

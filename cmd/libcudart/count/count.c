@@ -47,8 +47,12 @@ static function *next(const char *name)
 NAMES
 #undef N
 
+static pid_t owner; // the child of a fork has counted nothing
+__attribute__((constructor)) static void begin(void) { owner = getpid(); }
 __attribute__((destructor)) static void end(void)
 {
+	if (getpid() != owner)
+		return;
 	char line[2048] = "";
 	int n = snprintf(line, sizeof line, "{\"process\":%d,\"nccl\":{", (int)getpid()), some = 0;
 	const char *name = getenv("RINGO_EMULATE_REPORT");

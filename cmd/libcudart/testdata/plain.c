@@ -35,6 +35,22 @@ int main(void)
 	WANT(cuGetProcAddress("cuNothing", &f, 12040, 0, NULL) == CUDA_ERROR_NOT_FOUND);
 	WANT(cudaRuntimeGetVersion(&version) == cudaSuccess && version / 1000 >= 12);
 
+	// A library of no context, whose kernel is launched on both devices.
+	CUresult cuLibraryLoadData(void **, const void *, void *, void *, unsigned, void *, void *, unsigned), cuLibraryUnload(void *);
+	CUresult cuLibraryGetKernel(void **, void *, const char *);
+	void *library, *kernel;
+	WANT(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0) == CUDA_SUCCESS);
+	WANT(cuLibraryGetKernel(&kernel, library, "none") == CUDA_ERROR_NOT_FOUND);
+	WANT(cuLibraryGetKernel(&kernel, library, "set") == CUDA_SUCCESS);
+	for (int d = 0; d < 2; d++) {
+		WANT(cudaSetDevice(d) == cudaSuccess && cudaMalloc((void **)&p, 4) == cudaSuccess);
+		WANT(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, 0, args, NULL) == CUDA_SUCCESS);
+		got = 0;
+		WANT(cudaMemcpy(&got, (void *)p, 4, cudaMemcpyDefault) == cudaSuccess && got == 42);
+		WANT(cudaFree((void *)p) == cudaSuccess);
+	}
+	WANT(cuLibraryUnload(library) == CUDA_SUCCESS && cuLibraryUnload(library) == CUDA_ERROR_INVALID_HANDLE);
+
 	cudaError_t cudaMallocArray(void **, const void *, size_t, size_t, unsigned);
 	for (int i = 0; i < 2; i++)
 		WANT(cudaMallocArray(&q, NULL, 1, 1, 0) == cudaErrorNotSupported);

@@ -2,6 +2,8 @@
 #include <cassert>
 #include <cstring>
 #include <cuda_runtime.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 __global__ void beyond(int *v) { v[threadIdx.x] = 1; }
 __global__ void unwritten(const int *v, int *sum) { *sum = v[0] + 1; }
@@ -13,7 +15,7 @@ __global__ void shared(int *v)
 	tile[threadIdx.x] = threadIdx.x;
 	v[threadIdx.x] = tile[63 - threadIdx.x];
 }
-__global__ void wait(volatile int *v)
+__global__ void polls(volatile int *v)
 {
 	while (!*v) {
 	}
@@ -35,9 +37,13 @@ int main(int, char **argv)
 		asserts<<<1, 1>>>(4);
 	if (!strcmp(argv[1], "wait")) {
 		cudaMemset(v, 0, 4);
-		wait<<<1, 1>>>(v);
+		polls<<<1, 1>>>(v);
 	}
+	if (!strcmp(argv[1], "fork") && !fork())
+		exit(0); // which must neither hang nor report
 	int result = cudaDeviceSynchronize();
+	if (!strcmp(argv[1], "fork"))
+		wait(nullptr);
 	cudaFree(v);
 	if (strcmp(argv[1], "leak"))
 		cudaFree(w);
