@@ -18,6 +18,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/ringo-go/ringo/cmd/libcuda/cudac"
@@ -30,7 +31,8 @@ func main() {} // a library has none, but c-shared wants one
 
 // driver is this process's, made by its first call.
 var driver = sync.OnceValues(func() (*cudac.Library, error) {
-	cfg := cudaemu.Config{Devices: 1, Report: func(f *weakmem.Fault) bool {
+	// A kernel may wait for a rank of another process, which reads a file or is stopped. That is no deadlock for long.
+	cfg := cudaemu.Config{Devices: 1, Stall: 5 * time.Minute, Report: func(f *weakmem.Fault) bool {
 		fmt.Fprintln(os.Stderr, "emulated GPU:", f)
 		return true
 	}}
