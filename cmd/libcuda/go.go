@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/ringo-go/ringo/cmd/libcuda/cudac"
@@ -46,6 +47,9 @@ var driver = sync.OnceValues(func() (*session, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if s.report == nil { // a kernel may wait for a rank of another process, which reads a file or is stopped: that is no deadlock for long
+		cfg.Stall = 5 * time.Minute
 	}
 	cfg.Report = func(f *weakmem.Fault) bool {
 		if s.report != nil {

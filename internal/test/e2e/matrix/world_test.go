@@ -20,6 +20,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
 // joinAtMost is the longest JoinTimeout of the tests.
@@ -205,7 +206,7 @@ func goroutines(gpus bool) func(t *testing.T, timeout, join time.Duration) []*ha
 	return func(t *testing.T, timeout, join time.Duration) []*handle {
 		cfg := ringo.Config{Timeout: timeout, JoinTimeout: join}
 		if gpus {
-			cfg.Devices, cfg.MaxBlocks = commtest.Devices(t, ranks), 2 // queues that an emulated kernel soon fills
+			cfg.Devices, cfg.MaxBlocks = commtest.Devices(t, ranks, gputest.Emu(emulated)), 2 // queues that an emulated kernel soon fills
 		}
 		comms, err := ringo.OpenLocal(ranks, cfg)
 		require.NoError(t, err)
