@@ -241,7 +241,7 @@ func (c *Config) check() (err error) {
 		return fmt.Errorf("BlockPolicy (RINGO_CTA_POLICY): %w", err)
 	}
 	if c.algo, err = call.ParseAlgo(c.Algo); err != nil {
-		return fmt.Errorf("RINGO_ALGO, or Config.Algo: %w", err)
+		return fmt.Errorf("RINGO_ALGO, NCCL_ALGO or Config.Algo: %w", err)
 	}
 	return nil
 }

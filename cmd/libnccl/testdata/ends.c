@@ -8,7 +8,7 @@
 
 #include "memory.h"
 
-enum { LARGE = 1 << 20, HUGE = 64 << 20 }; // no queue takes HUGE bytes
+enum { LARGE = 1 << 20, HUGE = 64 << 20 >> 2 * ON_GPUS }; // no queue takes HUGE bytes
 static ncclComm_t comm;
 static context device;
 static cudaStream_t stream;

@@ -135,7 +135,11 @@ func (r *rank) do(op string) error {
 		return r.call(allReduce, 8)
 	case "AllReduce 1 MiB":
 		return r.call(allReduce, 1<<20)
-	case "Recv", "Send": // 64 MiB fit into no queue
+	case "Recv", "Send": // so much fits into no queue
+		size := 64 << 20
+		if r.d != nil {
+			size = 16 << 20
+		}
 		kind := ringo.KindRecv
 		if (op == "Send") == (r.c.Rank() == 0) {
 			kind = ringo.KindSend
@@ -143,7 +147,7 @@ func (r *rank) do(op string) error {
 		if r.c.Rank() > 1 {
 			return nil
 		}
-		return r.call(&ringo.Call{Kind: kind, Peer: 1 - r.c.Rank()}, 64<<20)
+		return r.call(&ringo.Call{Kind: kind, Peer: 1 - r.c.Rank()}, size)
 	case "Split":
 		part, err := r.c.Split(context.Background(), 0, 0)
 		if err == nil {

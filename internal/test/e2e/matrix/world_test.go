@@ -149,7 +149,7 @@ var (
 		{name: "processes, host memory", short: "host memory", start: processes(), ends: allEnds, ops: hostOps, atOnce: []string{"return", "exit", "Abort", "SIGKILL"}},
 		{name: "goroutines, host memory", short: "goroutines", start: goroutines(false), ends: []string{"Close", "Abort"}, ops: hostOps, atOnce: []string{"Abort"}, together: true},
 		{name: "goroutines, emulated GPUs", short: "GPUs of goroutines", start: goroutines(true), ends: []string{"Close", "Abort"}, ops: gpuOps, gpus: true, together: true},
-		{name: "processes, emulated GPUs", short: "GPUs", start: processes("RINGO_TEST_GPU=1"), ends: allEnds, ops: gpuOps, gpus: true},
+		{name: "processes, emulated GPUs", short: "GPUs", start: processes("RINGO_TEST_GPU=1", "RINGO_MAX_CTAS=2"), ends: allEnds, ops: gpuOps, gpus: true},
 		{name: "C, host memory", short: "host memory", start: programs(false), ends: cEnds, ops: cOps, atOnce: []string{"SIGKILL"}, inC: true},
 		{name: "C, emulated GPUs", short: "GPUs", start: programs(true), ends: cEnds, ops: cGPUOps, gpus: true, inC: true},
 	}
