@@ -139,12 +139,14 @@ func (s *setup) run(t *testing.T) {
 	}
 	var wrong, named []string
 	var said string
-	for range 3 { // the machine may have stopped for a while
+	for try := range 3 { // the machine may have stopped for a while
+		if try > 0 {
+			t.Logf("again, after %v", named)
+		}
 		wrong, named, said = s.judge(l.check(at, stages))
 		if len(wrong) == 0 && !slices.ContainsFunc(s.named, func(n string) bool { return !slices.Contains(named, n) }) {
 			return
 		}
-		t.Logf("again: %v", named)
 	}
 	require.Empty(t, wrong, said)
 	require.Subset(t, named, s.named, said)
