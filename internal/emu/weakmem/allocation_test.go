@@ -108,6 +108,7 @@ func TestMapping(t *testing.T) {
 	} {
 		require.Equal(t, c.want, m.allocations.near(c.addr), "%#x", c.addr)
 	}
+	require.Equal(t, "nothing is mapped near it", new(allocationTable).near(nullPage), "no null pointer any more")
 	gone.Store(1)
 	require.Equal(t, "theirs+0x8, freed by the process whose memory it is", m.allocations.near(0x4008))
 	require.NoError(t, m.Unmap(0x2000))
