@@ -59,6 +59,19 @@ def reductions():
     same(x[1], torch.full((3,), size * (size - 1) / 2.0))
 
 
+def sparse():
+    places = [[0, rank], [1, 2]]
+    x = torch.sparse_coo_tensor(places, [1.0, 2.0 + rank], (size, 4))
+    dist.all_reduce(x)
+    want = sum(torch.sparse_coo_tensor([[0, r], [1, 2]], [1.0, 2.0 + r], (size, 4)).to_dense() for r in range(size))
+    same(x.to_dense(), want)
+    x = torch.sparse_coo_tensor(torch.zeros(1, rank, dtype=torch.int64), torch.ones(rank, 3), (2, 3))
+    work = dist.all_reduce(x, async_op=True)
+    work.wait()
+    same(x.to_dense(), torch.stack([torch.full((3,), size * (size - 1) / 2.0), torch.zeros(3)]))
+    wrong(ValueError, lambda: dist.all_reduce(x, dist.ReduceOp.MAX), "summed")
+
+
 def shapes():
     x = torch.zeros(4, 6)
     x[:, ::2] = rank
@@ -406,7 +419,7 @@ def buckets():
 
 torch.set_num_threads(1)
 dist.init_process_group("ringo", init_method="file://" + file, rank=rank, world_size=size)
-for case in (reductions, shapes, moves, exchanges, messages, objects, background, groups, monitored, buckets, training, stores, hundred, loaders, mistakes,
+for case in (reductions, sparse, shapes, moves, exchanges, messages, objects, background, groups, monitored, buckets, training, stores, hundred, loaders, mistakes,
              devices, splits):
     began = time.monotonic()
     try:

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import ProcessGroup as TorchProcessGroup
 
 from . import devices, library
-from .buffers import bytes_of, check, fill, joined, one, plain, reducible, room, spread
+from .buffers import bytes_of, check, fill, joined, one, op_of, plain, reducible, room, spread
 from .work import DistBackendError, Several, Work, raised
 
 _open_groups = weakref.WeakSet()
@@ -250,8 +250,27 @@ class ProcessGroup(TorchProcessGroup):
 
     def allreduce(self, tensors, opts=dist.ReduceOp.SUM):
         tensor = one(tensors)
+        if isinstance(tensor, torch.Tensor) and tensor.layout == torch.sparse_coo:
+            return self._sum_sparse(tensor, opts)
         check(tensor)
         return self._reduce(library.ALL_REDUCE, tensor, tensor, opts)
+
+    def _sum_sparse(self, tensor, opts):
+        """The sum of tensors that have few elements: all ranks get all elements, with their places. How many each rank has is told first,
+        for which the caller waits."""
+        if op_of(getattr(opts, "reduceOp", opts)) != library.SUM:
+            raise ValueError("ringo: sparse tensors are summed, nothing else")
+        mine = tensor.detach().coalesce()
+        counts = torch.zeros(self._size, dtype=torch.int64)
+        self._allgather_base(counts, torch.tensor([mine._nnz()])).wait()
+        own = (mine.indices().t().contiguous(), mine.values())
+        all = [[torch.empty((n, *t.shape[1:]), dtype=t.dtype) for n in counts.tolist()] for t in own]
+
+        def after():
+            places, values = map(torch.cat, all)
+            tensor.copy_(torch.sparse_coo_tensor(places.t(), values, tensor.shape).coalesce())
+
+        return Several(self, [self.allgather([parts], [t], _options(opts)) for parts, t in zip(all, own)], [tensor], after)
 
     def _reduce(self, kind, source, to, opts, count=None, whole=None):
         """A reduction of source into to, which may be the same tensor, or None where this rank gets nothing. whole, which

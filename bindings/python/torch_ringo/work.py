@@ -102,9 +102,9 @@ class Work(TorchWork):
 class Several(Work):
     """Several operations as one."""
 
-    def __init__(self, group, works, result):
+    def __init__(self, group, works, result, after=None):
         self._works = works
-        super().__init__(group, 0, works, result)
+        super().__init__(group, 0, works, result, after)
 
     def _look(self, timeout):
         try:
