@@ -148,7 +148,7 @@ class ProcessGroup(TorchProcessGroup):
             return self._beside[device]
 
     def _get_backend(self, device):
-        return self.beside(device.type) or self
+        return self._elsewhere(device) or self
 
     @property
     def _device_types(self):
@@ -202,14 +202,18 @@ class ProcessGroup(TorchProcessGroup):
             self._coalesced.append(work)
         return work
 
+    def _elsewhere(self, device):
+        """The group for a device that is not the CPU, or None: also for what is no device, as torch 1.13 hands over its requests."""
+        return self.beside(device.type) if isinstance(device, torch.device) and device.type != "cpu" else None
+
     def _start_coalescing(self, device=None):
-        other = self.beside(device.type) if device is not None and device.type != "cpu" else None
+        other = self._elsewhere(device)
         if other is not None:
             return other._start_coalescing()
         self._coalesced = []
 
     def _end_coalescing(self, device=None):
-        other = self.beside(device.type) if device is not None and device.type != "cpu" else None
+        other = self._elsewhere(device)
         if other is not None:
             return other._end_coalescing()
         works, self._coalesced = self._coalesced, None
@@ -473,8 +477,7 @@ class ProcessGroup(TorchProcessGroup):
                            in_counts=give, out_counts=take, after=after, opts=opts)
 
     def barrier(self, opts=None):
-        device = getattr(opts, "device", None)  # since torch 2.5
-        other = self.beside(device.type) if device is not None and device.type != "cpu" else None
+        other = self._elsewhere(getattr(opts, "device", None))  # since torch 2.5
         if other is not None:
             return other.barrier(opts)
         return self._begin(None, [], library.BARRIER, opts=opts)
