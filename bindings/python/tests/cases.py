@@ -1,6 +1,7 @@
 """What a process group of Ringo does, compared with what the operations are defined to do. Run on each rank as
 cases.py RANK SIZE FILE; the last word is ok."""
 
+import copy
 import datetime
 import os
 import sys
@@ -190,6 +191,19 @@ def background():
     for w in works:
         w.wait()
         assert w.is_completed() and w.is_success()
+
+
+def foreground():
+    """What the caller waits for at once needs no other thread."""
+    live = dist.distributed_c10d._get_default_group()._live
+    x = torch.ones(3)
+    dist.all_reduce(x, async_op=True).wait()
+    before = live[-1]
+    dist.all_reduce(x)
+    dist.broadcast(x, 0)
+    dist.all_gather([torch.zeros(3) for _ in range(size)], x)
+    dist.all_gather_object([None] * size, 1)
+    assert live[-1] is before
 
 
 def groups():
@@ -400,6 +414,28 @@ def devices():
     same(x, torch.full((3,), float(size)))
 
 
+def sharded():
+    """FSDP on the CPU, which torch has since 2.1, beside one process that has the whole batch."""
+    if not hasattr(dist.distributed_c10d, "_world"):
+        return
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    torch.manual_seed(1)
+    alone = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+    together = FullyShardedDataParallel(copy.deepcopy(alone), device_id=torch.device("cpu"))
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (alone, together)]
+    for _ in range(3):
+        x = torch.randn(4 * size, 8)
+        losses = [alone(x).square().mean(), together(x[4 * rank:4 * rank + 4]).square().mean()]
+        for loss, optimizer in zip(losses, optimizers):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        mean = losses[1].detach().clone()
+        dist.all_reduce(mean)
+        assert abs(mean.item() / size - losses[0].item()) < 1e-4, (mean, losses)
+
+
 def splits():
     g = torch_ringo.split_group([[0], list(range(1, size))])
     x = torch.tensor([1.0])
@@ -419,8 +455,8 @@ def buckets():
 
 torch.set_num_threads(1)
 dist.init_process_group("ringo", init_method="file://" + file, rank=rank, world_size=size)
-for case in (reductions, sparse, shapes, moves, exchanges, messages, objects, background, groups, monitored, buckets, training, stores, hundred, loaders, mistakes,
-             devices, splits):
+for case in (reductions, sparse, shapes, moves, exchanges, messages, objects, background, foreground, groups, monitored, buckets, training, stores, hundred, loaders, mistakes,
+             devices, splits, sharded):
     began = time.monotonic()
     try:
         case()

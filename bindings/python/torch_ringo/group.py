@@ -20,7 +20,7 @@ from .buffers import bytes_of, check, fill, joined, one, op_of, plain, reducible
 from .work import DistBackendError, Several, Work, raised
 
 _open_groups = weakref.WeakSet()
-_TORCH = dist.distributed_c10d.__file__
+_TORCH, _OURS = dist.distributed_c10d.__file__, (__file__, devices.__file__)
 _MOST_UNHEARD = 256  # operations that have ended, and that are held though nobody waits for them
 
 
@@ -30,7 +30,7 @@ def _at_once(opts):
     if hasattr(opts, "asyncOp"):
         return not opts.asyncOp
     frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename == __file__:
+    while frame is not None and frame.f_code.co_filename in _OURS:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_filename == _TORCH and frame.f_locals.get("async_op") is False
 
