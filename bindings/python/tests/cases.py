@@ -71,6 +71,12 @@ def sparse():
     work.wait()
     same(x.to_dense(), torch.stack([torch.full((3,), size * (size - 1) / 2.0), torch.zeros(3)]))
     wrong(ValueError, lambda: dist.all_reduce(x, dist.ReduceOp.MAX), "summed")
+    torch.manual_seed(1)
+    table = torch.nn.parallel.DistributedDataParallel(torch.nn.Embedding(size + 1, 2, sparse=True))
+    table(torch.tensor([rank, size])).sum().backward()
+    want = torch.full((size + 1, 2), 1.0 / size)
+    want[size] = 1
+    assert torch.allclose(table.module.weight.grad.to_dense(), want), table.module.weight.grad
 
 
 def shapes():

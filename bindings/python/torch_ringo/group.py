@@ -141,11 +141,11 @@ class ProcessGroup(TorchProcessGroup):
     def beside(self, device):
         """The group for tensors on a device, or None."""
         with self._lock:
-            if device not in self._beside:
+            if device not in self._beside and not self._closed:
                 backend = self._named().get(device)
                 self._beside[device] = backend and devices.open_native(
                     backend, dist.PrefixStore(device, self._store), self._rank, self._size, self._timeout)
-            return self._beside[device]
+            return self._beside.get(device)
 
     def _get_backend(self, device):
         return self._elsewhere(device) or self
@@ -164,7 +164,7 @@ class ProcessGroup(TorchProcessGroup):
             self._end_beside("abort")
 
     def _end_beside(self, how):
-        for other in self._beside.values():
+        for other in filter(None, self._beside.values()):
             getattr(other, how, lambda: None)()  # groups of torch have these since 2.4
 
     def shutdown(self):
@@ -248,7 +248,7 @@ class ProcessGroup(TorchProcessGroup):
             self._watcher.put((work, future))
 
     def _several(self, works, result):
-        return Several(self, works, result)
+        return self._keep(Several(self, works, result))
 
     # Collectives.
 
@@ -274,7 +274,7 @@ class ProcessGroup(TorchProcessGroup):
             places, values = map(torch.cat, all)
             tensor.copy_(torch.sparse_coo_tensor(places.t(), values, tensor.shape).coalesce())
 
-        return Several(self, [self.allgather([parts], [t], _options(opts)) for parts, t in zip(all, own)], [tensor], after)
+        return self._keep(Several(self, [self.allgather([parts], [t], _options(opts)) for parts, t in zip(all, own)], [tensor], after))
 
     def _reduce(self, kind, source, to, opts, count=None, whole=None):
         """A reduction of source into to, which may be the same tensor, or None where this rank gets nothing. whole, which
