@@ -152,16 +152,24 @@ func (j *Job) Rank(r int) *Rank {
 // MaxRanks bounds the ranks of a Job.
 const MaxRanks = 1 << 17
 
-// Sort puts the calls of each rank into order, and makes a Rank of each member of a group.
+// Sort puts the calls of each rank into order, and makes a Rank of each member of a group and of each end of a message.
 func (j *Job) Sort() {
+	last := -1
 	for i := range j.Ranks {
-		slices.SortStableFunc(j.Ranks[i].Calls, func(a, b Call) int { return a.At.Compare(b.At) })
+		calls := j.Ranks[i].Calls
+		slices.SortStableFunc(calls, func(a, b Call) int { return a.At.Compare(b.At) })
+		for k := range calls {
+			if last = max(last, calls[k].Peer); calls[k].Peer >= MaxRanks {
+				calls[k].Peer = -1
+			}
+		}
 	}
 	for i := range j.Groups {
 		for _, r := range j.Groups[i].Ranks {
-			j.Rank(r)
+			last = max(last, r)
 		}
 	}
+	j.Rank(min(last, MaxRanks-1))
 }
 
 // shape is a type and its sizes as a person writes them.

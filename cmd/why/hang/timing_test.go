@@ -189,3 +189,13 @@ func TestRootsAndStreams(t *testing.T) {
 	require.Equal(t, hang.Order, a.Reason, a.Sentence)
 	require.Equal(t, []int{2}, a.Culprits)
 }
+
+// A message whose other end no group has, and one that nobody can be.
+func TestFarPeers(t *testing.T) {
+	for _, peer := range []int{7, hang.MaxRanks - 1, hang.MaxRanks, 1 << 40} {
+		j := &hang.Job{Groups: []hang.Group{{Name: "0"}}}
+		k := j.Rank(0)
+		k.Source, k.Calls = "f", []hang.Call{{Kind: "send", Peer: peer, Send: true, State: hang.Begun}}
+		require.Empty(t, hang.Judge(j).Culprits)
+	}
+}
