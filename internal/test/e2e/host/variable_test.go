@@ -102,6 +102,18 @@ func TestNamedTypes(t *testing.T) {
 	}))
 }
 
+// doWithin is DoContext with a deadline, anew where a busy machine has come to the call when the deadline had passed: then nothing is done.
+func doWithin(c *ringo.Comm, d time.Duration, call *ringo.Call) error {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), d)
+		err := c.DoContext(ctx, call)
+		cancel()
+		if errors.Is(err, ringo.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}
+
 // A call ends when its context does, and says why.
 func TestDoContext(t *testing.T) {
 	x := []int32{1}
@@ -115,28 +127,29 @@ func TestDoContext(t *testing.T) {
 		return c.DoContext(ctx, ringo.BarrierOf())
 	}))
 	began := time.Now()
-	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	err := comms[0].DoContext(soon, ringo.AllReduceOf(x, ringo.Sum))
+	err := doWithin(comms[0], 50*time.Millisecond, ringo.AllReduceOf(x, ringo.Sum))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, err, ringo.ErrTimeout)
 	require.ErrorContains(t, err, "rank 1 never entered it")
-	require.Less(t, time.Since(began), 10*time.Second)
+	require.Less(t, time.Since(began), tier.Patience)
 
 	for _, test := range []struct{ call, ctx time.Duration }{{time.Millisecond, time.Minute}, {time.Minute, 50 * time.Millisecond}} { // the sooner of both counts
 		began := time.Now()
 		alone := ringo.AllReduceOf(x, ringo.Sum)
 		alone.Timeout = test.call
-		ctx, cancel := context.WithTimeout(t.Context(), test.ctx)
-		defer cancel()
-		require.ErrorIs(t, commtest.Local(t, 2, ringo.Config{})[0].DoContext(ctx, alone), ringo.ErrTimeout)
+		require.ErrorIs(t, doWithin(commtest.Local(t, 2, ringo.Config{})[0], test.ctx, alone), ringo.ErrTimeout)
 		require.Less(t, time.Since(began), tier.Patience)
 	}
 
 	comms = commtest.Local(t, 2, ringo.Config{})
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("no need any more")
-	time.AfterFunc(10*time.Millisecond, func() { stop(why) })
+	go func() {
+		for len(comms[0].History().Calls) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		stop(why)
+	}()
 	err = comms[0].DoContext(ctx, ringo.AllReduceOf(x, ringo.Sum))
 	require.ErrorIs(t, err, why)
 	require.ErrorIs(t, err, ringo.ErrAborted)

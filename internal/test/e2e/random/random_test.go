@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -118,8 +119,8 @@ func runProgram(t *testing.T, p *program) {
 		stacks := make([]byte, 1<<20)
 		t.Fatalf("%v: not over after %v\n%s", p, bound, stacks[:runtime.Stack(stacks, true)])
 	}
-	for r, err := range errs {
-		require.NoError(t, err, "%v: rank %d", p, r)
+	for r, err := range errs { // of all: the first may come of another one's
+		assert.NoError(t, err, "%v: rank %d", p, r)
 	}
 }
 
