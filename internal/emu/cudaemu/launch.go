@@ -29,8 +29,30 @@ func (m *Machine) LaunchKernel(h cuda.Function, l *cuda.Launch, args []byte) err
 	if err := c.launchable(w); err != nil {
 		return err
 	}
+	if l.Cooperative && f.kernel.Workspace {
+		if w.workspace, err = c.workspace(f); err != nil {
+			return err
+		}
+	}
 	_, err = c.enqueue(s, w)
 	return err
+}
+
+// workspaceBytes is more than the words that a barrier of a grid takes.
+const workspaceBytes = 64
+
+// workspace is the memory through which the blocks of a kernel's cooperative launches meet. It stays with the module.
+func (c *call) workspace(f *function) (uint64, error) {
+	name := "workspace of " + f.kernel.Name // which no variable is called
+	r := f.mod.globals[name]
+	if r == nil {
+		var err error
+		if r, err = (&call{Machine: c.Machine, name: c.name, th: c.th, ctx: f.mod.ctx}).allocate(regionGlobal, workspaceBytes); err != nil {
+			return 0, err
+		}
+		f.mod.globals[name] = r
+	}
+	return r.addr, nil
 }
 
 func size(d cuda.Dim3) [3]int {
@@ -76,6 +98,7 @@ type kernelWork struct {
 	launch      cuda.Launch
 	grid, block [3]int
 	args        []byte
+	workspace   uint64
 }
 
 func (w kernelWork) step(m *Machine, o *op) bool {
@@ -94,7 +117,7 @@ func (w kernelWork) step(m *Machine, o *op) bool {
 		o.grid = &simt.Grid{
 			Image: w.f.mod.image, Kernel: w.f.kernel, Device: w.f.mod.ctx.dev.ordinal,
 			Dim: w.grid, Block: w.block, Shared: w.launch.Shared, Args: w.args,
-			After: o.after, Cooperative: w.launch.Cooperative,
+			After: o.after, Cooperative: w.launch.Cooperative, Workspace: w.workspace,
 		}
 		m.launched[w.f.kernel.Name]++
 		if err := m.world.Start(o.grid); err != nil {

@@ -205,6 +205,7 @@ var specials = map[string]special{
 	"%ntid.x": {U32, need{}}, "%ntid.y": {U32, need{}}, "%ntid.z": {U32, need{}},
 	"%ctaid.x": {U32, need{}}, "%ctaid.y": {U32, need{}}, "%ctaid.z": {U32, need{}},
 	"%nctaid.x": {U32, need{}}, "%nctaid.y": {U32, need{}}, "%nctaid.z": {U32, need{}},
+	"%envreg1": {U32, need{}}, "%envreg2": {U32, need{}}, // of 32, which the driver fills as it likes: see simt
 	"%laneid": {U32, need{}}, "%warpid": {U32, need{}}, "%nwarpid": {U32, need{}},
 	"%smid": {U32, need{}}, "%nsmid": {U32, need{}}, "%gridid": {U64, need{}},
 	"%lanemask_eq": {U32, need{}}, "%lanemask_le": {U32, need{}}, "%lanemask_lt": {U32, need{}}, "%lanemask_ge": {U32, need{}}, "%lanemask_gt": {U32, need{}},

@@ -2,6 +2,7 @@ package simt
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
@@ -51,7 +52,17 @@ func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 	}
 	c.link()
 	live := c.merge()
-	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), Registers: registers(f, live), code: c.code}, nil
+	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), Registers: registers(f, live), Workspace: c.has("%envreg"), code: c.code}, nil
+}
+
+// has reports whether the kernel reads a special register whose name begins so.
+func (c *compiler) has(prefix string) bool {
+	for name := range c.specials {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // errorAt names an instruction.

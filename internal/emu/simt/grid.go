@@ -16,7 +16,8 @@ type Grid struct {
 	Shared      int    // bytes of dynamic shared memory a block
 	Args        []byte // the parameter block
 	After       weakmem.Clock
-	Cooperative bool // all blocks become resident at once, or none
+	Cooperative bool   // all blocks become resident at once, or none
+	Workspace   uint64 // of a cooperative launch: zeroed memory of the driver, at the address in %envreg1 and %envreg2
 
 	world    *World
 	number   int

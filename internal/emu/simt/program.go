@@ -20,7 +20,8 @@ type Kernel struct {
 	// Shared is the static shared memory of a block and Local the private
 	// memory of a thread, in bytes, with those of the functions it calls.
 	Shared, Local int
-	Registers     int // of a thread, 32 bits each: an estimate
+	Registers     int  // of a thread, 32 bits each: an estimate
+	Workspace     bool // it reads Grid.Workspace
 
 	code *code
 }

@@ -53,11 +53,14 @@ var fixed = map[string]func(dim int) func(*warp, *alu.Lanes){
 	"%gridid":            scalar(one(func(w *warp) int { return w.block.grid.number })),
 	"%dynamic_smem_size": scalar(one(func(w *warp) int { return w.block.grid.Shared })),
 	"%total_smem_size":   scalar(one(func(w *warp) int { return w.block.grid.shared() })),
-	"%lanemask_eq":       scalar(each(func(_ *warp, lane int) int { return 1 << lane })),
-	"%lanemask_lt":       scalar(each(func(_ *warp, lane int) int { return 1<<lane - 1 })),
-	"%lanemask_le":       scalar(each(func(_ *warp, lane int) int { return 2<<lane - 1 })),
-	"%lanemask_ge":       scalar(each(func(_ *warp, lane int) int { return -1 << lane })),
-	"%lanemask_gt":       scalar(each(func(_ *warp, lane int) int { return -2 << lane })),
+	// The halves of the address of a cooperative launch's workspace, as cooperative groups of CUDA expect.
+	"%envreg1":     scalar(one(func(w *warp) int { return int(w.block.grid.Workspace >> 32) })),
+	"%envreg2":     scalar(one(func(w *warp) int { return int(uint32(w.block.grid.Workspace)) })),
+	"%lanemask_eq": scalar(each(func(_ *warp, lane int) int { return 1 << lane })),
+	"%lanemask_lt": scalar(each(func(_ *warp, lane int) int { return 1<<lane - 1 })),
+	"%lanemask_le": scalar(each(func(_ *warp, lane int) int { return 2<<lane - 1 })),
+	"%lanemask_ge": scalar(each(func(_ *warp, lane int) int { return -1 << lane })),
+	"%lanemask_gt": scalar(each(func(_ *warp, lane int) int { return -2 << lane })),
 }
 
 func scalar(set func(*warp, *alu.Lanes)) func(int) func(*warp, *alu.Lanes) {

@@ -1,0 +1,70 @@
+/* cooperative_groups.h has groups of threads that wait for each other: a block, a grid of a cooperative launch, and tiles
+   of a warp. */
+#ifndef RINGO_COOPERATIVE_GROUPS_H
+#define RINGO_COOPERATIVE_GROUPS_H
+
+#include "cuda_runtime.h"
+
+#ifdef __CUDA__
+namespace cooperative_groups {
+
+struct thread_block {
+	static __device__ void sync() { __syncthreads(); }
+	static __device__ unsigned size() { return blockDim.x * blockDim.y * blockDim.z; }
+	static __device__ unsigned num_threads() { return size(); }
+	static __device__ unsigned thread_rank() { return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; }
+};
+RINGO_D thread_block this_thread_block() { return thread_block(); }
+
+struct grid_group {
+	static __device__ unsigned num_blocks() { return gridDim.x * gridDim.y * gridDim.z; }
+	static __device__ unsigned block_rank() { return (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x; }
+	static __device__ unsigned long long size() { return (unsigned long long)num_blocks() * thread_block::size(); }
+	static __device__ unsigned long long thread_rank() { return (unsigned long long)block_rank() * thread_block::size() + thread_block::thread_rank(); }
+	static __device__ bool is_valid() { return workspace() != nullptr; }
+	/* The driver's memory for the launch has the number of blocks that have come, in all rounds. */
+	static __device__ unsigned *workspace()
+	{
+		unsigned high, low;
+		asm("mov.u32 %0, %%envreg1;" : "=r"(high));
+		asm("mov.u32 %0, %%envreg2;" : "=r"(low));
+		return (unsigned *)((unsigned long long)high << 32 | low);
+	}
+	static __device__ void sync()
+	{
+		__syncthreads();
+		if (thread_block::thread_rank() == 0) {
+			unsigned *came = workspace();
+			__threadfence();
+			unsigned round = atomicAdd(came, 1) / num_blocks();
+			while (atomicAdd(came, 0) / num_blocks() == round) {
+			}
+			__threadfence();
+		}
+		__syncthreads();
+	}
+};
+RINGO_D grid_group this_grid() { return grid_group(); }
+template <class G> RINGO_D void sync(const G &group) { group.sync(); }
+
+/* A tile is N neighbouring threads of a warp, N a power of 2. */
+template <unsigned N> struct thread_block_tile {
+	static __device__ unsigned size() { return N; }
+	static __device__ unsigned num_threads() { return N; }
+	static __device__ unsigned thread_rank() { return thread_block::thread_rank() % N; }
+	static __device__ unsigned mask() { return (N == 32 ? 0xffffffff : (1u << N % 32) - 1) << thread_block::thread_rank() % 32 / N * N; }
+	static __device__ void sync() { __syncwarp(mask()); }
+	template <class T> static __device__ T shfl(T v, int from) { return __shfl_sync(mask(), v, from, N); }
+	template <class T> static __device__ T shfl_down(T v, unsigned by) { return __shfl_down_sync(mask(), v, by, N); }
+	template <class T> static __device__ T shfl_up(T v, unsigned by) { return __shfl_up_sync(mask(), v, by, N); }
+	template <class T> static __device__ T shfl_xor(T v, unsigned by) { return __shfl_xor_sync(mask(), v, (int)by, N); }
+	static __device__ int any(int p) { return __any_sync(mask(), p); }
+	static __device__ int all(int p) { return __all_sync(mask(), p); }
+	static __device__ unsigned ballot(int p) { return (__ballot_sync(mask(), p) & mask()) >> thread_block::thread_rank() % 32 / N * N; }
+};
+template <unsigned N, class G> RINGO_D thread_block_tile<N> tiled_partition(const G &) { return thread_block_tile<N>(); }
+
+} // namespace cooperative_groups
+#endif
+
+#endif
