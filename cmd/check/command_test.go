@@ -280,14 +280,14 @@ func TestCheckUsage(t *testing.T) {
 // What flags leave as it is, and what they set.
 func TestCheckFlags(t *testing.T) {
 	for args, want := range map[string]commandFlags{
-		"":                                  {join: 20 * time.Second, device: "auto", gpus: 4},
-		"-quick -json -":                    {join: 20 * time.Second, device: "auto", gpus: 4},
-		"-full -nccl -join-timeout 1ns":     {join: 1, device: "auto", gpus: 4, cfg: config{Full: true, NCCL: "libnccl.so.2"}},
-		"-nccl=x.so -device cuda":           {join: 20 * time.Second, device: "cuda", gpus: 4, cfg: config{NCCL: "x.so", ExpectGPUs: 1}},
-		"-device cuda -expect-gpus 8":       {join: 20 * time.Second, device: "cuda", gpus: 4, cfg: config{ExpectGPUs: 8}},
-		"-device emu -g 1":                  {join: 20 * time.Second, device: "emu", gpus: 1, cfg: config{GPU: gpu.Options{Emulate: 1}}},
-		"-device host -every 1s":            {join: 20 * time.Second, device: "host", gpus: 4, every: time.Second, cfg: config{NoGPUs: true}},
-		"-metrics :9 -hosts x -address h:1": {join: 20 * time.Second, device: "auto", gpus: 4, metrics: ":9", hosts: "x", address: "h:1"},
+		"":                                     {join: 20 * time.Second, device: "auto", gpus: 4},
+		"-quick -json -":                       {join: 20 * time.Second, device: "auto", gpus: 4},
+		"-full -nccl -join-timeout 1ns":        {join: 1, device: "auto", gpus: 4, cfg: config{Full: true, NCCL: "libnccl.so.2"}},
+		"-nccl=x.so -device cuda":              {join: 20 * time.Second, device: "cuda", gpus: 4, cfg: config{NCCL: "x.so", ExpectGPUs: 1}},
+		"-device cuda -expect-gpus 8":          {join: 20 * time.Second, device: "cuda", gpus: 4, cfg: config{ExpectGPUs: 8}},
+		"-device emu -g 1":                     {join: 20 * time.Second, device: "emu", gpus: 1, cfg: config{GPU: gpu.Options{Emulate: 1}}},
+		"-device host -every 1s":               {join: 20 * time.Second, device: "host", gpus: 4, every: time.Second, cfg: config{NoGPUs: true}},
+		"-metrics :9 -hostfile x -address h:1": {join: 20 * time.Second, device: "auto", gpus: 4, metrics: ":9", hosts: "x", address: "h:1"},
 	} {
 		var f commandFlags
 		fs := flag.NewFlagSet("check", flag.ContinueOnError)

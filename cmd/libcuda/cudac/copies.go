@@ -12,7 +12,7 @@ type pager interface {
 // devices lie above all those of processes.
 func (l *Library) pageable(p uintptr) bool {
 	_, err := l.d.PointerGetAttribute(cuda.PointerMemoryType, p)
-	return err != nil && p < uintptr(1)<<47
+	return err != nil && uint64(p) < 1<<47
 }
 
 // copy is a copy without a stream between any two addresses, done or staged when it returns.

@@ -15,13 +15,19 @@ type libraries struct {
 }
 
 // firstLibrary is below the first handle of a library and of its kernels, and above all handles of drivers that are emulated.
-const firstLibrary = 1 << 40
+const firstLibrary uint64 = 1 << 40
 
 // A loaded is a library.
 type loaded struct {
 	image   []byte
 	modules map[cuda.Context]cuda.Module
 	kernels map[string]uintptr
+}
+
+// firstHandle is firstLibrary as a handle; libcuda.so.1 is for 64 bits.
+func firstHandle() uintptr {
+	n := firstLibrary
+	return uintptr(n)
 }
 
 // A kernel is one of a library.
@@ -33,7 +39,7 @@ type kernel struct {
 // give makes a handle. The lock is held.
 func (s *libraries) give() uintptr {
 	if s.last == 0 {
-		s.last, s.loaded, s.kernels = firstLibrary, map[uintptr]*loaded{}, map[uintptr]*kernel{}
+		s.last, s.loaded, s.kernels = firstHandle(), map[uintptr]*loaded{}, map[uintptr]*kernel{}
 	}
 	s.last++
 	return s.last

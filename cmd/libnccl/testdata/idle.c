@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 int idle;
 
@@ -43,15 +44,33 @@ static int answer(int n, word a, word b)
 	return 0;
 }
 
-#define DEFINE(name)                                                                                         \
-	int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k)     \
-	{                                                                                                    \
-		static function next;                                                                        \
-		__atomic_add_fetch(&idle_counts[N_##name], 1, __ATOMIC_RELAXED);                             \
-		if (idle)                                                                                    \
-			return answer(N_##name, a, b);                                                       \
-		if (!next)                                                                                   \
-			next = (function)dlsym(RTLD_NEXT, #name);                                            \
-		return next(a, b, c, d, e, f, g, h, i, j, k);                                                \
-	}
+// A counted function has a name of this library alone, for the linker may take another library's of that name.
+#define DEFINE(name)                                                                                             \
+	static int counted_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k) \
+	{                                                                                                        \
+		static function next;                                                                            \
+		__atomic_add_fetch(&idle_counts[N_##name], 1, __ATOMIC_RELAXED);                                 \
+		if (idle)                                                                                        \
+			return answer(N_##name, a, b);                                                           \
+		if (!next)                                                                                       \
+			next = (function)dlsym(RTLD_NEXT, #name);                                                \
+		return next(a, b, c, d, e, f, g, h, i, j, k);                                                    \
+	}                                                                                                        \
+	int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k)         \
+		__attribute__((alias("counted_" #name)));
 LIST(DEFINE)
+
+// A driver's functions are asked for by name and version: those that are counted are the ones above.
+#define ADDRESS(name) (void *)counted_##name,
+static void *const counted[] = {LIST(ADDRESS)};
+
+int cuGetProcAddress_v2(const char *name, void **f, int version, uint64_t flags, int *status)
+{
+	typedef int (*get)(const char *, void **, int, uint64_t, int *);
+	int result = ((get)dlsym(RTLD_NEXT, "cuGetProcAddress_v2"))(name, f, version, flags, status);
+	size_t n = strlen(name);
+	for (int i = 0; result == 0 && i < FUNCTIONS; i++)
+		if (strncmp(idle_names[i], name, n) == 0 && (idle_names[i][n] == 0 || strcmp(idle_names[i] + n, "_v2") == 0))
+			*f = counted[i];
+	return result;
+}
