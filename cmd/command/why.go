@@ -53,7 +53,10 @@ Examples
   ringo why /tmp/hist
   RINGO_HISTORY=/tmp/hist RINGO_HISTORY_SIGNAL=USR2 ./train & kill -USR2 $!
 
-  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
+` + whyFlags
+
+// whyFlags are the end of both helps.
+const whyFlags = `  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
                     (port 28028): a job that moves in between is not accused
   -for DURATION     how long to wait between the two (default 5s)
   -json             print the answers as JSON
@@ -86,22 +89,7 @@ Examples
   ringo why -ras node17
   ringo why -watch -ras node17 /shared/run7
 
-  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
-                    (port 28028): a job that moves in between is not accused
-  -for DURATION     how long to wait between the two (default 5s)
-  -json             print the answers as JSON
-  -html FILE        write a page too, with a picture of who waits for whom
-  -watch            look at a living job until interrupted, by -ras and by new
-                    files in FOLDERs: silent while all is well; it says who
-                    holds up whom when ranks stand still for -for (default 3s)
-  -every DURATION   between two looks (default 1s)
-  -pipes PREFIX     ask the ranks for dumps when they stand still, by the pipes
-                    of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX
-
-Exit status: 0 no rank waits, 3 ranks are to blame, 4 all are in one call and
-nothing moves, or the time-out is too short; 5 it cannot be said; 1 nothing
-could be read, 2 a wrong flag.
-"ringo help why all" says what each kind of file is.
+` + whyFlags + `"ringo help why all" says what each kind of file is.
 `
 
 func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
