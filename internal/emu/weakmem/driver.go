@@ -210,12 +210,12 @@ func (o *operation) write(s *Allocation, addr uint64, p, src []byte) error {
 	if err := o.note(s, addr, uint64(len(p)), write); err != nil {
 		return err
 	}
+	if o.kind&strong != 0 { // with the release that it overwrites
+		o.memory.remember(s, addr, uint64(len(p)), &o.origin, -1, false)
+	}
 	if !o.memory.config.Plain {
 		s.setWritten(addr-s.Addr, uint64(len(p)))
 		s.sites.set(s, addr-s.Addr, uint64(len(p)), nil)
-	}
-	if o.kind&strong != 0 {
-		o.memory.remember(s, addr, uint64(len(p)), &o.origin, -1, false)
 	}
 	o.memory.write(p, src)
 	return nil

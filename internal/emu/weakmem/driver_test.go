@@ -99,3 +99,28 @@ func TestDriverStops(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, a.Data[0])
 }
+
+// What the driver releases with a flag is acquired by who loads the flag's old value, after the driver has overwritten it.
+func TestOldValueOfDriver(t *testing.T) {
+	const data, flag = 0x1000, 0x1010
+	seen := 0
+	for seed := range uint64(50) {
+		m := New(Config{Seed: seed, OldLoads: true, Report: func(f *Fault) bool { t.Error(f); return true }})
+		require.NoError(t, m.Map(Allocation{Addr: data, Data: make([]byte, 32), Name: "x"}))
+		reader := &thread{on: m.Begin(0, "k", Clock{}).Block([3]int{}, [3]int{32, 1, 1}, 0), line: 1}
+		now, err := m.Read(make([]byte, 4), data, Clock{})
+		require.NoError(t, err)
+		for _, v := range []uint64{1, 2} {
+			now, err = m.StoreRelease(flag, v, 4, now)
+			require.NoError(t, err)
+		}
+		require.True(t, ld(0, flag, Relaxed, System)(reader))
+		if reader.r[0] != 1 {
+			continue
+		}
+		seen++
+		require.True(t, fence(System)(reader))
+		require.True(t, st(data, 5, Weak, System)(reader), "the driver has read it before it stored 1")
+	}
+	require.Positive(t, seen, "no seed shows the old value")
+}
