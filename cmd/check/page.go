@@ -25,22 +25,17 @@ svg rect{stroke-opacity:.9}summary{cursor:pointer}.number{text-align:right;font-
 
 // headline is the verdict in a sentence.
 func (r *report) headline() string {
-	hosts := count(len(r.Hosts), "host")
 	for _, f := range r.Findings {
 		if f.Severity == r.Verdict && f.Severity != well {
 			more := ""
 			if n := r.count(f.Severity) - 1; n > 0 {
 				more = fmt.Sprintf(", and %s more", count(n, "finding"))
 			}
-			what, _, _ := strings.Cut(f.String(), ": ")
-			if f.Subject != (subject{}) {
-				said, _, _ := strings.Cut(f.Text, ": ")
-				what += ": " + said
-			}
-			return fmt.Sprintf("%s: %s%s", upper(r.Verdict.String()), what, more)
+			f.Text, _, _ = strings.Cut(f.Text, ": ") // without the remedy
+			return fmt.Sprintf("%s: %s%s", upper(r.Verdict.String()), f, more)
 		}
 	}
-	return fmt.Sprintf("%s: %s, %s", upper(r.Verdict.String()), hosts, count(len(r.Measurements), "measurement"))
+	return fmt.Sprintf("%s: %s, %s", upper(r.Verdict.String()), count(len(r.Hosts), "host"), count(len(r.Measurements), "measurement"))
 }
 
 // count is how many findings are of a severity.
@@ -59,13 +54,14 @@ func upper(s string) string { return string(bytes.ToUpper([]byte(s[:1]))) + s[1:
 // WriteHTML writes the report as a page of its own: the verdict in a sentence, findings, stages, heat maps, and what was measured.
 func (r *report) WriteHTML(w io.Writer) error {
 	var b bytes.Buffer
+	headline := escape(r.headline())
 	fmt.Fprintf(&b, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>%s</title>\n<style>%s</style>\n",
-		escape("ringo check: "+r.headline()), pageStyle)
+		"ringo check: "+headline, pageStyle)
 	class := label(r.Verdict)
 	if r.Verdict == well {
 		class = "well"
 	}
-	fmt.Fprintf(&b, "<h1 class=\"%s\">%s</h1>\n<p class=\"faint\">ringo %s, %s, %s, %.1f s</p>\n", class, escape(r.headline()),
+	fmt.Fprintf(&b, "<h1 class=\"%s\">%s</h1>\n<p class=\"faint\">ringo %s, %s, %s, %.1f s</p>\n", class, headline,
 		escape(r.Version), r.Started.Format("2006-01-02 15:04:05 MST"), count(len(r.Hosts), "host"), r.Took)
 	if len(r.Findings) > 0 {
 		b.WriteString("<section><h2>Findings, worst first</h2>\n")

@@ -345,8 +345,6 @@ func storeBuffering(between step) func() []*thread {
 	}
 }
 
-// throughBarrier has thread 0 store, its block pass a barrier, thread 1 set a
-// flag and another block read.
 // beforeBarrier hands x over: a thread stores it, makes a fence and meets another one at a barrier, which stores a flag without
 // order. The reader, on a device, waits for the flag and makes a fence.
 func beforeBarrier(device int, writer, reader step) func() []*thread {
@@ -364,6 +362,8 @@ func beforeBarrier(device int, writer, reader step) func() []*thread {
 // handedOver is the outcome in which the flag was seen and x was not.
 func handedOver(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }
 
+// throughBarrier has thread 0 store, its block pass a barrier, thread 1 set a
+// flag and another block read.
 func throughBarrier(after step) func() []*thread {
 	return func() []*thread {
 		passed := false
