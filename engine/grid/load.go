@@ -116,7 +116,7 @@ type latest struct {
 // find is module without the last one.
 func (e *Engine) find(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	key := moduleKey{source: source}
-	if source == "direct" || source == "many" {
+	if source == "direct" || source == "many" || source == "norm" {
 		key.ranks = e.ranks
 	}
 	var p kernels.Program
@@ -162,6 +162,8 @@ func (k moduleKey) variants() []ptx.Name {
 		return ptx.WindowVariants(k.t.String(), k.op)
 	case "many":
 		return ptx.ManyVariants(k.t.String(), k.op, k.ranks)
+	case "norm":
+		return ptx.NormVariants(k.t.String(), k.op, k.ranks)
 	case "bulk":
 		return ptx.BulkVariants(k.t.String(), k.op)
 	}
@@ -218,6 +220,11 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 		}
 		if name.Source == ptx.Bulk.Source {
 			if err = e.driver.FuncSetAttribute(*f, cuda.FuncMaxDynamicShared, bulkTables+ringTiles*e.bulk.tile); err != nil {
+				return errors.Join(err, e.driver.ModuleUnload(handle))
+			}
+		}
+		if name.Source == "norm" {
+			if err = e.roomForRows(*f); err != nil {
 				return errors.Join(err, e.driver.ModuleUnload(handle))
 			}
 		}

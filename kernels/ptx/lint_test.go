@@ -21,6 +21,8 @@ func entries(n Name) map[string]int {
 		return map[string]int{n.Run(): 216}
 	case Name{n.Type, n.Op, n.SM, "direct", 0}:
 		return map[string]int{n.Run(): 536}
+	case Name{n.Type, n.Op, n.SM, "norm", 0}:
+		return map[string]int{n.Run(): 648}
 	case Name{n.Type, n.Op, n.SM, "many", 0}:
 		return map[string]int{n.Run(): 3992}
 	case Name{n.Type, n.Op, n.SM, "window", 0}:
