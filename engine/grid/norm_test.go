@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,11 +53,22 @@ type normData struct {
 	want         []kernels.NormRows // Sum, Normed, Small and Scales of the rows that a rank gets
 }
 
-// elements are random ones of a type, in the range of activations.
+// activations are random numbers as they are in models, from which elements takes some: a test takes many.
+var activations = sync.OnceValue(func() []float32 {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	v := make([]float32, 1<<16)
+	for i := range v {
+		v[i] = float32(rnd.NormFloat64()) * float32(math.Exp2(float64(rnd.IntN(6)-3)))
+	}
+	return v
+})
+
+// elements are random ones of a type.
 func elements(rnd *rand.Rand, t kernels.DataType, n int, odd bool) []byte {
-	b := make([]byte, 0, n*t.Size())
-	for range n {
-		v := float32(rnd.NormFloat64()) * float32(math.Exp2(float64(rnd.IntN(6)-3)))
+	b, some := make([]byte, 0, n*t.Size()), activations()
+	at, step := rnd.IntN(len(some)), 1+2*rnd.IntN(len(some)/2)
+	for i := range n {
+		v := some[(at+i*step)%len(some)]
 		if odd && rnd.IntN(97) == 0 {
 			v = []float32{float32(math.Inf(1)), float32(math.NaN()), 3e38, -3e38, 1e-40, 0, float32(math.Copysign(0, -1)), 65504}[rnd.IntN(8)]
 		}
@@ -89,6 +101,9 @@ func (x *normTrial) data(ranks int, seed uint64) *normData {
 		first := 0
 		if x.d == ReduceScatter {
 			first = i * share
+		} else if i > 0 { // the same on all ranks
+			o.residual, o.want = append(o.residual, o.residual[0]), append(o.want, o.want[0])
+			continue
 		}
 		of := func(b []byte) []byte { return b[first*row:][:share*row] }
 		want := kernels.NormRows{Scale: x.scale}
