@@ -33,6 +33,7 @@ type module struct {
 	// of the module that only copies
 	messages, notes, over cuda.Function
 	loose                 cuda.Function // of windows
+	rows                  cuda.Function // of norms
 }
 
 // shared gives the module of a key, which may not be loaded yet.
@@ -205,8 +206,11 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 		return err
 	}
 	kernels := map[string]*cuda.Function{name.Run(): &m.run}
-	if name.Source == ptx.Window.Source {
+	switch name.Source {
+	case ptx.Window.Source:
 		kernels[name.Loose()] = &m.loose
+	case "norm":
+		kernels[name.Rows()] = &m.rows
 	}
 	switch name {
 	case ptx.Copy:

@@ -29,12 +29,14 @@ type normArgs struct {
 	bias, weight     uint64
 	sum, normed      uint64
 	small, scales    uint64
-	scale            uint64
+	scale, words     uint64
 	row, rows        uint32
 	share, steps     uint32
 	units, room      uint32
 	epsilon, columns uint32
 	more, form       uint32
+	parts, part      uint32
+	pair, _          uint32
 }
 
 const (
@@ -42,40 +44,64 @@ const (
 	normThreads = 576                              // of a block: two lines of each group are a row of 16 KiB
 	normShared  = 4 * normLines * normThreads * 16 // of the longest row
 	normStatic  = 6 << 10                          // at most, besides
+	partLines   = 16                               // that a part of a row has, where there are blocks for so many
+	normWords   = 2 * 8 * MaxBlocks * (normThreads/lineLanes + normThreads/32)
 )
 
 // NormRows is the most rows of a call that RunNorm takes, whatever their length.
 const NormRows = 1 << 20
 
 // A normShape is the grid of RunNorm.
-type normShape struct{ blocks, threads, steps, each int } // each: units that a block has in a round
+type normShape struct {
+	blocks, threads, steps int
+	each                   int  // units that a block has in a round
+	parts, part            int  // of a row, of a block each; lines of a part
+	pair                   bool // threads have two lines at once
+}
+
+// rowGroups is the most groups of threads, of a line each, that a block has.
+func (e *Engine) rowGroups() int {
+	return min(normThreads, e.threads*normThreads/maxThreads&^31) / lineLanes
+}
+
+// rowShape is the shape of blocks for whole rows of so many lines.
+func (e *Engine) rowShape(lines int) normShape {
+	groups := e.rowGroups()
+	steps := (lines + normLines*groups - 1) / (normLines * groups)
+	groups = (lines + normLines*steps - 1) / (normLines * steps)
+	return normShape{threads: roundUp(groups*lineLanes, 32), steps: steps, parts: 1, part: lines, pair: true}
+}
 
 // normShape is the grid for units of rows of so many lines, of which two hops take twice the room. It has no blocks
 // if a row does not fit into a mailbox.
-func (e *Engine) normShape(j *Job, lines, units, hops int) (s normShape) {
-	groups := min(normThreads, e.threads*normThreads/maxThreads&^31) / lineLanes
-	s.steps = (lines + normLines*groups - 1) / (normLines * groups)
-	groups = (lines + normLines*s.steps - 1) / (normLines * s.steps)
-	s.threads = roundUp(groups*lineLanes, 32)
-	slots := s.steps * normLines * s.threads / lineLanes
-	area := e.mail.bytes / 2 / (e.ranks - 1) / hops / lineBytes
-	s.blocks = min(j.most(e.mail.blocks), units, area/slots)
+func (e *Engine) normShape(j *Job, lines, units, hops int) normShape {
+	most, area := j.most(e.mail.blocks), e.mail.bytes/2/(e.ranks-1)/hops/lineBytes
+	if parts := min(most/units, (lines+partLines-1)/partLines); hops == 1 && parts > 1 {
+		part := (lines + parts - 1) / parts
+		parts = (lines + part - 1) / part
+		s := normShape{blocks: units * parts, threads: roundUp(part*lineLanes, 32), steps: 1, each: 1, parts: parts, part: part}
+		if part <= e.rowGroups() && s.blocks*s.slots() <= area {
+			return s
+		}
+	}
+	s := e.rowShape(lines)
+	s.blocks = min(most, units, area/s.slots())
 	if s.blocks > 0 {
-		s.each = min((units+s.blocks-1)/s.blocks, area/(s.blocks*slots))
+		s.each = min((units+s.blocks-1)/s.blocks, area/(s.blocks*s.slots()))
 	}
 	return s
 }
+
+// slots is how many lines of a mailbox a block takes for a row.
+func (s *normShape) slots() int { return s.steps * normLines * s.threads / lineLanes }
 
 // CanNorm reports whether RunNorm takes rows of a number of bytes. All ranks find the same.
 func (e *Engine) CanNorm(row int) bool {
 	return e.CanDirect() && row <= kernels.MaxNormRow && e.normShape(&Job{}, lines(row), 1, 2).blocks > 0
 }
 
-// PrepareNorm is Prepare for RunNorm.
+// PrepareNorm is Prepare for RunNorm and RunRows.
 func (e *Engine) PrepareNorm(r *kernels.Reducer) error {
-	if !e.CanDirect() {
-		return ErrNoDirect
-	}
 	_, _, err := e.module(r, "norm")
 	return err
 }
@@ -103,26 +129,67 @@ func (e *Engine) RunNorm(j *Job, n *Norm, d Direct) error {
 	default:
 		return fmt.Errorf("grid: rows cannot be finished by %v", d)
 	}
-	if err := e.checkNorm(j, n, d, row, rows); err != nil {
+	mine, first := rows, 0 // first: row of the outputs that lies at their beginning
+	if d == ReduceScatter {
+		mine, first = share, int(e.rank)*share
+	}
+	if d == ReduceScatter && rows%e.ranks != 0 {
+		return &ArgumentError{"in", int(e.dev), fmt.Sprintf("%d rows are no whole number for each of %d ranks", rows, e.ranks)}
+	}
+	a, err := e.normArgs(j, n, rows, mine, first)
+	if err != nil {
 		return err
 	}
-	a := &e.frame.norm
-	*a = normArgs{direct: directArgs{comm: e.collective(j), epochs: uint64(e.mail.epochs), hash: hashOf(j.Stamp)}}
+	a.direct = directArgs{comm: e.collective(j), epochs: uint64(e.mail.epochs), hash: hashOf(j.Stamp), lines: a.direct.lines}
 	a.direct.two = mask(hops == 2, 1)
 	e.setMailboxes(&a.direct)
-	a.direct.lines = uint32(lines(row))
-	a.row, a.rows, a.share = uint32(row), uint32(rows), uint32(share)
-	a.epsilon, a.columns = math.Float32bits(n.Epsilon), math.Float32bits(float32(n.Row))
-	a.more = mask(n.PlusOne, 1)
-	switch n.Small {
-	case kernels.Float8E4M3:
-		a.form = 1
-	case kernels.Int8:
-		a.form = 2
+	a.share = uint32(share)
+	units := max(1, rows) // without rows the ranks still meet
+	if share > 0 {
+		units = share
 	}
-	first := 0 // row of the outputs that lies at their beginning
-	if d == ReduceScatter {
-		first = int(e.rank) * share
+	s := e.normShape(j, int(a.direct.lines), units, hops)
+	a.units, a.room, a.words = uint32(units), uint32(s.blocks/s.parts*s.each), uint64(e.mail.words)
+	return e.launchRows(m.run, s, j)
+}
+
+// RunRows queues a kernel that finishes rows whose contributions lie in this GPU's memory: In holds a number of
+// them, one after the other, each of all rows. No other rank takes part. Outputs may be Residual or the
+// first contribution.
+func (e *Engine) RunRows(j *Job, n *Norm, contributions int) error {
+	m, _, err := e.module(j.Reducer, "norm")
+	if err != nil {
+		return err
+	}
+	row := n.Row * n.Type.Size()
+	rows := j.In.Len() / row / contributions
+	a, err := e.normArgs(j, n, rows*contributions, rows, 0)
+	if err != nil || rows == 0 {
+		return err
+	}
+	a.rows, a.share = uint32(rows), uint32(contributions)
+	s := e.rowShape(int(a.direct.lines))
+	s.blocks = min(j.most(e.mail.blocks), rows)
+	return e.launchRows(m.rows, s, j)
+}
+
+// launchRows queues a kernel with the arguments in the frame.
+func (e *Engine) launchRows(f cuda.Function, s normShape, j *Job) error {
+	a := &e.frame.norm
+	a.steps, a.parts, a.part, a.pair = uint32(s.steps), uint32(s.parts), uint32(s.part), mask(s.pair, 1)
+	e.frame.launch = cuda.Launch{
+		Grid: cuda.Dim3{X: uint32(s.blocks)}, Block: cuda.Dim3{X: uint32(s.threads)}, Stream: j.Stream,
+		Shared: s.steps * normLines * s.threads * 16,
+	}
+	return e.queue(f, cuda.ArgsOf(a), j.Event)
+}
+
+// normArgs fills in what the arguments of all norm kernels have, of a job whose In has rows and whose outputs have mine. first is
+// the row that lies at their beginning.
+func (e *Engine) normArgs(j *Job, n *Norm, rows, mine, first int) (*normArgs, error) {
+	row := n.Row * n.Type.Size()
+	if err := e.checkNorm(j, n, row, rows, mine); err != nil {
+		return nil, err
 	}
 	at := func(r mem.Region, bytes int) uint64 { // of the rows
 		if r.Len() == 0 {
@@ -130,23 +197,24 @@ func (e *Engine) RunNorm(j *Job, n *Norm, d Direct) error {
 		}
 		return uint64(r.Ptr()) - uint64(first*bytes)
 	}
-	a.in = uint64(j.In.Ptr())
-	a.residual, a.normed, a.small, a.scales = at(n.Residual, row), at(n.Normed, row), at(n.SmallOut, n.Row), at(n.Scales, 4)
+	a := &e.frame.norm
+	*a = normArgs{
+		in: uint64(j.In.Ptr()), residual: at(n.Residual, row), bias: address(n.Bias), weight: address(n.Weight),
+		normed: at(n.Normed, row), small: at(n.SmallOut, n.Row), scales: at(n.Scales, 4), scale: address(n.Scale),
+		row: uint32(row), rows: uint32(rows), epsilon: math.Float32bits(n.Epsilon), columns: math.Float32bits(float32(n.Row)),
+		more: mask(n.PlusOne, 1),
+	}
+	a.direct.lines = uint32(lines(row))
 	if n.Sum {
 		a.sum = at(j.Out, row)
 	}
-	a.bias, a.weight, a.scale = address(n.Bias), address(n.Weight), address(n.Scale)
-	units := max(1, rows) // without rows the ranks still meet
-	if share > 0 {
-		units = share
+	switch n.Small {
+	case kernels.Float8E4M3:
+		a.form = 1
+	case kernels.Int8:
+		a.form = 2
 	}
-	s := e.normShape(j, int(a.direct.lines), units, hops)
-	a.steps, a.units, a.room = uint32(s.steps), uint32(units), uint32(s.blocks*s.each)
-	e.frame.launch = cuda.Launch{
-		Grid: cuda.Dim3{X: uint32(s.blocks)}, Block: cuda.Dim3{X: uint32(s.threads)}, Stream: j.Stream,
-		Shared: s.steps * normLines * s.threads * 16,
-	}
-	return e.queue(m.run, cuda.ArgsOf(a), j.Event)
+	return a, nil
 }
 
 // roomForRows lets a norm kernel have shared memory for the longest row.
@@ -166,16 +234,12 @@ func address(r mem.Region) uint64 {
 }
 
 // checkNorm looks at the memory, as Job.check does.
-func (e *Engine) checkNorm(j *Job, n *Norm, d Direct, row, rows int) error {
+func (e *Engine) checkNorm(j *Job, n *Norm, row, rows, mine int) error {
 	if err := n.Check(); err != nil {
 		return fmt.Errorf("grid: %w", err)
 	}
-	mine := rows
-	if d == ReduceScatter {
-		mine = rows / e.ranks
-	}
-	if rows > NormRows || j.In.Len()%row != 0 || d == ReduceScatter && rows%e.ranks != 0 {
-		return &ArgumentError{"in", int(e.dev), fmt.Sprintf("%d bytes are no whole number of rows of %d bytes for each rank, or more than %d", j.In.Len(), row, NormRows)}
+	if rows > NormRows || j.In.Len() != rows*row {
+		return &ArgumentError{"in", int(e.dev), fmt.Sprintf("%d bytes are no whole number of rows of %d bytes, or more than %d", j.In.Len(), row, NormRows)}
 	}
 	if rows > 0 && (n.Small != 0) != (n.SmallOut.Len() > 0) {
 		return &ArgumentError{"small", int(e.dev), "has no type, or its type has no memory"}

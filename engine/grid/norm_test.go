@@ -233,7 +233,7 @@ func forRows(ranks, row int) Board {
 func TestNorm(t *testing.T) {
 	for _, n := range tier.Some(2, []int{2, 3, 4, 8}) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n))}), forRows(n, 1000), Options{Ranks: n, Threads: 128})
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n))}), forRows(n, 5600), Options{Ranks: n, Threads: 128})
 			for seed := range uint64(tier.Count(12, 60)) {
 				r.tryNorm(randomNorm(rand.New(rand.NewPCG(seed, uint64(n))), n), seed)
 			}
@@ -241,10 +241,61 @@ func TestNorm(t *testing.T) {
 	}
 }
 
+// TestRows: a kernel for contributions in the GPU's own memory has the same bits.
+func TestRows(t *testing.T) {
+	r := newRig(t, emulated(t, 1, cudaemu.Config{Seed: 3}), small(1), Options{Ranks: 1, Threads: 128})
+	m := r.ranks[0]
+	for seed := range uint64(tier.Count(12, 60)) {
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		x := randomNorm(rnd, 1)
+		x.d, x.inPlace = OneShot, false
+		n := 1 + rnd.IntN(12)
+		o := x.data(n, seed)
+		red, err := kernels.NewReducer(x.Type, kernels.Sum, n)
+		require.NoError(t, err)
+		upload := func(b []byte, wanted bool) (region mem.Region) {
+			if !wanted || len(b) == 0 {
+				return mem.Device(int(m.dev), 0, 0)
+			}
+			r.with(m, func() error {
+				p, err := r.d.MemAlloc(len(b))
+				m.free = append(m.free, p)
+				region = mem.Device(int(m.dev), p, len(b))
+				if err == nil {
+					err = cuda.Write(r.d, p, b)
+				}
+				return err
+			})
+			return region
+		}
+		w := &o.want[0]
+		j := Job{In: upload(bytes.Join(o.in, nil), true), Reducer: red, Stream: m.stream, Blocks: x.blocks, Out: upload(make([]byte, len(w.Sum)), true)}
+		norm := Norm{
+			Norm: x.Norm, Sum: x.sum, Residual: upload(o.residual[0], x.residual), Bias: upload(o.bias, x.bias), Weight: upload(o.weight, x.weight),
+			Normed: upload(make([]byte, len(w.Normed)), true), SmallOut: upload(make([]byte, len(w.Small)), true),
+			Scales: upload(make([]byte, len(w.Scales)), x.Small != 0 && x.scale == 0),
+			Scale:  upload(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x.scale)), x.Small != 0 && x.scale != 0),
+		}
+		r.with(m, func() error { return m.engine.RunRows(&j, &norm, n) })
+		r.sync()
+		for name, out := range map[string]struct {
+			r    mem.Region
+			want []byte
+		}{"sum": {j.Out, w.Sum}, "normed": {norm.Normed, w.Normed}, "small": {norm.SmallOut, w.Small}, "scales": {norm.Scales, w.Scales}} {
+			got := make([]byte, out.r.Len())
+			if len(got) > 0 {
+				r.with(m, func() error { return r.d.MemcpyDtoH(got, out.r.Ptr()) })
+				require.Equal(t, out.want, got, "%v: %s of %d contributions", x, name, n)
+			}
+		}
+		r.forget()
+	}
+}
+
 // TestNormCuts: a row's result does not depend on the batch that it is in, nor on how that is cut, by which hops it goes and in
 // how many blocks.
 func TestNormCuts(t *testing.T) {
-	n, board, o := 2, forRows(2, 1000), Options{Ranks: 2, Threads: 128}
+	n, board, o := 2, forRows(2, 5600), Options{Ranks: 2, Threads: 128}
 	if gputest.OnGPU() {
 		board, o.Threads = DefaultBoard(2), 0
 	}
@@ -277,7 +328,7 @@ func randomNorm(rnd *rand.Rand, ranks int) normTrial {
 		residual: coin(), bias: coin(), weight: coin(), sum: coin(), normed: coin(), inPlace: coin(), odd: coin(),
 	}
 	x.Type = []kernels.DataType{kernels.BFloat16, kernels.Float16, kernels.Float32}[rnd.IntN(3)]
-	x.Row = 8 / x.Type.Size() * (1 + rnd.IntN(125))
+	x.Row = 8 / x.Type.Size() * (1 + rnd.IntN([]int{125, 125, 700}[rnd.IntN(3)])) // some rows are of several parts
 	x.Epsilon, x.PlusOne = []float32{0, 1e-6, 1e-5}[rnd.IntN(3)], coin()
 	if coin() {
 		x.Small = []kernels.DataType{kernels.Float8E4M3, kernels.Int8}[rnd.IntN(2)]

@@ -3,8 +3,9 @@
 // direct.cu; what is said there of halves and epochs holds here.
 //
 // A row (a token) is whole in one block, so its sum of squares takes one barrier of the block and
-// none of the grid. Rows are cut into lines of their own, and a line is the same thread's in all
-// rows. Without a share every rank sends its rows to all and finishes all; with a share each rank
+// none of the grid. Of few rows each is cut into parts, of a block each, which tell each other the sums of their
+// lines in words that hold the epoch too: one SM alone would take most of the time. Rows are cut into lines of their
+// own, and a line is the same thread's in all rows. Without a share every rank sends its rows to all and finishes all; with a share each rank
 // finishes rows of its own, and in a second hop sends the sums, which the others finish too: so
 // each row's outputs come from the same bits wherever they are made.
 //
@@ -25,6 +26,7 @@ struct NormArgs {
   u64 sum, normed;   // rows that come out; 0: not wanted
   u64 small, scales; // the normed rows in 8 bits; a float32 for each, where it has a scale of its own
   u64 scale;         // address of the scale of all rows, 0: each has its own
+  u64 words;         // what the parts of rows tell each other, for even and odd epochs
   u32 row, rows;     // bytes of a row; how many there are
   u32 share;         // rows that a rank finishes, 0: all
   u32 steps;         // in which a group of threads has both lines
@@ -32,24 +34,64 @@ struct NormArgs {
   u32 epsilon, columns; // bits of a float32 each
   u32 more;             // 1: the factor is 1 + weight
   u32 form;             // of small: 1 E4M3, 2 int8
+  u32 parts, part;      // of a row; lines of a part
+  u32 pair;             // 1: a thread has both lines
+  u32 unused;
 };
 
 static SHARED float squares[2][most_lines];       // of lines; rows take turns
 static SHARED u32 peaks[2][most_threads / warp]; // of warps: bits of the greatest magnitude
 extern SHARED Pair kept[];                        // by each thread for itself
 
-// A Place is where a unit's row of one rank lies.
+// A Place is where a unit's row of one rank lies, or this block's part of it.
 struct Place {
   u32 row, slot; // slot: byte of the mailbox's areas
+  u32 from;      // line of the row that the part begins with
   bool has;      // there is such a row
   bool tells;    // its first line is sent even if it is empty
 };
 
+// Line_of is a thread's line of a part.
 static DEVICE u32 line_of(u32 step, u32 i) { return (step * both + i) * (threads() / 8) + thread() / 8; }
 
 static DEVICE Cell cell(const NormArgs &a, const Place &p, u32 step, u32 i) {
-  u32 line = line_of(step, i), j = thread() % 8;
-  return {j == 7, p.tells && step == 0 && i == 0, p.has && line < a.direct.lines, true, line * line_data + 16 * j, p.slot + line * line_bytes + 16 * j};
+  u32 n = line_of(step, i), line = p.from + n, j = thread() % 8;
+  return {j == 7, p.tells && step == 0 && i == 0, p.has && n < a.part && line < a.direct.lines, true, line * line_data + 16 * j, p.slot + n * line_bytes + 16 * j};
+}
+
+// Told is where the words of this block's row lie: of its lines, then of its warps.
+static DEVICE u64 told(const NormArgs &a, u64 epoch) {
+  u32 words = a.direct.lines + a.parts * (threads() / warp);
+  return a.words + 8 * (u64)words * ((epoch & 1) * (blocks() / a.parts) + block() / a.parts);
+}
+
+static DEVICE void tell(u64 p, u32 v, u64 epoch) { store_relaxed64(p, epoch << 32 | v); }
+
+// Listen gives f each word of an epoch, those of a lane in order. It returns false if all kernels are to end: who has found that out
+// says for whom it waited.
+template <class F> static DEVICE bool listen(const NormArgs &a, u64 words, u32 n, u64 epoch, F f) {
+  constexpr u32 batch = 5; // a row of 16 KiB has 137 lines
+#pragma unroll 1
+  for (u32 from = thread() % warp; from - thread() % warp < n; from += batch * warp) {
+    u64 v[batch];
+#pragma unroll 1
+    for (u32 tries = 1;; tries++) {
+      bool bad = false;
+#pragma unroll
+      for (u32 k = 0; k < batch; k++) {
+        if (from + k * warp >= n) continue;
+        v[k] = load_relaxed64(words + 8 * (from + k * warp));
+        bad |= (u32)(v[k] >> 32) != (u32)epoch;
+      }
+      if (!vote(bad)) break;
+      if (tries % soon == 0 && vote(over(a.direct.comm))) return false;
+    }
+#pragma unroll
+    for (u32 k = 0; k < batch; k++) {
+      if (from + k * warp < n) f((u32)v[k]);
+    }
+  }
+  return true;
 }
 
 static DEVICE Pair load(const NormArgs &a, const Cell &l, u64 rows, u32 row) { return load(l, Transfer{0, rows + (u64)row * a.row, a.row, 0}); }
@@ -76,12 +118,15 @@ static DEVICE void send(const NormArgs &a, u32 unit, Place p, State &state, u64 
     for (u32 step = 0; step < a.steps; step++) {
       Pair v[both];
 #pragma unroll
-      for (u32 i = 0; i < both; i++) v[i] = load(a, cell(a, p, step, i), a.in, p.row);
+      for (u32 i = 0; i < both; i++) {
+        if (i < a.pair + 1) v[i] = load(a, cell(a, p, step, i), a.in, p.row);
+      }
       loaded(state), loaded(epoch); // as in direct.cu
       if (vote(state.over)) return;
       Round r = round_of(d, hash_of(d.hash, first_number(d.comm, state)), epoch + round);
 #pragma unroll
       for (u32 i = 0; i < both; i++) {
+        if (i > a.pair) break;
         Cell l = cell(a, p, step, i);
         v[i] = sealed(d, l, marked(l, r, v[i]));
 #pragma unroll
@@ -94,22 +139,25 @@ static DEVICE void send(const NormArgs &a, u32 unit, Place p, State &state, u64 
   }
 }
 
-// Receive waits for both lines of each rank in want, as that of exchange.h does for one.
-static DEVICE bool receive(const DirectArgs &a, const Cell *l, const Round &r, u32 hop, const u32 *want, Pair (*v)[most], Stop &stop) {
+// Receive waits for one line or both of each rank in want, as that of exchange.h does for one.
+static DEVICE bool receive(const DirectArgs &a, const Cell *l, const Round &r, u32 hop, const u32 *want, u32 has, Pair (*v)[most], Stop &stop) {
   u32 odd = 0;
   syncwarp();
 #pragma unroll 1
   for (u32 n = 1;; n++) {
     bool bad = false;
 #pragma unroll
-    for (u32 i = 0; i < both; i++)
+    for (u32 i = 0; i < both; i++) {
+      if (i >= has) break;
 #pragma unroll
       for (u32 p = 0; p < most; p++) {
         if (p >= ranks(a)) break;
         if (want[i] >> p & 1) v[i][p] = load_line(a.recvs[p].lines + (hop + r.half + l[i].slot));
       }
+    }
 #pragma unroll
     for (u32 i = 0; i < both; i++) {
+      if (i >= has) break;
       if (a.torn) unseal(a, l[i], v[i]);
 #pragma unroll
       for (u32 p = 0; p < most; p++) {
@@ -122,30 +170,38 @@ static DEVICE bool receive(const DirectArgs &a, const Cell *l, const Round &r, u
     bool asks = (n / line_polls + (block() * threads() + thread()) / warp) % (blocks() * threads() / warp) == 0;
 #pragma unroll
     for (u32 i = 0; i < both; i++) {
-      if (!vote(stop.kind)) missing(a, l[i], r.flag, asks, want[i], v[i], odd, stop);
+      if (i < has && !vote(stop.kind)) missing(a, l[i], r.flag, asks, want[i], v[i], odd, stop);
     }
     if (vote(stop.kind)) return false;
   }
 }
 
+// Plus adds a thread's words to its sum.
+static DEVICE void plus(float (*sum)[elements], Pair v, bool first) {
+  float x[2][elements];
+  unpack(v.x, x[0]), unpack(v.y, x[1]);
+#pragma unroll
+  for (int w = 0; w < 2; w++)
+#pragma unroll
+    for (int e = 0; e < elements; e++) sum[w][e] = first ? x[w][e] : sum[w][e] + x[w][e];
+}
+
+// Rounded is the sum with bias and residual, rounded once.
+static DEVICE Pair rounded(const NormArgs &a, float (*sum)[elements], Pair bias, Pair residual) {
+  if (a.bias) plus(sum, bias, false);
+  if (a.residual) plus(sum, residual, false);
+  return {pack<false>(sum[0]), pack<false>(sum[1])};
+}
+
 // Total is the sum of all ranks' words, bias and residual, rounded once.
 static DEVICE Pair total(const NormArgs &a, const Pair *v, Pair own, Pair bias, Pair residual) {
-  float sum[2][elements], x[2][elements];
-  auto plus = [&](Pair w, bool first) FORCED {
-    unpack(w.x, x[0]), unpack(w.y, x[1]);
-#pragma unroll
-    for (int w = 0; w < 2; w++)
-#pragma unroll
-      for (int e = 0; e < elements; e++) sum[w][e] = first ? x[w][e] : sum[w][e] + x[w][e];
-  };
+  float sum[2][elements];
 #pragma unroll
   for (u32 p = 0; p < most; p++) {
     if (p >= ranks(a.direct)) break;
-    plus(p == a.direct.comm.rank ? own : v[p], p == 0);
+    plus(sum, p == a.direct.comm.rank ? own : v[p], p == 0);
   }
-  if (a.bias) plus(bias, false);
-  if (a.residual) plus(residual, false);
-  return {pack<false>(sum[0]), pack<false>(sum[1])};
+  return rounded(a, sum, bias, residual);
 }
 
 template <u32 distance> static DEVICE u32 across32(u32 v) {
@@ -165,11 +221,27 @@ static DEVICE float squares_of(Pair v) {
   return sum;
 }
 
+// Keep keeps a thread's sums for finish, and their squares.
+static DEVICE void keep(const NormArgs &a, const Place &p, u32 step, u32 i, u32 turn, u64 epoch, Pair s) {
+  kept[(step * both + i) * threads() + thread()] = s;
+  float sum = squares_of(s);
+  sum = plus_across<4>(sum), sum = plus_across<2>(sum), sum = plus_across<1>(sum);
+  u32 n = line_of(step, i), line = p.from + n;
+  if (thread() % 8 || n >= a.part || line >= a.direct.lines) return;
+  if (a.parts > 1) tell(told(a, epoch) + 8 * line, bits<u32>(sum), epoch);
+  else squares[turn][line] = sum;
+}
+
 // Inverse is what a row is multiplied by: one over its root mean square.
-static DEVICE float inverse(const NormArgs &a, const float *squares) {
+static DEVICE float inverse(const NormArgs &a, const float *squares, u64 epoch, bool &ends) {
   float sum = 0, root;
+  ends = false;
+  if (a.parts > 1) {
+    if (!listen(a, told(a, epoch), a.direct.lines, epoch, [&](u32 v) FORCED { sum += bits<float>(v); })) ends = true;
+  } else {
 #pragma unroll 1
-  for (u32 line = thread() % warp; line < a.direct.lines; line += warp) sum += squares[line];
+    for (u32 line = thread() % warp; line < a.direct.lines; line += warp) sum += squares[line];
+  }
   sum = plus_across<16>(sum), sum = plus_across<8>(sum), sum = plus_across<4>(sum), sum = plus_across<2>(sum), sum = plus_across<1>(sum);
   sum = sum / bits<float>(a.columns) + bits<float>(a.epsilon);
   asm("sqrt.rn.f32 %0, %1;" : "=f"(root) : "f"(sum));
@@ -231,9 +303,11 @@ static DEVICE void store_small(const NormArgs &a, const Cell &l, u32 row, Pair v
 }
 
 // Finish makes a row's outputs of the sums that the threads have kept. All threads of the block
-// call it, after a barrier.
-static DEVICE void finish(const NormArgs &a, const Place &p, u32 turn, const Pair *weight) {
-  float factor = inverse(a, squares[turn]), times = 1;
+// call it, after a barrier if the row has no other parts. It returns false if all kernels are to end.
+static DEVICE bool finish(const NormArgs &a, const Place &p, u32 turn, u64 epoch, const Pair *weight) {
+  bool ends;
+  float factor = inverse(a, squares[turn], epoch, ends), times = 1;
+  if (ends) return false;
   bool own = a.small && !a.scale;
   if (a.small && a.scale) times = 1 / bits<float>(Access<4>::load(a.scale));
   u32 most = 0;
@@ -241,6 +315,7 @@ static DEVICE void finish(const NormArgs &a, const Place &p, u32 turn, const Pai
   for (u32 step = 0; step < a.steps; step++) {
 #pragma unroll
     for (u32 i = 0; i < both; i++) {
+      if (i > a.pair) break;
       Cell l = cell(a, p, step, i);
       Pair &v = kept[(step * both + i) * threads() + thread()];
       Pair w = scaled(a, v, factor, step == 0 ? weight[i] : a.weight ? load(a, l, a.weight, 0) : Pair{});
@@ -254,26 +329,38 @@ static DEVICE void finish(const NormArgs &a, const Place &p, u32 turn, const Pai
       }
     }
   }
-  if (!own) return;
+  if (!own) return true;
   auto more = [&](u32 m) FORCED { most = m > most ? m : most; };
   more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
-  if (thread() % warp == 0) peaks[turn][thread() / warp] = most;
-  barrier();
+  u32 warps = threads() / warp;
+  if (a.parts > 1) {
+    u64 words = told(a, epoch) + 8 * a.direct.lines;
+    if (thread() % warp == 0) tell(words + 8 * (block() % a.parts * warps + thread() / warp), most, epoch);
+    if (!listen(a, words, a.parts * warps, epoch, more)) return false;
+    more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
+  } else {
+    if (thread() % warp == 0) peaks[turn][thread() / warp] = most;
+    barrier();
 #pragma unroll 1
-  for (u32 i = 0; i < threads() / warp; i++) more(peaks[turn][i]);
+    for (u32 i = 0; i < warps; i++) more(peaks[turn][i]);
+  }
   float scale = bits<float>(most) / (a.form == 1 ? 448.f : 127.f);
   scale = scale > 0x1p-40f ? scale : 0x1p-40f;
-  if (thread() == 0) Access<4>::store(a.scales + 4 * (u64)p.row, bits<u32>(scale));
+  if (thread() == 0 && p.from == 0) Access<4>::store(a.scales + 4 * (u64)p.row, bits<u32>(scale));
   times = 1 / scale;
 #pragma unroll 1
   for (u32 step = 0; step < a.steps; step++)
 #pragma unroll
-    for (u32 i = 0; i < both; i++) store_small(a, cell(a, p, step, i), p.row, kept[(step * both + i) * threads() + thread()], times);
+    for (u32 i = 0; i < both; i++) {
+      if (i > a.pair) break;
+      store_small(a, cell(a, p, step, i), p.row, kept[(step * both + i) * threads() + thread()], times);
+    }
+  return true;
 }
 
 // One waits for a row's lines and finishes it: with q = 0 one that this rank sums up, otherwise
 // one whose sums the rank q after ours has sent. It returns false if the warp has to stop.
-static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r, bool ok, u32 &turn, const Pair *weight, Stop &stop) {
+static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r, u64 epoch, bool ok, u32 &turn, const Pair *weight, Stop &stop) {
   const DirectArgs &d = a.direct;
   u32 who = rank_at(a, q), others = ((1u << ranks(d)) - 1) & ~(1u << d.comm.rank), from = q ? 1u << who : others;
   bool norms = a.normed || a.small;
@@ -281,9 +368,10 @@ static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r,
   for (u32 step = 0; ok && step < a.steps; step++) {
     Cell l[both];
     Pair v[both][most] = {}, own[both] = {}, bias[both] = {}, residual[both] = {};
-    u32 want[both];
+    u32 want[both] = {};
 #pragma unroll
     for (u32 i = 0; i < both; i++) {
+      if (i > a.pair) break;
       l[i] = cell(a, p, step, i);
       want[i] = l[i].first || l[i].on ? from : 0;
       if (q) continue;
@@ -291,10 +379,11 @@ static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r,
       if (a.bias) bias[i] = load(a, l[i], a.bias, 0);
       if (a.residual) residual[i] = load(a, l[i], a.residual, p.row);
     }
-    ok = receive(d, l, r, q ? d.second : 0, want, v, stop);
+    ok = receive(d, l, r, q ? d.second : 0, want, a.pair + 1, v, stop);
     if (!ok) break;
 #pragma unroll
     for (u32 i = 0; i < both; i++) {
+      if (i > a.pair) break;
       Pair s = q ? Pair{} : total(a, v[i], own[i], bias[i], residual[i]);
 #pragma unroll
       for (u32 k = 0; k < most; k++) {
@@ -312,18 +401,13 @@ static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r,
         }
       }
       store(a, l[i], a.sum, p.row, s);
-      if (!norms) continue;
-      kept[(step * both + i) * threads() + thread()] = s;
-      float sum = squares_of(s);
-      sum = plus_across<4>(sum), sum = plus_across<2>(sum), sum = plus_across<1>(sum);
-      u32 line = line_of(step, i);
-      if (thread() % 8 == 0 && line < d.lines) squares[turn][line] = sum;
+      if (norms) keep(a, p, step, i, turn, epoch, s);
     }
   }
   if (!norms) return ok;
-  if (stop.kind) report(d.comm, stop); // the block's other warps find out by that
-  if (any(!ok)) return false;
-  if (p.has) finish(a, p, turn, weight);
+  if (stop.kind) report(d.comm, stop); // the row's other warps find out by that
+  if (a.parts > 1 ? !ok : any(!ok)) return false;
+  if (p.has && !finish(a, p, turn, epoch, weight)) return false;
   turn ^= 1;
   return true;
 }
@@ -331,22 +415,23 @@ static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r,
 // Rounds carries out all rounds, or stops. It returns the last epoch.
 static DEVICE u64 rounds(const NormArgs &a, u64 epoch, State &state, Stop &stop) {
   const DirectArgs &d = a.direct;
-  u32 round = 0, each = a.room / blocks(), slots = a.steps * both * (threads() / 8) * line_bytes, turn = 0;
+  u32 round = 0, teams = blocks() / a.parts, each = a.room / teams, part = block() % a.parts * a.part, slots = a.steps * both * (threads() / 8) * line_bytes, turn = 0;
   bool several = a.units > a.room, tells = several || block() * threads() + thread() < 8;
   auto skips = [&](u32 unit) FORCED { return unit >= a.units && !several; };
   auto slot = [&](u32 i) FORCED { return (block() * each + i) * slots; };
+  auto place = [&](u32 row, u32 i, bool has) FORCED { return Place{row, slot(i), part, has, tells}; };
   Pair weight[both] = {};
 #pragma unroll 1
   for (u32 done = 0; done < a.units; done += a.room) {
     round++;
-    auto unit = [&](u32 i) FORCED { return done + i * blocks() + block(); };
+    auto unit = [&](u32 i) FORCED { return done + i * teams + block() / a.parts; };
 #pragma unroll 1
-    for (u32 i = 0; i < each && !skips(unit(i)); i++) send(a, unit(i), {0, slot(i), false, tells}, state, epoch, round);
+    for (u32 i = 0; i < each && !skips(unit(i)); i++) send(a, unit(i), place(0, i, false), state, epoch, round);
     if (done == 0) {
       begin(d.comm, state); // while the lines are on their way
       if (a.weight && !vote(state.over)) {
 #pragma unroll
-        for (u32 i = 0; i < both; i++) weight[i] = load(a, cell(a, {0, 0, true, false}, 0, i), a.weight, 0);
+        for (u32 i = 0; i < both; i++) weight[i] = load(a, cell(a, {0, 0, part, true, false}, 0, i), a.weight, 0);
       }
     }
     Round r = round_of(d, hash_of(d.hash, first_number(d.comm, state)), epoch + round);
@@ -356,7 +441,7 @@ static DEVICE u64 rounds(const NormArgs &a, u64 epoch, State &state, Stop &stop)
 #pragma unroll 1
       for (u32 i = 0; i < each && !skips(unit(i)); i++) {
         u32 row = unit(i) + a.share * rank_at(a, q);
-        if (!one(a, q, {row, slot(i), unit(i) < a.units && row < a.rows, tells}, r, ok, turn, weight, stop)) return epoch + round;
+        if (!one(a, q, place(row, i, unit(i) < a.units && row < a.rows), r, epoch + round, ok, turn, weight, stop)) return epoch + round;
       }
     }
   }
@@ -374,4 +459,38 @@ KERNEL(576, 1) void ENTRY(norm)(const NormArgs a) {
   if (thread() == 0 && last(d.comm)) end(d.comm, state);
 #pragma unroll 1
   for (u32 i = block() + thread() * blocks(); i < copies; i += threads() * blocks()) Access<8>::store(d.epochs + 8 * i, epoch);
+}
+
+// Rows finishes rows whose contributions lie in this GPU's memory: a.share of them one after the other, each all
+// rows. Where no direct kernel serves, other collectives have brought them here.
+KERNEL(576, 1) void ENTRY(rows)(const NormArgs a) {
+  bool norms = a.normed || a.small;
+  u32 turn = 0;
+#pragma unroll 1
+  for (u32 row = block(); row < a.rows; row += blocks()) {
+    Place p = {row, 0, 0, true, false};
+#pragma unroll 1
+    for (u32 step = 0; step < a.steps; step++)
+#pragma unroll
+      for (u32 i = 0; i < both; i++) {
+        Cell l = cell(a, p, step, i);
+        float sum[2][elements] = {};
+#pragma unroll 1
+        for (u32 k = 0; k < a.share; k++) plus(sum, load(a, l, a.in + (u64)k * a.rows * a.row, row), k == 0);
+        Pair s = rounded(a, sum, a.bias ? load(a, l, a.bias, 0) : Pair{}, a.residual ? load(a, l, a.residual, row) : Pair{});
+        if (l.last) s.y = 0;
+        if (!l.on) s = {};
+        store(a, l, a.sum, row, s);
+        if (norms) keep(a, p, step, i, turn, 0, s);
+      }
+    if (!norms) continue;
+    barrier();
+    Pair weight[both] = {};
+    if (a.weight) {
+#pragma unroll
+      for (u32 i = 0; i < both; i++) weight[i] = load(a, cell(a, p, 0, i), a.weight, 0);
+    }
+    finish(a, p, turn, 0, weight);
+    turn ^= 1;
+  }
 }

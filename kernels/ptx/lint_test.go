@@ -22,7 +22,7 @@ func entries(n Name) map[string]int {
 	case Name{n.Type, n.Op, n.SM, "direct", 0}:
 		return map[string]int{n.Run(): 536}
 	case Name{n.Type, n.Op, n.SM, "norm", 0}:
-		return map[string]int{n.Run(): 648}
+		return map[string]int{n.Run(): 672, n.Rows(): 672}
 	case Name{n.Type, n.Op, n.SM, "many", 0}:
 		return map[string]int{n.Run(): 3992}
 	case Name{n.Type, n.Op, n.SM, "window", 0}:

@@ -99,6 +99,12 @@ func (n Name) Loose() string {
 	return n.Run()
 }
 
+// Rows is the name of the kernel of a module of norm.cu for contributions in the GPU's own memory.
+func (n Name) Rows() string {
+	n.Source = "rows"
+	return n.Run()
+}
+
 // The other kernels of the module Copy.
 const (
 	Over     = "over"     // tells the device that all kernels are to end
