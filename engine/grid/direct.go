@@ -66,6 +66,7 @@ type mailboxes struct {
 	torn   uint32  // 1: lines may arrive in parts
 	epochs uintptr // in device memory
 	words  uintptr // of norm kernels
+	part   int     // lines that a part of a row has in norm kernels, where there are blocks for so many
 	blocks int     // at most
 	tune   func(d Direct, ranks, lines int) (blocks, threads int)
 }
@@ -76,7 +77,7 @@ func (e *Engine) openMail() (err error) {
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
 		return nil
 	}
-	e.mail = mailboxes{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, tune: collective.DirectShape}
+	e.mail = mailboxes{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, part: 16, tune: collective.DirectShape}
 	if e.mail.epochs, err = e.alloc(8*MaxBlocks + normWords); err != nil {
 		return err
 	}

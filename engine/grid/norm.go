@@ -44,7 +44,6 @@ const (
 	normThreads = 576                              // of a block: two lines of each group are a row of 16 KiB
 	normShared  = 4 * normLines * normThreads * 16 // of the longest row
 	normStatic  = 6 << 10                          // at most, besides
-	partLines   = 16                               // that a part of a row has, where there are blocks for so many
 	normWords   = 2 * 8 * MaxBlocks * (normThreads/lineLanes + normThreads/32)
 )
 
@@ -76,7 +75,7 @@ func (e *Engine) rowShape(lines int) normShape {
 // if a row does not fit into a mailbox.
 func (e *Engine) normShape(j *Job, lines, units, hops int) normShape {
 	most, area := j.most(e.mail.blocks), e.mail.bytes/2/(e.ranks-1)/hops/lineBytes
-	if parts := min(most/units, (lines+partLines-1)/partLines); hops == 1 && parts > 1 {
+	if parts := min(most/units, (lines+e.mail.part-1)/e.mail.part); hops == 1 && parts > 1 {
 		part := (lines + parts - 1) / parts
 		parts = (lines + part - 1) / part
 		s := normShape{blocks: units * parts, threads: roundUp(part*lineLanes, 32), steps: 1, each: 1, parts: parts, part: part}

@@ -19,6 +19,7 @@ var (
 	normTokens = flag.String("tokens", "", "measure all-reduces with norms of these numbers of rows in graphs")
 	normHidden = flag.String("hidden", "8K", "elements of a row")
 	normWidths = flag.String("nwidths", "512", "threads of blocks, of 512")
+	normParts  = flag.String("nparts", "16", "lines of a part of a row")
 	normBlocks = flag.String("nblocks", "0", "blocks; 0: as there is work for")
 )
 
@@ -70,13 +71,14 @@ func (r *rig) timeNorms(name string, hidden, tokens int) {
 		reps = 1
 	}
 	for _, width := range sizes(*normWidths) {
-		for _, blocks := range sizes(*normBlocks) {
-			line := fmt.Sprintf("  threads %d blocks %d:", width, blocks)
+		for _, shape := range combinations(sizes(*normParts), sizes(*normBlocks)) {
+			part, blocks := shape[0], shape[1]
+			line := fmt.Sprintf("  threads %d lines of a part %d blocks %d:", width, part, blocks)
 			for _, d := range []Direct{OneShot, TwoShot} {
 				line += fmt.Sprintf("  %v", d)
 				for kind, what := range []string{"residual", "norm", "norm and float8"} {
 					µs := r.timeGraphs(reps, func(_ int, m *member) func() error {
-						m.engine.threads = width
+						m.engine.threads, m.engine.mail.part = width, part
 						m.roomToMeasure(r)
 						at := func(k, n int) mem.Region { return mem.Device(int(m.dev), m.scratch[1]+uintptr(k*bytes), n) }
 						require.NoError(r.t, m.engine.PrepareNorm(red))
@@ -116,4 +118,14 @@ func (m *member) roomToMeasure(r *rig) {
 		m.free = append(m.free, p)
 		m.scratch[k] = p
 	}
+}
+
+// combinations are all pairs of one of each.
+func combinations(a, b []int) (pairs [][2]int) {
+	for _, x := range a {
+		for _, y := range b {
+			pairs = append(pairs, [2]int{x, y})
+		}
+	}
+	return pairs
 }

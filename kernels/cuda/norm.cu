@@ -47,6 +47,7 @@ extern SHARED Pair kept[];                        // by each thread for itself
 struct Place {
   u32 row, slot; // slot: byte of the mailbox's areas
   u32 from;      // line of the row that the part begins with
+  u64 words;     // of the row, in this epoch: of its lines, then of its warps
   bool has;      // there is such a row
   bool tells;    // its first line is sent even if it is empty
 };
@@ -57,12 +58,6 @@ static DEVICE u32 line_of(u32 step, u32 i) { return (step * both + i) * (threads
 static DEVICE Cell cell(const NormArgs &a, const Place &p, u32 step, u32 i) {
   u32 n = line_of(step, i), line = p.from + n, j = thread() % 8;
   return {j == 7, p.tells && step == 0 && i == 0, p.has && n < a.part && line < a.direct.lines, true, line * line_data + 16 * j, p.slot + n * line_bytes + 16 * j};
-}
-
-// Told is where the words of this block's row lie: of its lines, then of its warps.
-static DEVICE u64 told(const NormArgs &a, u64 epoch) {
-  u32 words = a.direct.lines + a.parts * (threads() / warp);
-  return a.words + 8 * (u64)words * ((epoch & 1) * (blocks() / a.parts) + block() / a.parts);
 }
 
 static DEVICE void tell(u64 p, u32 v, u64 epoch) { store_relaxed64(p, epoch << 32 | v); }
@@ -228,16 +223,16 @@ static DEVICE void keep(const NormArgs &a, const Place &p, u32 step, u32 i, u32 
   sum = plus_across<4>(sum), sum = plus_across<2>(sum), sum = plus_across<1>(sum);
   u32 n = line_of(step, i), line = p.from + n;
   if (thread() % 8 || n >= a.part || line >= a.direct.lines) return;
-  if (a.parts > 1) tell(told(a, epoch) + 8 * line, bits<u32>(sum), epoch);
+  if (a.parts > 1) tell(p.words + 8 * line, bits<u32>(sum), epoch);
   else squares[turn][line] = sum;
 }
 
 // Inverse is what a row is multiplied by: one over its root mean square.
-static DEVICE float inverse(const NormArgs &a, const float *squares, u64 epoch, bool &ends) {
+static DEVICE float inverse(const NormArgs &a, const Place &p, const float *squares, u64 epoch, bool &ends) {
   float sum = 0, root;
   ends = false;
   if (a.parts > 1) {
-    if (!listen(a, told(a, epoch), a.direct.lines, epoch, [&](u32 v) FORCED { sum += bits<float>(v); })) ends = true;
+    if (!listen(a, p.words, a.direct.lines, epoch, [&](u32 v) FORCED { sum += bits<float>(v); })) ends = true;
   } else {
 #pragma unroll 1
     for (u32 line = thread() % warp; line < a.direct.lines; line += warp) sum += squares[line];
@@ -306,7 +301,7 @@ static DEVICE void store_small(const NormArgs &a, const Cell &l, u32 row, Pair v
 // call it, after a barrier if the row has no other parts. It returns false if all kernels are to end.
 static DEVICE bool finish(const NormArgs &a, const Place &p, u32 turn, u64 epoch, const Pair *weight) {
   bool ends;
-  float factor = inverse(a, squares[turn], epoch, ends), times = 1;
+  float factor = inverse(a, p, squares[turn], epoch, ends), times = 1;
   if (ends) return false;
   bool own = a.small && !a.scale;
   if (a.small && a.scale) times = 1 / bits<float>(Access<4>::load(a.scale));
@@ -334,8 +329,8 @@ static DEVICE bool finish(const NormArgs &a, const Place &p, u32 turn, u64 epoch
   more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
   u32 warps = threads() / warp;
   if (a.parts > 1) {
-    u64 words = told(a, epoch) + 8 * a.direct.lines;
-    if (thread() % warp == 0) tell(words + 8 * (block() % a.parts * warps + thread() / warp), most, epoch);
+    u64 words = p.words + 8 * a.direct.lines;
+    if (thread() % warp == 0) tell(words + 8 * (p.from / a.part * warps + thread() / warp), most, epoch);
     if (!listen(a, words, a.parts * warps, epoch, more)) return false;
     more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
   } else {
@@ -415,23 +410,24 @@ static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r,
 // Rounds carries out all rounds, or stops. It returns the last epoch.
 static DEVICE u64 rounds(const NormArgs &a, u64 epoch, State &state, Stop &stop) {
   const DirectArgs &d = a.direct;
-  u32 round = 0, teams = blocks() / a.parts, each = a.room / teams, part = block() % a.parts * a.part, slots = a.steps * both * (threads() / 8) * line_bytes, turn = 0;
+  u32 round = 0, teams = blocks() / a.parts, team = block() / a.parts, each = a.room / teams, part = (block() - team * a.parts) * a.part, slots = a.steps * both * (threads() / 8) * line_bytes, turn = 0;
+  u64 words = 8 * (a.direct.lines + a.parts * (threads() / warp));
   bool several = a.units > a.room, tells = several || block() * threads() + thread() < 8;
   auto skips = [&](u32 unit) FORCED { return unit >= a.units && !several; };
   auto slot = [&](u32 i) FORCED { return (block() * each + i) * slots; };
-  auto place = [&](u32 row, u32 i, bool has) FORCED { return Place{row, slot(i), part, has, tells}; };
+  auto place = [&](u32 row, u32 i, bool has) FORCED { return Place{row, slot(i), part, a.words + (((epoch + round) & 1) * teams + team) * words, has, tells}; };
   Pair weight[both] = {};
 #pragma unroll 1
   for (u32 done = 0; done < a.units; done += a.room) {
     round++;
-    auto unit = [&](u32 i) FORCED { return done + i * teams + block() / a.parts; };
+    auto unit = [&](u32 i) FORCED { return done + i * teams + team; };
 #pragma unroll 1
     for (u32 i = 0; i < each && !skips(unit(i)); i++) send(a, unit(i), place(0, i, false), state, epoch, round);
     if (done == 0) {
       begin(d.comm, state); // while the lines are on their way
       if (a.weight && !vote(state.over)) {
 #pragma unroll
-        for (u32 i = 0; i < both; i++) weight[i] = load(a, cell(a, {0, 0, part, true, false}, 0, i), a.weight, 0);
+        for (u32 i = 0; i < both; i++) weight[i] = load(a, cell(a, {0, 0, part, 0, true, false}, 0, i), a.weight, 0);
       }
     }
     Round r = round_of(d, hash_of(d.hash, first_number(d.comm, state)), epoch + round);
@@ -468,7 +464,7 @@ KERNEL(576, 1) void ENTRY(rows)(const NormArgs a) {
   u32 turn = 0;
 #pragma unroll 1
   for (u32 row = block(); row < a.rows; row += blocks()) {
-    Place p = {row, 0, 0, true, false};
+    Place p = {row, 0, 0, 0, true, false};
 #pragma unroll 1
     for (u32 step = 0; step < a.steps; step++)
 #pragma unroll
