@@ -106,6 +106,9 @@ func (c *Call) checkMemory(rank, n int) error {
 	if err := c.checkLength("In", c.In, in*size, n, noIn); err != nil {
 		return err
 	}
+	if c.Norm != nil {
+		return c.checkNorm(rank, n)
+	}
 	if err := c.checkLength("Out", c.Out, out*size, n, noOut); err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (e *Engine) openMail() (err error) {
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
 		return nil
 	}
-	e.mail = mailboxes{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, part: 16, tune: collective.DirectShape}
+	e.mail = mailboxes{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, part: collective.NormPart, tune: collective.DirectShape}
 	if e.mail.epochs, err = e.alloc(8*MaxBlocks + normWords); err != nil {
 		return err
 	}

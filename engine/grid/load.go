@@ -117,6 +117,9 @@ type latest struct {
 // find is module without the last one.
 func (e *Engine) find(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	key := moduleKey{source: source}
+	if source == "rows" { // of the module of norms for any number of ranks
+		key.source = "norm"
+	}
 	if source == "direct" || source == "many" || source == "norm" {
 		key.ranks = e.ranks
 	}
@@ -210,7 +213,9 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 	case ptx.Window.Source:
 		kernels[name.Loose()] = &m.loose
 	case "norm":
-		kernels[name.Rows()] = &m.rows
+		if name.Ranks == 0 {
+			kernels[name.Rows()] = &m.rows
+		}
 	}
 	switch name {
 	case ptx.Copy:

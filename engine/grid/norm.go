@@ -99,9 +99,12 @@ func (e *Engine) CanNorm(row int) bool {
 	return e.CanDirect() && row <= kernels.MaxNormRow && e.normShape(&Job{}, lines(row), 1, 2).blocks > 0
 }
 
-// PrepareNorm is Prepare for RunNorm and RunRows.
-func (e *Engine) PrepareNorm(r *kernels.Reducer) error {
-	_, _, err := e.module(r, "norm")
+// PrepareNorm is Prepare for RunNorm, PrepareRows for RunRows.
+func (e *Engine) PrepareNorm(r *kernels.Reducer) error { return e.prepared(r, "norm") }
+func (e *Engine) PrepareRows(r *kernels.Reducer) error { return e.prepared(r, "rows") }
+
+func (e *Engine) prepared(r *kernels.Reducer, source string) error {
+	_, _, err := e.module(r, source)
 	return err
 }
 
@@ -156,7 +159,7 @@ func (e *Engine) RunNorm(j *Job, n *Norm, d Direct) error {
 // them, one after the other, each of all rows. No other rank takes part. Outputs may be Residual or the
 // first contribution.
 func (e *Engine) RunRows(j *Job, n *Norm, contributions int) error {
-	m, _, err := e.module(j.Reducer, "norm")
+	m, _, err := e.module(j.Reducer, "rows")
 	if err != nil {
 		return err
 	}

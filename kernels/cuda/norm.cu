@@ -163,10 +163,15 @@ static DEVICE bool receive(const DirectArgs &a, const Cell *l, const Round &r, u
     if (!vote(bad && l[0].last)) return true;
     if (n % line_polls) continue;
     bool asks = (n / line_polls + (block() * threads() + thread()) / warp) % (blocks() * threads() / warp) == 0;
+    // of the first line, or the second if all of the first have come
+    bool first = false;
+    Pair w[most];
 #pragma unroll
-    for (u32 i = 0; i < both; i++) {
-      if (i < has && !vote(stop.kind)) missing(a, l[i], r.flag, asks, want[i], v[i], odd, stop);
-    }
+    for (u32 p = 0; p < most; p++) first |= p < ranks(a) && want[0] >> p & 1 && v[0][p].y != r.flag;
+    first = vote(first && l[0].last);
+#pragma unroll
+    for (u32 p = 0; p < most; p++) w[p] = first ? v[0][p] : v[1][p];
+    missing(a, l[0], r.flag, asks, first ? want[0] : want[1], w, odd, stop);
     if (vote(stop.kind)) return false;
   }
 }
@@ -305,51 +310,43 @@ static DEVICE bool finish(const NormArgs &a, const Place &p, u32 turn, u64 epoch
   if (ends) return false;
   bool own = a.small && !a.scale;
   if (a.small && a.scale) times = 1 / bits<float>(Access<4>::load(a.scale));
-  u32 most = 0;
+  u32 most = 0, lines = a.pair ? both * a.steps : 1; // of this thread
 #pragma unroll 1
-  for (u32 step = 0; step < a.steps; step++) {
-#pragma unroll
-    for (u32 i = 0; i < both; i++) {
-      if (i > a.pair) break;
-      Cell l = cell(a, p, step, i);
-      Pair &v = kept[(step * both + i) * threads() + thread()];
-      Pair w = scaled(a, v, factor, step == 0 ? weight[i] : a.weight ? load(a, l, a.weight, 0) : Pair{});
-      store(a, l, a.normed, p.row, w);
-      if (own) {
-        v = w;
-        u32 m = l.on ? peak(w) : 0;
-        most = m > most ? m : most;
-      } else if (a.small) {
-        store_small(a, l, p.row, w, times);
-      }
-    }
+  for (u32 n = 0; n < lines; n++) {
+    u32 step = n / both, i = n % both;
+    Cell l = cell(a, p, step, i);
+    Pair &v = kept[n * threads() + thread()];
+    Pair w = weight[0];
+    if (n) w = n == 1 ? weight[1] : a.weight ? load(a, l, a.weight, 0) : Pair{};
+    w = scaled(a, v, factor, w);
+    store(a, l, a.normed, p.row, w);
+    if (a.small) v = w;
+    u32 m = own && l.on ? peak(w) : 0;
+    most = m > most ? m : most;
   }
-  if (!own) return true;
-  auto more = [&](u32 m) FORCED { most = m > most ? m : most; };
-  more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
-  u32 warps = threads() / warp;
-  if (a.parts > 1) {
-    u64 words = p.words + 8 * a.direct.lines;
-    if (thread() % warp == 0) tell(words + 8 * (p.from / a.part * warps + thread() / warp), most, epoch);
-    if (!listen(a, words, a.parts * warps, epoch, more)) return false;
+  if (!a.small) return true;
+  if (own) {
+    auto more = [&](u32 m) FORCED { most = m > most ? m : most; };
     more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
-  } else {
-    if (thread() % warp == 0) peaks[turn][thread() / warp] = most;
-    barrier();
+    u32 warps = threads() / warp;
+    if (a.parts > 1) {
+      u64 words = p.words + 8 * a.direct.lines;
+      if (thread() % warp == 0) tell(words + 8 * (p.from / a.part * warps + thread() / warp), most, epoch);
+      if (!listen(a, words, a.parts * warps, epoch, more)) return false;
+      more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
+    } else {
+      if (thread() % warp == 0) peaks[turn][thread() / warp] = most;
+      barrier();
 #pragma unroll 1
-    for (u32 i = 0; i < warps; i++) more(peaks[turn][i]);
-  }
-  float scale = bits<float>(most) / (a.form == 1 ? 448.f : 127.f);
-  scale = scale > 0x1p-40f ? scale : 0x1p-40f;
-  if (thread() == 0 && p.from == 0) Access<4>::store(a.scales + 4 * (u64)p.row, bits<u32>(scale));
-  times = 1 / scale;
-#pragma unroll 1
-  for (u32 step = 0; step < a.steps; step++)
-#pragma unroll
-    for (u32 i = 0; i < both; i++) {
-      if (i > a.pair) break;
-      store_small(a, cell(a, p, step, i), p.row, kept[(step * both + i) * threads() + thread()], times);
+      for (u32 i = 0; i < warps; i++) more(peaks[turn][i]);
     }
+    float scale = bits<float>(most) / (a.form == 1 ? 448.f : 127.f);
+    scale = scale > 0x1p-40f ? scale : 0x1p-40f;
+    if (thread() == 0 && p.from == 0) Access<4>::store(a.scales + 4 * (u64)p.row, bits<u32>(scale));
+    times = 1 / scale;
+  }
+#pragma unroll 1
+  for (u32 n = 0; n < lines; n++) store_small(a, cell(a, p, n / both, n % both), p.row, kept[n * threads() + thread()], times);
   return true;
 }
 
@@ -457,6 +454,7 @@ KERNEL(576, 1) void ENTRY(norm)(const NormArgs a) {
   for (u32 i = block() + thread() * blocks(); i < copies; i += threads() * blocks()) Access<8>::store(d.epochs + 8 * i, epoch);
 }
 
+#ifndef RANKS
 // Rows finishes rows whose contributions lie in this GPU's memory: a.share of them one after the other, each all
 // rows. Where no direct kernel serves, other collectives have brought them here.
 KERNEL(576, 1) void ENTRY(rows)(const NormArgs a) {
@@ -467,7 +465,7 @@ KERNEL(576, 1) void ENTRY(rows)(const NormArgs a) {
     Place p = {row, 0, 0, 0, true, false};
 #pragma unroll 1
     for (u32 step = 0; step < a.steps; step++)
-#pragma unroll
+#pragma unroll 1
       for (u32 i = 0; i < both; i++) {
         Cell l = cell(a, p, step, i);
         float sum[2][elements] = {};
@@ -490,3 +488,4 @@ KERNEL(576, 1) void ENTRY(rows)(const NormArgs a) {
     turn ^= 1;
   }
 }
+#endif

@@ -1,0 +1,80 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// TestNorm: rows have the bits of kernels.Norm whatever carries them out: a kernel over NVLink or PCIe, in one hop or in two, or
+// other collectives, also where GPUs do not reach each other.
+func TestNorm(t *testing.T) {
+	for name, test := range map[string]struct {
+		ranks  int
+		link   func(a, b int) cuda.Link
+		config func(rank int) ringo.Config
+		folds  bool // other collectives carry it out
+	}{
+		"alone":       {1, nil, nil, true},
+		"NVLink":      {2, nil, nil, false},
+		"PCIe":        {2, gputest.PCIe, nil, false},
+		"two hops":    {3, nil, func(int) ringo.Config { return ringo.Config{Algo: "twoshot"} }, false},
+		"in steps":    {3, nil, func(int) ringo.Config { return ringo.Config{Algo: "steps"} }, true},
+		"host memory": {2, nil, func(int) ringo.Config { return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1") }, false},
+		"bridge": {2, nil, func(int) ringo.Config {
+			return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1", "RINGO_SHM_DISABLE=1")
+		}, true},
+		"two hosts": {3, nil, func(r int) ringo.Config { return ringo.Config{HostID: fmt.Sprint("host", r/2)} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := []gputest.Option{gputest.NVLink()}
+			if test.link != nil {
+				o = append(o, gputest.Emu(cudaemu.Config{Link: test.link}))
+			}
+			by := new(commtest.Algos)
+			comms := commtest.OnHosts(t, commtest.Devices(t, test.ranks, o...), func(r int) (cfg ringo.Config) {
+				if test.config != nil {
+					cfg = test.config(r)
+				}
+				cfg.Observer = by
+				return cfg
+			})
+			for seed := range uint64(tier.Count(6, 40)) {
+				x := commtest.RandomNorm(rand.New(rand.NewPCG(seed, 3)))
+				require.NoError(t, x.Try(comms, seed, true))
+				require.Equal(t, test.folds, by.Last(0) == call.ByRank.String())
+			}
+		})
+	}
+}
+
+// TestNormUnlike: ranks that differ in what follows the sum hear of both.
+func TestNormUnlike(t *testing.T) {
+	list := commtest.Devices(t, 2)
+	comms := commtest.OnDevices(t, list, ringo.Config{})
+	memory := commtest.Memories(t, list, 1024)
+	errs := commtest.Each(comms, func(c *ringo.Comm) error {
+		at := memory[c.Rank()]
+		call := &ringo.Call{
+			Kind: ringo.KindAllReduce, In: at.Slice(0, 256), Out: mem.Device(c.Device().Number(), 0, 0), Count: 64, Type: ringo.Float32,
+			Norm: &ringo.Norm{Row: 64, Epsilon: float32(c.Rank()+1) / 4, Normed: at.Slice(512, 256)},
+		}
+		return errors.Join(c.Do(call), c.Synchronize(0))
+	})
+	err := errors.Join(errs...)
+	require.ErrorIs(t, err, ringo.ErrMismatch)
+	require.ErrorContains(t, err, "rank 0 calls AllReduce #1 (1 rows of 64, norm with epsilon 0.25, float32)")
+	require.ErrorContains(t, err, "rank 1 calls AllReduce #1 (1 rows of 64, norm with epsilon 0.5, float32)")
+}
