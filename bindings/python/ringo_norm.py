@@ -101,18 +101,21 @@ class Comm:
         if result:
             raise Error("ringo: " + self._lib.ncclGetLastError(None).decode(errors="replace"))
 
-    def all_reduce_norm(self, x, residual=None, weight=None, epsilon=1e-6, bias=None, plus_one=False, small=None, scale=None):
+    def all_reduce_norm(self, x, residual=None, weight=None, epsilon=1e-6, bias=None, plus_one=False, small=None, scale=None, out=None):
         """Sums x [..., row] of all ranks, bias and residual, and norms it. Returns normed and sum, as x is; with small (torch.int8 or
-        float8_e4m3fn) also normed / scale in 8 bits, and the rows' own scales, which are there where scale is not given."""
-        return self._norm(False, x, residual, weight, epsilon, bias, plus_one, small, scale)
+        float8_e4m3fn) also normed / scale in 8 bits, and the rows' own scales, which are there where scale is not given. out is where
+        normed goes, not for torch.compile."""
+        return self._norm(False, x, residual, weight, epsilon, bias, plus_one, small, scale, out)
 
     def reduce_scatter_norm(self, x, residual=None, weight=None, epsilon=1e-6, bias=None, plus_one=False, small=None, scale=None):
         """The same of this rank's share of x [size × rows, row]: results and residual are [rows, row]."""
         return self._norm(True, x, residual, weight, epsilon, bias, plus_one, small, scale)
 
-    def _norm(self, scatters, x, residual, weight, epsilon, bias, plus_one, small, scale):
-        op = _norm if _compiling() else _norm_eager
-        out = op(x, residual, weight, bias, scale, epsilon, plus_one, _smalls[small], scatters, self.number)
+    def _norm(self, scatters, x, residual, weight, epsilon, bias, plus_one, small, scale, to=None):
+        if _compiling():
+            out = _norm(x, residual, weight, bias, scale, epsilon, plus_one, _smalls[small], scatters, self.number)
+        else:
+            out = _norm_to(to, x, residual, weight, bias, scale, epsilon, plus_one, _smalls[small], scatters, self.number)
         return out[:2] if small is None else out
 
     def abort(self):
@@ -131,21 +134,29 @@ def _compiling():
     return compiler is not None and hasattr(compiler, "is_compiling") and compiler.is_compiling()
 
 
-def _outputs(x, small, own, share):
+def _outputs(x, small, own, share, to=None):
     """What a call gives: normed, sum, and in 8 bits with scales, which are empty where they are not wanted."""
     shape = list(x.shape)
     shape[0] //= share
     eight = shape if small else [0]
     scales = shape[:-1] if small and own else [0]
-    return (x.new_empty(shape), x.new_empty(shape), x.new_empty(eight, dtype=_dtypes[small] or torch.int8), x.new_empty(scales, dtype=torch.float32))
+    if to is None:
+        to = x.new_empty(shape)
+    elif list(to.shape) != shape or to.dtype != x.dtype or to.device != x.device or not to.is_contiguous():
+        raise ValueError("out: want %s of %s on %s, contiguous" % (shape, x.dtype, x.device))
+    return (to, x.new_empty(shape), x.new_empty(eight, dtype=_dtypes[small] or torch.int8), x.new_empty(scales, dtype=torch.float32))
 
 
-def _norm_eager(
+def _norm_op(
     x: torch.Tensor, residual: Optional[torch.Tensor], weight: Optional[torch.Tensor], bias: Optional[torch.Tensor],
     scale: Optional[torch.Tensor], epsilon: float, plus_one: bool, small: int, scatters: bool, comm: int,
 ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    return _norm_to(None, x, residual, weight, bias, scale, epsilon, plus_one, small, scatters, comm)
+
+
+def _norm_to(to, x, residual, weight, bias, scale, epsilon, plus_one, small, scatters, comm):
     c = _comms[comm]
-    out = _outputs(x, small, scale is None, c.size if scatters else 1)
+    out = _outputs(x, small, scale is None, c.size if scatters else 1, to)
     for what, t, like, dtype in (("residual", residual, out[0].shape, x.dtype), ("weight", weight, x.shape[-1:], x.dtype),
                                  ("bias", bias, x.shape[-1:], x.dtype), ("scale", scale, None, torch.float32)):
         if t is not None and (t.device != x.device or t.dtype != dtype or (t.numel() != 1 if like is None else t.shape != like)):
@@ -198,10 +209,10 @@ def _by_torch(c, out, x, residual, weight, bias, scale, epsilon, plus_one, small
 
 
 if hasattr(torch.library, "custom_op"):
-    _norm = torch.library.custom_op("ringo::norm", _norm_eager, mutates_args=())
+    _norm = torch.library.custom_op("ringo::norm", _norm_op, mutates_args=())
 
     @_norm.register_fake
     def _(x, residual, weight, bias, scale, epsilon, plus_one, small, scatters, comm):
         return _outputs(x, small, scale is None, _comms[comm].size if scatters else 1)
 else:
-    _norm = _norm_eager
+    _norm = _norm_op
