@@ -4,7 +4,8 @@ compiled norm, and with one kernel of Ringo for both, and whether a prompt's tok
     RINGO_LIBRARY=build/libnccl.so.2 torchrun --nproc-per-node 2 bindings/python/decode.py
 
 Weights are random, of TinyLlama's shape (1.1 G parameters) unless flags say otherwise. A step is a CUDA graph. Products of matrices
-are of --pad rows whatever the batch (0: of the batch's), for cuBLAS chooses kernels by the number of rows, and those round differently.
+are of --pad rows whatever the batch, and once more of the batch's own (0), for cuBLAS chooses kernels by the number of rows, and those
+round differently.
 Attention is a Triton kernel whose programs have a head of a prompt each, so it does not depend on the batch. Without GPUs it runs on
 the host with Gloo and without graphs (use --layers 2 --hidden 64 --heads 4 --kv 2 --inner 128 --vocab 100).
 """
@@ -28,12 +29,13 @@ except ImportError:
     triton = None
 
 p = argparse.ArgumentParser()
-for name, value in (("layers", 22), ("hidden", 2048), ("heads", 32), ("kv", 4), ("inner", 5632), ("vocab", 32000), ("prompt", 16), ("tokens", 128), ("pad", 32),
+for name, value in (("layers", 22), ("hidden", 2048), ("heads", 32), ("kv", 4), ("inner", 5632), ("vocab", 32000), ("prompt", 16), ("tokens", 128),
                     ("repeat", 3)):
     p.add_argument("--" + name, type=int, default=value)
 p.add_argument("--batches", default="1,8,32")
+p.add_argument("--pad", default="32,0")
 a = p.parse_args()
-batches = [int(b) for b in a.batches.split(",")]
+batches, pads = ([int(b) for b in s.split(",")] for s in (a.batches, a.pad))
 most = max(batches)
 
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -109,7 +111,8 @@ if triton:
         n, d, t = tl.load(at) + 1, tl.arange(0, D), tl.arange(0, BLOCK)
         q = tl.load(qkv + (b * (HEADS + 2 * KV) + h) * D + d).to(tl.float32) * scale
         base = (b * KV + h // (HEADS // KV)) * T * D
-        top, total = -float("inf"), 0.0
+        top = -float("inf")
+        total = 0.0
         acc = tl.zeros([D], dtype=tl.float32)
         for first in range(0, n, BLOCK):
             where = base + (first + t)[:, None] * D + d[None, :]
@@ -187,8 +190,8 @@ def product(x, w):
 class Decoder:
     """A step for a batch: reads tokens and position, and writes the next ones."""
 
-    def __init__(self, batch, finish, finish_unpadded):
-        self.batch, self.rows = batch, max(batch, a.pad)
+    def __init__(self, batch, pad, finish, finish_unpadded):
+        self.batch, self.rows = batch, max(batch, pad)
         self.finish = finish if self.rows > batch else finish_unpadded
         self.token = torch.zeros(batch, dtype=torch.long, device=dev)
         self.at = torch.zeros((), dtype=torch.int32, device=dev)
@@ -250,30 +253,32 @@ class Decoder:
         return self.given[:, a.prompt: length].clone(), (time.perf_counter() - begin) / (length - 1)
 
 
-tokens = {}
 if rank == 0:
-    print("DECODE batch pad: tokens/s NCCL + compiled norm, Ringo, times as many", flush=True)
-for batch in batches:
-    rate = []
-    for name, padded, plain in (("nccl", by_nccl, by_nccl_unpadded), ("ringo", by_ringo, by_ringo_unpadded)):
-        d = Decoder(batch, padded, plain)
-        runs = [d.run() for _ in range(a.repeat)]
-        assert all(torch.equal(r[0], runs[0][0]) for r in runs), name + ": runs differ"
-        others = [torch.empty_like(runs[0][0]) for _ in range(size)]
-        dist.all_gather(others, runs[0][0])
-        assert all(torch.equal(o, others[0]) for o in others), name + ": ranks differ"
-        tokens[name, batch] = runs[0][0]
-        rate.append(batch / min(r[1] for r in runs))
-        del d
+    print("DECODE batch, rows of products: tokens/s NCCL + compiled norm, Ringo, times as many", flush=True)
+for pad in pads:
+    tokens = {}
+    for batch in batches:
+        rate = []
+        for name, padded, plain in (("nccl", by_nccl, by_nccl_unpadded), ("ringo", by_ringo, by_ringo_unpadded)):
+            d = Decoder(batch, pad, padded, plain)
+            runs = [d.run() for _ in range(a.repeat)]
+            assert all(torch.equal(r[0], runs[0][0]) for r in runs), name + ": runs differ"
+            others = [torch.empty_like(runs[0][0]) for _ in range(size)]
+            dist.all_gather(others, runs[0][0])
+            assert all(torch.equal(o, others[0]) for o in others), name + ": ranks differ"
+            tokens[name, batch] = runs[0][0]
+            rate.append(batch / min(r[1] for r in runs))
+            rows = d.rows
+            del d
+        if rank == 0:
+            print("DECODE %d, %d: %.0f %.0f %.2f" % (batch, rows, rate[0], rate[1], rate[1] / rate[0]), flush=True)
+    for name in ("nccl", "ringo"):
+        same = [torch.equal(tokens[name, b], tokens[name, most][:b]) for b in batches]
+        if rank == 0:
+            print("DECODE %s, padded to %d: tokens of batches %s as in one of %d: %s" % (name, pad, batches, most, same), flush=True)
     if rank == 0:
-        print("DECODE %d %d: %.0f %.0f %.2f" % (batch, a.pad, rate[0], rate[1], rate[1] / rate[0]), flush=True)
-for name in ("nccl", "ringo"):
-    same = [torch.equal(tokens[name, b], tokens[name, most][:b]) for b in batches]
-    if rank == 0:
-        print("DECODE %s: tokens of batches %s as in one of %d: %s" % (name, batches, most, same), flush=True)
-if rank == 0:
-    equal = (tokens["nccl", most] == tokens["ringo", most]).float().mean().item()
-    print("DECODE tokens alike with NCCL and Ringo: %.0f %%, different tokens: %d" % (100 * equal, tokens["ringo", most].unique().numel()), flush=True)
+        equal = (tokens["nccl", most] == tokens["ringo", most]).float().mean().item()
+        print("DECODE tokens alike with NCCL and Ringo: %.0f %%, different tokens: %d" % (100 * equal, tokens["ringo", most].unique().numel()), flush=True)
 comm.close()
 dist.barrier()
 dist.destroy_process_group()

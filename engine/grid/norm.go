@@ -35,8 +35,9 @@ type normArgs struct {
 	units, room      uint32
 	epsilon, columns uint32
 	more, form       uint32
+	few              uint32
 	parts, part      uint32
-	pair, _          uint32
+	team             uint32
 }
 
 const (
@@ -53,9 +54,9 @@ const NormRows = 1 << 20
 // A normShape is the grid of RunNorm.
 type normShape struct {
 	blocks, threads, steps int
-	each                   int  // units that a block has in a round
-	parts, part            int  // of a row, of a block each; lines of a part
-	pair                   bool // threads have two lines at once
+	each                   int // units that a block has in a round
+	few                    int // lines of a thread, where a block has one row or a part of one; 0: several rows
+	parts, part            int // of a row then, of a block each; lines of a part
 }
 
 // rowGroups is the most groups of threads, of a line each, that a block has.
@@ -68,19 +69,28 @@ func (e *Engine) rowShape(lines int) normShape {
 	groups := e.rowGroups()
 	steps := (lines + normLines*groups - 1) / (normLines * groups)
 	groups = (lines + normLines*steps - 1) / (normLines * steps)
-	return normShape{threads: roundUp(groups*lineLanes, 32), steps: steps, parts: 1, part: lines, pair: true}
+	return normShape{threads: roundUp(groups*lineLanes, 32), steps: steps, parts: 1}
 }
 
 // normShape is the grid for units of rows of so many lines, of which two hops take twice the room. It has no blocks
 // if a row does not fit into a mailbox.
 func (e *Engine) normShape(j *Job, lines, units, hops int) normShape {
 	most, area := j.most(e.mail.blocks), e.mail.bytes/2/(e.ranks-1)/hops/lineBytes
-	if parts := min(most/units, (lines+e.mail.part-1)/e.mail.part); hops == 1 && parts > 1 {
+	if hops == 1 && units <= most {
+		parts := min(most/units, (lines+e.mail.part-1)/e.mail.part)
 		part := (lines + parts - 1) / parts
 		parts = (lines + part - 1) / part
-		s := normShape{blocks: units * parts, threads: roundUp(part*lineLanes, 32), steps: 1, each: 1, parts: parts, part: part}
-		if part <= e.rowGroups() && s.blocks*s.slots() <= area {
-			return s
+		s := normShape{steps: 1, each: 1, parts: parts, part: part, blocks: units * parts}
+		if groups := e.rowGroups(); part <= groups {
+			s.few = 1
+		} else if parts == 1 && part <= 2*groups {
+			s.few = 2
+		}
+		if s.few > 0 {
+			s.threads = roundUp((part+s.few-1)/s.few*lineLanes, 32)
+			if s.blocks*s.few*s.threads/lineLanes <= area {
+				return s
+			}
 		}
 	}
 	s := e.rowShape(lines)
@@ -178,7 +188,7 @@ func (e *Engine) RunRows(j *Job, n *Norm, contributions int) error {
 // launchRows queues a kernel with the arguments in the frame.
 func (e *Engine) launchRows(f cuda.Function, s normShape, j *Job) error {
 	a := &e.frame.norm
-	a.steps, a.parts, a.part, a.pair = uint32(s.steps), uint32(s.parts), uint32(s.part), mask(s.pair, 1)
+	a.steps, a.few, a.parts, a.part, a.team = uint32(s.steps), uint32(s.few), uint32(s.parts), uint32(s.part), uint32((1<<16+s.parts-1)/s.parts)
 	e.frame.launch = cuda.Launch{
 		Grid: cuda.Dim3{X: uint32(s.blocks)}, Block: cuda.Dim3{X: uint32(s.threads)}, Stream: j.Stream,
 		Shared: s.steps * normLines * s.threads * 16,

@@ -34,59 +34,27 @@ struct NormArgs {
   u32 epsilon, columns; // bits of a float32 each
   u32 more;             // 1: the factor is 1 + weight
   u32 form;             // of small: 1 E4M3, 2 int8
-  u32 parts, part;      // of a row; lines of a part
-  u32 pair;             // 1: a thread has both lines
-  u32 unused;
+  u32 few;              // lines of a thread, where a block has one row or a part of one; 0: several rows
+  u32 parts, part;      // then: parts of a row, and lines of a part
+  u32 team;             // 2^16 / parts, rounded up
 };
 
 static SHARED float squares[2][most_lines];       // of lines; rows take turns
 static SHARED u32 peaks[2][most_threads / warp]; // of warps: bits of the greatest magnitude
 extern SHARED Pair kept[];                        // by each thread for itself
 
-// A Place is where a unit's row of one rank lies, or this block's part of it.
+// A Place is where a unit's row of one rank lies.
 struct Place {
   u32 row, slot; // slot: byte of the mailbox's areas
-  u32 from;      // line of the row that the part begins with
-  u64 words;     // of the row, in this epoch: of its lines, then of its warps
   bool has;      // there is such a row
   bool tells;    // its first line is sent even if it is empty
 };
 
-// Line_of is a thread's line of a part.
 static DEVICE u32 line_of(u32 step, u32 i) { return (step * both + i) * (threads() / 8) + thread() / 8; }
 
 static DEVICE Cell cell(const NormArgs &a, const Place &p, u32 step, u32 i) {
-  u32 n = line_of(step, i), line = p.from + n, j = thread() % 8;
-  return {j == 7, p.tells && step == 0 && i == 0, p.has && n < a.part && line < a.direct.lines, true, line * line_data + 16 * j, p.slot + n * line_bytes + 16 * j};
-}
-
-static DEVICE void tell(u64 p, u32 v, u64 epoch) { store_relaxed64(p, epoch << 32 | v); }
-
-// Listen gives f each word of an epoch, those of a lane in order. It returns false if all kernels are to end: who has found that out
-// says for whom it waited.
-template <class F> static DEVICE bool listen(const NormArgs &a, u64 words, u32 n, u64 epoch, F f) {
-  constexpr u32 batch = 5; // a row of 16 KiB has 137 lines
-#pragma unroll 1
-  for (u32 from = thread() % warp; from - thread() % warp < n; from += batch * warp) {
-    u64 v[batch];
-#pragma unroll 1
-    for (u32 tries = 1;; tries++) {
-      bool bad = false;
-#pragma unroll
-      for (u32 k = 0; k < batch; k++) {
-        if (from + k * warp >= n) continue;
-        v[k] = load_relaxed64(words + 8 * (from + k * warp));
-        bad |= (u32)(v[k] >> 32) != (u32)epoch;
-      }
-      if (!vote(bad)) break;
-      if (tries % soon == 0 && vote(over(a.direct.comm))) return false;
-    }
-#pragma unroll
-    for (u32 k = 0; k < batch; k++) {
-      if (from + k * warp < n) f((u32)v[k]);
-    }
-  }
-  return true;
+  u32 line = line_of(step, i), j = thread() % 8;
+  return {j == 7, p.tells && step == 0 && i == 0, p.has && line < a.direct.lines, true, line * line_data + 16 * j, p.slot + line * line_bytes + 16 * j};
 }
 
 static DEVICE Pair load(const NormArgs &a, const Cell &l, u64 rows, u32 row) { return load(l, Transfer{0, rows + (u64)row * a.row, a.row, 0}); }
@@ -113,15 +81,12 @@ static DEVICE void send(const NormArgs &a, u32 unit, Place p, State &state, u64 
     for (u32 step = 0; step < a.steps; step++) {
       Pair v[both];
 #pragma unroll
-      for (u32 i = 0; i < both; i++) {
-        if (i < a.pair + 1) v[i] = load(a, cell(a, p, step, i), a.in, p.row);
-      }
+      for (u32 i = 0; i < both; i++) v[i] = load(a, cell(a, p, step, i), a.in, p.row);
       loaded(state), loaded(epoch); // as in direct.cu
       if (vote(state.over)) return;
       Round r = round_of(d, hash_of(d.hash, first_number(d.comm, state)), epoch + round);
 #pragma unroll
       for (u32 i = 0; i < both; i++) {
-        if (i > a.pair) break;
         Cell l = cell(a, p, step, i);
         v[i] = sealed(d, l, marked(l, r, v[i]));
 #pragma unroll
@@ -134,44 +99,38 @@ static DEVICE void send(const NormArgs &a, u32 unit, Place p, State &state, u64 
   }
 }
 
-// Receive waits for one line or both of each rank in want, as that of exchange.h does for one.
-static DEVICE bool receive(const DirectArgs &a, const Cell *l, const Round &r, u32 hop, const u32 *want, u32 has, Pair (*v)[most], Stop &stop) {
+// Receive waits for the lines of each rank in want, as that of exchange.h does for one.
+template <u32 count> static DEVICE bool receive(const DirectArgs &a, const Cell *l, const Round &r, u32 hop, const u32 *want, Pair (*v)[most], Stop &stop) {
   u32 odd = 0;
   syncwarp();
 #pragma unroll 1
   for (u32 n = 1;; n++) {
-    bool bad = false;
+    bool bad[count] = {}, any = false;
 #pragma unroll
-    for (u32 i = 0; i < both; i++) {
-      if (i >= has) break;
+    for (u32 i = 0; i < count; i++)
 #pragma unroll
       for (u32 p = 0; p < most; p++) {
         if (p >= ranks(a)) break;
         if (want[i] >> p & 1) v[i][p] = load_line(a.recvs[p].lines + (hop + r.half + l[i].slot));
       }
-    }
 #pragma unroll
-    for (u32 i = 0; i < both; i++) {
-      if (i >= has) break;
+    for (u32 i = 0; i < count; i++) {
       if (a.torn) unseal(a, l[i], v[i]);
 #pragma unroll
       for (u32 p = 0; p < most; p++) {
         if (p >= ranks(a)) break;
-        bad |= (want[i] >> p & 1) && v[i][p].y != r.flag;
+        bad[i] |= (want[i] >> p & 1) && v[i][p].y != r.flag;
       }
+      any |= bad[i];
     }
-    if (!vote(bad && l[0].last)) return true;
+    if (!vote(any && l[0].last)) return true;
     if (n % line_polls) continue;
     bool asks = (n / line_polls + (block() * threads() + thread()) / warp) % (blocks() * threads() / warp) == 0;
-    // of the first line, or the second if all of the first have come
-    bool first = false;
+    bool first = count == 1 || vote(bad[0] && l[0].last); // the others wait until their turn
     Pair w[most];
 #pragma unroll
-    for (u32 p = 0; p < most; p++) first |= p < ranks(a) && want[0] >> p & 1 && v[0][p].y != r.flag;
-    first = vote(first && l[0].last);
-#pragma unroll
-    for (u32 p = 0; p < most; p++) w[p] = first ? v[0][p] : v[1][p];
-    missing(a, l[0], r.flag, asks, first ? want[0] : want[1], w, odd, stop);
+    for (u32 p = 0; p < most; p++) w[p] = first ? v[0][p] : v[count - 1][p];
+    missing(a, l[0], r.flag, asks, first ? want[0] : want[count - 1], w, odd, stop);
     if (vote(stop.kind)) return false;
   }
 }
@@ -221,31 +180,36 @@ static DEVICE float squares_of(Pair v) {
   return sum;
 }
 
-// Keep keeps a thread's sums for finish, and their squares.
-static DEVICE void keep(const NormArgs &a, const Place &p, u32 step, u32 i, u32 turn, u64 epoch, Pair s) {
-  kept[(step * both + i) * threads() + thread()] = s;
-  float sum = squares_of(s);
-  sum = plus_across<4>(sum), sum = plus_across<2>(sum), sum = plus_across<1>(sum);
-  u32 n = line_of(step, i), line = p.from + n;
-  if (thread() % 8 || n >= a.part || line >= a.direct.lines) return;
-  if (a.parts > 1) tell(p.words + 8 * line, bits<u32>(sum), epoch);
-  else squares[turn][line] = sum;
+// Line_squares is that of a line.
+static DEVICE float line_squares(Pair v) {
+  float sum = squares_of(v);
+  return sum = plus_across<4>(sum), sum = plus_across<2>(sum), plus_across<1>(sum);
 }
 
-// Inverse is what a row is multiplied by: one over its root mean square.
-static DEVICE float inverse(const NormArgs &a, const Place &p, const float *squares, u64 epoch, bool &ends) {
-  float sum = 0, root;
-  ends = false;
-  if (a.parts > 1) {
-    if (!listen(a, p.words, a.direct.lines, epoch, [&](u32 v) FORCED { sum += bits<float>(v); })) ends = true;
-  } else {
-#pragma unroll 1
-    for (u32 line = thread() % warp; line < a.direct.lines; line += warp) sum += squares[line];
-  }
+// Keep keeps a thread's sums for finish, and their squares.
+static DEVICE void keep(const NormArgs &a, u32 step, u32 i, u32 turn, Pair s) {
+  kept[(step * both + i) * threads() + thread()] = s;
+  float sum = line_squares(s);
+  u32 line = line_of(step, i);
+  if (thread() % 8 == 0 && line < a.direct.lines) squares[turn][line] = sum;
+}
+
+// Inverse is what a row is multiplied by, one over its root mean square, of the sums of this lane's lines.
+static DEVICE float inverse(const NormArgs &a, float sum) {
+  float root, inverse;
   sum = plus_across<16>(sum), sum = plus_across<8>(sum), sum = plus_across<4>(sum), sum = plus_across<2>(sum), sum = plus_across<1>(sum);
   sum = sum / bits<float>(a.columns) + bits<float>(a.epsilon);
   asm("sqrt.rn.f32 %0, %1;" : "=f"(root) : "f"(sum));
-  return 1 / root;
+  asm("rcp.rn.f32 %0, %1;" : "=f"(inverse) : "f"(root));
+  return inverse;
+}
+
+// Squares_in is the sum of this lane's lines of a row.
+static DEVICE float squares_in(const NormArgs &a, const float *squares) {
+  float sum = 0;
+#pragma unroll 1
+  for (u32 line = thread() % warp; line < a.direct.lines; line += warp) sum += squares[line];
+  return sum;
 }
 
 // Scaled is a thread's words of a row times the inverse and the weights.
@@ -273,6 +237,20 @@ static DEVICE u32 peak(Pair v) {
     if (m <= 0x7f800000 && m > most) most = m;
   }
   return most;
+}
+
+static DEVICE u32 most_across(u32 most) {
+  auto more = [&](u32 m) FORCED { most = m > most ? m : most; };
+  more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
+  return most;
+}
+
+// Own_scale stores a row's own scale and gives its inverse.
+static DEVICE float own_scale(const NormArgs &a, u32 peak, u32 row, bool stores) {
+  float scale = bits<float>(peak) / (a.form == 1 ? 448.f : 127.f);
+  scale = scale > 0x1p-40f ? scale : 0x1p-40f;
+  if (stores) Access<4>::store(a.scales + 4 * (u64)row, bits<u32>(scale));
+  return 1 / scale;
 }
 
 // Small is a word's elements times a factor in 8 bits each.
@@ -303,56 +281,42 @@ static DEVICE void store_small(const NormArgs &a, const Cell &l, u32 row, Pair v
 }
 
 // Finish makes a row's outputs of the sums that the threads have kept. All threads of the block
-// call it, after a barrier if the row has no other parts. It returns false if all kernels are to end.
-static DEVICE bool finish(const NormArgs &a, const Place &p, u32 turn, u64 epoch, const Pair *weight) {
-  bool ends;
-  float factor = inverse(a, p, squares[turn], epoch, ends), times = 1;
-  if (ends) return false;
+// call it, after a barrier.
+static DEVICE void finish(const NormArgs &a, const Place &p, u32 turn, const Pair *weight) {
+  float factor = inverse(a, squares_in(a, squares[turn])), times;
   bool own = a.small && !a.scale;
-  if (a.small && a.scale) times = 1 / bits<float>(Access<4>::load(a.scale));
-  u32 most = 0, lines = a.pair ? both * a.steps : 1; // of this thread
+  u32 most = 0;
 #pragma unroll 1
-  for (u32 n = 0; n < lines; n++) {
-    u32 step = n / both, i = n % both;
-    Cell l = cell(a, p, step, i);
-    Pair &v = kept[n * threads() + thread()];
-    Pair w = weight[0];
-    if (n) w = n == 1 ? weight[1] : a.weight ? load(a, l, a.weight, 0) : Pair{};
-    w = scaled(a, v, factor, w);
-    store(a, l, a.normed, p.row, w);
-    if (a.small) v = w;
-    u32 m = own && l.on ? peak(w) : 0;
-    most = m > most ? m : most;
-  }
-  if (!a.small) return true;
-  if (own) {
-    auto more = [&](u32 m) FORCED { most = m > most ? m : most; };
-    more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
-    u32 warps = threads() / warp;
-    if (a.parts > 1) {
-      u64 words = p.words + 8 * a.direct.lines;
-      if (thread() % warp == 0) tell(words + 8 * (p.from / a.part * warps + thread() / warp), most, epoch);
-      if (!listen(a, words, a.parts * warps, epoch, more)) return false;
-      more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
-    } else {
-      if (thread() % warp == 0) peaks[turn][thread() / warp] = most;
-      barrier();
-#pragma unroll 1
-      for (u32 i = 0; i < warps; i++) more(peaks[turn][i]);
+  for (u32 step = 0; step < a.steps; step++) {
+#pragma unroll
+    for (u32 i = 0; i < both; i++) {
+      Cell l = cell(a, p, step, i);
+      Pair &v = kept[(step * both + i) * threads() + thread()];
+      Pair w = scaled(a, v, factor, step == 0 ? weight[i] : a.weight ? load(a, l, a.weight, 0) : Pair{});
+      store(a, l, a.normed, p.row, w);
+      if (a.small) v = w;
+      u32 m = own && l.on ? peak(w) : 0;
+      most = m > most ? m : most;
     }
-    float scale = bits<float>(most) / (a.form == 1 ? 448.f : 127.f);
-    scale = scale > 0x1p-40f ? scale : 0x1p-40f;
-    if (thread() == 0 && p.from == 0) Access<4>::store(a.scales + 4 * (u64)p.row, bits<u32>(scale));
-    times = 1 / scale;
+  }
+  if (!a.small) return;
+  if (own) {
+    most = most_across(most);
+    if (thread() % warp == 0) peaks[turn][thread() / warp] = most;
+    barrier();
+#pragma unroll 1
+    for (u32 i = 0; i < threads() / warp; i++) most = peaks[turn][i] > most ? peaks[turn][i] : most;
+    times = own_scale(a, most, p.row, thread() == 0);
+  } else {
+    times = 1 / bits<float>(Access<4>::load(a.scale));
   }
 #pragma unroll 1
-  for (u32 n = 0; n < lines; n++) store_small(a, cell(a, p, n / both, n % both), p.row, kept[n * threads() + thread()], times);
-  return true;
+  for (u32 n = 0; n < a.steps * both; n++) store_small(a, cell(a, p, n / both, n % both), p.row, kept[n * threads() + thread()], times);
 }
 
 // One waits for a row's lines and finishes it: with q = 0 one that this rank sums up, otherwise
 // one whose sums the rank q after ours has sent. It returns false if the warp has to stop.
-static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r, u64 epoch, bool ok, u32 &turn, const Pair *weight, Stop &stop) {
+static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r, bool ok, u32 &turn, const Pair *weight, Stop &stop) {
   const DirectArgs &d = a.direct;
   u32 who = rank_at(a, q), others = ((1u << ranks(d)) - 1) & ~(1u << d.comm.rank), from = q ? 1u << who : others;
   bool norms = a.normed || a.small;
@@ -360,10 +324,9 @@ static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r,
   for (u32 step = 0; ok && step < a.steps; step++) {
     Cell l[both];
     Pair v[both][most] = {}, own[both] = {}, bias[both] = {}, residual[both] = {};
-    u32 want[both] = {};
+    u32 want[both];
 #pragma unroll
     for (u32 i = 0; i < both; i++) {
-      if (i > a.pair) break;
       l[i] = cell(a, p, step, i);
       want[i] = l[i].first || l[i].on ? from : 0;
       if (q) continue;
@@ -371,11 +334,10 @@ static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r,
       if (a.bias) bias[i] = load(a, l[i], a.bias, 0);
       if (a.residual) residual[i] = load(a, l[i], a.residual, p.row);
     }
-    ok = receive(d, l, r, q ? d.second : 0, want, a.pair + 1, v, stop);
+    ok = receive<both>(d, l, r, q ? d.second : 0, want, v, stop);
     if (!ok) break;
 #pragma unroll
     for (u32 i = 0; i < both; i++) {
-      if (i > a.pair) break;
       Pair s = q ? Pair{} : total(a, v[i], own[i], bias[i], residual[i]);
 #pragma unroll
       for (u32 k = 0; k < most; k++) {
@@ -393,13 +355,14 @@ static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r,
         }
       }
       store(a, l[i], a.sum, p.row, s);
-      if (norms) keep(a, p, step, i, turn, epoch, s);
+      if (!norms) continue;
+      keep(a, step, i, turn, s);
     }
   }
   if (!norms) return ok;
-  if (stop.kind) report(d.comm, stop); // the row's other warps find out by that
-  if (a.parts > 1 ? !ok : any(!ok)) return false;
-  if (p.has && !finish(a, p, turn, epoch, weight)) return false;
+  if (stop.kind) report(d.comm, stop); // the block's other warps find out by that
+  if (any(!ok)) return false;
+  if (p.has) finish(a, p, turn, weight);
   turn ^= 1;
   return true;
 }
@@ -407,24 +370,22 @@ static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r,
 // Rounds carries out all rounds, or stops. It returns the last epoch.
 static DEVICE u64 rounds(const NormArgs &a, u64 epoch, State &state, Stop &stop) {
   const DirectArgs &d = a.direct;
-  u32 round = 0, teams = blocks() / a.parts, team = block() / a.parts, each = a.room / teams, part = (block() - team * a.parts) * a.part, slots = a.steps * both * (threads() / 8) * line_bytes, turn = 0;
-  u64 words = 8 * (a.direct.lines + a.parts * (threads() / warp));
+  u32 round = 0, each = a.room / blocks(), slots = a.steps * both * (threads() / 8) * line_bytes, turn = 0;
   bool several = a.units > a.room, tells = several || block() * threads() + thread() < 8;
   auto skips = [&](u32 unit) FORCED { return unit >= a.units && !several; };
   auto slot = [&](u32 i) FORCED { return (block() * each + i) * slots; };
-  auto place = [&](u32 row, u32 i, bool has) FORCED { return Place{row, slot(i), part, a.words + (((epoch + round) & 1) * teams + team) * words, has, tells}; };
   Pair weight[both] = {};
 #pragma unroll 1
   for (u32 done = 0; done < a.units; done += a.room) {
     round++;
-    auto unit = [&](u32 i) FORCED { return done + i * teams + team; };
+    auto unit = [&](u32 i) FORCED { return done + i * blocks() + block(); };
 #pragma unroll 1
-    for (u32 i = 0; i < each && !skips(unit(i)); i++) send(a, unit(i), place(0, i, false), state, epoch, round);
+    for (u32 i = 0; i < each && !skips(unit(i)); i++) send(a, unit(i), {0, slot(i), false, tells}, state, epoch, round);
     if (done == 0) {
       begin(d.comm, state); // while the lines are on their way
       if (a.weight && !vote(state.over)) {
 #pragma unroll
-        for (u32 i = 0; i < both; i++) weight[i] = load(a, cell(a, {0, 0, part, 0, true, false}, 0, i), a.weight, 0);
+        for (u32 i = 0; i < both; i++) weight[i] = load(a, cell(a, {0, 0, true, false}, 0, i), a.weight, 0);
       }
     }
     Round r = round_of(d, hash_of(d.hash, first_number(d.comm, state)), epoch + round);
@@ -434,11 +395,167 @@ static DEVICE u64 rounds(const NormArgs &a, u64 epoch, State &state, Stop &stop)
 #pragma unroll 1
       for (u32 i = 0; i < each && !skips(unit(i)); i++) {
         u32 row = unit(i) + a.share * rank_at(a, q);
-        if (!one(a, q, place(row, i, unit(i) < a.units && row < a.rows), r, epoch + round, ok, turn, weight, stop)) return epoch + round;
+        if (!one(a, q, {row, slot(i), unit(i) < a.units && row < a.rows, tells}, r, ok, turn, weight, stop)) return epoch + round;
       }
     }
   }
   return epoch + round;
+}
+
+// Quick modules have few for two lines of a thread, which is as large as all else. For others rounds does the same, with lines
+// in the same places.
+#ifdef RANKS
+constexpr bool quick = true;
+#else
+constexpr bool quick = false;
+#endif
+
+static DEVICE void tell(u64 p, u32 v, u64 epoch) { store_relaxed64(p, epoch << 32 | v); }
+
+// Listen gives f each word of an epoch, those of a lane in order. It returns false if all kernels are to end: who has found that
+// out says for whom it waited.
+template <class F> static DEVICE bool listen(const NormArgs &a, u64 words, u32 n, u64 epoch, F f) {
+  constexpr u32 batch = 5; // a row of 16 KiB has 137 lines
+  u32 lane = thread() % warp;
+#pragma unroll 1
+  for (u32 from = 0; from < n; from += batch * warp) {
+    u64 v[batch];
+#pragma unroll 1
+    for (u32 tries = 1;; tries++) {
+      bool bad = false;
+#pragma unroll
+      for (u32 k = 0; k < batch; k++) {
+        u32 i = from + k * warp + lane;
+        v[k] = load_relaxed64(words + 8 * (i < n ? i : n - 1));
+      }
+#pragma unroll
+      for (u32 k = 0; k < batch; k++) bad |= (u32)(v[k] >> 32) != (u32)epoch;
+      if (!vote(bad)) break;
+      if (tries % soon == 0 && vote(over(a.direct.comm))) return false;
+    }
+#pragma unroll
+    for (u32 k = 0; k < batch; k++) {
+      if (from + k * warp + lane < n) f((u32)v[k]);
+    }
+  }
+  return true;
+}
+
+// Few carries out a round in which a block has one row or a part of one, and a thread so many lines of it, which stay in registers.
+// All that is loaded is on its way at once. It returns false if the warp has to stop.
+template <u32 count> static DEVICE bool few(const NormArgs &a, State &state, u64 &epoch, Stop &stop) {
+  const DirectArgs &d = a.direct;
+  u32 team = block() * a.team >> 16, part = block() - team * a.parts, groups = threads() / 8, j = thread() % 8;
+  u32 row = team + a.share * d.comm.rank, others = ((1u << ranks(d)) - 1) & ~(1u << d.comm.rank);
+  bool has = row < a.rows, norms = a.normed || a.small;
+  Cell l[count];
+  Pair own[count], sends[count][most], bias[count] = {}, residual[count] = {}, weight[count] = {};
+  u32 want[count];
+#pragma unroll
+  for (u32 i = 0; i < count; i++) {
+    u32 n = i * groups + thread() / 8, line = part * a.part + n;
+    bool on = has && n < a.part && line < d.lines, first = i == 0 && block() == 0 && thread() < 8;
+    l[i] = {j == 7, first, on, true, line * line_data + 16 * j, (block() * count * groups + n) * line_bytes + 16 * j};
+    want[i] = first || on ? others : 0;
+    own[i] = load(a, l[i], a.in, row);
+  }
+  if (a.share) {
+#pragma unroll
+    for (u32 k = 1; k < most; k++) {
+      if (k >= ranks(d)) break;
+#pragma unroll
+      for (u32 i = 0; i < count; i++) sends[i][k] = load(a, l[i], a.in, team + a.share * rank_at(a, k));
+    }
+  }
+#pragma unroll
+  for (u32 i = 0; i < count; i++) {
+    if (a.residual) residual[i] = load(a, l[i], a.residual, row);
+    if (a.weight) weight[i] = load(a, l[i], a.weight, 0);
+    if (a.bias) bias[i] = load(a, l[i], a.bias, 0);
+  }
+  loaded(state), loaded(epoch); // as in direct.cu
+  epoch++;
+  if (vote(state.over)) return false;
+  Round r = round_of(d, hash_of(d.hash, first_number(d.comm, state)), epoch);
+#pragma unroll
+  for (u32 i = 0; i < count; i++) {
+#pragma unroll
+    for (u32 k = 1; k < most; k++) {
+      if (k >= ranks(d)) break;
+      Pair w = marked(l[i], r, a.share ? sends[i][k] : own[i]);
+      if (d.torn) w = sealed(d, l[i], w);
+      if (want[i]) store_line(d.sends[k].lines + (r.half + l[i].slot), w);
+    }
+  }
+  begin(d.comm, state);
+  Pair v[count][most] = {}, s[count];
+  bool ok = receive<count>(d, l, r, 0, want, v, stop);
+  u64 words = a.words + 8 * (u64)((u32)(epoch & 1) * a.units + team) * (d.lines + a.parts * (threads() / warp));
+  if (ok) {
+#pragma unroll
+    for (u32 i = 0; i < count; i++) {
+      s[i] = total(a, v[i], own[i], bias[i], residual[i]);
+      if (l[i].last) s[i].y = 0;
+      if (!l[i].on) s[i] = {};
+      if (norms) {
+        float sum = line_squares(s[i]);
+        u32 n = i * groups + thread() / 8, line = part * a.part + n;
+        if (j == 0 && l[i].on) {
+          if (a.parts > 1) tell(words + 8 * line, bits<u32>(sum), epoch);
+          else squares[0][line] = sum;
+        }
+      }
+    }
+#pragma unroll
+    for (u32 i = 0; i < count; i++) store(a, l[i], a.sum, row, s[i]);
+  }
+  if (!norms) return ok;
+  float sum = 0;
+  if (a.parts > 1) {
+    if (!ok) return false;
+    if (!has) return true;
+    if (!listen(a, words, d.lines, epoch, [&](u32 w) FORCED { sum += bits<float>(w); })) return false;
+  } else {
+    if (stop.kind) report(d.comm, stop); // the block's other warps find out by that
+    if (any(!ok)) return false;
+    if (!has) return true;
+    sum = squares_in(a, squares[0]);
+  }
+  float factor = inverse(a, sum);
+#pragma unroll
+  for (u32 i = 0; i < count; i++) {
+    s[i] = scaled(a, s[i], factor, weight[i]);
+    store(a, l[i], a.normed, row, s[i]);
+  }
+  if (!a.small) return true;
+  float times;
+  if (a.scale) {
+    times = 1 / bits<float>(Access<4>::load(a.scale));
+  } else {
+    u32 greatest = 0, warps = threads() / warp;
+#pragma unroll
+    for (u32 i = 0; i < count; i++) {
+      u32 m = l[i].on ? peak(s[i]) : 0;
+      greatest = m > greatest ? m : greatest;
+    }
+    greatest = most_across(greatest);
+    auto more = [&](u32 m) FORCED { greatest = m > greatest ? m : greatest; };
+    if (a.parts > 1) {
+      words += 8 * d.lines;
+      if (thread() % warp == 0) tell(words + 8 * (part * warps + thread() / warp), greatest, epoch);
+      if (!listen(a, words, a.parts * warps, epoch, more)) return false;
+      greatest = most_across(greatest);
+    } else {
+      if (thread() % warp == 0) peaks[0][thread() / warp] = greatest;
+      barrier();
+#pragma unroll 1
+      for (u32 i = 0; i < warps; i++) more(peaks[0][i]);
+    }
+    times = own_scale(a, greatest, row, part == 0 && thread() == 0);
+  }
+#pragma unroll
+  for (u32 i = 0; i < count; i++) store_small(a, l[i], row, s[i], times);
+  return true;
 }
 
 KERNEL(576, 1) void ENTRY(norm)(const NormArgs a) {
@@ -446,8 +563,11 @@ KERNEL(576, 1) void ENTRY(norm)(const NormArgs a) {
   Stop stop = {};
   u64 epoch = Access<8>::load(d.epochs + 8 * block());
   State state = look(d.comm);
-  epoch = rounds(a, epoch, state, stop);
-  if (stop.kind && !a.normed && !a.small) report(d.comm, stop);
+  bool is_few = a.few == 1 || (a.few == 2 && quick);
+  if (a.few == 1) few<1>(a, state, epoch, stop);
+  else if (is_few) few<2>(a, state, epoch, stop);
+  else epoch = rounds(a, epoch, state, stop);
+  if (stop.kind && ((!a.normed && !a.small) || (is_few && a.parts > 1))) report(d.comm, stop);
   barrier();
   if (thread() == 0 && last(d.comm)) end(d.comm, state);
 #pragma unroll 1
@@ -462,7 +582,7 @@ KERNEL(576, 1) void ENTRY(rows)(const NormArgs a) {
   u32 turn = 0;
 #pragma unroll 1
   for (u32 row = block(); row < a.rows; row += blocks()) {
-    Place p = {row, 0, 0, 0, true, false};
+    Place p = {row, 0, true, false};
 #pragma unroll 1
     for (u32 step = 0; step < a.steps; step++)
 #pragma unroll 1
@@ -475,7 +595,7 @@ KERNEL(576, 1) void ENTRY(rows)(const NormArgs a) {
         if (l.last) s.y = 0;
         if (!l.on) s = {};
         store(a, l, a.sum, row, s);
-        if (norms) keep(a, p, step, i, turn, 0, s);
+        if (norms) keep(a, step, i, turn, s);
       }
     if (!norms) continue;
     barrier();
@@ -484,7 +604,7 @@ KERNEL(576, 1) void ENTRY(rows)(const NormArgs a) {
 #pragma unroll
       for (u32 i = 0; i < both; i++) weight[i] = load(a, cell(a, p, 0, i), a.weight, 0);
     }
-    finish(a, p, turn, 0, weight);
+    finish(a, p, turn, weight);
     turn ^= 1;
   }
 }
