@@ -135,8 +135,16 @@ func (x *normTrial) data(ranks int, seed uint64) *normData {
 	return o
 }
 
-// tryNorm runs a trial and compares every byte.
-func (r *rig) tryNorm(x normTrial, seed uint64) {
+// A normRun is a trial with its memory on all ranks.
+type normRun struct {
+	x     normTrial
+	o     *normData
+	jobs  []Job
+	norms []Norm
+}
+
+// prepareNorm puts a trial's data into the GPUs' memory.
+func (r *rig) prepareNorm(x normTrial, seed uint64) *normRun {
 	r.t.Helper()
 	n := len(r.ranks)
 	o := x.data(n, seed)
@@ -178,14 +186,20 @@ func (r *rig) tryNorm(x normTrial, seed uint64) {
 			}
 		}
 	}
+	return &normRun{x, o, jobs, norms}
+}
+
+// runNorm queues a trial on all ranks, or on those of them before one.
+func (r *rig) runNorm(run *normRun, before int) {
+	x := &run.x
 	cuts := x.cuts
 	if cuts == nil {
 		cuts = []cut{{x.rows, x.blocks, x.d}}
 	}
 	first := 0
 	for _, c := range cuts {
-		for i, m := range r.ranks {
-			j, n := jobs[i], norms[i]
+		for i, m := range r.ranks[:before] {
+			j, n := run.jobs[i], run.norms[i]
 			if x.cuts != nil {
 				for part, size := range map[*mem.Region]int{&j.In: 0, &j.Out: 0, &n.Residual: 0, &n.Normed: 0, &n.SmallOut: x.Row, &n.Scales: 4} {
 					if size == 0 {
@@ -201,24 +215,41 @@ func (r *rig) tryNorm(x normTrial, seed uint64) {
 		}
 		first += c.rows
 	}
-	r.sync()
+}
+
+// wrongNorm says what is not as it should be.
+func (r *rig) wrongNorm(run *normRun) error {
 	for i, m := range r.ranks {
-		require.NoError(r.t, m.engine.Control().Fault())
-		w := &o.want[i]
+		w := &run.o.want[i]
 		for name, out := range map[string]struct {
 			r    mem.Region
 			want []byte
-		}{"sum": {jobs[i].Out, w.Sum}, "normed": {norms[i].Normed, w.Normed}, "small": {norms[i].SmallOut, w.Small}, "scales": {norms[i].Scales, w.Scales}} {
+		}{"sum": {run.jobs[i].Out, w.Sum}, "normed": {run.norms[i].Normed, w.Normed}, "small": {run.norms[i].SmallOut, w.Small}, "scales": {run.norms[i].Scales, w.Scales}} {
 			if out.r.Len() == 0 {
 				continue
 			}
 			got := make([]byte, len(out.want))
-			r.with(m, func() error { return r.d.MemcpyDtoH(got, out.r.Ptr()) })
+			if err := cuda.With(r.d, m.ctx, func() error { return r.d.MemcpyDtoH(got, out.r.Ptr()) }); err != nil {
+				return err
+			}
 			if at := difference(out.want, got); at >= 0 {
-				r.t.Fatalf("%v: rank %d: byte %d of %d of %s is %#x, want %#x", x, i, at, len(got), name, got[at], out.want[at])
+				return fmt.Errorf("%v: rank %d: byte %d of %d of %s is %#x, want %#x", run.x, i, at, len(got), name, got[at], out.want[at])
 			}
 		}
 	}
+	return nil
+}
+
+// tryNorm runs a trial and compares every byte.
+func (r *rig) tryNorm(x normTrial, seed uint64) {
+	r.t.Helper()
+	run := r.prepareNorm(x, seed)
+	r.runNorm(run, len(r.ranks))
+	r.sync()
+	for _, m := range r.ranks {
+		require.NoError(r.t, m.engine.Control().Fault())
+	}
+	require.NoError(r.t, r.wrongNorm(run))
 	r.forget()
 }
 

@@ -475,7 +475,7 @@ template <u32 count> static DEVICE bool few(const NormArgs &a, State &state, u64
   }
   loaded(state), loaded(epoch); // as in direct.cu
   epoch++;
-  if (vote(state.over)) return false;
+  if (vote(state.over)) return begin(d.comm, state), false;
   Round r = round_of(d, hash_of(d.hash, first_number(d.comm, state)), epoch);
 #pragma unroll
   for (u32 i = 0; i < count; i++) {
