@@ -106,9 +106,9 @@ func TestNorm(t *testing.T) {
 	succeed(t, ctest.OnGPUs(2), 2, ctest.Program(t, "norm", true), "process")
 }
 
-// asked is what all-reduces of 8 bytes on a GPU ask of the driver, one alone and a group of 16 in one buffer, and
+// asked is what all-reduces of 8 bytes on a GPU ask of the driver, one alone, a group of 16 in one buffer and one with a norm, and
 // the ns that one takes beside that.
-func asked(t testing.TB, calls int) (functions string, alone, grouped float64) {
+func asked(t testing.TB, calls int) (functions string, alone, grouped, normed float64) {
 	p := ctest.Program(t, "driver", true)
 	idle := filepath.Join(t.TempDir(), "libidle.so")
 	_, err := os.ReadFile("testdata/idle.c") // go test notices
@@ -121,17 +121,18 @@ func asked(t testing.TB, calls int) (functions string, alone, grouped float64) {
 	require.NoError(t, err, "%s", text)
 	functions, times, ok := strings.Cut(string(text), "ns ")
 	require.True(t, ok, "%s", text)
-	_, err = fmt.Sscan(times, &alone, &grouped)
+	_, err = fmt.Sscan(times, &alone, &grouped, &normed)
 	require.NoError(t, err)
-	return functions, alone, grouped
+	return functions, alone, grouped, normed
 }
 
 // TestDriverCalls wants no more of the driver than what it is now. The first three are one call of C, and so is
 // a launch with the record behind it.
 func TestDriverCalls(t *testing.T) {
-	functions, _, _ := asked(t, 1)
+	functions, _, _, _ := asked(t, 1)
 	require.Equal(t, "cuCtxGetCurrent 1\ncuStreamIsCapturing 1\ncuStreamGetId 1\ncuEventRecord 1\ncuLaunchKernelEx 1\n"+
-		"cuCtxGetCurrent 2\ncuStreamIsCapturing 2\ncuStreamGetId 2\ncuEventRecord 1\ncuLaunchKernelEx 16\n", functions)
+		"cuCtxGetCurrent 2\ncuStreamIsCapturing 2\ncuStreamGetId 2\ncuEventRecord 1\ncuLaunchKernelEx 16\n"+
+		"cuCtxGetCurrent 1\ncuStreamIsCapturing 1\ncuStreamGetId 1\ncuEventRecord 1\ncuLaunchKernelEx 1\n", functions)
 }
 
 // TestWatchdog is what PyTorch's watchdog does, on emulated GPUs.
@@ -301,9 +302,10 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportMetric(grouped, "ns/grouped")
 }
 
-// BenchmarkDriver is what an all-reduce on a GPU costs its thread beside what the driver does, alone and in a group.
+// BenchmarkDriver is what an all-reduce on a GPU costs its thread beside what the driver does, alone, in a group and with a norm.
 func BenchmarkDriver(b *testing.B) {
-	_, alone, grouped := asked(b, max(b.N, 1000))
+	_, alone, grouped, normed := asked(b, max(b.N, 1000))
 	b.ReportMetric(alone, "ns/allreduce")
 	b.ReportMetric(grouped, "ns/grouped")
+	b.ReportMetric(normed, "ns/norm")
 }

@@ -1,13 +1,14 @@
 // What an all-reduce of 8 bytes asks of the driver, and what it costs its thread beside that.
 //
 //	driver IDLE CALLS   prints each function that was called for one all-reduce, and how often; the same for
-//	                    16 in a group, in one buffer; then "ns", and the time of one, alone and in such a
-//	                    group, while no function of the driver does anything
+//	                    16 in a group, in one buffer, and for one with a norm; then "ns", and the time of one, alone, in such a
+//	                    group, and with a norm, while no function of the driver does anything
 //
 // IDLE is the library of idle.c, which RINGO_CUDA_LIBRARY names too. The GPUs are emulated.
 #include <dlfcn.h>
 
 #include "memory.h"
+#include "ringo_norm.h"
 
 enum { RANKS = 2, GROUP = 16, SOME = 960 };
 
@@ -24,6 +25,17 @@ static void grouped(void)
 		alone();
 	OK(ncclGroupEnd());
 }
+
+static void with_norm(int rank)
+{
+	ringo_norm n = {
+	    .size = sizeof n, .rows = 1, .row = 2, .type = ncclFloat32, .epsilon = 1e-6f, .in = at[rank], .weight = at[rank] + 2,
+	    .residual = at[rank] + 4, .sum = at[rank] + 4, .normed = at[rank],
+	};
+	OK(ringo_all_reduce_norm(&n, comms[rank], s[rank]));
+}
+
+static void normed(void) { with_norm(0); }
 
 // both has all ranks do as many all-reduces, in one group.
 static void both(int n)
@@ -54,7 +66,7 @@ static double best(void (*f)(void), int each, int calls)
 
 int main(int argc, char **argv)
 {
-	float x[2] = {1, 2};
+	float x[6] = {1, 2, 1, 1};
 	context c[RANKS];
 	CHECK(argc == 3);
 	int calls = atoi(argv[2]);
@@ -71,12 +83,16 @@ int main(int argc, char **argv)
 		push(c[r], at[r], x, sizeof x, s[r]);
 	}
 	both(1), both(2); // load what is needed
+	OK(ncclGroupStart());
+	for (int r = 0; r < RANKS; r++)
+		with_norm(r);
+	OK(ncclGroupEnd());
 	for (int r = 0; r < RANKS; r++)
 		pull(c[r], x, at[r], sizeof x, s[r]);
 	*idle = 1;
 	use_device(0);
-	void (*const ways[])(void) = {alone, grouped};
-	for (int w = 0; w < 2; w++) {
+	void (*const ways[])(void) = {alone, grouped, normed};
+	for (int w = 0; w < 3; w++) {
 		alone();
 		for (int i = 0; names[i]; i++)
 			counts[i] = 0;
@@ -85,7 +101,7 @@ int main(int argc, char **argv)
 			if (counts[i])
 				printf("%s %lu\n", names[i], counts[i]);
 	}
-	printf("ns %.0f %.0f\n", best(alone, 1, calls), best(grouped, GROUP, calls));
+	printf("ns %.0f %.0f %.0f\n", best(alone, 1, calls), best(grouped, GROUP, calls), best(normed, 1, calls));
 	fflush(stdout);
 	for (int r = 0; r < RANKS; r++)
 		unplace(c[r], at[r]);

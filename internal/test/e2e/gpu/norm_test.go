@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
@@ -77,4 +79,54 @@ func TestNormUnlike(t *testing.T) {
 	require.ErrorIs(t, err, ringo.ErrMismatch)
 	require.ErrorContains(t, err, "rank 0 calls AllReduce #1 (1 rows of 64, norm with epsilon 0.25, float32)")
 	require.ErrorContains(t, err, "rank 1 calls AllReduce #1 (1 rows of 64, norm with epsilon 0.5, float32)")
+}
+
+// TestNormTimeout: graphs of decoding steps end by the deadline when a rank does not launch its own, and the error names it.
+func TestNormTimeout(t *testing.T) {
+	tier.Long(t)
+	const n, row = 3, 512
+	for _, way := range []string{"p2p", "host memory", "bridge"} {
+		t.Run(way, func(t *testing.T) {
+			list, cfg := commtest.Devices(t, n), ways[way]
+			cfg.Timeout = realTime
+			comms := commtest.OnDevices(t, list, cfg)
+			memory := commtest.Memories(t, list, 8*row)
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return step(c, memory[c.Rank()], row, 0) })) // loads what is needed
+			begin := time.Now()
+			errs := commtest.Each(comms, func(c *ringo.Comm) error {
+				d := c.Device()
+				s, err := d.NewStream()
+				if err != nil || c.Rank() == n-1 {
+					return errors.Join(err, d.DestroyStream(s))
+				}
+				defer d.DestroyStream(s)
+				if err := launchCaptured(d, cuda.CaptureThreadLocal, s, func() error { return step(c, memory[c.Rank()], row, s) }); err != nil {
+					return err
+				}
+				return c.Synchronize(s)
+			})
+			require.Less(t, time.Since(begin), tier.Patience)
+			require.NoError(t, errs[n-1])
+			require.ErrorIs(t, errors.Join(errs...), ringo.ErrTimeout)
+			for _, err := range errs[:n-1] {
+				require.Error(t, err)
+				blames(t, err, fmt.Sprint("rank ", n-1))
+			}
+		})
+	}
+}
+
+// step is what a layer of a model queues: two all-reduces of rows, each normed.
+func step(c *ringo.Comm, at ringo.Region, row int, s gpu.Stream) error {
+	part := func(i int) ringo.Region { return at.Slice(i*2*row, 2*row) }
+	for range 2 {
+		err := c.Do(&ringo.Call{
+			Kind: ringo.KindAllReduce, In: part(0), Out: part(1), Count: row, Type: ringo.BFloat16, Stream: s,
+			Norm: &ringo.Norm{Row: row, Epsilon: 1e-5, Residual: part(1), Weight: part(2), Normed: part(3)},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
