@@ -1,5 +1,5 @@
 """All-reduces of bfloat16 rows (tokens) with residual and RMSNorm in CUDA graphs of 20, in µs: NCCL alone, NCCL and a compiled norm,
-torch's two-shot all-reduce in symmetric memory and a compiled norm, the norm alone, and one kernel of Ringo.
+torch's two-shot all-reduce in symmetric memory and a compiled norm, the norm alone, and one kernel of Ringo; then whether torch.compile takes that.
 
     RINGO_LIBRARY=build/libnccl.so.2 torchrun --nproc-per-node 2 bindings/python/norm_bench.py
 """
@@ -83,6 +83,18 @@ for tokens in map(int, a.tokens.split(",")):
     ]
     if rank == 0:
         print("NORM %d:" % tokens, *["%.2f" % v for v in row], flush=True)
+
+
+@torch.compile
+def twice(x, residual):
+    y, s = comm.all_reduce_norm(x, residual, weight, 1e-6)
+    return 2 * y, 2 * s
+
+
+x, residual = (torch.randn(8, a.hidden, device=dev).to(dtype) for _ in range(2))
+same = all(torch.equal(u, 2 * v) for u, v in zip(twice(x, residual), comm.all_reduce_norm(x, residual, weight, 1e-6)))
+if rank == 0:
+    print("NORM in torch.compile: the same bits: %s" % same, flush=True)
 comm.close()
 dist.barrier()
 dist.destroy_process_group()
