@@ -190,8 +190,9 @@ func rowsOf(c *Call) Rows {
 // The bits of Rows in a stamp: in the count's place 21 of Count, 18 of Words and 7 of Flags, in the places of where and root those of
 // Epsilon, and a flag.
 func (r Rows) stamp(seq uint32, kind Kind, typ kernels.DataType, a Algo) [2]uint64 {
-	count := int(r.Count&(1<<21-1))<<25 | int(r.Words&(1<<18-1))<<7 | int(r.Flags&127)
-	return stamp(seq, kind, typ, withRows, a, uint16(r.Epsilon&MaxWhere), count, int(r.Epsilon>>15|uint32(r.Flags>>7)<<17)-1)
+	t := stamp(seq, kind, typ, withRows, a, uint16(r.Epsilon&MaxWhere), 0, int(r.Epsilon>>15|uint32(r.Flags>>7)<<17)-1)
+	t[1] |= (uint64(r.Count&(1<<21-1))<<25 | uint64(r.Words&(1<<18-1))<<7 | uint64(r.Flags&127)) << 18
+	return t
 }
 
 // rowsIn are the Rows of a stamp, without Has.
