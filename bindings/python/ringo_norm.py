@@ -46,7 +46,7 @@ def _load():
     """The library, or why there is none."""
     here = pathlib.Path(__file__).resolve().parent
     named = os.environ.get("RINGO_LIBRARY")
-    places = [None, named] if named else [None, str(here / "libnccl.so.2"), str(here.parents[1] / "build" / "libnccl.so.2")]
+    places = [None, named] if named else [None, str(here / "libnccl.so.2"), str(here / "torch_ringo" / "libnccl.so.2"), str(here.parents[1] / "build" / "libnccl.so.2")]
     whys = []
     for place in places:
         try:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
-	"github.com/ringo-go/ringo/mem"
 )
 
 // TestNorm: rows have the bits of kernels.Norm whatever carries them out: a kernel over NVLink or PCIe, in one hop or in two, or
@@ -62,23 +62,28 @@ func TestNorm(t *testing.T) {
 	}
 }
 
-// TestNormUnlike: ranks that differ in what follows the sum hear of both.
+// TestNormUnlike: ranks that differ in what follows the sum, or in whether anything does, hear of both.
 func TestNormUnlike(t *testing.T) {
-	list := commtest.Devices(t, 2)
-	comms := commtest.OnDevices(t, list, ringo.Config{})
-	memory := commtest.Memories(t, list, 1024)
-	errs := commtest.Each(comms, func(c *ringo.Comm) error {
-		at := memory[c.Rank()]
-		call := &ringo.Call{
-			Kind: ringo.KindAllReduce, In: at.Slice(0, 256), Out: mem.Device(c.Device().Number(), 0, 0), Count: 64, Type: ringo.Float32,
-			Norm: &ringo.Norm{Row: 64, Epsilon: float32(c.Rank()+1) / 4, Normed: at.Slice(512, 256)},
-		}
-		return errors.Join(c.Do(call), c.Synchronize(0))
-	})
-	err := errors.Join(errs...)
-	require.ErrorIs(t, err, ringo.ErrMismatch)
-	require.ErrorContains(t, err, "rank 0 calls AllReduce #1 (1 rows of 64, norm with epsilon 0.25, float32)")
-	require.ErrorContains(t, err, "rank 1 calls AllReduce #1 (1 rows of 64, norm with epsilon 0.5, float32)")
+	for _, other := range []string{"AllReduce #1 (1 rows of 64, norm with epsilon 0.5, float32)", "AllReduce #1 (count 64, float32, sum)"} {
+		list := commtest.Devices(t, 2)
+		comms := commtest.OnDevices(t, list, ringo.Config{})
+		memory := commtest.Memories(t, list, 1024)
+		errs := commtest.Each(comms, func(c *ringo.Comm) error {
+			at := memory[c.Rank()]
+			call := &ringo.Call{
+				Kind: ringo.KindAllReduce, In: at.Slice(0, 256), Out: at.Slice(256, 256), Count: 64, Type: ringo.Float32,
+				Norm: &ringo.Norm{Row: 64, Epsilon: float32(c.Rank()+1) / 4, Normed: at.Slice(512, 256)},
+			}
+			if c.Rank() == 1 && strings.Contains(other, "count") {
+				call.Norm = nil
+			}
+			return errors.Join(c.Do(call), c.Synchronize(0))
+		})
+		err := errors.Join(errs...)
+		require.ErrorIs(t, err, ringo.ErrMismatch)
+		require.ErrorContains(t, err, "rank 0 calls AllReduce #1 (1 rows of 64, norm with epsilon 0.25, float32)")
+		require.ErrorContains(t, err, "rank 1 calls "+other)
+	}
 }
 
 // TestNormTimeout: graphs of decoding steps end by the deadline when a rank does not launch its own, and the error names it.
