@@ -10,13 +10,14 @@ import (
 )
 
 // A Norm is what follows the sum of an AllReduce or a ReduceScatter, for serving: its data are rows (tokens) of Row
-// elements, to which a bias and a residual are added; each is divided by its root mean square (RMSNorm), weighted, and made
-// narrower. kernels.Norm has the arithmetic, bit for bit the same on hosts and GPUs and by every algorithm: a row's results
-// depend on that row alone, and not on the batch that it is in.
+// elements, to which a bias and a residual are added; each is divided by its root mean square (RMSNorm), weighted, and
+// made narrower. kernels.Norm has the arithmetic, bit for bit the same on hosts and GPUs and by every algorithm: a
+// row's results depend on that row alone, and not on the batch that it is in.
 //
-// Type is Float16, BFloat16 or Float32, Op Sum, and Count whole rows. Out gets the sums with bias and residual, and may be empty if nobody
-// wants them. All memory is where In and Out are. An empty Region is not there, or not wanted. Residual, Bias, Weight and Scale are to
-// be the same on all ranks of an AllReduce, of a row. Each of Out and Normed may be the memory of In's rows that they are of, or Residual.
+// Type is Float16, BFloat16 or Float32, Op Sum, and Count whole rows. Out gets the sums with bias and residual, and
+// may be empty if nobody wants them. All memory is where In and Out are. An empty Region is not there, or not wanted.
+// Residual, Bias, Weight and Scale are to be the same on all ranks of an AllReduce, of a row. Each of Out and Normed
+// may be the memory of In's rows that they are of, or Residual.
 type Norm struct {
 	Row     int     // elements: whole words of 8 bytes, 64 KiB at most
 	Epsilon float32 // is added to the mean of squares
@@ -68,8 +69,8 @@ func (c *Call) parts() [8]normPart {
 	}
 }
 
-// Memories calls f for each memory of a call's Norm that is there: its bytes that the call uses, and what a GPU wants them to be
-// aligned to. It stops at an error.
+// Memories calls f for each memory of a call's Norm that is there: its bytes that the call uses, and what a GPU wants
+// them to be aligned to. It stops at an error.
 func (c *Call) Memories(f func(name string, r mem.Region, unit int) error) error {
 	for _, p := range c.parts() {
 		if p.at.Len() == 0 {
@@ -187,8 +188,8 @@ func rowsOf(c *Call) Rows {
 	return r
 }
 
-// The bits of Rows in a stamp: in the count's place 21 of Count, 18 of Words and 7 of Flags, in the places of where and root those of
-// Epsilon, and a flag.
+// The bits of Rows in a stamp: in the count's place 21 of Count, 18 of Words and 7 of Flags, in the places of where
+// and root those of Epsilon, and a flag.
 func (r Rows) stamp(seq uint32, kind Kind, typ kernels.DataType, a Algo) [2]uint64 {
 	t := stamp(seq, kind, typ, withRows, a, uint16(r.Epsilon&MaxWhere), 0, int(r.Epsilon>>15|uint32(r.Flags>>7)<<17)-1)
 	t[1] |= (uint64(r.Count&(1<<21-1))<<25 | uint64(r.Words&(1<<18-1))<<7 | uint64(r.Flags&127)) << 18
@@ -198,7 +199,10 @@ func (r Rows) stamp(seq uint32, kind Kind, typ kernels.DataType, a Algo) [2]uint
 // rowsIn are the Rows of a stamp, without Has.
 func rowsIn(t [2]uint64) Rows {
 	count, root := t[1]>>18, t[1]&(1<<18-1)
-	return Rows{false, uint32(count >> 25), uint32(count >> 7 & (1<<18 - 1)), uint32(t[0]&MaxWhere) | uint32(root&(1<<17-1))<<15, uint8(count&127 | root>>17<<7)}
+	return Rows{
+		Count: uint32(count >> 25), Words: uint32(count >> 7 & (1<<18 - 1)),
+		Epsilon: uint32(t[0]&MaxWhere) | uint32(root&(1<<17-1))<<15, Flags: uint8(count&127 | root>>17<<7),
+	}
 }
 
 // of says what follows the sum of a type.

@@ -13,7 +13,8 @@ const (
 )
 
 // wholeRows is up to how many bytes, from a rank to all others together, every rank finishes all rows of more than two
-// ranks: half of where all-reduces begin to go in two hops by built-in plans, for rows are whole in blocks, so one hop takes longer.
+// ranks: half of where all-reduces begin to go in two hops by built-in plans, for rows are whole in blocks, so one hop
+// takes longer.
 const wholeRows = 512 << 10
 
 // norm chooses for a call with a Norm on GPU memory.
@@ -29,7 +30,8 @@ func (c *Chooser) norm(q Question) Answer {
 			why = asked
 		}
 	}
-	if c.Forced == call.Steps || c.Kernels == nil || !c.Kernels.CanNorm(q.Row) || d.Message(n, q.Bytes) > c.Kernels.LongestDirect() {
+	can := c.Kernels != nil && c.Kernels.CanNorm(q.Row) && d.Message(n, q.Bytes) <= c.Kernels.LongestDirect()
+	if c.Forced == call.Steps || !can {
 		return Answer{Algo: call.ByRank, By: ByFold, Why: rowsInOrder}
 	}
 	return Answer{Algo: algo, By: ByNorm, Kernel: d, Why: why}

@@ -42,7 +42,8 @@ func (q *queue) finishRows(c *call.Call, t *task) error {
 		n := whole
 		of := func(r mem.Region, n int) mem.Region { return rows.Of(r, n, row) }
 		part := grid.Job{In: rows.Shares, Out: of(j.Out, row), Reducer: j.Reducer, Blocks: j.Blocks, Stream: j.Stream}
-		n.Residual, n.Normed, n.SmallOut, n.Scales = of(n.Residual, row), of(n.Normed, row), of(n.SmallOut, c.Norm.Row), of(n.Scales, 4)
+		n.Residual, n.Normed = of(n.Residual, row), of(n.Normed, row)
+		n.SmallOut, n.Scales = of(n.SmallOut, c.Norm.Row), of(n.Scales, 4)
 		switch {
 		case rows.Summed:
 			n.Residual, n.Bias = mem.Region{}, mem.Region{}

@@ -64,8 +64,8 @@ func bytesOf(r mem.Region) []byte {
 }
 
 // RunRows is Run for rows of so many bytes. finish makes of contributions what is wanted, in the order of the calls.
-func (f *Reduction) RunRows(request request.Request, kind call.Kind, in mem.Region, row int, finish func(Rows) error) error {
-	f.request = request
+func (f *Reduction) RunRows(q request.Request, kind call.Kind, in mem.Region, row int, finish func(Rows) error) error {
+	f.request = q
 	r, n := &f.request, f.size
 	rows, room := in.Len()/row, max(1, f.ScratchBytes/n/row) // room: rows whose contributions are held at a time
 	first, _ := f.Parts(kind, in.Len())
@@ -79,7 +79,8 @@ func (f *Reduction) RunRows(request request.Request, kind call.Kind, in mem.Regi
 			for p := range n {
 				f.offs[p], f.ns[p] = (p*mine+at)*row, k*row
 			}
-			if err := f.summed(r, call.AlltoAll, in, engine.Layout{Off: f.offs, Len: f.ns}, k*row, Rows{First: at}, finish); err != nil {
+			l := engine.Layout{Off: f.offs, Len: f.ns}
+			if err := f.summed(r, call.AlltoAll, in, l, k*row, Rows{First: at}, finish); err != nil {
 				return err
 			}
 		}
@@ -96,7 +97,8 @@ func (f *Reduction) RunRows(request request.Request, kind call.Kind, in mem.Regi
 			return err
 		}
 		mine := sums.Slice(off, own)
-		if err := f.summed(r, call.AlltoAll, in.Slice(at*row, k*row), l, own, Rows{First: at + off/row, Sums: mine}, finish); err != nil {
+		part := Rows{First: at + off/row, Sums: mine}
+		if err := f.summed(r, call.AlltoAll, in.Slice(at*row, k*row), l, own, part, finish); err != nil {
 			return err
 		}
 		if err := f.workplace.Move(r, call.AllGather, mine, even(1, own), sums, l); err != nil {
@@ -110,7 +112,9 @@ func (f *Reduction) RunRows(request request.Request, kind call.Kind, in mem.Regi
 }
 
 // summed moves contributions here, of so many bytes each, and has them finished.
-func (f *Reduction) summed(r *request.Request, kind call.Kind, in mem.Region, l engine.Layout, own int, rows Rows, finish func(Rows) error) error {
+func (f *Reduction) summed(
+	r *request.Request, kind call.Kind, in mem.Region, l engine.Layout, own int, rows Rows, finish func(Rows) error,
+) error {
 	shares, err := f.workplace.Scratch(ForShares, f.size*own)
 	if err != nil {
 		return err

@@ -118,10 +118,10 @@ func (e *Engine) prepared(r *kernels.Reducer, source string) error {
 	return err
 }
 
-// RunNorm queues a kernel that sums the ranks' rows and finishes them, as RunDirect does a collective: with OneShot and
-// TwoShot all rows of In on all ranks, with ReduceScatter a share of them on each. Of the job only In, Out, Reducer, which
-// is a sum, Stamp, Blocks, Stream and Event are used. Residual, Weight and Bias are to be the same on all ranks. Outputs may
-// be In or Residual.
+// RunNorm queues a kernel that sums the ranks' rows and finishes them, as RunDirect does a collective: with OneShot
+// and TwoShot all rows of In on all ranks, with ReduceScatter a share of them on each. Of the job only In, Out,
+// Reducer, which is a sum, Stamp, Blocks, Stream and Event are used. Residual, Weight and Bias are to be the same on
+// all ranks. Outputs may be In or Residual.
 func (e *Engine) RunNorm(j *Job, n *Norm, d Direct) error {
 	if !e.CanNorm(n.Row * n.Type.Size()) {
 		return ErrNoDirect
@@ -146,13 +146,14 @@ func (e *Engine) RunNorm(j *Job, n *Norm, d Direct) error {
 		mine, first = share, int(e.rank)*share
 	}
 	if d == ReduceScatter && rows%e.ranks != 0 {
-		return &ArgumentError{"in", int(e.dev), fmt.Sprintf("%d rows are no whole number for each of %d ranks", rows, e.ranks)}
+		reason := fmt.Sprintf("%d rows are no whole number for each of %d ranks", rows, e.ranks)
+		return &ArgumentError{"in", int(e.dev), reason}
 	}
 	a, err := e.normArgs(j, n, rows, mine, first)
 	if err != nil {
 		return err
 	}
-	a.direct = directArgs{comm: e.collective(j), epochs: uint64(e.mail.epochs), hash: hashOf(j.Stamp), lines: a.direct.lines}
+	a.direct.comm, a.direct.epochs, a.direct.hash = e.collective(j), uint64(e.mail.epochs), hashOf(j.Stamp)
 	a.direct.two = mask(hops == 2, 1)
 	e.setMailboxes(&a.direct)
 	a.share = uint32(share)
@@ -188,7 +189,8 @@ func (e *Engine) RunRows(j *Job, n *Norm, contributions int) error {
 // launchRows queues a kernel with the arguments in the frame.
 func (e *Engine) launchRows(f cuda.Function, s normShape, j *Job) error {
 	a := &e.frame.norm
-	a.steps, a.few, a.parts, a.part, a.team = uint32(s.steps), uint32(s.few), uint32(s.parts), uint32(s.part), uint32((1<<16+s.parts-1)/s.parts)
+	a.steps, a.few, a.parts, a.part = uint32(s.steps), uint32(s.few), uint32(s.parts), uint32(s.part)
+	a.team = uint32((1<<16 + s.parts - 1) / s.parts)
 	e.frame.launch = cuda.Launch{
 		Grid: cuda.Dim3{X: uint32(s.blocks)}, Block: cuda.Dim3{X: uint32(s.threads)}, Stream: j.Stream,
 		Shared: s.steps * normLines * s.threads * 16,
@@ -196,8 +198,8 @@ func (e *Engine) launchRows(f cuda.Function, s normShape, j *Job) error {
 	return e.queue(f, cuda.ArgsOf(a), j.Event)
 }
 
-// normArgs fills in what the arguments of all norm kernels have, of a job whose In has rows and whose outputs have mine. first is
-// the row that lies at their beginning.
+// normArgs fills in what the arguments of all norm kernels have, of a job whose In has rows and whose outputs have
+// mine. first is the row that lies at their beginning.
 func (e *Engine) normArgs(j *Job, n *Norm, rows, mine, first int) (*normArgs, error) {
 	row := n.Row * n.Type.Size()
 	if err := e.checkNorm(j, n, row, rows, mine); err != nil {
@@ -251,7 +253,8 @@ func (e *Engine) checkNorm(j *Job, n *Norm, row, rows, mine int) error {
 		return fmt.Errorf("grid: %w", err)
 	}
 	if rows > NormRows || j.In.Len() != rows*row {
-		return &ArgumentError{"in", int(e.dev), fmt.Sprintf("%d bytes are no whole number of rows of %d bytes, or more than %d", j.In.Len(), row, NormRows)}
+		reason := fmt.Sprintf("%d bytes are no whole number of rows of %d bytes, or more than %d", j.In.Len(), row, NormRows)
+		return &ArgumentError{"in", int(e.dev), reason}
 	}
 	if rows > 0 && (n.Small != 0) != (n.SmallOut.Len() > 0) {
 		return &ArgumentError{"small", int(e.dev), "has no type, or its type has no memory"}
@@ -262,9 +265,11 @@ func (e *Engine) checkNorm(j *Job, n *Norm, row, rows, mine int) error {
 		bytes, unit int
 		needed      bool
 	}{
-		{"in", j.In, rows * row, 8, rows > 0}, {"out", j.Out, mine * row, 8, n.Sum && rows > 0}, {"residual", n.Residual, mine * row, 8, false},
+		{"in", j.In, rows * row, 8, rows > 0}, {"out", j.Out, mine * row, 8, n.Sum && rows > 0},
+		{"residual", n.Residual, mine * row, 8, false},
 		{"bias", n.Bias, row, 8, false}, {"weight", n.Weight, row, 8, false}, {"normed", n.Normed, mine * row, 8, false},
-		{"small", n.SmallOut, mine * n.Row, 4, false}, {"scale", n.Scale, 4, 4, false}, {"scales", n.Scales, 4 * mine, 4, n.SmallOut.Len() > 0 && n.Scale.Len() == 0},
+		{"small", n.SmallOut, mine * n.Row, 4, false}, {"scale", n.Scale, 4, 4, false},
+		{"scales", n.Scales, 4 * mine, 4, n.SmallOut.Len() > 0 && n.Scale.Len() == 0},
 	} {
 		if x.r.Len() == 0 && !x.needed {
 			continue

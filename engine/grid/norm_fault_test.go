@@ -18,8 +18,8 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// normShapes are trials of all that a norm kernel has ways of its own for: rows in parts, one line of a thread or two, several rows of
-// a block, several rounds, two hops.
+// normShapes are trials of all that a norm kernel has ways of its own for: rows in parts, one line of a thread or two,
+// several rows of a block, several rounds, two hops.
 func normShapes() map[string]normTrial {
 	x := normTrial{d: OneShot, residual: true, weight: true, sum: true, normed: true, rows: 3, Norm: kernels.Norm{Type: kernels.BFloat16, Row: 1200, Epsilon: 1e-6}}
 	parts, whole, pair, several, rounds, two, scatter := x, x, x, x, x, x, x
@@ -33,8 +33,8 @@ func normShapes() map[string]normTrial {
 	return map[string]normTrial{"parts": parts, "whole": whole, "pair": pair, "several": several, "rounds": rounds, "two hops": two, "scatter": scatter}
 }
 
-// TestNormMissing: a rank that never comes leaves the others waiting until the host ends them, whatever the shape, and what they report
-// names it.
+// TestNormMissing: a rank that never comes leaves the others waiting until the host ends them, whatever the shape, and
+// what they report names it.
 func TestNormMissing(t *testing.T) {
 	const n = 3
 	for name, x := range normShapes() {
@@ -56,7 +56,8 @@ func TestNormMissing(t *testing.T) {
 	}
 }
 
-// TestNormMixed: norm kernels of all shapes and direct kernels follow each other, eagerly and in graphs, with nothing waited for between.
+// TestNormMixed: norm kernels of all shapes and direct kernels follow each other, eagerly and in graphs, with nothing
+// waited for between.
 func TestNormMixed(t *testing.T) {
 	const n = 2
 	shapes := normShapes()
@@ -118,7 +119,8 @@ func TestNormMixed(t *testing.T) {
 	}
 }
 
-// TestNormBroken takes out, one at a time, what the parts of a row rest on, and has the results be wrong or the emulator complain.
+// TestNormBroken takes out, one at a time, what the parts of a row rest on, and has the results be wrong or the
+// emulator complain.
 func TestNormBroken(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a GPU would not say what is wrong, but stop working")

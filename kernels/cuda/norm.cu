@@ -2,12 +2,12 @@
 // row by its root mean square, and make it narrower. One kernel, on the lines and mailboxes of
 // direct.cu; what is said there of halves and epochs holds here.
 //
-// A row (a token) is whole in one block, so its sum of squares takes one barrier of the block and
-// none of the grid. Of few rows each is cut into parts, of a block each, which tell each other the sums of their
-// lines in words that hold the epoch too: one SM alone would take most of the time. Rows are cut into lines of their
-// own, and a line is the same thread's in all rows. Without a share every rank sends its rows to all and finishes all; with a share each rank
-// finishes rows of its own, and in a second hop sends the sums, which the others finish too: so
-// each row's outputs come from the same bits wherever they are made.
+// A row (a token) is whole in one block, so its sum of squares takes one barrier of the block and none of the grid. Of
+// few rows each is cut into parts, of a block each, which tell each other the sums of their lines in words that hold
+// the epoch too: one SM alone would take most of the time. Rows are cut into lines of their own, and a line is the
+// same thread's in all rows. Without a share every rank sends its rows to all and finishes all; with a share each rank
+// finishes rows of its own, and in a second hop sends the sums, which the others finish too: so each row's outputs
+// come from the same bits wherever they are made.
 //
 // kernels.Norm has the same arithmetic in Go: float32, in order of rank, then bias, then residual,
 // rounded once; squares of a thread's words in order, of a line's threads and of lines in trees.
@@ -54,10 +54,13 @@ static DEVICE u32 line_of(u32 step, u32 i) { return (step * both + i) * (threads
 
 static DEVICE Cell cell(const NormArgs &a, const Place &p, u32 step, u32 i) {
   u32 line = line_of(step, i), j = thread() % 8;
-  return {j == 7, p.tells && step == 0 && i == 0, p.has && line < a.direct.lines, true, line * line_data + 16 * j, p.slot + line * line_bytes + 16 * j};
+  bool first = p.tells && step == 0 && i == 0, on = p.has && line < a.direct.lines;
+  return {j == 7, first, on, true, line * line_data + 16 * j, p.slot + line * line_bytes + 16 * j};
 }
 
-static DEVICE Pair load(const NormArgs &a, const Cell &l, u64 rows, u32 row) { return load(l, Transfer{0, rows + (u64)row * a.row, a.row, 0}); }
+static DEVICE Pair load(const NormArgs &a, const Cell &l, u64 rows, u32 row) {
+  return load(l, Transfer{0, rows + (u64)row * a.row, a.row, 0});
+}
 
 static DEVICE void store(const NormArgs &a, const Cell &l, u64 rows, u32 row, Pair v) {
   if (rows) store(l, rows + (u64)row * a.row, (s32)a.row - (s32)l.at, v);
@@ -100,7 +103,9 @@ static DEVICE void send(const NormArgs &a, u32 unit, Place p, State &state, u64 
 }
 
 // Receive waits for the lines of each rank in want, as that of exchange.h does for one.
-template <u32 count> static DEVICE bool receive(const DirectArgs &a, const Cell *l, const Round &r, u32 hop, const u32 *want, Pair (*v)[most], Stop &stop) {
+template <u32 count>
+static DEVICE bool receive(const DirectArgs &a, const Cell *l, const Round &r, u32 hop, const u32 *want, Pair (*v)[most],
+                           Stop &stop) {
   u32 odd = 0;
   syncwarp();
 #pragma unroll 1
@@ -169,7 +174,9 @@ template <u32 distance> static DEVICE u32 across32(u32 v) {
   return w;
 }
 
-template <u32 distance> static DEVICE float plus_across(float v) { return v + bits<float>(across32<distance>(bits<u32>(v))); }
+template <u32 distance> static DEVICE float plus_across(float v) {
+  return v + bits<float>(across32<distance>(bits<u32>(v)));
+}
 
 // Squares_of is the sum of squares of a thread's words.
 static DEVICE float squares_of(Pair v) {
@@ -197,7 +204,8 @@ static DEVICE void keep(const NormArgs &a, u32 step, u32 i, u32 turn, Pair s) {
 // Inverse is what a row is multiplied by, one over its root mean square, of the sums of this lane's lines.
 static DEVICE float inverse(const NormArgs &a, float sum) {
   float root, inverse;
-  sum = plus_across<16>(sum), sum = plus_across<8>(sum), sum = plus_across<4>(sum), sum = plus_across<2>(sum), sum = plus_across<1>(sum);
+  sum = plus_across<16>(sum), sum = plus_across<8>(sum), sum = plus_across<4>(sum);
+  sum = plus_across<2>(sum), sum = plus_across<1>(sum);
   sum = sum / bits<float>(a.columns) + bits<float>(a.epsilon);
   asm("sqrt.rn.f32 %0, %1;" : "=f"(root) : "f"(sum));
   asm("rcp.rn.f32 %0, %1;" : "=f"(inverse) : "f"(root));
@@ -241,7 +249,8 @@ static DEVICE u32 peak(Pair v) {
 
 static DEVICE u32 most_across(u32 most) {
   auto more = [&](u32 m) FORCED { most = m > most ? m : most; };
-  more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most)), more(across32<2>(most)), more(across32<1>(most));
+  more(across32<16>(most)), more(across32<8>(most)), more(across32<4>(most));
+  more(across32<2>(most)), more(across32<1>(most));
   return most;
 }
 
@@ -311,12 +320,14 @@ static DEVICE void finish(const NormArgs &a, const Place &p, u32 turn, const Pai
     times = 1 / bits<float>(Access<4>::load(a.scale));
   }
 #pragma unroll 1
-  for (u32 n = 0; n < a.steps * both; n++) store_small(a, cell(a, p, n / both, n % both), p.row, kept[n * threads() + thread()], times);
+  for (u32 n = 0; n < a.steps * both; n++)
+    store_small(a, cell(a, p, n / both, n % both), p.row, kept[n * threads() + thread()], times);
 }
 
 // One waits for a row's lines and finishes it: with q = 0 one that this rank sums up, otherwise
 // one whose sums the rank q after ours has sent. It returns false if the warp has to stop.
-static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r, bool ok, u32 &turn, const Pair *weight, Stop &stop) {
+static DEVICE bool one(const NormArgs &a, u32 q, const Place &p, const Round &r, bool ok, u32 &turn, const Pair *weight,
+                       Stop &stop) {
   const DirectArgs &d = a.direct;
   u32 who = rank_at(a, q), others = ((1u << ranks(d)) - 1) & ~(1u << d.comm.rank), from = q ? 1u << who : others;
   bool norms = a.normed || a.small;
@@ -395,15 +406,16 @@ static DEVICE u64 rounds(const NormArgs &a, u64 epoch, State &state, Stop &stop)
 #pragma unroll 1
       for (u32 i = 0; i < each && !skips(unit(i)); i++) {
         u32 row = unit(i) + a.share * rank_at(a, q);
-        if (!one(a, q, {row, slot(i), unit(i) < a.units && row < a.rows, tells}, r, ok, turn, weight, stop)) return epoch + round;
+        Place p = {row, slot(i), unit(i) < a.units && row < a.rows, tells};
+        if (!one(a, q, p, r, ok, turn, weight, stop)) return epoch + round;
       }
     }
   }
   return epoch + round;
 }
 
-// Quick modules have few for two lines of a thread, which is as large as all else. For others rounds does the same, with lines
-// in the same places.
+// Quick modules have few for two lines of a thread, which is as large as all else. For others rounds does the same,
+// with lines in the same places.
 #ifdef RANKS
 constexpr bool quick = true;
 #else
@@ -412,8 +424,8 @@ constexpr bool quick = false;
 
 static DEVICE void tell(u64 p, u32 v, u64 epoch) { store_relaxed64(p, epoch << 32 | v); }
 
-// Listen gives f each word of an epoch, those of a lane in order. It returns false if all kernels are to end: who has found that
-// out says for whom it waited.
+// Listen gives f each word of an epoch, those of a lane in order. It returns false if all kernels are to end: who has
+// found that out says for whom it waited.
 template <class F> static DEVICE bool listen(const NormArgs &a, u64 words, u32 n, u64 epoch, F f) {
   constexpr u32 batch = 5; // a row of 16 KiB has 137 lines
   u32 lane = thread() % warp;
@@ -441,8 +453,8 @@ template <class F> static DEVICE bool listen(const NormArgs &a, u64 words, u32 n
   return true;
 }
 
-// Few carries out a round in which a block has one row or a part of one, and a thread so many lines of it, which stay in registers.
-// All that is loaded is on its way at once. It returns false if the warp has to stop.
+// Few carries out a round in which a block has one row or a part of one, and a thread so many lines of it, which stay
+// in registers. All that is loaded is on its way at once. It returns false if the warp has to stop.
 template <u32 count> static DEVICE bool few(const NormArgs &a, State &state, u64 &epoch, Stop &stop) {
   const DirectArgs &d = a.direct;
   u32 team = block() * a.team >> 16, part = block() - team * a.parts, groups = threads() / 8, j = thread() % 8;
@@ -571,7 +583,8 @@ KERNEL(576, 1) void ENTRY(norm)(const NormArgs a) {
   barrier();
   if (thread() == 0 && last(d.comm)) end(d.comm, state);
 #pragma unroll 1
-  for (u32 i = block() + thread() * blocks(); i < copies; i += threads() * blocks()) Access<8>::store(d.epochs + 8 * i, epoch);
+  for (u32 i = block() + thread() * blocks(); i < copies; i += threads() * blocks())
+    Access<8>::store(d.epochs + 8 * i, epoch);
 }
 
 #ifndef RANKS
@@ -591,7 +604,8 @@ KERNEL(576, 1) void ENTRY(rows)(const NormArgs a) {
         float sum[2][elements] = {};
 #pragma unroll 1
         for (u32 k = 0; k < a.share; k++) plus(sum, load(a, l, a.in + (u64)k * a.rows * a.row, row), k == 0);
-        Pair s = rounded(a, sum, a.bias ? load(a, l, a.bias, 0) : Pair{}, a.residual ? load(a, l, a.residual, row) : Pair{});
+        Pair bias = a.bias ? load(a, l, a.bias, 0) : Pair{}, residual = a.residual ? load(a, l, a.residual, row) : Pair{};
+        Pair s = rounded(a, sum, bias, residual);
         if (l.last) s.y = 0;
         if (!l.on) s = {};
         store(a, l, a.sum, row, s);

@@ -50,7 +50,8 @@ func (x *NormTrial) floats(rnd *rand.Rand, n int) (b []byte) {
 	return b
 }
 
-// Try carries out the trial and compares every byte of every rank with kernels.Norm. Memory is on the ranks' GPUs, or the host's.
+// Try carries out the trial and compares every byte of every rank with kernels.Norm. Memory is on the ranks' GPUs, or
+// the host's.
 func (x NormTrial) Try(comms []*ringo.Comm, seed uint64, onGPU bool) error {
 	rnd := rand.New(rand.NewPCG(seed, 9))
 	n, size := len(comms), x.Type.Size()

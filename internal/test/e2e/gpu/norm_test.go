@@ -20,8 +20,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// TestNorm: rows have the bits of kernels.Norm whatever carries them out: a kernel over NVLink or PCIe, in one hop or in two, or
-// other collectives, also where GPUs do not reach each other.
+// TestNorm: rows have the bits of kernels.Norm whatever carries them out: a kernel over NVLink or PCIe, in one hop or
+// in two, or other collectives, also where GPUs do not reach each other.
 func TestNorm(t *testing.T) {
 	for name, test := range map[string]struct {
 		ranks  int
@@ -86,7 +86,8 @@ func TestNormUnlike(t *testing.T) {
 	}
 }
 
-// TestNormTimeout: graphs of decoding steps end by the deadline when a rank does not launch its own, and the error names it.
+// TestNormTimeout: graphs of decoding steps end by the deadline when a rank does not launch its own, and the error
+// names it.
 func TestNormTimeout(t *testing.T) {
 	tier.Long(t)
 	const n, row = 3, 512
