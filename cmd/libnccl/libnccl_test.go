@@ -137,6 +137,8 @@ func TestWatchdog(t *testing.T) {
 	}
 	t.Run("killed", func(t *testing.T) { succeed(t, env, 3, p, "killed") })
 	t.Run("leaves", func(t *testing.T) { succeed(t, env, 2, p, "leaves") })
+	t.Run("partner", func(t *testing.T) { succeed(t, env, 2, p, "partner") })
+	t.Run("lengths", func(t *testing.T) { succeed(t, env, 2, p, "lengths") })
 	t.Run("returns", func(t *testing.T) { succeed(t, env, 3, p, "returns") })
 }
 
