@@ -91,13 +91,18 @@ func TestDeviceOfRuntime(t *testing.T) {
 }
 
 // TestSymmetric has kernels of a program use windows and device communicators, as those that were compiled with
-// NCCL's headers do.
+// NCCL's headers of several versions do, with ranks in processes, threads, one thread, and several threads with several each.
 func TestSymmetric(t *testing.T) {
 	p := ctest.Program(t, "symmetric", true)
 	env := ctest.OnGPUs(3)
 	t.Run("processes", func(t *testing.T) { succeed(t, env, 2, p, "process") })
 	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "3") })
 	t.Run("alone", func(t *testing.T) { succeeds(t, env, p, "threads", "1") })
+	t.Run("teams", func(t *testing.T) { succeeds(t, ctest.OnGPUs(4), p, "teams", "4") })
+	for _, version := range []string{"22809", "22903", "22907", "23007", "23102", "23206"} {
+		t.Run("group "+version, func(t *testing.T) { succeeds(t, env, p, "group", "2", version) })
+		t.Run("threads "+version, func(t *testing.T) { succeeds(t, env, p, "threads", "2", version) })
+	}
 }
 
 // asked is what all-reduces of 8 bytes on a GPU ask of the driver, one alone and a group of 16 in one buffer, and

@@ -346,6 +346,7 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *prop
 	p.nvmlDev = p.cudaDev;
 	ncclTeam_t lsa = team(comm, 1);
 	p.nLsaTeams = p.nRanks / (lsa.nRanks ? lsa.nRanks : 1);
+	p.deviceApiSupport = p.nLsaTeams == 1;
 	p.hostRmaSupport = p.nRanks > 1 && lsa.nRanks == p.nRanks; // a lone rank's windows have no effect
 	p.size = properties->size < sizeof p ? properties->size : sizeof p;
 	memcpy((char *)properties + offsetof(ncclCommProperties_t, rank), (char *)&p + offsetof(ncclCommProperties_t, rank),
@@ -362,15 +363,15 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t 
 		return ncclInvalidUsage;
 	if ((r = ncclCommCount(comm, &ranks)) || (r = ncclCommUserRank(comm, &rank)))
 		return r;
-	size_t bytes = requirements && out ? plan(requirements, ranks, rank, out, &why) : 0;
+	unsigned version;
+	size_t bytes = requirements && out ? plan(requirements, ranks, rank, out, &version, &why) : 0;
 	if (!bytes)
 		return (ncclResult_t)ringo_wrong(&thread, (char *)why);
-	return (ncclResult_t)ringo_resource(&thread, (uintptr_t)comm, bytes, (uintptr_t *)&out->resourceWindow, (uintptr_t *)&out->windowTable,
-					    &out->resourceWindow_inlined);
+	return (ncclResult_t)ringo_resource(&thread, (uintptr_t)comm, bytes, (uintptr_t)out, version);
 }
 TWIN(ncclDevCommCreate)
 FUNCTION(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *devComm),
-	 devComm ? ringo_end_resource(&thread, (uintptr_t)comm, (uintptr_t)devComm->resourceWindow)
+	 devComm ? ringo_end_resource(&thread, (uintptr_t)comm, window_of(devComm))
 		 : ringo_wrong(&thread, (char *)"ncclDevCommDestroy: the device communicator is null"))
 FUNCTION(ncclGetLsaDevicePointer, (ncclWindow_t win, size_t offset, int rank, void **out), ringo_peer_address(&thread, (uintptr_t)win, offset, rank, 1, (uintptr_t *)out))
 FUNCTION(ncclGetLsaMultimemDevicePointer, (ncclWindow_t win, size_t offset, void **out), ringo_multimem(&thread, (uintptr_t)win, offset, (uintptr_t *)out))

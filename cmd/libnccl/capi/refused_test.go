@@ -65,7 +65,7 @@ func TestNone(t *testing.T) {
 			"Suspend":        l.Suspend(0, none, suspendMemory),
 			"Resume":         l.Resume(0, none),
 			"MemStats":       second(l.MemStats(none, 0)),
-			"Resource":       second(l.Resource(0, none, 1)),
+			"Resource":       l.Resource(0, none, 1, nil),
 			"Finalize":       l.Finalize(0, 99),
 		} {
 			require.Equal(t, InvalidArgument, ResultOf(err), "%s: %v", name, err)
@@ -196,7 +196,7 @@ func TestArguments(t *testing.T) {
 	_, err = l.Shrink(0, c, []int{0}, nil, 0)
 	refused(t, err, InvalidUsage, "rank 0 is excluded: only ranks that stay call ncclCommShrink")
 	refused(t, l.Resume(0, c), InvalidUsage, "ncclCommResume of a communicator that is not suspended")
-	_, err = l.Resource(0, c, 1)
+	err = l.Resource(0, c, 1, nil)
 	require.ErrorContains(t, err, "ncclDevCommCreate: ")
 	refused(t, err, InvalidUsage, "the communicator is on host memory")
 	refused(t, Unsupported("ncclX"), InvalidUsage, "by libnccl of Ringo "+ringo.Version+", which has nothing for kernels that use networks: call collectives from the host, or ask for LSA barriers")
@@ -469,7 +469,7 @@ func TestWrongInGroup(t *testing.T) {
 		"a window begins at a multiple of 4096":                    func(g uintptr) error { return second(l.WindowRegister(g, c, 0x10001, 1)) },
 		"has no flags but NCCL_SUSPEND_MEM, not 7":                 func(g uintptr) error { return l.Suspend(g, c, 7) },
 		"ncclCommResume of a communicator that is not suspended":   func(g uintptr) error { return l.Resume(g, c) },
-		"ncclDevCommCreate in a group: call it after ncclGroupEnd": func(g uintptr) error { return second(l.Resource(g, c, 1)) },
+		"ncclDevCommCreate: not supported": func(g uintptr) error { return l.Resource(g, c, 1, nil) },
 		"0x63 is no communicator":                                  func(g uintptr) error { return l.Finalize(g, 99) },
 		"0x62 is no communicator":                                  func(g uintptr) error { return second(l.Split(g, 98, 0, 0, nil)) },
 	} {
