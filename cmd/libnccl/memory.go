@@ -66,10 +66,13 @@ func ringo_end_resource(t *C.thread_state, comm, window C.uintptr_t) C.int {
 }
 
 //export ringo_reach
-func ringo_reach(t *C.thread_state, comm C.uintptr_t, size, rank *C.int) C.int {
+func ringo_reach(t *C.thread_state, comm C.uintptr_t, size, rank, kernels *C.int) C.int {
 	return do(t, func() error {
-		n, r, err := lib.Reach(uintptr(comm))
-		*size, *rank = C.int(n), C.int(r)
+		n, r, able, err := lib.Reach(uintptr(comm))
+		*size, *rank, *kernels = C.int(n), C.int(r), 0
+		if able {
+			*kernels = 1
+		}
 		return err
 	})
 }

@@ -216,6 +216,9 @@ static void *together(void *arg)
 	}
 	memset(&wanted, 0xff, sizeof wanted); // the program's again
 	OK(ncclGroupEnd());
+	ncclCommProperties_t properties = NCCL_COMM_PROPERTIES_INITIALIZER;
+	OK(ncclCommQueryProperties(x[0].comm, &properties));
+	CHECK(properties.deviceApiSupport && properties.nLsaTeams == 1 && !properties.multimemSupport);
 	for (int i = 0; i < r->here; i++) {
 		examine(x[i].dev, &r[i]);
 		x[i].out = place(use_device(device_of(r[i].rank)), NULL, 4 * MOST);
