@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,12 +18,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/cmd/command"
 	"github.com/ringo-go/ringo/internal/test/ctest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
+// TestMain lets the test binary be ringo.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "swap" {
+		command.Main()
+	}
 	status := m.Run()
 	ctest.Clean()
 	os.Exit(status)
@@ -157,6 +163,28 @@ func TestErrors(t *testing.T) {
 	t.Run("driver", func(t *testing.T) {
 		succeeds(t, append(ctest.OnHost(), "RINGO_HOST=0", "RINGO_CUDA_LIBRARY=libnosuchcuda.so.1"), p, "driver")
 	})
+}
+
+// TestSwap runs programs by ringo swap, on host memory and on emulated GPUs, and one that asks for what there is not.
+func TestSwap(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	swap := func(args ...string) string {
+		cmd := exec.Command(self, append([]string{"swap", "-nccl", ctest.Library(t)}, args...)...)
+		cmd.Env = slices.DeleteFunc(ctest.OnHost(), func(v string) bool { return strings.HasPrefix(v, "RINGO_HOST=") })
+		text, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", text)
+		require.Contains(t, string(text), "ok\n")
+		require.Contains(t, string(text), ctest.Library(t)+": Ringo's, which answers as NCCL 2.28.9 (processes: 1)")
+		return string(text)
+	}
+	text := swap("-host", "--", ctest.Program(t, "collectives", false), "threads", "2")
+	require.Regexp(t, `(?m)^ *\d+ +[0-9.e+-]+ +\S+ +\S+ +\d* +ncclAllReduce$`, text)
+	require.Contains(t, text, `no call was answered by "not there"`)
+	text = swap("-host", "--", ctest.Program(t, "errors", false), "arguments")
+	require.Regexp(t, `answered by "not there": .*ncclDevCommCreate`, text)
+	text = swap("-g", "2", "-kit", ctest.Kit(t), "--", ctest.Program(t, "watched", true), "abort")
+	require.Contains(t, text, "ncclCommAbort")
 }
 
 func TestManners(t *testing.T) {

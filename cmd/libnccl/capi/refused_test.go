@@ -469,7 +469,7 @@ func TestWrongInGroup(t *testing.T) {
 		"a window begins at a multiple of 4096":                  func(g uintptr) error { return second(l.WindowRegister(g, c, 0x10001, 1)) },
 		"has no flags but NCCL_SUSPEND_MEM, not 7":               func(g uintptr) error { return l.Suspend(g, c, 7) },
 		"ncclCommResume of a communicator that is not suspended": func(g uintptr) error { return l.Resume(g, c) },
-		"ncclDevCommCreate: not supported":                       func(g uintptr) error { return l.Resource(g, c, 1, nil) },
+		"ncclDevCommCreate: unsupported":                         func(g uintptr) error { return l.Resource(g, c, 1, nil) },
 		"0x63 is no communicator":                                func(g uintptr) error { return l.Finalize(g, 99) },
 		"0x62 is no communicator":                                func(g uintptr) error { return second(l.Split(g, 98, 0, 0, nil)) },
 	} {
