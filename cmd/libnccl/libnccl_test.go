@@ -153,6 +153,14 @@ func TestWatchdog(t *testing.T) {
 	t.Run("returns", func(t *testing.T) { succeed(t, env, 3, p, "returns") })
 }
 
+// TestSeams is what NCCL answers where programs do what is seldom done, on emulated GPUs.
+func TestSeams(t *testing.T) {
+	p := ctest.Program(t, "seams", true)
+	for _, mode := range []string{"finalize", "reset", "forked", "memory"} {
+		t.Run(mode, func(t *testing.T) { succeeds(t, ctest.OnGPUs(2), p, mode) })
+	}
+}
+
 func TestErrors(t *testing.T) {
 	p := ctest.Program(t, "errors", false)
 	for _, mode := range []string{"arguments", "abort", "background"} {
