@@ -1,6 +1,7 @@
 // What programs do at the seams of the interface on GPUs, and what they are answered, as by NCCL. Always with GPUS (see memory.h).
 //
 //	seams finalize   ncclCommFinalize waits for the GPU; a second one is an error
+//	seams aborted    an ncclCommFinalize that waits in vain is ended by ncclCommAbort in another thread
 //	seams reset      a device is reset between two communicators
 //	seams forked     the child of a fork ends, and its parent goes on
 //	seams memory     memory that is not the library's, or not this GPU's
@@ -77,6 +78,26 @@ static void finalize(void)
 	OK(ncclCommAbort(NULL));
 }
 
+static void *finalizes(void *comm)
+{
+	ncclCommFinalize(comm); // whatever it says
+	return NULL;
+}
+
+static void aborted(void)
+{
+	rank_t r[RANKS];
+	pthread_t thread;
+	open_all(r);
+	OK(ncclAllReduce(r[0].at, r[0].at, MANY, ncclInt32, ncclSum, r[0].comm, r[0].s)); // rank 1 does not come
+	CHECK(pthread_create(&thread, NULL, finalizes, r[0].comm) == 0);
+	usleep(100000);
+	OK(ncclCommAbort(r[0].comm));
+	CHECK(pthread_join(thread, NULL) == 0);
+	ON(r[0].c, cuStreamSynchronize(r[0].s));
+	OK(ncclCommDestroy(r[1].comm));
+}
+
 static void reset(void)
 {
 	rank_t r[RANKS];
@@ -142,6 +163,8 @@ int main(int argc, char **argv)
 	CHECK(argc == 2);
 	if (!strcmp(argv[1], "finalize"))
 		finalize();
+	else if (!strcmp(argv[1], "aborted"))
+		aborted();
 	else if (!strcmp(argv[1], "reset"))
 		reset();
 	else if (!strcmp(argv[1], "forked"))
