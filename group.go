@@ -17,10 +17,11 @@ import (
 // A Group is calls that happen together. Sends and receives of a group progress
 // side by side, so that neighbours may exchange without an order, each within its own
 // timeout; a message to oneself needs both of its ends in one. Calls on
-// several communicators of one process may be made by one goroutine. Calls of
-// one communicator otherwise keep their order. Small all-reduces on GPU memory that
-// follow each other with one type and operator share kernels, on whichever streams they
-// are: all ranks must have the same ones in a group.
+// several communicators of one process may be made by one goroutine. Small all-reduces on
+// GPU memory that follow each other with one type and operator share kernels, on whichever
+// streams they are: all ranks must have the same ones in a group. Neither messages nor these
+// have an order within the group: memory that one of them writes no other of them may use, or
+// what is left there is undefined, as with NCCL. Other calls of one communicator keep their order.
 //
 //	g := ringo.NewGroup()
 //	g.Add(c, ringo.SendOf(out, right))
