@@ -142,6 +142,7 @@ int main(int argc, char **argv)
 	char *host = calloc(1, BYTES);
 	void *handles[RANKS];
 	CHECK(argc == 3 || argc == 4);
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	int calls = atoi(argv[2]);
 	void *lib = dlopen(argv[1], RTLD_NOW);
 	CHECK(lib);
