@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"debug/elf"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,9 +110,8 @@ func TestSymmetric(t *testing.T) {
 	}
 }
 
-// asked is what all-reduces of 8 bytes on a GPU ask of the driver, one alone and a group of 16 in one buffer, and
-// the ns that one takes beside that.
-func asked(t testing.TB, calls int) (functions string, alone, grouped float64) {
+// asked is what calls on GPUs ask of the driver and the ns that they take beside that, by case (testdata/driver.c).
+func asked(t testing.TB, calls int) (functions map[string]string, ns map[string]float64) {
 	p := ctest.Program(t, "driver", true)
 	idle := filepath.Join(t.TempDir(), "libidle.so")
 	_, err := os.ReadFile("testdata/idle.c") // go test notices
@@ -124,19 +122,43 @@ func asked(t testing.TB, calls int) (functions string, alone, grouped float64) {
 	cmd.Env = append(ctest.OnGPUs(2), "RINGO_CUDA_LIBRARY="+idle)
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
-	functions, times, ok := strings.Cut(string(text), "ns ")
-	require.True(t, ok, "%s", text)
-	_, err = fmt.Sscan(times, &alone, &grouped)
-	require.NoError(t, err)
-	return functions, alone, grouped
+	functions, ns = map[string]string{}, map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		called, time, ok := strings.Cut(rest, " ns ")
+		require.True(t, ok, "%s", text)
+		functions[name] = called
+		ns[name], err = strconv.ParseFloat(time, 64)
+		require.NoError(t, err)
+	}
+	return functions, ns
 }
 
-// TestDriverCalls wants no more of the driver than what it is now. The first three are one call of C, and so is
-// a launch with the record behind it.
+// TestDriverCalls wants no more of the driver than what it is now. Looking is one call of C, and so is a launch with the
+// record behind it. Of two ranks in a group of one thread, the thread's current context is the first one's.
 func TestDriverCalls(t *testing.T) {
-	functions, _, _ := asked(t, 1)
-	require.Equal(t, "cuCtxGetCurrent 1\ncuStreamIsCapturing 1\ncuStreamGetId 1\ncuEventRecord 1\ncuLaunchKernelEx 1\n"+
-		"cuCtxGetCurrent 2\ncuStreamIsCapturing 2\ncuStreamGetId 2\ncuEventRecord 1\ncuLaunchKernelEx 16\n", functions)
+	const (
+		look = "cuCtxGetCurrent cuStreamIsCapturing cuStreamGetId"
+		once = look + " cuEventRecord cuLaunchKernelEx"
+		both = "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 3×cuCtxGetCurrent 3×cuStreamIsCapturing 3×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx"
+	)
+	functions, _ := asked(t, 50)
+	require.Equal(t, map[string]string{
+		"all-reduce":             once,
+		"misaligned":             once,
+		"registered":             once,
+		"registered, 1 MiB":      once,
+		"all-gather":             once,
+		"reduce-scatter":         once,
+		"send and receive":       once,
+		"PreMulSum":              look + " cuEventRecord cuLaunchKernel cuLaunchKernelEx",
+		"all-reduce, 16":         "2×cuCtxGetCurrent 2×cuStreamIsCapturing 2×cuStreamGetId cuEventRecord cuLaunchKernelEx",
+		"all-reduce, both":       both,
+		"registered, both":       both,
+		"PreMulSum, both":        "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 3×cuCtxGetCurrent 3×cuStreamIsCapturing 3×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernel 2×cuLaunchKernelEx",
+		"all-reduce, 16, both":   "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 5×cuCtxGetCurrent 5×cuStreamIsCapturing 5×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx",
+		"send and receive, both": "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 3×cuCtxGetCurrent 3×cuStreamIsCapturing 3×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx",
+	}, functions)
 }
 
 // TestWatchdog is what PyTorch's watchdog does, on emulated GPUs.
@@ -331,8 +353,7 @@ func TestHeader(t *testing.T) {
 	require.Equal(t, layout(theirs), layout("."))
 }
 
-// BenchmarkCall is what calls cost from C, one rank with 8 bytes on the host: asking for
-// the version, an all-reduce alone, and one of a group of 16.
+// BenchmarkCall is what calls cost from C, one rank on the host.
 func BenchmarkCall(b *testing.B) {
 	p := ctest.Program(b, "overhead", false)
 	cmd := exec.Command(p, strconv.Itoa(max(b.N, 1000)))
@@ -340,17 +361,18 @@ func BenchmarkCall(b *testing.B) {
 	b.ResetTimer()
 	text, err := cmd.Output()
 	require.NoError(b, err)
-	var crossing, alone, grouped float64
-	_, err = fmt.Sscan(string(text), &crossing, &alone, &grouped)
-	require.NoError(b, err)
-	b.ReportMetric(crossing, "ns/version")
-	b.ReportMetric(alone, "ns/allreduce")
-	b.ReportMetric(grouped, "ns/grouped")
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		queued, err := strconv.ParseFloat(f[len(f)-2], 64)
+		require.NoError(b, err)
+		b.ReportMetric(queued, strings.Join(f[:len(f)-2], "_")+"-ns")
+	}
 }
 
-// BenchmarkDriver is what an all-reduce on a GPU costs its thread beside what the driver does, alone and in a group.
+// BenchmarkDriver is what calls on GPUs cost their thread beside what the driver does.
 func BenchmarkDriver(b *testing.B) {
-	_, alone, grouped := asked(b, max(b.N, 1000))
-	b.ReportMetric(alone, "ns/allreduce")
-	b.ReportMetric(grouped, "ns/grouped")
+	_, ns := asked(b, max(b.N, 1000))
+	for name, v := range ns {
+		b.ReportMetric(v, strings.ReplaceAll(name, " ", "_")+"-ns")
+	}
 }
