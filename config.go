@@ -25,7 +25,7 @@ import (
 // at Open; but a value of NCCL_X is read as NCCL reads it, and the log says what is odd about it.
 type Config struct {
 	// ID is the meeting point; NewID makes one. All ranks must have the same.
-	ID *bootstrap.ID
+	ID *ID
 	// Rank and Size are this rank and the number of ranks.
 	Rank, Size int
 

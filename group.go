@@ -20,7 +20,7 @@ import (
 // several communicators of one process may be made by one goroutine. Calls of
 // one communicator otherwise keep their order. Small all-reduces on GPU memory that
 // follow each other with one type and operator share kernels, on whichever streams they
-// are: all ranks must have the same ones in a group.
+// are: all ranks must have the same ones in a group. Comm.With bounds nothing here; Call.Timeout does.
 //
 //	g := ringo.NewGroup()
 //	g.Add(c, ringo.SendOf(out, right))
@@ -43,6 +43,7 @@ func (g *Group) Add(c *Comm, call *Call) {
 	if g.calls == nil {
 		g.calls, g.order = map[*Comm][]*Call{}, map[*Comm][]int{}
 	}
+	c = c.unbound // both of With are one communicator
 	calls := g.calls[c]
 	if len(calls) == 0 {
 		g.comms = append(g.comms, c)
