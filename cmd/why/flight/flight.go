@@ -211,6 +211,13 @@ func (w *worker) parse(name string, rank int, b []byte) record {
 			return wrong(err)
 		}
 	}
+	if !r.timed {
+		for i := range r.calls {
+			if r.calls[i].State == hang.Called {
+				r.calls[i].State = hang.Open
+			}
+		}
+	}
 	r.forget()
 	return r.record
 }
@@ -256,6 +263,7 @@ func plain(v any) any {
 type reader struct {
 	*worker
 	record
+	timed bool                    // it has when GPUs began calls, which PyTorch notes with TORCH_NCCL_ENABLE_TIMING=1 alone
 	index map[string]int          // of groups, by name
 	names map[*pickle.List]string // of stacks that several entries share
 }
@@ -381,6 +389,7 @@ func (r *reader) call(e *pickle.Dict) (c hang.Call, kind string, err error) {
 	case "started":
 		c.State = hang.Begun
 	}
+	r.timed = r.timed || c.State == hang.Begun || number(e.Get("time_discovered_started_ns")) > 0
 	c.At, c.Ends = at(e.Get("time_created_ns")), at(e.Get("time_discovered_completed_ns"))
 	c.Limit = time.Duration(min(max(0, number(e.Get("timeout_ms"))), 1<<40)) * time.Millisecond
 	return c, kind, nil

@@ -23,6 +23,7 @@ type Answer struct {
 	Missing  []int // ranks that left nothing
 	Classes  []Class
 	Notes    []string // of the job
+	Either   bool     // the culprits are two sides, of which one may be right
 	guessed  bool     // its ranks have numbers that are not the program's, or not all are known
 	open     bool
 }
@@ -38,7 +39,7 @@ type Class struct {
 func Judge(j *Job) Answer {
 	jd := newJudge(j)
 	c := jd.find()
-	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits, Notes: j.Notes}
+	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits, Either: c.either(), Notes: j.Notes}
 	for r := range j.Ranks {
 		if j.Ranks[r].Source == "" && !jd.old[r] {
 			a.Missing = append(a.Missing, r)
@@ -67,7 +68,7 @@ func Merge(answers []Answer) (merged []Answer) {
 		switch m := &merged[i]; {
 		case len(a.Culprits) > 0 && slices.Equal(m.Culprits, a.Culprits):
 			agree[i] = append(agree[i], a.Source)
-		case len(a.Culprits) > 0 || sure[m.Reason] == 0 && a.Sentence != m.Sentence:
+		case len(a.Culprits) > 0 || sure[m.Reason] == 0 && a.Reason != Unknown && a.Sentence != m.Sentence:
 			m.Notes = append(m.Notes, a.Source+" says: "+a.Sentence)
 		}
 	}
@@ -157,6 +158,12 @@ func (jd *judge) sayUnknown(a *Answer, c *cause) {
 	if len(a.Missing) > 0 {
 		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing%s; %s", history.Ranks(a.Missing), jd.unreadable(a.Missing), jd.waiting(c.at))
 		a.Remedy = "give the files of all ranks: each process writes its own, on its host"
+	}
+	if c.alike {
+		a.Sentence = fmt.Sprintf("I cannot say: %s all have called %s%s, alike as far as the files show, and it does not end: a GPU is busy with something before it, the network, "+
+			"or an argument that no dump has, as the root", history.Ranks(jd.open(c.at)), jd.what(c.at), jd.line(c.at, jd.open(c.at)))
+		a.Remedy = "look with cuda-gdb or nsys which kernels run; the next time TORCH_NCCL_ENABLE_TIMING=1 has dumps show whose GPU has begun it, " +
+			"and NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL has logs show roots"
 	}
 	if len(c.most) > 0 {
 		a.Sentence = fmt.Sprintf("I cannot say: %s, which %s, most of its ranks, have not called: either they are late, or this is a call too many", jd.waiting(c.at), history.Ranks(c.most))
@@ -260,8 +267,10 @@ func (jd *judge) begun(at place) string {
 
 // limit is the time-out of the call at a place.
 func (jd *judge) limit(at place) (l time.Duration) {
-	for _, r := range jd.open(at) {
-		l = max(l, jd.in(at, r).Limit)
+	for _, r := range jd.members(at) {
+		if c := jd.in(at, r); c != nil {
+			l = max(l, c.Limit)
+		}
 	}
 	return l
 }
@@ -345,6 +354,16 @@ func (jd *judge) difference(c *cause) string {
 // crossed says which ranks wait in what for each other.
 func (jd *judge) crossed(c *cause) string {
 	var parts []string
+	if c.opposite {
+		for _, s := range c.sides {
+			part := fmt.Sprintf("%s called %s of %s first", history.Ranks(s.ranks), s.call.name(), &jd.Groups[s.call.Group])
+			if s.call.Where != "" {
+				part += " (" + s.call.Where + ")"
+			}
+			parts = append(parts, part)
+		}
+		return "collectives of two groups were called in another order, and none of them ends: " + strings.Join(parts, ", and ")
+	}
 	for _, s := range c.sides {
 		part := fmt.Sprintf("%s %s in %s", history.Ranks(s.ranks), verb(s.ranks, "waits", "wait"), s.call.name())
 		if !s.call.message() {
@@ -435,7 +454,10 @@ func (jd *judge) words(r int) string {
 // Print writes the answer and the table of ranks.
 func (a *Answer) Print(w io.Writer) error {
 	fmt.Fprintln(w, a.Sentence)
-	if len(a.Culprits) > 0 {
+	switch {
+	case a.Either:
+		fmt.Fprintf(w, "to blame: one side of %s: they are as many, and which is right the files do not show\n", history.Ranks(a.Culprits))
+	case len(a.Culprits) > 0:
 		fmt.Fprintf(w, "to blame: %s\n", history.Ranks(a.Culprits))
 	}
 	if a.Remedy != "" {

@@ -77,9 +77,12 @@ const (
 	Begun
 	Ended
 	Seen // made; whether it has ended the file does not say
+	Open // made and not ended; whether the GPU has begun it the file does not say
 )
 
-func (s State) String() string { return [...]string{"called", "begun", "ended", "last called"}[s] }
+func (s State) String() string {
+	return [...]string{"called", "begun", "ended", "last called", "called"}[s]
+}
 
 // A Call is a collective, or a message between two ranks, as one of them has made it.
 type Call struct {

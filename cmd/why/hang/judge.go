@@ -37,6 +37,8 @@ type cause struct {
 	at       place
 	sides    []side        // of Different, Shapes and Order
 	quiet    bool          // no rank is known to wait
+	alike    bool          // of Unknown: all have called it, and whether their GPUs have begun it is not known
+	opposite bool          // of Order: ranks are in the calls of both sides, and called them in another order
 	old      []int         // of Unknown ranks whose files are of before, of Short those that had not come
 	most     []int         // of Unknown ranks that have not come, which are most
 	late     time.Duration // of Slow how late they were, of Short the longest of earlier waits
@@ -223,7 +225,76 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 	case len(m.late) > 0:
 		return cause{Reason: Unknown, at: at}
 	}
-	return cause{Reason: Stuck, culprits: jd.open(at), at: at}
+	return jd.stuck(at)
+}
+
+// stuck is about a place in which all are. Where nothing shows whether GPUs have begun it, it may be something before it.
+func (jd *judge) stuck(at place) cause {
+	open := jd.open(at)
+	if slices.ContainsFunc(open, func(r int) bool { return jd.in(at, r).State == Open }) {
+		if c := jd.opposite(at, open); c.Reason != Nothing {
+			return c
+		}
+		if len(jd.Faults) == 0 {
+			return cause{Reason: Unknown, at: at, alike: true}
+		}
+	}
+	return cause{Reason: Stuck, culprits: open, at: at}
+}
+
+// opposite finds a collective of another group that some of the ranks in a place have called before the one there, and others after it, if all of
+// that group are in it too. Ranks whose calls before these two ended in opposite order are used to it.
+func (jd *judge) opposite(at place, open []int) cause {
+	before := func(r int, one, other place) bool { return jd.in(one, r).At.Before(jd.in(other, r).At) }
+	both := func(r int, one, other place) bool { return jd.in(one, r) != nil && jd.in(other, r) != nil }
+	for _, c := range jd.waits[open[0]] {
+		next := jd.earliest(open[0], c)
+		if next.group == at.group || c.message() {
+			continue
+		}
+		was, nextWas := at, next
+		was.number--
+		nextWas.number--
+		var first, second []int
+		used := false
+		for _, r := range open {
+			switch {
+			case !both(r, at, next):
+				continue
+			case before(r, at, next):
+				first = append(first, r)
+			default:
+				second = append(second, r)
+			}
+			used = used || both(r, was, nextWas) && both(open[0], was, nextWas) && before(r, was, nextWas) != before(open[0], was, nextWas)
+		}
+		whole := !slices.ContainsFunc(jd.members(next), func(r int) bool { return jd.in(next, r) == nil || jd.in(next, r).ended() })
+		if len(first) == 0 || len(second) == 0 || used || !whole {
+			continue
+		}
+		found := cause{Reason: Order, at: at, opposite: true, sides: []side{{ranks: first, call: jd.in(at, first[0])}, {ranks: second, call: jd.in(next, second[0])}}}
+		found.culprits = fewer(first, second)
+		return found
+	}
+	return cause{}
+}
+
+// fewer are the ranks of the smaller of two sides, or of both if they are of one size.
+func fewer(one, other []int) []int {
+	switch {
+	case len(one) < len(other):
+		return one
+	case len(other) < len(one):
+		return other
+	}
+	both := slices.Concat(one, other)
+	slices.Sort(both)
+	return slices.Compact(both)
+}
+
+// either reports whether both of two sides are to blame, one of which may be right.
+func (c *cause) either() bool {
+	return len(c.sides) == 2 && slices.Contains(c.culprits, c.sides[0].ranks[0]) && slices.Contains(c.culprits, c.sides[1].ranks[0])
 }
 
 // sorted are the members of a place by what is known of them there.
@@ -351,13 +422,7 @@ func (jd *judge) circle(way []place) cause {
 	slices.Sort(found.culprits)
 	found.culprits = slices.Compact(found.culprits)
 	if len(found.sides) == 2 { // of two orders the one that most have is right
-		one, other := found.sides[0].ranks, found.sides[1].ranks
-		switch {
-		case len(one) < len(other):
-			found.culprits = one
-		case len(other) < len(one):
-			found.culprits = other
-		}
+		found.culprits = fewer(found.sides[0].ranks, found.sides[1].ranks)
 	}
 	return found
 }

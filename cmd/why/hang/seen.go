@@ -121,9 +121,12 @@ func (jd *judge) quiet() cause {
 			at, seen = jd.place(r, jd.newest(r)), true
 		}
 	}
+	late := jd.overdue()
 	switch {
 	case len(dead) > 0:
 		return cause{Reason: Died, culprits: dead, at: at, quiet: true}
+	case late.Reason != Nothing:
+		return late
 	case (seen || mute > 0) && len(silent) > 0 && 2*len(silent) <= len(jd.Ranks) && (mute == len(silent) || len(silent) == 1):
 		return cause{Reason: Silent, culprits: silent, at: at, quiet: true}
 	case seen:

@@ -93,7 +93,7 @@ func (s *Said) finish() {
 var (
 	color    = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 	ranked   = regexp.MustCompile(`\[rank(\d{1,6})\]: ?`)
-	watchdog = regexp.MustCompile(`\[(?:PG (?:ID )?(\w+)[^\]]*? )?Rank (\d{1,6})\] Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+),(?: NumelIn=(\d+),)?(?: NumelOut=(\d+),)? Timeout\(ms\)=(\d+)\)`)
+	watchdog = regexp.MustCompile(`\[(?:PG (?:ID )?(\w+)[^\]]*? )?Rank (\d{1,6})\] (?:Process group watchdog thread terminated with exception: \[Rank \d+\] )?Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+),(?: NumelIn=(\d+),)?(?: NumelOut=(\d+),)? Timeout\(ms\)=(\d+)\)`)
 	progress = regexp.MustCompile(`\[PG (?:ID )?(\w+)(?: PG GUID (\w+)(?:\(([^)]*)\))?)? Rank (\d{1,6})\].*last enqueued work: (-?\d+), (?:last started work: -?\d+, )?last completed work: (-?\d+)`)
 	frame    = regexp.MustCompile(`^ *File "([^"]+)", line (\d+), in (.+)$`)
 	raised   = regexp.MustCompile(`^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Failure))(?:: (.*))?$`)
