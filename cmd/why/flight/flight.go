@@ -75,6 +75,7 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 			most = max(most, r)
 		}
 	}
+	j.Rank(most)             // others may know the ranks that have left no dump
 	for _, r := range torn { // other pickles have numbers too
 		if r <= max(most, len(j.Ranks)-1) && r >= 0 && j.Rank(r).Source == "" {
 			j.Rank(r).Torn = true
@@ -329,11 +330,21 @@ func ranksOf(list string) (ranks []int) {
 
 // entries reads calls. Those of a coalesced group have no state of their own: the entry that ends the group has it.
 func (r *reader) entries(list []any) error {
+	kept, room := len(list), r.keep
+	for ; kept > 0 && room > 0; kept-- {
+		if e, ok := list[kept-1].(*pickle.Dict); ok && over(e) {
+			room--
+		}
+	}
 	from := 0 // of calls that are in a group under way
-	for _, v := range list {
+	for i, v := range list {
 		e, ok := v.(*pickle.Dict)
 		if !ok {
 			return errNone
+		}
+		if i < kept && over(e) {
+			from = len(r.calls)
+			continue
 		}
 		c, kind, err := r.call(e)
 		if err != nil {
@@ -354,6 +365,11 @@ func (r *reader) entries(list []any) error {
 		}
 	}
 	return nil
+}
+
+// over reports whether an entry is of a call by itself that has ended.
+func over(e *pickle.Dict) bool {
+	return text(e.Get("state")) == "completed" && !strings.HasSuffix(text(e.Get("profiling_name")), "coalesced")
 }
 
 // call reads an entry.

@@ -117,7 +117,7 @@ func (jd *judge) say(a *Answer, c *cause) {
 		jd.sayUnknown(a, c)
 	case Died:
 		a.Sentence = fmt.Sprintf("%s %s; %s", who, jd.death(c.culprits), jd.waiting(c.at))
-		a.Remedy = "read the end of the log of " + who
+		a.Remedy = jd.readLog(c.culprits, who)
 	case Silent:
 		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off; %s", who, jd.quietly(c.culprits), jd.waiting(c.at))
 		a.Remedy = "look whether the process of " + who + " lives, and at the end of its log"
@@ -125,7 +125,7 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("%s never made %s; %s", who, &jd.Groups[c.at.group], jd.waiting(c.at))
 		a.Remedy = "all ranks have to call new_group for every group, in the same order, also for groups that they are not in"
 	case Absent:
-		a.Sentence = fmt.Sprintf("%s never called %s%s; %s", who, jd.what(c.at), jd.stands(c.culprits), jd.waiting(c.at))
+		a.Sentence = fmt.Sprintf("%s never called %s%s%s; %s", who, jd.what(c.at), jd.stands(c.culprits), jd.unnoted(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.inspect(c.culprits)
 		if l := jd.limit(c.at); l > 0 && l <= time.Minute {
 			a.Remedy += fmt.Sprintf("; if it is only slow, the time-out of %v is too short", l)
@@ -173,6 +173,24 @@ func (jd *judge) sayUnknown(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are of another time, or run, than those of the others; %s", history.Ranks(c.old), jd.waiting(c.at))
 		a.Remedy = "take the files of all ranks at one moment, after the time-out"
 	}
+}
+
+// unnoted is a message that an absent rank waits in before its dump has it, with a comma before it: with its first to a peer it makes a communicator.
+func (jd *judge) unnoted(ranks []int) string {
+	r := &jd.Ranks[ranks[0]]
+	if len(ranks) > 1 || !r.Alone || r.Stack != "" || slices.ContainsFunc(r.Calls, func(c Call) bool { return c.message() }) {
+		return ""
+	}
+	return ", and its log tells of a send or recv, which no dump has before its peer has come to it"
+}
+
+// readLog is how to see why ranks ended.
+func (jd *judge) readLog(ranks []int, who string) string {
+	text := "read the end of the log of " + who
+	if strings.Contains(jd.death(ranks), "CUDA error") {
+		text += "; CUDA tells an error at a later call than the one that failed: CUDA_LAUNCH_BLOCKING=1 shows that"
+	}
+	return text
 }
 
 // inspect is how to see what absent ranks do.

@@ -11,6 +11,7 @@ type Hint struct {
 	Death  string
 	Raised string
 	Stack  string
+	Alone  bool // it has called a send or recv outside of a batch
 }
 
 // Hear adds hints to the ranks that they are about, and reports of each whether it knows that rank. A process's number that two nodes have is nobody's.
@@ -43,6 +44,7 @@ func (j *Job) Hear(hints []Hint) []bool {
 				*field.to = field.text
 			}
 		}
+		to.Alone = to.Alone || h.Alone
 		if to.Pid == 0 {
 			to.Pid = h.Pid
 		}

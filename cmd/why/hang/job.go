@@ -43,6 +43,7 @@ type Rank struct {
 	Raised string    // an exception that its log shows, which may have ended it: "ended with ValueError: ..."
 	Torn   bool      // it has left a file, which cannot be read
 	Mute   bool      // it answers nothing, though somebody has asked it
+	Alone  bool      // it has called a send or recv outside of a batch, as a log says
 	Stack  string    // where its program stands, as a stack says: "train.py:40 in step"; "" if not known
 }
 

@@ -141,7 +141,7 @@ func (jd *judge) sayQuiet(a *Answer, c *cause) {
 	switch c.Reason {
 	case Died:
 		a.Sentence = fmt.Sprintf("%s %s", who, jd.death(c.culprits))
-		a.Remedy = "read the end of the log of " + history.Ranks(c.culprits)
+		a.Remedy = jd.readLog(c.culprits, history.Ranks(c.culprits))
 	case Silent:
 		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off", who, jd.quietly(c.culprits))
 		if c.at.group >= 0 {
