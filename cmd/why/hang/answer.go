@@ -369,32 +369,6 @@ func (jd *judge) difference(c *cause) string {
 		history.Ranks(one.ranks), one.call.Kind, where(one))
 }
 
-// crossed says which ranks wait in what for each other.
-func (jd *judge) crossed(c *cause) string {
-	var parts []string
-	if c.opposite {
-		for _, s := range c.sides {
-			part := fmt.Sprintf("%s called %s of %s first", history.Ranks(s.ranks), s.call.name(), &jd.Groups[s.call.Group])
-			if s.call.Where != "" {
-				part += " (" + s.call.Where + ")"
-			}
-			parts = append(parts, part)
-		}
-		return "collectives of two groups were called in another order, and none of them ends: " + strings.Join(parts, ", and ")
-	}
-	for _, s := range c.sides {
-		part := fmt.Sprintf("%s %s in %s", history.Ranks(s.ranks), verb(s.ranks, "waits", "wait"), s.call.name())
-		if !s.call.message() {
-			part += " of " + jd.Groups[s.call.Group].String()
-		}
-		if s.call.Where != "" {
-			part += " (" + s.call.Where + ")"
-		}
-		parts = append(parts, part)
-	}
-	return "ranks wait for each other in a circle: " + strings.Join(parts, ", ")
-}
-
 // classes groups ranks by where they are, at most 20 of them.
 func (jd *judge) classes(a *Answer) {
 	by := map[string][]int{}

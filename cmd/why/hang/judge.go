@@ -242,61 +242,6 @@ func (jd *judge) stuck(at place) cause {
 	return cause{Reason: Stuck, culprits: open, at: at}
 }
 
-// opposite finds a collective of another group that some of the ranks in a place have called before the one there, and others after it, if all of
-// that group are in it too. Ranks whose calls before these two ended in opposite order are used to it.
-func (jd *judge) opposite(at place, open []int) cause {
-	before := func(r int, one, other place) bool { return jd.in(one, r).At.Before(jd.in(other, r).At) }
-	both := func(r int, one, other place) bool { return jd.in(one, r) != nil && jd.in(other, r) != nil }
-	for _, c := range jd.waits[open[0]] {
-		next := jd.earliest(open[0], c)
-		if next.group == at.group || c.message() {
-			continue
-		}
-		was, nextWas := at, next
-		was.number--
-		nextWas.number--
-		var first, second []int
-		used := false
-		for _, r := range open {
-			switch {
-			case !both(r, at, next):
-				continue
-			case before(r, at, next):
-				first = append(first, r)
-			default:
-				second = append(second, r)
-			}
-			used = used || both(r, was, nextWas) && both(open[0], was, nextWas) && before(r, was, nextWas) != before(open[0], was, nextWas)
-		}
-		whole := !slices.ContainsFunc(jd.members(next), func(r int) bool { return jd.in(next, r) == nil || jd.in(next, r).ended() })
-		if len(first) == 0 || len(second) == 0 || used || !whole {
-			continue
-		}
-		found := cause{Reason: Order, at: at, opposite: true, sides: []side{{ranks: first, call: jd.in(at, first[0])}, {ranks: second, call: jd.in(next, second[0])}}}
-		found.culprits = fewer(first, second)
-		return found
-	}
-	return cause{}
-}
-
-// fewer are the ranks of the smaller of two sides, or of both if they are of one size.
-func fewer(one, other []int) []int {
-	switch {
-	case len(one) < len(other):
-		return one
-	case len(other) < len(one):
-		return other
-	}
-	both := slices.Concat(one, other)
-	slices.Sort(both)
-	return slices.Compact(both)
-}
-
-// either reports whether both of two sides are to blame, one of which may be right.
-func (c *cause) either() bool {
-	return len(c.sides) == 2 && slices.Contains(c.culprits, c.sides[0].ranks[0]) && slices.Contains(c.culprits, c.sides[1].ranks[0])
-}
-
 // sorted are the members of a place by what is known of them there.
 type sorted struct {
 	dead, unknown, old, late, unmade, idle, busy []int // late ones have called it, and their GPUs have not begun it
@@ -403,26 +348,4 @@ func (jd *judge) open(at place) (ranks []int) {
 		}
 	}
 	return ranks
-}
-
-// circle is of places each of which waits for ranks in the next.
-func (jd *judge) circle(way []place) cause {
-	found := cause{Reason: Order, at: way[0]}
-	for _, at := range way {
-		ranks := jd.open(at)
-		if begun := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return jd.in(at, r).State == Called }); len(begun) > 0 {
-			ranks = begun // the GPUs of the others have begun something else
-		}
-		if len(ranks) == 0 {
-			continue
-		}
-		found.sides = append(found.sides, side{ranks: ranks, call: jd.in(at, ranks[0])})
-		found.culprits = append(found.culprits, ranks...)
-	}
-	slices.Sort(found.culprits)
-	found.culprits = slices.Compact(found.culprits)
-	if len(found.sides) == 2 { // of two orders the one that most have is right
-		found.culprits = fewer(found.sides[0].ranks, found.sides[1].ranks)
-	}
-	return found
 }
