@@ -30,18 +30,7 @@ func TestRAS(t *testing.T) {
 	for _, mode := range []string{"late", "stopped", "killed"} {
 		t.Run(mode, func(t *testing.T) {
 			addr := freeAddr(t)
-			meet := filepath.Join(t.TempDir(), "id")
-			texts := make([]bytes.Buffer, ranks)
-			cmds, inputs := make([]*exec.Cmd, ranks), make([]io.Closer, ranks)
-			for rank := range ranks {
-				cmd := exec.Command(p, mode, strconv.Itoa(victim), strconv.Itoa(rank), strconv.Itoa(ranks), meet)
-				cmd.Env, cmd.Stdout, cmd.Stderr = append(ctest.OnHost(), "NCCL_RAS_ADDR="+addr), &texts[rank], &texts[rank]
-				in, err := cmd.StdinPipe()
-				require.NoError(t, err)
-				require.NoError(t, cmd.Start())
-				cmds[rank], inputs[rank] = cmd, in
-				t.Cleanup(func() { _ = cmd.Process.Kill() })
-			}
+			cmds, inputs, texts := begin(t, p, mode, victim, ranks, addr)
 			require.Eventually(t, func() bool { return stands(addr, mode, ranks) }, tier.Patience, 10*time.Millisecond, "%s", texts)
 			for _, format := range []string{"json", "text"} {
 				for range 2 * ranks { // whoever takes it
@@ -74,6 +63,62 @@ func TestRAS(t *testing.T) {
 			require.Error(t, err, "the job is over")
 		})
 	}
+}
+
+// begin starts the ranks of a job that is to stand still. What they write is in texts.
+func begin(t *testing.T, program, mode string, victim, ranks int, addr string) (cmds []*exec.Cmd, inputs []io.Closer, texts []bytes.Buffer) {
+	meet := filepath.Join(t.TempDir(), "id")
+	cmds, inputs, texts = make([]*exec.Cmd, ranks), make([]io.Closer, ranks), make([]bytes.Buffer, ranks)
+	for rank := range ranks {
+		cmd := exec.Command(program, mode, strconv.Itoa(victim), strconv.Itoa(rank), strconv.Itoa(ranks), meet)
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(ctest.OnHost(), "NCCL_RAS_ADDR="+addr), &texts[rank], &texts[rank]
+		in, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		cmds[rank], inputs[rank] = cmd, in
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+	return cmds, inputs, texts
+}
+
+// Communicators of ringo.h answer too.
+func TestRASOfHosts(t *testing.T) {
+	const ranks, victim = 3, 1
+	addr := freeAddr(t)
+	cmds, inputs, texts := begin(t, ctest.Program(t, "hosts", false), "late", victim, ranks, addr)
+	var all []ras.Report
+	require.Eventually(t, func() bool {
+		text, err := statusOf(addr, "json")
+		if err != nil {
+			return false
+		}
+		all, err = ras.Parse([]byte(text))
+		if err != nil || len(all[0].Comms) != 1 || all[0].Comms[0].Size != ranks {
+			return false
+		}
+		waiting := 0
+		for _, r := range all[0].Comms[0].Ranks {
+			if r.Counts["AllReduce"] == 4 {
+				waiting++
+			}
+		}
+		return waiting == ranks-1
+	}, tier.Patience, 10*time.Millisecond, "%s", texts)
+	a := ras.Judge(all[0].Job("RAS"), append(all, all...))
+	require.Equal(t, []int{victim}, a.Culprits, a.Sentence)
+	require.Regexp(t, `^rank 1 \(process .*\) never called AllReduce #4`, a.Sentence)
+	for _, in := range inputs {
+		require.NoError(t, in.Close())
+	}
+	for rank, cmd := range cmds {
+		require.NoError(t, cmd.Wait(), "rank %d: %s", rank, &texts[rank])
+		require.Equal(t, "ok\n", texts[rank].String(), "rank %d", rank)
+	}
+	_, err := net.Dial("tcp", addr)
+	require.Error(t, err, "the job is over")
 }
 
 // stands reports whether the job has come to where it does not go on.
@@ -114,19 +159,7 @@ func TestWhyAsksRAS(t *testing.T) {
 	require.NoError(t, ctest.Run("go", "build", "-o", ringo, "github.com/ringo-go/ringo/cmd/ringo"))
 	p := ctest.Program(t, "hung", false)
 	addr := freeAddr(t)
-	meet := filepath.Join(t.TempDir(), "id")
-	for rank := range 3 {
-		cmd := exec.Command(p, "late", "1", strconv.Itoa(rank), "3", meet)
-		cmd.Env = append(ctest.OnHost(), "NCCL_RAS_ADDR="+addr)
-		in, err := cmd.StdinPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		t.Cleanup(func() {
-			in.Close()
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		})
-	}
+	begin(t, p, "late", 1, 3, addr)
 	require.Eventually(t, func() bool { return stands(addr, "late", 3) }, tier.Patience, 10*time.Millisecond)
 	text, err := exec.Command(ringo, "why", "-ras", addr, "-for", "10ms").CombinedOutput()
 	exit := new(exec.ExitError)
