@@ -377,8 +377,8 @@ func notMade(s *Scenario) {
 	s.blame("not-made", odd)
 }
 
-// grid is ranks in rows and columns, each of which is a group, as tensor and data parallelism have them.
-func grid(rows, columns int) (groups [][]int) {
+// Grid is ranks in rows and columns, each of which is a group, as tensor and data parallelism have them.
+func Grid(rows, columns int) (groups [][]int) {
 	for r := range rows {
 		var row []int
 		for c := range columns {
@@ -399,7 +399,7 @@ func grid(rows, columns int) (groups [][]int) {
 func inGrid(s *Scenario) {
 	columns := map[int]int{4: 2, 8: 4, 16: 4, 64: 8}[s.Ranks]
 	rows := s.Ranks / columns
-	s.all(nil, grid(rows, columns)...)
+	s.all(nil, Grid(rows, columns)...)
 	odd := s.odd()
 	for r := range s.job.ranks {
 		var p []op
