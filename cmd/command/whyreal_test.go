@@ -167,3 +167,20 @@ func TestWhyProofReal(t *testing.T) {
 	table.WriteString(" |\n")
 	region(t, "real", table.String())
 }
+
+// A group that one rank does not make leaves no dump, and RAS sees nothing: where the ranks stand is all that tells of it.
+func TestWhyStandsInNewGroup(t *testing.T) {
+	dir := filepath.Join(unpackReal(t), "no_group")
+	const library = "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py"
+	for rank, frames := range []string{
+		"  File \"" + library + "\", line 2100 in _new_process_group_helper\n  File \"" + library + "\", line 5400 in new_group\n  File \"/home/u/hangs.py\", line 113 in no_group\n",
+		"  File \"/home/u/hangs.py\", line 18 in forever\n  File \"/home/u/hangs.py\", line 114 in no_group\n",
+	} {
+		text := "Current thread 0x00007effc6a71b80 (most recent call first):\n" + frames
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("stack_rank_%d.txt", rank)), []byte(text), 0o600))
+	}
+	a := askedOf(t, dir)
+	require.Equal(t, "unknown", a.Reason)
+	require.Contains(t, a.Notes, "rank 0 stands at hangs.py:113 in no_group, making a group")
+	require.Contains(t, a.Notes, "rank 1 stands at hangs.py:18 in forever")
+}
