@@ -35,6 +35,9 @@ func (jd *judge) circle(way []place) cause {
 func (jd *judge) opposite(at place, open []int) cause {
 	before := func(r int, one, other place) bool { return jd.in(one, r).At.Before(jd.in(other, r).At) }
 	both := func(r int, one, other place) bool { return jd.in(one, r) != nil && jd.in(other, r) != nil }
+	if at.number < 0 { // a batch of messages has no order
+		return cause{}
+	}
 	for _, c := range jd.waits[open[0]] {
 		next := jd.earliest(open[0], c)
 		if next.group == at.group || c.message() {
