@@ -3,7 +3,8 @@
     python3 -m torch.distributed.run --nproc-per-node 2 examples/libnccl/step.py NAME ddp|fsdp|alone BATCH [SHAPE]
 
 SHAPE is 1b (0.95 G parameters, the default) or wide (0.58 G, fewer and wider layers). Alone does without
-communication. Rank 0 prints a line with NAME."""
+communication. Rank 0 prints a line with NAME. Where a step is queued only just before it ends, the host bounds it,
+and nothing is learnt about the GPU."""
 
 import os
 import sys
@@ -64,15 +65,17 @@ def main():
         step()
     torch.cuda.synchronize()
     dist.barrier()
-    times = []
+    times, hosts = [], []  # a step; until the host has queued it
     for _ in range(16):
         begin = time.perf_counter()
         loss = step()
+        hosts.append(1e3 * (time.perf_counter() - begin))
         torch.cuda.synchronize()
         times.append(1e3 * (time.perf_counter() - begin))
     times.sort()
+    hosts.sort()
     if rank == 0:
-        print(f"STEP {name:10} {mode:5} {shape:4} batch {batch}, {count / 1e9:.2f} G: median {times[8]:.1f} ms, least {times[0]:.1f}, loss {loss.item():.4f}", flush=True)
+        print(f"STEP {name:10} {mode:5} {shape:4} batch {batch}, {count / 1e9:.2f} G: median {times[8]:.1f} ms, least {times[0]:.1f}, queued after {hosts[8]:.1f}, loss {loss.item():.4f}", flush=True)
     dist.destroy_process_group()
 
 
