@@ -72,7 +72,7 @@ var floors = map[string]string{
 	// Programs on top.
 	"bench":             ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart internal/cli internal/given internal/nccl",
 	"bench/chart":       "",
-	"bench/meter":       "gpu internal/cuda kernels/ptx",
+	"bench/meter":       "gpu mem internal/cublas internal/cuda kernels/ptx",
 	"bench/join":        ". trace",
 	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch internal/given",
 	"bench/fifo-leak":   ". gpu internal/nccl",
@@ -112,6 +112,7 @@ var floors = map[string]string{
 	"internal/*":               "",
 	"internal/ibverbs":         "internal/dl",
 	"internal/nccl":            "internal/dl",
+	"internal/cublas":          "internal/dl",
 	"internal/cuda":            "internal/dl",
 	"internal/emu/ptx":         "",
 	"internal/emu/alu":         "internal/emu/ptx",

@@ -147,7 +147,7 @@ const operationTimeout = 30 * time.Second
 
 // options are a communicator's, whose kernels have at most blocks unless that is 0.
 func (c *Config) options(algo string, blocks int) ringo.Config {
-	o := ringo.Config{Algo: algo, Transport: c.Transport, Timeout: operationTimeout, BlockPolicy: "default"}
+	o := ringo.Config{Algo: algo, Transport: c.Transport, Timeout: operationTimeout, BlockPolicy: "latency"}
 	if blocks > 0 {
 		o.MaxBlocks, o.MinBlocks = blocks, 1
 	}
