@@ -313,7 +313,7 @@ func TestNames(t *testing.T) {
 	require.Less(t, info.Size(), int64(16<<20))
 }
 
-// TestExamples runs the examples that need no GPU.
+// TestExamples runs the examples that need no GPU, and one on emulated GPUs, which are visible all.
 func TestExamples(t *testing.T) {
 	lib := ctest.Library(t)
 	out := filepath.Join(t.TempDir(), "allreduce")
@@ -332,6 +332,13 @@ func TestExamples(t *testing.T) {
 	text, err = cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	require.Equal(t, "sums of 4 ranks: [6.0, 10.0, 14.0, 18.0, 22.0, 26.0, 30.0, 34.0]\n", string(text))
+
+	cmd = exec.Command("python3", "../../examples/libnccl/visible.py", lib)
+	cmd.Env = append(ctest.OnGPUs(2), "PYTHONDONTWRITEBYTECODE=1", "LD_LIBRARY_PATH="+filepath.Dir(ctest.Driver(t)))
+	text, err = cmd.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	require.Contains(t, string(text), "sums of 2 ranks: [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0]\n")
+	require.NotContains(t, string(text), "emulated GPU:")
 }
 
 // TestHeader compares our header with NVIDIA's of 2.27 or newer, where one is installed.
