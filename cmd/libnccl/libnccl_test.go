@@ -184,7 +184,7 @@ func TestWatchdog(t *testing.T) {
 // TestSeams is what NCCL answers where programs do what is seldom done, on emulated GPUs.
 func TestSeams(t *testing.T) {
 	p := ctest.Program(t, "seams", true)
-	for _, mode := range []string{"finalize", "aborted", "reset", "forked", "memory"} {
+	for _, mode := range []string{"finalize", "aborted", "reset", "forked", "beside", "memory"} {
 		t.Run(mode, func(t *testing.T) { succeeds(t, ctest.OnGPUs(2), p, mode) })
 	}
 }
