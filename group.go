@@ -22,6 +22,7 @@ import (
 // streams they are: all ranks must have the same ones in a group. Neither messages nor these
 // have an order within the group: memory that one of them writes no other of them may use, or
 // what is left there is undefined, as with NCCL. Other calls of one communicator keep their order.
+// Comm.With bounds nothing here; Call.Timeout does.
 //
 //	g := ringo.NewGroup()
 //	g.Add(c, ringo.SendOf(out, right))
@@ -47,6 +48,7 @@ func (g *Group) Add(c *Comm, call *Call) {
 	if g.calls == nil {
 		g.calls, g.order = map[*Comm][]*Call{}, map[*Comm][]int{}
 	}
+	c = c.unbound // both of With are one communicator
 	calls := g.calls[c]
 	if len(calls) == 0 {
 		g.comms = append(g.comms, c)
