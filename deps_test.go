@@ -74,7 +74,7 @@ var floors = map[string]string{
 	"bench/chart":       "",
 	"bench/meter":       "gpu internal/cuda kernels/ptx",
 	"bench/join":        ". trace",
-	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch internal/given",
+	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch internal/cli internal/given",
 	"bench/fifo-leak":   ". gpu internal/nccl",
 	"bench/device":      "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
 	"ringotest":         ". bootstrap bootstrap/launch gpu trace/history internal/relay internal/plain internal/test/transcript",
