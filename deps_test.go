@@ -75,6 +75,7 @@ var floors = map[string]string{
 	"bench/meter":       "gpu internal/cuda kernels/ptx",
 	"bench/join":        ". trace",
 	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch internal/cli internal/given",
+	"bench/across":      ". bench",
 	"bench/fifo-leak":   ". gpu internal/nccl",
 	"bench/device":      "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
 	"ringotest":         ". bootstrap bootstrap/launch gpu trace/history internal/relay internal/plain internal/test/transcript",
