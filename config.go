@@ -25,7 +25,7 @@ import (
 // at Open; but a value of NCCL_X is read as NCCL reads it, and the log says what is odd about it.
 type Config struct {
 	// ID is the meeting point; NewID makes one. All ranks must have the same.
-	ID *bootstrap.ID
+	ID *ID
 	// Rank and Size are this rank and the number of ranks.
 	Rank, Size int
 
@@ -128,11 +128,13 @@ type Config struct {
 	// whatever the policy; the most of all ranks counts, as far as MaxBlocks allows. It may be
 	// more than a share of the GPU. RINGO_MIN_CTAS, NCCL_MIN_CTAS.
 	MinBlocks int
-	// BlockPolicy is how many blocks of those that it may have a kernel takes: "default" loses at
-	// most 3 % of the bandwidth, "efficiency" takes the fewest that keep most of it (it loses at
-	// most 10 %), "zero" is that and has copy engines carry out all-gather, all-to-all and
-	// broadcast of registered memory at every size. The numbers are those of a Plan; where a plan
-	// has none, "default" takes as many as there is work for and the others half. The
+	// BlockPolicy is how many blocks of those that it may have a kernel takes. "default" is for
+	// programs that compute beside collectives: on GPUs that have bulk copies schedules have at most 32 lanes, and
+	// kernels lose at most 3 % of the bandwidth. "latency" takes as many blocks as there is work for, the
+	// quickest where nothing else runs on the GPU. "efficiency" takes the fewest that keep most of the
+	// bandwidth (it loses at most 10 %), "zero" is that and has copy engines carry out all-gather,
+	// all-to-all and broadcast of registered memory at every size. The numbers are those of a Plan; where a
+	// plan has none, "default" takes as many as there is work for and the last two half. The
 	// thriftiest policy of all ranks counts. RINGO_CTA_POLICY, NCCL_CTA_POLICY, which may also be NCCL's 0 to 3.
 	BlockPolicy string
 	// LaunchOrder has the operations of all communicators of this process on a GPU follow
@@ -149,6 +151,10 @@ type Config struct {
 	// Cores is how many cores the ranks of this host may use; fewer than ranks
 	// makes waits yield instead of spin. Default: the cores there are. RINGO_CORES.
 	Cores int
+	// HostMbps is how much the links of a host carry together, in Mbit/s one way, where its cards do not say so:
+	// an interface behind a shaper, or of a virtual machine. Algorithms across hosts are chosen by it;
+	// the least that a rank of the communicator gives counts for all hosts. 0: what the cards say. RINGO_HOST_MBPS.
+	HostMbps int
 
 	// WorkFIFOBytes is the length of the ring in the GPU's memory through which eager calls
 	// hand their kernels what does not fit into arguments: the counts of v-variants, the
@@ -281,7 +287,7 @@ func (c *Config) hostname() string {
 // choice is what a Config says of the choice of algorithms; see check.
 func (c *Config) choice() choice.Options {
 	return choice.Options{
-		Algo: c.Algo, InOrder: c.Deterministic != "", Plan: c.Plan,
+		Algo: c.Algo, InOrder: c.Deterministic != "", Plan: c.Plan, HostMbps: c.HostMbps,
 		Budget: choice.Budget{Least: c.MinBlocks, Most: c.MaxBlocks, Policy: c.policy},
 	}
 }
@@ -300,7 +306,7 @@ func (c *Config) paths() paths.Config {
 		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Linger: c.Timeout, Lines: c.lines, GDR: c.gdr,
 		Networking: transport.NetworkOptions{
 			Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork, TLS: c.tls,
-			Sockets: c.Sockets, IB: ib,
+			Sockets: c.Sockets, IB: ib, HostMbps: c.HostMbps,
 		},
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	pathpkg "path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,9 +74,11 @@ var floors = map[string]string{
 	// Programs on top.
 	"bench":             ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart internal/cli internal/given internal/nccl",
 	"bench/chart":       "",
-	"bench/meter":       "gpu internal/cuda kernels/ptx",
+	"bench/meter":       "gpu mem internal/cublas internal/cuda kernels/ptx",
 	"bench/join":        ". trace",
-	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch internal/given",
+	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch internal/cli internal/given",
+	"bench/across":      ". bench",
+	"bench/fifo-leak":   ". gpu internal/nccl",
 	"bench/device":      "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
 	"ringotest":         ". bootstrap bootstrap/launch gpu trace/history internal/relay internal/plain internal/test/transcript",
 	"cmd/check":         ". mem gpu kernels kernels/* bootstrap bench/chart bench/meter cmd/check/nvml internal/*",
@@ -93,38 +97,39 @@ var floors = map[string]string{
 	"cmd/why/watch":     "cmd/why/hang cmd/why/ras trace/history",
 	"cmd/command": ". trace trace/history cmd/why/* gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page sched ring ring/* sched/sim " +
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
-	"cmd/ringo":          "cmd/command",
-	"cmd/libnccl":        ". cmd/libnccl/capi cmd/libnccl/host bootstrap",
-	"cmd/libnccl/host":   ". bootstrap mem",
-	"cmd/libnccl/ras":    "internal/auth internal/secure",
-	"cmd/libnccl/capi":   ". cmd/libnccl/ras core/call gpu mem bootstrap sched/sim internal/cuda internal/setting kernels/collective",
-	"cmd/libcuda":        "cmd/libcuda/cudac internal/cuda internal/emu/*",
-	"cmd/libcudart":      "",
-	"cmd/libcuda/cudac":  "internal/cuda internal/emu/fatbin",
-	"examples/*":         ". bootstrap/launch",
-	"examples/elastic":   ". bootstrap",
-	"examples/schedule":  ". sched cmd/command",
-	"examples/fifo-leak": ". gpu internal/nccl",
-	"examples/object":    ".",
-	"examples/ongpu":     ". gpu mem",
+	"cmd/ringo":         "cmd/command",
+	"cmd/libnccl":       ". cmd/libnccl/capi cmd/libnccl/host bootstrap",
+	"cmd/libnccl/host":  ". bootstrap mem",
+	"cmd/libnccl/ras":   "internal/auth internal/secure",
+	"cmd/libnccl/capi":  ". cmd/libnccl/ras core/call gpu mem bootstrap sched/sim internal/cuda internal/setting kernels/collective",
+	"cmd/libcuda":       "cmd/libcuda/cudac internal/cuda internal/emu/*",
+	"cmd/libcudart":     "",
+	"cmd/libcuda/cudac": "internal/cuda internal/emu/fatbin",
+	"examples/*":        ". bootstrap/launch",
+	"examples/elastic":  ". bootstrap",
+	"examples/schedule": ". sched cmd/command",
+	"examples/object":   ".",
+	"examples/ongpu":    ". gpu mem",
 
 	// Foreign ABIs, secrets, the emulator, and what tests share.
-	"internal/*":              "",
-	"internal/ibverbs":        "internal/dl",
-	"internal/nccl":           "internal/dl",
-	"internal/cuda":           "internal/dl",
-	"internal/emu/ptx":        "",
-	"internal/emu/alu":        "internal/emu/ptx",
-	"internal/emu/weakmem":    "internal/emu/alu",
-	"internal/emu/simt":       "internal/emu/ptx internal/emu/alu internal/emu/weakmem",
-	"internal/emu/cudaemu":    "internal/cuda internal/emu/*",
-	"internal/test/commtest":  ". bootstrap core/call gpu internal/cuda internal/emu/cudaemu internal/test/gputest internal/test/tier internal/test/transcript kernels mem trace",
-	"internal/test/ctest":     "cmd/libnccl/capi internal/test/gputest internal/test/tier",
-	"internal/test/cudatest":  "internal/cuda",
-	"internal/test/hangs":     "",
-	"internal/test/gputest":   "internal/cuda internal/emu/cudaemu",
-	"internal/test/schedtest": "sched",
-	"internal/test/walked":    ". gpu",
+	"internal/*":               "",
+	"internal/ibverbs":         "internal/dl",
+	"internal/nccl":            "internal/dl",
+	"internal/cublas":          "internal/dl",
+	"internal/cuda":            "internal/dl",
+	"internal/emu/ptx":         "",
+	"internal/emu/alu":         "internal/emu/ptx",
+	"internal/emu/weakmem":     "internal/emu/alu",
+	"internal/emu/simt":        "internal/emu/ptx internal/emu/alu internal/emu/weakmem",
+	"internal/emu/fatbin/zstd": "internal/emu/fatbin",
+	"internal/emu/cudaemu":     "internal/cuda internal/emu/*",
+	"internal/test/commtest":   ". bootstrap core/call gpu internal/cuda internal/emu/cudaemu internal/test/gputest internal/test/tier internal/test/transcript kernels mem trace",
+	"internal/test/ctest":      "cmd/libnccl/capi internal/test/gputest internal/test/tier",
+	"internal/test/cudatest":   "internal/cuda",
+	"internal/test/hangs":      "",
+	"internal/test/gputest":    "internal/cuda internal/emu/cudaemu",
+	"internal/test/schedtest":  "sched",
+	"internal/test/walked":     ". gpu",
 }
 
 func TestFloors(t *testing.T) {
@@ -167,6 +172,18 @@ func TestFloors(t *testing.T) {
 	for _, pkg := range []string{".", "sched", "ring", "engine", "transport/shm", "cmd/ringo"} {
 		require.True(t, seen[pkg], "%s was not looked at", pkg)
 	}
+}
+
+// A program that imports package ringo compiles three modules of others, and none of what draws, measures or tests.
+func TestImporterCompiles(t *testing.T) {
+	if _, err := os.Stat("go.mod"); err != nil {
+		t.Skip("the source is not here")
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}", ".").Output()
+	require.NoError(t, err)
+	modules := strings.Fields(string(out))
+	slices.Sort(modules)
+	require.Equal(t, []string{"github.com/ebitengine/purego", "github.com/libp2p/go-reuseport", module, "golang.org/x/sys"}, slices.Compact(modules))
 }
 
 func match(pkg string) (string, bool) {

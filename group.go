@@ -17,10 +17,12 @@ import (
 // A Group is calls that happen together. Sends and receives of a group progress
 // side by side, so that neighbours may exchange without an order, each within its own
 // timeout; a message to oneself needs both of its ends in one. Calls on
-// several communicators of one process may be made by one goroutine. Calls of
-// one communicator otherwise keep their order. Small all-reduces on GPU memory that
-// follow each other with one type and operator share kernels, on whichever streams they
-// are: all ranks must have the same ones in a group.
+// several communicators of one process may be made by one goroutine. Small all-reduces on
+// GPU memory that follow each other with one type and operator share kernels, on whichever
+// streams they are: all ranks must have the same ones in a group. Neither messages nor these
+// have an order within the group: memory that one of them writes no other of them may use, or
+// what is left there is undefined, as with NCCL. Other calls of one communicator keep their order.
+// Comm.With bounds nothing here; Call.Timeout does.
 //
 //	g := ringo.NewGroup()
 //	g.Add(c, ringo.SendOf(out, right))
@@ -33,6 +35,9 @@ type Group struct {
 	calls map[*Comm][]*Call
 	order map[*Comm][]int // the position of each call among all
 	added int
+
+	rests []rest // room for Run
+	left  []*rest
 }
 
 // NewGroup is an empty group.
@@ -43,6 +48,7 @@ func (g *Group) Add(c *Comm, call *Call) {
 	if g.calls == nil {
 		g.calls, g.order = map[*Comm][]*Call{}, map[*Comm][]int{}
 	}
+	c = c.unbound // both of With are one communicator
 	calls := g.calls[c]
 	if len(calls) == 0 {
 		g.comms = append(g.comms, c)
@@ -66,18 +72,29 @@ func (g *Group) Run() error {
 		_, err := together(g.comms[0], g.calls[g.comms[0]], true)
 		return err
 	}
-	left := make([]*rest, len(g.comms))
+	return g.inTurn()
+}
+
+// inTurn carries out the calls of several communicators.
+func (g *Group) inTurn() error {
+	g.rests, g.left = slices.Grow(g.rests[:0], len(g.comms))[:len(g.comms)], g.left[:0]
 	for i, c := range g.comms {
-		left[i] = &rest{comm: c, calls: g.calls[c], order: g.order[c]}
-		left[i].prepare()
+		r := &g.rests[i]
+		*r = rest{comm: c, calls: g.calls[c], order: g.order[c]}
+		r.prepare()
+		g.left = append(g.left, r)
 	}
-	for slices.ContainsFunc(left, (*rest).more) {
-		queueInTurn(left)
-		carryOutOnHost(left)
+	for slices.ContainsFunc(g.left, (*rest).more) {
+		queueInTurn(g.left)
+		if slices.ContainsFunc(g.left, (*rest).onHost) {
+			carryOutOnHost(g.left)
+		}
 	}
-	errs := make([]error, len(left))
-	for i, r := range left {
-		errs[i] = r.err
+	var errs []error
+	for i := range g.rests {
+		if err := g.rests[i].err; err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -137,30 +154,44 @@ func queueInTurn(left []*rest) {
 		queued = false
 		for _, pairwise := range [...]bool{true, false} {
 			slices.SortStableFunc(left, func(a, b *rest) int { return cmp.Compare(a.first(), b.first()) })
-			on := map[*gpu.Device][]*rest{}
+			queued = slices.ContainsFunc(left, func(r *rest) bool { return r.comes(pairwise) }) || queued
+			if pairwise && slices.ContainsFunc(left, (*rest).mayWait) {
+				queueByGPU(left)
+				continue
+			}
 			for _, r := range left {
-				if r.more() && r.calls[0].OnDevice() && r.calls[0].Kind.Pairwise() == pairwise {
-					on[r.comm.cfg.Device] = append(on[r.comm.cfg.Device], r)
+				if r.comes(pairwise) {
+					r.next(r.calls, false)
 				}
 			}
-			queued = queued || len(on) > 0
-			var waiting sync.WaitGroup
-			here := left[:0:0]
-			for _, r := range left { // GPUs in the order of their first calls
-				list := on[r.comm.cfg.Device]
-				if len(list) == 0 || list[0] != r {
-					continue
-				}
-				if slices.ContainsFunc(list, (*rest).mayWait) && !slices.ContainsFunc(list, (*rest).tied) {
-					waiting.Go(func() { nextOf(list) })
-				} else {
-					here = append(here, list...)
-				}
-			}
-			nextOf(here)
-			waiting.Wait()
 		}
 	}
+}
+
+// queueByGPU queues the sends and receives that come next, those of each GPU at the same time where some may
+// wait, but by this thread where they are tied to it.
+func queueByGPU(left []*rest) {
+	on := map[*gpu.Device][]*rest{}
+	for _, r := range left {
+		if r.comes(true) {
+			on[r.comm.cfg.Device] = append(on[r.comm.cfg.Device], r)
+		}
+	}
+	var waiting sync.WaitGroup
+	here := left[:0:0]
+	for _, r := range left { // GPUs in the order of their first calls
+		list := on[r.comm.cfg.Device]
+		if len(list) == 0 || list[0] != r {
+			continue
+		}
+		if slices.ContainsFunc(list, (*rest).mayWait) && !slices.ContainsFunc(list, (*rest).tied) {
+			waiting.Go(func() { nextOf(list) })
+		} else {
+			here = append(here, list...)
+		}
+	}
+	nextOf(here)
+	waiting.Wait()
 }
 
 func nextOf(list []*rest) {
@@ -168,6 +199,14 @@ func nextOf(list []*rest) {
 		r.next(r.calls, false)
 	}
 }
+
+// comes reports whether the next call is on GPU memory, and a send or receive or else a collective.
+func (r *rest) comes(pairwise bool) bool {
+	return r.more() && r.calls[0].OnDevice() && r.calls[0].Kind.Pairwise() == pairwise
+}
+
+// onHost reports whether the next call is on host memory.
+func (r *rest) onHost() bool { return r.more() && !r.calls[0].OnDevice() }
 
 // first is the position of the next call.
 func (r *rest) first() int {
@@ -177,9 +216,9 @@ func (r *rest) first() int {
 	return r.order[0]
 }
 
-// mayWait reports whether the next calls may wait for room: more than one message.
+// mayWait reports whether the next calls, sends and receives on GPU memory, may wait for room.
 func (r *rest) mayWait() bool {
-	return len(r.calls) > 1 && r.calls[0].Kind.Pairwise() && r.calls[1].Kind.Pairwise()
+	return r.comes(true) && r.comm.onGPU() && r.comm.gpu.MayWait(messages(r.calls))
 }
 
 // tied reports whether the next calls have to be made by this thread: its own stream is
@@ -262,6 +301,7 @@ func together(c *Comm, calls []*Call, all bool) (done int, err error) {
 
 // empty keeps the memory of the group for the next time.
 func (g *Group) empty() {
+	clear(g.rests)
 	for _, c := range g.comms {
 		g.calls[c], g.order[c] = g.calls[c][:0], g.order[c][:0]
 	}

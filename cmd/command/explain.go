@@ -49,7 +49,8 @@ On GPU memory, for which none is needed here
   -registered    the memory is registered
   -row SIZE      bytes of a row, of a call with a Norm (default: it has none)
   -plan FILE     of ringo tune (default: the built-in one)
-  -policy P      how many blocks of the GPU: default, efficiency, or zero
+  -policy P      how many blocks of the GPU: default, latency, efficiency, or
+                 zero
   -max-blocks N, -min-blocks N
                  what it may have at most (default 128), and at least
 `

@@ -5,10 +5,11 @@ package main
 import (
 	"bytes"
 	"debug/elf"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,12 +18,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/cmd/command"
 	"github.com/ringo-go/ringo/internal/test/ctest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
+// TestMain lets the test binary be ringo.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "swap" {
+		command.Main()
+	}
 	status := m.Run()
 	ctest.Clean()
 	os.Exit(status)
@@ -39,6 +45,9 @@ func succeeds(t *testing.T, env []string, name string, args ...string) {
 	require.NotContains(t, string(text), "emulated GPU:")
 }
 
+// measured are times that a program says.
+var measured = regexp.MustCompile(`over [0-9.]+ s after ncclCommAbort\n`)
+
 // succeed runs a program in n processes, whose last argument is where they meet.
 func succeed(t *testing.T, env []string, n int, name, mode string) {
 	t.Helper()
@@ -54,8 +63,9 @@ func succeed(t *testing.T, env []string, n int, name, mode string) {
 	}
 	wg.Wait()
 	for rank := range n { // of all that failed: one may have pulled the others down
+		text := measured.ReplaceAllStringFunc(texts[rank].String(), func(line string) string { t.Logf("rank %d: %s", rank, line); return "" })
 		assert.NoError(t, errs[rank], "rank %d: %s", rank, &texts[rank])
-		assert.Equal(t, "ok\n", texts[rank].String(), "rank %d", rank)
+		assert.Equal(t, "ok\n", text, "rank %d", rank)
 	}
 }
 
@@ -91,13 +101,18 @@ func TestDeviceOfRuntime(t *testing.T) {
 }
 
 // TestSymmetric has kernels of a program use windows and device communicators, as those that were compiled with
-// NCCL's headers do.
+// NCCL's headers of several versions do, with ranks in processes, threads, one thread, and several threads with several each.
 func TestSymmetric(t *testing.T) {
 	p := ctest.Program(t, "symmetric", true)
 	env := ctest.OnGPUs(3)
 	t.Run("processes", func(t *testing.T) { succeed(t, env, 2, p, "process") })
 	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "3") })
 	t.Run("alone", func(t *testing.T) { succeeds(t, env, p, "threads", "1") })
+	t.Run("teams", func(t *testing.T) { succeeds(t, ctest.OnGPUs(4), p, "teams", "4") })
+	for _, version := range []string{"22809", "22903", "22907", "23007", "23102", "23206"} {
+		t.Run("group "+version, func(t *testing.T) { succeeds(t, env, p, "group", "2", version) })
+		t.Run("threads "+version, func(t *testing.T) { succeeds(t, env, p, "threads", "2", version) })
+	}
 }
 
 // TestNorm has rows finished, on hosts and on emulated GPUs.
@@ -106,9 +121,8 @@ func TestNorm(t *testing.T) {
 	succeed(t, ctest.OnGPUs(2), 2, ctest.Program(t, "norm", true), "process")
 }
 
-// asked is what all-reduces of 8 bytes on a GPU ask of the driver, one alone, a group of 16 in one buffer and one with a norm, and
-// the ns that one takes beside that.
-func asked(t testing.TB, calls int) (functions string, alone, grouped, normed float64) {
+// asked is what calls on GPUs ask of the driver and the ns that they take beside that, by case (testdata/driver.c).
+func asked(t testing.TB, calls int) (functions map[string]string, ns map[string]float64) {
 	p := ctest.Program(t, "driver", true)
 	idle := filepath.Join(t.TempDir(), "libidle.so")
 	_, err := os.ReadFile("testdata/idle.c") // go test notices
@@ -119,20 +133,44 @@ func asked(t testing.TB, calls int) (functions string, alone, grouped, normed fl
 	cmd.Env = append(ctest.OnGPUs(2), "RINGO_CUDA_LIBRARY="+idle)
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
-	functions, times, ok := strings.Cut(string(text), "ns ")
-	require.True(t, ok, "%s", text)
-	_, err = fmt.Sscan(times, &alone, &grouped, &normed)
-	require.NoError(t, err)
-	return functions, alone, grouped, normed
+	functions, ns = map[string]string{}, map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		called, time, ok := strings.Cut(rest, " ns ")
+		require.True(t, ok, "%s", text)
+		functions[name] = called
+		ns[name], err = strconv.ParseFloat(time, 64)
+		require.NoError(t, err)
+	}
+	return functions, ns
 }
 
-// TestDriverCalls wants no more of the driver than what it is now. The first three are one call of C, and so is
-// a launch with the record behind it.
+// TestDriverCalls wants no more of the driver than what it is now. Looking is one call of C, and so is a launch with the
+// record behind it. Of two ranks in a group of one thread, the thread's current context is the first one's.
 func TestDriverCalls(t *testing.T) {
-	functions, _, _, _ := asked(t, 1)
-	require.Equal(t, "cuCtxGetCurrent 1\ncuStreamIsCapturing 1\ncuStreamGetId 1\ncuEventRecord 1\ncuLaunchKernelEx 1\n"+
-		"cuCtxGetCurrent 2\ncuStreamIsCapturing 2\ncuStreamGetId 2\ncuEventRecord 1\ncuLaunchKernelEx 16\n"+
-		"cuCtxGetCurrent 1\ncuStreamIsCapturing 1\ncuStreamGetId 1\ncuEventRecord 1\ncuLaunchKernelEx 1\n", functions)
+	const (
+		look = "cuCtxGetCurrent cuStreamIsCapturing cuStreamGetId"
+		once = look + " cuEventRecord cuLaunchKernelEx"
+		both = "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 3×cuCtxGetCurrent 3×cuStreamIsCapturing 3×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx"
+	)
+	functions, _ := asked(t, 50)
+	require.Equal(t, map[string]string{
+		"all-reduce":             once,
+		"misaligned":             once,
+		"norm":                   once,
+		"registered":             once,
+		"registered, 1 MiB":      once,
+		"all-gather":             once,
+		"reduce-scatter":         once,
+		"send and receive":       once,
+		"PreMulSum":              look + " cuEventRecord cuLaunchKernel cuLaunchKernelEx",
+		"all-reduce, 16":         "2×cuCtxGetCurrent 2×cuStreamIsCapturing 2×cuStreamGetId cuEventRecord cuLaunchKernelEx",
+		"all-reduce, both":       both,
+		"registered, both":       both,
+		"PreMulSum, both":        "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 3×cuCtxGetCurrent 3×cuStreamIsCapturing 3×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernel 2×cuLaunchKernelEx",
+		"all-reduce, 16, both":   "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 5×cuCtxGetCurrent 5×cuStreamIsCapturing 5×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx",
+		"send and receive, both": "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 3×cuCtxGetCurrent 3×cuStreamIsCapturing 3×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx",
+	}, functions)
 }
 
 // TestWatchdog is what PyTorch's watchdog does, on emulated GPUs.
@@ -144,7 +182,18 @@ func TestWatchdog(t *testing.T) {
 	}
 	t.Run("killed", func(t *testing.T) { succeed(t, env, 3, p, "killed") })
 	t.Run("leaves", func(t *testing.T) { succeed(t, env, 2, p, "leaves") })
+	t.Run("partner", func(t *testing.T) { succeed(t, env, 2, p, "partner") })
+	t.Run("lengths", func(t *testing.T) { succeed(t, env, 2, p, "lengths") })
+	t.Run("departs", func(t *testing.T) { succeed(t, env, 2, p, "departs") })
 	t.Run("returns", func(t *testing.T) { succeed(t, env, 3, p, "returns") })
+}
+
+// TestSeams is what NCCL answers where programs do what is seldom done, on emulated GPUs.
+func TestSeams(t *testing.T) {
+	p := ctest.Program(t, "seams", true)
+	for _, mode := range []string{"finalize", "aborted", "reset", "forked", "beside", "memory"} {
+		t.Run(mode, func(t *testing.T) { succeeds(t, ctest.OnGPUs(2), p, mode) })
+	}
 }
 
 func TestErrors(t *testing.T) {
@@ -157,6 +206,30 @@ func TestErrors(t *testing.T) {
 	t.Run("driver", func(t *testing.T) {
 		succeeds(t, append(ctest.OnHost(), "RINGO_HOST=0", "RINGO_CUDA_LIBRARY=libnosuchcuda.so.1"), p, "driver")
 	})
+}
+
+// TestSwap runs programs by ringo swap, on host memory and on emulated GPUs, and one that asks for what there is not.
+func TestSwap(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	swap := func(args ...string) string {
+		cmd := exec.Command(self, append([]string{"swap", "-nccl", ctest.Library(t)}, args...)...)
+		cmd.Env = slices.DeleteFunc(ctest.OnHost(), func(v string) bool { return strings.HasPrefix(v, "RINGO_HOST=") })
+		text, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", text)
+		require.Contains(t, string(text), "ok\n")
+		require.Contains(t, string(text), ctest.Library(t)+": Ringo's, which answers as NCCL 2.28.9 (processes: 1)")
+		return string(text)
+	}
+	text := swap("-host", "--", ctest.Program(t, "collectives", false), "threads", "2")
+	require.Regexp(t, `(?m)^ *\d+ +[0-9.e+-]+ +\S+ +\S+ +\d* +ncclAllReduce$`, text)
+	require.Contains(t, text, `no call was answered by "not there"`)
+	text = swap("-host", "--", ctest.Program(t, "errors", false), "arguments")
+	require.Regexp(t, `answered by "not there": .*ncclDevCommCreate`, text)
+	kit := t.TempDir() // all that this program needs of one
+	require.NoError(t, os.Symlink(filepath.Dir(ctest.Driver(t)), filepath.Join(kit, "lib64")))
+	text = swap("-g", "2", "-kit", kit, "--", ctest.Program(t, "watched", true), "abort")
+	require.Contains(t, text, "ncclCommAbort")
 }
 
 func TestManners(t *testing.T) {
@@ -214,12 +287,20 @@ func TestNames(t *testing.T) {
 	text, err := os.ReadFile("testdata/names.txt")
 	require.NoError(t, err)
 	var want []string
+	version := "" // of the names that come now
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
+		if of, ok := strings.CutPrefix(line, "# 2."); ok {
+			require.Greater(t, "2."+of, version, "versions in order")
+			version = "2." + of
+			continue
+		}
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		name, alone := strings.CutPrefix(line, "!")
+		require.NotContains(t, want, name, "%s", version)
+		require.Contains(t, got, name, "%s", version)
 		want = append(want, name)
 		if !alone {
 			want = append(want, "p"+name)
@@ -239,7 +320,7 @@ func TestNames(t *testing.T) {
 	require.Less(t, info.Size(), int64(17<<20))
 }
 
-// TestExamples runs the examples that need no GPU.
+// TestExamples runs the examples that need no GPU, and one on emulated GPUs, which are visible all.
 func TestExamples(t *testing.T) {
 	lib := ctest.Library(t)
 	out := filepath.Join(t.TempDir(), "allreduce")
@@ -258,6 +339,13 @@ func TestExamples(t *testing.T) {
 	text, err = cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	require.Equal(t, "sums of 4 ranks: [6.0, 10.0, 14.0, 18.0, 22.0, 26.0, 30.0, 34.0]\n", string(text))
+
+	cmd = exec.Command("python3", "../../examples/libnccl/visible.py", lib)
+	cmd.Env = append(ctest.OnGPUs(2), "PYTHONDONTWRITEBYTECODE=1", "LD_LIBRARY_PATH="+filepath.Dir(ctest.Driver(t)))
+	text, err = cmd.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	require.Contains(t, string(text), "sums of 2 ranks: [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0]\n")
+	require.NotContains(t, string(text), "emulated GPU:")
 }
 
 // TestHeader compares our header with NVIDIA's of 2.27 or newer, where one is installed.
@@ -285,8 +373,7 @@ func TestHeader(t *testing.T) {
 	require.Equal(t, layout(theirs), layout("."))
 }
 
-// BenchmarkCall is what calls cost from C, one rank with 8 bytes on the host: asking for
-// the version, an all-reduce alone, and one of a group of 16.
+// BenchmarkCall is what calls cost from C, one rank on the host.
 func BenchmarkCall(b *testing.B) {
 	p := ctest.Program(b, "overhead", false)
 	cmd := exec.Command(p, strconv.Itoa(max(b.N, 1000)))
@@ -294,18 +381,18 @@ func BenchmarkCall(b *testing.B) {
 	b.ResetTimer()
 	text, err := cmd.Output()
 	require.NoError(b, err)
-	var crossing, alone, grouped float64
-	_, err = fmt.Sscan(string(text), &crossing, &alone, &grouped)
-	require.NoError(b, err)
-	b.ReportMetric(crossing, "ns/version")
-	b.ReportMetric(alone, "ns/allreduce")
-	b.ReportMetric(grouped, "ns/grouped")
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		queued, err := strconv.ParseFloat(f[len(f)-2], 64)
+		require.NoError(b, err)
+		b.ReportMetric(queued, strings.Join(f[:len(f)-2], "_")+"-ns")
+	}
 }
 
-// BenchmarkDriver is what an all-reduce on a GPU costs its thread beside what the driver does, alone, in a group and with a norm.
+// BenchmarkDriver is what calls on GPUs cost their thread beside what the driver does.
 func BenchmarkDriver(b *testing.B) {
-	_, alone, grouped, normed := asked(b, max(b.N, 1000))
-	b.ReportMetric(alone, "ns/allreduce")
-	b.ReportMetric(grouped, "ns/grouped")
-	b.ReportMetric(normed, "ns/norm")
+	_, ns := asked(b, max(b.N, 1000))
+	for name, v := range ns {
+		b.ReportMetric(v, strings.ReplaceAll(name, " ", "_")+"-ns")
+	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/ringo-go/ringo/kernels/collective"
 )
 
-// maxBatch is the most calls of a batch. Calls that depend on each other take a launch each; a
+// maxBatch is the most calls of a batch. Calls on streams that alternate take a launch each; a
 // stream holds some thousand launches, and then a thread that drives several GPUs would wait.
 const maxBatch = 256
 
 // Alike is how many of the next calls of a group Batch carries out together, 1 if it does
 // not serve. All ranks find the same, so what a rank alone knows does not count: on which
-// streams the calls are, or whether they depend on each other.
+// streams the calls are. Whether they use the same memory does not count either: they have no order.
 func (q *queue) Alike(calls []*call.Call) int {
 	n := 0
 	for n < min(len(calls), maxBatch) && q.small(calls[n]) && calls[n].Type == calls[0].Type && calls[n].Op.Kind == calls[0].Op.Kind {

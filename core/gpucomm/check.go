@@ -72,8 +72,8 @@ func (k *known) refusal(c *call.Call, err error) error {
 }
 
 // with calls f on this OS thread with the device's context current. It asks the driver at once about
-// the call's stream, and gives f what it has seen, which is nothing where another context was
-// current. If f fails with an error that is no *call.Error yet, the communicator fails, and the error names the call.
+// the call's stream, and gives f what it has seen; where another context was current it asks once more, within
+// its own. If f fails with an error that is no *call.Error yet, the communicator fails, and the error names the call.
 func (k *known) with(c *call.Call, f func(seen cuda.Sight) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -83,7 +83,7 @@ func (k *known) with(c *call.Call, f func(seen cuda.Sight) error) error {
 	if seen.Context == k.net.Context() {
 		err = f(seen)
 	} else {
-		err = cuda.With(driver, k.net.Context(), func() error { return f(cuda.Sight{}) })
+		err = cuda.Within(driver, k.net.Context(), func() error { return f(cuda.Look(driver, c.Stream, k.streamIDs)) })
 	}
 	if err == nil || placed(err) {
 		return err

@@ -63,6 +63,10 @@ func (q *queue) Exchange(calls []*call.Call) error {
 	})
 }
 
+// MayWait reports whether an Exchange of so many messages may wait for room in the ring of tables, and so for
+// calls that other ranks have yet to make.
+func (q *queue) MayWait(messages int) bool { return !q.engine.Inline(messages) }
+
 // admitAll admits all calls, and says where the first one is queued.
 func (q *queue) admitAll(x *exchange, calls []*call.Call, seen cuda.Sight) (first entry, err error) {
 	x.streams = x.streams[:0]

@@ -41,27 +41,36 @@ type prepared struct {
 // thread may make the calls of several GPUs, and a kernel of this one may wait for a call
 // that comes later. What is wrong with a call, the call itself says.
 func (q *queue) PrepareAll(calls []*call.Call) error {
-	i := slices.IndexFunc(calls, (*call.Call).OnDevice)
+	i := slices.IndexFunc(calls, q.unprepared)
 	if i < 0 || q.upkeep.closed || q.Life.Failure() != nil {
 		return nil
 	}
 	return q.known.with(calls[i], func(cuda.Sight) error {
 		for _, c := range calls[i:] {
-			if !c.OnDevice() || c.Kind.Pairwise() || q.known.ours(c) != nil {
+			if !q.unprepared(c) {
 				continue
 			}
 			ans := q.Answer(c)
-			key := prepared{ans.By, ans.Kernel, c.Kind, c.Type, c.Op.Kind, c.Norm != nil}
-			if q.prepared[key] {
-				continue
-			}
 			if err := q.ready(c, &task{answer: ans}); err != nil {
 				return err
 			}
-			q.prepared[key] = true
+			q.prepared[whatOf(c, &ans)] = true
 		}
 		return nil
 	})
+}
+
+// unprepared reports whether PrepareAll has something to do for a call.
+func (q *queue) unprepared(c *call.Call) bool {
+	if !c.OnDevice() || c.Kind.Pairwise() || q.known.ours(c) != nil {
+		return false
+	}
+	ans := q.Answer(c)
+	return !q.prepared[whatOf(c, &ans)]
+}
+
+func whatOf(c *call.Call, ans *choice.Answer) prepared {
+	return prepared{ans.By, ans.Kernel, c.Kind, c.Type, c.Op.Kind, c.Norm != nil}
 }
 
 // ready loads and allocates what a call needs. The device's context is current.

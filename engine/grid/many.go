@@ -62,9 +62,9 @@ func (e *Engine) PrepareMany(r *kernels.Reducer) error {
 }
 
 // RunMany queues one kernel for the next all-reduces of a batch, and returns how many it
-// carries out: as many as fit into its arguments, are on one stream, and do not touch
-// what others of them write. The jobs are in the order of the batch, have one Reducer, and
-// are as for RunDirect. The event is recorded behind the last of them.
+// carries out: as many as fit into its arguments and are on one stream. They have no order: what one writes no
+// other may use. The jobs are in the order of the batch, have one Reducer, and are as for RunDirect. The event is
+// recorded behind the last of them.
 func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 	m, prog, err := e.module(jobs[0].Reducer, "many")
 	if err != nil {
@@ -84,9 +84,6 @@ func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 			return 0, err
 		}
 		x := manyEntry{in: uint64(j.In.Ptr()), out: uint64(j.Out.Ptr()), bytes: uint32(j.In.Len())}
-		if a.touched(n, &x) {
-			break
-		}
 		x.hash = uint32(hashOf(j.Stamp, uint64(b.calls))>>32)&^3 | evenness(&x)
 		a.entry[n] = x
 	}
@@ -109,20 +106,6 @@ func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 		event = 0
 	}
 	return n, e.queue(m.run, cuda.ArgsOf(a), event)
-}
-
-// touched reports whether x writes what one of the first n entries reads or writes, or
-// reads what one writes.
-func (a *manyArgs) touched(n int, x *manyEntry) bool {
-	k := uint64(x.bytes)
-	for i := range a.entry[:n] {
-		y := &a.entry[i]
-		m := uint64(y.bytes)
-		if x.out < y.out+m && y.out < x.out+k || x.out < y.in+m && y.in < x.out+k || x.in < y.out+m && y.out < x.in+k {
-			return true
-		}
-	}
-	return false
 }
 
 // evenness is even of DirectArgs in kernels/cuda/direct.h, for an entry.

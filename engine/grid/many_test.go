@@ -2,6 +2,7 @@ package grid
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,50 +97,22 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// A call that depends on one before it is in a later kernel, and the peers need not know.
-func TestManyDependent(t *testing.T) {
-	const n, count = 2, 40
+// Calls in one buffer share a kernel as others do, also in place: they have no order.
+func TestManyOneBuffer(t *testing.T) {
+	const n, calls = 2, 100
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
-	sum, err := kernels.NewReducer(kernels.Int32, kernels.Sum, n)
-	require.NoError(t, err)
-	at := make([]uintptr, n)
-	for i, m := range r.ranks {
-		r.with(m, func() (err error) {
-			at[i], err = r.d.MemAlloc(8 * 4 * count)
-			m.free = append(m.free, at[i])
-			ones := make([]int32, 8*count)
-			for k := range ones {
-				ones[k] = 1
-			}
-			require.NoError(t, cuda.Write(r.d, at[i], mem.Of(ones).Bytes()))
-			return err
-		})
-	}
-	kernelsOf := make([]int, n)
-	for i, m := range r.ranks {
-		job := func(in, out int) Job {
-			part := func(k int) mem.Region { return mem.Device(int(m.dev), at[i]+uintptr(4*count*k), 4*count) }
-			return Job{In: part(in), Out: part(out), Reducer: sum, Stream: m.stream}
-		}
-		jobs := []Job{job(0, 1), job(1, 2), job(3, 3), job(2, 3), job(4, 1)} // a chain
-		if i == 1 {
-			jobs = []Job{job(0, 1), job(2, 5), job(3, 3), job(4, 6), job(7, 4)} // one that reads what another writes
-		}
-		b := m.engine.Batch(len(jobs), 4*count, MaxBlocks)
-		for len(jobs) > 0 {
-			var k int
-			r.with(m, func() (err error) { k, err = m.engine.RunMany(&b, jobs); return err })
-			jobs = jobs[k:]
-			kernelsOf[i]++
-		}
-	}
-	r.sync()
-	require.Equal(t, []int{3, 2}, kernelsOf)
-	for i, want := range [][]int32{{1, 2, 3, 4, 1, 1, 1, 1}, {1, 2, 1, 2, 2, 3, 4, 1}} {
-		got := make([]int32, 8*count)
-		r.with(r.ranks[i], func() error { return r.d.MemcpyDtoH(mem.Of(got).Bytes(), at[i]) })
-		for k, v := range want {
-			require.Equal(t, v, got[k*count], "rank %d, part %d: %v", i, k, got)
+	p := r.pile(kernels.Float32, kernels.Sum, 2, 1)
+	m := r.ranks[0]
+	m.engine.driver = quiet{r.d}
+	for _, job := range p.jobs[0] {
+		for _, in := range []mem.Region{job.In, job.Out} {
+			job.In = in
+			b := m.engine.Batch(calls, 1040, MaxBlocks)
+			r.with(m, func() error {
+				k, err := m.engine.RunMany(&b, slices.Repeat([]Job{job}, calls))
+				require.Equal(t, calls, k)
+				return err
+			})
 		}
 	}
 }

@@ -97,6 +97,12 @@ func (e *Engine) RunMessages(jobs []*Job) error {
 	return e.messages(e.pairwise(jobs[0].Stamp), jobs[0])
 }
 
+// Inline reports whether so many sends and receives need no room in the ring, wherever they go.
+func (e *Engine) Inline(messages int) bool {
+	n := part{ways: messages, messages: messages}.words()
+	return n <= len(messagesArgs{}.word) && 8*n <= e.tables.args
+}
+
 // atOnce reports whether one launch holds all messages of a job whose steps are independent.
 // Several would carry out one message whole before the next, and a peer that takes one step after
 // the other, a piece at a time, would wait for the next.

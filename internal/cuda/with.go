@@ -13,6 +13,11 @@ func With(d Driver, c Context, f func() error) (err error) {
 	if now, err := d.CtxGetCurrent(); err == nil && now == c { // as it mostly is
 		return f()
 	}
+	return Within(d, c, f)
+}
+
+// Within is With where another context is current on this OS thread, to which the caller has locked its goroutine.
+func Within(d Driver, c Context, f func() error) (err error) {
 	if err := d.CtxPushCurrent(c); err != nil {
 		return err
 	}

@@ -3,7 +3,8 @@
 // it belongs to block i modulo blocks, which carries out its entries one after the other,
 // in lines of its own part of the mailboxes; other blocks wait neither for it nor for each
 // other. A rank may carry out a batch by several kernels, of as many entries as fit into
-// the arguments or as do not depend on each other: the peers see no difference.
+// the arguments or are on one stream: the peers see no difference. Entries have no order: what
+// one writes no other may use.
 //
 // Each entry takes an epoch of its block, and in the last round blocks without an entry
 // have an empty one, so all blocks have the same epoch after a batch. Each group of 8

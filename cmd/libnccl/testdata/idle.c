@@ -1,10 +1,11 @@
-// A libcuda.so.1 in front of the emulator's, which counts the calls of the functions that an all-reduce needs,
-// and while idle is not 0 has them do nothing: what is left of a call's time is the library's own.
+// A libcuda.so.1 in front of the driver's or the emulator's, which counts the calls of the functions that an all-reduce
+// needs and the time in them, and while idle is not 0 has them do nothing: what is left of a call's time is the library's own.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 int idle;
 
@@ -12,14 +13,22 @@ int idle;
 	F(cuCtxPushCurrent_v2) F(cuCtxPopCurrent_v2) F(cuCtxGetCurrent) F(cuCtxSetCurrent)           \
 	F(cuStreamIsCapturing) F(cuStreamGetCaptureInfo_v2) F(cuStreamGetId)                        \
 	F(cuStreamWaitEvent) F(cuEventRecord) F(cuLaunchKernel) F(cuLaunchKernelEx) F(cuMemcpyAsync) \
-	F(cuPointerGetAttribute)
+	F(cuPointerGetAttribute) F(cuPointerGetAttributes) F(cuThreadExchangeStreamCaptureMode)           \
+	F(cuStreamSynchronize) F(cuEventQuery) F(cuMemcpyHtoD_v2)
 
 #define NUMBER(name) N_##name,
 enum { LIST(NUMBER) FUNCTIONS };
 
 #define NAME(name) #name,
 const char *idle_names[] = {LIST(NAME) NULL};
-unsigned long idle_counts[FUNCTIONS];
+unsigned long idle_counts[FUNCTIONS], idle_ns[FUNCTIONS];
+
+static unsigned long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ul + t.tv_nsec;
+}
 
 typedef uintptr_t word;
 typedef int (*function)(word, word, word, word, word, word, word, word, word, word, word);
@@ -54,7 +63,10 @@ static int answer(int n, word a, word b)
 			return answer(N_##name, a, b);                                                           \
 		if (!next)                                                                                       \
 			next = (function)dlsym(RTLD_NEXT, #name);                                                \
-		return next(a, b, c, d, e, f, g, h, i, j, k);                                                    \
+		unsigned long began = now();                                                                     \
+		int result = next(a, b, c, d, e, f, g, h, i, j, k);                                              \
+		__atomic_add_fetch(&idle_ns[N_##name], now() - began, __ATOMIC_RELAXED);                         \
+		return result;                                                                                   \
 	}                                                                                                        \
 	int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k)         \
 		__attribute__((alias("counted_" #name)));

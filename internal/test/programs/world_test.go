@@ -359,25 +359,36 @@ func (w *world) checkGroup(s *Step) error {
 		on[k.Comm] = k.Stream
 		for j := range s.Calls[:i] {
 			if k.collides(&s.Calls[j]) {
-				return fmt.Errorf("programs: group: messages use the same memory")
+				return fmt.Errorf("programs: group: calls without an order use the same memory")
 			}
 		}
 	}
 	return nil
 }
 
-// collides reports whether one of two messages writes what the other reads or writes.
+// collides reports whether one of two messages, or of two all-reduces that are alike, writes what the other reads or writes.
 func (s *Step) collides(o *Step) bool {
-	if s.Do != Message || o.Do != Message || s.Comm != o.Comm {
+	alike := s.Kind == call.AllReduce && o.Kind == call.AllReduce && s.Type == o.Type && s.Op == o.Op
+	if s.Do != o.Do || s.Comm != o.Comm || s.Do != Message && !alike {
 		return false
 	}
 	type extent struct{ rank, buffer, at, end int }
+	region := func(s *Step, rank, buffer, at int) extent {
+		if s.Do == Call { // on all ranks alike
+			rank = 0
+		}
+		return extent{rank, buffer, at * s.Type.Size(), (at + s.Count) * s.Type.Size()}
+	}
 	in := func(s *Step) extent {
-		return extent{s.Sender, s.In, s.InAt * s.Type.Size(), (s.InAt + s.Count) * s.Type.Size()}
+		switch {
+		case s.Do == Call && s.Fill > 0:
+			return extent{rank: -1} // memory of its own
+		case s.Do == Call && s.inPlace():
+			return region(s, s.Sender, s.In, s.OutAt)
+		}
+		return region(s, s.Sender, s.In, s.InAt)
 	}
-	out := func(s *Step) extent {
-		return extent{s.Recver, s.Out, s.OutAt * s.Type.Size(), (s.OutAt + s.Count) * s.Type.Size()}
-	}
+	out := func(s *Step) extent { return region(s, s.Recver, s.Out, s.OutAt) }
 	meet := func(a, b extent) bool {
 		return a.rank == b.rank && a.buffer == b.buffer && a.at < b.end && b.at < a.end
 	}
