@@ -47,7 +47,7 @@ static void send_and_receive(int r)
 
 static void norm(int rank)
 {
-	float *x = at[rank];
+	float *x = (float *)at[rank];
 	ringo_norm n = {
 	    .size = sizeof n, .rows = 1, .row = 2, .type = ncclFloat32, .epsilon = 1e-6f, .in = x, .weight = x + 2, .residual = x + 4, .sum = x + 4, .normed = x,
 	};
