@@ -49,6 +49,12 @@ type (
 	// Fields and methods: go doc ringo/core/call.Call
 	Call = call.Call
 
+	// A Norm is what follows the sum of an AllReduce or a ReduceScatter, for serving: bias, residual, RMSNorm and rows in 8
+	// bits. See Call.Norm.
+	//
+	// Fields and methods: go doc ringo/core/call.Norm
+	Norm = call.Norm
+
 	// A Kind is what an operation does.
 	//
 	// Fields and methods: go doc ringo/core/call.Kind

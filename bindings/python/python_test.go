@@ -70,6 +70,9 @@ func ranks(t *testing.T, script string, dead int, args ...string) {
 // TestCases runs all operations of a process group, DDP beside Gloo, and groups by threads.
 func TestCases(t *testing.T) { ranks(t, "cases.py", -1) }
 
+// TestNorm has PyTorch do what ringo_norm.py does by the library where there are GPUs.
+func TestNorm(t *testing.T) { ranks(t, "norm.py", -1) }
+
 // TestSuite runs a short list of PyTorch's own cases, which Debian's package has.
 func TestSuite(t *testing.T) {
 	ranks(t, "suite.py", -1, append([]string{"ringo"}, strings.Fields(short)...)...)

@@ -23,7 +23,7 @@ class Build(build_py):
 
 
 setup(
-    name="torch_ringo", version="0.2.0", packages=["torch_ringo"], python_requires=">=3.8", cmdclass={"build_py": Build},
+    name="torch_ringo", version="0.2.0", packages=["torch_ringo"], py_modules=["ringo_norm"], python_requires=">=3.8", cmdclass={"build_py": Build},
     description="torch.distributed on host memory by Ringo", package_data={"torch_ringo": ["libnccl.so.2"]},
     has_ext_modules=lambda: True,
 )

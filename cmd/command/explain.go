@@ -47,6 +47,7 @@ On GPU memory, for which none is needed here
   -gpu NAME      of all ranks (default "NVIDIA H200")
   -path P        between GPUs: p2p (default), pcie, "host memory", bridge
   -registered    the memory is registered
+  -row SIZE      bytes of a row, of a call with a Norm (default: it has none)
   -plan FILE     of ringo tune (default: the built-in one)
   -policy P      how many blocks of the GPU: default, latency, efficiency, or
                  zero

@@ -33,6 +33,8 @@ func TestExplainDevice(t *testing.T) {
 		"hosts":      {[]string{"allreduce", "-device", "cuda", "-np", "8", "-node", "4", "-s", "64M"}, []string{"algorithm: hier", "the sim model of the path"}},
 		"many":       {[]string{"allreduce", "-device", "cuda", "-np", "1000", "-s", "64M"}, []string{"algorithm: ring", "large data"}},
 		"file":       {[]string{"allgather", "-device", "cuda", "-plan", plan}, []string{"algorithm: steps", "my.plan, line 3", "rank 3"}},
+		"norm":       {[]string{"allreduce", "-device", "cuda", "-np", "2", "-s", "16K", "-row", "16K"}, []string{"algorithm: oneshot", "one kernel sums and finishes them", "blocks:    up to 9 of a GPU"}},
+		"norm far":   {[]string{"allreduce", "-device", "cuda", "-path", "bridge", "-s", "1M", "-row", "16K"}, []string{"algorithm: rank", "contributions are moved as they are", "then:"}},
 		"blocks":     {[]string{"allgather", "-device", "cuda", "-policy", "zero", "-registered", "-s", "64"}, []string{"algorithm: copies", "policy zero", "blocks:    up to 1 of a GPU: two kernels"}},
 		"thrifty":    {[]string{"allreduce", "-np", "2", "-device", "cuda", "-policy", "1", "-max-blocks", "40", "-s", "1G"}, []string{"algorithm: ring", "blocks:    up to 40 of a GPU: MaxBlocks"}},
 		"bulk":       {[]string{"broadcast", "-np", "2", "-device", "cuda", "-max-blocks", "8", "-s", "1G"}, []string{"blocks:    up to 8 of a GPU", "moves:     by bulk copies"}},

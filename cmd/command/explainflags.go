@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
@@ -19,6 +20,7 @@ type explainFlags struct {
 	policy              string
 	most, least         int // blocks
 	gpus                ringo.GPUs
+	row                 string
 	out, json           string // files
 }
 
@@ -40,6 +42,7 @@ func (f *explainFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.gpus.Name, "gpu", "", "")
 	fs.StringVar(&f.gpus.Path, "path", "", "")
 	fs.BoolVar(&f.gpus.Registered, "registered", false, "")
+	fs.StringVar(&f.row, "row", "", "")
 	fs.StringVar(&f.out, "o", "", "")
 	fs.StringVar(&f.json, "json", "", "")
 }
@@ -54,6 +57,13 @@ func (f *explainFlags) question(names []string) (question, error) {
 	if f.ordered {
 		q.order = "rank order"
 	}
+	if f.row != "" {
+		row, err := bench.ParseSize(f.row)
+		if err != nil {
+			return q, cli.Usagef("-row: %v", err)
+		}
+		f.gpus.Row = int(row)
+	}
 	switch f.device {
 	case "cuda", "emu":
 		if q.gpus, q.plan = &f.gpus, f.plan; f.gpus.Name == "" && f.device == "emu" {
@@ -64,7 +74,7 @@ func (f *explainFlags) question(names []string) (question, error) {
 		}
 	case "host", "auto":
 		if f.gpus != (ringo.GPUs{}) || f.plan != "" || f.policy != "" || f.most != 0 || f.least != 0 {
-			return q, cli.Usagef("-gpu, -path, -registered, -plan, -policy and numbers of blocks are for GPU memory: give -device cuda")
+			return q, cli.Usagef("-gpu, -path, -registered, -row, -plan, -policy and numbers of blocks are for GPU memory: give -device cuda")
 		}
 	default:
 		return q, cli.Unknown("device", f.device, []string{"host", "cuda", "emu"})

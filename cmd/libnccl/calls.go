@@ -5,6 +5,7 @@ package main
 // #include <stdlib.h>
 // #include "nccl.h"
 // #include "thread.h"
+// #include "ringo_norm.h"
 // enum {
 //	RINGO_ALL_REDUCE, RINGO_REDUCE, RINGO_BROADCAST, RINGO_ALL_GATHER, RINGO_REDUCE_SCATTER,
 //	RINGO_ALLTOALL, RINGO_GATHER, RINGO_SCATTER, RINGO_SEND, RINGO_RECV
@@ -12,6 +13,7 @@ package main
 import "C"
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/ringo-go/ringo"
@@ -69,6 +71,26 @@ func ringo_do(t *C.thread_state, kind C.int, in, out C.uintptr_t, count C.size_t
 	call := capi.Call{
 		Kind: kinds[kind], In: uintptr(in), Out: uintptr(out), Count: uint64(count),
 		Type: int(dataType), Op: int(op), Peer: int(peer), Stream: uintptr(stream),
+	}
+	return answer(t, lib.Do(uintptr(t.group), uintptr(comm), &call))
+}
+
+//export go_norm
+func go_norm(t *C.thread_state, kind C.int, n *C.ringo_norm, comm, stream C.uintptr_t) (result C.int) {
+	defer caught(t, &result)
+	if err := null(n, "norm"); err != nil {
+		return answer(t, err)
+	}
+	if n.size != C.sizeof_ringo_norm {
+		return answer(t, fmt.Errorf("%w: norm.size is %d: want %d, sizeof(ringo_norm) of this library's ringo_norm.h", ringo.ErrInvalid, n.size, C.sizeof_ringo_norm))
+	}
+	call := capi.Call{
+		Kind: kinds[kind], In: uintptr(n.in), Out: uintptr(n.sum), Type: int(n._type), Stream: uintptr(stream),
+		Norm: &capi.Norm{
+			Rows: uint64(n.rows), Row: uint64(n.row), Epsilon: float32(n.epsilon), PlusOne: n.plus_one != 0, Small: int(n.small_type),
+			Residual: uintptr(n.residual), Bias: uintptr(n.bias), Weight: uintptr(n.weight), Normed: uintptr(n.normed),
+			SmallOut: uintptr(n.small), Scale: uintptr(unsafe.Pointer(n.scale)), Scales: uintptr(unsafe.Pointer(n.scales)),
+		},
 	}
 	return answer(t, lib.Do(uintptr(t.group), uintptr(comm), &call))
 }

@@ -115,6 +115,12 @@ func TestSymmetric(t *testing.T) {
 	}
 }
 
+// TestNorm has rows finished, on hosts and on emulated GPUs.
+func TestNorm(t *testing.T) {
+	succeed(t, ctest.OnHost(), 3, ctest.Program(t, "norm", false), "process")
+	succeed(t, ctest.OnGPUs(2), 2, ctest.Program(t, "norm", true), "process")
+}
+
 // asked is what calls on GPUs ask of the driver and the ns that they take beside that, by case (testdata/driver.c).
 func asked(t testing.TB, calls int) (functions map[string]string, ns map[string]float64) {
 	p := ctest.Program(t, "driver", true)
@@ -151,6 +157,7 @@ func TestDriverCalls(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"all-reduce":             once,
 		"misaligned":             once,
+		"norm":                   once,
 		"registered":             once,
 		"registered, 1 MiB":      once,
 		"all-gather":             once,
@@ -310,7 +317,7 @@ func TestNames(t *testing.T) {
 	}
 	info, err := os.Stat(ctest.Library(t))
 	require.NoError(t, err)
-	require.Less(t, info.Size(), int64(16<<20))
+	require.Less(t, info.Size(), int64(17<<20))
 }
 
 // TestExamples runs the examples that need no GPU, and one on emulated GPUs, which are visible all.

@@ -13,6 +13,7 @@
 
 #include "_cgo_export.h"
 #include "devcomm.h"
+#include "ringo_norm.h"
 
 static __thread thread_state thread;
 
@@ -234,6 +235,17 @@ FUNCTION(ncclRedOpDestroy, (ncclRedOp_t op, ncclComm_t comm), ringo_op_destroy(&
 	COLLECTIVE(name##Config, (list, const ncclCollConfig_t *config), kind, send, recv, count, op, peer)
 #define LIST(...) __VA_ARGS__
 #define END ncclComm_t comm, cudaStream_t stream
+
+// ringo_norm.h
+#define NORM(name, kind)                                                                                                            \
+	ncclResult_t name(const ringo_norm *norm, END)                                                                              \
+	{                                                                                                                           \
+		if (!library_ready())                                                                                               \
+			return ncclInvalidUsage;                                                                                    \
+		return (ncclResult_t)go_norm(&thread, kind, (ringo_norm *)norm, (uintptr_t)comm, (uintptr_t)stream);                \
+	}
+NORM(ringo_all_reduce_norm, RINGO_ALL_REDUCE)
+NORM(ringo_reduce_scatter_norm, RINGO_REDUCE_SCATTER)
 
 COLLECTIVES(ncclAllReduce, LIST(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, END), RINGO_ALL_REDUCE, send, recv, count, op, 0)
 COLLECTIVES(ncclReduce, LIST(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, END), RINGO_REDUCE, send, recv, count, op, root)

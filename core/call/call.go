@@ -51,6 +51,9 @@ type Call struct {
 	// memory: operations on a GPU have Config.Timeout.
 	Timeout time.Duration
 
+	// Norm is what follows the sum of an AllReduce or a ReduceScatter, nil if nothing does.
+	Norm *Norm
+
 	// The v-variants place a rank's data by counts and, if it is not packed, by
 	// offsets, both in elements and by rank. AllGatherv and Gatherv need OutCounts alone, Scatterv and
 	// ReduceScatterv InCounts, the same on all ranks.

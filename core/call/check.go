@@ -119,6 +119,9 @@ func (c *Call) checkMemory(rank, n int) error {
 	if err := c.checkLength("In", c.In, in, n, noIn); err != nil {
 		return err
 	}
+	if c.Norm != nil {
+		return c.checkNorm(rank, n)
+	}
 	if err := c.checkLength("Out", c.Out, out, n, noOut); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type Sign struct {
 	Where uint16 // stands for windows and offsets of a call in registered memory, 0 for none
 	Count int    // of a Barrier: stands for all collectives before it; of an AlltoAllv: the composite that it is part of, less Kinds
 	Root  int    // -1 if there is none; of a Send: 0 if it is part of a Scan
+	Rows  Rows   // of a call with a Norm: they are in the place of Where, Count and Root
 }
 
 // SignOf is the sign of a checked call without its number, algorithm and windows.
@@ -26,6 +27,9 @@ func SignOf(c *Call) Sign { return ReadSign(StampOf(c, Auto)) }
 
 // StampOf is the stamp of a checked call that an algorithm carries out, without its number.
 func StampOf(c *Call, a Algo) [2]uint64 {
+	if c.Norm != nil {
+		return rowsOf(c).stamp(0, c.Kind, c.Type, a)
+	}
 	kind, typ, op, count, root := c.Kind, c.Type, kernels.Kind(0), c.Count, -1
 	switch {
 	case kind.Composite(): // which is not carried out, but named
@@ -60,6 +64,9 @@ func StampOf(c *Call, a Algo) [2]uint64 {
 
 // Stamp is the sign as it travels.
 func (s Sign) Stamp() [2]uint64 {
+	if s.Rows.Has {
+		return s.Rows.stamp(s.Seq, s.Kind, s.Type, s.Algo)
+	}
 	return stamp(s.Seq, s.Kind, s.Type, s.Op, s.Algo, s.Where, s.Count, s.Root)
 }
 
@@ -99,18 +106,26 @@ const (
 
 // ReadSign is the sign that travels as t.
 func ReadSign(t [2]uint64) Sign {
-	return Sign{
+	s := Sign{
 		Seq: uint32(t[0] >> 32), Kind: Kind(t[0] >> 28 & 15), Type: kernels.DataType(t[0] >> 24 & 15), Op: kernels.Kind(t[0] >> 20 & 15),
 		Algo: Algo(t[0] >> 15 & 31), Where: uint16(t[0] & MaxWhere),
 		Count: int(t[1] >> 18), Root: int(t[1]&(1<<18-1)) - 1,
 	}
+	if s.Op == withRows {
+		s.Op, s.Where, s.Count, s.Root = kernels.Sum.Kind, 0, 0, -1
+		s.Rows = rowsIn(t)
+		s.Rows.Has = true
+	}
+	return s
 }
 
 func (s Sign) String() string {
-	switch s.Kind {
-	case Barrier:
+	switch {
+	case s.Rows.Has:
+		return fmt.Sprintf("%v(%d %s, %v)", s.Kind, s.Rows.Count, s.Rows.of(s.Type), s.Type)
+	case s.Kind == Barrier:
 		return "Barrier()"
-	case Meeting:
+	case s.Kind == Meeting:
 		return Method(s.Count).String() + "()"
 	}
 	if c := s.Composite(); c != 0 {

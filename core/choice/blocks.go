@@ -197,6 +197,8 @@ func (c *Chooser) work(q *Question, ans *Answer) int {
 	case ByKernel:
 		blocks, _ := collective.DirectShape(ans.Kernel, n, collective.Lines(ans.Kernel.Message(n, bytes)))
 		return blocks
+	case ByNorm:
+		return collective.NormBlocks(ans.Kernel, n, bytes/q.Row, collective.Lines(q.Row))
 	case ByWindow:
 		blocks, _ := collective.WindowShape(ans.Kernel, n, bytes)
 		return blocks

@@ -44,6 +44,8 @@ type Question struct {
 	Registered bool // the memory that the collective reaches lies in windows
 	NoCopies   bool // copy engines are not to be used there, see p2p.Stalls
 
+	Row int // bytes of a row, of a call with a Norm; 0: it has none
+
 	// Root and InPlace say which proof an algorithm needs that a program has defined. The choice
 	// does not depend on them.
 	Root    int
@@ -52,7 +54,11 @@ type Question struct {
 
 // QuestionOf is the question of a call on host memory.
 func QuestionOf(c *call.Call) Question {
-	return Question{Kind: c.Kind, Bytes: c.Bytes(), Type: c.Type, Op: c.Op.Kind, Root: c.Root, InPlace: c.In.Overlaps(c.Out)}
+	q := Question{Kind: c.Kind, Bytes: c.Bytes(), Type: c.Type, Op: c.Op.Kind, Root: c.Root, InPlace: c.In.Overlaps(c.Out)}
+	if c.Norm != nil {
+		q.Row = c.Norm.Row * c.Type.Size()
+	}
+	return q
 }
 
 // memory says for what the memory of a question serves.
@@ -85,6 +91,7 @@ const (
 	ByCopies                  // copy engines between registered memory
 	ByShares                  // two direct kernels: each rank combines a share, the root gathers them
 	ByFold                    // other collectives move the contributions, which are combined in order of rank
+	ByNorm                    // a direct kernel that finishes rows
 )
 
 // An Answer is what carries a call out, and why.
@@ -133,8 +140,14 @@ const ScaleFirst = 16 << 20
 func (c *Chooser) Choose(q Question) (ans Answer) {
 	orderly := c.InOrder && OrderMatters(q.Kind, q.Type, q.Op, c.Topo.Ranks)
 	switch {
+	case q.Row > 0 && !q.OnGPU:
+		ans = Answer{Algo: call.ByRank, By: ByFold, Why: rowsInOrder}
 	case q.OnGPU:
-		ans = c.onGPU(q, orderly)
+		if q.Row > 0 {
+			ans = c.norm(q)
+		} else {
+			ans = c.onGPU(q, orderly)
+		}
 		ans.Blocks, ans.WhyBlocks = c.blocks(&q, &ans)
 	case orderly:
 		ans = Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}

@@ -51,6 +51,7 @@ type GPUs struct {
 	Name       string // "NVIDIA H200" if empty
 	Path       string // of ranks on one host: "p2p" (NVLink) if empty, "pcie", "host memory" or "bridge"
 	Registered bool   // memory is
+	Row        int    // bytes of a row, of a call with a Norm; 0: it has none
 }
 
 // Explain says how n ranks, in blocks of local on a host (0: all on one), would
@@ -106,14 +107,17 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 		c.Kernels = tornLines{reach, n}
 	}
 	c.Rows = RowsFor(given, f, c.Kernels.LongestDirect())
+	if reduces := kind == call.AllReduce || kind == call.ReduceScatter; gpus.Row != 0 && (!reduces || gpus.Row < 8 || gpus.Row > kernels.MaxNormRow) {
+		return Choice{}, fmt.Errorf("%w: rows of %d bytes of %v: want an AllReduce or a ReduceScatter, and 8 to %d bytes", call.ErrInvalid, gpus.Row, kind, kernels.MaxNormRow)
+	}
 	if f.Far.Peer() {
 		c.Budget = c.Budget.Narrowed()
 	}
-	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered}
+	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered, Row: gpus.Row}
 	ans := c.Choose(q)
 	ch := c.choice(q, ans, root, WholeOnGPU)
 	ch.Bulk = ans.By == BySchedule && f.Far.Peer() && c.Budget.Bulk()
-	if ans.Why != ordered && ans.By != ByFold {
+	if ans.Why != ordered && ans.By != ByFold && q.Row == 0 {
 		names := func(bytes int) []string { return c.Names(kind, bytes, gpus.Registered) }
 		ch.Others = without(names(bytes), ch.Algo)
 		ch.paper = c.onGPUs(q, f, names)

@@ -2,6 +2,7 @@ package choice
 
 import (
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/collective"
 )
 
@@ -10,6 +11,7 @@ type Kernels interface {
 	LongestDirect() int // bytes from one rank to another by a direct kernel, 0: there are none
 	CanWindow(collective.Direct) bool
 	CanCopy(collective.Direct) bool
+	CanNorm(row int) bool // rows of so many bytes
 }
 
 // kernel is the direct kernel that an algorithm of a collective stands for here,
@@ -88,6 +90,8 @@ type tornLines struct {
 }
 
 func (k tornLines) LongestDirect() int { return collective.TornMessage(k.ranks) }
+
+func (k paperKernels) CanNorm(row int) bool { return bool(k) && row <= kernels.MaxNormRow }
 
 func (k paperKernels) CanCopy(d collective.Direct) bool {
 	return k.CanWindow(d) && d.ByCopies()

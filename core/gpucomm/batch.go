@@ -30,7 +30,7 @@ func (q *queue) small(c *call.Call) bool {
 	switch {
 	case c.Kind != call.AllReduce, !c.OnDevice(), !q.engine.CanMany(c.Bytes()):
 		return false
-	case c.Op.Kind == kernels.KindPreMulSum, c.Op.Kind == kernels.KindUser:
+	case c.Norm != nil, c.Op.Kind == kernels.KindPreMulSum, c.Op.Kind == kernels.KindUser:
 		return false
 	}
 	ans := q.Answer(c)

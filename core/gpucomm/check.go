@@ -130,6 +130,13 @@ func (k *known) admitMemories(c *call.Call) error {
 		if err := k.admitMemory("In", c.In.Slice(0, in*size), size); err != nil {
 			return err
 		}
+		if c.Norm != nil {
+			err := k.admitMemory("In", c.In.Slice(0, in*size), 8)
+			if err == nil {
+				err = c.Memories(k.admitMemory)
+			}
+			return err
+		}
 		if err := k.admitMemory("Out", c.Out.Slice(0, out*size), size); err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ type base struct {
 // It is made of parts. Each embeds the next and sees nothing of those before; its fields are
 // written in its own files alone:
 //
-//	queue    calls carried out: queue batch exchange shares phases prepare workplace
+//	queue    calls carried out: queue batch exchange norm shares phases prepare workplace
 //	windows  registered memory: windows register flat signal
 //	order    one operation after the other: stream capture chain copystream
 //	known    memory and streams that calls may be on: check

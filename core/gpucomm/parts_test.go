@@ -14,7 +14,7 @@ import (
 
 // parts are the files of each part of a Comm.
 var parts = map[string]string{
-	"queue":   "queue batch exchange shares phases prepare workplace",
+	"queue":   "queue batch exchange norm shares phases prepare workplace",
 	"windows": "windows register flat signal",
 	"order":   "stream capture chain copystream",
 	"known":   "check",

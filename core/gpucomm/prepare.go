@@ -34,6 +34,7 @@ type prepared struct {
 	kind   call.Kind
 	typ    kernels.DataType
 	op     kernels.Kind
+	norm   bool
 }
 
 // PrepareAll has the kernels of a group's calls loaded before the first call is queued: one
@@ -69,7 +70,7 @@ func (q *queue) unprepared(c *call.Call) bool {
 }
 
 func whatOf(c *call.Call, ans *choice.Answer) prepared {
-	return prepared{ans.By, ans.Kernel, c.Kind, c.Type, c.Op.Kind}
+	return prepared{ans.By, ans.Kernel, c.Kind, c.Type, c.Op.Kind, c.Norm != nil}
 }
 
 // ready loads and allocates what a call needs. The device's context is current.
@@ -124,7 +125,14 @@ func (q *queue) load(c *call.Call, t *task) error {
 			_, err := q.workplace.Scratch(rankorder.ForShares, min(piece, r.In)/q.Life.Size)
 			do(err)
 		}
+	case choice.ByNorm:
+		do(q.engine.PrepareNorm(reducer))
 	case choice.ByFold:
+		if c.Norm != nil {
+			_, err := q.readyRows(c, t)
+			do(err)
+			break
+		}
 		do(q.openReduction())
 		if q.workplace != nil {
 			_, err := q.workplace.prepare(r, c.Kind, c.Bytes())

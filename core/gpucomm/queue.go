@@ -85,13 +85,18 @@ func question(c *call.Call, registered bool) choice.Question {
 
 // dispatch queues a call by what the answer says. The device's context is current.
 func (q *queue) dispatch(c *call.Call, t *task) error {
-	if q.Life.Size == 1 && t.request.Op != kernels.KindPreMulSum && !c.Kind.Variable() {
+	if q.Life.Size == 1 && c.Norm == nil && t.request.Op != kernels.KindPreMulSum && !c.Kind.Variable() {
 		return q.alone(c, t)
 	}
 	switch t.answer.By {
 	case choice.ByWindow, choice.ByCopies:
 		return q.inWindows(c, t)
+	case choice.ByNorm:
+		return q.byNorm(c, t)
 	case choice.ByFold:
+		if c.Norm != nil {
+			return q.finishRows(c, t)
+		}
 		return q.inOrder(c, t)
 	case choice.ByShares:
 		return q.reduceInShares(c, t)

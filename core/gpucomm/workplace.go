@@ -122,6 +122,11 @@ func (p *workplace) prepare(r *request.Request, kind call.Kind, bytes int) (gath
 	if _, err := p.kernel(r); err != nil {
 		return gather, err
 	}
+	return p.prepareMoves(r, kind, bytes)
+}
+
+// prepareMoves is prepare for what moves contributions and results.
+func (p *workplace) prepareMoves(r *request.Request, kind call.Kind, bytes int) (gather call.Algo, err error) {
 	if err := p.q.engine.Prepare(nil); err != nil {
 		return gather, err
 	}

@@ -15,6 +15,12 @@ const scratchOnHost = 2 << 20
 
 // inOrder carries out a reduction in order of rank.
 func (h *Comm) inOrder(c *call.Call, r *request.Request) error {
+	if c.Norm != nil {
+		return h.Reduction().RunRows(*r, c.Kind, c.In.Slice(0, r.In), c.Norm.Row*r.Size, func(rows rankorder.Rows) error {
+			rows.OnHost(c)
+			return nil
+		})
+	}
 	return h.Reduction().Run(*r, c.Kind, c.In.Slice(0, r.In), c.Out.Slice(0, r.Out))
 }
 

@@ -65,6 +65,8 @@ type mailboxes struct {
 	bytes  int
 	torn   uint32  // 1: lines may arrive in parts
 	epochs uintptr // in device memory
+	words  uintptr // of norm kernels
+	part   int     // lines that a part of a row has in norm kernels, where there are blocks for so many
 	blocks int     // at most
 	tune   func(d Direct, ranks, lines int) (blocks, threads int)
 }
@@ -75,11 +77,12 @@ func (e *Engine) openMail() (err error) {
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
 		return nil
 	}
-	e.mail = mailboxes{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, tune: collective.DirectShape}
-	if e.mail.epochs, err = e.alloc(8 * MaxBlocks); err != nil {
+	e.mail = mailboxes{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, part: collective.NormPart, tune: collective.DirectShape}
+	if e.mail.epochs, err = e.alloc(8*MaxBlocks + normWords); err != nil {
 		return err
 	}
-	return e.clear(e.mail.epochs, 8*MaxBlocks)
+	e.mail.words = e.mail.epochs + 8*MaxBlocks
+	return e.clear(e.mail.epochs, 8*MaxBlocks+normWords)
 }
 
 // RunDirect queues a direct kernel on the job's stream, as Run does a program.

@@ -114,15 +114,7 @@ func (r *rig) time(d Direct, bytes int) float64 {
 	x := directTrial{d: d, count: bytes}
 	return r.timeGraphs(reps, func(i int, m *member) func() error {
 		inN, outN, _, _ := x.elements(i, n)
-		if m.scratch[0] == 0 {
-			for k := range m.scratch {
-				p, err := r.d.MemAlloc(maxScratch)
-				require.NoError(t, err)
-				require.NoError(t, r.d.MemsetD8Async(p, 0, maxScratch, m.stream))
-				m.free = append(m.free, p)
-				m.scratch[k] = p
-			}
-		}
+		m.roomToMeasure(r)
 		begin := time.Now()
 		require.NoError(t, m.engine.PrepareDirect(red))
 		if i == 0 && !r.told {

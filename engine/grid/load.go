@@ -33,6 +33,7 @@ type module struct {
 	// of the module that only copies
 	messages, notes, over cuda.Function
 	loose                 cuda.Function // of windows
+	rows                  cuda.Function // of norms
 }
 
 // shared gives the module of a key, which may not be loaded yet.
@@ -116,7 +117,10 @@ type latest struct {
 // find is module without the last one.
 func (e *Engine) find(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	key := moduleKey{source: source}
-	if source == "direct" || source == "many" {
+	if source == "rows" { // of the module of norms for any number of ranks
+		key.source = "norm"
+	}
+	if source == "direct" || source == "many" || source == "norm" {
 		key.ranks = e.ranks
 	}
 	var p kernels.Program
@@ -162,6 +166,8 @@ func (k moduleKey) variants() []ptx.Name {
 		return ptx.WindowVariants(k.t.String(), k.op)
 	case "many":
 		return ptx.ManyVariants(k.t.String(), k.op, k.ranks)
+	case "norm":
+		return ptx.NormVariants(k.t.String(), k.op, k.ranks)
 	case "bulk":
 		return ptx.BulkVariants(k.t.String(), k.op)
 	}
@@ -203,8 +209,13 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 		return err
 	}
 	kernels := map[string]*cuda.Function{name.Run(): &m.run}
-	if name.Source == ptx.Window.Source {
+	switch name.Source {
+	case ptx.Window.Source:
 		kernels[name.Loose()] = &m.loose
+	case "norm":
+		if name.Ranks == 0 {
+			kernels[name.Rows()] = &m.rows
+		}
 	}
 	switch name {
 	case ptx.Copy:
@@ -218,6 +229,11 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 		}
 		if name.Source == ptx.Bulk.Source {
 			if err = e.driver.FuncSetAttribute(*f, cuda.FuncMaxDynamicShared, bulkTables+ringTiles*e.bulk.tile); err != nil {
+				return errors.Join(err, e.driver.ModuleUnload(handle))
+			}
+		}
+		if name.Source == "norm" {
+			if err = e.roomForRows(*f); err != nil {
 				return errors.Join(err, e.driver.ModuleUnload(handle))
 			}
 		}

@@ -69,6 +69,7 @@ type frame struct {
 	messages messagesArgs
 	launch   cuda.Launch
 	direct   directArgs
+	norm     normArgs
 	many     manyArgs
 	window   windowArgs
 	signal   signalArgs

@@ -17,6 +17,14 @@ func AllReduce[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T]
 	return do(c, s, &ringo.Call{Kind: ringo.KindAllReduce, Op: op, Count: data.Len()}, data, data)
 }
 
+// AllReduceNorm sums data [rows·row] of all ranks and residual [rows·row], which becomes the sum, and leaves in normed [rows·row], which
+// may be data, each row divided by its root mean square, times weight [row]. A row's bits do not depend on the other rows.
+func AllReduceNorm[T ringo.Element](c *ringo.Comm, s gpu.Stream, normed, residual, data, weight *gpu.Buffer[T], epsilon float32) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindAllReduce, Op: ringo.Sum, Count: data.Len(), Norm: &ringo.Norm{
+		Row: weight.Len(), Epsilon: epsilon, Residual: residual.Region(), Weight: weight.Region(), Normed: normed.Region(),
+	}}, residual, data)
+}
+
 // Reduce reduces in [c] of all ranks into out [c] of root; out may be in, and nil on other ranks.
 func Reduce[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], op ringo.RedOp, root int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindReduce, Op: op, Root: root, Count: in.Len()}, out, in)

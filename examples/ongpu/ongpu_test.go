@@ -120,6 +120,28 @@ func everything(c *ringo.Comm) (err error) {
 			return fmt.Errorf("%s: %v, want %v", step.name, got, step.want)
 		}
 	}
+	var rows [3]*gpu.Buffer[float32] // data, residual, weight
+	for i, x := range [][]float32{{2, -1, 1, 0}, {-1, 1, -1, -1}, {1, 10}} {
+		b, err := gpu.Alloc[float32](d, len(x))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.Free()) }()
+		if err := b.Upload(s, x); err != nil {
+			return err
+		}
+		rows[i] = b
+	}
+	if err := AllReduceNorm(c, s, rows[0], rows[1], rows[0], rows[2], 0); err != nil {
+		return err
+	}
+	normed, sum := make([]float32, 4), make([]float32, 4)
+	if err := errors.Join(c.Synchronize(s), rows[0].Download(s, normed), rows[1].Download(s, sum)); err != nil {
+		return err
+	}
+	if !slices.Equal(sum, []float32{3, -1, 1, -1}) || !slices.Equal(normed[2:], []float32{1, -10}) {
+		return fmt.Errorf("AllReduceNorm: %v and %v", sum, normed)
+	}
 	if err := AllGather(c, s, small, small); !errors.Is(err, ringo.ErrInvalid) {
 		return fmt.Errorf("lengths that do not fit: %v", err)
 	}

@@ -39,6 +39,18 @@ func DirectShape(d Direct, ranks, lines int) (blocks, threads int) {
 	return min(MaxBlocks, (lines*LineThreads+threads-1)/threads), threads
 }
 
+// NormPart is how many lines of a row a block of a norm kernel has, where there are blocks for so many.
+const NormPart = 16
+
+// NormBlocks is how many blocks a norm kernel has work for.
+func NormBlocks(d Direct, ranks, rows, lines int) int {
+	blocks := rows * ((lines + NormPart - 1) / NormPart)
+	if d == TwoShot {
+		blocks = (rows + ranks - 1) / ranks
+	}
+	return max(1, min(MaxBlocks, blocks))
+}
+
 // WindowShape is the grid of a window kernel, of MaxThreads a block, and the bytes that a
 // block moves at once: as many blocks as there is work for, and then the largest tiles. On
 // 4 H200s fewer blocks are slower from 16 MiB on, except in a reduce-scatter, and larger

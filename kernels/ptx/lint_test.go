@@ -12,6 +12,7 @@ import (
 
 // entries are the kernels of a module and the sizes of their parameters.
 func entries(n Name) map[string]int {
+	ranks := n.Ranks
 	switch n.Ranks = 0; n {
 	case Copy:
 		return map[string]int{n.Run(): 216, Over: 8, Messages: 3672, Notes: 3672}
@@ -21,6 +22,11 @@ func entries(n Name) map[string]int {
 		return map[string]int{n.Run(): 216}
 	case Name{n.Type, n.Op, n.SM, "direct", 0}:
 		return map[string]int{n.Run(): 536}
+	case Name{n.Type, n.Op, n.SM, "norm", 0}:
+		if all := map[string]int{n.Run(): 672, n.Rows(): 672}; ranks == 0 {
+			return all
+		}
+		return map[string]int{n.Run(): 672}
 	case Name{n.Type, n.Op, n.SM, "many", 0}:
 		return map[string]int{n.Run(): 3992}
 	case Name{n.Type, n.Op, n.SM, "window", 0}:

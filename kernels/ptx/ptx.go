@@ -99,6 +99,12 @@ func (n Name) Loose() string {
 	return n.Run()
 }
 
+// Rows is the name of the kernel of a module of norm.cu for contributions in the GPU's own memory.
+func (n Name) Rows() string {
+	n.Source = "rows"
+	return n.Run()
+}
+
 // The other kernels of the module Copy.
 const (
 	Over     = "over"     // tells the device that all kernels are to end
@@ -153,6 +159,11 @@ func All() []Name {
 		}
 		all = append(all, forRanks("direct", "", "", ranks)...)
 	}
+	for _, t := range usualTypes {
+		for _, ranks := range append([]int{0}, usualRanks...) {
+			all = append(all, NormVariants(t, "sum", ranks)...)
+		}
+	}
 	all = append(all, Copy, Bulk, Direct, Window, Signal, Meter)
 	once := map[Name]bool{}
 	return slices.DeleteFunc(all, func(n Name) bool {
@@ -178,6 +189,18 @@ func DirectVariants(t, op string, ranks int) []Name { return ranksFirst("direct"
 
 // ManyVariants is DirectVariants for many.cu, which always reduces.
 func ManyVariants(t, op string, ranks int) []Name { return ranksFirst("many", t, op, ranks) }
+
+// NormVariants is DirectVariants for norm.cu, which takes the sums of usual types. They are large: two ranks alone have modules of their own.
+func NormVariants(t, op string, ranks int) []Name {
+	if op != "sum" || !slices.Contains(usualTypes, t) {
+		return nil
+	}
+	all := []Name{{Type: t, Op: op, SM: 89, Source: "norm"}, {Type: t, Op: op, SM: 70, Source: "norm"}} // with conversions by hardware, without
+	if ranks == 2 && t != "float32" {
+		all = append([]Name{{Type: t, Op: op, SM: 89, Source: "norm", Ranks: ranks}}, all...)
+	}
+	return all
+}
 
 func ranksFirst(source, t, op string, ranks int) []Name {
 	var all []Name

@@ -16,7 +16,7 @@ func TestArchive(t *testing.T) {
 	for _, n := range sizes {
 		total += n
 	}
-	require.Less(t, total, 30<<20, "bytes of PTX")
+	require.Less(t, total, 32<<20, "bytes of PTX")
 	for _, n := range tier.Some(7, All()) {
 		text, err := Text(n)
 		require.NoError(t, err)

@@ -17,6 +17,7 @@ type Call struct {
 	Op      int
 	Peer    int // or root
 	Stream  uintptr
+	Norm    *Norm // nil if nothing follows; it says how long the call is
 }
 
 // types are NCCL's data types, by number.
@@ -86,6 +87,12 @@ func (c *comm) translate(to *ringo.Call, r *ringo.Comm, call *Call) error {
 	if most := uint64(1) << 46; call.Count > most {
 		return fmt.Errorf("%w: count %d: there is no memory for it", ringo.ErrInvalid, call.Count)
 	}
+	if n := call.Norm; n != nil {
+		if most := uint64(1) << 32; n.Rows > most || n.Row > most/(1<<12) {
+			return fmt.Errorf("%w: %d rows of %d: there is no memory for them", ringo.ErrInvalid, n.Rows, n.Row)
+		}
+		call.Count = n.Rows * n.Row
+	}
 	*to = ringo.Call{Kind: call.Kind, Count: int(call.Count), Type: t, Root: call.Peer, Peer: call.Peer, Stream: gpu.Stream(call.Stream)}
 	if call.Kind.Reduces() {
 		if to.Op, err = c.operator(call.Op, t); err != nil {
@@ -95,6 +102,9 @@ func (c *comm) translate(to *ringo.Call, r *ringo.Comm, call *Call) error {
 	in, out := to.Shape(rank, size)
 	if to.In, err = c.memory("send", call.In, in*t.Size()); err != nil {
 		return err
+	}
+	if call.Norm != nil {
+		return c.normed(to, call)
 	}
 	if to.Out, err = c.memory("receive", call.Out, out*t.Size()); err != nil {
 		return err

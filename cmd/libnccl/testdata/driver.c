@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include "memory.h"
+#include "ringo_norm.h"
 
 enum { RANKS = 2, BYTES = 1 << 20 };
 
@@ -44,6 +45,15 @@ static void send_and_receive(int r)
 	OK(ncclGroupEnd());
 }
 
+static void norm(int rank)
+{
+	float *x = (float *)at[rank];
+	ringo_norm n = {
+	    .size = sizeof n, .rows = 1, .row = 2, .type = ncclFloat32, .epsilon = 1e-6f, .in = x, .weight = x + 2, .residual = x + 4, .sum = x + 4, .normed = x,
+	};
+	OK(ringo_all_reduce_norm(&n, comms[rank], s[rank]));
+}
+
 static const struct {
 	const char *name;
 	void (*call)(int rank);
@@ -54,6 +64,7 @@ static const struct {
     {"all-reduce, 16", all_reduce, 16, 1},
     {"all-reduce, 16, both", all_reduce, 16, 2},
     {"misaligned", misaligned, 1, 1},
+    {"norm", norm, 1, 1},
     {"PreMulSum", pre_mul_sum, 1, 1},
     {"PreMulSum, both", pre_mul_sum, 1, 2},
     {"registered", registered, 1, 1},

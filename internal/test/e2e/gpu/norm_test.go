@@ -1,0 +1,138 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// TestNorm: rows have the bits of kernels.Norm whatever carries them out: a kernel over NVLink or PCIe, in one hop or
+// in two, or other collectives, also where GPUs do not reach each other.
+func TestNorm(t *testing.T) {
+	for name, test := range map[string]struct {
+		ranks  int
+		link   func(a, b int) cuda.Link
+		config func(rank int) ringo.Config
+		folds  bool // other collectives carry it out
+	}{
+		"alone":       {1, nil, nil, true},
+		"NVLink":      {2, nil, nil, false},
+		"PCIe":        {2, gputest.PCIe, nil, false},
+		"two hops":    {3, nil, func(int) ringo.Config { return ringo.Config{Algo: "twoshot"} }, false},
+		"in steps":    {3, nil, func(int) ringo.Config { return ringo.Config{Algo: "steps"} }, true},
+		"host memory": {2, nil, func(int) ringo.Config { return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1") }, false},
+		"bridge": {2, nil, func(int) ringo.Config {
+			return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1", "RINGO_SHM_DISABLE=1")
+		}, true},
+		"two hosts": {3, nil, func(r int) ringo.Config { return ringo.Config{HostID: fmt.Sprint("host", r/2)} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := []gputest.Option{gputest.NVLink()}
+			if test.link != nil {
+				o = append(o, gputest.Emu(cudaemu.Config{Link: test.link}))
+			}
+			by := new(commtest.Algos)
+			comms := commtest.OnHosts(t, commtest.Devices(t, test.ranks, o...), func(r int) (cfg ringo.Config) {
+				if test.config != nil {
+					cfg = test.config(r)
+				}
+				cfg.Observer = by
+				return cfg
+			})
+			for seed := range uint64(tier.Count(6, 40)) {
+				x := commtest.RandomNorm(rand.New(rand.NewPCG(seed, 3)))
+				require.NoError(t, x.Try(comms, seed, true))
+				require.Equal(t, test.folds, by.Last(0) == call.ByRank.String())
+			}
+		})
+	}
+}
+
+// TestNormUnlike: ranks that differ in what follows the sum, or in whether anything does, hear of both.
+func TestNormUnlike(t *testing.T) {
+	for _, other := range []string{"AllReduce #1 (1 rows of 64, norm with epsilon 0.5, float32)", "AllReduce #1 (count 64, float32, sum)"} {
+		list := commtest.Devices(t, 2)
+		comms := commtest.OnDevices(t, list, ringo.Config{})
+		memory := commtest.Memories(t, list, 1024)
+		errs := commtest.Each(comms, func(c *ringo.Comm) error {
+			at := memory[c.Rank()]
+			call := &ringo.Call{
+				Kind: ringo.KindAllReduce, In: at.Slice(0, 256), Out: at.Slice(256, 256), Count: 64, Type: ringo.Float32,
+				Norm: &ringo.Norm{Row: 64, Epsilon: float32(c.Rank()+1) / 4, Normed: at.Slice(512, 256)},
+			}
+			if c.Rank() == 1 && strings.Contains(other, "count") {
+				call.Norm = nil
+			}
+			return errors.Join(c.Do(call), c.Synchronize(0))
+		})
+		err := errors.Join(errs...)
+		require.ErrorIs(t, err, ringo.ErrMismatch)
+		require.ErrorContains(t, err, "rank 0 calls AllReduce #1 (1 rows of 64, norm with epsilon 0.25, float32)")
+		require.ErrorContains(t, err, "rank 1 calls "+other)
+	}
+}
+
+// TestNormTimeout: graphs of decoding steps end by the deadline when a rank does not launch its own, and the error
+// names it.
+func TestNormTimeout(t *testing.T) {
+	tier.Long(t)
+	const n, row = 3, 512
+	for _, way := range []string{"p2p", "host memory", "bridge"} {
+		t.Run(way, func(t *testing.T) {
+			list, cfg := commtest.Devices(t, n), ways[way]
+			cfg.Timeout = realTime
+			comms := commtest.OnDevices(t, list, cfg)
+			memory := commtest.Memories(t, list, 8*row)
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return step(c, memory[c.Rank()], row, 0) })) // loads what is needed
+			begin := time.Now()
+			errs := commtest.Each(comms, func(c *ringo.Comm) error {
+				d := c.Device()
+				s, err := d.NewStream()
+				if err != nil || c.Rank() == n-1 {
+					return errors.Join(err, d.DestroyStream(s))
+				}
+				defer d.DestroyStream(s)
+				if err := launchCaptured(d, cuda.CaptureThreadLocal, s, func() error { return step(c, memory[c.Rank()], row, s) }); err != nil {
+					return err
+				}
+				return c.Synchronize(s)
+			})
+			require.Less(t, time.Since(begin), tier.Patience)
+			require.NoError(t, errs[n-1])
+			require.ErrorIs(t, errors.Join(errs...), ringo.ErrTimeout)
+			for _, err := range errs[:n-1] {
+				require.Error(t, err)
+				blames(t, err, fmt.Sprint("rank ", n-1))
+			}
+		})
+	}
+}
+
+// step is what a layer of a model queues: two all-reduces of rows, each normed.
+func step(c *ringo.Comm, at ringo.Region, row int, s gpu.Stream) error {
+	part := func(i int) ringo.Region { return at.Slice(i*2*row, 2*row) }
+	for range 2 {
+		err := c.Do(&ringo.Call{
+			Kind: ringo.KindAllReduce, In: part(0), Out: part(1), Count: row, Type: ringo.BFloat16, Stream: s,
+			Norm: &ringo.Norm{Row: row, Epsilon: 1e-5, Residual: part(1), Weight: part(2), Normed: part(3)},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
