@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
@@ -241,6 +242,27 @@ func ExampleComm_Split() {
 }
 
 // The rank computes while its gradients are reduced.
+// Every function on slices ends when a context does, by way of With.
+func ExampleComm_With() {
+	ranks(2, func(c *ringo.Comm) error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		counts := []int{1, 2}
+		mine, all := make([]int32, counts[c.Rank()]), make([]int32, 3)
+		for i := range mine {
+			mine[i] = int32(c.Rank())
+		}
+		if err := ringo.Gatherv(c.With(ctx), all, mine, counts, 0); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Println(all)
+		}
+		return nil
+	})
+	// Output: [0 1 1]
+}
+
 func ExampleComm_Start() {
 	ranks(2, func(c *ringo.Comm) error {
 		x, y := []float32{1, 2}, []float32{3}
