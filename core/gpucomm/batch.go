@@ -24,8 +24,7 @@ func (q *queue) Alike(calls []*call.Call) int {
 	return max(1, n)
 }
 
-// small reports whether a call may be part of a batch. A PreMulSum may not: each rank scales
-// its data first.
+// small reports whether a call may be part of a batch. A PreMulSum may not: each call has a scalar of its own.
 func (q *queue) small(c *call.Call) bool {
 	switch {
 	case c.Kind != call.AllReduce, !c.OnDevice(), !q.engine.CanMany(c.Bytes()):

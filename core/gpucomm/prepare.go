@@ -86,39 +86,27 @@ func (q *queue) load(c *call.Call, t *task) error {
 	if c.CopiesIn() {
 		scratch()
 	}
-	reducer := r.Reducer
-	if (ans.By == choice.ByKernel || ans.By == choice.ByShares) && r.Op == kernels.KindPreMulSum && reducer != nil { // see scaleIn
-		scratch()
-		do(q.openReduction())
-		if q.workplace != nil {
-			_, err := q.workplace.kernel(r)
-			do(err)
-		}
-		var err error
-		reducer, err = kernels.NewReducer(c.Type, kernels.Sum, q.Life.Size)
-		do(err)
-	}
 	switch ans.By {
 	case choice.BySchedule:
 		for _, key := range append(q.phases(c, t), r.Key) {
 			_, err := q.program(key)
 			do(err)
 		}
-		do(q.engine.Prepare(reducer))
+		do(q.engine.Prepare(r.Reducer))
 	case choice.ByKernel:
-		do(q.engine.PrepareDirect(reducer))
+		do(q.engine.PrepareDirect(r.Reducer))
 	case choice.ByWindow:
-		do(q.engine.PrepareWindow(reducer))
+		do(q.engine.PrepareWindow(r.Reducer))
 	case choice.ByCopies:
 		if c.Kind == call.AllReduce {
 			_, err := q.program(shareProgram)
 			do(err)
-			do(q.engine.Prepare(reducer))
+			do(q.engine.Prepare(r.Reducer))
 		}
 		do(q.engine.PrepareWindow(nil))
 	case choice.ByShares:
 		do(q.openReduction())
-		do(q.engine.PrepareDirect(reducer))
+		do(q.engine.PrepareDirect(r.Reducer))
 		if q.workplace != nil {
 			piece := cmp.Or(q.chooser.SharesPiece, sharesPiece)
 			_, err := q.workplace.Scratch(rankorder.ForShares, min(piece, r.In)/q.Life.Size)

@@ -101,6 +101,9 @@ type Job struct {
 	InL, OutL engine.Layout
 	Reducer   *kernels.Reducer // nil where nothing is reduced
 	Scalar    uintptr          // device address of PreMulSum's scalar, 0 for Reducer's own
+	// Early: each rank multiplies its own data by its own scalar, and rounds, before the data are sent. Otherwise
+	// all ranks have the same scalar. Only RunDirect looks at it.
+	Early bool
 	// Stamp names the call. The high half of its first word is not looked at: kernels
 	// put the number of the collective there, which the device counts as they run, so
 	// launches and replays of graphs stay in step with what other ranks run.

@@ -95,6 +95,20 @@ static DEVICE u64 finish(u64 w, u64 value) {
   return pack<false>(x);
 }
 
+// Contribution is what a rank gives of its data. Where ranks have scalars of their own it is
+// multiplied by this one's, and rounded.
+static DEVICE Pair contribution(const DirectArgs &a, Wide factor, Pair v) {
+  if (!OP::scales || !a.early) return v;
+  Wide x[2][elements];
+  unpack(v.x, x[0]);
+  unpack(v.y, x[1]);
+#pragma unroll
+  for (int w = 0; w < 2; w++)
+#pragma unroll
+    for (Wide &y : x[w]) y *= factor;
+  return {pack<false>(x[0]), pack<false>(x[1])};
+}
+
 // Combine combines the ranks' contributions in order of rank; ours is own and not in v.
 static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair own) {
   Wide sum[2][elements], x[2][elements];
@@ -107,7 +121,7 @@ static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair
     for (int w = 0; w < 2; w++)
 #pragma unroll
       for (int e = 0; e < elements; e++) {
-        if (OP::scales) x[w][e] *= factor;
+        if (OP::scales) x[w][e] *= a.early ? (Wide)1 : factor;
         sum[w][e] = p ? OP::of(sum[w][e], x[w][e]) : x[w][e];
       }
   }
@@ -115,5 +129,9 @@ static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair
   if (OP::finishes<Wide> && a.finish) r = {finish(r.x, a.value), finish(r.y, a.value)};
   return r;
 }
+
+#else
+
+static DEVICE Pair contribution(const DirectArgs &, Wide, Pair v) { return v; }
 
 #endif

@@ -20,9 +20,9 @@ func entries(n Name) map[string]int {
 	case Name{n.Type, n.Op, n.SM, "run", 0}, Name{n.Type, n.Op, n.SM, "bulk", 0}:
 		return map[string]int{n.Run(): 216}
 	case Name{n.Type, n.Op, n.SM, "direct", 0}:
-		return map[string]int{n.Run(): 536}
+		return map[string]int{n.Run(): 544}
 	case Name{n.Type, n.Op, n.SM, "many", 0}:
-		return map[string]int{n.Run(): 3992}
+		return map[string]int{n.Run(): 4000}
 	case Name{n.Type, n.Op, n.SM, "window", 0}:
 		return map[string]int{n.Run(): 392, n.Loose(): 392}
 	case Signal:
