@@ -3,7 +3,6 @@ package gpucomm
 import (
 	"cmp"
 	"errors"
-	"slices"
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
@@ -40,13 +39,17 @@ type prepared struct {
 // thread may make the calls of several GPUs, and a kernel of this one may wait for a call
 // that comes later. What is wrong with a call, the call itself says.
 func (q *queue) PrepareAll(calls []*call.Call) error {
-	i := slices.IndexFunc(calls, q.unprepared)
-	if i < 0 || q.upkeep.closed || q.Life.Failure() != nil {
+	i := 0
+	for i < len(calls) && (q.likeBefore(calls, i) || !q.unprepared(calls[i])) {
+		i++
+	}
+	if i == len(calls) || q.upkeep.closed || q.Life.Failure() != nil {
 		return nil
 	}
 	return q.known.with(calls[i], func(cuda.Sight) error {
-		for _, c := range calls[i:] {
-			if !q.unprepared(c) {
+		for k := i; k < len(calls); k++ {
+			c := calls[k]
+			if k > i && q.likeBefore(calls, k) || !q.unprepared(c) {
 				continue
 			}
 			ans := q.Answer(c)

@@ -147,13 +147,17 @@ func (g *group) fail(err error) error {
 	return err
 }
 
-// add puts a copy of a call in the group.
-func (g *group) add(c *comm, r *ringo.Comm, call *ringo.Call) {
+// next is room for the next call that is added.
+func (g *group) next() *ringo.Call {
 	if g.used == len(g.calls) {
 		g.calls = append(g.calls, new(ringo.Call))
 	}
-	kept := g.calls[g.used]
-	*kept = *call
+	return g.calls[g.used]
+}
+
+// add puts the call in next in the group.
+func (g *group) add(c *comm, r *ringo.Comm) {
+	kept := g.next()
 	g.used++
 	g.with(c)
 	g.rings = append(g.rings, r)
