@@ -263,6 +263,20 @@ func (c *Comm) Synchronize(s gpu.Stream) error {
 	return c.gpu.Verdict()
 }
 
+// Drain waits until what this rank has queued on its GPU has ended, whatever streams it is on. It returns why the communicator has
+// failed, if an operation of this rank has met that. Without a GPU there is nothing to wait for.
+func (c *Comm) Drain() error {
+	if c.onGPU() {
+		c.life.Turn.Lock()
+		err := c.gpu.Drain()
+		c.life.Turn.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return c.Err()
+}
+
 // Register makes a span of the rank's GPU memory known to all ranks, so that
 // collectives on it move data from GPU to GPU without staging. All ranks call it
 // together, with spans of the same length, in the order of their other calls; it

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/ebitengine/purego v0.11.3
+	github.com/klauspost/compress v1.20.4
 	github.com/libp2p/go-reuseport v0.4.0
 	github.com/stretchr/testify v1.11.1
 	go.uber.org/goleak v1.3.0

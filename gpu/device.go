@@ -51,8 +51,17 @@ func (d *Device) Handle() cuda.Device { return d.handle }
 // Driver, Handle and Context are for the packages of this module.
 func (d *Device) Driver() cuda.Driver { return d.driver }
 
-// Context is the primary context.
-func (d *Device) Context() (cuda.Context, error) {
+// Context is the primary context, as it is now.
+func (d *Device) Context() (c cuda.Context, err error) {
+	err = d.With(func() error {
+		c, err = d.held()
+		return err
+	})
+	return c, err
+}
+
+// held is the primary context as it was retained. A program may have reset the device since.
+func (d *Device) held() (cuda.Context, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ctx == 0 {
@@ -88,7 +97,7 @@ func (d *Device) quietly(f func() error) error { return d.within(cuda.Quietly, f
 // cudaDeviceReset does.
 func (d *Device) within(with func(cuda.Driver, cuda.Context, func() error) error, f func() error) error {
 	for again := false; ; again = true {
-		c, err := d.Context()
+		c, err := d.held()
 		if err != nil {
 			return err
 		}
@@ -97,7 +106,7 @@ func (d *Device) within(with func(cuda.Driver, cuda.Context, func() error) error
 			begun = true
 			return f()
 		})
-		if begun || again || !errors.Is(err, cuda.ErrContextIsDestroyed) {
+		if gone := errors.Is(err, cuda.ErrContextIsDestroyed) || errors.Is(err, cuda.ErrInvalidContext); begun || again || !gone {
 			return err
 		}
 		d.mu.Lock()

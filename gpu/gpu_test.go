@@ -163,7 +163,13 @@ func TestDeviceReset(t *testing.T) {
 	r, err := d.Alloc(8)
 	require.NoError(t, err)
 	require.NoError(t, d.Free(r))
-	for range 3 { // the emulator counts
+	driver.reset = true
+	c, err := d.Context() // for others, who push it themselves
+	require.NoError(t, err)
+	require.NoError(t, driver.CtxPushCurrent(c))
+	_, err = driver.CtxPopCurrent()
+	require.NoError(t, err)
+	for range 4 { // the emulator counts
 		require.NoError(t, driver.DevicePrimaryCtxRelease(0))
 	}
 }

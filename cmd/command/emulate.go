@@ -123,18 +123,7 @@ var kitLibraries = []string{"libcuda.so.1", "libcudart.so.12", "libcudart.so.13"
 func findKit(given string) (string, error) {
 	places := []string{given}
 	if given == "" {
-		places = nil
-		if own, err := os.Executable(); err == nil {
-			places = append(places, filepath.Dir(own), filepath.Dir(filepath.Dir(own)))
-		}
-		if dir, err := os.Getwd(); err == nil {
-			for ; ; dir = filepath.Dir(dir) {
-				places = append(places, filepath.Join(dir, "build", "cuda"))
-				if dir == filepath.Dir(dir) {
-					break
-				}
-			}
-		}
+		places = placesOf(filepath.Join("build", "cuda"))
 	}
 	for _, place := range places {
 		libraries, err := filepath.Abs(filepath.Join(place, "lib64"))
@@ -176,12 +165,8 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 // once runs the program under one seed. The processes of the program append to the file.
 func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, stderr io.Writer, r *emulateReport) error {
 	cmd := exec.CommandContext(ctx, e.program[0], e.program[1:]...)
-	cmd.Env = with(e.environment, map[string]string{
-		"RINGO_EMULATE": strconv.Itoa(e.GPUs), "RINGO_EMULATE_GPU": e.Kind, "RINGO_EMULATE_SEED": strconv.FormatUint(seed, 10),
-		"RINGO_EMULATE_REPORT": file,
-	})
-	cmd.Env = before(cmd.Env, "LD_LIBRARY_PATH", e.kit)
-	if count := filepath.Join(e.kit, "libringo-count.so"); isFile(count) {
+	cmd.Env = e.emulated(e.environment, seed, file)
+	if count := filepath.Join(e.kit, countFile); isFile(count) {
 		cmd.Env = before(cmd.Env, "LD_PRELOAD", count)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
@@ -200,6 +185,34 @@ func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, 
 		return err
 	}
 	return nil
+}
+
+// reportVariable names the file to which the libraries of a program write what it has done.
+const reportVariable = "RINGO_EMULATE_REPORT"
+
+// emulated is an environment with emulated GPUs, which write to a file.
+func (e *emulation) emulated(env []string, seed uint64, file string) []string {
+	env = with(env, map[string]string{
+		"RINGO_EMULATE": strconv.Itoa(e.GPUs), "RINGO_EMULATE_GPU": e.Kind, "RINGO_EMULATE_SEED": strconv.FormatUint(seed, 10),
+		reportVariable: file,
+	})
+	return before(env, "LD_LIBRARY_PATH", e.kit)
+}
+
+// placesOf are folders in which a part of ringo may lie: beside the command, and of a name here and above.
+func placesOf(name string) (places []string) {
+	if own, err := os.Executable(); err == nil {
+		places = append(places, filepath.Dir(own), filepath.Dir(filepath.Dir(own)))
+	}
+	if dir, err := os.Getwd(); err == nil {
+		for ; ; dir = filepath.Dir(dir) {
+			places = append(places, filepath.Join(dir, name))
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return places
 }
 
 func isFile(name string) bool {

@@ -47,6 +47,7 @@ func init() {
 		{"tune", "measure which algorithm is best, and write a plan", tuneHelp, runTune},
 		{"ptx", "find races and other faults of kernels in PTX, without a GPU", ptxHelp, runPTX},
 		{"emulate", "run a CUDA program on emulated GPUs, and say what is wrong with it", emulateHelp, runEmulate},
+		{"swap", "run a program of NCCL with this library in its place", swapHelp, runSwap},
 		{"plot", "draw reports that bench has saved", plotHelp, runPlot},
 		{"completion", "print a script for a shell's completion", completionHelp, runCompletion},
 	}

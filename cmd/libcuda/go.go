@@ -26,6 +26,7 @@ import (
 	"github.com/ringo-go/ringo/cmd/libcuda/cudac"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	_ "github.com/ringo-go/ringo/internal/emu/fatbin/zstd" // as nvcc packs PTX
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 

@@ -43,6 +43,16 @@ func ints(p *C.int, n int) []int {
 	return list
 }
 
+//export ringo_encrypt
+func ringo_encrypt(t *C.thread_state, mode C.int, key *C.char) C.int {
+	return do(t, func() error {
+		if mode == C.NCCL_ENCRYPTION_MODE_PSK && key == nil {
+			return null(key, "psk")
+		}
+		return lib.SetEncryption(int(mode), C.GoString(key))
+	})
+}
+
 //export ringo_unique_id
 func ringo_unique_id(t *C.thread_state, to *C.ncclUniqueId) C.int {
 	return do(t, func() error { return giveID(to, lib.UniqueID) })

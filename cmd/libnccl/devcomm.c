@@ -1,7 +1,7 @@
 //go:build linux
 
-// Device communicators: what programs that were compiled with the headers of NCCL 2.28.9 take into their
-// kernels, which read these structs themselves.
+// Device communicators: what programs that were compiled with NCCL's headers take into their kernels, which read
+// these structs themselves. nccl.h has those of 2.28.9; layouts says how those of later versions differ.
 #include <stddef.h>
 #include <string.h>
 
@@ -38,7 +38,38 @@ SIZE(struct ncclGinBarrierHandle, 8) AT(struct ncclGinBarrierHandle, signal0, 0)
 SIZE(struct ncclLLA2AHandle, 8) AT(struct ncclLLA2AHandle, bufHandle, 0) AT(struct ncclLLA2AHandle, nSlots, 4)
 SIZE(struct ncclMultimemHandle, 8)
 
-enum { UNIT = 128, GIN_CONTEXTS = 4, FIRST_OTHER_LAYOUT = 22907 };
+enum { UNIT = 128, GIN_CONTEXTS = 4 };
+
+// A layout is where an ncclDevComm has what is not 0 in it. Each begins with a magic number and a version, or with neither; then come
+// the ranks, the table of windows and the resource window, as in 2.28.9.
+static const struct layout {
+	unsigned since; // version
+	int bytes;
+	int ranks;               // 8 behind a magic number and a version
+	int inlined, whole;      // the resource window's record, and how many of its bytes; 0 for the two fields that kernels read
+	int barriers;            // lsaBarrier, and behind it railGinBarrier
+	int implies_gin;         // whether barrierCount and railGinBarrierCount want networks
+} layouts[] = {
+    {0, 200, 0, 40, 72, 120, 0},
+    {22907, 224, 0, 40, 72, 120, 1},
+    {23000, 240, 8, 48, 64, 128, 1},
+    {23100, 248, 8, 48, 0, 80, 1},
+};
+
+// Requirements of later versions go on behind those of 2.28.9.
+struct later {
+	int ginConnectionType;      // 2.29.7
+	unsigned char ginExclusiveContexts;
+	int ginQueueDepth;
+	int ginTrafficClass;        // 2.30
+	int worldGinBarrierCount;
+	unsigned char ginStrongSignalsRequired, ginVaSignalsRequired;
+	int ginCustomStride;        // 2.31
+	int ginType;
+	unsigned char useRuntimeVersion;
+	int cftCaps, cftBarrierCount;
+};
+SIZE(struct later, 44) AT(struct later, worldGinBarrierCount, 16) AT(struct later, useRuntimeVersion, 32) AT(struct later, cftBarrierCount, 40)
 
 // A barrier has two counts of its own and one of multicast, and a box for each rank.
 void want_lsa_barriers(int ranks, int barriers, ncclLsaBarrierHandle_t *handle, ncclDevResourceRequirements_t *out)
@@ -73,40 +104,72 @@ static size_t up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 // reciprocal is what kernels multiply by to divide by n: 2^32/n, rounded up where n is a power of two.
 static uint32_t reciprocal(uint32_t n) { return UINT32_MAX / n + !(n & (n - 1)); }
 
-size_t plan(const ncclDevCommRequirements_t *wanted, int ranks, int rank, ncclDevComm_t *out, const char **why)
+static const struct layout *layout_of(unsigned version)
+{
+	const struct layout *l = &layouts[sizeof layouts / sizeof *layouts - 1];
+	while (l->since > version)
+		l--;
+	return l;
+}
+
+// refusal is why there is no device communicator for what a program wants, NULL if there is one.
+static const char *refusal(const ncclDevCommRequirements_t *wanted, const struct later *later, int implies_gin)
+{
+	int multimem = wanted->lsaMultimem;
+	for (ncclTeamRequirements_t *t = wanted->teamRequirementsList; t; t = t->next)
+		multimem |= t->multimem;
+	if (multimem)
+		return "there is no multicast memory: set lsaMultimem and multimem to false";
+	int gin = wanted->ginForceEnable || wanted->ginSignalCount || wanted->ginCounterCount || later->ginConnectionType || later->worldGinBarrierCount;
+	for (ncclDevResourceRequirements_t *r = wanted->resourceRequirementsList; r; r = r->next) {
+		gin |= r->ginCounterCount != 0;
+		if (r->bufferAlign & (r->bufferAlign - 1))
+			return "bufferAlign is no power of two";
+	}
+	if (gin)
+		return "there is nothing for kernels that use networks: ask for no GIN";
+	if (implies_gin && (wanted->barrierCount || wanted->railGinBarrierCount))
+		return "barrierCount and railGinBarrierCount ask for GIN, and there is nothing for kernels that use networks: ask for lsaBarrierCount";
+	if (later->cftCaps || later->cftBarrierCount)
+		return "there is no compute fabric: set cftCaps and cftBarrierCount to 0";
+	if (later->useRuntimeVersion)
+		return "kernels are compiled by one version of NCCL's headers, and this library has none: set useRuntimeVersion to false";
+	return NULL;
+}
+
+size_t plan(const ncclDevCommRequirements_t *wanted, int ranks, int rank, void *out, unsigned *version, const char **why)
 {
 	// Since 2.29 the requirements begin with their size, a magic number and a version. No address has that number.
 	struct {
 		size_t size;
 		unsigned magic, version;
 	} begin;
+	struct later later = {0};
 	memcpy(&begin, wanted, sizeof begin);
+	*version = 0;
 	if (begin.magic == NCCL_API_MAGIC) {
-		if (begin.version >= FIRST_OTHER_LAYOUT)
-			return *why = "the program was compiled with NCCL 2.29.7 or newer, whose kernels want other structs than 2.28.9's", 0;
+		const size_t known = sizeof begin + sizeof *wanted;
+		*version = begin.version;
 		wanted = (const ncclDevCommRequirements_t *)((const char *)wanted + sizeof begin);
+		if (begin.size > known)
+			memcpy(&later, wanted + 1, begin.size - known < sizeof later ? begin.size - known : sizeof later);
 	}
-	int multimem = wanted->lsaMultimem;
-	for (ncclTeamRequirements_t *t = wanted->teamRequirementsList; t; t = t->next)
-		multimem |= t->multimem;
-	if (multimem)
-		return *why = "there is no multicast memory: set lsaMultimem and multimem to false", 0;
-	int gin = wanted->ginForceEnable || wanted->ginSignalCount || wanted->ginCounterCount;
-	for (ncclDevResourceRequirements_t *r = wanted->resourceRequirementsList; r; r = r->next) {
-		gin |= r->ginCounterCount != 0;
-		if (r->bufferAlign & (r->bufferAlign - 1))
-			return *why = "bufferAlign is no power of two", 0;
-	}
-	if (gin)
-		return *why = "there is nothing for kernels that use networks: ask for no GIN", 0;
+	const struct layout *l = layout_of(*version);
+	if ((*why = refusal(wanted, &later, l->implies_gin)))
+		return 0;
 
-	memset(out, 0, sizeof *out);
-	out->rank = out->lsaRank = rank;
-	out->nRanks = out->lsaSize = ranks;
-	out->nRanks_rcp32 = out->lsaSize_rcp32 = reciprocal(ranks);
+	memset(out, 0, l->bytes);
+	if (l->ranks)
+		memcpy(out, (unsigned[]){NCCL_API_MAGIC, *version}, 8);
+	uint32_t numbers[] = {rank, ranks, reciprocal(ranks), rank, ranks, reciprocal(ranks)};
+	memcpy((char *)out + l->ranks, numbers, sizeof numbers);
+	struct {
+		ncclLsaBarrierHandle_t lsa;
+		ncclGinBarrierHandle_t rail;
+	} barriers;
 	ncclDevResourceRequirements_t lsa, rail;
-	want_lsa_barriers(ranks, most(0, most(wanted->barrierCount, wanted->lsaBarrierCount)), &out->lsaBarrier, &lsa);
-	want_gin_barriers(most(0, most(wanted->barrierCount, wanted->railGinBarrierCount)), &out->railGinBarrier, &rail);
+	want_lsa_barriers(ranks, most(0, most(wanted->barrierCount, wanted->lsaBarrierCount)), &barriers.lsa, &lsa);
+	want_gin_barriers(most(0, most(wanted->barrierCount, wanted->railGinBarrierCount)), &barriers.rail, &rail);
 	lsa.next = wanted->resourceRequirementsList;
 	rail.next = &lsa;
 	size_t bytes = 0;
@@ -120,5 +183,29 @@ size_t plan(const ncclDevCommRequirements_t *wanted, int ranks, int rank, ncclDe
 		signals += r->ginSignalCount;
 		bytes += r->bufferSize;
 	}
+	memcpy((char *)out + l->barriers, &barriers, sizeof barriers);
 	return up(bytes ? bytes : 1, UNIT);
+}
+
+void complete(void *out, unsigned version, uintptr_t window, uintptr_t table, const void *record)
+{
+	const struct layout *l = layout_of(version);
+	const struct ncclWindow_vidmem *r = record;
+	char *at = (char *)out + l->inlined;
+	memcpy(at - 16, (uintptr_t[]){table, window}, 16);
+	if (l->whole) {
+		memcpy(at, r, l->whole);
+	} else {
+		memcpy(at, &r->lsaFlatBase, 8);
+		memcpy(at + 8, &r->stride4G, 8); // and mcOffset4K
+	}
+}
+
+uintptr_t window_of(const void *devcomm)
+{
+	uintptr_t window;
+	unsigned begin[2];
+	memcpy(begin, devcomm, sizeof begin);
+	memcpy(&window, (const char *)devcomm + (begin[0] == NCCL_API_MAGIC ? 40 : 32), sizeof window);
+	return window;
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,12 +17,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/cmd/command"
 	"github.com/ringo-go/ringo/internal/test/ctest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
+// TestMain lets the test binary be ringo.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "swap" {
+		command.Main()
+	}
 	status := m.Run()
 	ctest.Clean()
 	os.Exit(status)
@@ -90,13 +96,18 @@ func TestDeviceOfRuntime(t *testing.T) {
 }
 
 // TestSymmetric has kernels of a program use windows and device communicators, as those that were compiled with
-// NCCL's headers do.
+// NCCL's headers of several versions do, with ranks in processes, threads, one thread, and several threads with several each.
 func TestSymmetric(t *testing.T) {
 	p := ctest.Program(t, "symmetric", true)
 	env := ctest.OnGPUs(3)
 	t.Run("processes", func(t *testing.T) { succeed(t, env, 2, p, "process") })
 	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "3") })
 	t.Run("alone", func(t *testing.T) { succeeds(t, env, p, "threads", "1") })
+	t.Run("teams", func(t *testing.T) { succeeds(t, ctest.OnGPUs(4), p, "teams", "4") })
+	for _, version := range []string{"22809", "22903", "22907", "23007", "23102", "23206"} {
+		t.Run("group "+version, func(t *testing.T) { succeeds(t, env, p, "group", "2", version) })
+		t.Run("threads "+version, func(t *testing.T) { succeeds(t, env, p, "threads", "2", version) })
+	}
 }
 
 // asked is what calls on GPUs ask of the driver and the ns that they take beside that, by case (testdata/driver.c).
@@ -159,7 +170,17 @@ func TestWatchdog(t *testing.T) {
 	}
 	t.Run("killed", func(t *testing.T) { succeed(t, env, 3, p, "killed") })
 	t.Run("leaves", func(t *testing.T) { succeed(t, env, 2, p, "leaves") })
+	t.Run("partner", func(t *testing.T) { succeed(t, env, 2, p, "partner") })
+	t.Run("lengths", func(t *testing.T) { succeed(t, env, 2, p, "lengths") })
 	t.Run("returns", func(t *testing.T) { succeed(t, env, 3, p, "returns") })
+}
+
+// TestSeams is what NCCL answers where programs do what is seldom done, on emulated GPUs.
+func TestSeams(t *testing.T) {
+	p := ctest.Program(t, "seams", true)
+	for _, mode := range []string{"finalize", "aborted", "reset", "forked", "memory"} {
+		t.Run(mode, func(t *testing.T) { succeeds(t, ctest.OnGPUs(2), p, mode) })
+	}
 }
 
 func TestErrors(t *testing.T) {
@@ -172,6 +193,30 @@ func TestErrors(t *testing.T) {
 	t.Run("driver", func(t *testing.T) {
 		succeeds(t, append(ctest.OnHost(), "RINGO_HOST=0", "RINGO_CUDA_LIBRARY=libnosuchcuda.so.1"), p, "driver")
 	})
+}
+
+// TestSwap runs programs by ringo swap, on host memory and on emulated GPUs, and one that asks for what there is not.
+func TestSwap(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	swap := func(args ...string) string {
+		cmd := exec.Command(self, append([]string{"swap", "-nccl", ctest.Library(t)}, args...)...)
+		cmd.Env = slices.DeleteFunc(ctest.OnHost(), func(v string) bool { return strings.HasPrefix(v, "RINGO_HOST=") })
+		text, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", text)
+		require.Contains(t, string(text), "ok\n")
+		require.Contains(t, string(text), ctest.Library(t)+": Ringo's, which answers as NCCL 2.28.9 (processes: 1)")
+		return string(text)
+	}
+	text := swap("-host", "--", ctest.Program(t, "collectives", false), "threads", "2")
+	require.Regexp(t, `(?m)^ *\d+ +[0-9.e+-]+ +\S+ +\S+ +\d* +ncclAllReduce$`, text)
+	require.Contains(t, text, `no call was answered by "not there"`)
+	text = swap("-host", "--", ctest.Program(t, "errors", false), "arguments")
+	require.Regexp(t, `answered by "not there": .*ncclDevCommCreate`, text)
+	kit := t.TempDir() // all that this program needs of one
+	require.NoError(t, os.Symlink(filepath.Dir(ctest.Driver(t)), filepath.Join(kit, "lib64")))
+	text = swap("-g", "2", "-kit", kit, "--", ctest.Program(t, "watched", true), "abort")
+	require.Contains(t, text, "ncclCommAbort")
 }
 
 func TestManners(t *testing.T) {
@@ -229,12 +274,20 @@ func TestNames(t *testing.T) {
 	text, err := os.ReadFile("testdata/names.txt")
 	require.NoError(t, err)
 	var want []string
+	version := "" // of the names that come now
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
+		if of, ok := strings.CutPrefix(line, "# 2."); ok {
+			require.Greater(t, "2."+of, version, "versions in order")
+			version = "2." + of
+			continue
+		}
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		name, alone := strings.CutPrefix(line, "!")
+		require.NotContains(t, want, name, "%s", version)
+		require.Contains(t, got, name, "%s", version)
 		want = append(want, name)
 		if !alone {
 			want = append(want, "p"+name)

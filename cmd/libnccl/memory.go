@@ -5,9 +5,17 @@ package main
 // #include <stdlib.h>
 // #include "nccl.h"
 // #include "thread.h"
+// #include "devcomm.h"
+// static void complete_at(uintptr_t out, unsigned version, uintptr_t window, uintptr_t table, const void *record) {
+//   complete((void *)out, version, window, table, record); // out is C's
+// }
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/ringo-go/ringo/cmd/libnccl/capi"
+)
 
 // Memory, windows, and addresses of what peers registered.
 
@@ -44,12 +52,11 @@ func ringo_window_at(t *C.thread_state, comm, window C.uintptr_t, to *C.uintptr_
 }
 
 //export ringo_resource
-func ringo_resource(t *C.thread_state, comm C.uintptr_t, n C.size_t, to, table *C.uintptr_t, record unsafe.Pointer) C.int {
-	return giveHandle(t, to, "outDevComm", func() (uintptr, error) {
-		x, err := lib.Resource(uintptr(t.group), uintptr(comm), uint64(n))
-		copy(unsafe.Slice((*byte)(record), len(x.Record)), x.Record[:])
-		*table = C.uintptr_t(x.Table)
-		return x.Window, err
+func ringo_resource(t *C.thread_state, comm C.uintptr_t, n C.size_t, out C.uintptr_t, version C.uint) C.int {
+	return do(t, func() error {
+		return lib.Resource(uintptr(t.group), uintptr(comm), uint64(n), func(x capi.Resource) {
+			C.complete_at(out, version, C.uintptr_t(x.Window), C.uintptr_t(x.Table), unsafe.Pointer(&x.Record))
+		})
 	})
 }
 
@@ -59,10 +66,13 @@ func ringo_end_resource(t *C.thread_state, comm, window C.uintptr_t) C.int {
 }
 
 //export ringo_reach
-func ringo_reach(t *C.thread_state, comm C.uintptr_t, size, rank *C.int) C.int {
+func ringo_reach(t *C.thread_state, comm C.uintptr_t, size, rank, kernels *C.int) C.int {
 	return do(t, func() error {
-		n, r, err := lib.Reach(uintptr(comm))
-		*size, *rank = C.int(n), C.int(r)
+		n, r, able, err := lib.Reach(uintptr(comm))
+		*size, *rank, *kernels = C.int(n), C.int(r), 0
+		if able {
+			*kernels = 1
+		}
 		return err
 	})
 }

@@ -178,6 +178,10 @@ static void begins(void)
 	pthread_once(&asked, ask);
 }
 
+FUNCTION(ncclSetEncryption, (const ncclEncryptionConfig_t *config),
+	 config && (config->magic != NCCL_API_MAGIC || config->size < sizeof *config)
+	     ? ringo_wrong(&thread, (char *)"ncclSetEncryption: begin with NCCL_ENCRYPTION_CONFIG_INITIALIZER")
+	     : ringo_encrypt(&thread, config ? config->mode : NCCL_ENCRYPTION_MODE_NONE, config ? (char *)config->psk : NULL))
 FUNCTION(ncclGetUniqueId, (ncclUniqueId * id), ringo_unique_id(&thread, id))
 FUNCTION(ncclCommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank),
 	 (begins(), ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, 1, &id, 0)))
@@ -306,10 +310,11 @@ TWIN(ncclParamDumpAll)
 static ncclTeam_t team(ncclComm_t comm, int lsa)
 {
 	ncclTeam_t t = {0, 0, 1};
+	int kernels;
 	if (!library_ready())
 		return t;
 	if (lsa)
-		ringo_reach(&thread, (uintptr_t)comm, &t.nRanks, &t.rank);
+		ringo_reach(&thread, (uintptr_t)comm, &t.nRanks, &t.rank, &kernels);
 	else if (!ringo_count(&thread, (uintptr_t)comm, &t.nRanks))
 		ringo_rank(&thread, (uintptr_t)comm, &t.rank);
 	return t;
@@ -344,8 +349,12 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *prop
 	if ((r = ncclCommCount(comm, &p.nRanks)) || (r = ncclCommUserRank(comm, &p.rank)) || (r = ncclCommCuDevice(comm, &p.cudaDev)))
 		return r;
 	p.nvmlDev = p.cudaDev;
-	ncclTeam_t lsa = team(comm, 1);
-	p.nLsaTeams = p.nRanks / (lsa.nRanks ? lsa.nRanks : 1);
+	ncclTeam_t lsa;
+	int kernels;
+	if ((r = (ncclResult_t)ringo_reach(&thread, (uintptr_t)comm, &lsa.nRanks, &lsa.rank, &kernels)))
+		return r;
+	p.nLsaTeams = p.nRanks / lsa.nRanks;
+	p.deviceApiSupport = kernels;
 	p.hostRmaSupport = p.nRanks > 1 && lsa.nRanks == p.nRanks; // a lone rank's windows have no effect
 	p.size = properties->size < sizeof p ? properties->size : sizeof p;
 	memcpy((char *)properties + offsetof(ncclCommProperties_t, rank), (char *)&p + offsetof(ncclCommProperties_t, rank),
@@ -362,15 +371,15 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t 
 		return ncclInvalidUsage;
 	if ((r = ncclCommCount(comm, &ranks)) || (r = ncclCommUserRank(comm, &rank)))
 		return r;
-	size_t bytes = requirements && out ? plan(requirements, ranks, rank, out, &why) : 0;
+	unsigned version;
+	size_t bytes = requirements && out ? plan(requirements, ranks, rank, out, &version, &why) : 0;
 	if (!bytes)
 		return (ncclResult_t)ringo_wrong(&thread, (char *)why);
-	return (ncclResult_t)ringo_resource(&thread, (uintptr_t)comm, bytes, (uintptr_t *)&out->resourceWindow, (uintptr_t *)&out->windowTable,
-					    &out->resourceWindow_inlined);
+	return (ncclResult_t)ringo_resource(&thread, (uintptr_t)comm, bytes, (uintptr_t)out, version);
 }
 TWIN(ncclDevCommCreate)
 FUNCTION(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *devComm),
-	 devComm ? ringo_end_resource(&thread, (uintptr_t)comm, (uintptr_t)devComm->resourceWindow)
+	 devComm ? ringo_end_resource(&thread, (uintptr_t)comm, window_of(devComm))
 		 : ringo_wrong(&thread, (char *)"ncclDevCommDestroy: the device communicator is null"))
 FUNCTION(ncclGetLsaDevicePointer, (ncclWindow_t win, size_t offset, int rank, void **out), ringo_peer_address(&thread, (uintptr_t)win, offset, rank, 1, (uintptr_t *)out))
 FUNCTION(ncclGetLsaMultimemDevicePointer, (ncclWindow_t win, size_t offset, void **out), ringo_multimem(&thread, (uintptr_t)win, offset, (uintptr_t *)out))
@@ -388,6 +397,16 @@ REQUIREMENT(ncclGinBarrierCreateRequirement, (ncclComm_t comm, ncclTeam_t team, 
 	    ((void)comm, (void)team, barriers >= 0), want_gin_barriers(barriers, handle, out))
 REQUIREMENT(ncclLLA2ACreateRequirement, (int blocks, int slots, ncclLLA2AHandle_t *handle, ncclDevResourceRequirements_t *out),
 	    blocks >= 0 && slots >= 0, want_ll(blocks, slots, handle, out))
+// NOFABRIC defines a function of NCCL's compute fabric, which no communicator has here.
+#define NOFABRIC(name, arguments) FUNCTION(name, arguments, ringo_wrong(&thread, (char *)#name ": the communicator has no compute fabric"))
+NOFABRIC(ncclCftBarrierCreateRequirement, (ncclTeam_t team, int barriers, ncclCftBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))
+NOFABRIC(ncclGetPeerDeviceLeInfo, (ncclWindow_t win, size_t offset, int peer, uint32_t *endpoint, size_t *at))
+NOFABRIC(ncclGetCftDeviceLeInfo, (ncclWindow_t win, size_t offset, int peer, ncclTeam_t team, uint32_t *endpoint, size_t *at))
+NOFABRIC(ncclGetMultimemDeviceLeInfo, (ncclWindow_t win, size_t offset, uint32_t *endpoint, size_t *at))
+ncclTeam_t ncclTeamCft(ncclComm_t comm, int mode) { return (void)comm, (void)mode, (ncclTeam_t){0, 0, 1}; }
+TWIN(ncclTeamCft)
+ncclTeam_t ncclTeamCftMultimem(ncclComm_t comm) { return (void)comm, (ncclTeam_t){0, 0, 1}; }
+TWIN(ncclTeamCftMultimem)
 REFUSED(ncclGinOutboxCreateRequirement, (int blocks, int log2Size, ncclGinOutboxHandle_t *handle, ncclDevResourceRequirements_t *out))
 REFUSED(ncclGinInboxA2ACreateRequirement, (ncclTeam_t peers, int blocks, int log2Size, ncclGinInboxA2AHandle_t *handle, ncclDevResourceRequirements_t *out))
 int ncclLLA2ACalcSlots(int elements, int elementSize) { return elements * ((elementSize + 7) / 8); }

@@ -1,5 +1,5 @@
 /* nccl.h declares what libnccl.so.2 of Ringo answers to: the interface of NCCL 2.28.9, and
- * the functions that later versions up to 2.31 have added. Programs that were compiled with
+ * the functions that later versions up to 2.32 have added. Programs that were compiled with
  * NVIDIA's header of one of these versions need no new compilation.
  *
  * Streams and buffers are CUDA's. With RINGO_HOST=1 in the environment buffers are host
@@ -181,6 +181,22 @@ NCCL_FUNCTION(const char *, ncclGetLastError, (const ncclComm_t comm))
 NCCL_FUNCTION(ncclResult_t, ncclMemAlloc, (void **ptr, size_t size))
 NCCL_FUNCTION(ncclResult_t, ncclMemFree, (void *ptr))
 NCCL_FUNCTION(void, ncclResetDebugInit, (void))
+
+/* Encryption of what goes over TCP, which the library does by TLS 1.3: for all communicators that are made afterwards, by a
+ * key of 32 bytes or more that all processes give before they call anything else. Networks that carry data in clear are not
+ * used then. NULL and NCCL_ENCRYPTION_MODE_NONE end it. */
+enum { NCCL_ENCRYPTION_MODE_NONE = 0, NCCL_ENCRYPTION_MODE_PSK = 1 };
+typedef struct ncclEncryptionConfig {
+	size_t size;
+	unsigned int magic, version;
+	int mode;
+	const char *psk;
+} ncclEncryptionConfig_t;
+#define NCCL_ENCRYPTION_CONFIG_INITIALIZER \
+	{ \
+		sizeof(ncclEncryptionConfig_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, NCCL_ENCRYPTION_MODE_NONE, NULL \
+	}
+NCCL_FUNCTION(ncclResult_t, ncclSetEncryption, (const ncclEncryptionConfig_t *config))
 
 /* Communicators */
 NCCL_FUNCTION(ncclResult_t, ncclGetUniqueId, (ncclUniqueId * id))
@@ -383,6 +399,14 @@ NCCL_FUNCTION(ncclResult_t, ncclLsaBarrierCreateRequirement, (ncclTeam_t team, i
 NCCL_FUNCTION(ncclResult_t, ncclGinBarrierCreateRequirement, (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))
 NCCL_FUNCTION(ncclResult_t, ncclGinOutboxCreateRequirement, (int blocks, int log2Size, ncclGinOutboxHandle_t *handle, ncclDevResourceRequirements_t *out))
 NCCL_FUNCTION(ncclResult_t, ncclGinInboxA2ACreateRequirement, (ncclTeam_t peers, int blocks, int log2Size, ncclGinInboxA2AHandle_t *handle, ncclDevResourceRequirements_t *out))
+/* Of the compute fabric, which there is not: empty teams, and ncclInvalidArgument. */
+typedef struct ncclCftBarrierHandle ncclCftBarrierHandle_t;
+NCCL_FUNCTION(ncclTeam_t, ncclTeamCft, (ncclComm_t comm, int mode))
+NCCL_FUNCTION(ncclTeam_t, ncclTeamCftMultimem, (ncclComm_t comm))
+NCCL_FUNCTION(ncclResult_t, ncclCftBarrierCreateRequirement, (ncclTeam_t team, int barriers, ncclCftBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))
+NCCL_FUNCTION(ncclResult_t, ncclGetPeerDeviceLeInfo, (ncclWindow_t win, size_t offset, int peer, uint32_t *endpoint, size_t *at))
+NCCL_FUNCTION(ncclResult_t, ncclGetCftDeviceLeInfo, (ncclWindow_t win, size_t offset, int peer, ncclTeam_t team, uint32_t *endpoint, size_t *at))
+NCCL_FUNCTION(ncclResult_t, ncclGetMultimemDeviceLeInfo, (ncclWindow_t win, size_t offset, uint32_t *endpoint, size_t *at))
 NCCL_FUNCTION(int, ncclLLA2ACalcSlots, (int elements, int elementSize))
 NCCL_FUNCTION(ncclResult_t, ncclLLA2ACreateRequirement, (int blocks, int slots, ncclLLA2AHandle_t *handle, ncclDevResourceRequirements_t *out))
 

@@ -54,6 +54,14 @@ func (g *Comm) enter() {
 	}
 }
 
+// Drain waits until what was queued has ended. The caller holds the Turn.
+func (g *Comm) Drain() error {
+	if g.closed {
+		return nil
+	}
+	return g.finish()
+}
+
 // Finish waits until what was queued has ended, and lets nothing more begin: what graphs hold
 // ends at once from now on, if they are launched. Nobody looks at the GPU then.
 func (g *Comm) Finish() error {

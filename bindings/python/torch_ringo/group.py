@@ -50,6 +50,10 @@ def _leave_to_parent():
 os.register_at_fork(after_in_child=_leave_to_parent)
 
 
+# Before each key in the store. torchrun gives the processes that it starts anew the store of those before, since torch 2.4 under the same prefix.
+_KEYS = "ringo/%s/" % os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+
+
 class ProcessGroup(TorchProcessGroup):
     """One rank of a torch process group on host memory. Collectives are carried out in the order of their calls; messages
     (send, recv) in none with those. Errors are torch's, with Ringo's sentence. The cost of a tensor that is not
@@ -65,6 +69,7 @@ class ProcessGroup(TorchProcessGroup):
         self._lines, self._wanted, self._closed = set(), set(), False
         self._barriers = 0
         self._others, self._beside = others, {}
+        self._group_name = self._group_desc = ""
         self._coalesced = None  # the operations since _start_coalescing
         try:
             id = self._meeting()
@@ -79,12 +84,12 @@ class ProcessGroup(TorchProcessGroup):
             try:
                 id = library.new_id()
             except library.Error as e:
-                self._put("ringo/id", "!" + str(e))
+                self._put(_KEYS + "id", "!" + str(e))
                 raise
-            self._put("ringo/id", "=" + id.hex())
+            self._put(_KEYS + "id", "=" + id.hex())
             return id
         library.begin()  # takes milliseconds, as it does on rank 0
-        text = self._fetch("ringo/id")
+        text = self._fetch(_KEYS + "id")
         if text[0] == "!":
             raise library.Error(library.FAILED, text[1:])
         return bytes.fromhex(text[1:])
@@ -131,6 +136,22 @@ class ProcessGroup(TorchProcessGroup):
         return self._size
 
     getRank, getSize = rank, size
+
+    # The name and the description that torch gives a group since 2.1. It would keep them in the group's backends, and here are none.
+
+    def _set_group_name(self, name):
+        self._group_name = name
+
+    def _set_group_desc(self, text):
+        self._group_desc = text
+
+    def getGroupName(self):
+        return self._group_name
+
+    def getGroupDesc(self):
+        return self._group_desc
+
+    group_name, group_desc = property(getGroupName), property(getGroupDesc)
 
     def _named(self):
         """The backends for other devices, by device."""
@@ -486,7 +507,7 @@ class ProcessGroup(TorchProcessGroup):
         """A barrier whose error names the ranks that have not come within the time; the group stays usable."""
         limit = (timeout or self._timeout).total_seconds()
         self._barriers += 1
-        key = "ringo/barrier/%d/" % self._barriers
+        key = _KEYS + "barrier/%d/" % self._barriers
         end = time.monotonic() + limit
         self._store.add(key + str(self._rank), 1)
         missing = list(range(self._size))
@@ -553,7 +574,7 @@ class ProcessGroup(TorchProcessGroup):
             id = library.new_id()
             library.mail_to(self._mail, peer, id)
             self._lines.add(("to", peer))
-        self._put("ringo/line/%d/%d" % (self._rank, peer), id.hex())
+        self._put(_KEYS + "line/%d/%d" % (self._rank, peer), id.hex())
 
     def _lines_from(self, sources):
         """Has a thread open the lines of sources when these have made them: it must not keep the caller, who may be whom a
@@ -574,7 +595,7 @@ class ProcessGroup(TorchProcessGroup):
                     return
                 wanted = list(self._wanted)
             for peer in wanted:
-                key = "ringo/line/%d/%d" % (peer, self._rank)
+                key = _KEYS + "line/%d/%d" % (peer, self._rank)
                 try:
                     if not self._has(key):
                         continue

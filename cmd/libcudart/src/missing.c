@@ -55,7 +55,7 @@ M(cudaUserObjectCreate) M(cudaUserObjectRetain) M(cudaUserObjectRelease) M(cudaG
 M(cudaStreamUpdateCaptureDependencies) M(cudaStreamCopyAttributes) M(cudaStreamGetAttribute) M(cudaStreamSetAttribute) M(cudaCtxResetPersistingL2Cache)
 
 // Kernels by handles, clusters, the rest
-M(cudaGetKernel) M(cudaLibraryLoadData) M(cudaLibraryLoadFromFile) M(cudaLibraryUnload) M(cudaLibraryGetKernel) M(cudaLibraryGetGlobal)
+M(cudaLibraryLoadData) M(cudaLibraryLoadFromFile) M(cudaLibraryUnload) M(cudaLibraryGetKernel) M(cudaLibraryGetGlobal)
 M(cudaLibraryGetManaged) M(cudaLibraryGetUnifiedFunction) M(cudaLibraryGetKernelCount) M(cudaLibraryEnumerateKernels) M(cudaKernelSetAttributeForDevice)
 M(cudaFuncGetName) M(cudaFuncGetParamInfo) M(cudaSetDoubleForDevice) M(cudaSetDoubleForHost) M(cudaOccupancyMaxPotentialClusterSize)
 M(cudaOccupancyMaxActiveClusters) M(cudaGetExportTable) M(cudaDeviceFlushGPUDirectRDMAWrites) M(cudaDeviceRegisterAsyncNotification)

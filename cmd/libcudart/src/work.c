@@ -107,6 +107,26 @@ cudaError_t cudaLaunchKernel_ptsz(const void *f, dim3 grid, dim3 block, void **a
 {
 	return cudaLaunchKernel(f, grid, block, args, shared, s ? s : cudaStreamPerThread);
 }
+// The handle of a kernel is its address on the host. By handles nvcc has programs launch since CUDA 13.
+cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *f)
+{
+	word function;
+	*kernel = (cudaKernel_t)f;
+	return done(functionOf(f, &function));
+}
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *f)
+{
+	*kernel = (cudaKernel_t)f;
+	return 0;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
+{
+	return cudaLaunchKernel(kernel, grid, block, args, shared, s);
+}
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
+{
+	return cudaLaunchKernel_ptsz(kernel, grid, block, args, shared, s);
+}
 cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
 {
 	cudaLaunchAttribute a = {.id = cudaLaunchAttributeCooperative, .val.cooperative = 1};

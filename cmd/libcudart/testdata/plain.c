@@ -51,6 +51,26 @@ int main(void)
 	}
 	WANT(cuLibraryUnload(library) == CUDA_SUCCESS && cuLibraryUnload(library) == CUDA_ERROR_INVALID_HANDLE);
 
+	// What nvcc of CUDA 13 has programs do: a fat binary is registered before main, and kernels are launched by handles.
+	void **__cudaRegisterFatBinary(void *);
+	void __cudaUnregisterFatBinary(void **);
+	void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
+	cudaError_t __cudaGetKernel(cudaKernel_t *, const void *), __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t);
+	unsigned char image[16 + 64 + (sizeof ptx + 7) / 8 * 8] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, [16] = 1, 0, 1, 1, 64, [16 + 28] = 70};
+	unsigned long long size = sizeof image - 16, text = size - 64;
+	memcpy(image + 8, &size, 8), memcpy(image + 16 + 8, &text, 8), memcpy(image + 16 + 64, ptx, sizeof ptx);
+	struct { unsigned magic, version; const void *image; void *more; } wrapper = {0x466243b1, 1, image, NULL};
+	static const char host = 0; // a kernel's address on the host stands for it
+	void **fatbin = __cudaRegisterFatBinary(&wrapper);
+	cudaKernel_t handle;
+	__cudaRegisterFunction(fatbin, &host, "set", "set", -1, NULL, NULL, NULL, NULL, NULL);
+	WANT(__cudaGetKernel(&handle, &host) == cudaSuccess && cudaMalloc((void **)&p, 4) == cudaSuccess);
+	WANT(__cudaLaunchKernel(handle, (dim3){1, 1, 1}, (dim3){1, 1, 1}, args, 0, NULL) == cudaSuccess);
+	got = 0;
+	WANT(cudaMemcpy(&got, (void *)p, 4, cudaMemcpyDefault) == cudaSuccess && got == 42 && cudaFree((void *)p) == cudaSuccess);
+	WANT(cudaGetKernel(&handle, &host) == cudaSuccess && cudaGetKernel(&handle, &host + 1) == cudaErrorInvalidDeviceFunction);
+	__cudaUnregisterFatBinary(fatbin);
+
 	cudaError_t cudaMallocArray(void **, const void *, size_t, size_t, unsigned);
 	for (int i = 0; i < 2; i++)
 		WANT(cudaMallocArray(&q, NULL, 1, 1, 0) == cudaErrorNotSupported);

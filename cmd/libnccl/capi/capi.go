@@ -39,6 +39,7 @@ type Library struct {
 
 	mu      sync.Mutex
 	base    *ringo.Config             // guarded by mu; nil until a communicator is made
+	key     string                    // guarded by mu; of SetEncryption, "" without it
 	agent   *ras.Agent                // guarded by mu; of RAS, nil until a communicator is made
 	machine *gpu.Machine              // guarded by mu; nil until a GPU is needed
 	memory  map[uintptr]allocation    // guarded by mu; of MemAlloc
@@ -87,7 +88,7 @@ func (l *Library) config() (ringo.Config, error) {
 		if err != nil {
 			return ringo.Config{}, err
 		}
-		cfg, err := ringo.Config{Log: log}.From(l.env.get)
+		cfg, err := ringo.Config{Log: log}.From(l.setting)
 		if err != nil {
 			return cfg, err
 		}

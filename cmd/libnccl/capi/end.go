@@ -11,14 +11,14 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// Finalize waits for what was begun. The communicator takes no calls any more. As in NCCL the null handle
+// Finalize waits for what was begun, on the GPU too. The communicator takes no calls any more. As in NCCL the null handle
 // is no error, and none of Destroy and Abort.
 func (l *Library) Finalize(group, handle uintptr) (err error) {
 	if handle == 0 {
 		return nil
 	}
 	defer func() { l.Fail(group, err) }()
-	c, _, err := l.ready(handle)
+	c, r, err := l.ready(handle)
 	if err == errFinalized {
 		return fmt.Errorf("%w: the communicator was finalized before", ringo.ErrInvalid)
 	}
@@ -32,9 +32,11 @@ func (l *Library) Finalize(group, handle uintptr) (err error) {
 			return nil
 		})
 		if last != nil {
-			return nil, last.Wait()
+			if err := last.Wait(); err != nil {
+				return nil, err
+			}
 		}
-		return nil, nil
+		return nil, r.Drain()
 	}})
 }
 

@@ -25,7 +25,11 @@ func (l *Library) freshID() (bootstrap.ID, error) {
 	if err != nil {
 		return bootstrap.ID{}, err
 	}
-	return cfg.NewID("")
+	id, err := cfg.NewID("")
+	if err != nil {
+		return id, err
+	}
+	return l.sealed(id)
 }
 
 // InitRank makes a communicator, with the caller's current GPU. All ranks give the same ids; the first
@@ -112,7 +116,10 @@ func (l *Library) completed(given *Config) (cfg ringo.Config, blocking bool, err
 
 // join opens one rank's communicator.
 func (l *Library) join(ctx context.Context, cfg ringo.Config) (*ringo.Comm, error) {
-	id := *cfg.ID
+	id, err := l.sealed(*cfg.ID)
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Size == 1 { // nobody comes
 		bootstrap.Stop(id)
 		cfg.ID = nil
@@ -121,16 +128,25 @@ func (l *Library) join(ctx context.Context, cfg ringo.Config) (*ringo.Comm, erro
 			return nil, err
 		}
 	}
+	if cfg.ID != nil {
+		cfg.ID = &id
+	}
 	return ringo.Open(ctx, cfg)
 }
 
 // serve serves the ID of a Config in this process.
 func (l *Library) serve(cfg ringo.Config) error {
-	tls, err := bootstrap.TLSFromEnv(l.env.get)
+	id, err := l.sealed(*cfg.ID)
 	if err != nil {
 		return err
 	}
-	return bootstrap.Serve(*cfg.ID, bootstrap.ListenOptions{TLS: tls, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
+	l.mu.Lock()
+	tls, err := bootstrap.TLSFromEnv(l.setting)
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return bootstrap.Serve(id, bootstrap.ListenOptions{TLS: tls, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
 }
 
 // InitAll makes communicators of n ranks, all in this process; devices are their GPUs, the

@@ -8,14 +8,14 @@ import (
 )
 
 // Reach is how many ranks have access to each other's windows, this one among them, and which of them it is:
-// all ranks, or each alone. NCCL calls them an LSA team.
-func (l *Library) Reach(handle uintptr) (size, rank int, err error) {
-	_, r, err := l.known(handle)
+// all ranks, or each alone. NCCL calls them an LSA team. kernels says whether they can have a device communicator.
+func (l *Library) Reach(handle uintptr) (size, rank int, kernels bool, err error) {
+	c, r, err := l.known(handle)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, false, err
 	}
 	size, rank = reach(r)
-	return size, rank, nil
+	return size, rank, c.device != nil && size == r.Size(), nil
 }
 
 func reach(r *ringo.Comm) (size, rank int) {

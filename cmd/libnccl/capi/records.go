@@ -111,7 +111,8 @@ func (w *window) layOut(r *ringo.Comm) error {
 		return nil
 	}
 	b := w.compiled(rank, r.Rank())
-	err := w.comm.device.Write(mem.Device(w.comm.device.Number(), w.record, len(b)), b[:])
+	whole := append(b[:], make([]byte, recordStep-len(b))...) // later versions have more behind it, for networks
+	err := w.comm.device.Write(mem.Device(w.comm.device.Number(), w.record, len(whole)), whole)
 	if err == nil && w.base != 0 && !w.resource {
 		err = w.comm.records.list(w)
 	}
@@ -182,47 +183,59 @@ type Resource struct {
 }
 
 // Resource makes a window of n bytes that are 0, for kernels of all ranks, which call it together, with as many
-// bytes each. EndResource ends it.
-func (l *Library) Resource(group, handle uintptr, n uint64) (x Resource, err error) {
+// bytes each, and gives it to its caller: at once, or in a group at the group's end. EndResource ends it.
+func (l *Library) Resource(group, handle uintptr, n uint64, give func(Resource)) (err error) {
 	const name = "ncclDevCommCreate"
 	defer func() { l.Fail(group, err) }()
 	c, r, err := l.ready(handle)
 	if err != nil {
-		return x, err
+		return err
 	}
-	size, rank := reach(r)
+	size, _ := reach(r)
 	switch {
-	case group != 0:
-		return x, fmt.Errorf("%w: %s in a group: call it after ncclGroupEnd", errUsage, name)
 	case c.device == nil:
-		return x, fmt.Errorf("%s: %w: the communicator is on host memory", name, ringo.ErrUnsupported)
+		return fmt.Errorf("%s: %w: the communicator is on host memory", name, ringo.ErrUnsupported)
 	case size < r.Size():
-		return x, fmt.Errorf("%w; ranks do not reach each other's GPU memory", Unsupported(name))
+		return fmt.Errorf("%w; ranks do not reach each other's GPU memory", Unsupported(name))
 	}
+	job := job{c, nil, func() (*ringo.Comm, error) {
+		x, err := l.makeResource(c, r, n)
+		if err == nil {
+			give(x)
+		}
+		return nil, errorOf(name, err)
+	}}
+	if group == 0 { // waits, as WindowRegister
+		return job.carryOut()
+	}
+	return l.job(group, job)
+}
+
+// makeResource is the part of Resource that all ranks do together.
+func (l *Library) makeResource(c *comm, r *ringo.Comm, n uint64) (x Resource, err error) {
 	w := &window{comm: c, bytes: int(n), number: -1, resource: true}
-	at, err := l.allocate(c.device, n)
+	w.at, err = l.allocate(c.device, n)
 	if err == nil {
-		w.at = at
-		err = c.device.Write(mem.Device(c.device.Number(), at, int(n)), make([]byte, n))
+		err = c.device.Write(mem.Device(c.device.Number(), w.at, int(n)), make([]byte, n))
 	}
 	x.Window = l.addWindow(w)
-	job := job{c, nil, func() (*ringo.Comm, error) {
-		if err != nil { // the others hear of it
-			_, e := r.Register(mem.Device(c.device.Number(), w.at, 0))
-			return nil, errors.Join(err, e)
-		}
-		return nil, l.register(w, r)
-	}}
-	err = job.carryOut()
+	switch {
+	case err == nil:
+		err = l.register(w, r)
+	default: // the others hear of it
+		_, e := r.Register(mem.Device(c.device.Number(), w.at, 0))
+		err = errors.Join(err, e)
+	}
 	if err == nil && w.base == 0 {
-		err = fmt.Errorf("%s: %w: %s", name, ringo.ErrUnsupported, w.reason)
+		err = fmt.Errorf("ncclDevCommCreate: %w: %s", ringo.ErrUnsupported, w.reason)
+	}
+	if err == nil {
+		_, rank := reach(r)
+		x.Record = w.compiled(rank, r.Rank())
+		x.Table, err = c.records.table(c.device)
 	}
 	if err != nil {
-		return Resource{}, errors.Join(err, l.EndResource(handle, x.Window))
-	}
-	x.Record = w.compiled(rank, r.Rank())
-	if x.Table, err = c.records.table(c.device); err != nil {
-		return Resource{}, errors.Join(err, l.EndResource(handle, x.Window))
+		return Resource{}, errors.Join(err, l.EndResource(c.handle, x.Window))
 	}
 	return x, nil
 }

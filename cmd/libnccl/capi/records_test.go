@@ -28,7 +28,7 @@ func TestResources(t *testing.T) {
 	xs := make([][ranks]Resource, 3)
 	errs := make([]error, ranks)
 	for i := range xs {
-		each(func(rank int, c uintptr) { xs[i][rank], errs[rank] = l.Resource(0, c, n) })
+		each(func(rank int, c uintptr) { errs[rank] = l.Resource(0, c, n, func(x Resource) { xs[i][rank] = x }) })
 		require.Equal(t, make([]error, ranks), errs)
 		for rank, x := range xs[i] {
 			e := binary.LittleEndian
@@ -51,10 +51,16 @@ func TestResources(t *testing.T) {
 
 	g, err := l.GroupStart(0)
 	require.NoError(t, err)
-	_, err = l.Resource(g, comms[0], n)
-	require.ErrorContains(t, err, "after ncclGroupEnd")
+	var in [ranks]Resource
+	for rank, c := range comms {
+		require.NoError(t, l.Resource(g, c, n, func(x Resource) { in[rank] = x }))
+		require.Zero(t, in[rank].Window)
+	}
 	_, err = l.GroupEnd(g)
-	require.Error(t, err)
+	require.NoError(t, err)
+	for rank, c := range comms {
+		require.NoError(t, l.EndResource(c, in[rank].Window))
+	}
 
 	for _, c := range comms {
 		require.NoError(t, l.Destroy(c))
@@ -62,7 +68,7 @@ func TestResources(t *testing.T) {
 	l.closing.Wait()
 	require.Empty(t, l.memory)
 	require.Empty(t, *l.numbers.Load())
-	_, err = l.Resource(0, comms[0], n)
+	err = l.Resource(0, comms[0], n, nil)
 	require.ErrorIs(t, err, ringo.ErrInvalid)
 }
 

@@ -65,7 +65,7 @@ func TestNone(t *testing.T) {
 			"Suspend":        l.Suspend(0, none, suspendMemory),
 			"Resume":         l.Resume(0, none),
 			"MemStats":       second(l.MemStats(none, 0)),
-			"Resource":       second(l.Resource(0, none, 1)),
+			"Resource":       l.Resource(0, none, 1, nil),
 			"Finalize":       l.Finalize(0, 99),
 		} {
 			require.Equal(t, InvalidArgument, ResultOf(err), "%s: %v", name, err)
@@ -83,7 +83,7 @@ func TestNone(t *testing.T) {
 			require.Equal(t, InvalidArgument, ResultOf(err), "%s: %v", name, err)
 			require.Regexp(t, "is no window|the window is null", err.Error(), name)
 		}
-		_, _, err = l.Reach(none)
+		_, _, _, err = l.Reach(none)
 		require.Equal(t, InvalidArgument, ResultOf(err))
 		r, why, err := l.AsyncError(none)
 		require.Equal(t, InvalidArgument, ResultOf(err))
@@ -196,7 +196,7 @@ func TestArguments(t *testing.T) {
 	_, err = l.Shrink(0, c, []int{0}, nil, 0)
 	refused(t, err, InvalidUsage, "rank 0 is excluded: only ranks that stay call ncclCommShrink")
 	refused(t, l.Resume(0, c), InvalidUsage, "ncclCommResume of a communicator that is not suspended")
-	_, err = l.Resource(0, c, 1)
+	err = l.Resource(0, c, 1, nil)
 	require.ErrorContains(t, err, "ncclDevCommCreate: ")
 	refused(t, err, InvalidUsage, "the communicator is on host memory")
 	refused(t, Unsupported("ncclX"), InvalidUsage, "by libnccl of Ringo "+ringo.Version+", which has nothing for kernels that use networks: call collectives from the host, or ask for LSA barriers")
@@ -375,7 +375,7 @@ func TestReachAndMemory(t *testing.T) {
 		d, err := l.device(i)
 		require.NoError(t, err)
 		require.NoError(t, d.Write(mem.Device(i, at[i], 4096), append(make([]byte, 16, 4096), byte(10+i))[:4096]))
-		size, rank, err := l.Reach(comms[i])
+		size, rank, _, err := l.Reach(comms[i])
 		require.NoError(t, err)
 		require.Equal(t, []int{2, i}, []int{size, rank})
 		own, err := l.PeerAddress(windows[i], 16, i)
@@ -463,15 +463,15 @@ func TestWrongInGroup(t *testing.T) {
 		"1 signals of peer 9 of 2 ranks": func(g uintptr) error {
 			return l.WaitSignal(g, c, []Arrival{{Peer: 9, Count: 1}}, 0)
 		},
-		"ncclCommShrink that excludes nobody":                      func(g uintptr) error { return second(l.Shrink(g, c, nil, nil, 0)) },
-		"2 ranks cannot become 1":                                  func(g uintptr) error { return second(l.Grow(g, c, 1, nil, -1, nil)) },
-		"rank 5 of 2":                                              func(g uintptr) error { return second(l.InitRank(g, 2, 5, nil, nil)) },
-		"a window begins at a multiple of 4096":                    func(g uintptr) error { return second(l.WindowRegister(g, c, 0x10001, 1)) },
-		"has no flags but NCCL_SUSPEND_MEM, not 7":                 func(g uintptr) error { return l.Suspend(g, c, 7) },
-		"ncclCommResume of a communicator that is not suspended":   func(g uintptr) error { return l.Resume(g, c) },
-		"ncclDevCommCreate in a group: call it after ncclGroupEnd": func(g uintptr) error { return second(l.Resource(g, c, 1)) },
-		"0x63 is no communicator":                                  func(g uintptr) error { return l.Finalize(g, 99) },
-		"0x62 is no communicator":                                  func(g uintptr) error { return second(l.Split(g, 98, 0, 0, nil)) },
+		"ncclCommShrink that excludes nobody":                    func(g uintptr) error { return second(l.Shrink(g, c, nil, nil, 0)) },
+		"2 ranks cannot become 1":                                func(g uintptr) error { return second(l.Grow(g, c, 1, nil, -1, nil)) },
+		"rank 5 of 2":                                            func(g uintptr) error { return second(l.InitRank(g, 2, 5, nil, nil)) },
+		"a window begins at a multiple of 4096":                  func(g uintptr) error { return second(l.WindowRegister(g, c, 0x10001, 1)) },
+		"has no flags but NCCL_SUSPEND_MEM, not 7":               func(g uintptr) error { return l.Suspend(g, c, 7) },
+		"ncclCommResume of a communicator that is not suspended": func(g uintptr) error { return l.Resume(g, c) },
+		"ncclDevCommCreate: unsupported":                         func(g uintptr) error { return l.Resource(g, c, 1, nil) },
+		"0x63 is no communicator":                                func(g uintptr) error { return l.Finalize(g, 99) },
+		"0x62 is no communicator":                                func(g uintptr) error { return second(l.Split(g, 98, 0, 0, nil)) },
 	} {
 		g, err := l.GroupStart(0)
 		require.NoError(t, err)

@@ -68,11 +68,11 @@ static void device_communicators(ncclComm_t comm)
 	ncclDevResourceRequirements_t buffer = {.bufferSize = 1, .bufferAlign = 3};
 	ncclLsaBarrierHandle_t barrier;
 	ncclDevComm_t dev;
+	char largest[248]; // of all versions
 	WRONG(ncclDevCommCreate(comm, NULL, &dev), ncclInvalidArgument, "are null");
 	WRONG(ncclDevCommCreate(comm, &wanted, &dev), ncclInvalidUsage, "on host memory");
-	WRONG(ncclDevCommCreate(comm, (ncclDevCommRequirements_t *)&newer, &dev), ncclInvalidArgument, "2.29.7 or newer");
-	newer.version = 22902;
-	WRONG(ncclDevCommCreate(comm, (ncclDevCommRequirements_t *)&newer, &dev), ncclInvalidUsage, "on host memory");
+	for (newer.version = 22902; newer.version < 23300; newer.version++)
+		WRONG(ncclDevCommCreate(comm, (ncclDevCommRequirements_t *)&newer, (ncclDevComm_t *)largest), ncclInvalidUsage, "on host memory");
 	wanted.lsaMultimem = 1;
 	WRONG(ncclDevCommCreate(comm, &wanted, &dev), ncclInvalidArgument, "no multicast");
 	wanted = (ncclDevCommRequirements_t){.ginForceEnable = 1};
@@ -83,6 +83,28 @@ static void device_communicators(ncclComm_t comm)
 	WRONG(ncclLsaBarrierCreateRequirement(ncclTeamWorld(comm), -1, &barrier, &buffer), ncclInvalidArgument, "negative");
 	OK(ncclLsaBarrierCreateRequirement((ncclTeam_t){8, 0, 1}, 5, &barrier, &buffer));
 	CHECK(barrier.nBarriers == 5 && buffer.bufferSize == 220 && buffer.outBufferHandle == &barrier.bufHandle);
+	CHECK(ncclTeamCft(comm, 0).nRanks == 0 && ncclTeamCftMultimem(comm).nRanks == 0);
+	WRONG(ncclGetPeerDeviceLeInfo(NULL, 0, 0, NULL, NULL), ncclInvalidArgument, "no compute fabric");
+}
+
+// encryption is refused where the key is none; a communicator of one rank needs no connection.
+static void encryption(void)
+{
+	ncclEncryptionConfig_t config = NCCL_ENCRYPTION_CONFIG_INITIALIZER;
+	ncclUniqueId id;
+	ncclComm_t comm;
+	config.mode = NCCL_ENCRYPTION_MODE_PSK;
+	WRONG(ncclSetEncryption(&config), ncclInvalidArgument, "psk is null");
+	config.psk = "short";
+	WRONG(ncclSetEncryption(&config), ncclInvalidArgument, "5 bytes");
+	config.magic = 0;
+	WRONG(ncclSetEncryption(&config), ncclInvalidArgument, "NCCL_ENCRYPTION_CONFIG_INITIALIZER");
+	config.magic = NCCL_API_MAGIC, config.psk = "a key of a test, which has 32 bytes or more";
+	OK(ncclSetEncryption(&config));
+	OK(ncclGetUniqueId(&id));
+	OK(ncclCommInitRank(&comm, 1, id, 0));
+	OK(ncclCommDestroy(comm));
+	OK(ncclSetEncryption(NULL));
 }
 
 static void arguments(void)
@@ -204,6 +226,7 @@ static void arguments(void)
 	WRONG(ncclCommMemStats(comm, (ncclCommMemStat_t)9, &bytes), ncclInvalidArgument, "no figure 9");
 	WRONG(ncclCommMemStats(comm, ncclStatGpuMemTotal, NULL), ncclInvalidArgument, "value is null");
 	device_communicators(comm);
+	encryption();
 	texts(comm);
 	OK(ncclCommDestroy(comm));
 	WRONG(ncclCommDestroy(comm), ncclInvalidArgument, "it was destroyed");

@@ -5,10 +5,12 @@
 //	watched background              communicators that do not block
 //	watched killed RANK SIZE FILE   rank 1 ends without goodbye while the others wait for it
 //	watched leaves RANK SIZE FILE   rank 0 destroys its communicator and returns while the others have theirs
+//	watched partner RANK SIZE FILE  rank 1 waits in vain and aborts, and rank 0, which waits for nothing, hears nothing of it
+//	watched lengths RANK SIZE FILE  ranks broadcast different lengths and abort
 //	watched returns RANK SIZE FILE  rank 0 returns from main, and the others are idle before they begin what needs it
 #include "memory.h"
 
-enum { RANKS = 2, BYTES = COUNT * sizeof(int) };
+enum { RANKS = 2, MANY = 1 << 16, BYTES = COUNT * sizeof(int) };
 static ncclUniqueId id;
 
 // A rank is one's communicator, stream and buffer, whose elements are rank + 1.
@@ -169,6 +171,67 @@ static void returns(rank_t *r, const char *file)
 	OK(ncclCommAbort(r->comm));
 }
 
+// now is a time in seconds.
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+
+// over ends a communicator whose operations wait in vain. Soon all is over: the kernels too.
+static void over(rank_t *r)
+{
+	double begun = now();
+	OK(ncclCommAbort(r->comm));
+	CU(cuStreamSynchronize(r->stream));
+	if (now() - begun > 1)
+		fail(__LINE__, "over %.1f s after ncclCommAbort", now() - begun);
+}
+
+// partner has rank 1 begin all that a program may begin alone, and abort, while rank 0 has nothing under way. Rank 0
+// is well, and its communicator ends as any.
+static void partner(rank_t *r, const char *file)
+{
+	char gone[4096];
+	ncclResult_t state;
+	snprintf(gone, sizeof gone, "%s.gone", file);
+	if (r->rank == 1) {
+		static int zeros[MANY];
+		void *many = place(r->device, NULL, sizeof zeros);
+		push(r->device, many, zeros, sizeof zeros, r->stream);
+		for (int count = 1; count <= MANY; count *= 256)
+			OK(ncclBroadcast(many, many, count, ncclInt32, 1, r->comm, r->stream));
+		reduce(r);
+		usleep(100000);
+		over(r);
+		unplace(r->device, many);
+		fclose(fopen(gone, "w"));
+		return;
+	}
+	wait_for(gone);
+	for (int i = 0; i < 100; i++) {
+		OK(ncclCommGetAsyncError(r->comm, &state));
+		if (state != ncclSuccess)
+			fail(__LINE__, "state %d: %s", state, ncclGetLastError(r->comm));
+		usleep(10000);
+	}
+	OK(ncclCommFinalize(r->comm));
+	OK(ncclCommGetAsyncError(r->comm, &state));
+	CHECK(state == ncclSuccess);
+	OK(ncclCommDestroy(r->comm));
+}
+
+// lengths has ranks broadcast different lengths. Whether that ends is not promised; that it ends with ncclCommAbort is.
+static void lengths(rank_t *r)
+{
+	OK(ncclBroadcast(r->at, r->at, r->rank == 1 ? 8 : COUNT, ncclInt32, 0, r->comm, r->stream));
+	ncclResult_t result = ncclBroadcast(r->at, r->at, COUNT, ncclInt32, 0, r->comm, r->stream);
+	CHECK(result == ncclSuccess || result == ncclInvalidUsage);
+	usleep(300000);
+	over(r);
+}
+
 int main(int argc, char **argv)
 {
 	alarm(120);
@@ -198,6 +261,18 @@ int main(int argc, char **argv)
 		}
 		if (!strcmp(argv[1], "returns")) {
 			returns(&r, argv[4]);
+			puts("ok");
+			return 0;
+		}
+		if (!strcmp(argv[1], "partner")) {
+			partner(&r, argv[4]);
+			unplace(r.device, r.at);
+			puts("ok");
+			return 0;
+		}
+		if (!strcmp(argv[1], "lengths")) {
+			lengths(&r);
+			unplace(r.device, r.at);
 			puts("ok");
 			return 0;
 		}

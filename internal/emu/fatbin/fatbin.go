@@ -1,5 +1,5 @@
 // Package fatbin reads fat binaries: what nvcc and clang put into programs, machine code and PTX for several
-// GPUs in one image. Only PTX is read, plain or packed by LZ4.
+// GPUs in one image. Only PTX is read, plain or packed by LZ4; by zstd if package zstd below is imported.
 //
 // The trap: NVIDIA documents none of this. The fields are those that compilers of CUDA 11 to 13 are seen to
 // write, and what is of another form is an error.
@@ -17,8 +17,11 @@ import (
 var (
 	ErrNone   = errors.New("fatbin: no fat binary")
 	ErrNoPTX  = errors.New("fatbin: machine code alone, which an emulated GPU cannot run: compile with PTX, -gencode arch=compute_90,code=compute_90")
-	ErrPacked = errors.New("fatbin: PTX packed by zstd, which is not read: compile with nvcc -no-compress, or with clang")
+	ErrPacked = errors.New("fatbin: PTX packed by zstd, which is not read here: compile with nvcc -no-compress, or with clang")
 )
+
+// Unzstd unpacks a frame of zstd, whose size in bytes is known. It is nil where package zstd is not imported.
+var Unzstd func(frame []byte, n int) ([]byte, error)
 
 // HeaderSize is how many bytes Size needs.
 const HeaderSize = 16
@@ -72,7 +75,7 @@ func PTX(image []byte) ([]Text, error) {
 		entries = rest
 		switch {
 		case e.kind != kindPTX:
-		case e.flags&flagZstd != 0:
+		case e.flags&flagZstd != 0 && Unzstd == nil:
 			packed = true
 		default:
 			text, err := e.text()
@@ -120,13 +123,16 @@ func next(b []byte) (e entry, rest []byte, err error) {
 
 // text is the entry's PTX without the zeros at its end.
 func (e entry) text() ([]byte, error) {
-	text := e.payload
-	if e.flags&flagLZ4 != 0 {
+	text, unpack := e.payload, unpackLZ4
+	if e.flags&flagZstd != 0 {
+		unpack = Unzstd
+	}
+	if e.flags&(flagLZ4|flagZstd) != 0 {
 		if e.unpacked > mostBytes {
 			return nil, fmt.Errorf("fatbin: PTX of %d bytes: the image is damaged", e.unpacked)
 		}
 		var err error
-		if text, err = unpackLZ4(e.payload, int(e.unpacked)); err != nil {
+		if text, err = unpack(e.payload, int(e.unpacked)); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,244 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+)
+
+// swapHelp is what "ringo swap -h" prints.
+const swapHelp = `usage: ringo swap [flags] -- PROGRAM [arguments]
+
+Runs a program that uses NCCL, as it is, with this project's libnccl.so.2 in its
+place. Then says which library its processes have really used, what they called,
+and whether a call was answered by "not there".
+
+Examples
+  ringo swap -- python train.py
+  ringo swap -- torchrun --nproc-per-node 8 train.py
+  ringo swap -compare -ignore '[0-9.]+ s' -- python train.py
+  ringo swap -host -- ./program     buffers in host memory, no GPU
+  ringo swap -g 4 -- ./program      emulated GPUs
+
+  -nccl FILE       the library (default: looked for beside ringo, and in build
+                   here and above; scripts/libnccl there builds it on the first
+                   use, by Go and gcc)
+  -compare         run it with the NCCL that it has, then with this one: how
+                   long both took, and where what they print first differs
+  -ignore REGEXP   what -compare leaves out of each line, such as times
+  -host            host memory in the place of GPUs: RINGO_HOST=1
+  -g N             emulated GPUs
+  -gpu KIND        their kind, as of ringo emulate
+  -kit FOLDER      what scripts/cuda-kit has built, for emulated GPUs
+  -time D          end the program after this time (default: never)
+
+Exit status: the program's; with -compare 1 if the two differ.
+`
+
+// A swap is what ringo swap is asked for.
+type swap struct {
+	library string
+	compare bool
+	ignore  *regexp.Regexp // nil if nothing
+	host    bool
+	emulation
+}
+
+func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var s swap
+	fs := flags("swap")
+	fs.StringVar(&s.library, "nccl", "", "")
+	fs.BoolVar(&s.compare, "compare", false, "")
+	ignore := fs.String("ignore", "", "")
+	fs.BoolVar(&s.host, "host", false, "")
+	fs.IntVar(&s.GPUs, "g", 0, "")
+	fs.StringVar(&s.Kind, "gpu", "", "")
+	fs.StringVar(&s.kit, "kit", "", "")
+	limit := fs.Duration("time", 0, "")
+	program, err := cli.ParseFirst(fs, args)
+	if err != nil {
+		return err
+	}
+	if err := s.check(program, *ignore, *limit); err != nil {
+		return err
+	}
+	s.program, s.environment = program, os.Environ()
+	if s.GPUs > 0 {
+		if s.kit, err = findKit(s.kit); err != nil {
+			return err
+		}
+	}
+	if s.library, err = findNCCL(ctx, s.library, stderr); err != nil {
+		return err
+	}
+	if *limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, *limit, fmt.Errorf("ran out of time after %v (-time)", *limit))
+		defer cancel()
+	}
+	if s.compare {
+		return s.runBoth(ctx, stdout, stderr)
+	}
+	r, err := s.once(ctx, s.library, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	if err := r.print(stdout, s.library); err != nil {
+		return err
+	}
+	if r.status != 0 {
+		return cli.ExitStatus(r.status)
+	}
+	return nil
+}
+
+// check finds mistakes in a command line.
+func (s *swap) check(program []string, ignore string, limit time.Duration) (err error) {
+	switch {
+	case len(program) == 0:
+		return cli.Usagef("which program? write: ringo swap -- python train.py")
+	case s.GPUs < 0 || limit < 0:
+		return cli.Usagef("-g and -time are 0 or more")
+	case s.host && s.GPUs > 0:
+		return cli.Usagef("-host has no GPUs, and -g %d emulated ones: want one of them", s.GPUs)
+	case s.compare && (s.host || s.GPUs > 0):
+		return cli.Usagef("-compare runs NCCL, which has neither -host nor -g")
+	case ignore != "" && !s.compare:
+		return cli.Usagef("-ignore is of -compare")
+	}
+	if _, err := cudaemu.Kind(s.Kind); s.Kind != "" && err != nil {
+		return cli.Usagef("-gpu: %v", err)
+	}
+	if ignore != "" {
+		if s.ignore, err = regexp.Compile(ignore); err != nil {
+			return cli.Usagef("-ignore: %v", err)
+		}
+	}
+	return nil
+}
+
+// The two libraries that stand before the program's.
+const ncclFile, countFile = "libnccl.so.2", "libringo-count.so"
+
+// findNCCL is the absolute path of the library. It is built where this is a copy of the sources.
+func findNCCL(ctx context.Context, given string, stderr io.Writer) (string, error) {
+	if given != "" {
+		if !isFile(given) {
+			return "", fmt.Errorf("-nccl %s: no such file: scripts/libnccl builds it (Go and gcc)", given)
+		}
+		return filepath.Abs(given)
+	}
+	for _, place := range placesOf("build") {
+		if file := filepath.Join(place, ncclFile); isFile(file) {
+			return filepath.Abs(file)
+		}
+	}
+	for _, place := range placesOf("scripts") {
+		script := filepath.Join(place, "libnccl")
+		if !isFile(script) {
+			continue
+		}
+		for _, tool := range []string{"go", "gcc", "bash"} {
+			if _, err := exec.LookPath(tool); err != nil {
+				return "", fmt.Errorf("%s is not built, and %s builds it by Go and gcc: %w", ncclFile, script, err)
+			}
+		}
+		file := filepath.Join(filepath.Dir(place), "build", ncclFile)
+		fmt.Fprintf(stderr, "ringo swap: building %s\n", file)
+		cmd := exec.CommandContext(ctx, "bash", script, file)
+		cmd.Stdout, cmd.Stderr = stderr, stderr
+		if err := cmd.Run(); err != nil {
+			return "", fmt.Errorf("%s: %w", script, err)
+		}
+		return file, nil
+	}
+	return "", fmt.Errorf("%s is not here: scripts/libnccl of Ringo's sources builds build/%[1]s (Go and gcc), or say where by -nccl FILE", ncclFile)
+}
+
+// once runs the program with a library in front, "" for none, and reads what its processes have said.
+func (s *swap) once(ctx context.Context, library string, stdout, stderr io.Writer) (*swapReport, error) {
+	dir, err := os.MkdirTemp("", "ringo-swap")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "report")
+	cmd := exec.CommandContext(ctx, s.program[0], s.program[1:]...)
+	cmd.Env = with(s.environment, map[string]string{reportVariable: file})
+	if s.GPUs > 0 {
+		cmd.Env = s.emulated(cmd.Env, 0, file)
+	}
+	if s.host {
+		cmd.Env = with(cmd.Env, map[string]string{"RINGO_HOST": strconv.FormatBool(true)})
+	}
+	if library != "" {
+		cmd.Env = before(cmd.Env, "LD_PRELOAD", library)
+	}
+	count := filepath.Join(filepath.Dir(s.library), countFile)
+	r := &swapReport{calls: map[string]*swapCalls{}, uncounted: !isFile(count)}
+	if !r.uncounted {
+		cmd.Env = before(cmd.Env, "LD_PRELOAD", count)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
+	cmd.WaitDelay = 2 * time.Second // for a grandchild that keeps its standard output
+	begun := time.Now()
+	err = cmd.Run()
+	r.took = time.Since(begun)
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.As(err, &exit):
+		r.status = max(1, exit.ExitCode())
+	case err != nil:
+		return nil, err
+	}
+	return r, r.read(file)
+}
+
+// runBoth runs the program with the NCCL that it has and with this one.
+func (s *swap) runBoth(ctx context.Context, stdout, stderr io.Writer) error {
+	var runs [2]*swapReport
+	var printed [2]lineTimes
+	for i, library := range []string{"", s.library} {
+		fmt.Fprintf(stderr, "ringo swap: with %s\n", [...]string{"the program's own NCCL", library}[i])
+		printed[i].began = time.Now()
+		var err error
+		if runs[i], err = s.once(ctx, library, io.MultiWriter(stdout, &printed[i]), stderr); err != nil {
+			return err
+		}
+	}
+	same, err := printComparison(stdout, s.library, runs, &printed, s.ignore)
+	if err == nil && !same {
+		return cli.ExitStatus(1)
+	}
+	return err
+}
+
+// lineTimes keeps the lines that a program prints, and when.
+type lineTimes struct {
+	began time.Time
+	lines []string
+	at    []time.Duration
+	rest  string // of a line that has not ended
+}
+
+func (l *lineTimes) Write(b []byte) (int, error) {
+	parts := strings.Split(l.rest+string(b), "\n")
+	l.rest = parts[len(parts)-1]
+	for _, line := range parts[:len(parts)-1] {
+		l.lines, l.at = append(l.lines, line), append(l.at, time.Since(l.began))
+	}
+	return len(b), nil
+}

@@ -1,0 +1,54 @@
+package zstd_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/emu/fatbin"
+	_ "github.com/ringo-go/ringo/internal/emu/fatbin/zstd"
+)
+
+// image has one PTX for 9.0, packed as nvcc of CUDA 13 does by default.
+func image(frame []byte, unpacked int) []byte {
+	const entry = 80
+	b := make([]byte, 16+entry, 16+entry+len(frame))
+	binary.LittleEndian.PutUint32(b, 0xba55ed50)
+	binary.LittleEndian.PutUint16(b[4:], 1)
+	binary.LittleEndian.PutUint16(b[6:], 16)
+	binary.LittleEndian.PutUint64(b[8:], uint64(entry+len(frame)))
+	e := b[16:]
+	binary.LittleEndian.PutUint16(e, 1)
+	binary.LittleEndian.PutUint32(e[4:], entry)
+	binary.LittleEndian.PutUint64(e[8:], uint64(len(frame)))
+	binary.LittleEndian.PutUint32(e[16:], uint32(len(frame)))
+	binary.LittleEndian.PutUint32(e[28:], 90)
+	binary.LittleEndian.PutUint64(e[40:], 0x8011)
+	binary.LittleEndian.PutUint64(e[56:], uint64(unpacked))
+	return append(b, frame...)
+}
+
+func TestPTX(t *testing.T) {
+	ptx := bytes.Repeat([]byte(".version 8.8\n"), 1000)
+	w, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	frame := w.EncodeAll(ptx, nil)
+	texts, err := fatbin.PTX(image(frame, len(ptx)))
+	require.NoError(t, err)
+	require.Equal(t, []fatbin.Text{{Capability: 90, PTX: ptx}}, texts)
+
+	for says, wrong := range map[string][]byte{
+		"size":                                  image(frame, len(ptx)-1),
+		"13000 bytes where 13001 are announced": image(frame, len(ptx)+1),
+		"unexpected EOF":                        image(frame[:len(frame)-9], len(ptx)),
+		"magic":                                 image([]byte("no frame"), 9),
+		"PTX of 2147483648 bytes":               image(frame, 1<<31),
+	} {
+		_, err := fatbin.PTX(wrong)
+		require.ErrorContains(t, err, "the image is damaged")
+		require.ErrorContains(t, err, says)
+	}
+}
