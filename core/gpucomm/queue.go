@@ -169,6 +169,7 @@ func (q *queue) inWindows(c *call.Call, t *task) (err error) {
 				return q.engine.RunCopies(&j, kernel, in, out, root, c.Bytes())
 			})
 		}
+		j.Event = q.order.endEvent(&t.entry)
 		return q.engine.RunWindow(&j, kernel, in, out, root, c.Bytes())
 	})
 }

@@ -117,8 +117,8 @@ type Job struct {
 	// as there is work for. Messages do not look at it.
 	Blocks int
 	Stream cuda.Stream
-	// Event is recorded on Stream behind the kernel of RunDirect and RunMany; 0 for none. Others do not
-	// look at it.
+	// Event is recorded on Stream behind the last kernel of RunDirect, RunMany, RunMessages and RunWindow; 0 for
+	// none. Others do not look at it.
 	Event cuda.Event
 	// Capture is the id of the capture of Stream, which is unique in the process, 0 if
 	// it is not captured. What the graph needs on the device is its own until Forget.
