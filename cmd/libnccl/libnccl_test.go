@@ -47,13 +47,19 @@ func succeeds(t *testing.T, env []string, name string, args ...string) {
 // succeed runs a program in n processes, whose last argument is where they meet.
 func succeed(t *testing.T, env []string, n int, name, mode string) {
 	t.Helper()
+	succeedEach(t, func(int) []string { return env }, n, name, mode)
+}
+
+// succeedEach is succeed with an environment for each rank.
+func succeedEach(t *testing.T, env func(rank int) []string, n int, name, mode string) {
+	t.Helper()
 	meet := filepath.Join(t.TempDir(), "id")
 	texts, errs := make([]bytes.Buffer, n), make([]error, n)
 	var wg sync.WaitGroup
 	for rank := range n {
 		wg.Go(func() {
 			cmd := exec.Command(name, mode, strconv.Itoa(rank), strconv.Itoa(n), meet)
-			cmd.Env, cmd.Stdout, cmd.Stderr = env, &texts[rank], &texts[rank]
+			cmd.Env, cmd.Stdout, cmd.Stderr = env(rank), &texts[rank], &texts[rank]
 			errs[rank] = cmd.Run()
 		})
 	}
@@ -101,6 +107,9 @@ func TestSymmetric(t *testing.T) {
 	p := ctest.Program(t, "symmetric", true)
 	env := ctest.OnGPUs(3)
 	t.Run("processes", func(t *testing.T) { succeed(t, env, 2, p, "process") })
+	t.Run("processes that see a GPU each", func(t *testing.T) {
+		succeedEach(t, func(rank int) []string { return append(slices.Clone(env), "CUDA_VISIBLE_DEVICES="+strconv.Itoa(rank)) }, 2, p, "process")
+	})
 	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "3") })
 	t.Run("alone", func(t *testing.T) { succeeds(t, env, p, "threads", "1") })
 	t.Run("teams", func(t *testing.T) { succeeds(t, ctest.OnGPUs(4), p, "teams", "4") })
