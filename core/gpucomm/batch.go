@@ -95,15 +95,14 @@ func (q *queue) onStream(b *grid.Batch, calls []*call.Call) (err error) {
 	defer func() { e.observed.issued(err) }()
 	q.jobs = q.jobs[:0]
 	t := task{entry: e, answer: choice.Answer{Algo: call.OneShot}}
-	for _, c := range calls {
-		err := q.Numberer.Carry(&t.request, c, &t.answer, e.captures, q, func() error {
-			e.observed.add(c, &t.request)
-			q.jobs = append(q.jobs, t.job(c))
-			return nil
-		})
-		if err != nil {
+	for i, c := range calls {
+		if q.likeBefore(calls, i) {
+			q.Numberer.Again(&t.request, c, t.answer.Algo, e.captures)
+		} else if err := q.Numberer.Carry(&t.request, c, &t.answer, e.captures, q, func() error { return nil }); err != nil {
 			return err
 		}
+		e.observed.add(c, &t.request)
+		q.jobs = append(q.jobs, t.job(c))
 	}
 	done := 0
 	err = q.order.after(&e, func() error {
