@@ -10,19 +10,28 @@ import "github.com/ringo-go/ringo/mem"
 // kind. Errors are those of Comm.Do.
 
 // AllReduceOf reduces data [c] of all ranks in place: every rank gets ⊕ of all.
-func AllReduceOf[T Element](data []T, op RedOp) *Call {
-	c := allReduce(data, op)
-	return &c
-}
+func AllReduceOf[T Element](data []T, op RedOp) *Call { return AllReduceToOf(data, data, op) }
 
 // AllReduce reduces data [c] of all ranks in place: every rank gets ⊕ of all.
 func AllReduce[T Element](c *Comm, data []T, op RedOp) error {
-	call := allReduce(data, op)
+	call := allReduce(data, data, op)
 	return c.Do(&call)
 }
 
-func allReduce[T Element](data []T, op RedOp) Call {
-	return Call{Kind: KindAllReduce, In: mem.Of(data), Out: mem.Of(data), Count: len(data), Type: TypeOf[T](), Op: op, Exact: true}
+// AllReduceToOf reduces in [c] of all ranks: every rank gets ⊕ of all in out [c].
+func AllReduceToOf[T Element](out, in []T, op RedOp) *Call {
+	c := allReduce(out, in, op)
+	return &c
+}
+
+// AllReduceTo reduces in [c] of all ranks: every rank gets ⊕ of all in out [c].
+func AllReduceTo[T Element](c *Comm, out, in []T, op RedOp) error {
+	call := allReduce(out, in, op)
+	return c.Do(&call)
+}
+
+func allReduce[T Element](out, in []T, op RedOp) Call {
+	return Call{Kind: KindAllReduce, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Op: op, Exact: true}
 }
 
 // ReduceOf reduces in [c] of all ranks into out [c] of root; out may be in.
@@ -42,19 +51,27 @@ func reduce[T Element](out, in []T, op RedOp, root int) Call {
 }
 
 // BroadcastOf copies data [c] of root to all ranks.
-func BroadcastOf[T Element](data []T, root int) *Call {
-	c := broadcast(data, root)
-	return &c
-}
+func BroadcastOf[T Element](data []T, root int) *Call { return BroadcastToOf(data, data, root) }
 
 // Broadcast copies data [c] of root to all ranks.
 func Broadcast[T Element](c *Comm, data []T, root int) error {
-	call := broadcast(data, root)
+	return BroadcastTo(c, data, data, root)
+}
+
+// BroadcastToOf copies in [c] of root to out [c] of all ranks; in may be nil on the others.
+func BroadcastToOf[T Element](out, in []T, root int) *Call {
+	c := broadcast(out, in, root)
+	return &c
+}
+
+// BroadcastTo copies in [c] of root to out [c] of all ranks; in may be nil on the others.
+func BroadcastTo[T Element](c *Comm, out, in []T, root int) error {
+	call := broadcast(out, in, root)
 	return c.Do(&call)
 }
 
-func broadcast[T Element](data []T, root int) Call {
-	return Call{Kind: KindBroadcast, In: mem.Of(data), Out: mem.Of(data), Count: len(data), Type: TypeOf[T](), Root: root, Exact: true}
+func broadcast[T Element](out, in []T, root int) Call {
+	return Call{Kind: KindBroadcast, In: mem.Of(in), Out: mem.Of(out), Count: len(out), Type: TypeOf[T](), Root: root, Exact: true}
 }
 
 // AllGatherOf collects in [c] of all ranks, by rank, in out [n·c].

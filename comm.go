@@ -25,6 +25,14 @@ import (
 // theirs to arrange, for it must be the same on all ranks. Abort and the
 // methods that only ask may be called at any time.
 type Comm struct {
+	*membership
+	ctx context.Context // of With, nil for no bound
+}
+
+// A membership is what a Comm and those that With makes of it share.
+type membership struct {
+	unbound *Comm
+
 	cfg   Config
 	group bootstrap.Group
 	log   *slog.Logger
@@ -41,8 +49,8 @@ type Comm struct {
 
 	queue  queue
 	closed atomic.Bool
-	spare  atomic.Pointer[spare] // of the v-variants and Scan; nil while one of them has it
-	quiet  func()                // ends the listening for Config.HistorySignal
+	spare  spare  // of composites; whose turn it is has it
+	quiet  func() // ends the listening for Config.HistorySignal
 }
 
 // Rank is this rank's number.
@@ -57,13 +65,16 @@ func (c *Comm) Size() int { return c.life.Size }
 // first call of a kind. An error is an *Error; one that wraps ErrInvalid or
 // ErrUnsupported leaves the communicator usable, any other ends it on all ranks.
 func (c *Comm) Do(call *Call) error {
+	if c.ctx != nil {
+		return c.DoContext(c.ctx, call)
+	}
 	if err := c.check(call); err != nil {
 		return c.life.Locate(call, 0, err, nil)
 	}
 	if c.queue.busy() {
 		if !call.OnThread() && !c.captures(call) {
 			started := *call
-			return c.queue.start(&started).Wait()
+			return c.queue.start(newPending(&started)).Wait()
 		}
 		c.queue.drain()
 	}
@@ -75,7 +86,10 @@ func (c *Comm) Do(call *Call) error {
 // waits for space. While the call's stream is being captured, Start carries the
 // call out itself, after those that were started before: it is part of the graph.
 func (c *Comm) Start(call *Call) *Pending {
-	err := c.check(call)
+	err := c.over(c.ctx)
+	if err == nil {
+		err = c.check(call)
+	}
 	if err == nil && call.OnThread() {
 		err = fmt.Errorf("%w: the per-thread stream is this thread's, and what is started is queued by another: "+
 			"use Do, or a stream of your own", ErrInvalid)
@@ -91,7 +105,13 @@ func (c *Comm) Start(call *Call) *Pending {
 		p.finish(c.carryOut(call, nil))
 		return p
 	}
-	return c.queue.start(call)
+	if c.ctx == nil {
+		return c.queue.start(newPending(call))
+	}
+	bounded := *call
+	p := newPending(&bounded)
+	p.limit, p.release = c.bound(c.ctx, call)
+	return c.queue.start(p)
 }
 
 // check finds what is wrong with a call that is in no Group.
@@ -164,6 +184,8 @@ func (c *Comm) half(call *Call) error {
 	switch {
 	case c.stillborn:
 		return c.life.Begin(call, nil)
+	case call.Kind.Composite():
+		return c.composite(call)
 	case !call.OnDevice():
 		return c.host.Do(call)
 	case !c.onGPU():

@@ -13,7 +13,9 @@ import (
 
 // The tests here need what a program cannot reach. All others of communicators are in internal/test/e2e.
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("runtime.handleEvent")) // Go's own, where GOOS is js
+}
 
 // local is a communicator of n goroutines, closed at the end of the test.
 func local(t testing.TB, n int, cfg Config) []*Comm {

@@ -25,7 +25,7 @@ import (
 // at Open; but a value of NCCL_X is read as NCCL reads it, and the log says what is odd about it.
 type Config struct {
 	// ID is the meeting point; NewID makes one. All ranks must have the same.
-	ID *bootstrap.ID
+	ID *ID
 	// Rank and Size are this rank and the number of ranks.
 	Rank, Size int
 
@@ -149,6 +149,10 @@ type Config struct {
 	// Cores is how many cores the ranks of this host may use; fewer than ranks
 	// makes waits yield instead of spin. Default: the cores there are. RINGO_CORES.
 	Cores int
+	// HostMbps is how much the links of a host carry together, in Mbit/s one way, where its cards do not say so:
+	// an interface behind a shaper, or of a virtual machine. Algorithms across hosts are chosen by it;
+	// the least that a rank of the communicator gives counts for all hosts. 0: what the cards say. RINGO_HOST_MBPS.
+	HostMbps int
 
 	// WorkFIFOBytes is the length of the ring in the GPU's memory through which eager calls
 	// hand their kernels what does not fit into arguments: the counts of v-variants, the
@@ -281,7 +285,7 @@ func (c *Config) hostname() string {
 // choice is what a Config says of the choice of algorithms; see check.
 func (c *Config) choice() choice.Options {
 	return choice.Options{
-		Algo: c.Algo, InOrder: c.Deterministic != "", Plan: c.Plan,
+		Algo: c.Algo, InOrder: c.Deterministic != "", Plan: c.Plan, HostMbps: c.HostMbps,
 		Budget: choice.Budget{Least: c.MinBlocks, Most: c.MaxBlocks, Policy: c.policy},
 	}
 }
@@ -300,7 +304,7 @@ func (c *Config) paths() paths.Config {
 		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Linger: c.Timeout, Lines: c.lines, GDR: c.gdr,
 		Networking: transport.NetworkOptions{
 			Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork, TLS: c.tls,
-			Sockets: c.Sockets, IB: ib,
+			Sockets: c.Sockets, IB: ib, HostMbps: c.HostMbps,
 		},
 	}
 }

@@ -108,6 +108,7 @@ func TestConfigFields(t *testing.T) {
 		"Streams (RINGO_SOCKET_STREAMS) is 1000, want 1…64":                         {Streams: 1000},
 		`SocketNetwork (RINGO_SOCKET_NETWORK) is "x", want tcp, unix`:               {SocketNetwork: "x"},
 		"Cores (RINGO_CORES) is -3, want 1 or more":                                 {Cores: -3},
+		"HostMbps (RINGO_HOST_MBPS) is -1, want 1 or more":                          {HostMbps: -1},
 		"MaxBlocks (RINGO_MAX_CTAS) is -1, want 1 or more":                          {MaxBlocks: -1},
 		"SlotBytes (RINGO_SLOT_BYTES) is 100, want a multiple of 64":                {SlotBytes: 100},
 		"Slots (RINGO_SLOTS) is 1, want 2…65536":                                    {Slots: 1},

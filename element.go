@@ -8,7 +8,7 @@ import (
 
 // Element is what slices of the generic functions may hold, also as types of a program's own.
 // int and uint have the size that they have on the rank, which must be the same on all. The
-// 16- and 8-bit floats are kernels.F16 and BF16, and kernels.F8E4M3 and F8E5M2, which are
+// 16- and 8-bit floats are F16 and BF16, and kernels.F8E4M3 and F8E5M2, which are
 // uint8 underneath.
 type Element interface {
 	~int8 | ~uint8 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~int | ~uint | ~float32 | ~float64 |

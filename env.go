@@ -95,6 +95,7 @@ func (c *Config) settings(e *variables) []setting.Row {
 		setting.Number("NCCL's socket threads", &e.threads, 1, 16, 1, "NCCL_SOCKET_NTHREADS"),
 		setting.Number("NCCL's sockets of a thread", &e.each, 1, mostStreams, 1, "NCCL_NSOCKS_PERTHREAD"),
 		setting.Number("Cores", &c.Cores, 1, many, 1, "RINGO_CORES"),
+		setting.Number("HostMbps", &c.HostMbps, 1, many, 1, "RINGO_HOST_MBPS"),
 		setting.Number("MaxBlocks", &c.MaxBlocks, 1, many, 1, "RINGO_MAX_CTAS", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS"),
 		setting.Number("MinBlocks", &c.MinBlocks, 1, many, 1, "RINGO_MIN_CTAS", "NCCL_MIN_CTAS"),
 		setting.Number("WorkFIFOBytes", &c.WorkFIFOBytes, 1, 1<<30, 1, "RINGO_WORK_FIFO_BYTES", "NCCL_WORK_FIFO_BYTES"),

@@ -22,6 +22,7 @@ import (
 // streams they are: all ranks must have the same ones in a group. Neither messages nor these
 // have an order within the group: memory that one of them writes no other of them may use, or
 // what is left there is undefined, as with NCCL. Other calls of one communicator keep their order.
+// Comm.With bounds nothing here; Call.Timeout does.
 //
 //	g := ringo.NewGroup()
 //	g.Add(c, ringo.SendOf(out, right))
@@ -43,7 +44,7 @@ func NewGroup() *Group { return new(Group) }
 
 // Add puts a call in the group; nothing happens before Run.
 func (g *Group) Add(c *Comm, call *Call) {
-	r := g.part(c)
+	r := g.part(c.unbound) // both of With are one communicator
 	r.added = append(r.added, call)
 	r.at = append(r.at, g.added)
 	g.added++

@@ -34,10 +34,10 @@ import (
 // RINGO_SOCKET_FAMILY choose, or of the default route without them, and
 // "127.0.0.1:0" keeps to this host. Two jobs of one user may be given one port: each turns the
 // other's ranks away with a warning, and both form.
-func NewID(addr string) (bootstrap.ID, error) { return Config{}.NewID(addr) }
+func NewID(addr string) (ID, error) { return Config{}.NewID(addr) }
 
 // NewID is the function NewID by the Config's Interface, Family and Log.
-func (c Config) NewID(addr string) (bootstrap.ID, error) {
+func (c Config) NewID(addr string) (ID, error) {
 	cfg, err := c.fill(os.Getenv)
 	if err == nil && addr == "" && (cfg.Interface != "" || cfg.Family != 0) {
 		var ip netip.Addr
@@ -153,10 +153,11 @@ func OpenLocal(n int, cfg Config) ([]*Comm, error) {
 
 // open builds a communicator on a group whose ranks have met.
 func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error) {
-	c := &Comm{
+	c := &Comm{membership: &membership{
 		cfg: cfg, group: group, log: cfg.Log.With("rank", group.Rank()),
 		life: life.New(group, cfg.hostname(), cfg.Timeout),
-	}
+	}}
+	c.unbound = c
 	c.queue.life, c.queue.carryOut = c.life, c.carryOut
 	err := keepHistory(c)
 	if err == nil {

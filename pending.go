@@ -16,12 +16,18 @@ type Pending struct {
 	call *Call
 	done chan struct{}
 	err  error
+
+	limit   *limit // nil for none
+	release func() // gives back what watches it, nil for nothing
 }
 
 func newPending(call *Call) *Pending { return &Pending{call: call, done: make(chan struct{})} }
 
 func (p *Pending) finish(err error) {
 	p.err = err
+	if p.release != nil {
+		p.release()
+	}
 	close(p.done)
 }
 
@@ -60,8 +66,7 @@ func (q *queue) busy() bool {
 }
 
 // start puts a checked call in the queue.
-func (q *queue) start(call *Call) *Pending {
-	p := newPending(call)
+func (q *queue) start(p *Pending) *Pending {
 	w, err := q.open()
 	if err == nil {
 		q.last.Store(p)
@@ -71,7 +76,7 @@ func (q *queue) start(call *Call) *Pending {
 		if errors.Is(err, fifo.ErrClosed) {
 			err = ErrClosed
 		}
-		p.finish(q.life.Locate(call, 0, err, nil))
+		p.finish(q.life.Locate(p.call, 0, err, nil))
 	}
 	return p
 }
@@ -105,7 +110,7 @@ func (q *queue) carry(w *fifo.Work[*Pending]) {
 			return
 		}
 		p := *item
-		err = q.carryOut(p.call, nil)
+		err = q.carryOut(p.call, p.limit)
 		w.Done()
 		p.finish(err)
 	}

@@ -37,6 +37,11 @@ import (
 // Version is the version of this library. All ranks must run the same one.
 const Version = "0.2.0"
 
+// An ID says where the ranks of a communicator meet. It is secret, and travels as text: String, UnmarshalText.
+//
+// Fields and methods: go doc ringo/bootstrap.ID
+type ID = bootstrap.ID
+
 // The types of a call.
 type (
 	// A Call describes one operation of one rank.
@@ -107,7 +112,32 @@ const (
 	KindRecv          = call.Recv
 	KindAllGatherv    = call.AllGatherv
 	KindAlltoAllv     = call.AlltoAllv
+
+	KindGatherv        = call.Gatherv
+	KindScatterv       = call.Scatterv
+	KindReduceScatterv = call.ReduceScatterv
+	KindScan           = call.Scan
 )
+
+// The halves of floats, which Go lacks, as bit patterns: a slice of one of them is what functions on slices take for Float16 and
+// BFloat16. Floats of 8 bits are in package kernels.
+type (
+	// F16 is IEEE 754 binary16.
+	//
+	// Fields and methods: go doc ringo/kernels.F16
+	F16 = kernels.F16
+
+	// BF16 is bfloat16.
+	//
+	// Fields and methods: go doc ringo/kernels.BF16
+	BF16 = kernels.BF16
+)
+
+// NewF16 rounds to nearest even.
+func NewF16(f float32) F16 { return kernels.NewF16(f) }
+
+// NewBF16 rounds to nearest even.
+func NewBF16(f float32) BF16 { return kernels.NewBF16(f) }
 
 // The element types.
 const (

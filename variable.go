@@ -1,14 +1,98 @@
 package ringo
 
 import (
-	"fmt"
+	"time"
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A spare is memory of the functions here, which the communicator keeps for the next one, so that nothing is allocated.
+// GathervOf collects in [counts[rank]] of all ranks, packed by rank, in out [Σcounts] of root; out may be nil on the
+// others. All ranks give the same counts. It is carried out as an AlltoAllv in which all but root receive nothing.
+func GathervOf[T Element](out, in []T, counts []int, root int) *Call {
+	c := gatherv(out, in, counts, root)
+	return &c
+}
+
+// Gatherv collects in [counts[rank]] of all ranks, packed by rank, in out [Σcounts] of root; out may be nil on the
+// others. All ranks give the same counts. It is an AlltoAllv in which all but root receive nothing.
+func Gatherv[T Element](c *Comm, out, in []T, counts []int, root int) error {
+	call := gatherv(out, in, counts, root)
+	return c.Do(&call)
+}
+
+func gatherv[T Element](out, in []T, counts []int, root int) Call {
+	return Call{Kind: KindGatherv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), OutCounts: counts, Root: root}
+}
+
+// ScattervOf gives each rank its share [counts[rank]] of in [Σcounts] of root, packed by rank, in out; in may be nil on the
+// others. All ranks give the same counts. It is carried out as an AlltoAllv in which all but root send nothing.
+func ScattervOf[T Element](out, in []T, counts []int, root int) *Call {
+	c := scatterv(out, in, counts, root)
+	return &c
+}
+
+// Scatterv gives each rank its share [counts[rank]] of in [Σcounts] of root, packed by rank, in out; in may be nil on the
+// others. All ranks give the same counts. It is an AlltoAllv in which all but root send nothing.
+func Scatterv[T Element](c *Comm, out, in []T, counts []int, root int) error {
+	call := scatterv(out, in, counts, root)
+	return c.Do(&call)
+}
+
+func scatterv[T Element](out, in []T, counts []int, root int) Call {
+	return Call{Kind: KindScatterv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: counts, Root: root}
+}
+
+// ReduceScattervOf reduces in [Σcounts] of all ranks and leaves the rank's share [counts[rank]] in out, which may be
+// part of in. All ranks give the same counts. The shares travel as in an AlltoAllv and each rank combines its own, in order of
+// rank: a rank receives Size times its share, in memory that the communicator keeps.
+func ReduceScattervOf[T Element](out, in []T, counts []int, op RedOp) *Call {
+	c := reduceScatterv(out, in, counts, op)
+	return &c
+}
+
+// ReduceScatterv reduces in [Σcounts] of all ranks and leaves the rank's share [counts[rank]] in out, which may be
+// part of in. All ranks give the same counts. The shares travel as in an AlltoAllv and each rank combines its own, in order of
+// rank: a rank receives Size times its share, in memory that the communicator keeps.
+func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) error {
+	call := reduceScatterv(out, in, counts, op)
+	return c.Do(&call)
+}
+
+func reduceScatterv[T Element](out, in []T, counts []int, op RedOp) Call {
+	return Call{Kind: KindReduceScatterv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: counts, Op: op}
+}
+
+// ScanOf leaves in data [c] of each rank what the ranks up to it have contributed: rank 0's stays, the
+// last rank has ⊕ of all. It takes ⌈log₂ Size⌉ messages a rank, of c elements each, as pairs and not
+// as one collective: ranks that call something else are found at the messages that meet theirs. Avg
+// has no meaning here and is refused.
+func ScanOf[T Element](data []T, op RedOp) *Call { return ScanToOf(data, data, op) }
+
+// Scan leaves in data [c] of each rank what the ranks up to it have contributed: rank 0's stays, the
+// last rank has ⊕ of all. It takes ⌈log₂ Size⌉ messages a rank, of c elements each, as pairs and not
+// as one collective: ranks that call something else are found at the messages that meet theirs. Avg
+// has no meaning here and is refused.
+func Scan[T Element](c *Comm, data []T, op RedOp) error { return ScanTo(c, data, data, op) }
+
+// ScanToOf is ScanOf of in [c] whose result is in out [c].
+func ScanToOf[T Element](out, in []T, op RedOp) *Call {
+	c := scan(out, in, op)
+	return &c
+}
+
+// ScanTo is Scan of in [c] whose result is in out [c].
+func ScanTo[T Element](c *Comm, out, in []T, op RedOp) error {
+	call := scan(out, in, op)
+	return c.Do(&call)
+}
+
+func scan[T Element](out, in []T, op RedOp) Call {
+	return Call{Kind: KindScan, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Op: op, Exact: true}
+}
+
+// A spare is memory of the composites, which the communicator keeps for the next one, so that nothing is allocated.
 type spare struct {
 	give, take []int
 	data       []byte
@@ -16,20 +100,12 @@ type spare struct {
 	list       []*Call
 }
 
-// takeSpare is a spare with counts of n ranks, all 0. Goroutines that are in one communicator at once have their own.
-func (c *Comm) takeSpare(n int) *spare {
-	s := c.spare.Swap(nil)
-	if s == nil {
-		s = new(spare)
-	}
-	s.give, s.take = append(s.give[:0], make([]int, n)...), append(s.take[:0], make([]int, n)...)
-	return s
-}
+// forget lets go of memory of the caller.
+func (s *spare) forget() { s.calls = [2]Call{} }
 
-// keepSpare forgets memory of the caller.
-func (c *Comm) keepSpare(s *spare) {
-	s.calls = [2]Call{}
-	c.spare.Store(s)
+// counts makes counts of n ranks, all 0.
+func (s *spare) counts(n int) {
+	s.give, s.take = append(s.give[:0], make([]int, n)...), append(s.take[:0], make([]int, n)...)
 }
 
 // bytes are n bytes, aligned for any element.
@@ -40,86 +116,44 @@ func (s *spare) bytes(n int) []byte {
 	return s.data[:n]
 }
 
-// alltoAllv carries out what an AlltoAllv of in and out is part of.
-func (s *spare) alltoAllv(c *Comm, of call.Composite, in, out mem.Region, t DataType, give, take []int, op kernels.Kind, root int) error {
+// composite carries out a checked call by others. The turn is held.
+func (c *Comm) composite(whole *Call) error {
+	s := &c.spare
+	defer s.forget()
+	if whole.Kind == KindScan {
+		return c.scan(s, whole)
+	}
+	s.counts(c.Size())
 	x := &s.calls[0]
-	*x = Call{Kind: KindAlltoAllv, In: in, Out: out, Type: t, InCounts: give, OutCounts: take}
-	call.PartOf(x, of, op, root)
-	return c.Do(x)
-}
-
-// Gatherv collects in [counts[rank]] of all ranks, packed by rank, in out [Σcounts] of root; out may be nil on the
-// others. All ranks give the same counts. It is an AlltoAllv in which all but root receive nothing.
-func Gatherv[T Element](c *Comm, out, in []T, counts []int, root int) error {
-	if err := checkRooted(c, call.Gatherv, counts, root); err != nil {
-		return err
-	}
-	s := c.takeSpare(len(counts))
-	defer c.keepSpare(s)
-	take := s.take
-	s.give[root] = counts[c.Rank()]
-	if c.Rank() == root {
-		take = counts
-	} else {
-		out = nil
-	}
-	return s.alltoAllv(c, call.Gatherv, mem.Of(in), mem.Of(out), TypeOf[T](), s.give, take, 0, root)
-}
-
-// Scatterv gives each rank its share [counts[rank]] of in [Σcounts] of root, packed by rank, in out; in may be nil on the
-// others. All ranks give the same counts. It is an AlltoAllv in which all but root send nothing.
-func Scatterv[T Element](c *Comm, out, in []T, counts []int, root int) error {
-	if err := checkRooted(c, call.Scatterv, counts, root); err != nil {
-		return err
-	}
-	s := c.takeSpare(len(counts))
-	defer c.keepSpare(s)
-	give := s.give
-	s.take[root] = counts[c.Rank()]
-	if c.Rank() == root {
-		give = counts
-	} else {
-		in = nil
-	}
-	return s.alltoAllv(c, call.Scatterv, mem.Of(in), mem.Of(out), TypeOf[T](), give, s.take, 0, root)
-}
-
-func checkRooted(c *Comm, of call.Composite, counts []int, root int) error {
-	switch {
-	case root < 0 || root >= c.Size():
-		return c.life.ErrorIn(of.String(), fmt.Errorf("%w: root %d is not in 0…%d", ErrInvalid, root, c.Size()-1))
-	case len(counts) != c.Size():
-		return c.life.ErrorIn(of.String(), fmt.Errorf("%w: %d counts for %d ranks", ErrInvalid, len(counts), c.Size()))
-	}
-	return nil
-}
-
-// ReduceScatterv reduces in [Σcounts] of all ranks and leaves the rank's share [counts[rank]] in out, which must not be part of
-// in. All ranks give the same counts. The shares travel as in an AlltoAllv and each rank combines its own, in order of
-// rank: a rank receives Size times its share, in memory that the communicator keeps.
-func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) error {
-	const of = call.ReduceScatterv
-	if err := checkRooted(c, of, counts, 0); err != nil {
-		return err
-	}
-	t := TypeOf[T]()
-	r, err := kernels.NewReducer(t, op, c.Size())
-	if err != nil {
-		return c.life.ErrorIn(of.String(), fmt.Errorf("%w: %w", ErrInvalid, err))
-	}
-	mine := counts[c.Rank()]
-	if len(out) != mine {
-		return c.life.ErrorIn(of.String(), fmt.Errorf("%w: out has %d elements, counts say %d", ErrInvalid, len(out), mine))
-	}
-	for i, n := range counts {
-		if n*t.Size()%r.Unit() != 0 {
-			return c.life.ErrorIn(of.String(), fmt.Errorf("%w: the share of rank %d is no multiple of the %d bytes that %v takes as a whole",
-				ErrInvalid, i, r.Unit(), op))
+	*x = Call{Kind: KindAlltoAllv, Type: whole.Type, Timeout: whole.Timeout, InCounts: s.give, OutCounts: s.take}
+	call.PartOf(x, whole)
+	root := c.Rank() == whole.Root
+	switch whole.Kind {
+	case KindGatherv:
+		s.give[whole.Root] = whole.OutCounts[c.Rank()]
+		if x.In = whole.In; root {
+			x.Out, x.OutCounts, x.OutOffsets = whole.Out, whole.OutCounts, whole.OutOffsets
 		}
+	case KindScatterv:
+		s.take[whole.Root] = whole.InCounts[c.Rank()]
+		if x.Out = whole.Out; root {
+			x.In, x.InCounts, x.InOffsets = whole.In, whole.InCounts, whole.InOffsets
+		}
+	default:
+		return c.reduceShares(s, x, whole)
 	}
-	s := c.takeSpare(c.Size())
-	defer c.keepSpare(s)
-	from, share := mem.Of(in), mine*t.Size()
+	return c.host.Do(x)
+}
+
+// reduceShares is a ReduceScatterv, of which x brings the shares.
+func (c *Comm) reduceShares(s *spare, x, whole *Call) error {
+	r, err := kernels.NewReducer(whole.Type, whole.Op, c.Size())
+	if err != nil {
+		return err // cannot be, after Check
+	}
+	mine := whole.InCounts[c.Rank()]
+	share := mine * whole.Type.Size()
+	from := whole.In
 	shares := s.bytes(c.Size()*share + from.Len())
 	if !r.LoadIsCopy() {
 		scaled := shares[c.Size()*share:]
@@ -130,10 +164,11 @@ func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) err
 	for i := range s.take {
 		s.take[i] = mine
 	}
-	if err := s.alltoAllv(c, of, from, mem.Host(shares), t, counts, s.take, op.Kind, -1); err != nil || mine == 0 {
+	x.In, x.InCounts, x.Out = from, whole.InCounts, mem.Host(shares)
+	if err := c.host.Do(x); err != nil || mine == 0 {
 		return err
 	}
-	sum := mem.Of(out).Bytes()
+	sum := whole.Out.Slice(0, share).Bytes()
 	copy(sum, shares)
 	for i := 1; i < c.Size(); i++ {
 		r.Combine(sum, sum, shares[i*share:(i+1)*share])
@@ -144,60 +179,55 @@ func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) err
 	return nil
 }
 
-// Scan leaves in data [c] of each rank what the ranks up to it have contributed: rank 0's stays, the
-// last rank has ⊕ of all. It takes ⌈log₂ Size⌉ messages a rank, of c elements each, as pairs and not
-// as one collective: ranks that call something else are found at the messages that meet theirs. Avg
-// has no meaning here and is refused.
-func Scan[T Element](c *Comm, data []T, op RedOp) error {
-	t := TypeOf[T]()
-	r, err := kernels.NewReducer(t, op, c.Size())
-	if err == nil && op.Kind == Avg.Kind {
-		err = fmt.Errorf("a scan has no %v", op)
-	}
-	if err == nil && len(data)*t.Size()%r.Unit() != 0 {
-		err = fmt.Errorf("data is no multiple of the %d bytes that %v takes as a whole", r.Unit(), op)
-	}
+// scan doubles in every round how many ranks a rank has the sum of.
+func (c *Comm) scan(s *spare, whole *Call) error {
+	r, err := kernels.NewReducer(whole.Type, whole.Op, c.Size())
 	if err != nil {
-		return c.life.ErrorIn("Scan", fmt.Errorf("%w: %w", ErrInvalid, err))
+		return err // cannot be, after Check
 	}
-	s := c.takeSpare(0)
-	defer c.keepSpare(s)
-	x := mem.Of(data).Bytes()
+	x := whole.Out.Bytes()
 	before := s.bytes(len(x))
-	if !r.LoadIsCopy() {
-		copy(before, x)
+	if r.LoadIsCopy() {
+		copy(x, whole.In.Bytes())
+	} else {
+		copy(before, whole.In.Bytes())
 		r.Load(x, before)
 	}
+	end := time.Now().Add(whole.Timeout)
 	for far := 1; far < c.Size(); far *= 2 {
 		s.list = s.list[:0]
 		if to := c.Rank() + far; to < c.Size() {
-			s.message(Call{Kind: KindSend, In: mem.Host(x), Count: len(data), Type: t, Peer: to}, op)
+			s.message(Call{Kind: KindSend, In: whole.Out, Peer: to}, whole, end)
 		}
 		if from := c.Rank() - far; from >= 0 {
-			s.message(Call{Kind: KindRecv, Out: mem.Host(before), Count: len(data), Type: t, Peer: from}, op)
+			s.message(Call{Kind: KindRecv, Out: mem.Host(before), Peer: from}, whole, end)
 		}
-		if len(s.list) == 0 {
+		switch len(s.list) {
+		case 0:
 			continue
+		case 1:
+			err = c.host.Do(s.list[0])
+		default:
+			err = c.host.Exchange(s.list)
 		}
-		for _, m := range s.list {
-			if err := m.Check(c.life.Rank, c.life.Size); err != nil {
-				return c.life.Locate(m, 0, err, nil)
-			}
-		}
-		if _, err := together(c, s.list, true); err != nil {
+		if err != nil {
 			return err
 		}
-		if c.Rank() >= far && len(data) > 0 {
+		if c.Rank() >= far && whole.Count > 0 {
 			r.Combine(x, before, x)
 		}
 	}
 	return nil
 }
 
-// message adds a message of a Scan to those that are carried out side by side.
-func (s *spare) message(m Call, op RedOp) {
+// message adds a message of a Scan, which has until end if it has a Timeout, to those that are carried out side by side.
+func (s *spare) message(m Call, whole *Call, end time.Time) {
 	x := &s.calls[len(s.list)]
 	*x = m
-	call.PartOf(x, call.Scan, op.Kind, -1)
+	x.Count, x.Type = whole.Count, whole.Type
+	if whole.Timeout > 0 {
+		x.Timeout = max(1, time.Until(end))
+	}
+	call.PartOf(x, whole)
 	s.list = append(s.list, x)
 }

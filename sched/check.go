@@ -99,12 +99,12 @@ func (p *proof) step(r Rank, _ int, t Step, got message) (m message, err error) 
 		}
 		length := int(ref.Chunk) % p.k
 		if m.length >= 0 && m.length != length {
-			return m, fmt.Errorf("mixes lengths: %v is as long as chunk %d of a block, %v as chunk %d", t.Src, m.length, t.Dst, length)
+			return m, fmt.Errorf("has %v and %v in one message: chunks %d and %d of a block may differ in length", t.Src, t.Dst, m.length, length)
 		}
 		m.length = length
 	}
 	if t.Recv != Nobody && got.length != m.length {
-		return m, fmt.Errorf("mixes lengths: the message is as long as chunk %d of a block, the step's as chunk %d", got.length, m.length)
+		return m, p.mixed(r, t, got, m.length)
 	}
 	m.value = got.value
 	if t.Src.Buf != None {
@@ -120,6 +120,18 @@ func (p *proof) step(r Rank, _ int, t Step, got message) (m message, err error) 
 		p.mem[p.addr(r, t.Dst)] = m.value
 	}
 	return m, nil
+}
+
+// mixed says what a step does with a message that may be of another length than its own chunk: contributions first.
+func (p *proof) mixed(r Rank, t Step, got message, length int) error {
+	if t.Src.Buf != None {
+		if src, err := p.read(r, t.Src); err != nil {
+			return err
+		} else if _, err := p.add(t, got.value, src); err != nil {
+			return fmt.Errorf("%w, which may differ in length", err)
+		}
+	}
+	return fmt.Errorf("receives %s for %v: chunks %d and %d of a block may differ in length", p.terms.String(got.value), cmp.Or(t.Dst, t.Src), got.length, length)
 }
 
 func (p *proof) add(t Step, got, src term) (term, error) {

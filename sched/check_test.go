@@ -115,7 +115,7 @@ func TestCheckFindsFaults(t *testing.T) {
 		"the chunk of another rank": {
 			s:    table{sched.Shape{Ranks: 1, In: 2, Out: 2}, [][]sched.Step{{{Recv: nobody, Src: in(0), Dst: out(0), Send: nobody}, {Recv: nobody, Src: in(0), Dst: out(1), Send: nobody}}}},
 			goal: sched.AllGather,
-			want: []string{"step 1 (In[0] → Out[1]): mixes lengths: In[0] is as long as chunk 0 of a block, Out[1] as chunk 1"},
+			want: []string{"step 1 (In[0] → Out[1]): has In[0] and Out[1] in one message: chunks 0 and 1 of a block may differ in length"},
 		},
 		"the chunk of another rank of the same length": {
 			s: table{sched.Shape{Ranks: 2, In: 2, Out: 1}, [][]sched.Step{
@@ -130,7 +130,7 @@ func TestCheckFindsFaults(t *testing.T) {
 				{{Recv: nobody, Src: in(0), Dst: out(0), Send: 1}}, {{Recv: 0, Dst: out(1), Send: nobody}},
 			}},
 			goal: sched.Broadcast(0),
-			want: []string{"rank 1 step 0", "the message is as long as chunk 0 of a block, the step's as chunk 1"},
+			want: []string{"rank 1 step 0", "receives 0[0] for Out[1]: chunks 0 and 1 of a block may differ in length"},
 		},
 		"different chunks are added": {
 			s: table{sched.Shape{Ranks: 2, In: 2, Out: 1}, [][]sched.Step{

@@ -28,10 +28,11 @@ func (t then) Shape() Shape {
 func (t then) Len(r Rank) int { return t.first.Len(r) + t.second.Len(r) }
 
 func (t then) At(r Rank, i int) Step {
-	if i < t.first.Len(r) {
+	n := t.first.Len(r)
+	if i < n {
 		return t.first.At(r, i)
 	}
-	s := t.second.At(r, i-t.first.Len(r))
+	s := t.second.At(r, i-n)
 	if s.Src.Buf == In {
 		s.Src.Buf = Out
 	}
@@ -68,8 +69,9 @@ func (s split) Shape() Shape {
 func (s split) Len(r Rank) int { return s.m * s.Schedule.Len(r) }
 
 func (s split) At(r Rank, i int) Step {
-	part, i := i/s.Schedule.Len(r), i%s.Schedule.Len(r)
-	t := s.Schedule.At(r, i)
+	n := s.Schedule.Len(r)
+	part := i / n
+	t := s.Schedule.At(r, i-part*n)
 	for _, ref := range []*Ref{&t.Src, &t.Dst} {
 		if ref.Buf != None {
 			ref.Chunk = ref.Chunk*int32(s.m) + int32(part)

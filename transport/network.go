@@ -49,6 +49,8 @@ type NetworkOptions struct {
 	TLS             *secure.Config // nil for connections in clear
 	Sockets         *Sockets       // the program's own, nil for none
 
+	HostMbps int // of a host's devices together, before what they say; 0 if not set
+
 	// Rail is which of the ranks of its host this one is. Hierarchical algorithms have ranks of
 	// the same number send to each other, so where a host has several cards, card Rail mod the
 	// number of cards keeps each column on cards of its own.

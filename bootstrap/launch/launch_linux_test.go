@@ -35,6 +35,14 @@ func TestMain(m *testing.M) {
 func play(s string) {
 	rank, _ := strconv.Atoi(os.Getenv("RINGO_RANK"))
 	switch s {
+	case "copies":
+		if parent, err := Copies(context.Background(), 3); parent {
+			os.Exit(Status(err))
+		}
+		fmt.Printf("rank %s of %s, %s\n", os.Getenv("RINGO_RANK"), os.Getenv("RINGO_SIZE"), os.Args[len(os.Args)-1])
+		if end, _ := strconv.Atoi(os.Getenv("END")); rank == 1 {
+			os.Exit(end)
+		}
 	case "hello":
 		fmt.Printf("out %d\nunfinished", rank)
 		fmt.Fprintf(os.Stderr, "err %d\n", rank)

@@ -265,6 +265,9 @@ func share(jobs []whyJob, hints []hang.Hint) {
 	}
 	heard := make([]bool, len(hints))
 	for i := range jobs {
+		if len(jobs[i].Ranks) == 0 { // RAS names no rank where all have called as much
+			jobs[i].Notes = append(jobs[i].Notes, hang.Standing(hints)...)
+		}
 		for k, is := range jobs[i].Hear(hints) {
 			heard[k] = heard[k] || is
 		}

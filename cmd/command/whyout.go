@@ -29,6 +29,7 @@ type whyAnswer struct {
 	Sentence string     `json:"sentence"`
 	Remedy   string     `json:"remedy,omitempty"`
 	Culprits []int      `json:"culprits"`
+	Either   bool       `json:"either,omitempty"` // the culprits are two sides, of which one may be right
 	Missing  []int      `json:"missing"`
 	Classes  []whyClass `json:"classes"`
 	Notes    []string   `json:"notes"`
@@ -49,7 +50,7 @@ func list[T any](s []T) []T { return append([]T{}, s...) }
 func answerOf(a *hang.Answer) whyAnswer {
 	w := whyAnswer{
 		Ranks: a.Ranks, Reason: a.Reason.String(), Sentence: a.Sentence, Remedy: a.Remedy,
-		Culprits: list(a.Culprits), Missing: list(a.Missing), Classes: []whyClass{}, Notes: list(a.Notes),
+		Culprits: list(a.Culprits), Either: a.Either, Missing: list(a.Missing), Classes: []whyClass{}, Notes: list(a.Notes),
 	}
 	for _, c := range a.Classes {
 		w.Classes = append(w.Classes, whyClass{list(c.Ranks), c.Is, list(c.For)})

@@ -7,6 +7,7 @@ package main
 import "C"
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -15,16 +16,23 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/cmd/libnccl/capi"
 	"github.com/ringo-go/ringo/cmd/libnccl/host"
 )
 
 // The functions of ringo.h.
 
 var (
-	hostComms    host.Table[*ringo.Comm]
+	hostComms    host.Table[*hostComm]
 	hostPendings host.Table[host.Pending]
 	hostMails    host.Table[*host.Mail]
 )
+
+// A hostComm is a communicator and what questions of RAS hear of it.
+type hostComm struct {
+	*ringo.Comm
+	watch *capi.Watch
+}
 
 // attempt carries out f and leaves its error's sentence in *to.
 func attempt(to **C.char, f func() error) (result C.int) {
@@ -80,18 +88,26 @@ func go_host_new_id(address, id *C.char, failure **C.char) C.int {
 //export go_host_open
 func go_host_open(id *C.char, rank, size C.int, timeout C.int64_t, comm *C.uintptr_t, failure **C.char) C.int {
 	return attempt(failure, func() error {
-		return hold(&hostComms, comm, func() (*ringo.Comm, error) {
+		return hold(&hostComms, comm, func() (*hostComm, error) {
 			id, err := hostID(id)
 			if err != nil {
 				return nil, err
 			}
-			return host.Open(id, int(rank), int(size), time.Duration(timeout))
+			cfg := host.Config(id, int(rank), int(size), time.Duration(timeout))
+			watch := lib.Watch(&cfg)
+			c, err := ringo.Open(context.Background(), cfg)
+			if err != nil {
+				watch.End()
+				return nil, err
+			}
+			watch.Opened(c)
+			return &hostComm{c, watch}, nil
 		})
 	})
 }
 
 // hostCall reads a call.
-func hostCall(h C.uintptr_t, x *C.ringo_host_call) (*ringo.Comm, *ringo.Call, error) {
+func hostCall(h C.uintptr_t, x *C.ringo_host_call) (*hostComm, *ringo.Call, error) {
 	c, err := hostComms.Get(uintptr(h))
 	if err == nil && x == nil {
 		err = fmt.Errorf("%w: call is null", ringo.ErrInvalid)
@@ -111,7 +127,10 @@ func hostCall(h C.uintptr_t, x *C.ringo_host_call) (*ringo.Comm, *ringo.Call, er
 		Kind: int(x.kind), Type: int(x._type), Op: int(x.op), Peer: int(x.peer), In: uintptr(x.in), Out: uintptr(x.out), Count: int(x.count),
 		InCounts: counts(x.in_counts), OutCounts: counts(x.out_counts), Timeout: time.Duration(x.timeout),
 	}
-	call, err := given.Of(c)
+	call, err := given.Of(c.Comm)
+	if err == nil {
+		c.watch.Called(call.Kind)
+	}
 	return c, call, err
 }
 
@@ -173,6 +192,7 @@ func go_host_abort(comm C.uintptr_t, reason *C.char, failure **C.char) C.int {
 	return attempt(failure, func() error {
 		c, err := hostComms.Get(uintptr(comm))
 		if err == nil {
+			c.watch.Aborts()
 			c.Abort(errors.New(C.GoString(reason)))
 		}
 		return err
@@ -186,6 +206,8 @@ func go_host_close(comm C.uintptr_t, failure **C.char) C.int {
 		if err != nil {
 			return err
 		}
+		c.watch.Closes()
+		defer c.watch.End()
 		return c.Close()
 	})
 }
@@ -198,7 +220,7 @@ func go_host_mail_open(comm C.uintptr_t, mail *C.uintptr_t, failure **C.char) C.
 			if err != nil {
 				return nil, err
 			}
-			return host.NewMail(c), nil
+			return host.NewMail(c.Comm), nil
 		})
 	})
 }

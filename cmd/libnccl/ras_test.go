@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -30,33 +31,26 @@ func TestRAS(t *testing.T) {
 	for _, mode := range []string{"late", "stopped", "killed"} {
 		t.Run(mode, func(t *testing.T) {
 			addr := freeAddr(t)
-			meet := filepath.Join(t.TempDir(), "id")
-			texts := make([]bytes.Buffer, ranks)
-			cmds, inputs := make([]*exec.Cmd, ranks), make([]io.Closer, ranks)
-			for rank := range ranks {
-				cmd := exec.Command(p, mode, strconv.Itoa(victim), strconv.Itoa(rank), strconv.Itoa(ranks), meet)
-				cmd.Env, cmd.Stdout, cmd.Stderr = append(ctest.OnHost(), "NCCL_RAS_ADDR="+addr), &texts[rank], &texts[rank]
-				in, err := cmd.StdinPipe()
-				require.NoError(t, err)
-				require.NoError(t, cmd.Start())
-				cmds[rank], inputs[rank] = cmd, in
-				t.Cleanup(func() { _ = cmd.Process.Kill() })
-			}
+			cmds, inputs, texts := begin(t, p, mode, victim, ranks, addr)
 			require.Eventually(t, func() bool { return stands(addr, mode, ranks) }, tier.Patience, 10*time.Millisecond, "%s", texts)
-			for _, format := range []string{"json", "text"} {
-				for range 2 * ranks { // whoever takes it
-					text := ask(t, addr, format)
-					all, err := ras.Parse([]byte(text))
-					require.NoError(t, err, text)
-					if word := map[string]string{"stopped": "INCOMPLETE", "killed": "DEAD"}[mode]; word != "" && format == "text" {
-						require.Contains(t, text, word+"\n")
-						require.Contains(t, text, fmt.Sprintf("  Rank %d -- GPU 0 managed by process %d on node ", victim, cmds[victim].Process.Pid))
-						continue
-					}
-					a := ras.Judge(all[len(all)-1].Job("RAS"), append(all, all...))
-					require.Equal(t, []int{victim}, a.Culprits, "%s\n%s", a.Sentence, text)
-					require.Regexp(t, map[string]string{"late": `^rank 2 \(process .*\) never called AllReduce #4`, "stopped": "^rank 2 ", "killed": "^rank 2 "}[mode], a.Sentence)
+			blames := func(r *ras.Report) {
+				a := ras.Judge(r.Job("RAS"), []ras.Report{*r, *r})
+				require.Equal(t, []int{victim}, a.Culprits, a.Sentence)
+				require.Regexp(t, map[string]string{"late": `^rank 2 \(process .*\) never called AllReduce #4`, "stopped": "^rank 2 ", "killed": "^rank 2 "}[mode], a.Sentence)
+			}
+			for range 2 * ranks { // whoever takes it
+				r, err := ras.Ask(t.Context(), addr)
+				require.NoError(t, err)
+				blames(r)
+				text := status(t, addr)
+				all, err := ras.Parse([]byte(text))
+				require.NoError(t, err, text)
+				if word := map[string]string{"stopped": "INCOMPLETE", "killed": "DEAD"}[mode]; word != "" {
+					require.Contains(t, text, word+"\n")
+					require.Contains(t, text, fmt.Sprintf("  Rank %d -- GPU 0 managed by process %d on node ", victim, cmds[victim].Process.Pid))
+					continue
 				}
+				blames(&all[len(all)-1])
 			}
 			for rank, cmd := range cmds {
 				require.NoError(t, inputs[rank].Close())
@@ -76,24 +70,76 @@ func TestRAS(t *testing.T) {
 	}
 }
 
+// begin starts the ranks of a job that is to stand still. What they write is in texts.
+func begin(t *testing.T, program, mode string, victim, ranks int, addr string) (cmds []*exec.Cmd, inputs []io.Closer, texts []bytes.Buffer) {
+	meet := filepath.Join(t.TempDir(), "id")
+	cmds, inputs, texts = make([]*exec.Cmd, ranks), make([]io.Closer, ranks), make([]bytes.Buffer, ranks)
+	for rank := range ranks {
+		cmd := exec.Command(program, mode, strconv.Itoa(victim), strconv.Itoa(rank), strconv.Itoa(ranks), meet)
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(ctest.OnHost(), "NCCL_RAS_ADDR="+addr), &texts[rank], &texts[rank]
+		in, err := cmd.StdinPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		cmds[rank], inputs[rank] = cmd, in
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+	return cmds, inputs, texts
+}
+
+// Communicators of ringo.h answer too.
+func TestRASOfHosts(t *testing.T) {
+	const ranks, victim = 3, 1
+	addr := freeAddr(t)
+	cmds, inputs, texts := begin(t, ctest.Program(t, "hosts", false), "late", victim, ranks, addr)
+	var r *ras.Report
+	require.Eventually(t, func() (ok bool) {
+		r, ok = of(addr, 1, ranks)
+		return ok && waiting(&r.Comms[0]) == ranks-1
+	}, tier.Patience, 10*time.Millisecond, "%s", texts)
+	a := ras.Judge(r.Job("RAS"), []ras.Report{*r, *r})
+	require.Equal(t, []int{victim}, a.Culprits, a.Sentence)
+	require.Regexp(t, `^rank 1 \(process .*\) never called AllReduce #4`, a.Sentence)
+	for _, in := range inputs {
+		require.NoError(t, in.Close())
+	}
+	for rank, cmd := range cmds {
+		require.NoError(t, cmd.Wait(), "rank %d: %s", rank, &texts[rank])
+		require.Equal(t, "ok\n", texts[rank].String(), "rank %d", rank)
+	}
+	_, err := net.Dial("tcp", addr)
+	require.Error(t, err, "the job is over")
+}
+
 // stands reports whether the job has come to where it does not go on.
 func stands(addr, mode string, ranks int) bool {
-	text, err := statusOf(addr, "json")
-	all, bad := ras.Parse([]byte(text))
-	if err != nil || bad != nil || len(all[0].Comms) != 3 || all[0].Comms[0].Size != ranks {
+	r, ok := of(addr, 3, ranks)
+	if !ok {
 		return false
 	}
-	first := &all[0].Comms[0]
+	first := &r.Comms[0]
 	if mode == "killed" {
 		return len(first.Missing) == 1 && first.Missing[0].Status.Dead
 	}
-	waiting := 0
-	for _, r := range first.Ranks {
+	return waiting(first) == ranks-1 && (mode == "late" || len(first.Missing) == 1 && first.Missing[0].Status.Silent)
+}
+
+// of is RAS's answer about a job of so many communicators, the first of which has all its ranks; ok if it has come to that.
+func of(addr string, comms, ranks int) (r *ras.Report, ok bool) {
+	r, err := ras.Ask(context.Background(), addr)
+	return r, err == nil && len(r.Comms) == comms && r.Comms[0].Size == ranks
+}
+
+// waiting is how many ranks have called the fourth AllReduce.
+func waiting(c *ras.Comm) (n int) {
+	for _, r := range c.Ranks {
 		if r.Counts["AllReduce"] == 4 {
-			waiting++
+			n++
 		}
 	}
-	return waiting == ranks-1 && (mode == "late" || len(first.Missing) == 1 && first.Missing[0].Status.Silent)
+	return n
 }
 
 // The port of others, and RAS that is switched off, are no matter of the job.
@@ -114,19 +160,7 @@ func TestWhyAsksRAS(t *testing.T) {
 	require.NoError(t, ctest.Run("go", "build", "-o", ringo, "github.com/ringo-go/ringo/cmd/ringo"))
 	p := ctest.Program(t, "hung", false)
 	addr := freeAddr(t)
-	meet := filepath.Join(t.TempDir(), "id")
-	for rank := range 3 {
-		cmd := exec.Command(p, "late", "1", strconv.Itoa(rank), "3", meet)
-		cmd.Env = append(ctest.OnHost(), "NCCL_RAS_ADDR="+addr)
-		in, err := cmd.StdinPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		t.Cleanup(func() {
-			in.Close()
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		})
-	}
+	begin(t, p, "late", 1, 3, addr)
 	require.Eventually(t, func() bool { return stands(addr, "late", 3) }, tier.Patience, 10*time.Millisecond)
 	text, err := exec.Command(ringo, "why", "-ras", addr, "-for", "10ms").CombinedOutput()
 	exit := new(exec.ExitError)
@@ -142,21 +176,14 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// ask asks RAS as ncclras does.
-func ask(t *testing.T, addr, format string) string {
-	text, err := statusOf(addr, format)
-	require.NoError(t, err)
-	return text
-}
-
-func statusOf(addr, format string) (string, error) {
+// status asks RAS for text, as ncclras does.
+func status(t *testing.T, addr string) string {
 	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return "", err
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(tier.Patience))
-	fmt.Fprintf(c, "CLIENT PROTOCOL 2\nTIMEOUT 5\nSET FORMAT %s\nVERBOSE STATUS\n", format)
+	fmt.Fprint(c, "CLIENT PROTOCOL 2\nTIMEOUT 5\nSET FORMAT text\nVERBOSE STATUS\n")
 	b, err := io.ReadAll(c)
-	return strings.TrimPrefix(string(b), "SERVER PROTOCOL 2\nOK\nOK\n"), err
+	require.NoError(t, err)
+	return strings.TrimPrefix(string(b), "SERVER PROTOCOL 2\nOK\nOK\n")
 }

@@ -4,7 +4,8 @@
  *
  * A function returns a ringo_host_result, and where that is an error and "error" is not null, *error is the
  * sentence, to be freed with ringo_host_free. All functions may be called by any thread. They must not be
- * called in the child of a fork if the parent has called one before.
+ * called in the child of a fork if the parent has called one before. Questions of NCCL's RAS are answered for
+ * these communicators too.
  */
 #ifndef RINGO_H
 #define RINGO_H

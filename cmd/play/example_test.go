@@ -22,5 +22,5 @@ func Example() {
 	fmt.Println(p.Err)
 	// Output:
 	// 7 turns; rank 2 step 3 at turn 3: from 1 ⊕ In[2] → Out[2] → 3 holds (2+(1+(0+3)))[2] after 3 hops
-	// check all-reduce: rank 2 step 3 (from 1 → Out[1] → 3): mixes lengths: the message is as long as chunk 2 of a block, the step's as chunk 1
+	// check all-reduce: rank 2 step 3 (from 1 → Out[1] → 3): receives (1+(0+3))[2] for Out[1]: chunks 2 and 1 of a block may differ in length
 }

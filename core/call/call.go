@@ -38,7 +38,7 @@ type Call struct {
 	Count   int         // elements, as NCCL counts them; see Kind
 	Type    kernels.DataType
 	Op      kernels.RedOp
-	Root    int // Reduce, Broadcast, Gather, Scatter
+	Root    int // Reduce, Broadcast, Gather, Scatter and their v-variants
 	Peer    int // Send, Recv
 
 	// Exact says that In and Out have the lengths that Kind gives, not just at least:
@@ -52,7 +52,8 @@ type Call struct {
 	Timeout time.Duration
 
 	// The v-variants place a rank's data by counts and, if it is not packed, by
-	// offsets, both in elements and by rank. AllGatherv needs OutCounts alone.
+	// offsets, both in elements and by rank. AllGatherv and Gatherv need OutCounts alone, Scatterv and
+	// ReduceScatterv InCounts, the same on all ranks.
 	InCounts, InOffsets   []int
 	OutCounts, OutOffsets []int
 
@@ -105,6 +106,14 @@ func (c *Call) Shape(rank, n int) (in, out int) {
 		return 0, c.Count
 	case AllGatherv:
 		return c.OutCounts[rank], extent(c.OutCounts, c.OutOffsets)
+	case Gatherv:
+		return c.OutCounts[rank], when(root, extent(c.OutCounts, c.OutOffsets))
+	case Scatterv:
+		return when(root, extent(c.InCounts, c.InOffsets)), c.InCounts[rank]
+	case ReduceScatterv:
+		return extent(c.InCounts, nil), c.InCounts[rank]
+	case Scan:
+		return c.Count, c.Count
 	case AlltoAllv:
 		return extent(c.InCounts, c.InOffsets), extent(c.OutCounts, c.OutOffsets)
 	}

@@ -13,7 +13,7 @@ func (c *Call) Check(rank, n int) error {
 	switch {
 	case c.Kind == 0:
 		return invalid("the call has no Kind: set it, as in Call{Kind: KindAllReduce, …}")
-	case !c.Kind.Valid():
+	case !c.Kind.Valid() && !c.Kind.Composite():
 		return invalid("unknown operation %v", c.Kind)
 	case c.Timeout < 0:
 		return invalid("Timeout is %v: want more, or 0 for Config.Timeout", c.Timeout)
@@ -42,6 +42,11 @@ func (c *Call) Check(rank, n int) error {
 			return err
 		}
 	}
+	if c.Kind.Composite() {
+		if err := c.checkComposite(n); err != nil {
+			return err
+		}
+	}
 	return c.checkMemory(rank, n)
 }
 
@@ -65,7 +70,8 @@ func CheckSelf(calls []*Call, rank int) error {
 		case s >= len(calls):
 			return fmt.Errorf("%w: a Recv of rank %d from itself needs its Send beside it in the Group", ErrUnmatched, rank)
 		case calls[s].Bytes() != calls[r].Bytes():
-			return fmt.Errorf("%w: rank %d sends itself %d bytes and receives %d", ErrUnmatched, rank, calls[s].Bytes(), calls[r].Bytes())
+			return fmt.Errorf("%w: rank %d sends itself %d elements of %v and receives %d of %v", ErrUnmatched, rank,
+				calls[s].Count, calls[s].Type, calls[r].Count, calls[r].Type)
 		}
 	}
 	return nil
@@ -77,13 +83,20 @@ func invalid(format string, a ...any) error {
 
 // checkVariable finds what is wrong with the counts of a v-variant.
 func (c *Call) checkVariable(rank, n, most int) error {
-	if err := checkCounts("OutCounts", c.OutCounts, c.OutOffsets, n, most); err != nil || c.Kind != AlltoAllv {
-		return err
+	if c.Kind != Scatterv && c.Kind != ReduceScatterv {
+		if err := checkCounts("OutCounts", c.OutCounts, c.OutOffsets, n, most); err != nil {
+			return err
+		}
 	}
-	if err := checkCounts("InCounts", c.InCounts, c.InOffsets, n, most); err != nil {
-		return err
+	if c.Kind != Gatherv && c.Kind != AllGatherv {
+		if err := checkCounts("InCounts", c.InCounts, c.InOffsets, n, most); err != nil {
+			return err
+		}
 	}
-	if c.InCounts[rank] != c.OutCounts[rank] {
+	if c.Kind == ReduceScatterv && c.InOffsets != nil {
+		return invalid("a ReduceScatterv has no InOffsets: its shares are packed by rank")
+	}
+	if c.Kind == AlltoAllv && c.InCounts[rank] != c.OutCounts[rank] {
 		return invalid("rank %d sends itself %d elements and receives %d", rank, c.InCounts[rank], c.OutCounts[rank])
 	}
 	return nil
@@ -99,14 +112,14 @@ func (c *Call) checkMemory(rank, n int) error {
 		return invalid("Count is %d elements of %d bytes, which is no multiple of the %d bytes that %v takes as a whole", c.Count, size, unit, c.Op)
 	}
 	if c.Count == 0 && !c.Exact && !c.Kind.Variable() && (c.In.Len() > 0 || c.Out.Len() > 0) {
-		return invalid("Count is 0, but In has %d bytes and Out %d: set Count, or give no memory", c.In.Len(), c.Out.Len())
+		return invalid("Count is 0, but In has %s and Out %s: set Count, or give no memory", c.length(c.In.Len()), c.length(c.Out.Len()))
 	}
 	in, out := c.Shape(rank, n)
 	noIn, noOut := c.unused(rank)
-	if err := c.checkLength("In", c.In, in*size, n, noIn); err != nil {
+	if err := c.checkLength("In", c.In, in, n, noIn); err != nil {
 		return err
 	}
-	if err := c.checkLength("Out", c.Out, out*size, n, noOut); err != nil {
+	if err := c.checkLength("Out", c.Out, out, n, noOut); err != nil {
 		return err
 	}
 	return c.checkOverlap(rank, in*size, out*size)
@@ -135,9 +148,9 @@ const MaxCount = min(1<<46-1, math.MaxInt>>1)
 // unused says which buffers a rank does not need, whatever the Count.
 func (c *Call) unused(rank int) (in, out bool) {
 	switch c.Kind {
-	case Broadcast, Scatter:
+	case Broadcast, Scatter, Scatterv:
 		return rank != c.Root, false
-	case Reduce, Gather:
+	case Reduce, Gather, Gatherv:
 		return false, rank != c.Root
 	case Send:
 		return false, true
@@ -147,24 +160,38 @@ func (c *Call) unused(rank int) (in, out bool) {
 	return false, false
 }
 
+// checkLength wants need elements in a buffer.
 func (c *Call) checkLength(name string, r mem.Region, need, n int, unused bool) error {
+	size := c.Type.Size()
 	switch {
 	case unused:
 		return nil
 	case r.IsNil() && need > 0:
-		return fmt.Errorf("%w: %s is nil, needs %d bytes", ErrInvalid, name, need)
-	case r.Len() < need:
-		return fmt.Errorf("%w: %s has %d bytes, needs %d", ErrInvalid, name, r.Len(), need)
-	case c.Exact && r.Len() > need:
+		return fmt.Errorf("%w: %s is nil, needs %s", ErrInvalid, name, c.length(need*size))
+	case r.Len() < need*size:
+		return fmt.Errorf("%w: %s has %s, needs %d", ErrInvalid, name, c.length(r.Len()), need)
+	case c.Exact && r.Len() > need*size:
 		each := fmt.Sprintf("%d elements a rank", c.Count)
 		if c.Kind.Variable() {
 			each = "these counts"
 		}
-		size := c.Type.Size()
-		return fmt.Errorf("%w: %s has %d elements, but %v of %s on %d ranks takes %d: the others would be lost",
-			ErrInvalid, name, r.Len()/size, c.Kind, each, n, need/size)
+		return fmt.Errorf("%w: %s has %s, but %v of %s on %d ranks takes %d: the others would be lost",
+			ErrInvalid, name, c.length(r.Len()), c.Kind, each, n, need)
 	}
 	return nil
+}
+
+// length is that of bytes in the unit of Count, with the bytes of a part of an element.
+func (c *Call) length(bytes int) string {
+	n, rest := bytes/c.Type.Size(), bytes%c.Type.Size()
+	words := fmt.Sprintf("%d elements", n)
+	if n == 1 {
+		words = "1 element"
+	}
+	if rest > 0 {
+		words += fmt.Sprintf(" and %d bytes", rest)
+	}
+	return words
 }
 
 // checkCounts finds what is wrong with a list of counts and its offsets. A rank has most
@@ -196,7 +223,7 @@ func (c *Call) checkOverlap(rank, in, out int) error {
 	share := rank * c.Count * c.Type.Size()
 	ok := false
 	switch c.Kind {
-	case AllReduce, Reduce, Broadcast, AlltoAll:
+	case AllReduce, Reduce, Broadcast, AlltoAll, Scan:
 		ok = a.Ptr() == b.Ptr()
 	case AllGather, Gather:
 		ok = a.Ptr() == b.Ptr()+uintptr(share)
@@ -204,8 +231,10 @@ func (c *Call) checkOverlap(rank, in, out int) error {
 		ok = b.Ptr() == a.Ptr()+uintptr(share)
 	case AllGatherv:
 		ok = a.Ptr() == b.Ptr()+uintptr(offset(c.OutCounts, c.OutOffsets, rank)*c.Type.Size())
-	case AlltoAllv:
+	case AlltoAllv, Gatherv, Scatterv:
 		ok = true // In is copied first
+	case ReduceScatterv:
+		ok = true // Out is written when all shares have arrived
 	}
 	if !ok {
 		return fmt.Errorf("%w: In and Out overlap, but not as %v in place needs it", ErrInvalid, c.Kind)

@@ -6,35 +6,23 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// A Composite is an operation that other calls carry out: an AlltoAllv, or sends and receives. Their signs
-// say so, that ranks which differ in it are told.
-type Composite uint8
-
-// The composites. Those before Scan are carried out by one AlltoAllv each.
-const (
-	Gatherv Composite = iota + 1
-	Scatterv
-	ReduceScatterv
-	Scan
-	composites
-)
-
-func (c Composite) String() string {
-	if c > 0 && c < composites {
-		return [composites]string{"", "Gatherv", "Scatterv", "ReduceScatterv", "Scan"}[c]
-	}
-	return fmt.Sprintf("Composite(%d)", uint8(c))
-}
-
 // A part is what a call is part of, if it is.
 type part struct {
-	whole Composite
+	whole Kind // a composite, or 0
 	op    kernels.Kind
 	root  int // -1 if there is none
 }
 
-// PartOf has a call be part of a Composite, with its operator and root, -1 if there is none.
-func PartOf(c *Call, whole Composite, op kernels.Kind, root int) { c.of = part{whole, op, root} }
+// PartOf has x, an AlltoAllv, Send or Recv, be part of a composite.
+func PartOf(x, whole *Call) {
+	x.of = part{whole: whole.Kind, root: -1}
+	if whole.Kind.Reduces() {
+		x.of.op = whole.Op.Kind
+	}
+	if whole.Kind.Rooted() {
+		x.of.root = whole.Root
+	}
+}
 
 // Name is the operation as the caller knows it.
 func Name(c *Call) string {
@@ -44,18 +32,18 @@ func Name(c *Call) string {
 	return c.Kind.String()
 }
 
-// composite is what the call of a sign is part of, 0 if nothing.
-func (s Sign) composite() Composite {
+// Composite is what the call of a sign is part of, 0 if nothing.
+func (s Sign) Composite() Kind {
 	switch {
-	case s.Kind == AlltoAllv && s.Count > 0 && s.Count < int(Scan):
-		return Composite(s.Count)
+	case s.Kind == AlltoAllv && s.Count > 0 && s.Count < int(Scan-Kinds):
+		return Kinds + Kind(s.Count)
 	case s.Kind == Send && s.Root == 0:
 		return Scan
 	}
 	return 0
 }
 
-func (s Sign) stringOf(c Composite) string {
+func (s Sign) stringOf(c Kind) string {
 	switch c {
 	case Scan:
 		return fmt.Sprintf("%v(count %d, %v, %v)", c, s.Count, s.Type, s.Op)
@@ -63,4 +51,30 @@ func (s Sign) stringOf(c Composite) string {
 		return fmt.Sprintf("%v(%v, %v)", c, s.Type, s.Op)
 	}
 	return fmt.Sprintf("%v(%v, root %d)", c, s.Type, s.Root)
+}
+
+// checkComposite finds what is wrong with the operator of a composite, and where its memory is.
+func (c *Call) checkComposite(n int) error {
+	if c.OnDevice() {
+		return fmt.Errorf("%w: %v is for host memory: on a GPU an AlltoAllv with counts, or Sends and Recvs of a Group, do it", ErrUnsupported, c.Kind)
+	}
+	if !c.Kind.Reduces() {
+		return nil
+	}
+	r, err := kernels.NewReducer(c.Type, c.Op, n)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if c.Kind == Scan {
+		if c.Op.Kind == kernels.KindAvg {
+			return invalid("a Scan has no %v", c.Op)
+		}
+		return nil
+	}
+	for i, k := range c.InCounts {
+		if k*c.Type.Size()%r.Unit() != 0 {
+			return invalid("the share of rank %d is no multiple of the %d bytes that %v takes as a whole", i, r.Unit(), c.Op)
+		}
+	}
+	return nil
 }

@@ -18,29 +18,36 @@ func TestComposite(t *testing.T) {
 	send := Call{Kind: Send, Count: 9, Type: kernels.Int8, Peer: 3}
 	for _, test := range []struct {
 		call  Call
-		whole Composite
+		whole Kind
 		root  int
 		name  string
 		sign  string
-		op    kernels.Kind
 	}{
-		{all, Gatherv, 2, "Gatherv", "Gatherv(int8, root 2)", kernels.KindMax},
-		{all, Scatterv, 0, "Scatterv", "Scatterv(int8, root 0)", kernels.KindMax},
-		{all, ReduceScatterv, -1, "ReduceScatterv", "ReduceScatterv(int8, max)", kernels.KindMax},
-		{send, Scan, -1, "Scan", "Scan(count 9, int8, max)", kernels.KindMax},
+		{all, Gatherv, 2, "Gatherv", "Gatherv(int8, root 2)"},
+		{all, Scatterv, 0, "Scatterv", "Scatterv(int8, root 0)"},
+		{all, ReduceScatterv, 0, "ReduceScatterv", "ReduceScatterv(int8, max)"},
+		{send, Scan, 0, "Scan", "Scan(count 9, int8, max)"},
 	} {
-		c := test.call
+		c, whole := test.call, Call{Kind: test.whole, Count: 9, Type: kernels.Int8, Op: kernels.Max, Root: test.root}
 		require.Equal(t, c.Kind.String(), Name(&c))
-		PartOf(&c, test.whole, kernels.KindMax, test.root)
+		PartOf(&c, &whole)
 		require.Equal(t, test.name, Name(&c))
-		require.Equal(t, test.name, test.whole.String())
+		require.Equal(t, test.name, Name(&whole))
 		s := SignOf(&c)
 		require.Equal(t, test.sign, s.String())
-		require.Equal(t, kernels.KindMax, s.Op)
+		require.Equal(t, test.sign, whole.String())
+		require.Equal(t, test.whole, s.Composite())
+		require.Equal(t, SignOf(&whole), s)
+		require.Equal(t, test.whole.Reduces(), s.Op == kernels.KindMax)
 		require.NotEqual(t, s, SignOf(&test.call), "of the call alone")
+		require.True(t, test.whole.Composite() && !test.whole.Valid())
 	}
-	require.Equal(t, "Composite(0)", Composite(0).String())
-	require.Equal(t, "Composite(5)", Composite(5).String())
+	for _, k := range []Kind{0, Kinds, Kinds - 1, composites} {
+		require.False(t, k.Composite())
+	}
+	require.Equal(t, "Kind(16)", Kinds.String())
+	require.Equal(t, "Kind(21)", composites.String())
+	require.Zero(t, SignOf(&all).Composite())
 	require.Equal(t, Sign{Kind: Send, Type: kernels.Int8, Count: 9, Root: -1}, SignOf(&send))
 	require.Equal(t, Sign{Kind: AlltoAllv, Type: kernels.Int8, Root: -1}, SignOf(&all))
 }
@@ -64,7 +71,7 @@ func TestCheckSelf(t *testing.T) {
 		{list{msg(Send, 3, rank), msg(Recv, 3, 0)}, "a Send of rank 1 to itself needs its Recv beside it in the Group"},
 		{list{msg(Recv, 3, rank), msg(Send, 3, 0)}, "a Recv of rank 1 from itself needs its Send beside it in the Group"},
 		{list{msg(Send, 3, rank), msg(Recv, 3, rank), msg(Send, 3, rank)}, "a Send of rank 1 to itself needs its Recv beside it in the Group"},
-		{list{msg(Send, 3, rank), msg(Send, 4, rank), msg(Recv, 4, rank), msg(Recv, 3, rank)}, "rank 1 sends itself 6 bytes and receives 8"},
+		{list{msg(Send, 3, rank), msg(Send, 4, rank), msg(Recv, 4, rank), msg(Recv, 3, rank)}, "rank 1 sends itself 3 elements of float16 and receives 4 of float16"},
 	} {
 		err := CheckSelf(test.calls, rank)
 		if test.want == "" {
@@ -75,6 +82,61 @@ func TestCheckSelf(t *testing.T) {
 		require.ErrorIs(t, err, ErrInvalid)
 		require.EqualError(t, err, "invalid argument: half a message: "+test.want)
 	}
+}
+
+// A composite is checked before any rank hears of it: shapes, operator, and that its memory is the host's.
+func TestCheckComposites(t *testing.T) {
+	counts := []int{1, 0, 3}
+	avg := kernels.Avg
+	pair := kernels.UserOpOf("pair", 8, func(kernels.DataType, []byte, []byte) {})
+	for _, test := range []struct {
+		call Call
+		want string
+	}{
+		{Call{Kind: Gatherv, In: f32(1), Out: f32(4), OutCounts: counts}, ""},
+		{Call{Kind: Gatherv, In: f32(1), Out: f32(3), OutCounts: counts}, "Out has 3 elements, needs 4"},
+		{Call{Kind: Gatherv, In: f32(1), OutCounts: counts, Root: 1}, ""},
+		{Call{Kind: Gatherv, In: f32(1), OutCounts: counts[:2]}, "OutCounts has 2 entries for 3 ranks"},
+		{Call{Kind: Gatherv, In: f32(1), OutCounts: counts, Root: 3}, "root 3 is not in 0…2"},
+		{Call{Kind: Scatterv, In: f32(4), Out: f32(1), InCounts: counts}, ""},
+		{Call{Kind: Scatterv, Out: f32(1), InCounts: counts, Root: 2}, ""},
+		{Call{Kind: Scatterv, Out: f32(1), InCounts: counts}, "In is nil, needs 4 elements"},
+		{Call{Kind: Scatterv, In: f32(4), InCounts: counts}, "Out is nil, needs 1 element"},
+		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: counts}, ""},
+		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: counts, Op: avg}, ""},
+		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: counts, Op: pair}, "the share of rank 0 is no multiple of the 8 bytes"},
+		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: counts, InOffsets: counts}, "a ReduceScatterv has no InOffsets"},
+		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: []int{1, -1, 3}}, "InCounts of rank 1 is negative"},
+		{Call{Kind: Scan, In: f32(2), Out: f32(2), Count: 2}, ""},
+		{Call{Kind: Scan, In: f32(2), Out: f32(2), Count: 2, Op: avg}, "a Scan has no avg"},
+		{Call{Kind: Scan, In: f32(2), Out: f32(2), Count: 2, Op: kernels.RedOp{Kind: 99}}, "99"},
+		{Call{Kind: Scan, In: f32(3), Out: f32(3), Count: 3, Op: pair}, "no multiple of the 8 bytes"},
+	} {
+		test.call.Type = kernels.Float32
+		err := test.call.Check(0, 3)
+		if test.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorContains(t, err, test.want)
+	}
+	all := f32(4)
+	for call, ok := range map[*Call]bool{
+		{Kind: Gatherv, In: all.Slice(0, 4), Out: all, OutCounts: counts}:           true,
+		{Kind: ReduceScatterv, In: all, Out: all.Slice(4, 4), InCounts: counts}:     true,
+		{Kind: Scan, In: all, Out: all, Count: 4}:                                   true,
+		{Kind: Scan, In: all.Slice(0, 8), Out: all.Slice(4, 8), Count: 2}:           false,
+		{Kind: Scatterv, In: all, Out: all.Slice(0, 4), InCounts: counts}:           true,
+		{Kind: Scan, In: all.Slice(0, 8), Out: all.Slice(8, 8), Count: 2, Type: 99}: false,
+	} {
+		if call.Type == 0 {
+			call.Type = kernels.Float32
+		}
+		require.Equal(t, ok, call.Check(0, 3) == nil, call.Kind)
+	}
+	onGPU := Call{Kind: Scan, In: mem.Device(0, 4096, 8), Out: mem.Device(0, 4096, 8), Count: 2, Type: kernels.Float32}
+	require.ErrorIs(t, onGPU.Check(0, 3), ErrUnsupported)
 }
 
 // A Timeout is not negative, and a count is a multiple of what a user's operator takes as a whole.

@@ -26,31 +26,53 @@ const (
 	Kinds                         // how many there are, the zero Kind included
 )
 
+// The composites, which other calls carry out: an AlltoAllv, or Sends and Recvs. Their signs say so, that ranks
+// which differ in it are told. Of those before Scan each is one AlltoAllv.
+const (
+	Gatherv        Kind = Kinds + 1 + iota // OutCounts[rank] → ΣOutCounts at Root
+	Scatterv                               // ΣInCounts at Root → InCounts[rank]
+	ReduceScatterv                         // ΣInCounts → InCounts[rank]
+	Scan                                   // c → c
+	composites
+)
+
 var kindNames = [Kinds]string{"no operation", "Barrier", "AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter",
 	"AlltoAll", "Gather", "Scatter", "Send", "Recv", "AllGatherv", "AlltoAllv", "Meeting", "Signal"}
 
 func (k Kind) String() string {
-	if k < Kinds {
+	switch {
+	case k < Kinds:
 		return kindNames[k]
+	case k.Composite():
+		return [...]string{"Gatherv", "Scatterv", "ReduceScatterv", "Scan"}[k-Gatherv]
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Valid reports whether a Call may have this Kind.
+// Valid reports whether a Call may have this Kind, and is carried out as it is.
 func (k Kind) Valid() bool { return k > 0 && k < Meeting }
 
+// Composite reports whether a Call may have this Kind, and other calls carry it out.
+func (k Kind) Composite() bool { return k > Kinds && k < composites }
+
 // Reduces reports whether the operation has an operator.
-func (k Kind) Reduces() bool { return k == AllReduce || k == Reduce || k == ReduceScatter }
+func (k Kind) Reduces() bool {
+	return k == AllReduce || k == Reduce || k == ReduceScatter || k >= ReduceScatterv
+}
 
 // Rooted reports whether the operation has a Root.
-func (k Kind) Rooted() bool { return k == Reduce || k == Broadcast || k == Gather || k == Scatter }
+func (k Kind) Rooted() bool {
+	return k == Reduce || k == Broadcast || k == Gather || k == Scatter || k == Gatherv || k == Scatterv
+}
 
 // Pairwise reports whether the operation is one end of a message between two ranks. All
 // others are collectives, which every rank of the communicator calls.
 func (k Kind) Pairwise() bool { return k == Send || k == Recv || k == Signal }
 
 // Variable reports whether each rank has a count of its own.
-func (k Kind) Variable() bool { return k == AllGatherv || k == AlltoAllv }
+func (k Kind) Variable() bool {
+	return k == AllGatherv || k == AlltoAllv || k.Composite() && k < Scan
+}
 
 // Shares is how many times Count elements the larger buffer of a rank holds.
 func (k Kind) Shares(ranks int) int {

@@ -17,7 +17,7 @@ type Sign struct {
 	Op    kernels.Kind
 	Algo  Algo
 	Where uint16 // stands for windows and offsets of a call in registered memory, 0 for none
-	Count int    // of a Barrier: stands for all collectives before it; of an AlltoAllv: the Composite
+	Count int    // of a Barrier: stands for all collectives before it; of an AlltoAllv: the composite that it is part of, less Kinds
 	Root  int    // -1 if there is none; of a Send: 0 if it is part of a Scan
 }
 
@@ -28,6 +28,13 @@ func SignOf(c *Call) Sign { return ReadSign(StampOf(c, Auto)) }
 func StampOf(c *Call, a Algo) [2]uint64 {
 	kind, typ, op, count, root := c.Kind, c.Type, kernels.Kind(0), c.Count, -1
 	switch {
+	case kind.Composite(): // which is not carried out, but named
+		x := Call{Kind: AlltoAllv, Count: count, Type: typ}
+		if kind == Scan {
+			x.Kind = Send
+		}
+		PartOf(&x, c)
+		return StampOf(&x, a)
 	case kind == Barrier:
 		typ = 0
 	case kind == Send || kind == Recv:
@@ -38,9 +45,9 @@ func StampOf(c *Call, a Algo) [2]uint64 {
 	case kind == AllGatherv:
 		count = hashCounts(c.OutCounts)
 	case kind == AlltoAllv:
-		count = int(c.of.whole) // of elements every pair has its own
-		if count > 0 {
-			op, root = c.of.op, c.of.root
+		count = 0 // of elements every pair has its own
+		if c.of.whole > 0 {
+			count, op, root = int(c.of.whole-Kinds), c.of.op, c.of.root
 		}
 	case kind.Reduces():
 		op = c.Op.Kind
@@ -106,7 +113,7 @@ func (s Sign) String() string {
 	case Meeting:
 		return Method(s.Count).String() + "()"
 	}
-	if c := s.composite(); c != 0 {
+	if c := s.Composite(); c != 0 {
 		return s.stringOf(c)
 	}
 	var b strings.Builder

@@ -2,6 +2,7 @@ package choice
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -110,12 +111,12 @@ func (p *paper) time(name string, bytes int) float64 {
 // estimateSteps bounds the steps of schedules that are estimated, to about a second.
 const estimateSteps = 400_000
 
-// onHosts compares with shared memory, and with the usual network between nodes.
+// onHosts compares with shared memory, and with the network between nodes.
 func (c *Chooser) onHosts(q Question, root int, names func(bytes int) []string) *paper {
 	m := sim.SharedMemory
 	if c.Topo.Nodes() > 1 {
 		m = costsOf(c.Topo.Hosts, c.Topo.wire).model
-		m.Name, m.Between = "hosts", "TCP over cards of 25 Gb/s"
+		m.Name, m.Between = "hosts", fmt.Sprintf("TCP over %g Gb/s a host", float64(cmp.Or(c.Topo.wire.Mbps, usualMbps))/1000)
 	}
 	return &paper{
 		chooser: c, question: q, names: names, model: m.String(),

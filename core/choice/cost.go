@@ -25,11 +25,14 @@ func newLayout(hosts []int, w Wire, most int) layout {
 	return l
 }
 
-// A schedule is simulated whole on few ranks or hosts, or if it has few steps; otherwise on samples of fewHosts at most.
+// A schedule is simulated whole on few ranks or hosts, or if it has few steps, fewer if each is made several times, as in large
+// data; otherwise on samples.
 const (
-	simRanks = 64
-	fewHosts = 16
-	fewSteps = 16_000
+	simRanks   = 64
+	fewHosts   = 16
+	fewSteps   = 16_000
+	fewOfLarge = 5_000
+	largeChunk = 512 << 10
 )
 
 // farPeers is with how many ranks of other hosts a rank should be connected at most, and worthPeers by how much a schedule
@@ -39,20 +42,19 @@ const (
 	worthPeers = 1.25
 )
 
-// samples are layouts with a quarter, a half and all of fewHosts that have hosts like these: of equally spaced sizes from
-// the smallest to the largest. Where hosts are a power of two, so are those of samples, and not otherwise, as that is
+// alike reports whether all hosts have as many ranks.
+func (l *layout) alike() bool { return slices.Min(l.topo.Hosts) == l.topo.most() }
+
+// samples are three layouts that have hosts like these: of equally spaced sizes from the smallest to the largest.
+// Where hosts are a power of two, so are those of samples, and not otherwise, as that is
 // what algorithms of log steps depend on. None: the layout itself is small.
-func (l layout) samples(w Wire) (few []layout) {
+func (l *layout) samples(w Wire) (few []layout) {
 	hosts := len(l.topo.Hosts)
 	if l.topo.Ranks <= simRanks || hosts <= fewHosts {
 		return nil
 	}
 	sorted := slices.Sorted(slices.Values(l.topo.Hosts))
-	for n := fewHosts / 4; n <= fewHosts; n *= 2 {
-		count := n
-		if hosts&(hosts-1) != 0 {
-			count = n / 4 * 3
-		}
+	for _, count := range sampleHosts(hosts, l.alike()) {
 		var list []int
 		for i := range count {
 			list = append(list, sorted[i*(hosts-1)/(count-1)])
@@ -62,6 +64,19 @@ func (l layout) samples(w Wire) (few []layout) {
 	return few
 }
 
+// sampleHosts is how many hosts the samples of so many have. Each has twice as many as the one before: algorithms of log steps
+// have as many chunks as the power of two below their ranks.
+func sampleHosts(hosts int, alike bool) [3]int {
+	power := hosts&(hosts-1) == 0
+	switch {
+	case alike && power:
+		return [3]int{4, 8, 16}
+	case power:
+		return [3]int{2, 4, 8}
+	}
+	return [3]int{3, 6, 12}
+}
+
 // time is that of an algorithm in seconds, infinite if it cannot be or is above limit. Where there are samples, theirs
 // with chunks as long are carried on to all ranks: every algorithm of the book takes so much for each rank, so much for
 // each doubling of them, and the rest once.
@@ -69,10 +84,14 @@ func (c *costs) time(kind call.Kind, a call.Algo, bytes int, limit float64) floa
 	key := Key{Kind: kind, Algo: a}
 	total := int64(bytes) * int64(kind.Shares(c.topo.Ranks))
 	whole := key.Schedule(c.topo)
-	if c.few == nil || stepsOf(whole, fewSteps) <= fewSteps {
+	chunks := chunksOf(whole)
+	few := fewSteps
+	if total/chunks > largeChunk {
+		few = fewOfLarge
+	}
+	if c.few == nil || stepsOf(whole, few) <= few {
 		return estimate(whole, c.model, total, limit)
 	}
-	chunks := chunksOf(whole)
 	var x [3]growth
 	for i, l := range c.few {
 		s := key.Schedule(l.topo)

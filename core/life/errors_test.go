@@ -82,7 +82,7 @@ func TestLocate(t *testing.T) {
 	defer l.Close()
 	collective, message := &call.Call{Kind: call.AllReduce}, &call.Call{Kind: call.Send, Peer: 2}
 	composite := &call.Call{Kind: call.AlltoAllv}
-	call.PartOf(composite, call.Gatherv, 0, 1)
+	call.PartOf(composite, &call.Call{Kind: call.Gatherv, Root: 1})
 	step := func(err error) error { return &engine.StepError{Peer: 2, Phase: "recv", Err: err} }
 	cut := errors.New("cut")
 	died := &PeerError{&bootstrap.Failure{Rank: 3, Died: true}}

@@ -143,10 +143,7 @@ func (t *Turn) counted(rank int) bootstrap.Position {
 // needs says without whose part a rank cannot end a collective. Of what the ranks pass on for each other nothing is said: that depends
 // on the algorithm.
 func needs(s call.Sign, rank int) bootstrap.Need {
-	whole := call.Composite(0)
-	if s.Kind == call.AlltoAllv {
-		whole = call.Composite(s.Count)
-	}
+	whole := s.Composite()
 	switch {
 	case s.Kind == call.Broadcast, s.Kind == call.Scatter, whole == call.Scatterv:
 		if s.Root != rank {

@@ -22,6 +22,7 @@ type offer struct {
 	Used    []string `json:",omitempty"`
 	Mbps    int      `json:",omitempty"` // of all devices together, 0 if one of them does not say
 	Silent  string   `json:",omitempty"` // the devices that do not
+	Given   int      `json:",omitempty"` // Config.HostMbps
 }
 
 // An Agreement is what all ranks have offered each other, and so which transport
@@ -121,6 +122,7 @@ func (t *Transports) offer(name string, listen bool) (o offer) {
 		if o.Silent = strings.Join(silent, ", "); o.Silent != "" {
 			o.Mbps = 0
 		}
+		o.Given = n.options.HostMbps
 	}
 	if !listen {
 		return o

@@ -253,7 +253,7 @@ func (a *Agreement) noNetwork() error {
 }
 
 // Wire is what connects hosts, as all ranks have agreed: the zero Wire if they need no network.
-// Of hosts whose cards differ the slowest counts.
+// Of hosts whose cards differ the slowest counts, and before all cards the least HostMbps of a Config.
 func (n *Net) Wire() Wire { return n.wire }
 
 // A Wire is a network as the choice of algorithms sees it.
@@ -264,6 +264,7 @@ type Wire struct {
 }
 
 func (a *Agreement) wire() (w Wire) {
+	given := 0
 	for r := range a.profiles {
 		o, made := a.offers[r][a.network()]
 		if !made {
@@ -273,6 +274,10 @@ func (a *Agreement) wire() (w Wire) {
 			w = Wire{Network: a.network(), Mbps: o.Mbps, Cards: len(o.Devices)}
 		}
 		w.Mbps, w.Cards = min(w.Mbps, o.Mbps), min(w.Cards, len(o.Devices))
+		if o.Given > 0 && (given == 0 || o.Given < given) {
+			given = o.Given
+		}
 	}
+	w.Mbps = cmp.Or(given, w.Mbps)
 	return w
 }

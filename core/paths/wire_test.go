@@ -24,4 +24,9 @@ func TestWireIsTheSlowest(t *testing.T) {
 	require.Equal(t, Wire{Network: net, Mbps: 400, Cards: 2}, wire(quick, quick))
 	require.Equal(t, Wire{Network: net, Mbps: 0, Cards: 1}, wire(quick, offer{Devices: []string{"a"}}))
 	require.Equal(t, Wire{}, wire())
+
+	// What a Config says counts before all cards, the least of several.
+	shaped, more := offer{Mbps: 400, Given: 30, Devices: []string{"a"}}, offer{Given: 50, Devices: []string{"a"}}
+	require.Equal(t, Wire{Network: net, Mbps: 30, Cards: 1}, wire(quick, more, shaped, more))
+	require.Equal(t, Wire{Network: net, Mbps: 50, Cards: 1}, wire(quick, more))
 }

@@ -3,7 +3,9 @@ package ongpu
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -11,13 +13,16 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
-// Every function moves what its comment says.
+// Every function moves what its comment says, on emulated GPUs, or with REQUIRE=cuda on those of the machine.
 func TestOnGPU(t *testing.T) {
 	const n = 2
-	m, err := gpu.Of(gputest.Driver(t, gputest.Devices(n)))
+	options := gpu.Options{Emulate: n}
+	if strings.Contains(os.Getenv("REQUIRE"), "cuda") {
+		options = gpu.Options{}
+	}
+	m, err := gpu.Open(options)
 	require.NoError(t, err)
 	var devices []*gpu.Device
 	for r := range n {

@@ -41,7 +41,7 @@ const (
 	mostEntries  = 65 // at the top
 	mostUp       = 5  // arrows that go back up
 	mostPromised = 34
-	mostNames    = 160 // of package ringo, fields left out
+	mostNames    = 172 // of package ringo, fields left out
 	mostFiles    = 16  // of package ringo
 )
 

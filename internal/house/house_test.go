@@ -60,7 +60,7 @@ func TestLook(t *testing.T) {
      1 of 5     arrows back up, of 5 between 4 rooms on 4 floors
                   of.go → comm.go
      2 of 34    promised packages
-     4 of 160   names of package cottage, of 6 that are promised
+     4 of 172   names of package cottage, of 6 that are promised
 lines of Go: product 33, emulator 0, tools 0, tests 3; generated 0
 the ten longest functions, and those above 60 lines or a cyclomatic number of 20:
      1 lines,  1  comm.go Comm.Do

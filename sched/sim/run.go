@@ -125,7 +125,7 @@ const (
 	minRounds  = 8
 	maxRounds  = 32
 	manySteps  = 4_000
-	cheapSteps = 16_000
+	cheapSteps = 4_000
 )
 
 // Estimate is the Time of Run, quickly, for code that chooses between schedules. Of
@@ -152,6 +152,9 @@ func EstimateWithin(s sched.Schedule, m Model, bytes int64, limit float64) (floa
 	if w.sym == (symmetry{}) {
 		w.sym = w.likelySymmetry()
 	}
+	if w.sym == (symmetry{}) {
+		w.writeDown()
+	}
 	switch err := w.run(); {
 	case err == errLate:
 		return math.Inf(1), nil
@@ -167,7 +170,7 @@ var errLate = errors.New("later than the limit")
 // late reports whether a rank that has ended a round will end all of them far behind the limit: from the fourth round
 // on they take at least as long as this one's last two.
 func (w *world) late(st *rank) bool {
-	const first, byFar = 4, 1.3
+	const first, byFar = 3, 1.3
 	if st.round < first || math.IsInf(w.limit, 1) {
 		return false
 	}

@@ -86,12 +86,29 @@ func (w *world) write(r int) {
 	}
 }
 
+// mostWritten is how many steps are written down at most, some MiB.
+const mostWritten = 1 << 16
+
+// writeDown has the steps of all ranks written down, each rank's when it begins, if it makes them more than once.
+func (w *world) writeDown() {
+	if w.rounds > 1 && w.steps <= mostWritten {
+		w.written, w.begins = w.written[:0], resize(w.begins, len(w.ranks))
+		for r := range w.begins {
+			w.begins[r] = -1
+		}
+	}
+}
+
 // stepOf is a step of a rank.
 func (w *world) stepOf(r, i int32) sched.Step {
-	if len(w.begins) > 0 {
-		return w.written[w.begins[r]+i]
+	if len(w.begins) == 0 {
+		return w.s.At(sched.Rank(r), int(i))
 	}
-	return w.s.At(sched.Rank(r), int(i))
+	if w.begins[r] < 0 {
+		w.begins[r] = int32(len(w.written))
+		w.write(int(r))
+	}
+	return w.written[w.begins[r]+i]
 }
 
 // alike reports whether every stride-th rank does what the rank does that stands for it by y.

@@ -34,7 +34,7 @@ type world struct {
 	wrong   error
 
 	written []sched.Step // of ranks, one after the other
-	begins  []int32      // where those of each rank of the first node begin, if it stands for all
+	begins  []int32      // where those of each rank begin, of the first node's if it stands for all; -1: not written yet
 
 	check func(done int64) error // called every checkSteps steps; nil for never
 	done  int64                  // steps

@@ -95,7 +95,7 @@ func (c *comm) take(r *ringo.Comm, err error) {
 		return nil
 	})
 	if err == nil {
-		c.tells(r)
+		c.tells(r, c.is)
 		c.say(r, "Init")
 	}
 }

@@ -95,12 +95,12 @@ func (l *Library) card(lease *ras.Lease, d *gpu.Device) []byte {
 	return c.Encode()
 }
 
-// tells has the agent answer for a communicator that is open.
-func (c *comm) tells(r *ringo.Comm) {
-	if c.lease == nil {
+// tells has the agent answer for a communicator that is open, with what now says.
+func (w *watched) tells(r *ringo.Comm, now func() ras.Now) {
+	if w.lease == nil {
 		return
 	}
-	cards := c.cards
+	cards := w.cards
 	if cards == nil {
 		cards = r.Cards()
 	}
@@ -112,20 +112,13 @@ func (c *comm) tells(r *ringo.Comm) {
 		sum.Write(b)
 		sum.Write([]byte{0})
 	}
-	c.lease.Serve(&ras.Member{
-		Comm: fmt.Sprintf("%s-%x", r.History().Comm, sum.Sum(nil)[:8]), Rank: r.Rank(), Size: r.Size(), Cards: cards, Now: func() ras.Now { return c.now(r) },
-	})
+	w.lease.Serve(&ras.Member{Comm: fmt.Sprintf("%s-%x", r.History().Comm, sum.Sum(nil)[:8]), Rank: r.Rank(), Size: r.Size(), Cards: cards, Now: now})
 }
 
-// now is how the communicator is. It does not wait.
-func (c *comm) now(r *ringo.Comm) (n ras.Now) {
+// now is how a communicator is of which the state and its error are known.
+func (w *watched) now(state Result, err error) (n ras.Now) {
 	for i := range n.Counts {
-		n.Counts[i] = c.counts[i].Load()
-	}
-	state, well, err := c.known()
-	if well != nil {
-		err = well.Failure()
-		state = ResultOf(err)
+		n.Counts[i] = w.counts[i].Load()
 	}
 	if errors.Is(err, ringo.ErrClosed) || errors.Is(err, errEnding) || state == InProgress { // which detectors take for a failure
 		state = Success
@@ -136,8 +129,61 @@ func (c *comm) now(r *ringo.Comm) (n ras.Now) {
 			n.Died = e.Culprits
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n.Finalized, n.Destroyed, n.Aborted = c.state.barred == errFinalized, c.state.closing, c.quits.Load()
+	n.Aborted = w.quits.Load()
 	return n
 }
+
+// is is how the communicator is. It does not wait.
+func (c *comm) is() ras.Now {
+	state, well, err := c.known()
+	if well != nil {
+		err = well.Failure()
+		state = ResultOf(err)
+	}
+	n := c.now(state, err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n.Finalized, n.Destroyed = c.state.barred == errFinalized, c.state.closing
+	return n
+}
+
+// A Watch is what a communicator of ringo.h, which is not one of this package's, tells whoever asks NCCL's RAS.
+type Watch struct {
+	watched
+	closes atomic.Bool
+}
+
+// Watch begins a communicator's time with the agent of RAS, and gives its Config the rank's card. Where RAS is off it tells nothing.
+func (l *Library) Watch(cfg *ringo.Config) *Watch {
+	w := new(Watch)
+	base, err := l.config()
+	if err != nil || cfg.ID.Check() != nil { // communicators of nccl.h say the one, who opens this one the other
+		return w
+	}
+	base.ID = cfg.ID
+	w.lease = l.lease(&base, cfg.ID.Addr())
+	cfg.Card = base.Card
+	return w
+}
+
+// Opened has the agent answer for the communicator.
+func (w *Watch) Opened(r *ringo.Comm) {
+	w.tells(r, func() ras.Now {
+		err := r.Failure()
+		n := w.now(ResultOf(err), err)
+		n.Destroyed = w.closes.Load()
+		return n
+	})
+}
+
+// Called is one more call of a kind.
+func (w *Watch) Called(kind ringo.Kind) { w.count(kind) }
+
+// Aborts says that the program aborts the communicator.
+func (w *Watch) Aborts() { w.quits.Store(true) }
+
+// Closes says that the program closes the communicator.
+func (w *Watch) Closes() { w.closes.Store(true) }
+
+// End ends the communicator's time.
+func (w *Watch) End() { w.lease.End() }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,16 +18,9 @@ import (
 
 // rasOf is what the library answers to a question of RAS.
 func rasOf(t *testing.T, addr string) *why.Report {
-	c, err := net.Dial("tcp", addr)
+	r, err := why.Ask(t.Context(), addr)
 	require.NoError(t, err)
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(tier.Patience))
-	fmt.Fprint(c, "SET FORMAT json\nSTATUS\n")
-	b, err := io.ReadAll(c)
-	require.NoError(t, err)
-	all, err := why.Parse([]byte(strings.TrimPrefix(string(b), "OK\n")))
-	require.NoError(t, err)
-	return &all[0]
+	return r
 }
 
 // onAllRanks has each rank do something, side by side.

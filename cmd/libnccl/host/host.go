@@ -91,9 +91,9 @@ func (t *Table[T]) Remove(h uintptr) (v T, err error) {
 	return v, err
 }
 
-// Open joins a communicator. timeout bounds the meeting and the waits; 0 is the default of each.
-func Open(id bootstrap.ID, rank, size int, timeout time.Duration) (*ringo.Comm, error) {
-	return ringo.Open(context.Background(), ringo.Config{ID: &id, Rank: rank, Size: size, Timeout: timeout, JoinTimeout: timeout})
+// Config is that of a rank. timeout bounds the meeting and the waits; 0 is the default of each.
+func Config(id bootstrap.ID, rank, size int, timeout time.Duration) ringo.Config {
+	return ringo.Config{ID: &id, Rank: rank, Size: size, Timeout: timeout, JoinTimeout: timeout}
 }
 
 // ops are the operators by their numbers in ringo.h.

@@ -207,12 +207,24 @@ func TestBrowser(t *testing.T) {
 			place := broken.Places()[0]
 			require.Equal(t, int(place.Rank), eval[int](b, `Number(document.querySelector("#rank").value)`), "the page goes to the place")
 			require.Contains(t, words(b, "tr.wrong"), place.Why)
+			require.Contains(t, words(b, "#verdict"), "rank 1: "+place.Why, "at the top, in view")
 			b.press("End", "End")
 			require.Equal(t, holds(broken, broken.Turns), eval[[]string](b, cells))
 			b.press("u", "KeyU")
 			require.Contains(t, words(b, "#verdict"), "all-reduce by ring on 5 ranks: proved")
 			eval[any](b, `{ const r = document.querySelector("#rank"); r.value = 1; r.dispatchEvent(new Event("change")); }`)
 		}
+	})
+
+	t.Run("address", func(t *testing.T) { // in an open page
+		b.t = t
+		eval[any](b, `location.hash = "#ranks=64&algo=tree"`)
+		b.until(`document.querySelector("#verdict").textContent.includes("by tree on 64 ranks: proved")`)
+		b.press("End", "End")
+		require.Equal(t, 64, eval[int](b, `document.querySelectorAll(".many .seat.whole").length`))
+		require.Empty(t, eval[string](b, `[...document.querySelectorAll(".flag")].map(f => f.textContent).join("")`), "marks of so many seats would cover each other")
+		eval[any](b, `location.hash = "#ranks=5"`)
+		b.until(`document.querySelector("#verdict").textContent.includes("by ring on 5 ranks: proved")`)
 	})
 
 	t.Run("own", func(t *testing.T) {
@@ -232,12 +244,12 @@ func TestBrowser(t *testing.T) {
 		b.t = t
 		b.window(400, 800, "dark", "reduce")
 		b.visit(url + "#ranks=4&edits=swap+2+1+4")
-		require.Equal(t, "✗ all-reduce by ring on 4 ranks, changed in one place: refuted", words(b, "#verdict"), "an address keeps what was broken")
+		require.Equal(t, "✗ all-reduce by ring on 4 ranks, changed in one place: refuted, step 1 of rank 2: receives 1[0] for Out[1]: chunks 0 and 1 of a block may differ in length", words(b, "#verdict"), "an address keeps what was broken")
 		b.press("r", "KeyR")
 		require.Equal(t, "✓ all-reduce by ring on 4 ranks: proved, every contribution arrives once", words(b, "#verdict"))
 		b.visit(url + "#ranks=100")
 		require.Equal(t, "✓ all-reduce by ring on 5 ranks: proved, every contribution arrives once", words(b, "#verdict"), "an address that is wrong")
-		for _, hash := range []string{"ranks=8", "ranks=64&algo=tree", "ranks=16&algo=hier&node=4", "collective=alltoall&algo=direct&ranks=12"} {
+		for hash, wide := range map[string]bool{"ranks=8": false, "ranks=64&algo=tree": false, "ranks=16&algo=hier&node=4": true, "collective=alltoall&algo=direct&ranks=12": true} {
 			b.visit(url + "#" + hash)
 			b.press("b", "KeyB")
 			b.press("ArrowRight", "ArrowRight")
@@ -245,6 +257,7 @@ func TestBrowser(t *testing.T) {
 			eval[any](b, `document.querySelector("[aria-label='drop step 0']").click()`)
 			require.NotEmpty(t, words(b, "#refuted"))
 			require.LessOrEqual(t, eval[int](b, "document.documentElement.scrollWidth"), 400, hash)
+			b.until(fmt.Sprintf(`document.querySelector("#sideways").hidden === %v`, !wide))
 			require.Len(t, b.faults, 1, "%s: %v", hash, b.faults)
 		}
 	})

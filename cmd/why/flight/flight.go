@@ -75,6 +75,7 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 			most = max(most, r)
 		}
 	}
+	j.Rank(most)             // others may know the ranks that have left no dump
 	for _, r := range torn { // other pickles have numbers too
 		if r <= max(most, len(j.Ranks)-1) && r >= 0 && j.Rank(r).Source == "" {
 			j.Rank(r).Torn = true
@@ -211,6 +212,13 @@ func (w *worker) parse(name string, rank int, b []byte) record {
 			return wrong(err)
 		}
 	}
+	if !r.timed {
+		for i := range r.calls {
+			if r.calls[i].State == hang.Called {
+				r.calls[i].State = hang.Open
+			}
+		}
+	}
 	r.forget()
 	return r.record
 }
@@ -256,6 +264,7 @@ func plain(v any) any {
 type reader struct {
 	*worker
 	record
+	timed bool                    // it has when GPUs began calls, which PyTorch notes with TORCH_NCCL_ENABLE_TIMING=1 alone
 	index map[string]int          // of groups, by name
 	names map[*pickle.List]string // of stacks that several entries share
 }
@@ -321,11 +330,21 @@ func ranksOf(list string) (ranks []int) {
 
 // entries reads calls. Those of a coalesced group have no state of their own: the entry that ends the group has it.
 func (r *reader) entries(list []any) error {
+	kept, room := len(list), r.keep
+	for ; kept > 0 && room > 0; kept-- {
+		if e, ok := list[kept-1].(*pickle.Dict); ok && over(e) {
+			room--
+		}
+	}
 	from := 0 // of calls that are in a group under way
-	for _, v := range list {
+	for i, v := range list {
 		e, ok := v.(*pickle.Dict)
 		if !ok {
 			return errNone
+		}
+		if i < kept && over(e) {
+			from = len(r.calls)
+			continue
 		}
 		c, kind, err := r.call(e)
 		if err != nil {
@@ -346,6 +365,11 @@ func (r *reader) entries(list []any) error {
 		}
 	}
 	return nil
+}
+
+// over reports whether an entry is of a call by itself that has ended.
+func over(e *pickle.Dict) bool {
+	return text(e.Get("state")) == "completed" && !strings.HasSuffix(text(e.Get("profiling_name")), "coalesced")
 }
 
 // call reads an entry.
@@ -381,6 +405,7 @@ func (r *reader) call(e *pickle.Dict) (c hang.Call, kind string, err error) {
 	case "started":
 		c.State = hang.Begun
 	}
+	r.timed = r.timed || c.State == hang.Begun || number(e.Get("time_discovered_started_ns")) > 0
 	c.At, c.Ends = at(e.Get("time_created_ns")), at(e.Get("time_discovered_completed_ns"))
 	c.Limit = time.Duration(min(max(0, number(e.Get("timeout_ms"))), 1<<40)) * time.Millisecond
 	return c, kind, nil

@@ -176,6 +176,39 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// A dump without start times, as PyTorch writes it by default, does not say that GPUs have not begun calls.
+func TestUntimed(t *testing.T) {
+	entry := func(state string, began any) any {
+		return map[string]any{
+			"process_group": []any{"0", "default_pg"}, "profiling_name": "nccl:all_reduce", "collective_seq_id": 1, "state": state,
+			"time_created_ns": 1, "time_discovered_started_ns": began,
+		}
+	}
+	for name, c := range map[string]struct {
+		entries []any
+		last    hang.State
+	}{
+		"no start times":          {[]any{entry("completed", nil), entry("scheduled", nil)}, hang.Open},
+		"start times":             {[]any{entry("completed", 7), entry("scheduled", nil)}, hang.Called},
+		"one that has begun":      {[]any{entry("started", nil), entry("scheduled", nil)}, hang.Called},
+		"the first of all begins": {[]any{entry("scheduled", nil)}, hang.Open},
+	} {
+		d := newWorker(16).parse("f", 0, append(write([]byte{0x80, 2}, map[string]any{"entries": c.entries}), '.'))
+		require.NoError(t, d.err, name)
+		require.Equal(t, c.last, d.calls[len(d.calls)-1].State, name)
+	}
+}
+
+// Ranks without a dump are in the job, so that others can say what they know of them.
+func TestMissingIsThere(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "nccl_trace_rank_0")
+	d := map[string]any{"pg_config": map[string]any{"0": map[string]any{"ranks": "[0, 1, 2]", "desc": "default_pg"}}, "entries": []any{}}
+	require.NoError(t, os.WriteFile(name, append(write([]byte{0x80, 2}, d), '.'), 0o600))
+	j, _, err := Read(name)
+	require.NoError(t, err)
+	require.Len(t, j.Ranks, 3)
+}
+
 func FuzzAdd(f *testing.F) {
 	f.Add(append(write([]byte{0x80, 2}, dump()), '.'))
 	text, _ := json.Marshal(dump())

@@ -23,6 +23,7 @@ type Answer struct {
 	Missing  []int // ranks that left nothing
 	Classes  []Class
 	Notes    []string // of the job
+	Either   bool     // the culprits are two sides, of which one may be right
 	guessed  bool     // its ranks have numbers that are not the program's, or not all are known
 	open     bool
 }
@@ -38,7 +39,7 @@ type Class struct {
 func Judge(j *Job) Answer {
 	jd := newJudge(j)
 	c := jd.find()
-	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits, Notes: j.Notes}
+	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits, Either: c.either(), Notes: j.Notes}
 	for r := range j.Ranks {
 		if j.Ranks[r].Source == "" && !jd.old[r] {
 			a.Missing = append(a.Missing, r)
@@ -67,7 +68,7 @@ func Merge(answers []Answer) (merged []Answer) {
 		switch m := &merged[i]; {
 		case len(a.Culprits) > 0 && slices.Equal(m.Culprits, a.Culprits):
 			agree[i] = append(agree[i], a.Source)
-		case len(a.Culprits) > 0 || sure[m.Reason] == 0 && a.Sentence != m.Sentence:
+		case len(a.Culprits) > 0 || sure[m.Reason] == 0 && a.Reason != Unknown && a.Sentence != m.Sentence:
 			m.Notes = append(m.Notes, a.Source+" says: "+a.Sentence)
 		}
 	}
@@ -116,7 +117,7 @@ func (jd *judge) say(a *Answer, c *cause) {
 		jd.sayUnknown(a, c)
 	case Died:
 		a.Sentence = fmt.Sprintf("%s %s; %s", who, jd.death(c.culprits), jd.waiting(c.at))
-		a.Remedy = "read the end of the log of " + who
+		a.Remedy = jd.readLog(c.culprits, who)
 	case Silent:
 		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off; %s", who, jd.quietly(c.culprits), jd.waiting(c.at))
 		a.Remedy = "look whether the process of " + who + " lives, and at the end of its log"
@@ -124,7 +125,7 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("%s never made %s; %s", who, &jd.Groups[c.at.group], jd.waiting(c.at))
 		a.Remedy = "all ranks have to call new_group for every group, in the same order, also for groups that they are not in"
 	case Absent:
-		a.Sentence = fmt.Sprintf("%s never called %s%s; %s", who, jd.what(c.at), jd.stands(c.culprits), jd.waiting(c.at))
+		a.Sentence = fmt.Sprintf("%s never called %s%s%s; %s", who, jd.what(c.at), jd.stands(c.culprits), jd.unnoted(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.inspect(c.culprits)
 		if l := jd.limit(c.at); l > 0 && l <= time.Minute {
 			a.Remedy += fmt.Sprintf("; if it is only slow, the time-out of %v is too short", l)
@@ -158,6 +159,12 @@ func (jd *judge) sayUnknown(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing%s; %s", history.Ranks(a.Missing), jd.unreadable(a.Missing), jd.waiting(c.at))
 		a.Remedy = "give the files of all ranks: each process writes its own, on its host"
 	}
+	if c.alike {
+		a.Sentence = fmt.Sprintf("I cannot say: %s all have called %s%s, alike as far as the files show, and it does not end: a GPU is busy with something before it, the network, "+
+			"or an argument that no dump has, as the root", history.Ranks(jd.open(c.at)), jd.what(c.at), jd.line(c.at, jd.open(c.at)))
+		a.Remedy = "look with cuda-gdb or nsys which kernels run; the next time TORCH_NCCL_ENABLE_TIMING=1 has dumps show whose GPU has begun it, " +
+			"and NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL has logs show roots"
+	}
 	if len(c.most) > 0 {
 		a.Sentence = fmt.Sprintf("I cannot say: %s, which %s, most of its ranks, have not called: either they are late, or this is a call too many", jd.waiting(c.at), history.Ranks(c.most))
 		a.Remedy = "look where the program makes this call, and where the others stand: py-spy dump --pid PID"
@@ -166,6 +173,24 @@ func (jd *judge) sayUnknown(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are of another time, or run, than those of the others; %s", history.Ranks(c.old), jd.waiting(c.at))
 		a.Remedy = "take the files of all ranks at one moment, after the time-out"
 	}
+}
+
+// unnoted is a message that an absent rank waits in before its dump has it, with a comma before it: with its first to a peer it makes a communicator.
+func (jd *judge) unnoted(ranks []int) string {
+	r := &jd.Ranks[ranks[0]]
+	if len(ranks) > 1 || !r.Alone || r.Stack != "" || slices.ContainsFunc(r.Calls, func(c Call) bool { return c.message() }) {
+		return ""
+	}
+	return ", and its log tells of a send or recv, which no dump has before its peer has come to it"
+}
+
+// readLog is how to see why ranks ended.
+func (jd *judge) readLog(ranks []int, who string) string {
+	text := "read the end of the log of " + who
+	if strings.Contains(jd.death(ranks), "CUDA error") {
+		text += "; CUDA tells an error at a later call than the one that failed: CUDA_LAUNCH_BLOCKING=1 shows that"
+	}
+	return text
 }
 
 // inspect is how to see what absent ranks do.
@@ -260,8 +285,10 @@ func (jd *judge) begun(at place) string {
 
 // limit is the time-out of the call at a place.
 func (jd *judge) limit(at place) (l time.Duration) {
-	for _, r := range jd.open(at) {
-		l = max(l, jd.in(at, r).Limit)
+	for _, r := range jd.members(at) {
+		if c := jd.in(at, r); c != nil {
+			l = max(l, c.Limit)
+		}
 	}
 	return l
 }
@@ -342,22 +369,6 @@ func (jd *judge) difference(c *cause) string {
 		history.Ranks(one.ranks), one.call.Kind, where(one))
 }
 
-// crossed says which ranks wait in what for each other.
-func (jd *judge) crossed(c *cause) string {
-	var parts []string
-	for _, s := range c.sides {
-		part := fmt.Sprintf("%s %s in %s", history.Ranks(s.ranks), verb(s.ranks, "waits", "wait"), s.call.name())
-		if !s.call.message() {
-			part += " of " + jd.Groups[s.call.Group].String()
-		}
-		if s.call.Where != "" {
-			part += " (" + s.call.Where + ")"
-		}
-		parts = append(parts, part)
-	}
-	return "ranks wait for each other in a circle: " + strings.Join(parts, ", ")
-}
-
 // classes groups ranks by where they are, at most 20 of them.
 func (jd *judge) classes(a *Answer) {
 	by := map[string][]int{}
@@ -435,7 +446,10 @@ func (jd *judge) words(r int) string {
 // Print writes the answer and the table of ranks.
 func (a *Answer) Print(w io.Writer) error {
 	fmt.Fprintln(w, a.Sentence)
-	if len(a.Culprits) > 0 {
+	switch {
+	case a.Either:
+		fmt.Fprintf(w, "to blame: one side of %s: they are as many, and which is right the files do not show\n", history.Ranks(a.Culprits))
+	case len(a.Culprits) > 0:
 		fmt.Fprintf(w, "to blame: %s\n", history.Ranks(a.Culprits))
 	}
 	if a.Remedy != "" {

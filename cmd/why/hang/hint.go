@@ -1,7 +1,10 @@
 package hang
 
 import (
+	"fmt"
 	"slices"
+
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // A Hint is what a text says of one process: of a rank of the program, or of a process of that number.
@@ -11,6 +14,7 @@ type Hint struct {
 	Death  string
 	Raised string
 	Stack  string
+	Alone  bool // it has called a send or recv outside of a batch
 }
 
 // Hear adds hints to the ranks that they are about, and reports of each whether it knows that rank. A process's number that two nodes have is nobody's.
@@ -43,11 +47,33 @@ func (j *Job) Hear(hints []Hint) []bool {
 				*field.to = field.text
 			}
 		}
+		to.Alone = to.Alone || h.Alone
 		if to.Pid == 0 {
 			to.Pid = h.Pid
 		}
 	}
 	return heard
+}
+
+// Standing says where processes stand, those of one place together and the first places first, for a job that does not know its ranks.
+func Standing(hints []Hint) (notes []string) {
+	by := map[string][]int{}
+	var places []string
+	for _, h := range hints {
+		if h.Stack == "" || h.Rank < 0 || slices.Contains(by[h.Stack], h.Rank) {
+			continue
+		}
+		if by[h.Stack] == nil {
+			places = append(places, h.Stack)
+		}
+		by[h.Stack] = append(by[h.Stack], h.Rank)
+	}
+	const most = 8
+	for _, p := range places[:min(most, len(places))] {
+		slices.Sort(by[p])
+		notes = append(notes, fmt.Sprintf("%s %s at %s", history.Ranks(by[p]), verb(by[p], "stands", "stand"), p))
+	}
+	return notes
 }
 
 // Learn takes from another job of the same ranks which process each is, who answers nothing, and which errors of networks there were.

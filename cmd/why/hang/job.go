@@ -43,6 +43,7 @@ type Rank struct {
 	Raised string    // an exception that its log shows, which may have ended it: "ended with ValueError: ..."
 	Torn   bool      // it has left a file, which cannot be read
 	Mute   bool      // it answers nothing, though somebody has asked it
+	Alone  bool      // it has called a send or recv outside of a batch, as a log says
 	Stack  string    // where its program stands, as a stack says: "train.py:40 in step"; "" if not known
 }
 
@@ -77,9 +78,12 @@ const (
 	Begun
 	Ended
 	Seen // made; whether it has ended the file does not say
+	Open // made and not ended; whether the GPU has begun it the file does not say
 )
 
-func (s State) String() string { return [...]string{"called", "begun", "ended", "last called"}[s] }
+func (s State) String() string {
+	return [...]string{"called", "begun", "ended", "last called", "called"}[s]
+}
 
 // A Call is a collective, or a message between two ranks, as one of them has made it.
 type Call struct {

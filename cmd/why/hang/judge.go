@@ -37,6 +37,8 @@ type cause struct {
 	at       place
 	sides    []side        // of Different, Shapes and Order
 	quiet    bool          // no rank is known to wait
+	alike    bool          // of Unknown: all have called it, and whether their GPUs have begun it is not known
+	opposite bool          // of Order: ranks are in the calls of both sides, and called them in another order
 	old      []int         // of Unknown ranks whose files are of before, of Short those that had not come
 	most     []int         // of Unknown ranks that have not come, which are most
 	late     time.Duration // of Slow how late they were, of Short the longest of earlier waits
@@ -223,7 +225,21 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 	case len(m.late) > 0:
 		return cause{Reason: Unknown, at: at}
 	}
-	return cause{Reason: Stuck, culprits: jd.open(at), at: at}
+	return jd.stuck(at)
+}
+
+// stuck is about a place in which all are. Where nothing shows whether GPUs have begun it, it may be something before it.
+func (jd *judge) stuck(at place) cause {
+	open := jd.open(at)
+	if slices.ContainsFunc(open, func(r int) bool { return jd.in(at, r).State == Open }) {
+		if c := jd.opposite(at, open); c.Reason != Nothing {
+			return c
+		}
+		if len(jd.Faults) == 0 {
+			return cause{Reason: Unknown, at: at, alike: true}
+		}
+	}
+	return cause{Reason: Stuck, culprits: open, at: at}
 }
 
 // sorted are the members of a place by what is known of them there.
@@ -332,32 +348,4 @@ func (jd *judge) open(at place) (ranks []int) {
 		}
 	}
 	return ranks
-}
-
-// circle is of places each of which waits for ranks in the next.
-func (jd *judge) circle(way []place) cause {
-	found := cause{Reason: Order, at: way[0]}
-	for _, at := range way {
-		ranks := jd.open(at)
-		if begun := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return jd.in(at, r).State == Called }); len(begun) > 0 {
-			ranks = begun // the GPUs of the others have begun something else
-		}
-		if len(ranks) == 0 {
-			continue
-		}
-		found.sides = append(found.sides, side{ranks: ranks, call: jd.in(at, ranks[0])})
-		found.culprits = append(found.culprits, ranks...)
-	}
-	slices.Sort(found.culprits)
-	found.culprits = slices.Compact(found.culprits)
-	if len(found.sides) == 2 { // of two orders the one that most have is right
-		one, other := found.sides[0].ranks, found.sides[1].ranks
-		switch {
-		case len(one) < len(other):
-			found.culprits = one
-		case len(other) < len(one):
-			found.culprits = other
-		}
-	}
-	return found
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/internal/test/hangs"
 )
 
 // A program is what one rank calls, in order: its host goes on from a call that it does not wait for.
@@ -269,25 +270,6 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// grid is ranks in rows and columns, each of which is a group, as tensor and data parallelism have them.
-func grid(rows, columns int) (groups [][]int) {
-	for r := range rows {
-		var row []int
-		for c := range columns {
-			row = append(row, r*columns+c)
-		}
-		groups = append(groups, row)
-	}
-	for c := range columns {
-		var column []int
-		for r := range rows {
-			column = append(column, r*columns+c)
-		}
-		groups = append(groups, column)
-	}
-	return groups
-}
-
 // In a grid of groups a rank that stands still holds up its row, and through it all others: it alone is to blame.
 func TestGrids(t *testing.T) {
 	for _, shape := range [][2]int{{2, 2}, {2, 4}, {4, 4}, {8, 8}} {
@@ -297,7 +279,7 @@ func TestGrids(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, uint64(ranks)))
 			odd := r.IntN(ranks)
 			begin := func() *run {
-				w := newRun(seed, ranks, grid(rows, columns)...)
+				w := newRun(seed, ranks, hangs.Grid(rows, columns)...)
 				for q := range ranks {
 					row, column := 1+q/columns, 1+rows+q%columns
 					for range 8 {

@@ -121,9 +121,12 @@ func (jd *judge) quiet() cause {
 			at, seen = jd.place(r, jd.newest(r)), true
 		}
 	}
+	late := jd.overdue()
 	switch {
 	case len(dead) > 0:
 		return cause{Reason: Died, culprits: dead, at: at, quiet: true}
+	case late.Reason != Nothing:
+		return late
 	case (seen || mute > 0) && len(silent) > 0 && 2*len(silent) <= len(jd.Ranks) && (mute == len(silent) || len(silent) == 1):
 		return cause{Reason: Silent, culprits: silent, at: at, quiet: true}
 	case seen:
@@ -138,7 +141,7 @@ func (jd *judge) sayQuiet(a *Answer, c *cause) {
 	switch c.Reason {
 	case Died:
 		a.Sentence = fmt.Sprintf("%s %s", who, jd.death(c.culprits))
-		a.Remedy = "read the end of the log of " + history.Ranks(c.culprits)
+		a.Remedy = jd.readLog(c.culprits, history.Ranks(c.culprits))
 	case Silent:
 		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off", who, jd.quietly(c.culprits))
 		if c.at.group >= 0 {

@@ -27,7 +27,7 @@ func (j *Job) outdated() map[int]bool {
 			continue
 		}
 		newest = append(newest, calls[len(calls)-1].At)
-		if i := slices.IndexFunc(calls, func(c Call) bool { return c.State < Ended }); i >= 0 {
+		if i := slices.IndexFunc(calls, func(c Call) bool { return !c.ended() }); i >= 0 {
 			since = append(since, calls[i].At)
 		}
 	}
@@ -201,6 +201,31 @@ func (jd *judge) slow(at place) cause {
 		return cause{Reason: Short, at: at, late: usual, old: c.culprits}
 	}
 	return c
+}
+
+// overdue finds ranks that came too late to a call that has ended since: the watchdog has fired for it all the same. Of a group it is about the newest
+// call that took longer than its time-out, or the first of several in a row, for which the others had not waited.
+func (jd *judge) overdue() cause {
+	for g := range jd.Groups {
+		over, first := map[int64]bool{}, int64(-1)
+		for n, calls := range jd.calls[g] {
+			for _, c := range calls {
+				if c.Limit > 0 && !c.Ends.IsZero() && c.Ends.Sub(c.At) > c.Limit {
+					over[n], first = true, max(first, n)
+				}
+			}
+		}
+		if first < 0 {
+			continue
+		}
+		for over[first-1] {
+			first--
+		}
+		if c := jd.slow(place{group: g, number: first}); c.Reason != Nothing {
+			return c
+		}
+	}
+	return cause{}
 }
 
 // usual is the second longest time that ranks have waited for each other in the collectives before a place, 0 if it is not known: once may have

@@ -20,8 +20,11 @@ import (
 // marks are in lines that this package reads. One of them is in each file that it takes.
 var marks = []string{
 	"Traceback (most recent call last)", "Watchdog caught collective", "last enqueued work: ", "received by PID ", "exitcode", "ut of memory: Killed process", "ut Of Memory",
-	"failed to pass monitoredBarrier", "srun: error: ", "NVRM: Xid", "Detected mismatch between collectives",
+	"failed to pass monitoredBarrier", "srun: error: ", "NVRM: Xid", "Detected mismatch between collectives", unbatched,
 }
+
+// unbatched is PyTorch's warning of the first send or recv of a rank that makes a communicator with its peer.
+const unbatched = "An unbatched P2P op (send/recv) was called"
 
 // Is reports whether a part of a file has lines that this package reads.
 func Is(part []byte) bool {
@@ -93,7 +96,7 @@ func (s *Said) finish() {
 var (
 	color    = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 	ranked   = regexp.MustCompile(`\[rank(\d{1,6})\]: ?`)
-	watchdog = regexp.MustCompile(`\[(?:PG (?:ID )?(\w+)[^\]]*? )?Rank (\d{1,6})\] Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+),(?: NumelIn=(\d+),)?(?: NumelOut=(\d+),)? Timeout\(ms\)=(\d+)\)`)
+	watchdog = regexp.MustCompile(`\[(?:PG (?:ID )?(\w+)[^\]]*? )?Rank (\d{1,6})\] (?:Process group watchdog thread terminated with exception: \[Rank \d+\] )?Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+),(?: NumelIn=(\d+),)?(?: NumelOut=(\d+),)? Timeout\(ms\)=(\d+)\)`)
 	progress = regexp.MustCompile(`\[PG (?:ID )?(\w+)(?: PG GUID (\w+)(?:\(([^)]*)\))?)? Rank (\d{1,6})\].*last enqueued work: (-?\d+), (?:last started work: -?\d+, )?last completed work: (-?\d+)`)
 	frame    = regexp.MustCompile(`^ *File "([^"]+)", line (\d+), in (.+)$`)
 	raised   = regexp.MustCompile(`^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Failure))(?:: (.*))?$`)
@@ -149,6 +152,10 @@ func (s *Said) line(file, line string) {
 		}
 	case strings.Contains(line, "monitoredBarrier"):
 		s.barrier(line)
+	case strings.Contains(line, unbatched):
+		if rank >= 0 {
+			s.hint(hang.Hint{Rank: rank, Alone: true})
+		}
 	case strings.Contains(line, "NVRM: Xid"), strings.Contains(line, "Detected mismatch between collectives"):
 		s.note(line)
 	default:

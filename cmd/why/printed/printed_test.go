@@ -157,3 +157,35 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// The watchdog says again what it has caught when it ends the process, which is of the same group: PyTorch 2.11.
+func TestCaughtAgain(t *testing.T) {
+	const caught = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=12000) ran for 12028 milliseconds before timing out.\n"
+	s := said(t, "[rank0]:[E1126 05:38:48.4 ProcessGroupNCCL.cpp:689] "+caught+
+		"[rank0]:[E1126 05:38:48.4 ProcessGroupNCCL.cpp:2303] [PG ID 1 PG GUID 1 Rank 0]  failure detected by watchdog at work sequence id: 2 PG status: last enqueued work: 2, last completed work: 1\n"+
+		"[rank0]:[E1126 05:39:11.4 ProcessGroupNCCL.cpp:2119] [PG ID 1 PG GUID 1 Rank 0] Process group watchdog thread terminated with exception: "+caught+
+		"  what():  [PG ID 1 PG GUID 1 Rank 0] Process group watchdog thread terminated with exception: "+caught)
+	j, err := s.Job()
+	require.NoError(t, err)
+	require.Len(t, j.Groups, 1)
+	require.Equal(t, "1", j.Groups[0].Name)
+	require.Len(t, j.Ranks[0].Calls, 1)
+}
+
+// A send or recv that makes a communicator is in no dump: the warning before it is all that tells of it.
+func TestUnbatched(t *testing.T) {
+	s := said(t, "[rank0]:[W1126 05:39:30.1 ProcessGroupNCCL.cpp:4094] Warning: An unbatched P2P op (send/recv) was called on this ProcessGroup with size 2.\n")
+	require.Equal(t, []hang.Hint{{Rank: 0, Alone: true}}, s.Hints)
+	of := func(c hang.Call) string {
+		j := &hang.Job{Groups: []hang.Group{{Name: "0", Desc: "default_pg", Ranks: []int{0, 1}}}, Ranks: []hang.Rank{{Source: "f", Calls: []hang.Call{c}}, {Source: "f"}}}
+		for n := range int64(2) {
+			j.Ranks[1].Calls = append(j.Ranks[1].Calls, hang.Call{Number: n + 1, Kind: "all_reduce", Peer: -1, State: map[int64]hang.State{0: hang.Ended, 1: hang.Open}[n]})
+		}
+		require.Equal(t, []bool{true}, j.Hear(s.Hints))
+		a := hang.Judge(j)
+		require.Equal(t, []int{0}, a.Culprits)
+		return a.Sentence
+	}
+	require.Contains(t, of(hang.Call{Number: 1, Kind: "all_reduce", Peer: -1, State: hang.Ended}), "its log tells of a send or recv")
+	require.NotContains(t, of(hang.Call{Number: 1, Kind: "send", Peer: 1, Send: true, State: hang.Ended}), "its log tells")
+}

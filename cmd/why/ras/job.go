@@ -303,7 +303,7 @@ func Judge(j *hang.Job, all []Report) hang.Answer {
 	if len(j.Ranks) == 0 {
 		a.Reason = hang.Unknown
 		a.Sentence = "I cannot say: RAS sees no rank that has called less than the others of its communicator, and whether their last calls have ended it does not say"
-		a.Remedy = "dumps of PyTorch's flight recorder show it: TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+		a.Remedy = "dumps of PyTorch's flight recorder show it: TORCH_NCCL_TRACE_BUFFER_SIZE=2000; where none were written, as none are in new_group: py-spy dump --pid PID of each rank"
 	}
 	switch late := a.Reason != hang.Died && a.Reason != hang.Silent && a.Reason != hang.Nothing; {
 	case !late:

@@ -154,6 +154,8 @@ func does(file, function string) string {
 		return "reading or writing a checkpoint"
 	case function == "synchronize" && strings.Contains(file, "cuda"):
 		return "waiting for its GPU"
+	case (function == "new_group" || function == "_new_process_group_helper" || function == "_store_based_barrier") && strings.HasSuffix(file, "distributed_c10d.py"):
+		return "making a group"
 	case strings.HasSuffix(file, "gc.py"):
 		return "collecting garbage"
 	}

@@ -39,7 +39,11 @@ func (j *job) dump(r int, version string, at time.Duration, room int) map[string
 				last = c.number
 			}
 		}
-		status[fmt.Sprint(g)] = map[string]any{"last_enqueued_collective": last, "last_started_collective": last, "last_completed_collective": max(0, last-1)}
+		started := last
+		if !j.timed {
+			started = -1
+		}
+		status[fmt.Sprint(g)] = map[string]any{"last_enqueued_collective": last, "last_started_collective": started, "last_completed_collective": max(0, last-1)}
 	}
 	entries := []any{}
 	for i, c := range calls {
@@ -89,10 +93,14 @@ func (j *job) entry(r, i int, c *call, m int) map[string]any {
 	}
 	state := "completed"
 	switch {
-	case c.begun == never:
+	case c.begun == never || c.ended == never && !j.timed:
 		state = "scheduled"
 	case c.ended == never:
 		state = "started"
+	}
+	begun := c.begun
+	if !j.timed {
+		begun = never
 	}
 	name := "nccl:" + c.kind
 	if c.peer >= 0 {
@@ -101,18 +109,18 @@ func (j *job) entry(r, i int, c *call, m int) map[string]any {
 		name = fmt.Sprintf("nccl:%s %d%s%d", c.kind, self, map[bool]string{true: "->", false: "<-"}[c.send], other)
 	}
 	file, rest, _ := strings.Cut(c.line, ":")
-	var line int
+	var line int64
 	var function string
 	fmt.Sscanf(rest, "%d in %s", &line, &function)
 	e := map[string]any{
 		"record_id": int64(i), "pg_id": int64(c.group), "process_group": []any{fmt.Sprint(c.group), desc(c.group)}, "op_id": int64(i + 1), "profiling_name": name,
 		"time_created_ns": stamp(c.at), "state": state,
 		"input_sizes": []any{[]any{c.size}}, "output_sizes": []any{[]any{c.size}},
-		"time_discovered_started_ns": stamp(c.begun), "time_discovered_completed_ns": stamp(c.ended), "retired": c.ended != never,
+		"time_discovered_started_ns": stamp(begun), "time_discovered_completed_ns": stamp(c.ended), "retired": c.ended != never,
 		"frames": []any{
-			frame("all_reduce", "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", 2938),
-			frame("wrapper", "/opt/venv/lib/python3.12/site-packages/torch/distributed/c10d_logger.py", 81),
-			frame(function, "/home/u/"+file, line), frame("<module>", "/home/u/main.py", 12),
+			frame{"all_reduce", "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", 2938},
+			frame{"wrapper", "/opt/venv/lib/python3.12/site-packages/torch/distributed/c10d_logger.py", 81},
+			frame{function, "/home/u/" + file, line}, frame{"<module>", "/home/u/main.py", 12},
 		},
 	}
 	number := "collective_seq_id"
@@ -138,31 +146,47 @@ func (j *job) entry(r, i int, c *call, m int) map[string]any {
 	return e
 }
 
-func frame(name, file string, line int) map[string]any {
-	return map[string]any{"name": name, "filename": file, "line": int64(line)}
+// A frame is a line of a stack. PyTorch writes one that comes again out of the memo.
+type frame struct {
+	Name string `json:"name"`
+	File string `json:"filename"`
+	Line int64  `json:"line"`
 }
 
-// pickled writes values as PyTorch's C++ does: protocol 2, text that comes again out of the memo.
+// pickled writes values as PyTorch's C++ does: protocol 2, text and frames that come again out of the memo.
 func pickled(v any) []byte {
-	p := pickler{b: []byte{0x80, 2}, memo: map[string]int{}}
+	p := pickler{b: []byte{0x80, 2}, memo: map[any]int{}}
 	p.write(v)
 	return append(p.b, '.')
 }
 
 type pickler struct {
 	b    []byte
-	memo map[string]int
+	memo map[any]int // texts and frames
+}
+
+// again writes a value that has been stored, and reports whether it has.
+func (p *pickler) again(v any) bool {
+	i, ok := p.memo[v]
+	if ok {
+		p.place('h', 'j', i)
+	}
+	return ok
+}
+
+// store has the value that was just written come again.
+func (p *pickler) store(v any) {
+	p.memo[v] = len(p.memo)
+	p.place('q', 'r', p.memo[v])
 }
 
 func (p *pickler) text(s string) {
-	if i, ok := p.memo[s]; ok {
-		p.place('h', 'j', i)
+	if p.again(s) {
 		return
 	}
 	p.b = binary.LittleEndian.AppendUint32(append(p.b, 'X'), uint32(len(s)))
 	p.b = append(p.b, s...)
-	p.memo[s] = len(p.memo)
-	p.place('q', 'r', p.memo[s])
+	p.store(s)
 }
 
 func (p *pickler) place(short, long byte, i int) {
@@ -180,15 +204,25 @@ func (p *pickler) write(v any) {
 	case bool:
 		p.b = append(p.b, map[bool]byte{true: 0x88, false: 0x89}[v])
 	case int64:
-		if v >= 0 && v < 256 {
+		switch {
+		case v >= 0 && v < 1<<8:
 			p.b = append(p.b, 'K', byte(v))
-		} else {
+		case v >= 0 && v < 1<<16:
+			p.b = binary.LittleEndian.AppendUint16(append(p.b, 'M'), uint16(v))
+		case v == int64(int32(v)):
+			p.b = binary.LittleEndian.AppendUint32(append(p.b, 'J'), uint32(v))
+		default:
 			p.b = binary.LittleEndian.AppendUint64(append(p.b, 0x8a, 8), uint64(v))
 		}
 	case float64:
 		p.b = binary.BigEndian.AppendUint64(append(p.b, 'G'), math.Float64bits(v))
 	case string:
 		p.text(v)
+	case frame:
+		if !p.again(v) {
+			p.write(map[string]any{"name": v.Name, "filename": v.File, "line": v.Line})
+			p.store(v)
+		}
 	case []any:
 		p.b = append(p.b, ']', '(')
 		for _, x := range v {

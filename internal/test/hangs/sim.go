@@ -47,6 +47,7 @@ type job struct {
 	apart  time.Duration // of the clock of the node that drift looks at
 	dead   bool          // the network: nothing ends from the time cut on
 	cut    time.Duration
+	timed  bool // dumps have when calls began: TORCH_NCCL_ENABLE_TIMING=1, which is not PyTorch's default
 }
 
 // A rank is one process.

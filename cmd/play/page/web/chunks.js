@@ -35,6 +35,9 @@ const chunks = {
     }
     this.rows = [...body.children];
     table.replaceChildren(make("thead", {}, head), body);
+    this.watcher ??= new ResizeObserver(() => { $("sideways").hidden = $("chunks").offsetWidth <= $("chunks").parentElement.clientWidth; });
+    this.watcher.observe(table.parentElement);
+    this.watcher.observe(table);
   },
 
   // passed are sums that a rank has made and sent on without keeping them, while they are on their

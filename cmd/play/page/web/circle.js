@@ -16,6 +16,7 @@ const circle = {
     this.seats = [];
     this.arrows = make("g");
     const svg = $("circle");
+    svg.classList.toggle("many", outside);
     svg.replaceChildren(make("circle", { class: "wire", cx: 300, cy: 300, r: this.reach }));
     if (nodes > 1) svg.append(...this.nodes(n, node));
     svg.append(this.arrows);
@@ -61,7 +62,7 @@ const circle = {
       share.setAttribute("stroke-dasharray", `${part * around} ${around}`);
       share.style.display = part ? "" : "none";
       seat.setAttribute("class", "seat" + (part === 1 ? " whole" : "") + (r === chosen ? " chosen" : "") + (busy.has(r) ? "" : " idle"));
-      flag.textContent = wrong.has(r) ? "✗" : part === 1 ? "✓" : "";
+      flag.textContent = wrong.has(r) ? "✗" : part === 1 && show.ranks <= 24 ? "✓" : ""; // of more, the seat's colour says it
       flag.style.fill = wrong.has(r) ? "" : "var(--green)";
       seat.setAttribute("aria-label", `rank ${r}: ${done} of ${show.has(r, 2) ? out.length : 0} chunks complete` + (wrong.has(r) ? ", wrong" : ""));
     }
@@ -106,7 +107,10 @@ const circle = {
     const tip = [[to.x + ux * 4, to.y + uy * 4], [to.x - ux * size - uy * size * 0.6, to.y - uy * size + ux * size * 0.6], [to.x - ux * size + uy * size * 0.6, to.y - uy * size - ux * size * 0.6]];
     const title = make("title", {}, `rank ${m.from} to rank ${m.to}: ${words(m.value)}`);
     this.arrows.append(make("path", { class: `arrow ${kind}`, d: path }, title), make("polygon", { class: `tip ${kind}`, points: tip.map(p => p.join(",")).join(" ") }));
-    if (label && far - 2 * this.size > 60) this.arrows.append(make("text", { class: "tag", x: 0.36 * from.x + 0.48 * mx + 0.16 * to.x, y: 0.36 * from.y + 0.48 * my + 0.16 * to.y }, label));
+    if (label && far - 2 * this.size > 60) { // ways across the circle meet in its middle
+      const u = far > 1.2 * this.reach ? 0.25 : 0.4, on = (a, m, b) => (1 - u) ** 2 * a + 2 * u * (1 - u) * m + u * u * b;
+      this.arrows.append(make("text", { class: "tag", x: on(from.x, mx, to.x), y: on(from.y, my, to.y) }, label));
+    }
     if (beat) this.arrows.append(make("circle", { class: "mover", r: 5, style: `offset-path: path("${path}")` }));
   },
 

@@ -11,9 +11,15 @@ const page = {
       this.known.collectives.find(c => c.name === own.collective).algorithms.push({ name: own.algo, nodes: false, tables: own.tables });
     }
     this.listen();
-    this.begin({ ...this.setup.question, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) });
+    this.begin(this.address());
+    window.addEventListener("hashchange", () => { this.stop(); this.begin(this.address()); });
     if (!this.show) this.begin(this.setup.question); // the address is wrong
     if ($("trace").textContent) this.lay($("trace").textContent, this.setup.follow);
+  },
+
+  // address is what the page's address asks, the rest as it began.
+  address() {
+    return { ...this.setup.question, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
   },
 
   // begin fills in the form as asked, and plays it.
@@ -124,7 +130,7 @@ const page = {
     $("breaking").hidden = !this.breaking;
     $("verdict").className = bad ? "bad" : "good";
     $("verdict").querySelector(".mark").textContent = bad ? "✗" : "✓";
-    $("verdict").querySelector(".words").textContent = bad ? `${what}, changed in ${this.edits.length === 1 ? "one place" : this.edits.length + " places"}: refuted`
+    $("verdict").querySelector(".words").textContent = bad ? `${what}, changed in ${this.edits.length === 1 ? "one place" : this.edits.length + " places"}: refuted, ${this.why()}`
       : this.edits.length ? `${what}, changed, and still proved: every contribution arrives once` : `${what}: proved, every contribution arrives once`;
     $("refutation").hidden = !bad;
     $("refuted").textContent = a.error || "";
@@ -134,6 +140,14 @@ const page = {
     } }, p.step >= 0 ? `rank ${p.rank}, step ${p.step}` : p.out >= 0 ? `rank ${p.rank}, Out[${p.out}]` : `rank ${p.rank}`)));
     $("undo").disabled = $("repair").disabled = !this.edits.length;
     this.wrong = new Set((a.places || []).map(p => p.rank));
+  },
+
+  // why is the first place of a refutation, with what is wrong there.
+  why() {
+    const a = this.show.answer, p = a.places?.[0];
+    if (!p) return a.error.split("\n")[0];
+    const more = a.places.length - 1;
+    return `${p.step >= 0 ? `step ${p.step} of rank ${p.rank}` : p.out >= 0 ? `Out[${p.out}] of rank ${p.rank}` : `rank ${p.rank}`}: ${p.why}${more ? `; and ${more} more` : ""}`;
   },
 
   // seek goes to a position; beat is the milliseconds until the next one, when playing.

@@ -61,14 +61,14 @@ func TestDeviceBadCalls(t *testing.T) {
 		stream gpu.Stream
 		want   []string
 	}{
-		{"null", mem.Device(0, 0, 4096), 0, []string{"In is nil, needs 64 bytes"}},
+		{"null", mem.Device(0, 0, 4096), 0, []string{"In is nil, needs 16 elements"}},
 		{"host pointer", mem.Device(0, uintptr(unsafe.Pointer(&pageable[0])), 4096), 0, []string{"In: 64 bytes at 0x", "device 0: no memory of a GPU", "give memory of gpu.Device.Alloc"}},
 		{"host memory", mem.Host(pageable), 0, []string{"one of In and Out is host memory"}},
 		{"another device's region", foreign, 0, []string{"memory of device 1, but the rank's GPU is device 0"}},
 		{"another device's pointer", mem.Device(0, foreign.Ptr(), 4096), 0, []string{"device 0: memory of device 1: give memory of device 0"}},
 		{"freed", mem.Device(0, big.Ptr()+4096, 4096), 0, []string{"device 0: no memory of a GPU: freed"}},
 		{"misaligned", good.Slice(1, 4000), 0, []string{"on device 0 is no multiple of the element's 4 bytes"}},
-		{"short", good.Slice(0, 60), 0, []string{"In has 60 bytes, needs 64"}},
+		{"short", good.Slice(0, 60), 0, []string{"In has 15 elements, needs 16"}},
 		{"longer than its allocation", mem.Device(0, good.Ptr()+4096-32, 64), 0, []string{"device 0: "}},
 		{"stream of another device", good, alien, []string{"stream 0x", "not of device 0's primary context: make it with device 0 current"}},
 	} {

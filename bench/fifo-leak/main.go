@@ -1,8 +1,8 @@
 // Fifo-leak runs the two programs that make the work FIFO of other libraries stall, and shows
 // that Ringo's has nothing to leak:
 //
-//	go run ./examples/fifo-leak                                  emulated GPUs, scaled down
-//	go run ./examples/fifo-leak -device cuda -peer nccl          real ones, NCCL beside it
+//	go run ./bench/fifo-leak                                  emulated GPUs, scaled down
+//	go run ./bench/fifo-leak -device cuda -peer nccl          real ones, NCCL beside it
 //
 // See README.md for the programs and what they find.
 package main
@@ -22,9 +22,9 @@ import (
 
 const usage = `fifo-leak runs NVIDIA/nccl #1251's program, and a group of thousands of all-reduces.
 
-  go run ./examples/fifo-leak                            2 emulated GPUs, scaled down
-  go run ./examples/fifo-leak -device cuda               2 real ones, at full length
-  go run ./examples/fifo-leak -device cuda -peer nccl    NCCL beside it, killed at the limit
+  go run ./bench/fifo-leak                            2 emulated GPUs, scaled down
+  go run ./bench/fifo-leak -device cuda               2 real ones, at full length
+  go run ./bench/fifo-leak -device cuda -peer nccl    NCCL beside it, killed at the limit
 
 Flags:
 `

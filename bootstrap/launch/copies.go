@@ -1,0 +1,41 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/ringo-go/ringo/bootstrap"
+)
+
+// Copies makes a program its own launcher: it starts n copies of the program, with its arguments, as ranks, and returns when all have
+// ended. Where a launcher has started this process, which is then a rank, it does nothing and parent is false:
+//
+//	if parent, err := launch.Copies(ctx, 4); parent {
+//		os.Exit(launch.Status(err))
+//	}
+//	c, err := ringo.OpenEnv(ctx, ringo.Config{})
+//
+// Lines of ranks begin with their numbers. An error of a rank is an *Error, and the rank has said more.
+func Copies(ctx context.Context, n int) (parent bool, err error) {
+	if _, ok, err := bootstrap.FromEnv(os.Getenv); ok || err != nil {
+		return false, nil // ringo.OpenEnv says what is wrong
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return true, fmt.Errorf("launch: %w", err)
+	}
+	return true, Run(ctx, Config{N: n, Args: append([]string{exe}, os.Args[1:]...), Stdout: os.Stdout, Stderr: os.Stderr, Prefix: true})
+}
+
+// Status is what a launcher should end with: 0 for nil, an Error's ExitStatus, 1 for others.
+func Status(err error) int {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.ExitStatus()
+	}
+	if err != nil {
+		return 1
+	}
+	return 0
+}
