@@ -43,7 +43,7 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, Wide factor, State &
     }
     return;
   }
-  if (l.whole && !a.torn) {
+  if (l.whole && !a.torn && !early(a)) { // else the code of each contribution would be there seven times
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
@@ -53,7 +53,7 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, Wide factor, State &
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      store(k, r, line(r, v[k]));
+      store(k, r, marked(l, r, v[k]));
     }
     return;
   }

@@ -95,10 +95,13 @@ static DEVICE u64 finish(u64 w, u64 value) {
   return pack<false>(x);
 }
 
+// Early reports whether ranks have scalars of their own.
+static DEVICE bool early(const DirectArgs &a) { return OP::scales && a.early; }
+
 // Contribution is what a rank gives of its data. Where ranks have scalars of their own it is
 // multiplied by this one's, and rounded.
 static DEVICE Pair contribution(const DirectArgs &a, Wide factor, Pair v) {
-  if (!OP::scales || !a.early) return v;
+  if (!early(a)) return v;
   Wide x[2][elements];
   unpack(v.x, x[0]);
   unpack(v.y, x[1]);
@@ -121,7 +124,7 @@ static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair
     for (int w = 0; w < 2; w++)
 #pragma unroll
       for (int e = 0; e < elements; e++) {
-        if (OP::scales) x[w][e] *= a.early ? (Wide)1 : factor;
+        if (OP::scales) x[w][e] *= early(a) ? (Wide)1 : factor;
         sum[w][e] = p ? OP::of(sum[w][e], x[w][e]) : x[w][e];
       }
   }
@@ -132,6 +135,7 @@ static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair
 
 #else
 
+static DEVICE bool early(const DirectArgs &) { return false; }
 static DEVICE Pair contribution(const DirectArgs &, Wide, Pair v) { return v; }
 
 #endif
