@@ -340,7 +340,7 @@ func TestVariablesOfNCCL(t *testing.T) {
 		{"NCCL_P2P_LEVEL=0", func(c Config) any { return c.noP2P }, "NCCL_P2P_LEVEL is LOC", ""},
 		{"NCCL_P2P_LEVEL=FAR", func(c Config) any { return c.noP2P }, "", "want LOC, PIX"},
 		{"NCCL_SOCKET_FAMILY=AF_UNIX", func(c Config) any { return c.Family }, 0, "want AF_INET or AF_INET6"},
-		{"NCCL_CTA_POLICY=4", func(c Config) any { return c.policy }, choice.PolicyDefault, "want default, efficiency"},
+		{"NCCL_CTA_POLICY=4", func(c Config) any { return c.policy }, choice.PolicyDefault, "want default, latency, efficiency"},
 		{"NCCL_CTA_POLICY=FOO|ZERO", func(c Config) any { return c.policy }, choice.PolicyZero, `NCCL_CTA_POLICY="FOO"`},
 		{"NCCL_DEBUG_FILE=/nonexistent/x", func(c Config) any { return c.Log != nil }, true, "NCCL_DEBUG_FILE"},
 		{"NCCL_DEBUG=LOUD", func(c Config) any { return c.Log.Enabled(t.Context(), slog.LevelInfo) }, false, "want VERSION, WARN"},

@@ -5,8 +5,10 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	pathpkg "path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,9 +74,10 @@ var floors = map[string]string{
 	// Programs on top.
 	"bench":             ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart internal/cli internal/given internal/nccl",
 	"bench/chart":       "",
-	"bench/meter":       "gpu internal/cuda kernels/ptx",
+	"bench/meter":       "gpu mem internal/cublas internal/cuda kernels/ptx",
 	"bench/join":        ". trace",
-	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch internal/given",
+	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch internal/cli internal/given",
+	"bench/across":      ". bench",
 	"bench/fifo-leak":   ". gpu internal/nccl",
 	"bench/device":      "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
 	"ringotest":         ". bootstrap bootstrap/launch gpu trace/history internal/relay internal/plain internal/test/transcript",
@@ -112,6 +115,7 @@ var floors = map[string]string{
 	"internal/*":               "",
 	"internal/ibverbs":         "internal/dl",
 	"internal/nccl":            "internal/dl",
+	"internal/cublas":          "internal/dl",
 	"internal/cuda":            "internal/dl",
 	"internal/emu/ptx":         "",
 	"internal/emu/alu":         "internal/emu/ptx",
@@ -168,6 +172,18 @@ func TestFloors(t *testing.T) {
 	for _, pkg := range []string{".", "sched", "ring", "engine", "transport/shm", "cmd/ringo"} {
 		require.True(t, seen[pkg], "%s was not looked at", pkg)
 	}
+}
+
+// A program that imports package ringo compiles three modules of others, and none of what draws, measures or tests.
+func TestImporterCompiles(t *testing.T) {
+	if _, err := os.Stat("go.mod"); err != nil {
+		t.Skip("the source is not here")
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}", ".").Output()
+	require.NoError(t, err)
+	modules := strings.Fields(string(out))
+	slices.Sort(modules)
+	require.Equal(t, []string{"github.com/ebitengine/purego", "github.com/libp2p/go-reuseport", module, "golang.org/x/sys"}, slices.Compact(modules))
 }
 
 func match(pkg string) (string, bool) {

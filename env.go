@@ -136,7 +136,7 @@ func (c *Config) settings(e *variables) []setting.Row {
 			}
 		}, "RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"),
 		setting.Own("BlockPolicy", c.BlockPolicy != "", func(e *setting.Environment, name, value string) {
-			c.BlockPolicy = strings.Join(e.Words(name, value, "|", "default, efficiency, zero, or 0 to 3", func(word string) bool {
+			c.BlockPolicy = strings.Join(e.Words(name, value, "|", "default, latency, efficiency, zero, or 0 to 3", func(word string) bool {
 				_, err := choice.ParsePolicy(word)
 				return err == nil
 			}), "|")

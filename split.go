@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 
@@ -99,8 +100,11 @@ func meetingsOfParts(ctx context.Context, c *Comm, color int, hosts bool) ([]spl
 	mine := splitNote{Color: color}
 	if hosts {
 		addr := ""
-		if c.net.OnOneHost() {
+		switch at := bootstrap.Address(c.group); {
+		case c.net.OnOneHost():
 			addr = "127.0.0.1:0"
+		case at.IsValid() && c.cfg.Interface == "" && c.cfg.Family == 0: // whatever else this host has, the others have come that way
+			addr = netip.AddrPortFrom(at, 0).String()
 		}
 		id, err := c.cfg.NewID(addr)
 		if err != nil {

@@ -30,6 +30,9 @@ type Beside struct {
 	Ideal  float64 `json:"ideal_us"` // the longer of the two alone
 	Sum    float64 `json:"sum_us"`   // one after the other
 	Slower float64 `json:"slower"`   // ComputeBeside in units of Compute
+	// CollectivesSlower is CollectivesBeside in units of Alone.
+	CollectivesSlower float64 `json:"collectives_slower"`
+	Computing         string  `json:"computing,omitempty"` // what multiplies matrices, "" for blocks of fixed work
 }
 
 // A Timing is a time in microseconds over several rounds: the median and the least.
@@ -54,6 +57,7 @@ func besideOf(collectives, blocks int, alone, computing []float64, both []ends) 
 	b.Both, b.CollectivesBeside, b.ComputeBeside = timingOf(all), timingOf(comm), timingOf(comp)
 	b.Ideal, b.Sum = max(b.Alone.Time, b.Compute.Time), b.Alone.Time+b.Compute.Time
 	b.Slower = over(b.ComputeBeside.Time, b.Compute.Time)
+	b.CollectivesSlower = over(b.CollectivesBeside.Time, b.Alone.Time)
 	return b
 }
 
@@ -70,10 +74,23 @@ func over(a, b float64) float64 {
 
 // besideNote says what the columns of the table mean.
 func besideNote(cfg *Config) string {
+	if cfg.BesideProduct > 0 {
+		return besideProducts(cfg)
+	}
 	amount := "about as long as the slowest program's collectives take"
 	if cfg.BesideTime > 0 {
 		amount = fmt.Sprintf("about %v", cfg.BesideTime)
 	}
 	return fmt.Sprintf("beside: kernels of up to %d waves of blocks, a block a multiprocessor and %v, for %s; times until all collectives and all of it have ended, medians of %d rounds in turn",
 		launchWaves, blockTime, amount, cfg.Repetitions)
+}
+
+// besideProducts is besideNote for products of matrices.
+func besideProducts(cfg *Config) string {
+	amount := "the slowest program's collectives take"
+	if cfg.BesideTime > 0 {
+		amount = fmt.Sprintf("%v is", cfg.BesideTime)
+	}
+	return fmt.Sprintf("beside: products of matrices, %v each, about as long as %s; times until all collectives and all of them have ended, medians of %d rounds in turn",
+		cfg.BesideProduct, amount, cfg.Repetitions)
 }

@@ -20,7 +20,7 @@ func TestBesideOf(t *testing.T) {
 		Collectives: 20, Blocks: 528,
 		Alone: Timing{100, 90}, Compute: Timing{220, 200}, Both: Timing{245, 235},
 		CollectivesBeside: Timing{200, 150}, ComputeBeside: Timing{242, 230},
-		Ideal: 220, Sum: 320, Slower: 1.1,
+		Ideal: 220, Sum: 320, Slower: 1.1, CollectivesSlower: 2,
 	}, b)
 	require.InDelta(t, 245.0/220, b.ofIdeal(), 1e-9)
 	require.Zero(t, besideOf(1, 1, []float64{0}, []float64{0}, []ends{{}}).Slower, "a clock that saw nothing")
@@ -65,7 +65,8 @@ func TestRunBeside(t *testing.T) {
 		name string
 		args []string
 	}
-	for _, c := range tier.Some(2, []test{
+	for _, c := range tier.Some(3, []test{
+		{"products", []string{"allreduce", "-g", "2", "-beside-product", "400us"}},
 		{"graphs, groups", []string{"allreduce", "-g", "2", "-G", "3", "-m", "2"}},
 		{"one by one", []string{"allreduce", "-g", "2"}},
 		{"two processes", []string{"allgather", "-np", "2", "-g", "1"}},
@@ -89,7 +90,12 @@ func TestRunBeside(t *testing.T) {
 			require.Equal(t, max(b.Alone.Time, b.Compute.Time), b.Ideal)
 			require.GreaterOrEqual(t, b.Both.Time, b.ComputeBeside.Time)
 			require.GreaterOrEqual(t, b.Both.Time, b.CollectivesBeside.Time)
-			require.Contains(t, out, "# beside: kernels of up to 16 waves")
+			if c.name == "products" {
+				require.Equal(t, "a kernel of one block a multiprocessor", b.Computing)
+				require.Contains(t, out, "# beside: products of matrices, 400µs each")
+			} else {
+				require.Contains(t, out, "# beside: kernels of up to 16 waves")
+			}
 			page, err := os.ReadFile(plot)
 			require.NoError(t, err)
 			require.Contains(t, string(page), "collectives and compute")

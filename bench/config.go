@@ -41,6 +41,8 @@ type Config struct {
 	Deterministic           bool          // reductions in order of rank
 	Beside                  bool          // GPU: computing beside the collectives
 	BesideTime              time.Duration // how much of it, 0 for as long as they take
+	BesideProduct           time.Duration // of a product of matrices that is computed, 0 for waves of short blocks
+	CUBLAS                  string        // file of cuBLASLt, for products
 	Unchecked               bool          // emulator: fast, without looking for races
 	NCCL                    string        // file of the peer nccl
 	Timeout                 time.Duration // of one operation
@@ -297,15 +299,21 @@ func (c *Config) transportAndAlgo() error {
 	return nil
 }
 
+// mostProduct is the longest that a product of matrices may take: they have to fit on the GPU.
+const mostProduct = 10 * time.Millisecond
+
 // besides checks the flags of computing beside the collectives.
 func (c *Config) besides(given map[string]bool) error {
 	switch {
 	case c.BesideTime < 0:
 		return cli.Usagef("-beside-time %v: cannot be negative", c.BesideTime)
-	case c.BesideTime > 0:
-		c.Beside = true
+	case c.BesideProduct < 0 || c.BesideProduct > mostProduct:
+		return cli.Usagef("-beside-product %v: want the time of a product, up to %v", c.BesideProduct, mostProduct)
 	}
+	c.Beside = c.Beside || c.BesideTime > 0 || c.BesideProduct > 0
 	switch {
+	case c.CUBLAS != "" && c.BesideProduct == 0:
+		return cli.Usagef("-cublas is for -beside-product")
 	case !c.Beside:
 		return nil
 	case c.Device == "host":

@@ -13,14 +13,15 @@ import (
 
 // A contender is what a rank computes beside collectives, and how it takes their times.
 type contender struct {
-	w      *worker
-	load   *meter.Load
-	stream gpu.Stream // of computing
+	w       *worker
+	load    *meter.Load
+	product *meter.Product // what it computes, or nil for waves of blocks
+	stream  gpu.Stream     // of computing
 	// start is what both wait for, the others are when they have ended.
 	start, collectives, computed gpu.Event
 	meet                         ringo.Call // of all ranks, so that all start at once
 	rounds                       int        // of a block
-	wave                         float64    // µs that one takes
+	wave                         float64    // µs that one takes, or a product
 	delay                        time.Duration
 	emulated                     bool
 }
@@ -31,6 +32,11 @@ func newContender(w *worker) (s *contender, err error) {
 	s = &contender{w: w, emulated: dev.Driver().Name() == "emu"}
 	if s.load, err = meter.NewLoad(dev); err != nil {
 		return nil, fmt.Errorf("--beside: %w", err)
+	}
+	if w.cfg.BesideProduct > 0 {
+		if s.product, err = meter.NewProduct(s.load, w.cfg.CUBLAS); err != nil {
+			return nil, fmt.Errorf("--beside: %w", errors.Join(err, s.close()))
+		}
 	}
 	if s.stream, err = dev.NewStream(); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -56,7 +62,11 @@ func newContender(w *worker) (s *contender, err error) {
 
 func (s *contender) close() error {
 	dev := s.w.gpu.dev
-	errs := []error{s.load.Close()}
+	var errs []error
+	if s.product != nil {
+		errs = append(errs, s.product.Close())
+	}
+	errs = append(errs, s.load.Close())
 	if s.stream != 0 {
 		errs = append(errs, dev.DestroyStream(s.stream))
 	}
@@ -71,14 +81,65 @@ func (s *contender) close() error {
 	return errors.Join(errs...)
 }
 
-// calibrate finds the rounds of a block that take blockTime; rank 0 decides.
+// calibrate finds the rounds of a block that take blockTime, and the depth of a product that takes the time
+// that was asked for; rank 0 decides.
 func (s *contender) calibrate() error {
+	err := s.calibrateWaves()
+	if err == nil && s.product != nil {
+		err = s.calibrateProduct()
+	}
+	return err
+}
+
+// The matrices of products are squares of the side, as far as their depth makes them so.
+const (
+	productSide  = 8192
+	shortSide    = 4096 // of products that take less than shortProduct
+	shortProduct = 250 * time.Microsecond
+	firstDepth   = 1024
+	mostDepth    = 64 << 10
+	depthUnit    = 64
+)
+
+func (s *contender) calibrateProduct() error {
+	want, side, depth := s.w.cfg.BesideProduct, productSide, firstDepth
+	if want < shortProduct {
+		side = shortSide
+	}
+	if s.emulated {
+		return s.product.Shape(depthUnit, 1)
+	}
+	for round := 0; ; round++ {
+		if err := s.product.Shape(side, depth); err != nil {
+			return err
+		}
+		const several = 8
+		if _, err := s.timeOf(several); err != nil { // to warm up
+			return err
+		}
+		us, err := s.timeOf(several)
+		if s.wave = us / several; err != nil || round == 2 {
+			return err
+		}
+		next := float64(depth) * float64(want.Nanoseconds()) / 1e3 / max(s.wave, 0.1)
+		all, err := s.w.ctl.decide(int64(max(depthUnit, min(next, mostDepth))))
+		if err != nil {
+			return err
+		}
+		depth = int(all+depthUnit/2) / depthUnit * depthUnit
+	}
+}
+
+func (s *contender) calibrateWaves() error {
+	product := s.product
+	s.product = nil
+	defer func() { s.product = product }()
 	if s.rounds = 1; s.emulated { // there times mean nothing
 		s.wave = 1
 		return nil
 	}
 	for range 3 { // the first one warms up
-		us, err := s.timeOfWaves(launchWaves)
+		us, err := s.timeOf(launchWaves)
 		if err != nil {
 			return err
 		}
@@ -89,18 +150,18 @@ func (s *contender) calibrate() error {
 		}
 		s.rounds = int(rounds)
 	}
-	us, err := s.timeOfWaves(launchWaves)
+	us, err := s.timeOf(launchWaves)
 	s.wave = us / launchWaves
 	return err
 }
 
-// timeOfWaves is how long waves take that nothing runs beside, in µs.
-func (s *contender) timeOfWaves(waves int) (us float64, err error) {
+// timeOf is how long units of computing take that nothing runs beside, in µs.
+func (s *contender) timeOf(units int) (us float64, err error) {
 	dev := s.w.gpu.dev
 	if err := dev.Record(s.start, s.stream); err != nil {
 		return 0, err
 	}
-	if err := s.compute(waves); err != nil {
+	if err := s.compute(units); err != nil {
 		return 0, err
 	}
 	if err := errors.Join(dev.Record(s.computed, s.stream), dev.Synchronize(s.stream)); err != nil {
@@ -110,8 +171,16 @@ func (s *contender) timeOfWaves(waves int) (us float64, err error) {
 	return float64(ms) * 1e3, err
 }
 
-// compute queues waves of computing, in as few kernels as there may be.
+// compute queues products, or waves of computing in as few kernels as there may be.
 func (s *contender) compute(waves int) error {
+	if s.product != nil {
+		for range waves {
+			if err := s.product.Launch(s.stream); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	for ; waves > 0; waves -= launchWaves {
 		if err := s.load.Launch(s.stream, min(waves, launchWaves), s.rounds); err != nil {
 			return err

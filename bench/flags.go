@@ -47,6 +47,8 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	number(&c.Graph, "G", "cudagraph")
 	fs.BoolVar(&c.Beside, "beside", false, "")
 	fs.DurationVar(&c.BesideTime, "beside-time", 0, "")
+	fs.DurationVar(&c.BesideProduct, "beside-product", 0, "")
+	fs.StringVar(&c.CUBLAS, "cublas", "", "")
 	text(&c.registered, "R", "local_register")
 	text(&c.types, "d", "datatype")
 	text(&c.ops, "o", "op")

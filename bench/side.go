@@ -49,7 +49,11 @@ func (s *contender) rows(ser *series, count int) (ours Row, others map[string]*R
 			}
 			x.wrong = &wrong
 		}
-		row := x.row(ser, count, w.comm.Size(), each, besideOf(each, waves*s.load.Wave(), x.alone, computing, x.both))
+		beside := besideOf(each, waves*s.load.Wave(), x.alone, computing, x.both)
+		if s.product != nil {
+			beside.Computing = s.product.Name()
+		}
+		row := x.row(ser, count, w.comm.Size(), each, beside)
 		if x.program == "ringo" {
 			ours = *row
 		} else {

@@ -354,6 +354,9 @@ func (j *joiner) enrol(l *link, s *start) Group {
 	l.conn.SetReadDeadline(time.Time{})
 	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
 	m.head = s.Head
+	if j.opt.Dial == nil {
+		m.at = l.conn.LocalAddr()
+	}
 	if s.Takers > 0 {
 		m.giving = newHead(m.key, j.rank, s.Takers, s.Apart)
 	}

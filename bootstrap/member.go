@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"sync"
 )
@@ -12,6 +13,7 @@ import (
 type member struct {
 	rank, size int
 	key        []byte
+	at         net.Addr                    // of its connection to the hub, nil for none or the program's own
 	up         func(message)               // to the coordinator; keeps order, does not block
 	drop       func()                      // ends the connection without goodbye
 	flush      func()                      // waits a moment until all that was sent up is on its way

@@ -75,8 +75,13 @@ func (l *Load) Launch(s gpu.Stream, waves, rounds int) error {
 
 // Blocks is Launch for a number of blocks.
 func (l *Load) Blocks(s gpu.Stream, blocks, rounds int) error {
+	return l.launchBlocks(s, blocks, rounds, l.shared)
+}
+
+// launchBlocks is Blocks with so much shared memory for each.
+func (l *Load) launchBlocks(s gpu.Stream, blocks, rounds, shared int) error {
 	l.args = loadArgs{uint64(l.sums), uint32(rounds)}
-	l.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: threads}, Shared: l.shared, Stream: s}
+	l.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: threads}, Shared: shared, Stream: s}
 	return l.dev.With(func() error { return l.dev.Driver().LaunchKernel(l.f, &l.launch, cuda.ArgsOf(&l.args)) })
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/given"
 )
 
@@ -114,10 +115,17 @@ func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int, ope
 		return err
 	}
 	var failed []error // what has been measured counts nevertheless
-	for _, name := range t.algorithms() {
+	var bar *cli.Progress
+	if first == 0 {
+		bar = cli.NewProgress(c.Stderr)
+	}
+	defer bar.Clear()
+	for i, name := range t.algorithms() {
+		bar.Hide()
 		if first == 0 {
 			fmt.Fprintf(c.Stderr, "# %s\n", name)
 		}
+		bar.Show("algorithms", float64(i)/float64(len(t.algorithms())))
 		err := with(ctx, open, c.options(name, 0), func(comms []*ringo.Comm) error { return t.measure(comms, name, -1) })
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", name, err))
@@ -126,6 +134,7 @@ func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int, ope
 			break
 		}
 	}
+	bar.Clear()
 	if ctx.Err() == nil {
 		say := io.Discard
 		if first == 0 {
@@ -147,7 +156,7 @@ const operationTimeout = 30 * time.Second
 
 // options are a communicator's, whose kernels have at most blocks unless that is 0.
 func (c *Config) options(algo string, blocks int) ringo.Config {
-	o := ringo.Config{Algo: algo, Transport: c.Transport, Timeout: operationTimeout, BlockPolicy: "default"}
+	o := ringo.Config{Algo: algo, Transport: c.Transport, Timeout: operationTimeout, BlockPolicy: "latency"}
 	if blocks > 0 {
 		o.MaxBlocks, o.MinBlocks = blocks, 1
 	}

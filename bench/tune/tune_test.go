@@ -163,9 +163,9 @@ func TestBefore(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	c := &Config{Transport: "auto"}
-	require.Equal(t, ringo.Config{Algo: "ring", Timeout: 30 * time.Second, BlockPolicy: "default"}, c.options("ring", 0))
+	require.Equal(t, ringo.Config{Algo: "ring", Timeout: 30 * time.Second, BlockPolicy: "latency"}, c.options("ring", 0))
 	c.Transport = "shm"
-	require.Equal(t, ringo.Config{Transport: "shm", Timeout: 30 * time.Second, BlockPolicy: "default", MaxBlocks: 8, MinBlocks: 1}, c.options("", 8))
+	require.Equal(t, ringo.Config{Transport: "shm", Timeout: 30 * time.Second, BlockPolicy: "latency", MaxBlocks: 8, MinBlocks: 1}, c.options("", 8))
 	n, err := GPUs("emu")
 	require.NoError(t, err)
 	require.Equal(t, 4, n)

@@ -217,7 +217,10 @@ func (f *commandFlags) carryOut(ctx context.Context, job *job, stdout, stderr io
 	unwritten := false
 	for {
 		start := time.Now()
+		bar := cli.NewProgress(stderr)
+		f.cfg.Progress = func(_ string, share float64) { bar.Show("checking", share) }
 		report, err := run(ctx, job, f.cfg)
+		bar.Clear()
 		if err != nil && report == nil {
 			return noReport(ctx, err, stderr)
 		}

@@ -32,6 +32,8 @@ type config struct {
 	gpus *gpuSource
 	// Log may be nil.
 	Log *slog.Logger
+	// Progress is called before each stage, with the share of stages that are done, by the first rank. It may be nil.
+	Progress func(stage string, share float64)
 
 	tamper map[int]func([]int32) // by rank: changes what it contributes to collectives, in tests
 	shared bool                  // hosts of the job are one machine that pretends to be several

@@ -69,6 +69,9 @@ func run(ctx context.Context, j *job, cfg config) (*report, error) {
 			}
 			continue
 		}
+		if cfg.Progress != nil && r != nil {
+			cfg.Progress(s.Name, float64(i)/float64(len(cfg.Stages)))
+		}
 		if err = j.stage(ctx, s, min(limit, most), r); err != nil {
 			break
 		}

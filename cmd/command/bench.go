@@ -70,8 +70,12 @@ How
                  them, on another, kernels that fill all multiprocessors.
                  Columns: collectives alone, computing alone, both, the ideal
                  (the longer of the two), their sum, both in units of the
-                 ideal, how much slower computing was. Peer nccl has the same
-                 computing. -reps rounds in turn (default 9), medians count
+                 ideal, how much slower computing and collectives were. Peer
+                 nccl has the same computing. -reps rounds in turn (default
+                 9), medians count
+  -beside-product D
+                 the computing is products of matrices that take so long, up to
+                 10ms, by cuBLASLt (-cublas FILE) where there is one
   -beside-time D
                  of computing (default: as long as the collectives take)
   -unchecked     emu: faster, without looking for races

@@ -222,7 +222,7 @@ func values(command, flag string) []string {
 	case "path":
 		return []string{"p2p", "pcie", "host memory", "bridge"}
 	case "policy":
-		return []string{"default", "efficiency", "zero"}
+		return []string{"default", "latency", "efficiency", "zero"}
 	case "steps":
 		if command == "explain" {
 			return []string{"auto", "all", "none"}

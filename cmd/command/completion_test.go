@@ -33,7 +33,7 @@ var completing = map[string][]string{
 	"ptx ":                                  {"check"},
 	"info -device ":                         {"auto", "host", "cuda", "emu"},
 	"bench allreduce -peer ":                {"openmpi", "mpich", "gloo", "nccl"},
-	"explain allreduce -policy ":            {"default", "efficiency", "zero"},
+	"explain allreduce -policy ":            {"default", "latency", "efficiency", "zero"},
 	"explain allreduce -steps ":             {"auto", "all", "none"},
 	"bench allreduce -o bit":                {"bitand", "bitor", "bitxor"},
 	"explain allreduce -device cuda -path ": {"p2p", "pcie", "host memory", "bridge"},

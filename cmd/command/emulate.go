@@ -148,7 +148,12 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 		return r, err
 	}
 	defer os.RemoveAll(dir)
+	bar := cli.NewProgress(stderr)
+	defer bar.Clear()
 	for i := range e.Seeds {
+		if e.Seeds > 1 {
+			bar.Show(fmt.Sprintf("%d seeds", e.Seeds), float64(i)/float64(e.Seeds))
+		}
 		seed := e.First + uint64(i)
 		file := filepath.Join(dir, strconv.FormatUint(seed, 10))
 		if err := e.once(ctx, seed, file, stdout, stderr, r); err != nil {

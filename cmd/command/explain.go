@@ -48,7 +48,8 @@ On GPU memory, for which none is needed here
   -path P        between GPUs: p2p (default), pcie, "host memory", bridge
   -registered    the memory is registered
   -plan FILE     of ringo tune (default: the built-in one)
-  -policy P      how many blocks of the GPU: default, efficiency, or zero
+  -policy P      how many blocks of the GPU: default, latency, efficiency, or
+                 zero
   -max-blocks N, -min-blocks N
                  what it may have at most (default 128), and at least
 `

@@ -144,7 +144,7 @@ func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		c.Launches = []ptxcheck.Launch{newLaunch("")}
 	}
 	bar := cli.NewProgress(stderr)
-	c.Progress = func(n int) { bar.Show(fmt.Sprintf("%d of %d seeds", n, c.Seeds), float64(n)/float64(c.Seeds)) }
+	c.Progress = func(n int) { bar.Show(fmt.Sprintf("%d seeds", c.Seeds), float64(n)/float64(c.Seeds)) }
 	ctx, cancel := context.WithTimeoutCause(ctx, *limit, fmt.Errorf("ran out of time after %v (-time)", *limit))
 	defer cancel()
 	r, err := ptxcheck.Run(ctx, c)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,9 @@ func succeeds(t *testing.T, env []string, name string, args ...string) {
 	require.NotContains(t, string(text), "emulated GPU:")
 }
 
+// measured are times that a program says.
+var measured = regexp.MustCompile(`over [0-9.]+ s after ncclCommAbort\n`)
+
 // succeed runs a program in n processes, whose last argument is where they meet.
 func succeed(t *testing.T, env []string, n int, name, mode string) {
 	t.Helper()
@@ -65,8 +69,9 @@ func succeedEach(t *testing.T, env func(rank int) []string, n int, name, mode st
 	}
 	wg.Wait()
 	for rank := range n { // of all that failed: one may have pulled the others down
+		text := measured.ReplaceAllStringFunc(texts[rank].String(), func(line string) string { t.Logf("rank %d: %s", rank, line); return "" })
 		assert.NoError(t, errs[rank], "rank %d: %s", rank, &texts[rank])
-		assert.Equal(t, "ok\n", texts[rank].String(), "rank %d", rank)
+		assert.Equal(t, "ok\n", text, "rank %d", rank)
 	}
 }
 
@@ -181,13 +186,14 @@ func TestWatchdog(t *testing.T) {
 	t.Run("leaves", func(t *testing.T) { succeed(t, env, 2, p, "leaves") })
 	t.Run("partner", func(t *testing.T) { succeed(t, env, 2, p, "partner") })
 	t.Run("lengths", func(t *testing.T) { succeed(t, env, 2, p, "lengths") })
+	t.Run("departs", func(t *testing.T) { succeed(t, env, 2, p, "departs") })
 	t.Run("returns", func(t *testing.T) { succeed(t, env, 3, p, "returns") })
 }
 
 // TestSeams is what NCCL answers where programs do what is seldom done, on emulated GPUs.
 func TestSeams(t *testing.T) {
 	p := ctest.Program(t, "seams", true)
-	for _, mode := range []string{"finalize", "aborted", "reset", "forked", "memory"} {
+	for _, mode := range []string{"finalize", "aborted", "reset", "forked", "beside", "memory"} {
 		t.Run(mode, func(t *testing.T) { succeeds(t, ctest.OnGPUs(2), p, mode) })
 	}
 }
@@ -316,7 +322,7 @@ func TestNames(t *testing.T) {
 	require.Less(t, info.Size(), int64(16<<20))
 }
 
-// TestExamples runs the examples that need no GPU.
+// TestExamples runs the examples that need no GPU, and one on emulated GPUs, which are visible all.
 func TestExamples(t *testing.T) {
 	lib := ctest.Library(t)
 	out := filepath.Join(t.TempDir(), "allreduce")
@@ -335,6 +341,13 @@ func TestExamples(t *testing.T) {
 	text, err = cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	require.Equal(t, "sums of 4 ranks: [6.0, 10.0, 14.0, 18.0, 22.0, 26.0, 30.0, 34.0]\n", string(text))
+
+	cmd = exec.Command("python3", "../../examples/libnccl/visible.py", lib)
+	cmd.Env = append(ctest.OnGPUs(2), "PYTHONDONTWRITEBYTECODE=1", "LD_LIBRARY_PATH="+filepath.Dir(ctest.Driver(t)))
+	text, err = cmd.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	require.Contains(t, string(text), "sums of 2 ranks: [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0]\n")
+	require.NotContains(t, string(text), "emulated GPU:")
 }
 
 // TestHeader compares our header with NVIDIA's of 2.27 or newer, where one is installed.

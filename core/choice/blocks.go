@@ -12,8 +12,9 @@ import (
 type Policy uint8
 
 const (
-	// PolicyDefault loses at most DefaultLoss of the bandwidth, with the fewest blocks that
-	// were measured to do so.
+	// PolicyDefault is for GPUs that compute beside collectives: schedules have few lanes, which lose
+	// some bandwidth on an idle GPU, and everything else the fewest blocks that were measured to lose at
+	// most DefaultLoss.
 	PolicyDefault Policy = iota
 	// PolicyEfficiency takes the fewest blocks that keep most of the bandwidth: it loses at
 	// most EfficiencyLoss.
@@ -21,6 +22,9 @@ const (
 	// PolicyZero has copy engines carry out what only moves registered memory, where they can
 	// (all-gather, all-to-all and broadcast), at whatever size; the rest is as with PolicyEfficiency.
 	PolicyZero
+	// PolicyLatency takes as many blocks as there is work for: the quickest where nothing else runs on
+	// the GPU. It gives way to any other policy of another rank.
+	PolicyLatency
 	policies
 )
 
@@ -30,7 +34,7 @@ const (
 	EfficiencyLoss = 0.10
 )
 
-var policyNames = [policies]string{"default", "efficiency", "zero"}
+var policyNames = [policies]string{"default", "efficiency", "zero", "latency"}
 
 // String is the name in lower case.
 func (p Policy) String() string {
@@ -49,12 +53,13 @@ func ParsePolicy(s string) (p Policy, err error) {
 	case "3":
 		return PolicyZero, nil
 	}
+	p = PolicyLatency
 next:
 	for _, word := range strings.Split(s, "|") {
 		word = strings.TrimSpace(word)
 		for i, name := range policyNames {
-			if strings.EqualFold(word, name) || word == fmt.Sprint(i) {
-				p = max(p, Policy(i))
+			if strings.EqualFold(word, name) || word == fmt.Sprint(i) && Policy(i) != PolicyLatency {
+				p = Thriftier(p, Policy(i))
 				continue next
 			}
 		}
@@ -63,12 +68,43 @@ next:
 	return p, nil
 }
 
+// Thriftier is the policy of two that takes the fewest blocks.
+func Thriftier(a, b Policy) Policy {
+	switch {
+	case a == PolicyLatency:
+		return b
+	case b == PolicyLatency:
+		return a
+	}
+	return max(a, b)
+}
+
+// thrifty reports whether a policy gives bandwidth away for blocks.
+func (p Policy) thrifty() bool { return p == PolicyEfficiency || p == PolicyZero }
+
 // A Budget is how many blocks of a GPU each kernel of a communicator may have: what all its
 // ranks agreed on. The zero Budget is MaxBlocks and PolicyDefault.
 type Budget struct {
 	Least  int // where there is work for them
 	Most   int // 0: collective.MaxBlocks
 	Policy Policy
+	Narrow bool // schedules have few lanes: see Narrowed
+}
+
+// Narrowed is the budget of ranks whose GPUs all move slices by bulk copies between each other's
+// memory: with PolicyDefault few lanes do, unless a program wants more. A product of matrices keeps a
+// multiprocessor from its beginning to its end, and waits for one that a collective holds.
+func (b Budget) Narrowed() Budget {
+	b.Narrow = b.Policy == PolicyDefault && b.Least <= bulkMost
+	return b
+}
+
+// Lanes is how many lanes a schedule has at most, each with a block.
+func (b *Budget) Lanes() int {
+	if b.Narrow {
+		return min(b.most(), bulkMost)
+	}
+	return b.most()
 }
 
 func (b *Budget) most() int {
@@ -81,30 +117,35 @@ func (b *Budget) most() int {
 // within is a number of blocks of those that there is work for, within the budget.
 func (b *Budget) within(n, work int) int { return min(max(n, min(b.Least, work)), b.most()) }
 
-// bulkMost is the most blocks for which bulk copies are used by default.
+// bulkMost is the most blocks for which bulk copies are used by default, and how many lanes schedules
+// have in a narrow budget. Measured in steps of training: docs/gpu-inside.md, "Beside matrix products".
 const bulkMost = 32
 
 // Bulk reports whether what goes through slots goes by bulk copies where the device can, for
 // the budget that a program asks for: few blocks of them reach the bandwidth of many blocks of
 // threads.
 func (b *Budget) Bulk() bool {
-	return b.Policy == PolicyEfficiency || 0 < b.Most && b.Most <= bulkMost
+	return b.Policy == PolicyEfficiency || b.Narrow || 0 < b.Most && b.Most <= bulkMost
 }
 
 // SideBySide is how many blocks carry out what shares kernels and is not chosen call by call:
-// messages between pairs of ranks, and batches of small all-reduces.
+// batches of small all-reduces, and messages between pairs of ranks.
 func (b *Budget) SideBySide() int {
 	n := b.most()
-	if b.Policy != PolicyDefault {
+	if b.Policy.thrifty() {
 		n = half(n)
 	}
 	return b.within(n, b.most())
 }
 
+// ForMessages is SideBySide for messages, which have a block for each lane at most.
+func (b *Budget) ForMessages() int { return min(b.SideBySide(), b.Lanes()) }
+
 // Why a call takes its blocks.
 const (
 	byWork    = "as many as there is work for"
-	byMeasure = "measured: the fewest that lose at most 3 %"
+	byBeside  = "few, for GPUs that compute beside it; policy latency has more"
+	byMeasure = "measured, by the plan's row"
 	byThrift  = "measured: the fewest that lose at most 10 %"
 	byHalf    = "half of those that there is work for: nothing was measured"
 	byGates   = "two kernels of one block, and copy engines between them"
@@ -123,8 +164,10 @@ func (c *Chooser) blocks(q *Question, ans *Answer) (n int, why string) {
 		return 0, ""
 	}
 	work := c.work(q, ans)
-	n, why = work, byWork
-	switch r, thrifty := ans.row, c.Budget.Policy != PolicyDefault; {
+	if n, why = work, byWork; c.Budget.Narrow && ans.By == BySchedule {
+		why = byBeside
+	}
+	switch r, thrifty := ans.row, c.Budget.Policy.thrifty(); {
 	case ans.By == ByCopies && q.Kind != call.AllReduce:
 		return 1, byGates
 	case thrifty && r != nil && r.Few > 0:
@@ -133,8 +176,9 @@ func (c *Chooser) blocks(q *Question, ans *Answer) (n int, why string) {
 		n, why = r.Blocks, byMeasure
 	case thrifty:
 		n, why = half(n), byHalf
-	case r != nil && r.Blocks > 0:
-		n, why = min(n, r.Blocks), byMeasure
+	case c.Budget.Policy == PolicyLatency:
+	case r != nil && 0 < r.Blocks && r.Blocks < n:
+		n, why = r.Blocks, byMeasure
 	}
 	switch in := c.Budget.within(n, work); {
 	case in > n:
@@ -156,6 +200,10 @@ func (c *Chooser) work(q *Question, ans *Answer) int {
 	case ByWindow:
 		blocks, _ := collective.WindowShape(ans.Kernel, n, bytes)
 		return blocks
+	case BySchedule:
+		if c.Budget.Narrow {
+			return bulkMost
+		}
 	}
 	return collective.MaxBlocks
 }

@@ -15,12 +15,13 @@ func TestParsePolicy(t *testing.T) {
 	for s, want := range map[string]Policy{
 		"": PolicyDefault, "default": PolicyDefault, "0": PolicyDefault, " Efficiency ": PolicyEfficiency, "1": PolicyEfficiency,
 		"ZERO": PolicyZero, "2": PolicyZero, "3": PolicyZero, "efficiency|zero": PolicyZero, "EFFICIENCY | DEFAULT": PolicyEfficiency,
+		"latency": PolicyLatency, "Latency|0": PolicyDefault, "2|latency": PolicyZero,
 	} {
 		p, err := ParsePolicy(s)
 		require.NoError(t, err, "%q", s)
 		require.Equal(t, want, p, "%q", s)
 	}
-	for _, s := range []string{"none", "4", "-1", "zero|", "|"} {
+	for _, s := range []string{"none", "4", "-1", "zero|", "|", "latency|4"} {
 		_, err := ParsePolicy(s)
 		require.ErrorIs(t, err, call.ErrInvalid, "%q", s)
 		require.ErrorContains(t, err, "is none of default, efficiency, zero")
@@ -70,6 +71,11 @@ allgather  2 any        all  ring 32
 		{"at least", Budget{Least: 100}, 0, call.AllReduce, 1 << 30, false, 100, andLeast},
 		{"at least, of what there is work for", Budget{Least: 100}, 0, call.AllReduce, 8, false, 1, byWork},
 		{"at most goes before at least", Budget{Least: 100, Most: 50}, 0, call.AllReduce, 1 << 30, false, 50, andMost},
+		{"narrow", Budget{}.Narrowed(), 0, call.AllReduce, 1 << 30, false, 32, byBeside},
+		{"narrow, as many as measured", Budget{}.Narrowed(), 0, call.AllGather, 1 << 30, false, 32, byBeside},
+		{"narrow, a kernel without steps", Budget{}.Narrowed(), 0, call.AllReduce, 1 << 20, false, 40, byMeasure},
+		{"narrow, at most", Budget{Most: 16}.Narrowed(), 0, call.Broadcast, 1 << 30, false, 16, andMost},
+		{"latency, whatever was measured", Budget{Policy: PolicyLatency}, 0, call.AllReduce, 1 << 30, false, 128, byWork},
 		{"messages", Budget{}, 0, call.Send, 1 << 30, false, 0, ""},
 		{"zero moves by copies", Budget{Policy: PolicyZero}, 0, call.AllGather, 8, true, 1, byGates},
 		{"zero without windows", Budget{Policy: PolicyZero}, 0, call.AllGather, 1 << 30, false, 32, byMeasure},
@@ -99,12 +105,23 @@ allgather  2 any        all  ring 32
 	require.Zero(t, c.Choose(Question{Kind: call.AlltoAll, Bytes: 64}).Blocks, "on a host")
 }
 
+// The thriftiest of two policies counts, whichever comes first.
+func TestThriftier(t *testing.T) {
+	order := []Policy{PolicyLatency, PolicyDefault, PolicyEfficiency, PolicyZero}
+	for i, a := range order {
+		for k, b := range order {
+			require.Equal(t, order[max(i, k)], Thriftier(a, b), "%v and %v", a, b)
+		}
+	}
+}
+
 func TestBulk(t *testing.T) {
 	for _, test := range []struct {
 		budget Budget
 		want   bool
 	}{
 		{Budget{}, false}, {Budget{Most: 33}, false}, {Budget{Most: 32}, true}, {Budget{Most: 1}, true},
+		{Budget{}.Narrowed(), true}, {Budget{Least: 33}.Narrowed(), false}, {Budget{Policy: PolicyLatency}.Narrowed(), false},
 		{Budget{Policy: PolicyEfficiency}, true}, {Budget{Policy: PolicyZero}, false}, {Budget{Policy: PolicyZero, Most: 8}, true},
 	} {
 		require.Equal(t, test.want, test.budget.Bulk(), "%+v", test.budget)
@@ -120,7 +137,16 @@ func TestSideBySide(t *testing.T) {
 		{Budget{Least: 100, Policy: PolicyZero}, 100}, {Budget{Least: 100, Most: 30, Policy: PolicyZero}, 30},
 	} {
 		require.Equal(t, test.want, test.budget.SideBySide(), "%+v", test.budget)
+		require.Equal(t, test.want, test.budget.ForMessages(), "%+v", test.budget)
 	}
+}
+
+// Lanes of a narrow budget are few, also those of messages; batches of small calls have as many blocks as before.
+func TestLanes(t *testing.T) {
+	wide, narrow, few := Budget{}, Budget{}.Narrowed(), Budget{Most: 8}.Narrowed()
+	require.Equal(t, []int{128, 32, 8}, []int{wide.Lanes(), narrow.Lanes(), few.Lanes()})
+	require.Equal(t, []int{128, 32, 8}, []int{wide.ForMessages(), narrow.ForMessages(), few.ForMessages()})
+	require.Equal(t, []int{128, 128, 8}, []int{wide.SideBySide(), narrow.SideBySide(), few.SideBySide()})
 }
 
 // Rows that no plan can have are refused when they arrive from rank 0.

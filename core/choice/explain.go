@@ -106,6 +106,9 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 		c.Kernels = tornLines{reach, n}
 	}
 	c.Rows = RowsFor(given, f, c.Kernels.LongestDirect())
+	if f.Far.Peer() {
+		c.Budget = c.Budget.Narrowed()
+	}
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered}
 	ans := c.Choose(q)
 	ch := c.choice(q, ans, root, WholeOnGPU)

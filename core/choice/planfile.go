@@ -36,7 +36,8 @@ import (
 //	allgather     5-8    registered  all    window     # from the model
 //
 // Blocks are how many of the GPU's a kernel takes at most, by the policies default and
-// efficiency; without them, as many as there is work for, or half. A file of version 1 has none.
+// efficiency; policy latency does not look at them. Without them, as many as there is work for, or
+// half. A file of version 1 has none.
 //
 // The first row that has a call's collective, ranks, memory and size counts, rows for
 // registered memory before others; where no row fits, the choice is the same as without the file.

@@ -107,7 +107,7 @@ func (g *Comm) openEngine() error {
 	g.chooser.Budget = budget
 	var err error
 	g.engine, err = grid.New(e.driver, e.ctx, e.dev, g.net, grid.Options{
-		Rank: sched.Rank(g.Life.Rank), Ranks: g.Life.Size, Blocks: budget.SideBySide(), DirectBlocks: budget.Most,
+		Rank: sched.Rank(g.Life.Rank), Ranks: g.Life.Size, Blocks: budget.ForMessages(), DirectBlocks: budget.Most,
 		Bulk: g.net.Bulk(), FIFOBytes: g.FIFOBytes, ArgsBytes: g.ArgsBytes, Guard: &g.Life.Guard,
 	})
 	if err != nil {

@@ -71,6 +71,7 @@ func (u *upkeep) call(now time.Time) error {
 			r.asking, r.asked, r.left = true, now, r.left[:0]
 			for rank := range u.Life.Size {
 				if u.Group.Left(rank) {
+					control.Gone(rank) // before kernels are asked: those that have all they need say no more then
 					r.left = append(r.left, rank)
 				}
 			}

@@ -16,7 +16,6 @@ type geometry struct {
 	boards map[int]boards // by the number of ranks of a host
 	near   grid.Geometry  // of bridges between ranks that are close, see hosts
 	far    grid.Geometry  // of other bridges
-	blocks int            // of a kernel at most
 }
 
 // boards are the queues between the ranks of one host.
@@ -30,9 +29,9 @@ type boards struct {
 const bridgeBytes = 32 << 20
 
 // geometryOf is the geometry for ranks on hosts, with this number of cores on each of them at
-// least. Their kernels have at most this number of blocks: a block for each lane.
-func geometryOf(h *hosts, cores, blocks int) geometry {
-	g := geometry{boards: map[int]boards{}, blocks: blocks}
+// least. Their schedules have at most this number of lanes, with a block for each.
+func geometryOf(h *hosts, cores, most int) geometry {
+	g := geometry{boards: map[int]boards{}}
 	for _, list := range h.ranks {
 		n := len(list)
 		b := boards{
@@ -49,7 +48,7 @@ func geometryOf(h *hosts, cores, blocks int) geometry {
 			b.device.MailBytes, b.pinned.MailBytes = 0, 0 // direct kernels are for one host
 		}
 		for _, q := range []*grid.Geometry{&b.device.Near, &b.device.Far, &b.pinned.Near, &b.pinned.Far} {
-			q.Lanes = min(q.Lanes, blocks)
+			q.Lanes = min(q.Lanes, most)
 		}
 		deepen(&b.device.Near, grid.DefaultBoard(n).Near.Lanes)
 		deepen(&b.device.Far, grid.DefaultBoard(n).Far.Lanes)
@@ -61,8 +60,8 @@ func geometryOf(h *hosts, cores, blocks int) geometry {
 	}
 	// A lane has a goroutine for each direction.
 	lanes := max(4, min(16, cores/(2*h.most())))
-	g.near = bridgeShape(bridgeBytes, closest, min(lanes, blocks), 4)
-	g.far = bridgeShape(bridgeBytes, others, min(4, blocks), 1)
+	g.near = bridgeShape(bridgeBytes, closest, min(lanes, most), 4)
+	g.far = bridgeShape(bridgeBytes, others, min(4, most), 1)
 	return g
 }
 
@@ -124,7 +123,10 @@ func Describe(p *paths.Profile, d *gpu.Device) error {
 		return err
 	}
 	p.GPUID = fmt.Sprintf("%x", uuid)
-	p.Processors, err = d.Driver().DeviceGetAttribute(cuda.AttrMultiprocessorCount, d.Handle())
+	if p.Processors, err = d.Driver().DeviceGetAttribute(cuda.AttrMultiprocessorCount, d.Handle()); err != nil {
+		return err
+	}
+	p.BulkCopies, err = grid.HasBulk(d.Driver(), d.Handle())
 	return err
 }
 

@@ -34,7 +34,7 @@ func TestGeometry(t *testing.T) {
 		require.LessOrEqual(t, g.boards[n].pinned.Bytes(), 64<<20, "%d ranks", n)
 		require.LessOrEqual(t, 2*(n-1)*laneSetBytes(g.near), 64<<20, "%d ranks", n)
 		few := geometryOf(&one, 128, 3)
-		for _, q := range []int{few.boards[n].device.Near.Lanes, few.boards[n].device.Far.Lanes, few.boards[n].pinned.Near.Lanes, few.boards[n].pinned.Far.Lanes, few.near.Lanes, few.far.Lanes, few.blocks} {
+		for _, q := range []int{few.boards[n].device.Near.Lanes, few.boards[n].device.Far.Lanes, few.boards[n].pinned.Near.Lanes, few.boards[n].pinned.Far.Lanes, few.near.Lanes, few.far.Lanes} {
 			require.LessOrEqual(t, q, 3)
 		}
 		for _, blocks := range []int{1, 8, 32, 40, 100} {
@@ -178,8 +178,32 @@ func TestAgreedBudget(t *testing.T) {
 	require.Equal(t, choice.Budget{Most: 40}, agreedBudget(all, 1))
 	all[0].Policy, all[0].MinBlocks, all[1].MinBlocks = uint8(choice.PolicyEfficiency), 20, 64
 	require.Equal(t, choice.Budget{Least: 64, Most: 64, Policy: choice.PolicyEfficiency}, agreedBudget(all, 1))
+	all[1].Policy = uint8(choice.PolicyLatency)
+	require.Equal(t, choice.PolicyEfficiency, agreedBudget(all, 1).Policy, "the thriftiest counts")
 	all[0].MaxBlocks, all[1].Policy = 32, uint8(choice.PolicyZero)
 	require.Equal(t, choice.Budget{Least: 32, Most: 32, Policy: choice.PolicyZero}, agreedBudget(all, 1))
+}
+
+// Schedules have few lanes where all GPUs move by bulk copies on one host, and nobody wants it otherwise.
+func TestNarrow(t *testing.T) {
+	narrow := func(change func(all []paths.Profile), sharing int) bool {
+		all := []paths.Profile{{Blocks: 128, Processors: 132, BulkCopies: true}, {Blocks: 128, Processors: 132, BulkCopies: true}}
+		change(all)
+		b := agreedBudget(all, sharing)
+		require.Equal(t, b.Narrow, b.Lanes() < b.Most)
+		return b.Narrow
+	}
+	require.True(t, narrow(func([]paths.Profile) {}, 1))
+	require.False(t, narrow(func([]paths.Profile) {}, 2), "a GPU is shared")
+	require.False(t, narrow(func(all []paths.Profile) { all[1].BulkCopies = false }, 1))
+	require.False(t, narrow(func(all []paths.Profile) { all[1].Host = "b" }, 1))
+	require.True(t, narrow(func(all []paths.Profile) { all[1].MinBlocks = 32 }, 1))
+	require.False(t, narrow(func(all []paths.Profile) { all[1].MinBlocks = 33 }, 1))
+	require.True(t, narrow(func(all []paths.Profile) { all[1].Policy = uint8(choice.PolicyLatency) }, 1), "one rank still wants it")
+	require.False(t, narrow(func(all []paths.Profile) {
+		all[0].Policy, all[1].Policy = uint8(choice.PolicyLatency), uint8(choice.PolicyLatency)
+	}, 1))
+	require.False(t, narrow(func(all []paths.Profile) { all[0].Policy = uint8(choice.PolicyEfficiency) }, 1))
 }
 
 // Ranks of a communicator on one GPU share its holding; what is given back is there for others.

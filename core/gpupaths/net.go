@@ -73,7 +73,7 @@ func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device,
 		rank: g.Rank(), size: g.Size(), group: g, host: host, self: all[g.Rank()].Info,
 		driver: d.Driver(), ctx: handle, dev: d.Handle(), budget: budget, hosts: hostsOf(all),
 	}
-	n.geometry = geometryOf(&n.hosts, leastCores(all), budget.Most)
+	n.geometry = geometryOf(&n.hosts, leastCores(all), budget.Lanes())
 	n.boards = n.geometry.boards[len(n.hosts.of(n.rank))]
 	if missing, err = n.connect(ctx, cfg); err != nil || missing != "" {
 		return nil, missing, errors.Join(err, n.Close(true))
@@ -99,7 +99,7 @@ func (n *Net) Budget() choice.Budget { return n.budget }
 // Bulk reports whether schedules are to go by bulk copies: a rank asked for few blocks, or
 // for a policy that does. Ranks that share a GPU do without.
 func (n *Net) Bulk() bool {
-	asked := choice.Budget{Policy: n.budget.Policy}
+	asked := choice.Budget{Policy: n.budget.Policy, Narrow: n.budget.Narrow}
 	for i := range n.host.Profiles {
 		if most := n.host.Profiles[i].MaxBlocks; most > 0 && (asked.Most == 0 || most < asked.Most) {
 			asked.Most = most

@@ -108,8 +108,7 @@ func TestNotes(t *testing.T) {
 	n = netOf("aa")
 	n.links[n.pair(0, 1)] = cuda.SameGPU
 	n.host.Profiles[1].GPUID = "0"
-	n.geometry.blocks = 127
-	n.budget = choice.Budget{Least: 4, Policy: choice.PolicyEfficiency}
+	n.budget = choice.Budget{Most: 127, Least: 4, Policy: choice.PolicyEfficiency}
 	require.Equal(t, []string{
 		"GPU memory: p2p with rank 1 (the same GPU)",
 		"GPU memory: kernels of up to 127 blocks, this communicator's share of the GPU (RINGO_MAX_CTAS)",
@@ -119,6 +118,8 @@ func TestNotes(t *testing.T) {
 	require.True(t, n.Shared())
 	n.budget.Least = 0
 	require.Contains(t, n.Notes()[2], "kernels of at least 1 blocks")
+	n.budget = choice.Budget{Most: 128}.Narrowed()
+	require.Contains(t, n.Notes(), "GPU memory: schedules of up to 32 lanes, for GPUs that compute beside them; RINGO_CTA_POLICY=latency has more")
 }
 
 // Where the slots of a bridge lie, in words.
@@ -239,6 +240,8 @@ func TestBulk(t *testing.T) {
 	require.False(t, n.Bulk())
 	n.budget.Policy = choice.PolicyEfficiency
 	require.Equal(t, (&choice.Budget{Most: few + 1, Policy: choice.PolicyEfficiency}).Bulk(), n.Bulk())
+	n.budget = choice.Budget{Narrow: true}
+	require.True(t, n.Bulk())
 	n.host.Profiles[1].MaxBlocks = few
 	n.host.Profiles[0].GPUID = "1"
 	require.False(t, n.Bulk())

@@ -125,12 +125,25 @@ func (s *Quota) GiveBack() {
 // have, the least are the most that any wants, and the thriftiest policy counts. Up to sharing
 // ranks are on one GPU.
 func agreedBudget(all []paths.Profile, sharing int) choice.Budget {
-	b := choice.Budget{Most: agreedBlocks(all, sharing)}
+	b := choice.Budget{Most: agreedBlocks(all, sharing), Policy: choice.PolicyLatency}
 	for i := range all {
 		b.Least = min(b.Most, max(b.Least, all[i].MinBlocks))
-		b.Policy = max(b.Policy, choice.Policy(all[i].Policy))
+		b.Policy = choice.Thriftier(b.Policy, choice.Policy(all[i].Policy))
+	}
+	if sharing < 2 && bulky(all) {
+		b = b.Narrowed()
 	}
 	return b
+}
+
+// bulky reports whether slices go by bulk copies between all ranks: on one host, on GPUs that have them.
+func bulky(all []paths.Profile) bool {
+	for i := range all {
+		if all[i].Host != all[0].Host || !all[i].BulkCopies {
+			return false
+		}
+	}
+	return true
 }
 
 // agreedBlocks is the quota of each rank, the least that any of them may have.

@@ -31,6 +31,7 @@ type Profile struct {
 	GPU        string `json:",omitempty"` // name of the rank's GPU, "" without one
 	GPUID      string `json:",omitempty"` // tells it from others
 	Processors int    `json:",omitempty"` // multiprocessors of the GPU
+	BulkCopies bool   `json:",omitempty"` // the GPU has them
 	Blocks     int    `json:",omitempty"` // that the account of the rank's process gives its kernels
 	MaxBlocks  int    `json:",omitempty"` // that the rank wants instead; 0: any
 	MinBlocks  int    `json:",omitempty"` // that the rank wants at least

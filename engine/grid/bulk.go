@@ -28,24 +28,33 @@ const (
 	bulkCapability = 90
 )
 
+// HasBulk reports whether a device has bulk copies, and the shared memory for its blocks.
+func HasBulk(d cuda.Driver, dev cuda.Device) (bool, error) { return bulkFits(d, dev, bulkTile) }
+
+func bulkFits(d cuda.Driver, dev cuda.Device, tile int) (bool, error) {
+	capability, err := cuda.Capability(d, dev)
+	if err != nil || capability < bulkCapability {
+		return false, err
+	}
+	most, err := d.DeviceGetAttribute(cuda.AttrMaxSharedPerBlockOptin, dev)
+	return bulkTables+ringTiles*tile+bulkTurns <= most, err
+}
+
 // openBulk finds out whether the device can, and whether it reaches the peers' memory: queues
 // in host memory are left to threads.
 func (e *Engine) openBulk(o Options) error {
-	if !o.Bulk || e.capability < bulkCapability || e.links.Gates() == nil {
+	if !o.Bulk || e.links.Gates() == nil {
 		return nil
-	}
-	most, err := e.driver.DeviceGetAttribute(cuda.AttrMaxSharedPerBlockOptin, e.dev)
-	if err != nil {
-		return err
 	}
 	tile := o.TileBytes
 	if tile == 0 {
 		tile = bulkTile
 	}
-	if bulkTables+ringTiles*tile+bulkTurns <= most {
+	fits, err := bulkFits(e.driver, e.dev, tile)
+	if fits && err == nil {
 		e.bulk.tile = tile
 	}
-	return nil
+	return err
 }
 
 // Bulk reports whether schedules are carried out by bulk copies, where chunks lie in multiples

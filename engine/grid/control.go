@@ -37,7 +37,8 @@ const (
 // controlWords is namespace control of kernels/cuda/comm.h.
 type controlWords struct {
 	wish     atomic.Uint32
-	_        [15]uint32
+	gone     atomic.Uint32
+	_        [14]uint32
 	started  atomic.Uint64
 	finished atomic.Uint64
 	consumed atomic.Uint64
@@ -113,6 +114,16 @@ func (c *Control) AskNoMore() {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	c.words.wish.CompareAndSwap(toSay, 0)
+}
+
+// Gone says that a rank has left the communicator. A kernel goes on that waits for it to be sure only that it
+// follows, as the root of a small broadcast does: all that the rank has not sent is empty lines then.
+func (c *Control) Gone(rank int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if rank < 32 { // more than direct kernels have
+		c.words.gone.Or(1 << rank)
+	}
 }
 
 // Aborted reports whether kernels were told to end, by Abort or by a kernel that

@@ -100,6 +100,36 @@ func TestDirectMissing(t *testing.T) {
 	require.Equal(t, sched.Rank(2), r.endStuck(r.ranks[0], 3).Peer)
 }
 
+// TestDirectGone: of a rank that has left nothing is awaited but data.
+func TestDirectGone(t *testing.T) {
+	const n, gone = 3, 2
+	for turn := range uint64(2) {
+		for _, x := range []directTrial{
+			{d: Broadcast, t: kernels.Float32, count: 300},
+			{d: Broadcast, root: 1, t: kernels.Int8, count: 9001, inPlace: true}, // several rounds
+			{d: Reduce, root: gone, t: kernels.Float32, op: &kernels.Sum, count: 40},
+			{d: AllGather, t: kernels.Int8, count: 5},
+		} {
+			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1, Link: link(turn)}), mailed(n), options(n))
+			o := r.mail(x, 1)
+			r.resetDirect(o)
+			o.want[gone] = o.fresh[gone]
+			for i, m := range r.ranks[:gone] {
+				r.with(m, func() error { return m.engine.RunDirect(&o.jobs[i], o.d, o.root, o.count*o.t.Size()) })
+			}
+			r.stuck(r.ranks[0])
+			for _, m := range r.ranks[:gone] {
+				m.engine.Control().Gone(gone)
+			}
+			if x.d == AllGather {
+				require.Equal(t, sched.Rank(gone), r.endStuck(r.ranks[0], 1).Peer)
+			} else {
+				r.checkDirect(o)
+			}
+		}
+	}
+}
+
 // TestDirectBroken takes out, one at a time, what the protocol rests on, and has
 // the results be wrong or the emulator complain.
 func TestDirectBroken(t *testing.T) {

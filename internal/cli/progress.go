@@ -6,23 +6,32 @@ import (
 	"os"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
-// A Progress tells on a terminal how far work is that takes longer than two
-// seconds, once a second. A nil Progress tells nothing.
+// A Progress tells how far long work is, and when it will have ended: by a bar on a terminal, after two seconds and then
+// once a second, and elsewhere by a line every quarter of a minute. A nil Progress tells nothing.
 type Progress struct {
-	w     io.Writer
-	now   func() time.Time
-	what  string
-	began time.Time
-	said  time.Time // zero while no line stands
+	w        io.Writer
+	terminal bool
+	now      func() time.Time
+	what     string
+	began    time.Time
+	said     time.Time // zero if nothing was said of this work
+	bar      *progressbar.ProgressBar
 }
 
-// NewProgress writes to w if that is a terminal.
+// How long work takes of which something is said, and how often.
+const (
+	barAfter, barEvery = 2 * time.Second, time.Second
+	lineEvery          = 15 * time.Second
+)
+
+// NewProgress writes to w if that is a file: a terminal, or what keeps the lines of a job.
 func NewProgress(w io.Writer) *Progress {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return &Progress{w: w, now: time.Now}
+	if f, ok := w.(*os.File); ok {
+		return &Progress{w: w, terminal: term.IsTerminal(int(f.Fd())), now: time.Now}
 	}
 	return nil
 }
@@ -35,27 +44,54 @@ func (p *Progress) Show(what string, share float64) {
 	now := p.now()
 	if p.what != what {
 		p.Clear()
-		p.what, p.began = what, now
+		p.what, p.began, p.said = what, now, time.Time{}
 	}
-	if now.Sub(p.began) < 2*time.Second || now.Sub(p.said) < time.Second {
-		return
+	took := now.Sub(p.began)
+	switch {
+	case !p.terminal:
+		if took >= lineEvery && now.Sub(p.said) >= lineEvery {
+			p.said = now
+			fmt.Fprintf(p.w, "%s: %.0f %% after %s\n", p.what, 100*share, left(share, took))
+		}
+	case took >= barAfter && now.Sub(p.said) >= barEvery:
+		p.said = now
+		p.draw(share, took)
 	}
-	p.said = now
-	fmt.Fprintf(p.w, "\r\033[K%s: %.0f %% after %v", what, 100*share, now.Sub(p.began).Round(time.Second))
 }
 
-// Hide takes the line away for a moment, for other output.
+// left says how long work took until its share was done, and what it has still to take if it goes on like that.
+func left(share float64, took time.Duration) string {
+	s := took.Round(time.Second).String()
+	if share > 0 && share < 1 {
+		s += fmt.Sprintf(", about %v left", time.Duration(float64(took)*(1-share)/share).Round(time.Second))
+	}
+	return s
+}
+
+// draw draws the bar. Its own clock would begin only now, so the words beside it say what the work took.
+func (p *Progress) draw(share float64, took time.Duration) {
+	const parts = 1000
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions(parts, progressbar.OptionSetWriter(p.w), progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false),
+			progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish(), progressbar.OptionShowDescriptionAtLineEnd(),
+			progressbar.OptionSetTheme(progressbar.ThemeASCII))
+	}
+	p.bar.Describe(p.what + ", " + left(share, took))
+	_ = p.bar.Set(min(int(parts*share), parts-1)) // a bar that is full ends
+}
+
+// Hide takes the bar away for a moment, for other output.
 func (p *Progress) Hide() {
-	if p != nil && !p.said.IsZero() {
-		fmt.Fprint(p.w, "\r\033[K")
+	if p != nil && p.bar != nil {
+		_ = p.bar.Clear()
 	}
 }
 
-// Clear takes the line away; the next work begins anew.
+// Clear takes the bar away; the next work begins anew.
 func (p *Progress) Clear() {
 	if p == nil {
 		return
 	}
 	p.Hide()
-	p.what, p.said = "", time.Time{}
+	p.what, p.bar = "", nil
 }

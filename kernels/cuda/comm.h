@@ -81,7 +81,7 @@ DEVICE void syncwarp() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
 
 // Control is in host memory; see engine/grid.Control.
 namespace control {
-constexpr u64 word = 0;                     // 32 bits: the host's Wish
+constexpr u64 word = 0;                     // the host's Wish, and in the high half a bit for each rank that has left
 constexpr u64 started = 64, finished = 72;  // numbers of operations
 constexpr u64 consumed = 80;                // the token of the last kernel that had one and ended
 constexpr u64 kind = 128, peer = 132, phase = 136; // of the first fault, 32 bits each; kind is written last
@@ -102,7 +102,7 @@ constexpr u64 fault = 132;  // 32 bits: faults so far
 } // namespace local
 
 enum Wish : u32 { to_end = 1, to_say = 2 }; // kernels are to end, or those that wait to say for whom
-enum Fault : u32 { aborted = 1, mismatch = 2 };
+enum Fault : u32 { aborted = 1, mismatch = 2, departed = 3 }; // departed is no fault that the host hears of
 enum Phase : u32 { sending = 1, receiving = 2 };
 
 // Comm is the part of kernels' arguments that all operations of a communicator have.
@@ -198,16 +198,6 @@ static DEVICE void end(const Comm &c, const State &s, bool finishes = true) {
 // Over reports whether the device knows that all kernels are to end.
 static DEVICE bool over(const Comm &c) { return load_relaxed(c.local + local::over) != 0; }
 
-// Stopped asks the host whether to end, which takes about a µs, and tells the device. The host
-// may ask for whom this thread waits.
-static DEVICE bool stopped(const Comm &c, u64 peer) {
-  u32 word = load_relaxed(c.control + control::word);
-  if (word == to_say) store_relaxed(c.control + control::awaited + 4 * peer, 1);
-  if (word != to_end) return false;
-  store_relaxed(c.local + local::over, 1);
-  return true;
-}
-
 // A flag says that data have arrived and for which call: the low bits count the uses of
 // the memory, the others are a hash of the call.
 constexpr u64 counter_bits = 40;
@@ -227,7 +217,24 @@ struct Stop {
   u64 peer;
   u64 bytes;  // that were expected
   u64 theirs; // address of the peer's stamp and length, 0 if they are not known
+  bool spare = false; // no data are awaited: a peer among the first 32 who has left need not come
 };
+
+// Gone has a bit for each of the first 32 ranks that has left.
+static DEVICE u32 gone(u64 word) { return word >> 32; }
+
+// Stopped asks the host whether to end, which takes about a µs, and tells the device. The host
+// may ask for whom this thread waits. It returns a Fault, 0 for none.
+static DEVICE u32 stopped(const Comm &c, const Stop &at) {
+  u64 word = load_relaxed64(c.control + control::word);
+  if ((u32)word == to_end) {
+    store_relaxed(c.local + local::over, 1);
+    return aborted;
+  }
+  if (at.spare && gone(word) >> at.peer & 1) return departed;
+  if ((u32)word == to_say) store_relaxed(c.control + control::awaited + 4 * at.peer, 1);
+  return 0;
+}
 
 // Contradicted reports whether a peer is at another call under the number of ours.
 // Without it, ranks that wait for each other in different calls would never find out.
@@ -249,13 +256,13 @@ static DEVICE bool contradicted(const Comm &c, Stop &stop) {
 constexpr u32 polls = 1024, soon = 16;
 
 // Give_up reports whether to stop waiting, with the reason in stop: all kernels are to
-// end, a peer is at another call, or other() reports that data of another call have
-// arrived. at describes the wait of this thread. asks: look at the host's control block
+// end, a peer that can be spared has left, a peer is at another call, or other() reports that
+// data of another call have arrived. at describes the wait of this thread. asks: look at the host's control block
 // and the sign boards too, which takes longer.
 template <class F> static DEVICE bool give_up(const Comm &c, bool asks, Stop at, F other, Stop &stop) {
-  if (over(c) || (asks && stopped(c, at.peer))) {
+  if (u32 fault = over(c) ? (u32)aborted : asks ? stopped(c, at) : 0) {
     stop = at;
-    stop.kind = aborted;
+    stop.kind = fault;
   } else if (asks && !contradicted(c, stop) && other()) {
     stop = at;
     stop.kind = mismatch;

@@ -20,7 +20,7 @@ static DEVICE void missing(const DirectArgs &a, const Cell &l, u64 flag, bool as
   if (!l.last || who == most) return;
   // The sign boards give a better report than the flag: they get one more chance.
   auto other = [&]() FORCED { return ahead(has, flag) == 0 && odd++; };
-  give_up(a.comm, asks, {0, receiving, who, 0, 0}, other, stop);
+  give_up(a.comm, asks, {0, receiving, who, 0, 0, !(a.from >> who & 1)}, other, stop);
 }
 
 // Unseal takes the digests away from a line of each other rank. All threads of the warp call
@@ -42,7 +42,8 @@ static DEVICE void unseal(const DirectArgs &a, const Cell &l, Pair *v) {
   }
 }
 
-// Receive waits for a line of each rank in want; false if the warp has to stop. hop
+// Receive waits for a line of each rank in want, but for empty ones of ranks that have left; false if
+// the warp has to stop. hop
 // is the distance of the hop's lines from those of the first. A thread's part of a line is
 // loaded once a poll: what is looked at is what is used.
 static DEVICE bool receive(const DirectArgs &a, const Cell &l, const Round &r, u32 hop, u32 want, Pair *v, Stop &stop) {
@@ -66,6 +67,10 @@ static DEVICE bool receive(const DirectArgs &a, const Cell &l, const Round &r, u
     if (i % line_polls) continue;
     bool asks = (i / line_polls + (block() * threads() + thread()) / warp) % (blocks() * threads() / warp) == 0;
     missing(a, l, r.flag, asks, want, v, odd, stop);
+    if (vote(stop.kind == departed)) { // the root of a broadcast has all it needs, say
+      want &= a.from | ~gone(load_relaxed64(a.comm.control + control::word));
+      if (stop.kind == departed) stop.kind = 0;
+    }
     if (vote(stop.kind)) return false;
   }
 }

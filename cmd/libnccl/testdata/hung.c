@@ -19,6 +19,21 @@ static void reduce(ncclComm_t comm, int size)
 		CHECK(data[i] == i * size);
 }
 
+// all_done has all ranks come out of what they have called: until then one that dies fails it.
+static void all_done(const char *file, int rank, int size)
+{
+	char done[4096];
+	snprintf(done, sizeof done, "%s.done%d", file, rank);
+	fclose(fopen(done, "w"));
+	for (int i = 0; i < size; i++) {
+		snprintf(done, sizeof done, "%s.done%d", file, i);
+		for (int n = 0; access(done, F_OK); n++) {
+			CHECK(n < 30000);
+			usleep(1000);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	CHECK(argc == 6);
@@ -31,6 +46,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < CALLS; i++)
 		reduce(comm, size);
 	reduce(half, (size + 1 - rank % 2) / 2);
+	all_done(argv[5], rank, size);
 	if (rank == victim && killed)
 		raise(SIGKILL);
 	if (rank == victim && !strcmp(argv[1], "stopped"))

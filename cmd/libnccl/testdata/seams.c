@@ -4,12 +4,13 @@
 //	seams aborted    an ncclCommFinalize that waits in vain is ended by ncclCommAbort in another thread
 //	seams reset      a device is reset between two communicators
 //	seams forked     the child of a fork ends, and its parent goes on
+//	seams beside     another library has opened peer access, and goes on with it when communicators have ended
 //	seams memory     memory that is not the library's, or not this GPU's
 #include <sys/wait.h>
 
 #include "memory.h"
 
-extern int cuStreamQuery(cudaStream_t), cuDevicePrimaryCtxReset_v2(int), cuMemAllocHost_v2(void **, size_t), cuMemFreeHost(void *);
+extern int cuStreamQuery(cudaStream_t), cuDevicePrimaryCtxReset_v2(int), cuMemAllocHost_v2(void **, size_t), cuMemFreeHost(void *), cuCtxEnablePeerAccess(context, unsigned);
 
 enum { RANKS = 2, MANY = 1 << 16 };
 typedef struct {
@@ -130,6 +131,23 @@ static void forked(void)
 	end(r);
 }
 
+static void beside(void)
+{
+	enum { ALREADY = 704 };
+	rank_t r[RANKS];
+	context c[RANKS] = {use_device(device_of(0)), use_device(device_of(1))};
+	for (int i = 0; i < RANKS; i++)
+		ON(c[i], cuCtxEnablePeerAccess(c[1 - i], 0));
+	for (int turn = 0; turn < 2; turn++) {
+		open_all(r);
+		sum(r);
+		look(r, RANKS);
+		end(r);
+	}
+	for (int i = 0; i < RANKS; i++)
+		ON(c[i], cuCtxEnablePeerAccess(c[1 - i], 0) != ALREADY);
+}
+
 static void memory(void)
 {
 	rank_t r[RANKS];
@@ -169,6 +187,8 @@ int main(int argc, char **argv)
 		reset();
 	else if (!strcmp(argv[1], "forked"))
 		forked();
+	else if (!strcmp(argv[1], "beside"))
+		beside();
 	else
 		memory();
 	puts("ok");

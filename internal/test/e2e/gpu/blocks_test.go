@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,5 +112,28 @@ func TestBlocksAgreed(t *testing.T) {
 	room := commtest.Arenas(t, comms, 2*8*1001)
 	for _, kind := range commtest.Collectives {
 		commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: 1001, Type: ringo.Int32, Op: ringo.Sum}, false, 1)
+	}
+}
+
+// With the policy default few lanes move by bulk copies, with latency as many as there are by threads, unless another
+// rank has the default; each carries out every collective.
+func TestPolicies(t *testing.T) {
+	for _, test := range []struct {
+		policies [2]string
+		narrow   bool
+	}{{[2]string{"latency", "latency"}, false}, {[2]string{"latency", "default"}, true}} {
+		t.Run(strings.Join(test.policies[:], " and "), func(t *testing.T) {
+			comms := commtest.OnHosts(t, commtest.Devices(t, 2), func(r int) ringo.Config {
+				return ringo.Config{BlockPolicy: test.policies[r], Timeout: 30 * time.Second}
+			})
+			for _, c := range comms {
+				require.Equal(t, test.narrow, strings.Contains(fmt.Sprint(c.Paths()), "lanes, for GPUs that compute beside them"))
+				require.Equal(t, test.narrow, strings.Contains(fmt.Sprint(c.Paths()), "schedules go by bulk copies"))
+			}
+			room := commtest.Arenas(t, comms, 2*8*1001)
+			for _, kind := range commtest.Collectives {
+				commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: 1001, Type: ringo.Float32, Op: ringo.Sum}, false, 1)
+			}
+		})
 	}
 }

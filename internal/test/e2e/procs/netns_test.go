@@ -223,6 +223,16 @@ func TestNetnsCheck(t *testing.T) {
 	}
 }
 
+// The ranks of a part meet at the address by which their host is reached, which has no route to the rest of the world here. The part's first rank
+// is on the last host.
+func TestNetnsSplit(t *testing.T) {
+	l := newLAN(t, 3)
+	for h, cmd := range l.start("part") {
+		require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, commtest.Output(cmd))
+		require.Contains(t, commtest.Output(cmd), "all of the part: 3")
+	}
+}
+
 // A link that is cut in the middle is an error of all ranks when their patience ends, and they
 // name the rank that they miss.
 func TestNetnsCut(t *testing.T) {

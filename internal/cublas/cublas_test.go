@@ -1,0 +1,54 @@
+package cublas
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/dl"
+)
+
+// stand is testdata/blas.c, compiled by gcc, in the place of cuBLASLt.
+func stand(t *testing.T) string {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		if strings.Contains(os.Getenv("REQUIRE"), "gcc") {
+			t.Fatal("REQUIRE=gcc: ", err)
+		}
+		t.Skip("needs gcc: ", err)
+	}
+	file := filepath.Join(t.TempDir(), "blas.so")
+	require.NoError(t, exec.Command(gcc, "-shared", "-fPIC", "-O1", "-o", file, "testdata/blas.c").Run())
+	return file
+}
+
+// Products are described and queued with the arguments that cublasLt.h has, and everything is given back.
+func TestProduct(t *testing.T) {
+	l, err := Open(stand(t))
+	require.NoError(t, err)
+	const m, n, k = 48, 32, 80
+	p, err := l.Product(m, n, k, 1<<20)
+	require.NoError(t, err)
+	require.Equal(t, 2*(m*k+k*n+m*n)+32<<20, Bytes(m, n, k))
+	require.NoError(t, p.Queue(5))
+	require.NoError(t, p.Queue(7))
+	fn, err := l.lib.Sym("queued_streams")
+	require.NoError(t, err)
+	require.EqualValues(t, 12, dl.Call(fn))
+	require.Error(t, l.Close(), "descriptions are left")
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close(), "again")
+	_, err = l.Product(13, n, k, 1<<20)
+	require.EqualError(t, err, "cublas: cublasLtMatrixLayoutCreate: status 15")
+	require.NoError(t, l.Close())
+	require.ErrorContains(t, l.call("cublasLtNever"), "cublasLtNever")
+}
+
+func TestAbsent(t *testing.T) {
+	_, err := Open(filepath.Join(t.TempDir(), "none.so"))
+	require.ErrorContains(t, err, "cublas: open library")
+}

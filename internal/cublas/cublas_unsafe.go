@@ -1,0 +1,15 @@
+package cublas
+
+import "unsafe"
+
+// addressOf is the address of memory that C reads or writes during a call. It puts the variable on the
+// heap, for a stack may move. The caller uses the variable after the call, which keeps it.
+func addressOf[T any](p *T) uintptr {
+	if escapes != nil {
+		escapes <- p
+	}
+	return uintptr(unsafe.Pointer(p))
+}
+
+// escapes is always nil, and the compiler does not know.
+var escapes chan any
