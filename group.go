@@ -31,13 +31,12 @@ import (
 //
 // The zero Group is empty and ready for use.
 type Group struct {
-	comms []*Comm
-	calls map[*Comm][]*Call
-	order map[*Comm][]int // the position of each call among all
+	parts []*rest // that have calls
+	of    map[*Comm]*rest
+	at    int // in parts, of the last call
 	added int
 
-	rests []rest // room for Run
-	left  []*rest
+	left []*rest // room for Run
 }
 
 // NewGroup is an empty group.
@@ -45,17 +44,34 @@ func NewGroup() *Group { return new(Group) }
 
 // Add puts a call in the group; nothing happens before Run.
 func (g *Group) Add(c *Comm, call *Call) {
-	if g.calls == nil {
-		g.calls, g.order = map[*Comm][]*Call{}, map[*Comm][]int{}
-	}
-	c = c.unbound // both of With are one communicator
-	calls := g.calls[c]
-	if len(calls) == 0 {
-		g.comms = append(g.comms, c)
-	}
-	g.calls[c] = append(calls, call)
-	g.order[c] = append(g.order[c], g.added)
+	r := g.part(c.unbound) // both of With are one communicator
+	r.added = append(r.added, call)
+	r.at = append(r.at, g.added)
 	g.added++
+}
+
+// part is a communicator's part of the group. Most calls are the same communicator's as the one before, or
+// the communicators take turns.
+func (g *Group) part(c *Comm) *rest {
+	for range min(2, len(g.parts)) {
+		if r := g.parts[g.at]; r.comm == c {
+			return r
+		}
+		g.at = (g.at + 1) % len(g.parts)
+	}
+	if g.of == nil {
+		g.of = map[*Comm]*rest{}
+	}
+	r := g.of[c]
+	if r == nil {
+		r = &rest{comm: c}
+		g.of[c] = r
+	}
+	if len(r.added) == 0 {
+		g.parts = append(g.parts, r)
+	}
+	g.at = slices.Index(g.parts, r)
+	return r
 }
 
 // Run carries out the calls and returns when all have ended, with all their
@@ -63,13 +79,13 @@ func (g *Group) Add(c *Comm, call *Call) {
 // The group is empty afterwards and may be used again.
 func (g *Group) Run() error {
 	defer g.empty()
-	for _, c := range g.comms {
-		if err := c.checkAll(g.calls[c]); err != nil {
+	for _, r := range g.parts {
+		if err := r.comm.checkAll(r.added); err != nil {
 			return err
 		}
 	}
-	if len(g.comms) == 1 {
-		_, err := together(g.comms[0], g.calls[g.comms[0]], true)
+	if len(g.parts) == 1 {
+		_, err := together(g.parts[0].comm, g.parts[0].added, true)
 		return err
 	}
 	return g.inTurn()
@@ -77,13 +93,11 @@ func (g *Group) Run() error {
 
 // inTurn carries out the calls of several communicators.
 func (g *Group) inTurn() error {
-	g.rests, g.left = slices.Grow(g.rests[:0], len(g.comms))[:len(g.comms)], g.left[:0]
-	for i, c := range g.comms {
-		r := &g.rests[i]
-		*r = rest{comm: c, calls: g.calls[c], order: g.order[c]}
+	for _, r := range g.parts {
+		r.calls, r.order = r.added, r.at
 		r.prepare()
-		g.left = append(g.left, r)
 	}
+	g.left = append(g.left[:0], g.parts...)
 	for slices.ContainsFunc(g.left, (*rest).more) {
 		queueInTurn(g.left)
 		if slices.ContainsFunc(g.left, (*rest).onHost) {
@@ -91,9 +105,9 @@ func (g *Group) inTurn() error {
 		}
 	}
 	var errs []error
-	for i := range g.rests {
-		if err := g.rests[i].err; err != nil {
-			errs = append(errs, err)
+	for _, r := range g.parts {
+		if r.err != nil {
+			errs = append(errs, r.err)
 		}
 	}
 	return errors.Join(errs...)
@@ -116,11 +130,14 @@ func (c *Comm) checkAll(calls []*Call) error {
 	return nil
 }
 
-// A rest is what is left of one communicator's calls.
+// A rest is one communicator's calls, and what is left of them.
 type rest struct {
 	comm  *Comm
+	added []*Call
+	at    []int // the position of each among the group's
+
 	calls []*Call
-	order []int // the position of each among the group's
+	order []int
 	err   error // ends them
 }
 
@@ -301,13 +318,13 @@ func together(c *Comm, calls []*Call, all bool) (done int, err error) {
 
 // empty keeps the memory of the group for the next time.
 func (g *Group) empty() {
-	clear(g.rests)
-	for _, c := range g.comms {
-		g.calls[c], g.order[c] = g.calls[c][:0], g.order[c][:0]
+	if len(g.of) > len(g.parts) { // of communicators that are not used any more
+		clear(g.of)
 	}
-	if len(g.calls) > len(g.comms) { // of communicators that are not used any more
-		clear(g.calls)
-		clear(g.order)
+	for _, r := range g.parts {
+		*r = rest{comm: r.comm, added: r.added[:0], at: r.at[:0]}
 	}
-	g.comms, g.added = g.comms[:0], 0
+	clear(g.parts)
+	clear(g.left)
+	g.parts, g.left, g.at, g.added = g.parts[:0], g.left[:0], 0, 0
 }

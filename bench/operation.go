@@ -23,8 +23,7 @@ type bufferPair struct{ in, out []byte }
 const maxGroup = 100_000
 
 // pairsBytes is how much memory the calls of a group have between them, at most: each a
-// pair of its own where memory suffices, since calls that write the same memory have to
-// wait for each other.
+// pair of its own where memory suffices, since calls of a group have no order.
 const pairsBytes = 64 << 20
 
 // bufferBytes is the length of buffers for groups of calls, the longest of longest bytes.

@@ -3,7 +3,8 @@
 // Command libcuda is libcuda.so.1, the CUDA driver's library, of emulated GPUs: programs that
 // use the driver API run on a machine without a GPU, with libnccl.so.2 or without; those that use the CUDA runtime
 // do with libcudart.so of cmd/libcudart. RINGO_EMULATE is the number of GPUs, 1 if it is not set, RINGO_EMULATE_GPU their kind,
-// "h200", and RINGO_EMULATE_SEED the seed of all choices. scripts/libcuda builds it.
+// "h200", and RINGO_EMULATE_SEED the seed of all choices. CUDA_VISIBLE_DEVICES hides some, by their numbers.
+// scripts/libcuda builds it.
 //
 // The emulator is stricter than hardware. It writes what it finds, races, unwritten memory and bad
 // addresses, to standard error, or to the file of RINGO_EMULATE_REPORT. The trap: a program that has NVIDIA's runtime
@@ -18,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,12 +93,29 @@ func settings() (cfg cudaemu.Config, err error) {
 	for range n {
 		cfg.Shapes = append(cfg.Shapes, kind)
 	}
+	if text, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
+		if cfg.Visible = visible(text, n); len(cfg.Visible) == 0 {
+			return cfg, fmt.Errorf("CUDA_VISIBLE_DEVICES=%q hides all of %d GPUs", text, n)
+		}
+	}
 	if text := os.Getenv("RINGO_EMULATE_SEED"); text != "" {
 		if cfg.Seed, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return cfg, fmt.Errorf("RINGO_EMULATE_SEED=%q: want a number", text)
 		}
 	}
 	return cfg, nil
+}
+
+// visible are the GPUs of a list, up to the first that is none of so many, as the driver has it.
+func visible(list string, gpus int) (all []int) {
+	for number := range strings.SplitSeq(list, ",") {
+		i, err := strconv.Atoi(strings.TrimSpace(number))
+		if err != nil || i < 0 || i >= gpus {
+			break
+		}
+		all = append(all, i)
+	}
+	return all
 }
 
 //export ringo_cuda

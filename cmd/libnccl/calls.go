@@ -98,9 +98,8 @@ func go_norm(t *C.thread_state, kind C.int, n *C.ringo_norm, comm, stream C.uint
 //export ringo_group_start
 func ringo_group_start(t *C.thread_state) (result C.int) {
 	defer caught(t, &result)
-	g, err := lib.GroupStart(uintptr(t.group))
-	t.group = C.uintptr_t(g)
-	return answer(t, err)
+	t.group = C.uintptr_t(lib.GroupStart())
+	return answer(t, nil)
 }
 
 //export ringo_group_end

@@ -8,6 +8,7 @@ enum { ERROR_BYTES = 2048 };
 
 typedef struct {
 	uintptr_t group; // the group that it has open, 0 for none
+	int depth;       // of groups within each other
 	int failed;      // its last call did
 	char *error;     // ERROR_BYTES for the sentence of its last error, NULL before the first
 	int result;      // the last error that it heard of

@@ -128,13 +128,7 @@ const (
 	inOrder = "Deterministic: contributions are moved as they are and combined in order of rank"
 	ordered = "Deterministic: a kernel that combines in order of rank"
 	byZero  = "policy zero: copy engines take no multiprocessor"
-	scaled  = "the ranks' scales may differ, and no kernel takes as much memory for scaled data"
 )
-
-// ScaleFirst is how much data a rank scales before a direct kernel runs, in bytes of In:
-// the scaled copy takes as much memory. What is larger is carried out by a schedule, which
-// scales while it sends, or in pieces.
-const ScaleFirst = 16 << 20
 
 // Choose answers a question. It allocates nothing, but for algorithms that a program has defined.
 func (c *Chooser) Choose(q Question) (ans Answer) {
@@ -176,20 +170,15 @@ func (l *Latest) Choose(c *Chooser, q Question) *Answer {
 }
 
 // onGPU chooses for GPU memory. Direct kernels and those in windows combine in order
-// of rank, and schedules do not. Such kernels take what ranks contribute as it is: the
-// scales of a PreMulSum may differ, so there each rank scales its own first, and no
-// window serves.
+// of rank, and schedules do not. Those in windows read what ranks contribute as it is: the
+// scales of a PreMulSum may differ, and there each rank scales its own, so no window serves.
 func (c *Chooser) onGPU(q Question, orderly bool) Answer {
 	scales := q.Kind.Reduces() && q.Op == kernels.KindPreMulSum
-	fits := !scales || q.Bytes <= ScaleFirst/q.Kind.Shares(c.Topo.Ranks)
 	where := q.memory()
 	if scales {
 		where = anywhere
 	}
 	best := c.best(q.Kind, q.Bytes, where)
-	if best.By == ByKernel && !fits {
-		best = Answer{Algo: call.Steps, Why: scaled}
-	}
 	if !orderly || best.By == ByWindow {
 		return best
 	}
@@ -207,7 +196,7 @@ func (c *Chooser) onGPU(q Question, orderly bool) Answer {
 		return Answer{Algo: call.TwoShot, By: ByShares, Why: ordered}
 	case best.By == ByKernel:
 		return best
-	case isKernel && fits:
+	case isKernel:
 		return Answer{Algo: shot, By: ByKernel, Kernel: kernel, Why: ordered}
 	}
 	return Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}

@@ -18,14 +18,23 @@ const maxBatch = 256
 // streams the calls are. Whether they use the same memory does not count either: they have no order.
 func (q *queue) Alike(calls []*call.Call) int {
 	n := 0
-	for n < min(len(calls), maxBatch) && q.small(calls[n]) && calls[n].Type == calls[0].Type && calls[n].Op.Kind == calls[0].Op.Kind {
+	for n < min(len(calls), maxBatch) && (q.likeBefore(calls, n) || q.small(calls[n])) && calls[n].Type == calls[0].Type && calls[n].Op.Kind == calls[0].Op.Kind {
 		n++
 	}
 	return max(1, n)
 }
 
-// small reports whether a call may be part of a batch. A PreMulSum may not: each rank scales
-// its data first.
+// likeBefore reports whether a call is like the one before it but for memory that is in no window, so that the same carries it out.
+func (q *queue) likeBefore(calls []*call.Call, i int) bool {
+	if i == 0 || len(q.windows.open) > 0 {
+		return false
+	}
+	c, o := calls[i], calls[i-1]
+	return c.Kind == o.Kind && !c.Kind.Variable() && c.Type == o.Type && c.Op.Kind == o.Op.Kind && c.Count == o.Count &&
+		c.In.Dev() == o.In.Dev() && c.Out.Dev() == o.Out.Dev()
+}
+
+// small reports whether a call may be part of a batch. A PreMulSum may not: each call has a scalar of its own.
 func (q *queue) small(c *call.Call) bool {
 	switch {
 	case c.Kind != call.AllReduce, !c.OnDevice(), !q.engine.CanMany(c.Bytes()):
@@ -86,15 +95,14 @@ func (q *queue) onStream(b *grid.Batch, calls []*call.Call) (err error) {
 	defer func() { e.observed.issued(err) }()
 	q.jobs = q.jobs[:0]
 	t := task{entry: e, answer: choice.Answer{Algo: call.OneShot}}
-	for _, c := range calls {
-		err := q.Numberer.Carry(&t.request, c, &t.answer, e.captures, q, func() error {
-			e.observed.add(c, &t.request)
-			q.jobs = append(q.jobs, t.job(c))
-			return nil
-		})
-		if err != nil {
+	for i, c := range calls {
+		if q.likeBefore(calls, i) {
+			q.Numberer.Again(&t.request, c, t.answer.Algo, e.captures)
+		} else if err := q.Numberer.Carry(&t.request, c, &t.answer, e.captures, q, func() error { return nil }); err != nil {
 			return err
 		}
+		e.observed.add(c, &t.request)
+		q.jobs = append(q.jobs, t.job(c))
 	}
 	done := 0
 	err = q.order.after(&e, func() error {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -14,8 +15,9 @@ import (
 type exchange struct {
 	jobs    []grid.Job
 	all     []*grid.Job
-	streams []gpu.Stream // those of the calls, each once
-	meeting gpu.Event    // by which streams wait for each other
+	streams []gpu.Stream     // those of the calls, each once
+	meeting gpu.Event        // by which streams wait for each other
+	latest  [2]choice.Latest // of sends, of receives
 }
 
 // Exchange queues checked sends and receives on GPU memory as one operation, in which none
@@ -40,7 +42,7 @@ func (q *queue) Exchange(calls []*call.Call) error {
 		defer func() { e.observed.issued(err) }()
 		x.jobs, x.all = slices.Grow(x.jobs[:0], len(calls))[:len(calls)], x.all[:0]
 		for i, c := range calls {
-			t := task{entry: e, answer: q.chooser.Choose(question(c, false))}
+			t := task{entry: e, answer: *x.latest[recvs(c)].Choose(&q.chooser, question(c, false))}
 			err := q.Numberer.Carry(&t.request, c, &t.answer, e.captures, q, func() (err error) {
 				x.jobs[i], err = q.prepare(c, &t)
 				return err
@@ -52,6 +54,9 @@ func (q *queue) Exchange(calls []*call.Call) error {
 			x.all = append(x.all, &x.jobs[i])
 		}
 		return q.order.after(&e, func() error {
+			if len(x.streams) == 1 {
+				x.all[0].Event = q.order.endEvent(&e)
+			}
 			if err := q.follow(x.streams[:1], x.streams[1:]); err != nil {
 				return err
 			}
@@ -61,6 +66,14 @@ func (q *queue) Exchange(calls []*call.Call) error {
 			return q.follow(x.streams[1:], x.streams[:1])
 		})
 	})
+}
+
+// recvs is 1 for a receive.
+func recvs(c *call.Call) int {
+	if c.Kind == call.Recv {
+		return 1
+	}
+	return 0
 }
 
 // MayWait reports whether an Exchange of so many messages may wait for room in the ring of tables, and so for

@@ -3,7 +3,6 @@ package gpucomm
 import (
 	"cmp"
 	"errors"
-	"slices"
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
@@ -41,13 +40,17 @@ type prepared struct {
 // thread may make the calls of several GPUs, and a kernel of this one may wait for a call
 // that comes later. What is wrong with a call, the call itself says.
 func (q *queue) PrepareAll(calls []*call.Call) error {
-	i := slices.IndexFunc(calls, q.unprepared)
-	if i < 0 || q.upkeep.closed || q.Life.Failure() != nil {
+	i := 0
+	for i < len(calls) && (q.likeBefore(calls, i) || !q.unprepared(calls[i])) {
+		i++
+	}
+	if i == len(calls) || q.upkeep.closed || q.Life.Failure() != nil {
 		return nil
 	}
 	return q.known.with(calls[i], func(cuda.Sight) error {
-		for _, c := range calls[i:] {
-			if !q.unprepared(c) {
+		for k := i; k < len(calls); k++ {
+			c := calls[k]
+			if k > i && q.likeBefore(calls, k) || !q.unprepared(c) {
 				continue
 			}
 			ans := q.Answer(c)
@@ -87,46 +90,34 @@ func (q *queue) load(c *call.Call, t *task) error {
 	if c.CopiesIn() {
 		scratch()
 	}
-	reducer := r.Reducer
-	if (ans.By == choice.ByKernel || ans.By == choice.ByShares) && r.Op == kernels.KindPreMulSum && reducer != nil { // see scaleIn
-		scratch()
-		do(q.openReduction())
-		if q.workplace != nil {
-			_, err := q.workplace.kernel(r)
-			do(err)
-		}
-		var err error
-		reducer, err = kernels.NewReducer(c.Type, kernels.Sum, q.Life.Size)
-		do(err)
-	}
 	switch ans.By {
 	case choice.BySchedule:
 		for _, key := range append(q.phases(c, t), r.Key) {
 			_, err := q.program(key)
 			do(err)
 		}
-		do(q.engine.Prepare(reducer))
+		do(q.engine.Prepare(r.Reducer))
 	case choice.ByKernel:
-		do(q.engine.PrepareDirect(reducer))
+		do(q.engine.PrepareDirect(r.Reducer))
 	case choice.ByWindow:
-		do(q.engine.PrepareWindow(reducer))
+		do(q.engine.PrepareWindow(r.Reducer))
 	case choice.ByCopies:
 		if c.Kind == call.AllReduce {
 			_, err := q.program(shareProgram)
 			do(err)
-			do(q.engine.Prepare(reducer))
+			do(q.engine.Prepare(r.Reducer))
 		}
 		do(q.engine.PrepareWindow(nil))
 	case choice.ByShares:
 		do(q.openReduction())
-		do(q.engine.PrepareDirect(reducer))
+		do(q.engine.PrepareDirect(r.Reducer))
 		if q.workplace != nil {
 			piece := cmp.Or(q.chooser.SharesPiece, sharesPiece)
 			_, err := q.workplace.Scratch(rankorder.ForShares, min(piece, r.In)/q.Life.Size)
 			do(err)
 		}
 	case choice.ByNorm:
-		do(q.engine.PrepareNorm(reducer))
+		do(q.engine.PrepareNorm(r.Reducer))
 	case choice.ByFold:
 		if c.Norm != nil {
 			_, err := q.readyRows(c, t)

@@ -140,11 +140,6 @@ func (q *queue) byKernel(c *call.Call, t *task) error {
 				return err
 			}
 		}
-		if r.Op == kernels.KindPreMulSum && r.Reducer != nil {
-			if err := q.scaleIn(c, t, &j); err != nil {
-				return err
-			}
-		}
 		j.Event = q.order.endEvent(&t.entry)
 		return q.engine.RunDirect(&j, t.answer.Kernel, sched.Rank(max(0, r.Key.Peer)), c.Count*r.Size)
 	})
@@ -179,6 +174,7 @@ func (q *queue) inWindows(c *call.Call, t *task) (err error) {
 				return q.engine.RunCopies(&j, kernel, in, out, root, c.Bytes())
 			})
 		}
+		j.Event = q.order.endEvent(&t.entry)
 		return q.engine.RunWindow(&j, kernel, in, out, root, c.Bytes())
 	})
 }
@@ -212,7 +208,8 @@ func (t *task) job(c *call.Call) grid.Job {
 	r := &t.request
 	return grid.Job{
 		In: c.In.Slice(0, r.In), Out: c.Out.Slice(0, r.Out),
-		Reducer: r.Reducer, Scalar: r.Scalar, Stamp: r.Stamp, Blocks: t.answer.Blocks, Stream: t.handle, Capture: t.capture.ID,
+		Reducer: r.Reducer, Scalar: r.Scalar, Early: r.Op == kernels.KindPreMulSum, // ranks may have different scalars
+		Stamp: r.Stamp, Blocks: t.answer.Blocks, Stream: t.handle, Capture: t.capture.ID,
 	}
 }
 

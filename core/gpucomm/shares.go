@@ -2,11 +2,10 @@ package gpucomm
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/ringo-go/ringo/core/call"
-	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/rankorder"
-	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/sched"
 )
@@ -23,19 +22,12 @@ func (q *queue) reduceInShares(c *call.Call, t *task) error {
 		return err
 	}
 	r, n, root, piece := &t.request, q.Life.Size, sched.Rank(c.Root), cmp.Or(q.chooser.SharesPiece, sharesPiece)
-	whole, scales := t.job(c), r.Op == kernels.KindPreMulSum
-	if scales {
-		piece = min(piece, choice.ScaleFirst)
-	}
+	whole := t.job(c)
 	share, err := q.workplace.Scratch(rankorder.ForShares, min(piece, r.In)/n)
 	if err != nil {
 		return err
 	}
-	err = q.engine.PrepareDirect(nil) // see workplace.prepare
-	if err == nil && !scales {
-		err = q.engine.PrepareDirect(r.Reducer)
-	}
-	if err != nil {
+	if err := errors.Join(q.engine.PrepareDirect(nil), q.engine.PrepareDirect(r.Reducer)); err != nil { // see workplace.prepare
 		return err
 	}
 	run := func(kernel collective.Direct, at, bytes int) error {
@@ -50,11 +42,6 @@ func (q *queue) reduceInShares(c *call.Call, t *task) error {
 			j.Out = share.Slice(0, bytes)
 		case collective.Gather:
 			j.In, j.Reducer, j.Scalar = share.Slice(0, bytes), nil, 0
-		}
-		if scales && kernel != collective.Gather {
-			if err := q.scaleIn(c, t, &j); err != nil {
-				return err
-			}
 		}
 		return q.engine.RunDirect(&j, kernel, root, bytes)
 	}

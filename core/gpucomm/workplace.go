@@ -93,28 +93,6 @@ func (q *queue) inOrder(c *call.Call, t *task) error {
 	return q.order.after(&t.entry, func() error { return q.reduction.Run(t.request, c.Kind, j.In, j.Out) })
 }
 
-// scaleIn queues the scaling of In to scratch memory, for a kernel that only sums: the job
-// becomes a Sum of what was scaled.
-func (q *queue) scaleIn(c *call.Call, t *task, j *grid.Job) error {
-	if err := q.openReduction(); err != nil {
-		return err
-	}
-	var err error
-	if j.Reducer, err = kernels.NewReducer(c.Type, kernels.Sum, q.Life.Size); err != nil || j.In.Len() == 0 {
-		return err
-	}
-	if err := q.engine.PrepareDirect(j.Reducer); err != nil { // see workplace.prepare
-		return err
-	}
-	scaled, err := q.scratch(j.In.Len())
-	if err != nil {
-		return err
-	}
-	err = q.workplace.combine(j.Stream, &t.request, scaled, j.In, 1, false)
-	j.In, j.Scalar = scaled, 0
-	return err
-}
-
 // prepare loads and compiles what a request needs, before its first kernel is queued:
 // loading may wait for that kernel, and the kernel for a rank that shares the GPU. It says by
 // what all-gathers are carried out, the same for all pieces.

@@ -88,14 +88,7 @@ func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo, captured bool) 
 			r.Scalar = at.Ptr()
 		}
 	}
-	r.Stamp = call.StampOf(c, a)
-	if !captured {
-		peer := life.Collective
-		if c.Kind.Pairwise() {
-			peer = c.Peer
-		}
-		r.Stamp = n.Life.Turn.Next(r.Stamp, peer, c.Kind == call.Recv) // nothing below can be wrong on this rank alone
-	}
+	r.Stamp = n.stamp(c, a, captured) // nothing below can be wrong on this rank alone
 	r.Size, r.Unit = 1, 1
 	if c.Kind != call.Barrier {
 		r.Size = c.Type.Size()
@@ -116,8 +109,30 @@ func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo, captured bool) 
 	case c.Kind.Rooted():
 		r.Key.Peer = int32(c.Root)
 	}
+	n.log(r, c, a)
+	return nil
+}
+
+// Again is Number for a call that is like the one in r but for its memory.
+func (n *Numberer) Again(r *Request, c *call.Call, a call.Algo, captured bool) {
+	r.Stamp = n.stamp(c, a, captured)
+	n.log(r, c, a)
+}
+
+// stamp is the stamp of a call, with its number if it has one.
+func (n *Numberer) stamp(c *call.Call, a call.Algo, captured bool) transport.Stamp {
+	s := call.StampOf(c, a)
+	switch {
+	case captured:
+		return s
+	case c.Kind.Pairwise():
+		return n.Life.Turn.Next(s, c.Peer, c.Kind == call.Recv)
+	}
+	return n.Life.Turn.Next(s, life.Collective, false)
+}
+
+func (n *Numberer) log(r *Request, c *call.Call, a call.Algo) {
 	if n.Log != nil {
 		n.Log.Log(context.Background(), LevelTrace, c.String(), "subsys", "CALL", "seq", r.Seq(), "algo", a.String())
 	}
-	return nil
 }

@@ -89,8 +89,7 @@ func (e *Engine) openMail() (err error) {
 // bytes is the length of the message from one rank to one other: the whole buffer for
 // OneShot, TwoShot, Reduce and Broadcast, a rank's share for the others. Memory may be
 // in place: out the same as in, or the shares that are this rank's. Of the job only In,
-// Out, Reducer, Scalar, Stamp and Stream are used; the scalar has to have the same value
-// on all ranks. A rank that gives no data needs no In, one that gets none needs no Out.
+// Out, Reducer, Scalar, Early, Stamp and Stream are used. A rank that gives no data needs no In, one that gets none needs no Out.
 //
 // Ranks at different calls find out, also if some run programs: from the lines where
 // both are at the same epoch, otherwise from the sign boards.
@@ -119,6 +118,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	if prog.Finishes {
 		a.finish = 1
 	}
+	a.early = mask(j.Early, 1)
 	e.setTransfers(a, j, d, int(root), bytes)
 	e.setMailboxes(a)
 	blocks, threads := e.mail.tune(d, e.ranks, int(a.lines))

@@ -151,6 +151,27 @@ func TestDirectOps(t *testing.T) {
 	}
 }
 
+// TestDirectScalars gives each rank a scalar of its own: what it sends is multiplied by that and rounded, wherever the
+// data lie, and combined as it comes.
+func TestDirectScalars(t *testing.T) {
+	const n = 3
+	whole := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), mailed(n), options(n))
+	torn := newRig(t, emulated(t, n, cudaemu.Config{Link: link(1)}), mailed(n), options(n))
+	op := kernels.PreMulSum(2)
+	for i, ty := range kernels.Types() {
+		for k, d := range []Direct{OneShot, TwoShot, ReduceScatter, Reduce} {
+			if !tier.Pairs() && (i+k)%2 > 0 {
+				continue
+			}
+			x, r := directTrial{d: d, t: ty, op: &op, count: 480/ty.Size() + k%2, early: true, inPlace: i%3 == 0, in: i % 2}, whole
+			if i%4 > 1 {
+				r = torn
+			}
+			r.sub(fmt.Sprintf("%v/%v", ty, d), func() { r.tryDirect(x, uint64(i)) })
+		}
+	}
+}
+
 // TestDirectMany runs a reduction again and again, so that faster and slower ranks use
 // both halves of the mailboxes.
 func TestDirectMany(t *testing.T) {

@@ -36,6 +36,7 @@ type directTrial struct {
 	skew    int // bytes by which a rank's memory is further off than that of the rank before
 	inPlace bool
 	scalar  bool // in device memory
+	early   bool // each rank has a scalar of its own, in device memory
 }
 
 func (x directTrial) String() string {
@@ -85,10 +86,13 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	o := &directRun{directTrial: x}
 	var red *kernels.Reducer
-	if x.op != nil {
-		var err error
-		red, err = kernels.NewReducer(x.t, *x.op, n)
+	reducer := func(op kernels.RedOp) *kernels.Reducer {
+		red, err := kernels.NewReducer(x.t, op, n)
 		require.NoError(r.t, err)
+		return red
+	}
+	if x.op != nil {
+		red = reducer(*x.op)
 	}
 	type buffers struct{ in, out []byte } // within want
 	var all []buffers
@@ -113,12 +117,17 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 		o.want = append(o.want, want)
 		all = append(all, buffers{append([]byte{}, want[inAt:][:in*size]...), want[outAt:][:out*size]})
 		var at, scalar uintptr
+		own := red
+		if x.early {
+			own = reducer(kernels.PreMulSum(float64(i + 3)))
+			own.Load(all[i].in, all[i].in)
+		}
 		r.with(m, func() (err error) {
-			if at, err = r.d.MemAlloc(len(image) + 256); err == nil && x.scalar {
+			if at, err = r.d.MemAlloc(len(image) + 256); err == nil && (x.scalar || x.early) {
 				scalar, err = r.d.MemAlloc(16)
 				m.free = append(m.free, scalar)
 				one := make([]byte, 16)
-				red.Load(one[:size], unit(x.t))
+				own.Load(one[:size], unit(x.t))
 				require.NoError(r.t, cuda.Write(r.d, scalar, one))
 			}
 			m.free = append(m.free, at)
@@ -128,8 +137,11 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 		o.at = append(o.at, at)
 		o.jobs = append(o.jobs, Job{
 			In: mem.Device(int(m.dev), at+uintptr(inAt), in*size), Out: mem.Device(int(m.dev), at+uintptr(outAt), out*size),
-			Reducer: red, Scalar: scalar, Stamp: transport.Stamp{0, uint64(x.d)}, Stream: m.stream,
+			Reducer: red, Scalar: scalar, Early: x.early, Stamp: transport.Stamp{0, uint64(x.d)}, Stream: m.stream,
 		})
+	}
+	if x.early {
+		red = reducer(kernels.Sum)
 	}
 	one := x.count * size
 	part := func(b []byte, i int) []byte { return b[i*one:][:one] }

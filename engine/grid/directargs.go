@@ -21,6 +21,7 @@ type directArgs struct {
 	same, two     uint32
 	finish        uint32
 	even, torn    uint32
+	early, _      uint32
 }
 
 // setTransfers sets the memory that goes to each rank.

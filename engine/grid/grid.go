@@ -101,6 +101,9 @@ type Job struct {
 	InL, OutL engine.Layout
 	Reducer   *kernels.Reducer // nil where nothing is reduced
 	Scalar    uintptr          // device address of PreMulSum's scalar, 0 for Reducer's own
+	// Early: each rank multiplies its own data by its own scalar, and rounds, before the data are sent. Otherwise
+	// all ranks have the same scalar. Only RunDirect looks at it.
+	Early bool
 	// Stamp names the call. The high half of its first word is not looked at: kernels
 	// put the number of the collective there, which the device counts as they run, so
 	// launches and replays of graphs stay in step with what other ranks run.
@@ -114,8 +117,8 @@ type Job struct {
 	// as there is work for. Messages do not look at it.
 	Blocks int
 	Stream cuda.Stream
-	// Event is recorded on Stream behind the kernel of RunDirect and RunMany; 0 for none. Others do not
-	// look at it.
+	// Event is recorded on Stream behind the last kernel of RunDirect, RunMany, RunMessages and RunWindow; 0 for
+	// none. Others do not look at it.
 	Event cuda.Event
 	// Capture is the id of the capture of Stream, which is unique in the process, 0 if
 	// it is not captured. What the graph needs on the device is its own until Forget.

@@ -70,7 +70,7 @@ func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 3
 // messages of any size in any order. Messages to the same peer, or from the same peer,
 // keep their order. Each job's program is a single step that sends a chunk or receives
 // one, of a schedule with nothing else (Shape{In: 1} or Shape{Out: 1}). All jobs are on
-// one stream. Run carries out such a job by RunMessages, so the peer may call either.
+// one stream, and have the Event of the first. Run carries out such a job by RunMessages, so the peer may call either.
 //
 // There may be any number of jobs. They become one launch, of at most as many blocks as
 // run at once on the device; more than its table or its blocks hold become several, one
@@ -158,7 +158,11 @@ func (e *Engine) messages(c comm, j *Job) error {
 				f.launch.Block.X, f.launch.Shared = uint32(e.threads+otherThreads), shared
 			}
 		}
-		if err := e.launch(kernel, t, cuda.ArgsOf(a)); err != nil {
+		event := j.Event
+		if len(e.order) > 0 {
+			event = 0
+		}
+		if err := e.launch(kernel, t, cuda.ArgsOf(a), event); err != nil {
 			return err
 		}
 	}

@@ -147,7 +147,7 @@ func (e *Engine) Run(j *Job) error {
 	} else {
 		f.launch.Block.X, f.launch.Shared = uint32(e.threads+otherThreads), p.shared()
 	}
-	if err := e.launch(kernel, t, cuda.ArgsOf(a)); err != nil {
+	if err := e.launch(kernel, t, cuda.ArgsOf(a), 0); err != nil {
 		return err
 	}
 	if finishes {

@@ -152,7 +152,7 @@ func (e *Engine) Forget(capture uint64) {
 }
 
 // launch queues e.frame.launch with a table that has been filled, which args name.
-func (e *Engine) launch(f cuda.Function, t table, args []byte) (err error) {
+func (e *Engine) launch(f cuda.Function, t table, args []byte, event cuda.Event) (err error) {
 	n := 8 * len(t.words)
 	switch {
 	case t.token != 0:
@@ -164,7 +164,7 @@ func (e *Engine) launch(f cuda.Function, t table, args []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := e.queue(f, args, 0); err != nil {
+	if err := e.queue(f, args, event); err != nil {
 		return err // its token will never come
 	}
 	if t.token != 0 {

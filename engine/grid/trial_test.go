@@ -144,6 +144,12 @@ func unit(t kernels.DataType) []byte {
 		b[0], b[1] = 0x80, 0x3f
 	case kernels.Float64:
 		b[6], b[7] = 0xf0, 0x3f
+	case kernels.Float16:
+		b[1] = 0x3c
+	case kernels.Float8E4M3:
+		b[0] = 0x38
+	case kernels.Float8E5M2:
+		b[0] = 0x3c
 	default:
 		b[0] = 1
 	}

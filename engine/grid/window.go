@@ -62,11 +62,11 @@ func (e *Engine) RunWindow(j *Job, d Direct, in, out WindowOffset, root sched.Ra
 	a := e.windowArgsOf(j, d, in, out, root, bytes)
 	x := e.gates.shape(d, e.ranks, bytes)
 	e.layMoves(a, e.buffersOf(j, in, out), d, root, bytes)
-	return e.launchWindow(j, j.Reducer, a, x)
+	return e.launchWindow(j, j.Reducer, a, x, j.Event)
 }
 
-// launchWindow queues a kernel.
-func (e *Engine) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x windowShape) error {
+// launchWindow queues a kernel, and the record of an event behind it if that is not 0.
+func (e *Engine) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x windowShape, event cuda.Event) error {
 	m, prog, err := e.module(r, "window")
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (e *Engine) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x windo
 	if a.loose(r != nil, e.ranks) {
 		kernel = m.loose
 	}
-	return e.queue(kernel, cuda.ArgsOf(a), 0)
+	return e.queue(kernel, cuda.ArgsOf(a), event)
 }
 
 // checkWindow looks at the memory, as checkDirect does, and checks that it lies where

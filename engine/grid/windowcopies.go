@@ -58,7 +58,7 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out WindowOffset, root sched.Ra
 		a.fresh = 0
 	}
 	a.pass, a.part, a.moves = 1, beginsOp, 0
-	if err := e.launchWindow(j, nil, a, gateShape); err != nil {
+	if err := e.launchWindow(j, nil, a, gateShape, 0); err != nil {
 		return err
 	}
 	if err := e.copy(&copies, j.Stream, own); err != nil {
@@ -66,7 +66,7 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out WindowOffset, root sched.Ra
 	}
 	a.part, a.fresh = 0, 0
 	if d == Broadcast && e.ranks > 2 {
-		if err := e.launchWindow(j, nil, a, gateShape); err != nil {
+		if err := e.launchWindow(j, nil, a, gateShape, 0); err != nil {
 			return err
 		}
 		e.layPassed(&copies, l, int(root), bytes)
@@ -75,7 +75,7 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out WindowOffset, root sched.Ra
 		}
 	}
 	a.part = endsOp
-	return e.launchWindow(j, nil, a, gateShape)
+	return e.launchWindow(j, nil, a, gateShape, 0)
 }
 
 // scatter queues the reduce-scatter that an all-reduce begins with.

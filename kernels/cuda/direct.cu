@@ -20,7 +20,7 @@
 // wait for a line of an earlier kernel, which must stay as it is, or be gone. The state
 // and the epoch are looked at when the data are on their way too, so that no load waits
 // for another one.
-static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &epoch, u32 round) {
+static DEVICE void send(const DirectArgs &a, const Cell &l, Wide factor, State &state, u64 &epoch, u32 round) {
   u32 to = l.first ? ~0u : l.on ? a.to : 0;
   Pair v[most];
   auto settle = [&]() FORCED {
@@ -28,20 +28,22 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &e
     if (vote(state.over)) to = 0;
     return round_of(a, hash_of(a.hash, first_number(a.comm, state)), epoch + round);
   };
+  auto line = [&](const Round &r, Pair v) FORCED { return marked(l, r, contribution(a, factor, v)); };
   auto store = [&](u32 k, const Round &r, Pair line) FORCED {
     if (to >> k & 1) store_line(a.sends[k].lines + (r.half + l.slot), line);
   };
   if (a.same && !a.torn) {
     v[1] = load(l, a.sends[1]);
     Round r = settle();
+    v[1] = line(r, v[1]);
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      store(k, r, marked(l, r, v[1]));
+      store(k, r, v[1]);
     }
     return;
   }
-  if (l.whole && !a.torn) {
+  if (l.whole && !a.torn && !early(a)) { // else the code of each contribution would be there seven times
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
@@ -61,7 +63,7 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &e
     if (k == 1 || !a.same) {
       v[1] = load(l, a.sends[k]);
       r = settle();
-      v[1] = sealed(a, l, marked(l, r, v[1]));
+      v[1] = sealed(a, l, line(r, v[1]));
     }
     store(k, r, v[1]);
   }
@@ -94,7 +96,7 @@ static DEVICE bool take(const DirectArgs &a, const Cell &l, const Round &r, u32 
   Pair v[most] = {};
   Pair own = {};
   bool has = a.from >> a.comm.rank & 1;
-  if (has && hop == 0) own = load(l, a.sends[0]);
+  if (has && hop == 0) own = contribution(a, factor, load(l, a.sends[0]));
   u32 want = l.first ? others : l.on ? a.from & others : 0;
   if (!receive(a, l, r, hop ? a.second : 0, want, v, stop)) return false;
 #ifdef TYPE
@@ -139,7 +141,7 @@ static DEVICE u64 rounds(const DirectArgs &a, u64 epoch, State &state, Stop &sto
                   (done + line) * line_data + 16 * j, line * line_bytes + 16 * j};
     };
 #pragma unroll 1
-    for (u32 from = 0; from < lines; from += groups) send(a, cell(from), state, epoch, round);
+    for (u32 from = 0; from < lines; from += groups) send(a, cell(from), factor, state, epoch, round);
     if (done == 0) {
       begin(a.comm, state); // while the lines are on their way
       if (vote(state.over)) break;

@@ -33,6 +33,8 @@ struct DirectArgs {
   u32 finish;           // 1: it is divided
   u32 even;             // 2: all memory and lengths are multiples of 8; 1: all but lengths; 0: neither
   u32 torn;             // 1: lines may arrive in parts and have digests
+  u32 early;            // 1: each rank multiplies its own data by its scalar and rounds; 0: all have the same scalar
+  u32 unused;
 };
 
 // Ranks is the number of ranks. A module may be compiled for one number.

@@ -100,6 +100,23 @@ static DEVICE u64 finish(u64 w, u64 value) {
   return pack<false>(x);
 }
 
+// Early reports whether ranks have scalars of their own.
+static DEVICE bool early(const DirectArgs &a) { return OP::scales && a.early; }
+
+// Contribution is what a rank gives of its data. Where ranks have scalars of their own it is
+// multiplied by this one's, and rounded.
+static DEVICE Pair contribution(const DirectArgs &a, Wide factor, Pair v) {
+  if (!early(a)) return v;
+  Wide x[2][elements];
+  unpack(v.x, x[0]);
+  unpack(v.y, x[1]);
+#pragma unroll
+  for (int w = 0; w < 2; w++)
+#pragma unroll
+    for (Wide &y : x[w]) y *= factor;
+  return {pack<false>(x[0]), pack<false>(x[1])};
+}
+
 // Combine combines the ranks' contributions in order of rank; ours is own and not in v.
 static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair own) {
   Wide sum[2][elements], x[2][elements];
@@ -112,7 +129,7 @@ static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair
     for (int w = 0; w < 2; w++)
 #pragma unroll
       for (int e = 0; e < elements; e++) {
-        if (OP::scales) x[w][e] *= factor;
+        if (OP::scales) x[w][e] *= early(a) ? (Wide)1 : factor;
         sum[w][e] = p ? OP::of(sum[w][e], x[w][e]) : x[w][e];
       }
   }
@@ -120,5 +137,10 @@ static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair
   if (OP::finishes<Wide> && a.finish) r = {finish(r.x, a.value), finish(r.y, a.value)};
   return r;
 }
+
+#else
+
+static DEVICE bool early(const DirectArgs &) { return false; }
+static DEVICE Pair contribution(const DirectArgs &, Wide, Pair v) { return v; }
 
 #endif

@@ -21,14 +21,14 @@ func entries(n Name) map[string]int {
 	case Name{n.Type, n.Op, n.SM, "run", 0}, Name{n.Type, n.Op, n.SM, "bulk", 0}:
 		return map[string]int{n.Run(): 216}
 	case Name{n.Type, n.Op, n.SM, "direct", 0}:
-		return map[string]int{n.Run(): 536}
+		return map[string]int{n.Run(): 544}
 	case Name{n.Type, n.Op, n.SM, "norm", 0}:
-		if all := map[string]int{n.Run(): 672, n.Rows(): 672}; ranks == 0 {
+		if all := map[string]int{n.Run(): 680, n.Rows(): 680}; ranks == 0 {
 			return all
 		}
-		return map[string]int{n.Run(): 672}
+		return map[string]int{n.Run(): 680}
 	case Name{n.Type, n.Op, n.SM, "many", 0}:
-		return map[string]int{n.Run(): 3992}
+		return map[string]int{n.Run(): 4000}
 	case Name{n.Type, n.Op, n.SM, "window", 0}:
 		return map[string]int{n.Run(): 392, n.Loose(): 392}
 	case Signal:

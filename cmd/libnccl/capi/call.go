@@ -35,25 +35,34 @@ func typeOf(number int) (ringo.DataType, error) {
 // Do carries out a call, or puts it in the thread's group. On host memory it returns when the call
 // has been carried out; a GPU's is queued on its stream.
 func (l *Library) Do(handle, comm uintptr, call *Call) error {
+	if handle != 0 {
+		return l.addTo(handle, comm, call)
+	}
 	c, r, err := l.ready(comm)
+	if err != nil {
+		return err
+	}
 	var rc ringo.Call
+	if err := c.translate(&rc, r, call); err != nil {
+		return err
+	}
+	c.count(rc.Kind)
+	if !c.blocking && c.device == nil {
+		return c.start(r, rc)
+	}
+	return r.Do(&rc)
+}
+
+// addTo puts a call in a thread's group.
+func (l *Library) addTo(handle, comm uintptr, call *Call) error {
+	g, err := l.groups.get(handle)
+	if err != nil {
+		return err
+	}
+	c, r, err := l.ready(comm)
+	rc := g.next()
 	if err == nil {
-		err = c.translate(&rc, r, call)
-	}
-	if handle == 0 {
-		switch {
-		case err != nil:
-			return err
-		case !c.blocking && c.device == nil:
-			c.count(rc.Kind)
-			return c.start(r, rc)
-		}
-		c.count(rc.Kind)
-		return r.Do(&rc)
-	}
-	g, missing := l.groups.get(handle)
-	if missing != nil {
-		return missing
+		err = c.translate(rc, r, call)
 	}
 	if err == nil {
 		err = rc.Check(r.Rank(), r.Size())
@@ -61,7 +70,7 @@ func (l *Library) Do(handle, comm uintptr, call *Call) error {
 	if err != nil {
 		return g.fail(err)
 	}
-	g.add(c, r, &rc)
+	g.add(c, r)
 	return nil
 }
 

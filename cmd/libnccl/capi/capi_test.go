@@ -56,10 +56,8 @@ func TestGroupsOfTwoThreads(t *testing.T) {
 	comms, err := l.InitAll(2, nil)
 	require.NoError(t, err)
 	data := [][]int32{{1, 2}, {10, 20}}
-	mine, err := l.GroupStart(0)
-	require.NoError(t, err)
-	other, err := l.GroupStart(0)
-	require.NoError(t, err)
+	mine := l.GroupStart()
+	other := l.GroupStart()
 	require.NotEqual(t, mine, other)
 	for i, c := range comms {
 		require.NoError(t, l.Do(mine, c, allReduce(data[i])))
@@ -69,12 +67,6 @@ func TestGroupsOfTwoThreads(t *testing.T) {
 	require.Zero(t, left)
 	require.Equal(t, []int32{1, 2}, data[0], "the other group was not this one")
 
-	inner, err := l.GroupStart(mine)
-	require.NoError(t, err)
-	require.Equal(t, mine, inner)
-	left, err = l.GroupEnd(inner)
-	require.NoError(t, err)
-	require.Equal(t, mine, left)
 	left, err = l.GroupEnd(mine)
 	require.NoError(t, err)
 	require.Zero(t, left)
@@ -106,8 +98,7 @@ func TestGroupThatFailedLeavesNothing(t *testing.T) {
 	comms, err := l.InitAll(1, nil)
 	require.NoError(t, err)
 	data := []int32{1}
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	wrong := allReduce(data)
 	wrong.Type = 99
 	require.NoError(t, l.Do(g, comms[0], allReduce(data)))
@@ -116,8 +107,7 @@ func TestGroupThatFailedLeavesNothing(t *testing.T) {
 	_, err = l.GroupEnd(g)
 	require.ErrorContains(t, err, "data type 99")
 	for range 3 { // groups are used again
-		g, err = l.GroupStart(0)
-		require.NoError(t, err)
+		g = l.GroupStart()
 		require.NoError(t, l.Do(g, comms[0], allReduce(data)))
 		_, err = l.GroupEnd(g)
 		require.NoError(t, err)
@@ -150,8 +140,7 @@ func TestGrow(t *testing.T) {
 	require.NoError(t, err)
 	_, err = l.Grow(0, comms[0], 2, nil, -1, nil)
 	require.ErrorContains(t, err, "2 ranks cannot become 2")
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	var grown [3]uintptr
 	grown[0], err = l.Grow(g, comms[0], 3, nil, -1, nil)
 	require.NoError(t, err)
@@ -181,8 +170,7 @@ func TestMeetingOfNCCLCommID(t *testing.T) {
 	require.Equal(t, id, again, "all ranks make the same")
 	require.Equal(t, "127.0.0.1:29811", id.Addr())
 	both := func(make func(g uintptr, rank int) (uintptr, error)) (comms [2]uintptr) {
-		g, err := l.GroupStart(0)
-		require.NoError(t, err)
+		g := l.GroupStart()
 		for i := range comms {
 			comms[i], err = make(g, i)
 			require.NoError(t, err)
@@ -231,8 +219,7 @@ func TestGPUs(t *testing.T) {
 	}
 	var windows [2]uintptr
 	for range 2 { // the memory may be registered anew when both have given it up
-		g, err := l.GroupStart(0)
-		require.NoError(t, err)
+		g := l.GroupStart()
 		for i, c := range comms {
 			windows[i], err = l.WindowRegister(g, c, at[i], 2<<20)
 			require.NoError(t, err)
@@ -245,8 +232,7 @@ func TestGPUs(t *testing.T) {
 		}
 	}
 	for range 2 {
-		g, err := l.GroupStart(0)
-		require.NoError(t, err)
+		g := l.GroupStart()
 		for i, c := range comms {
 			call := Call{Kind: ringo.KindAllReduce, In: at[i], Out: at[i], Count: 1, Type: int32Type, Op: sumOp}
 			require.NoError(t, l.Do(g, c, &call))

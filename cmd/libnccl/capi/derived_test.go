@@ -45,8 +45,7 @@ func TestAsyncError(t *testing.T) {
 	l := onHost()
 	id, err := l.UniqueID()
 	require.NoError(t, err)
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	c, err := l.InitRank(g, 1, 0, []bootstrap.ID{id}, nil)
 	require.NoError(t, err)
 	is := func(want Result) {
@@ -73,12 +72,11 @@ func TestAsyncError(t *testing.T) {
 // all has ranks do something in one group.
 func all(t *testing.T, l *Library, comms []uintptr, f func(g, c uintptr, rank int) error) error {
 	t.Helper()
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	for rank, c := range comms {
 		require.NoError(t, f(g, c, rank))
 	}
-	_, err = l.GroupEnd(g)
+	_, err := l.GroupEnd(g)
 	return err
 }
 
@@ -161,13 +159,12 @@ func TestDerived(t *testing.T) {
 func TestSidedGroups(t *testing.T) {
 	l := onHost()
 	comms, memory, wins := pairWithWindows(t, l)
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	require.NoError(t, l.WaitSignal(g, comms[1], []Arrival{{Peer: 0, Count: 2}}, 0))
 	require.NoError(t, l.PutSignal(g, comms[0], put([]int32{5}, 1, wins[0], 8)))
 	require.NoError(t, l.PutSignal(g, comms[0], &Put{Peer: 1}))
 	require.Zero(t, memory[1][2], "not before the group ends")
-	_, err = l.GroupEnd(g)
+	_, err := l.GroupEnd(g)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, memory[1][2])
 	for _, c := range comms {

@@ -12,7 +12,6 @@ import (
 
 // A group is what one thread has called since its outermost ncclGroupStart.
 type group struct {
-	depth int
 	err   error   // of a call; nothing of the group is carried out then
 	comms []*comm // that have something in it
 	jobs  []job
@@ -61,28 +60,15 @@ func (g *group) throwAway(why error) {
 
 var groups = sync.Pool{New: func() any { return new(group) }}
 
-// GroupStart opens a group, or one more level of the thread's group, which is 0 if it has none. It
-// returns the thread's group from now on.
-func (l *Library) GroupStart(handle uintptr) (uintptr, error) {
-	if handle != 0 {
-		g, err := l.groups.get(handle)
-		if err != nil {
-			return 0, err
-		}
-		g.depth++
-		return handle, nil
-	}
-	g := groups.Get().(*group)
-	g.depth = 1
-	return l.groups.add(g), nil
-}
+// GroupStart opens a group for a thread that has none: groups within it are the caller's to count.
+func (l *Library) GroupStart() uintptr { return l.groups.add(groups.Get().(*group)) }
 
-// GroupEnd closes a level, and at the outermost carries out the group. It returns the thread's group
+// GroupEnd carries out the thread's group, which is 0 if it has none. It returns the thread's group
 // from now on.
 func (l *Library) GroupEnd(handle uintptr) (left uintptr, err error) {
 	defer caught(&err)
 	g, err := l.leave(handle)
-	if g == nil {
+	if err != nil {
 		return handle, err
 	}
 	if err := g.err; err != nil {
@@ -116,17 +102,10 @@ func (l *Library) GroupEnd(handle uintptr) (left uintptr, err error) {
 	return 0, errInProgress
 }
 
-// leave closes a level of a group, and returns the group if it was the outermost.
+// leave ends a group's handle.
 func (l *Library) leave(handle uintptr) (*group, error) {
 	if handle == 0 {
 		return nil, fmt.Errorf("%w: ncclGroupEnd without ncclGroupStart", errUsage)
-	}
-	g, err := l.groups.get(handle)
-	if err != nil {
-		return nil, err
-	}
-	if g.depth--; g.depth > 0 {
-		return nil, nil
 	}
 	return l.groups.take(handle)
 }
@@ -147,13 +126,17 @@ func (g *group) fail(err error) error {
 	return err
 }
 
-// add puts a copy of a call in the group.
-func (g *group) add(c *comm, r *ringo.Comm, call *ringo.Call) {
+// next is room for the next call that is added.
+func (g *group) next() *ringo.Call {
 	if g.used == len(g.calls) {
 		g.calls = append(g.calls, new(ringo.Call))
 	}
-	kept := g.calls[g.used]
-	*kept = *call
+	return g.calls[g.used]
+}
+
+// add puts the call in next in the group.
+func (g *group) add(c *comm, r *ringo.Comm) {
+	kept := g.next()
 	g.used++
 	g.with(c)
 	g.rings = append(g.rings, r)

@@ -74,8 +74,7 @@ func TestGroupThatIsThrownAway(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, err := l.GroupStart(0)
-			require.NoError(t, err)
+			g := l.GroupStart()
 			child, err := l.Split(g, parent, 0, 0, nil)
 			require.NoError(t, err)
 			id, err := l.UniqueID()
@@ -103,8 +102,7 @@ func TestPanics(t *testing.T) {
 	parent := alone(t, l)
 	c, err := l.comms.get(parent)
 	require.NoError(t, err)
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	require.NoError(t, l.job(g, job{c, nil, func() (*ringo.Comm, error) { panic("whoops") }}))
 	child, err := l.Split(g, parent, 0, 0, nil)
 	require.NoError(t, err)
@@ -128,8 +126,7 @@ func TestPanics(t *testing.T) {
 	require.Contains(t, l.LastError(single), "alone")
 	require.NoError(t, l.Destroy(single))
 
-	g, err = l.GroupStart(0)
-	require.NoError(t, err)
+	g = l.GroupStart()
 	inside, err := l.groups.get(g)
 	require.NoError(t, err)
 	inside.comms = []*comm{nil}
@@ -157,8 +154,7 @@ func TestGroupKeepsErrors(t *testing.T) {
 		"WindowRegister": func(g uintptr) error { _, err := l.WindowRegister(g, comms[0], 1, 1); return err },
 		"Finalize":       func(g uintptr) error { return l.Finalize(g, 77) },
 	} {
-		g, err := l.GroupStart(0)
-		require.NoError(t, err)
+		g := l.GroupStart()
 		said := call(g)
 		require.ErrorIs(t, said, ringo.ErrInvalid, name)
 		_, err = l.GroupEnd(g)
@@ -239,8 +235,7 @@ func TestSplitWithConfig(t *testing.T) {
 	comms, err := l.InitAll(2, []int{1, 0})
 	require.NoError(t, err)
 	split := func(given *Config) (parts [2]uintptr, err error) {
-		g, err := l.GroupStart(0)
-		require.NoError(t, err)
+		g := l.GroupStart()
 		for i, c := range comms {
 			parts[i], err = l.Split(g, c, i, 0, given)
 			require.NoError(t, err)
@@ -276,8 +271,7 @@ func TestAnswersAsNCCL(t *testing.T) {
 	buffer := make([]byte, 64)
 	send := &Call{Kind: ringo.KindSend, In: addressOf(buffer), Count: 8, Type: 0, Peer: 0}
 	require.Equal(t, InvalidUsage, ResultOf(l.Do(0, comms[0], send)), "nobody will receive it")
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	require.NoError(t, l.Do(g, comms[0], send))
 	require.NoError(t, l.Do(g, comms[0], &Call{Kind: ringo.KindRecv, Out: addressOf(buffer), Count: 4, Type: 0, Peer: 0}))
 	_, err = l.GroupEnd(g)

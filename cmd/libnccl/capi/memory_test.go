@@ -29,8 +29,7 @@ func TestFreedWindows(t *testing.T) {
 				return err
 			}))
 		}
-		g, err := l.GroupStart(0)
-		require.NoError(t, err)
+		g := l.GroupStart()
 		for i, c := range comms {
 			windows[i], err = l.WindowRegister(g, c, at[i], 2<<20)
 			require.NoError(t, err)
@@ -63,8 +62,7 @@ func TestFreedWhileClosing(t *testing.T) {
 	comms, err := l.InitAll(2, nil)
 	require.NoError(t, err)
 	var at [2]uintptr
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	for i, c := range comms {
 		d, err := l.device(i)
 		require.NoError(t, err)

@@ -49,8 +49,7 @@ func TestResources(t *testing.T) {
 	}
 	require.Equal(t, xs[0][0].Window, xs[2][0].Window, "the first was closed with the second, and its record is used again")
 
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	var in [ranks]Resource
 	for rank, c := range comms {
 		require.NoError(t, l.Resource(g, c, n, func(x Resource) { in[rank] = x }))

@@ -91,7 +91,6 @@ func TestNone(t *testing.T) {
 		require.Equal(t, InvalidArgument, r)
 	}
 	for name, err := range map[string]error{
-		"GroupStart":       second(l.GroupStart(99)),
 		"GroupEnd":         second(l.GroupEnd(99)),
 		"GroupSimulateEnd": second(l.GroupSimulateEnd(99, 0)),
 		"Do":               l.Do(99, comms[0], allReduce([]int32{1})),
@@ -288,16 +287,9 @@ func TestSimulate(t *testing.T) {
 	data := []int32{1, 2, 3, 4}
 	estimate := func(add func(g uintptr)) float32 {
 		info.estimatedTime = -1
-		g, err := l.GroupStart(0)
-		require.NoError(t, err)
-		inner, err := l.GroupStart(g)
-		require.NoError(t, err)
-		left, err := l.GroupSimulateEnd(inner, at)
-		require.NoError(t, err)
-		require.Equal(t, g, left)
-		require.EqualValues(t, -1, info.estimatedTime, "the group has not ended")
+		g := l.GroupStart()
 		add(g)
-		left, err = l.GroupSimulateEnd(g, at)
+		left, err := l.GroupSimulateEnd(g, at)
 		require.NoError(t, err)
 		require.Zero(t, left)
 		require.Equal(t, []int32{1, 2, 3, 4}, data)
@@ -321,8 +313,7 @@ func TestSimulate(t *testing.T) {
 	require.InDelta(t, 1e6*4e6/sim.SharedMemory.Intra.Bandwidth, far-near, 0.1)
 
 	info.magic++
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	same, err := l.GroupSimulateEnd(g, at)
 	refused(t, err, InvalidArgument, "ncclSimInfo_t: begin with NCCL_SIM_INFO_INITIALIZER")
 	require.Equal(t, g, same)
@@ -332,8 +323,7 @@ func TestSimulate(t *testing.T) {
 	_, err = l.GroupSimulateEnd(g, 0)
 	require.NoError(t, err)
 
-	g, err = l.GroupStart(0)
-	require.NoError(t, err)
+	g = l.GroupStart()
 	wrong := allReduce(data)
 	wrong.Type = 99
 	require.Error(t, l.Do(g, comms[0], wrong))
@@ -352,8 +342,7 @@ func TestReachAndMemory(t *testing.T) {
 	comms, err := l.InitAll(2, nil)
 	require.NoError(t, err)
 	var at, windows [2]uintptr
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	for i, c := range comms {
 		d, err := l.device(i)
 		require.NoError(t, err)
@@ -404,8 +393,7 @@ func TestReachAndMemory(t *testing.T) {
 
 	// A call, so that there are queues to give back.
 	both := func(f func(g, c uintptr, i int) error) {
-		g, err := l.GroupStart(0)
-		require.NoError(t, err)
+		g := l.GroupStart()
 		for i, c := range comms {
 			require.NoError(t, f(g, c, i))
 		}
@@ -473,8 +461,7 @@ func TestWrongInGroup(t *testing.T) {
 		"0x63 is no communicator":                                func(g uintptr) error { return l.Finalize(g, 99) },
 		"0x62 is no communicator":                                func(g uintptr) error { return second(l.Split(g, 98, 0, 0, nil)) },
 	} {
-		g, err := l.GroupStart(0)
-		require.NoError(t, err)
+		g := l.GroupStart()
 		first := call(g)
 		require.Error(t, first, says)
 		_, err = l.GroupEnd(g)

@@ -19,8 +19,7 @@ func withWindows(t *testing.T, l *Library, n int) (comms []uintptr, memory [][]i
 	memory, wins = make([][]int32, n), make([]uintptr, n)
 	comms, err := l.InitAll(n, nil)
 	require.NoError(t, err)
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
+	g := l.GroupStart()
 	for r, c := range comms {
 		require.ErrorContains(t, l.PutSignal(0, c, &Put{Peer: (r + 1) % n}), "signals need a window")
 		at, err := l.MemAlloc(4096)
@@ -119,8 +118,7 @@ func TestSignalsByAnyWindow(t *testing.T) {
 	registered := func(n int) (comms []uintptr, w *window) {
 		comms, err := l.InitAll(n, nil)
 		require.NoError(t, err)
-		g, err := l.GroupStart(0)
-		require.NoError(t, err)
+		g := l.GroupStart()
 		wins := make([]uintptr, n)
 		for i, c := range comms {
 			d, err := l.device(i)

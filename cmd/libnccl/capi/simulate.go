@@ -19,7 +19,7 @@ func (l *Library) GroupSimulateEnd(handle, info uintptr) (left uintptr, err erro
 	}
 	defer caught(&err)
 	g, err := l.leave(handle)
-	if g == nil {
+	if err != nil {
 		return handle, err
 	}
 	microseconds := 0.0

@@ -237,9 +237,9 @@ func (m *Machine) PointerGetAttribute(a cuda.PointerAttribute, p uintptr) (uint6
 		return 0, nil
 	case cuda.PointerDeviceOrdinal:
 		if r.dev == nil {
-			return uint64(r.ctx.dev.ordinal), nil
+			return uint64(c.number(r.ctx.dev)), nil
 		}
-		return uint64(r.dev.ordinal), nil
+		return uint64(c.number(r.dev)), nil
 	case cuda.PointerLegacyIPC:
 		return uint64(boolInt(r.kind == regionAlloc && sharing)), nil
 	case cuda.PointerRangeStart:

@@ -3,6 +3,7 @@ package cudaemu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 type Config struct {
 	Devices int      // number of equal devices; 1 if zero; ignored if Shapes is set
 	Shapes  []Device // each device by itself
+	// Visible are the devices that programs see, as with CUDA_VISIBLE_DEVICES: they know them as 0, 1 and so on.
+	// Memory of the others may be opened all the same. Nil: all. Faults and what is below name devices as they are here.
+	Visible []int
 
 	// Peers says whether kernels of device a may be given access to memory of
 	// device b. Nil: all pairs.
@@ -109,6 +113,7 @@ type Device struct {
 }
 
 func (c *Config) fill() error {
+	var all []int
 	if c.Devices < 0 {
 		return fmt.Errorf("cudaemu: %d devices: give none or more", c.Devices)
 	}
@@ -122,6 +127,15 @@ func (c *Config) fill() error {
 	}
 	for i := range c.Shapes {
 		c.Shapes[i].fill(i, c.Host)
+		if c.Visible == nil {
+			all = append(all, i)
+		}
+	}
+	c.Visible = append(all, c.Visible...)
+	for k, i := range c.Visible {
+		if i < 0 || i >= len(c.Shapes) || slices.Contains(c.Visible[:k], i) {
+			return fmt.Errorf("cudaemu: visible devices %v of %d: give numbers of devices, each once", c.Visible, len(c.Shapes))
+		}
 	}
 	if c.Peers == nil {
 		c.Peers = func(a, b int) bool { return true }

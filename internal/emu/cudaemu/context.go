@@ -120,10 +120,10 @@ func (m *Machine) DevicePrimaryCtxRelease(d cuda.Device) error {
 		return err
 	}
 	defer c.end()
-	if d < 0 || int(d) >= len(c.devices) {
-		return c.fail(cuda.ErrInvalidDevice, "device %d of %d", d, len(c.devices))
+	if d < 0 || int(d) >= len(c.visible) {
+		return c.fail(cuda.ErrInvalidDevice, "device %d of %d", d, len(c.visible))
 	}
-	ctx := m.devices[d].primary
+	ctx := m.visible[d].primary
 	if ctx == nil {
 		return c.fail(cuda.ErrInvalidContext, "released more often than retained")
 	}
@@ -279,7 +279,7 @@ func (m *Machine) CtxGetDevice() (cuda.Device, error) {
 	if c.ctx == nil {
 		return 0, c.healthy(nil)
 	}
-	return cuda.Device(c.ctx.dev.ordinal), nil
+	return cuda.Device(c.number(c.ctx.dev)), nil
 }
 
 func (m *Machine) CtxSynchronize() error {

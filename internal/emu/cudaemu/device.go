@@ -4,6 +4,7 @@ package cudaemu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/simt"
@@ -25,10 +26,10 @@ func newDevice(m *Machine, i int, d Device) *device {
 
 // device is the device of a number.
 func (c *call) device(d cuda.Device) (*device, error) {
-	if d < 0 || int(d) >= len(c.devices) {
-		return nil, c.fail(cuda.ErrInvalidDevice, "device %d of %d", d, len(c.devices))
+	if d < 0 || int(d) >= len(c.visible) {
+		return nil, c.fail(cuda.ErrInvalidDevice, "device %d of %d", d, len(c.visible))
 	}
-	dev := c.devices[d]
+	dev := c.visible[d]
 	if dev.lost != 0 {
 		return nil, c.fail(dev.lost, "device %d lost", d)
 	}
@@ -41,12 +42,12 @@ func (m *Machine) DeviceGetCount() (int, error) {
 		return 0, err
 	}
 	defer c.end()
-	return len(m.devices), nil
+	return len(m.visible), nil
 }
 
 func (m *Machine) DeviceGet(ordinal int) (cuda.Device, error) {
 	return ofDevice(m, "cuDeviceGet", cuda.Device(ordinal), func(c *call, d *device) (cuda.Device, error) {
-		return cuda.Device(d.ordinal), nil
+		return cuda.Device(ordinal), nil
 	})
 }
 
@@ -103,7 +104,10 @@ func (m *Machine) DeviceGetP2PAttribute(a cuda.P2PAttribute, src, dst cuda.Devic
 	})
 }
 
-// deviceOf is the device with a UUID, nil if it is not visible.
+// number is what a program knows a device by, 0 if it is hidden: so the driver says of memory that it has opened of such a one.
+func (m *Machine) number(d *device) int { return max(0, slices.Index(m.visible, d)) }
+
+// deviceOf is the device with a UUID, hidden or not, nil if there is none.
 func (m *Machine) deviceOf(uuid [16]byte) *device {
 	for _, d := range m.devices {
 		if d.UUID == uuid {

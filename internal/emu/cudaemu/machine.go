@@ -34,6 +34,7 @@ type Machine struct {
 	mem     *weakmem.Memory
 	world   *simt.World
 	devices []*device
+	visible []*device // by the numbers that programs know
 	threads map[int]*thread
 	regions regions
 	virtual virtualMemory
@@ -88,6 +89,9 @@ func New(cfg Config) (*Machine, error) {
 	for i, d := range cfg.Shapes {
 		shapes[i] = d.Shape
 		m.devices = append(m.devices, newDevice(m, i, d))
+	}
+	for _, i := range cfg.Visible {
+		m.visible = append(m.visible, m.devices[i])
 	}
 	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions, SetConditional: m.setCondition,
 		Print: cfg.Print, Trace: m.trace()})

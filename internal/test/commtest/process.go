@@ -19,7 +19,6 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
@@ -100,39 +99,14 @@ func openGPUs(rank int) (*gpu.Machine, error) {
 	if gputest.Required("pcie") {
 		cfg.Link = gputest.PCIe
 	}
+	if os.Getenv("RINGO_TEST_GPUS") == "alone" {
+		cfg.Visible = []int{rank}
+	}
 	d, err := cudaemu.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if os.Getenv("RINGO_TEST_GPUS") == "alone" {
-		return gpu.Of(oneOf{d, cuda.Device(rank)})
-	}
 	return gpu.Of(d)
-}
-
-// oneOf is a driver that shows one of its devices.
-type oneOf struct {
-	cuda.Driver
-	device cuda.Device
-}
-
-func (o oneOf) DeviceGetCount() (int, error) { return 1, nil }
-
-func (o oneOf) DeviceGet(ordinal int) (cuda.Device, error) {
-	if ordinal != 0 {
-		return 0, cuda.ErrInvalidDevice
-	}
-	return o.device, nil
-}
-
-// PointerGetAttribute is the driver's, with devices by the numbers that the process knows: the driver
-// says its own number of memory that it has opened of a device that is hidden.
-func (o oneOf) PointerGetAttribute(a cuda.PointerAttribute, p uintptr) (uint64, error) {
-	v, err := o.Driver.PointerGetAttribute(a, p)
-	if a == cuda.PointerDeviceOrdinal {
-		v = 0
-	}
-	return v, err
 }
 
 // Processes starts n ranks as processes of this test binary.
