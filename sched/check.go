@@ -99,7 +99,8 @@ func (p *proof) step(r Rank, _ int, t Step, got message) (m message, err error) 
 		}
 		length := int(ref.Chunk) % p.k
 		if m.length >= 0 && m.length != length {
-			return m, fmt.Errorf("has %v and %v in one message: chunks %d and %d of a block may differ in length", t.Src, t.Dst, m.length, length)
+			return m, fmt.Errorf("has %v and %v in one message: chunks %d and %d of a block may differ in length",
+				t.Src, t.Dst, m.length, length)
 		}
 		m.length = length
 	}
@@ -131,7 +132,8 @@ func (p *proof) mixed(r Rank, t Step, got message, length int) error {
 			return fmt.Errorf("%w, which may differ in length", err)
 		}
 	}
-	return fmt.Errorf("receives %s for %v: chunks %d and %d of a block may differ in length", p.terms.String(got.value), cmp.Or(t.Dst, t.Src), got.length, length)
+	return fmt.Errorf("receives %s for %v: chunks %d and %d of a block may differ in length",
+		p.terms.String(got.value), cmp.Or(t.Dst, t.Src), got.length, length)
 }
 
 func (p *proof) add(t Step, got, src term) (term, error) {

@@ -1,6 +1,6 @@
-// Across measures the algorithm that is chosen across hosts beside each that can be asked for: one operation at a time, each in its turn in
-// every round, so that whatever else the machines do meets all alike. It is one rank of a job that a launcher has started; rank 0
-// reports. scripts/across-hosts runs it on links of its own.
+// Across measures the algorithm that is chosen across hosts beside each that can be asked for: one operation at a time,
+// each in its turn in every round, so that whatever else the machines do meets all alike. It is one rank of a job that a
+// launcher has started; rank 0 reports. scripts/across-hosts runs it on links of its own.
 //
 //	across -sizes 1024,16384 -rounds 40 allreduce broadcast
 package main
@@ -86,9 +86,14 @@ func timesOf(c *ringo.Comm, all []candidate, kind ringo.Kind, bytes, rounds int)
 	share := bytes / 4 / n
 	in, out := make([]float32, share*n), make([]float32, share*n)
 	calls := map[ringo.Kind]*ringo.Call{
-		ringo.KindAllReduce: ringo.AllReduceToOf(out, in, ringo.Sum), ringo.KindBroadcast: ringo.BroadcastToOf(out, in, 0), ringo.KindReduce: ringo.ReduceOf(out, in, ringo.Sum, 0),
-		ringo.KindAllGather: ringo.AllGatherOf(out, in[:share]), ringo.KindReduceScatter: ringo.ReduceScatterOf(out[:share], in, ringo.Sum),
-		ringo.KindAlltoAll: ringo.AlltoAllOf(out, in, n), ringo.KindGather: ringo.GatherOf(out, in[:share], 0), ringo.KindScatter: ringo.ScatterOf(out[:share], in, 0),
+		ringo.KindAllReduce:     ringo.AllReduceToOf(out, in, ringo.Sum),
+		ringo.KindReduce:        ringo.ReduceOf(out, in, ringo.Sum, 0),
+		ringo.KindBroadcast:     ringo.BroadcastToOf(out, in, 0),
+		ringo.KindAllGather:     ringo.AllGatherOf(out, in[:share]),
+		ringo.KindReduceScatter: ringo.ReduceScatterOf(out[:share], in, ringo.Sum),
+		ringo.KindAlltoAll:      ringo.AlltoAllOf(out, in, n),
+		ringo.KindGather:        ringo.GatherOf(out, in[:share], 0),
+		ringo.KindScatter:       ringo.ScatterOf(out[:share], in, 0),
 	}
 	call := calls[kind]
 	if call == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// Copies makes a program its own launcher: it starts n copies of the program, with its arguments, as ranks, and returns when all have
-// ended. Where a launcher has started this process, which is then a rank, it does nothing and parent is false:
+// Copies makes a program its own launcher: it starts n copies of the program, with its arguments, as ranks, and returns
+// when all have ended. Where a launcher has started this process, which is then a rank, it does nothing and parent is false:
 //
 //	if parent, err := launch.Copies(ctx, 4); parent {
 //		os.Exit(launch.Status(err))
@@ -26,7 +26,8 @@ func Copies(ctx context.Context, n int) (parent bool, err error) {
 	if err != nil {
 		return true, fmt.Errorf("launch: %w", err)
 	}
-	return true, Run(ctx, Config{N: n, Args: append([]string{exe}, os.Args[1:]...), Stdout: os.Stdout, Stderr: os.Stderr, Prefix: true})
+	args := append([]string{exe}, os.Args[1:]...)
+	return true, Run(ctx, Config{N: n, Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Prefix: true})
 }
 
 // Status is what a launcher should end with: 0 for nil, an Error's ExitStatus, 1 for others.

@@ -112,7 +112,8 @@ func (c *Call) checkMemory(rank, n int) error {
 		return invalid("Count is %d elements of %d bytes, which is no multiple of the %d bytes that %v takes as a whole", c.Count, size, unit, c.Op)
 	}
 	if c.Count == 0 && !c.Exact && !c.Kind.Variable() && (c.In.Len() > 0 || c.Out.Len() > 0) {
-		return invalid("Count is 0, but In has %s and Out %s: set Count, or give no memory", c.length(c.In.Len()), c.length(c.Out.Len()))
+		return invalid("Count is 0, but In has %s and Out %s: set Count, or give no memory",
+			c.length(c.In.Len()), c.length(c.Out.Len()))
 	}
 	in, out := c.Shape(rank, n)
 	noIn, noOut := c.unused(rank)

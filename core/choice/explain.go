@@ -138,7 +138,8 @@ func (o Options) chooser(kind call.Kind, n, local, bytes, root int) (*Chooser, e
 	if !kind.Valid() || kind.Pairwise() || n < 1 || local < 0 || bytes < 0 || root < 0 || root >= n {
 		return nil, fmt.Errorf("%w: explain %v of %d bytes on %d ranks, root %d", call.ErrInvalid, kind, bytes, n, root)
 	}
-	return &Chooser{Topo: Blocks(n, local).Over(Wire{Mbps: o.HostMbps}), Forced: forced, InOrder: o.InOrder, Budget: o.Budget}, nil
+	topo := Blocks(n, local).Over(Wire{Mbps: o.HostMbps})
+	return &Chooser{Topo: topo, Forced: forced, InOrder: o.InOrder, Budget: o.Budget}, nil
 }
 
 // choice puts an answer into words and tables.

@@ -72,9 +72,9 @@ func left(share float64, took time.Duration) string {
 func (p *Progress) draw(share float64, took time.Duration) {
 	const parts = 1000
 	if p.bar == nil {
-		p.bar = progressbar.NewOptions(parts, progressbar.OptionSetWriter(p.w), progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false),
-			progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish(), progressbar.OptionShowDescriptionAtLineEnd(),
-			progressbar.OptionSetTheme(progressbar.ThemeASCII))
+		p.bar = progressbar.NewOptions(parts, progressbar.OptionSetWriter(p.w), progressbar.OptionSetWidth(20),
+			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish(),
+			progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionSetTheme(progressbar.ThemeASCII))
 	}
 	p.bar.Describe(p.what + ", " + left(share, took))
 	_ = p.bar.Set(min(int(parts*share), parts-1)) // a bar that is full ends
