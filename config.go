@@ -129,9 +129,9 @@ type Config struct {
 	// more than a share of the GPU. RINGO_MIN_CTAS, NCCL_MIN_CTAS.
 	MinBlocks int
 	// BlockPolicy is how many blocks of those that it may have a kernel takes. "default" is for
-	// programs that compute beside collectives: on GPUs that have bulk copies schedules have at most 32 lanes, and
-	// kernels lose at most 3 % of the bandwidth. "latency" takes as many blocks as there is work for, the
-	// quickest where nothing else runs on the GPU. "efficiency" takes the fewest that keep most of the
+	// programs that compute beside collectives: schedules between two GPUs that have bulk copies have at most
+	// 32 lanes, and kernels lose at most 3 % of the bandwidth. "latency" takes as many blocks as there is work
+	// for, the quickest where nothing else runs on the GPU. "efficiency" takes the fewest that keep most of the
 	// bandwidth (it loses at most 10 %), "zero" is that and has copy engines carry out all-gather,
 	// all-to-all and broadcast of registered memory at every size. The numbers are those of a Plan; where a
 	// plan has none, "default" takes as many as there is work for and the last two half. The

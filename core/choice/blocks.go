@@ -91,6 +91,10 @@ type Budget struct {
 	Narrow bool // schedules have few lanes: see Narrowed
 }
 
+// NarrowRanks is how many ranks there are where Narrowed is for: what it gains and loses was measured
+// between two GPUs.
+const NarrowRanks = 2
+
 // Narrowed is the budget of ranks whose GPUs all move slices by bulk copies between each other's
 // memory: with PolicyDefault few lanes do, unless a program wants more. A product of matrices keeps a
 // multiprocessor from its beginning to its end, and waits for one that a collective holds.

@@ -110,7 +110,7 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	if reduces := kind == call.AllReduce || kind == call.ReduceScatter; gpus.Row != 0 && (!reduces || gpus.Row < 8 || gpus.Row > kernels.MaxNormRow) {
 		return Choice{}, fmt.Errorf("%w: rows of %d bytes of %v: want an AllReduce or a ReduceScatter, and 8 to %d bytes", call.ErrInvalid, gpus.Row, kind, kernels.MaxNormRow)
 	}
-	if f.Far.Peer() {
+	if n == NarrowRanks && f.Far.Peer() {
 		c.Budget = c.Budget.Narrowed()
 	}
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered, Row: gpus.Row}

@@ -195,6 +195,11 @@ func TestNarrow(t *testing.T) {
 	}
 	require.True(t, narrow(func([]paths.Profile) {}, 1))
 	require.False(t, narrow(func([]paths.Profile) {}, 2), "a GPU is shared")
+	three := make([]paths.Profile, 3)
+	for i := range three {
+		three[i] = paths.Profile{Blocks: 128, Processors: 132, BulkCopies: true}
+	}
+	require.False(t, agreedBudget(three, 1).Narrow, "measured between two GPUs alone")
 	require.False(t, narrow(func(all []paths.Profile) { all[1].BulkCopies = false }, 1))
 	require.False(t, narrow(func(all []paths.Profile) { all[1].Host = "b" }, 1))
 	require.True(t, narrow(func(all []paths.Profile) { all[1].MinBlocks = 32 }, 1))

@@ -130,7 +130,7 @@ func agreedBudget(all []paths.Profile, sharing int) choice.Budget {
 		b.Least = min(b.Most, max(b.Least, all[i].MinBlocks))
 		b.Policy = choice.Thriftier(b.Policy, choice.Policy(all[i].Policy))
 	}
-	if sharing < 2 && bulky(all) {
+	if len(all) == choice.NarrowRanks && sharing < 2 && bulky(all) {
 		b = b.Narrowed()
 	}
 	return b
