@@ -119,8 +119,7 @@ func TestAbortAgainstGroups(t *testing.T) {
 		}()
 		var parts []uintptr
 		for err = error(nil); err == nil; {
-			var g uintptr
-			g = l.GroupStart()
+			g := l.GroupStart()
 			for i, c := range comms {
 				part, e := l.Split(g, c, 0, i, inBackground)
 				if e == nil || e == errInProgress {
