@@ -63,7 +63,7 @@ func TestRAS(t *testing.T) {
 		if err := lib.Do(g, halves[rank], &Call{Kind: ringo.KindAllGather, In: address(in), Out: address(out), Count: 1, Type: int32Type}); err != nil {
 			return err
 		}
-		_, err = lib.GroupEnd(g)
+		_, err := lib.GroupEnd(g)
 		return err
 	})
 	g := lib.GroupStart() // what a group that fails has had is no call
