@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,7 +93,7 @@ func settings() (cfg cudaemu.Config, err error) {
 		cfg.Shapes = append(cfg.Shapes, kind)
 	}
 	if text, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
-		if cfg.Visible = visible(text, n); len(cfg.Visible) == 0 {
+		if cfg.Visible = cudaemu.ParseVisible(text, n); len(cfg.Visible) == 0 {
 			return cfg, fmt.Errorf("CUDA_VISIBLE_DEVICES=%q hides all of %d GPUs", text, n)
 		}
 	}
@@ -104,18 +103,6 @@ func settings() (cfg cudaemu.Config, err error) {
 		}
 	}
 	return cfg, nil
-}
-
-// visible are the GPUs of a list, up to the first that is none of so many, as the driver has it.
-func visible(list string, gpus int) (all []int) {
-	for number := range strings.SplitSeq(list, ",") {
-		i, err := strconv.Atoi(strings.TrimSpace(number))
-		if err != nil || i < 0 || i >= gpus {
-			break
-		}
-		all = append(all, i)
-	}
-	return all
 }
 
 //export ringo_cuda

@@ -50,10 +50,3 @@ func TestDriver(t *testing.T) {
 	text, err = cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 }
-
-// A list of visible GPUs ends with the first that there is not, as with the driver.
-func TestVisible(t *testing.T) {
-	for list, want := range map[string][]int{"1,0": {1, 0}, "2": {2}, "0, 1,7,2": {0, 1}, "-1": nil, "": nil, "GPU-1": nil} {
-		require.Equal(t, want, visible(list, 3), list)
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -227,4 +228,17 @@ type Cell struct {
 	Byte   int // of the device's memory
 	Bit    int // of the byte, from 0
 	One    bool
+}
+
+// ParseVisible is the devices of a list as CUDA_VISIBLE_DEVICES has it, up to the first that is none of so many, as with
+// the driver.
+func ParseVisible(list string, devices int) (visible []int) {
+	for number := range strings.SplitSeq(list, ",") {
+		i, err := strconv.Atoi(strings.TrimSpace(number))
+		if err != nil || i < 0 || i >= devices {
+			break
+		}
+		visible = append(visible, i)
+	}
+	return visible
 }
