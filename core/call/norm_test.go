@@ -104,3 +104,23 @@ func TestNormSign(t *testing.T) {
 		require.True(t, strings.HasPrefix(s.Numbered(), "AllReduce"))
 	})
 }
+
+// All memories are visited that are there, as far as the call uses them, up to the first that is wrong.
+func TestNormMemories(t *testing.T) {
+	c := normed(func(c *Call) { c.Norm.Scale = mem.Region{}; c.Norm.Bias = mem.Device(0, 1<<20, 64) })
+	bytes := map[string]int{}
+	require.NoError(t, c.Memories(func(name string, r mem.Region, _ int) error { bytes[name] = r.Len(); return nil }))
+	require.Equal(t, map[string]int{
+		"Norm.Residual": 32, "Norm.Bias": 16, "Norm.Weight": 16, "Norm.Normed": 32, "Norm.SmallOut": 8, "Norm.Scales": 8, "Out": 32,
+	}, bytes)
+	var seen []string
+	err := c.Memories(func(name string, _ mem.Region, _ int) error {
+		if seen = append(seen, name); name == "Norm.Weight" {
+			return ErrInvalid
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, "Norm.Weight", seen[len(seen)-1])
+	require.Less(t, len(seen), len(bytes))
+}
