@@ -65,6 +65,13 @@ func newEmulateReport(e *emulation) *emulateReport {
 		Findings: []*emulateFound{}}
 }
 
+// reportLines are the lines of a file of RINGO_EMULATE_REPORT, each a value of JSON, which may be long.
+func reportLines(text []byte) *bufio.Scanner {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, 64<<20)
+	return lines
+}
+
 // read adds what the processes of a run have written.
 func (r *emulateReport) read(file string, seed uint64) error {
 	text, err := os.ReadFile(file)
@@ -75,8 +82,7 @@ func (r *emulateReport) read(file string, seed uint64) error {
 		return err
 	}
 	first := map[int][]*weakmem.Fault{} // by process, of those that have not ended
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, 64<<20)
+	lines := reportLines(text)
 	for lines.Scan() {
 		var l emulateLine
 		if json.Unmarshal(lines.Bytes(), &l) != nil {

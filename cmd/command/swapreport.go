@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -52,8 +51,7 @@ func (r *swapReport) read(file string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, 64<<20) // the emulated driver's may be long
+	lines := reportLines(text)
 	for lines.Scan() {
 		var p swapProcess
 		if json.Unmarshal(lines.Bytes(), &p) != nil || p.Library == "" {

@@ -36,7 +36,19 @@ func TestDirectShapes(t *testing.T) {
 	if *directFlag == "" {
 		t.Skip("-direct measures on GPUs")
 	}
-	d := emulated(t, 4, cudaemu.Config{Plain: true})
+	onMailboxes(t, 4, func(r *rig, about string) {
+		for _, name := range strings.Split(*directFlag, ",") {
+			for _, size := range sizes(*directSizes) {
+				fmt.Printf("%s %s %9d:%s\n", about, name, size, r.shapes(named(t, name), size))
+			}
+		}
+	})
+}
+
+// onMailboxes calls f with the ranks of each folder of kernels, number of ranks and size of mailboxes that the flags want,
+// on GPUs, or on so many emulated ones.
+func onMailboxes(t *testing.T, emulate int, f func(r *rig, about string)) {
+	d := emulated(t, emulate, cudaemu.Config{Plain: true})
 	for _, folder := range strings.Split(*ptxFolders, ",") {
 		for _, n := range sizes(*directRanks) {
 			for _, mail := range sizes(*directMail) {
@@ -48,11 +60,7 @@ func TestDirectShapes(t *testing.T) {
 				for _, m := range r.ranks {
 					m.engine.text = textOf(folder)
 				}
-				for _, name := range strings.Split(*directFlag, ",") {
-					for _, size := range sizes(*directSizes) {
-						fmt.Printf("%s %d ranks mail %dM %s %9d:%s\n", folder, n, mail>>20, name, size, r.shapes(named(t, name), size))
-					}
-				}
+				f(r, fmt.Sprintf("%s %d ranks mail %dM", folder, n, mail>>20))
 				r.close()
 			}
 		}

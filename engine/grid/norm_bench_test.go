@@ -3,12 +3,10 @@ package grid
 import (
 	"flag"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
@@ -31,27 +29,13 @@ func TestNormTimes(t *testing.T) {
 	if *normTokens == "" {
 		t.Skip("-tokens measures on GPUs")
 	}
-	d := emulated(t, 2, cudaemu.Config{Plain: true})
-	for _, folder := range strings.Split(*ptxFolders, ",") {
-		for _, n := range sizes(*directRanks) {
-			for _, mail := range sizes(*directMail) {
-				board := DefaultBoard(n)
-				board.MailBytes = mail
-				board.Near = Geometry{Lanes: 2, Slots: 4, SlotBytes: 256}
-				board.Far = board.Near
-				r := newRig(t, d, board, Options{Ranks: n})
-				for _, m := range r.ranks {
-					m.engine.text = textOf(folder)
-				}
-				for _, hidden := range sizes(*normHidden) {
-					for _, tokens := range sizes(*normTokens) {
-						r.timeNorms(fmt.Sprintf("%s %d ranks mail %dM hidden %d tokens %d", folder, n, mail>>20, hidden, tokens), hidden, tokens)
-					}
-				}
-				r.close()
+	onMailboxes(t, 2, func(r *rig, about string) {
+		for _, hidden := range sizes(*normHidden) {
+			for _, tokens := range sizes(*normTokens) {
+				r.timeNorms(fmt.Sprintf("%s hidden %d tokens %d", about, hidden, tokens), hidden, tokens)
 			}
 		}
-	}
+	})
 }
 
 func (r *rig) timeNorms(name string, hidden, tokens int) {
