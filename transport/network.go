@@ -133,7 +133,8 @@ type PlacedSendConn interface {
 // has returned is seen by kernels that are told of it after that.
 type PlacedRecvConn interface {
 	RecvConn
-	// Arrived is how many slots Next gives now without waiting. When the connection has ended, it is
-	// more than 0, and Next says why.
+	// Arrived is how many slots Next gives now without waiting. Whoever asks again sees more when more
+	// have come, also without a call of Next. When the connection has ended, it is more than 0, and
+	// Next says why.
 	Arrived() int
 }

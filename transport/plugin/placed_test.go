@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -234,6 +235,22 @@ func TestPlacedOrder(t *testing.T) {
 	require.NoError(t, p.get(4, 0))
 	_, _, err = p.recv.Next()
 	require.ErrorIs(t, err, transport.ErrClosed)
+}
+
+// Who has one slot and waits for a second has the plugin asked for it, however seldom he looks.
+func TestArrivedOfMore(t *testing.T) {
+	f := newFake(t, version(11))
+	f.call(t, "device", 1, 100, hostMemory, 0, 0)
+	p := newPlacedPair(t, f.load(t), ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
+	require.NoError(t, p.connect())
+	f.set(t, "", 0, 400) // the plugin is asked so often for each message, which takes longer than yieldTime
+	for i := range 3 {
+		require.NoError(t, p.put(i, 100))
+	}
+	require.Eventually(t, func() bool {
+		_ = p.send.Free()
+		return p.recv.Arrived() == 3
+	}, 20*time.Second, 2*time.Millisecond)
 }
 
 // A slot costs no allocations.

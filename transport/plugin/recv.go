@@ -89,9 +89,12 @@ func (c *recvConn) gone(slot uint64, parted error, ended bool) error {
 	return nil
 }
 
-// Arrived is part of transport.PlacedRecvConn. It has the plugin asked.
+// Arrived is part of transport.PlacedRecvConn. It has the plugin asked, unless all slots have arrived.
 func (c *recvConn) Arrived() int {
 	if n := int(c.arrived.Load() - c.taken); n > 0 {
+		if n < len(c.sizes) {
+			c.want() // the caller may wait for more
+		}
 		return n
 	}
 	parted, ended, err := c.ctl.why(), c.ctl.ended.Load(), c.failure() // before looking
