@@ -65,8 +65,10 @@ func TestSetups(t *testing.T) {
 func TestSetupsTable(t *testing.T) {
 	const file = "../../docs/check.md"
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What `ringo check` takes for healthy, and what it names\n\n`%s=all go test ./cmd/check -run TestSetups` builds these set-ups of network namespaces (root, `ip`, `tc`, `nft`) and checks them; a kernel without\n"+
-		"VLANs or bonds leaves those out. `RINGO_TEST=full` has a part of them by turns. `go test ./cmd/check -run TestSetupsTable -rewrite` writes these tables.\n\n", setupsEnv)
+	fmt.Fprintf(&b, "# What `ringo check` takes for healthy, and what it names\n\n"+
+		"`%s=all go test ./cmd/check -run TestSetups` builds these set-ups of network namespaces (root, `ip`, `tc`,\n"+
+		"`nft`) and checks them; a kernel without VLANs or bonds leaves those out. `RINGO_TEST=full` has a part of them by turns.\n"+
+		"`go test ./cmd/check -run TestSetupsTable -rewrite` writes these tables.\n\n", setupsEnv)
 	fmt.Fprintf(&b, "## Healthy: no alarm\n\n| | set-up | hosts | each is, or has |\n|--:|---|--:|---|\n")
 	for i, s := range wellSetups {
 		fmt.Fprintf(&b, "| %d | %s | %d | %s |\n", i+1, s.name, s.hosts, s.what)
