@@ -182,6 +182,8 @@ func TestAsk(t *testing.T) {
 	require.NoError(t, json.Unmarshal(play.Ask(ask+"drop 1 0"), &answer))
 	require.Contains(t, answer.Error, "rank 2 step 1")
 	require.Equal(t, 2, answer.Places[0].Rank)
+	require.NotEmpty(t, answer.Places[0].Why)
+	require.Contains(t, answer.Error, answer.Places[0].Why)
 
 	for wrong, why := range map[string]string{
 		"collective=x":                                              `no collective "x"`,

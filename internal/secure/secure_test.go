@@ -1,6 +1,7 @@
 package secure_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -149,4 +150,44 @@ func TestEither(t *testing.T) {
 		require.Equal(t, "hello", string(got))
 		require.Same(t, b, secure.Below(x))
 	}
+}
+
+// The end of what one side sends is seen by the other, which may still answer, through TLS and in clear.
+func TestCloseWrite(t *testing.T) {
+	c, err := secure.New("", "", "")
+	require.NoError(t, err)
+	for _, sealed := range []bool{false, true} {
+		a, b := wires(t)
+		var work sync.WaitGroup
+		work.Go(func() {
+			var from net.Conn = a
+			if sealed {
+				s, err := c.Client(a)
+				require.NoError(t, err)
+				from = s
+			}
+			_, err := from.Write([]byte("ask"))
+			require.NoError(t, err)
+			require.NoError(t, from.(interface{ CloseWrite() error }).CloseWrite())
+			answer := make([]byte, 6)
+			_, err = io.ReadFull(from, answer)
+			require.NoError(t, err)
+			require.Equal(t, "answer", string(answer))
+		})
+		to, is, err := c.Either(b)
+		require.NoError(t, err)
+		require.Equal(t, sealed, is)
+		asked, _ := io.ReadAll(to) // TLS misses its goodbye
+		require.Equal(t, "ask", string(asked))
+		_, err = to.Write([]byte("answer"))
+		require.NoError(t, err)
+		require.NoError(t, to.(interface{ CloseWrite() error }).CloseWrite())
+		work.Wait()
+	}
+	one, other := net.Pipe()
+	defer one.Close()
+	go func() { _, _ = other.Write([]byte("x")) }()
+	to, _, err := c.Either(one)
+	require.NoError(t, err)
+	require.ErrorIs(t, to.(interface{ CloseWrite() error }).CloseWrite(), errors.ErrUnsupported)
 }

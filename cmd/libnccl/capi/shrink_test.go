@@ -3,6 +3,7 @@ package capi
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,5 +62,38 @@ func TestShrinkWithTheDead(t *testing.T) {
 		{ringo.ErrTimeout, nil},
 	} {
 		require.Equal(t, test.want, gone(&ringo.Error{Culprits: []int{1, 3}, Err: fmt.Errorf("meet: %w", test.why)}), test.why)
+	}
+}
+
+// TestShrinkWhileOneLeaves: a rank that is to stay and leaves while the first waits for it ends the Shrink, which would
+// wait for its join else.
+func TestShrinkWhileOneLeaves(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(3, nil)
+	require.NoError(t, err)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := l.Shrink(0, comms[0], []int{2}, nil, 0)
+		failed <- err
+	}()
+	time.Sleep(20 * time.Millisecond) // the first waits, or will
+	require.NoError(t, l.Destroy(comms[1]))
+	within(t, func() { err = <-failed })
+	require.ErrorIs(t, err, ringo.ErrLeft)
+	require.NoError(t, l.Destroy(comms[0]))
+	require.NoError(t, l.Destroy(comms[2]))
+}
+
+// TestShrinkOfFinalized: a communicator that takes no calls gives no other one, and no handle.
+func TestShrinkOfFinalized(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	require.NoError(t, all(t, l, comms, func(g, c uintptr, _ int) error { return l.Finalize(g, c) }))
+	h, err := l.Shrink(0, comms[0], []int{1}, nil, 0)
+	require.ErrorIs(t, err, errFinalized)
+	require.Zero(t, h)
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
 	}
 }

@@ -1,0 +1,42 @@
+package setting
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A switch is on for a yes, off for a no, and anything else is said: as an error of a variable of ours, in the log of NCCL's.
+func TestSwitch(t *testing.T) {
+	for _, test := range []struct {
+		name, value string
+		on          bool
+		err, odd    string
+	}{
+		{"RINGO_X", "on", true, "", ""},
+		{"RINGO_X", "0", false, "", ""},
+		{"RINGO_X", "perhaps", false, `RINGO_X="perhaps": want `, ""},
+		{"NCCL_X", "2", true, "", ""},
+		{"NCCL_X", "0", false, "", ""},
+		{"NCCL_X", "perhaps", false, "", `NCCL_X="perhaps": want 0 or 1; it has no effect`},
+	} {
+		var e Environment
+		var on []string
+		row := Switch("X", func(name string) { on = append(on, name) }, "RINGO_X", "NCCL_X")
+		require.Equal(t, "X", row.Name)
+		require.False(t, row.Said)
+		require.Equal(t, []string{"RINGO_X", "NCCL_X"}, row.Names)
+		row.Read(&e, test.name, test.value)
+		require.Equal(t, test.on, len(on) == 1 && on[0] == test.name, test)
+		if test.err == "" {
+			require.NoError(t, e.Err, test)
+		} else {
+			require.ErrorContains(t, e.Err, test.err)
+		}
+		if test.odd == "" {
+			require.Empty(t, e.Odd, test)
+		} else {
+			require.Equal(t, []string{test.odd}, e.Odd)
+		}
+	}
+}
