@@ -133,9 +133,6 @@ func (h *house) look() error {
 		return err
 	}
 	h.sizes(m)
-	if err := h.wide(m); err != nil {
-		return err
-	}
 	for _, w := range h.walks {
 		files, wrong := follow(h.root, w.lines)
 		h.say("%d files carry an AllReduce on %s, and %d answer or hold: %s", len(files), w.on, len(w.files())-len(files), strings.Join(files, " "))
