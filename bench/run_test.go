@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -232,4 +233,13 @@ func TestRootBeyondTheRanks(t *testing.T) {
 	defer comms[1].Close()
 	defer comms[0].Close()
 	require.EqualError(t, measureRanks(context.Background(), cfg, comms, 2, nil), "-r 2: the ranks are 0 to 1")
+}
+
+// Ranks that cannot be opened fail a run in this process.
+func TestRunThatCannotOpen(t *testing.T) {
+	t.Setenv("RINGO_SLOT_BYTES", "many")
+	cfg, err := parse("allreduce", "-np", "1", "-g", "2", "-e", "8")
+	require.NoError(t, err)
+	cfg.Stdout, cfg.Stderr = io.Discard, io.Discard
+	require.ErrorContains(t, Run(t.Context(), cfg), `RINGO_SLOT_BYTES="many"`)
 }

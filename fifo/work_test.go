@@ -222,3 +222,11 @@ func TestWorkTicks(t *testing.T) {
 		require.False(t, ticking())
 	})
 }
+
+// A ring without room would never take anything.
+func TestNoCapacity(t *testing.T) {
+	for _, capacity := range []int{0, -1} {
+		require.Panics(t, func() { NewWork[int](capacity, nil) })
+	}
+	require.NotPanics(t, func() { NewWork[int](1, nil) })
+}

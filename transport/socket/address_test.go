@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/transport"
 )
 
 func TestAddress(t *testing.T) {
@@ -49,4 +51,37 @@ func FuzzAddress(f *testing.F) {
 			require.Equal(t, a.TCP[i].Endpoint, again.TCP[i].Endpoint)
 		}
 	})
+}
+
+// Who can be reached by a Unix socket is, for all streams, and by TCP where that fails. Else streams are spread.
+func TestRoutes(t *testing.T) {
+	offered := address{
+		TCP:  []port{{At: netip.MustParseAddrPort("192.0.2.7:1")}, {At: netip.MustParseAddrPort("192.0.2.8:1")}},
+		Unix: "@ringo-X",
+	}
+	self := transport.Info{Host: "here"}
+	targets := func(list []route) (all []string) {
+		for _, r := range list {
+			all = append(all, r.Network+" "+r.Addr)
+		}
+		return all
+	}
+	for _, test := range []struct {
+		peer    transport.Info
+		options Options
+		stream  int
+		want    []string
+	}{
+		{self, Options{}, 1, []string{"unix @ringo-X", "tcp 192.0.2.7:1", "tcp 192.0.2.8:1"}},
+		{self, Options{Network: "unix"}, 0, []string{"unix @ringo-X"}},
+		{self, Options{Network: "tcp"}, 0, []string{"tcp 192.0.2.7:1", "tcp 192.0.2.8:1"}},
+		{transport.Info{Host: "there"}, Options{}, 1, []string{"tcp 192.0.2.8:1", "tcp 192.0.2.7:1"}},
+		{transport.Info{Host: "there"}, Options{Rail: 1}, 0, []string{"tcp 192.0.2.8:1", "tcp 192.0.2.7:1"}},
+	} {
+		w, err := New(transport.Config{Self: self}, test.options).routes(test.peer, offered)
+		require.NoError(t, err)
+		require.Equal(t, test.want, targets(w.of(test.stream)), test)
+	}
+	_, err := New(transport.Config{Self: self}, Options{Network: "unix"}).routes(transport.Info{Host: "there"}, offered)
+	require.ErrorContains(t, err, `it offers no socket that this rank may use (network "unix")`)
 }

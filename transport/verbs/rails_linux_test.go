@@ -469,3 +469,20 @@ func TestLastWordsBehindOthers(t *testing.T) {
 	r.leave()
 	require.NoError(t, receiveAll(r, 0, messages))
 }
+
+// A probe that the card refuses is an error, so that the rail is given up again.
+func TestProbeRefused(t *testing.T) {
+	f := newFabric(t, "fx0")
+	full := errors.New("no room for work")
+	r := &rail{port: &port{dev: &device{verbs: &noSends{f, full}}}, qp: new(ibverbs.QP)}
+	require.ErrorIs(t, r.probe(), full)
+	require.Zero(t, r.posted)
+}
+
+// noSends is a fabric whose cards take no sends.
+type noSends struct {
+	*fabric
+	why error
+}
+
+func (f *noSends) PostSend(*ibverbs.QP, *ibverbs.SendWR) error { return f.why }
