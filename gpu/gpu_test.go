@@ -33,8 +33,8 @@ func TestMemory(t *testing.T) {
 	got := make([]byte, 1000)
 	require.NoError(t, d.Read(got, r))
 	require.Equal(t, src, got)
-	require.Error(t, d.Write(r.Slice(0, 10), src))
-	require.Error(t, d.Read(got, r.Slice(0, 10)))
+	require.EqualError(t, d.Write(r.Slice(0, 10), src), "gpu: write 1000 bytes into 10")
+	require.EqualError(t, d.Read(got, r.Slice(0, 10)), "gpu: read 1000 bytes of 10")
 	require.NoError(t, d.Free(r))
 	var e *cuda.Error
 	require.ErrorAs(t, d.Free(r), &e)

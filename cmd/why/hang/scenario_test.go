@@ -3,6 +3,7 @@ package hang_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -398,4 +399,39 @@ func TestMadeAndDied(t *testing.T) {
 	require.Equal(t, hang.Died, a.Reason)
 	require.Equal(t, []int{2}, a.Culprits)
 	require.Contains(t, a.Sentence, "rank 2 was killed by signal 9; ranks 0, 1 and 3 wait in ")
+}
+
+// NCCL counts calls from 0: the first call of a group is one like the others.
+func TestCountedFromNought(t *testing.T) {
+	for _, odd := range []int{0, 3} {
+		for _, first := range []program{
+			{collective(0, "all_reduce", 999, "train.py:41 in step")},             // another size
+			{collective(0, "broadcast", 1000, "train.py:60 in sync"), wait},       // another call
+			{step{waits: true}, collective(0, "all_reduce", 1000, "late.py:1 x")}, // none
+		} {
+			w := newRun(1, 4)
+			for r := range 4 {
+				if r == odd {
+					w.programs[r] = first
+				} else {
+					w.programs[r] = program{collective(0, "all_reduce", 1000, "train.py:41 in step"), wait}
+				}
+			}
+			if first[0] == wait {
+				w.stops[odd] = 1
+			}
+			j := w.job()
+			want := hang.Judge(j)
+			for r := range j.Ranks {
+				for i := range j.Ranks[r].Calls {
+					j.Ranks[r].Calls[i].Number--
+				}
+			}
+			got := hang.Judge(j)
+			require.Equal(t, []int{odd}, want.Culprits, want.Sentence)
+			require.Equal(t, want.Culprits, got.Culprits, got.Sentence)
+			require.Equal(t, want.Reason, got.Reason, got.Sentence)
+			require.Equal(t, strings.ReplaceAll(want.Sentence, "#1", "#0"), got.Sentence)
+		}
+	}
 }
