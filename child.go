@@ -20,7 +20,8 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 	defer end()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(meets, func() { // who has died when all have met, the child's group says, to all of its ranks
+	stop := context.AfterFunc(meets, func() {
+		// who has died when all have met, the child's group says, to all of its ranks
 		switch f, ok := errors.AsType[*bootstrap.Failure](context.Cause(meets)); {
 		case !ok:
 			cancel(context.Cause(meets))

@@ -8,7 +8,8 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// Those who wait for a child hear of its parent's failure in the child's numbers, and of no rank that the child has not.
+// Those who wait for a child hear of its parent's failure in the child's numbers, and of no rank that the child has
+// not.
 func TestInChild(t *testing.T) {
 	members := []int{4, 1, 6}
 	for _, tt := range []struct{ parent, child bootstrap.Failure }{

@@ -2,12 +2,11 @@ package ringo
 
 import "github.com/ringo-go/ringo/mem"
 
-// The XOf functions describe a call on slices, to be given to Comm.Do, Comm.Start or
-// Group.Add; the functions without Of carry it out. Shapes are given with [elements] for
-// n ranks. A slice must have the length that its shape says: a longer one is refused, for
-// some of its elements would be left out (the v-variants say by counts what they use). A slice that only a root needs may be nil on
-// the other ranks. The functions without Of allocate nothing after the first call of a
-// kind. Errors are those of Comm.Do.
+// The XOf functions describe a call on slices, to be given to Comm.Do, Comm.Start or Group.Add; the functions without
+// Of carry it out. Shapes are given with [elements] for n ranks. A slice must have the length that its shape says: a
+// longer one is refused, for some of its elements would be left out (the v-variants say by counts what they use). A
+// slice that only a root needs may be nil on the other ranks. The functions without Of allocate nothing after the first
+// call of a kind. Errors are those of Comm.Do.
 
 // AllReduceOf reduces data [c] of all ranks in place: every rank gets ⊕ of all.
 func AllReduceOf[T Element](data []T, op RedOp) *Call { return AllReduceToOf(data, data, op) }

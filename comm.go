@@ -199,9 +199,9 @@ func (c *Comm) half(call *Call) error {
 // to the others, and what Config.History wants is written. Close is still to be called.
 func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 
-// Err is why an operation of this rank has failed and none can succeed any more, nil while the communicator is well. If another rank
-// dies or aborts while this one waits for nothing, Err is nil until this rank's next operation. It waits only where kernels have
-// stopped and it is not yet known why, at most 3 s.
+// Err is why an operation of this rank has failed and none can succeed any more, nil while the communicator is well. If
+// another rank dies or aborts while this one waits for nothing, Err is nil until this rank's next operation. It waits
+// only where kernels have stopped and it is not yet known why, at most 3 s.
 func (c *Comm) Err() error {
 	if c.gpu != nil && c.onGPU() {
 		return c.gpu.Err()
@@ -209,8 +209,8 @@ func (c *Comm) Err() error {
 	return c.life.Err()
 }
 
-// Failure is why no operation of this rank can succeed any more, nil while one may: Err, or what this rank's next operation
-// will meet. Culprits of the *Error are who died, aborted or failed. It does not wait.
+// Failure is why no operation of this rank can succeed any more, nil while one may: Err, or what this rank's next
+// operation will meet. Culprits of the *Error are who died, aborted or failed. It does not wait.
 func (c *Comm) Failure() error { return c.life.Failure() }
 
 // History is this rank's last 64 calls, the call that it is in, and why the communicator has
@@ -218,16 +218,14 @@ func (c *Comm) Failure() error { return c.life.Failure() }
 // time; see also Config.History.
 func (c *Comm) History() HistoryRecord { return c.life.Record() }
 
-// Close leaves the communicator. It waits for operations that were started and
-// gives everything back, as soon as no kernel can need it. Other ranks may still receive what this one has sent: where
-// that goes over a network and is more than the system takes, Close waits for those that have not closed, and says what is lost if a rank
-// takes nothing for Config.Timeout.
-// Calls after Close return ErrClosed. With a GPU, Close waits for what runs, graphs
-// included, and the last Close of a process also for those of other processes, at
-// most 10 s for all communicators together. A graph that holds operations of the
-// communicator keeps the memory that they need. If it is launched after Close they do
-// nothing, except for copies by copy engines, so windows must not be freed before
-// such a graph is destroyed; Synchronize then says that it was launched.
+// Close leaves the communicator. It waits for operations that were started and gives everything back, as soon as no
+// kernel can need it. Other ranks may still receive what this one has sent: where that goes over a network and is more
+// than the system takes, Close waits for those that have not closed, and says what is lost if a rank takes nothing for
+// Config.Timeout. Calls after Close return ErrClosed. With a GPU, Close waits for what runs, graphs included, and the
+// last Close of a process also for those of other processes, at most 10 s for all communicators together. A graph that
+// holds operations of the communicator keeps the memory that they need. If it is launched after Close they do nothing,
+// except for copies by copy engines, so windows must not be freed before such a graph is destroyed; Synchronize then
+// says that it was launched.
 func (c *Comm) Close() error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil
@@ -255,7 +253,8 @@ func (c *Comm) release() error {
 	host := func() error {
 		var err error
 		if c.net != nil {
-			farewell := time.AfterFunc(time.Second, c.group.Leave) // while others receive what was sent, none may wait for this rank
+			// while others receive what was sent, none may wait for this rank
+			farewell := time.AfterFunc(time.Second, c.group.Leave)
 			err = c.net.Close()
 			farewell.Stop()
 		}
@@ -285,8 +284,8 @@ func (c *Comm) Synchronize(s gpu.Stream) error {
 	return c.gpu.Verdict()
 }
 
-// Drain waits until what this rank has queued on its GPU has ended, whatever streams it is on. It returns why the communicator has
-// failed, if an operation of this rank has met that. Without a GPU there is nothing to wait for.
+// Drain waits until what this rank has queued on its GPU has ended, whatever streams it is on. It returns why the
+// communicator has failed, if an operation of this rank has met that. Without a GPU there is nothing to wait for.
 func (c *Comm) Drain() error {
 	if c.onGPU() {
 		c.life.Turn.Lock()
@@ -346,7 +345,8 @@ func (c *Comm) Footprint() *Footprint {
 // over better ones.
 func (c *Comm) Paths() []string { return c.notes }
 
-// Cards are the Config.Card of all ranks, by rank; nil where a rank died before they were exchanged. The slices are the communicator's own.
+// Cards are the Config.Card of all ranks, by rank; nil where a rank died before they were exchanged. The slices are the
+// communicator's own.
 func (c *Comm) Cards() [][]byte {
 	if c.stillborn {
 		return nil

@@ -105,7 +105,8 @@ type Config struct {
 	// end about 0.5 ns a byte. RINGO_TLS=1; RINGO_TLS_CERT, RINGO_TLS_KEY, RINGO_TLS_CA.
 	TLS                    bool
 	TLSCert, TLSKey, TLSCA string
-	// Sockets are a listener and a dialler of the program's own: for a service mesh, or its own TLS. All ranks must have them or none.
+	// Sockets are a listener and a dialler of the program's own: for a service mesh, or its own TLS. All ranks must have
+	// them or none.
 	Sockets *Sockets
 	// ShmDir holds shared memory in files of this directory instead of memory
 	// that belongs to no file system. RINGO_SHM_DIR.
@@ -252,7 +253,8 @@ func (c *Config) check() (err error) {
 	return nil
 }
 
-// writable are the folders that this process has written to. One that fills up later keeps no communicator from opening.
+// writable are the folders that this process has written to. One that fills up later keeps no communicator from
+// opening.
 var writable sync.Map
 
 // checkHistory tries what is needed only when all is lost.

@@ -42,8 +42,8 @@ func (c *Comm) over(ctx context.Context) error {
 	return fmt.Errorf("nothing was done: %w", context.Cause(ctx))
 }
 
-// bound has a call end when ctx does: by a limit, nil if ctx has no deadline, or because the communicator is aborted. release
-// is to be called when it has ended.
+// bound has a call end when ctx does: by a limit, nil if ctx has no deadline, or because the communicator is aborted.
+// release is to be called when it has ended.
 func (c *Comm) bound(ctx context.Context, call *Call) (l *limit, release func()) {
 	stop := context.AfterFunc(ctx, func() {
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // else the call finds out whom it has waited for

@@ -16,8 +16,8 @@ import (
 	"github.com/ringo-go/ringo/internal/setting"
 )
 
-// variables are environment variables while a Config is completed from them. This file and bootstrap.FromEnv are the only
-// places of the library that read them.
+// variables are environment variables while a Config is completed from them. This file and bootstrap.FromEnv are the
+// only places of the library that read them.
 type variables struct {
 	setting.Environment
 	level, subsys, file, tls setting.Variable // that are looked at together with other things

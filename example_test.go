@@ -40,7 +40,8 @@ func ranks(n int, f func(c *ringo.Comm) error) {
 // A program of several processes: start it with "ringo run -np 4 -- PROGRAM", torchrun, mpirun
 // or srun.
 func Example() {
-	c, err := ringo.OpenEnv(context.Background(), ringo.Config{}) // ranks found through ringo run, torchrun, mpirun, srun …
+	// ranks found through ringo run, torchrun, mpirun, srun …
+	c, err := ringo.OpenEnv(context.Background(), ringo.Config{})
 	if errors.Is(err, ringo.ErrInvalid) {
 		fmt.Println("no launcher")
 		return
@@ -437,7 +438,8 @@ func ExampleConfig_observer() {
 	// Output: map[AllReduce:12000 Broadcast:240]
 }
 
-// Ranks meet and talk over listeners and connections of the program's own, such as those of crypto/tls or a service mesh.
+// Ranks meet and talk over listeners and connections of the program's own, such as those of crypto/tls or a service
+// mesh.
 func ExampleConfig_sockets() {
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0") // or tls.NewListener(l, config)

@@ -81,8 +81,8 @@ func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
 // who is missing when JoinTimeout has passed or ctx has ended. A communicator of
 // one rank needs no ID.
 //
-// If a rank dies when all have come, all others are members of a communicator that has failed, as if it had died a moment later:
-// their next operation says who, and Shrink goes on without it.
+// If a rank dies when all have come, all others are members of a communicator that has failed, as if it had died a
+// moment later: their next operation says who, and Shrink goes on without it.
 func Open(ctx context.Context, cfg Config) (*Comm, error) { return openIn(ctx, ctx, cfg) }
 
 // openIn is Open whose ranks come while the context meets lives.
@@ -180,8 +180,8 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 	return c, nil
 }
 
-// bereaved reports whether a communicator could not be opened because another rank has died, and the rendezvous, which says so
-// to all, lives. Some ranks may be done with Open before that: all go on from the same communicator.
+// bereaved reports whether a communicator could not be opened because another rank has died, and the rendezvous, which
+// says so to all, lives. Some ranks may be done with Open before that: all go on from the same communicator.
 func (c *Comm) bereaved() bool {
 	select {
 	case <-c.group.Failed():

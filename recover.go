@@ -88,11 +88,11 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// Grow makes a communicator of size ranks of this smaller one, whose ranks keep their numbers. All
-// of them call it together, one with an ID of NewID and the others with nil or the same. Each new rank, from c.Size() to
-// size-1, has the ID from the program and calls Open with it. It waits for all, at most Config.JoinTimeout.
-// The new communicator has the Config of this one, which stays usable. If Grow fails, new ranks that wait at the
-// ID hear at once who is to blame.
+// Grow makes a communicator of size ranks of this smaller one, whose ranks keep their numbers. All of them call it
+// together, one with an ID of NewID and the others with nil or the same. Each new rank, from c.Size() to size-1, has
+// the ID from the program and calls Open with it. It waits for all, at most Config.JoinTimeout. The new communicator
+// has the Config of this one, which stays usable. If Grow fails, new ranks that wait at the ID hear at once who is to
+// blame.
 func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, error) {
 	meet, err := growAt(ctx, c, id, size)
 	if err != nil {

@@ -179,8 +179,8 @@ func TestGrowFails(t *testing.T) {
 	}
 }
 
-// A rank that dies when all have met, an old one or a new one: all others have the new communicator, which says who, and go on
-// from it without that rank.
+// A rank that dies when all have met, an old one or a new one: all others have the new communicator, which says who,
+// and go on from it without that rank.
 func TestGrowBereaved(t *testing.T) {
 	for _, victim := range []int{1, 3} {
 		t.Run(fmt.Sprint("rank ", victim), func(t *testing.T) {

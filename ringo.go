@@ -49,8 +49,8 @@ type (
 	// Fields and methods: go doc ringo/core/call.Call
 	Call = call.Call
 
-	// A Norm is what follows the sum of an AllReduce or a ReduceScatter, for serving: bias, residual, RMSNorm and rows in 8
-	// bits. See Call.Norm.
+	// A Norm is what follows the sum of an AllReduce or a ReduceScatter, for serving: bias, residual, RMSNorm and rows in
+	// 8 bits. See Call.Norm.
 	//
 	// Fields and methods: go doc ringo/core/call.Norm
 	Norm = call.Norm
@@ -125,8 +125,8 @@ const (
 	KindScan           = call.Scan
 )
 
-// The halves of floats, which Go lacks, as bit patterns: a slice of one of them is what functions on slices take for Float16 and
-// BFloat16. Floats of 8 bits are in package kernels.
+// The halves of floats, which Go lacks, as bit patterns: a slice of one of them is what functions on slices take for
+// Float16 and BFloat16. Floats of 8 bits are in package kernels.
 type (
 	// F16 is IEEE 754 binary16.
 	//

@@ -95,7 +95,8 @@ func splitParts(ctx context.Context, c *Comm, color, key int, bad error) (id *bo
 	return notes[members[0]].ID, members, nil
 }
 
-// meetingsOfParts are the IDs of all parts, in the notes of their first ranks. Each of these hosts the meeting of its part.
+// meetingsOfParts are the IDs of all parts, in the notes of their first ranks. Each of these hosts the meeting of its
+// part.
 func meetingsOfParts(ctx context.Context, c *Comm, color int, hosts bool) ([]splitNote, error) {
 	mine := splitNote{Color: color}
 	if hosts {
@@ -103,7 +104,8 @@ func meetingsOfParts(ctx context.Context, c *Comm, color int, hosts bool) ([]spl
 		switch at := bootstrap.Address(c.group); {
 		case c.net.OnOneHost():
 			addr = "127.0.0.1:0"
-		case at.IsValid() && c.cfg.Interface == "" && c.cfg.Family == 0: // whatever else this host has, the others have come that way
+		case at.IsValid() && c.cfg.Interface == "" && c.cfg.Family == 0:
+			// whatever else this host has, the others have come that way
 			addr = netip.AddrPortFrom(at, 0).String()
 		}
 		id, err := c.cfg.NewID(addr)

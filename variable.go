@@ -26,15 +26,15 @@ func gatherv[T Element](out, in []T, counts []int, root int) Call {
 	return Call{Kind: KindGatherv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), OutCounts: counts, Root: root}
 }
 
-// ScattervOf gives each rank its share [counts[rank]] of in [Σcounts] of root, packed by rank, in out; in may be nil on the
-// others. All ranks give the same counts. It is carried out as an AlltoAllv in which all but root send nothing.
+// ScattervOf gives each rank its share [counts[rank]] of in [Σcounts] of root, packed by rank, in out; in may be nil on
+// the others. All ranks give the same counts. It is carried out as an AlltoAllv in which all but root send nothing.
 func ScattervOf[T Element](out, in []T, counts []int, root int) *Call {
 	c := scatterv(out, in, counts, root)
 	return &c
 }
 
-// Scatterv gives each rank its share [counts[rank]] of in [Σcounts] of root, packed by rank, in out; in may be nil on the
-// others. All ranks give the same counts. It is an AlltoAllv in which all but root send nothing.
+// Scatterv gives each rank its share [counts[rank]] of in [Σcounts] of root, packed by rank, in out; in may be nil on
+// the others. All ranks give the same counts. It is an AlltoAllv in which all but root send nothing.
 func Scatterv[T Element](c *Comm, out, in []T, counts []int, root int) error {
 	call := scatterv(out, in, counts, root)
 	return c.Do(&call)
@@ -45,16 +45,16 @@ func scatterv[T Element](out, in []T, counts []int, root int) Call {
 }
 
 // ReduceScattervOf reduces in [Σcounts] of all ranks and leaves the rank's share [counts[rank]] in out, which may be
-// part of in. All ranks give the same counts. The shares travel as in an AlltoAllv and each rank combines its own, in order of
-// rank: a rank receives Size times its share, in memory that the communicator keeps.
+// part of in. All ranks give the same counts. The shares travel as in an AlltoAllv and each rank combines its own, in
+// order of rank: a rank receives Size times its share, in memory that the communicator keeps.
 func ReduceScattervOf[T Element](out, in []T, counts []int, op RedOp) *Call {
 	c := reduceScatterv(out, in, counts, op)
 	return &c
 }
 
-// ReduceScatterv reduces in [Σcounts] of all ranks and leaves the rank's share [counts[rank]] in out, which may be
-// part of in. All ranks give the same counts. The shares travel as in an AlltoAllv and each rank combines its own, in order of
-// rank: a rank receives Size times its share, in memory that the communicator keeps.
+// ReduceScatterv reduces in [Σcounts] of all ranks and leaves the rank's share [counts[rank]] in out, which may be part
+// of in. All ranks give the same counts. The shares travel as in an AlltoAllv and each rank combines its own, in order
+// of rank: a rank receives Size times its share, in memory that the communicator keeps.
 func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) error {
 	call := reduceScatterv(out, in, counts, op)
 	return c.Do(&call)
@@ -220,7 +220,8 @@ func (c *Comm) scan(s *spare, whole *Call) error {
 	return nil
 }
 
-// message adds a message of a Scan, which has until end if it has a Timeout, to those that are carried out side by side.
+// message adds a message of a Scan, which has until end if it has a Timeout, to those that are carried out side by
+// side.
 func (s *spare) message(m Call, whole *Call, end time.Time) {
 	x := &s.calls[len(s.list)]
 	*x = m

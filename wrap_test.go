@@ -51,8 +51,8 @@ func TestDepartureAfterWrap(t *testing.T) {
 	}))
 }
 
-// After 2³² collectives calls are compared as before: a Reduce of one rank and a Gather of the others, which need nothing of
-// each other's last step.
+// After 2³² collectives calls are compared as before: a Reduce of one rank and a Gather of the others, which need
+// nothing of each other's last step.
 func TestMismatchAfterWrap(t *testing.T) {
 	t.Parallel()
 	comms := nearWrap(t, 3)

@@ -237,7 +237,8 @@ func TestNCCLOffers(t *testing.T) {
 	}
 	require.Equal(t, []string{"sum", "prod", "max", "min", "avg"}, has("allreduce"))
 	require.Len(t, has("allgather"), len(allOps))
-	for number, op := range []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg} { // as ncclRedOp_t counts
+	for number, op := range []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg} {
+		// as ncclRedOp_t counts
 		require.EqualValues(t, number, ncclOps[op.Kind])
 	}
 }

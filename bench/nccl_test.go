@@ -165,7 +165,8 @@ func TestNCCLInTurn(t *testing.T) {
 	require.Equal(t, errNCCL, err)
 }
 
-// Iterations that are not given take about as long as is wanted: few of a slow operation, many of a quick one, and rank 0 says how many.
+// Iterations that are not given take about as long as is wanted: few of a slow operation, many of a quick one, and rank
+// 0 says how many.
 func TestEnough(t *testing.T) {
 	comms, err := ringo.OpenLocal(2, ringo.Config{})
 	require.NoError(t, err)

@@ -163,7 +163,8 @@ func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n
 	for _, count := range s.counts {
 		params = append(params, strconv.Itoa(count))
 	}
-	// A folder of its own, where ranks of Gloo meet. In /tmp an mpirun of Open MPI may remove what others of this user begin to use.
+	// A folder of its own, where ranks of Gloo meet. In /tmp an mpirun of Open MPI may remove what others of this user
+	// begin to use.
 	dir, err := os.MkdirTemp("", "ringo-peer-")
 	if err != nil {
 		return nil, err

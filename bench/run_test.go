@@ -220,7 +220,8 @@ func TestKilledRankEndsTheOthers(t *testing.T) {
 	for lines.Scan() { // to the end
 	}
 	require.Error(t, cmd.Wait())
-	require.Less(t, time.Since(killed), time.Minute, "the others would go on for much longer") // real time: what a killed rank's socket tells
+	// real time: what a killed rank's socket tells
+	require.Less(t, time.Since(killed), time.Minute, "the others would go on for much longer")
 	require.Regexp(t, `rank \d: killed by signal 9`, complaints.String())
 }
 

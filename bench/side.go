@@ -80,7 +80,8 @@ func (s *contender) wavesBeside(sides []*side) (int, error) {
 	return s.wavesOf(amount)
 }
 
-// inTurn measures in each repetition the computing alone, which is returned, and every side alone and beside the computing.
+// inTurn measures in each repetition the computing alone, which is returned, and every side alone and beside the
+// computing.
 func (s *contender) inTurn(sides []*side, waves int) (computing []float64, err error) {
 	for round := range s.w.cfg.Repetitions + 1 { // one to warm up
 		x, err := s.measure(nil, waves)

@@ -18,27 +18,28 @@ type coordinator struct {
 	size int
 	tell func(to []int, m message) // called with mu held; must not block
 
-	mu         sync.Mutex
-	next       []uint64 // by rank: AllGathers it took part in
-	gathers    map[uint64]*gather
-	gone       []bool        // by rank: left or died
-	bye        map[int]bool  // by rank: has left
-	awaits     map[int][]int // by rank: whom it waits for to connect
-	parting    parting
-	heads      []int  // by rank: the head of its machine, -1 if it has none
-	kept       newest // results that heads give to others
-	hosts      []int  // ranks whose process serves the hub
-	stops      uint64 // the earliest AllGather that cannot complete, as far as all have heard
-	failing    []bool // by rank: has called Fail
-	quit       []bool // by rank: has called Fail and blames nobody else
-	told       []bool // by rank: knows of a failure that is not its own
-	pending    *complaint
-	failure    *Failure // the first that was announced: no AllGather completes any more
-	ledger     *ledger
-	trial      *trial                 // nil until an operation has run out of time
-	musters    *muster                // the last, nil until ranks want to go on after a failure
-	meet       func(*regrouped) error // says where the members of a new group meet
-	regrouping func(members []int)    // hears when ranks begin to wait for a new group, of none, and then of its members; must not block
+	mu      sync.Mutex
+	next    []uint64 // by rank: AllGathers it took part in
+	gathers map[uint64]*gather
+	gone    []bool        // by rank: left or died
+	bye     map[int]bool  // by rank: has left
+	awaits  map[int][]int // by rank: whom it waits for to connect
+	parting parting
+	heads   []int  // by rank: the head of its machine, -1 if it has none
+	kept    newest // results that heads give to others
+	hosts   []int  // ranks whose process serves the hub
+	stops   uint64 // the earliest AllGather that cannot complete, as far as all have heard
+	failing []bool // by rank: has called Fail
+	quit    []bool // by rank: has called Fail and blames nobody else
+	told    []bool // by rank: knows of a failure that is not its own
+	pending *complaint
+	failure *Failure // the first that was announced: no AllGather completes any more
+	ledger  *ledger
+	trial   *trial                 // nil until an operation has run out of time
+	musters *muster                // the last, nil until ranks want to go on after a failure
+	meet    func(*regrouped) error // says where the members of a new group meet
+	// hears when ranks begin to wait for a new group, of none, and then of its members; must not block
+	regrouping func(members []int)
 	here       int
 	settled    *sync.Cond // pending became nil
 }

@@ -55,9 +55,9 @@ const defaultPort = 29717
 // all ranks are on one machine, one of the variables must be set.
 //
 // The secret is RINGO_COMM_SECRET. Without it, Open MPI's job has a random one of its launcher's
-// (OMPI_MCA_orte_precondition_transports) and the ID of PMI's store is random. For the others it is
-// derived from the job's identifiers, and Guessable: a process that can reach the port and knows or guesses the job's number
-// can join. That suffices only on a network without strangers.
+// (OMPI_MCA_orte_precondition_transports) and the ID of PMI's store is random. For the others it is derived from the
+// job's identifiers, and Guessable: a process that can reach the port and knows or guesses the job's number can join.
+// That suffices only on a network without strangers.
 func FromEnv(getenv func(string) string) (Spec, bool, error) {
 	e := env{get: getenv}
 	for _, l := range launchers {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The failure of a group is heard by all that ask, before it and after it; who has left is told of a rank that has, and of no other.
+// The failure of a group is heard by all that ask, before it and after it; who has left is told of a rank that has, and
+// of no other.
 func TestFailureAndLeftAreHeard(t *testing.T) {
 	id, _ := hubAt(t)
 	var groups []Group

@@ -135,8 +135,8 @@ func Local(n int) []Group {
 // Served reports whether a group has its rendezvous, so that its ranks may Regroup.
 func Served(g Group) bool { return !isClosed(g.(*member).ended) }
 
-// Address is this rank's own on its way to the rendezvous: the others have come to one that is reached so. It is not valid for a group
-// of one process, on the way to a loopback address, and where connections are the program's own.
+// Address is this rank's own on its way to the rendezvous: the others have come to one that is reached so. It is not
+// valid for a group of one process, on the way to a loopback address, and where connections are the program's own.
 func Address(g Group) netip.Addr {
 	if tcp, ok := g.(*member).at.(*net.TCPAddr); ok && tcp.IP.IsGlobalUnicast() {
 		return tcp.AddrPort().Addr().Unmap()

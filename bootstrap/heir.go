@@ -37,7 +37,8 @@ func (l *lobby) heirs() (all []heir) {
 	return all
 }
 
-// claimPort opens the port of a rank that may be an heir, where the hub sees it, and returns its number; 0 if there is none.
+// claimPort opens the port of a rank that may be an heir, where the hub sees it, and returns its number; 0 if there is
+// none.
 func (j *joiner) claimPort(near net.Addr) int {
 	at, ok := near.(*net.TCPAddr)
 	if !ok || j.opt.Dial != nil || hubOf(j.id) != nil {
@@ -119,7 +120,8 @@ func (m *member) succeed(ctx context.Context, wait time.Duration) (Regrouping, e
 				ended[h.Rank] = "its process has ended"
 				break
 			}
-			if f, ok := errors.AsType[*Failure](err); !ok || f.Rank >= 0 || ctx.Err() != nil { // else the heir has died while this rank waited there
+			if f, ok := errors.AsType[*Failure](err); !ok || f.Rank >= 0 || ctx.Err() != nil {
+				// else the heir has died while this rank waited there
 				return Regrouping{}, err
 			}
 		}

@@ -184,7 +184,8 @@ func (h *hub) sit(s *seat) bool {
 // wordTime is how long a launcher may take to say how a process has ended whose connection has.
 const wordTime = 200 * time.Millisecond
 
-// outcome is how the process has ended of a rank that has neither closed its group nor failed, as the launcher says; empty if it does not.
+// outcome is how the process has ended of a rank that has neither closed its group nor failed, as the launcher says;
+// empty if it does not.
 func (h *hub) outcome(r *coordinator, rank int) string {
 	if _, gone := r.without(rank); gone || !h.opt.Launched || h.opt.members != nil { // a launcher knows of the first group
 		return ""

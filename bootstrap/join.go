@@ -22,8 +22,8 @@ const DefaultJoinTimeout = 60 * time.Second
 type JoinOptions struct {
 	Source net.IP // local address to connect from; nil is the kernel's choice
 	TLS    *TLS   // nil for a connection in clear; all ranks must have it or none
-	// Dial connects to the ID's Addr, with "tcp"; nil is a net.Dialer. With it a rank whose process serves the ID goes there
-	// too. Keep-alive is then the caller's affair, unless the connection is a *net.TCPConn.
+	// Dial connects to the ID's Addr, with "tcp"; nil is a net.Dialer. With it a rank whose process serves the ID goes
+	// there too. Keep-alive is then the caller's affair, unless the connection is a *net.TCPConn.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Log  *slog.Logger // nil is silence
 
@@ -42,7 +42,8 @@ type JoinOptions struct {
 // Join: another job's hub may have the port for a moment. Join tries again until the
 // deadline, and the error then describes that process.
 //
-// If ctx ends with a *Failure as its cause, also before Join, all that wait hear at once that its Culprits will not come.
+// If ctx ends with a *Failure as its cause, also before Join, all that wait hear at once that its Culprits will not
+// come.
 func Join(ctx context.Context, id ID, rank, size int, o JoinOptions) (Group, error) {
 	return (&joiner{id: id, rank: rank, size: size, opt: o}).join(ctx)
 }
@@ -333,8 +334,8 @@ func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 	return nil, &JoinError{Reason: errMalformed.Error(), Err: errMalformed}
 }
 
-// stillWanted is a group that has started after this rank had said, for that cause, that it will not come. All others are in
-// it, so they hear of that in it.
+// stillWanted is a group that has started after this rank had said, for that cause, that it will not come. All others
+// are in it, so they hear of that in it.
 func stillWanted(g Group, cause error) (Group, error) {
 	f, failed := errors.AsType[*Failure](cause)
 	switch {

@@ -255,7 +255,8 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	require.ErrorContains(t, j.err, "was cancelled while it waited")
 }
 
-// TestLastWillNotCome has the group start by the word of the rank that does not come: the others hear of it all the same.
+// TestLastWillNotCome has the group start by the word of the rank that does not come: the others hear of it all the
+// same.
 func TestLastWillNotCome(t *testing.T) {
 	id, _ := hubAt(t)
 	other := join(within(t, 10*time.Second), id, 0, 2)

@@ -13,9 +13,9 @@ import (
 // unanswered is how many tries in a row a host must have left without an answer.
 const unanswered = 3
 
-// unacknowledged reports whether the other kernel has yet to acknowledge what was sent, and whether it has been silent for d
-// although it was asked. The kernel of a process that is stopped answers, also where there is no room for more. TCP_USER_TIMEOUT
-// would end that connection too.
+// unacknowledged reports whether the other kernel has yet to acknowledge what was sent, and whether it has been silent
+// for d although it was asked. The kernel of a process that is stopped answers, also where there is no room for more.
+// TCP_USER_TIMEOUT would end that connection too.
 func unacknowledged(c *net.TCPConn, d time.Duration) (pending, silent bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -48,7 +48,8 @@ func groupsOf(t *testing.T, want Roster, all ...<-chan met) []Group {
 	return groups
 }
 
-// Whoever does not come in time is left out, whatever its rank; it hears so when it comes, as long as the others are there.
+// Whoever does not come in time is left out, whatever its rank; it hears so when it comes, as long as the others are
+// there.
 func TestMeetWithoutSome(t *testing.T) {
 	for _, size := range []int{4, 5} { // without a rank in the middle, and the last
 		id, _ := hubAt(t)

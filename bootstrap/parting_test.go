@@ -51,7 +51,8 @@ func TestPart(t *testing.T) {
 
 // A rank that waits for others gives up when its caller does, when one has died, or when the rendezvous has ended.
 func TestPartAlone(t *testing.T) {
-	forKinds(t, 3, func(t *testing.T, groups []Group) { // who has died has parted; rank 2 may go on with others, and closes later
+	forKinds(t, 3, func(t *testing.T, groups []Group) {
+		// who has died has parted; rank 2 may go on with others, and closes later
 		Drop(groups[0])
 		awaitFailure(t, groups[1])
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

@@ -84,7 +84,8 @@ func play(s string) {
 	g.Close()
 }
 
-// outlive has ranks go on when the one dies that serves the rendezvous, once, or again and again until two are left: then rank 0 dies by itself.
+// outlive has ranks go on when the one dies that serves the rendezvous, once, or again and again until two are left:
+// then rank 0 dies by itself.
 func outlive(ctx context.Context, g Group, again bool) {
 	for g.Size() > 2 {
 		if again && g.Rank() == 0 {

@@ -15,8 +15,9 @@ import (
 
 const pulseTime = 3 * time.Second // for a rank to find out whether the hub lives
 
-// A pulse is a second port of this process, open while it serves hubs at an address. Callers are sent a byte: a process that
-// is being killed may still have the port, and answers nothing. All hubs at the address share it, so that one more costs nothing.
+// A pulse is a second port of this process, open while it serves hubs at an address. Callers are sent a byte: a process
+// that is being killed may still have the port, and answers nothing. All hubs at the address share it, so that one more
+// costs nothing.
 type pulse struct {
 	ln    net.Listener
 	hubs  int // guarded by pulses

@@ -43,8 +43,8 @@ func regroupAll(t *testing.T, groups []Group, ranks []int, wait time.Duration) [
 	return next
 }
 
-// A rank that has given up by its own will and lives is waited for a short time, in which it may come. One whose operation
-// has failed is waited for as the others are.
+// A rank that has given up by its own will and lives is waited for a short time, in which it may come. One whose
+// operation has failed is waited for as the others are.
 func TestRegroupWithoutTheQuitter(t *testing.T) {
 	for name, test := range map[string]struct {
 		culprits []int

@@ -16,8 +16,8 @@ type Position struct {
 	Awaits  []int    // ranks that it waits for to connect; for Inquire
 	Needs   Need     // without whose part it cannot end the collective that it waits in; for Inquire
 
-	// Messages are, for Inquire, how many messages this rank has begun to send to each peer if it waits in a collective, and else
-	// how many it has begun to receive from some. They are counted from the beginning of the group.
+	// Messages are, for Inquire, how many messages this rank has begun to send to each peer if it waits in a collective,
+	// and else how many it has begun to receive from some. They are counted from the beginning of the group.
 	Messages []Messages
 }
 
@@ -182,9 +182,9 @@ func (l *ledger) compare(rank int, p Position) {
 	}
 }
 
-// starves takes a Recv for another call than the peer's collective if neither can end: the peer has not begun to send the
-// message, and cannot end the collective without this rank, which has not begun that. However old the two positions are, this holds:
-// had the message come, the peer would have begun to send it before.
+// starves takes a Recv for another call than the peer's collective if neither can end: the peer has not begun to send
+// the message, and cannot end the collective without this rank, which has not begun that. However old the two positions
+// are, this holds: had the message come, the peer would have begun to send it before.
 func (l *ledger) starves(rank int, m Messages) {
 	p := l.inside[m.Peer]
 	n := p.waitsIn()

@@ -44,11 +44,12 @@ type ListenOptions struct {
 	Log *slog.Logger // nil is silence
 
 	// Regrouped hears of ranks that go on after a failure (Group.Regroup), before they do: nil when the first of them
-	// asks, then who they are, as ranks of the first group, or none of them if they can't. It must return at once. It is for launchers.
+	// asks, then who they are, as ranks of the first group, or none of them if they can't. It must return at once. It is
+	// for launchers.
 	Regrouped func(ranks []int)
 
-	// Launched says that Gone tells how each rank's process ends, as soon as it does, and that none comes again. A rank whose process ends with EndedWell
-	// has left, others that end without a goodbye have died.
+	// Launched says that Gone tells how each rank's process ends, as soon as it does, and that none comes again. A rank
+	// whose process ends with EndedWell has left, others that end without a goodbye have died.
 	Launched bool
 
 	shared  *shared // the Listener

@@ -32,7 +32,8 @@ func joinThrough(t *testing.T, id ID, n int, o JoinOptions) []Group {
 	return groups
 }
 
-// A group meets at the caller's listener, under the name that he gives it; so do those that are left, and the next group.
+// A group meets at the caller's listener, under the name that he gives it; so do those that are left, and the next
+// group.
 func TestListener(t *testing.T) {
 	l := listenHere(t)
 	var dialled atomic.Int32

@@ -19,7 +19,8 @@ import (
 
 var errCut = errors.New("cut")
 
-// Faults count what rank 0 does with its connections and have one of it fail. Then gone is closed, which ends the peers.
+// Faults count what rank 0 does with its connections and have one of it fail. Then gone is closed, which ends the
+// peers.
 type faults struct {
 	left int // what may be done before
 	gone chan struct{}
@@ -156,8 +157,8 @@ func (l *faulty) Recv(from sched.Rank) (transport.RecvConn, error) {
 	return &c, l.hit(l.rank, from, "accept")
 }
 
-// TestFaults: whatever fails first of what a rank does with its connections, the run ends there, and the error says which
-// peer's it was and in which phase.
+// TestFaults: whatever fails first of what a rank does with its connections, the run ends there, and the error says
+// which peer's it was and in which phase.
 func TestFaults(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 64, Slots: 4}
 	red, err := kernels.NewReducer(kernels.Int32, kernels.Sum, 3)

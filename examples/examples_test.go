@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An example can be copied out: in a module of its own it builds, its tests too, by what the packages of this module promise.
+// An example can be copied out: in a module of its own it builds, its tests too, by what the packages of this module
+// promise.
 func TestCopiedOut(t *testing.T) {
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)

@@ -33,8 +33,9 @@ func Alloc[T any](d *Device, n int) (*Buffer[T], error) {
 	return &Buffer[T]{d, r, true}, nil
 }
 
-// BufferAt is memory of a GPU that somebody else owns as a Buffer: of another library, or of a driver's function. Its Free is an error.
-// Kernels of the device must be able to use all of it, which the driver is asked; see Device.Check for that error.
+// BufferAt is memory of a GPU that somebody else owns as a Buffer: of another library, or of a driver's function. Its
+// Free is an error. Kernels of the device must be able to use all of it, which the driver is asked; see Device.Check
+// for that error.
 func BufferAt[T any](d *Device, r mem.Region) (*Buffer[T], error) {
 	t := reflect.TypeFor[T]()
 	if !flat(t) {

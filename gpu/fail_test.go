@@ -10,7 +10,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// The failure of each call of the driver is told, by the function that makes it and no other, and the same works afterwards.
+// The failure of each call of the driver is told, by the function that makes it and no other, and the same works
+// afterwards.
 func TestEachCallFails(t *testing.T) {
 	m, err := cudaemu.New(cudaemu.Config{Devices: 2, Plain: true})
 	require.NoError(t, err)

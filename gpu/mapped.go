@@ -7,11 +7,11 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// AllocMapped allocates n bytes of device memory as Alloc does, by the driver's functions for virtual
-// memory: whole pages of 2 MiB as a rule, which other GPUs and processes can map. It is the memory to
-// register with a communicator whose GPUs are in one process: copy engines reach it without waiting for
-// another thread's calls on this GPU, so collectives and Window.Put may use them. Allocating waits for no
-// kernel; Free waits for those of this GPU, as it does for memory of Alloc. Where the driver has no such memory it is Alloc.
+// AllocMapped allocates n bytes of device memory as Alloc does, by the driver's functions for virtual memory: whole
+// pages of 2 MiB as a rule, which other GPUs and processes can map. It is the memory to register with a communicator
+// whose GPUs are in one process: copy engines reach it without waiting for another thread's calls on this GPU, so
+// collectives and Window.Put may use them. Allocating waits for no kernel; Free waits for those of this GPU, as it does
+// for memory of Alloc. Where the driver has no such memory it is Alloc.
 func (d *Device) AllocMapped(n int) (r mem.Region, err error) {
 	if n <= 0 {
 		return d.Alloc(n)

@@ -1,4 +1,5 @@
-// Package mem has Region, a span of host or device memory, for all that moves data. The trap: Bytes panics for device memory, see IsHost.
+// Package mem has Region, a span of host or device memory, for all that moves data. The trap: Bytes panics for device
+// memory, see IsHost.
 package mem
 
 import (

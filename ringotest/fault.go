@@ -11,12 +11,14 @@ import (
 	"github.com/ringo-go/ringo/internal/relay"
 )
 
-// Faults has ranks meet, and TCP connections go, through relays in the process of the rank that dials. So links can be made worse
-// (Rank.Link, Rank.Partition), and ranks that are goroutines can be killed and stalled. Without Over, ranks are joined by TCP.
+// Faults has ranks meet, and TCP connections go, through relays in the process of the rank that dials. So links can be
+// made worse (Rank.Link, Rank.Partition), and ranks that are goroutines can be killed and stalled. Without Over, ranks
+// are joined by TCP.
 func Faults() Option { return func(o *options) { o.faults = true } }
 
-// Kill ends this rank at once and without goodbye, as a crash does, and does not return. The test does not fail
-// by that; the other ranks get an error that names this one. A process gets SIGKILL; of a goroutine the connections are cut.
+// Kill ends this rank at once and without goodbye, as a crash does, and does not return. The test does not fail by
+// that; the other ranks get an error that names this one. A process gets SIGKILL; of a goroutine the connections are
+// cut.
 func (r *Rank) Kill() {
 	r.trial.t.Helper()
 	if r.phone != nil {
@@ -32,9 +34,9 @@ func (r *Rank) Kill() {
 	runtime.Goexit()
 }
 
-// Stall stops this rank for d, as SIGSTOP does: it neither sends nor answers, and nobody hears that it has ended. With 0 it
-// goes on when all other ranks have ended. A process gets SIGSTOP; what other goroutines of f do, stops too. Of a rank that is a goroutine the
-// connections are held and this goroutine waits.
+// Stall stops this rank for d, as SIGSTOP does: it neither sends nor answers, and nobody hears that it has ended. With
+// 0 it goes on when all other ranks have ended. A process gets SIGSTOP; what other goroutines of f do, stops too. Of a
+// rank that is a goroutine the connections are held and this goroutine waits.
 func (r *Rank) Stall(d time.Duration) {
 	r.trial.t.Helper()
 	if r.phone != nil {
@@ -58,8 +60,8 @@ func (r *Rank) Stall(d time.Duration) {
 	}
 }
 
-// Meet returns when all ranks that have not ended have called it. They meet in the test and not by the communicator, so that a
-// fault can be set before any of them goes on.
+// Meet returns when all ranks that have not ended have called it. They meet in the test and not by the communicator, so
+// that a fault can be set before any of them goes on.
 func (r *Rank) Meet() {
 	if r.phone != nil {
 		r.phone.ask(message{Kind: meet})
@@ -118,8 +120,8 @@ func (r *Rank) wired(what string) {
 	}
 }
 
-// A Link is the TCP connections that this rank dialled to one peer, both directions. The connections that the peer dialled to this
-// rank are the peer's Link.
+// A Link is the TCP connections that this rank dialled to one peer, both directions. The connections that the peer
+// dialled to this rank are the peer's Link.
 type Link struct {
 	wires *wires
 	peer  int
@@ -149,7 +151,8 @@ func (l *Link) Slow(bytesPerSecond int) {
 	l.wires.change(l.peer, func(c *relay.Condition) { c.Rate = bytesPerSecond })
 }
 
-// Drop throws away what is sent from now on, and nobody is told. A stream that has lost bytes is of no use after Mend either.
+// Drop throws away what is sent from now on, and nobody is told. A stream that has lost bytes is of no use after Mend
+// either.
 func (l *Link) Drop() { l.wires.change(l.peer, func(c *relay.Condition) { c.Lost = true }) }
 
 // Hold has nothing get through until Mend, which passes on what was held.

@@ -80,8 +80,8 @@ func stackOf(number string) string {
 	return "its goroutine has ended"
 }
 
-// outside is what a stack has of the caller's own: from his call of Ringo, if he is in one, to his function. A frame is two
-// lines, the function and where.
+// outside is what a stack has of the caller's own: from his call of Ringo, if he is in one, to his function. A frame is
+// two lines, the function and where.
 func outside(stack string) string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	var kept []string

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A mark is what there was before a trial. Goroutines of the trial have its label, which those that they start inherit; so
-// what other tests do at the same time is not taken for a leak. Those to which the library gives a name (trace.Name) have that instead,
-// and are counted.
+// A mark is what there was before a trial. Goroutines of the trial have its label, which those that they start inherit;
+// so what other tests do at the same time is not taken for a leak. Those to which the library gives a name (trace.Name)
+// have that instead, and are counted.
 type mark struct {
 	label string
 	files map[string]string // descriptors, as they were
@@ -99,7 +99,8 @@ func (g *likeness) name() string {
 	return name
 }
 
-// goroutines are those of the trial, each with its stack; and if it is alone those with a name of which there are more now.
+// goroutines are those of the trial, each with its stack; and if it is alone those with a name of which there are more
+// now.
 func (m *mark) goroutines(alone bool) (list []string) {
 	named := map[string]int{}
 	for _, g := range goroutines() {

@@ -23,10 +23,10 @@ const (
 	TCP    Setup = "tcp"    // goroutines over TCP on loopback
 	GPU    Setup = "gpu"    // goroutines with an emulated GPU each: see ringo.Comm.Device
 
-	// Processes are this test binary, started again for each rank with -test.run of this test: so what the test does before
-	// Run every rank does too, and no other Run in it runs there. A process ends with the function: what
-	// is deferred in the test, and its Cleanups, do not run in it. They are joined as processes of one host are: by
-	// shared memory on Linux, and else by sockets. ProcessesTCP are joined by TCP.
+	// Processes are this test binary, started again for each rank with -test.run of this test: so what the test does
+	// before Run every rank does too, and no other Run in it runs there. A process ends with the function: what is
+	// deferred in the test, and its Cleanups, do not run in it. They are joined as processes of one host are: by shared
+	// memory on Linux, and else by sockets. ProcessesTCP are joined by TCP.
 	Processes    Setup = "processes"
 	ProcessesTCP Setup = "processes-tcp"
 )
@@ -76,9 +76,9 @@ type options struct {
 	faults  bool
 }
 
-// Over has Run run the function once over each way, in subtests of their names if there are several. Without it ranks are
-// goroutines (Inproc). A way that this system does not have is left out, unless it is the only one: then the
-// test is skipped.
+// Over has Run run the function once over each way, in subtests of their names if there are several. Without it ranks
+// are goroutines (Inproc). A way that this system does not have is left out, unless it is the only one: then the test
+// is skipped.
 func Over(setups ...Setup) Option { return func(o *options) { o.setups = setups } }
 
 // Everywhere is Over with all ways.
@@ -88,17 +88,18 @@ func Everywhere() Option { return Over(setups...) }
 // way.
 func Config(cfg ringo.Config) Option { return func(o *options) { o.cfg = cfg } }
 
-// Timeout is how long the ranks may take, all together, once their communicators are open; 1 minute without it, and less if the test's own deadline is
-// sooner. Then the test fails, and says which ranks have not ended and where they are.
+// Timeout is how long the ranks may take, all together, once their communicators are open; 1 minute without it, and
+// less if the test's own deadline is sooner. Then the test fails, and says which ranks have not ended and where they
+// are.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // Seed is the seed of Rank.Rand, of emulated GPUs and of faults. Without it each run has
 // another one, unless RINGOTEST_SEED is set, which goes before.
 func Seed(seed uint64) Option { return func(o *options) { o.seed = seed } }
 
-// Leaks says whether Run looks for goroutines, descriptors and memory of emulated GPUs that are left when all ranks have
-// ended. It does by default; descriptors, and the goroutines that Start uses, it leaves out while another Run goes on in this process. Tests that
-// run beside others which open sockets or communicators may want Leaks(false).
+// Leaks says whether Run looks for goroutines, descriptors and memory of emulated GPUs that are left when all ranks
+// have ended. It does by default; descriptors, and the goroutines that Start uses, it leaves out while another Run goes
+// on in this process. Tests that run beside others which open sockets or communicators may want Leaks(false).
 func Leaks(look bool) Option { return func(o *options) { o.leaks = look } }
 
 // seedVariable repeats a run.

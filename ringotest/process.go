@@ -137,8 +137,8 @@ func (x *trial) outcome(h *home, over <-chan error, kill func()) (err error) {
 	return err
 }
 
-// flags are those of a rank's process: the program's own as they are, and of the testing package's those that make it run this
-// test once.
+// flags are those of a rank's process: the program's own as they are, and of the testing package's those that make it
+// run this test once.
 func (x *trial) flags() (list []string) {
 	for _, a := range os.Args[1:] {
 		if !strings.HasPrefix(strings.TrimLeft(a, "-"), "test.") {

@@ -53,7 +53,8 @@ func (r *Rank) adopt(c *ringo.Comm) {
 	ofComm.Store(c, r)
 }
 
-// Rand gives random numbers, other ones to each rank and the same for the same seed. They are for this rank's goroutine.
+// Rand gives random numbers, other ones to each rank and the same for the same seed. They are for this rank's
+// goroutine.
 func (r *Rank) Rand() *rand.Rand { return r.rng }
 
 // Errorf fails the test and goes on.

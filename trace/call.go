@@ -4,12 +4,12 @@ import "time"
 
 // An Observer is told of the calls of communicators: ringo.Config.Observer.
 //
-// Begin is called when a call has got its number and has been chosen an algorithm for, before
-// anything is sent; End when it is done, well or badly, unless it panics. Calls that are refused before (ErrInvalid, a
-// communicator that has failed) are not observed, nor is what is no Call: Split, Register, signals. Both run on the goroutine that carries out the call, which
-// is the caller's of Do, and the communicator's own for Start. End of a call on a GPU comes when the GPU has
-// done it and this rank makes another call, Synchronize or Close; then on the goroutine that does. Large sends and
-// receives of a Group go side by side, each track on a goroutine of its own.
+// Begin is called when a call has got its number and has been chosen an algorithm for, before anything is sent; End
+// when it is done, well or badly, unless it panics. Calls that are refused before (ErrInvalid, a communicator that has
+// failed) are not observed, nor is what is no Call: Split, Register, signals. Both run on the goroutine that carries
+// out the call, which is the caller's of Do, and the communicator's own for Start. End of a call on a GPU comes when
+// the GPU has done it and this rank makes another call, Synchronize or Close; then on the goroutine that does. Large
+// sends and receives of a Group go side by side, each track on a goroutine of its own.
 //
 // The operation waits for an Observer, and the other ranks with it: it should return within
 // a µs. It must not call the communicator, and must not keep the *Call, its Waits or its Steps after End:

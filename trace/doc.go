@@ -13,17 +13,18 @@
 //
 // # What a wait is
 //
-// A wait is the time in which a step asks a connection for the next message, or for room for one, whether it is there at
-// once or not. A message that is stored unchanged is taken from the connection in the same time, as from a socket, whose bytes the system
-// copies. A model notes the wait for the first slot of a message and not for those that follow it.
+// A wait is the time in which a step asks a connection for the next message, or for room for one, whether it is there
+// at once or not. A message that is stored unchanged is taken from the connection in the same time, as from a socket,
+// whose bytes the system copies. A model notes the wait for the first slot of a message and not for those that follow
+// it.
 //
 // # On GPUs
 //
 // Of a call on a GPU two things are seen: when the host queued it, and when the GPU carried it out, by events on its
-// stream before and after it, that is by the GPU's clock. That clock is set by the host's when the communicator opens, to some 10 µs, and
-// afterwards by what cannot be: a call does not begin before it is queued. The steps within a kernel are
-// not seen, nor for whom it waits; calls of a group that share a kernel have its times. Of a call that is captured, and of those beyond
-// 256 that are queued and not done, nothing is known but when they were queued.
+// stream before and after it, that is by the GPU's clock. That clock is set by the host's when the communicator opens,
+// to some 10 µs, and afterwards by what cannot be: a call does not begin before it is queued. The steps within a kernel
+// are not seen, nor for whom it waits; calls of a group that share a kernel have its times. Of a call that is captured,
+// and of those beyond 256 that are queued and not done, nothing is known but when they were queued.
 //
 // # The file
 //

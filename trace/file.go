@@ -317,7 +317,8 @@ func Read(r io.Reader) (*Trace, error) {
 			Category string `json:"cat"`
 			Phase    string `json:"ph"`
 		}
-		if json.Unmarshal(text, &kind) != nil || kind.Phase != "X" || !slices.Contains(categories, kind.Category) { // others may write what they like
+		if json.Unmarshal(text, &kind) != nil || kind.Phase != "X" || !slices.Contains(categories, kind.Category) {
+			// others may write what they like
 			continue
 		}
 		var e raw

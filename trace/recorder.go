@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// A Recorder is an Observer that keeps the last calls of each track with their Spans. It may be the
-// Observer of any number of communicators; the memory of one that has ended stays with it, so a program that opens communicators
-// again and again gives each a Recorder of its own.
+// A Recorder is an Observer that keeps the last calls of each track with their Spans. It may be the Observer of any
+// number of communicators; the memory of one that has ended stays with it, so a program that opens communicators again
+// and again gives each a Recorder of its own.
 type Recorder struct {
 	calls, spans int
 	mu           sync.Mutex

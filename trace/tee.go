@@ -1,7 +1,7 @@
 package trace
 
-// Tee is an Observer that tells others, one after the other. Nil ones are left out; without any it is nil. Where several want
-// Steps, the one with the most room gives it, and all see them.
+// Tee is an Observer that tells others, one after the other. Nil ones are left out; without any it is nil. Where
+// several want Steps, the one with the most room gives it, and all see them.
 func Tee(observers ...Observer) Observer {
 	var list tee
 	for _, o := range observers {

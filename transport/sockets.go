@@ -9,28 +9,29 @@ import (
 	"unicode"
 )
 
-// Sockets are what a program listens on and dials with in place of Ringo's own TCP sockets: for TLS of the program's own, a
-// service mesh, a tunnel. They carry the data between ranks that the socket transport joins, and Dial
-// also goes to the rendezvous; see bootstrap.ListenOptions.Listener for the process that serves it. Ranks of one
-// process or host still use its memory, unless Config.Transport is "socket".
+// Sockets are what a program listens on and dials with in place of Ringo's own TCP sockets: for TLS of the program's
+// own, a service mesh, a tunnel. They carry the data between ranks that the socket transport joins, and Dial also goes
+// to the rendezvous; see bootstrap.ListenOptions.Listener for the process that serves it. Ranks of one process or host
+// still use its memory, unless Config.Transport is "socket".
 //
 // All ranks have Sockets or none. Networks other than sockets are not used with them, nor are unix sockets.
 // Both ends prove that they have the job's key, as always; what else protects the bytes is the program's
 // affair, or Config.TLS's, which goes over these connections too.
 //
-// The trap: a connection must end when its peer's host does, by keep-alive or otherwise, and must keep deadlines, as net.Conn
-// says. On Linux a connection that is no *net.TCPConn or *net.UnixConn costs a copy and three goroutines more at each end.
+// The trap: a connection must end when its peer's host does, by keep-alive or otherwise, and must keep deadlines, as
+// net.Conn says. On Linux a connection that is no *net.TCPConn or *net.UnixConn costs a copy and three goroutines more
+// at each end.
 type Sockets struct {
 	// Listener is where other ranks reach this one, nil for a TCP port of Ringo's as without Sockets. The communicators
 	// that have these Sockets share it, and the last one to be closed closes it.
 	Listener net.Listener
 	// Address is what other ranks give their Dial to reach Listener: any text of at most 400 bytes without blanks and #,
-	// such as the name of a service. By default it is Listener.Addr(), which does for one interface; a listener on all of them
-	// ("0.0.0.0" or "[::]"), or on a link-local address, needs an Address.
+	// such as the name of a service. By default it is Listener.Addr(), which does for one interface; a listener on all of
+	// them ("0.0.0.0" or "[::]"), or on a link-local address, needs an Address.
 	Address string
-	// Dial connects to another rank's Address, or to the "host:port" of one that has no Listener or of the rendezvous. network is
-	// "tcp". Nil is a net.Dialer. ctx is for the dialling alone: it ends soon after, and the connection goes on. An error is
-	// tried again for a while; one that wraps ECONNREFUSED says that nobody listens there.
+	// Dial connects to another rank's Address, or to the "host:port" of one that has no Listener or of the rendezvous.
+	// network is "tcp". Nil is a net.Dialer. ctx is for the dialling alone: it ends soon after, and the connection goes
+	// on. An error is tried again for a while; one that wraps ECONNREFUSED says that nobody listens there.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 

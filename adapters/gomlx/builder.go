@@ -48,7 +48,8 @@ type op struct {
 	as    map[*level]backends.Op // what it is at the levels that do
 	value int                    // among the program's values; −1 while no other level and nobody outside needs it
 
-	home  *level                               // which computes it; nil if it is a parameter of the program or a result of a collective
+	// which computes it; nil if it is a parameter of the program or a result of a collective
+	home  *level
 	make  func(at *level) (backends.Op, error) // makes a constant at a level
 	shape shapes.Shape                         // where home is nil
 }

@@ -1,5 +1,5 @@
-// Package ringootel gives the calls of Ringo's communicators to OpenTelemetry, as metrics and, where they are wanted, as spans.
-// It is for programs that export telemetry.
+// Package ringootel gives the calls of Ringo's communicators to OpenTelemetry, as metrics and, where they are wanted,
+// as spans. It is for programs that export telemetry.
 //
 // New makes a trace.Observer for ringo.Config.Observer. Its instruments are
 //
@@ -8,8 +8,9 @@
 //	ringo.call.active     up-down counter     by ringo.comm, ringo.rank: calls that have begun and not ended
 //	ringo.wait.duration   counter, s          by ringo.comm, ringo.rank, ringo.peer: how long rank has waited for peer
 //
-// ringo.comm numbers the communicators in the order of their first calls; those above Options.MaxComms share "more", without
-// ringo.peer. In spans it is the communicator's ID. ringo.memory is host or gpu; error.type is "error" for calls that failed, and absent otherwise.
+// ringo.comm numbers the communicators in the order of their first calls; those above Options.MaxComms share "more",
+// without ringo.peer. In spans it is the communicator's ID. ringo.memory is host or gpu; error.type is "error" for
+// calls that failed, and absent otherwise.
 //
 // The trap: a span for each call takes some µs and allocates, so it is for programs that make few; metrics take less
 // than a µs.

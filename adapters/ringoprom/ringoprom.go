@@ -8,11 +8,12 @@
 //	ringo_call_seconds{comm,rank,kind,algorithm,memory}                histogram
 //	ringo_wait_seconds_total{comm,rank,peer}                           counter: how long rank has waited for peer
 //
-// comm numbers the communicators in the order of their first calls, so 0 is the one that the program opened first; those above
-// Options.MaxComms share "more". memory is host or gpu. A call takes some 0.3 µs more, and allocates nothing after the first of its kind.
+// comm numbers the communicators in the order of their first calls, so 0 is the one that the program opened first;
+// those above Options.MaxComms share "more". memory is host or gpu. A call takes some 0.3 µs more, and allocates
+// nothing after the first of its kind.
 //
-// The trap: series. A process has as many of ringo_wait_seconds_total for each communicator as it has ranks, times all ranks; above
-// Options.MaxPeers, and for "more", there is one for all peers, with an empty label.
+// The trap: series. A process has as many of ringo_wait_seconds_total for each communicator as it has ranks, times all
+// ranks; above Options.MaxPeers, and for "more", there is one for all peers, with an empty label.
 package ringoprom
 
 import (

@@ -1,6 +1,6 @@
 // Across measures the algorithm that is chosen across hosts beside each that can be asked for: one operation at a time,
-// each in its turn in every round, so that whatever else the machines do meets all alike. It is one rank of a job that a
-// launcher has started; rank 0 reports. scripts/across-hosts runs it on links of its own.
+// each in its turn in every round, so that whatever else the machines do meets all alike. It is one rank of a job that
+// a launcher has started; rank 0 reports. scripts/across-hosts runs it on links of its own.
 //
 //	across -sizes 1024,16384 -rounds 40 allreduce broadcast
 package main

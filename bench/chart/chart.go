@@ -47,7 +47,8 @@ type Scale uint8
 const (
 	Time   Scale = iota // microseconds, by decades
 	Amount              // from 0
-	Ratio               // by logarithm, between a quarter and four times, with a line at 1; what is beyond is marked at the edge
+	// by logarithm, between a quarter and four times, with a line at 1; what is beyond is marked at the edge
+	Ratio
 )
 
 // Sizes in points.

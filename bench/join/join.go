@@ -1,14 +1,14 @@
 // Package join puts what the ranks of a communicator have recorded (trace.Recorder) onto one clock and in one place.
 // It is for programs that write one trace of many processes, such as "ringo bench -trace".
 //
-// A Clock is measured by small messages, best once before what is recorded and once after it, and Gather has rank 0 get the calls
-// of all. All ranks call a function together, on host memory. A message
-// there and back says that rank 0's clock showed its time somewhere between the sending and the receiving; of 32
-// the quickest counts. So ranks are off by at most half of the quickest round trip, some hundred ns in shared memory and some
-// µs between hosts, and between two measurements clocks are taken to drift evenly.
+// A Clock is measured by small messages, best once before what is recorded and once after it, and Gather has rank 0 get
+// the calls of all. All ranks call a function together, on host memory. A message there and back says that rank 0's
+// clock showed its time somewhere between the sending and the receiving; of 32 the quickest counts. So ranks are off by
+// at most half of the quickest round trip, some hundred ns in shared memory and some µs between hosts, and between two
+// measurements clocks are taken to drift evenly.
 //
-// The trap: clocks that agree already within what can be measured, as those of one process, are left as they are; what Measure and Gather send is
-// recorded like any other call.
+// The trap: clocks that agree already within what can be measured, as those of one process, are left as they are; what
+// Measure and Gather send is recorded like any other call.
 package join
 
 import (
@@ -97,8 +97,8 @@ func (k *Clock) Of(at int64) int64 {
 	return at + first.ahead + int64(drift*float64(at-first.at))
 }
 
-// Gather gives rank 0 the calls of all ranks on its clock, and the others nil. Of t, which this rank's process has recorded, it takes the
-// calls of this rank of this communicator.
+// Gather gives rank 0 the calls of all ranks on its clock, and the others nil. Of t, which this rank's process has
+// recorded, it takes the calls of this rank of this communicator.
 func Gather(c *ringo.Comm, k *Clock, t *trace.Trace) (*trace.Trace, error) {
 	mine := t.Of(c.History().Comm, c.Rank())
 	mine.Shift(k.Of)

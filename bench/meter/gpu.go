@@ -131,7 +131,8 @@ func (g *GPU) emulated() bool { return g.d.Name() == "emu" }
 // endTime is how long work that was begun may go on when its context has ended.
 const endTime = time.Second
 
-// wait waits for the GPU's stream. That the context ends is no fault of the GPU, which is given a moment to end its work.
+// wait waits for the GPU's stream. That the context ends is no fault of the GPU, which is given a moment to end its
+// work.
 func (g *GPU) wait(ctx context.Context, what string) error {
 	began := time.Now()
 	patience := g.Patience

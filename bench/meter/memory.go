@@ -57,9 +57,9 @@ type patternArgs struct {
 	kind, most              uint32
 }
 
-// TestMemory writes six patterns into a share of the memory that is free, at most so many bytes, and reads each again, at the
-// memory's own speed: 1.5 s for all of an H200's. What lies in the GPU's cache hides the memory
-// behind it, so a share has to be several times its size.
+// TestMemory writes six patterns into a share of the memory that is free, at most so many bytes, and reads each again,
+// at the memory's own speed: 1.5 s for all of an H200's. What lies in the GPU's cache hides the memory behind it, so a
+// share has to be several times its size.
 func (g *GPU) TestMemory(ctx context.Context, share float64, most int) (t Test, err error) {
 	err = g.with(func() (err error) {
 		free, _, err := g.d.MemGetInfo()

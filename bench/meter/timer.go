@@ -6,7 +6,8 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A Timer times work on a stream of its own with the driver's events. The context in which it was made has to be current.
+// A Timer times work on a stream of its own with the driver's events. The context in which it was made has to be
+// current.
 type Timer struct {
 	Stream cuda.Stream
 
@@ -38,7 +39,8 @@ func (t *Timer) Close() error {
 	return errors.Join(errs...)
 }
 
-// Once is the microseconds that one of n launches takes, which launch queues on the stream, back to back; wait waits for the last.
+// Once is the microseconds that one of n launches takes, which launch queues on the stream, back to back; wait waits
+// for the last.
 func (t *Timer) Once(n int, launch func(i int) error, wait func() error) (us float64, err error) {
 	if err := t.d.EventRecord(t.start, t.Stream); err != nil {
 		return 0, err

@@ -17,8 +17,8 @@ import (
 	"github.com/ringo-go/ringo/bench"
 )
 
-// measured is a tuning of two ranks with times as they might come: ring for small sizes, direct for large ones, window for
-// large registered memory; logstep cannot serve the last size.
+// measured is a tuning of two ranks with times as they might come: ring for small sizes, direct for large ones, window
+// for large registered memory; logstep cannot serve the last size.
 func measured(c *Config) *tuning {
 	coll, err := bench.Find("allgather")
 	if err != nil {
@@ -47,7 +47,8 @@ func TestTables(t *testing.T) {
 `, b.String(), "no times with fewer blocks, no such table")
 }
 
-// The rows of a plan end at the size that was asked for, the last has no end, and registered memory has rows where they differ.
+// The rows of a plan end at the size that was asked for, the last has no end, and registered memory has rows where they
+// differ.
 func TestRows(t *testing.T) {
 	c := &Config{}
 	tuned := measured(c)
@@ -71,7 +72,8 @@ func (t *tuning) algorithmsOf(algos ...string) []string {
 	return t.algorithms()
 }
 
-// Fewer blocks are tried where the plan takes an algorithm, it has been measured, and there is work for more than the fewest.
+// Fewer blocks are tried where the plan takes an algorithm, it has been measured, and there is work for more than the
+// fewest.
 func TestChoose(t *testing.T) {
 	c := &Config{Blocks: []int{2, 1 << 20}}
 	tuned := measured(c)

@@ -96,8 +96,8 @@ func TestKilled(t *testing.T) { ranks(t, "killed.py", 1) }
 // TestStopped wants the ranks that run to name the one that was stopped, after the group's time-out.
 func TestStopped(t *testing.T) { ranks(t, "stopped.py", 1) }
 
-// TestRestarted wants torchrun to begin again after a rank was killed. Its options -r and -t are for torch 1.13 with Python 3.11, which
-// fails without.
+// TestRestarted wants torchrun to begin again after a rank was killed. Its options -r and -t are for torch 1.13 with
+// Python 3.11, which fails without.
 func TestRestarted(t *testing.T) {
 	cmd := exec.Command(python(t), "-m", "torch.distributed.run", "--nproc_per_node=3", "--max_restarts=1", "--monitor_interval=0.2", "-r", "1", "-t", "1",
 		"--log_dir", t.TempDir(), "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0", filepath.Join("tests", "restarted.py"))

@@ -10,7 +10,8 @@ import (
 )
 
 // Copies makes a program its own launcher: it starts n copies of the program, with its arguments, as ranks, and returns
-// when all have ended. Where a launcher has started this process, which is then a rank, it does nothing and parent is false:
+// when all have ended. Where a launcher has started this process, which is then a rank, it does nothing and parent is
+// false:
 //
 //	if parent, err := launch.Copies(ctx, 4); parent {
 //		os.Exit(launch.Status(err))

@@ -24,8 +24,9 @@ func init() {
 	}
 }
 
-// A keeper is a process that ends the process groups of the ranks when the launcher is killed: a kernel ends a rank then, if
-// it can, but not what the rank has started. It is this program again, and learns of the groups, and of the launcher's end, by a pipe.
+// A keeper is a process that ends the process groups of the ranks when the launcher is killed: a kernel ends a rank
+// then, if it can, but not what the rank has started. It is this program again, and learns of the groups, and of the
+// launcher's end, by a pipe.
 type keeper struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser

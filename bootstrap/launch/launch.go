@@ -46,7 +46,8 @@ type Config struct {
 	// they may open another one, or fail and be started again too.
 	Restarts int
 
-	// Ended hears how each rank has ended, nil if well, or why it was not started. It is called by one goroutine; nil is nobody.
+	// Ended hears how each rank has ended, nil if well, or why it was not started. It is called by one goroutine; nil is
+	// nobody.
 	Ended func(rank int, err *Error)
 
 	// Grace is how long the others may go on after the first failure, to end by
@@ -111,13 +112,12 @@ func (e *Error) ExitStatus() int {
 // the one that a signal killed, or else the first that failed. A rank that the others have gone on
 // without (ringo.Comm.Shrink) does not count.
 //
-// Each process has the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
-// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), and RINGO_RANK, RINGO_SIZE and
-// RINGO_COMM_ID, which is secret: the rendezvous is served here. So ranks that wait
-// for one that has ended before it joined hear of it at once. SIGINT and SIGTERM that come to this
-// process go to all of them, each in a process group of its own. When ctx ends
-// they get SIGTERM, and after Grace SIGKILL. If this process is killed, on Unix, they are too, with what they have started: by
-// a small process beside it, which is this program again, and does nothing else.
+// Each process has the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
+// MASTER_PORT), and RINGO_RANK, RINGO_SIZE and RINGO_COMM_ID, which is secret: the rendezvous is served here. So ranks
+// that wait for one that has ended before it joined hear of it at once. SIGINT and SIGTERM that come to this process go
+// to all of them, each in a process group of its own. When ctx ends they get SIGTERM, and after Grace SIGKILL. If this
+// process is killed, on Unix, they are too, with what they have started: by a small process beside it, which is this
+// program again, and does nothing else.
 func Run(ctx context.Context, c Config) error {
 	if c.N < 1 || len(c.Args) == 0 {
 		return fmt.Errorf("launch: %d processes of %q: want at least one, and a command", c.N, c.Args)

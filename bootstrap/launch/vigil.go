@@ -176,7 +176,8 @@ func (v *vigil) buried(rank int, again func(rank int) bool) bool {
 		}
 		v.kills = time.After(v.Grace)
 	case !v.told && err.Signal != 0 && first.Signal == 0:
-		v.failures = slices.Insert(v.failures, slices.Index(v.failures, first), err) // the others went because of this one, even if they were seen first
+		// the others went because of this one, even if they were seen first
+		v.failures = slices.Insert(v.failures, slices.Index(v.failures, first), err)
 	default:
 		v.failures = append(v.failures, err)
 	}

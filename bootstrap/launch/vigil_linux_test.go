@@ -16,8 +16,9 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// goOn is a rank of 4. Rank 2 leaves the group, and dies when the others are in another one; then rank 1 likewise. The others go
-// on for longer than Grace. Rank 3 takes no part the second time if HOW is "stay", and rank 0 fails at the end if it is "fail".
+// goOn is a rank of 4. Rank 2 leaves the group, and dies when the others are in another one; then rank 1 likewise. The
+// others go on for longer than Grace. Rank 3 takes no part the second time if HOW is "stay", and rank 0 fails at the
+// end if it is "fail".
 func goOn(rank int) {
 	ctx := context.Background()
 	check := func(err error) {
@@ -70,8 +71,8 @@ func goOn(rank int) {
 	}
 }
 
-// Those that go on without a rank that has failed may do so for longer than Grace, and the job ends as they do. Who does
-// not go on with them is ended, and named.
+// Those that go on without a rank that has failed may do so for longer than Grace, and the job ends as they do. Who
+// does not go on with them is ended, and named.
 func TestGoOnWithout(t *testing.T) {
 	const ended = "launch: ended rank 3, still running 1ms after rank 1 ended (killed by signal 9), and the others go on without: -grace is how long they may\n"
 	for how, status := range map[string]int{"well": 0, "stay": 0, "fail": 5} {

@@ -161,7 +161,8 @@ func (f *commandFlags) serves() bool {
 	return err == nil && port != "" && !strings.Contains(f.metrics, "/")
 }
 
-// Command carries out the command line after "ringo check". The error is a *cli.UsageError, flag.ErrHelp, or a cli.ExitStatus where all has been said.
+// Command carries out the command line after "ringo check". The error is a *cli.UsageError, flag.ErrHelp, or a
+// cli.ExitStatus where all has been said.
 func Command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f commandFlags
 	fs := flag.NewFlagSet("check", flag.ContinueOnError)

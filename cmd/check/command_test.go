@@ -45,7 +45,8 @@ func TestMain(m *testing.M) {
 	testRank()
 }
 
-// testRank is a rank whose environment says what it does: RINGO_TEST_DOES, for one, that at the begin of a stage it runs a shell command.
+// testRank is a rank whose environment says what it does: RINGO_TEST_DOES, for one, that at the begin of a stage it
+// runs a shell command.
 func testRank() {
 	within := time.Minute
 	if d, err := time.ParseDuration(os.Getenv("RINGO_TEST_JOIN")); err == nil {
@@ -84,7 +85,8 @@ func testRank() {
 	os.Exit(0)
 }
 
-// A check over a file of hosts, by a command in place of ssh: two answer, one is not there, and the first dies when it has answered.
+// A check over a file of hosts, by a command in place of ssh: two answer, one is not there, and the first dies when it
+// has answered.
 func TestCheckHosts(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the command in place of ssh is a shell script")

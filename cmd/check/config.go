@@ -21,8 +21,8 @@ type config struct {
 	ExpectGPUs int
 	// NoGPUs leaves GPUs alone.
 	NoGPUs bool
-	// NCCL has the collectives over each host's GPUs repeated with NCCL's library of that file, such as libnccl.so.2, if Stages
-	// is nil; empty does not. The stage is left out on hosts where there is none.
+	// NCCL has the collectives over each host's GPUs repeated with NCCL's library of that file, such as libnccl.so.2, if
+	// Stages is nil; empty does not. The stage is left out on hosts where there is none.
 	NCCL string
 	// GPU is the driver.
 	GPU gpu.Options

@@ -14,8 +14,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// ncclStage repeats GPU collectives with an installed NCCL, so that a fault of the library is told from one of the GPUs and
-// the ways between them.
+// ncclStage repeats GPU collectives with an installed NCCL, so that a fault of the library is told from one of the GPUs
+// and the ways between them.
 func ncclStage() stage {
 	return stage{Name: "GPU NCCL", Asks: "Are collectives over each host's GPUs right with the NCCL that is installed?",
 		Quick: 20 * time.Second, Full: 2 * time.Minute, Measure: measureNCCL, Judge: judgeNCCL}
@@ -37,8 +37,8 @@ func openNCCL(file string) (ncclLibrary, error) {
 	return l, nil
 }
 
-// measureNCCL carries out collectives by NCCL over all GPUs of the host. NCCL waits without end, so what has not ended with the
-// stage is left behind.
+// measureNCCL carries out collectives by NCCL over all GPUs of the host. NCCL waits without end, so what has not ended
+// with the stage is left behind.
 func measureNCCL(ctx context.Context, j *job) ([]measurement, error) {
 	s, done, err := j.gpuSet()
 	if err != nil {

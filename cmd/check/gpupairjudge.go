@@ -69,7 +69,8 @@ func (f *findings) links(links map[subject]string) {
 // votes count kinds of links.
 type votes map[string]int
 
-// most is the kind of more than half of the votes, or if but is set of all but so many; empty if there are fewer votes than least.
+// most is the kind of more than half of the votes, or if but is set of all but so many; empty if there are fewer votes
+// than least.
 func (v votes) most(least, but int) string {
 	all := 0
 	for _, n := range v {

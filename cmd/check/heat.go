@@ -164,8 +164,8 @@ func (m *heatMap) parts() []*heatMap {
 	return first
 }
 
-// How many places of a map are shown in text, and in SVG and HTML, which would have hundreds of megabytes for a thousand
-// hosts. JSON has all.
+// How many places of a map are shown in text, and in SVG and HTML, which would have hundreds of megabytes for a
+// thousand hosts. JSON has all.
 const (
 	maxText  = 24
 	maxDrawn = 256

@@ -43,7 +43,8 @@ func newFakeHost(i int) *fakeHost {
 			"sys/devices/system/edac/mc/mc0/ue_count": "0\n", "sys/devices/system/edac/mc/mc0/ce_count": "3\n",
 			"sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "3800000\n", "sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq": "3800000\n",
 			"sys/class/net/eth0/device/vendor": "0x15b3", "sys/class/net/eth0/operstate": "up\n", "sys/class/net/eth0/mtu": "9000\n", "sys/class/net/eth0/speed": "200000\n",
-			"sys/class/net/eth1/device/vendor": "0x15b3", "sys/class/net/eth1/operstate": "down\n", "sys/class/net/eth1/mtu": "1500\n", // has no cable anywhere
+			// has no cable anywhere
+			"sys/class/net/eth1/device/vendor": "0x15b3", "sys/class/net/eth1/operstate": "down\n", "sys/class/net/eth1/mtu": "1500\n",
 			"sys/bus/pci/devices/0000:00:01.0/class": "0x060400", "sys/bus/pci/devices/0000:00:01.0/config": strings.Repeat("\x00", 0x110),
 			"sys/bus/pci/devices/0000:41:00.0/class": "0x020000", "sys/bus/pci/devices/0000:41:00.0/current_link_width": "16", "sys/bus/pci/devices/0000:41:00.0/max_link_width": "16",
 		},

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Judging what the stage "host" has measured: clocks, limits, memory, interfaces and RDMA devices of each host. What has to
-// be the same everywhere is compared among hosts, and amounts with these bounds.
+// Judging what the stage "host" has measured: clocks, limits, memory, interfaces and RDMA devices of each host. What
+// has to be the same everywhere is compared among hosts, and amounts with these bounds.
 const (
 	clockBound   = 0.1      // s that clocks may differ
 	leastFiles   = 4096     // descriptors: the hub of a job has one for each rank

@@ -41,15 +41,18 @@ type job struct {
 
 // A party is what a rank's jobs of all stages share.
 type party struct {
-	rank    int
-	first   int                                                          // the lowest rank that has come: it gathers, judges and has the report
-	group   bootstrap.Group                                              // whose rendezvous tells those that come late so; nil if all came
+	rank int
+	// the lowest rank that has come: it gathers, judges and has the report
+	first int
+	// whose rendezvous tells those that come late so; nil if all came
+	group   bootstrap.Group
 	members []member                                                     // by rank
 	key     []byte                                                       // secret of the job
 	tls     *bootstrap.TLS                                               // of connections to rank 0
 	dial    func(ctx context.Context, from, to string) (net.Conn, error) // for tests; nil is TCP
 	listens func(ip net.IP) (net.Listener, error)                        // the same
-	meetAt  string                                                       // the IP address at which this rank has met the first, which serves the rendezvous of communicators
+	// the IP address at which this rank has met the first, which serves the rendezvous of communicators
+	meetAt  string
 	machine *machine
 	cfg     *config // of the run under way
 	gpus    gpuSet  // of its host, if this rank is the one that looks at them
@@ -148,10 +151,10 @@ func (j *job) shared() bool {
 // a host.
 func (j *job) Leader() bool { return j.Local()[0] == j.rank }
 
-// Gather gives every rank's data by rank, nil for those that are lost and those that have ended
-// the stage or have not come when rank 0's ctx ended. All live ranks call it in the same order, so it is a
-// barrier too. Who has not come to the end of the stage a little after its limit is lost. The error is that rank 0 is gone or has ended the stage, or that this
-// rank was taken for lost. Cost: a round trip to rank 0, which sends everybody all.
+// Gather gives every rank's data by rank, nil for those that are lost and those that have ended the stage or have not
+// come when rank 0's ctx ended. All live ranks call it in the same order, so it is a barrier too. Who has not come to
+// the end of the stage a little after its limit is lost. The error is that rank 0 is gone or has ended the stage, or
+// that this rank was taken for lost. Cost: a round trip to rank 0, which sends everybody all.
 func (j *job) Gather(ctx context.Context, data []byte) ([][]byte, error) {
 	j.gathers += 2
 	return j.gather(ctx, data, j.gathers)

@@ -18,14 +18,15 @@ import (
 
 // joinOptions are for a rank that joins.
 type joinOptions struct {
-	// Timeout is how long ranks may take to come (20 s by default). Then the others go on without those that have not come, and
-	// the report names these.
+	// Timeout is how long ranks may take to come (20 s by default). Then the others go on without those that have not
+	// come, and the report names these.
 	Timeout time.Duration
 	// Spec is what the launcher says; nil is the environment.
 	Spec *bootstrap.Spec
 	// Host is this host's name in the report; if empty, the machine's own host name.
 	Host string
-	// Hosts are the names of hosts by rank, for findings about ranks that do not come; nil are those of the Spec, if it has them.
+	// Hosts are the names of hosts by rank, for findings about ranks that do not come; nil are those of the Spec, if it
+	// has them.
 	Hosts []string
 	// Absent are ranks that are known not to come, with their hosts; they are not counted in Spec.
 	Absent []loss
@@ -182,8 +183,8 @@ type absentError struct {
 	wait func(context.Context)
 }
 
-// Wait returns when the others have ended, or have had their time, if they go on without this rank, and else at once. Whoever ends before with
-// an error takes the others along, for most launchers end all ranks then.
+// Wait returns when the others have ended, or have had their time, if they go on without this rank, and else at once.
+// Whoever ends before with an error takes the others along, for most launchers end all ranks then.
 func (e *absentError) Wait(ctx context.Context) {
 	if e.wait != nil {
 		e.wait(ctx)
@@ -325,8 +326,8 @@ func (j *job) accept(ctx context.Context, ln net.Listener, where []string, withi
 	j.star = h
 }
 
-// reach connects to the first rank at one of its addresses. Some of them may lead nowhere from here, so no attempt takes
-// long at first.
+// reach connects to the first rank at one of its addresses. Some of them may lead nowhere from here, so no attempt
+// takes long at first.
 func (j *job) reach(ctx context.Context, where []string) error {
 	var last []error // of each address
 	for try := time.Second; ; try *= 2 {

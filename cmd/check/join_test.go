@@ -79,8 +79,8 @@ func launched(t *testing.T, size int, timeout time.Duration, hosts []string, con
 	return id, func() ([]*job, []error) { wg.Wait(); return jobs, errs }
 }
 
-// Where the launcher serves the rendezvous any rank may be missing, rank 0 too: the lowest that has come leads. One that
-// comes when the others have begun is told so, and does not disturb them.
+// Where the launcher serves the rendezvous any rank may be missing, rank 0 too: the lowest that has come leads. One
+// that comes when the others have begun is told so, and does not disturb them.
 func TestJoinLate(t *testing.T) {
 	tier.Long(t)
 	t.Parallel() // it waits
@@ -146,8 +146,8 @@ func TestJoinStopped(t *testing.T) {
 	all.Go(func() { one(1) })
 }
 
-// Under the variables of launchers for which rank 0 serves: the others go on without the rank that is not there, and name
-// its host where the launcher says it. Without rank 0 there is nobody to meet: the others name its host.
+// Under the variables of launchers for which rank 0 serves: the others go on without the rank that is not there, and
+// name its host where the launcher says it. Without rank 0 there is nobody to meet: the others name its host.
 func TestJoinWithoutOne(t *testing.T) {
 	tier.Long(t)
 	t.Parallel() // it waits
@@ -183,7 +183,8 @@ func TestJoinWithoutOne(t *testing.T) {
 
 			var wg sync.WaitGroup
 			jobs, errs := make([]*job, 2), make([]error, 2)
-			specs, patience := []*bootstrap.Spec{spec("0"), spec("2")}, tier.Soon(3*time.Second) // real time: rank 1 is waited for
+			// real time: rank 1 is waited for
+			specs, patience := []*bootstrap.Spec{spec("0"), spec("2")}, tier.Soon(3*time.Second)
 			for i, rank := range []string{"0", "2"} {
 				wg.Go(func() {
 					jobs[i], errs[i] = join(t.Context(), joinOptions{Timeout: patience, Host: "h" + rank, Spec: specs[i]})

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// phases are how long a pair does what, over one rail; far is how long small messages may take where few come in that time.
+// phases are how long a pair does what, over one rail; far is how long small messages may take where few come in that
+// time.
 type phases struct{ ping, burst, stream, far time.Duration }
 
 // phasesOf divides a slot among rails and phases; a part is left for connecting.
@@ -165,7 +166,8 @@ func (r *linkResult) measureSmall(c net.Conn, p phases) error {
 
 func (s segments) since(o segments) segments { return segments{s.Sent - o.Sent, s.Again - o.Again} }
 
-// goesOn says whether small messages go on: until the usual time is over, and longer if few have come, but not where all are far away.
+// goesOn says whether small messages go on: until the usual time is over, and longer if few have come, but not where
+// all are far away.
 func goesOn(begin time.Time, usual, far time.Duration, done, least, most int) bool {
 	took := time.Since(begin)
 	return done == 0 || done < most && took < usual || done < least && took < far

@@ -100,8 +100,8 @@ func virtual(name string) bool {
 	return false
 }
 
-// speed is what an interface's hardware is set to, in GB/s; 0 if it has none, as loopback, veth and bridges, whose figures mean
-// nothing, or does not say.
+// speed is what an interface's hardware is set to, in GB/s; 0 if it has none, as loopback, veth and bridges, whose
+// figures mean nothing, or does not say.
 func (m *machine) speed(name string) float64 {
 	dir := "sys/class/net/" + name
 	if mbps, ok := m.number(dir + "/speed"); ok && mbps > 0 && m.exists(dir+"/device") {

@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// mostAhead is how many gathers of a stage may be held without a rank that is late: it hears all their answers at once, and then
-// comes to all of them.
+// mostAhead is how many gathers of a stage may be held without a rank that is late: it hears all their answers at once,
+// and then comes to all of them.
 const mostAhead = 1024
 
 // errNothing is that nothing has come in time.
 var errNothing = errors.New("check: nothing has come")
 
-// A mailbox has what a connection brings until its one reader takes it. It takes memory for what lies in it alone: a hub has a
-// mailbox for each rank.
+// A mailbox has what a connection brings until its one reader takes it. It takes memory for what lies in it alone: a
+// hub has a mailbox for each rank.
 type mailbox[T any] struct {
 	came chan struct{} // holds one if something has come since the reader looked
 
@@ -55,8 +55,8 @@ func (b *mailbox[T]) put(m *T, err error) bool {
 	return err == nil
 }
 
-// take is the next message, which it waits for until done, with errNothing then; else the error is why no more comes. What has come
-// goes before both.
+// take is the next message, which it waits for until done, with errNothing then; else the error is why no more comes.
+// What has come goes before both.
 func (b *mailbox[T]) take(done <-chan struct{}) (T, error) {
 	for over := false; ; {
 		if m, ok, err := b.next(); ok || err != nil {

@@ -120,8 +120,9 @@ func judgeNetwork(r *report, cfg *config) []finding {
 	return j.list
 }
 
-// noNetworks leaves ways out that are over no network: no data have passed at either end, with any host, and other interfaces join the two hosts. So do a
-// VPN whose members do not see each other, and addresses of containers and guests. It also says which addresses were left out.
+// noNetworks leaves ways out that are over no network: no data have passed at either end, with any host, and other
+// interfaces join the two hosts. So do a VPN whose members do not see each other, and addresses of containers and
+// guests. It also says which addresses were left out.
 func (j *netJudge) noNetworks() {
 	carries, joined := map[component]bool{}, map[[2]string]bool{}
 	for _, w := range j.ways {
@@ -155,8 +156,8 @@ func (j *netJudge) noNetworks() {
 	}
 }
 
-// idle names interfaces that nobody reaches where data pass over those of the same name between most hosts, and nothing else joins their host to that
-// network. The stage of hosts has named the cards among them that are down.
+// idle names interfaces that nobody reaches where data pass over those of the same name between most hosts, and nothing
+// else joins their host to that network. The stage of hosts has named the cards among them that are down.
 func (j *netJudge) idle() {
 	for _, m := range j.r.Of("network", idleInterface) {
 		if state, ok := hostOf(j.r.Of("host", "state"), m.Subject.Host, m.Subject.Part); ok && state.Text != "up" {
@@ -192,8 +193,8 @@ func (j *netJudge) loss() {
 	}, func(w *way) float64 { return 10 + w.lost/w.messages }, true})
 }
 
-// networks numbers the networks that the ways are of. Ways of one are compared with each other: rails may differ, and hosts have other
-// names for their interfaces.
+// networks numbers the networks that the ways are of. Ways of one are compared with each other: rails may differ, and
+// hosts have other names for their interfaces.
 func networks(ways []*way) (count int) {
 	at := map[component]int{} // of an interface, from 1
 	for _, w := range ways {

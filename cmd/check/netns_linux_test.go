@@ -132,8 +132,8 @@ func (l *lan) start(rank int, at, stages string, out, said io.Writer) *exec.Cmd 
 	return cmd
 }
 
-// check carries out stages with the ranks, and gives the report of the first, and as it is printed. at is where the ranks meet. Once the
-// first has ended, the others are ended too.
+// check carries out stages with the ranks, and gives the report of the first, and as it is printed. at is where the
+// ranks meet. Once the first has ended, the others are ended too.
 func (l *lan) check(at, stages string) (*report, string) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), tier.Soon(2*time.Minute))
@@ -167,7 +167,8 @@ func (l *lan) check(at, stages string) (*report, string) {
 	return r, printed.String() + all
 }
 
-// Ranks that share a machine and no network namespace, as pods of one node do, meet again where they have met, whether there is a default route or not.
+// Ranks that share a machine and no network namespace, as pods of one node do, meet again where they have met, whether
+// there is a default route or not.
 func TestNetnsMeet(t *testing.T) {
 	l := newLAN(t, 4)
 	r, said := l.check("10.77.0.1:29717", "collectives")

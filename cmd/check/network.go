@@ -82,16 +82,17 @@ func railsOf(from, to []port) []rail {
 	return rails
 }
 
-// Quantities of what is not measured with others: an address that several hosts have, one that is of a network of others too, and an interface that
-// nobody reaches.
+// Quantities of what is not measured with others: an address that several hosts have, one that is of a network of
+// others too, and an interface that nobody reaches.
 const (
 	sharedAddress = "address of several hosts"
 	takenTwice    = "address that another host has"
 	idleInterface = "idle interface"
 )
 
-// ownPorts leaves out ports whose address other hosts have too, as that of a bridge to a host's containers: it leads each of them to itself. A host that has
-// no other ports keeps them, for hosts may be one machine that pretends to be several.
+// ownPorts leaves out ports whose address other hosts have too, as that of a bridge to a host's containers: it leads
+// each of them to itself. A host that has no other ports keeps them, for hosts may be one machine that pretends to be
+// several.
 func ownPorts(hosts [][]port) (own, left [][]port) {
 	owners := map[string]int{}
 	for _, ports := range hosts {
@@ -115,8 +116,9 @@ func ownPorts(hosts [][]port) (own, left [][]port) {
 	return own, left
 }
 
-// twice are the pairs of interfaces of different hosts that have one address by mistake: they are two, and a third host has another address of the same network
-// on an interface of that name. Bridges to a host's containers have one address on all hosts, and hosts that share their interfaces are one machine.
+// twice are the pairs of interfaces of different hosts that have one address by mistake: they are two, and a third host
+// has another address of the same network on an interface of that name. Bridges to a host's containers have one address
+// on all hosts, and hosts that share their interfaces are one machine.
 func twice(hosts [][]port, names []string) (pairs []subject) {
 	for h, ports := range hosts {
 		for _, p := range ports {
@@ -245,7 +247,8 @@ func (j *job) listen() (ports []port, listeners []net.Listener, err error) {
 	return ports, listeners, nil
 }
 
-// ownPorts leaves ports out that are of several hosts, and notes which, and which interfaces of this host nobody reaches.
+// ownPorts leaves ports out that are of several hosts, and notes which, and which interfaces of this host nobody
+// reaches.
 func (c *crew) ownPorts(well bool) {
 	all, left := c.hosts, [][]port(nil)
 	c.hosts, left = ownPorts(all)

@@ -124,8 +124,8 @@ func withRails(jobs []*job, change func(i int, h *fakeHost)) []*job {
 	return jobs
 }
 
-// What keeps a host from a network that the others have is named: an interface that nobody reaches, an address that is another host's. Neither is said where
-// nothing else shows that a network is there.
+// What keeps a host from a network that the others have is named: an interface that nobody reaches, an address that is
+// another host's. Neither is said where nothing else shows that a network is there.
 func TestRailsThatLackAHost(t *testing.T) {
 	on := func(which int, change func(h *fakeHost)) func(int, *fakeHost) {
 		return func(i int, h *fakeHost) {
@@ -205,7 +205,8 @@ func TestIdleInterfaces(t *testing.T) {
 	}
 }
 
-// Interfaces of one subnet are a rail, whatever their names and order, also when their addresses have travelled as text; where no two are, those of one name.
+// Interfaces of one subnet are a rail, whatever their names and order, also when their addresses have travelled as
+// text; where no two are, those of one name.
 func TestRailsOf(t *testing.T) {
 	ports := func(list ...string) (ports []port) {
 		for _, s := range list {

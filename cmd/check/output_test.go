@@ -107,8 +107,8 @@ func TestOutput(t *testing.T) {
 	require.ErrorContains(t, err, "measure again")
 }
 
-// exposition fails the test unless the text is as Prometheus wants it: the lines of a metric together, after one HELP and
-// one TYPE, names and labels of its letters, no series twice.
+// exposition fails the test unless the text is as Prometheus wants it: the lines of a metric together, after one HELP
+// and one TYPE, names and labels of its letters, no series twice.
 func exposition(t *testing.T, text string) {
 	t.Helper()
 	require.True(t, strings.HasSuffix(text, "\n"))
@@ -308,7 +308,8 @@ func TestWriteToLink(t *testing.T) {
 	require.Equal(t, "new", string(text))
 }
 
-// A host whose links to most others have findings has a red name in the map, and no other; the page's first line says the verdict.
+// A host whose links to most others have findings has a red name in the map, and no other; the page's first line says
+// the verdict.
 func TestMapMarksWhoIsBlamed(t *testing.T) {
 	r := &report{Stages: []stageReport{{Name: "network"}}, Verdict: degraded}
 	names := []string{"a", "b", "c", "d"}

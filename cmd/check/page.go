@@ -51,7 +51,8 @@ func (r *report) count(s severity) (n int) {
 // upper makes the first letter a capital.
 func upper(s string) string { return string(bytes.ToUpper([]byte(s[:1]))) + s[1:] }
 
-// WriteHTML writes the report as a page of its own: the verdict in a sentence, findings, stages, heat maps, and what was measured.
+// WriteHTML writes the report as a page of its own: the verdict in a sentence, findings, stages, heat maps, and what
+// was measured.
 func (r *report) WriteHTML(w io.Writer) error {
 	var b bytes.Buffer
 	headline := escape(r.headline())

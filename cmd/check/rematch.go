@@ -12,8 +12,8 @@ type rematch struct{ Rounds [][][2]int }
 // rematches are the numbers of rounds in which pairs are measured again.
 const rematches = 1 << 20
 
-// again has rank 0 name the pairs that are unlike the others, and measures them once more, three times at most (quick: two): on a
-// machine that does other work too a link may look slow once. The best counts.
+// again has rank 0 name the pairs that are unlike the others, and measures them once more, three times at most (quick:
+// two): on a machine that does other work too a link may look slow once. The best counts.
 func (c *crew) again(ctx context.Context, list []measurement) error {
 	turns := 2
 	if c.j.cfg.Full {

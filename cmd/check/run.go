@@ -18,8 +18,8 @@ import (
 // again is given to ranks to say so.
 const grace = 2 * time.Second
 
-// What all stages may take together. A stage that has less than one part of leastPart of its limit left is left out: it would
-// measure too little to be believed.
+// What all stages may take together. A stage that has less than one part of leastPart of its limit left is left out: it
+// would measure too little to be believed.
 const (
 	withinQuick = 30 * time.Second
 	withinFull  = 10 * time.Minute

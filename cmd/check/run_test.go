@@ -136,8 +136,8 @@ func TestRanksThatDoNotCome(t *testing.T) {
 	}
 }
 
-// All stages together keep within their time, whatever ranks do: what was not reached is left out, and the verdict says so
-// unless something is known to be worse.
+// All stages together keep within their time, whatever ranks do: what was not reached is left out, and the verdict says
+// so unless something is known to be worse.
 func TestWithin(t *testing.T) {
 	spends := func(name string, rank int, d, limit time.Duration) stage {
 		s := gathers(name, func(j *job) error {

@@ -16,7 +16,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A setup is hosts as people have them, in network namespaces. Scripts are the shell's; in them HOST is a host's number, from 1.
+// A setup is hosts as people have them, in network namespaces. Scripts are the shell's; in them HOST is a host's
+// number, from 1.
 type setup struct {
 	name    string
 	what    string // in a few words, for the table

@@ -48,7 +48,8 @@ func TestLateRankKeepsUp(t *testing.T) {
 	})
 }
 
-// A mailbox gives what has come in order, before it says that nothing has come, or why nothing more does; it takes no more than the rules allow.
+// A mailbox gives what has come in order, before it says that nothing has come, or why nothing more does; it takes no
+// more than the rules allow.
 func TestMailbox(t *testing.T) {
 	over := make(chan struct{})
 	close(over)

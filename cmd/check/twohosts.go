@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Two hosts have no third to be compared with: their link is judged by its two directions and by the speed of the interfaces.
+// Two hosts have no third to be compared with: their link is judged by its two directions and by the speed of the
+// interfaces.
 const (
 	linkStreams     = 4 // of the second measurement
 	manyStreams     = "bandwidth of 4 streams"
@@ -15,8 +16,8 @@ const (
 	tcpSpeed        = 5   // GB/s, more than which is not expected of TCP, whatever the interface's speed
 )
 
-// several is both sides over one rail by several TCP streams at once. It is for two hosts, which no third is compared with: one
-// stream may be slow on a link that is well.
+// several is both sides over one rail by several TCP streams at once. It is for two hosts, which no third is compared
+// with: one stream may be slow on a link that is well.
 func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, p phases) {
 	var wg sync.WaitGroup
 	parts := make([]*crew, linkStreams)
@@ -52,8 +53,8 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 	}
 }
 
-// slowOfTwo judges the ways between two hosts, those of left, by the other direction and by the interfaces' speed. One stream that is slow is a reason to
-// measure again; a link is slow if several streams are.
+// slowOfTwo judges the ways between two hosts, those of left, by the other direction and by the interfaces' speed. One
+// stream that is slow is a reason to measure again; a link is slow if several streams are.
 func (f *findings) slowOfTwo(left map[*way]string, ways []*way, shared bool) {
 	floor := pairFloor
 	if shared {

@@ -9,7 +9,8 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// by are measurements of one quantity on hosts a, b, c …: numbers in a unit, or words. A quantity may begin with a part of the host: "eth0: MTU".
+// by are measurements of one quantity on hosts a, b, c …: numbers in a unit, or words. A quantity may begin with a part
+// of the host: "eth0: MTU".
 func by(stage, quantity, unit string, values ...any) (list []measurement) {
 	part, name, ok := strings.Cut(quantity, ": ")
 	if !ok {
@@ -43,8 +44,8 @@ func along(stage, from, to, quantity string, value float64, unit, text string) m
 	return measurement{Stage: stage, Subject: pairOf(end(from), end(to)), Quantity: quantity, Value: value, Unit: unit, Text: text}
 }
 
-// Judges say of measurements what they have said: severity, code, weight and sentence of each finding, at their bounds and beyond. Read the difference before
-// -rewrite.
+// Judges say of measurements what they have said: severity, code, weight and sentence of each finding, at their bounds
+// and beyond. Read the difference before -rewrite.
 func TestVerdicts(t *testing.T) {
 	var b strings.Builder
 	say := func(name string, judge func(*report, *config) []finding, cfg config, lists ...[]measurement) {

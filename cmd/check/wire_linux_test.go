@@ -11,7 +11,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
-// A wire is one direction between a host and the fabric, which this process carries frame by frame: what a kernel without netem cannot do.
+// A wire is one direction between a host and the fabric, which this process carries frame by frame: what a kernel
+// without netem cannot do.
 type wire struct {
 	delay   time.Duration
 	jitter  time.Duration // up to so much more; the order is kept
@@ -22,7 +23,8 @@ type wire struct {
 	blocked bool          // nothing passes
 }
 
-// A wiring is what the wires of a host, numbered from 1, do to what it sends and to what it receives; zero wires are good ones.
+// A wiring is what the wires of a host, numbered from 1, do to what it sends and to what it receives; zero wires are
+// good ones.
 type wiring func(host int) (sends, receives wire)
 
 // wireUp gives each host an eth0 that wires join with the fabric, in place of what it has.

@@ -197,8 +197,9 @@ func (f *commandFlags) orders(id bootstrap.ID, here []*worker, absent []loss, st
 	return nil
 }
 
-// firstReport is the report of the worker that leads: the lowest that gives one, so those below it have ended or had their time. A report of another version,
-// or about other hosts than were asked, is none. If there is none the error is the first worker's.
+// firstReport is the report of the worker that leads: the lowest that gives one, so those below it have ended or had
+// their time. A report of another version, or about other hosts than were asked, is none. If there is none the error is
+// the first worker's.
 func firstReport(id bootstrap.ID, workers []*worker, absent []loss) (*report, error) {
 	type result struct {
 		report *report

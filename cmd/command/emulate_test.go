@@ -41,8 +41,8 @@ func kitWith(t *testing.T) string {
 	return kit
 }
 
-// TestEmulateProgram runs shells in the place of CUDA programs: what they find in the environment, what they write to the report,
-// and how they end.
+// TestEmulateProgram runs shells in the place of CUDA programs: what they find in the environment, what they write to
+// the report, and how they end.
 func TestEmulateProgram(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("wants a shell")
@@ -82,7 +82,8 @@ func TestEmulateProgram(t *testing.T) {
 	require.Equal(t, "leak", r.Findings[0].Kind)
 }
 
-// TestEmulateReport reads what processes have written: one that ended, one that was killed, one that was killed while it wrote.
+// TestEmulateReport reads what processes have written: one that ended, one that was killed, one that was killed while
+// it wrote.
 func TestEmulateReport(t *testing.T) {
 	const race = `{"Kind":2,"Device":0,"Kernel":"_ZN3abc3addIfEEvPT_","Line":7,"Source":"add.cu:9","Count":%,"Size":4,` +
 		`"Other":{"Device":1,"Kernel":"set","Line":3,"Source":"add.cu:4","Size":4,"Write":true}}`

@@ -159,7 +159,8 @@ func place(device int, kernel, source string, line int) string {
 	return fmt.Sprintf("line %d of the PTX of %s", line, kernelName(kernel))
 }
 
-// kernelName is the name of a function in C++ without its types, as far as that is easy to read from the linker's: "ns::add".
+// kernelName is the name of a function in C++ without its types, as far as that is easy to read from the linker's:
+// "ns::add".
 func kernelName(linked string) string {
 	rest, ok := strings.CutPrefix(linked, "_Z")
 	if !ok {

@@ -58,7 +58,8 @@ func Main() {
 	os.Exit(ringoMain(untilInterrupted(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// untilInterrupted is a context that the first SIGINT or SIGTERM ends. The second one ends the process, whatever it waits for.
+// untilInterrupted is a context that the first SIGINT or SIGTERM ends. The second one ends the process, whatever it
+// waits for.
 func untilInterrupted() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

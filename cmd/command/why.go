@@ -208,7 +208,8 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 	jobs = g.asked
 	add := func(j *hang.Job, skipped []error, err error, says string) {
 		leftOut(stderr, skipped)
-		if mute := errors.Is(err, ncclog.ErrMute) || errors.Is(err, printed.ErrMute); err != nil && !(mute && len(jobs) > 0) { // beside others it may say little
+		if mute := errors.Is(err, ncclog.ErrMute) || errors.Is(err, printed.ErrMute); err != nil && !(mute && len(jobs) > 0) {
+			// beside others it may say little
 			wrong = append(wrong, err)
 		}
 		if j != nil {
@@ -372,7 +373,8 @@ func endsOf(name string) (head, tail []byte) {
 	return head[:n], tail
 }
 
-// sortFiles finds out what each file is. Of a folder and of an archive the files that it knows count, and histories if there are any.
+// sortFiles finds out what each file is. Of a folder and of an archive the files that it knows count, and histories if
+// there are any.
 func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 	g := new(whyFiles)
 	paths, wrong := u.find(words, os.Stdin)

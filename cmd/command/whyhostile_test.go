@@ -12,8 +12,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/hangs"
 )
 
-// Files that are cut off, claim what they do not have, hold themselves or want to run something end in a sentence, alone and beside good ones, and
-// nothing is executed.
+// Files that are cut off, claim what they do not have, hold themselves or want to run something end in a sentence,
+// alone and beside good ones, and nothing is executed.
 func TestWhyHostile(t *testing.T) {
 	good := t.TempDir()
 	writeDumps(t, good)

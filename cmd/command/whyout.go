@@ -105,7 +105,8 @@ func (f *whyFound) all() (all []whyAnswer, err error) {
 	return all, err
 }
 
-// printAnswers writes answers as text or as JSON, and a page if it has a name. Its error is the exit status that they have.
+// printAnswers writes answers as text or as JSON, and a page if it has a name. Its error is the exit status that they
+// have.
 func printAnswers(w io.Writer, all []whyAnswer, asJSON bool, page string) error {
 	if page != "" {
 		f, err := os.Create(page)

@@ -47,8 +47,8 @@ func asked(t *testing.T, s *hangs.Scenario, what hangs.What) (a whyAnswer, ok bo
 	return all[0], true
 }
 
-// judged compares an answer with the right one. Of one kind of files it is right too if it names the right ranks for another reason: that a rank was
-// killed, and not only silent, a log alone can say.
+// judged compares an answer with the right one. Of one kind of files it is right too if it names the right ranks for
+// another reason: that a rank was killed, and not only silent, a log alone can say.
 func judged(s *hangs.Scenario, a *whyAnswer, whole bool) verdict {
 	for _, r := range a.Culprits {
 		if !slices.Contains(s.Fault, r) {
@@ -66,7 +66,8 @@ func judged(s *hangs.Scenario, a *whyAnswer, whole bool) verdict {
 	return unknown
 }
 
-// Generated hangs, as dumps, answers of RAS, logs and stacks: alone and together. Nobody is accused who is not at fault.
+// Generated hangs, as dumps, answers of RAS, logs and stacks: alone and together. Nobody is accused who is not at
+// fault.
 func TestWhyProof(t *testing.T) {
 	sources := []struct {
 		name string

@@ -129,7 +129,8 @@ func askedOf(t *testing.T, files ...string) (a whyAnswer) {
 	return all[0]
 }
 
-// Hangs of PyTorch on NCCL and GPUs: each has its one right sentence, or it is said that it cannot be said and what to collect.
+// Hangs of PyTorch on NCCL and GPUs: each has its one right sentence, or it is said that it cannot be said and what to
+// collect.
 func TestWhyProofReal(t *testing.T) {
 	dir := unpackReal(t)
 	list, err := os.ReadDir(dir)
@@ -168,7 +169,8 @@ func TestWhyProofReal(t *testing.T) {
 	region(t, "real", table.String())
 }
 
-// A group that one rank does not make leaves no dump, and RAS sees nothing: where the ranks stand is all that tells of it.
+// A group that one rank does not make leaves no dump, and RAS sees nothing: where the ranks stand is all that tells of
+// it.
 func TestWhyStandsInNewGroup(t *testing.T) {
 	dir := filepath.Join(unpackReal(t), "no_group")
 	const library = "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py"

@@ -82,7 +82,8 @@ func (u *unpacker) open(file string, depth int) ([]string, error) {
 	return u.open(one, depth+1)
 }
 
-// tape unpacks regular files; the folders in which they stand do not count. What it has got before an error it gives too.
+// tape unpacks regular files; the folders in which they stand do not count. What it has got before an error it gives
+// too.
 func (u *unpacker) tape(r io.Reader, depth int) (files []string, err error) {
 	for t := tar.NewReader(r); ; {
 		h, err := t.Next()
@@ -129,7 +130,8 @@ func (u *unpacker) put(name string, r io.Reader, most int64) (string, error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// find gives the files that the words of a command line mean: "-" is standard input, a pattern what it matches. Folders stay folders.
+// find gives the files that the words of a command line mean: "-" is standard input, a pattern what it matches. Folders
+// stay folders.
 func (u *unpacker) find(words []string, stdin io.Reader) (files []string, wrong []error) {
 	for _, word := range words {
 		all := []string{word}

@@ -16,7 +16,8 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// whyWatch looks at a living job until it is interrupted: by RAS, by files that come to be or change, and by dumps that it asks the ranks for.
+// whyWatch looks at a living job until it is interrupted: by RAS, by files that come to be or change, and by dumps that
+// it asks the ranks for.
 func whyWatch(ctx context.Context, names []string, address, pipes string, every, stall time.Duration, w io.Writer) error {
 	if every <= 0 || stall < 0 {
 		return cli.Usagef("-every and -for are times above 0")
@@ -44,7 +45,8 @@ func whyWatch(ctx context.Context, names []string, address, pipes string, every,
 	return nil
 }
 
-// poke asks each rank for a dump, by the pipe that PyTorch has made of TORCH_NCCL_DEBUG_INFO_PIPE_FILE and the rank. It does not wait for one at which nobody reads.
+// poke asks each rank for a dump, by the pipe that PyTorch has made of TORCH_NCCL_DEBUG_INFO_PIPE_FILE and the rank. It
+// does not wait for one at which nobody reads.
 func poke(prefix string) {
 	list, _ := filepath.Glob(prefix + "*.pipe")
 	for _, name := range list {

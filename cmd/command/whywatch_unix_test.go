@@ -36,8 +36,8 @@ func (w *heardWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Dumps that come to be while it watches are judged; those of before are not. It asks ranks for dumps by their pipes, and does not wait where
-// nobody reads.
+// Dumps that come to be while it watches are judged; those of before are not. It asks ranks for dumps by their pipes,
+// and does not wait where nobody reads.
 func TestWhyWatch(t *testing.T) {
 	dir, pipes := t.TempDir(), t.TempDir()
 	old := filepath.Join(dir, "nccl_trace_rank_7")

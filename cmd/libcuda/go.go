@@ -1,10 +1,10 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-// Command libcuda is libcuda.so.1, the CUDA driver's library, of emulated GPUs: programs that
-// use the driver API run on a machine without a GPU, with libnccl.so.2 or without; those that use the CUDA runtime
-// do with libcudart.so of cmd/libcudart. RINGO_EMULATE is the number of GPUs, 1 if it is not set, RINGO_EMULATE_GPU their kind,
-// "h200", and RINGO_EMULATE_SEED the seed of all choices. CUDA_VISIBLE_DEVICES hides some, by their numbers.
-// scripts/libcuda builds it.
+// Command libcuda is libcuda.so.1, the CUDA driver's library, of emulated GPUs: programs that use the driver API run on
+// a machine without a GPU, with libnccl.so.2 or without; those that use the CUDA runtime do with libcudart.so of
+// cmd/libcudart. RINGO_EMULATE is the number of GPUs, 1 if it is not set, RINGO_EMULATE_GPU their kind, "h200", and
+// RINGO_EMULATE_SEED the seed of all choices. CUDA_VISIBLE_DEVICES hides some, by their numbers. scripts/libcuda builds
+// it.
 //
 // The emulator is stricter than hardware. It writes what it finds, races, unwritten memory and bad
 // addresses, to standard error, or to the file of RINGO_EMULATE_REPORT. The trap: a program that has NVIDIA's runtime
@@ -50,7 +50,8 @@ var driver = sync.OnceValues(func() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.report == nil { // a kernel may wait for a rank of another process, which reads a file or is stopped: that is no deadlock for long
+	if s.report == nil {
+		// a kernel may wait for a rank of another process, which reads a file or is stopped: that is no deadlock for long
 		cfg.Stall = 5 * time.Minute
 	}
 	cfg.Report = func(f *weakmem.Fault) bool {

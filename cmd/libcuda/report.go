@@ -13,8 +13,8 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
-// A report is the file of RINGO_EMULATE_REPORT, to which all processes of a program append: a line of JSON for each fault when it is
-// found, and one for each process when it ends. ringo emulate reads it (cmd/command/emulate.go).
+// A report is the file of RINGO_EMULATE_REPORT, to which all processes of a program append: a line of JSON for each
+// fault when it is found, and one for each process when it ends. ringo emulate reads it (cmd/command/emulate.go).
 type report struct {
 	mu   sync.Mutex
 	file *os.File

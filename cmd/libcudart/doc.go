@@ -1,4 +1,5 @@
-// Package libcudart has the CUDA runtime of emulated GPUs, and what it takes to compile programs for it, as files that are not Go:
+// Package libcudart has the CUDA runtime of emulated GPUs, and what it takes to compile programs for it, as files that
+// are not Go:
 //
 //   - src: libcudart.so.12 and .13, in C, a thin translation to the driver's interface that libcuda.so.1 (cmd/libcuda) has.
 //     scripts/libcudart builds them.
@@ -7,6 +8,6 @@
 //   - count: a library that counts calls of NCCL, which ringo emulate loads before the program's.
 //
 // scripts/cuda-kit puts all of it into one folder. The runtime is C and not Go because a process has one emulator: that
-// of libcuda.so.1, which libnccl.so.2 uses too. So a call costs no second runtime of Go. There is nothing in it for Go, and
-// nothing here is promised to other modules.
+// of libcuda.so.1, which libnccl.so.2 uses too. So a call costs no second runtime of Go. There is nothing in it for Go,
+// and nothing here is promised to other modules.
 package libcudart

@@ -95,8 +95,8 @@ func TestCollectivesOnGPUs(t *testing.T) {
 	}
 }
 
-// A thread without a context is on the device that its CUDA runtime has chosen: those before 12 make the context later. Memory of a
-// context that the program has made itself is refused.
+// A thread without a context is on the device that its CUDA runtime has chosen: those before 12 make the context later.
+// Memory of a context that the program has made itself is refused.
 func TestDeviceOfRuntime(t *testing.T) {
 	p := ctest.Program(t, "runtime", true)
 	runtime := filepath.Join(t.TempDir(), "libcudart-d0da41ae.so.11.0")
@@ -106,8 +106,8 @@ func TestDeviceOfRuntime(t *testing.T) {
 	succeeds(t, ctest.OnGPUs(3), p, runtime)
 }
 
-// TestSymmetric has kernels of a program use windows and device communicators, as those that were compiled with
-// NCCL's headers of several versions do, with ranks in processes, threads, one thread, and several threads with several each.
+// TestSymmetric has kernels of a program use windows and device communicators, as those that were compiled with NCCL's
+// headers of several versions do, with ranks in processes, threads, one thread, and several threads with several each.
 func TestSymmetric(t *testing.T) {
 	p := ctest.Program(t, "symmetric", true)
 	env := ctest.OnGPUs(3)
@@ -154,8 +154,8 @@ func asked(t testing.TB, calls int) (functions map[string]string, ns map[string]
 	return functions, ns
 }
 
-// TestDriverCalls wants no more of the driver than what it is now. Looking is one call of C, and so is a launch with the
-// record behind it. Of two ranks in a group of one thread, the thread's current context is the first one's.
+// TestDriverCalls wants no more of the driver than what it is now. Looking is one call of C, and so is a launch with
+// the record behind it. Of two ranks in a group of one thread, the thread's current context is the first one's.
 func TestDriverCalls(t *testing.T) {
 	const (
 		look = "cuCtxGetCurrent cuStreamIsCapturing cuStreamGetId"

@@ -23,8 +23,9 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// TestRAS has a rank of 4 processes stand still, be stopped or be killed, and asks whichever of them takes the question: ringo why names that
-// rank, of JSON, and of text where that says which ranks have called less. A process that is stopped has its part of the port, and keeps nobody from an answer.
+// TestRAS has a rank of 4 processes stand still, be stopped or be killed, and asks whichever of them takes the
+// question: ringo why names that rank, of JSON, and of text where that says which ranks have called less. A process
+// that is stopped has its part of the port, and keeps nobody from an answer.
 func TestRAS(t *testing.T) {
 	const ranks, victim = 4, 2
 	p := ctest.Program(t, "hung", false)
@@ -126,7 +127,8 @@ func stands(addr, mode string, ranks int) bool {
 	return waiting(first) == ranks-1 && (mode == "late" || len(first.Missing) == 1 && first.Missing[0].Status.Silent)
 }
 
-// of is RAS's answer about a job of so many communicators, the first of which has all its ranks; ok if it has come to that.
+// of is RAS's answer about a job of so many communicators, the first of which has all its ranks; ok if it has come to
+// that.
 func of(addr string, comms, ranks int) (r *ras.Report, ok bool) {
 	r, err := ras.Ask(context.Background(), addr)
 	return r, err == nil && len(r.Comms) == comms && r.Comms[0].Size == ranks

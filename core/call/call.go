@@ -6,7 +6,8 @@
 // and writes what all ranks must agree on into 16 bytes (Sign). The algorithm that
 // carries a call out is named here (Algo) and chosen in package choice.
 //
-// All packages above use these types. The trap: Count is in elements and is not the length of the larger buffer; see Kind.
+// All packages above use these types. The trap: Count is in elements and is not the length of the larger buffer; see
+// Kind.
 package call
 
 import (

@@ -17,9 +17,10 @@ type Sign struct {
 	Op    kernels.Kind
 	Algo  Algo
 	Where uint16 // stands for windows and offsets of a call in registered memory, 0 for none
-	Count int    // of a Barrier: stands for all collectives before it; of an AlltoAllv: the composite that it is part of, less Kinds
-	Root  int    // -1 if there is none; of a Send: 0 if it is part of a Scan
-	Rows  Rows   // of a call with a Norm: they are in the place of Where, Count and Root
+	// of a Barrier: stands for all collectives before it; of an AlltoAllv: the composite that it is part of, less Kinds
+	Count int
+	Root  int  // -1 if there is none; of a Send: 0 if it is part of a Scan
+	Rows  Rows // of a call with a Norm: they are in the place of Where, Count and Root
 }
 
 // SignOf is the sign of a checked call without its number, algorithm and windows.

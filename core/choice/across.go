@@ -124,8 +124,8 @@ func (c *costs) find(kind call.Kind, bytes int) call.Algo {
 	return best
 }
 
-// times are those of all algorithms, infinite for one that cannot be here or is too slow to be chosen. Those of few steps
-// are timed first: a slow one of many ends early then.
+// times are those of all algorithms, infinite for one that cannot be here or is too slow to be chosen. Those of few
+// steps are timed first: a slow one of many ends early then.
 func (c *costs) times(kind call.Kind, bytes int) []float64 {
 	const near = 1.02 * worthPeers
 	times := make([]float64, len(lines[kind]))

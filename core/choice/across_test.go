@@ -106,8 +106,8 @@ func TestUnevenHostsAreTimed(t *testing.T) {
 	}
 }
 
-// A schedule that connects a rank with more than farPeers ranks of other hosts is chosen only where it is quicker by more than
-// worthPeers.
+// A schedule that connects a rank with more than farPeers ranks of other hosts is chosen only where it is quicker by
+// more than worthPeers.
 func TestFewPeersWhereItCostsLittle(t *testing.T) {
 	c := costsOf(Blocks(80, 2).Hosts, Wire{Network: "ib", Mbps: 3_200_000, Cards: 8})
 	gave := 0

@@ -19,7 +19,8 @@
 //	explain.go     the choice in words
 //
 // Across hosts a communicator takes the algorithm to which the simulator, given how many ranks each host has and the
-// agreed network, gives the least time, or within 1.25 times of it one that connects a rank with at most 64 of other hosts.
+// agreed network, gives the least time, or within 1.25 times of it one that connects a rank with at most 64 of other
+// hosts.
 //
 // The trap: whatever a choice depends on must be the same on all ranks. A value that
 // only this rank knows, such as the address of a buffer, may not enter a Question;

@@ -25,8 +25,8 @@ func newLayout(hosts []int, w Wire, most int) layout {
 	return l
 }
 
-// A schedule is simulated whole on few ranks or hosts, or if it has few steps, fewer if each is made several times, as in large
-// data; otherwise on samples.
+// A schedule is simulated whole on few ranks or hosts, or if it has few steps, fewer if each is made several times, as
+// in large data; otherwise on samples.
 const (
 	simRanks   = 64
 	fewHosts   = 16
@@ -35,8 +35,8 @@ const (
 	largeChunk = 512 << 10
 )
 
-// farPeers is with how many ranks of other hosts a rank should be connected at most, and worthPeers by how much a schedule
-// with more has to be quicker. Over verbs a peer takes 3 MiB of memory that cannot be paged: 192 MiB in all.
+// farPeers is with how many ranks of other hosts a rank should be connected at most, and worthPeers by how much a
+// schedule with more has to be quicker. Over verbs a peer takes 3 MiB of memory that cannot be paged: 192 MiB in all.
 const (
 	farPeers   = 64
 	worthPeers = 1.25
@@ -64,8 +64,8 @@ func (l *layout) samples(w Wire) (few []layout) {
 	return few
 }
 
-// sampleHosts is how many hosts the samples of so many have. Each has twice as many as the one before: algorithms of log steps
-// have as many chunks as the power of two below their ranks.
+// sampleHosts is how many hosts the samples of so many have. Each has twice as many as the one before: algorithms of
+// log steps have as many chunks as the power of two below their ranks.
 func sampleHosts(hosts int, alike bool) [3]int {
 	power := hosts&(hosts-1) == 0
 	switch {
@@ -154,8 +154,8 @@ func chunksOf(s sched.Schedule) int64 {
 // A growth is what so many ranks, and doublings, take.
 type growth struct{ ranks, doublings, time float64 }
 
-// carry finds the time of more ranks by the function through three: once, for each rank, and for each doubling. Products
-// are rounded before they are added, so that all processors find the same.
+// carry finds the time of more ranks by the function through three: once, for each rank, and for each doubling.
+// Products are rounded before they are added, so that all processors find the same.
 func carry(x [3]growth, ranks, doublings float64) float64 {
 	d1, d2 := x[1].doublings-x[0].doublings, x[2].doublings-x[1].doublings
 	r1, r2 := x[1].ranks-x[0].ranks, x[2].ranks-x[1].ranks

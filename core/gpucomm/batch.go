@@ -24,7 +24,8 @@ func (q *queue) Alike(calls []*call.Call) int {
 	return max(1, n)
 }
 
-// likeBefore reports whether a call is like the one before it but for memory that is in no window, so that the same carries it out.
+// likeBefore reports whether a call is like the one before it but for memory that is in no window, so that the same
+// carries it out.
 func (q *queue) likeBefore(calls []*call.Call, i int) bool {
 	if i == 0 || len(q.windows.open) > 0 {
 		return false

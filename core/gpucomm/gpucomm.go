@@ -3,12 +3,11 @@
 // communicator, and nothing here is promised to other modules but what package ringo has as its
 // own.
 //
-// A call takes five steps (queue.go); what they find out is a value that is passed down. Its
-// memory and stream are checked (check.go). Its buffers are looked up in the windows, which are
-// registered memory (windows.go, register.go). Package choice says what carries it out.
-// Package request numbers it. Then kernels or copies of engine/grid are queued on the call's
-// stream, after the communicator's previous operation (stream.go). A watcher (watch.go) hears of what goes wrong on the GPU,
-// and stops the kernels when the communicator ends.
+// A call takes five steps (queue.go); what they find out is a value that is passed down. Its memory and stream are
+// checked (check.go). Its buffers are looked up in the windows, which are registered memory (windows.go, register.go).
+// Package choice says what carries it out. Package request numbers it. Then kernels or copies of engine/grid are queued
+// on the call's stream, after the communicator's previous operation (stream.go). A watcher (watch.go) hears of what
+// goes wrong on the GPU, and stops the kernels when the communicator ends.
 //
 // Two traps. A call must allocate and load everything before it queues its first kernel:
 // both may wait for kernels that run, and those may wait for this rank. And the kernels of

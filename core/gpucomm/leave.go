@@ -177,7 +177,8 @@ func disband(all []leaver, apart chan<- struct{}) error {
 	}
 	close(apart)
 	for i, g := range all {
-		if !errors.Is(parted[i], bootstrap.ErrExit) { // else the driver gives back, when nobody has it open, what peers may still write to
+		if !errors.Is(parted[i], bootstrap.ErrExit) {
+			// else the driver gives back, when nobody has it open, what peers may still write to
 			errs = append(errs, g.release(parted[i] == nil))
 		}
 		errs = append(errs, g.releaseHost())

@@ -28,7 +28,8 @@ type arena struct {
 	memory []mem.Region
 }
 
-// results are what a call of all ranks leaves in their Outs, or in their Ins. Its data differ in size, so that sums depend on the order.
+// results are what a call of all ranks leaves in their Outs, or in their Ins. Its data differ in size, so that sums
+// depend on the order.
 func (a *arena) results(t *testing.T, c call.Call, inPlace bool) [][]byte {
 	t.Helper()
 	n := len(a.comms)
@@ -70,8 +71,8 @@ func openArena(t *testing.T, hosts string, list []*gpu.Device, change func(*Opti
 
 var inOrder = []kernels.RedOp{kernels.Sum, kernels.Prod, kernels.Avg, kernels.PreMulSum(0.3)}
 
-// Much data for one rank, in order of rank, is combined in shares: in place and out of place, in several pieces, with something left
-// over. The bits are those of one kernel.
+// Much data for one rank, in order of rank, is combined in shares: in place and out of place, in several pieces, with
+// something left over. The bits are those of one kernel.
 func TestShares(t *testing.T) {
 	const from = 4 << 10
 	list := devices(t, 3)

@@ -332,7 +332,8 @@ func (d timing) EventElapsedTime(start, end cuda.Event) (float32, error) {
 	return b - a, nil
 }
 
-// When the GPU carried calls out, on the host's clock: not before they were queued, not later than now, and one after the other.
+// When the GPU carried calls out, on the host's clock: not before they were queued, not later than now, and one after
+// the other.
 func TestClock(t *testing.T) {
 	past := trace.Now() - int64(10*time.Second)
 	const ms = int64(time.Millisecond)

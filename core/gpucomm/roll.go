@@ -13,8 +13,8 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A roll is what kernels that have waited long say about the ranks they wait for: whether those have left. Kernels do not
-// hear of it, and the group does not know what graphs and messages on the GPU wait for.
+// A roll is what kernels that have waited long say about the ranks they wait for: whether those have left. Kernels do
+// not hear of it, and the group does not know what graphs and messages on the GPU wait for.
 type roll struct {
 	asked  time.Time // when the kernels were last asked, zero if not in this operation
 	asking bool
@@ -22,12 +22,14 @@ type roll struct {
 	missed []int     // of those, who was awaited in an answer
 	told   time.Time // when the group was last asked
 
-	mu   sync.Mutex
-	last []int // guarded by mu; who was awaited by an answer: each has a few of those for whom the operation waits, as a thread may serve many
+	mu sync.Mutex
+	// guarded by mu; who was awaited by an answer: each has a few of those for whom the operation waits, as a thread may
+	// serve many
+	last []int
 }
 
-// answerTime is how long kernels have to answer after the first of them has: they ask the host well within a ms, but those
-// of an emulated GPU.
+// answerTime is how long kernels have to answer after the first of them has: they ask the host well within a ms, but
+// those of an emulated GPU.
 const answerTime = 20 * time.Millisecond
 
 // awaited are the ranks for which the kernels of the operation have waited.
@@ -58,8 +60,8 @@ func (r *roll) add(awaited []int) {
 }
 
 // call asks the kernels for whom they wait, and the group where those ranks are, as long as an operation takes. It is
-// an error if a rank has left for which a kernel waits. What such a rank had sent has arrived before it was heard that it has left,
-// so a kernel that waits for it in two answers waits in vain.
+// an error if a rank has left for which a kernel waits. What such a rank had sent has arrived before it was heard that
+// it has left, so a kernel that waits for it in two answers waits in vain.
 func (u *upkeep) call(now time.Time) error {
 	r, control := &u.watch.roll, u.engine.Control()
 	if !r.asking {

@@ -27,7 +27,8 @@ func (q *queue) reduceInShares(c *call.Call, t *task) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(q.engine.PrepareDirect(nil), q.engine.PrepareDirect(r.Reducer)); err != nil { // see workplace.prepare
+	if err := errors.Join(q.engine.PrepareDirect(nil), q.engine.PrepareDirect(r.Reducer)); err != nil {
+		// see workplace.prepare
 		return err
 	}
 	run := func(kernel collective.Direct, at, bytes int) error {

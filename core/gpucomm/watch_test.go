@@ -50,8 +50,8 @@ func TestVerdictWaits(t *testing.T) {
 	}
 }
 
-// What ends the communicator while no kernel can say where it was is no operation's error, and waits for no kernel. On a machine that
-// stops now and then one of several is as quick as that.
+// What ends the communicator while no kernel can say where it was is no operation's error, and waits for no kernel. On
+// a machine that stops now and then one of several is as quick as that.
 func TestBlameWithoutPlace(t *testing.T) {
 	list := devices(t, 1)
 	took := time.Hour

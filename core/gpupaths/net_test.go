@@ -329,7 +329,8 @@ func TestBroken(t *testing.T) {
 	require.Zero(t, n.Fixed()+n.Mapped())
 }
 
-// A quota that ranks share lasts until the last of them gives it back; on a GPU of few threads a multiprocessor has one block.
+// A quota that ranks share lasts until the last of them gives it back; on a GPU of few threads a multiprocessor has one
+// block.
 func TestQuotaOfRanks(t *testing.T) {
 	for holdings, want := range map[[2]int]int{{264, 0}: 128, {264, 1}: 40, {264, 7}: 16, {16, 0}: 9, {16, 7}: 1, {1, 0}: 1} {
 		a := account{capacity: holdings[0], open: map[string]*holding{}}

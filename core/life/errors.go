@@ -20,7 +20,8 @@ type Path interface {
 	Memory(where uint16) string
 }
 
-// Locate makes an error of the cause of a failure, which says the call, the peer, the phase and the path. path may be nil.
+// Locate makes an error of the cause of a failure, which says the call, the peer, the phase and the path. path may be
+// nil.
 func (l *Life) Locate(c *call.Call, seq uint32, cause error, path Path) *call.Error {
 	e := l.ErrorIn(call.Name(c), cause)
 	if !c.Kind.Pairwise() {

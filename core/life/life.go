@@ -45,16 +45,17 @@ type Life struct {
 	stopped chan struct{} // closed when waits are ended
 
 	mu      sync.Mutex
-	machine Machine            // guarded by mu
-	settled chan struct{}      // guarded by mu; closed when a doubt ends, nil without one
-	cause   error              // guarded by mu; why waits end, nil while they go on
-	onStop  []func(error)      // guarded by mu
-	onEnd   []func()           // guarded by mu
-	noted   chan struct{}      // guarded by mu; closed when all of onEnd have returned, nil until the communicator has failed
-	stop    *bootstrap.Stopped // guarded by mu; where this rank was stopped, nil until the group has been told
-	busy    func() bool        // guarded by mu; see Busy
-	ran     func() bool        // guarded by mu; see Ran
-	awaits  []func() []int     // guarded by mu; see Awaits
+	machine Machine       // guarded by mu
+	settled chan struct{} // guarded by mu; closed when a doubt ends, nil without one
+	cause   error         // guarded by mu; why waits end, nil while they go on
+	onStop  []func(error) // guarded by mu
+	onEnd   []func()      // guarded by mu
+	// guarded by mu; closed when all of onEnd have returned, nil until the communicator has failed
+	noted  chan struct{}
+	stop   *bootstrap.Stopped // guarded by mu; where this rank was stopped, nil until the group has been told
+	busy   func() bool        // guarded by mu; see Busy
+	ran    func() bool        // guarded by mu; see Ran
+	awaits []func() []int     // guarded by mu; see Awaits
 }
 
 // New is the life of a communicator whose ranks have met.
@@ -168,7 +169,8 @@ func (l *Life) TimeoutOf(c *call.Call) time.Duration {
 // refusal is why an operation does not begin.
 func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 	why := v.Err
-	if why != call.ErrClosed && v.Op != OpComm { // else it is the group's word, which no operation of this rank has met yet
+	if why != call.ErrClosed && v.Op != OpComm {
+		// else it is the group's word, which no operation of this rank has met yet
 		why = fmt.Errorf("the communicator has failed before: %w", v)
 	}
 	l.Refuse()
@@ -204,7 +206,8 @@ func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 		return e
 	}
 	d := doubtOf(e)
-	if d == Differs && l.onGPU() || d == Late && at.Peer < 0 && e.Seq == 0 { // what the group can compare says nothing of it
+	if d == Differs && l.onGPU() || d == Late && at.Peer < 0 && e.Seq == 0 {
+		// what the group can compare says nothing of it
 		d = Certain
 	}
 	doubt := l.step(OperationFailed{e, d})
@@ -267,8 +270,8 @@ func (l *Life) Settle() {
 	}
 }
 
-// Err is Failure as soon as an operation of this rank has met it: a rank that waits for nothing is well whoever ends. It does
-// not wait.
+// Err is Failure as soon as an operation of this rank has met it: a rank that waits for nothing is well whoever ends.
+// It does not wait.
 func (l *Life) Err() error {
 	v := l.Failure()
 	if v == nil || l.met.Load() {

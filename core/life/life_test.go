@@ -137,7 +137,8 @@ func TestDeathBeforeMismatch(t *testing.T) {
 	}
 }
 
-// A connection that breaks because the peer has left is no fault of the network, also where its goodbye was not read from it.
+// A connection that breaks because the peer has left is no fault of the network, also where its goodbye was not read
+// from it.
 func TestBrokenByLeaving(t *testing.T) {
 	for _, left := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

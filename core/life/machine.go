@@ -16,10 +16,11 @@ import (
 type State uint8
 
 const (
-	Open     State = iota // operations are carried out
-	Doubtful              // an operation has failed, and another rank may have caused it: the group is given time to say so
-	Failed                // for good: waits are ended, the group knows
-	Closed                // by Close
+	Open State = iota // operations are carried out
+	// an operation has failed, and another rank may have caused it: the group is given time to say so
+	Doubtful
+	Failed // for good: waits are ended, the group knows
+	Closed // by Close
 )
 
 func (s State) String() string { return [...]string{"open", "doubtful", "failed", "closed"}[s] }
@@ -62,9 +63,11 @@ type Doubt uint8
 const (
 	Certain Doubt = iota // the error names the cause
 	Broken               // a connection broke: whoever has died, the group knows in a moment
-	Apart                // the peer is at an earlier or later call: which call the ranks first differ in, or who was cut short, the group knows
-	Differs              // the peer makes another call under the same number: which of the two is that of most ranks, the group knows
-	Late                 // the operation ran out of time: who holds it up, the group finds out
+	// the peer is at an earlier or later call: which call the ranks first differ in, or who was cut short, the group knows
+	Apart
+	// the peer makes another call under the same number: which of the two is that of most ranks, the group knows
+	Differs
+	Late // the operation ran out of time: who holds it up, the group finds out
 )
 
 func (d Doubt) patience() time.Duration {

@@ -115,8 +115,8 @@ func (t *Turn) at(waiting bool) bootstrap.Position {
 	return p
 }
 
-// counted is the position of a rank that has waited long, with what shows that a message waits for a collective: of a collective
-// without whose part it does not end, and what was sent before; else what was received.
+// counted is the position of a rank that has waited long, with what shows that a message waits for a collective: of a
+// collective without whose part it does not end, and what was sent before; else what was received.
 func (t *Turn) counted(rank int) bootstrap.Position {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
@@ -140,8 +140,8 @@ func (t *Turn) counted(rank int) bootstrap.Position {
 	return p
 }
 
-// needs says without whose part a rank cannot end a collective. Of what the ranks pass on for each other nothing is said: that depends
-// on the algorithm.
+// needs says without whose part a rank cannot end a collective. Of what the ranks pass on for each other nothing is
+// said: that depends on the algorithm.
 func needs(s call.Sign, rank int) bootstrap.Need {
 	whole := s.Composite()
 	switch {

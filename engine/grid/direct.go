@@ -85,11 +85,10 @@ func (e *Engine) openMail() (err error) {
 	return e.clear(e.mail.epochs, 8*MaxBlocks+normWords)
 }
 
-// RunDirect queues a direct kernel on the job's stream, as Run does a program.
-// bytes is the length of the message from one rank to one other: the whole buffer for
-// OneShot, TwoShot, Reduce and Broadcast, a rank's share for the others. Memory may be
-// in place: out the same as in, or the shares that are this rank's. Of the job only In,
-// Out, Reducer, Scalar, Early, Stamp and Stream are used. A rank that gives no data needs no In, one that gets none needs no Out.
+// RunDirect queues a direct kernel on the job's stream, as Run does a program. bytes is the length of the message from
+// one rank to one other: the whole buffer for OneShot, TwoShot, Reduce and Broadcast, a rank's share for the others.
+// Memory may be in place: out the same as in, or the shares that are this rank's. Of the job only In, Out, Reducer,
+// Scalar, Early, Stamp and Stream are used. A rank that gives no data needs no In, one that gets none needs no Out.
 //
 // Ranks at different calls find out, also if some run programs: from the lines where
 // both are at the same epoch, otherwise from the sign boards.

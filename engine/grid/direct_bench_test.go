@@ -45,8 +45,8 @@ func TestDirectShapes(t *testing.T) {
 	})
 }
 
-// onMailboxes calls f with the ranks of each folder of kernels, number of ranks and size of mailboxes that the flags want,
-// on GPUs, or on so many emulated ones.
+// onMailboxes calls f with the ranks of each folder of kernels, number of ranks and size of mailboxes that the flags
+// want, on GPUs, or on so many emulated ones.
 func onMailboxes(t *testing.T, emulate int, f func(r *rig, about string)) {
 	d := emulated(t, emulate, cudaemu.Config{Plain: true})
 	for _, folder := range strings.Split(*ptxFolders, ",") {

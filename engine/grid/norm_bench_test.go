@@ -21,8 +21,8 @@ var (
 	normBlocks = flag.String("nblocks", "0", "blocks; 0: as there is work for")
 )
 
-// TestNormTimes measures on GPUs, a rank each, in µs: the all-reduce alone, with bias and residual, with norm, with a row's own
-// float8 besides, by one hop and by two.
+// TestNormTimes measures on GPUs, a rank each, in µs: the all-reduce alone, with bias and residual, with norm, with a
+// row's own float8 besides, by one hop and by two.
 //
 //	REQUIRE=cuda go test -run TestNormTimes -tokens 1,8,32
 func TestNormTimes(t *testing.T) {

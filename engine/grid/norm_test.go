@@ -323,8 +323,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestNormCuts: a row's result does not depend on the batch that it is in, nor on how that is cut, by which hops it goes and in
-// how many blocks.
+// TestNormCuts: a row's result does not depend on the batch that it is in, nor on how that is cut, by which hops it
+// goes and in how many blocks.
 func TestNormCuts(t *testing.T) {
 	n, board, o := 2, forRows(2, 5600), Options{Ranks: 2, Threads: 128}
 	if gputest.OnGPU() {

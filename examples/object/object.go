@@ -1,11 +1,11 @@
-// Package object moves values of any type that encoding/gob can between the ranks of a communicator, on host
-// memory. It is for what is small or rare: a configuration, a vocabulary, a list of files. All ranks call a function together, with the
-// same type. It is an example to copy, and nothing here is promised to other modules.
+// Package object moves values of any type that encoding/gob can between the ranks of a communicator, on host memory. It
+// is for what is small or rare: a configuration, a vocabulary, a list of files. All ranks call a function together,
+// with the same type. It is an example to copy, and nothing here is promised to other modules.
 //
-// Cost: two collectives, the first for lengths, function and root, three for a Scatter, and encoding and decoding, a few µs and
-// allocations. An error of this package leaves the communicator usable: one that wraps ringo.ErrInvalid is that a root is no rank, that
-// a value could not be encoded, which all ranks hear of, or not be decoded; ringo.ErrMismatch is that ranks call
-// different functions or roots, which all hear of too.
+// Cost: two collectives, the first for lengths, function and root, three for a Scatter, and encoding and decoding, a
+// few µs and allocations. An error of this package leaves the communicator usable: one that wraps ringo.ErrInvalid is
+// that a root is no rank, that a value could not be encoded, which all ranks hear of, or not be decoded;
+// ringo.ErrMismatch is that ranks call different functions or roots, which all hear of too.
 //
 // The trap: gob leaves out fields that are not exported, and a value comes from a rank that is
 // trusted as the program itself is.
@@ -121,8 +121,8 @@ func (e *encoded) length() int64 {
 	return int64(len(e.b))
 }
 
-// agree tells all ranks the lengths of what the ranks have encoded, by rank, and whether all of them call one function with one root,
-// -1 if it has none.
+// agree tells all ranks the lengths of what the ranks have encoded, by rank, and whether all of them call one function
+// with one root, -1 if it has none.
 func agree(c *ringo.Comm, f function, mine encoded, root int) ([]int64, error) {
 	if root < -1 || root >= c.Size() || root < 0 && f != allGather { // no rank has heard of it
 		return nil, fmt.Errorf("object: %w: root %d is not in 0…%d", ringo.ErrInvalid, root, c.Size()-1)

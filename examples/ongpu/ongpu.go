@@ -1,9 +1,10 @@
-// Package ongpu has the collectives of package ringo on typed memory of the rank's GPU (gpu.Buffer). Each function queues
-// the operation on a stream and returns; see ringo.Comm.Do and Synchronize. Shapes are given with [elements] for n ranks, and
-// Buffers must have the lengths that these say; a part of one is its Slice. Errors are those of
-// Comm.Do. It is an example to copy, and nothing here is promised to other modules.
+// Package ongpu has the collectives of package ringo on typed memory of the rank's GPU (gpu.Buffer). Each function
+// queues the operation on a stream and returns; see ringo.Comm.Do and Synchronize. Shapes are given with [elements] for
+// n ranks, and Buffers must have the lengths that these say; a part of one is its Slice. Errors are those of Comm.Do.
+// It is an example to copy, and nothing here is promised to other modules.
 //
-// The trap: a Buffer's content is the caller's again when the stream has come so far, and not when the function returns.
+// The trap: a Buffer's content is the caller's again when the stream has come so far, and not when the function
+// returns.
 package ongpu
 
 import (
@@ -17,8 +18,9 @@ func AllReduce[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T]
 	return do(c, s, &ringo.Call{Kind: ringo.KindAllReduce, Op: op, Count: data.Len()}, data, data)
 }
 
-// AllReduceNorm sums data [rows·row] of all ranks and residual [rows·row], which becomes the sum, and leaves in normed [rows·row], which
-// may be data, each row divided by its root mean square, times weight [row]. A row's bits do not depend on the other rows.
+// AllReduceNorm sums data [rows·row] of all ranks and residual [rows·row], which becomes the sum, and leaves in normed
+// [rows·row], which may be data, each row divided by its root mean square, times weight [row]. A row's bits do not
+// depend on the other rows.
 func AllReduceNorm[T ringo.Element](c *ringo.Comm, s gpu.Stream, normed, residual, data, weight *gpu.Buffer[T], epsilon float32) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindAllReduce, Op: ringo.Sum, Count: data.Len(), Norm: &ringo.Norm{
 		Row: weight.Len(), Epsilon: epsilon, Residual: residual.Region(), Weight: weight.Region(), Normed: normed.Region(),

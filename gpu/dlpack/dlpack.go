@@ -1,16 +1,18 @@
-// Package dlpack lends memory to other libraries of a process and borrows theirs, without a copy, by DLPack's managed tensors: CuPy,
-// PyTorch, NumPy, JAX and TVM speak it. It is for Go in their process, as a shared library or an extension module.
+// Package dlpack lends memory to other libraries of a process and borrows theirs, without a copy, by DLPack's managed
+// tensors: CuPy, PyTorch, NumPy, JAX and TVM speak it. It is for Go in their process, as a shared library or an
+// extension module.
 //
-// A managed tensor is a C struct that says where memory is, of which device, what lies there, and by which function the borrower gives
-// it back. Lend and LendLegacy make one of a mem.Region; Borrow and BorrowLegacy take one. The struct of DLPack 1 has a version and says
-// whether it may be written (DLManagedTensorVersioned); the older one (DLManagedTensor) is what most libraries still give without
-// being asked. Python hands both on in a capsule: its pointer is what Borrow takes, and what Lend gives is for a new capsule named
-// "dltensor_versioned", or "dltensor" of LendLegacy.
+// A managed tensor is a C struct that says where memory is, of which device, what lies there, and by which function the
+// borrower gives it back. Lend and LendLegacy make one of a mem.Region; Borrow and BorrowLegacy take one. The struct of
+// DLPack 1 has a version and says whether it may be written (DLManagedTensorVersioned); the older one (DLManagedTensor)
+// is what most libraries still give without being asked. Python hands both on in a capsule: its pointer is what Borrow
+// takes, and what Lend gives is for a new capsule named "dltensor_versioned", or "dltensor" of LendLegacy.
 //
-// The structs are laid out by hand and their functions called without cgo, which works on Linux on amd64 and arm64 (not with the tag
-// ringo_nogpu); elsewhere every function says so. Nothing of CUDA is loaded here.
+// The structs are laid out by hand and their functions called without cgo, which works on Linux on amd64 and arm64 (not
+// with the tag ringo_nogpu); elsewhere every function says so. Nothing of CUDA is loaded here.
 //
-// The trap: nobody waits for work. Whoever lends memory of a GPU has its work there done, or ordered before the borrower's by streams.
+// The trap: nobody waits for work. Whoever lends memory of a GPU has its work there done, or ordered before the
+// borrower's by streams.
 package dlpack
 
 import (
@@ -58,9 +60,9 @@ type Tensor struct {
 	back   func() // guarded by mu; gives the tensor back, nil when that was done
 }
 
-// Borrow takes the managed tensor at an address, a DLManagedTensorVersioned, until Close. The address must be one's: only what the struct says
-// is looked at. What is not a dense array of a known type in memory of the host or of a CUDA device is refused with an *Error, and stays
-// the caller's, who gives it back with Discard.
+// Borrow takes the managed tensor at an address, a DLManagedTensorVersioned, until Close. The address must be one's:
+// only what the struct says is looked at. What is not a dense array of a known type in memory of the host or of a CUDA
+// device is refused with an *Error, and stays the caller's, who gives it back with Discard.
 func Borrow(at uintptr) (*Tensor, error) { return borrow(at, readVersioned) }
 
 // BorrowLegacy is Borrow of a DLManagedTensor.
@@ -227,8 +229,8 @@ func (t *Tensor) Close() error {
 	return nil
 }
 
-// Slice is a tensor of host memory as a slice, whose memory it shares until Close. T is the type of its elements, or an unsigned integer of as many
-// bits for those that Go has no type for. The error is an *Error or ErrReturned.
+// Slice is a tensor of host memory as a slice, whose memory it shares until Close. T is the type of its elements, or an
+// unsigned integer of as many bits for those that Go has no type for. The error is an *Error or ErrReturned.
 func Slice[T any](t *Tensor) ([]T, error) {
 	r, err := t.Region()
 	switch {
@@ -243,8 +245,8 @@ func Slice[T any](t *Tensor) ([]T, error) {
 	return slice[T](r), nil
 }
 
-// Buffer is a tensor of memory of a GPU as a Buffer, whose memory it shares until Close. The driver is asked whether kernels of the device may use
-// all of it. The error is an *Error, ErrReturned, or the driver's.
+// Buffer is a tensor of memory of a GPU as a Buffer, whose memory it shares until Close. The driver is asked whether
+// kernels of the device may use all of it. The error is an *Error, ErrReturned, or the driver's.
 func Buffer[T any](t *Tensor, d *gpu.Device) (*gpu.Buffer[T], error) {
 	r, err := t.Region()
 	switch {

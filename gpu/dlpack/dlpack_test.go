@@ -147,7 +147,8 @@ func TestLentMemoryStays(t *testing.T) {
 	require.Zero(t, dlpack.Lent())
 }
 
-// What is no dense array of a known type in memory that Go reaches is refused by the name of its field, and stays the caller's.
+// What is no dense array of a known type in memory that Go reaches is refused by the name of its field, and stays the
+// caller's.
 func TestHostile(t *testing.T) {
 	l := other(t)
 	for i, field := range []string{"version", "data", "device", "device", "ndim", "ndim", "dtype", "dtype", "dtype", "dtype", "shape", "shape", "shape",

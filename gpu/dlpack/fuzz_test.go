@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever a struct says, it is taken or refused by the name of a field; what is taken has the bytes of its shape and lies where the struct says.
+// Whatever a struct says, it is taken or refused by the name of a field; what is taken has the bytes of its shape and
+// lies where the struct says.
 func FuzzBorrow(f *testing.F) {
 	f.Add(uint32(1), uint64(4096), int32(1), int32(0), int32(2), byte(2), byte(32), uint16(1), int64(2), int64(3), int64(3), int64(1), uint64(8))
 	f.Add(uint32(1), uint64(1<<63), int32(2), int32(9), int32(2), byte(5), byte(128), uint16(1), int64(1<<40), int64(1<<20), int64(0), int64(0), uint64(1<<63))

@@ -17,9 +17,9 @@ type Options struct {
 	Returned func() // called once, on any thread, when the borrower gives the tensor back; may be nil
 }
 
-// Lend makes a managed tensor of memory and gives its address, that of a DLManagedTensorVersioned. It lives, and keeps memory of Go's heap alive and in
-// its place, until the borrower calls its deleter; memory of a GPU has to live as long. Nobody takes it back from a
-// borrower. The error is an *Error.
+// Lend makes a managed tensor of memory and gives its address, that of a DLManagedTensorVersioned. It lives, and keeps
+// memory of Go's heap alive and in its place, until the borrower calls its deleter; memory of a GPU has to live as
+// long. Nobody takes it back from a borrower. The error is an *Error.
 func Lend(r mem.Region, t Type, o Options) (at uintptr, err error) {
 	return lend(r, t, o, func(l *lent) uintptr { return l.asVersioned(o.ReadOnly, deleter()) })
 }

@@ -84,8 +84,8 @@ func For[T any]() (Type, error) {
 	return Type{code, uint8(8 * t.Size()), 1}, nil
 }
 
-// fits reports whether Go's type T may stand for elements of a Type: the same one, or one of as many bits for what Go has no type for,
-// 16-bit and 8-bit floats.
+// fits reports whether Go's type T may stand for elements of a Type: the same one, or one of as many bits for what Go
+// has no type for, 16-bit and 8-bit floats.
 func fits[T any](t Type) error {
 	own, err := For[T]()
 	switch {

@@ -1,11 +1,11 @@
-// Package emu makes emulated GPUs of any kind: of several sizes and capabilities, joined by NVLink, by PCIe or
-// not at all, with old drivers, calls that fail and bits that are broken. They are for tests of programs that use package gpu or
-// ringo, on machines without a GPU: the same kernels run, in Go.
+// Package emu makes emulated GPUs of any kind: of several sizes and capabilities, joined by NVLink, by PCIe or not at
+// all, with old drivers, calls that fail and bits that are broken. They are for tests of programs that use package gpu
+// or ringo, on machines without a GPU: the same kernels run, in Go.
 //
-// The emulator is stricter than hardware. It reports races, missing fences, reads of what nothing wrote, bad addresses and
-// deadlocks with kernel, line and thread (Machine.Reports), and memory and streams that were not given back
-// (Machine.Close). The trap: it is slow, some 10 to 100 million instructions of threads a second in all, and its times mean
-// nothing unless Config.Speed says what they are.
+// The emulator is stricter than hardware. It reports races, missing fences, reads of what nothing wrote, bad addresses
+// and deadlocks with kernel, line and thread (Machine.Reports), and memory and streams that were not given back
+// (Machine.Close). The trap: it is slow, some 10 to 100 million instructions of threads a second in all, and its times
+// mean nothing unless Config.Speed says what they are.
 //
 // To look for faults of one kernel under many seeds, see emu/ptxcheck and "ringo ptx check".
 package emu

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A Progress tells how far long work is, and when it will have ended: by a bar on a terminal, after two seconds and then
-// once a second, and elsewhere by a line every quarter of a minute. A nil Progress tells nothing.
+// A Progress tells how far long work is, and when it will have ended: by a bar on a terminal, after two seconds and
+// then once a second, and elsewhere by a line every quarter of a minute. A nil Progress tells nothing.
 type Progress struct {
 	w        io.Writer
 	terminal bool

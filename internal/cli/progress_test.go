@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A bar stands on a terminal from the third second on, says what is left, and goes when the work has ended or something else is to be written.
+// A bar stands on a terminal from the third second on, says what is left, and goes when the work has ended or something
+// else is to be written.
 func TestProgress(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Now()

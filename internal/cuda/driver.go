@@ -48,7 +48,8 @@ type Launch struct {
 	Shared      int // bytes of dynamic shared memory a block
 	Stream      Stream
 	Cooperative bool // all blocks have to be resident at once, or the launch fails
-	Priority    int  // of its blocks before those of other kernels, instead of the stream's, since CUDA 11.8; 0: the stream's
+	// of its blocks before those of other kernels, instead of the stream's, since CUDA 11.8; 0: the stream's
+	Priority int
 }
 
 // A Driver is the CUDA driver API.

@@ -101,7 +101,8 @@ func (g *Growing) mapAt(p uintptr, n int) error {
 	if err := g.driver.MemMap(p, n, h); err != nil {
 		return errors.Join(err, g.driver.MemRelease(h))
 	}
-	if err := errors.Join(g.driver.MemSetAccess(p, n, g.dev), g.driver.MemRelease(h)); err != nil { // the mapping keeps the memory
+	if err := errors.Join(g.driver.MemSetAccess(p, n, g.dev), g.driver.MemRelease(h)); err != nil {
+		// the mapping keeps the memory
 		return errors.Join(err, g.driver.MemUnmap(p, n))
 	}
 	return nil

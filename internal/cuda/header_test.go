@@ -173,8 +173,8 @@ var headerNames = map[string]int{
 	"offsetof(CUlaunchAttribute, value)":                             int(unsafe.Offsetof(launchAttribute{}.value)),
 }
 
-// What TestHeader has found true of cuda.h, and what cudaTypedefs.h says of functions, is in testdata/header.txt for machines
-// that have neither.
+// What TestHeader has found true of cuda.h, and what cudaTypedefs.h says of functions, is in testdata/header.txt for
+// machines that have neither.
 func TestHeaderText(t *testing.T) {
 	var lines []string
 	for expr, v := range headerNames {

@@ -49,7 +49,8 @@ var lookFrames = sync.Pool{New: func() any {
 	f.current.Args[0] = uintptr(unsafe.Pointer(&f.out.context))
 	f.current.Next = &f.capturing
 	f.capturing.Args[1] = uintptr(unsafe.Pointer(&f.out.capture))
-	f.capturing.Last = &f.out.capture // drivers refuse the ID of a stream that captures, and a refusal may break the capture
+	// drivers refuse the ID of a stream that captures, and a refusal may break the capture
+	f.capturing.Last = &f.out.capture
 	f.id.Args[1] = uintptr(unsafe.Pointer(&f.out.id))
 	return f
 }}

@@ -118,8 +118,9 @@ func (s *Store) Retire(p uintptr) error {
 	return err
 }
 
-// Keep tells a driver that looks for faults, as the emulator does, that others may still touch an allocation. What MemAlloc gave
-// stays, with a reference to its context, and is no leak; what is mapped stays for those who have it mapped, as ever.
+// Keep tells a driver that looks for faults, as the emulator does, that others may still touch an allocation. What
+// MemAlloc gave stays, with a reference to its context, and is no leak; what is mapped stays for those who have it
+// mapped, as ever.
 func Keep(d Driver, p uintptr) {
 	if k, ok := d.(interface{ Keep(p uintptr) }); ok {
 		k.Keep(p)

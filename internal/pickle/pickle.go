@@ -1,6 +1,6 @@
 // Package pickle reads Python's pickles as far as they are data: None, booleans, numbers, strings, lists, tuples and
-// dictionaries, by protocols 2 to 5. It calls nothing: a pickle that wants a class or a function is refused by its name, but
-// for those by which PyTorch marks the types of lists and dictionaries.
+// dictionaries, by protocols 2 to 5. It calls nothing: a pickle that wants a class or a function is refused by its
+// name, but for those by which PyTorch marks the types of lists and dictionaries.
 //
 // It is for files of strangers. It takes memory for what a file has, not for what it claims to have, which is
 // where github.com/nlpodyssey/gopickle 0.2.0 differs.
@@ -20,7 +20,8 @@ import (
 // schema.
 type List struct{ Items []any }
 
-// A Dict is a dictionary. Keys that are numbers are spelled in decimals. It is made for some dozens of keys: Get looks at each.
+// A Dict is a dictionary. Keys that are numbers are spelled in decimals. It is made for some dozens of keys: Get looks
+// at each.
 type Dict struct{ pairs []pair }
 
 type pair struct {

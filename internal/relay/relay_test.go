@@ -177,7 +177,8 @@ func TestConditions(t *testing.T) {
 	require.EqualValues(t, 7, next())
 }
 
-// Who sends to an end that reads no more is reset, connections that are cut end for both, and a relay whose other side is gone refuses.
+// Who sends to an end that reads no more is reset, connections that are cut end for both, and a relay whose other side
+// is gone refuses.
 func TestEnds(t *testing.T) {
 	r := &Relay{}
 	caller, called, dial := between(t, r)

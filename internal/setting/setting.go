@@ -34,8 +34,8 @@ func TLS(word string, files ...string) (bool, error) {
 	return on, nil
 }
 
-// NumberOfNCCL is what C's strtoll makes of a value: blanks in front are left out, 0x is of hexadecimal numbers and 0 of
-// octal ones, and what follows the number is left out. A word, and what is too large a number, is 0 and not ok.
+// NumberOfNCCL is what C's strtoll makes of a value: blanks in front are left out, 0x is of hexadecimal numbers and 0
+// of octal ones, and what follows the number is left out. A word, and what is too large a number, is 0 and not ok.
 func NumberOfNCCL(v string) (n int, ok bool) {
 	digits, base, sign := strings.TrimLeft(v, " \t\n\v\f\r"), 10, ""
 	if digits != "" && strings.ContainsRune("+-", rune(digits[0])) {
@@ -68,8 +68,8 @@ var (
 	oldLevels    = []string{"LOC", "PIX", "PXB", "PHB", "SYS"}
 )
 
-// LevelOfNCCL is what NCCL makes of a level such as NCCL_NET_GDR_LEVEL: one of its words, here whatever the case, or a number,
-// of which too large a one is SYS. What is neither says nothing there, and is not ok.
+// LevelOfNCCL is what NCCL makes of a level such as NCCL_NET_GDR_LEVEL: one of its words, here whatever the case, or a
+// number, of which too large a one is SYS. What is neither says nothing there, and is not ok.
 func LevelOfNCCL(v string) (level string, ok bool) {
 	if level = strings.ToUpper(v); slices.Contains(levelsOfNCCL, level) {
 		return level, true

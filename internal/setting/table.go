@@ -23,8 +23,8 @@ type Variable struct{ Name, Value string }
 // OfNCCL reports whether a variable is NCCL's.
 func OfNCCL(name string) bool { return strings.HasPrefix(name, "NCCL_") }
 
-// Wrong takes note of a value that is not what is wanted: an error, but of a variable of NCCL's, which has no effect then.
-// Programs and clusters set those without us in mind, so they are read as there, and are no error.
+// Wrong takes note of a value that is not what is wanted: an error, but of a variable of NCCL's, which has no effect
+// then. Programs and clusters set those without us in mind, so they are read as there, and are no error.
 func (e *Environment) Wrong(name, value, want string) {
 	text := fmt.Sprintf("%s=%q: want %s", name, value, want)
 	if OfNCCL(name) {
@@ -65,14 +65,15 @@ func (e *Environment) Words(name, list, separator, want string, known func(strin
 	return words
 }
 
-// A Row of a table of settings is a part of what a program says, and the variables that say it where the program does not, of which
-// the first that is set counts.
+// A Row of a table of settings is a part of what a program says, and the variables that say it where the program does
+// not, of which the first that is set counts.
 type Row struct {
-	Name  string                                   // of the field, for errors
-	Said  bool                                     // by the program
-	Read  func(e *Environment, name, value string) // takes a variable's value
-	Wrong func() (is any, want string)             // what is wanted instead of what the setting is, if anything; may be nil
-	Names []string                                 // of the variables
+	Name string                                   // of the field, for errors
+	Said bool                                     // by the program
+	Read func(e *Environment, name, value string) // takes a variable's value
+	// what is wanted instead of what the setting is, if anything; may be nil
+	Wrong func() (is any, want string)
+	Names []string // of the variables
 }
 
 // Own is a setting with a reader of its own.
@@ -166,7 +167,8 @@ func Kept(name string, v *Variable, names ...string) Row {
 	return Own(name, false, func(_ *Environment, name, value string) { *v = Variable{name, value} }, names...)
 }
 
-// Read takes what the program has not said from the variables, and gives those that have said something, by the row's name.
+// Read takes what the program has not said from the variables, and gives those that have said something, by the row's
+// name.
 func (e *Environment) Read(table []Row) (from map[string]string) {
 	from = map[string]string{}
 	for _, r := range table {

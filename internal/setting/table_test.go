@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A switch is on for a yes, off for a no, and anything else is said: as an error of a variable of ours, in the log of NCCL's.
+// A switch is on for a yes, off for a no, and anything else is said: as an error of a variable of ours, in the log of
+// NCCL's.
 func TestSwitch(t *testing.T) {
 	for _, test := range []struct {
 		name, value string

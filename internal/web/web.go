@@ -68,8 +68,8 @@ func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 	}
 }
 
-// mayAsk reports whether a request for a host is meant for us. A page of a stranger may ask a server of this machine alone by
-// a name of the stranger's that leads here; what listens for others has any name.
+// mayAsk reports whether a request for a host is meant for us. A page of a stranger may ask a server of this machine
+// alone by a name of the stranger's that leads here; what listens for others has any name.
 func mayAsk(host string, local net.Addr) bool {
 	if a, ok := local.(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
 		return true

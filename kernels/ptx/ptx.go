@@ -190,12 +190,14 @@ func DirectVariants(t, op string, ranks int) []Name { return ranksFirst("direct"
 // ManyVariants is DirectVariants for many.cu, which always reduces.
 func ManyVariants(t, op string, ranks int) []Name { return ranksFirst("many", t, op, ranks) }
 
-// NormVariants is DirectVariants for norm.cu, which takes the sums of usual types. They are large: two ranks alone have modules of their own.
+// NormVariants is DirectVariants for norm.cu, which takes the sums of usual types. They are large: two ranks alone have
+// modules of their own.
 func NormVariants(t, op string, ranks int) []Name {
 	if op != "sum" || !slices.Contains(usualTypes, t) {
 		return nil
 	}
-	all := []Name{{Type: t, Op: op, SM: 89, Source: "norm"}, {Type: t, Op: op, SM: 70, Source: "norm"}} // with conversions by hardware, without
+	// with conversions by hardware, without
+	all := []Name{{Type: t, Op: op, SM: 89, Source: "norm"}, {Type: t, Op: op, SM: 70, Source: "norm"}}
 	if ranks == 2 && t != "float32" {
 		all = append([]Name{{Type: t, Op: op, SM: 89, Source: "norm", Ranks: ranks}}, all...)
 	}

@@ -12,8 +12,8 @@ func AllReduce(reduceScatter, across, allGather sched.Schedule) sched.Schedule {
 	return evenOf(across, reduceScatter).AllReduce(always(reduceScatter), across, always(allGather))
 }
 
-// AllReduce is the function, for nodes of any sizes: the data are divided among as many ranks of each node as the smallest has.
-// The schedules are those of a node of so many ranks.
+// AllReduce is the function, for nodes of any sizes: the data are divided among as many ranks of each node as the
+// smallest has. The schedules are those of a node of so many ranks.
 func (n Nodes) AllReduce(reduceScatter func(size int) sched.Schedule, across sched.Schedule, allGather func(size int) sched.Schedule) sched.Schedule {
 	m, columns := across.Shape().In, n.columns()
 	need("across", across, m, m, true)

@@ -58,7 +58,6 @@ func ExampleParse() {
 		fmt.Println(err)
 	}
 	fmt.Printf("a ring of 32 takes %.1f ms\n", t*1e3)
-	// Output:
-	// two cards a node: nodes of 4; inside NVLink between H200s, 362 GB/s a rank, 740ns; between them two cards, 50 GB/s a rank, 100 GB/s a node, 3µs
-	// a ring of 32 takes 2.6 ms
+	// Output: two cards a node: nodes of 4; inside NVLink between H200s, 362 GB/s a rank, 740ns; between them two cards,
+	// 50 GB/s a rank, 100 GB/s a node, 3µs a ring of 32 takes 2.6 ms
 }

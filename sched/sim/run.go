@@ -55,12 +55,11 @@ type Timed struct {
 // rank's two buffers: what a rank gives to an all-reduce, what it gets from an
 // all-gather. Each chunk of the schedule has an equal share, rounded up.
 //
-// It costs 30 to 200 ns a step and round, the most where ports are shared or very
-// many pairs of ranks talk. From 512 ranks on it first looks whether ranks are alike, at 50 to 100 ns
-// a step, and then carries out the steps of one for all; of more than 16 million steps it looks at those of some ranks. It takes some 75 bytes for each rank and 50 for each such
-// pair: choose Options.MaxRounds where that takes too long. It ends when ctx does.
-// The error wraps ErrModel, ErrDeadlock or the cause of ctx, or names a step that
-// cannot be.
+// It costs 30 to 200 ns a step and round, the most where ports are shared or very many pairs of ranks talk. From 512
+// ranks on it first looks whether ranks are alike, at 50 to 100 ns a step, and then carries out the steps of one for
+// all; of more than 16 million steps it looks at those of some ranks. It takes some 75 bytes for each rank and 50 for
+// each such pair: choose Options.MaxRounds where that takes too long. It ends when ctx does. The error wraps ErrModel,
+// ErrDeadlock or the cause of ctx, or names a step that cannot be.
 func Run(ctx context.Context, s sched.Schedule, m Model, bytes int64, o Options) (Result, error) {
 	rounds := math.MaxInt32
 	if o.MaxRounds > 0 {
@@ -140,8 +139,8 @@ func Estimate(s sched.Schedule, m Model, bytes int64) (float64, error) {
 	return EstimateWithin(s, m, bytes, math.Inf(1))
 }
 
-// EstimateWithin is Estimate for code that looks for the quickest schedule: it ends early, with an infinite time, when a
-// rank is later than limit, or when rounds that go on like the first ones will be by far.
+// EstimateWithin is Estimate for code that looks for the quickest schedule: it ends early, with an infinite time, when
+// a rank is later than limit, or when rounds that go on like the first ones will be by far.
 func EstimateWithin(s sched.Schedule, m Model, bytes int64, limit float64) (float64, error) {
 	w, err := begin(s, m, bytes, fewRounds, nil)
 	if err != nil {

@@ -266,7 +266,8 @@ func TestSharedCard(t *testing.T) {
 func TestResultCountsBytes(t *testing.T) {
 	m := hockney
 	m.SlotBytes, m.Slots = 1000, 4
-	res, err := sim.Run(context.Background(), table{{send(1), send(0), recv(0)}, {recv(0)}}, m, 4500, sim.Options{}) // 2000, 2000 and 500
+	// 2000, 2000 and 500
+	res, err := sim.Run(context.Background(), table{{send(1), send(0), recv(0)}, {recv(0)}}, m, 4500, sim.Options{})
 	require.NoError(t, err)
 	require.Equal(t, int64(6), res.Messages)
 	require.Equal(t, [3]int64{4500, 4500, 0}, [3]int64{res.SelfBytes, res.IntraBytes, res.InterBytes})

@@ -51,8 +51,9 @@ func (w *world) symmetry() symmetry {
 // likelyNodes is from how many nodes on Estimate looks whether they are alike.
 const likelyNodes = 4
 
-// likelySymmetry is a rotation of nodes for an estimate: the second and the last node do what the first does, whose steps are written down. Ranks of a node may
-// share a port, but what wants one at the same time is then served in another order than in a run of all.
+// likelySymmetry is a rotation of nodes for an estimate: the second and the last node do what the first does, whose
+// steps are written down. Ranks of a node may share a port, but what wants one at the same time is then served in
+// another order than in a run of all.
 func (w *world) likelySymmetry() symmetry {
 	ranks, local := len(w.ranks), w.m.NodeRanks
 	nodes := ranks / local

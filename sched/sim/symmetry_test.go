@@ -86,7 +86,8 @@ func (s stuckRing) At(r sched.Rank, i int) sched.Step {
 	return s.Schedule.At(r, i)
 }
 
-// An estimate has one node stand for all where the second and the last do what it does, also if its ranks share a card, and is close to one of all nodes.
+// An estimate has one node stand for all where the second and the last do what it does, also if its ranks share a card,
+// and is close to one of all nodes.
 func TestLikelySymmetry(t *testing.T) {
 	cards := Presets["ethernet25"]
 	cards.NodeRanks, cards.Intra.Shared = 8, 20e9

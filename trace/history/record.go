@@ -69,8 +69,8 @@ func (r *Record) Write(dir string) (file string, err error) {
 	return file, nil
 }
 
-// Read gives the records of files, and of all files of folders whose names Write makes. What is no record is left out, and said in skipped: one
-// rank may have met a full disk. It is an error if nothing is left.
+// Read gives the records of files, and of all files of folders whose names Write makes. What is no record is left out,
+// and said in skipped: one rank may have met a full disk. It is an error if nothing is left.
 func Read(paths ...string) (records []Record, skipped []error, err error) {
 	for _, path := range paths {
 		files := []string{path}

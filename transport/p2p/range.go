@@ -334,9 +334,9 @@ func (p *piece) unmap(d cuda.Driver) error {
 // Stop ends waits for other processes.
 func (r *Range) Stop(cause error) { r.stop(cause) }
 
-// Close gives back this rank's memory and its addresses, and those of peers. No kernel of
-// this process uses them any more. If the ranks have not parted, kernels of others may still write to the memory: the driver
-// keeps it for their processes.
+// Close gives back this rank's memory and its addresses, and those of peers. No kernel of this process uses them any
+// more. If the ranks have not parted, kernels of others may still write to the memory: the driver keeps it for their
+// processes.
 func (r *Range) Close(parted bool) error {
 	if r.files != nil {
 		r.files.close()

@@ -98,7 +98,8 @@ func TestRangeOutOfMemory(t *testing.T) {
 	require.NoError(t, r.Bring(o, 0))
 }
 
-// What was there is there again after Suspend and Resume, zero, at the same addresses and for the same ranks; the rest is not.
+// What was there is there again after Suspend and Resume, zero, at the same addresses and for the same ranks; the rest
+// is not.
 func TestSuspend(t *testing.T) {
 	d := gputest.Driver(t, gputest.Devices(2))
 	first, second := newUser(t, d, 0, 0, "p"), newUser(t, d, 1, 1, "p")

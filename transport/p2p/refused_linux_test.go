@@ -82,8 +82,8 @@ func (d *refusing) MemImportFromShareableHandle(fd int) (cuda.MemHandle, error) 
 	return d.Driver.MemImportFromShareableHandle(fd)
 }
 
-// TestRangeDriverRefuses: whichever call the driver refuses while a rank gets memory of another process, the rank says so, nothing
-// is left of what was made before, and the next try succeeds.
+// TestRangeDriverRefuses: whichever call the driver refuses while a rank gets memory of another process, the rank says
+// so, nothing is left of what was made before, and the next try succeeds.
 func TestRangeDriverRefuses(t *testing.T) {
 	d := gputest.Driver(t, gputest.Devices(2))
 	calls := map[string]bool{}

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// An actor is the goroutine that alone calls the plugin for something: for a library; to set a connection up and
-// to close it; in between, to carry the data of all connections of a communicator. The goroutine is there while there is something to do, so that an actor at rest costs nothing. Everyone else waits
-// for the actor with a limit: a plugin may block where it may not, and then the goroutine is lost with
-// what it was given, and nobody else.
+// An actor is the goroutine that alone calls the plugin for something: for a library; to set a connection up and to
+// close it; in between, to carry the data of all connections of a communicator. The goroutine is there while there is
+// something to do, so that an actor at rest costs nothing. Everyone else waits for the actor with a limit: a plugin may
+// block where it may not, and then the goroutine is lost with what it was given, and nobody else.
 type actor struct {
 	work  func() (again bool) // is called whenever the actor was asked, until it is false; nil for none
 	state atomic.Int32

@@ -68,7 +68,8 @@ func layoutOf(spec string, integer func() (uintptr, bool)) (layout string, most 
 	for strings.Contains(spec, "*") {
 		v, _ := integer()
 		n := fmt.Sprint(int32(v))
-		if before, after, _ := strings.Cut(spec, "*"); int32(v) < 0 && strings.HasSuffix(before, ".") { // as if there were none
+		if before, after, _ := strings.Cut(spec, "*"); int32(v) < 0 && strings.HasSuffix(before, ".") {
+			// as if there were none
 			spec = strings.TrimSuffix(before, ".") + after
 		} else {
 			spec = before + n + after

@@ -11,9 +11,10 @@ import (
 
 // A voice is the function that a plugin logs with, and what it has said.
 type voice struct {
-	function uintptr                     // ncclDebugLogger_t
-	log      atomic.Pointer[slog.Logger] // of the communicator that was opened last, since plugins get one function for all
-	last     atomic.Pointer[string]      // warning
+	function uintptr // ncclDebugLogger_t
+	// of the communicator that was opened last, since plugins get one function for all
+	log  atomic.Pointer[slog.Logger]
+	last atomic.Pointer[string] // warning
 
 	mu    sync.Mutex
 	early []func(*slog.Logger) // lines from before there was a log

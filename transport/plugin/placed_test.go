@@ -484,7 +484,8 @@ func TestPlacedFailures(t *testing.T) {
 			}
 			require.ErrorContains(t, err, "network plugin libnccl-net-test.so (v11): "+c.call+": device 0 test0: rank ")
 			said := `; it said "NET/Test : ` + c.call + ` of 11 passed 99% 0.5 on purpose"`
-			if text := err.Error(); !strings.HasPrefix(c.call, "regMr") || strings.Contains(text, said) { // in which both ends may fail at once: one hears what the plugin said
+			if text := err.Error(); !strings.HasPrefix(c.call, "regMr") || strings.Contains(text, said) {
+				// in which both ends may fail at once: one hears what the plugin said
 				require.Contains(t, text, "system error (2)"+said+"; NCCL_NET_PLUGIN=none")
 			}
 			require.Zero(t, f.call(t, "faults"))

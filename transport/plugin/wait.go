@@ -78,8 +78,8 @@ func (h *half) wait(done func() bool, gone func(parted error, ended bool) error)
 // glance is how often a wait may be woken until it looks at its Guard's deadline.
 const glance = 16
 
-// park waits until the connection has gone on, the peer parts, or it is time to look at the Guard. It reports whether the
-// connection has.
+// park waits until the connection has gone on, the peer parts, or it is time to look at the Guard. It reports whether
+// the connection has.
 func (h *half) park(done func() bool) bool {
 	parted := h.ctl.parted
 	if isClosed(parted) { // which is known: what was sent before is still to come

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate makes a file of size bytes, all zero, that has no name: a memfd, or an unlinked file in
-// dir. The caller closes it. A file in dir is allocated, for touching it would be SIGBUS where there is no
-// room. A memfd has no limit but the machine's and the container's: its pages come when they are first touched, so a queue
-// takes what its messages need.
+// allocate makes a file of size bytes, all zero, that has no name: a memfd, or an unlinked file in dir. The caller
+// closes it. A file in dir is allocated, for touching it would be SIGBUS where there is no room. A memfd has no limit
+// but the machine's and the container's: its pages come when they are first touched, so a queue takes what its messages
+// need.
 func allocate(size int, dir string) (*os.File, error) {
 	f, err := create(dir)
 	if err == nil {

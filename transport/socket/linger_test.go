@@ -12,7 +12,8 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/ends"
 )
 
-// sentMuch gives a connection on which rank 1 has sent rank 0 more than the kernel takes, and what rank 1 has closed by.
+// sentMuch gives a connection on which rank 1 has sent rank 0 more than the kernel takes, and what rank 1 has closed
+// by.
 func sentMuch(t *testing.T, o Options, linger time.Duration) (messages int, to *Transport, r transport.RecvConn, closed chan error) {
 	limits := transport.Limits{SlotBytes: 4 << 20, Slots: 8}
 	config := func(rank int) transport.Config {

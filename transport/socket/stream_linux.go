@@ -32,10 +32,11 @@ const slowTries = false
 type stream struct {
 	fd     int
 	tcp    bool
-	seal   *seal        // nil in clear
-	bridge *bridge      // nil if fd is the connection itself
-	refs   atomic.Int32 // the owner and calls under way; fd is closed when none is left, so a call never meets a reused number
-	fds    [1]unix.PollFd
+	seal   *seal   // nil in clear
+	bridge *bridge // nil if fd is the connection itself
+	// the owner and calls under way; fd is closed when none is left, so a call never meets a reused number
+	refs atomic.Int32
+	fds  [1]unix.PollFd
 }
 
 // newStream takes over the socket of c, which is closed, or a socket that leads to it.

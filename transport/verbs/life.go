@@ -1,8 +1,8 @@
 package verbs
 
-// A phase is where an end of a rail is in its life. Both ends give a rail up together: each says so once, and a rail that
-// both have given up carries nothing any more. Then the sending end may call it back: both make a new queue pair, and when a write
-// over them was acknowledged slots go over the rail again.
+// A phase is where an end of a rail is in its life. Both ends give a rail up together: each says so once, and a rail
+// that both have given up carries nothing any more. Then the sending end may call it back: both make a new queue pair,
+// and when a write over them was acknowledged slots go over the rail again.
 //
 //	sender     up → failing → down → asked → called → tried → up
 //	receiver   up → failing → down         → called → tried → up

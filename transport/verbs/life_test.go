@@ -205,9 +205,9 @@ func (a affair) next() (all []affair) {
 	return all
 }
 
-// Whatever breaks on whichever end, whenever, and whatever the two say past each other: slots go over a rail only while both ends have
-// queue pairs that lead to each other, none is sent anew while the peer may still receive it over the old way, and if nothing
-// breaks any more the rail is up again in the end.
+// Whatever breaks on whichever end, whenever, and whatever the two say past each other: slots go over a rail only while
+// both ends have queue pairs that lead to each other, none is sent anew while the peer may still receive it over the
+// old way, and if nothing breaks any more the rail is up again in the end.
 func TestRailsAgree(t *testing.T) {
 	first := affair{breaks: 6}
 	seen, todo := map[affair]bool{first: true}, []affair{first}

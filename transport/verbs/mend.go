@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/internal/ibverbs"
 )
 
-// A rail that was given up is tried again after firstWait, and after twice as long each time that it comes to nothing, but at
-// least every longestWait; and at once when its port says that it is up.
+// A rail that was given up is tried again after firstWait, and after twice as long each time that it comes to nothing,
+// but at least every longestWait; and at once when its port says that it is up.
 const (
 	firstWait   = 100 * time.Millisecond
 	longestWait = 10 * time.Second
@@ -103,8 +103,8 @@ func (c *sendConn) mend(r *rail) {
 	}
 }
 
-// rejoin leads the sender's new queue pair to the peer's, and sends what the peer's device is to acknowledge: a write of nothing.
-// The caller is inside.
+// rejoin leads the sender's new queue pair to the peer's, and sends what the peer's device is to acknowledge: a write
+// of nothing. The caller is inside.
 func (c *sendConn) rejoin(r *rail) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,8 +118,8 @@ func (c *sendConn) rejoin(r *rail) {
 	c.joined(r, err)
 }
 
-// rejoin makes the receiver's new queue pair and leads it to the sender's, when the old one has given back what it was to
-// receive: what has come over it counts. The caller is inside.
+// rejoin makes the receiver's new queue pair and leads it to the sender's, when the old one has given back what it was
+// to receive: what has come over it counts. The caller is inside.
 func (c *recvConn) rejoin(r *rail) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,8 @@ func (c *conn) joined(r *rail, err error) {
 	c.happenLocked(r, railJoined)
 }
 
-// remake makes a new queue pair in place of one that is dead. Its number tells its completions from those of the old one.
+// remake makes a new queue pair in place of one that is dead. Its number tells its completions from those of the old
+// one.
 func (r *rail) remake(o *Options) error {
 	v := r.port.dev.verbs
 	if r.qp != nil {

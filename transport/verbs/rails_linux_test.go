@@ -117,8 +117,8 @@ func TestRailIsProved(t *testing.T) {
 	require.NoError(t, errors.Join(sent, received))
 }
 
-// What has come over a rail counts although nobody has looked at it when the rail fails; and the receiver waits for what its
-// dead queue pair still has to give back, but not for ever. What comes of it later is of no rail any more.
+// What has come over a rail counts although nobody has looked at it when the rail fails; and the receiver waits for
+// what its dead queue pair still has to give back, but not for ever. What comes of it later is of no rail any more.
 func TestMendKeepsArrivals(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1")
 	s, r := f.pair(t, Options{})

@@ -102,8 +102,8 @@ func (f *refusing) PostRecv(q *ibverbs.QP, w *ibverbs.RecvWR) error {
 	return f.fabric.PostRecv(q, w)
 }
 
-// TestSetupFails: whatever call a device refuses while two ranks connect, one of them says so, and nothing is left of what was made
-// before, which the fabric sees.
+// TestSetupFails: whatever call a device refuses while two ranks connect, one of them says so, and nothing is left of
+// what was made before, which the fabric sees.
 func TestSetupFails(t *testing.T) {
 	calls := map[string]bool{}
 	for fault, done := 0, false; !done; fault++ {

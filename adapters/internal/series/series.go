@@ -32,7 +32,8 @@ func (s Series) Memory() string {
 const More = "more"
 
 // Comms names communicators by number, in the order of their first calls: so programs that make and close them all the
-// time have no more than Most names, and More. The number is the same on all ranks that make their communicators in one order.
+// time have no more than Most names, and More. The number is the same on all ranks that make their communicators in one
+// order.
 type Comms struct {
 	Most  int
 	mu    sync.Mutex
@@ -83,8 +84,8 @@ func (t *Table[T]) Get(s Series, make func(Series) *T) *T {
 	return x
 }
 
-// Peers makes what counts the waits of a call's rank for its peers, by rank. There is one for all
-// peers, "", if the communicator has more than most ranks or no name of its own, and none on GPUs, whose waits are not known.
+// Peers makes what counts the waits of a call's rank for its peers, by rank. There is one for all peers, "", if the
+// communicator has more than most ranks or no name of its own, and none on GPUs, whose waits are not known.
 func Peers[T any](c *trace.Call, comm string, most int, make func(peer string) T) (list []T) {
 	switch {
 	case c.GPU:

@@ -14,7 +14,8 @@ type libraries struct {
 	kernels map[uintptr]*kernel
 }
 
-// firstLibrary is below the first handle of a library and of its kernels, and above all handles of drivers that are emulated.
+// firstLibrary is below the first handle of a library and of its kernels, and above all handles of drivers that are
+// emulated.
 const firstLibrary uint64 = 1 << 40
 
 // A loaded is a library.

@@ -49,9 +49,9 @@ type Library struct {
 	last    atomic.Pointer[complaint] // what went wrong most recently
 }
 
-// New is a library whose settings are environment variables. They are read when they are
-// first needed, for programs set them after they have loaded the library. file says where that is, chosen which device the
-// program's CUDA runtime has for the calling thread, -1 if there is no such runtime.
+// New is a library whose settings are environment variables. They are read when they are first needed, for programs set
+// them after they have loaded the library. file says where that is, chosen which device the program's CUDA runtime has
+// for the calling thread, -1 if there is no such runtime.
 func New(getenv func(string) string, file func() string, chosen func() int) *Library {
 	return &Library{
 		file:    file,
@@ -134,8 +134,8 @@ func (l *Library) gpus() (*gpu.Machine, error) {
 	return m, nil
 }
 
-// current is the calling thread's GPU, device 0 if it has chosen none. It leaves it as it is. A thread that has chosen one by
-// a CUDA runtime older than 12 has no context yet: then the runtime is asked.
+// current is the calling thread's GPU, device 0 if it has chosen none. It leaves it as it is. A thread that has chosen
+// one by a CUDA runtime older than 12 has no context yet: then the runtime is asked.
 func (l *Library) current() (*gpu.Device, error) {
 	first, err := l.device(0)
 	if err != nil {

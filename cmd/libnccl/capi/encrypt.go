@@ -19,8 +19,8 @@ const (
 	keyLength = 32
 )
 
-// SetEncryption has communicators that are made from now on speak TLS, in mode byKey, by a key that all processes give; inClear
-// ends that.
+// SetEncryption has communicators that are made from now on speak TLS, in mode byKey, by a key that all processes give;
+// inClear ends that.
 func (l *Library) SetEncryption(mode int, key string) error {
 	switch {
 	case mode == inClear:
@@ -36,7 +36,8 @@ func (l *Library) SetEncryption(mode int, key string) error {
 	return nil
 }
 
-// setting gives a setting of the environment, where RINGO_TLS says that connections go over TLS if the program wants that.
+// setting gives a setting of the environment, where RINGO_TLS says that connections go over TLS if the program wants
+// that.
 func (l *Library) setting(name string) string {
 	if name == "RINGO_TLS" && l.key != "" {
 		return "1"
@@ -44,8 +45,8 @@ func (l *Library) setting(name string) string {
 	return l.env.get(name)
 }
 
-// sealed is what an ID becomes on its way through the program: its key is covered by the one that the program has given, so that only
-// who knows that one takes part. Sealed twice it is itself.
+// sealed is what an ID becomes on its way through the program: its key is covered by the one that the program has
+// given, so that only who knows that one takes part. Sealed twice it is itself.
 func (l *Library) sealed(id bootstrap.ID) (bootstrap.ID, error) {
 	l.mu.Lock()
 	key := l.key

@@ -11,8 +11,8 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// Finalize waits for what was begun, on the GPU too. The communicator takes no calls any more. As in NCCL the null handle
-// is no error, and none of Destroy and Abort.
+// Finalize waits for what was begun, on the GPU too. The communicator takes no calls any more. As in NCCL the null
+// handle is no error, and none of Destroy and Abort.
 func (l *Library) Finalize(group, handle uintptr) (err error) {
 	if handle == 0 {
 		return nil

@@ -24,8 +24,8 @@ const systemConf = "/etc/nccl.conf"
 
 // ReadFiles puts into the environment what is not set there and NCCL's files of settings say: NCCL_CONF_FILE, or
 // .nccl.conf in the user's home without it, then /etc/nccl.conf. Plugins see it too, as they do with NCCL. It is for
-// once, before a setting is read; ncclGetVersion alone, which leaves Go's runtime alone, does not wait for it. The trap:
-// C's getenv must not run in another thread meanwhile.
+// once, before a setting is read; ncclGetVersion alone, which leaves Go's runtime alone, does not wait for it. The
+// trap: C's getenv must not run in another thread meanwhile.
 func ReadFiles(lookup func(name string) (string, bool), set func(name, value string) error) {
 	for _, file := range confFiles(lookup, user.Current) {
 		text, err := os.ReadFile(file)
@@ -160,7 +160,8 @@ func (e env) ras() bool {
 	return v == "" || ok && n == 1
 }
 
-// rasOptions are NCCL_RAS_ADDR, where clients ask, and NCCL_RAS_TIMEOUT_FACTOR, by which the processes wait longer for each other.
+// rasOptions are NCCL_RAS_ADDR, where clients ask, and NCCL_RAS_TIMEOUT_FACTOR, by which the processes wait longer for
+// each other.
 func (e env) rasOptions() (addr string, factor int) {
 	n, _ := setting.NumberOfNCCL(e.get("NCCL_RAS_TIMEOUT_FACTOR"))
 	return e.get("NCCL_RAS_ADDR"), min(max(n, 1), 1000)

@@ -73,7 +73,8 @@ func (l *Library) driverVersion() int {
 	return v
 }
 
-// lease has the agent live as long as a communicator, and gives its Config the rank's card. near is an address of the job, if one is known.
+// lease has the agent live as long as a communicator, and gives its Config the rank's card. near is an address of the
+// job, if one is known.
 func (l *Library) lease(cfg *ringo.Config, near string) *ras.Lease {
 	a := l.answers(cfg)
 	if a == nil {
@@ -120,7 +121,8 @@ func (w *watched) now(state Result, err error) (n ras.Now) {
 	for i := range n.Counts {
 		n.Counts[i] = w.counts[i].Load()
 	}
-	if errors.Is(err, ringo.ErrClosed) || errors.Is(err, errEnding) || state == InProgress { // which detectors take for a failure
+	if errors.Is(err, ringo.ErrClosed) || errors.Is(err, errEnding) || state == InProgress {
+		// which detectors take for a failure
 		state = Success
 	}
 	n.Async = int(state)
@@ -153,7 +155,8 @@ type Watch struct {
 	closes atomic.Bool
 }
 
-// Watch begins a communicator's time with the agent of RAS, and gives its Config the rank's card. Where RAS is off it tells nothing.
+// Watch begins a communicator's time with the agent of RAS, and gives its Config the rank's card. Where RAS is off it
+// tells nothing.
 func (l *Library) Watch(cfg *ringo.Config) *Watch {
 	w := new(Watch)
 	base, err := l.config()

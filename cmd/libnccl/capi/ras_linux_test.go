@@ -36,8 +36,8 @@ func onAllRanks(t *testing.T, comms []uintptr, f func(rank int, c uintptr) error
 	}
 }
 
-// Five kinds of calls are counted as NCCL counts them, those of a group when it ends; communicators that are made of others are there, with what
-// they were told; and after the last of them nothing is left open.
+// Five kinds of calls are counted as NCCL counts them, those of a group when it ends; communicators that are made of
+// others are there, with what they were told; and after the last of them nothing is left open.
 func TestRAS(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -232,7 +232,8 @@ func TestPutParameter(t *testing.T) {
 	}
 }
 
-// Operators of a communicator are numbered after those that are built in; the number of one that was destroyed comes again.
+// Operators of a communicator are numbered after those that are built in; the number of one that was destroyed comes
+// again.
 func TestOperators(t *testing.T) {
 	l := onHost()
 	comms, err := l.InitAll(1, nil)

@@ -1,16 +1,19 @@
-// Package ras answers the questions of NCCL's RAS about the communicators of a job: ncclras, detectors of hangs, and ringo why ask
-// on port 28028. It is part of libnccl.so.2, and nothing here is promised to other modules.
+// Package ras answers the questions of NCCL's RAS about the communicators of a job: ncclras, detectors of hangs, and
+// ringo why ask on port 28028. It is part of libnccl.so.2, and nothing here is promised to other modules.
 //
-// An Agent is what a process answers with, from its first communicator to its last. Ranks tell each other a Card when they open a
-// communicator, so each process knows where the agents of the others are; whichever takes a client asks all of them (survey.go),
-// and those tell of communicators that it did not know. What a client hears is what NCCL says: who is a member, how many of five kinds of
-// collectives each rank has called, its state, and who does not answer (json.go, text.go, monitor.go).
+// An Agent is what a process answers with, from its first communicator to its last. Ranks tell each other a Card when
+// they open a communicator, so each process knows where the agents of the others are; whichever takes a client asks all
+// of them (survey.go), and those tell of communicators that it did not know. What a client hears is what NCCL says: who
+// is a member, how many of five kinds of collectives each rank has called, its state, and who does not answer (json.go,
+// text.go, monitor.go).
 //
-// The port belongs to the first process of the job on its machine that gets it. That process hands the listening socket itself to
-// the others of its job (door_linux.go), so each of them takes clients, and a rank that is stopped keeps nobody from an answer. A process
-// without the port answers the other agents all the same. An agent costs an operation nothing: it reads what there is when somebody asks.
+// The port belongs to the first process of the job on its machine that gets it. That process hands the listening socket
+// itself to the others of its job (door_linux.go), so each of them takes clients, and a rank that is stopped keeps
+// nobody from an answer. A process without the port answers the other agents all the same. An agent costs an operation
+// nothing: it reads what there is when somebody asks.
 //
-// The trap: a child of fork has the sockets too. While one outlives its parent the port is taken and nobody answers there.
+// The trap: a child of fork has the sockets too. While one outlives its parent the port is taken and nobody answers
+// there.
 package ras
 
 import (
@@ -62,8 +65,8 @@ type Lease struct {
 	server *server
 }
 
-// Lease begins a communicator's time. near is an address of the job, "host:port", by which the process finds which of its own
-// addresses others reach; "" if none is known. The cost is that of three listening sockets, once.
+// Lease begins a communicator's time. near is an address of the job, "host:port", by which the process finds which of
+// its own addresses others reach; "" if none is known. The cost is that of three listening sockets, once.
 func (a *Agent) Lease(near string) *Lease {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,8 +176,8 @@ func ownAddress(near string) string {
 	return "127.0.0.1"
 }
 
-// seekDoor looks for where clients ask, until it has that: the port itself, or a process of the job on this machine that has it. Another
-// job's may be given back at any time, so a look goes on, ever more rarely.
+// seekDoor looks for where clients ask, until it has that: the port itself, or a process of the job on this machine
+// that has it. Another job's may be given back at any time, so a look goes on, ever more rarely.
 func (s *server) seekDoor() {
 	said := false
 	for pause := soonest; s.began.Err() == nil; pause = min(2*pause, rarest) {

@@ -32,7 +32,8 @@ func events(list string) (lifecycle, trace bool, bad string) {
 	return lifecycle, trace, ""
 }
 
-// monitor tells a client of processes that come, die, stop answering and answer again, until it hangs up or this process is done.
+// monitor tells a client of processes that come, die, stop answering and answer again, until it hangs up or this
+// process is done.
 func (c *client) monitor(lifecycle, trace bool) {
 	c.SetDeadline(time.Now().Add(clientTime))
 	was := map[string]heard{}

@@ -70,8 +70,8 @@ func (s *server) report(known []string) (r report) {
 	return r
 }
 
-// listenToAgents opens the sockets for other processes of the job: one of the machine, and one for other machines where this one
-// has an address that they reach.
+// listenToAgents opens the sockets for other processes of the job: one of the machine, and one for other machines where
+// this one has an address that they reach.
 func (s *server) listenToAgents() {
 	pending := auth.NewPending(maxStrangers, strangerTime, auth.NewLog(s.o.Log.With("subsys", "NET")))
 	s.closers = append(s.closers, pending.Close)

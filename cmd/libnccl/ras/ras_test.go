@@ -104,8 +104,8 @@ func reports(t testing.TB, text string) *why.Report {
 	return &all[0]
 }
 
-// Whichever process is asked tells of all communicators of the job, also of those that it is no member of, as text and as JSON, and
-// ringo why names the rank that has called less.
+// Whichever process is asked tells of all communicators of the job, also of those that it is no member of, as text and
+// as JSON, and ringo why names the rank that has called less.
 func TestStatus(t *testing.T) {
 	j := newJob(t, 4)
 	j.comm("world", []int{0, 1, 2, 3}, 7, 7, 6, 7)
@@ -218,7 +218,8 @@ func TestUnevenJob(t *testing.T) {
 	require.Contains(t, text, "No communicator data collected!\n")
 }
 
-// The processes of a job share the port: while one of them lives it answers. Another job that wants it has it afterwards.
+// The processes of a job share the port: while one of them lives it answers. Another job that wants it has it
+// afterwards.
 func TestDoor(t *testing.T) {
 	j := newJob(t, 3)
 	leases := j.comm("world", []int{0, 1, 2}, 1, 1, 1)
@@ -437,7 +438,8 @@ func TestHostile(t *testing.T) {
 	require.Eventually(t, func() bool { return descriptors(t) <= files }, tier.Patience, time.Millisecond, "%d before", files)
 }
 
-// descriptors is how many files and sockets this process has open. What the runtime itself opens once counts from the first time on.
+// descriptors is how many files and sockets this process has open. What the runtime itself opens once counts from the
+// first time on.
 func descriptors(t *testing.T) int {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the poller's
 	require.NoError(t, err)

@@ -93,7 +93,8 @@ type reply struct {
 	late    bool // it was waited for in vain
 }
 
-// survey asks all processes of the job, each for at most so long. Clients that ask at once share a survey that began after they did.
+// survey asks all processes of the job, each for at most so long. Clients that ask at once share a survey that began
+// after they did.
 func (s *server) survey(wait time.Duration) *Survey {
 	asked := time.Now()
 	s.turn.Lock()

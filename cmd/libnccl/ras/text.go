@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// The states of a rank in text, and what may be wrong with a communicator, as bits; a communicator has those of its ranks.
+// The states of a rank in text, and what may be wrong with a communicator, as bits; a communicator has those of its
+// ranks.
 const (
 	noComm = 1 << iota // it answers and is no member any more
 	initial
@@ -217,7 +218,8 @@ func groupsOf(x *Survey) (groups [][]*summary) {
 func (p *page) job(x *Survey) {
 	p.title("Job summary", "=")
 	nodes, gpus := map[string]int{}, 0
-	perNode, perProcess := map[int]int{}, map[int]int{} // how many nodes have so many processes, and processes so many GPUs
+	// how many nodes have so many processes, and processes so many GPUs
+	perNode, perProcess := map[int]int{}, map[int]int{}
 	for i := range x.Processes {
 		nodes[x.Processes[i].Card.Host]++
 		n := len(x.Processes[i].Devices)
@@ -363,7 +365,8 @@ func (p *page) class(ranks []*Rank, total int, one, all string) {
 	}
 }
 
-// mismatches says in what the ranks of a communicator differ: in state, and in how many collectives of a kind they have called.
+// mismatches says in what the ranks of a communicator differ: in state, and in how many collectives of a kind they have
+// called.
 func (p *page) mismatches(c *summary, number string) {
 	if c.errors&mismatch == 0 {
 		return

@@ -1,7 +1,7 @@
-// Package flight reads dumps of PyTorch's flight recorder, as pickles and as JSON: what TORCH_NCCL_DUMP_ON_TIMEOUT=1 and
-// TORCH_NCCL_TRACE_BUFFER_SIZE=2000 write to TORCH_NCCL_DEBUG_INFO_TEMP_FILE followed by the rank, formats 2.0 to 2.11.
-// The format is in torch/csrc/distributed/c10d/FlightRecorder.hpp. Nothing of a dump is executed. It is part of the
-// command ringo, and nothing here is promised to other modules.
+// Package flight reads dumps of PyTorch's flight recorder, as pickles and as JSON: what TORCH_NCCL_DUMP_ON_TIMEOUT=1
+// and TORCH_NCCL_TRACE_BUFFER_SIZE=2000 write to TORCH_NCCL_DEBUG_INFO_TEMP_FILE followed by the rank, formats 2.0 to
+// 2.11. The format is in torch/csrc/distributed/c10d/FlightRecorder.hpp. Nothing of a dump is executed. It is part of
+// the command ringo, and nothing here is promised to other modules.
 package flight
 
 import (
@@ -36,11 +36,13 @@ func Is(head []byte) bool {
 		bytes.Contains(head, []byte(`"entries"`)) && bytes.Contains(head, []byte(`"record_id"`)))
 }
 
-// mostCalls is how many calls that have ended are kept of all dumps together, those of each dump its newest. Others are kept all.
+// mostCalls is how many calls that have ended are kept of all dumps together, those of each dump its newest. Others are
+// kept all.
 const mostCalls = 1 << 20
 
-// Read makes a job of dumps. What is no dump is left out, and said in skipped; it is an error if nothing is left. It decodes as many dumps at once
-// as there are processors; the cost is a dump's bytes for each of these, and about 250 bytes for each call that is kept.
+// Read makes a job of dumps. What is no dump is left out, and said in skipped; it is an error if nothing is left. It
+// decodes as many dumps at once as there are processors; the cost is a dump's bytes for each of these, and about 250
+// bytes for each call that is kept.
 func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	dumps := make([]record, len(files))
 	var next atomic.Int64
@@ -264,7 +266,8 @@ func plain(v any) any {
 type reader struct {
 	*worker
 	record
-	timed bool                    // it has when GPUs began calls, which PyTorch notes with TORCH_NCCL_ENABLE_TIMING=1 alone
+	// it has when GPUs began calls, which PyTorch notes with TORCH_NCCL_ENABLE_TIMING=1 alone
+	timed bool
 	index map[string]int          // of groups, by name
 	names map[*pickle.List]string // of stacks that several entries share
 }

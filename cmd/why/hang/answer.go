@@ -50,8 +50,8 @@ func Judge(j *Job) Answer {
 	return a
 }
 
-// Merge makes one answer of those that tell of jobs of as many ranks: the surest, and of those that are as sure the first. What the others say that
-// is something else becomes its notes, and who blames the same ranks.
+// Merge makes one answer of those that tell of jobs of as many ranks: the surest, and of those that are as sure the
+// first. What the others say that is something else becomes its notes, and who blames the same ranks.
 func Merge(answers []Answer) (merged []Answer) {
 	sorted := slices.Clone(answers)
 	slices.SortStableFunc(sorted, func(a, b Answer) int { return cmp.Compare(b.worth(), a.worth()) })
@@ -84,7 +84,8 @@ func Merge(answers []Answer) (merged []Answer) {
 	return merged
 }
 
-// sure is how much an answer is worth beside another's: that a rank is gone is seen, that its file is missing may be an oversight.
+// sure is how much an answer is worth beside another's: that a rank is gone is seen, that its file is missing may be an
+// oversight.
 var sure = [Reasons]int{
 	Silent: 1, Stuck: 1, Blocked: 2, Order: 2, Slow: 2, Short: 2, NotMade: 2, Absent: 2, Roots: 2, Shapes: 2, Different: 2, Died: 3,
 }
@@ -175,7 +176,8 @@ func (jd *judge) sayUnknown(a *Answer, c *cause) {
 	}
 }
 
-// unnoted is a message that an absent rank waits in before its dump has it, with a comma before it: with its first to a peer it makes a communicator.
+// unnoted is a message that an absent rank waits in before its dump has it, with a comma before it: with its first to a
+// peer it makes a communicator.
 func (jd *judge) unnoted(ranks []int) string {
 	r := &jd.Ranks[ranks[0]]
 	if len(ranks) > 1 || !r.Alone || r.Stack != "" || slices.ContainsFunc(r.Calls, func(c Call) bool { return c.message() }) {

@@ -17,7 +17,8 @@ type Hint struct {
 	Alone  bool // it has called a send or recv outside of a batch
 }
 
-// Hear adds hints to the ranks that they are about, and reports of each whether it knows that rank. A process's number that two nodes have is nobody's.
+// Hear adds hints to the ranks that they are about, and reports of each whether it knows that rank. A process's number
+// that two nodes have is nobody's.
 func (j *Job) Hear(hints []Hint) []bool {
 	heard := make([]bool, len(hints))
 	pids := map[int]int{} // the rank, -1 if there are several
@@ -55,7 +56,8 @@ func (j *Job) Hear(hints []Hint) []bool {
 	return heard
 }
 
-// Standing says where processes stand, those of one place together and the first places first, for a job that does not know its ranks.
+// Standing says where processes stand, those of one place together and the first places first, for a job that does not
+// know its ranks.
 func Standing(hints []Hint) (notes []string) {
 	by := map[string][]int{}
 	var places []string
@@ -76,7 +78,8 @@ func Standing(hints []Hint) (notes []string) {
 	return notes
 }
 
-// Learn takes from another job of the same ranks which process each is, who answers nothing, and which errors of networks there were.
+// Learn takes from another job of the same ranks which process each is, who answers nothing, and which errors of
+// networks there were.
 func (j *Job) Learn(o *Job) {
 	if len(o.Ranks) != len(j.Ranks) || o.Guessed || j.Guessed {
 		return

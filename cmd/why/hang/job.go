@@ -119,7 +119,8 @@ func (c *Call) name() string {
 	return fmt.Sprintf("%s #%d", c.Kind, c.Number)
 }
 
-// GroupOf is the index of a group of that name and those ranks, which is added if it is not there. Its cost grows with the groups of that name.
+// GroupOf is the index of a group of that name and those ranks, which is added if it is not there. Its cost grows with
+// the groups of that name.
 func (j *Job) GroupOf(name, desc string, ranks []int) int {
 	if j.index == nil {
 		j.index = map[string][]int{}

@@ -63,9 +63,10 @@ type judge struct {
 	*Job
 	calls []map[int64]map[int]*Call // collectives by group, number and rank
 	last  []map[int]int64           // the newest collective by group and rank
-	waits [][]*Call                 // by rank: of each group the first call that has not ended, and messages; as they were made
-	first []int64                   // by group: the first collective in which a rank waits, -1 if none does
-	old   map[int]bool              // ranks whose files are of before the others waited
+	// by rank: of each group the first call that has not ended, and messages; as they were made
+	waits [][]*Call
+	first []int64      // by group: the first collective in which a rank waits, -1 if none does
+	old   map[int]bool // ranks whose files are of before the others waited
 }
 
 func newJudge(j *Job) *judge {
@@ -228,7 +229,8 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 	return jd.stuck(at)
 }
 
-// stuck is about a place in which all are. Where nothing shows whether GPUs have begun it, it may be something before it.
+// stuck is about a place in which all are. Where nothing shows whether GPUs have begun it, it may be something before
+// it.
 func (jd *judge) stuck(at place) cause {
 	open := jd.open(at)
 	if slices.ContainsFunc(open, func(r int) bool { return jd.in(at, r).State == Open }) {
@@ -323,8 +325,8 @@ func (jd *judge) unmade(group, r int) bool {
 	return len(made) > 0 && !used && !slices.Contains(made, group)
 }
 
-// silent is about ranks that left nothing. One is to blame, if the others have said where they are, and those that answer nothing to somebody who
-// asks. Of several the files may be those of a node that nobody has fetched.
+// silent is about ranks that left nothing. One is to blame, if the others have said where they are, and those that
+// answer nothing to somebody who asks. Of several the files may be those of a node that nobody has fetched.
 func (jd *judge) silent(at place, unknown []int) cause {
 	left := 0
 	for _, r := range jd.Ranks {

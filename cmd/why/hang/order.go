@@ -30,8 +30,9 @@ func (jd *judge) circle(way []place) cause {
 	return found
 }
 
-// opposite finds a collective of another group that some of the ranks in a place have called before the one there, and others after it, if all of
-// that group are in it too. Ranks whose calls before these two ended in opposite order are used to it.
+// opposite finds a collective of another group that some of the ranks in a place have called before the one there, and
+// others after it, if all of that group are in it too. Ranks whose calls before these two ended in opposite order are
+// used to it.
 func (jd *judge) opposite(at place, open []int) cause {
 	before := func(r int, one, other place) bool { return jd.in(one, r).At.Before(jd.in(other, r).At) }
 	both := func(r int, one, other place) bool { return jd.in(one, r) != nil && jd.in(other, r) != nil }

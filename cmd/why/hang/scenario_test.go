@@ -26,8 +26,8 @@ type step struct {
 	where string
 }
 
-// A run carries out programs of ranks as PyTorch on NCCL does: each group has a stream of its own on each rank, a call begins
-// when those before it on its stream have ended, and ends when all members have begun it.
+// A run carries out programs of ranks as PyTorch on NCCL does: each group has a stream of its own on each rank, a call
+// begins when those before it on its stream have ended, and ends when all members have begun it.
 type run struct {
 	groups   [][]int
 	programs []program

@@ -10,9 +10,9 @@ import (
 // ended reports whether a call is not known to be open.
 func (c *Call) ended() bool { return c.State == Ended || c.State == Seen }
 
-// infer finds out of calls of which only that they were made is known whether they can have ended: a collective that another
-// rank of the group has not made cannot, nor one instead of which another rank has made another, and one after which the rank has come
-// to the next of the group is behind it.
+// infer finds out of calls of which only that they were made is known whether they can have ended: a collective that
+// another rank of the group has not made cannot, nor one instead of which another rank has made another, and one after
+// which the rank has come to the next of the group is behind it.
 func (j *Job) infer() {
 	least, most := j.reached()
 	odd := j.unlike()
@@ -36,7 +36,8 @@ type spot struct {
 	number int64
 }
 
-// unlike are the collectives, known only to have been made, of which ranks have made different kinds, or with other sizes or roots.
+// unlike are the collectives, known only to have been made, of which ranks have made different kinds, or with other
+// sizes or roots.
 func (j *Job) unlike() map[spot]bool {
 	kinds, odd := map[spot]string{}, map[spot]bool{}
 	for r := range j.Ranks {
@@ -87,8 +88,8 @@ func (jd *judge) newest(r int) *Call {
 	return &calls[len(calls)-1]
 }
 
-// together reports whether one of the idle ranks may be in a collective that all of a group have made, none of whom is known to wait:
-// then nobody is known to be late.
+// together reports whether one of the idle ranks may be in a collective that all of a group have made, none of whom is
+// known to wait: then nobody is known to be late.
 func (jd *judge) together(idle []int) bool {
 	waits := func(r int) bool { return len(jd.waits[r]) > 0 }
 	for _, r := range idle {

@@ -17,8 +17,8 @@ const (
 	few = 3
 )
 
-// outdated are ranks whose files are of before most others began to wait, or of another run. Their calls are dropped: they accuse
-// others, and themselves, of what is long over.
+// outdated are ranks whose files are of before most others began to wait, or of another run. Their calls are dropped:
+// they accuse others, and themselves, of what is long over.
 func (j *Job) outdated() map[int]bool {
 	var since, newest []time.Time
 	for r := range j.Ranks {
@@ -88,8 +88,8 @@ func (j *Job) elsewhen(r int, usual time.Time, tries *int) bool {
 	return false
 }
 
-// anew reports whether a rank's file is of a later run than those of the ranks that wait at a place: it has made an earlier collective of the group
-// after these made theirs.
+// anew reports whether a rank's file is of a later run than those of the ranks that wait at a place: it has made an
+// earlier collective of the group after these made theirs.
 func (jd *judge) anew(at place, r int) bool {
 	if at.number < 0 {
 		return false
@@ -203,8 +203,9 @@ func (jd *judge) slow(at place) cause {
 	return c
 }
 
-// overdue finds ranks that came too late to a call that has ended since: the watchdog has fired for it all the same. Of a group it is about the newest
-// call that took longer than its time-out, or the first of several in a row, for which the others had not waited.
+// overdue finds ranks that came too late to a call that has ended since: the watchdog has fired for it all the same. Of
+// a group it is about the newest call that took longer than its time-out, or the first of several in a row, for which
+// the others had not waited.
 func (jd *judge) overdue() cause {
 	for g := range jd.Groups {
 		over, first := map[int64]bool{}, int64(-1)
@@ -228,8 +229,8 @@ func (jd *judge) overdue() cause {
 	return cause{}
 }
 
-// usual is the second longest time that ranks have waited for each other in the collectives before a place, 0 if it is not known: once may have
-// been a start.
+// usual is the second longest time that ranks have waited for each other in the collectives before a place, 0 if it is
+// not known: once may have been a start.
 func (jd *judge) usual(at place) time.Duration {
 	if at.number < 0 || jd.limit(at) <= 0 {
 		return 0

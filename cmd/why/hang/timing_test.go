@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
-// paced is a job whose ranks make collectives so long after each other: late is by number and rank. The last one has not ended. A negative
-// lateness leaves a rank out.
+// paced is a job whose ranks make collectives so long after each other: late is by number and rank. The last one has
+// not ended. A negative lateness leaves a rank out.
 func paced(limit time.Duration, skew []time.Duration, late ...[]time.Duration) *hang.Job {
 	j := &hang.Job{Groups: []hang.Group{{Name: "0", Desc: "default_pg"}}}
 	start := time.Unix(1_700_000_000, 0)
@@ -35,7 +35,8 @@ func paced(limit time.Duration, skew []time.Duration, late ...[]time.Duration) *
 	return j
 }
 
-// A rank that came after the others' time-out was slow, however far its clock is from theirs; one whose clock is wrong was not.
+// A rank that came after the others' time-out was slow, however far its clock is from theirs; one whose clock is wrong
+// was not.
 func TestSlow(t *testing.T) {
 	const s = time.Second
 	even := []time.Duration{0, 0, 0}
@@ -53,7 +54,8 @@ func TestSlow(t *testing.T) {
 	require.Equal(t, hang.Slow, hang.Judge(paced(30*s, make([]time.Duration, 3), []time.Duration{0, 0, 100 * s})).Reason)
 }
 
-// A job that has waited nearly as long before has a time-out that is too short, and nobody is to blame. Once may have been its start.
+// A job that has waited nearly as long before has a time-out that is too short, and nobody is to blame. Once may have
+// been its start.
 func TestShort(t *testing.T) {
 	const s = time.Second
 	even, clocks := []time.Duration{0, 0, 0}, make([]time.Duration, 3)
@@ -67,7 +69,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// A file of another run, and one that was written before the others waited, accuse nobody, and are not taken for missing ones.
+// A file of another run, and one that was written before the others waited, accuse nobody, and are not taken for
+// missing ones.
 func TestOutdated(t *testing.T) {
 	even, clocks := []time.Duration{0, 0, 0, 0}, make([]time.Duration, 4)
 	job := func() *hang.Job { return paced(10*time.Minute, clocks, even, even, even, []time.Duration{0, 0, -1, 0}) }
@@ -106,7 +109,8 @@ func TestLaggards(t *testing.T) {
 	require.Equal(t, hang.Lateness{Rank: 1, Late: 2 * time.Second, Calls: 3}, all[i])
 }
 
-// What other files know of processes: who answers nothing, where one stands, which exception ended one. Numbers of ranks that are guessed are not theirs.
+// What other files know of processes: who answers nothing, where one stands, which exception ended one. Numbers of
+// ranks that are guessed are not theirs.
 func TestHints(t *testing.T) {
 	even, clocks := []time.Duration{0, 0, 0, 0}, make([]time.Duration, 4)
 	job := func() *hang.Job { return paced(10*time.Minute, clocks, even, even, []time.Duration{0, 0, -1, 0}) }
@@ -136,7 +140,8 @@ func TestHints(t *testing.T) {
 	require.Empty(t, other.Ranks[1].Death)
 }
 
-// Of several ranks without files nobody is accused; nor are most ranks by one that waits alone. A group of which not all members are known hides nobody.
+// Of several ranks without files nobody is accused; nor are most ranks by one that waits alone. A group of which not
+// all members are known hides nobody.
 func TestDoubt(t *testing.T) {
 	even, clocks := make([]time.Duration, 5), make([]time.Duration, 5)
 	j := paced(time.Minute, clocks, even, even)

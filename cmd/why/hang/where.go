@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Where is a line of a program as a person says it, "train.py:40 in step", and "" for one of PyTorch's own or of a library around it.
+// Where is a line of a program as a person says it, "train.py:40 in step", and "" for one of PyTorch's own or of a
+// library around it.
 func Where(file string, line int, function string) string {
 	if file == "" || Library(file) {
 		return ""

@@ -1,6 +1,7 @@
-// Package inspector reads what NCCL's Inspector writes, the profiler plugin of NCCL's ext-profiler/inspector: one object of JSON for each collective that
-// has ended. So it shows no call that hangs, but which process each rank is, which collective of a communicator each has ended last, and who usually
-// comes last: whose collectives are the shortest. It is part of the command ringo, and nothing here is promised to other modules.
+// Package inspector reads what NCCL's Inspector writes, the profiler plugin of NCCL's ext-profiler/inspector: one
+// object of JSON for each collective that has ended. So it shows no call that hangs, but which process each rank is,
+// which collective of a communicator each has ended last, and who usually comes last: whose collectives are the
+// shortest. It is part of the command ringo, and nothing here is promised to other modules.
 package inspector
 
 import (
@@ -63,7 +64,8 @@ type comm struct {
 
 var errNone = errors.New("not a file of NCCL's Inspector")
 
-// Read makes a job of files: of the largest communicator. What is no such file is left out, and said in skipped; it is an error if nothing is left.
+// Read makes a job of files: of the largest communicator. What is no such file is left out, and said in skipped; it is
+// an error if nothing is left.
 func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	comms := map[string]*comm{}
 	left := mostRanks

@@ -19,7 +19,8 @@ func line(id string, rank, ranks, number, micros int) string {
 "coll_algobw_gbs": 277.2, "coll_busbw_gbs": 485.1}}`+"\n", id, rank, ranks, 100+rank, number, micros)
 }
 
-// Which process each rank is, and who usually comes last: nobody is accused, as calls that have not ended are not written.
+// Which process each rank is, and who usually comes last: nobody is accused, as calls that have not ended are not
+// written.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	var files []string

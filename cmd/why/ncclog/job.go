@@ -14,8 +14,8 @@ import (
 // timeOf keeps calls in the order of lines. Clocks of hosts differ, and most logs have no time.
 func timeOf(line int64) time.Time { return time.Unix(0, line) }
 
-// job makes a job of all lines. The largest communicator has the numbers of its ranks if it has all processes; else processes are numbered
-// by their hosts, and a note says so.
+// job makes a job of all lines. The largest communicator has the numbers of its ranks if it has all processes; else
+// processes are numbered by their hosts, and a note says so.
 func (l *log) job() *hang.Job {
 	j := &hang.Job{Notes: l.notes, Faults: l.faults}
 	groups := map[string][]*comm{}

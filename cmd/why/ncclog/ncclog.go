@@ -1,6 +1,7 @@
-// Package ncclog reads logs of NCCL, NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL, as ranks write them into files of their own or
-// through a launcher into one. A log says which calls a rank has made, not which of them have ended. The formats are those
-// of NCCL 2.10 to 2.30. It is part of the command ringo, and nothing here is promised to other modules.
+// Package ncclog reads logs of NCCL, NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL, as ranks write them into files
+// of their own or through a launcher into one. A log says which calls a rank has made, not which of them have ended.
+// The formats are those of NCCL 2.10 to 2.30. It is part of the command ringo, and nothing here is promised to other
+// modules.
 package ncclog
 
 import (
@@ -20,8 +21,8 @@ func Is(head []byte) bool {
 	return bytes.IndexByte(head, 0) < 0 && (bytes.Contains(head, []byte(" NCCL INFO ")) || bytes.Contains(head, []byte(" NCCL WARN ")))
 }
 
-// Read makes a job of logs. What is no log is left out, and said in skipped; it is an error if nothing is left. With ErrMute
-// the job has the ranks and their processes, and none of their calls.
+// Read makes a job of logs. What is no log is left out, and said in skipped; it is an error if nothing is left. With
+// ErrMute the job has the ranks and their processes, and none of their calls.
 func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	l := newLog()
 	read := 0
@@ -297,7 +298,8 @@ func (l *log) name(c *comm, text string) {
 // types are NCCL's by number.
 var types = [...]string{"int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"}
 
-// call reads a call. NCCL counts what it launches, of which messages between other ranks are none: collectives are counted here.
+// call reads a call. NCCL counts what it launches, of which messages between other ranks are none: collectives are
+// counted here.
 func (c *comm) call(m []string, line int64) {
 	op, err := strconv.ParseInt(m[2], 16, 64)
 	if err != nil || op < c.last || op > c.last+1 {

@@ -1,6 +1,7 @@
-// Package printed reads what processes of a job, their launchers and the kernel have printed: how processes have ended, exceptions of Python, and what
-// PyTorch's watchdog and Gloo say of calls that waited too long. A text says seldom how many ranks there are: groups made of it are open.
-// It is part of the command ringo, and nothing here is promised to other modules.
+// Package printed reads what processes of a job, their launchers and the kernel have printed: how processes have ended,
+// exceptions of Python, and what PyTorch's watchdog and Gloo say of calls that waited too long. A text says seldom how
+// many ranks there are: groups made of it are open. It is part of the command ringo, and nothing here is promised to
+// other modules.
 package printed
 
 import (
@@ -301,7 +302,8 @@ func (s *Said) waited(file string, rank int, m []string) {
 	st.call = c
 }
 
-// progress reads how far a rank has come in a group. What it said before of a call whose group was not known belongs to this one.
+// progress reads how far a rank has come in a group. What it said before of a call whose group was not known belongs to
+// this one.
 func (s *Said) progress(file string, rank int, m []string) {
 	group := m[1]
 	r := global(rank, group, m[4])

@@ -43,8 +43,8 @@ type member struct {
 	rank int
 }
 
-// Job makes a job of a report. The largest communicator has the numbers of its ranks if it has all processes; else processes are numbered by
-// their hosts, and a note says so.
+// Job makes a job of a report. The largest communicator has the numbers of its ranks if it has all processes; else
+// processes are numbered by their hosts, and a note says so.
 func (r *Report) Job(source string) *hang.Job {
 	b := &builder{Job: new(hang.Job), source: source, report: r, global: map[any]int{}}
 	b.number()
@@ -257,8 +257,8 @@ func (b *builder) calls(group int, known []*Rank, global []int) {
 	}
 }
 
-// kinds is what each rank has called after what all have, "" for those that have called no more. Where all can have made the
-// same calls, of which some have made more, it is the same for all.
+// kinds is what each rank has called after what all have, "" for those that have called no more. Where all can have
+// made the same calls, of which some have made more, it is the same for all.
 func kinds(known []*Rank, least map[string]int64) []string {
 	more := func(m *Rank) string {
 		var words []string
@@ -294,8 +294,8 @@ func kinds(known []*Rank, least map[string]int64) []string {
 	return next
 }
 
-// Judge says why the job of some answers, the oldest first, stands still: the job of the last of them, to which others may have added. Nobody
-// is late in one whose ranks have called more from the last but one to the last.
+// Judge says why the job of some answers, the oldest first, stands still: the job of the last of them, to which others
+// may have added. Nobody is late in one whose ranks have called more from the last but one to the last.
 func Judge(j *hang.Job, all []Report) hang.Answer {
 	last := &all[len(all)-1]
 	a := hang.Judge(j)

@@ -1,6 +1,7 @@
-// Package ras reads what NCCL's RAS says of a job: the text and the JSON of ncclras, from files or from port 28028 of a living job. RAS
-// counts the collectives that each rank of a communicator has called; it does not say which of them have ended. The protocol and the formats are
-// in NCCL's src/ras. It is part of the command ringo, and nothing here is promised to other modules.
+// Package ras reads what NCCL's RAS says of a job: the text and the JSON of ncclras, from files or from port 28028 of a
+// living job. RAS counts the collectives that each rank of a communicator has called; it does not say which of them
+// have ended. The protocol and the formats are in NCCL's src/ras. It is part of the command ringo, and nothing here is
+// promised to other modules.
 package ras
 
 import (

@@ -77,7 +77,8 @@ func TestInit(t *testing.T) {
 	require.Contains(t, a.Sentence, "never called CommInit #0 of communicator 0xab")
 }
 
-// Rank 3 of the world is behind in its row, and so are those of its column behind those of the world: the way is followed.
+// Rank 3 of the world is behind in its row, and so are those of its column behind those of the world: the way is
+// followed.
 func TestGroups(t *testing.T) {
 	world := counted("0xa", []int{0, 1, 2, 3}, [2]int64{6, 0}, [2]int64{5, 0}, [2]int64{5, 0}, [2]int64{5, 0})
 	row := counted("0xb", []int{2, 3}, [2]int64{8, 0}, [2]int64{7, 0})

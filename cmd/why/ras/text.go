@@ -251,7 +251,8 @@ func (t *textual) end() {
 			}
 		}
 		for r := range c.Size {
-			if len(c.missing) > 0 && c.missing[r] == nil && c.ranks[r] == nil { // it names those that do not answer: this one does
+			if len(c.missing) > 0 && c.missing[r] == nil && c.ranks[r] == nil {
+				// it names those that do not answer: this one does
 				c.ranks[r] = &Rank{Rank: r, Peer: nobody}
 			}
 		}

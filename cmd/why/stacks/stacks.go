@@ -1,6 +1,6 @@
-// Package stacks reads where processes stand: what "py-spy dump", gdb with "thread apply all bt" or "py-bt", and Python's faulthandler print.
-// A stack is of the process whose number it has, or of the rank that its file's name has, "..._rank_3". It is part of the command ringo,
-// and nothing here is promised to other modules.
+// Package stacks reads where processes stand: what "py-spy dump", gdb with "thread apply all bt" or "py-bt", and
+// Python's faulthandler print. A stack is of the process whose number it has, or of the rank that its file's name has,
+// "..._rank_3". It is part of the command ringo, and nothing here is promised to other modules.
 package stacks
 
 import (

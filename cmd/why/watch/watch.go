@@ -1,5 +1,5 @@
-// Package watch looks at a living job again and again: it says nothing while all is well, and who holds up whom when ranks stand still. It is part of
-// the command ringo, and nothing here is promised to other modules.
+// Package watch looks at a living job again and again: it says nothing while all is well, and who holds up whom when
+// ranks stand still. It is part of the command ringo, and nothing here is promised to other modules.
 package watch
 
 import (
@@ -40,7 +40,8 @@ type Watcher struct {
 	states []state
 }
 
-// patience is how many times Stall a job may stand still with nobody to blame before that is said: it may compute, or write a checkpoint.
+// patience is how many times Stall a job may stand still with nobody to blame before that is said: it may compute, or
+// write a checkpoint.
 const patience = 10
 
 // A state is what is known by one source.

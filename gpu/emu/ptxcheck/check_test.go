@@ -102,7 +102,8 @@ func TestNothingFound(t *testing.T) {
 // The end of a context ends a run, and what was found until then is reported.
 func TestContext(t *testing.T) {
 	c := handoff(t)
-	c.Text = []byte(strings.Replace(string(c.Text), "ld.acquire.sys.global.u32 %r2, [%rd1];", "mov.u32 %r2, 0;", 1)) // it never ends
+	// it never ends
+	c.Text = []byte(strings.Replace(string(c.Text), "ld.acquire.sys.global.u32 %r2, [%rd1];", "mov.u32 %r2, 0;", 1))
 	c.Instructions = 1 << 50
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()

@@ -94,7 +94,8 @@ func core(o operand) []uint64 {
 		payload := func(b uint64) uint64 { return b * 0x0101010101010101 & (quiet - 1) }
 		low := uint64(1<<(l.exp-2) - 1) // half the exponent of one
 		return []uint64{
-			0, sign | one, inf, inf | quiet | payload(0x5a), sign | inf | payload(0x3c), sign | inf, inf - 1, sign, sign | inf | quiet | payload(0x2d), // these 9 in triples
+			// these 9 in triples
+			0, sign | one, inf, inf | quiet | payload(0x5a), sign | inf | payload(0x3c), sign | inf, inf - 1, sign, sign | inf | quiet | payload(0x2d),
 			one, inf | 6, 1, sign | (1<<l.man - 1), 1 << l.man, one + 1,
 			sign | (inf - 1), one + quiet, sign | 1<<l.man, 1<<l.man - 1,
 			low<<l.man | (1<<l.man - 1), (low + 1) << l.man, // their product lies just below the smallest normal number

@@ -230,8 +230,8 @@ type Cell struct {
 	One    bool
 }
 
-// ParseVisible is the devices of a list as CUDA_VISIBLE_DEVICES has it, up to the first that is none of so many, as with
-// the driver.
+// ParseVisible is the devices of a list as CUDA_VISIBLE_DEVICES has it, up to the first that is none of so many, as
+// with the driver.
 func ParseVisible(list string, devices int) (visible []int) {
 	for number := range strings.SplitSeq(list, ",") {
 		i, err := strconv.Atoi(strings.TrimSpace(number))

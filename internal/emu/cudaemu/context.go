@@ -20,7 +20,8 @@ type context struct {
 	perThread map[int]*stream
 	streams   []*stream // all, with legacy and those of threads
 	alone     bool      // a call that lets no other in waits for the context's work
-	held      int       // calls that wait for work of the context and keep copies of other GPUs waiting, see Config.LoadsWait
+	// calls that wait for work of the context and keep copies of other GPUs waiting, see Config.LoadsWait
+	held int
 }
 
 // A failure is the error that ended a context.
@@ -62,8 +63,8 @@ func (d *device) contexts() []*context {
 	return append([]*context{d.primary}, d.created...)
 }
 
-// CtxCreate is cuCtxCreate, which this module does not call: programs of others do. The context is current on the thread from then
-// on. Kernels of one context reach memory of another here, which on hardware they do not.
+// CtxCreate is cuCtxCreate, which this module does not call: programs of others do. The context is current on the
+// thread from then on. Kernels of one context reach memory of another here, which on hardware they do not.
 func (m *Machine) CtxCreate(d cuda.Device) (cuda.Context, error) {
 	return ofDevice(m, "cuCtxCreate", d, func(c *call, d *device) (cuda.Context, error) {
 		x := m.newContext(d)
@@ -142,8 +143,8 @@ func (m *Machine) DevicePrimaryCtxRelease(d cuda.Device) error {
 	return nil
 }
 
-// DevicePrimaryCtxReset is cuDevicePrimaryCtxReset, which this module does not call: programs of others do. All that lies in the
-// context is freed, which is no leak, whoever has retained it.
+// DevicePrimaryCtxReset is cuDevicePrimaryCtxReset, which this module does not call: programs of others do. All that
+// lies in the context is freed, which is no leak, whoever has retained it.
 func (m *Machine) DevicePrimaryCtxReset(d cuda.Device) error {
 	_, err := ofDevice(m, "cuDevicePrimaryCtxReset", d, func(c *call, d *device) (none struct{}, err error) {
 		x := d.primary

@@ -129,8 +129,8 @@ func (m *Machine) MemcpyAsync(dst, src uintptr, n int, h cuda.Stream) error {
 	return c.copy(s, dst, src, n)
 }
 
-// MemcpyHtoDAsync is a copy of pageable host memory, which cuda.Driver does not have: the C interface calls it. It has read src
-// when it returns, unless it is captured.
+// MemcpyHtoDAsync is a copy of pageable host memory, which cuda.Driver does not have: the C interface calls it. It has
+// read src when it returns, unless it is captured.
 func (m *Machine) MemcpyHtoDAsync(dst uintptr, src []byte, h cuda.Stream) error {
 	return m.pageable("cuMemcpyHtoDAsync", dst, len(src), h, func(s *stream) work {
 		if s.capture == nil {

@@ -104,7 +104,8 @@ func (m *Machine) DeviceGetP2PAttribute(a cuda.P2PAttribute, src, dst cuda.Devic
 	})
 }
 
-// number is what a program knows a device by, 0 if it is hidden: so the driver says of memory that it has opened of such a one.
+// number is what a program knows a device by, 0 if it is hidden: so the driver says of memory that it has opened of
+// such a one.
 func (m *Machine) number(d *device) int { return max(0, slices.Index(m.visible, d)) }
 
 // deviceOf is the device with a UUID, hidden or not, nil if there is none.
@@ -206,7 +207,8 @@ var others = map[cuda.DeviceAttribute]int{
 	14: 512, 30: 512, 51: 32, // alignments of textures and surfaces
 	15: 1, 19: 1, 31: 1, // copies beside kernels, mapped host memory, kernels side by side
 	35: 1, 78: 1, 79: 1, 80: 1, // no display, priorities, caches
-	87: 2, 91: 1, 92: 1, 93: 1, 98: 1, // float64 at half the speed, registered memory by the host's address, stream memory operations
+	// float64 at half the speed, registered memory by the host's address, stream memory operations
+	87: 2, 91: 1, 92: 1, 93: 1, 98: 1,
 	111: 1 << 10, 113: 1, 129: 1, // shared memory of the system, read-only registration, functions by one address
 }
 

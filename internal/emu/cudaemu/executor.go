@@ -38,9 +38,9 @@ type executor struct {
 const (
 	quantum     = 4096 // thread-instructions a round
 	quietRounds = 16   // without change: then kernels that poll get less time
-	// Less time is some 0.1 ms of work, up to three times as much for many threads, and about maxRest of rest. It must suffice
-	// for a kernel whose threads look at host memory once in a thousand polls. The most is less than the default of
-	// Config.StallInstructions, as nothing is known to change in a round.
+	// Less time is some 0.1 ms of work, up to three times as much for many threads, and about maxRest of rest. It must
+	// suffice for a kernel whose threads look at host memory once in a thousand polls. The most is less than the default
+	// of Config.StallInstructions, as nothing is known to change in a round.
 	idleQuantum = 4 * quantum
 	idleThread  = 12 // of each thread
 	idleMost    = 12 * quantum

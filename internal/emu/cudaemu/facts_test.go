@@ -178,7 +178,8 @@ func clocked(a, b int) Speed {
 	return Speed{Latency: 50 * time.Microsecond, Bandwidth: 1e6}
 }
 
-// A kernel takes as long as its slowest warp and as its bytes; sets, and copies from and to the host take what their bytes do.
+// A kernel takes as long as its slowest warp and as its bytes; sets, and copies from and to the host take what their
+// bytes do.
 func TestSpeedOfWork(t *testing.T) {
 	const text = `.version 7.0
 .target sm_70

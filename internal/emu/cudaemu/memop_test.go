@@ -9,7 +9,8 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
-// A wait ends where its condition holds, with the flush flag too, and a write of a value that makes it hold ends one that goes on.
+// A wait ends where its condition holds, with the flush flag too, and a write of a value that makes it hold ends one
+// that goes on.
 func TestValueConditions(t *testing.T) {
 	const flush, top = cuda.WaitFlags(1 << 30), uint64(1) << 63
 	e := start(t, cudaemu.Config{})

@@ -19,8 +19,8 @@ import (
 
 var rewriteOdd = flag.Bool("rewrite", false, "write testdata/odd.txt anew")
 
-// TestOddCalls calls each function of the driver with zeros, and with handles and numbers that are none, with a context and
-// without, on a machine that is closed and on an old driver. What it says is in testdata/odd.txt.
+// TestOddCalls calls each function of the driver with zeros, and with handles and numbers that are none, with a context
+// and without, on a machine that is closed and on an old driver. What it says is in testdata/odd.txt.
 func TestOddCalls(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

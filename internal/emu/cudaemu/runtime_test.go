@@ -53,7 +53,8 @@ func TestFatBinary(t *testing.T) {
 	require.ErrorContains(t, err, "PTX for newer devices alone")
 }
 
-// Copies of pageable memory in the order of a stream: from there what it was at the call, into a graph what it is at the launch.
+// Copies of pageable memory in the order of a stream: from there what it was at the call, into a graph what it is at
+// the launch.
 func TestPageable(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	s, err := e.StreamCreate(cuda.StreamNonBlocking, 0)

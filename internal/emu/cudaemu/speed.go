@@ -12,18 +12,18 @@ const Host = -1
 
 // A Speed is that of a link or of a memory, in the time of Config.Speed.
 type Speed struct {
-	Latency   time.Duration // of a copy, and of each load of a kernel
-	Bandwidth float64       // bytes a second, each way; a copy within a device counts what it reads and writes. 0: no limit
+	Latency time.Duration // of a copy, and of each load of a kernel
+	// bytes a second, each way; a copy within a device counts what it reads and writes. 0: no limit
+	Bandwidth float64
 }
 
 // overhead is the modelled time of a launch or of a copy besides its bytes. An H200 takes about that.
 const overhead = 2 * time.Microsecond
 
-// A model is the computed clock of Config.Speed. An op begins when those before it have ended, and
-// not before the thread that queued it has seen what it waited for; threads take no time themselves. Bytes of several ops on one
-// link come one after the other. A kernel takes as long as the slowest of its warps, an
-// instruction a nanosecond and each load its latency, and as long as its bytes take on
-// the links.
+// A model is the computed clock of Config.Speed. An op begins when those before it have ended, and not before the
+// thread that queued it has seen what it waited for; threads take no time themselves. Bytes of several ops on one link
+// come one after the other. A kernel takes as long as the slowest of its warps, an instruction a nanosecond and each
+// load its latency, and as long as its bytes take on the links.
 type model struct {
 	busy    map[link]time.Duration
 	kernels map[*simt.Grid]*kernelTime

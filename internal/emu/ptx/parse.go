@@ -47,7 +47,8 @@ type parser struct {
 	end     int // of the token before tok, in src
 	module  *Module
 	globals map[string]symbol
-	locals  map[string]token // names that functions so far have and a later global must not, without those that begin with %
+	// names that functions so far have and a later global must not, without those that begin with %
+	locals  map[string]token
 	forms   map[string]*form // instructions seen, by their name with modifiers
 	arena   []Operand        // where operands are kept
 	outside bool             // bodies are passed over

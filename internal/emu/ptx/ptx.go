@@ -101,12 +101,13 @@ type Reg struct {
 
 // A Var is a variable or a parameter.
 type Var struct {
-	Name    string
-	Space   Space
-	Type    Type // of an element
-	Align   int
-	Count   int    // elements; 0 for extern shared memory of unknown size
-	Offset  int    // parameters: in the parameter block; variables of a function: in its memory of that space; 0 for those of a module
+	Name  string
+	Space Space
+	Type  Type // of an element
+	Align int
+	Count int // elements; 0 for extern shared memory of unknown size
+	// parameters: in the parameter block; variables of a function: in its memory of that space; 0 for those of a module
+	Offset  int
 	Init    []byte // little endian, zeros at the end left out
 	Relocs  []Reloc
 	Linkage string // as of a Func
@@ -212,15 +213,16 @@ func (in *Instr) Name() string {
 type Kind uint8
 
 const (
-	RegOperand     Kind = iota // Reg
-	ImmOperand                 // Imm: the bits of an integer, or of a float64 for 0d and decimal floats, of a float32 for 0f (Float says which)
-	AddrOperand                // [Reg + Imm], [Name + Imm] or [Imm]
-	NameOperand                // a variable's address, a function, a table of labels: Name, + Imm
-	LabelOperand               // Target; Name is the label
-	VecOperand                 // Elems; of call: results or arguments, maybe none
-	SpecialOperand             // Name: "%tid.x"
-	SinkOperand                // _
-	PairOperand                // p|q: Elems
+	RegOperand Kind = iota // Reg
+	// Imm: the bits of an integer, or of a float64 for 0d and decimal floats, of a float32 for 0f (Float says which)
+	ImmOperand
+	AddrOperand    // [Reg + Imm], [Name + Imm] or [Imm]
+	NameOperand    // a variable's address, a function, a table of labels: Name, + Imm
+	LabelOperand   // Target; Name is the label
+	VecOperand     // Elems; of call: results or arguments, maybe none
+	SpecialOperand // Name: "%tid.x"
+	SinkOperand    // _
+	PairOperand    // p|q: Elems
 )
 
 // An Operand is what an instruction works on.

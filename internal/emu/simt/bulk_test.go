@@ -138,7 +138,8 @@ func TestBulkStorePublished(t *testing.T) {
 	})
 }
 
-// Hardware has no reports, only wrong data. It comes here too, if a flag does not wait for the copy or releases nothing.
+// Hardware has no reports, only wrong data. It comes here too, if a flag does not wait for the copy or releases
+// nothing.
 func TestBulkDataComesLate(t *testing.T) {
 	for _, e := range []edit{{"cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group.read 0;"}, {"st.release.sys", "st.relaxed.sys"}, {"", ""}} {
 		text := edit{"st.release.gpu", "st.release.sys"}.of(t, edit{"ld.acquire.gpu", "ld.acquire.sys"}.of(t, publish))

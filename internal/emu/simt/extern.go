@@ -45,7 +45,8 @@ func (c *compiler) extern(in *ptx.Instr) *ptx.Func {
 	return declared
 }
 
-// decodeExtern decodes a call of a declared function. One that the emulator does not know fails when a thread comes to it.
+// decodeExtern decodes a call of a declared function. One that the emulator does not know fails when a thread comes to
+// it.
 func decodeExtern(c *compiler, fr *frame, in *ptx.Instr, f *ptx.Func) error {
 	op := &externOp{name: f.Name}
 	args := in.Operands[2].Elems

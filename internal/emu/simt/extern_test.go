@@ -10,7 +10,8 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
-// externs calls what the device library has, by what the first parameter says: 0 prints, 1 asserts, 2 calls an unknown function.
+// externs calls what the device library has, by what the first parameter says: 0 prints, 1 asserts, 2 calls an unknown
+// function.
 const externs = `.version 7.0
 .target sm_70
 .address_size 64
@@ -115,7 +116,8 @@ func TestPrint(t *testing.T) {
 	require.Equal(t, "-7|00042|ff|-5000000000|3.25|X|hi  |1|%|  9\n", text)
 }
 
-// A module that calls what nobody knows can be loaded, and its other kernels run: a thread that comes to the call fails.
+// A module that calls what nobody knows can be loaded, and its other kernels run: a thread that comes to the call
+// fails.
 func TestExternsThatFail(t *testing.T) {
 	_, fault := runExterns(t, 1)
 	require.ErrorContains(t, fault, `assertion "hi" failed at hi:17 in hi`)

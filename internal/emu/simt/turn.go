@@ -61,7 +61,8 @@ func (w *World) Followed() bool { return w.followed == len(w.cfg.Follow) }
 
 // Halt stops all grids, each with a report of what its threads do, as of a deadlock.
 func (w *World) Halt(why string) {
-	for _, g := range slices.Backward(slices.Clone(w.grids)) { // the last first: stopping one must not make another resident
+	for _, g := range slices.Backward(slices.Clone(w.grids)) {
+		// the last first: stopping one must not make another resident
 		g.deadlock(why, g.here...)
 	}
 }

@@ -28,7 +28,8 @@ func (s *Allocation) end() uint64 { return s.Addr + uint64(len(s.Data)) }
 // foreign reports whether the allocation may hold stores that Memory has not seen.
 func (s *Allocation) foreign() bool { return s.Foreign || s.Device < 0 }
 
-// gone reports whether the owner has freed the memory: an access is one of freed memory, although it is still mapped here.
+// gone reports whether the owner has freed the memory: an access is one of freed memory, although it is still mapped
+// here.
 func (s *Allocation) gone() bool { return s.Gone != nil && s.Gone.Load() != 0 }
 
 // Expose says that others, of whom Memory does not hear, may write n bytes from off: these count

@@ -100,7 +100,8 @@ func TestDriverStops(t *testing.T) {
 	require.EqualValues(t, 1, a.Data[0])
 }
 
-// What the driver releases with a flag is acquired by who loads the flag's old value, after the driver has overwritten it.
+// What the driver releases with a flag is acquired by who loads the flag's old value, after the driver has overwritten
+// it.
 func TestOldValueOfDriver(t *testing.T) {
 	const data, flag = 0x1000, 0x1010
 	seen := 0

@@ -230,8 +230,8 @@ func TestLitmus(t *testing.T) {
 		{name: "cumulative, no fence after the barrier", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(nil), shows: true, races: true},
 		{name: "cumulative, cta fence after the barrier", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(fence(CTA)), shows: true, races: true},
 
-		// Fences of all threads before the barrier, in place of one after: only fences of order SeqCst on both sides have an order of
-		// their own, which the flag that was seen decides.
+		// Fences of all threads before the barrier, in place of one after: only fences of order SeqCst on both sides have an
+		// order of their own, which the flag that was seen decides.
 		{name: "sc fences before the barrier", weak: handedOver, threads: beforeBarrier(0, fenceSC(GPU), fenceSC(GPU))},
 		{name: "sc fence before the barrier, acq_rel behind the flag", weak: handedOver, threads: beforeBarrier(0, fenceSC(GPU), fence(GPU)), races: true},
 		{name: "acq_rel fence before the barrier, sc behind the flag", weak: handedOver, threads: beforeBarrier(0, fence(GPU), fenceSC(GPU)), races: true},
@@ -345,8 +345,8 @@ func storeBuffering(between step) func() []*thread {
 	}
 }
 
-// beforeBarrier hands x over: a thread stores it, makes a fence and meets another one at a barrier, which stores a flag without
-// order. The reader, on a device, waits for the flag and makes a fence.
+// beforeBarrier hands x over: a thread stores it, makes a fence and meets another one at a barrier, which stores a flag
+// without order. The reader, on a device, waits for the flag and makes a fence.
 func beforeBarrier(device int, writer, reader step) func() []*thread {
 	return func() []*thread {
 		met := false

@@ -64,20 +64,21 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 	w.time++
 }
 
-// An scOrder is what the fences of order SeqCst have ordered so far. They have one order, here that in which they are carried out,
-// and each synchronizes with those after it, if the scope of either holds the other's thread (PTX ISA, 8.9.3 and 8.9.4).
+// An scOrder is what the fences of order SeqCst have ordered so far. They have one order, here that in which they are
+// carried out, and each synchronizes with those after it, if the scope of either holds the other's thread (PTX ISA,
+// 8.9.3 and 8.9.4).
 type scOrder struct {
 	system *vector            // of fences of system scope
 	device map[int]*vector    // of those of at least the scope of a device, by threads of that device
 	block  map[uint32]*vector // of all by threads of a block, by its agent
 }
 
-// scEntries bounds the entries of an scOrder's vectors, whose joins cost as much: 128 blocks of 16 warps. Of more the oldest are
-// forgotten, which may make a race of what is none.
+// scEntries bounds the entries of an scOrder's vectors, whose joins cost as much: 128 blocks of 16 warps. Of more the
+// oldest are forgotten, which may make a race of what is none.
 const scEntries = 2048
 
-// inOrder has a fence of order SeqCst come after those before it and before those after it. Lanes of one fence have no order among
-// them. The caller advances the warp's time.
+// inOrder has a fence of order SeqCst come after those before it and before those after it. Lanes of one fence have no
+// order among them. The caller advances the warp's time.
 func (b *Block) inOrder(warp int, mask uint32, scope Scope) {
 	w, sc, agent, device := &b.warps[warp], &b.memory.sc, b.origin.agent, b.grid.device
 	if sc.device == nil {

@@ -46,8 +46,8 @@ func Meeting(t testing.TB) bootstrap.ID {
 	return id
 }
 
-// OpenAll opens a communicator of n ranks, each with its own Config, closed at the end of the test. It meets by an ID of its own
-// unless a Config has one.
+// OpenAll opens a communicator of n ranks, each with its own Config, closed at the end of the test. It meets by an ID
+// of its own unless a Config has one.
 func OpenAll(t testing.TB, n int, cfg func(r int) ringo.Config) (comms []*ringo.Comm, errs []error) {
 	comms, errs = make([]*ringo.Comm, n), make([]error, n)
 	id := Meeting(t)

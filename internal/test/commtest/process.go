@@ -28,8 +28,8 @@ import (
 // A Work is what a rank in a process of its own does. It returns the exit code.
 type Work = func(c *ringo.Comm) int
 
-// Main is a TestMain. Where Processes has started the test binary, it is a rank that does a work of those given, on the host or
-// with a GPU, or of those that all packages have: "check" and "loop" on the host, "gpucheck" with a GPU.
+// Main is a TestMain. Where Processes has started the test binary, it is a rank that does a work of those given, on the
+// host or with a GPU, or of those that all packages have: "check" and "loop" on the host, "gpucheck" with a GPU.
 func Main(m *testing.M, onHost, onGPU map[string]Work) {
 	what := os.Getenv("RINGO_TEST_RANK")
 	if what == "" {

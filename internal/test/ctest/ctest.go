@@ -106,7 +106,8 @@ func once(t testing.TB, file string, build func(out string) error) string {
 	return out
 }
 
-// notice reads the sources that no Go package imports: go test notices what a test has read, and a change is another test.
+// notice reads the sources that no Go package imports: go test notices what a test has read, and a change is another
+// test.
 func notice(t testing.TB) {
 	for _, pattern := range []string{"cmd/libnccl/*.*", "cmd/libnccl/testdata/*.[ch]", "cmd/libcuda/*.*", "cmd/libcudart/*/*", "scripts/lib*", "scripts/cuda-kit", "examples/cuda/*"} {
 		files, err := filepath.Glob(filepath.Join(root(t), pattern))
@@ -140,7 +141,8 @@ func Run(name string, args ...string) error {
 	return nil
 }
 
-// OnHost is this process's environment for programs that use host memory, OnGPUs for those that use so many emulated GPUs.
+// OnHost is this process's environment for programs that use host memory, OnGPUs for those that use so many emulated
+// GPUs.
 func OnHost() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "RINGO_") || strings.HasPrefix(v, "NCCL_")

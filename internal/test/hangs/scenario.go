@@ -277,7 +277,8 @@ func kernelSpins(s *Scenario) {
 	s.blame("blocked", odd)
 }
 
-// crossed has GPUs that run one collective at a time, and one of them takes two groups' in the other order, though all hosts made them alike.
+// crossed has GPUs that run one collective at a time, and one of them takes two groups' in the other order, though all
+// hosts made them alike.
 func crossed(s *Scenario) {
 	var p []op
 	for range 4 {

@@ -1,11 +1,12 @@
-// Package hangs makes jobs that stand still, each with its one right answer, and writes what their ranks would have left behind:
-// dumps of PyTorch's flight recorder, answers of NCCL's RAS, logs of NCCL, of PyTorch and of launchers, and stacks, with the noise of real
-// ones. The tests of "ringo why" read them. Nothing here is taken from the readers: the formats are written as PyTorch, NCCL and py-spy
-// write them.
+// Package hangs makes jobs that stand still, each with its one right answer, and writes what their ranks would have
+// left behind: dumps of PyTorch's flight recorder, answers of NCCL's RAS, logs of NCCL, of PyTorch and of launchers,
+// and stacks, with the noise of real ones. The tests of "ringo why" read them. Nothing here is taken from the readers:
+// the formats are written as PyTorch, NCCL and py-spy write them.
 //
-// A Scenario is a program of each rank and a fault. It is carried out in virtual time, in PyTorch's order of calls: a host enqueues
-// calls and goes on, each group has a stream of its own on each GPU, a call begins when those before it on its stream have
-// ended, and ends when all members have begun it. The watchdog fires when the first call has waited for its time-out, and the dumps are of that moment.
+// A Scenario is a program of each rank and a fault. It is carried out in virtual time, in PyTorch's order of calls: a
+// host enqueues calls and goes on, each group has a stream of its own on each GPU, a call begins when those before it
+// on its stream have ended, and ends when all members have begun it. The watchdog fires when the first call has waited
+// for its time-out, and the dumps are of that moment.
 package hangs
 
 import (

@@ -20,7 +20,8 @@ const (
 	Everything = Dumps | RAS | Logs | Stacks
 )
 
-// Write carries the scenario out, the first time, and writes files into a folder. Those of one scenario are the same each time.
+// Write carries the scenario out, the first time, and writes files into a folder. Those of one scenario are the same
+// each time.
 func (s *Scenario) Write(dir string, what What) error {
 	put := func(name string, b []byte, at time.Time) error {
 		name = filepath.Join(dir, name)

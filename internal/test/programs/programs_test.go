@@ -299,14 +299,14 @@ func number(t *testing.T, name string, otherwise int) int {
 //
 //	RINGO_PROGRAMS_FILE=minimal.txt go test ./internal/test/programs -run TestPrograms
 //
-// Other variables, with their defaults on the emulator and on GPUs: RINGO_PROGRAMS_SEED, the
-// first seed (1); RINGO_PROGRAMS_OPERATIONS, communicators' operations to carry out at least
-// (none; 100,000); RINGO_PROGRAMS_SECONDS, the most time (2, 10 with RINGO_TEST=full; 60); RINGO_PROGRAMS_STEPS, the most
-// steps of a program (60; 2,000); RINGO_PROGRAMS_TIMES, how often the same is done again (5; 1,000);
-// RINGO_PROGRAMS_RING=1, always the smallest FIFO (0); RINGO_PROGRAMS_SHRINK, how often a failing program is tried
-// again to make it smaller (150); RINGO_PROGRAMS_FAILURES, how many kinds of failures to look for (1);
-// RINGO_PROGRAMS_DEADLINE of one program (20s); RINGO_PROGRAMS_STACKS, the beginning of the names of files in which
-// the stacks of all goroutines are written while no rank makes a step.
+// Other variables, with their defaults on the emulator and on GPUs: RINGO_PROGRAMS_SEED, the first seed (1);
+// RINGO_PROGRAMS_OPERATIONS, communicators' operations to carry out at least (none; 100,000); RINGO_PROGRAMS_SECONDS,
+// the most time (2, 10 with RINGO_TEST=full; 60); RINGO_PROGRAMS_STEPS, the most steps of a program (60; 2,000);
+// RINGO_PROGRAMS_TIMES, how often the same is done again (5; 1,000); RINGO_PROGRAMS_RING=1, always the smallest FIFO
+// (0); RINGO_PROGRAMS_SHRINK, how often a failing program is tried again to make it smaller (150);
+// RINGO_PROGRAMS_FAILURES, how many kinds of failures to look for (1); RINGO_PROGRAMS_DEADLINE of one program (20s);
+// RINGO_PROGRAMS_STACKS, the beginning of the names of files in which the stacks of all goroutines are written while no
+// rank makes a step.
 func TestPrograms(t *testing.T) {
 	if file := os.Getenv("RINGO_PROGRAMS_FILE"); file != "" {
 		text, err := os.ReadFile(file)

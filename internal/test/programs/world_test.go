@@ -366,7 +366,8 @@ func (w *world) checkGroup(s *Step) error {
 	return nil
 }
 
-// collides reports whether one of two messages, or of two all-reduces that are alike, writes what the other reads or writes.
+// collides reports whether one of two messages, or of two all-reduces that are alike, writes what the other reads or
+// writes.
 func (s *Step) collides(o *Step) bool {
 	alike := s.Kind == call.AllReduce && o.Kind == call.AllReduce && s.Type == o.Type && s.Op == o.Op
 	if s.Do != o.Do || s.Comm != o.Comm || s.Do != Message && !alike {

@@ -1,6 +1,6 @@
-// Package listen is the common part of the transports with sockets (shm, socket): how a
-// rank dials and proves itself, how a listener answers, which all transports of a process
-// share (Door), and where connections wait until they are accepted. The trap: a caller is a stranger until Answer returns nil.
+// Package listen is the common part of the transports with sockets (shm, socket): how a rank dials and proves itself,
+// how a listener answers, which all transports of a process share (Door), and where connections wait until they are
+// accepted. The trap: a caller is a stranger until Answer returns nil.
 package listen
 
 import (

@@ -25,9 +25,9 @@ const (
 	dialTime   = 20 * time.Second // after which somebody should look why a listener is not reached
 	firstPause = 20 * time.Millisecond
 	lastPause  = 500 * time.Millisecond
-	// graceTime is how long a dialler tries again if nobody listens or the listener
-	// hangs up, and graceTries how often at least: a machine that stops for a while makes one attempt long. Too many callers at
-	// that moment can cause both. Likewise if loopback is down.
+	// graceTime is how long a dialler tries again if nobody listens or the listener hangs up, and graceTries how often at
+	// least: a machine that stops for a while makes one attempt long. Too many callers at that moment can cause both.
+	// Likewise if loopback is down.
 	graceTime  = 300 * time.Millisecond
 	graceTries = 3
 )
@@ -53,8 +53,9 @@ func diallingOf(ctx context.Context) *dialling {
 	return &dialling{log: slog.New(slog.DiscardHandler)}
 }
 
-// met makes a deadline of a handshake errSilent, and notes what an attempt has met. Neither is a time-out of an operation, or
-// the end of the dial: a process may be stopped for a while, by a debugger or with its whole machine, and a network be away.
+// met makes a deadline of a handshake errSilent, and notes what an attempt has met. Neither is a time-out of an
+// operation, or the end of the dial: a process may be stopped for a while, by a debugger or with its whole machine, and
+// a network be away.
 func met(ctx context.Context, err error) error {
 	d := diallingOf(ctx)
 	late := errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil
@@ -68,9 +69,9 @@ func met(ctx context.Context, err error) error {
 	return err
 }
 
-// Patience is a context for a dial. It ends with the Guard, when away is closed
-// (fifo.ErrClosed), or after 20 s of anything else than calls by Dial that meet a silent listener, or no way to it: that lasts as
-// long as the Guard, and log hears after 20 s that there is no way. log may be nil.
+// Patience is a context for a dial. It ends with the Guard, when away is closed (fifo.ErrClosed), or after 20 s of
+// anything else than calls by Dial that meet a silent listener, or no way to it: that lasts as long as the Guard, and
+// log hears after 20 s that there is no way. log may be nil.
 func Patience(guard *fifo.Guard, away <-chan struct{}, log *slog.Logger) (context.Context, context.CancelFunc) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -66,7 +66,8 @@ func TestDialUnreachable(t *testing.T) {
 	})
 }
 
-// A network may be away for a while: who dials waits as long as the operation may take, and the log says after 20 s what to look at.
+// A network may be away for a while: who dials waits as long as the operation may take, and the log says after 20 s
+// what to look at.
 func TestDialNoWay(t *testing.T) {
 	for back, want := range map[time.Duration]error{3 * dialTime: transport.ErrClosed, time.Hour: fifo.ErrDeadline} {
 		synctest.Test(t, func(t *testing.T) {

@@ -126,9 +126,8 @@ func TestDeviceWorkFIFO(t *testing.T) {
 	}
 }
 
-// A call that waits for room ends with a sentence after Config.Timeout or an Abort, and a
-// Close with calls in the ring ends too. For the time-out the stream is held, as the watcher gives up on kernels that run at the
-// same time.
+// A call that waits for room ends with a sentence after Config.Timeout or an Abort, and a Close with calls in the ring
+// ends too. For the time-out the stream is held, as the watcher gives up on kernels that run at the same time.
 func TestDeviceWorkFIFOFull(t *testing.T) {
 	tier.Long(t)
 	const n = 3
@@ -174,8 +173,8 @@ func TestDeviceWorkFIFOFull(t *testing.T) {
 	}
 }
 
-// waitForRoom ends when a goroutine of this process has been seen to wait for room in a ring ten times in a row, or after
-// 30 s.
+// waitForRoom ends when a goroutine of this process has been seen to wait for room in a ring ten times in a row, or
+// after 30 s.
 func waitForRoom() {
 	stacks := make([]byte, 1<<20)
 	seen := 0

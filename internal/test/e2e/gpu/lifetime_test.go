@@ -54,7 +54,8 @@ func TestCloseWaitsForGraphs(t *testing.T) {
 	}
 }
 
-// A rank that waits for nothing when another one aborts is well, until a graph is launched whose operations do nothing now.
+// A rank that waits for nothing when another one aborts is well, until a graph is launched whose operations do nothing
+// now.
 func TestDeviceIdleRank(t *testing.T) {
 	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {

@@ -97,7 +97,8 @@ func TestNormTimeout(t *testing.T) {
 			cfg.Timeout = realTime
 			comms := commtest.OnDevices(t, list, cfg)
 			memory := commtest.Memories(t, list, 8*row)
-			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return step(c, memory[c.Rank()], row, 0) })) // loads what is needed
+			// loads what is needed
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return step(c, memory[c.Rank()], row, 0) }))
 			begin := time.Now()
 			errs := commtest.Each(comms, func(c *ringo.Comm) error {
 				d := c.Device()

@@ -51,7 +51,8 @@ func (x *ringOfSignals) round(t *testing.T, r int) {
 	next, before := (r+1)%n, (r+n-1)%n
 	require.NoError(t, x.windows[r].Put(x.mine[r], next, 17, s))
 	require.NoError(t, x.windows[r].Wait([]ringo.Arrival{{Peer: before, Count: 1}}, s))
-	require.NoError(t, x.comms[r].Device().Driver().MemcpyAsync(x.mine[r].Ptr(), x.whole[r].Ptr()+17, signalBytes, s)) // goes on from here
+	// goes on from here
+	require.NoError(t, x.comms[r].Device().Driver().MemcpyAsync(x.mine[r].Ptr(), x.whole[r].Ptr()+17, signalBytes, s))
 	require.NoError(t, x.windows[r].Signal(before, s))
 	require.NoError(t, x.windows[r].Wait([]ringo.Arrival{{Peer: next, Count: 1}}, s))
 }

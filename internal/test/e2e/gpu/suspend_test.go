@@ -38,7 +38,8 @@ func TestDeviceSuspend(t *testing.T) {
 		return &ringo.Call{Kind: ringo.KindAlltoAllv, In: out[r], Out: out[r], InCounts: halves, OutCounts: halves, Type: ringo.Float32, Stream: streams[r]}
 	}
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Do(call(c.Rank())) }))
-	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Do(inPlace(c.Rank())) })) // needs scratch
+	// needs scratch
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Do(inPlace(c.Rank())) }))
 	for r, d := range list {
 		driver := d.Driver()
 		require.NoError(t, d.With(func() error {

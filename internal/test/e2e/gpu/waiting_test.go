@@ -11,8 +11,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A kernel whose messages have all arrived but for one ends when the communicator does, whichever it is: a thread serves several,
-// and those that are done ask nothing.
+// A kernel whose messages have all arrived but for one ends when the communicator does, whichever it is: a thread
+// serves several, and those that are done ask nothing.
 func TestAbortOfLastMessage(t *testing.T) {
 	const n = 5
 	for last := 1; last < n; last++ {

@@ -325,7 +325,8 @@ func TestCopiesThatStall(t *testing.T) {
 			}
 			require.NoError(t, gather(0))
 			waits := make(chan error)
-			go func() { waits <- list[0].Write(commtest.Alloc(t, list[0], make([]byte, 4)), []byte{1}) }() // after the legacy stream's work
+			// after the legacy stream's work
+			go func() { waits <- list[0].Write(commtest.Alloc(t, list[0], make([]byte, 4)), []byte{1}) }()
 			time.Sleep(20 * time.Millisecond)
 			require.NoError(t, gather(1))
 			require.NoError(t, <-waits)

@@ -128,8 +128,8 @@ func names(text, a, b string) bool {
 	return of(a) && of(b) || of("Barrier #2") && (of(a) || of(b))
 }
 
-// A rank that receives what its peer would send only after a collective, in which that waits for the rank, is told so soon, and so are all
-// others; alone or in a Group, whatever the collective moves.
+// A rank that receives what its peer would send only after a collective, in which that waits for the rank, is told so
+// soon, and so are all others; alone or in a Group, whatever the collective moves.
 func TestRecvAgainstCollective(t *testing.T) {
 	tier.Long(t)
 	const n = 3
@@ -196,7 +196,8 @@ func TestRecvAgainstCollective(t *testing.T) {
 	all.Wait()
 }
 
-// A Recv waits as long as its message may come: the peer is in a collective that does without this rank, or has sent it and waits in one.
+// A Recv waits as long as its message may come: the peer is in a collective that does without this rank, or has sent it
+// and waits in one.
 func TestRecvBeforeCollective(t *testing.T) {
 	tier.Long(t)
 	var all sync.WaitGroup

@@ -102,7 +102,8 @@ func TestNamedTypes(t *testing.T) {
 	}))
 }
 
-// doWithin is DoContext with a deadline, anew where a busy machine has come to the call when the deadline had passed: then nothing is done.
+// doWithin is DoContext with a deadline, anew where a busy machine has come to the call when the deadline had passed:
+// then nothing is done.
 func doWithin(c *ringo.Comm, d time.Duration, call *ringo.Call) error {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -133,7 +134,8 @@ func TestDoContext(t *testing.T) {
 	require.ErrorContains(t, err, "rank 1 never entered it")
 	require.Less(t, time.Since(began), tier.Patience)
 
-	for _, test := range []struct{ call, ctx time.Duration }{{time.Millisecond, time.Minute}, {time.Minute, 50 * time.Millisecond}} { // the sooner of both counts
+	for _, test := range []struct{ call, ctx time.Duration }{{time.Millisecond, time.Minute}, {time.Minute, 50 * time.Millisecond}} {
+		// the sooner of both counts
 		began := time.Now()
 		alone := ringo.AllReduceOf(x, ringo.Sum)
 		alone.Timeout = test.call

@@ -24,9 +24,10 @@ import (
 // survivors is how many processes begin.
 const survivors = 5
 
-// TestKills has processes reduce, split, shrink and grow while others are killed, at times and in an order that a seed says.
-// No process that lives is lost: all end in one group, and only those that were killed are blamed. RINGO_KILLS is a number of runs,
-// RINGO_KILLS_SEED the first one's seed; scripts/kill-runs sets both. Every tenth run stops processes for a time too.
+// TestKills has processes reduce, split, shrink and grow while others are killed, at times and in an order that a seed
+// says. No process that lives is lost: all end in one group, and only those that were killed are blamed. RINGO_KILLS is
+// a number of runs, RINGO_KILLS_SEED the first one's seed; scripts/kill-runs sets both. Every tenth run stops processes
+// for a time too.
 func TestKills(t *testing.T) {
 	tier.Long(t)
 	runs, seed := tier.Count(2, 6), uint64(1)
@@ -98,7 +99,8 @@ func killRun(t *testing.T, seed uint64) []time.Duration {
 		}
 	}
 	f.listen(time.Duration(dice.IntN(100)) * time.Millisecond)
-	for end := time.Now().Add(patience); f.stale() && time.Now().Before(end); { // else some may end while others begin to shrink
+	for end := time.Now().Add(patience); f.stale() && time.Now().Before(end); {
+		// else some may end while others begin to shrink
 		f.listen(time.Millisecond)
 	}
 	for _, n := range f.living() {
@@ -200,7 +202,8 @@ func (f *fleet) heard(n int, text string) {
 		require.NoError(f.t, err)
 		f.took = append(f.took, d)
 	case "lost":
-		require.True(f.t, f.killed[n] || n >= survivors && f.group[n] == "" && len(f.killed) > 0 && strings.Contains(text, "join: "), // before all had met
+		// before all had met
+		require.True(f.t, f.killed[n] || n >= survivors && f.group[n] == "" && len(f.killed) > 0 && strings.Contains(text, "join: "),
 			"seed %d: process %d says: %s", f.seed, n, text)
 		f.lost[n] = text
 	case "group":

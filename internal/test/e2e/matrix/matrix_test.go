@@ -1,7 +1,8 @@
 //go:build unix
 
-// Package matrix tests what ranks get when one of them ends: each way of ending, whatever another rank
-// does at that time. The table is in testdata/matrix.golden and in docs/recovery.md; go test -update, with RINGO_TEST=full, writes both.
+// Package matrix tests what ranks get when one of them ends: each way of ending, whatever another rank does at that
+// time. The table is in testdata/matrix.golden and in docs/recovery.md; go test -update, with RINGO_TEST=full, writes
+// both.
 package matrix
 
 import (
@@ -188,7 +189,8 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 	return o
 }
 
-// get is what a rank hears of the end, and roughly when. An idle rank that hears nothing is looked at when others have heard.
+// get is what a rank hears of the end, and roughly when. An idle rank that hears nothing is looked at when others have
+// heard.
 func get(w world, h *handle, c cell, word, want string, began time.Time) string {
 	wait := patience
 	switch {

@@ -100,7 +100,8 @@ func (r *rank) tellIn(op string, over <-chan struct{}) {
 	stacks := make([]byte, 1<<20)
 	for {
 		now := string(stacks[:runtime.Stack(stacks, true)])
-		if op != "capture" && slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(now, f) }) { // else it says so itself
+		if op != "capture" && slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(now, f) }) {
+			// else it says so itself
 			r.say("in")
 			return
 		}

@@ -19,7 +19,8 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// A survivor is a rank of TestKills: a process that goes on with all others that live, whatever happens, until it is told to end.
+// A survivor is a rank of TestKills: a process that goes on with all others that live, whatever happens, until it is
+// told to end.
 type survivor struct {
 	number int32 // of the process, for ever
 	seed   uint64
@@ -30,7 +31,8 @@ type survivor struct {
 	ids    chan bootstrap.ID // where the next one comes in
 }
 
-// killMain is a survivor's process. What it says: "open", "group LIST", "culprit N", "grow", "recovered TIME", "final LIST", "lost WHY".
+// killMain is a survivor's process. What it says: "open", "group LIST", "culprit N", "grow", "recovered TIME", "final
+// LIST", "lost WHY".
 func killMain() {
 	s := &survivor{ids: make(chan bootstrap.ID, 1)}
 	number, err := strconv.Atoi(os.Getenv("RINGO_TEST_NUMBER"))
@@ -97,7 +99,8 @@ func (s *survivor) take(next *ringo.Comm) {
 func (s *survivor) blame() {
 	var e *ringo.Error
 	err := s.c.Failure()
-	if errors.As(err, &e) && len(s.who) == s.c.Size() && !strings.Contains(err.Error(), "Shrink was called") { // by one that could not grow
+	if errors.As(err, &e) && len(s.who) == s.c.Size() && !strings.Contains(err.Error(), "Shrink was called") {
+		// by one that could not grow
 		for _, r := range e.Culprits {
 			fmt.Println("culprit", s.who[r], err)
 		}

@@ -206,7 +206,8 @@ func goroutines(gpus bool) func(t *testing.T, timeout, join time.Duration) []*ha
 	return func(t *testing.T, timeout, join time.Duration) []*handle {
 		cfg := ringo.Config{Timeout: timeout, JoinTimeout: join}
 		if gpus {
-			cfg.Devices, cfg.MaxBlocks = commtest.Devices(t, ranks, gputest.Emu(emulated)), 2 // queues that an emulated kernel soon fills
+			// queues that an emulated kernel soon fills
+			cfg.Devices, cfg.MaxBlocks = commtest.Devices(t, ranks, gputest.Emu(emulated)), 2
 		}
 		comms, err := ringo.OpenLocal(ranks, cfg)
 		require.NoError(t, err)

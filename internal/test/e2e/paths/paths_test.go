@@ -83,7 +83,8 @@ func TestDevicePaths(t *testing.T) {
 			}
 			calls := append(commtest.EveryCall(tc.n, tier.Count(301, 1001), ringo.Int32, ringo.Sum), ringo.Call{Kind: ringo.KindAllReduce, Count: tier.Count(2001, 5000), Type: ringo.BFloat16, Op: ringo.Max})
 			if tier.Full() {
-				calls = append(calls, commtest.EveryCall(tc.n, 0, ringo.Float32, ringo.PreMulSum(2))...) // nothing, with scratch memory
+				// nothing, with scratch memory
+				calls = append(calls, commtest.EveryCall(tc.n, 0, ringo.Float32, ringo.PreMulSum(2))...)
 				calls = append(calls, commtest.EveryCall(tc.n, 0, ringo.Int32, ringo.Sum)...)
 				calls = append(calls, commtest.EveryCall(tc.n, 77, ringo.Uint8, ringo.Max)...)
 			}

@@ -223,8 +223,8 @@ func TestNetnsCheck(t *testing.T) {
 	}
 }
 
-// The ranks of a part meet at the address by which their host is reached, which has no route to the rest of the world here. The part's first rank
-// is on the last host.
+// The ranks of a part meet at the address by which their host is reached, which has no route to the rest of the world
+// here. The part's first rank is on the last host.
 func TestNetnsSplit(t *testing.T) {
 	l := newLAN(t, 3)
 	for h, cmd := range l.start("part") {

@@ -17,7 +17,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// README's first program ends on an error. By then every rank has written its history, which shows the one that never came.
+// README's first program ends on an error. By then every rank has written its history, which shows the one that never
+// came.
 func TestReadmeProgram(t *testing.T) {
 	tier.Long(t)
 	if _, err := exec.LookPath("go"); err != nil {
@@ -64,7 +65,8 @@ func TestReadmeProgram(t *testing.T) {
 			}
 			defer c.Close()
 			for r := range size {
-				if files, _ := filepath.Glob(filepath.Join(histories, fmt.Sprintf("ringo-*-rank%d.json", r))); len(files) != 1 && r != 1 { // who lives may write later
+				if files, _ := filepath.Glob(filepath.Join(histories, fmt.Sprintf("ringo-*-rank%d.json", r))); len(files) != 1 && r != 1 {
+					// who lives may write later
 					return fmt.Errorf("run %d: rank %d has written %v", i, r, files)
 				}
 			}

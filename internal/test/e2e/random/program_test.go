@@ -1,4 +1,5 @@
-// Package random runs random programs of several ranks: a seed says what each rank does, where the ranks are and how one of them ends.
+// Package random runs random programs of several ranks: a seed says what each rank does, where the ranks are and how
+// one of them ends.
 package random
 
 import (

@@ -39,8 +39,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// Random programs end in time, whatever one of their ranks does: with the right data or an error that names what has happened, and the
-// ranks that are left go on together. RINGO_RANDOM is a number of programs, RINGO_RANDOM_SEED the first one's seed.
+// Random programs end in time, whatever one of their ranks does: with the right data or an error that names what has
+// happened, and the ranks that are left go on together. RINGO_RANDOM is a number of programs, RINGO_RANDOM_SEED the
+// first one's seed.
 func TestRandomPrograms(t *testing.T) {
 	first, n := uint64(5), tier.Count(12, 40)
 	if testing.Short() {

@@ -19,7 +19,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// waits bounds each wait of a rank: longer than a program may take, so that a wait which only a time-out ends is a hang.
+// waits bounds each wait of a rank: longer than a program may take, so that a wait which only a time-out ends is a
+// hang.
 const waits = 3 * time.Minute
 
 var errReason = errors.New("as the program has it")
@@ -165,7 +166,8 @@ func (r *rank) step(i int, s *step) error {
 		bad := r.collective(part, s, i)
 		err = errors.Join(bad, part.Close())
 		if bad != nil && r.c.Err() == nil && r.p.excuses(bad) {
-			r.c.Abort(bad) // else others go on that need this rank; it shrinks at once, as who has called Abort is not waited for long
+			// else others go on that need this rank; it shrinks at once, as who has called Abort is not waited for long
+			r.c.Abort(bad)
 		}
 		return err
 	case shrink:
