@@ -30,7 +30,8 @@ func AllReduceTo[T Element](c *Comm, out, in []T, op RedOp) error {
 }
 
 func allReduce[T Element](out, in []T, op RedOp) Call {
-	return Call{Kind: KindAllReduce, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Op: op, Exact: true}
+	return Call{Kind: KindAllReduce, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Op: op,
+		Exact: true}
 }
 
 // ReduceOf reduces in [c] of all ranks into out [c] of root; out may be in.
@@ -46,7 +47,8 @@ func Reduce[T Element](c *Comm, out, in []T, op RedOp, root int) error {
 }
 
 func reduce[T Element](out, in []T, op RedOp, root int) Call {
-	return Call{Kind: KindReduce, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Op: op, Root: root, Exact: true}
+	return Call{Kind: KindReduce, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Op: op, Root: root,
+		Exact: true}
 }
 
 // BroadcastOf copies data [c] of root to all ranks.
@@ -70,7 +72,8 @@ func BroadcastTo[T Element](c *Comm, out, in []T, root int) error {
 }
 
 func broadcast[T Element](out, in []T, root int) Call {
-	return Call{Kind: KindBroadcast, In: mem.Of(in), Out: mem.Of(out), Count: len(out), Type: TypeOf[T](), Root: root, Exact: true}
+	return Call{Kind: KindBroadcast, In: mem.Of(in), Out: mem.Of(out), Count: len(out), Type: TypeOf[T](), Root: root,
+		Exact: true}
 }
 
 // AllGatherOf collects in [c] of all ranks, by rank, in out [n·c].
@@ -102,7 +105,8 @@ func ReduceScatter[T Element](c *Comm, out, in []T, op RedOp) error {
 }
 
 func reduceScatter[T Element](out, in []T, op RedOp) Call {
-	return Call{Kind: KindReduceScatter, In: mem.Of(in), Out: mem.Of(out), Count: len(out), Type: TypeOf[T](), Op: op, Exact: true}
+	return Call{Kind: KindReduceScatter, In: mem.Of(in), Out: mem.Of(out), Count: len(out), Type: TypeOf[T](), Op: op,
+		Exact: true}
 }
 
 // AlltoAllOf sends the p-th share of in [n·c] to rank p and collects what the
@@ -120,7 +124,8 @@ func AlltoAll[T Element](c *Comm, out, in []T) error {
 }
 
 func alltoAll[T Element](out, in []T, n int) Call {
-	return Call{Kind: KindAlltoAll, In: mem.Of(in), Out: mem.Of(out), Count: len(in) / max(n, 1), Type: TypeOf[T](), Exact: true}
+	return Call{Kind: KindAlltoAll, In: mem.Of(in), Out: mem.Of(out), Count: len(in) / max(n, 1), Type: TypeOf[T](),
+		Exact: true}
 }
 
 // GatherOf collects in [c] of all ranks in out [n·c] of root.
@@ -136,7 +141,8 @@ func Gather[T Element](c *Comm, out, in []T, root int) error {
 }
 
 func gather[T Element](out, in []T, root int) Call {
-	return Call{Kind: KindGather, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Root: root, Exact: true}
+	return Call{Kind: KindGather, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Root: root,
+		Exact: true}
 }
 
 // ScatterOf gives each rank its share of in [n·c] of root in out [c].
@@ -152,7 +158,8 @@ func Scatter[T Element](c *Comm, out, in []T, root int) error {
 }
 
 func scatter[T Element](out, in []T, root int) Call {
-	return Call{Kind: KindScatter, In: mem.Of(in), Out: mem.Of(out), Count: len(out), Type: TypeOf[T](), Root: root, Exact: true}
+	return Call{Kind: KindScatter, In: mem.Of(in), Out: mem.Of(out), Count: len(out), Type: TypeOf[T](), Root: root,
+		Exact: true}
 }
 
 // SendOf sends data [c] to peer, which must call RecvOf with as many.
@@ -221,7 +228,8 @@ func AlltoAllv[T Element](c *Comm, out []T, outCounts []int, in []T, inCounts []
 }
 
 func alltoAllv[T Element](out []T, outCounts []int, in []T, inCounts []int) Call {
-	return Call{Kind: KindAlltoAllv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: inCounts, OutCounts: outCounts}
+	return Call{Kind: KindAlltoAllv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: inCounts,
+		OutCounts: outCounts}
 }
 
 // BarrierOf is a call that ends when all ranks have made it.

@@ -48,7 +48,8 @@ func noErrors(t testing.TB, errs []error) {
 }
 
 // everyTransport are the ways in which ranks of one process can be connected.
-var everyTransport = slices.DeleteFunc([]Config{{}, {Transport: "shm"}, {Transport: "socket"}, {Transport: "socket", SocketNetwork: "tcp"}},
+var everyTransport = slices.DeleteFunc([]Config{{}, {Transport: "shm"}, {Transport: "socket"},
+	{Transport: "socket", SocketNetwork: "tcp"}},
 	func(c Config) bool { return c.Transport == "shm" && runtime.GOOS != "linux" })
 
 // nameOf says how a Config of everyTransport connects.

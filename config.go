@@ -241,7 +241,8 @@ func (c *Config) check() (err error) {
 	case c.Family != 0 && c.Family != 4 && c.Family != 6:
 		return fmt.Errorf("%w: Family (RINGO_SOCKET_FAMILY) is %d, want 4, 6 or 0", ErrInvalid, c.Family)
 	case c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks:
-		return fmt.Errorf("%w: MinBlocks (RINGO_MIN_CTAS) is %d and MaxBlocks (RINGO_MAX_CTAS) %d, want at most as many, or 0",
+		return fmt.Errorf("%w: MinBlocks (RINGO_MIN_CTAS) is %d and MaxBlocks (RINGO_MAX_CTAS) %d, want at most as many, "+
+			"or 0",
 			ErrInvalid, c.MinBlocks, c.MaxBlocks)
 	}
 	if c.policy, err = choice.ParsePolicy(c.BlockPolicy); err != nil {
@@ -305,7 +306,8 @@ func (c *Config) paths() paths.Config {
 	ib.HCA = c.IBDevices
 	return paths.Config{
 		Transport: c.Transport, Net: c.Net, NetFrom: c.from, Plugins: c.NetPlugin, NoP2P: c.noP2P, NoSHM: c.noSHM,
-		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Linger: c.Timeout, Lines: c.lines, GDR: c.gdr,
+		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Linger: c.Timeout, Lines: c.lines,
+		GDR: c.gdr,
 		Networking: transport.NetworkOptions{
 			Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork, TLS: c.tls,
 			Sockets: c.Sockets, IB: ib, HostMbps: c.HostMbps,

@@ -40,8 +40,11 @@ func TestConfigFill(t *testing.T) {
 	require.Zero(t, c.SlotBytes) // chosen when the ranks know where they are
 	require.NotEmpty(t, c.HostID)
 
-	c, err = Config{Slots: 4}.fill(environment("RINGO_SLOTS=16", "RINGO_SLOT_BYTES=64K", "RINGO_TIMEOUT=90s", "NCCL_ALGO=Tree",
-		"NCCL_SOCKET_IFNAME=eth", "RINGO_SOCKET_IFNAME=^lo", "NCCL_SOCKET_FAMILY=AF_INET6", "NCCL_HOSTID=here", "NCCL_SHM_DISABLE=1", "NCCL_CHECK_POINTERS=1", "NCCL_MAX_CTAS=16", "RINGO_MIN_CTAS=4", "NCCL_CTA_POLICY=1", "NCCL_LAUNCH_ORDER_IMPLICIT=1", "RINGO_LINES=0"))
+	c, err = Config{Slots: 4}.fill(environment("RINGO_SLOTS=16", "RINGO_SLOT_BYTES=64K", "RINGO_TIMEOUT=90s",
+		"NCCL_ALGO=Tree",
+		"NCCL_SOCKET_IFNAME=eth", "RINGO_SOCKET_IFNAME=^lo", "NCCL_SOCKET_FAMILY=AF_INET6", "NCCL_HOSTID=here",
+		"NCCL_SHM_DISABLE=1", "NCCL_CHECK_POINTERS=1", "NCCL_MAX_CTAS=16", "RINGO_MIN_CTAS=4", "NCCL_CTA_POLICY=1",
+		"NCCL_LAUNCH_ORDER_IMPLICIT=1", "RINGO_LINES=0"))
 	require.NoError(t, err)
 	require.Equal(t, 4, c.Slots) // what the program says comes first
 	require.Equal(t, 64<<10, c.SlotBytes)
@@ -58,12 +61,15 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, "0", c.lines)
 	require.Equal(t, DefaultWorkFIFOBytes, c.WorkFIFOBytes)
 
-	c, err = Config{}.fill(environment("NCCL_NET=IB,Socket", "NCCL_NET_PLUGIN=fast", "RINGO_IB_HCA==mlx5_0", "NCCL_IB_DISABLE=1",
-		"NCCL_IB_GID_INDEX=3", "NCCL_IB_TIMEOUT=18", "NCCL_IB_RETRY_CNT=5", "NCCL_IB_TC=106", "RINGO_IB_SL=2", "NCCL_IB_PKEY=7"))
+	c, err = Config{}.fill(environment("NCCL_NET=IB,Socket", "NCCL_NET_PLUGIN=fast", "RINGO_IB_HCA==mlx5_0",
+		"NCCL_IB_DISABLE=1",
+		"NCCL_IB_GID_INDEX=3", "NCCL_IB_TIMEOUT=18", "NCCL_IB_RETRY_CNT=5", "NCCL_IB_TC=106", "RINGO_IB_SL=2",
+		"NCCL_IB_PKEY=7"))
 	require.NoError(t, err)
 	pc := c.paths()
 	require.Equal(t, []int{3, 18, 5, 106, 2, 7},
-		[]int{*pc.Networking.IB.GIDIndex, pc.Networking.IB.Timeout, pc.Networking.IB.Retries, pc.Networking.IB.TrafficClass, pc.Networking.IB.ServiceLevel, pc.Networking.IB.PKeyIndex})
+		[]int{*pc.Networking.IB.GIDIndex, pc.Networking.IB.Timeout, pc.Networking.IB.Retries, pc.Networking.IB.TrafficClass,
+			pc.Networking.IB.ServiceLevel, pc.Networking.IB.PKeyIndex})
 	require.Equal(t, []string{"IB,Socket", "NCCL_NET", "fast", "=mlx5_0", "NCCL_IB_DISABLE is set"},
 		[]string{pc.Net, pc.NetFrom, pc.Plugins, pc.Networking.IB.HCA, pc.Networking.IB.Disabled})
 
@@ -87,9 +93,13 @@ func TestConfigFill(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, c.WorkFIFOBytes)
 
-	for _, bad := range []string{"RINGO_SLOTS=x", "RINGO_SLOTS=1", "RINGO_SLOT_BYTES=65", "RINGO_TIMEOUT=soon", "RINGO_TIMEOUT=-1s",
-		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G", "RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "RINGO_MAX_CTAS=few", "RINGO_MIN_CTAS=-2", "RINGO_CTA_POLICY=none",
-		"RINGO_IB_TIMEOUT=32", "RINGO_IB_RETRY_CNT=8", "RINGO_IB_GID_INDEX=x", "RINGO_SOCKET_STREAMS=65", "RINGO_SOCKET_NETWORK=x", "RINGO_CORES=x", "RINGO_DEBUG_SUBSYS=NET,COSTS"} {
+	for _, bad := range []string{"RINGO_SLOTS=x", "RINGO_SLOTS=1", "RINGO_SLOT_BYTES=65", "RINGO_TIMEOUT=soon",
+		"RINGO_TIMEOUT=-1s",
+		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G",
+		"RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "RINGO_MAX_CTAS=few",
+		"RINGO_MIN_CTAS=-2", "RINGO_CTA_POLICY=none",
+		"RINGO_IB_TIMEOUT=32", "RINGO_IB_RETRY_CNT=8", "RINGO_IB_GID_INDEX=x", "RINGO_SOCKET_STREAMS=65",
+		"RINGO_SOCKET_NETWORK=x", "RINGO_CORES=x", "RINGO_DEBUG_SUBSYS=NET,COSTS"} {
 		_, err := Config{}.fill(environment(bad))
 		require.ErrorIs(t, err, ErrInvalid, bad)
 		if name, _, _ := strings.Cut(bad, "="); strings.Contains(name, "_CTA") {
@@ -103,19 +113,20 @@ func TestConfigFields(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for words, cfg := range map[string]Config{
-		"Family (RINGO_SOCKET_FAMILY) is 5, want 4, 6 or 0":                         {Family: 5},
-		"Streams (RINGO_SOCKET_STREAMS) is -1, want 1…64":                           {Streams: -1},
-		"Streams (RINGO_SOCKET_STREAMS) is 1000, want 1…64":                         {Streams: 1000},
-		`SocketNetwork (RINGO_SOCKET_NETWORK) is "x", want tcp, unix`:               {SocketNetwork: "x"},
-		"Cores (RINGO_CORES) is -3, want 1 or more":                                 {Cores: -3},
-		"HostMbps (RINGO_HOST_MBPS) is -1, want 1 or more":                          {HostMbps: -1},
-		"MaxBlocks (RINGO_MAX_CTAS) is -1, want 1 or more":                          {MaxBlocks: -1},
-		"SlotBytes (RINGO_SLOT_BYTES) is 100, want a multiple of 64":                {SlotBytes: 100},
-		"Slots (RINGO_SLOTS) is 1, want 2…65536":                                    {Slots: 1},
-		"Timeout (RINGO_TIMEOUT) is -1ns, want more than 0":                         {Timeout: -1},
-		"JoinTimeout (RINGO_JOIN_TIMEOUT) is -1ns":                                  {JoinTimeout: -1},
-		`HistorySignal (RINGO_HISTORY_SIGNAL) is "FOO", want a signal`:              {HistorySignal: "FOO"},
-		`HistorySignal (RINGO_HISTORY_SIGNAL) is "KILL", want a signal`:             {HistorySignal: "KILL", History: t.TempDir()},
+		"Family (RINGO_SOCKET_FAMILY) is 5, want 4, 6 or 0":            {Family: 5},
+		"Streams (RINGO_SOCKET_STREAMS) is -1, want 1…64":              {Streams: -1},
+		"Streams (RINGO_SOCKET_STREAMS) is 1000, want 1…64":            {Streams: 1000},
+		`SocketNetwork (RINGO_SOCKET_NETWORK) is "x", want tcp, unix`:  {SocketNetwork: "x"},
+		"Cores (RINGO_CORES) is -3, want 1 or more":                    {Cores: -3},
+		"HostMbps (RINGO_HOST_MBPS) is -1, want 1 or more":             {HostMbps: -1},
+		"MaxBlocks (RINGO_MAX_CTAS) is -1, want 1 or more":             {MaxBlocks: -1},
+		"SlotBytes (RINGO_SLOT_BYTES) is 100, want a multiple of 64":   {SlotBytes: 100},
+		"Slots (RINGO_SLOTS) is 1, want 2…65536":                       {Slots: 1},
+		"Timeout (RINGO_TIMEOUT) is -1ns, want more than 0":            {Timeout: -1},
+		"JoinTimeout (RINGO_JOIN_TIMEOUT) is -1ns":                     {JoinTimeout: -1},
+		`HistorySignal (RINGO_HISTORY_SIGNAL) is "FOO", want a signal`: {HistorySignal: "FOO"},
+		`HistorySignal (RINGO_HISTORY_SIGNAL) is "KILL", want a signal`: {HistorySignal: "KILL",
+			History: t.TempDir()},
 		"History (RINGO_HISTORY): want a folder that can be written: mkdir " + file: {History: filepath.Join(file, "folder")},
 	} {
 		_, err := OpenLocal(2, cfg)
@@ -140,7 +151,8 @@ func TestConfigHistory(t *testing.T) {
 
 // What kernels may have of the GPU: the program's word comes before the environment's.
 func TestConfigBudget(t *testing.T) {
-	c, err := Config{BlockPolicy: "zero", MinBlocks: 2}.fill(environment("NCCL_CTA_POLICY=EFFICIENCY", "NCCL_MIN_CTAS=8", "NCCL_MAX_CTAS=32"))
+	c, err := Config{BlockPolicy: "zero", MinBlocks: 2}.fill(environment("NCCL_CTA_POLICY=EFFICIENCY", "NCCL_MIN_CTAS=8",
+		"NCCL_MAX_CTAS=32"))
 	require.NoError(t, err)
 	require.Equal(t, choice.Budget{Least: 2, Most: 32, Policy: choice.PolicyZero}, c.choice().Budget)
 	_, err = Config{}.fill(environment("RINGO_MIN_CTAS=33", "RINGO_MAX_CTAS=32"))
@@ -252,7 +264,8 @@ func TestDebugOwnLog(t *testing.T) {
 func TestAlgoOfNCCL(t *testing.T) {
 	for value, want := range map[string]string{
 		"": "", "Ring": "ring", "tree": "tree", "ring,tree": "", "^tree": "", "NVLS": "", " ring ": "ring",
-		"ring;allreduce:tree": "ring", "allreduce:tree": "", "allreduce:^ring,nvls;tree": "tree", "oneshot": "oneshot", "tree;allreduce:fast": "tree;allreduce:fast",
+		"ring;allreduce:tree": "ring", "allreduce:tree": "", "allreduce:^ring,nvls;tree": "tree", "oneshot": "oneshot",
+		"tree;allreduce:fast": "tree;allreduce:fast",
 	} {
 		require.Equal(t, want, algoOfNCCL(value), "%q", value)
 	}
@@ -295,10 +308,13 @@ func TestNewIDByInterface(t *testing.T) {
 
 // Our own switches say yes or no, and nothing else.
 func TestSwitches(t *testing.T) {
-	for value, want := range map[string]bool{"1": true, "true": true, "Yes": true, "on": true, "0": false, "false": false, "NO": false, "off": false} {
-		c, err := Config{}.fill(environment("RINGO_TLS="+value, "RINGO_CHECK_POINTERS="+value, "RINGO_SHM_DISABLE="+value, "RINGO_IB_DISABLE="+value))
+	for value, want := range map[string]bool{"1": true, "true": true, "Yes": true, "on": true, "0": false, "false": false,
+		"NO": false, "off": false} {
+		c, err := Config{}.fill(environment("RINGO_TLS="+value, "RINGO_CHECK_POINTERS="+value, "RINGO_SHM_DISABLE="+value,
+			"RINGO_IB_DISABLE="+value))
 		require.NoError(t, err, value)
-		require.Equal(t, []bool{want, want, want, want}, []bool{c.TLS, c.CheckPointers, c.noSHM != "", c.ib.Disabled != ""}, value)
+		require.Equal(t, []bool{want, want, want, want}, []bool{c.TLS, c.CheckPointers, c.noSHM != "", c.ib.Disabled != ""},
+			value)
 	}
 	for _, name := range []string{"RINGO_TLS", "RINGO_P2P_DISABLE", "RINGO_LAUNCH_ORDER_IMPLICIT"} {
 		_, err := Config{}.fill(environment(name + "=perhaps"))
@@ -320,15 +336,18 @@ func TestVariablesOfNCCL(t *testing.T) {
 	}{
 		{"NCCL_WORK_FIFO_BYTES=0x100000", func(c Config) any { return c.WorkFIFOBytes }, 1 << 20, ""},
 		{"NCCL_WORK_FIFO_BYTES=9999999999", func(c Config) any { return c.WorkFIFOBytes }, 1 << 30, "taken as 1073741824"},
-		{"NCCL_MAX_CTAS=2 NCCL_MIN_CTAS=64", func(c Config) any { return []int{c.MinBlocks, c.MaxBlocks} }, []int{2, 2}, "at least 64 blocks and at most 2 are taken as 2"},
-		{"NCCL_MAX_CTAS=2 RINGO_MIN_CTAS=64", func(c Config) any { return []int{c.MinBlocks, c.MaxBlocks} }, []int{2, 2}, "are taken as 2"},
+		{"NCCL_MAX_CTAS=2 NCCL_MIN_CTAS=64", func(c Config) any { return []int{c.MinBlocks, c.MaxBlocks} }, []int{2, 2},
+			"at least 64 blocks and at most 2 are taken as 2"},
+		{"NCCL_MAX_CTAS=2 RINGO_MIN_CTAS=64", func(c Config) any { return []int{c.MinBlocks, c.MaxBlocks} }, []int{2, 2},
+			"are taken as 2"},
 		{"NCCL_MAX_CTAS=-5", func(c Config) any { return c.MaxBlocks }, 0, ""},
 		{"NCCL_SHM_DISABLE=true", func(c Config) any { return c.noSHM }, "", "want 0 or 1"},
 		{"NCCL_P2P_DISABLE=_1", func(c Config) any { return c.noP2P }, "NCCL_P2P_DISABLE is set", ""},
 		{"NCCL_SOCKET_NTHREADS=word", func(c Config) any { return c.Streams }, 0, "want a number"},
 		{"NCCL_SOCKET_NTHREADS=-2 NCCL_NSOCKS_PERTHREAD=3", func(c Config) any { return c.Streams }, 3, ""},
 		{"NCCL_SOCKET_NTHREADS=99", func(c Config) any { return c.Streams }, 16, "taken as 16"},
-		{"NCCL_SOCKET_NTHREADS=7 NCCL_NSOCKS_PERTHREAD=10", func(c Config) any { return c.Streams }, 63, "NCCL_NSOCKS_PERTHREAD is taken as 9"},
+		{"NCCL_SOCKET_NTHREADS=7 NCCL_NSOCKS_PERTHREAD=10", func(c Config) any { return c.Streams }, 63,
+			"NCCL_NSOCKS_PERTHREAD is taken as 9"},
 		{"NCCL_NSOCKS_PERTHREAD=100", func(c Config) any { return c.Streams }, 64, "taken as 64"},
 		{"NCCL_IB_TC=-1", func(c Config) any { return c.ib.TrafficClass }, 0, ""},
 		{"NCCL_IB_TIMEOUT=32", func(c Config) any { return c.ib.Timeout }, 31, "taken as 31"},
@@ -336,15 +355,19 @@ func TestVariablesOfNCCL(t *testing.T) {
 		{"NCCL_IB_GID_INDEX=best", func(c Config) any { return c.ib.GIDIndex == nil }, true, "want a number"},
 		{"NCCL_DMABUF_ENABLE=0x0", func(c Config) any { return c.gdr.DMABuf }, "0", ""},
 		{"NCCL_NET_GDR_LEVEL=0x4", func(c Config) any { return c.gdr.Level }, "SYS", ""},
-		{"NCCL_NET_GDR_LEVEL=NEAR", func(c Config) any { return c.gdr.Level }, "", `NCCL_NET_GDR_LEVEL="NEAR": want LOC, PIX, PXB, PHB, SYS or its number; it has no effect`},
+		{"NCCL_NET_GDR_LEVEL=NEAR", func(c Config) any { return c.gdr.Level }, "",
+			`NCCL_NET_GDR_LEVEL="NEAR": want LOC, PIX, PXB, PHB, SYS or its number; it has no effect`},
 		{"NCCL_P2P_LEVEL=0", func(c Config) any { return c.noP2P }, "NCCL_P2P_LEVEL is LOC", ""},
 		{"NCCL_P2P_LEVEL=FAR", func(c Config) any { return c.noP2P }, "", "want LOC, PIX"},
 		{"NCCL_SOCKET_FAMILY=AF_UNIX", func(c Config) any { return c.Family }, 0, "want AF_INET or AF_INET6"},
-		{"NCCL_CTA_POLICY=4", func(c Config) any { return c.policy }, choice.PolicyDefault, "want default, latency, efficiency"},
+		{"NCCL_CTA_POLICY=4", func(c Config) any { return c.policy }, choice.PolicyDefault,
+			"want default, latency, efficiency"},
 		{"NCCL_CTA_POLICY=FOO|ZERO", func(c Config) any { return c.policy }, choice.PolicyZero, `NCCL_CTA_POLICY="FOO"`},
 		{"NCCL_DEBUG_FILE=/nonexistent/x", func(c Config) any { return c.Log != nil }, true, "NCCL_DEBUG_FILE"},
-		{"NCCL_DEBUG=LOUD", func(c Config) any { return c.Log.Enabled(t.Context(), slog.LevelInfo) }, false, "want VERSION, WARN"},
-		{"NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALLOC_HOST,DESTROY,,net,FOO", func(c Config) any { return c.Log.Handler().(*subsysHandler).names },
+		{"NCCL_DEBUG=LOUD", func(c Config) any { return c.Log.Enabled(t.Context(), slog.LevelInfo) }, false,
+			"want VERSION, WARN"},
+		{"NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALLOC_HOST,DESTROY,,net,FOO",
+			func(c Config) any { return c.Log.Handler().(*subsysHandler).names },
 			map[string]bool{"ALLOC_HOST": true, "DESTROY": true, "NET": true}, `NCCL_DEBUG_SUBSYS="FOO": want a list of`},
 		{"NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=FOO", func(c Config) any { return c.Log.Handler().(*subsysHandler).names },
 			map[string]bool{"INIT": true, "BOOTSTRAP": true, "ENV": true}, `NCCL_DEBUG_SUBSYS="FOO"`},
@@ -374,7 +397,8 @@ func TestVariablesOfNCCL(t *testing.T) {
 		require.Contains(t, strings.ReplaceAll(string(text), `\"`, `"`), test.odd, test.env)
 		require.Equal(t, 1, strings.Count(string(text), "\n"), "%s: once: %s", test.env, text)
 	}
-	for _, own := range []string{"RINGO_MAX_CTAS=2 RINGO_MIN_CTAS=64", "RINGO_DEBUG_FILE=/nonexistent/x", "RINGO_SOCKET_FAMILY=AF_UNIX"} {
+	for _, own := range []string{"RINGO_MAX_CTAS=2 RINGO_MIN_CTAS=64", "RINGO_DEBUG_FILE=/nonexistent/x",
+		"RINGO_SOCKET_FAMILY=AF_UNIX"} {
 		_, err := Config{}.fill(environment(strings.Fields(own)...))
 		require.ErrorIs(t, err, ErrInvalid)
 		name, _, _ := strings.Cut(own, "=")

@@ -57,7 +57,8 @@ func (c *Comm) bound(ctx context.Context, call *Call) (l *limit, release func())
 	l, name := &limit{end: end, passed: make(chan error, 1)}, call.Kind.String()
 	timer := time.AfterFunc(time.Until(end), func() {
 		if l.begun.CompareAndSwap(false, true) {
-			l.passed <- c.life.FailIn(name, fmt.Errorf("%w before the call's turn came: what this rank has begun before is still under way", ErrTimeout))
+			l.passed <- c.life.FailIn(name,
+				fmt.Errorf("%w before the call's turn came: what this rank has begun before is still under way", ErrTimeout))
 		}
 	})
 	return l, func() {

@@ -32,22 +32,24 @@ var floors = map[string]string{
 	"sched/sim":   "sched",
 
 	// Iron: memory, queues, arithmetic, ways to move bytes.
-	"mem":                     "",
-	"fifo":                    "mem",
-	"kernels":                 "mem",
-	"kernels/ptx":             "",
-	"kernels/ptx/*":           "kernels kernels/ptx",
-	"kernels/collective":      "",
-	"kernels/device":          "kernels kernels/ptx mem internal/cuda",
-	"gpu":                     "mem internal/cuda internal/emu/cudaemu internal/emu/ptx",
-	"gpu/dlpack":              "gpu mem kernels internal/dl",
-	"gpu/emu":                 "gpu internal/cuda internal/emu/*",
-	"gpu/emu/ptxcheck":        "internal/emu/* kernels",
-	"transport":               "mem fifo internal/secure",
-	"transport/internal":      "transport mem fifo",
-	"transport/p2p":           "transport mem fifo internal/cuda internal/auth internal/plain",
-	"transport/plugin":        "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure internal/dl",
-	"transport/verbs":         "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure internal/ibverbs",
+	"mem":                "",
+	"fifo":               "mem",
+	"kernels":            "mem",
+	"kernels/ptx":        "",
+	"kernels/ptx/*":      "kernels kernels/ptx",
+	"kernels/collective": "",
+	"kernels/device":     "kernels kernels/ptx mem internal/cuda",
+	"gpu":                "mem internal/cuda internal/emu/cudaemu internal/emu/ptx",
+	"gpu/dlpack":         "gpu mem kernels internal/dl",
+	"gpu/emu":            "gpu internal/cuda internal/emu/*",
+	"gpu/emu/ptxcheck":   "internal/emu/* kernels",
+	"transport":          "mem fifo internal/secure",
+	"transport/internal": "transport mem fifo",
+	"transport/p2p":      "transport mem fifo internal/cuda internal/auth internal/plain",
+	"transport/plugin": "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure " +
+		"internal/dl",
+	"transport/verbs": "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure " +
+		"internal/ibverbs",
 	"transport/bridge":        "transport mem fifo trace",
 	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc",
 	"transport/*":             "transport mem fifo transport/internal/* internal/auth internal/secure",
@@ -59,28 +61,35 @@ var floors = map[string]string{
 	"engine/grid":             "engine sched mem fifo kernels kernels/* transport internal/cuda",
 
 	// What a communicator is made of.
-	"core/call":      "ring/book mem fifo kernels internal/cuda",
-	"core/choice":    "core/call sched ring/book sched/sim kernels kernels/collective transport internal/plain internal/given internal/setting",
-	"core/life":      "core/call fifo bootstrap engine trace/history sched",
-	"core/paths":     "core/call fifo sched mem transport transport/inproc transport/shm transport/socket transport/verbs transport/plugin internal/built internal/plain",
-	"core/gpupaths":  "core/paths core/choice fifo sched mem engine engine/grid gpu internal/cuda internal/plain transport transport/p2p transport/bridge",
+	"core/call": "ring/book mem fifo kernels internal/cuda",
+	"core/choice": "core/call sched ring/book sched/sim kernels kernels/collective transport internal/plain " +
+		"internal/given internal/setting",
+	"core/life": "core/call fifo bootstrap engine trace/history sched",
+	"core/paths": "core/call fifo sched mem transport transport/inproc transport/shm transport/socket " +
+		"transport/verbs transport/plugin internal/built internal/plain",
+	"core/gpupaths": "core/paths core/choice fifo sched mem engine engine/grid gpu internal/cuda internal/plain " +
+		"transport transport/p2p transport/bridge",
 	"core/request":   "core/call core/choice core/life engine kernels sched trace transport",
 	"core/rankorder": "core/call core/choice core/request engine kernels mem",
 	"core/hostcomm":  "core/call core/choice core/life core/paths core/rankorder core/request engine mem sched transport",
-	"core/gpucomm": "core/call core/choice core/life core/paths core/gpupaths core/rankorder core/request bootstrap engine engine/grid " +
+	"core/gpucomm": "core/call core/choice core/life core/paths core/gpupaths core/rankorder core/request bootstrap " +
+		"engine engine/grid " +
 		"gpu internal/cuda internal/plain kernels kernels/collective kernels/device mem sched trace transport/p2p",
-	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/built internal/plain internal/setting",
+	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/built internal/plain " +
+		"internal/setting",
 
 	// Programs on top.
-	"bench":             ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart internal/cli internal/given internal/nccl",
-	"bench/chart":       "",
-	"bench/meter":       "gpu mem internal/cublas internal/cuda kernels/ptx",
-	"bench/join":        ". trace",
-	"bench/tune":        ". bench mem gpu bootstrap bootstrap/launch internal/cli internal/given",
-	"bench/across":      ". bench",
-	"bench/fifo-leak":   ". gpu internal/nccl",
-	"bench/device":      "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
-	"ringotest":         ". bootstrap bootstrap/launch gpu trace/history internal/relay internal/plain internal/test/transcript",
+	"bench": ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart " +
+		"internal/cli internal/given internal/nccl",
+	"bench/chart":     "",
+	"bench/meter":     "gpu mem internal/cublas internal/cuda kernels/ptx",
+	"bench/join":      ". trace",
+	"bench/tune":      ". bench mem gpu bootstrap bootstrap/launch internal/cli internal/given",
+	"bench/across":    ". bench",
+	"bench/fifo-leak": ". gpu internal/nccl",
+	"bench/device":    "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
+	"ringotest": ". bootstrap bootstrap/launch gpu trace/history internal/relay internal/plain " +
+		"internal/test/transcript",
 	"cmd/check":         ". mem gpu kernels kernels/* bootstrap bench/chart bench/meter cmd/check/nvml internal/*",
 	"cmd/check/nvml":    "internal/dl",
 	"cmd/play":          "sched ring/book sched/sim",
@@ -95,13 +104,15 @@ var floors = map[string]string{
 	"cmd/why/ras":       "cmd/why/hang internal/given",
 	"cmd/why/stacks":    "cmd/why/hang internal/given",
 	"cmd/why/watch":     "cmd/why/hang cmd/why/ras trace/history",
-	"cmd/command": ". trace trace/history cmd/why/* gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page sched ring ring/* sched/sim " +
+	"cmd/command": ". trace trace/history cmd/why/* gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page " +
+		"sched ring ring/* sched/sim " +
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
-	"cmd/ringo":         "cmd/command",
-	"cmd/libnccl":       ". cmd/libnccl/capi cmd/libnccl/host bootstrap",
-	"cmd/libnccl/host":  ". bootstrap mem",
-	"cmd/libnccl/ras":   "internal/auth internal/secure",
-	"cmd/libnccl/capi":  ". cmd/libnccl/ras core/call gpu mem bootstrap sched/sim internal/cuda internal/setting kernels/collective",
+	"cmd/ringo":        "cmd/command",
+	"cmd/libnccl":      ". cmd/libnccl/capi cmd/libnccl/host bootstrap",
+	"cmd/libnccl/host": ". bootstrap mem",
+	"cmd/libnccl/ras":  "internal/auth internal/secure",
+	"cmd/libnccl/capi": ". cmd/libnccl/ras core/call gpu mem bootstrap sched/sim internal/cuda internal/setting " +
+		"kernels/collective",
 	"cmd/libcuda":       "cmd/libcuda/cudac internal/cuda internal/emu/*",
 	"cmd/libcudart":     "",
 	"cmd/libcuda/cudac": "internal/cuda internal/emu/fatbin",
@@ -123,13 +134,14 @@ var floors = map[string]string{
 	"internal/emu/simt":        "internal/emu/ptx internal/emu/alu internal/emu/weakmem",
 	"internal/emu/fatbin/zstd": "internal/emu/fatbin",
 	"internal/emu/cudaemu":     "internal/cuda internal/emu/*",
-	"internal/test/commtest":   ". bootstrap core/call gpu internal/cuda internal/emu/cudaemu internal/test/gputest internal/test/tier internal/test/transcript kernels mem trace",
-	"internal/test/ctest":      "cmd/libnccl/capi internal/test/gputest internal/test/tier",
-	"internal/test/cudatest":   "internal/cuda",
-	"internal/test/hangs":      "",
-	"internal/test/gputest":    "internal/cuda internal/emu/cudaemu",
-	"internal/test/schedtest":  "sched",
-	"internal/test/walked":     ". gpu",
+	"internal/test/commtest": ". bootstrap core/call gpu internal/cuda internal/emu/cudaemu internal/test/gputest " +
+		"internal/test/tier internal/test/transcript kernels mem trace",
+	"internal/test/ctest":     "cmd/libnccl/capi internal/test/gputest internal/test/tier",
+	"internal/test/cudatest":  "internal/cuda",
+	"internal/test/hangs":     "",
+	"internal/test/gputest":   "internal/cuda internal/emu/cudaemu",
+	"internal/test/schedtest": "sched",
+	"internal/test/walked":    ". gpu",
 }
 
 func TestFloors(t *testing.T) {
@@ -144,7 +156,8 @@ func TestFloors(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(file, "go.mod")); d.IsDir() && err == nil && file != "." {
 			return filepath.SkipDir // a module of its own
 		}
-		if d.IsDir() && (d.Name() == "build" || d.Name() == "vendor" || d.Name() == "testdata" || file != "." && strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_")) {
+		if d.IsDir() && (d.Name() == "build" || d.Name() == "vendor" || d.Name() == "testdata" ||
+			file != "." && strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_")) {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
@@ -158,7 +171,8 @@ func TestFloors(t *testing.T) {
 		require.NoError(t, err)
 		for _, spec := range f.Imports {
 			imp, _ := strconv.Unquote(spec.Path.Value)
-			require.False(t, imp == "C" && pkg != "cmd/libnccl" && pkg != "cmd/libcuda", "%s: cgo is for cmd/libnccl and cmd/libcuda alone", file)
+			require.False(t, imp == "C" && pkg != "cmd/libnccl" &&
+				pkg != "cmd/libcuda", "%s: cgo is for cmd/libnccl and cmd/libcuda alone", file)
 			if imp == module {
 				imp = module + "/."
 			}
@@ -179,11 +193,13 @@ func TestImporterCompiles(t *testing.T) {
 	if _, err := os.Stat("go.mod"); err != nil {
 		t.Skip("the source is not here")
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}", ".").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}",
+		".").Output()
 	require.NoError(t, err)
 	modules := strings.Fields(string(out))
 	slices.Sort(modules)
-	require.Equal(t, []string{"github.com/ebitengine/purego", "github.com/libp2p/go-reuseport", module, "golang.org/x/sys"}, slices.Compact(modules))
+	require.Equal(t, []string{"github.com/ebitengine/purego", "github.com/libp2p/go-reuseport", module,
+		"golang.org/x/sys"}, slices.Compact(modules))
 }
 
 func match(pkg string) (string, bool) {

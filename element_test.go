@@ -33,7 +33,8 @@ func TestTypeOf(t *testing.T) {
 		{Float8E4M3, TypeOf[kernels.F8E4M3]()}, {Float8E5M2, TypeOf[kernels.F8E5M2]()},
 		{ints, TypeOf[int]()}, {uints, TypeOf[uint]()},
 		{Int8, TypeOf[ownInt8]()}, {Uint8, TypeOf[ownUint8]()}, {Int32, TypeOf[ownInt32]()}, {Uint32, TypeOf[ownUint32]()},
-		{Int64, TypeOf[ownInt64]()}, {Uint64, TypeOf[ownUint64]()}, {Float32, TypeOf[ownFloat32]()}, {Float64, TypeOf[ownFloat64]()},
+		{Int64, TypeOf[ownInt64]()}, {Uint64, TypeOf[ownUint64]()}, {Float32, TypeOf[ownFloat32]()},
+		{Float64, TypeOf[ownFloat64]()},
 	} {
 		require.Equal(t, x[0], x[1], "row %d", i)
 	}
@@ -46,10 +47,12 @@ func TestCallsOfSlices(t *testing.T) {
 	counts, others := []int{1, 5}, []int{0, 1}
 	for _, x := range []struct{ got, want *Call }{
 		{AllReduceOf(six, Max), &Call{Kind: KindAllReduce, In: out, Out: out, Count: 6, Type: Int32, Op: Max, Exact: true}},
-		{ReduceOf(six, one, Max, 3), &Call{Kind: KindReduce, In: in, Out: out, Count: 1, Type: Int32, Op: Max, Root: 3, Exact: true}},
+		{ReduceOf(six, one, Max, 3), &Call{Kind: KindReduce, In: in, Out: out, Count: 1, Type: Int32, Op: Max, Root: 3,
+			Exact: true}},
 		{BroadcastOf(six, 3), &Call{Kind: KindBroadcast, In: out, Out: out, Count: 6, Type: Int32, Root: 3, Exact: true}},
 		{AllGatherOf(six, one), &Call{Kind: KindAllGather, In: in, Out: out, Count: 1, Type: Int32, Exact: true}},
-		{ReduceScatterOf(one, six, Max), &Call{Kind: KindReduceScatter, In: out, Out: in, Count: 1, Type: Int32, Op: Max, Exact: true}},
+		{ReduceScatterOf(one, six, Max), &Call{Kind: KindReduceScatter, In: out, Out: in, Count: 1, Type: Int32, Op: Max,
+			Exact: true}},
 		{AlltoAllOf(one, six, 3), &Call{Kind: KindAlltoAll, In: out, Out: in, Count: 2, Type: Int32, Exact: true}},
 		{AlltoAllOf(one, six, 0), &Call{Kind: KindAlltoAll, In: out, Out: in, Count: 6, Type: Int32, Exact: true}},
 		{GatherOf(six, one, 3), &Call{Kind: KindGather, In: in, Out: out, Count: 1, Type: Int32, Root: 3, Exact: true}},
@@ -57,7 +60,8 @@ func TestCallsOfSlices(t *testing.T) {
 		{SendOf(six, 3), &Call{Kind: KindSend, In: out, Count: 6, Type: Int32, Peer: 3, Exact: true}},
 		{RecvOf(six, 3), &Call{Kind: KindRecv, Out: out, Count: 6, Type: Int32, Peer: 3, Exact: true}},
 		{AllGathervOf(six, one, counts), &Call{Kind: KindAllGatherv, In: in, Out: out, Type: Int32, OutCounts: counts}},
-		{AlltoAllvOf(six, counts, one, others), &Call{Kind: KindAlltoAllv, In: in, Out: out, Type: Int32, InCounts: others, OutCounts: counts}},
+		{AlltoAllvOf(six, counts, one, others), &Call{Kind: KindAlltoAllv, In: in, Out: out, Type: Int32, InCounts: others,
+			OutCounts: counts}},
 		{BarrierOf(), &Call{Kind: KindBarrier}},
 	} {
 		require.Equal(t, x.want, x.got)

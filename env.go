@@ -59,7 +59,8 @@ func (c *Config) settings(e *variables) []setting.Row {
 	const many = math.MaxInt
 	return []setting.Row{
 		setting.Text("Transport", &c.Transport, "RINGO_TRANSPORT"),
-		setting.Own("Net", c.Net != "", func(_ *setting.Environment, name, value string) { c.from, c.Net = name, value }, "RINGO_NET", "NCCL_NET"),
+		setting.Own("Net", c.Net != "", func(_ *setting.Environment, name, value string) { c.from, c.Net = name, value },
+			"RINGO_NET", "NCCL_NET"),
 		setting.Text("NetPlugin", &c.NetPlugin, "RINGO_NET_PLUGIN", "NCCL_NET_PLUGIN"),
 		setting.Text("IBDevices", &c.IBDevices, "RINGO_IB_HCA", "NCCL_IB_HCA"),
 		setting.Own("Algo", c.Algo != "", func(_ *setting.Environment, name, value string) {
@@ -67,7 +68,8 @@ func (c *Config) settings(e *variables) []setting.Row {
 				c.Algo = algoOfNCCL(value)
 			}
 		}, "RINGO_ALGO", "NCCL_ALGO"),
-		setting.Word("Deterministic", &c.Deterministic, strconv.Quote(call.RankOrder)+" or nothing", setting.OneOf(call.RankOrder), "RINGO_DETERMINISTIC"),
+		setting.Word("Deterministic", &c.Deterministic, strconv.Quote(call.RankOrder)+" or nothing",
+			setting.OneOf(call.RankOrder), "RINGO_DETERMINISTIC"),
 		setting.Text("Plan", &c.Plan, "RINGO_PLAN"),
 		setting.Text("Interface", &c.Interface, "RINGO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"),
 		setting.Own("Family", c.Family != 0, func(e *setting.Environment, name, value string) {
@@ -75,14 +77,16 @@ func (c *Config) settings(e *variables) []setting.Row {
 				e.Wrong(name, value, "AF_INET or AF_INET6")
 			}
 		}, "RINGO_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY"),
-		setting.Word("SocketNetwork", &c.SocketNetwork, "tcp, unix or nothing", setting.OneOf("tcp", "unix"), "RINGO_SOCKET_NETWORK"),
+		setting.Word("SocketNetwork", &c.SocketNetwork, "tcp, unix or nothing", setting.OneOf("tcp", "unix"),
+			"RINGO_SOCKET_NETWORK"),
 		setting.Text("ShmDir", &c.ShmDir, "RINGO_SHM_DIR"),
 		setting.Kept("TLS", &e.tls, "RINGO_TLS"),
 		setting.Text("TLSCert", &c.TLSCert, "RINGO_TLS_CERT"),
 		setting.Text("TLSKey", &c.TLSKey, "RINGO_TLS_KEY"),
 		setting.Text("TLSCA", &c.TLSCA, "RINGO_TLS_CA"),
 		setting.Text("History", &c.History, "RINGO_HISTORY"),
-		setting.Word("HistorySignal", &c.HistorySignal, "a signal that can be caught, such as USR2", func(s string) bool { return setting.Signal(s) != nil }, "RINGO_HISTORY_SIGNAL"),
+		setting.Word("HistorySignal", &c.HistorySignal, "a signal that can be caught, such as USR2",
+			func(s string) bool { return setting.Signal(s) != nil }, "RINGO_HISTORY_SIGNAL"),
 		setting.Text("HostID", &c.HostID, "RINGO_HOSTID", "NCCL_HOSTID"),
 		setting.Text("CUDALibrary", &c.CUDALibrary, "RINGO_CUDA_LIBRARY"),
 
@@ -104,7 +108,8 @@ func (c *Config) settings(e *variables) []setting.Row {
 		setting.Number("InfiniBand's number of retries", &c.ib.Retries, 1, 7, 1, "RINGO_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT"),
 		setting.Number("InfiniBand's traffic class", &c.ib.TrafficClass, 1, 255, 1, "RINGO_IB_TC", "NCCL_IB_TC"),
 		setting.Number("InfiniBand's service level", &c.ib.ServiceLevel, 1, 15, 1, "RINGO_IB_SL", "NCCL_IB_SL"),
-		setting.Number("the index of InfiniBand's partition key", &c.ib.PKeyIndex, 1, math.MaxUint16, 1, "RINGO_IB_PKEY", "NCCL_IB_PKEY"),
+		setting.Number("the index of InfiniBand's partition key", &c.ib.PKeyIndex, 1, math.MaxUint16, 1, "RINGO_IB_PKEY",
+			"NCCL_IB_PKEY"),
 		setting.Own("the index of InfiniBand's GID", false, func(e *setting.Environment, name, value string) {
 			if value == "-1" { // NCCL's automatic
 				return
@@ -114,7 +119,8 @@ func (c *Config) settings(e *variables) []setting.Row {
 			}
 		}, "RINGO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"),
 
-		setting.Switch("CheckPointers", func(string) { c.CheckPointers = true }, "RINGO_CHECK_POINTERS", "NCCL_CHECK_POINTERS"),
+		setting.Switch("CheckPointers", func(string) { c.CheckPointers = true }, "RINGO_CHECK_POINTERS",
+			"NCCL_CHECK_POINTERS"),
 		setting.Own("CheckPointers", false, func(e *setting.Environment, name, value string) {
 			if strings.HasPrefix(value, "DEBUG_") {
 				c.CheckPointers = true
@@ -122,24 +128,27 @@ func (c *Config) settings(e *variables) []setting.Row {
 				e.Wrong(name, value, "DEFAULT, DEBUG_LOCAL or DEBUG_GLOBAL")
 			}
 		}, "NCCL_CHECK_MODE"),
-		setting.Switch("LaunchOrder", func(string) { c.LaunchOrder = true }, "RINGO_LAUNCH_ORDER_IMPLICIT", "NCCL_LAUNCH_ORDER_IMPLICIT"),
+		setting.Switch("LaunchOrder", func(string) { c.LaunchOrder = true }, "RINGO_LAUNCH_ORDER_IMPLICIT",
+			"NCCL_LAUNCH_ORDER_IMPLICIT"),
 		setting.Switch("no P2P", func(name string) { c.noP2P = name + " is set" }, "RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"),
 		setting.Level("no P2P", false, func(name, level string) {
 			if level == "LOC" {
 				c.noP2P = name + " is " + level
 			}
 		}, "NCCL_P2P_LEVEL"),
-		setting.Switch("no InfiniBand", func(name string) { c.ib.Disabled = name + " is set" }, "RINGO_IB_DISABLE", "NCCL_IB_DISABLE"),
+		setting.Switch("no InfiniBand", func(name string) { c.ib.Disabled = name + " is set" }, "RINGO_IB_DISABLE",
+			"NCCL_IB_DISABLE"),
 		setting.Switch("no shared memory", func(name string) {
 			if c.Transport == "" {
 				c.noSHM = name + " is set"
 			}
 		}, "RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"),
 		setting.Own("BlockPolicy", c.BlockPolicy != "", func(e *setting.Environment, name, value string) {
-			c.BlockPolicy = strings.Join(e.Words(name, value, "|", "default, latency, efficiency, zero, or 0 to 3", func(word string) bool {
-				_, err := choice.ParsePolicy(word)
-				return err == nil
-			}), "|")
+			c.BlockPolicy = strings.Join(e.Words(name, value, "|", "default, latency, efficiency, zero, or 0 to 3",
+				func(word string) bool {
+					_, err := choice.ParsePolicy(word)
+					return err == nil
+				}), "|")
 		}, "RINGO_CTA_POLICY", "NCCL_CTA_POLICY"),
 		setting.Word("lines", &c.lines, "0 or 1", setting.OneOf("0", "1"), "RINGO_LINES"),
 		setting.Own("dma-buf", c.gdr.DMABuf != "", func(e *setting.Environment, name, value string) {
@@ -161,13 +170,17 @@ func (c *Config) settings(e *variables) []setting.Row {
 // read takes what the program has not said from the environment, then from the defaults.
 func (c *Config) read(e *variables) {
 	from := e.Read(c.settings(e))
-	c.Slots, c.WorkFIFOBytes, c.Cores = cmp.Or(c.Slots, DefaultSlots), cmp.Or(c.WorkFIFOBytes, DefaultWorkFIFOBytes), cmp.Or(c.Cores, runtime.NumCPU())
+	c.Slots, c.WorkFIFOBytes, c.Cores = cmp.Or(c.Slots, DefaultSlots), cmp.Or(c.WorkFIFOBytes, DefaultWorkFIFOBytes),
+		cmp.Or(c.Cores, runtime.NumCPU())
 	c.Timeout, c.JoinTimeout = cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.JoinTimeout, DefaultJoinTimeout)
 	if c.HostID == "" {
 		c.HostID = paths.HostID()
 	}
-	if c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks && (setting.OfNCCL(from["MinBlocks"]) || setting.OfNCCL(from["MaxBlocks"])) {
-		e.Odd = append(e.Odd, fmt.Sprintf("NCCL_MIN_CTAS, NCCL_MAX_CTAS: at least %d blocks and at most %d are taken as %[2]d", c.MinBlocks, c.MaxBlocks))
+	if c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks &&
+		(setting.OfNCCL(from["MinBlocks"]) || setting.OfNCCL(from["MaxBlocks"])) {
+		e.Odd = append(e.Odd,
+			fmt.Sprintf("NCCL_MIN_CTAS, NCCL_MAX_CTAS: at least %d blocks and at most %d are taken as %[2]d",
+				c.MinBlocks, c.MaxBlocks))
 		c.MinBlocks = c.MaxBlocks
 	}
 	c.Streams = cmp.Or(c.Streams, e.streams())
@@ -187,7 +200,8 @@ func (e *variables) streams() int {
 	threads, each := max(e.threads, 1), max(e.each, 1)
 	if threads*each > mostStreams {
 		each = mostStreams / threads
-		e.Odd = append(e.Odd, fmt.Sprintf("NCCL_NSOCKS_PERTHREAD is taken as %d: %d threads have at most %d sockets together", each, threads, mostStreams))
+		e.Odd = append(e.Odd, fmt.Sprintf("NCCL_NSOCKS_PERTHREAD is taken as %d: %d threads have at most %d sockets together",
+			each, threads, mostStreams))
 	}
 	return threads * each
 }

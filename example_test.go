@@ -353,7 +353,8 @@ func onGPU(c *ringo.Comm) error {
 	if err := d.Write(x, mem.Of(host).Bytes()); err != nil {
 		return err
 	}
-	err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 3, Type: ringo.Float32, Op: ringo.Sum, Stream: s})
+	err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 3, Type: ringo.Float32, Op: ringo.Sum,
+		Stream: s})
 	if err != nil {
 		return err
 	}

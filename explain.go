@@ -47,6 +47,7 @@ func (c *Comm) DeviceChoice(kind Kind, bytes int, registered bool) (algorithm, b
 	if !kind.Valid() || !c.onGPU() {
 		return "", c.noGPU
 	}
-	ans := c.gpu.Chooser().Choose(choice.Question{Kind: kind, Bytes: bytes, Type: Float32, OnGPU: true, Registered: registered})
+	ans := c.gpu.Chooser().Choose(choice.Question{Kind: kind, Bytes: bytes, Type: Float32, OnGPU: true,
+		Registered: registered})
 	return ans.Algo.String(), ans.Why
 }

@@ -101,7 +101,8 @@ type subsysHandler struct {
 func (h *subsysHandler) parse(e *variables) {
 	list, negate := strings.CutPrefix(strings.ToUpper(e.subsys.Value), "^")
 	h.negate = negate
-	names := e.Words(e.subsys.Name, list, ",", "a list of "+strings.Join(subsystems, ", "), func(word string) bool { return slices.Contains(subsystems, word) })
+	names := e.Words(e.subsys.Name, list, ",", "a list of "+strings.Join(subsystems, ", "),
+		func(word string) bool { return slices.Contains(subsystems, word) })
 	switch {
 	case len(names) > 0 || h.negate:
 	case h.level <= request.LevelTrace:

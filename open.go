@@ -59,8 +59,9 @@ func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
 		return nil, openError(cfg, err)
 	}
 	if !ok {
-		return nil, openError(cfg, fmt.Errorf("%w: no launcher has set RINGO_RANK, RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK "+
-			"or JOB_COMPLETION_INDEX; start with: ringo run -np 4 -- PROGRAM", ErrInvalid))
+		return nil, openError(cfg,
+			fmt.Errorf("%w: no launcher has set RINGO_RANK, RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK "+
+				"or JOB_COMPLETION_INDEX; start with: ringo run -np 4 -- PROGRAM", ErrInvalid))
 	}
 	cfg.Rank, cfg.Size = spec.Rank, spec.Size
 	if cfg, err = cfg.fill(os.Getenv); err != nil {
@@ -100,7 +101,8 @@ func openIn(ctx, meets context.Context, cfg Config) (*Comm, error) {
 	defer cancelMeets()
 	if cfg.ID == nil {
 		if cfg.Size > 1 {
-			return nil, openError(cfg, fmt.Errorf("%w: no ID; make one with NewID and give it to all ranks, or use OpenEnv", ErrInvalid))
+			return nil, openError(cfg, fmt.Errorf("%w: no ID; make one with NewID and give it to all ranks, or use OpenEnv",
+				ErrInvalid))
 		}
 		return open(ctx, cfg, bootstrap.Local(1)[0])
 	}
@@ -224,12 +226,14 @@ func keepHistory(c *Comm) (err error) {
 // two halves of the communicator.
 func (c *Comm) connect(ctx context.Context) error {
 	me := paths.Profile{
-		Version: Version, Hostname: c.cfg.hostname(), Info: transport.Info{Rank: c.Rank(), Host: c.cfg.HostID}, Card: c.cfg.Card,
+		Version: Version, Hostname: c.cfg.hostname(), Info: transport.Info{Rank: c.Rank(), Host: c.cfg.HostID},
+		Card: c.cfg.Card,
 		Settings: []paths.Setting{
 			{Name: "Deterministic", Value: c.cfg.Deterministic, Variable: "RINGO_DETERMINISTIC"},
 			{Name: "TLS", Value: c.cfg.Encryption(), Variable: "RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA"},
 			{Name: "lines between GPUs", Value: c.cfg.lines, Variable: "RINGO_LINES"},
-			{Name: "algorithms of its own", Value: strings.Join(call.Defined(), ","), Variable: "calls of ringo.Define, in the same order"},
+			{Name: "algorithms of its own", Value: strings.Join(call.Defined(), ","),
+				Variable: "calls of ringo.Define, in the same order"},
 		},
 	}
 	if built.GPU && c.cfg.Device != nil {
@@ -282,7 +286,8 @@ func (c *Comm) connect(ctx context.Context) error {
 	c.gpu, c.noGPU, err = gpucomm.Open(ctx, gpucomm.Options{
 		Device: c.cfg.Device, Quota: c.quota, Life: c.life, Group: c.group, Chooser: chooser, Plan: given, Numberer: numberer,
 		Host: c.net, Paths: &pc, JoinTimeout: c.cfg.JoinTimeout, CheckPointers: c.cfg.CheckPointers,
-		LaunchOrder: c.cfg.LaunchOrder, FIFOBytes: c.cfg.WorkFIFOBytes, ArgsBytes: c.cfg.WorkArgsBytes, Drain: c.queue.drain, Log: c.log,
+		LaunchOrder: c.cfg.LaunchOrder, FIFOBytes: c.cfg.WorkFIFOBytes, ArgsBytes: c.cfg.WorkArgsBytes, Drain: c.queue.drain,
+		Log: c.log,
 	})
 	if !c.onGPU() {
 		c.quota.GiveBack()

@@ -50,7 +50,8 @@ func TestOpenRefuses(t *testing.T) {
 func TestOpenEnv(t *testing.T) {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		for _, launcher := range []string{"RINGO_", "RANK", "WORLD_SIZE", "OMPI_", "SLURM_", "PMI_", "PMIX_", "JOB_COMPLETION_INDEX"} {
+		for _, launcher := range []string{"RINGO_", "RANK", "WORLD_SIZE", "OMPI_", "SLURM_", "PMI_", "PMIX_",
+			"JOB_COMPLETION_INDEX"} {
 			if strings.HasPrefix(name, launcher) {
 				t.Setenv(name, "")
 			}

@@ -99,7 +99,8 @@ func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, err
 		e := c.life.ErrorOf("Grow", err)
 		if id != nil { // the new ranks wait there
 			ctx, cancel := context.WithCancelCause(context.Background())
-			cancel(&bootstrap.Failure{Rank: c.Rank(), Culprits: slices.Concat(e.Culprits, []int{c.Rank()})[:1], Reason: err.Error()})
+			cancel(&bootstrap.Failure{Rank: c.Rank(), Culprits: slices.Concat(e.Culprits, []int{c.Rank()})[:1],
+				Reason: err.Error()})
 			_, _ = bootstrap.Join(ctx, *id, c.Rank(), size, c.cfg.join())
 		}
 		return nil, e

@@ -126,7 +126,8 @@ func TestGrow(t *testing.T) {
 	}{
 		{func(*Comm) *bootstrap.ID { return nil }, func(*Comm) int { return 3 }, "no rank gives an ID"},
 		{func(*Comm) *bootstrap.ID { return &id }, func(*Comm) int { return 2 }, "2 ranks cannot become 2"},
-		{func(*Comm) *bootstrap.ID { return &id }, func(c *Comm) int { return 3 + c.Rank() }, "rank 0 wants 3 ranks, rank 1 4"},
+		{func(*Comm) *bootstrap.ID { return &id }, func(c *Comm) int { return 3 + c.Rank() },
+			"rank 0 wants 3 ranks, rank 1 4"},
 	} {
 		for _, err := range each(comms, func(c *Comm) error {
 			_, err := c.Grow(t.Context(), test.id(c), test.size(c))
@@ -218,7 +219,8 @@ func TestGrowBereaved(t *testing.T) {
 						return
 					}
 					var e *Error
-					if err := Barrier(grown[r]); !errors.As(err, &e) || !errors.Is(err, ErrPeer) || !slices.Equal(e.Culprits, []int{victim}) {
+					if err := Barrier(grown[r]); !errors.As(err, &e) || !errors.Is(err, ErrPeer) ||
+						!slices.Equal(e.Culprits, []int{victim}) {
 						errs[r] = fmt.Errorf("barrier: %w", err)
 						return
 					}

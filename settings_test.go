@@ -42,8 +42,10 @@ func TestSettingsDocumented(t *testing.T) {
 func TestNonsense(t *testing.T) {
 	t.Chdir(t.TempDir())
 	anything := []string{ // what only those know who use it, which is at Open too
-		"RINGO_TRANSPORT", "RINGO_NET", "NCCL_NET", "RINGO_NET_PLUGIN", "NCCL_NET_PLUGIN", "RINGO_IB_HCA", "NCCL_IB_HCA", "RINGO_PLAN", "RINGO_SOCKET_IFNAME",
-		"NCCL_SOCKET_IFNAME", "RINGO_SHM_DIR", "RINGO_HISTORY", "RINGO_HOSTID", "NCCL_HOSTID", "RINGO_CUDA_LIBRARY", "RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE",
+		"RINGO_TRANSPORT", "RINGO_NET", "NCCL_NET", "RINGO_NET_PLUGIN", "NCCL_NET_PLUGIN", "RINGO_IB_HCA", "NCCL_IB_HCA",
+		"RINGO_PLAN", "RINGO_SOCKET_IFNAME",
+		"NCCL_SOCKET_IFNAME", "RINGO_SHM_DIR", "RINGO_HISTORY", "RINGO_HOSTID", "NCCL_HOSTID", "RINGO_CUDA_LIBRARY",
+		"RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE",
 	}
 	n := 0
 	for _, r := range new(Config).settings(new(variables)) {
@@ -83,7 +85,8 @@ func TestEnvironmentRead(t *testing.T) {
 			return err
 		case e.IsDir() && tools.MatchString(path):
 			return fs.SkipDir
-		case e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || slices.Contains(settingFiles, path):
+		case e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			slices.Contains(settingFiles, path):
 			return nil
 		}
 		code, err := os.ReadFile(path)

@@ -81,7 +81,8 @@ func besideNote(cfg *Config) string {
 	if cfg.BesideTime > 0 {
 		amount = fmt.Sprintf("about %v", cfg.BesideTime)
 	}
-	return fmt.Sprintf("beside: kernels of up to %d waves of blocks, a block a multiprocessor and %v, for %s; times until all collectives and all of it have ended, medians of %d rounds in turn",
+	return fmt.Sprintf("beside: kernels of up to %d waves of blocks, a block a multiprocessor and %v, for %s; times "+
+		"until all collectives and all of it have ended, medians of %d rounds in turn",
 		launchWaves, blockTime, amount, cfg.Repetitions)
 }
 
@@ -91,6 +92,7 @@ func besideProducts(cfg *Config) string {
 	if cfg.BesideTime > 0 {
 		amount = fmt.Sprintf("%v is", cfg.BesideTime)
 	}
-	return fmt.Sprintf("beside: products of matrices, %v each, about as long as %s; times until all collectives and all of them have ended, medians of %d rounds in turn",
+	return fmt.Sprintf("beside: products of matrices, %v each, about as long as %s; times until all collectives and all "+
+		"of them have ended, medians of %d rounds in turn",
 		cfg.BesideProduct, amount, cfg.Repetitions)
 }

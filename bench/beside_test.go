@@ -14,7 +14,8 @@ import (
 
 func TestBesideOf(t *testing.T) {
 	b := besideOf(20, 528, []float64{90, 110, 100}, []float64{200, 240}, []ends{
-		{collectives: 150, computing: 230, both: 235}, {collectives: 250, computing: 260, both: 270}, {collectives: 200, computing: 242, both: 245},
+		{collectives: 150, computing: 230, both: 235}, {collectives: 250, computing: 260, both: 270},
+		{collectives: 200, computing: 242, both: 245},
 	})
 	require.Equal(t, &Beside{
 		Collectives: 20, Blocks: 528,
@@ -51,7 +52,8 @@ func TestBesidePlot(t *testing.T) {
 	require.NoError(t, Plot(file, "", besideExample()))
 	svg, err := os.ReadFile(file)
 	require.NoError(t, err)
-	for _, text := range []string{"ringo shm", "ideal of ringo shm", "openmpi", "time until the collectives and computing have ended", "computing slower (times)"} {
+	for _, text := range []string{"ringo shm", "ideal of ringo shm", "openmpi",
+		"time until the collectives and computing have ended", "computing slower (times)"} {
 		require.Contains(t, string(svg), text)
 	}
 	require.NotContains(t, string(svg), "bus bandwidth")

@@ -16,8 +16,10 @@ const (
 func (p *printer) besideHeader() {
 	ours := func(s ...any) string { return fmt.Sprintf(besideOurs, s...) }
 	first := p.blank() + "  " + center("collectives and compute", 78)
-	names := p.left("size", "count", "type", "redop", "root") + ours("coll.", "alone", "compute", "both", "ideal", "sum", "both /", "comp.", "coll.", "#wrong")
-	units := p.left("(B)", "(elements)", "", "", "") + ours("", "(us)", "(us)", "(us)", "(us)", "(us)", "ideal", "slower", "slower", "")
+	names := p.left("size", "count", "type", "redop", "root") +
+		ours("coll.", "alone", "compute", "both", "ideal", "sum", "both /", "comp.", "coll.", "#wrong")
+	units := p.left("(B)", "(elements)", "", "", "") +
+		ours("", "(us)", "(us)", "(us)", "(us)", "(us)", "ideal", "slower", "slower", "")
 	for _, peer := range p.peers {
 		peers := func(s ...any) string { return fmt.Sprintf(besidePeer, s...) }
 		first += "  " + center(peer, 46)
@@ -45,8 +47,10 @@ func (p *printer) besideColumns(r *Row, peers map[string]*Row) string {
 		p.busbw += m.BusBW
 		p.count++
 	}
-	line := fmt.Sprintf(besideOurs, strconv.Itoa(b.Collectives), formatTime(b.Alone.Time), formatTime(b.Compute.Time), formatTime(b.Both.Time),
-		formatTime(b.Ideal), formatTime(b.Sum), formatRatio(b.ofIdeal()), formatRatio(b.Slower), formatRatio(b.CollectivesSlower), wrong)
+	line := fmt.Sprintf(besideOurs, strconv.Itoa(b.Collectives), formatTime(b.Alone.Time), formatTime(b.Compute.Time),
+		formatTime(b.Both.Time),
+		formatTime(b.Ideal), formatTime(b.Sum), formatRatio(b.ofIdeal()), formatRatio(b.Slower),
+		formatRatio(b.CollectivesSlower), wrong)
 	for _, name := range p.peers {
 		peer := peers[name]
 		if peer == nil || peer.Beside == nil {
@@ -57,7 +61,8 @@ func (p *printer) besideColumns(r *Row, peers map[string]*Row) string {
 		if b.Both.Time > 0 {
 			ratio = o.Both.Time / b.Both.Time
 		}
-		line += fmt.Sprintf(besidePeer, formatTime(o.Alone.Time), formatTime(o.Both.Time), formatRatio(o.ofIdeal()), formatRatio(o.Slower), formatRatio(o.CollectivesSlower), formatRatio(ratio))
+		line += fmt.Sprintf(besidePeer, formatTime(o.Alone.Time), formatTime(o.Both.Time), formatRatio(o.ofIdeal()),
+			formatRatio(o.Slower), formatRatio(o.CollectivesSlower), formatRatio(ratio))
 		if m := peer.OutOfPlace; m != nil && m.Wrong != nil {
 			p.wrong += *m.Wrong
 		}

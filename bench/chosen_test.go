@@ -11,10 +11,13 @@ import (
 // TestChosen: the report says which plan has chosen what, to which size.
 func TestChosen(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "my.plan")
-	require.NoError(t, os.WriteFile(plan, []byte("ringo plan 1\nallreduce 2 any 64 twoshot\nallreduce 2 any all oneshot\nallgather 2 any all ring\n"), 0o644))
+	require.NoError(t, os.WriteFile(plan,
+		[]byte("ringo plan 1\nallreduce 2 any 64 twoshot\nallreduce 2 any all oneshot\nallgather 2 any all ring\n"), 0o644))
 	t.Setenv("RINGO_PLAN", plan)
-	report, out := measureHere(t, "allreduce", "allgather", "sendrecv", "-device", "emu", "-g", "2", "-b", "8", "-e", "1K", "-f", "8", "-unchecked", "-d", "int8,float32")
-	for _, want := range []string{"allreduce by twoshot to 64, oneshot (" + plan + ")", "allgather by ring (" + plan + ")"} {
+	report, out := measureHere(t, "allreduce", "allgather", "sendrecv", "-device", "emu", "-g", "2", "-b", "8", "-e", "1K",
+		"-f", "8", "-unchecked", "-d", "int8,float32")
+	for _, want := range []string{"allreduce by twoshot to 64, oneshot (" + plan + ")", "allgather by ring (" + plan +
+		")"} {
 		require.Contains(t, report.Notes, want)
 		require.Contains(t, out, "# "+want+"\n")
 	}

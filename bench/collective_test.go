@@ -30,12 +30,14 @@ func TestBusFactor(t *testing.T) {
 // What each rank has of each buffer, and which are measured in place, as in nccl-tests.
 func TestBuffersOfCollectives(t *testing.T) {
 	want := map[string][5]int{ // blocks in and out of the root of 4, of another rank, and 1 if in place
-		"allreduce": {1, 1, 1, 1, 1}, "allgather": {1, 4, 1, 4, 1}, "reducescatter": {4, 1, 4, 1, 1}, "broadcast": {1, 1, 0, 1, 1}, "reduce": {1, 1, 1, 0, 1},
+		"allreduce": {1, 1, 1, 1, 1}, "allgather": {1, 4, 1, 4, 1}, "reducescatter": {4, 1, 4, 1, 1},
+		"broadcast": {1, 1, 0, 1, 1}, "reduce": {1, 1, 1, 0, 1},
 		"alltoall": {4, 4, 4, 4, 0}, "gather": {1, 4, 1, 0, 1}, "scatter": {4, 1, 0, 1, 1}, "sendrecv": {1, 1, 1, 1, 0},
 	}
 	for _, c := range Collectives {
 		w := want[c.Name]
-		require.Equal(t, w[:4], []int{c.In.Blocks(2, 2, 4), c.Out.Blocks(2, 2, 4), c.In.Blocks(1, 2, 4), c.Out.Blocks(1, 2, 4)}, c.Name)
+		require.Equal(t, w[:4], []int{c.In.Blocks(2, 2, 4), c.Out.Blocks(2, 2, 4), c.In.Blocks(1, 2, 4),
+			c.Out.Blocks(1, 2, 4)}, c.Name)
 		require.Equal(t, w[4] == 1, c.InPlace, c.Name)
 	}
 }

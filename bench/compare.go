@@ -14,7 +14,8 @@ import (
 // of them first, so that a disturbance of the machine affects all of them. The median of the repetitions counts, and of
 // several variants of a peer the one with the least median, size by size.
 func compare(ctx context.Context, cfg *Config) error {
-	c := &comparison{cfg: cfg, plan: cfg.plan(cfg.Processes), binaries: map[string]string{}, samples: samples{}, refused: map[string]bool{}}
+	c := &comparison{cfg: cfg, plan: cfg.plan(cfg.Processes), binaries: map[string]string{}, samples: samples{},
+		refused: map[string]bool{}}
 	c.build(ctx)
 	dir, err := os.MkdirTemp("", "ringo-bench-")
 	if err != nil {
@@ -180,7 +181,8 @@ func describePeers(cfg *Config, transport string) []string {
 		lines = append(lines, fmt.Sprintf("peer %s: %s", name, strings.Join(ways, "; or ")))
 	}
 	lines = append(lines, terms(cfg, transport)...)
-	return append(lines, fmt.Sprintf("%d repetitions of each in turn, another first each time; medians; ratio is the peer's time / ours: above 1 we are ahead", cfg.Repetitions))
+	return append(lines, fmt.Sprintf("%d repetitions of each in turn, another first each time; medians; ratio is the "+
+		"peer's time / ours: above 1 we are ahead", cfg.Repetitions))
 }
 
 // verdict sums up the ratios to the best peer of each row with a size above 0.

@@ -72,10 +72,13 @@ func TestPeerRun(t *testing.T) {
 	cfg := NewConfig()
 	cfg.Iterations, cfg.Warmup, cfg.PeerTimeout = 7, 3, time.Minute
 	p := *peers["mpich"]
-	p.tools = []string{"", script(t, dir, "mpirun", `echo "$WHO: $@" > `+dir+`/log; test -d "$TMPDIR" && echo "$TMPDIR" > `+dir+"/tmp; echo row 5 2 1.5 1; echo end\n")}
+	p.tools = []string{"",
+		script(t, dir, "mpirun",
+			`echo "$WHO: $@" > `+dir+`/log; test -d "$TMPDIR" && echo "$TMPDIR" > `+dir+"/tmp; echo row 5 2 1.5 1; echo end\n")}
 	s := oneSeries("reduce", 5, 6)
 	s.root = 1
-	rows, err := p.run(t.Context(), cfg, variant{args: []string{"--all"}, env: []string{"WHO=me"}}, "binary", 3, s, 20*time.Millisecond)
+	rows, err := p.run(t.Context(), cfg, variant{args: []string{"--all"}, env: []string{"WHO=me"}}, "binary", 3, s,
+		20*time.Millisecond)
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
 	require.Equal(t, 1, rows[0].Root)
@@ -98,7 +101,8 @@ func TestPeerRun(t *testing.T) {
 	require.Empty(t, rows)
 
 	gloo := *peers["gloo"]
-	binary := script(t, dir, "gloo", `test "$1" = "$TMPDIR" || exit 4; test "$RANK" = 1 && echo row 5 2 "$WORLD_SIZE" 1; exit 0`+"\n")
+	binary := script(t, dir, "gloo",
+		`test "$1" = "$TMPDIR" || exit 4; test "$RANK" = 1 && echo row 5 2 "$WORLD_SIZE" 1; exit 0`+"\n")
 	rows, err = gloo.run(t.Context(), cfg, variant{}, binary, 2, s, time.Second)
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
@@ -115,7 +119,8 @@ func TestRunWithPeer(t *testing.T) {
 		name: "some", packages: "none",
 		tools: []string{
 			script(t, dir, "cc", "echo > $1\n"),
-			script(t, dir, "run", "echo $US >> "+dir+"/log; test $US = no && { echo no such fabric >&2; exit 3; }; echo row 2 10 $US $US; echo end\n"),
+			script(t, dir, "run",
+				"echo $US >> "+dir+"/log; test $US = no && { echo no such fabric >&2; exit 3; }; echo row 2 10 $US $US; echo end\n"),
 		},
 		compile: func(cc, _, binary string) []string { return []string{cc, binary} },
 		variants: func(bool) (list []variant) {
@@ -144,7 +149,8 @@ func TestRunWithPeer(t *testing.T) {
 	require.Equal(t, []string{"ringo", "some"}, []string{r.Rows[0].Program, r.Rows[1].Program})
 	require.Equal(t, 4e6, r.Rows[1].OutOfPlace.Time)
 	require.Contains(t, r.Notes, why)
-	require.Contains(t, r.Notes, "peer some: 8000000 US=8000000; or no US=no; or 4000000 US=4000000; or 6000000 US=6000000")
+	require.Contains(t, r.Notes,
+		"peer some: 8000000 US=8000000; or no US=no; or 4000000 US=4000000; or 6000000 US=6000000")
 	require.Contains(t, out.String(), "at worst (allreduce of 8)")
 
 	plot := filepath.Join(dir, "p.svg")
@@ -160,16 +166,23 @@ func TestRunWithPeer(t *testing.T) {
 // What the device and computing beside it set where no flag does.
 func TestDefaultsOfDevices(t *testing.T) {
 	for flags, want := range map[string]Config{
-		"":                    {Processes: 4, PerProcess: 1, Sweep: Sweep{Max: 16 << 20}, Warmup: 5, Repetitions: 3, Device: "host"},
-		"-device emu":         {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1, Repetitions: 3, Device: "emu"},
-		"-device emu -np 2":   {Processes: 2, PerProcess: 1, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1, Repetitions: 3, Device: "emu"},
-		"-device emu -b 1M":   {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 1 << 20}, Iterations: 1, Warmup: 1, Repetitions: 3, Device: "emu"},
-		"-device emu -beside": {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1, Repetitions: 1, Device: "emu"},
+		"": {Processes: 4, PerProcess: 1, Sweep: Sweep{Max: 16 << 20}, Warmup: 5, Repetitions: 3,
+			Device: "host"},
+		"-device emu": {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1,
+			Repetitions: 3, Device: "emu"},
+		"-device emu -np 2": {Processes: 2, PerProcess: 1, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1,
+			Repetitions: 3, Device: "emu"},
+		"-device emu -b 1M": {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 1 << 20}, Iterations: 1, Warmup: 1,
+			Repetitions: 3, Device: "emu"},
+		"-device emu -beside": {Processes: 1, PerProcess: 4, Sweep: Sweep{Max: 64 << 10}, Iterations: 1, Warmup: 1,
+			Repetitions: 1, Device: "emu"},
 		"-device emu -n 0 -w 0 -g 3 -e 5 -beside-time 1ms": {
 			Processes: 1, PerProcess: 3, Sweep: Sweep{Max: 8}, Iterations: 20, Repetitions: 1, Device: "emu",
 		},
-		"-device cuda -g 2 -beside":         {Processes: 1, PerProcess: 2, Sweep: Sweep{Max: 16 << 20}, Iterations: 20, Warmup: 5, Repetitions: 9, Device: "cuda"},
-		"-device cuda -g 2 -beside -reps 2": {Processes: 1, PerProcess: 2, Sweep: Sweep{Max: 16 << 20}, Iterations: 20, Warmup: 5, Repetitions: 2, Device: "cuda"},
+		"-device cuda -g 2 -beside": {Processes: 1, PerProcess: 2, Sweep: Sweep{Max: 16 << 20}, Iterations: 20,
+			Warmup: 5, Repetitions: 9, Device: "cuda"},
+		"-device cuda -g 2 -beside -reps 2": {Processes: 1, PerProcess: 2, Sweep: Sweep{Max: 16 << 20}, Iterations: 20,
+			Warmup: 5, Repetitions: 2, Device: "cuda"},
 	} {
 		args := append([]string{"allreduce"}, strings.Fields(flags)...)
 		if strings.Contains(flags, "-e 5") {
@@ -177,7 +190,8 @@ func TestDefaultsOfDevices(t *testing.T) {
 		}
 		c, err := parse(args...)
 		require.NoError(t, err, flags)
-		got := Config{Processes: c.Processes, PerProcess: c.PerProcess, Sweep: Sweep{Max: c.Max}, Iterations: c.Iterations, Warmup: c.Warmup, Repetitions: c.Repetitions, Device: c.Device}
+		got := Config{Processes: c.Processes, PerProcess: c.PerProcess, Sweep: Sweep{Max: c.Max}, Iterations: c.Iterations,
+			Warmup: c.Warmup, Repetitions: c.Repetitions, Device: c.Device}
 		require.Equal(t, want, got, flags)
 		require.Equal(t, strings.Contains(flags, "beside"), c.Beside)
 	}
@@ -206,11 +220,14 @@ func TestBounds(t *testing.T) {
 		{"-peer-timeout 1ns", "-peer-timeout 0s", "timeouts must be positive"},
 		{"-G 10000 -device emu", "-G 10001 -device emu", "-G 10001: want 1 to 10000 operations in a graph, or 0 for none"},
 		{"-G 0", "-G -1", "-G -1: want 1 to 10000 operations in a graph, or 0 for none"},
-		{"-transport p2p,shm -device emu", "-transport shm,p2p", "-transport p2p is for GPU memory: give -device cuda or emu"},
+		{"-transport p2p,shm -device emu", "-transport shm,p2p",
+			"-transport p2p is for GPU memory: give -device cuda or emu"},
 		{"-R 1 -device emu", "-R 1", "-R 1: memory of GPUs is registered: give -device cuda or emu, or leave -R out"},
 		{"-peer mpich", "-peer mpich -device emu", "-peer mpich moves host memory: with -device emu the peer is nccl"},
-		{"-peer nccl -device cuda -g 2 -m 2", "-peer gloo,nccl", "-peer nccl moves GPU memory: give -device cuda; host peers are openmpi, mpich, gloo"},
-		{"-peer gloo -m 1", "-peer gloo -np 0", "-peer starts one process a rank on this machine: leave -g at 1 and -np above 0"},
+		{"-peer nccl -device cuda -g 2 -m 2", "-peer gloo,nccl",
+			"-peer nccl moves GPU memory: give -device cuda; host peers are openmpi, mpich, gloo"},
+		{"-peer gloo -m 1", "-peer gloo -np 0",
+			"-peer starts one process a rank on this machine: leave -g at 1 and -np above 0"},
 		{"-trace x", "-trace x -peer gloo", "-trace measures this library alone: leave -from, -peer and -beside out"},
 	} {
 		_, err := parse(append([]string{"allreduce"}, strings.Fields(test.good)...)...)

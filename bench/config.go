@@ -89,7 +89,8 @@ func (c *Config) Complete(fs *flag.FlagSet, names []string) error {
 		c.Factor = 0
 	}
 	for _, step := range []func() error{
-		func() error { return c.collectives(names) }, c.typesAndOps, func() error { return c.device(given) }, c.transportAndAlgo, func() error { return c.besides(given) }, c.numbers, c.peerNames, c.files,
+		func() error { return c.collectives(names) }, c.typesAndOps, func() error { return c.device(given) },
+		c.transportAndAlgo, func() error { return c.besides(given) }, c.numbers, c.peerNames, c.files,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -121,7 +122,8 @@ func (c *Config) collectives(names []string) error {
 }
 
 // allOps is what -o all stands for.
-var allOps = []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.PreMulSum(2), ringo.BitAnd, ringo.BitOr, ringo.BitXor}
+var allOps = []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.PreMulSum(2), ringo.BitAnd,
+	ringo.BitOr, ringo.BitXor}
 
 func (c *Config) typesAndOps() error {
 	c.Types, c.Ops = nil, nil

@@ -48,7 +48,8 @@ func newContender(w *worker) (s *contender, err error) {
 	}
 	r, err := dev.Alloc(8)
 	if err == nil {
-		s.meet = ringo.Call{Kind: ringo.KindAllReduce, In: r, Out: r, Count: 2, Type: ringo.Int32, Op: ringo.Sum, Stream: w.gpu.stream}
+		s.meet = ringo.Call{Kind: ringo.KindAllReduce, In: r, Out: r, Count: 2, Type: ringo.Int32, Op: ringo.Sum,
+			Stream: w.gpu.stream}
 		err = dev.Set(r.Ptr(), 0, 8, w.gpu.stream)
 	}
 	if err == nil {
@@ -212,12 +213,14 @@ func (s *contender) measure(do func() error, waves int) (x ends, err error) {
 		return x, err
 	}
 	wait := int(float64(s.rounds) * float64(s.delay) / float64(blockTime))
-	if err := errors.Join(s.load.Blocks(w.gpu.stream, 1, max(1, wait)), w.comm.Do(&s.meet), dev.Record(s.start, w.gpu.stream)); err != nil {
+	if err := errors.Join(s.load.Blocks(w.gpu.stream, 1, max(1, wait)), w.comm.Do(&s.meet),
+		dev.Record(s.start, w.gpu.stream)); err != nil {
 		return x, err
 	}
 	begin := time.Now()
 	if waves > 0 {
-		if err := errors.Join(dev.WaitEvent(s.stream, s.start), s.compute(waves), dev.Record(s.computed, s.stream)); err != nil {
+		if err := errors.Join(dev.WaitEvent(s.stream, s.start), s.compute(waves),
+			dev.Record(s.computed, s.stream)); err != nil {
 			return x, err
 		}
 	}

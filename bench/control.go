@@ -21,9 +21,10 @@ func newControl(c *ringo.Comm) control {
 	x, y := make([]int64, 1), make([]float64, 1)
 	return control{
 		comm: c, number: x, amount: y,
-		meet:    ringo.Call{Kind: ringo.KindBarrier},
-		tell:    ringo.Call{Kind: ringo.KindBroadcast, In: mem.Of(x), Out: mem.Of(x), Count: 1, Type: ringo.Int64},
-		collect: ringo.Call{Kind: ringo.KindAllReduce, In: mem.Of(y), Out: mem.Of(y), Count: 1, Type: ringo.Float64, Op: ringo.Sum},
+		meet: ringo.Call{Kind: ringo.KindBarrier},
+		tell: ringo.Call{Kind: ringo.KindBroadcast, In: mem.Of(x), Out: mem.Of(x), Count: 1, Type: ringo.Int64},
+		collect: ringo.Call{Kind: ringo.KindAllReduce, In: mem.Of(y), Out: mem.Of(y), Count: 1, Type: ringo.Float64,
+			Op: ringo.Sum},
 	}
 }
 

@@ -71,7 +71,8 @@ func first(c *ringo.Comm, ctl *control, m *costMeter) (err error) {
 		return err
 	}
 	start := time.Now()
-	if err := c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: r, Out: r, Count: 4, Type: ringo.BFloat16, Op: ringo.Sum, Stream: s}); err != nil {
+	if err := c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: r, Out: r, Count: 4, Type: ringo.BFloat16, Op: ringo.Sum,
+		Stream: s}); err != nil {
 		return err
 	}
 	if err := c.Synchronize(s); err != nil {

@@ -50,7 +50,8 @@ type data struct {
 
 // newData prepares data of n ranks whose buffers hold at most length elements.
 func newData(t ringo.DataType, op ringo.RedOp, moved bool, n, length int, seed uint64) *data {
-	d := &data{el: elements[t], op: op, moved: moved, ranks: n, seed: seed, length: min(length, period), unit: 1, factor: 1}
+	d := &data{el: elements[t], op: op, moved: moved, ranks: n, seed: seed, length: min(length, period), unit: 1,
+		factor: 1}
 	if moved {
 		d.el = element{size: d.el.size}
 		return d

@@ -166,7 +166,8 @@ func (c *control) deviation(s *spread) (*Deviation, error) {
 		return nil, err
 	}
 	most := []float64{s.max}
-	if err := c.comm.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: mem.Of(most), Out: mem.Of(most), Count: 1, Type: ringo.Float64, Op: ringo.Max}); err != nil {
+	if err := c.comm.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: mem.Of(most), Out: mem.Of(most), Count: 1,
+		Type: ringo.Float64, Op: ringo.Max}); err != nil {
 		return nil, err
 	}
 	return &Deviation{Max: most[0], RMS: math.Sqrt(squares / max(count, 1))}, nil

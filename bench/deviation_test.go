@@ -67,9 +67,11 @@ func TestDeviation(t *testing.T) {
 		{[]string{"reduce", "-d", "float8e4m3", "-r", "2", "-deterministic"}, 0.4, 0.5, 0.2, 0.35},
 		{[]string{"allreduce", "-d", "bfloat16", "-algo", "ring"}, 0.6, 2, 0.3, 0.9},
 		{[]string{"allreduce", "-d", "float64", "-o", "premulsum(0.3)"}, 0.5, 2.5, 0.2, 0.9},
-		{[]string{"allreduce", "-d", "bfloat16", "-device", "emu", "-g", "3", "-unchecked", "-e", "1000"}, 0.45, 0.5, 0.2, 0.35},
+		{[]string{"allreduce", "-d", "bfloat16", "-device", "emu", "-g", "3", "-unchecked", "-e", "1000"}, 0.45, 0.5,
+			0.2, 0.35},
 	} {
-		args := append([]string{"-error", "-np", "3", "-transport", "inproc", "-b", "1000", "-e", "60K", "-f", "60"}, test.args[1:]...)
+		args := append([]string{"-error", "-np", "3", "-transport", "inproc", "-b", "1000", "-e", "60K", "-f", "60"},
+			test.args[1:]...)
 		if test.args[3] == "-device" {
 			args = append([]string{"-error", "-b", "1000", "-f", "60"}, test.args[1:]...)
 		}
@@ -78,13 +80,15 @@ func TestDeviation(t *testing.T) {
 		require.Contains(t, out, "(ulp)")
 		e := r.Rows[len(r.Rows)-1].Error
 		require.NotNil(t, e)
-		require.True(t, e.Max >= test.least && e.Max <= test.most && e.RMS >= test.rmsLow && e.RMS <= test.rmsTop, "%v: %+v", test.args, *e)
+		require.True(t, e.Max >= test.least && e.Max <= test.most && e.RMS >= test.rmsLow &&
+			e.RMS <= test.rmsTop, "%v: %+v", test.args, *e)
 	}
 }
 
 // Only sums of floats have such errors.
 func TestDeviates(t *testing.T) {
-	r, out := measureHere(t, "allreduce", "allgather", "-error", "-np", "2", "-transport", "inproc", "-b", "64", "-e", "64", "-d", "int32,float32", "-o", "sum,max")
+	r, out := measureHere(t, "allreduce", "allgather", "-error", "-np", "2", "-transport", "inproc", "-b", "64", "-e",
+		"64", "-d", "int32,float32", "-o", "sum,max")
 	var with int
 	for _, row := range r.Rows {
 		if row.Error != nil {

@@ -31,7 +31,8 @@ type ncclLibrary interface {
 func openLibrary(file string) (ncclLibrary, error) { return nccl.Open(file) }
 
 // ncclOps are the operators that NCCL has, with its numbers.
-var ncclOps = map[kernels.Kind]uintptr{kernels.KindSum: 0, kernels.KindProd: 1, kernels.KindMax: 2, kernels.KindMin: 3, kernels.KindAvg: 4}
+var ncclOps = map[kernels.Kind]uintptr{kernels.KindSum: 0, kernels.KindProd: 1, kernels.KindMax: 2, kernels.KindMin: 3,
+	kernels.KindAvg: 4}
 
 // openNCCL makes a communicator of NCCL with the ranks of w's.
 func openNCCL(w *worker) (*ncclPeer, error) {
@@ -47,7 +48,8 @@ func openNCCL(w *worker) (*ncclPeer, error) {
 		}
 	}
 	whole := mem.Of(id[:])
-	if err := w.comm.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id), Type: ringo.Uint64}); err != nil {
+	if err := w.comm.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id),
+		Type: ringo.Uint64}); err != nil {
 		return nil, err
 	}
 	err = w.gpu.dev.With(func() error {

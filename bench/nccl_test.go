@@ -60,7 +60,8 @@ func (f *fakeNCCL) Call(name string, args ...uintptr) error {
 	}
 	data := make([]byte, 4*args[2])
 	n := f.dev.Number()
-	return errors.Join(f.dev.Read(data, mem.Device(n, args[0], len(data))), f.dev.Write(mem.Device(n, args[1], len(data)), data))
+	return errors.Join(f.dev.Read(data, mem.Device(n, args[0], len(data))),
+		f.dev.Write(mem.Device(n, args[1], len(data)), data))
 }
 
 // Each operation is what nccl-tests asks of NCCL.
@@ -80,16 +81,22 @@ func TestNCCLOperations(t *testing.T) {
 		{ringo.KindBroadcast, 0, "ncclBroadcast 4096 8192 10 8 1 77 5"},
 		{ringo.KindAllGather, 0, "ncclAllGather 4096 8192 10 8 77 5"},
 		{ringo.KindReduceScatter, 0, "ncclReduceScatter 4096 8192 10 8 1 77 5"},
-		{ringo.KindAlltoAll, 2, "{; ncclSend 4096 10 8 0 77 5; ncclRecv 8192 10 8 0 77 5; ncclSend 4176 10 8 1 77 5; ncclRecv 8272 10 8 1 77 5; ncclSend 4256 10 8 2 77 5; ncclRecv 8352 10 8 2 77 5; }"},
-		{ringo.KindGather, 1, "{; ncclRecv 8192 10 8 0 77 5; ncclRecv 8272 10 8 1 77 5; ncclRecv 8352 10 8 2 77 5; ncclSend 4096 10 8 1 77 5; }"},
+		{ringo.KindAlltoAll, 2,
+			"{; ncclSend 4096 10 8 0 77 5; ncclRecv 8192 10 8 0 77 5; ncclSend 4176 10 8 1 77 5; ncclRecv 8272 10 8 1 77 5; " +
+				"ncclSend 4256 10 8 2 77 5; ncclRecv 8352 10 8 2 77 5; }"},
+		{ringo.KindGather, 1,
+			"{; ncclRecv 8192 10 8 0 77 5; ncclRecv 8272 10 8 1 77 5; ncclRecv 8352 10 8 2 77 5; ncclSend 4096 10 8 1 77 5; }"},
 		{ringo.KindGather, 2, "{; ncclSend 4096 10 8 1 77 5; }"},
-		{ringo.KindScatter, 1, "{; ncclSend 4096 10 8 0 77 5; ncclSend 4176 10 8 1 77 5; ncclSend 4256 10 8 2 77 5; ncclRecv 8192 10 8 1 77 5; }"},
+		{ringo.KindScatter, 1,
+			"{; ncclSend 4096 10 8 0 77 5; ncclSend 4176 10 8 1 77 5; ncclSend 4256 10 8 2 77 5; ncclRecv 8192 10 8 1 77 5; }"},
 		{ringo.KindScatter, 0, "{; ncclRecv 8192 10 8 1 77 5; }"},
 		{ringo.KindSend, 0, "{; ncclSend 4096 10 8 1 77 5; ncclRecv 8192 10 8 2 77 5; }"},
 		{ringo.KindSend, 2, "{; ncclSend 4096 10 8 0 77 5; ncclRecv 8192 10 8 1 77 5; }"},
 	} {
-		call := &ringo.Call{Kind: c.kind, In: mem.Device(0, 4096, 240), Out: mem.Device(0, 8192, 240), Count: 10, Type: ringo.Float64, Op: ringo.Prod, Root: 1, Stream: 5}
-		for name, want := range map[string]error{"": nil, "ncclAllReduce": errNCCL, "ncclSend": errNCCL, "{": errNCCL, "}": errNCCL} {
+		call := &ringo.Call{Kind: c.kind, In: mem.Device(0, 4096, 240), Out: mem.Device(0, 8192, 240), Count: 10,
+			Type: ringo.Float64, Op: ringo.Prod, Root: 1, Stream: 5}
+		for name, want := range map[string]error{"": nil, "ncclAllReduce": errNCCL, "ncclSend": errNCCL, "{": errNCCL,
+			"}": errNCCL} {
 			f := &fakeNCCL{fails: name}
 			n := &ncclPeer{w: newWorker(nil, comms[c.rank]), lib: f, comm: 77}
 			err := n.operation(call)()
@@ -98,7 +105,8 @@ func TestNCCLOperations(t *testing.T) {
 			} else if !strings.Contains(c.want, name) {
 				want = nil
 			} else {
-				require.True(t, strings.HasSuffix(said, name) || strings.Contains(f.said[len(f.said)-1], name), "it ends with the failure")
+				require.True(t, strings.HasSuffix(said, name) ||
+					strings.Contains(f.said[len(f.said)-1], name), "it ends with the failure")
 			}
 			require.Equal(t, want, err, "%v, %s fails", c.kind, name)
 		}
@@ -111,9 +119,11 @@ func TestNCCLInTurn(t *testing.T) {
 		name  string
 		fails string
 		lazy  bool
-	}{{name: "well"}, {name: "does nothing", lazy: true}, {fails: "UniqueID"}, {fails: "InitRank"}, {fails: "Register"}, {fails: "ncclAllReduce"}, {fails: "ncclCommDeregister"}, {fails: "ncclCommDestroy"}} {
+	}{{name: "well"}, {name: "does nothing", lazy: true}, {fails: "UniqueID"}, {fails: "InitRank"}, {fails: "Register"},
+		{fails: "ncclAllReduce"}, {fails: "ncclCommDeregister"}, {fails: "ncclCommDestroy"}} {
 		t.Run(c.name+c.fails, func(t *testing.T) {
-			cfg, err := parse("allreduce", "--device", "emu", "-g", "1", "-R", "1", "-unchecked", "-b", "64", "-e", "64", "-n", "2", "-w", "1")
+			cfg, err := parse("allreduce", "--device", "emu", "-g", "1", "-R", "1", "-unchecked", "-b", "64", "-e", "64", "-n",
+				"2", "-w", "1")
 			require.NoError(t, err)
 			cfg.Peers, cfg.Repetitions, cfg.NCCL = []string{"nccl"}, 3, "file"
 			m, err := emu.Open(emu.Config{GPUs: make([]emu.GPU, 1), Unchecked: true})

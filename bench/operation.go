@@ -72,7 +72,8 @@ func (w *worker) operation(program string, s *series, count int, inPlace bool) *
 		at := &op.pairs[i]
 		in, out := at.in, at.out
 		at.in, at.out = in[:one*s.In.Blocks(rank, s.root, n)], out[:one*s.Out.Blocks(rank, s.root, n)]
-		calls[i] = &ringo.Call{Kind: s.Kind, In: mem.Host(at.in), Out: mem.Host(at.out), Count: count, Type: s.typ, Op: s.op, Root: s.root}
+		calls[i] = &ringo.Call{Kind: s.Kind, In: mem.Host(at.in), Out: mem.Host(at.out), Count: count, Type: s.typ, Op: s.op,
+			Root: s.root}
 		if w.gpu != nil {
 			calls[i].In, calls[i].Out, calls[i].Stream = w.twin(in), w.twin(out), w.gpu.stream
 		}
@@ -164,7 +165,8 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 	w.wrong += wrong
 	all, err := w.ctl.sum(float64(wrong))
 	if err == nil && int64(all) < wrong {
-		err = fmt.Errorf("verify: rank %d found %d wrong elements, but their sum over all ranks came back as %g", rank, wrong, all)
+		err = fmt.Errorf("verify: rank %d found %d wrong elements, but their sum over all ranks came back as %g", rank,
+			wrong, all)
 	}
 	return int64(all), err
 }

@@ -148,8 +148,10 @@ var errUnsupported = errors.New("unsupported")
 
 // run measures one series with one variant on n ranks. The error names why
 // there are no rows.
-func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n int, s *series, atLeast time.Duration) ([]Row, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cfg.PeerTimeout, fmt.Errorf("took longer than %v (-peer-timeout)", cfg.PeerTimeout))
+func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n int, s *series,
+	atLeast time.Duration) ([]Row, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.PeerTimeout,
+		fmt.Errorf("took longer than %v (-peer-timeout)", cfg.PeerTimeout))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -250,7 +252,8 @@ func parsePeerRow(line, name string, s *series, n int) (row Row, err error) {
 	}
 	size := s.Size(count, n, s.typ.Size())
 	row = Row{
-		Program: name, Collective: s.Name, Size: size, Count: count, Type: s.typ.String(), Op: s.opName(), Root: s.rootNumber(),
+		Program: name, Collective: s.Name, Size: size, Count: count, Type: s.typ.String(), Op: s.opName(),
+		Root:       s.rootNumber(),
 		OutOfPlace: measure(s.Collective, size, n, outUS, iterations),
 	}
 	if len(f) == 7 {

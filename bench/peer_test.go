@@ -26,7 +26,8 @@ func TestParsePeer(t *testing.T) {
 	rows, err := parsePeer(strings.NewReader("[host] a warning\nrow 2 100 1.5 -1\n\nrow 256 50 20 10.25\n"), "mpich", s, 4)
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
-	require.Equal(t, Row{Program: "mpich", Collective: "allgather", Size: 32, Count: 2, Type: "float32", Op: "none", Root: -1,
+	require.Equal(t, Row{Program: "mpich", Collective: "allgather", Size: 32, Count: 2, Type: "float32", Op: "none",
+		Root:       -1,
 		OutOfPlace: measure(s.Collective, 32, 4, 1.5, 100)}, rows[0])
 	require.Equal(t, 10.25, rows[1].InPlace.Time)
 	require.InDelta(t, 4096/10.25/1e3*0.75, rows[1].InPlace.BusBW, 1e-9)
@@ -37,7 +38,8 @@ func TestParsePeer(t *testing.T) {
 	_, err = parsePeer(strings.NewReader("unsupported MPI has no operator avg\n"), "mpich", s, 4)
 	require.True(t, errors.Is(err, errUnsupported))
 	require.ErrorContains(t, err, "no operator avg")
-	for _, bad := range []string{"row 1 2 3", "row x 1 1 1", "row 1 0 1 1", "row -1 1 1 1", "row 1 1 -1 1", "row 1 1 NaN 1", "row 1 1 1 Inf",
+	for _, bad := range []string{"row 1 2 3", "row x 1 1 1", "row 1 0 1 1", "row -1 1 1 1", "row 1 1 -1 1",
+		"row 1 1 NaN 1", "row 1 1 1 Inf",
 		"row 1 1 1 1 0.5", "row 1 1 1 1 0.1 0.2", "row 1 1 1 1 NaN 0", "row 1 1 1 1 Inf 0", "row 1 1 1 1 1 x"} {
 		_, err := parsePeer(strings.NewReader(bad), "gloo", s, 4)
 		require.ErrorContains(t, err, "output of gloo", bad)
@@ -99,7 +101,8 @@ func TestPeerLingers(t *testing.T) {
 		t.Skip("no shell")
 	}
 	launcher := filepath.Join(t.TempDir(), "mpirun")
-	require.NoError(t, os.WriteFile(launcher, []byte("#!/bin/sh\nsleep 600 &\necho row 1 2 1.5 1\necho end\nwait\n"), 0o755))
+	require.NoError(t, os.WriteFile(launcher, []byte("#!/bin/sh\nsleep 600 &\necho row 1 2 1.5 1\necho end\nwait\n"),
+		0o755))
 	p := *peers["mpich"]
 	p.tools = []string{"", launcher}
 	cfg := NewConfig()

@@ -18,7 +18,8 @@ func TestPlot(t *testing.T) {
 	}
 	svg, err := os.ReadFile(filepath.Join(dir, "p.svg"))
 	require.NoError(t, err)
-	for _, text := range []string{"ringo shm", "openmpi", "gloo", "bus bandwidth (GB/s)", "size (bytes)", "float32 sum, 4 ranks on"} {
+	for _, text := range []string{"ringo shm", "openmpi", "gloo", "bus bandwidth (GB/s)", "size (bytes)",
+		"float32 sum, 4 ranks on"} {
 		require.Contains(t, string(svg), text)
 	}
 	require.Contains(t, string(svg), "A &lt;title&gt;")
@@ -44,7 +45,8 @@ func TestPlotOfNothing(t *testing.T) {
 
 // A title says which GPU it was, or how many cores.
 func TestCaption(t *testing.T) {
-	require.Equal(t, ": float32 sum, 4 ranks on 4 cores (Some CPU <fast>)", caption("allreduce", []*Report{example(), example()}))
+	require.Equal(t, ": float32 sum, 4 ranks on 4 cores (Some CPU <fast>)",
+		caption("allreduce", []*Report{example(), example()}))
 	onGPU := example()
 	onGPU.GPU = "NVIDIA H200"
 	onGPU.Notes = []string{"GPU memory: p2p with rank 1 (NVLink)"}

@@ -25,7 +25,8 @@ func OpenMany(ctx context.Context, world *ringo.Comm, g int, o ringo.Config, m *
 		id = made
 	}
 	whole := mem.Of(id[:])
-	if err := world.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id), Type: ringo.Uint8}); err != nil {
+	if err := world.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id),
+		Type: ringo.Uint8}); err != nil {
 		return nil, err
 	}
 	comms, errs := make([]*ringo.Comm, g), make([]error, g)

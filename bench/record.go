@@ -59,7 +59,8 @@ func (s *steps) next() {
 func (r *recorder) preamble(atLeast time.Duration) {
 	w, cfg, rep := r.table.w, r.cfg, r.report
 	fmt.Fprintf(w, "# ringo %s: %d ranks in %d %s on %s (%d cores, %s), %s %s/%s\n", rep.Version, rep.Ranks,
-		rep.Processes, plural(rep.Processes, "process", "processes"), rep.Host, rep.Cores, rep.CPU, runtime.Version(), rep.OS, rep.Arch)
+		rep.Processes, plural(rep.Processes, "process", "processes"), rep.Host, rep.Cores, rep.CPU, runtime.Version(),
+		rep.OS, rep.Arch)
 	iterations := fmt.Sprintf("%d iterations", cfg.Iterations)
 	if cfg.Iterations == 0 {
 		iterations = fmt.Sprintf("iterations for at least %v and %d", atLeast, minIterations)
@@ -72,9 +73,11 @@ func (r *recorder) preamble(atLeast time.Duration) {
 	if cfg.Factor != 0 {
 		step = fmt.Sprintf("factor %g", cfg.Factor)
 	}
-	fmt.Fprintf(w, "# sizes %s to %s, %s; %d warm-ups, %s; %s\n", FormatSize(cfg.Min), FormatSize(cfg.Max), step, cfg.Warmup, iterations, check)
+	fmt.Fprintf(w, "# sizes %s to %s, %s; %d warm-ups, %s; %s\n", FormatSize(cfg.Min), FormatSize(cfg.Max), step,
+		cfg.Warmup, iterations, check)
 	if cfg.Error {
-		fmt.Fprintf(w, "# error: of sums of random numbers from 0 to 1, out of place, in units in the last place of the exact sum\n")
+		fmt.Fprintf(w, "# error: of sums of random numbers from 0 to 1, out of place, in units in the last place of the "+
+			"exact sum\n")
 	}
 	for _, note := range rep.Notes {
 		fmt.Fprintf(w, "# %s\n", note)

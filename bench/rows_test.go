@@ -56,5 +56,6 @@ done
 	require.Regexp(t, `eager g 0 3 float +1073741824 \| +10 +11 +1\.10 \| +20 +20\.2 +1\.01`, text)
 	require.Contains(t, text, "4 of 8 rows are behind by more than 2 %, 2 of 4 above 256 MiB.")
 	require.Contains(t, text, "-u 3 2/4")
-	require.Contains(t, rows("-m", "eager", "-w", "g p", "-R", "0", "-u", "0", "-d", "float", "-l", "0", dir, ours), "2 combinations are left")
+	require.Contains(t, rows("-m", "eager", "-w", "g p", "-R", "0", "-u", "0", "-d", "float", "-l", "0", dir, ours),
+		"2 combinations are left")
 }

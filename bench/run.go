@@ -32,7 +32,8 @@ func Run(ctx context.Context, cfg *Config) error {
 		return local(ctx, cfg, cfg.PerProcess)
 	}
 	return launch.Run(ctx, launch.Config{
-		N: cfg.Processes, Hosts: cfg.Hosts, Args: cfg.again("-np=0"), Stdout: cfg.Stdout, Stderr: cfg.Stderr, Prefix: true, Reporter: true,
+		N: cfg.Processes, Hosts: cfg.Hosts, Args: cfg.again("-np=0"), Stdout: cfg.Stdout, Stderr: cfg.Stderr, Prefix: true,
+		Reporter: true,
 	})
 }
 

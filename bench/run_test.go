@@ -55,7 +55,8 @@ func measureHere(t *testing.T, args ...string) (*Report, string) {
 
 func TestRunInProcess(t *testing.T) {
 	tier.Long(t)
-	r, out := measureHere(t, "all", "-np", "3", "-transport", "inproc", "-d", "all", "-o", "all", "-b", "0", "-e", "1000", "-f", "100", "-r", "-1")
+	r, out := measureHere(t, "all", "-np", "3", "-transport", "inproc", "-d", "all", "-o", "all", "-b", "0", "-e", "1000",
+		"-f", "100", "-r", "-1")
 	require.Equal(t, 3, r.Ranks)
 	require.Equal(t, 1, r.Processes)
 	require.Equal(t, "inproc", r.Transport)
@@ -101,7 +102,8 @@ func TestRunRegistered(t *testing.T) {
 		{"out of reach", []string{"-g", "2", "-algo", "window", "-transport", "shm"}},
 	}) {
 		t.Run(c.name, func(t *testing.T) {
-			r, out := measureHere(t, append(c.args, "all", "-n", "2", "-w", "1", "-device", "emu", "-R", "1", "-b", "4K", "-e", "4K", "-d", "bfloat16")...)
+			r, out := measureHere(t, append(c.args, "all", "-n", "2", "-w", "1", "-device", "emu", "-R", "1", "-b", "4K", "-e",
+				"4K", "-d", "bfloat16")...)
 			require.Zero(t, r.Wrong())
 			if c.name == "out of reach" {
 				require.False(t, r.Registered)
@@ -115,7 +117,8 @@ func TestRunRegistered(t *testing.T) {
 }
 
 func TestRunWithPeersAbsent(t *testing.T) {
-	peers["nobody"] = &peer{name: "nobody", packages: "none", tools: []string{"no-such-compiler"}, variants: peers["gloo"].variants}
+	peers["nobody"] = &peer{name: "nobody", packages: "none", tools: []string{"no-such-compiler"},
+		variants: peers["gloo"].variants}
 	defer delete(peers, "nobody")
 	cfg, err := parse("allreduce", "-np", "1", "-b", "8", "-e", "8", "-n", "1", "-reps", "2")
 	require.NoError(t, err)

@@ -150,7 +150,8 @@ func (s *contender) sides(ser *series, count int) (list []*side, each int, err e
 func (x *side) row(ser *series, count, ranks, each int, b *Beside) *Row {
 	size := ser.Size(count, ranks, ser.typ.Size())
 	r := &Row{
-		Program: x.program, Collective: ser.Name, Size: size, Count: count, Type: ser.typ.String(), Op: ser.opName(), Root: ser.rootNumber(),
+		Program: x.program, Collective: ser.Name, Size: size, Count: count, Type: ser.typ.String(), Op: ser.opName(),
+		Root:       ser.rootNumber(),
 		OutOfPlace: measure(ser.Collective, size, ranks, b.Alone.Time/float64(each), each), Beside: b,
 	}
 	r.OutOfPlace.Min, r.OutOfPlace.Wrong = b.Alone.Min/float64(each), x.wrong

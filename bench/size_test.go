@@ -15,14 +15,16 @@ func TestParseSize(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"", "K", "-1", "1.5", "8X", "1e3", "0x10", "8KK", "Inf", "NaN", "99999999T", "1 K", "+1", "8i"} {
+	for _, text := range []string{"", "K", "-1", "1.5", "8X", "1e3", "0x10", "8KK", "Inf", "NaN", "99999999T", "1 K", "+1",
+		"8i"} {
 		_, err := ParseSize(text)
 		require.ErrorContains(t, err, "write for example", text)
 	}
 }
 
 func TestFormatSize(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 8: "8", 1024: "1K", 1500: "1500", 3 << 19: "1536K", 64 << 20: "64M", 1 << 50: "1024T"} {
+	for n, want := range map[int64]string{0: "0", 8: "8", 1024: "1K", 1500: "1500", 3 << 19: "1536K", 64 << 20: "64M",
+		1 << 50: "1024T"} {
 		require.Equal(t, want, FormatSize(n))
 	}
 }

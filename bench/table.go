@@ -30,7 +30,8 @@ func (p *printer) header() {
 		p.besideHeader()
 		return
 	}
-	first, names, units := p.blank(), p.left("size", "count", "type", "redop", "root"), p.left("(B)", "(elements)", "", "", "")
+	first, names, units := p.blank(), p.left("size", "count", "type", "redop", "root"),
+		p.left("(B)", "(elements)", "", "", "")
 	for _, form := range []string{"out-of-place", "in-place"} {
 		first += "  " + center(form, 31)
 		names += "  " + fmt.Sprintf(timeColumns, "time", "algbw", "busbw", "#wrong")
@@ -83,7 +84,8 @@ func (p *printer) row(r *Row, peers map[string]*Row) {
 			line += "  " + fmt.Sprintf("%8s %7s %7s", "-", "-", "-") + p.deviation(nil)
 			continue
 		}
-		line += "  " + fmt.Sprintf("%8s %7s %7s", p.timeOf(peer), formatRatio(ratio(peer.OutOfPlace, r.OutOfPlace)), formatRatio(ratio(peer.InPlace, r.InPlace))) + p.deviation(peer)
+		line += "  " + fmt.Sprintf("%8s %7s %7s", p.timeOf(peer), formatRatio(ratio(peer.OutOfPlace, r.OutOfPlace)),
+			formatRatio(ratio(peer.InPlace, r.InPlace))) + p.deviation(peer)
 	}
 	fmt.Fprintln(p.w, strings.TrimRight(line, " "))
 }

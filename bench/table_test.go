@@ -32,13 +32,15 @@ func example() *Report {
 	all, _ := find("allreduce")
 	a2a, _ := find("alltoall")
 	r := &Report{
-		Header: Header{Schema: Schema, Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Host: "host", OS: "linux", Arch: "amd64",
-			CPU: "Some CPU <fast>", Cores: 4, Go: "go1.26", Version: "0.1.0", Flags: []string{"allreduce", "-np", "4"}},
+		Header: Header{Schema: Schema, Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Host: "host", OS: "linux",
+			Arch: "amd64",
+			CPU:  "Some CPU <fast>", Cores: 4, Go: "go1.26", Version: "0.1.0", Flags: []string{"allreduce", "-np", "4"}},
 		Ranks: 4, Processes: 4, Transport: "shm",
 	}
 	for i, size := range []int64{0, 8, 1 << 10, 64 << 10, 1 << 20, 64 << 20} {
 		us := 0.2123 + float64(size)/3000
-		ours := Row{Program: "ringo", Collective: "allreduce", Size: size, Count: int(size / 4), Type: "float32", Op: "sum", Root: -1,
+		ours := Row{Program: "ringo", Collective: "allreduce", Size: size, Count: int(size / 4), Type: "float32", Op: "sum",
+			Root:       -1,
 			OutOfPlace: measure(all, size, 4, us, 100), InPlace: measure(all, size, 4, us*0.9, 100)}
 		ours.OutOfPlace.Wrong, ours.InPlace.Wrong = &zero, &zero
 		if i == 2 {
@@ -58,7 +60,8 @@ func example() *Report {
 			r.Rows = append(r.Rows, peer)
 		}
 	}
-	r.Rows = append(r.Rows, Row{Program: "ringo", Collective: "alltoall", Size: 1 << 20, Count: 1 << 15, Type: "float64", Op: "none", Root: -1,
+	r.Rows = append(r.Rows, Row{Program: "ringo", Collective: "alltoall", Size: 1 << 20, Count: 1 << 15, Type: "float64",
+		Op: "none", Root: -1,
 		OutOfPlace: measure(a2a, 1<<20, 4, 432.1, 46)})
 	return r
 }
@@ -76,7 +79,8 @@ func TestTable(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
-	for us, want := range map[float64]string{0: "0.00", 0.1234: "0.12", 99.994: "99.99", 123.456: "123.5", 4321.9: "4322", 1e7: "10000000"} {
+	for us, want := range map[float64]string{0: "0.00", 0.1234: "0.12", 99.994: "99.99", 123.456: "123.5", 4321.9: "4322",
+		1e7: "10000000"} {
 		require.Equal(t, want, formatTime(us))
 	}
 	for x, want := range map[float64]string{math.NaN(): "-", 1: "1.00x", 12.345: "12.35x", 1234: "1234x"} {

@@ -57,7 +57,8 @@ func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinat
 	r := &coordinator{
 		size: size, tell: tell, here: size, hosts: hosts, stops: math.MaxUint64,
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
-		gone: make([]bool, size), bye: map[int]bool{}, awaits: map[int][]int{}, parting: newParting(size), failing: make([]bool, size), quit: make([]bool, size), told: make([]bool, size),
+		gone: make([]bool, size), bye: map[int]bool{}, awaits: map[int][]int{}, parting: newParting(size),
+		failing: make([]bool, size), quit: make([]bool, size), told: make([]bool, size),
 		regrouping: func([]int) {}, ledger: newLedger(size), heads: slices.Repeat([]int{-1}, size), kept: newest{},
 	}
 	r.settled = sync.NewCond(&r.mu)

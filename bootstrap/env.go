@@ -42,7 +42,7 @@ const defaultPort = 29717
 //	          rank                 size                 local rank, size                 hub of rank 0
 //	ringo     RINGO_RANK           RINGO_SIZE           RINGO_LOCAL_RANK, _SIZE          RINGO_COMM_ID
 //	torchrun  RANK                 WORLD_SIZE           LOCAL_RANK, LOCAL_WORLD_SIZE     MASTER_ADDR, MASTER_PORT+2000
-//	Open MPI  OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK, …    mpirun's machine (OMPI_MCA_orte_hnp_uri)
+//	Open MPI  OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK, …    that of OMPI_MCA_orte_hnp_uri
 //	Slurm     SLURM_PROCID         SLURM_NTASKS         SLURM_LOCALID, …TASKS_PER_NODE   first of SLURM_NODELIST
 //	PMI       PMI_RANK             PMI_SIZE             MPI_LOCALRANKID, MPI_LOCALNRANKS rank 0 says it in the store behind PMI_FD
 //	Kubernetes JOB_COMPLETION_INDEX RINGO_SIZE or COMPLETIONS —                          —
@@ -72,7 +72,8 @@ func FromEnv(getenv func(string) string) (Spec, bool, error) {
 	}
 	for _, v := range []string{"RINGO_COMM_ID", "RINGO_SIZE"} {
 		if getenv(v) != "" {
-			return Spec{}, false, fmt.Errorf("environment: %s is set, but nothing says which rank this is: set RINGO_RANK and RINGO_SIZE", v)
+			return Spec{}, false,
+				fmt.Errorf("environment: %s is set, but nothing says which rank this is: set RINGO_RANK and RINGO_SIZE", v)
 		}
 	}
 	return Spec{}, false, nil
@@ -117,7 +118,9 @@ func (s Spec) served(ctx context.Context, lo ListenOptions) (ID, error) {
 			if isLoopback(id.Addr()) {
 				level = slog.LevelInfo // only processes of this machine can come
 			}
-			lo.logger().Log(ctx, level, "rendezvous: the secret is derived from the job's names; where strangers can reach the port, set RINGO_COMM_SECRET", "addr", id.Addr())
+			lo.logger().Log(ctx, level,
+				"rendezvous: the secret is derived from the job's names; where strangers can reach the port, set RINGO_COMM_SECRET",
+				"addr", id.Addr())
 		}
 		if err := Serve(id, lo); err != nil {
 			return ID{}, err
@@ -281,7 +284,8 @@ func (e env) addr(l launcher, s Spec) (string, error) {
 		return "", nil
 	}
 	if host == "" {
-		return "", fmt.Errorf("%s does not say where rank 0 is: set RINGO_COMM_ID to host:port, or MASTER_ADDR to a host, of rank 0, the same for every rank", l.name)
+		return "", fmt.Errorf("%s does not say where rank 0 is: set RINGO_COMM_ID to host:port, or MASTER_ADDR to a host, "+
+			"of rank 0, the same for every rank", l.name)
 	}
 	return net.JoinHostPort(host, strconv.Itoa(portOf(job))), nil
 }

@@ -26,7 +26,8 @@ func vars(text string) func(string) string {
 func TestFromEnv(t *testing.T) {
 	id, err := randomID("10.0.0.1:4000")
 	require.NoError(t, err)
-	slurm := "SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_NODEID=1 SLURM_TASKS_PER_NODE=4(x2) SLURM_STEP_ID=0 SLURM_JOB_ID=77 "
+	slurm := "SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_NODEID=1 SLURM_TASKS_PER_NODE=4(x2) SLURM_STEP_ID=0 " +
+		"SLURM_JOB_ID=77 "
 	slurmPort := portOf("SLURM_JOB_ID=77 SLURM_STEP_ID=0")
 	tests := []struct {
 		name, env string
@@ -34,36 +35,53 @@ func TestFromEnv(t *testing.T) {
 	}{
 		{"ringo", "RINGO_RANK=1 RINGO_SIZE=4 RINGO_COMM_ID=h:1 RINGO_COMM_SECRET=s",
 			Spec{Rank: 1, Size: 4, LocalRank: -1, Addr: "h:1", Secret: "s", Source: "ringo"}},
-		{"ringo before torchrun, with its local rank", "RINGO_RANK=1 RINGO_SIZE=4 RINGO_COMM_ID=h:1 RINGO_COMM_SECRET=s RANK=0 WORLD_SIZE=9 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2",
+		{"ringo before torchrun, with its local rank",
+			"RINGO_RANK=1 RINGO_SIZE=4 RINGO_COMM_ID=h:1 RINGO_COMM_SECRET=s RANK=0 WORLD_SIZE=9 LOCAL_RANK=1 " +
+				"LOCAL_WORLD_SIZE=2",
 			Spec{Rank: 1, Size: 4, LocalRank: 1, LocalSize: 2, Addr: "h:1", Secret: "s", Source: "ringo"}},
 		{"ringo with an ID", "RINGO_RANK=1 RINGO_SIZE=4 RINGO_COMM_ID=" + id.String(),
 			Spec{Rank: 1, Size: 4, LocalRank: -1, Addr: id.String(), Source: "ringo"}},
 		{"ringo alone", "RINGO_RANK=0 RINGO_SIZE=1 RINGO_COMM_SECRET=s",
 			Spec{Rank: 0, Size: 1, LocalRank: -1, Secret: "s", Source: "ringo"}},
-		{"torchrun", "RANK=3 WORLD_SIZE=8 LOCAL_RANK=3 LOCAL_WORLD_SIZE=4 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 RINGO_COMM_SECRET=s",
+		{"torchrun", "RANK=3 WORLD_SIZE=8 LOCAL_RANK=3 LOCAL_WORLD_SIZE=4 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 " +
+			"RINGO_COMM_SECRET=s",
 			Spec{Rank: 3, Size: 8, LocalRank: 3, LocalSize: 4, Addr: "10.0.0.1:31500", Secret: "s", Source: "torchrun"}},
 		{"torchrun, high port, IPv6", "RANK=3 WORLD_SIZE=8 MASTER_ADDR=fe80::1 MASTER_PORT=65000 RINGO_COMM_SECRET=s",
 			Spec{Rank: 3, Size: 8, LocalRank: -1, Addr: "[fe80::1]:63000", Secret: "s", Source: "torchrun"}},
-		{"torchrun without secret", "RANK=0 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 TORCHELASTIC_RUN_ID=x TORCHELASTIC_RESTART_COUNT=2",
+		{"torchrun without secret",
+			"RANK=0 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 TORCHELASTIC_RUN_ID=x TORCHELASTIC_RESTART_COUNT=2",
 			Spec{Rank: 0, Size: 2, LocalRank: -1, Addr: "h:2001", Guessable: true, Source: "torchrun",
 				Secret: "torchrun TORCHELASTIC_RUN_ID=x TORCHELASTIC_RESTART_COUNT=2 h:2001 of 2"}},
-		{"Open MPI, one machine", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=j RINGO_COMM_SECRET=s",
-			Spec{Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Addr: fmt.Sprint("127.0.0.1:", portOf("PMIX_NAMESPACE=j")), Secret: "s", Source: "Open MPI"}},
-		{"Open MPI, MASTER_ADDR", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_ADDR=h RINGO_COMM_SECRET=s",
+		{"Open MPI, one machine",
+			"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 " +
+				"PMIX_NAMESPACE=j RINGO_COMM_SECRET=s",
+			Spec{Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Addr: fmt.Sprint("127.0.0.1:", portOf("PMIX_NAMESPACE=j")),
+				Secret: "s", Source: "Open MPI"}},
+		{"Open MPI, MASTER_ADDR",
+			"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 " +
+				"MASTER_ADDR=h RINGO_COMM_SECRET=s",
 			Spec{Rank: 1, Size: 4, LocalRank: 1, LocalSize: 2, Addr: "h:29717", Secret: "s", Source: "Open MPI"}},
-		{"Open MPI, several machines", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_MCA_ess_base_jobid=7 OMPI_MCA_orte_precondition_transports=ab-cd " +
-			"OMPI_MCA_orte_hnp_uri=6.0;tcp://10.0.0.1,172.17.0.1:58761;tcp6://[fe80::2]:49087",
-			Spec{Rank: 1, Size: 4, LocalRank: 1, LocalSize: 2, Addr: fmt.Sprint("10.0.0.1:", portOf("OMPI_MCA_ess_base_jobid=7")), Source: "Open MPI",
-				Secret: fmt.Sprintf("Open MPI OMPI_MCA_ess_base_jobid=7 10.0.0.1:%d of 4 ab-cd", portOf("OMPI_MCA_ess_base_jobid=7"))}},
+		{"Open MPI, several machines",
+			"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 " +
+				"OMPI_MCA_ess_base_jobid=7 OMPI_MCA_orte_precondition_transports=ab-cd " +
+				"OMPI_MCA_orte_hnp_uri=6.0;tcp://10.0.0.1,172.17.0.1:58761;tcp6://[fe80::2]:49087",
+			Spec{Rank: 1, Size: 4, LocalRank: 1, LocalSize: 2,
+				Addr: fmt.Sprint("10.0.0.1:", portOf("OMPI_MCA_ess_base_jobid=7")), Source: "Open MPI",
+				Secret: fmt.Sprintf("Open MPI OMPI_MCA_ess_base_jobid=7 10.0.0.1:%d of 4 ab-cd",
+					portOf("OMPI_MCA_ess_base_jobid=7"))}},
 		{"Slurm", slurm + "SLURM_NODELIST=n[01-03,7] SLURM_LAUNCH_NODE_IPADDR=10.9.9.9 RINGO_COMM_SECRET=s",
-			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: fmt.Sprint("n01:", slurmPort), Secret: "s", Source: "Slurm"}},
+			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: fmt.Sprint("n01:", slurmPort), Secret: "s",
+				Source: "Slurm"}},
 		{"Slurm, launch node", slurm + "SLURM_LAUNCH_NODE_IPADDR=10.9.9.9 RINGO_COMM_SECRET=s",
-			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: fmt.Sprint("10.9.9.9:", slurmPort), Secret: "s", Source: "Slurm"}},
+			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: fmt.Sprint("10.9.9.9:", slurmPort), Secret: "s",
+				Source: "Slurm"}},
 		{"Slurm, its own address first", slurm + "SLURM_NODELIST=a,b RINGO_COMM_ID=h:1 RINGO_COMM_SECRET=s",
-			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: "h:1", Secret: "s", Source: "Slurm", Hosts: strings.Fields("a a a a b b b b")}},
+			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: "h:1", Secret: "s", Source: "Slurm",
+				Hosts: strings.Fields("a a a a b b b b")}},
 		{"PMI", "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 RINGO_COMM_ID=h:1 RINGO_COMM_SECRET=s",
 			Spec{Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Addr: "h:1", Secret: "s", Source: "PMI"}},
-		{"PMI with a store", "PMI_RANK=1 PMI_SIZE=2 PMI_FD=6", Spec{Rank: 1, Size: 2, LocalRank: -1, Store: 6, Source: "PMI"}},
+		{"PMI with a store", "PMI_RANK=1 PMI_SIZE=2 PMI_FD=6",
+			Spec{Rank: 1, Size: 2, LocalRank: -1, Store: 6, Source: "PMI"}},
 		{"Kubernetes", "JOB_COMPLETION_INDEX=2 RINGO_SIZE=3 MASTER_ADDR=job-0.job RINGO_COMM_SECRET=s",
 			Spec{Rank: 2, Size: 3, LocalRank: -1, Addr: "job-0.job:29717", Secret: "s", Source: "Kubernetes"}},
 		{"Kubernetes, completions", "JOB_COMPLETION_INDEX=2 COMPLETIONS=3 RINGO_COMM_ID=job-0.job:5 RINGO_COMM_SECRET=s",
@@ -93,7 +111,8 @@ func TestSpecID(t *testing.T) {
 // Whoever can reach the hub can join with a guessed secret: that deserves a
 // warning where others than this machine's processes can.
 func TestGuessable(t *testing.T) {
-	for host, want := range map[string]string{"127.0.0.1": "INFO", "localhost": "INFO", "::1": "INFO", outwardIP().String(): "WARN"} {
+	for host, want := range map[string]string{"127.0.0.1": "INFO", "localhost": "INFO", "::1": "INFO",
+		outwardIP().String(): "WARN"} {
 		if host == "127.0.0.1" && want == "WARN" {
 			continue // no other interface here
 		}
@@ -141,12 +160,15 @@ func TestFromEnvErrors(t *testing.T) {
 		{"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=1", "LOCAL_RANK=1, but 1 ranks are on this machine"},
 		{"RANK=1 WORLD_SIZE=2", "torchrun does not say where rank 0 is"},
 		{"RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=x", `MASTER_PORT="x": want`},
-		{"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2", "Open MPI does not say where rank 0 is: set RINGO_COMM_ID to host:port, or MASTER_ADDR to a host"},
-		{"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_MCA_orte_hnp_uri=6.0;tcp://10.0.0.1:5 OMPI_MCA_orte_local_daemon_uri=6.1;tcp://10.0.0.2:5",
+		{"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2",
+			"Open MPI does not say where rank 0 is: set RINGO_COMM_ID to host:port, or MASTER_ADDR to a host"},
+		{"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_MCA_orte_hnp_uri=6.0;tcp://10.0.0.1:5 " +
+			"OMPI_MCA_orte_local_daemon_uri=6.1;tcp://10.0.0.2:5",
 			"rank 0 is not on the machine of mpirun, where the others look for it: set RINGO_COMM_ID"},
 		{"PMI_RANK=1 PMI_SIZE=2 PMI_FD=x", `PMI_FD="x": want a number`},
 		{"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0", "names no host"},
-		{"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0 SLURM_NODEID=0 SLURM_TASKS_PER_NODE=2(x", `SLURM_TASKS_PER_NODE="2(x": want the tasks of each node`},
+		{"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0 SLURM_NODEID=0 SLURM_TASKS_PER_NODE=2(x",
+			`SLURM_TASKS_PER_NODE="2(x": want the tasks of each node`},
 		{"PMI_RANK=0 PMI_SIZE=2 MPI_LOCALNRANKS=2", "PMI does not say where rank 0 is"},
 		{"JOB_COMPLETION_INDEX=2", "environment (Kubernetes): RINGO_SIZE or COMPLETIONS is not set"},
 	}
@@ -200,7 +222,8 @@ func TestSpecJoinAlone(t *testing.T) {
 
 func FuzzFromEnv(f *testing.F) {
 	f.Add("RINGO_RANK=1 RINGO_SIZE=4 RINGO_COMM_ID=h:1")
-	f.Add("SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_NODEID=1 SLURM_TASKS_PER_NODE=4(x2) SLURM_STEP_ID=0 SLURM_NODELIST=n[01-03,7]")
+	f.Add("SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_NODEID=1 SLURM_TASKS_PER_NODE=4(x2) SLURM_STEP_ID=0 " +
+		"SLURM_NODELIST=n[01-03,7]")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, ok, err := FromEnv(vars(text))
 		if !ok {
@@ -220,7 +243,8 @@ func TestSlurmHosts(t *testing.T) {
 		size int
 		want []string
 	}{
-		{"SLURM_STEP_NODELIST=n[09-10,7]-ib,m5 SLURM_NODELIST=x SLURM_STEP_TASKS_PER_NODE=2,1(x3)", 5, []string{"n09-ib", "n09-ib", "n10-ib", "n7-ib", "m5"}},
+		{"SLURM_STEP_NODELIST=n[09-10,7]-ib,m5 SLURM_NODELIST=x SLURM_STEP_TASKS_PER_NODE=2,1(x3)", 5,
+			[]string{"n09-ib", "n09-ib", "n10-ib", "n7-ib", "m5"}},
 		{"SLURM_NODELIST=a,b SLURM_TASKS_PER_NODE=1(x2) SLURM_DISTRIBUTION=block:cyclic", 2, []string{"a", "b"}},
 		{"SLURM_NODELIST=a,b SLURM_TASKS_PER_NODE=1(x2) SLURM_DISTRIBUTION=cyclic", 2, nil},
 		{"SLURM_NODELIST=a,b SLURM_TASKS_PER_NODE=1(x2)", 3, nil},

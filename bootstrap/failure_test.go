@@ -12,7 +12,8 @@ import (
 func TestFailureAndLeftAreHeard(t *testing.T) {
 	id, _ := hubAt(t)
 	var groups []Group
-	for _, j := range []<-chan joined{join(within(t, time.Minute), id, 0, 3), join(within(t, time.Minute), id, 1, 3), join(within(t, time.Minute), id, 2, 3)} {
+	for _, j := range []<-chan joined{join(within(t, time.Minute), id, 0, 3), join(within(t, time.Minute), id, 1, 3),
+		join(within(t, time.Minute), id, 2, 3)} {
 		got := <-j
 		require.NoError(t, got.err)
 		groups = append(groups, got.g)

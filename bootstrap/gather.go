@@ -212,6 +212,7 @@ func (m *member) outcome(ctx context.Context, seq uint64, done <-chan result, ca
 		m.mu.Lock()
 		delete(m.waits, seq)
 		m.mu.Unlock()
-		return nil, fmt.Errorf("%w (and the rendezvous did not answer within %s: on other ranks it may have completed)", cause, spell(goodbyeTime))
+		return nil, fmt.Errorf("%w (and the rendezvous did not answer within %s: on other ranks it may have completed)",
+			cause, spell(goodbyeTime))
 	}
 }

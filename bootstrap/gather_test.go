@@ -138,7 +138,9 @@ func TestLeaveInGather(t *testing.T) {
 				_, err := groups[r].AllGather(t.Context(), nil)
 				wait[r] <- err
 			}()
-			require.Eventually(t, func() bool { m := groups[r].(*member); m.order.Lock(); defer m.order.Unlock(); return m.next == 1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t,
+				func() bool { m := groups[r].(*member); m.order.Lock(); defer m.order.Unlock(); return m.next == 1 },
+				10*time.Second, time.Millisecond)
 		}
 		require.NoError(t, groups[1].Close())
 		require.ErrorIs(t, <-wait[1], ErrClosed)

@@ -30,7 +30,8 @@ func TestClaim(t *testing.T) {
 		require.Error(t, new(claim).Parse(body[:i]))
 	}
 	require.Error(t, new(claim).Parse(append(body, 0)))
-	for _, bad := range []claim{{Rank: 8, Size: 8}, {Rank: 0, Size: 0}, {Rank: -1, Size: 8}, {Rank: 0, Size: maxRanks + 1}} {
+	for _, bad := range []claim{{Rank: 8, Size: 8}, {Rank: 0, Size: 0}, {Rank: -1, Size: 8},
+		{Rank: 0, Size: maxRanks + 1}} {
 		require.Error(t, new(claim).Parse(bad.Append(nil)), "%+v", bad)
 	}
 }
@@ -111,7 +112,8 @@ func TestOtherVersion(t *testing.T) {
 	id, err := makeID(addr, make([]byte, keyLen))
 	require.NoError(t, err)
 	_, err = Join(within(t, 50*time.Millisecond), id, 1, 2, JoinOptions{})
-	require.ErrorContains(t, err, `it speaks "ringo rendezvous 1" and this rank "ringo rendezvous 5": use one release of ringo everywhere`)
+	require.ErrorContains(t, err,
+		`it speaks "ringo rendezvous 1" and this rank "ringo rendezvous 5": use one release of ringo everywhere`)
 
 	id, log := hubAt(t)
 	c, err := net.Dial("tcp", id.Addr())
@@ -119,7 +121,8 @@ func TestOtherVersion(t *testing.T) {
 	defer c.Close()
 	_, err = auth.Call(c, id.key(), "ringo rendezvous 1", nil)
 	require.ErrorIs(t, err, auth.ErrProtocol)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "ringo rendezvous 1") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "ringo rendezvous 1") }, 10*time.Second,
+		time.Millisecond)
 }
 
 // recorder keeps what a connection has sent and received.

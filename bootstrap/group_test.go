@@ -203,7 +203,8 @@ func TestRootCause(t *testing.T) {
 		want  Failure
 		tries int // on a machine that may stop for longer than settle in the middle of do
 	}{
-		{"death before complaint", func(g []Group) { Drop(g[2]); g[1].Fail("recv from 2: reset") }, Failure{Rank: 2, Culprits: []int{2}, Died: true}, 1},
+		{"death before complaint", func(g []Group) { Drop(g[2]); g[1].Fail("recv from 2: reset") },
+			Failure{Rank: 2, Culprits: []int{2}, Died: true}, 1},
 		{"complaint before death is seen", func(g []Group) {
 			go g[1].Fail("recv from 2: reset") // waits, since the hub lives in this process
 			time.Sleep(settle / 4)
@@ -214,15 +215,19 @@ func TestRootCause(t *testing.T) {
 			time.Sleep(settle / 4)
 			Drop(g[2])
 		}, Failure{Rank: 2, Culprits: []int{2}, Died: true}, 5},
-		{"complaint, then its own exit", func(g []Group) { g[1].Fail("out of memory"); Drop(g[1]) }, Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}, 1},
-		{"complaint, then goodbye", func(g []Group) { g[1].Fail("out of memory"); g[1].Close() }, Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}, 1},
-		{"two complaints", func(g []Group) { g[2].Fail("mine"); g[1].Fail("2 said so") }, Failure{Rank: 2, Culprits: []int{2}, Reason: "mine"}, 1},
+		{"complaint, then its own exit", func(g []Group) { g[1].Fail("out of memory"); Drop(g[1]) },
+			Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}, 1},
+		{"complaint, then goodbye", func(g []Group) { g[1].Fail("out of memory"); g[1].Close() },
+			Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}, 1},
+		{"two complaints", func(g []Group) { g[2].Fail("mine"); g[1].Fail("2 said so") },
+			Failure{Rank: 2, Culprits: []int{2}, Reason: "mine"}, 1},
 	}
 	for _, tt := range tests {
 		for _, k := range kinds {
 			t.Run(tt.name+"/"+k.name, func(t *testing.T) {
 				var told []Failure
-				for try := 0; try < tt.tries && !slices.ContainsFunc(told, func(f Failure) bool { return f.Rank == tt.want.Rank }); try++ {
+				for try := 0; try < tt.tries &&
+					!slices.ContainsFunc(told, func(f Failure) bool { return f.Rank == tt.want.Rank }); try++ {
 					groups := k.make(t, 4)
 					if tt.name == "two complaints" && groups[0].(*member).hosts != nil {
 						closeAll(t, groups)

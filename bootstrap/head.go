@@ -104,7 +104,8 @@ const headProtocol = "ringo gathered 1"
 
 // newHead makes rank a head. If it cannot listen the others ask the hub.
 func newHead(key []byte, rank, takers int, apart bool) *head {
-	h := &head{key: key, takers: takers, kept: newest{}, taken: map[uint64]int{}, frames: map[uint64][]byte{}, news: make(chan struct{})}
+	h := &head{key: key, takers: takers, kept: newest{}, taken: map[uint64]int{}, frames: map[uint64][]byte{},
+		news: make(chan struct{})}
 	h.over, h.close = context.WithCancel(context.Background())
 	name := headName(key, rank)
 	localHeads.Lock()

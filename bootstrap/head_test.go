@@ -105,7 +105,9 @@ func TestTooManyRanks(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { Stop(id) })
 	_, err = Join(within(t, 10*time.Second), id, 5, 90, JoinOptions{})
-	require.ErrorContains(t, err, "90 ranks need as many connections to the rendezvous, whose process may have 100 files open: raise its limit (ulimit -n)")
+	require.ErrorContains(t, err,
+		"90 ranks need as many connections to the rendezvous, whose process may have 100 files open: raise its limit "+
+			"(ulimit -n)")
 }
 
 // A head ends at once, whoever has called it and says nothing, or takes nothing.

@@ -111,7 +111,8 @@ func (m *member) succeed(ctx context.Context, wait time.Duration) (Regrouping, e
 			g, r, err := Meet(ctx, id, m.rank, m.size, nil, o)
 			if err == nil && 2*len(r.Came) <= living {
 				g.Close()
-				return Regrouping{}, fmt.Errorf("the process that serves the rendezvous has died, and only ranks %s have come, not more than half of the %d that may live", ranges(r.Came), living)
+				return Regrouping{}, fmt.Errorf("the process that serves the rendezvous has died, and only ranks %s have come, "+
+					"not more than half of the %d that may live", ranges(r.Came), living)
 			}
 			if err == nil {
 				return Regrouping{Members: r.Came, Group: g}, nil
@@ -126,7 +127,8 @@ func (m *member) succeed(ctx context.Context, wait time.Duration) (Regrouping, e
 			}
 		}
 	}
-	return Regrouping{}, errors.New("the process that serves the rendezvous has died, and none lives that could take its place")
+	return Regrouping{}, errors.New("the process that serves the rendezvous has died, and none lives that could take " +
+		"its place")
 }
 
 // known are the ranks that will not come, and why.

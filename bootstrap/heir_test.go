@@ -12,7 +12,8 @@ import (
 func TestHeirAlone(t *testing.T) {
 	for size, want := range map[int]string{
 		2: "",
-		3: "regroup: the process that serves the rendezvous has died, and only ranks 1 have come, not more than half of the 2 that may live",
+		3: "regroup: the process that serves the rendezvous has died, and only ranks 1 have come, not more than half of " +
+			"the 2 that may live",
 	} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)

@@ -54,7 +54,8 @@ type hub struct {
 }
 
 func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub {
-	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), ln: ln, log: o.logger(), linger: lingerTime}
+	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), ln: ln, log: o.logger(),
+		linger: lingerTime}
 	h.closePulse = func() {}
 	h.openPulse()
 	h.warn = auth.NewLog(h.log)
@@ -160,7 +161,8 @@ func (h *hub) sit(s *seat) bool {
 		no = h.lobby.sit(s)
 	}
 	if no == nil && h.lobby.full() && !s.sealed && h.opt.TLS != nil { // none of them is
-		no = conflict("the ranks come without TLS, and what serves the ID has TLS (%v): set RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA if it is by certificates, for both or for neither", h.opt.TLS)
+		no = conflict("the ranks come without TLS, and what serves the ID has TLS (%v): set RINGO_TLS, and RINGO_TLS_CERT, "+
+			"_KEY and _CA if it is by certificates, for both or for neither", h.opt.TLS)
 	}
 	if no != nil {
 		if h.coordinator == nil {
@@ -219,7 +221,8 @@ func (h *hub) tooMany(size int) *refusal {
 	if size <= h.opt.files-spareFiles {
 		return nil
 	}
-	return conflict("%d ranks need as many connections to the rendezvous, whose process may have %d files open: raise its limit (ulimit -n) where rank 0 or the launcher runs", size, h.opt.files)
+	return conflict("%d ranks need as many connections to the rendezvous, whose process may have %d files open: raise "+
+		"its limit (ulimit -n) where rank 0 or the launcher runs", size, h.opt.files)
 }
 
 // gone notes that a rank's process has ended. Under the lock of hubs.

@@ -117,7 +117,8 @@ func (id ID) Check() error {
 	case string(id[:len(idMagic)]) != idMagic:
 		return errors.New("id: not an ID of ringo (made by another library, or not passed on whole)")
 	case id[len(idMagic)] != version:
-		return fmt.Errorf("id: made by version %d of ringo's rendezvous, this is version %d: use one version everywhere", id[len(idMagic)], version)
+		return fmt.Errorf("id: made by version %d of ringo's rendezvous, this is version %d: use one version everywhere",
+			id[len(idMagic)], version)
 	case binary.BigEndian.Uint32(id[sumAt:]) != id.sum():
 		return errors.New("id: damaged on its way (checksum)")
 	}

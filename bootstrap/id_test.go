@@ -17,7 +17,8 @@ import (
 
 func TestIDText(t *testing.T) {
 	require.EqualValues(t, 128, unsafe.Sizeof(ID{}))
-	for _, addr := range []string{"10.1.2.3:4567", "[fe80::1%eth0]:9", "host.example:65535", strings.Repeat("h", maxAddr-3) + ":80"} {
+	for _, addr := range []string{"10.1.2.3:4567", "[fe80::1%eth0]:9", "host.example:65535",
+		strings.Repeat("h", maxAddr-3) + ":80"} {
 		id, err := randomID(addr)
 		require.NoError(t, err)
 		require.NoError(t, id.Check())

@@ -134,9 +134,11 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 		}
 		if auth.NoLoopback(err) && time.Since(j.since) > loopbackTime {
 			return nil, &JoinError{Err: err, Nobody: err, Reason: fmt.Sprintf(
-				"%v: loopback is down in this network namespace: bring it up (ip link set lo up), or have the ranks meet at another address", err)}
+				"%v: loopback is down in this network namespace: bring it up (ip link set lo up), or have the ranks meet at "+
+					"another address", err)}
 		}
-		if _, no := errors.AsType[tlsFailed](err); no || refusedByTLS(err) || errors.Is(err, auth.ErrKey) || errors.Is(err, auth.ErrHungUp) || errors.Is(err, auth.ErrProtocol) {
+		if _, no := errors.AsType[tlsFailed](err); no || refusedByTLS(err) || errors.Is(err, auth.ErrKey) ||
+			errors.Is(err, auth.ErrHungUp) || errors.Is(err, auth.ErrProtocol) {
 			j.meets(err)
 			if !warned && time.Since(j.since) > strangerTime {
 				warned = true
@@ -166,20 +168,24 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 		return &JoinError{Reason: fmt.Sprintf("cancelled before %s answered (%v)", j.id.Addr(), last), Err: cause}
 	}
 	if j.busy != nil {
-		return &JoinError{Err: cause, Reason: fmt.Sprintf("no place at %s within %s: %v; every rank must Close it", j.id.Addr(), spell(j.waited(ctx)), j.busy)}
+		return &JoinError{Err: cause, Reason: fmt.Sprintf("no place at %s within %s: %v; every rank must Close it",
+			j.id.Addr(), spell(j.waited(ctx)), j.busy)}
 	}
 	if j.met != nil && (refusedByTLS(j.met) || j.opt.TLS != nil && !errors.Is(j.met, auth.ErrKey)) {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf(
-			"no TLS (%v) with what answers at %s within %s: %v; is it another job, or does it have other certificates? set RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA for the ranks and for what serves the ID, or for none",
+			"no TLS (%v) with what answers at %s within %s: %v; is it another job, or does it have other certificates? set "+
+				"RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA for the ranks and for what serves the ID, or for none",
 			j.opt.TLS, j.id.Addr(), spell(j.waited(ctx)), j.met)}
 	}
 	if j.met != nil {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf(
-			"no rendezvous of this job at %s within %s, but a process that did not prove that it has our key (%v): is it another job, or has that another RINGO_COMM_SECRET?",
+			"no rendezvous of this job at %s within %s, but a process that did not prove that it has our key (%v): is it "+
+				"another job, or has that another RINGO_COMM_SECRET?",
 			j.id.Addr(), spell(j.waited(ctx)), j.met)}
 	}
 	return &JoinError{Err: cause, Nobody: last, Reason: fmt.Sprintf(
-		"no answer from %s within %s (%v): is rank 0 running, can this host reach that address, or has the job begun without this process? else raise RINGO_JOIN_TIMEOUT",
+		"no answer from %s within %s (%v): is rank 0 running, can this host reach that address, or has the job begun "+
+			"without this process? else raise RINGO_JOIN_TIMEOUT",
 		j.id.Addr(), spell(j.waited(ctx)), last)}
 }
 
@@ -257,7 +263,8 @@ func refusedByTLS(err error) bool {
 // be seated. Before the hub's proof nothing that it says is believed.
 func (j *joiner) greet(l *link) error {
 	host, _ := os.Hostname() // only for messages
-	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host, Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card, Port: j.claimPort(l.conn.LocalAddr())}
+	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host,
+		Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card, Port: j.claimPort(l.conn.LocalAddr())}
 	me.Host = me.Host[:min(len(me.Host), 255)]
 	if _, err := auth.Call(l.conn, j.id.key(), protocol, me.Append(nil)); err != nil {
 		return err

@@ -102,11 +102,14 @@ func TestNoLoopback(t *testing.T) {
 			require.NoError(t, err)
 			begun := time.Now()
 			_, err = Join(t.Context(), id, 1, 2, JoinOptions{Dial: func(context.Context, string, string) (net.Conn, error) {
-				return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.ParseIP(ip), Port: 1234}, Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.ParseIP(ip), Port: 1234},
+					Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}
 			}})
 			if final {
 				require.ErrorIs(t, err, syscall.ENETUNREACH)
-				require.ErrorContains(t, err, "join: dial tcp 127.0.0.1:1234: connect: network is unreachable: loopback is down in this network namespace: bring it up (ip link set lo up), or")
+				require.ErrorContains(t, err,
+					"join: dial tcp 127.0.0.1:1234: connect: network is unreachable: loopback is down in this network namespace: "+
+						"bring it up (ip link set lo up), or")
 				require.Less(t, time.Since(begun), 2*loopbackTime)
 			} else {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -122,7 +125,8 @@ func TestConflicts(t *testing.T) {
 		want       string
 	}{
 		{"same rank", 0, 3, `^join: process \d+ on \S+ joins as rank 0 again \(127\.0\.0\.1:\d+, then 127\.0\.0\.1:\d+\): it must Close the first group before, or have another ID$`},
-		{"sizes differ", 1, 4, `^join: rank 1, process .*, says there are 4 ranks, but rank 0, process .*, says 3: start all with one RINGO_SIZE$`},
+		{"sizes differ", 1, 4,
+			`^join: rank 1, process .*, says there are 4 ranks, but rank 0, process .*, says 3: start all with one RINGO_SIZE$`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -148,7 +152,8 @@ func TestTwoProcessesClaim(t *testing.T) {
 	require.Nil(t, l.sit(&seat{claim: claim{Rank: 1, Size: 2, Pid: 7, Host: "a"}, from: "x:1"}))
 	for _, c := range []claim{{Rank: 1, Size: 2, Pid: 7, Host: "b"}, {Rank: 1, Size: 2, Pid: 8, Host: "a"}} {
 		no := l.sit(&seat{claim: c, from: "x:2"})
-		require.Equal(t, fmt.Sprintf("two processes claim rank 1: process 7 on a (x:1) and process %d on %s (x:2): give each its own RINGO_RANK", c.Pid, c.Host), no.Reason)
+		require.Equal(t, fmt.Sprintf("two processes claim rank 1: process 7 on a (x:1) and process %d on %s (x:2): give "+
+			"each its own RINGO_RANK", c.Pid, c.Host), no.Reason)
 	}
 }
 

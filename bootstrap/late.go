@@ -32,7 +32,8 @@ type Lateness struct {
 }
 
 func (l *Lateness) String() string {
-	return fmt.Sprintf("rank %s waited for %s in collective #%d (%v)", ranges(l.Waiting), spell(l.Waited), l.Call.Number, l.Reason)
+	return fmt.Sprintf("rank %s waited for %s in collective #%d (%v)", ranges(l.Waiting), spell(l.Waited),
+		l.Call.Number, l.Reason)
 }
 
 // A trial finds out who holds up a rank whose operation has run out of time.
@@ -90,7 +91,8 @@ func verdictOf(size int, said map[int]Position, gone []bool) *Failure {
 		states[q] = history.State{Rank: q, Heard: heard, Peer: -1}
 		if heard {
 			s := p.Stop
-			states[q] = history.State{Rank: q, Heard: true, Last: max(s.Last, s.At), Unsure: s.Unsure, At: s.At, Peer: s.Peer, Sending: s.Sending, Round: s.Round, Step: s.Step}
+			states[q] = history.State{Rank: q, Heard: true, Last: max(s.Last, s.At), Unsure: s.Unsure, At: s.At, Peer: s.Peer,
+				Sending: s.Sending, Round: s.Round, Step: s.Step}
 		} else if gone[q] { // in order; it is not waited for, or the verdict would be another
 			states[q].Heard, states[q].Last = true, ^uint64(0)
 		}

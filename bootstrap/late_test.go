@@ -35,15 +35,19 @@ func TestTrial(t *testing.T) {
 		culprits []int
 		waiting  []int
 	}{
-		{"one never came", []word{{rank: 0, m: stopped("aab", 1)}, {rank: 2, m: outside("aa")}, {rank: 1, m: stopped("aab", 2)}},
+		{"one never came", []word{{rank: 0, m: stopped("aab", 1)}, {rank: 2, m: outside("aa")},
+			{rank: 1, m: stopped("aab", 2)}},
 			0, history.Absent, []int{2}, []int{0, 1}},
 		{"one answers nothing", []word{{rank: 1, m: stopped("aab", 2)}, {rank: 0, m: stopped("aab", 1)}},
 			TrialTime, history.Silent, []int{2}, []int{0, 1}},
-		{"one dies meanwhile, which explains it", []word{{rank: 1, m: stopped("aab", 2)}, {rank: 0, m: stopped("aab", 1)}, {rank: 2, lost: "killed"}},
+		{"one dies meanwhile, which explains it",
+			[]word{{rank: 1, m: stopped("aab", 2)}, {rank: 0, m: stopped("aab", 1)}, {rank: 2, lost: "killed"}},
 			0, 0, []int{2}, nil},
-		{"one left before, after the call", []word{{rank: 2, m: &leave{known: known{true, at(1, "aab")}}}, {rank: 1, m: stopped("aab", 0)}, {rank: 0, m: stopped("aab", 1)}},
+		{"one left before, after the call", []word{{rank: 2, m: &leave{known: known{true, at(1, "aab")}}},
+			{rank: 1, m: stopped("aab", 0)}, {rank: 0, m: stopped("aab", 1)}},
 			0, history.Link, []int{0, 1}, []int{0, 1}},
-		{"calls that differ", []word{{rank: 0, m: stopped("aab", 1)}, {rank: 2, m: stopped("aac", 0)}, {rank: 1, m: stopped("aab", 2)}},
+		{"calls that differ", []word{{rank: 0, m: stopped("aab", 1)}, {rank: 2, m: stopped("aac", 0)},
+			{rank: 1, m: stopped("aab", 2)}},
 			settle, 0, []int{2}, nil},
 		{"a link", []word{{rank: 0, m: stopped("b", 2)}, {rank: 2, m: outside("b")}, {rank: 1, m: outside("b")}},
 			0, history.Link, []int{0, 2}, []int{0}},

@@ -65,7 +65,10 @@ func TestLinkToStoppedProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { // the kernel has asked for room three times, later and later
 		var i *unix.TCPInfo
-		require.NoError(t, raw.Control(func(fd uintptr) { i, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }))
+		require.NoError(t, raw.Control(func(fd uintptr) {
+			i,
+				err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		}))
 		return err == nil && i.Backoff >= 3
 	}, 30*time.Second, 10*time.Millisecond)
 	require.Empty(t, ended)
@@ -84,7 +87,8 @@ func TestLinkToSilentHost(t *testing.T) {
 	require.NoError(t, err)
 	drop := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}
 	require.NoError(t, raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &drop})
+		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+			&unix.SockFprog{Len: 1, Filter: &drop})
 	}))
 	require.NoError(t, err)
 	l.send(&bye{})

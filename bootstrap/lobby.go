@@ -50,16 +50,19 @@ func (l *lobby) sit(s *seat) *refusal {
 		if first.sealed {
 			with, without = first, s
 		}
-		return conflict("rank %d, %v, asks for TLS and rank %d, %v, does not: set RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA if it is by certificates, for all ranks or for none",
+		return conflict("rank %d, %v, asks for TLS and rank %d, %v, does not: set RINGO_TLS, and RINGO_TLS_CERT, _KEY and "+
+			"_CA if it is by certificates, for all ranks or for none",
 			with.Rank, with, without.Rank, without)
 	}
 	if s.Partial != l.partial {
-		return conflict("of ranks %d, %v, and %d one goes on without ranks that do not come and one does not: start the same program on all", s.Rank, s, l.first)
+		return conflict("of ranks %d, %v, and %d one goes on without ranks that do not come and one does not: start the "+
+			"same program on all", s.Rank, s, l.first)
 	}
 	switch other := l.seats[s.Rank]; {
 	case other == nil:
 	case other.Pid == s.Pid && other.Host == s.Host:
-		return conflict("process %d on %s joins as rank %d again (%s, then %s): it must Close the first group before, or have another ID",
+		return conflict("process %d on %s joins as rank %d again (%s, then %s): it must Close the first group before, or "+
+			"have another ID",
 			s.Pid, s.Host, s.Rank, other.from, s.from)
 	default:
 		return conflict("two processes claim rank %d: %v and %v: give each its own RINGO_RANK", s.Rank, other, s)
@@ -77,7 +80,8 @@ func (l *lobby) full() bool { return l.seats != nil && len(l.seats) == l.size }
 // gaveUp is the verdict when a rank stops waiting.
 func (l *lobby) gaveUp(rank int, g *giveUp, strangers string) *refusal {
 	if len(g.Dead) > 0 {
-		return &refusal{Cause: causeDied, Rank: g.Dead[0], Reason: fmt.Sprintf("rank %d will not come: %s", g.Dead[0], g.Reason)}
+		return &refusal{Cause: causeDied, Rank: g.Dead[0],
+			Reason: fmt.Sprintf("rank %d will not come: %s", g.Dead[0], g.Reason)}
 	}
 	if !g.Timeout {
 		return &refusal{Cause: causeCancelled, Rank: rank,
@@ -92,7 +96,8 @@ func (l *lobby) gaveUp(rank int, g *giveUp, strangers string) *refusal {
 		}
 	}
 	return &refusal{Cause: causeTimeout, Rank: -1, Missing: missing[:min(len(missing), maxListed)],
-		Reason: fmt.Sprintf("%d of %d ranks did not come within %s: %s (joined: %s)%s; start them or raise RINGO_JOIN_TIMEOUT",
+		Reason: fmt.Sprintf("%d of %d ranks did not come within %s: %s (joined: %s)%s; start them or raise "+
+			"RINGO_JOIN_TIMEOUT",
 			len(missing), l.size, spell(g.Waited), ranges(missing), ranges(here), strangers)}
 }
 
@@ -106,13 +111,15 @@ func (l *lobby) died(rank int, why string) *refusal {
 
 // ended is the verdict when a rank cannot come any more.
 func (l *lobby) ended(rank int, why string) *refusal {
-	return &refusal{Cause: causeDied, Rank: rank, Reason: fmt.Sprintf("rank %d will not come, for its process has ended: %s", rank, why)}
+	return &refusal{Cause: causeDied, Rank: rank,
+		Reason: fmt.Sprintf("rank %d will not come, for its process has ended: %s", rank, why)}
 }
 
 // busy is the refusal of a rank that comes again, for the next group, before all others
 // have left this one.
 func busy(here []int) *refusal {
-	return &refusal{Cause: causeBusy, Rank: -1, Reason: fmt.Sprintf("the group before has not ended, rank %s is in it", ranges(here))}
+	return &refusal{Cause: causeBusy, Rank: -1,
+		Reason: fmt.Sprintf("the group before has not ended, rank %s is in it", ranges(here))}
 }
 
 // hosts are the ranks in the hub's process.

@@ -101,7 +101,9 @@ func (h *hub) late(s *seat) *refusal {
 		}
 	}
 	h.warn.Warn("rendezvous: late comer refused", "rank", s.Rank, "from", s)
-	return &refusal{Cause: causeLate, Rank: s.Rank, Reason: fmt.Sprintf("rank %d, %v, comes too late: the others began without it %s ago", s.Rank, s, spell(time.Since(h.began)))}
+	return &refusal{Cause: causeLate, Rank: s.Rank,
+		Reason: fmt.Sprintf("rank %d, %v, comes too late: the others began without it %s ago", s.Rank, s,
+			spell(time.Since(h.began)))}
 }
 
 // vacate takes a rank out of the lobby of a group that may be partial. Under mu.

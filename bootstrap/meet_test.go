@@ -66,7 +66,8 @@ func TestMeetWithoutSome(t *testing.T) {
 		for range 2 {
 			late := <-meets(t, within(t, 10*time.Second), id, 0, size, 0)
 			require.ErrorIs(t, late.err, ErrExcluded)
-			require.Regexp(t, `^join: rank 0, process \d+ on .*, comes too late: the others began without it \d+m?s ago$`, late.err.Error())
+			require.Regexp(t, `^join: rank 0, process \d+ on .*, comes too late: the others began without it \d+m?s ago$`,
+				late.err.Error())
 		}
 		require.NoError(t, groups[0].Close())
 		hasty := <-meets(t, within(t, 50*time.Millisecond), id, 1, size, 0)
@@ -80,7 +81,8 @@ func TestMeetWithoutSome(t *testing.T) {
 func TestMeetAll(t *testing.T) {
 	id, _ := hubAt(t)
 	a := meets(t, within(t, 20*time.Second), id, 1, 2, 1)
-	closeAll(t, groupsOf(t, Roster{Came: []int{0, 1}, Away: map[int]string{}}, meets(t, within(t, 20*time.Second), id, 0, 2, 2), a))
+	closeAll(t, groupsOf(t, Roster{Came: []int{0, 1}, Away: map[int]string{}},
+		meets(t, within(t, 20*time.Second), id, 0, 2, 2), a))
 }
 
 // Nobody waits for processes that have ended, before they came or while they waited for the others; and who dies there
@@ -113,14 +115,16 @@ func TestMeetWithoutTheDead(t *testing.T) {
 	closeAll(t, []Group{first[0].g, first[1].g})
 
 	// The next group at the same ID knows of it.
-	require.Eventually(t, func() bool { h := hubOf(id); return h != nil && h.started() == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { h := hubOf(id); return h != nil && h.started() == nil }, 10*time.Second,
+		time.Millisecond)
 	a = meets(t, within(t, 20*time.Second), id, 0, 4, 1)
 	l = mortal()
 	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
 	l.close()
 	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
 	Gone(id, 1, "killed by signal 9")
-	groupsAway := map[int]string{1: "its process has ended: killed by signal 9", 2: "its process has ended: exit status 3", 3: "its process has ended: exit status 0"}
+	groupsAway := map[int]string{1: "its process has ended: killed by signal 9", 2: "its process has ended: exit status 3",
+		3: "its process has ended: exit status 0"}
 	Gone(id, 3, "exit status 0")
 	closeAll(t, groupsOf(t, Roster{Came: []int{0}, Away: groupsAway}, a))
 }
@@ -151,7 +155,9 @@ func TestMeetCancelled(t *testing.T) {
 	Gone(id, 2, "exit status 1")
 	Gone(id, 3, "exit status 1")
 	Gone(id, 0, "") // who was away may be known to have ended
-	closeAll(t, groupsOf(t, Roster{Came: []int{1}, Away: map[int]string{0: "its process has ended: ", 2: "its process has ended: exit status 1", 3: "its process has ended: exit status 1"}}, a))
+	closeAll(t, groupsOf(t,
+		Roster{Came: []int{1}, Away: map[int]string{0: "its process has ended: ", 2: "its process has ended: exit status 1",
+			3: "its process has ended: exit status 1"}}, a))
 }
 
 // A rank that waits for all and one that does not have no group.

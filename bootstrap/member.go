@@ -70,7 +70,8 @@ func newMember(rank, size int, key []byte, hosts []int) *member {
 		drop: nothing, flush: nothing, hangUp: nothing,
 		failed: make(chan struct{}), byed: make(chan struct{}), closed: make(chan struct{}),
 		parting: make(chan struct{}), ended: make(chan struct{}), mourned: make(chan struct{}),
-		head: -1, waits: map[uint64]chan result{}, gone: map[int]bool{}, held: map[uint64]chan result{}, withdrawn: map[uint64]*WithdrawnError{},
+		head: -1, waits: map[uint64]chan result{}, gone: map[int]bool{}, held: map[uint64]chan result{},
+		withdrawn: map[uint64]*WithdrawnError{},
 	}
 }
 

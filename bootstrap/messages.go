@@ -273,7 +273,8 @@ func (m *failed) Parse(b []byte) error {
 		m.Disagree = d
 	}
 	if f.flag() {
-		m.Late = &Lateness{Reason: history.Reason(f.u8()), Waiting: f.ranks(), Waited: time.Duration(f.u64()), Call: f.called(), Last: f.called()}
+		m.Late = &Lateness{Reason: history.Reason(f.u8()), Waiting: f.ranks(), Waited: time.Duration(f.u64()),
+			Call: f.called(), Last: f.called()}
 		if !m.blames() {
 			return errMalformed
 		}
@@ -347,7 +348,8 @@ func (m *late) Append(b []byte) []byte {
 
 func (m *late) Parse(b []byte) error {
 	f := fields{b: b}
-	s := Stopped{Last: f.u64(), At: f.u64(), Peer: f.rank(), Sending: f.flag(), Unsure: f.flag(), Round: int(f.u64()), Step: int(f.u64()), Waited: time.Duration(f.u64())}
+	s := Stopped{Last: f.u64(), At: f.u64(), Peer: f.rank(), Sending: f.flag(), Unsure: f.flag(), Round: int(f.u64()),
+		Step: int(f.u64()), Waited: time.Duration(f.u64())}
 	if f.bad || s.Round < 0 || s.Step < 0 {
 		return errMalformed
 	}

@@ -11,7 +11,8 @@ import (
 func (e env) mpirunHost(rank int) (string, error) {
 	uri := e.get("OMPI_MCA_orte_hnp_uri")
 	if daemon := e.get("OMPI_MCA_orte_local_daemon_uri"); rank == 0 && daemon != "" && daemon != uri {
-		return "", errors.New("rank 0 is not on the machine of mpirun, where the others look for it: set RINGO_COMM_ID to host:port, or MASTER_ADDR to a host, of rank 0, the same for every rank (mpirun -x MASTER_ADDR=HOST)")
+		return "", errors.New("rank 0 is not on the machine of mpirun, where the others look for it: set RINGO_COMM_ID to " +
+			"host:port, or MASTER_ADDR to a host, of rank 0, the same for every rank (mpirun -x MASTER_ADDR=HOST)")
 	}
 	return uriHost(uri), nil
 }

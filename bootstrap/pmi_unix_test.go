@@ -37,8 +37,10 @@ func TestStored(t *testing.T) {
 				if name == "put" {
 					value = strings.TrimPrefix(words[3], "value=")
 				}
-				fmt.Fprintln(launcher, map[string]string{"init": "cmd=response_to_init rc=0", "get_my_kvsname": "cmd=my_kvsname kvsname=k", "put": "cmd=put_result rc=0",
-					"barrier_in": "cmd=barrier_out", "get": "cmd=get_result rc=0 value=" + value, "finalize": "cmd=finalize_ack"}[name])
+				fmt.Fprintln(launcher, map[string]string{"init": "cmd=response_to_init rc=0",
+					"get_my_kvsname": "cmd=my_kvsname kvsname=k", "put": "cmd=put_result rc=0",
+					"barrier_in": "cmd=barrier_out", "get": "cmd=get_result rc=0 value=" + value,
+					"finalize": "cmd=finalize_ack"}[name])
 			}
 		}()
 		f, err := ours.(*net.TCPConn).File()

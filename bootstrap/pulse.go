@@ -122,7 +122,8 @@ func (m *member) mourn(why string) *Failure {
 	}()
 	switch err := m.feel(ctx); {
 	case err == nil:
-		return &Failure{Rank: m.rank, Culprits: []int{m.rank}, Reason: "its connection to the rendezvous is lost (" + why + ")"}
+		return &Failure{Rank: m.rank, Culprits: []int{m.rank}, Reason: "its connection to the rendezvous is lost (" + why +
+			")"}
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
 		f.Reason = "its process ended without goodbye"
 		m.mu.Lock()

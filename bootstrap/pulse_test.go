@@ -24,12 +24,13 @@ func TestCutOff(t *testing.T) {
 	for rank := range 2 {
 		others = append(others, join(within(t, 20*time.Second), id, rank, 3))
 	}
-	g, err := Join(within(t, 20*time.Second), id, 2, 3, JoinOptions{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		if address == id.Addr() {
-			address = near
-		}
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}})
+	g, err := Join(within(t, 20*time.Second), id, 2, 3,
+		JoinOptions{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address == id.Addr() {
+				address = near
+			}
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}})
 	require.NoError(t, err)
 	for _, c := range others {
 		j := <-c
@@ -53,13 +54,16 @@ func TestMourn(t *testing.T) {
 		hosts []int
 		want  Failure
 	}{
-		"it lives":     {func(context.Context) error { return nil }, []int{0}, Failure{Rank: 2, Culprits: []int{2}, Reason: "its connection to the rendezvous is lost (why)"}},
-		"it has ended": {func(context.Context) error { return refused }, []int{0}, Failure{Rank: 0, Culprits: []int{0}, Died: true, Reason: "its process ended without goodbye"}},
+		"it lives": {func(context.Context) error { return nil }, []int{0},
+			Failure{Rank: 2, Culprits: []int{2}, Reason: "its connection to the rendezvous is lost (why)"}},
+		"it has ended": {func(context.Context) error { return refused }, []int{0},
+			Failure{Rank: 0, Culprits: []int{0}, Died: true, Reason: "its process ended without goodbye"}},
 		"no answer": {func(context.Context) error { return syscall.ETIMEDOUT }, []int{0, 3},
 			Failure{Rank: 0, Culprits: []int{0, 2, 3}, Died: true, Reason: "why: its host or this rank's is cut off"}},
 		"no answer of a launcher": {func(context.Context) error { return syscall.ETIMEDOUT }, nil,
 			Failure{Rank: -1, Culprits: []int{2}, Died: true, Reason: "why: its host or this rank's is cut off"}},
-		"not known": {nil, []int{0}, Failure{Rank: 0, Culprits: []int{0}, Died: true, Reason: "why (connection to the rendezvous)"}},
+		"not known": {nil, []int{0}, Failure{Rank: 0, Culprits: []int{0}, Died: true,
+			Reason: "why (connection to the rendezvous)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMember(2, 4, nil, tt.hosts)
@@ -104,7 +108,8 @@ func TestLauncherKnows(t *testing.T) {
 	}
 	Gone(id, 1, "killed by signal 9")
 	Drop(groups[1])
-	require.Equal(t, &Failure{Rank: 1, Culprits: []int{1}, Died: true, Reason: "its process ended without goodbye: killed by signal 9"}, awaitFailure(t, groups[0]))
+	require.Equal(t, &Failure{Rank: 1, Culprits: []int{1}, Died: true,
+		Reason: "its process ended without goodbye: killed by signal 9"}, awaitFailure(t, groups[0]))
 	closeAll(t, groups)
 }
 

@@ -290,7 +290,9 @@ func (m *member) Regroup(ctx context.Context, wait time.Duration) (Regrouping, e
 	return Regrouping{}, errNoRendezvous
 }
 
-var errNoRendezvous = errors.New("regroup: the rendezvous does not answer: has the host of the process that serves it died, or is this one cut off? ranks of \"ringo run\" have one that outlives them; else open again, under the same variables")
+var errNoRendezvous = errors.New("regroup: the rendezvous does not answer: has the host of the process that serves " +
+	"it died, or is this one cut off? ranks of \"ringo run\" have one that outlives them; else open again, under the " +
+	"same variables")
 
 func (m *member) regrouping(got *regrouped) (Regrouping, error) {
 	r := Regrouping{Members: got.Members}

@@ -95,7 +95,8 @@ func (d *Disagreement) String() string {
 // before orders disagreements: the first in the sequence is the cause of later
 // ones. Of several under one Number, that of the lowest ranks is named.
 func (d *Disagreement) before(e *Disagreement) bool {
-	return e == nil || cmp.Or(cmp.Compare(d.Number, e.Number), cmp.Compare(d.RankA, e.RankA), cmp.Compare(d.RankB, e.RankB)) < 0
+	return e == nil || cmp.Or(cmp.Compare(d.Number, e.Number), cmp.Compare(d.RankA, e.RankA),
+		cmp.Compare(d.RankB, e.RankB)) < 0
 }
 
 // rollTime is the least time between two roll calls. A position that came within
@@ -139,7 +140,8 @@ const ledgerDepth = 1024
 
 func newLedger(size int) *ledger {
 	return &ledger{
-		first: map[uint64]*entry{}, ends: map[int]uint64{}, last: make([]uint64, size), heard: make([]time.Time, size), asked: make([]time.Time, size),
+		first: map[uint64]*entry{}, ends: map[int]uint64{}, last: make([]uint64, size), heard: make([]time.Time, size),
+		asked:  make([]time.Time, size),
 		inside: map[int]Position{}, wanted: map[int]map[int]Messages{},
 	}
 }

@@ -78,7 +78,8 @@ func rendezvous(b *testing.B, n int) {
 	}
 	dialling := make(chan struct{}, 256) // this machine is not thousands
 	all("join", func(r int) (err error) {
-		j := &joiner{id: id, rank: r, size: n, opt: JoinOptions{Source: net.IPv4(127, 0, 1, byte(r%64)), machine: fmt.Sprint(r / 8)}, log: orSilent(nil), since: time.Now()}
+		j := &joiner{id: id, rank: r, size: n, opt: JoinOptions{Source: net.IPv4(127, 0, 1, byte(r%64)),
+			machine: fmt.Sprint(r / 8)}, log: orSilent(nil), since: time.Now()}
 		dialling <- struct{}{}
 		links[r], err = j.enter(ctx)
 		<-dialling
@@ -138,7 +139,9 @@ func pass(in *bufio.Reader) error {
 
 // profileOf is like what a rank says of itself when a communicator is opened.
 func profileOf(r int) []byte {
-	return fmt.Appendf(nil, `{"Version":"0.2.0","Rank":%d,"Host":"5f2b3c4d-%04x","Pid":%d,"Hostname":"node%04d.cluster.example","Wish":["inproc","shm","plugin","ib","socket"],`+
-		`"SlotBytes":0,"Slots":0,"Settings":[{"Name":"Deterministic","Value":"","Variable":"RINGO_DETERMINISTIC"},{"Name":"lines between GPUs","Value":"","Variable":"RINGO_LINES"}],`+
-		`"Cores":96,"GPU":"NVIDIA H200","GPUID":"GPU-%08x-%04x","Processors":132,"Blocks":128}`, r, r/8, 1000+r*7919%30000, r/8, r*2654435761, r)
+	return fmt.Appendf(nil,
+		`{"Version":"0.2.0","Rank":%d,"Host":"5f2b3c4d-%04x","Pid":%d,"Hostname":"node%04d.cluster.example","Wish":["inproc","shm","plugin","ib","socket"],`+
+			`"SlotBytes":0,"Slots":0,"Settings":[{"Name":"Deterministic","Value":"","Variable":"RINGO_DETERMINISTIC"},{"Name":"lines between GPUs","Value":"","Variable":"RINGO_LINES"}],`+
+			`"Cores":96,"GPU":"NVIDIA H200","GPUID":"GPU-%08x-%04x","Processors":132,"Blocks":128}`, r, r/8, 1000+r*7919%30000,
+		r/8, r*2654435761, r)
 }

@@ -143,7 +143,8 @@ func TestTLSDiffers(t *testing.T) {
 
 // A rank whose certificate the hub does not take, or that does not take the hub's, says so.
 func TestCertificateDiffers(t *testing.T) {
-	one, other, none := newTLS(t, securetest.Make(t, "one")), newTLS(t, securetest.Make(t, "other")), newTLS(t, securetest.Files{})
+	one, other, none := newTLS(t, securetest.Make(t, "one")), newTLS(t, securetest.Make(t, "other")),
+		newTLS(t, securetest.Files{})
 	for name, test := range map[string]struct {
 		rank, hub *TLS
 		want      string
@@ -196,6 +197,7 @@ func TestTLSIsNotOptional(t *testing.T) {
 	defer Stop(id)
 	for _, j := range joinBy(within(t, 20*time.Second), id, nil, nil) {
 		r := <-j
-		require.ErrorContains(t, r.err, "the ranks come without TLS, and what serves the ID has TLS (by certificates): set RINGO_TLS")
+		require.ErrorContains(t, r.err,
+			"the ranks come without TLS, and what serves the ID has TLS (by certificates): set RINGO_TLS")
 	}
 }

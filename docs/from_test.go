@@ -63,7 +63,8 @@ func TestFromGloo(t *testing.T) {
 	lib := ctest.Library(t)
 	file := program(t, "From Gloo", 1, "after.c")
 	out := strings.TrimSuffix(file, ".c")
-	require.NoError(t, ctest.Run("gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I../cmd/libnccl", "-o", out, file, lib, "-Wl,-rpath,"+filepath.Dir(lib)))
+	require.NoError(t, ctest.Run("gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I../cmd/libnccl", "-o", out, file,
+		lib, "-Wl,-rpath,"+filepath.Dir(lib)))
 	const ranks = 3
 	texts, errs := make([][]byte, ranks), make([]error, ranks)
 	var wg sync.WaitGroup
@@ -89,7 +90,8 @@ rank 2: sum 3, neighbour 1, first of its half 0`
 func TestFromMPI(t *testing.T) {
 	after := build(t, program(t, "From MPI", 1, "after.go"))
 	var out, errs bytes.Buffer
-	require.NoError(t, launch.Run(t.Context(), launch.Config{N: 3, Args: []string{after}, Env: ctest.OnHost(), Stdout: &out, Stderr: &errs}), "%s", &errs)
+	require.NoError(t, launch.Run(t.Context(),
+		launch.Config{N: 3, Args: []string{after}, Env: ctest.OnHost(), Stdout: &out, Stderr: &errs}), "%s", &errs)
 	require.Equal(t, fromMPI, sorted(out.Bytes()))
 }
 

@@ -177,8 +177,9 @@ func TestWidths(t *testing.T) {
 		}
 	}
 	for _, s := range map[string]sched.Schedule{
-		"ring": ring.AllReduce{N: 6}, "tree": tree.AllReduce{N: 6}, "doubling": direct.RecursiveDoubling{N: 6}, "twoshot": direct.TwoShot{N: 6},
-		"hier": hier.AllReduce(ring.ReduceScatter{N: 3}, ring.AllReduce{N: 2}, ring.AllGather{N: 3}),
+		"ring": ring.AllReduce{N: 6}, "tree": tree.AllReduce{N: 6}, "doubling": direct.RecursiveDoubling{N: 6},
+		"twoshot": direct.TwoShot{N: 6},
+		"hier":    hier.AllReduce(ring.ReduceScatter{N: 3}, ring.AllReduce{N: 2}, ring.AllGather{N: 3}),
 	} {
 		for _, width := range []func(a, b sched.Rank) int{hosts(3, 4, 1), hosts(2, 3, 1), hosts(3, 1, 4)} {
 			for _, slots := range []int{2, 4, 8} {
@@ -192,7 +193,8 @@ func TestWidths(t *testing.T) {
 
 // allReduce sums count random elements of n ranks with op, which multiplies them
 // by scale first.
-func allReduce(t *testing.T, s sched.Schedule, n, count int, op kernels.RedOp, scale int32, inPlace bool, limits transport.Limits, width func(a, b sched.Rank) int) {
+func allReduce(t *testing.T, s sched.Schedule, n, count int, op kernels.RedOp, scale int32, inPlace bool,
+	limits transport.Limits, width func(a, b sched.Rank) int) {
 	links := newMesh(n, limits.Slots)
 	want := make([]int32, count)
 	ins, outs := make([][]int32, n), make([][]int32, n)
@@ -218,7 +220,8 @@ func allReduce(t *testing.T, s sched.Schedule, n, count int, op kernels.RedOp, s
 				return
 			}
 			l := Even(4*count, s.Shape().In, 4)
-			j := Job{Program: p, In: mem.Of(ins[r]).Bytes(), Out: mem.Of(outs[r]).Bytes(), InL: l, OutL: l, Reducer: red, Lend: true, Observed: &trace.Call{Size: n, Rank: r, Waits: make([]time.Duration, n)}}
+			j := Job{Program: p, In: mem.Of(ins[r]).Bytes(), Out: mem.Of(outs[r]).Bytes(), InL: l, OutL: l, Reducer: red,
+				Lend: true, Observed: &trace.Call{Size: n, Rank: r, Waits: make([]time.Duration, n)}}
 			j.Observed.Reset()
 			j.Observed.Steps = make([]trace.Span, 0, 4096)
 			errs[r] = New(limits).Run(&j)
@@ -250,7 +253,8 @@ func notes(s sched.Schedule, c *trace.Call) error {
 		if steps == 0 {
 			return nil
 		}
-		if st := s.At(r, (steps-1)%s.Len(r)); steps <= s.Len(r) && (received != (st.Recv != sched.Nobody) || sent != (st.Send != sched.Nobody)) {
+		if st := s.At(r, (steps-1)%s.Len(r)); steps <= s.Len(r) &&
+			(received != (st.Recv != sched.Nobody) || sent != (st.Send != sched.Nobody)) {
 			return fmt.Errorf("rank %d: step %d is %+v: waited for a message %v, for room %v", r, steps-1, st, received, sent)
 		}
 		received, sent = false, false
@@ -262,7 +266,8 @@ func notes(s sched.Schedule, c *trace.Call) error {
 				return err
 			}
 			steps++
-			if st := s.At(r, int(x.Step)); st.Recv != sched.Rank(x.Recv) || st.Send != sched.Rank(x.Send) || x.Round == 0 && int(x.Step) != steps-1 {
+			if st := s.At(r, int(x.Step)); st.Recv != sched.Rank(x.Recv) || st.Send != sched.Rank(x.Send) ||
+				x.Round == 0 && int(x.Step) != steps-1 {
 				return fmt.Errorf("rank %d: %+v is not %+v", r, x, st)
 			}
 			continue
@@ -316,7 +321,8 @@ func TestWholeElements(t *testing.T) {
 		}
 	})
 	for _, limits := range []transport.Limits{{SlotBytes: 64, Slots: 4}, {SlotBytes: 1 << 10, Slots: 3}} {
-		for name, s := range map[string]sched.Schedule{"ring": ring.AllReduce{N: 3}, "halving": direct.HalvingDoubling{N: 4}, "tree": tree.AllReduce{N: 3}} {
+		for name, s := range map[string]sched.Schedule{"ring": ring.AllReduce{N: 3}, "halving": direct.HalvingDoubling{N: 4},
+			"tree": tree.AllReduce{N: 3}} {
 			for _, count := range []int{0, 1, 5, 100, 3000} {
 				t.Run(fmt.Sprint(name, limits, count), func(t *testing.T) {
 					n := s.Shape().Ranks

@@ -164,7 +164,8 @@ func TestFaults(t *testing.T) {
 	red, err := kernels.NewReducer(kernels.Int32, kernels.Sum, 3)
 	require.NoError(t, err)
 	for name, s := range map[string]sched.Schedule{
-		"ring": ring.AllReduce{N: 3}, "all-gather": ring.AllGather{N: 3}, "one shot": direct.OneShot{N: 3}, "doubling": direct.RecursiveDoubling{N: 3},
+		"ring": ring.AllReduce{N: 3}, "all-gather": ring.AllGather{N: 3}, "one shot": direct.OneShot{N: 3},
+		"doubling": direct.RecursiveDoubling{N: 3},
 	} {
 		for _, lends := range []bool{false, true} {
 			for _, wide := range []int{1, 4} {
@@ -216,7 +217,8 @@ func TestFaults(t *testing.T) {
 // A StepError reads as what a rank was doing.
 func TestStepErrorWords(t *testing.T) {
 	for phase, want := range map[string]string{
-		"send": "send to rank 2: cut", "recv": "recv from rank 2: cut", "connect": "connect to rank 2: cut", "accept": "accept from rank 2: cut",
+		"send": "send to rank 2: cut", "recv": "recv from rank 2: cut", "connect": "connect to rank 2: cut",
+		"accept": "accept from rank 2: cut",
 	} {
 		require.EqualError(t, &StepError{Peer: 2, Phase: phase, Err: errCut}, want)
 	}

@@ -127,7 +127,8 @@ func exchange(t *testing.T, p *Producer, c *Consumer) {
 
 func TestGeometry(t *testing.T) {
 	require.EqualError(t, Geometry{1<<20 + 1, 64}.Check(), "queue of 1048577 slots: must be 2 to 1048576")
-	require.EqualError(t, Geometry{2, math.MaxInt32 - pageBytes + 1}.Check(), fmt.Sprintf("slots of %d bytes: must be 0 to %d", math.MaxInt32-pageBytes+1, math.MaxInt32-pageBytes))
+	require.EqualError(t, Geometry{2, math.MaxInt32 - pageBytes + 1}.Check(),
+		fmt.Sprintf("slots of %d bytes: must be 0 to %d", math.MaxInt32-pageBytes+1, math.MaxInt32-pageBytes))
 	if bits.UintSize == 64 {
 		require.NoError(t, Geometry{1 << 20, math.MaxInt32 - pageBytes}.Check())
 	}

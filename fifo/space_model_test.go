@@ -272,7 +272,8 @@ func (m *spaceModel) explore() (int, string) {
 		if !stuck {
 			continue
 		}
-		m.check(s.want == 0, "deadlock: the host waits for %d bytes: produced %d, consumed %d", s.want, s.produced, s.consumed)
+		m.check(s.want == 0, "deadlock: the host waits for %d bytes: produced %d, consumed %d", s.want,
+			s.produced, s.consumed)
 		m.check(s.queued == 0, "deadlock: the device does not end launch %d", s.queue[0].id)
 		m.check(s.word == s.last, "all has ended, and the device is done with %d of %d", s.word, s.last)
 	}

@@ -42,7 +42,8 @@ func (y *yard) reserve(n int) (launch, bool) {
 	}
 	require.True(y.t, off >= 0 && off+n <= int(y.space.capacity), "bytes %d to %d", off, off+n)
 	for _, l := range y.live {
-		require.False(y.t, off < l.off+l.n && l.off < off+n, "bytes %d to %d are in use: %d to %d", off, off+n, l.off, l.off+l.n)
+		require.False(y.t, off < l.off+l.n && l.off < off+n, "bytes %d to %d are in use: %d to %d", off, off+n, l.off,
+			l.off+l.n)
 		require.Greater(y.t, token, l.token)
 	}
 	return launch{off, n, token}, true

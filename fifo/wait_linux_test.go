@@ -47,7 +47,8 @@ func TestYieldForbidden(t *testing.T) {
 
 // forbidYield has sched_yield fail with EPERM, on this thread.
 func forbidYield() error {
-	const load, ifEqual, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	const load, ifEqual, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
+		unix.BPF_RET | unix.BPF_K
 	filter := []unix.SockFilter{
 		{Code: load}, // the number of the call
 		{Code: ifEqual, K: unix.SYS_SCHED_YIELD, Jf: 1},

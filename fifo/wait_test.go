@@ -102,7 +102,8 @@ func TestParkedEnds(t *testing.T) {
 					_, _, err := consumer.Next()
 					done <- err
 				}()
-				require.Eventually(t, func() bool { return consumer.own.Load() == parked }, tier.Soon(20*time.Second), time.Millisecond)
+				require.Eventually(t, func() bool { return consumer.own.Load() == parked }, tier.Soon(20*time.Second),
+					time.Millisecond)
 				c.end(producer, consumer)
 				require.ErrorIs(t, <-done, c.want)
 				require.NoError(t, consumer.Close())

@@ -282,7 +282,8 @@ func (m *model) checkEnd(s modelState) {
 	for i, t := range s.threads {
 		m.check(t.call == idle, "deadlock: thread %d is parked on %d: %+v", i, t.parked, s)
 	}
-	m.check(s.accepted == s.carried && s.accepted == s.finished, "lost: in %b, carried out %b, done %b", s.accepted, s.carried, s.finished)
+	m.check(s.accepted == s.carried && s.accepted == s.finished, "lost: in %b, carried out %b, done %b", s.accepted,
+		s.carried, s.finished)
 }
 
 var modelPrograms = [][]uint8{{5}, {3, 3}, {2, 1, 1}, {2, 2, 2}}

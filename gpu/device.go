@@ -106,7 +106,8 @@ func (d *Device) within(with func(cuda.Driver, cuda.Context, func() error) error
 			begun = true
 			return f()
 		})
-		if gone := errors.Is(err, cuda.ErrContextIsDestroyed) || errors.Is(err, cuda.ErrInvalidContext); begun || again || !gone {
+		if gone := errors.Is(err, cuda.ErrContextIsDestroyed) || errors.Is(err, cuda.ErrInvalidContext); begun || again ||
+			!gone {
 			return err
 		}
 		d.mu.Lock()

@@ -150,7 +150,8 @@ func ExampleKernel_Launch() {
 		log.Fatal(err)
 	}
 	fmt.Println(scale.Launch(gpu.Legacy, gpu.Launch{Grid: [3]int{2}, Block: [3]int{4}}, x, 1.5, x.Len()))
-	if err := scale.Launch(gpu.Legacy, gpu.Launch{Grid: [3]int{2}, Block: [3]int{4}}, x, float32(1.5), x.Len()); err != nil {
+	if err := scale.Launch(gpu.Legacy, gpu.Launch{Grid: [3]int{2}, Block: [3]int{4}}, x, float32(1.5),
+		x.Len()); err != nil {
 		log.Fatal(err)
 	}
 	got := make([]float32, 5)

@@ -61,7 +61,8 @@ func TestEachCallFails(t *testing.T) {
 		{"cuGraphLaunch", func() error { return g.Launch(s) }},
 		{"cuGraphExecDestroy", func() error { return g.Close() }},
 		{"cuModuleLoadData", func() (err error) {
-			module, err = d.Load([]byte(".version 7.0\n.target sm_80\n.address_size 64\n.visible .global .u32 v;\n.visible .entry k() { ret; }\n"))
+			module, err = d.Load([]byte(".version 7.0\n.target sm_80\n.address_size 64\n.visible .global .u32 v;\n.visible " +
+				".entry k() { ret; }\n"))
 			return err
 		}},
 		{"cuModuleGetFunction", func() error { _, err := module.Kernel("k"); return err }},
@@ -91,7 +92,8 @@ func TestEachCallFails(t *testing.T) {
 
 	// Memory that cannot be mapped is allocated as other memory is, and nothing of the attempt is left.
 	before := 0
-	for _, call := range []string{"", "cuMemGetAllocationGranularity", "cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"} {
+	for _, call := range []string{"", "cuMemGetAllocationGranularity", "cuMemCreate", "cuMemAddressReserve", "cuMemMap",
+		"cuMemSetAccess"} {
 		for range 2 { // a first attempt may be repeated without a handle for others
 			if call != "" {
 				m.Inject(cudaemu.Injection{Call: call, Nth: 1, Result: cuda.ErrOutOfMemory})

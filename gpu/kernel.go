@@ -55,7 +55,8 @@ type LaunchError struct {
 func (e *LaunchError) Unwrap() error { return e.Err }
 
 func (e *LaunchError) Error() string {
-	return fmt.Sprintf("gpu: kernel %s, grid %v, block %v, %d bytes of shared memory: %v", e.Kernel, e.Launch.Grid, e.Launch.Block, e.Launch.Shared, e.Err)
+	return fmt.Sprintf("gpu: kernel %s, grid %v, block %v, %d bytes of shared memory: %v", e.Kernel, e.Launch.Grid,
+		e.Launch.Block, e.Launch.Shared, e.Err)
 }
 
 // Name is the kernel's name.
@@ -158,7 +159,8 @@ func (k *Kernel) pack(b []byte, args []any) ([]byte, error) {
 	}
 	params := k.signature.Params
 	if len(args) != len(params) {
-		return nil, &ArgumentError{k.name, -1, "", fmt.Sprintf("%d arguments, and it has %d parameters: %s", len(args), len(params), k.signature.Signature())}
+		return nil, &ArgumentError{k.name, -1, "",
+			fmt.Sprintf("%d arguments, and it has %d parameters: %s", len(args), len(params), k.signature.Signature())}
 	}
 	for len(b) < k.signature.ParamBytes {
 		b = append(b, 0)
@@ -178,7 +180,8 @@ func (k *Kernel) packByType(b []byte, args []any) ([]byte, error) {
 		size, align := 8, 8
 		if t := reflect.TypeOf(a); t != nil && !isPointer(a) {
 			if size, align = int(t.Size()), t.Align(); t.Kind() == reflect.Int || t.Kind() == reflect.Uint {
-				return nil, &ArgumentError{k.name, i, "?", "the kernel's parameters are not known: give an int32, int64, uint32 or uint64"}
+				return nil, &ArgumentError{k.name, i, "?",
+					"the kernel's parameters are not known: give an int32, int64, uint32 or uint64"}
 			}
 		}
 		for len(b)%align != 0 {

@@ -54,13 +54,16 @@ func (d *Device) Check(r mem.Region) (whole mem.Region, err error) {
 		case errors.Is(err, cuda.ErrInvalidValue) && at > r.Ptr():
 			return wrong("its allocation ends at %#x: pass a shorter region", at)
 		case errors.Is(err, cuda.ErrInvalidValue):
-			return wrong("no memory of a GPU: freed, never allocated, or the host's and not pinned; give memory of gpu.Device.Alloc or cuMemAlloc")
+			return wrong("no memory of a GPU: freed, never allocated, or the host's and not pinned; give memory of " +
+				"gpu.Device.Alloc or cuMemAlloc")
 		case err != nil:
 			return mem.Region{}, err
 		case int(owner) != d.number:
 			return wrong("memory of device %d: give memory of device %d, or have the rank use the other one", owner, d.number)
 		case elsewhere:
-			return wrong("memory of another context of cuCtxCreate, which kernels of the device's primary context do not reach: make that one current before memory is allocated, by cuDevicePrimaryCtxRetain or cudaSetDevice (PyCUDA: pycuda.autoprimaryctx)")
+			return wrong("memory of another context of cuCtxCreate, which kernels of the device's primary context do not " +
+				"reach: make that one current before memory is allocated, by cuDevicePrimaryCtxRetain or cudaSetDevice (PyCUDA: " +
+				"pycuda.autoprimaryctx)")
 		}
 		next := uintptr(start + size)
 		if next < end && ask(cuda.PointerLegacyIPC) != 0 { // what cuMemMap maps may go on, what cuMemAlloc gives does not

@@ -130,7 +130,9 @@ func (d *Device) Reach(other *Device) error {
 		return nil
 	}
 	if ok, err := d.driver.DeviceCanAccessPeer(d.handle, other.handle); err != nil || !ok {
-		return errors.Join(err, fmt.Errorf("gpu: device %d does not reach the memory of device %d: they are not linked, or the system forbids it", d.number, other.number))
+		return errors.Join(err,
+			fmt.Errorf("gpu: device %d does not reach the memory of device %d: they are not linked, or the system forbids it",
+				d.number, other.number))
 	}
 	theirs, err := other.Context()
 	if err != nil {

@@ -157,7 +157,8 @@ func TestLaunchMistakes(t *testing.T) {
 	}
 	var wrong *ArgumentError
 	require.ErrorAs(t, k.Launch(Legacy, Launch{}, 1), &wrong)
-	require.ErrorContains(t, wrong, "1 arguments, and it has 6 parameters: all(.u64 out, .u32 a, .s8 b, .f32 c, .f64 d, .b8 e[16])")
+	require.ErrorContains(t, wrong,
+		"1 arguments, and it has 6 parameters: all(.u64 out, .u32 a, .s8 b, .f32 c, .f64 d, .b8 e[16])")
 	k.signature = nil
 	require.ErrorContains(t, k.Launch(Legacy, Launch{}, 1), "give an int32, int64")
 
@@ -251,12 +252,14 @@ func TestReach(t *testing.T) {
 // The usual arguments are packed without allocating.
 func TestPackAllocates(t *testing.T) {
 	k := &Kernel{name: "k", signature: &ptx.Func{ParamBytes: 32, Params: []ptx.Var{
-		{Type: ptx.U64, Count: 1}, {Type: ptx.U32, Count: 1, Offset: 8}, {Type: ptx.F32, Count: 1, Offset: 12}, {Type: ptx.S64, Count: 1, Offset: 16}, {Type: ptx.F64, Count: 1, Offset: 24},
+		{Type: ptx.U64, Count: 1}, {Type: ptx.U32, Count: 1, Offset: 8}, {Type: ptx.F32, Count: 1, Offset: 12},
+		{Type: ptx.S64, Count: 1, Offset: 16}, {Type: ptx.F64, Count: 1, Offset: 24},
 	}}}
 	args := []any{mem.Device(0, 1<<40, 4), 7, float32(1), int64(-1), 1.0}
 	var b []byte
 	var err error
 	require.Zero(t, testing.AllocsPerRun(100, func() { b, err = k.pack(b[:0], args) }))
 	require.NoError(t, err)
-	require.Equal(t, []byte{0, 0, 0, 0, 0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0x80, 0x3f, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, b)
+	require.Equal(t, []byte{0, 0, 0, 0, 0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0x80, 0x3f, 255, 255, 255, 255, 255, 255, 255, 255,
+		0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, b)
 }

@@ -22,10 +22,14 @@ type format struct {
 }
 
 var formats = []format{
-	{"float16", 5, 10, true, false, 0x7fff, func(b uint16) float32 { return F16(b).Float32() }, func(f float32) uint16 { return uint16(NewF16(f)) }},
-	{"bfloat16", 8, 7, true, false, 0x7fff, func(b uint16) float32 { return BF16(b).Float32() }, func(f float32) uint16 { return uint16(NewBF16(f)) }},
-	{"float8e4m3", 4, 3, false, true, 0x7f, func(b uint16) float32 { return F8E4M3(b).Float32() }, func(f float32) uint16 { return uint16(NewF8E4M3(f)) }},
-	{"float8e5m2", 5, 2, true, true, 0x7f, func(b uint16) float32 { return F8E5M2(b).Float32() }, func(f float32) uint16 { return uint16(NewF8E5M2(f)) }},
+	{"float16", 5, 10, true, false, 0x7fff, func(b uint16) float32 { return F16(b).Float32() },
+		func(f float32) uint16 { return uint16(NewF16(f)) }},
+	{"bfloat16", 8, 7, true, false, 0x7fff, func(b uint16) float32 { return BF16(b).Float32() },
+		func(f float32) uint16 { return uint16(NewBF16(f)) }},
+	{"float8e4m3", 4, 3, false, true, 0x7f, func(b uint16) float32 { return F8E4M3(b).Float32() },
+		func(f float32) uint16 { return uint16(NewF8E4M3(f)) }},
+	{"float8e5m2", 5, 2, true, true, 0x7f, func(b uint16) float32 { return F8E5M2(b).Float32() },
+		func(f float32) uint16 { return uint16(NewF8E5M2(f)) }},
 }
 
 func (f format) sign() uint16 { return 1 << (f.exponent + f.mantissa) }
@@ -128,7 +132,8 @@ func TestNarrow(t *testing.T) {
 					try(math.Nextafter32(v, math.MaxFloat32))
 				}
 			}
-			for _, bits := range []uint32{0, 1, 1<<23 - 1, 1 << 23, 0x7f7fffff, infF32, infF32 + 1, 0x7fc00000, nanF32, 0xffc00001} {
+			for _, bits := range []uint32{0, 1, 1<<23 - 1, 1 << 23, 0x7f7fffff, infF32, infF32 + 1, 0x7fc00000, nanF32,
+				0xffc00001} {
 				try(math.Float32frombits(bits))
 			}
 			r := rand.New(rand.NewPCG(1, 2))

@@ -125,7 +125,13 @@ func compareWithPlain(t *testing.T, impl implementation, ty DataType, op RedOp, 
 			"combine":   func(r *Reducer) func(dst, a, b []byte) { return r.Combine },
 			"combineIn": func(r *Reducer) func(dst, a, b []byte) { return r.CombineIn },
 			"load":      func(r *Reducer) func(dst, a, b []byte) { return func(dst, a, _ []byte) { r.Load(dst, a) } },
-			"finish":    func(r *Reducer) func(dst, a, b []byte) { return func(dst, a, _ []byte) { copy(dst, a); r.Finish(dst) } },
+			"finish": func(r *Reducer) func(dst, a, b []byte) {
+				return func(dst, a, _ []byte) {
+					copy(dst,
+						a)
+					r.Finish(dst)
+				}
+			},
 		} {
 			if name != "combine" && n%8 != 1 && want.LoadIsCopy() && !want.Finishes() {
 				continue // all the same, or nothing

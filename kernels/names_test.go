@@ -47,7 +47,8 @@ func TestParseOp(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, want, got)
 	}
-	for _, name := range []string{"", "sum(", "sum(1)", "mulsum", "premulsum()", "premulsum(x)", "premulsum(1", "user", "user(x)", "b"} {
+	for _, name := range []string{"", "sum(", "sum(1)", "mulsum", "premulsum()", "premulsum(x)", "premulsum(1", "user",
+		"user(x)", "b"} {
 		_, err := ParseOp(name)
 		require.ErrorContains(t, err, "is none of sum, prod", name)
 	}

@@ -46,7 +46,8 @@ func (n *Norm) Check() error {
 	case n.Type != Float16 && n.Type != BFloat16 && n.Type != Float32:
 		return fmt.Errorf("rows of %v: want float16, bfloat16 or float32", n.Type)
 	case n.Row < 1 || n.Row*size%8 != 0 || n.Row > MaxNormRow/size:
-		return fmt.Errorf("rows of %d elements of %d bytes: want whole words of 8 bytes, %d bytes at most", n.Row, size, MaxNormRow)
+		return fmt.Errorf("rows of %d elements of %d bytes: want whole words of 8 bytes, %d bytes at most", n.Row,
+			size, MaxNormRow)
 	case !(n.Epsilon >= 0) || math.IsInf(float64(n.Epsilon), 0):
 		return fmt.Errorf("epsilon %v: want 0 or more", n.Epsilon)
 	case n.Small != 0 && n.Small != Float8E4M3 && n.Small != Int8:

@@ -34,7 +34,8 @@ func TestNormIsClose(t *testing.T) {
 		}
 		norm := Norm{Type: BFloat16, Row: n, Epsilon: 1e-5, PlusOne: true, Small: Float8E4M3}
 		require.NoError(t, norm.Check())
-		r := NormRows{In: [][]byte{values(), values(), values()}, Residual: values(), Bias: values(), Weight: values(), Sum: make([]byte, 2*n), Normed: make([]byte, 2*n), Small: make([]byte, n), Scales: make([]byte, 4)}
+		r := NormRows{In: [][]byte{values(), values(), values()}, Residual: values(), Bias: values(), Weight: values(),
+			Sum: make([]byte, 2*n), Normed: make([]byte, 2*n), Small: make([]byte, n), Scales: make([]byte, 4)}
 		norm.Apply(&r)
 		squares, largest := 0.0, 0.0
 		for i := range n {

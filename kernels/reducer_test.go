@@ -118,12 +118,16 @@ func TestIntegerMeaning(t *testing.T) {
 		{"sum wraps", Int8, Sum, 2, []int8{127, -128, 100}, []int8{1, -1, -50}, []int8{-128, 127, 50}, nil, nil},
 		{"uint sum wraps", Uint32, Sum, 2, []uint32{1<<32 - 1}, []uint32{3}, []uint32{2}, nil, nil},
 		{"prod wraps", Int32, Prod, 2, []int32{1 << 30, -3}, []int32{6, 7}, []int32{-1 << 31, -21}, nil, nil},
-		{"prod of 64 bits", Uint64, Prod, 2, []uint64{1<<63 + 3}, []uint64{1<<40 + 5}, []uint64{1<<63 + 3<<40 + 15}, nil, nil},
-		{"max of unsigned", Uint64, Max, 2, []uint64{1, 1 << 63}, []uint64{1<<64 - 1, 5}, []uint64{1<<64 - 1, 1 << 63}, nil, nil},
+		{"prod of 64 bits", Uint64, Prod, 2, []uint64{1<<63 + 3}, []uint64{1<<40 + 5}, []uint64{1<<63 + 3<<40 + 15},
+			nil, nil},
+		{"max of unsigned", Uint64, Max, 2, []uint64{1, 1 << 63}, []uint64{1<<64 - 1, 5}, []uint64{1<<64 - 1, 1 << 63},
+			nil, nil},
 		{"min of signed", Int64, Min, 2, []int64{1, -1 << 63}, []int64{-1, 5}, []int64{-1, -1 << 63}, nil, nil},
 		{"xor", Uint8, BitXor, 2, []uint8{0xf0}, []uint8{0xff}, []uint8{0x0f}, nil, nil},
-		{"avg truncates", Int32, Avg, 3, []int32{-5, 5, -1 << 31}, []int32{-3, 3, -1}, []int32{-8, 8, 1<<31 - 1}, []int32{-2, 2, 715827882}, nil},
-		{"avg of unsigned", Uint64, Avg, 2, []uint64{1<<63 + 1}, []uint64{1 << 62}, []uint64{1<<63 + 1<<62 + 1}, []uint64{3 << 61}, nil},
+		{"avg truncates", Int32, Avg, 3, []int32{-5, 5, -1 << 31}, []int32{-3, 3, -1}, []int32{-8, 8, 1<<31 - 1},
+			[]int32{-2, 2, 715827882}, nil},
+		{"avg of unsigned", Uint64, Avg, 2, []uint64{1<<63 + 1}, []uint64{1 << 62}, []uint64{1<<63 + 1<<62 + 1},
+			[]uint64{3 << 61}, nil},
 		{"avg among more ranks than int8", Int8, Avg, 200, []int8{-100}, []int8{-28}, []int8{-128}, []int8{0}, nil},
 		{"premulsum", Int64, PreMulSumInt(1<<53 + 1), 2, []int64{1}, []int64{3}, []int64{3<<53 + 4}, nil, []int64{1<<53 + 1}},
 		{"premulsum of bytes", Uint8, PreMulSum(-2), 2, []uint8{1}, []uint8{3}, []uint8{251}, nil, []uint8{254}},
@@ -289,16 +293,23 @@ func TestInvalid(t *testing.T) {
 		{Float32, BitAnd, 2, "kernels: bitand of float32: bitwise reductions need an integer type"},
 		{Float8E5M2, BitXor, 2, "kernels: bitxor of float8e5m2: bitwise reductions need an integer type"},
 		{0, Sum, 2, "kernels: sum of DataType(0): no such data type"},
-		{0, PreMulSumAt(mem.Of([]float32{2})), 2, "kernels: premulsum(scalar in host memory) of DataType(0): no such data type"},
+		{0, PreMulSumAt(mem.Of([]float32{2})), 2,
+			"kernels: premulsum(scalar in host memory) of DataType(0): no such data type"},
 		{13, Sum, 2, "kernels: sum of DataType(13): no such data type"},
 		{Int8, RedOp{Kind: 77}, 2, "kernels: Kind(77) of int8: no such reduction"},
 		{Int8, Sum, 0, "kernels: sum of int8: 0 ranks, want at least 1"},
-		{Int32, PreMulSum(0.5), 2, "kernels: premulsum(0.5) of int32: the scalar of an integer type has to be an integer of 64 bits"},
-		{Int64, PreMulSum(1e30), 2, "kernels: premulsum(1e+30) of int64: the scalar of an integer type has to be an integer of 64 bits"},
-		{Int64, PreMulSum(math.NaN()), 2, "kernels: premulsum(NaN) of int64: the scalar of an integer type has to be an integer of 64 bits"},
-		{Float32, UserOpOf("mine", 6, func(DataType, []byte, []byte) {}), 2, "kernels: user(mine) of float32: elements of 6 bytes: Unit has to be a multiple of 4 up to 4096"},
-		{Uint8, UserOpOf("mine", MaxUnit+1, func(DataType, []byte, []byte) {}), 2, "kernels: user(mine) of uint8: elements of 4097 bytes: Unit has to be a multiple of 1 up to 4096"},
-		{Uint8, UserOpOf("mine", -1, func(DataType, []byte, []byte) {}), 2, "kernels: user(mine) of uint8: elements of -1 bytes: Unit has to be a multiple of 1 up to 4096"},
+		{Int32, PreMulSum(0.5), 2,
+			"kernels: premulsum(0.5) of int32: the scalar of an integer type has to be an integer of 64 bits"},
+		{Int64, PreMulSum(1e30), 2,
+			"kernels: premulsum(1e+30) of int64: the scalar of an integer type has to be an integer of 64 bits"},
+		{Int64, PreMulSum(math.NaN()), 2,
+			"kernels: premulsum(NaN) of int64: the scalar of an integer type has to be an integer of 64 bits"},
+		{Float32, UserOpOf("mine", 6, func(DataType, []byte, []byte) {}), 2,
+			"kernels: user(mine) of float32: elements of 6 bytes: Unit has to be a multiple of 4 up to 4096"},
+		{Uint8, UserOpOf("mine", MaxUnit+1, func(DataType, []byte, []byte) {}), 2,
+			"kernels: user(mine) of uint8: elements of 4097 bytes: Unit has to be a multiple of 1 up to 4096"},
+		{Uint8, UserOpOf("mine", -1, func(DataType, []byte, []byte) {}), 2,
+			"kernels: user(mine) of uint8: elements of -1 bytes: Unit has to be a multiple of 1 up to 4096"},
 		{Float32, UserOp("mine", nil), 2, "kernels: user(mine) of float32: the function is nil"},
 	}
 	for _, test := range tests {
@@ -354,7 +365,8 @@ func TestNoAllocation(t *testing.T) {
 
 // TestDivide compares Finish with Go's own division.
 func TestDivide(t *testing.T) {
-	for _, ranks := range []int{1, 2, 3, 7, 100, 127, 128, 1000, 65535, 1 << 20, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<40 + 1} {
+	for _, ranks := range []int{1, 2, 3, 7, 100, 127, 128, 1000, 65535, 1 << 20, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32,
+		1<<40 + 1} {
 		x := make([]byte, 8*4000)
 		fill(rand.New(rand.NewPCG(5, 6)), Int32, x)
 		for i := range 256 {

@@ -56,8 +56,11 @@ func TestPreMulSumAtRefused(t *testing.T) {
 		want string
 	}{
 		{Float32, mem.Region{}, "kernels: premulsum(scalar in host memory) of float32: the scalar's memory is nil"},
-		{Float32, mem.Device(1, 0x1000, 8), "kernels: premulsum(scalar on device 1) of float32: the scalar's memory has 8 bytes: give it one element, of 4"},
-		{Float64, mem.Device(1, 0x1004, 8), "kernels: premulsum(scalar on device 1) of float64: the scalar's address 0x1004 is no multiple of the element's 8 bytes: align it"},
+		{Float32, mem.Device(1, 0x1000, 8),
+			"kernels: premulsum(scalar on device 1) of float32: the scalar's memory has 8 bytes: give it one element, of 4"},
+		{Float64, mem.Device(1, 0x1004, 8),
+			"kernels: premulsum(scalar on device 1) of float64: the scalar's address 0x1004 is no multiple of the element's 8 " +
+				"bytes: align it"},
 	} {
 		_, err := NewReducer(tc.t, PreMulSumAt(tc.at), 3)
 		require.EqualError(t, err, tc.want)

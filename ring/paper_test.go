@@ -20,11 +20,13 @@ func TestPapers(t *testing.T) {
 			s    sched.Schedule
 			want sched.Cost
 		}{
-			"AllReduce":     {ring.AllReduce{N: n}, sched.Cost{Hops: 2 * (n - 1), Steps: 2*n - 1, Sent: 2 * (n - 1), Received: 2 * (n - 1), Reduced: n - 1}},
-			"AllGather":     {ring.AllGather{N: n}, sched.Cost{Hops: n - 1, Steps: n, Sent: n - 1, Received: n - 1}},
-			"ReduceScatter": {ring.ReduceScatter{N: n}, sched.Cost{Hops: n - 1, Steps: n, Sent: n - 1, Received: n - 1, Reduced: n - 1}},
-			"Broadcast":     {ring.Broadcast{N: n}, sched.Cost{Hops: n - 1, Steps: 1, Sent: 1, Received: 1}},
-			"Reduce":        {ring.Reduce{N: n}, sched.Cost{Hops: n - 1, Steps: 1, Sent: 1, Received: 1, Reduced: 1}},
+			"AllReduce": {ring.AllReduce{N: n}, sched.Cost{Hops: 2 * (n - 1), Steps: 2*n - 1, Sent: 2 * (n - 1),
+				Received: 2 * (n - 1), Reduced: n - 1}},
+			"AllGather": {ring.AllGather{N: n}, sched.Cost{Hops: n - 1, Steps: n, Sent: n - 1, Received: n - 1}},
+			"ReduceScatter": {ring.ReduceScatter{N: n},
+				sched.Cost{Hops: n - 1, Steps: n, Sent: n - 1, Received: n - 1, Reduced: n - 1}},
+			"Broadcast": {ring.Broadcast{N: n}, sched.Cost{Hops: n - 1, Steps: 1, Sent: 1, Received: 1}},
+			"Reduce":    {ring.Reduce{N: n}, sched.Cost{Hops: n - 1, Steps: 1, Sent: 1, Received: 1, Reduced: 1}},
 		} {
 			got, err := sched.CostOf(c.s, 2)
 			require.NoError(t, err)
@@ -36,7 +38,8 @@ func TestPapers(t *testing.T) {
 // A ring talks to its two neighbours only.
 func TestNeighboursOnly(t *testing.T) {
 	const n = 7
-	for _, s := range []sched.Schedule{ring.AllReduce{N: n}, ring.AllGather{N: n}, ring.ReduceScatter{N: n}, ring.Broadcast{N: n, Root: 3}, ring.Reduce{N: n, Root: 3}} {
+	for _, s := range []sched.Schedule{ring.AllReduce{N: n}, ring.AllGather{N: n}, ring.ReduceScatter{N: n},
+		ring.Broadcast{N: n, Root: 3}, ring.Reduce{N: n, Root: 3}} {
 		for r := range sched.Rank(n) {
 			for i := range s.Len(r) {
 				step := s.At(r, i)

@@ -19,10 +19,12 @@ func TestProofs(t *testing.T) {
 		schedtest.Prove(t, sched.ReduceScatter, func(n int) sched.Schedule { return ring.ReduceScatter{N: n} })
 	})
 	t.Run("Broadcast", func(t *testing.T) {
-		schedtest.ProveRooted(t, sched.Broadcast, func(n int, root sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: root} })
+		schedtest.ProveRooted(t, sched.Broadcast,
+			func(n int, root sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: root} })
 	})
 	t.Run("Reduce", func(t *testing.T) {
-		schedtest.ProveRooted(t, sched.Reduce, func(n int, root sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: root} })
+		schedtest.ProveRooted(t, sched.Reduce,
+			func(n int, root sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: root} })
 	})
 }
 

@@ -74,7 +74,8 @@ func newHome(x *trial) (*home, error) {
 	}
 	h := &home{
 		trial: x, listener: l, token: newToken(),
-		guests: map[int]*guest{}, gone: map[int]*launch.Error{}, located: map[int]whereabouts{}, asked: make(chan struct{}, x.size), opened: make(chan struct{}, x.size),
+		guests: map[int]*guest{}, gone: map[int]*launch.Error{}, located: map[int]whereabouts{},
+		asked: make(chan struct{}, x.size), opened: make(chan struct{}, x.size),
 	}
 	h.work.Go(func() {
 		for {
@@ -301,6 +302,7 @@ func (h *home) verdicts() {
 		}
 		h.trial.fail(r)
 		h.early = true
-		t.Errorf("ringotest: rank %d of %d over %s, seed %d: its process %s", r, h.trial.size, h.trial.setup, h.trial.seed, why)
+		t.Errorf("ringotest: rank %d of %d over %s, seed %d: its process %s", r, h.trial.size, h.trial.setup,
+			h.trial.seed, why)
 	}
 }

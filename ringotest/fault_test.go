@@ -187,9 +187,11 @@ func TestFaultsWrong(t *testing.T) {
 		"Stall needs the option Faults()":             {func(r *Rank) { r.Stall(0) }, nil},
 		"over shm there is no Link: use Over":         {func(r *Rank) { r.Link(1) }, []Option{Over(Shm), Faults()}},
 		"no Link from rank 0 to 2: there are 2 ranks": {func(r *Rank) { r.Link(2) }, []Option{Faults()}},
-		"rank 0 is in none of the groups [[1] [2 3]]": {func(r *Rank) { r.Partition([]int{1}, []int{2, 3}) }, []Option{Faults()}},
+		"rank 0 is in none of the groups [[1] [2 3]]": {func(r *Rank) { r.Partition([]int{1}, []int{2, 3}) },
+			[]Option{Faults()}},
 	} {
-		if tt.opts != nil && runtime.GOOS != "linux" && slices.Contains([]string{"over shm there is no Link: use Over"}, want) {
+		if tt.opts != nil && runtime.GOOS != "linux" &&
+			slices.Contains([]string{"over shm there is no Link: use Over"}, want) {
 			continue
 		}
 		got := record(t, func(t testing.TB) {

@@ -90,7 +90,8 @@ func outside(stack string) string {
 		if strings.HasPrefix(f, module+"/ringotest.(*Rank).run(") {
 			break
 		}
-		if inside := strings.HasPrefix(f, module+"/") || strings.HasPrefix(f, module+".(*Comm)"); inside && !strings.Contains(lines[i+1], "_test.go:") {
+		if inside := strings.HasPrefix(f, module+"/") ||
+			strings.HasPrefix(f, module+".(*Comm)"); inside && !strings.Contains(lines[i+1], "_test.go:") {
 			kept = nil // and what that has called
 			continue
 		}

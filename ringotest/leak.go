@@ -106,7 +106,8 @@ func (m *mark) goroutines(alone bool) (list []string) {
 	for _, g := range goroutines() {
 		name := g.name()
 		named[name] += g.n
-		if strings.Contains(g.text, fmt.Sprintf("%q:%q", labelKey, m.label)) || alone && name != "" && named[name] > m.named[name] {
+		if strings.Contains(g.text, fmt.Sprintf("%q:%q", labelKey, m.label)) ||
+			alone && name != "" && named[name] > m.named[name] {
 			list = append(list, "goroutines: "+g.text)
 		}
 	}

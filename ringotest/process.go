@@ -88,7 +88,8 @@ func (x *trial) launch(number int) {
 	over := make(chan error, 1)
 	go func() {
 		over <- launch.Run(ctx, launch.Config{
-			N: x.size, Args: append([]string{self}, x.flags()...), Env: append(os.Environ(), seatVariable+"="+string(text), "TMPDIR="+dir),
+			N: x.size, Args: append([]string{self}, x.flags()...),
+			Env:    append(os.Environ(), seatVariable+"="+string(text), "TMPDIR="+dir),
 			Stdout: &out, Stderr: &out, Prefix: true, Ended: h.left, Grace: x.timeout,
 		})
 	}()
@@ -145,7 +146,8 @@ func (x *trial) flags() (list []string) {
 			list = append(list, a)
 		}
 	}
-	own := []string{"-test.run=" + pattern(x.t.Name()), "-test.v", "-test.count=1", fmt.Sprint("-test.timeout=", startTime+x.timeout+2*patience)}
+	own := []string{"-test.run=" + pattern(x.t.Name()), "-test.v", "-test.count=1",
+		fmt.Sprint("-test.timeout=", startTime+x.timeout+2*patience)}
 	if testing.Short() {
 		own = append(own, "-test.short")
 	}

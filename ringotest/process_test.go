@@ -38,13 +38,17 @@ func TestProcessFailures(t *testing.T) {
 		fail func(t testing.TB, c *ringo.Comm)
 		want []string
 	}{
-		"Fatal": {func(t testing.TB, c *ringo.Comm) { t.Fatal("this is wrong") }, []string{"[1] ", "this is wrong", "process_test.go"}},
-		"panic": {func(t testing.TB, c *ringo.Comm) { panic("no such luck") }, []string{"rank 1 of 3 over processes panicked: no such luck"}},
-		"exit":  {func(t testing.TB, c *ringo.Comm) { os.Exit(7) }, []string{"rank 1 of 3 over processes, seed 4: its process ended before its function did: rank 1: exit status 7"}},
+		"Fatal": {func(t testing.TB, c *ringo.Comm) { t.Fatal("this is wrong") },
+			[]string{"[1] ", "this is wrong", "process_test.go"}},
+		"panic": {func(t testing.TB, c *ringo.Comm) { panic("no such luck") },
+			[]string{"rank 1 of 3 over processes panicked: no such luck"}},
+		"exit": {func(t testing.TB, c *ringo.Comm) { os.Exit(7) },
+			[]string{"rank 1 of 3 over processes, seed 4: its process ended before its function did: rank 1: exit status 7"}},
 		"crash": {func(t testing.TB, c *ringo.Comm) {
 			go func() { panic("on the side") }()
 			select {}
-		}, []string{"rank 1 of 3 over processes, seed 4: its process ended before its function did: rank 1: exit status 2", "panic: on the side"}},
+		}, []string{"rank 1 of 3 over processes, seed 4: its process ended before its function did: rank 1: exit status 2",
+			"panic: on the side"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := record(t, func(t testing.TB) {

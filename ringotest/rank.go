@@ -96,7 +96,8 @@ func (r *Rank) run() {
 	defer func() {
 		if p := recover(); p != nil {
 			r.end(fmt.Sprintf("panicked: %v", p))
-			r.trial.t.Errorf("ringotest: rank %d of %d over %s panicked: %v (seed %d)\n%s", r.rank, r.trial.size, r.trial.setup, p, r.trial.seed, debug.Stack())
+			r.trial.t.Errorf("ringotest: rank %d of %d over %s panicked: %v (seed %d)\n%s", r.rank, r.trial.size, r.trial.setup,
+				p, r.trial.seed, debug.Stack())
 		} else if !normal && !r.killed {
 			r.end("ended early, by FailNow or Goexit")
 		}

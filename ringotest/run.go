@@ -232,7 +232,8 @@ func (x *trial) await() bool {
 	if x.ended(time.After(patience)) {
 		return true
 	}
-	x.t.Errorf("ringotest: %s not ended %v after an Abort either: what they wait for above is not Ringo's; their goroutines are left behind", have(x.behind()), patience)
+	x.t.Errorf("ringotest: %s not ended %v after an Abort either: what they wait for above is not Ringo's; their "+
+		"goroutines are left behind", have(x.behind()), patience)
 	return false
 }
 

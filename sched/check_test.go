@@ -66,8 +66,10 @@ func TestCheckFindsFaults(t *testing.T) {
 		},
 		"all send before they receive": {
 			s: table{sched.Shape{Ranks: 2, In: 3, Out: 3}, [][]sched.Step{
-				{{Recv: nobody, Src: in(0), Send: 1}, {Recv: nobody, Src: in(1), Send: 1}, {Recv: nobody, Src: in(2), Send: 1}, {Recv: 1, Src: in(0), Dst: out(0), Send: nobody}},
-				{{Recv: nobody, Src: in(0), Send: 0}, {Recv: nobody, Src: in(1), Send: 0}, {Recv: nobody, Src: in(2), Send: 0}, {Recv: 0, Src: in(0), Dst: out(0), Send: nobody}},
+				{{Recv: nobody, Src: in(0), Send: 1}, {Recv: nobody, Src: in(1), Send: 1}, {Recv: nobody, Src: in(2), Send: 1},
+					{Recv: 1, Src: in(0), Dst: out(0), Send: nobody}},
+				{{Recv: nobody, Src: in(0), Send: 0}, {Recv: nobody, Src: in(1), Send: 0}, {Recv: nobody, Src: in(2), Send: 0},
+					{Recv: 0, Src: in(0), Dst: out(0), Send: nobody}},
 			}},
 			goal: sched.AllReduce,
 			want: []string{
@@ -94,7 +96,8 @@ func TestCheckFindsFaults(t *testing.T) {
 		},
 		"In is clobbered in place": {
 			s: table{pair, [][]sched.Step{
-				{{Recv: nobody, Src: in(0), Send: 1}, {Recv: 1, Dst: out(0), Send: nobody}, {Recv: nobody, Src: out(0), Send: 0}, {Recv: 0, Src: in(0), Dst: out(0), Send: nobody}},
+				{{Recv: nobody, Src: in(0), Send: 1}, {Recv: 1, Dst: out(0), Send: nobody}, {Recv: nobody, Src: out(0), Send: 0},
+					{Recv: 0, Src: in(0), Dst: out(0), Send: nobody}},
 				{{Recv: nobody, Src: in(0), Send: 0}, {Recv: 0, Src: in(0), Dst: out(0), Send: nobody}},
 			}},
 			goal: sched.AllReduce, inPlace: true,
@@ -105,7 +108,8 @@ func TestCheckFindsFaults(t *testing.T) {
 				rotated(0), rotated(1), rotated(2),
 			}},
 			goal: sched.AllReduce,
-			want: []string{"rank 1 Out[0]: is added up in another order than on rank 0, so the bits may differ: (0+(1+2))[0] and (2+(0+1))[0]"},
+			want: []string{"rank 1 Out[0]: is added up in another order than on rank 0, so the bits may differ: (0+(1+2))[0] " +
+				"and (2+(0+1))[0]"},
 		},
 		"Out is never written": {
 			s:    table{pair, [][]sched.Step{{{Recv: nobody, Src: in(0), Dst: out(0), Send: nobody}}, {}}},
@@ -113,9 +117,12 @@ func TestCheckFindsFaults(t *testing.T) {
 			want: []string{"rank 1 Out[0]: is never written"},
 		},
 		"the chunk of another rank": {
-			s:    table{sched.Shape{Ranks: 1, In: 2, Out: 2}, [][]sched.Step{{{Recv: nobody, Src: in(0), Dst: out(0), Send: nobody}, {Recv: nobody, Src: in(0), Dst: out(1), Send: nobody}}}},
+			s: table{sched.Shape{Ranks: 1, In: 2, Out: 2},
+				[][]sched.Step{{{Recv: nobody, Src: in(0), Dst: out(0), Send: nobody},
+					{Recv: nobody, Src: in(0), Dst: out(1), Send: nobody}}}},
 			goal: sched.AllGather,
-			want: []string{"step 1 (In[0] → Out[1]): has In[0] and Out[1] in one message: chunks 0 and 1 of a block may differ in length"},
+			want: []string{"step 1 (In[0] → Out[1]): has In[0] and Out[1] in one message: chunks 0 and 1 of a block may " +
+				"differ in length"},
 		},
 		"the chunk of another rank of the same length": {
 			s: table{sched.Shape{Ranks: 2, In: 2, Out: 1}, [][]sched.Step{
@@ -175,7 +182,8 @@ func TestCheckFindsFaults(t *testing.T) {
 			want: []string{"writes to In"},
 		},
 		"neither source nor destination": {
-			s:    table{pair, [][]sched.Step{{{Recv: 0, Send: 0}, {Recv: nobody, Send: nobody}}, {{Recv: nobody, Send: nobody}}}},
+			s: table{pair, [][]sched.Step{{{Recv: 0, Send: 0}, {Recv: nobody, Send: nobody}},
+				{{Recv: nobody, Send: nobody}}}},
 			goal: sched.AllReduce,
 			want: []string{"rank 1 step 0", "neither Src nor Dst"},
 		},

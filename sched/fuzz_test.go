@@ -24,7 +24,8 @@ func decode(data []byte) table {
 	ref := func() sched.Ref { return sched.Ref{Buf: sched.Buffer(next() & 7), Chunk: int32(next())} }
 	for i := 0; len(data) > 0 && t.shape.Ranks > 0; i++ {
 		r := i % t.shape.Ranks
-		t.steps[r] = append(t.steps[r], sched.Step{Recv: sched.Rank(next()), Send: sched.Rank(next()), Src: ref(), Dst: ref()})
+		t.steps[r] = append(t.steps[r], sched.Step{Recv: sched.Rank(next()), Send: sched.Rank(next()), Src: ref(),
+			Dst: ref()})
 	}
 	return t
 }
@@ -36,7 +37,8 @@ func encode(s sched.Schedule) []byte {
 	for i := range s.Len(0) {
 		for r := range sched.Rank(shape.Ranks) {
 			t := s.At(r, i)
-			data = append(data, byte(t.Recv), byte(t.Send), byte(t.Src.Buf), byte(t.Src.Chunk), byte(t.Dst.Buf), byte(t.Dst.Chunk))
+			data = append(data, byte(t.Recv), byte(t.Send), byte(t.Src.Buf), byte(t.Src.Chunk), byte(t.Dst.Buf),
+				byte(t.Dst.Chunk))
 		}
 	}
 	return data
@@ -58,7 +60,8 @@ func FuzzCheck(f *testing.F) {
 		}
 		g := goals[int(goal)%len(goals)]
 		err := sched.Check(s, g, int(depth), inPlace)
-		if again := sched.Check(s, g, int(depth), inPlace); (err == nil) != (again == nil) || err != nil && err.Error() != again.Error() {
+		if again := sched.Check(s, g, int(depth), inPlace); (err == nil) != (again == nil) ||
+			err != nil && err.Error() != again.Error() {
 			t.Fatalf("first %v, then %v", err, again)
 		}
 		if err == nil {

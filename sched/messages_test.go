@@ -14,7 +14,8 @@ import (
 // Messages are those of the steps at both ends, and their hops are those that CostOf counts.
 func TestMessages(t *testing.T) {
 	for _, s := range []sched.Schedule{
-		ring.AllReduce{N: 5}, tree.AllReduce{N: 6}, direct.OneShot{N: 4}, direct.AlltoAll{N: 4}, direct.RecursiveDoubling{N: 7}, ring.AllReduce{N: 1},
+		ring.AllReduce{N: 5}, tree.AllReduce{N: 6}, direct.OneShot{N: 4}, direct.AlltoAll{N: 4},
+		direct.RecursiveDoubling{N: 7}, ring.AllReduce{N: 1},
 	} {
 		list, err := sched.Messages(s, 8)
 		require.NoError(t, err)

@@ -16,7 +16,8 @@ func TestPhases(t *testing.T) {
 	const nodes, local = 3, 2
 	order := []sched.Rank{0, 3, 1, 4, 2, 5}
 	node := map[sched.Rank]int{0: 0, 3: 0, 1: 1, 4: 1, 2: 2, 5: 2}
-	whole := sched.Relabel(hier.AllReduce(ring.ReduceScatter{N: local}, ring.AllReduce{N: nodes}, ring.AllGather{N: local}), order)
+	whole := sched.Relabel(hier.AllReduce(ring.ReduceScatter{N: local}, ring.AllReduce{N: nodes},
+		ring.AllGather{N: local}), order)
 	parts := sched.Phases(whole)
 	require.Len(t, parts, 3)
 	for r := range sched.Rank(nodes * local) {

@@ -70,11 +70,16 @@ func TestRefutation(t *testing.T) {
 		place sched.Fault
 		seen  int // steps that happen
 	}{
-		"a sum that is not kept": {stepsOf(ring3, 1, 0, 1, 2, 3), "check all-reduce: 1 of the messages from rank 0 to rank 1 are never received",
+		"a sum that is not kept": {stepsOf(ring3, 1, 0, 1, 2, 3),
+			"check all-reduce: 1 of the messages from rank 0 to rank 1 are never received",
 			sched.Fault{Rank: 1, Step: -1, Out: -1, Why: "1 of the messages from rank 0 to rank 1 are never received"}, 14},
-		"steps in another order": {stepsOf(ring3, 1, 0, 2, 1, 3, 4), "check all-reduce: rank 1 step 1 (from 0 ⊕ In[1] → Out[1] → 2): adds different chunks: 0[2] and 1[1], which may differ in length",
+		"steps in another order": {stepsOf(ring3, 1, 0, 2, 1, 3, 4),
+			"check all-reduce: rank 1 step 1 (from 0 ⊕ In[1] → Out[1] → 2): adds different chunks: 0[2] and 1[1], which may " +
+				"differ in length",
 			sched.Fault{Rank: 1, Step: 1, Out: -1, Why: "adds different chunks: 0[2] and 1[1], which may differ in length"}, 6},
-		"no first message": {stepsOf(ring.Broadcast{N: 3}, 0), "check broadcast from 0: deadlock at depth 2, 2 of 3 ranks wait:\n\trank 1 step 0 (from 0 → Out[0] → 2): nothing comes from rank 0\n\trank 2 step 0 (from 1 → Out[0]): nothing comes from rank 1",
+		"no first message": {stepsOf(ring.Broadcast{N: 3}, 0),
+			"check broadcast from 0: deadlock at depth 2, 2 of 3 ranks wait:\n\trank 1 step 0 (from 0 → Out[0] → 2): nothing " +
+				"comes from rank 0\n\trank 2 step 0 (from 1 → Out[0]): nothing comes from rank 1",
 			sched.Fault{Rank: 1, Step: 0, Out: -1, Why: "nothing comes from rank 0"}, 0},
 		"nothing at all": {stepsOf(ring.AllReduce{N: 1}, 0), "check all-reduce: rank 0 Out[0]: is never written",
 			sched.Fault{Rank: 0, Step: -1, Out: 0, Why: "is never written"}, 0},

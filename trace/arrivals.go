@@ -70,7 +70,8 @@ func (a Arrivals) String() string {
 		switch {
 		case a.Last[r] == 0:
 		case i == 0:
-			words = append(words, fmt.Sprintf("rank %d came last to %.0f %% of %d calls, %v after the first", r, share, a.Calls, spell(a.Late[r])))
+			words = append(words, fmt.Sprintf("rank %d came last to %.0f %% of %d calls, %v after the first", r, share, a.Calls,
+				spell(a.Late[r])))
 		case i < 8:
 			words = append(words, fmt.Sprintf("rank %d to %.0f %%, %v", r, share, spell(a.Late[r])))
 		}

@@ -15,7 +15,8 @@ func came(calls ...[]int64) *trace.Trace {
 	t := &trace.Trace{}
 	for number, times := range calls {
 		for rank, at := range times {
-			t.Calls = append(t.Calls, trace.Call{Comm: "c", Rank: rank, Size: len(times), Number: uint32(number + 1), Start: at, End: at + 1})
+			t.Calls = append(t.Calls, trace.Call{Comm: "c", Rank: rank, Size: len(times), Number: uint32(number + 1), Start: at,
+				End: at + 1})
 		}
 	}
 	return t

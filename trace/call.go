@@ -157,7 +157,8 @@ func (c *Call) Connected(from, to int32, since int64) {
 }
 
 func (c *Call) waited(what What, recv, send int32, since int64) {
-	s := Span{Start: since, End: Now(), What: what, Part: c.part, Round: c.step.Round, Step: c.step.Step, Recv: recv, Send: send}
+	s := Span{Start: since, End: Now(), What: what, Part: c.part, Round: c.step.Round, Step: c.step.Step, Recv: recv,
+		Send: send}
 	c.Waits[s.Peer()] += time.Duration(s.End - s.Start)
 	c.note(s)
 }

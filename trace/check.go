@@ -27,7 +27,8 @@ func (c *Call) Check() error {
 			from, to, within = within, step.End, s.End
 		}
 		if s.Start < from || s.End > to || s.End < s.Start {
-			return fmt.Errorf("rank %d: %s: %q from %d to %d is not within %d to %d", c.Rank, c.Title(), s.Title(), s.Start, s.End, from, to)
+			return fmt.Errorf("rank %d: %s: %q from %d to %d is not within %d to %d", c.Rank, c.Title(), s.Title(), s.Start,
+				s.End, from, to)
 		}
 	}
 	return nil

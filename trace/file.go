@@ -107,7 +107,8 @@ func (t *Trace) Write(w io.Writer) error {
 		start = 0
 	}
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"format\":%q,\"start\":\"%d\"},\"traceEvents\":[", Format, start)
+	fmt.Fprintf(b, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"format\":%q,\"start\":\"%d\"},\"traceEvents\":[",
+		Format, start)
 	x := writer{b: b, start: start, comma: "\n", named: map[[2]int]bool{}}
 	pids := t.pids()
 	for i := range t.Calls {
@@ -145,7 +146,8 @@ func (x *writer) call(c *Call, number, pid int) {
 			Rank: pid, Thread: thread, Args: args,
 		}
 	}
-	args := callArgs{number, c.Comm, c.Rank, c.Size, c.Host, c.Number, c.Kind, c.Algo, c.Bytes, c.Peer, c.Track, c.GPU, c.Model, c.Lost, ""}
+	args := callArgs{number, c.Comm, c.Rank, c.Size, c.Host, c.Number, c.Kind, c.Algo, c.Bytes, c.Peer, c.Track, c.GPU,
+		c.Model, c.Lost, ""}
 	if c.Err != nil {
 		args.Error = c.Err.Error()
 	}
@@ -289,7 +291,8 @@ func nanos(us json.Number) (int64, error) {
 }
 
 // categories are those of our events: each What, and others.
-var categories = []string{Step: Step.String(), Wait: Wait.String(), Connect: Connect.String(), Connect + 1: "queue", Connect + 2: "call"}
+var categories = []string{Step: Step.String(), Wait: Wait.String(), Connect: Connect.String(), Connect + 1: "queue",
+	Connect + 2: "call"}
 
 // Read reads what Write has written. Events of others are left out.
 func Read(r io.Reader) (*Trace, error) {
@@ -376,7 +379,8 @@ func (t *Trace) addCall(raw json.RawMessage, from, to int64) error {
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return err
 	}
-	if a.Call != len(t.Calls) || a.Size < 1 || a.Size > maxSize || a.Rank < 0 || a.Rank >= a.Size || a.Peer < -1 || a.Peer >= a.Size {
+	if a.Call != len(t.Calls) || a.Size < 1 || a.Size > maxSize || a.Rank < 0 || a.Rank >= a.Size || a.Peer < -1 ||
+		a.Peer >= a.Size {
 		return fmt.Errorf("not a call of ringo's: %s", raw)
 	}
 	c := Call{Comm: a.Comm, Rank: a.Rank, Size: a.Size, Host: a.Host, Track: a.Track, GPU: a.GPU, Model: a.Model,

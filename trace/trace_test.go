@@ -102,9 +102,11 @@ func TestNobodyObserves(t *testing.T) {
 func example() *trace.Trace {
 	const t0 = 1_800_000_000_000_000_000
 	call := func(rank int, number uint32, from, to int64) trace.Call {
-		return trace.Call{Comm: "c0ffee00", Rank: rank, Size: 2, Host: "a", Number: number, Kind: "AllReduce", Algo: "ring", Bytes: 4096, Peer: -1, Start: t0 + from, End: t0 + to}
+		return trace.Call{Comm: "c0ffee00", Rank: rank, Size: 2, Host: "a", Number: number, Kind: "AllReduce", Algo: "ring",
+			Bytes: 4096, Peer: -1, Start: t0 + from, End: t0 + to}
 	}
-	a, b, c, d, e := call(0, 1, 0, 9_001), call(1, 1, 4_000, 9_500), call(0, 2, 30_000, 40_000), call(1, 0, 50_000, 51_000), call(0, 1, 0, 8_000)
+	a, b, c, d, e := call(0, 1, 0, 9_001), call(1, 1, 4_000, 9_500), call(0, 2, 30_000, 40_000),
+		call(1, 0, 50_000, 51_000), call(0, 1, 0, 8_000)
 	a.Steps = []trace.Span{
 		{Start: t0 + 10, End: t0 + 8_999, What: trace.Step, Recv: 1, Send: 1},
 		{Start: t0 + 20, End: t0 + 4_100, What: trace.Wait, Recv: 1, Send: -1},
@@ -212,7 +214,8 @@ func TestReadOthers(t *testing.T) {
 	carryOut(r, newCall(0), 1)
 	var own bytes.Buffer
 	require.NoError(t, r.Trace().Write(&own))
-	text := strings.Replace(own.String(), `"traceEvents":[`, `"traceEvents":[{"ph":"X","cat":"kernel","ts":1.5e3,"dur":"long","pid":"a"},{"ph":"X","cat":7,"ts":0},`, 1)
+	text := strings.Replace(own.String(), `"traceEvents":[`,
+		`"traceEvents":[{"ph":"X","cat":"kernel","ts":1.5e3,"dur":"long","pid":"a"},{"ph":"X","cat":7,"ts":0},`, 1)
 	require.NotEqual(t, own.String(), text)
 	got, err := trace.Read(strings.NewReader(text))
 	require.NoError(t, err)

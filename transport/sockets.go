@@ -43,12 +43,15 @@ func (s *Sockets) Reached() (string, error) {
 	if addr == "" {
 		addr = s.Listener.Addr().String()
 	}
-	if ip, _, err := net.SplitHostPort(addr); err == nil && (ip == "" || net.ParseIP(ip) != nil && net.ParseIP(ip).IsUnspecified()) {
-		return "", fmt.Errorf("Config.Sockets: address %q is every interface: set Sockets.Address to where the other ranks reach this one", addr)
+	if ip, _, err := net.SplitHostPort(addr); err == nil &&
+		(ip == "" || net.ParseIP(ip) != nil && net.ParseIP(ip).IsUnspecified()) {
+		return "", fmt.Errorf("Config.Sockets: address %q is every interface: set Sockets.Address to where the other ranks "+
+			"reach this one", addr)
 	}
 	bad := func(r rune) bool { return r == '#' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	if addr == "" || len(addr) > maxSocketsAddress || strings.IndexFunc(addr, bad) >= 0 {
-		return "", fmt.Errorf("Config.Sockets: address %q: want at most %d bytes without blanks and #; set Sockets.Address to what the other ranks' Dial takes", addr, maxSocketsAddress)
+		return "", fmt.Errorf("Config.Sockets: address %q: want at most %d bytes without blanks and #; set Sockets.Address "+
+			"to what the other ranks' Dial takes", addr, maxSocketsAddress)
 	}
 	return addr, nil
 }

@@ -28,7 +28,8 @@ func TestReached(t *testing.T) {
 	reached := func(address, listens string) (string, error) {
 		return (&Sockets{Listener: listener{at: listens}, Address: address}).Reached()
 	}
-	for _, good := range []string{"10.0.0.1:80", "[fe80::1]:80", "service.mesh", "[::1%lo]:80", "host:port:more", strings.Repeat("x", maxSocketsAddress)} {
+	for _, good := range []string{"10.0.0.1:80", "[fe80::1]:80", "service.mesh", "[::1%lo]:80", "host:port:more",
+		strings.Repeat("x", maxSocketsAddress)} {
 		for _, given := range []bool{true, false} {
 			at, listens := good, "0.0.0.0:1"
 			if !given {
@@ -41,11 +42,13 @@ func TestReached(t *testing.T) {
 	}
 	for _, all := range []string{"0.0.0.0:80", "[::]:80", ":80"} {
 		_, err := reached("", all)
-		require.EqualError(t, err, `Config.Sockets: address "`+all+`" is every interface: set Sockets.Address to where the other ranks reach this one`)
+		require.EqualError(t, err,
+			`Config.Sockets: address "`+all+`" is every interface: set Sockets.Address to where the other ranks reach this one`)
 	}
 	for _, bad := range []string{"two words", "a#b", "tab\t", "bell\a", strings.Repeat("x", maxSocketsAddress+1)} {
 		_, err := reached(bad, "10.0.0.1:80")
-		require.ErrorContains(t, err, "want at most 400 bytes without blanks and #; set Sockets.Address to what the other ranks' Dial takes")
+		require.ErrorContains(t, err,
+			"want at most 400 bytes without blanks and #; set Sockets.Address to what the other ranks' Dial takes")
 	}
 	_, err := reached("", "")
 	require.ErrorContains(t, err, `address "": want at most 400 bytes`)
@@ -85,7 +88,8 @@ func TestDialer(t *testing.T) {
 
 // Each path has its name, and the first ones reach the peer's memory.
 func TestGPUPaths(t *testing.T) {
-	names := map[GPUPath]string{NoPath: "nothing", OverP2P: "p2p", OverPCIe: "pcie", OverHost: "host memory", OverBridge: "bridge"}
+	names := map[GPUPath]string{NoPath: "nothing", OverP2P: "p2p", OverPCIe: "pcie", OverHost: "host memory",
+		OverBridge: "bridge"}
 	require.Len(t, GPUPathNames, len(names))
 	for p, name := range names {
 		require.Equal(t, name, p.String())

@@ -80,7 +80,8 @@ func lost(err error) bool {
 	if _, ok := errors.AsType[*ringo.Error](err); !ok {
 		return false
 	}
-	for _, own := range []error{ringo.ErrInvalid, ringo.ErrUnsupported, ringo.ErrMismatch, ringo.ErrAborted, ringo.ErrClosed} {
+	for _, own := range []error{ringo.ErrInvalid, ringo.ErrUnsupported, ringo.ErrMismatch, ringo.ErrAborted,
+		ringo.ErrClosed} {
 		if errors.Is(err, own) {
 			return false
 		}
@@ -178,7 +179,8 @@ func give(comm *ringo.Comm, vars []variable, data []*tensors.Tensor) error {
 	}
 	for _, t := range data {
 		var sent error
-		if err := t.ConstBytes(func(data []byte) { sent = ringo.Broadcast(comm, data, comm.Rank()) }); err != nil || sent != nil {
+		if err := t.ConstBytes(func(data []byte) { sent = ringo.Broadcast(comm, data, comm.Rank()) }); err != nil ||
+			sent != nil {
 			return errors.Join(err, sent)
 		}
 	}

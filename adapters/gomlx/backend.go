@@ -74,7 +74,8 @@ type buffer struct {
 // all ranks of a communicator in their order (ringo.OpenLocal). The Backend closes them.
 func New(inner backends.Backend, comms ...*ringo.Comm) (*Backend, error) {
 	if inner == nil || !inner.HasSharedBuffers() {
-		return nil, fmt.Errorf("gomlx: a backend is needed whose buffers are host memory, as simplego's are: %w", ringo.ErrUnsupported)
+		return nil, fmt.Errorf("gomlx: a backend is needed whose buffers are host memory, as simplego's are: %w",
+			ringo.ErrUnsupported)
 	}
 	b := &Backend{inner: inner, processes: len(comms) == 1}
 	if err := b.use(comms); err != nil {
@@ -105,7 +106,8 @@ func Open(ctx context.Context, devices string, cfg ringo.Config) (*Backend, erro
 	} else {
 		n, err := strconv.Atoi(devices)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("gomlx: %q is no number of devices; write %s:4, or %s alone for the ranks of the environment: %w",
+			return nil, fmt.Errorf("gomlx: %q is no number of devices; write %s:4, or %s alone for the ranks of the "+
+				"environment: %w",
 				devices, BackendName, BackendName, ringo.ErrInvalid)
 		}
 		if comms, err = ringo.OpenLocal(n, cfg); err != nil {
@@ -126,7 +128,8 @@ func Open(ctx context.Context, devices string, cfg ringo.Config) (*Backend, erro
 func (b *Backend) use(comms []*ringo.Comm) error {
 	for i, c := range comms {
 		if c == nil || len(comms) > 1 && (c.Rank() != i || c.Size() != len(comms)) {
-			return fmt.Errorf("gomlx: communicator %d of %d: want one rank, or all ranks of one communicator in their order: %w", i, len(comms), ringo.ErrInvalid)
+			return fmt.Errorf("gomlx: communicator %d of %d: want one rank, or all ranks of one communicator in their order: %w",
+				i, len(comms), ringo.ErrInvalid)
 		}
 	}
 	if len(comms) == 0 {

@@ -42,7 +42,8 @@ func over(t testing.TB, c *ringo.Comm) *Backend {
 }
 
 // spmd compiles and runs a graph. f has a parameter for each value of a device.
-func spmd(t testing.TB, b *Backend, mesh *distributed.DeviceMesh, f func(d *graph.DistributedOps, in []*graph.Node) []*graph.Node, values ...any) []*tensors.Tensor {
+func spmd(t testing.TB, b *Backend, mesh *distributed.DeviceMesh,
+	f func(d *graph.DistributedOps, in []*graph.Node) []*graph.Node, values ...any) []*tensors.Tensor {
 	g := graph.NewGraph(b, t.Name())
 	require.NoError(t, g.SetSPMD(mesh))
 	if mesh.NumDevices() == 1 { // Graph.Run of GoMLX 0.26 has no default for a mesh of one
@@ -67,19 +68,27 @@ func TestAllReduce(t *testing.T) {
 		differently  []any
 		wantOfOthers any
 	}{
-		{backends.ReduceOpSum, []any{float32(1), float32(2), float32(4)}, float32(7), []any{[]int8{1}, []int8{2}, []int8{3}}, []int8{6}},
-		{backends.ReduceOpProduct, []any{[]float64{3, 1}, []float64{5, 2}, []float64{7, 3}}, []float64{105, 6}, []any{uint8(2), uint8(3), uint8(4)}, uint8(24)},
-		{backends.ReduceOpMax, []any{[]int32{-3}, []int32{-1}, []int32{-2}}, []int32{-1}, []any{[]bool{true, false}, []bool{false, false}, []bool{false, false}}, []bool{true, false}},
-		{backends.ReduceOpMin, []any{[]uint64{3}, []uint64{1 << 63}, []uint64{9}}, []uint64{3}, []any{[]bool{true, false}, []bool{true, true}, []bool{true, true}}, []bool{true, false}},
-		{backends.ReduceOpSum, []any{int64(1 << 40), int64(1), int64(-2)}, int64(1<<40 - 1), []any{uint32(1), uint32(2), uint32(1 << 31)}, uint32(3 + 1<<31)},
-		{backends.ReduceOpSum, []any{bfloat16.FromFloat32(1.5), bfloat16.FromFloat32(2), bfloat16.FromFloat32(-8)}, bfloat16.FromFloat32(-4.5),
-			[]any{[][]float32{{1, 2}, {3, 4}}, [][]float32{{1, 2}, {3, 4}}, [][]float32{{1, 2}, {3, 4}}}, [][]float32{{3, 6}, {9, 12}}},
+		{backends.ReduceOpSum, []any{float32(1), float32(2), float32(4)}, float32(7), []any{[]int8{1}, []int8{2}, []int8{3}},
+			[]int8{6}},
+		{backends.ReduceOpProduct, []any{[]float64{3, 1}, []float64{5, 2}, []float64{7, 3}}, []float64{105, 6},
+			[]any{uint8(2), uint8(3), uint8(4)}, uint8(24)},
+		{backends.ReduceOpMax, []any{[]int32{-3}, []int32{-1}, []int32{-2}}, []int32{-1},
+			[]any{[]bool{true, false}, []bool{false, false}, []bool{false, false}}, []bool{true, false}},
+		{backends.ReduceOpMin, []any{[]uint64{3}, []uint64{1 << 63}, []uint64{9}}, []uint64{3},
+			[]any{[]bool{true, false}, []bool{true, true}, []bool{true, true}}, []bool{true, false}},
+		{backends.ReduceOpSum, []any{int64(1 << 40), int64(1), int64(-2)}, int64(1<<40 - 1),
+			[]any{uint32(1), uint32(2), uint32(1 << 31)}, uint32(3 + 1<<31)},
+		{backends.ReduceOpSum, []any{bfloat16.FromFloat32(1.5), bfloat16.FromFloat32(2), bfloat16.FromFloat32(-8)},
+			bfloat16.FromFloat32(-4.5),
+			[]any{[][]float32{{1, 2}, {3, 4}}, [][]float32{{1, 2}, {3, 4}}, [][]float32{{1, 2}, {3, 4}}},
+			[][]float32{{3, 6}, {9, 12}}},
 	} {
 		var values []any
 		for r := range tc.ranks {
 			values = append(values, tc.ranks[r], tc.differently[r])
 		}
-		outs := spmd(t, b, b.Mesh(), func(d *graph.DistributedOps, in []*graph.Node) []*graph.Node { return d.AllReduce(in, tc.op) }, values...)
+		outs := spmd(t, b, b.Mesh(),
+			func(d *graph.DistributedOps, in []*graph.Node) []*graph.Node { return d.AllReduce(in, tc.op) }, values...)
 		require.Len(t, outs, 6)
 		for i, out := range outs {
 			require.Equal(t, []any{tc.want, tc.wantOfOthers}[i%2], out.Value(), "%s, output %d", tc.op, i)
@@ -235,7 +244,8 @@ func TestGatherAndBroadcast(t *testing.T) {
 		defer e.Finalize()
 		var ins []backends.Buffer
 		for d := range 4 {
-			in, err := b.BufferFromFlatData(backends.DeviceNum(d), []float32{float32(d), float32(d) + 0.5, float32(-d), 9}, shape)
+			in, err := b.BufferFromFlatData(backends.DeviceNum(d), []float32{float32(d), float32(d) + 0.5, float32(-d), 9},
+				shape)
 			require.NoError(t, err)
 			ins = append(ins, in)
 		}
@@ -282,7 +292,8 @@ func TestOutputs(t *testing.T) {
 	sum := first(p.AllReduce([]backends.Op{y}, backends.ReduceOpSum, nil))[0]
 	e := first(p.Compile([]backends.Op{y, same, again, y, x, x, k, k, sum, sum}, nil))
 	for _, donate := range []bool{false, true} {
-		in := []backends.Buffer{first(b.BufferFromFlatData(0, []int32{1}, shape)), first(b.BufferFromFlatData(1, []int32{2}, shape))}
+		in := []backends.Buffer{first(b.BufferFromFlatData(0, []int32{1}, shape)),
+			first(b.BufferFromFlatData(1, []int32{2}, shape))}
 		outs := first(e.Execute(in, []bool{donate, donate}, 0))
 		for d := range 2 {
 			n := int32(d + 1)
@@ -374,11 +385,16 @@ func TestRefused(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"type", second(p.AllReduce([]backends.Op{x}, backends.ReduceOpSum, nil)), ringo.ErrUnsupported, "operand 0: nothing reduces Int16 by Sum here; ConvertDType first"},
-		{"reduction", second(p.AllReduce([]backends.Op{x}, backends.ReduceOpUndefined, nil)), ringo.ErrInvalid, "none of Sum"},
-		{"groups", second(p.AllReduce([]backends.Op{x}, backends.ReduceOpSum, [][]int{{0, 0}})), ringo.ErrInvalid, "each of devices 0 to 1 once"},
-		{"too few", second(p.AllReduce([]backends.Op{x}, backends.ReduceOpSum, [][]int{{1}})), ringo.ErrInvalid, "leave out some"},
-		{"uneven", second(b.Builder("q").(Collectives).AllGather(nil, 0, [][]int{{0}})), ringo.ErrUnsupported, "a program of 1 of 2 devices cannot communicate"},
+		{"type", second(p.AllReduce([]backends.Op{x}, backends.ReduceOpSum, nil)), ringo.ErrUnsupported,
+			"operand 0: nothing reduces Int16 by Sum here; ConvertDType first"},
+		{"reduction", second(p.AllReduce([]backends.Op{x}, backends.ReduceOpUndefined, nil)), ringo.ErrInvalid,
+			"none of Sum"},
+		{"groups", second(p.AllReduce([]backends.Op{x}, backends.ReduceOpSum, [][]int{{0, 0}})), ringo.ErrInvalid,
+			"each of devices 0 to 1 once"},
+		{"too few", second(p.AllReduce([]backends.Op{x}, backends.ReduceOpSum, [][]int{{1}})), ringo.ErrInvalid,
+			"leave out some"},
+		{"uneven", second(b.Builder("q").(Collectives).AllGather(nil, 0, [][]int{{0}})), ringo.ErrUnsupported,
+			"a program of 1 of 2 devices cannot communicate"},
 		{"axis", second(p.(Collectives).AllGather([]backends.Op{x}, 1, nil)), ringo.ErrInvalid, "axis 1 of"},
 		{"op of another", second(p.Neg(strange)), ringo.ErrInvalid, `operand 0 (*gomlx.op) is not of program "p"`},
 		{"sharding", p.DistributedAutoSharding(), ringo.ErrUnsupported, "use SPMD"},
@@ -387,11 +403,13 @@ func TestRefused(t *testing.T) {
 		{"short assignment", p.DeviceAssignment(1), ringo.ErrInvalid, "1 devices for a program of 2"},
 		{"shape of another", second(p.OpShape(strange)), ringo.ErrInvalid, "not of program"},
 		{"constant", second(p.Constant(3)), ringo.ErrInvalid, "want a slice"},
-		{"parameter", second(p.Parameter("c", shapes.Make(dtypes.Complex64), nil)), ringo.ErrUnsupported, `"c": the backend below has no type Complex64`},
+		{"parameter", second(p.Parameter("c", shapes.Make(dtypes.Complex64), nil)), ringo.ErrUnsupported,
+			`"c": the backend below has no type Complex64`},
 		{"output", second(p.Compile(nil, nil)), ringo.ErrInvalid, "no output"},
 		{"shrink", b.Shrink(t.Context()), ringo.ErrUnsupported, "all 2 ranks are this process"},
 		{"no communicator", second(New(simplego.GetBackend())), ringo.ErrInvalid, "no communicator"},
-		{"half of a communicator", second(New(simplego.GetBackend(), b.Comm(1), b.Comm(0))), ringo.ErrInvalid, "in their order"},
+		{"half of a communicator", second(New(simplego.GetBackend(), b.Comm(1), b.Comm(0))), ringo.ErrInvalid,
+			"in their order"},
 		{"below", second(New(nil, b.Comm(0))), ringo.ErrUnsupported, "simplego"},
 		{"devices", second(backends.NewWithConfig("ringo:many")), ringo.ErrInvalid, `"many" is no number of devices`},
 	} {
@@ -406,7 +424,8 @@ func TestRefused(t *testing.T) {
 	long, err := b.BufferFromFlatData(1, []int16{1, 2, 3}, shapes.Make(dtypes.Int16, 3))
 	require.NoError(t, err)
 	require.ErrorContains(t, second(e.Execute([]backends.Buffer{here}, nil, 0)), "1 inputs")
-	require.ErrorContains(t, second(e.Execute([]backends.Buffer{here, here}, nil, 0)), `input 0 ("x") is on device 0, the program runs on 1`)
+	require.ErrorContains(t, second(e.Execute([]backends.Buffer{here, here}, nil, 0)),
+		`input 0 ("x") is on device 0, the program runs on 1`)
 	require.ErrorContains(t, second(e.Execute([]backends.Buffer{here, long}, nil, 0)), "want (Int16)[2]")
 	require.ErrorContains(t, second(e.Execute([]backends.Buffer{here, 7}, nil, 0)), "is int")
 	require.NoError(t, b.BufferFinalize(long))

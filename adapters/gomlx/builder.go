@@ -254,7 +254,8 @@ func (b *builder) DistributedSPMD(devices int) error {
 		return err
 	}
 	if devices < 1 || devices > b.backend.NumDevices() {
-		return fmt.Errorf("DistributedSPMD: %d devices, this process has %d: %w", devices, b.backend.NumDevices(), ringo.ErrInvalid)
+		return fmt.Errorf("DistributedSPMD: %d devices, this process has %d: %w", devices, b.backend.NumDevices(),
+			ringo.ErrInvalid)
 	}
 	b.devices = devices
 	return nil
@@ -262,7 +263,8 @@ func (b *builder) DistributedSPMD(devices int) error {
 
 // DistributedAutoSharding implements backends.Builder: it is refused.
 func (b *builder) DistributedAutoSharding(...backends.Mesh) error {
-	return fmt.Errorf("DistributedAutoSharding: nothing divides programs here, use SPMD and AllReduce: %w", ringo.ErrUnsupported)
+	return fmt.Errorf("DistributedAutoSharding: nothing divides programs here, use SPMD and AllReduce: %w",
+		ringo.ErrUnsupported)
 }
 
 // DeviceAssignment implements backends.Builder.
@@ -273,7 +275,8 @@ func (b *builder) DeviceAssignment(devices ...backends.DeviceNum) error {
 	seen := map[backends.DeviceNum]bool{}
 	for _, d := range devices {
 		if d < 0 || int(d) >= b.backend.NumDevices() || seen[d] {
-			return fmt.Errorf("DeviceAssignment: %v, want different ones of this process' %d devices: %w", devices, b.backend.NumDevices(), ringo.ErrInvalid)
+			return fmt.Errorf("DeviceAssignment: %v, want different ones of this process' %d devices: %w", devices,
+				b.backend.NumDevices(), ringo.ErrInvalid)
 		}
 		seen[d] = true
 	}

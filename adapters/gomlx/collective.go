@@ -48,29 +48,35 @@ type collective struct {
 var types = map[dtypes.DType]ringo.DataType{
 	dtypes.Int8: ringo.Int8, dtypes.Int32: ringo.Int32, dtypes.Int64: ringo.Int64,
 	dtypes.Uint8: ringo.Uint8, dtypes.Uint32: ringo.Uint32, dtypes.Uint64: ringo.Uint64,
-	dtypes.Float16: ringo.Float16, dtypes.BFloat16: ringo.BFloat16, dtypes.Float32: ringo.Float32, dtypes.Float64: ringo.Float64,
+	dtypes.Float16: ringo.Float16, dtypes.BFloat16: ringo.BFloat16, dtypes.Float32: ringo.Float32,
+	dtypes.Float64: ringo.Float64,
 }
 
 // reductions are Ringo's operators, by GoMLX's names.
 var reductions = map[backends.ReduceOpType]ringo.RedOp{
-	backends.ReduceOpSum: ringo.Sum, backends.ReduceOpProduct: ringo.Prod, backends.ReduceOpMax: ringo.Max, backends.ReduceOpMin: ringo.Min,
+	backends.ReduceOpSum: ringo.Sum, backends.ReduceOpProduct: ringo.Prod, backends.ReduceOpMax: ringo.Max,
+	backends.ReduceOpMin: ringo.Min,
 }
 
 // AllReduce implements backends.CollectiveOps.
-func (b *builder) AllReduce(operands []backends.Op, reduction backends.ReduceOpType, replicaGroups [][]int) ([]backends.Op, error) {
+func (b *builder) AllReduce(operands []backends.Op, reduction backends.ReduceOpType,
+	replicaGroups [][]int) ([]backends.Op, error) {
 	red, ok := reductions[reduction]
 	if !ok {
-		return nil, fmt.Errorf("AllReduce: reduction %s is none of Sum, Product, Max and Min: %w", reduction, ringo.ErrInvalid)
+		return nil, fmt.Errorf("AllReduce: reduction %s is none of Sum, Product, Max and Min: %w", reduction,
+			ringo.ErrInvalid)
 	}
-	return b.communicate(&collective{kind: ringo.KindAllReduce, op: red, groups: replicaGroups}, operands, func(s shapes.Shape, _ int) (shapes.Shape, error) {
-		switch _, ok := types[s.DType]; {
-		case ok:
-		case s.DType == dtypes.Bool && (reduction == backends.ReduceOpMax || reduction == backends.ReduceOpMin):
-		default:
-			return s, fmt.Errorf("nothing reduces %s by %s here; ConvertDType first: %w", s.DType, reduction, ringo.ErrUnsupported)
-		}
-		return s, nil
-	})
+	return b.communicate(&collective{kind: ringo.KindAllReduce, op: red, groups: replicaGroups}, operands,
+		func(s shapes.Shape, _ int) (shapes.Shape, error) {
+			switch _, ok := types[s.DType]; {
+			case ok:
+			case s.DType == dtypes.Bool && (reduction == backends.ReduceOpMax || reduction == backends.ReduceOpMin):
+			default:
+				return s, fmt.Errorf("nothing reduces %s by %s here; ConvertDType first: %w", s.DType, reduction,
+					ringo.ErrUnsupported)
+			}
+			return s, nil
+		})
 }
 
 // AllGather implements Collectives.
@@ -117,7 +123,8 @@ func (b *builder) CollectiveBroadcast(operand backends.Op, replicaGroups [][]int
 }
 
 // communicate adds a collective, whose results are of the next level. result is the shape of an operand's result.
-func (b *builder) communicate(c *collective, operands []backends.Op, result func(s shapes.Shape, members int) (shapes.Shape, error)) ([]backends.Op, error) {
+func (b *builder) communicate(c *collective, operands []backends.Op,
+	result func(s shapes.Shape, members int) (shapes.Shape, error)) ([]backends.Op, error) {
 	name := c.kind.String()
 	if err := b.check(name, operands...); err != nil {
 		return nil, err
@@ -154,7 +161,8 @@ func (b *builder) communicate(c *collective, operands []backends.Op, result func
 // checkGroups finds groups that are none of the program's devices.
 func (b *builder) checkGroups(c *collective) error {
 	if b.devices != b.backend.NumDevices() {
-		return fmt.Errorf("a program of %d of %d devices cannot communicate, the others would not come; use a mesh of all: %w",
+		return fmt.Errorf("a program of %d of %d devices cannot communicate, the others would not come; use a mesh of all: "+
+			"%w",
 			b.devices, b.backend.NumDevices(), ringo.ErrUnsupported)
 	}
 	if len(c.groups) == 0 {
@@ -168,7 +176,8 @@ func (b *builder) checkGroups(c *collective) error {
 	for _, g := range c.groups {
 		for _, d := range g {
 			if d < 0 || d >= b.devices || seen[d] {
-				return fmt.Errorf("replica groups %v, want each of devices 0 to %d once: %w", c.groups, b.devices-1, ringo.ErrInvalid)
+				return fmt.Errorf("replica groups %v, want each of devices 0 to %d once: %w", c.groups, b.devices-1,
+					ringo.ErrInvalid)
 			}
 			seen[d] = true
 		}
@@ -199,7 +208,8 @@ func (c *collective) run(b *Backend, device, index int, ins, outs []any) error {
 		return nil
 	}
 	if c.kind == ringo.KindAllGather && comm.Size() != c.members {
-		return fmt.Errorf("%s: the program was built for %d ranks, now there are %d; build it anew: %w", c.kind, c.members, comm.Size(), ringo.ErrInvalid)
+		return fmt.Errorf("%s: the program was built for %d ranks, now there are %d; build it anew: %w", c.kind, c.members,
+			comm.Size(), ringo.ErrInvalid)
 	}
 	g := ringo.NewGroup()
 	for i := range ins {
@@ -212,7 +222,8 @@ func (c *collective) run(b *Backend, device, index int, ins, outs []any) error {
 		if count == 0 {
 			continue
 		}
-		g.Add(comm, &ringo.Call{Kind: c.kind, In: mem.Host(in), Out: mem.Host(out), Count: count, Type: t, Op: c.op, Exact: true})
+		g.Add(comm, &ringo.Call{Kind: c.kind, In: mem.Host(in), Out: mem.Host(out), Count: count, Type: t, Op: c.op,
+			Exact: true})
 	}
 	return g.Run()
 }

@@ -144,7 +144,8 @@ func (e *executable) Outputs() []shapes.Shape { return e.outShapes }
 // Execute implements backends.Executable. Programs with collectives of one backend are executed one after the other;
 // their order has to be the same on all ranks. The error of a step is a *Failure, which has the donated inputs if the
 // last collective did not succeed.
-func (e *executable) Execute(inputs []backends.Buffer, donate []bool, defaultDevice backends.DeviceNum) ([]backends.Buffer, error) {
+func (e *executable) Execute(inputs []backends.Buffer, donate []bool,
+	defaultDevice backends.DeviceNum) ([]backends.Buffer, error) {
 	if e.ended {
 		return nil, fmt.Errorf("Execute: program %q has ended (Finalize): %w", e.name, ringo.ErrInvalid)
 	}
@@ -234,10 +235,12 @@ func (r *run) take(inputs []backends.Buffer, donate []bool) error {
 	for i, in := range inputs {
 		b, ok := in.(*buffer)
 		if !ok || b.inner == nil {
-			return fmt.Errorf("input %d (%q) is %T, or freed: want a buffer of this backend: %w", i, r.e.names[i], in, ringo.ErrInvalid)
+			return fmt.Errorf("input %d (%q) is %T, or freed: want a buffer of this backend: %w", i, r.e.names[i], in,
+				ringo.ErrInvalid)
 		}
 		if b.device != backends.DeviceNum(r.device) {
-			return fmt.Errorf("input %d (%q) is on device %d, the program runs on %d: %w", i, r.e.names[i], b.device, r.device, ringo.ErrInvalid)
+			return fmt.Errorf("input %d (%q) is on device %d, the program runs on %d: %w", i, r.e.names[i], b.device, r.device,
+				ringo.ErrInvalid)
 		}
 		shape, err := r.e.b.inner.BufferShape(b.inner)
 		if err != nil {
@@ -306,7 +309,8 @@ func (r *run) communicate(i int, s step) error {
 		if ins[k], err = inner.BufferData(r.values[v].buffer); err != nil {
 			return err
 		}
-		if s.collective.kind == ringo.KindAllReduce && r.spent(v, i) && !slices.Contains(s.ins[:k], v) && !slices.Contains(s.ins[k+1:], v) {
+		if s.collective.kind == ringo.KindAllReduce && r.spent(v, i) && !slices.Contains(s.ins[:k], v) &&
+			!slices.Contains(s.ins[k+1:], v) {
 			made[k], outs[k] = r.values[v].buffer, ins[k]
 			r.values[v] = value{}
 			continue

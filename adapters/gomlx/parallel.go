@@ -30,7 +30,8 @@ type parallel struct {
 func DataParallel(o optimizers.Interface) (optimizers.Interface, error) {
 	with, ok := o.(train.OptimizeWithGradients)
 	if !ok {
-		return nil, fmt.Errorf("gomlx: optimizer %T cannot be given gradients (UpdateGraphWithGradients): %w", o, ringo.ErrUnsupported)
+		return nil, fmt.Errorf("gomlx: optimizer %T cannot be given gradients (UpdateGraphWithGradients): %w", o,
+			ringo.ErrUnsupported)
 	}
 	return &parallel{o, with}, nil
 }
@@ -55,7 +56,8 @@ func (p *parallel) UpdateGraphWithGradients(ctx *mlctx.Context, gradients []*gra
 func mean(values []*graph.Node) []*graph.Node {
 	g := values[0].Graph()
 	if g.DistributedStrategy() != distributed.SPMD {
-		panic(fmt.Errorf("gomlx: the graph %q is not SPMD, its ranks cannot communicate; call Backend.Distribute with the trainer, or Exec.SPMD with Backend.Mesh: %w",
+		panic(fmt.Errorf("gomlx: the graph %q is not SPMD, its ranks cannot communicate; call Backend.Distribute with the "+
+			"trainer, or Exec.SPMD with Backend.Mesh: %w",
 			g.Name(), ringo.ErrInvalid))
 	}
 	ranks := graph.Const(g, float32(1))

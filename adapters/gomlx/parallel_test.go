@@ -131,7 +131,8 @@ func TestTrainDevices(t *testing.T) {
 		require.NoError(t, err)
 		dy, err := distributed.ShardTensor(spec, y)
 		require.NoError(t, err)
-		_, err = trainer.DistributedTrainStep(distributed.SPMD, nil, nil, []*distributed.Tensor{dx}, []*distributed.Tensor{dy})
+		_, err = trainer.DistributedTrainStep(distributed.SPMD, nil, nil, []*distributed.Tensor{dx},
+			[]*distributed.Tensor{dy})
 		require.NoError(t, err)
 	}
 	for v := range model.IterVariables() {
@@ -364,7 +365,8 @@ func (f failingBuilder) Compile(outputs []backends.Op, s []*backends.ShardingSpe
 	return failingExecutable{e, f.left}, err
 }
 
-func (f failingExecutable) Execute(inputs []backends.Buffer, donate []bool, d backends.DeviceNum) ([]backends.Buffer, error) {
+func (f failingExecutable) Execute(inputs []backends.Buffer, donate []bool, d backends.DeviceNum) ([]backends.Buffer,
+	error) {
 	if f.left.Add(-1) < 0 {
 		return nil, errBelow
 	}
@@ -389,7 +391,8 @@ func TestFailingBackend(t *testing.T) {
 		x := first(p.Parameter("x", shape, nil))
 		sums := first(p.AllReduce([]backends.Op{first(p.Neg(x))}, backends.ReduceOpSum, nil))
 		e := first(p.Compile([]backends.Op{first(p.Add(sums[0], x))}, nil))
-		in := []backends.Buffer{first(b.BufferFromFlatData(0, []float32{1, 2}, shape)), first(b.BufferFromFlatData(1, []float32{1, 2}, shape))}
+		in := []backends.Buffer{first(b.BufferFromFlatData(0, []float32{1, 2}, shape)),
+			first(b.BufferFromFlatData(1, []float32{1, 2}, shape))}
 		_, err = e.Execute(in, []bool{true, true}, 0)
 		require.ErrorIs(t, err, errBelow)
 		var failed *Failure

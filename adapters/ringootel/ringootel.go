@@ -91,12 +91,17 @@ func New(o Options) (trace.Observer, error) {
 	}
 	m := o.Meters.Meter(scope)
 	var errs [4]error
-	x.duration, errs[0] = m.Float64Histogram("ringo.call.duration", metric.WithUnit("s"), metric.WithDescription("How long calls take."),
-		metric.WithExplicitBucketBoundaries(1e-6, 4e-6, 1.6e-5, 6.4e-5, 2.56e-4, 1.024e-3, 4.096e-3, 1.6384e-2, 6.5536e-2, 0.262, 1.05, 4.2, 16.8))
-	x.size, errs[1] = m.Int64Histogram("ringo.call.size", metric.WithUnit("By"), metric.WithDescription("Bytes of the larger buffer of calls."),
+	x.duration, errs[0] = m.Float64Histogram("ringo.call.duration", metric.WithUnit("s"),
+		metric.WithDescription("How long calls take."),
+		metric.WithExplicitBucketBoundaries(1e-6, 4e-6, 1.6e-5, 6.4e-5, 2.56e-4, 1.024e-3, 4.096e-3, 1.6384e-2, 6.5536e-2,
+			0.262, 1.05, 4.2, 16.8))
+	x.size, errs[1] = m.Int64Histogram("ringo.call.size", metric.WithUnit("By"),
+		metric.WithDescription("Bytes of the larger buffer of calls."),
 		metric.WithExplicitBucketBoundaries(8, 64, 512, 4096, 32768, 262144, 2097152, 16777216, 134217728, 1073741824))
-	x.active, errs[2] = m.Int64UpDownCounter("ringo.call.active", metric.WithDescription("Calls that have begun and not ended."))
-	x.waits, errs[3] = m.Float64Counter("ringo.wait.duration", metric.WithUnit("s"), metric.WithDescription("How long a rank has waited for another."))
+	x.active, errs[2] = m.Int64UpDownCounter("ringo.call.active",
+		metric.WithDescription("Calls that have begun and not ended."))
+	x.waits, errs[3] = m.Float64Counter("ringo.wait.duration", metric.WithUnit("s"),
+		metric.WithDescription("How long a rank has waited for another."))
 	return x, errors.Join(errs[:]...)
 }
 
@@ -140,8 +145,10 @@ func (x *observer) End(c *trace.Call) {
 
 // span is the span of a call that has ended.
 func (x *observer) span(c *trace.Call, a *attributes) {
-	_, s := x.tracer.Start(x.Context, c.Kind, oteltrace.WithTimestamp(time.Unix(0, c.Start)), oteltrace.WithAttributes(a.list...))
-	s.SetAttributes(attribute.String("ringo.comm", c.Comm), attribute.Int64("ringo.number", int64(c.Number)), attribute.Int("ringo.size", c.Bytes))
+	_, s := x.tracer.Start(x.Context, c.Kind, oteltrace.WithTimestamp(time.Unix(0, c.Start)),
+		oteltrace.WithAttributes(a.list...))
+	s.SetAttributes(attribute.String("ringo.comm", c.Comm), attribute.Int64("ringo.number", int64(c.Number)),
+		attribute.Int("ringo.size", c.Bytes))
 	worst := -1
 	for r, d := range c.Waits {
 		if d > 0 && (worst < 0 || d > c.Waits[worst]) {
@@ -149,7 +156,8 @@ func (x *observer) span(c *trace.Call, a *attributes) {
 		}
 	}
 	if worst >= 0 {
-		s.SetAttributes(attribute.Int("ringo.waited_for", worst), attribute.Float64("ringo.waited_seconds", c.Waits[worst].Seconds()))
+		s.SetAttributes(attribute.Int("ringo.waited_for", worst),
+			attribute.Float64("ringo.waited_seconds", c.Waits[worst].Seconds()))
 	}
 	if c.Err != nil {
 		s.SetStatus(codes.Error, c.Err.Error())
@@ -163,17 +171,19 @@ func (x *observer) track(c *trace.Call) *track {
 	with := func(list ...attribute.KeyValue) []metric.AddOption {
 		return []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(list...))}
 	}
-	return &track{comm: name, rank: with(comm, rank), peers: series.Peers(c, name, x.MaxPeers, func(peer string) []metric.AddOption {
-		if peer == "" {
-			return with(comm, rank)
-		}
-		return with(comm, rank, attribute.String("ringo.peer", peer))
-	})}
+	return &track{comm: name, rank: with(comm, rank),
+		peers: series.Peers(c, name, x.MaxPeers, func(peer string) []metric.AddOption {
+			if peer == "" {
+				return with(comm, rank)
+			}
+			return with(comm, rank, attribute.String("ringo.peer", peer))
+		})}
 }
 
 func newAttributes(s series.Series) *attributes {
 	list := []attribute.KeyValue{
-		attribute.String("ringo.comm", s.Comm), attribute.Int("ringo.rank", s.Rank), attribute.String("ringo.kind", s.Kind), attribute.String("ringo.algorithm", s.Algo), attribute.String("ringo.memory", s.Memory()),
+		attribute.String("ringo.comm", s.Comm), attribute.Int("ringo.rank", s.Rank), attribute.String("ringo.kind", s.Kind),
+		attribute.String("ringo.algorithm", s.Algo), attribute.String("ringo.memory", s.Memory()),
 	}
 	failed := append(list[:len(list):len(list)], attribute.String("error.type", "error"))
 	return &attributes{of: s, list: list,

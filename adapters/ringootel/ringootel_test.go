@@ -69,7 +69,8 @@ func values(t testing.TB, reader sdkmetric.Reader) map[string]float64 {
 
 func TestMetrics(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
-	o, err := ringootel.New(ringootel.Options{Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), MaxPeers: 4})
+	o, err := ringootel.New(ringootel.Options{Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
+		MaxPeers: 4})
 	require.NoError(t, err)
 	a := &trace.Call{Rank: 1, Size: 2, Waits: make([]time.Duration, 2)}
 	b := &trace.Call{Comm: "fe", Rank: 7, Size: 9, Waits: make([]time.Duration, 9)}
@@ -82,7 +83,8 @@ func TestMetrics(t *testing.T) {
 	g.Reset()
 	o.Begin(g) // and it goes on
 	of := func(rank int, memory string) string {
-		return fmt.Sprintf("ringo.algorithm=ring,ringo.comm=%d,ringo.kind=AllReduce,ringo.memory=%s,ringo.rank=%d", rank/7, memory, rank)
+		return fmt.Sprintf("ringo.algorithm=ring,ringo.comm=%d,ringo.kind=AllReduce,ringo.memory=%s,ringo.rank=%d", rank/7,
+			memory, rank)
 	}
 	require.InDeltaMapValues(t, map[string]float64{
 		"ringo.call.active ringo.comm=0,ringo.rank=1":                1,
@@ -113,7 +115,8 @@ func TestSpans(t *testing.T) {
 	require.Equal(t, 5*time.Millisecond, s.EndTime().Sub(s.StartTime()))
 	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "a peer has failed"}, s.Status())
 	require.Subset(t, s.Attributes(), []attribute.KeyValue{
-		attribute.Int("ringo.rank", 1), attribute.String("ringo.comm", "c0ffee00"), attribute.Int("ringo.size", 1000), attribute.Int("ringo.waited_for", 1),
+		attribute.Int("ringo.rank", 1), attribute.String("ringo.comm", "c0ffee00"), attribute.Int("ringo.size", 1000),
+		attribute.Int("ringo.waited_for", 1),
 	})
 }
 

@@ -81,13 +81,17 @@ func New(o Options) *Metrics {
 	}
 	of := []string{"comm", "rank", "kind", "algorithm", "memory"}
 	return &Metrics{
-		progress: prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("calls_in_progress", "Calls that have begun and not ended.")), of[:2]),
-		calls:    prometheus.NewCounterVec(prometheus.CounterOpts(opts("calls_total", "Calls that have ended.")), append(of[:5:5], "result")),
-		bytes:    prometheus.NewCounterVec(prometheus.CounterOpts(opts("bytes_total", "Bytes of the larger buffer of calls.")), of),
+		progress: prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("calls_in_progress",
+			"Calls that have begun and not ended.")), of[:2]),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts(opts("calls_total", "Calls that have ended.")),
+			append(of[:5:5], "result")),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts(opts("bytes_total",
+			"Bytes of the larger buffer of calls.")), of),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "ringo", Name: "call_seconds", Help: "How long calls take.", ConstLabels: o.Labels, Buckets: o.Buckets,
 		}, of),
-		waits:    prometheus.NewCounterVec(prometheus.CounterOpts(opts("wait_seconds_total", "How long a rank has waited for another.")), []string{"comm", "rank", "peer"}),
+		waits: prometheus.NewCounterVec(prometheus.CounterOpts(opts("wait_seconds_total",
+			"How long a rank has waited for another.")), []string{"comm", "rank", "peer"}),
 		maxPeers: o.MaxPeers,
 		comms:    series.Comms{Most: o.MaxComms},
 	}
@@ -130,7 +134,8 @@ func (m *Metrics) track(c *trace.Call) *track {
 	return &track{
 		comm:     comm,
 		progress: m.progress.WithLabelValues(comm, rank),
-		peers:    series.Peers(c, comm, m.maxPeers, func(peer string) prometheus.Counter { return m.waits.WithLabelValues(comm, rank, peer) }),
+		peers: series.Peers(c, comm, m.maxPeers,
+			func(peer string) prometheus.Counter { return m.waits.WithLabelValues(comm, rank, peer) }),
 	}
 }
 

@@ -32,7 +32,8 @@ func call(m *ringoprom.Metrics, c *trace.Call, kind string, bytes int, err error
 }
 
 func TestMetrics(t *testing.T) {
-	m := ringoprom.New(ringoprom.Options{Labels: prometheus.Labels{"job": "train"}, Buckets: []float64{1e-3, 1e-2}, MaxPeers: 4})
+	m := ringoprom.New(ringoprom.Options{Labels: prometheus.Labels{"job": "train"}, Buckets: []float64{1e-3, 1e-2},
+		MaxPeers: 4})
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(m))
 	a := &trace.Call{Rank: 1, Size: 4, Waits: make([]time.Duration, 4)}

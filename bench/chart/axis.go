@@ -82,7 +82,8 @@ func sizeTicks(lo, hi float64) (ticks []tick) {
 			continue
 		}
 		unit := min(e/10, 6)
-		ticks = append(ticks, tick{math.Exp2(float64(e)), strconv.Itoa(1<<(e-10*unit)) + []string{"", "K", "M", "G", "T", "P", "E"}[unit]})
+		ticks = append(ticks,
+			tick{math.Exp2(float64(e)), strconv.Itoa(1<<(e-10*unit)) + []string{"", "K", "M", "G", "T", "P", "E"}[unit]})
 	}
 	return ticks
 }

@@ -18,7 +18,8 @@ func example() *Figure {
 	ratio := []Line{lines[0], lines[1]}
 	ratio[0].Y, ratio[1].Y = []float64{1, 1, 1}, []float64{250, 1.1, 0.9}
 	return &Figure{Title: "t", Rows: []Row{{Title: "row", Panels: []Panel{
-		{Title: "time", Scale: Time, Lines: lines}, {Title: "amount", Scale: Amount, Lines: lines}, {Title: "ratio", Scale: Ratio, Lines: ratio},
+		{Title: "time", Scale: Time, Lines: lines}, {Title: "amount", Scale: Amount, Lines: lines},
+		{Title: "ratio", Scale: Ratio, Lines: ratio},
 	}}}}
 }
 
@@ -76,7 +77,8 @@ func TestTicks(t *testing.T) {
 
 // What has no place on an axis is refused.
 func TestCannotBeDrawn(t *testing.T) {
-	for _, l := range []Line{{}, {X: []float64{0}, Y: []float64{1}}, {X: []float64{8}, Y: []float64{0}}, {X: []float64{8}, Y: []float64{math.Inf(1)}}, {X: []float64{8}, Y: []float64{math.NaN()}}} {
+	for _, l := range []Line{{}, {X: []float64{0}, Y: []float64{1}}, {X: []float64{8}, Y: []float64{0}},
+		{X: []float64{8}, Y: []float64{math.Inf(1)}}, {X: []float64{8}, Y: []float64{math.NaN()}}} {
 		f := Figure{Rows: []Row{{Title: "row", Panels: []Panel{{Title: "time", Scale: Time, Lines: []Line{l}}}}}}
 		require.ErrorContains(t, f.Write(new(bytes.Buffer)), "chart: row, time: ")
 	}

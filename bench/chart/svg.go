@@ -40,7 +40,8 @@ func points(at []point) string {
 }
 
 func (c *svg) line(at []point, width float64, col ink) {
-	fmt.Fprintf(&c.b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round"/>`+"\n", points(at), hex(col), num(width))
+	fmt.Fprintf(&c.b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round"/>`+"\n",
+		points(at), hex(col), num(width))
 }
 
 func (c *svg) dot(at point, s shape, r float64, col ink) {
@@ -53,7 +54,8 @@ func (c *svg) dot(at point, s shape, r float64, col ink) {
 
 func (c *svg) text(at point, l label, s string) {
 	anchor := [...]string{"start", "middle", "end"}[l.anchor]
-	fmt.Fprintf(&c.b, `<text x="%s" y="%s" font-size="%s" fill="%s" text-anchor="%s">%s</text>`+"\n", num(at.x), num(at.y), num(l.size), hex(l.ink), anchor, html.EscapeString(s))
+	fmt.Fprintf(&c.b, `<text x="%s" y="%s" font-size="%s" fill="%s" text-anchor="%s">%s</text>`+"\n", num(at.x), num(at.y),
+		num(l.size), hex(l.ink), anchor, html.EscapeString(s))
 }
 
 func (c *svg) write(w io.Writer) error {

@@ -114,5 +114,6 @@ func (t *Timeline) axis(c *svg, y, height float64) {
 		c.line([]point{{x, y}, {x, y + height}}, 0.6, pale)
 		c.text(point{x, y + height + 16}, label{size: 12, ink: gray, anchor: middle}, num(at))
 	}
-	c.text(point{margin + namesWidth + timeWidth/2, y + height + 36}, label{size: 12, ink: gray, anchor: middle}, "time (µs)")
+	c.text(point{margin + namesWidth + timeWidth/2, y + height + 36}, label{size: 12, ink: gray, anchor: middle},
+		"time (µs)")
 }

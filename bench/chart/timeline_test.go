@@ -12,14 +12,16 @@ func TestTimeline(t *testing.T) {
 	line := Timeline{
 		Title: "AllReduce <1>", From: 100, To: 200, Legend: []Key{{0, "step"}, {1, "waits"}, {2, "unused"}},
 		Tracks: []Track{
-			{Name: "rank 0", Bars: []Bar{{From: 100, To: 150, Color: 0, Label: "whole"}, {From: 120, To: 121, Color: 1, Thin: true, Label: "narrow"}, {From: 10, To: 20, Color: 0, Label: "before"}}},
+			{Name: "rank 0", Bars: []Bar{{From: 100, To: 150, Color: 0, Label: "whole"},
+				{From: 120, To: 121, Color: 1, Thin: true, Label: "narrow"}, {From: 10, To: 20, Color: 0, Label: "before"}}},
 			{Name: "rank 1", Bars: []Bar{{From: 190, To: 300, Color: 0, Label: "beyond"}}},
 		},
 	}
 	var svg bytes.Buffer
 	require.NoError(t, line.Write(&svg))
 	text := svg.String()
-	for _, want := range []string{"AllReduce &lt;1&gt;", ">step<", ">waits<", ">rank 0<", ">rank 1<", ">whole<", ">beyond<", ">time (µs)<",
+	for _, want := range []string{"AllReduce &lt;1&gt;", ">step<", ">waits<", ">rank 0<", ">rank 1<", ">whole<",
+		">beyond<", ">time (µs)<",
 		`points="160,93 559.3,93"`,   // half of the width, less the gap
 		`points="880,127 959.3,127"`, // cut at the end
 		`>80</text>`} {
@@ -28,5 +30,6 @@ func TestTimeline(t *testing.T) {
 	for _, absent := range []string{"unused", "narrow", "before"} {
 		require.NotContains(t, text, absent)
 	}
-	require.Equal(t, 7, strings.Count(text, `font-size="12" fill="#666666" text-anchor="middle"`), "6 ticks and what they are of")
+	require.Equal(t, 7, strings.Count(text, `font-size="12" fill="#666666" text-anchor="middle"`),
+		"6 ticks and what they are of")
 }

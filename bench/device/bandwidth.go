@@ -77,7 +77,8 @@ type mover struct {
 
 // measure fills the sets, has launch move one set at a time and checks the
 // results, computed by check in Go.
-func (m *mover) measure(row Row, t kernels.DataType, launch func(*set) error, check func(dst []byte, srcs [][]byte)) (Row, error) {
+func (m *mover) measure(row Row, t kernels.DataType, launch func(*set) error,
+	check func(dst []byte, srcs [][]byte)) (Row, error) {
 	row.Moved = row.Size * int64(row.Sources+1)
 	sets := m.pool.cut(row.Sources, row.Size, m.cache)
 	block := randomBlock(t, int(min(blockBytes, row.Size)))
@@ -144,7 +145,9 @@ func (m *mover) combine(c *device.Combiner, r *kernels.Reducer, op string, k int
 	}
 	contributions := uint64(1)<<k - 1
 	launch := func(s *set) error {
-		return kernel.Launch(m.timer.Stream, &device.Args{Dst: s.dst, Srcs: s.srcs, Contributions: contributions, Finish: true})
+		return kernel.Launch(m.timer.Stream, &device.Args{Dst: s.dst, Srcs: s.srcs, Contributions: contributions,
+			Finish: true})
 	}
-	return m.measure(row, r.Type(), launch, func(dst []byte, srcs [][]byte) { r.CombineAll(dst, srcs, contributions, true) })
+	return m.measure(row, r.Type(), launch,
+		func(dst []byte, srcs [][]byte) { r.CombineAll(dst, srcs, contributions, true) })
 }

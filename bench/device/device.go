@@ -54,7 +54,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 		r.note(cfg)
 		t.preamble(r)
-		for _, part := range []func(context.Context, Config, cuda.Context, *Report, *table) error{bandwidths, launches, firstUses, texts} {
+		for _, part := range []func(context.Context, Config, cuda.Context, *Report, *table) error{bandwidths, launches,
+			firstUses, texts} {
 			if err := part(ctx, cfg, c, r, t); err != nil {
 				return err
 			}

@@ -32,7 +32,8 @@ func TestRun(t *testing.T) {
 	cfg := small(gputest.Driver(t))
 	var table strings.Builder
 	cfg.Table = &table
-	cfg.FirstUse = []string{"sh", "-c", `test -d "$CUDA_CACHE_PATH" && echo "{\"type\": \"$1\", \"op\": \"$2\", \"total_ms\": 7}"`, "sh"}
+	cfg.FirstUse = []string{"sh", "-c",
+		`test -d "$CUDA_CACHE_PATH" && echo "{\"type\": \"$1\", \"op\": \"$2\", \"total_ms\": 7}"`, "sh"}
 	r, err := Run(context.Background(), cfg)
 	require.NoError(t, err)
 
@@ -43,7 +44,8 @@ func TestRun(t *testing.T) {
 		require.Positive(t, row.Checked, row)
 		require.Equal(t, row.Size*int64(row.Sources+1), row.Moved)
 	}
-	require.Equal(t, Row{What: "combine", Type: "uint8", Op: "bitand", Sources: 8, Size: 48, Moved: 432, Checked: r.Rows[len(r.Rows)-1].Checked},
+	require.Equal(t, Row{What: "combine", Type: "uint8", Op: "bitand", Sources: 8, Size: 48, Moved: 432,
+		Checked: r.Rows[len(r.Rows)-1].Checked},
 		func(r Row) Row { r.Time, r.Bandwidth, r.OfCopy = Time{}, 0, 0; return r }(r.Rows[len(r.Rows)-1]))
 	require.Len(t, r.Launches, 2)
 	require.Len(t, r.First, 2*combines)
@@ -159,7 +161,8 @@ func TestLaunchFromC(t *testing.T) {
 			gputest.Missing(t, "gcc", err.Error())
 		}
 		lib = filepath.Join(t.TempDir(), "liblaunch.so")
-		out, err := exec.Command("gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", lib, "testdata/launch.c", "-ldl").CombinedOutput()
+		out, err := exec.Command("gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", lib, "testdata/launch.c",
+			"-ldl").CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
 	cfg := small(gputest.Driver(t))

@@ -55,7 +55,8 @@ func MeasureFirstUse(d cuda.Driver, ordinal int, t kernels.DataType, op kernels.
 		}
 		loaded := time.Now()
 		r := mem.Device(ordinal, p, 4096)
-		if err := k.Launch(cuda.StreamLegacy, &device.Args{Dst: r, Srcs: []mem.Region{r, r}, Contributions: 3, Finish: true}); err != nil {
+		if err := k.Launch(cuda.StreamLegacy, &device.Args{Dst: r, Srcs: []mem.Region{r, r}, Contributions: 3,
+			Finish: true}); err != nil {
 			return err
 		}
 		if err := d.StreamSynchronize(cuda.StreamLegacy); err != nil {

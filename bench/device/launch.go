@@ -77,7 +77,8 @@ func launches(ctx context.Context, cfg Config, _ cuda.Context, r *Report, t *tab
 func launchPeer(path string) (uintptr, error) {
 	lib, err := dl.Open(path)
 	if err != nil {
-		return 0, fmt.Errorf("the peer that launches from C: %w; build it: gcc -O2 -shared -fPIC -o liblaunch.so bench/device/testdata/launch.c -ldl", err)
+		return 0, fmt.Errorf("the peer that launches from C: %w; build it: gcc -O2 -shared -fPIC -o liblaunch.so "+
+			"bench/device/testdata/launch.c -ldl", err)
 	}
 	return lib.Sym("launch_loop")
 }

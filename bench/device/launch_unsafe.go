@@ -11,7 +11,8 @@ import (
 
 // callLoop calls launch_loop of testdata/launch.c. dl.Call keeps params where they are during the call.
 func callLoop(loop uintptr, f cuda.Function, s cuda.Stream, params []byte, n int) (ns float64, err error) {
-	took := int(dl.Call(loop, uintptr(f), uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(params))), uintptr(len(params)), uintptr(n)))
+	took := int(dl.Call(loop, uintptr(f), uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(params))),
+		uintptr(len(params)), uintptr(n)))
 	switch {
 	case took == -1000:
 		return 0, errors.New("launch from C: libcuda.so.1 or its cuLaunchKernel cannot be found")

@@ -105,7 +105,8 @@ func describe(d cuda.Driver, ordinal int) (Driver, GPU, error) {
 		func() (err error) { g.PCI, err = d.DeviceGetPCIBusId(dev); return err },
 		func() (err error) { g.Memory, err = d.DeviceTotalMem(dev); return err },
 		attribute(cuda.AttrComputeCapabilityMajor, &major), attribute(cuda.AttrComputeCapabilityMinor, &minor),
-		attribute(cuda.AttrMultiprocessorCount, &g.SMs), attribute(cuda.AttrL2CacheSize, &g.L2), attribute(cuda.AttrClockRate, &g.ClockKHz),
+		attribute(cuda.AttrMultiprocessorCount, &g.SMs), attribute(cuda.AttrL2CacheSize, &g.L2),
+		attribute(cuda.AttrClockRate, &g.ClockKHz),
 	} {
 		if err := ask(); err != nil {
 			return driver, g, err

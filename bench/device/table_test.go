@@ -20,13 +20,16 @@ func TestTable(t *testing.T) {
 	tb := &table{w: &b}
 	r := &Report{
 		Header: bench.Header{Host: "h", Cores: 2, CPU: "cpu", Go: "go1", OS: "linux", Arch: "amd64"},
-		Driver: Driver{"cuda", 12040}, GPU: GPU{Name: "X", Capability: "9.0", SMs: 132, Memory: 80<<30 + 5, L2: 60 << 20, ClockKHz: 1980000}, Notes: []string{"a note"},
+		Driver: Driver{"cuda", 12040}, GPU: GPU{Name: "X", Capability: "9.0", SMs: 132, Memory: 80<<30 + 5, L2: 60 << 20,
+			ClockKHz: 1980000}, Notes: []string{"a note"},
 	}
 	tb.preamble(r)
 	tb.bandwidths()
 	tb.row(&Row{What: "copy", Sources: 1, Size: 1 << 20, Time: Time{Median: 1.5, Min: 1.25}, Bandwidth: 1398.1})
-	tb.row(&Row{What: "combine", Type: "float32", Op: "sum", Sources: 8, Size: 48, Time: Time{Median: 2, Min: 1}, Bandwidth: 0.2, OfCopy: 0.875, Wrong: 3})
-	tb.launches([]Launch{{From: "go", Params: 112, Nanosecs: 2000, Min: 1900, Difference: 12}, {From: "c", Params: 112, Nanosecs: 1988, Min: 1880}})
+	tb.row(&Row{What: "combine", Type: "float32", Op: "sum", Sources: 8, Size: 48, Time: Time{Median: 2, Min: 1},
+		Bandwidth: 0.2, OfCopy: 0.875, Wrong: 3})
+	tb.launches([]Launch{{From: "go", Params: 112, Nanosecs: 2000, Min: 1900, Difference: 12},
+		{From: "c", Params: 112, Nanosecs: 1988, Min: 1880}})
 	tb.firstUses([]FirstUse{{Type: "int8", Op: "max", Cache: "cold", Load: 10, Run: 0.5, Total: 10.5}})
 	tb.texts(&Texts{Modules: 3, Embedded: 100, Bytes: 1000, Largest: 500})
 	require.Equal(t, `# X, compute capability 9.0, 132 multiprocessors at 1980 MHz, 80G of memory, 60M of L2; driver cuda of CUDA 12.4
@@ -54,7 +57,9 @@ func TestTable(t *testing.T) {
 	r.note(Config{Repetitions: 5})
 	r.Driver.Name = "emu"
 	r.note(Config{Repetitions: 5})
-	require.Equal(t, []string{"medians of 5 repetitions; bandwidth counts reads and writes", "emulated: results are real, times mean nothing", "medians of 5 repetitions; bandwidth counts reads and writes"}, r.Notes)
+	require.Equal(t, []string{"medians of 5 repetitions; bandwidth counts reads and writes",
+		"emulated: results are real, times mean nothing", "medians of 5 repetitions; bandwidth counts reads and writes"},
+		r.Notes)
 }
 
 // What is written and compared: all of short results, three stretches of long ones.
@@ -102,8 +107,10 @@ func TestDriverFails(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a real driver does not fail when it is told to")
 	}
-	for _, call := range []string{"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetPCIBusId", "cuMemAlloc", "cuStreamCreateWithPriority",
-		"cuMemcpyHtoD", "cuMemsetD8", "cuMemcpyAsync", "cuMemcpyDtoH", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuStreamSynchronize", "cuCtxSynchronize", "cuEventCreate"} {
+	for _, call := range []string{"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute", "cuDeviceGetName",
+		"cuDeviceTotalMem", "cuDeviceGetPCIBusId", "cuMemAlloc", "cuStreamCreateWithPriority",
+		"cuMemcpyHtoD", "cuMemsetD8", "cuMemcpyAsync", "cuMemcpyDtoH", "cuModuleLoadDataEx", "cuModuleGetFunction",
+		"cuStreamSynchronize", "cuCtxSynchronize", "cuEventCreate"} {
 		m := gputest.Driver(t).(*cudaemu.Machine)
 		for nth := 1; nth < 9; nth++ {
 			m.Inject(cudaemu.Injection{Call: call, Nth: nth, Result: cuda.ErrUnknown})

@@ -50,10 +50,13 @@ func parse(args []string) (o options, err error) {
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.device, "device", "emu", "emu: emulated GPUs, or cuda: the machine's")
 	fs.IntVar(&o.gpus, "g", 2, "GPUs")
-	fs.IntVar(&o.calls, "n", 0, fmt.Sprintf("eager `calls` after the capture (default %d, %d on emulated GPUs)", fullCalls, emuCalls))
-	fs.IntVar(&o.group, "group", 0, fmt.Sprintf("all-reduces in one `group` (default %d, %d on emulated GPUs)", fullGroup, emuGroup))
+	fs.IntVar(&o.calls, "n", 0, fmt.Sprintf("eager `calls` after the capture (default %d, %d on emulated GPUs)",
+		fullCalls, emuCalls))
+	fs.IntVar(&o.group, "group", 0, fmt.Sprintf("all-reduces in one `group` (default %d, %d on emulated GPUs)",
+		fullGroup, emuGroup))
 	fs.StringVar(&o.programs, "program", "leak,group", "which of leak and group")
-	fs.StringVar(&o.rings, "ring", "default,smallest", "the FIFO's length: default, smallest, or a number of bytes; a list")
+	fs.StringVar(&o.rings, "ring", "default,smallest",
+		"the FIFO's length: default, smallest, or a number of bytes; a list")
 	fs.StringVar(&o.peer, "peer", "", "nccl: run the same with NCCL; its stall is shown and is no failure")
 	fs.StringVar(&o.library, "nccl", nccl.Default, "NCCL's `file`")
 	fs.DurationVar(&o.limit, "limit", 5*time.Minute, "a run that takes longer is killed")

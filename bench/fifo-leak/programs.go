@@ -255,7 +255,8 @@ func (l *overNCCL) together(f func() error) error { return l.lib.Together(f) }
 func (l *overNCCL) allReduce(rank, count int) error {
 	const sum = 0
 	return l.m.devices[rank].With(func() error {
-		return l.lib.Call("ncclAllReduce", l.m.in[rank].Ptr(), l.m.out[rank].Ptr(), uintptr(count), uintptr(ringo.BFloat16.NCCL()), sum,
+		return l.lib.Call("ncclAllReduce", l.m.in[rank].Ptr(), l.m.out[rank].Ptr(), uintptr(count),
+			uintptr(ringo.BFloat16.NCCL()), sum,
 			uintptr(l.comms[rank]), uintptr(l.m.streams[rank]))
 	})
 }

@@ -36,10 +36,12 @@ func ringEnv(library, word string) ([]string, error) {
 // all carries out every run in a process of its own, and says how each went. The error is
 // about Ringo's alone.
 func all(o *options, out io.Writer) error {
-	fmt.Fprintf(out, "%d %s GPUs; leak: 2 all-reduces of 100,000 bfloat16, one captured and never replayed, %d of 49,000; group: %d all-reduces in one group\n",
+	fmt.Fprintf(out, "%d %s GPUs; leak: 2 all-reduces of 100,000 bfloat16, one captured and never replayed, %d of "+
+		"49,000; group: %d all-reduces in one group\n",
 		o.gpus, pick(o.device == "emu", "emulated", "real"), o.calls, o.group)
 	if o.calls < fullCalls || o.group < fullGroup {
-		fmt.Fprintf(out, "scaled down from %d and %d: emulated GPUs are slow; -n %[1]d -group %[2]d has all\n", fullCalls, fullGroup)
+		fmt.Fprintf(out, "scaled down from %d and %d: emulated GPUs are slow; -n %[1]d -group %[2]d has all\n",
+			fullCalls, fullGroup)
 	}
 	libraries := []string{"ringo"}
 	if o.peer != "" {
@@ -73,7 +75,8 @@ func run(o *options, library, program, ring string) (verdict string, ok bool) {
 	if err != nil {
 		return err.Error(), false
 	}
-	cmd := exec.Command(self, "-child", library, "-device", o.device, "-g", strconv.Itoa(o.gpus), "-n", strconv.Itoa(o.calls),
+	cmd := exec.Command(self, "-child", library, "-device", o.device, "-g", strconv.Itoa(o.gpus), "-n",
+		strconv.Itoa(o.calls),
 		"-group", strconv.Itoa(o.group), "-program", program, "-nccl", o.library, "-limit", o.limit.String())
 	cmd.Env = append(append(os.Environ(), childVariable+"=1"), env...)
 	var said bytes.Buffer
@@ -127,6 +130,7 @@ func child(o *options, out io.Writer) (err error) {
 	}
 	took := time.Since(begun)
 	n := pick(o.programs == "leak", o.calls, o.group)
-	_, err = fmt.Fprintf(out, "%d all-reduces in %v, %.1f µs each, results right%s\n", n, took.Round(time.Millisecond), float64(took.Microseconds())/float64(n), m.counters())
+	_, err = fmt.Fprintf(out, "%d all-reduces in %v, %.1f µs each, results right%s\n", n, took.Round(time.Millisecond),
+		float64(took.Microseconds())/float64(n), m.counters())
 	return err
 }

@@ -60,7 +60,8 @@ func TestGather(t *testing.T) {
 	for r := range 3 {
 		got := whole.Of(comm, r).Calls
 		require.NotEmpty(t, got)
-		require.True(t, slices.ContainsFunc(got, func(c trace.Call) bool { return c.Kind == "AllReduce" && len(c.Steps) > 0 }))
+		require.True(t, slices.ContainsFunc(got,
+			func(c trace.Call) bool { return c.Kind == "AllReduce" && len(c.Steps) > 0 }))
 		require.Equal(t, want.Of(comm, r).Calls[0].Start, got[0].Start)
 		require.Equal(t, want.Of(comm, r).Calls[0].Steps, got[0].Steps)
 	}

@@ -50,9 +50,12 @@ func everything(d cuda.Driver) (err error) {
 // Whichever call of the driver fails, its error is told, and what was taken is given back.
 func TestAnyCallFails(t *testing.T) {
 	ending := []string{"cuMemFree", "cuMemFreeHost", "cuEventDestroy", "cuStreamDestroy", "cuModuleUnload"}
-	for _, call := range append(ending, "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuStreamCreateWithPriority", "cuEventCreate", "cuMemAlloc", "cuModuleLoadData",
-		"cuModuleGetFunction", "cuDeviceGetAttribute", "cuDeviceCanAccessPeer", "cuCtxEnablePeerAccess", "cuMemHostAlloc", "cuMemsetD8Async", "cuLaunchKernel", "cuStreamQuery",
-		"cuMemcpyDtoH", "cuMemcpyHtoD", "cuMemcpyAsync", "cuMemcpyPeerAsync", "cuEventRecord", "cuEventElapsedTime", "cuStreamWaitEvent") {
+	for _, call := range append(ending, "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuStreamCreateWithPriority",
+		"cuEventCreate", "cuMemAlloc", "cuModuleLoadData",
+		"cuModuleGetFunction", "cuDeviceGetAttribute", "cuDeviceCanAccessPeer", "cuCtxEnablePeerAccess", "cuMemHostAlloc",
+		"cuMemsetD8Async", "cuLaunchKernel", "cuStreamQuery",
+		"cuMemcpyDtoH", "cuMemcpyHtoD", "cuMemcpyAsync", "cuMemcpyPeerAsync", "cuEventRecord", "cuEventElapsedTime",
+		"cuStreamWaitEvent") {
 		// How often a GPU is asked depends on the machine, and how often it looks at lines on what it has seen.
 		most, enough := 1000, 3
 		switch call {
@@ -124,5 +127,6 @@ func TestTake(t *testing.T) {
 }
 
 func TestHangError(t *testing.T) {
-	require.EqualError(t, &HangError{GPU: 3, What: "a copy", After: 1234567 * time.Microsecond}, "GPU 3: a copy has not ended after 1.235s")
+	require.EqualError(t, &HangError{GPU: 3, What: "a copy", After: 1234567 * time.Microsecond},
+		"GPU 3: a copy has not ended after 1.235s")
 }

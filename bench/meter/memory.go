@@ -149,7 +149,8 @@ func (g *GPU) test(ctx context.Context, p pattern, blocks []block, t *Test) erro
 }
 
 func (g *GPU) launchPattern(name string, b block, p pattern, base uintptr) error {
-	args := &patternArgs{p: uint64(b.p), n: uint64(b.n / 16), base: uint64(base), flip: p.flip, found: uint64(g.found), kind: p.kind, most: most}
+	args := &patternArgs{p: uint64(b.p), n: uint64(b.n / 16), base: uint64(base), flip: p.flip, found: uint64(g.found),
+		kind: p.kind, most: most}
 	return launch(g, name, max(1, min(g.blocks, b.n/16/threads)), threads, args)
 }
 
@@ -183,7 +184,8 @@ func (g *GPU) compare(ctx context.Context, b block, p pattern, base uintptr) (co
 	}
 	for r := records; len(r) > 0; r = r[record:] {
 		word := func(i int) uint64 { return binary.LittleEndian.Uint64(r[8*i:]) }
-		list = append(list, Wrong{Address: word(0), Offset: word(0) - uint64(b.p), Want: word(1), Got: word(2), Pattern: p.name})
+		list = append(list, Wrong{Address: word(0), Offset: word(0) - uint64(b.p), Want: word(1), Got: word(2),
+			Pattern: p.name})
 	}
 	return count, list, nil
 }
@@ -200,7 +202,8 @@ func (g *GPU) CopyRate(ctx context.Context, n, times int) (bytesPerSecond float6
 		if err := g.d.MemsetD8Async(p, 1, n, g.timer.Stream); err != nil {
 			return err
 		}
-		took, err := g.timed(ctx, "a copy in its memory", times, func() error { return g.d.MemcpyAsync(p+uintptr(n), p, n, g.timer.Stream) })
+		took, err := g.timed(ctx, "a copy in its memory", times,
+			func() error { return g.d.MemcpyAsync(p+uintptr(n), p, n, g.timer.Stream) })
 		bytesPerSecond = rate(2*n, took)
 		return err
 	})
@@ -227,12 +230,14 @@ func (g *GPU) HostRates(ctx context.Context, n, times int) (in, out float64, err
 		if err := g.d.MemsetD8Async(p, 1, n, g.timer.Stream); err != nil {
 			return err
 		}
-		took, err := g.timed(ctx, "a copy to the host", times, func() error { return g.d.MemcpyAsync(h, p, n, g.timer.Stream) })
+		took, err := g.timed(ctx, "a copy to the host", times,
+			func() error { return g.d.MemcpyAsync(h, p, n, g.timer.Stream) })
 		if err != nil {
 			return err
 		}
 		out = rate(n, took)
-		took, err = g.timed(ctx, "a copy from the host", times, func() error { return g.d.MemcpyAsync(p, h, n, g.timer.Stream) })
+		took, err = g.timed(ctx, "a copy from the host", times,
+			func() error { return g.d.MemcpyAsync(p, h, n, g.timer.Stream) })
 		in = rate(n, took)
 		return err
 	})

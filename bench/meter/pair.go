@@ -95,7 +95,8 @@ func (p *Pair) Direction(ctx context.Context, i, times int) (w Direction, err er
 		func() error { return p.integrity(ctx, i, &w) },
 		func() error {
 			return g.with(func() error {
-				took, err := g.timed(ctx, fmt.Sprintf("a copy to GPU %d", to.Number), times, func() error { return p.copy(i, 0, 0, p.n) })
+				took, err := g.timed(ctx, fmt.Sprintf("a copy to GPU %d", to.Number), times,
+					func() error { return p.copy(i, 0, 0, p.n) })
 				w.Rate = rate(p.n, took)
 				return err
 			})

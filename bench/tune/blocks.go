@@ -40,7 +40,8 @@ func (t *tuning) fewer(ctx context.Context, open func(ringo.Config) ([]*ringo.Co
 				continue
 			}
 			fmt.Fprintf(say, "# %s, %d blocks\n", algo, blocks)
-			err := with(ctx, open, t.cfg.options(algo, blocks), func(comms []*ringo.Comm) error { return t.measure(comms, algo, n) })
+			err := with(ctx, open, t.cfg.options(algo, blocks),
+				func(comms []*ringo.Comm) error { return t.measure(comms, algo, n) })
 			if err != nil {
 				failed = append(failed, fmt.Errorf("%s, %d blocks: %w", algo, blocks, err))
 			}
@@ -107,7 +108,8 @@ func (k *curve) choose(t *tuning) {
 // work is how many blocks there is work for.
 func (t *tuning) work(k *curve, j, algo int) int {
 	gpus := ringo.GPUs{Name: t.gpu, Path: t.path, Registered: algo >= k.registered}
-	c, err := ringo.ExplainDevice(k.Kind, t.ranks, 0, k.counts[j]*t.cfg.Type.Size(), 0, gpus, ringo.Config{Algo: k.algos[algo]})
+	c, err := ringo.ExplainDevice(k.Kind, t.ranks, 0, k.counts[j]*t.cfg.Type.Size(), 0, gpus,
+		ringo.Config{Algo: k.algos[algo]})
 	if err != nil { // several kinds of path: all are tried
 		return math.MaxInt
 	}

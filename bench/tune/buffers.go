@@ -185,6 +185,7 @@ func (m *meter) loop(n int, f func() error) (float64, error) {
 	}
 	us := []float64{float64(time.Since(start).Nanoseconds()) / 1e3 / float64(n) / float64(m.comm.Size())}
 	sum := mem.Of(us)
-	err := m.comm.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: sum, Out: sum, Count: 1, Type: ringo.Float64, Op: ringo.Sum})
+	err := m.comm.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: sum, Out: sum, Count: 1, Type: ringo.Float64,
+		Op: ringo.Sum})
 	return us[0], err
 }

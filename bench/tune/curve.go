@@ -58,7 +58,8 @@ func (t *tuning) ask(comm *ringo.Comm, sizes []int64) (err error) {
 		for _, size := range sizes {
 			// Several small sizes may come down to one element a block.
 			if count := coll.Count(size, n, width); len(k.counts) == 0 || count > k.counts[len(k.counts)-1] {
-				k.counts, k.sizes, k.asked = append(k.counts, count), append(k.sizes, coll.Size(count, n, width)), append(k.asked, size)
+				k.counts, k.sizes, k.asked = append(k.counts, count), append(k.sizes, coll.Size(count, n, width)),
+					append(k.asked, size)
 			}
 		}
 		for _, registered := range []bool{false, true} {
@@ -123,7 +124,8 @@ func (k *curve) rows(c *Config, ranks int) (rows []ringo.PlanRow) {
 		}
 		first := 0
 		for i, r := range list {
-			row := ringo.PlanRow{Kind: k.Kind, From: ranks, To: ranks, Registered: registered, UpTo: max(k.asked[r.last], k.sizes[r.last]), Algo: k.algos[r.algo]}
+			row := ringo.PlanRow{Kind: k.Kind, From: ranks, To: ranks, Registered: registered,
+				UpTo: max(k.asked[r.last], k.sizes[r.last]), Algo: k.algos[r.algo]}
 			if i == len(list)-1 {
 				row.UpTo = -1
 			}
@@ -150,7 +152,8 @@ func (k *curve) times(registered bool) [][]float64 {
 // memory, + for registered memory where that is another.
 func (k *curve) print(w io.Writer, c *Config) {
 	any, registered := pick(segment(k.times(false)), len(k.sizes)), pick(segment(k.times(true)), len(k.sizes))
-	fmt.Fprintf(w, "\n# %s, %v, graphs of %d, out of place, us; * chosen, + chosen for registered memory\n#%11s", k.Name, c.Type, c.Graph, "size (B)")
+	fmt.Fprintf(w, "\n# %s, %v, graphs of %d, out of place, us; * chosen, + chosen for registered memory\n#%11s", k.Name,
+		c.Type, c.Graph, "size (B)")
 	for _, a := range k.algos {
 		fmt.Fprintf(w, " %11s", a)
 	}

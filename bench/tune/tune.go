@@ -51,7 +51,8 @@ func Run(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	if cfg.Processes > 1 {
-		return launch.Run(ctx, launch.Config{N: cfg.Processes, Args: append(slices.Clone(cfg.Command), "-np=0"), Stdout: cfg.Stdout, Stderr: cfg.Stderr, Prefix: true, Reporter: true})
+		return launch.Run(ctx, launch.Config{N: cfg.Processes, Args: append(slices.Clone(cfg.Command), "-np=0"),
+			Stdout: cfg.Stdout, Stderr: cfg.Stderr, Prefix: true, Reporter: true})
 	}
 	if cfg.Processes == 1 {
 		return cfg.with(cfg.PerProcess, func(m *gpu.Machine) error {
@@ -96,7 +97,8 @@ func (c *Config) with(ranks int, f func(*gpu.Machine) error) error {
 // tune measures with the ranks of this process, first and those after it; ranks is
 // how many there are in all. open makes a communicator for them: each algorithm
 // has its own.
-func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int, open func(ringo.Config) ([]*ringo.Comm, error)) (err error) {
+func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int,
+	open func(ringo.Config) ([]*ringo.Comm, error)) (err error) {
 	sizes, err := c.Sizes()
 	if err != nil {
 		return err
@@ -167,7 +169,8 @@ func (c *Config) options(algo string, blocks int) ringo.Config {
 }
 
 // with calls f with the ranks of a communicator of its own.
-func with(ctx context.Context, open func(ringo.Config) ([]*ringo.Comm, error), o ringo.Config, f func([]*ringo.Comm) error) error {
+func with(ctx context.Context, open func(ringo.Config) ([]*ringo.Comm, error), o ringo.Config,
+	f func([]*ringo.Comm) error) error {
 	comms, err := open(o)
 	if err != nil {
 		return err
@@ -207,7 +210,8 @@ func (c *Config) before() (*ringo.Plan, error) {
 	if err != nil {
 		var wrong *ringo.PlanError
 		errors.As(err, &wrong)
-		return nil, fmt.Errorf("-o %s: the file is there, but is no plan (line %d: %s): name another one", c.Out, wrong.Line, wrong.Reason)
+		return nil, fmt.Errorf("-o %s: the file is there, but is no plan (line %d: %s): name another one", c.Out,
+			wrong.Line, wrong.Reason)
 	}
 	return p, nil
 }
@@ -233,7 +237,8 @@ func (t *tuning) write() error {
 			return fmt.Errorf("-o %s: the file is for %s, but this is %s: name another one", c.Out, old.Scope(), p.Scope())
 		}
 		p.Rows = append(slices.DeleteFunc(old.Rows, func(r ringo.PlanRow) bool {
-			return r.From == t.ranks && r.To == t.ranks && slices.ContainsFunc(c.Collectives, func(k bench.Collective) bool { return k.Kind == r.Kind })
+			return r.From == t.ranks && r.To == t.ranks &&
+				slices.ContainsFunc(c.Collectives, func(k bench.Collective) bool { return k.Kind == r.Kind })
 		}), p.Rows...)
 		p.Sort()
 	}

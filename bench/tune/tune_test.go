@@ -55,14 +55,17 @@ func TestRows(t *testing.T) {
 	row := func(registered bool, upTo int64, algo string) ringo.PlanRow {
 		return ringo.PlanRow{Kind: ringo.KindAllGather, From: 2, To: 2, Registered: registered, UpTo: upTo, Algo: algo}
 	}
-	require.Equal(t, []ringo.PlanRow{row(true, 17, "ring"), row(true, -1, "window"), row(false, 17, "ring"), row(false, -1, "direct")}, tuned.curves[0].rows(c, 2))
+	require.Equal(t, []ringo.PlanRow{row(true, 17, "ring"), row(true, -1, "window"), row(false, 17, "ring"),
+		row(false, -1, "direct")}, tuned.curves[0].rows(c, 2))
 	for j := range tuned.curves[0].us {
 		tuned.curves[0].us[j][3] = inf
 	}
 	tuned.curves[0].sizes[1] = 18
-	require.Equal(t, []ringo.PlanRow{row(false, 18, "ring"), row(false, -1, "direct")}, tuned.curves[0].rows(c, 2), "a size that was rounded up")
+	require.Equal(t, []ringo.PlanRow{row(false, 18, "ring"), row(false, -1, "direct")}, tuned.curves[0].rows(c, 2),
+		"a size that was rounded up")
 	p := tuned.plan()
-	require.Equal(t, []string{"2 × GPU X", "1.2", "GPU X", "p2p"}, []string{p.Machine, p.Driver, strings.Join(p.GPUs, ","), p.Path})
+	require.Equal(t, []string{"2 × GPU X", "1.2", "GPU X", "p2p"},
+		[]string{p.Machine, p.Driver, strings.Join(p.GPUs, ","), p.Path})
 	require.Equal(t, []string{"ring", "direct"}, tuned.algorithmsOf("direct", "ring"))
 }
 
@@ -84,7 +87,8 @@ func TestChoose(t *testing.T) {
 	k.us[3][0] = 40
 	tuned.path = "no such path" // work for any number
 	k.choose(tuned)
-	require.Equal(t, [][]int{{math.MaxInt, 0, 0, 0}, {math.MaxInt, 0, 0, 0}, {0, math.MaxInt, 0, math.MaxInt}, {math.MaxInt, 0, 0, 0}}, k.work)
+	require.Equal(t, [][]int{{math.MaxInt, 0, 0, 0}, {math.MaxInt, 0, 0, 0}, {0, math.MaxInt, 0, math.MaxInt},
+		{math.MaxInt, 0, 0, 0}}, k.work)
 	require.Equal(t, []float64{inf, inf}, k.less[2][3], "until they are measured")
 	require.Nil(t, k.less[2][2])
 
@@ -104,7 +108,8 @@ func TestWrite(t *testing.T) {
 	c := &Config{Stdout: &b}
 	tuned := measured(c)
 	require.NoError(t, tuned.write())
-	require.Equal(t, "\n"+tuned.plan().String()+"\n# -o FILE writes this plan, RINGO_PLAN=FILE or Config.Plan uses it\n", b.String())
+	require.Equal(t, "\n"+tuned.plan().String()+"\n# -o FILE writes this plan, RINGO_PLAN=FILE or Config.Plan uses it\n",
+		b.String())
 	b.Reset()
 	c.Out = filepath.Join(t.TempDir(), "my.plan")
 	require.NoError(t, tuned.write())
@@ -135,9 +140,11 @@ func TestWrite(t *testing.T) {
 
 	before := rows()
 	tuned.path = "host memory"
-	require.EqualError(t, tuned.write(), "-o "+c.Out+": the file is for GPU X, p2p, but this is GPU X, host memory: name another one")
+	require.EqualError(t, tuned.write(),
+		"-o "+c.Out+": the file is for GPU X, p2p, but this is GPU X, host memory: name another one")
 	tuned.path, tuned.gpu = "p2p", "GPU Y"
-	require.EqualError(t, tuned.write(), "-o "+c.Out+": the file is for GPU X, p2p, but this is GPU Y, p2p: name another one")
+	require.EqualError(t, tuned.write(),
+		"-o "+c.Out+": the file is for GPU X, p2p, but this is GPU Y, p2p: name another one")
 	require.Equal(t, before, rows())
 }
 
@@ -154,7 +161,8 @@ func TestBefore(t *testing.T) {
 		if test.text != "" {
 			require.NoError(t, os.WriteFile(file, []byte(test.text), 0o644))
 		}
-		err := Run(t.Context(), &Config{Out: test.out, Processes: 1, PerProcess: 2, Device: "emu", Sweep: bench.Sweep{Min: 2, Max: 1}})
+		err := Run(t.Context(), &Config{Out: test.out, Processes: 1, PerProcess: 2, Device: "emu",
+			Sweep: bench.Sweep{Min: 2, Max: 1}})
 		if test.want == "" {
 			require.ErrorContains(t, err, "-b 2 is more than -e 1", "nothing is in the way")
 			continue
@@ -167,7 +175,8 @@ func TestOptions(t *testing.T) {
 	c := &Config{Transport: "auto"}
 	require.Equal(t, ringo.Config{Algo: "ring", Timeout: 30 * time.Second, BlockPolicy: "latency"}, c.options("ring", 0))
 	c.Transport = "shm"
-	require.Equal(t, ringo.Config{Transport: "shm", Timeout: 30 * time.Second, BlockPolicy: "latency", MaxBlocks: 8, MinBlocks: 1}, c.options("", 8))
+	require.Equal(t, ringo.Config{Transport: "shm", Timeout: 30 * time.Second, BlockPolicy: "latency", MaxBlocks: 8,
+		MinBlocks: 1}, c.options("", 8))
 	n, err := GPUs("emu")
 	require.NoError(t, err)
 	require.Equal(t, 4, n)
@@ -180,8 +189,10 @@ func small(name string, out io.Writer) *Config {
 		panic(err)
 	}
 	return &Config{
-		Collectives: []bench.Collective{coll}, Processes: 1, PerProcess: 2, Sweep: bench.Sweep{Min: 1, Max: 4096, Factor: 4096}, Type: ringo.BFloat16,
-		Device: "emu", Transport: "auto", Unchecked: true, Graph: 1, Blocks: []int{1}, Time: time.Millisecond, Stdout: out, Stderr: out,
+		Collectives: []bench.Collective{coll}, Processes: 1, PerProcess: 2,
+		Sweep: bench.Sweep{Min: 1, Max: 4096, Factor: 4096}, Type: ringo.BFloat16,
+		Device: "emu", Transport: "auto", Unchecked: true, Graph: 1, Blocks: []int{1}, Time: time.Millisecond, Stdout: out,
+		Stderr: out,
 	}
 }
 

@@ -52,7 +52,8 @@ func ranks(t *testing.T, script string, dead int, args ...string) {
 		wg.Go(func() {
 			cmd := exec.Command(with, filepath.Join("tests", script), strconv.Itoa(rank), strconv.Itoa(n), meet)
 			cmd.Args = append(cmd.Args, args...)
-			cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+library, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo",
+			cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+library, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1",
+				"OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo",
 				"MOST_SECONDS="+strconv.Itoa(10))
 			cmd.Stdout, cmd.Stderr = &texts[rank], &texts[rank]
 			errs[rank] = cmd.Run()
@@ -99,9 +100,12 @@ func TestStopped(t *testing.T) { ranks(t, "stopped.py", 1) }
 // TestRestarted wants torchrun to begin again after a rank was killed. Its options -r and -t are for torch 1.13 with
 // Python 3.11, which fails without.
 func TestRestarted(t *testing.T) {
-	cmd := exec.Command(python(t), "-m", "torch.distributed.run", "--nproc_per_node=3", "--max_restarts=1", "--monitor_interval=0.2", "-r", "1", "-t", "1",
-		"--log_dir", t.TempDir(), "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0", filepath.Join("tests", "restarted.py"))
-	cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+ctest.Library(t), "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
+	cmd := exec.Command(python(t), "-m", "torch.distributed.run", "--nproc_per_node=3", "--max_restarts=1",
+		"--monitor_interval=0.2", "-r", "1", "-t", "1",
+		"--log_dir", t.TempDir(), "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0",
+		filepath.Join("tests", "restarted.py"))
+	cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+ctest.Library(t), "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1",
+		"OMP_NUM_THREADS=1")
 	text, err := cmd.CombinedOutput()
 	assert.NoError(t, err, "%s", text)
 	assert.Contains(t, string(text), "ok after 1 restart")

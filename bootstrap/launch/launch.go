@@ -139,7 +139,8 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("launch: %w", err)
 	}
 	j := &job{Config: c, master: master, restarts: make([]int, c.N), ended: make(chan int, c.N)}
-	j.id, err = bootstrap.NewID(bootstrap.ListenOptions{Addr: hub.addr, Again: true, Launched: c.Restarts == 0, TLS: tls, Regrouped: j.regrouped.heard})
+	j.id, err = bootstrap.NewID(bootstrap.ListenOptions{Addr: hub.addr, Again: true, Launched: c.Restarts == 0, TLS: tls,
+		Regrouped: j.regrouped.heard})
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}

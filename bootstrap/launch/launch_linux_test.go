@@ -179,7 +179,8 @@ func play(s string) {
 		fmt.Println("ready")
 		time.Sleep(time.Minute)
 	case "nest pid", "nest brood": // a launcher, to be killed
-		err := Run(context.Background(), Config{N: 2, Args: []string{os.Args[0]}, Env: append(os.Environ(), scene+"="+s[len("nest "):]), Stdout: os.Stdout})
+		err := Run(context.Background(), Config{N: 2, Args: []string{os.Args[0]},
+			Env: append(os.Environ(), scene+"="+s[len("nest "):]), Stdout: os.Stdout})
 		fmt.Println(err)
 	case "brood":
 		child := exec.Command(os.Args[0])
@@ -213,7 +214,8 @@ func awaitEnd(file string) {
 // await returns when out has a text so many times.
 func await(t *testing.T, out *transcript.Transcript, text string, times int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Count(out.String(), text) >= times }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(out.String(), text) >= times }, 10*time.Second,
+		time.Millisecond)
 }
 
 func config(n int, s string) (Config, *transcript.Transcript) {
@@ -225,7 +227,8 @@ func TestOutput(t *testing.T) {
 	c, out := config(3, "hello")
 	c.Prefix = true
 	require.NoError(t, Run(t.Context(), c))
-	for _, line := range []string{"[0] out 0\n", "[0] err 0\n", "[1] out 1\n", "[1] err 1\n", "[1] unfinished\n", "[2] out 2\n", "[2] err 2\n"} {
+	for _, line := range []string{"[0] out 0\n", "[0] err 0\n", "[1] out 1\n", "[1] err 1\n", "[1] unfinished\n",
+		"[2] out 2\n", "[2] err 2\n"} {
 		require.Contains(t, out.String(), line)
 	}
 
@@ -354,7 +357,8 @@ func requireStops(t *testing.T) {
 // The launcher knows who has ended before it joined, and the others hear of it.
 func TestEndBeforeJoin(t *testing.T) {
 	for _, rank := range []int{0, 2} {
-		for how, why := range map[string]string{"signal 9": "killed by signal 9", "status 3": "exit status 3", "status 0": "exit status 0"} {
+		for how, why := range map[string]string{"signal 9": "killed by signal 9", "status 3": "exit status 3",
+			"status 0": "exit status 0"} {
 			t.Run(fmt.Sprint(rank, " ", how), func(t *testing.T) {
 				c, out := config(4, fmt.Sprint("join ", rank))
 				c.Env = append(c.Env, "HOW="+how)
@@ -362,7 +366,9 @@ func TestEndBeforeJoin(t *testing.T) {
 				Run(t.Context(), c)
 				for r := range 4 {
 					if r != rank {
-						require.Contains(t, out.String(), fmt.Sprintf("rank %d died, said to %d: join: rank %[1]d will not come, for its process has ended: %[3]s\n", rank, r, why))
+						require.Contains(t, out.String(),
+							fmt.Sprintf("rank %d died, said to %d: join: rank %[1]d will not come, for its process has ended: %[3]s\n", rank,
+								r, why))
 					}
 				}
 			})
@@ -416,7 +422,8 @@ func TestStartFails(t *testing.T) {
 	id, err := bootstrap.NewID(bootstrap.ListenOptions{Again: true, Launched: true})
 	require.NoError(t, err)
 	defer bootstrap.Stop(id)
-	j := &job{Config: c, id: id, restarts: make([]int, 3), ended: make(chan int, 3), stdout: out, stderr: out, keeper: newKeeper()}
+	j := &job{Config: c, id: id, restarts: make([]int, 3), ended: make(chan int, 3), stdout: out, stderr: out,
+		keeper: newKeeper()}
 	defer j.keeper.close()
 	for rank := range 3 {
 		j.cmds = append(j.cmds, j.command(rank))
@@ -425,7 +432,8 @@ func TestStartFails(t *testing.T) {
 	why := "fork/exec /no/such/program: no such file or directory"
 	require.EqualError(t, j.run(t.Context()), "rank 1: "+why)
 	require.Equal(t, []string{"1 rank 1: not started: " + why, "2 rank 2: not started: " + why, "0 <nil>"}, ended)
-	require.Contains(t, out.String(), "rank 1 died, said to 0: join: rank 1 will not come, for its process has ended: "+why+"\n")
+	require.Contains(t, out.String(),
+		"rank 1 died, said to 0: join: rank 1 will not come, for its process has ended: "+why+"\n")
 }
 
 func TestCancel(t *testing.T) {
@@ -467,7 +475,8 @@ func TestChildrenDieWithParent(t *testing.T) {
 			for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 				pid, err := strconv.Atoi(strings.TrimPrefix(line, "pid "))
 				require.NoError(t, err)
-				require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) }, 20*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) },
+					20*time.Second, time.Millisecond)
 			}
 		})
 	}

@@ -57,7 +57,8 @@ func (r *regrouping) underWay() bool {
 
 // watch waits for all that run, starts again those that fail and may, and ends all once one has failed
 // for good and the others do not go on without it.
-func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error, again func(rank int) bool) error {
+func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error,
+	again func(rank int) bool) error {
 	v := &vigil{job: j, alive: make([]bool, j.N), killed: make([]bool, j.N)}
 	for rank := range running {
 		v.alive[rank] = true
@@ -148,7 +149,8 @@ func (v *vigil) end() {
 	} else {
 		cause = v.failures[len(v.failures)-1]
 	}
-	fmt.Fprintf(v.stderr, "launch: ended %s %s, still running %v after rank %d ended (%s)%s: -grace is how long they may\n",
+	fmt.Fprintf(v.stderr,
+		"launch: ended %s %s, still running %v after rank %d ended (%s)%s: -grace is how long they may\n",
 		who, strings.Join(ranks, ", "), v.Grace, cause.Rank, cause.how(), without)
 }
 

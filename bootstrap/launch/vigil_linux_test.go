@@ -50,7 +50,8 @@ func goOn(rank int) {
 		check(err)
 		next := left.Group
 		if next == nil {
-			next, err = bootstrap.Join(ctx, left.ID, slices.Index(left.Members, g.Rank()), len(left.Members), bootstrap.JoinOptions{})
+			next, err = bootstrap.Join(ctx, left.ID, slices.Index(left.Members, g.Rank()), len(left.Members),
+				bootstrap.JoinOptions{})
 			check(err)
 		}
 		g = next
@@ -74,7 +75,8 @@ func goOn(rank int) {
 // Those that go on without a rank that has failed may do so for longer than Grace, and the job ends as they do. Who
 // does not go on with them is ended, and named.
 func TestGoOnWithout(t *testing.T) {
-	const ended = "launch: ended rank 3, still running 1ms after rank 1 ended (killed by signal 9), and the others go on without: -grace is how long they may\n"
+	const ended = "launch: ended rank 3, still running 1ms after rank 1 ended (killed by signal 9), and the others go " +
+		"on without: -grace is how long they may\n"
 	for how, status := range map[string]int{"well": 0, "stay": 0, "fail": 5} {
 		t.Run(how, func(t *testing.T) {
 			c, out := config(4, "go on")
@@ -112,7 +114,8 @@ func TestGraceWhileRegrouping(t *testing.T) {
 					over <- err
 				}
 			}
-			j := &job{Config: c, restarts: make([]int, 2), ended: make(chan int, 2), errs: make([]error, 2), stdout: out, stderr: out}
+			j := &job{Config: c, restarts: make([]int, 2), ended: make(chan int, 2), errs: make([]error, 2), stdout: out,
+				stderr: out}
 			j.cmds = []*exec.Cmd{j.command(0), j.command(1)}
 			j.regrouped.heard(nil)
 			require.True(t, j.startRank(0))
@@ -142,5 +145,6 @@ func TestGrace(t *testing.T) {
 	c, out := config(3, "one fails")
 	c.Grace = time.Millisecond
 	require.EqualError(t, Run(t.Context(), c), "rank 1: exit status 3")
-	require.Equal(t, "launch: ended ranks 0, 2, still running 1ms after rank 1 ended (exit status 3): -grace is how long they may\n", out.String())
+	require.Equal(t, "launch: ended ranks 0, 2, still running 1ms after rank 1 ended (exit status 3): -grace is how "+
+		"long they may\n", out.String())
 }

@@ -23,7 +23,8 @@ var trends = map[string]trend{
 func (r *report) compare(base *report, cfg *config) []finding {
 	if !r.shares(base) {
 		return []finding{{Severity: unjudged, Code: "baseline-other", Stage: "baseline", Text: fmt.Sprintf(
-			"the baseline of %s is of other hosts (%s), so nothing is compared: is it of this cluster, and have hosts been renamed since?", base.Started.Format("2006-01-02 15:04"), someHosts(base.Hosts))}}
+			"the baseline of %s is of other hosts (%s), so nothing is compared: is it of this cluster, and have hosts been "+
+				"renamed since?", base.Started.Format("2006-01-02 15:04"), someHosts(base.Hosts))}}
 	}
 	f := &findings{r: r}
 	f.missing(base)
@@ -52,7 +53,8 @@ func (f *findings) missing(base *report) {
 	}
 	for _, h := range base.Hosts {
 		if !have[h.Name] {
-			f.add(broken, "baseline-host", of(h.Name, ""), 10, "it was there at %s and is not in this job: is it up?", base.Started.Format("2006-01-02 15:04"))
+			f.add(broken, "baseline-host", of(h.Name, ""), 10, "it was there at %s and is not in this job: is it up?",
+				base.Started.Format("2006-01-02 15:04"))
 		}
 	}
 }
@@ -103,7 +105,8 @@ func (f *findings) slower(base *report, cfg *config) {
 		}
 		if worse > max(t.part*old.Value, t.floor) {
 			said[k.s] = true
-			f.add(degraded, "baseline-"+k.quantity, k.s, worse/old.Value, "%s of %s, and %s at %s: what has changed since? look at its link, clocks and cooling",
+			f.add(degraded, "baseline-"+k.quantity, k.s, worse/old.Value,
+				"%s of %s, and %s at %s: what has changed since? look at its link, clocks and cooling",
 				spell(m.Value, m.Unit), k.quantity, spell(old.Value, old.Unit), base.Started.Format("2006-01-02 15:04"))
 			f.list[len(f.list)-1].Quantity = k.quantity
 		}

@@ -19,7 +19,8 @@ import (
 // something is wrong, parts of the job are tried until it is known whose fault it is.
 func collectiveStage() stage {
 	return stage{
-		Name: "collectives", Asks: "Are all-reduce, all-gather and all-to-all right over all ranks, and if not, on whose account?",
+		Name: "collectives", Asks: "Are all-reduce, all-gather and all-to-all right over all ranks, and if not, on whose " +
+			"account?",
 		Quick: 12 * time.Second, Full: 90 * time.Second,
 		Measure: measureCollectives, Judge: judgeHostCollectives,
 	}
@@ -145,7 +146,8 @@ func (j *job) try(ctx context.Context, t trial, step int) (took time.Duration, e
 	patience := trialTime(time.Until(end))
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := ringo.Open(ctx, ringo.Config{ID: &id, Rank: slices.Index(t.Groups[i], j.rank), Size: len(t.Groups[i]), Timeout: patience, JoinTimeout: patience, HostID: j.members[j.rank].ID})
+	c, err := ringo.Open(ctx, ringo.Config{ID: &id, Rank: slices.Index(t.Groups[i], j.rank), Size: len(t.Groups[i]),
+		Timeout: patience, JoinTimeout: patience, HostID: j.members[j.rank].ID})
 	if err != nil {
 		return 0, err
 	}
@@ -174,7 +176,8 @@ func verifiedOnHosts(c *ringo.Comm, tamper func([]int32)) (time.Duration, error)
 	}
 	for i, got := range gathered {
 		if want := value(i/len(mine), i%len(mine)); got != want {
-			return 0, fmt.Errorf("AllGather: element %d, which is from rank %d of this group of %d, is %d and not %d", i, i/len(mine), n, got, want)
+			return 0, fmt.Errorf("AllGather: element %d, which is from rank %d of this group of %d, is %d and not %d", i,
+				i/len(mine), n, got, want)
 		}
 	}
 	for i := range sent {
@@ -188,7 +191,8 @@ func verifiedOnHosts(c *ringo.Comm, tamper func([]int32)) (time.Duration, error)
 	}
 	for i, got := range received {
 		if want := value(i/64, me*64+i%64); got != want {
-			return 0, fmt.Errorf("AlltoAll: element %d, which is from rank %d of this group of %d, is %d and not %d", i, i/64, n, got, want)
+			return 0, fmt.Errorf("AlltoAll: element %d, which is from rank %d of this group of %d, is %d and not %d", i, i/64, n,
+				got, want)
 		}
 	}
 	start := time.Now()
@@ -223,11 +227,13 @@ func (j *job) blamed(t found) (list []measurement) {
 		return []measurement{{Quantity: "fails", Text: nothingWell}}
 	}
 	for _, r := range t.Ranks {
-		list = append(list, measurement{Subject: of(j.members[r].Host, fmt.Sprint("rank ", r)), Quantity: "fails", Text: rest})
+		list = append(list, measurement{Subject: of(j.members[r].Host, fmt.Sprint("rank ", r)), Quantity: "fails",
+			Text: rest})
 	}
 	pairs := func(links [][2]int, text string) {
 		for _, l := range links {
-			list = append(list, measurement{Subject: pairOf(j.component(l[0]), j.component(l[1])), Quantity: "fails", Text: text})
+			list = append(list, measurement{Subject: pairOf(j.component(l[0]), j.component(l[1])), Quantity: "fails",
+				Text: text})
 		}
 	}
 	pairs(t.Links, othersWell)
@@ -262,9 +268,12 @@ func judgeHostCollectives(r *report, _ *config) []finding {
 			if m.Text == othersWell {
 				others = ", and each does well with others"
 			}
-			f.add(broken, "collective-link", m.Subject, 20, "collectives of these two fail%s: %s; look at the way between them", others, why)
+			f.add(broken, "collective-link", m.Subject, 20, "collectives of these two fail%s: %s; look at the way between them",
+				others, why)
 		case m.Text == nothingWell:
-			f.add(broken, "collective", m.Subject, 20, "no collective does well, over all ranks or over any part that was tried: %s; look at what all have in common, such as the way to the first rank, where they meet", why)
+			f.add(broken, "collective", m.Subject, 20,
+				"no collective does well, over all ranks or over any part that was tried: %s; look at what all have in common, "+
+					"such as the way to the first rank, where they meet", why)
 		case m.Subject == subject{}:
 			f.add(broken, "collective", m.Subject, 20, "collectives over all ranks fail, and those over parts do well: %s", why)
 		default:
@@ -272,11 +281,14 @@ func judgeHostCollectives(r *report, _ *config) []finding {
 			if m.Text == othersWell {
 				others = ", and some without it do well"
 			}
-			f.add(broken, "collective-rank", m.Subject, 20, "collectives with this rank fail%s: %s; test its memory and processor, and take its host out of use", others, why)
+			f.add(broken, "collective-rank", m.Subject, 20,
+				"collectives with this rank fail%s: %s; test its memory and processor, and take its host out of use", others, why)
 		}
 	}
-	if len(f.list) == 0 && len(trials) > 0 && !slices.ContainsFunc(r.Hosts, func(h hostReport) bool { return len(h.Lost) > 0 }) {
-		f.add(unjudged, "collective-once", trials[0].Subject, 1, "collectives failed once and did well when they were tried again in parts: %s", why)
+	if len(f.list) == 0 && len(trials) > 0 &&
+		!slices.ContainsFunc(r.Hosts, func(h hostReport) bool { return len(h.Lost) > 0 }) {
+		f.add(unjudged, "collective-once", trials[0].Subject, 1,
+			"collectives failed once and did well when they were tried again in parts: %s", why)
 	}
 	return f.list
 }

@@ -32,16 +32,23 @@ func TestCollectivesSaid(t *testing.T) {
 		ranks int
 		want  string
 	}{
-		{"two ranks", found{Alone: [][2]int{{0, 1}}}, 2, "host a, rank 0 to host b, rank 1: collectives of these two fail: x; look at the way between them"},
-		{"two of three", found{Links: [][2]int{{0, 1}}, Some: true}, 3, "host a, rank 0 to host b, rank 1: collectives of these two fail, and each does well with others: x; look at the way between them"},
-		{"two without a witness", found{Alone: [][2]int{{0, 1}}, Some: true}, 4, "host a, rank 0 to host b, rank 1: collectives of these two fail: x; look at the way between them"},
-		{"a rank", found{Ranks: []int{1}, Some: true}, 3, "host b, rank 1: collectives with this rank fail, and some without it do well: x;"},
-		{"nothing", found{Alone: [][2]int{{0, 1}, {2, 3}}}, 4, "no collective does well, over all ranks or over any part that was tried: x;"},
+		{"two ranks", found{Alone: [][2]int{{0, 1}}}, 2,
+			"host a, rank 0 to host b, rank 1: collectives of these two fail: x; look at the way between them"},
+		{"two of three", found{Links: [][2]int{{0, 1}}, Some: true}, 3,
+			"host a, rank 0 to host b, rank 1: collectives of these two fail, and each does well with others: x; look at the " +
+				"way between them"},
+		{"two without a witness", found{Alone: [][2]int{{0, 1}}, Some: true}, 4,
+			"host a, rank 0 to host b, rank 1: collectives of these two fail: x; look at the way between them"},
+		{"a rank", found{Ranks: []int{1}, Some: true}, 3,
+			"host b, rank 1: collectives with this rank fail, and some without it do well: x;"},
+		{"nothing", found{Alone: [][2]int{{0, 1}, {2, 3}}}, 4,
+			"no collective does well, over all ranks or over any part that was tried: x;"},
 		{"the whole", found{Across: true, Some: true}, 4, "collectives over all ranks fail, and those over parts do well: x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			jobs := local(strings.Fields("a b c d")[:c.ranks]...)
-			r := &report{Measurements: append([]measurement{{Stage: "collectives", Quantity: "trial", Text: "x"}}, jobs[0].blamed(c.found)...)}
+			r := &report{Measurements: append([]measurement{{Stage: "collectives", Quantity: "trial", Text: "x"}},
+				jobs[0].blamed(c.found)...)}
 			for i := range r.Measurements {
 				r.Measurements[i].Stage = "collectives"
 			}

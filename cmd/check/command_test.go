@@ -52,7 +52,8 @@ func testRank() {
 	if d, err := time.ParseDuration(os.Getenv("RINGO_TEST_JOIN")); err == nil {
 		within = d
 	}
-	j, err := join(context.Background(), joinOptions{Timeout: within, Host: os.Getenv("RINGO_TEST_RANK"), version: os.Getenv("RINGO_TEST_VERSION")})
+	j, err := join(context.Background(), joinOptions{Timeout: within, Host: os.Getenv("RINGO_TEST_RANK"),
+		version: os.Getenv("RINGO_TEST_VERSION")})
 	if err == nil {
 		list := slices.DeleteFunc(stages(), func(s stage) bool {
 			return !slices.Contains(strings.Fields(os.Getenv("RINGO_TEST_STAGES")), s.Name)
@@ -98,14 +99,18 @@ func TestCheckHosts(t *testing.T) {
 		return path
 	}
 	hosts := file("hosts", "# the rack\nroot@dying\nroot@alpha 8\nbeta\ngone # since Monday\n", 0o644)
-	ssh := file("ssh", "#!/bin/sh\nif [ $1 = gone ]; then echo 'ssh: connect to host gone port 22: No route to host' >&2; exit 255; fi\nif [ $1 = root@dying ]; then echo "+workerReady+"; read order; echo Bus error >&2; exit 7; fi\necho Welcome to $1; echo\nshift\nexec \"$@\"\n", 0o755)
+	ssh := file("ssh", "#!/bin/sh\nif [ $1 = gone ]; then echo 'ssh: connect to host gone port 22: No route to host' "+
+		">&2; exit 255; fi\nif [ $1 = root@dying ]; then echo "+workerReady+"; read order; echo Bus error >&2; exit 7; "+
+		"fi\necho Welcome to $1; echo\nshift\nexec \"$@\"\n", 0o755)
 	json := filepath.Join(dir, "report.json")
 	var stdout, stderr bytes.Buffer
-	err := Command(t.Context(), []string{"-device", "host", "-hostfile", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
+	err := Command(t.Context(), []string{"-device", "host", "-hostfile", hosts, "-ssh", ssh, "-remote", os.Args[0],
+		"-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
 	require.Equal(t, cli.ExitStatus(broken), err, "%s%s", &stdout, &stderr)
 	require.Contains(t, stdout.String(), "2 hosts, 2 ranks")
 	require.Contains(t, stdout.String(), "host dying, rank 0: its process has ended: Bus error; look into its output")
-	require.Contains(t, stdout.String(), "host gone, rank 3: it does not answer: ssh: connect to host gone port 22: No route to host; is it up")
+	require.Contains(t, stdout.String(),
+		"host gone, rank 3: it does not answer: ssh: connect to host gone port 22: No route to host; is it up")
 	b, err := os.Open(json)
 	require.NoError(t, err)
 	defer b.Close()
@@ -123,11 +128,14 @@ func TestCheckHostsLiar(t *testing.T) {
 	dir := t.TempDir()
 	hosts, ssh := filepath.Join(dir, "hosts"), filepath.Join(dir, "ssh")
 	require.NoError(t, os.WriteFile(hosts, []byte("alpha\nliar\n"), 0o644))
-	lie := `{"schema":"ringo-check/1","version":"` + ringo.Version + `","verdict":"well","hosts":[{"name":"alpha","ranks":[0]},{"name":"liar","ranks":[1]}]}`
-	require.NoError(t, os.WriteFile(ssh, []byte("#!/bin/sh\nif [ $1 = liar ]; then echo "+workerReady+"; read order; echo '"+lie+"'; exit 0; fi\n"+
-		"i=0; while [ $i -lt 1000 ]; do echo Welcome; i=$((i+1)); done; shift\nexec \"$@\"\n"), 0o755))
+	lie := `{"schema":"ringo-check/1","version":"` + ringo.Version +
+		`","verdict":"well","hosts":[{"name":"alpha","ranks":[0]},{"name":"liar","ranks":[1]}]}`
+	require.NoError(t, os.WriteFile(ssh,
+		[]byte("#!/bin/sh\nif [ $1 = liar ]; then echo "+workerReady+"; read order; echo '"+lie+"'; exit 0; fi\n"+
+			"i=0; while [ $i -lt 1000 ]; do echo Welcome; i=$((i+1)); done; shift\nexec \"$@\"\n"), 0o755))
 	var stdout, stderr bytes.Buffer
-	err := Command(t.Context(), []string{"-device", "host", "-hostfile", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0"}, &stdout, &stderr)
+	err := Command(t.Context(), []string{"-device", "host", "-hostfile", hosts, "-ssh", ssh, "-remote", os.Args[0],
+		"-address", "127.0.0.1:0"}, &stdout, &stderr)
 	require.Equal(t, cli.ExitStatus(broken), err, "%s%s", &stdout, &stderr)
 	require.Contains(t, stdout.String(), "1 host, 1 rank")
 	require.Contains(t, stdout.String(), "host liar, rank 1: ")
@@ -138,7 +146,8 @@ func TestReportIsOf(t *testing.T) {
 	workers := []*worker{{host: "root@a"}, {host: "b"}}
 	absent := []loss{{Host: "c"}}
 	good := func() *report {
-		return &report{Version: ringo.Version, Hosts: []hostReport{{Name: "a", Ranks: []int{0}}, {Name: "b", Ranks: []int{1}}}, Findings: []finding{{Subject: of("c", "rank 2")}}}
+		return &report{Version: ringo.Version, Hosts: []hostReport{{Name: "a", Ranks: []int{0}},
+			{Name: "b", Ranks: []int{1}}}, Findings: []finding{{Subject: of("c", "rank 2")}}}
 	}
 	require.NoError(t, good().isOf(0, workers, absent))
 	for want, change := range map[string]func(r *report){
@@ -164,7 +173,8 @@ func TestCheckRunWithout(t *testing.T) {
 	t.Parallel() // it waits
 	script := "case $RINGO_RANK in 0) exit 0;; 2) kill -STOP $$;; esac; exec \"$@\""
 	var stdout, stderr bytes.Buffer
-	err := launch.Run(t.Context(), launch.Config{N: 4, Hosts: 4, Grace: 100 * time.Millisecond, Prefix: true, Reporter: true, Stdout: &stdout, Stderr: &stderr,
+	err := launch.Run(t.Context(), launch.Config{N: 4, Hosts: 4, Grace: 100 * time.Millisecond, Prefix: true,
+		Reporter: true, Stdout: &stdout, Stderr: &stderr,
 		Args: []string{"sh", "-c", script, "sh", os.Args[0], "check", "-device", "host", "-join-timeout", "4s"}})
 	ended, ok := errors.AsType[*launch.Error](err)
 	require.True(t, ok, "%v", err)
@@ -188,11 +198,13 @@ func TestCheckUnwritten(t *testing.T) {
 // Nobody serves the rendezvous, for rank 0 is not there: its host is named.
 func TestCheckWithoutRank0(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "check", "-join-timeout", "300ms")
-	cmd.Env = append(os.Environ(), "RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=9", "RINGO_COMM_SECRET=x")
+	cmd.Env = append(os.Environ(), "RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=9",
+		"RINGO_COMM_SECRET=x")
 	text, err := cmd.CombinedOutput()
 	require.Error(t, err)
 	require.Equal(t, int(broken), cmd.ProcessState.ExitCode(), "%s", text)
-	require.Regexp(t, "ringo check: broken: host localhost, rank 0: nothing answers host .*, rank 1 at localhost:2009 within 300ms .*is the host up", string(text))
+	require.Regexp(t, "ringo check: broken: host localhost, rank 0: nothing answers host .*, rank 1 at localhost:2009 "+
+		"within 300ms .*is the host up", string(text))
 }
 
 // Nobody answers: there is nothing to judge.
@@ -200,7 +212,9 @@ func TestCheckHostsNobody(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "hosts")
 	require.NoError(t, os.WriteFile(hosts, []byte("a\nb\n"), 0o644))
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, cli.ExitStatus(unjudged), Command(t.Context(), []string{"-hostfile", hosts, "-ssh", "/no/such/command", "-address", "127.0.0.1:0"}, &stdout, &stderr))
+	require.Equal(t, cli.ExitStatus(unjudged),
+		Command(t.Context(), []string{"-hostfile", hosts, "-ssh", "/no/such/command", "-address", "127.0.0.1:0"}, &stdout,
+			&stderr))
 	require.Equal(t, 2, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
 }
 
@@ -221,7 +235,8 @@ func TestCheckHostsSilent(t *testing.T) {
 		require.NoError(t, os.WriteFile(ssh, []byte("#!/bin/sh\nsleep 60 &\necho $! >$0.pid\n"+c.says+"\nwait\n"), 0o755))
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel() // it waits
-			f := commandFlags{hosts: hosts, ssh: ssh, remote: "ringo", address: "127.0.0.1:0", join: time.Minute, patience: 100 * time.Millisecond}
+			f := commandFlags{hosts: hosts, ssh: ssh, remote: "ringo", address: "127.0.0.1:0", join: time.Minute,
+				patience: 100 * time.Millisecond}
 			if c.says == "" {
 				f.join = 500 * time.Millisecond
 			}
@@ -282,14 +297,19 @@ func TestCheckUsage(t *testing.T) {
 // What flags leave as it is, and what they set.
 func TestCheckFlags(t *testing.T) {
 	for args, want := range map[string]commandFlags{
-		"":                                     {join: 20 * time.Second, device: "auto", gpus: 4},
-		"-quick -json -":                       {join: 20 * time.Second, device: "auto", gpus: 4},
-		"-full -nccl -join-timeout 1ns":        {join: 1, device: "auto", gpus: 4, cfg: config{Full: true, NCCL: "libnccl.so.2"}},
-		"-nccl=x.so -device cuda":              {join: 20 * time.Second, device: "cuda", gpus: 4, cfg: config{NCCL: "x.so", ExpectGPUs: 1}},
-		"-device cuda -expect-gpus 8":          {join: 20 * time.Second, device: "cuda", gpus: 4, cfg: config{ExpectGPUs: 8}},
-		"-device emu -g 1":                     {join: 20 * time.Second, device: "emu", gpus: 1, cfg: config{GPU: gpu.Options{Emulate: 1}}},
-		"-device host -every 1s":               {join: 20 * time.Second, device: "host", gpus: 4, every: time.Second, cfg: config{NoGPUs: true}},
-		"-metrics :9 -hostfile x -address h:1": {join: 20 * time.Second, device: "auto", gpus: 4, metrics: ":9", hosts: "x", address: "h:1"},
+		"":               {join: 20 * time.Second, device: "auto", gpus: 4},
+		"-quick -json -": {join: 20 * time.Second, device: "auto", gpus: 4},
+		"-full -nccl -join-timeout 1ns": {join: 1, device: "auto", gpus: 4,
+			cfg: config{Full: true, NCCL: "libnccl.so.2"}},
+		"-nccl=x.so -device cuda": {join: 20 * time.Second, device: "cuda", gpus: 4,
+			cfg: config{NCCL: "x.so", ExpectGPUs: 1}},
+		"-device cuda -expect-gpus 8": {join: 20 * time.Second, device: "cuda", gpus: 4, cfg: config{ExpectGPUs: 8}},
+		"-device emu -g 1": {join: 20 * time.Second, device: "emu", gpus: 1,
+			cfg: config{GPU: gpu.Options{Emulate: 1}}},
+		"-device host -every 1s": {join: 20 * time.Second, device: "host", gpus: 4, every: time.Second,
+			cfg: config{NoGPUs: true}},
+		"-metrics :9 -hostfile x -address h:1": {join: 20 * time.Second, device: "auto", gpus: 4, metrics: ":9", hosts: "x",
+			address: "h:1"},
 	} {
 		var f commandFlags
 		fs := flag.NewFlagSet("check", flag.ContinueOnError)
@@ -302,7 +322,8 @@ func TestCheckFlags(t *testing.T) {
 		require.Equal(t, want, f, args)
 		require.Equal(t, want.metrics == ":9", f.serves())
 	}
-	for metrics, want := range map[string]bool{"": false, "file": false, ":": false, "a:": false, "a:1": true, "/a:1": false, "[::1]:9": true} {
+	for metrics, want := range map[string]bool{"": false, "file": false, ":": false, "a:": false, "a:1": true,
+		"/a:1": false, "[::1]:9": true} {
 		require.Equal(t, want, (&commandFlags{metrics: metrics}).serves(), metrics)
 	}
 }
@@ -327,5 +348,7 @@ func TestCheckMetrics(t *testing.T) {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	require.Contains(t, string(text), "\nringo_check_finding{severity=\"degraded\",code=\"slow\",stage=\"network\",host=\"a\\\"b\\\\\\n\",part=\"eth0\"} 1\n")
+	require.Contains(t, string(text),
+		"\nringo_check_finding{severity=\"degraded\",code=\"slow\",stage=\"network\",host=\"a\\\"b\\\\\\n\",part=\"eth0\"} "+
+			"1\n")
 }

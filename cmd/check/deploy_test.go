@@ -65,7 +65,8 @@ func TestDeploy(t *testing.T) {
 	require.Equal(t, 2, spec.Rank)
 	require.Equal(t, 4, spec.Size)
 	require.Equal(t, "ringo-check-0.ringo-check", strings.Split(spec.Addr, ":")[0])
-	for _, want := range []string{"completionMode: Indexed", "completions: 4", "parallelism: 4", "clusterIP: None", "subdomain: ringo-check"} {
+	for _, want := range []string{"completionMode: Indexed", "completions: 4", "parallelism: 4", "clusterIP: None",
+		"subdomain: ringo-check"} {
 		require.Contains(t, job, want)
 	}
 	require.Contains(t, read("daemonset.yaml"), "containerPort: 9400")

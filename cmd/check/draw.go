@@ -82,8 +82,10 @@ func (m *heatMap) draw(b *bytes.Buffer, y int) {
 		if m.blamed(i) {
 			mark = ` class="blamed" fill="#c00000" font-weight="bold"`
 		}
-		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle"%s>%s</text>`+"\n", nameWide+i*cellWide+cellWide/2, y, mark, escape(tail(p, 7)))
-		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end"%s>%s</text>`+"\n", nameWide-6, y+i*cellHigh+cellHigh-3, mark, escape(tail(p, 16)))
+		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle"%s>%s</text>`+"\n", nameWide+i*cellWide+cellWide/2, y, mark,
+			escape(tail(p, 7)))
+		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end"%s>%s</text>`+"\n", nameWide-6, y+i*cellHigh+cellHigh-3, mark,
+			escape(tail(p, 16)))
 	}
 	for i, from := range m.Places {
 		for k, to := range m.Places {
@@ -111,8 +113,10 @@ func (m *heatMap) draw(b *bytes.Buffer, y int) {
 				ink = "#fff"
 			}
 			fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s" stroke="%s" stroke-width="2"><title>%s to %s: %s %s</title></rect>`,
-				nameWide+k*cellWide+1, y+6+i*cellHigh, cellWide-3, cellHigh-3, fill, edge, escape(from), escape(to), text, escape(m.Unit))
-			fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" class="value" fill="%s">%s</text>`+"\n", nameWide+k*cellWide+cellWide/2, y+i*cellHigh+cellHigh-3, ink, text)
+				nameWide+k*cellWide+1, y+6+i*cellHigh, cellWide-3, cellHigh-3, fill, edge, escape(from), escape(to), text,
+				escape(m.Unit))
+			fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" class="value" fill="%s">%s</text>`+"\n",
+				nameWide+k*cellWide+cellWide/2, y+i*cellHigh+cellHigh-3, ink, text)
 		}
 	}
 }

@@ -23,7 +23,8 @@ func gpuStages() []stage {
 			Quick: 5 * time.Second, Full: 20 * time.Second, Measure: askGPUs, Judge: judgeState},
 		{Name: "GPU memory", Asks: "Does each GPU's memory keep what is written, and is it as fast as the others'?",
 			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: testMemories, Judge: judgeMemory},
-		{Name: "GPU pairs", Asks: "Does each GPU reach each other one of its host, whole lines, right bytes, and as fast as the others?",
+		{Name: "GPU pairs", Asks: "Does each GPU reach each other one of its host, whole lines, right bytes, and as fast " +
+			"as the others?",
 			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: measurePairs, Judge: judgePairs},
 		{Name: "GPU collectives", Asks: "Are collectives over each host's GPUs right?",
 			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: collectGPUs, Judge: judgeCollectives},
@@ -169,7 +170,8 @@ func outOfTime(ctx context.Context, err error) bool {
 }
 
 // each calls f for all GPUs at once and gathers what they measure. A GPU that fails is given up.
-func (s *gpuSet) each(ctx context.Context, host string, f func(i int, g *meter.GPU) ([]measurement, error)) (all []measurement) {
+func (s *gpuSet) each(ctx context.Context, host string,
+	f func(i int, g *meter.GPU) ([]measurement, error)) (all []measurement) {
 	lists, errs := make([][]measurement, len(s.gpus)), make([]error, len(s.gpus))
 	var wg sync.WaitGroup
 	for i, g := range s.gpus {
@@ -264,7 +266,9 @@ func judgeGPUs(r *report, cfg *config) []finding {
 		case n == 0:
 			f.add(broken, "no-gpus", m.Subject, float64(want), "none of %s can be used: %s", count(want, "GPU"), m.Text)
 		default:
-			f.add(degraded, "missing-gpus", m.Subject, float64(want-n), "%d of %d GPUs: %d are %s; look at nvidia-smi, CUDA_VISIBLE_DEVICES and its kernel log (Xid 79: one has fallen off the bus)", n, want, want, whose)
+			f.add(degraded, "missing-gpus", m.Subject, float64(want-n),
+				"%d of %d GPUs: %d are %s; look at nvidia-smi, CUDA_VISIBLE_DEVICES and its kernel log (Xid 79: one has fallen "+
+					"off the bus)", n, want, want, whose)
 		}
 	}
 	if want == 0 && len(counts) > 0 {
@@ -273,7 +277,9 @@ func judgeGPUs(r *report, cfg *config) []finding {
 	visible := bySubject(counts)
 	for _, m := range r.Of(stage, "GPUs in all") {
 		if seen, ok := visible[m.Subject]; ok && seen.Value < m.Value {
-			f.add(well, "hidden-gpus", m.Subject, 0, "%.0f of the %.0f GPUs that the driver has are visible here: CUDA_VISIBLE_DEVICES or the container leaves the others out", seen.Value, m.Value)
+			f.add(well, "hidden-gpus", m.Subject, 0,
+				"%.0f of the %.0f GPUs that the driver has are visible here: CUDA_VISIBLE_DEVICES or the container leaves the "+
+					"others out", seen.Value, m.Value)
 		}
 	}
 	for _, q := range []struct{ quantity, code, text string }{
@@ -302,11 +308,13 @@ func (f *findings) nowhere(counts []measurement) {
 	for _, m := range counts {
 		if n := cards[m.Subject].Value; n > 0 {
 			there = true
-			f.add(broken, "no-gpus", m.Subject, n, "none of the %s on its PCIe buses can be used: %s; -device host leaves GPUs alone", count(int(n), "GPU"), m.Text)
+			f.add(broken, "no-gpus", m.Subject, n,
+				"none of the %s on its PCIe buses can be used: %s; -device host leaves GPUs alone", count(int(n), "GPU"), m.Text)
 		}
 	}
 	if !there {
-		f.add(well, "no-gpus", subject{}, 0, "no host has a GPU, so none was looked at; -device cuda takes that for a fault (%s)", counts[0].Text)
+		f.add(well, "no-gpus", subject{}, 0,
+			"no host has a GPU, so none was looked at; -device cuda takes that for a fault (%s)", counts[0].Text)
 	}
 }
 
@@ -316,9 +324,12 @@ func (f *findings) gpuFailures(stage string) {
 		f.add(broken, "gpu-hangs", m.Subject, 500, "%s: it hangs; look for an Xid in its kernel log, and reset it", m.Text)
 	}
 	for _, m := range f.r.Of(stage, "busy") {
-		f.add(unjudged, "gpu-busy", m.Subject, 0, "%s: others have its memory, so it was not measured; look at nvidia-smi for who, and check again when it is idle", m.Text)
+		f.add(unjudged, "gpu-busy", m.Subject, 0,
+			"%s: others have its memory, so it was not measured; look at nvidia-smi for who, and check again when it is idle",
+			m.Text)
 	}
 	for _, m := range f.r.Of(stage, "error") {
-		f.add(broken, "gpu-fails", m.Subject, 500, "%s: the driver can use it no longer; look for an Xid in its kernel log, and reset or replace it", m.Text)
+		f.add(broken, "gpu-fails", m.Subject, 500,
+			"%s: the driver can use it no longer; look for an Xid in its kernel log, and reset or replace it", m.Text)
 	}
 }

@@ -35,7 +35,8 @@ type rig struct {
 
 // newRig has hosts with so many GPUs each, all well.
 func newRig(gpus int, seed uint64, hosts ...string) *rig {
-	r := &rig{emu: map[string]*cudaemu.Config{}, nvml: map[string]*fakeNVML{}, none: map[string]error{}, patience: 30 * time.Second}
+	r := &rig{emu: map[string]*cudaemu.Config{}, nvml: map[string]*fakeNVML{}, none: map[string]error{},
+		patience: 30 * time.Second}
 	for i, h := range hosts {
 		r.emu[h] = &cudaemu.Config{Devices: gpus, Plain: true, Speed: emulatedSpeed, Seed: seed + uint64(i), Host: h}
 		r.nvml[h] = newNVML(gpus)
@@ -111,8 +112,10 @@ func newNVML(gpus int) *fakeNVML {
 	f := &fakeNVML{driver: "570.124.06", count: gpus, lost: map[int]bool{}}
 	for i := range gpus {
 		s := nvml.State{
-			Name: "Emulated GPU", PCI: fmt.Sprintf("0000:%02x:00.0", i+1), Persistence: nvml.On, MIG: nvml.Off, ECC: nvml.On, ECCPending: nvml.On,
-			Now: nvml.Counts{Corrected: 3}, Life: nvml.Counts{Corrected: 40, Uncorrected: 1}, Rows: nvml.Rows{Corrected: 1, Pending: nvml.Off, Failed: nvml.Off},
+			Name: "Emulated GPU", PCI: fmt.Sprintf("0000:%02x:00.0", i+1), Persistence: nvml.On, MIG: nvml.Off, ECC: nvml.On,
+			ECCPending: nvml.On,
+			Now:        nvml.Counts{Corrected: 3}, Life: nvml.Counts{Corrected: 40, Uncorrected: 1},
+			Rows:  nvml.Rows{Corrected: 1, Pending: nvml.Off, Failed: nvml.Off},
 			Pages: nvml.Pages{Corrected: -1, Uncorrected: -1}, Slowed: nvml.Idle | nvml.PowerCap,
 			Clocks: nvml.Clocks{SM: 345, SMMax: 1980, Memory: 3201, MemoryMax: 3201}, Degrees: 31, Limit: 87,
 			PCIe: nvml.PCIe{Generation: 1, GenerationMax: 4, Width: 16, WidthMax: 16},
@@ -186,28 +189,44 @@ func TestGPUFaults(t *testing.T) {
 		where  string
 		says   string
 	}{
-		{"7 of 8", "GPUs", 8, func(r *rig) { r.emu["b"].Devices, r.nvml["b"] = 7, nil }, "missing-gpus", "host b", "7 of 8 GPUs"},
+		{"7 of 8", "GPUs", 8, func(r *rig) { r.emu["b"].Devices, r.nvml["b"] = 7, nil }, "missing-gpus", "host b",
+			"7 of 8 GPUs"},
 		{"no driver", "GPUs", 2, func(r *rig) {
 			r.none["b"] = &cuda.Unavailable{Path: "libcuda.so.1", Reason: cuda.Mismatch, Remedy: "reboot"}
 		}, "no-gpus", "host b", "none of 2 GPUs can be used"},
 		{"a GPU that cannot be opened", "GPUs", 2, func(r *rig) {
-			r.emu["b"].Faults = []cudaemu.Injection{{Call: "cuModuleLoadData", Nth: 1, Device: 2, Result: cuda.ErrECCUncorrectable}}
+			r.emu["b"].Faults = []cudaemu.Injection{{Call: "cuModuleLoadData", Nth: 1, Device: 2,
+				Result: cuda.ErrECCUncorrectable}}
 		}, "gpu-fails", "host b, GPU 1", "CUDA_ERROR_ECC_UNCORRECTABLE"},
-		{"another driver", "GPUs", 1, func(r *rig) { r.nvml["b"].driver = "535.54.03" }, "drivers-differ", "host b", "535.54.03"},
-		{"another model", "GPUs", 2, func(r *rig) { r.emu["b"].Shapes = []cudaemu.Device{{}, {Name: "Another GPU"}} }, "models-differ", "host b, GPU 1", "Another GPU"},
-		{"less memory", "GPUs", 2, func(r *rig) { r.emu["b"].Shapes = []cudaemu.Device{{}, {Memory: 1 << 28}} }, "sizes-differ", "host b, GPU 1", "256 MiB"},
+		{"another driver", "GPUs", 1, func(r *rig) { r.nvml["b"].driver = "535.54.03" }, "drivers-differ", "host b",
+			"535.54.03"},
+		{"another model", "GPUs", 2, func(r *rig) { r.emu["b"].Shapes = []cudaemu.Device{{}, {Name: "Another GPU"}} },
+			"models-differ", "host b, GPU 1", "Another GPU"},
+		{"less memory", "GPUs", 2, func(r *rig) { r.emu["b"].Shapes = []cudaemu.Device{{}, {Memory: 1 << 28}} },
+			"sizes-differ", "host b, GPU 1", "256 MiB"},
 
-		{"fallen off the bus", "GPU state", 2, func(r *rig) { r.nvml["b"].lost[1] = true }, "gpu-lost", "host b, GPU 1", "fallen off the bus"},
-		{"uncorrected errors", "GPU state", 2, state(func(s *nvml.State) { s.Now.Uncorrected = 2 }), "ecc-uncorrected", "host b, GPU 1", "2 uncorrected"},
-		{"ECC is off", "GPU state", 2, state(func(s *nvml.State) { s.ECC = nvml.Off }), "ecc-differs", "host b, GPU 1", "ECC is off"},
-		{"a row waits", "GPU state", 2, state(func(s *nvml.State) { s.Rows.Pending = nvml.On }), "row-pending", "host b, GPU 1", "waits to be replaced"},
-		{"no spare row", "GPU state", 2, state(func(s *nvml.State) { s.Rows.Failed = nvml.On }), "rows-exhausted", "host b, GPU 1", "no spare"},
-		{"a page waits", "GPU state", 2, state(func(s *nvml.State) { s.Pages.Pending = nvml.On }), "page-pending", "host b, GPU 1", "retired"},
-		{"too hot", "GPU state", 2, state(func(s *nvml.State) { s.Slowed |= nvml.HWThermal }), "throttled", "host b, GPU 1", "much too hot"},
-		{"few lanes", "GPU state", 2, state(func(s *nvml.State) { s.PCIe.Width = 4 }), "pcie-width", "host b, GPU 1", "4 of 16 lanes"},
-		{"an old slot", "GPU state", 2, state(func(s *nvml.State) { s.PCIe.GenerationMax = 3 }), "pcie-generation", "host b, GPU 1", "generation 3, others 4"},
-		{"an NVLink is down", "GPU state", 2, state(func(s *nvml.State) { s.Links[7].Active = false }), "nvlinks-down", "host b, GPU 1", "17 of its 18"},
-		{"an NVLink retrains", "GPU state", 2, state(func(s *nvml.State) { s.Links[7].Errors.Recovery = 9 }), "nvlink-recovers", "host b, GPU 1", "9 times"},
+		{"fallen off the bus", "GPU state", 2, func(r *rig) { r.nvml["b"].lost[1] = true }, "gpu-lost", "host b, GPU 1",
+			"fallen off the bus"},
+		{"uncorrected errors", "GPU state", 2, state(func(s *nvml.State) { s.Now.Uncorrected = 2 }), "ecc-uncorrected",
+			"host b, GPU 1", "2 uncorrected"},
+		{"ECC is off", "GPU state", 2, state(func(s *nvml.State) { s.ECC = nvml.Off }), "ecc-differs", "host b, GPU 1",
+			"ECC is off"},
+		{"a row waits", "GPU state", 2, state(func(s *nvml.State) { s.Rows.Pending = nvml.On }), "row-pending",
+			"host b, GPU 1", "waits to be replaced"},
+		{"no spare row", "GPU state", 2, state(func(s *nvml.State) { s.Rows.Failed = nvml.On }), "rows-exhausted",
+			"host b, GPU 1", "no spare"},
+		{"a page waits", "GPU state", 2, state(func(s *nvml.State) { s.Pages.Pending = nvml.On }), "page-pending",
+			"host b, GPU 1", "retired"},
+		{"too hot", "GPU state", 2, state(func(s *nvml.State) { s.Slowed |= nvml.HWThermal }), "throttled", "host b, GPU 1",
+			"much too hot"},
+		{"few lanes", "GPU state", 2, state(func(s *nvml.State) { s.PCIe.Width = 4 }), "pcie-width", "host b, GPU 1",
+			"4 of 16 lanes"},
+		{"an old slot", "GPU state", 2, state(func(s *nvml.State) { s.PCIe.GenerationMax = 3 }), "pcie-generation",
+			"host b, GPU 1", "generation 3, others 4"},
+		{"an NVLink is down", "GPU state", 2, state(func(s *nvml.State) { s.Links[7].Active = false }), "nvlinks-down",
+			"host b, GPU 1", "17 of its 18"},
+		{"an NVLink retrains", "GPU state", 2, state(func(s *nvml.State) { s.Links[7].Errors.Recovery = 9 }),
+			"nvlink-recovers", "host b, GPU 1", "9 times"},
 		{"MIG", "GPU state", 2, state(func(s *nvml.State) { s.MIG = nvml.On }), "mig", "host b, GPU 1", "MIG"},
 
 		{"a bad cell", "GPU memory", 2, func(r *rig) {
@@ -222,7 +241,8 @@ func TestGPUFaults(t *testing.T) {
 		{"a GPU falls off while it works", "GPU collectives", 3, func(r *rig) {
 			r.emu["b"].Faults = []cudaemu.Injection{{Call: "kernel fill", Nth: 4, Result: cuda.ErrNvlinkUncorrectable}}
 		}, "gpu-fails", "host b, GPU ", "CUDA_ERROR_NVLINK_UNCORRECTABLE"},
-		{"a GPU is lost", "GPU collectives", 3, func(r *rig) { r.lose = true }, "gpu-fails", "host b, GPU 1", "CUDA_ERROR_ECC_UNCORRECTABLE"},
+		{"a GPU is lost", "GPU collectives", 3, func(r *rig) { r.lose = true }, "gpu-fails", "host b, GPU 1",
+			"CUDA_ERROR_ECC_UNCORRECTABLE"},
 		{"a kernel hangs", "GPU collectives", 3, func(r *rig) {
 			r.patience = 4 * time.Second
 			r.emu["b"].Faults = []cudaemu.Injection{{Call: "kernel compare", Nth: 3, Device: 0, Hang: true}}
@@ -232,7 +252,10 @@ func TestGPUFaults(t *testing.T) {
 			r.emu["b"].Speed = slowed(func(from, to int) bool { return from == 1 && to == 2 }, 8)
 		}, "slow-pair", "host b, GPU 1 to GPU 2", "over NVLink, the others"},
 		{"a GPU with slow links", "GPU pairs", 3, func(r *rig) {
-			r.emu["b"].Speed = slowed(func(from, to int) bool { return from != to && min(from, to) >= 0 && (from == 1 || to == 1) }, 8)
+			r.emu["b"].Speed = slowed(func(from, to int) bool {
+				return from != to && min(from, to) >= 0 &&
+					(from == 1 || to == 1)
+			}, 8)
 		}, "slow-gpu-links", "host b, GPU 1", "4 of its 4 ways"},
 		{"a late link", "GPU pairs", 2, func(r *rig) {
 			r.emu["b"].Speed = func(from, to int) cudaemu.Speed {
@@ -243,7 +266,8 @@ func TestGPUFaults(t *testing.T) {
 				return s
 			}
 		}, "late-pair", "host b, GPU 0 to GPU 1", "a load takes"},
-		{"no access one way", "GPU pairs", 2, func(r *rig) { r.emu["b"].Peers = func(a, b int) bool { return a == 0 } }, "no-peer-access", "host b, GPU 1 to GPU 0", "the other way"},
+		{"no access one way", "GPU pairs", 2, func(r *rig) { r.emu["b"].Peers = func(a, b int) bool { return a == 0 } },
+			"no-peer-access", "host b, GPU 1 to GPU 0", "the other way"},
 		{"a pair over PCIe", "GPU pairs", 3, func(r *rig) {
 			r.emu["b"].Link = func(a, b int) cuda.Link {
 				if min(a, b) == 0 && max(a, b) == 2 {
@@ -278,7 +302,8 @@ func TestGPUFaults(t *testing.T) {
 func TestGPUCollectivesAreBisected(t *testing.T) {
 	tier.Long(t)
 	r := newRig(4, 1, "a")
-	r.emu["a"].Faults = []cudaemu.Injection{{Call: "cuLaunchKernel", Chance: 1, Device: 4, Result: cuda.ErrNvlinkUncorrectable}}
+	r.emu["a"].Faults = []cudaemu.Injection{{Call: "cuLaunchKernel", Chance: 1, Device: 4,
+		Result: cuda.ErrNvlinkUncorrectable}}
 	stages := gpuStages()
 	cfg := config{Stages: []stage{stages[0], stages[len(stages)-1]}, gpus: r.source()}
 	cfg.Stages[1].Quick = 2 * time.Minute
@@ -311,7 +336,8 @@ func TestGPUStateFromALibrary(t *testing.T) {
 	report, errs := runAll(t, local("a"), config{Stages: stages[:2], gpus: source})
 	require.NoError(t, errs[0])
 	require.Equal(t, []string{
-		"ecc-uncorrected host a, GPU 0", "ecc-uncorrected host a, GPU 1", "nvlink-recovers host a, GPU 0", "nvlink-recovers host a, GPU 1",
+		"ecc-uncorrected host a, GPU 0", "ecc-uncorrected host a, GPU 1", "nvlink-recovers host a, GPU 0",
+		"nvlink-recovers host a, GPU 1",
 		"pcie-width host a, GPU 1", "row-pending host a, GPU 0", "row-pending host a, GPU 1",
 	}, codes(report))
 	require.Equal(t, "570.124.06", report.Of("GPUs", "driver")[0].Text)

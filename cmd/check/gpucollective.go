@@ -173,7 +173,8 @@ func verified(comm *ringo.Comm, stream gpu.Stream, k ringo.Kind, count int) (too
 	}
 	defer func() { err = errors.Join(err, free()) }()
 	began := time.Now()
-	if err := comm.Do(&ringo.Call{Kind: k, In: in, Out: out, Count: e.count, Type: ringo.Uint32, Op: ringo.Sum, Stream: stream, Exact: true}); err != nil {
+	if err := comm.Do(&ringo.Call{Kind: k, In: in, Out: out, Count: e.count, Type: ringo.Uint32, Op: ringo.Sum,
+		Stream: stream, Exact: true}); err != nil {
 		return 0, err
 	}
 	if err := comm.Synchronize(stream); err != nil {
@@ -259,7 +260,8 @@ func (e exercise) verify(d *gpu.Device, rank int, out mem.Region) error {
 func judgeCollectives(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	for _, m := range r.Of("GPU collectives", "collective") {
-		f.add(broken, "gpu-collective", m.Subject, 600, "collectives fail on %s; smaller sets of its GPUs are well, so look at these and the ways between them", m.Text)
+		f.add(broken, "gpu-collective", m.Subject, 600,
+			"collectives fail on %s; smaller sets of its GPUs are well, so look at these and the ways between them", m.Text)
 	}
 	f.gpuFailures("GPU collectives")
 	return f.list

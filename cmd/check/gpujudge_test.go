@@ -14,7 +14,8 @@ func eight(r *report, host string, rng *rand.Rand) {
 		if unit != "" {
 			v *= 1 + 0.04*(rng.Float64()-0.5)
 		}
-		r.Measurements = append(r.Measurements, measurement{Stage: stage, Subject: at, Quantity: quantity, Value: v, Unit: unit, Text: text})
+		r.Measurements = append(r.Measurements, measurement{Stage: stage, Subject: at, Quantity: quantity, Value: v,
+			Unit: unit, Text: text})
 	}
 	add("GPUs", of(host, ""), "GPUs", 8, "", "")
 	for i := range 8 {
@@ -86,9 +87,12 @@ func TestJudgeOfRealGPUs(t *testing.T) {
 				}
 			}
 		}, `host a: 56 of 56 ways between its GPUs are slow: 1\d\d GB/s over NVLink, which is made for 450 GB/s each way on a NVIDIA H200`},
-		{"a late way", 3, func(r *report) { r.change(t, "GPU pairs", way("c", 0, 7), "latency", 2.6) }, `host c, GPU 0 to GPU 7: a load takes 2.60 us over NVLink`},
-		{"slow memory", 3, func(r *report) { r.change(t, "GPU memory", gpu("a", 2), "bandwidth", 3100) }, `host a, GPU 2: its memory moves 3100 GB/s, the others' 41\d\d to 42\d\d GB/s`},
-		{"slow PCIe", 3, func(r *report) { r.change(t, "GPU memory", gpu("a", 2), "to host", 6.5) }, `host a, GPU 2: copies to the host reach 6.50 GB/s, the others'`},
+		{"a late way", 3, func(r *report) { r.change(t, "GPU pairs", way("c", 0, 7), "latency", 2.6) },
+			`host c, GPU 0 to GPU 7: a load takes 2.60 us over NVLink`},
+		{"slow memory", 3, func(r *report) { r.change(t, "GPU memory", gpu("a", 2), "bandwidth", 3100) },
+			`host a, GPU 2: its memory moves 3100 GB/s, the others' 41\d\d to 42\d\d GB/s`},
+		{"slow PCIe", 3, func(r *report) { r.change(t, "GPU memory", gpu("a", 2), "to host", 6.5) },
+			`host a, GPU 2: copies to the host reach 6.50 GB/s, the others'`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &report{}
@@ -137,7 +141,8 @@ func TestJudgeRaisesNoFalseAlarm(t *testing.T) {
 func TestJudgeByDataSheets(t *testing.T) {
 	r := &report{Measurements: []measurement{}}
 	add := func(stage string, at subject, quantity string, v float64, text string) {
-		r.Measurements = append(r.Measurements, measurement{Stage: stage, Subject: at, Quantity: quantity, Value: v, Unit: "GB/s", Text: text})
+		r.Measurements = append(r.Measurements, measurement{Stage: stage, Subject: at, Quantity: quantity, Value: v,
+			Unit: "GB/s", Text: text})
 	}
 	a, b := of("h", "GPU 0"), of("h", "GPU 1")
 	for _, at := range []subject{a, b} {
@@ -159,13 +164,15 @@ func TestJudgeByDataSheets(t *testing.T) {
 	for _, f := range judged(r, config{ExpectGPUs: 0}) {
 		got = append(got, f.Code+" "+f.Subject.String())
 	}
-	require.ElementsMatch(t, []string{"slow-memory host h, GPU 1", "slow-host-link host h, GPU 1", "slow-pair host h, GPU 1 to GPU 0"}, got)
+	require.ElementsMatch(t, []string{"slow-memory host h, GPU 1", "slow-host-link host h, GPU 1",
+		"slow-pair host h, GPU 1 to GPU 0"}, got)
 }
 
 func TestKnownModel(t *testing.T) {
 	for name, want := range map[string]float64{
-		"NVIDIA H200": 4800, "NVIDIA H200 NVL": 4800, "NVIDIA L4": 300, "NVIDIA L40": 864, "NVIDIA L40S": 864, "NVIDIA A100-SXM4-80GB": 2039,
-		"NVIDIA B200": 8000, "NVIDIA H100 PCIe": 2000, "Emulated GPU": 0, "NVIDIA H2000": 0,
+		"NVIDIA H200": 4800, "NVIDIA H200 NVL": 4800, "NVIDIA L4": 300, "NVIDIA L40": 864, "NVIDIA L40S": 864,
+		"NVIDIA A100-SXM4-80GB": 2039,
+		"NVIDIA B200":           8000, "NVIDIA H100 PCIe": 2000, "Emulated GPU": 0, "NVIDIA H2000": 0,
 	} {
 		m, ok := knownModel(name)
 		require.Equal(t, want != 0, ok, name)

@@ -135,15 +135,24 @@ func judgeMemory(r *report, _ *config) []finding {
 	const stage = "GPU memory"
 	for _, m := range r.Of(stage, "wrong words") {
 		if m.Value > 0 {
-			f.add(broken, "bad-memory", m.Subject, 800, "its memory does not keep what is written: %.0f words of 8 bytes were wrong, at %s; take it out of service and replace it", m.Value, m.Text)
+			f.add(broken, "bad-memory", m.Subject, 800,
+				"its memory does not keep what is written: %.0f words of 8 bytes were wrong, at %s; take it out of service and "+
+					"replace it", m.Value, m.Text)
 		}
 	}
-	f.slowGPUs(stage, "bandwidth", "slow-memory", 0.1, "its memory moves %s, the others' %s: look at its clocks and ECC, then replace it")
-	f.slowGPUs(stage, "from host", "slow-host-link", 0.5, "copies from the host reach %s, the others' %s: its PCIe link has fewer lanes or a lower generation, or its memory is at another socket")
-	f.slowGPUs(stage, "to host", "slow-host-link", 0.5, "copies to the host reach %s, the others' %s: its PCIe link has fewer lanes or a lower generation, or its memory is at another socket")
+	f.slowGPUs(stage, "bandwidth", "slow-memory", 0.1,
+		"its memory moves %s, the others' %s: look at its clocks and ECC, then replace it")
+	f.slowGPUs(stage, "from host", "slow-host-link", 0.5,
+		"copies from the host reach %s, the others' %s: its PCIe link has fewer lanes or a lower generation, or its memory "+
+			"is at another socket")
+	f.slowGPUs(stage, "to host", "slow-host-link", 0.5,
+		"copies to the host reach %s, the others' %s: its PCIe link has fewer lanes or a lower generation, or its memory "+
+			"is at another socket")
 	for _, m := range r.Of(stage, "bandwidth") {
-		if known, ok := knownModel(f.modelOf(m.Subject)); ok && m.Value < enoughMemory*known.memory && !f.has("slow-memory", m.Subject) {
-			f.add(degraded, "slow-memory", m.Subject, known.memory/max(1, m.Value), "its memory moves %s, of %.0f GB/s that a %s has: look at its clocks, ECC and what else runs there",
+		if known, ok := knownModel(f.modelOf(m.Subject)); ok && m.Value < enoughMemory*known.memory &&
+			!f.has("slow-memory", m.Subject) {
+			f.add(degraded, "slow-memory", m.Subject, known.memory/max(1, m.Value),
+				"its memory moves %s, of %.0f GB/s that a %s has: look at its clocks, ECC and what else runs there",
 				spell(m.Value, m.Unit), known.memory, known.name)
 		}
 	}
@@ -154,10 +163,14 @@ func judgeMemory(r *report, _ *config) []finding {
 
 // slowPCIe compares copies with what the link's lanes carry.
 func (f *findings) slowPCIe(stage string) {
-	widths, generations := bySubject(f.r.Of("GPU state", "greatest PCIe width")), bySubject(f.r.Of("GPU state", "greatest PCIe generation"))
+	widths, generations := bySubject(f.r.Of("GPU state", "greatest PCIe width")),
+		bySubject(f.r.Of("GPU state", "greatest PCIe generation"))
 	for _, m := range f.r.Of(stage, "to host") {
-		if most := widths[m.Subject].Value * pcieLane[int(generations[m.Subject].Value)]; m.Value < enoughPCIe*most && !f.has("slow-host-link", m.Subject) {
-			f.add(degraded, "slow-host-link", m.Subject, most/max(m.Value, 1), "copies to the host reach %s, its PCIe link is made for %.0f GB/s: look at lspci for its width and speed", spell(m.Value, m.Unit), most)
+		if most := widths[m.Subject].Value * pcieLane[int(generations[m.Subject].Value)]; m.Value < enoughPCIe*most &&
+			!f.has("slow-host-link", m.Subject) {
+			f.add(degraded, "slow-host-link", m.Subject, most/max(m.Value, 1),
+				"copies to the host reach %s, its PCIe link is made for %.0f GB/s: look at lspci for its width and speed",
+				spell(m.Value, m.Unit), most)
 		}
 	}
 }

@@ -67,9 +67,11 @@ func measureNCCL(ctx context.Context, j *job) ([]measurement, error) {
 		if o.err != nil {
 			return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "fails", Text: firstLine(o.err.Error())}), nil
 		}
-		return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "all-reduce", Value: o.took.Seconds(), Unit: "s", Text: gpuNames(n.set)}), nil
+		return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "all-reduce", Value: o.took.Seconds(), Unit: "s",
+			Text: gpuNames(n.set)}), nil
 	case <-ctx.Done():
-		return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "fails", Text: "it has not ended when the stage did: it hangs"}), nil
+		return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "fails",
+			Text: "it has not ended when the stage did: it hangs"}), nil
 	}
 }
 
@@ -141,7 +143,8 @@ func (n *trialOfNCCL) run() (took time.Duration, err error) {
 	}
 	var errs []error
 	for i, d := range n.devices {
-		errs = append(errs, d.With(func() error { return n.lib.Call("ncclCommDestroy", uintptr(n.comms[i])) }), d.DestroyStream(n.streams[i]), d.Release())
+		errs = append(errs, d.With(func() error { return n.lib.Call("ncclCommDestroy", uintptr(n.comms[i])) }),
+			d.DestroyStream(n.streams[i]), d.Release())
 	}
 	return took, errors.Join(errs...)
 }
@@ -188,7 +191,8 @@ func (n *trialOfNCCL) verified(e exercise) (took time.Duration, err error) {
 // call is one rank's call or calls, in a group.
 func (n *trialOfNCCL) call(e exercise, rank int, in, out uintptr) error {
 	const sum = 0
-	count, t, comm, stream := uintptr(e.count), uintptr(ringo.Uint32.NCCL()), uintptr(n.comms[rank]), uintptr(n.streams[rank])
+	count, t, comm, stream := uintptr(e.count), uintptr(ringo.Uint32.NCCL()), uintptr(n.comms[rank]),
+		uintptr(n.streams[rank])
 	switch e.kind {
 	case ringo.KindAllReduce:
 		return n.lib.Call("ncclAllReduce", in, out, count, t, sum, comm, stream)
@@ -197,7 +201,8 @@ func (n *trialOfNCCL) call(e exercise, rank int, in, out uintptr) error {
 	}
 	for p := range e.ranks {
 		at := uintptr(p) * 4 * count
-		if err := errors.Join(n.lib.Call("ncclSend", in+at, count, t, uintptr(p), comm, stream), n.lib.Call("ncclRecv", out+at, count, t, uintptr(p), comm, stream)); err != nil {
+		if err := errors.Join(n.lib.Call("ncclSend", in+at, count, t, uintptr(p), comm, stream),
+			n.lib.Call("ncclRecv", out+at, count, t, uintptr(p), comm, stream)); err != nil {
 			return err
 		}
 	}
@@ -216,21 +221,31 @@ func judgeNCCL(r *report, _ *config) []finding {
 		v := versions[m.Subject].Text
 		switch {
 		case r.IsLost(m.Subject.Host):
-		case slices.ContainsFunc([]string{"collective", "error", "hang"}, func(q string) bool { return of("GPU collectives", q, m.Subject) }):
-			f.add(well, "nccl-fails-too", m.Subject, 0, "NCCL %s fails here as ringo's collectives do, so it is the GPUs, the ways between them, or settings that both heed (NCCL_…), and no library: %s", v, m.Text)
+		case slices.ContainsFunc([]string{"collective", "error", "hang"},
+			func(q string) bool { return of("GPU collectives", q, m.Subject) }):
+			f.add(well, "nccl-fails-too", m.Subject, 0,
+				"NCCL %s fails here as ringo's collectives do, so it is the GPUs, the ways between them, or settings that both "+
+					"heed (NCCL_…), and no library: %s", v, m.Text)
 		case of("GPU collectives", "all-reduce", m.Subject):
-			f.add(broken, "nccl-fails", m.Subject, 300, "NCCL %s fails where ringo's collectives over the same GPUs do well: %s; look at the library and its settings before the GPUs: NCCL_DEBUG=WARN says more", v, m.Text)
+			f.add(broken, "nccl-fails", m.Subject, 300,
+				"NCCL %s fails where ringo's collectives over the same GPUs do well: %s; look at the library and its settings "+
+					"before the GPUs: NCCL_DEBUG=WARN says more", v, m.Text)
 		default:
-			f.add(broken, "nccl-fails", m.Subject, 300, "NCCL %s fails, and ringo's collectives were not measured, so it is not known whose fault it is: %s; NCCL_DEBUG=WARN says more", v, m.Text)
+			f.add(broken, "nccl-fails", m.Subject, 300,
+				"NCCL %s fails, and ringo's collectives were not measured, so it is not known whose fault it is: %s; "+
+					"NCCL_DEBUG=WARN says more", v, m.Text)
 		}
 	}
 	for _, m := range r.Of(stage, "all-reduce") {
 		if of("GPU collectives", "collective", m.Subject) {
-			f.add(well, "nccl-is-well", m.Subject, 0, "NCCL %s does well over all GPUs, and ringo's collectives fail: a way that NCCL does not use, a fault that comes and goes, or one of ringo", versions[m.Subject].Text)
+			f.add(well, "nccl-is-well", m.Subject, 0,
+				"NCCL %s does well over all GPUs, and ringo's collectives fail: a way that NCCL does not use, a fault that comes "+
+					"and goes, or one of ringo", versions[m.Subject].Text)
 		}
 	}
 	for _, o := range unlike(r.Of(stage, "version")) {
-		f.add(degraded, "nccl-differs", o.Subject, 0, "its NCCL is %s, and %s on %s: install the same everywhere", o.said(), o.most, o.who)
+		f.add(degraded, "nccl-differs", o.Subject, 0, "its NCCL is %s, and %s on %s: install the same everywhere", o.said(),
+			o.most, o.who)
 	}
 	return f.list
 }

@@ -135,11 +135,15 @@ func TestNCCL(t *testing.T) {
 	}{
 		{name: "well"},
 		{name: "wrong", lib: fakeNCCL{wrong: true}, want: []string{"nccl-fails host a"}, says: "are wrong, element"},
-		{name: "fails", lib: fakeNCCL{fails: "ncclAllGather"}, want: []string{"nccl-fails host a"}, says: "NCCL 2.27.3 fails where ringo's collectives over the same GPUs do well: ncclAllGather: result 1"},
-		{name: "does not start", lib: fakeNCCL{fails: "ncclCommInitAll"}, want: []string{"nccl-fails host a"}, says: "ncclCommInitAll: result 1"},
+		{name: "fails", lib: fakeNCCL{fails: "ncclAllGather"}, want: []string{"nccl-fails host a"},
+			says: "NCCL 2.27.3 fails where ringo's collectives over the same GPUs do well: ncclAllGather: result 1"},
+		{name: "does not start", lib: fakeNCCL{fails: "ncclCommInitAll"}, want: []string{"nccl-fails host a"},
+			says: "ncclCommInitAll: result 1"},
 		{name: "hangs", lib: fakeNCCL{hang: make(chan struct{})}, want: []string{"nccl-fails host a"}, says: "it hangs"},
-		{name: "both fail", lib: fakeNCCL{fails: "ncclAllReduce"}, faults: ill, want: []string{"gpu-collective host a", "nccl-fails-too host a"}, says: "collectives fail"},
-		{name: "ringo fails", faults: ill, want: []string{"gpu-collective host a", "nccl-is-well host a"}, says: "collectives fail"},
+		{name: "both fail", lib: fakeNCCL{fails: "ncclAllReduce"}, faults: ill,
+			want: []string{"gpu-collective host a", "nccl-fails-too host a"}, says: "collectives fail"},
+		{name: "ringo fails", faults: ill, want: []string{"gpu-collective host a", "nccl-is-well host a"},
+			says: "collectives fail"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(2, 1, "a")
@@ -172,7 +176,8 @@ func TestNCCL(t *testing.T) {
 // Where NCCL is not installed its stage is left out, and says why.
 func TestNCCLThatIsNotThere(t *testing.T) {
 	r := newRig(2, 1, "a")
-	cfg := config{Stages: []stage{gpuStages()[0], ncclStage()}, NCCL: filepath.Join(t.TempDir(), "libnccl.so.2"), gpus: r.source()}
+	cfg := config{Stages: []stage{gpuStages()[0], ncclStage()}, NCCL: filepath.Join(t.TempDir(), "libnccl.so.2"),
+		gpus: r.source()}
 	cfg.gpus.nccl = openNCCL
 	report, errs := runAll(t, local("a"), cfg)
 	require.NoError(t, errs[0])

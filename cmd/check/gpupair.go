@@ -117,10 +117,12 @@ func wayMeasured(host string, w *meter.Direction) []measurement {
 		{Subject: at, Quantity: "wrong words", Value: float64(w.Wrong)},
 	}
 	if w.Access {
-		list = append(list, measurement{Subject: at, Quantity: "latency", Value: float64(w.Latency.Nanoseconds()) / 1e3, Unit: "us"})
+		list = append(list, measurement{Subject: at, Quantity: "latency", Value: float64(w.Latency.Nanoseconds()) / 1e3,
+			Unit: "us"})
 	}
 	if w.Lines.Seen > 1 {
-		list = append(list, measurement{Subject: at, Quantity: "torn lines", Value: float64(w.Lines.Torn), Text: fmt.Sprintf("%d beside %d", w.Lines.Old, w.Lines.New)})
+		list = append(list, measurement{Subject: at, Quantity: "torn lines", Value: float64(w.Lines.Torn),
+			Text: fmt.Sprintf("%d beside %d", w.Lines.Old, w.Lines.New)})
 	}
 	return list
 }

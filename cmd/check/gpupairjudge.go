@@ -19,12 +19,16 @@ func judgePairs(r *report, _ *config) []finding {
 	}
 	for _, m := range r.Of(stage, "wrong words") {
 		if m.Value > 0 {
-			f.add(broken, "link-corrupts", m.Subject, 800, "%.0f words of 8 bytes came changed over %s: take both out of service until the link is replaced", m.Value, links[m.Subject])
+			f.add(broken, "link-corrupts", m.Subject, 800,
+				"%.0f words of 8 bytes came changed over %s: take both out of service until the link is replaced", m.Value,
+				links[m.Subject])
 		}
 	}
 	for _, m := range r.Of(stage, "torn lines") {
 		if m.Value > 0 && links[m.Subject] == string(cuda.NVLink) {
-			f.add(broken, "torn-lines", m.Subject, 700, "%.0f lines of 128 bytes came in pieces over NVLink (%s): small messages would be wrong; reset it, and replace it if it stays (RINGO_LINES=0 and NCCL_PROTO=^LL128 avoid lines)", m.Value, m.Text)
+			f.add(broken, "torn-lines", m.Subject, 700,
+				"%.0f lines of 128 bytes came in pieces over NVLink (%s): small messages would be wrong; reset it, and replace "+
+					"it if it stays (RINGO_LINES=0 and NCCL_PROTO=^LL128 avoid lines)", m.Value, m.Text)
 		}
 	}
 	f.links(links)
@@ -53,7 +57,8 @@ func (f *findings) links(links map[subject]string) {
 	for _, at := range ordered(links) {
 		kind, back := links[at], links[pairOf(at.To, at.component)]
 		if kind == "none" && back != "none" {
-			f.add(degraded, "no-peer-access", at, 50, "no access to its memory, which there is the other way (%s): look at ACS, IOMMU and the driver's module", back)
+			f.add(degraded, "no-peer-access", at, 50,
+				"no access to its memory, which there is the other way (%s): look at ACS, IOMMU and the driver's module", back)
 			continue
 		}
 		most := pairs[[2]string{at.Part, at.To.Part}].most(3, 0) // hosts, none but this one
@@ -61,7 +66,8 @@ func (f *findings) links(links map[subject]string) {
 			most = hosts[at.Host].most(5, 2) // ways, all but this pair's
 		}
 		if kind == back && most != "" && kind != most && at.Part < at.To.Part {
-			f.add(degraded, "other-link", at, 40, "they are joined by %s, where others have %s: look at nvidia-smi topo -m and the fabric manager", kind, most)
+			f.add(degraded, "other-link", at, 40,
+				"they are joined by %s, where others have %s: look at nvidia-smi topo -m and the fabric manager", kind, most)
 		}
 	}
 }
@@ -130,9 +136,13 @@ func (f *findings) slowWays(stage, quantity, code string, links map[subject]stri
 				continue
 			}
 			if low {
-				f.add(degraded, code, at, x.o.Median/max(x.o.Value, 1e-9), "%s over %s, the others %s: link or switch port; swap or reset it", spell(x.o.Value, x.m.Unit), links[at], between(x.o, x.m.Unit))
+				f.add(degraded, code, at, x.o.Median/max(x.o.Value, 1e-9),
+					"%s over %s, the others %s: link or switch port; swap or reset it", spell(x.o.Value, x.m.Unit), links[at],
+					between(x.o, x.m.Unit))
 			} else {
-				f.add(degraded, code, at, x.o.Ratio, "a load takes %s over %s, the others' %s: it goes by another way, or the link repeats itself", spell(x.o.Value, x.m.Unit), links[at], between(x.o, x.m.Unit))
+				f.add(degraded, code, at, x.o.Ratio,
+					"a load takes %s over %s, the others' %s: it goes by another way, or the link repeats itself",
+					spell(x.o.Value, x.m.Unit), links[at], between(x.o, x.m.Unit))
 			}
 		}
 	}
@@ -142,7 +152,9 @@ func (f *findings) slowWays(stage, quantity, code string, links map[subject]stri
 func (f *findings) slowGPU(p component, code string, o outlier, unit string, n, of int) {
 	code = map[string]string{"slow-pair": "slow-gpu-links", "late-pair": "late-gpu-links"}[code]
 	weight := max(o.Ratio, 1/max(o.Ratio, 1e-9)) * float64(n)
-	f.add(degraded, code, subject{component: p}, weight, "%d of its %d ways to and from other GPUs are slow, %s, and the others' %s: its links are down or retrain; reset it and look at its module", n, of, spell(o.Value, unit), between(o, unit))
+	f.add(degraded, code, subject{component: p}, weight,
+		"%d of its %d ways to and from other GPUs are slow, %s, and the others' %s: its links are down or retrain; reset "+
+			"it and look at its module", n, of, spell(o.Value, unit), between(o, unit))
 }
 
 // oneWay finds pairs that are much slower one way, where there are too few to compare with.
@@ -154,7 +166,9 @@ func (f *findings) oneWay(stage string) {
 	for _, m := range rates {
 		for _, back := range rates {
 			if back.Subject == pairOf(m.Subject.To, m.Subject.component) && m.Value < 0.7*back.Value {
-				f.add(degraded, "slow-pair", m.Subject, back.Value/max(m.Value, 1e-9), "%s, and %s the other way: link or switch port; swap or reset it", spell(m.Value, m.Unit), spell(back.Value, back.Unit))
+				f.add(degraded, "slow-pair", m.Subject, back.Value/max(m.Value, 1e-9),
+					"%s, and %s the other way: link or switch port; swap or reset it", spell(m.Value, m.Unit),
+					spell(back.Value, back.Unit))
 			}
 		}
 	}
@@ -172,15 +186,19 @@ func (f *findings) knownNVLink(stage string, links map[subject]string) {
 			continue
 		}
 		ways[at.Host]++
-		named := f.has("slow-pair", at) || f.has("slow-gpu-links", subject{component: at.component}) || f.has("slow-gpu-links", subject{component: at.To})
+		named := f.has("slow-pair", at) || f.has("slow-gpu-links", subject{component: at.component}) ||
+			f.has("slow-gpu-links", subject{component: at.To})
 		if m.Value < enoughNVLink*known.nvlink && !named {
-			below[at.Host] = append(below[at.Host], finding{Severity: degraded, Code: "slow-pair", Subject: at, Weight: known.nvlink / max(m.Value, 1),
-				Text: fmt.Sprintf("%s over NVLink, which is made for %.0f GB/s each way on a %s: look at how many of its links are up", spell(m.Value, m.Unit), known.nvlink, known.name)})
+			below[at.Host] = append(below[at.Host], finding{Severity: degraded, Code: "slow-pair", Subject: at,
+				Weight: known.nvlink / max(m.Value, 1),
+				Text: fmt.Sprintf("%s over NVLink, which is made for %.0f GB/s each way on a %s: look at how many of its links "+
+					"are up", spell(m.Value, m.Unit), known.nvlink, known.name)})
 		}
 	}
 	for host, list := range below {
 		if n := ways[host]; 2*len(list) > n && n > 2 {
-			f.add(degraded, "slow-nvlink", of(host, ""), list[0].Weight*float64(n), "%d of %d ways between its GPUs are slow: %s", len(list), n, list[0].Text)
+			f.add(degraded, "slow-nvlink", of(host, ""), list[0].Weight*float64(n),
+				"%d of %d ways between its GPUs are slow: %s", len(list), n, list[0].Text)
 			continue
 		}
 		f.list = append(f.list, list...)

@@ -154,7 +154,8 @@ func judgeState(r *report, _ *config) []finding {
 		if slices.ContainsFunc(r.Findings, func(x finding) bool { return x.Code == "gpu-fails" && x.Subject == m.Subject }) {
 			continue
 		}
-		f.add(broken, "gpu-lost", m.Subject, 900, "%s: look for Xid 79 in its kernel log, and reset the GPU or power its host off and on", m.Text)
+		f.add(broken, "gpu-lost", m.Subject, 900,
+			"%s: look for Xid 79 in its kernel log, and reset the GPU or power its host off and on", m.Text)
 	}
 	for _, q := range []struct {
 		quantity string
@@ -162,8 +163,11 @@ func judgeState(r *report, _ *config) []finding {
 		code     string
 		text     string // with the number
 	}{
-		{"errors uncorrected", broken, "ecc-uncorrected", "%.0f uncorrected errors of memory since the driver was loaded: drain and reset it, and replace it if they come again"},
-		{"NVLink recoveries", degraded, "nvlink-recovers", "its NVLinks were trained anew %.0f times since the driver was loaded: a weak link or connector"},
+		{"errors uncorrected", broken, "ecc-uncorrected",
+			"%.0f uncorrected errors of memory since the driver was loaded: drain and reset it, and replace it if they come " +
+				"again"},
+		{"NVLink recoveries", degraded, "nvlink-recovers",
+			"its NVLinks were trained anew %.0f times since the driver was loaded: a weak link or connector"},
 	} {
 		for _, m := range r.Of(stage, q.quantity) {
 			if m.Value > 0 {
@@ -177,9 +181,12 @@ func judgeState(r *report, _ *config) []finding {
 		code     string
 		text     string
 	}{
-		{"no spare row", broken, "rows-exhausted", "a bad row of its memory could not be replaced, no spare is left: replace the GPU"},
-		{"row waits", degraded, "row-pending", "a bad row of its memory waits to be replaced: reset the GPU when no job runs"},
-		{"page waits", degraded, "page-pending", "a bad page of its memory waits to be retired: reset the GPU when no job runs"},
+		{"no spare row", broken, "rows-exhausted",
+			"a bad row of its memory could not be replaced, no spare is left: replace the GPU"},
+		{"row waits", degraded, "row-pending",
+			"a bad row of its memory waits to be replaced: reset the GPU when no job runs"},
+		{"page waits", degraded, "page-pending",
+			"a bad page of its memory waits to be retired: reset the GPU when no job runs"},
 		{"MIG", degraded, "mig", "it is cut into instances (MIG), which reach no other GPU: nvidia-smi -mig 0 undoes it"},
 	} {
 		for _, m := range r.Of(stage, q.quantity) {
@@ -189,13 +196,16 @@ func judgeState(r *report, _ *config) []finding {
 		}
 	}
 	for _, m := range r.Of(stage, "slowed") {
-		f.add(degraded, "throttled", m.Subject, 10, "its clocks are held down: %s; look at fans, inlet temperature and power", m.Text)
+		f.add(degraded, "throttled", m.Subject, 10, "its clocks are held down: %s; look at fans, inlet temperature and power",
+			m.Text)
 	}
 	for _, o := range unlike(r.Of(stage, "ECC")) {
-		f.add(degraded, "ecc-differs", o.Subject, 0, "ECC is %s, and %s for the others: nvidia-smi -e 1 and a reset turn it on", o.said(), o.most)
+		f.add(degraded, "ecc-differs", o.Subject, 0,
+			"ECC is %s, and %s for the others: nvidia-smi -e 1 and a reset turn it on", o.said(), o.most)
 	}
 	for _, o := range unlike(r.Of(stage, "persistence")) {
-		f.add(well, "persistence-differs", o.Subject, 0, "persistence mode is %s, and %s for the others: the first use takes seconds without", o.said(), o.most)
+		f.add(well, "persistence-differs", o.Subject, 0,
+			"persistence mode is %s, and %s for the others: the first use takes seconds without", o.said(), o.most)
 	}
 	f.repaired(r.Of(stage, "NVLink errors"))
 	f.pcieAndLinks(stage)
@@ -213,7 +223,9 @@ func (f *findings) repaired(list []measurement) {
 			}
 		}
 		if usual := median(others); len(others) > 0 && m.Value >= 1000+10*usual {
-			f.add(well, "nvlink-errors", m.Subject, m.Value, "%.0f errors were repaired on its NVLinks %s since the driver was loaded, %.0f on the others'", m.Value, m.Text, usual)
+			f.add(well, "nvlink-errors", m.Subject, m.Value,
+				"%.0f errors were repaired on its NVLinks %s since the driver was loaded, %.0f on the others'", m.Value,
+				m.Text, usual)
 		}
 	}
 }
@@ -222,7 +234,8 @@ func (f *findings) repaired(list []measurement) {
 func (f *findings) pcieAndLinks(stage string) {
 	for _, q := range []struct{ now, most, code, text string }{
 		{"PCIe width", "greatest PCIe width", "pcie-width", "its PCIe link has %.0f of %.0f lanes: seat card and cable anew"},
-		{"NVLinks up", "NVLinks", "nvlinks-down", "%.0f of its %.0f NVLinks are up: reset the GPUs of the host, then look at the module and its switches"},
+		{"NVLinks up", "NVLinks", "nvlinks-down",
+			"%.0f of its %.0f NVLinks are up: reset the GPUs of the host, then look at the module and its switches"},
 	} {
 		most := bySubject(f.r.Of(stage, q.most))
 		for _, m := range f.r.Of(stage, q.now) {
@@ -239,7 +252,8 @@ func (f *findings) pcieAndLinks(stage string) {
 	}
 	for _, m := range generations {
 		if m.Value < best {
-			f.add(degraded, "pcie-generation", m.Subject, best-m.Value, "its PCIe link reaches generation %.0f, others %.0f: look at its slot and the BIOS", m.Value, best)
+			f.add(degraded, "pcie-generation", m.Subject, best-m.Value,
+				"its PCIe link reaches generation %.0f, others %.0f: look at its slot and the BIOS", m.Value, best)
 		}
 	}
 }

@@ -41,8 +41,9 @@ func (r *report) Maps() []heatMap {
 // mapOf is the heat map of one quantity in one stage; nil if no pair was measured.
 func (r *report) mapOf(stage, quantity string, low bool) *heatMap {
 	m := mapping{
-		heatMap: &heatMap{Title: fmt.Sprintf("%s, %s (rows send to columns)", stage, quantity), Low: low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}},
-		index:   map[string]int{},
+		heatMap: &heatMap{Title: fmt.Sprintf("%s, %s (rows send to columns)", stage, quantity), Low: low,
+			Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}},
+		index: map[string]int{},
 	}
 	pairs := slices.DeleteFunc(r.Of(stage, quantity), func(x measurement) bool { return !x.Subject.IsPair() })
 	// Rows in the order of hosts, not in that in which pairs were measured.
@@ -131,7 +132,8 @@ func (m *heatMap) parts() []*heatMap {
 	}
 	var bad, first []*heatMap
 	for _, h := range hosts {
-		part := &heatMap{Title: m.Title + ", host " + h, Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
+		part := &heatMap{Title: m.Title + ", host " + h, Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{},
+			Bad: map[[2]int]bool{}}
 		at := map[int]int{}
 		for i, p := range m.Places {
 			if host(i) == h {
@@ -189,7 +191,8 @@ func (m *heatMap) some(n int) *heatMap {
 		}
 	}
 	slices.Sort(chosen)
-	part := &heatMap{Title: fmt.Sprintf("%s, %d of %d, those with findings first; -json has all", m.Title, n, len(m.Places)), Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
+	part := &heatMap{Title: fmt.Sprintf("%s, %d of %d, those with findings first; -json has all", m.Title, n,
+		len(m.Places)), Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
 	for a, i := range chosen {
 		part.Places = append(part.Places, m.Places[i])
 		for b, k := range chosen {

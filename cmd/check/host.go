@@ -101,7 +101,8 @@ func (f *facts) memory() {
 	for _, line := range strings.Split(f.m.text("proc/meminfo"), "\n") {
 		name, rest, _ := strings.Cut(line, ":")
 		quantity := map[string]string{"MemTotal": "memory", "MemAvailable": "memory available"}[name]
-		if kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64); err == nil && quantity != "" {
+		if kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64); err == nil &&
+			quantity != "" {
 			f.number("", quantity, kb*1024, "B")
 		}
 	}

@@ -37,20 +37,28 @@ func acsConfig() string {
 func newFakeHost(i int) *fakeHost {
 	h := &fakeHost{
 		files: map[string]string{
-			"proc/sys/kernel/osrelease": "6.8.0\n", "proc/cmdline": "root=/dev/sda iommu=pt\n", "proc/loadavg": "3.1 2 1 1/1 1\n",
-			"proc/meminfo":                            fmt.Sprintf("MemTotal:       %d kB\nMemFree: 5 kB\nMemAvailable:   %d kB\n", 2113000000-1000*i, 2000000000-7000000*i),
+			"proc/sys/kernel/osrelease": "6.8.0\n", "proc/cmdline": "root=/dev/sda iommu=pt\n",
+			"proc/loadavg": "3.1 2 1 1/1 1\n",
+			"proc/meminfo": fmt.Sprintf("MemTotal:       %d kB\nMemFree: 5 kB\nMemAvailable:   %d "+
+				"kB\n", 2113000000-1000*i, 2000000000-7000000*i),
 			"sys/kernel/iommu_groups/0/type":          "identity",
 			"sys/devices/system/edac/mc/mc0/ue_count": "0\n", "sys/devices/system/edac/mc/mc0/ce_count": "3\n",
-			"sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "3800000\n", "sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq": "3800000\n",
-			"sys/class/net/eth0/device/vendor": "0x15b3", "sys/class/net/eth0/operstate": "up\n", "sys/class/net/eth0/mtu": "9000\n", "sys/class/net/eth0/speed": "200000\n",
+			"sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "3800000\n",
+			"sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq": "3800000\n",
+			"sys/class/net/eth0/device/vendor":                     "0x15b3", "sys/class/net/eth0/operstate": "up\n",
+			"sys/class/net/eth0/mtu": "9000\n", "sys/class/net/eth0/speed": "200000\n",
 			// has no cable anywhere
-			"sys/class/net/eth1/device/vendor": "0x15b3", "sys/class/net/eth1/operstate": "down\n", "sys/class/net/eth1/mtu": "1500\n",
-			"sys/bus/pci/devices/0000:00:01.0/class": "0x060400", "sys/bus/pci/devices/0000:00:01.0/config": strings.Repeat("\x00", 0x110),
-			"sys/bus/pci/devices/0000:41:00.0/class": "0x020000", "sys/bus/pci/devices/0000:41:00.0/current_link_width": "16", "sys/bus/pci/devices/0000:41:00.0/max_link_width": "16",
+			"sys/class/net/eth1/device/vendor": "0x15b3", "sys/class/net/eth1/operstate": "down\n",
+			"sys/class/net/eth1/mtu":                  "1500\n",
+			"sys/bus/pci/devices/0000:00:01.0/class":  "0x060400",
+			"sys/bus/pci/devices/0000:00:01.0/config": strings.Repeat("\x00", 0x110),
+			"sys/bus/pci/devices/0000:41:00.0/class":  "0x020000", "sys/bus/pci/devices/0000:41:00.0/current_link_width": "16",
+			"sys/bus/pci/devices/0000:41:00.0/max_link_width": "16",
 		},
-		shmFree:   100 << 30,
-		limits:    map[string]uint64{"nofile": 1 << 20, "memlock": 1<<64 - 1, "nproc": 1 << 16},
-		addresses: []address{{"eth0", net.IPNet{IP: net.IPv4(10, 0, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}, 0, fmt.Sprint("mac", i)}},
+		shmFree: 100 << 30,
+		limits:  map[string]uint64{"nofile": 1 << 20, "memlock": 1<<64 - 1, "nproc": 1 << 16},
+		addresses: []address{{"eth0", net.IPNet{IP: net.IPv4(10, 0, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}, 0,
+			fmt.Sprint("mac", i)}},
 	}
 	for g := range 8 {
 		h.files[fmt.Sprintf("sys/bus/pci/devices/0000:%x:00.0/class", 0xa0+g)] = "0x030200\n"
@@ -58,7 +66,8 @@ func newFakeHost(i int) *fakeHost {
 	}
 	for p := range 2 {
 		dir := fmt.Sprintf("sys/class/infiniband/mlx5_%d/ports/1/", p)
-		maps.Copy(h.files, map[string]string{dir + "state": "4: ACTIVE\n", dir + "phys_state": "5: LinkUp\n", dir + "rate": "400 Gb/sec (4X NDR)\n",
+		maps.Copy(h.files, map[string]string{dir + "state": "4: ACTIVE\n", dir + "phys_state": "5: LinkUp\n", dir +
+			"rate": "400 Gb/sec (4X NDR)\n",
 			dir + "counters/symbol_error": "0\n", dir + "counters/link_downed": "1\n"})
 	}
 	return h
@@ -97,30 +106,54 @@ func TestHostFaults(t *testing.T) {
 		remedy string
 	}{
 		{"nothing", func(*fakeHost) {}, "", "", "", ""},
-		{"a clock that is ahead", func(h *fakeHost) { h.clock = 5 * time.Second }, "clock-offset", "", "5 s ahead of most hosts'", "chrony"},
-		{"a clock that is behind", func(h *fakeHost) { h.clock = -700 * time.Millisecond }, "clock-offset", "", "700 ms behind most hosts'", "chrony"},
-		{"a full /dev/shm", func(h *fakeHost) { h.shmFree = 4096 }, "shm-full", "/dev/shm", "4 KiB of 128 GiB are free", "--shm-size"},
-		{"no /dev/shm", func(h *fakeHost) { h.shmFree = 0 }, "shm-missing", "/dev/shm", "not there, and other hosts have it", "mount a tmpfs"},
-		{"few files", func(h *fakeHost) { h.limits["nofile"] = 1024 }, "low-nofile", "limit nofile", "may open 1024 files", "ulimit -n"},
-		{"little locked memory", func(h *fakeHost) { h.limits["memlock"] = 64 << 10 }, "low-memlock", "limit memlock", "lock 64 KiB", "unlimited"},
-		{"few processes", func(h *fakeHost) { h.limits["nproc"] = 128 }, "low-nproc", "limit nproc", "128 threads", "ulimit -u"},
-		{"another MTU", set("sys/class/net/eth0/mtu", "1500\n"), "mtu-differs", "eth0", "MTU 1500, 9000 B on 3 of 4 hosts", "switch ports"},
-		{"an interface that is down", set("sys/class/net/eth0/operstate", "down\n"), "interface-down", "eth0", "down, and up on 3 of 4", "ip link set eth0 up"},
-		{"a slow interface", set("sys/class/net/eth0/speed", "25000\n"), "speed-differs", "eth0", "25 Gbit/s, at 200 Gbit/s on 3", "transceiver"},
-		{"a port that is down", func(h *fakeHost) { h.files[ib+"state"], h.files[ib+"phys_state"] = "1: DOWN\n", "3: Disabled\n" }, "rdma-down", "mlx5_1:1", "DOWN (Disabled)", "cable"},
-		{"a port without subnet manager", set(ib+"state", "2: INIT\n"), "rdma-init", "mlx5_1:1", "no subnet manager", "opensm"},
-		{"a port that negotiated less", set(ib+"rate", "200 Gb/sec (2X NDR)\n"), "rdma-slow", "mlx5_1:1", "200 Gbit/s, at 400 Gbit/s on 3", "reseat"},
-		{"symbol errors", set(ib+"counters/symbol_error", "51234\n"), "rdma-errors", "mlx5_1:1", "51234 symbol errors", "cable"},
+		{"a clock that is ahead", func(h *fakeHost) { h.clock = 5 * time.Second }, "clock-offset", "",
+			"5 s ahead of most hosts'", "chrony"},
+		{"a clock that is behind", func(h *fakeHost) { h.clock = -700 * time.Millisecond }, "clock-offset", "",
+			"700 ms behind most hosts'", "chrony"},
+		{"a full /dev/shm", func(h *fakeHost) { h.shmFree = 4096 }, "shm-full", "/dev/shm", "4 KiB of 128 GiB are free",
+			"--shm-size"},
+		{"no /dev/shm", func(h *fakeHost) { h.shmFree = 0 }, "shm-missing", "/dev/shm", "not there, and other hosts have it",
+			"mount a tmpfs"},
+		{"few files", func(h *fakeHost) { h.limits["nofile"] = 1024 }, "low-nofile", "limit nofile", "may open 1024 files",
+			"ulimit -n"},
+		{"little locked memory", func(h *fakeHost) { h.limits["memlock"] = 64 << 10 }, "low-memlock", "limit memlock",
+			"lock 64 KiB", "unlimited"},
+		{"few processes", func(h *fakeHost) { h.limits["nproc"] = 128 }, "low-nproc", "limit nproc", "128 threads",
+			"ulimit -u"},
+		{"another MTU", set("sys/class/net/eth0/mtu", "1500\n"), "mtu-differs", "eth0", "MTU 1500, 9000 B on 3 of 4 hosts",
+			"switch ports"},
+		{"an interface that is down", set("sys/class/net/eth0/operstate", "down\n"), "interface-down", "eth0",
+			"down, and up on 3 of 4", "ip link set eth0 up"},
+		{"a slow interface", set("sys/class/net/eth0/speed", "25000\n"), "speed-differs", "eth0",
+			"25 Gbit/s, at 200 Gbit/s on 3", "transceiver"},
+		{"a port that is down", func(h *fakeHost) {
+			h.files[ib+"state"], h.files[ib+"phys_state"] = "1: DOWN\n",
+				"3: Disabled\n"
+		}, "rdma-down", "mlx5_1:1", "DOWN (Disabled)", "cable"},
+		{"a port without subnet manager", set(ib+"state", "2: INIT\n"), "rdma-init", "mlx5_1:1", "no subnet manager",
+			"opensm"},
+		{"a port that negotiated less", set(ib+"rate", "200 Gb/sec (2X NDR)\n"), "rdma-slow", "mlx5_1:1",
+			"200 Gbit/s, at 400 Gbit/s on 3", "reseat"},
+		{"symbol errors", set(ib+"counters/symbol_error", "51234\n"), "rdma-errors", "mlx5_1:1", "51234 symbol errors",
+			"cable"},
 		{"a card that is gone", remove("mlx5_1"), "rdma-missing", "", "1 RDMA ports, 2 ports on 3 of 4", "lspci"},
 		{"a GPU off the bus", remove("0000:a3"), "pci-gpus-differ", "", "7 GPUs on PCIe, 8 on 3 of 4", "Xid 79"},
-		{"a narrow card", set("sys/bus/pci/devices/0000:41:00.0/current_link_width", "4"), "pcie-narrow", "card 0000:41:00.0", "4 lanes of 16", "reseat"},
-		{"another IOMMU", set("proc/cmdline", "root=/dev/sda\n"), "iommu-differs", "", "IOMMU is on, and passes through on 3", "kernel arguments"},
-		{"ACS", set("sys/bus/pci/devices/0000:00:01.0/config", acsConfig()), "acs-differs", "", "1 PCIe bridges have ACS redirection on, 0 on 3", "setpci"},
-		{"a bad DIMM", set("sys/devices/system/edac/mc/mc0/ue_count", "2\n"), "memory-errors", "memory controller 0", "2 memory errors", "replace"},
-		{"a DIMM that goes bad", set("sys/devices/system/edac/mc/mc0/ce_count", "88123\n"), "memory-repairs", "memory controller 0", "88123 memory errors", "replaced"},
-		{"a DIMM that is missing", set("proc/meminfo", "MemTotal: 1981000000 kB\nMemAvailable: 1900000000 kB\n"), "less-memory", "", "the others have", "DIMM"},
-		{"memory that is held", set("proc/meminfo", "MemTotal: 2113000000 kB\nMemAvailable: 90000 kB\n"), "no-memory", "", "87.9 MiB", "end what holds"},
-		{"capped cores", set("sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq", "1900000\n"), "cpu-capped", "", "50 %", "power profile"},
+		{"a narrow card", set("sys/bus/pci/devices/0000:41:00.0/current_link_width", "4"), "pcie-narrow", "card 0000:41:00.0",
+			"4 lanes of 16", "reseat"},
+		{"another IOMMU", set("proc/cmdline", "root=/dev/sda\n"), "iommu-differs", "", "IOMMU is on, and passes through on 3",
+			"kernel arguments"},
+		{"ACS", set("sys/bus/pci/devices/0000:00:01.0/config", acsConfig()), "acs-differs", "",
+			"1 PCIe bridges have ACS redirection on, 0 on 3", "setpci"},
+		{"a bad DIMM", set("sys/devices/system/edac/mc/mc0/ue_count", "2\n"), "memory-errors", "memory controller 0",
+			"2 memory errors", "replace"},
+		{"a DIMM that goes bad", set("sys/devices/system/edac/mc/mc0/ce_count", "88123\n"), "memory-repairs",
+			"memory controller 0", "88123 memory errors", "replaced"},
+		{"a DIMM that is missing", set("proc/meminfo", "MemTotal: 1981000000 kB\nMemAvailable: 1900000000 kB\n"),
+			"less-memory", "", "the others have", "DIMM"},
+		{"memory that is held", set("proc/meminfo", "MemTotal: 2113000000 kB\nMemAvailable: 90000 kB\n"), "no-memory", "",
+			"87.9 MiB", "end what holds"},
+		{"capped cores", set("sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq", "1900000\n"), "cpu-capped", "", "50 %",
+			"power profile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

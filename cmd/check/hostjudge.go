@@ -26,7 +26,8 @@ type findings struct {
 
 // add appends a finding, whose text is made by fmt.Sprintf.
 func (f *findings) add(s severity, code string, subject subject, weight float64, format string, a ...any) {
-	f.list = append(f.list, finding{Severity: s, Code: code, Subject: subject, Weight: weight, Text: fmt.Sprintf(format, a...)})
+	f.list = append(f.list, finding{Severity: s, Code: code, Subject: subject, Weight: weight,
+		Text: fmt.Sprintf(format, a...)})
 }
 
 func judgeHost(r *report, _ *config) []finding {
@@ -65,7 +66,8 @@ func (f *findings) clocks() {
 			if off < 0 {
 				way = "behind"
 			}
-			f.add(degraded, "clock-offset", m.Subject, math.Abs(off), "its clock is %s %s %s: logs and leases cannot be compared; start chrony or ntpd there",
+			f.add(degraded, "clock-offset", m.Subject, math.Abs(off),
+				"its clock is %s %s %s: logs and leases cannot be compared; start chrony or ntpd there",
 				spell(math.Abs(off), "s"), way, whose)
 		}
 	}
@@ -79,9 +81,12 @@ func (f *findings) equals() {
 		text           string
 	}{
 		{"cores", "cores-differ", degraded, "%s cores, %s on %s: are some offline, or is the process bound to few?"},
-		{"GPUs on PCIe", "pci-gpus-differ", degraded, "%s GPUs on PCIe, %s on %s: has one fallen off the bus? look for Xid 79 in its kernel log, and power it off and on"},
+		{"GPUs on PCIe", "pci-gpus-differ", degraded,
+			"%s GPUs on PCIe, %s on %s: has one fallen off the bus? look for Xid 79 in its kernel log, and power it off and on"},
 		{"IOMMU", "iommu-differs", degraded, "its IOMMU is %s, and %s on %s: set the same kernel arguments and BIOS options"},
-		{"bridges with ACS", "acs-differs", degraded, "%s PCIe bridges have ACS redirection on, %s on %s: GPUs and cards reach each other only through the root there; switch it off in the BIOS or by setpci"},
+		{"bridges with ACS", "acs-differs", degraded,
+			"%s PCIe bridges have ACS redirection on, %s on %s: GPUs and cards reach each other only through the root there; " +
+				"switch it off in the BIOS or by setpci"},
 		{"kernel", "kernel-differs", well, "kernel %s, %s on %s"},
 	} {
 		for _, o := range unlike(f.r.Of("host", q.quantity)) {
@@ -106,7 +111,8 @@ func (f *findings) amounts() {
 		values = append(values, m.Value)
 	}
 	for _, o := range outliers(values, 0.05, true) {
-		f.add(degraded, "less-memory", total[o.Index].Subject, 1/o.Ratio, "%s of memory, the others have %s: has a DIMM failed? look into its BMC's log", bytesOf(o.Value), bytesOf(o.Median))
+		f.add(degraded, "less-memory", total[o.Index].Subject, 1/o.Ratio,
+			"%s of memory, the others have %s: has a DIMM failed? look into its BMC's log", bytesOf(o.Value), bytesOf(o.Median))
 	}
 	for _, m := range r.Of("host", "memory available") {
 		if m.Value < leastMemory {
@@ -115,31 +121,38 @@ func (f *findings) amounts() {
 	}
 	for _, m := range r.Of("host", "ue") {
 		if m.Value > 0 {
-			f.add(broken, "memory-errors", m.Subject, m.Value, "%.0f memory errors that ECC could not repair: replace the DIMM", m.Value)
+			f.add(broken, "memory-errors", m.Subject, m.Value, "%.0f memory errors that ECC could not repair: replace the DIMM",
+				m.Value)
 		}
 	}
 	for _, m := range r.Of("host", "ce") {
 		if m.Value >= manyRepaired {
-			f.add(degraded, "memory-repairs", m.Subject, m.Value, "ECC has repaired %.0f memory errors: have the DIMM replaced", m.Value)
+			f.add(degraded, "memory-repairs", m.Subject, m.Value, "ECC has repaired %.0f memory errors: have the DIMM replaced",
+				m.Value)
 		}
 	}
 	sizes := r.Of("host", "size")
 	for _, m := range r.Of("host", "free") {
 		if size, ok := hostOf(sizes, m.Subject.Host, m.Subject.Part); ok && m.Value < leastShm {
-			f.add(degraded, "shm-full", m.Subject, 1, "%s of %s are free: NCCL and data loaders need it; remove what dead jobs have left there, or mount it larger (docker run --shm-size)", bytesOf(m.Value), bytesOf(size.Value))
+			f.add(degraded, "shm-full", m.Subject, 1,
+				"%s of %s are free: NCCL and data loaders need it; remove what dead jobs have left there, or mount it larger "+
+					"(docker run --shm-size)", bytesOf(m.Value), bytesOf(size.Value))
 		}
 	}
 	f.withoutShm(sizes)
 	cap := r.Of("host", "clock cap")
 	for _, m := range cap {
 		if m.Value < 0.95 {
-			f.add(degraded, "cpu-capped", m.Subject, 1/m.Value, "its cores may run at %.0f %% of their greatest clock: look at scaling_max_freq, the power profile and the BMC", 100*m.Value)
+			f.add(degraded, "cpu-capped", m.Subject, 1/m.Value,
+				"its cores may run at %.0f %% of their greatest clock: look at scaling_max_freq, the power profile and the BMC",
+				100*m.Value)
 		}
 	}
 	widths := r.Of("host", "PCIe width greatest")
 	for _, m := range r.Of("host", "PCIe width") {
 		if most, ok := hostOf(widths, m.Subject.Host, m.Subject.Part); ok && m.Value < most.Value {
-			f.add(degraded, "pcie-narrow", m.Subject, most.Value/m.Value, "its PCIe link has %.0f lanes of %.0f: reseat the card or its riser", m.Value, most.Value)
+			f.add(degraded, "pcie-narrow", m.Subject, most.Value/m.Value,
+				"its PCIe link has %.0f lanes of %.0f: reseat the card or its riser", m.Value, most.Value)
 		}
 	}
 	f.limits()
@@ -149,7 +162,8 @@ func (f *findings) amounts() {
 func (f *findings) withoutShm(sizes []measurement) {
 	for _, m := range f.r.Of("host", "cores") {
 		if _, ok := hostOf(sizes, m.Subject.Host, "/dev/shm"); !ok && len(sizes) > 0 {
-			f.add(broken, "shm-missing", of(m.Subject.Host, "/dev/shm"), 1, "it is not there, and other hosts have it: mount a tmpfs at it")
+			f.add(broken, "shm-missing", of(m.Subject.Host, "/dev/shm"), 1,
+				"it is not there, and other hosts have it: mount a tmpfs at it")
 		}
 	}
 }
@@ -162,11 +176,16 @@ func (f *findings) limits() {
 		}
 		switch part := m.Subject.Part; {
 		case part == "limit nofile" && m.Value < leastFiles:
-			f.add(degraded, "low-nofile", m.Subject, 1, "a process may open %.0f files, and a rendezvous of many ranks needs more: raise LimitNOFILE or ulimit -n to %d or more", m.Value, leastFiles)
+			f.add(degraded, "low-nofile", m.Subject, 1,
+				"a process may open %.0f files, and a rendezvous of many ranks needs more: raise LimitNOFILE or ulimit -n to %d "+
+					"or more", m.Value, leastFiles)
 		case part == "limit nproc" && m.Value < leastProcs:
-			f.add(degraded, "low-nproc", m.Subject, 1, "a user may have %.0f threads and processes: raise LimitNPROC or ulimit -u to %d or more", m.Value, leastProcs)
+			f.add(degraded, "low-nproc", m.Subject, 1,
+				"a user may have %.0f threads and processes: raise LimitNPROC or ulimit -u to %d or more", m.Value, leastProcs)
 		case part == "limit memlock" && m.Value < leastLocked && rdma:
-			f.add(broken, "low-memlock", m.Subject, 1, "a process may lock %s of memory, so RDMA cannot register buffers: set LimitMEMLOCK=infinity or ulimit -l unlimited", bytesOf(m.Value))
+			f.add(broken, "low-memlock", m.Subject, 1,
+				"a process may lock %s of memory, so RDMA cannot register buffers: set LimitMEMLOCK=infinity or ulimit -l "+
+					"unlimited", bytesOf(m.Value))
 		}
 	}
 }
@@ -175,7 +194,9 @@ func (f *findings) interfaces() {
 	for _, same := range byPart(f.r.Of("host", "state")) {
 		for _, o := range unlike(same) {
 			if o.Text == "down" || o.Text == "lowerlayerdown" {
-				f.add(broken, "interface-down", o.Subject, 1, "the interface is down, and %s on %s: look at cable, transceiver and switch port, then ip link set %s up", o.most, o.who, o.Subject.Part)
+				f.add(broken, "interface-down", o.Subject, 1,
+					"the interface is down, and %s on %s: look at cable, transceiver and switch port, then ip link set %s up", o.most,
+					o.who, o.Subject.Part)
 			}
 		}
 	}
@@ -187,12 +208,14 @@ func (f *findings) interfaces() {
 	}
 	for _, same := range groups {
 		for _, o := range unlike(same) {
-			f.add(degraded, "mtu-differs", o.Subject, 1, "MTU %.0f, %s on %s: large packets are lost or cut; set the same on hosts and switch ports", o.Value, o.most, o.who)
+			f.add(degraded, "mtu-differs", o.Subject, 1,
+				"MTU %.0f, %s on %s: large packets are lost or cut; set the same on hosts and switch ports", o.Value, o.most, o.who)
 		}
 	}
 	for _, same := range byPart(f.r.Of("host", "speed")) {
 		for _, o := range unlike(same) {
-			f.add(degraded, "speed-differs", o.Subject, 1, "the interface runs at %s, at %s on %s: look at cable, transceiver and negotiation", o.said(), o.most, o.who)
+			f.add(degraded, "speed-differs", o.Subject, 1,
+				"the interface runs at %s, at %s on %s: look at cable, transceiver and negotiation", o.said(), o.most, o.who)
 		}
 	}
 }
@@ -222,16 +245,20 @@ func (f *findings) rdma() {
 			switch {
 			case m.Text == "ACTIVE":
 			case m.Text == "INIT" && phys.Text == "LinkUp":
-				f.add(broken, "rdma-init", m.Subject, 1, "the port is up and has no address: no subnet manager has configured it; start opensm or look at the switch's")
+				f.add(broken, "rdma-init", m.Subject, 1,
+					"the port is up and has no address: no subnet manager has configured it; start opensm or look at the switch's")
 			case differ[m.Subject.Host]:
-				f.add(broken, "rdma-down", m.Subject, 1, "the port is %s (%s), and active on other hosts: look at cable, transceiver and switch port", m.Text, phys.Text)
+				f.add(broken, "rdma-down", m.Subject, 1,
+					"the port is %s (%s), and active on other hosts: look at cable, transceiver and switch port", m.Text, phys.Text)
 			}
 		}
 	}
 	for _, same := range byPart(r.Of("host", "RDMA rate")) {
 		for _, o := range unlike(same) {
 			if state, ok := hostOf(r.Of("host", "RDMA state"), o.Subject.Host, o.Subject.Part); ok && state.Text == "ACTIVE" {
-				f.add(degraded, "rdma-slow", o.Subject, 1, "the port runs at %s, at %s on %s: it has negotiated less; reseat or replace cable and transceiver", o.said(), o.most, o.who)
+				f.add(degraded, "rdma-slow", o.Subject, 1,
+					"the port runs at %s, at %s on %s: it has negotiated less; reseat or replace cable and transceiver", o.said(),
+					o.most, o.who)
 			}
 		}
 	}
@@ -261,7 +288,9 @@ func (f *findings) rdma() {
 	}
 	if len(count) > 0 {
 		for _, o := range unlike(ports) {
-			f.add(broken, "rdma-missing", o.Subject, 1, "%.0f RDMA ports, %s on %s: has a card fallen off the bus, or is its driver not loaded? look at lspci and dmesg", o.Value, o.most, o.who)
+			f.add(broken, "rdma-missing", o.Subject, 1,
+				"%.0f RDMA ports, %s on %s: has a card fallen off the bus, or is its driver not loaded? look at lspci and dmesg",
+				o.Value, o.most, o.who)
 		}
 	}
 }

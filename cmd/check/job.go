@@ -68,7 +68,8 @@ type party struct {
 }
 
 func newJob(rank int, members []member, key []byte) *job {
-	return &job{party: &party{rank: rank, members: members, key: key, meetAt: "127.0.0.1", machine: thisMachine("/"), turn: make(chan struct{}, 1), lost: map[int]loss{}}}
+	return &job{party: &party{rank: rank, members: members, key: key, meetAt: "127.0.0.1", machine: thisMachine("/"),
+		turn: make(chan struct{}, 1), lost: map[int]loss{}}}
 }
 
 // First says whether this rank is the lowest that has come: the one that gathers, judges and has the report.

@@ -69,7 +69,8 @@ func join(ctx context.Context, o joinOptions) (*job, error) {
 	if o.Hosts == nil {
 		o.Hosts = o.Spec.Hosts
 	}
-	m := &meeting{joinOptions: o, tls: tls, me: profile{Version: cmp.Or(o.version, ringo.Version), Host: o.Host, ID: cfg.HostID, Boot: thisMachine("/").text("proc/sys/kernel/random/boot_id")}}
+	m := &meeting{joinOptions: o, tls: tls, me: profile{Version: cmp.Or(o.version, ringo.Version), Host: o.Host,
+		ID: cfg.HostID, Boot: thisMachine("/").text("proc/sys/kernel/random/boot_id")}}
 	if m.me.Host == "" {
 		m.me.Host, _, _ = strings.Cut(cfg.HostID, "/")
 	}
@@ -126,7 +127,8 @@ func (m *meeting) meet(ctx context.Context) (*job, error) {
 }
 
 // come is one attempt to meet.
-func (m *meeting) come(ctx context.Context, card []byte, timeout time.Duration) (bootstrap.Group, *bootstrap.Roster, error) {
+func (m *meeting) come(ctx context.Context, card []byte, timeout time.Duration) (bootstrap.Group, *bootstrap.Roster,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return m.Spec.Meet(ctx, card, bootstrap.ListenOptions{TLS: m.tls}, bootstrap.JoinOptions{TLS: m.tls})
@@ -161,7 +163,8 @@ func (m *meeting) explain(err error, card []byte) error {
 	no, ok := errors.AsType[*bootstrap.JoinError](err)
 	switch {
 	case errors.Is(err, bootstrap.ErrExcluded):
-		return &absentError{Who: me, Why: "it was not checked: " + no.Reason, wait: func(ctx context.Context) { m.linger(ctx, card) }}
+		return &absentError{Who: me, Why: "it was not checked: " + no.Reason,
+			wait: func(ctx context.Context) { m.linger(ctx, card) }}
 	case !ok || no.Nobody == nil:
 		return err
 	}
@@ -173,7 +176,9 @@ func (m *meeting) explain(err error, card []byte) error {
 		host, _, _ := net.SplitHostPort(at)
 		who = component{host, "rank 0"}
 	}
-	return &absentError{Who: who, Why: fmt.Sprintf("nothing answers %v at %s within %v (%v), and the ranks meet there: is the host up, its process started and the port open? or have the others ended before this rank came?", me, at, m.Timeout, no.Nobody)}
+	return &absentError{Who: who,
+		Why: fmt.Sprintf("nothing answers %v at %s within %v (%v), and the ranks meet there: is the host up, its process "+
+			"started and the port open? or have the others ended before this rank came?", me, at, m.Timeout, no.Nobody)}
 }
 
 // An absentError is that a rank which leads is not there, or that the others do without this rank.
@@ -198,7 +203,8 @@ func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*job, []
 	profiles := make([]profile, len(roster.Cards))
 	for i, p := range roster.Cards {
 		if err := json.Unmarshal(p, &profiles[i]); err != nil {
-			return nil, nil, fmt.Errorf("check: rank %d says nothing sensible: %w: have all the same version of ringo?", roster.Came[i], err)
+			return nil, nil, fmt.Errorf("check: rank %d says nothing sensible: %w: have all the same version of ringo?",
+				roster.Came[i], err)
 		}
 	}
 	size := m.Spec.Size
@@ -213,7 +219,8 @@ func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*job, []
 		if why != "" {
 			l.Why += "; look into its output"
 		} else {
-			l.Why = fmt.Sprintf("did not come within %v: is the host up, and the process started? can it reach the others, who met at %s?", m.Timeout, m.where())
+			l.Why = fmt.Sprintf("did not come within %v: is the host up, and the process started? can it reach the others, "+
+				"who met at %s?", m.Timeout, m.where())
 		}
 		if r < len(m.Hosts) {
 			l.Host = m.Hosts[r]
@@ -310,7 +317,8 @@ func (j *job) accept(ctx context.Context, ln net.Listener, where []string, withi
 		}
 	}
 	ln.Close()
-	why := fmt.Sprintf("it came and did not connect to %v at %s within %v", j.component(j.first), strings.Join(where, ", "), within)
+	why := fmt.Sprintf("it came and did not connect to %v at %s within %v", j.component(j.first),
+		strings.Join(where, ", "), within)
 	if len(conns) == 0 && want > 1 {
 		why += ", and nor did any other: does a firewall keep them from the ports of that host?"
 	}
@@ -347,7 +355,9 @@ func (j *job) reach(ctx context.Context, where []string) error {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return &absentError{Who: j.component(j.first), Why: fmt.Sprintf("it leads the check, and %v cannot reach it: %v; is its process stopped, or a port closed?", j.component(j.rank), errors.Join(last...))}
+			return &absentError{Who: j.component(j.first),
+				Why: fmt.Sprintf("it leads the check, and %v cannot reach it: %v; is its process stopped, or a port closed?",
+					j.component(j.rank), errors.Join(last...))}
 		}
 	}
 }

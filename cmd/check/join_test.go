@@ -31,7 +31,8 @@ func joined(t *testing.T, size int, timeout time.Duration, ranks ...int) ([]*job
 	for i, r := range ranks {
 		wg.Go(func() {
 			host := []string{"a", "b", "c", "d"}[r]
-			jobs[i], errs[i] = join(t.Context(), joinOptions{Timeout: timeout, Host: host, Spec: &bootstrap.Spec{Rank: r, Size: size, Addr: addr, Secret: "a test's"}})
+			jobs[i], errs[i] = join(t.Context(), joinOptions{Timeout: timeout, Host: host,
+				Spec: &bootstrap.Spec{Rank: r, Size: size, Addr: addr, Secret: "a test's"}})
 		})
 	}
 	wg.Wait()
@@ -59,12 +60,14 @@ func TestAnotherVersion(t *testing.T) {
 	}
 	r, _ := runAll(t, jobs, config{Stages: []stage{gathers("first", fine)}})
 	require.Equal(t, []string{"version-differs host c"}, codes(r))
-	require.Equal(t, "its ringo is of an older version, and 9.1 on 3 of 4 hosts: install one version everywhere, for ranks of different ones may not understand each other", r.Findings[0].Text)
+	require.Equal(t, "its ringo is of an older version, and 9.1 on 3 of 4 hosts: install one version everywhere, for "+
+		"ranks of different ones may not understand each other", r.Findings[0].Text)
 	require.Equal(t, degraded, r.Verdict)
 }
 
 // launched are the jobs of ranks whose launcher serves the rendezvous.
-func launched(t *testing.T, size int, timeout time.Duration, hosts []string, connect time.Duration, ranks ...int) (bootstrap.ID, func() ([]*job, []error)) {
+func launched(t *testing.T, size int, timeout time.Duration, hosts []string, connect time.Duration,
+	ranks ...int) (bootstrap.ID, func() ([]*job, []error)) {
 	t.Helper()
 	id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: "127.0.0.1:0", Again: true})
 	require.NoError(t, err)
@@ -73,7 +76,8 @@ func launched(t *testing.T, size int, timeout time.Duration, hosts []string, con
 	var wg sync.WaitGroup
 	for i, r := range ranks {
 		wg.Go(func() {
-			jobs[i], errs[i] = join(t.Context(), joinOptions{Timeout: timeout, Host: fmt.Sprint("host", r), Hosts: hosts, connect: connect, Spec: &bootstrap.Spec{Rank: r, Size: size, Addr: id.String()}})
+			jobs[i], errs[i] = join(t.Context(), joinOptions{Timeout: timeout, Host: fmt.Sprint("host", r), Hosts: hosts,
+				connect: connect, Spec: &bootstrap.Spec{Rank: r, Size: size, Addr: id.String()}})
 		})
 	}
 	return id, func() ([]*job, []error) { wg.Wait(); return jobs, errs }
@@ -89,10 +93,12 @@ func TestJoinLate(t *testing.T) {
 	jobs, errs := wait()
 	require.Equal(t, make([]error, 5), errs)
 	require.True(t, jobs[0].First())
-	_, err := join(t.Context(), joinOptions{Timeout: 20 * time.Second, Host: "host1", Spec: &bootstrap.Spec{Rank: 1, Size: 8, Addr: id.String()}})
+	_, err := join(t.Context(), joinOptions{Timeout: 20 * time.Second, Host: "host1",
+		Spec: &bootstrap.Spec{Rank: 1, Size: 8, Addr: id.String()}})
 	no, ok := errors.AsType[*absentError](err)
 	require.True(t, ok, "%v", err)
-	require.Regexp(t, "^host host1, rank 1: it was not checked: rank 1, process .*, comes too late: the others began without it", no.Error())
+	require.Regexp(t, "^host host1, rank 1: it was not checked: rank 1, process .*, comes too late: the others began "+
+		"without it", no.Error())
 	over := make(chan struct{})
 	go func() { defer close(over); no.Wait(t.Context()) }()
 	r, errs := runAll(t, jobs, config{Stages: []stage{gathers("first", func(*job) error {
@@ -106,7 +112,8 @@ func TestJoinLate(t *testing.T) {
 	<-over
 	require.Equal(t, make([]error, 5), errs)
 	require.Equal(t, []string{"absent host h0, ranks 0, 1", "absent host h2, rank 4"}, codes(r))
-	require.Contains(t, r.Findings[0].Text, "did not come within 3s: is the host up, and the process started? can it reach the others, who met at "+id.Addr())
+	require.Contains(t, r.Findings[0].Text,
+		"did not come within 3s: is the host up, and the process started? can it reach the others, who met at "+id.Addr())
 	require.Equal(t, "its process has ended: exit status 7; look into its output", r.Findings[1].Text)
 	require.Equal(t, broken, r.Verdict)
 	require.Len(t, r.Of("first", "heard"), 5)
@@ -153,7 +160,8 @@ func TestJoinWithoutOne(t *testing.T) {
 	t.Parallel() // it waits
 	for _, c := range []struct{ vars, rank, host string }{
 		{"WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 TORCHELASTIC_RUN_ID=x RINGO_COMM_SECRET=s MASTER_PORT=", "RANK", ""},
-		{"SLURM_NTASKS=3 SLURM_STEP_ID=0 SLURM_NODELIST=127.0.0.1,n[07-08] SLURM_TASKS_PER_NODE=1(x3) RINGO_COMM_SECRET=s SLURM_JOB_ID=", "SLURM_PROCID", "host n07, "},
+		{"SLURM_NTASKS=3 SLURM_STEP_ID=0 SLURM_NODELIST=127.0.0.1,n[07-08] SLURM_TASKS_PER_NODE=1(x3) RINGO_COMM_SECRET=s " +
+			"SLURM_JOB_ID=", "SLURM_PROCID", "host n07, "},
 	} {
 		t.Run(c.rank, func(t *testing.T) {
 			t.Parallel()

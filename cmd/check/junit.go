@@ -30,7 +30,8 @@ func (r *report) WriteJUnit(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n")
 	for _, s := range x.all {
-		fmt.Fprintf(&b, " <testsuite name=\"%s\" tests=\"%d\" failures=\"%d\" errors=\"%d\" skipped=\"%d\" time=\"%v\">\n%s </testsuite>\n",
+		fmt.Fprintf(&b, " <testsuite name=\"%s\" tests=\"%d\" failures=\"%d\" errors=\"%d\" skipped=\"%d\" "+
+			"time=\"%v\">\n%s </testsuite>\n",
 			escape(s.name), s.tests, s.failures, s.errors, s.skipped, s.took, s.cases.String())
 	}
 	b.WriteString("</testsuites>\n")

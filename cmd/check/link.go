@@ -22,7 +22,8 @@ type phases struct{ ping, burst, stream, far time.Duration }
 // phasesOf divides a slot among rails and phases; a part is left for connecting.
 func phasesOf(slot time.Duration, rails int) phases {
 	per := slot / time.Duration(rails)
-	return phases{ping: min(per/10, 25*time.Millisecond), burst: min(per/10, 25*time.Millisecond), stream: min(per/5, 100*time.Millisecond), far: per / 8}
+	return phases{ping: min(per/10, 25*time.Millisecond), burst: min(per/10, 25*time.Millisecond),
+		stream: min(per/5, 100*time.Millisecond), far: per / 8}
 }
 
 // total is what they take together.

@@ -31,7 +31,8 @@ func TestSmallValues(t *testing.T) {
 	}
 	syntax := new(json.SyntaxError)
 	require.ErrorAs(t, readJSON(strings.NewReader("\x00\x00\x00\x01{"), &got), &syntax)
-	require.ErrorAs(t, readJSON(strings.NewReader("\xff\xff\xff\xff"+strings.Repeat(" ", 1<<17)), &got), &syntax, "it is not read without end")
+	require.ErrorAs(t, readJSON(strings.NewReader("\xff\xff\xff\xff"+strings.Repeat(" ", 1<<17)), &got), &syntax,
+		"it is not read without end")
 	require.Error(t, writeJSON(&b, func() {}))
 	cut := errors.New("cut")
 	require.Equal(t, cut, writeJSON(failing{cut}, 1))
@@ -45,12 +46,15 @@ func TestAddressesOfMeetings(t *testing.T) {
 	for at, want := range map[string]string{"10.0.0.1:80": "10.0.0.1", "[fd77::1]:80": "fd77::1", "x": ""} {
 		require.Equal(t, want, ipOf(at))
 	}
-	for host, want := range map[string]bool{"127.0.0.1": true, "127.9.9.9": true, "::1": true, "10.0.0.1": false, "fd77::1": false, "": false} {
+	for host, want := range map[string]bool{"127.0.0.1": true, "127.9.9.9": true, "::1": true, "10.0.0.1": false,
+		"fd77::1": false, "": false} {
 		require.Equal(t, want, isLoopback(host), host)
 	}
 }
 
 // Hosts of one name get different ones, and ranks of one host the same.
 func TestUniqueNames(t *testing.T) {
-	require.Equal(t, []string{"a", "a", "a#2", "b", "a#3", "a#2"}, uniqueNames([]profile{{Host: "a", ID: "1"}, {Host: "a", ID: "1"}, {Host: "a", ID: "2"}, {Host: "b", ID: "1"}, {Host: "a", ID: "3"}, {Host: "a", ID: "2"}}))
+	require.Equal(t, []string{"a", "a", "a#2", "b", "a#3", "a#2"},
+		uniqueNames([]profile{{Host: "a", ID: "1"}, {Host: "a", ID: "1"}, {Host: "a", ID: "2"}, {Host: "b", ID: "1"},
+			{Host: "a", ID: "3"}, {Host: "a", ID: "2"}}))
 }

@@ -30,7 +30,8 @@ type address struct {
 
 // thisMachine is the machine that this process runs on; its proc and sys lie in root.
 func thisMachine(root string) *machine {
-	return &machine{FS: os.DirFS(root), Now: time.Now, Shm: shmSize, Limit: hardLimit, Addresses: addresses, Idle: idleInterfaces}
+	return &machine{FS: os.DirFS(root), Now: time.Now, Shm: shmSize, Limit: hardLimit, Addresses: addresses,
+		Idle: idleInterfaces}
 }
 
 // addresses are those of the interfaces that are up: global ones, or loopback's if there are no

@@ -13,7 +13,8 @@ func shmSize() (size, free uint64, ok bool) {
 
 func hardLimit(name string) (uint64, bool) {
 	var l unix.Rlimit
-	which, ok := map[string]int{"nofile": unix.RLIMIT_NOFILE, "memlock": unix.RLIMIT_MEMLOCK, "nproc": unix.RLIMIT_NPROC}[name]
+	which, ok := map[string]int{"nofile": unix.RLIMIT_NOFILE, "memlock": unix.RLIMIT_MEMLOCK,
+		"nproc": unix.RLIMIT_NPROC}[name]
 	if !ok || unix.Getrlimit(which, &l) != nil {
 		return 0, false
 	}

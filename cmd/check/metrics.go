@@ -19,7 +19,8 @@ import (
 // severity, each finding, and all numbers measured.
 func (r *report) WriteMetrics(w io.Writer) error {
 	var b bytes.Buffer
-	b.WriteString("# HELP ringo_check_status 0 well, 1 degraded, 2 broken, 3 could not be judged.\n# TYPE ringo_check_status gauge\n")
+	b.WriteString("# HELP ringo_check_status 0 well, 1 degraded, 2 broken, 3 could not be judged.\n# TYPE " +
+		"ringo_check_status gauge\n")
 	fmt.Fprintf(&b, "ringo_check_status %d\n", int(r.Verdict))
 	b.WriteString("# HELP ringo_check_time_seconds When the check began.\n# TYPE ringo_check_time_seconds gauge\n")
 	fmt.Fprintf(&b, "ringo_check_time_seconds %d\n", r.Started.Unix())
@@ -38,7 +39,8 @@ func (r *report) WriteMetrics(w io.Writer) error {
 	b.WriteString("# HELP ringo_check_finding An anomaly.\n# TYPE ringo_check_finding gauge\n")
 	seen := map[string]bool{}
 	for _, f := range r.Findings {
-		line := fmt.Sprintf("ringo_check_finding{severity=%s,code=%s,stage=%s,%s} 1\n", quote(f.Severity.String()), quote(f.Code), quote(f.Stage), f.Subject.labels())
+		line := fmt.Sprintf("ringo_check_finding{severity=%s,code=%s,stage=%s,%s} 1\n", quote(f.Severity.String()),
+			quote(f.Code), quote(f.Stage), f.Subject.labels())
 		if !seen[line] {
 			seen[line] = true
 			b.WriteString(line)
@@ -50,9 +52,11 @@ func (r *report) WriteMetrics(w io.Writer) error {
 		if m.Text != "" && m.Value == 0 {
 			continue
 		}
-		words := strings.FieldsFunc(strings.ToLower(m.Stage+"_"+m.Quantity), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+		words := strings.FieldsFunc(strings.ToLower(m.Stage+"_"+m.Quantity),
+			func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 		name := "ringo_check_" + strings.Join(words, "_")
-		byName[name] = append(byName[name], fmt.Sprintf("%s{%s,rank=\"%d\",unit=%s} %g\n", name, m.Subject.labels(), m.Rank, quote(m.Unit), m.Value))
+		byName[name] = append(byName[name], fmt.Sprintf("%s{%s,rank=\"%d\",unit=%s} %g\n", name, m.Subject.labels(), m.Rank,
+			quote(m.Unit), m.Value))
 	}
 	names := make([]string, 0, len(byName))
 	for name := range byName {
@@ -112,7 +116,8 @@ func (m *metricsServer) answer(path string) web.Answer {
 	}
 	r := m.report.Load()
 	if r == nil {
-		return web.Answer{Status: "503 Service Unavailable", Type: "text/plain", Body: []byte("the first check is under way: there is nothing to report yet\n")}
+		return web.Answer{Status: "503 Service Unavailable", Type: "text/plain",
+			Body: []byte("the first check is under way: there is nothing to report yet\n")}
 	}
 	var b bytes.Buffer
 	_ = r.WriteMetrics(&b) // a Buffer takes all

@@ -100,7 +100,8 @@ type blame struct {
 }
 
 func judgeNetwork(r *report, cfg *config) []finding {
-	ways := slices.DeleteFunc(waysOf(r, "network"), func(w *way) bool { return r.IsLost(w.subject.Host) || r.IsLost(w.subject.To.Host) })
+	ways := slices.DeleteFunc(waysOf(r, "network"),
+		func(w *way) bool { return r.IsLost(w.subject.Host) || r.IsLost(w.subject.To.Host) })
 	j := &netJudge{findings: findings{r: r}, ways: ways, blamed: map[subject]bool{}, shared: sharedMachine(cfg)}
 	j.noNetworks()
 	j.networks = networks(j.ways)
@@ -112,9 +113,10 @@ func judgeNetwork(r *report, cfg *config) []finding {
 		return "no data pass: " + firstLine(w.failed), w.failed != "" && math.IsInf(w.latency, 0)
 	}, func(*way) float64 { return 50 }, true})
 	j.loss()
-	j.blame(&blame{broken, "no-stream", "bandwidth", "it exchanges small messages, and streams end", func(w *way) (string, bool) {
-		return "small messages pass, and a stream does not: " + firstLine(w.failed), w.failed != ""
-	}, func(*way) float64 { return 40 }, true})
+	j.blame(&blame{broken, "no-stream", "bandwidth", "it exchanges small messages, and streams end",
+		func(w *way) (string, bool) {
+			return "small messages pass, and a stream does not: " + firstLine(w.failed), w.failed != ""
+		}, func(*way) float64 { return 40 }, true})
 	j.late()
 	j.slow()
 	return j.list
@@ -141,17 +143,20 @@ func (j *netJudge) noNetworks() {
 		return no
 	})
 	for _, c := range none {
-		j.add(well, "no-network", subject{component: c}, 0, "no data have passed over it to any host, and others join the hosts: it counts as no network")
+		j.add(well, "no-network", subject{component: c}, 0,
+			"no data have passed over it to any host, and others join the hosts: it counts as no network")
 	}
 	said := map[string]bool{}
 	for _, m := range j.r.Of("network", takenTwice) {
 		said[m.Text] = true
-		j.add(broken, "duplicate-address", m.Subject, 60, "both have the address %s, and other hosts are in that network: give each host one of its own", m.Text)
+		j.add(broken, "duplicate-address", m.Subject, 60,
+			"both have the address %s, and other hosts are in that network: give each host one of its own", m.Text)
 	}
 	for _, m := range j.r.Of("network", sharedAddress) {
 		if !said[m.Text] {
 			said[m.Text] = true
-			j.add(well, "shared-address", subject{}, 0, "several hosts have the address %s (%s), so it leads to none of them and was left out", m.Text, m.Subject.Part)
+			j.add(well, "shared-address", subject{}, 0,
+				"several hosts have the address %s (%s), so it leads to none of them and was left out", m.Text, m.Subject.Part)
 		}
 	}
 }
@@ -174,7 +179,8 @@ func (j *netJudge) idle() {
 				}
 			}
 			if !joined && 2*len(on) > len(j.r.Hosts) {
-				j.add(broken, "idle-interface", m.Subject, 50, "%s, and data pass over %s between %d of %d hosts: look at its cable, its address and what sets it up",
+				j.add(broken, "idle-interface", m.Subject, 50,
+					"%s, and data pass over %s between %d of %d hosts: look at its cable, its address and what sets it up",
 					m.Text, m.Subject.Part, len(on), len(j.r.Hosts))
 			}
 		}
@@ -245,7 +251,8 @@ func (j *netJudge) late() {
 		if j.shared {
 			bound = 5*usual + 5000
 		}
-		return fmt.Sprintf("%s us of latency, the others typically %s", digits(w.latency), digits(usual)), usual != 0 && w.latency > bound && !math.IsInf(w.latency, 0)
+		return fmt.Sprintf("%s us of latency, the others typically %s", digits(w.latency), digits(usual)), usual != 0 &&
+			w.latency > bound && !math.IsInf(w.latency, 0)
 	}, func(w *way) float64 { return w.latency / typical[w.network] }, true})
 }
 
@@ -311,7 +318,8 @@ func (j *netJudge) blame(b *blame) {
 	}
 	for _, w := range j.ways {
 		text, ok := bad[w]
-		if !ok || j.blamed[w.subject] || j.blamed[pairOf(w.subject.To, w.subject.component)] && b.code != "slow-link" && b.code != "corrupt-link" {
+		if !ok || j.blamed[w.subject] ||
+			j.blamed[pairOf(w.subject.To, w.subject.component)] && b.code != "slow-link" && b.code != "corrupt-link" {
 			continue
 		}
 		if slices.Contains(hosts, w.subject.Host) || slices.Contains(hosts, w.subject.To.Host) {
@@ -334,7 +342,8 @@ func (j *netJudge) blameHost(h string, bad map[*way]string, b *blame) {
 		}
 	}
 	worst := slices.MaxFunc(parts, func(x, y *way) int { return cmpWays(b.weight(x), b.weight(y), x, y) })
-	j.add(b.severity, b.code, of(h, ""), b.weight(worst), "%s with %s: %s (worst: %s): %s", b.whole, count(peersOf(parts, h), "other host"), bad[worst], worst.subject, remedies[b.code])
+	j.add(b.severity, b.code, of(h, ""), b.weight(worst), "%s with %s: %s (worst: %s): %s", b.whole,
+		count(peersOf(parts, h), "other host"), bad[worst], worst.subject, remedies[b.code])
 	last := &j.list[len(j.list)-1]
 	last.Quantity, last.again = b.quantity, b.again
 	for _, w := range j.ways {
@@ -345,12 +354,14 @@ func (j *netJudge) blameHost(h string, bad map[*way]string, b *blame) {
 }
 
 var remedies = map[string]string{
-	"corrupt-link": "bits are flipped where no checksum sees it: take the link out of use; replace card, cable or switch port, or switch off what changes packets on the way",
-	"no-link":      "look at firewall, routes, address and cable",
-	"no-stream":    "does a switch or router on the way have a smaller MTU than the hosts, and is ICMP dropped? set the same MTU everywhere",
-	"loss":         "clean or replace cable and transceiver, and look at the error counters of the switch port",
-	"late-link":    "look for another route, a busy switch, traffic shaping or power saving of the card",
-	"slow-link":    "look at the negotiated speed, cable, switch port, traffic shaping and what else uses the link",
+	"corrupt-link": "bits are flipped where no checksum sees it: take the link out of use; replace card, cable or " +
+		"switch port, or switch off what changes packets on the way",
+	"no-link": "look at firewall, routes, address and cable",
+	"no-stream": "does a switch or router on the way have a smaller MTU than the hosts, and is ICMP dropped? set the " +
+		"same MTU everywhere",
+	"loss":      "clean or replace cable and transceiver, and look at the error counters of the switch port",
+	"late-link": "look for another route, a busy switch, traffic shaping or power saving of the card",
+	"slow-link": "look at the negotiated speed, cable, switch port, traffic shaping and what else uses the link",
 }
 
 func firstLine(s string) string {

@@ -77,7 +77,8 @@ func newLAN(t *testing.T, hosts int, tools ...string) *lan {
 func (l *lan) rail(n int) {
 	l.need(l.fabric, fmt.Sprintf("ip link add lan%d type bridge; ip link set lan%d up", n, n))
 	for h, ns := range l.hosts {
-		l.need(l.fabric, fmt.Sprintf("ip link add %s type veth peer name eth%d netns /proc/%d/fd/%d; ip link set %s master lan%d up", portName(h, n), n, os.Getpid(), ns.Fd(), portName(h, n), n))
+		l.need(l.fabric, fmt.Sprintf("ip link add %s type veth peer name eth%d netns /proc/%d/fd/%d; ip link set %s master "+
+			"lan%d up", portName(h, n), n, os.Getpid(), ns.Fd(), portName(h, n), n))
 		l.need(ns, fmt.Sprintf("ip addr add 10.%d.0.%d/24 dev eth%d; ip link set eth%d up", 77+n, h+1, n, n))
 	}
 }
@@ -124,7 +125,8 @@ func (l *lan) start(rank int, at, stages string, out, said io.Writer) *exec.Cmd 
 		cmd = exec.Command("unshare", "-mu", "sh", "-ec", r.before+"\nexec \"$0\"", os.Args[0])
 	}
 	name := string(rune('a' + r.host))
-	cmd.Env = append(os.Environ(), "RINGO_TEST_RANK="+name, "RINGO_TEST_STAGES="+stages, fmt.Sprint("RINGO_RANK=", rank), fmt.Sprint("RINGO_SIZE=", len(l.ranks)),
+	cmd.Env = append(os.Environ(), "RINGO_TEST_RANK="+name, "RINGO_TEST_STAGES="+stages, fmt.Sprint("RINGO_RANK=", rank),
+		fmt.Sprint("RINGO_SIZE=", len(l.ranks)),
 		"RINGO_COMM_ID="+at, "RINGO_COMM_SECRET=a test's", "RINGO_HOSTID="+name)
 	cmd.Stdout, cmd.Stderr = out, said
 	_, err := inNamespace(l.hosts[r.host], cmd.Start)
@@ -182,7 +184,8 @@ func TestNetnsMeet(t *testing.T) {
 func TestNetns(t *testing.T) {
 	tier.Heavy(t)
 	l := newLAN(t, 6, "tc", "nft")
-	ill := map[string]string{"c": "slow-link host c", "d": "late-link host d", "e": "loss host e", "f": "mtu-differs host f, eth0"}
+	ill := map[string]string{"c": "slow-link host c", "d": "late-link host d", "e": "loss host e",
+		"f": "mtu-differs host f, eth0"}
 	loss := t.TempDir() + "/loss.nft" // one packet in twenty
 	wrong := map[string]string{
 		"c": "tc qdisc add dev eth0 root tbf rate 20mbit burst 16kb latency 50ms",
@@ -190,7 +193,9 @@ func TestNetns(t *testing.T) {
 		"e": "nft -f " + loss,
 		"f": "ip link set eth0 mtu 1400",
 	}
-	require.NoError(t, os.WriteFile(loss, []byte("table ip loss {\n chain in {\n  type filter hook input priority 0; policy accept;\n  ip saddr 10.77.0.0/24 numgen random mod 20 0 counter drop\n }\n}\n"), 0o644))
+	require.NoError(t, os.WriteFile(loss,
+		[]byte("table ip loss {\n chain in {\n  type filter hook input priority 0; policy accept;\n  ip saddr 10.77.0.0/24 "+
+			"numgen random mod 20 0 counter drop\n }\n}\n"), 0o644))
 	for h, ns := range l.hosts {
 		name := string(rune('a' + h))
 		if c := wrong[name]; c != "" && name == "d" {

@@ -266,7 +266,8 @@ func (c *crew) ownPorts(well bool) {
 		names = append(names, c.j.members[r].Host)
 	}
 	for _, pair := range twice(all, names) {
-		if i := slices.IndexFunc(all[c.me], func(p port) bool { return p.Interface == pair.Part }); pair.Host == c.j.Host() && i >= 0 {
+		if i := slices.IndexFunc(all[c.me], func(p port) bool { return p.Interface == pair.Part }); pair.Host == c.j.Host() &&
+			i >= 0 {
 			add(pair, takenTwice, all[c.me][i].IP.String())
 		}
 	}
@@ -345,7 +346,8 @@ func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p p
 	add := func(s subject, quantity string, value float64, unit, text string) {
 		c.list = append(c.list, measurement{Subject: s, Quantity: quantity, Value: value, Unit: unit, Text: text})
 	}
-	conn, err := c.j.call(ctx, rail.from.IP.String(), rail.to.addr(), greeting{From: c.j.rank, Want: wantLink, Rail: number, Pair: round})
+	conn, err := c.j.call(ctx, rail.from.IP.String(), rail.to.addr(),
+		greeting{From: c.j.rank, Want: wantLink, Rail: number, Pair: round})
 	if err != nil {
 		add(there, "no connection", 0, "", err.Error())
 		return
@@ -373,7 +375,8 @@ func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p p
 			add(d.s, "interface", min(rail.from.Speed, rail.to.Speed), "GB/s", "")
 		}
 		if d.stream.Corrupt > 0 {
-			add(d.s, "corrupt", float64(d.stream.Corrupt), "blocks", fmt.Sprintf("first at byte %d of %d", d.stream.First, d.stream.All))
+			add(d.s, "corrupt", float64(d.stream.Corrupt), "blocks",
+				fmt.Sprintf("first at byte %d of %d", d.stream.First, d.stream.All))
 		}
 		if d.seg.Again > 0 {
 			add(d.s, "retransmits", float64(d.seg.Again)/float64(max(d.seg.Sent, 1)), "of its segments", "")

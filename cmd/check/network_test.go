@@ -42,18 +42,30 @@ func TestNetworkFaults(t *testing.T) {
 		says string
 	}{
 		{"nothing", healthy, "", ""},
-		{"a slow link", between(2, 4, false, func(l *fakeLink) { l.rate /= 4 }), "slow-link host b to host d", "the others 0.0"},
-		{"a slow link both ways", between(2, 4, true, func(l *fakeLink) { l.rate /= 4 }), "slow-link host b to host d, slow-link host d to host b", "GB/s, the others"},
-		{"a slow host", host(3, func(l *fakeLink) { l.rate /= 4 }), "slow-link host c", "its links are slow with 3 other hosts"},
-		{"a slow host of rank 0", host(1, func(l *fakeLink) { l.rate /= 4 }), "slow-link host a", "its links are slow with 3 other hosts"},
-		{"a long way", between(1, 4, true, func(l *fakeLink) { l.delay = 20 * time.Millisecond }), "late-link host a to host d", "us of latency, the others typically 3"},
-		{"a host that is far", host(4, func(l *fakeLink) { l.delay = 20 * time.Millisecond }), "late-link host d", "its latency is high with 3 other hosts"},
-		{"a flipped bit", between(4, 1, false, func(l *fakeLink) { l.flip = true }), "corrupt-link host d to host a", "blocks of 128 KiB came wrong"},
-		{"a host that flips bits", host(2, func(l *fakeLink) { l.flip = true }), "corrupt-link host b", "it exchanges wrong data with 3 other hosts"},
-		{"no way", between(3, 4, true, func(l *fakeLink) { l.refused = true }), "no-link host c to host d", "no route to host"},
-		{"a host that is cut off", host(4, func(l *fakeLink) { l.refused = true }), "no-link host d", "it has no connection with 3 other hosts"},
-		{"a link that hangs", between(2, 3, true, func(l *fakeLink) { l.cut = 300_000 }), "no-stream host b to host c", "small messages pass, and a stream does not"},
-		{"a link that hangs one way", between(3, 2, false, func(l *fakeLink) { l.cut = 300_000 }), "no-stream host c to host b", "small messages pass, and a stream does not"},
+		{"a slow link", between(2, 4, false, func(l *fakeLink) { l.rate /= 4 }), "slow-link host b to host d",
+			"the others 0.0"},
+		{"a slow link both ways", between(2, 4, true, func(l *fakeLink) { l.rate /= 4 }),
+			"slow-link host b to host d, slow-link host d to host b", "GB/s, the others"},
+		{"a slow host", host(3, func(l *fakeLink) { l.rate /= 4 }), "slow-link host c",
+			"its links are slow with 3 other hosts"},
+		{"a slow host of rank 0", host(1, func(l *fakeLink) { l.rate /= 4 }), "slow-link host a",
+			"its links are slow with 3 other hosts"},
+		{"a long way", between(1, 4, true, func(l *fakeLink) { l.delay = 20 * time.Millisecond }),
+			"late-link host a to host d", "us of latency, the others typically 3"},
+		{"a host that is far", host(4, func(l *fakeLink) { l.delay = 20 * time.Millisecond }), "late-link host d",
+			"its latency is high with 3 other hosts"},
+		{"a flipped bit", between(4, 1, false, func(l *fakeLink) { l.flip = true }), "corrupt-link host d to host a",
+			"blocks of 128 KiB came wrong"},
+		{"a host that flips bits", host(2, func(l *fakeLink) { l.flip = true }), "corrupt-link host b",
+			"it exchanges wrong data with 3 other hosts"},
+		{"no way", between(3, 4, true, func(l *fakeLink) { l.refused = true }), "no-link host c to host d",
+			"no route to host"},
+		{"a host that is cut off", host(4, func(l *fakeLink) { l.refused = true }), "no-link host d",
+			"it has no connection with 3 other hosts"},
+		{"a link that hangs", between(2, 3, true, func(l *fakeLink) { l.cut = 300_000 }), "no-stream host b to host c",
+			"small messages pass, and a stream does not"},
+		{"a link that hangs one way", between(3, 2, false, func(l *fakeLink) { l.cut = 300_000 }),
+			"no-stream host c to host b", "small messages pass, and a stream does not"},
 		{"all are far", func(a, b byte) fakeLink { return fakeLink{rate: 16e6, delay: 30 * time.Millisecond} }, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,7 +111,8 @@ func TestRailsOfDifferentSpeed(t *testing.T) {
 						speed *= slow
 					}
 					if i != k {
-						r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: pairOf(from, to), Quantity: "bandwidth", Value: speed, Unit: "GB/s"})
+						r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: pairOf(from, to),
+							Quantity: "bandwidth", Value: speed, Unit: "GB/s"})
 					}
 				}
 			}
@@ -117,7 +130,9 @@ func TestRailsOfDifferentSpeed(t *testing.T) {
 func withRails(jobs []*job, change func(i int, h *fakeHost)) []*job {
 	for i, j := range jobs {
 		h := newFakeHost(i)
-		h.addresses = append(h.addresses, address{"eth1", net.IPNet{IP: net.IPv4(10, 1, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}, 0, fmt.Sprint("second ", i)})
+		h.addresses = append(h.addresses,
+			address{"eth1", net.IPNet{IP: net.IPv4(10, 1, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}, 0,
+				fmt.Sprint("second ", i)})
 		change(i, h)
 		j.SetMachine(h.machine())
 	}
@@ -147,7 +162,8 @@ func TestRailsThatLackAHost(t *testing.T) {
 		says   string
 	}{
 		{"nothing", on(2, func(*fakeHost) {}), nil, ""},
-		{"an idle interface", on(2, idle), []string{"idle-interface host c, eth1"}, "it is up and has no address, and data pass over eth1 between 3 of 4 hosts"},
+		{"an idle interface", on(2, idle), []string{"idle-interface host c, eth1"},
+			"it is up and has no address, and data pass over eth1 between 3 of 4 hosts"},
 		{"idle on most", func(i int, h *fakeHost) {
 			if i > 1 {
 				idle(h)
@@ -156,9 +172,13 @@ func TestRailsThatLackAHost(t *testing.T) {
 		{"joined by another", on(2, func(h *fakeHost) {
 			h.addresses[1].Interface, h.idle = "eth2", map[string]string{"eth1": "it is down"}
 		}), nil, ""},
-		{"an address of two", on(2, func(h *fakeHost) { h.addresses[1].Net.IP = net.IPv4(10, 1, 0, 2) }), []string{"duplicate-address host b, eth1 to host c, eth1"}, "both have the address 10.1.0.2"},
-		{"an interface of two", on(2, func(h *fakeHost) { h.addresses[1].Net.IP, h.addresses[1].MAC = net.IPv4(10, 1, 0, 2), "second 1" }), []string{"shared-address the job"}, "several hosts have the address 10.1.0.2"},
-		{"a bridge of each", everywhere("10.88.0.1"), []string{"shared-address the job"}, "several hosts have the address 10.88.0.1"},
+		{"an address of two", on(2, func(h *fakeHost) { h.addresses[1].Net.IP = net.IPv4(10, 1, 0, 2) }),
+			[]string{"duplicate-address host b, eth1 to host c, eth1"}, "both have the address 10.1.0.2"},
+		{"an interface of two",
+			on(2, func(h *fakeHost) { h.addresses[1].Net.IP, h.addresses[1].MAC = net.IPv4(10, 1, 0, 2), "second 1" }),
+			[]string{"shared-address the job"}, "several hosts have the address 10.1.0.2"},
+		{"a bridge of each", everywhere("10.88.0.1"), []string{"shared-address the job"},
+			"several hosts have the address 10.88.0.1"},
 		{"bridges and another's card", func(i int, h *fakeHost) {
 			if h.addresses[1].Net.IP = net.ParseIP("10.88.0.1"); i == 0 {
 				h.addresses[1].Net.IP, h.addresses[1].Interface = net.ParseIP("10.88.0.9"), "ens1"
@@ -183,7 +203,8 @@ func TestRailsThatLackAHost(t *testing.T) {
 		{Stage: "network", Subject: of("c", "eth1"), Quantity: idleInterface, Text: "it is down"},
 	}}
 	require.Len(t, judgeNetwork(r, &config{}), 1)
-	r.Measurements = append(r.Measurements, measurement{Stage: "host", Subject: of("c", "eth1"), Quantity: "state", Text: "down"})
+	r.Measurements = append(r.Measurements, measurement{Stage: "host", Subject: of("c", "eth1"), Quantity: "state",
+		Text: "down"})
 	require.Empty(t, judgeNetwork(r, &config{}))
 }
 
@@ -227,7 +248,8 @@ func TestRailsOf(t *testing.T) {
 		want     string
 	}{
 		{ports("eth0 10.0.0.1/24", "eth1 10.1.0.1/24"), ports("ens1 10.1.0.2/24", "ens0 10.0.0.2/24"), "eth0-ens0 eth1-ens1"},
-		{ports("eth0 10.0.0.1/24", "eth1 10.0.0.11/24"), ports("eth0 10.0.0.2/24", "eth1 10.0.0.12/24"), "eth0-eth0 eth1-eth1"},
+		{ports("eth0 10.0.0.1/24", "eth1 10.0.0.11/24"), ports("eth0 10.0.0.2/24", "eth1 10.0.0.12/24"),
+			"eth0-eth0 eth1-eth1"},
 		{ports("eth0 10.0.0.1/24", "pods 10.42.1.1/24"), ports("eth0 10.0.0.2/24", "pods 10.42.2.1/24"), "eth0-eth0"},
 		{ports("eth0 fd77::1/64", "eth1 10.1.0.1/24"), ports("eth1 fd77::2/64"), "eth0-eth1"},
 		{ports("eth0 10.0.0.1/32", "eth1 10.1.0.1/32"), ports("eth1 10.1.0.2/32", "eth0 10.0.0.2/32"), "eth0-eth0 eth1-eth1"},

@@ -18,7 +18,8 @@ func (f *commandFlags) write(r *report, stdout io.Writer) error {
 	for _, out := range []struct {
 		file  string
 		write func(io.Writer) error
-	}{{f.json, r.WriteJSON}, {metrics, r.WriteMetrics}, {f.junit, r.WriteJUnit}, {f.svg, r.WriteSVG}, {f.html, r.WriteHTML}} {
+	}{{f.json, r.WriteJSON}, {metrics, r.WriteMetrics}, {f.junit, r.WriteJUnit}, {f.svg, r.WriteSVG},
+		{f.html, r.WriteHTML}} {
 		errs = append(errs, writeTo(out.file, stdout, out.write))
 		printed = printed || out.file == "-"
 	}

@@ -46,28 +46,34 @@ func aReport() *report {
 		r.Hosts = append(r.Hosts, hostReport{Name: name, Ranks: []int{i}})
 	}
 	for i, a := range names {
-		r.Measurements = append(r.Measurements, measurement{Stage: "host", Rank: i, Subject: of(a, ""), Quantity: "cores", Value: 64})
+		r.Measurements = append(r.Measurements, measurement{Stage: "host", Rank: i, Subject: of(a, ""), Quantity: "cores",
+			Value: 64})
 		for k, b := range names {
 			s := pairOf(component{a, "eth0"}, component{b, "eth0"})
 			if i == k {
 				continue
 			}
-			m := measurement{Stage: "network", Rank: min(i, k), Subject: s, Quantity: "bandwidth", Value: 11.5 + float64(i+k)/10, Unit: "GB/s"}
+			m := measurement{Stage: "network", Rank: min(i, k), Subject: s, Quantity: "bandwidth", Value: 11.5 + float64(i+k)/10,
+				Unit: "GB/s"}
 			if i == 1 && k == 3 {
 				m.Value = 1.23
 			}
-			l := measurement{Stage: "network", Rank: min(i, k), Subject: s, Quantity: "latency", Value: 9.5 + float64(i*k)/10, Unit: "us"}
+			l := measurement{Stage: "network", Rank: min(i, k), Subject: s, Quantity: "latency", Value: 9.5 + float64(i*k)/10,
+				Unit: "us"}
 			r.Measurements = append(r.Measurements, m, l)
 		}
 	}
 	r.Stages = []stageReport{{"host", "Is every host made and set up like the others?", 5, 0.02, ""},
-		{"GPU", "Is every GPU well?", 10, 0, "no GPU here"}, {"network", "Is every link between hosts as quick as the others?", 12, 2.5, ""}}
+		{"GPU", "Is every GPU well?", 10, 0, "no GPU here"},
+		{"network", "Is every link between hosts as quick as the others?", 12, 2.5, ""}}
 	for _, f := range judgeNetwork(r, &config{}) {
 		f.Stage = "network"
 		r.Findings = append(r.Findings, f)
 	}
-	r.Findings = append(r.Findings, finding{Severity: well, Code: "kernel-differs", Stage: "host", Subject: of("delta", ""), Text: "kernel 6.1, 6.8 on 3 of 4 hosts"},
-		finding{Severity: broken, Code: "died", Stage: "network", Subject: of("gamma<&>", "rank 2"), Text: "died in stage network: its process has ended"})
+	r.Findings = append(r.Findings, finding{Severity: well, Code: "kernel-differs", Stage: "host",
+		Subject: of("delta", ""), Text: "kernel 6.1, 6.8 on 3 of 4 hosts"},
+		finding{Severity: broken, Code: "died", Stage: "network", Subject: of("gamma<&>", "rank 2"),
+			Text: "died in stage network: its process has ended"})
 	r.judged()
 	return r
 }
@@ -75,11 +81,13 @@ func aReport() *report {
 // What is written is as it was, and what reads it understands it.
 func TestOutput(t *testing.T) {
 	r := aReport()
-	require.Equal(t, []string{"died host gamma<&>, rank 2", "slow-link host beta, eth0 to host delta, eth0", "kernel-differs host delta"}, codes(r))
+	require.Equal(t, []string{"died host gamma<&>, rank 2", "slow-link host beta, eth0 to host delta, eth0",
+		"kernel-differs host delta"}, codes(r))
 	for _, c := range []struct {
 		file  string
 		write func(io.Writer) error
-	}{{"report.txt", r.Print}, {"report.json", r.WriteJSON}, {"report.prom", r.WriteMetrics}, {"report.xml", r.WriteJUnit}, {"report.svg", r.WriteSVG}, {"report.html", r.WriteHTML}} {
+	}{{"report.txt", r.Print}, {"report.json", r.WriteJSON}, {"report.prom", r.WriteMetrics}, {"report.xml", r.WriteJUnit},
+		{"report.svg", r.WriteSVG}, {"report.html", r.WriteHTML}} {
 		var b bytes.Buffer
 		require.NoError(t, c.write(&b))
 		golden(t, c.file, b.String())
@@ -147,9 +155,11 @@ func TestOutputOfOddNames(t *testing.T) {
 	odd := "a\"b\\c\nd\x00\xff{}é,=\t</svg>]]>"
 	at := pairOf(component{odd, odd}, component{odd + "2", odd})
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e-300} {
-		r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: of(odd, fmt.Sprint(odd, v)), Quantity: "9 µ²/s", Value: v, Unit: odd})
+		r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: of(odd, fmt.Sprint(odd, v)),
+			Quantity: "9 µ²/s", Value: v, Unit: odd})
 	}
-	r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: at, Quantity: "bandwidth", Value: 1, Unit: "GB/s"})
+	r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: at, Quantity: "bandwidth", Value: 1,
+		Unit: "GB/s"})
 	r.Findings = append(r.Findings, finding{Severity: broken, Code: "odd", Stage: odd, Subject: at, Text: odd})
 	var b bytes.Buffer
 	require.NoError(t, r.WriteMetrics(&b))
@@ -179,11 +189,14 @@ func TestLargeMap(t *testing.T) {
 		r.Hosts = append(r.Hosts, hostReport{Name: fmt.Sprint("h", i)})
 		for k := range n {
 			if i != k {
-				r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: pairOf(component{Host: fmt.Sprint("h", i)}, component{Host: fmt.Sprint("h", k)}), Quantity: "bandwidth", Value: float64(i + k), Unit: "GB/s"})
+				r.Measurements = append(r.Measurements,
+					measurement{Stage: "network", Subject: pairOf(component{Host: fmt.Sprint("h", i)},
+						component{Host: fmt.Sprint("h", k)}), Quantity: "bandwidth", Value: float64(i + k), Unit: "GB/s"})
 			}
 		}
 	}
-	r.Findings = []finding{{Severity: degraded, Stage: "network", Subject: pairOf(component{Host: "h268"}, component{Host: "h247"})}}
+	r.Findings = []finding{{Severity: degraded, Stage: "network",
+		Subject: pairOf(component{Host: "h268"}, component{Host: "h247"})}}
 	var b bytes.Buffer
 	require.NoError(t, r.WriteHTML(&b))
 	require.Equal(t, maxDrawn*(maxDrawn-1), strings.Count(b.String(), "<title>")-1)
@@ -248,7 +261,8 @@ func TestMachines(t *testing.T) {
 			continue
 		}
 		add := func(stage, quantity, text string) {
-			r.Measurements = append(r.Measurements, measurement{Stage: stage, Subject: of(host, ""), Quantity: quantity, Text: text})
+			r.Measurements = append(r.Measurements, measurement{Stage: stage, Subject: of(host, ""), Quantity: quantity,
+				Text: text})
 		}
 		add("GPUs", "CUDA", "13.0")
 		for range i + 1 {
@@ -279,7 +293,8 @@ func TestRepairedErrors(t *testing.T) {
 	judged := func(values ...float64) (codes []string) {
 		r := &report{}
 		for i, v := range values {
-			r.Measurements = append(r.Measurements, measurement{Stage: "GPU state", Subject: of("a", fmt.Sprint("GPU ", i)), Quantity: "NVLink errors", Value: v, Text: ranges([]int{0, 1, 2, 7, 9, 10})})
+			r.Measurements = append(r.Measurements, measurement{Stage: "GPU state", Subject: of("a", fmt.Sprint("GPU ", i)),
+				Quantity: "NVLink errors", Value: v, Text: ranges([]int{0, 1, 2, 7, 9, 10})})
 		}
 		f := &findings{r: r}
 		f.repaired(r.Of("GPU state", "NVLink errors"))
@@ -291,7 +306,8 @@ func TestRepairedErrors(t *testing.T) {
 	require.Empty(t, judged(90000))
 	require.Empty(t, judged(7000, 6900))
 	require.Empty(t, judged(900, 0, 0))
-	require.Equal(t, []string{"GPU 1: 90000 errors were repaired on its NVLinks 0-2,7,9-10 since the driver was loaded, 6950 on the others'"}, judged(7000, 90000, 6900))
+	require.Equal(t, []string{"GPU 1: 90000 errors were repaired on its NVLinks 0-2,7,9-10 since the driver was loaded, " +
+		"6950 on the others'"}, judged(7000, 90000, 6900))
 }
 
 // A symbolic link stays one: what it leads to is written.
@@ -317,11 +333,14 @@ func TestMapMarksWhoIsBlamed(t *testing.T) {
 		r.Hosts = append(r.Hosts, hostReport{Name: from})
 		for _, to := range names {
 			if from != to {
-				r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: pairOf(component{Host: from}, component{Host: to}), Quantity: "bandwidth", Value: 1, Unit: "GB/s"})
+				r.Measurements = append(r.Measurements,
+					measurement{Stage: "network", Subject: pairOf(component{Host: from}, component{Host: to}), Quantity: "bandwidth",
+						Value: 1, Unit: "GB/s"})
 			}
 		}
 	}
-	slow := finding{Severity: degraded, Stage: "network", Subject: of("c", ""), Text: "its links are slow with 3 other hosts: look at the cable"}
+	slow := finding{Severity: degraded, Stage: "network", Subject: of("c", ""),
+		Text: "its links are slow with 3 other hosts: look at the cable"}
 	for _, to := range []string{"a", "b", "d"} {
 		slow.Ways = append(slow.Ways, pairOf(component{Host: "c"}, component{Host: to}))
 	}

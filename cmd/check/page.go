@@ -35,7 +35,8 @@ func (r *report) headline() string {
 			return fmt.Sprintf("%s: %s%s", upper(r.Verdict.String()), f, more)
 		}
 	}
-	return fmt.Sprintf("%s: %s, %s", upper(r.Verdict.String()), count(len(r.Hosts), "host"), count(len(r.Measurements), "measurement"))
+	return fmt.Sprintf("%s: %s, %s", upper(r.Verdict.String()), count(len(r.Hosts), "host"),
+		count(len(r.Measurements), "measurement"))
 }
 
 // count is how many findings are of a severity.
@@ -56,7 +57,8 @@ func upper(s string) string { return string(bytes.ToUpper([]byte(s[:1]))) + s[1:
 func (r *report) WriteHTML(w io.Writer) error {
 	var b bytes.Buffer
 	headline := escape(r.headline())
-	fmt.Fprintf(&b, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>%s</title>\n<style>%s</style>\n",
+	fmt.Fprintf(&b, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "+
+		"content=\"width=device-width\"><title>%s</title>\n<style>%s</style>\n",
 		"ringo check: "+headline, pageStyle)
 	class := label(r.Verdict)
 	if r.Verdict == well {
@@ -67,14 +69,16 @@ func (r *report) WriteHTML(w io.Writer) error {
 	if len(r.Findings) > 0 {
 		b.WriteString("<section><h2>Findings, worst first</h2>\n")
 		for _, f := range r.Findings {
-			fmt.Fprintf(&b, "<div class=\"finding %s\"><b>%s</b> <span>%s</span></div>\n", label(f.Severity), label(f.Severity), escape(f.String()))
+			fmt.Fprintf(&b, "<div class=\"finding %s\"><b>%s</b> <span>%s</span></div>\n", label(f.Severity), label(f.Severity),
+				escape(f.String()))
 		}
 		b.WriteString("</section>\n")
 	}
 	b.WriteString("<section><h2>Stages</h2><table>\n<tr><th>stage<th>time<th>result<th class=\"asks\">question\n")
 	for i := range r.Stages {
 		s := &r.Stages[i]
-		fmt.Fprintf(&b, "<tr><td>%s<td>%.1f s<td>%s<td class=\"asks faint\">%s\n", escape(s.Name), s.Took, escape(s.result(r)), escape(s.Asks))
+		fmt.Fprintf(&b, "<tr><td>%s<td>%.1f s<td>%s<td class=\"asks faint\">%s\n", escape(s.Name), s.Took,
+			escape(s.result(r)), escape(s.Asks))
 	}
 	b.WriteString("</table></section>\n")
 	for _, m := range r.drawn() {
@@ -97,13 +101,15 @@ func (r *report) measured(b *bytes.Buffer, s *stageReport) {
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "<section><details><summary>%s: %s</summary><table>\n<tr><th>what<th>quantity<th class=\"number\">value<th>unit\n", escape(s.Name), count(len(list), "measurement"))
+	fmt.Fprintf(b, "<section><details><summary>%s: %s</summary><table>\n<tr><th>what<th>quantity<th "+
+		"class=\"number\">value<th>unit\n", escape(s.Name), count(len(list), "measurement"))
 	for _, m := range list[:min(len(list), pageRows)] {
 		value := digits(m.Value)
 		if m.Text != "" {
 			value = escape(m.Text)
 		}
-		fmt.Fprintf(b, "<tr><td>%s<td>%s<td class=\"number\">%s<td>%s\n", escape(m.Subject.String()), escape(m.Quantity), value, escape(m.Unit))
+		fmt.Fprintf(b, "<tr><td>%s<td>%s<td class=\"number\">%s<td>%s\n", escape(m.Subject.String()), escape(m.Quantity),
+			value, escape(m.Unit))
 	}
 	if n := len(list) - pageRows; n > 0 {
 		fmt.Fprintf(b, "<tr><td>%d more are in the report that -json writes\n", n)

@@ -20,7 +20,8 @@ func (r *report) Print(w io.Writer) error {
 	for _, h := range r.Hosts {
 		ranks += len(h.Ranks)
 	}
-	fmt.Fprintf(&b, "ringo %s check, %s: %s, %s, %.1f s\n\n", r.Version, effort, count(len(r.Hosts), "host"), count(ranks, "rank"), r.Took)
+	fmt.Fprintf(&b, "ringo %s check, %s: %s, %s, %.1f s\n\n", r.Version, effort, count(len(r.Hosts), "host"),
+		count(ranks, "rank"), r.Took)
 	if lines := r.machines(); len(lines) > 0 {
 		fmt.Fprintf(&b, "%s\n\n", strings.Join(lines, "\n"))
 	}

@@ -88,7 +88,8 @@ func readReport(rd io.Reader) (*report, error) {
 		return nil, fmt.Errorf("check: it is no report of \"ringo check -json\": %w", err)
 	}
 	if r.Schema != schema {
-		return nil, fmt.Errorf("check: the report's schema is %q, and this program reads %q: measure again with this one", r.Schema, schema)
+		return nil, fmt.Errorf("check: the report's schema is %q, and this program reads %q: measure again with this one",
+			r.Schema, schema)
 	}
 	return r, nil
 }

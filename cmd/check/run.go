@@ -84,10 +84,12 @@ func run(ctx context.Context, j *job, cfg config) (*report, error) {
 	}
 	if len(out) > 0 {
 		r.Findings = append(r.Findings, finding{Severity: unjudged, Code: "no-time", Stage: out[0], Text: fmt.Sprintf(
-			"what was measured took so much of the %v that nothing is left for %s: look at the stages that ran to their limits, or take more time", cfg.Within, strings.Join(out, ", "))})
+			"what was measured took so much of the %v that nothing is left for %s: look at the stages that ran to their "+
+				"limits, or take more time", cfg.Within, strings.Join(out, ", "))})
 	}
 	if err != nil {
-		r.Findings = append(r.Findings, finding{Severity: unjudged, Code: "cut-short", Stage: j.name, Text: fmt.Sprintf("the check was cut short in stage %s: %v", j.name, err)})
+		r.Findings = append(r.Findings, finding{Severity: unjudged, Code: "cut-short", Stage: j.name,
+			Text: fmt.Sprintf("the check was cut short in stage %s: %v", j.name, err)})
 	}
 	if cfg.Baseline != nil {
 		r.Findings = append(r.Findings, r.compare(cfg.Baseline, &cfg)...)
@@ -111,16 +113,20 @@ func (c *config) stages() []stage {
 
 // newReport is rank 0's report before the first stage: the hosts, and who did not come.
 func newReport(j *job, started time.Time) *report {
-	r := &report{Schema: schema, Version: ringo.Version, Started: started.UTC().Truncate(time.Second), Full: j.cfg.Full, Findings: []finding{}}
+	r := &report{Schema: schema, Version: ringo.Version, Started: started.UTC().Truncate(time.Second), Full: j.cfg.Full,
+		Findings: []finding{}}
 	for _, h := range j.Hosts() {
 		m := j.members[h[0]]
 		r.Hosts = append(r.Hosts, hostReport{Name: m.Host, Ranks: h})
-		r.Measurements = append(r.Measurements, measurement{Stage: rendezvous, Rank: h[0], Subject: of(m.Host, ""), Quantity: "ringo", Text: cmp.Or(m.Version, "of an older version")})
+		r.Measurements = append(r.Measurements, measurement{Stage: rendezvous, Rank: h[0], Subject: of(m.Host, ""),
+			Quantity: "ringo", Text: cmp.Or(m.Version, "of an older version")})
 	}
 	r.lose(j, j.losses(), rendezvous)
 	for _, o := range unlike(r.Of(rendezvous, "ringo")) {
-		r.Findings = append(r.Findings, finding{Severity: degraded, Code: "version-differs", Stage: rendezvous, Subject: o.Subject,
-			Text: fmt.Sprintf("its ringo is %s, and %s on %s: install one version everywhere, for ranks of different ones may not understand each other", o.Text, o.most, o.who)})
+		r.Findings = append(r.Findings, finding{Severity: degraded, Code: "version-differs", Stage: rendezvous,
+			Subject: o.Subject,
+			Text: fmt.Sprintf("its ringo is %s, and %s on %s: install one version everywhere, for ranks of different ones may "+
+				"not understand each other", o.Text, o.most, o.who)})
 	}
 	return r
 }
@@ -199,7 +205,8 @@ func (j *job) measure(ctx context.Context, s *stage, limit time.Duration) share 
 		if why, ok := skipped(err); ok {
 			mine.Skip = why
 		} else if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-			mine.Error = fmt.Sprintf("it was not done within %v: is the host busy, or much slower than the others?", limit.Round(time.Millisecond))
+			mine.Error = fmt.Sprintf("it was not done within %v: is the host busy, or much slower than the others?",
+				limit.Round(time.Millisecond))
 		} else if err != nil {
 			mine.Error = err.Error()
 		}
@@ -225,7 +232,8 @@ func (r *report) take(m member, stage string, s *share, report *stageReport) {
 	switch {
 	case s.Stuck:
 		r.Findings = append(r.Findings, finding{Severity: broken, Code: "stuck", Stage: stage, Subject: who,
-			Text: fmt.Sprintf("stage %s does not end after %.0f s: a driver or a system call hangs; look into its kernel log, and restart the host", stage, s.Took.Seconds())})
+			Text: fmt.Sprintf("stage %s does not end after %.0f s: a driver or a system call hangs; look into its kernel log, "+
+				"and restart the host", stage, s.Took.Seconds())})
 	case s.Error != "":
 		r.Findings = append(r.Findings, finding{Severity: unjudged, Code: "not-measured", Stage: stage, Subject: who,
 			Text: fmt.Sprintf("stage %s could not be measured: %s", stage, s.Error)})
@@ -242,10 +250,12 @@ func (r *report) lose(j *job, lost []loss, stage string) {
 			continue
 		}
 		host, stage := j.members[l.Rank].Host, cmp.Or(l.Stage, stage)
-		f := finding{Severity: broken, Code: "died", Stage: stage, Subject: of(host, fmt.Sprint("rank ", l.Rank)), Weight: 1000}
+		f := finding{Severity: broken, Code: "died", Stage: stage, Subject: of(host, fmt.Sprint("rank ", l.Rank)),
+			Weight: 1000}
 		switch {
 		case l.Stopped:
-			f.Code, f.Text = "stopped", fmt.Sprintf("stopped in stage %s: %s; its process is stopped or its host is cut off: look at both", stage, l.Why)
+			f.Code, f.Text = "stopped",
+				fmt.Sprintf("stopped in stage %s: %s; its process is stopped or its host is cut off: look at both", stage, l.Why)
 		default:
 			f.Text = fmt.Sprintf("died in stage %s: %s; look into its output and the host's kernel log", stage, l.Why)
 		}
@@ -273,7 +283,8 @@ func (r *report) loseAbsent(lost []loss, stage string) {
 		if len(ranks[c]) > 1 {
 			who = "ranks " + strings.Join(ranks[c], ", ")
 		}
-		r.Findings = append(r.Findings, finding{Severity: broken, Code: "absent", Stage: stage, Subject: of(c.host, who), Weight: 1000 + float64(len(ranks[c])), Text: c.why})
+		r.Findings = append(r.Findings, finding{Severity: broken, Code: "absent", Stage: stage, Subject: of(c.host, who),
+			Weight: 1000 + float64(len(ranks[c])), Text: c.why})
 	}
 }
 

@@ -62,7 +62,8 @@ func gathers(name string, first func(j *job) error) stage {
 				}
 			}
 		}
-		return []measurement{{Subject: of(j.Host(), fmt.Sprint("rank ", j.Rank())), Quantity: "heard", Value: float64(heard)}}, nil
+		return []measurement{{Subject: of(j.Host(), fmt.Sprint("rank ", j.Rank())), Quantity: "heard",
+			Value: float64(heard)}}, nil
 	}}
 }
 
@@ -157,13 +158,18 @@ func TestWithin(t *testing.T) {
 		verdict severity
 		codes   []string
 	}{
-		{"in time", []stage{spends("a", 1, 9*time.Second, 10*time.Second), spends("b", 0, 9*time.Second, 10*time.Second)}, nil, nil, well, nil},
-		{"each to its limit", []stage{spends("a", 1, 9*time.Second, 10*time.Second), spends("b", 0, 9*time.Second, 10*time.Second), spends("c", 1, 5500*time.Millisecond, 10*time.Second), spends("d", 1, 0, 10*time.Second), spends("short", 1, 0, time.Second)},
+		{"in time", []stage{spends("a", 1, 9*time.Second, 10*time.Second), spends("b", 0, 9*time.Second, 10*time.Second)},
+			nil, nil, well, nil},
+		{"each to its limit", []stage{spends("a", 1, 9*time.Second, 10*time.Second),
+			spends("b", 0, 9*time.Second, 10*time.Second), spends("c", 1, 5500*time.Millisecond, 10*time.Second),
+			spends("d", 1, 0, 10*time.Second), spends("short", 1, 0, time.Second)},
 			nil, []string{"d"}, unjudged, []string{"no-time the job"}},
-		{"stuck", []stage{spends("a", 1, time.Minute, 10*time.Second), spends("b", 2, time.Minute, 10*time.Second), spends("c", 1, 0, 20*time.Second)},
+		{"stuck", []stage{spends("a", 1, time.Minute, 10*time.Second), spends("b", 2, time.Minute, 10*time.Second),
+			spends("c", 1, 0, 20*time.Second)},
 			nil, []string{"c"}, broken, []string{"stuck host b, rank 1", "stuck host c, rank 2", "no-time the job"}},
 		{"something worse", []stage{spends("a", 1, 25*time.Second, 29*time.Second), spends("b", 1, 0, 10*time.Second)},
-			[]finding{{Severity: degraded, Code: "slow-pair"}}, []string{"b"}, degraded, []string{"slow-pair the job", "no-time the job"}},
+			[]finding{{Severity: degraded, Code: "slow-pair"}}, []string{"b"}, degraded,
+			[]string{"slow-pair the job", "no-time the job"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -209,20 +215,22 @@ func TestWithinByDefault(t *testing.T) {
 
 // No bytes are not taken for nothing.
 func TestGatherOfNoBytes(t *testing.T) {
-	r, _ := runAll(t, local("a", "b", "c"), config{Stages: []stage{{Name: "empty", Quick: time.Minute, Measure: func(ctx context.Context, j *job) ([]measurement, error) {
-		for _, gather := range []func(context.Context, []byte) ([][]byte, error){j.Gather, j.Collect} {
-			parts, err := gather(ctx, nil)
-			for _, p := range parts {
-				if p == nil {
-					err = errors.New("nothing came")
+	r, _ := runAll(t, local("a", "b", "c"),
+		config{Stages: []stage{{Name: "empty", Quick: time.Minute,
+			Measure: func(ctx context.Context, j *job) ([]measurement, error) {
+				for _, gather := range []func(context.Context, []byte) ([][]byte, error){j.Gather, j.Collect} {
+					parts, err := gather(ctx, nil)
+					for _, p := range parts {
+						if p == nil {
+							err = errors.New("nothing came")
+						}
+					}
+					if err != nil {
+						return nil, err
+					}
 				}
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		return nil, nil
-	}}}})
+				return nil, nil
+			}}}})
 	require.Empty(t, r.Findings)
 }
 
@@ -236,9 +244,11 @@ func (s silent) gather(context.Context, int, []byte) (answer, error) {
 
 // What is no number does not keep the report from being written.
 func TestNoNumbers(t *testing.T) {
-	r, _ := runAll(t, local("a"), config{Stages: []stage{{Name: "odd", Quick: time.Minute, Measure: func(context.Context, *job) ([]measurement, error) {
-		return []measurement{{Quantity: "rate", Value: math.Inf(1)}, {Quantity: "rate", Value: math.NaN(), Text: "of nothing"}}, nil
-	}}}})
+	r, _ := runAll(t, local("a"),
+		config{Stages: []stage{{Name: "odd", Quick: time.Minute, Measure: func(context.Context, *job) ([]measurement, error) {
+			return []measurement{{Quantity: "rate", Value: math.Inf(1)},
+				{Quantity: "rate", Value: math.NaN(), Text: "of nothing"}}, nil
+		}}}})
 	require.NoError(t, r.WriteJSON(io.Discard))
 	require.Equal(t, []string{"+Inf", "NaN of nothing"}, []string{r.Of("odd", "")[0].Text, r.Of("odd", "")[1].Text})
 }
@@ -248,7 +258,8 @@ func TestLostBefore(t *testing.T) {
 	jobs := local("a", "b")
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, _ = run(t.Context(), jobs[1], config{Stages: []stage{gathers("first", func(j *job) error { return j.star.(*ray).conn.Close() })}})
+		_, _ = run(t.Context(), jobs[1],
+			config{Stages: []stage{gathers("first", func(j *job) error { return j.star.(*ray).conn.Close() })}})
 	})
 	cfg := config{Stages: []stage{gathers("first", fine)}}
 	for range 2 {

@@ -68,13 +68,15 @@ func TestSetupsTable(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# What `ringo check` takes for healthy, and what it names\n\n"+
 		"`%s=all go test ./cmd/check -run TestSetups` builds these set-ups of network namespaces (root, `ip`, `tc`,\n"+
-		"`nft`) and checks them; a kernel without VLANs or bonds leaves those out. `RINGO_TEST=full` has a part of them by turns.\n"+
+		"`nft`) and checks them; a kernel without VLANs or bonds leaves those out. `RINGO_TEST=full` has a part of them by "+
+		"turns.\n"+
 		"`go test ./cmd/check -run TestSetupsTable -rewrite` writes these tables.\n\n", setupsEnv)
 	fmt.Fprintf(&b, "## Healthy: no alarm\n\n| | set-up | hosts | each is, or has |\n|--:|---|--:|---|\n")
 	for i, s := range wellSetups {
 		fmt.Fprintf(&b, "| %d | %s | %d | %s |\n", i+1, s.name, s.hosts, s.what)
 	}
-	fmt.Fprintf(&b, "\n## Faulty: what is named\n\nHosts are called a, b, c, …\n\n| | set-up | hosts | what is wrong | what is named |\n|--:|---|--:|---|---|\n")
+	fmt.Fprintf(&b, "\n## Faulty: what is named\n\nHosts are called a, b, c, …\n\n| | set-up | hosts | what is wrong | "+
+		"what is named |\n|--:|---|--:|---|---|\n")
 	for i, s := range illSetups {
 		fmt.Fprintf(&b, "| %d | %s | %d | %s | %s |\n", i+1, s.name, s.hosts, s.what, strings.Join(s.named, "; "))
 	}
@@ -158,7 +160,8 @@ func (s *setup) run(t *testing.T) {
 // judge gives the findings, and those of them that are of nothing that is ill.
 func (s *setup) judge(r *report, said string) (wrong, named []string, _ string) {
 	for _, f := range r.Findings {
-		ofMachine := slices.Contains(ofThisMachine, f.Code) && !slices.ContainsFunc(s.named, func(n string) bool { return strings.HasPrefix(n, f.Code) })
+		ofMachine := slices.Contains(ofThisMachine, f.Code) &&
+			!slices.ContainsFunc(s.named, func(n string) bool { return strings.HasPrefix(n, f.Code) })
 		if f.Severity != well && !ofMachine {
 			about := f.Code + " " + f.Subject.String()
 			if named = append(named, about); !s.covers(about) {
@@ -190,7 +193,8 @@ func (s *setup) covers(found string) bool {
 }
 
 // ofThisMachine are codes of findings about the machine that has the namespaces.
-var ofThisMachine = []string{"shm-full", "low-nofile", "low-nproc", "no-memory", "cpu-capped", "memory-errors", "memory-repairs"}
+var ofThisMachine = []string{"shm-full", "low-nofile", "low-nproc", "no-memory", "cpu-capped", "memory-errors",
+	"memory-repairs"}
 
 // slowly is a script that limits what an interface sends.
 func slowly(dev, rate string) string {
@@ -199,12 +203,14 @@ func slowly(dev, rate string) string {
 
 // firewall is a script with a rule for what a host is sent.
 func firewall(rule string) string {
-	return "nft 'add table inet f; add chain inet f in { type filter hook input priority 0; }; add rule inet f in " + rule + "'; "
+	return "nft 'add table inet f; add chain inet f in { type filter hook input priority 0; }; add rule inet f in " +
+		rule + "'; "
 }
 
 // switches is a script with a rule for what the fabric passes on.
 func switches(rule string) string {
-	return "nft 'add table bridge f; add chain bridge f on { type filter hook forward priority 0; }; add rule bridge f on " + rule + "'; "
+	return "nft 'add table bridge f; add chain bridge f on { type filter hook forward priority 0; }; add rule bridge f " +
+		"on " + rule + "'; "
 }
 
 // bridge is a script that makes an interface with addresses.

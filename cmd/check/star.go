@@ -219,7 +219,9 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 		a, err := r.in.take(late)
 		switch {
 		case err == errNothing:
-			return answer{}, &absentError{Who: r.hub, Why: fmt.Sprintf("it leads the check, and says nothing for %v after the end of the stage: is its process stopped?", answerTime)}
+			return answer{}, &absentError{Who: r.hub,
+				Why: fmt.Sprintf("it leads the check, and says nothing for %v after the end of the stage: is its process stopped?",
+					answerTime)}
 		case err != nil:
 			return answer{}, r.gone(err)
 		case a.Excluded:
@@ -233,11 +235,14 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 }
 
 func (r *ray) excluded() error {
-	return &absentError{Who: r.me, Why: "the others have taken it for lost, for it said nothing in time: was its process stopped?"}
+	return &absentError{Who: r.me,
+		Why: "the others have taken it for lost, for it said nothing in time: was its process stopped?"}
 }
 
 func (r *ray) gone(err error) error {
-	return &absentError{Who: r.hub, Why: fmt.Sprintf("it leads the check, and is gone: %s; look into its output and its host's kernel log", howEnded(err))}
+	return &absentError{Who: r.hub,
+		Why: fmt.Sprintf("it leads the check, and is gone: %s; look into its output and its host's kernel log",
+			howEnded(err))}
 }
 
 func (r *ray) close() error {

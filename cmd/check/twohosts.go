@@ -79,7 +79,8 @@ func (f *findings) slowOfTwo(left map[*way]string, ways []*way, shared bool) {
 		case text == "":
 			continue
 		case w.many > 0:
-			f.add(degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams, %s: %s", digits(rate), linkStreams, text, remedies["slow-link"])
+			f.add(degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams, %s: %s", digits(rate), linkStreams, text,
+				remedies["slow-link"])
 		default:
 			f.add(well, "slow-stream", w.subject, 0, "%s GB/s by one stream, %s; several were not measured", digits(rate), text)
 		}

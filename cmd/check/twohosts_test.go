@@ -29,7 +29,8 @@ func TestTwoHosts(t *testing.T) {
 		{"well", healthy, "100\n", "", ""},
 		{"an interface that does not say", healthy, "-1\n", "", ""},
 		{"a slow way", slow, "", "slow-link host a, eth0 to host b, eth0", "by 4 streams, the other way 0.0"},
-		{"slow both ways", healthy, "10000\n", "slow-link host a, eth0 to host b, eth0, slow-link host b, eth0 to host a, eth0", "its interfaces are set to 1.25"},
+		{"slow both ways", healthy, "10000\n",
+			"slow-link host a, eth0 to host b, eth0, slow-link host b, eth0 to host a, eth0", "its interfaces are set to 1.25"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -77,7 +78,8 @@ func TestTwoHostsJudged(t *testing.T) {
 			r := &report{Hosts: []hostReport{{Name: "a"}, {Name: "b"}}}
 			add := func(s subject, q string, v float64) {
 				if v > 0 {
-					r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: s, Quantity: q, Value: v, Unit: "GB/s"})
+					r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: s, Quantity: q, Value: v,
+						Unit: "GB/s"})
 				}
 			}
 			add(there, "bandwidth", c.one)

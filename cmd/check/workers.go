@@ -141,7 +141,8 @@ func (f *commandFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) 
 		if ctx.Err() != nil {
 			err = fmt.Errorf("nothing within %v, or interrupted: is the host up, and does ssh still reach it?", limit)
 		}
-		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which leads, gave no report: %v: %s\n", here[0].host, err, here[0].errors.line())
+		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which leads, gave no report: %v: %s\n", here[0].host,
+			err, here[0].errors.line())
 		return cli.ExitStatus(unjudged)
 	}
 	err = f.write(report, stdout)
@@ -167,7 +168,9 @@ func (f *commandFlags) startAll(ctx context.Context, hosts []string) []*worker {
 func present(workers []*worker) (here []*worker, absent []loss) {
 	for _, w := range workers {
 		if w.failed != nil {
-			absent = append(absent, loss{Host: w.name(), Why: fmt.Sprintf("it does not answer: %v; is it up, does ssh reach it without a password, and is ringo installed there (-remote)?", w.failed)})
+			absent = append(absent,
+				loss{Host: w.name(), Why: fmt.Sprintf("it does not answer: %v; is it up, does ssh reach it without a password, "+
+					"and is ringo installed there (-remote)?", w.failed)})
 			continue
 		}
 		here = append(here, w)
@@ -182,7 +185,8 @@ func (f *commandFlags) orders(id bootstrap.ID, here []*worker, absent []loss, st
 		names = append(names, w.name())
 	}
 	for i, w := range here {
-		o := order{ID: id, Rank: i, Size: len(here), Hosts: names, Absent: absent, Full: f.cfg.Full, ExpectGPUs: f.cfg.ExpectGPUs, Device: f.device, GPUs: f.gpus, NCCL: f.cfg.NCCL}
+		o := order{ID: id, Rank: i, Size: len(here), Hosts: names, Absent: absent, Full: f.cfg.Full,
+			ExpectGPUs: f.cfg.ExpectGPUs, Device: f.device, GPUs: f.gpus, NCCL: f.cfg.NCCL}
 		if i == 0 {
 			o.Baseline = f.cfg.Baseline
 		}
@@ -358,7 +362,8 @@ func work(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error 
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	f := commandFlags{join: workerJoin, device: o.Device, gpus: o.GPUs, json: "-", cfg: config{Full: o.Full, ExpectGPUs: o.ExpectGPUs, NCCL: o.NCCL, Baseline: o.Baseline}}
+	f := commandFlags{join: workerJoin, device: o.Device, gpus: o.GPUs, json: "-",
+		cfg: config{Full: o.Full, ExpectGPUs: o.ExpectGPUs, NCCL: o.NCCL, Baseline: o.Baseline}}
 	if err := f.complete(); err != nil {
 		return err
 	}

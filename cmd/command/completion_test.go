@@ -81,13 +81,15 @@ func TestCompletionOfShells(t *testing.T) {
 			_, script, _ := ringoHere("completion", shell)
 			script = strings.ReplaceAll(script, " "+programName()+"\n", " ringo\n") // its name is that of the test
 			script = strings.ReplaceAll(script, "-c "+programName()+" ", "-c ringo ")
-			for _, line := range tier.Some(4, []string{"sim allreduce -net n", "exp", "sim allreduce -algo ring,tr", "bench allr"}) {
+			for _, line := range tier.Some(4, []string{"sim allreduce -net n", "exp", "sim allreduce -algo ring,tr",
+				"bench allr"}) {
 				var cmd *exec.Cmd
 				switch shell {
 				case "bash":
 					cmd = exec.Command(program, append([]string{"--norc", "-c", script + ask, "-"}, strings.Split(line, " ")...)...)
 				case "zsh":
-					cmd = exec.Command(program, append([]string{"-f", "-c", "compdef() { :; }\n" + script + ask, "-"}, strings.Split(line, " ")...)...)
+					cmd = exec.Command(program, append([]string{"-f", "-c", "compdef() { :; }\n" + script + ask, "-"},
+						strings.Split(line, " ")...)...)
 				case "fish":
 					cmd = exec.Command(program, "--no-config", "-c", script+ask, line)
 				}

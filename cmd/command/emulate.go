@@ -137,7 +137,8 @@ func findKit(given string) (string, error) {
 	if given != "" {
 		return "", fmt.Errorf("-kit %s: no lib64/%s in it: scripts/cuda-kit builds it (Go and gcc)", given, kitLibraries[0])
 	}
-	return "", errors.New("the libraries of emulated GPUs are not here: scripts/cuda-kit builds build/cuda (Go and gcc), or say where by -kit FOLDER")
+	return "", errors.New("the libraries of emulated GPUs are not here: scripts/cuda-kit builds build/cuda (Go and " +
+		"gcc), or say where by -kit FOLDER")
 }
 
 // run runs the program under all seeds, one after the other.
@@ -168,7 +169,8 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 }
 
 // once runs the program under one seed. The processes of the program append to the file.
-func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, stderr io.Writer, r *emulateReport) error {
+func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, stderr io.Writer,
+	r *emulateReport) error {
 	cmd := exec.CommandContext(ctx, e.program[0], e.program[1:]...)
 	cmd.Env = e.emulated(e.environment, seed, file)
 	if count := filepath.Join(e.kit, countFile); isFile(count) {
@@ -198,8 +200,9 @@ const reportVariable = "RINGO_EMULATE_REPORT"
 // emulated is an environment with emulated GPUs, which write to a file.
 func (e *emulation) emulated(env []string, seed uint64, file string) []string {
 	env = with(env, map[string]string{
-		"RINGO_EMULATE": strconv.Itoa(e.GPUs), "RINGO_EMULATE_GPU": e.Kind, "RINGO_EMULATE_SEED": strconv.FormatUint(seed, 10),
-		reportVariable: file,
+		"RINGO_EMULATE": strconv.Itoa(e.GPUs), "RINGO_EMULATE_GPU": e.Kind,
+		"RINGO_EMULATE_SEED": strconv.FormatUint(seed, 10),
+		reportVariable:       file,
 	})
 	return before(env, "LD_LIBRARY_PATH", e.kit)
 }

@@ -73,7 +73,8 @@ func TestEmulateProgram(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "no-such-program")
 
-	code, out, stderr = run("--json", "sh", "-c", `echo hello; echo '{"process":1,"ended":true,"leaks":["device 0: 8 bytes"],"kernels":{"_Z3addPf":2}}' >"$RINGO_EMULATE_REPORT"`)
+	code, out, stderr = run("--json", "sh", "-c",
+		`echo hello; echo '{"process":1,"ended":true,"leaks":["device 0: 8 bytes"],"kernels":{"_Z3addPf":2}}' >"$RINGO_EMULATE_REPORT"`)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "hello")
 	var r emulateReport
@@ -89,7 +90,8 @@ func TestEmulateReport(t *testing.T) {
 		`"Other":{"Device":1,"Kernel":"set","Line":3,"Source":"add.cu:4","Size":4,"Write":true}}`
 	lines := []string{
 		`{"process":1,"fault":` + strings.ReplaceAll(race, "%", "1") + `}`,
-		`{"process":1,"ended":true,"faults":[` + strings.ReplaceAll(race, "%", "12") + `],"kernels":{"_ZN3abc3addIfEEvPT_":2,"set":1},"instructions":100}`,
+		`{"process":1,"ended":true,"faults":[` + strings.ReplaceAll(race, "%", "12") +
+			`],"kernels":{"_ZN3abc3addIfEEvPT_":2,"set":1},"instructions":100}`,
 		`{"process":1,"nccl":{"ncclAllReduce":4}}`,
 		`{"process":2,"fault":{"Kind":0,"Device":-1,"Kernel":"cuMemcpyHtoD","Count":1}}`,
 		`{"process":3,"fau`,
@@ -108,11 +110,13 @@ func TestEmulateReport(t *testing.T) {
 	require.Len(t, r.Findings, 2)
 	f := *r.Findings[0]
 	f.Text = ""
-	require.Equal(t, emulateFound{Kind: "race", At: "add.cu:4 in set", Other: "add.cu:9 in abc::add", Times: 24, Seeds: []uint64{0, 1}}, f)
+	require.Equal(t, emulateFound{Kind: "race", At: "add.cu:4 in set", Other: "add.cu:9 in abc::add", Times: 24,
+		Seeds: []uint64{0, 1}}, f)
 	require.Equal(t, "cuMemcpyHtoD of the host", r.Findings[1].At)
 	var b bytes.Buffer
 	require.NoError(t, r.print(&b))
-	for _, want := range []string{"race: add.cu:4 in set and add.cu:9 in abc::add, 24 times, 2 of 2 seeds, the first is 0\n", "  8  ncclAllReduce\n",
+	for _, want := range []string{"race: add.cu:4 in set and add.cu:9 in abc::add, 24 times, 2 of 2 seeds, the first is " +
+		"0\n", "  8  ncclAllReduce\n",
 		"a process ended without saying", "2 findings: 1 × out of bounds, 1 × race"} {
 		require.Contains(t, b.String(), want)
 	}
@@ -120,8 +124,9 @@ func TestEmulateReport(t *testing.T) {
 
 func TestKernelName(t *testing.T) {
 	for linked, want := range map[string]string{
-		"plain": "plain", "_Z3addPfS_i": "add", "_ZN2ns3fooIiEEvPT_": "ns::foo", "_ZN12_GLOBAL__N_16reduceEPf": "reduce", "_ZL4fillPi": "fill",
-		"_Z": "_Z", "_Z99x": "_Z99x",
+		"plain": "plain", "_Z3addPfS_i": "add", "_ZN2ns3fooIiEEvPT_": "ns::foo", "_ZN12_GLOBAL__N_16reduceEPf": "reduce",
+		"_ZL4fillPi": "fill",
+		"_Z":         "_Z", "_Z99x": "_Z99x",
 	} {
 		require.Equal(t, want, kernelName(linked))
 	}
@@ -134,7 +139,8 @@ func TestEmulateInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	began := make(chan struct{})
-	e := emulation{GPUs: 1, Seeds: 1, kit: kitWith(t), program: []string{"sh", "-c", "echo here; exec sleep 60"}, environment: os.Environ()}
+	e := emulation{GPUs: 1, Seeds: 1, kit: kitWith(t), program: []string{"sh", "-c", "echo here; exec sleep 60"},
+		environment: os.Environ()}
 	go func() {
 		<-began
 		cancel()

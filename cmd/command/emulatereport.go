@@ -61,7 +61,8 @@ type emulateLine struct {
 }
 
 func newEmulateReport(e *emulation) *emulateReport {
-	return &emulateReport{Version: 1, Program: e.program, GPUs: e.GPUs, Kind: e.Kind, Seeds: e.Seeds, Kernels: map[string]int{}, NCCL: map[string]int{},
+	return &emulateReport{Version: 1, Program: e.program, GPUs: e.GPUs, Kind: e.Kind, Seeds: e.Seeds,
+		Kernels: map[string]int{}, NCCL: map[string]int{},
 		Findings: []*emulateFound{}}
 }
 
@@ -120,7 +121,8 @@ func (r *emulateReport) read(file string, seed uint64) error {
 }
 
 func (r *emulateReport) fault(f *weakmem.Fault, seed uint64) {
-	found := emulateFound{Kind: f.Kind.String(), At: place(f.Device, f.Kernel, f.Source, f.Line), Text: f.Error(), Times: f.Count}
+	found := emulateFound{Kind: f.Kind.String(), At: place(f.Device, f.Kernel, f.Source, f.Line), Text: f.Error(),
+		Times: f.Count}
 	if o := f.Other; o != nil {
 		found.Other = place(o.Device, o.Kernel, o.Source, o.Line)
 		if found.Other < found.At { // either may be found first
@@ -197,7 +199,8 @@ func (r *emulateReport) print(w io.Writer) error {
 			return
 		}
 		fmt.Fprintf(t, "\n%s\n", title)
-		for _, name := range slices.SortedFunc(maps.Keys(m), func(x, y string) int { return cmp.Or(m[y]-m[x], strings.Compare(x, y)) }) {
+		for _, name := range slices.SortedFunc(maps.Keys(m),
+			func(x, y string) int { return cmp.Or(m[y]-m[x], strings.Compare(x, y)) }) {
 			fmt.Fprintf(t, "%d\t  %s\n", m[name], name)
 		}
 	}
@@ -229,7 +232,8 @@ func (r *emulateReport) print(w io.Writer) error {
 	}
 	switch {
 	case !r.used:
-		b.WriteString("no process of the program has called the GPU's driver: is the runtime linked in? Relink it with -cudart shared\n")
+		b.WriteString("no process of the program has called the GPU's driver: is the runtime linked in? Relink it with " +
+			"-cudart shared\n")
 	case len(r.Findings) == 0:
 		b.WriteString("nothing was found: no race, no bad access, no deadlock, no leak\n")
 	default:

@@ -152,7 +152,8 @@ func (e *explanation) where() string {
 
 func (e *explanation) print() error {
 	w, ch, q := e.w, e.ch, e.q
-	fmt.Fprintf(w, "%s of %s (%d %v a block) on %d ranks of %s\n", q.Name, bench.FormatSize(e.bytes), q.Count(e.bytes, q.ranks, q.typ.Size()), q.typ, q.ranks, e.where())
+	fmt.Fprintf(w, "%s of %s (%d %v a block) on %d ranks of %s\n", q.Name, bench.FormatSize(e.bytes),
+		q.Count(e.bytes, q.ranks, q.typ.Size()), q.typ, q.ranks, e.where())
 	fmt.Fprintf(w, "algorithm: %s\nbecause:   %s\n", ch.Algo, ch.Reason)
 	if ch.Blocks > 0 {
 		fmt.Fprintf(w, "blocks:    up to %d of a GPU: %s\n", ch.Blocks, ch.WhyBlocks)
@@ -227,7 +228,8 @@ func (e *explanation) alternatives() {
 		if d.To != d.From {
 			at += " to " + e.size(d.To)
 		}
-		fmt.Fprintf(e.w, "%-10s at %s %s is chosen, where by the model %s takes %s%.0f %% less\n", head, at, d.Chosen, d.Model, upTo(d.To != d.From), 100*d.Less)
+		fmt.Fprintf(e.w, "%-10s at %s %s is chosen, where by the model %s takes %s%.0f %% less\n", head, at, d.Chosen,
+			d.Model, upTo(d.To != d.From), 100*d.Less)
 	}
 }
 
@@ -246,7 +248,8 @@ func (e *explanation) size(block int) string {
 // draw writes the picture of the steps, and of what follows them below it.
 func (e *explanation) draw(file string) error {
 	if e.ch.Schedule == nil {
-		return cli.Usagef("-o %s: %s is one kernel or copy and has no steps to draw; -algo names another algorithm", file, e.ch.Algo)
+		return cli.Usagef("-o %s: %s is one kernel or copy and has no steps to draw; -algo names another algorithm",
+			file, e.ch.Algo)
 	}
 	s := e.ch.Schedule
 	if e.ch.Then != nil {

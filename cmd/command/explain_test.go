@@ -20,26 +20,43 @@ import (
 func TestExplainDevice(t *testing.T) {
 	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")
 	plan := filepath.Join(t.TempDir(), "my.plan")
-	require.NoError(t, os.WriteFile(plan, []byte("ringo plan 1\nallgather 4 registered all copies # quiet\nallgather 4 any all steps\n"), 0o644))
+	require.NoError(t, os.WriteFile(plan,
+		[]byte("ringo plan 1\nallgather 4 registered all copies # quiet\nallgather 4 any all steps\n"), 0o644))
 	for name, test := range map[string]struct {
 		args []string
 		want []string
 	}{
-		"built-in":   {[]string{"allreduce", "-device", "cuda", "-s", "1M"}, []string{"4 ranks of one host, GPU memory", "algorithm: twoshot", "built-in plan h200.plan, line ", "blocks:    up to 69 of a GPU: as many as there is work for", "others:    ring, tree, oneshot, doubling, halving", "one kernel or copy engines"}},
-		"large":      {[]string{"allreduce", "-device", "cuda", "-s", "1G"}, []string{"algorithm: ring", "cost:", "rank 3"}},
-		"model":      {[]string{"allreduce", "-device", "cuda", "-gpu", "NVIDIA B300"}, []string{"algorithm: ", "the sim model of the path"}},
-		"host":       {[]string{"broadcast", "-device", "cuda", "-path", "host memory", "-s", "256K"}, []string{"algorithm: tree", "the sim model of the path"}},
-		"lines":      {[]string{"broadcast", "-device", "cuda", "-path", "host memory", "-s", "8"}, []string{"algorithm: direct", "one kernel", "the sim model of the path"}},
-		"hosts":      {[]string{"allreduce", "-device", "cuda", "-np", "8", "-node", "4", "-s", "64M"}, []string{"algorithm: hier", "the sim model of the path"}},
-		"many":       {[]string{"allreduce", "-device", "cuda", "-np", "1000", "-s", "64M"}, []string{"algorithm: ring", "large data"}},
-		"file":       {[]string{"allgather", "-device", "cuda", "-plan", plan}, []string{"algorithm: steps", "my.plan, line 3", "rank 3"}},
-		"norm":       {[]string{"allreduce", "-device", "cuda", "-np", "2", "-s", "16K", "-row", "16K"}, []string{"algorithm: oneshot", "one kernel sums and finishes them", "blocks:    up to 9 of a GPU"}},
-		"norm far":   {[]string{"allreduce", "-device", "cuda", "-path", "bridge", "-s", "1M", "-row", "16K"}, []string{"algorithm: rank", "contributions are moved as they are", "then:"}},
-		"blocks":     {[]string{"allgather", "-device", "cuda", "-policy", "zero", "-registered", "-s", "64"}, []string{"algorithm: copies", "policy zero", "blocks:    up to 1 of a GPU: two kernels"}},
-		"thrifty":    {[]string{"allreduce", "-np", "2", "-device", "cuda", "-policy", "1", "-max-blocks", "40", "-s", "1G"}, []string{"algorithm: ring", "blocks:    up to 40 of a GPU: MaxBlocks"}},
-		"bulk":       {[]string{"broadcast", "-np", "2", "-device", "cuda", "-max-blocks", "8", "-s", "1G"}, []string{"blocks:    up to 8 of a GPU", "moves:     by bulk copies"}},
-		"registered": {[]string{"allgather", "-device", "emu", "-plan", plan, "-registered"}, []string{"algorithm: copies", "my.plan, line 2 (quiet)", "others:", "window"}},
-		"asked":      {[]string{"allgather", "-device", "cuda", "-algo", "logstep"}, []string{"algorithm: logstep", "asked for"}},
+		"built-in": {[]string{"allreduce", "-device", "cuda", "-s", "1M"},
+			[]string{"4 ranks of one host, GPU memory", "algorithm: twoshot", "built-in plan h200.plan, line ",
+				"blocks:    up to 69 of a GPU: as many as there is work for", "others:    ring, tree, oneshot, doubling, halving",
+				"one kernel or copy engines"}},
+		"large": {[]string{"allreduce", "-device", "cuda", "-s", "1G"}, []string{"algorithm: ring", "cost:", "rank 3"}},
+		"model": {[]string{"allreduce", "-device", "cuda", "-gpu", "NVIDIA B300"},
+			[]string{"algorithm: ", "the sim model of the path"}},
+		"host": {[]string{"broadcast", "-device", "cuda", "-path", "host memory", "-s", "256K"},
+			[]string{"algorithm: tree", "the sim model of the path"}},
+		"lines": {[]string{"broadcast", "-device", "cuda", "-path", "host memory", "-s", "8"},
+			[]string{"algorithm: direct", "one kernel", "the sim model of the path"}},
+		"hosts": {[]string{"allreduce", "-device", "cuda", "-np", "8", "-node", "4", "-s", "64M"},
+			[]string{"algorithm: hier", "the sim model of the path"}},
+		"many": {[]string{"allreduce", "-device", "cuda", "-np", "1000", "-s", "64M"},
+			[]string{"algorithm: ring", "large data"}},
+		"file": {[]string{"allgather", "-device", "cuda", "-plan", plan},
+			[]string{"algorithm: steps", "my.plan, line 3", "rank 3"}},
+		"norm": {[]string{"allreduce", "-device", "cuda", "-np", "2", "-s", "16K", "-row", "16K"},
+			[]string{"algorithm: oneshot", "one kernel sums and finishes them", "blocks:    up to 9 of a GPU"}},
+		"norm far": {[]string{"allreduce", "-device", "cuda", "-path", "bridge", "-s", "1M", "-row", "16K"},
+			[]string{"algorithm: rank", "contributions are moved as they are", "then:"}},
+		"blocks": {[]string{"allgather", "-device", "cuda", "-policy", "zero", "-registered", "-s", "64"},
+			[]string{"algorithm: copies", "policy zero", "blocks:    up to 1 of a GPU: two kernels"}},
+		"thrifty": {[]string{"allreduce", "-np", "2", "-device", "cuda", "-policy", "1", "-max-blocks", "40", "-s", "1G"},
+			[]string{"algorithm: ring", "blocks:    up to 40 of a GPU: MaxBlocks"}},
+		"bulk": {[]string{"broadcast", "-np", "2", "-device", "cuda", "-max-blocks", "8", "-s", "1G"},
+			[]string{"blocks:    up to 8 of a GPU", "moves:     by bulk copies"}},
+		"registered": {[]string{"allgather", "-device", "emu", "-plan", plan, "-registered"},
+			[]string{"algorithm: copies", "my.plan, line 2 (quiet)", "others:", "window"}},
+		"asked": {[]string{"allgather", "-device", "cuda", "-algo", "logstep"},
+			[]string{"algorithm: logstep", "asked for"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, stderr := ringoHere(append([]string{"explain"}, test.args...)...)
@@ -82,7 +99,8 @@ func TestExplainAlternatives(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(r.Alternatives, func(a, b alternative) int { return cmp.Compare(a.Time, b.Time) }))
 	require.NotEqual(t, "doubling", r.Alternatives[0].Algorithm)
 	require.True(t, slices.ContainsFunc(r.Differences, func(d difference) bool {
-		return d.From <= 16<<10 && d.To >= 16<<10 && d.Chosen == "doubling" && d.Model == r.Alternatives[0].Algorithm && d.Less > 0.05
+		return d.From <= 16<<10 && d.To >= 16<<10 && d.Chosen == "doubling" && d.Model == r.Alternatives[0].Algorithm &&
+			d.Less > 0.05
 	}), "%+v", r.Differences)
 	require.Len(t, r.Schedules, 1)
 	require.Len(t, r.Schedules[0].Table, 5)
@@ -103,7 +121,8 @@ func TestExplainAlternatives(t *testing.T) {
 	require.Contains(t, r.Model, "between them TCP")
 	require.Empty(t, r.Differences)
 	r = report("allgather", "-np", "31", "-node", "8", "-s", "32K")
-	require.Contains(t, r.Model, "nodes of 7 to 8; inside CPU shared memory", "the last host is the short one, as a communicator would have it")
+	require.Contains(t, r.Model, "nodes of 7 to 8; inside CPU shared memory",
+		"the last host is the short one, as a communicator would have it")
 	require.Contains(t, r.Because, "several hosts")
 
 	r = report("allgather", "-np", "2", "-device", "cuda", "-registered")
@@ -160,7 +179,8 @@ func TestExplainPicture(t *testing.T) {
 	require.Zero(t, code, stderr)
 	svg, _ = os.ReadFile(file)
 	require.Contains(t, string(svg), ">4,5</text>")
-	require.Contains(t, string(svg), "hop 1: rank 0 step 0 to rank 4 step 2, chunk 4\nhop 1: rank 0 step 1 to rank 4 step 4, chunk 5</title>")
+	require.Contains(t, string(svg),
+		"hop 1: rank 0 step 0 to rank 4 step 2, chunk 4\nhop 1: rank 0 step 1 to rank 4 step 4, chunk 5</title>")
 	lines := regexp.MustCompile(`<line x1="([^"]*)" y1="([^"]*)" x2="([^"]*)" y2="([^"]*)" [^>]*marker-end`).FindAllString(string(svg), -1)
 	require.Len(t, lines, len(slices.Compact(slices.Sorted(slices.Values(lines)))), "no arrow lies on another")
 

@@ -74,7 +74,8 @@ func (f *explainFlags) question(names []string) (question, error) {
 		}
 	case "host", "auto":
 		if f.gpus != (ringo.GPUs{}) || f.plan != "" || f.policy != "" || f.most != 0 || f.least != 0 {
-			return q, cli.Usagef("-gpu, -path, -registered, -row, -plan, -policy and numbers of blocks are for GPU memory: give -device cuda")
+			return q, cli.Usagef("-gpu, -path, -registered, -row, -plan, -policy and numbers of blocks are for GPU memory: " +
+				"give -device cuda")
 		}
 	default:
 		return q, cli.Unknown("device", f.device, []string{"host", "cuda", "emu"})

@@ -60,8 +60,10 @@ type messageOf struct {
 func (e *explanation) report() *explainReport {
 	ch := e.ch
 	r := &explainReport{
-		Schema: "ringo-explain/1", Collective: e.q.Name, Ranks: e.q.ranks, NodeRanks: e.q.node, Size: e.bytes, Type: e.q.typ.String(), GPU: e.q.gpus != nil,
-		Algorithm: ch.Algo, Because: ch.Reason, Blocks: ch.Blocks, WhyBlocks: ch.WhyBlocks, Bulk: ch.Bulk, Others: ch.Others, Model: ch.Model(),
+		Schema: "ringo-explain/1", Collective: e.q.Name, Ranks: e.q.ranks, NodeRanks: e.q.node, Size: e.bytes,
+		Type: e.q.typ.String(), GPU: e.q.gpus != nil,
+		Algorithm: ch.Algo, Because: ch.Reason, Blocks: ch.Blocks, WhyBlocks: ch.WhyBlocks, Bulk: ch.Bulk, Others: ch.Others,
+		Model: ch.Model(),
 	}
 	for _, a := range ch.Alternatives() {
 		r.Alternatives = append(r.Alternatives, alternative{a.Algo, a.Time * 1e6, a.Chosen})
@@ -69,7 +71,8 @@ func (e *explanation) report() *explainReport {
 	if e.q.algo == "" {
 		shares := int64(e.q.Kind.Shares(e.q.ranks))
 		for _, d := range ch.Differences() {
-			r.Differences = append(r.Differences, difference{int64(d.From) * shares, int64(d.To) * shares, d.Chosen, d.Model, d.Less})
+			r.Differences = append(r.Differences, difference{int64(d.From) * shares, int64(d.To) * shares, d.Chosen,
+				d.Model, d.Less})
 		}
 	}
 	for _, s := range []sched.Schedule{ch.Schedule, ch.Then} {

@@ -25,7 +25,8 @@ func printCost(w io.Writer, s sched.Schedule, bytes int64) {
 	}
 	chunk := float64(bytes) / float64(max(shape.In, shape.Out, 1))
 	amount := func(chunks int) string { return bench.FormatSize(int64(float64(chunks)*chunk + 0.5)) }
-	fmt.Fprintf(w, "cost:      %d messages one after another; the busiest rank has %d steps, sends %s, receives %s, combines %s\n",
+	fmt.Fprintf(w, "cost:      %d messages one after another; the busiest rank has %d steps, sends %s, receives %s, "+
+		"combines %s\n",
 		c.Hops, c.Steps, amount(c.Sent), amount(c.Received), amount(c.Reduced))
 }
 

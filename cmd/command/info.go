@@ -150,7 +150,8 @@ func (v *inventory) transports(ctx context.Context, iface string) {
 	for _, t := range []struct{ name, transport, network string }{
 		{"inproc", "inproc", ""}, {"shm", "shm", ""}, {"unix", "socket", "unix"}, {"tcp", "socket", "tcp"},
 	} {
-		us, err := try(ctx, ringo.Config{Transport: t.transport, SocketNetwork: t.network, Interface: iface, JoinTimeout: 10 * time.Second, Timeout: 10 * time.Second})
+		us, err := try(ctx, ringo.Config{Transport: t.transport, SocketNetwork: t.network, Interface: iface,
+			JoinTimeout: 10 * time.Second, Timeout: 10 * time.Second})
 		result := transportTest{Name: t.name, Time: us}
 		if err != nil {
 			result.Error = err.Error()
@@ -224,7 +225,8 @@ func (v *inventory) interfaces(ifName string) {
 		mark := ""
 		for _, a := range addrs {
 			found.Addresses = append(found.Addresses, a.String())
-			if p, err := netip.ParsePrefix(a.String()); err == nil && chosen.IsValid() && p.Addr().WithZone("") == chosen.WithZone("") {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && chosen.IsValid() &&
+				p.Addr().WithZone("") == chosen.WithZone("") {
 				found.Chosen = reason(f.Name)
 				mark = "   <- TCP between hosts goes here: " + found.Chosen
 			}

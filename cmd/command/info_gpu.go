@@ -135,7 +135,8 @@ func (v *inventory) gpuLinks(peers [][]cuda.Peer) {
 		line("gpu links", "every device reaches every other's memory, %s", over)
 	}
 	if !slices.Equal(slices.Collect(maps.Keys(kinds)), []string{string(cuda.NVLink)}) {
-		line("", "lines of 128 bytes come whole over NVLink alone: elsewhere they may tear, and have digests (RINGO_LINES=1 sends them without)")
+		line("", "lines of 128 bytes come whole over NVLink alone: elsewhere they may tear, and have digests "+
+			"(RINGO_LINES=1 sends them without)")
 	}
 	if len(ranks) > 1 {
 		for i, row := range peers {

@@ -11,8 +11,10 @@ import (
 
 // What is said of the links between devices: who reaches whom, over what, and how well.
 func TestGPULinks(t *testing.T) {
-	const torn = "            lines of 128 bytes come whole over NVLink alone: elsewhere they may tear, and have digests (RINGO_LINES=1 sends them without)\n"
-	nv, pcie, none := cuda.Peer{Access: true, Link: cuda.NVLink}, cuda.Peer{Access: true, Rank: 1, Link: cuda.PCIe}, cuda.Peer{Link: cuda.PCIe}
+	const torn = "            lines of 128 bytes come whole over NVLink alone: elsewhere they may tear, and have " +
+		"digests (RINGO_LINES=1 sends them without)\n"
+	nv, pcie, none := cuda.Peer{Access: true, Link: cuda.NVLink}, cuda.Peer{Access: true, Rank: 1, Link: cuda.PCIe},
+		cuda.Peer{Link: cuda.PCIe}
 	for _, x := range []struct {
 		name  string
 		peers [][]cuda.Peer

@@ -51,7 +51,8 @@ func output(t *testing.T, env []string, name string, args ...string) string {
 // measured fails the test unless a bench of four ranks on two hosts went well.
 func measured(t *testing.T, text string) {
 	t.Helper()
-	for _, want := range []string{"4 ranks in 4 processes", "network socket", "transport shm", "# Out of bounds values : 0 OK"} {
+	for _, want := range []string{"4 ranks in 4 processes", "network socket", "transport shm",
+		"# Out of bounds values : 0 OK"} {
 		require.Contains(t, text, want)
 	}
 	require.NotContains(t, text, "derived", "the secret is random")
@@ -75,7 +76,8 @@ func remoteShell(t *testing.T) string {
 
 func TestOpenMPI(t *testing.T) {
 	mpirun := tool(t, "mpi", "mpirun.openmpi", "openmpi-bin")
-	args := []string{"--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent", remoteShell(t), "--host", "127.0.0.1:2,127.0.0.2:2", "-np", "4"}
+	args := []string{"--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent", remoteShell(t), "--host",
+		"127.0.0.1:2,127.0.0.2:2", "-np", "4"}
 	measured(t, output(t, []string{"TMPDIR=" + t.TempDir()}, mpirun, append(args, benchArgs(t)...)...))
 }
 
@@ -88,7 +90,8 @@ func TestMPICH(t *testing.T) {
 func TestSlurm(t *testing.T) {
 	env := slurm(t)
 	// Tasks know their node, which is their host here.
-	args := append([]string{"-N", "2", "-n", "4", "sh", "-c", `RINGO_HOSTID=$SLURMD_NODENAME exec "$@"`, "sh"}, benchArgs(t)...)
+	args := append([]string{"-N", "2", "-n", "4", "sh", "-c", `RINGO_HOSTID=$SLURMD_NODENAME exec "$@"`, "sh"},
+		benchArgs(t)...)
 	text := output(t, append(env, "RINGO_COMM_SECRET=Yb3mRq0wXk9TzV5uLd7c"), "srun", args...)
 	measured(t, text)
 }
@@ -98,7 +101,8 @@ func TestSlurm(t *testing.T) {
 func slurm(t *testing.T) (env []string) {
 	t.Helper()
 	const packages = "slurm-wlm munge"
-	munged, slurmctld, slurmd := tool(t, "slurm", "munged", packages), tool(t, "slurm", "slurmctld", packages), tool(t, "slurm", "slurmd", packages)
+	munged, slurmctld, slurmd := tool(t, "slurm", "munged", packages), tool(t, "slurm", "slurmctld", packages),
+		tool(t, "slurm", "slurmd", packages)
 	dir, err := os.MkdirTemp("", "slurm") // a socket's path must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -152,7 +156,8 @@ func slurm(t *testing.T) (env []string) {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
-	daemon(munged, "--foreground", "--key-file="+key, "--socket="+socket, "--pid-file="+socket+".pid", "--log-file="+socket+".log", "--seed-file="+socket+".seed")
+	daemon(munged, "--foreground", "--key-file="+key, "--socket="+socket, "--pid-file="+socket+".pid",
+		"--log-file="+socket+".log", "--seed-file="+socket+".seed")
 	until("munged listens", func() bool { _, err := os.Stat(socket); return err == nil })
 	daemon(slurmctld, "-D", "-c")
 	daemon(slurmd, "-D", "-N", "127.0.0.1")

@@ -146,7 +146,8 @@ func TestInfo(t *testing.T) {
 func TestInfoOfGPUs(t *testing.T) {
 	code, stdout, stderr := ringoHere("info", "-quick", "-device", "emu")
 	require.Equal(t, 0, code, stderr)
-	for _, want := range []string{"emulated driver of CUDA 13.0", "gpu 3       Emulated GPU, compute capability 9.0", "every device reaches every other's memory", "IPC handles of memory"} {
+	for _, want := range []string{"emulated driver of CUDA 13.0", "gpu 3       Emulated GPU, compute capability 9.0",
+		"every device reaches every other's memory", "IPC handles of memory"} {
 		require.Contains(t, stdout, want)
 	}
 
@@ -210,7 +211,8 @@ func TestRunProgram(t *testing.T) {
 func TestBenchAndPlot(t *testing.T) {
 	dir := t.TempDir()
 	file, picture := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.html")
-	code, out, stderr := ringoHere("bench", "-n", "3", "allreduce", "-transport", "inproc", "-np", "2", "-e", "4K", "-json", file)
+	code, out, stderr := ringoHere("bench", "-n", "3", "allreduce", "-transport", "inproc", "-np", "2", "-e", "4K",
+		"-json", file)
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "#wrong")
 	require.Contains(t, out, "0 OK")

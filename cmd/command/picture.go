@@ -163,7 +163,8 @@ func (p *picture) labels(a arrow) string {
 func (a arrow) tip() string {
 	var lines []string
 	for _, m := range a {
-		lines = append(lines, fmt.Sprintf("hop %d: rank %d step %d to rank %d step %d, chunk %d", m.Hop, m.From, m.FromStep, m.To, m.ToStep, m.Sent.Chunk))
+		lines = append(lines, fmt.Sprintf("hop %d: rank %d step %d to rank %d step %d, chunk %d", m.Hop, m.From, m.FromStep,
+			m.To, m.ToStep, m.Sent.Chunk))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -31,8 +31,10 @@ func setupOf(t *testing.T, args ...string) string {
 }
 
 func TestPlay(t *testing.T) {
-	require.Contains(t, setupOf(t), `{"algo":"ring","bytes":1048576,"collective":"allreduce","net":"shm","node":0,"ranks":8,"root":0}`)
-	require.Contains(t, setupOf(t, "broadcast", "-np", "12", "-algo", "hier", "-node", "4", "-r", "3", "-net", "ndr"), `"node":4,"ranks":12,"root":3`)
+	require.Contains(t, setupOf(t),
+		`{"algo":"ring","bytes":1048576,"collective":"allreduce","net":"shm","node":0,"ranks":8,"root":0}`)
+	require.Contains(t, setupOf(t, "broadcast", "-np", "12", "-algo", "hier", "-node", "4", "-r", "3", "-net", "ndr"),
+		`"node":4,"ranks":12,"root":3`)
 	for wrong, why := range map[string]string{
 		"-np 65":               "-np 65: want 2 to 64",
 		"-np 8 -algo hier":     "hier needs nodes",
@@ -70,7 +72,8 @@ func TestPlayTrace(t *testing.T) {
 	var all trace.Trace
 	for number := range uint32(4) {
 		for r := range 2 {
-			c := trace.Call{Comm: "c", Rank: r, Size: 2, Number: number + 1, Kind: "AllReduce", Algo: "ring", Bytes: 8, Peer: -1, Start: int64(number * 10), End: int64(number*10 + 5)}
+			c := trace.Call{Comm: "c", Rank: r, Size: 2, Number: number + 1, Kind: "AllReduce", Algo: "ring", Bytes: 8, Peer: -1,
+				Start: int64(number * 10), End: int64(number*10 + 5)}
 			if number == 3 && r == 1 {
 				c.Lost = 1
 			}

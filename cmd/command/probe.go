@@ -208,7 +208,8 @@ func parseOps(cfg *device.Config, s string) error {
 	for _, name := range strings.Split(s, ",") {
 		op, err := kernels.ParseOp(name)
 		if err != nil {
-			return cli.Unknown("operator", name, []string{"sum", "prod", "max", "min", "avg", "bitand", "bitor", "bitxor", "premulsum(2)", "all"})
+			return cli.Unknown("operator", name, []string{"sum", "prod", "max", "min", "avg", "bitand", "bitor", "bitxor",
+				"premulsum(2)", "all"})
 		}
 		cfg.Ops = append(cfg.Ops, op)
 	}

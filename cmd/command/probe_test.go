@@ -15,7 +15,8 @@ import (
 func TestProbeEmulated(t *testing.T) {
 	tier.Long(t)
 	file := filepath.Join(t.TempDir(), "probe.json")
-	code, stdout, stderr := ringoHere("probe", "-device", "emu", "-d", "int32,float16", "-o", "max", "-k", "2", "-b", "1K", "-json", file)
+	code, stdout, stderr := ringoHere("probe", "-device", "emu", "-d", "int32,float16", "-o", "max", "-k", "2", "-b", "1K",
+		"-json", file)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "times mean nothing")
 	b, err := os.ReadFile(file)
@@ -25,7 +26,8 @@ func TestProbeEmulated(t *testing.T) {
 	require.Equal(t, device.Schema, r.Schema)
 	require.Equal(t, "emu", r.Driver.Name)
 	require.NotEmpty(t, r.Version)
-	require.Equal(t, []string{"-device", "emu", "-d", "int32,float16", "-o", "max", "-k", "2", "-b", "1K", "-json", file}, r.Flags)
+	require.Equal(t, []string{"-device", "emu", "-d", "int32,float16", "-o", "max", "-k", "2", "-b", "1K", "-json", file},
+		r.Flags)
 	require.Len(t, r.Rows, 3)
 }
 

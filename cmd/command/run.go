@@ -62,5 +62,6 @@ func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	case *hosts < 1 || *hosts > *n:
 		return cli.Usagef("-hosts %d: want 1 to %d", *hosts, *n)
 	}
-	return launch.Run(ctx, launch.Config{N: *n, Hosts: *hosts, Restarts: *restarts, Args: program, Stdout: stdout, Stderr: stderr, Prefix: !*bare, Grace: *grace})
+	return launch.Run(ctx, launch.Config{N: *n, Hosts: *hosts, Restarts: *restarts, Args: program, Stdout: stdout,
+		Stderr: stderr, Prefix: !*bare, Grace: *grace})
 }

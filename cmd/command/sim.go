@@ -82,7 +82,8 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	}
 	defer cancel()
-	run := simulation{ctx: ctx, q: q, model: model, parts: *parts, exact: *exact, text: stdout, progress: cli.NewProgress(stderr)}
+	run := simulation{ctx: ctx, q: q, model: model, parts: *parts, exact: *exact, text: stdout,
+		progress: cli.NewProgress(stderr)}
 	if *file == "-" {
 		run.text = io.Discard
 	} else if err := cli.Writable("-json", *file); err != nil {
@@ -141,7 +142,8 @@ func (x *simulation) heading() {
 			fmt.Fprintf(x.text, " (inside: %s)", x.model.Inside)
 		}
 	}
-	fmt.Fprintf(x.text, "\n#%11s  %-9s %12s %8s %8s %12s %11s %11s %9s\n", "size (B)", "algorithm", "time (us)", "algbw", "busbw", "messages", "intra (GB)", "inter (GB)", "took")
+	fmt.Fprintf(x.text, "\n#%11s  %-9s %12s %8s %8s %12s %11s %11s %9s\n", "size (B)", "algorithm", "time (us)", "algbw",
+		"busbw", "messages", "intra (GB)", "inter (GB)", "took")
 }
 
 // sizes prints the heading, and times what -algo asks for at each size.
@@ -238,7 +240,10 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := sim.Options{Progress: func(share float64) { x.progress.Show(fmt.Sprintf("%s of %s", ch.Algo, bench.FormatSize(bytes)), share) }}
+	o := sim.Options{Progress: func(share float64) {
+		x.progress.Show(fmt.Sprintf("%s of %s", ch.Algo,
+			bench.FormatSize(bytes)), share)
+	}}
 	defer x.progress.Clear()
 	if !x.exact {
 		o.MaxRounds = max(1, simSteps/max(1, stepsOf(ch.Schedule)))
@@ -254,10 +259,12 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	x.trace.end(traced)
 	x.progress.Clear()
 	row := x.report.add(q, ch.Algo, bytes, &res)
-	fmt.Fprintf(x.text, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, row.Time, row.AlgBW, row.BusBW,
+	fmt.Fprintf(x.text, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, row.Time, row.AlgBW,
+		row.BusBW,
 		res.Messages, float64(res.IntraBytes)/1e9, float64(res.InterBytes)/1e9, took)
 	if row.PiecesRun < row.Pieces {
-		fmt.Fprintf(x.text, "#            from the first %d of %d pieces of the data; -exact carries out all\n", row.PiecesRun, row.Pieces)
+		fmt.Fprintf(x.text, "#            from the first %d of %d pieces of the data; -exact carries out all\n",
+			row.PiecesRun, row.Pieces)
 	}
 	if !x.parts {
 		return row, nil
@@ -325,10 +332,12 @@ func (x *simulation) compare(row *simRow, reason string, known []string) error {
 		words = append(words, fmt.Sprintf("%s %.2f us", f.Algorithm, f.Time))
 	}
 	if len(words) > 0 {
-		fmt.Fprintf(x.text, "#            faster in this model: %s; %s is chosen since: %s\n", strings.Join(words, ", "), row.Algorithm, reason)
+		fmt.Fprintf(x.text, "#            faster in this model: %s; %s is chosen since: %s\n", strings.Join(words, ", "),
+			row.Algorithm, reason)
 	}
 	if len(skipped) > 0 {
-		fmt.Fprintf(x.text, "#            not compared, for they have very many steps: %s (-algo %s)\n", strings.Join(skipped, ", "), skipped[0])
+		fmt.Fprintf(x.text, "#            not compared, for they have very many steps: %s (-algo %s)\n",
+			strings.Join(skipped, ", "), skipped[0])
 	}
 	return nil
 }

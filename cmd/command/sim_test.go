@@ -17,7 +17,8 @@ import (
 )
 
 func TestSim(t *testing.T) {
-	code, out, stderr := ringoHere("sim", "allreduce", "-np", "32", "-s", "8,1M", "-algo", "all", "-net", "nvlink", "-parts")
+	code, out, stderr := ringoHere("sim", "allreduce", "-np", "32", "-s", "8,1M", "-algo", "all", "-net", "nvlink",
+		"-parts")
 	require.Zero(t, code, stderr)
 	require.GreaterOrEqual(t, strings.Count(out, "\n"), 2+2*2*2)
 	require.Contains(t, out, "nodes of 8")
@@ -44,7 +45,8 @@ func TestSimNodes(t *testing.T) {
 func TestSimWeak(t *testing.T) {
 	time := func(args ...string) float64 {
 		t.Helper()
-		code, out, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32", "-s", "64M", "-algo", "hier"}, args...)...)
+		code, out, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32", "-s", "64M", "-algo", "hier"},
+			args...)...)
 		require.Zero(t, code, stderr)
 		us, err := strconv.ParseFloat(strings.Fields(strings.Split(out, "\n")[2])[2], 64)
 		require.NoError(t, err)
@@ -65,7 +67,8 @@ func TestSimWeak(t *testing.T) {
 func TestSimOwnNet(t *testing.T) {
 	report := func(args ...string) simReport {
 		t.Helper()
-		code, out, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32", "-s", "64M", "-algo", "hier", "-json", "-"}, args...)...)
+		code, out, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32", "-s", "64M", "-algo", "hier", "-json",
+			"-"}, args...)...)
 		require.Zero(t, code, stderr)
 		var r simReport
 		require.NoError(t, json.Unmarshal([]byte(out), &r), out)
@@ -78,7 +81,8 @@ func TestSimOwnNet(t *testing.T) {
 	slow := report("-net", "nvlink", "-bw", "100G", "-cards", "2", "-latency", "20us")
 	require.Greater(t, slow.Rows[0].Time, 4*preset)
 	file := filepath.Join(t.TempDir(), "mine.json")
-	require.NoError(t, os.WriteFile(file, []byte(`{"like": "nvlink", "between": {"bandwidth": "100G", "shared": "200G", "latency": "20us"}}`), 0o644))
+	require.NoError(t, os.WriteFile(file,
+		[]byte(`{"like": "nvlink", "between": {"bandwidth": "100G", "shared": "200G", "latency": "20us"}}`), 0o644))
 	require.InEpsilon(t, slow.Rows[0].Time, report("-net", file).Rows[0].Time, 1e-9)
 	require.NoError(t, os.WriteFile(file, slow.Model, 0o644))
 	require.InEpsilon(t, slow.Rows[0].Time, report("-net", file).Rows[0].Time, 1e-6, "a report's model can be used again")
@@ -103,7 +107,8 @@ func TestSimOwnNet(t *testing.T) {
 
 func TestSimPlot(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.svg")
-	code, _, stderr := ringoHere("sim", "allreduce", "-np", "8", "-net", "shm", "-s", "1M,8,1K", "-algo", "ring,tree", "-plot", file)
+	code, _, stderr := ringoHere("sim", "allreduce", "-np", "8", "-net", "shm", "-s", "1M,8,1K", "-algo", "ring,tree",
+		"-plot", file)
 	require.Zero(t, code, stderr)
 	picture, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -146,11 +151,13 @@ func TestSimOfVeryManySteps(t *testing.T) {
 	defer func(n int) { simSteps = n }(simSteps)
 	simSteps = 200_000
 	const huge = "500G"
-	code, out, stderr := ringoHere("sim", "allreduce", "-np", "100", "-s", huge, "-algo", "oneshot", "-net", "shm", "-timeout", "1m")
+	code, out, stderr := ringoHere("sim", "allreduce", "-np", "100", "-s", huge, "-algo", "oneshot", "-net", "shm",
+		"-timeout", "1m")
 	require.Zero(t, code, stderr)
 	require.Regexp(t, `(?m)^# +from the first 10 of 1024000 pieces of the data; -exact carries out all$`, out)
 
-	code, _, stderr = ringoHere("sim", "allreduce", "-np", "100", "-s", huge, "-algo", "oneshot", "-exact", "-timeout", "1ns")
+	code, _, stderr = ringoHere("sim", "allreduce", "-np", "100", "-s", huge, "-algo", "oneshot", "-exact", "-timeout",
+		"1ns")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "oneshot of 500G: sim: took longer than 1ns (-timeout)")
 	code, _, stderr = ringoHere("sim", "allreduce", "-timeout", "-1s")
@@ -160,7 +167,8 @@ func TestSimOfVeryManySteps(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("interrupt signal received"))
 	var complaints bytes.Buffer
-	code = ringoMain(ctx, []string{"sim", "allreduce", "-np", "100", "-s", huge, "-algo", "oneshot", "-exact"}, &bytes.Buffer{}, &complaints)
+	code = ringoMain(ctx, []string{"sim", "allreduce", "-np", "100", "-s", huge, "-algo", "oneshot", "-exact"},
+		&bytes.Buffer{}, &complaints)
 	require.Equal(t, 1, code)
 	require.Contains(t, complaints.String(), "interrupt signal received")
 }

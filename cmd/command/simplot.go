@@ -59,7 +59,8 @@ func (r *simReport) plot(file, model string) error {
 	f := chart.Figure{Rows: []chart.Row{{Title: where + " (modelled)", Panels: []chart.Panel{
 		panel("time", chart.Time, func(row *simRow) float64 { return row.Time }),
 		panel("bus bandwidth (GB/s)", chart.Amount, func(row *simRow) float64 { return row.BusBW }),
-		panel("time, in multiples of the least", chart.Ratio, func(row *simRow) float64 { return row.Time / least[row.Size] }),
+		panel("time, in multiples of the least", chart.Ratio,
+			func(row *simRow) float64 { return row.Time / least[row.Size] }),
 	}}}}
 	var b bytes.Buffer
 	if err := f.Write(&b); err != nil {

@@ -56,7 +56,8 @@ func newSimReport(q question, model sim.Model) (*simReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &simReport{Schema: "ringo-sim/1", Collective: q.Name, Ranks: q.ranks, NodeRanks: model.NodeRanks, Type: q.typ.String(), Root: -1, Model: text}
+	r := &simReport{Schema: "ringo-sim/1", Collective: q.Name, Ranks: q.ranks, NodeRanks: model.NodeRanks,
+		Type: q.typ.String(), Root: -1, Model: text}
 	if q.Kind.Rooted() {
 		r.Root = q.root
 	}
@@ -66,8 +67,9 @@ func newSimReport(q question, model sim.Model) (*simReport, error) {
 // add appends a row.
 func (r *simReport) add(q question, algo string, size int64, res *sim.Result) *simRow {
 	row := &simRow{
-		Size: size, Algorithm: algo, Time: res.Time * 1e6, Messages: res.Messages, IntraBytes: res.IntraBytes, InterBytes: res.InterBytes,
-		Pieces: res.Rounds, PiecesRun: len(res.Ends),
+		Size: size, Algorithm: algo, Time: res.Time * 1e6, Messages: res.Messages, IntraBytes: res.IntraBytes,
+		InterBytes: res.InterBytes,
+		Pieces:     res.Rounds, PiecesRun: len(res.Ends),
 	}
 	if res.Time > 0 {
 		row.AlgBW = float64(size) / res.Time / 1e9

@@ -66,7 +66,8 @@ func (t *simTrace) begin(q question, algo string, bytes int64, s sched.Schedule)
 	if t == nil {
 		return nil, nil
 	}
-	call := trace.Call{Comm: "model", Size: q.ranks, Model: true, Kind: q.Kind.String(), Algo: algo, Bytes: int(bytes), Peer: -1, Start: t.free}
+	call := trace.Call{Comm: "model", Size: q.ranks, Model: true, Kind: q.Kind.String(), Algo: algo, Bytes: int(bytes),
+		Peer: -1, Start: t.free}
 	if q.Kind.Rooted() {
 		call.Peer = q.root
 	}
@@ -85,7 +86,8 @@ func (t *simTrace) begin(q question, algo string, bytes int64, s sched.Schedule)
 		}
 		row.room--
 		step := s.At(x.Rank, x.Step)
-		whole := trace.Span{Start: at(x.Start), End: c.End, Round: int32(x.Round), Step: int32(x.Step), Recv: int32(step.Recv), Send: int32(step.Send)}
+		whole := trace.Span{Start: at(x.Start), End: c.End, Round: int32(x.Round), Step: int32(x.Step),
+			Recv: int32(step.Recv), Send: int32(step.Send)}
 		c.Steps = append(c.Steps, whole)
 		wait := whole
 		wait.What = trace.Wait

@@ -163,7 +163,8 @@ func findNCCL(ctx context.Context, given string, stderr io.Writer) (string, erro
 		}
 		return file, nil
 	}
-	return "", fmt.Errorf("%s is not here: scripts/libnccl of Ringo's sources builds build/%[1]s (Go and gcc), or say where by -nccl FILE", ncclFile)
+	return "", fmt.Errorf("%s is not here: scripts/libnccl of Ringo's sources builds build/%[1]s (Go and gcc), or say "+
+		"where by -nccl FILE", ncclFile)
 }
 
 // once runs the program with a library in front, "" for none, and reads what its processes have said.

@@ -85,8 +85,9 @@ func TestSwapProgram(t *testing.T) {
 	require.Contains(t, out, "true "+filepath.Join(filepath.Dir(library), countFile)+":"+library)
 	require.Contains(t, out, "no process that has ended by itself has loaded an NCCL")
 
-	code, out, _ = run("sh", "-c", `for p in 1 2; do echo '{"process":'$p',"program":"a","library":"`+library+`","version":22809,`+
-		`"nccl":{"ncclAllReduce":3,"ncclGroupEnd":1},"calls":{"ncclAllReduce":{"bytes":1500000,"ns":9000,"failed":2,"missing":1},"ncclGroupEnd":{"ns":10000}}}' >>"$RINGO_EMULATE_REPORT"; done
+	code, out, _ = run("sh", "-c",
+		`for p in 1 2; do echo '{"process":'$p',"program":"a","library":"`+library+`","version":22809,`+
+			`"nccl":{"ncclAllReduce":3,"ncclGroupEnd":1},"calls":{"ncclAllReduce":{"bytes":1500000,"ns":9000,"failed":2,"missing":1},"ncclGroupEnd":{"ns":10000}}}' >>"$RINGO_EMULATE_REPORT"; done
 		echo '{"process":3,"library":"/lib/libnccl.so.2","version":23004,"nccl":{},"calls":{}}' >>"$RINGO_EMULATE_REPORT"; echo '{"torn' >>"$RINGO_EMULATE_REPORT"`)
 	require.Zero(t, code)
 	require.Contains(t, out, library+": Ringo's, which answers as NCCL 2.28.9 (processes: 2)\n")
@@ -108,7 +109,8 @@ func TestSwapCompare(t *testing.T) {
 	}
 	library := libraries(t)
 	run := func(program string, args ...string) (int, string, string) {
-		return ringoHere(append(append([]string{"swap", "-nccl", library, "-compare"}, args...), "--", "sh", "-c", program)...)
+		return ringoHere(append(append([]string{"swap", "-nccl", library, "-compare"}, args...), "--", "sh", "-c",
+			program)...)
 	}
 	code, out, stderr := run("echo loss 1; echo loss 2")
 	require.Zero(t, code)

@@ -90,7 +90,8 @@ func (r *swapReport) print(w io.Writer, ours string) error {
 	case r.uncounted:
 		fmt.Fprintf(&b, "calls were not counted: there is no %s beside %s (scripts/libnccl builds both)\n", countFile, ours)
 	case len(r.processes) == 0:
-		b.WriteString("no process that has ended by itself has loaded an NCCL: is it linked in statically, or does the program not use it?\n")
+		b.WriteString("no process that has ended by itself has loaded an NCCL: is it linked in statically, or does the " +
+			"program not use it?\n")
 	default:
 		r.libraries(&b, ours)
 		r.table(&b)
@@ -107,7 +108,8 @@ func (r *swapReport) libraries(b *bytes.Buffer, ours string) {
 		v := fmt.Sprintf("%d.%d.%d", p.Version/10000, p.Version/100%100, p.Version%100)
 		counts[used{p.Library, v}]++
 	}
-	for _, u := range slices.SortedFunc(maps.Keys(counts), func(x, y used) int { return cmp.Or(counts[y]-counts[x], strings.Compare(x.library, y.library)) }) {
+	for _, u := range slices.SortedFunc(maps.Keys(counts),
+		func(x, y used) int { return cmp.Or(counts[y]-counts[x], strings.Compare(x.library, y.library)) }) {
 		whose := "another NCCL"
 		if sameFile(u.library, ours) {
 			whose = "Ringo's, which answers as NCCL"
@@ -201,7 +203,8 @@ func firstDifference(a, b []string, ignore *regexp.Regexp) int {
 }
 
 // printComparison prints two runs side by side, and reports whether they ended alike and printed the same.
-func printComparison(w io.Writer, ours string, runs [2]*swapReport, printed *[2]lineTimes, ignore *regexp.Regexp) (same bool, err error) {
+func printComparison(w io.Writer, ours string, runs [2]*swapReport, printed *[2]lineTimes,
+	ignore *regexp.Regexp) (same bool, err error) {
 	var b bytes.Buffer
 	for i, r := range runs {
 		fmt.Fprintf(&b, "\n== %s\n", [...]string{"the program's own NCCL", "Ringo"}[i])

@@ -70,9 +70,11 @@ func drawTrace(file, title string, t *trace.Trace, number uint32) error {
 			d.add(c)
 		}
 	}
-	return writeTimeline(file, &chart.Timeline{Title: cmp.Or(title, name), To: d.micros(to), Tracks: d.ordered(), Legend: []chart.Key{
-		{Color: stepColor, Label: "step"}, {Color: waitColor, Label: "waits for a message of a rank"}, {Color: roomColor, Label: "for room there, or a connection"}, {Color: gpuColor, Label: "on a GPU"},
-	}})
+	return writeTimeline(file, &chart.Timeline{Title: cmp.Or(title, name), To: d.micros(to), Tracks: d.ordered(),
+		Legend: []chart.Key{
+			{Color: stepColor, Label: "step"}, {Color: waitColor, Label: "waits for a message of a rank"},
+			{Color: roomColor, Label: "for room there, or a connection"}, {Color: gpuColor, Label: "on a GPU"},
+		}})
 }
 
 // picked tells the calls that a timeline is about.
@@ -153,7 +155,8 @@ func (d *drawing) ordered() (list []chart.Track) {
 
 func lastWithSteps(t *trace.Trace) (last *trace.Call) {
 	for i := range t.Calls {
-		if c := &t.Calls[i]; len(c.Steps) > 0 && (last == nil || last.Kind == barrier || c.Start > last.Start && c.Kind != barrier) {
+		if c := &t.Calls[i]; len(c.Steps) > 0 &&
+			(last == nil || last.Kind == barrier || c.Start > last.Start && c.Kind != barrier) {
 			last = c
 		}
 	}

@@ -144,7 +144,8 @@ func tuneCollectives(cfg *tune.Config, names []string) error {
 	}
 	for _, name := range names {
 		if strings.EqualFold(name, "all") {
-			cfg.Collectives = slices.DeleteFunc(slices.Clone(bench.Collectives), func(c bench.Collective) bool { return c.Kind == ringo.KindSend })
+			cfg.Collectives = slices.DeleteFunc(slices.Clone(bench.Collectives),
+				func(c bench.Collective) bool { return c.Kind == ringo.KindSend })
 			return nil
 		}
 		coll, err := bench.Find(name)

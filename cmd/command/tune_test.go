@@ -28,7 +28,8 @@ func TestTune(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "my.plan")
 	tune := func(args ...string) string {
 		t.Helper()
-		code, out, stderr := ringoHere(append([]string{"tune", "-device", "emu", "-unchecked", "-b", "8", "-e", "512", "-f", "64", "-time", "1ms"}, args...)...)
+		code, out, stderr := ringoHere(append([]string{"tune", "-device", "emu", "-unchecked", "-b", "8", "-e", "512", "-f",
+			"64", "-time", "1ms"}, args...)...)
 		require.Zero(t, code, stderr)
 		return out
 	}
@@ -50,7 +51,8 @@ func TestTune(t *testing.T) {
 	require.Equal(t, "2 × Emulated GPU", p.Machine)
 	require.NotEmpty(t, p.Rows)
 	last := p.Rows[len(p.Rows)-1]
-	require.Equal(t, ringo.PlanRow{Kind: ringo.KindAllGather, From: 2, To: 2, UpTo: -1, Algo: last.Algo, Blocks: last.Blocks, Few: last.Few}.String(), last.String())
+	require.Equal(t, ringo.PlanRow{Kind: ringo.KindAllGather, From: 2, To: 2, UpTo: -1, Algo: last.Algo,
+		Blocks: last.Blocks, Few: last.Few}.String(), last.String())
 
 	tune("-np", "3", "-g", "1", "alltoall", "-o", file)
 	text := plan().String()
@@ -66,7 +68,8 @@ func TestTune(t *testing.T) {
 	require.Contains(t, out, "path     host memory")
 	code, _, stderr := ringoHere("tune", "-device", "emu", "-g", "2", "-transport", "shm", "-e", "8", "reduce", "-o", file)
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, `the file is for Emulated GPU, p2p, but this is Emulated GPU, host memory: name another one`)
+	require.Contains(t, stderr,
+		`the file is for Emulated GPU, p2p, but this is Emulated GPU, host memory: name another one`)
 	require.NoError(t, os.WriteFile(file, []byte("{}\n"), 0o644))
 	code, _, stderr = ringoHere("tune", "-device", "emu", "-o", file)
 	require.Equal(t, 1, code)

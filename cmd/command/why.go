@@ -312,7 +312,8 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 	}
 	if len(found.own)+len(found.answers) == 0 {
 		if len(wrong) == 0 {
-			wrong = []error{errors.New("the stacks say where processes stand, and not of which ranks: give dumps, logs or an answer of RAS too")}
+			wrong = []error{errors.New("the stacks say where processes stand, and not of which ranks: give dumps, logs or an " +
+				"answer of RAS too")}
 		}
 		return nil, errors.Join(wrong...)
 	}
@@ -389,7 +390,8 @@ func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 			}
 		case err == nil && g.add(path):
 		case u.has(path) && !isHistory(path):
-			wrong = append(wrong, fmt.Errorf("%s: neither a dump, nor an answer of RAS, nor a log, nor stacks", filepath.Base(path)))
+			wrong = append(wrong, fmt.Errorf("%s: neither a dump, nor an answer of RAS, nor a log, nor stacks",
+				filepath.Base(path)))
 		default:
 			g.own = append(g.own, path) // it says what is wrong
 		}

@@ -77,8 +77,10 @@ func writeLogs(t *testing.T, dir string, n, odd int) {
 	text := "starting\n"
 	for r := range n {
 		head := fmt.Sprintf("node:%d:%d [%d] NCCL INFO ", 100+r, 200+r, r)
-		text += fmt.Sprintf("%[1]sncclCommInitRank comm 0x%[2]d rank %[2]d nranks %[3]d cudaDev %[2]d busId 1 commId 0xab - Init START\n"+
-			"%[1]sncclCommInitRank comm 0x%[2]d rank %[2]d nranks %[3]d cudaDev %[2]d busId 1 commId 0xab - Init COMPLETE\n", head, r, n)
+		text += fmt.Sprintf("%[1]sncclCommInitRank comm 0x%[2]d rank %[2]d nranks %[3]d cudaDev %[2]d busId 1 commId 0xab "+
+			"- Init START\n"+
+			"%[1]sncclCommInitRank comm 0x%[2]d rank %[2]d nranks %[3]d cudaDev %[2]d busId 1 commId 0xab - Init COMPLETE\n",
+			head, r, n)
 	}
 	text += fmt.Sprintf("  traceback : Signal 9 (SIGKILL) received by PID %d\n", 100+odd)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("job%d.log", n)), []byte(text), 0o600))
@@ -98,7 +100,9 @@ func TestWhySeveralKinds(t *testing.T) {
 
 	writeLogs(t, dir, 5, 4)
 	out.Reset()
-	require.Equal(t, 3, ringoMain(t.Context(), []string{"why", dir + "/job5.log", dir + "/nccl_trace_rank_0", dir + "/nccl_trace_rank_1", dir + "/nccl_trace_rank_2"}, &out, &errs), errs.String())
+	require.Equal(t, 3, ringoMain(t.Context(),
+		[]string{"why", dir + "/job5.log", dir + "/nccl_trace_rank_0", dir + "/nccl_trace_rank_1", dir +
+			"/nccl_trace_rank_2"}, &out, &errs), errs.String())
 	require.Equal(t, 2, strings.Count(out.String(), "to blame:"), out.String())
 	require.Contains(t, out.String(), dumpsAnswer)
 }
@@ -117,7 +121,8 @@ func TestWhyLogsWithoutCalls(t *testing.T) {
 	require.Equal(t, 3, ringoMain(t.Context(), []string{"why", dir}, &out, &errs), errs.String())
 	require.Empty(t, errs.String())
 	require.Contains(t, out.String(), "rank 2 (process 102 on node node, GPU 2) never called all_reduce #3")
-	require.Contains(t, out.String(), "remedy: see what rank 2 does (process 102 on node node, GPU 2): py-spy dump --pid 102")
+	require.Contains(t, out.String(),
+		"remedy: see what rank 2 does (process 102 on node node, GPU 2): py-spy dump --pid 102")
 	require.Equal(t, 1, ringoMain(t.Context(), []string{"why", name}, &out, &errs))
 	require.Contains(t, errs.String(), "the logs do not show all calls of all ranks")
 }
@@ -126,7 +131,8 @@ func TestWhyLogsWithoutCalls(t *testing.T) {
 func rasAnswer(counts ...int) string {
 	var ranks []string
 	for r, n := range counts {
-		ranks = append(ranks, fmt.Sprintf(`{"rank": %d, "host": "10.0.0.1", "pid": %d, "nvml_dev": %d, "status": {}, "collective_counts": {"AllReduce": %d}}`, r, 100+r, r, n))
+		ranks = append(ranks,
+			fmt.Sprintf(`{"rank": %d, "host": "10.0.0.1", "pid": %d, "nvml_dev": %d, "status": {}, "collective_counts": {"AllReduce": %d}}`, r, 100+r, r, n))
 	}
 	return fmt.Sprintf(`{"nccl_version": "2.29.1", "communicators_count": 1, "communicators": [{"hash": "0xab", "size": %d, "ranks": [%s]}]}`, len(counts), strings.Join(ranks, ","))
 }
@@ -141,9 +147,11 @@ func TestWhyRAS(t *testing.T) {
 	require.Contains(t, out.String(), late)
 	require.Contains(t, out.String(), "note: RAS was asked once")
 
-	for want, answers := range map[string][]string{late: {rasAnswer(7, 6, 7), rasAnswer(7, 6, 7)}, "the job moves": {rasAnswer(7, 6, 7), rasAnswer(8, 7, 8)}} {
+	for want, answers := range map[string][]string{late: {rasAnswer(7, 6, 7), rasAnswer(7, 6, 7)},
+		"the job moves": {rasAnswer(7, 6, 7), rasAnswer(8, 7, 8)}} {
 		out.Reset()
-		require.Equal(t, map[bool]int{want == late: 3}[true], ringoMain(t.Context(), []string{"why", "-ras", serveRAS(t, answers), "-for", "1ms"}, &out, &errs), errs.String())
+		require.Equal(t, map[bool]int{want == late: 3}[true],
+			ringoMain(t.Context(), []string{"why", "-ras", serveRAS(t, answers), "-for", "1ms"}, &out, &errs), errs.String())
 		require.Contains(t, out.String(), want)
 	}
 	require.Equal(t, 1, ringoMain(t.Context(), []string{"why", "-ras", "127.0.0.1:1"}, &out, &errs))

@@ -166,7 +166,8 @@ func (a whyAnswer) High() int    { return whyRow*len(a.Classes) + 4 }
 func (a whyAnswer) Boxes() (all []whyBox) {
 	for i, c := range a.Classes {
 		blamed := slices.ContainsFunc(c.Ranks, func(r int) bool { return slices.Contains(a.Culprits, r) })
-		all = append(all, whyBox{whyRow*i + 4, whyRow*i + 26, history.Ranks(c.Ranks[:min(8, len(c.Ranks))]) + more(len(c.Ranks)-8) + ": " + c.Is, blamed})
+		all = append(all, whyBox{whyRow*i + 4, whyRow*i + 26, history.Ranks(c.Ranks[:min(8, len(c.Ranks))]) +
+			more(len(c.Ranks)-8) + ": " + c.Is, blamed})
 	}
 	return all
 }

@@ -58,7 +58,8 @@ func judged(s *hangs.Scenario, a *whyAnswer, whole bool) verdict {
 	named := slices.Equal(a.Culprits, list(s.Blame))
 	text := a.Sentence + "\n" + strings.Join(a.Notes, "\n")
 	switch {
-	case named && a.Reason == s.Reason && (!whole || strings.Contains(a.Sentence, s.Says) && strings.Contains(text, s.Note)):
+	case named && a.Reason == s.Reason &&
+		(!whole || strings.Contains(a.Sentence, s.Says) && strings.Contains(text, s.Note)):
 		return right
 	case !whole && named && len(s.Blame) > 0:
 		return right
@@ -94,7 +95,8 @@ func TestWhyProof(t *testing.T) {
 						v = judged(s, &a, k == 3)
 					}
 					if one.got[k] = v; v == wrong || k == 3 && v == unknown {
-						t.Logf("by %s: %s of %v is %q of %v: %s %q", source.name, s.Reason, s.Blame, a.Reason, a.Culprits, a.Sentence, a.Notes)
+						t.Logf("by %s: %s of %v is %q of %v: %s %q", source.name, s.Reason, s.Blame, a.Reason, a.Culprits,
+							a.Sentence, a.Notes)
 					}
 				}
 			})
@@ -155,7 +157,8 @@ func region(t *testing.T, name, want string) {
 // The answers that docs/why.md shows are what ringo why prints.
 func TestWhyProofAnswers(t *testing.T) {
 	shown := []string{
-		"asleep in the data loader", "leaves a call out", "another size", "groups in another order", "killed, memory was short", "exception", "a kernel spins", "watchdog too short",
+		"asleep in the data loader", "leaves a call out", "another size", "groups in another order",
+		"killed, memory was short", "exception", "a kernel spins", "watchdog too short",
 		"the network", "one rank's dump alone",
 	}
 	var text strings.Builder

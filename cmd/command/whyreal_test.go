@@ -29,28 +29,47 @@ type realHang struct {
 }
 
 var realHangs = []realHang{
-	{name: "skips", reason: "absent", blame: []int{1}, says: "rank 1 (process 1173 on node 10.0.0.3, GPU 1) never called all_reduce #9 of the default group"},
-	{name: "shape", reason: "shapes", blame: []int{0, 1}, says: "rank 1 called all_reduce #6 of the default group with Float[1024] (hangs.py:21 in step), and rank 0 with Float[16777216]"},
-	{name: "kind", reason: "different", blame: []int{0, 1}, says: "as collective #6 of the default group rank 1 called broadcast (hangs.py:39 in kind), and rank 0 all_reduce (hangs.py:39 in kind)"},
-	{name: "groups", reason: "order", blame: []int{0, 1}, says: "in a circle: rank 0 waits in all_reduce #2 of group 1 (hangs.py:46 in groups), rank 1 waits in all_reduce #2 of group 2"},
+	{name: "skips", reason: "absent", blame: []int{1},
+		says: "rank 1 (process 1173 on node 10.0.0.3, GPU 1) never called all_reduce #9 of the default group"},
+	{name: "shape", reason: "shapes", blame: []int{0, 1},
+		says: "rank 1 called all_reduce #6 of the default group with Float[1024] (hangs.py:21 in step), and rank 0 with " +
+			"Float[16777216]"},
+	{name: "kind", reason: "different", blame: []int{0, 1},
+		says: "as collective #6 of the default group rank 1 called broadcast (hangs.py:39 in kind), and rank 0 all_reduce " +
+			"(hangs.py:39 in kind)"},
+	{name: "groups", reason: "order", blame: []int{0, 1},
+		says: "in a circle: rank 0 waits in all_reduce #2 of group 1 (hangs.py:46 in groups), rank 1 waits in all_reduce " +
+			"#2 of group 2"},
 	{name: "stopped", reason: "silent", blame: []int{1}, says: "rank 1 left nothing: dead, stopped, or cut off"},
-	{name: "killed", reason: "silent", blame: []int{1}, says: "rank 1 (process 1183 on node 10.0.0.3, GPU 1) does not answer RAS: dead, stopped, or cut off"},
-	{name: "raises", reason: "died", blame: []int{1}, says: "ended with ValueError: loss is nan in step 7 (hangs.py:61 in raises)"},
+	{name: "killed", reason: "silent", blame: []int{1},
+		says: "rank 1 (process 1183 on node 10.0.0.3, GPU 1) does not answer RAS: dead, stopped, or cut off"},
+	{name: "raises", reason: "died", blame: []int{1},
+		says: "ended with ValueError: loss is nan in step 7 (hangs.py:61 in raises)"},
 	{name: "loader", reason: "absent", blame: []int{1}, says: "never called all_reduce #9"},
 	{name: "spins", reason: "blocked", blame: []int{1}, cannot: true},
-	{name: "streams", reason: "order", blame: []int{0, 1}, says: "rank 0 called all_reduce #2 of group 1 first (hangs.py:84 in streams), and rank 1 called all_reduce #2 of group 2 first"},
+	{name: "streams", reason: "order", blame: []int{0, 1},
+		says: "rank 0 called all_reduce #2 of group 1 first (hangs.py:84 in streams), and rank 1 called all_reduce #2 of " +
+			"group 2 first"},
 	{name: "root", reason: "roots", blame: []int{0, 1}, cannot: true},
-	{name: "dtype", reason: "shapes", blame: []int{0, 1}, says: "with Double[16777216] (hangs.py:21 in step), and rank 0 with Float[16777216]"},
+	{name: "dtype", reason: "shapes", blame: []int{0, 1},
+		says: "with Double[16777216] (hangs.py:21 in step), and rank 0 with Float[16777216]"},
 	{name: "sends", reason: "order", blame: []int{0, 1}, says: "send", cannot: true},
 	{name: "receives", reason: "absent", blame: []int{0}, fault: []int{0, 1}, says: "never called all_reduce #6"},
 	{name: "uneven", reason: "absent", blame: []int{1}, says: "never called all_reduce #13"},
 	{name: "no_group", reason: "not-made", blame: []int{1}, cannot: true},
 	{name: "busy", reason: "absent", blame: []int{1}, says: "never called all_reduce #7"},
-	{name: "oom", reason: "different", blame: []int{0, 1}, fault: []int{1}, says: "rank 1 called all_gather (hangs.py:127 in oom), and rank 0 all_reduce (hangs.py:21 in step)"},
+	{name: "oom", reason: "different", blame: []int{0, 1}, fault: []int{1},
+		says: "rank 1 called all_gather (hangs.py:127 in oom), and rank 0 all_reduce (hangs.py:21 in step)"},
 	{name: "lock", reason: "absent", blame: []int{1}, says: "never called all_reduce #7"},
-	{name: "scatter", reason: "shapes", blame: []int{0, 1}, says: "rank 1 called _reduce_scatter_base #6 of the default group with Float[8192] (hangs.py:137 in scatter), and rank 0 with Float[33554432]"},
-	{name: "clip", reason: "shapes", blame: []int{0, 1}, fault: []int{0}, says: "rank 1 called all_reduce #7 of the default group with Float[16777216] (hangs.py:142 in clip), and rank 0 with Float[1000] (hangs.py:143 in clip)"},
-	{name: "late", reason: "slow", blame: []int{1}, says: "was slow, not stuck: it called all_reduce #8 of the default group (hangs.py:21 in step) 18s after the first, and the time-out is 12s"},
+	{name: "scatter", reason: "shapes", blame: []int{0, 1},
+		says: "rank 1 called _reduce_scatter_base #6 of the default group with Float[8192] (hangs.py:137 in scatter), and " +
+			"rank 0 with Float[33554432]"},
+	{name: "clip", reason: "shapes", blame: []int{0, 1}, fault: []int{0},
+		says: "rank 1 called all_reduce #7 of the default group with Float[16777216] (hangs.py:142 in clip), and rank 0 " +
+			"with Float[1000] (hangs.py:143 in clip)"},
+	{name: "late", reason: "slow", blame: []int{1},
+		says: "was slow, not stuck: it called all_reduce #8 of the default group (hangs.py:21 in step) 18s after the " +
+			"first, and the time-out is 12s"},
 }
 
 // faulty are the ranks that may be named.
@@ -138,7 +157,8 @@ func TestWhyProofReal(t *testing.T) {
 	require.Len(t, list, len(realHangs))
 	words := [...]string{right: "right", unknown: "unknown", wrong: "**wrong**"}
 	var table strings.Builder
-	table.WriteString("| what is wrong | all files | dumps alone | `torchfrtrace` | what `ringo why` says of all files |\n|---|---|---|---|---|\n")
+	table.WriteString("| what is wrong | all files | dumps alone | `torchfrtrace` | what `ringo why` says of all files " +
+		"|\n|---|---|---|---|---|\n")
 	var counts [3][3]int
 	for _, h := range realHangs {
 		read := func(name string) string {
@@ -159,7 +179,8 @@ func TestWhyProofReal(t *testing.T) {
 		if h.cannot {
 			require.NotEmpty(t, all.Remedy, h.name)
 		}
-		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s |\n", read("truth.txt"), words[got[0]], words[got[1]], strings.Replace(words[got[2]], "unknown", "nothing", 1), all.Sentence)
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s |\n", read("truth.txt"), words[got[0]], words[got[1]],
+			strings.Replace(words[got[2]], "unknown", "nothing", 1), all.Sentence)
 	}
 	table.WriteString("| **right / unknown / wrong** |")
 	for _, c := range counts {
@@ -175,7 +196,8 @@ func TestWhyStandsInNewGroup(t *testing.T) {
 	dir := filepath.Join(unpackReal(t), "no_group")
 	const library = "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py"
 	for rank, frames := range []string{
-		"  File \"" + library + "\", line 2100 in _new_process_group_helper\n  File \"" + library + "\", line 5400 in new_group\n  File \"/home/u/hangs.py\", line 113 in no_group\n",
+		"  File \"" + library + "\", line 2100 in _new_process_group_helper\n  File \"" + library +
+			"\", line 5400 in new_group\n  File \"/home/u/hangs.py\", line 113 in no_group\n",
 		"  File \"/home/u/hangs.py\", line 18 in forever\n  File \"/home/u/hangs.py\", line 114 in no_group\n",
 	} {
 		text := "Current thread 0x00007effc6a71b80 (most recent call first):\n" + frames

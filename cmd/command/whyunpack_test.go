@@ -31,7 +31,8 @@ func taped(t *testing.T, dir string) []byte {
 		_, err := w.Write(b)
 		require.NoError(t, err)
 	}
-	require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "nccl_trace_rank_9", Linkname: "/etc/passwd"}))
+	require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "nccl_trace_rank_9",
+		Linkname: "/etc/passwd"}))
 	add("../../escaped", []byte("none"))
 	list, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -64,7 +65,8 @@ func TestWhyPacked(t *testing.T) {
 	stdin := os.Stdin
 	defer func() { os.Stdin = stdin }()
 	for _, word := range []string{
-		put("a.tar", tape), put("a.tgz", zipped(t, tape)), filepath.Join(dumps, "nccl_trace_rank_[0-2]"), filepath.Dir(put("folder/run.tar.gz", zipped(t, tape))), "-",
+		put("a.tar", tape), put("a.tgz", zipped(t, tape)), filepath.Join(dumps, "nccl_trace_rank_[0-2]"),
+		filepath.Dir(put("folder/run.tar.gz", zipped(t, tape))), "-",
 	} {
 		in, err := os.Open(filepath.Join(dir, "a.tgz"))
 		require.NoError(t, err)

@@ -18,7 +18,8 @@ import (
 
 // whyWatch looks at a living job until it is interrupted: by RAS, by files that come to be or change, and by dumps that
 // it asks the ranks for.
-func whyWatch(ctx context.Context, names []string, address, pipes string, every, stall time.Duration, w io.Writer) error {
+func whyWatch(ctx context.Context, names []string, address, pipes string, every, stall time.Duration,
+	w io.Writer) error {
 	if every <= 0 || stall < 0 {
 		return cli.Usagef("-every and -for are times above 0")
 	}

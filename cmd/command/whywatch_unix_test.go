@@ -66,7 +66,8 @@ func TestWhyWatch(t *testing.T) {
 		os.Remove(old)
 	})
 	out := &heardWriter{want: "rank 2 never called all_reduce #3", done: cancel}
-	require.NoError(t, whyWatch(ctx, []string{dir}, serveStill(t), filepath.Join(pipes, "p"), 10*time.Millisecond, 20*time.Millisecond, out))
+	require.NoError(t, whyWatch(ctx, []string{dir}, serveStill(t), filepath.Join(pipes, "p"), 10*time.Millisecond,
+		20*time.Millisecond, out))
 	require.Contains(t, out.text.String(), "rank 2 never called all_reduce #3")
 	require.Contains(t, out.text.String(), "rank 1 (process 101 on node 10.0.0.1, GPU 1) never called AllReduce #7")
 }
@@ -82,6 +83,7 @@ func serveStill(t *testing.T) string {
 
 func TestWhyWatchRefuses(t *testing.T) {
 	var out, errs strings.Builder
-	require.Equal(t, 2, ringoMain(t.Context(), []string{"why", "-watch", "-every", "0s", "-ras", "x"}, &out, &errs), errs.String())
+	require.Equal(t, 2, ringoMain(t.Context(), []string{"why", "-watch", "-every", "0s", "-ras", "x"}, &out, &errs),
+		errs.String())
 	require.Equal(t, 2, ringoMain(t.Context(), []string{"why", "-watch"}, &out, &errs))
 }

@@ -43,7 +43,8 @@ func TestDriver(t *testing.T) {
 			got = append(got, s.Name)
 		}
 	}
-	require.ElementsMatch(t, append(cudac.Names(), "cuInit", "cuGetErrorName", "cuGetErrorString", "cuGetProcAddress", "cuGetProcAddress_v2", "cuGetExportTable"), got)
+	require.ElementsMatch(t, append(cudac.Names(), "cuInit", "cuGetErrorName", "cuGetErrorString", "cuGetProcAddress",
+		"cuGetProcAddress_v2", "cuGetExportTable"), got)
 
 	cmd := exec.Command("go", "test", "-count=1", "-run", "TestConformance", "../../internal/cuda")
 	cmd.Env = append(os.Environ(), "REQUIRE=cuda", "RINGO_EMULATE=2", "RINGO_CUDA_LIBRARY="+lib)

@@ -1,7 +1,7 @@
 // Package libcudart has the CUDA runtime of emulated GPUs, and what it takes to compile programs for it, as files that
 // are not Go:
 //
-//   - src: libcudart.so.12 and .13, in C, a thin translation to the driver's interface that libcuda.so.1 (cmd/libcuda) has.
+//   - src: libcudart.so.12 and .13, in C, a thin translation to the driver's interface of libcuda.so.1 (cmd/libcuda).
 //     scripts/libcudart builds them.
 //   - include: cuda_runtime.h, cuda.h and their companions, of our own writing, for C, C++ and clang's CUDA.
 //   - bin: nvcc in front of clang, and what clang looks for beside it.

@@ -60,7 +60,8 @@ func TestPrograms(t *testing.T) {
 		{"runtime", "-g 1", []string{"all is right", "1  reduce", "18  increment"}},
 		{"runtime", "-g 1 -gpu a100", []string{"all is right", "NVIDIA A100-SXM4-80GB, capability 8.0, 108 multiprocessors"}},
 		{"peers", "-g 3", []string{"3 GPUs have what they want", "3  fetch"}},
-		{"allreduce", "-g 4", []string{"4 GPUs have the sum", "4  ncclAllReduce", "4  ncclCommDestroy", "1  ncclCommInitAll"}},
+		{"allreduce", "-g 4", []string{"4 GPUs have the sum", "4  ncclAllReduce", "4  ncclCommDestroy",
+			"1  ncclCommInitAll"}},
 	} {
 		t.Run(p.name+p.args, func(t *testing.T) {
 			options := []string{"-arch=sm_80"}
@@ -107,7 +108,8 @@ func TestRace(t *testing.T) {
 	require.Len(t, r.Findings, 1, "%s", text)
 	f := r.Findings[0]
 	require.Equal(t, "race", f.Kind)
-	require.ElementsMatch(t, []string{lineOf(t, file, "// THE STORE") + " in produce", lineOf(t, file, "// THE LOAD") + " in consume"}, []string{f.At, f.Other})
+	require.ElementsMatch(t, []string{lineOf(t, file, "// THE STORE") + " in produce",
+		lineOf(t, file, "// THE LOAD") + " in consume"}, []string{f.At, f.Other})
 	require.Equal(t, seeds, fmt.Sprint(len(f.Seeds)))
 
 	status, text = emulate(t, "-g", "2", "-seeds", seeds, "--", ctest.CUDA(t, file, "-DRIGHT"))
@@ -121,9 +123,10 @@ func TestWrong(t *testing.T) {
 	for mistake, want := range map[string]string{
 		"beyond":    "out of bounds: " + at("__global__ void beyond") + " in beyond",
 		"unwritten": "read of unwritten memory: " + at("__global__ void unwritten") + " in unwritten",
-		"shared":    "race: " + at("tile[threadIdx.x] = threadIdx.x") + " in shared and " + at("v[threadIdx.x] = tile") + " in shared",
-		"assert":    `assertion "n == 3 && \"three\"" failed at `,
-		"leak":      "256 bytes of MemAlloc",
+		"shared": "race: " + at("tile[threadIdx.x] = threadIdx.x") + " in shared and " + at("v[threadIdx.x] = tile") +
+			" in shared",
+		"assert": `assertion "n == 3 && \"three\"" failed at `,
+		"leak":   "256 bytes of MemAlloc",
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
@@ -155,8 +158,10 @@ func TestC(t *testing.T) {
 	kit := ctest.Kit(t)
 	for _, version := range []string{"12", "13"} {
 		program := filepath.Join(t.TempDir(), "plain")
-		require.NoError(t, ctest.Run("gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-I"+filepath.Join(kit, "include"), "-o", program,
-			filepath.Join("testdata", "plain.c"), filepath.Join(kit, "lib64", "libcudart.so."+version), filepath.Join(kit, "lib64", "libcuda.so.1")))
+		require.NoError(t, ctest.Run("gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-I"+filepath.Join(kit, "include"),
+			"-o", program,
+			filepath.Join("testdata", "plain.c"), filepath.Join(kit, "lib64", "libcudart.so."+version),
+			filepath.Join(kit, "lib64", "libcuda.so.1")))
 		status, text := emulate(t, "-g", "2", "--", program)
 		require.Zero(t, status, "%s", text)
 		require.Contains(t, text, "all is right")
@@ -210,7 +215,8 @@ func TestHeaders(t *testing.T) {
 func TestNoDriver(t *testing.T) {
 	program := ctest.CUDA(t, example("vectoradd"), "-arch=sm_80")
 	dir := t.TempDir()
-	require.NoError(t, os.Symlink(filepath.Join(ctest.Kit(t), "lib64", "libcudart.so.12"), filepath.Join(dir, "libcudart.so.12")))
+	require.NoError(t, os.Symlink(filepath.Join(ctest.Kit(t), "lib64", "libcudart.so.12"),
+		filepath.Join(dir, "libcudart.so.12")))
 	cmd := exec.Command(program)
 	cmd.Env = append(ctest.OnHost(), "LD_LIBRARY_PATH="+dir)
 	out, err := cmd.CombinedOutput()

@@ -77,7 +77,8 @@ func giveID(to *C.ncclUniqueId, f func() (bootstrap.ID, error)) error {
 }
 
 //export ringo_init_rank
-func ringo_init_rank(t *C.thread_state, to *C.uintptr_t, size, rank, n C.int, ids *C.ncclUniqueId, config C.uintptr_t) C.int {
+func ringo_init_rank(t *C.thread_state, to *C.uintptr_t, size, rank, n C.int, ids *C.ncclUniqueId,
+	config C.uintptr_t) C.int {
 	return giveHandle(t, to, "comm", func() (uintptr, error) {
 		cfg, err := configAt(t, config)
 		if err != nil {
@@ -136,7 +137,8 @@ func ringo_resume(t *C.thread_state, comm C.uintptr_t) C.int {
 
 //export ringo_mem_stats
 func ringo_mem_stats(t *C.thread_state, comm C.uintptr_t, stat C.int, to *C.uint64_t) C.int {
-	return give(t, to, "value", func() (uint64, error) { return lib.MemStats(uintptr(comm), int(stat)) }, func(v uint64) C.uint64_t { return C.uint64_t(v) })
+	return give(t, to, "value", func() (uint64, error) { return lib.MemStats(uintptr(comm), int(stat)) },
+		func(v uint64) C.uint64_t { return C.uint64_t(v) })
 }
 
 //export ringo_split
@@ -151,7 +153,8 @@ func ringo_split(t *C.thread_state, comm C.uintptr_t, color, key C.int, to *C.ui
 }
 
 //export ringo_shrink
-func ringo_shrink(t *C.thread_state, comm C.uintptr_t, exclude *C.int, n C.int, to *C.uintptr_t, config C.uintptr_t, flags C.int) C.int {
+func ringo_shrink(t *C.thread_state, comm C.uintptr_t, exclude *C.int, n C.int, to *C.uintptr_t, config C.uintptr_t,
+	flags C.int) C.int {
 	return giveHandle(t, to, "newcomm", func() (uintptr, error) {
 		cfg, err := configAt(t, config)
 		if err != nil {
@@ -162,7 +165,8 @@ func ringo_shrink(t *C.thread_state, comm C.uintptr_t, exclude *C.int, n C.int, 
 }
 
 //export ringo_grow
-func ringo_grow(t *C.thread_state, comm C.uintptr_t, size C.int, id *C.ncclUniqueId, rank C.int, to *C.uintptr_t, config C.uintptr_t) C.int {
+func ringo_grow(t *C.thread_state, comm C.uintptr_t, size C.int, id *C.ncclUniqueId, rank C.int, to *C.uintptr_t,
+	config C.uintptr_t) C.int {
 	return giveHandle(t, to, "newcomm", func() (uintptr, error) {
 		cfg, err := configAt(t, config)
 		if err != nil {

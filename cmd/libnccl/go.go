@@ -25,7 +25,8 @@ import (
 )
 
 // lib is this process's library.
-var lib = capi.New(getenv, func() string { return C.GoString(C.library_file()) }, func() int { return int(C.runtime_device()) })
+var lib = capi.New(getenv, func() string { return C.GoString(C.library_file()) },
+	func() int { return int(C.runtime_device()) })
 
 func main() {} // a library has none, but c-shared wants one
 

@@ -124,7 +124,8 @@ func hostCall(h C.uintptr_t, x *C.ringo_host_call) (*hostComm, *ringo.Call, erro
 		return list
 	}
 	given := host.Call{
-		Kind: int(x.kind), Type: int(x._type), Op: int(x.op), Peer: int(x.peer), In: uintptr(x.in), Out: uintptr(x.out), Count: int(x.count),
+		Kind: int(x.kind), Type: int(x._type), Op: int(x.op), Peer: int(x.peer), In: uintptr(x.in), Out: uintptr(x.out),
+		Count:    int(x.count),
 		InCounts: counts(x.in_counts), OutCounts: counts(x.out_counts), Timeout: time.Duration(x.timeout),
 	}
 	call, err := given.Of(c.Comm)
@@ -244,7 +245,8 @@ func go_host_mail_line(mail C.uintptr_t, peer C.int, id *C.char, out C.int, fail
 }
 
 //export go_host_mail_move
-func go_host_mail_move(mail C.uintptr_t, peer C.int, tag C.int64_t, data C.uintptr_t, bytes C.size_t, out C.int, pending *C.uintptr_t, failure **C.char) C.int {
+func go_host_mail_move(mail C.uintptr_t, peer C.int, tag C.int64_t, data C.uintptr_t, bytes C.size_t, out C.int,
+	pending *C.uintptr_t, failure **C.char) C.int {
 	return attempt(failure, func() error {
 		return hold(&hostPendings, pending, func() (host.Pending, error) {
 			m, err := hostMails.Get(uintptr(mail))

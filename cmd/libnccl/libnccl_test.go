@@ -69,7 +69,8 @@ func succeedEach(t *testing.T, env func(rank int) []string, n int, name, mode st
 	}
 	wg.Wait()
 	for rank := range n { // of all that failed: one may have pulled the others down
-		text := measured.ReplaceAllStringFunc(texts[rank].String(), func(line string) string { t.Logf("rank %d: %s", rank, line); return "" })
+		text := measured.ReplaceAllStringFunc(texts[rank].String(),
+			func(line string) string { t.Logf("rank %d: %s", rank, line); return "" })
 		assert.NoError(t, errs[rank], "rank %d: %s", rank, &texts[rank])
 		assert.Equal(t, "ok\n", text, "rank %d", rank)
 	}
@@ -102,7 +103,8 @@ func TestDeviceOfRuntime(t *testing.T) {
 	runtime := filepath.Join(t.TempDir(), "libcudart-d0da41ae.so.11.0")
 	_, err := os.ReadFile("testdata/cudart.c") // go test notices
 	require.NoError(t, err)
-	require.NoError(t, ctest.Run("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", runtime, "testdata/cudart.c"))
+	require.NoError(t, ctest.Run("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", runtime,
+		"testdata/cudart.c"))
 	succeeds(t, ctest.OnGPUs(3), p, runtime)
 }
 
@@ -113,7 +115,10 @@ func TestSymmetric(t *testing.T) {
 	env := ctest.OnGPUs(3)
 	t.Run("processes", func(t *testing.T) { succeed(t, env, 2, p, "process") })
 	t.Run("processes that see a GPU each", func(t *testing.T) {
-		succeedEach(t, func(rank int) []string { return append(slices.Clone(env), "CUDA_VISIBLE_DEVICES="+strconv.Itoa(rank)) }, 2, p, "process")
+		succeedEach(t, func(rank int) []string {
+			return append(slices.Clone(env),
+				"CUDA_VISIBLE_DEVICES="+strconv.Itoa(rank))
+		}, 2, p, "process")
 	})
 	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "3") })
 	t.Run("alone", func(t *testing.T) { succeeds(t, env, p, "threads", "1") })
@@ -136,7 +141,8 @@ func asked(t testing.TB, calls int) (functions map[string]string, ns map[string]
 	idle := filepath.Join(t.TempDir(), "libidle.so")
 	_, err := os.ReadFile("testdata/idle.c") // go test notices
 	require.NoError(t, err)
-	require.NoError(t, ctest.Run("gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", idle, "testdata/idle.c",
+	require.NoError(t, ctest.Run("gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", idle,
+		"testdata/idle.c",
 		"-Wl,--no-as-needed", ctest.Driver(t), "-Wl,-rpath,"+filepath.Dir(ctest.Driver(t))))
 	cmd := exec.Command(p, idle, strconv.Itoa(calls))
 	cmd.Env = append(ctest.OnGPUs(2), "RINGO_CUDA_LIBRARY="+idle)
@@ -160,25 +166,28 @@ func TestDriverCalls(t *testing.T) {
 	const (
 		look = "cuCtxGetCurrent cuStreamIsCapturing cuStreamGetId"
 		once = look + " cuEventRecord cuLaunchKernelEx"
-		both = "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 3×cuCtxGetCurrent 3×cuStreamIsCapturing 3×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx"
+		both = "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 3×cuCtxGetCurrent 3×cuStreamIsCapturing 3×cuStreamGetId " +
+			"2×cuEventRecord 2×cuLaunchKernelEx"
 	)
 	functions, _ := asked(t, 50)
 	require.Equal(t, map[string]string{
-		"all-reduce":             once,
-		"misaligned":             once,
-		"norm":                   once,
-		"registered":             once,
-		"registered, 1 MiB":      once,
-		"all-gather":             once,
-		"reduce-scatter":         once,
-		"send and receive":       once,
-		"PreMulSum":              once,
-		"all-reduce, 16":         "2×cuCtxGetCurrent 2×cuStreamIsCapturing 2×cuStreamGetId cuEventRecord cuLaunchKernelEx",
-		"all-reduce, both":       both,
-		"registered, both":       both,
-		"PreMulSum, both":        both,
-		"all-reduce, 16, both":   "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 5×cuCtxGetCurrent 5×cuStreamIsCapturing 5×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx",
-		"send and receive, both": "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 3×cuCtxGetCurrent 3×cuStreamIsCapturing 3×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx",
+		"all-reduce":        once,
+		"misaligned":        once,
+		"norm":              once,
+		"registered":        once,
+		"registered, 1 MiB": once,
+		"all-gather":        once,
+		"reduce-scatter":    once,
+		"send and receive":  once,
+		"PreMulSum":         once,
+		"all-reduce, 16":    "2×cuCtxGetCurrent 2×cuStreamIsCapturing 2×cuStreamGetId cuEventRecord cuLaunchKernelEx",
+		"all-reduce, both":  both,
+		"registered, both":  both,
+		"PreMulSum, both":   both,
+		"all-reduce, 16, both": "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 5×cuCtxGetCurrent 5×cuStreamIsCapturing " +
+			"5×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx",
+		"send and receive, both": "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 3×cuCtxGetCurrent 3×cuStreamIsCapturing " +
+			"3×cuStreamGetId 2×cuEventRecord 2×cuLaunchKernelEx",
 	}, functions)
 }
 
@@ -270,7 +279,8 @@ func TestVersion(t *testing.T) {
 func TestConfFile(t *testing.T) {
 	p, conf := ctest.Program(t, "version", false), filepath.Join(t.TempDir(), "conf")
 	require.NoError(t, os.WriteFile(conf, []byte("# of a test\nNCCL_NET=IB\nNCCL_NET=Socket\n"), 0o644))
-	for want, own := range map[string][]string{"IB IB\n": nil, "Plugin Plugin\n": {"NCCL_NET=Plugin"}, " \n": {"NCCL_NET="}} {
+	for want, own := range map[string][]string{"IB IB\n": nil, "Plugin Plugin\n": {"NCCL_NET=Plugin"},
+		" \n": {"NCCL_NET="}} {
 		cmd := exec.Command(p, "NCCL_NET")
 		cmd.Env = append(append(ctest.OnHost(), "NCCL_CONF_FILE="+conf), own...)
 		text, err := cmd.Output()
@@ -333,7 +343,8 @@ func TestNames(t *testing.T) {
 func TestExamples(t *testing.T) {
 	lib := ctest.Library(t)
 	out := filepath.Join(t.TempDir(), "allreduce")
-	require.NoError(t, ctest.Run("gcc", "-Wall", "-Wextra", "-Werror", "-I.", "-o", out, "../../examples/libnccl/allreduce.c", lib, "-Wl,-rpath,"+filepath.Dir(lib), "-lpthread"))
+	require.NoError(t, ctest.Run("gcc", "-Wall", "-Wextra", "-Werror", "-I.", "-o", out,
+		"../../examples/libnccl/allreduce.c", lib, "-Wl,-rpath,"+filepath.Dir(lib), "-lpthread"))
 	cmd := exec.Command(out)
 	cmd.Env = ctest.OnHost()
 	text, err := cmd.CombinedOutput()
@@ -369,7 +380,8 @@ func TestHeader(t *testing.T) {
 	if theirs == "" {
 		gputest.Missing(t, "nccl.h", "no nccl.h in CPATH, /usr/include, /usr/local/cuda/include")
 	}
-	if out, err := exec.Command("gcc", "-w", "-E", "-I"+theirs, "-o", os.DevNull, filepath.Join(theirs, "nccl.h")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-w", "-E", "-I"+theirs, "-o", os.DevNull,
+		filepath.Join(theirs, "nccl.h")).CombinedOutput(); err != nil {
 		gputest.Missing(t, "nccl.h", "nccl.h of "+theirs+" includes what is not there: "+string(out))
 	}
 	layout := func(include string) string {

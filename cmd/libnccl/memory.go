@@ -31,7 +31,8 @@ func ringo_free(t *C.thread_state, p C.uintptr_t) C.int {
 
 //export ringo_register
 func ringo_register(t *C.thread_state, comm, p C.uintptr_t, n C.size_t, to *C.uintptr_t) C.int {
-	return giveHandle(t, to, "handle", func() (uintptr, error) { return lib.Register(uintptr(comm), uintptr(p), uint64(n)) })
+	return giveHandle(t, to, "handle",
+		func() (uintptr, error) { return lib.Register(uintptr(comm), uintptr(p), uint64(n)) })
 }
 
 //export ringo_window_register
@@ -78,7 +79,8 @@ func ringo_reach(t *C.thread_state, comm C.uintptr_t, size, rank, kernels *C.int
 }
 
 //export ringo_peer_address
-func ringo_peer_address(t *C.thread_state, win C.uintptr_t, offset C.size_t, rank, ofTeam C.int, to *C.uintptr_t) C.int {
+func ringo_peer_address(t *C.thread_state, win C.uintptr_t, offset C.size_t, rank, ofTeam C.int,
+	to *C.uintptr_t) C.int {
 	return giveHandle(t, to, "outPtr", func() (uintptr, error) {
 		if ofTeam != 0 {
 			return lib.TeamAddress(uintptr(win), uint64(offset), int(rank))

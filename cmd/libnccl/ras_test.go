@@ -33,11 +33,13 @@ func TestRAS(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			addr := freeAddr(t)
 			cmds, inputs, texts := begin(t, p, mode, victim, ranks, addr)
-			require.Eventually(t, func() bool { return stands(addr, mode, ranks) }, tier.Patience, 10*time.Millisecond, "%s", texts)
+			require.Eventually(t, func() bool { return stands(addr, mode, ranks) }, tier.Patience, 10*time.Millisecond, "%s",
+				texts)
 			blames := func(r *ras.Report) {
 				a := ras.Judge(r.Job("RAS"), []ras.Report{*r, *r})
 				require.Equal(t, []int{victim}, a.Culprits, a.Sentence)
-				require.Regexp(t, map[string]string{"late": `^rank 2 \(process .*\) never called AllReduce #4`, "stopped": "^rank 2 ", "killed": "^rank 2 "}[mode], a.Sentence)
+				require.Regexp(t, map[string]string{"late": `^rank 2 \(process .*\) never called AllReduce #4`,
+					"stopped": "^rank 2 ", "killed": "^rank 2 "}[mode], a.Sentence)
 			}
 			for range 2 * ranks { // whoever takes it
 				r, err := ras.Ask(t.Context(), addr)
@@ -48,7 +50,8 @@ func TestRAS(t *testing.T) {
 				require.NoError(t, err, text)
 				if word := map[string]string{"stopped": "INCOMPLETE", "killed": "DEAD"}[mode]; word != "" {
 					require.Contains(t, text, word+"\n")
-					require.Contains(t, text, fmt.Sprintf("  Rank %d -- GPU 0 managed by process %d on node ", victim, cmds[victim].Process.Pid))
+					require.Contains(t, text, fmt.Sprintf("  Rank %d -- GPU 0 managed by process %d on node ", victim,
+						cmds[victim].Process.Pid))
 					continue
 				}
 				blames(&all[len(all)-1])
@@ -72,7 +75,8 @@ func TestRAS(t *testing.T) {
 }
 
 // begin starts the ranks of a job that is to stand still. What they write is in texts.
-func begin(t *testing.T, program, mode string, victim, ranks int, addr string) (cmds []*exec.Cmd, inputs []io.Closer, texts []bytes.Buffer) {
+func begin(t *testing.T, program, mode string, victim, ranks int, addr string) (cmds []*exec.Cmd, inputs []io.Closer,
+	texts []bytes.Buffer) {
 	meet := filepath.Join(t.TempDir(), "id")
 	cmds, inputs, texts = make([]*exec.Cmd, ranks), make([]io.Closer, ranks), make([]bytes.Buffer, ranks)
 	for rank := range ranks {

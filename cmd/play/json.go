@@ -270,7 +270,8 @@ func (w *writer) ranks(key string, has func(sched.Rank) bool, n int) {
 
 func (w *writer) step(s Step, value int) {
 	w.open('[')
-	for _, n := range []int{s.Turn, s.Hops, int(s.Recv), int(s.Send), int(s.Src.Buf), int(s.Src.Chunk), int(s.Dst.Buf), int(s.Dst.Chunk), value} {
+	for _, n := range []int{s.Turn, s.Hops, int(s.Recv), int(s.Send), int(s.Src.Buf), int(s.Src.Chunk), int(s.Dst.Buf),
+		int(s.Dst.Chunk), value} {
 		w.number(n)
 	}
 	w.text(s.Step.String())

@@ -127,7 +127,8 @@ func FuzzTable(f *testing.F) {
 		require.Equal(t, table, again)
 		// Whatever it is, it may be asked about.
 		var answer map[string]any
-		question := "collective=allreduce\nalgo=own\nranks=" + fmt.Sprint(table.Shape().Ranks) + "\nbytes=8\nnet=shm\nedits=\ntable=" + text
+		question := "collective=allreduce\nalgo=own\nranks=" + fmt.Sprint(table.Shape().Ranks) +
+			"\nbytes=8\nnet=shm\nedits=\ntable=" + text
 		require.NoError(t, json.Unmarshal(play.Ask(question), &answer))
 	})
 }
@@ -186,15 +187,17 @@ func TestAsk(t *testing.T) {
 	require.Contains(t, answer.Error, answer.Places[0].Why)
 
 	for wrong, why := range map[string]string{
-		"collective=x":                                              `no collective "x"`,
-		"collective=allreduce\nranks=65":                            "65 ranks: want 1 to 64",
-		"collective=allreduce\nranks=4\nnet=shm\nalgo=x":            `allreduce has no algorithm "x"`,
-		"collective=allreduce\nranks=4\nnet=shm\nalgo=hier\nnode=4": "hier needs nodes: 4 ranks do not make two or more nodes of 4",
-		"collective=allreduce\nranks=4\nnet=wet":                    `no net "wet"`,
-		"collective=reduce\nranks=4\nroot=4":                        "root 4 is none of the 4 ranks",
-		"ranks=x":                                                   `strconv.ParseInt: parsing "x": invalid syntax`,
-		"speed=1":                                                   `question: no key "speed"`,
-		"collective=allreduce\nranks=2\nnet=shm\nbytes=1\ntable=2 1 1 0\nx": "table: shape {Ranks:2 In:1 Out:1 Tmp:0} with 1 rows: want 1 to 64 ranks, each with a row",
+		"collective=x":                                   `no collective "x"`,
+		"collective=allreduce\nranks=65":                 "65 ranks: want 1 to 64",
+		"collective=allreduce\nranks=4\nnet=shm\nalgo=x": `allreduce has no algorithm "x"`,
+		"collective=allreduce\nranks=4\nnet=shm\nalgo=hier\nnode=4": "hier needs nodes: 4 ranks do not make two or more " +
+			"nodes of 4",
+		"collective=allreduce\nranks=4\nnet=wet": `no net "wet"`,
+		"collective=reduce\nranks=4\nroot=4":     "root 4 is none of the 4 ranks",
+		"ranks=x":                                `strconv.ParseInt: parsing "x": invalid syntax`,
+		"speed=1":                                `question: no key "speed"`,
+		"collective=allreduce\nranks=2\nnet=shm\nbytes=1\ntable=2 1 1 0\nx": "table: shape {Ranks:2 In:1 Out:1 Tmp:0} with " +
+			"1 rows: want 1 to 64 ranks, each with a row",
 	} {
 		require.NoError(t, json.Unmarshal(play.Ask(wrong), &answer))
 		require.Equal(t, why, answer.Wrong)

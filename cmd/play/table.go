@@ -81,8 +81,10 @@ func Parse(text string) (*Table, error) {
 		return nil, fmt.Errorf("table: shape %q: want ranks and chunks in, out and tmp", lines[0])
 	}
 	t.shape = sched.Shape{Ranks: shape[0], In: shape[1], Out: shape[2], Tmp: shape[3]}
-	if n := t.shape.Ranks; n < 1 || n > Most || n != len(lines)-1 || max(t.shape.In, t.shape.Out, t.shape.Tmp) > Most*Most || min(t.shape.In, t.shape.Out, t.shape.Tmp) < 0 {
-		return nil, fmt.Errorf("table: shape %+v with %d rows: want 1 to %d ranks, each with a row", t.shape, len(lines)-1, Most)
+	if n := t.shape.Ranks; n < 1 || n > Most || n != len(lines)-1 ||
+		max(t.shape.In, t.shape.Out, t.shape.Tmp) > Most*Most || min(t.shape.In, t.shape.Out, t.shape.Tmp) < 0 {
+		return nil, fmt.Errorf("table: shape %+v with %d rows: want 1 to %d ranks, each with a row", t.shape, len(lines)-1,
+			Most)
 	}
 	for r, line := range lines[1:] {
 		var row []sched.Step

@@ -40,7 +40,8 @@ const (
 // Algos is how many algorithms there are. NewAlgo gives the numbers from here on.
 var Algos = Algo(len(algoNames))
 
-var algoNames = names([named]string{"auto", "ring", "tree", "binomial", "oneshot", "twoshot", "direct", "doubling", "halving", "logstep", "hier", "hiertree", "hierlog", "steps", "window", "copies"})
+var algoNames = names([named]string{"auto", "ring", "tree", "binomial", "oneshot", "twoshot", "direct", "doubling",
+	"halving", "logstep", "hier", "hiertree", "hierlog", "steps", "window", "copies"})
 
 // names adds the names of the book.
 func names(constants [named]string) []string {

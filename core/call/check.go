@@ -18,7 +18,8 @@ func (c *Call) Check(rank, n int) error {
 	case c.Timeout < 0:
 		return invalid("Timeout is %v: want more, or 0 for Config.Timeout", c.Timeout)
 	case c.Kind == Barrier && (c.Count != 0 || c.In.Len() > 0 || c.Out.Len() > 0):
-		return invalid("a Barrier moves nothing, but the call has Count %d, %d bytes of In and %d of Out: leave them out", c.Count, c.In.Len(), c.Out.Len())
+		return invalid("a Barrier moves nothing, but the call has Count %d, %d bytes of In and %d of Out: leave them out",
+			c.Count, c.In.Len(), c.Out.Len())
 	case c.Kind == Barrier:
 		return nil
 	case c.OnDevice() && (c.In.IsHost() && c.In.Len() > 0 || c.Out.IsHost() && c.Out.Len() > 0):
@@ -109,7 +110,8 @@ func (c *Call) checkMemory(rank, n int) error {
 	}
 	size := c.Type.Size()
 	if unit := c.Op.Unit; c.Kind.Reduces() && unit > 0 && c.Count*size%unit != 0 {
-		return invalid("Count is %d elements of %d bytes, which is no multiple of the %d bytes that %v takes as a whole", c.Count, size, unit, c.Op)
+		return invalid("Count is %d elements of %d bytes, which is no multiple of the %d bytes that %v takes as a whole",
+			c.Count, size, unit, c.Op)
 	}
 	if c.Count == 0 && !c.Exact && !c.Kind.Variable() && (c.In.Len() > 0 || c.Out.Len() > 0) {
 		return invalid("Count is 0, but In has %s and Out %s: set Count, or give no memory",

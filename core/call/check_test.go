@@ -29,27 +29,35 @@ func TestCheck(t *testing.T) {
 		want string // "" if nothing is wrong
 	}{
 		{"zero", Call{}, "the call has no Kind: set it, as in Call{Kind: KindAllReduce, …}"},
-		{"no kind", Call{In: r, Out: r, Count: 8, Type: f}, "the call has no Kind: set it, as in Call{Kind: KindAllReduce, …}"},
+		{"no kind", Call{In: r, Out: r, Count: 8, Type: f},
+			"the call has no Kind: set it, as in Call{Kind: KindAllReduce, …}"},
 		{"kind", Call{Kind: 99}, "unknown operation Kind(99)"},
-		{"no type", Call{Kind: AllReduce, In: r, Out: r, Count: 8}, "the call has no Type: set it, as in Call{Type: Float32, …}"},
+		{"no type", Call{Kind: AllReduce, In: r, Out: r, Count: 8},
+			"the call has no Type: set it, as in Call{Type: Float32, …}"},
 		{"type", Call{Kind: AllReduce, In: r, Out: r, Count: 8, Type: 13}, "unknown element type DataType(13)"},
-		{"no count", Call{Kind: AllReduce, In: r, Out: r, Type: f}, "Count is 0, but In has 8 elements and Out 8 elements: set Count, or give no memory"},
+		{"no count", Call{Kind: AllReduce, In: r, Out: r, Type: f},
+			"Count is 0, but In has 8 elements and Out 8 elements: set Count, or give no memory"},
 		{"no count, no memory", Call{Kind: AllReduce, Type: f}, ""},
 		{"negative", Call{Kind: AllReduce, In: r, Out: r, Count: -1, Type: f}, fmt.Sprintf("count -1 is not in 0…%d", most)},
-		{"huge", Call{Kind: AllReduce, In: r, Out: r, Count: most + 1, Type: f}, fmt.Sprintf("count %d is not in 0…%d", most+1, most)},
+		{"huge", Call{Kind: AllReduce, In: r, Out: r, Count: most + 1, Type: f},
+			fmt.Sprintf("count %d is not in 0…%d", most+1, most)},
 
 		{"barrier", Call{Kind: Barrier}, ""},
 		{"barrier on a GPU", Call{Kind: Barrier, In: mem.Device(0, 0, 0)}, ""},
-		{"barrier, count", Call{Kind: Barrier, Count: 5}, "a Barrier moves nothing, but the call has Count 5, 0 bytes of In and 0 of Out: leave them out"},
-		{"barrier, memory", Call{Kind: Barrier, Out: r}, "a Barrier moves nothing, but the call has Count 0, 0 bytes of In and 32 of Out: leave them out"},
+		{"barrier, count", Call{Kind: Barrier, Count: 5},
+			"a Barrier moves nothing, but the call has Count 5, 0 bytes of In and 0 of Out: leave them out"},
+		{"barrier, memory", Call{Kind: Barrier, Out: r},
+			"a Barrier moves nothing, but the call has Count 0, 0 bytes of In and 32 of Out: leave them out"},
 
 		{"nil", Call{Kind: AllReduce, Count: 1, Type: f}, "In is nil, needs 1 element"},
 		{"nil out", Call{Kind: AllReduce, In: r, Count: 1, Type: f}, "Out is nil, needs 1 element"},
 		{"short in", Call{Kind: AllReduce, In: r, Out: r, Count: 9, Type: f}, "In has 8 elements, needs 9"},
-		{"part of an element", Call{Kind: AllReduce, In: r.Slice(0, 7), Out: r, Count: 2, Type: f}, "In has 1 element and 3 bytes, needs 2"},
+		{"part of an element", Call{Kind: AllReduce, In: r.Slice(0, 7), Out: r, Count: 2, Type: f},
+			"In has 1 element and 3 bytes, needs 2"},
 		{"short out", Call{Kind: AllGather, In: r, Out: r, Count: 8, Type: f}, "Out has 8 elements, needs 16"},
 		{"longer", Call{Kind: AllReduce, In: r, Out: r, Count: 7, Type: f}, ""},
-		{"two places", Call{Kind: AllReduce, In: gpu, Out: r, Count: 1, Type: f}, "one of In and Out is host memory, the other a GPU's: copy one to where the other is"},
+		{"two places", Call{Kind: AllReduce, In: gpu, Out: r, Count: 1, Type: f},
+			"one of In and Out is host memory, the other a GPU's: copy one to where the other is"},
 		{"empty on a GPU", Call{Kind: Reduce, In: gpu, Count: 8, Type: f}, ""},
 
 		{"root", Call{Kind: Broadcast, In: r, Out: r, Count: 1, Type: f, Root: 2}, "root 2 is not in 0…1"},
@@ -58,21 +66,34 @@ func TestCheck(t *testing.T) {
 		{"peer", Call{Kind: Send, In: r, Count: 1, Type: f, Peer: -1}, "peer -1 is not in 0…1"},
 		{"peer too large", Call{Kind: Recv, Out: r, Count: 1, Type: f, Peer: 2}, "peer 2 is not in 0…1"},
 
-		{"counts", Call{Kind: AllGatherv, In: r, Out: r, Type: f, OutCounts: []int{1}}, "OutCounts has 1 entries for 2 ranks"},
-		{"no counts", Call{Kind: AlltoAllv, In: r, Out: r, Type: f, OutCounts: []int{1, 1}}, "InCounts has 0 entries for 2 ranks"},
-		{"offsets", Call{Kind: AllGatherv, In: r, Out: r, Type: f, OutCounts: []int{1, 1}, OutOffsets: []int{0}}, "offsets of OutCounts have 1 entries for 2 ranks"},
-		{"negative count", Call{Kind: AllGatherv, In: r, Out: r, Type: f, OutCounts: []int{-1, 1}}, "OutCounts of rank 0 is negative or too large"},
-		{"large count", Call{Kind: AllGatherv, In: r, Out: r, Type: f, OutCounts: []int{1, most + 1}}, "OutCounts of rank 1 is negative or too large"},
-		{"negative offset", Call{Kind: AlltoAllv, In: r, Out: f32(8), Type: f, InCounts: []int{1, 1}, OutCounts: []int{1, 1}, OutOffsets: []int{-1, 0}}, "OutCounts of rank 0 is negative or too large"},
-		{"large offset", Call{Kind: AlltoAllv, In: r, Out: f32(8), Type: f, InCounts: []int{1, 1}, InOffsets: []int{0, 2 * most}, OutCounts: []int{1, 1}}, "InCounts of rank 1 is negative or too large"},
-		{"own share", Call{Kind: AlltoAllv, In: r, Out: f32(8), Type: f, InCounts: []int{1, 1}, OutCounts: []int{2, 2}}, "rank 1 sends itself 1 elements and receives 2"},
-		{"short for counts", Call{Kind: AllGatherv, In: r, Out: f32(8), Type: f, OutCounts: []int{5, 4}}, "Out has 8 elements, needs 9"},
-		{"short for offsets", Call{Kind: AllGatherv, In: r, Out: f32(8), Type: f, OutCounts: []int{1, 1}, OutOffsets: []int{8, 0}}, "Out has 8 elements, needs 9"},
+		{"counts", Call{Kind: AllGatherv, In: r, Out: r, Type: f, OutCounts: []int{1}},
+			"OutCounts has 1 entries for 2 ranks"},
+		{"no counts", Call{Kind: AlltoAllv, In: r, Out: r, Type: f, OutCounts: []int{1, 1}},
+			"InCounts has 0 entries for 2 ranks"},
+		{"offsets", Call{Kind: AllGatherv, In: r, Out: r, Type: f, OutCounts: []int{1, 1}, OutOffsets: []int{0}},
+			"offsets of OutCounts have 1 entries for 2 ranks"},
+		{"negative count", Call{Kind: AllGatherv, In: r, Out: r, Type: f, OutCounts: []int{-1, 1}},
+			"OutCounts of rank 0 is negative or too large"},
+		{"large count", Call{Kind: AllGatherv, In: r, Out: r, Type: f, OutCounts: []int{1, most + 1}},
+			"OutCounts of rank 1 is negative or too large"},
+		{"negative offset", Call{Kind: AlltoAllv, In: r, Out: f32(8), Type: f, InCounts: []int{1, 1}, OutCounts: []int{1, 1},
+			OutOffsets: []int{-1, 0}}, "OutCounts of rank 0 is negative or too large"},
+		{"large offset", Call{Kind: AlltoAllv, In: r, Out: f32(8), Type: f, InCounts: []int{1, 1},
+			InOffsets: []int{0, 2 * most}, OutCounts: []int{1, 1}}, "InCounts of rank 1 is negative or too large"},
+		{"own share", Call{Kind: AlltoAllv, In: r, Out: f32(8), Type: f, InCounts: []int{1, 1}, OutCounts: []int{2, 2}},
+			"rank 1 sends itself 1 elements and receives 2"},
+		{"short for counts", Call{Kind: AllGatherv, In: r, Out: f32(8), Type: f, OutCounts: []int{5, 4}},
+			"Out has 8 elements, needs 9"},
+		{"short for offsets", Call{Kind: AllGatherv, In: r, Out: f32(8), Type: f, OutCounts: []int{1, 1},
+			OutOffsets: []int{8, 0}}, "Out has 8 elements, needs 9"},
 		{"longer than counts", Call{Kind: AllGatherv, In: r, Out: f32(8), Type: f, OutCounts: []int{4, 3}}, ""},
 
 		{"scalar", Call{Kind: AllReduce, In: r, Out: r, Count: 8, Type: f, Op: scalar(f32(1))}, ""},
-		{"scalar elsewhere", Call{Kind: AllReduce, In: r, Out: r, Count: 8, Type: f, Op: scalar(gpu)}, "the scalar of premulsum(scalar on device 0) is not the host's, like In and Out: copy it there"},
-		{"scalar on another GPU", Call{Kind: AllReduce, In: gpu, Out: gpu, Count: 8, Type: f, Op: scalar(mem.Device(1, 4096, 4))}, "the scalar of premulsum(scalar on device 1) is not device 0's, like In and Out: copy it there"},
+		{"scalar elsewhere", Call{Kind: AllReduce, In: r, Out: r, Count: 8, Type: f, Op: scalar(gpu)},
+			"the scalar of premulsum(scalar on device 0) is not the host's, like In and Out: copy it there"},
+		{"scalar on another GPU", Call{Kind: AllReduce, In: gpu, Out: gpu, Count: 8, Type: f,
+			Op: scalar(mem.Device(1, 4096, 4))},
+			"the scalar of premulsum(scalar on device 1) is not device 0's, like In and Out: copy it there"},
 		{"scalar that is not used", Call{Kind: AllGather, In: r, Out: f32(16), Count: 8, Type: f, Op: scalar(gpu)}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -91,7 +112,8 @@ func TestCheck(t *testing.T) {
 // buffer that this rank does not need may have any length.
 func TestExact(t *testing.T) {
 	lost := func(buffer string, has int, what string, takes int) string {
-		return fmt.Sprintf("invalid argument: %s has %d elements, but %s ranks takes %d: the others would be lost", buffer, has, what, takes)
+		return fmt.Sprintf("invalid argument: %s has %d elements, but %s ranks takes %d: the others would be lost", buffer,
+			has, what, takes)
 	}
 	for _, test := range []struct {
 		name        string
@@ -122,7 +144,8 @@ func TestExact(t *testing.T) {
 		{"nothing", AllReduce, 2, 0, 0, 0, 0, 0, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := Call{Kind: test.kind, In: f32(test.in), Out: f32(test.out), Count: test.count, Type: kernels.Float32, Root: test.root, Exact: true}
+			c := Call{Kind: test.kind, In: f32(test.in), Out: f32(test.out), Count: test.count, Type: kernels.Float32,
+				Root: test.root, Exact: true}
 			if err := c.Check(test.rank, test.n); test.want != "" {
 				require.EqualError(t, err, test.want)
 			} else {
@@ -143,21 +166,24 @@ func TestOverlap(t *testing.T) {
 	const n, rank, count = 3, 1, 4
 	all := f32(n * count * 3)
 	at := func(element, elements int) mem.Region { return all.Slice(4*element, 4*elements) }
-	for _, kind := range []Kind{AllReduce, Reduce, Broadcast, AllGather, ReduceScatter, AlltoAll, Gather, Scatter, AllGatherv, AlltoAllv} {
+	for _, kind := range []Kind{AllReduce, Reduce, Broadcast, AllGather, ReduceScatter, AlltoAll, Gather, Scatter,
+		AllGatherv, AlltoAllv} {
 		t.Run(kind.String(), func(t *testing.T) {
 			c := Call{Kind: kind, Count: count, Type: kernels.Float32, Root: rank}
 			if kind.Variable() {
 				c.Count, c.OutCounts, c.InCounts = 0, []int{count, count, count}, []int{count, count, count}
 			}
 			in, out := c.Shape(rank, n)
-			inPlace := map[Kind]int{AllGather: rank * count, Gather: rank * count, AllGatherv: rank * count, ReduceScatter: -rank * count, Scatter: -rank * count}[kind]
+			inPlace := map[Kind]int{AllGather: rank * count, Gather: rank * count, AllGatherv: rank * count,
+				ReduceScatter: -rank * count, Scatter: -rank * count}[kind]
 			for distance := 1 - max(in, out); distance < max(in, out); distance++ { // of In after Out
 				c.In, c.Out = at(n*count+distance, in), at(n*count, out)
 				apart := distance >= out || -distance >= in
 				if apart || distance == inPlace || kind == AlltoAllv {
 					require.NoError(t, c.Check(rank, n), distance)
 				} else {
-					require.EqualError(t, c.Check(rank, n), "invalid argument: In and Out overlap, but not as "+kind.String()+" in place needs it", distance)
+					require.EqualError(t, c.Check(rank, n),
+						"invalid argument: In and Out overlap, but not as "+kind.String()+" in place needs it", distance)
 				}
 			}
 		})
@@ -181,10 +207,12 @@ func TestCheckNeverPanics(t *testing.T) {
 			return rapid.SliceOfN(small, n-1, n).Draw(t, name)
 		}
 		c := Call{
-			Kind: Kind(rapid.IntRange(0, int(Kinds)).Draw(t, "kind")), Type: kernels.DataType(rapid.IntRange(0, 13).Draw(t, "type")),
+			Kind:  Kind(rapid.IntRange(0, int(Kinds)).Draw(t, "kind")),
+			Type:  kernels.DataType(rapid.IntRange(0, 13).Draw(t, "type")),
 			Count: small.Draw(t, "count"), Root: small.Draw(t, "root"), Peer: small.Draw(t, "peer"),
 			In: f32(max(0, small.Draw(t, "in"))), Out: f32(max(0, small.Draw(t, "out"))), Exact: rapid.Bool().Draw(t, "exact"),
-			InCounts: list("in counts"), InOffsets: list("in offsets"), OutCounts: list("out counts"), OutOffsets: list("out offsets"),
+			InCounts: list("in counts"), InOffsets: list("in offsets"), OutCounts: list("out counts"),
+			OutOffsets: list("out offsets"),
 		}
 		if err := c.Check(rank, n); err != nil {
 			require.ErrorIs(t, err, ErrInvalid)

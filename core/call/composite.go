@@ -56,7 +56,8 @@ func (s Sign) stringOf(c Kind) string {
 // checkComposite finds what is wrong with the operator of a composite, and where its memory is.
 func (c *Call) checkComposite(n int) error {
 	if c.OnDevice() {
-		return fmt.Errorf("%w: %v is for host memory: on a GPU an AlltoAllv with counts, or Sends and Recvs of a Group, do it",
+		return fmt.Errorf("%w: %v is for host memory: on a GPU an AlltoAllv with counts, or Sends and Recvs of a Group, do "+
+			"it",
 			ErrUnsupported, c.Kind)
 	}
 	if !c.Kind.Reduces() {

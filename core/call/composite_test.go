@@ -70,8 +70,10 @@ func TestCheckSelf(t *testing.T) {
 		{list{msg(Send, 3, rank), msg(Send, 4, rank), msg(Recv, 3, rank), msg(Recv, 4, rank)}, ""},
 		{list{msg(Send, 3, rank), msg(Recv, 3, 0)}, "a Send of rank 1 to itself needs its Recv beside it in the Group"},
 		{list{msg(Recv, 3, rank), msg(Send, 3, 0)}, "a Recv of rank 1 from itself needs its Send beside it in the Group"},
-		{list{msg(Send, 3, rank), msg(Recv, 3, rank), msg(Send, 3, rank)}, "a Send of rank 1 to itself needs its Recv beside it in the Group"},
-		{list{msg(Send, 3, rank), msg(Send, 4, rank), msg(Recv, 4, rank), msg(Recv, 3, rank)}, "rank 1 sends itself 3 elements of float16 and receives 4 of float16"},
+		{list{msg(Send, 3, rank), msg(Recv, 3, rank), msg(Send, 3, rank)},
+			"a Send of rank 1 to itself needs its Recv beside it in the Group"},
+		{list{msg(Send, 3, rank), msg(Send, 4, rank), msg(Recv, 4, rank), msg(Recv, 3, rank)},
+			"rank 1 sends itself 3 elements of float16 and receives 4 of float16"},
 	} {
 		err := CheckSelf(test.calls, rank)
 		if test.want == "" {
@@ -104,8 +106,10 @@ func TestCheckComposites(t *testing.T) {
 		{Call{Kind: Scatterv, In: f32(4), InCounts: counts}, "Out is nil, needs 1 element"},
 		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: counts}, ""},
 		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: counts, Op: avg}, ""},
-		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: counts, Op: pair}, "the share of rank 0 is no multiple of the 8 bytes"},
-		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: counts, InOffsets: counts}, "a ReduceScatterv has no InOffsets"},
+		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: counts, Op: pair},
+			"the share of rank 0 is no multiple of the 8 bytes"},
+		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: counts, InOffsets: counts},
+			"a ReduceScatterv has no InOffsets"},
 		{Call{Kind: ReduceScatterv, In: f32(4), Out: f32(1), InCounts: []int{1, -1, 3}}, "InCounts of rank 1 is negative"},
 		{Call{Kind: Scan, In: f32(2), Out: f32(2), Count: 2}, ""},
 		{Call{Kind: Scan, In: f32(2), Out: f32(2), Count: 2, Op: avg}, "a Scan has no avg"},
@@ -146,7 +150,9 @@ func TestCheckOperatorAndTimeout(t *testing.T) {
 	c.Timeout = time.Second
 	require.NoError(t, c.Check(0, 2))
 	c.Op = kernels.RedOp{Unit: 12}
-	require.EqualError(t, c.Check(0, 2), fmt.Sprintf("invalid argument: Count is 8 elements of 4 bytes, which is no multiple of the 12 bytes that %v takes as a whole", c.Op))
+	require.EqualError(t, c.Check(0, 2),
+		fmt.Sprintf("invalid argument: Count is 8 elements of 4 bytes, which is no multiple of the 12 bytes that %v takes "+
+			"as a whole", c.Op))
 	c.Count = 6
 	require.NoError(t, c.Check(0, 2))
 	c.Count, c.Kind = 8, Broadcast
@@ -178,7 +184,8 @@ func TestVariableShapes(t *testing.T) {
 	packed := Call{Kind: AlltoAllv, InCounts: []int{1, 2}, OutCounts: []int{3, 4}}
 	in, out := packed.Shape(1, 2)
 	require.Equal(t, [2]int{3, 7}, [2]int{in, out})
-	apart := Call{Kind: AlltoAllv, InCounts: []int{1, 2}, InOffsets: []int{5, 0}, OutCounts: []int{3, 4}, OutOffsets: []int{0, 10}}
+	apart := Call{Kind: AlltoAllv, InCounts: []int{1, 2}, InOffsets: []int{5, 0}, OutCounts: []int{3, 4},
+		OutOffsets: []int{0, 10}}
 	in, out = apart.Shape(1, 2)
 	require.Equal(t, [2]int{6, 14}, [2]int{in, out})
 	gather := Call{Kind: AllGatherv, OutCounts: []int{3, 4}}
@@ -194,7 +201,8 @@ func TestVariableShapes(t *testing.T) {
 		place.In = all.Slice(4*at, 16)
 		require.NoError(t, place.Check(1, 2))
 		place.In = all.Slice(4*(at-1), 16)
-		require.EqualError(t, place.Check(1, 2), "invalid argument: In and Out overlap, but not as AllGatherv in place needs it")
+		require.EqualError(t, place.Check(1, 2),
+			"invalid argument: In and Out overlap, but not as AllGatherv in place needs it")
 		place.OutOffsets = nil
 	}
 }
@@ -238,7 +246,8 @@ func TestNewAlgo(t *testing.T) {
 	}
 	require.Len(t, Defined(), room)
 	_, err = NewAlgo("more")
-	require.EqualError(t, err, fmt.Sprintf(`invalid argument: algorithm "more" is one too many: a program may define %d`, room))
+	require.EqualError(t, err, fmt.Sprintf(`invalid argument: algorithm "more" is one too many: a program may define %d`,
+		room))
 	require.Equal(t, RankOrder, ByRank.String())
 	require.False(t, ByRank.IsDefined())
 	require.False(t, (Algos - 1).IsDefined())

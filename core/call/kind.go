@@ -36,7 +36,8 @@ const (
 	composites
 )
 
-var kindNames = [Kinds]string{"no operation", "Barrier", "AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter",
+var kindNames = [Kinds]string{"no operation", "Barrier", "AllReduce", "Reduce", "Broadcast", "AllGather",
+	"ReduceScatter",
 	"AlltoAll", "Gather", "Scatter", "Send", "Recv", "AllGatherv", "AlltoAllv", "Meeting", "Signal"}
 
 func (k Kind) String() string {

@@ -52,17 +52,35 @@ func TestNormCheck(t *testing.T) {
 		"epsilon NaN":                                                    func(c *Call) { c.Norm.Epsilon = float32(math.NaN()) },
 		"rows in uint8":                                                  func(c *Call) { c.Norm.Small = kernels.Uint8 },
 		"need Norm.Small":                                                func(c *Call) { c.Norm.Small = 0 },
-		"give one of them":                                               func(c *Call) { c.Norm.Scale = mem.Device(0, 1<<20, 4) },
-		"Norm.SmallOut is empty, needs 8 bytes":                          func(c *Call) { c.Norm.SmallOut = mem.Device(0, 0, 0) },
-		"Norm.Scales is empty":                                           func(c *Call) { c.Norm.Scales = mem.Device(0, 0, 0) },
-		"Norm.Weight has 15 bytes, needs 16":                             func(c *Call) { c.Norm.Weight = c.Norm.Weight.Slice(0, 15) },
-		"Out has 31 bytes":                                               func(c *Call) { c.Out = c.Out.Slice(0, 31) },
-		"Norm.Bias is not where In is":                                   func(c *Call) { c.Norm.Bias = mem.Of(make([]float32, 4)) },
-		"Norm.Residual is not where In is":                               func(c *Call) { c.Norm.Residual = mem.Device(1, 4096, 32) },
-		"Norm.Normed and In overlap":                                     func(c *Call) { c.Norm.Normed = mem.Device(0, c.In.Ptr()+8, 32) },
-		"Norm.Normed and Out overlap":                                    func(c *Call) { c.Norm.Normed = c.Out },
-		"Norm.SmallOut and Norm.Weight overlap":                          func(c *Call) { c.Norm.SmallOut = c.Norm.Weight },
-		"more than 1048576":                                              func(c *Call) { c.Count = 4 << 21; c.In = mem.Device(0, 1<<20, 1<<26) },
+		"give one of them": func(c *Call) {
+			c.Norm.Scale = mem.Device(0, 1<<20,
+				4)
+		},
+		"Norm.SmallOut is empty, needs 8 bytes": func(c *Call) {
+			c.Norm.SmallOut = mem.Device(0, 0,
+				0)
+		},
+		"Norm.Scales is empty": func(c *Call) {
+			c.Norm.Scales = mem.Device(0, 0,
+				0)
+		},
+		"Norm.Weight has 15 bytes, needs 16": func(c *Call) { c.Norm.Weight = c.Norm.Weight.Slice(0, 15) },
+		"Out has 31 bytes":                   func(c *Call) { c.Out = c.Out.Slice(0, 31) },
+		"Norm.Bias is not where In is": func(c *Call) {
+			c.Norm.Bias = mem.Of(make([]float32,
+				4))
+		},
+		"Norm.Residual is not where In is": func(c *Call) {
+			c.Norm.Residual = mem.Device(1,
+				4096, 32)
+		},
+		"Norm.Normed and In overlap": func(c *Call) {
+			c.Norm.Normed = mem.Device(0,
+				c.In.Ptr()+8, 32)
+		},
+		"Norm.Normed and Out overlap":           func(c *Call) { c.Norm.Normed = c.Out },
+		"Norm.SmallOut and Norm.Weight overlap": func(c *Call) { c.Norm.SmallOut = c.Norm.Weight },
+		"more than 1048576":                     func(c *Call) { c.Count = 4 << 21; c.In = mem.Device(0, 1<<20, 1<<26) },
 	}
 	for want, change := range wrong {
 		err := normed(change).Check(0, 2)
@@ -74,13 +92,17 @@ func TestNormCheck(t *testing.T) {
 // A sign has all of a Norm that ranks must agree on, and says it.
 func TestNormSign(t *testing.T) {
 	base := SignOf(normed(func(*Call) {}))
-	require.Equal(t, "AllReduce(2 rows of 4 + residual + bias, norm with epsilon 1e-06 and weight, to float8e4m3 by a row's own scale, float32)", base.String())
+	require.Equal(t, "AllReduce(2 rows of 4 + residual + bias, norm with epsilon 1e-06 and weight, to float8e4m3 by a "+
+		"row's own scale, float32)", base.String())
 	seen := map[Sign]bool{base: true}
 	for _, change := range []func(*Call){
 		func(c *Call) { c.Kind = ReduceScatter }, func(c *Call) { c.Type = kernels.BFloat16 }, func(c *Call) { c.Count = 4 },
-		func(c *Call) { c.Norm.Row = 2 }, func(c *Call) { c.Norm.Epsilon = math.Nextafter32(1e-6, 1) }, func(c *Call) { c.Norm.Epsilon = 0 },
-		func(c *Call) { c.Norm.PlusOne = true }, func(c *Call) { c.Norm.Residual = mem.Region{} }, func(c *Call) { c.Norm.Bias = mem.Region{} },
-		func(c *Call) { c.Norm.Weight = mem.Region{} }, func(c *Call) { c.Norm.Small = kernels.Int8 }, func(c *Call) { c.Norm.Small = 0 },
+		func(c *Call) { c.Norm.Row = 2 }, func(c *Call) { c.Norm.Epsilon = math.Nextafter32(1e-6, 1) },
+		func(c *Call) { c.Norm.Epsilon = 0 },
+		func(c *Call) { c.Norm.PlusOne = true }, func(c *Call) { c.Norm.Residual = mem.Region{} },
+		func(c *Call) { c.Norm.Bias = mem.Region{} },
+		func(c *Call) { c.Norm.Weight = mem.Region{} }, func(c *Call) { c.Norm.Small = kernels.Int8 },
+		func(c *Call) { c.Norm.Small = 0 },
 		func(c *Call) { c.Norm.Scale = mem.Device(0, 1<<20, 4) }, func(c *Call) { c.Norm = nil },
 	} {
 		s := SignOf(normed(change))
@@ -89,12 +111,14 @@ func TestNormSign(t *testing.T) {
 		require.NotEqual(t, base.String(), s.String())
 		seen[s] = true
 	}
-	for _, same := range []func(*Call){func(c *Call) { c.Norm.Normed = mem.Region{} }, func(c *Call) { c.Out = mem.Region{} }} {
+	for _, same := range []func(*Call){func(c *Call) { c.Norm.Normed = mem.Region{} },
+		func(c *Call) { c.Out = mem.Region{} }} {
 		require.Equal(t, base, SignOf(normed(same)), "what a rank wants is its own")
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := Sign{
-			Seq: rapid.Uint32().Draw(t, "seq"), Kind: AllReduce, Type: kernels.Float16, Op: kernels.Sum.Kind, Algo: OneShot, Root: -1,
+			Seq: rapid.Uint32().Draw(t, "seq"), Kind: AllReduce, Type: kernels.Float16, Op: kernels.Sum.Kind, Algo: OneShot,
+			Root: -1,
 			Rows: Rows{
 				true, rapid.Uint32Range(0, MaxRows).Draw(t, "rows"), rapid.Uint32Range(0, kernels.MaxNormRow/8).Draw(t, "words"),
 				rapid.Uint32().Draw(t, "epsilon"), rapid.Uint8().Draw(t, "flags"),
@@ -111,7 +135,8 @@ func TestNormMemories(t *testing.T) {
 	bytes := map[string]int{}
 	require.NoError(t, c.Memories(func(name string, r mem.Region, _ int) error { bytes[name] = r.Len(); return nil }))
 	require.Equal(t, map[string]int{
-		"Norm.Residual": 32, "Norm.Bias": 16, "Norm.Weight": 16, "Norm.Normed": 32, "Norm.SmallOut": 8, "Norm.Scales": 8, "Out": 32,
+		"Norm.Residual": 32, "Norm.Bias": 16, "Norm.Weight": 16, "Norm.Normed": 32, "Norm.SmallOut": 8, "Norm.Scales": 8,
+		"Out": 32,
 	}, bytes)
 	var seen []string
 	err := c.Memories(func(name string, _ mem.Region, _ int) error {

@@ -73,9 +73,11 @@ func (s Sign) Stamp() [2]uint64 {
 
 // stamp lays out a sign, in bits: seq 32, kind 4, type 4, op 4, algo 5, where 15; count 46,
 // root+1 18.
-func stamp(seq uint32, kind Kind, typ kernels.DataType, op kernels.Kind, a Algo, where uint16, count, root int) [2]uint64 {
+func stamp(seq uint32, kind Kind, typ kernels.DataType, op kernels.Kind, a Algo, where uint16, count,
+	root int) [2]uint64 {
 	return [2]uint64{
-		uint64(seq)<<32 | uint64(kind&15)<<28 | uint64(typ&15)<<24 | uint64(op&15)<<20 | uint64(a&31)<<15 | uint64(where&MaxWhere),
+		uint64(seq)<<32 | uint64(kind&15)<<28 | uint64(typ&15)<<24 | uint64(op&15)<<20 | uint64(a&31)<<15 |
+			uint64(where&MaxWhere),
 		uint64(count)<<18 | uint64(root+1)&(1<<18-1),
 	}
 }
@@ -108,7 +110,8 @@ const (
 // ReadSign is the sign that travels as t.
 func ReadSign(t [2]uint64) Sign {
 	s := Sign{
-		Seq: uint32(t[0] >> 32), Kind: Kind(t[0] >> 28 & 15), Type: kernels.DataType(t[0] >> 24 & 15), Op: kernels.Kind(t[0] >> 20 & 15),
+		Seq: uint32(t[0] >> 32), Kind: Kind(t[0] >> 28 & 15), Type: kernels.DataType(t[0] >> 24 & 15),
+		Op:   kernels.Kind(t[0] >> 20 & 15),
 		Algo: Algo(t[0] >> 15 & 31), Where: uint16(t[0] & MaxWhere),
 		Count: int(t[1] >> 18), Root: int(t[1]&(1<<18-1)) - 1,
 	}

@@ -36,7 +36,8 @@ func algos() (all []Algo) {
 // A sign survives its stamp, whatever is in it.
 func TestSignRoundTrip(t *testing.T) {
 	for _, s := range []Sign{
-		{}, {Seq: 1<<32 - 1, Kind: AlltoAllv, Type: kernels.Float8E5M2, Op: 9, Algo: Algos - 1, Where: MaxWhere, Count: MaxCount, Root: 1<<17 - 1},
+		{}, {Seq: 1<<32 - 1, Kind: AlltoAllv, Type: kernels.Float8E5M2, Op: 9, Algo: Algos - 1, Where: MaxWhere,
+			Count: MaxCount, Root: 1<<17 - 1},
 		{Kind: Send, Count: 5, Root: -1}, {Seq: 7, Kind: Reduce, Type: kernels.Float64, Count: 0, Root: 0},
 	} {
 		require.Equal(t, s, ReadSign(s.Stamp()), s)
@@ -50,7 +51,8 @@ func TestSignRoundTrip(t *testing.T) {
 // Everything that a call may have has room in a stamp.
 func TestSignRoom(t *testing.T) {
 	types := kernels.Types()
-	for _, s := range []Sign{{Kind: Kinds - 1}, {Type: types[len(types)-1]}, {Op: kernels.KindUser}, {Algo: Algos - 1}, {Algo: ByRank}} {
+	for _, s := range []Sign{{Kind: Kinds - 1}, {Type: types[len(types)-1]}, {Op: kernels.KindUser}, {Algo: Algos - 1},
+		{Algo: ByRank}} {
 		require.Equal(t, s, ReadSign(s.Stamp()))
 	}
 	require.Equal(t, "Kind(10)", (kernels.KindUser + 1).String(), "KindUser is the last")
@@ -108,7 +110,8 @@ func TestSignOf(t *testing.T) {
 	} {
 		require.NotEqual(t, SignOf(&base), with(change), name)
 	}
-	require.Equal(t, Sign{Kind: Barrier, Root: -1}, SignOf(&Call{Kind: Barrier, Type: kernels.Int8, Op: kernels.Max, Root: 1}))
+	require.Equal(t, Sign{Kind: Barrier, Root: -1},
+		SignOf(&Call{Kind: Barrier, Type: kernels.Int8, Op: kernels.Max, Root: 1}))
 	send := Call{Kind: Send, Count: 5, Type: kernels.Int8, Peer: 1}
 	recv := Call{Kind: Recv, Count: 5, Type: kernels.Int8, Peer: 0}
 	require.Equal(t, SignOf(&send), SignOf(&recv))
@@ -128,8 +131,9 @@ func TestWords(t *testing.T) {
 		"Broadcast(count 2, int8, root 0)":        {Kind: Broadcast, Count: 2, Type: kernels.Int8},
 		"Send(count 5, bfloat16, peer 3)":         {Kind: Send, Count: 5, Type: kernels.BFloat16, Peer: 3},
 		"AllGatherv(counts 0x3bb8014b6faa, int8)": {Kind: AllGatherv, Type: kernels.Int8, OutCounts: []int{1, 2}},
-		"AlltoAllv(int8)":                         {Kind: AlltoAllv, Type: kernels.Int8, InCounts: []int{1, 2}, OutCounts: []int{1, 2}},
-		"no operation(count 0, DataType(0))":      {},
+		"AlltoAllv(int8)": {Kind: AlltoAllv, Type: kernels.Int8, InCounts: []int{1, 2},
+			OutCounts: []int{1, 2}},
+		"no operation(count 0, DataType(0))": {},
 	} {
 		require.Equal(t, want, c.String())
 	}
@@ -149,9 +153,12 @@ func TestWords(t *testing.T) {
 func TestErrorWords(t *testing.T) {
 	cause := errors.New("connection reset")
 	for want, e := range map[string]Error{
-		"AllReduce #1042: rank 3 on hostB: recv from rank 2 over socket: connection reset": {Op: "AllReduce", Seq: 1042, Rank: 3, Host: "hostB", Peer: 2, Transport: "socket", Phase: "recv", Err: cause},
-		"Send: rank 0: send to rank 1: connection reset":                                   {Op: "Send", Peer: 1, Phase: "send", Err: cause},
-		"Open: rank 1 on h: connection reset":                                              {Op: "Open", Rank: 1, Host: "h", Peer: -1, Err: cause},
+		"AllReduce #1042: rank 3 on hostB: recv from rank 2 over socket: connection reset": {Op: "AllReduce", Seq: 1042,
+			Rank: 3, Host: "hostB", Peer: 2, Transport: "socket", Phase: "recv", Err: cause},
+		"Send: rank 0: send to rank 1: connection reset": {Op: "Send", Peer: 1,
+			Phase: "send", Err: cause},
+		"Open: rank 1 on h: connection reset": {Op: "Open", Rank: 1, Host: "h",
+			Peer: -1, Err: cause},
 	} {
 		require.EqualError(t, &e, want)
 		require.ErrorIs(t, &e, cause)

@@ -38,7 +38,8 @@ func TestPhases(t *testing.T) {
 					written := map[sched.Ref]bool{}
 					for i := range s.Len(r) {
 						step := s.At(r, i)
-						require.True(t, step.Src.Buf != sched.Tmp || written[step.Src], "%v %v part %d reads scratch of another", kind, a, k)
+						require.True(t, step.Src.Buf != sched.Tmp ||
+							written[step.Src], "%v %v part %d reads scratch of another", kind, a, k)
 						written[step.Dst] = true
 					}
 				}
@@ -89,7 +90,8 @@ func TestAcross(t *testing.T) {
 // the best of all algorithms.
 func TestUnevenHostsAreTimed(t *testing.T) {
 	wire := Wire{Network: "socket", Mbps: 25_000, Cards: 1}
-	for _, topo := range []Topology{Blocks(31, 8), Blocks(16, 1), TopologyOf([]string{"a", "b", "a", "c", "b", "a", "b"})} {
+	for _, topo := range []Topology{Blocks(31, 8), Blocks(16, 1),
+		TopologyOf([]string{"a", "b", "a", "c", "b", "a", "b"})} {
 		topo = topo.Over(wire)
 		for kind := call.Broadcast; kind <= call.ReduceScatter; kind++ {
 			for _, bytes := range []int{8, 32 << 10, 64 << 10, 1 << 20} {
@@ -100,7 +102,8 @@ func TestUnevenHostsAreTimed(t *testing.T) {
 						least = min(least, topo.costs.time(kind, table.algo, bytes, math.Inf(1)))
 					}
 				}
-				require.LessOrEqual(t, topo.costs.time(kind, chosen, bytes, math.Inf(1)), 1.02*least, "%v of %d bytes on %v by %v", kind, bytes, topo.Hosts, chosen)
+				require.LessOrEqual(t, topo.costs.time(kind, chosen, bytes, math.Inf(1)), 1.02*least, "%v of %d bytes on %v by %v",
+					kind, bytes, topo.Hosts, chosen)
 			}
 		}
 	}
@@ -141,9 +144,12 @@ func TestManyRanksConnectFew(t *testing.T) {
 			a, why := Threshold(kind, whole, bytes, call.Auto)
 			b, _ := Threshold(kind, one, bytes, call.Auto)
 			require.Equal(t, fromSim, why)
-			require.LessOrEqual(t, one.costs.reaches(Key{Kind: kind, Algo: b}.Schedule(one)), farPeers, "%v of %d bytes by %v", kind, bytes, b)
-			require.LessOrEqual(t, one.costs.time(kind, b, bytes, math.Inf(1)), 2*whole.costs.time(kind, a, bytes, 0), "%v of %d bytes by %v, %v", kind, bytes, a, b)
+			require.LessOrEqual(t, one.costs.reaches(Key{Kind: kind, Algo: b}.Schedule(one)), farPeers, "%v of %d bytes by %v",
+				kind, bytes, b)
+			require.LessOrEqual(t, one.costs.time(kind, b, bytes, math.Inf(1)), 2*whole.costs.time(kind, a, bytes, 0),
+				"%v of %d bytes by %v, %v", kind, bytes, a, b)
 		}
 	}
-	require.Equal(t, 992, (&layout{topo: Blocks(1000, 8)}).reaches(Key{Kind: call.AllReduce, Algo: call.TwoShot}.Schedule(Blocks(1000, 8))))
+	require.Equal(t, 992,
+		(&layout{topo: Blocks(1000, 8)}).reaches(Key{Kind: call.AllReduce, Algo: call.TwoShot}.Schedule(Blocks(1000, 8))))
 }

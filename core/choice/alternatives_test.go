@@ -55,7 +55,8 @@ func TestAlternatives(t *testing.T) {
 	for _, a := range ch.Alternatives() {
 		algo, err := call.ParseAlgo(a.Algo)
 		require.NoError(t, err)
-		want, err := sim.Estimate(Key{Kind: call.Broadcast, Algo: algo, Peer: 3}.Schedule(Blocks(5, 0)), sim.SharedMemory, 1<<20)
+		want, err := sim.Estimate(Key{Kind: call.Broadcast, Algo: algo, Peer: 3}.Schedule(Blocks(5, 0)), sim.SharedMemory,
+			1<<20)
 		require.NoError(t, err)
 		require.Equal(t, want, a.Time, a.Algo)
 	}
@@ -146,7 +147,8 @@ func TestExplainGPUs(t *testing.T) {
 	}
 	for _, bad := range [][5]int{{0, 0, 1, 0}, {2, -1, 1, 0}, {2, 0, -1, 0}, {2, 0, 1, -1}, {2, 0, 1, 2}} {
 		_, err := ExplainGPU(call.Reduce, bad[0], bad[1], bad[2], bad[3], GPUs{}, Options{})
-		require.EqualError(t, err, fmt.Sprintf("invalid argument: explain Reduce of %d bytes on %d ranks, root %d", bad[2], bad[0], bad[3]))
+		require.EqualError(t, err, fmt.Sprintf("invalid argument: explain Reduce of %d bytes on %d ranks, root %d", bad[2],
+			bad[0], bad[3]))
 	}
 }
 
@@ -167,7 +169,8 @@ func TestPlanWords(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, plan)
 	_, err = ParsePlan("long", strings.Repeat("#", maxPlan+1))
-	require.EqualError(t, err, `invalid argument: plan of rank 0: long: 1048577 bytes are no plan; "ringo tune" writes a new one, and without RINGO_PLAN and Config.Plan the built-in one counts`)
+	require.EqualError(t, err,
+		`invalid argument: plan of rank 0: long: 1048577 bytes are no plan; "ringo tune" writes a new one, and without RINGO_PLAN and Config.Plan the built-in one counts`)
 	_, err = ParsePlan("long", strings.Repeat("#", maxPlan))
 	require.ErrorContains(t, err, "rank 0: long:1: ", "of as many bytes as it may have")
 	_, err = DecodeRows([]byte("x"))
@@ -181,13 +184,16 @@ func TestDefineRefuses(t *testing.T) {
 	}
 	before := call.Defined()
 	for want, d := range map[string]Definition{
-		`define "mine": Barrier is not a collective that a schedule can be proved for`: {Name: "mine", Kind: call.Barrier, Schedule: ring},
-		`define "mine": Send is not a collective that a schedule can be proved for`:    {Name: "mine", Kind: call.Send, Schedule: ring},
-		`define "mine": no Schedule`:             {Name: "mine", Kind: call.AllReduce},
-		`define "mine" for AllGather: `:          {Name: "mine", Kind: call.AllGather, Schedule: ring},
-		`define "mine" for AllGather: 3 ranks: `: {Name: "mine", Kind: call.AllGather, Schedule: ring, Ranks: func(n int) bool { return n == 3 }},
-		`algorithm "two words": want a word`:     {Name: "two words", Kind: call.AllReduce, Schedule: ring},
-		`algorithm "tree" is there already`:      {Name: "tree", Kind: call.AllReduce, Schedule: ring},
+		`define "mine": Barrier is not a collective that a schedule can be proved for`: {Name: "mine", Kind: call.Barrier,
+			Schedule: ring},
+		`define "mine": Send is not a collective that a schedule can be proved for`: {Name: "mine", Kind: call.Send,
+			Schedule: ring},
+		`define "mine": no Schedule`:    {Name: "mine", Kind: call.AllReduce},
+		`define "mine" for AllGather: `: {Name: "mine", Kind: call.AllGather, Schedule: ring},
+		`define "mine" for AllGather: 3 ranks: `: {Name: "mine", Kind: call.AllGather, Schedule: ring,
+			Ranks: func(n int) bool { return n == 3 }},
+		`algorithm "two words": want a word`: {Name: "two words", Kind: call.AllReduce, Schedule: ring},
+		`algorithm "tree" is there already`:  {Name: "tree", Kind: call.AllReduce, Schedule: ring},
 	} {
 		err := Define(d)
 		require.ErrorIs(t, err, call.ErrInvalid)

@@ -63,7 +63,8 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("%w: policy %q is none of %s, or 0 to 3", call.ErrInvalid, word, strings.Join(policyNames[:], ", "))
+		return 0, fmt.Errorf("%w: policy %q is none of %s, or 0 to 3", call.ErrInvalid, word,
+			strings.Join(policyNames[:], ", "))
 	}
 	return p, nil
 }

@@ -13,9 +13,11 @@ import (
 
 func TestParsePolicy(t *testing.T) {
 	for s, want := range map[string]Policy{
-		"": PolicyDefault, "default": PolicyDefault, "0": PolicyDefault, " Efficiency ": PolicyEfficiency, "1": PolicyEfficiency,
-		"ZERO": PolicyZero, "2": PolicyZero, "3": PolicyZero, "efficiency|zero": PolicyZero, "EFFICIENCY | DEFAULT": PolicyEfficiency,
-		"latency": PolicyLatency, "Latency|0": PolicyDefault, "2|latency": PolicyZero,
+		"": PolicyDefault, "default": PolicyDefault, "0": PolicyDefault, " Efficiency ": PolicyEfficiency,
+		"1":    PolicyEfficiency,
+		"ZERO": PolicyZero, "2": PolicyZero, "3": PolicyZero, "efficiency|zero": PolicyZero,
+		"EFFICIENCY | DEFAULT": PolicyEfficiency,
+		"latency":              PolicyLatency, "Latency|0": PolicyDefault, "2|latency": PolicyZero,
 	} {
 		p, err := ParsePolicy(s)
 		require.NoError(t, err, "%q", s)
@@ -82,7 +84,8 @@ allgather  2 any        all  ring 32
 		{"zero reduces by kernels", Budget{Policy: PolicyZero}, 0, call.AllReduce, 1 << 30, true, 48, byThrift},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(p, f, collective.MaxMessage), Forced: test.forced, Budget: test.budget}
+			c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(p, f, collective.MaxMessage),
+				Forced: test.forced, Budget: test.budget}
 			q := Question{Kind: test.kind, Bytes: test.bytes, Type: kernels.Float32, OnGPU: true, Registered: test.registered}
 			if test.kind == call.AllGather {
 				q.Bytes /= 2
@@ -101,7 +104,8 @@ allgather  2 any        all  ring 32
 	require.Equal(t, ByCopies, ans.By)
 	require.Equal(t, byZero, ans.Why)
 	c.Forced = call.Window
-	require.Equal(t, ByWindow, c.Choose(Question{Kind: call.AlltoAll, Bytes: 64, OnGPU: true, Registered: true}).By, "what is asked for goes before")
+	require.Equal(t, ByWindow, c.Choose(Question{Kind: call.AlltoAll, Bytes: 64, OnGPU: true, Registered: true}).By,
+		"what is asked for goes before")
 	require.Zero(t, c.Choose(Question{Kind: call.AlltoAll, Bytes: 64}).Blocks, "on a host")
 }
 
@@ -122,7 +126,8 @@ func TestBulk(t *testing.T) {
 	}{
 		{Budget{}, false}, {Budget{Most: 33}, false}, {Budget{Most: 32}, true}, {Budget{Most: 1}, true},
 		{Budget{}.Narrowed(), true}, {Budget{Least: 33}.Narrowed(), false}, {Budget{Policy: PolicyLatency}.Narrowed(), false},
-		{Budget{Policy: PolicyEfficiency}, true}, {Budget{Policy: PolicyZero}, false}, {Budget{Policy: PolicyZero, Most: 8}, true},
+		{Budget{Policy: PolicyEfficiency}, true}, {Budget{Policy: PolicyZero}, false},
+		{Budget{Policy: PolicyZero, Most: 8}, true},
 	} {
 		require.Equal(t, test.want, test.budget.Bulk(), "%+v", test.budget)
 	}
@@ -133,7 +138,8 @@ func TestSideBySide(t *testing.T) {
 		budget Budget
 		want   int
 	}{
-		{Budget{}, 128}, {Budget{Most: 40}, 40}, {Budget{Policy: PolicyEfficiency}, 64}, {Budget{Most: 1, Policy: PolicyZero}, 1},
+		{Budget{}, 128}, {Budget{Most: 40}, 40}, {Budget{Policy: PolicyEfficiency}, 64},
+		{Budget{Most: 1, Policy: PolicyZero}, 1},
 		{Budget{Least: 100, Policy: PolicyZero}, 100}, {Budget{Least: 100, Most: 30, Policy: PolicyZero}, 30},
 	} {
 		require.Equal(t, test.want, test.budget.SideBySide(), "%+v", test.budget)

@@ -68,7 +68,8 @@ func entry(kind call.Kind) *book.Collective {
 
 // offers reports whether the book has an algorithm for a collective here.
 func (t *table) offers(topo Topology) bool {
-	return (t.Nodes == nil || topo.grouped() && !(t.Even && slices.Min(topo.Hosts) < topo.most())) && (t.ranks == nil || t.ranks(topo.Ranks))
+	return (t.Nodes == nil || topo.grouped() && !(t.Even && slices.Min(topo.Hosts) < topo.most())) &&
+		(t.ranks == nil || t.ranks(topo.Ranks))
 }
 
 // Exists reports whether the book has an algorithm for a key.
@@ -80,7 +81,8 @@ func (k Key) Exists(topo Topology) bool {
 // nodes, across them, inside. So GPUs of a node move data as fast as they can, and not in as few
 // lanes as the network between nodes has. It is 1 where parts hand each other scratch.
 func (k Key) Phases(topo Topology) int {
-	if topo.Nodes() == 1 || k.Kind != call.AllReduce && k.Kind != call.AllGather || k.Algo < call.Hier || k.Algo > call.HierLog {
+	if topo.Nodes() == 1 || k.Kind != call.AllReduce && k.Kind != call.AllGather || k.Algo < call.Hier ||
+		k.Algo > call.HierLog {
 		return 1
 	}
 	return len(sched.Phases(k.Schedule(topo)))

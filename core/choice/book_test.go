@@ -35,14 +35,16 @@ func TestTopology(t *testing.T) {
 		require.Equal(t, tc.want, TopologyOf(hosts), tc.hosts)
 	}
 	require.Equal(t, []int{8, 8, 8, 7}, Blocks(31, 8).Hosts, "the last host may be the short one")
-	require.Equal(t, TopologyOf(strings.Split("aaabbbb", "")).Over(Wire{}), TopologyOf(strings.Split("aaabbbb", "")).Over(Wire{}))
+	require.Equal(t, TopologyOf(strings.Split("aaabbbb", "")).Over(Wire{}),
+		TopologyOf(strings.Split("aaabbbb", "")).Over(Wire{}))
 	require.Nil(t, Blocks(8, 8).Hosts)
 }
 
 // Whatever is chosen, or asked for, the book has it and it has the right number
 // of ranks.
 func TestEveryChoiceHasATable(t *testing.T) {
-	for _, topo := range []Topology{{Ranks: 1}, {Ranks: 2}, {Ranks: 3}, {Ranks: 8}, {Ranks: 16}, Blocks(4, 2), Blocks(12, 4)} {
+	for _, topo := range []Topology{{Ranks: 1}, {Ranks: 2}, {Ranks: 3}, {Ranks: 8}, {Ranks: 16}, Blocks(4, 2),
+		Blocks(12, 4)} {
 		for kind := call.Barrier; kind.Valid(); kind++ {
 			for bytes := 0; bytes < 1<<28; bytes = bytes*4 + 8 {
 				for forced := range call.Algos {

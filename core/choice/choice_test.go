@@ -29,7 +29,8 @@ scatter    4 registered all window
 scatter    4 any        all steps
 `)
 	require.NoError(t, err)
-	f := &Fabric{GPUs: []string{"G", "G", "G", "G"}, Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 4}}
+	f := &Fabric{GPUs: []string{"G", "G", "G", "G"}, Near: transport.OverP2P, Far: transport.OverP2P,
+		Topo: Topology{Ranks: 4}}
 	for _, test := range []struct {
 		name, algo string
 		direct     bool
@@ -58,7 +59,8 @@ scatter    4 any        all steps
 		{"too long for a kernel", "oneshot", true, call.AllReduce, 2 << 30, false, call.OneShot, asked},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := Chooser{Topo: f.Topo, Kernels: paperKernels(test.direct), Rows: RowsFor(p, f, paperKernels(test.direct).LongestDirect())}
+			c := Chooser{Topo: f.Topo, Kernels: paperKernels(test.direct),
+				Rows: RowsFor(p, f, paperKernels(test.direct).LongestDirect())}
 			c.Forced, _ = call.ParseAlgo(test.algo)
 			q := Question{Kind: test.kind, Bytes: test.bytes, OnGPU: true, Registered: test.registered}
 			ans := c.Choose(q)
@@ -117,38 +119,52 @@ func TestCarriers(t *testing.T) {
 	}{
 		{"host", Chooser{}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: f32},
 			Answer{Algo: call.Ring, Why: "large data: the least bytes, streamed around the ring"}},
-		{"host, forced", Chooser{Forced: call.Tree}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: f32}, Answer{Algo: call.Tree, Why: asked}},
+		{"host, forced", Chooser{Forced: call.Tree}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: f32},
+			Answer{Algo: call.Tree, Why: asked}},
 		{"host, in order", Chooser{InOrder: true}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: f32},
 			Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}},
-		{"host, in order whatever is asked for", Chooser{InOrder: true, Forced: call.Tree}, Question{Kind: call.AllReduce, Bytes: 8, Type: f32},
+		{"host, in order whatever is asked for", Chooser{InOrder: true, Forced: call.Tree},
+			Question{Kind: call.AllReduce, Bytes: 8, Type: f32},
 			Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}},
-		{"host, all orders give the same", Chooser{InOrder: true}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: kernels.Int32},
+		{"host, all orders give the same", Chooser{InOrder: true},
+			Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: kernels.Int32},
 			Answer{Algo: call.Ring, Why: "large data: the least bytes, streamed around the ring"}},
 		{"host, no reduction", Chooser{InOrder: true}, Question{Kind: call.AllGather, Bytes: 64, Type: f32},
 			Answer{Algo: call.Direct, Why: "small data: one hop"}},
 		{"GPU, no kernels and no rows", Chooser{}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: f32, OnGPU: true},
 			Answer{Algo: call.Ring, Why: "large data: the least bytes, streamed around the ring"}},
-		{"GPU, row", Chooser{Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.TwoShot)}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
+		{"GPU, row", Chooser{Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.TwoShot)},
+			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
 			Answer{Algo: call.TwoShot, By: ByKernel, Kernel: collective.TwoShot, Why: "a row"}},
-		{"GPU, in order, a kernel has it", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.OneShot)}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
+		{"GPU, in order, a kernel has it", Chooser{InOrder: true, Kernels: paperKernels(true),
+			Rows: rows(call.AllReduce, call.OneShot)}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
 			Answer{Algo: call.OneShot, By: ByKernel, Kernel: collective.OneShot, Why: "a row"}},
-		{"GPU, in order, a kernel instead of a ring", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: ring}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
+		{"GPU, in order, a kernel instead of a ring", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: ring},
+			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
 			Answer{Algo: call.TwoShot, By: ByKernel, Kernel: collective.TwoShot, Why: ordered}},
-		{"GPU, in order, a window instead of a ring", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: ring}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true, Registered: true},
+		{"GPU, in order, a window instead of a ring", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: ring},
+			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true, Registered: true},
 			Answer{Algo: call.Window, By: ByWindow, Kernel: collective.TwoShot, Why: ordered}},
-		{"GPU, in order, no kernels", Chooser{InOrder: true, Rows: ring}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
+		{"GPU, in order, no kernels", Chooser{InOrder: true, Rows: ring},
+			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
 			Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}},
-		{"GPU, in order, step by step", Chooser{InOrder: true, Forced: call.Steps, Kernels: paperKernels(true)}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
+		{"GPU, in order, step by step", Chooser{InOrder: true, Forced: call.Steps, Kernels: paperKernels(true)},
+			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
 			Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}},
-		{"GPU, in order, a large reduce", Chooser{InOrder: true, Kernels: paperKernels(true)}, Question{Kind: call.Reduce, Bytes: 3 << 20, Type: f32, OnGPU: true},
+		{"GPU, in order, a large reduce", Chooser{InOrder: true, Kernels: paperKernels(true)},
+			Question{Kind: call.Reduce, Bytes: 3 << 20, Type: f32, OnGPU: true},
 			Answer{Algo: call.TwoShot, By: ByShares, Why: ordered}},
-		{"GPU, in order, a small reduce", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: rows(call.Reduce, call.Direct)}, Question{Kind: call.Reduce, Bytes: 1 << 20, Type: f32, OnGPU: true},
+		{"GPU, in order, a small reduce", Chooser{InOrder: true, Kernels: paperKernels(true),
+			Rows: rows(call.Reduce, call.Direct)}, Question{Kind: call.Reduce, Bytes: 1 << 20, Type: f32, OnGPU: true},
 			Answer{Algo: call.Direct, By: ByKernel, Kernel: collective.Reduce, Why: "a row"}},
-		{"GPU, scaled", Chooser{Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.TwoShot)}, Question{Kind: call.AllReduce, Bytes: 32 << 20, Type: f32, Op: scaledOp, OnGPU: true},
+		{"GPU, scaled", Chooser{Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.TwoShot)},
+			Question{Kind: call.AllReduce, Bytes: 32 << 20, Type: f32, Op: scaledOp, OnGPU: true},
 			Answer{Algo: call.TwoShot, By: ByKernel, Kernel: collective.TwoShot, Why: "a row"}},
-		{"GPU, scaled in no window", Chooser{Forced: call.Window, Kernels: paperKernels(true), Rows: ring}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, Op: scaledOp, OnGPU: true, Registered: true},
+		{"GPU, scaled in no window", Chooser{Forced: call.Window, Kernels: paperKernels(true), Rows: ring},
+			Question{Kind: call.AllReduce, Bytes: 64, Type: f32, Op: scaledOp, OnGPU: true, Registered: true},
 			Answer{Algo: call.Ring, Why: "a row"}},
-		{"GPU, copies", Chooser{Forced: call.Copies, Kernels: paperKernels(true)}, Question{Kind: call.AllGather, Bytes: 64, Type: f32, OnGPU: true, Registered: true},
+		{"GPU, copies", Chooser{Forced: call.Copies, Kernels: paperKernels(true)},
+			Question{Kind: call.AllGather, Bytes: 64, Type: f32, OnGPU: true, Registered: true},
 			Answer{Algo: call.Copies, By: ByCopies, Kernel: collective.AllGather, Why: asked}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -192,7 +208,8 @@ func TestOneChoice(t *testing.T) {
 							require.NoError(t, err, about)
 							ans := c.Choose(q)
 							sameAnswer(t, about+", GPU", ans, ch)
-							if names := c.Names(kind, bytes, q.Registered); ans.By != ByFold && ans.By != ByShares && slices.Contains(planKinds, kind) {
+							if names := c.Names(kind, bytes, q.Registered); ans.By != ByFold && ans.By != ByShares &&
+								slices.Contains(planKinds, kind) {
 								named := ans.Algo.String()
 								if ans.Algo == call.Steps && !slices.Contains(names, named) {
 									named = Default(kind).String() // is the same where no kernel has its name

@@ -29,7 +29,8 @@ type Definition struct {
 // which it is first used: before any rank hears of the call.
 func Define(d Definition) error {
 	if goal(d.Kind, 0) == nil {
-		return fmt.Errorf("%w: define %q: %v is not a collective that a schedule can be proved for", call.ErrInvalid, d.Name, d.Kind)
+		return fmt.Errorf("%w: define %q: %v is not a collective that a schedule can be proved for", call.ErrInvalid,
+			d.Name, d.Kind)
 	}
 	if d.Schedule == nil {
 		return fmt.Errorf("%w: define %q: no Schedule", call.ErrInvalid, d.Name)
@@ -115,7 +116,8 @@ func (c *Chooser) prove(q *Question, a call.Algo) error {
 		if p.inPlace {
 			how = " in place"
 		}
-		err = fmt.Errorf("%w: the schedule %q does not do an %v of %d ranks%s: %w", call.ErrInvalid, a, q.Kind, c.Topo.Ranks, how, err)
+		err = fmt.Errorf("%w: the schedule %q does not do an %v of %d ranks%s: %w", call.ErrInvalid, a, q.Kind, c.Topo.Ranks,
+			how, err)
 	}
 	proofs.Store(p, err)
 	return err

@@ -85,7 +85,8 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	if err != nil {
 		return Choice{}, err
 	}
-	path := transport.GPUPath(max(0, slices.Index(transport.GPUPathNames[:], cmp.Or(gpus.Path, transport.OverP2P.String()))))
+	path := transport.GPUPath(max(0, slices.Index(transport.GPUPathNames[:],
+		cmp.Or(gpus.Path, transport.OverP2P.String()))))
 	if path == transport.NoPath {
 		return Choice{}, fmt.Errorf("%w: path %q is none of p2p, pcie, host memory, bridge", call.ErrInvalid, gpus.Path)
 	}
@@ -107,8 +108,10 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 		c.Kernels = tornLines{reach, n}
 	}
 	c.Rows = RowsFor(given, f, c.Kernels.LongestDirect())
-	if reduces := kind == call.AllReduce || kind == call.ReduceScatter; gpus.Row != 0 && (!reduces || gpus.Row < 8 || gpus.Row > kernels.MaxNormRow) {
-		return Choice{}, fmt.Errorf("%w: rows of %d bytes of %v: want an AllReduce or a ReduceScatter, and 8 to %d bytes", call.ErrInvalid, gpus.Row, kind, kernels.MaxNormRow)
+	if reduces := kind == call.AllReduce ||
+		kind == call.ReduceScatter; gpus.Row != 0 && (!reduces || gpus.Row < 8 || gpus.Row > kernels.MaxNormRow) {
+		return Choice{}, fmt.Errorf("%w: rows of %d bytes of %v: want an AllReduce or a ReduceScatter, and 8 to %d bytes",
+			call.ErrInvalid, gpus.Row, kind, kernels.MaxNormRow)
 	}
 	if n == NarrowRanks && f.Far.Peer() {
 		c.Budget = c.Budget.Narrowed()
@@ -144,7 +147,8 @@ func (o Options) chooser(kind call.Kind, n, local, bytes, root int) (*Chooser, e
 
 // choice puts an answer into words and tables.
 func (c *Chooser) choice(q Question, ans Answer, root, whole int) Choice {
-	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.Why, Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks}
+	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.Why,
+		Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks}
 	schedule := func(kind call.Kind, a call.Algo) sched.Schedule {
 		return Key{Kind: kind, Algo: a, Peer: int32(root)}.Schedule(c.Topo)
 	}

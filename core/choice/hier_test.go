@@ -55,7 +55,8 @@ func TestUnevenHierarchyIsProved(t *testing.T) {
 					if inPlace && c.Name == "alltoall" {
 						continue
 					}
-					require.NoError(t, sched.Check(s, c.Goal(root), depth, inPlace), "%s by %s on %v, root %d, in place %v", c.Name, a.Name, topo.Hosts, root, inPlace)
+					require.NoError(t, sched.Check(s, c.Goal(root), depth, inPlace), "%s by %s on %v, root %d, in place %v", c.Name,
+						a.Name, topo.Hosts, root, inPlace)
 					proved++
 				}
 			}

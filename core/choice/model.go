@@ -27,9 +27,12 @@ const (
 // them lose 1 to 2 % of the time on average. Of the others only the bandwidth is
 // measured, the latency is guessed.
 var pathModels = [...]pathModel{
-	transport.OverP2P:    {kernel: 1.5 * us, rate: 290 * gb, steps: sim.Link{Latency: 3 * us, Overhead: 0.2 * us, Bandwidth: 365 * gb}, slot: 2 << 20},
-	transport.OverPCIe:   {kernel: 3 * us, rate: 40 * gb, steps: sim.Link{Latency: 4 * us, Overhead: 0.3 * us, Bandwidth: 40 * gb}, slot: 2 << 20},
-	transport.OverHost:   {kernel: 3 * us, rate: 40 * gb, steps: sim.Link{Latency: 4 * us, Overhead: 0.5 * us, Bandwidth: 40 * gb}, slot: 1 << 20},
+	transport.OverP2P: {kernel: 1.5 * us, rate: 290 * gb,
+		steps: sim.Link{Latency: 3 * us, Overhead: 0.2 * us, Bandwidth: 365 * gb}, slot: 2 << 20},
+	transport.OverPCIe: {kernel: 3 * us, rate: 40 * gb,
+		steps: sim.Link{Latency: 4 * us, Overhead: 0.3 * us, Bandwidth: 40 * gb}, slot: 2 << 20},
+	transport.OverHost: {kernel: 3 * us, rate: 40 * gb,
+		steps: sim.Link{Latency: 4 * us, Overhead: 0.5 * us, Bandwidth: 40 * gb}, slot: 1 << 20},
 	transport.OverBridge: {steps: sim.Link{Latency: 20 * us, Overhead: 5 * us, Bandwidth: 8 * gb}, slot: 512 << 10},
 }
 
@@ -144,7 +147,8 @@ func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64
 		return float64(hops*far.kernel) + sent/far.rate // rounded: see TestNothingIsFused
 	}
 	key := Key{Kind: kind, Algo: a}
-	if a == call.Steps && (Default(kind) != call.Direct || !q.kernel(kind, call.Direct, bytes)) || a != call.Steps && !key.Exists(q.topo) {
+	if a == call.Steps && (Default(kind) != call.Direct || !q.kernel(kind, call.Direct, bytes)) ||
+		a != call.Steps && !key.Exists(q.topo) {
 		return math.Inf(1) // a name of another algorithm
 	}
 	t, err := sim.Estimate(key.Schedule(q.topo), sim.Model{

@@ -23,16 +23,24 @@ func TestNorm(t *testing.T) {
 		host    bool
 		want    Answer
 	}{
-		{2, near, call.Auto, call.AllReduce, 1024, false, Answer{Algo: call.OneShot, By: ByNorm, Kernel: collective.OneShot, Why: rowsByKernel}},
-		{4, near, call.Auto, call.AllReduce, 8, false, Answer{Algo: call.OneShot, By: ByNorm, Kernel: collective.OneShot, Why: rowsByKernel}},
-		{4, near, call.Auto, call.AllReduce, 64, false, Answer{Algo: call.TwoShot, By: ByNorm, Kernel: collective.TwoShot, Why: rowsInTwoHops}},
-		{2, near, call.TwoShot, call.AllReduce, 1, false, Answer{Algo: call.TwoShot, By: ByNorm, Kernel: collective.TwoShot, Why: asked}},
-		{4, near, call.OneShot, call.AllReduce, 64, false, Answer{Algo: call.OneShot, By: ByNorm, Kernel: collective.OneShot, Why: asked}},
-		{4, near, call.Auto, call.ReduceScatter, 64, false, Answer{Algo: call.Direct, By: ByNorm, Kernel: collective.ReduceScatter, Why: rowsByKernel}},
+		{2, near, call.Auto, call.AllReduce, 1024, false,
+			Answer{Algo: call.OneShot, By: ByNorm, Kernel: collective.OneShot, Why: rowsByKernel}},
+		{4, near, call.Auto, call.AllReduce, 8, false,
+			Answer{Algo: call.OneShot, By: ByNorm, Kernel: collective.OneShot, Why: rowsByKernel}},
+		{4, near, call.Auto, call.AllReduce, 64, false,
+			Answer{Algo: call.TwoShot, By: ByNorm, Kernel: collective.TwoShot, Why: rowsInTwoHops}},
+		{2, near, call.TwoShot, call.AllReduce, 1, false,
+			Answer{Algo: call.TwoShot, By: ByNorm, Kernel: collective.TwoShot, Why: asked}},
+		{4, near, call.OneShot, call.AllReduce, 64, false,
+			Answer{Algo: call.OneShot, By: ByNorm, Kernel: collective.OneShot, Why: asked}},
+		{4, near, call.Auto, call.ReduceScatter, 64, false,
+			Answer{Algo: call.Direct, By: ByNorm, Kernel: collective.ReduceScatter, Why: rowsByKernel}},
 		{4, near, call.Steps, call.AllReduce, 8, false, Answer{Algo: call.ByRank, By: ByFold, Why: rowsInOrder}},
-		{4, far, call.Auto, call.AllReduce, 1, false, Answer{Algo: call.OneShot, By: ByNorm, Kernel: collective.OneShot, Why: rowsByKernel}},
+		{4, far, call.Auto, call.AllReduce, 1, false,
+			Answer{Algo: call.OneShot, By: ByNorm, Kernel: collective.OneShot, Why: rowsByKernel}},
 		{4, far, call.Auto, call.AllReduce, 4096, false, Answer{Algo: call.ByRank, By: ByFold, Why: rowsInOrder}},
-		{4, paperKernels(false), call.Auto, call.AllReduce, 8, false, Answer{Algo: call.ByRank, By: ByFold, Why: rowsInOrder}},
+		{4, paperKernels(false), call.Auto, call.AllReduce, 8, false,
+			Answer{Algo: call.ByRank, By: ByFold, Why: rowsInOrder}},
 		{4, nil, call.Auto, call.AllReduce, 8, true, Answer{Algo: call.ByRank, By: ByFold, Why: rowsInOrder}},
 	} {
 		c := Chooser{Topo: Blocks(x.ranks, 0), Forced: x.forced, Kernels: x.kernels}

@@ -85,7 +85,8 @@ func (e *PlanError) Error() string {
 	if e.Line > 0 {
 		where = fmt.Sprintf("%s:%d", e.File, e.Line)
 	}
-	return fmt.Sprintf("%v: plan of rank %d: %s: %s; \"ringo tune\" writes a new one, and without RINGO_PLAN and Config.Plan the built-in one counts", call.ErrInvalid, e.Rank, where, e.Reason)
+	return fmt.Sprintf("%v: plan of rank %d: %s: %s; \"ringo tune\" writes a new one, and without RINGO_PLAN and "+
+		"Config.Plan the built-in one counts", call.ErrInvalid, e.Rank, where, e.Reason)
 }
 
 func (e *PlanError) Unwrap() error { return call.ErrInvalid }
@@ -128,7 +129,8 @@ func (p *Plan) line(n int, s string) error {
 	}
 	key, rest, _ := strings.Cut(text, " ")
 	rest = strings.TrimSpace(rest)
-	for name, field := range map[string]*string{"machine": &p.Machine, "driver": &p.Driver, "date": &p.Date, "path": &p.Path} {
+	for name, field := range map[string]*string{"machine": &p.Machine, "driver": &p.Driver, "date": &p.Date,
+		"path": &p.Path} {
 		if key == name {
 			if len(p.Rows) > 0 {
 				return fmt.Errorf("%s stands after the first row", key)
@@ -181,7 +183,8 @@ func (r *PlanRow) most() int64 {
 // parsePlanRow reads the five words of a row, or six.
 func parsePlanRow(words []string) (r PlanRow, err error) {
 	if len(words) < 5 || len(words) > 6 {
-		return r, fmt.Errorf("%d words: a row is collective, ranks, any or registered, size, algorithm, and may have blocks", len(words))
+		return r, fmt.Errorf("%d words: a row is collective, ranks, any or registered, size, algorithm, and may have blocks",
+			len(words))
 	}
 	if len(words) == 6 {
 		if err := r.parseBlocks(words[5]); err != nil {
@@ -253,7 +256,8 @@ func (r *PlanRow) parseBlocks(s string) (err error) {
 		r.Few, err = strconv.Atoi(few)
 	}
 	if err != nil || r.Blocks == 0 || both && r.Few == 0 || !validBlocks(r.Blocks, r.Few) {
-		return fmt.Errorf("blocks %q: want 1 to %d, or two such as 64/32, the second for the policy efficiency", s, collective.MaxBlocks)
+		return fmt.Errorf("blocks %q: want 1 to %d, or two such as 64/32, the second for the policy efficiency", s,
+			collective.MaxBlocks)
 	}
 	return nil
 }
@@ -266,7 +270,8 @@ func validBlocks(blocks, few int) bool {
 const maxPlanRanks = 1 << 18 // what a stamp can name
 
 // planKinds are the collectives that a plan chooses for.
-var planKinds = []call.Kind{call.AllReduce, call.AllGather, call.ReduceScatter, call.Broadcast, call.Reduce, call.AlltoAll, call.Gather, call.Scatter}
+var planKinds = []call.Kind{call.AllReduce, call.AllGather, call.ReduceScatter, call.Broadcast, call.Reduce,
+	call.AlltoAll, call.Gather, call.Scatter}
 
 func parsePlanKind(s string) (call.Kind, error) {
 	var known []string
@@ -276,7 +281,8 @@ func parsePlanKind(s string) (call.Kind, error) {
 		}
 		known = append(known, strings.ToLower(k.String()))
 	}
-	return 0, fmt.Errorf("%q is neither a collective (%s) nor one of machine, driver, date, gpu, path", s, strings.Join(known, ", "))
+	return 0, fmt.Errorf("%q is neither a collective (%s) nor one of machine, driver, date, gpu, path", s,
+		strings.Join(known, ", "))
 }
 
 // String is the text of the file.

@@ -19,10 +19,12 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 // TestPlanFile: a plan is written as the golden says and read back.
 func TestPlanFile(t *testing.T) {
 	p := &Plan{
-		Machine: "4 × NVIDIA H200", Driver: "CUDA 13.0", Date: "2026-11-20", GPUs: []string{"NVIDIA H200", "NVIDIA H100 80GB HBM3"}, Path: "p2p",
+		Machine: "4 × NVIDIA H200", Driver: "CUDA 13.0", Date: "2026-11-20",
+		GPUs: []string{"NVIDIA H200", "NVIDIA H100 80GB HBM3"}, Path: "p2p",
 		Rows: []PlanRow{
 			{Kind: call.AllReduce, From: 4, To: 4, UpTo: -1, Algo: "ring", Blocks: 128, Few: 64},
-			{Kind: call.AllGather, From: 5, To: 8, Registered: true, UpTo: 3 << 20, Algo: "window", Blocks: 32, Note: "from the model"},
+			{Kind: call.AllGather, From: 5, To: 8, Registered: true, UpTo: 3 << 20, Algo: "window", Blocks: 32,
+				Note: "from the model"},
 			{Kind: call.AllReduce, From: 4, To: 4, UpTo: 1000, Algo: "oneshot"},
 			{Kind: call.AllReduce, From: 4, To: 4, Registered: true, UpTo: -1, Algo: "window"},
 		},
@@ -61,7 +63,8 @@ func TestPlanRoundTrip(t *testing.T) {
 		for _, kind := range planKinds {
 			upTo := int64(0)
 			for upTo >= 0 && rapid.Bool().Draw(t, "row") {
-				r := PlanRow{Kind: kind, From: rapid.IntRange(1, 9).Draw(t, "from"), To: 9, Registered: rapid.Bool().Draw(t, "registered")}
+				r := PlanRow{Kind: kind, From: rapid.IntRange(1, 9).Draw(t, "from"), To: 9,
+					Registered: rapid.Bool().Draw(t, "registered")}
 				r.Algo = rapid.SampledFrom(algorithmsOnGPUs(kind, r.Registered)).Draw(t, "algorithm")
 				if rapid.Bool().Draw(t, "measured") {
 					r.Blocks = rapid.IntRange(1, 128).Draw(t, "blocks")
@@ -107,12 +110,14 @@ func TestPlanMistakes(t *testing.T) {
 		"size":            {head + "allreduce 4 any 1X ring\n", 4, "want a size such as 64K, or all"},
 		"algorithm":       {head + "allreduce 4 any all rong\n", 4, `"rong" is none of ring, tree`},
 		"auto":            {head + "allreduce 4 any all auto\n", 4, `"auto" is none of`},
-		"not its own":     {head + "alltoall 4 any all ring\n", 4, "alltoall has no algorithm ring; it has direct, hier, steps"},
-		"window":          {head + "allgather 4 any all window\n", 4, "for memory that may not be registered"},
-		"covered":         {head + "reduce 2-8 any all ring\nreduce 4 any 64K direct\n", 5, "line 4 has all of this row's sizes"},
-		"path":            {head + "path rail\n", 4, `path "rail" is none of p2p, pcie, host memory, bridge`},
-		"late":            {head + "reduce 2 any all ring\npath p2p\n", 5, "after the first row"},
-		"gpu":             {head + "gpu\n", 4, "gpu without a name"},
+		"not its own": {head + "alltoall 4 any all ring\n", 4,
+			"alltoall has no algorithm ring; it has direct, hier, steps"},
+		"window": {head + "allgather 4 any all window\n", 4, "for memory that may not be registered"},
+		"covered": {head + "reduce 2-8 any all ring\nreduce 4 any 64K direct\n", 5,
+			"line 4 has all of this row's sizes"},
+		"path": {head + "path rail\n", 4, `path "rail" is none of p2p, pcie, host memory, bridge`},
+		"late": {head + "reduce 2 any all ring\npath p2p\n", 5, "after the first row"},
+		"gpu":  {head + "gpu\n", 4, "gpu without a name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParsePlan("my.plan", test.text)
@@ -128,7 +133,8 @@ func TestPlanMistakes(t *testing.T) {
 
 func FuzzParsePlan(f *testing.F) {
 	f.Add("ringo plan 2\nreduce 2 any 64K direct 8\nreduce 2 any all ring 128/16\n")
-	f.Add("ringo plan 1\nmachine x\ngpu y\npath p2p\nallreduce 4 any 64K oneshot # z\nallreduce 2-8 registered all window\n")
+	f.Add("ringo plan 1\nmachine x\ngpu y\npath p2p\nallreduce 4 any 64K oneshot # z\nallreduce 2-8 registered all " +
+		"window\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ParsePlan("x", text)
 		if err != nil {
@@ -168,7 +174,8 @@ func TestBuiltinPlans(t *testing.T) {
 
 // A plan that names a GPU on which it was not measured says so in its reasons.
 func TestPlanElsewhere(t *testing.T) {
-	for name, want := range map[string]string{"NVIDIA H200": "", "NVIDIA H100 80GB HBM3": "; measured on 4 × NVIDIA H200, NVSwitch, not on NVIDIA H100 80GB HBM3"} {
+	for name, want := range map[string]string{"NVIDIA H200": "",
+		"NVIDIA H100 80GB HBM3": "; measured on 4 × NVIDIA H200, NVSwitch, not on NVIDIA H100 80GB HBM3"} {
 		ch, err := ExplainGPU(call.AllReduce, 4, 0, 1<<20, 0, GPUs{Name: name}, Options{})
 		require.NoError(t, err)
 		require.Equal(t, "twoshot", ch.Algo)
@@ -189,7 +196,8 @@ func TestExplainPCIe(t *testing.T) {
 	require.NotContains(t, ch.Reason, "h200.plan")
 	require.Contains(t, append(ch.Others, ch.Algo), "window")
 	for _, path := range []string{"pcie", "host memory"} {
-		for bytes, steps := range map[int]bool{64: false, collective.TornMessage(4): false, collective.TornMessage(4) + 1: true} {
+		for bytes, steps := range map[int]bool{64: false, collective.TornMessage(4): false, collective.TornMessage(4) +
+			1: true} {
 			ch, err = ExplainGPU(call.AllGather, 4, 0, bytes, 0, GPUs{Path: path}, Options{Algo: "direct"})
 			require.NoError(t, err)
 			require.Equal(t, steps, ch.Schedule != nil, "%d bytes over %s", bytes, path)

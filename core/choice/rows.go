@@ -126,7 +126,8 @@ func (rows *Rows) add(p *Plan, f *Fabric) {
 			from += " (" + r.Note + ")"
 		}
 		from += elsewhere
-		*list = append(*list, Row{Algo: a, Most: int(r.most()) / r.Kind.Shares(ranks), From: from, Blocks: r.Blocks, Few: r.Few})
+		*list = append(*list, Row{Algo: a, Most: int(r.most()) / r.Kind.Shares(ranks), From: from, Blocks: r.Blocks,
+			Few: r.Few})
 	}
 }
 

@@ -19,8 +19,10 @@ var draws = flag.Int("draws", 0, "how many cases TestChosenIsNearTheBest draws, 
 
 // wires are networks between hosts, from a slow one to a card for each rank.
 var wires = []Wire{
-	{Network: "socket", Mbps: 1_000, Cards: 1}, {Network: "socket", Mbps: 25_000, Cards: 1}, {Network: "socket", Mbps: 400_000, Cards: 4},
-	{Network: "ib", Mbps: 100_000, Cards: 1}, {Network: "ib", Mbps: 800_000, Cards: 2}, {Network: "ib", Mbps: 3_200_000, Cards: 8},
+	{Network: "socket", Mbps: 1_000, Cards: 1}, {Network: "socket", Mbps: 25_000, Cards: 1},
+	{Network: "socket", Mbps: 400_000, Cards: 4},
+	{Network: "ib", Mbps: 100_000, Cards: 1}, {Network: "ib", Mbps: 800_000, Cards: 2},
+	{Network: "ib", Mbps: 3_200_000, Cards: 8},
 }
 
 // draw is a layout of 2 to 64 hosts of up to 8 ranks: alike, alike but for one, or any.
@@ -40,7 +42,8 @@ func draw(r *rand.Rand) []int {
 
 // whole is the time of all ranks, of which none stands for others unless it is exactly like them.
 func (c *costs) whole(t *testing.T, kind call.Kind, a call.Algo, bytes int) float64 {
-	r, err := sim.Run(t.Context(), Key{Kind: kind, Algo: a}.Schedule(c.topo), c.model, int64(bytes)*int64(kind.Shares(c.topo.Ranks)), sim.Options{MaxRounds: 8})
+	r, err := sim.Run(t.Context(), Key{Kind: kind, Algo: a}.Schedule(c.topo), c.model,
+		int64(bytes)*int64(kind.Shares(c.topo.Ranks)), sim.Options{MaxRounds: 8})
 	require.NoError(t, err)
 	return r.Time
 }
@@ -48,7 +51,8 @@ func (c *costs) whole(t *testing.T, kind call.Kind, a call.Algo, bytes int) floa
 // Of layouts of up to 64 hosts × 8 ranks, sizes, wires and collectives that are drawn, what is chosen is close to the
 // best of all algorithms as the simulator has them on the whole layout. It prints the worst ten.
 func TestChosenIsNearTheBest(t *testing.T) {
-	kinds := []call.Kind{call.AllReduce, call.Reduce, call.Broadcast, call.AllGather, call.ReduceScatter, call.AlltoAll, call.Gather, call.Scatter}
+	kinds := []call.Kind{call.AllReduce, call.Reduce, call.Broadcast, call.AllGather, call.ReduceScatter, call.AlltoAll,
+		call.Gather, call.Scatter}
 	type result struct {
 		hosts        []int
 		wire         Wire
@@ -78,7 +82,8 @@ func TestChosenIsNearTheBest(t *testing.T) {
 	}
 	slices.SortFunc(all, func(a, b result) int { return cmp.Compare(b.times, a.times) })
 	for _, w := range all[:10] {
-		t.Logf("%.2f times: %v of %d bytes by %s, best is %s, over %v on %v", w.times, w.kind, w.bytes, w.chosen, w.best, w.wire, w.hosts)
+		t.Logf("%.2f times: %v of %d bytes by %s, best is %s, over %v on %v", w.times, w.kind, w.bytes, w.chosen, w.best,
+			w.wire, w.hosts)
 	}
 	t.Logf("%d drawn, the median %.3f", len(all), all[len(all)/2].times)
 	require.LessOrEqual(t, all[len(all)/2].times, 1.1)

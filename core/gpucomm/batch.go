@@ -18,7 +18,8 @@ const maxBatch = 256
 // streams the calls are. Whether they use the same memory does not count either: they have no order.
 func (q *queue) Alike(calls []*call.Call) int {
 	n := 0
-	for n < min(len(calls), maxBatch) && (q.likeBefore(calls, n) || q.small(calls[n])) && calls[n].Type == calls[0].Type && calls[n].Op.Kind == calls[0].Op.Kind {
+	for n < min(len(calls), maxBatch) && (q.likeBefore(calls, n) || q.small(calls[n])) && calls[n].Type == calls[0].Type &&
+		calls[n].Op.Kind == calls[0].Op.Kind {
 		n++
 	}
 	return max(1, n)

@@ -36,7 +36,8 @@ func TestForkMakesNoBranches(t *testing.T) {
 		require.NoError(t, d.StreamBeginCapture(s[0], cuda.CaptureRelaxed))
 		require.NoError(t, cuda.After(d, s[1], s[0], fork))
 		for i := range 6 {
-			require.NoError(t, g.do(&call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 16, Type: kernels.Float32, Stream: s[i/2%2]}))
+			require.NoError(t, g.do(&call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 16, Type: kernels.Float32,
+				Stream: s[i/2%2]}))
 			last := s[i/2%2]
 			var before, now cuda.CaptureInfo
 			g.Life.Turn.Lock()

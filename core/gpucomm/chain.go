@@ -118,7 +118,8 @@ func (r *recording) follow(d cuda.Driver, s gpu.Stream, has []cuda.GraphNode) er
 			after = append(after, n)
 		}
 	}
-	if len(after) == len(has) && !slices.ContainsFunc(has, func(n cuda.GraphNode) bool { return !slices.Contains(after, n) }) {
+	if len(after) == len(has) &&
+		!slices.ContainsFunc(has, func(n cuda.GraphNode) bool { return !slices.Contains(after, n) }) {
 		return nil
 	}
 	return d.StreamUpdateCaptureDependencies(s, after, cuda.CaptureSetDependencies)

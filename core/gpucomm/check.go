@@ -104,7 +104,8 @@ func (k *known) ours(c *call.Call) error {
 	}
 	for _, r := range []mem.Region{c.In, c.Out} {
 		if !r.IsHost() && r.Dev() != k.Device.Number() {
-			return k.Life.Locate(c, 0, fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(), k.Device.Number()), k)
+			return k.Life.Locate(c, 0, fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid,
+				r.Dev(), k.Device.Number()), k)
 		}
 	}
 	return nil
@@ -153,7 +154,8 @@ func (k *known) admitMemory(name string, r mem.Region, size int) error {
 		return nil
 	}
 	if r.Ptr()%uintptr(size) != 0 {
-		return fmt.Errorf("%w: %s: %#x on device %d is no multiple of the element's %d bytes: align it", call.ErrInvalid, name, r.Ptr(), k.Device.Number(), size)
+		return fmt.Errorf("%w: %s: %#x on device %d is no multiple of the element's %d bytes: align it", call.ErrInvalid,
+			name, r.Ptr(), k.Device.Number(), size)
 	}
 	if n := k.Device.Frees(); n != k.frees {
 		k.frees, k.memory = n, k.memory[:0]
@@ -190,7 +192,8 @@ func (k *known) after(addr uintptr) int {
 // has reports whether a region lies in confirmed memory.
 func (k *known) has(r mem.Region) bool {
 	i := k.after(r.Ptr())
-	return i < len(k.memory) && k.memory[i].Ptr() <= r.Ptr() && r.Ptr()+uintptr(r.Len()) <= k.memory[i].Ptr()+uintptr(k.memory[i].Len())
+	return i < len(k.memory) && k.memory[i].Ptr() <= r.Ptr() &&
+		r.Ptr()+uintptr(r.Len()) <= k.memory[i].Ptr()+uintptr(k.memory[i].Len())
 }
 
 // add remembers confirmed memory. What overlaps it has been freed since it was confirmed.
@@ -210,12 +213,14 @@ func (k *known) admitStream(s gpu.Stream, seen cuda.Sight) (e entry, err error) 
 		seen = cuda.Look(driver, s, k.streamIDs)
 	}
 	switch err := seen.Err; {
-	case errors.Is(err, cuda.ErrStreamCaptureImplicit), errors.Is(err, cuda.ErrInvalidHandle), errors.Is(err, cuda.ErrInvalidContext), errors.Is(err, cuda.ErrContextIsDestroyed):
+	case errors.Is(err, cuda.ErrStreamCaptureImplicit), errors.Is(err, cuda.ErrInvalidHandle),
+		errors.Is(err, cuda.ErrInvalidContext), errors.Is(err, cuda.ErrContextIsDestroyed):
 		return e, fmt.Errorf("%w: stream %#x: %w", call.ErrInvalid, s, err)
 	case err != nil:
 		return e, err
 	case seen.Capture == cuda.CaptureInvalidated:
-		return e, fmt.Errorf("%w: the capture of stream %#x on device %d is broken: end it, and look at the first error since it began", call.ErrInvalid, s, k.Device.Number())
+		return e, fmt.Errorf("%w: the capture of stream %#x on device %d is broken: end it, and look at the first error "+
+			"since it began", call.ErrInvalid, s, k.Device.Number())
 	}
 	e.stream, e.captures = stream{s, seen.ID}, seen.Capture == cuda.CaptureActive
 	if e.captures {
@@ -231,7 +236,8 @@ func (k *known) admitStream(s gpu.Stream, seen cuda.Sight) (e entry, err error) 
 		return e, err
 	}
 	if ctx != k.net.Context() {
-		return e, fmt.Errorf("%w: stream %#x is not of device %d's primary context: make it with device %d current", call.ErrInvalid, s, k.Device.Number(), k.Device.Number())
+		return e, fmt.Errorf("%w: stream %#x is not of device %d's primary context: make it with device %d current",
+			call.ErrInvalid, s, k.Device.Number(), k.Device.Number())
 	}
 	if len(k.streams) == maxKnown {
 		k.streams = slices.Delete(k.streams, 0, 1)

@@ -72,8 +72,10 @@ func TestOpenFails(t *testing.T) {
 		t.Skip("a real driver does not fail when it is told to")
 	}
 	for _, name := range []string{
-		"cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDeviceGetUuid", "cuMemAlloc", "cuMemHostAlloc", "cuMemHostGetDevicePointer", "cuMemCreate",
-		"cuStreamCreateWithPriority", "cuEventCreate", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncSetAttribute", "cuMemcpyAsync",
+		"cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDeviceGetUuid", "cuMemAlloc",
+		"cuMemHostAlloc", "cuMemHostGetDevicePointer", "cuMemCreate",
+		"cuStreamCreateWithPriority", "cuEventCreate", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncSetAttribute",
+		"cuMemcpyAsync",
 	} {
 		t.Run(name, func(t *testing.T) {
 			driver := gputest.Driver(t).(*cudaemu.Machine)
@@ -114,7 +116,8 @@ func TestCallFails(t *testing.T) {
 		x, err := d.Alloc(256)
 		require.NoError(t, err)
 		require.NoError(t, d.Write(x, make([]byte, 256)))
-		reduce := &call.Call{Kind: call.AllReduce, In: x.Slice(0, 64), Out: x.Slice(128, 64), Count: 16, Type: kernels.Float32}
+		reduce := &call.Call{Kind: call.AllReduce, In: x.Slice(0, 64), Out: x.Slice(128, 64), Count: 16,
+			Type: kernels.Float32}
 		require.NoError(t, alone(d, func(g *Comm) error {
 			if err := g.do(reduce); err != nil {
 				return err

@@ -137,7 +137,8 @@ func (e *estate) trespass() (sealed bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.count(); e.late > 0 {
-		err = fmt.Errorf("%w, and %d operations of graphs that were launched later did nothing: destroy graphs that hold operations of a communicator when it is closed, or launch them no more", call.ErrClosed, e.late)
+		err = fmt.Errorf("%w, and %d operations of graphs that were launched later did nothing: destroy graphs that hold "+
+			"operations of a communicator when it is closed, or launch them no more", call.ErrClosed, e.late)
 	}
 	return e.sealed, err
 }
@@ -157,7 +158,8 @@ func (e *estate) leave() error {
 	if n == 0 {
 		return e.giveBack()
 	}
-	e.log.Info("graphs hold operations of a closed communicator: its memory is given back when they are destroyed", "subsys", "GPU", "graphs", n)
+	e.log.Info("graphs hold operations of a closed communicator: its memory is given back when they are destroyed",
+		"subsys", "GPU", "graphs", n)
 	return nil
 }
 

@@ -91,7 +91,8 @@ func (q *queue) admitAll(x *exchange, calls []*call.Call, seen cuda.Sight) (firs
 		if i == 0 {
 			first = e
 		} else if e.capture.ID != first.capture.ID {
-			return first, fmt.Errorf("%w: the sends and receives of a group are on streams %#x and %#x, which are not in the same capture", call.ErrInvalid, calls[0].Stream, c.Stream)
+			return first, fmt.Errorf("%w: the sends and receives of a group are on streams %#x and %#x, which are not in the "+
+				"same capture", call.ErrInvalid, calls[0].Stream, c.Stream)
 		}
 		if !slices.Contains(x.streams, c.Stream) {
 			x.streams = append(x.streams, c.Stream)

@@ -85,7 +85,8 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	g = new(Comm)
 	g.Options, g.chooser = o, o.Chooser
 	g.enter()
-	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Quota, o.Paths); err != nil || missing != "" {
+	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Quota, o.Paths); err != nil ||
+		missing != "" {
 		return g, missing, err
 	}
 	for _, open := range []func() error{g.upkeep.open, g.openEngine, g.known.open, g.order.open, g.queue.open} {

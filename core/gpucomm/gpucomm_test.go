@@ -59,7 +59,8 @@ func openOn(t testing.TB, groups []bootstrap.Group, list []*gpu.Device, change f
 }
 
 // openHosts is openOn whose ranks are on the hosts of their letters.
-func openHosts(t testing.TB, groups []bootstrap.Group, hosts string, list []*gpu.Device, change func(*Options)) []*Comm {
+func openHosts(t testing.TB, groups []bootstrap.Group, hosts string, list []*gpu.Device,
+	change func(*Options)) []*Comm {
 	t.Helper()
 	comms, errs := make([]*Comm, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup
@@ -161,7 +162,8 @@ func TestAnswerIsCarriedOut(t *testing.T) {
 		{"kernel of two steps", call.TwoShot, false, call.AllReduce, choice.ByKernel, nil},
 		{"ring", call.Ring, false, call.AllReduce, choice.BySchedule, []call.Kind{call.AllReduce}},
 		{"reduce-scatter", call.Direct, false, call.ReduceScatter, choice.ByKernel, nil},
-		{"reduce-scatter in a ring", call.Ring, false, call.ReduceScatter, choice.BySchedule, []call.Kind{call.ReduceScatter}},
+		{"reduce-scatter in a ring", call.Ring, false, call.ReduceScatter, choice.BySchedule,
+			[]call.Kind{call.ReduceScatter}},
 		{"logstep", call.LogStep, false, call.AllGather, choice.BySchedule, []call.Kind{call.AllGather}},
 		{"tree", call.Tree, false, call.Broadcast, choice.BySchedule, []call.Kind{call.Broadcast}},
 		{"an algorithm of others", call.Ring, false, call.AlltoAll, choice.ByKernel, nil},

@@ -42,11 +42,12 @@ func TestGroupsRefused(t *testing.T) {
 	defer g.Device.DestroyStream(captured)
 	require.NoError(t, g.Device.DestroyStream(gone)) // now, for its handle comes again
 	nothing := mem.Device(0, 0x100000, 16)
-	refused := map[string]func(func(mem.Region, gpu.Stream) *call.Call) *call.Call{
-		"memory of device 1, but the rank's GPU is device 0": func(c func(mem.Region, gpu.Stream) *call.Call) *call.Call { return c(far, 0) },
-		"In: ":     func(c func(mem.Region, gpu.Stream) *call.Call) *call.Call { return c(nothing, 0) },
-		"align it": func(c func(mem.Region, gpu.Stream) *call.Call) *call.Call { return c(x.Slice(2, 16), 0) },
-		"stream ":  func(c func(mem.Region, gpu.Stream) *call.Call) *call.Call { return c(x, gone) },
+	type maker = func(mem.Region, gpu.Stream) *call.Call
+	refused := map[string]func(maker) *call.Call{
+		"memory of device 1, but the rank's GPU is device 0": func(c maker) *call.Call { return c(far, 0) },
+		"In: ":     func(c maker) *call.Call { return c(nothing, 0) },
+		"align it": func(c maker) *call.Call { return c(x.Slice(2, 16), 0) },
+		"stream ":  func(c maker) *call.Call { return c(x, gone) },
 	}
 	if gputest.OnGPU() {
 		delete(refused, "stream ") // NVIDIA's driver follows the handle of a stream that is gone
@@ -63,7 +64,8 @@ func TestGroupsRefused(t *testing.T) {
 	}
 	d := g.Device.Driver()
 	require.NoError(t, g.Device.With(func() error { return d.StreamBeginCapture(captured, cuda.CaptureRelaxed) }))
-	require.ErrorContains(t, turn(func() error { return g.Exchange([]*call.Call{send(x, 0), send(x, captured)}) }), "which are not in the same capture")
+	require.ErrorContains(t, turn(func() error { return g.Exchange([]*call.Call{send(x, 0), send(x, captured)}) }),
+		"which are not in the same capture")
 	require.NoError(t, g.Device.With(func() error {
 		graph, err := d.StreamEndCapture(captured)
 		return errors.Join(err, d.GraphDestroy(graph))
@@ -75,7 +77,8 @@ func TestGroupsRefused(t *testing.T) {
 	// They work, on streams of their own.
 	each(t, comms, func(g *Comm) error {
 		r := g.Life.Rank
-		if err := g.Device.Write(memory[r].Slice(0, 8), []byte{byte(r + 1), 0, 0, 0, byte(10 * (r + 1)), 0, 0, 0}); err != nil {
+		if err := g.Device.Write(memory[r].Slice(0, 8),
+			[]byte{byte(r + 1), 0, 0, 0, byte(10 * (r + 1)), 0, 0, 0}); err != nil {
 			return err
 		}
 		s, err := g.Device.NewStream()
@@ -104,8 +107,10 @@ func TestGroupsRefused(t *testing.T) {
 
 	// A communicator that has failed takes none.
 	g.Life.FailIn("Test", errors.New("the roof is down"))
-	require.ErrorContains(t, turn(func() error { return g.Batch([]*call.Call{reduce(x, 0), reduce(x, 0)}) }), "the roof is down")
-	require.ErrorContains(t, turn(func() error { return g.Exchange([]*call.Call{send(x, 0), send(x, 0)}) }), "the roof is down")
+	require.ErrorContains(t, turn(func() error { return g.Batch([]*call.Call{reduce(x, 0), reduce(x, 0)}) }),
+		"the roof is down")
+	require.ErrorContains(t, turn(func() error { return g.Exchange([]*call.Call{send(x, 0), send(x, 0)}) }),
+		"the roof is down")
 }
 
 // What a window takes no part in.
@@ -116,15 +121,23 @@ func TestSignalsRefused(t *testing.T) {
 	w := register(t, comms, memory, 0, 128)
 	put := func(local mem.Region, peer, offset int) error { return w[0].Put(local, peer, offset, 0) }
 	for says, err := range map[string]error{
-		"peer 2 of 2 ranks":                                                                   put(memory[0].Slice(0, 4), 2, 0),
-		"peer -1 of 2 ranks":                                                                  w[0].Signal(-1, 0),
-		"host memory: put memory of the rank's GPU":                                           put(mem.Host(make([]byte, 4)), 0, 0),
-		"memory of device 1, but the rank's GPU is device 0":                                  put(memory[1].Slice(0, 4), 0, 0),
-		"4 bytes at 125 of window #1 of 128 bytes":                                            put(memory[0].Slice(0, 4), 0, 125),
-		"4 bytes at -1 of window #1 of 128 bytes":                                             put(memory[0].Slice(0, 4), 0, -1),
-		"wait for 1 signals of rank 2, after 0 others: a wait is for 16777216 at most":        w[0].Wait([]Arrival{{2, 1}}, 0),
-		"wait for -1 signals of rank 0, after 3 others: a wait is for 16777216 at most":       w[0].Wait([]Arrival{{1, 3}, {0, -1}}, 0),
-		"wait for 16777216 signals of rank 0, after 1 others: a wait is for 16777216 at most": w[0].Wait([]Arrival{{1, 1}, {0, 1 << 24}}, 0),
+		"peer 2 of 2 ranks": put(memory[0].Slice(0, 4), 2,
+			0),
+		"peer -1 of 2 ranks": w[0].Signal(-1, 0),
+		"host memory: put memory of the rank's GPU": put(mem.Host(make([]byte, 4)),
+			0, 0),
+		"memory of device 1, but the rank's GPU is device 0": put(memory[1].Slice(0, 4), 0,
+			0),
+		"4 bytes at 125 of window #1 of 128 bytes": put(memory[0].Slice(0, 4), 0,
+			125),
+		"4 bytes at -1 of window #1 of 128 bytes": put(memory[0].Slice(0, 4), 0,
+			-1),
+		"wait for 1 signals of rank 2, after 0 others: a wait is for 16777216 at most": w[0].Wait([]Arrival{{2, 1}},
+			0),
+		"wait for -1 signals of rank 0, after 3 others: a wait is for 16777216 at most": w[0].Wait([]Arrival{{1, 3},
+			{0, -1}}, 0),
+		"wait for 16777216 signals of rank 0, after 1 others: a wait is for 16777216 at most": w[0].Wait([]Arrival{{1, 1},
+			{0, 1 << 24}}, 0),
 		"local memory: ": put(mem.Device(0, 0x100000, 4), 0, 0),
 	} {
 		require.ErrorIs(t, err, call.ErrInvalid, says)

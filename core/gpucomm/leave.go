@@ -212,7 +212,8 @@ func partAll(ctx context.Context, all []leaver, stage int) []error {
 func (g *Comm) release(parted bool) error {
 	var errs []error
 	if !parted {
-		g.Log.Warn("peers may still write to this rank's queues: their memory is kept until the process ends", "subsys", "GPU")
+		g.Log.Warn("peers may still write to this rank's queues: their memory is kept until the process ends",
+			"subsys", "GPU")
 	}
 	if g.net != nil { // quietly, for another thread may capture a stream meanwhile
 		d := g.Device.Driver()

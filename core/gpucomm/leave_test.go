@@ -35,7 +35,8 @@ func TestLeaveInAnyOrder(t *testing.T) {
 			}
 			comms := openOn(t, groups, list, nil)
 			for r := range comms {
-				require.NoError(t, comms[r].do(&call.Call{Kind: call.AllReduce, In: memory[r], Out: memory[r], Count: 16, Type: kernels.Float32}))
+				require.NoError(t, comms[r].do(&call.Call{Kind: call.AllReduce, In: memory[r], Out: memory[r], Count: 16,
+					Type: kernels.Float32}))
 			}
 		}
 	})

@@ -35,8 +35,10 @@ func (b *base) meet(ctx context.Context, method call.Method, mine windowNote) ([
 			return nil, b.abandon(method, fmt.Errorf("what rank %d says: %w", r, err))
 		}
 		if notes[r].Window != mine.Window {
-			return nil, b.abandon(method, fmt.Errorf("%w: rank %d calls %v of window #%d, rank %d of window #%d; all ranks must make the same calls in the same order",
-				call.ErrMismatch, b.Life.Rank, method, mine.Window, r, notes[r].Window))
+			return nil, b.abandon(method,
+				fmt.Errorf("%w: rank %d calls %v of window #%d, rank %d of window #%d; all ranks must make the same calls in the "+
+					"same order",
+					call.ErrMismatch, b.Life.Rank, method, mine.Window, r, notes[r].Window))
 		}
 	}
 	return notes, nil

@@ -37,7 +37,8 @@ func (a *arena) normed(t *testing.T, kind call.Kind, rows int) [][]byte {
 			Kind: kind, In: in, Out: sum, Count: rows * row, Type: kernels.Float32,
 			Norm: &call.Norm{Row: row, Epsilon: 1e-5, Residual: sum, Weight: weight, Normed: normed},
 		}
-		err := errors.Join(g.Device.Write(in, fill(uint64(r), whole*row)), g.Device.Write(sum, fill(99, rows*row)), g.Device.Write(weight, fill(98, row)),
+		err := errors.Join(g.Device.Write(in, fill(uint64(r), whole*row)), g.Device.Write(sum, fill(99, rows*row)),
+			g.Device.Write(weight, fill(98, row)),
 			g.do(&c), g.Device.Synchronize(0))
 		all[r] = make([]byte, out.Len())
 		return errors.Join(err, g.Device.Read(all[r], out))

@@ -87,7 +87,8 @@ func TestShares(t *testing.T) {
 		}
 	}
 	by := func(bytes int, op kernels.Kind) choice.Answer {
-		return shares.comms[0].Chooser().Choose(choice.Question{Kind: call.Reduce, Bytes: bytes, Type: kernels.BFloat16, Op: op, OnGPU: true})
+		return shares.comms[0].Chooser().Choose(choice.Question{Kind: call.Reduce, Bytes: bytes, Type: kernels.BFloat16,
+			Op: op, OnGPU: true})
 	}
 	require.Equal(t, choice.ByShares, by(from, kernels.KindAvg).By)
 	require.Equal(t, call.TwoShot, by(from, kernels.KindAvg).Algo)
@@ -132,7 +133,8 @@ func TestPhases(t *testing.T) {
 			phases := openArena(t, test.hosts, list, inPhases(test.algo))
 			var calls []call.Call
 			for _, count := range []int{1, 1001, 30_000} {
-				calls = append(calls, call.Call{Kind: call.AllReduce, Count: count, Type: kernels.Int32, Op: kernels.Sum}, call.Call{Kind: call.AllGather, Count: count, Type: kernels.Uint8})
+				calls = append(calls, call.Call{Kind: call.AllReduce, Count: count, Type: kernels.Int32, Op: kernels.Sum},
+					call.Call{Kind: call.AllGather, Count: count, Type: kernels.Uint8})
 			}
 			for _, c := range append(calls, call.Call{Kind: call.AllReduce, Count: 501, Type: kernels.Int32, Op: kernels.Avg},
 				call.Call{Kind: call.AllReduce, Count: 501, Type: kernels.Int32, Op: kernels.PreMulSum(2)},
@@ -158,7 +160,8 @@ func TestPhasesLoadFirst(t *testing.T) {
 	a := openArena(t, hosts, list, inPhases(call.Hier))
 	for r, g := range a.comms {
 		x := a.memory[r].Slice(0, 4*count)
-		require.NoError(t, g.do(&call.Call{Kind: call.AllReduce, In: x, Out: x, Count: count, Type: kernels.Int32, Op: kernels.Avg}))
+		require.NoError(t, g.do(&call.Call{Kind: call.AllReduce, In: x, Out: x, Count: count, Type: kernels.Int32,
+			Op: kernels.Avg}))
 	}
 	each(t, a.comms, func(g *Comm) error { return g.Device.Synchronize(0) })
 }

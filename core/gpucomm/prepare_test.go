@@ -27,8 +27,10 @@ func TestPreparedIsOnlyQueued(t *testing.T) {
 		window  bool
 		count   int
 	}{
-		{"kernel", call.Auto, false, false, 64}, {"ring", call.Ring, false, false, 64}, {"window", call.Window, false, true, 64}, {"copies", call.Copies, false, true, 4096},
-		{"in order", call.Auto, true, false, 64}, {"in order, in shares", call.Auto, true, false, 1 << 16}, {"in order, in parts", call.Steps, true, false, 64},
+		{"kernel", call.Auto, false, false, 64}, {"ring", call.Ring, false, false, 64},
+		{"window", call.Window, false, true, 64}, {"copies", call.Copies, false, true, 4096},
+		{"in order", call.Auto, true, false, 64}, {"in order, in shares", call.Auto, true, false, 1 << 16},
+		{"in order, in parts", call.Steps, true, false, 64},
 	} {
 		for _, op := range []kernels.RedOp{kernels.Sum, kernels.PreMulSum(3)} {
 			t.Run(fmt.Sprint(way.name, " ", op), func(t *testing.T) {
@@ -50,7 +52,8 @@ func TestPreparedIsOnlyQueued(t *testing.T) {
 						binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(float32(i%100*(r+1))))
 					}
 					require.NoError(t, d.Write(memory[r].Slice(0, bytes), data))
-					calls[r] = &call.Call{Kind: call.AllReduce, In: memory[r].Slice(0, bytes), Out: memory[r].Slice(bytes, bytes), Count: way.count, Type: kernels.Float32, Op: op}
+					calls[r] = &call.Call{Kind: call.AllReduce, In: memory[r].Slice(0, bytes), Out: memory[r].Slice(bytes, bytes),
+						Count: way.count, Type: kernels.Float32, Op: op}
 				}
 				each(t, comms, func(g *Comm) error {
 					g.Life.Turn.Lock()
@@ -58,7 +61,8 @@ func TestPreparedIsOnlyQueued(t *testing.T) {
 					return g.Prepare(calls[g.Life.Rank])
 				})
 				m := list[0].Driver().(*cudaemu.Machine)
-				for _, name := range []string{"cuMemAlloc", "cuMemHostAlloc", "cuMemAddressReserve", "cuModuleLoadDataEx", "cuStreamCreateWithPriority", "cuEventCreate"} {
+				for _, name := range []string{"cuMemAlloc", "cuMemHostAlloc", "cuMemAddressReserve", "cuModuleLoadDataEx",
+					"cuStreamCreateWithPriority", "cuEventCreate"} {
 					m.Inject(cudaemu.Injection{Call: name, Nth: 1, Result: cuda.ErrUnknown})
 				}
 				each(t, comms, func(g *Comm) error { return g.do(calls[g.Life.Rank]) })
@@ -71,7 +75,8 @@ func TestPreparedIsOnlyQueued(t *testing.T) {
 					got := make([]byte, bytes)
 					require.NoError(t, d.Read(got, calls[r].Out))
 					for i := range way.count {
-						require.Equal(t, factor*float32(i%100), math.Float32frombits(binary.LittleEndian.Uint32(got[4*i:])), "element %d", i)
+						require.Equal(t, factor*float32(i%100), math.Float32frombits(binary.LittleEndian.Uint32(got[4*i:])), "element %d",
+							i)
 					}
 				}
 			})

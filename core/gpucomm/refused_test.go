@@ -25,7 +25,8 @@ func TestWithout(t *testing.T) {
 	none, some := paths.Profile{}, paths.Profile{GPU: "x"}
 	require.Empty(t, without([]paths.Profile{some, some}))
 	require.Equal(t, "no rank has a GPU: set Config.Device", without([]paths.Profile{none, none}))
-	require.Equal(t, "rank 1 has no GPU: set Config.Device on all ranks or on none", without([]paths.Profile{some, none, some, none}))
+	require.Equal(t, "rank 1 has no GPU: set Config.Device on all ranks or on none",
+		without([]paths.Profile{some, none, some, none}))
 }
 
 // Answers of kernels add up, sorted and each rank once, until another operation is under way.
@@ -99,8 +100,14 @@ func TestCallsRefused(t *testing.T) {
 		require.Error(t, d.CtxSynchronize(), "breaks it")
 		return nil
 	}))
-	refused(t, g, reduce(x, x, own), "the capture of stream ", " on device 0 is broken: end it, and look at the first error since it began")
-	require.NoError(t, g.Device.With(func() error { _, err := d.StreamEndCapture(own); require.Error(t, err); return nil }))
+	refused(t, g, reduce(x, x, own), "the capture of stream ",
+		" on device 0 is broken: end it, and look at the first error since it began")
+	require.NoError(t, g.Device.With(func() error {
+		_,
+			err := d.StreamEndCapture(own)
+		require.Error(t, err)
+		return nil
+	}))
 	require.NoError(t, g.do(reduce(x, x, own)))
 	require.NoError(t, g.Device.Synchronize(own))
 	require.NoError(t, g.Device.DestroyStream(own))
@@ -138,7 +145,8 @@ func TestKnownRegions(t *testing.T) {
 	}
 	require.Equal(t, []mem.Region{at(100, 50), at(150, 10), at(200, 100), at(300, 100)}, k.memory)
 	for r, has := range map[mem.Region]bool{
-		at(100, 50): true, at(100, 51): false, at(149, 1): true, at(99, 2): false, at(160, 1): false, at(199, 1): false, at(200, 100): true, at(399, 1): true, at(400, 1): false, at(290, 20): false,
+		at(100, 50): true, at(100, 51): false, at(149, 1): true, at(99, 2): false, at(160, 1): false, at(199, 1): false,
+		at(200, 100): true, at(399, 1): true, at(400, 1): false, at(290, 20): false,
 	} {
 		require.Equal(t, has, k.has(r), "%v", r)
 	}
@@ -173,12 +181,16 @@ func TestAlike(t *testing.T) {
 	}
 	for want, calls := range map[int][][]*call.Call{
 		1: {
-			times(1), {small(func(c *call.Call) { c.Kind = call.Broadcast }), small(nil)}, {small(func(c *call.Call) { c.Count = 1 << 18 }), small(nil)},
-			{small(func(c *call.Call) { c.Op.Kind = kernels.KindPreMulSum }), small(nil)}, {small(func(c *call.Call) { c.Op.Kind = kernels.KindUser }), small(nil)},
+			times(1), {small(func(c *call.Call) { c.Kind = call.Broadcast }), small(nil)},
+			{small(func(c *call.Call) { c.Count = 1 << 18 }), small(nil)},
+			{small(func(c *call.Call) { c.Op.Kind = kernels.KindPreMulSum }), small(nil)},
+			{small(func(c *call.Call) { c.Op.Kind = kernels.KindUser }), small(nil)},
 			{small(func(c *call.Call) { c.In, c.Out = mem.Host(make([]byte, 64)), mem.Host(make([]byte, 64)) }), small(nil)},
-			{small(nil), small(func(c *call.Call) { c.Type = kernels.Int32 })}, {small(nil), small(func(c *call.Call) { c.Op = kernels.RedOp{Kind: kernels.KindMax} })},
+			{small(nil), small(func(c *call.Call) { c.Type = kernels.Int32 })},
+			{small(nil), small(func(c *call.Call) { c.Op = kernels.RedOp{Kind: kernels.KindMax} })},
 		},
-		3:        {append(times(3), small(func(c *call.Call) { c.Type = kernels.Int32 })), append(times(3), small(func(c *call.Call) { c.Kind = call.Reduce }))},
+		3: {append(times(3), small(func(c *call.Call) { c.Type = kernels.Int32 })),
+			append(times(3), small(func(c *call.Call) { c.Kind = call.Reduce }))},
 		maxBatch: {times(maxBatch), times(maxBatch + 1)},
 	} {
 		for _, list := range calls {
@@ -194,7 +206,8 @@ func TestTogether(t *testing.T) {
 	memory := memories(t, list, 64)
 	reduce := func(g *Comm) error {
 		x := memory[g.Life.Rank]
-		return errors.Join(g.do(&call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 4, Type: kernels.Float32}), g.Device.Synchronize(0))
+		return errors.Join(g.do(&call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 4, Type: kernels.Float32}),
+			g.Device.Synchronize(0))
 	}
 	each(t, comms, reduce)
 	f := comms[0].Footprint()
@@ -203,7 +216,8 @@ func TestTogether(t *testing.T) {
 	require.ErrorContains(t, f.Resume(), "the communicator is not suspended")
 	each(t, comms, func(g *Comm) error { return g.Footprint().Suspend() })
 	require.ErrorIs(t, f.Suspend(), errSuspended)
-	refused(t, comms[0], &call.Call{Kind: call.AllReduce, In: memory[0], Out: memory[0], Count: 4, Type: kernels.Float32}, "the communicator is suspended: call Resume on all ranks")
+	refused(t, comms[0], &call.Call{Kind: call.AllReduce, In: memory[0], Out: memory[0], Count: 4, Type: kernels.Float32},
+		"the communicator is suspended: call Resume on all ranks")
 	again, kept := f.Bytes()
 	require.Equal(t, []int{fixed, mapped}, []int{again, kept})
 	each(t, comms, func(g *Comm) error { return g.Footprint().Resume() })
@@ -300,8 +314,10 @@ func TestChain(t *testing.T) {
 	}
 	driver := d.Driver()
 	require.NoError(t, d.With(func() error {
-		require.NoError(t, a.after(&entry{stream: stream{handle: s[0]}}, func() error { return driver.StreamWaitValue32(s[0], gate.Ptr(), 1, cuda.WaitEQ) }))
-		require.ErrorContains(t, a.after(&entry{stream: stream{handle: s[1]}}, func() error { return errors.New("not queued") }), "not queued")
+		require.NoError(t, a.after(&entry{stream: stream{handle: s[0]}},
+			func() error { return driver.StreamWaitValue32(s[0], gate.Ptr(), 1, cuda.WaitEQ) }))
+		require.ErrorContains(t, a.after(&entry{stream: stream{handle: s[1]}},
+			func() error { return errors.New("not queued") }), "not queued")
 		require.NoError(t, a.after(&entry{stream: stream{handle: s[1]}}, func() error { return nil }))
 		done, err := driver.StreamQuery(s[1])
 		require.NoError(t, err)

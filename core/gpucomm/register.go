@@ -64,7 +64,8 @@ func (ws *windows) join(w *Window) error {
 	case r.Len() == 0:
 		return fmt.Errorf("%w: no bytes: register live memory of the rank's GPU", call.ErrInvalid)
 	case r.Dev() != ws.Device.Number():
-		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(), ws.Device.Number())
+		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(),
+			ws.Device.Number())
 	}
 	if o := ws.open.overlap(r); o != nil {
 		return fmt.Errorf("%w: %d bytes at %#x overlap window #%d, %d bytes at %#x: close that first",
@@ -137,9 +138,11 @@ func (w *Window) offers(notes []windowNote) (offers []p2p.SegmentOffer, err erro
 		o := &notes[r]
 		switch {
 		case o.Bad != "":
-			return nil, fmt.Errorf("%w: rank %d cannot: %s", call.ErrInvalid, r, strings.TrimPrefix(o.Bad, call.ErrInvalid.Error()+": "))
+			return nil, fmt.Errorf("%w: rank %d cannot: %s", call.ErrInvalid, r,
+				strings.TrimPrefix(o.Bad, call.ErrInvalid.Error()+": "))
 		case o.Bytes != notes[0].Bytes:
-			return nil, fmt.Errorf("%w: rank 0 registers %d bytes, rank %d registers %d: give all ranks the same length", call.ErrInvalid, notes[0].Bytes, r, o.Bytes)
+			return nil, fmt.Errorf("%w: rank 0 registers %d bytes, rank %d registers %d: give all ranks the same length",
+				call.ErrInvalid, notes[0].Bytes, r, o.Bytes)
 		}
 		if w.span == nil {
 			continue
@@ -170,10 +173,12 @@ func (w *Window) enter(ctx context.Context, offers []p2p.SegmentOffer) (err erro
 			return w.without(why)
 		}
 	}
-	if err := errors.Join(w.span.Settle(), ws.order.copyStream.open(ws.Device), ws.engine.PrepareAside(w.region.Len()), ws.engine.PrepareSignals()); err != nil {
+	if err := errors.Join(w.span.Settle(), ws.order.copyStream.open(ws.Device), ws.engine.PrepareAside(w.region.Len()),
+		ws.engine.PrepareSignals()); err != nil {
 		return ws.abandon(call.Register, err)
 	}
-	ws.Log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device", ws.Device.Number())
+	ws.Log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device",
+		ws.Device.Number())
 	return nil
 }
 
@@ -238,7 +243,9 @@ func (w *Window) Close() error {
 		}
 		for r := range notes {
 			if n := notes[r].Held; n > 0 {
-				return ws.Life.ErrorIn(call.CloseWindow.String(), fmt.Errorf("%w: %d graphs of rank %d hold operations in window #%d: destroy them first; the window stays open", call.ErrInvalid, n, r, w.number))
+				return ws.Life.ErrorIn(call.CloseWindow.String(),
+					fmt.Errorf("%w: %d graphs of rank %d hold operations in window #%d: destroy them first; the window stays open",
+						call.ErrInvalid, n, r, w.number))
 			}
 		}
 	}

@@ -92,7 +92,9 @@ func (u *upkeep) call(now time.Time) error {
 		switch {
 		case !slices.Contains(answer, rank):
 		case slices.Contains(r.missed, rank):
-			return &engine.StepError{Peer: sched.Rank(rank), Phase: "recv", Err: fmt.Errorf("%w: rank %d has closed the communicator; all ranks must make the same calls before Close", call.ErrLeft, rank)}
+			return &engine.StepError{Peer: sched.Rank(rank), Phase: "recv",
+				Err: fmt.Errorf("%w: rank %d has closed the communicator; all ranks must make the same calls before Close",
+					call.ErrLeft, rank)}
 		default:
 			r.missed = append(r.missed, rank)
 		}

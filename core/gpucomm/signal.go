@@ -24,7 +24,8 @@ const mostSignals = 1 << 24
 func (w *Window) Put(local mem.Region, peer, offset int, s gpu.Stream) error {
 	return w.aside(s, local, peer, func(e entry) error {
 		if offset < 0 || local.Len() > w.region.Len()-offset {
-			return fmt.Errorf("%w: %d bytes at %d of window #%d of %d bytes", call.ErrInvalid, local.Len(), offset, w.number, w.region.Len())
+			return fmt.Errorf("%w: %d bytes at %d of window #%d of %d bytes", call.ErrInvalid, local.Len(), offset, w.number,
+				w.region.Len())
 		}
 		d := w.of.Device.Driver()
 		return w.of.order.after(&e, func() error {
@@ -54,7 +55,8 @@ func (w *Window) Wait(list []Arrival, s gpu.Stream) error {
 		all := 0
 		for _, a := range list {
 			if a.Peer < 0 || a.Peer >= w.of.Life.Size || a.Count < 0 || a.Count > mostSignals-all {
-				return fmt.Errorf("%w: wait for %d signals of rank %d, after %d others: a wait is for %d at most", call.ErrInvalid, a.Count, a.Peer, all, mostSignals)
+				return fmt.Errorf("%w: wait for %d signals of rank %d, after %d others: a wait is for %d at most", call.ErrInvalid,
+					a.Count, a.Peer, all, mostSignals)
 			}
 			all += a.Count
 		}
@@ -118,9 +120,11 @@ func (w *Window) takes(local mem.Region, peer int) error {
 	case local.IsHost():
 		return fmt.Errorf("%w: host memory: put memory of the rank's GPU", call.ErrInvalid)
 	case local.Dev() != ws.Device.Number():
-		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, local.Dev(), ws.Device.Number())
+		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, local.Dev(),
+			ws.Device.Number())
 	case w.stalls && peer != ws.Life.Rank:
-		return fmt.Errorf("%w: a put into window #%d might wait for a call on rank %d's GPU that waits for the put: register memory of gpu.Device.AllocMapped or ncclMemAlloc",
+		return fmt.Errorf("%w: a put into window #%d might wait for a call on rank %d's GPU that waits for the put: "+
+			"register memory of gpu.Device.AllocMapped or ncclMemAlloc",
 			call.ErrUnsupported, w.number, peer)
 	}
 	return nil

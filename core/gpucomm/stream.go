@@ -111,5 +111,6 @@ func (o *order) finish() error {
 	if o.Life.Guard.Aborted() != nil {
 		o.engine.Control().Abort()
 	}
-	return cuda.Quietly(o.Device.Driver(), o.net.Context(), func() error { return o.Device.Driver().EventSynchronize(o.event) })
+	return cuda.Quietly(o.Device.Driver(), o.net.Context(),
+		func() error { return o.Device.Driver().EventSynchronize(o.event) })
 }

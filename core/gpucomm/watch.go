@@ -145,7 +145,8 @@ func (u *upkeep) blame(cause error) {
 	var step, where *engine.StepError
 	if !errors.As(control.Fault(), &where) { // no kernel has said where it was
 		if errors.Is(cause, call.ErrTimeout) {
-			cause = fmt.Errorf("%w: blocks of its kernel have not begun: other kernels hold the GPU; RINGO_MAX_CTAS bounds a communicator's", cause)
+			cause = fmt.Errorf("%w: blocks of its kernel have not begun: other kernels hold the GPU; RINGO_MAX_CTAS bounds a "+
+				"communicator's", cause)
 		}
 		u.Life.FailIn(life.OpComm, cause)
 		return

@@ -21,7 +21,8 @@ func (mute) Inquire(bootstrap.Position) {}
 // the ranks have found out where they parted. Verdict waits for that, and names the call,
 // and the peer's if it can be asked.
 func TestVerdictWaits(t *testing.T) {
-	for name, theirs := range map[string]string{"asked": "rank 1 calls Broadcast #1 (count 16, float32, root 1);", "mute": "rank 1 another call;"} {
+	for name, theirs := range map[string]string{"asked": "rank 1 calls Broadcast #1 (count 16, float32, root 1);",
+		"mute": "rank 1 another call;"} {
 		t.Run(name, func(t *testing.T) {
 			list, groups := devices(t, 2), bootstrap.Local(2)
 			for r := range groups {
@@ -32,10 +33,12 @@ func TestVerdictWaits(t *testing.T) {
 			comms := openOn(t, groups, list, nil)
 			memory := memories(t, list, 64)
 			comms[1].chooser.Forced = call.Ring // its root waits for nobody
-			require.NoError(t, comms[1].do(&call.Call{Kind: call.Broadcast, Root: 1, In: memory[1], Out: memory[1], Count: 16, Type: kernels.Float32}))
+			require.NoError(t, comms[1].do(&call.Call{Kind: call.Broadcast, Root: 1, In: memory[1], Out: memory[1], Count: 16,
+				Type: kernels.Float32}))
 			comms[1].chooser.Forced = call.Auto
 			for r := 1; r >= 0; r-- {
-				require.NoError(t, comms[r].do(&call.Call{Kind: call.AllReduce, In: memory[r], Out: memory[r], Count: 16, Type: kernels.Float32}))
+				require.NoError(t, comms[r].do(&call.Call{Kind: call.AllReduce, In: memory[r], Out: memory[r], Count: 16,
+					Type: kernels.Float32}))
 				require.Eventually(t, func() bool {
 					started, _ := comms[r].engine.Control().Progress()
 					return started == uint64(1+r)

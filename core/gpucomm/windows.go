@@ -147,7 +147,8 @@ func (p *placement) String() string {
 	case b == nil:
 		return fmt.Sprintf("In at %d of window #%d", p.in.offset, a.number)
 	case a != b:
-		return fmt.Sprintf("In at %d of window #%d and Out at %d of window #%d", p.in.offset, a.number, p.out.offset, b.number)
+		return fmt.Sprintf("In at %d of window #%d and Out at %d of window #%d", p.in.offset, a.number,
+			p.out.offset, b.number)
 	case p.in.offset == p.out.offset:
 		return fmt.Sprintf("In and Out at %d of window #%d", p.in.offset, a.number)
 	}
@@ -209,7 +210,8 @@ func (ws *windows) closeSpan(w *Window) error {
 	case !ws.order.copiesIn(w):
 		return w.span.Close()
 	}
-	ws.Log.Warn("graphs hold copies in a window of a closed communicator: destroy them before any rank frees the window's memory", "subsys", "REG", "window", w.number)
+	ws.Log.Warn("graphs hold copies in a window of a closed communicator: destroy them before any rank frees the "+
+		"window's memory", "subsys", "REG", "window", w.number)
 	ws.upkeep.estate.keep(w.span.Close)
 	return w.span.Settle()
 }

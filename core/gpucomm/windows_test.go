@@ -92,7 +92,8 @@ func TestWindowsClosedOutOfOrder(t *testing.T) {
 		r := g.Life.Rank
 		err := both[r][r].Close()
 		require.ErrorIs(t, err, call.ErrMismatch)
-		require.ErrorContains(t, err, fmt.Sprintf("rank %d calls Window.Close of window #%d, rank %d of window #%d", r, r+1, 1-r, 2-r))
+		require.ErrorContains(t, err, fmt.Sprintf("rank %d calls Window.Close of window #%d, rank %d of window #%d", r, r+1,
+			1-r, 2-r))
 		return nil
 	})
 	require.Error(t, comms[0].Life.Err())

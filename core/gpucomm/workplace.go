@@ -150,7 +150,8 @@ func (p *workplace) Scratch(which rankorder.Use, n int) (mem.Region, error) {
 	return mem.Device(p.q.Device.Number(), at, n), nil
 }
 
-func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error {
+func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region,
+	outL engine.Layout) error {
 	program, err := p.q.program(r.Part(kind, algorithm(kind, p.now.gather)))
 	if err != nil {
 		return err
@@ -166,7 +167,8 @@ func (p *workplace) Combine(r *request.Request, dst, srcs mem.Region, contributi
 }
 
 // combine is Combine on a stream.
-func (p *workplace) combine(s gpu.Stream, r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error {
+func (p *workplace) combine(s gpu.Stream, r *request.Request, dst, srcs mem.Region, contributions uint64,
+	finish bool) error {
 	if dst.Len() == 0 {
 		return nil
 	}
@@ -176,7 +178,8 @@ func (p *workplace) combine(s gpu.Stream, r *request.Request, dst, srcs mem.Regi
 	}
 	p.src[0] = srcs
 	p.args = combiner.Args{
-		Dst: dst, Srcs: p.src[:], Rows: srcs.Len() / dst.Len(), Contributions: contributions, Finish: finish, Scalar: r.Scalar,
+		Dst: dst, Srcs: p.src[:], Rows: srcs.Len() / dst.Len(), Contributions: contributions, Finish: finish,
+		Scalar: r.Scalar,
 	}
 	return k.Launch(s, &p.args)
 }

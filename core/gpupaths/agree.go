@@ -59,7 +59,8 @@ func (n *Net) pairs() []int {
 // cannot connect a pair, from what all ranks know, so that all say the same; a < b. Otherwise
 // both ranks of the pair call open, and the pair has the path if both succeed. word is what this rank
 // says besides, and words are those of all ranks.
-func (n *Net) try(ctx context.Context, p transport.GPUPath, word string, reach func(a, b int) error, open func(peer int) error) (words []string, err error) {
+func (n *Net) try(ctx context.Context, p transport.GPUPath, word string, reach func(a, b int) error,
+	open func(peer int) error) (words []string, err error) {
 	failed := make([]string, n.size)
 	for r := range n.size {
 		if r == n.rank || n.path(n.rank, r) != transport.NoPath || reach(min(n.rank, r), max(n.rank, r)) != nil {

@@ -47,11 +47,13 @@ type bridgeEnd struct {
 // connectBridge agrees with all ranks on a transport for each pair that has no path yet, and on
 // whether it moves the slots itself. refused is why this rank does not allow bridges, "" if it does.
 func (n *Net) connectBridge(ctx context.Context, refused string, cfg *paths.Config) error {
-	b := &bridgeNet{shape: func(peer int) grid.Geometry { return n.bridgeGeometry(n.rank, peer) }, heads: map[int]int{}, ends: map[bridgeEnd]grid.End{}}
+	b := &bridgeNet{shape: func(peer int) grid.Geometry { return n.bridgeGeometry(n.rank, peer) }, heads: map[int]int{},
+		ends: map[bridgeEnd]grid.End{}}
 	n.bridge = b
 	near, far := n.geometry.near, n.geometry.far
 	b.limits = transport.Limits{SlotBytes: max(near.SlotBytes, far.SlotBytes), Slots: near.Slots}
-	b.transports = n.host.NewTransports(n.group, transport.Config{Self: n.self, Key: n.group.Key(), Guard: &b.guard, Left: n.group.Left, Limits: b.limits})
+	b.transports = n.host.NewTransports(n.group,
+		transport.Config{Self: n.self, Key: n.group.Key(), Guard: &b.guard, Left: n.group.Left, Limits: b.limits})
 	wanted := func(x, y int) bool { return n.path(x, y) == transport.NoPath }
 	agreed, err := paths.Agree(ctx, n.group, n.host.Profiles, b.transports, wanted, refused)
 	if err != nil {
@@ -143,7 +145,8 @@ func (b *bridgeNet) end(key bridgeEnd) (e grid.End, queues []bridge.Queue, err e
 	post := at + shape.Lanes*shape.HeadBytes()
 	seen := post + shape.Lanes*grid.LaneStride
 	addr, slots := b.slots.at(b, key.peer, side*slotsBytes(shape), slotsBytes(shape))
-	e = grid.End{Geometry: shape, Queues: addr, Heads: b.addr + uint64(at), Post: b.addr + uint64(post), Seen: b.addr + uint64(seen)}
+	e = grid.End{Geometry: shape, Queues: addr, Heads: b.addr + uint64(at), Post: b.addr + uint64(post), Seen: b.addr +
+		uint64(seen)}
 	memory := b.memory.Bytes()
 	queues = make([]bridge.Queue, shape.Lanes)
 	for l := range queues {

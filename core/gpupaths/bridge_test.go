@@ -32,8 +32,10 @@ func TestBridgeLayout(t *testing.T) {
 	require.NoError(t, err)
 	n := netOf("abcd", transport.OverBridge, transport.OverBridge, transport.OverBridge)
 	n.driver, n.ctx, n.dev = d.Driver(), ctx, d.Handle()
-	shapes := map[int]grid.Geometry{1: {Lanes: 3, Slots: 4, SlotBytes: 256}, 2: {Lanes: 1, Slots: 2, SlotBytes: 128}, 3: {Lanes: 2, Slots: 8, SlotBytes: 512}}
-	b := &bridgeNet{shape: func(peer int) grid.Geometry { return shapes[peer] }, heads: map[int]int{}, ends: map[bridgeEnd]grid.End{}}
+	shapes := map[int]grid.Geometry{1: {Lanes: 3, Slots: 4, SlotBytes: 256}, 2: {Lanes: 1, Slots: 2, SlotBytes: 128},
+		3: {Lanes: 2, Slots: 8, SlotBytes: 512}}
+	b := &bridgeNet{shape: func(peer int) grid.Geometry { return shapes[peer] }, heads: map[int]int{},
+		ends: map[bridgeEnd]grid.End{}}
 	b.slots.onHost = map[int]int{}
 	require.NoError(t, b.allocate(n, nil))
 	require.Nil(t, b.memory)
@@ -62,8 +64,10 @@ func TestBridgeLayout(t *testing.T) {
 						require.Equal(t, e.Seen+uint64(l*grid.LaneStride), at(unsafe.Pointer(q.Seen)), name)
 						require.Len(t, q.Headers, g.HeadBytes())
 						require.Len(t, q.Memory, g.SlotsBytes())
-						spans = append(spans, span{heads, heads + uint64(g.HeadBytes()), name + " heads"}, span{slots, slots + uint64(g.SlotsBytes()), name + " slots"},
-							span{at(unsafe.Pointer(q.Posted)), at(unsafe.Pointer(q.Posted)) + grid.LaneStride, name + " post"}, span{at(unsafe.Pointer(q.Seen)), at(unsafe.Pointer(q.Seen)) + grid.LaneStride, name + " seen"})
+						spans = append(spans, span{heads, heads + uint64(g.HeadBytes()), name + " heads"},
+							span{slots, slots + uint64(g.SlotsBytes()), name + " slots"},
+							span{at(unsafe.Pointer(q.Posted)), at(unsafe.Pointer(q.Posted)) + grid.LaneStride, name + " post"},
+							span{at(unsafe.Pointer(q.Seen)), at(unsafe.Pointer(q.Seen)) + grid.LaneStride, name + " seen"})
 					}
 					queues = nil
 				}
@@ -85,7 +89,8 @@ func TestBridgeLayout(t *testing.T) {
 	require.EqualError(t, err, "no bridge to rank 9")
 
 	// Slots of peers that are not placed after all get memory of their own.
-	s := &bridgeSlots{candidates: map[int]bool{1: true, 2: true}, onGPU: map[int]int{1: 0, 2: 512}, onHost: map[int]int{}, copies: map[int]string{}}
+	s := &bridgeSlots{candidates: map[int]bool{1: true, 2: true}, onGPU: map[int]int{1: 0, 2: 512}, onHost: map[int]int{},
+		copies: map[int]string{}}
 	require.NoError(t, s.settle(n, []string{"", "no room", "", ""}))
 	require.Equal(t, map[int]bool{2: true}, s.placed)
 	require.Equal(t, map[int]bool{1: true}, s.moved)
@@ -100,7 +105,8 @@ func TestBridgeLayout(t *testing.T) {
 		require.Equal(t, &s.late.Bytes()[side*size], &slots.Bytes()[0])
 	}
 	require.NoError(t, s.close())
-	mine := &bridgeSlots{candidates: map[int]bool{1: true}, onGPU: map[int]int{}, onHost: map[int]int{}, copies: map[int]string{}}
+	mine := &bridgeSlots{candidates: map[int]bool{1: true}, onGPU: map[int]int{}, onHost: map[int]int{},
+		copies: map[int]string{}}
 	require.NoError(t, mine.settle(n, []string{"not here", "no room", "", ""}))
 	require.Equal(t, map[int]string{1: "rank 0: not here"}, mine.copies)
 	require.Nil(t, mine.late)

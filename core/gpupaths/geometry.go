@@ -146,5 +146,6 @@ func sharingNotes(all []paths.Profile) []string {
 	if n < 2 {
 		return nil
 	}
-	return []string{fmt.Sprintf("GPU memory: up to %d ranks share a GPU, each with a part of its multiprocessors; those of different processes take turns", n)}
+	return []string{fmt.Sprintf("GPU memory: up to %d ranks share a GPU, each with a part of its multiprocessors; those "+
+		"of different processes take turns", n)}
 }

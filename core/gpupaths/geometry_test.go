@@ -34,7 +34,8 @@ func TestGeometry(t *testing.T) {
 		require.LessOrEqual(t, g.boards[n].pinned.Bytes(), 64<<20, "%d ranks", n)
 		require.LessOrEqual(t, 2*(n-1)*laneSetBytes(g.near), 64<<20, "%d ranks", n)
 		few := geometryOf(&one, 128, 3)
-		for _, q := range []int{few.boards[n].device.Near.Lanes, few.boards[n].device.Far.Lanes, few.boards[n].pinned.Near.Lanes, few.boards[n].pinned.Far.Lanes, few.near.Lanes, few.far.Lanes} {
+		for _, q := range []int{few.boards[n].device.Near.Lanes, few.boards[n].device.Far.Lanes,
+			few.boards[n].pinned.Near.Lanes, few.boards[n].pinned.Far.Lanes, few.near.Lanes, few.far.Lanes} {
 			require.LessOrEqual(t, q, 3)
 		}
 		for _, blocks := range []int{1, 8, 32, 40, 100} {
@@ -84,7 +85,8 @@ func TestGeometryOfHosts(t *testing.T) {
 
 // The rank with the most close ranks counts, wherever it is.
 func TestAcross(t *testing.T) {
-	for _, names := range []string{"aabbcc", "abcabc", "aabbb", "aaaabbccddee", "aabbccddeeee", strings.Repeat("a", 16) + "bbbbccccddddeeeeffff"} {
+	for _, names := range []string{"aabbcc", "abcabc", "aabbb", "aaaabbccddee", "aabbccddeeee", strings.Repeat("a", 16) +
+		"bbbbccccddddeeeeffff"} {
 		h := hostsOf(ranksOn(names))
 		want := 0
 		for r := range names {
@@ -109,7 +111,8 @@ func TestClose(t *testing.T) {
 		h := hostsOf(all)
 		topo := choice.TopologyOf(strings.Split(names, ""))
 		for _, key := range []choice.Key{
-			{Kind: call.AllReduce, Algo: call.Ring}, {Kind: call.AllReduce, Algo: call.Hier}, {Kind: call.AllGather, Algo: call.Hier}, {Kind: call.ReduceScatter, Algo: call.Hier},
+			{Kind: call.AllReduce, Algo: call.Ring}, {Kind: call.AllReduce, Algo: call.Hier},
+			{Kind: call.AllGather, Algo: call.Hier}, {Kind: call.ReduceScatter, Algo: call.Hier},
 		} {
 			if !key.Exists(topo) {
 				continue
@@ -187,7 +190,8 @@ func TestAgreedBudget(t *testing.T) {
 // Schedules have few lanes where all GPUs move by bulk copies on one host, and nobody wants it otherwise.
 func TestNarrow(t *testing.T) {
 	narrow := func(change func(all []paths.Profile), sharing int) bool {
-		all := []paths.Profile{{Blocks: 128, Processors: 132, BulkCopies: true}, {Blocks: 128, Processors: 132, BulkCopies: true}}
+		all := []paths.Profile{{Blocks: 128, Processors: 132, BulkCopies: true},
+			{Blocks: 128, Processors: 132, BulkCopies: true}}
 		change(all)
 		b := agreedBudget(all, sharing)
 		require.Equal(t, b.Narrow, b.Lanes() < b.Most)
@@ -204,7 +208,8 @@ func TestNarrow(t *testing.T) {
 	require.False(t, narrow(func(all []paths.Profile) { all[1].Host = "b" }, 1))
 	require.True(t, narrow(func(all []paths.Profile) { all[1].MinBlocks = 32 }, 1))
 	require.False(t, narrow(func(all []paths.Profile) { all[1].MinBlocks = 33 }, 1))
-	require.True(t, narrow(func(all []paths.Profile) { all[1].Policy = uint8(choice.PolicyLatency) }, 1), "one rank still wants it")
+	require.True(t, narrow(func(all []paths.Profile) { all[1].Policy = uint8(choice.PolicyLatency) }, 1),
+		"one rank still wants it")
 	require.False(t, narrow(func(all []paths.Profile) {
 		all[0].Policy, all[1].Policy = uint8(choice.PolicyLatency), uint8(choice.PolicyLatency)
 	}, 1))

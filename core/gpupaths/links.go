@@ -193,13 +193,18 @@ func (n *Net) Notes() []string {
 	}
 	b := n.budget
 	if 0 < b.Most && b.Most < mostBlocks {
-		notes = append(notes, fmt.Sprintf("GPU memory: kernels of up to %d blocks, this communicator's share of the GPU (RINGO_MAX_CTAS)", b.Most))
+		notes = append(notes,
+			fmt.Sprintf("GPU memory: kernels of up to %d blocks, this communicator's share of the GPU (RINGO_MAX_CTAS)", b.Most))
 	}
 	if b.Narrow {
-		notes = append(notes, fmt.Sprintf("GPU memory: schedules of up to %d lanes, for GPUs that compute beside them; RINGO_CTA_POLICY=latency has more", b.Lanes()))
+		notes = append(notes,
+			fmt.Sprintf("GPU memory: schedules of up to %d lanes, for GPUs that compute beside them; RINGO_CTA_POLICY=latency "+
+				"has more", b.Lanes()))
 	}
 	if b.Least > 0 || b.Policy != choice.PolicyDefault {
-		notes = append(notes, fmt.Sprintf("GPU memory: kernels of at least %d blocks where there is work for them (RINGO_MIN_CTAS), policy %v (RINGO_CTA_POLICY)", max(1, b.Least), b.Policy))
+		notes = append(notes,
+			fmt.Sprintf("GPU memory: kernels of at least %d blocks where there is work for them (RINGO_MIN_CTAS), policy %v "+
+				"(RINGO_CTA_POLICY)", max(1, b.Least), b.Policy))
 	}
 	return append(notes, sharingNotes(n.host.Profiles)...)
 }

@@ -139,5 +139,6 @@ func far(gpu string, cards []string, any bool, level string) error {
 	if any {
 		which = "the nearest card"
 	}
-	return fmt.Errorf("%s, %s, is %v from the GPU and may be %v: NCCL_NET_GDR_LEVEL=%v allows it", card, which, worst, most, worst)
+	return fmt.Errorf("%s, %s, is %v from the GPU and may be %v: NCCL_NET_GDR_LEVEL=%v allows it", card, which, worst,
+		most, worst)
 }

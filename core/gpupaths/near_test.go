@@ -26,7 +26,8 @@ func TestApart(t *testing.T) {
 }
 
 func TestLevel(t *testing.T) {
-	for s, want := range map[string]Distance{"": PHB, "LOC": LOC, "NVL": LOC, "PIX": PIX, "PXB": PXB, "PXN": PXB, "PHB": PHB, "SYS": SYS} {
+	for s, want := range map[string]Distance{"": PHB, "LOC": LOC, "NVL": LOC, "PIX": PIX, "PXB": PXB, "PXN": PXB,
+		"PHB": PHB, "SYS": SYS} {
 		require.Equal(t, want, levelOf(s), s)
 	}
 }
@@ -54,8 +55,10 @@ func TestFar(t *testing.T) {
 	require.NoError(t, far(gpu, []string{"fx2:1"}, false, "SYS"))
 	require.NoError(t, far(gpu, []string{"no such card"}, false, ""), "unknown is near")
 	require.NoError(t, far("", []string{"fx2:1"}, false, ""), "unknown is near")
-	require.EqualError(t, far(gpu, []string{"fx0:1", "fx2:1"}, false, ""), "fx2:1, over which data go, is SYS from the GPU and may be PHB: NCCL_NET_GDR_LEVEL=SYS allows it")
-	require.EqualError(t, far(gpu, []string{"fx2:1", "fx1:1"}, true, "PIX"), "fx1:1, the nearest card, is PHB from the GPU and may be PIX: NCCL_NET_GDR_LEVEL=PHB allows it")
+	require.EqualError(t, far(gpu, []string{"fx0:1", "fx2:1"}, false, ""),
+		"fx2:1, over which data go, is SYS from the GPU and may be PHB: NCCL_NET_GDR_LEVEL=SYS allows it")
+	require.EqualError(t, far(gpu, []string{"fx2:1", "fx1:1"}, true, "PIX"),
+		"fx1:1, the nearest card, is PHB from the GPU and may be PIX: NCCL_NET_GDR_LEVEL=PHB allows it")
 	require.ErrorContains(t, far("", nil, false, "LOC"), "NCCL_NET_GDR_LEVEL is LOC")
 
 	machine, err := ringogpu.Open(ringogpu.Options{Emulate: 1})
@@ -72,6 +75,7 @@ func TestFar(t *testing.T) {
 	require.Equal(t, gpu, placeOf(d.Driver(), d.Handle()))
 	require.Empty(t, placeOf(d.Driver(), 99), "of no device")
 	near = Near(d)
-	require.Equal(t, []int{int(PIX), int(PHB), int(SYS), int(SYS)}, []int{near("fx0"), near("fx1"), near("fx2"), near("fx3")})
+	require.Equal(t, []int{int(PIX), int(PHB), int(SYS), int(SYS)},
+		[]int{near("fx0"), near("fx1"), near("fx2"), near("fx3")})
 	require.Nil(t, Near(nil))
 }

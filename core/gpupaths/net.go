@@ -61,7 +61,8 @@ type Net struct {
 
 // Connect agrees with all ranks on the path of each pair of GPUs. missing says, in the same
 // words on all ranks, why some pair has none; n is nil then. d and cfg are this rank's.
-func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device, quota *Quota, cfg *paths.Config) (n *Net, missing string, err error) {
+func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device, quota *Quota,
+	cfg *paths.Config) (n *Net, missing string, err error) {
 	handle, err := d.Context()
 	if err != nil {
 		return nil, "", err

@@ -30,17 +30,21 @@ func TestShapes(t *testing.T) {
 	shape := func(g grid.Geometry) string {
 		return fmt.Sprintf("%d lanes, %d slots of %d, notes %d", g.Lanes, g.Slots, g.SlotBytes, g.NoteBytes)
 	}
-	for _, hosts := range []string{"a", "aa", "aaaa", "aaaaaaaa", strings.Repeat("a", 16), "aabb", "aaabb", "abcd", strings.Repeat("abcdefgh", 8)} {
+	for _, hosts := range []string{"a", "aa", "aaaa", "aaaaaaaa", strings.Repeat("a", 16), "aabb", "aaabb", "abcd",
+		strings.Repeat("abcdefgh", 8)} {
 		h := hostsOf(ranksOn(hosts))
 		closest, others := h.across()
-		fmt.Fprintf(&b, "%s: %d to %d ranks a host, %d columns, close to %d, not to %d\n", hosts, h.least(), h.most(), h.columns, closest, others)
+		fmt.Fprintf(&b, "%s: %d to %d ranks a host, %d columns, close to %d, not to %d\n", hosts, h.least(), h.most(),
+			h.columns, closest, others)
 		for _, x := range [][2]int{{128, 128}, {128, 8}, {16, 128}, {4, 1}} {
 			g := geometryOf(&h, x[0], x[1])
 			fmt.Fprintf(&b, "  %d cores, %d blocks: bridges %s; far %s\n", x[0], x[1], shape(g.near), shape(g.far))
 			for n := range 17 {
 				if o, ok := g.boards[n]; ok {
-					fmt.Fprintf(&b, "    %d ranks: on GPUs near %s; far %s; mail %d\n", n, shape(o.device.Near), shape(o.device.Far), o.device.MailBytes)
-					fmt.Fprintf(&b, "      pinned near %s; far %s; mail %d, torn %v\n", shape(o.pinned.Near), shape(o.pinned.Far), o.pinned.MailBytes, o.pinned.Torn)
+					fmt.Fprintf(&b, "    %d ranks: on GPUs near %s; far %s; mail %d\n", n, shape(o.device.Near), shape(o.device.Far),
+						o.device.MailBytes)
+					fmt.Fprintf(&b, "      pinned near %s; far %s; mail %d, torn %v\n", shape(o.pinned.Near), shape(o.pinned.Far),
+						o.pinned.MailBytes, o.pinned.Torn)
 				}
 			}
 		}
@@ -61,7 +65,8 @@ func netOf(hosts string, paths ...transport.GPUPath) *Net {
 		all[r].GPUID, all[r].GPU = fmt.Sprint(r), "GPU"
 	}
 	n := &Net{rank: 0, size: len(all), host: pathsOf(all), hosts: hostsOf(all)}
-	n.paths, n.against, n.links = make([]transport.GPUPath, n.size*n.size), make([]string, n.size*n.size), make([]cuda.Link, n.size*n.size)
+	n.paths, n.against, n.links = make([]transport.GPUPath, n.size*n.size), make([]string, n.size*n.size),
+		make([]cuda.Link, n.size*n.size)
 	n.geometry = geometryOf(&n.hosts, 16, 128)
 	n.boards = n.geometry.boards[len(n.hosts.of(0))]
 	n.ownMemory = n.device
@@ -112,19 +117,23 @@ func TestNotes(t *testing.T) {
 	require.Equal(t, []string{
 		"GPU memory: p2p with rank 1 (the same GPU)",
 		"GPU memory: kernels of up to 127 blocks, this communicator's share of the GPU (RINGO_MAX_CTAS)",
-		fmt.Sprintf("GPU memory: kernels of at least 4 blocks where there is work for them (RINGO_MIN_CTAS), policy %v (RINGO_CTA_POLICY)", choice.PolicyEfficiency),
-		"GPU memory: up to 2 ranks share a GPU, each with a part of its multiprocessors; those of different processes take turns",
+		fmt.Sprintf("GPU memory: kernels of at least 4 blocks where there is work for them (RINGO_MIN_CTAS), policy %v "+
+			"(RINGO_CTA_POLICY)", choice.PolicyEfficiency),
+		"GPU memory: up to 2 ranks share a GPU, each with a part of its multiprocessors; those of different processes take " +
+			"turns",
 	}, n.Notes())
 	require.True(t, n.Shared())
 	n.budget.Least = 0
 	require.Contains(t, n.Notes()[2], "kernels of at least 1 blocks")
 	n.budget = choice.Budget{Most: 128}.Narrowed()
-	require.Contains(t, n.Notes(), "GPU memory: schedules of up to 32 lanes, for GPUs that compute beside them; RINGO_CTA_POLICY=latency has more")
+	require.Contains(t, n.Notes(),
+		"GPU memory: schedules of up to 32 lanes, for GPUs that compute beside them; RINGO_CTA_POLICY=latency has more")
 }
 
 // Where the slots of a bridge lie, in words.
 func TestAboutSlots(t *testing.T) {
-	s := bridgeSlots{placed: map[int]bool{1: true}, notGPU: map[int]string{1: "too far"}, copies: map[int]string{2: "they are smaller"}, onGPU: map[int]int{}}
+	s := bridgeSlots{placed: map[int]bool{1: true}, notGPU: map[int]string{1: "too far"},
+		copies: map[int]string{2: "they are smaller"}, onGPU: map[int]int{}}
 	require.Equal(t, "slots in pinned memory, without copies; not on the GPU: too far", s.about(1))
 	require.Equal(t, "slots are copied: they are smaller", s.about(2))
 	require.Empty(t, s.about(3))
@@ -151,9 +160,12 @@ func TestPairs(t *testing.T) {
 	}{
 		{"NVLink", nil, "", transport.OverP2P, transport.OverP2P, "", true, true, true, true, true},
 		{"NVLink without lines", nil, "0", transport.OverP2P, transport.OverP2P, "", false, true, true, false, false},
-		{"PCIe", []transport.GPUPath{transport.OverPCIe, transport.OverP2P}, "", transport.OverP2P, transport.OverPCIe, "", false, true, true, true, false},
-		{"PCIe, lines as they come", []transport.GPUPath{transport.OverPCIe, transport.OverP2P}, "1", transport.OverP2P, transport.OverPCIe, "", true, true, true, true, true},
-		{"one by host memory", []transport.GPUPath{transport.OverHost, transport.OverP2P}, "1", transport.OverP2P, transport.OverHost, "0 and 1: why", false, false, false, true, false},
+		{"PCIe", []transport.GPUPath{transport.OverPCIe, transport.OverP2P}, "", transport.OverP2P, transport.OverPCIe, "",
+			false, true, true, true, false},
+		{"PCIe, lines as they come", []transport.GPUPath{transport.OverPCIe, transport.OverP2P}, "1", transport.OverP2P,
+			transport.OverPCIe, "", true, true, true, true, true},
+		{"one by host memory", []transport.GPUPath{transport.OverHost, transport.OverP2P}, "1", transport.OverP2P,
+			transport.OverHost, "0 and 1: why", false, false, false, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := netOf("aaa", c.paths...)
@@ -291,13 +303,15 @@ func TestTry(t *testing.T) {
 	}
 	wg.Wait()
 	for _, n := range nets {
-		for pair, want := range map[[2]int]transport.GPUPath{{0, 1}: transport.OverHost, {0, 2}: transport.OverHost, {1, 3}: transport.OverHost, {1, 2}: transport.NoPath, {0, 3}: transport.NoPath, {2, 3}: transport.OverP2P} {
+		for pair, want := range map[[2]int]transport.GPUPath{{0, 1}: transport.OverHost, {0, 2}: transport.OverHost,
+			{1, 3}: transport.OverHost, {1, 2}: transport.NoPath, {0, 3}: transport.NoPath, {2, 3}: transport.OverP2P} {
 			require.Equal(t, want, n.path(pair[0], pair[1]), pair)
 		}
 		require.Equal(t, "no room", n.against[n.pair(2, 1)])
 		require.Equal(t, "no such link; other hosts", n.against[n.pair(3, 0)])
 	}
-	require.Equal(t, map[string]int{"01": 1, "10": 1, "02": 1, "20": 1, "13": 1, "31": 1, "12": 2, "21": 2}, stripped(opened))
+	require.Equal(t, map[string]int{"01": 1, "10": 1, "02": 1, "20": 1, "13": 1, "31": 1, "12": 2, "21": 2},
+		stripped(opened))
 	for _, g := range groups {
 		g.Close()
 	}
@@ -332,7 +346,8 @@ func TestBroken(t *testing.T) {
 // A quota that ranks share lasts until the last of them gives it back; on a GPU of few threads a multiprocessor has one
 // block.
 func TestQuotaOfRanks(t *testing.T) {
-	for holdings, want := range map[[2]int]int{{264, 0}: 128, {264, 1}: 40, {264, 7}: 16, {16, 0}: 9, {16, 7}: 1, {1, 0}: 1} {
+	for holdings, want := range map[[2]int]int{{264, 0}: 128, {264, 1}: 40, {264, 7}: 16, {16, 0}: 9, {16, 7}: 1,
+		{1, 0}: 1} {
 		a := account{capacity: holdings[0], open: map[string]*holding{}}
 		for i := range holdings[1] {
 			a.open[fmt.Sprint(i)] = &holding{1, a.next()}

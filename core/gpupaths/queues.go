@@ -51,7 +51,8 @@ func (n *Net) connectQueues(ctx context.Context, memory []uint64) error {
 		break
 	}
 	number := n.hosts.number(n.rank)
-	n.near = hostLinks{n.device.LinksApart(number, pick(&n.hosts, n.rank, memory), pick(&n.hosts, n.rank, at), bring), &n.hosts}
+	n.near = hostLinks{n.device.LinksApart(number, pick(&n.hosts, n.rank, memory), pick(&n.hosts, n.rank, at), bring),
+		&n.hosts}
 	n.own = n.near
 	if alone {
 		own := bring

@@ -35,7 +35,8 @@ type bridgeSlots struct {
 // find looks which of the peers may be placed, and tries to have their slots on the GPU, if the cards are
 // near over which they come and go.
 func (s *bridgeSlots) find(n *Net, agreed *paths.Agreement, peers []int, cfg *paths.Config) {
-	s.onGPU, s.onHost, s.candidates, s.copies, s.notGPU = map[int]int{}, map[int]int{}, map[int]bool{}, map[int]string{}, map[int]string{}
+	s.onGPU, s.onHost, s.candidates, s.copies, s.notGPU = map[int]int{}, map[int]int{}, map[int]bool{}, map[int]string{},
+		map[int]string{}
 	bytes, at := 0, map[int]int{}
 	gpu := placeOf(n.driver, n.dev)
 	for _, r := range peers {

@@ -23,7 +23,8 @@ import (
 func (h *Comm) Exchange(calls []*call.Call) error {
 	h.order = append(h.order[:0], calls...)
 	slices.SortStableFunc(h.order, func(a, b *call.Call) int { return int(a.Kind) - int(b.Kind) })
-	first := slices.MinFunc(calls, func(a, b *call.Call) int { return cmp.Compare(h.life.TimeoutOf(a), h.life.TimeoutOf(b)) })
+	first := slices.MinFunc(calls,
+		func(a, b *call.Call) int { return cmp.Compare(h.life.TimeoutOf(a), h.life.TimeoutOf(b)) })
 	if err := h.life.Begin(first, h); err != nil {
 		return err
 	}
@@ -107,7 +108,8 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	for _, c := range calls {
 		m := message{c, new(request.Request), new(engine.Job), h.life.TimeoutOf(c)}
 		ans := h.Answer(c)
-		if err := h.numberer.Carry(m.request, c, ans, false, h, func() error { return h.prepare(m.job, c, m.request) }); err != nil {
+		if err := h.numberer.Carry(m.request, c, ans, false, h,
+			func() error { return h.prepare(m.job, c, m.request) }); err != nil {
 			return err
 		}
 		// What a queue can hold is not lent, for its receiver may have to wait for what this rank does

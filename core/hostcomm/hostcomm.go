@@ -94,7 +94,8 @@ func (h *Comm) carryOut(c *call.Call) error {
 func (h *Comm) Answer(c *call.Call) *choice.Answer {
 	ans := h.latest.Choose(h.chooser, choice.QuestionOf(c))
 	if c.Kind.Reduces() && c.Op.Unit > h.limits.SlotBytes {
-		return &choice.Answer{Err: fmt.Errorf("%w: %v takes %d bytes as a whole, and a slot has %d: raise RINGO_SLOT_BYTES", call.ErrInvalid, c.Op, c.Op.Unit, h.limits.SlotBytes)}
+		return &choice.Answer{Err: fmt.Errorf("%w: %v takes %d bytes as a whole, and a slot has %d: raise RINGO_SLOT_BYTES",
+			call.ErrInvalid, c.Op, c.Op.Unit, h.limits.SlotBytes)}
 	}
 	return ans
 }

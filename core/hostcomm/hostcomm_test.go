@@ -63,10 +63,14 @@ func each(t testing.TB, comms []*Comm, f func(rank int, h *Comm) error) {
 func TestVariantsAllocateNothing(t *testing.T) {
 	in, out := []int32{1, 2, 3, 4}, make([]int32, 4)
 	for name, c := range map[string]*call.Call{
-		"AllGatherv":              {Kind: call.AllGatherv, In: mem.Of(in), Out: mem.Of(out), Type: kernels.Int32, OutCounts: []int{4}},
-		"AllGatherv, offsets":     {Kind: call.AllGatherv, In: mem.Of(in), Out: mem.Of(out), Type: kernels.Int32, OutCounts: []int{3}, OutOffsets: []int{1}},
-		"AlltoAllv":               {Kind: call.AlltoAllv, In: mem.Of(in), Out: mem.Of(out), Type: kernels.Int32, InCounts: []int{4}, OutCounts: []int{4}},
-		"AlltoAllv, in its place": {Kind: call.AlltoAllv, In: mem.Of(out), Out: mem.Of(out), Type: kernels.Int32, InCounts: []int{4}, OutCounts: []int{4}},
+		"AllGatherv": {Kind: call.AllGatherv, In: mem.Of(in), Out: mem.Of(out), Type: kernels.Int32,
+			OutCounts: []int{4}},
+		"AllGatherv, offsets": {Kind: call.AllGatherv, In: mem.Of(in), Out: mem.Of(out), Type: kernels.Int32,
+			OutCounts: []int{3}, OutOffsets: []int{1}},
+		"AlltoAllv": {Kind: call.AlltoAllv, In: mem.Of(in), Out: mem.Of(out), Type: kernels.Int32,
+			InCounts: []int{4}, OutCounts: []int{4}},
+		"AlltoAllv, in its place": {Kind: call.AlltoAllv, In: mem.Of(out), Out: mem.Of(out), Type: kernels.Int32,
+			InCounts: []int{4}, OutCounts: []int{4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, 1, paths.Config{Slots: 4, Cores: 1})[0]
@@ -154,7 +158,8 @@ func TestFits(t *testing.T) {
 		comms := open(t, 3, paths.Config{Transport: transport, Slots: slots, SlotBytes: bytes, Cores: 2})
 		each(t, comms, func(rank int, h *Comm) error { // connects all
 			x := make([]byte, 3*8)
-			return h.Do(&call.Call{Kind: call.AlltoAll, In: mem.Host(x), Out: mem.Host(make([]byte, 3*8)), Count: 8, Type: kernels.Uint8})
+			return h.Do(&call.Call{Kind: call.AlltoAll, In: mem.Host(x), Out: mem.Host(make([]byte, 3*8)), Count: 8,
+				Type: kernels.Uint8})
 		})
 		send := func(slots, peer int) *call.Call {
 			return &call.Call{Kind: call.Send, Count: slots * bytes, Type: kernels.Uint8, Peer: peer}

@@ -47,7 +47,8 @@ func (w *workplace) Scratch(which rankorder.Use, n int) (mem.Region, error) {
 	return mem.Host(w.scratch[which][:n]), nil
 }
 
-func (w *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error {
+func (w *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region,
+	outL engine.Layout) error {
 	a, _ := choice.Threshold(kind, w.h.chooser.Topo, outL.Chunk, call.Auto) // the same on all ranks
 	p, err := w.h.compile(r.Part(kind, a))
 	if err != nil {

@@ -65,8 +65,10 @@ func TestExplain(t *testing.T) {
 		CallB: bytesOf(call.Sign{Seq: 7, Kind: call.AllReduce, Type: kernels.Int8, Count: 4, Root: -1}.Stamp()),
 	}}
 	const dead, slow = "rank 2 died: killed", "timed out in a Send or Recv: rank 1 waited in it"
-	const apart = "ranks disagree: rank 0 calls Barrier #7, rank 1 calls AllReduce #7 (count 4, int8, sum); all ranks must make the same calls in the same order"
-	left := call.ErrLeft.Error() + ": it has closed the communicator (" + fifo.ErrClosed.Error() + "); all ranks must make the same calls before Close"
+	const apart = "ranks disagree: rank 0 calls Barrier #7, rank 1 calls AllReduce #7 (count 4, int8, sum); all ranks " +
+		"must make the same calls in the same order"
+	left := call.ErrLeft.Error() + ": it has closed the communicator (" + fifo.ErrClosed.Error() +
+		"); all ranks must make the same calls before Close"
 	for _, test := range []struct {
 		name  string
 		cause error
@@ -79,7 +81,9 @@ func TestExplain(t *testing.T) {
 		{"nothing said", cut, Broken, nil, []int{0}, "cut", cut},
 		{"the peer has left", fifo.ErrClosed, Broken, nil, nil, left, call.ErrLeft},
 		{"closed, and certain", fifo.ErrClosed, Certain, nil, nil, fifo.ErrClosed.Error(), fifo.ErrClosed},
-		{"nobody answers", call.ErrTimeout, Late, nil, []int{0, 3}, "i/o timeout; the rendezvous does not answer either: is the process of ranks 0 and 3, which serves it, stopped?", call.ErrTimeout},
+		{"nobody answers", call.ErrTimeout, Late, nil, []int{0, 3},
+			"i/o timeout; the rendezvous does not answer either: is the process of ranks 0 and 3, which serves it, stopped?",
+			call.ErrTimeout},
 		{"late, hosts here", call.ErrTimeout, Late, nil, nil, "i/o timeout", call.ErrTimeout},
 		{"certain", cut, Certain, died, nil, "cut", cut},
 		{"broken by a death", cut, Broken, died, nil, dead + " (cut)", call.ErrPeer},
@@ -132,7 +136,8 @@ func TestExplainsGoodbye(t *testing.T) {
 
 // How long a rank waits for the group's word depends on what the group has to find out.
 func TestPatience(t *testing.T) {
-	for d, want := range map[Doubt]time.Duration{Broken: RootCauseWait, Apart: RollCallWait, Differs: RollCallWait, Late: TrialWait} {
+	for d, want := range map[Doubt]time.Duration{Broken: RootCauseWait, Apart: RollCallWait, Differs: RollCallWait,
+		Late: TrialWait} {
 		require.Equal(t, want, d.patience(), d)
 	}
 }
@@ -159,14 +164,17 @@ func TestStoppedIn(t *testing.T) {
 	} {
 		p := l.stoppedIn(&call.Error{Seq: test.seq, Err: call.ErrTimeout}, &test.at)
 		require.Equal(t, bootstrap.Stopped{
-			Last: 2, At: uint64(test.seq), Peer: test.peer, Sending: test.sending, Round: test.at.Round, Step: test.at.Step, Waited: time.Minute,
+			Last: 2, At: uint64(test.seq), Peer: test.peer, Sending: test.sending, Round: test.at.Round, Step: test.at.Step,
+			Waited: time.Minute,
 		}, p.Stop)
 		require.Equal(t, test.seq > 0, p.Waiting)
 		require.Len(t, p.Calls, 2)
 	}
-	require.Zero(t, l.stoppedIn(&call.Error{Err: errHalted}, &engine.StepError{Peer: -1}).Stop.Waited, "it did not run out of time itself")
+	require.Zero(t, l.stoppedIn(&call.Error{Err: errHalted}, &engine.StepError{Peer: -1}).Stop.Waited,
+		"it did not run out of time itself")
 	l.Busy(func() bool { return false })
-	require.Zero(t, l.stoppedIn(&call.Error{Seq: 2, Err: call.ErrTimeout}, &engine.StepError{Peer: -1}).Stop.Last, "GPUs number what they carry out")
+	require.Zero(t, l.stoppedIn(&call.Error{Seq: 2, Err: call.ErrTimeout}, &engine.StepError{Peer: -1}).Stop.Last,
+		"GPUs number what they carry out")
 }
 
 // What a rank writes down of itself.
@@ -177,7 +185,8 @@ func TestRecord(t *testing.T) {
 	r := l.Record()
 	require.Regexp(t, "^[0-9a-f]{8}$", l.ID())
 	require.Equal(t, []any{l.ID(), 1, 4, "h", "", uint64(0)}, []any{r.Comm, r.Rank, r.Size, r.Host, r.Cause, r.Total})
-	require.Equal(t, []any{1, true, -1, uint64(0), false}, []any{r.State.Rank, r.State.Heard, r.State.Peer, r.State.At, r.State.Unsure})
+	require.Equal(t, []any{1, true, -1, uint64(0), false},
+		[]any{r.State.Rank, r.State.Heard, r.State.Peer, r.State.At, r.State.Unsure})
 	next := call.Sign{Kind: call.AllReduce, Type: kernels.Int8, Count: 4, Root: -1}.Stamp()
 	l.Turn.Lock()
 	l.Turn.Next(next, Collective, false)
@@ -192,9 +201,11 @@ func TestRecord(t *testing.T) {
 	require.Equal(t, -1, l.Record().State.Peer, "it is in none")
 	l.Busy(func() bool { return false })
 	require.True(t, l.Record().State.Unsure)
-	l.say(bootstrap.Position{Stop: bootstrap.Stopped{At: 9, Peer: 3, Sending: true, Round: 4, Step: 5, Waited: time.Second}})
+	l.say(bootstrap.Position{Stop: bootstrap.Stopped{At: 9, Peer: 3, Sending: true, Round: 4, Step: 5,
+		Waited: time.Second}})
 	r = l.Record()
-	require.Equal(t, []any{uint64(9), 3, true, 4, 5}, []any{r.State.At, r.State.Peer, r.State.Sending, r.State.Round, r.State.Step})
+	require.Equal(t, []any{uint64(9), 3, true, 4, 5},
+		[]any{r.State.At, r.State.Peer, r.State.Sending, r.State.Round, r.State.Step})
 	require.Equal(t, time.Second, r.Waited)
 	g.say(bootstrap.Failure{Rank: 2, Died: true, Reason: "killed", Culprits: []int{2}})
 	<-l.Stopped()

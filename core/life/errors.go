@@ -131,7 +131,8 @@ func (e *Mismatch) Error() string {
 			"give all ranks the same offset in the same window, also for an Out that Reduce leaves alone, or memory in none",
 			e.rank, mine.Numbered(), here, e.peer, theirs.Numbered(), there)
 	case mine == theirs && e.cause.WantBytes == e.cause.GotBytes:
-		return fmt.Sprintf("ranks disagree on the group of %v: rank %d has other calls beside it than rank %d; give all ranks the same groups",
+		return fmt.Sprintf("ranks disagree on the group of %v: rank %d has other calls beside it than rank %d; give all "+
+			"ranks the same groups",
 			mine, e.rank, e.peer)
 	case mine == theirs:
 		return fmt.Sprintf("ranks disagree on %v: rank %d expects %d bytes, rank %d sent %d; give both the same counts",
@@ -147,7 +148,8 @@ func disagreement(rank int, a call.Sign, peer int, b call.Sign) string {
 			call.ErrMismatch, a, rank, a.Algo, peer, b.Algo)
 	}
 	if a.Kind == call.Barrier && b.Kind == call.Barrier && a.Seq == b.Seq {
-		return fmt.Sprintf("%v: ranks %d and %d have made different calls before %s; all ranks must make the same calls in the same order",
+		return fmt.Sprintf("%v: ranks %d and %d have made different calls before %s; all ranks must make the same calls in "+
+			"the same order",
 			call.ErrMismatch, rank, peer, a.Numbered())
 	}
 	return fmt.Sprintf("%v: rank %d calls %s, rank %d calls %s; all ranks must make the same calls in the same order",

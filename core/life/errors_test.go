@@ -38,7 +38,8 @@ func reduce(change func(s *call.Sign)) call.Sign {
 func TestMismatchWords(t *testing.T) {
 	const mine = "AllReduce #7 (count 4, float32, sum)"
 	const order = "; all ranks must make the same calls in the same order"
-	const memory = "; give all ranks the same offset in the same window, also for an Out that Reduce leaves alone, or memory in none"
+	const memory = "; give all ranks the same offset in the same window, also for an Out that Reduce leaves alone, or " +
+		"memory in none"
 	same := reduce(func(*call.Sign) {})
 	barrier := call.Sign{Seq: 7, Kind: call.Barrier, Count: 1, Root: -1}
 	at := func(where uint16) call.Sign { return reduce(func(s *call.Sign) { s.Where = where }) }
@@ -49,22 +50,39 @@ func TestMismatchWords(t *testing.T) {
 		want         string
 		apart, known bool
 	}{
-		{"unknown", same, call.Sign{Root: -1}, 16, call.ErrMismatch.Error() + ": rank 1 calls " + mine + ", rank 2 another call" + order, true, true},
-		{"a window here", at(5), at(0), 16, "ranks disagree on the memory: rank 1 calls " + mine + " with In at 0 of window #1, rank 2 calls " + mine + " in no window" + memory, false, false},
-		{"an unknown window", at(6), at(5), 16, "ranks disagree on the memory: rank 1 calls " + mine + " in windows, rank 2 calls " + mine + " in windows, elsewhere" + memory, false, false},
-		{"a window there", at(0), at(5), 16, "ranks disagree on the memory: rank 1 calls " + mine + " in no window, rank 2 calls " + mine + " in windows, elsewhere" + memory, false, false},
-		{"groups", same, same, 16, "ranks disagree on the group of AllReduce(count 4, float32, sum): rank 1 has other calls beside it than rank 2; give all ranks the same groups", false, false},
-		{"bytes", same, same, 12, "ranks disagree on AllReduce(count 4, float32, sum): rank 1 expects 16 bytes, rank 2 sent 12; give both the same counts", false, false},
-		{"algorithm", same, reduce(func(s *call.Sign) { s.Algo = call.Tree }), 16, call.ErrMismatch.Error() + " on the algorithm of AllReduce(count 4, float32, sum): rank 1 uses ring, rank 2 uses tree; give all ranks the same RINGO_ALGO", false, true},
-		{"count", same, reduce(func(s *call.Sign) { s.Count, s.Algo = 5, call.Tree }), 16, call.ErrMismatch.Error() + ": rank 1 calls " + mine + ", rank 2 calls AllReduce #7 (count 5, float32, sum)" + order, false, true},
-		{"number", same, reduce(func(s *call.Sign) { s.Seq = 8 }), 16, call.ErrMismatch.Error() + ": rank 1 calls " + mine + ", rank 2 calls AllReduce #8 (count 4, float32, sum)" + order, true, true},
-		{"barrier there", same, barrier, 16, call.ErrMismatch.Error() + ": rank 1 calls " + mine + ", rank 2 calls Barrier #7" + order, false, true},
-		{"calls before a barrier", barrier, func() call.Sign { b := barrier; b.Count = 2; return b }(), 0, call.ErrMismatch.Error() + ": ranks 1 and 2 have made different calls before Barrier #7" + order, true, true},
-		{"two barriers", barrier, func() call.Sign { b := barrier; b.Seq = 8; return b }(), 0, call.ErrMismatch.Error() + ": rank 1 calls Barrier #7, rank 2 calls Barrier #8" + order, true, true},
-		{"a message", call.Sign{Kind: call.Send, Type: kernels.Int8, Count: 4, Root: -1}, same, 16, call.ErrMismatch.Error() + ": rank 1 calls Send/Recv(count 4, int8), rank 2 calls " + mine + order, false, false},
+		{"unknown", same, call.Sign{Root: -1}, 16, call.ErrMismatch.Error() + ": rank 1 calls " + mine +
+			", rank 2 another call" + order, true, true},
+		{"a window here", at(5), at(0), 16, "ranks disagree on the memory: rank 1 calls " + mine +
+			" with In at 0 of window #1, rank 2 calls " + mine + " in no window" + memory, false, false},
+		{"an unknown window", at(6), at(5), 16, "ranks disagree on the memory: rank 1 calls " + mine +
+			" in windows, rank 2 calls " + mine + " in windows, elsewhere" + memory, false, false},
+		{"a window there", at(0), at(5), 16, "ranks disagree on the memory: rank 1 calls " + mine +
+			" in no window, rank 2 calls " + mine + " in windows, elsewhere" + memory, false, false},
+		{"groups", same, same, 16,
+			"ranks disagree on the group of AllReduce(count 4, float32, sum): rank 1 has other calls beside it than rank 2; " +
+				"give all ranks the same groups", false, false},
+		{"bytes", same, same, 12,
+			"ranks disagree on AllReduce(count 4, float32, sum): rank 1 expects 16 bytes, rank 2 sent 12; give both the same " +
+				"counts", false, false},
+		{"algorithm", same, reduce(func(s *call.Sign) { s.Algo = call.Tree }), 16, call.ErrMismatch.Error() +
+			" on the algorithm of AllReduce(count 4, float32, sum): rank 1 uses ring, rank 2 uses tree; give all ranks the " +
+			"same RINGO_ALGO", false, true},
+		{"count", same, reduce(func(s *call.Sign) { s.Count, s.Algo = 5, call.Tree }), 16, call.ErrMismatch.Error() +
+			": rank 1 calls " + mine + ", rank 2 calls AllReduce #7 (count 5, float32, sum)" + order, false, true},
+		{"number", same, reduce(func(s *call.Sign) { s.Seq = 8 }), 16, call.ErrMismatch.Error() + ": rank 1 calls " + mine +
+			", rank 2 calls AllReduce #8 (count 4, float32, sum)" + order, true, true},
+		{"barrier there", same, barrier, 16, call.ErrMismatch.Error() + ": rank 1 calls " + mine +
+			", rank 2 calls Barrier #7" + order, false, true},
+		{"calls before a barrier", barrier, func() call.Sign { b := barrier; b.Count = 2; return b }(), 0,
+			call.ErrMismatch.Error() + ": ranks 1 and 2 have made different calls before Barrier #7" + order, true, true},
+		{"two barriers", barrier, func() call.Sign { b := barrier; b.Seq = 8; return b }(), 0, call.ErrMismatch.Error() +
+			": rank 1 calls Barrier #7, rank 2 calls Barrier #8" + order, true, true},
+		{"a message", call.Sign{Kind: call.Send, Type: kernels.Int8, Count: 4, Root: -1}, same, 16, call.ErrMismatch.Error() +
+			": rank 1 calls Send/Recv(count 4, int8), rank 2 calls " + mine + order, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cause := &engine.MismatchError{Want: test.mine.Stamp(), Got: test.theirs.Stamp(), WantBytes: 16, GotBytes: test.bytes}
+			cause := &engine.MismatchError{Want: test.mine.Stamp(), Got: test.theirs.Stamp(), WantBytes: 16,
+				GotBytes: test.bytes}
 			e := &Mismatch{rank: 1, peer: 2, cause: cause, path: fakePath{}}
 			require.EqualError(t, e, test.want)
 			require.Equal(t, test.apart, e.apart())
@@ -99,11 +117,13 @@ func TestLocate(t *testing.T) {
 	require.Equal(t, nowhere(cut), l.Locate(collective, 9, cut, fakePath{}))
 	require.Equal(t, here("AllReduce", 9, died), l.Locate(collective, 9, step(fmt.Errorf("wait: %w", died)), fakePath{}))
 	require.Equal(t, nowhere(aborted), l.Locate(collective, 9, step(aborted), fakePath{}))
-	for _, f := range []*bootstrap.Failure{{Left: true}, {Late: &bootstrap.Lateness{}}, {Disagree: &bootstrap.Disagreement{}}} {
+	for _, f := range []*bootstrap.Failure{{Left: true}, {Late: &bootstrap.Lateness{}},
+		{Disagree: &bootstrap.Disagreement{}}} {
 		require.Equal(t, nowhere(&PeerError{f}), l.Locate(collective, 9, step(&PeerError{f}), fakePath{}))
 	}
 	m := &engine.MismatchError{}
-	require.Equal(t, here("AllReduce", 9, &Mismatch{rank: 1, peer: 2, cause: m, path: fakePath{}}), l.Locate(collective, 9, step(m), fakePath{}))
+	require.Equal(t, here("AllReduce", 9, &Mismatch{rank: 1, peer: 2, cause: m, path: fakePath{}}),
+		l.Locate(collective, 9, step(m), fakePath{}))
 	require.Empty(t, l.Locate(collective, 9, step(cut), nil).Transport)
 }
 
@@ -143,22 +163,32 @@ func TestPeerErrorWords(t *testing.T) {
 		is      error
 		want    string
 	}{
-		{bootstrap.Failure{Disagree: &bootstrap.Disagreement{Number: 7, RankA: 0, RankB: 3, CallA: called.Call, CallB: other}}, call.ErrMismatch,
-			call.ErrMismatch.Error() + ": rank 0 calls " + mine + ", rank 3 calls Barrier #7; all ranks must make the same calls in the same order"},
-		{bootstrap.Failure{Rank: 2, Left: true}, call.ErrLeft, call.ErrLeft.Error() + ": rank 2 has closed the communicator before its first collective"},
+		{bootstrap.Failure{Disagree: &bootstrap.Disagreement{Number: 7, RankA: 0, RankB: 3, CallA: called.Call,
+			CallB: other}}, call.ErrMismatch,
+			call.ErrMismatch.Error() + ": rank 0 calls " + mine +
+				", rank 3 calls Barrier #7; all ranks must make the same calls in the same order"},
+		{bootstrap.Failure{Rank: 2, Left: true}, call.ErrLeft, call.ErrLeft.Error() +
+			": rank 2 has closed the communicator before its first collective"},
 		{bootstrap.Failure{Rank: 2, Left: true, Number: 6}, call.ErrLeft,
-			call.ErrLeft.Error() + ": rank 2 has closed the communicator after collective #6; all ranks must make the same calls before Close"},
-		{late(bootstrap.Lateness{Reason: history.Silent, Call: called, Waiting: []int{0, 1}, Waited: 1234567890}, 2), call.ErrTimeout,
-			"timed out in " + mine + ": rank 2 answered nothing: is a process stopped, or a host cut off? ranks 0 and 1 waited in it for 1.2s"},
+			call.ErrLeft.Error() +
+				": rank 2 has closed the communicator after collective #6; all ranks must make the same calls before Close"},
+		{late(bootstrap.Lateness{Reason: history.Silent, Call: called, Waiting: []int{0, 1}, Waited: 1234567890}, 2),
+			call.ErrTimeout,
+			"timed out in " + mine +
+				": rank 2 answered nothing: is a process stopped, or a host cut off? ranks 0 and 1 waited in it for 1.2s"},
 		{late(bootstrap.Lateness{Reason: history.Absent, Call: called, Waiting: []int{0}, Last: last}, 2, 3), call.ErrTimeout,
-			"timed out in " + mine + ": ranks 2 and 3 never entered it; rank 0 waited in it; rank 2's last collective is AllReduce #6 (count 4, float32, sum)"},
-		{late(bootstrap.Lateness{Reason: history.Absent, Call: bootstrap.Called{Number: 9}, Waiting: []int{0}}, 3), call.ErrTimeout,
+			"timed out in " + mine +
+				": ranks 2 and 3 never entered it; rank 0 waited in it; rank 2's last collective is AllReduce #6 (count 4, " +
+				"float32, sum)"},
+		{late(bootstrap.Lateness{Reason: history.Absent, Call: bootstrap.Called{Number: 9}, Waiting: []int{0}}, 3),
+			call.ErrTimeout,
 			"timed out in collective #9: rank 3 never entered it; rank 0 waited in it; it has begun no collective before"},
 		{late(bootstrap.Lateness{Reason: history.Link, Waiting: []int{0, 2}}, 0, 2), call.ErrTimeout,
 			"timed out in a Send or Recv: nothing moves between ranks 0 and 2; ranks 0 and 2 waited in it"},
 		{late(bootstrap.Lateness{Reason: history.Circle, Waiting: []int{0, 2}}, 0, 2), call.ErrTimeout,
 			"timed out in a Send or Recv: ranks 0 and 2 wait for each other; ranks 0 and 2 waited in it"},
-		{late(bootstrap.Lateness{Call: called, Waiting: []int{0}}, 0), call.ErrTimeout, "timed out in " + mine + ": rank 0 waited in it"},
+		{late(bootstrap.Lateness{Call: called, Waiting: []int{0}}, 0), call.ErrTimeout, "timed out in " + mine +
+			": rank 0 waited in it"},
 	} {
 		e := &PeerError{&test.failure}
 		require.EqualError(t, e, test.want)
@@ -190,7 +220,8 @@ func TestHistory(t *testing.T) {
 	turn.Next(next, Collective, false)
 	turn.Next(send, 0, false)
 	const sum = "AllReduce(count 4, float32, sum)"
-	require.Equal(t, []string{"0 Send(count 4, int8) to rank 2", "1 " + sum, "0 Recv(count 4, int8) from rank 3", "2 " + sum, "0 Send(count 4, int8) to rank 0"}, words())
+	require.Equal(t, []string{"0 Send(count 4, int8) to rank 2", "1 " + sum, "0 Recv(count 4, int8) from rank 3", "2 " +
+		sum, "0 Send(count 4, int8) to rank 0"}, words())
 	_, total := turn.history()
 	require.EqualValues(t, 5, total)
 

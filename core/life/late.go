@@ -170,11 +170,13 @@ func lateness(f *bootstrap.Failure) string {
 	}
 	switch l.Reason {
 	case history.Silent:
-		return fmt.Sprintf("timed out in %s: %s answered nothing: is a process stopped, or a host cut off? %s", what, who, waited)
+		return fmt.Sprintf("timed out in %s: %s answered nothing: is a process stopped, or a host cut off? %s", what,
+			who, waited)
 	case history.Absent:
 		return fmt.Sprintf("timed out in %s: %s never entered it; %s; %s", what, who, waited, last)
 	case history.Link:
-		return fmt.Sprintf("timed out in %s: nothing moves between ranks %d and %d; %s", what, f.Culprits[0], f.Culprits[1], waited)
+		return fmt.Sprintf("timed out in %s: nothing moves between ranks %d and %d; %s", what, f.Culprits[0],
+			f.Culprits[1], waited)
 	case history.Circle:
 		return fmt.Sprintf("timed out in %s: %s wait for each other; %s", what, who, waited)
 	}

@@ -60,7 +60,8 @@ type Life struct {
 
 // New is the life of a communicator whose ranks have met.
 func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
-	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, stopped: make(chan struct{})}
+	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group,
+		stopped: make(chan struct{})}
 	l.machine.Wrap, l.machine.Left = l.ErrorIn, group.Left
 	l.machine.Hosts = slices.DeleteFunc(group.Hub(), func(r int) bool { return r == l.Rank })
 	l.Guard.OnSlow(Slow, l.Inquire)

@@ -293,11 +293,14 @@ func TestEnds(t *testing.T) {
 		later string
 	}{
 		"failure": {func(_ *fakeGroup, l *Life) { l.Fail(&call.Call{Kind: call.AllReduce}, 7, call.ErrTimeout, nil) },
-			"AllReduce #7: rank 1 on h: i/o timeout", "Broadcast: rank 1 on h: the communicator has failed before: AllReduce #7: rank 1 on h: i/o timeout"},
+			"AllReduce #7: rank 1 on h: i/o timeout",
+			"Broadcast: rank 1 on h: the communicator has failed before: AllReduce #7: rank 1 on h: i/o timeout"},
 		"abort": {func(_ *fakeGroup, l *Life) { l.Abort(errors.New("enough")) },
-			"Abort: rank 1 on h: aborted: enough", "Broadcast: rank 1 on h: the communicator has failed before: Abort: rank 1 on h: aborted: enough"},
+			"Abort: rank 1 on h: aborted: enough",
+			"Broadcast: rank 1 on h: the communicator has failed before: Abort: rank 1 on h: aborted: enough"},
 		"abort without a reason": {func(_ *fakeGroup, l *Life) { l.Abort(nil) },
-			"Abort: rank 1 on h: aborted", "Broadcast: rank 1 on h: the communicator has failed before: Abort: rank 1 on h: aborted"},
+			"Abort: rank 1 on h: aborted",
+			"Broadcast: rank 1 on h: the communicator has failed before: Abort: rank 1 on h: aborted"},
 		"word": {func(g *fakeGroup, l *Life) {
 			g.say(bootstrap.Failure{Rank: 2, Died: true, Reason: "killed"})
 			<-l.Stopped()
@@ -369,7 +372,8 @@ func TestHalt(t *testing.T) {
 			l.Turn.Lock()
 			l.Turn.Next(call.Sign{Kind: call.Broadcast}.Stamp(), Collective, false)
 		}, bootstrap.Stopped{Last: 1, At: 1, Peer: -1}, stopTime, 1},
-		"on a GPU": {func(l *Life) { l.Busy(func() bool { return true }) }, bootstrap.Stopped{Unsure: true, Peer: -1}, stopTime, 0},
+		"on a GPU": {func(l *Life) { l.Busy(func() bool { return true }) }, bootstrap.Stopped{Unsure: true, Peer: -1},
+			stopTime, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

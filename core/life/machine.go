@@ -244,9 +244,11 @@ func (m *Machine) culprits(e *call.Error, d Doubt) []int {
 func (m *Machine) Explain(cause error, d Doubt) error {
 	switch {
 	case d == Broken && m.word == nil && errors.Is(cause, fifo.ErrClosed):
-		return fmt.Errorf("%w: it has closed the communicator (%w); all ranks must make the same calls before Close", call.ErrLeft, cause)
+		return fmt.Errorf("%w: it has closed the communicator (%w); all ranks must make the same calls before Close",
+			call.ErrLeft, cause)
 	case m.word == nil && d == Late && len(m.Hosts) > 0:
-		return fmt.Errorf("%w; the rendezvous does not answer either: is the process of %s, which serves it, stopped?", cause, history.Ranks(m.Hosts))
+		return fmt.Errorf("%w; the rendezvous does not answer either: is the process of %s, which serves it, stopped?", cause,
+			history.Ranks(m.Hosts))
 	case m.word == nil || d == Certain:
 		return cause
 	case d == Late && m.word.Late != nil && cause != call.ErrTimeout && !errors.Is(cause, errHalted):
@@ -265,7 +267,8 @@ func (m *Machine) Explain(cause error, d Doubt) error {
 func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
 	e := *err // its owner may read it
 	cause := err.Err
-	if d == Broken && m.word == nil && m.Left != nil && e.Peer >= 0 && m.Left(e.Peer) && !errors.Is(cause, fifo.ErrClosed) {
+	if d == Broken && m.word == nil && m.Left != nil && e.Peer >= 0 && m.Left(e.Peer) &&
+		!errors.Is(cause, fifo.ErrClosed) {
 		cause = fmt.Errorf("%w: %w", fifo.ErrClosed, cause) // what was sent met a connection that had no reader any more
 	}
 	e.Err = m.Explain(cause, d)
@@ -287,7 +290,8 @@ func (e *PeerError) Error() string {
 	case f.Left && f.Number == 0:
 		return fmt.Sprintf("%v: rank %d has closed the communicator before its first collective", call.ErrLeft, f.Rank)
 	case f.Left:
-		return fmt.Sprintf("%v: rank %d has closed the communicator after collective #%d; all ranks must make the same calls before Close", call.ErrLeft, f.Rank, f.Number)
+		return fmt.Sprintf("%v: rank %d has closed the communicator after collective #%d; all ranks must make the same "+
+			"calls before Close", call.ErrLeft, f.Rank, f.Number)
 	}
 	return f.Error()
 }

@@ -86,7 +86,9 @@ func event(line string) (e Event, err error) {
 	case "absent":
 		allReduce := call.Sign{Seq: 7, Kind: call.AllReduce, Type: kernels.Float32, Count: 4, Root: -1}
 		f.Rank = -1
-		f.Late = &bootstrap.Lateness{Reason: history.Absent, Call: bootstrap.Called{Number: 7, Call: bytesOf(allReduce.Stamp())}, Waiting: []int{0, 1}, Waited: 4910 * time.Millisecond}
+		f.Late = &bootstrap.Lateness{Reason: history.Absent,
+			Call: bootstrap.Called{Number: 7, Call: bytesOf(allReduce.Stamp())}, Waiting: []int{0, 1},
+			Waited: 4910 * time.Millisecond}
 		f.Culprits = []int{-1}
 		_, err = fmt.Sscanf(rest, "%d", &f.Culprits[0])
 	case "halt":
@@ -118,7 +120,8 @@ func show(m *Machine, before *call.Error, a Actions) string {
 		for _, s := range []struct {
 			name string
 			err  error
-		}{{"ErrPeer", call.ErrPeer}, {"ErrLeft", call.ErrLeft}, {"ErrMismatch", call.ErrMismatch}, {"ErrTimeout", call.ErrTimeout},
+		}{{"ErrPeer", call.ErrPeer}, {"ErrLeft", call.ErrLeft}, {"ErrMismatch", call.ErrMismatch},
+			{"ErrTimeout", call.ErrTimeout},
 			{"ErrAborted", call.ErrAborted}, {"ErrClosed", call.ErrClosed}} {
 			if errors.Is(v, s.err) {
 				fmt.Fprintf(&b, "           is %s\n", s.name)
@@ -183,7 +186,8 @@ func TestTranscripts(t *testing.T) {
 // TestMachineLaws: whatever happens in whatever order, waits end once, the group is told
 // once, what is known is not forgotten, and Close is final.
 func TestMachineLaws(t *testing.T) {
-	lines := []string{"absent 3", "halt", "died 2", "complains 2 x", "disagree 0 2", "left 2 0", "left 2 3", "patience", "abort", "close"}
+	lines := []string{"absent 3", "halt", "died 2", "complains 2 x", "disagree 0 2", "left 2 0", "left 2 3", "patience",
+		"abort", "close"}
 	for name := range causes {
 		lines = append(lines, "fail AllReduce "+name, "fail Broadcast "+name)
 	}

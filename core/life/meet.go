@@ -35,7 +35,8 @@ func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method
 			if len(b) > 0 {
 				theirs = call.Method(b[0])
 			}
-			return nil, fmt.Errorf("%w: rank %d calls %v, rank %d calls %v; all ranks must make the same calls in the same order",
+			return nil, fmt.Errorf("%w: rank %d calls %v, rank %d calls %v; all ranks must make the same calls in the same "+
+				"order",
 				call.ErrMismatch, l.Rank, method, r, theirs)
 		}
 		said[r] = b[1:]

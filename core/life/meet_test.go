@@ -69,8 +69,10 @@ func TestMeet(t *testing.T) {
 			for _, err := range errs {
 				require.ErrorIs(t, err, call.ErrMismatch)
 			}
-			require.EqualError(t, errs[0], "ranks disagree: rank 0 calls Split, rank 1 calls Register; all ranks must make the same calls in the same order")
-			require.EqualError(t, errs[1], "ranks disagree: rank 1 calls Register, rank 0 calls Split; all ranks must make the same calls in the same order")
+			require.EqualError(t, errs[0],
+				"ranks disagree: rank 0 calls Split, rank 1 calls Register; all ranks must make the same calls in the same order")
+			require.EqualError(t, errs[1],
+				"ranks disagree: rank 1 calls Register, rank 0 calls Split; all ranks must make the same calls in the same order")
 			together(t, lives)
 		})
 	})

@@ -39,7 +39,8 @@ func (l *Life) Record() history.Record {
 	l.mu.Unlock()
 	switch {
 	case stop != nil:
-		r.State.At, r.State.Peer, r.State.Sending, r.State.Round, r.State.Step = stop.At, stop.Peer, stop.Sending, stop.Round, stop.Step
+		r.State.At, r.State.Peer, r.State.Sending, r.State.Round, r.State.Step = stop.At, stop.Peer, stop.Sending, stop.Round,
+			stop.Step
 		r.Waited = stop.Waited
 	case pairwise && len(last) > 0:
 		e := last[len(last)-1]
@@ -64,7 +65,8 @@ func (t *Turn) history() (calls []history.Call, total uint64) {
 				verb, way = "Recv", "from"
 			}
 			s := call.ReadSign(m.Stamp)
-			calls = append(calls, history.Call{What: fmt.Sprintf("%s(count %d, %v) %s rank %d", verb, s.Count, s.Type, way, m.Peer)})
+			calls = append(calls,
+				history.Call{What: fmt.Sprintf("%s(count %d, %v) %s rank %d", verb, s.Count, s.Type, way, m.Peer)})
 		}
 	}
 	first := max(t.seq, depth) - depth + 1

@@ -134,7 +134,8 @@ func (t *Turn) counted(rank int) bootstrap.Position {
 	for _, m := range slices.Backward(t.messages.Messages()) {
 		if m.Recv && !said[m.Peer] {
 			said[m.Peer] = true
-			p.Messages = append(p.Messages, bootstrap.Messages{Peer: int(m.Peer), Count: t.received[m.Peer], Call: bytesOf(m.Stamp)})
+			p.Messages = append(p.Messages, bootstrap.Messages{Peer: int(m.Peer), Count: t.received[m.Peer],
+				Call: bytesOf(m.Stamp)})
 		}
 	}
 	return p

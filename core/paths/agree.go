@@ -43,8 +43,10 @@ type Agreement struct {
 // rank offers nothing. A network that the Config names is looked for even if no pair needs it.
 //
 // Cost: one gather, and one more for each round in which somebody refused.
-func Agree(ctx context.Context, g Group, profiles []Profile, t *Transports, wanted func(a, b int) bool, refused string) (*Agreement, error) {
-	a := &Agreement{rank: g.Rank(), profiles: profiles, transports: t, wanted: wanted, refused: refused, offers: make([]map[string]offer, len(profiles))}
+func Agree(ctx context.Context, g Group, profiles []Profile, t *Transports, wanted func(a, b int) bool,
+	refused string) (*Agreement, error) {
+	a := &Agreement{rank: g.Rank(), profiles: profiles, transports: t, wanted: wanted, refused: refused,
+		offers: make([]map[string]offer, len(profiles))}
 	for r := range a.offers {
 		a.offers[r] = map[string]offer{}
 	}
@@ -148,7 +150,8 @@ func (a *Agreement) Choose(x, y int) (name string, against []string, err error) 
 	}
 	if name == "" {
 		p, q := &a.profiles[min(x, y)], &a.profiles[max(x, y)]
-		err = fmt.Errorf("no transport connects rank %d on %s and rank %d on %s: %s; RINGO_TRANSPORT and RINGO_NET say what may be used (now %s)",
+		err = fmt.Errorf("no transport connects rank %d on %s and rank %d on %s: %s; RINGO_TRANSPORT and RINGO_NET say "+
+			"what may be used (now %s)",
 			p.Rank, p.Hostname, q.Rank, q.Hostname, strings.Join(against, "; "), strings.Join(p.Wish, ","))
 	}
 	return name, against, err

@@ -78,9 +78,11 @@ func TestChoose(t *testing.T) {
 		want    string
 		against []string
 	}{
-		"best":    {[2]string{"x", "x"}, [2]string{"", ""}, "shm", nil},
-		"apart":   {[2]string{"x", "y"}, [2]string{"", ""}, "socket", []string{"not shm (different hosts)", "not ib (rank 0 on x: no card)"}},
-		"refused": {[2]string{"x", "x"}, [2]string{"", "no room"}, "socket", []string{"not shm (rank 1 on x: no room)", "not ib (rank 0 on x: no card)"}},
+		"best": {[2]string{"x", "x"}, [2]string{"", ""}, "shm", nil},
+		"apart": {[2]string{"x", "y"}, [2]string{"", ""}, "socket",
+			[]string{"not shm (different hosts)", "not ib (rank 0 on x: no card)"}},
+		"refused": {[2]string{"x", "x"}, [2]string{"", "no room"}, "socket",
+			[]string{"not shm (rank 1 on x: no room)", "not ib (rank 0 on x: no card)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := between(test.hosts, all, test.refused[:]...)
@@ -128,7 +130,8 @@ func all(int, int) bool { return true }
 var hostAndSocket = []string{"inproc", "shm", "socket"}
 
 // agree has all ranks agree: what they came to, and their notes or errors.
-func (c *cast) agree(t *testing.T, wanted func(a, b int) bool, refused ...string) (list []*Agreement, notes [][]string, errs []error) {
+func (c *cast) agree(t *testing.T, wanted func(a, b int) bool, refused ...string) (list []*Agreement, notes [][]string,
+	errs []error) {
 	n := len(c.groups)
 	list, notes, errs = make([]*Agreement, n), make([][]string, n), make([]error, n)
 	var ranks sync.WaitGroup
@@ -219,7 +222,8 @@ func TestAgreement(t *testing.T) {
 		{name: "cyclic placement", hosts: []string{"x", "y", "x'", "y'"},
 			pairs: map[string]string{"0 1": "socket" + notShm, "0 2": "shm" + notInproc, "0 3": "socket" + notShm,
 				"1 2": "socket" + notShm, "1 3": "shm" + notInproc, "2 3": "socket" + notShm},
-			listens: []string{"inproc 1, shm 1, socket 1", "inproc 1, shm 1, socket 1", "inproc 1, shm 1, socket 1", "inproc 1, shm 1, socket 1"}},
+			listens: []string{"inproc 1, shm 1, socket 1", "inproc 1, shm 1, socket 1", "inproc 1, shm 1, socket 1",
+				"inproc 1, shm 1, socket 1"}},
 		{name: "one rank refuses", hosts: []string{"x", "x'", "x''"},
 			prepare: func(c *cast) { c.fakes[1]["shm"].refused = "shm: no room in /dev/shm" },
 			pairs: map[string]string{"0 1": "socket" + notInproc + "; not shm (rank 1 on x: shm: no room in /dev/shm)",
@@ -229,7 +233,8 @@ func TestAgreement(t *testing.T) {
 			prepare: func(c *cast) { c.fakes[0]["shm"].refused, c.fakes[1]["shm"].refused = "no room", "no memfd" },
 			pairs:   map[string]string{"0 1": "socket" + notInproc + "; not shm (rank 0 on x: no room)"},
 			listens: []string{"inproc 1, shm 1, socket 1", "inproc 1, shm 1, socket 1"}},
-		{name: "not all pairs are wanted", hosts: []string{"x", "y", "x'"}, wanted: func(a, b int) bool { return a == 0 && b == 2 },
+		{name: "not all pairs are wanted", hosts: []string{"x", "y", "x'"},
+			wanted:  func(a, b int) bool { return a == 0 && b == 2 },
 			listens: []string{"inproc 1, shm 1", "inproc 1", "inproc 1, shm 1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -272,15 +277,20 @@ func TestNoAgreement(t *testing.T) {
 		want    string
 	}{
 		{"alone", []string{"shm"}, []string{"x", "y"}, nil, nil,
-			"no transport connects rank 0 on x and rank 1 on y: not shm (different hosts); RINGO_TRANSPORT and RINGO_NET say what may be used (now shm)"},
+			"no transport connects rank 0 on x and rank 1 on y: not shm (different hosts); RINGO_TRANSPORT and RINGO_NET say " +
+				"what may be used (now shm)"},
 		{"refused", []string{"shm"}, []string{"x", "x'"}, func(c *cast) { c.fakes[1]["shm"].refused = "no room" }, nil,
-			"no transport connects rank 0 on x and rank 1 on x: not shm (rank 1 on x: no room); RINGO_TRANSPORT and RINGO_NET say what may be used (now shm)"},
+			"no transport connects rank 0 on x and rank 1 on x: not shm (rank 1 on x: no room); RINGO_TRANSPORT and RINGO_NET " +
+				"say what may be used (now shm)"},
 		{"ib", []string{"ib"}, []string{"x", "y"}, nil, nil,
-			"no transport connects rank 0 on x and rank 1 on y: not ib (unknown here; transports are inproc, shm, plugin, ib, socket); RINGO_TRANSPORT and RINGO_NET say what may be used (now ib)"},
+			"no transport connects rank 0 on x and rank 1 on y: not ib (unknown here; transports are inproc, shm, plugin, ib, " +
+				"socket); RINGO_TRANSPORT and RINGO_NET say what may be used (now ib)"},
 		{"unknown", []string{"pigeon"}, []string{"x", "y"}, nil, nil,
-			"no transport connects rank 0 on x and rank 1 on y: not pigeon (unknown here; transports are inproc, shm, plugin, ib, socket); RINGO_TRANSPORT and RINGO_NET say what may be used (now pigeon)"},
+			"no transport connects rank 0 on x and rank 1 on y: not pigeon (unknown here; transports are inproc, shm, plugin, " +
+				"ib, socket); RINGO_TRANSPORT and RINGO_NET say what may be used (now pigeon)"},
 		{"a rank that offers nothing", []string{"shm", "socket"}, []string{"x", "x'"}, nil, []string{"", "its GPU is busy"},
-			"no transport connects rank 0 on x and rank 1 on x: not shm (rank 1 on x: its GPU is busy); not socket (rank 1 on x: its GPU is busy); RINGO_TRANSPORT and RINGO_NET say what may be used (now shm,socket)"},
+			"no transport connects rank 0 on x and rank 1 on x: not shm (rank 1 on x: its GPU is busy); not socket (rank 1 on " +
+				"x: its GPU is busy); RINGO_TRANSPORT and RINGO_NET say what may be used (now shm,socket)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCast(test.wish, test.hosts...)
@@ -297,7 +307,8 @@ func TestNoAgreement(t *testing.T) {
 	c := newCast([]string{"ib", "socket"}, "x", "y")
 	_, notes, errs := c.agree(t, all)
 	require.NoError(t, errors.Join(errs...))
-	require.Equal(t, [][]string{{"socket; not ib (unknown here; transports are inproc, shm, plugin, ib, socket)"}, {"socket; not ib (unknown here; transports are inproc, shm, plugin, ib, socket)"}}, notes)
+	require.Equal(t, [][]string{{"socket; not ib (unknown here; transports are inproc, shm, plugin, ib, socket)"},
+		{"socket; not ib (unknown here; transports are inproc, shm, plugin, ib, socket)"}}, notes)
 }
 
 // TestConnect: ranks of one process listen in it alone, and their links carry bytes both ways.
@@ -313,7 +324,8 @@ func TestConnect(t *testing.T) {
 			for r, g := range groups {
 				ranks.Go(func() {
 					me := Profile{Info: transport.Info{Rank: r, Host: "x"}, Hostname: "x"}
-					nets[r], errs[r] = Connect(context.Background(), g, me, Config{Transport: test.transport, Slots: 2, Cores: 2}, new(fifo.Guard), discard)
+					nets[r], errs[r] = Connect(context.Background(), g, me, Config{Transport: test.transport, Slots: 2, Cores: 2},
+						new(fifo.Guard), discard)
 				})
 			}
 			ranks.Wait()

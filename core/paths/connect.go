@@ -100,7 +100,8 @@ func Connect(ctx context.Context, g Group, me Profile, cfg Config, guard *fifo.G
 	if cfg.Networking.Sockets != nil {
 		own = "the program's own"
 	}
-	me.Settings = append(slices.Clip(me.Settings), Setting{Name: "networks", Value: cfg.named(), Variable: "RINGO_NET or NCCL_NET"},
+	me.Settings = append(slices.Clip(me.Settings),
+		Setting{Name: "networks", Value: cfg.named(), Variable: "RINGO_NET or NCCL_NET"},
 		Setting{Name: "sockets", Value: own, Variable: "Config.Sockets"})
 	me.SlotBytes, me.Slots, me.Cores, me.Process = cfg.SlotBytes, cfg.Slots, cfg.Cores, process()
 	n.Profiles, err = Exchange(ctx, g, me.encode(), decodeProfile)

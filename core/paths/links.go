@@ -104,7 +104,8 @@ func (l *Links) Width(peer sched.Rank) int { return l.paths[peer].width }
 
 // once makes the connection of a peer the first time; others wait for it, not
 // for connections of other peers.
-func once[C any](mu *sync.Mutex, conns map[sched.Rank]func() (C, error), peer sched.Rank, dial func() (C, error)) (C, error) {
+func once[C any](mu *sync.Mutex, conns map[sched.Rank]func() (C, error), peer sched.Rank, dial func() (C, error)) (C,
+	error) {
 	mu.Lock()
 	get, ok := conns[peer]
 	if !ok {

@@ -226,7 +226,8 @@ func (a *Agreement) networkNote() string {
 	}
 	words = append(words, a.notBetter(name)...)
 	// Interfaces of virtual machines do not say how fast they are as a rule; cards do.
-	if silent := a.byReason(func(r int) string { return a.offers[r][name].Silent }); silent != "" && name != socket.Network.Name {
+	if silent := a.byReason(func(r int) string { return a.offers[r][name].Silent }); silent != "" &&
+		name != socket.Network.Name {
 		words = append(words, "how fast it is is not known, for some cards do not say it ("+silent+")")
 	}
 	return strings.Join(words, "; ")
@@ -248,7 +249,8 @@ func (a *Agreement) notBetter(name string) (words []string) {
 func (a *Agreement) noNetwork() error {
 	cfg := &a.transports.net.config
 	from := cmp.Or(cfg.NetFrom, "Config.Net")
-	return fmt.Errorf("%w: no network: %s asks for %s alone: %s; unset %s to have the best network that works, or name another one after it: %s=%s,socket",
+	return fmt.Errorf("%w: no network: %s asks for %s alone: %s; unset %s to have the best network that works, or name "+
+		"another one after it: %s=%s,socket",
 		call.ErrUnsupported, from, cfg.Net, strings.Join(a.notBetter(""), "; "), from, from, cfg.Net)
 }
 

@@ -37,7 +37,8 @@ func meet(t *testing.T, cfg Config, hosts []string, have []has) (lists []*Agreem
 	wish, _, err := cfg.wish()
 	require.NoError(t, err)
 	for r, h := range hosts {
-		profiles = append(profiles, Profile{Info: transport.Info{Rank: r, Host: h, Process: fmt.Sprint(r)}, Hostname: h, Wish: wish})
+		profiles = append(profiles, Profile{Info: transport.Info{Rank: r, Host: h, Process: fmt.Sprint(r)}, Hostname: h,
+			Wish: wish})
 	}
 	var ranks sync.WaitGroup
 	for r, g := range bootstrap.Local(n) {
@@ -108,13 +109,16 @@ func TestNetworkChoice(t *testing.T) {
 		{"its init fails on one rank", Config{}, two, []has{{"plugin": {refused: "init: out of memory"}}, nil},
 			"network ib (ib0); not plugin (rank 0 on a: init: out of memory)"},
 		{"one after the other", Config{}, three, []has{noPlugin, noIB, {"ib": {refused: "port 1 is down"}}},
-			"network socket (socket0); not plugin (rank 0 on a: libnccl-net.so is not there); not ib (rank 1 on b: libibverbs.so.1 is not there; rank 2 on c: port 1 is down)"},
+			"network socket (socket0); not plugin (rank 0 on a: libnccl-net.so is not there); not ib (rank 1 on b: " +
+				"libibverbs.so.1 is not there; rank 2 on c: port 1 is down)"},
 		{"two kinds", Config{Net: "IB,Socket"}, two, []has{{"ib": {kind: "RoCE"}}, {"ib": {kind: "InfiniBand"}}},
 			"network socket (socket0); not ib (rank 0 on a has RoCE, rank 1 on b has InfiniBand)"},
 		{"all without it", Config{Net: "IB,Socket"}, three, []has{noIB, noIB, noIB},
 			"network socket (socket0); not ib (rank 0 on a, rank 1 on b, rank 2 on c: libibverbs.so.1 is not there)"},
-		{"all of one host", Config{Net: "IB,Socket"}, []string{"a", "a", "b", "a", "c", "a"}, []has{noIB, noIB, noIB, noIB, noIB, noIB},
-			"network socket (socket0); not ib (ranks 0 to 1 on a, rank 2 on b, rank 3 on a and 2 other ranks: libibverbs.so.1 is not there)"},
+		{"all of one host", Config{Net: "IB,Socket"}, []string{"a", "a", "b", "a", "c", "a"},
+			[]has{noIB, noIB, noIB, noIB, noIB, noIB},
+			"network socket (socket0); not ib (ranks 0 to 1 on a, rank 2 on b, rank 3 on a and 2 other ranks: libibverbs.so.1 " +
+				"is not there)"},
 		{"a card that does not say its speed", Config{Net: "IB"}, two, []has{silent, silent},
 			"network ib (ib0, ib1); how fast it is is not known, for some cards do not say it (rank 0 on a, rank 1 on b: ib1)"},
 		{"interfaces that do not", Config{Net: "Socket"}, two, []has{silent, silent}, "network socket (socket0, socket1)"},
@@ -147,10 +151,13 @@ func TestNoNetworkWanted(t *testing.T) {
 // host too. It says who lacks what, and what to change.
 func TestNoNetwork(t *testing.T) {
 	for _, hosts := range [][]string{{"a", "b"}, {"a", "a"}} {
-		_, _, errs := meet(t, Config{Net: "IB", NetFrom: "NCCL_NET"}, hosts, []has{nil, {"ib": {absent: "libibverbs.so.1 is not there"}}})
+		_, _, errs := meet(t, Config{Net: "IB", NetFrom: "NCCL_NET"}, hosts,
+			[]has{nil, {"ib": {absent: "libibverbs.so.1 is not there"}}})
 		for _, err := range errs {
-			require.EqualError(t, err, "unsupported: no network: NCCL_NET asks for IB alone: not ib (rank 1 on "+hosts[1]+": libibverbs.so.1 is not there); "+
-				"unset NCCL_NET to have the best network that works, or name another one after it: NCCL_NET=IB,socket")
+			require.EqualError(t, err,
+				"unsupported: no network: NCCL_NET asks for IB alone: not ib (rank 1 on "+hosts[1]+": libibverbs.so.1 is not "+
+					"there); "+
+					"unset NCCL_NET to have the best network that works, or name another one after it: NCCL_NET=IB,socket")
 		}
 	}
 }
@@ -167,8 +174,10 @@ func TestPlugins(t *testing.T) {
 	}
 	require.Equal(t, []string{"plugin||", "ib||", "socket||"}, names(Config{}))
 	require.Equal(t, []string{"plugin|fast|", "ib||", "socket||"}, names(Config{Plugins: "fast"}))
-	require.Equal(t, []string{"plugin (/a/B.so)|/a/B.so|", "plugin (c)|c|", "socket||"}, names(Config{Plugins: "/a/B.so, c", Net: "Plugin,Socket"}))
-	require.Equal(t, []string{"aws libfabric (a)|a|aws libfabric", "aws libfabric (b)|b|aws libfabric"}, names(Config{Plugins: "a,b", Net: "AWS Libfabric"}))
+	require.Equal(t, []string{"plugin (/a/B.so)|/a/B.so|", "plugin (c)|c|", "socket||"},
+		names(Config{Plugins: "/a/B.so, c", Net: "Plugin,Socket"}))
+	require.Equal(t, []string{"aws libfabric (a)|a|aws libfabric", "aws libfabric (b)|b|aws libfabric"},
+		names(Config{Plugins: "a,b", Net: "AWS Libfabric"}))
 	nets, err := (&Config{Plugins: "none"}).Networks()
 	require.NoError(t, err)
 	_, err = nets[0].Probe()
@@ -180,7 +189,9 @@ func TestCards(t *testing.T) {
 	a := &Agreement{transports: &Transports{made: map[string]transport.Transport{"fast": &fake{name: "fast"}}}}
 	for r := range 5 {
 		a.profiles = append(a.profiles, Profile{Info: transport.Info{Rank: r}, Wish: []string{"fast"}})
-		a.offers = append(a.offers, map[string]offer{"fast": {Devices: []string{"fx0", "fx1", "fx2"}, Used: [][]string{{"fx1"}, {"fx2"}, {"fx1"}, {"other"}, nil}[r]}})
+		a.offers = append(a.offers,
+			map[string]offer{"fast": {Devices: []string{"fx0", "fx1", "fx2"},
+				Used: [][]string{{"fx1"}, {"fx2"}, {"fx1"}, {"other"}, nil}[r]}})
 	}
 	for peer, want := range map[int][]string{1: {"fx1", "fx2"}, 2: {"fx1"}, 3: {"fx1"}, 4: {"fx1"}} {
 		cards, known := a.Cards(peer)
@@ -273,7 +284,8 @@ type fakePlacer struct {
 // Slots for a peer are placed by the transport to the peer, if that can.
 func TestPlacer(t *testing.T) {
 	places := fakePlacer{fake: &fake{name: "fast"}}
-	a := &Agreement{transports: &Transports{made: map[string]transport.Transport{"fast": places, "slow": &fake{name: "slow"}}}}
+	a := &Agreement{transports: &Transports{made: map[string]transport.Transport{"fast": places,
+		"slow": &fake{name: "slow"}}}}
 	for r, wish := range []string{"fast", "fast", "slow"} {
 		a.profiles = append(a.profiles, Profile{Info: transport.Info{Rank: r}, Wish: []string{wish}})
 		a.offers = append(a.offers, map[string]offer{"fast": {}, "slow": {}})

@@ -63,7 +63,8 @@ func (c *Config) wish() (out []string, nets []Network, err error) {
 		case slices.ContainsFunc(networks, func(n transport.Network) bool { return n.Name == name }):
 			add(c.network(name))
 		default:
-			return nil, nil, fmt.Errorf("%w: transport %q is none of auto, p2p, %s", call.ErrInvalid, name, strings.Join(preference(), ", "))
+			return nil, nil, fmt.Errorf("%w: transport %q is none of auto, p2p, %s", call.ErrInvalid, name,
+				strings.Join(preference(), ", "))
 		}
 	}
 	if len(out) > 0 {
@@ -78,7 +79,8 @@ func (c *Config) wish() (out []string, nets []Network, err error) {
 	for _, name := range names {
 		if name == "p2p" || name == "auto" || slices.Contains(onHost, name) {
 			from := cmp.Or(c.NetFrom, "Config.Net")
-			return nil, nil, fmt.Errorf("%w: %s=%s: %s is no network between hosts; those are %s, and what a plugin calls itself; unset %s, and set RINGO_TRANSPORT=%s if ranks of one host are meant",
+			return nil, nil, fmt.Errorf("%w: %s=%s: %s is no network between hosts; those are %s, and what a plugin calls "+
+				"itself; unset %s, and set RINGO_TRANSPORT=%s if ranks of one host are meant",
 				call.ErrInvalid, from, c.Net, name, strings.Join(preference()[len(onHost):], ", "), from, name)
 		}
 		add(c.network(name))
@@ -150,19 +152,24 @@ func differ(all []Profile) error {
 		case p.Rank != i:
 			return fmt.Errorf("rank %d says that it is rank %d", i, p.Rank)
 		case p.Version != first.Version:
-			return fmt.Errorf("rank 0 runs ringo %s, rank %d on %s runs %s; install one version", first.Version, i, p.Hostname, p.Version)
+			return fmt.Errorf("rank 0 runs ringo %s, rank %d on %s runs %s; install one version", first.Version, i,
+				p.Hostname, p.Version)
 		case !slices.Equal(p.Wish, first.Wish):
-			return fmt.Errorf("rank 0 wants transports %s, rank %d on %s wants %s; give all ranks the same RINGO_TRANSPORT, RINGO_NET, RINGO_NET_PLUGIN and RINGO_SHM_DISABLE",
+			return fmt.Errorf("rank 0 wants transports %s, rank %d on %s wants %s; give all ranks the same RINGO_TRANSPORT, "+
+				"RINGO_NET, RINGO_NET_PLUGIN and RINGO_SHM_DISABLE",
 				strings.Join(first.Wish, ","), i, p.Hostname, strings.Join(p.Wish, ","))
 		case p.Slots != first.Slots || p.SlotBytes != first.SlotBytes:
-			return fmt.Errorf("rank 0 has %d slots of %s, rank %d on %s has %d of %s; give all ranks the same RINGO_SLOTS and RINGO_SLOT_BYTES",
+			return fmt.Errorf("rank 0 has %d slots of %s, rank %d on %s has %d of %s; give all ranks the same RINGO_SLOTS and "+
+				"RINGO_SLOT_BYTES",
 				first.Slots, bytesOf(first.SlotBytes), i, p.Hostname, p.Slots, bytesOf(p.SlotBytes))
 		case len(p.Settings) != len(first.Settings):
-			return fmt.Errorf("rank 0 has %d settings, rank %d on %s has %d; install one version", len(first.Settings), i, p.Hostname, len(p.Settings))
+			return fmt.Errorf("rank 0 has %d settings, rank %d on %s has %d; install one version", len(first.Settings), i,
+				p.Hostname, len(p.Settings))
 		}
 		for k, s := range p.Settings {
 			if f := first.Settings[k]; s != f {
-				return fmt.Errorf("rank 0 has %s %q, rank %d on %s has %q; give all ranks the same %s", f.Name, f.Value, i, p.Hostname, s.Value, f.Variable)
+				return fmt.Errorf("rank 0 has %s %q, rank %d on %s has %q; give all ranks the same %s", f.Name, f.Value, i,
+					p.Hostname, s.Value, f.Variable)
 			}
 		}
 	}

@@ -36,7 +36,8 @@ func TestWish(t *testing.T) {
 	for _, name := range []string{"shm", "p2p", "Socket,inproc"} {
 		_, _, err = (&Config{Net: name, NetFrom: "RINGO_NET"}).wish()
 		require.ErrorIs(t, err, call.ErrInvalid)
-		require.ErrorContains(t, err, "is no network between hosts; those are plugin, ib, socket, and what a plugin calls itself; unset RINGO_NET")
+		require.ErrorContains(t, err,
+			"is no network between hosts; those are plugin, ib, socket, and what a plugin calls itself; unset RINGO_NET")
 	}
 	_, _, err = (&Config{Transport: "pigeon"}).wish()
 	require.ErrorIs(t, err, call.ErrInvalid)
@@ -80,7 +81,8 @@ func TestProfileRoundTrip(t *testing.T) {
 	_, err := decodeProfile([]byte("{"))
 	require.Error(t, err)
 	p := Profile{
-		Info: transport.Info{Rank: 1, Host: "h", Process: "p"}, Hostname: "n", Version: "1", Wish: preference(), SlotBytes: 64, Slots: 2,
+		Info: transport.Info{Rank: 1, Host: "h", Process: "p"}, Hostname: "n", Version: "1", Wish: preference(),
+		SlotBytes: 64, Slots: 2,
 		Settings: []Setting{{"a", "b", "c"}}, FromRank0: []byte{1, 2}, GPU: "G", GPUID: "7", Processors: 8,
 	}
 	back, err := decodeProfile(p.encode())

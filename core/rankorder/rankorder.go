@@ -50,7 +50,8 @@ const (
 
 // New makes a Reduction of rank among size ranks. whole and roomFor are its fields.
 func New(rank, size int, w Workplace, whole, roomFor int) *Reduction {
-	return &Reduction{Whole: whole, ScratchBytes: roomFor, rank: rank, size: size, workplace: w, offs: make([]int, size), ns: make([]int, size)}
+	return &Reduction{Whole: whole, ScratchBytes: roomFor, rank: rank, size: size, workplace: w, offs: make([]int, size),
+		ns: make([]int, size)}
 }
 
 // even is a Layout of n chunks of the same length.

@@ -26,7 +26,8 @@ func (b *bench) Scratch(which Use, n int) (mem.Region, error) {
 	return mem.Host(make([]byte, n)), nil
 }
 
-func (b *bench) Move(_ *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error {
+func (b *bench) Move(_ *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region,
+	outL engine.Layout) error {
 	b.moves = append(b.moves, kind)
 	for p := range 3 {
 		to, n := outL.Extent(p)

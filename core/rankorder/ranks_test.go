@@ -42,7 +42,8 @@ type seat struct {
 	rank int
 }
 
-func (s *seat) Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error {
+func (s *seat) Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region,
+	outL engine.Layout) error {
 	s.in[s.rank], s.inL[s.rank] = in, inL
 	s.meet()
 	for p := range s.in {
@@ -96,7 +97,8 @@ func TestOrder(t *testing.T) {
 				scale := func(r int) float32 { return float32(r + 2) }
 				for r := range ranks {
 					done.Go(func() {
-						how := map[string]kernels.RedOp{"sum": kernels.Sum, "avg": kernels.Avg, "premulsum": kernels.PreMulSum(float64(scale(r)))}[op]
+						how := map[string]kernels.RedOp{"sum": kernels.Sum, "avg": kernels.Avg,
+							"premulsum": kernels.PreMulSum(float64(scale(r)))}[op]
 						reducer, err := kernels.NewReducer(kernels.Float32, how, ranks)
 						if err != nil {
 							panic(err)
@@ -183,7 +185,8 @@ func TestFails(t *testing.T) {
 				if kind == call.ReduceScatter {
 					in = make([]float32, 3*elements)
 				}
-				err := New(0, 3, b, 32, 3*64).Run(request.Request{Op: kernels.KindPreMulSum, Size: 4, Unit: 4}, kind, mem.Of(in), mem.Of(out))
+				err := New(0, 3, b, 32, 3*64).Run(request.Request{Op: kernels.KindPreMulSum, Size: 4, Unit: 4}, kind, mem.Of(in),
+					mem.Of(out))
 				if b.left >= 0 {
 					require.NoError(t, err)
 					require.Greater(t, fails, 4, "%v of %d", kind, elements)

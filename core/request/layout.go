@@ -15,14 +15,18 @@ func (r *Request) Layouts(c *call.Call, rank int, shape sched.Shape, scratch *[4
 		in = engine.Even(one, shape.In, r.Unit) // In and Out have the same chunks
 		return in, in
 	case call.AllGatherv:
-		out = engine.Layout{Off: offsets(&scratch[2], c.OutCounts, c.OutOffsets, size), Len: scaled(&scratch[3], c.OutCounts, size)}
+		out = engine.Layout{Off: offsets(&scratch[2], c.OutCounts, c.OutOffsets, size),
+			Len: scaled(&scratch[3], c.OutCounts, size)}
 		return engine.Layout{Total: out.Len[rank], Chunk: out.Len[rank]}, out
 	case call.AlltoAllv:
-		return engine.Layout{Off: offsets(&scratch[0], c.InCounts, c.InOffsets, size), Len: scaled(&scratch[1], c.InCounts, size)},
-			engine.Layout{Off: offsets(&scratch[2], c.OutCounts, c.OutOffsets, size), Len: scaled(&scratch[3], c.OutCounts, size)}
+		return engine.Layout{Off: offsets(&scratch[0], c.InCounts, c.InOffsets, size),
+				Len: scaled(&scratch[1], c.InCounts, size)},
+			engine.Layout{Off: offsets(&scratch[2], c.OutCounts, c.OutOffsets, size),
+				Len: scaled(&scratch[3], c.OutCounts, size)}
 	}
 	if k := shape.In / blocksIn(c.Kind, shape.Ranks); k > 1 { // of a schedule that divides shares
-		return divided(&scratch[0], &scratch[1], one, shape.In, k, r.Unit), divided(&scratch[2], &scratch[3], one, shape.Out, k, r.Unit)
+		return divided(&scratch[0], &scratch[1], one, shape.In, k, r.Unit),
+			divided(&scratch[2], &scratch[3], one, shape.Out, k, r.Unit)
 	}
 	// chunks are the shares of the ranks
 	return engine.Layout{Total: shape.In * one, Chunk: one}, engine.Layout{Total: shape.Out * one, Chunk: one}

@@ -21,11 +21,13 @@ func TestLayouts(t *testing.T) {
 			require.Equal(t, [2]int{20 * c, 20}, [2]int{off, n})
 		}
 	}
-	in, out = (&Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: call.AllGatherv, OutCounts: []int{1, 0, 2}}, 2, sched.Shape{Ranks: 3, In: 1, Out: 3}, &room)
+	in, out = (&Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: call.AllGatherv, OutCounts: []int{1, 0, 2}}, 2,
+		sched.Shape{Ranks: 3, In: 1, Out: 3}, &room)
 	require.Equal(t, 8, in.Total)
 	require.Equal(t, []int{0, 4, 4}, out.Off)
 	require.Equal(t, []int{4, 0, 8}, out.Len)
-	in, out = (&Request{Size: 2, Unit: 2}).Layouts(&call.Call{Kind: call.AlltoAllv, InCounts: []int{1, 2, 3}, OutCounts: []int{3, 2, 1}, OutOffsets: []int{9, 0, 4}}, 0, shape, &room)
+	in, out = (&Request{Size: 2, Unit: 2}).Layouts(&call.Call{Kind: call.AlltoAllv, InCounts: []int{1, 2, 3},
+		OutCounts: []int{3, 2, 1}, OutOffsets: []int{9, 0, 4}}, 0, shape, &room)
 	require.Equal(t, []int{0, 2, 6}, in.Off)
 	require.Equal(t, []int{18, 0, 8}, out.Off)
 	require.Equal(t, []int{6, 4, 2}, out.Len)
@@ -45,9 +47,12 @@ func TestDividedLayouts(t *testing.T) {
 		shape   sched.Shape
 		in, out [][2]int
 	}{
-		{call.ReduceScatter, sched.Shape{Ranks: 2, In: 4, Out: 2}, [][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}}, [][2]int{{0, 12}, {12, 8}}},
-		{call.AlltoAll, sched.Shape{Ranks: 2, In: 4, Out: 4}, [][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}}, [][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}}},
-		{call.AllGather, sched.Shape{Ranks: 2, In: 2, Out: 4}, [][2]int{{0, 12}, {12, 8}}, [][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}}},
+		{call.ReduceScatter, sched.Shape{Ranks: 2, In: 4, Out: 2}, [][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}},
+			[][2]int{{0, 12}, {12, 8}}},
+		{call.AlltoAll, sched.Shape{Ranks: 2, In: 4, Out: 4}, [][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}},
+			[][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}}},
+		{call.AllGather, sched.Shape{Ranks: 2, In: 2, Out: 4}, [][2]int{{0, 12}, {12, 8}},
+			[][2]int{{0, 12}, {12, 8}, {20, 12}, {32, 8}}},
 		{call.AllGather, sched.Shape{Ranks: 2, In: 1, Out: 2}, [][2]int{{0, 20}}, [][2]int{{0, 20}, {20, 20}}},
 		{call.Scatter, sched.Shape{Ranks: 2, In: 2, Out: 1}, [][2]int{{0, 20}, {20, 20}}, [][2]int{{0, 20}}},
 		{call.Gather, sched.Shape{Ranks: 2, In: 1, Out: 2}, [][2]int{{0, 20}}, [][2]int{{0, 20}, {20, 20}}},

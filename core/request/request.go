@@ -55,7 +55,8 @@ type Numberer struct {
 
 // Carry gives a call that ans is the answer for a number, and has do carry it out. What goes
 // wrong is the communicator's failure, by path, and a *call.Error. The turn is held.
-func (n *Numberer) Carry(r *Request, c *call.Call, ans *choice.Answer, captured bool, path life.Path, do func() error) error {
+func (n *Numberer) Carry(r *Request, c *call.Call, ans *choice.Answer, captured bool, path life.Path,
+	do func() error) error {
 	err := ans.Err
 	if err == nil {
 		err = n.Number(r, c, ans.Algo, captured)

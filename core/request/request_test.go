@@ -76,7 +76,8 @@ func TestCallsAreLogged(t *testing.T) {
 	n := numberer(t)
 	n.Log = slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: LevelTrace}))
 	x := mem.Of(make([]float32, 8))
-	err := n.Number(new(Request), &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32}, call.Ring, false)
+	err := n.Number(new(Request), &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32},
+		call.Ring, false)
 	require.NoError(t, err)
 	require.Contains(t, text.String(), `msg="AllReduce(count 8, float32, sum)" subsys=CALL seq=1 algo=ring`)
 }

@@ -22,7 +22,8 @@ func (n *Numberer) Watch(track int, gpu bool) *Watch {
 		return nil
 	}
 	l := n.Life
-	w := &Watch{observer: n.Observer, call: trace.Call{Comm: l.ID(), Rank: l.Rank, Size: l.Size, Host: l.Host, Track: track, GPU: gpu}}
+	w := &Watch{observer: n.Observer, call: trace.Call{Comm: l.ID(), Rank: l.Rank, Size: l.Size, Host: l.Host,
+		Track: track, GPU: gpu}}
 	if !gpu {
 		w.call.Waits = make([]time.Duration, l.Size)
 	}
@@ -45,7 +46,8 @@ func (w *Watch) Begin(c *call.Call, r *Request) *trace.Call {
 	}
 	w.begun = true
 	t := &w.call
-	t.Number, t.Kind, t.Algo, t.Bytes, t.Peer = r.Seq(), c.Kind.String(), r.Key.Algo.String(), max(r.In, r.Out), int(r.Key.Peer)
+	t.Number, t.Kind, t.Algo, t.Bytes, t.Peer = r.Seq(), c.Kind.String(), r.Key.Algo.String(), max(r.In, r.Out),
+		int(r.Key.Peer)
 	w.observer.Begin(t)
 	return t
 }

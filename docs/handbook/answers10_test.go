@@ -95,17 +95,20 @@ func deliver(fence string) (races, wrong int) {
 	kernel, _ := program.Kernel("mail")
 	for seed := range 50 {
 		reports := 0
-		memory := weakmem.New(weakmem.Config{Seed: uint64(seed), Report: func(*weakmem.Fault) bool { reports++; return true }})
+		memory := weakmem.New(weakmem.Config{Seed: uint64(seed),
+			Report: func(*weakmem.Fault) bool { reports++; return true }})
 		box := make([]byte, 512)
 		if err := memory.Map(weakmem.Allocation{Addr: 0x1000, Data: box}); err != nil {
 			panic(err)
 		}
 		world := simt.NewWorld(simt.Config{
-			Memory:  memory,
-			Seed:    uint64(seed),
-			Devices: []simt.Shape{{SMs: 2, ThreadsPerSM: 2048, BlocksPerSM: 32, SharedPerSM: 64 << 10, SharedPerBlock: 48 << 10, ThreadsPerBlock: 1024}},
+			Memory: memory,
+			Seed:   uint64(seed),
+			Devices: []simt.Shape{{SMs: 2, ThreadsPerSM: 2048, BlocksPerSM: 32, SharedPerSM: 64 << 10, SharedPerBlock: 48 << 10,
+				ThreadsPerBlock: 1024}},
 		})
-		grid := &simt.Grid{Image: program.Load(nil), Kernel: kernel, Dim: [3]int{2, 1, 1}, Block: [3]int{1, 1, 1}, Args: binary.LittleEndian.AppendUint64(nil, 0x1000)}
+		grid := &simt.Grid{Image: program.Load(nil), Kernel: kernel, Dim: [3]int{2, 1, 1}, Block: [3]int{1, 1, 1},
+			Args: binary.LittleEndian.AppendUint64(nil, 0x1000)}
 		if err := world.Start(grid); err != nil {
 			panic(err)
 		}

@@ -51,9 +51,11 @@ func Example_radixIsProved() {
 	// Both rounds with the same stride: the first idea of someone in a hurry.
 	wrong := sched.Then(groups(16, 4, 1), groups(16, 4, 1))
 	fmt.Println(sched.Check(wrong, sched.AllReduce, 2, false))
-	// Output: 4 ranks: <nil> 1 hops, sends 3 S 16 ranks: <nil> 2 hops, sends 6 S 64 ranks: <nil> 3 hops, sends 9 S check
-	// all-reduce: rank 0 step 9 (from 1 ⊕ Out[0] → Out[0]): counts the contribution of rank 0 twice: (3+(2+(0+1)))[0] and
-	// (3+(2+(0+1)))[0]
+	// Output:
+	// 4 ranks: <nil> 1 hops, sends 3 S
+	// 16 ranks: <nil> 2 hops, sends 6 S
+	// 64 ranks: <nil> 3 hops, sends 9 S
+	// check all-reduce: rank 0 step 9 (from 1 ⊕ Out[0] → Out[0]): counts the contribution of rank 0 twice: (3+(2+(0+1)))[0] and (3+(2+(0+1)))[0]
 }
 
 func Example_radixIsTimed() {

@@ -46,8 +46,8 @@ func (s twice) At(r sched.Rank, i int) sched.Step {
 
 func Example_twice() {
 	fmt.Println(sched.Check(twice{direct.RecursiveDoubling{N: 4}}, sched.AllReduce, 2, false))
-	// Output: check all-reduce: rank 0 step 2 (from 1 ⊕ Out[0] → Out[0]): counts the contribution of rank 0 twice:
-	// (0+1)[0] and (0+1)[0]
+	// Output:
+	// check all-reduce: rank 0 step 2 (from 1 ⊕ Out[0] → Out[0]): counts the contribution of rank 0 twice: (0+1)[0] and (0+1)[0]
 }
 
 // Xor is an all-gather in log₂ n rounds, for powers of two: in round k ranks whose numbers
@@ -112,8 +112,9 @@ func (s hasty) At(r sched.Rank, i int) sched.Step {
 func Example_hasty() {
 	fmt.Println(sched.Check(hasty{2}, sched.AllReduce, 2, false))
 	fmt.Println(sched.Check(hasty{3}, sched.AllReduce, 2, false))
-	// Output: <nil> check all-reduce: rank 1 Out[0]: is added up in another order than on rank 0, so the bits may differ:
-	// (0+(1+2))[0] and (2+(0+1))[0]
+	// Output:
+	// <nil>
+	// check all-reduce: rank 1 Out[0]: is added up in another order than on rank 0, so the bits may differ: (0+(1+2))[0] and (2+(0+1))[0]
 }
 
 func Example_thenBroadcast() {

@@ -12,7 +12,8 @@ import (
 
 func Example_parts() {
 	const bytes, alpha, rate = 1 << 20, 5e-6, 4e9
-	m := sim.Model{Intra: sim.Link{Latency: alpha, Overhead: 1e-6, Bandwidth: rate, Busy: true}, SlotBytes: bytes, Slots: 64}
+	m := sim.Model{Intra: sim.Link{Latency: alpha, Overhead: 1e-6, Bandwidth: rate, Busy: true}, SlotBytes: bytes,
+		Slots: 64}
 	chain := ring.Broadcast{N: 8}
 	for _, parts := range []int{1, 4, 16, 64, 256} {
 		s := sched.Split(chain, parts)

@@ -145,6 +145,7 @@ func slot() string {
 		d.text("small mute", "middle", x+w/2, top-6, "%d bytes", p.bytes)
 		x += w
 	}
-	d.text("small mute", "start", left, top+tall+22, "word: the message's number and length. It is stored last, with release; the receiver polls it, with acquire.")
+	d.text("small mute", "start", left, top+tall+22,
+		"word: the message's number and length. It is stored last, with release; the receiver polls it, with acquire.")
 	return d.svg()
 }

@@ -31,7 +31,10 @@ var figures = map[string]func() string{
 	"traffic":         func() string { return traffic(8, "ring.AllReduce", "direct.HalvingDoubling", "hier.AllReduce") },
 	"pipeline":        pipeline,
 	"slot":            slot,
-	"shm-times":       func() string { return curves("shm", 8, "direct.RecursiveDoubling", "direct.TwoShot", "ring.AllReduce") },
+	"shm-times": func() string {
+		return curves("shm", 8, "direct.RecursiveDoubling", "direct.TwoShot",
+			"ring.AllReduce")
+	},
 	"ndr-times": func() string {
 		return curves("ndr/1", 64, "direct.RecursiveDoubling", "tree.AllReduce", "ring.AllReduce")
 	},
@@ -239,7 +242,8 @@ func traffic(n int, names ...string) string {
 		}
 		x0 := left + float64(i)*wide
 		d.text("title", "middle", x0+float64(n)*cell/2, 22, "%s", name)
-		d.text("small mute", "middle", x0+float64(n)*cell/2, 40, "%s to rank", map[bool]string{true: "times S", false: fmt.Sprintf("chunks of S/%d", h.chunks)}[h.chunks == 1])
+		d.text("small mute", "middle", x0+float64(n)*cell/2, 40, "%s to rank",
+			map[bool]string{true: "times S", false: fmt.Sprintf("chunks of S/%d", h.chunks)}[h.chunks == 1])
 		across := 0
 		for a := range n {
 			d.text("small mute", "middle", x0+(float64(a)+.5)*cell, top-6, "%d", a)
@@ -259,7 +263,8 @@ func traffic(n int, names ...string) string {
 				d.rect("faint", x, y, cell, cell)
 			}
 		}
-		d.text("small", "middle", x0+float64(n)*cell/2, d.height-10, "between nodes: %s S", decimal(float64(across)/float64(h.chunks)))
+		d.text("small", "middle", x0+float64(n)*cell/2, d.height-10, "between nodes: %s S",
+			decimal(float64(across)/float64(h.chunks)))
 	}
 	return d.svg()
 }
@@ -285,7 +290,8 @@ func pipeline() string {
 			d.rect(hue(msg.value.chunk)+" t", x+1, y, length*unit-2, lane-6)
 			d.text("small on", "middle", x+length*unit/2, y+lane/2, "%d → %d", msg.from, msg.to)
 		}
-		d.text("small title", "start", left, y0-10, "%s: the last rank has all after %s units of S/%d", map[int]string{1: "whole", parts: "in four parts"}[m], decimal(end), parts)
+		d.text("small title", "start", left, y0-10, "%s: the last rank has all after %s units of S/%d",
+			map[int]string{1: "whole", parts: "in four parts"}[m], decimal(end), parts)
 		for r := range n {
 			d.text("small", "end", left-10, y0+float64(r)*lane+14, "rank %d", r)
 		}

@@ -42,7 +42,8 @@ var region = regexp.MustCompile(`(?s)<!-- made: ([^>]*?) -->(.*?)<!-- end -->`)
 func TestDocs(t *testing.T) {
 	for _, file := range chapters(t) {
 		text := read(t, file)
-		require.Equal(t, strings.Count(text, "<!-- made:"), len(region.FindAllString(text, -1)), "%s: a region has no end", file)
+		require.Equal(t, strings.Count(text, "<!-- made:"), len(region.FindAllString(text, -1)), "%s: a region has no end",
+			file)
 		made := region.ReplaceAllStringFunc(text, func(old string) string {
 			m := region.FindStringSubmatch(old)
 			words := strings.Fields(m[1])
@@ -63,7 +64,8 @@ func TestDocs(t *testing.T) {
 func TestFigures(t *testing.T) {
 	shown := map[string]bool{}
 	for _, file := range chapters(t) {
-		for _, m := range regexp.MustCompile(`!\[([^\]]*)\]\(figures/([^)]*)\.svg\)`).FindAllStringSubmatch(read(t, file), -1) {
+		for _, m := range regexp.MustCompile(`!\[([^\]]*)\]\(figures/([^)]*)\.svg\)`).FindAllStringSubmatch(read(t, file),
+			-1) {
 			require.NotEmpty(t, m[1], "%s: figure %s has no words for those who do not see it", file, m[2])
 			require.Contains(t, figures, m[2], "%s: nothing draws it", file)
 			shown[m[2]] = true
@@ -155,9 +157,11 @@ func compare(t *testing.T, file, old, made string) {
 	}
 	is, was := strings.Split(made, "\n"), strings.Split(old, "\n")
 	for i := range min(len(is), len(was)) {
-		require.Equal(t, is[i], was[i], "%s:%d is not what the code says: go test ./docs/handbook -update, and read the difference", file, i+1)
+		require.Equal(t, is[i], was[i],
+			"%s:%d is not what the code says: go test ./docs/handbook -update, and read the difference", file, i+1)
 	}
-	require.Len(t, was, len(is), "%s is not as long as the code says: go test ./docs/handbook -update, and read the difference", file)
+	require.Len(t, was, len(is),
+		"%s is not as long as the code says: go test ./docs/handbook -update, and read the difference", file)
 }
 
 func fenced(kind, text string) string {

@@ -149,7 +149,8 @@ func fit([]string) (string, error) {
 			return "", err
 		}
 		us, gbs := alphaBeta(points)
-		fmt.Fprintf(&b, "| %s | %.2f | %.1f | %s | [%s](../../bench/results/%s.json) |\n", w.what, us, gbs, human(int64(us*gbs*1e3)), w.report, w.report)
+		fmt.Fprintf(&b, "| %s | %.2f | %.1f | %s | [%s](../../bench/results/%s.json) |\n", w.what, us, gbs,
+			human(int64(us*gbs*1e3)), w.report, w.report)
 	}
 	return b.String(), nil
 }
@@ -209,7 +210,8 @@ func number(arguments []string) (string, error) {
 // bus is the table of factors between algbw and busbw.
 func bus([]string) (string, error) {
 	var b strings.Builder
-	b.WriteString("| collective | S, the column \"size\" | busbw / algbw | on 2 ranks | 4 | 8 |\n|---|---|---|--:|--:|--:|\n")
+	b.WriteString("| collective | S, the column \"size\" | busbw / algbw | on 2 ranks | 4 | 8 " +
+		"|\n|---|---|---|--:|--:|--:|\n")
 	for _, c := range bench.Collectives {
 		size := "a rank's buffer"
 		if c.In.PerRank || c.Out.PerRank {
@@ -219,7 +221,8 @@ func bus([]string) (string, error) {
 		if formula == "" {
 			return "", fmt.Errorf("%s has a factor that is not in this table: %g of 4 ranks", c.Name, c.Bus(4))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.Name, size, formula, decimal(c.Bus(2)), decimal(c.Bus(4)), decimal(c.Bus(8)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.Name, size, formula, decimal(c.Bus(2)), decimal(c.Bus(4)),
+			decimal(c.Bus(8)))
 	}
 	return b.String(), nil
 }

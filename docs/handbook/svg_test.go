@@ -59,8 +59,10 @@ func (d *drawing) mark(class string, x, y, r float64, label string) {
 }
 
 func (d *drawing) svg() string {
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s">`+"\n", num(d.width), num(d.height), num(d.width)) +
-		style + fmt.Sprintf(`<rect class="ground" width="%s" height="%s" rx="8"/>`+"\n", num(d.width), num(d.height)) + d.String() + "</svg>\n"
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s">`+"\n", num(d.width),
+		num(d.height), num(d.width)) +
+		style + fmt.Sprintf(`<rect class="ground" width="%s" height="%s" rx="8"/>`+"\n", num(d.width), num(d.height)) +
+		d.String() + "</svg>\n"
 }
 
 func num(x float64) string {

@@ -63,14 +63,21 @@ type measured struct {
 }
 
 var measures = map[string]measured{
-	"ring allreduce":     {func(n int) sched.Schedule { return ring.AllReduce{N: n} }, func(n float64) float64 { return 2 * (n - 1) / n }, false, true},
-	"ring allgather":     {func(n int) sched.Schedule { return ring.AllGather{N: n} }, func(n float64) float64 { return (n - 1) / n }, true, false},
-	"ring reducescatter": {func(n int) sched.Schedule { return ring.ReduceScatter{N: n} }, func(n float64) float64 { return (n - 1) / n }, true, true},
-	"ring broadcast":     {func(n int) sched.Schedule { return ring.Broadcast{N: n} }, func(float64) float64 { return 1 }, false, false},
-	"ring reduce":        {func(n int) sched.Schedule { return ring.Reduce{N: n} }, func(float64) float64 { return 1 }, false, true},
-	"sendrecv":           {func(n int) sched.Schedule { return nil }, func(float64) float64 { return 1 }, false, false},
-	"alltoall":           {func(n int) sched.Schedule { return direct.AlltoAll{N: n} }, func(n float64) float64 { return (n - 1) / n }, true, false},
-	"twoshot":            {func(n int) sched.Schedule { return direct.TwoShot{N: n} }, func(n float64) float64 { return 2 * (n - 1) / n }, false, true},
+	"ring allreduce": {func(n int) sched.Schedule { return ring.AllReduce{N: n} },
+		func(n float64) float64 { return 2 * (n - 1) / n }, false, true},
+	"ring allgather": {func(n int) sched.Schedule { return ring.AllGather{N: n} },
+		func(n float64) float64 { return (n - 1) / n }, true, false},
+	"ring reducescatter": {func(n int) sched.Schedule { return ring.ReduceScatter{N: n} },
+		func(n float64) float64 { return (n - 1) / n }, true, true},
+	"ring broadcast": {func(n int) sched.Schedule { return ring.Broadcast{N: n} }, func(float64) float64 { return 1 },
+		false, false},
+	"ring reduce": {func(n int) sched.Schedule { return ring.Reduce{N: n} }, func(float64) float64 { return 1 },
+		false, true},
+	"sendrecv": {func(n int) sched.Schedule { return nil }, func(float64) float64 { return 1 }, false, false},
+	"alltoall": {func(n int) sched.Schedule { return direct.AlltoAll{N: n} },
+		func(n float64) float64 { return (n - 1) / n }, true, false},
+	"twoshot": {func(n int) sched.Schedule { return direct.TwoShot{N: n} },
+		func(n float64) float64 { return 2 * (n - 1) / n }, false, true},
 }
 
 // TestGeometry measures on all GPUs of the machine, a rank each:
@@ -97,7 +104,8 @@ func TestGeometry(t *testing.T) {
 			}
 			for _, least := range sizes(*minSlice) {
 				for _, blocks := range sizes(*blocksFlag) {
-					r := newRig(t, d, board, Options{Ranks: n, Threads: th, MinSlice: least, Blocks: max(0, blocks), Bulk: *bulkFlag > 0, TileBytes: max(0, *bulkFlag)})
+					r := newRig(t, d, board, Options{Ranks: n, Threads: th, MinSlice: least, Blocks: max(0, blocks),
+						Bulk: *bulkFlag > 0, TileBytes: max(0, *bulkFlag)})
 					r.inOrder = blocks < 0
 					for _, m := range r.ranks {
 						m.engine.text = textOf(folder)
@@ -195,7 +203,8 @@ func (r *rig) measure(name, ty string, size int) float64 {
 			require.NoError(t, err)
 			local, err := d.FuncGetAttribute(cuda.FuncLocalBytes, k.run)
 			require.NoError(t, err)
-			fmt.Printf("%d registers, %d bytes of local memory, loaded in %v\n", registers, local, time.Since(begin).Round(time.Millisecond))
+			fmt.Printf("%d registers, %d bytes of local memory, loaded in %v\n", registers, local,
+				time.Since(begin).Round(time.Millisecond))
 		}
 		j := Job{
 			Program: programs[i], InL: inL, OutL: outL, Reducer: red, Stamp: [2]uint64{1, 2}, Stream: m.stream,

@@ -136,7 +136,8 @@ func TestIndependentButTooMany(t *testing.T) {
 				m.engine.maxShared = 4 * (portBytes + taskBytes)
 			}
 		}
-		x := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 5000}, 1)
+		x := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 5000},
+			1)
 		r.reset(x)
 		r.run(x)
 		r.check(x)

@@ -91,7 +91,8 @@ func (b Board) Geometry(from, to sched.Rank) Geometry {
 	d := (int(to) - int(from) + b.Ranks) % b.Ranks
 	switch {
 	case d == 0:
-		return Geometry{Lanes: min(4, b.Far.Lanes), Slots: min(4, b.Far.Slots), SlotBytes: b.Far.SlotBytes, NoteBytes: b.Far.NoteBytes}
+		return Geometry{Lanes: min(4, b.Far.Lanes), Slots: min(4, b.Far.Slots), SlotBytes: b.Far.SlotBytes,
+			NoteBytes: b.Far.NoteBytes}
 	case d == 1:
 		return b.Near
 	}
@@ -155,7 +156,8 @@ func (b Board) Links(rank sched.Rank, memory []uint64) Links {
 
 // LinksApart is Links where the queues lie apart, at these addresses. bring has a piece of a
 // rank's queues be there for this rank's kernels; nil: all are there.
-func (b Board) LinksApart(rank sched.Rank, memory, queues []uint64, bring func(owner sched.Rank, piece int) error) Links {
+func (b Board) LinksApart(rank sched.Rank, memory, queues []uint64,
+	bring func(owner sched.Rank, piece int) error) Links {
 	return &boardLinks{b, rank, memory, queues, bring}
 }
 

@@ -95,13 +95,15 @@ func TestBulkOps(t *testing.T) {
 	r.bulky(func(int) bool { return true })
 	for i, red := range reductions() {
 		r.sub(red.String(), func() {
-			x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: red.t, op: &red.op, count: 1000/red.t.Size() + 5, in: i % 2}
+			x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: red.t, op: &red.op, count: 1000/red.t.Size() + 5,
+				in: i % 2}
 			r.try(x, uint64(i))
 			if tier.Pairs() {
 				x.in = 1 - x.in
 				r.try(x, uint64(i))
 			}
-			x = trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: red.t, op: &red.op, count: 300 / red.t.Size(), inPlace: true}
+			x = trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: red.t, op: &red.op, count: 300 / red.t.Size(),
+				inPlace: true}
 			r.try(x, uint64(i))
 		})
 	}
@@ -114,7 +116,8 @@ func TestBulkMessages(t *testing.T) {
 	var everybody, many []parcel
 	for from := range n {
 		for to := range n {
-			everybody = append(everybody, parcel{from, to, 700*from + 333*to + 1}, parcel{from, to, 5}, parcel{from, to, 0}, parcel{from, to, 4096})
+			everybody = append(everybody, parcel{from, to, 700*from + 333*to + 1}, parcel{from, to, 5}, parcel{from, to, 0},
+				parcel{from, to, 4096})
 		}
 	}
 	for i := range 36 {
@@ -239,7 +242,8 @@ func TestBulkSlots(t *testing.T) {
 	} {
 		o := bulkOptions(n)
 		o.TileBytes = []int{64, 128, 4096}[seed%3]
-		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed)}), Board{Ranks: n, MailBytes: 128, Near: g, Far: g}, o)
+		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed)}), Board{Ranks: n, MailBytes: 128, Near: g, Far: g},
+			o)
 		r.bulky(func(rank int) bool { return true })
 		for i, x := range moves(n) {
 			if tier.Pairs() || (seed+i)%2 == 0 {
@@ -259,9 +263,12 @@ func TestBulkMissing(t *testing.T) {
 		peer  sched.Rank
 		phase string
 	}{
-		{"receiving", trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Float32, count: 2000}, 2, "recv"},
-		{"sum", trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4000}, 2, "recv"},
-		{"sending", trial{name: "scatter", schedule: direct.Scatter{N: n, Root: 0}, shares: true, t: kernels.Float32, count: 2000}, 2, "send"},
+		{"receiving", trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Float32, count: 2000},
+			2, "recv"},
+		{"sum", trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4000},
+			2, "recv"},
+		{"sending", trial{name: "scatter", schedule: direct.Scatter{N: n, Root: 0}, shares: true, t: kernels.Float32,
+			count: 2000}, 2, "send"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), bulkOptions(n))
@@ -309,19 +316,25 @@ func TestBulkMismatch(t *testing.T) {
 func TestBulkAllocates(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), bulkOptions(n))
-	gather := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Int8, count: 4096}, 1)
+	gather := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Int8, count: 4096},
+		1)
 	odd := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Int8, count: 4095}, 1)
-	all := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 4096}, 1)
-	sum := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4096}, 1)
-	oddIn := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4096, in: 1}, 1)
-	oddSum := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4096, out: 1}, 1)
+	all := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 4096},
+		1)
+	sum := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4096},
+		1)
+	oddIn := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum,
+		count: 4096, in: 1}, 1)
+	oddSum := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum,
+		count: 4096, out: 1}, 1)
 	m := r.ranks[0]
 	m.engine.driver = quiet{r.d}
 	r.with(m, func() error {
 		for _, test := range []struct {
 			o       *operation
 			threads int
-		}{{gather, bulkThreads}, {odd, 128}, {all, bulkThreads}, {sum, bulkSumThreads}, {oddIn, bulkSumThreads}, {oddSum, 128}} {
+		}{{gather, bulkThreads}, {odd, 128}, {all, bulkThreads}, {sum, bulkSumThreads}, {oddIn, bulkSumThreads},
+			{oddSum, 128}} {
 			j := &test.o.jobs[0]
 			require.NoError(t, m.engine.Run(j))
 			require.EqualValues(t, test.threads, m.engine.frame.launch.Block.X, test.o)
@@ -389,21 +402,27 @@ func TestBulkBroken(t *testing.T) {
 	for _, test := range tier.Some(6, []test{
 		{"no fences of proxies", `fence\.proxy\.async\.global;`, "", false},
 		{"stores are not waited for", `cp\.async\.bulk\.wait_group \d;`, "", false},
-		{"stores are waited for until they have read", `cp\.async\.bulk\.wait_group (\d);`, "cp.async.bulk.wait_group.read $1;", false},
+		{"stores are waited for until they have read", `cp\.async\.bulk\.wait_group (\d);`,
+			"cp.async.bulk.wait_group.read $1;", false},
 		{"the last stores are not waited for", `cp\.async\.bulk\.wait_group 0;`, "cp.async.bulk.wait_group 4;", false},
 		{"tiles are loaded again too early", `cp\.async\.bulk\.wait_group\.read \d;`, "", false},
 		{"slots are posted without a fence", `fence\.acq_rel\.sys;`, "", false},
 		{"slots are taken without an acquire", `ld\.acquire\.sys`, "ld.relaxed.sys", false},
-		{"gates are not waited for", `(mbarrier\.try_wait\.parity\.shared::cta\.b64 (p), \[%r\d+\], %r\d+;)`, "$1 setp.eq.u32 p, 0, 0;", false},
+		{"gates are not waited for", `(mbarrier\.try_wait\.parity\.shared::cta\.b64 (p), \[%r\d+\], %r\d+;)`,
+			"$1 setp.eq.u32 p, 0, 0;", false},
 		{"sums are stored without a fence of proxies", `fence\.proxy\.async\.shared::cta;`, "", true},
-		{"warps of adders do not wait for their threads", `(fence\.proxy\.async\.shared::cta;[^b]*)bar\.warp\.sync -1;`, "$1", true},
+		{"warps of adders do not wait for their threads", `(fence\.proxy\.async\.shared::cta;[^b]*)bar\.warp\.sync -1;`, "$1",
+			true},
 		{"sums are loaded again too early", `cp\.async\.bulk\.wait_group\.read \d;`, "", true},
-		{"gates of sums are not waited for", `(mbarrier\.try_wait\.parity\.shared::cta\.b64 (p), \[%r\d+\], %r\d+;)`, "$1 setp.eq.u32 p, 0, 0;", true},
+		{"gates of sums are not waited for", `(mbarrier\.try_wait\.parity\.shared::cta\.b64 (p), \[%r\d+\], %r\d+;)`,
+			"$1 setp.eq.u32 p, 0, 0;", true},
 	}) {
 		t.Run(test.name, func(t *testing.T) {
 			found := 0
 			for seed := range uint64(tier.Count(1, 3)) {
-				d := gputest.Driver(t, gputest.Faults(), gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 20000, Stall: 100 * time.Millisecond, Report: func(*weakmem.Fault) bool { return false }}))
+				d := gputest.Driver(t, gputest.Faults(),
+					gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 20000, Stall: 100 * time.Millisecond,
+						Report: func(*weakmem.Fault) bool { return false }}))
 				r := newRig(t, d, small(n), bulkOptions(n))
 				for _, m := range r.ranks {
 					m.engine.text = func(name ptx.Name) ([]byte, error) {

@@ -34,7 +34,8 @@ func (j *Job) check(dev cuda.Device) error {
 		return &ArgumentError{"out", int(dev), reason}
 	}
 	if j.Scalar%uintptr(size) != 0 {
-		return &ArgumentError{"scalar", int(dev), fmt.Sprintf("address %#x is no multiple of the element's %d bytes", j.Scalar, size)}
+		return &ArgumentError{"scalar", int(dev),
+			fmt.Sprintf("address %#x is no multiple of the element's %d bytes", j.Scalar, size)}
 	}
 	return nil
 }

@@ -77,7 +77,8 @@ func (e *Engine) openMail() (err error) {
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
 		return nil
 	}
-	e.mail = mailboxes{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, part: collective.NormPart, tune: collective.DirectShape}
+	e.mail = mailboxes{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, part: collective.NormPart,
+		tune: collective.DirectShape}
 	if e.mail.epochs, err = e.alloc(8*MaxBlocks + normWords); err != nil {
 		return err
 	}
@@ -113,7 +114,8 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 		return err
 	}
 	a := &e.frame.direct
-	*a = directArgs{comm: e.collective(j), epochs: uint64(e.mail.epochs), scalar: uint64(j.Scalar), value: prog.Value, hash: hashOf(j.Stamp)}
+	*a = directArgs{comm: e.collective(j), epochs: uint64(e.mail.epochs), scalar: uint64(j.Scalar), value: prog.Value,
+		hash: hashOf(j.Stamp)}
 	if prog.Finishes {
 		a.finish = 1
 	}
@@ -130,7 +132,8 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 		groups = blocks * threads / lineLanes
 	}
 	a.room -= a.room % uint32(groups)
-	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)}, Stream: j.Stream}
+	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)},
+		Stream: j.Stream}
 	return e.queue(m.run, cuda.ArgsOf(a), j.Event)
 }
 
@@ -164,7 +167,8 @@ func (e *Engine) checkDirect(j *Job, d Direct, root sched.Rank, n, size int) err
 		return &ArgumentError{"in", int(e.dev), fmt.Sprintf("%d bytes are no multiple of the element's %d bytes", n, size)}
 	}
 	if j.Scalar%uintptr(size) != 0 {
-		return &ArgumentError{"scalar", int(e.dev), fmt.Sprintf("address %#x is no multiple of the element's %d bytes", j.Scalar, size)}
+		return &ArgumentError{"scalar", int(e.dev),
+			fmt.Sprintf("address %#x is no multiple of the element's %d bytes", j.Scalar, size)}
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ func TestDirectMismatch(t *testing.T) {
 		o := r.mail(x, 1)
 		r.resetDirect(o)
 		o.jobs[rank].Stamp = transport.Stamp{0, uint64(rank)}
-		return cuda.With(r.d, r.ranks[rank].ctx, func() error { return r.ranks[rank].engine.RunDirect(&o.jobs[rank], d, 0, 80) })
+		return cuda.With(r.d, r.ranks[rank].ctx,
+			func() error { return r.ranks[rank].engine.RunDirect(&o.jobs[rank], d, 0, 80) })
 	}
 	for _, test := range []struct {
 		name   string
@@ -151,7 +152,8 @@ func TestDirectBroken(t *testing.T) {
 		{"epochs are written before others have read them", `bar\.sync 0;`, "", false},
 		{"lines that tear are stored weakly", `st\.volatile\.global\.v2`, "st.global.v2", true},
 		{"lines that tear have a flag alone", ` -2960836687051489901;`, " 0;", true},
-		{"lines that tear have digests of one half", `shfl\.sync\.bfly\.b32 (%r\d+), %r\d+, 4, 31, -1;`, "mov.u32 $1, 0;", true},
+		{"lines that tear have digests of one half", `shfl\.sync\.bfly\.b32 (%r\d+), %r\d+, 4, 31, -1;`, "mov.u32 $1, 0;",
+			true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -213,7 +215,8 @@ func TestDirectAllocates(t *testing.T) {
 		r.with(m, func() error {
 			require.NoError(t, m.engine.RunDirect(&o.jobs[0], o.d, o.root, o.count*o.t.Size()))
 			var err error
-			require.Zero(t, testing.AllocsPerRun(20, func() { err = m.engine.RunDirect(&o.jobs[0], o.d, o.root, o.count*o.t.Size()) }), o.d)
+			require.Zero(t, testing.AllocsPerRun(20,
+				func() { err = m.engine.RunDirect(&o.jobs[0], o.d, o.root, o.count*o.t.Size()) }), o.d)
 			return err
 		})
 	}
@@ -246,7 +249,8 @@ func TestDirectWrong(t *testing.T) {
 		{"reducer", all, TwoShot, 0, 40, func(*Job) {}, "needs a reducer"},
 		{"no reducer", sum, AllGather, 0, 40, func(*Job) {}, "needs a reducer"},
 		{"null", sum, TwoShot, 0, 40, func(j *Job) { j.In = j.In.Slice(0, 0) }, "in: 0 bytes, and the operation takes 40"},
-		{"short", all, AllGather, 0, 40, func(j *Job) { j.Out = j.Out.Slice(0, 79) }, "out: 79 bytes, and the operation takes 80"},
+		{"short", all, AllGather, 0, 40, func(j *Job) { j.Out = j.Out.Slice(0, 79) },
+			"out: 79 bytes, and the operation takes 80"},
 		{"scalar", sum, TwoShot, 0, 40, func(j *Job) { j.Scalar = 0x1001 }, "scalar: address 0x1001"},
 		{"elements", sum, TwoShot, 0, 38, func(*Job) {}, "in: 38 bytes are no multiple"},
 	} {

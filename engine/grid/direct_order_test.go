@@ -47,7 +47,8 @@ func TestDirectOrders(t *testing.T) {
 			n := []int{2, 3, 4}[seed%3]
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed + seed/2)}), mailed(n), options(n))
 			wide(r)
-			program := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 90}, seed)
+			program := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum,
+				count: 90}, seed)
 			r.reset(program)
 			var all []*directRun
 			for i, x := range letters(n) {
@@ -84,7 +85,8 @@ func TestDirectGraphs(t *testing.T) {
 		captured = append(captured, r.mail(x, uint64(i)))
 		eager = append(eager, r.mail(x, uint64(i)+100))
 	}
-	program := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 90}, 9)
+	program := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum,
+		count: 90}, 9)
 	var graphs []cuda.GraphExec
 	for i, m := range r.ranks {
 		r.with(m, func() error {
@@ -163,7 +165,8 @@ func TestDirectScalars(t *testing.T) {
 			if !tier.Pairs() && (i+k)%2 > 0 {
 				continue
 			}
-			x, r := directTrial{d: d, t: ty, op: &op, count: 480/ty.Size() + k%2, early: true, inPlace: i%3 == 0, in: i % 2}, whole
+			x, r := directTrial{d: d, t: ty, op: &op, count: 480/ty.Size() + k%2, early: true, inPlace: i%3 == 0, in: i % 2},
+				whole
 			if i%4 > 1 {
 				r = torn
 			}

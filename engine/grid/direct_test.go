@@ -44,7 +44,8 @@ func (x directTrial) String() string {
 	if x.op != nil {
 		op = x.op.String()
 	}
-	return fmt.Sprintf("%v root %d/%v/%s/%d elements at %d and %d, in place %v", x.d, x.root, x.t, op, x.count, x.in, x.out, x.inPlace)
+	return fmt.Sprintf("%v root %d/%v/%s/%d elements at %d and %d, in place %v", x.d, x.root, x.t, op, x.count, x.in,
+		x.out, x.inPlace)
 }
 
 // elements are the lengths of a rank's buffers, and where in the longer one the
@@ -210,7 +211,8 @@ func (r *rig) wrongDirect(o *directRun) (err error) {
 				return err
 			}
 			if at := difference(o.want[i], got); at >= 0 {
-				err = fmt.Errorf("%v: rank %d: byte %d of %d is %x, want %x", o.directTrial, i, at-guard, len(got), got[at], o.want[i][at])
+				err = fmt.Errorf("%v: rank %d: byte %d of %d is %x, want %x", o.directTrial, i, at-guard, len(got), got[at],
+					o.want[i][at])
 			}
 			return nil
 		})

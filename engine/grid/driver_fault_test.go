@@ -20,8 +20,10 @@ func TestDriverFails(t *testing.T) {
 	sum, err := kernels.NewReducer(kernels.Float32, kernels.Sum, 2)
 	require.NoError(t, err)
 	for _, call := range []string{
-		"cuDeviceGetAttribute", "cuCtxGetStreamPriorityRange", "cuMemAlloc", "cuMemHostAlloc", "cuMemHostGetDevicePointer", "cuMemsetD8Async", "cuMemcpyAsync", "cuStreamCreateWithPriority",
-		"cuStreamSynchronize", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncSetAttribute", "cuFuncGetAttribute", "cuEventCreate", "cuLaunchKernel",
+		"cuDeviceGetAttribute", "cuCtxGetStreamPriorityRange", "cuMemAlloc", "cuMemHostAlloc", "cuMemHostGetDevicePointer",
+		"cuMemsetD8Async", "cuMemcpyAsync", "cuStreamCreateWithPriority",
+		"cuStreamSynchronize", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncSetAttribute", "cuFuncGetAttribute",
+		"cuEventCreate", "cuLaunchKernel",
 	} {
 		t.Run(call, func(t *testing.T) {
 			m := emulated(t, 1, cudaemu.Config{}).(*cudaemu.Machine)
@@ -46,7 +48,8 @@ func TestDriverFails(t *testing.T) {
 					return err
 				}
 				for _, prepare := range []func() error{
-					e.PrepareCopies, func() error { return e.Prepare(sum) }, func() error { return e.PrepareDirect(sum) }, func() error { return e.PrepareWindow(sum) },
+					e.PrepareCopies, func() error { return e.Prepare(sum) }, func() error { return e.PrepareDirect(sum) },
+					func() error { return e.PrepareWindow(sum) },
 					func() error { return e.PrepareAside(1 << 20) }, e.PrepareSignals,
 				} {
 					first := prepare()

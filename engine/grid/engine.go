@@ -116,8 +116,10 @@ const localBytes = 256
 // that outlasts operations and loads no kernel.
 func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (*Engine, error) {
 	e := &Engine{
-		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice, blocks: o.Blocks,
-		ends: map[endKey]end{}, needs: map[endKey]*need{}, modules: map[moduleKey]*module{}, text: ptxText, tmp: cuda.NewGrowing(d, ctx, dev), slabs: cuda.NewGrowing(d, ctx, dev),
+		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice,
+		blocks: o.Blocks,
+		ends:   map[endKey]end{}, needs: map[endKey]*need{}, modules: map[moduleKey]*module{}, text: ptxText,
+		tmp: cuda.NewGrowing(d, ctx, dev), slabs: cuda.NewGrowing(d, ctx, dev),
 	}
 	if e.threads == 0 {
 		e.threads = maxThreads
@@ -140,7 +142,8 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 	case o.FIFOBytes < 0 || o.FIFOBytes > maxFIFOBytes:
 		return nil, fmt.Errorf("grid: a ring of %d bytes: want 0 to %d", o.FIFOBytes, maxFIFOBytes)
 	case o.TileBytes != 0 && (o.TileBytes < leastTile || o.TileBytes > mostTile || o.TileBytes%tileUnit != 0):
-		return nil, fmt.Errorf("grid: tiles of %d bytes: want a multiple of %d from %d to %d", o.TileBytes, tileUnit, leastTile, mostTile)
+		return nil, fmt.Errorf("grid: tiles of %d bytes: want a multiple of %d from %d to %d", o.TileBytes, tileUnit,
+			leastTile, mostTile)
 	case o.ArgsBytes < 0:
 		return nil, fmt.Errorf("grid: tables of %d bytes in arguments", o.ArgsBytes)
 	case e.minSlice < 128 || e.minSlice%128 != 0:
@@ -383,8 +386,10 @@ func (e *Engine) end(peer sched.Rank, sends bool) (end, error) {
 	if err != nil {
 		return end{}, err
 	}
-	if l.Slots < 2 || l.Slots&(l.Slots-1) != 0 || l.SlotBytes < 128 || l.SlotBytes%128 != 0 || l.Lanes < 1 || l.Lanes > MaxLanes {
-		return end{}, fmt.Errorf("grid: %d lanes of %d slots of %d bytes: want 1 to %d, a power of two, a multiple of 128", l.Lanes, l.Slots, l.SlotBytes, MaxLanes)
+	if l.Slots < 2 || l.Slots&(l.Slots-1) != 0 || l.SlotBytes < 128 || l.SlotBytes%128 != 0 || l.Lanes < 1 ||
+		l.Lanes > MaxLanes {
+		return end{}, fmt.Errorf("grid: %d lanes of %d slots of %d bytes: want 1 to %d, a power of two, a multiple of 128",
+			l.Lanes, l.Slots, l.SlotBytes, MaxLanes)
 	}
 	if l.NoteBytes < 0 || l.NoteBytes > maxNote || l.NoteBytes%lineBytes != 0 {
 		return end{}, fmt.Errorf("grid: notes of %d bytes: want a multiple of %d up to %d", l.NoteBytes, lineBytes, maxNote)
@@ -428,7 +433,8 @@ func (p *Program) lanesFor(lanes int) error {
 			continue
 		}
 		if err := n.more(lanes); err != nil {
-			return &engine.StepError{Peer: n.end.peer, Phase: "connect", Err: fmt.Errorf("grid: memory of %d lanes of queues with rank %d: %w", lanes, n.end.peer, err)}
+			return &engine.StepError{Peer: n.end.peer, Phase: "connect",
+				Err: fmt.Errorf("grid: memory of %d lanes of queues with rank %d: %w", lanes, n.end.peer, err)}
 		}
 		n.lanes = lanes
 	}

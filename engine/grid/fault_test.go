@@ -80,11 +80,14 @@ func TestMismatch(t *testing.T) {
 		want   engine.MismatchError
 	}{
 		{"another call", func(j *Job) { j.Stamp = transport.Stamp{1, 77} },
-			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 77}, WantBytes: 256, GotBytes: 256}},
+			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 77}, WantBytes: 256,
+				GotBytes: 256}},
 		{"another length", func(j *Job) { j.InL = engine.Even(40, n, 4); j.OutL = j.InL },
-			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 5}, WantBytes: 256, GotBytes: 20}},
+			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 5}, WantBytes: 256,
+				GotBytes: 20}},
 		{"nothing at all", func(j *Job) { j.InL = engine.Layout{}; j.OutL = j.InL },
-			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 5}, WantBytes: 256, GotBytes: 0}},
+			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 5}, WantBytes: 256,
+				GotBytes: 0}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -145,7 +148,8 @@ func TestMissing(t *testing.T) {
 		phase string
 	}{
 		{"receiving", allReduce(n), 0, 2, "recv"},
-		{"sending", trial{name: "scatter", schedule: direct.Scatter{N: n, Root: 0}, shares: true, t: kernels.Float32, count: 2000}, 0, 2, "send"},
+		{"sending", trial{name: "scatter", schedule: direct.Scatter{N: n, Root: 0}, shares: true, t: kernels.Float32,
+			count: 2000}, 0, 2, "send"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), options(n))
@@ -185,7 +189,8 @@ func TestRunAllocates(t *testing.T) {
 	x := allReduce(n)
 	x.t, x.op = kernels.Int32, &kernels.Avg
 	avg := r.prepare(x, 1)
-	varied := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, t: kernels.Float32, count: 70, varied: true}, 9)
+	varied := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, t: kernels.Float32, count: 70, varied: true},
+		9)
 	m := r.ranks[0]
 	m.engine.driver = quiet{r.d}
 	r.with(m, func() error {
@@ -229,7 +234,8 @@ type endless struct{}
 func (endless) Shape() sched.Shape { return ring.AllReduce{N: 2}.Shape() }
 func (endless) Len(sched.Rank) int { return 1 << 14 }
 func (endless) At(sched.Rank, int) sched.Step {
-	return sched.Step{Recv: sched.Nobody, Send: sched.Nobody, Src: sched.Ref{Buf: sched.In}, Dst: sched.Ref{Buf: sched.Out}}
+	return sched.Step{Recv: sched.Nobody, Send: sched.Nobody, Src: sched.Ref{Buf: sched.In},
+		Dst: sched.Ref{Buf: sched.Out}}
 }
 
 func TestArguments(t *testing.T) {
@@ -237,7 +243,8 @@ func TestArguments(t *testing.T) {
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
 	m := r.ranks[0]
 	good := r.prepare(allReduce(n), 1).jobs[0]
-	varied := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, t: kernels.Float32, count: 70, varied: true}, 9).jobs[0]
+	varied := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, t: kernels.Float32, count: 70, varied: true},
+		9).jobs[0]
 	at := good.In.Ptr()
 	tests := []struct {
 		name   string
@@ -246,11 +253,15 @@ func TestArguments(t *testing.T) {
 		want   string
 	}{
 		{"null", good, func(j *Job) { j.In = mem.Device(0, 0, 3600) }, "grid: device 0: in: null"},
-		{"host", good, func(j *Job) { j.Out = mem.Host(make([]byte, 3600)) }, "grid: device 0: out: host memory: register it and pass its device pointer"},
-		{"short", good, func(j *Job) { j.Out = j.Out.Slice(0, 3000) }, "grid: device 0: out: 3000 bytes, and its chunks take 3600"},
+		{"host", good, func(j *Job) { j.Out = mem.Host(make([]byte, 3600)) },
+			"grid: device 0: out: host memory: register it and pass its device pointer"},
+		{"short", good, func(j *Job) { j.Out = j.Out.Slice(0, 3000) },
+			"grid: device 0: out: 3000 bytes, and its chunks take 3600"},
 		{"misaligned", good, func(j *Job) { j.In = mem.Device(0, at+2, 3600) }, "is no multiple of the element's 4 bytes"},
-		{"scalar", good, func(j *Job) { j.Scalar = 0x1001 }, "grid: device 0: scalar: address 0x1001 is no multiple of the element's 4 bytes"},
-		{"chunk", varied, func(j *Job) { j.Out = j.Out.Slice(0, 100) }, "grid: device 0: out: 100 bytes, and chunk 0 is 280 bytes at 0"},
+		{"scalar", good, func(j *Job) { j.Scalar = 0x1001 },
+			"grid: device 0: scalar: address 0x1001 is no multiple of the element's 4 bytes"},
+		{"chunk", varied, func(j *Job) { j.Out = j.Out.Slice(0, 100) },
+			"grid: device 0: out: 100 bytes, and chunk 0 is 280 bytes at 0"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

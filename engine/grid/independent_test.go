@@ -86,10 +86,12 @@ func TestApart(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
 	for _, inPlace := range []bool{false, true} {
-		o := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 10, inPlace: inPlace}, 1)
+		o := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 10,
+			inPlace: inPlace}, 1)
 		require.Equal(t, !inPlace, o.jobs[0].disjoint())
 	}
-	o := r.prepare(trial{name: "allgather", schedule: direct.AllGather{N: n}, shares: true, t: kernels.Int8, count: 10, inPlace: true}, 1)
+	o := r.prepare(trial{name: "allgather", schedule: direct.AllGather{N: n}, shares: true, t: kernels.Int8, count: 10,
+		inPlace: true}, 1)
 	require.True(t, o.jobs[1].disjoint())
 }
 
@@ -98,7 +100,8 @@ func TestApart(t *testing.T) {
 func TestIndependentMismatch(t *testing.T) {
 	const n = 3
 	gather := func(root sched.Rank, count int) trial {
-		return trial{name: fmt.Sprint("gather ", root), schedule: direct.Gather{N: n, Root: root}, shares: true, t: kernels.Int8, count: count}
+		return trial{name: fmt.Sprint("gather ", root), schedule: direct.Gather{N: n, Root: root}, shares: true,
+			t: kernels.Int8, count: count}
 	}
 	for _, test := range []struct {
 		name   string
@@ -115,7 +118,8 @@ func TestIndependentMismatch(t *testing.T) {
 				o := r.prepare(test.trials[i], 1)
 				r.reset(o)
 				j := &o.jobs[i]
-				j.Stamp = transport.Stamp{9 << 32, uint64(test.trials[i].count)<<8 | uint64(test.trials[i].schedule.(direct.Gather).Root)}
+				j.Stamp = transport.Stamp{9 << 32,
+					uint64(test.trials[i].count)<<8 | uint64(test.trials[i].schedule.(direct.Gather).Root)}
 				r.with(m, func() error { return m.engine.Run(j) })
 			}
 			r.sync()

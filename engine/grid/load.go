@@ -66,7 +66,8 @@ func (e *Engine) Prepare(r *kernels.Reducer) error {
 // for the running kernels of the context, and these may wait for a rank that this
 // thread calls only after the load.
 func (e *Engine) PrepareCopies() error {
-	return errors.Join(e.Prepare(nil), ignore(e.PrepareDirect(nil), ErrNoDirect), ignore(e.PrepareWindow(nil), ErrNoWindow))
+	return errors.Join(e.Prepare(nil), ignore(e.PrepareDirect(nil), ErrNoDirect),
+		ignore(e.PrepareWindow(nil), ErrNoWindow))
 }
 
 func ignore(err, what error) error {
@@ -127,7 +128,8 @@ func (e *Engine) find(r *kernels.Reducer, source string) (*module, kernels.Progr
 	if r != nil {
 		var ok bool
 		if p, ok = r.Program(); !ok {
-			return nil, p, &kernels.InvalidError{Type: r.Type(), Op: kernels.RedOp{Kind: kernels.KindUser}, Reason: "a function in Go cannot run on a GPU"}
+			return nil, p, &kernels.InvalidError{Type: r.Type(), Op: kernels.RedOp{Kind: kernels.KindUser},
+				Reason: "a function in Go cannot run on a GPU"}
 		}
 		key.t, key.op = r.Type(), p.Op
 	}
@@ -194,7 +196,8 @@ func (e *Engine) load(m *module, variants []ptx.Name) error {
 		errs = append(errs, fmt.Errorf("%v: %w", name, err))
 	}
 	if errs == nil {
-		return fmt.Errorf("compute capability %d.%d: a GPU of 7.0 (Volta) or newer is needed", e.capability/10, e.capability%10)
+		return fmt.Errorf("compute capability %d.%d: a GPU of 7.0 (Volta) or newer is needed", e.capability/10,
+			e.capability%10)
 	}
 	return errors.Join(errs...)
 }

@@ -49,7 +49,8 @@ func (e *Engine) mailArea() int { return e.mail.bytes / 2 / lineBytes / (e.ranks
 // the same on all ranks.
 func (e *Engine) Batch(calls, bytes, most int) Batch {
 	need, area := lines(bytes), e.mailArea()
-	b := Batch{calls: calls, blocks: max(1, min(e.mail.blocks, most, calls, area/max(need, minMailbox/lineBytes/lineLanes)))}
+	b := Batch{calls: calls,
+		blocks: max(1, min(e.mail.blocks, most, calls, area/max(need, minMailbox/lineBytes/lineLanes)))}
 	b.room = area / b.blocks
 	b.threads = min(256, e.threads, roundUp(need*lineLanes, 32), b.room*lineLanes&^31)
 	return b
@@ -72,7 +73,8 @@ func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 	}
 	a := &e.frame.many
 	d := &a.direct
-	*d = directArgs{comm: e.collective(&jobs[0]), epochs: uint64(e.mail.epochs), scalar: uint64(jobs[0].Scalar), value: prog.Value}
+	*d = directArgs{comm: e.collective(&jobs[0]), epochs: uint64(e.mail.epochs), scalar: uint64(jobs[0].Scalar),
+		value: prog.Value}
 	if prog.Finishes {
 		d.finish = 1
 	}
@@ -100,7 +102,8 @@ func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 	if b.done == b.calls {
 		a.past, a.last = uint32(roundUp(b.calls, b.blocks)), 1
 	}
-	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(b.blocks)}, Block: cuda.Dim3{X: uint32(b.threads)}, Stream: jobs[0].Stream}
+	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(b.blocks)}, Block: cuda.Dim3{X: uint32(b.threads)},
+		Stream: jobs[0].Stream}
 	event := jobs[0].Event
 	if n < len(jobs) {
 		event = 0

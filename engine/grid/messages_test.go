@@ -216,7 +216,8 @@ func TestMessages(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			o := options(n)
 			o.Blocks = test.blocks
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed), Link: link(uint64(seed / len(tests)))}), small(n), o)
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed), Link: link(uint64(seed / len(tests)))}), small(n),
+				o)
 			p := r.post(test.parcels, uint64(seed))
 			r.sendTwice(p, test.alone)
 		})

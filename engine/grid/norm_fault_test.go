@@ -21,7 +21,8 @@ import (
 // normShapes are trials of all that a norm kernel has ways of its own for: rows in parts, one line of a thread or two,
 // several rows of a block, several rounds, two hops.
 func normShapes() map[string]normTrial {
-	x := normTrial{d: OneShot, residual: true, weight: true, sum: true, normed: true, rows: 3, Norm: kernels.Norm{Type: kernels.BFloat16, Row: 1200, Epsilon: 1e-6}}
+	x := normTrial{d: OneShot, residual: true, weight: true, sum: true, normed: true, rows: 3,
+		Norm: kernels.Norm{Type: kernels.BFloat16, Row: 1200, Epsilon: 1e-6}}
 	parts, whole, pair, several, rounds, two, scatter := x, x, x, x, x, x, x
 	parts.Small = kernels.Float8E4M3
 	whole.Row, whole.blocks = 600, 3
@@ -30,7 +31,8 @@ func normShapes() map[string]normTrial {
 	rounds.blocks, rounds.rows = 1, 9
 	two.d = TwoShot
 	scatter.d, scatter.rows = ReduceScatter, 6
-	return map[string]normTrial{"parts": parts, "whole": whole, "pair": pair, "several": several, "rounds": rounds, "two hops": two, "scatter": scatter}
+	return map[string]normTrial{"parts": parts, "whole": whole, "pair": pair, "several": several, "rounds": rounds,
+		"two hops": two, "scatter": scatter}
 }
 
 // TestNormMissing: a rank that never comes leaves the others waiting until the host ends them, whatever the shape, and
@@ -63,13 +65,15 @@ func TestNormMixed(t *testing.T) {
 	shapes := normShapes()
 	names := []string{"parts", "whole", "pair", "several", "rounds", "two hops", "scatter"}
 	for seed := range uint64(tier.Count(2, 12)) {
-		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed)}), forRows(n, 2400), Options{Ranks: n, Threads: 128})
+		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed)}), forRows(n, 2400),
+			Options{Ranks: n, Threads: 128})
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var norms []*normRun
 		var directs []*directRun
 		for i := range 8 {
 			if i%3 == 2 {
-				o := r.mail(directTrial{d: []Direct{OneShot, TwoShot, AllGather}[i/3], t: kernels.Float32, op: []*kernels.RedOp{&kernels.Sum, &kernels.Sum, nil}[i/3], count: 300}, seed)
+				o := r.mail(directTrial{d: []Direct{OneShot, TwoShot, AllGather}[i/3], t: kernels.Float32,
+					op: []*kernels.RedOp{&kernels.Sum, &kernels.Sum, nil}[i/3], count: 300}, seed)
 				r.resetDirect(o)
 				directs = append(directs, o)
 				continue
@@ -134,7 +138,8 @@ func TestNormBroken(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			found := false
 			for seed := uint64(0); seed < 20 && !found; seed++ {
-				d := gputest.Driver(t, gputest.Faults(), gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 2000, Link: link(0)}))
+				d := gputest.Driver(t, gputest.Faults(),
+					gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 2000, Link: link(0)}))
 				r := newRig(t, d, forRows(n, 2400), Options{Ranks: n, Threads: 128})
 				changed := false
 				for _, m := range r.ranks {

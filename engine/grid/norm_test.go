@@ -42,8 +42,10 @@ type cut struct {
 }
 
 func (x normTrial) String() string {
-	return fmt.Sprintf("%v of %d rows of %d %v: residual %v bias %v weight %v + 1 %v, sum %v normed %v small %v scale %v, in place %v, blocks %d, odd %v, cuts %v",
-		x.d, x.rows, x.Row, x.Type, x.residual, x.bias, x.weight, x.PlusOne, x.sum, x.normed, x.Small, x.scale, x.inPlace, x.blocks, x.odd, x.cuts)
+	return fmt.Sprintf("%v of %d rows of %d %v: residual %v bias %v weight %v + 1 %v, sum %v normed %v small %v scale "+
+		"%v, in place %v, blocks %d, odd %v, cuts %v",
+		x.d, x.rows, x.Row, x.Type, x.residual, x.bias, x.weight, x.PlusOne, x.sum, x.normed, x.Small, x.scale, x.inPlace,
+		x.blocks, x.odd, x.cuts)
 }
 
 // A normData is what all ranks have and should get, by rank.
@@ -70,7 +72,8 @@ func elements(rnd *rand.Rand, t kernels.DataType, n int, odd bool) []byte {
 	for i := range n {
 		v := some[(at+i*step)%len(some)]
 		if odd && rnd.IntN(97) == 0 {
-			v = []float32{float32(math.Inf(1)), float32(math.NaN()), 3e38, -3e38, 1e-40, 0, float32(math.Copysign(0, -1)), 65504}[rnd.IntN(8)]
+			v = []float32{float32(math.Inf(1)), float32(math.NaN()), 3e38, -3e38, 1e-40, 0, float32(math.Copysign(0, -1)),
+				65504}[rnd.IntN(8)]
 		}
 		switch t {
 		case kernels.Float16:
@@ -169,11 +172,14 @@ func (r *rig) prepareNorm(x normTrial, seed uint64) *normRun {
 		}
 		w := &o.want[i]
 		scale := binary.LittleEndian.AppendUint32(nil, math.Float32bits(x.scale))
-		jobs[i] = Job{In: upload(o.in[i], true), Reducer: red, Stamp: transport.Stamp{7, 9}, Stream: m.stream, Blocks: x.blocks}
+		jobs[i] = Job{In: upload(o.in[i], true), Reducer: red, Stamp: transport.Stamp{7, 9}, Stream: m.stream,
+			Blocks: x.blocks}
 		norms[i] = Norm{
-			Norm: x.Norm, Sum: x.sum, Residual: upload(o.residual[i], x.residual), Bias: upload(o.bias, x.bias), Weight: upload(o.weight, x.weight),
-			SmallOut: upload(bytes.Repeat([]byte{0x5a}, len(w.Small)), x.Small != 0), Scale: upload(scale, x.Small != 0 && x.scale != 0),
-			Scales: upload(bytes.Repeat([]byte{0x5a}, len(w.Scales)), x.Small != 0 && x.scale == 0),
+			Norm: x.Norm, Sum: x.sum, Residual: upload(o.residual[i], x.residual), Bias: upload(o.bias, x.bias),
+			Weight:   upload(o.weight, x.weight),
+			SmallOut: upload(bytes.Repeat([]byte{0x5a}, len(w.Small)), x.Small != 0),
+			Scale:    upload(scale, x.Small != 0 && x.scale != 0),
+			Scales:   upload(bytes.Repeat([]byte{0x5a}, len(w.Scales)), x.Small != 0 && x.scale == 0),
 		}
 		jobs[i].Out, norms[i].Normed = upload(make([]byte, len(w.Sum)), x.sum), upload(make([]byte, len(w.Normed)), x.normed)
 		if x.inPlace && x.residual && x.sum {
@@ -201,7 +207,8 @@ func (r *rig) runNorm(run *normRun, before int) {
 		for i, m := range r.ranks[:before] {
 			j, n := run.jobs[i], run.norms[i]
 			if x.cuts != nil {
-				for part, size := range map[*mem.Region]int{&j.In: 0, &j.Out: 0, &n.Residual: 0, &n.Normed: 0, &n.SmallOut: x.Row, &n.Scales: 4} {
+				for part, size := range map[*mem.Region]int{&j.In: 0, &j.Out: 0, &n.Residual: 0, &n.Normed: 0, &n.SmallOut: x.Row,
+					&n.Scales: 4} {
 					if size == 0 {
 						size = x.Row * x.Type.Size()
 					}
@@ -224,7 +231,8 @@ func (r *rig) wrongNorm(run *normRun) error {
 		for name, out := range map[string]struct {
 			r    mem.Region
 			want []byte
-		}{"sum": {run.jobs[i].Out, w.Sum}, "normed": {run.norms[i].Normed, w.Normed}, "small": {run.norms[i].SmallOut, w.Small}, "scales": {run.norms[i].Scales, w.Scales}} {
+		}{"sum": {run.jobs[i].Out, w.Sum}, "normed": {run.norms[i].Normed, w.Normed},
+			"small": {run.norms[i].SmallOut, w.Small}, "scales": {run.norms[i].Scales, w.Scales}} {
 			if out.r.Len() == 0 {
 				continue
 			}
@@ -233,7 +241,8 @@ func (r *rig) wrongNorm(run *normRun) error {
 				return err
 			}
 			if at := difference(out.want, got); at >= 0 {
-				return fmt.Errorf("%v: rank %d: byte %d of %d of %s is %#x, want %#x", run.x, i, at, len(got), name, got[at], out.want[at])
+				return fmt.Errorf("%v: rank %d: byte %d of %d of %s is %#x, want %#x", run.x, i, at, len(got), name, got[at],
+					out.want[at])
 			}
 		}
 	}
@@ -264,7 +273,8 @@ func forRows(ranks, row int) Board {
 func TestNorm(t *testing.T) {
 	for _, n := range tier.Some(2, []int{2, 3, 4, 8}) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n))}), forRows(n, 5600), Options{Ranks: n, Threads: 128})
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n))}), forRows(n, 5600),
+				Options{Ranks: n, Threads: 128})
 			for seed := range uint64(tier.Count(12, 60)) {
 				r.tryNorm(randomNorm(rand.New(rand.NewPCG(seed, uint64(n))), n), seed)
 			}
@@ -300,9 +310,11 @@ func TestRows(t *testing.T) {
 			return region
 		}
 		w := &o.want[0]
-		j := Job{In: upload(bytes.Join(o.in, nil), true), Reducer: red, Stream: m.stream, Blocks: x.blocks, Out: upload(make([]byte, len(w.Sum)), true)}
+		j := Job{In: upload(bytes.Join(o.in, nil), true), Reducer: red, Stream: m.stream, Blocks: x.blocks,
+			Out: upload(make([]byte, len(w.Sum)), true)}
 		norm := Norm{
-			Norm: x.Norm, Sum: x.sum, Residual: upload(o.residual[0], x.residual), Bias: upload(o.bias, x.bias), Weight: upload(o.weight, x.weight),
+			Norm: x.Norm, Sum: x.sum, Residual: upload(o.residual[0], x.residual), Bias: upload(o.bias, x.bias),
+			Weight: upload(o.weight, x.weight),
 			Normed: upload(make([]byte, len(w.Normed)), true), SmallOut: upload(make([]byte, len(w.Small)), true),
 			Scales: upload(make([]byte, len(w.Scales)), x.Small != 0 && x.scale == 0),
 			Scale:  upload(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x.scale)), x.Small != 0 && x.scale != 0),
@@ -312,7 +324,8 @@ func TestRows(t *testing.T) {
 		for name, out := range map[string]struct {
 			r    mem.Region
 			want []byte
-		}{"sum": {j.Out, w.Sum}, "normed": {norm.Normed, w.Normed}, "small": {norm.SmallOut, w.Small}, "scales": {norm.Scales, w.Scales}} {
+		}{"sum": {j.Out, w.Sum}, "normed": {norm.Normed, w.Normed}, "small": {norm.SmallOut, w.Small},
+			"scales": {norm.Scales, w.Scales}} {
 			got := make([]byte, out.r.Len())
 			if len(got) > 0 {
 				r.with(m, func() error { return r.d.MemcpyDtoH(got, out.r.Ptr()) })

@@ -50,7 +50,8 @@ func TestNotes(t *testing.T) {
 			for i, g := range groups(n) {
 				all = append(all, r.post(g, seed+uint64(i)))
 			}
-			ring := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 90}, seed)
+			ring := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum,
+				count: 90}, seed)
 			r.reset(ring)
 			run := func(m *member) error {
 				for i, p := range all {
@@ -212,7 +213,8 @@ func TestNotesBroken(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			found := false
 			for seed := uint64(0); seed < 40 && !found; seed++ {
-				d := gputest.Driver(t, gputest.Faults(), gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 1000}))
+				d := gputest.Driver(t, gputest.Faults(),
+					gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 1000}))
 				board := small(n)
 				board.Near = Geometry{Lanes: 1, Slots: 2, SlotBytes: 256, NoteBytes: 2 << 10}
 				board.Far = board.Near

@@ -58,7 +58,8 @@ func TestOps(t *testing.T) {
 			r.try(x, uint64(i))
 			x.in, x.out = 1, 0
 			r.try(x, uint64(i))
-			x = trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: red.t, op: &red.op, count: 300 / red.t.Size(), inPlace: true}
+			x = trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: red.t, op: &red.op, count: 300 / red.t.Size(),
+				inPlace: true}
 			r.try(x, uint64(i))
 		})
 	}
@@ -68,7 +69,8 @@ func TestOps(t *testing.T) {
 func TestScalarOnDevice(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
-	for _, ty := range []kernels.DataType{kernels.BFloat16, kernels.Float32, kernels.Float64, kernels.Int8, kernels.Int64} {
+	for _, ty := range []kernels.DataType{kernels.BFloat16, kernels.Float32, kernels.Float64, kernels.Int8,
+		kernels.Int64} {
 		op := kernels.PreMulSum(3)
 		r.try(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &op, count: 100, scalar: true}, 1)
 	}
@@ -87,11 +89,13 @@ func TestPlaces(t *testing.T) {
 				if !tier.Pairs() && (i+k)%4 > 0 {
 					continue
 				}
-				x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &kernels.Sum, count: count / ty.Size() * 2, in: (i + k) % 3, out: i % 2}
+				x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &kernels.Sum, count: count / ty.Size() * 2,
+					in: (i + k) % 3, out: i % 2}
 				r.try(x, uint64(i))
 				x.inPlace = true
 				r.try(x, uint64(i))
-				x = trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: ty, count: count / ty.Size(), in: k % 2, out: (i + k) % 4}
+				x = trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: ty, count: count / ty.Size(), in: k % 2,
+					out: (i + k) % 4}
 				r.try(x, uint64(i))
 			}
 		})
@@ -115,7 +119,8 @@ func TestVaried(t *testing.T) {
 	} {
 		for _, count := range []int{0, 1, 300} {
 			r.sub(fmt.Sprintf("%s/%d", c.name, count), func() {
-				r.try(trial{name: c.name, schedule: c.schedule, t: kernels.Float32, op: c.op, count: count, varied: true}, uint64(i))
+				r.try(trial{name: c.name, schedule: c.schedule, t: kernels.Float32, op: c.op, count: count, varied: true},
+					uint64(i))
 			})
 		}
 	}
@@ -165,7 +170,8 @@ func TestAgreement(t *testing.T) {
 	} {
 		p = Program{shape: test.s.Shape()}
 		p.shapeOf(test.s, links)
-		require.Equal(t, []int{test.lanes, test.slots, test.slice, test.piece}, []int{p.lanes, p.slots, p.slice, p.piece}, "%T", test.s)
+		require.Equal(t, []int{test.lanes, test.slots, test.slice, test.piece}, []int{p.lanes, p.slots, p.slice, p.piece},
+			"%T", test.s)
 	}
 	p = Program{shape: sched.Shape{Ranks: n, In: 1, Out: 1, Tmp: 100}}
 	p.shapeOf(ring.AllReduce{N: n}, links)

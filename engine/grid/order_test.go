@@ -77,7 +77,8 @@ func TestGraphs(t *testing.T) {
 		captured = append(captured, r.prepare(x, uint64(i)))
 		eager = append(eager, r.prepare(x, uint64(i)+100))
 	}
-	captured = append(captured, r.prepare(trial{name: "varied", schedule: ring.AllGather{N: n}, t: kernels.Float32, count: 70, varied: true}, 9))
+	captured = append(captured,
+		r.prepare(trial{name: "varied", schedule: ring.AllGather{N: n}, t: kernels.Float32, count: 70, varied: true}, 9))
 	var graphs []cuda.GraphExec
 	for i, m := range r.ranks {
 		r.with(m, func() error {
@@ -149,7 +150,8 @@ func TestBroken(t *testing.T) {
 					return broken, err
 				}
 			}
-			o := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 900}, 1)
+			o := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 900},
+				1)
 			r.reset(o)
 			r.run(o)
 			for _, m := range r.ranks {

@@ -48,7 +48,8 @@ func (p *Program) independence() bool {
 		if s.send >= 0 {
 			peers++
 		}
-		if s.recv >= 0 && (s.send >= 0 || s.src != uint8(sched.None)) || s.src > uint8(sched.In) || s.dst != uint8(sched.None) && s.dst != uint8(sched.Out) {
+		if s.recv >= 0 && (s.send >= 0 || s.src != uint8(sched.None)) || s.src > uint8(sched.In) ||
+			s.dst != uint8(sched.None) && s.dst != uint8(sched.Out) {
 			return false
 		}
 	}
@@ -193,7 +194,8 @@ type TooLongError struct {
 }
 
 func (e *TooLongError) Error() string {
-	return fmt.Sprintf("grid: a program of %d steps with %d connections takes %d bytes of shared memory, and the device has %d: take another algorithm",
+	return fmt.Sprintf("grid: a program of %d steps with %d connections takes %d bytes of shared memory, and the device "+
+		"has %d: take another algorithm",
 		e.Steps, e.Peers, e.Bytes, e.Have)
 }
 

@@ -358,7 +358,8 @@ func (r *rig) check(o *operation) {
 					return err
 				}
 				if at := difference(want, got); at >= 0 {
-					return fmt.Errorf("%v: byte %d of %d of buffer %d is %x, want %x", o.trial, at-guard, len(want)-2*guard, k, got[at], want[at])
+					return fmt.Errorf("%v: byte %d of %d of buffer %d is %x, want %x", o.trial, at-guard, len(want)-2*guard, k,
+						got[at], want[at])
 				}
 			}
 			return nil

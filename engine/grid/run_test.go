@@ -35,8 +35,10 @@ func collectives() []scheduled {
 		{"tree allreduce", func(n int) sched.Schedule { return tree.AllReduce{N: n} }, true, false, true},
 		{"tree broadcast", func(n int) sched.Schedule { return tree.Broadcast{N: n, Root: root(n)} }, false, false, true},
 		{"tree reduce", func(n int) sched.Schedule { return tree.Reduce{N: n, Root: root(n)} }, true, false, true},
-		{"binomial broadcast", func(n int) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: root(n)} }, false, false, true},
-		{"binomial reduce", func(n int) sched.Schedule { return tree.BinomialReduce{N: n, Root: root(n)} }, true, false, true},
+		{"binomial broadcast", func(n int) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: root(n)} }, false,
+			false, true},
+		{"binomial reduce", func(n int) sched.Schedule { return tree.BinomialReduce{N: n, Root: root(n)} }, true,
+			false, true},
 		{"oneshot", func(n int) sched.Schedule { return direct.OneShot{N: n} }, true, false, true},
 		{"twoshot", func(n int) sched.Schedule { return direct.TwoShot{N: n} }, true, false, true},
 		{"doubling", func(n int) sched.Schedule { return direct.RecursiveDoubling{N: n} }, true, false, true},
@@ -60,8 +62,10 @@ func hierarchies() []scheduled {
 		{"hier broadcast", func(int) sched.Schedule {
 			return hier.Broadcast(tree.Broadcast{N: 2}, ring.Broadcast{N: 2, Root: 1}, 1)
 		}, false, false, true},
-		{"hier reduce", func(int) sched.Schedule { return hier.Reduce(ring.Reduce{N: 2, Root: 1}, tree.Reduce{N: 2}, 1) }, true, false, true},
-		{"hier allgather", func(int) sched.Schedule { return hier.AllGather(ring.AllGather{N: 2}, direct.AllGather{N: 2}) }, false, true, true},
+		{"hier reduce", func(int) sched.Schedule { return hier.Reduce(ring.Reduce{N: 2, Root: 1}, tree.Reduce{N: 2}, 1) },
+			true, false, true},
+		{"hier allgather", func(int) sched.Schedule { return hier.AllGather(ring.AllGather{N: 2}, direct.AllGather{N: 2}) },
+			false, true, true},
 		{"hier reducescatter", func(int) sched.Schedule {
 			return hier.ReduceScatter(direct.ReduceScatter{N: 2}, ring.ReduceScatter{N: 2})
 		}, true, true, true},

@@ -69,7 +69,8 @@ func TestTables(t *testing.T) {
 	const n = 3
 	for seed, s := range squeezes {
 		t.Run(s.name, func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed), Link: link(uint64(seed))}), small(n), s.of(options(n)))
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed), Link: link(uint64(seed))}), small(n),
+				s.of(options(n)))
 			var all []*operation
 			for i, x := range []trial{
 				{name: "alltoallv", schedule: direct.AlltoAll{N: n}, shares: true, count: 300, varied: true},
@@ -164,7 +165,8 @@ func TestTablesOfGraphs(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), s.of(options(n)))
 			var all []*operation
 			for i := range 3 {
-				o := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: n}, shares: true, count: 100 + 70*i, varied: true, t: kernels.Int8}, uint64(i))
+				o := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: n}, shares: true, count: 100 + 70*i,
+					varied: true, t: kernels.Int8}, uint64(i))
 				all = append(all, o)
 			}
 			var held []uintptr
@@ -218,7 +220,8 @@ func TestTablesFull(t *testing.T) {
 			o := squeezes[3].of(options(n))
 			o.Guard = &guard
 			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), o)
-			op := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: n}, shares: true, count: 90, varied: true, t: kernels.Int8}, 1)
+			op := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: n}, shares: true, count: 90, varied: true,
+				t: kernels.Int8}, 1)
 			m := r.ranks[1]
 			if guard.Begin(time.Hour); !aborts {
 				guard.Begin(20 * time.Millisecond)
@@ -258,7 +261,8 @@ func TestTablesFull(t *testing.T) {
 func TestTokens(t *testing.T) {
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), squeezes[3].of(options(n)))
-	op := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: n}, shares: true, count: 90, varied: true, t: kernels.Int8}, 1)
+	op := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: n}, shares: true, count: 90, varied: true,
+		t: kernels.Int8}, 1)
 	r.reset(op)
 	e := r.ranks[0].engine
 	broken := errors.New("no launch")
@@ -308,7 +312,8 @@ func TestTablesDoNotAllocate(t *testing.T) {
 			r, d := newIdle(t, s)
 			e := r.ranks[0].engine
 			p := r.post(tour(200), 1)
-			op := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: 2}, shares: true, count: 90, varied: true, t: kernels.Int8}, 1)
+			op := r.prepare(trial{name: "allgatherv", schedule: ring.AllGather{N: 2}, shares: true, count: 90, varied: true,
+				t: kernels.Int8}, 1)
 			e.driver = d
 			run := func() {
 				require.NoError(t, e.RunMessages(p.jobs[0]))

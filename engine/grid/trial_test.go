@@ -28,7 +28,8 @@ func (x trial) String() string {
 	if x.op != nil {
 		op = x.op.String()
 	}
-	return fmt.Sprintf("%s/%v/%s/%d elements at %d and %d, in place %v, varied %v", x.name, x.t, op, x.count, x.in, x.out, x.inPlace, x.varied)
+	return fmt.Sprintf("%s/%v/%s/%d elements at %d and %d, in place %v, varied %v", x.name, x.t, op, x.count, x.in, x.out,
+		x.inPlace, x.varied)
 }
 
 // layouts are where the chunks of a rank lie.
@@ -42,7 +43,8 @@ func (x *trial) layouts(rank sched.Rank) (in, out engine.Layout) {
 			}
 			return x.count + (2*a+b)%5
 		}
-		return scattered(n, int(rank), shape.Ranks, size), scattered(func(a, b int) int { return n(b, a) }, int(rank), shape.Ranks, size)
+		return scattered(n, int(rank), shape.Ranks, size),
+			scattered(func(a, b int) int { return n(b, a) }, int(rank), shape.Ranks, size)
 	case x.varied: // the share of rank q
 		n := func(_, q int) int {
 			if q == 1 {
@@ -78,7 +80,8 @@ const guard = 64
 
 // buffers are a rank's memory on the host: one image for both buffers in place,
 // with guards around.
-func (x *trial) buffers(rank sched.Rank, rnd *rand.Rand) (images [][]byte, in, out func([][]byte) []byte, inL, outL engine.Layout) {
+func (x *trial) buffers(rank sched.Rank, rnd *rand.Rand) (images [][]byte, in, out func([][]byte) []byte, inL,
+	outL engine.Layout) {
 	inL, outL = x.layouts(rank)
 	size := x.t.Size()
 	n := func(l engine.Layout, chunks int) int {

@@ -27,8 +27,10 @@ func TestUnlike(t *testing.T) {
 						continue
 					}
 					seed := uint64(16*i + k)
-					r.try(trial{name: "reduce", schedule: ring.AllReduce{N: n}, t: ty, op: &kernels.Sum, count: 300 + 5*i + k, in: i, out: k}, seed)
-					r.try(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: ty, count: 90 + i + k, in: i, out: k}, seed)
+					r.try(trial{name: "reduce", schedule: ring.AllReduce{N: n}, t: ty, op: &kernels.Sum, count: 300 + 5*i + k, in: i,
+						out: k}, seed)
+					r.try(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: ty, count: 90 + i + k, in: i, out: k},
+						seed)
 				}
 			}
 		})
@@ -44,8 +46,10 @@ func TestUnlikeInPlace(t *testing.T) {
 		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), small(n), options(n))
 		for i := range 16 {
 			r.sub(fmt.Sprint(seed, i), func() {
-				r.try(trial{name: "reduce", schedule: ring.AllReduce{N: n}, t: kernels.Int8, op: &kernels.Sum, count: 2000 + i, in: i, inPlace: true}, seed)
-				r.try(trial{name: "scatter", schedule: ring.ReduceScatter{N: n}, shares: true, t: kernels.Int8, op: &kernels.Sum, count: 501 + i, in: i, inPlace: true}, seed)
+				r.try(trial{name: "reduce", schedule: ring.AllReduce{N: n}, t: kernels.Int8, op: &kernels.Sum, count: 2000 + i,
+					in: i, inPlace: true}, seed)
+				r.try(trial{name: "scatter", schedule: ring.ReduceScatter{N: n}, shares: true, t: kernels.Int8, op: &kernels.Sum,
+					count: 501 + i, in: i, inPlace: true}, seed)
 			})
 		}
 	}
@@ -66,7 +70,8 @@ func TestUnlikeWindows(t *testing.T) {
 					if !tier.Pairs() && (i+3*k)%5 > 0 {
 						continue
 					}
-					x := directTrial{d: []Direct{TwoShot, ReduceScatter, AllGather, AllToAll}[(i+k)%4], t: ty, count: (1200 + 17*i + k) / size, in: i, out: k}
+					x := directTrial{d: []Direct{TwoShot, ReduceScatter, AllGather, AllToAll}[(i+k)%4], t: ty,
+						count: (1200 + 17*i + k) / size, in: i, out: k}
 					if x.d.Reduces() {
 						x.op = &kernels.Sum
 					}
@@ -94,14 +99,16 @@ func TestUnlikeDirect(t *testing.T) {
 					if !tier.Pairs() && (i+3*k)%4 > 0 {
 						continue
 					}
-					x := directTrial{d: []Direct{OneShot, TwoShot, ReduceScatter, AllGather}[(i+k)%4], t: ty, count: (130 + 17*i + k) / size, in: i, out: k}
+					x := directTrial{d: []Direct{OneShot, TwoShot, ReduceScatter, AllGather}[(i+k)%4], t: ty,
+						count: (130 + 17*i + k) / size, in: i, out: k}
 					if x.d.Reduces() {
 						x.op = &kernels.Sum
 					}
 					r.tryDirect(x, uint64(i))
 					x.count = (i + 3*k) % 9
 					r.tryDirect(x, uint64(i))
-					r.try(trial{name: "gather", schedule: direct.AllGather{N: n}, shares: true, t: ty, count: (100 + i + 5*k) / size, in: i, out: k}, uint64(k))
+					r.try(trial{name: "gather", schedule: direct.AllGather{N: n}, shares: true, t: ty, count: (100 + i + 5*k) / size,
+						in: i, out: k}, uint64(k))
 				}
 			}
 		})

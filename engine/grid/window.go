@@ -77,7 +77,8 @@ func (e *Engine) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x windo
 	}
 	threads, blocks := min(x.threads, e.threads), j.most(min(x.blocks, e.mail.blocks))
 	a.cut(x.tile, blocks)
-	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)}, Stream: j.Stream}
+	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)},
+		Stream: j.Stream}
 	kernel := m.run
 	if a.loose(r != nil, e.ranks) {
 		kernel = m.loose

@@ -121,7 +121,8 @@ func (x *windowTrial) job(m *member, inPlace bool) (j Job, in, out WindowOffset)
 	}
 	at := uintptr(x.w.At[rank])
 	j = Job{
-		In: mem.Device(int(m.dev), at+uintptr(in.Offset+inAt), inBytes), Out: mem.Device(int(m.dev), at+uintptr(out.Offset+outAt), outBytes),
+		In:    mem.Device(int(m.dev), at+uintptr(in.Offset+inAt), inBytes),
+		Out:   mem.Device(int(m.dev), at+uintptr(out.Offset+outAt), outBytes),
 		Stamp: [2]uint64{1 << 32, 2}, Stream: m.stream,
 	}
 	if x.d.Reduces() {
@@ -185,7 +186,8 @@ func (r *rig) windowShapes(x windowTrial, by string) (line string) {
 				for _, m := range r.ranks {
 					m.engine.gates.aside.from = from
 				}
-				measure(strings.Repeat("=", only(inPlace, 1))+strings.Repeat("|", only(from == 0 && !inPlace, 1)), func(m *member) func() error { return windowed(m, inPlace, true) })
+				measure(strings.Repeat("=", only(inPlace, 1))+strings.Repeat("|", only(from == 0 && !inPlace, 1)),
+					func(m *member) func() error { return windowed(m, inPlace, true) })
 			}
 		}
 	case "direct":
@@ -199,8 +201,10 @@ func (r *rig) windowShapes(x windowTrial, by string) (line string) {
 		})
 	case "steps":
 		s := map[Direct]sched.Schedule{
-			TwoShot: ring.AllReduce{N: len(r.ranks)}, ReduceScatter: ring.ReduceScatter{N: len(r.ranks)}, AllGather: ring.AllGather{N: len(r.ranks)},
-			Broadcast: ring.Broadcast{N: len(r.ranks)}, Reduce: ring.Reduce{N: len(r.ranks)}, AllToAll: direct.AlltoAll{N: len(r.ranks)},
+			TwoShot: ring.AllReduce{N: len(r.ranks)}, ReduceScatter: ring.ReduceScatter{N: len(r.ranks)},
+			AllGather: ring.AllGather{N: len(r.ranks)},
+			Broadcast: ring.Broadcast{N: len(r.ranks)}, Reduce: ring.Reduce{N: len(r.ranks)},
+			AllToAll: direct.AlltoAll{N: len(r.ranks)},
 		}[x.d]
 		if s == nil {
 			return ""

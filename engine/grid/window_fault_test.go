@@ -145,7 +145,8 @@ func TestWindowBroken(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			found := false
 			for seed := uint64(0); seed < 20 && !found; seed++ {
-				d := gputest.Driver(t, gputest.Faults(), gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 50_000}))
+				d := gputest.Driver(t, gputest.Faults(),
+					gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 50_000}))
 				r := newRig(t, d, mailed(n), options(n))
 				narrow(r)
 				for _, m := range r.ranks {
@@ -309,14 +310,17 @@ func TestWindowWrong(t *testing.T) {
 		{"copies", all, Gather, 0, 40, func(o *windowRun) { o.copies = true }, "not in windows by copy engines: gather"},
 		{"root", all, Broadcast, 2, 40, func(*windowRun) {}, "root 2 of 2 ranks"},
 		{"reducer", all, TwoShot, 0, 40, func(*windowRun) {}, "needs a reducer"},
-		{"short", all, AllGather, 0, 40, func(o *windowRun) { o.jobs[0].Out = o.jobs[0].Out.Slice(0, 79) }, "out: 79 bytes, and the operation takes 80"},
+		{"short", all, AllGather, 0, 40, func(o *windowRun) { o.jobs[0].Out = o.jobs[0].Out.Slice(0, 79) },
+			"out: 79 bytes, and the operation takes 80"},
 		{"none", all, AllGather, 0, 40, func(o *windowRun) { o.out = WindowOffset{} }, "out: in no window"},
-		{"ranks", all, AllGather, 0, 40, func(o *windowRun) { o.out.Window = &Window{At: make([]uint64, 3)} }, "out: a window of 3 ranks, of 2"},
+		{"ranks", all, AllGather, 0, 40, func(o *windowRun) { o.out.Window = &Window{At: make([]uint64, 3)} },
+			"out: a window of 3 ranks, of 2"},
 		{"outside", all, AllGather, 0, 40, func(o *windowRun) {
 			o.out.Window = &Window{At: o.out.Window.At, Bytes: o.out.Offset + 79}
 		}, "out: 80 bytes at "},
 		{"elsewhere", sum, TwoShot, 0, 40, func(o *windowRun) { o.in.Offset += 4 }, "in: address 0x"},
-		{"in place", r.lease(directTrial{d: AllToAll, t: kernels.Float32, count: 10, inPlace: true}, true, 1), AllToAll, 0, 40, func(*windowRun) {},
+		{"in place", r.lease(directTrial{d: AllToAll, t: kernels.Float32, count: 10, inPlace: true}, true, 1), AllToAll, 0,
+			40, func(*windowRun) {},
 			"copy engines have no all-to-all in place"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

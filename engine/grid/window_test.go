@@ -88,7 +88,8 @@ func (r *rig) tryWindow(x directTrial, seed uint64) {
 // copies reports whether copy engines carry out an operation, and with the bits of
 // the order of ranks.
 func (r *rig) copies(x directTrial) bool {
-	rounds := x.op != nil && strings.Contains(x.t.String(), "float") && x.op.Kind != kernels.KindMax && x.op.Kind != kernels.KindMin
+	rounds := x.op != nil && strings.Contains(x.t.String(), "float") && x.op.Kind != kernels.KindMax &&
+		x.op.Kind != kernels.KindMin
 	return r.ranks[0].engine.CanCopy(x.d) && !rounds && !(x.d == AllToAll && x.inPlace)
 }
 
@@ -350,6 +351,7 @@ func TestWindowShape(t *testing.T) {
 		{TwoShot, 1 << 20, 32, 8},
 		{ReduceScatter, 16 << 20, 64, 32},
 	} {
-		require.Equal(t, windowShape{test.blocks, maxThreads, test.tileK << 10}, shapeOf(test.d, 4, test.bytes), "%v of %d bytes", test.d, test.bytes)
+		require.Equal(t, windowShape{test.blocks, maxThreads, test.tileK << 10}, shapeOf(test.d, 4, test.bytes),
+			"%v of %d bytes", test.d, test.bytes)
 	}
 }

@@ -90,7 +90,8 @@ func share(bytes, i, n int) (at, length uint64) {
 // windowArgsOf is the part of the arguments that all kernels of an operation share.
 func (e *Engine) windowArgsOf(j *Job, d Direct, in, out WindowOffset, root sched.Rank, bytes int) *windowArgs {
 	a := &e.frame.window
-	*a = windowArgs{comm: e.collective(j), epochs: uint64(e.gates.epochs), pass: 2, before: 1, part: beginsOp | endsOp, targets: 1}
+	*a = windowArgs{comm: e.collective(j), epochs: uint64(e.gates.epochs), pass: 2, before: 1, part: beginsOp | endsOp,
+		targets: 1}
 	copy(a.gates[:], e.gates.at)
 	what := uint64(d) | uint64(root)<<8
 	if d == AllToAll && j.In.Ptr() == j.Out.Ptr() {

@@ -77,8 +77,10 @@ func TestDirectMemory(t *testing.T) {
 	const n = 64
 	type sizes struct{ in, out int }
 	for d, want := range map[Direct][2]sizes{ // of the root, and of another rank
-		OneShot: {{n, n}, {n, n}}, TwoShot: {{n, n}, {n, n}}, ReduceScatter: {{3 * n, n}, {3 * n, n}}, Reduce: {{n, n}, {n, 0}},
-		Broadcast: {{n, n}, {0, n}}, AllGather: {{n, 3 * n}, {n, 3 * n}}, AllToAll: {{3 * n, 3 * n}, {3 * n, 3 * n}}, Gather: {{n, 3 * n}, {n, 0}}, Scatter: {{3 * n, n}, {0, n}},
+		OneShot: {{n, n}, {n, n}}, TwoShot: {{n, n}, {n, n}}, ReduceScatter: {{3 * n, n}, {3 * n, n}},
+		Reduce:    {{n, n}, {n, 0}},
+		Broadcast: {{n, n}, {0, n}}, AllGather: {{n, 3 * n}, {n, 3 * n}}, AllToAll: {{3 * n, 3 * n}, {3 * n, 3 * n}},
+		Gather: {{n, 3 * n}, {n, 0}}, Scatter: {{3 * n, n}, {0, n}},
 	} {
 		for i, w := range want {
 			e := &Engine{ranks: 3, rank: 1, dev: 5}
@@ -87,20 +89,25 @@ func TestDirectMemory(t *testing.T) {
 			check := func(in, out mem.Region) error { return e.checkDirect(&Job{In: in, Out: out}, d, root, n, 4) }
 			require.NoError(t, check(at(w.in), at(w.out)), "%v", d)
 			if w.in > 0 {
-				require.EqualError(t, check(at(w.in-4), at(w.out)), ArgumentError{"in", 5, outside(at(w.in-4), w.in, 4)}.text(), "%v", d)
+				require.EqualError(t, check(at(w.in-4), at(w.out)), ArgumentError{"in", 5, outside(at(w.in-4), w.in, 4)}.text(),
+					"%v", d)
 			}
 			if w.out > 0 {
-				require.EqualError(t, check(at(w.in), at(w.out-4)), ArgumentError{"out", 5, outside(at(w.out-4), w.out, 4)}.text(), "%v", d)
+				require.EqualError(t, check(at(w.in), at(w.out-4)), ArgumentError{"out", 5, outside(at(w.out-4), w.out, 4)}.text(),
+					"%v", d)
 			}
 		}
 	}
 	e := &Engine{ranks: 2, dev: 5}
 	x := mem.Device(5, 0x1000, 64)
-	require.EqualError(t, e.checkDirect(&Job{In: x, Out: x}, OneShot, 0, 62, 4), "grid: device 5: in: 62 bytes are no multiple of the element's 4 bytes")
-	require.EqualError(t, e.checkDirect(&Job{In: x, Out: x, Scalar: 0x1002}, OneShot, 0, 64, 4), "grid: device 5: scalar: address 0x1002 is no multiple of the element's 4 bytes")
+	require.EqualError(t, e.checkDirect(&Job{In: x, Out: x}, OneShot, 0, 62, 4),
+		"grid: device 5: in: 62 bytes are no multiple of the element's 4 bytes")
+	require.EqualError(t, e.checkDirect(&Job{In: x, Out: x, Scalar: 0x1002}, OneShot, 0, 64, 4),
+		"grid: device 5: scalar: address 0x1002 is no multiple of the element's 4 bytes")
 	for r, want := range map[mem.Region]string{
-		mem.Device(5, 0x1000, 64): "", mem.Device(5, 0x1002, 64): "address 0x1002 is no multiple of the element's 4 bytes", mem.Device(5, 0x1000, 60): "60 bytes, and the operation takes 64",
-		mem.Device(5, 0, 64): "null",
+		mem.Device(5, 0x1000, 64): "", mem.Device(5, 0x1002, 64): "address 0x1002 is no multiple of the element's 4 bytes",
+		mem.Device(5, 0x1000, 60): "60 bytes, and the operation takes 64",
+		mem.Device(5, 0, 64):      "null",
 	} {
 		require.Equal(t, want, outside(r, 64, 4))
 	}

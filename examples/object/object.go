@@ -36,7 +36,8 @@ func (f function) String() string {
 
 // AllGather gives every rank the values of all, by rank.
 func AllGather[T any](c *ringo.Comm, value T) ([]T, error) {
-	parts, err := gatherBytes(c, allGather, encode(value), -1, func(out, in []byte, counts []int) error { return ringo.AllGatherv(c, out, in, counts) })
+	parts, err := gatherBytes(c, allGather, encode(value), -1,
+		func(out, in []byte, counts []int) error { return ringo.AllGatherv(c, out, in, counts) })
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,8 @@ func AllGather[T any](c *ringo.Comm, value T) ([]T, error) {
 
 // Gather gives root the values of all ranks, by rank, and the others nil.
 func Gather[T any](c *ringo.Comm, value T, root int) ([]T, error) {
-	parts, err := gatherBytes(c, gather, encode(value), root, func(out, in []byte, counts []int) error { return ringo.Gatherv(c, out, in, counts, root) })
+	parts, err := gatherBytes(c, gather, encode(value), root,
+		func(out, in []byte, counts []int) error { return ringo.Gatherv(c, out, in, counts, root) })
 	if err != nil || c.Rank() != root {
 		return nil, err
 	}
@@ -135,7 +137,8 @@ func agree(c *ringo.Comm, f function, mine encoded, root int) ([]int64, error) {
 	for r := range n {
 		n[r] = said[3*r]
 		if g, at := function(said[3*r+1]), int(said[3*r+2]); g != f || at != root {
-			return nil, fmt.Errorf("object: %w: rank %d calls %s, rank %d calls %s", ringo.ErrMismatch, c.Rank(), named(f, root), r, named(g, at))
+			return nil, fmt.Errorf("object: %w: rank %d calls %s, rank %d calls %s", ringo.ErrMismatch, c.Rank(), named(f, root),
+				r, named(g, at))
 		}
 	}
 	for r, k := range n {
@@ -154,7 +157,8 @@ func named(f function, root int) string {
 }
 
 // gatherBytes collects what the ranks have encoded, by rank, where gather gives it.
-func gatherBytes(c *ringo.Comm, f function, mine encoded, root int, gather func(out, in []byte, counts []int) error) ([][]byte, error) {
+func gatherBytes(c *ringo.Comm, f function, mine encoded, root int,
+	gather func(out, in []byte, counts []int) error) ([][]byte, error) {
 	n, err := agree(c, f, mine, root)
 	if err != nil {
 		return nil, err

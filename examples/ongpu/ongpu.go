@@ -21,7 +21,8 @@ func AllReduce[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T]
 // AllReduceNorm sums data [rows·row] of all ranks and residual [rows·row], which becomes the sum, and leaves in normed
 // [rows·row], which may be data, each row divided by its root mean square, times weight [row]. A row's bits do not
 // depend on the other rows.
-func AllReduceNorm[T ringo.Element](c *ringo.Comm, s gpu.Stream, normed, residual, data, weight *gpu.Buffer[T], epsilon float32) error {
+func AllReduceNorm[T ringo.Element](c *ringo.Comm, s gpu.Stream, normed, residual, data, weight *gpu.Buffer[T],
+	epsilon float32) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindAllReduce, Op: ringo.Sum, Count: data.Len(), Norm: &ringo.Norm{
 		Row: weight.Len(), Epsilon: epsilon, Residual: residual.Region(), Weight: weight.Region(), Normed: normed.Region(),
 	}}, residual, data)

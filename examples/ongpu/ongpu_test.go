@@ -85,14 +85,22 @@ func everything(c *ringo.Comm) (err error) {
 		out  *gpu.Buffer[int32]
 		want []int32 // nil: not looked at on this rank
 	}{
-		{"AllReduce", func() error { return AllReduce(c, s, small, ringo.Sum) }, small, []int32{rank, 5}, small, []int32{1, 10}},
-		{"Reduce", func() error { return Reduce(c, s, onRoot(small), small, ringo.Max, 1) }, small, []int32{rank, 5}, onRoot(small), []int32{1, 5}},
-		{"Broadcast", func() error { return Broadcast(c, s, small, 1) }, small, []int32{rank, 5 * rank}, small, []int32{1, 5}},
-		{"AllGather", func() error { return AllGather(c, s, large, small) }, small, []int32{rank, 7}, large, []int32{0, 7, 1, 7}},
-		{"ReduceScatter", func() error { return ReduceScatter(c, s, small, large, ringo.Sum) }, large, []int32{0, 1, 2, 3}, small, []int32{4 * rank, 4*rank + 2}},
-		{"AlltoAll", func() error { return AlltoAll(c, s, other, large) }, large, []int32{rank, 1, 2 + rank, 3}, other, []int32{2 * rank, 1 + 2*rank, 2*rank + 1, 1 + 2*rank}},
-		{"Gather", func() error { return Gather(c, s, onRoot(large), small, 1) }, small, []int32{rank, 9}, onRoot(large), []int32{0, 9, 1, 9}},
-		{"Scatter", func() error { return Scatter(c, s, small, onRoot(large), 1) }, large, []int32{4, 5, 6, 7}, small, []int32{4 + 2*rank, 5 + 2*rank}},
+		{"AllReduce", func() error { return AllReduce(c, s, small, ringo.Sum) }, small, []int32{rank, 5}, small,
+			[]int32{1, 10}},
+		{"Reduce", func() error { return Reduce(c, s, onRoot(small), small, ringo.Max, 1) }, small, []int32{rank, 5},
+			onRoot(small), []int32{1, 5}},
+		{"Broadcast", func() error { return Broadcast(c, s, small, 1) }, small, []int32{rank, 5 * rank}, small,
+			[]int32{1, 5}},
+		{"AllGather", func() error { return AllGather(c, s, large, small) }, small, []int32{rank, 7}, large,
+			[]int32{0, 7, 1, 7}},
+		{"ReduceScatter", func() error { return ReduceScatter(c, s, small, large, ringo.Sum) }, large, []int32{0, 1, 2, 3},
+			small, []int32{4 * rank, 4*rank + 2}},
+		{"AlltoAll", func() error { return AlltoAll(c, s, other, large) }, large, []int32{rank, 1, 2 + rank, 3}, other,
+			[]int32{2 * rank, 1 + 2*rank, 2*rank + 1, 1 + 2*rank}},
+		{"Gather", func() error { return Gather(c, s, onRoot(large), small, 1) }, small, []int32{rank, 9}, onRoot(large),
+			[]int32{0, 9, 1, 9}},
+		{"Scatter", func() error { return Scatter(c, s, small, onRoot(large), 1) }, large, []int32{4, 5, 6, 7}, small,
+			[]int32{4 + 2*rank, 5 + 2*rank}},
 		{"Send, Recv", func() error {
 			if rank == 0 {
 				return Send(c, s, small, 1)

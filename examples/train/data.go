@@ -45,7 +45,8 @@ func load(o options) (c corpus, err error) {
 	if o.testImages == "" {
 		n := c.train.len()
 		if n < 2 {
-			return c, fmt.Errorf("%s: %d picture, want at least one to train and one to test; or give -test-images and -test-labels", o.images, n)
+			return c, fmt.Errorf("%s: %d picture, want at least one to train and one to test; or give -test-images and "+
+				"-test-labels", o.images, n)
 		}
 		c.train, c.test = c.train.cut(n - (n+6)/7)
 		return c, nil
@@ -54,7 +55,8 @@ func load(o options) (c corpus, err error) {
 		return c, err
 	}
 	if c.test.pixels != c.train.pixels {
-		return c, fmt.Errorf("%s has pictures of %d pixels, %s of %d; give files of one kind", o.images, c.train.pixels, o.testImages, c.test.pixels)
+		return c, fmt.Errorf("%s has pictures of %d pixels, %s of %d; give files of one kind", o.images, c.train.pixels,
+			o.testImages, c.test.pixels)
 	}
 	return c, nil
 }
@@ -76,11 +78,13 @@ func openDataset(images, labels string) (dataset, error) {
 	}
 	switch {
 	case len(x.shape) < 2:
-		return dataset{}, fmt.Errorf("%s: shape %v, want pictures [n, rows, columns]; are -images and -labels swapped?", images, x.shape)
+		return dataset{}, fmt.Errorf("%s: shape %v, want pictures [n, rows, columns]; are -images and -labels swapped?",
+			images, x.shape)
 	case len(y.shape) != 1:
 		return dataset{}, fmt.Errorf("%s: shape %v, want labels [n]; are -images and -labels swapped?", labels, y.shape)
 	case x.shape[0] != y.shape[0]:
-		return dataset{}, fmt.Errorf("%d pictures in %s, %d labels in %s; give files that belong together", x.shape[0], images, y.shape[0], labels)
+		return dataset{}, fmt.Errorf("%d pictures in %s, %d labels in %s; give files that belong together", x.shape[0],
+			images, y.shape[0], labels)
 	}
 	return dataset{pixels: len(x.data) / x.shape[0], images: x.data, labels: y.data}, nil
 }

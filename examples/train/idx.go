@@ -69,7 +69,8 @@ func readIDX(r io.Reader) (idx, error) {
 	}
 	switch {
 	case len(x.data) < size:
-		return idx{}, short(io.ErrUnexpectedEOF, fmt.Sprintf("%d bytes of data (shape %v), has %d", size, x.shape, len(x.data)))
+		return idx{}, short(io.ErrUnexpectedEOF,
+			fmt.Sprintf("%d bytes of data (shape %v), has %d", size, x.shape, len(x.data)))
 	case len(x.data) > size:
 		return idx{}, fmt.Errorf("more data than the %d bytes of shape %v", size, x.shape)
 	}
@@ -88,7 +89,8 @@ func short(err error, want string) error {
 func openIDX(path string) (idx, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return idx{}, fmt.Errorf("%w; -images and -labels want IDX files as MNIST has them, or leave both out for made-up data", err)
+		return idx{}, fmt.Errorf("%w; -images and -labels want IDX files as MNIST has them, or leave both out for made-up "+
+			"data", err)
 	}
 	defer f.Close()
 	x, err := readMaybeGzip(f)

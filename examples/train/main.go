@@ -47,7 +47,8 @@ type options struct {
 
 func (o *options) flags() *flag.FlagSet {
 	fs := flag.NewFlagSet("train", flag.ContinueOnError)
-	fs.IntVar(&o.np, "np", 4, "ranks to start, each a `process` of this machine; 0: be one rank that a launcher has started")
+	fs.IntVar(&o.np, "np", 4,
+		"ranks to start, each a `process` of this machine; 0: be one rank that a launcher has started")
 	fs.IntVar(&o.steps, "steps", 500, "batches to learn from")
 	fs.IntVar(&o.batch, "batch", 128, "samples of a batch, in all; the ranks divide them")
 	fs.IntVar(&o.hidden, "hidden", 64, "width of the hidden layer")
@@ -56,9 +57,11 @@ func (o *options) flags() *flag.FlagSet {
 	fs.Uint64Var(&o.seed, "seed", 1, "of weights, order and made-up data")
 	fs.StringVar(&o.images, "images", "", "IDX `file` of pictures, also .gz (default made-up digits)")
 	fs.StringVar(&o.labels, "labels", "", "IDX `file` of their labels")
-	fs.StringVar(&o.testImages, "test-images", "", "IDX `file` of pictures to test with (default the last seventh of those given)")
+	fs.StringVar(&o.testImages, "test-images", "",
+		"IDX `file` of pictures to test with (default the last seventh of those given)")
 	fs.StringVar(&o.testLabels, "test-labels", "", "IDX `file` of their labels")
-	fs.StringVar(&o.transport, "transport", "", "auto, shm, socket, or inproc: ranks as goroutines of one process (default $RINGO_TRANSPORT, or the best that works)")
+	fs.StringVar(&o.transport, "transport", "",
+		"auto, shm, socket, or inproc: ranks as goroutines of one process (default $RINGO_TRANSPORT, or the best that works)")
 	fs.BoolVar(&o.overlap, "overlap", false, "sum one layer's gradients while the next layer's are computed")
 	fs.IntVar(&o.report, "report", 50, "steps between lines")
 	fs.IntVar(&o.check, "check", 10, "steps between checks that all ranks hold the same weights")
@@ -86,7 +89,8 @@ func parse(args []string) (o options, err error) {
 	case !(o.momentum >= 0 && o.momentum < 1):
 		err = fmt.Errorf("-momentum is %v, want 0 or more and less than 1", o.momentum)
 	case (o.images == "") != (o.labels == ""), (o.testImages == "") != (o.testLabels == ""):
-		err = errors.New("pictures and labels come together: give both -images and -labels (or -test-images and -test-labels) or neither")
+		err = errors.New("pictures and labels come together: give both -images and -labels (or -test-images and " +
+			"-test-labels) or neither")
 	case o.images == "" && o.testImages != "":
 		err = errors.New("-test-images needs -images and -labels to train with")
 	}

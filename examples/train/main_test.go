@@ -64,7 +64,8 @@ func TestProgram(t *testing.T) {
 			require.Zero(t, status, stderr)
 			require.Empty(t, stderr)
 			require.Contains(t, stdout, tc.says)
-			for _, line := range []string{`step +3   loss \d`, `step +6   loss \d`, `test accuracy \d`, `a step, .* waiting for gradients`} {
+			for _, line := range []string{`step +3   loss \d`, `step +6   loss \d`, `test accuracy \d`,
+				`a step, .* waiting for gradients`} {
 				require.Regexp(t, line, stdout)
 			}
 			require.Equal(t, 5, strings.Count(stdout, "\n"), "only rank 0 writes: %s", stdout)

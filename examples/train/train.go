@@ -71,7 +71,8 @@ func train(c *ringo.Comm, o options, mine corpus, w io.Writer) (result, error) {
 			res.losses = append(res.losses, loss)
 			fmt.Fprintf(w, "step %5d   loss %.4f   accuracy %5.1f %%\n", step, loss, 100*accuracy)
 			if math.IsNaN(loss) || math.IsInf(loss, 0) {
-				return res, fmt.Errorf("the training has diverged: the loss of step %d is %v; give a smaller -lr than %g", step, loss, o.rate)
+				return res, fmt.Errorf("the training has diverged: the loss of step %d is %v; give a smaller -lr than %g", step,
+					loss, o.rate)
 			}
 		}
 	}
@@ -236,6 +237,7 @@ type disagreement struct {
 }
 
 func (d *disagreement) Error() string {
-	return fmt.Sprintf("%s differ: rank %d has %016x, rank 0 %016x; start the same program with the same flags on all hosts, and if they are, report it",
+	return fmt.Sprintf("%s differ: rank %d has %016x, rank 0 %016x; start the same program with the same flags on all "+
+		"hosts, and if they are, report it",
 		d.thing, d.rank, d.its, d.want)
 }

@@ -169,7 +169,8 @@ func dense(shape, strides []int64) error {
 	want := int64(1)
 	for i := len(shape) - 1; i >= 0; i-- {
 		if shape[i] != 1 && strides[i] != want {
-			return wrong("strides", "%v of shape %v: the elements do not lie one behind the other; make it contiguous first", strides, shape)
+			return wrong("strides", "%v of shape %v: the elements do not lie one behind the other; make it contiguous first",
+				strides, shape)
 		}
 		want *= shape[i]
 	}
@@ -198,7 +199,8 @@ func (t *Tensor) place(x *tensor, n int64, size uint64) error {
 		}
 		t.region = mem.Device(int(x.device.id), at, int(n))
 	default:
-		return wrong("device", "type %d is neither the host's memory nor a CUDA device's: move the tensor there", x.device.kind)
+		return wrong("device", "type %d is neither the host's memory nor a CUDA device's: move the tensor there",
+			x.device.kind)
 	}
 	return nil
 }

@@ -35,7 +35,8 @@ func other(t testing.TB) library {
 	_, err := os.ReadFile(source) // go test notices
 	require.NoError(t, err)
 	so := filepath.Join(t.TempDir(), "other.so")
-	text, err := exec.Command("gcc", "-std=gnu11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", so, source, "-lpthread").CombinedOutput()
+	text, err := exec.Command("gcc", "-std=gnu11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", so,
+		source, "-lpthread").CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	l, err := dl.Open(so)
 	require.NoError(t, err)
@@ -53,7 +54,8 @@ func (l library) back() int { return int(int32(l.call("given_back"))) }
 // Go sees and changes what C has lent, in both structs, and gives it back once.
 func TestBorrow(t *testing.T) {
 	l := other(t)
-	for name, borrow := range map[string]func(uintptr) (*dlpack.Tensor, error){"lend_newer": dlpack.Borrow, "lend_older": dlpack.BorrowLegacy} {
+	for name, borrow := range map[string]func(uintptr) (*dlpack.Tensor, error){"lend_newer": dlpack.Borrow,
+		"lend_older": dlpack.BorrowLegacy} {
 		before := l.back()
 		x, err := borrow(l.call(name))
 		require.NoError(t, err)
@@ -151,7 +153,8 @@ func TestLentMemoryStays(t *testing.T) {
 // caller's.
 func TestHostile(t *testing.T) {
 	l := other(t)
-	for i, field := range []string{"version", "data", "device", "device", "ndim", "ndim", "dtype", "dtype", "dtype", "dtype", "shape", "shape", "shape",
+	for i, field := range []string{"version", "data", "device", "device", "ndim", "ndim", "dtype", "dtype", "dtype",
+		"dtype", "shape", "shape", "shape",
 		"strides", "strides", "strides", "strides", "byte_offset", "byte_offset", ""} {
 		at := l.call("hostile", uintptr(i))
 		if field == "" {
@@ -172,7 +175,8 @@ func TestHostile(t *testing.T) {
 	require.NoError(t, dlpack.DiscardLegacy(l.call("lend_older")))
 	require.Equal(t, before+1, l.back())
 	for _, f := range []func() error{
-		func() error { _, err := dlpack.Borrow(0); return err }, func() error { _, err := dlpack.BorrowLegacy(0); return err },
+		func() error { _, err := dlpack.Borrow(0); return err },
+		func() error { _, err := dlpack.BorrowLegacy(0); return err },
 		func() error { return dlpack.Discard(0) }, func() error { return dlpack.DiscardLegacy(0) },
 	} {
 		_, ok := errors.AsType[*dlpack.Error](f())
@@ -187,8 +191,10 @@ func TestOdd(t *testing.T) {
 		shape []int
 		data  []float32
 	}{
-		{[]int{2, 3}, []float32{0, 1, 2, 3, 4, 5}}, {[]int{1, 3}, []float32{0, 1, 2}}, {[]int{0, 3}, []float32{}}, {nil, []float32{0}},
-		{[]int{2, 3}, []float32{0, 1, 2, 3, 4, 5}}, {[]int{2, 3}, []float32{0, 1, 2, 3, 4, 5}}, {[]int{2, 3}, []float32{0, 1, 2, 3, 4, 5}},
+		{[]int{2, 3}, []float32{0, 1, 2, 3, 4, 5}}, {[]int{1, 3}, []float32{0, 1, 2}}, {[]int{0, 3}, []float32{}},
+		{nil, []float32{0}},
+		{[]int{2, 3}, []float32{0, 1, 2, 3, 4, 5}}, {[]int{2, 3}, []float32{0, 1, 2, 3, 4, 5}},
+		{[]int{2, 3}, []float32{0, 1, 2, 3, 4, 5}},
 	} {
 		x, err := dlpack.Borrow(l.call("odd", uintptr(i)))
 		require.NoError(t, err, "%d", i)
@@ -213,7 +219,8 @@ func TestGPU(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.Upload(0, []float32{1, 2, 3, 4, 5, 6}))
 	returned := false
-	at, err := dlpack.Lend(b.Slice(2, 6).Region(), dlpack.Of(kernels.Float32), dlpack.Options{Returned: func() { returned = true }})
+	at, err := dlpack.Lend(b.Slice(2, 6).Region(), dlpack.Of(kernels.Float32),
+		dlpack.Options{Returned: func() { returned = true }})
 	require.NoError(t, err)
 	x, err := dlpack.Borrow(l.call("pass", at))
 	require.NoError(t, err)

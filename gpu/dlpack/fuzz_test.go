@@ -15,9 +15,12 @@ import (
 // Whatever a struct says, it is taken or refused by the name of a field; what is taken has the bytes of its shape and
 // lies where the struct says.
 func FuzzBorrow(f *testing.F) {
-	f.Add(uint32(1), uint64(4096), int32(1), int32(0), int32(2), byte(2), byte(32), uint16(1), int64(2), int64(3), int64(3), int64(1), uint64(8))
-	f.Add(uint32(1), uint64(1<<63), int32(2), int32(9), int32(2), byte(5), byte(128), uint16(1), int64(1<<40), int64(1<<20), int64(0), int64(0), uint64(1<<63))
-	f.Fuzz(func(t *testing.T, version uint32, data uint64, kind, id, ndim int32, code, bits byte, lanes uint16, a, b, c, d int64, offset uint64) {
+	f.Add(uint32(1), uint64(4096), int32(1), int32(0), int32(2), byte(2), byte(32), uint16(1), int64(2), int64(3),
+		int64(3), int64(1), uint64(8))
+	f.Add(uint32(1), uint64(1<<63), int32(2), int32(9), int32(2), byte(5), byte(128), uint16(1), int64(1<<40),
+		int64(1<<20), int64(0), int64(0), uint64(1<<63))
+	f.Fuzz(func(t *testing.T, version uint32, data uint64, kind, id, ndim int32, code, bits byte, lanes uint16,
+		a, b, c, d int64, offset uint64) {
 		numbers := make([]int64, 2*maxDims)
 		numbers[0], numbers[1], numbers[maxDims], numbers[maxDims+1] = a, b, c, d
 		v := &versioned{major: version, tensor: tensor{
@@ -32,7 +35,8 @@ func FuzzBorrow(f *testing.F) {
 		if err != nil {
 			wrong, ok := errors.AsType[*Error](err)
 			require.True(t, ok, err)
-			require.True(t, slices.Contains([]string{"version", "data", "device", "ndim", "dtype", "shape", "strides", "byte_offset"}, wrong.Field), wrong.Field)
+			require.True(t, slices.Contains([]string{"version", "data", "device", "ndim", "dtype", "shape", "strides",
+				"byte_offset"}, wrong.Field), wrong.Field)
 			return
 		}
 		n := x.Type.size()

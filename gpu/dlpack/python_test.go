@@ -23,7 +23,8 @@ func TestPython(t *testing.T) {
 		}
 	}
 	if python == "" {
-		gputest.Missing(t, "torch", "there is no python3 with torch and numpy: apt-get install --no-install-recommends python3-torch python3-numpy")
+		gputest.Missing(t, "torch",
+			"there is no python3 with torch and numpy: apt-get install --no-install-recommends python3-torch python3-numpy")
 	}
 	so := filepath.Join(t.TempDir(), "arrays.so")
 	text, err := exec.Command("go", "build", "-buildmode=c-shared", "-o", so, "./testdata/python").CombinedOutput()

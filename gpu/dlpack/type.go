@@ -31,7 +31,8 @@ const (
 
 // sizes are the bits that elements of a code may have.
 var sizes = [codesOfBits][]uint8{
-	Int: {8, 16, 32, 64}, Uint: {8, 16, 32, 64}, Float: {16, 32, 64}, BFloat: {16}, Complex: {64, 128}, Bool: {8}, Float8E4M3: {8}, Float8E5M2: {8},
+	Int: {8, 16, 32, 64}, Uint: {8, 16, 32, 64}, Float: {16, 32, 64}, BFloat: {16}, Complex: {64, 128}, Bool: {8},
+	Float8E4M3: {8}, Float8E5M2: {8},
 }
 
 // size is the bytes of an element, 0 for a type that is not known here.
@@ -49,8 +50,10 @@ func (t Type) size() int {
 
 // ofData is the type of each of Ringo's.
 var ofData = map[kernels.DataType]Type{
-	kernels.Int8: {Int, 8, 1}, kernels.Uint8: {Uint, 8, 1}, kernels.Int32: {Int, 32, 1}, kernels.Uint32: {Uint, 32, 1}, kernels.Int64: {Int, 64, 1},
-	kernels.Uint64: {Uint, 64, 1}, kernels.Float16: {Float, 16, 1}, kernels.Float32: {Float, 32, 1}, kernels.Float64: {Float, 64, 1},
+	kernels.Int8: {Int, 8, 1}, kernels.Uint8: {Uint, 8, 1}, kernels.Int32: {Int, 32, 1}, kernels.Uint32: {Uint, 32, 1},
+	kernels.Int64:  {Int, 64, 1},
+	kernels.Uint64: {Uint, 64, 1}, kernels.Float16: {Float, 16, 1}, kernels.Float32: {Float, 32, 1},
+	kernels.Float64:  {Float, 64, 1},
 	kernels.BFloat16: {BFloat, 16, 1}, kernels.Float8E4M3: {Float8E4M3, 8, 1}, kernels.Float8E5M2: {Float8E5M2, 8, 1},
 }
 
@@ -71,7 +74,8 @@ func (t Type) DataType() (kernels.DataType, bool) {
 var kinds = map[reflect.Kind]Code{
 	reflect.Int8: Int, reflect.Int16: Int, reflect.Int32: Int, reflect.Int64: Int, reflect.Int: Int,
 	reflect.Uint8: Uint, reflect.Uint16: Uint, reflect.Uint32: Uint, reflect.Uint64: Uint, reflect.Uint: Uint,
-	reflect.Float32: Float, reflect.Float64: Float, reflect.Complex64: Complex, reflect.Complex128: Complex, reflect.Bool: Bool,
+	reflect.Float32: Float, reflect.Float64: Float, reflect.Complex64: Complex, reflect.Complex128: Complex,
+	reflect.Bool: Bool,
 }
 
 // For is the Type of Go's type T: an integer, a float, a complex number or bool. The error is an *Error.
@@ -93,7 +97,8 @@ func fits[T any](t Type) error {
 		return err
 	case own == t:
 		return nil
-	case own.Code == Uint && own.Bits == t.Bits && (t.Code == BFloat || t.Code >= Float8E4M3 || t.Code == Float && t.Bits == 16):
+	case own.Code == Uint && own.Bits == t.Bits &&
+		(t.Code == BFloat || t.Code >= Float8E4M3 || t.Code == Float && t.Bits == 16):
 		return nil
 	}
 	return wrong("dtype", "elements of code %d and %d bits are no %v", t.Code, t.Bits, reflect.TypeFor[T]())

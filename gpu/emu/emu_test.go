@@ -52,7 +52,8 @@ func TestLinks(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	m := open(t, emu.Config{GPUs: make([]emu.GPU, 2), Faults: []emu.Fault{{Call: "cuMemAlloc", Nth: 2, Result: emu.OutOfMemory}}})
+	m := open(t, emu.Config{GPUs: make([]emu.GPU, 2),
+		Faults: []emu.Fault{{Call: "cuMemAlloc", Nth: 2, Result: emu.OutOfMemory}}})
 	d := m.Devices()
 	r, err := d[0].Alloc(4)
 	require.NoError(t, err)

@@ -46,10 +46,12 @@ func (r *Report) Error() string { return r.text }
 func newReport(f *weakmem.Fault) *Report {
 	r := &Report{
 		Kind: Kind(f.Kind.String()), Detail: f.Detail, Times: f.Count, text: f.Error(),
-		Access: Access{GPU: f.Device, Kernel: f.Kernel, Block: f.Block, Thread: f.Thread, Line: f.Line, Source: f.Source, Write: f.Write, Bytes: f.Size},
+		Access: Access{GPU: f.Device, Kernel: f.Kernel, Block: f.Block, Thread: f.Thread, Line: f.Line, Source: f.Source,
+			Write: f.Write, Bytes: f.Size},
 	}
 	if o := f.Other; o != nil {
-		r.Other = &Access{GPU: o.Device, Kernel: o.Kernel, Block: o.Block, Thread: o.Thread, Line: o.Line, Source: o.Source, Write: o.Write, Bytes: o.Size}
+		r.Other = &Access{GPU: o.Device, Kernel: o.Kernel, Block: o.Block, Thread: o.Thread, Line: o.Line, Source: o.Source,
+			Write: o.Write, Bytes: o.Size}
 	}
 	return r
 }

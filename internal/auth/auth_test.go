@@ -46,7 +46,10 @@ func TestProofCoversAll(t *testing.T) {
 		"context":          func(x *Exchange, _ *[]byte, _ *Role, _ *[][]byte) { x.Context = "ringo test 2" },
 		"caller's nonce":   func(x *Exchange, _ *[]byte, _ *Role, _ *[][]byte) { x.Caller[31]++ },
 		"listener's nonce": func(x *Exchange, _ *[]byte, _ *Role, _ *[][]byte) { x.Listener[0]++ },
-		"nonces' order":    func(x *Exchange, _ *[]byte, _ *Role, _ *[][]byte) { x.Caller, x.Listener = x.Listener, x.Caller },
+		"nonces' order": func(x *Exchange, _ *[]byte, _ *Role, _ *[][]byte) {
+			x.Caller, x.Listener = x.Listener,
+				x.Caller
+		},
 		"reflected": func(x *Exchange, _ *[]byte, r *Role, _ *[][]byte) {
 			x.Caller, x.Listener, *r = x.Listener, x.Caller, Listener
 		},

@@ -33,11 +33,13 @@ func TestCutOff(t *testing.T) {
 
 // Lengths that a peer claims are bounded before anything is read.
 func TestClaims(t *testing.T) {
-	p, body, err := readProof(bytes.NewReader(append(binary.BigEndian.AppendUint16(nil, MaxBody), make([]byte, ProofLen+MaxBody)...)))
+	p, body, err := readProof(bytes.NewReader(append(binary.BigEndian.AppendUint16(nil, MaxBody),
+		make([]byte, ProofLen+MaxBody)...)))
 	require.NoError(t, err)
 	require.Len(t, body, MaxBody)
 	require.Equal(t, Proof{}, p)
-	_, _, err = readProof(bytes.NewReader(append(binary.BigEndian.AppendUint16(nil, MaxBody+1), make([]byte, ProofLen)...)))
+	_, _, err = readProof(bytes.NewReader(append(binary.BigEndian.AppendUint16(nil, MaxBody+1),
+		make([]byte, ProofLen)...)))
 	require.ErrorIs(t, err, ErrProtocol)
 	require.ErrorContains(t, err, "body of 4097 bytes")
 

@@ -128,7 +128,8 @@ func readHello(r io.Reader, context string) (n Nonce, err error) {
 		}
 	}
 	if string(said) != context {
-		return n, fmt.Errorf("%w: it speaks %q and this rank %q: use one release of ringo everywhere", ErrProtocol, said, context)
+		return n, fmt.Errorf("%w: it speaks %q and this rank %q: use one release of ringo everywhere", ErrProtocol,
+			said, context)
 	}
 	return n, nil
 }

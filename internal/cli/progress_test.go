@@ -21,7 +21,8 @@ func TestProgress(t *testing.T) {
 		now = now.Add(100 * time.Millisecond)
 	}
 	drawn := out.String()
-	for _, line := range []string{"ring of 1G, 2s, about 8s left", "ring of 1G, 3s, about 7s left", "ring of 1G, 4s, about 6s left"} {
+	for _, line := range []string{"ring of 1G, 2s, about 8s left", "ring of 1G, 3s, about 7s left",
+		"ring of 1G, 4s, about 6s left"} {
 		require.Contains(t, drawn, line)
 	}
 	require.NotContains(t, drawn, ", 1s")
@@ -54,7 +55,8 @@ func TestProgressOfJob(t *testing.T) {
 	}
 	p.Show("others", 0.1)
 	p.Clear()
-	require.Equal(t, "seeds: 30 % after 15s, about 35s left\nseeds: 60 % after 30s, about 20s left\nseeds: 90 % after 45s, about 5s left\n", out.String())
+	require.Equal(t, "seeds: 30 % after 15s, about 35s left\nseeds: 60 % after 30s, about 20s left\nseeds: 90 % after "+
+		"45s, about 5s left\n", out.String())
 
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

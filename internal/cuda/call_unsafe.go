@@ -133,9 +133,11 @@ func (d *libcuda) procAddress(name string, version int) uintptr {
 	r := ErrNotFound
 	b := append([]byte(name), 0)
 	if d.getProcAddress2 != 0 {
-		r = result(dl.Call(d.getProcAddress2, uintptr(unsafe.Pointer(&b[0])), uintptr(unsafe.Pointer(&p)), uintptr(version), legacyStream, uintptr(unsafe.Pointer(&status))))
+		r = result(dl.Call(d.getProcAddress2, uintptr(unsafe.Pointer(&b[0])), uintptr(unsafe.Pointer(&p)), uintptr(version),
+			legacyStream, uintptr(unsafe.Pointer(&status))))
 	} else if d.getProcAddress != 0 {
-		r = result(dl.Call(d.getProcAddress, uintptr(unsafe.Pointer(&b[0])), uintptr(unsafe.Pointer(&p)), uintptr(version), legacyStream))
+		r = result(dl.Call(d.getProcAddress, uintptr(unsafe.Pointer(&b[0])), uintptr(unsafe.Pointer(&p)), uintptr(version),
+			legacyStream))
 	}
 	if r != 0 {
 		return 0

@@ -67,7 +67,8 @@ func TestErrors(t *testing.T) {
 	d := openFake(t)
 	_, err := d.MemAlloc(1 << 40)
 	require.ErrorIs(t, err, ErrOutOfMemory)
-	require.EqualError(t, err, "cuMemAlloc: device 1: CUDA_ERROR_OUT_OF_MEMORY (1099511627776 bytes; 3.0 GiB of 8.0 GiB are free): "+remedies[ErrOutOfMemory])
+	require.EqualError(t, err,
+		"cuMemAlloc: device 1: CUDA_ERROR_OUT_OF_MEMORY (1099511627776 bytes; 3.0 GiB of 8.0 GiB are free): "+remedies[ErrOutOfMemory])
 	_, err = d.DeviceGet(2)
 	require.ErrorIs(t, err, ErrInvalidDevice)
 	require.Contains(t, err.Error(), "device 2")
@@ -89,11 +90,14 @@ func TestBadAddresses(t *testing.T) {
 	known := dl.Call(fn)
 	err = d.MemsetD8(known+24, 1, 64)
 	require.ErrorIs(t, err, ErrInvalidValue)
-	require.Contains(t, err.Error(), fmt.Sprintf("(address %#x, 64 bytes): %#x is memory of device 1 with 40 bytes left", known+24, known+24))
+	require.Contains(t, err.Error(), fmt.Sprintf("(address %#x, 64 bytes): %#x is memory of device 1 with 40 bytes left",
+		known+24, known+24))
 	err = d.MemsetD8(0, 1, 64)
 	require.Contains(t, err.Error(), "the address is null")
 	err = d.MemcpyDtoD(known, 4096, 8)
-	require.Contains(t, err.Error(), "0x1000 is no memory of the driver, so it was freed, or is the program's own, "+fmt.Sprintf("%#x is memory of device 1", known))
+	require.Contains(t, err.Error(),
+		"0x1000 is no memory of the driver, so it was freed, or is the program's own, "+fmt.Sprintf("%#x is memory of "+
+			"device 1", known))
 	err = d.MemcpyDtoD(known, 1, 8) // not about the addresses
 	require.ErrorIs(t, err, ErrMisalignedAddress)
 	require.NotContains(t, err.Error(), "no memory of the driver")

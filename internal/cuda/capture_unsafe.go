@@ -13,7 +13,8 @@ func (d *libcuda) StreamBeginCapture(s Stream, mode CaptureMode) error {
 }
 
 func (d *libcuda) StreamBeginCaptureToGraph(s Stream, g Graph, after []GraphNode, mode CaptureMode) error {
-	return d.callPtr(cuStreamBeginCaptureToGraph, uintptr(s), uintptr(g), uintptr(unsafe.Pointer(unsafe.SliceData(after))), 0, uintptr(len(after)), uintptr(mode))
+	return d.callPtr(cuStreamBeginCaptureToGraph, uintptr(s), uintptr(g), uintptr(unsafe.Pointer(unsafe.SliceData(after))),
+		0, uintptr(len(after)), uintptr(mode))
 }
 
 func (d *libcuda) StreamEndCapture(s Stream) (Graph, error) {
@@ -34,7 +35,8 @@ func (d *libcuda) StreamGetCaptureInfo(s Stream) (CaptureInfo, error) {
 		nodes  *GraphNode // the driver's own memory, good until the next call
 		n      uintptr
 	}
-	err := d.callPtr(cuStreamGetCaptureInfo, uintptr(s), uintptr(unsafe.Pointer(&o.status)), uintptr(unsafe.Pointer(&o.id)),
+	err := d.callPtr(cuStreamGetCaptureInfo, uintptr(s), uintptr(unsafe.Pointer(&o.status)),
+		uintptr(unsafe.Pointer(&o.id)),
 		uintptr(unsafe.Pointer(&o.graph)), uintptr(unsafe.Pointer(&o.nodes)), uintptr(unsafe.Pointer(&o.n)))
 	if err != nil || CaptureStatus(o.status) != CaptureActive {
 		return CaptureInfo{Status: CaptureStatus(o.status)}, err
@@ -47,7 +49,8 @@ func (d *libcuda) StreamGetCaptureInfo(s Stream) (CaptureInfo, error) {
 }
 
 func (d *libcuda) StreamUpdateCaptureDependencies(s Stream, nodes []GraphNode, flags uint32) error {
-	return d.callPtr(cuStreamUpdateCaptureDependencies, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(nodes))), uintptr(len(nodes)), uintptr(flags))
+	return d.callPtr(cuStreamUpdateCaptureDependencies, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(nodes))),
+		uintptr(len(nodes)), uintptr(flags))
 }
 
 func (d *libcuda) ThreadExchangeStreamCaptureMode(mode CaptureMode) (CaptureMode, error) {

@@ -12,7 +12,8 @@ import (
 
 // required reports whether the variable REQUIRE names what.
 func required(what string) bool {
-	return slices.Contains(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }), what)
+	return slices.Contains(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }),
+		what)
 }
 
 // gpu is the real driver. It is opened only where REQUIRE=cuda asks for it: the

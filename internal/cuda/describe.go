@@ -75,9 +75,12 @@ func Describe(d Driver) Description {
 		}
 		switch mode {
 		case computeModeProhibited:
-			out.Problems = append(out.Problems, fmt.Sprintf("device %d: its compute mode forbids all programs: nvidia-smi -c DEFAULT allows them", i))
+			out.Problems = append(out.Problems,
+				fmt.Sprintf("device %d: its compute mode forbids all programs: nvidia-smi -c DEFAULT allows them", i))
 		case computeModeExclusive:
-			out.Problems = append(out.Problems, fmt.Sprintf("device %d: its compute mode lets in one process at a time: one rank to a device, and no other program on it", i))
+			out.Problems = append(out.Problems,
+				fmt.Sprintf("device %d: its compute mode lets in one process at a time: one rank to a device, and no other "+
+					"program on it", i))
 		}
 	}
 	return out

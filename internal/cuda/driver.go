@@ -249,7 +249,8 @@ type Graphs interface {
 	// value is not 0. The body is empty and belongs to the node; it may have kernels,
 	// copies, sets, children and conditional nodes alone, all of one context. This is
 	// cuGraphAddNode.
-	GraphAddConditionalNode(g Graph, after []GraphNode, v Condition, t ConditionType, c Context) (n GraphNode, body Graph, err error)
+	GraphAddConditionalNode(g Graph, after []GraphNode, v Condition, t ConditionType, c Context) (n GraphNode, body Graph,
+		err error)
 	// GraphAddEventRecordNode, GraphAddDependencies and GraphRemoveDependencies may change a
 	// graph that is being captured. An edge is from from[i] to to[i].
 	GraphAddEventRecordNode(g Graph, after []GraphNode, e Event) (GraphNode, error)

@@ -13,19 +13,24 @@ import (
 // What people read of a failed call, and of a driver that is not there.
 func TestErrorTexts(t *testing.T) {
 	for want, err := range map[string]error{
-		"cuX: CUDA_ERROR_NOT_READY":                                             &Error{Call: "cuX", Result: ErrNotReady, Device: -1},
-		"cuX: device 0: CUDA_ERROR_NOT_READY (why): do that":                    &Error{Call: "cuX", Result: ErrNotReady, Detail: "why", Remedy: "do that"},
-		"cuX: device 2: CUDA_ERROR_4711":                                        &Error{Call: "cuX", Result: 4711, Device: 2},
-		"cuX: CUDA_ERROR_NOT_INITIALIZED: open the driver with cuda.Open first": &Error{Call: "cuX", Result: ErrNotInitialized, Device: -1},
+		"cuX: CUDA_ERROR_NOT_READY": &Error{Call: "cuX", Result: ErrNotReady,
+			Device: -1},
+		"cuX: device 0: CUDA_ERROR_NOT_READY (why): do that": &Error{Call: "cuX", Result: ErrNotReady,
+			Detail: "why", Remedy: "do that"},
+		"cuX: device 2: CUDA_ERROR_4711": &Error{Call: "cuX", Result: 4711, Device: 2},
+		"cuX: CUDA_ERROR_NOT_INITIALIZED: open the driver with cuda.Open first": &Error{Call: "cuX",
+			Result: ErrNotInitialized, Device: -1},
 		"no CUDA: lib: the driver does not start (cuInit: CUDA_ERROR_UNKNOWN): look": &Unavailable{
 			Path: "lib", Reason: InitFails, Remedy: "look", Err: &Error{Call: "cuInit", Result: ErrUnknown, Device: -1}},
-		"no CUDA: lib: the driver is too old (really): look": &Unavailable{Path: "lib", Reason: TooOld, Remedy: "look", Err: errors.New("really")},
-		"no CUDA: lib: the driver is too old: look":          &Unavailable{Path: "lib", Reason: TooOld, Remedy: "look"},
+		"no CUDA: lib: the driver is too old (really): look": &Unavailable{Path: "lib", Reason: TooOld, Remedy: "look",
+			Err: errors.New("really")},
+		"no CUDA: lib: the driver is too old: look": &Unavailable{Path: "lib", Reason: TooOld, Remedy: "look"},
 	} {
 		require.EqualError(t, err, want)
 	}
 	for n, want := range map[uintptr]string{
-		0: "0 bytes", 1<<20 - 1: "1048575 bytes", 1 << 20: "1.0 MiB", 1<<30 - 1: "1024.0 MiB", 1 << 30: "1.0 GiB", 5 << 29: "2.5 GiB",
+		0: "0 bytes", 1<<20 - 1: "1048575 bytes", 1 << 20: "1.0 MiB", 1<<30 - 1: "1024.0 MiB", 1 << 30: "1.0 GiB",
+		5 << 29: "2.5 GiB",
 	} {
 		require.Equal(t, want, bytesString(n))
 	}
@@ -34,7 +39,8 @@ func TestErrorTexts(t *testing.T) {
 	}
 	e := &Error{Call: "cuX", Result: ErrUnknown, Device: -1}
 	require.NoError(t, detail(nil, "5 bytes"))
-	require.EqualError(t, detail(detail(e, "%d bytes", 5), "at %d", 7), "cuX: CUDA_ERROR_UNKNOWN (at 7; 5 bytes)"+remedyText(ErrUnknown))
+	require.EqualError(t, detail(detail(e, "%d bytes", 5), "at %d", 7),
+		"cuX: CUDA_ERROR_UNKNOWN (at 7; 5 bytes)"+remedyText(ErrUnknown))
 }
 
 func remedyText(r Result) string {
@@ -47,7 +53,8 @@ func remedyText(r Result) string {
 // A driver's answers, for and against a feature, or none.
 func TestAnswers(t *testing.T) {
 	require.Equal(t, "memory pools: yes", Finding{Feature: "memory pools", Answer: Yes}.String())
-	require.Equal(t, "memory pools: no: the driver is too old", Finding{Feature: "memory pools", Answer: No, Reason: "the driver is too old"}.String())
+	require.Equal(t, "memory pools: no: the driver is too old",
+		Finding{Feature: "memory pools", Answer: No, Reason: "the driver is too old"}.String())
 	require.Equal(t, "memory pools: unknown: it fails", Finding{Feature: "memory pools", Reason: "it fails"}.String())
 	last := 0
 	for _, v := range ptxVersions {
@@ -56,7 +63,8 @@ func TestAnswers(t *testing.T) {
 		require.Greater(t, v.driver, last)
 		last = v.driver
 	}
-	for name, since := range map[string]int{"6.0": 9000, "6.5": 10020, "7.0": 11000, "7.8": 11080, "8.0": 12000, "8.5": 12050, "8.6": 12070, "8.8": 12090, "9.0": 13000, "9.1": 13010} {
+	for name, since := range map[string]int{"6.0": 9000, "6.5": 10020, "7.0": 11000, "7.8": 11080, "8.0": 12000,
+		"8.5": 12050, "8.6": 12070, "8.8": 12090, "9.0": 13000, "9.1": 13010} {
 		require.Equal(t, since, PTX(int(name[0]-'0'), int(name[2]-'0')).Since, name)
 	}
 	m := twoDevices(13000)
@@ -68,7 +76,8 @@ func TestAnswers(t *testing.T) {
 		whole bool
 		peers bool
 		fails string
-	}{{NVLink, true, true, ""}, {UnknownLink, false, true, "DeviceGetP2PAttribute"}, {NoLink, false, false, ""}, {NoLink, false, true, "DeviceCanAccessPeer"}} {
+	}{{NVLink, true, true, ""}, {UnknownLink, false, true, "DeviceGetP2PAttribute"}, {NoLink, false, false, ""},
+		{NoLink, false, true, "DeviceCanAccessPeer"}} {
 		m := twoDevices(13000)
 		m.peers[0][1] = link.peers
 		if link.fails != "" {
@@ -87,8 +96,11 @@ func TestAnswers(t *testing.T) {
 
 // A device that lets in no program, or one, is a problem, and no other is.
 func TestComputeModes(t *testing.T) {
-	exclusive := "device 1: its compute mode lets in one process at a time: one rank to a device, and no other program on it"
-	for mode, want := range map[int]string{0: "", computeModeProhibited: "device 1: its compute mode forbids all programs: nvidia-smi -c DEFAULT allows them", computeModeExclusive: exclusive} {
+	exclusive := "device 1: its compute mode lets in one process at a time: one rank to a device, and no other program " +
+		"on it"
+	for mode, want := range map[int]string{0: "",
+		computeModeProhibited: "device 1: its compute mode forbids all programs: nvidia-smi -c DEFAULT allows them",
+		computeModeExclusive:  exclusive} {
 		m := twoDevices(13000)
 		m.attributes[AttrComputeMode] = mode
 		got := Describe(m).Problems
@@ -103,7 +115,8 @@ func TestComputeModes(t *testing.T) {
 
 // What a driver's function and the version that it came with are looked for, and what is said where there is none.
 func TestReasons(t *testing.T) {
-	for r, want := range map[Result]Reason{ErrStubLibrary: Stub, ErrNoDevice: NoDevice, ErrSystemDriverMismatch: Mismatch, ErrSharedObjectSymbolNotFound: NotDriver, ErrUnknown: InitFails} {
+	for r, want := range map[Result]Reason{ErrStubLibrary: Stub, ErrNoDevice: NoDevice, ErrSystemDriverMismatch: Mismatch,
+		ErrSharedObjectSymbolNotFound: NotDriver, ErrUnknown: InitFails} {
 		require.Equal(t, want, reasonOf(&Error{Call: "cuInit", Result: r}))
 	}
 	for _, r := range []Reason{LeftOut, NoLibrary, NotDriver, Stub, NoDevice, TooOld, Mismatch, InitFails} {
@@ -151,9 +164,11 @@ func TestFailedLaunch(t *testing.T) {
 	}
 	launch := " (grid 2×1×3, block 1×4×1, 5 bytes of shared memory, 6 bytes of parameters)"
 	require.Equal(t, "cuLaunchKernel: CUDA_ERROR_INVALID_VALUE"+launch+
-		": the limits are 1024 threads a block, 65535 blocks in y and z, 4096 bytes of parameters, and 48 KiB of shared memory unless FuncMaxDynamicShared is set", fails(ErrInvalidValue, ""))
+		": the limits are 1024 threads a block, 65535 blocks in y and z, 4096 bytes of parameters, and 48 KiB of shared "+
+		"memory unless FuncMaxDynamicShared is set", fails(ErrInvalidValue, ""))
 	require.Equal(t, "cuLaunchKernel: CUDA_ERROR_INVALID_VALUE"+launch+": do that", fails(ErrInvalidValue, "do that"))
-	require.Equal(t, "cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED"+launch+remedyText(ErrLaunchFailed), fails(ErrLaunchFailed, ""))
+	require.Equal(t, "cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED"+launch+remedyText(ErrLaunchFailed),
+		fails(ErrLaunchFailed, ""))
 }
 
 // Memory of pages says where it is, and what may be done with it.

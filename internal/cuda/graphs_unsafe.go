@@ -18,7 +18,8 @@ func (d *libcuda) GraphGetNodes(g Graph) ([]GraphNode, error) {
 		return nil, err
 	}
 	nodes := make([]GraphNode, n)
-	if err := d.callPtr(cuGraphGetNodes, uintptr(g), uintptr(unsafe.Pointer(&nodes[0])), uintptr(unsafe.Pointer(&n))); err != nil {
+	if err := d.callPtr(cuGraphGetNodes, uintptr(g), uintptr(unsafe.Pointer(&nodes[0])),
+		uintptr(unsafe.Pointer(&n))); err != nil {
 		return nil, err
 	}
 	return nodes[:min(int(n), len(nodes))], nil
@@ -40,7 +41,8 @@ func (d *libcuda) GraphRemoveDependencies(g Graph, from, to []GraphNode) error {
 
 func (d *libcuda) edges(s symbol, g Graph, from, to []GraphNode) error {
 	n := min(len(from), len(to))
-	return d.callPtr(s, uintptr(g), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(n))
+	return d.callPtr(s, uintptr(g), uintptr(unsafe.Pointer(unsafe.SliceData(from))),
+		uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(n))
 }
 
 func (d *libcuda) GraphInstantiate(g Graph, flags uint64) (GraphExec, error) {
@@ -120,7 +122,8 @@ type nodeParams struct {
 	reserved2 uint64
 }
 
-func (d *libcuda) GraphAddConditionalNode(g Graph, after []GraphNode, v Condition, t ConditionType, c Context) (n GraphNode, body Graph, err error) {
+func (d *libcuda) GraphAddConditionalNode(g Graph, after []GraphNode, v Condition, t ConditionType,
+	c Context) (n GraphNode, body Graph, err error) {
 	p := &nodeParams{kind: nodeConditional, condition: v, how: t, size: 1, ctx: c}
 	err = d.callPtr(cuGraphAddNode, uintptr(unsafe.Pointer(&n)), uintptr(g),
 		uintptr(unsafe.Pointer(unsafe.SliceData(after))), 0, uintptr(len(after)), uintptr(unsafe.Pointer(p)))

@@ -90,7 +90,8 @@ func TestGrowing(t *testing.T) {
 		require.Equal(t, size, g.Mapped())
 		require.Equal(t, calls, d.noted())
 	}
-	atLeast(0, 4096, 64, "virtual; granularity 3; total; reserve 1024 64; create 64 3; map 4096 64 64; access 4096 64 [3]; release 64")
+	atLeast(0, 4096, 64, "virtual; granularity 3; total; reserve 1024 64; create 64 3; map 4096 64 64; access 4096 64 "+
+		"[3]; release 64")
 	atLeast(64, 4096, 64, "")
 	atLeast(65, 4096, 128, "create 64 3; map 4160 64 64; access 4160 64 [3]; release 64")
 	atLeast(500, 4096, 512, "create 384 3; map 4224 384 384; access 4224 384 [3]; release 384")
@@ -118,7 +119,8 @@ func TestGrowing(t *testing.T) {
 	require.Zero(t, g.Size())
 	require.NoError(t, g.Close())
 	require.Empty(t, d.noted(), "it is closed")
-	atLeast(1, 4096, 64, "virtual; granularity 3; total; reserve 1024 64; create 64 3; map 4096 64 64; access 4096 64 [3]; release 64")
+	atLeast(1, 4096, 64, "virtual; granularity 3; total; reserve 1024 64; create 64 3; map 4096 64 64; access 4096 64 "+
+		"[3]; release 64")
 	require.NoError(t, g.Suspend())
 	d.noted()
 	require.NoError(t, g.Close())
@@ -156,7 +158,8 @@ func TestGrowingFails(t *testing.T) {
 	d.noted()
 	d.failing = "map 4160 64 64"
 	require.ErrorIs(t, g.Resume(), errPaging)
-	require.Equal(t, "create 64 3; map 4096 64 64; access 4096 64 [3]; release 64; create 64 3; map 4160 64 64; release 64; unmap 4096 64", d.noted())
+	require.Equal(t, "create 64 3; map 4096 64 64; access 4096 64 [3]; release 64; create 64 3; map 4160 64 64; release "+
+		"64; unmap 4096 64", d.noted())
 	d.failing = ""
 	require.NoError(t, g.Resume())
 	d.noted()
@@ -170,7 +173,8 @@ func TestGrowingFails(t *testing.T) {
 
 // Without virtual memory there are blocks, which all stay until the end.
 func TestGrowingBlocks(t *testing.T) {
-	for _, d := range []*paging{{without: true}, {failing: "virtual"}, {failing: "granularity"}, {failing: "total"}, {failing: "reserve"}} {
+	for _, d := range []*paging{{without: true}, {failing: "virtual"}, {failing: "granularity"}, {failing: "total"},
+		{failing: "reserve"}} {
 		g := NewGrowing(d, 7, 3)
 		p, err := g.AtLeast(100)
 		require.NoError(t, err)

@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	include = flag.String("cuda-include", "/usr/local/cuda/include", "folder of cuda.h, which the constants are compared with")
+	include = flag.String("cuda-include", "/usr/local/cuda/include",
+		"folder of cuda.h, which the constants are compared with")
 	rewrite = flag.Bool("rewrite", false, "write testdata/header.txt anew")
 )
 

@@ -157,7 +157,8 @@ func (frame *launchFrame) setArgs(f Function, l *Launch, attrs uint32) {
 func launched(l *Launch, params []byte, err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Result == ErrInvalidValue && e.Remedy == "" {
-		e.Remedy = fmt.Sprintf("the limits are 1024 threads a block, 65535 blocks in y and z, %d bytes of parameters, and 48 KiB of shared memory unless FuncMaxDynamicShared is set", maxArgs)
+		e.Remedy = fmt.Sprintf("the limits are 1024 threads a block, 65535 blocks in y and z, %d bytes of parameters, and "+
+			"48 KiB of shared memory unless FuncMaxDynamicShared is set", maxArgs)
 	}
 	g, b := l.Grid.orOne(), l.Block.orOne()
 	return detail(err, "grid %d×%d×%d, block %d×%d×%d, %d bytes of shared memory, %d bytes of parameters",

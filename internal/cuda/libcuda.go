@@ -80,7 +80,8 @@ func (d *libcuda) resolve(s symbol) (uintptr, error) {
 		}
 		return 0, &Error{
 			Call: sym.name, Result: r, Device: -1,
-			Detail: fmt.Sprintf("the driver is of CUDA %s, the function is there since %s", versionString(d.version), versionString(sym.since)),
+			Detail: fmt.Sprintf("the driver is of CUDA %s, the function is there since %s", versionString(d.version),
+				versionString(sym.since)),
 			Remedy: "install a newer NVIDIA driver",
 		}
 	}

@@ -44,7 +44,8 @@ func (d *libcuda) MemcpyAsync(dst, src uintptr, n int, s Stream) error {
 }
 
 func (d *libcuda) MemcpyPeerAsync(dst uintptr, dstCtx Context, src uintptr, srcCtx Context, n int, s Stream) error {
-	return d.copied(dst, src, n, d.call(cuMemcpyPeerAsync, dst, uintptr(dstCtx), src, uintptr(srcCtx), uintptr(n), uintptr(s)))
+	return d.copied(dst, src, n, d.call(cuMemcpyPeerAsync, dst, uintptr(dstCtx), src, uintptr(srcCtx), uintptr(n),
+		uintptr(s)))
 }
 
 func (d *libcuda) MemsetD8(p uintptr, v byte, n int) error {

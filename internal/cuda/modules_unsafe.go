@@ -28,7 +28,8 @@ func (d *libcuda) ModuleLoadData(image []byte) (Module, error) {
 	defer pin.Unpin()
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), jitLogBytes}
 	var m Module
-	err := d.callPtr(cuModuleLoadDataEx, uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&image[0])), uintptr(len(options)),
+	err := d.callPtr(cuModuleLoadDataEx, uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&image[0])),
+		uintptr(len(options)),
 		uintptr(unsafe.Pointer(&options[0])), uintptr(unsafe.Pointer(&values[0])))
 	if err != nil {
 		text, _, _ := bytes.Cut(log, []byte{0})
@@ -55,7 +56,8 @@ func (d *libcuda) ModuleGetFunction(m Module, name string) (Function, error) {
 
 func (d *libcuda) ModuleGetGlobal(m Module, name string) (p uintptr, n int, err error) {
 	b := append([]byte(name), 0)
-	err = d.callPtr(cuModuleGetGlobal, uintptr(unsafe.Pointer(&p)), uintptr(unsafe.Pointer(&n)), uintptr(m), uintptr(unsafe.Pointer(&b[0])))
+	err = d.callPtr(cuModuleGetGlobal, uintptr(unsafe.Pointer(&p)), uintptr(unsafe.Pointer(&n)), uintptr(m),
+		uintptr(unsafe.Pointer(&b[0])))
 	return p, n, detail(err, "variable %s", name)
 }
 

@@ -83,32 +83,39 @@ var resultNames = map[Result]string{
 }
 
 // newProcess is what is left to do when a kernel's fault has ended its context.
-const newProcess = "a kernel's fault ended this context, every call of it fails from now on: end the process and start a new one; " +
+const newProcess = "a kernel's fault ended this context, every call of it fails from now on: end the process and " +
+	"start a new one; " +
 	"on a GPU compute-sanitizer finds the access; the reports of emulated ones (-device emu) name it"
 
 // remedies say what to do, where it does not depend on the call.
 var remedies = map[Result]string{
-	ErrInvalidValue:                "an argument is null or out of its range",
-	ErrOutOfMemory:                 "free device memory, or look with nvidia-smi who else uses the GPU",
-	ErrNotInitialized:              "open the driver with cuda.Open first",
-	ErrDeinitialized:               "the process is ending: call the driver no more",
-	ErrStubLibrary:                 "take the folder with stubs out of the library path, so that the NVIDIA driver's own libcuda.so.1 is found",
-	ErrDeviceUnavailable:           "another process has the GPU for itself: nvidia-smi -q -d COMPUTE shows the compute mode",
-	ErrNoDevice:                    "no GPU is visible: look at nvidia-smi and CUDA_VISIBLE_DEVICES",
-	ErrInvalidDevice:               "devices are numbered from 0 among those that CUDA_VISIBLE_DEVICES lets through",
-	ErrInvalidImage:                "the module is neither PTX nor a cubin",
-	ErrInvalidContext:              "no context is current on this thread, or it is of another device: use With",
-	ErrNoBinaryForGPU:              "the module has nothing for this GPU: load PTX of a lower .target",
-	ErrECCUncorrectable:            "the GPU's memory is damaged: look at nvidia-smi -q -d ECC, and reset or replace it",
-	ErrPeerAccessUnsupported:       "these two GPUs do not reach each other's memory: nvidia-smi topo -p2p rw shows who does; go through the host",
-	ErrInvalidPTX:                  "the driver's compiler refuses the PTX",
-	ErrNvlinkUncorrectable:         "an NVLink failed: look at nvidia-smi nvlink -e, and reset the GPUs",
-	ErrJITCompilerNotFound:         "libnvidia-ptxjitcompiler.so.1 of the same driver is missing: install it beside libcuda.so.1",
-	ErrUnsupportedPTXVersion:       "the driver is too old for the .version of this PTX: install a newer driver, or PTX of a lower version",
-	ErrJITCompilationDisabled:      "PTX is not compiled while CUDA_DISABLE_PTX_JIT or CUDA_DISABLE_JIT is set: unset it",
-	ErrSharedObjectSymbolNotFound:  "the library is not that of an NVIDIA driver, or of one that is too old",
-	ErrSharedObjectInitFailed:      "libraries of different drivers are mixed: install the driver anew",
-	ErrOperatingSystem:             "look at dmesg, at the limits of the process (ulimit -a) and at the permissions of /dev/nvidia*",
+	ErrInvalidValue:   "an argument is null or out of its range",
+	ErrOutOfMemory:    "free device memory, or look with nvidia-smi who else uses the GPU",
+	ErrNotInitialized: "open the driver with cuda.Open first",
+	ErrDeinitialized:  "the process is ending: call the driver no more",
+	ErrStubLibrary: "take the folder with stubs out of the library path, so that the NVIDIA driver's " +
+		"own libcuda.so.1 is found",
+	ErrDeviceUnavailable: "another process has the GPU for itself: nvidia-smi -q -d COMPUTE shows the compute " +
+		"mode",
+	ErrNoDevice:         "no GPU is visible: look at nvidia-smi and CUDA_VISIBLE_DEVICES",
+	ErrInvalidDevice:    "devices are numbered from 0 among those that CUDA_VISIBLE_DEVICES lets through",
+	ErrInvalidImage:     "the module is neither PTX nor a cubin",
+	ErrInvalidContext:   "no context is current on this thread, or it is of another device: use With",
+	ErrNoBinaryForGPU:   "the module has nothing for this GPU: load PTX of a lower .target",
+	ErrECCUncorrectable: "the GPU's memory is damaged: look at nvidia-smi -q -d ECC, and reset or replace it",
+	ErrPeerAccessUnsupported: "these two GPUs do not reach each other's memory: nvidia-smi topo -p2p rw shows who " +
+		"does; go through the host",
+	ErrInvalidPTX:          "the driver's compiler refuses the PTX",
+	ErrNvlinkUncorrectable: "an NVLink failed: look at nvidia-smi nvlink -e, and reset the GPUs",
+	ErrJITCompilerNotFound: "libnvidia-ptxjitcompiler.so.1 of the same driver is missing: install it beside " +
+		"libcuda.so.1",
+	ErrUnsupportedPTXVersion: "the driver is too old for the .version of this PTX: install a newer driver, or PTX " +
+		"of a lower version",
+	ErrJITCompilationDisabled:     "PTX is not compiled while CUDA_DISABLE_PTX_JIT or CUDA_DISABLE_JIT is set: unset it",
+	ErrSharedObjectSymbolNotFound: "the library is not that of an NVIDIA driver, or of one that is too old",
+	ErrSharedObjectInitFailed:     "libraries of different drivers are mixed: install the driver anew",
+	ErrOperatingSystem: "look at dmesg, at the limits of the process (ulimit -a) and at the permissions of " +
+		"/dev/nvidia*",
 	ErrInvalidHandle:               "what the handle named is destroyed, or belongs to another device",
 	ErrIllegalState:                "what it is for has not begun, or is over",
 	ErrIllegalAddress:              newProcess,
@@ -127,31 +134,40 @@ var remedies = map[Result]string{
 	ErrInvalidAddressSpace:         newProcess,
 	ErrInvalidPC:                   newProcess,
 	ErrLaunchFailed:                newProcess,
-	ErrCooperativeLaunchTooLarge:   "not all blocks fit the GPU at once: launch at most OccupancyMaxActiveBlocksPerMultiprocessor × SMs",
-	ErrNotPermitted:                "look at the permissions of /dev/nvidia* and of the container; IPC needs both processes in one IPC and PID namespace",
-	ErrNotSupported:                "this driver or GPU does not do it: ringo info shows what there is",
-	ErrSystemNotReady:              "start the services of the machine first: on NVSwitch machines nvidia-fabricmanager",
-	ErrSystemDriverMismatch:        "library and kernel module are of different drivers: reboot after the update; in a container use the host's libcuda.so.1",
-	ErrCompatNotSupportedOnDevice:  "the forward-compatible libcuda.so.1 is for data-centre GPUs only: take it out of the library path",
-	ErrStreamCaptureUnsupported:    "this cannot be done while a stream is captured: do it before, or with ThreadExchangeStreamCaptureMode(CaptureRelaxed) around it",
-	ErrStreamCaptureInvalidated:    "an earlier call spoilt the capture: look at the first error after StreamBeginCapture",
-	ErrStreamCaptureMerge:          "two captures would become one: do not wait for an event of another capture",
-	ErrStreamCaptureUnmatched:      "the capture did not begin on this stream: end it where it began",
-	ErrStreamCaptureUnjoined:       "a stream that joined the capture did not come back: record an event on it and wait for that on the first one",
-	ErrStreamCaptureIsolation:      "work outside of the capture cannot be waited for within it: wait before StreamBeginCapture",
-	ErrStreamCaptureImplicit:       "the legacy stream takes no part in captures: use another stream",
-	ErrCapturedEvent:               "the event is part of a graph: record it outside of the capture to ask for it",
-	ErrStreamCaptureWrongThread:    "a capture that is not relaxed ends on the thread where it began",
-	ErrTimeout:                     "the other side did not answer in time: look whether it lives",
-	ErrUnknown:                     "look at dmesg for the NVIDIA driver's messages (Xid)",
-	ErrDeviceNotLicensed:           "the virtual GPU has no licence: look at nvidia-smi -q",
-	ErrCallRequiresNewerDriver:     "install a newer NVIDIA driver",
-	ErrContained:                   newProcess,
-	ErrMPSConnectionFailed:         "the MPS server does not answer: start nvidia-cuda-mps-control -d, or unset CUDA_MPS_PIPE_DIRECTORY",
-	ErrMPSRPCFailure:               "look at the log of the MPS server",
-	ErrMPSServerNotReady:           "the MPS server is recovering from a client that failed: try again",
-	ErrMPSMaxClientsReached:        "the MPS server has as many clients as it takes: start fewer processes on the GPU",
-	ErrMPSMaxConnectionsReached:    "the GPU has as many connections as it takes: start fewer processes on it",
-	ErrMPSClientTerminated:         "another client of the MPS server failed and took this one along: start the process anew",
-	ErrInvalidClusterSize:          "clusters hold at most 8 blocks, and the grid must be a multiple of them",
+	ErrCooperativeLaunchTooLarge: "not all blocks fit the GPU at once: launch at most " +
+		"OccupancyMaxActiveBlocksPerMultiprocessor × SMs",
+	ErrNotPermitted: "look at the permissions of /dev/nvidia* and of the container; IPC needs both " +
+		"processes in one IPC and PID namespace",
+	ErrNotSupported:   "this driver or GPU does not do it: ringo info shows what there is",
+	ErrSystemNotReady: "start the services of the machine first: on NVSwitch machines nvidia-fabricmanager",
+	ErrSystemDriverMismatch: "library and kernel module are of different drivers: reboot after the update; in a " +
+		"container use the host's libcuda.so.1",
+	ErrCompatNotSupportedOnDevice: "the forward-compatible libcuda.so.1 is for data-centre GPUs only: take it out of " +
+		"the library path",
+	ErrStreamCaptureUnsupported: "this cannot be done while a stream is captured: do it before, or with " +
+		"ThreadExchangeStreamCaptureMode(CaptureRelaxed) around it",
+	ErrStreamCaptureInvalidated: "an earlier call spoilt the capture: look at the first error after StreamBeginCapture",
+	ErrStreamCaptureMerge:       "two captures would become one: do not wait for an event of another capture",
+	ErrStreamCaptureUnmatched:   "the capture did not begin on this stream: end it where it began",
+	ErrStreamCaptureUnjoined: "a stream that joined the capture did not come back: record an event on it and wait " +
+		"for that on the first one",
+	ErrStreamCaptureIsolation: "work outside of the capture cannot be waited for within it: wait before " +
+		"StreamBeginCapture",
+	ErrStreamCaptureImplicit:    "the legacy stream takes no part in captures: use another stream",
+	ErrCapturedEvent:            "the event is part of a graph: record it outside of the capture to ask for it",
+	ErrStreamCaptureWrongThread: "a capture that is not relaxed ends on the thread where it began",
+	ErrTimeout:                  "the other side did not answer in time: look whether it lives",
+	ErrUnknown:                  "look at dmesg for the NVIDIA driver's messages (Xid)",
+	ErrDeviceNotLicensed:        "the virtual GPU has no licence: look at nvidia-smi -q",
+	ErrCallRequiresNewerDriver:  "install a newer NVIDIA driver",
+	ErrContained:                newProcess,
+	ErrMPSConnectionFailed: "the MPS server does not answer: start nvidia-cuda-mps-control -d, or unset " +
+		"CUDA_MPS_PIPE_DIRECTORY",
+	ErrMPSRPCFailure:            "look at the log of the MPS server",
+	ErrMPSServerNotReady:        "the MPS server is recovering from a client that failed: try again",
+	ErrMPSMaxClientsReached:     "the MPS server has as many clients as it takes: start fewer processes on the GPU",
+	ErrMPSMaxConnectionsReached: "the GPU has as many connections as it takes: start fewer processes on it",
+	ErrMPSClientTerminated: "another client of the MPS server failed and took this one along: start the process " +
+		"anew",
+	ErrInvalidClusterSize: "clusters hold at most 8 blocks, and the grid must be a multiple of them",
 }

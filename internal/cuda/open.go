@@ -34,10 +34,12 @@ var remedyFor = map[Reason]string{
 	LeftOut:   "build on Linux on amd64 or arm64 without the tag ringo_nogpu",
 	NoLibrary: "install the NVIDIA driver, or in a container start it with the GPUs (--gpus all)",
 	NotDriver: "name the libcuda.so.1 of the NVIDIA driver, or name none",
-	Stub:      "take the folder with stubs out of the library path, so that the libcuda.so.1 of the NVIDIA driver is found",
-	NoDevice:  "look at nvidia-smi, CUDA_VISIBLE_DEVICES and the permissions of /dev/nvidia*",
-	TooOld:    "install a driver of CUDA " + versionString(MinVersion) + " (470) or newer",
-	Mismatch:  "reboot, or reload the kernel module, after an update of the driver; in a container use the host's libcuda.so.1",
+	Stub: "take the folder with stubs out of the library path, so that the libcuda.so.1 of the NVIDIA driver is " +
+		"found",
+	NoDevice: "look at nvidia-smi, CUDA_VISIBLE_DEVICES and the permissions of /dev/nvidia*",
+	TooOld:   "install a driver of CUDA " + versionString(MinVersion) + " (470) or newer",
+	Mismatch: "reboot, or reload the kernel module, after an update of the driver; in a container use the host's " +
+		"libcuda.so.1",
 	InitFails: "look at nvidia-smi and dmesg",
 }
 

@@ -22,7 +22,8 @@ func TestOpenFailures(t *testing.T) {
 		is     error
 		says   []string
 	}{
-		{"no file", "/nowhere/libcuda.so.1", NoLibrary, nil, []string{"/nowhere/libcuda.so.1", "No such file", "install the NVIDIA driver"}},
+		{"no file", "/nowhere/libcuda.so.1", NoLibrary, nil,
+			[]string{"/nowhere/libcuda.so.1", "No such file", "install the NVIDIA driver"}},
 		{"no library", text, NoLibrary, nil, []string{text}},
 		{"not a driver", build(t, "fake.c", "EMPTY"), NotDriver, ErrSharedObjectSymbolNotFound, []string{"cuInit"}},
 		{"stub", build(t, "fake.c", "INIT=34"), Stub, ErrStubLibrary, []string{"CUDA_ERROR_STUB_LIBRARY", "stubs"}},
@@ -85,7 +86,9 @@ func TestMissingSymbols(t *testing.T) {
 				want = ErrSharedObjectSymbolNotFound
 			}
 			require.ErrorIs(t, err, want)
-			require.EqualError(t, err, "cuEventQuery: "+want.Error()+" (the driver is of CUDA 12.4, the function is there since 2.0): install a newer NVIDIA driver")
+			require.EqualError(t, err,
+				"cuEventQuery: "+want.Error()+" (the driver is of CUDA 12.4, the function is there since 2.0): install a newer "+
+					"NVIDIA driver")
 			_, err = d.EventQuery(1)
 			require.ErrorIs(t, err, want, "again")
 			err = d.StreamWriteValue32(0, 0, 0, 0) // is nowhere in the fake
@@ -103,7 +106,8 @@ func TestResolution(t *testing.T) {
 			info, err := d.StreamGetCaptureInfo(101)
 			require.NoError(t, err)
 			require.EqualValues(t, 2, calls.CaptureVariant, "the variant that we were written for, though there is a newer one")
-			require.Equal(t, CaptureInfo{Status: CaptureActive, ID: 101, Graph: 900, Dependencies: []GraphNode{31, 32, 33}}, info)
+			require.Equal(t, CaptureInfo{Status: CaptureActive, ID: 101, Graph: 900, Dependencies: []GraphNode{31, 32, 33}},
+				info)
 			asked := calls.ProcCalls
 			require.Equal(t, proc > 0, asked > 0)
 			_, err = d.StreamGetCaptureInfo(101)

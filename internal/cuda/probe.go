@@ -28,22 +28,34 @@ type Feature struct {
 
 // The features that Ringo uses or reports.
 var (
-	IPCHandles        = Feature{Name: "IPC handles of memory", Since: 4010, device: tryIPC, lacks: "gives no handles of its memory"}
-	MemoryFDs         = Feature{Name: "memory as file descriptors", Since: 10020, device: attributes(AttrVirtualMemorySupported, AttrPosixFDSupported), lacks: "has no virtual-memory API with file descriptors"}
-	StreamValues      = Feature{Name: "stream memory operations", Since: 11070, device: attributes(AttrStreamValues64), lacks: "has no 64-bit stream memory operations"}
-	CooperativeLaunch = Feature{Name: "cooperative launches", Since: 11060, device: attributes(AttrCooperativeLaunch), lacks: "has no cooperative launches"}
-	ClusterLaunch     = Feature{Name: "clusters of blocks", Since: 11080, device: attributes(AttrClusterLaunch), lacks: "has no clusters of blocks"}
-	MemoryPools       = Feature{Name: "memory pools", Since: 11020, device: attributes(AttrMemoryPoolsSupported), lacks: "has no memory pools"}
-	RDMA              = Feature{Name: "direct access of network cards", Since: 11030, device: attributes(AttrRDMASupported), lacks: "does not let network cards into its memory"}
-	DMABuf            = Feature{Name: "memory as a dma-buf", Since: 11070, device: attributes(AttrDMABufSupported), lacks: "exports no memory as a dma-buf"}
-	UserObjects       = Feature{Name: "user objects of graphs", Since: 11030}
-	PeerAccess        = Feature{Name: "peer access", Since: 4000, pair: Driver.DeviceCanAccessPeer, lacks: "cannot reach each other's memory"}
-	PeerAtomics       = Feature{Name: "atomics between peers", Since: 8000, pair: peerAtomics, lacks: "have no atomics between each other"}
+	IPCHandles = Feature{Name: "IPC handles of memory", Since: 4010, device: tryIPC,
+		lacks: "gives no handles of its memory"}
+	MemoryFDs = Feature{Name: "memory as file descriptors", Since: 10020,
+		device: attributes(AttrVirtualMemorySupported, AttrPosixFDSupported),
+		lacks:  "has no virtual-memory API with file descriptors"}
+	StreamValues = Feature{Name: "stream memory operations", Since: 11070, device: attributes(AttrStreamValues64),
+		lacks: "has no 64-bit stream memory operations"}
+	CooperativeLaunch = Feature{Name: "cooperative launches", Since: 11060, device: attributes(AttrCooperativeLaunch),
+		lacks: "has no cooperative launches"}
+	ClusterLaunch = Feature{Name: "clusters of blocks", Since: 11080, device: attributes(AttrClusterLaunch),
+		lacks: "has no clusters of blocks"}
+	MemoryPools = Feature{Name: "memory pools", Since: 11020, device: attributes(AttrMemoryPoolsSupported),
+		lacks: "has no memory pools"}
+	RDMA = Feature{Name: "direct access of network cards", Since: 11030,
+		device: attributes(AttrRDMASupported), lacks: "does not let network cards into its memory"}
+	DMABuf = Feature{Name: "memory as a dma-buf", Since: 11070, device: attributes(AttrDMABufSupported),
+		lacks: "exports no memory as a dma-buf"}
+	UserObjects = Feature{Name: "user objects of graphs", Since: 11030}
+	PeerAccess  = Feature{Name: "peer access", Since: 4000, pair: Driver.DeviceCanAccessPeer,
+		lacks: "cannot reach each other's memory"}
+	PeerAtomics = Feature{Name: "atomics between peers", Since: 8000, pair: peerAtomics,
+		lacks: "have no atomics between each other"}
 )
 
 // Features are all of the above.
 func Features() []Feature {
-	return []Feature{IPCHandles, MemoryFDs, StreamValues, CooperativeLaunch, ClusterLaunch, MemoryPools, RDMA, DMABuf, UserObjects, PeerAccess, PeerAtomics}
+	return []Feature{IPCHandles, MemoryFDs, StreamValues, CooperativeLaunch, ClusterLaunch, MemoryPools, RDMA, DMABuf,
+		UserObjects, PeerAccess, PeerAtomics}
 }
 
 // ptxVersions are the drivers that brought each version of PTX (PTX ISA, release notes).

@@ -132,7 +132,8 @@ func TestDescribe(t *testing.T) {
 	require.Contains(t, got.Problems[0], "one process at a time")
 
 	// No failure loses the rest.
-	for _, call := range []string{"DriverGetVersion", "DeviceGet", "DeviceGetName", "DeviceGetUuid", "DeviceGetPCIBusId", "DeviceTotalMem", "DeviceGetAttribute", "DeviceCanAccessPeer", "DeviceGetP2PAttribute"} {
+	for _, call := range []string{"DriverGetVersion", "DeviceGet", "DeviceGetName", "DeviceGetUuid", "DeviceGetPCIBusId",
+		"DeviceTotalMem", "DeviceGetAttribute", "DeviceCanAccessPeer", "DeviceGetP2PAttribute"} {
 		m := twoDevices(12080)
 		m.fails[call] = ErrUnknown
 		got := Describe(m)

@@ -50,7 +50,8 @@ func (p AllocationProp) c() *memAllocationProp {
 
 func (d *libcuda) MemGetAllocationGranularity(p AllocationProp, o GranularityOption) (int, error) {
 	var n uintptr
-	err := d.callPtr(cuMemGetAllocationGranularity, uintptr(unsafe.Pointer(&n)), uintptr(unsafe.Pointer(p.c())), uintptr(o))
+	err := d.callPtr(cuMemGetAllocationGranularity, uintptr(unsafe.Pointer(&n)), uintptr(unsafe.Pointer(p.c())),
+		uintptr(o))
 	return int(n), err
 }
 

@@ -40,7 +40,8 @@ func (d *libcuda) whereabouts(err error, ps ...uintptr) error {
 	for _, p := range ps {
 		known = append(known, d.whereabout(p))
 	}
-	e.Remedy = strings.Join(known, ", ") + ": pass live memory of the kind that the call is for, and no more bytes than it has"
+	e.Remedy = strings.Join(known, ", ") +
+		": pass live memory of the kind that the call is for, and no more bytes than it has"
 	return err
 }
 

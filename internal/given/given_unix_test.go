@@ -25,7 +25,8 @@ func TestRead(t *testing.T) {
 	require.NoError(t, os.WriteFile(long, nil, 0o600))
 	require.NoError(t, os.Truncate(long, Most+1))
 	for name, want := range map[string]string{
-		pipe: "not a regular file", dir: "not a regular file", "/dev/zero": "not a regular file", long: "longer than 1024 MiB", filepath.Join(dir, "none"): "no such file",
+		pipe: "not a regular file", dir: "not a regular file", "/dev/zero": "not a regular file",
+		long: "longer than 1024 MiB", filepath.Join(dir, "none"): "no such file",
 	} {
 		_, err := Read(name)
 		require.ErrorContains(t, err, want)

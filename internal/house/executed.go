@@ -13,7 +13,8 @@ import (
 
 // counted are the packages whose files a walk is asked for: all that carry out calls, without
 // the emulator. The program itself has to be among them.
-const counted = "./core/... ./engine/... ./fifo/... ./kernels/... ./mem ./ring/... ./sched/... ./trace/... ./transport/... ./bootstrap/... " +
+const counted = "./core/... ./engine/... ./fifo/... ./kernels/... ./mem ./ring/... ./sched/... ./trace/... " +
+	"./transport/... ./bootstrap/... " +
 	"./gpu ./internal/cuda . ./internal/test/walked"
 
 // executed compares what an AllReduce executes with each walk: every file that it executes has to
@@ -35,7 +36,8 @@ func executed(root string, walks []walk) (text string, err error) {
 		return nil
 	}
 	packages := strings.ReplaceAll(counted, " ", ",")
-	if err := run("go", "build", "-cover", "-covermode=atomic", "-coverpkg="+packages, "-o", program, "./internal/test/walked"); err != nil {
+	if err := run("go", "build", "-cover", "-covermode=atomic", "-coverpkg="+packages, "-o", program,
+		"./internal/test/walked"); err != nil {
 		return "", err
 	}
 	var b strings.Builder
@@ -46,7 +48,8 @@ func executed(root string, walks []walk) (text string, err error) {
 		if err := os.Mkdir(counts, 0o755); err != nil {
 			return "", err
 		}
-		if err := errors.Join(run(program, w.name, counts), run("go", "tool", "covdata", "textfmt", "-i="+counts, "-o="+profile)); err != nil {
+		if err := errors.Join(run(program, w.name, counts),
+			run("go", "tool", "covdata", "textfmt", "-i="+counts, "-o="+profile)); err != nil {
 			return "", err
 		}
 		lines, err := os.ReadFile(profile)

@@ -119,7 +119,8 @@ func (h *house) look() error {
 	}
 	p := newPlan(m, within)
 	back, floors := p.up()
-	h.number(fmt.Sprintf("arrows back up, of %d between %d rooms on %d floors", p.arrows(), len(p.rooms), floors), len(back), mostUp)
+	h.number(fmt.Sprintf("arrows back up, of %d between %d rooms on %d floors", p.arrows(), len(p.rooms), floors),
+		len(back), mostUp)
 	for _, arrow := range back {
 		h.say("%*s%s", 18, "", arrow)
 	}
@@ -133,9 +134,13 @@ func (h *house) look() error {
 		return err
 	}
 	h.sizes(m)
+	if err := h.wide(m); err != nil {
+		return err
+	}
 	for _, w := range h.walks {
 		files, wrong := follow(h.root, w.lines)
-		h.say("%d files carry an AllReduce on %s, and %d answer or hold: %s", len(files), w.on, len(w.files())-len(files), strings.Join(files, " "))
+		h.say("%d files carry an AllReduce on %s, and %d answer or hold: %s", len(files), w.on, len(w.files())-len(files),
+			strings.Join(files, " "))
 		h.errs = append(h.errs, wrong...)
 	}
 	return nil
@@ -187,7 +192,8 @@ func (h *house) compare(lines []string) error {
 		return err
 	}
 	for _, c := range changes(strings.Split(string(was), "\n"), strings.Split(text, "\n")) {
-		h.errs = append(h.errs, fmt.Errorf("promised names have changed: %s (if that is meant: go run ./internal/house -rewrite)", c))
+		h.errs = append(h.errs,
+			fmt.Errorf("promised names have changed: %s (if that is meant: go run ./internal/house -rewrite)", c))
 	}
 	return nil
 }
@@ -195,7 +201,8 @@ func (h *house) compare(lines []string) error {
 // sizes prints the lines by kind and the longest functions.
 func (h *house) sizes(m *module) {
 	n := linesOf(m)
-	h.say("lines of Go: product %d, emulator %d, tools %d, tests %d; generated %d", n["product"], n["emulator"], n["tools"], n["tests"], n["generated"])
+	h.say("lines of Go: product %d, emulator %d, tools %d, tests %d; generated %d", n["product"], n["emulator"],
+		n["tools"], n["tests"], n["generated"])
 	list := longest(m)
 	h.say("the ten longest functions, and those above %d lines or a cyclomatic number of %d:", manyLines, manyCycles)
 	for _, f := range list {

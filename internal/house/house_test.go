@@ -22,14 +22,20 @@ func write(t *testing.T, root, file, text string) {
 func build(t *testing.T) (root string) {
 	root = t.TempDir()
 	for file, text := range map[string]string{
-		"go.mod":    "module example.com/cottage\n\ngo 1.26\n",
-		"README.md": "# Cottage\n\n## Packages\n\n| package | in a line |\n|---|---|\n| `cottage` | all |\n| `low` | less |\n\n## More\n\n| `other` | no |\n",
-		"comm.go": "package cottage\n\nimport \"example.com/cottage/core/half\"\n\ntype Comm struct{ Half half.Half; hidden int }\n\n" +
+		"go.mod": "module example.com/cottage\n\ngo 1.26\n",
+		"README.md": "# Cottage\n\n## Packages\n\n| package | in a line |\n|---|---|\n| `cottage` | all |\n| `low` | less " +
+			"|\n\n## More\n\n| `other` | no |\n",
+		"comm.go": "package cottage\n\nimport \"example.com/cottage/core/half\"\n\ntype Comm struct{ Half half.Half; " +
+			"hidden int }\n\n" +
 			"func (c *Comm) Do() { c.inner(Of[int]()) }\nfunc (c *Comm) inner(n int) { c.hidden = n }\n",
-		"of.go":             "package cottage\n\nimport \"example.com/cottage/core/half\"\n\n// A Part is a half.\n//\n// Fields and methods: go doc cottage/core/half.Half\ntype Part = half.Half\n\nfunc Of[T any]() int { var c Comm; return c.hidden }\n",
-		"comm_test.go":      "package cottage\n\nfunc (c *Comm) Untold() {}\n",
-		"low/low.go":        "// Package low is low.\npackage low\n\ntype Queue[T any] struct{ Len int }\n\nfunc (q *Queue[T]) Put(item T, more ...int) error { return nil }\n",
-		"core/half/half.go": "// Package half is a half, and nothing here is\n// promised to other modules.\npackage half\n\nimport \"example.com/cottage/low\"\n\ntype Half struct{ Q *low.Queue[int] }\n\ntype Unseen int\n",
+		"of.go": "package cottage\n\nimport \"example.com/cottage/core/half\"\n\n// A Part is a half.\n//\n// " +
+			"Fields and methods: go doc cottage/core/half.Half\ntype Part = half.Half\n\nfunc Of[T any]() int { var c Comm; " +
+			"return c.hidden }\n",
+		"comm_test.go": "package cottage\n\nfunc (c *Comm) Untold() {}\n",
+		"low/low.go": "// Package low is low.\npackage low\n\ntype Queue[T any] struct{ Len int }\n\nfunc (q " +
+			"*Queue[T]) Put(item T, more ...int) error { return nil }\n",
+		"core/half/half.go": "// Package half is a half, and nothing here is\n// promised to other modules.\npackage " +
+			"half\n\nimport \"example.com/cottage/low\"\n\ntype Half struct{ Q *low.Queue[int] }\n\ntype Unseen int\n",
 	} {
 		write(t, root, file, text)
 	}
@@ -89,7 +95,9 @@ func TestLookFindsFaults(t *testing.T) {
 	_, errs := look(t, &house{root: root, rewrite: true})
 	require.Empty(t, errs)
 	write(t, root, "core/half/half.go", "// Package half is a half.\npackage half\n\ntype Half struct{ Q, R int }\n")
-	write(t, root, "of.go", "package cottage\n\nimport \"example.com/cottage/core/half\"\n\ntype Part = half.Half\n\nfunc Of[T any]() int { var c Comm; return c.hidden }\n")
+	write(t, root, "of.go",
+		"package cottage\n\nimport \"example.com/cottage/core/half\"\n\ntype Part = half.Half\n\nfunc Of[T any]() int { "+
+			"var c Comm; return c.hidden }\n")
 	write(t, root, "low/low_linux.go", "package low\n\nfunc Deep() {}\n")
 	write(t, root, "low/queue.go", "// Of queues nothing here is promised to other modules.\npackage low\n")
 	more := done + "    of.go Of\n    low/low.go Queue.Put\n  comm.go Comm.absent\n"
@@ -97,7 +105,8 @@ func TestLookFindsFaults(t *testing.T) {
 	const rewrite = " (if that is meant: go run ./internal/house -rewrite)"
 	require.Equal(t, []string{
 		"README.md promises low, and its package comment does not",
-		"core/half: its package comment does not say that nothing here is promised to other modules, and README.md does not list it",
+		"core/half: its package comment does not say that nothing here is promised to other modules, and README.md does " +
+			"not list it",
 		"of.go: the comment of Part does not lead to its fields and methods: go doc cottage/core/half.Half",
 		"low: Deep is not on every system",
 		"promised names have changed: - core/half, field Half.Q *low.Queue[int]" + rewrite,
@@ -137,7 +146,8 @@ func TestUp(t *testing.T) {
 		}
 		return m
 	}
-	p := &plan{rooms: []string{"a", "b", "c", "hall", "roof"}, needs: needs("a: hall", "b: hall", "c: hall", "hall: ground", "ground: a b c", "roof: a")}
+	p := &plan{rooms: []string{"a", "b", "c", "hall", "roof"},
+		needs: needs("a: hall", "b: hall", "c: hall", "hall: ground", "ground: a b c", "roof: a")}
 	p.needs["hall"]["cellar"] = true
 	p.needs["cellar"] = map[string]bool{}
 	back, floors := p.up()
@@ -207,14 +217,41 @@ func deep(a int, c chan int) {
 }
 
 func TestCompare(t *testing.T) {
-	files := filesOf("mode: atomic\nexample.com/ringo-go/ringo/comm.go:3.1,4.2 1 7\nexample.com/ringo-go/ringo/of.go:3.1,4.2 1 0\n" +
-		"example.com/ringo-go/ringo/internal/test/walked/main.go:3.1,4.2 1 1\nexample.com/ringo-go/ringo/fifo/queue.go:1.1,2.2 1 1\n")
+	files := filesOf("mode: atomic\nexample.com/ringo-go/ringo/comm.go:3.1,4.2 1 " +
+		"7\nexample.com/ringo-go/ringo/of.go:3.1,4.2 1 0\n" +
+		"example.com/ringo-go/ringo/internal/test/walked/main.go:3.1,4.2 1 " +
+		"1\nexample.com/ringo-go/ringo/fifo/queue.go:1.1,2.2 1 1\n")
 	require.Equal(t, []string{"comm.go", "fifo/queue.go"}, files)
-	w := walk{name: "host", on: "host memory", lines: done + "  links.go links.Send at first\n# others\nfifo/queue.go\nfifo/wait.go at times\n"}
+	w := walk{name: "host", on: "host memory", lines: done +
+		"  links.go links.Send at first\n# others\nfifo/queue.go\nfifo/wait.go at times\n"}
 	require.Empty(t, w.compare(files))
 	w.lines = done + "mem.go\n"
 	require.Equal(t, []error{
 		errors.New("an AllReduce on host memory executes fifo/queue.go, which host.txt does not name"),
 		errors.New("an AllReduce on host memory does not execute mem.go, which host.txt names"),
 	}, w.compare(files))
+}
+
+// Lines that are too long are found in Go and in documents, but for what is read as it stands.
+func TestWide(t *testing.T) {
+	root := build(t)
+	long := strings.Repeat("word ", 30)
+	write(t, root, "low/long.go", "package low\n\n// Long "+long+
+		"\nvar Long = `"+long+"`\n\n//go:debug "+long+"\nvar short = 1 // "+long+"\n")
+	write(t, root, "low/long_test.go", "package low\n\nvar text = \""+long+
+		"\"\n\nfunc ExampleLong() {\n\t// Output:\n\t// "+long+"\n}\n")
+	write(t, root, "docs/long.md", "# "+long+"\n\n"+long+"\n\n| "+long+"\n\n```\n"+long+
+		"\n```\n\n"+strings.Repeat("x", 200)+"\n")
+	h := &house{root: root}
+	m, err := readModule(root)
+	require.NoError(t, err)
+	require.NoError(t, h.wide(m))
+	var found []string
+	for _, err := range h.errs {
+		found = append(found, err.Error())
+	}
+	require.Equal(t, []string{
+		"low/long.go:3: more than 120 characters", "low/long.go:7: more than 120 characters",
+		"docs/long.md:3: more than 120 characters",
+	}, found)
 }

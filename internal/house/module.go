@@ -32,7 +32,8 @@ func (s *source) folder() string { return path.Dir(s.name) }
 
 // isTest reports whether a file serves tests alone.
 func (s *source) isTest() bool {
-	return strings.HasSuffix(s.name, "_test.go") || under(s.name, "internal/test") || under(s.name, "transport/transporttest")
+	return strings.HasSuffix(s.name, "_test.go") || under(s.name, "internal/test") ||
+		under(s.name, "transport/transporttest")
 }
 
 // imports are the paths that a file imports.

@@ -42,7 +42,8 @@ func importable(m *module) map[string]string {
 	docs := map[string]string{}
 	for _, s := range m.files {
 		f := s.folder()
-		if s.apart || strings.HasSuffix(s.name, "_test.go") || s.tree.Name.Name == "main" || slices.Contains(strings.Split(f, "/"), "internal") {
+		if s.apart || strings.HasSuffix(s.name, "_test.go") || s.tree.Name.Name == "main" ||
+			slices.Contains(strings.Split(f, "/"), "internal") {
 			continue
 		}
 		docs[f] += s.tree.Doc.Text()
@@ -65,7 +66,8 @@ func checkPromises(m *module, promised []string) (errs []error) {
 	}
 	for folder, doc := range docs {
 		if !slices.Contains(promised, folder) && !strings.Contains(strings.Join(strings.Fields(doc), " "), notPromised) {
-			errs = append(errs, fmt.Errorf("%s: its package comment does not say that %s, and README.md does not list it", folder, notPromised))
+			errs = append(errs, fmt.Errorf("%s: its package comment does not say that %s, and README.md does not list it",
+				folder, notPromised))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -99,7 +101,8 @@ func checkAliases(m *module) (errs []error) {
 				folder, ours := folders[fmt.Sprint(of.X)]
 				want := fmt.Sprintf("go doc %s/%s.%s", m.name(), folder, of.Sel.Name)
 				if doc := t.Doc.Text() + g.Doc.Text(); ours && !strings.Contains(doc, want+"\n") {
-					errs = append(errs, fmt.Errorf("%s: the comment of %s does not lead to its fields and methods: %s", s.name, t.Name.Name, want))
+					errs = append(errs, fmt.Errorf("%s: the comment of %s does not lead to its fields and methods: %s", s.name,
+						t.Name.Name, want))
 				}
 			}
 		}

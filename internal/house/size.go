@@ -13,7 +13,8 @@ import (
 var kinds = []struct{ name, folders string }{
 	{"emulator", "internal/emu gpu/emu cmd/libcuda"},
 	{"product", "cmd/libnccl"},
-	{"tools", "cmd bench scripts docs examples adapters kernels/_asm kernels/ptx/gen internal/house internal/typecheck internal/cli internal/nccl"},
+	{"tools", "cmd bench scripts docs examples adapters kernels/_asm kernels/ptx/gen internal/house internal/typecheck " +
+		"internal/cli internal/nccl"},
 }
 
 // kindOf is what a file's lines count as: product, emulator, tools, tests or generated.

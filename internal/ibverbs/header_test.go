@@ -119,7 +119,8 @@ var fields = []field{
 	{"IBV_PORT_ACTIVE", PortActive, ""}, {"IBV_LINK_LAYER_UNSPECIFIED", LinkUnspecified, ""},
 	{"IBV_LINK_LAYER_INFINIBAND", LinkInfiniBand, ""}, {"IBV_LINK_LAYER_ETHERNET", LinkEthernet, ""},
 	{"IBV_ACCESS_LOCAL_WRITE", AccessLocalWrite, ""}, {"IBV_ACCESS_REMOTE_WRITE", AccessRemoteWrite, ""},
-	{"IBV_ACCESS_REMOTE_READ", AccessRemoteRead, ""}, {"IBV_WR_RDMA_WRITE", OpRDMAWrite, ""}, {"IBV_WR_RDMA_READ", OpRDMARead, ""},
+	{"IBV_ACCESS_REMOTE_READ", AccessRemoteRead, ""}, {"IBV_WR_RDMA_WRITE", OpRDMAWrite, ""},
+	{"IBV_WR_RDMA_READ", OpRDMARead, ""},
 	{"IBV_QPT_RC", qpTypeRC, ""},
 	{"IBV_QPS_INIT", QPInit, ""}, {"IBV_QPS_RTR", QPRTR, ""}, {"IBV_QPS_RTS", QPRTS, ""}, {"IBV_QPS_ERR", QPErr, ""},
 	{"IBV_QP_STATE", MaskState, ""}, {"IBV_QP_ACCESS_FLAGS", MaskAccess, ""}, {"IBV_QP_PKEY_INDEX", MaskPKeyIndex, ""},
@@ -128,9 +129,11 @@ var fields = []field{
 	{"IBV_QP_RQ_PSN", MaskRQPSN, ""}, {"IBV_QP_MAX_QP_RD_ATOMIC", MaskMaxRdAtomic, ""},
 	{"IBV_QP_MIN_RNR_TIMER", MaskMinRNRTimer, ""}, {"IBV_QP_SQ_PSN", MaskSQPSN, ""},
 	{"IBV_QP_MAX_DEST_RD_ATOMIC", MaskMaxDestRdAtomic, ""}, {"IBV_QP_DEST_QPN", MaskDestQPN, ""},
-	{"IBV_WR_RDMA_WRITE_WITH_IMM", OpRDMAWriteWithImm, ""}, {"IBV_SEND_SIGNALED", SendSignaled, ""}, {"IBV_SEND_INLINE", SendInline, ""},
+	{"IBV_WR_RDMA_WRITE_WITH_IMM", OpRDMAWriteWithImm, ""}, {"IBV_SEND_SIGNALED", SendSignaled, ""},
+	{"IBV_SEND_INLINE", SendInline, ""},
 	{"IBV_WC_RECV_RDMA_WITH_IMM", WCRecvRDMAWithImm, ""},
-	{"IBV_WC_SUCCESS", int(Success), ""}, {"IBV_WC_WR_FLUSH_ERR", int(WRFlushErr), ""}, {"IBV_WC_RETRY_EXC_ERR", int(RetryExcErr), ""},
+	{"IBV_WC_SUCCESS", int(Success), ""}, {"IBV_WC_WR_FLUSH_ERR", int(WRFlushErr), ""},
+	{"IBV_WC_RETRY_EXC_ERR", int(RetryExcErr), ""},
 	{"IBV_EVENT_CQ_ERR", int(EventCQErr), ""}, {"IBV_EVENT_QP_FATAL", int(EventQPFatal), ""},
 	{"IBV_EVENT_QP_REQ_ERR", int(EventQPRequestErr), ""}, {"IBV_EVENT_QP_ACCESS_ERR", int(EventQPAccessErr), ""},
 	{"IBV_EVENT_DEVICE_FATAL", int(EventDeviceFatal), ""}, {"IBV_EVENT_PORT_ACTIVE", int(EventPortActive), ""},
@@ -184,7 +187,8 @@ func TestHeader(t *testing.T) {
 	var src strings.Builder
 	src.WriteString("#include <infiniband/verbs.h>\n#include <stddef.h>\n#include <stdio.h>\n")
 	// The one function that is called with 64-bit numbers, of the type that it is called with.
-	src.WriteString("struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int);\nint main(void) {\n")
+	src.WriteString("struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int);\nint " +
+		"main(void) {\n")
 	for _, f := range fields {
 		fmt.Fprintf(&src, "printf(\"%%ld\\n\", (long)(%s));\n", f.expression())
 	}

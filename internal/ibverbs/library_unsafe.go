@@ -41,7 +41,8 @@ const (
 
 // later is a function of a context that came later, 0 if its library does not have it.
 func later(context, before uintptr) uintptr {
-	if load[uintptr](context, contextABI) != extendedContexts || load[uintptr](context-beforeSize, 0) < before+contextSize {
+	if load[uintptr](context, contextABI) != extendedContexts ||
+		load[uintptr](context-beforeSize, 0) < before+contextSize {
 		return 0
 	}
 	return load[uintptr](context-before, 0)
@@ -291,7 +292,8 @@ func (l *library) ReqNotifyCQ(q *CQ) error {
 
 func (l *library) GetCQEvent(q *CQ) bool {
 	q.event.Fn, q.ack.Fn = l.fns[getCQEvent], l.fns[ackCQEvents]
-	q.event.Args[0], q.event.Args[1], q.event.Args[2] = q.channel, uintptr(unsafe.Pointer(&q.from)), uintptr(unsafe.Pointer(&q.context))
+	q.event.Args[0], q.event.Args[1], q.event.Args[2] = q.channel, uintptr(unsafe.Pointer(&q.from)),
+		uintptr(unsafe.Pointer(&q.context))
 	q.event.Call()
 	if int32(q.event.Result) != 0 {
 		return false

@@ -49,10 +49,12 @@ const (
 )
 
 var eventNames = map[EventType]string{
-	EventCQErr: "completion queue error", EventQPFatal: "queue pair fatal error", EventQPRequestErr: "queue pair request error",
-	EventQPAccessErr: "queue pair access error", EventDeviceFatal: "device failed", EventPortActive: "port is up",
+	EventCQErr: "completion queue error", EventQPFatal: "queue pair fatal error",
+	EventQPRequestErr: "queue pair request error",
+	EventQPAccessErr:  "queue pair access error", EventDeviceFatal: "device failed", EventPortActive: "port is up",
 	EventPortErr: "port is down", EventLIDChange: "port has another LID", EventPKeyChange: "partition table changed",
-	EventSMChange: "another subnet manager", EventClientReregister: "subnet manager asks to register again", EventGIDChange: "GID table changed",
+	EventSMChange: "another subnet manager", EventClientReregister: "subnet manager asks to register again",
+	EventGIDChange: "GID table changed",
 }
 
 func (t EventType) String() string {

@@ -64,8 +64,12 @@ const (
 )
 
 var functionNames = [functionCount]string{
-	"__errno_location", "ibv_fork_init", "ibv_get_device_list", "ibv_free_device_list", "ibv_get_device_name", "ibv_open_device",
-	"ibv_close_device", "ibv_query_device", "ibv_query_port", "ibv_query_gid", "ibv_get_async_event", "ibv_ack_async_event",
-	"ibv_alloc_pd", "ibv_dealloc_pd", "ibv_reg_mr", "ibv_reg_dmabuf_mr", "ibv_dereg_mr", "ibv_create_comp_channel", "ibv_destroy_comp_channel",
-	"ibv_create_cq", "ibv_destroy_cq", "ibv_get_cq_event", "ibv_ack_cq_events", "ibv_create_qp", "ibv_modify_qp", "ibv_destroy_qp",
+	"__errno_location", "ibv_fork_init", "ibv_get_device_list", "ibv_free_device_list", "ibv_get_device_name",
+	"ibv_open_device",
+	"ibv_close_device", "ibv_query_device", "ibv_query_port", "ibv_query_gid", "ibv_get_async_event",
+	"ibv_ack_async_event",
+	"ibv_alloc_pd", "ibv_dealloc_pd", "ibv_reg_mr", "ibv_reg_dmabuf_mr", "ibv_dereg_mr", "ibv_create_comp_channel",
+	"ibv_destroy_comp_channel",
+	"ibv_create_cq", "ibv_destroy_cq", "ibv_get_cq_event", "ibv_ack_cq_events", "ibv_create_qp", "ibv_modify_qp",
+	"ibv_destroy_qp",
 }

@@ -80,7 +80,8 @@ func TestPassesOn(t *testing.T) {
 // A fault is at its byte, in its direction, on the first connection.
 func TestFirst(t *testing.T) {
 	data := sequence(64)
-	for _, f := range []Fault{{Cut, false, 10}, {Cut, true, 10}, {Half, false, 10}, {Half, true, 0}, {Corrupt, false, 10}, {Corrupt, true, 63}} {
+	for _, f := range []Fault{{Cut, false, 10}, {Cut, true, 10}, {Half, false, 10}, {Half, true, 0}, {Corrupt, false, 10},
+		{Corrupt, true, 63}} {
 		caller, called, _ := between(t, &Relay{Piece: 7, First: f})
 		good, bad := [2]net.Conn{called, caller}, [2]net.Conn{caller, called}
 		if f.Back {
@@ -193,7 +194,8 @@ func TestEnds(t *testing.T) {
 	defer second.Close()
 	require.NoError(t, second.SetDeadline(time.Now().Add(tier.Patience)))
 	quiet(t, second)
-	require.Eventually(t, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.conns) == 4 }, tier.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.conns) == 4 }, tier.Patience,
+		time.Millisecond)
 	r.Cut()
 	_, err = read(second, 1)
 	require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "%v", err)

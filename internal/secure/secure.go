@@ -37,7 +37,8 @@ func New(cert, key, ca string) (*Config, error) {
 	if cert == "" && key == "" && ca == "" {
 		return byKey()
 	}
-	for _, f := range []struct{ variable, file string }{{"RINGO_TLS_CERT", cert}, {"RINGO_TLS_KEY", key}, {"RINGO_TLS_CA", ca}} {
+	for _, f := range []struct{ variable, file string }{{"RINGO_TLS_CERT", cert}, {"RINGO_TLS_KEY", key},
+		{"RINGO_TLS_CA", ca}} {
 		if f.file == "" {
 			return nil, fmt.Errorf("tls: RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA go together: %s is missing", f.variable)
 		}
@@ -81,7 +82,8 @@ func signed(chain []*x509.Certificate, roots *x509.CertPool) error {
 	for _, c := range chain[1:] {
 		between.AddCert(c)
 	}
-	_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	if err != nil {
 		return fmt.Errorf("the peer's certificate (%s) is none that RINGO_TLS_CA has signed: %w", chain[0].Subject, err)
 	}
@@ -95,7 +97,8 @@ var byKey = sync.OnceValues(func() (*Config, error) {
 		return nil, fmt.Errorf("tls: %w", err)
 	}
 	now := time.Now()
-	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.AddDate(-1, 0, 0), NotAfter: now.AddDate(100, 0, 0)}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.AddDate(-1, 0, 0),
+		NotAfter: now.AddDate(100, 0, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
 	if err != nil {
 		return nil, fmt.Errorf("tls: %w", err)

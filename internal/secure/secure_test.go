@@ -62,11 +62,13 @@ func TestCertificates(t *testing.T) {
 		client, server securetest.Files
 		fails, refuses string
 	}{
-		"none":            {none, none, "", ""},
-		"the same CA":     {one, one, "", ""},
-		"another CA":      {one, other, "the peer's certificate (CN=other) is none that RINGO_TLS_CA has signed", "bad certificate"},
+		"none":        {none, none, "", ""},
+		"the same CA": {one, one, "", ""},
+		"another CA": {one, other, "the peer's certificate (CN=other) is none that RINGO_TLS_CA has signed",
+			"bad certificate"},
 		"only the client": {one, none, "is none that RINGO_TLS_CA has signed", "bad certificate"},
-		"only the server": {none, one, "remote error: tls: bad certificate", "the peer's certificate () is none that RINGO_TLS_CA has signed"},
+		"only the server": {none, one, "remote error: tls: bad certificate",
+			"the peer's certificate () is none that RINGO_TLS_CA has signed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := wires(t)

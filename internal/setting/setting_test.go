@@ -9,7 +9,8 @@ import (
 )
 
 func TestOn(t *testing.T) {
-	for value, want := range map[string]bool{"1": true, "true": true, "Yes": true, "on": true, "0": false, "false": false, "NO": false, "off": false} {
+	for value, want := range map[string]bool{"1": true, "true": true, "Yes": true, "on": true, "0": false, "false": false,
+		"NO": false, "off": false} {
 		on, ok := On(value)
 		require.Equal(t, []bool{want, true}, []bool{on, ok}, value)
 	}
@@ -31,7 +32,8 @@ func TestTLS(t *testing.T) {
 
 func TestNumberOfNCCL(t *testing.T) {
 	for value, want := range map[string]int{
-		"12": 12, "0x10": 16, "0X1f": 31, "010": 8, "08": 0, " 8": 8, "\t+7": 7, "-1": -1, "4M": 4, "16 blocks": 16, "": 0, "word": 0, "0x": 0, "-": 0,
+		"12": 12, "0x10": 16, "0X1f": 31, "010": 8, "08": 0, " 8": 8, "\t+7": 7, "-1": -1, "4M": 4, "16 blocks": 16, "": 0,
+		"word": 0, "0x": 0, "-": 0,
 		"5\x11": 5, "99999999999999999999": 0,
 	} {
 		n, ok := NumberOfNCCL(value)
@@ -42,7 +44,8 @@ func TestNumberOfNCCL(t *testing.T) {
 
 func TestLevelOfNCCL(t *testing.T) {
 	for value, want := range map[string]string{
-		"LOC": "LOC", "pix": "PIX", "NVL": "NVL", "SYS": "SYS", "0": "LOC", "1": "PIX", "2": "PXB", "0x3": "PHB", "4": "SYS", "9": "SYS", "3rd": "PHB",
+		"LOC": "LOC", "pix": "PIX", "NVL": "NVL", "SYS": "SYS", "0": "LOC", "1": "PIX", "2": "PXB", "0x3": "PHB", "4": "SYS",
+		"9": "SYS", "3rd": "PHB",
 		"99999999999999999999": "SYS", "": "", "NEAR": "", "-1": "", " 1": "", "DIS": "",
 	} {
 		level, ok := LevelOfNCCL(value)

@@ -105,7 +105,8 @@ func OneOf(words ...string) func(string) bool {
 
 // Number is a setting that is a multiple of unit within bounds, or 0 for the default.
 func Number(name string, field *int, least, most, unit int, names ...string) Row {
-	r := Own(name, *field != 0, func(e *Environment, name, value string) { *field = max(e.Number(name, value, most), 0) }, names...)
+	r := Own(name, *field != 0, func(e *Environment, name, value string) { *field = max(e.Number(name, value, most), 0) },
+		names...)
 	r.Wrong = func() (any, string) {
 		switch v := *field; {
 		case v == 0 || least <= v && v <= most && v%unit == 0:

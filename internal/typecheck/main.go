@@ -62,7 +62,8 @@ func check(dir, target string, tests bool) (n int, err error) {
 	if sizes == nil {
 		return 0, fmt.Errorf("%q is no GOOS/GOARCH", target)
 	}
-	list := exec.Command("go", "list", "-deps", fmt.Sprintf("-test=%t", tests), "-json=ImportPath,Dir,GoFiles,ImportMap,DepOnly,ForTest", "./...")
+	list := exec.Command("go", "list", "-deps", fmt.Sprintf("-test=%t", tests),
+		"-json=ImportPath,Dir,GoFiles,ImportMap,DepOnly,ForTest", "./...")
 	list.Dir, list.Stderr = dir, os.Stderr
 	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	out, err := list.Output()

@@ -123,7 +123,8 @@ func answer(c net.Conn, at func(path string) Answer) {
 		a.Type = "text/html"
 	}
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "HTTP/1.1 %s\r\nContent-Type: %s; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", a.Status, a.Type, len(a.Body))
+	fmt.Fprintf(&text, "HTTP/1.1 %s\r\nContent-Type: %s; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
+		a.Status, a.Type, len(a.Body))
 	if method != "HEAD" {
 		text.Write(a.Body)
 	}

@@ -54,7 +54,8 @@ func TestServe(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, 405, resp.StatusCode)
-	for host, want := range map[string]int{"stranger.example": 421, "stranger.example:80": 421, "localhost:80": 200, "LOCALHOST": 200, "127.0.0.1": 200, "[::1]:80": 200, "10.1.2.3": 421} {
+	for host, want := range map[string]int{"stranger.example": 421, "stranger.example:80": 421, "localhost:80": 200,
+		"LOCALHOST": 200, "127.0.0.1": 200, "[::1]:80": 200, "10.1.2.3": 421} {
 		q, err := http.NewRequestWithContext(ctx, "GET", "http://"+l.Addr().String()+"/", nil)
 		require.NoError(t, err)
 		q.Host = host

@@ -40,7 +40,8 @@ const MaxMessage = 1 << 30
 // less for more ranks. On 2 H200s lines are quicker in host memory up to 512 KiB.
 func TornMessage(ranks int) int { return 512 << 10 / max(1, ranks-1) &^ 15 }
 
-var names = [directs]string{"oneshot", "twoshot", "reducescatter", "reduce", "allgather", "alltoall", "broadcast", "gather", "scatter"}
+var names = [directs]string{"oneshot", "twoshot", "reducescatter", "reduce", "allgather", "alltoall", "broadcast",
+	"gather", "scatter"}
 
 // String is the name in lower case: "twoshot".
 func (d Direct) String() string {

@@ -70,7 +70,8 @@ func ops(t kernels.DataType) []kernels.RedOp {
 	if _, float := formats[t]; float {
 		return append(all, kernels.PreMulSum(1.0/3), kernels.PreMulSum(-3e5))
 	}
-	return append(all, kernels.BitAnd, kernels.BitOr, kernels.BitXor, kernels.PreMulSumInt(-7), kernels.PreMulSumInt(1<<62+12345))
+	return append(all, kernels.BitAnd, kernels.BitOr, kernels.BitXor, kernels.PreMulSumInt(-7),
+		kernels.PreMulSumInt(1<<62+12345))
 }
 
 // primary is the context of the first device, until the test ends.
@@ -114,7 +115,8 @@ type trial struct {
 }
 
 func (x trial) String() string {
-	return fmt.Sprintf("%d sources of %d elements at %v, contributions %b, finish %v, over %d, scalar on device %v, plain %v, %d blocks of %d",
+	return fmt.Sprintf("%d sources of %d elements at %v, contributions %b, finish %v, over %d, scalar on device %v, "+
+		"plain %v, %d blocks of %d",
 		x.k, x.count, x.offsets, x.contributions, x.finish, x.over, x.scalar, x.plain, x.blocks, x.threads)
 }
 

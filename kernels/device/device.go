@@ -114,7 +114,8 @@ type Kernel struct {
 func (c *Combiner) Kernel(r *kernels.Reducer) (Kernel, error) {
 	p, ok := r.Program()
 	if !ok {
-		return Kernel{}, &kernels.InvalidError{Type: r.Type(), Op: kernels.RedOp{Kind: kernels.KindUser}, Reason: "a function in Go cannot run on a GPU"}
+		return Kernel{}, &kernels.InvalidError{Type: r.Type(), Op: kernels.RedOp{Kind: kernels.KindUser},
+			Reason: "a function in Go cannot run on a GPU"}
 	}
 	key := ptx.Name{Type: r.Type().String(), Op: p.Op}
 	c.mu.Lock()

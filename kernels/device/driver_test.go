@@ -49,7 +49,8 @@ func TestCheckMemory(t *testing.T) {
 		}{
 			{"null", mem.Device(dev, 0, 4), "null"},
 			{"too long", mem.Device(dev, p+16, n), "it exceeds its allocation of 1048576 bytes"},
-			{"freed", mem.Device(dev, freed+4096, 4), "no memory of a GPU: freed, never allocated, or the host's and not registered (cuPointerGetAttribute: "},
+			{"freed", mem.Device(dev, freed+4096, 4),
+				"no memory of a GPU: freed, never allocated, or the host's and not registered (cuPointerGetAttribute: "},
 			{"the host's", mem.Device(dev, uintptr(unsafe.Pointer(&pageable[0])), 64), "no memory of a GPU"},
 		}
 		for _, test := range tests {

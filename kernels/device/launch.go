@@ -153,7 +153,8 @@ func (k *Kernel) check(a *Args) error {
 	case a.Rows > 0 && len(a.Srcs) != 1:
 		return k.wrong("srcs", fmt.Sprintf("%d regions of rows, want 1", len(a.Srcs)))
 	case a.Rows > 0 && a.Srcs[0].Len() != a.Rows*a.Dst.Len():
-		return k.wrong("srcs[0]", fmt.Sprintf("%d bytes, but %d rows like dst have %d", a.Srcs[0].Len(), a.Rows, a.Rows*a.Dst.Len()))
+		return k.wrong("srcs[0]", fmt.Sprintf("%d bytes, but %d rows like dst have %d", a.Srcs[0].Len(), a.Rows,
+			a.Rows*a.Dst.Len()))
 	case a.Rows > MaxSources && a.Contributions+1 > 1:
 		return k.wrong("contributions", fmt.Sprintf("%#x: want all or none of %d rows", a.Contributions, a.Rows))
 	}

@@ -40,11 +40,14 @@ func TestArguments(t *testing.T) {
 		{"foreign", Args{Dst: mem.Device(4, 0x1000, 64), Srcs: good},
 			"dst: memory of device 4, which device 3 does not peers: enable peer access"},
 		{"lengths", Args{Dst: at(64, 0x1000), Srcs: regions(60, 0x2000)}, "srcs[0]: 60 bytes, but dst has 64"},
-		{"half an element", Args{Dst: at(62, 0x1000), Srcs: regions(62, 0x2000)}, "dst: 62 bytes are no whole number of elements of 4"},
+		{"half an element", Args{Dst: at(62, 0x1000), Srcs: regions(62, 0x2000)},
+			"dst: 62 bytes are no whole number of elements of 4"},
 		{"alignment", Args{Dst: at(64, 0x1002), Srcs: good}, "dst: address 0x1002 is no multiple of the element's 4 bytes"},
 		{"overlap", Args{Dst: at(64, 0x2004), Srcs: good}, "srcs[0]: it overlaps dst without starting at the same byte"},
-		{"end of memory", Args{Dst: at(64, ^uintptr(31)), Srcs: good}, "dst: 64 bytes from 0xffffffffffffffe0 exceed the address space"},
-		{"contributions", Args{Dst: at(64, 0x1000), Srcs: good, Contributions: 2}, "contributions: 0x2 names more than 1 sources"},
+		{"end of memory", Args{Dst: at(64, ^uintptr(31)), Srcs: good},
+			"dst: 64 bytes from 0xffffffffffffffe0 exceed the address space"},
+		{"contributions", Args{Dst: at(64, 0x1000), Srcs: good, Contributions: 2},
+			"contributions: 0x2 names more than 1 sources"},
 		{"scalar of sum", Args{Dst: at(64, 0x1000), Srcs: good, Scalar: 0x3000}, "scalar: only premulsum has one"},
 	}
 	k, err := c.Kernel(reducer(t, kernels.Int32, kernels.Sum, 2))
@@ -62,11 +65,13 @@ func TestArguments(t *testing.T) {
 	k, err = c.Kernel(reducer(t, kernels.Int32, kernels.PreMulSum(2), 2))
 	require.NoError(t, err)
 	err = k.Launch(0, &Args{Dst: at(64, 0x1000), Srcs: good, Scalar: 0x3002})
-	require.EqualError(t, err, "device: int32_premulsum_sm_70: scalar: address 0x3002 is no multiple of the element's 4 bytes")
+	require.EqualError(t, err,
+		"device: int32_premulsum_sm_70: scalar: address 0x3002 is no multiple of the element's 4 bytes")
 
 	require.NoError(t, k.Launch(0, &Args{Dst: at(0, 0), Srcs: regions(0, 0)}), "nothing to do")
 	require.Zero(t, f.launches)
-	require.NoError(t, k.Launch(0, &Args{Dst: at(64, 0x1000), Srcs: []mem.Region{mem.Device(5, 0x1000, 64)}}), "in place, a peer")
+	require.NoError(t, k.Launch(0, &Args{Dst: at(64, 0x1000), Srcs: []mem.Region{mem.Device(5, 0x1000, 64)}}),
+		"in place, a peer")
 	require.Equal(t, 1, f.launches)
 }
 

@@ -18,7 +18,8 @@ type RefusedError struct {
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 func (e *RefusedError) Error() string {
-	s := fmt.Sprintf("device: no kernel for %s of %s at compute capability %d.%d", e.Op, e.Type, e.Capability/10, e.Capability%10)
+	s := fmt.Sprintf("device: no kernel for %s of %s at compute capability %d.%d", e.Op, e.Type, e.Capability/10,
+		e.Capability%10)
 	if e.Err == nil {
 		return s + ": a GPU of 7.0 (Volta) or newer is needed"
 	}

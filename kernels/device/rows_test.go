@@ -61,7 +61,8 @@ func rows(t *testing.T, d cuda.Driver, ctx cuda.Context) {
 			require.NoError(t, d.MemcpyHtoD(src, in))
 			k, err := c.Kernel(r)
 			require.NoError(t, err)
-			a := Args{Dst: mem.Device(0, dst, n), Srcs: []mem.Region{mem.Device(0, src, len(in))}, Rows: x.rows, Contributions: x.contributions, Finish: true}
+			a := Args{Dst: mem.Device(0, dst, n), Srcs: []mem.Region{mem.Device(0, src, len(in))}, Rows: x.rows,
+				Contributions: x.contributions, Finish: true}
 			require.NoError(t, k.Launch(0, &a))
 			require.NoError(t, d.MemcpyDtoH(got, dst))
 			require.Equal(t, want, got, fmt.Sprintf("%+v", x))

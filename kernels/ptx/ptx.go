@@ -306,10 +306,13 @@ func (n Name) Model() (m Name, ok bool) {
 
 // likeOp and likeType are the operator and the type whose text is most like that of another one.
 var (
-	likeOp = map[string]string{"prod": "sum", "min": "sum", "max": "min", "premulsum": "prod", "bitand": "prod", "bitor": "bitand", "bitxor": "bitor"}
+	likeOp = map[string]string{"prod": "sum", "min": "sum", "max": "min", "premulsum": "prod", "bitand": "prod",
+		"bitor": "bitand", "bitxor": "bitor"}
 
-	likeType = map[string]string{"uint8": "int8", "int8": "int32", "uint32": "int32", "int32": "float32", "uint64": "int64", "int64": "float64",
-		"float64": "float32", "float16": "float32", "bfloat16": "float16", "float8e4m3": "float16", "float8e5m2": "float8e4m3"}
+	likeType = map[string]string{"uint8": "int8", "int8": "int32", "uint32": "int32", "int32": "float32",
+		"uint64": "int64", "int64": "float64",
+		"float64": "float32", "float16": "float32", "bfloat16": "float16", "float8e4m3": "float16",
+		"float8e5m2": "float8e4m3"}
 )
 
 // plainer is a module that is like another one and one step nearer to the sum of float32. There may be no such one.

@@ -27,12 +27,14 @@ func TestArchive(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	require.Equal(t, []Name{{Type: "bfloat16", Op: "sum", SM: 80}, {Type: "bfloat16", Op: "sum", SM: 70}}, Variants("bfloat16", "sum"))
+	require.Equal(t, []Name{{Type: "bfloat16", Op: "sum", SM: 80}, {Type: "bfloat16", Op: "sum", SM: 70}},
+		Variants("bfloat16", "sum"))
 	require.Equal(t, []Name{{Type: "int8", Op: "bitxor", SM: 70}}, Variants("int8", "bitxor"))
 	require.Empty(t, Variants("float32", "bitxor"))
 	require.Empty(t, Variants("float128", "sum"))
 	require.Empty(t, Variants("float32", "avg"))
-	require.Equal(t, []Name{{Type: "float32", Op: "sum", SM: 70, Source: "direct", Ranks: 4}, {Type: "float32", Op: "sum", SM: 70, Source: "direct"}},
+	require.Equal(t, []Name{{Type: "float32", Op: "sum", SM: 70, Source: "direct", Ranks: 4},
+		{Type: "float32", Op: "sum", SM: 70, Source: "direct"}},
 		DirectVariants("float32", "sum", 4))
 	require.Equal(t, []Name{{Type: "float32", Op: "max", SM: 70, Source: "direct"}}, DirectVariants("float32", "max", 4))
 	require.Equal(t, []Name{{SM: 70, Source: "direct", Ranks: 2}, Direct}, DirectVariants("", "", 2))

@@ -81,11 +81,13 @@ var Collectives = []Collective{
 		rooted("binomial", func(n int, root sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: root} }),
 		onNodes("hier", func(nodes hier.Nodes, root sched.Rank) sched.Schedule {
 			node, _ := nodes.Seat(root)
-			return nodes.Reduce(func(n int, at sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: at} }, tree.BinomialReduce{N: len(nodes), Root: sched.Rank(node)}, root)
+			return nodes.Reduce(func(n int, at sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: at} },
+				tree.BinomialReduce{N: len(nodes), Root: sched.Rank(node)}, root)
 		}),
 		onNodes("hiertree", func(nodes hier.Nodes, root sched.Rank) sched.Schedule {
 			node, _ := nodes.Seat(root)
-			return nodes.Reduce(func(n int, at sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: at} }, tree.Reduce{N: len(nodes), Root: sched.Rank(node)}, root)
+			return nodes.Reduce(func(n int, at sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: at} },
+				tree.Reduce{N: len(nodes), Root: sched.Rank(node)}, root)
 		}),
 	}},
 	{"broadcast", true, sched.Broadcast, []Algorithm{
@@ -94,11 +96,13 @@ var Collectives = []Collective{
 		rooted("binomial", func(n int, root sched.Rank) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: root} }),
 		onNodes("hier", func(nodes hier.Nodes, root sched.Rank) sched.Schedule {
 			node, _ := nodes.Seat(root)
-			return nodes.Broadcast(tree.BinomialBroadcast{N: len(nodes), Root: sched.Rank(node)}, func(n int, at sched.Rank) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: at} }, root)
+			return nodes.Broadcast(tree.BinomialBroadcast{N: len(nodes), Root: sched.Rank(node)},
+				func(n int, at sched.Rank) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: at} }, root)
 		}),
 		onNodes("hiertree", func(nodes hier.Nodes, root sched.Rank) sched.Schedule {
 			node, _ := nodes.Seat(root)
-			return nodes.Broadcast(tree.Broadcast{N: len(nodes), Root: sched.Rank(node)}, func(n int, at sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: at} }, root)
+			return nodes.Broadcast(tree.Broadcast{N: len(nodes), Root: sched.Rank(node)},
+				func(n int, at sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: at} }, root)
 		}),
 	}},
 	{"allgather", false, is(sched.AllGather), []Algorithm{

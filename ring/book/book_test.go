@@ -26,7 +26,8 @@ func TestEveryLineIsProved(t *testing.T) {
 							}
 							require.NoError(t, sched.Check(s, c.Goal(root), 2, false), "%d ranks in nodes of %d, root %d", n, local, root)
 							if c.Name != "alltoall" { // which copies In first
-								require.NoError(t, sched.Check(s, c.Goal(root), 2, true), "%d ranks in nodes of %d, root %d, in place", n, local, root)
+								require.NoError(t, sched.Check(s, c.Goal(root), 2, true), "%d ranks in nodes of %d, root %d, in place", n,
+									local, root)
 							}
 							proved++
 						}

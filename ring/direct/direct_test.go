@@ -31,10 +31,12 @@ func TestProofs(t *testing.T) {
 		t.Run(name, func(t *testing.T) { schedtest.Prove(t, c.goal, c.build) })
 	}
 	t.Run("Gather", func(t *testing.T) {
-		schedtest.ProveRooted(t, sched.Gather, func(n int, root sched.Rank) sched.Schedule { return direct.Gather{N: n, Root: root} })
+		schedtest.ProveRooted(t, sched.Gather,
+			func(n int, root sched.Rank) sched.Schedule { return direct.Gather{N: n, Root: root} })
 	})
 	t.Run("Scatter", func(t *testing.T) {
-		schedtest.ProveRooted(t, sched.Scatter, func(n int, root sched.Rank) sched.Schedule { return direct.Scatter{N: n, Root: root} })
+		schedtest.ProveRooted(t, sched.Scatter,
+			func(n int, root sched.Rank) sched.Schedule { return direct.Scatter{N: n, Root: root} })
 	})
 }
 

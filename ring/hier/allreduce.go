@@ -14,7 +14,8 @@ func AllReduce(reduceScatter, across, allGather sched.Schedule) sched.Schedule {
 
 // AllReduce is the function, for nodes of any sizes: the data are divided among as many ranks of each node as the
 // smallest has. The schedules are those of a node of so many ranks.
-func (n Nodes) AllReduce(reduceScatter func(size int) sched.Schedule, across sched.Schedule, allGather func(size int) sched.Schedule) sched.Schedule {
+func (n Nodes) AllReduce(reduceScatter func(size int) sched.Schedule, across sched.Schedule,
+	allGather func(size int) sched.Schedule) sched.Schedule {
 	m, columns := across.Shape().In, n.columns()
 	need("across", across, m, m, true)
 
@@ -53,6 +54,7 @@ func (n Nodes) AllReduce(reduceScatter func(size int) sched.Schedule, across sch
 		}
 		return ref
 	})
-	cross := n.inColumns(shape, func(int) sched.Schedule { return across }, func(l, _ int, ref sched.Ref) sched.Ref { return share(l, ref) })
+	cross := n.inColumns(shape, func(int) sched.Schedule { return across },
+		func(l, _ int, ref sched.Ref) sched.Ref { return share(l, ref) })
 	return sched.Then(sched.Then(scatter, cross), gather)
 }

@@ -15,19 +15,21 @@ func AlltoAll(across, local sched.Schedule) sched.Schedule {
 	// Scratch chunk q·L+l is for node q, from rank l of this node.
 	n := Even(nodes, size)
 	shape := sched.Shape{Ranks: n.ranks(), In: n.ranks(), Out: n.ranks(), Tmp: n.ranks()}
-	first := n.inNodes(shape, func(int) sched.Schedule { return sched.Split(local, nodes) }, func(_ sched.Rank, ref sched.Ref) sched.Ref {
-		l, q := int(ref.Chunk)/nodes, int(ref.Chunk)%nodes
-		ref.Chunk = int32(q*size + l)
-		if ref.Buf == sched.Out {
-			ref.Buf = sched.Tmp
-		}
-		return ref
-	})
-	second := n.inColumns(shape, func(int) sched.Schedule { return sched.Split(across, size) }, func(_, _ int, ref sched.Ref) sched.Ref {
-		if ref.Buf == sched.In {
-			ref.Buf = sched.Tmp
-		}
-		return ref
-	})
+	first := n.inNodes(shape, func(int) sched.Schedule { return sched.Split(local, nodes) },
+		func(_ sched.Rank, ref sched.Ref) sched.Ref {
+			l, q := int(ref.Chunk)/nodes, int(ref.Chunk)%nodes
+			ref.Chunk = int32(q*size + l)
+			if ref.Buf == sched.Out {
+				ref.Buf = sched.Tmp
+			}
+			return ref
+		})
+	second := n.inColumns(shape, func(int) sched.Schedule { return sched.Split(across, size) },
+		func(_, _ int, ref sched.Ref) sched.Ref {
+			if ref.Buf == sched.In {
+				ref.Buf = sched.Tmp
+			}
+			return ref
+		})
 	return sched.Then(first, second)
 }

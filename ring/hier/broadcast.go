@@ -10,7 +10,8 @@ func Broadcast(across, local sched.Schedule, root sched.Rank) sched.Schedule {
 }
 
 // Broadcast is the function, for nodes of any sizes. local is for a node of so many ranks and a root among them.
-func (n Nodes) Broadcast(across sched.Schedule, local func(size int, root sched.Rank) sched.Schedule, root sched.Rank) sched.Schedule {
+func (n Nodes) Broadcast(across sched.Schedule, local func(size int, root sched.Rank) sched.Schedule,
+	root sched.Rank) sched.Schedule {
 	inside, a, b, tmp := n.rooted(across, local, root)
 	shape := sched.Shape{Ranks: n.ranks(), In: a * b, Out: a * b, Tmp: tmp}
 	column := sched.Group{Schedule: sched.Split(across, b), Members: n.column(root)}
@@ -34,7 +35,8 @@ func (n Nodes) column(root sched.Rank) []sched.Rank {
 }
 
 // rooted are the schedules of nodes, in parts; the chunks of across and of local, and the scratch that either takes.
-func (n Nodes) rooted(across sched.Schedule, local func(int, sched.Rank) sched.Schedule, root sched.Rank) (inside func(int) sched.Schedule, a, b, tmp int) {
+func (n Nodes) rooted(across sched.Schedule, local func(int, sched.Rank) sched.Schedule,
+	root sched.Rank) (inside func(int) sched.Schedule, a, b, tmp int) {
 	a = across.Shape().In
 	need("across", across, a, a, true)
 	b = local(n[0], n.number(n[0], root)).Shape().In
@@ -55,7 +57,8 @@ func Reduce(local, across sched.Schedule, root sched.Rank) sched.Schedule {
 }
 
 // Reduce is the function, for nodes of any sizes. local is for a node of so many ranks and a root among them.
-func (n Nodes) Reduce(local func(size int, root sched.Rank) sched.Schedule, across sched.Schedule, root sched.Rank) sched.Schedule {
+func (n Nodes) Reduce(local func(size int, root sched.Rank) sched.Schedule, across sched.Schedule,
+	root sched.Rank) sched.Schedule {
 	inside, a, b, tmp := n.rooted(across, local, root)
 	k := a * b
 	sums := up(tmp, k) // where they start in Tmp

@@ -60,7 +60,8 @@ func (n Nodes) handOver(shape sched.Shape) sched.Schedule {
 	groups, first := make([]sched.Group, len(n)), 0
 	for q, size := range n {
 		begin := first
-		group := sched.Group{Schedule: hand{size: size, columns: n.columns(), shape: sched.Shape{Ranks: size, In: 1, Out: size}}}
+		group := sched.Group{Schedule: hand{size: size, columns: n.columns(),
+			shape: sched.Shape{Ranks: size, In: 1, Out: size}}}
 		for l := range size {
 			group.Members = append(group.Members, sched.Rank(begin+l))
 		}
@@ -144,22 +145,24 @@ func (n Nodes) ReduceScatter(local func(size int) sched.Schedule, across sched.S
 		return ref
 	})
 	shape := sched.Shape{Ranks: ranks, In: 1, Out: 1, Tmp: tmp}
-	second := n.inColumns(shape, func(l int) sched.Schedule { return deal(across, c.counts[l]) }, func(l, node int, ref sched.Ref) sched.Ref {
-		switch q, j := int(ref.Chunk)/c.turns[l], int(ref.Chunk)%c.turns[l]; {
-		case ref.Buf == sched.In:
-			ref = sum(l, q, j)
-		case ref.Buf == sched.Out && j > 0: // of a rank that gets it from here
-			ref = sum(l, node, j)
-		}
-		return ref
-	})
+	second := n.inColumns(shape, func(l int) sched.Schedule { return deal(across, c.counts[l]) },
+		func(l, node int, ref sched.Ref) sched.Ref {
+			switch q, j := int(ref.Chunk)/c.turns[l], int(ref.Chunk)%c.turns[l]; {
+			case ref.Buf == sched.In:
+				ref = sum(l, q, j)
+			case ref.Buf == sched.Out && j > 0: // of a rank that gets it from here
+				ref = sum(l, node, j)
+			}
+			return ref
+		})
 	whole := sched.Then(first, second)
 	if !n.hands() {
 		return whole
 	}
 	groups, begin := make([]sched.Group, len(n)), 0
 	for q, size := range n {
-		group := sched.Group{Schedule: hand{size: size, columns: n.columns(), shape: sched.Shape{Ranks: size, In: 1, Out: 1}, back: true}}
+		group := sched.Group{Schedule: hand{size: size, columns: n.columns(), shape: sched.Shape{Ranks: size, In: 1, Out: 1},
+			back: true}}
 		for l := range size {
 			group.Members = append(group.Members, sched.Rank(begin+l))
 		}

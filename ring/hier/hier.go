@@ -75,7 +75,8 @@ func (n Nodes) members(column int) (list []int) {
 }
 
 // inNodes runs the schedule of each node's size in every node. where maps the chunks of the rank of number l.
-func (n Nodes) inNodes(shape sched.Shape, of func(size int) sched.Schedule, where func(l sched.Rank, ref sched.Ref) sched.Ref) sched.Schedule {
+func (n Nodes) inNodes(shape sched.Shape, of func(size int) sched.Schedule,
+	where func(l sched.Rank, ref sched.Ref) sched.Ref) sched.Schedule {
 	groups, made, first := make([]sched.Group, len(n)), map[int]sched.Schedule{}, 0
 	for q, size := range n {
 		if made[size] == nil {
@@ -92,7 +93,8 @@ func (n Nodes) inNodes(shape sched.Shape, of func(size int) sched.Schedule, wher
 }
 
 // inColumns runs the schedule of each column in it. where maps the chunks of column l's rank in a node.
-func (n Nodes) inColumns(shape sched.Shape, of func(l int) sched.Schedule, where func(l, node int, ref sched.Ref) sched.Ref) sched.Schedule {
+func (n Nodes) inColumns(shape sched.Shape, of func(l int) sched.Schedule,
+	where func(l, node int, ref sched.Ref) sched.Ref) sched.Schedule {
 	groups := make([]sched.Group, n.columns())
 	for l := range groups {
 		ranks, first := make([]sched.Rank, len(n)), 0

@@ -44,7 +44,8 @@ func TestProofs(t *testing.T) {
 	})
 	t.Run("ReduceScatter", func(t *testing.T) {
 		grids(func(nodes, local int) {
-			schedtest.ProveOne(t, sched.ReduceScatter, hier.ReduceScatter(ring.ReduceScatter{N: local}, direct.LogReduceScatter{N: nodes}))
+			schedtest.ProveOne(t, sched.ReduceScatter,
+				hier.ReduceScatter(ring.ReduceScatter{N: local}, direct.LogReduceScatter{N: nodes}))
 		})
 	})
 	t.Run("AlltoAll", func(t *testing.T) {

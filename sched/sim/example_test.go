@@ -36,7 +36,8 @@ func ExampleDecompose() {
 		if err != nil {
 			fmt.Println(err)
 		}
-		fmt.Printf("%d bytes: latency %.1f µs, wire %.1f µs, compute %.1f µs\n", bytes, p.Latency*1e6, p.Wire*1e6, p.Compute*1e6)
+		fmt.Printf("%d bytes: latency %.1f µs, wire %.1f µs, compute %.1f µs\n", bytes, p.Latency*1e6, p.Wire*1e6,
+			p.Compute*1e6)
 	}
 	// Output:
 	// 8 bytes: latency 10.4 µs, wire 0.0 µs, compute 0.0 µs
@@ -58,6 +59,7 @@ func ExampleParse() {
 		fmt.Println(err)
 	}
 	fmt.Printf("a ring of 32 takes %.1f ms\n", t*1e3)
-	// Output: two cards a node: nodes of 4; inside NVLink between H200s, 362 GB/s a rank, 740ns; between them two cards,
-	// 50 GB/s a rank, 100 GB/s a node, 3µs a ring of 32 takes 2.6 ms
+	// Output:
+	// two cards a node: nodes of 4; inside NVLink between H200s, 362 GB/s a rank, 740ns; between them two cards, 50 GB/s a rank, 100 GB/s a node, 3µs
+	// a ring of 32 takes 2.6 ms
 }

@@ -52,7 +52,8 @@ func TestModelLikeAPreset(t *testing.T) {
 	want.Name, want.NodeRanks, want.Reduce, want.Between = "mine", 4, 0, "two cards"
 	want.Inter.Bandwidth, want.Inter.Shared, want.Inter.Latency = 50e9, 100e9, 3e-6
 	require.Equal(t, want, m)
-	require.Equal(t, "mine: nodes of 4; inside NVLink between H200s, 362 GB/s a rank, 740ns; between them two cards, 50 GB/s a rank, 100 GB/s a node, 3µs", m.String())
+	require.Equal(t, "mine: nodes of 4; inside NVLink between H200s, 362 GB/s a rank, 740ns; between them two cards, 50 "+
+		"GB/s a rank, 100 GB/s a node, 3µs", m.String())
 
 	for text, why := range map[string]string{
 		`{"like": "nvlnk"}`:                      `like "nvlnk": there is no such preset`,
@@ -73,7 +74,8 @@ func TestModelLikeAPreset(t *testing.T) {
 
 func TestRates(t *testing.T) {
 	for text, want := range map[string]float64{
-		"400G": 50e9, "400 Gb/s": 50e9, "400Gbit/s": 50e9, "50GB": 50e9, "50 GB/s": 50e9, "8": 1, "1B": 1, "1.6T": 200e9, "100m": 12.5e6,
+		"400G": 50e9, "400 Gb/s": 50e9, "400Gbit/s": 50e9, "50GB": 50e9, "50 GB/s": 50e9, "8": 1, "1B": 1, "1.6T": 200e9,
+		"100m": 12.5e6,
 	} {
 		got, err := sim.ParseRate(text)
 		require.NoError(t, err)

@@ -187,7 +187,8 @@ func TestLinks(t *testing.T) {
 		{"two pairs", pairs, free, 1000, L + 1000*G},
 		{"two pairs on one bus", pairs, narrow, 1000, L + 2*4000*G},
 		{"three ranks on one card", across, nodes, 1000, L + 3*2000*G},
-		{"a queue of 2 slots waits for credits", table{times(8, send(1)), times(8, recv(0))}, shallow, 1000, 3*(2*L+1000*G) + 2*1000*G + L},
+		{"a queue of 2 slots waits for credits", table{times(8, send(1)), times(8, recv(0))}, shallow, 1000, 3*(2*L+1000*G) +
+			2*1000*G + L},
 		{"a queue of 8 slots does not", table{times(8, send(1)), times(8, recv(0))}, free, 1000, 8*1000*G + L},
 		{"rounds wait for credits too", message, shallow, 8000, 3*(2*L+1000*G) + 2*1000*G + L},
 		{"to itself without latency", loop, free, 1000, 1000 * G},
@@ -211,7 +212,8 @@ func TestPipelinedChain(t *testing.T) {
 		for _, slices := range []int{1, 4, 5, 64, 1000} {
 			res, err := sim.Run(context.Background(), ring.Broadcast{N: n}, m, int64(slices*m.SlotBytes), sim.Options{})
 			require.NoError(t, err)
-			require.InEpsilon(t, float64(n-1)*(alpha+slice)+float64(slices-1)*slice, res.Time, 1e-9, "%d ranks, %d slices", n, slices)
+			require.InEpsilon(t, float64(n-1)*(alpha+slice)+float64(slices-1)*slice, res.Time, 1e-9, "%d ranks, %d slices",
+				n, slices)
 			require.Len(t, res.Ends, max(1, (slices+3)/4))
 		}
 	}
@@ -287,18 +289,23 @@ func TestErrors(t *testing.T) {
 		want  string
 	}{
 		{"cycle", table{{recv(1), send(1)}, {recv(0), send(0)}}, hockney, 8, sim.ErrDeadlock,
-			"sim: deadlock of 2 of 2 ranks: rank 0 waits in step 0 of 2 for a message of rank 1; rank 1 waits in step 0 of 2 for a message of rank 0"},
-		{"queue too short", table{append(times(9, send(1)), times(9, recv(1))...), append(times(9, send(0)), times(9, recv(0))...)}, hockney, 8, sim.ErrDeadlock,
+			"sim: deadlock of 2 of 2 ranks: rank 0 waits in step 0 of 2 for a message of rank 1; rank 1 waits in step 0 of 2 " +
+				"for a message of rank 0"},
+		{"queue too short", table{append(times(9, send(1)), times(9, recv(1))...),
+			append(times(9, send(0)), times(9, recv(0))...)}, hockney, 8, sim.ErrDeadlock,
 			"rank 0 waits in step 8 of 18 for room in the queue to rank 1"},
 		{"many", table{{recv(0)}, {recv(1)}, {recv(2)}, {recv(3)}, {recv(4)}}, hockney, 8, sim.ErrDeadlock, "; and 2 more"},
-		{"left in a queue", table{{send(1), send(1)}, {recv(0)}}, hockney, 8, nil, "sim: rank 1 never receives 1 messages of rank 0"},
+		{"left in a queue", table{{send(1), send(1)}, {recv(0)}}, hockney, 8, nil,
+			"sim: rank 1 never receives 1 messages of rank 0"},
 		{"no such rank", table{{send(2)}, {}}, hockney, 8, nil, "sim: step 0 of rank 0 names rank 2 of 2"},
 		{"no such rank below", table{{recv(-7)}, {}}, hockney, 8, nil, "sim: step 0 of rank 0 names rank -7 of 2"},
 		{"negative size", doubling(2), hockney, -1, nil, "sim: -1 bytes"},
 		{"no ranks", table{}, hockney, 8, nil, "sim: a schedule of 0 ranks"},
-		{"no model", doubling(2), sim.Model{}, 8, sim.ErrModel, `sim: bad link model "": Intra.Bandwidth is 0 bytes a second, want more than 0`},
+		{"no model", doubling(2), sim.Model{}, 8, sim.ErrModel,
+			`sim: bad link model "": Intra.Bandwidth is 0 bytes a second, want more than 0`},
 		{"no Inter", doubling(2), bad(func(m *sim.Model) { m.NodeRanks = 1 }), 8, sim.ErrModel, "Inter.Bandwidth is 0"},
-		{"negative latency", doubling(2), bad(func(m *sim.Model) { m.Intra.Latency = -1 }), 8, sim.ErrModel, "Intra has a time or rate of -1"},
+		{"negative latency", doubling(2), bad(func(m *sim.Model) { m.Intra.Latency = -1 }), 8, sim.ErrModel,
+			"Intra has a time or rate of -1"},
 		{"negative nodes", doubling(2), bad(func(m *sim.Model) { m.NodeRanks = -1 }), 8, sim.ErrModel, "NodeRanks is -1"},
 		{"one slot", doubling(2), bad(func(m *sim.Model) { m.Slots = 1 }), 8, sim.ErrModel, "a queue of 1 slots"},
 		{"negative γ", doubling(2), bad(func(m *sim.Model) { m.Reduce = -1 }), 8, sim.ErrModel, "Reduce is -1"},

@@ -25,7 +25,8 @@ func (w *world) checkEnd() error {
 		if n > 3 {
 			stuck, more = stuck[:3], fmt.Sprintf("; and %d more", n*w.sym.orbit()-3)
 		}
-		return fmt.Errorf("sim: %w of %d of %d ranks: %s%s", ErrDeadlock, n*w.sym.orbit(), len(w.ranks), strings.Join(stuck, "; "), more)
+		return fmt.Errorf("sim: %w of %d of %d ranks: %s%s", ErrDeadlock, n*w.sym.orbit(), len(w.ranks),
+			strings.Join(stuck, "; "), more)
 	}
 	for _, q := range w.list {
 		if q.sent != q.received {

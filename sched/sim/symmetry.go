@@ -30,12 +30,14 @@ const (
 // symmetry is the one that leaves the fewest ranks, the zero symmetry if ranks differ.
 func (w *world) symmetry() symmetry {
 	m, ranks, steps := &w.m, len(w.ranks), w.steps
-	if ranks < symmetricRanks || m.Nodes != nil || ranks%m.NodeRanks != 0 || len(m.Weak) > 0 || m.Intra.Shared > 0 || m.Inter.Shared > 0 {
+	if ranks < symmetricRanks || m.Nodes != nil || ranks%m.NodeRanks != 0 || len(m.Weak) > 0 || m.Intra.Shared > 0 ||
+		m.Inter.Shared > 0 {
 		return symmetry{}
 	}
 	nodes := ranks / m.NodeRanks
 	for _, y := range []symmetry{
-		{rotation: across, within: true}, {rotation: around, within: true}, {rotation: across}, {rotation: around}, {within: true},
+		{rotation: across, within: true}, {rotation: around, within: true}, {rotation: across}, {rotation: around},
+		{within: true},
 	} {
 		y.local, y.nodes = m.NodeRanks, nodes
 		if y.rotation != fixed && nodes == 1 || y.rotation == across && nodes&(nodes-1) != 0 || y.within && y.local == 1 {
@@ -60,7 +62,8 @@ func (w *world) likelySymmetry() symmetry {
 	if nodes < likelyNodes || w.m.Nodes != nil || ranks%local != 0 || len(w.m.Weak) > 0 {
 		return symmetry{}
 	}
-	for _, y := range []symmetry{{local: local, nodes: nodes, rotation: across}, {local: local, nodes: nodes, rotation: around}} {
+	for _, y := range []symmetry{{local: local, nodes: nodes, rotation: across},
+		{local: local, nodes: nodes, rotation: around}} {
 		if y.rotation == across && nodes&(nodes-1) != 0 {
 			continue
 		}

@@ -16,7 +16,8 @@ import (
 // Options.Step sees every step once, in the order of its rank, without gaps or overlaps; the last
 // one ends when the rank does; and a watched run takes the times of one that is not.
 func TestSteps(t *testing.T) {
-	for _, s := range []sched.Schedule{ring.AllReduce{N: 6}, tree.AllReduce{N: 9}, direct.AlltoAll{N: 5}, direct.RecursiveDoubling{N: 512}} {
+	for _, s := range []sched.Schedule{ring.AllReduce{N: 6}, tree.AllReduce{N: 9}, direct.AlltoAll{N: 5},
+		direct.RecursiveDoubling{N: 512}} {
 		for name, m := range sim.Presets {
 			if s.Shape().Ranks > 500 && name != "nvlink" {
 				continue
@@ -45,9 +46,10 @@ func TestSteps(t *testing.T) {
 		}
 	}
 	// The last rank of a chain waits for its message while that passes through the others.
-	res, err := sim.Run(context.Background(), ring.Broadcast{N: 3}, sim.NVLink, 1<<10, sim.Options{Step: func(x sim.Timed) {
-		require.Equal(t, x.Rank > 0, x.Recv > float64(x.Rank)*0.74e-6, "%+v", x)
-	}})
+	res, err := sim.Run(context.Background(), ring.Broadcast{N: 3}, sim.NVLink, 1<<10,
+		sim.Options{Step: func(x sim.Timed) {
+			require.Equal(t, x.Rank > 0, x.Recv > float64(x.Rank)*0.74e-6, "%+v", x)
+		}})
 	require.NoError(t, err)
 	require.Greater(t, res.Time, 2*0.74e-6)
 }

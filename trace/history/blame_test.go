@@ -36,7 +36,8 @@ func TestBlame(t *testing.T) {
 		{"a message that nobody sends", []State{msg(2, false), idle(3), idle(3)}, Absent, []int{2}},
 		{"a chain of messages", []State{msg(2, false), idle(3), msg(1, false)}, Absent, []int{1}},
 		{"late, for it waits for a message", []State{in(7, 1, 0), msg(2, false), idle(7)}, Absent, []int{2}},
-		{"late, for it waits for a message of one that waits for it", []State{in(7, 1, 0), msg(2, false), in(7, 1, 0)}, Absent, []int{1}},
+		{"late, for it waits for a message of one that waits for it", []State{in(7, 1, 0), msg(2, false), in(7, 1, 0)},
+			Absent, []int{1}},
 		{"one in a collective, one in a message", []State{in(7, 1, 0), msg(0, false)}, Circle, []int{0, 1}},
 		{"both receive", []State{msg(1, false), msg(0, false), idle(3)}, Circle, []int{0, 1}},
 		{"one sends what the other receives", []State{msg(1, true), msg(0, false), idle(3)}, Link, []int{0, 1}},
@@ -92,7 +93,8 @@ func FuzzBlame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var states []State
 		for ; len(b) >= 4; b = b[4:] {
-			s := State{Rank: len(states), Heard: b[0]&1 == 0 || b[0]&16 != 0, Last: uint64(b[1] % 8), Sending: b[0]&2 != 0, Step: int(b[0] >> 5), Peer: int(b[2]%16) - 1}
+			s := State{Rank: len(states), Heard: b[0]&1 == 0 ||
+				b[0]&16 != 0, Last: uint64(b[1] % 8), Sending: b[0]&2 != 0, Step: int(b[0] >> 5), Peer: int(b[2]%16) - 1}
 			if b[0]&4 != 0 {
 				s.At = uint64(b[3] % 8)
 			}

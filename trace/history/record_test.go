@@ -26,7 +26,8 @@ func TestRanks(t *testing.T) {
 
 func TestSpell(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		1234567: "1ms", 999_400_000: "999ms", time.Second: "1s", 1_234_567_890: "1.2s", 10 * time.Second: "10s", 9_960_000_000: "10s", 10_600_000_000: "11s", 75*time.Second + 1: "1m15s",
+		1234567: "1ms", 999_400_000: "999ms", time.Second: "1s", 1_234_567_890: "1.2s", 10 * time.Second: "10s",
+		9_960_000_000: "10s", 10_600_000_000: "11s", 75*time.Second + 1: "1m15s",
 	} {
 		require.Equal(t, want, Spell(d).String())
 	}
@@ -35,7 +36,8 @@ func TestSpell(t *testing.T) {
 // A record names ranks of its communicator alone, and what it says can be printed.
 func TestCheck(t *testing.T) {
 	good := func() *Record {
-		return &Record{Comm: "c\x1b", Rank: 3, Size: 4, Host: "h\n", Cause: "\x00", Culprits: []int{0, 3}, State: State{Peer: 3}, Calls: []Call{{What: "Barrier()\x07"}}}
+		return &Record{Comm: "c\x1b", Rank: 3, Size: 4, Host: "h\n", Cause: "\x00", Culprits: []int{0, 3},
+			State: State{Peer: 3}, Calls: []Call{{What: "Barrier()\x07"}}}
 	}
 	r := good()
 	require.NoError(t, r.check())
@@ -48,7 +50,8 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, r.check())
 	for name, wrong := range map[string]func(r *Record){
 		"no ranks": func(r *Record) { r.Size, r.Rank = 0, 0 }, "too many": func(r *Record) { r.Size = maxSize + 1 },
-		"a rank below": func(r *Record) { r.Rank = -1 }, "a rank above": func(r *Record) { r.Rank = 4 }, "a peer above": func(r *Record) { r.State.Peer = 4 },
+		"a rank below": func(r *Record) { r.Rank = -1 }, "a rank above": func(r *Record) { r.Rank = 4 },
+		"a peer above":    func(r *Record) { r.State.Peer = 4 },
 		"a culprit below": func(r *Record) { r.Culprits[1] = -1 }, "a culprit above": func(r *Record) { r.Culprits[1] = 4 },
 	} {
 		r := good()

@@ -165,7 +165,8 @@ func (f *Finding) differ() bool {
 		}
 	}
 	slices.Sort(f.Culprits)
-	f.Sentence = fmt.Sprintf("as collective #%d %s called %s, and %s %s", first, Ranks(sides[0].ranks), sides[0].what, Ranks(sides[1].ranks), sides[1].what)
+	f.Sentence = fmt.Sprintf("as collective #%d %s called %s, and %s %s", first, Ranks(sides[0].ranks), sides[0].what,
+		Ranks(sides[1].ranks), sides[1].what)
 	return true
 }
 

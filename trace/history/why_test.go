@@ -47,7 +47,8 @@ func TestWhy(t *testing.T) {
 		"other calls": {[]Record{waits(0), waits(1), record(2, State{Heard: true, Last: 2, At: 2, Peer: -1}, a, a), waits(3)},
 			"as collective #2 ranks 0, 1 and 3 called Barrier(), and rank 2 AllReduce(count 4, float32, sum)", []int{2}},
 		"the group has said": {[]Record{failed(0), failed(1), failed(3)}, "rank 2 died: killed", []int{2}},
-		"nobody waits":       {[]Record{record(0, State{Heard: true, Peer: -1}), record(1, State{Heard: true, Peer: -1}), record(2, State{Heard: true, Peer: -1}), record(3, State{Heard: true, Peer: -1})}, "no rank waits", nil},
+		"nobody waits": {[]Record{record(0, State{Heard: true, Peer: -1}), record(1, State{Heard: true, Peer: -1}),
+			record(2, State{Heard: true, Peer: -1}), record(3, State{Heard: true, Peer: -1})}, "no rank waits", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "made")
@@ -67,7 +68,8 @@ func TestWhy(t *testing.T) {
 }
 
 func TestPrint(t *testing.T) {
-	f := Why([]Record{record(0, State{Heard: true, Last: 1, At: 1, Peer: 1, Round: 2, Step: 3}, "Barrier()"), record(1, State{Heard: true, Peer: 3, Sending: true})})[0]
+	f := Why([]Record{record(0, State{Heard: true, Last: 1, At: 1, Peer: 1, Round: 2, Step: 3}, "Barrier()"),
+		record(1, State{Heard: true, Peer: 3, Sending: true})})[0]
 	var b strings.Builder
 	require.NoError(t, f.Print(&b))
 	require.Equal(t, `communicator c0ffee00 of 4 ranks: ranks 2 and 3 left no file: dead, or stopped? rank 0 waits in Barrier() #1
@@ -106,7 +108,8 @@ func TestReadSkips(t *testing.T) {
 	got, skipped, err := Read(dir)
 	require.NoError(t, err)
 	require.Len(t, got, 1)
-	require.Equal(t, []string{`\x1b]0;pwn\a`, `x\ny`, `Barrier()\n\tforged`}, []string{got[0].Host, got[0].Cause, got[0].Calls[0].What})
+	require.Equal(t, []string{`\x1b]0;pwn\a`, `x\ny`, `Barrier()\n\tforged`},
+		[]string{got[0].Host, got[0].Cause, got[0].Calls[0].What})
 	require.Len(t, skipped, 2)
 	require.ErrorContains(t, skipped[0], "ringo-x-rank0.json: unexpected end of JSON input")
 	require.ErrorContains(t, skipped[1], "ringo-x-rank2.json: not a regular file")
@@ -155,7 +158,8 @@ func FuzzWhy(f *testing.F) {
 
 // Ranks without a file have a row, wherever they are.
 func TestPrintWithoutSome(t *testing.T) {
-	for missing, row := range map[int]string{0: "\n0 +\\? +\\? +left no file", 2: "\n2 +\\? +\\? +left no file", 3: "\n3 +\\? +\\? +left no file"} {
+	for missing, row := range map[int]string{0: "\n0 +\\? +\\? +left no file", 2: "\n2 +\\? +\\? +left no file",
+		3: "\n3 +\\? +\\? +left no file"} {
 		var records []Record
 		for r := range 4 {
 			if r != missing {

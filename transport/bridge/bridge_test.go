@@ -40,7 +40,8 @@ func queues(t testing.TB, slotBytes int) []bridge.Queue {
 	list := make([]bridge.Queue, lanes)
 	for i := range list {
 		var err error
-		list[i], err = bridge.NewQueue(slots, slotBytes, make([]byte, slots*slotBytes), make([]byte, slots*bridge.HeaderBytes), make([]byte, 128), make([]byte, 128))
+		list[i], err = bridge.NewQueue(slots, slotBytes, make([]byte, slots*slotBytes),
+			make([]byte, slots*bridge.HeaderBytes), make([]byte, 128), make([]byte, 128))
 		require.NoError(t, err)
 	}
 	return list
@@ -49,8 +50,10 @@ func queues(t testing.TB, slotBytes int) []bridge.Queue {
 func sides(t testing.TB, network string, slotBytes int) (from, to *side) {
 	both := make([]*side, 2)
 	for r := range both {
-		s := &side{info: transport.Info{Rank: r, Host: "h", Process: "p"}, failed: make(chan error, 2*lanes), queues: queues(t, slotBytes)}
-		cfg := transport.Config{Self: s.info, Key: []byte("key"), Limits: transport.Limits{SlotBytes: slotBytes, Slots: slots}, Guard: &s.guard}
+		s := &side{info: transport.Info{Rank: r, Host: "h", Process: "p"}, failed: make(chan error, 2*lanes),
+			queues: queues(t, slotBytes)}
+		cfg := transport.Config{Self: s.info, Key: []byte("key"),
+			Limits: transport.Limits{SlotBytes: slotBytes, Slots: slots}, Guard: &s.guard}
 		if network == "inproc" {
 			s.via = inproc.New(cfg)
 		} else {
@@ -210,9 +213,11 @@ func TestAborted(t *testing.T) {
 }
 
 func TestNewQueue(t *testing.T) {
-	_, err := bridge.NewQueue(4, 128, make([]byte, 4*128), make([]byte, 4*bridge.HeaderBytes-1), make([]byte, 8), make([]byte, 8))
+	_, err := bridge.NewQueue(4, 128, make([]byte, 4*128), make([]byte, 4*bridge.HeaderBytes-1), make([]byte, 8),
+		make([]byte, 8))
 	require.Error(t, err)
-	_, err = bridge.NewQueue(4, 128, make([]byte, 4*128), make([]byte, 4*bridge.HeaderBytes), make([]byte, 7), make([]byte, 8))
+	_, err = bridge.NewQueue(4, 128, make([]byte, 4*128), make([]byte, 4*bridge.HeaderBytes), make([]byte, 7),
+		make([]byte, 8))
 	require.Error(t, err)
 }
 

@@ -164,8 +164,10 @@ func (l *lane) in() (moved bool, err error) {
 			l.greeted++
 			continue
 		}
-		if slot := q.Placed.Slice(int(l.count%uint64(q.Slots))*q.SlotBytes, q.SlotBytes); r.Len() > q.SlotBytes || r.Len() > 0 && r.Ptr() != slot.Ptr() {
-			return moved, fmt.Errorf("%d bytes came at %#x for slot %d of %d bytes at %#x", r.Len(), r.Ptr(), l.count, q.SlotBytes, slot.Ptr())
+		if slot := q.Placed.Slice(int(l.count%uint64(q.Slots))*q.SlotBytes, q.SlotBytes); r.Len() > q.SlotBytes ||
+			r.Len() > 0 && r.Ptr() != slot.Ptr() {
+			return moved, fmt.Errorf("%d bytes came at %#x for slot %d of %d bytes at %#x", r.Len(), r.Ptr(), l.count,
+				q.SlotBytes, slot.Ptr())
 		}
 		*q.header(l.count) = header{stamp: stamp, bytes: uint64(r.Len())}
 		l.count++

@@ -39,7 +39,8 @@ const placedBytes = 256
 func placedSides(t testing.TB, memory func(testing.TB, int) transporttest.Slots) (from, to *placedSide) {
 	both := make([]*placedSide, 2)
 	for r := range both {
-		s := &placedSide{info: transport.Info{Rank: r, Host: "h", Process: "p"}, failed: make(chan error, 2*lanes), queues: make([]bridge.Queue, lanes)}
+		s := &placedSide{info: transport.Info{Rank: r, Host: "h", Process: "p"}, failed: make(chan error, 2*lanes),
+			queues: make([]bridge.Queue, lanes)}
 		s.card = transporttest.NewCard(transport.Config{
 			Self: s.info, Key: []byte("key"), Limits: transport.Limits{SlotBytes: placedBytes, Slots: slots}, Guard: &s.guard,
 		}, nil)
@@ -51,7 +52,8 @@ func placedSides(t testing.TB, memory func(testing.TB, int) transporttest.Slots)
 		require.NoError(t, err)
 		for i := range s.queues {
 			at, headers := i*slots*placedBytes, make([]byte, slots*bridge.HeaderBytes)
-			s.queues[i], err = bridge.NewPlaced(slots, placedBytes, m.Slice(at, slots*placedBytes), headers, make([]byte, 128), make([]byte, 128))
+			s.queues[i], err = bridge.NewPlaced(slots, placedBytes, m.Slice(at, slots*placedBytes), headers, make([]byte, 128),
+				make([]byte, 128))
 			require.NoError(t, err)
 			s.kernel = append(s.kernel, kernelQueue{&s.queues[i], m.View[at:][:slots*placedBytes], headers})
 		}
@@ -96,7 +98,8 @@ func (q kernelQueue) publish(n uint64, length int, seed byte) {
 // wrong says what is wrong with a slot, which has come.
 func (q kernelQueue) wrong(n uint64, length int, seed byte) error {
 	h := q.header(n)
-	good := binary.LittleEndian.Uint64(h) == uint64(seed) && binary.LittleEndian.Uint64(h[8:]) == n && binary.LittleEndian.Uint64(h[16:]) == uint64(length)
+	good := binary.LittleEndian.Uint64(h) == uint64(seed) && binary.LittleEndian.Uint64(h[8:]) == n &&
+		binary.LittleEndian.Uint64(h[16:]) == uint64(length)
 	for i := range q.slot(n)[:length] {
 		good = good && q.slot(n)[i] == byte(i)+seed
 	}
@@ -109,7 +112,8 @@ func (q kernelQueue) wrong(n uint64, length int, seed byte) error {
 // Slots come as they were sent, where they are placed, and are the sender's again when the receiver has
 // released them, which may hold all of them.
 func TestPlaced(t *testing.T) {
-	for name, memory := range map[string]func(testing.TB, int) transporttest.Slots{"host": transporttest.HostSlots, "file": transporttest.FileSlots} {
+	for name, memory := range map[string]func(testing.TB, int) transporttest.Slots{"host": transporttest.HostSlots,
+		"file": transporttest.FileSlots} {
 		t.Run(name, func(t *testing.T) {
 			from, to := placedSides(t, memory)
 			join(from, to, 0, 1, 2)
@@ -211,7 +215,8 @@ func TestPlacedAllocations(t *testing.T) {
 
 func TestNewPlaced(t *testing.T) {
 	m := transporttest.HostSlots(t, 4*128)
-	_, err := bridge.NewPlaced(4, 128, m.Slice(0, 4*128-1), make([]byte, 4*bridge.HeaderBytes), make([]byte, 8), make([]byte, 8))
+	_, err := bridge.NewPlaced(4, 128, m.Slice(0, 4*128-1), make([]byte, 4*bridge.HeaderBytes), make([]byte, 8),
+		make([]byte, 8))
 	require.Error(t, err)
 	_, err = bridge.NewPlaced(4, 128, m.Region, make([]byte, 4*bridge.HeaderBytes-1), make([]byte, 8), make([]byte, 8))
 	require.Error(t, err)

@@ -40,10 +40,13 @@ func NewQueue(slots, slotBytes int, memory, headers, posted, seen []byte) (Queue
 
 // NewPlaced is NewQueue for slots that lie where connections move them.
 func NewPlaced(slots, slotBytes int, placed mem.Region, headers, posted, seen []byte) (Queue, error) {
-	if slots < 1 || slotBytes < 0 || placed.Len() != slots*slotBytes || len(headers) < slots*HeaderBytes || len(posted) < 8 || len(seen) < 8 {
-		return Queue{}, fmt.Errorf("bridge: a queue of %d slots of %d bytes in %d, headers in %d", slots, slotBytes, placed.Len(), len(headers))
+	if slots < 1 || slotBytes < 0 || placed.Len() != slots*slotBytes || len(headers) < slots*HeaderBytes ||
+		len(posted) < 8 || len(seen) < 8 {
+		return Queue{}, fmt.Errorf("bridge: a queue of %d slots of %d bytes in %d, headers in %d", slots, slotBytes,
+			placed.Len(), len(headers))
 	}
-	return Queue{Slots: slots, SlotBytes: slotBytes, Placed: placed, Headers: headers, Posted: word(posted), Seen: word(seen)}, nil
+	return Queue{Slots: slots, SlotBytes: slotBytes, Placed: placed, Headers: headers, Posted: word(posted),
+		Seen: word(seen)}, nil
 }
 
 func word(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b))) }

@@ -12,7 +12,8 @@ import (
 
 // Memory is cleared to its last byte, however long, and the failure of each call is told.
 func TestClearNow(t *testing.T) {
-	for _, call := range []string{"", "cuMemHostAlloc", "cuStreamCreateWithPriority", "cuMemcpyAsync", "cuStreamSynchronize", "cuStreamDestroy", "cuMemFreeHost"} {
+	for _, call := range []string{"", "cuMemHostAlloc", "cuStreamCreateWithPriority", "cuMemcpyAsync",
+		"cuStreamSynchronize", "cuStreamDestroy", "cuMemFreeHost"} {
 		m, err := cudaemu.New(cudaemu.Config{Devices: 1, Plain: true})
 		require.NoError(t, err)
 		dev, err := m.DeviceGet(0)

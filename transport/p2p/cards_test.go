@@ -51,9 +51,12 @@ func TestNoCardMemory(t *testing.T) {
 	}{
 		{cudaemu.Config{}, "the GPU lets no network cards into its memory"},
 		{cudaemu.Config{RDMA: true, DriverVersion: 11000}, "the GPU lets no network cards into its memory"},
-		{cudaemu.Config{RDMA: true, Faults: []cudaemu.Injection{{Call: "cuMemCreate", Nth: 1, Result: cuda.ErrOutOfMemory}}}, "cuMemCreate"},
-		{cudaemu.Config{RDMA: true, Faults: []cudaemu.Injection{{Call: "cuMemMap", Nth: 1, Result: cuda.ErrNotSupported}}}, "cuMemMap"},
-		{cudaemu.Config{RDMA: true, Faults: []cudaemu.Injection{{Call: "cuMemSetAccess", Nth: 1, Result: cuda.ErrNotSupported}}}, "cuMemSetAccess"},
+		{cudaemu.Config{RDMA: true, Faults: []cudaemu.Injection{{Call: "cuMemCreate", Nth: 1, Result: cuda.ErrOutOfMemory}}},
+			"cuMemCreate"},
+		{cudaemu.Config{RDMA: true, Faults: []cudaemu.Injection{{Call: "cuMemMap", Nth: 1, Result: cuda.ErrNotSupported}}},
+			"cuMemMap"},
+		{cudaemu.Config{RDMA: true,
+			Faults: []cudaemu.Injection{{Call: "cuMemSetAccess", Nth: 1, Result: cuda.ErrNotSupported}}}, "cuMemSetAccess"},
 	} {
 		d := gputest.Driver(t, gputest.Emu(c.emu))
 		_, err := p2p.NewCardMemory(newUser(t, d, 0, 0, "one").config(size), true)

@@ -70,7 +70,8 @@ func openDoor() (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &door{socket: l.Addr().String(), secret: make([]byte, secretBytes), listener: l, pending: auth.NewPending(maxPending, exportTime, nil)}
+	d := &door{socket: l.Addr().String(), secret: make([]byte, secretBytes), listener: l,
+		pending: auth.NewPending(maxPending, exportTime, nil)}
 	rand.Read(d.secret)
 	d.work.Go(func() { d.pending.Serve(l, func(c net.Conn) { d.serve(c.(*net.UnixConn)) }) })
 	return d, nil

@@ -35,7 +35,8 @@ type stretch struct {
 func (s *Segment) Lay(offers []SegmentOffer) (f *Flat, err error) {
 	f = &Flat{segment: s}
 	err = s.with(func() error {
-		page, err := s.cfg.Driver.MemGetAllocationGranularity(cuda.AllocationProp{Device: s.cfg.Device}, cuda.GranularityMinimum)
+		page, err := s.cfg.Driver.MemGetAllocationGranularity(cuda.AllocationProp{Device: s.cfg.Device},
+			cuda.GranularityMinimum)
 		if err != nil {
 			return err
 		}
@@ -56,7 +57,8 @@ func (s *Segment) Lay(offers []SegmentOffer) (f *Flat, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, &SegmentError{Rank: s.cfg.Self.Rank, Peer: -1, Reason: "all ranks' memory in one range of addresses", Err: err}
+		return nil, &SegmentError{Rank: s.cfg.Self.Rank, Peer: -1, Reason: "all ranks' memory in one range of addresses",
+			Err: err}
 	}
 	return f, nil
 }
@@ -72,7 +74,8 @@ func (f *Flat) measure(offers []SegmentOffer, page uint64) (lead uint64, err err
 		case !o.mapped():
 			return 0, fmt.Errorf("rank %d's is not of the virtual-memory API: allocate it with ncclMemAlloc or cuMemCreate", r)
 		case o.lead()%page != offers[0].lead()%page:
-			return 0, fmt.Errorf("rank 0's begins at %d of a page of %d, and rank %d's at %d", offers[0].lead()%page, page, r, o.lead()%page)
+			return 0, fmt.Errorf("rank 0's begins at %d of a page of %d, and rank %d's at %d", offers[0].lead()%page, page, r,
+				o.lead()%page)
 		}
 		lead = max(lead, o.lead())
 	}

@@ -30,7 +30,8 @@ func create(n int) (mapping, *File, error) {
 		f.Close()
 		return mapping{}, nil, fmt.Errorf("host memory: %d bytes: %w", n, os.NewSyscallError("fallocate", err))
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		f.Close()
 		return mapping{}, nil, os.NewSyscallError("fcntl F_ADD_SEALS", err)
 	}

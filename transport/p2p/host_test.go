@@ -40,7 +40,8 @@ func TestReachHost(t *testing.T) {
 		{"well", nil, ""},
 		{"other host", func(o *p2p.HostOffer) { o.Host = "g" }, "different hosts"},
 		{"refused", func(o *p2p.HostOffer) { o.Refused = "not wanted" }, "rank 1: not wanted"},
-		{"other process without file", func(o *p2p.HostOffer) { o.Process = "q" }, "cannot share host memory with another process"},
+		{"other process without file", func(o *p2p.HostOffer) { o.Process = "q" },
+			"cannot share host memory with another process"},
 		{"other driver without file", func(o *p2p.HostOffer) { o.Driver = "emu" }, "cannot share host memory"},
 		{"other size", func(o *p2p.HostOffer) { o.Bytes = 9 }, "share 8 and 9 bytes"},
 	})
@@ -80,7 +81,8 @@ func TestHostMemoryStale(t *testing.T) {
 // No room and no wish are refusals, not failures.
 func TestHostMemoryRefused(t *testing.T) {
 	d := gputest.Driver(t)
-	for _, cfg := range []p2p.Config{{Driver: d, Bytes: 64, Refused: "not wanted"}, {Driver: d, Bytes: 1 << 60}, {Driver: d, Bytes: 64}} {
+	for _, cfg := range []p2p.Config{{Driver: d, Bytes: 64, Refused: "not wanted"}, {Driver: d, Bytes: 1 << 60},
+		{Driver: d, Bytes: 64}} {
 		m := p2p.NewHost(cfg)
 		o, err := p2p.ParseHostOffer(m.Offer())
 		require.NoError(t, err)

@@ -163,7 +163,8 @@ func Reach(a, b *Offer) error {
 	for _, p := range [][2]*Offer{{a, b}, {b, a}} {
 		from, to := p[0], p[1]
 		if link, seen := from.Links[to.UUID]; seen && link == cuda.NoLink {
-			return fmt.Errorf("p2p: the GPU of rank %d does not reach that of rank %d: no NVLink or PCIe peer access", from.Rank, to.Rank)
+			return fmt.Errorf("p2p: the GPU of rank %d does not reach that of rank %d: no NVLink or PCIe peer access",
+				from.Rank, to.Rank)
 		}
 		if !sameProcess(a, b) && to.Handle == nil {
 			return fmt.Errorf("p2p: rank %d cannot hand its memory to another process: %s", to.Rank, to.NoIPC)

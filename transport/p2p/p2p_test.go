@@ -39,15 +39,18 @@ func TestSameProcess(t *testing.T) {
 
 func TestReach(t *testing.T) {
 	offer := func(rank int) *p2p.Offer {
-		return &p2p.Offer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, UUID: fmt.Sprint(rank), Links: map[string]cuda.Link{"0": cuda.NVLink, "1": cuda.NVLink}, Bytes: 8}
+		return &p2p.Offer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, UUID: fmt.Sprint(rank),
+			Links: map[string]cuda.Link{"0": cuda.NVLink, "1": cuda.NVLink}, Bytes: 8}
 	}
 	bothReach(t, offer, p2p.Reach, []reachTest[p2p.Offer]{
 		{"well", nil, ""},
 		{"other host", func(o *p2p.Offer) { o.Host = "g" }, "different hosts"},
 		{"refused", func(o *p2p.Offer) { o.Refused = "RINGO_P2P_DISABLE is set" }, "rank 1: RINGO_P2P_DISABLE is set"},
 		{"no link", func(o *p2p.Offer) { o.Links["0"] = cuda.NoLink }, "the GPU of rank 1 does not reach that of rank 0"},
-		{"hidden", func(o *p2p.Offer) { o.Process, o.Handle = "q", []byte{1}; delete(o.Links, "0") }, "cannot hand its memory"},
-		{"other process without handle", func(o *p2p.Offer) { o.Process = "q"; o.NoIPC = "no IPC here" }, "cannot hand its memory to another process"},
+		{"hidden", func(o *p2p.Offer) { o.Process, o.Handle = "q", []byte{1}; delete(o.Links, "0") },
+			"cannot hand its memory"},
+		{"other process without handle", func(o *p2p.Offer) { o.Process = "q"; o.NoIPC = "no IPC here" },
+			"cannot hand its memory to another process"},
 		{"other driver without handle", func(o *p2p.Offer) { o.Driver = "emu" }, "cannot hand its memory to another process"},
 		{"other size", func(o *p2p.Offer) { o.Bytes = 9 }, "share 8 and 9 bytes"},
 	})

@@ -65,7 +65,8 @@ func TestRangeStop(t *testing.T) {
 	defer l.Close()
 	u := newUser(t, gputest.Driver(t), 0, 0, "p")
 	r, _ := u.addresses(true, page)
-	peer := p2p.RangeOffer{ID: "x", Pieces: []int{page}, Export: &p2p.Export{Socket: l.Addr().String(), Secret: []byte("s"), ID: "x"}}
+	peer := p2p.RangeOffer{ID: "x", Pieces: []int{page},
+		Export: &p2p.Export{Socket: l.Addr().String(), Secret: []byte("s"), ID: "x"}}
 	peer.Rank, peer.Process = 1, "q"
 	cause, start := errors.New("it is over"), time.Now()
 	time.AfterFunc(20*time.Millisecond, func() { r.Stop(cause) })

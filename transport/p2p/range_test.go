@@ -69,8 +69,11 @@ func TestRangeRefused(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("this driver refuses nothing")
 	}
-	for call, want := range map[string]string{"cuMemCreate": "CUDA_ERROR_NOT_SUPPORTED", "cuMemAddressReserve": "CUDA_ERROR_NOT_SUPPORTED"} {
-		d := gputest.Driver(t, gputest.Emu(cudaemu.Config{Devices: 1, Faults: []cudaemu.Injection{{Call: call, Chance: 1, Result: cuda.Result(801)}}}))
+	for call, want := range map[string]string{"cuMemCreate": "CUDA_ERROR_NOT_SUPPORTED",
+		"cuMemAddressReserve": "CUDA_ERROR_NOT_SUPPORTED"} {
+		d := gputest.Driver(t,
+			gputest.Emu(cudaemu.Config{Devices: 1,
+				Faults: []cudaemu.Injection{{Call: call, Chance: 1, Result: cuda.Result(801)}}}))
 		u := newUser(t, d, 0, 0, "p")
 		r, o := u.addresses(false, page)
 		require.Contains(t, r.Refused(), want)

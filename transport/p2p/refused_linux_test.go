@@ -126,7 +126,8 @@ func TestRangeDriverRefuses(t *testing.T) {
 			require.Equal(t, "from another process", owner.read(ao.Addr+page, 20))
 		})
 	}
-	for _, call := range []string{"MemCreate", "MemAddressReserve", "MemMap", "MemSetAccess", "MemExportToShareableHandle", "MemImportFromShareableHandle"} {
+	for _, call := range []string{"MemCreate", "MemAddressReserve", "MemMap", "MemSetAccess", "MemExportToShareableHandle",
+		"MemImportFromShareableHandle"} {
 		require.Contains(t, calls, call)
 	}
 }

@@ -138,7 +138,8 @@ func ParseSegmentOffer(b []byte) (o SegmentOffer, err error) {
 		}
 		at = p.Addr + uint64(p.Bytes)
 	}
-	if n := len(o.Pieces); n > 0 && (o.Bytes <= 0 || o.Addr < o.Pieces[0].Addr || o.Addr > at || uint64(o.Bytes) > at-o.Addr) {
+	if n := len(o.Pieces); n > 0 &&
+		(o.Bytes <= 0 || o.Addr < o.Pieces[0].Addr || o.Addr > at || uint64(o.Bytes) > at-o.Addr) {
 		return o, fmt.Errorf("p2p: offer of rank %d: %d bytes at %#x are not in its pieces", o.Rank, o.Bytes, o.Addr)
 	}
 	return o, nil

@@ -160,8 +160,10 @@ func TestReachSegment(t *testing.T) {
 		{"well", nil, ""},
 		{"same process without handle", func(o *p2p.SegmentOffer) { o.NoIPC = "no IPC here" }, ""},
 		{"other process", func(o *p2p.SegmentOffer) { o.Process = "q" }, ""},
-		{"other process without handle", func(o *p2p.SegmentOffer) { o.Process, o.NoIPC = "q", "no IPC here" }, "rank 1 cannot hand its memory to another process: no IPC here"},
-		{"other driver without handle", func(o *p2p.SegmentOffer) { o.Driver, o.NoIPC = "emu", "no IPC here" }, "no IPC here"},
+		{"other process without handle", func(o *p2p.SegmentOffer) { o.Process, o.NoIPC = "q", "no IPC here" },
+			"rank 1 cannot hand its memory to another process: no IPC here"},
+		{"other driver without handle", func(o *p2p.SegmentOffer) { o.Driver, o.NoIPC = "emu", "no IPC here" },
+			"no IPC here"},
 		{"refused", func(o *p2p.SegmentOffer) { o.NoPeer = "managed memory" }, "rank 1: managed memory"},
 		{"other size", func(o *p2p.SegmentOffer) { o.Bytes = 9 }, "share 8 and 9 bytes"},
 	})

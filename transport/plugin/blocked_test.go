@@ -22,7 +22,8 @@ func (f *fake) block(t *testing.T, call string, after int) (await, release func(
 	release = func() { f.call(t, "block", 0) }
 	t.Cleanup(release)
 	return func() {
-		require.Eventually(t, func() bool { return f.call(t, "blocked") > 0 }, tier.Patience, time.Millisecond, "%s was not called", call)
+		require.Eventually(t, func() bool { return f.call(t, "blocked") > 0 }, tier.Patience, time.Millisecond,
+			"%s was not called", call)
 	}, release
 }
 
@@ -153,7 +154,9 @@ func TestBlockedStart(t *testing.T) {
 		f := newFake(t, version(11))
 		_, release := f.block(t, call, 0)
 		_, err := loadFirst(f.file, nil, 20*time.Millisecond)
-		require.ErrorContains(t, err, "network plugin libnccl-net-test.so (v11): init: the plugin has not returned from its function: not done in 20ms; NCCL_NET_PLUGIN=none")
+		require.ErrorContains(t, err,
+			"network plugin libnccl-net-test.so (v11): init: the plugin has not returned from its function: not done in 20ms; "+
+				"NCCL_NET_PLUGIN=none")
 		release()
 	}
 	f := newFake(t, version(11))
@@ -171,7 +174,8 @@ func TestBlockedStart(t *testing.T) {
 	require.ErrorIs(t, returned(t, "listen", done), enough)
 	require.NoError(t, returns(t, "close", tr.Close))
 	release()
-	require.Eventually(t, func() bool { return f.call(t, "objects") == contexts(11) }, tier.Patience, time.Millisecond, "what came late is given back")
+	require.Eventually(t, func() bool { return f.call(t, "objects") == contexts(11) }, tier.Patience, time.Millisecond,
+		"what came late is given back")
 	require.Zero(t, f.call(t, "faults"))
 }
 

@@ -49,10 +49,11 @@ func (t *Transport) dial(ctx context.Context, peer transport.Info, addr []byte, 
 		request.Rest[0] = 2
 	}
 	err := listen.Retry(ctx, func() (err error) {
-		conn, err = listen.Dial(ctx, listen.Target{Network: "tcp", Addr: t.scoped(addr)}, t.cfg.Key, protocol, request, func(c net.Conn) (err error) {
-			offer, err = hearHandles(c, int(request.Rest[0]))
-			return err
-		})
+		conn, err = listen.Dial(ctx, listen.Target{Network: "tcp", Addr: t.scoped(addr)}, t.cfg.Key, protocol, request,
+			func(c net.Conn) (err error) {
+				offer, err = hearHandles(c, int(request.Rest[0]))
+				return err
+			})
 		return err
 	})
 	if err != nil {
@@ -76,7 +77,8 @@ func hearHandles(c net.Conn, comms int) ([]byte, error) {
 }
 
 // connect has the plugin connect to the handle in an offer.
-func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer []byte, slots *mem.Region) (*sendConn, error) {
+func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer []byte, slots *mem.Region) (*sendConn,
+	error) {
 	// The device of the same number: that is how rails are wired.
 	dev := t.devices[int(binary.BigEndian.Uint32(offer))%len(t.devices)]
 	c := newSendConn(newHalf(t, dev, peer, conn, slots != nil))

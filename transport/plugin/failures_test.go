@@ -103,7 +103,8 @@ func TestFailures(t *testing.T) {
 
 // Closing goes on when the plugin fails to, and says so.
 func TestFailuresOfClose(t *testing.T) {
-	require.Equal(t, []string{"in progress (7)", "result 8", "result -1"}, []string{Result(7).String(), Result(8).String(), Result(-1).String()})
+	require.Equal(t, []string{"in progress (7)", "result 8", "result -1"},
+		[]string{Result(7).String(), Result(8).String(), Result(-1).String()})
 	for _, call := range []string{"deregMr", "closeSend", "closeRecv", "closeListen", "finalize"} {
 		f := newFake(t, version(11))
 		l := f.load(t)

@@ -31,7 +31,9 @@ func TestLayout(t *testing.T) {
 		theirs[field+" "+name] = offset
 	}
 	ours := map[string]string{}
-	for name, s := range map[string]any{"properties8": propertiesV8{}, "properties9": propertiesV9{}, "properties10": propertiesV10{}, "properties11": propertiesV11{propertiesV10: propertiesV10{}, maxMultiRequestSize: 1}} {
+	for name, s := range map[string]any{"properties8": propertiesV8{}, "properties9": propertiesV9{},
+		"properties10": propertiesV10{}, "properties11": propertiesV11{propertiesV10: propertiesV10{},
+			maxMultiRequestSize: 1}} {
 		typ := reflect.TypeOf(s)
 		ours[name+" size"] = fmt.Sprint(typ.Size())
 		for _, field := range reflect.VisibleFields(typ) {

@@ -166,7 +166,9 @@ func (l *Library) usable(n int) (usable []*Device, err error) {
 		case d.MaxRecvs < 1:
 			reasons = append(reasons, fmt.Sprintf("device %v receives %d messages at a time", d, d.MaxRecvs))
 		case d.MaxBytes < n:
-			reasons = append(reasons, fmt.Sprintf("device %v carries messages of %d bytes, slots need %d (RINGO_SLOT_BYTES makes them smaller)", d, d.MaxBytes, n))
+			reasons = append(reasons,
+				fmt.Sprintf("device %v carries messages of %d bytes, slots need %d (RINGO_SLOT_BYTES makes them smaller)", d,
+					d.MaxBytes, n))
 		default:
 			usable = append(usable, d)
 		}
@@ -238,7 +240,8 @@ func (l *Library) keep(log *slog.Logger, memory ...any) {
 
 // error is a call that has failed, with what the plugin said about it.
 func (l *Library) error(f int, d *Device, peer int, r Result) *Error {
-	e := &Error{File: l.File, Version: l.Version, Call: functionNames[f], Peer: peer, Result: r, Said: l.table.voice.said()}
+	e := &Error{File: l.File, Version: l.Version, Call: functionNames[f], Peer: peer, Result: r,
+		Said: l.table.voice.said()}
 	if d != nil {
 		e.Device = d.String()
 	}

@@ -37,7 +37,8 @@ func TestLiesOfStart(t *testing.T) {
 		name := "?[2J??" + strings.Repeat("x", maxLabel-6)
 		d := l.Devices[0]
 		d.conns = nil
-		require.Equal(t, Device{Name: name, PCIPath: name, MaxConns: n, MaxRecvs: 1, MaxBytes: math.MaxInt32, memory: hostMemory}, d)
+		require.Equal(t, Device{Name: name, PCIPath: name, MaxConns: n, MaxRecvs: 1, MaxBytes: math.MaxInt32,
+			memory: hostMemory}, d)
 		_, infos, _ := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4}) // it has no limit of connections
 		require.Len(t, infos, 2)
 	}

@@ -16,7 +16,8 @@ import (
 func TestCloseWaitsForReceiver(t *testing.T) {
 	for name, linger := range map[string]time.Duration{"it goes on": time.Hour, "it does not": 50 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			ranks, infos, addrs := twoThatLinger(t, newFake(t, version(11)).load(t), transport.Limits{SlotBytes: 300, Slots: 4}, linger)
+			ranks, infos, addrs := twoThatLinger(t, newFake(t, version(11)).load(t), transport.Limits{SlotBytes: 300, Slots: 4},
+				linger)
 			s, err := ranks[0].Dial(infos[1], addrs[1])
 			require.NoError(t, err)
 			r, err := ranks[1].Accept(infos[0])

@@ -79,7 +79,9 @@ func (c *recvConn) refuse(reason error) error {
 // odd is the error of a connection with one placed end: this rank's end, or the peer's.
 func odd(placed bool) error {
 	if placed {
-		return errors.New("the sending end of the connection is not placed and the receiving one is; do all ranks have the same settings?")
+		return errors.New("the sending end of the connection is not placed and the receiving one is; do all ranks have the " +
+			"same settings?")
 	}
-	return errors.New("the sending end of the connection is placed and the receiving one is not; do all ranks have the same settings?")
+	return errors.New("the sending end of the connection is placed and the receiving one is not; do all ranks have the " +
+		"same settings?")
 }

@@ -56,7 +56,8 @@ type placedPair struct {
 }
 
 // newPlacedPair registers more memory than the slots, which lie in the middle.
-func newPlacedPair(t *testing.T, l *Library, kind string, limits transport.Limits, options ...func(*transport.Memory)) *placedPair {
+func newPlacedPair(t *testing.T, l *Library, kind string, limits transport.Limits,
+	options ...func(*transport.Memory)) *placedPair {
 	t.Helper()
 	const before, after = 96, 32
 	p := &placedPair{slot: limits.SlotBytes}
@@ -107,7 +108,8 @@ func (p *placedPair) get(message, n int) error {
 	if err != nil {
 		return err
 	}
-	if want := p.slots[1].Slice(message*p.slot%len(p.seen[1]), n); r != want || stamp != (transport.Stamp{uint64(message), uint64(n)}) {
+	if want := p.slots[1].Slice(message*p.slot%len(p.seen[1]), n); r != want ||
+		stamp != (transport.Stamp{uint64(message), uint64(n)}) {
 		return fmt.Errorf("message %d came with %v to %v, not to %v", message, stamp, r, want)
 	}
 	if !bytes.Equal(p.place(1, message, n), bytes.Repeat([]byte{byte(message)}, n)) {
@@ -187,7 +189,8 @@ func TestPlacedPosts(t *testing.T) {
 	f.call(t, "device", 1, 100, hostMemory|deviceMemory|dmaBuf, 0, 0)
 	p := newPlacedPair(t, f.load(t), ofGPU, transport.Limits{SlotBytes: 300, Slots: 4})
 	f.set(t, "irecv", 4, 0) // the first of payloads
-	require.ErrorContains(t, p.connect(), "plugin: accept rank 0, placed: network plugin libnccl-net-test.so (v11): irecv: ")
+	require.ErrorContains(t, p.connect(),
+		"plugin: accept rank 0, placed: network plugin libnccl-net-test.so (v11): irecv: ")
 }
 
 // GPUs that see in order what comes need no flush, unless the plugin says so.
@@ -196,7 +199,8 @@ func TestPlacedFlush(t *testing.T) {
 		f := newFake(t, version(11))
 		f.call(t, "device", 1, 100, hostMemory|deviceMemory, 0, 0)
 		f.call(t, "flush", mode)
-		p := newPlacedPair(t, f.load(t), ofGPU, transport.Limits{SlotBytes: 100, Slots: 4}, func(m *transport.Memory) { m.Ordered = true })
+		p := newPlacedPair(t, f.load(t), ofGPU, transport.Limits{SlotBytes: 100, Slots: 4},
+			func(m *transport.Memory) { m.Ordered = true })
 		require.NoError(t, p.connect())
 		require.NoError(t, p.exchange(20))
 		require.Zero(t, f.call(t, "faults"))
@@ -287,7 +291,8 @@ func TestOddPair(t *testing.T) {
 		p := newPlacedPair(t, newFake(t, version(11)).load(t), ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
 		var send transport.SendConn
 		var err, accepting error
-		want := "plugin: accept rank 0: the sending end of the connection is placed and the receiving one is not; do all ranks have the same settings?"
+		want := "plugin: accept rank 0: the sending end of the connection is placed and the receiving one is not; do all " +
+			"ranks have the same settings?"
 		if placed {
 			send, err = p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
 			require.NoError(t, err)
@@ -296,7 +301,8 @@ func TestOddPair(t *testing.T) {
 			send, err = p.ranks[0].Dial(p.infos[1], p.addrs[1])
 			require.NoError(t, err)
 			_, accepting = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
-			want = "plugin: accept rank 0, placed: the sending end of the connection is not placed and the receiving one is; do all ranks have the same settings?"
+			want = "plugin: accept rank 0, placed: the sending end of the connection is not placed and the receiving one is; " +
+				"do all ranks have the same settings?"
 		}
 		require.EqualError(t, accepting, want)
 		<-send.(*sendConn).ctl.parted
@@ -329,12 +335,19 @@ func TestRegister(t *testing.T) {
 		{"CUDA", host | cuda, gpu, nil, "", ""},
 		{"dma-buf that is not asked for", host | cuda, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", ""},
 		{"CUDA instead of a dma-buf", host | cuda | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", ""},
-		{"no flush, and none needed", host | cuda, transport.Memory{Region: gpu.Region, Ordered: true}, []string{"WITHOUT_FLUSH"}, "", ""},
-		{"none", host, exported, nil, "", "getProperties: device 0 test0 takes no GPU memory (it says neither NCCL_PTR_CUDA nor NCCL_PTR_DMABUF)"},
-		{"no export", host | dmaBuf, gpu, nil, "", "getProperties: device 0 test0 takes GPU memory only as a dma-buf (NCCL_PTR_DMABUF), which this GPU or its driver does not export"},
-		{"no flush", host | cuda, gpu, []string{"WITHOUT_FLUSH"}, "", "getProperties: its table has no iflush, without which GPUs do not see what came"},
-		{"an export that fails", host | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", "regMrDmaBuf: device 0 test0: rank 0: export GPU memory: no more files"},
-		{"a registration that fails", host | dmaBuf, exported, nil, "regMrDmaBuf", "regMrDmaBuf: device 0 test0: rank 0: system error (2)"},
+		{"no flush, and none needed", host | cuda, transport.Memory{Region: gpu.Region, Ordered: true},
+			[]string{"WITHOUT_FLUSH"}, "", ""},
+		{"none", host, exported, nil, "",
+			"getProperties: device 0 test0 takes no GPU memory (it says neither NCCL_PTR_CUDA nor NCCL_PTR_DMABUF)"},
+		{"no export", host | dmaBuf, gpu, nil, "",
+			"getProperties: device 0 test0 takes GPU memory only as a dma-buf (NCCL_PTR_DMABUF), which this GPU or its driver " +
+				"does not export"},
+		{"no flush", host | cuda, gpu, []string{"WITHOUT_FLUSH"}, "",
+			"getProperties: its table has no iflush, without which GPUs do not see what came"},
+		{"an export that fails", host | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "",
+			"regMrDmaBuf: device 0 test0: rank 0: export GPU memory: no more files"},
+		{"a registration that fails", host | dmaBuf, exported, nil, "regMrDmaBuf",
+			"regMrDmaBuf: device 0 test0: rank 0: system error (2)"},
 		{"a flush that fails", host | dmaBuf, exported, nil, "iflush", "iflush: device 0 test0: rank 0: system error (2)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -442,7 +455,8 @@ func TestReleaseOfHeld(t *testing.T) {
 		r := new(region)
 		r.users.Add(1)
 		require.EqualError(t, tr.release(r),
-			"plugin: release: network plugin libnccl-net-test.so (v11): it has not let go of the memory in 11s; NCCL_NET_PLUGIN=none goes without plugins")
+			"plugin: release: network plugin libnccl-net-test.so (v11): it has not let go of the memory in 11s; "+
+				"NCCL_NET_PLUGIN=none goes without plugins")
 		r.leave(nil)
 	})
 }

@@ -36,18 +36,21 @@ func BenchmarkProcesses(b *testing.B) {
 }
 
 // two are two ranks of one process, and what they need to talk.
-func two(t *testing.T, l *Library, limits transport.Limits) (ranks [2]*Transport, infos [2]transport.Info, addrs [2][]byte) {
+func two(t *testing.T, l *Library, limits transport.Limits) (ranks [2]*Transport, infos [2]transport.Info,
+	addrs [2][]byte) {
 	t.Helper()
 	return twoThatLinger(t, l, limits, 0)
 }
 
-func twoThatLinger(t *testing.T, l *Library, limits transport.Limits, linger time.Duration) (ranks [2]*Transport, infos [2]transport.Info, addrs [2][]byte) {
+func twoThatLinger(t *testing.T, l *Library, limits transport.Limits, linger time.Duration) (ranks [2]*Transport,
+	infos [2]transport.Info, addrs [2][]byte) {
 	t.Helper()
 	for r := range ranks {
 		infos[r] = transport.Info{Rank: r, Host: "host", Process: "process"}
 		guard := new(fifo.Guard)
 		guard.Begin(20 * time.Second)
-		ranks[r] = New(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: limits, Guard: guard, Linger: linger}, l, Options{})
+		ranks[r] = New(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: limits,
+			Guard: guard, Linger: linger}, l, Options{})
 		t.Cleanup(func() { ranks[r].Close() })
 		var err error
 		addrs[r], err = ranks[r].Listen()
@@ -57,7 +60,8 @@ func twoThatLinger(t *testing.T, l *Library, limits transport.Limits, linger tim
 }
 
 // pair is a connection from rank 0 to rank 1.
-func pair(t *testing.T, l *Library, limits transport.Limits) (send transport.SendConn, recv transport.RecvConn, err error) {
+func pair(t *testing.T, l *Library, limits transport.Limits) (send transport.SendConn, recv transport.RecvConn,
+	err error) {
 	t.Helper()
 	ranks, infos, addrs := two(t, l, limits)
 	if send, err = ranks[0].Dial(infos[1], addrs[1]); err != nil {
@@ -118,7 +122,8 @@ func TestVersions(t *testing.T) {
 				d := l.Devices[1]
 				d.conns = nil
 				require.Equal(t, Device{
-					Index: 1, Name: "test1", PCIPath: "/sys/devices/test1", Speed: 10000, MaxConns: 1000, MaxRecvs: 1, MaxBytes: 1<<31 - 1, memory: hostMemory,
+					Index: 1, Name: "test1", PCIPath: "/sys/devices/test1", Speed: 10000, MaxConns: 1000, MaxRecvs: 1,
+					MaxBytes: 1<<31 - 1, memory: hostMemory,
 				}, d)
 				t.Run("traffic", func(t *testing.T) {
 					send, recv, err := pair(t, l, transport.Limits{SlotBytes: 300, Slots: 40})
@@ -153,7 +158,8 @@ func TestUnusable(t *testing.T) {
 		{1, 9, cuda, 0, 0, "device 0 test0 takes no host memory, device 1 test1 takes no host memory"},
 		{0, 9, host, 0, 0, "device 0 test0 receives 0 messages at a time"},
 		{1, 9, host, 1, 0, "device 0 test0 needs a part of its own on the GPU (type 1)"},
-		{1, 9, host, 0, 100, "device 0 test0 carries messages of 100 bytes, slots need 332 (RINGO_SLOT_BYTES makes them smaller)"},
+		{1, 9, host, 0, 100, "device 0 test0 carries messages of 100 bytes, slots need 332 (RINGO_SLOT_BYTES makes them " +
+			"smaller)"},
 		{8, 9, host | cuda, 0, 332, ""},
 	} {
 		f := newFake(t, version(11))
@@ -219,7 +225,8 @@ func TestLog(t *testing.T) {
 
 func TestFile(t *testing.T) {
 	for entry, want := range map[string]string{
-		"": "libnccl-net.so", "aws": "libnccl-net-aws.so", "./x": "./x", "libnccl-net-ofi.so": "libnccl-net-ofi.so", "x.so": "x.so",
+		"": "libnccl-net.so", "aws": "libnccl-net-aws.so", "./x": "./x", "libnccl-net-ofi.so": "libnccl-net-ofi.so",
+		"x.so": "x.so",
 	} {
 		require.Equal(t, want, File(entry), "%q", entry)
 	}
@@ -227,15 +234,18 @@ func TestFile(t *testing.T) {
 
 func TestExpand(t *testing.T) {
 	minus := func(n uint32) uintptr { return uintptr(-n) }
-	got := expand("%d %5u|%-4d|%04x %ld %hhu %c %s %p %% %.2f %*d %s\n", []uintptr{minus(3), minus(1), 7, 255, 1 << 40, 258, 'x', 1, 16, 5, 9},
+	got := expand("%d %5u|%-4d|%04x %ld %hhu %c %s %p %% %.2f %*d %s\n",
+		[]uintptr{minus(3), minus(1), 7, 255, 1 << 40, 258, 'x', 1, 16, 5, 9},
 		[]float64{1.5}, func(_ uintptr, most int) string { return "text"[:min(most, 4)] })
 	require.Equal(t, "-3 4294967295|7   |00ff 1099511627776 2 x text 0x10 % 1.50     9 ?", got)
 	require.Equal(t, "100%", expand("100%", nil, nil, nil))
 	for format, want := range map[string]string{ // of an argument of all ones but the last bit
 		"%hhd": "-2", "%hd": "-2", "%d": "-2", "%i": "-2", "%ld": "-2", "%jd": "-2", "%zd": "-2",
-		"%hhu": "254", "%hu": "65534", "%u": "4294967294", "%lu": "18446744073709551614", "%qu": "18446744073709551614", "%tu": "18446744073709551614",
+		"%hhu": "254", "%hu": "65534", "%u": "4294967294", "%lu": "18446744073709551614", "%qu": "18446744073709551614",
+		"%tu":  "18446744073709551614",
 		"%hhx": "fe", "%#hx": "0xfffe", "%X": "FFFFFFFE", "%hho": "376", "%c|": "þ|", "%p": "0xfffffffffffffffe",
-		"%+d": "-2", "%-6d|": "-2    |", "%06d": "-00002", "%w": "?", "%d %d": "-2 ?", "%f": "?", "%*d": "?", "a%": "a%", "a% 5": "a% 5",
+		"%+d": "-2", "%-6d|": "-2    |", "%06d": "-00002", "%w": "?", "%d %d": "-2 ?", "%f": "?", "%*d": "?", "a%": "a%",
+		"a% 5":       "a% 5",
 		"no end\n\n": "no end", "%%d": "%d",
 	} {
 		require.Equal(t, want, expand(format, []uintptr{^uintptr(1)}, nil, nil), "%q", format)
@@ -245,7 +255,8 @@ func TestExpand(t *testing.T) {
 
 	// A string is read no further than it is printed: there may be no end.
 	read := func(_ uintptr, most int) string { return fmt.Sprint(most) }
-	got = expand("%.*s %.7s %.s %-9.3s| %5s %.*s %.99999999999999999999s", []uintptr{5, 1, 1, 1, 1, 1, minus(4), 1, 1}, nil, read)
+	got = expand("%.*s %.7s %.s %-9.3s| %5s %.*s %.99999999999999999999s", []uintptr{5, 1, 1, 1, 1, 1, minus(4), 1, 1},
+		nil, read)
 	require.Equal(t, "5 7  3        |  4096 4096 4096", got)
 	// Widths are memory.
 	require.Len(t, expand(strings.Repeat("%999999d", 100), make([]uintptr, 100), nil, nil), maxText)

@@ -73,7 +73,8 @@ func (c *recvConn) await(slot uint64) error {
 	if c.arrived.Load() > slot {
 		return c.alive()
 	}
-	return c.wait(func() bool { return c.arrived.Load() > slot }, func(parted error, ended bool) error { return c.gone(slot, parted, ended) })
+	return c.wait(func() bool { return c.arrived.Load() > slot },
+		func(parted error, ended bool) error { return c.gone(slot, parted, ended) })
 }
 
 // gone is why a slot does not come that had not arrived when the peer had parted.

@@ -88,9 +88,11 @@ func (l *Library) takes(d *Device, m transport.Memory) error {
 	case d.memory&dmaBuf == 0:
 		return fmt.Errorf("device %v takes no GPU memory (it says neither NCCL_PTR_CUDA nor NCCL_PTR_DMABUF)", d)
 	case l.table.fn[fnRegMrDmaBuf] == 0:
-		return fmt.Errorf("device %v takes GPU memory as a dma-buf (NCCL_PTR_DMABUF) and the plugin's table has no regMrDmaBuf", d)
+		return fmt.Errorf("device %v takes GPU memory as a dma-buf (NCCL_PTR_DMABUF) and the plugin's table has no "+
+			"regMrDmaBuf", d)
 	}
-	return fmt.Errorf("device %v takes GPU memory only as a dma-buf (NCCL_PTR_DMABUF), which this GPU or its driver does not export", d)
+	return fmt.Errorf("device %v takes GPU memory only as a dma-buf (NCCL_PTR_DMABUF), which this GPU or its driver "+
+		"does not export", d)
 }
 
 // flushes reports whether what a device has received into memory is flushed before kernels are told.
@@ -122,7 +124,8 @@ func (t *Transport) release(r *region) error {
 	select {
 	case <-left:
 	case <-time.After(t.releaseTime()):
-		return fmt.Errorf("plugin: release: %w", t.lib.failed("", fmt.Errorf("it has not let go of the memory in %v", t.releaseTime())))
+		return fmt.Errorf("plugin: release: %w",
+			t.lib.failed("", fmt.Errorf("it has not let go of the memory in %v", t.releaseTime())))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

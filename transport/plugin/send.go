@@ -229,7 +229,8 @@ func (c *sendConn) linger() {
 		case <-time.After(minPause):
 		}
 	}
-	c.t.ends.Lose(fmt.Errorf("plugin: rank %d has taken nothing for %v: it may lack the last messages, %d at least", c.peer, c.t.ends.Linger(), c.public.Load()-sent))
+	c.t.ends.Lose(fmt.Errorf("plugin: rank %d has taken nothing for %v: it may lack the last messages, %d at least",
+		c.peer, c.t.ends.Linger(), c.public.Load()-sent))
 }
 
 func (c *sendConn) end() {

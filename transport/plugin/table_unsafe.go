@@ -37,7 +37,8 @@ const (
 
 var functionNames = [functions]string{
 	"init", "devices", "getProperties", "listen", "connect", "accept", "regMr", "regMrDmaBuf", "deregMr", "isend", "irecv",
-	"iflush", "test", "closeSend", "closeRecv", "closeListen", "getDeviceMr", "irecvConsumed", "makeVDevice", "finalize", "setNetAttr",
+	"iflush", "test", "closeSend", "closeRecv", "closeListen", "getDeviceMr", "irecvConsumed", "makeVDevice", "finalize",
+	"setNetAttr",
 }
 
 // versions are the tables that are known, best first, with how many functions each has.
@@ -76,7 +77,8 @@ func findTable(lib dl.Library) (t table, err error) {
 		}
 		return t, nil
 	}
-	return t, fmt.Errorf("it exports none of ncclNetPlugin_v%d to v%d: is it a network plugin, and not too old or too new?",
+	return t, fmt.Errorf("it exports none of ncclNetPlugin_v%d to v%d: is it a network plugin, and not too old or too "+
+		"new?",
 		versions[len(versions)-1].number, versions[0].number)
 }
 
@@ -162,7 +164,8 @@ func (t *table) device(index int, p unsafe.Pointer) Device {
 	v := (*propertiesV9)(p)
 	d := Device{
 		Index: index, Name: label(v.name), PCIPath: label(v.pciPath), Speed: speed(v.speed), MaxConns: int(v.maxComms),
-		MaxRecvs: int(v.maxRecvs), MaxBytes: math.MaxInt32, memory: int(v.ptrSupport), offload: int(v.netDeviceType), flush: v.forceFlush != 0,
+		MaxRecvs: int(v.maxRecvs), MaxBytes: math.MaxInt32, memory: int(v.ptrSupport), offload: int(v.netDeviceType),
+		flush: v.forceFlush != 0,
 	}
 	if b := v.maxP2pBytes; b > 0 && b < math.MaxInt32 {
 		d.MaxBytes = int(b)

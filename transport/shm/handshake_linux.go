@@ -154,7 +154,8 @@ func (t *Transport) take(socket *net.UnixConn) ([]byte, *fifo.Consumer, error) {
 
 var (
 	errNoFile      = errors.New("shared memory did not come with the connection")
-	errDescriptors = fmt.Errorf("shared memory came, but this process has no file descriptor left for it: raise ulimit -n: %w", unix.EMFILE)
+	errDescriptors = fmt.Errorf("shared memory came, but this process has no file descriptor left for it: raise ulimit "+
+		"-n: %w", unix.EMFILE)
 )
 
 // receiveFile is the descriptor that a peer sends. The caller closes it.

@@ -23,7 +23,8 @@ type generation struct {
 }
 
 var (
-	first  = generation{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ", "total_active_file "}
+	first = generation{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ",
+		"total_active_file "}
 	second = generation{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ", "active_file "}
 )
 
@@ -112,7 +113,8 @@ func (t *Transport) room(size int) error {
 	}
 	for _, g := range t.groups() {
 		if left, short := g.left(uint64(size)); short {
-			return fmt.Errorf("shared memory: %s needed, the container has %s left of %s (control group's %s): allow it more memory, %s: %w",
+			return fmt.Errorf("shared memory: %s needed, the container has %s left of %s (control group's %s): allow it more "+
+				"memory, %s: %w",
 				bytes(size), bytes(left), bytes(g.limit), path.Join(g.dir, g.max), remedy, unix.ENOMEM)
 		}
 	}

@@ -19,16 +19,31 @@ func TestLimits(t *testing.T) {
 		files map[string]string
 		says  string // "" is room
 	}{
-		"no groups":     {},
-		"none is set":   {map[string]string{"proc/self/cgroup": "0::/a\n", v2 + "a/memory.max": "max\n", v2 + "a/memory.current": "5\n"}, ""},
-		"enough":        {map[string]string{"proc/self/cgroup": "0::/a\n", v2 + "a/memory.max": "200000000\n", v2 + "a/memory.current": "1000000\n"}, ""},
-		"of its own":    {map[string]string{"proc/self/cgroup": "0::/\n", v2 + "memory.max": "104857600\n", v2 + "memory.current": "62914560\n"}, "64 MiB needed, the container has 40 MiB left of 100 MiB (control group's /memory.max)"},
-		"of a parent":   {map[string]string{"proc/self/cgroup": "0::/a/b\n", v2 + "a/b/memory.max": "max", v2 + "a/b/memory.current": "1", v2 + "a/memory.max": "104857600", v2 + "a/memory.current": "209715200"}, "has 0 bytes left of 100 MiB (control group's /a/memory.max)"},
-		"files go":      {map[string]string{"proc/self/cgroup": "0::/\n", v2 + "memory.max": "104857600\n", v2 + "memory.current": "104857600\n", v2 + "memory.stat": "anon 7\nfile 99999999\ninactive_file 41943040\nactive_file 41943040\n"}, ""},
-		"first":         {map[string]string{"proc/self/cgroup": "5:cpu:/x\n4:memory,y:/docker/1\n0::/\n", v1 + "docker/1/memory.limit_in_bytes": "104857600\n", v1 + "docker/1/memory.usage_in_bytes": "62914560\n"}, "40 MiB left of 100 MiB (control group's /docker/1/memory.limit_in_bytes)"},
-		"first, inside": {map[string]string{"proc/self/cgroup": "4:memory:/docker/1\n", v1 + "memory.limit_in_bytes": "104857600\n", v1 + "memory.usage_in_bytes": "94371840\n", v1 + "memory.stat": "inactive_file 41943040\ntotal_inactive_file 1048576\n"}, "11 MiB left of 100 MiB (control group's /memory.limit_in_bytes)"},
-		"first, none":   {map[string]string{"proc/self/cgroup": "4:memory:/\n", v1 + "memory.limit_in_bytes": "9223372036854771712\n", v1 + "memory.usage_in_bytes": "94371840\n"}, ""},
-		"outside":       {map[string]string{"proc/self/cgroup": "0::/../../a\n", v2 + "memory.max": "1000000\n", v2 + "memory.current": "0\n"}, "left of 976 KiB"},
+		"no groups": {},
+		"none is set": {map[string]string{"proc/self/cgroup": "0::/a\n", v2 + "a/memory.max": "max\n", v2 +
+			"a/memory.current": "5\n"}, ""},
+		"enough": {map[string]string{"proc/self/cgroup": "0::/a\n", v2 + "a/memory.max": "200000000\n", v2 +
+			"a/memory.current": "1000000\n"}, ""},
+		"of its own": {map[string]string{"proc/self/cgroup": "0::/\n", v2 + "memory.max": "104857600\n", v2 +
+			"memory.current": "62914560\n"},
+			"64 MiB needed, the container has 40 MiB left of 100 MiB (control group's /memory.max)"},
+		"of a parent": {map[string]string{"proc/self/cgroup": "0::/a/b\n", v2 + "a/b/memory.max": "max", v2 +
+			"a/b/memory.current": "1", v2 + "a/memory.max": "104857600", v2 + "a/memory.current": "209715200"},
+			"has 0 bytes left of 100 MiB (control group's /a/memory.max)"},
+		"files go": {map[string]string{"proc/self/cgroup": "0::/\n", v2 + "memory.max": "104857600\n", v2 +
+			"memory.current": "104857600\n", v2 +
+			"memory.stat": "anon 7\nfile 99999999\ninactive_file 41943040\nactive_file 41943040\n"}, ""},
+		"first": {map[string]string{"proc/self/cgroup": "5:cpu:/x\n4:memory,y:/docker/1\n0::/\n", v1 +
+			"docker/1/memory.limit_in_bytes": "104857600\n", v1 + "docker/1/memory.usage_in_bytes": "62914560\n"},
+			"40 MiB left of 100 MiB (control group's /docker/1/memory.limit_in_bytes)"},
+		"first, inside": {map[string]string{"proc/self/cgroup": "4:memory:/docker/1\n", v1 +
+			"memory.limit_in_bytes": "104857600\n", v1 + "memory.usage_in_bytes": "94371840\n", v1 +
+			"memory.stat": "inactive_file 41943040\ntotal_inactive_file 1048576\n"},
+			"11 MiB left of 100 MiB (control group's /memory.limit_in_bytes)"},
+		"first, none": {map[string]string{"proc/self/cgroup": "4:memory:/\n", v1 +
+			"memory.limit_in_bytes": "9223372036854771712\n", v1 + "memory.usage_in_bytes": "94371840\n"}, ""},
+		"outside": {map[string]string{"proc/self/cgroup": "0::/../../a\n", v2 + "memory.max": "1000000\n", v2 +
+			"memory.current": "0\n"}, "left of 976 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()

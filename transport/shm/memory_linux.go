@@ -82,7 +82,8 @@ func full(size int, dir string, cause error) error {
 	if unix.Statfs(dir, &s) == nil {
 		free = bytes(s.Bavail * uint64(s.Bsize))
 	}
-	return fmt.Errorf("%s needed, %s free in %s: enlarge it (docker run --shm-size, mount -o remount,size=), leave the directory unset to use memfd, or use sockets: %w",
+	return fmt.Errorf("%s needed, %s free in %s: enlarge it (docker run --shm-size, mount -o remount,size=), leave the "+
+		"directory unset to use memfd, or use sockets: %w",
 		bytes(size), free, dir, cause)
 }
 

@@ -106,7 +106,8 @@ func TestStrangers(t *testing.T) {
 	addr, err := b.Listen()
 	require.NoError(t, err)
 
-	for _, garbage := range []string{"", "x", "GET / HTTP/1.1\r\n\r\n", "\x0bringo shm 2", strings.Repeat("\x00", 80), strings.Repeat("y", 1<<16)} {
+	for _, garbage := range []string{"", "x", "GET / HTTP/1.1\r\n\r\n", "\x0bringo shm 2", strings.Repeat("\x00", 80),
+		strings.Repeat("y", 1<<16)} {
 		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: doorOf(addr)})
 		require.NoError(t, err)
 		_, _, _ = c.WriteMsgUnix([]byte(garbage), unix.UnixRights(0, 1, 2), nil)
@@ -123,7 +124,8 @@ func TestStrangers(t *testing.T) {
 	_, err = send.Reserve(64)
 	require.NoError(t, err)
 
-	require.Eventually(t, func() bool { return lines.Load() == 6 }, tier.Soon(20*time.Second), time.Millisecond, "a line for each stranger")
+	require.Eventually(t, func() bool { return lines.Load() == 6 }, tier.Soon(20*time.Second), time.Millisecond,
+		"a line for each stranger")
 	require.NoError(t, a.Close())
 	require.NoError(t, b.Close())
 	silent.Close()
@@ -218,7 +220,8 @@ func TestCloseWhileAdopting(t *testing.T) {
 	b := New(cfg, Options{})
 	addr, err := b.Listen()
 	require.NoError(t, err)
-	c, err := listen.Dial(t.Context(), listen.Target{Network: "unix", Addr: string(addr)}, testKey, protocol, &listen.Request{Limits: cfg.Limits}, nil)
+	c, err := listen.Dial(t.Context(), listen.Target{Network: "unix", Addr: string(addr)}, testKey, protocol,
+		&listen.Request{Limits: cfg.Limits}, nil)
 	require.NoError(t, err)
 	defer c.Close()
 	start := time.Now()

@@ -113,7 +113,8 @@ func (w routes) of(stream int) []route {
 
 // dialStream tries the ways, best first. It tries again if a connection was made and broke: the
 // peer may have been too busy to receive it.
-func (t *Transport) dialStream(ctx context.Context, peer transport.Info, routes []route, p part) (c net.Conn, err error) {
+func (t *Transport) dialStream(ctx context.Context, peer transport.Info, routes []route, p part) (c net.Conn,
+	err error) {
 	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits, Rest: p.bytes()}
 	err = listen.Retry(ctx, func() error {
 		var failed error
@@ -142,7 +143,8 @@ func (t *Transport) lameLast(routes []route) []route {
 	if len(t.lame) == 0 {
 		return routes
 	}
-	return slices.SortedStableFunc(slices.Values(routes), func(a, b route) int { return cmp.Compare(btoi(t.lame[a.ip]), btoi(t.lame[b.ip])) })
+	return slices.SortedStableFunc(slices.Values(routes),
+		func(a, b route) int { return cmp.Compare(btoi(t.lame[a.ip]), btoi(t.lame[b.ip])) })
 }
 
 func btoi(b bool) int {
@@ -163,7 +165,8 @@ func (t *Transport) blame(peer transport.Info, w route, err error) {
 		t.lame = map[netip.Addr]bool{}
 	}
 	t.lame[w.ip] = true
-	t.log.Warn("socket: an interface was not reached; its streams take another (RINGO_SOCKET_IFNAME names those to use)", "rank", t.cfg.Self.Rank, "peer", peer.Rank, "address", w.ip, "err", err)
+	t.log.Warn("socket: an interface was not reached; its streams take another (RINGO_SOCKET_IFNAME names those to use)",
+		"rank", t.cfg.Self.Rank, "peer", peer.Rank, "address", w.ip, "err", err)
 }
 
 // scoped adds the zone without which a link-local address means nothing.

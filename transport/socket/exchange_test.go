@@ -64,7 +64,8 @@ func (x *exchange) bench(b *testing.B) {
 	fromR, fromW, err := os.Pipe()
 	require.NoError(b, err)
 	cmd := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkExchange$", "-test.benchtime=1x")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("RINGO_SOCKET_EXCHANGE=%s %d %d %d %t %t", x.network, x.size, x.slot, x.slots, x.from, x.into))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("RINGO_SOCKET_EXCHANGE=%s %d %d %d %t %t", x.network, x.size, x.slot,
+		x.slots, x.from, x.into))
 	cmd.Stderr, cmd.ExtraFiles = os.Stderr, []*os.File{toR, fromW}
 	require.NoError(b, cmd.Start())
 	toR.Close()

@@ -64,7 +64,8 @@ func TestGiven(t *testing.T) {
 	})
 	talk := func(t *testing.T, open transporttest.Open) {
 		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-		require.NoError(t, exchanged(t, func(cfg transport.Config) transport.Transport { return open(t, cfg) }, time.Minute, some))
+		require.NoError(t, exchanged(t, func(cfg transport.Config) transport.Transport { return open(t, cfg) },
+			time.Minute, some))
 	}
 	t.Run("its own TLS", func(t *testing.T) {
 		f := securetest.Make(t, "mesh")
@@ -110,7 +111,8 @@ func TestGivenWrong(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	cfg := transport.Config{Key: []byte("a secret of thirty-two bytes: ok"), Limits: large, Guard: new(fifo.Guard)}
-	for address, want := range map[string]string{"two words": "without blanks", "a#b": "without blanks and #", strings.Repeat("x", 500): "at most 400 bytes"} {
+	for address, want := range map[string]string{"two words": "without blanks", "a#b": "without blanks and #",
+		strings.Repeat("x", 500): "at most 400 bytes"} {
 		_, err := New(cfg, Options{Sockets: &transport.Sockets{Listener: l, Address: address}}).Listen()
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "set Sockets.Address")

@@ -42,7 +42,8 @@ func TestChoose(t *testing.T) {
 		{"IPv6", []string{lo, eth0}, Options{Family: 6}, "eth0 2001:db8::2"},
 		{"IPv4 skips what has none", []string{link, lo}, Options{Family: 4}, "lo 127.0.0.1"},
 		{"link-local has a zone", []string{link}, Options{}, "wlan0 fe80::7%wlan0"},
-		{"no such family", []string{ib}, Options{Family: 6}, "no interface with an IPv6 address; there are: ib0[10.2.0.2/24]"},
+		{"no such family", []string{ib}, Options{Family: 6},
+			"no interface with an IPv6 address; there are: ib0[10.2.0.2/24]"},
 		{"prefix", []string{lo, ib, eth0, eth1}, Options{IfName: "eth"}, "eth0 10.0.0.2"},
 		{"list of prefixes", []string{lo, eth0, eth1}, Options{IfName: "wlan, eth1"}, "eth1 10.1.0.2"},
 		{"named beats our order", []string{lo, ib}, Options{IfName: "lo"}, "lo 127.0.0.1"},
@@ -51,7 +52,8 @@ func TestChoose(t *testing.T) {
 		{"excluded keeps the order", []string{lo, eth0, ib}, Options{IfName: "^eth"}, "ib0 10.2.0.2"},
 		{"exact", []string{"eth10 10.3.0.2/24", eth1}, Options{IfName: "=eth1"}, "eth1 10.1.0.2"},
 		{"exact exclusion", []string{eth1, "eth10 10.3.0.2/24"}, Options{IfName: "^=eth1"}, "eth10 10.3.0.2"},
-		{"find or fail", []string{lo, eth1}, Options{IfName: "=eth"}, `no interface named "=eth"; there are: lo[127.0.0.1/8 ::1/128], eth1[10.1.0.2/24]`},
+		{"find or fail", []string{lo, eth1}, Options{IfName: "=eth"},
+			`no interface named "=eth"; there are: lo[127.0.0.1/8 ::1/128], eth1[10.1.0.2/24]`},
 		{"empty words", []string{eth1}, Options{IfName: " , "}, "eth1 10.1.0.2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -67,10 +69,12 @@ func TestChoose(t *testing.T) {
 
 // Several words are several interfaces.
 func TestChooseAll(t *testing.T) {
-	ifs := machine("lo 127.0.0.1/8", "eth0 10.0.0.2/24 2001:db8::2/64", "eth1 10.1.0.2/24", "eth10 10.3.0.2/24", "wlan0 fe80::7/64", "lo1 127.0.0.9/8")
+	ifs := machine("lo 127.0.0.1/8", "eth0 10.0.0.2/24 2001:db8::2/64", "eth1 10.1.0.2/24", "eth10 10.3.0.2/24",
+		"wlan0 fe80::7/64", "lo1 127.0.0.9/8")
 	for name, want := range map[string]string{
 		"": "eth0", "eth": "eth0", "eth1,eth0": "eth1 eth0", "=eth10,eth1": "eth10 eth1", "eth1,eth1,eth1": "eth1 eth10",
-		"ib,eth0,ens": "eth0", "lo,eth1": "eth1", "wlan0,eth1": "eth1", "lo,lo1": "lo lo1", "^lo,eth0": "eth1", "wlan0,=x": "wlan0", "wlan0,lo": "lo",
+		"ib,eth0,ens": "eth0", "lo,eth1": "eth1", "wlan0,eth1": "eth1", "lo,lo1": "lo lo1", "^lo,eth0": "eth1",
+		"wlan0,=x": "wlan0", "wlan0,lo": "lo",
 	} {
 		all, err := chooseAll(ifs, Options{IfName: name})
 		require.NoError(t, err, name)

@@ -14,10 +14,12 @@ import (
 
 // sentMuch gives a connection on which rank 1 has sent rank 0 more than the kernel takes, and what rank 1 has closed
 // by.
-func sentMuch(t *testing.T, o Options, linger time.Duration) (messages int, to *Transport, r transport.RecvConn, closed chan error) {
+func sentMuch(t *testing.T, o Options, linger time.Duration) (messages int, to *Transport, r transport.RecvConn,
+	closed chan error) {
 	limits := transport.Limits{SlotBytes: 4 << 20, Slots: 8}
 	config := func(rank int) transport.Config {
-		return transport.Config{Self: transport.Info{Rank: rank}, Key: testKey, Limits: limits, Guard: new(fifo.Guard), Linger: linger}
+		return transport.Config{Self: transport.Info{Rank: rank}, Key: testKey, Limits: limits, Guard: new(fifo.Guard),
+			Linger: linger}
 	}
 	to, from := New(config(0), o), New(config(1), o)
 	addr, err := to.Listen()
@@ -74,7 +76,8 @@ func TestCloseWithoutReceiver(t *testing.T) {
 			}
 			_, to, _, closed = sentMuch(t, o, 50*time.Millisecond)
 			defer to.Close()
-			require.Regexp(t, `^socket: rank 0 has taken nothing for 50ms: [1-9]\d* bytes that were sent to it are lost$`, <-closed)
+			require.Regexp(t, `^socket: rank 0 has taken nothing for 50ms: [1-9]\d* bytes that were sent to it are lost$`,
+				<-closed)
 		})
 	}
 }

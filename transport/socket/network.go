@@ -31,7 +31,8 @@ var Network = transport.Network{
 		}
 		var f transport.Found
 		for _, p := range all {
-			f.Devices = append(f.Devices, transport.NetworkDevice{Name: p.Iface, Mbps: speedOf(p.Iface), Detail: p.Addr.String()})
+			f.Devices = append(f.Devices, transport.NetworkDevice{Name: p.Iface, Mbps: speedOf(p.Iface),
+				Detail: p.Addr.String()})
 		}
 		return f, nil
 	},
@@ -57,5 +58,6 @@ func speedOf(iface string) int {
 }
 
 func options(o transport.NetworkOptions) Options {
-	return Options{Network: o.SocketNetwork, IfName: o.Interface, Family: o.Family, Streams: o.Streams, Local: o.Local, TLS: o.TLS, Rail: o.Rail, Sockets: o.Sockets}
+	return Options{Network: o.SocketNetwork, IfName: o.Interface, Family: o.Family, Streams: o.Streams, Local: o.Local,
+		TLS: o.TLS, Rail: o.Rail, Sockets: o.Sockets}
 }

@@ -21,7 +21,8 @@ func TestNetworkProbe(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	require.Equal(t, named("the program's listener"), probe(transport.NetworkOptions{Sockets: &transport.Sockets{Listener: l}, Interface: "none"}))
+	require.Equal(t, named("the program's listener"),
+		probe(transport.NetworkOptions{Sockets: &transport.Sockets{Listener: l}, Interface: "none"}))
 	require.Equal(t, named("this host"), probe(transport.NetworkOptions{SocketNetwork: "unix", Interface: "none"}))
 	require.Equal(t, named("this host"), probe(transport.NetworkOptions{Local: true}))
 
@@ -31,7 +32,8 @@ func TestNetworkProbe(t *testing.T) {
 	require.NoError(t, err)
 	for _, local := range []bool{true, false} {
 		o := transport.NetworkOptions{Local: local, Interface: "=" + first.Iface, Sockets: &transport.Sockets{}}
-		require.Equal(t, []transport.NetworkDevice{{Name: first.Iface, Mbps: speedOf(first.Iface), Detail: first.Addr.String()}}, probe(o))
+		require.Equal(t, []transport.NetworkDevice{{Name: first.Iface, Mbps: speedOf(first.Iface),
+			Detail: first.Addr.String()}}, probe(o))
 		o.Interface = "=no-such-interface"
 		_, err = Network.Probe(o)
 		require.ErrorContains(t, err, `no interface named "=no-such-interface"`)
@@ -43,7 +45,9 @@ func TestNetworkProbe(t *testing.T) {
 	require.Error(t, err)
 	require.Zero(t, speedOf("no-such-interface"))
 
-	o := transport.NetworkOptions{SocketNetwork: "unix", Interface: "eth", Family: 6, Streams: 3, Local: true, TLS: new(secure.Config), Sockets: new(transport.Sockets)}
+	o := transport.NetworkOptions{SocketNetwork: "unix", Interface: "eth", Family: 6, Streams: 3, Local: true,
+		TLS: new(secure.Config), Sockets: new(transport.Sockets)}
 	got := options(o)
-	require.Equal(t, Options{Network: "unix", IfName: "eth", Family: 6, Streams: 3, Local: true, TLS: o.TLS, Sockets: o.Sockets}, got)
+	require.Equal(t, Options{Network: "unix", IfName: "eth", Family: 6, Streams: 3, Local: true, TLS: o.TLS,
+		Sockets: o.Sockets}, got)
 }

@@ -131,7 +131,8 @@ func TestDialErrors(t *testing.T) {
 		want   string
 	}{
 		{"other rank", 7, small, onLoopback, addr, "refused: rank 7 was dialled, but this is rank 1"},
-		{"other limits", 1, transport.Limits{SlotBytes: 301, Slots: 4}, onLoopback, addr, "refused: rank 2 has queues of 4 slots of 301 bytes, rank 1 of 4 slots of 300 bytes: set the same everywhere"},
+		{"other limits", 1, transport.Limits{SlotBytes: 301, Slots: 4}, onLoopback, addr,
+			"refused: rank 2 has queues of 4 slots of 301 bytes, rank 1 of 4 slots of 300 bytes: set the same everywhere"},
 		{"garbage", 1, small, onLoopback, []byte("hello"), `word "hello"`},
 		{"no way", 1, small, Options{Network: "unix"}, addr, `it offers no socket that this rank may use (network "unix")`},
 		{"options", 1, small, Options{Network: "udp"}, addr, `network "udp": want tcp, unix or nothing`},

@@ -56,7 +56,10 @@ func (t *relayed) Close() error {
 // through sends messages over a connection through a relay within a limit, and says what became of them: nil
 // if all arrived.
 func through(t *testing.T, bad *relay.Relay, o Options, limit time.Duration, sizes []int) error {
-	return exchanged(t, func(cfg transport.Config) transport.Transport { return &relayed{Transport: New(cfg, o), relay: bad} }, limit, sizes)
+	return exchanged(t, func(cfg transport.Config) transport.Transport {
+		return &relayed{Transport: New(cfg, o),
+			relay: bad}
+	}, limit, sizes)
 }
 
 // exchanged sends messages from one of two transports to the other, which both have so much time.
@@ -67,7 +70,8 @@ func exchanged(t *testing.T, open func(transport.Config) transport.Transport, li
 		infos[r] = transport.Info{Rank: r, Host: "host", Process: "process"}
 		guard := new(fifo.Guard)
 		guard.Begin(limit)
-		ranks[r] = open(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: large, Guard: guard})
+		ranks[r] = open(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: large,
+			Guard: guard})
 		defer ranks[r].Close()
 	}
 	addr, err := ranks[1].Listen()
@@ -149,7 +153,8 @@ func faulty(t *testing.T, fault relay.Fault, limit time.Duration) error {
 }
 
 func faultyTLS(t *testing.T, fault relay.Fault) error {
-	return through(t, &relay.Relay{First: fault}, Options{Network: "tcp", IfName: "lo", TLS: byKey}, tier.Soon(endsLate), some)
+	return through(t, &relay.Relay{First: fault}, Options{Network: "tcp", IfName: "lo", TLS: byKey}, tier.Soon(endsLate),
+		some)
 }
 
 // handshakeBytes is about what a dialler sends before the first slot: where he wants to go,

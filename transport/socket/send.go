@@ -261,12 +261,15 @@ func (c *sendConn) Close() error {
 // linger waits until the peer's kernel has all that was published. A peer that has gone, or has closed, needs none.
 func (c *sendConn) linger() {
 	late := time.AfterFunc(ends.LingerTime, func() {
-		c.t.log.Warn("socket: Close waits for a rank to receive what was sent to it", "rank", c.t.cfg.Self.Rank, "peer", c.peer, "at most", c.t.ends.Linger())
+		c.t.log.Warn("socket: Close waits for a rank to receive what was sent to it", "rank", c.t.cfg.Self.Rank, "peer",
+			c.peer, "at most", c.t.ends.Linger())
 	})
-	n := ends.Linger(time.Millisecond, c.t.ends.Linger(), func() (int, bool) { return c.undelivered(), c.t.cfg.Guard.Aborted() != nil })
+	n := ends.Linger(time.Millisecond, c.t.ends.Linger(),
+		func() (int, bool) { return c.undelivered(), c.t.cfg.Guard.Aborted() != nil })
 	late.Stop()
 	if n > 0 {
-		c.t.ends.Lose(fmt.Errorf("socket: rank %d has taken nothing for %v: %d bytes that were sent to it are lost", c.peer, c.t.ends.Linger(), n))
+		c.t.ends.Lose(fmt.Errorf("socket: rank %d has taken nothing for %v: %d bytes that were sent to it are lost", c.peer,
+			c.t.ends.Linger(), n))
 	}
 	c.end()
 }

@@ -13,7 +13,8 @@ import (
 func TestReserveBehindClose(t *testing.T) {
 	memory, err := allocate(page)
 	require.NoError(t, err)
-	c := &sendConn{t: &Transport{cfg: transport.Config{Guard: new(fifo.Guard)}}, max: 8, slots: []slot{{frame: memory[:headerLen+8]}}, reserved: -1, memory: memory}
+	c := &sendConn{t: &Transport{cfg: transport.Config{Guard: new(fifo.Guard)}}, max: 8,
+		slots: []slot{{frame: memory[:headerLen+8]}}, reserved: -1, memory: memory}
 	c.users.Store(1)
 	_, err = c.Reserve(8)
 	require.NoError(t, err)

@@ -129,7 +129,8 @@ func (t *Transport) Name() string { return "socket" }
 // Reach is nil for all ranks, except that Unix sockets end at the host.
 func (t *Transport) Reach(a, b transport.Info) error {
 	if t.opt.Network == "unix" && a.Host != b.Host {
-		return fmt.Errorf("socket: ranks %d and %d are on different hosts, which Unix sockets do not connect (use tcp)", a.Rank, b.Rank)
+		return fmt.Errorf("socket: ranks %d and %d are on different hosts, which Unix sockets do not connect (use tcp)",
+			a.Rank, b.Rank)
 	}
 	return nil
 }
@@ -206,7 +207,8 @@ func (t *Transport) listenGiven(where *address) error {
 // listenTCP opens a port on each interface. The caller holds mu.
 func (t *Transport) listenTCP(where *address) error {
 	if t.opt.Local && t.opt.IfName == "" {
-		return t.port(where, fmt.Sprint("loopback ", t.opt.Family), func() (net.Listener, string, error) { return listenLoopback(t.opt.Family) })
+		return t.port(where, fmt.Sprint("loopback ", t.opt.Family),
+			func() (net.Listener, string, error) { return listenLoopback(t.opt.Family) })
 	}
 	ifs, err := t.ifaces()
 	if err != nil {
@@ -240,7 +242,8 @@ func (t *Transport) port(where *address, name string, open func() (net.Listener,
 
 // enter makes a endpoint behind a door that the transports of the process share. The caller
 // holds mu.
-func (t *Transport) enter(kind string, open func() (net.Listener, string, error), tls *secure.Config) (*listen.Endpoint, error) {
+func (t *Transport) enter(kind string, open func() (net.Listener, string, error), tls *secure.Config) (*listen.Endpoint,
+	error) {
 	var p *listen.Endpoint
 	ready := make(chan struct{})
 	defer close(ready)

@@ -76,7 +76,8 @@ func (e *placedEnd) view(n int) []byte {
 
 // is reports whether a region is the first bytes of slot n.
 func (e *placedEnd) is(r mem.Region, n, bytes int) bool {
-	return r.Dev() == e.Dev() && r.Len() == bytes && r.Ptr() == e.Ptr()+uintptr(n%placedLimits.Slots*placedLimits.SlotBytes)
+	return r.Dev() == e.Dev() && r.Len() == bytes &&
+		r.Ptr() == e.Ptr()+uintptr(n%placedLimits.Slots*placedLimits.SlotBytes)
 }
 
 // pairs makes two ranks with placed connections from the first to the second.
@@ -322,7 +323,8 @@ func (s placedSuite) ends(t *testing.T) {
 		{"the sender closes", func(_, _ *rank, e [2]*placedEnd) error { return e[0].send.Close() }, nil, fifo.ErrClosed},
 		{"the receiver closes", func(_, _ *rank, e [2]*placedEnd) error { return e[1].recv.Close() }, fifo.ErrClosed, nil},
 		{"the sender's transport closes", func(a, _ *rank, _ [2]*placedEnd) error { return a.Close() }, nil, fifo.ErrClosed},
-		{"the receiver's transport closes", func(_, b *rank, _ [2]*placedEnd) error { return b.Close() }, fifo.ErrClosed, nil},
+		{"the receiver's transport closes", func(_, b *rank, _ [2]*placedEnd) error { return b.Close() },
+			fifo.ErrClosed, nil},
 		{"abort", func(a, b *rank, _ [2]*placedEnd) error {
 			a.cfg.Guard.Abort(abort)
 			b.cfg.Guard.Abort(abort)

@@ -57,7 +57,8 @@ func (t *Transport) dial(peer transport.Info, addr string, p payloadArea) (*send
 
 // sender makes a sending end that is connected to nothing yet, with rails on the ports that have
 // partners, whose indices it gives too.
-func (t *Transport) sender(peer int, ports []*port, partners []string, p payloadArea) (c *sendConn, mine []int, err error) {
+func (t *Transport) sender(peer int, ports []*port, partners []string, p payloadArea) (c *sendConn, mine []int,
+	err error) {
 	mine, active := t.opt.rails(ports, func(i int) bool { return partners[i] != "" && ports[i].active() })
 	if len(mine) == 0 { // any port is better than none
 		clear(partners)
@@ -86,12 +87,13 @@ func (c *sendConn) greet(peer int, addr string, mine []int) (answer *hello, err 
 	defer cancel()
 	r := &listen.Request{From: t.cfg.Self.Rank, To: peer, Limits: t.cfg.Limits}
 	err = listen.Retry(ctx, func() error {
-		socket, err := listen.Dial(ctx, listen.Target{Network: "tcp", Addr: addr}, t.cfg.Key, protocol, r, func(s net.Conn) (err error) {
-			if err = writeHello(s, c.hello(mine)); err == nil {
-				answer, err = readHello(s)
-			}
-			return err
-		})
+		socket, err := listen.Dial(ctx, listen.Target{Network: "tcp", Addr: addr}, t.cfg.Key, protocol, r,
+			func(s net.Conn) (err error) {
+				if err = writeHello(s, c.hello(mine)); err == nil {
+					answer, err = readHello(s)
+				}
+				return err
+			})
 		if err == nil {
 			c.control.conn = socket
 		}
@@ -168,7 +170,8 @@ func (o *Options) prefers(ports []*port) (order []int, active int) {
 
 // newConn makes an end with rails on the ports of these indices, of which -1 is for none.
 func (t *Transport) newConn(peer int, ports []int, s shape) (*conn, error) {
-	c := &conn{t: t, active: 1, peer: peer, shape: s, done: make(chan struct{}), control: &control{done: make(chan struct{})}}
+	c := &conn{t: t, active: 1, peer: peer, shape: s, done: make(chan struct{}),
+		control: &control{done: make(chan struct{})}}
 	var err error
 	if c.area, err = areas.take(s.size(), t.devices); err != nil {
 		return nil, err

@@ -23,7 +23,8 @@ type member struct {
 func members(t testing.TB, n int, l transport.Limits, open func(transport.Config) transport.Transport) (all []*member) {
 	for i := range n {
 		cfg := transport.Config{
-			Self: transport.Info{Rank: i, Host: "h", Process: fmt.Sprint(i)}, Key: []byte("a secret of thirty-two bytes: ok"), Limits: l, Guard: new(fifo.Guard),
+			Self: transport.Info{Rank: i, Host: "h", Process: fmt.Sprint(i)}, Key: []byte("a secret of thirty-two bytes: ok"),
+			Limits: l, Guard: new(fifo.Guard),
 		}
 		m := &member{Transport: open(cfg), cfg: cfg}
 		t.Cleanup(func() { require.NoError(t, m.Close()) })
@@ -36,7 +37,8 @@ func members(t testing.TB, n int, l transport.Limits, open func(transport.Config
 }
 
 // pairOf is a connection between two new ranks.
-func pairOf(t testing.TB, l transport.Limits, open func(transport.Config) transport.Transport) (transport.SendConn, transport.RecvConn) {
+func pairOf(t testing.TB, l transport.Limits, open func(transport.Config) transport.Transport) (transport.SendConn,
+	transport.RecvConn) {
 	m := members(t, 2, l, open)
 	return join(t, m[0], m[1])
 }

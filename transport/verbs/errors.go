@@ -23,7 +23,8 @@ func (e *LinkError) Error() string {
 	if e.Remote {
 		by = "as the peer says, "
 	}
-	return fmt.Sprintf("link from %s to %s has failed: %s%s; look at the ports with ibstat and at the network between; NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT set how long it is tried",
+	return fmt.Sprintf("link from %s to %s has failed: %s%s; look at the ports with ibstat and at the network between; "+
+		"NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT set how long it is tried",
 		e.Port, e.Peer, by, e.Reason)
 }
 

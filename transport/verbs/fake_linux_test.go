@@ -73,7 +73,8 @@ type fakeMR struct {
 
 // bytes is a span of the memory; nil if it is not all inside, or not of this device, or not for this.
 func (m *fakeMR) bytes(addr uint64, n int, device string, access int) []byte {
-	if m == nil || m.device != device || m.access&access != access || uintptr(addr) < m.addr || uintptr(addr)+uintptr(n) > m.addr+uintptr(m.n) {
+	if m == nil || m.device != device || m.access&access != access || uintptr(addr) < m.addr ||
+		uintptr(addr)+uintptr(n) > m.addr+uintptr(m.n) {
 		return nil
 	}
 	return span(m.at+uintptr(addr)-m.addr, n)
@@ -124,9 +125,12 @@ func ipv4GID(last byte) ibverbs.GID {
 func newFabric(tb testing.TB, devices ...string) *fabric {
 	f := &fabric{
 		devices: devices, ethernet: true,
-		gids:     []fakeGID{{gid: ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, kind: ibverbs.GIDRoCE2}, {gid: ipv4GID(1), kind: ibverbs.GIDRoCE2}},
-		contexts: map[uintptr]*fakeContext{}, mrs: map[uint32]*fakeMR{}, cqs: map[uintptr]*fakeCQ{}, qps: map[uintptr]*fakeQP{},
-		cut: map[string]bool{}, mute: map[string]bool{}, lost: map[string]bool{}, dead: map[string]bool{}, mtus: map[string]uint32{},
+		gids: []fakeGID{{gid: ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, kind: ibverbs.GIDRoCE2},
+			{gid: ipv4GID(1), kind: ibverbs.GIDRoCE2}},
+		contexts: map[uintptr]*fakeContext{}, mrs: map[uint32]*fakeMR{}, cqs: map[uintptr]*fakeCQ{},
+		qps: map[uintptr]*fakeQP{},
+		cut: map[string]bool{}, mute: map[string]bool{}, lost: map[string]bool{}, dead: map[string]bool{},
+		mtus: map[string]uint32{},
 	}
 	f.expect(Options{})
 	tb.Cleanup(func() {
@@ -165,7 +169,8 @@ func (f *fabric) GetDeviceList() ([]string, error) { return f.devices, nil }
 
 func (f *fabric) OpenDevice(name string) (*ibverbs.Context, error) {
 	defer f.locked()()
-	c := &fakeContext{&ibverbs.Context{Name: name, Handle: f.handle()}, make(chan ibverbs.Event, 16), make(chan struct{}), sync.Once{}, 0}
+	c := &fakeContext{&ibverbs.Context{Name: name, Handle: f.handle()}, make(chan ibverbs.Event, 16), make(chan struct{}),
+		sync.Once{}, 0}
 	f.contexts[c.Handle] = c
 	return c.Context, nil
 }
@@ -185,7 +190,8 @@ func (f *fabric) QueryDevice(*ibverbs.Context) (ibverbs.DeviceAttr, error) {
 
 func (f *fabric) QueryPort(c *ibverbs.Context, port int) (ibverbs.PortAttr, error) {
 	defer f.locked()()
-	a := ibverbs.PortAttr{State: ibverbs.PortActive, ActiveMTU: f.mtu(fmt.Sprintf("%s:%d", c.Name, port)), GIDTableLen: int32(len(f.gids)), MaxMsg: 1 << 30, PKeyTableLen: 4, LinkLayer: ibverbs.LinkInfiniBand, LID: 7}
+	a := ibverbs.PortAttr{State: ibverbs.PortActive, ActiveMTU: f.mtu(fmt.Sprintf("%s:%d", c.Name, port)),
+		GIDTableLen: int32(len(f.gids)), MaxMsg: 1 << 30, PKeyTableLen: 4, LinkLayer: ibverbs.LinkInfiniBand, LID: 7}
 	if f.ethernet {
 		a.LinkLayer, a.LID = ibverbs.LinkEthernet, 0
 	}
@@ -250,7 +256,8 @@ func (f *fabric) keep(m *fakeMR) *ibverbs.MR {
 	return &ibverbs.MR{Handle: uintptr(key), LKey: key, RKey: key}
 }
 
-func (f *fabric) RegDMABufMR(p *ibverbs.PD, offset uint64, n int, iova uint64, fd int, access int) (*ibverbs.MR, error) {
+func (f *fabric) RegDMABufMR(p *ibverbs.PD, offset uint64, n int, iova uint64, fd int, access int) (*ibverbs.MR,
+	error) {
 	defer f.locked()()
 	if f.refuseFD != nil {
 		return nil, f.refuseFD
@@ -330,10 +337,12 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 		mask int
 	}{
 		ibverbs.QPInit: {0, ibverbs.MaskState | ibverbs.MaskPort | ibverbs.MaskPKeyIndex | ibverbs.MaskAccess},
-		ibverbs.QPRTR: {ibverbs.QPInit, ibverbs.MaskState | ibverbs.MaskAV | ibverbs.MaskPathMTU | ibverbs.MaskDestQPN | ibverbs.MaskRQPSN |
-			ibverbs.MaskMaxDestRdAtomic | ibverbs.MaskMinRNRTimer},
-		ibverbs.QPRTS: {ibverbs.QPRTR, ibverbs.MaskState | ibverbs.MaskTimeout | ibverbs.MaskRetryCount | ibverbs.MaskRNRRetry | ibverbs.MaskSQPSN |
-			ibverbs.MaskMaxRdAtomic},
+		ibverbs.QPRTR: {ibverbs.QPInit,
+			ibverbs.MaskState | ibverbs.MaskAV | ibverbs.MaskPathMTU | ibverbs.MaskDestQPN | ibverbs.MaskRQPSN |
+				ibverbs.MaskMaxDestRdAtomic | ibverbs.MaskMinRNRTimer},
+		ibverbs.QPRTS: {ibverbs.QPRTR,
+			ibverbs.MaskState | ibverbs.MaskTimeout | ibverbs.MaskRetryCount | ibverbs.MaskRNRRetry | ibverbs.MaskSQPSN |
+				ibverbs.MaskMaxRdAtomic},
 		ibverbs.QPErr: {x.state, ibverbs.MaskState},
 	}[a.State]
 	if want.from != x.state || want.mask != mask || a.Access&ibverbs.AccessRemoteRead != 0 && f.noBack == x.context.Name {
@@ -354,7 +363,8 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 			return syscall.ENETUNREACH
 		}
 	case ibverbs.QPRTS:
-		if o := &f.options; int(a.Timeout) != o.Timeout || int(a.RetryCount) != o.Retries || a.RNRRetry != 7 || a.MaxRdAtomic != 1 {
+		if o := &f.options; int(a.Timeout) != o.Timeout || int(a.RetryCount) != o.Retries || a.RNRRetry != 7 ||
+			a.MaxRdAtomic != 1 {
 			return syscall.EINVAL
 		}
 		x.psn[0] = a.SQPSN
@@ -480,7 +490,8 @@ func (f *fabric) carry(x *fakeQP) {
 			f.flush(x, ibverbs.RetryExcErr)
 			return
 		}
-		if x.state != ibverbs.QPRTS || peer == nil || !far && f.slowBack || far && (f.cut[x.port] || f.cut[peer.port]) || peer.state != ibverbs.QPRTR && peer.state != ibverbs.QPRTS {
+		if x.state != ibverbs.QPRTS || peer == nil || !far && f.slowBack || far && (f.cut[x.port] || f.cut[peer.port]) ||
+			peer.state != ibverbs.QPRTR && peer.state != ibverbs.QPRTS {
 			break
 		}
 		if peer.psn[1] != x.psn[0] {

@@ -69,7 +69,8 @@ func TestGPUs(t *testing.T) {
 		t.Run(fmt.Sprint("flushes ", flushes), func(t *testing.T) {
 			f := verbs.NewFabric(t)
 			defer paths.WithNetwork(f.Network)()
-			m, err := gpu.Of(gputest.Driver(t, gputest.Devices(2), gputest.NVLink(), gputest.Emu(cudaemu.Config{RDMA: true, Flushes: flushes})))
+			m, err := gpu.Of(gputest.Driver(t, gputest.Devices(2), gputest.NVLink(),
+				gputest.Emu(cudaemu.Config{RDMA: true, Flushes: flushes})))
 			require.NoError(t, err)
 			list := make([]*gpu.Device, 2)
 			for i := range list {
@@ -105,7 +106,8 @@ func TestDeviceGPUs(t *testing.T) {
 	for r := range 2 {
 		g.Go(func() error {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestDeviceGPUs$", "-test.timeout=90s")
-			cmd.Env = append(os.Environ(), fmt.Sprint("RINGO_RANK=", r), "RINGO_SIZE=2", "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_HOSTID=host", r))
+			cmd.Env = append(os.Environ(), fmt.Sprint("RINGO_RANK=", r), "RINGO_SIZE=2", "RINGO_COMM_ID="+id.String(),
+				fmt.Sprint("RINGO_HOSTID=host", r))
 			out, err := cmd.CombinedOutput()
 			if err == nil && !bytes.Contains(out, []byte("PASS")) {
 				err = errors.New("did not run")

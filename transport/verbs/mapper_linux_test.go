@@ -44,7 +44,8 @@ var openMapper = sync.OnceValues(func() (*mapper, error) {
 	return &mapper{Verbs: v, regMRIova: fn, maps: map[uintptr][]byte{}}, err
 })
 
-func (m *mapper) RegDMABufMR(p *ibverbs.PD, offset uint64, n int, iova uint64, fd int, access int) (*ibverbs.MR, error) {
+func (m *mapper) RegDMABufMR(p *ibverbs.PD, offset uint64, n int, iova uint64, fd int, access int) (*ibverbs.MR,
+	error) {
 	b, err := unix.Mmap(fd, 0, int(offset)+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, err
@@ -85,9 +86,11 @@ func mapperOptions(tb testing.TB, cfg transport.Config) Options {
 
 func TestDevicePlaced(t *testing.T) {
 	needDevice(t)
-	for name, memory := range map[string]func(testing.TB, int) transporttest.Slots{"host": transporttest.HostSlots, "file": transporttest.FileSlots} {
+	for name, memory := range map[string]func(testing.TB, int) transporttest.Slots{"host": transporttest.HostSlots,
+		"file": transporttest.FileSlots} {
 		t.Run(name, func(t *testing.T) {
-			transporttest.Placed(t, func(tb testing.TB, cfg transport.Config) transport.Transport { return New(cfg, mapperOptions(tb, cfg)) }, memory)
+			transporttest.Placed(t,
+				func(tb testing.TB, cfg transport.Config) transport.Transport { return New(cfg, mapperOptions(tb, cfg)) }, memory)
 		})
 	}
 }

@@ -64,7 +64,8 @@ func (c *conn) happenLocked(r *rail, e railEvent) (before phase) {
 	switch a.say {
 	case 0:
 	case again:
-		c.control.say(message{kind: again, rail: r.index, text: string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, r.qp.Num), r.psn))})
+		c.control.say(message{kind: again, rail: r.index,
+			text: string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, r.qp.Num), r.psn))})
 	default:
 		// told is read after the rail is down, and a credit is posted after told is set: so the
 		// peer hears of every credit, here or over a rail that is up.

@@ -85,16 +85,20 @@ func TestRegisterGPU(t *testing.T) {
 		_, err := tr.Register(c.Memory)
 		return err
 	}
-	invalid, fault := &ibverbs.Error{Call: "ibv_reg_dmabuf_mr", Errno: syscall.EOPNOTSUPP}, &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.EFAULT}
+	invalid, fault := &ibverbs.Error{Call: "ibv_reg_dmabuf_mr", Errno: syscall.EOPNOTSUPP},
+		&ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.EFAULT}
 	f.refuseFD = invalid
 	require.NoError(t, try())
 	require.Len(t, f.mrs, 2)
 	f.refuse = fault
-	require.EqualError(t, try(), "ib: register: fx0: GPU memory: ibv_reg_dmabuf_mr: operation not supported; and by its address: ibv_reg_mr: bad address (modprobe nvidia-peermem)")
+	require.EqualError(t, try(),
+		"ib: register: fx0: GPU memory: ibv_reg_dmabuf_mr: operation not supported; and by its address: ibv_reg_mr: bad "+
+			"address (modprobe nvidia-peermem)")
 	c.DMABuf = func() (int, uint64, error) { return -1, 0, errors.New("no export today") }
 	require.ErrorContains(t, try(), "GPU memory: export a dma-buf: no export today; and")
 	c.DMABuf = nil
-	require.ErrorContains(t, try(), "GPU memory: the driver or the GPU exports no dma-buf; and by its address: ibv_reg_mr: bad address")
+	require.ErrorContains(t, try(),
+		"GPU memory: the driver or the GPU exports no dma-buf; and by its address: ibv_reg_mr: bad address")
 	f.refuse = &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.ENOMEM}
 	c.Region = mem.Host(c.view)
 	require.ErrorContains(t, try(), "ulimit -l unlimited")
@@ -127,7 +131,8 @@ func TestReadBack(t *testing.T) {
 		_, _, err := r.Next()
 		var link *LinkError
 		require.ErrorAs(t, err, &link)
-		require.ErrorContains(t, err, "link from fx0:1 to fx0:1 has failed: what came over it cannot be read back: transport retry counter exceeded")
+		require.ErrorContains(t, err,
+			"link from fx0:1 to fx0:1 has failed: what came over it cannot be read back: transport retry counter exceeded")
 	}
 }
 
@@ -193,7 +198,8 @@ func TestReadBackAfterGoodbye(t *testing.T) {
 // Connections are accepted in the order in which they were dialled.
 func TestPlacedOrder(t *testing.T) {
 	f := newFabric(t, "fx0")
-	m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return placements["GPU"].open(cfg, Options{Verbs: f}) })
+	m := members(t, 2, few,
+		func(cfg transport.Config) transport.Transport { return placements["GPU"].open(cfg, Options{Verbs: f}) })
 	var lanes [20]transport.SendConn
 	for i := range lanes {
 		var err error
@@ -212,7 +218,8 @@ func TestPlacedOrder(t *testing.T) {
 // What it may not publish yet waits, and keeps the queue's order.
 func TestPlacedRoom(t *testing.T) {
 	f := newFabric(t, "fx0")
-	m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return placements["host"].open(cfg, Options{Verbs: f}) })
+	m := members(t, 2, few,
+		func(cfg transport.Config) transport.Transport { return placements["host"].open(cfg, Options{Verbs: f}) })
 	end, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
 	require.NoError(t, err)
 	s := end.(*placedSend).sendConn
@@ -235,7 +242,11 @@ func TestPlacedRoom(t *testing.T) {
 // Slots lie in registered memory, all of them.
 func TestPlacedNowhere(t *testing.T) {
 	f := newFabric(t, "fx0")
-	p := members(t, 1, few, func(cfg transport.Config) transport.Transport { return placements["GPU"].open(cfg, Options{Verbs: f}) })[0].Transport.(*placer)
+	p := members(t, 1, few,
+		func(cfg transport.Config) transport.Transport {
+			return placements["GPU"].open(cfg,
+				Options{Verbs: f})
+		})[0].Transport.(*placer)
 	c, err := p.place()
 	require.NoError(t, err)
 	peer := transport.Info{Rank: 5}
@@ -271,7 +282,8 @@ func TestPlacedOneEnd(t *testing.T) {
 		require.NoError(t, err)
 		_, err = m[1].Accept(m[0].cfg.Self)
 		kind := map[bool]string{false: "has its slots in its own memory", true: "has them placed in the caller's"}
-		want := fmt.Sprintf("rank 0 has dialled a connection that %s, rank 1 accepts one that %s", kind[placed], kind[!placed])
+		want := fmt.Sprintf("rank 0 has dialled a connection that %s, rank 1 accepts one that %s", kind[placed],
+			kind[!placed])
 		require.EqualError(t, err, "ib: accept rank 0: "+want)
 		require.ErrorContains(t, sendAll(s, 0, 9, nil), "rank 1 refuses: "+want)
 	}

@@ -113,11 +113,13 @@ func parseTarget(m message, rails int) (*target, error) {
 // pieces are slot number n: one, or its header and its payload.
 func (c *sendConn) pieces(n uint64, r *rail) (what, payload piece) {
 	length, at := c.slot(n).length, uint64(c.shape.at(n))
-	what = piece{from: c.area.addr() + at, to: c.to + at, length: length, lkey: c.area.mrs[r.port.dev].LKey, rkey: r.peer.RKey, byValue: true}
+	what = piece{from: c.area.addr() + at, to: c.to + at, length: length, lkey: c.area.mrs[r.port.dev].LKey,
+		rkey: r.peer.RKey, byValue: true}
 	if c.shape.apart {
 		what.length = headerLen
 		at, there := uint64(c.shape.payloadAt(n)), c.there.Load()
-		payload = piece{from: uint64(c.payloads.Ptr()) + at, to: there.addr + at, length: length - headerLen, lkey: r.placed.LKey, rkey: there.keys[r.index]}
+		payload = piece{from: uint64(c.payloads.Ptr()) + at, to: there.addr + at, length: length - headerLen,
+			lkey: r.placed.LKey, rkey: there.keys[r.index]}
 	}
 	return what, payload
 }

@@ -53,7 +53,8 @@ func (p placement) chip(n int) (*chip, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
-	c := &chip{transport.Memory{Region: mem.Device(3, uintptr(unsafe.Pointer(&b[0]))+p.shift, n), Ordered: p.ordered}, b, fd}
+	c := &chip{transport.Memory{Region: mem.Device(3, uintptr(unsafe.Pointer(&b[0]))+p.shift, n), Ordered: p.ordered},
+		b, fd}
 	c.DMABuf = func() (int, uint64, error) {
 		fd, err := unix.FcntlInt(uintptr(c.fd), unix.F_DUPFD_CLOEXEC, 0)
 		return fd, chipOffset, err

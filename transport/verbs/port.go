@@ -118,7 +118,8 @@ func kindOf(ethernet bool, t ibverbs.GIDType, g ibverbs.GID) string {
 func (p *port) mbps() int {
 	speed := cmp.Or(p.attr.ActiveSpeedEx, uint32(p.attr.ActiveSpeed))
 	lanes := map[uint8]int{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[p.attr.ActiveWidth]
-	return lanes * map[uint32]int{1: 2500, 2: 5000, 4: 10000, 8: 10000, 16: 14000, 32: 25000, 64: 50000, 128: 100000, 256: 200000}[speed]
+	return lanes * map[uint32]int{1: 2500, 2: 5000, 4: 10000, 8: 10000, 16: 14000, 32: 25000, 64: 50000, 128: 100000,
+		256: 200000}[speed]
 }
 
 // port is a port of the device, if it is up and has an address.
@@ -135,7 +136,8 @@ func (d *device) port(n int, o *Options) (*port, error) {
 		return nil, errors.New("port has no LID: is a subnet manager running?")
 	}
 	if o.PKeyIndex >= int(attr.PKeyTableLen) {
-		return nil, fmt.Errorf("its table of partition keys of %d has no entry %d (NCCL_IB_PKEY)", attr.PKeyTableLen, o.PKeyIndex)
+		return nil, fmt.Errorf("its table of partition keys of %d has no entry %d (NCCL_IB_PKEY)",
+			attr.PKeyTableLen, o.PKeyIndex)
 	}
 	return p, p.address(o.GIDIndex)
 }
@@ -210,7 +212,8 @@ func mapped(g ibverbs.GID) bool {
 func (p *port) suits(peer *railHello) error {
 	here, there := p.kind(), kindOf(peer.Ethernet, peer.GIDType, peer.GID)
 	if here != there {
-		return fmt.Errorf("%v has %s, the peer's %s has %s (NCCL_IB_HCA and NCCL_IB_GID_INDEX choose)", p, here, peer.Port, there)
+		return fmt.Errorf("%v has %s, the peer's %s has %s (NCCL_IB_HCA and NCCL_IB_GID_INDEX choose)", p, here,
+			peer.Port, there)
 	}
 	return nil
 }

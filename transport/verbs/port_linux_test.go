@@ -55,7 +55,8 @@ func TestGID(t *testing.T) {
 	local, global := ibverbs.GID{0: 0xfe, 1: 0x80, 15: 9}, ibverbs.GID{0: 0x20, 1: 0x01, 15: 9}
 	table := []fakeGID{
 		{gid: local, kind: ibverbs.GIDRoCE1}, {gid: local, kind: ibverbs.GIDRoCE2}, {gid: global, kind: ibverbs.GIDRoCE2},
-		{gid: ipv4GID(3), kind: ibverbs.GIDRoCE1}, {gid: ibverbs.GID{}, kind: ibverbs.GIDRoCE2}, {gid: ipv4GID(3), kind: ibverbs.GIDRoCE2},
+		{gid: ipv4GID(3), kind: ibverbs.GIDRoCE1}, {gid: ibverbs.GID{}, kind: ibverbs.GIDRoCE2},
+		{gid: ipv4GID(3), kind: ibverbs.GIDRoCE2},
 	}
 	for n, want := range map[int]int{1: 0, 2: 1, 3: 2, 5: 2, 6: 5} {
 		f := newFabric(t, "fx0")
@@ -100,7 +101,9 @@ func TestProbe(t *testing.T) {
 	require.EqualError(t, err, "NCCL_IB_DISABLE is set")
 
 	_, err = probe(Options{Verbs: f, HCAs: "fx1", PKeyIndex: 4})
-	require.EqualError(t, err, "no usable port: fx0: not among NCCL_IB_HCA=fx1; fx1:1: its table of partition keys of 4 has no entry 4 (NCCL_IB_PKEY)")
+	require.EqualError(t, err,
+		"no usable port: fx0: not among NCCL_IB_HCA=fx1; fx1:1: its table of partition keys of 4 has no entry 4 "+
+			"(NCCL_IB_PKEY)")
 }
 
 // The speed of a link is what either field says, 0 where neither does or says what nobody knows.
@@ -120,7 +123,8 @@ func TestSpeed(t *testing.T) {
 
 // A table that cannot be read is not taken for one that is empty.
 func TestUnreadGID(t *testing.T) {
-	const want = "fx0:1: its GIDs cannot be read: no such file or directory (a container needs the host's /sys/class/infiniband)"
+	const want = "fx0:1: its GIDs cannot be read: no such file or directory (a container needs the host's " +
+		"/sys/class/infiniband)"
 	f := newFabric(t, "fx0")
 	second := 1
 	for i := range f.gids {
@@ -209,9 +213,12 @@ func TestOtherNetwork(t *testing.T) {
 	f, g := newFabric(t, "fx0"), newFabric(t, "fx0")
 	g.gids = g.gids[:1] // no IPv4
 	kinds := []*fabric{f, g}
-	m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: kinds[cfg.Self.Rank]}) })
+	m := members(t, 2, few,
+		func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: kinds[cfg.Self.Rank]}) })
 	_, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
-	require.ErrorContains(t, err, "refused: rank 1: fx0:1 has RoCE v2 over IPv6, the peer's fx0:1 has RoCE v2 over IPv4 (NCCL_IB_HCA and NCCL_IB_GID_INDEX choose)")
+	require.ErrorContains(t, err,
+		"refused: rank 1: fx0:1 has RoCE v2 over IPv6, the peer's fx0:1 has RoCE v2 over IPv4 (NCCL_IB_HCA and "+
+			"NCCL_IB_GID_INDEX choose)")
 }
 
 // A rank with fewer ports is connected by those that both have.
@@ -294,7 +301,8 @@ func TestNearPorts(t *testing.T) {
 		sharers, place int
 		want           string
 	}{
-		{4, 0, "fx2:1 fx3:1"}, {4, 1, "fx3:1 fx2:1"}, {4, 2, "fx2:1 fx3:1"}, {2, 0, "fx2:1 fx3:1 fx0:1"}, {2, 1, "fx2:1 fx3:1 fx0:1"},
+		{4, 0, "fx2:1 fx3:1"}, {4, 1, "fx3:1 fx2:1"}, {4, 2, "fx2:1 fx3:1"}, {2, 0, "fx2:1 fx3:1 fx0:1"},
+		{2, 1, "fx2:1 fx3:1 fx0:1"},
 		{1, 0, "fx2:1 fx3:1 fx0:1 fx1:1"},
 	} {
 		o := Options{Verbs: f, Sharers: test.sharers, LocalRank: test.place, Near: near}
@@ -337,7 +345,8 @@ func TestBadPort(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	for _, l := range []transport.Limits{{SlotBytes: 1, Slots: 1}, {SlotBytes: 0, Slots: 2}, {SlotBytes: 1, Slots: maxSlots + 1}} {
+	for _, l := range []transport.Limits{{SlotBytes: 1, Slots: 1}, {SlotBytes: 0, Slots: 2},
+		{SlotBytes: 1, Slots: maxSlots + 1}} {
 		tr := New(transport.Config{Limits: l}, Options{Verbs: newFabric(t, "fx0")})
 		_, err := tr.Listen()
 		require.ErrorContains(t, err, "limits")

@@ -92,7 +92,8 @@ func newRail(p *port, s shape, o *Options) (*rail, error) {
 // queuePair makes a queue pair whose peer may do to memory here what access says.
 func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32, o *Options) (*ibverbs.QP, error) {
 	v := p.dev.verbs
-	want := ibverbs.QPCap{MaxSendWR: uint32(sends), MaxRecvWR: uint32(recvs), MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: inlineBytes}
+	want := ibverbs.QPCap{MaxSendWR: uint32(sends), MaxRecvWR: uint32(recvs), MaxSendSGE: 1, MaxRecvSGE: 1,
+		MaxInline: inlineBytes}
 	q, err := v.CreateQP(p.dev.pd, cq, want)
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOMEM) { // a device that takes less by value
 		want.MaxInline = 0
@@ -101,7 +102,8 @@ func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32, o *Opt
 	if err != nil {
 		return nil, err
 	}
-	err = v.ModifyQP(q, &ibverbs.QPAttr{State: ibverbs.QPInit, Port: uint8(p.number), PKeyIndex: uint16(o.PKeyIndex), Access: access},
+	err = v.ModifyQP(q, &ibverbs.QPAttr{State: ibverbs.QPInit, Port: uint8(p.number), PKeyIndex: uint16(o.PKeyIndex),
+		Access: access},
 		ibverbs.MaskState|ibverbs.MaskPort|ibverbs.MaskPKeyIndex|ibverbs.MaskAccess)
 	if err != nil {
 		return nil, errors.Join(err, v.DestroyQP(q))
@@ -131,8 +133,10 @@ func (p *port) lead(q *ibverbs.QP, psn uint32, peer railHello, o *Options) error
 		ibverbs.MaskMaxDestRdAtomic|ibverbs.MaskMinRNRTimer)
 	if err == nil {
 		err = v.ModifyQP(q, &ibverbs.QPAttr{
-			State: ibverbs.QPRTS, Timeout: uint8(o.Timeout), RetryCount: uint8(o.Retries), RNRRetry: rnrForever, SQPSN: psn, MaxRdAtomic: 1,
-		}, ibverbs.MaskState|ibverbs.MaskTimeout|ibverbs.MaskRetryCount|ibverbs.MaskRNRRetry|ibverbs.MaskSQPSN|ibverbs.MaskMaxRdAtomic)
+			State: ibverbs.QPRTS, Timeout: uint8(o.Timeout), RetryCount: uint8(o.Retries), RNRRetry: rnrForever, SQPSN: psn,
+			MaxRdAtomic: 1,
+		}, ibverbs.MaskState|ibverbs.MaskTimeout|ibverbs.MaskRetryCount|ibverbs.MaskRNRRetry|ibverbs.MaskSQPSN|
+			ibverbs.MaskMaxRdAtomic)
 	}
 	if err != nil {
 		return fmt.Errorf("connect %v to %s: %w", p, peer.Port, err)

@@ -124,10 +124,12 @@ func TestMendKeepsArrivals(t *testing.T) {
 	s, r := f.pair(t, Options{})
 	require.NoError(t, r.enter()) // nobody looks
 	require.NoError(t, sendAll(s, 0, 1, nil))
-	require.Eventually(t, func() bool { return s.Free() == few.Slots && s.slots[0].rail == nil }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Free() == few.Slots && s.slots[0].rail == nil }, 20*time.Second,
+		time.Millisecond)
 	f.setLink("fx0:1", false)
 	x := r.rails[0]
-	require.Eventually(t, func() bool { return s.rails[0].phase() == railDown && x.phase() == railDown }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.rails[0].phase() == railDown && x.phase() == railDown }, 20*time.Second,
+		time.Millisecond)
 	f.setLink("fx0:1", true)
 	require.Eventually(t, func() bool { return x.phase() == railCalled }, 20*time.Second, time.Millisecond)
 	x.posted = 3 // which it never gives back
@@ -190,7 +192,8 @@ func TestRailsFailAnyTime(t *testing.T) {
 
 // failAnyTime has two of three rails fail, in any way and at any moments, under slots on connections
 // that pair makes. Stream tells its draws from others.
-func failAnyTime(t *testing.T, stream uint64, pair func(t *testing.T, f *fabric) (transport.SendConn, transport.RecvConn)) {
+func failAnyTime(t *testing.T, stream uint64,
+	pair func(t *testing.T, f *fabric) (transport.SendConn, transport.RecvConn)) {
 	var names []string
 	for name := range ways {
 		names = append(names, name)
@@ -286,7 +289,8 @@ func TestLastRail(t *testing.T) {
 	err := <-waiting
 	var link *LinkError
 	require.ErrorAs(t, err, &link)
-	require.Equal(t, LinkError{Port: "fx0:1", Peer: "fx0:1", Remote: true, Reason: "transport retry counter exceeded"}, *link)
+	require.Equal(t, LinkError{Port: "fx0:1", Peer: "fx0:1", Remote: true, Reason: "transport retry counter exceeded"},
+		*link)
 	require.ErrorContains(t, err, "as the peer says, transport retry counter exceeded; look at the ports")
 	err = sendAll(s, 1, 9, nil)
 	require.ErrorAs(t, err, &link)
@@ -454,7 +458,8 @@ func TestLastWordsBehindOthers(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1")
 	const messages = 64
 	l := transport.Limits{SlotBytes: 500, Slots: messages}
-	send, recv := pairOf(t, l, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f, Rails: 2}) })
+	send, recv := pairOf(t, l,
+		func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f, Rails: 2}) })
 	s, r := send.(*sendConn), recv.(*recvConn)
 	require.NoError(t, r.enter()) // nobody looks at what arrives
 	f.set(func() { f.dead["fx0:1"] = true })

@@ -117,7 +117,8 @@ func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
 	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
 	if err == nil && c.shape.apart != placed {
 		kind := map[bool]string{false: "has its slots in its own memory", true: "has them placed in the caller's"}
-		err = fmt.Errorf("rank %d has dialled a connection that %s, rank %d accepts one that %s", peer.Rank, kind[!placed], t.cfg.Self.Rank, kind[placed])
+		err = fmt.Errorf("rank %d has dialled a connection that %s, rank %d accepts one that %s", peer.Rank, kind[!placed],
+			t.cfg.Self.Rank, kind[placed])
 		c.refuse(err)
 	}
 	if err != nil {

@@ -238,7 +238,8 @@ func (c *recvConn) came(n uint64, bytes int, r *rail) {
 		return
 	}
 	at := c.shape.at(n) - headerLen // where nothing lies
-	err := r.readBack(n, uint64(c.payloads.Ptr())+uint64(c.shape.payloadAt(n)), c.area.addr()+uint64(at), c.area.mrs[r.port.dev].LKey)
+	err := r.readBack(n, uint64(c.payloads.Ptr())+uint64(c.shape.payloadAt(n)), c.area.addr()+uint64(at),
+		c.area.mrs[r.port.dev].LKey)
 	if err != nil {
 		c.lose(r, err.Error())
 	}
@@ -247,7 +248,8 @@ func (c *recvConn) came(n uint64, bytes int, r *rail) {
 // lose ends a connection some of whose slots nobody can see.
 func (c *recvConn) lose(r *rail, reason string) {
 	if c.err == nil {
-		c.err = &LinkError{Port: r.port.String(), Peer: r.peer.Port, Reason: "what came over it cannot be read back: " + reason}
+		c.err = &LinkError{Port: r.port.String(), Peer: r.peer.Port, Reason: "what came over it cannot be read back: " +
+			reason}
 	}
 }
 

@@ -105,7 +105,8 @@ func (d *device) registerDMABuf(m transport.Memory, access int) (*ibverbs.MR, er
 // lockedMemory adds what to do to the error of a registration of host memory.
 func lockedMemory(err error) error {
 	if errors.Is(err, syscall.ENOMEM) {
-		return fmt.Errorf("%w: the limit of locked memory may be too low, raise it (ulimit -l unlimited, docker run --ulimit memlock=-1)", err)
+		return fmt.Errorf("%w: the limit of locked memory may be too low, raise it (ulimit -l unlimited, docker run "+
+			"--ulimit memlock=-1)", err)
 	}
 	return err
 }
@@ -115,7 +116,8 @@ func (t *Transport) known(slots mem.Region) (*memory, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if want := t.cfg.Limits.Slots * t.cfg.Limits.SlotBytes; slots.Len() < want {
-		return nil, fmt.Errorf("%d slots of %d bytes in memory of %d", t.cfg.Limits.Slots, t.cfg.Limits.SlotBytes, slots.Len())
+		return nil, fmt.Errorf("%d slots of %d bytes in memory of %d", t.cfg.Limits.Slots,
+			t.cfg.Limits.SlotBytes, slots.Len())
 	}
 	for _, m := range t.memory {
 		if m.Dev() == slots.Dev() && m.Ptr() <= slots.Ptr() && slots.Ptr()+uintptr(slots.Len()) <= m.Ptr()+uintptr(m.Len()) {

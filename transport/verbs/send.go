@@ -319,6 +319,7 @@ func (c *sendConn) linger() {
 				lost += s.length
 			}
 		}
-		c.t.ends.Lose(fmt.Errorf("ib: rank %d has taken nothing for %v: %d bytes that were sent to it are lost", c.peer, c.t.ends.Linger(), lost))
+		c.t.ends.Lose(fmt.Errorf("ib: rank %d has taken nothing for %v: %d bytes that were sent to it are lost", c.peer,
+			c.t.ends.Linger(), lost))
 	}
 }

@@ -122,7 +122,8 @@ func TestSetupFails(t *testing.T) {
 			require.ErrorContains(t, err, errRefused.Error(), f.failed())
 		})
 	}
-	for _, call := range []string{"GetDeviceList", "OpenDevice", "QueryDevice", "QueryPort", "AllocPD", "RegMR", "CreateCQ", "CreateQP", "ModifyQP", "PostRecv"} {
+	for _, call := range []string{"GetDeviceList", "OpenDevice", "QueryDevice", "QueryPort", "AllocPD", "RegMR",
+		"CreateCQ", "CreateQP", "ModifyQP", "PostRecv"} {
 		require.Contains(t, calls, call)
 	}
 }
@@ -132,7 +133,8 @@ func (f *refusing) connect(t *testing.T) error {
 	var ranks []*member
 	for r := range 2 {
 		cfg := transport.Config{
-			Self: transport.Info{Rank: r, Host: "h", Process: fmt.Sprint(r)}, Key: []byte("a secret of thirty-two bytes: ok"), Limits: few, Guard: new(fifo.Guard),
+			Self: transport.Info{Rank: r, Host: "h", Process: fmt.Sprint(r)}, Key: []byte("a secret of thirty-two bytes: ok"),
+			Limits: few, Guard: new(fifo.Guard),
 		}
 		m := &member{Transport: New(cfg, Options{Verbs: f}), cfg: cfg}
 		defer func() { require.NoError(t, m.Close()) }()

@@ -31,7 +31,8 @@ const (
 
 func shapeOf(l transport.Limits) shape {
 	lag := max(1, l.Slots/2)
-	return shape{ring: l.Slots + lag, lag: lag, stride: lineLen + (l.SlotBytes+lineLen-1)/lineLen*lineLen, max: l.SlotBytes}
+	return shape{ring: l.Slots + lag, lag: lag, stride: lineLen + (l.SlotBytes+lineLen-1)/lineLen*lineLen,
+		max: l.SlotBytes}
 }
 
 // form is the shape of a Transport's connections.

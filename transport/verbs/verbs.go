@@ -148,7 +148,8 @@ type Transport struct {
 
 // New makes a transport. It costs nothing until Listen.
 func New(cfg transport.Config, o Options) *Transport {
-	t := &Transport{cfg: cfg, opt: o, shape: shapeOf(cfg.Limits), log: cfg.Log, arrived: listen.NewArrivals[*recvConn](cfg.Left), ends: ends.New[*conn](cfg.Linger)}
+	t := &Transport{cfg: cfg, opt: o, shape: shapeOf(cfg.Limits), log: cfg.Log,
+		arrived: listen.NewArrivals[*recvConn](cfg.Left), ends: ends.New[*conn](cfg.Linger)}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
@@ -156,7 +157,8 @@ func New(cfg transport.Config, o Options) *Transport {
 		t.cfg.Guard = new(fifo.Guard)
 	}
 	t.bad = t.opt.check()
-	if l := cfg.Limits; t.bad == nil && (l.Slots < 2 || l.Slots > maxSlots || l.SlotBytes < 1 || l.SlotBytes > maxSlotBytes) {
+	if l := cfg.Limits; t.bad == nil &&
+		(l.Slots < 2 || l.Slots > maxSlots || l.SlotBytes < 1 || l.SlotBytes > maxSlotBytes) {
 		t.bad = fmt.Errorf("limits %+v: want 2 to %d slots of 1 to %d bytes", l, maxSlots, maxSlotBytes)
 	}
 	t.warn = auth.NewLog(t.log)
@@ -236,7 +238,8 @@ func (t *Transport) open() (_ []*port, err error) {
 	for _, p := range ports {
 		if longest := int(p.attr.MaxMsg); longest > 0 && headerLen+t.cfg.Limits.SlotBytes > longest {
 			release(devices)
-			return nil, fmt.Errorf("slots of %d bytes: %s sends at most %d at a time; use smaller slots (RINGO_SLOT_BYTES)", t.cfg.Limits.SlotBytes, p, longest)
+			return nil, fmt.Errorf("slots of %d bytes: %s sends at most %d at a time; use smaller slots (RINGO_SLOT_BYTES)",
+				t.cfg.Limits.SlotBytes, p, longest)
 		}
 	}
 	t.ports, t.devices = ports, devices

@@ -44,7 +44,10 @@ func TestMalformedHello(t *testing.T) {
 		"malformed hello: rail 0 is {Port:b ": func(h *hello) { h.Rails[0] = railHello{Port: "b", MTU: 6} },
 		"malformed hello: rail 0 is {Port:c ": func(h *hello) { h.Rails[0] = railHello{Port: "c", MTU: 3, QPN: 1 << 24} },
 		"malformed hello: rail 1 is {Port:d ": func(h *hello) { h.Rails[1] = railHello{Port: "d", MTU: 3, PSN: 1 << 24} },
-		"malformed hello: rail 1 is {Port:e ": func(h *hello) { h.Rails[1] = railHello{Port: "e", MTU: 3, GIDType: ibverbs.GIDRoCE2 + 1} },
+		"malformed hello: rail 1 is {Port:e ": func(h *hello) {
+			h.Rails[1] = railHello{Port: "e", MTU: 3,
+				GIDType: ibverbs.GIDRoCE2 + 1}
+		},
 	} {
 		h := good()
 		change(h)

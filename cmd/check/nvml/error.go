@@ -20,10 +20,14 @@ const (
 )
 
 var results = map[Result]string{
-	1: "the library is not started", 2: "invalid argument", ErrNotSupported: "the GPU does not say", ErrNoPermission: "no permission",
-	ErrNotFound: "not found", errInsufficientSize: "too little room", 8: "the power cables are not all attached", ErrDriverNotLoaded: "the driver's kernel module is not loaded",
-	10: "timeout", 11: "the kernel has an interrupt problem with the GPU", 12: "library not found", ErrFunctionNotFound: "this library is too old for it",
-	14: "the GPU's infoROM is corrupted", ErrGPUIsLost: "the GPU has fallen off the bus", ErrResetRequired: "the GPU needs a reset", 17: "the operating system has blocked the GPU",
+	1: "the library is not started", 2: "invalid argument", ErrNotSupported: "the GPU does not say",
+	ErrNoPermission: "no permission",
+	ErrNotFound:     "not found", errInsufficientSize: "too little room", 8: "the power cables are not all attached",
+	ErrDriverNotLoaded: "the driver's kernel module is not loaded",
+	10:                 "timeout", 11: "the kernel has an interrupt problem with the GPU", 12: "library not found",
+	ErrFunctionNotFound: "this library is too old for it",
+	14:                  "the GPU's infoROM is corrupted", ErrGPUIsLost: "the GPU has fallen off the bus",
+	ErrResetRequired: "the GPU needs a reset", 17: "the operating system has blocked the GPU",
 	ErrVersionMismatch: "library and kernel module are of different drivers", 21: "no data", ErrUnknown: "unknown error",
 }
 

@@ -51,13 +51,15 @@ func TestState(t *testing.T) {
 	s, err := l.State(d)
 	require.NoError(t, err)
 	up := func(link int64) NVLink {
-		return NVLink{Active: true, Version: 4, Remote: map[int64]string{0: "0000:a0:00.0", 2: "0000:a2:00.0"}[link], Kind: "switch",
+		return NVLink{Active: true, Version: 4, Remote: map[int64]string{0: "0000:a0:00.0", 2: "0000:a2:00.0"}[link],
+			Kind:   "switch",
 			Errors: Errors{100 * link, 100*link + 1, 100*link + 2, -1}}
 	}
 	require.Equal(t, State{
 		Name: "NVIDIA H200", UUID: "GPU-1", PCI: "0001:3d:00.0", Persistence: On, MIG: Off, ECC: On, ECCPending: Off,
 		Now: Counts{1 << 40, 1<<40 + 10}, Life: Counts{1<<40 + 1, 1<<40 + 11},
-		Rows: Rows{1, 2, On, Off}, Pages: Pages{0, 3, Unknown}, Slowed: Idle, Clocks: Clocks{1001, 2001, 1002, 2002}, Degrees: 41, Limit: 87,
+		Rows: Rows{1, 2, On, Off}, Pages: Pages{0, 3, Unknown}, Slowed: Idle, Clocks: Clocks{1001, 2001, 1002, 2002},
+		Degrees: 41, Limit: 87,
 		PCIe: PCIe{1, 5, 8, 16, 7}, Links: []NVLink{up(0), {Version: -1, Errors: Errors{-1, -1, -1, -1}}, up(2)},
 		Unanswered: []string{
 			"nvmlDeviceGetRetiredPagesPendingStatus: the GPU does not say",

@@ -117,7 +117,8 @@ var reasonNames = []struct {
 	r    Reasons
 	name string
 }{
-	{Idle, "idle"}, {UserClocks, "clocks set by the user"}, {PowerCap, "power cap"}, {HWSlowdown, "hardware slowdown"}, {SyncBoost, "sync boost"},
+	{Idle, "idle"}, {UserClocks, "clocks set by the user"}, {PowerCap, "power cap"}, {HWSlowdown, "hardware slowdown"},
+	{SyncBoost, "sync boost"},
 	{SWThermal, "too hot"}, {HWThermal, "much too hot"}, {PowerBrake, "power brake"}, {DisplayClock, "display clock"},
 }
 
@@ -144,7 +145,8 @@ func (l *Library) State(d Device) (State, error) {
 			a.int("nvmlDeviceGetClockInfo", 2), a.int("nvmlDeviceGetMaxClockInfo", 2)},
 		Degrees: a.int("nvmlDeviceGetTemperature", 0), Limit: a.int("nvmlDeviceGetTemperatureThreshold", 1),
 		PCIe: PCIe{a.int("nvmlDeviceGetCurrPcieLinkGeneration"), a.int("nvmlDeviceGetMaxPcieLinkGeneration"),
-			a.int("nvmlDeviceGetCurrPcieLinkWidth"), a.int("nvmlDeviceGetMaxPcieLinkWidth"), int64(a.int("nvmlDeviceGetPcieReplayCounter"))},
+			a.int("nvmlDeviceGetCurrPcieLinkWidth"), a.int("nvmlDeviceGetMaxPcieLinkWidth"),
+			int64(a.int("nvmlDeviceGetPcieReplayCounter"))},
 		Slowed: a.reasons(), Rows: a.rows(), Pages: a.pages(),
 	}
 	s.MIG, _ = a.switches("nvmlDeviceGetMigMode")

@@ -10,7 +10,8 @@ import (
 type function func(l *Library, a *Args) error
 
 // functions are by their exported names. Each reads its arguments in the order of cuda.h.
-var functions = together(devices, contexts, allocations, copies, virtual, ipc, streams, captures, events, modules, modulesOfLibraries, graphs)
+var functions = together(devices, contexts, allocations, copies, virtual, ipc, streams, captures, events, modules,
+	modulesOfLibraries, graphs)
 
 func together(parts ...map[string]function) map[string]function {
 	all := map[string]function{}
@@ -206,7 +207,8 @@ var allocations = map[string]function{
 	"cuPointerGetAttribute": func(l *Library, a *Args) error {
 		v, err := l.d.PointerGetAttribute(cuda.PointerAttribute(a.i(1)), a[2])
 		switch cuda.PointerAttribute(a.i(1)) {
-		case cuda.PointerMemoryType, cuda.PointerSyncMemops, cuda.PointerIsManaged, cuda.PointerDeviceOrdinal, cuda.PointerLegacyIPC:
+		case cuda.PointerMemoryType, cuda.PointerSyncMemops, cuda.PointerIsManaged, cuda.PointerDeviceOrdinal,
+			cuda.PointerLegacyIPC:
 			return put(a[0], uint32(v), err)
 		}
 		return put(a[0], v, err)

@@ -62,7 +62,8 @@ var captures = map[string]function{
 		return l.d.StreamBeginCapture(a.stream(0), cuda.CaptureMode(a.u(1)))
 	},
 	"cuStreamBeginCaptureToGraph": func(l *Library, a *Args) error {
-		return l.d.StreamBeginCaptureToGraph(a.stream(0), cuda.Graph(a[1]), list[cuda.GraphNode](a[2], a[4]), cuda.CaptureMode(a.u(5)))
+		return l.d.StreamBeginCaptureToGraph(a.stream(0), cuda.Graph(a[1]), list[cuda.GraphNode](a[2], a[4]),
+			cuda.CaptureMode(a.u(5)))
 	},
 	"cuStreamEndCapture": func(l *Library, a *Args) error {
 		g, err := l.d.StreamEndCapture(a.stream(0))

@@ -102,7 +102,8 @@ func (c *comm) translate(to *ringo.Call, r *ringo.Comm, call *Call) error {
 		}
 		call.Count = n.Rows * n.Row
 	}
-	*to = ringo.Call{Kind: call.Kind, Count: int(call.Count), Type: t, Root: call.Peer, Peer: call.Peer, Stream: gpu.Stream(call.Stream)}
+	*to = ringo.Call{Kind: call.Kind, Count: int(call.Count), Type: t, Root: call.Peer, Peer: call.Peer,
+		Stream: gpu.Stream(call.Stream)}
 	if call.Kind.Reduces() {
 		if to.Op, err = c.operator(call.Op, t); err != nil {
 			return err

@@ -48,7 +48,8 @@ const (
 )
 
 func allReduce(data []int32) *Call {
-	return &Call{Kind: ringo.KindAllReduce, In: address(data), Out: address(data), Count: uint64(len(data)), Type: int32Type, Op: sumOp}
+	return &Call{Kind: ringo.KindAllReduce, In: address(data), Out: address(data), Count: uint64(len(data)),
+		Type: int32Type, Op: sumOp}
 }
 
 func TestGroupsOfTwoThreads(t *testing.T) {
@@ -245,7 +246,9 @@ func TestGPUs(t *testing.T) {
 		got := make([]byte, 4)
 		require.NoError(t, d.Read(got, mem.Device(d.Number(), at[i], 4)))
 		require.Equal(t, []byte{6, 0, 0, 0}, got)
-		require.ErrorContains(t, l.Do(0, comms[i], &Call{Kind: ringo.KindAllReduce, In: 0x5000, Out: 0x5000, Count: 1, Type: int32Type}), "no memory of a GPU")
+		require.ErrorContains(t,
+			l.Do(0, comms[i], &Call{Kind: ringo.KindAllReduce, In: 0x5000, Out: 0x5000, Count: 1, Type: int32Type}),
+			"no memory of a GPU")
 	}
 	_, err = devices[0].Driver().CtxGetDevice()
 	require.ErrorIs(t, err, cuda.ErrInvalidContext, "no device has been made current")
@@ -367,7 +370,8 @@ func TestConfigOfCTAs(t *testing.T) {
 	}{
 		{nil, Config{}, 0, 0, ""},
 		{nil, Config{MinCTAs: 4, MaxCTAs: 16, Policy: "2"}, 4, 16, "2"},
-		{map[string]string{"NCCL_MAX_CTAS": "2", "NCCL_CTA_POLICY": "EFFICIENCY"}, Config{MinCTAs: 4, MaxCTAs: 16, Policy: "2"}, 2, 2, "EFFICIENCY"},
+		{map[string]string{"NCCL_MAX_CTAS": "2", "NCCL_CTA_POLICY": "EFFICIENCY"},
+			Config{MinCTAs: 4, MaxCTAs: 16, Policy: "2"}, 2, 2, "EFFICIENCY"},
 		{map[string]string{"NCCL_MIN_CTAS": "8"}, Config{MinCTAs: 4}, 8, 0, ""},
 		{map[string]string{"NCCL_MIN_CTAS": "8"}, Config{MaxCTAs: 4}, 4, 4, ""},
 	} {
@@ -404,7 +408,8 @@ func TestParameters(t *testing.T) {
 	slices.Sort(read)
 	require.Equal(t, slices.Compact(read), Parameters(), "bring parameterNames in env.go up to date")
 
-	l := with(map[string]string{"NCCL_MAX_CTAS": "0x10", "NCCL_NET": "Socket", "NCCL_WORK_FIFO_BYTES": "18446744073709551615"})
+	l := with(map[string]string{"NCCL_MAX_CTAS": "0x10", "NCCL_NET": "Socket",
+		"NCCL_WORK_FIFO_BYTES": "18446744073709551615"})
 	value := func(key string, bits int, signed bool) (int64, error) {
 		n, err := l.Parameter(key)
 		require.NoError(t, err)

@@ -107,7 +107,8 @@ func (c *comm) say(r *ringo.Comm, what string) {
 		if c.device != nil {
 			device = c.device.Number()
 		}
-		c.config.Log.Info(fmt.Sprintf("comm %#x rank %d nranks %d cudaDev %d - %s COMPLETE", c.handle, r.Rank(), r.Size(), device, what), "subsys", "INIT")
+		c.config.Log.Info(fmt.Sprintf("comm %#x rank %d nranks %d cudaDev %d - %s COMPLETE", c.handle, r.Rank(), r.Size(),
+			device, what), "subsys", "INIT")
 	}
 }
 

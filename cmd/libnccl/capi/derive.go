@@ -15,21 +15,23 @@ func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_
 	if err != nil {
 		return 0, err
 	}
-	return l.derive(group, parent, given, color == ringo.NoColor, func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
-		parent.mu.Lock()
-		parent.splits++ // here, for a group may be thrown away on one rank
-		part := fmt.Sprintf("split %d, part %d", parent.splits, color)
-		parent.mu.Unlock()
-		if color != ringo.NoColor {
-			c.meetAgain(parent.again(part))
-		}
-		return ring.SplitWith(ctx, color, key, cfg)
-	})
+	return l.derive(group, parent, given, color == ringo.NoColor,
+		func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
+			parent.mu.Lock()
+			parent.splits++ // here, for a group may be thrown away on one rank
+			part := fmt.Sprintf("split %d, part %d", parent.splits, color)
+			parent.mu.Unlock()
+			if color != ringo.NoColor {
+				c.meetAgain(parent.again(part))
+			}
+			return ring.SplitWith(ctx, color, key, cfg)
+		})
 }
 
 // derive makes a communicator of another: its configuration is the other's where given is nil. The other's
 // ranks agree over its ring, so it says whether the call blocks, as the order of its calls is the same on all ranks.
-func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, open func(context.Context, *comm, ringo.Config) (*ringo.Comm, error)) (uintptr, error) {
+func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool,
+	open func(context.Context, *comm, ringo.Config) (*ringo.Comm, error)) (uintptr, error) {
 	cfg, blocking := parent.config, parent.blocking
 	if given != nil {
 		var err error

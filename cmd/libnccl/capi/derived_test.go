@@ -16,7 +16,8 @@ func TestNoDriver(t *testing.T) {
 	l := with(map[string]string{"RINGO_CUDA_LIBRARY": "/nowhere/libcuda.so.1"})
 	id, err := onHost().UniqueID()
 	require.NoError(t, err)
-	for _, err := range []error{second(l.InitAll(1, nil)), second(l.InitRank(0, 1, 0, []bootstrap.ID{id}, nil)), second(l.MemAlloc(1)), second(l.MemAlloc(0))} {
+	for _, err := range []error{second(l.InitAll(1, nil)), second(l.InitRank(0, 1, 0, []bootstrap.ID{id}, nil)),
+		second(l.MemAlloc(1)), second(l.MemAlloc(0))} {
 		refused(t, err, UnhandledCudaError, "; for collectives on host memory set RINGO_HOST=1")
 	}
 	l = onGPUs(t, 1)
@@ -149,7 +150,8 @@ func TestDerived(t *testing.T) {
 	require.NoError(t, l.Revoke(comms[2], 0))
 	require.Error(t, l.Do(0, comms[0], allReduce([]int32{1})))
 	_, err = l.Shrink(0, comms[0], []int{2}, nil, 0)
-	refused(t, err, InvalidUsage, "the ranks of this communicator have nowhere to meet after its failure: make a new one with ncclGetUniqueId")
+	refused(t, err, InvalidUsage,
+		"the ranks of this communicator have nowhere to meet after its failure: make a new one with ncclGetUniqueId")
 	for _, c := range comms {
 		require.NoError(t, l.Abort(c))
 	}
@@ -188,7 +190,8 @@ func TestSignalsOnGPUs(t *testing.T) {
 		windows[i], err = l.WindowRegister(g, c, at[i], 4096)
 		return err
 	}))
-	require.NoError(t, l.PutSignal(0, comms[0], &Put{Puts: true, Local: at[0], Count: 1, Type: int32Type, Peer: 1, Window: windows[0], Offset: 4}))
+	require.NoError(t, l.PutSignal(0, comms[0],
+		&Put{Puts: true, Local: at[0], Count: 1, Type: int32Type, Peer: 1, Window: windows[0], Offset: 4}))
 	require.NoError(t, l.PutSignal(0, comms[0], &Put{Peer: 1}))
 	require.NoError(t, l.WaitSignal(0, comms[1], []Arrival{{Peer: 0, Count: 2}}, 0))
 	for i := range comms {

@@ -26,9 +26,11 @@ func (l *Library) SetEncryption(mode int, key string) error {
 	case mode == inClear:
 		key = ""
 	case mode != byKey:
-		return fmt.Errorf("%w: ncclSetEncryption: mode %d is neither NCCL_ENCRYPTION_MODE_NONE nor NCCL_ENCRYPTION_MODE_PSK", ringo.ErrInvalid, mode)
+		return fmt.Errorf("%w: ncclSetEncryption: mode %d is neither NCCL_ENCRYPTION_MODE_NONE nor NCCL_ENCRYPTION_MODE_PSK",
+			ringo.ErrInvalid, mode)
 	case len(key) < shortest:
-		return fmt.Errorf("%w: ncclSetEncryption: a key of %d bytes: want %d random ones or more", ringo.ErrInvalid, len(key), shortest)
+		return fmt.Errorf("%w: ncclSetEncryption: a key of %d bytes: want %d random ones or more", ringo.ErrInvalid, len(key),
+			shortest)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

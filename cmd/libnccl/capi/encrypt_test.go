@@ -84,7 +84,8 @@ func TestEncryptionRefuses(t *testing.T) {
 func TestSetEncryption(t *testing.T) {
 	l := onHost()
 	refused(t, l.SetEncryption(byKey, aKey[1:]), InvalidArgument, "a key of 31 bytes: want 32 random ones or more")
-	refused(t, l.SetEncryption(7, aKey), InvalidArgument, "mode 7 is neither NCCL_ENCRYPTION_MODE_NONE nor NCCL_ENCRYPTION_MODE_PSK")
+	refused(t, l.SetEncryption(7, aKey), InvalidArgument,
+		"mode 7 is neither NCCL_ENCRYPTION_MODE_NONE nor NCCL_ENCRYPTION_MODE_PSK")
 	id, err := bootstrap.IDFor("127.0.0.1:1", "secret")
 	require.NoError(t, err)
 	same, err := l.sealed(id)

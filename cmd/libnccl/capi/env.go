@@ -112,7 +112,8 @@ func (e env) gpus() gpu.Options { return gpu.Options{Library: e.get("RINGO_CUDA_
 func (e env) hint() string {
 	v := e.get("RINGO_EMULATE")
 	if yes, ok := setting.On(v); v != "" && (yes || !ok) { // or a number of GPUs
-		return "RINGO_EMULATE is for the libcuda.so.1 that scripts/libcuda builds: put its folder into LD_LIBRARY_PATH, or its name into RINGO_CUDA_LIBRARY"
+		return "RINGO_EMULATE is for the libcuda.so.1 that scripts/libcuda builds: put its folder into LD_LIBRARY_PATH, or " +
+			"its name into RINGO_CUDA_LIBRARY"
 	}
 	return "for collectives on host memory set RINGO_HOST=1"
 }
@@ -180,10 +181,13 @@ func (e env) nvml(device int) int {
 
 // parameterNames are the variables of NCCL that the library and ringo.Config read.
 var parameterNames = []string{
-	"NCCL_ALGO", "NCCL_CHECK_MODE", "NCCL_CHECK_POINTERS", "NCCL_COMM_BLOCKING", "NCCL_COMM_ID", "NCCL_CONF_FILE", "NCCL_CTA_POLICY", "NCCL_DEBUG",
-	"NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_DMABUF_ENABLE", "NCCL_HOSTID", "NCCL_IB_DISABLE", "NCCL_IB_GID_INDEX", "NCCL_IB_HCA", "NCCL_IB_PKEY", "NCCL_IB_RETRY_CNT", "NCCL_IB_SL",
+	"NCCL_ALGO", "NCCL_CHECK_MODE", "NCCL_CHECK_POINTERS", "NCCL_COMM_BLOCKING", "NCCL_COMM_ID", "NCCL_CONF_FILE",
+	"NCCL_CTA_POLICY", "NCCL_DEBUG",
+	"NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_DMABUF_ENABLE", "NCCL_HOSTID", "NCCL_IB_DISABLE", "NCCL_IB_GID_INDEX",
+	"NCCL_IB_HCA", "NCCL_IB_PKEY", "NCCL_IB_RETRY_CNT", "NCCL_IB_SL",
 	"NCCL_IB_TC", "NCCL_IB_TIMEOUT", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS",
-	"NCCL_MIN_CTAS", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_PLUGIN", "NCCL_NSOCKS_PERTHREAD", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_RAS_ADDR", "NCCL_RAS_ENABLE",
+	"NCCL_MIN_CTAS", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_PLUGIN", "NCCL_NSOCKS_PERTHREAD", "NCCL_P2P_DISABLE",
+	"NCCL_P2P_LEVEL", "NCCL_RAS_ADDR", "NCCL_RAS_ENABLE",
 	"NCCL_RAS_TIMEOUT_FACTOR", "NCCL_SHM_DISABLE",
 	"NCCL_SOCKET_FAMILY", "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_NTHREADS",
 	"NCCL_WORK_FIFO_BYTES",

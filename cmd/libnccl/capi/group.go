@@ -217,7 +217,8 @@ func (g *group) recycle() {
 		*c = ringo.Call{}
 	}
 	clear(g.count)
-	g.comms, g.jobs, g.sided, g.rings, g.count, g.used, g.err = g.comms[:0], g.jobs[:0], g.sided[:0], g.rings[:0], g.count[:0], 0, nil
+	g.comms, g.jobs, g.sided, g.rings, g.count, g.used, g.err = g.comms[:0], g.jobs[:0], g.sided[:0], g.rings[:0],
+		g.count[:0], 0, nil
 	groups.Put(g)
 }
 

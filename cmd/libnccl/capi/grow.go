@@ -20,7 +20,8 @@ func (l *Library) GrowID(handle uintptr) (bootstrap.ID, error) {
 // Grow makes a communicator of size ranks of a smaller one. The ranks of that one keep their
 // numbers and give its handle, and one of them the ID of GrowID; a new rank gives no
 // communicator, the ID, and its rank.
-func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank int, given *Config) (_ uintptr, err error) {
+func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank int, given *Config) (_ uintptr,
+	err error) {
 	defer func() { l.Fail(group, err) }()
 	if handle == 0 {
 		if id == nil {
@@ -33,31 +34,33 @@ func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank i
 		return 0, err
 	}
 	if rank != -1 {
-		return 0, fmt.Errorf("%w: rank %d of a communicator that grows keeps its number: give -1, not %d", ringo.ErrInvalid, ring.Rank(), rank)
+		return 0, fmt.Errorf("%w: rank %d of a communicator that grows keeps its number: give -1, not %d", ringo.ErrInvalid,
+			ring.Rank(), rank)
 	}
 	if size <= ring.Size() {
 		return 0, fmt.Errorf("%w: %d ranks cannot become %d", ringo.ErrInvalid, ring.Size(), size)
 	}
-	return l.derive(group, parent, given, false, func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
-		var mine bootstrap.ID
-		if id != nil {
-			mine = *id
-		}
-		all := make([]byte, len(mine)*ring.Size())
-		if err := ringo.AllGather(ring, all, mine[:]); err != nil {
-			return nil, err
-		}
-		var meet bootstrap.ID
-		for r := range ring.Size() {
-			if theirs := bootstrap.ID(all[r*len(meet):]); theirs != (bootstrap.ID{}) {
-				meet = theirs
+	return l.derive(group, parent, given, false,
+		func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
+			var mine bootstrap.ID
+			if id != nil {
+				mine = *id
 			}
-		}
-		if meet == (bootstrap.ID{}) {
-			return nil, fmt.Errorf("%w: no rank gave the unique ID of ncclCommGetUniqueId", ringo.ErrInvalid)
-		}
-		c.meetAgain(&meet)
-		cfg.ID, cfg.Rank, cfg.Size = &meet, ring.Rank(), size
-		return l.join(ctx, cfg)
-	})
+			all := make([]byte, len(mine)*ring.Size())
+			if err := ringo.AllGather(ring, all, mine[:]); err != nil {
+				return nil, err
+			}
+			var meet bootstrap.ID
+			for r := range ring.Size() {
+				if theirs := bootstrap.ID(all[r*len(meet):]); theirs != (bootstrap.ID{}) {
+					meet = theirs
+				}
+			}
+			if meet == (bootstrap.ID{}) {
+				return nil, fmt.Errorf("%w: no rank gave the unique ID of ncclCommGetUniqueId", ringo.ErrInvalid)
+			}
+			c.meetAgain(&meet)
+			cfg.ID, cfg.Rank, cfg.Size = &meet, ring.Rank(), size
+			return l.join(ctx, cfg)
+		})
 }

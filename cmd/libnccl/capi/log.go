@@ -44,7 +44,8 @@ func (e env) log(library func() string) (*slog.Logger, error) {
 	}
 	if level != "" {
 		v, _ := e.version() // check has looked at it
-		h.write("", fmt.Sprintf("NCCL version %d.%d.%d, which is Ringo %s in %s", v/10000, v/100%100, v%100, ringo.Version, library()))
+		h.write("", fmt.Sprintf("NCCL version %d.%d.%d, which is Ringo %s in %s", v/10000, v/100%100, v%100,
+			ringo.Version, library()))
 	}
 	return slog.New(h), nil
 }

@@ -57,7 +57,8 @@ func TestWrongVariables(t *testing.T) {
 	require.NoError(t, errors.Join(l.Destroy(comms[0]), l.Destroy(h)))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Contains(t, string(text), fmt.Sprintf("NCCL WARN NCCL_DEBUG=%q: want VERSION, WARN, INFO or TRACE; it has no effect", level))
+	require.Contains(t, string(text),
+		fmt.Sprintf("NCCL WARN NCCL_DEBUG=%q: want VERSION, WARN, INFO or TRACE; it has no effect", level))
 	require.Contains(t, string(text), `NCCL WARN NCCL_COMM_BLOCKING="2" is neither 0 nor 1`)
 }
 
@@ -82,7 +83,8 @@ func TestLines(t *testing.T) {
 		got = append(got, text)
 	}
 	require.Equal(t, []string{
-		"[0] NCCL TRACE a k=1\n", "[0] NCCL INFO b k=v w\n", "[2] NCCL WARN c rank=3 err=why\n", "[2] NCCL WARN d rank=3\n", "[0] NCCL WARN e\n",
+		"[0] NCCL TRACE a k=1\n", "[0] NCCL INFO b k=v w\n", "[2] NCCL WARN c rank=3 err=why\n", "[2] NCCL WARN d rank=3\n",
+		"[0] NCCL WARN e\n",
 	}, got)
 	require.False(t, (&lines{quiet: true}).Enabled(t.Context(), slog.LevelError))
 	require.True(t, (&lines{}).Enabled(t.Context(), slog.LevelDebug))

@@ -180,11 +180,15 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 		return 0, nil
 	}
 	if at%windowAlign != 0 {
-		return 0, fmt.Errorf("%w: ncclCommWindowRegister of %d bytes at %#x: a window begins at a multiple of %d", ringo.ErrInvalid, n, at, windowAlign)
+		return 0, fmt.Errorf("%w: ncclCommWindowRegister of %d bytes at %#x: a window begins at a multiple of %d",
+			ringo.ErrInvalid, n, at, windowAlign)
 	}
 	w := &window{comm: c, at: at, bytes: int(n), number: -1}
 	h := l.addWindow(w)
-	register := job{c, nil, func() (*ringo.Comm, error) { return nil, errorOf("ncclCommWindowRegister", l.register(w, r)) }}
+	register := job{c, nil, func() (*ringo.Comm, error) {
+		return nil,
+			errorOf("ncclCommWindowRegister", l.register(w, r))
+	}}
 	if group == 0 { // NCCL never answers ncclInProgress here, and PyTorch takes that for an error
 		err = register.carryOut()
 	} else {
@@ -328,6 +332,7 @@ func (l *Library) WindowAt(handle, window uintptr) (uintptr, error) {
 
 // Unsupported is the error of a function of NCCL that there is not.
 func Unsupported(name string) error {
-	return fmt.Errorf("%s: %w by libnccl of Ringo %s, which has nothing for kernels that use networks: call collectives from the host, or ask for LSA barriers",
+	return fmt.Errorf("%s: %w by libnccl of Ringo %s, which has nothing for kernels that use networks: call collectives "+
+		"from the host, or ask for LSA barriers",
 		name, ringo.ErrUnsupported, ringo.Version)
 }

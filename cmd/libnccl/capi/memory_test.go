@@ -80,8 +80,10 @@ func TestFreedWhileClosing(t *testing.T) {
 	require.NoError(t, first.begin()) // something of it goes on
 	ended := make(chan error)
 	go func() { ended <- l.Destroy(comms[0]) }()
-	require.Eventually(t, func() bool { _, err := l.comms.get(comms[0]); return err != nil }, time.Minute, time.Millisecond)
-	require.Eventually(t, func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.ending) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := l.comms.get(comms[0]); return err != nil }, time.Minute,
+		time.Millisecond)
+	require.Eventually(t, func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.ending) == 1 }, time.Minute,
+		time.Millisecond)
 	require.NoError(t, l.MemFree(at[0]))
 	require.Len(t, l.late, 1)
 	first.finish(nil)

@@ -42,8 +42,10 @@ func (c *comm) normed(to *ringo.Call, call *Call) error {
 	to.Out = at("sum", call.Out, all*size)
 	to.Norm = &ringo.Norm{
 		Row: row, Epsilon: n.Epsilon, PlusOne: n.PlusOne, Residual: at("residual", n.Residual, all*size),
-		Bias: at("bias", n.Bias, row*size), Weight: at("weight", n.Weight, row*size), Normed: at("normed", n.Normed, all*size),
-		Small: small[n.Small], SmallOut: at("small", n.SmallOut, all), Scale: at("scale", n.Scale, 4), Scales: at("scales", n.Scales, 4*rows),
+		Bias: at("bias", n.Bias, row*size), Weight: at("weight", n.Weight, row*size),
+		Normed: at("normed", n.Normed, all*size),
+		Small:  small[n.Small], SmallOut: at("small", n.SmallOut, all), Scale: at("scale", n.Scale, 4),
+		Scales: at("scales", n.Scales, 4*rows),
 	}
 	return errors.Join(errs...)
 }

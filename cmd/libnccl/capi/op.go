@@ -29,7 +29,8 @@ func (c *comm) operator(number int, t ringo.DataType) (ringo.RedOp, error) {
 		return ringo.RedOp{}, err
 	}
 	if o.t != t {
-		return ringo.RedOp{}, fmt.Errorf("%w: operator %d was made for %v, and the call has %v", ringo.ErrInvalid, number, o.t, t)
+		return ringo.RedOp{}, fmt.Errorf("%w: operator %d was made for %v, and the call has %v", ringo.ErrInvalid, number,
+			o.t, t)
 	}
 	return o.op, nil
 }

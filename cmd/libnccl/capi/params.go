@@ -20,7 +20,8 @@ func (l *Library) Parameter(key string) (int, error) {
 	}
 	i := slices.Index(parameterNames, key)
 	if i < 0 {
-		return 0, fmt.Errorf("%w: no parameter %q has an effect: there are %s", ringo.ErrInvalid, key, strings.Join(parameterNames, ", "))
+		return 0, fmt.Errorf("%w: no parameter %q has an effect: there are %s", ringo.ErrInvalid, key,
+			strings.Join(parameterNames, ", "))
 	}
 	return i, nil
 }

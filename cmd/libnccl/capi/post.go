@@ -46,7 +46,8 @@ const channelTime = 100 * 365 * 24 * time.Hour
 // to k, modulo n, are pairs.
 func openPost(ctx context.Context, ring *ringo.Comm, cfg ringo.Config) (_ *post, err error) {
 	n, rank := ring.Size(), ring.Rank()
-	p := &post{ring: ring, rank: rank, out: make([]*channel, n), in: make([]*ringo.Comm, n), came: make([]int, n), errs: make([]error, n)}
+	p := &post{ring: ring, rank: rank, out: make([]*channel, n), in: make([]*ringo.Comm, n), came: make([]int, n),
+		errs: make([]error, n)}
 	p.changed = sync.NewCond(&p.mu)
 	cfg.Timeout = channelTime
 	for k := range n {
@@ -144,14 +145,16 @@ func (p *post) deliver(peer int, c *ringo.Comm) (err error) {
 	there := 1 - c.Rank()
 	for {
 		var l [1]letter
-		if err := c.Do(&ringo.Call{Kind: ringo.KindRecv, Out: mem.Of(l[:]), Count: mem.Of(l[:]).Len(), Type: ringo.Uint8, Peer: there}); err != nil {
+		if err := c.Do(&ringo.Call{Kind: ringo.KindRecv, Out: mem.Of(l[:]), Count: mem.Of(l[:]).Len(), Type: ringo.Uint8,
+			Peer: there}); err != nil {
 			return err
 		}
 		if l[0].bytes == goodbye {
 			return ringo.ErrLeft
 		}
 		if n := int(l[0].bytes); n > 0 {
-			if err := c.Do(&ringo.Call{Kind: ringo.KindRecv, Out: p.destination(l[0]), Count: n, Type: ringo.Uint8, Peer: there}); err != nil {
+			if err := c.Do(&ringo.Call{Kind: ringo.KindRecv, Out: p.destination(l[0]), Count: n, Type: ringo.Uint8,
+				Peer: there}); err != nil {
 				return err
 			}
 		}

@@ -21,7 +21,8 @@ type watched struct {
 }
 
 // countedAs is the place of a kind in counts, plus one; 0 is for kinds that RAS does not count.
-var countedAs = [...]int8{ringo.KindBroadcast: 1, ringo.KindReduce: 2, ringo.KindAllGather: 3, ringo.KindReduceScatter: 4, ringo.KindAllReduce: 5}
+var countedAs = [...]int8{ringo.KindBroadcast: 1, ringo.KindReduce: 2, ringo.KindAllGather: 3,
+	ringo.KindReduceScatter: 4, ringo.KindAllReduce: 5}
 
 // counter is the count of a kind, nil if RAS does not count it. Only RAS reads it.
 func (w *watched) counter(kind ringo.Kind) *atomic.Uint64 {
@@ -52,7 +53,8 @@ func (l *Library) answers(cfg *ringo.Config) *ras.Agent {
 		if err != nil { // the communicator says so
 			return nil
 		}
-		l.agent = ras.New(ras.Options{Addr: addr, Version: version, Driver: l.driverVersion, TLS: tls, Factor: factor, Log: cfg.Log})
+		l.agent = ras.New(ras.Options{Addr: addr, Version: version, Driver: l.driverVersion, TLS: tls, Factor: factor,
+			Log: cfg.Log})
 	}
 	return l.agent
 }
@@ -113,7 +115,8 @@ func (w *watched) tells(r *ringo.Comm, now func() ras.Now) {
 		sum.Write(b)
 		sum.Write([]byte{0})
 	}
-	w.lease.Serve(&ras.Member{Comm: fmt.Sprintf("%s-%x", r.History().Comm, sum.Sum(nil)[:8]), Rank: r.Rank(), Size: r.Size(), Cards: cards, Now: now})
+	w.lease.Serve(&ras.Member{Comm: fmt.Sprintf("%s-%x", r.History().Comm, sum.Sum(nil)[:8]), Rank: r.Rank(),
+		Size: r.Size(), Cards: cards, Now: now})
 }
 
 // now is how a communicator is of which the state and its error are known.

@@ -54,13 +54,16 @@ func TestRAS(t *testing.T) {
 	})
 	onAllRanks(t, comms, func(rank int, c uintptr) error {
 		in, out := make([]int32, 2), make([]int32, 4)
-		for _, kind := range []ringo.Kind{ringo.KindBroadcast, ringo.KindReduce, ringo.KindAllReduce, ringo.KindAllReduce, ringo.KindAlltoAll} {
-			if err := lib.Do(0, c, &Call{Kind: kind, In: address(in), Out: address(out), Count: 1, Type: int32Type, Op: sumOp}); err != nil {
+		for _, kind := range []ringo.Kind{ringo.KindBroadcast, ringo.KindReduce, ringo.KindAllReduce, ringo.KindAllReduce,
+			ringo.KindAlltoAll} {
+			if err := lib.Do(0, c, &Call{Kind: kind, In: address(in), Out: address(out), Count: 1, Type: int32Type,
+				Op: sumOp}); err != nil {
 				return err
 			}
 		}
 		g := lib.GroupStart()
-		if err := lib.Do(g, halves[rank], &Call{Kind: ringo.KindAllGather, In: address(in), Out: address(out), Count: 1, Type: int32Type}); err != nil {
+		if err := lib.Do(g, halves[rank], &Call{Kind: ringo.KindAllGather, In: address(in), Out: address(out), Count: 1,
+			Type: int32Type}); err != nil {
 			return err
 		}
 		_, err := lib.GroupEnd(g)
@@ -88,7 +91,8 @@ func TestRAS(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, map[string]int{"Broadcast": 2, "Reduce": 2, "AllGather": 2, "ReduceScatter": 0, "AllReduce": 4}, counts)
+	require.Equal(t, map[string]int{"Broadcast": 2, "Reduce": 2, "AllGather": 2, "ReduceScatter": 0, "AllReduce": 4},
+		counts)
 
 	require.NoError(t, lib.Finalize(0, halves[0]))
 	r = rasOf(t, addr)

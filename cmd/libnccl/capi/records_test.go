@@ -47,7 +47,8 @@ func TestResources(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, xs[0][0].Window, xs[2][0].Window, "the first was closed with the second, and its record is used again")
+	require.Equal(t, xs[0][0].Window, xs[2][0].Window,
+		"the first was closed with the second, and its record is used again")
 
 	g := l.GroupStart()
 	var in [ranks]Resource
@@ -108,6 +109,7 @@ func TestListed(t *testing.T) {
 	other := &window{comm: c, at: 1 << 30, bytes: 7, record: windows[3].record}
 	require.NoError(t, c.records.list(other))
 	require.Equal(t, entryOf(other), entry(3))
-	require.Zero(t, word(uintptr(word(first+listedWindows*entryBytes))+listedWindows*entryBytes), "the last table names none")
+	require.Zero(t, word(uintptr(word(first+listedWindows*entryBytes))+listedWindows*entryBytes),
+		"the last table names none")
 	require.NoError(t, c.records.free())
 }

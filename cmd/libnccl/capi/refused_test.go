@@ -25,7 +25,8 @@ func refused(t *testing.T, err error, r Result, says string) {
 
 // The version is one of NCCL's, with points or without.
 func TestVersions(t *testing.T) {
-	for text, want := range map[string]int{"": 22809, "2.30.7": 23007, "23007": 23007, "20000": 20000, "99999": 99999, "2.0.99": 20099, "3.1.2": 30102} {
+	for text, want := range map[string]int{"": 22809, "2.30.7": 23007, "23007": 23007, "20000": 20000, "99999": 99999,
+		"2.0.99": 20099, "3.1.2": 30102} {
 		v, err := with(map[string]string{"RINGO_NCCL_VERSION": text}).Version()
 		require.NoError(t, err)
 		require.Equal(t, want, v, text)
@@ -171,11 +172,13 @@ func TestArguments(t *testing.T) {
 		{"0x63 is no memory of ncclMemAlloc, or was freed", l.MemFree(99)},
 		{fmt.Sprintf("ncclCommRegister of 0 bytes at %#x", at), second(l.Register(c, at, 0))},
 		{"ncclCommRegister of 1 bytes at 0x0", second(l.Register(c, 0, 1))},
-		{fmt.Sprintf("ncclCommWindowRegister of 9 bytes at %#x: a window begins at a multiple of 4096", at+8), second(l.WindowRegister(0, c, at+8, 9))},
+		{fmt.Sprintf("ncclCommWindowRegister of 9 bytes at %#x: a window begins at a multiple of 4096", at+8),
+			second(l.WindowRegister(0, c, at+8, 9))},
 		{"the window is another communicator's", l.Deregister(c, foreign)},
 		{"the window is another communicator's", second(l.WindowAt(c, foreign))},
 		{"the window is another communicator's", l.PutSignal(0, c, put([]int32{1}, 1, foreign, 0))},
-		{"what ncclCommRegister gave is no window: use ncclCommWindowRegister", l.PutSignal(0, c, put([]int32{1}, 1, registered, 0))},
+		{"what ncclCommRegister gave is no window: use ncclCommWindowRegister",
+			l.PutSignal(0, c, put([]int32{1}, 1, registered, 0))},
 		{"signal 1, context 0, flags 0x0: all have to be 0", l.PutSignal(0, c, &Put{Index: 1})},
 		{"signal 0, context 2, flags 0x0: all have to be 0", l.PutSignal(0, c, &Put{Context: 2})},
 		{"signal 0, context 0, flags 0x3: all have to be 0", l.PutSignal(0, c, &Put{Flags: 3})},
@@ -198,7 +201,9 @@ func TestArguments(t *testing.T) {
 	err = l.Resource(0, c, 1, nil)
 	require.ErrorContains(t, err, "ncclDevCommCreate: ")
 	refused(t, err, InvalidUsage, "the communicator is on host memory")
-	refused(t, Unsupported("ncclX"), InvalidUsage, "by libnccl of Ringo "+ringo.Version+", which has nothing for kernels that use networks: call collectives from the host, or ask for LSA barriers")
+	refused(t, Unsupported("ncclX"), InvalidUsage,
+		"by libnccl of Ringo "+ringo.Version+", which has nothing for kernels that use networks: call collectives from the "+
+			"host, or ask for LSA barriers")
 	require.Equal(t, "invalid usage: why", InvalidUsage.Because(errors.New("why")))
 	require.Equal(t, "NCCL operation in progress: why", InProgress.Because(errors.New("why")))
 
@@ -223,7 +228,8 @@ func TestPutParameter(t *testing.T) {
 	at, err := onHost().MemAlloc(16)
 	require.NoError(t, err)
 	words := int32s(at, 4)
-	for bits, want := range map[int][3]int32{8: {0x010101fe, 0x01010101, 0x01010101}, 16: {0x0101fffe, 0x01010101, 0x01010101}, 32: {-2, 0x01010101, 0x01010101}, 64: {-2, -1, 0x01010101}} {
+	for bits, want := range map[int][3]int32{8: {0x010101fe, 0x01010101, 0x01010101},
+		16: {0x0101fffe, 0x01010101, 0x01010101}, 32: {-2, 0x01010101, 0x01010101}, 64: {-2, -1, 0x01010101}} {
 		for i := range words {
 			words[i] = 0x01010101
 		}
@@ -302,15 +308,20 @@ func TestSimulate(t *testing.T) {
 	one := estimate(func(g uintptr) { do(g, comms[0], allReduce(data)) })
 	require.Greater(t, one, float32(0))
 	require.Less(t, one, float32(1000), "microseconds")
-	require.InDelta(t, 2*one, estimate(func(g uintptr) { do(g, comms[0], allReduce(data)); do(g, comms[0], allReduce(data)) }), 1e-3, "one after the other")
-	require.Equal(t, one, estimate(func(g uintptr) { do(g, comms[0], allReduce(data)); do(g, comms[1], allReduce(data)) }), "side by side")
+	require.InDelta(t, 2*one,
+		estimate(func(g uintptr) { do(g, comms[0], allReduce(data)); do(g, comms[0], allReduce(data)) }), 1e-3,
+		"one after the other")
+	require.Equal(t, one, estimate(func(g uintptr) { do(g, comms[0], allReduce(data)); do(g, comms[1], allReduce(data)) }),
+		"side by side")
 	send := func(n int) float32 {
 		return estimate(func(g uintptr) {
-			do(g, comms[0], &Call{Kind: ringo.KindSend, In: address(make([]int32, n)), Count: uint64(n), Type: int32Type, Peer: 1})
+			do(g, comms[0], &Call{Kind: ringo.KindSend, In: address(make([]int32, n)), Count: uint64(n), Type: int32Type,
+				Peer: 1})
 		})
 	}
 	near, far := send(1), send(1_000_001)
-	require.InDelta(t, 1e6*(sim.SharedMemory.Intra.Latency+sim.SharedMemory.Intra.Overhead+4/sim.SharedMemory.Intra.Bandwidth), near, 1e-4)
+	link := sim.SharedMemory.Intra
+	require.InDelta(t, 1e6*(link.Latency+link.Overhead+4/link.Bandwidth), near, 1e-4)
 	require.InDelta(t, 1e6*4e6/sim.SharedMemory.Intra.Bandwidth, far-near, 0.1)
 
 	info.magic++
@@ -424,7 +435,8 @@ func TestReachAndMemory(t *testing.T) {
 	both(func(g, c uintptr, _ int) error { return l.Suspend(g, c, suspendMemory) })
 	require.EqualValues(t, 1, stat(memSuspended))
 	require.Equal(t, total, stat(memTotal), "what it has, or has given back")
-	require.ErrorIs(t, l.Do(0, comms[0], &Call{Kind: ringo.KindAllReduce, In: at[0], Out: at[0], Count: 1, Type: int32Type}), errSuspended)
+	require.ErrorIs(t, l.Do(0, comms[0], &Call{Kind: ringo.KindAllReduce, In: at[0], Out: at[0], Count: 1,
+		Type: int32Type}), errSuspended)
 	both(func(g, c uintptr, _ int) error { return l.Resume(g, c) })
 	require.Zero(t, stat(memSuspended))
 	both(func(g, c uintptr, i int) error {
@@ -447,20 +459,38 @@ func TestWrongInGroup(t *testing.T) {
 	require.NoError(t, err)
 	c := comms[0]
 	for says, call := range map[string]func(g uintptr) error{
-		"data type 99 is not in 0…11": func(g uintptr) error { return l.Do(g, c, &Call{Kind: ringo.KindAllReduce, Type: 99}) },
-		"peer 9 of 2 ranks":           func(g uintptr) error { return l.PutSignal(g, c, &Put{Peer: 9}) },
+		"data type 99 is not in 0…11": func(g uintptr) error {
+			return l.Do(g, c,
+				&Call{Kind: ringo.KindAllReduce, Type: 99})
+		},
+		"peer 9 of 2 ranks": func(g uintptr) error { return l.PutSignal(g, c, &Put{Peer: 9}) },
 		"1 signals of peer 9 of 2 ranks": func(g uintptr) error {
 			return l.WaitSignal(g, c, []Arrival{{Peer: 9, Count: 1}}, 0)
 		},
-		"ncclCommShrink that excludes nobody":                    func(g uintptr) error { return second(l.Shrink(g, c, nil, nil, 0)) },
-		"2 ranks cannot become 1":                                func(g uintptr) error { return second(l.Grow(g, c, 1, nil, -1, nil)) },
-		"rank 5 of 2":                                            func(g uintptr) error { return second(l.InitRank(g, 2, 5, nil, nil)) },
-		"a window begins at a multiple of 4096":                  func(g uintptr) error { return second(l.WindowRegister(g, c, 0x10001, 1)) },
+		"ncclCommShrink that excludes nobody": func(g uintptr) error {
+			return second(l.Shrink(g, c, nil,
+				nil, 0))
+		},
+		"2 ranks cannot become 1": func(g uintptr) error {
+			return second(l.Grow(g, c, 1, nil,
+				-1, nil))
+		},
+		"rank 5 of 2": func(g uintptr) error {
+			return second(l.InitRank(g, 2, 5,
+				nil, nil))
+		},
+		"a window begins at a multiple of 4096": func(g uintptr) error {
+			return second(l.WindowRegister(g, c,
+				0x10001, 1))
+		},
 		"has no flags but NCCL_SUSPEND_MEM, not 7":               func(g uintptr) error { return l.Suspend(g, c, 7) },
 		"ncclCommResume of a communicator that is not suspended": func(g uintptr) error { return l.Resume(g, c) },
 		"ncclDevCommCreate: unsupported":                         func(g uintptr) error { return l.Resource(g, c, 1, nil) },
 		"0x63 is no communicator":                                func(g uintptr) error { return l.Finalize(g, 99) },
-		"0x62 is no communicator":                                func(g uintptr) error { return second(l.Split(g, 98, 0, 0, nil)) },
+		"0x62 is no communicator": func(g uintptr) error {
+			return second(l.Split(g, 98, 0, 0,
+				nil))
+		},
 	} {
 		g := l.GroupStart()
 		first := call(g)

@@ -79,7 +79,8 @@ func ResultOf(err error) Result {
 		return Success
 	case err == errInProgress:
 		return InProgress
-	case errors.Is(err, errUsage), errors.Is(err, call.ErrUnmatched), errors.Is(err, ringo.ErrUnsupported), errors.Is(err, ringo.ErrClosed), errors.Is(err, ringo.ErrMismatch):
+	case errors.Is(err, errUsage), errors.Is(err, call.ErrUnmatched), errors.Is(err, ringo.ErrUnsupported),
+		errors.Is(err, ringo.ErrClosed), errors.Is(err, ringo.ErrMismatch):
 		return InvalidUsage
 	case errors.Is(err, ringo.ErrInvalid), errors.As(err, &memory):
 		return InvalidArgument

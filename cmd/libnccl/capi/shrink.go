@@ -55,15 +55,18 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 		}
 		id := parent.afterFailure(exclude)
 		if id == nil {
-			return 0, fmt.Errorf("%w: the ranks of this communicator have nowhere to meet after its failure: make a new one with ncclGetUniqueId", ringo.ErrUnsupported)
+			return 0, fmt.Errorf("%w: the ranks of this communicator have nowhere to meet after its failure: make a new one "+
+				"with ncclGetUniqueId", ringo.ErrUnsupported)
 		}
 		join = func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
 			c.meetAgain(id)
 			cfg.ID, cfg.Rank, cfg.Size = id, rank, len(stay)
 			r, err := l.joinAgain(ctx, cfg)
 			if err != nil {
-				err = fmt.Errorf("ncclCommShrink after a failure: %w; the ranks that stay meet at %s, where all met first, and rank %d has to serve there: "+
-					"where it is not on the host that made the unique ID, make a communicator with a new ncclGetUniqueId", err, id.Addr(), stay[0])
+				err = fmt.Errorf("ncclCommShrink after a failure: %w; the ranks that stay meet at %s, where all met first, and "+
+					"rank %d has to serve there: "+
+					"where it is not on the host that made the unique ID, make a communicator with a new ncclGetUniqueId", err,
+					id.Addr(), stay[0])
 			}
 			return r, err
 		}

@@ -61,7 +61,8 @@ func TestShrinkWithTheDead(t *testing.T) {
 		{&life.PeerError{Failure: &bootstrap.Failure{Reason: "aborted"}}, nil},
 		{ringo.ErrTimeout, nil},
 	} {
-		require.Equal(t, test.want, gone(&ringo.Error{Culprits: []int{1, 3}, Err: fmt.Errorf("meet: %w", test.why)}), test.why)
+		require.Equal(t, test.want, gone(&ringo.Error{Culprits: []int{1, 3}, Err: fmt.Errorf("meet: %w", test.why)}),
+			test.why)
 	}
 }
 

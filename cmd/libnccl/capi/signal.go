@@ -38,7 +38,8 @@ func (l *Library) PutSignal(group, handle uintptr, p *Put) (err error) {
 	}
 	switch {
 	case p.Index != 0 || p.Context != 0 || p.Flags != 0:
-		return fmt.Errorf("%w: signal %d, context %d, flags %#x: all have to be 0", ringo.ErrInvalid, p.Index, p.Context, p.Flags)
+		return fmt.Errorf("%w: signal %d, context %d, flags %#x: all have to be 0", ringo.ErrInvalid, p.Index,
+			p.Context, p.Flags)
 	case p.Peer < 0 || p.Peer >= r.Size():
 		return fmt.Errorf("%w: peer %d of %d ranks", ringo.ErrInvalid, p.Peer, r.Size())
 	}

@@ -35,7 +35,8 @@ func withWindows(t *testing.T, l *Library, n int) (comms []uintptr, memory [][]i
 }
 
 func put(data []int32, peer int, win uintptr, offset uint64) *Put {
-	return &Put{Puts: true, Local: address(data), Count: uint64(len(data)), Type: int32Type, Peer: peer, Window: win, Offset: offset}
+	return &Put{Puts: true, Local: address(data), Count: uint64(len(data)), Type: int32Type, Peer: peer, Window: win,
+		Offset: offset}
 }
 
 // TestSignalsOnHost: the peer's program takes no part in a put, signals are counted, and one may be the rank's own.
@@ -57,7 +58,8 @@ func TestSignalsOnHost(t *testing.T) {
 	require.Zero(t, memory[1][0], "the window was deregistered: its memory may be something else's")
 	require.ErrorContains(t, l.PutSignal(0, comms[1], put([]int32{1}, 0, wins[1], 0)), "is no window")
 	require.ErrorContains(t, l.PutSignal(0, comms[0], put([]int32{1}, 2, wins[0], 0)), "peer 2 of 2 ranks")
-	require.ErrorContains(t, l.PutSignal(0, comms[0], put([]int32{1}, 1, wins[0], 4093)), "at 4093 of a window of 4096 bytes")
+	require.ErrorContains(t, l.PutSignal(0, comms[0], put([]int32{1}, 1, wins[0], 4093)),
+		"at 4093 of a window of 4096 bytes")
 	require.ErrorContains(t, l.WaitSignal(0, comms[0], []Arrival{{Count: 1, Context: 1}}, 0), "have to be 0")
 	for _, c := range comms {
 		require.NoError(t, l.Destroy(c))

@@ -72,6 +72,7 @@ func timeOf(call *ringo.Call, ranks int, model sim.Model) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	res, err := sim.Run(context.Background(), ch.Schedule, model, int64(call.Bytes()*call.Kind.Shares(ranks)), sim.Options{MaxRounds: rounds})
+	res, err := sim.Run(context.Background(), ch.Schedule, model, int64(call.Bytes()*call.Kind.Shares(ranks)),
+		sim.Options{MaxRounds: rounds})
 	return res.Time, err
 }

@@ -10,8 +10,9 @@ import (
 var (
 	errFinalized = fmt.Errorf("%w: the communicator was finalized: ncclCommDestroy is all that is left", errUsage)
 	errSuspended = fmt.Errorf("%w: the communicator is suspended: call ncclCommResume", errUsage)
-	errNotReady  = fmt.Errorf("%w: the communicator is not ready: call ncclGroupEnd, or poll ncclCommGetAsyncError until it is not ncclInProgress", ringo.ErrInvalid)
-	errEnding    = fmt.Errorf("%w: the communicator is being destroyed or aborted", errUsage)
+	errNotReady  = fmt.Errorf("%w: the communicator is not ready: call ncclGroupEnd, or poll ncclCommGetAsyncError "+
+		"until it is not ncclInProgress", ringo.ErrInvalid)
+	errEnding = fmt.Errorf("%w: the communicator is being destroyed or aborted", errUsage)
 )
 
 // A state is how far a communicator is in its life: being opened, open, busy with jobs in the background, closing,

@@ -97,7 +97,8 @@ func Config(id bootstrap.ID, rank, size int, timeout time.Duration) ringo.Config
 }
 
 // ops are the operators by their numbers in ringo.h.
-var ops = [...]ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.BitAnd, ringo.BitOr, ringo.BitXor}
+var ops = [...]ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.BitAnd,
+	ringo.BitOr, ringo.BitXor}
 
 // A Call is a ringo_host_call.
 type Call struct {
@@ -111,7 +112,8 @@ type Call struct {
 // Of is the call as c carries it out.
 func (x *Call) Of(c *ringo.Comm) (*ringo.Call, error) {
 	call := &ringo.Call{
-		Kind: ringo.Kind(x.Kind), Type: ringo.DataType(x.Type), Count: x.Count, Root: x.Peer, Peer: x.Peer, Timeout: x.Timeout,
+		Kind: ringo.Kind(x.Kind), Type: ringo.DataType(x.Type), Count: x.Count, Root: x.Peer, Peer: x.Peer,
+		Timeout:  x.Timeout,
 		InCounts: x.InCounts, OutCounts: x.OutCounts,
 	}
 	switch {

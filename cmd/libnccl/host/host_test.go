@@ -119,7 +119,8 @@ func TestCallOf(t *testing.T) {
 	defer comms[0].Close()
 	for _, bad := range []Call{
 		{}, {Kind: 99, Type: 1}, {Kind: int(ringo.KindAllReduce)}, {Kind: int(ringo.KindAllReduce), Type: 1, Op: len(ops)},
-		{Kind: int(ringo.KindAllReduce), Type: 1, Op: -1}, {Kind: int(ringo.KindAllReduce), Type: 99}, {Kind: int(ringo.KindAllReduce), Type: 1, Count: -1},
+		{Kind: int(ringo.KindAllReduce), Type: 1, Op: -1}, {Kind: int(ringo.KindAllReduce), Type: 99},
+		{Kind: int(ringo.KindAllReduce), Type: 1, Count: -1},
 		{Kind: int(ringo.KindAlltoAllv), Type: 1, OutCounts: []int{1}}, {Kind: int(ringo.KindAllGatherv), Type: 1},
 	} {
 		_, err := bad.Of(comms[0])
@@ -127,7 +128,8 @@ func TestCallOf(t *testing.T) {
 		assert.Equal(t, Invalid, ResultOf(err))
 	}
 	data := []int32{1, 2}
-	x, err := (&Call{Kind: int(ringo.KindAllReduce), Type: int(ringo.Int32), In: uintptr(unsafe.Pointer(&data[0])), Out: uintptr(unsafe.Pointer(&data[0])), Count: 2}).Of(comms[0])
+	x, err := (&Call{Kind: int(ringo.KindAllReduce), Type: int(ringo.Int32), In: uintptr(unsafe.Pointer(&data[0])),
+		Out: uintptr(unsafe.Pointer(&data[0])), Count: 2}).Of(comms[0])
 	require.NoError(t, err)
 	require.Equal(t, 8, x.In.Len())
 	require.NoError(t, comms[0].Do(x))

@@ -270,7 +270,8 @@ func (m *Mail) receive(peer int, id bootstrap.ID) error {
 func (m *Message) take(came *Message, copies bool) {
 	m.Source = came.Source
 	if len(m.data) != len(came.data) {
-		m.end(fmt.Errorf("%w: rank %d's message with tag %d has %d bytes, and the memory for it %d", ringo.ErrInvalid, came.Source, came.tag, len(came.data), len(m.data)))
+		m.end(fmt.Errorf("%w: rank %d's message with tag %d has %d bytes, and the memory for it %d", ringo.ErrInvalid,
+			came.Source, came.tag, len(came.data), len(m.data)))
 		return
 	}
 	if copies {

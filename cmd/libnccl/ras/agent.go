@@ -151,7 +151,8 @@ type server struct {
 
 // serve begins to serve.
 func serve(o Options, near string) *server {
-	s := &server{o: o, members: map[*Lease]*Member{}, conns: map[net.Conn]bool{}, slow: map[string]bool{}, news: make(chan struct{}, 1)}
+	s := &server{o: o, members: map[*Lease]*Member{}, conns: map[net.Conn]bool{}, slow: map[string]bool{},
+		news: make(chan struct{}, 1)}
 	s.began, s.stop = context.WithCancel(context.Background())
 	s.card = Card{Host: ownAddress(near), Machine: machine(), Pid: os.Getpid()}
 	rand.Read(s.card.Key[:])
@@ -199,7 +200,8 @@ func (s *server) seekDoor() {
 		}
 		if pause == rarest && !said {
 			said = true
-			s.o.Log.Info("RAS: no process of this job has the port of clients; if another job has it, set NCCL_RAS_ADDR to another one",
+			s.o.Log.Info("RAS: no process of this job has the port of clients; if another job has it, set NCCL_RAS_ADDR to "+
+				"another one",
 				"subsys", "INIT", "addr", s.o.Addr, "err", err)
 		}
 	}

@@ -31,7 +31,8 @@ const format = "1 %s %s %s %d %d %d %d"
 
 // Encode is the card as bytes, about 90 of them, that ParseCard reads.
 func (c *Card) Encode() []byte {
-	return fmt.Appendf(nil, format, base64.RawURLEncoding.EncodeToString(c.Key[:]), c.Host, c.Machine, c.Pid, c.Port, c.Device, c.NVML)
+	return fmt.Appendf(nil, format, base64.RawURLEncoding.EncodeToString(c.Key[:]), c.Host, c.Machine, c.Pid, c.Port,
+		c.Device, c.NVML)
 }
 
 // ParseCard reads a card. The error is for what is none, which ranks with RAS off have.
@@ -41,7 +42,8 @@ func ParseCard(b []byte) (c Card, err error) {
 		return Card{}, fmt.Errorf("ras: not a card: %w", err)
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(key)
-	if err != nil || len(raw) != keyBytes || c.Pid <= 0 || c.Port < 0 || c.Port > 0xffff || !isDevice(c.Device) || !isDevice(c.NVML) {
+	if err != nil || len(raw) != keyBytes || c.Pid <= 0 || c.Port < 0 || c.Port > 0xffff || !isDevice(c.Device) ||
+		!isDevice(c.NVML) {
 		return Card{}, fmt.Errorf("ras: not a card: %.100q", b)
 	}
 	copy(c.Key[:], raw)

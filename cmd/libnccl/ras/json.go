@@ -88,7 +88,8 @@ const timeLayout = "2006-01-02 15:04:05"
 // json is a survey as JSON.
 func (s *server) json(x *Survey) string {
 	driver := s.o.driver()
-	j := jsonJob{Version: s.o.version(), Runtime: driver, Driver: driver, Time: x.Began.Format(timeLayout), Count: len(x.Comms), Comms: []jsonComm{}}
+	j := jsonJob{Version: s.o.version(), Runtime: driver, Driver: driver, Time: x.Began.Format(timeLayout),
+		Count: len(x.Comms), Comms: []jsonComm{}}
 	j.RAS.Seconds, j.RAS.Timeouts = jsonSeconds(x.Took), x.Timeouts
 	for i := range x.Comms {
 		c := &x.Comms[i]
@@ -100,7 +101,8 @@ func (s *server) json(x *Survey) string {
 		for k := range c.Ranks {
 			r := &c.Ranks[k]
 			one := jsonRank{jsonPlace: r.place(), Counts: r.Now.Counts}
-			one.Status.Async, one.Status.Finalized, one.Status.Destroyed, one.Status.Aborted = r.Now.Async, r.Now.Finalized, r.Now.Destroyed, r.Now.Aborted
+			one.Status.Async, one.Status.Finalized, one.Status.Destroyed, one.Status.Aborted = r.Now.Async, r.Now.Finalized,
+				r.Now.Destroyed, r.Now.Aborted
 			out.Ranks = append(out.Ranks, one)
 		}
 		for k := range c.Missing {

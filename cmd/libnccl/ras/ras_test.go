@@ -111,7 +111,8 @@ func TestStatus(t *testing.T) {
 	j.comm("world", []int{0, 1, 2, 3}, 7, 7, 6, 7)
 	j.comm("row", []int{2, 3}, 5, 5)
 	for _, format := range []string{"json", "text"} {
-		hello, answer, _ := strings.Cut(says(t, j.addr, "CLIENT PROTOCOL 2", "set format "+format, "VERBOSE STATUS\r"), "OK\n")
+		hello, answer, _ := strings.Cut(says(t, j.addr, "CLIENT PROTOCOL 2", "set format "+format, "VERBOSE STATUS\r"),
+			"OK\n")
 		require.Equal(t, "SERVER PROTOCOL 2\n", hello)
 		r := reports(t, answer)
 		a := hang.Judge(r.Job("RAS"))
@@ -124,7 +125,8 @@ func TestStatus(t *testing.T) {
 	require.Len(t, r.Comms, 2)
 	require.Equal(t, 4, r.Comms[0].Size)
 	require.Len(t, r.Comms[0].Ranks, 4)
-	require.Equal(t, map[string]int64{"Broadcast": 0, "Reduce": 0, "AllGather": 0, "ReduceScatter": 0, "AllReduce": 5}, r.Comms[1].Ranks[0].Counts)
+	require.Equal(t, map[string]int64{"Broadcast": 0, "Reduce": 0, "AllGather": 0, "ReduceScatter": 0, "AllReduce": 5},
+		r.Comms[1].Ranks[0].Counts)
 	require.Equal(t, os.Getpid(), r.Comms[1].Ranks[1].Pid)
 }
 
@@ -214,7 +216,9 @@ func TestUnevenJob(t *testing.T) {
 	require.Contains(t, text, "      1          1\n      1          2\n")
 	require.Contains(t, text, "                 2            1\n                 1            2\n")
 	require.Contains(t, text, "(total)    (total)      (total)\n      2          3            4\n")
-	require.Contains(t, text, "DEAD\n  1 job process is considered dead (unreachable via the RAS network)\n  Process 102 on node 10.0.0.2 managing GPUs 0,1\n")
+	require.Contains(t, text,
+		"DEAD\n  1 job process is considered dead (unreachable via the RAS network)\n  Process 102 on node 10.0.0.2 "+
+			"managing GPUs 0,1\n")
 	require.Contains(t, text, "No communicator data collected!\n")
 }
 
@@ -298,7 +302,8 @@ func TestDied(t *testing.T) {
 		c := l.Card(p, p)
 		cards = append(cards, c.Encode())
 	}
-	j.first[0].Serve(&Member{Comm: "world", Size: 2, Cards: cards, Now: func() Now { return Now{Async: 6, Died: []int{1}} }})
+	j.first[0].Serve(&Member{Comm: "world", Size: 2, Cards: cards,
+		Now: func() Now { return Now{Async: 6, Died: []int{1}} }})
 	j.first[1].End()
 	x := j.first[0].server.survey(tier.Patience)
 	require.Equal(t, dead, x.Comms[0].Missing[0].Heard)
@@ -314,8 +319,10 @@ func TestCommands(t *testing.T) {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	for _, one := range [][2]string{
-		{"client protocol 99", "SERVER PROTOCOL 2"}, {"TIMEOUT 3", "OK"}, {"timeout x", "ERROR: Invalid timeout value x"}, {"timeout -1", "ERROR: Invalid timeout value -1"},
-		{"timeout 0", "OK"}, {"Set Format TEXT", "OK"}, {"set format xml", "ERROR: Invalid format xml"}, {"hello", "ERROR: Unknown command hello"},
+		{"client protocol 99", "SERVER PROTOCOL 2"}, {"TIMEOUT 3", "OK"}, {"timeout x", "ERROR: Invalid timeout value x"},
+		{"timeout -1", "ERROR: Invalid timeout value -1"},
+		{"timeout 0", "OK"}, {"Set Format TEXT", "OK"}, {"set format xml", "ERROR: Invalid format xml"},
+		{"hello", "ERROR: Unknown command hello"},
 		{"", "ERROR: Unknown command "}, {"monitor lifecycle,all,most", "ERROR: Invalid event group 'most'"},
 	} {
 		_, err := io.WriteString(c, one[0]+"\n")
@@ -435,7 +442,8 @@ func TestHostile(t *testing.T) {
 		return strings.Contains(string(b), "RUNNING")
 	}, tier.Patience, time.Millisecond)
 	j.end()
-	require.Eventually(t, func() bool { return descriptors(t) <= files }, tier.Patience, time.Millisecond, "%d before", files)
+	require.Eventually(t, func() bool { return descriptors(t) <= files }, tier.Patience, time.Millisecond, "%d before",
+		files)
 }
 
 // descriptors is how many files and sockets this process has open. What the runtime itself opens once counts from the

@@ -253,7 +253,8 @@ func (t *tally) compile(x *Survey) {
 		x.Processes = append(x.Processes, *p)
 	}
 	slices.SortFunc(x.Processes, func(a, b Process) int {
-		return cmp.Or(cmp.Compare(a.Card.Host, b.Card.Host), cmp.Compare(a.Card.Pid, b.Card.Pid), cmp.Compare(a.Card.process(), b.Card.process()))
+		return cmp.Or(cmp.Compare(a.Card.Host, b.Card.Host), cmp.Compare(a.Card.Pid, b.Card.Pid),
+			cmp.Compare(a.Card.process(), b.Card.process()))
 	})
 	for i := range x.Comms { // who is known dead by another communicator's word is so in all
 		for k := range x.Comms[i].Missing {

@@ -24,10 +24,12 @@ const (
 	incomplete
 )
 
-var states = map[int]string{noComm: "NOCOMM", initial: "INIT", running: "RUNNING", finalizing: "FINALIZE", aborted: "ABORT"}
+var states = map[int]string{noComm: "NOCOMM", initial: "INIT", running: "RUNNING", finalizing: "FINALIZE",
+	aborted: "ABORT"}
 
 // results are NCCL's results in the words of its RAS, by number.
-var results = [...]string{1: "Unhandled CUDA error", 2: "System error", 3: "Internal error", 4: "Invalid argument", 5: "Invalid usage", 6: "Remote process error"}
+var results = [...]string{1: "Unhandled CUDA error", 2: "System error", 3: "Internal error", 4: "Invalid argument",
+	5: "Invalid usage", 6: "Remote process error"}
 
 // state is the state of a rank that answers.
 func (r *Rank) state() int {
@@ -164,7 +166,8 @@ func (s *summary) wrongs() string {
 }
 
 func (s *summary) compare(t *summary) int {
-	return cmp.Or(cmp.Compare(t.Size, s.Size), cmp.Compare(t.nodes, s.nodes), cmp.Compare(t.highest(), s.highest()), cmp.Compare(t.errors, s.errors))
+	return cmp.Or(cmp.Compare(t.Size, s.Size), cmp.Compare(t.nodes, s.nodes), cmp.Compare(t.highest(), s.highest()),
+		cmp.Compare(t.errors, s.errors))
 }
 
 // text is a survey as text. The verbose one names more of the ranks that are unlike the others.
@@ -187,7 +190,8 @@ func (s *server) text(x *Survey, verbose bool) string {
 	}
 	p.title("Warnings", "=")
 	if x.Timeouts > 0 {
-		p.say("TIMEOUT\n  Encountered %d communication timeout%s while gathering communicator data\n", x.Timeouts, many(x.Timeouts, "s"))
+		p.say("TIMEOUT\n  Encountered %d communication timeout%s while gathering communicator data\n", x.Timeouts,
+			many(x.Timeouts, "s"))
 	}
 	for i, g := range groups {
 		for k, c := range g {
@@ -249,7 +253,8 @@ func (p *page) job(x *Survey) {
 			p.say("         %9d  %11d", perProcess[n], n)
 		}
 	}
-	p.say("\n  Nodes  Processes         GPUs\n(total)    (total)      (total)\n%7d  %9d  %11d", len(nodes), len(x.Processes), gpus)
+	p.say("\n  Nodes  Processes         GPUs\n(total)    (total)      (total)\n%7d  %9d  %11d", len(nodes),
+		len(x.Processes), gpus)
 }
 
 // sorted are the keys of counts, the most frequent first.
@@ -265,7 +270,8 @@ func (p *page) table(groups [][]*summary) {
 		p.say("No communicator data collected!")
 		return
 	}
-	p.say("Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors\n    #  in group  per comm  per node  per comm  in group")
+	p.say("Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors\n    #  in group  per comm  per " +
+		"node  per comm  in group")
 	for i, g := range groups {
 		type place struct {
 			process string
@@ -283,7 +289,8 @@ func (p *page) table(groups [][]*summary) {
 		if least != most {
 			span = fmt.Sprintf("%d-%d", least, most)
 		}
-		p.say("%5d  %8d  %8d  %8s  %8d  %8d  %8s  %6s", i, len(g), g[0].nodes, span, g[0].Size, len(places), states[g[0].highest()], g[0].wrongs())
+		p.say("%5d  %8d  %8d  %8s  %8d  %8d  %8s  %6s", i, len(g), g[0].nodes, span, g[0].Size, len(places),
+			states[g[0].highest()], g[0].wrongs())
 	}
 }
 
@@ -342,7 +349,8 @@ func (p *page) errors(c *summary, number string) {
 		return
 	}
 	p.say("%s (%016x) ERROR\n  Asynchronous error%s on %d rank%s", number, hash, many(wrong, "s"), wrong, many(wrong, "s"))
-	for _, code := range slices.SortedFunc(maps.Keys(by), func(a, b int) int { return cmp.Or(cmp.Compare(len(by[b]), len(by[a])), cmp.Compare(a, b)) }) {
+	for _, code := range slices.SortedFunc(maps.Keys(by),
+		func(a, b int) int { return cmp.Or(cmp.Compare(len(by[b]), len(by[a])), cmp.Compare(a, b)) }) {
 		p.class(by[code], 0, "reported "+results[code], "reported "+results[code])
 	}
 	p.say("")
@@ -404,7 +412,8 @@ func (p *page) mismatches(c *summary, number string) {
 			if n == 0 {
 				p.class(by[n], c.Size, "has not launched any operations", "have not launched any operations")
 			} else {
-				p.class(by[n], c.Size, fmt.Sprintf("has launched up to operation %d", n), fmt.Sprintf("have launched up to operation %d", n))
+				p.class(by[n], c.Size, fmt.Sprintf("has launched up to operation %d", n),
+					fmt.Sprintf("have launched up to operation %d", n))
 			}
 		}
 		p.say("")
@@ -413,5 +422,6 @@ func (p *page) mismatches(c *summary, number string) {
 
 // frequent are the values of classes, those of the most ranks first.
 func frequent(by map[uint64][]*Rank) []uint64 {
-	return slices.SortedFunc(maps.Keys(by), func(a, b uint64) int { return cmp.Or(cmp.Compare(len(by[b]), len(by[a])), cmp.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(by),
+		func(a, b uint64) int { return cmp.Or(cmp.Compare(len(by[b]), len(by[a])), cmp.Compare(a, b)) })
 }

@@ -55,7 +55,8 @@ func open(t *testing.T) *browser {
 	require.NoError(t, err)
 	dir, err := os.MkdirTemp("", "chromium")
 	require.NoError(t, err)
-	cmd := exec.CommandContext(ctx, path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+	cmd := exec.CommandContext(ctx, path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--mute-audio", "--hide-scrollbars",
 		"--remote-debugging-pipe", "--user-data-dir="+dir, "about:blank")
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4
@@ -201,7 +202,8 @@ func (b *browser) press(key, code string) {
 // window makes the window as wide and high, light or dark, with or without motion.
 func (b *browser) window(width, height int, scheme, motion string) {
 	b.t.Helper()
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.call("Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
 	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{
 		{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": motion},
 	}}, nil)
@@ -223,7 +225,8 @@ func (b *browser) picture(file, end string) {
 	var shot struct{ Data string }
 	b.call("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true, "clip": map[string]any{
 		"x": 0, "y": 0, "scale": 1, "width": eval[float64](b, "innerWidth"),
-		"height": 8 + eval[float64](b, fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().bottom + scrollY", end)),
+		"height": 8 + eval[float64](b, fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().bottom + scrollY",
+			end)),
 	}}, &shot)
 	png, err := base64.StdEncoding.DecodeString(shot.Data)
 	require.NoError(b.t, err)

@@ -37,7 +37,8 @@ func TestPictures(t *testing.T) {
 		t.Skip("makes pictures for people: -pictures DIR")
 	}
 	b := open(t)
-	url := pageFile(t, Setup{Question: play.Question{Collective: "allreduce", Algo: "ring", Ranks: 8, Bytes: 1 << 20, Net: "shm"}})
+	url := pageFile(t, Setup{Question: play.Question{Collective: "allreduce", Algo: "ring", Ranks: 8, Bytes: 1 << 20,
+		Net: "shm"}})
 	for _, p := range []struct {
 		name             string
 		width            int
@@ -107,11 +108,13 @@ func ringTrace() *trace.Trace {
 	const us = 1000
 	t := &trace.Trace{}
 	for r := range 3 {
-		c := trace.Call{Comm: "c", Rank: r, Size: 3, Host: "h", Number: 7, Kind: "AllReduce", Algo: "ring", Bytes: 3 << 10, Peer: -1, Start: int64(5 * r * us), End: 60 * us}
+		c := trace.Call{Comm: "c", Rank: r, Size: 3, Host: "h", Number: 7, Kind: "AllReduce", Algo: "ring", Bytes: 3 << 10,
+			Peer: -1, Start: int64(5 * r * us), End: 60 * us}
 		for i := range 5 {
 			from, to := int32(r+2)%3, int32(r+1)%3
 			start := int64(5*r+10*i) * us
-			c.Steps = append(c.Steps, trace.Span{Start: start, End: start + 10*us, What: trace.Step, Step: int32(i), Recv: from, Send: to},
+			c.Steps = append(c.Steps, trace.Span{Start: start, End: start + 10*us, What: trace.Step, Step: int32(i), Recv: from,
+				Send: to},
 				trace.Span{Start: start, End: start + us, What: trace.Wait, Step: int32(i), Recv: from, Send: -1})
 		}
 		t.Calls = append(t.Calls, c)
@@ -127,7 +130,8 @@ func TestBrowser(t *testing.T) {
 	q := play.Question{Collective: "allreduce", Algo: "ring", Ranks: 5, Bytes: 1 << 20, Net: "shm"}
 	ring, err := q.Answer()
 	require.NoError(t, err)
-	url := pageFile(t, Setup{Question: q, Own: []Own{{Collective: "allreduce", Algo: "mine", Tables: map[int][]*play.Table{2: {play.TableOf(own{})}}}}})
+	url := pageFile(t, Setup{Question: q,
+		Own: []Own{{Collective: "allreduce", Algo: "mine", Tables: map[int][]*play.Table{2: {play.TableOf(own{})}}}}})
 	b := open(t)
 	b.window(1280, 900, "light", "no-preference")
 	b.visit(url)
@@ -139,7 +143,8 @@ func TestBrowser(t *testing.T) {
 		for _, c := range book.Collectives {
 			for _, a := range c.Algorithms {
 				for _, edits := range []string{"", "drop 1 0", "swap 2 0 1;drop 5 0"} {
-					ask := fmt.Sprintf("collective=%s\nalgo=%s\nranks=6\nnode=3\nroot=2\nbytes=300000\nnet=ethernet25\nedits=%s", c.Name, a.Name, edits)
+					ask := fmt.Sprintf("collective=%s\nalgo=%s\nranks=6\nnode=3\nroot=2\nbytes=300000\nnet=ethernet25\nedits=%s",
+						c.Name, a.Name, edits)
 					require.JSONEq(t, string(play.Ask(ask)), eval[string](b, fmt.Sprintf("JSON.stringify(module.ask(%q))", ask)), ask)
 				}
 			}
@@ -205,7 +210,8 @@ func TestBrowser(t *testing.T) {
 			require.Equal(t, refutation.Error(), words(b, "#refuted"))
 			require.False(t, eval[bool](b, `document.querySelector("#refutation").hidden`))
 			place := broken.Places()[0]
-			require.Equal(t, int(place.Rank), eval[int](b, `Number(document.querySelector("#rank").value)`), "the page goes to the place")
+			require.Equal(t, int(place.Rank), eval[int](b, `Number(document.querySelector("#rank").value)`),
+				"the page goes to the place")
 			require.Contains(t, words(b, "tr.wrong"), place.Why)
 			require.Contains(t, words(b, "#verdict"), "rank 1: "+place.Why, "at the top, in view")
 			b.press("End", "End")
@@ -222,7 +228,8 @@ func TestBrowser(t *testing.T) {
 		b.until(`document.querySelector("#verdict").textContent.includes("by tree on 64 ranks: proved")`)
 		b.press("End", "End")
 		require.Equal(t, 64, eval[int](b, `document.querySelectorAll(".many .seat.whole").length`))
-		require.Empty(t, eval[string](b, `[...document.querySelectorAll(".flag")].map(f => f.textContent).join("")`), "marks of so many seats would cover each other")
+		require.Empty(t, eval[string](b, `[...document.querySelectorAll(".flag")].map(f => f.textContent).join("")`),
+			"marks of so many seats would cover each other")
 		eval[any](b, `location.hash = "#ranks=5"`)
 		b.until(`document.querySelector("#verdict").textContent.includes("by ring on 5 ranks: proved")`)
 	})
@@ -244,12 +251,16 @@ func TestBrowser(t *testing.T) {
 		b.t = t
 		b.window(400, 800, "dark", "reduce")
 		b.visit(url + "#ranks=4&edits=swap+2+1+4")
-		require.Equal(t, "✗ all-reduce by ring on 4 ranks, changed in one place: refuted, step 1 of rank 2: receives 1[0] for Out[1]: chunks 0 and 1 of a block may differ in length", words(b, "#verdict"), "an address keeps what was broken")
+		require.Equal(t, "✗ all-reduce by ring on 4 ranks, changed in one place: refuted, step 1 of rank 2: receives 1[0] "+
+			"for Out[1]: chunks 0 and 1 of a block may differ in length", words(b, "#verdict"),
+			"an address keeps what was broken")
 		b.press("r", "KeyR")
 		require.Equal(t, "✓ all-reduce by ring on 4 ranks: proved, every contribution arrives once", words(b, "#verdict"))
 		b.visit(url + "#ranks=100")
-		require.Equal(t, "✓ all-reduce by ring on 5 ranks: proved, every contribution arrives once", words(b, "#verdict"), "an address that is wrong")
-		for hash, wide := range map[string]bool{"ranks=8": false, "ranks=64&algo=tree": false, "ranks=16&algo=hier&node=4": true, "collective=alltoall&algo=direct&ranks=12": true} {
+		require.Equal(t, "✓ all-reduce by ring on 5 ranks: proved, every contribution arrives once", words(b, "#verdict"),
+			"an address that is wrong")
+		for hash, wide := range map[string]bool{"ranks=8": false, "ranks=64&algo=tree": false,
+			"ranks=16&algo=hier&node=4": true, "collective=alltoall&algo=direct&ranks=12": true} {
 			b.visit(url + "#" + hash)
 			b.press("b", "KeyB")
 			b.press("ArrowRight", "ArrowRight")
@@ -276,7 +287,8 @@ func TestBrowser(t *testing.T) {
 			require.Equal(t, want+" of 60.0 µs", words(b, "#real"), "after %d turns", at)
 			b.press("ArrowRight", "ArrowRight")
 		}
-		b.visit(pageFile(t, Setup{Question: play.Question{Collective: "allreduce", Algo: "ring", Ranks: 3, Bytes: 3 << 10, Net: "ndr"}, Trace: file.Bytes()}))
+		b.visit(pageFile(t, Setup{Question: play.Question{Collective: "allreduce", Algo: "ring", Ranks: 3, Bytes: 3 << 10,
+			Net: "ndr"}, Trace: file.Bytes()}))
 		require.Contains(t, words(b, "#laid"), "Measured 60.0 µs, under the model", "it is of what is played")
 		eval[any](b, `const ranks = document.querySelector("#ranks"); ranks.value = 4; ranks.dispatchEvent(new Event("change"));`)
 		require.True(t, eval[bool](b, `document.querySelector("#real-box").hidden`), "of other ranks")

@@ -32,8 +32,9 @@ func Is(head []byte) bool {
 		return true
 	}
 	head = bytes.TrimLeft(head, " \t\r\n")
-	return bytes.HasPrefix(head, []byte("{")) && (bytes.Contains(head, []byte(`"pg_config"`)) || bytes.Contains(head, []byte(`"comm_lib_version"`)) ||
-		bytes.Contains(head, []byte(`"entries"`)) && bytes.Contains(head, []byte(`"record_id"`)))
+	return bytes.HasPrefix(head, []byte("{")) &&
+		(bytes.Contains(head, []byte(`"pg_config"`)) || bytes.Contains(head, []byte(`"comm_lib_version"`)) ||
+			bytes.Contains(head, []byte(`"entries"`)) && bytes.Contains(head, []byte(`"record_id"`)))
 }
 
 // mostCalls is how many calls that have ended are kept of all dumps together, those of each dump its newest. Others are

@@ -66,13 +66,17 @@ func dump() map[string]any {
 	entry := func(id int, more map[string]any) map[string]any {
 		e := map[string]any{
 			"frames": []any{
-				map[string]any{"name": "all_reduce", "filename": "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", "line": 2900},
+				map[string]any{"name": "all_reduce",
+					"filename": "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", "line": 2900},
 				map[string]any{"name": "step", "filename": "/home/u/train.py", "line": 40},
 				map[string]any{"name": "<module>", "filename": "/home/u/train.py", "line": 99},
 			},
-			"record_id": id, "pg_id": 0, "process_group": []any{"0", "default_pg"}, "collective_seq_id": id + 1, "p2p_seq_id": 0, "op_id": id + 1,
-			"profiling_name": "nccl:all_reduce", "time_created_ns": 1_700_000_000_000_000_000 + id, "input_sizes": []any{[]any{3, 4}}, "input_dtypes": []any{"Float"},
-			"output_sizes": []any{[]any{3, 4}}, "output_dtypes": []any{"Float"}, "state": "completed", "time_discovered_started_ns": 1, "time_discovered_completed_ns": 2,
+			"record_id": id, "pg_id": 0, "process_group": []any{"0", "default_pg"}, "collective_seq_id": id + 1, "p2p_seq_id": 0,
+			"op_id":          id + 1,
+			"profiling_name": "nccl:all_reduce", "time_created_ns": 1_700_000_000_000_000_000 + id,
+			"input_sizes": []any{[]any{3, 4}}, "input_dtypes": []any{"Float"},
+			"output_sizes": []any{[]any{3, 4}}, "output_dtypes": []any{"Float"}, "state": "completed",
+			"time_discovered_started_ns": 1, "time_discovered_completed_ns": 2,
 			"retired": true, "timeout_ms": 600000, "is_p2p": false,
 		}
 		for k, v := range more {
@@ -83,15 +87,18 @@ func dump() map[string]any {
 	return map[string]any{
 		"version": "2.10", "comm_lib_version": "2.29.7",
 		"pg_config": map[string]any{
-			"0": map[string]any{"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}, "1": map[string]any{"name": "1", "desc": "mesh_tp", "ranks": "[0, 1]"},
+			"0": map[string]any{"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"},
+			"1": map[string]any{"name": "1", "desc": "mesh_tp", "ranks": "[0, 1]"},
 		},
 		"pg_status": map[string]any{"0": map[string]any{"last_enqueued_collective": 2}},
 		"entries": []any{
 			entry(0, nil),
-			entry(1, map[string]any{"state": "started", "time_discovered_completed_ns": nil, "process_group": []any{"1", "mesh_tp"}}),
+			entry(1, map[string]any{"state": "started", "time_discovered_completed_ns": nil,
+				"process_group": []any{"1", "mesh_tp"}}),
 			entry(2, map[string]any{"profiling_name": "nccl:send 1->2", "state": "scheduled", "p2p_seq_id": 7, "is_p2p": true}),
 			entry(3, map[string]any{"profiling_name": "nccl:recv 1<-0", "state": "scheduled", "p2p_seq_id": 7, "is_p2p": true}),
-			entry(4, map[string]any{"profiling_name": "nccl:coalesced", "state": "started", "p2p_seq_id": 7, "is_p2p": true, "input_sizes": []any{}, "input_dtypes": []any{}}),
+			entry(4, map[string]any{"profiling_name": "nccl:coalesced", "state": "started", "p2p_seq_id": 7, "is_p2p": true,
+				"input_sizes": []any{}, "input_dtypes": []any{}}),
 		},
 	}
 }
@@ -114,8 +121,10 @@ func TestAdd(t *testing.T) {
 		require.Equal(t, hang.Group{Name: "1", Desc: "mesh_tp", Ranks: []int{0, 1}}, j.Groups[tp])
 		require.Len(t, r.Calls, 4)
 		require.Equal(t, hang.Call{
-			Group: 1 - tp, Number: 1, Kind: "all_reduce", Peer: -1, In: "Float[3, 4]", Out: "Float[3, 4]", Sizes: hang.Sizes{In: 12, Out: 12}, State: hang.Ended,
-			At: time.Unix(0, 1_700_000_000_000_000_000), Ends: time.Unix(0, 2), Limit: 10 * time.Minute, Where: "train.py:40 in step",
+			Group: 1 - tp, Number: 1, Kind: "all_reduce", Peer: -1, In: "Float[3, 4]", Out: "Float[3, 4]",
+			Sizes: hang.Sizes{In: 12, Out: 12}, State: hang.Ended,
+			At: time.Unix(0, 1_700_000_000_000_000_000), Ends: time.Unix(0, 2), Limit: 10 * time.Minute,
+			Where: "train.py:40 in step",
 		}, r.Calls[0])
 		require.Equal(t, hang.Begun, r.Calls[1].State)
 		require.Equal(t, tp, r.Calls[1].Group)
@@ -131,7 +140,8 @@ func TestAdd(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	for name, b := range map[string]string{
-		"nothing": "", "a number": "\x80\x02K\x01.", "an empty dictionary": "\x80\x02}.", "JSON that is none": "{\"pg_config\":", "a list": "[1]",
+		"nothing": "", "a number": "\x80\x02K\x01.", "an empty dictionary": "\x80\x02}.",
+		"JSON that is none": "{\"pg_config\":", "a list": "[1]",
 		"an entry that is none": `{"entries": [1]}`, "an entry without a group": `{"entries": [{"record_id": 1}]}`,
 	} {
 		require.Error(t, add(new(hang.Job), "f", 0, []byte(b)), name)
@@ -147,7 +157,8 @@ func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	whole := append(write([]byte{0x80, 2}, dump()), '.')
 	var files []string
-	for name, b := range map[string][]byte{"trace_1": whole, "trace_2": whole[:len(whole)/2], "shard_5000.pkl": []byte("\x80\x02K\x01.")} {
+	for name, b := range map[string][]byte{"trace_1": whole, "trace_2": whole[:len(whole)/2],
+		"shard_5000.pkl": []byte("\x80\x02K\x01.")} {
 		name = filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(name, b, 0o600))
 		files = append(files, name)
@@ -180,7 +191,8 @@ func TestForget(t *testing.T) {
 func TestUntimed(t *testing.T) {
 	entry := func(state string, began any) any {
 		return map[string]any{
-			"process_group": []any{"0", "default_pg"}, "profiling_name": "nccl:all_reduce", "collective_seq_id": 1, "state": state,
+			"process_group": []any{"0", "default_pg"}, "profiling_name": "nccl:all_reduce", "collective_seq_id": 1,
+			"state":           state,
 			"time_created_ns": 1, "time_discovered_started_ns": began,
 		}
 	}
@@ -202,7 +214,8 @@ func TestUntimed(t *testing.T) {
 // Ranks without a dump are in the job, so that others can say what they know of them.
 func TestMissingIsThere(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "nccl_trace_rank_0")
-	d := map[string]any{"pg_config": map[string]any{"0": map[string]any{"ranks": "[0, 1, 2]", "desc": "default_pg"}}, "entries": []any{}}
+	d := map[string]any{"pg_config": map[string]any{"0": map[string]any{"ranks": "[0, 1, 2]", "desc": "default_pg"}},
+		"entries": []any{}}
 	require.NoError(t, os.WriteFile(name, append(write([]byte{0x80, 2}, d), '.'), 0o600))
 	j, _, err := Read(name)
 	require.NoError(t, err)

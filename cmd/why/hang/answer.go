@@ -39,7 +39,8 @@ type Class struct {
 func Judge(j *Job) Answer {
 	jd := newJudge(j)
 	c := jd.find()
-	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits, Either: c.either(), Notes: j.Notes}
+	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits,
+		Either: c.either(), Notes: j.Notes}
 	for r := range j.Ranks {
 		if j.Ranks[r].Source == "" && !jd.old[r] {
 			a.Missing = append(a.Missing, r)
@@ -78,7 +79,9 @@ func Merge(answers []Answer) (merged []Answer) {
 			if n > 2 {
 				text = strings.Join(sources[:n-1], ", ") + " and " + sources[n-1]
 			}
-			merged[i].Notes = append(merged[i].Notes, fmt.Sprintf("%s %s %s too", text, map[bool]string{true: "blames", false: "blame"}[n == 1], history.Ranks(merged[i].Culprits)))
+			merged[i].Notes = append(merged[i].Notes,
+				fmt.Sprintf("%s %s %s too", text, map[bool]string{true: "blames", false: "blame"}[n == 1],
+					history.Ranks(merged[i].Culprits)))
 		}
 	}
 	return merged
@@ -87,7 +90,8 @@ func Merge(answers []Answer) (merged []Answer) {
 // sure is how much an answer is worth beside another's: that a rank is gone is seen, that its file is missing may be an
 // oversight.
 var sure = [Reasons]int{
-	Silent: 1, Stuck: 1, Blocked: 2, Order: 2, Slow: 2, Short: 2, NotMade: 2, Absent: 2, Roots: 2, Shapes: 2, Different: 2, Died: 3,
+	Silent: 1, Stuck: 1, Blocked: 2, Order: 2, Slow: 2, Short: 2, NotMade: 2, Absent: 2, Roots: 2, Shapes: 2, Different: 2,
+	Died: 3,
 }
 
 func (a *Answer) worth() int {
@@ -126,7 +130,8 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("%s never made %s; %s", who, &jd.Groups[c.at.group], jd.waiting(c.at))
 		a.Remedy = "all ranks have to call new_group for every group, in the same order, also for groups that they are not in"
 	case Absent:
-		a.Sentence = fmt.Sprintf("%s never called %s%s%s; %s", who, jd.what(c.at), jd.stands(c.culprits), jd.unnoted(c.culprits), jd.waiting(c.at))
+		a.Sentence = fmt.Sprintf("%s never called %s%s%s; %s", who, jd.what(c.at), jd.stands(c.culprits),
+			jd.unnoted(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.inspect(c.culprits)
 		if l := jd.limit(c.at); l > 0 && l <= time.Minute {
 			a.Remedy += fmt.Sprintf("; if it is only slow, the time-out of %v is too short", l)
@@ -140,14 +145,17 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = jd.crossed(c)
 		a.Remedy = "call collectives of several groups, and messages, in one order on all ranks"
 	case Blocked:
-		a.Sentence = fmt.Sprintf("%s has called %s%s, and its GPU has not begun it: something before it on the GPU does not end; %s", who, jd.what(c.at), jd.line(c.at, c.culprits), jd.begun(c.at))
+		a.Sentence = fmt.Sprintf("%s has called %s%s, and its GPU has not begun it: something before it on the GPU does "+
+			"not end; %s", who, jd.what(c.at), jd.line(c.at, c.culprits), jd.begun(c.at))
 		a.Remedy = "see which kernel runs there: cuda-gdb, or nsys; a kernel that spins, or another library's collective"
 	case Stuck:
-		a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s: network, GPU, or an argument that the files do not have, as the root", who, jd.what(c.at), jd.line(c.at, c.culprits))
+		a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s: network, GPU, or an argument that the files "+
+			"do not have, as the root", who, jd.what(c.at), jd.line(c.at, c.culprits))
 		a.Remedy = "run ringo check on these hosts"
 		a.Culprits = nil
 		if len(jd.Faults) > 0 {
-			a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s; %s", who, jd.what(c.at), jd.line(c.at, c.culprits), jd.Faults[0])
+			a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s; %s", who, jd.what(c.at),
+				jd.line(c.at, c.culprits), jd.Faults[0])
 			a.Remedy = "run ringo check between the two hosts of that error"
 		}
 	}
@@ -157,21 +165,27 @@ func (jd *judge) say(a *Answer, c *cause) {
 func (jd *judge) sayUnknown(a *Answer, c *cause) {
 	a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
 	if len(a.Missing) > 0 {
-		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing%s; %s", history.Ranks(a.Missing), jd.unreadable(a.Missing), jd.waiting(c.at))
+		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing%s; %s", history.Ranks(a.Missing),
+			jd.unreadable(a.Missing), jd.waiting(c.at))
 		a.Remedy = "give the files of all ranks: each process writes its own, on its host"
 	}
 	if c.alike {
-		a.Sentence = fmt.Sprintf("I cannot say: %s all have called %s%s, alike as far as the files show, and it does not end: a GPU is busy with something before it, the network, "+
-			"or an argument that no dump has, as the root", history.Ranks(jd.open(c.at)), jd.what(c.at), jd.line(c.at, jd.open(c.at)))
-		a.Remedy = "look with cuda-gdb or nsys which kernels run; the next time TORCH_NCCL_ENABLE_TIMING=1 has dumps show whose GPU has begun it, " +
+		a.Sentence = fmt.Sprintf("I cannot say: %s all have called %s%s, alike as far as the files show, and it does not "+
+			"end: a GPU is busy with something before it, the network, "+
+			"or an argument that no dump has, as the root", history.Ranks(jd.open(c.at)), jd.what(c.at),
+			jd.line(c.at, jd.open(c.at)))
+		a.Remedy = "look with cuda-gdb or nsys which kernels run; the next time TORCH_NCCL_ENABLE_TIMING=1 has dumps show " +
+			"whose GPU has begun it, " +
 			"and NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL has logs show roots"
 	}
 	if len(c.most) > 0 {
-		a.Sentence = fmt.Sprintf("I cannot say: %s, which %s, most of its ranks, have not called: either they are late, or this is a call too many", jd.waiting(c.at), history.Ranks(c.most))
+		a.Sentence = fmt.Sprintf("I cannot say: %s, which %s, most of its ranks, have not called: either they are late, or "+
+			"this is a call too many", jd.waiting(c.at), history.Ranks(c.most))
 		a.Remedy = "look where the program makes this call, and where the others stand: py-spy dump --pid PID"
 	}
 	if len(c.old) > 0 {
-		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are of another time, or run, than those of the others; %s", history.Ranks(c.old), jd.waiting(c.at))
+		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are of another time, or run, than those of the "+
+			"others; %s", history.Ranks(c.old), jd.waiting(c.at))
 		a.Remedy = "take the files of all ranks at one moment, after the time-out"
 	}
 }
@@ -180,7 +194,8 @@ func (jd *judge) sayUnknown(a *Answer, c *cause) {
 // peer it makes a communicator.
 func (jd *judge) unnoted(ranks []int) string {
 	r := &jd.Ranks[ranks[0]]
-	if len(ranks) > 1 || !r.Alone || r.Stack != "" || slices.ContainsFunc(r.Calls, func(c Call) bool { return c.message() }) {
+	if len(ranks) > 1 || !r.Alone || r.Stack != "" ||
+		slices.ContainsFunc(r.Calls, func(c Call) bool { return c.message() }) {
 		return ""
 	}
 	return ", and its log tells of a send or recv, which no dump has before its peer has come to it"
@@ -276,7 +291,8 @@ func (jd *judge) line(at place, ranks []int) string {
 // waiting says who waits at a place, and where in the program.
 func (jd *judge) waiting(at place) string {
 	ranks := jd.open(at)
-	return fmt.Sprintf("%s %s in %s%s", history.Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at), jd.line(at, ranks))
+	return fmt.Sprintf("%s %s in %s%s", history.Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at),
+		jd.line(at, ranks))
 }
 
 // begun says who has begun the call at a place.
@@ -354,20 +370,26 @@ func (jd *judge) difference(c *cause) string {
 	group := &jd.Groups[c.at.group]
 	switch {
 	case c.Reason == Shapes && c.at.number < 0:
-		return fmt.Sprintf("rank %d sends %s%s to rank %d, which receives %s%s", c.at.from, one.call.In, where(one), c.at.to, other.call.Out, where(other))
+		return fmt.Sprintf("rank %d sends %s%s to rank %d, which receives %s%s", c.at.from, one.call.In, where(one), c.at.to,
+			other.call.Out, where(other))
 	case c.Reason == Roots:
-		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(), group, rooted(other.call), where(other),
+		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(),
+			group, rooted(other.call), where(other),
 			history.Ranks(one.ranks), rooted(one.call), where(one))
 	case c.Reason == Shapes:
-		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(), group, other.call.In, where(other),
+		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(),
+			group, other.call.In, where(other),
 			history.Ranks(one.ranks), one.call.In, where(one))
 	case other.shift > 0:
-		return fmt.Sprintf("%s left out %s of %s%s: what it called there, %s%s, the others call next", history.Ranks(other.ranks), one.call.name(), group, where(one), other.call.Kind, where(other))
+		return fmt.Sprintf("%s left out %s of %s%s: what it called there, %s%s, the others call next",
+			history.Ranks(other.ranks), one.call.name(), group, where(one), other.call.Kind, where(other))
 	case other.shift < 0:
-		return fmt.Sprintf("%s called %s of %s%s, which %s did not: what they called there, %s%s, it calls next", history.Ranks(other.ranks), other.call.name(), group, where(other),
+		return fmt.Sprintf("%s called %s of %s%s, which %s did not: what they called there, %s%s, it calls next",
+			history.Ranks(other.ranks), other.call.name(), group, where(other),
 			history.Ranks(one.ranks), one.call.Kind, where(one))
 	}
-	return fmt.Sprintf("as collective #%d of %s %s called %s%s, and %s %s%s", c.at.number, group, history.Ranks(other.ranks), other.call.Kind, where(other),
+	return fmt.Sprintf("as collective #%d of %s %s called %s%s, and %s %s%s", c.at.number, group,
+		history.Ranks(other.ranks), other.call.Kind, where(other),
 		history.Ranks(one.ranks), one.call.Kind, where(one))
 }
 
@@ -450,7 +472,8 @@ func (a *Answer) Print(w io.Writer) error {
 	fmt.Fprintln(w, a.Sentence)
 	switch {
 	case a.Either:
-		fmt.Fprintf(w, "to blame: one side of %s: they are as many, and which is right the files do not show\n", history.Ranks(a.Culprits))
+		fmt.Fprintf(w, "to blame: one side of %s: they are as many, and which is right the files do not show\n",
+			history.Ranks(a.Culprits))
 	case len(a.Culprits) > 0:
 		fmt.Fprintf(w, "to blame: %s\n", history.Ranks(a.Culprits))
 	}

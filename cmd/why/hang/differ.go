@@ -116,7 +116,8 @@ func (jd *judge) shift(at place, one, other int) int {
 // lengths compares both ends of a message.
 func (jd *judge) lengths(at place) cause {
 	send, recv := jd.in(at, at.from), jd.in(at, at.to)
-	if send == nil || recv == nil || send.Sizes.In < 0 || recv.Sizes.Out < 0 || send.Sizes.In == recv.Sizes.Out || recv.Out == "" || send.In == "" {
+	if send == nil || recv == nil || send.Sizes.In < 0 || recv.Sizes.Out < 0 || send.Sizes.In == recv.Sizes.Out ||
+		recv.Out == "" || send.In == "" {
 		return cause{}
 	}
 	return cause{Reason: Shapes, at: at, culprits: []int{min(at.from, at.to), max(at.from, at.to)}, sides: []side{

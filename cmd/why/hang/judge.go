@@ -27,7 +27,8 @@ const (
 )
 
 func (r Reason) String() string {
-	return [...]string{"nothing", "unknown", "died", "silent", "not-made", "absent", "different", "shapes", "roots", "order", "slow", "short", "blocked", "stuck"}[r]
+	return [...]string{"nothing", "unknown", "died", "silent", "not-made", "absent", "different", "shapes", "roots",
+		"order", "slow", "short", "blocked", "stuck"}[r]
 }
 
 // A cause is a reason at a place.
@@ -185,7 +186,8 @@ func (jd *judge) find() cause {
 
 // order is how much a reason explains: a death explains why ranks are absent.
 var order = [Reasons]int{
-	Nothing: 0, Unknown: 1, Stuck: 2, Blocked: 3, Silent: 4, Order: 5, Short: 6, Slow: 6, NotMade: 6, Absent: 7, Roots: 8, Shapes: 8, Different: 9, Died: 10,
+	Nothing: 0, Unknown: 1, Stuck: 2, Blocked: 3, Silent: 4, Order: 5, Short: 6, Slow: 6, NotMade: 6, Absent: 7, Roots: 8,
+	Shapes: 8, Different: 9, Died: 10,
 }
 
 func better(a, b cause) bool { return order[a.Reason] > order[b.Reason] }

@@ -13,7 +13,8 @@ func (jd *judge) circle(way []place) cause {
 	found := cause{Reason: Order, at: way[0]}
 	for _, at := range way {
 		ranks := jd.open(at)
-		if begun := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return jd.in(at, r).State == Called }); len(begun) > 0 {
+		if begun := slices.DeleteFunc(slices.Clone(ranks),
+			func(r int) bool { return jd.in(at, r).State == Called }); len(begun) > 0 {
 			ranks = begun // the GPUs of the others have begun something else
 		}
 		if len(ranks) == 0 {
@@ -58,13 +59,16 @@ func (jd *judge) opposite(at place, open []int) cause {
 			default:
 				second = append(second, r)
 			}
-			used = used || both(r, was, nextWas) && both(open[0], was, nextWas) && before(r, was, nextWas) != before(open[0], was, nextWas)
+			used = used || both(r, was, nextWas) && both(open[0], was, nextWas) &&
+				before(r, was, nextWas) != before(open[0], was, nextWas)
 		}
-		whole := !slices.ContainsFunc(jd.members(next), func(r int) bool { return jd.in(next, r) == nil || jd.in(next, r).ended() })
+		whole := !slices.ContainsFunc(jd.members(next),
+			func(r int) bool { return jd.in(next, r) == nil || jd.in(next, r).ended() })
 		if len(first) == 0 || len(second) == 0 || used || !whole {
 			continue
 		}
-		found := cause{Reason: Order, at: at, opposite: true, sides: []side{{ranks: first, call: jd.in(at, first[0])}, {ranks: second, call: jd.in(next, second[0])}}}
+		found := cause{Reason: Order, at: at, opposite: true,
+			sides: []side{{ranks: first, call: jd.in(at, first[0])}, {ranks: second, call: jd.in(next, second[0])}}}
 		found.culprits = fewer(first, second)
 		return found
 	}
@@ -86,7 +90,8 @@ func fewer(one, other []int) []int {
 
 // either reports whether both of two sides are to blame, one of which may be right.
 func (c *cause) either() bool {
-	return len(c.sides) == 2 && slices.Contains(c.culprits, c.sides[0].ranks[0]) && slices.Contains(c.culprits, c.sides[1].ranks[0])
+	return len(c.sides) == 2 && slices.Contains(c.culprits, c.sides[0].ranks[0]) &&
+		slices.Contains(c.culprits, c.sides[1].ranks[0])
 }
 
 // crossed says which ranks wait in what for each other.
@@ -100,7 +105,8 @@ func (jd *judge) crossed(c *cause) string {
 			}
 			parts = append(parts, part)
 		}
-		return "collectives of two groups were called in another order, and none of them ends: " + strings.Join(parts, ", and ")
+		return "collectives of two groups were called in another order, and none of them ends: " +
+			strings.Join(parts, ", and ")
 	}
 	for _, s := range c.sides {
 		part := fmt.Sprintf("%s %s in %s", history.Ranks(s.ranks), verb(s.ranks, "waits", "wait"), s.call.name())

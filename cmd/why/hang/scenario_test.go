@@ -47,7 +47,8 @@ func newRun(seed uint64, ranks int, groups ...[]int) *run {
 		all[i] = i
 	}
 	w := &run{
-		groups: append([][]int{all}, groups...), programs: make([]program, ranks), stops: map[int]int{}, spins: map[int]int{}, gone: map[int]bool{},
+		groups: append([][]int{all}, groups...), programs: make([]program, ranks), stops: map[int]int{}, spins: map[int]int{},
+		gone: map[int]bool{},
 		next: make([]int, ranks), calls: make([][]hang.Call, ranks), r: rand.New(rand.NewPCG(seed, 29)),
 	}
 	for range ranks {
@@ -77,7 +78,8 @@ func (w *run) job() *hang.Job {
 	}
 	j := &hang.Job{}
 	for i, ranks := range w.groups {
-		j.Groups = append(j.Groups, hang.Group{Name: fmt.Sprint(i), Desc: map[bool]string{true: "default_pg", false: "mesh"}[i == 0], Ranks: ranks})
+		j.Groups = append(j.Groups, hang.Group{Name: fmt.Sprint(i),
+			Desc: map[bool]string{true: "default_pg", false: "mesh"}[i == 0], Ranks: ranks})
 	}
 	for r := range w.programs {
 		to := j.Rank(r)
@@ -121,7 +123,8 @@ func (w *run) host(r int) bool {
 	w.clock[r] = w.clock[r].Add(time.Duration(1+w.r.IntN(1000)) * time.Microsecond)
 	c := hang.Call{
 		Group: s.group, Kind: s.kind, Peer: s.peer, Send: s.send, At: w.clock[r], Limit: 10 * time.Minute, Where: s.where,
-		In: fmt.Sprintf("Float[%d]", s.size), Out: fmt.Sprintf("Float[%d]", s.size), Sizes: hang.Sizes{In: s.size, Out: s.size},
+		In: fmt.Sprintf("Float[%d]", s.size), Out: fmt.Sprintf("Float[%d]", s.size),
+		Sizes: hang.Sizes{In: s.size, Out: s.size},
 	}
 	if s.peer < 0 {
 		w.numbers[r][s.group]++
@@ -314,7 +317,8 @@ func TestOrder(t *testing.T) {
 			w := newRun(seed, ranks, ranksOf(ranks))
 			for q := range ranks {
 				for range 4 {
-					w.programs[q] = append(w.programs[q], collective(0, "all_reduce", 100, "a.py:1 in f"), wait, collective(1, "all_reduce", 100, "a.py:2 in f"), wait)
+					w.programs[q] = append(w.programs[q], collective(0, "all_reduce", 100, "a.py:1 in f"), wait,
+						collective(1, "all_reduce", 100, "a.py:2 in f"), wait)
 				}
 			}
 			at := 4 * r.IntN(4)
@@ -337,10 +341,12 @@ func TestPipelines(t *testing.T) {
 			for q := range ranks {
 				for range 6 {
 					if q > 0 {
-						w.programs[q] = append(w.programs[q], step{kind: "recv", size: 64, peer: q - 1, where: "pipe.py:5 in stage"}, wait)
+						w.programs[q] = append(w.programs[q], step{kind: "recv", size: 64, peer: q - 1, where: "pipe.py:5 in stage"},
+							wait)
 					}
 					if q < ranks-1 {
-						w.programs[q] = append(w.programs[q], step{kind: "send", size: 64, peer: q + 1, send: true, where: "pipe.py:9 in stage"}, wait)
+						w.programs[q] = append(w.programs[q], step{kind: "send", size: 64, peer: q + 1, send: true,
+							where: "pipe.py:9 in stage"}, wait)
 					}
 				}
 			}
@@ -388,7 +394,8 @@ func TestMadeAndDied(t *testing.T) {
 	j.Ranks[3].Made = []int{0}
 	a := hang.Judge(j)
 	require.Equal(t, hang.NotMade, a.Reason, a.Sentence)
-	require.Equal(t, "rank 3 never made group 1 (mesh); ranks 1 and 2 wait in all_reduce #1 of group 1 (mesh) (a.py:1 in f)", a.Sentence)
+	require.Equal(t, "rank 3 never made group 1 (mesh); ranks 1 and 2 wait in all_reduce #1 of group 1 (mesh) (a.py:1 "+
+		"in f)", a.Sentence)
 
 	w = newRun(1, 4)
 	w.all(ranksOf(4), training(2)...)

@@ -97,7 +97,8 @@ func (jd *judge) together(idle []int) bool {
 		for i := range jd.Ranks[r].Calls {
 			c := &jd.Ranks[r].Calls[i]
 			members := jd.Groups[c.Group].Ranks
-			if c.State == Seen && !c.message() && len(members) > 1 && last != nil && !c.At.Before(last.At) && !slices.ContainsFunc(members, waits) {
+			if c.State == Seen && !c.message() && len(members) > 1 && last != nil && !c.At.Before(last.At) &&
+				!slices.ContainsFunc(members, waits) {
 				return true
 			}
 		}
@@ -128,7 +129,8 @@ func (jd *judge) quiet() cause {
 		return cause{Reason: Died, culprits: dead, at: at, quiet: true}
 	case late.Reason != Nothing:
 		return late
-	case (seen || mute > 0) && len(silent) > 0 && 2*len(silent) <= len(jd.Ranks) && (mute == len(silent) || len(silent) == 1):
+	case (seen || mute > 0) && len(silent) > 0 && 2*len(silent) <= len(jd.Ranks) &&
+		(mute == len(silent) || len(silent) == 1):
 		return cause{Reason: Silent, culprits: silent, at: at, quiet: true}
 	case seen:
 		return cause{Reason: Unknown, at: at, quiet: true}
@@ -150,7 +152,8 @@ func (jd *judge) sayQuiet(a *Answer, c *cause) {
 		}
 		a.Remedy = "look whether the process of " + history.Ranks(c.culprits) + " lives, and at the end of its log"
 	default:
-		a.Sentence = fmt.Sprintf("I cannot say: all ranks have called as much as the others of their groups, last %s, and whether that has ended the files do not show", jd.what(c.at))
+		a.Sentence = fmt.Sprintf("I cannot say: all ranks have called as much as the others of their groups, last %s, and "+
+			"whether that has ended the files do not show", jd.what(c.at))
 		a.Remedy = "dumps of PyTorch's flight recorder show it: TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
 	}
 }

@@ -44,9 +44,11 @@ func (j *Job) outdated() map[int]bool {
 		case n == 0 || k.Source == "":
 			continue
 		case usual.Sub(k.Calls[n-1].At).Abs() > another && tries > 0 && j.elsewhen(r, usual, &tries):
-			text = fmt.Sprintf("the file of rank %d is of another run: its last call is %v from those of the others", r, history.Spell(usual.Sub(k.Calls[n-1].At).Abs()))
+			text = fmt.Sprintf("the file of rank %d is of another run: its last call is %v from those of the others", r,
+				history.Spell(usual.Sub(k.Calls[n-1].At).Abs()))
 		case !k.Taken.IsZero() && k.Taken.Before(waited.Add(-2*time.Second)):
-			text = fmt.Sprintf("the file of rank %d was written %v before the others began to wait", r, history.Spell(waited.Sub(k.Taken)))
+			text = fmt.Sprintf("the file of rank %d was written %v before the others began to wait", r,
+				history.Spell(waited.Sub(k.Taken)))
 		default:
 			continue
 		}
@@ -258,14 +260,18 @@ func (jd *judge) sayTimes(a *Answer, c *cause) {
 	limit := jd.limit(c.at)
 	if c.Reason == Slow {
 		who := jd.who(c.culprits)
-		a.Sentence = fmt.Sprintf("%s %s slow, not stuck: %s called %s%s %v after the first, and the time-out is %v", who, verb(c.culprits, "was", "were"), verb(c.culprits, "it", "they"),
+		a.Sentence = fmt.Sprintf("%s %s slow, not stuck: %s called %s%s %v after the first, and the time-out is %v", who,
+			verb(c.culprits, "was", "were"), verb(c.culprits, "it", "they"),
 			jd.what(c.at), jd.line(c.at, c.culprits), history.Spell(c.late), limit)
-		a.Remedy = "find out what " + who + " did in that time (loading data, compiling, a checkpoint), or give init_process_group a longer timeout"
+		a.Remedy = "find out what " + who +
+			" did in that time (loading data, compiling, a checkpoint), or give init_process_group a longer timeout"
 		return
 	}
-	a.Sentence = fmt.Sprintf("the time-out of %v is too short for this job: its ranks have waited %v for each other before; this time %s came too late to %s", limit, history.Spell(c.late),
+	a.Sentence = fmt.Sprintf("the time-out of %v is too short for this job: its ranks have waited %v for each other "+
+		"before; this time %s came too late to %s", limit, history.Spell(c.late),
 		jd.who(c.old), jd.what(c.at))
-	a.Remedy = fmt.Sprintf("give init_process_group a timeout of %v or more", max(10*time.Minute, 10*c.late.Round(time.Second)))
+	a.Remedy = fmt.Sprintf("give init_process_group a timeout of %v or more",
+		max(10*time.Minute, 10*c.late.Round(time.Second)))
 }
 
 // A Lateness is how late a rank usually comes.

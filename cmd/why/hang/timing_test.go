@@ -25,7 +25,8 @@ func paced(limit time.Duration, skew []time.Duration, late ...[]time.Duration) *
 			if late[n][r] < 0 {
 				continue
 			}
-			c := hang.Call{Number: int64(n + 1), Kind: "all_reduce", Peer: -1, State: hang.Ended, At: at.Add(late[n][r] - slices.Max(late[n]) + skew[r]), Limit: limit}
+			c := hang.Call{Number: int64(n + 1), Kind: "all_reduce", Peer: -1, State: hang.Ended,
+				At: at.Add(late[n][r] - slices.Max(late[n]) + skew[r]), Limit: limit}
 			if n == len(late)-1 {
 				c.State = hang.Begun
 			}
@@ -45,7 +46,9 @@ func TestSlow(t *testing.T) {
 		a := hang.Judge(paced(30*s, clocks, even, even, even, even, []time.Duration{0, 0, 40 * s}))
 		require.Equal(t, hang.Slow, a.Reason, "%v: %s", skew, a.Sentence)
 		require.Equal(t, []int{2}, a.Culprits)
-		require.Contains(t, a.Sentence, "rank 2 was slow, not stuck: it called all_reduce #5 of the default group 40s after the first, and the time-out is 30s")
+		require.Contains(t, a.Sentence,
+			"rank 2 was slow, not stuck: it called all_reduce #5 of the default group 40s after the first, and the time-out "+
+				"is 30s")
 		a = hang.Judge(paced(30*s, clocks, even, even, even, even, even))
 		require.Equal(t, hang.Stuck, a.Reason, "%v: %s", skew, a.Sentence)
 	}
@@ -60,10 +63,12 @@ func TestShort(t *testing.T) {
 	const s = time.Second
 	even, clocks := []time.Duration{0, 0, 0}, make([]time.Duration, 3)
 	for _, last := range [][]time.Duration{{0, -1, 0}, {0, 50 * s, 0}} {
-		a := hang.Judge(paced(30*s, clocks, even, even, even, even, []time.Duration{20 * s, 0, 0}, []time.Duration{0, 25 * s, 0}, last))
+		a := hang.Judge(paced(30*s, clocks, even, even, even, even, []time.Duration{20 * s, 0, 0},
+			[]time.Duration{0, 25 * s, 0}, last))
 		require.Equal(t, hang.Short, a.Reason, a.Sentence)
 		require.Empty(t, a.Culprits)
-		require.Contains(t, a.Sentence, "the time-out of 30s is too short for this job: its ranks have waited 20s for each other before; this time rank 1 ")
+		require.Contains(t, a.Sentence,
+			"the time-out of 30s is too short for this job: its ranks have waited 20s for each other before; this time rank 1 ")
 		a = hang.Judge(paced(30*s, clocks, even, even, even, even, []time.Duration{29 * s, 0, 0}, even, last))
 		require.Equal(t, []int{1}, a.Culprits, a.Sentence)
 	}
@@ -87,7 +92,9 @@ func TestOutdated(t *testing.T) {
 	j.Ranks[2].Taken = j.Ranks[0].Calls[3].At.Add(-time.Minute)
 	a = hang.Judge(j)
 	require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
-	require.Contains(t, a.Sentence, "I cannot say, because the files of rank 2 are of another time, or run, than those of the others; ranks 0, 1 and 3 wait in all_reduce #4")
+	require.Contains(t, a.Sentence,
+		"I cannot say, because the files of rank 2 are of another time, or run, than those of the others; ranks 0, 1 and 3 "+
+			"wait in all_reduce #4")
 	j = job()
 	j.Ranks[2].Taken = j.Ranks[0].Calls[3].At.Add(10 * time.Minute)
 	require.Equal(t, []int{2}, hang.Judge(j).Culprits)
@@ -103,7 +110,8 @@ func TestOutdated(t *testing.T) {
 // Who has come last most often, and how late.
 func TestLaggards(t *testing.T) {
 	even, late := []time.Duration{0, 0, 0}, []time.Duration{0, 2 * time.Second, 0}
-	all := hang.Laggards(paced(time.Minute, make([]time.Duration, 3), even, even, even, even, even, even, even, late, late, late))
+	all := hang.Laggards(paced(time.Minute, make([]time.Duration, 3), even, even, even, even, even, even, even, late,
+		late, late))
 	i := slices.IndexFunc(all, func(l hang.Lateness) bool { return l.Rank == 1 })
 	require.GreaterOrEqual(t, i, 0)
 	require.Equal(t, hang.Lateness{Rank: 1, Late: 2 * time.Second, Calls: 3}, all[i])
@@ -116,7 +124,9 @@ func TestHints(t *testing.T) {
 	job := func() *hang.Job { return paced(10*time.Minute, clocks, even, even, []time.Duration{0, 0, -1, 0}) }
 	j := job()
 	j.Ranks[2].Pid, j.Ranks[3].Pid, j.Ranks[0].Pid = 7, 8, 8
-	require.Equal(t, []bool{true, false, true, false}, j.Hear([]hang.Hint{{Rank: -1, Pid: 7, Stack: "a.py:1 in f"}, {Rank: -1, Pid: 8, Death: "d"}, {Rank: 1, Raised: "ended with E"}, {Rank: 9, Death: "d"}}))
+	require.Equal(t, []bool{true, false, true, false},
+		j.Hear([]hang.Hint{{Rank: -1, Pid: 7, Stack: "a.py:1 in f"}, {Rank: -1, Pid: 8, Death: "d"},
+			{Rank: 1, Raised: "ended with E"}, {Rank: 9, Death: "d"}}))
 	a := hang.Judge(j)
 	require.Equal(t, []int{2}, a.Culprits, "the exception of rank 1, which waits, did not end it: %s", a.Sentence)
 	require.Contains(t, a.Sentence, "it stands at a.py:1 in f")
@@ -154,7 +164,8 @@ func TestDoubt(t *testing.T) {
 
 	a = hang.Judge(paced(time.Minute, clocks, even, even, even, even, []time.Duration{-1, -1, 0, -1, -1}))
 	require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
-	require.Contains(t, a.Sentence, "rank 2 waits in all_reduce #5 of the default group, which ranks 0, 1, 3 and 4, most of its ranks, have not called")
+	require.Contains(t, a.Sentence,
+		"rank 2 waits in all_reduce #5 of the default group, which ranks 0, 1, 3 and 4, most of its ranks, have not called")
 
 	j = paced(time.Minute, clocks, even, even)
 	j.Groups[0].Open = true
@@ -175,7 +186,8 @@ func TestRootsAndStreams(t *testing.T) {
 	a := hang.Judge(j)
 	require.Equal(t, hang.Roots, a.Reason, a.Sentence)
 	require.Equal(t, []int{1}, a.Culprits)
-	require.Equal(t, "rank 1 called broadcast #2 of the default group with root 2, and ranks 0 and 2 with root 0", a.Sentence)
+	require.Equal(t, "rank 1 called broadcast #2 of the default group with root 2, and ranks 0 and 2 with root 0",
+		a.Sentence)
 
 	j = paced(time.Minute, clocks, even, even)
 	j.Groups = append(j.Groups, hang.Group{Name: "1", Ranks: []int{0, 1, 2}})

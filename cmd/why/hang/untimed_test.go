@@ -26,7 +26,8 @@ func untimed(orders ...string) *hang.Job {
 		for i, letter := range order {
 			g := int(letter - 'a')
 			numbers[g]++
-			c := hang.Call{Group: g, Number: numbers[g], Kind: "all_reduce", Peer: -1, State: hang.Ended, At: time.Unix(1_700_000_000, int64(1000*i+r))}
+			c := hang.Call{Group: g, Number: numbers[g], Kind: "all_reduce", Peer: -1, State: hang.Ended,
+				At: time.Unix(1_700_000_000, int64(1000*i+r))}
 			if i >= len(order)-2 {
 				c.State = hang.Open
 			}
@@ -43,7 +44,8 @@ func TestOpposite(t *testing.T) {
 	require.Equal(t, hang.Order, a.Reason, a.Sentence)
 	require.Equal(t, []int{2}, a.Culprits)
 	require.False(t, a.Either)
-	require.Contains(t, a.Sentence, "ranks 0, 1 and 3 called all_reduce #2 of the default group first, and rank 2 called all_reduce #2 of group 1 first")
+	require.Contains(t, a.Sentence,
+		"ranks 0, 1 and 3 called all_reduce #2 of the default group first, and rank 2 called all_reduce #2 of group 1 first")
 
 	a = hang.Judge(untimed("abab", "abba"))
 	require.Equal(t, []int{0, 1}, a.Culprits, a.Sentence)
@@ -64,7 +66,8 @@ func TestAlike(t *testing.T) {
 	j := untimed("aab", "aab")
 	a := hang.Judge(j)
 	require.Equal(t, hang.Unknown, a.Reason)
-	require.Contains(t, a.Sentence, "ranks 0 and 1 all have called all_reduce #2 of the default group, alike as far as the files show")
+	require.Contains(t, a.Sentence,
+		"ranks 0 and 1 all have called all_reduce #2 of the default group, alike as far as the files show")
 	require.Contains(t, a.Remedy, "TORCH_NCCL_ENABLE_TIMING=1")
 	j = untimed("aab", "aab")
 	j.Faults = []string{"NET/IB: Got completion from peer 10.0.0.9"}

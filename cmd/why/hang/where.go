@@ -17,12 +17,14 @@ func Where(file string, line int, function string) string {
 
 // Library reports whether a file is PyTorch's own or that of a library around it.
 func Library(file string) bool {
-	for _, part := range []string{"/torch/", "site-packages/", "dist-packages/", "<frozen", "/python3", "??", "multiprocessing/"} {
+	for _, part := range []string{"/torch/", "site-packages/", "dist-packages/", "<frozen", "/python3", "??",
+		"multiprocessing/"} {
 		if strings.Contains(file, part) {
 			return true
 		}
 	}
-	for _, start := range []string{"torch/", "threading.py", "selectors.py", "socket.py", "queue.py", "subprocess.py", "ssl.py", "runpy.py", "concurrent/"} {
+	for _, start := range []string{"torch/", "threading.py", "selectors.py", "socket.py", "queue.py", "subprocess.py",
+		"ssl.py", "runpy.py", "concurrent/"} {
 		if strings.HasPrefix(file, start) {
 			return true
 		}

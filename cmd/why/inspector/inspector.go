@@ -20,7 +20,8 @@ import (
 
 // Is reports whether the beginning of a file is that of an Inspector's.
 func Is(head []byte) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) && bytes.Contains(head, []byte(`"coll_perf"`)) && bytes.Contains(head, []byte(`"n_ranks"`))
+	return bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) && bytes.Contains(head, []byte(`"coll_perf"`)) &&
+		bytes.Contains(head, []byte(`"n_ranks"`))
 }
 
 // An entry is one collective of a rank.
@@ -114,7 +115,8 @@ func add(comms map[string]*comm, left *int, file string, b []byte) error {
 			m = &member{file: file, host: given.Printable(e.Metadata.Host), pid: e.Metadata.Pid}
 			c.members[h.Rank] = m
 		}
-		m.calls = append(m.calls, hang.Call{Number: e.Perf.Number, Kind: given.Printable(e.Perf.Coll), Peer: -1, State: hang.Ended, At: time.UnixMicro(e.Metadata.Time)})
+		m.calls = append(m.calls, hang.Call{Number: e.Perf.Number, Kind: given.Printable(e.Perf.Coll), Peer: -1,
+			State: hang.Ended, At: time.UnixMicro(e.Metadata.Time)})
 		m.lasted = append(m.lasted, time.Duration(min(max(0, e.Perf.Micros), 1<<40))*time.Microsecond)
 		if len(m.calls) >= 2*mostKept {
 			m.calls = append(m.calls[:0], m.calls[mostKept:]...)
@@ -128,7 +130,8 @@ func job(comms map[string]*comm) *hang.Job {
 	var id string
 	var world *comm
 	for i, c := range comms {
-		if world == nil || cmp.Or(cmp.Compare(c.size, world.size), cmp.Compare(len(c.members), len(world.members)), cmp.Compare(id, i)) > 0 {
+		if world == nil || cmp.Or(cmp.Compare(c.size, world.size), cmp.Compare(len(c.members), len(world.members)),
+			cmp.Compare(id, i)) > 0 {
 			id, world = i, c
 		}
 	}
@@ -172,9 +175,13 @@ func (c *comm) last() string {
 	if len(all) < 3 || len(all) < c.size {
 		return ""
 	}
-	slices.SortFunc(all, func(a, b pace) int { return cmp.Or(cmp.Compare(a.lasted, b.lasted), cmp.Compare(a.rank, b.rank)) })
+	slices.SortFunc(all, func(a, b pace) int {
+		return cmp.Or(cmp.Compare(a.lasted, b.lasted),
+			cmp.Compare(a.rank, b.rank))
+	})
 	if first, second := all[0], all[1]; 2*first.lasted < second.lasted {
-		return fmt.Sprintf("NCCL's Inspector: rank %d usually comes last, as its collectives take %v and those of the others %v or more, while they wait for it", first.rank, first.lasted, second.lasted)
+		return fmt.Sprintf("NCCL's Inspector: rank %d usually comes last, as its collectives take %v and those of the "+
+			"others %v or more, while they wait for it", first.rank, first.lasted, second.lasted)
 	}
 	return ""
 }

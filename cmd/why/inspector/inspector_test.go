@@ -47,7 +47,8 @@ func TestRead(t *testing.T) {
 	a := Judge(j)
 	require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
 	require.Empty(t, a.Culprits)
-	require.Contains(t, a.Notes[0], "rank 2 usually comes last, as its collectives take 40µs and those of the others 910µs")
+	require.Contains(t, a.Notes[0],
+		"rank 2 usually comes last, as its collectives take 40µs and those of the others 910µs")
 	_, _, err = Read(filepath.Join(dir, "x"))
 	require.Error(t, err)
 }

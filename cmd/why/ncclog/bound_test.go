@@ -13,7 +13,8 @@ import (
 // A line that claims the most ranks, a log of many lines and one of long lines are read at once, not in minutes.
 func TestBounds(t *testing.T) {
 	l := newLog()
-	require.NoError(t, l.add("f", []byte(fmt.Sprintf("h:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks %d cudaDev 0 busId 1 - Init START\n", hang.MaxRanks))))
+	require.NoError(t, l.add("f",
+		[]byte(fmt.Sprintf("h:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks %d cudaDev 0 busId 1 - Init START\n", hang.MaxRanks))))
 	j := l.job()
 	require.Equal(t, hang.MaxRanks, len(j.Ranks))
 

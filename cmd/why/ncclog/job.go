@@ -54,7 +54,9 @@ func (l *log) job() *hang.Job {
 	}
 	for _, id := range ids { // a rank may wait in what is not known, and is to be accused of nothing then
 		if !l.whole(groups[id], known && id == world) {
-			j.Notes = append(j.Notes, fmt.Sprintf("of communicator %s of %d ranks lines are torn or missing, or it cannot be told from another, or it carries messages", given.Printable(id), groups[id][0].size))
+			j.Notes = append(j.Notes,
+				fmt.Sprintf("of communicator %s of %d ranks lines are torn or missing, or it cannot be told from another, or it "+
+					"carries messages", given.Printable(id), groups[id][0].size))
 			return j
 		}
 	}
@@ -84,7 +86,8 @@ func compare(p, q process) int {
 func (l *log) whole(comms []*comm, world bool) bool {
 	seen := map[int]bool{}
 	for _, c := range comms {
-		if seen[c.rank] || c.size != comms[0].size || c.torn || c.ambiguous || c.message || l.torn[process{host: c.host, pid: c.pid, gpu: -1}] {
+		if seen[c.rank] || c.size != comms[0].size || c.torn || c.ambiguous || c.message ||
+			l.torn[process{host: c.host, pid: c.pid, gpu: -1}] {
 			return false
 		}
 		seen[c.rank] = true

@@ -18,7 +18,8 @@ import (
 
 // Is reports whether the beginning of a file is that of a log of NCCL.
 func Is(head []byte) bool {
-	return bytes.IndexByte(head, 0) < 0 && (bytes.Contains(head, []byte(" NCCL INFO ")) || bytes.Contains(head, []byte(" NCCL WARN ")))
+	return bytes.IndexByte(head, 0) < 0 &&
+		(bytes.Contains(head, []byte(" NCCL INFO ")) || bytes.Contains(head, []byte(" NCCL WARN ")))
 }
 
 // Read makes a job of logs. What is no log is left out, and said in skipped; it is an error if nothing is left. With
@@ -52,7 +53,8 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 var (
 	errNone = errors.New("not a log of NCCL")
 	// ErrMute is the error of logs that do not show all calls.
-	ErrMute = errors.New("the logs do not show all calls of all ranks, so nobody can be named: set NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL and NCCL_DEBUG_FILE=/tmp/nccl.%h.%p")
+	ErrMute = errors.New("the logs do not show all calls of all ranks, so nobody can be named: set NCCL_DEBUG=INFO, " +
+		"NCCL_DEBUG_SUBSYS=INIT,COLL and NCCL_DEBUG_FILE=/tmp/nccl.%h.%p")
 )
 
 const (
@@ -110,7 +112,8 @@ type log struct {
 }
 
 func newLog() *log {
-	return &log{at: map[handle]*comm{}, sizes: map[process]map[int]int{}, splits: map[*comm]int{}, torn: map[process]bool{}}
+	return &log{at: map[handle]*comm{}, sizes: map[process]map[int]int{}, splits: map[*comm]int{},
+		torn: map[process]bool{}}
 }
 
 var (
@@ -296,7 +299,8 @@ func (l *log) name(c *comm, text string) {
 }
 
 // types are NCCL's by number.
-var types = [...]string{"int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"}
+var types = [...]string{"int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
+	"bfloat16", "float8e4m3", "float8e5m2"}
 
 // call reads a call. NCCL counts what it launches, of which messages between other ranks are none: collectives are
 // counted here.

@@ -14,7 +14,8 @@ import (
 )
 
 // prefixes are what launchers write before a line of a rank.
-var prefixes = []string{"", "[rank%d]:", "[default%d]:", "%d: ", "[1,%d]<stdout>:", "\x1b[36m(worker rank=%d)\x1b[0m ", "2026-01-02T03:04:05.678901234Z stdout F [%d] "}
+var prefixes = []string{"", "[rank%d]:", "[default%d]:", "%d: ", "[1,%d]<stdout>:", "\x1b[36m(worker rank=%d)\x1b[0m ",
+	"2026-01-02T03:04:05.678901234Z stdout F [%d] "}
 
 // lines are those of a rank that has made so many calls of a communicator.
 func lines(r *rand.Rand, prefix string, rank, ranks, calls int, kind func(n int) string) (out []string) {
@@ -22,14 +23,17 @@ func lines(r *rand.Rand, prefix string, rank, ranks, calls int, kind func(n int)
 		prefix = fmt.Sprintf(prefix, rank)
 	}
 	add := func(format string, args ...any) {
-		out = append(out, fmt.Sprintf("%snode-%d:%d:%d [%d] NCCL INFO ", prefix, rank/8, 4000+rank, 5000+rank, rank%8)+fmt.Sprintf(format, args...))
+		out = append(out, fmt.Sprintf("%snode-%d:%d:%d [%d] NCCL INFO ", prefix, rank/8, 4000+rank, 5000+rank,
+			rank%8)+fmt.Sprintf(format, args...))
 	}
-	who := fmt.Sprintf("comm 0x7f%04x rank %d nranks %d cudaDev %d nvmlDev %d busId %x", rank, rank, ranks, rank%8, rank%8, 0x1000*rank)
+	who := fmt.Sprintf("comm 0x7f%04x rank %d nranks %d cudaDev %d nvmlDev %d busId %x", rank, rank, ranks, rank%8, rank%8,
+		0x1000*rank)
 	add("Bootstrap : Using eth0:10.0.0.%d<0>", rank)
 	add("ncclCommInitRank %s commId 0xabc - Init START", who)
 	add("ncclCommInitRank %s commId 0xabc - Init COMPLETE", who)
 	for n := range calls {
-		add("%s: opCount %x sendbuff 0x7f00 recvbuff 0x7f10 count %d datatype 7 op 0 root 0 comm 0x7f%04x [nranks=%d] stream 0x55%x", kind(n), n, 1000+n, rank, ranks, rank)
+		add("%s: opCount %x sendbuff 0x7f00 recvbuff 0x7f10 count %d datatype 7 op 0 root 0 comm 0x7f%04x [nranks=%d] "+
+			"stream 0x55%x", kind(n), n, 1000+n, rank, ranks, rank)
 		if r.IntN(3) == 0 {
 			out = append(out, prefix+"step 12 loss 2.31\rstep 13")
 		}
@@ -137,7 +141,9 @@ func TestInitAndMessages(t *testing.T) {
 
 	ranks = nil
 	for rank := range 4 {
-		ranks = append(ranks, lines(r, "", rank, 4, 3, func(n int) string { return map[bool]string{true: "Recv", false: "AllReduce"}[n == 2 && rank == 1] }))
+		ranks = append(ranks,
+			lines(r, "", rank, 4, 3,
+				func(n int) string { return map[bool]string{true: "Recv", false: "AllReduce"}[n == 2 && rank == 1] }))
 	}
 	_, _, err = Read(write(t, r, true, ranks)...)
 	require.ErrorIs(t, err, ErrMute)
@@ -156,7 +162,8 @@ func TestRefuses(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 1))
 	f.Add([]byte(strings.Join(append(lines(r, "", 0, 2, 3, same), lines(r, "", 1, 2, 2, same)...), "\n") + "\n"))
-	f.Add([]byte("h:1:2 [0] NCCL INFO ncclCommSplit comm 0x1 rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1 parent 0x2 childCount 1 color 3 key 0- Init START\n"))
+	f.Add([]byte("h:1:2 [0] NCCL INFO ncclCommSplit comm 0x1 rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1 parent 0x2 " +
+		"childCount 1 color 3 key 0- Init START\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l := newLog()
 		if l.add("f", b) == nil {

@@ -20,7 +20,8 @@ import (
 
 // marks are in lines that this package reads. One of them is in each file that it takes.
 var marks = []string{
-	"Traceback (most recent call last)", "Watchdog caught collective", "last enqueued work: ", "received by PID ", "exitcode", "ut of memory: Killed process", "ut Of Memory",
+	"Traceback (most recent call last)", "Watchdog caught collective", "last enqueued work: ", "received by PID ",
+	"exitcode", "ut of memory: Killed process", "ut Of Memory",
 	"failed to pass monitoredBarrier", "srun: error: ", "NVRM: Xid", "Detected mismatch between collectives", unbatched,
 }
 
@@ -29,7 +30,8 @@ const unbatched = "An unbatched P2P op (send/recv) was called"
 
 // Is reports whether a part of a file has lines that this package reads.
 func Is(part []byte) bool {
-	return bytes.IndexByte(part, 0) < 0 && slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(part, []byte(m)) })
+	return bytes.IndexByte(part, 0) < 0 &&
+		slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(part, []byte(m)) })
 }
 
 const (
@@ -77,7 +79,8 @@ func Read(files ...string) (s *Said, skipped []error) {
 }
 
 func newSaid() *Said {
-	return &Said{calls: map[string]map[int]*status{}, absent: map[int]bool{}, second: map[int]bool{}, traces: map[int]*trace{}, ranked: -1}
+	return &Said{calls: map[string]map[int]*status{}, absent: map[int]bool{}, second: map[int]bool{},
+		traces: map[int]*trace{}, ranked: -1}
 }
 
 // finish leaves out what a launcher has done itself, and puts what says most first.
@@ -115,8 +118,10 @@ var signals = map[string]string{"4": "SIGILL", "7": "SIGBUS", "8": "SIGFPE", "9"
 
 // echoes are in exceptions that only say that another rank has gone or has not come.
 var echoes = []string{
-	"DistBackendError", "DistNetworkError", "DistStoreError", "Watchdog", "gloo", "NCCL", "onnection closed", "onnection reset", "roken pipe", "imed out", "imeout", "KeyboardInterrupt", "SystemExit",
-	"SignalException", "ChildFailedError", "monitoredBarrier", "ActorDiedError", "ProcessExitedException", "ProcessRaisedException",
+	"DistBackendError", "DistNetworkError", "DistStoreError", "Watchdog", "gloo", "NCCL", "onnection closed",
+	"onnection reset", "roken pipe", "imed out", "imeout", "KeyboardInterrupt", "SystemExit",
+	"SignalException", "ChildFailedError", "monitoredBarrier", "ActorDiedError", "ProcessExitedException",
+	"ProcessRaisedException",
 }
 
 func (s *Said) add(file string, b []byte) {
@@ -247,7 +252,8 @@ func (s *Said) launcher(line string) {
 		}
 	case strings.Contains(line, "srun: error"):
 		if m := task.FindStringSubmatch(line); m != nil && !s.torn { // the first: the others may be its doing
-			how := map[string]string{"Out Of Memory": "was killed because memory was short, as srun says", "Killed": "was killed by SIGKILL, as srun says"}[m[2]]
+			how := map[string]string{"Out Of Memory": "was killed because memory was short, as srun says",
+				"Killed": "was killed by SIGKILL, as srun says"}[m[2]]
 			if how == "" {
 				how = "was killed: " + strings.ToLower(m[2]) + ", as srun says"
 			}
@@ -294,7 +300,8 @@ func (s *Said) waited(file string, rank int, m []string) {
 	}
 	seq, _ := strconv.ParseInt(m[3], 10, 64)
 	limit, _ := strconv.ParseInt(m[7], 10, 64)
-	c := &hang.Call{Number: seq, Kind: m[4], Peer: -1, State: hang.Begun, Limit: time.Duration(min(limit, 1<<40)) * time.Millisecond}
+	c := &hang.Call{Number: seq, Kind: m[4], Peer: -1, State: hang.Begun,
+		Limit: time.Duration(min(limit, 1<<40)) * time.Millisecond}
 	if m[5] != "" {
 		n, _ := strconv.ParseInt(m[5], 10, 64)
 		c.In, c.Sizes.In = fmt.Sprintf("%d elements", n), n
@@ -333,7 +340,8 @@ func (s *Said) barrier(line string) {
 }
 
 // ErrMute is the error of texts that say nothing of calls.
-var ErrMute = errors.New("the texts do not say which ranks wait in what: give the dumps of PyTorch's flight recorder, TORCH_NCCL_TRACE_BUFFER_SIZE=2000")
+var ErrMute = errors.New("the texts do not say which ranks wait in what: give the dumps of PyTorch's flight " +
+	"recorder, TORCH_NCCL_TRACE_BUFFER_SIZE=2000")
 
 // Job makes a job of what the watchdogs say, or else of ranks that have ended. It is an error if neither says anything.
 func (s *Said) Job() (*hang.Job, error) {
@@ -352,7 +360,8 @@ func (s *Said) Job() (*hang.Job, error) {
 		slices.Sort(members)
 		g := j.GroupOf("gloo", "", members)
 		j.Rank(0).Source = "Gloo"
-		j.Rank(0).Calls = append(j.Rank(0).Calls, hang.Call{Group: g, Number: 1, Kind: "monitoredBarrier", Peer: -1, State: hang.Begun})
+		j.Rank(0).Calls = append(j.Rank(0).Calls,
+			hang.Call{Group: g, Number: 1, Kind: "monitoredBarrier", Peer: -1, State: hang.Begun})
 	}
 	if len(j.Ranks) == 0 {
 		for _, h := range s.Hints {

@@ -47,18 +47,23 @@ func TestEnds(t *testing.T) {
 		want []hang.Hint
 	}{
 		"torchrun": {failures, []hang.Hint{
-			{Rank: -1, Pid: 4711, Death: "was killed by SIGKILL, as torchrun says"}, {Rank: 11, Pid: 4711, Death: "was killed by SIGKILL, as torchrun says"},
+			{Rank: -1, Pid: 4711, Death: "was killed by SIGKILL, as torchrun says"},
+			{Rank: 11, Pid: 4711, Death: "was killed by SIGKILL, as torchrun says"},
 			{Rank: 11, Pid: 4711, Death: "was killed by SIGKILL, as torchrun says"},
 		}},
 		"the launcher's own signals": {"W Sending process 4711 closing signal SIGTERM\n" + failures, nil},
 		"an abort is the watchdog's": {"failed (exitcode: -6) local_rank: 0 (pid: 4711)\n", nil},
-		"the kernel": {"[1.2] Out of memory: Killed process 77 (python) total-vm:1kB\nMemory cgroup out of memory: Killed process 78 (python)\n", []hang.Hint{
-			{Rank: -1, Pid: 77, Death: "was killed because memory was short, as the kernel says"}, {Rank: -1, Pid: 78, Death: "was killed because memory was short, as the kernel says"},
+		"the kernel": {"[1.2] Out of memory: Killed process 77 (python) total-vm:1kB\nMemory cgroup out of memory: Killed " +
+			"process 78 (python)\n", []hang.Hint{
+			{Rank: -1, Pid: 77, Death: "was killed because memory was short, as the kernel says"},
+			{Rank: -1, Pid: 78, Death: "was killed because memory was short, as the kernel says"},
 		}},
-		"srun, of which the first counts": {"srun: error: node3: task 5: Out Of Memory\nsrun: error: node3: task 6: Killed\n", []hang.Hint{
-			{Rank: 5, Death: "was killed because memory was short, as srun says"},
-		}},
-		"srun after an end": {"slurmstepd: error: *** STEP 1.0 CANCELLED DUE TO TIME LIMIT ***\nsrun: error: node3: task 6: Killed\n", nil},
+		"srun, of which the first counts": {"srun: error: node3: task 5: Out Of Memory\nsrun: error: node3: task 6: Killed\n",
+			[]hang.Hint{
+				{Rank: 5, Death: "was killed because memory was short, as srun says"},
+			}},
+		"srun after an end": {"slurmstepd: error: *** STEP 1.0 CANCELLED DUE TO TIME LIMIT ***\nsrun: error: node3: task " +
+			"6: Killed\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, append([]hang.Hint(nil), said(t, c.text).Hints...))
@@ -69,13 +74,18 @@ func TestEnds(t *testing.T) {
 // Exceptions of ranks; those that only echo another rank's end count for nothing.
 func TestRaised(t *testing.T) {
 	trace := func(rank, last string) string {
-		return strings.ReplaceAll("R Traceback (most recent call last):\nR   File \"/home/u/train.py\", line 90, in main\nR     step()\n"+
-			"R   File \"/home/u/loss.py\", line 8, in f\nR     x()\nR   File \"/opt/lib/python3.12/site-packages/torch/nn/functional.py\", line 1, in g\nR "+last+"\n", "R", "[rank"+rank+"]:")
+		return strings.ReplaceAll("R Traceback (most recent call last):\nR   File \"/home/u/train.py\", line 90, in "+
+			"main\nR     step()\n"+
+			"R   File \"/home/u/loss.py\", line 8, in f\nR     x()\nR   File "+
+			"\"/opt/lib/python3.12/site-packages/torch/nn/functional.py\", line 1, in g\nR "+last+"\n", "R", "[rank"+rank+"]:")
 	}
-	s := said(t, trace("3", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")+trace("4", "torch.distributed.DistBackendError: NCCL error in: x.cpp:1")+
-		trace("5", "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.4]:23690")+trace("6", "KeyError: '\x1b[31mbad'")+trace("7", "no exception"))
+	s := said(t, trace("3", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")+trace("4",
+		"torch.distributed.DistBackendError: NCCL error in: x.cpp:1")+
+		trace("5", "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer "+
+			"[10.0.0.4]:23690")+trace("6", "KeyError: '\x1b[31mbad'")+trace("7", "no exception"))
 	require.Equal(t, []hang.Hint{
-		{Rank: 3, Raised: "ended with torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (loss.py:8 in f)"},
+		{Rank: 3, Raised: "ended with torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (loss.py:8 in " +
+			"f)"},
 		{Rank: 6, Raised: "ended with KeyError: 'bad' (loss.py:8 in f)"},
 	}, s.Hints)
 	j, err := s.Job()
@@ -92,7 +102,8 @@ const waits = `[rank%R]:[E709 17:05:38.162814866 ProcessGroupNCCL.cpp:632] [Rank
 // What the watchdogs of PyTorch say: one rank has enqueued less. Of ranks that say nothing nothing is known.
 func TestWatchdog(t *testing.T) {
 	of := func(rank string) string { return strings.ReplaceAll(waits, "%R", rank) }
-	behind := "[rank2]:[E709 17:05:39.1 ProcessGroupNCCL.cpp:1700] [PG ID 0 PG GUID 0(default_pg) Rank 2] Received a dump signal due to a collective timeout from rank 0. " +
+	behind := "[rank2]:[E709 17:05:39.1 ProcessGroupNCCL.cpp:1700] [PG ID 0 PG GUID 0(default_pg) Rank 2] Received a " +
+		"dump signal due to a collective timeout from rank 0. " +
 		"PG status: last enqueued work: 11, last completed work: 11\n"
 	j, err := said(t, of("0"), of("1")+behind).Job()
 	require.NoError(t, err)
@@ -109,7 +120,8 @@ func TestWatchdog(t *testing.T) {
 	require.Empty(t, a.Culprits)
 
 	// An older version says the group in another line, or not at all.
-	j, err = said(t, "[E ProcessGroupNCCL.cpp:474] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=BROADCAST, Timeout(ms)=1800000) ran for 1800100 milliseconds\n").Job()
+	j, err = said(t, "[E ProcessGroupNCCL.cpp:474] [Rank 1] Watchdog caught collective operation timeout: "+
+		"WorkNCCL(SeqNum=5, OpType=BROADCAST, Timeout(ms)=1800000) ran for 1800100 milliseconds\n").Job()
 	require.NoError(t, err)
 	require.Equal(t, "BROADCAST", j.Ranks[1].Calls[0].Kind)
 	require.Equal(t, hang.Unknown, hang.Judge(j).Reason)
@@ -137,7 +149,8 @@ func TestBounds(t *testing.T) {
 	s := newSaid()
 	s.add("f", []byte(strings.Repeat("[rank99999]:Traceback (most recent call last)\n[rank99999]:ValueError: "+strings.Repeat("x", 3*maxLine)+"\n", 100)))
 	s.add("f", []byte(strings.Repeat("Out of memory: Killed process 1\n", 2*maxHints)))
-	s.add("f", []byte(strings.Repeat("[rank999999]:[PG ID 0 Rank 999999] last enqueued work: 99999999999999999999, last completed work: 1\n", 10)))
+	s.add("f", []byte(strings.Repeat("[rank999999]:[PG ID 0 Rank 999999] last enqueued work: 99999999999999999999, last "+
+		"completed work: 1\n", 10)))
 	require.LessOrEqual(t, len(s.Hints), maxHints)
 	for _, h := range s.Hints {
 		require.Less(t, len(h.Raised), 300)
@@ -146,7 +159,8 @@ func TestBounds(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(strings.ReplaceAll(waits, "%R", "3") + failures))
-	f.Add([]byte("[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\", line 3, in f\n[rank1]: ValueError: x\nRank 1 failed to pass monitoredBarrier in 5 ms\n"))
+	f.Add([]byte("[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\", line 3, in f\n[rank1]: " +
+		"ValueError: x\nRank 1 failed to pass monitoredBarrier in 5 ms\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := newSaid()
 		s.add("f", b)
@@ -160,10 +174,13 @@ func FuzzRead(f *testing.F) {
 
 // The watchdog says again what it has caught when it ends the process, which is of the same group: PyTorch 2.11.
 func TestCaughtAgain(t *testing.T) {
-	const caught = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=12000) ran for 12028 milliseconds before timing out.\n"
+	const caught = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, " +
+		"NumelIn=16, NumelOut=16, Timeout(ms)=12000) ran for 12028 milliseconds before timing out.\n"
 	s := said(t, "[rank0]:[E1126 05:38:48.4 ProcessGroupNCCL.cpp:689] "+caught+
-		"[rank0]:[E1126 05:38:48.4 ProcessGroupNCCL.cpp:2303] [PG ID 1 PG GUID 1 Rank 0]  failure detected by watchdog at work sequence id: 2 PG status: last enqueued work: 2, last completed work: 1\n"+
-		"[rank0]:[E1126 05:39:11.4 ProcessGroupNCCL.cpp:2119] [PG ID 1 PG GUID 1 Rank 0] Process group watchdog thread terminated with exception: "+caught+
+		"[rank0]:[E1126 05:38:48.4 ProcessGroupNCCL.cpp:2303] [PG ID 1 PG GUID 1 Rank 0]  failure detected by watchdog at "+
+		"work sequence id: 2 PG status: last enqueued work: 2, last completed work: 1\n"+
+		"[rank0]:[E1126 05:39:11.4 ProcessGroupNCCL.cpp:2119] [PG ID 1 PG GUID 1 Rank 0] Process group watchdog thread "+
+		"terminated with exception: "+caught+
 		"  what():  [PG ID 1 PG GUID 1 Rank 0] Process group watchdog thread terminated with exception: "+caught)
 	j, err := s.Job()
 	require.NoError(t, err)
@@ -174,18 +191,22 @@ func TestCaughtAgain(t *testing.T) {
 
 // A send or recv that makes a communicator is in no dump: the warning before it is all that tells of it.
 func TestUnbatched(t *testing.T) {
-	s := said(t, "[rank0]:[W1126 05:39:30.1 ProcessGroupNCCL.cpp:4094] Warning: An unbatched P2P op (send/recv) was called on this ProcessGroup with size 2.\n")
+	s := said(t, "[rank0]:[W1126 05:39:30.1 ProcessGroupNCCL.cpp:4094] Warning: An unbatched P2P op (send/recv) was "+
+		"called on this ProcessGroup with size 2.\n")
 	require.Equal(t, []hang.Hint{{Rank: 0, Alone: true}}, s.Hints)
 	of := func(c hang.Call) string {
-		j := &hang.Job{Groups: []hang.Group{{Name: "0", Desc: "default_pg", Ranks: []int{0, 1}}}, Ranks: []hang.Rank{{Source: "f", Calls: []hang.Call{c}}, {Source: "f"}}}
+		j := &hang.Job{Groups: []hang.Group{{Name: "0", Desc: "default_pg", Ranks: []int{0, 1}}},
+			Ranks: []hang.Rank{{Source: "f", Calls: []hang.Call{c}}, {Source: "f"}}}
 		for n := range int64(2) {
-			j.Ranks[1].Calls = append(j.Ranks[1].Calls, hang.Call{Number: n + 1, Kind: "all_reduce", Peer: -1, State: map[int64]hang.State{0: hang.Ended, 1: hang.Open}[n]})
+			j.Ranks[1].Calls = append(j.Ranks[1].Calls,
+				hang.Call{Number: n + 1, Kind: "all_reduce", Peer: -1, State: map[int64]hang.State{0: hang.Ended, 1: hang.Open}[n]})
 		}
 		require.Equal(t, []bool{true}, j.Hear(s.Hints))
 		a := hang.Judge(j)
 		require.Equal(t, []int{0}, a.Culprits)
 		return a.Sentence
 	}
-	require.Contains(t, of(hang.Call{Number: 1, Kind: "all_reduce", Peer: -1, State: hang.Ended}), "its log tells of a send or recv")
+	require.Contains(t, of(hang.Call{Number: 1, Kind: "all_reduce", Peer: -1, State: hang.Ended}),
+		"its log tells of a send or recv")
 	require.NotContains(t, of(hang.Call{Number: 1, Kind: "send", Peer: 1, Send: true, State: hang.Ended}), "its log tells")
 }

@@ -15,13 +15,15 @@ import (
 const inProgress = 7
 
 // results are NCCL's results by number. Those of a remote process blame nobody.
-var results = [...]string{1: "an unhandled CUDA error", 2: "a system error", 3: "an internal error", 4: "an invalid argument", 5: "an invalid usage", 6: "a remote process's error"}
+var results = [...]string{1: "an unhandled CUDA error", 2: "a system error", 3: "an internal error",
+	4: "an invalid argument", 5: "an invalid usage", 6: "a remote process's error"}
 
 const remote = 6
 
 // errorOf is the number of a result in RAS's words.
 func errorOf(text string) int {
-	for i, words := range [...]string{1: "Unhandled CUDA", 2: "System", 3: "Internal", 4: "Invalid argument", 5: "Invalid usage", 6: "Remote"} {
+	for i, words := range [...]string{1: "Unhandled CUDA", 2: "System", 3: "Internal", 4: "Invalid argument",
+		5: "Invalid usage", 6: "Remote"} {
 		if words != "" && strings.HasPrefix(text, words) {
 			return i
 		}
@@ -302,13 +304,16 @@ func Judge(j *hang.Job, all []Report) hang.Answer {
 	a.Source = "NCCL's RAS"
 	if len(j.Ranks) == 0 {
 		a.Reason = hang.Unknown
-		a.Sentence = "I cannot say: RAS sees no rank that has called less than the others of its communicator, and whether their last calls have ended it does not say"
-		a.Remedy = "dumps of PyTorch's flight recorder show it: TORCH_NCCL_TRACE_BUFFER_SIZE=2000; where none were written, as none are in new_group: py-spy dump --pid PID of each rank"
+		a.Sentence = "I cannot say: RAS sees no rank that has called less than the others of its communicator, and whether " +
+			"their last calls have ended it does not say"
+		a.Remedy = "dumps of PyTorch's flight recorder show it: TORCH_NCCL_TRACE_BUFFER_SIZE=2000; where none were " +
+			"written, as none are in new_group: py-spy dump --pid PID of each rank"
 	}
 	switch late := a.Reason != hang.Died && a.Reason != hang.Silent && a.Reason != hang.Nothing; {
 	case !late:
 	case len(all) == 1:
-		a.Notes = append(a.Notes, "RAS was asked once: a rank that is only slow looks the same; ask again, whether its counts grow")
+		a.Notes = append(a.Notes,
+			"RAS was asked once: a rank that is only slow looks the same; ask again, whether its counts grow")
 	case Moved(&all[len(all)-2], last):
 		a.Reason, a.Culprits, a.Remedy = hang.Nothing, nil, ""
 		a.Sentence = "the job moves: ranks have called more collectives from one answer of RAS to the next"

@@ -66,7 +66,8 @@ func Is(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("{")) {
 		return bytes.Contains(head, []byte(`"communicators_count"`))
 	}
-	return bytes.Contains(head, []byte("Job summary\n===")) || bytes.Contains(head, []byte("Job summary\r\n===")) || bytes.Contains(head, []byte("Communicators... ("))
+	return bytes.Contains(head, []byte("Job summary\n===")) || bytes.Contains(head, []byte("Job summary\r\n===")) ||
+		bytes.Contains(head, []byte("Communicators... ("))
 }
 
 // Parse reads the answers that a file has, the oldest first.

@@ -16,7 +16,8 @@ import (
 // written is a report as RAS writes its JSON.
 func written(t testing.TB, comms ...Comm) []byte {
 	t.Helper()
-	b, err := json.MarshalIndent(map[string]any{"nccl_version": "2.29.1", "timestamp": "2025-12-19 13:06:53", "communicators_count": len(comms), "communicators": comms}, "", "  ")
+	b, err := json.MarshalIndent(map[string]any{"nccl_version": "2.29.1", "timestamp": "2025-12-19 13:06:53",
+		"communicators_count": len(comms), "communicators": comms}, "", "  ")
 	require.NoError(t, err)
 	return b
 }
@@ -25,7 +26,8 @@ func written(t testing.TB, comms ...Comm) []byte {
 func counted(hash string, peers []int, counts ...[2]int64) Comm {
 	c := Comm{Hash: hash, Size: len(peers)}
 	for i, p := range peers {
-		c.Ranks = append(c.Ranks, Rank{Rank: i, Peer: Peer{"10.0.0.1", 100 + p, p}, Counts: map[string]int64{"AllReduce": counts[i][0], "Broadcast": counts[i][1], "SendRecv": int64(i)}})
+		c.Ranks = append(c.Ranks, Rank{Rank: i, Peer: Peer{"10.0.0.1", 100 + p, p},
+			Counts: map[string]int64{"AllReduce": counts[i][0], "Broadcast": counts[i][1], "SendRecv": int64(i)}})
 	}
 	return c
 }
@@ -43,7 +45,9 @@ func TestJSON(t *testing.T) {
 	a := judge(t, written(t, counted("0xab", all, [2]int64{10, 1}, [2]int64{12, 1}, [2]int64{9, 1}, [2]int64{10, 1})))
 	require.Equal(t, hang.Absent, a.Reason, a.Sentence)
 	require.Equal(t, []int{2}, a.Culprits)
-	require.Equal(t, "rank 2 (process 102 on node 10.0.0.1, GPU 2) never called AllReduce #11 of communicator 0xab, its last call was collective #10 of communicator 0xab; ranks 0, 1 and 3 wait in AllReduce #11 of communicator 0xab", a.Sentence)
+	require.Equal(t, "rank 2 (process 102 on node 10.0.0.1, GPU 2) never called AllReduce #11 of communicator 0xab, its "+
+		"last call was collective #10 of communicator 0xab; ranks 0, 1 and 3 wait in AllReduce #11 of communicator 0xab",
+		a.Sentence)
 
 	a = judge(t, written(t, counted("0xab", all, [2]int64{10, 1}, [2]int64{9, 2}, [2]int64{10, 1}, [2]int64{10, 1})))
 	require.Equal(t, hang.Different, a.Reason, a.Sentence)
@@ -93,7 +97,8 @@ func TestGroups(t *testing.T) {
 	require.Empty(t, a.Culprits, a.Sentence)
 	require.Equal(t, hang.Unknown, a.Reason)
 
-	a = judge(t, written(t, counted("0xb", []int{2, 3}, [2]int64{8, 0}, [2]int64{7, 0}), counted("0xc", []int{0, 1}, [2]int64{7, 0}, [2]int64{7, 0})))
+	a = judge(t, written(t, counted("0xb", []int{2, 3}, [2]int64{8, 0}, [2]int64{7, 0}),
+		counted("0xc", []int{0, 1}, [2]int64{7, 0}, [2]int64{7, 0})))
 	require.Equal(t, []int{3}, a.Culprits, a.Sentence)
 	require.Contains(t, a.Notes, "no communicator has all processes: ranks are numbered by node, process and GPU")
 }
@@ -236,7 +241,8 @@ func TestMoved(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	for _, b := range []string{"", "{}", "text", `{"communicators_count": 1, "communicators": [{"size": 99999999}]}`, `{"communicators_count": 1, "communicators": [{"size": 1, "ranks": [{"rank": 1}]}]}`} {
+	for _, b := range []string{"", "{}", "text", `{"communicators_count": 1, "communicators": [{"size": 99999999}]}`,
+		`{"communicators_count": 1, "communicators": [{"size": 1, "ranks": [{"rank": 1}]}]}`} {
 		_, err := Parse([]byte(b))
 		require.Error(t, err, b)
 	}
@@ -244,7 +250,9 @@ func TestRefuses(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(written(f, counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0})))
-	f.Add(fmt.Appendf(nil, text, "MISMATCH", "", strings.Repeat("#0-0 (27a079b828ff1a75) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n  Rank 5 has launched up to operation 6649 -- GPU 1 managed by process 7 on node a\n", 2)))
+	f.Add(fmt.Appendf(nil, text, "MISMATCH", "",
+		strings.Repeat("#0-0 (27a079b828ff1a75) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n "+
+			" Rank 5 has launched up to operation 6649 -- GPU 1 managed by process 7 on node a\n", 2)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		all, err := Parse(b)
 		if err != nil {
@@ -258,14 +266,17 @@ func FuzzParse(f *testing.F) {
 
 // Text of a few lines that would make more ranks than there can be, or more kinds of calls, ends in a sentence.
 func TestBombs(t *testing.T) {
-	head := "Job summary\n===\nCommunicators... (0.01s)\n" + fmt.Sprintf("    0         1         2         4    %d         8   RUNNING  OK\n", hang.MaxRanks)
+	head := "Job summary\n===\nCommunicators... (0.01s)\n" +
+		fmt.Sprintf("    0         1         2         4    %d         8   RUNNING  OK\n", hang.MaxRanks)
 	var comms, kinds strings.Builder
 	for i := range 64 {
-		fmt.Fprintf(&comms, "#0-0 (%x) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n  %d ranks have launched up to operation 7\n", i, hang.MaxRanks)
+		fmt.Fprintf(&comms, "#0-0 (%x) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n  %d "+
+			"ranks have launched up to operation 7\n", i, hang.MaxRanks)
 	}
 	kinds.WriteString("#0-0 (1) MISMATCH\n")
 	for i := range 100 {
-		fmt.Fprintf(&kinds, "  Communicator ranks have different K%d operation counts\n  %d ranks have launched up to operation 7\n", i, hang.MaxRanks)
+		fmt.Fprintf(&kinds, "  Communicator ranks have different K%d operation counts\n  %d ranks have launched up to "+
+			"operation 7\n", i, hang.MaxRanks)
 	}
 	for _, lines := range []string{comms.String(), kinds.String()} {
 		_, err := Parse([]byte(head + lines))

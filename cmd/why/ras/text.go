@@ -76,7 +76,8 @@ func (t *textual) line(raw string) {
 	switch {
 	case line == "":
 		return
-	case strings.HasPrefix(line, "Job summary"), strings.HasPrefix(line, "Communicators... (") && (len(t.all) == 0 || t.groups != nil):
+	case strings.HasPrefix(line, "Job summary"), strings.HasPrefix(line, "Communicators... (") &&
+		(len(t.all) == 0 || t.groups != nil):
 		t.end()
 		t.all = append(t.all, Report{})
 		return
@@ -121,7 +122,8 @@ func (t *textual) begin(m []string) {
 		t.comm = nil
 		return
 	}
-	t.comm = &comm{Comm: Comm{Hash: hash, Size: min(t.groups[group], hang.MaxRanks)}, ranks: map[int]*Rank{}, missing: map[int]*Rank{}, classes: map[string][]*class{}}
+	t.comm = &comm{Comm: Comm{Hash: hash, Size: min(t.groups[group], hang.MaxRanks)}, ranks: map[int]*Rank{},
+		missing: map[int]*Rank{}, classes: map[string][]*class{}}
 	t.comms = append(t.comms, t.comm)
 	t.byHash[hash] = t.comm
 	t.counts += t.comm.Size

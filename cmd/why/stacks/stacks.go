@@ -32,7 +32,8 @@ func Is(head []byte) bool {
 	}
 	spy := process.Match(head) && bytes.Contains(head, []byte("\nThread "))
 	gdb := bytes.Contains(head, []byte("\n#0 ")) || bytes.HasPrefix(head, []byte("#0 "))
-	return spy || gdb && (bytes.Contains(head, []byte("(LWP ")) || bytes.Contains(head, []byte("Thread "))) || bytes.Contains(head, []byte("(most recent call first):\n  File "))
+	return spy || gdb && (bytes.Contains(head, []byte("(LWP ")) || bytes.Contains(head, []byte("Thread "))) ||
+		bytes.Contains(head, []byte("(most recent call first):\n  File "))
 }
 
 const (
@@ -100,7 +101,8 @@ func parse(file string, b []byte) (hints []hang.Hint) {
 		}
 		if thread.MatchString(line) {
 			end()
-			one.main = strings.Contains(line, "MainThread") || strings.HasPrefix(line, "Thread 1 (") || strings.HasPrefix(line, "Current thread")
+			one.main = strings.Contains(line, "MainThread") || strings.HasPrefix(line, "Thread 1 (") ||
+				strings.HasPrefix(line, "Current thread")
 			if m := lwp.FindStringSubmatch(line); m != nil {
 				one.lwp, _ = strconv.Atoi(m[1])
 			}
@@ -140,7 +142,8 @@ func (s *stack) frame(line string) {
 
 // telling reports whether a function's name says what a process waits for.
 func telling(function string) bool {
-	return strings.HasPrefix(function, "nccl") || strings.HasPrefix(function, "cuda") || len(function) > 2 && strings.HasPrefix(function, "cu") && function[2] >= 'A' && function[2] <= 'Z'
+	return strings.HasPrefix(function, "nccl") || strings.HasPrefix(function, "cuda") ||
+		len(function) > 2 && strings.HasPrefix(function, "cu") && function[2] >= 'A' && function[2] <= 'Z'
 }
 
 // does is what code of a library is about that is known to take long.
@@ -148,13 +151,16 @@ func does(file, function string) string {
 	switch {
 	case strings.Contains(file, "utils/data/") || strings.HasSuffix(file, "dataloader.py"):
 		return "in the data loader"
-	case strings.Contains(file, "_dynamo/convert_frame") || strings.Contains(file, "_inductor/") || strings.Contains(file, "triton/"):
+	case strings.Contains(file, "_dynamo/convert_frame") || strings.Contains(file, "_inductor/") ||
+		strings.Contains(file, "triton/"):
 		return "compiling"
-	case strings.HasSuffix(file, "torch/serialization.py") || strings.Contains(file, "distributed/checkpoint") || strings.HasSuffix(file, "safetensors/torch.py"):
+	case strings.HasSuffix(file, "torch/serialization.py") || strings.Contains(file, "distributed/checkpoint") ||
+		strings.HasSuffix(file, "safetensors/torch.py"):
 		return "reading or writing a checkpoint"
 	case function == "synchronize" && strings.Contains(file, "cuda"):
 		return "waiting for its GPU"
-	case (function == "new_group" || function == "_new_process_group_helper" || function == "_store_based_barrier") && strings.HasSuffix(file, "distributed_c10d.py"):
+	case (function == "new_group" || function == "_new_process_group_helper" || function == "_store_based_barrier") &&
+		strings.HasSuffix(file, "distributed_c10d.py"):
 		return "making a group"
 	case strings.HasSuffix(file, "gc.py"):
 		return "collecting garbage"

@@ -58,7 +58,8 @@ Current thread 0x00007f2 (most recent call first):
 // Where processes stand: the main thread's first line that is the program's own.
 func TestParse(t *testing.T) {
 	for text, want := range map[string][]hang.Hint{
-		spy:   {{Rank: -1, Pid: 4711, Stack: "train.py:31 in batches, in the data loader"}, {Rank: -1, Pid: 4712, Stack: "train.py:40 in step"}},
+		spy: {{Rank: -1, Pid: 4711, Stack: "train.py:31 in batches, in the data loader"},
+			{Rank: -1, Pid: 4712, Stack: "train.py:40 in step"}},
 		gdb:   {{Rank: -1, Pid: 4711, Stack: "train.py:55 in loss, in cuStreamSynchronize, waiting for its GPU"}},
 		fault: {{Rank: -1, Stack: "save.py:12 in write"}},
 	} {
@@ -83,7 +84,8 @@ func TestHeard(t *testing.T) {
 	}
 	require.Equal(t, []bool{true, true}, j.Hear(parse("f", []byte(spy))))
 	a := hang.Judge(j)
-	require.Equal(t, "rank 0 never called all_reduce #1 of the default group, it stands at train.py:31 in batches, in the data loader; rank 1 waits in all_reduce #1 of the default group", a.Sentence)
+	require.Equal(t, "rank 0 never called all_reduce #1 of the default group, it stands at train.py:31 in batches, in "+
+		"the data loader; rank 1 waits in all_reduce #1 of the default group", a.Sentence)
 }
 
 func FuzzParse(f *testing.F) {

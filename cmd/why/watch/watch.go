@@ -159,11 +159,13 @@ func (w *Watcher) tell(source int, stood time.Duration) {
 // usual says who is late usually, "" if nobody is known to be.
 func (st *state) usual() string {
 	if rank, share := st.late.most(); share >= 0.05 {
-		return fmt.Sprintf("rank %d was the last, or among the last, in %.0f%% of the looks of the last hour", rank, 100*share)
+		return fmt.Sprintf("rank %d was the last, or among the last, in %.0f%% of the looks of the last hour", rank,
+			100*share)
 	}
 	if len(st.look.Late) > 0 && st.look.Late[0].Calls > 2 {
 		l := st.look.Late[0]
-		return fmt.Sprintf("rank %d has come last most often: %d times, %v after the first", l.Rank, l.Calls, history.Spell(l.Late))
+		return fmt.Sprintf("rank %d has come last most often: %d times, %v after the first", l.Rank, l.Calls,
+			history.Spell(l.Late))
 	}
 	return ""
 }
@@ -173,7 +175,8 @@ func (w *Watcher) say(source int, format string, args ...any) {
 	if w.Page {
 		return
 	}
-	fmt.Fprintf(w.Out, "%s %s: %s\n", time.Now().Format(time.TimeOnly), w.Sources[source].Name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(w.Out, "%s %s: %s\n", time.Now().Format(time.TimeOnly), w.Sources[source].Name,
+		fmt.Sprintf(format, args...))
 }
 
 // draw writes the page.

@@ -27,7 +27,8 @@ type job struct {
 func (j *job) look(context.Context) (Look, error) { return j.at(time.Since(j.began)) }
 
 func stands(ranks ...int) Look {
-	return Look{Behind: ranks, Answer: hang.Answer{Ranks: 8, Reason: hang.Absent, Culprits: ranks, Sentence: fmt.Sprintf("rank %d never came", ranks[0]), Remedy: "look"}}
+	return Look{Behind: ranks, Answer: hang.Answer{Ranks: 8, Reason: hang.Absent, Culprits: ranks,
+		Sentence: fmt.Sprintf("rank %d never came", ranks[0]), Remedy: "look"}}
 }
 
 func moves(behind ...int) Look {
@@ -39,7 +40,8 @@ func watched(t *testing.T, page bool, d time.Duration, at func(time.Duration) (L
 	synctest.Test(t, func(t *testing.T) {
 		j := job{time.Now(), at}
 		var out strings.Builder
-		w := Watcher{Sources: []Source{{"RAS", j.look}}, Every: time.Second, Stall: 3 * time.Second, Out: &out, Page: page, Poke: func() { poked++ }}
+		w := Watcher{Sources: []Source{{"RAS", j.look}}, Every: time.Second, Stall: 3 * time.Second, Out: &out, Page: page,
+			Poke: func() { poked++ }}
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
 		w.Run(ctx)
@@ -147,7 +149,8 @@ func TestRAS(t *testing.T) {
 			for r := range counts {
 				ranks += fmt.Sprintf(`,{"rank": %d, "host": "a", "pid": %d, "nvml_dev": %d, "status": {}, "collective_counts": {"AllReduce": %d}}`, r, 10+r, r, counts[r].Load())
 			}
-			answer := fmt.Sprintf(`{"communicators_count": 1, "communicators": [{"hash": "0xab", "size": 2, "ranks": [%s]}]}`, ranks[1:])
+			answer := fmt.Sprintf(`{"communicators_count": 1, "communicators": [{"hash": "0xab", "size": 2, "ranks": [%s]}]}`,
+				ranks[1:])
 			for _, say := range []string{"SERVER PROTOCOL 2\n", "OK\n", answer} {
 				if in.Scan() {
 					fmt.Fprint(conn, say)

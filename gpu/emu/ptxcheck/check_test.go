@@ -65,7 +65,8 @@ func TestRaceAcrossGPUs(t *testing.T) {
 	require.LessOrEqual(t, len(f.Schedule.Turns), 3)
 	require.LessOrEqual(t, f.Schedule.Steps, 30)
 
-	require.ErrorContains(t, r.Err(), "handoff.ptx: 2 findings\n1. race between GPUs, found under 20 of 20 seeds\n   load of 4 bytes from box@")
+	require.ErrorContains(t, r.Err(),
+		"handoff.ptx: 2 findings\n1. race between GPUs, found under 20 of 20 seeds\n   load of 4 bytes from box@")
 
 	again := check(t, c)
 	require.Equal(t, r, again, "the same seeds, the same report")

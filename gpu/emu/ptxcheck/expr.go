@@ -87,7 +87,8 @@ func (e *expression) chain(operators string, operand func() (value, error)) (val
 }
 
 func calculate(op byte, a, b value) (value, error) {
-	if (a.address || b.address) && (op != '+' && op != '-' || a.float || b.float || b.address && (op == '-' || a.address)) {
+	if (a.address || b.address) &&
+		(op != '+' && op != '-' || a.float || b.float || b.address && (op == '-' || a.address)) {
 		return value{}, fmt.Errorf("only whole numbers may be added to an address or taken from it")
 	}
 	if a.float || b.float {
@@ -220,7 +221,8 @@ func (e *expression) named() (value, error) {
 			return v, err
 		}
 		if v.float || v.address || v.n < 0 || v.n >= int64(e.gpus) {
-			return v, fmt.Errorf("%s@%v: GPUs are 0 to %d; write %s@((rank+1)%%gpus) for the next one", name, v.real(), e.gpus-1, name)
+			return v, fmt.Errorf("%s@%v: GPUs are 0 to %d; write %s@((rank+1)%%gpus) for the next one", name, v.real(), e.gpus-1,
+				name)
 		}
 		gpu = int(v.n)
 	}

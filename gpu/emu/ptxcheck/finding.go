@@ -63,12 +63,14 @@ type key struct {
 
 var kindNames = map[weakmem.FaultKind]string{
 	weakmem.OutOfBounds: BadAddress, weakmem.Misaligned: BadAddress, weakmem.Race: Race, weakmem.Uninitialized: Unwritten,
-	weakmem.NoAccess: NoAccess, weakmem.Deadlock: Deadlock, weakmem.BadInstruction: BadProgram, weakmem.NoProxyFence: NoProxyFence,
+	weakmem.NoAccess: NoAccess, weakmem.Deadlock: Deadlock, weakmem.BadInstruction: BadProgram,
+	weakmem.NoProxyFence: NoProxyFence,
 }
 
 // finding is a fault in the words of the case.
 func (p *plan) finding(f *weakmem.Fault) (Finding, key) {
-	a := &Access{GPU: f.Device, Kernel: f.Kernel, Block: f.Block, Thread: f.Thread, Line: f.Line, Write: f.Write, Bytes: f.Size}
+	a := &Access{GPU: f.Device, Kernel: f.Kernel, Block: f.Block, Thread: f.Thread, Line: f.Line, Write: f.Write,
+		Bytes: f.Size}
 	p.locate(a)
 	if f.Size > 0 {
 		a.Address = p.at(f.Addr)
@@ -86,12 +88,14 @@ func (p *plan) finding(f *weakmem.Fault) (Finding, key) {
 	switch {
 	case strings.HasPrefix(f.Detail, endless):
 		x.Kind = Endless
-	case atBarrier && (f.Kind == weakmem.BadInstruction || f.Kind == weakmem.Deadlock && strings.HasPrefix(f.Detail, "no thread of the block")):
+	case atBarrier && (f.Kind == weakmem.BadInstruction ||
+		f.Kind == weakmem.Deadlock && strings.HasPrefix(f.Detail, "no thread of the block")):
 		x.Kind = Divergence
 	}
 	k := key{kind: x.Kind, kernel: f.Kernel, line: f.Line}
 	if o := f.Other; o != nil {
-		x.Other = &Access{GPU: o.Device, Kernel: o.Kernel, Block: o.Block, Thread: o.Thread, Line: o.Line, Write: o.Write, Bytes: o.Size, Address: a.Address}
+		x.Other = &Access{GPU: o.Device, Kernel: o.Kernel, Block: o.Block, Thread: o.Thread, Line: o.Line, Write: o.Write,
+			Bytes: o.Size, Address: a.Address}
 		p.locate(x.Other)
 		x.Detail = o.Why
 		x.Across = p.across(a, x.Other)

@@ -41,19 +41,27 @@ func TestKinds(t *testing.T) {
 		detail       string // of the report
 		turns        int    // at most
 	}{
-		{"warp", "st.global.u32 [%a0], %r1;", Launch{Block: [3]int{2}}, 0, Race, "threads of a warp", "store of 4 bytes to x\n", 1},
+		{"warp", "st.global.u32 [%a0], %r1;", Launch{Block: [3]int{2}}, 0, Race, "threads of a warp",
+			"store of 4 bytes to x\n", 1},
 		{"warps", "st.global.u32 [%a0], %r0;", Launch{Block: [3]int{33}}, 0, Race, "warps", "thread (32,0,0)", 2},
-		{"blocks", "st.global.u32 [%a0], %r0;", Launch{Grid: [3]int{2}, Block: [3]int{1}}, 0, Race, "blocks", "both are weak", 2},
-		{"shared", "mov.u32 %r3, dynamic; st.shared.u32 [%r3], %r1;", Launch{Block: [3]int{64}, Shared: 16}, 0, Race, "warps", "to shared memory\n", 2},
+		{"blocks", "st.global.u32 [%a0], %r0;", Launch{Grid: [3]int{2}, Block: [3]int{1}}, 0, Race, "blocks", "both are weak",
+			2},
+		{"shared", "mov.u32 %r3, dynamic; st.shared.u32 [%r3], %r1;", Launch{Block: [3]int{64}, Shared: 16}, 0, Race, "warps",
+			"to shared memory\n", 2},
 		{"beyond", "st.global.u32 [%a1], %r0;", Launch{Block: [3]int{65}}, 0, BadAddress, "", "just after the end of x", 1},
-		{"misaligned", "st.global.u32 [%a0+2], %r0;", Launch{Block: [3]int{1}}, 0, BadAddress, "", "must be a multiple of the size", 1},
-		{"unwritten", "mov.u32 %r3, dynamic; ld.shared.u32 %r4, [%r3];", Launch{Block: [3]int{1}, Shared: 16}, 0, Unwritten, "", "nothing wrote it", 1},
-		{"barrier", "setp.eq.u32 %p0, %r1, 0; @%p0 bra a; bar.sync 0, 64; a: bar.sync 1;", Launch{Block: [3]int{64}}, 0, Divergence, "", "wait at barrier", 0},
-		{"different barriers", "setp.eq.u32 %p0, %r1, 0; @%p0 bra a; bar.sync 0; a: bar.sync 0;", Launch{Block: [3]int{32}}, 0, Divergence, "", "at the same instruction", 2},
+		{"misaligned", "st.global.u32 [%a0+2], %r0;", Launch{Block: [3]int{1}}, 0, BadAddress, "",
+			"must be a multiple of the size", 1},
+		{"unwritten", "mov.u32 %r3, dynamic; ld.shared.u32 %r4, [%r3];", Launch{Block: [3]int{1}, Shared: 16}, 0, Unwritten,
+			"", "nothing wrote it", 1},
+		{"barrier", "setp.eq.u32 %p0, %r1, 0; @%p0 bra a; bar.sync 0, 64; a: bar.sync 1;", Launch{Block: [3]int{64}}, 0,
+			Divergence, "", "wait at barrier", 0},
+		{"different barriers", "setp.eq.u32 %p0, %r1, 0; @%p0 bra a; bar.sync 0; a: bar.sync 0;", Launch{Block: [3]int{32}},
+			0, Divergence, "", "at the same instruction", 2},
 		{"waits for blocks", `atom.global.add.u32 %r3, [%a0], 1;
 w:	ld.relaxed.gpu.global.u32 %r3, [%a0]; setp.lt.u32 %p0, %r3, 3072; @%p0 bra w;`, Launch{Grid: [3]int{3}, Block: [3]int{1024}}, 1, Deadlock, "", "1 of 3 blocks are not resident", 0},
 		{"trap", "trap;", Launch{Block: [3]int{1}}, 0, BadProgram, "", "line 16: trap", 1},
-		{"endless", "w: st.global.u32 [%a0], %r0; add.u32 %r0, %r0, 1; bra w;", Launch{Block: [3]int{1}}, 0, Endless, "", "not ended after 50000 instructions", 0},
+		{"endless", "w: st.global.u32 [%a0], %r0; add.u32 %r0, %r0, 1; bra w;", Launch{Block: [3]int{1}}, 0, Endless, "",
+			"not ended after 50000 instructions", 0},
 		// Two locks that two blocks take in different orders: it takes a certain schedule.
 		{"locks", `mov.u64 %a2, lock; xor.b32 %r3, %r2, 1; mad.wide.u32 %a3, %r2, 4, %a2; mad.wide.u32 %a4, %r3, 4, %a2;
 a:	atom.acquire.gpu.global.cas.b32 %r4, [%a3], 0, 1; setp.ne.u32 %p0, %r4, 0; @%p0 bra a;
@@ -64,7 +72,8 @@ b:	atom.acquire.gpu.global.cas.b32 %r4, [%a4], 0, 1; setp.ne.u32 %p0, %r4, 0; @%
 		t.Run(c.name, func(t *testing.T) {
 			l := c.launch
 			l.Args = []string{"x", "7"}
-			r := check(t, Case{Name: "k.ptx", Text: kernel(c.body), Buffers: []string{"x=u32[64]:0"}, Launches: []Launch{l}, SMs: c.sms, Seeds: 10, Instructions: limit(c.kind)})
+			r := check(t, Case{Name: "k.ptx", Text: kernel(c.body), Buffers: []string{"x=u32[64]:0"}, Launches: []Launch{l},
+				SMs: c.sms, Seeds: 10, Instructions: limit(c.kind)})
 			i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Kind == c.kind && f.Across == c.across })
 			require.GreaterOrEqual(t, i, 0, "%+v", r.Findings)
 			f := r.Findings[i]

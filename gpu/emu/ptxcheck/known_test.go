@@ -38,15 +38,17 @@ var knowns = []known{
 			Wants:    []string{"out=2*i+100"},
 		},
 		faults: map[string][]string{
-			"bytes":            {"call sync,", "call sync_bytes,"},
-			"bytes, no fence":  {"call sync,", "call sync_bytes,", "st.release.sys", "st.volatile", "ld.acquire.sys", "ld.volatile"},
+			"bytes": {"call sync,", "call sync_bytes,"},
+			"bytes, no fence": {"call sync,", "call sync_bytes,", "st.release.sys", "st.volatile", "ld.acquire.sys",
+				"ld.volatile"},
 			"words, no fence":  {"st.release.sys", "st.volatile", "ld.acquire.sys", "ld.volatile"},
 			"no release":       {"st.release.sys", "st.relaxed.sys"},
 			"no acquire":       {"ld.acquire.sys", "ld.relaxed.sys"},
 			"release to a GPU": {"st.release.sys", "st.release.gpu"},
 		},
 		right: map[string][]string{
-			"volatile and fences": {"st.release.sys", "fence.acq_rel.sys; st.volatile", "done:\n\tbar.sync 0;", "fence.acq_rel.sys;\ndone:\n\tbar.sync 0;", "ld.acquire.sys", "ld.volatile"},
+			"volatile and fences": {"st.release.sys", "fence.acq_rel.sys; st.volatile", "done:\n\tbar.sync 0;",
+				"fence.acq_rel.sys;\ndone:\n\tbar.sync 0;", "ld.acquire.sys", "ld.volatile"},
 		},
 		finds: [2]string{"st.global.u32 [%a9], %r3", "ld.global.u32 %r5, [%a11]"},
 	},
@@ -58,10 +60,11 @@ var knowns = []known{
 			Wants:    []string{"out=2*i+100"},
 		},
 		faults: map[string][]string{
-			"one lane's fence": {"bar.sync 0;\n\tfence.acq_rel.sys;", "bar.sync 0;\n\tsetp.eq.u32 %p2, %r1, 0;\n\t@%p2 fence.acq_rel.sys;"},
-			"no fence":         {"bar.sync 0;\n\tfence.acq_rel.sys;", "bar.sync 0;"},
-			"for the GPU":      {"bar.sync 0;\n\tfence.acq_rel.sys;", "bar.sync 0;\n\tfence.acq_rel.gpu;"},
-			"reader":           {"fence.acq_rel.sys;\ndone:", "done:"},
+			"one lane's fence": {"bar.sync 0;\n\tfence.acq_rel.sys;",
+				"bar.sync 0;\n\tsetp.eq.u32 %p2, %r1, 0;\n\t@%p2 fence.acq_rel.sys;"},
+			"no fence":    {"bar.sync 0;\n\tfence.acq_rel.sys;", "bar.sync 0;"},
+			"for the GPU": {"bar.sync 0;\n\tfence.acq_rel.sys;", "bar.sync 0;\n\tfence.acq_rel.gpu;"},
+			"reader":      {"fence.acq_rel.sys;\ndone:", "done:"},
 			// Each thread's fence orders what that thread has stored before it, and the barrier comes after: PTX wants the
 			// fence of the thread that stores the flag to come after the barrier.
 			"fences before the barrier": {"bar.sync 0;\n\tfence.acq_rel.sys;", "fence.acq_rel.sys;\n\tbar.sync 0;"},
@@ -125,7 +128,8 @@ func TestKnown(t *testing.T) {
 				if f.Kind != Race || f.Across != "GPUs" {
 					continue
 				}
-				if pair := [2]string{f.Other.Instruction, f.Access.Instruction}; pair == k.finds || pair == [2]string{k.finds[1], k.finds[0]} {
+				if pair := [2]string{f.Other.Instruction, f.Access.Instruction}; pair == k.finds ||
+					pair == [2]string{k.finds[1], k.finds[0]} {
 					found += f.Seeds
 				}
 			}

@@ -29,7 +29,8 @@ func (p *plan) prepare() error {
 				return err
 			}
 			p.launches[gpu] = append(p.launches[gpu], simt.Grid{
-				Image: p.images[gpu], Kernel: k, Device: gpu, Dim: l.Grid, Block: l.Block, Shared: l.Shared, Args: args, Cooperative: l.Cooperative,
+				Image: p.images[gpu], Kernel: k, Device: gpu, Dim: l.Grid, Block: l.Block, Shared: l.Shared, Args: args,
+				Cooperative: l.Cooperative,
 			})
 		}
 	}

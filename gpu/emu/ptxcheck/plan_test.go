@@ -18,7 +18,8 @@ const structs = `.version 7.0
 `
 
 func caseOf(change func(*Case)) Case {
-	c := Case{Name: "k.ptx", Text: []byte(structs), GPUs: 2, Seeds: 1, Buffers: []string{"x=f32[4]"}, Launches: []Launch{{Args: []string{"x", "{x}", "0", "0"}}}}
+	c := Case{Name: "k.ptx", Text: []byte(structs), GPUs: 2, Seeds: 1, Buffers: []string{"x=f32[4]"},
+		Launches: []Launch{{Args: []string{"x", "{x}", "0", "0"}}}}
 	if change != nil {
 		change(&c)
 	}
@@ -35,15 +36,19 @@ func TestWrongCases(t *testing.T) {
 	const types = "use b16, b32, b64, b8, bf16, e4m3, e5m2, f16, f32, f64, ptr, s16, s32, s64, s8, u16, u32, u64, u8"
 	const x, s = "argument 1 of kernel k (.u64 x): ", "argument 2 of kernel k (.b8 s): "
 	for says, change := range map[string]func(*Case){
-		"GPUs: 17: want 1 to 16":                                                                 func(c *Case) { c.GPUs = 17 },
-		"GPUs: -1: want 1 to 16":                                                                 func(c *Case) { c.GPUs = -1 },
-		"multiprocessors: 1025: want 1 to 1024":                                                  func(c *Case) { c.SMs = 1025 },
-		"multiprocessors: -1: want 1 to 1024":                                                    func(c *Case) { c.SMs = -1 },
-		"seeds: -1: want at least 1":                                                             func(c *Case) { c.Seeds = -1 },
-		`link: "rail": want nvlink, pcie or none`:                                                func(c *Case) { c.Link = "rail" },
-		"launches: none: say which kernel to launch":                                             func(c *Case) { c.Launches = nil },
-		"k.ptx: it has no kernel (.entry)":                                                       func(c *Case) { c.Text = []byte(".version 7.0\n.target sm_70\n.address_size 64\n") },
-		"k.ptx: say which kernel: it has k, l":                                                   func(c *Case) { c.Text = append(c.Text, "\n.visible .entry l() { ret; }\n"...) },
+		"GPUs: 17: want 1 to 16":                     func(c *Case) { c.GPUs = 17 },
+		"GPUs: -1: want 1 to 16":                     func(c *Case) { c.GPUs = -1 },
+		"multiprocessors: 1025: want 1 to 1024":      func(c *Case) { c.SMs = 1025 },
+		"multiprocessors: -1: want 1 to 1024":        func(c *Case) { c.SMs = -1 },
+		"seeds: -1: want at least 1":                 func(c *Case) { c.Seeds = -1 },
+		`link: "rail": want nvlink, pcie or none`:    func(c *Case) { c.Link = "rail" },
+		"launches: none: say which kernel to launch": func(c *Case) { c.Launches = nil },
+		"k.ptx: it has no kernel (.entry)": func(c *Case) {
+			c.Text = []byte(".version 7.0\n.target sm_70\n.address_size 64\n")
+		},
+		"k.ptx: say which kernel: it has k, l": func(c *Case) {
+			c.Text = append(c.Text, "\n.visible .entry l() { ret; }\n"...)
+		},
 		"kernel m: k.ptx has none of this name; it has k":                                        launch(func(l *Launch) { l.Kernel = "m" }),
 		"kernel k: grid [65537 1 1] of blocks [1 0 0]: extents are 1 to 65,536":                  launch(func(l *Launch) { l.Grid, l.Block = [3]int{1<<16 + 1, 1, 1}, [3]int{1, 0, 0} }),
 		"kernel k: grid [1 1 1] of blocks [1 1 -2]: extents are 1 to 65,536":                     launch(func(l *Launch) { l.Block[2] = -2 }),
@@ -112,11 +117,13 @@ func TestPlan(t *testing.T) {
 	p, err = newPlan(caseOf(func(c *Case) {
 		c.Seeds = 0
 		c.Buffers = []string{"x=f32[4]:i*rank", "y=u8[3]:1,-1,255", "z=ptr[2]:x@0,x@1", "n=s16[2]"}
-		c.Launches = []Launch{{Args: []string{"x", "{u8:1, x@*}", "1.5", "u8:3"}, Grid: [3]int{2, 0, 3}, Block: [3]int{0, 5, 0}, On: []int{1}}, {Args: []string{"y@0", "{s16:-2, u32:7, f64:0.5}", "b32:1", "-1"}}}
+		c.Launches = []Launch{{Args: []string{"x", "{u8:1, x@*}", "1.5", "u8:3"}, Grid: [3]int{2, 0, 3},
+			Block: [3]int{0, 5, 0}, On: []int{1}}, {Args: []string{"y@0", "{s16:-2, u32:7, f64:0.5}", "b32:1", "-1"}}}
 		c.Wants = []string{"x@1=5", "y=2"}
 	}))
 	require.NoError(t, err)
-	require.Equal(t, []any{2, 8, 100, "nvlink", uint64(20_000_000), 30 + 1}, []any{p.GPUs, p.SMs, p.Seeds, p.Link, p.Instructions, p.threads})
+	require.Equal(t, []any{2, 8, 100, "nvlink", uint64(20_000_000), 30 + 1},
+		[]any{p.GPUs, p.SMs, p.Seeds, p.Link, p.Instructions, p.threads})
 	address := func(name string, gpu int) uint64 {
 		a, err := p.address(name, gpu)
 		require.NoError(t, err)
@@ -147,17 +154,21 @@ func TestPlan(t *testing.T) {
 	params := g.Kernel.Func.Params
 	part := func(args []byte, i int) []byte { return args[params[i].Offset : params[i].Offset+params[i].Size()] }
 	require.Equal(t, bytesOf(address("x", 1)), part(g.Args, 0))
-	require.Equal(t, append([]byte{1, 0, 0, 0, 0, 0, 0, 0}, append(bytesOf(base), bytesOf(base+perGPU)...)...), part(g.Args, 1))
+	require.Equal(t, append([]byte{1, 0, 0, 0, 0, 0, 0, 0}, append(bytesOf(base), bytesOf(base+perGPU)...)...),
+		part(g.Args, 1))
 	require.Equal(t, float(1.5), part(g.Args, 2))
 	require.Equal(t, []byte{3}, part(g.Args, 3))
 	second := p.launches[1][1].Args
 	require.Equal(t, bytesOf(address("y", 0)), part(second, 0))
-	require.Equal(t, append([]byte{254, 255, 0, 0, 7, 0, 0, 0}, append(bytesOf(math.Float64bits(0.5)), make([]byte, 8)...)...), part(second, 1))
+	require.Equal(t, append([]byte{254, 255, 0, 0, 7, 0, 0, 0},
+		append(bytesOf(math.Float64bits(0.5)), make([]byte, 8)...)...), part(second, 1))
 	require.Equal(t, []byte{1, 0, 0, 0}, part(second, 2))
 	require.Equal(t, []byte{255}, part(second, 3))
 
 	require.Len(t, p.wants, 3)
-	require.Equal(t, []any{"x", 1, "y", 0, "y", 1}, []any{p.wants[0].memory.name, p.wants[0].memory.gpu, p.wants[1].memory.name, p.wants[1].memory.gpu, p.wants[2].memory.name, p.wants[2].memory.gpu})
+	require.Equal(t, []any{"x", 1, "y", 0, "y", 1},
+		[]any{p.wants[0].memory.name, p.wants[0].memory.gpu, p.wants[1].memory.name, p.wants[1].memory.gpu,
+			p.wants[2].memory.name, p.wants[2].memory.gpu})
 	require.Equal(t, []byte{2, 2, 2}, p.wants[1].data)
 	first, n := p.wants[1].differs([]byte{2, 3, 4})
 	require.Equal(t, []int{1, 2}, []int{first, n})
@@ -169,9 +180,12 @@ func TestPlan(t *testing.T) {
 func TestElements(t *testing.T) {
 	for _, c := range []struct{ kind, value, text string }{
 		{"u8", "255", "255"}, {"u8", "-1", "255"}, {"s8", "-128", "-128"}, {"s8", "127", "127"}, {"b8", "200", "200"},
-		{"u16", "65535", "65535"}, {"s16", "-2", "-2"}, {"s32", "-2147483648", "-2147483648"}, {"u32", "4294967295", "4294967295"},
-		{"s64", "-1", "-1"}, {"u64", "-1", "18446744073709551615"}, {"f32", "0.1", "0.1"}, {"f32", "3", "3"}, {"f64", "0.1", "0.1"}, {"f64", "-inf", "-Inf"},
-		{"f16", "0.1", "0.099975586"}, {"f16", "inf", "+Inf"}, {"bf16", "0.1", "0.100097656"}, {"e4m3", "0.1", "0.1015625"}, {"e5m2", "0.1", "0.09375"}, {"f32", "nan", "NaN"},
+		{"u16", "65535", "65535"}, {"s16", "-2", "-2"}, {"s32", "-2147483648", "-2147483648"},
+		{"u32", "4294967295", "4294967295"},
+		{"s64", "-1", "-1"}, {"u64", "-1", "18446744073709551615"}, {"f32", "0.1", "0.1"}, {"f32", "3", "3"},
+		{"f64", "0.1", "0.1"}, {"f64", "-inf", "-Inf"},
+		{"f16", "0.1", "0.099975586"}, {"f16", "inf", "+Inf"}, {"bf16", "0.1", "0.100097656"}, {"e4m3", "0.1", "0.1015625"},
+		{"e5m2", "0.1", "0.09375"}, {"f32", "nan", "NaN"},
 		{"ptr", "x", "0x1234"}, {"ptr", "0", "0x0"}, {"u64", "x", "4660"},
 	} {
 		k, err := kindNamed(c.kind)
@@ -185,7 +199,8 @@ func TestElements(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		same bool
-	}{{"0", "-0", true}, {"NaN", "NaN", true}, {"0", "NaN", false}, {"1", "1", false}, {"-0", "0", true}, {"1", "NaN", false}} {
+	}{{"0", "-0", true}, {"NaN", "NaN", true}, {"0", "NaN", false}, {"1", "1", false}, {"-0", "0", true},
+		{"1", "NaN", false}} {
 		require.Equal(t, c.same, same(c.a, c.b), c)
 	}
 }
@@ -195,7 +210,8 @@ func TestShorter(t *testing.T) {
 	a, b := &Schedule{Turns: make([]Turn, 1), Steps: 9}, &Schedule{Turns: make([]Turn, 2), Steps: 1}
 	c := &Schedule{Turns: make([]Turn, 2), Steps: 2}
 	require.True(t, a.shorter(b) && b.shorter(c) && a.shorter(nil))
-	require.False(t, b.shorter(a) || c.shorter(b) || b.shorter(b) || (*Schedule)(nil).shorter(a) || (*Schedule)(nil).shorter(nil))
+	require.False(t, b.shorter(a) || c.shorter(b) || b.shorter(b) || (*Schedule)(nil).shorter(a) ||
+		(*Schedule)(nil).shorter(nil))
 }
 
 // Who asks hears of each seed.

@@ -28,7 +28,8 @@ type Report struct {
 
 // report makes the schedules of the findings short, unless the context has ended.
 func (s *search) report(ctx context.Context) *Report {
-	r := &Report{Version: Version, File: s.plan.Name, GPUs: s.plan.GPUs, Link: s.plan.Link, First: s.plan.First, Seeds: s.plan.Seeds, Ran: s.ran, Halts: s.halts, Findings: []Finding{}}
+	r := &Report{Version: Version, File: s.plan.Name, GPUs: s.plan.GPUs, Link: s.plan.Link, First: s.plan.First,
+		Seeds: s.plan.Seeds, Ran: s.ran, Halts: s.halts, Findings: []Finding{}}
 	hits := slices.SortedFunc(maps.Values(s.found), func(a, b *hit) int { return cmp.Compare(a.order, b.order) })
 	for _, h := range hits {
 		r.Findings = append(r.Findings, s.finding(ctx, h, len(r.Findings) < shrunk))
@@ -104,7 +105,8 @@ func (a *Access) print(b *strings.Builder, gpus int) {
 		}
 		fmt.Fprintf(b, "   %s of %s %s %s\n  ", does, plural(a.Bytes, "byte"), way, a.Address)
 	}
-	fmt.Fprintf(b, "   %skernel %s, block %s, thread %s, %s", on(a.GPU, gpus), a.Kernel, triple(a.Block), triple(a.Thread), location(a.Line, a.Source))
+	fmt.Fprintf(b, "   %skernel %s, block %s, thread %s, %s", on(a.GPU, gpus), a.Kernel, triple(a.Block), triple(a.Thread),
+		location(a.Line, a.Source))
 	if a.Instruction != "" {
 		fmt.Fprintf(b, ": %s", a.Instruction)
 	}
@@ -135,8 +137,10 @@ func (s *Schedule) print(b *strings.Builder, gpus int) {
 		fmt.Fprintf(b, "   shortest schedule: seed %d, all warps in rotation\n", s.Seed)
 		return
 	}
-	fmt.Fprintf(b, "   shortest schedule: seed %d, %s of %s\n", s.Seed, plural(len(s.Turns), "turn"), plural(s.Steps, "instruction"))
+	fmt.Fprintf(b, "   shortest schedule: seed %d, %s of %s\n", s.Seed, plural(len(s.Turns), "turn"),
+		plural(s.Steps, "instruction"))
 	for _, t := range s.Turns {
-		fmt.Fprintf(b, "     %s%s, block %s, warp %d: %s, to %s\n", on(t.GPU, gpus), t.Kernel, triple(t.Block), t.Warp, plural(t.Instructions, "instruction"), location(t.Line, t.Source))
+		fmt.Fprintf(b, "     %s%s, block %s, warp %d: %s, to %s\n", on(t.GPU, gpus), t.Kernel, triple(t.Block), t.Warp,
+			plural(t.Instructions, "instruction"), location(t.Line, t.Source))
 	}
 }

@@ -60,7 +60,8 @@ func (p *plan) start(seed uint64, more ...func(*simt.Config)) *run {
 	}
 	config := simt.Config{Seed: seed, Memory: r.memory, Stall: max(stall, perThread*p.threads)}
 	for range p.GPUs {
-		config.Devices = append(config.Devices, simt.Shape{SMs: p.SMs, ThreadsPerSM: 2048, BlocksPerSM: 32, SharedPerSM: 228 << 10, SharedPerBlock: 227 << 10, ThreadsPerBlock: 1024})
+		config.Devices = append(config.Devices, simt.Shape{SMs: p.SMs, ThreadsPerSM: 2048, BlocksPerSM: 32,
+			SharedPerSM: 228 << 10, SharedPerBlock: 227 << 10, ThreadsPerBlock: 1024})
 	}
 	for _, f := range more {
 		f(&config)
@@ -156,7 +157,8 @@ func (r *run) compare() {
 			continue
 		}
 		at := first * m.kind.size
-		detail := fmt.Sprintf("%s[%d] is %s, want %s", m.label(r.plan.GPUs), first, m.kind.text(s.Data[at:]), m.kind.text(w.data[at:]))
+		detail := fmt.Sprintf("%s[%d] is %s, want %s", m.label(r.plan.GPUs), first, m.kind.text(s.Data[at:]),
+			m.kind.text(w.data[at:]))
 		if n > 1 {
 			detail += fmt.Sprintf("; %d of %d elements differ", n, m.size/m.kind.size)
 		}

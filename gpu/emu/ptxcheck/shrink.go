@@ -171,7 +171,8 @@ func (s *shrinker) schedule(turns []simt.Turn) *Schedule {
 			if m := len(x.Turns); m > 0 && n > 1 && sameWarp(took[n-2], t) {
 				x.Turns[m-1].Instructions += count
 			} else {
-				x.Turns = append(x.Turns, Turn{GPU: t.Device, Launch: t.Launch, Kernel: p.launches[t.Device][t.Launch].Kernel.Name, Block: t.Block, Warp: t.Warp, Instructions: count})
+				x.Turns = append(x.Turns, Turn{GPU: t.Device, Launch: t.Launch, Kernel: p.launches[t.Device][t.Launch].Kernel.Name,
+					Block: t.Block, Warp: t.Warp, Instructions: count})
 			}
 			at := &x.Turns[len(x.Turns)-1]
 			at.Line, at.Source = last.Line, p.module.Source(last.Line)

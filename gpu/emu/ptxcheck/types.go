@@ -27,14 +27,16 @@ func half[T ~uint8 | ~uint16](to func(float32) T, from func(T) float32) kind {
 	if ^T(0) > 255 {
 		size = 2
 	}
-	return kind{size: size, float: true, narrow: func(f float32) uint64 { return uint64(to(f)) }, widen: func(b uint64) float32 { return from(T(b)) }}
+	return kind{size: size, float: true, narrow: func(f float32) uint64 { return uint64(to(f)) },
+		widen: func(b uint64) float32 { return from(T(b)) }}
 }
 
 // kinds are the types that buffers and arguments may have.
 var kinds = map[string]kind{
 	"u8": {size: 1}, "u16": {size: 2}, "u32": {size: 4}, "u64": {size: 8},
-	"s8": {size: 1, signed: true}, "s16": {size: 2, signed: true}, "s32": {size: 4, signed: true}, "s64": {size: 8, signed: true},
-	"b8": {size: 1}, "b16": {size: 2}, "b32": {size: 4}, "b64": {size: 8},
+	"s8": {size: 1, signed: true}, "s16": {size: 2, signed: true}, "s32": {size: 4, signed: true},
+	"s64": {size: 8, signed: true},
+	"b8":  {size: 1}, "b16": {size: 2}, "b32": {size: 4}, "b64": {size: 8},
 	"f32": {size: 4, float: true}, "f64": {size: 8, float: true},
 	"f16":  half(kernels.NewF16, kernels.F16.Float32),
 	"bf16": half(kernels.NewBF16, kernels.BF16.Float32),

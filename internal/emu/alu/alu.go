@@ -49,7 +49,8 @@ type Op struct {
 }
 
 // ErrApproximate says that an instruction's result is not defined to the last bit.
-var ErrApproximate = errors.New("approximate instructions are not emulated, their results differ between chips: use the .rn form")
+var ErrApproximate = errors.New("approximate instructions are not emulated, their results differ between chips: use " +
+	"the .rn form")
 
 // Lookup finds the Op of an instruction. It looks at the name, and among the operands
 // only at pairs, vectors and the table of lop3.

@@ -22,9 +22,12 @@ func TestLookupRefuses(t *testing.T) {
 		require.ErrorContains(t, err, name)
 	}
 	for _, name := range []string{
-		"", "bra", "ld.global.u32", "add", "add.b32", "add.pred", "add.e4m3x2", "add.u8", "mul.u32", "mul.wide.u64", "mad.wide.f32", "and.u32",
-		"not.f32", "shl.u32", "min.b32", "min.relu.u32", "abs.u32", "neg.b16", "rcp.rn.f16", "setp.f32", "setp.lt", "set.lt.u32", "cvt.u32",
-		"cvt.b32.u32", "cvt.rn.f16x2.u32", "mov", "slct.u32.u32", "lop3.b32", "testp.odd.f32", "copysign.f16", "dp4a.u32", "add.cc.u16", "clz.u32",
+		"", "bra", "ld.global.u32", "add", "add.b32", "add.pred", "add.e4m3x2", "add.u8", "mul.u32", "mul.wide.u64",
+		"mad.wide.f32", "and.u32",
+		"not.f32", "shl.u32", "min.b32", "min.relu.u32", "abs.u32", "neg.b16", "rcp.rn.f16", "setp.f32", "setp.lt",
+		"set.lt.u32", "cvt.u32",
+		"cvt.b32.u32", "cvt.rn.f16x2.u32", "mov", "slct.u32.u32", "lop3.b32", "testp.odd.f32", "copysign.f16", "dp4a.u32",
+		"add.cc.u16", "clz.u32",
 		"fma.rn.u32", "sqrt.rn.tf32", "bfe.b32", "prmt.b64", "szext.u64", "bmsk.b32", "selp",
 	} {
 		_, err := alu.Lookup(instr(name))
@@ -91,9 +94,11 @@ func TestExtend(t *testing.T) {
 // BenchmarkLanes counts lanes a second.
 func BenchmarkLanes(b *testing.B) {
 	for _, line := range []string{
-		"add.u32 T = T T", "mad.lo.s32 T = T T T", "and.b32 T = T T", "shl.b32 T = T u32", "setp.lt.s32 pred = T T", "selp.b32 T = T T pred",
+		"add.u32 T = T T", "mad.lo.s32 T = T T T", "and.b32 T = T T", "shl.b32 T = T u32", "setp.lt.s32 pred = T T",
+		"selp.b32 T = T T pred",
 		"add.rn.f32 T = T T", "fma.rn.f32 T = T T T", "add.f16x2 T = T T", "fma.rn.bf16x2 T = T T T", "add.f64 T = T T",
-		"cvt.f32.f16 D = T", "cvt.rn.f16.f32 D = T", "cvt.rn.bf16.f32 D = T", "cvt.rn.satfinite.e4m3x2.f32 D = T T", "max.f32 T = T T", "cvt.u64.u32 D = T",
+		"cvt.f32.f16 D = T", "cvt.rn.f16.f32 D = T", "cvt.rn.bf16.f32 D = T", "cvt.rn.satfinite.e4m3x2.f32 D = T T",
+		"max.f32 T = T T", "cvt.u64.u32 D = T",
 	} {
 		f := parseForm(line)
 		b.Run(f.name, func(b *testing.B) {

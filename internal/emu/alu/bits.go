@@ -158,7 +158,8 @@ func makeSzext(in *ptx.Instr) (Op, bool) {
 
 func makeBmsk(in *ptx.Instr) (Op, bool) {
 	amount := clampOrWrap(in)
-	return binary(ptx.B32, func(a, b uint64) uint64 { return ones(int(amount(b))) << amount(a) }), last(in) == ptx.B32 && (in.Has("clamp") || in.Has("wrap"))
+	return binary(ptx.B32, func(a, b uint64) uint64 { return ones(int(amount(b))) << amount(a) }), last(in) == ptx.B32 &&
+		(in.Has("clamp") || in.Has("wrap"))
 }
 
 // clampOrWrap is how an amount of 32 or more is made smaller.

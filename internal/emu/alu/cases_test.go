@@ -95,7 +95,8 @@ func core(o operand) []uint64 {
 		low := uint64(1<<(l.exp-2) - 1) // half the exponent of one
 		return []uint64{
 			// these 9 in triples
-			0, sign | one, inf, inf | quiet | payload(0x5a), sign | inf | payload(0x3c), sign | inf, inf - 1, sign, sign | inf | quiet | payload(0x2d),
+			0, sign | one, inf, inf | quiet | payload(0x5a), sign | inf | payload(0x3c), sign | inf, inf - 1, sign,
+			sign | inf | quiet | payload(0x2d),
 			one, inf | 6, 1, sign | (1<<l.man - 1), 1 << l.man, one + 1,
 			sign | (inf - 1), one + quiet, sign | 1<<l.man, 1<<l.man - 1,
 			low<<l.man | (1<<l.man - 1), (low + 1) << l.man, // their product lies just below the smallest normal number
@@ -152,12 +153,14 @@ func turns() []float64 {
 	for _, t := range []struct {
 		man, emin int
 		max       float64
-	}{{10, -14, 65504}, {7, -126, 0x1.fep127}, {3, -6, 448}, {2, -14, 57344}, {10, -126, 0x1.ffcp127}, {23, -126, math.MaxFloat32}} {
+	}{{10, -14, 65504}, {7, -126, 0x1.fep127}, {3, -6, 448}, {2, -14, 57344}, {10, -126, 0x1.ffcp127},
+		{23, -126, math.MaxFloat32}} {
 		ulp := math.Ldexp(1, -t.man)
 		least := math.Ldexp(ulp, t.emin)
 		top := math.Ldexp(ulp, math.Ilogb(t.max))
 		list = append(list, t.max, t.max+top/2, t.max+top, least, least/2, least*1.5, least*2.5,
-			math.Ldexp(1, t.emin), math.Ldexp(1, t.emin)-least/2, math.Ldexp(1, t.emin)-least, 1+ulp/2, 1+ulp, 1+ulp*1.5, 1-ulp/4)
+			math.Ldexp(1, t.emin), math.Ldexp(1, t.emin)-least/2, math.Ldexp(1, t.emin)-least, 1+ulp/2, 1+ulp, 1+ulp*1.5,
+			1-ulp/4)
 	}
 	return list
 }

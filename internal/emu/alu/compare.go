@@ -50,7 +50,8 @@ func testOf(in *ptx.Instr, t ptx.Type) (func(a, b uint64) bool, bool) {
 		}
 		return func(a, b uint64) bool { return orderOf(f.value(a), f.value(b))&want != 0 }, want != 0
 	}
-	test, ok := byType(t, testInt[uint16], testInt[int16], testInt[uint32], testInt[int32], testInt[uint64], testInt[int64])
+	test, ok := byType(t, testInt[uint16], testInt[int16], testInt[uint32], testInt[int32], testInt[uint64],
+		testInt[int64])
 	if !ok || want == 0 {
 		return nil, false
 	}

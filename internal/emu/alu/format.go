@@ -23,8 +23,10 @@ var (
 	f64  = format{width: 64, man: 52, emin: -1022, max: 0x7ff<<52 - 1, inf: 0x7ff << 52, least: 0x7ff<<52 + 1, nan: nanF64}
 	f32  = format{width: 32, man: 23, emin: -126, max: 0xff<<23 - 1, inf: 0xff << 23, least: 0xff<<23 + 1, nan: nanF32}
 	bf16 = format{width: 16, man: 7, emin: -126, max: 0xff<<7 - 1, inf: 0xff << 7, least: 0xff<<7 + 1, nan: nanBF16}
-	tf32 = format{width: 19, man: 10, low: 13, emin: -126, max: 0xff<<10 - 1, inf: 0xff << 10, least: 0xff<<10 + 1, nan: nanTF32}
-	f16  = format{width: 16, man: 10, emin: -14, max: 0x1f<<10 - 1, inf: 0x1f << 10, least: 0x1f<<10 + 1, nan: nanF16, scale: 0x1p1008}
+	tf32 = format{width: 19, man: 10, low: 13, emin: -126, max: 0xff<<10 - 1, inf: 0xff << 10, least: 0xff<<10 + 1,
+		nan: nanTF32}
+	f16 = format{width: 16, man: 10, emin: -14, max: 0x1f<<10 - 1, inf: 0x1f << 10, least: 0x1f<<10 + 1, nan: nanF16,
+		scale: 0x1p1008}
 	e5m2 = format{width: 8, man: 2, emin: -14, max: 0x7b, least: 0x7d, nan: nanE5M2, scale: 0x1p1008}
 	e4m3 = format{width: 8, man: 3, emin: -6, max: 0x7e, least: 0x7f, nan: nanE4M3, scale: 0x1p1016}
 )

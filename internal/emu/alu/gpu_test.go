@@ -19,7 +19,8 @@ import (
 )
 
 var (
-	record  = flag.String("record", "", "with REQUIRE=cuda: write the golden files into this folder, and what the driver refuses into its report.txt")
+	record = flag.String("record", "",
+		"with REQUIRE=cuda: write the golden files into this folder, and what the driver refuses into its report.txt")
 	machine = flag.String("machine", "", "what the recorded files say of the machine")
 )
 

@@ -220,7 +220,8 @@ func makeMinMax(in *ptx.Instr) (Op, bool) {
 	of := elementOf(t)
 	f, ok := byType(of, least[uint16], least[int16], least[uint32], least[int32], least[uint64], least[int64])
 	if in.Op == "max" {
-		f, ok = byType(of, greatest[uint16], greatest[int16], greatest[uint32], greatest[int32], greatest[uint64], greatest[int64])
+		f, ok = byType(of, greatest[uint16], greatest[int16], greatest[uint32], greatest[int32], greatest[uint64],
+			greatest[int64])
 	}
 	if in.Has("relu") {
 		ok = ok && (of == ptx.S16 || of == ptx.S32)

@@ -43,7 +43,8 @@ func (c *call) allocate(kind regionKind, n int) (*region, error) {
 		return nil, c.fail(cuda.ErrOutOfMemory, "%d bytes asked for, %d of %d free", n, d.Memory-d.used, d.Memory)
 	}
 	var err error
-	r.chunk, err = newChunk(label{id: hash("", c.id, c.serial+1), size: uint64(n), device: d.UUID, kind: chunkAlloc}, !c.cfg.Plain && kind == regionAlloc)
+	r.chunk, err = newChunk(label{id: hash("", c.id, c.serial+1), size: uint64(n), device: d.UUID, kind: chunkAlloc},
+		!c.cfg.Plain && kind == regionAlloc)
 	if err != nil {
 		return nil, c.system(err)
 	}
@@ -179,7 +180,8 @@ func (m *Machine) MemHostUnregister(p uintptr) error {
 		return c.fail(cuda.ErrHostMemoryNotRegistered, "%#x", p)
 	}
 	if r.kind != regionRegistered || r.addr != uint64(p) {
-		return c.fail(cuda.ErrInvalidValue, "%#x is not the beginning of registered memory, but within %s", p, regionNames[r.kind])
+		return c.fail(cuda.ErrInvalidValue, "%#x is not the beginning of registered memory, but within %s", p,
+			regionNames[r.kind])
 	}
 	return c.free(r)
 }

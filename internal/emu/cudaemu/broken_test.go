@@ -120,7 +120,8 @@ func TestBrokenIndex(t *testing.T) {
 
 // A report names the line of the kernel's source, if the PTX does.
 func TestSourceLine(t *testing.T) {
-	text := edited(t, "st.global.u32 [%rd5], %r2;", ".loc 3 93 5\n\tst.global.u32 [%rd5+4], %r2;") + "\n.file 3 \"/src/reverse.cu\"\n"
+	text := edited(t, "st.global.u32 [%rd5], %r2;", ".loc 3 93 5\n\tst.global.u32 [%rd5+4], %r2;") +
+		"\n.file 3 \"/src/reverse.cu\"\n"
 	e := start(t, cudaemu.Config{})
 	err := runReverse(e, text)
 	e.is(err, cuda.ErrIllegalAddress)
@@ -134,11 +135,14 @@ func TestBadAddresses(t *testing.T) {
 		result cuda.Result
 		p      func(*env) uintptr
 	}{
-		"null":          {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return 0 }},
-		"misaligned":    {weakmem.Misaligned, cuda.ErrMisalignedAddress, func(e *env) uintptr { return e.alloc(64, true) + 2 }},
-		"after the end": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return e.alloc(64, true) + 64 }},
-		"before":        {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return e.alloc(64, true) - 4 }},
-		"pageable host": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return address(new([64]byte)) }},
+		"null": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return 0 }},
+		"misaligned": {weakmem.Misaligned, cuda.ErrMisalignedAddress,
+			func(e *env) uintptr { return e.alloc(64, true) + 2 }},
+		"after the end": {weakmem.OutOfBounds, cuda.ErrIllegalAddress,
+			func(e *env) uintptr { return e.alloc(64, true) + 64 }},
+		"before": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return e.alloc(64, true) - 4 }},
+		"pageable host": {weakmem.OutOfBounds, cuda.ErrIllegalAddress,
+			func(e *env) uintptr { return address(new([64]byte)) }},
 		"freed": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr {
 			e.kernel("store") // its variables take no address from now on
 			p, err := e.MemAlloc(64)
@@ -151,7 +155,8 @@ func TestBadAddresses(t *testing.T) {
 			defer e.use(0)
 			return e.alloc(64, true)
 		}},
-		"mapped without access": {weakmem.NoAccess, cuda.ErrIllegalAddress, func(e *env) uintptr { return e.virtual(0, false).p }},
+		"mapped without access": {weakmem.NoAccess, cuda.ErrIllegalAddress,
+			func(e *env) uintptr { return e.virtual(0, false).p }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := start(t, cudaemu.Config{Devices: 2})

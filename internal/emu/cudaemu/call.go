@@ -25,7 +25,8 @@ var since = map[string]int{
 	"cuThreadExchangeStreamCaptureMode": 10010,
 	"cuEventRecordWithFlags":            11010, "cuGraphUpload": 11010,
 	"cuStreamGetCaptureInfo": 11030, "cuStreamUpdateCaptureDependencies": 11030,
-	"cuUserObjectCreate": 11030, "cuUserObjectRetain": 11030, "cuUserObjectRelease": 11030, "cuGraphRetainUserObject": 11030,
+	"cuUserObjectCreate": 11030, "cuUserObjectRetain": 11030, "cuUserObjectRelease": 11030,
+	"cuGraphRetainUserObject":     11030,
 	"cuGraphAddEventRecordNode":   11010,
 	"cuGraphInstantiateWithFlags": 11040,
 	"cuGraphExecUpdate":           12000,
@@ -52,7 +53,8 @@ func (c *call) permitted() error {
 		return c.fail(cuda.ErrDeinitialized, "the machine is closed")
 	}
 	if v := since[c.name]; v > c.cfg.DriverVersion {
-		return c.fail(cuda.ErrNotFound, "came with CUDA %d.%d, the driver is %d.%d", v/1000, v%1000/10, c.cfg.DriverVersion/1000, c.cfg.DriverVersion%1000/10)
+		return c.fail(cuda.ErrNotFound, "came with CUDA %d.%d, the driver is %d.%d", v/1000, v%1000/10,
+			c.cfg.DriverVersion/1000, c.cfg.DriverVersion%1000/10)
 	}
 	if c.exec.calling(c.th.id) {
 		return c.fail(cuda.ErrNotPermitted, "called from a host function")
@@ -94,7 +96,8 @@ func (m *Machine) beginIn(name string) (*call, error) {
 
 // allocates are the calls of Config.AllocsWait.
 var allocates = map[string]bool{
-	"cuMemAlloc": true, "cuMemFree": true, "cuMemHostAlloc": true, "cuMemFreeHost": true, "cuMemHostRegister": true, "cuMemHostUnregister": true,
+	"cuMemAlloc": true, "cuMemFree": true, "cuMemHostAlloc": true, "cuMemFreeHost": true, "cuMemHostRegister": true,
+	"cuMemHostUnregister":        true,
 	"cuStreamCreateWithPriority": true,
 }
 

@@ -125,7 +125,8 @@ func (m *Machine) StreamBeginCapture(h cuda.Stream, mode cuda.CaptureMode) error
 }
 
 // StreamBeginCaptureToGraph leaves the graph as it is when the capture is lost.
-func (m *Machine) StreamBeginCaptureToGraph(h cuda.Stream, gh cuda.Graph, after []cuda.GraphNode, mode cuda.CaptureMode) error {
+func (m *Machine) StreamBeginCaptureToGraph(h cuda.Stream, gh cuda.Graph, after []cuda.GraphNode,
+	mode cuda.CaptureMode) error {
 	c, s, err := m.onStream("cuStreamBeginCaptureToGraph", h)
 	if err != nil {
 		return err
@@ -183,7 +184,8 @@ func (m *Machine) StreamEndCapture(h cuda.Stream) (cuda.Graph, error) {
 	case p.invalid:
 		err = c.fail(cuda.ErrStreamCaptureInvalidated, "")
 	case unjoined != nil:
-		err = c.fail(cuda.ErrStreamCaptureUnjoined, "nothing of the origin stream waits for work on stream %#x", uintptr(unjoined.handle))
+		err = c.fail(cuda.ErrStreamCaptureUnjoined, "nothing of the origin stream waits for work on stream %#x",
+			uintptr(unjoined.handle))
 	}
 	if err != nil {
 		m.dropCapture(p)

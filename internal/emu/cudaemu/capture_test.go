@@ -31,23 +31,30 @@ func TestCaptureRules(t *testing.T) {
 		{"kernel", 0, 1, func(e state) error {
 			return e.LaunchKernel(e.kernel("nothing"), &cuda.Launch{Stream: e.s}, nil)
 		}, fine, true},
-		{"allocate", cuda.CaptureGlobal, 1, func(e state) error { _, err := e.MemAlloc(1); return err }, cuda.ErrStreamCaptureUnsupported, false},
-		{"allocate, thread-local", cuda.CaptureThreadLocal, 1, func(e state) error { _, err := e.MemAlloc(1); return err }, cuda.ErrStreamCaptureUnsupported, false},
-		{"allocate, relaxed", cuda.CaptureRelaxed, 1, func(e state) error { p, _ := e.MemAlloc(1); return e.MemFree(p) }, fine, true},
-		{"free", cuda.CaptureGlobal, 1, func(e state) error { return e.MemFree(e.p) }, cuda.ErrStreamCaptureUnsupported, false},
+		{"allocate", cuda.CaptureGlobal, 1, func(e state) error { _, err := e.MemAlloc(1); return err },
+			cuda.ErrStreamCaptureUnsupported, false},
+		{"allocate, thread-local", cuda.CaptureThreadLocal, 1, func(e state) error { _, err := e.MemAlloc(1); return err },
+			cuda.ErrStreamCaptureUnsupported, false},
+		{"allocate, relaxed", cuda.CaptureRelaxed, 1, func(e state) error { p, _ := e.MemAlloc(1); return e.MemFree(p) },
+			fine, true},
+		{"free", cuda.CaptureGlobal, 1, func(e state) error { return e.MemFree(e.p) },
+			cuda.ErrStreamCaptureUnsupported, false},
 		{"load a module", cuda.CaptureGlobal, 1, func(e state) error {
 			mod, err := e.ModuleLoadData([]byte(ptxText))
 			e.Cleanup(func() { e.ok(e.ModuleUnload(mod)) })
 			return err
 		}, fine, true},
-		{"synchronize it", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamSynchronize(e.s) }, cuda.ErrStreamCaptureUnsupported, false},
-		{"query it", cuda.CaptureRelaxed, 1, func(e state) error { _, err := e.StreamQuery(e.s); return err }, cuda.ErrStreamCaptureUnsupported, false},
+		{"synchronize it", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamSynchronize(e.s) },
+			cuda.ErrStreamCaptureUnsupported, false},
+		{"query it", cuda.CaptureRelaxed, 1, func(e state) error { _, err := e.StreamQuery(e.s); return err },
+			cuda.ErrStreamCaptureUnsupported, false},
 		{"destroy a stream that joined", cuda.CaptureRelaxed, 1, func(e state) error {
 			e.ok(e.EventRecord(e.ev, e.s))
 			e.ok(e.StreamWaitEvent(e.other, e.ev, 0))
 			return e.StreamDestroy(e.other)
 		}, fine, true},
-		{"synchronize the context", cuda.CaptureRelaxed, 1, func(e state) error { return e.CtxSynchronize() }, cuda.ErrStreamCaptureUnsupported, false},
+		{"synchronize the context", cuda.CaptureRelaxed, 1, func(e state) error { return e.CtxSynchronize() },
+			cuda.ErrStreamCaptureUnsupported, false},
 		{"upload", cuda.CaptureRelaxed, 1, func(e state) error {
 			g, err := e.GraphCreate()
 			e.ok(err)
@@ -57,20 +64,26 @@ func TestCaptureRules(t *testing.T) {
 			defer e.GraphExecDestroy(x)
 			return e.GraphUpload(x, e.s)
 		}, cuda.ErrStreamCaptureUnsupported, false},
-		{"legacy stream, blocking", cuda.CaptureRelaxed, 0, func(e state) error { return e.MemsetD8Async(e.p, 1, 1, 0) }, cuda.ErrStreamCaptureImplicit, false},
-		{"legacy stream, non-blocking", cuda.CaptureRelaxed, 1, func(e state) error { return e.MemsetD8Async(e.p, 1, 1, 0) }, fine, true},
-		{"synchronous copy, blocking", cuda.CaptureRelaxed, 0, func(e state) error { return e.MemcpyHtoD(e.p, []byte{1}) }, cuda.ErrStreamCaptureImplicit, false},
-		{"synchronous copy, non-blocking", cuda.CaptureGlobal, 1, func(e state) error { return e.MemcpyHtoD(e.p, []byte{1}) }, fine, true},
+		{"legacy stream, blocking", cuda.CaptureRelaxed, 0, func(e state) error { return e.MemsetD8Async(e.p, 1, 1, 0) },
+			cuda.ErrStreamCaptureImplicit, false},
+		{"legacy stream, non-blocking", cuda.CaptureRelaxed, 1, func(e state) error { return e.MemsetD8Async(e.p, 1, 1, 0) },
+			fine, true},
+		{"synchronous copy, blocking", cuda.CaptureRelaxed, 0, func(e state) error { return e.MemcpyHtoD(e.p, []byte{1}) },
+			cuda.ErrStreamCaptureImplicit, false},
+		{"synchronous copy, non-blocking", cuda.CaptureGlobal, 1, func(e state) error { return e.MemcpyHtoD(e.p, []byte{1}) },
+			fine, true},
 		{"legacy stream joins", cuda.CaptureRelaxed, 1, func(e state) error {
 			e.ok(e.EventRecord(e.ev, e.s))
 			return e.StreamWaitEvent(0, e.ev, 0)
 		}, cuda.ErrStreamCaptureImplicit, false},
-		{"ask about the legacy stream", cuda.CaptureRelaxed, 0, func(e state) error { _, err := e.StreamIsCapturing(0); return err }, cuda.ErrStreamCaptureImplicit, true},
+		{"ask about the legacy stream", cuda.CaptureRelaxed, 0,
+			func(e state) error { _, err := e.StreamIsCapturing(0); return err }, cuda.ErrStreamCaptureImplicit, true},
 		{"event from outside", cuda.CaptureRelaxed, 1, func(e state) error {
 			e.ok(e.EventRecord(e.ev, e.other))
 			return e.StreamWaitEvent(e.s, e.ev, 0)
 		}, cuda.ErrStreamCaptureIsolation, false},
-		{"event never recorded", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamWaitEvent(e.s, e.ev, 0) }, fine, true},
+		{"event never recorded", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamWaitEvent(e.s, e.ev, 0) },
+			fine, true},
 		{"query a captured event", cuda.CaptureRelaxed, 1, func(e state) error {
 			e.ok(e.EventRecord(e.ev, e.s))
 			_, err := e.EventQuery(e.ev)
@@ -82,8 +95,10 @@ func TestCaptureRules(t *testing.T) {
 			e.ok(e.EventRecord(e.ev, e.other))
 			return e.StreamWaitEvent(e.s, e.ev, 0)
 		}, cuda.ErrStreamCaptureMerge, false},
-		{"begin again", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamBeginCapture(e.s, 0) }, cuda.ErrIllegalState, true},
-		{"legacy stream begins", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamBeginCapture(0, 0) }, cuda.ErrStreamCaptureUnsupported, true},
+		{"begin again", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamBeginCapture(e.s, 0) },
+			cuda.ErrIllegalState, true},
+		{"legacy stream begins", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamBeginCapture(0, 0) },
+			cuda.ErrStreamCaptureUnsupported, true},
 		{"end on a stream that joined", cuda.CaptureRelaxed, 1, func(e state) error {
 			e.ok(e.EventRecord(e.ev, e.s))
 			e.ok(e.StreamWaitEvent(e.other, e.ev, 0))
@@ -107,7 +122,8 @@ func TestCaptureRules(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := start(t, cudaemu.Config{})
-			x := state{e, e.stream(c.stream), e.stream(cuda.StreamNonBlocking), e.event(cuda.EventDisableTiming), e.alloc(64, true)}
+			x := state{e, e.stream(c.stream), e.stream(cuda.StreamNonBlocking), e.event(cuda.EventDisableTiming),
+				e.alloc(64, true)}
 			e.kernel("nothing") // not within the capture
 			e.ok(e.StreamBeginCapture(x.s, c.mode))
 			err := c.call(x)

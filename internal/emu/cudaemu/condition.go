@@ -21,7 +21,8 @@ type conditionWork struct {
 
 func (conditionWork) step(*Machine, *op) bool { return true }
 
-func (m *Machine) GraphConditionalHandleCreate(h cuda.Graph, x cuda.Context, initial, flags uint32) (cuda.Condition, error) {
+func (m *Machine) GraphConditionalHandleCreate(h cuda.Graph, x cuda.Context, initial, flags uint32) (cuda.Condition,
+	error) {
 	c, err := m.begin("cuGraphConditionalHandleCreate")
 	if err != nil {
 		return 0, err
@@ -44,7 +45,8 @@ func (m *Machine) GraphConditionalHandleCreate(h cuda.Graph, x cuda.Context, ini
 	return v, nil
 }
 
-func (m *Machine) GraphAddConditionalNode(h cuda.Graph, after []cuda.GraphNode, v cuda.Condition, how cuda.ConditionType, x cuda.Context) (n cuda.GraphNode, body cuda.Graph, err error) {
+func (m *Machine) GraphAddConditionalNode(h cuda.Graph, after []cuda.GraphNode, v cuda.Condition,
+	how cuda.ConditionType, x cuda.Context) (n cuda.GraphNode, body cuda.Graph, err error) {
 	c, err := m.begin("cuGraphAddNode")
 	if err != nil {
 		return 0, 0, err
@@ -76,7 +78,8 @@ func (m *Machine) GraphAddConditionalNode(h cuda.Graph, after []cuda.GraphNode, 
 // conditional fails if conditional nodes of the graph are not as they must be.
 func (c *call) conditional(g *graph) error {
 	if conditions(g.nodes) != nil && g.running != nil {
-		return c.fail(cuda.ErrNotSupported, "a graph with conditional nodes has one executable graph at a time: destroy the other")
+		return c.fail(cuda.ErrNotSupported,
+			"a graph with conditional nodes has one executable graph at a time: destroy the other")
 	}
 	for _, d := range c.conditions {
 		if d.graph == g && !d.used {
@@ -101,7 +104,9 @@ func (c *call) body(nodes []*node, ctx *context) error {
 				return err
 			}
 		default:
-			return c.fail(cuda.ErrNotSupported, "the body of a conditional node has a node for %s: it may have kernels, copies, sets, children and conditional nodes alone", kindOf(n.work))
+			return c.fail(cuda.ErrNotSupported,
+				"the body of a conditional node has a node for %s: it may have kernels, copies, sets, children and conditional "+
+					"nodes alone", kindOf(n.work))
 		}
 		if n.ctx != ctx {
 			return c.fail(cuda.ErrNotSupported, "the body of a conditional node has a node of another context")

@@ -176,8 +176,10 @@ func (c *Config) checkFaults() error {
 		}
 	}
 	for _, l := range c.Cells {
-		if l.Device < 0 || l.Device >= len(c.Shapes) || l.Byte < 0 || l.Byte >= c.Shapes[l.Device].Memory || l.Bit < 0 || l.Bit > 7 {
-			return fmt.Errorf("cudaemu: cell %+v: there are %d devices, and bits are 0 to 7 of a byte of their memory", l, len(c.Shapes))
+		if l.Device < 0 || l.Device >= len(c.Shapes) || l.Byte < 0 || l.Byte >= c.Shapes[l.Device].Memory || l.Bit < 0 ||
+			l.Bit > 7 {
+			return fmt.Errorf("cudaemu: cell %+v: there are %d devices, and bits are 0 to 7 of a byte of their memory",
+				l, len(c.Shapes))
 		}
 	}
 	return nil

@@ -303,7 +303,8 @@ func (m *Machine) CtxEnablePeerAccess(h cuda.Context) error {
 		bit := uint64(1) << peer.dev.ordinal
 		switch {
 		case !c.ctx.dev.canAccess(peer.dev):
-			return c.fail(cuda.ErrPeerAccessUnsupported, "device %d cannot access device %d", c.ctx.dev.ordinal, peer.dev.ordinal)
+			return c.fail(cuda.ErrPeerAccessUnsupported, "device %d cannot access device %d", c.ctx.dev.ordinal,
+				peer.dev.ordinal)
 		case c.ctx.peers&bit != 0:
 			return c.fail(cuda.ErrPeerAccessAlreadyEnabled, "to device %d", peer.dev.ordinal)
 		}

@@ -13,7 +13,8 @@ import (
 func (c *call) accessible(x *context, p uintptr, n int) error {
 	r, err := c.memory(p, n)
 	if err == nil && r.kind == regionMapping && r.granted>>x.dev.ordinal&1 == 0 {
-		err = c.fail(cuda.ErrInvalidValue, "%#x is mapped, but device %d has no access: call cuMemSetAccess", p, x.dev.ordinal)
+		err = c.fail(cuda.ErrInvalidValue, "%#x is mapped, but device %d has no access: call cuMemSetAccess", p,
+			x.dev.ordinal)
 	}
 	return err
 }
@@ -163,14 +164,16 @@ func (m *Machine) pageable(name string, p uintptr, n int, h cuda.Stream, w func(
 }
 
 // MemcpyPeerAsync cannot be captured, unlike MemcpyAsync between the same devices.
-func (m *Machine) MemcpyPeerAsync(dst uintptr, dstCtx cuda.Context, src uintptr, srcCtx cuda.Context, n int, h cuda.Stream) error {
+func (m *Machine) MemcpyPeerAsync(dst uintptr, dstCtx cuda.Context, src uintptr, srcCtx cuda.Context, n int,
+	h cuda.Stream) error {
 	c, s, err := m.onStream("cuMemcpyPeerAsync", h)
 	if err != nil {
 		return err
 	}
 	defer c.end()
 	if s.capture != nil {
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "a copy between contexts cannot be captured: use MemcpyAsync")
+		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported,
+			"a copy between contexts cannot be captured: use MemcpyAsync")
 	}
 	for _, end := range []struct {
 		p uintptr
@@ -181,7 +184,8 @@ func (m *Machine) MemcpyPeerAsync(dst uintptr, dstCtx cuda.Context, src uintptr,
 			return err
 		}
 		if r := c.regions.find(uint64(end.p)); r != nil && r.dev != nil && r.dev != ctx.dev {
-			return c.fail(cuda.ErrInvalidValue, "%#x is memory of device %d, its context that of device %d", end.p, r.dev.ordinal, ctx.dev.ordinal)
+			return c.fail(cuda.ErrInvalidValue, "%#x is memory of device %d, its context that of device %d", end.p,
+				r.dev.ordinal, ctx.dev.ordinal)
 		}
 	}
 	return c.copy(s, dst, src, n)

@@ -50,8 +50,8 @@
 //   - Memory: see package weakmem. Besides, allocations are aligned to 256 bytes
 //     and to no more, each byte after their end is out of bounds, fresh memory is
 //     unwritten, and copies check as kernels do.
-//   - Memory that a process has freed (of the virtual-memory API: whose mappings and handles that process has given back) is
-//     out of bounds for the mappings that other processes still have of it.
+//   - Memory that a process has freed (of the virtual-memory API: whose mappings and handles that process has given
+//     back) is out of bounds for the mappings that other processes still have of it.
 //   - What was given back comes again at once: handles, and device addresses.
 //   - Independent ops happen in any order, copies may be held back (CopyDelay).
 //   - MemcpyHtoD of pageable memory, and MemcpyDtoD and MemsetD8 within devices, return

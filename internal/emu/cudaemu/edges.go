@@ -52,7 +52,8 @@ func (m *Machine) GraphRemoveDependencies(h cuda.Graph, from, to []cuda.GraphNod
 }
 
 // edges calls f for each edge of a graph.
-func (m *Machine) edges(name string, h cuda.Graph, from, to []cuda.GraphNode, f func(c *call, g *graph, a, b *node) error) error {
+func (m *Machine) edges(name string, h cuda.Graph, from, to []cuda.GraphNode,
+	f func(c *call, g *graph, a, b *node) error) error {
 	c, err := m.begin(name)
 	if err != nil {
 		return err

@@ -66,7 +66,8 @@ func (m *Machine) EventCreate(flags cuda.EventFlags) (cuda.Event, error) {
 	e := &event{handle: cuda.Event(m.handles.give(eventHandle)), ctx: c.ctx, flags: flags}
 	if flags&cuda.EventInterprocess != 0 {
 		m.serial++
-		e.shared, err = newChunk(label{id: hash("event", m.id, m.serial), size: 16, device: c.ctx.dev.UUID, kind: chunkEvent}, false)
+		e.shared, err = newChunk(label{id: hash("event", m.id, m.serial), size: 16, device: c.ctx.dev.UUID, kind: chunkEvent},
+			false)
 		if err != nil {
 			return 0, c.system(err)
 		}
@@ -282,7 +283,8 @@ func (m *Machine) StreamWaitEvent(sh cuda.Stream, h cuda.Event, flags uint32) er
 	case s.capture != nil && e.capture != nil:
 		return c.violate([]*capture{s.capture}, cuda.ErrInvalidValue, ofEnded)
 	case s.capture != nil:
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureIsolation, "the event was recorded outside of the capture")
+		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureIsolation,
+			"the event was recorded outside of the capture")
 	case e.capture != nil:
 		return c.fail(cuda.ErrInvalidValue, ofEnded)
 	}

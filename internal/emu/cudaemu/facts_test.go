@@ -38,15 +38,22 @@ func TestDeviceFacts(t *testing.T) {
 	shape.Shape.SharedPerSM, shape.Shape.SharedPerBlock, shape.Shape.ThreadsPerBlock = 100<<10, 99<<10, 512
 	facts := map[cuda.DeviceAttribute]int{
 		cuda.AttrMaxThreadsPerBlock: 512, cuda.AttrMaxSharedPerBlock: 48 << 10, cuda.AttrMaxSharedPerBlockOptin: 99 << 10,
-		cuda.AttrMaxSharedPerMultiprocessor: 100 << 10, cuda.AttrMaxThreadsPerMultiprocessor: 1536, cuda.AttrMaxBlocksPerMultiprocessor: 16,
-		cuda.AttrMultiprocessorCount: 3, cuda.AttrMaxRegistersPerMultiprocessor: 65536, cuda.AttrWarpSize: 32,
-		cuda.AttrClockRate: 1000000, cuda.AttrMemoryClockRate: 1000000, cuda.AttrGlobalMemoryBusWidth: 64, cuda.AttrL2CacheSize: 1 << 20,
-		cuda.AttrPCIBusID: 0x1b, cuda.AttrPCIDeviceID: 0, cuda.AttrPCIDomainID: 0, cuda.AttrComputeCapabilityMajor: 8, cuda.AttrComputeCapabilityMinor: 6,
-		cuda.AttrAsyncEngineCount: 2, cuda.AttrUnifiedAddressing: 1, cuda.AttrCooperativeLaunch: 1, cuda.AttrHostRegisterSupported: 1,
-		cuda.AttrVirtualMemorySupported: boolInt(sharing), cuda.AttrPosixFDSupported: boolInt(sharing), cuda.AttrIPCEventSupported: boolInt(sharing),
-		cuda.AttrStreamValues64: 1, cuda.AttrStreamWaitNOR: 1,
-		cuda.AttrRDMASupported: 0, cuda.AttrRDMAVirtualMemorySupported: 0, cuda.AttrDMABufSupported: 0, cuda.AttrRDMAWritesOrdering: 0,
-		cuda.AttrComputeMode: 0, cuda.AttrManagedMemory: 0, cuda.AttrComputePreemption: 0, cuda.AttrMemoryPoolsSupported: 0, cuda.AttrClusterLaunch: 0, cuda.AttrMulticastSupported: 0,
+		cuda.AttrMaxSharedPerMultiprocessor: 100 << 10, cuda.AttrMaxThreadsPerMultiprocessor: 1536,
+		cuda.AttrMaxBlocksPerMultiprocessor: 16,
+		cuda.AttrMultiprocessorCount:        3, cuda.AttrMaxRegistersPerMultiprocessor: 65536, cuda.AttrWarpSize: 32,
+		cuda.AttrClockRate: 1000000, cuda.AttrMemoryClockRate: 1000000, cuda.AttrGlobalMemoryBusWidth: 64,
+		cuda.AttrL2CacheSize: 1 << 20,
+		cuda.AttrPCIBusID:    0x1b, cuda.AttrPCIDeviceID: 0, cuda.AttrPCIDomainID: 0, cuda.AttrComputeCapabilityMajor: 8,
+		cuda.AttrComputeCapabilityMinor: 6,
+		cuda.AttrAsyncEngineCount:       2, cuda.AttrUnifiedAddressing: 1, cuda.AttrCooperativeLaunch: 1,
+		cuda.AttrHostRegisterSupported:  1,
+		cuda.AttrVirtualMemorySupported: boolInt(sharing), cuda.AttrPosixFDSupported: boolInt(sharing),
+		cuda.AttrIPCEventSupported: boolInt(sharing),
+		cuda.AttrStreamValues64:    1, cuda.AttrStreamWaitNOR: 1,
+		cuda.AttrRDMASupported: 0, cuda.AttrRDMAVirtualMemorySupported: 0, cuda.AttrDMABufSupported: 0,
+		cuda.AttrRDMAWritesOrdering: 0,
+		cuda.AttrComputeMode:        0, cuda.AttrManagedMemory: 0, cuda.AttrComputePreemption: 0, cuda.AttrMemoryPoolsSupported: 0,
+		cuda.AttrClusterLaunch: 0, cuda.AttrMulticastSupported: 0,
 	}
 	cards := []cuda.DeviceAttribute{cuda.AttrRDMASupported, cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported}
 	for name, c := range map[string]struct {
@@ -96,8 +103,10 @@ func TestDeviceFacts(t *testing.T) {
 	require.NoError(t, err)
 	defer m.Close()
 	for a, v := range map[cuda.DeviceAttribute]int{
-		cuda.AttrMultiprocessorCount: 8, cuda.AttrMaxThreadsPerMultiprocessor: 2048, cuda.AttrMaxBlocksPerMultiprocessor: 32, cuda.AttrMaxSharedPerMultiprocessor: 228 << 10,
-		cuda.AttrMaxSharedPerBlockOptin: 227 << 10, cuda.AttrMaxThreadsPerBlock: 1024, cuda.AttrComputeCapabilityMajor: 9, cuda.AttrComputeCapabilityMinor: 0, cuda.AttrPCIBusID: 2,
+		cuda.AttrMultiprocessorCount: 8, cuda.AttrMaxThreadsPerMultiprocessor: 2048, cuda.AttrMaxBlocksPerMultiprocessor: 32,
+		cuda.AttrMaxSharedPerMultiprocessor: 228 << 10,
+		cuda.AttrMaxSharedPerBlockOptin:     227 << 10, cuda.AttrMaxThreadsPerBlock: 1024, cuda.AttrComputeCapabilityMajor: 9,
+		cuda.AttrComputeCapabilityMinor: 0, cuda.AttrPCIBusID: 2,
 	} {
 		got, err := m.DeviceGetAttribute(a, 1)
 		require.NoError(t, err)
@@ -118,9 +127,11 @@ func TestDeviceFacts(t *testing.T) {
 // Devices that are joined by NVLink have atomics between each other; what else is asked of pairs.
 func TestLinkFacts(t *testing.T) {
 	for link, atomics := range map[cuda.Link]int{cuda.NVLink: 1, cuda.PCIe: 0} {
-		m, err := New(Config{Devices: 3, Link: func(a, b int) cuda.Link { return link }, Peers: func(a, b int) bool { return b != 2 }})
+		m, err := New(Config{Devices: 3, Link: func(a, b int) cuda.Link { return link },
+			Peers: func(a, b int) bool { return b != 2 }})
 		require.NoError(t, err)
-		for a, want := range map[cuda.P2PAttribute][2]int{cuda.P2PPerformanceRank: {0, 0}, cuda.P2PAccessSupported: {1, 0}, cuda.P2PNativeAtomics: {atomics, 0}} {
+		for a, want := range map[cuda.P2PAttribute][2]int{cuda.P2PPerformanceRank: {0, 0}, cuda.P2PAccessSupported: {1, 0},
+			cuda.P2PNativeAtomics: {atomics, 0}} {
 			for i, peer := range []cuda.Device{1, 2} {
 				got, err := m.DeviceGetP2PAttribute(a, 0, peer)
 				require.NoError(t, err)
@@ -139,21 +150,25 @@ func TestLinkFacts(t *testing.T) {
 // Faults and cells that cannot be.
 func TestConfigTexts(t *testing.T) {
 	for want, cfg := range map[string]Config{
-		"cudaemu: -1 devices: give none or more":                                                                                       {Devices: -1},
-		"cudaemu: 65 devices: at most 64":                                                                                              {Devices: 65},
-		"cudaemu: an injected fault needs Call and Result":                                                                             {Faults: []Injection{{Call: "cuMemAlloc"}}},
-		`cudaemu: a fault that hangs is of a kernel, not of "cuMemAlloc": name it as "kernel NAME"`:                                    {Faults: []Injection{{Call: "cuMemAlloc", Hang: true}}},
-		"cudaemu: cell {Device:1 Byte:0 Bit:0 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their memory":          {Cells: []Cell{{Device: 1}}},
-		"cudaemu: cell {Device:-1 Byte:0 Bit:0 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their memory":         {Cells: []Cell{{Device: -1}}},
-		"cudaemu: cell {Device:0 Byte:1073741824 Bit:0 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their memory": {Cells: []Cell{{Byte: 1 << 30}}},
-		"cudaemu: cell {Device:0 Byte:-1 Bit:0 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their memory":         {Cells: []Cell{{Byte: -1}}},
-		"cudaemu: cell {Device:0 Byte:0 Bit:8 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their memory":          {Cells: []Cell{{Bit: 8}}},
-		"cudaemu: cell {Device:0 Byte:0 Bit:-1 One:true}: there are 1 devices, and bits are 0 to 7 of a byte of their memory":          {Cells: []Cell{{Bit: -1, One: true}}},
+		"cudaemu: -1 devices: give none or more":                                                                              {Devices: -1},
+		"cudaemu: 65 devices: at most 64":                                                                                     {Devices: 65},
+		"cudaemu: an injected fault needs Call and Result":                                                                    {Faults: []Injection{{Call: "cuMemAlloc"}}},
+		`cudaemu: a fault that hangs is of a kernel, not of "cuMemAlloc": name it as "kernel NAME"`:                           {Faults: []Injection{{Call: "cuMemAlloc", Hang: true}}},
+		"cudaemu: cell {Device:1 Byte:0 Bit:0 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their memory": {Cells: []Cell{{Device: 1}}},
+		"cudaemu: cell {Device:-1 Byte:0 Bit:0 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their " +
+			"memory": {Cells: []Cell{{Device: -1}}},
+		"cudaemu: cell {Device:0 Byte:1073741824 Bit:0 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of " +
+			"their memory": {Cells: []Cell{{Byte: 1 << 30}}},
+		"cudaemu: cell {Device:0 Byte:-1 Bit:0 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their " +
+			"memory": {Cells: []Cell{{Byte: -1}}},
+		"cudaemu: cell {Device:0 Byte:0 Bit:8 One:false}: there are 1 devices, and bits are 0 to 7 of a byte of their memory": {Cells: []Cell{{Bit: 8}}},
+		"cudaemu: cell {Device:0 Byte:0 Bit:-1 One:true}: there are 1 devices, and bits are 0 to 7 of a byte of their memory": {Cells: []Cell{{Bit: -1, One: true}}},
 	} {
 		_, err := New(cfg)
 		require.EqualError(t, err, want)
 	}
-	for _, cfg := range []Config{{Devices: 64}, {Cells: []Cell{{Byte: 1<<30 - 1, Bit: 7}, {}}}, {Faults: []Injection{{Call: "kernel k", Hang: true}}}} {
+	for _, cfg := range []Config{{Devices: 64}, {Cells: []Cell{{Byte: 1<<30 - 1, Bit: 7}, {}}},
+		{Faults: []Injection{{Call: "kernel k", Hang: true}}}} {
 		m, err := New(cfg)
 		require.NoError(t, err)
 		require.NoError(t, m.Close())
@@ -226,7 +241,8 @@ func TestSpeedOfWork(t *testing.T) {
 		kernel := func(blocks, threads uint32, from, to uintptr) func() error {
 			args := struct{ p, q uintptr }{from, to}
 			return func() error {
-				return m.LaunchKernel(f, &cuda.Launch{Grid: cuda.Dim3{X: blocks}, Block: cuda.Dim3{X: threads}, Stream: s}, cuda.ArgsOf(&args))
+				return m.LaunchKernel(f, &cuda.Launch{Grid: cuda.Dim3{X: blocks}, Block: cuda.Dim3{X: threads}, Stream: s},
+					cuda.ArgsOf(&args))
 			}
 		}
 		for _, c := range []struct {

@@ -32,7 +32,8 @@ func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, 
 	if err := c.conditional(g); err != nil {
 		return 0, err
 	}
-	x := &graphExec{handle: cuda.GraphExec(m.handles.give(execHandle)), nodes: copied(g.nodes), objects: map[*userObject]int{}}
+	x := &graphExec{handle: cuda.GraphExec(m.handles.give(execHandle)), nodes: copied(g.nodes),
+		objects: map[*userObject]int{}}
 	if conditions(g.nodes) != nil {
 		x.source, g.running = g, x
 	}
@@ -83,7 +84,8 @@ func (m *Machine) GraphLaunch(h cuda.GraphExec, sh cuda.Stream) error {
 	}
 	defer c.end()
 	if s.capture != nil {
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "the launch of a graph cannot be captured: make it a child node")
+		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported,
+			"the launch of a graph cannot be captured: make it a child node")
 	}
 	if err := c.implicit(s); err != nil {
 		return err
@@ -117,7 +119,8 @@ func (c *call) living(nodes []*node) error {
 			}
 		}
 		if e != nil && e.destroyed {
-			return c.fail(cuda.ErrInvalidHandle, "a node of the graph is %s that was destroyed: keep events as long as graphs name them", kindOf(n.work))
+			return c.fail(cuda.ErrInvalidHandle,
+				"a node of the graph is %s that was destroyed: keep events as long as graphs name them", kindOf(n.work))
 		}
 	}
 	return nil

@@ -110,7 +110,8 @@ func (p *pairing) graphs(old, next []*node) cuda.GraphUpdate {
 	}
 	a, b := sinks(old), sinks(next)
 	if len(a) != len(b) {
-		return p.fail(cuda.UpdateTopologyChanged, b[min(len(a), len(b)-1)], nil, "another number of nodes that nothing comes after")
+		return p.fail(cuda.UpdateTopologyChanged, b[min(len(a), len(b)-1)], nil,
+			"another number of nodes that nothing comes after")
 	}
 	for i := range b {
 		if u := p.nodes(a[i], b[i]); u.Result != cuda.UpdateSuccess {

@@ -56,6 +56,7 @@ func (m *Machine) LoseDevice(ordinal int, r cuda.Result) {
 	defer m.mu.Unlock()
 	d := m.devices[ordinal]
 	d.lost = r
-	m.world.Kill(ordinal, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: ordinal, Detail: "device lost: " + r.Error()})
+	m.world.Kill(ordinal, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: ordinal,
+		Detail: "device lost: " + r.Error()})
 	m.exec.kick()
 }

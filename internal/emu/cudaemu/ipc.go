@@ -106,7 +106,8 @@ func (m *Machine) IpcOpenMemHandle(h cuda.IPCHandle) (uintptr, error) {
 	}
 	if d != c.ctx.dev && !c.ctx.dev.canAccess(d) {
 		k.close()
-		return 0, c.fail(cuda.ErrPeerAccessUnsupported, "memory of device %d, which device %d cannot access", d.ordinal, c.ctx.dev.ordinal)
+		return 0, c.fail(cuda.ErrPeerAccessUnsupported, "memory of device %d, which device %d cannot access", d.ordinal,
+			c.ctx.dev.ordinal)
 	}
 	for _, r := range m.regions.sorted {
 		if r.kind == regionOpened && r.chunk.label.id == k.label.id && r.ctx == c.ctx {
@@ -152,7 +153,8 @@ func (m *Machine) IpcOpenEventHandle(h cuda.IPCHandle) (cuda.Event, error) {
 	if err != nil {
 		return 0, err
 	}
-	e := &event{handle: cuda.Event(m.handles.give(eventHandle)), ctx: c.ctx, flags: cuda.EventDisableTiming | cuda.EventInterprocess, shared: k, opened: true}
+	e := &event{handle: cuda.Event(m.handles.give(eventHandle)), ctx: c.ctx,
+		flags: cuda.EventDisableTiming | cuda.EventInterprocess, shared: k, opened: true}
 	m.events[e.handle] = e
 	return e.handle, nil
 }

@@ -23,7 +23,8 @@ func (m *Machine) LaunchKernel(h cuda.Function, l *cuda.Launch, args []byte) err
 		return err
 	}
 	if f.mod.ctx != s.ctx {
-		return c.fail(cuda.ErrInvalidHandle, "kernel %s is of device %d, the stream of device %d", f.kernel.Name, f.mod.ctx.dev.ordinal, s.ctx.dev.ordinal)
+		return c.fail(cuda.ErrInvalidHandle, "kernel %s is of device %d, the stream of device %d", f.kernel.Name,
+			f.mod.ctx.dev.ordinal, s.ctx.dev.ordinal)
 	}
 	w := kernelWork{f: f, launch: *l, grid: size(l.Grid), block: size(l.Block), args: bytes.Clone(args)}
 	if err := c.launchable(w); err != nil {
@@ -47,7 +48,8 @@ func (c *call) workspace(f *function) (uint64, error) {
 	r := f.mod.globals[name]
 	if r == nil {
 		var err error
-		if r, err = (&call{Machine: c.Machine, name: c.name, th: c.th, ctx: f.mod.ctx}).allocate(regionGlobal, workspaceBytes); err != nil {
+		if r, err = (&call{Machine: c.Machine, name: c.name, th: c.th, ctx: f.mod.ctx}).allocate(regionGlobal,
+			workspaceBytes); err != nil {
 			return 0, err
 		}
 		f.mod.globals[name] = r
@@ -80,7 +82,8 @@ func (c *call) launchable(w kernelWork) error {
 	case threads > f.maxThreads() || req[0] > 0 && ptx.Dim(b) != (ptx.Dim{req[0], max(1, req[1]), max(1, req[2])}):
 		return invalid("compiled for blocks of %d threads", f.maxThreads())
 	case w.launch.Shared < 0 || w.launch.Shared > f.maxDynamic():
-		return invalid("%d bytes of dynamic shared memory, at most %d: see FuncMaxDynamicShared", w.launch.Shared, f.maxDynamic())
+		return invalid("%d bytes of dynamic shared memory, at most %d: see FuncMaxDynamicShared", w.launch.Shared,
+			f.maxDynamic())
 	}
 	fits := c.world.Fits(d.ordinal, k, threads, w.launch.Shared)
 	if fits == 0 {
@@ -121,7 +124,8 @@ func (w kernelWork) step(m *Machine, o *op) bool {
 		}
 		m.launched[w.f.kernel.Name]++
 		if err := m.world.Start(o.grid); err != nil {
-			m.faulted(o, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: o.grid.Device, Kernel: w.f.kernel.Name, Detail: err.Error(), Count: 1})
+			m.faulted(o, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: o.grid.Device, Kernel: w.f.kernel.Name,
+				Detail: err.Error(), Count: 1})
 			return true
 		}
 	}

@@ -75,7 +75,8 @@ func New(cfg Config) (*Machine, error) {
 		threads: map[int]*thread{}, streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
 		modules: map[cuda.Module]*module{}, funcs: map[cuda.Function]*function{}, graphs: map[cuda.Graph]*graph{},
 		execs: map[cuda.GraphExec]*graphExec{}, objects: map[cuda.UserObject]*userObject{},
-		launched: map[string]int{}, captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{}, handles: handles{last: 0x1000},
+		launched: map[string]int{}, captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{},
+		handles: handles{last: 0x1000},
 	}
 	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
 	base := hash("place", cfg.Seed)
@@ -84,7 +85,8 @@ func New(cfg Config) (*Machine, error) {
 	}
 	m.regions.init(base, cfg.FreshAddresses)
 	m.virtual.init(base, cfg.FreshAddresses)
-	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Lines: m.lines, Access: m.access, Report: m.report})
+	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Lines: m.lines, Access: m.access,
+		Report: m.report})
 	shapes := make([]simt.Shape, len(cfg.Shapes))
 	for i, d := range cfg.Shapes {
 		shapes[i] = d.Shape
@@ -93,8 +95,9 @@ func New(cfg Config) (*Machine, error) {
 	for _, i := range cfg.Visible {
 		m.visible = append(m.visible, m.devices[i])
 	}
-	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions, SetConditional: m.setCondition,
-		Print: cfg.Print, Trace: m.trace()})
+	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions,
+		SetConditional: m.setCondition,
+		Print:          cfg.Print, Trace: m.trace()})
 	m.inject.init(cfg)
 	m.model.init()
 	m.exec.init(m)

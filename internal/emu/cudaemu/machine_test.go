@@ -22,8 +22,9 @@ func TestConfig(t *testing.T) {
 		_, err := cudaemu.New(cfg)
 		require.Error(t, err, name)
 	}
-	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{{Name: "Small", Major: 7, Memory: 1 << 20}, {Bus: 9}}, DriverVersion: 12020,
-		Peers: func(a, b int) bool { return a > b }})
+	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{{Name: "Small", Major: 7, Memory: 1 << 20}, {Bus: 9}},
+		DriverVersion: 12020,
+		Peers:         func(a, b int) bool { return a > b }})
 	name, err := e.DeviceGetName(0)
 	e.ok(err)
 	require.Equal(t, "Small", name)
@@ -97,8 +98,10 @@ func TestLeaks(t *testing.T) {
 	e.ok(err)
 	e.ok(m.StreamBeginCapture(s, cuda.CaptureRelaxed))
 	err = m.Close()
-	for _, want := range []string{"primary context: retained 1", "100 bytes of MemAlloc", "stream", "1 × event", "1 × module",
-		"1 × graph", "1 × executable graph", "1 × user object", "1 × reserved", "1 × allocation of cuMemCreate", "1 × capture"} {
+	for _, want := range []string{"primary context: retained 1", "100 bytes of MemAlloc", "stream", "1 × event",
+		"1 × module",
+		"1 × graph", "1 × executable graph", "1 × user object", "1 × reserved", "1 × allocation of cuMemCreate",
+		"1 × capture"} {
 		require.ErrorContains(t, err, want)
 	}
 	require.NoError(t, m.Close(), "the second time it does nothing")
@@ -209,7 +212,8 @@ func TestLostDevice(t *testing.T) {
 // TestLazyRepeats compares all that two runs with the same seed do.
 func TestLazyRepeats(t *testing.T) {
 	run := func(seed uint64) (list []string, n uint64) {
-		e := start(t, cudaemu.Config{Seed: seed, Lazy: true, CopyDelay: 3, Report: func(f *weakmem.Fault) bool { return true }})
+		e := start(t, cudaemu.Config{Seed: seed, Lazy: true, CopyDelay: 3,
+			Report: func(f *weakmem.Fault) bool { return true }})
 		a, b := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
 		p := e.alloc(256, true)
 		text := edited(t, "fence.acq_rel.gpu; // of the sender", "")
@@ -240,7 +244,8 @@ func TestLazyRepeats(t *testing.T) {
 
 // TestManyGoroutines uses one machine from many threads.
 func TestManyGoroutines(t *testing.T) {
-	for name, cfg := range map[string]cudaemu.Config{"own goroutine": {Devices: 4}, "lazy": {Devices: 4, Lazy: true}, "plain": {Devices: 4, Plain: true}} {
+	for name, cfg := range map[string]cudaemu.Config{"own goroutine": {Devices: 4}, "lazy": {Devices: 4, Lazy: true},
+		"plain": {Devices: 4, Plain: true}} {
 		t.Run(name, func(t *testing.T) {
 			e := start(t, cfg)
 			for i := range e.ctx {

@@ -41,7 +41,8 @@ func (m *Machine) memop(name string, h cuda.Stream, p uintptr, size int, ok bool
 		return err
 	}
 	if a, ok := m.mem.Find(uint64(p)); ok && !m.access(s.ctx.dev.ordinal, a) {
-		return c.fail(cuda.ErrInvalidValue, "%#x is memory of a device to which the stream's has no access: enable peer access", p)
+		return c.fail(cuda.ErrInvalidValue,
+			"%#x is memory of a device to which the stream's has no access: enable peer access", p)
 	}
 	_, err = c.enqueue(s, w)
 	return err

@@ -32,8 +32,10 @@ func TestValueConditions(t *testing.T) {
 		flags       cuda.WaitFlags
 		v, not, yes uint64 // what is waited for, a value that does not end it, and one that does
 	}{
-		{4, cuda.WaitGEQ, 5, 4, 5}, {4, cuda.WaitGEQ, 5, 1<<31 + 5, 1<<31 + 4}, {4, cuda.WaitEQ, 7, 8, 7}, {4, cuda.WaitAND, 6, 9, 2}, {4, cuda.WaitNOR, 0xf, 0xfffffff0, 0xffffffe0},
-		{8, cuda.WaitGEQ, 5, 4, 6}, {8, cuda.WaitGEQ, 5, top + 5, top + 4}, {8, cuda.WaitEQ, 1 << 40, 0, 1 << 40}, {8, cuda.WaitAND, 3 << 40, 1, 1 << 41}, {8, cuda.WaitNOR, 0, ^uint64(0), ^uint64(0) - 1<<40},
+		{4, cuda.WaitGEQ, 5, 4, 5}, {4, cuda.WaitGEQ, 5, 1<<31 + 5, 1<<31 + 4}, {4, cuda.WaitEQ, 7, 8, 7},
+		{4, cuda.WaitAND, 6, 9, 2}, {4, cuda.WaitNOR, 0xf, 0xfffffff0, 0xffffffe0},
+		{8, cuda.WaitGEQ, 5, 4, 6}, {8, cuda.WaitGEQ, 5, top + 5, top + 4}, {8, cuda.WaitEQ, 1 << 40, 0, 1 << 40},
+		{8, cuda.WaitAND, 3 << 40, 1, 1 << 41}, {8, cuda.WaitNOR, 0, ^uint64(0), ^uint64(0) - 1<<40},
 	} {
 		for _, flags := range []cuda.WaitFlags{c.flags, c.flags | flush} {
 			e.ok(write(c.size, p, c.not, 0))

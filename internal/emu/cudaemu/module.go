@@ -64,7 +64,8 @@ func compile(text []byte, driver int) (p *simt.Program, r cuda.Result, log strin
 		return nil, cuda.ErrInvalidImage, "neither PTX nor anything else that is known"
 	}
 	if have := ptxOf(driver); have.Major < v.Major || have.Major == v.Major && have.Minor < v.Minor {
-		return nil, cuda.ErrUnsupportedPTXVersion, fmt.Sprintf("PTX %d.%d, the driver knows up to %d.%d", v.Major, v.Minor, have.Major, have.Minor)
+		return nil, cuda.ErrUnsupportedPTXVersion,
+			fmt.Sprintf("PTX %d.%d, the driver knows up to %d.%d", v.Major, v.Minor, have.Major, have.Minor)
 	}
 	if p, ok := programs.Load(string(text)); ok {
 		return p.(*simt.Program), 0, ""
@@ -132,7 +133,8 @@ func (d *device) suits(p *ptx.Module) string {
 // compiled reports whether an image is a cubin, which is an ELF file.
 func compiled(image []byte) bool {
 	const machine, device = 18, 190 // where an ELF file has its machine, in two bytes; EM_CUDA
-	return bytes.HasPrefix(image, []byte("\x7fELF")) && len(image) > machine+1 && image[machine] == device && image[machine+1] == 0
+	return bytes.HasPrefix(image, []byte("\x7fELF")) && len(image) > machine+1 && image[machine] == device &&
+		image[machine+1] == 0
 }
 
 // texts are the programs of an image, one of which is to be taken: the first that suits the device.
@@ -150,7 +152,8 @@ func (c *call) texts(image []byte) ([]fatbin.Text, error) {
 	d := c.ctx.dev
 	texts = slices.DeleteFunc(texts, func(t fatbin.Text) bool { return t.Capability > 10*d.Major+d.Minor })
 	if len(texts) == 0 {
-		return nil, c.fail(cuda.ErrNoBinaryForGPU, "PTX for newer devices alone, this one has capability %d.%d", d.Major, d.Minor)
+		return nil, c.fail(cuda.ErrNoBinaryForGPU, "PTX for newer devices alone, this one has capability %d.%d",
+			d.Major, d.Minor)
 	}
 	return texts, nil
 }

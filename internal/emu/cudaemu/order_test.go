@@ -41,7 +41,8 @@ func TestOrderedTasks(t *testing.T) {
 				tasks[i].from = (tasks[i].to + 1) % words
 			}
 		}
-		cfg := cudaemu.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Lazy: true, CopyDelay: rapid.IntRange(0, 5).Draw(rt, "delay")}
+		cfg := cudaemu.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Lazy: true,
+			CopyDelay: rapid.IntRange(0, 5).Draw(rt, "delay")}
 		graph := rapid.Bool().Draw(rt, "graph")
 
 		var want [words]uint32
@@ -78,7 +79,8 @@ func lonelyWait(tasks []task) int {
 }
 
 // runTasks leaves out the waits before one task.
-func runTasks(t *testing.T, cfg cudaemu.Config, tasks []task, without int, graph bool) (words []uint32, faults []*weakmem.Fault) {
+func runTasks(t *testing.T, cfg cudaemu.Config, tasks []task, without int, graph bool) (words []uint32,
+	faults []*weakmem.Fault) {
 	t.Run("run", func(t *testing.T) { // frees what it made at its end
 		e := start(t, cfg)
 		p := e.alloc(256, true)

@@ -15,7 +15,8 @@ type question struct {
 
 // inCapture asks within a capture of a.s, and what becomes of it.
 func inCapture(name string, mode cuda.CaptureMode, f func(*inquiry) error) question {
-	names := map[cuda.CaptureMode]string{cuda.CaptureGlobal: "global", cuda.CaptureThreadLocal: "thread-local", cuda.CaptureRelaxed: "relaxed"}
+	names := map[cuda.CaptureMode]string{cuda.CaptureGlobal: "global", cuda.CaptureThreadLocal: "thread-local",
+		cuda.CaptureRelaxed: "relaxed"}
 	return question{names[mode] + " capture, " + name, func(a *inquiry) {
 		a.says(a.StreamBeginCapture(a.s, mode))
 		a.says(f(a))
@@ -37,7 +38,8 @@ var questions = []question{
 	}),
 	inCapture("synchronous copy", 0, func(a *inquiry) error { return a.MemcpyHtoD(a.p, make([]byte, 4)) }),
 	inCapture("synchronous copy", 2, func(a *inquiry) error { return a.MemcpyHtoD(a.p, make([]byte, 4)) }),
-	inCapture("copy between contexts", 2, func(a *inquiry) error { return a.MemcpyPeerAsync(a.p, a.ctx, a.p+4096, a.ctx, 64, a.s) }),
+	inCapture("copy between contexts", 2,
+		func(a *inquiry) error { return a.MemcpyPeerAsync(a.p, a.ctx, a.p+4096, a.ctx, 64, a.s) }),
 	inCapture("set", 0, func(a *inquiry) error { return a.MemsetD8(a.p, 1, 4) }),
 	inCapture("set", 2, func(a *inquiry) error { return a.MemsetD8(a.p, 1, 4) }),
 	inCapture("copy on the device", 0, func(a *inquiry) error { return a.MemcpyDtoD(a.p, a.p+64, 4) }),
@@ -157,7 +159,8 @@ var questions = []question{
 		return err
 	}),
 	inCapture("destroy a stream that joined", 2, func(a *inquiry) error { return a.destroyJoined(false) }),
-	inCapture("destroy a stream that joined and was waited for", 2, func(a *inquiry) error { return a.destroyJoined(true) }),
+	inCapture("destroy a stream that joined and was waited for", 2,
+		func(a *inquiry) error { return a.destroyJoined(true) }),
 	inCapture("unload a module", 0, func(a *inquiry) error {
 		m, err := a.ModuleLoadData([]byte(ptxText))
 		a.says(err)
@@ -370,7 +373,8 @@ var questions = []question{
 		for _, p := range []uintptr{a.p + 100, a.h + 100} {
 			for at := range cuda.PointerAttribute(13) {
 				switch at {
-				case cuda.PointerMemoryType, cuda.PointerSyncMemops, cuda.PointerIsManaged, cuda.PointerDeviceOrdinal, cuda.PointerLegacyIPC, cuda.PointerRangeSize:
+				case cuda.PointerMemoryType, cuda.PointerSyncMemops, cuda.PointerIsManaged, cuda.PointerDeviceOrdinal,
+					cuda.PointerLegacyIPC, cuda.PointerRangeSize:
 					v, err := a.PointerGetAttribute(at, p)
 					a.says(err)
 					a.is(v)
@@ -580,7 +584,8 @@ var questions = []question{
 		}
 		load("")
 		load("hello")
-		load("\x7fELF and so on and so on, longer than any header of a file of this kind is, so that nothing is read behind its end, as one hopes")
+		load("\x7fELF and so on and so on, longer than any header of a file of this kind is, so that nothing is read " +
+			"behind its end, as one hopes")
 		load(strings.Replace(ptxText, ".version 7.0", ".version 99.0", 1))
 		load(strings.Replace(ptxText, "sm_70", "sm_100", 1))
 		load(strings.Replace(ptxText, "sm_70", "sm_90a", 1))

@@ -13,7 +13,8 @@ import (
 // What is written to a dma-buf is in the device's memory, and counts as written there.
 func TestRDMA(t *testing.T) {
 	e := start(t, cudaemu.Config{RDMA: true})
-	for _, a := range []cuda.DeviceAttribute{cuda.AttrRDMASupported, cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported} {
+	for _, a := range []cuda.DeviceAttribute{cuda.AttrRDMASupported, cuda.AttrRDMAVirtualMemorySupported,
+		cuda.AttrDMABufSupported} {
 		v, err := e.DeviceGetAttribute(a, 0)
 		e.ok(err)
 		require.Equal(t, 1, v)

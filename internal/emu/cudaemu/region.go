@@ -40,7 +40,8 @@ const (
 	regionRegistered
 )
 
-var regionNames = [...]string{"MemAlloc", "a variable of a module", "IpcOpenMemHandle", "MemMap", "MemHostAlloc", "MemHostRegister"}
+var regionNames = [...]string{"MemAlloc", "a variable of a module", "IpcOpenMemHandle", "MemMap", "MemHostAlloc",
+	"MemHostRegister"}
 
 func (r *region) end() uint64 { return r.addr + r.size }
 func (r *region) holds(p uint64, n int) bool {
@@ -143,11 +144,13 @@ func (m *Machine) add(r *region, data []byte, written []uint64) error {
 	if r.kind == regionMapping { // nobody has access before MemSetAccess
 		device += maxDevices
 	}
-	err := m.mem.Map(weakmem.Allocation{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign, Gone: r.gone(), Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
+	err := m.mem.Map(weakmem.Allocation{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign,
+		Gone: r.gone(), Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
 	if err != nil {
 		return err
 	}
-	i, _ := slices.BinarySearchFunc(m.regions.sorted, r.addr, func(r *region, p uint64) int { return cmp.Compare(r.addr, p) })
+	i, _ := slices.BinarySearchFunc(m.regions.sorted, r.addr,
+		func(r *region, p uint64) int { return cmp.Compare(r.addr, p) })
 	m.regions.sorted = slices.Insert(m.regions.sorted, i, r)
 	return nil
 }
@@ -227,7 +230,8 @@ func (c *call) memory(p uintptr, n int) (*region, error) {
 		n -= int(q.end() - uint64(p))
 		p = uintptr(q.end())
 		if q = c.regions.find(uint64(p)); q == nil || q.kind != regionMapping {
-			return nil, c.fail(cuda.ErrInvalidValue, "%d bytes beyond the end of %s #%d at %#x", n, regionNames[r.kind], r.id, r.addr)
+			return nil, c.fail(cuda.ErrInvalidValue, "%d bytes beyond the end of %s #%d at %#x", n, regionNames[r.kind],
+				r.id, r.addr)
 		}
 	}
 	return r, nil

@@ -80,8 +80,10 @@ func TestSpeedOfCopies(t *testing.T) {
 		})
 		return float64(ms) * 1000
 	}
-	require.InDelta(t, float64(n)/10e3+2+2, both(func() error { return m.MemcpyAsync(mem[0]+n, mem[1]+n, n, stream[1]) }), tolerance)
-	require.InDelta(t, 2*float64(n)/100e3+1+2, both(func() error { return m.MemcpyAsync(mem[1]+n, mem[0]+n, n, stream[1]) }), tolerance)
+	require.InDelta(t, float64(n)/10e3+2+2, both(func() error { return m.MemcpyAsync(mem[0]+n, mem[1]+n, n, stream[1]) }),
+		tolerance)
+	require.InDelta(t, 2*float64(n)/100e3+1+2,
+		both(func() error { return m.MemcpyAsync(mem[1]+n, mem[0]+n, n, stream[1]) }), tolerance)
 }
 
 // A bad cell keeps its bit whatever copies, sets and kernels write, in whatever memory lies there.

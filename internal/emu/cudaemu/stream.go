@@ -163,7 +163,8 @@ func (m *Machine) StreamCreate(flags cuda.StreamFlags, priority int) (cuda.Strea
 	if flags&^cuda.StreamNonBlocking != 0 {
 		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
 	}
-	s := c.ctx.newStream(cuda.Stream(m.handles.give(streamHandle)), flags, min(leastPriority, max(greatestPriority, priority)))
+	s := c.ctx.newStream(cuda.Stream(m.handles.give(streamHandle)), flags,
+		min(leastPriority, max(greatestPriority, priority)))
 	m.streams[s.handle] = s
 	return s.handle, nil
 }

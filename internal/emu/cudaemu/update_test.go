@@ -66,23 +66,33 @@ func TestUpdates(t *testing.T) {
 		{"set elsewhere", set(p), set(p + 4), cuda.UpdateSuccess, ""},
 		{"set on another device", set(p), set(q), cuda.UpdateParametersChanged, "a set of memory of another device, or kind"},
 		{"copy elsewhere", copies(p, q), copies(p+4, q+8), cuda.UpdateSuccess, ""},
-		{"copy to another device", copies(p, p), copies(q, p), cuda.UpdateParametersChanged, "a copy from or to memory of another device, or kind"},
-		{"copy from the host", copies(p, p), copies(p, host), cuda.UpdateParametersChanged, "a copy from or to memory of another device, or kind"},
+		{"copy to another device", copies(p, p), copies(q, p), cuda.UpdateParametersChanged,
+			"a copy from or to memory of another device, or kind"},
+		{"copy from the host", copies(p, p), copies(p, host), cuda.UpdateParametersChanged,
+			"a copy from or to memory of another device, or kind"},
 		{"kernel", kernel(false), kernel(false), cuda.UpdateSuccess, ""},
-		{"cooperative kernel", kernel(false), kernel(true), cuda.UpdateAttributesChanged, "a kernel becomes cooperative, or is no longer"},
+		{"cooperative kernel", kernel(false), kernel(true), cuda.UpdateAttributesChanged,
+			"a kernel becomes cooperative, or is no longer"},
 		{"another type", set(p), copies(p, p), cuda.UpdateNodeTypeChanged, "a set becomes a copy"},
 		{"kernel, function", kernel(false), call, cuda.UpdateNodeTypeChanged, "a kernel becomes a host function"},
 		{"record, wait", record, wait, cuda.UpdateNodeTypeChanged, "an event's record becomes an event's wait"},
 		{"value, child", value, child(set(p)), cuda.UpdateNodeTypeChanged, "a stream memory operation becomes a child graph"},
-		{"child, condition", child(set(p)), condition(cuda.ConditionIf, 0, set(p)), cuda.UpdateNodeTypeChanged, "a child graph becomes a condition"},
+		{"child, condition", child(set(p)), condition(cuda.ConditionIf, 0, set(p)), cuda.UpdateNodeTypeChanged,
+			"a child graph becomes a condition"},
 		{"more", set(p), both(set(p), set(p)), cuda.UpdateTopologyChanged, "another number of nodes"},
 		{"child", child(set(p)), child(set(p + 8)), cuda.UpdateSuccess, ""},
-		{"within a child", child(set(p)), child(copies(p, p)), cuda.UpdateNodeTypeChanged, "within a child graph: a set becomes a copy"},
-		{"more in a child", child(set(p)), child(both(set(p), set(p))), cuda.UpdateTopologyChanged, "within a child graph: another number of nodes"},
-		{"condition", condition(cuda.ConditionIf, 0, set(p)), condition(cuda.ConditionIf, 0, set(p+8)), cuda.UpdateSuccess, ""},
-		{"another condition", condition(cuda.ConditionIf, 0, set(p)), condition(cuda.ConditionWhile, 0, set(p)), cuda.UpdateParametersChanged, "a condition of another type or context"},
-		{"condition of another context", condition(cuda.ConditionIf, 0, func() {}), condition(cuda.ConditionIf, 1, func() {}), cuda.UpdateParametersChanged, "a condition of another type or context"},
-		{"within a condition", condition(cuda.ConditionIf, 0, set(p)), condition(cuda.ConditionIf, 0, copies(p, p)), cuda.UpdateNodeTypeChanged, "within a condition: a set becomes a copy"},
+		{"within a child", child(set(p)), child(copies(p, p)), cuda.UpdateNodeTypeChanged,
+			"within a child graph: a set becomes a copy"},
+		{"more in a child", child(set(p)), child(both(set(p), set(p))), cuda.UpdateTopologyChanged,
+			"within a child graph: another number of nodes"},
+		{"condition", condition(cuda.ConditionIf, 0, set(p)), condition(cuda.ConditionIf, 0, set(p+8)),
+			cuda.UpdateSuccess, ""},
+		{"another condition", condition(cuda.ConditionIf, 0, set(p)), condition(cuda.ConditionWhile, 0, set(p)),
+			cuda.UpdateParametersChanged, "a condition of another type or context"},
+		{"condition of another context", condition(cuda.ConditionIf, 0, func() {}), condition(cuda.ConditionIf, 1, func() {}),
+			cuda.UpdateParametersChanged, "a condition of another type or context"},
+		{"within a condition", condition(cuda.ConditionIf, 0, set(p)), condition(cuda.ConditionIf, 0, copies(p, p)),
+			cuda.UpdateNodeTypeChanged, "within a condition: a set becomes a copy"},
 	} {
 		x := e.graph(s, c.old)
 		g := e.captured(s, c.next)
@@ -99,7 +109,8 @@ func TestUpdates(t *testing.T) {
 		e.ok(e.CtxSynchronize())
 		e.ok(e.GraphLaunch(x, s))
 		e.ok(e.StreamSynchronize(s))
-		if at, ok := map[string]uintptr{"set elsewhere": 4, "child": 8, "condition": 8, "set on another device": 0, "within a child": 0}[c.name]; ok {
+		if at, ok := map[string]uintptr{"set elsewhere": 4, "child": 8, "condition": 8, "set on another device": 0,
+			"within a child": 0}[c.name]; ok {
 			require.EqualValues(t, 0x01010101, e.word(p+at), c.name)
 			require.Equal(t, at == 0, e.word(p) != 0, c.name)
 		}

@@ -58,7 +58,8 @@ func (m *Machine) UserObjectCreate(destroy func(), references int) (cuda.UserObj
 	if destroy == nil || references <= 0 {
 		return 0, c.fail(cuda.ErrInvalidValue, "%d references, or no function", references)
 	}
-	o := &userObject{handle: cuda.UserObject(m.handles.give(objectHandle)), destroy: destroy, own: references, all: references}
+	o := &userObject{handle: cuda.UserObject(m.handles.give(objectHandle)), destroy: destroy, own: references,
+		all: references}
 	m.objects[o.handle] = o
 	return o.handle, nil
 }

@@ -72,7 +72,8 @@ func (m *Machine) MemCreate(n int, p cuda.AllocationProp) (cuda.MemHandle, error
 			return 0, c.fail(cuda.ErrOutOfMemory, "%d bytes asked for, %d of %d free", n, d.Memory-d.used, d.Memory)
 		}
 		m.serial++
-		chunk, err := newChunk(label{id: hash("virtual", m.id, m.serial), size: uint64(n), device: d.UUID, kind: chunkVirtual}, !m.cfg.Plain)
+		chunk, err := newChunk(label{id: hash("virtual", m.id, m.serial), size: uint64(n), device: d.UUID,
+			kind: chunkVirtual}, !m.cfg.Plain)
 		if err != nil {
 			return 0, c.system(err)
 		}
@@ -116,7 +117,8 @@ func (m *Machine) MemAddressReserve(n, align int) (uintptr, error) {
 	}
 	defer c.end()
 	if n <= 0 || n%granularity != 0 || align < 0 || align&(align-1) != 0 {
-		return 0, c.fail(cuda.ErrInvalidValue, "%d bytes, alignment %d: the size is a multiple of %d, the alignment a power of two", n, align, granularity)
+		return 0, c.fail(cuda.ErrInvalidValue,
+			"%d bytes, alignment %d: the size is a multiple of %d, the alignment a power of two", n, align, granularity)
 	}
 	p := m.virtual.take(uint64(n), uint64(max(align, granularity)), 0)
 	m.virtual.reserved[p] = uint64(n)

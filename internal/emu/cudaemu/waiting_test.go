@@ -178,7 +178,8 @@ func whileKernelRuns(a *inquiry, of cuda.Context) {
 	var modules []cuda.Module
 	tell("many cuModuleLoadData", func() error {
 		for i := range 30 {
-			text := fmt.Sprintf(".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .b8 room[%d];\n.visible .entry k() { ret; }\n", 100000+i)
+			text := fmt.Sprintf(".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .b8 "+
+				"room[%d];\n.visible .entry k() { ret; }\n", 100000+i)
 			m, err := a.ModuleLoadData([]byte(text))
 			if err != nil {
 				return err

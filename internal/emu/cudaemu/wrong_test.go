@@ -37,7 +37,8 @@ func TestWrongArguments(t *testing.T) {
 	says(second(e.GraphInstantiate(g, 16)), cuda.ErrInvalidValue, "flags 0x10")
 	says(second(e.GraphAddEventRecordNode(g, nil, 99)), cuda.ErrInvalidHandle, "0x63 is no event")
 	says(second(e.GraphAddEventRecordNode(g, []cuda.GraphNode{99}, ev)), cuda.ErrInvalidValue, "")
-	says(e.GraphAddDependencies(g, []cuda.GraphNode{n}, []cuda.GraphNode{n}), cuda.ErrInvalidValue, "an edge of a node to itself")
+	says(e.GraphAddDependencies(g, []cuda.GraphNode{n}, []cuda.GraphNode{n}), cuda.ErrInvalidValue,
+		"an edge of a node to itself")
 	says(e.GraphAddDependencies(g, []cuda.GraphNode{n}, []cuda.GraphNode{99}), cuda.ErrInvalidValue, "")
 	says(second(e.GraphConditionalHandleCreate(g, 99, 0, 0)), cuda.ErrInvalidContext, "")
 	says(e.EventRecordWithFlags(ev, s, 2), cuda.ErrInvalidValue, "flags 0x2")
@@ -52,12 +53,14 @@ func TestWrongArguments(t *testing.T) {
 	says(second(e.DeviceCanAccessPeer(0, 9)), cuda.ErrInvalidDevice, "device 9 of 3")
 	says(second(e.FuncGetAttribute(99, f)), cuda.ErrInvalidValue, "attribute 99 is not emulated")
 	says(e.FuncSetAttribute(f, cuda.FuncRegisters, 1), cuda.ErrInvalidValue, "cannot be set")
-	says(e.FuncSetAttribute(f, cuda.FuncMaxDynamicShared, -1), cuda.ErrInvalidValue, "-1 bytes of dynamic shared memory, at most ")
+	says(e.FuncSetAttribute(f, cuda.FuncMaxDynamicShared, -1), cuda.ErrInvalidValue,
+		"-1 bytes of dynamic shared memory, at most ")
 	says(second(e.OccupancyMaxActiveBlocksPerMultiprocessor(f, 0, 0)), cuda.ErrInvalidValue, "0 threads, 0 bytes")
 	says(second(e.OccupancyMaxActiveBlocksPerMultiprocessor(f, 1, -1)), cuda.ErrInvalidValue, "1 threads, -1 bytes")
 	says(e.MemcpyAsync(p, 0x99, 4, s), cuda.ErrInvalidValue, "0x99 is not memory that the driver knows")
 	says(e.MemcpyAsync(0x99, p, 4, s), cuda.ErrInvalidValue, "0x99 is not memory that the driver knows")
-	says(e.StreamWriteValue32(s, far, 1, 0), cuda.ErrInvalidValue, "is memory of a device to which the stream's has no access: enable peer access")
+	says(e.StreamWriteValue32(s, far, 1, 0), cuda.ErrInvalidValue,
+		"is memory of a device to which the stream's has no access: enable peer access")
 	says(e.StreamWaitValue32(s, p, 1, 4), cuda.ErrInvalidValue, "")
 
 	e.ok(e.StreamBeginCapture(s, cuda.CaptureRelaxed))
@@ -81,10 +84,12 @@ func TestWrongArguments(t *testing.T) {
 	_, err = e.StreamEndCapture(away)
 	e.ok(err)
 	e.use(0)
-	says(second(e.GraphInstantiate(g, 0)), cuda.ErrNotSupported, "the body of a conditional node has a node of another context")
+	says(second(e.GraphInstantiate(g, 0)), cuda.ErrNotSupported,
+		"the body of a conditional node has a node of another context")
 	e.ok(e.GraphDestroy(g))
 
-	for a, want := range map[cuda.FunctionAttribute]int{cuda.FuncBinaryVersion: 90, cuda.FuncPTXVersion: 70, cuda.FuncMaxThreadsPerBlock: 1024, cuda.FuncSharedBytes: 0, cuda.FuncMaxDynamicShared: 48 << 10} {
+	for a, want := range map[cuda.FunctionAttribute]int{cuda.FuncBinaryVersion: 90, cuda.FuncPTXVersion: 70,
+		cuda.FuncMaxThreadsPerBlock: 1024, cuda.FuncSharedBytes: 0, cuda.FuncMaxDynamicShared: 48 << 10} {
 		got, err := e.FuncGetAttribute(a, f)
 		e.ok(err)
 		require.Equal(t, want, got, "attribute %d", a)

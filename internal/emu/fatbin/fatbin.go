@@ -15,9 +15,11 @@ import (
 
 // Errors of PTX, for errors.Is.
 var (
-	ErrNone   = errors.New("fatbin: no fat binary")
-	ErrNoPTX  = errors.New("fatbin: machine code alone, which an emulated GPU cannot run: compile with PTX, -gencode arch=compute_90,code=compute_90")
-	ErrPacked = errors.New("fatbin: PTX packed by zstd, which is not read here: compile with nvcc -no-compress, or with clang")
+	ErrNone  = errors.New("fatbin: no fat binary")
+	ErrNoPTX = errors.New("fatbin: machine code alone, which an emulated GPU cannot run: compile with PTX, -gencode " +
+		"arch=compute_90,code=compute_90")
+	ErrPacked = errors.New("fatbin: PTX packed by zstd, which is not read here: compile with nvcc -no-compress, or with " +
+		"clang")
 )
 
 // Unzstd unpacks a frame of zstd, whose size in bytes is known. It is nil where package zstd is not imported.
@@ -111,9 +113,11 @@ func next(b []byte) (e entry, rest []byte, err error) {
 	}
 	own, size := uint64(binary.LittleEndian.Uint32(b[4:])), binary.LittleEndian.Uint64(b[8:])
 	if own < entrySize || own > uint64(len(b)) || size > uint64(len(b))-own {
-		return e, nil, fmt.Errorf("fatbin: an entry of %d and %d bytes where %d are left: the image is damaged", own, size, len(b))
+		return e, nil, fmt.Errorf("fatbin: an entry of %d and %d bytes where %d are left: the image is damaged", own,
+			size, len(b))
 	}
-	e = entry{kind: binary.LittleEndian.Uint16(b), capability: int(binary.LittleEndian.Uint32(b[28:])), flags: binary.LittleEndian.Uint64(b[40:]),
+	e = entry{kind: binary.LittleEndian.Uint16(b), capability: int(binary.LittleEndian.Uint32(b[28:])),
+		flags:   binary.LittleEndian.Uint64(b[40:]),
 		payload: b[own : own+size], unpacked: binary.LittleEndian.Uint64(b[56:])}
 	if n := uint64(binary.LittleEndian.Uint32(b[16:])); n != 0 && n <= size {
 		e.payload = e.payload[:n] // without what fills it up

@@ -72,7 +72,8 @@ func TestNothingToRead(t *testing.T) {
 
 // Each image that is cut off or changed is an error, or gives some texts; none is read beyond its end.
 func TestDamaged(t *testing.T) {
-	whole := image(program{kind: 1, capability: 70, payload: []byte("plain\x00")}, program{kind: 1, capability: 90, flags: 0x2011, payload: packed, unpacked: 21})
+	whole := image(program{kind: 1, capability: 70, payload: []byte("plain\x00")},
+		program{kind: 1, capability: 90, flags: 0x2011, payload: packed, unpacked: 21})
 	for n := range whole {
 		_, err := fatbin.PTX(whole[:n:n])
 		require.Error(t, err, "%d bytes", n)

@@ -310,7 +310,8 @@ func (p *parser) checkAddress(b *body, f *form, o *Operand) string {
 	if f.op == "cp" || f.op == "st" && f.mods[0] == "async" {
 		return "" // several spaces
 	}
-	if o.Reg >= 0 && p.module.AddressSize == 64 && b.Regs[o.Reg].Type.Size() == 4 && !slices.Contains(shortSpaces, f.space) {
+	if o.Reg >= 0 && p.module.AddressSize == 64 && b.Regs[o.Reg].Type.Size() == 4 &&
+		!slices.Contains(shortSpaces, f.space) {
 		return "an address of 32 bits, expected 64"
 	}
 	if o.Name == "" && o.Reg < 0 && f.space != Local {

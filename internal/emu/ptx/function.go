@@ -9,7 +9,8 @@ import (
 func (p *parser) function(linkage string) {
 	where := p.advance()
 	p.module.marks = append(p.module.marks, mark{line: where.line}) // those of the function before end
-	f := &Func{Entry: where.text == ".entry", Linkage: linkage, Line: where.line, Labels: map[string]int{}, Tables: map[string][]string{}}
+	f := &Func{Entry: where.text == ".entry", Linkage: linkage, Line: where.line, Labels: map[string]int{},
+		Tables: map[string][]string{}}
 	b := &body{Func: f, used: map[string]int{}}
 	b.scopes = []*scope{{symbols: map[string]symbol{}}}
 	if !f.Entry && p.tok.is("(") {
@@ -208,8 +209,9 @@ const maxRegisters = 1 << 16
 
 // registerTypes are those of registers; narrower and packed formats live in .b16 and .b32.
 var registerTypes = map[Type]bool{
-	Pred: true, B16: true, B32: true, B64: true, B128: true, U16: true, U32: true, U64: true, S16: true, S32: true, S64: true,
-	B8: true, U8: true, S8: true, F16: true, F16x2: true, F32: true, F64: true,
+	Pred: true, B16: true, B32: true, B64: true, B128: true, U16: true, U32: true, U64: true, S16: true, S32: true,
+	S64: true,
+	B8:  true, U8: true, S8: true, F16: true, F16x2: true, F32: true, F64: true,
 }
 
 // registers parses .reg .b32 %r<8>, a, b;
@@ -218,7 +220,8 @@ func (p *parser) registers(b *body) {
 	t := p.advance()
 	typ := typeNames[trimDot(t.text)]
 	if t.text == "" || t.text[0] != '.' || !registerTypes[typ] {
-		p.failAt(t, "%s, expected the type of a register: .pred, .b8 to .b128, .u8 to .u64, .s8 to .s64, .f16, .f16x2, .f32 or .f64", t)
+		p.failAt(t, "%s, expected the type of a register: .pred, .b8 to .b128, .u8 to .u64, .s8 to .s64, .f16, .f16x2, "+
+			".f32 or .f64", t)
 	}
 	one := func(t token) {
 		s := symbol{kind: regSymbol, index: len(b.Regs)}

@@ -204,7 +204,8 @@ func (l *lexer) number() {
 		if class[b]&inWord != 0 || b == '.' {
 			continue
 		}
-		if before := l.src[l.off-1]; (b == '-' || b == '+') && (before == 'e' || before == 'E') && decimal(l.src[start:l.off-1]) {
+		if before := l.src[l.off-1]; (b == '-' || b == '+') && (before == 'e' || before == 'E') &&
+			decimal(l.src[start:l.off-1]) {
 			continue
 		}
 		break

@@ -130,7 +130,9 @@ func (l *linter) function(f *Func) {
 	if !l.rules.Local {
 		for i := range f.Vars {
 			if v := &f.Vars[i]; v.Space == Local {
-				l.add(f.Line, f, false, "%d bytes of local memory (%s), expected none: spills, or an array with an index that is not constant", v.Size(), v.Name)
+				l.add(f.Line, f, false,
+					"%d bytes of local memory (%s), expected none: spills, or an array with an index that is not constant", v.Size(),
+					v.Name)
 			}
 		}
 	}

@@ -64,7 +64,8 @@ func TestLintRules(t *testing.T) {
 		rules      Rules
 		want       string
 	}{
-		{"right", "ret;", Rules{Entries: map[string]int{"k": 8}, Version: Version{7, 0}, Targets: []string{"sm_70"}, AddressSize: 64}, ""},
+		{"right", "ret;", Rules{Entries: map[string]int{"k": 8}, Version: Version{7, 0}, Targets: []string{"sm_70"},
+			AddressSize: 64}, ""},
 		{"missing", "ret;", Rules{Entries: map[string]int{"k": 8, "other": 8}}, "kernel other is missing"},
 		{"unexpected", "ret;", Rules{Entries: map[string]int{}}, "k: a kernel that is not expected"},
 		{"parameters", "ret;", Rules{Entries: map[string]int{"k": 12}}, "k: 8 bytes of parameters, expected 12"},
@@ -97,7 +98,8 @@ func TestLintRules(t *testing.T) {
 }
 
 func TestLintWarnings(t *testing.T) {
-	require.Equal(t, []string{"line 16: warning: k: ld.u32: a generic address, which costs a test of the space; expected .global or .shared"},
+	require.Equal(t, []string{"line 16: warning: k: ld.u32: a generic address, which costs a test of the space; " +
+		"expected .global or .shared"},
 		problems(t, in("ld.u32 %r1, [%rd1];"), Rules{}, true))
 	require.Empty(t, problems(t, in("ld.global.u32 %r1, [%rd1];"), Rules{}, true))
 }
@@ -116,6 +118,7 @@ func TestLintCalls(t *testing.T) {
 // TestLintFixtures: what clang makes for a target needs no more than it says.
 func TestLintFixtures(t *testing.T) {
 	for name, text := range fixtures(t) {
-		require.Empty(t, problems(t, string(text), Rules{Approx: true, Local: true, Calls: true, AddressSize: 64}, false), name)
+		require.Empty(t, problems(t, string(text), Rules{Approx: true, Local: true, Calls: true, AddressSize: 64}, false),
+			name)
 	}
 }

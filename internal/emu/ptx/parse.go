@@ -241,7 +241,8 @@ func (p *parser) declareGlobal(t token, s symbol) string {
 		p.failAt(t, "%s is declared already", t)
 	}
 	if at, ok := p.locals[t.text]; ok {
-		p.failAt(t, "%s is a local name of a function already (line %d), expected variables and functions before the functions that use their names", t, at.line)
+		p.failAt(t, "%s is a local name of a function already (line %d), expected variables and functions before the "+
+			"functions that use their names", t, at.line)
 	}
 	if t.text[0] == '%' {
 		p.failAt(t, "%s begins with %%, expected that of registers only", t)
@@ -274,7 +275,8 @@ func (p *parser) variableType() Type {
 		typ = typeNames[t.text[1:]]
 	}
 	if !slices.Contains(variableTypes, typ) {
-		p.failAt(t, "%s, expected the type of a variable: .b8 to .b128, .u8 to .u64, .s8 to .s64, .f16, .f16x2, .f32 or .f64", t)
+		p.failAt(t, "%s, expected the type of a variable: .b8 to .b128, .u8 to .u64, .s8 to .s64, .f16, .f16x2, .f32 or .f64",
+			t)
 	}
 	p.advance()
 	return typ

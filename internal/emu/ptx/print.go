@@ -167,7 +167,8 @@ func (p *printer) registers(regs []Reg) {
 	for len(regs) > 0 {
 		prefix, ok := strings.CutSuffix(regs[0].Name, "0")
 		n := 1
-		for ok && n < len(regs) && n < maxRegisters && regs[n].Type == regs[0].Type && regs[n].Name == prefix+strconv.Itoa(n) {
+		for ok && n < len(regs) && n < maxRegisters && regs[n].Type == regs[0].Type &&
+			regs[n].Name == prefix+strconv.Itoa(n) {
 			n++
 		}
 		if n > 1 && prefix != "" && prefix != "%" {

@@ -136,7 +136,8 @@ func specOf(f *form) (*spec, error) {
 		}
 	}
 	if far < len(f.mods) {
-		return nil, fmt.Errorf("%s does not have .%s there, expected %s", f.op, clip(f.mods[far]), lines[best].expected(f.mods, far))
+		return nil, fmt.Errorf("%s does not have .%s there, expected %s", f.op, clip(f.mods[far]),
+			lines[best].expected(f.mods, far))
 	}
 	return nil, fmt.Errorf("%s lacks a modifier, expected %s", f.op, lines[best].expected(f.mods, far))
 }

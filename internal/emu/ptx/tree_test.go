@@ -196,7 +196,8 @@ func TestInitialisers(t *testing.T) {
 		{".u64 x = WARP_SZ * 8", []byte{0, 1}, ".u64 x = 256"},
 		{".f32 x[2] = {1.0, 0fC0000000}", []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}, ".f32 x[2] = {0f3F800000, 0fC0000000}"},
 		{".f64 x = 0f3F800000", []byte{0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, ".f64 x = 0d3FF0000000000000"},
-		{".align 16 .b128 x = -1", []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}, ".b128 x = -1"},
+		{".align 16 .b128 x = -1", []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255},
+			".b128 x = -1"},
 		{".u64 x[2] = {y+8, generic(y)}", make([]byte, 16), ".u64 x[2] = {y+8, generic(y)}"},
 		{".b64 x[3] = {0, y + -4, 0}", make([]byte, 16), ".b64 x[3] = {0, y+-4}"},
 		{".u32 x[4] = {0, 0, 0, 0}", nil, ".u32 x[4]"},
@@ -244,7 +245,8 @@ func TestDirectives(t *testing.T) {
 
 func TestTypes(t *testing.T) {
 	require.Equal(t, []int{1, 8, 16, 128}, []int{Pred.Bits(), U8.Bits(), E4M3x2.Bits(), B128.Bits()})
-	require.Equal(t, []string{"u32", "f16x2", "pred", ""}, []string{U32.String(), F16x2.String(), Pred.String(), NoType.String()})
+	require.Equal(t, []string{"u32", "f16x2", "pred", ""},
+		[]string{U32.String(), F16x2.String(), Pred.String(), NoType.String()})
 	require.Equal(t, []string{"", "shared", "reg"}, []string{Generic.String(), Shared.String(), RegSpace.String()})
 	require.True(t, S16.Signed() && S16.Integer() && U8.Integer() && BF16.Float())
 	require.False(t, B32.Integer() || B32.Float() || U32.Signed() || Pred.Integer())

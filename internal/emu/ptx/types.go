@@ -59,7 +59,8 @@ func (t Type) Signed() bool { return types[t].class == signed }
 // Integer reports whether it is of integers, with sign or without; bits of no meaning (b32) are not.
 func (t Type) Integer() bool { return types[t].class == unsigned || types[t].class == signed }
 
-var spaceNames = [...]string{Generic: "", RegSpace: "reg", Param: "param", Global: "global", Const: "const", Shared: "shared", Local: "local"}
+var spaceNames = [...]string{Generic: "", RegSpace: "reg", Param: "param", Global: "global", Const: "const",
+	Shared: "shared", Local: "local"}
 
 // String is the space as in PTX, without the dot; nothing for generic.
 func (s Space) String() string { return spaceNames[s] }

@@ -188,7 +188,8 @@ func TestDoubts(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			text := asynchronous(fmt.Sprintf(".reg .u32 ROUNDS;\nmov.u32 ROUNDS, %d;\n", rounds) + d.body)
 			in := append(d.in, make([]uint32, 1)...)
-			got := run{file: text, kernel: "k", threads: d.threads, blocks: d.blocks, words: [][]uint32{d.out, in, make([]uint32, 64)}}.do(t, options{})[0]
+			got := run{file: text, kernel: "k", threads: d.threads, blocks: d.blocks,
+				words: [][]uint32{d.out, in, make([]uint32, 64)}}.do(t, options{})[0]
 			require.Equal(t, d.want, got)
 		})
 	}

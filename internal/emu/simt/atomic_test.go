@@ -70,9 +70,11 @@ func TestAtomics(t *testing.T) {
 					bits := 8 * size
 					if space == ".shared" {
 						at = "s"
-						prepare = fmt.Sprintf(".shared .align 8 .b8 s[8]; ld.global.b%d %s5, [%%rd0]; st.shared.b%d [s], %s5;", bits, reg, bits, reg)
+						prepare = fmt.Sprintf(".shared .align 8 .b8 s[8]; ld.global.b%d %s5, [%%rd0]; st.shared.b%d [s], %s5;", bits, reg,
+							bits, reg)
 					}
-					body := prepare + fmt.Sprintf("mov.b%d %s2, %d; mov.b%d %s3, %d; %s %s[%s], %s2%s;", bits, reg, c.b, bits, reg, c.c, name, dst, at, reg, third)
+					body := prepare + fmt.Sprintf("mov.b%d %s2, %d; mov.b%d %s3, %d; %s %s[%s], %s2%s;", bits, reg, c.b, bits, reg,
+						c.c, name, dst, at, reg, third)
 					if space == ".shared" {
 						body += fmt.Sprintf("ld.shared.b%d %s5, [s]; st.global.b%d [%%rd0], %s5;", bits, reg, bits, reg)
 					}

@@ -92,13 +92,17 @@ func execBarrier(w *warp, in *inst, mask uint32) status {
 	bar := &w.block.bars[id]
 	switch {
 	case count%32 != 0 || op.counted && count == 0 || count > uint64(align(w.block.grid.threads(), 32)):
-		return w.fail(in, mask, weakmem.BadInstruction, "barrier for %d threads: want a multiple of 32, at most the block's", count)
+		return w.fail(in, mask, weakmem.BadInstruction, "barrier for %d threads: want a multiple of 32, at most the block's",
+			count)
 	case bar.arrived > 0 && bar.count != int(count):
-		return w.fail(in, mask, weakmem.BadInstruction, "barrier %d for %d threads, where others wait for %d (0: all)", id, count, bar.count)
+		return w.fail(in, mask, weakmem.BadInstruction, "barrier %d for %d threads, where others wait for %d (0: all)", id,
+			count, bar.count)
 	case bar.masks[w.index]&mask != 0:
 		return w.fail(in, bar.masks[w.index]&mask, weakmem.BadInstruction, "arrives twice at barrier %d", id)
 	case op.aligned && w.elsewhere(uint32(id)):
-		return w.fail(in, mask, weakmem.BadInstruction, "bar.sync needs all threads of a warp at the same instruction, others of this warp wait at another one for the same barrier")
+		return w.fail(in, mask, weakmem.BadInstruction,
+			"bar.sync needs all threads of a warp at the same instruction, others of this warp wait at another one for the "+
+				"same barrier")
 	}
 	if bar.arrived == 0 {
 		bar.every = true

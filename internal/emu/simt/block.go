@@ -99,7 +99,8 @@ func (b *block) ended(w *warp, mask uint32) {
 		b.ready--
 		b.leave()
 		if t := b.abandoned(); t != nil {
-			t.warp.failAt(t.in, t.lane, weakmem.BadInstruction, 0, "the block has ended, and nothing waited until this copy no longer uses its shared memory")
+			t.warp.failAt(t.in, t.lane, weakmem.BadInstruction, 0,
+				"the block has ended, and nothing waited until this copy no longer uses its shared memory")
 			return
 		}
 		b.grid.ended++

@@ -44,7 +44,8 @@ func TestReductions(t *testing.T) {
 
 func TestDynamicSharedMemory(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
-		v := run{file: "block.ptx", kernel: "reverse", blocks: 2, threads: 96, shared: 4 * 96, words: [][]uint32{sequence(192, 1)}}.do(t, o)[0]
+		v := run{file: "block.ptx", kernel: "reverse", blocks: 2, threads: 96, shared: 4 * 96,
+			words: [][]uint32{sequence(192, 1)}}.do(t, o)[0]
 		for i := range 96 {
 			require.EqualValues(t, 95-i, v[i])
 			require.EqualValues(t, 96+95-i, v[96+i])
@@ -67,7 +68,8 @@ func TestMissingBarrierIsFound(t *testing.T) {
 
 func TestGenericPointers(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
-		got := run{file: "block.ptx", kernel: "pointers", threads: 64, shared: 4 * 64, words: [][]uint32{sequence(64, 7)}}.do(t, o)[0]
+		got := run{file: "block.ptx", kernel: "pointers", threads: 64, shared: 4 * 64,
+			words: [][]uint32{sequence(64, 7)}}.do(t, o)[0]
 		for i, v := range got {
 			mine := []int{1, 2, 3, i}
 			var want int
@@ -106,12 +108,13 @@ func TestBarriers(t *testing.T) {
 		name, body string
 		want       func(i int) uint32
 	}{
-		{"threads that ended are not waited for", "setp.lt.u32 %p1, %r0, 40; @%p1 exit; bar.sync 0; mov.b32 %r2, 8;", func(i int) uint32 {
-			if i < 40 {
-				return uint32(i)
-			}
-			return 8
-		}},
+		{"threads that ended are not waited for", "setp.lt.u32 %p1, %r0, 40; @%p1 exit; bar.sync 0; mov.b32 %r2, 8;",
+			func(i int) uint32 {
+				if i < 40 {
+					return uint32(i)
+				}
+				return 8
+			}},
 		{"popc", "setp.lt.u32 %p1, %r0, 40; bar.red.popc.u32 %r2, 1, %p1;", all(40)},
 		{"and of a part", `setp.lt.u32 %p1, %r0, 64; mov.b32 %r2, 7; @!%p1 bra A; bar.red.and.pred %p2, 3, 64, %p1; selp.b32 %r2, 1, 0, %p2; A:`, func(i int) uint32 {
 			if i < 64 {

@@ -52,7 +52,8 @@ func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 	}
 	c.link()
 	live := c.merge()
-	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), Registers: registers(f, live), Workspace: c.has("%envreg"), code: c.code}, nil
+	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), Registers: registers(f, live),
+		Workspace: c.has("%envreg"), code: c.code}, nil
 }
 
 // has reports whether the kernel reads a special register whose name begins so.

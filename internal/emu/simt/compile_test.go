@@ -27,7 +27,8 @@ func TestCompileRefuses(t *testing.T) {
 		{"approximate", hand("sin.approx.f32 %f1, %f2;"), "line 16: \"sin.approx.f32 %f1, %f2\""},
 		{"recursion", recursive, "function f calls itself"},
 		{"store to a parameter", hand("st.param.u64 [out], %rd0;"), "cannot be written"},
-		{"more local memory than threads have", hand(".local .align 4 .b8 a[40000000000]; ret;"), "40000000000 bytes of local memory, a thread has at most 524288"},
+		{"more local memory than threads have", hand(".local .align 4 .b8 a[40000000000]; ret;"),
+			"40000000000 bytes of local memory, a thread has at most 524288"},
 		{"atomic on local memory", hand(".local .align 4 .b8 a[8]; atom.local.add.u32 %r1, [a], 1;"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,7 +71,8 @@ func TestKernelsAreCompiled(t *testing.T) {
 	for _, file := range files {
 		want, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.True(t, source(t, filepath.Base(file)) == string(want), "%s is stale: run testdata/compile.sh", filepath.Base(file))
+		require.True(t, source(t, filepath.Base(file)) == string(want), "%s is stale: run testdata/compile.sh",
+			filepath.Base(file))
 	}
 }
 
@@ -88,7 +90,8 @@ func FuzzKernels(f *testing.F) {
 			f.Add(".version 7.0\n.target sm_70\n.address_size 64\n//"+p, uint64(2))
 		}
 	}
-	f.Add(hand("bar.red.popc.u32 %r2, 1, %p1; shfl.sync.up.b32 %r2|%p1, %r0, 4, 0, -1; match.all.sync.b32 %r2|%p1, %r9, -1;"), uint64(3))
+	f.Add(hand("bar.red.popc.u32 %r2, 1, %p1; shfl.sync.up.b32 %r2|%p1, %r0, 4, 0, -1; match.all.sync.b32 %r2|%p1, %r9, "+
+		"-1;"), uint64(3))
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
 		mod, err := ptx.Parse("k.ptx", []byte(text))
 		if err != nil {

@@ -14,7 +14,8 @@ const setConditional = "cudaGraphSetConditional"
 
 // calls reports whether an instruction calls a function by its name.
 func calls(in *ptx.Instr, name string) bool {
-	return in.Op == "call" && len(in.Operands) == 3 && in.Operands[1].Kind == ptx.NameOperand && in.Operands[1].Name == name
+	return in.Op == "call" && len(in.Operands) == 3 && in.Operands[1].Kind == ptx.NameOperand &&
+		in.Operands[1].Name == name
 }
 
 func decodeSetConditional(c *compiler, fr *frame, in *ptx.Instr) error {

@@ -179,8 +179,9 @@ func execCopy(w *warp, in *inst, mask uint32) status {
 
 func (w *warp) copy(in *inst, op *copyOp, lane int) status {
 	plan := weakmem.Plan{
-		Dst: w.at(&op.dst, in.src[0], lane), Src: w.at(&op.src, in.src[1], lane), ToShared: op.toShared, FromShared: !op.toShared,
-		Bytes: op.bytes, Align: op.bytes, Async: op.bulk, Line: in.ptx.Line, Update: op.update, Size: op.size,
+		Dst: w.at(&op.dst, in.src[0], lane), Src: w.at(&op.src, in.src[1], lane), ToShared: op.toShared,
+		FromShared: !op.toShared,
+		Bytes:      op.bytes, Align: op.bytes, Async: op.bulk, Line: in.ptx.Line, Update: op.update, Size: op.size,
 	}
 	n := op.bytes
 	if op.sized {

@@ -41,12 +41,15 @@ func TestPlainCopy(t *testing.T) {
 	find(t, plainCopy, r, want, []planted{
 		{"first not waited for", []edit{{"cp.async.wait_group 1;", "cp.async.wait_group 2;"}}, kinds(raced), copied},
 		{"second not waited for", []edit{{"cp.async.wait_group 0;", "cp.async.wait_group 1;"}}, kinds(raced), copied},
-		{"second in no group", []edit{{"cp.async.commit_group;\ncp.async.wait_group 1;", "cp.async.wait_group 0;"}}, kinds(raced), copied},
+		{"second in no group", []edit{{"cp.async.commit_group;\ncp.async.wait_group 1;", "cp.async.wait_group 0;"}},
+			kinds(raced), copied},
 		{"no barrier", []edit{{"bar.sync 0;", ""}}, kinds(raced, unset), copied},
 		{"misaligned", []edit{{"[%r1], [%rd4]", "[%r1], [%rd4+2]"}}, kinds(weakmem.Misaligned), ""},
 		{"reads too much", []edit{{"[%rd4+256], 4, 4", "[%rd4+256], 4, 8"}}, kinds(bad), "fewer bytes than it is to read"},
-		{"source overwritten", []edit{{"cp.async.wait_group 1;", "st.global.u32 [%rd4], 0; cp.async.wait_group 1;"}}, kinds(raced), "the asynchronous copy's load of 4 bytes"},
-		{"destination overwritten", []edit{{"cp.async.wait_group 1;", "st.shared.u32 [%r1], 0; cp.async.wait_group 1;"}}, kinds(raced), copied},
+		{"source overwritten", []edit{{"cp.async.wait_group 1;", "st.global.u32 [%rd4], 0; cp.async.wait_group 1;"}},
+			kinds(raced), "the asynchronous copy's load of 4 bytes"},
+		{"destination overwritten", []edit{{"cp.async.wait_group 1;", "st.shared.u32 [%r1], 0; cp.async.wait_group 1;"}},
+			kinds(raced), copied},
 	})
 	all := edit{"cp.async.commit_group;\ncp.async.wait_group 1;", "cp.async.wait_all;"}
 	find(t, all.of(t, plainCopy), r, want, nil)
@@ -81,7 +84,8 @@ func TestCopyArrives(t *testing.T) {
 	r := run{threads: 64, words: [][]uint32{make([]uint32, 32), in, {0}}}
 	find(t, copyArrives, r, in[32:64], []planted{
 		{"arrives before", []edit{
-			{"cp.async.cg.shared.global.L2::128B [%r2], [%rd4], 16;\ncp.async.mbarrier.arrive.noinc.shared.b64 [bar];", "cp.async.mbarrier.arrive.noinc.shared.b64 [bar]; cp.async.cg.shared.global [%r2], [%rd4], 16;"},
+			{"cp.async.cg.shared.global.L2::128B [%r2], [%rd4], 16;\ncp.async.mbarrier.arrive.noinc.shared.b64 [bar];",
+				"cp.async.mbarrier.arrive.noinc.shared.b64 [bar]; cp.async.cg.shared.global [%r2], [%rd4], 16;"},
 		}, kinds(raced, unset), "the asynchronous copy's store of 16 bytes"},
 		{"counted apart", []edit{{".noinc", ""}}, kinds(stuck), "phase 0 lacks 32 of 32 arrivals"},
 	})
@@ -117,12 +121,18 @@ func TestBulkReductions(t *testing.T) {
 		{"xor.b32", [2]uint32{0xff, 0xf0}, [2]uint32{0x300, 1}, [2]uint32{0xff, 0xf0}},
 		{"add.f32", [2]uint32{f32(1), f32(-2)}, [2]uint32{f32(0.5), f32(0.25)}, [2]uint32{f32(2), f32(-1.5)}},
 		{"add.f64", f64(1), f64(0.5), f64(2)},
-		{"add.noftz.f16", [2]uint32{half(0x3c00, 0x4000), half(0, 1)}, [2]uint32{half(0x3c00, 0xc000), half(1, 1)}, [2]uint32{half(0x4200, 0xc000), half(2, 3)}},
-		{"add.noftz.bf16", [2]uint32{half(0x3f80, 0x4000), half(0, 1)}, [2]uint32{half(0x3f80, 0xc000), half(1, 1)}, [2]uint32{half(0x4040, 0xc000), half(2, 3)}},
-		{"min.f16", [2]uint32{half(0x3c00, 0xc000), 0}, [2]uint32{half(0x4000, 0x3c00), half(0x8001, 1)}, [2]uint32{half(0x3c00, 0xc000), half(0x8001, 0)}},
-		{"max.f16", [2]uint32{half(0x3c00, 0xc000), 0}, [2]uint32{half(0x4000, 0x3c00), half(0x8001, 1)}, [2]uint32{half(0x4000, 0x3c00), half(0, 1)}},
-		{"min.bf16", [2]uint32{half(0x3f80, 0xc000), 0}, [2]uint32{half(0x4000, 0x3f80), half(0x8001, 1)}, [2]uint32{half(0x3f80, 0xc000), half(0x8001, 0)}},
-		{"max.bf16", [2]uint32{half(0x3f80, 0xc000), 0}, [2]uint32{half(0x4000, 0x3f80), half(0x8001, 1)}, [2]uint32{half(0x4000, 0x3f80), half(0, 1)}},
+		{"add.noftz.f16", [2]uint32{half(0x3c00, 0x4000), half(0, 1)}, [2]uint32{half(0x3c00, 0xc000), half(1, 1)},
+			[2]uint32{half(0x4200, 0xc000), half(2, 3)}},
+		{"add.noftz.bf16", [2]uint32{half(0x3f80, 0x4000), half(0, 1)}, [2]uint32{half(0x3f80, 0xc000), half(1, 1)},
+			[2]uint32{half(0x4040, 0xc000), half(2, 3)}},
+		{"min.f16", [2]uint32{half(0x3c00, 0xc000), 0}, [2]uint32{half(0x4000, 0x3c00), half(0x8001, 1)},
+			[2]uint32{half(0x3c00, 0xc000), half(0x8001, 0)}},
+		{"max.f16", [2]uint32{half(0x3c00, 0xc000), 0}, [2]uint32{half(0x4000, 0x3c00), half(0x8001, 1)},
+			[2]uint32{half(0x4000, 0x3c00), half(0, 1)}},
+		{"min.bf16", [2]uint32{half(0x3f80, 0xc000), 0}, [2]uint32{half(0x4000, 0x3f80), half(0x8001, 1)},
+			[2]uint32{half(0x3f80, 0xc000), half(0x8001, 0)}},
+		{"max.bf16", [2]uint32{half(0x3f80, 0xc000), 0}, [2]uint32{half(0x4000, 0x3f80), half(0x8001, 1)},
+			[2]uint32{half(0x4000, 0x3f80), half(0, 1)}},
 	} {
 		for _, hint := range []string{"", ".L2::cache_hint"} {
 			policy := ""
@@ -146,7 +156,8 @@ cp.async.bulk.wait_group 0;
 				old, v, want = append(old, c.old[:]...), append(v, c.v[:]...), append(want, c.w[:]...)
 			}
 			for seed := range uint64(tries(4)) {
-				got := run{file: text, kernel: "k", threads: 256, blocks: 2, words: [][]uint32{old, v, {0}}}.do(t, options{seed: seed})[0]
+				got := run{file: text, kernel: "k", threads: 256, blocks: 2, words: [][]uint32{old, v, {0}}}.do(t,
+					options{seed: seed})[0]
 				require.Equal(t, want, got, c.op)
 			}
 		}
@@ -199,7 +210,8 @@ func TestPlainThenBulk(t *testing.T) {
 	const wait = "cp.async.wait_all;\n"
 	find(t, plainThenBulk, run{threads: 64, words: [][]uint32{make([]uint32, 64), in, {0}}}, in, []planted{
 		{"no fence", []edit{{"fence.proxy.async.shared::cta;", ""}}, kinds(noFence), "the store of 4 bytes"},
-		{"fence too early", []edit{{wait + "fence.proxy.async.shared::cta;", "fence.proxy.async.shared::cta;\n" + wait}}, kinds(noFence), "the store of 4 bytes"},
+		{"fence too early", []edit{{wait + "fence.proxy.async.shared::cta;", "fence.proxy.async.shared::cta;\n" + wait}},
+			kinds(noFence), "the store of 4 bytes"},
 		{"not waited for", []edit{{wait, ""}}, kinds(raced), "the asynchronous copy's store of 4 bytes"},
 	})
 	later := edit{"fence.proxy.async.shared::cta;\nbar.sync 0;", "bar.sync 0;\nfence.proxy.async.shared::cta;"}

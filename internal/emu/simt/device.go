@@ -21,7 +21,8 @@ func newDevice(s Shape) device {
 }
 
 func newSM(s Shape, number int) sm {
-	return sm{number: number, threads: s.ThreadsPerSM, blocks: s.BlocksPerSM, shared: s.SharedPerSM, registers: RegistersPerSM}
+	return sm{number: number, threads: s.ThreadsPerSM, blocks: s.BlocksPerSM, shared: s.SharedPerSM,
+		registers: RegistersPerSM}
 }
 
 // Hardware allocates threads in whole warps, each with its registers, and shared memory in

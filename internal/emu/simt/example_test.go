@@ -44,12 +44,14 @@ func Example() {
 		panic(err)
 	}
 	world := simt.NewWorld(simt.Config{
-		Memory:  memory,
-		Devices: []simt.Shape{{SMs: 1, ThreadsPerSM: 2048, BlocksPerSM: 32, SharedPerSM: 64 << 10, SharedPerBlock: 48 << 10, ThreadsPerBlock: 1024}},
-		Trace:   func(e simt.Event) { fmt.Printf("%04b %-30s %v\n", e.Mask, e.In.Text, e.Sources(2)) },
+		Memory: memory,
+		Devices: []simt.Shape{{SMs: 1, ThreadsPerSM: 2048, BlocksPerSM: 32, SharedPerSM: 64 << 10, SharedPerBlock: 48 << 10,
+			ThreadsPerBlock: 1024}},
+		Trace: func(e simt.Event) { fmt.Printf("%04b %-30s %v\n", e.Mask, e.In.Text, e.Sources(2)) },
 	})
 	kernel, _ := program.Kernel("square")
-	grid := &simt.Grid{Image: program.Load(nil), Kernel: kernel, Dim: [3]int{1, 1, 1}, Block: [3]int{4, 1, 1}, Args: binary.LittleEndian.AppendUint64(nil, 0x1000)}
+	grid := &simt.Grid{Image: program.Load(nil), Kernel: kernel, Dim: [3]int{1, 1, 1}, Block: [3]int{4, 1, 1},
+		Args: binary.LittleEndian.AppendUint64(nil, 0x1000)}
 	if err := world.Start(grid); err != nil {
 		panic(err)
 	}

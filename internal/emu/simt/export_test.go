@@ -9,5 +9,6 @@ import (
 func (e Event) LoadAsync(lane int, addr uint64) *weakmem.Fault {
 	var at, d alu.Lanes
 	at[lane] = addr
-	return e.warp.block.mem.Load(e.warp.index, 1<<lane, &at, 4, []*alu.Lanes{&d}, weakmem.How{Shared: true, Async: true, Line: e.In.Line})
+	return e.warp.block.mem.Load(e.warp.index, 1<<lane, &at, 4, []*alu.Lanes{&d},
+		weakmem.How{Shared: true, Async: true, Line: e.In.Line})
 }

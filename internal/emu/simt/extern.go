@@ -79,7 +79,8 @@ func decodeExtern(c *compiler, fr *frame, in *ptx.Instr, f *ptx.Func) error {
 }
 
 func execUnknown(w *warp, in *inst, mask uint32) status {
-	return w.fail(in, mask, weakmem.BadInstruction, "%s has no body in this module, and the emulator does not know it", in.x.(*externOp).name)
+	return w.fail(in, mask, weakmem.BadInstruction, "%s has no body in this module, and the emulator does not know it",
+		in.x.(*externOp).name)
 }
 
 // passed is an argument of the call in a lane.
@@ -185,7 +186,8 @@ func format(layout string, value func(size int) (uint64, bool), text func(addr u
 }
 
 // printed is one value as printf has it.
-func printed(verb byte, flags, length string, size int, value func(int) (uint64, bool), text func(uint64) string) string {
+func printed(verb byte, flags, length string, size int, value func(int) (uint64, bool),
+	text func(uint64) string) string {
 	if strings.ContainsRune("eEfFgGaAsp", rune(verb)) {
 		size = 8
 	}

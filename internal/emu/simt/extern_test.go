@@ -97,11 +97,13 @@ func runExterns(t *testing.T, what byte) (printed string, fault *weakmem.Fault) 
 		require.NoError(t, mem.Map(weakmem.Allocation{Addr: at, Data: data, Name: v.Name}))
 		globals[v.Name] = at
 	}
-	w := simt.NewWorld(simt.Config{Devices: []simt.Shape{{SMs: 1, ThreadsPerSM: 2048, BlocksPerSM: 32, SharedPerSM: 1 << 16, SharedPerBlock: 1 << 16, ThreadsPerBlock: 1024}},
+	w := simt.NewWorld(simt.Config{Devices: []simt.Shape{{SMs: 1, ThreadsPerSM: 2048, BlocksPerSM: 32,
+		SharedPerSM: 1 << 16, SharedPerBlock: 1 << 16, ThreadsPerBlock: 1024}},
 		Memory: mem, Print: func(device int, text string) { printed += text }})
 	k, ok := p.Kernel("calls")
 	require.True(t, ok)
-	g := &simt.Grid{Image: p.Load(globals), Kernel: k, Dim: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Args: []byte{what, 0, 0, 0}}
+	g := &simt.Grid{Image: p.Load(globals), Kernel: k, Dim: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1},
+		Args: []byte{what, 0, 0, 0}}
 	require.NoError(t, w.Start(g))
 	for !g.Done() {
 		require.NotZero(t, w.Step(1000))

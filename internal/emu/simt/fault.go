@@ -115,7 +115,8 @@ const waiters = 6
 
 // deadlock stops the grid. The report names some threads of the blocks, and their waits.
 func (g *Grid) deadlock(why string, blocks ...*block) {
-	f := &weakmem.Fault{Kind: weakmem.Deadlock, Device: g.Device, Kernel: g.Kernel.Name, Line: g.Kernel.Func.Line, Count: 1}
+	f := &weakmem.Fault{Kind: weakmem.Deadlock, Device: g.Device, Kernel: g.Kernel.Name, Line: g.Kernel.Func.Line,
+		Count: 1}
 	lines := []string{why}
 	ins := g.Kernel.code.ins
 	named := 0
@@ -143,7 +144,8 @@ func (g *Grid) deadlock(why string, blocks ...*block) {
 				case w.polled.in != nil:
 					in = w.polled.in
 					thread = w.thread(w.polled.lane)
-					what = fmt.Sprintf("block %s, thread %s, line %d: polls %s", triple(b.index), triple(thread), in.ptx.Line, &w.polled)
+					what = fmt.Sprintf("block %s, thread %s, line %d: polls %s", triple(b.index), triple(thread), in.ptx.Line,
+						&w.polled)
 				default:
 					what += "runs"
 				}
@@ -163,7 +165,8 @@ func (g *Grid) deadlock(why string, blocks ...*block) {
 		lines = append(lines, fmt.Sprintf("and %d more groups of threads", named-waiters))
 	}
 	if left := g.blocks - g.resident; left > 0 {
-		lines = append(lines, fmt.Sprintf("%d of %d blocks are not resident, there is no room for them before others end", left, g.blocks))
+		lines = append(lines, fmt.Sprintf("%d of %d blocks are not resident, there is no room for them before others end",
+			left, g.blocks))
 	}
 	f.Detail = strings.Join(lines, "\n\t")
 	g.stop(f)

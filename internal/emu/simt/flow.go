@@ -20,14 +20,16 @@ func init() {
 		"nanosleep": simple(execPause),
 
 		"prefetch": simple(execNothing), "prefetchu": simple(execNothing), "applypriority": simple(execNothing),
-		"discard": simple(execNothing), "pmevent": simple(execNothing), "setmaxnreg": simple(execNothing), "griddepcontrol": simple(execNothing),
+		"discard": simple(execNothing), "pmevent": simple(execNothing), "setmaxnreg": simple(execNothing),
+		"griddepcontrol": simple(execNothing),
 
 		"ld": decodeLoad, "ldu": decodeLoad, "st": decodeStore, "atom": decodeAtomic, "red": decodeAtomic,
 		"fence": decodeFence, "membar": decodeFence,
 		"cvta": decodeAddress, "isspacep": decodeIsSpace,
 
-		"bar": decodeBarrier, "barrier": decodeBarrier, "mbarrier": decodeMbarrier, "cp": decodeCopy, "createpolicy": decodePolicy,
-		"shfl": decodeSync, "vote": decodeSync, "match": decodeSync, "redux": decodeSync,
+		"bar": decodeBarrier, "barrier": decodeBarrier, "mbarrier": decodeMbarrier, "cp": decodeCopy,
+		"createpolicy": decodePolicy,
+		"shfl":         decodeSync, "vote": decodeSync, "match": decodeSync, "redux": decodeSync,
 		"elect": decodeSync, "activemask": decodeActive,
 	}
 }

@@ -75,17 +75,20 @@ func (g *Grid) check(w *World) error {
 	}
 	shape := w.cfg.Devices[g.Device]
 	if g.threads() > shape.ThreadsPerBlock || g.threads() > shape.ThreadsPerSM {
-		return refuse("blocks of %d threads, the device allows %d", g.threads(), min(shape.ThreadsPerBlock, shape.ThreadsPerSM))
+		return refuse("blocks of %d threads, the device allows %d", g.threads(),
+			min(shape.ThreadsPerBlock, shape.ThreadsPerSM))
 	}
 	if g.shared() > shape.SharedPerBlock || g.shared() > shape.SharedPerSM {
-		return refuse("blocks of %d bytes of shared memory, the device allows %d", g.shared(), min(shape.SharedPerBlock, shape.SharedPerSM))
+		return refuse("blocks of %d bytes of shared memory, the device allows %d", g.shared(),
+			min(shape.SharedPerBlock, shape.SharedPerSM))
 	}
 	if len(g.Args) != f.ParamBytes {
 		return refuse("%d bytes of arguments, want %d", len(g.Args), f.ParamBytes)
 	}
 	room := w.Fits(g.Device, g.Kernel, g.threads(), g.Shared) * shape.SMs
 	if room == 0 {
-		return refuse("a block of %d threads with %d registers each does not fit a multiprocessor", g.threads(), g.Kernel.Registers)
+		return refuse("a block of %d threads with %d registers each does not fit a multiprocessor", g.threads(),
+			g.Kernel.Registers)
 	}
 	if n := g.Dim[0] * g.Dim[1] * g.Dim[2]; g.Cooperative && n > room {
 		return refuse("%d blocks have to be resident at once, the device has room for %d", n, room)

@@ -45,7 +45,8 @@ func TestThreadsOfKernels(t *testing.T) {
 		{".reqntid 32, 2", [3]int{64, 1, 1}, "blocks of [64 1 1] threads, .reqntid is"},
 		{".reqntid 32", [3]int{32, 2, 1}, "blocks of [32 2 1] threads, .reqntid is"},
 	} {
-		m := boot(t, ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() "+c.directive+" { ret; }\n", options{})
+		m := boot(t, ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() "+c.directive+" { ret; }\n",
+			options{})
 		g := m.grid("k", 1, 1)
 		g.Block = c.block
 		if err := m.world.Start(g); c.want == "" {

@@ -12,7 +12,8 @@ import (
 )
 
 // small is a device of two multiprocessors.
-var small = simt.Shape{SMs: 2, ThreadsPerSM: 2048, BlocksPerSM: 4, SharedPerSM: 228 << 10, SharedPerBlock: 227 << 10, ThreadsPerBlock: 1024}
+var small = simt.Shape{SMs: 2, ThreadsPerSM: 2048, BlocksPerSM: 4, SharedPerSM: 228 << 10, SharedPerBlock: 227 << 10,
+	ThreadsPerBlock: 1024}
 
 // A machine is a World with memory, for a test.
 type machine struct {
@@ -91,7 +92,8 @@ func (m *machine) words(v ...uint32) uint64 {
 func (m *machine) unwritten(n int) uint64 {
 	addr := m.next
 	m.next += uint64(4*n+511) &^ 255
-	require.NoError(m.t, m.mem.Map(weakmem.Allocation{Addr: addr, Data: make([]byte, 4*n), Written: make([]uint64, (4*n+63)/64)}))
+	require.NoError(m.t, m.mem.Map(weakmem.Allocation{Addr: addr, Data: make([]byte, 4*n),
+		Written: make([]uint64, (4*n+63)/64)}))
 	return addr
 }
 
@@ -127,7 +129,8 @@ func args(values ...any) []byte {
 func (m *machine) grid(kernel string, blocks, threads int, arguments ...any) *simt.Grid {
 	k, ok := m.image.Program.Kernel(kernel)
 	require.True(m.t, ok, "kernel %s", kernel)
-	return &simt.Grid{Image: m.image, Kernel: k, Dim: [3]int{blocks, 1, 1}, Block: [3]int{threads, 1, 1}, Args: args(arguments...)}
+	return &simt.Grid{Image: m.image, Kernel: k, Dim: [3]int{blocks, 1, 1}, Block: [3]int{threads, 1, 1},
+		Args: args(arguments...)}
 }
 
 // start queues grids and runs until all is done.

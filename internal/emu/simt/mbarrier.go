@@ -34,7 +34,8 @@ const (
 )
 
 func (m *mbarrier) String() string {
-	return fmt.Sprintf("mbarrier at shared %#x: phase %d lacks %d of %d arrivals and %d bytes", m.at, m.phase, m.pending, m.expected, m.bytes)
+	return fmt.Sprintf("mbarrier at shared %#x: phase %d lacks %d of %d arrivals and %d bytes", m.at, m.phase, m.pending,
+		m.expected, m.bytes)
 }
 
 // arrive counts arrivals, which release what is in the clock. The text says what is wrong

@@ -64,15 +64,22 @@ func TestMbarrierPhases(t *testing.T) {
 		{"empty not waited for", []edit{{"@!%p1 bra EMPTY;", ""}}, kinds(raced, bad, stuck), "4 bytes"},
 		{"phase of full mistaken", []edit{{"[bar], %r6;", "[bar], 0;"}}, kinds(raced, stuck, bad), "4 bytes"},
 		{"phase of empty mistaken", []edit{{"xor.b32 %r6, %r6, 1;", ""}}, kinds(stuck), "phase 0 lacks 32 of 32 arrivals"},
-		{"arrival that releases nothing", []edit{{"mbarrier.arrive.shared.b64 _, [bar]", "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [bar]"}}, kinds(raced), "4 bytes"},
-		{"wait that acquires nothing", []edit{{"parity.acquire.cta.shared::cta.b64", "parity.relaxed.cta.shared::cta.b64"}}, kinds(raced), "4 bytes"},
+		{"arrival that releases nothing",
+			[]edit{{"mbarrier.arrive.shared.b64 _, [bar]", "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [bar]"}},
+			kinds(raced), "4 bytes"},
+		{"wait that acquires nothing", []edit{{"parity.acquire.cta.shared::cta.b64", "parity.relaxed.cta.shared::cta.b64"}},
+			kinds(raced), "4 bytes"},
 		{"not initialised in time", []edit{{"bar.sync 0;", ""}}, kinds(raced, unset, bad), "8 bytes"},
-		{"initialised twice", []edit{{"init.shared.b64 [bar+8]", "init.shared.b64 [bar]"}}, kinds(bad), "holds a barrier already"},
-		{"invalid", []edit{{"bar.sync 0;", "@%p0 mbarrier.inval.shared.b64 [bar]; bar.sync 0;"}}, kinds(bad), "or it was invalidated"},
-		{"overwritten", []edit{{"bar.sync 0;", "@%p0 st.shared.u32 [bar], 7; bar.sync 0;"}}, kinds(bad), "something was stored over the mbarrier"},
+		{"initialised twice", []edit{{"init.shared.b64 [bar+8]", "init.shared.b64 [bar]"}}, kinds(bad),
+			"holds a barrier already"},
+		{"invalid", []edit{{"bar.sync 0;", "@%p0 mbarrier.inval.shared.b64 [bar]; bar.sync 0;"}}, kinds(bad),
+			"or it was invalidated"},
+		{"overwritten", []edit{{"bar.sync 0;", "@%p0 st.shared.u32 [bar], 7; bar.sync 0;"}}, kinds(bad),
+			"something was stored over the mbarrier"},
 		{"initialised for nobody", []edit{{"[bar], 32", "[bar], 0"}}, kinds(bad), "1 to 1048575 arrivals"},
 		{"misaligned", []edit{{"[bar], 32", "[bar+4], 32"}}, kinds(weakmem.Misaligned), ""},
-		{"too many arrivals", []edit{{"arrive.shared.b64 _, [bar]", "arrive.shared.b64 _, [bar], 3"}}, kinds(bad), "3 arrivals at the mbarrier"},
+		{"too many arrivals", []edit{{"arrive.shared.b64 _, [bar]", "arrive.shared.b64 _, [bar], 3"}}, kinds(bad),
+			"3 arrivals at the mbarrier"},
 	})
 }
 
@@ -82,7 +89,8 @@ func TestMbarrierByWarps(t *testing.T) {
 	for _, e := range []edit{
 		{"[bar], 32;", "[bar], 1;"}, {"[bar+8], 32;", "[bar+8], 1;"},
 		{"mbarrier.arrive.shared.b64 _, [bar];", "bar.warp.sync 0xffffffff; @%p4 mbarrier.arrive.shared.b64 _, [bar];"},
-		{"mbarrier.arrive.release.cta.shared::cta.b64 %rd4, [bar+8], 1;", "bar.warp.sync -1; @%p4 mbarrier.arrive.release.cta.shared::cta.b64 %rd4, [bar+8], 1;"},
+		{"mbarrier.arrive.release.cta.shared::cta.b64 %rd4, [bar+8], 1;",
+			"bar.warp.sync -1; @%p4 mbarrier.arrive.release.cta.shared::cta.b64 %rd4, [bar+8], 1;"},
 		{"and.b32 %r4, %r0, 31;", "and.b32 %r4, %r0, 31; setp.eq.u32 %p4, %r4, 0;"},
 	} {
 		text = e.of(t, text)

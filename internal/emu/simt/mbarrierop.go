@@ -24,7 +24,8 @@ func decodeMbarrier(c *compiler, fr *frame, in *ptx.Instr) error {
 	if in.Mods[0] == "pending_count" {
 		return decodePendingCount(c, fr, in)
 	}
-	op := &mbarrierOp{plain: in.Has("relaxed"), noComplete: in.Has("noComplete"), drop: in.Mods[0] == "arrive_drop", parity: in.Has("parity")}
+	op := &mbarrierOp{plain: in.Has("relaxed"), noComplete: in.Has("noComplete"), drop: in.Mods[0] == "arrive_drop",
+		parity: in.Has("parity")}
 	d := inst{exec: execMbarrier, x: op}
 	ops := in.Operands
 	switch in.Mods[0] {
@@ -104,7 +105,8 @@ func execInit(w *warp, in *inst, mask uint32) status {
 			return w.failAt(in, lane, weakmem.BadInstruction, at, "an mbarrier is for 1 to 1048575 arrivals")
 		}
 		if old := b.mbarriers[at]; old != nil && !old.gone {
-			return w.failAt(in, lane, weakmem.BadInstruction, at, "the memory holds a barrier already, which mbarrier.inval has to end: "+old.String())
+			return w.failAt(in, lane, weakmem.BadInstruction, at,
+				"the memory holds a barrier already, which mbarrier.inval has to end: "+old.String())
 		}
 		if s := w.mark(in, lane, at, mbarrierMark); s != next {
 			return s
@@ -121,7 +123,8 @@ func execInit(w *warp, in *inst, mask uint32) status {
 func (w *warp) mark(in *inst, lane int, at, v uint64) status {
 	var addr, data alu.Lanes
 	addr[lane], data[lane] = at, v
-	if f := w.block.mem.Store(w.index, 1<<lane, &addr, 8, []*alu.Lanes{&data}, weakmem.How{Shared: true, Line: in.ptx.Line}); f != nil {
+	if f := w.block.mem.Store(w.index, 1<<lane, &addr, 8, []*alu.Lanes{&data},
+		weakmem.How{Shared: true, Line: in.ptx.Line}); f != nil {
 		return w.stopped(in, f)
 	}
 	return next

@@ -68,7 +68,8 @@ func (c *compiler) source(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error
 		r := fr.regs + int32(o.Reg)
 		if o.Not {
 			not := c.scratch(fmt.Sprint("!", len(c.code.ins)%4))
-			c.code.ins = append(c.code.ins, inst{alu: runNot, dst: []int32{not}, src: []int32{r}, guard: noSlot, helper: true, ptx: in})
+			c.code.ins = append(c.code.ins, inst{alu: runNot, dst: []int32{not}, src: []int32{r}, guard: noSlot, helper: true,
+				ptx: in})
 			return not, nil
 		}
 		return r, nil

@@ -14,7 +14,8 @@ import (
 
 func TestTickets(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
-		got := run{file: "order.ptx", kernel: "count", blocks: 5, threads: 96, words: [][]uint32{{0}}, unset: []int{5 * 96}}.do(t, o)
+		got := run{file: "order.ptx", kernel: "count", blocks: 5, threads: 96, words: [][]uint32{{0}},
+			unset: []int{5 * 96}}.do(t, o)
 		require.EqualValues(t, 5*96, got[0][0])
 		for _, v := range got[1] {
 			require.EqualValues(t, 1, v)
@@ -33,7 +34,8 @@ func TestMessagePassing(t *testing.T) {
 	for _, kernel := range []string{"send", "sendFenced"} {
 		t.Run(kernel, func(t *testing.T) {
 			each(t, func(t *testing.T, o options) {
-				got := run{file: "order.ptx", kernel: kernel, blocks: 2, threads: 1, words: [][]uint32{{0}}, unset: []int{1, 1}}.do(t, o)
+				got := run{file: "order.ptx", kernel: kernel, blocks: 2, threads: 1, words: [][]uint32{{0}},
+					unset: []int{1, 1}}.do(t, o)
 				require.EqualValues(t, 42, got[2][0])
 			})
 		})
@@ -63,7 +65,8 @@ func TestWarpBarrierOrders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			each(t, func(t *testing.T, o options) {
-				m := boot(t, hand("setp.eq.u32 %p1, %r0, 31; @%p1 st.global.u32 [%rd0], 42;"+c.wait+"@!%p1 ld.global.u32 %r1, [%rd0];"), o)
+				m := boot(t, hand("setp.eq.u32 %p1, %r0, 31; @%p1 st.global.u32 [%rd0], 42;"+c.wait+"@!%p1 ld.global.u32 %r1, "+
+					"[%rd0];"), o)
 				g := m.grid("k", 1, 32, m.words(0), 5)
 				m.start(g)
 				if c.right {
@@ -87,7 +90,8 @@ func TestIndependentThreads(t *testing.T) {
 
 func TestBarrierOfTheGrid(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
-		got := run{file: "order.ptx", kernel: "meet", blocks: 8, threads: 64, cooperative: true, words: [][]uint32{{0}}, unset: []int{8, 8}}.do(t, o)
+		got := run{file: "order.ptx", kernel: "meet", blocks: 8, threads: 64, cooperative: true, words: [][]uint32{{0}},
+			unset: []int{8, 8}}.do(t, o)
 		for _, v := range got[2] { // as many as there is room for
 			require.EqualValues(t, 36, v)
 		}
@@ -220,7 +224,8 @@ func oneShot(t *testing.T, kernel string, seed uint64, ranks, n int) (sums [][]u
 	for r := range ranks {
 		outs = append(outs, m.unwritten(2*n))
 		in := m.words(sequence(2*n, uint32(r+1))...)
-		g := m.grid(kernel, 2, 64, in, outs[r], boxes[0], boxes[1], boxes[2], boxes[3], boxes[4], boxes[5], boxes[6], boxes[7], r, ranks, n, 1)
+		g := m.grid(kernel, 2, 64, in, outs[r], boxes[0], boxes[1], boxes[2], boxes[3], boxes[4], boxes[5], boxes[6],
+			boxes[7], r, ranks, n, 1)
 		g.Device = r
 		grids = append(grids, g)
 	}

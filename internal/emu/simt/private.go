@@ -28,7 +28,8 @@ func (p *private) clear() { clear(p.written) }
 // check finds what is wrong with an access to n bytes.
 func (p *private) check(addr uint64, n int) (weakmem.FaultKind, string) {
 	switch {
-	case addr >= uint64(p.size) || addr+uint64(n) > uint64(p.size) || p.owner[addr] == 0 || p.owner[addr] != p.owner[addr+uint64(n)-1]:
+	case addr >= uint64(p.size) || addr+uint64(n) > uint64(p.size) || p.owner[addr] == 0 ||
+		p.owner[addr] != p.owner[addr+uint64(n)-1]:
 		return weakmem.OutOfBounds, "outside of the thread's local variables"
 	case addr%uint64(n) != 0:
 		return weakmem.Misaligned, fmt.Sprintf("local address has to be a multiple of %d", n)
@@ -38,7 +39,8 @@ func (p *private) check(addr uint64, n int) (weakmem.FaultKind, string) {
 
 // load reads elements of the threads in mask, as weakmem.Block does. It returns the
 // first lane whose access is wrong, with the reason.
-func (p *private) load(mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes) (lane int, kind weakmem.FaultKind, why string) {
+func (p *private) load(mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes) (lane int, kind weakmem.FaultKind,
+	why string) {
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m)
 		if kind, why := p.check(addr[lane], size*len(dst)); why != "" {
@@ -60,7 +62,8 @@ func (p *private) load(mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes)
 	return 0, 0, ""
 }
 
-func (p *private) store(mask uint32, addr *alu.Lanes, size int, src []*alu.Lanes) (lane int, kind weakmem.FaultKind, why string) {
+func (p *private) store(mask uint32, addr *alu.Lanes, size int, src []*alu.Lanes) (lane int, kind weakmem.FaultKind,
+	why string) {
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m)
 		if kind, why := p.check(addr[lane], size*len(src)); why != "" {

@@ -58,7 +58,9 @@ func TestFenceProxy(t *testing.T) {
 
 // What is not emulated is refused, not passed over.
 func TestClustersRefused(t *testing.T) {
-	mod, err := ptx.Parse("test.ptx", []byte(strings.Replace(proxied, "FENCE", "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [tile], [%r1], 16, [%r1];", 1)))
+	mod, err := ptx.Parse("test.ptx",
+		[]byte(strings.Replace(proxied, "FENCE",
+			"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [tile], [%r1], 16, [%r1];", 1)))
 	require.NoError(t, err)
 	_, err = simt.Compile(mod)
 	require.ErrorContains(t, err, "clusters of blocks are not emulated")

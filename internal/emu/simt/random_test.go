@@ -122,7 +122,8 @@ func (k *randomKernel) block(depth int) string {
 			fmt.Fprintf(&s, "mad.lo.u32 %%r1, %%r1, 3, %d;\n", n)
 			k.run = append(k.run, func(x *uint32) bool { *x = *x*3 + n; return true })
 		case 1:
-			fmt.Fprintf(&s, "shr.u32 %%r2, %%r1, 3; xor.b32 %%r1, %%r1, %%r2; setp.gt.u32 %%p1, %%r1, %d; @%%p1 sub.u32 %%r1, %%r1, 1;\n", n)
+			fmt.Fprintf(&s, "shr.u32 %%r2, %%r1, 3; xor.b32 %%r1, %%r1, %%r2; setp.gt.u32 %%p1, %%r1, %d; @%%p1 sub.u32 %%r1, "+
+				"%%r1, 1;\n", n)
 			k.run = append(k.run, func(x *uint32) bool {
 				*x ^= *x >> 3
 				if *x > n {
@@ -133,7 +134,8 @@ func (k *randomKernel) block(depth int) string {
 		case 2, 3: // if and else
 			yes, f := inner()
 			no, g := inner()
-			fmt.Fprintf(&s, "and.b32 %%r2, %%r1, %d; setp.eq.u32 %%p1, %%r2, 0; @%%p1 bra E%d;\n%sbra J%d;\nE%d:\n%sJ%d:\n", n, l, no, l, l, yes, l)
+			fmt.Fprintf(&s, "and.b32 %%r2, %%r1, %d; setp.eq.u32 %%p1, %%r2, 0; @%%p1 bra E%d;\n%sbra J%d;\nE%d:\n%sJ%d:\n", n,
+				l, no, l, l, yes, l)
 			k.run = append(k.run, func(x *uint32) bool {
 				if *x&n == 0 {
 					return f(x)
@@ -143,7 +145,8 @@ func (k *randomKernel) block(depth int) string {
 		case 4: // a loop, as long as each thread likes
 			text, f := inner()
 			c := 10 + depth
-			fmt.Fprintf(&s, "and.b32 %%r%d, %%r1, 7; add.u32 %%r%d, %%r%d, 1;\nL%d:\n%ssub.u32 %%r%d, %%r%d, 1; setp.ne.u32 %%p2, %%r%d, 0; @%%p2 bra L%d;\n", c, c, c, l, text, c, c, c, l)
+			fmt.Fprintf(&s, "and.b32 %%r%d, %%r1, 7; add.u32 %%r%d, %%r%d, 1;\nL%d:\n%ssub.u32 %%r%d, %%r%d, 1; setp.ne.u32 "+
+				"%%p2, %%r%d, 0; @%%p2 bra L%d;\n", c, c, c, l, text, c, c, c, l)
 			k.run = append(k.run, func(x *uint32) bool {
 				for i := *x&7 + 1; i > 0; i-- {
 					if !f(x) {

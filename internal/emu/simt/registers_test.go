@@ -65,7 +65,8 @@ func TestRegistersLimitBlocks(t *testing.T) {
 		require.Equal(t, c.registers, k.Registers, c)
 		require.Equal(t, c.fits, m.world.Fits(0, k, c.threads, 0), c)
 		if c.fits == 0 {
-			require.ErrorContains(t, m.world.Start(m.grid("crowded", 1, c.threads, m.words(0, 0))), "does not fit a multiprocessor")
+			require.ErrorContains(t, m.world.Start(m.grid("crowded", 1, c.threads, m.words(0, 0))),
+				"does not fit a multiprocessor")
 		}
 	}
 }

@@ -30,7 +30,8 @@ func TestBulkPush(t *testing.T) {
 
 // ringOf has device 0 send tiles to device 1, and so on; each adds its own, and the last sends the sums.
 // Its blocks have different numbers of threads.
-func ringOf(t *testing.T, text string, devices, blocks, tiles int, o options) (m *machine, grids []*simt.Grid, sums uint64) {
+func ringOf(t *testing.T, text string, devices, blocks, tiles int, o options) (m *machine, grids []*simt.Grid,
+	sums uint64) {
 	o.stall = 200_000
 	for range devices {
 		o.devices = append(o.devices, small)
@@ -64,7 +65,8 @@ func TestBulkRing(t *testing.T) {
 			require.Nil(t, g.Fault(), "seed %d", seed)
 		}
 		require.Empty(t, m.found)
-		require.Equal(t, sequence(tiles*tileWords, uint32(devices*(devices+1)/2)), m.read(sums, tiles*tileWords), "seed %d", seed)
+		require.Equal(t, sequence(tiles*tileWords, uint32(devices*(devices+1)/2)), m.read(sums, tiles*tileWords), "seed %d",
+			seed)
 	}
 }
 

@@ -135,7 +135,8 @@ func execSync(w *warp, in *inst, mask uint32) status {
 		return next
 	}
 	if other := mask &^ same; other != 0 { // threads with another member mask wait apart
-		w.add(group{pc: w.groups[w.current].pc, mask: other, wait: atSync, value: uint32(members[bits.TrailingZeros32(other)])})
+		w.add(group{pc: w.groups[w.current].pc, mask: other, wait: atSync,
+			value: uint32(members[bits.TrailingZeros32(other)])})
 		w.groups[w.current].mask &^= other
 		w.regroup(other)
 	}

@@ -16,10 +16,12 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write the goldens of testdata anew")
 
 // traced runs a kernel and gives its trace, a line an instruction.
-func traced(t testing.TB, file, kernel string, blocks, threads int, seed uint64, step int, arguments ...func(m *machine) any) []string {
+func traced(t testing.TB, file, kernel string, blocks, threads int, seed uint64, step int,
+	arguments ...func(m *machine) any) []string {
 	var lines []string
 	m := boot(t, file, options{seed: seed, trace: func(e simt.Event) {
-		lines = append(lines, fmt.Sprintf("%d %v warp %d %08x %3d %s", e.Device, e.Block, e.Warp, e.Mask, e.In.Line, e.In.Text))
+		lines = append(lines, fmt.Sprintf("%d %v warp %d %08x %3d %s", e.Device, e.Block, e.Warp, e.Mask,
+			e.In.Line, e.In.Text))
 	}})
 	var a []any
 	for _, f := range arguments {

@@ -34,7 +34,8 @@ func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, bar *mbarrier) *tra
 		return nil
 	}
 	world := w.block.grid.world
-	t := &transfer{Transfer: made, grid: w.block.grid, seat: len(world.transfers), warp: w, in: in, lane: lane, bar: bar, bytes: plan.Bytes}
+	t := &transfer{Transfer: made, grid: w.block.grid, seat: len(world.transfers), warp: w, in: in, lane: lane, bar: bar,
+		bytes: plan.Bytes}
 	world.transfers = append(world.transfers, t)
 	w.block.copies = append(w.block.copies, t)
 	return t

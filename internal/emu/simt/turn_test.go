@@ -39,7 +39,8 @@ func TestFollow(t *testing.T) {
 			require.Equal(t, []uint32{68}, words)
 		}
 		// Turns of warps that there are not are passed over.
-		_, _, words = run([]simt.Turn{{Device: 3}, {Launch: 1, Instructions: 1}, {Block: [3]int{9}, Instructions: 1}, {Warp: 9, Instructions: 1}})
+		_, _, words = run([]simt.Turn{{Device: 3}, {Launch: 1, Instructions: 1}, {Block: [3]int{9}, Instructions: 1},
+			{Warp: 9, Instructions: 1}})
 		require.Equal(t, []uint32{68}, words)
 	}
 }

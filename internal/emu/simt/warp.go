@@ -287,5 +287,6 @@ func (w *warp) release(why wait, value uint32) {
 
 func (w *warp) trace(in *inst, mask uint32) {
 	g := w.block.grid
-	g.world.cfg.Trace(Event{Grid: g, Device: g.Device, Kernel: g.Kernel.Name, Block: w.block.index, Warp: w.index, Mask: mask, In: in.ptx, warp: w, inst: in})
+	g.world.cfg.Trace(Event{Grid: g, Device: g.Device, Kernel: g.Kernel.Name, Block: w.block.index, Warp: w.index,
+		Mask: mask, In: in.ptx, warp: w, inst: in})
 }

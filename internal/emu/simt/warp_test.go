@@ -42,12 +42,15 @@ func TestWarp(t *testing.T) {
 		threads    int
 		want       func(i int) uint32
 	}{
-		{"ballot", "and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; vote.sync.ballot.b32 %r2, %p1, 0xffffffff;", 32, all(0x55555555)},
+		{"ballot", "and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; vote.sync.ballot.b32 %r2, %p1, 0xffffffff;", 32,
+			all(0x55555555)},
 		{"all", "setp.lt.u32 %p1, %r0, 31; vote.sync.all.pred %p2, %p1, 0xffffffff; selp.u32 %r2, 1, 0, %p2;", 32, all(0)},
-		{"not any", "setp.lt.u32 %p1, %r0, 99; vote.sync.any.pred %p2, !%p1, 0xffffffff; selp.u32 %r2, 1, 0, %p2;", 32, all(0)},
+		{"not any", "setp.lt.u32 %p1, %r0, 99; vote.sync.any.pred %p2, !%p1, 0xffffffff; selp.u32 %r2, 1, 0, %p2;",
+			32, all(0)},
 		{"uni", "setp.lt.u32 %p1, %r0, 99; vote.sync.uni.pred %p2, %p1, 0xffffffff; selp.u32 %r2, 1, 0, %p2;", 32, all(1)},
 		{"bfly", "shfl.sync.bfly.b32 %r2, %r0, 5, 31, 0xffffffff;", 32, func(i int) uint32 { return uint32(i ^ 5) }},
-		{"idx in segments of 8", "shfl.sync.idx.b32 %r2, %r0, 3, 0x181f, 0xffffffff;", 32, func(i int) uint32 { return uint32(i&^7 | 3) }},
+		{"idx in segments of 8", "shfl.sync.idx.b32 %r2, %r0, 3, 0x181f, 0xffffffff;", 32,
+			func(i int) uint32 { return uint32(i&^7 | 3) }},
 		{"up", "shfl.sync.up.b32 %r2|%p1, %r0, 4, 0, 0xffffffff; @!%p1 mov.b32 %r2, 77;", 32, func(i int) uint32 {
 			if i < 4 {
 				return 77
@@ -60,21 +63,25 @@ func TestWarp(t *testing.T) {
 			}
 			return uint32(i)
 		}},
-		{"match.any", "and.b32 %r1, %r0, 3; match.any.sync.b32 %r2, %r1, 0xffffffff;", 32, func(i int) uint32 { return 0x11111111 << (i & 3) }},
+		{"match.any", "and.b32 %r1, %r0, 3; match.any.sync.b32 %r2, %r1, 0xffffffff;", 32,
+			func(i int) uint32 { return 0x11111111 << (i & 3) }},
 		{"match.all", "match.all.sync.b32 %r2|%p1, %r9, 0xffffffff;", 32, all(0xffffffff)},
-		{"redux", "sub.s32 %r1, %r0, 40; redux.sync.max.s32 %r2, %r1, 0xffffffff; redux.sync.add.u32 %r3, %r0, 0xffffffff; add.s32 %r2, %r2, %r3;", 32, all(31*16 - 9)},
+		{"redux", "sub.s32 %r1, %r0, 40; redux.sync.max.s32 %r2, %r1, 0xffffffff; redux.sync.add.u32 %r3, %r0, 0xffffffff; " +
+			"add.s32 %r2, %r2, %r3;", 32, all(31*16 - 9)},
 		{"elect", "mov.b32 %r2, 0; elect.sync %r1|%p1, 0xffffffff; @%p1 mov.b32 %r2, 9;", 32, func(i int) uint32 {
 			if i == 0 {
 				return 9
 			}
 			return 0
 		}},
-		{"threads that ended are not waited for", "setp.lt.u32 %p1, %r0, 7; @%p1 exit; setp.eq.u32 %p1, %r0, %r0; vote.sync.ballot.b32 %r2, %p1, 0xffffffff;", 20, func(i int) uint32 {
-			if i < 7 {
-				return uint32(i)
-			}
-			return 0xfff80
-		}},
+		{"threads that ended are not waited for",
+			"setp.lt.u32 %p1, %r0, 7; @%p1 exit; setp.eq.u32 %p1, %r0, %r0; vote.sync.ballot.b32 %r2, %p1, 0xffffffff;", 20,
+			func(i int) uint32 {
+				if i < 7 {
+					return uint32(i)
+				}
+				return 0xfff80
+			}},
 		{"both sides of a branch", `setp.lt.u32 %p1, %r0, 7; mov.b32 %r2, 0;
 			@%p1 bra A;
 			shfl.sync.idx.b32 %r2, %r0, 2, 31, 0xffffffff; bra.uni B;
@@ -102,7 +109,8 @@ func TestWarp(t *testing.T) {
 		}},
 		{"numbers of the warp and its device", `mov.u32 %r2, %nwarpid; mov.u32 %r3, %nsmid; mad.lo.u32 %r2, %r3, 1000, %r2; mov.u32 %r3, %smid; setp.ge.u32 %p1, %r3, 2; @%p1 mov.b32 %r2, 1;
 			mov.u32 %r3, %tid.y; add.u32 %r2, %r2, %r3; mov.u32 %r3, %ctaid.x; add.u32 %r2, %r2, %r3; mov.u32 %r3, WARP_SZ; mad.lo.u32 %r2, %r3, 100000, %r2;`, 32, all(3202064)},
-		{"shared memory of the block", `.shared .align 4 .b8 s[256]; setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [s], 1; mov.u32 %r2, %total_smem_size; mov.u32 %r3, %dynamic_smem_size; mad.lo.u32 %r2, %r3, 1000, %r2;`, 32, all(256)},
+		{"shared memory of the block",
+			`.shared .align 4 .b8 s[256]; setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [s], 1; mov.u32 %r2, %total_smem_size; mov.u32 %r3, %dynamic_smem_size; mad.lo.u32 %r2, %r3, 1000, %r2;`, 32, all(256)},
 		{"lanemask_eq", "mov.u32 %r2, %lanemask_eq;", 40, func(i int) uint32 { return 1 << (i % 32) }},
 		{"lanemask_le", "mov.u32 %r2, %lanemask_le;", 40, func(i int) uint32 { return 2<<(i%32) - 1 }},
 		{"lanemask_ge", "mov.u32 %r2, %lanemask_ge;", 40, func(i int) uint32 { return ^uint32(0) << (i % 32) }},
@@ -110,7 +118,8 @@ func TestWarp(t *testing.T) {
 		{"clocks go on", `mov.u64 %rd2, %clock64; mov.u32 %r3, %clock; mov.u64 %rd3, %globaltimer; mov.u32 %r4, %globaltimer_lo; mov.u64 %rd4, %clock64;
 			mov.u32 %r5, %clock_hi; mov.u32 %r6, %globaltimer_hi; setp.lt.u64 %p1, %rd2, %rd3; setp.lt.u64 %p2, %rd3, %rd4; setp.lt.u32 %p3, %r3, %r4;
 			selp.u32 %r2, 1, 0, %p1; @%p2 add.u32 %r2, %r2, 2; @%p3 add.u32 %r2, %r2, 4; add.u32 %r2, %r2, %r5; add.u32 %r2, %r2, %r6;`, 32, all(7)},
-		{"carries", "add.cc.u32 %r1, %r0, 0xffffffff; addc.u32 %r2, %r0, 100; sub.cc.u32 %r3, 5, %r0; subc.u32 %r3, 0, 0; mad.lo.u32 %r2, %r3, 1000, %r2;", 32, func(i int) uint32 {
+		{"carries", "add.cc.u32 %r1, %r0, 0xffffffff; addc.u32 %r2, %r0, 100; sub.cc.u32 %r3, 5, %r0; subc.u32 %r3, 0, 0; " +
+			"mad.lo.u32 %r2, %r3, 1000, %r2;", 32, func(i int) uint32 {
 			v := uint32(i + 100)
 			if i > 0 {
 				v++
@@ -120,7 +129,8 @@ func TestWarp(t *testing.T) {
 			}
 			return v
 		}},
-		{"match.all of different values", "and.b32 %r1, %r0, 16; match.all.sync.b32 %r2|%p1, %r1, 0xffffffff; @%p1 mov.b32 %r2, 7;", 32, all(0)},
+		{"match.all of different values",
+			"and.b32 %r1, %r0, 16; match.all.sync.b32 %r2|%p1, %r1, 0xffffffff; @%p1 mov.b32 %r2, 7;", 32, all(0)},
 		{"redux and", "or.b32 %r1, %r0, 0xf0; redux.sync.and.b32 %r2, %r1, 0xffffffff;", 32, all(0xf0)},
 		{"redux or", "redux.sync.or.b32 %r2, %r0, 0xffffffff;", 32, all(31)},
 		{"redux xor", "mul.lo.u32 %r1, %r0, %r0; redux.sync.xor.b32 %r2, %r1, 0xffffffff;", 32, func(int) (x uint32) {
@@ -129,7 +139,8 @@ func TestWarp(t *testing.T) {
 			}
 			return x
 		}},
-		{"redux of some", "setp.gt.u32 %p1, %r0, 3; @%p1 bra A; redux.sync.add.u32 %r2, %r0, 0xf; bra B; A: redux.sync.add.s32 %r2, %r0, 0xfffffff0; B:", 32, func(i int) uint32 {
+		{"redux of some", "setp.gt.u32 %p1, %r0, 3; @%p1 bra A; redux.sync.add.u32 %r2, %r0, 0xf; bra B; A: " +
+			"redux.sync.add.s32 %r2, %r0, 0xfffffff0; B:", 32, func(i int) uint32 {
 			if i < 4 {
 				return 6
 			}
@@ -147,13 +158,15 @@ func TestWarp(t *testing.T) {
 			isspacep.local %p1, %rd3; selp.u32 %r3, 2000, 0, %p1; add.u32 %r2, %r2, %r3;
 			isspacep.global %p1, %rd0; selp.u32 %r3, 4000, 0, %p1; add.u32 %r2, %r2, %r3;
 			isspacep.global %p1, %rd2; selp.u32 %r3, 8000, 0, %p1; add.u32 %r2, %r2, %r3;`, 32, all(7111)},
-		{"immediates of floats", `mov.f32 %f1, 0f3FC00000; add.rn.f32 %f1, %f1, 0d3FE0000000000000; mov.b32 %r2, %f1;`, 32, all(0x40000000)},
-		{"a guard on a load", `mov.b32 %r2, 1; setp.gt.u32 %p1, %r0, 15; @!%p1 ld.global.u32 %r2, [%rd1+64]; bar.sync 0;`, 32, func(i int) uint32 {
-			if i < 16 {
-				return uint32(i + 16)
-			}
-			return 1
-		}},
+		{"immediates of floats", `mov.f32 %f1, 0f3FC00000; add.rn.f32 %f1, %f1, 0d3FE0000000000000; mov.b32 %r2, %f1;`, 32,
+			all(0x40000000)},
+		{"a guard on a load", `mov.b32 %r2, 1; setp.gt.u32 %p1, %r0, 15; @!%p1 ld.global.u32 %r2, [%rd1+64]; bar.sync 0;`, 32,
+			func(i int) uint32 {
+				if i < 16 {
+					return uint32(i + 16)
+				}
+				return 1
+			}},
 		{"table of branches", `L: .branchtargets A, B, C; and.b32 %r1, %r0, 3; min.u32 %r1, %r1, 2; brx.idx %r1, L;
 		A:	mov.b32 %r2, 10; bra D;
 		B:	mov.b32 %r2, 20; bra D;

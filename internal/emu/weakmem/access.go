@@ -67,8 +67,10 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 }
 
 // strongLoad loads the registers of a run, each element at once, and acquires.
-func (b *Block) strongLoad(warp int, r *run, s *Allocation, p []byte, size int, dst []*alu.Lanes, when uint64, how *How) {
-	sync := !b.memory.config.Plain && (s.sites.pages != nil || s.foreign() || b.warps[warp].buffer.covers(r.addr, r.bytes()))
+func (b *Block) strongLoad(warp int, r *run, s *Allocation, p []byte, size int, dst []*alu.Lanes, when uint64,
+	how *How) {
+	sync := !b.memory.config.Plain &&
+		(s.sites.pages != nil || s.foreign() || b.warps[warp].buffer.covers(r.addr, r.bytes()))
 	stride := r.each
 	if r.same {
 		stride = 0
@@ -162,7 +164,8 @@ func (b *Block) plainStore(warp int, mask uint32, addr *alu.Lanes, size int, src
 // Atomic replaces an element of 2, 4 or 8 bytes of each lane by f of it, lane
 // by lane. f may be called again when another process was quicker. old, which
 // may be nil (red), gets the old values.
-func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *alu.Lanes, f func(lane int, old uint64) uint64, how How) *Fault {
+func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *alu.Lanes,
+	f func(lane int, old uint64) uint64, how How) *Fault {
 	if how.Order == Weak {
 		how.Order = Relaxed
 	}

@@ -121,12 +121,14 @@ func (m *Memory) Map(s Allocation) error {
 		return fmt.Errorf("weakmem: mapping %q at %#x: no bytes", s.Name, s.Addr)
 	}
 	if s.Written != nil && len(s.Written)*64 < len(s.Data) {
-		return fmt.Errorf("weakmem: mapping %q at %#x: %d bytes need %d words of Written, got %d", s.Name, s.Addr, len(s.Data), (len(s.Data)+63)/64, len(s.Written))
+		return fmt.Errorf("weakmem: mapping %q at %#x: %d bytes need %d words of Written, got %d", s.Name, s.Addr,
+			len(s.Data), (len(s.Data)+63)/64, len(s.Written))
 	}
 	t := &m.allocations
 	i := sort.Search(len(t.sorted), func(i int) bool { return t.sorted[i].end() > s.Addr })
 	if i < len(t.sorted) && t.sorted[i].Addr < s.end() {
-		return fmt.Errorf("weakmem: mapping %q at %#x: overlaps %q at %#x", s.Name, s.Addr, t.sorted[i].Name, t.sorted[i].Addr)
+		return fmt.Errorf("weakmem: mapping %q at %#x: overlaps %q at %#x", s.Name, s.Addr, t.sorted[i].Name,
+			t.sorted[i].Addr)
 	}
 	t.sorted = slices.Insert(t.sorted, i, &s)
 	t.freed = slices.DeleteFunc(t.freed, func(f *Allocation) bool { return f.Addr < s.end() && s.Addr < f.end() })

@@ -17,7 +17,8 @@ import (
 func TestWritten(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const n = 200
-	one, two := &Allocation{Data: make([]byte, n), Written: make([]uint64, 4)}, &Allocation{Data: make([]byte, n), Written: make([]uint64, 4)}
+	one, two := &Allocation{Data: make([]byte, n), Written: make([]uint64, 4)},
+		&Allocation{Data: make([]byte, n), Written: make([]uint64, 4)}
 	models := map[*Allocation][]bool{one: make([]bool, n), two: make([]bool, n)}
 	for range 2000 {
 		s, other := one, two
@@ -75,20 +76,22 @@ func TestMapping(t *testing.T) {
 	require.NoError(t, at(0x1000, 0x100, "a"))
 	require.NoError(t, at(0x2100, 0x10, "c"))
 	for want, err := range map[string]error{
-		`weakmem: mapping "x" at 0x5: no bytes`:                                   at(5, 0, "x"),
-		`weakmem: mapping "x" at 0x5000: 65 bytes need 2 words of Written, got 1`: m.Map(Allocation{Addr: 0x5000, Data: make([]byte, 65), Written: make([]uint64, 1), Name: "x"}),
-		`weakmem: mapping "x" at 0x10ff: overlaps "a" at 0x1000`:                  at(0x10ff, 1, "x"),
-		`weakmem: mapping "x" at 0xfff: overlaps "a" at 0x1000`:                   at(0xfff, 2, "x"),
-		`weakmem: mapping "x" at 0x1100: overlaps "b" at 0x2000`:                  at(0x1100, 0xf01, "x"),
-		"weakmem: nothing is mapped at 0x1001":                                    m.Unmap(0x1001),
-		"weakmem: nothing is mapped at 0x3000":                                    m.Unmap(0x3000),
-		"weakmem: stick: no bit 8 at 0x1000":                                      m.Stick(0x1000, 8, true),
-		"weakmem: stick: no bit -1 at 0x1000":                                     m.Stick(0x1000, -1, true),
-		"weakmem: stick: no bit 0 at 0x1100":                                      m.Stick(0x1100, 0, true),
+		`weakmem: mapping "x" at 0x5: no bytes`: at(5, 0, "x"),
+		`weakmem: mapping "x" at 0x5000: 65 bytes need 2 words of Written, got 1`: m.Map(Allocation{Addr: 0x5000,
+			Data: make([]byte, 65), Written: make([]uint64, 1), Name: "x"}),
+		`weakmem: mapping "x" at 0x10ff: overlaps "a" at 0x1000`: at(0x10ff, 1, "x"),
+		`weakmem: mapping "x" at 0xfff: overlaps "a" at 0x1000`:  at(0xfff, 2, "x"),
+		`weakmem: mapping "x" at 0x1100: overlaps "b" at 0x2000`: at(0x1100, 0xf01, "x"),
+		"weakmem: nothing is mapped at 0x1001":                   m.Unmap(0x1001),
+		"weakmem: nothing is mapped at 0x3000":                   m.Unmap(0x3000),
+		"weakmem: stick: no bit 8 at 0x1000":                     m.Stick(0x1000, 8, true),
+		"weakmem: stick: no bit -1 at 0x1000":                    m.Stick(0x1000, -1, true),
+		"weakmem: stick: no bit 0 at 0x1100":                     m.Stick(0x1100, 0, true),
 	} {
 		require.EqualError(t, err, want)
 	}
-	for addr, want := range map[uint64]string{0xfff: "", 0x1000: "a", 0x10ff: "a", 0x1100: "", 0x1fff: "", 0x2000: "b", 0x20ff: "b", 0x2100: "c", 0x210f: "c", 0x2110: "", far: ""} {
+	for addr, want := range map[uint64]string{0xfff: "", 0x1000: "a", 0x10ff: "a", 0x1100: "", 0x1fff: "", 0x2000: "b",
+		0x20ff: "b", 0x2100: "c", 0x210f: "c", 0x2110: "", far: ""} {
 		s, ok := m.Find(addr)
 		require.Equal(t, want != "", ok, "%#x", addr)
 		if ok {
@@ -101,9 +104,12 @@ func TestMapping(t *testing.T) {
 		addr uint64
 		want string
 	}{
-		{0xfff, "a null pointer"}, {0x1100, "just after the end of a (256 bytes at 0x1000)"}, {0x1101, "1 bytes after the end of a (256 bytes at 0x1000)"},
-		{0x1880, "1920 bytes after the end of a (256 bytes at 0x1000)"}, {0x1881, "1919 bytes before b (256 bytes at 0x2000)"}, {0x20f8, "reaches beyond the end of b (256 bytes)"},
-		{0x2110, "just after the end of c (16 bytes at 0x2100)"}, {0x4008, "reaches beyond the end of theirs (16 bytes)"}, {0x4010 + 1<<32, "4294967296 bytes after the end of theirs (16 bytes at 0x4000)"},
+		{0xfff, "a null pointer"}, {0x1100, "just after the end of a (256 bytes at 0x1000)"},
+		{0x1101, "1 bytes after the end of a (256 bytes at 0x1000)"},
+		{0x1880, "1920 bytes after the end of a (256 bytes at 0x1000)"},
+		{0x1881, "1919 bytes before b (256 bytes at 0x2000)"}, {0x20f8, "reaches beyond the end of b (256 bytes)"},
+		{0x2110, "just after the end of c (16 bytes at 0x2100)"}, {0x4008, "reaches beyond the end of theirs (16 bytes)"},
+		{0x4010 + 1<<32, "4294967296 bytes after the end of theirs (16 bytes at 0x4000)"},
 		{0x4011 + 1<<32, "nothing is mapped near it"}, {far, "nothing is mapped near it"},
 	} {
 		require.Equal(t, c.want, m.allocations.near(c.addr), "%#x", c.addr)

@@ -114,7 +114,8 @@ func BenchmarkSync(b *testing.B) {
 			return s.k.Atomic(0, all, row(1<<32, 0), 4, nil, func(_ int, old uint64) uint64 { return old + 1 }, volatile)
 		}},
 		{"atomic of all lanes, acq_rel", func(s *state) *Fault {
-			return s.k.Atomic(0, all, row(1<<32, 0), 4, nil, func(_ int, old uint64) uint64 { return old + 1 }, How{Order: AcqRel, Scope: GPU})
+			return s.k.Atomic(0, all, row(1<<32, 0), 4, nil, func(_ int, old uint64) uint64 { return old + 1 },
+				How{Order: AcqRel, Scope: GPU})
 		}},
 		{"sync warp", func(s *state) *Fault { s.k.SyncWarp(0, all); return nil }},
 		{"sync half a warp", func(s *state) *Fault { s.k.SyncWarp(0, 0xffff); return nil }},

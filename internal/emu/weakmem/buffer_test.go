@@ -159,7 +159,8 @@ func TestScatteredLanes(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
 		s := newScene(t, Config{})
-		require.NoError(t, s.m.Map(Allocation{Addr: 0x10000, Data: make([]byte, 4096), Written: make([]uint64, 64), Name: "big"}))
+		require.NoError(t, s.m.Map(Allocation{Addr: 0x10000, Data: make([]byte, 4096), Written: make([]uint64, 64),
+			Name: "big"}))
 		var addr, v, got alu.Lanes
 		slots := random.Perm(64)
 		for i := range addr {

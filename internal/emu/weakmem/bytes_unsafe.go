@@ -69,7 +69,8 @@ func replace(p []byte, size int, old, v uint64) bool {
 		shift := uintptr(at) % 4 * 8
 		word := (*uint32)(unsafe.Add(at, -int(uintptr(at)%4)))
 		w := atomic.LoadUint32(word)
-		return uint64(w>>shift&0xffff) == old && atomic.CompareAndSwapUint32(word, w, w&^(0xffff<<shift)|uint32(v)&0xffff<<shift)
+		return uint64(w>>shift&0xffff) == old &&
+			atomic.CompareAndSwapUint32(word, w, w&^(0xffff<<shift)|uint32(v)&0xffff<<shift)
 	}
 	if get(p, size) != old {
 		return false

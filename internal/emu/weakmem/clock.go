@@ -165,7 +165,8 @@ func (v *vector) includes(b *vector) bool {
 
 func includesAgents(list, others []agents) bool {
 	for _, r := range others {
-		i, found := slices.BinarySearchFunc(list, r.first, func(x agents, first uint32) int { return cmp.Compare(x.first, first) })
+		i, found := slices.BinarySearchFunc(list, r.first,
+			func(x agents, first uint32) int { return cmp.Compare(x.first, first) })
 		if !found {
 			i--
 		}

@@ -12,7 +12,8 @@ func vectors(t *rapid.T, name string) *vector {
 	ended := rapid.SliceOfNDistinct(rapid.Uint32Range(1, 12), 0, 5, rapid.ID).Draw(t, name+" ended")
 	v := endedVector(ended)
 	for range rapid.IntRange(0, 6).Draw(t, name+" entries") {
-		part := rapid.SampledFrom([]int{wholeBlock, firstWarp, firstWarp + 1, firstLane, firstLane + 1, firstLane + 33}).Draw(t, "part")
+		part := rapid.SampledFrom([]int{wholeBlock, firstWarp, firstWarp + 1, firstLane, firstLane + 1, firstLane +
+			33}).Draw(t, "part")
 		e := entry{key(rapid.Uint32Range(1, 12).Draw(t, "agent"), part), rapid.Uint32Range(1, 3).Draw(t, "until")}
 		v = join(v, &vector{live: []entry{e}})
 	}

@@ -43,7 +43,8 @@ func Example() {
 	}
 	reader.Fence(0, 1, weakmem.How{Order: weakmem.AcqRel, Scope: weakmem.GPU, Line: 21})
 	fmt.Println("read", load(data, weakmem.How{}, 22))
-	// Output: race: load of 4 bytes from 0x1000 (mailbox+0x0) by kernel send, line 22, device 0, block (1,0,0), thread
-	// (0,0,0) both are weak, and nothing orders it with the store of 4 bytes by kernel send, line 10, device 0, block
-	// (0,0,0), thread (0,0,0) read 0
+	// Output:
+	// race: load of 4 bytes from 0x1000 (mailbox+0x0) by kernel send, line 22, device 0, block (1,0,0), thread (0,0,0)
+	// 	both are weak, and nothing orders it with the store of 4 bytes by kernel send, line 10, device 0, block (0,0,0), thread (0,0,0)
+	// read 0
 }

@@ -20,7 +20,8 @@ const (
 	NoProxyFence   // between a store and a bulk copy, or the reverse
 )
 
-var faultNames = [...]string{"out of bounds", "misaligned", "race", "read of unwritten memory", "no access", "deadlock", "bad instruction", "missing proxy fence"}
+var faultNames = [...]string{"out of bounds", "misaligned", "race", "read of unwritten memory", "no access", "deadlock",
+	"bad instruction", "missing proxy fence"}
 
 func (k FaultKind) String() string { return faultNames[k] }
 
@@ -193,8 +194,10 @@ func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) 
 		a.again = old
 		return
 	}
-	other := "the " + r.by.maker() + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"), " from") + " by " + who(device, kernel, int(r.line), block, thread)
-	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Block: block, Thread: thread, Size: r.bytes(), Write: r.kind&write != 0}
+	other := "the " + r.by.maker() + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"),
+		" from") + " by " + who(device, kernel, int(r.line), block, thread)
+	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Block: block, Thread: thread, Size: r.bytes(),
+		Write: r.kind&write != 0}
 	why := &f.Other.Why
 	switch both := r.kind & a.record.kind; {
 	case (r.kind|a.record.kind)&nonCoherent != 0 && r.by.grid == a.record.by.grid:

@@ -307,7 +307,8 @@ func TestCopyOfUnwrittenBytes(t *testing.T) {
 	s := newScene(t, Config{})
 	c, err := s.m.Write(0x2000, make([]byte, 8), Clock{})
 	require.NoError(t, err)
-	require.NoError(t, s.m.Map(Allocation{Addr: 0x4000, Data: make([]byte, 128), Written: make([]uint64, 2), Name: "copy"}))
+	require.NoError(t, s.m.Map(Allocation{Addr: 0x4000, Data: make([]byte, 128), Written: make([]uint64, 2),
+		Name: "copy"}))
 	c, err = s.m.Copy(0x4000+61, 0x2000+3, 32, c)
 	require.NoError(t, err)
 	at, bad := s.m.allocations.find(0x4000).unwritten(61, 32)

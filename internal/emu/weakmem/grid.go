@@ -141,7 +141,8 @@ func (b *Block) Barrier(threads []uint32) {
 		return
 	}
 	b.epoch++
-	b.clock = join(join(b.clock, known).without(b.origin.agent), &vector{live: []entry{{key(b.origin.agent, wholeBlock), b.epoch}}})
+	b.clock = join(join(b.clock, known).without(b.origin.agent),
+		&vector{live: []entry{{key(b.origin.agent, wholeBlock), b.epoch}}})
 	for i := range b.warps {
 		if lanes := b.warps[i].lanes; lanes != nil {
 			for j := range lanes {

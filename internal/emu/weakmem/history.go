@@ -78,7 +78,8 @@ const listed = 1 << 31
 const historyLimit = 1 << 18
 
 func newHistory() history {
-	return history{records: make([]record, 1), lists: make([][]uint32, 1), limit: historyLimit, blocks: map[*Block]struct{}{}}
+	return history{records: make([]record, 1), lists: make([][]uint32, 1), limit: historyLimit,
+		blocks: map[*Block]struct{}{}}
 }
 
 // add returns the number of a new record.

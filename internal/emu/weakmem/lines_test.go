@@ -123,7 +123,8 @@ func TestLinesBetweenProcesses(t *testing.T) {
 	data := make([]byte, 512)
 	process := func() *Block {
 		m := New(Config{Lines: func(int, *Allocation) bool { return true }})
-		for i, s := range []Allocation{{Data: make([]byte, 64)}, {Data: data, Device: 1, Foreign: true}, {Data: make([]byte, 64)}} {
+		for i, s := range []Allocation{{Data: make([]byte, 64)}, {Data: data, Device: 1, Foreign: true},
+			{Data: make([]byte, 64)}} {
 			s.Addr = x + uint64(i-1)*0x1000
 			require.NoError(t, m.Map(s))
 		}

@@ -51,7 +51,8 @@ func ld(r int, addr uint64, o Order, s Scope) step {
 func atomAdd(r int, addr, v uint64, o Order, s Scope) step {
 	return func(t *thread) bool {
 		var old alu.Lanes
-		f := t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr), 4, &old, func(_ int, u uint64) uint64 { return u + v }, t.how(o, s))
+		f := t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr), 4, &old, func(_ int, u uint64) uint64 { return u + v },
+			t.how(o, s))
 		t.r[r] = old[t.lane]
 		return f == nil
 	}
@@ -200,100 +201,147 @@ func messagePassing(between, after step, data, flagStore, flagLoad Order, s Scop
 func TestLitmus(t *testing.T) {
 	stale := func(t []*thread) bool { return t[1].r[0] == 1 && t[1].r[1] == 0 }
 	tests := []litmus{
-		{name: "message passing, plain", threads: messagePassing(nil, nil, Weak, Weak, Weak, System, GPU), shows: true, races: true},
-		{name: "message passing, volatile flag, no fence", threads: messagePassing(nil, nil, Weak, Relaxed, Relaxed, System, GPU), shows: true, races: true},
-		{name: "message passing, all volatile, no fence", threads: messagePassing(nil, nil, Relaxed, Relaxed, Relaxed, System, GPU), shows: true, races: false},
-		{name: "message passing, all volatile, fence of the writer only", threads: messagePassing(fence(GPU), nil, Relaxed, Relaxed, Relaxed, System, GPU), old: true},
-		{name: "message passing, all volatile, fence of the writer only, devices", threads: messagePassing(fence(System), nil, Relaxed, Relaxed, Relaxed, System, System), old: true},
-		{name: "message passing, all volatile, fences", threads: messagePassing(fence(GPU), fence(GPU), Relaxed, Relaxed, Relaxed, System, GPU)},
-		{name: "message passing, all volatile, release and acquire", threads: messagePassing(nil, nil, Relaxed, Release, Acquire, System, GPU)},
-		{name: "message passing, fences", threads: messagePassing(fence(GPU), fence(GPU), Weak, Relaxed, Relaxed, System, GPU)},
-		{name: "message passing, fence of the writer only", threads: messagePassing(fence(GPU), nil, Weak, Relaxed, Relaxed, System, GPU), races: true},
-		{name: "message passing, fence of the reader only", threads: messagePassing(nil, fence(GPU), Weak, Relaxed, Relaxed, System, GPU), shows: true, races: true},
-		{name: "message passing, fences, weak flag", threads: messagePassing(fence(GPU), fence(GPU), Weak, Weak, Weak, System, GPU), races: true},
-		{name: "message passing, release and acquire, gpu", threads: messagePassing(nil, nil, Weak, Release, Acquire, GPU, GPU)},
-		{name: "message passing, release and acquire, system", threads: messagePassing(nil, nil, Weak, Release, Acquire, System, GPU)},
-		{name: "message passing, release and acquire, cta, within a block", threads: messagePassing(nil, nil, Weak, Release, Acquire, CTA, CTA)},
-		{name: "message passing, release and acquire, cta, between blocks", threads: messagePassing(nil, nil, Weak, Release, Acquire, CTA, GPU), shows: true, races: true},
-		{name: "message passing, release and acquire, gpu, between devices", threads: messagePassing(nil, nil, Weak, Release, Acquire, GPU, System), shows: true, races: true},
-		{name: "message passing, release and acquire, system, between devices", threads: messagePassing(nil, nil, Weak, Release, Acquire, System, System)},
-		{name: "message passing, gpu fences between devices", threads: messagePassing(fence(GPU), fence(GPU), Weak, Relaxed, Relaxed, System, System), shows: true, races: true},
-		{name: "message passing, system fences between devices", threads: messagePassing(fence(System), fence(System), Weak, Relaxed, Relaxed, System, System)},
-		{name: "message passing, release, acquire by fence", threads: messagePassing(nil, fence(GPU), Weak, Release, Relaxed, GPU, GPU)},
-		{name: "message passing, release by fence, acquire", threads: messagePassing(fence(GPU), nil, Weak, Relaxed, Acquire, GPU, GPU)},
-		{name: "message passing, cta fence between blocks", threads: messagePassing(fence(CTA), fence(CTA), Weak, Relaxed, Relaxed, GPU, GPU), shows: true, races: true},
+		{name: "message passing, plain", threads: messagePassing(nil, nil, Weak, Weak, Weak, System, GPU), shows: true,
+			races: true},
+		{name: "message passing, volatile flag, no fence",
+			threads: messagePassing(nil, nil, Weak, Relaxed, Relaxed, System, GPU), shows: true, races: true},
+		{name: "message passing, all volatile, no fence",
+			threads: messagePassing(nil, nil, Relaxed, Relaxed, Relaxed, System, GPU), shows: true, races: false},
+		{name: "message passing, all volatile, fence of the writer only",
+			threads: messagePassing(fence(GPU), nil, Relaxed, Relaxed, Relaxed, System, GPU), old: true},
+		{name: "message passing, all volatile, fence of the writer only, devices",
+			threads: messagePassing(fence(System), nil, Relaxed, Relaxed, Relaxed, System, System), old: true},
+		{name: "message passing, all volatile, fences",
+			threads: messagePassing(fence(GPU), fence(GPU), Relaxed, Relaxed, Relaxed, System, GPU)},
+		{name: "message passing, all volatile, release and acquire",
+			threads: messagePassing(nil, nil, Relaxed, Release, Acquire, System, GPU)},
+		{name: "message passing, fences", threads: messagePassing(fence(GPU), fence(GPU), Weak, Relaxed, Relaxed,
+			System, GPU)},
+		{name: "message passing, fence of the writer only",
+			threads: messagePassing(fence(GPU), nil, Weak, Relaxed, Relaxed, System, GPU), races: true},
+		{name: "message passing, fence of the reader only",
+			threads: messagePassing(nil, fence(GPU), Weak, Relaxed, Relaxed, System, GPU), shows: true, races: true},
+		{name: "message passing, fences, weak flag",
+			threads: messagePassing(fence(GPU), fence(GPU), Weak, Weak, Weak, System, GPU), races: true},
+		{name: "message passing, release and acquire, gpu",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, GPU, GPU)},
+		{name: "message passing, release and acquire, system",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, System, GPU)},
+		{name: "message passing, release and acquire, cta, within a block",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, CTA, CTA)},
+		{name: "message passing, release and acquire, cta, between blocks",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, CTA, GPU), shows: true, races: true},
+		{name: "message passing, release and acquire, gpu, between devices",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, GPU, System), shows: true, races: true},
+		{name: "message passing, release and acquire, system, between devices",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, System, System)},
+		{name: "message passing, gpu fences between devices",
+			threads: messagePassing(fence(GPU), fence(GPU), Weak, Relaxed, Relaxed, System, System), shows: true, races: true},
+		{name: "message passing, system fences between devices",
+			threads: messagePassing(fence(System), fence(System), Weak, Relaxed, Relaxed, System, System)},
+		{name: "message passing, release, acquire by fence",
+			threads: messagePassing(nil, fence(GPU), Weak, Release, Relaxed, GPU, GPU)},
+		{name: "message passing, release by fence, acquire",
+			threads: messagePassing(fence(GPU), nil, Weak, Relaxed, Acquire, GPU, GPU)},
+		{name: "message passing, cta fence between blocks",
+			threads: messagePassing(fence(CTA), fence(CTA), Weak, Relaxed, Relaxed, GPU, GPU), shows: true, races: true},
 
 		{name: "store buffering, volatile", weak: buffered, shows: true, threads: storeBuffering(nil)},
 		{name: "store buffering, sc fences", weak: buffered, threads: storeBuffering(fenceSC(GPU))},
 
-		{name: "cumulative, fence after the barrier", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(fence(GPU))},
-		{name: "cumulative, no fence after the barrier", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(nil), shows: true, races: true},
-		{name: "cumulative, cta fence after the barrier", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(fence(CTA)), shows: true, races: true},
+		{name: "cumulative, fence after the barrier",
+			weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(fence(GPU))},
+		{name: "cumulative, no fence after the barrier",
+			weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(nil), shows: true,
+			races: true},
+		{name: "cumulative, cta fence after the barrier",
+			weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(fence(CTA)),
+			shows: true, races: true},
 
 		// Fences of all threads before the barrier, in place of one after: only fences of order SeqCst on both sides have an
 		// order of their own, which the flag that was seen decides.
 		{name: "sc fences before the barrier", weak: handedOver, threads: beforeBarrier(0, fenceSC(GPU), fenceSC(GPU))},
-		{name: "sc fence before the barrier, acq_rel behind the flag", weak: handedOver, threads: beforeBarrier(0, fenceSC(GPU), fence(GPU)), races: true},
-		{name: "acq_rel fence before the barrier, sc behind the flag", weak: handedOver, threads: beforeBarrier(0, fence(GPU), fenceSC(GPU)), races: true},
-		{name: "sc fences of the system before the barrier, two devices", weak: handedOver, threads: beforeBarrier(1, fenceSC(System), fenceSC(System))},
-		{name: "sc fences of a GPU before the barrier, two devices", weak: handedOver, threads: beforeBarrier(1, fenceSC(GPU), fenceSC(System)), races: true},
-		{name: "sc fences of blocks before the barrier", weak: handedOver, threads: beforeBarrier(0, fenceSC(CTA), fenceSC(GPU)), races: true},
+		{name: "sc fence before the barrier, acq_rel behind the flag", weak: handedOver,
+			threads: beforeBarrier(0, fenceSC(GPU), fence(GPU)), races: true},
+		{name: "acq_rel fence before the barrier, sc behind the flag", weak: handedOver,
+			threads: beforeBarrier(0, fence(GPU), fenceSC(GPU)), races: true},
+		{name: "sc fences of the system before the barrier, two devices", weak: handedOver,
+			threads: beforeBarrier(1, fenceSC(System), fenceSC(System))},
+		{name: "sc fences of a GPU before the barrier, two devices", weak: handedOver,
+			threads: beforeBarrier(1, fenceSC(GPU), fenceSC(System)), races: true},
+		{name: "sc fences of blocks before the barrier", weak: handedOver,
+			threads: beforeBarrier(0, fenceSC(CTA), fenceSC(GPU)), races: true},
 
-		{name: "cumulative, three blocks", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: func() []*thread {
-			return []*thread{
-				{steps: []step{st(x, 1, Weak, GPU), st(y, 1, Release, GPU)}},
-				{block: 1, steps: []step{until(0, y, 1, Acquire, GPU), st(ready, 1, Release, GPU)}},
-				{block: 2, steps: []step{until(0, ready, 1, Acquire, GPU), ld(1, x, Weak, GPU)}},
-			}
-		}},
-		{name: "release sequence through an atomic", weak: func(t []*thread) bool { return t[2].r[0] == 2 && t[2].r[1] == 0 }, threads: func() []*thread {
-			return []*thread{
-				{steps: []step{st(x, 1, Weak, GPU), st(ready, 1, Release, GPU)}},
-				{block: 1, steps: []step{until(0, ready, 1, Relaxed, GPU), atomAdd(0, ready, 1, Relaxed, GPU)}},
-				{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Weak, GPU)}},
-			}
-		}},
-		{name: "release sequence broken by a store", weak: func(t []*thread) bool { return false }, races: true, threads: func() []*thread {
-			return []*thread{
-				{steps: []step{st(x, 1, Weak, GPU), st(ready, 1, Release, GPU)}},
-				{block: 1, steps: []step{until(0, ready, 1, Relaxed, GPU), st(ready, 2, Relaxed, GPU)}},
-				{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Weak, GPU)}},
-			}
-		}},
-		{name: "coherence of one location", weak: func(t []*thread) bool { return t[1].r[0] > t[1].r[1] || t[1].r[1] > t[1].r[2] }, threads: func() []*thread {
-			return []*thread{
-				{steps: []step{st(x, 1, Relaxed, GPU), st(x, 2, Relaxed, GPU), st(x, 3, Relaxed, GPU)}},
-				{block: 1, steps: []step{ld(0, x, Relaxed, GPU), ld(1, x, Relaxed, GPU), ld(2, x, Relaxed, GPU)}},
-			}
-		}},
-		{name: "own stores are seen", weak: func(t []*thread) bool { return t[0].r[0] != 1 || t[0].r[1] != 2 }, threads: func() []*thread {
-			return []*thread{{steps: []step{st(x, 1, Weak, GPU), ld(0, x, Weak, GPU), st(x, 2, Weak, GPU), ld(1, x, Weak, GPU)}}}
-		}},
-		{name: "atomics count", weak: func(t []*thread) bool { return t[0].r[0]+t[1].r[0]+t[2].r[0] != 0+1+2 }, threads: func() []*thread {
-			return []*thread{
-				{steps: []step{atomAdd(0, x, 1, Relaxed, GPU)}},
-				{block: 1, steps: []step{atomAdd(0, x, 1, Relaxed, GPU)}},
-				{block: 2, steps: []step{atomAdd(0, x, 1, AcqRel, GPU)}},
-			}
-		}},
-		{name: "atomic after an own store", weak: func(t []*thread) bool { return t[0].r[0] != 5 }, threads: func() []*thread {
-			return []*thread{{steps: []step{st(x, 5, Relaxed, GPU), atomAdd(0, x, 1, Relaxed, GPU)}}}
-		}},
-		{name: "two releases on one counter", weak: func(t []*thread) bool { return t[2].r[1] == 0 || t[2].r[2] == 0 }, threads: func() []*thread {
-			return []*thread{
-				{steps: []step{st(x, 1, Weak, GPU), atomAdd(0, ready, 1, Release, GPU)}},
-				{block: 1, steps: []step{st(y, 1, Weak, GPU), atomAdd(0, ready, 1, Release, GPU)}},
-				{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Weak, GPU), ld(2, y, Weak, GPU)}},
-			}
-		}},
-		{name: "acquired by another warp before a barrier", weak: func(t []*thread) bool { return t[2].r[0] == 0 }, threads: func() []*thread {
-			passed := false
-			return []*thread{
-				{steps: []step{st(x, 1, Relaxed, GPU), st(ready, 1, Release, GPU)}},
-				{block: 1, steps: []step{until(0, ready, 1, Acquire, GPU), func(t *thread) bool { passed = true; return barrier(t) }}},
-				{block: 1, warp: 1, steps: []step{func(t *thread) bool { t.again = !passed; return true }, ld(0, x, Relaxed, GPU)}},
-			}
-		}},
+		{name: "cumulative, three blocks", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 },
+			threads: func() []*thread {
+				return []*thread{
+					{steps: []step{st(x, 1, Weak, GPU), st(y, 1, Release, GPU)}},
+					{block: 1, steps: []step{until(0, y, 1, Acquire, GPU), st(ready, 1, Release, GPU)}},
+					{block: 2, steps: []step{until(0, ready, 1, Acquire, GPU), ld(1, x, Weak, GPU)}},
+				}
+			}},
+		{name: "release sequence through an atomic", weak: func(t []*thread) bool { return t[2].r[0] == 2 && t[2].r[1] == 0 },
+			threads: func() []*thread {
+				return []*thread{
+					{steps: []step{st(x, 1, Weak, GPU), st(ready, 1, Release, GPU)}},
+					{block: 1, steps: []step{until(0, ready, 1, Relaxed, GPU), atomAdd(0, ready, 1, Relaxed, GPU)}},
+					{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Weak, GPU)}},
+				}
+			}},
+		{name: "release sequence broken by a store", weak: func(t []*thread) bool { return false }, races: true,
+			threads: func() []*thread {
+				return []*thread{
+					{steps: []step{st(x, 1, Weak, GPU), st(ready, 1, Release, GPU)}},
+					{block: 1, steps: []step{until(0, ready, 1, Relaxed, GPU), st(ready, 2, Relaxed, GPU)}},
+					{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Weak, GPU)}},
+				}
+			}},
+		{name: "coherence of one location",
+			weak: func(t []*thread) bool { return t[1].r[0] > t[1].r[1] || t[1].r[1] > t[1].r[2] }, threads: func() []*thread {
+				return []*thread{
+					{steps: []step{st(x, 1, Relaxed, GPU), st(x, 2, Relaxed, GPU), st(x, 3, Relaxed, GPU)}},
+					{block: 1, steps: []step{ld(0, x, Relaxed, GPU), ld(1, x, Relaxed, GPU), ld(2, x, Relaxed, GPU)}},
+				}
+			}},
+		{name: "own stores are seen", weak: func(t []*thread) bool { return t[0].r[0] != 1 || t[0].r[1] != 2 },
+			threads: func() []*thread {
+				return []*thread{{steps: []step{
+					st(x, 1, Weak, GPU), ld(0, x, Weak, GPU), st(x, 2, Weak, GPU), ld(1, x, Weak, GPU),
+				}}}
+			}},
+		{name: "atomics count", weak: func(t []*thread) bool { return t[0].r[0]+t[1].r[0]+t[2].r[0] != 0+1+2 },
+			threads: func() []*thread {
+				return []*thread{
+					{steps: []step{atomAdd(0, x, 1, Relaxed, GPU)}},
+					{block: 1, steps: []step{atomAdd(0, x, 1, Relaxed, GPU)}},
+					{block: 2, steps: []step{atomAdd(0, x, 1, AcqRel, GPU)}},
+				}
+			}},
+		{name: "atomic after an own store", weak: func(t []*thread) bool { return t[0].r[0] != 5 },
+			threads: func() []*thread {
+				return []*thread{{steps: []step{st(x, 5, Relaxed, GPU), atomAdd(0, x, 1, Relaxed, GPU)}}}
+			}},
+		{name: "two releases on one counter", weak: func(t []*thread) bool { return t[2].r[1] == 0 || t[2].r[2] == 0 },
+			threads: func() []*thread {
+				return []*thread{
+					{steps: []step{st(x, 1, Weak, GPU), atomAdd(0, ready, 1, Release, GPU)}},
+					{block: 1, steps: []step{st(y, 1, Weak, GPU), atomAdd(0, ready, 1, Release, GPU)}},
+					{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Weak, GPU), ld(2, y, Weak, GPU)}},
+				}
+			}},
+		{name: "acquired by another warp before a barrier", weak: func(t []*thread) bool { return t[2].r[0] == 0 },
+			threads: func() []*thread {
+				passed := false
+				return []*thread{
+					{steps: []step{st(x, 1, Relaxed, GPU), st(ready, 1, Release, GPU)}},
+					{block: 1, steps: []step{until(0, ready, 1, Acquire, GPU),
+						func(t *thread) bool { passed = true; return barrier(t) }}},
+					{block: 1, warp: 1, steps: []step{
+						func(t *thread) bool { t.again = !passed; return true },
+						ld(0, x, Relaxed, GPU),
+					}},
+				}
+			}},
 		{name: "independent reads of independent writes", weak: func(t []*thread) bool {
 			return t[2].r[0] == 1 && t[2].r[1] == 0 && t[3].r[0] == 1 && t[3].r[1] == 0
 		}, threads: func() []*thread {
@@ -304,18 +352,21 @@ func TestLitmus(t *testing.T) {
 				{block: 3, steps: []step{ld(0, y, Relaxed, GPU), fenceSC(GPU), ld(1, x, Relaxed, GPU)}},
 			}
 		}},
-		{name: "atomics of the block on memory of all", weak: func([]*thread) bool { return false }, races: true, threads: func() []*thread {
-			return []*thread{
-				{steps: []step{atomAdd(0, x, 1, Relaxed, CTA)}},
-				{block: 1, steps: []step{atomAdd(0, x, 1, Relaxed, CTA)}},
-			}
-		}},
-		{name: "counting arrivals, the last one reads", weak: func(t []*thread) bool { return t[0].r[0] == 1 && t[0].r[1] == 0 || t[1].r[0] == 1 && t[1].r[1] == 0 }, threads: func() []*thread {
-			return []*thread{
-				{steps: []step{st(x, 1, Weak, GPU), atomAdd(0, ready, 1, AcqRel, GPU), only(0, 1), ld(1, y, Weak, GPU)}},
-				{block: 1, steps: []step{st(y, 1, Weak, GPU), atomAdd(0, ready, 1, AcqRel, GPU), only(0, 1), ld(1, x, Weak, GPU)}},
-			}
-		}},
+		{name: "atomics of the block on memory of all", weak: func([]*thread) bool { return false }, races: true,
+			threads: func() []*thread {
+				return []*thread{
+					{steps: []step{atomAdd(0, x, 1, Relaxed, CTA)}},
+					{block: 1, steps: []step{atomAdd(0, x, 1, Relaxed, CTA)}},
+				}
+			}},
+		{name: "counting arrivals, the last one reads",
+			weak: func(t []*thread) bool { return t[0].r[0] == 1 && t[0].r[1] == 0 || t[1].r[0] == 1 && t[1].r[1] == 0 },
+			threads: func() []*thread {
+				return []*thread{
+					{steps: []step{st(x, 1, Weak, GPU), atomAdd(0, ready, 1, AcqRel, GPU), only(0, 1), ld(1, y, Weak, GPU)}},
+					{block: 1, steps: []step{st(y, 1, Weak, GPU), atomAdd(0, ready, 1, AcqRel, GPU), only(0, 1), ld(1, x, Weak, GPU)}},
+				}
+			}},
 	}
 	for _, l := range tests {
 		t.Run(l.name, func(t *testing.T) {

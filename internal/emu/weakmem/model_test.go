@@ -198,7 +198,8 @@ type pair struct {
 func newPair(t *rapid.T) *pair {
 	p := &pair{blocks: map[[2]int]*Block{}}
 	p.model.handed = map[byte][]handed{}
-	p.memory = New(Config{Seed: rapid.Uint64().Draw(t, "seed"), OldLoads: rapid.Bool().Draw(t, "old loads"), Report: func(*Fault) bool { p.found++; return true }})
+	p.memory = New(Config{Seed: rapid.Uint64().Draw(t, "seed"), OldLoads: rapid.Bool().Draw(t, "old loads"),
+		Report: func(*Fault) bool { p.found++; return true }})
 	require.NoError(t, p.memory.Map(Allocation{Addr: x, Data: make([]byte, modelBytes), Name: "x"}))
 	for _, th := range modelThreads {
 		at := [2]int{th.device, th.block}
@@ -233,7 +234,8 @@ func (p *pair) draw(t *rapid.T) action {
 	a := action{
 		actor: rapid.IntRange(0, actors-1).Draw(t, "actor"),
 		scope: rapid.SampledFrom([]Scope{CTA, GPU, System, System}).Draw(t, "scope"),
-		what: rapid.SampledFrom([]string{"access", "access", "flag", "read flag", "atomic", "fence", "barrier", "named", "syncwarp", "pair",
+		what: rapid.SampledFrom([]string{"access", "access", "flag", "read flag", "atomic", "fence", "barrier", "named",
+			"syncwarp", "pair",
 			"message", "message", "message"}).Draw(t, "what"),
 		store: rapid.Bool().Draw(t, "store"),
 	}
@@ -268,7 +270,8 @@ func (p *pair) message(t *rapid.T, a action) {
 	data := 16 + 4*rapid.IntRange(0, 3).Draw(t, "data")
 	flag := 4 * rapid.IntRange(0, 3).Draw(t, "flag")
 	orders := []Order{Relaxed, Release, Acquire}
-	a.order, b.order = rapid.SampledFrom(orders[:2]).Draw(t, "release"), rapid.SampledFrom([]Order{Relaxed, Acquire}).Draw(t, "acquire")
+	a.order, b.order = rapid.SampledFrom(orders[:2]).Draw(t, "release"),
+		rapid.SampledFrom([]Order{Relaxed, Acquire}).Draw(t, "acquire")
 	early := rapid.Bool().Draw(t, "early")
 	p.plan = append(p.plan[:0], at(a, "access", data, 4, true))
 	maybe(a, "barrier")
@@ -369,7 +372,8 @@ func (p *pair) step(t *rapid.T, v byte) bool {
 		who := rapid.SampledFrom([]struct {
 			actors []int
 			masks  []uint32
-		}{{[]int{0, 1}, []uint32{^uint32(0), 0}}, {[]int{0, 2}, []uint32{1, 1}}, {[]int{1, 2}, []uint32{2, 1}}, {[]int{0, 1, 2}, []uint32{3, 1}}}).Draw(t, "who")
+		}{{[]int{0, 1}, []uint32{^uint32(0), 0}}, {[]int{0, 2}, []uint32{1, 1}}, {[]int{1, 2}, []uint32{2, 1}},
+			{[]int{0, 1, 2}, []uint32{3, 1}}}).Draw(t, "who")
 		p.logf("barrier of %v", who.actors)
 		p.model.meet(who.actors...)
 		p.block(0).Barrier(who.masks)
@@ -394,7 +398,8 @@ func (p *pair) avoid(t *rapid.T, actor, addr, size int, e event) bool {
 }
 
 // access is a load or store of neighbouring bytes by some lanes, the first of them the actor's.
-func (p *pair) access(t *rapid.T, actor int, mask uint32, addr, size int, store, strong bool, s Scope, v byte) (races bool) {
+func (p *pair) access(t *rapid.T, actor int, mask uint32, addr, size int, store, strong bool, s Scope,
+	v byte) (races bool) {
 	th := p.thread(actor)
 	var at, reg alu.Lanes
 	lanes := 1
@@ -405,7 +410,8 @@ func (p *pair) access(t *rapid.T, actor int, mask uint32, addr, size int, store,
 	if p.avoid(t, actor, addr, size, e) || lanes == 2 && p.avoid(t, actor+1, addr+size, size, e) {
 		return false
 	}
-	p.logf("%d: access of %d lanes, store %v, strong %v, of %d bytes at %#x = %d", actor, lanes, store, strong, size, addr, v)
+	p.logf("%d: access of %d lanes, store %v, strong %v, of %d bytes at %#x = %d", actor, lanes, store, strong, size,
+		addr, v)
 	for i := range lanes {
 		at[th.lane+i] = uint64(x + addr + i*size)
 		reg[th.lane+i] = 0x0101010101010101 * uint64(v)
@@ -476,7 +482,8 @@ func (p *pair) drive(t *rapid.T, a action, v byte) (races bool) {
 func (p *pair) read(t *rapid.T, actor, addr int, v uint64, size int, races bool) {
 	for i := range size {
 		c := byte(v >> (8 * i))
-		require.True(t, races || p.model.legal(actor, addr+i, c), "%d must not read %d at %#x after\n%s", actor, c, addr+i, p.log.String())
+		require.True(t, races || p.model.legal(actor, addr+i, c), "%d must not read %d at %#x after\n%s", actor, c, addr+i,
+			p.log.String())
 	}
 }
 

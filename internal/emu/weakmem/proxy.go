@@ -106,8 +106,10 @@ func (a *access) unfenced(s *Allocation, r *record, at uint64, otherLane, lane i
 	if a.record.kind&async != 0 {
 		store, through = "the "+strings.TrimSuffix(does(true, r.bytes()), " to"), "async"
 	}
-	f.Detail = fmt.Sprintf("through the %s proxy: no fence.proxy.async lies between it and %s by %s", through, store, who(device, kernel, int(r.line), block, thread))
-	key := finding{kind: NoProxyFence, kernel: f.Kernel, line: f.Line, other: kernel, otherLine: int(r.line), shared: f.Shared, firstDev: device, nextDev: f.Device}
+	f.Detail = fmt.Sprintf("through the %s proxy: no fence.proxy.async lies between it and %s by %s", through, store,
+		who(device, kernel, int(r.line), block, thread))
+	key := finding{kind: NoProxyFence, kernel: f.Kernel, line: f.Line, other: kernel, otherLine: int(r.line),
+		shared: f.Shared, firstDev: device, nextDev: f.Device}
 	if stop := a.memory.report(key, f); stop != nil && a.fault == nil {
 		a.fault = stop
 	}

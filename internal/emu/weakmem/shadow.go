@@ -178,7 +178,8 @@ func (a *access) stronger(r *record) bool {
 // is before the access.
 func (a *access) ordered(s *Allocation, r *record, from, to uint64) (before, all bool) {
 	cur := a.record
-	if (r.kind|cur.kind)&(nonCoherent|write) == nonCoherent|write && r.by.grid == cur.by.grid && r.kind&write != cur.kind&write {
+	if (r.kind|cur.kind)&(nonCoherent|write) == nonCoherent|write && r.by.grid == cur.by.grid &&
+		r.kind&write != cur.kind&write {
 		if from, to = max(from, r.addr), min(to, r.addr+r.n); from < to {
 			a.race(s, r, from, bits.TrailingZeros32(r.lanesAt(from)), bits.TrailingZeros32(cur.lanesAt(from)))
 			return true, false

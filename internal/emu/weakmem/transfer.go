@@ -46,7 +46,8 @@ const pieceBytes = 512
 func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 	m := b.memory
 	t := &Transfer{plan: p, block: b, warp: warp, lane: lane}
-	t.reader = origin{agent: b.helper(b2i(p.ToShared)), grid: b.grid, index: b.origin.index, dim: b.origin.dim, what: "asynchronous copy"}
+	t.reader = origin{agent: b.helper(b2i(p.ToShared)), grid: b.grid, index: b.origin.index, dim: b.origin.dim,
+		what: "asynchronous copy"}
 	t.writer = t.reader
 	t.writer.agent = b.helper(2 + b2i(p.ToShared))
 	var known *vector
@@ -146,7 +147,8 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, shared bool, k k
 		}
 		part := min(end, s.end()) - addr
 		if !m.config.Plain {
-			r := record{by: by, addr: addr - s.Addr, n: part, line: int32(t.plan.Line), mask: 1 << t.lane, warp: uint8(t.warp), first: uint8(t.lane), kind: k, scope: GPU}
+			r := record{by: by, addr: addr - s.Addr, n: part, line: int32(t.plan.Line), mask: 1 << t.lane, warp: uint8(t.warp),
+				first: uint8(t.lane), kind: k, scope: GPU}
 			m.compact()
 			a := access{memory: m, block: b, clock: known, record: &r, number: m.history.add(&r)}
 			if k&write == 0 || k&atomically != 0 {

@@ -78,6 +78,7 @@ func TestTransferOrder(t *testing.T) {
 		require.Empty(t, s.faults)
 		require.Nil(t, load(s.a, 1, lane0, 0x2000, How{Line: 5}))
 		require.NotEmpty(t, s.faults)
-		require.Contains(t, s.faults[len(s.faults)-1].Error(), "the asynchronous copy's store of 32 bytes by kernel combine, line")
+		require.Contains(t, s.faults[len(s.faults)-1].Error(),
+			"the asynchronous copy's store of 32 bytes by kernel combine, line")
 	}
 }

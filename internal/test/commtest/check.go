@@ -27,7 +27,8 @@ func Arenas(t *testing.T, comms []*ringo.Comm, n int) []mem.Region {
 // TryOnDevice makes one collective on all ranks, in or out of place, with buffers
 // that are shift elements off, and compares them and what lies around. Ranks that share a GPU
 // need streams of their own.
-func TryOnDevice(t *testing.T, comms []*ringo.Comm, room []mem.Region, call ringo.Call, inPlace bool, shift int, streams ...gpu.Stream) {
+func TryOnDevice(t *testing.T, comms []*ringo.Comm, room []mem.Region, call ringo.Call, inPlace bool, shift int,
+	streams ...gpu.Stream) {
 	t.Helper()
 	stream := func(r int) gpu.Stream {
 		if len(streams) > 0 {

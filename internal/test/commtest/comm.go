@@ -115,7 +115,8 @@ func NoErrors(t testing.TB, errs []error) {
 }
 
 // EveryTransport are the ways in which ranks of one process can be connected.
-var EveryTransport = slices.DeleteFunc([]ringo.Config{{}, {Transport: "shm"}, {Transport: "socket"}, {Transport: "socket", SocketNetwork: "tcp"}},
+var EveryTransport = slices.DeleteFunc([]ringo.Config{{}, {Transport: "shm"}, {Transport: "socket"},
+	{Transport: "socket", SocketNetwork: "tcp"}},
 	func(c ringo.Config) bool { return c.Transport == "shm" && runtime.GOOS != "linux" })
 
 // NameOf says how a Config of everyTransport connects.

@@ -79,9 +79,11 @@ func (x NormTrial) Try(comms []*ringo.Comm, seed uint64, onGPU bool) error {
 			}
 			return nil
 		}
-		want.Residual, want.Bias, want.Weight = some(x.Residual, residual[first:][:all*size]), some(x.Bias, bias), some(x.Weight, weight)
+		want.Residual, want.Bias, want.Weight = some(x.Residual, residual[first:][:all*size]), some(x.Bias, bias),
+			some(x.Weight, weight)
 		want.Sum, want.Normed = some(x.Sum, make([]byte, all*size)), some(x.Normed, make([]byte, all*size))
-		want.Small, want.Scales = some(x.Small != 0, make([]byte, all)), some(x.Small != 0 && x.Scale == 0, make([]byte, 4*x.Rows))
+		want.Small, want.Scales = some(x.Small != 0, make([]byte, all)),
+			some(x.Small != 0 && x.Scale == 0, make([]byte, 4*x.Rows))
 		x.Apply(&want)
 
 		var placed []ringo.Region // on the GPU
@@ -103,8 +105,9 @@ func (x NormTrial) Try(comms []*ringo.Comm, seed uint64, onGPU bool) error {
 		}
 		in, res := place(ins[c.Rank()]), place(want.Residual)
 		norm := &ringo.Norm{
-			Row: x.Row, Epsilon: x.Epsilon, PlusOne: x.PlusOne, Residual: res, Bias: place(want.Bias), Weight: place(want.Weight),
-			Small: x.Small, SmallOut: place(want.Small), Scales: place(want.Scales),
+			Row: x.Row, Epsilon: x.Epsilon, PlusOne: x.PlusOne, Residual: res, Bias: place(want.Bias),
+			Weight: place(want.Weight),
+			Small:  x.Small, SmallOut: place(want.Small), Scales: place(want.Scales),
 		}
 		if x.Small != 0 && x.Scale != 0 {
 			norm.Scale = place(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x.Scale)))
@@ -121,7 +124,8 @@ func (x NormTrial) Try(comms []*ringo.Comm, seed uint64, onGPU bool) error {
 			name string
 			at   ringo.Region
 			want []byte
-		}{{"sum", call.Out, want.Sum}, {"normed", norm.Normed, want.Normed}, {"small", norm.SmallOut, want.Small}, {"scales", norm.Scales, want.Scales}}
+		}{{"sum", call.Out, want.Sum}, {"normed", norm.Normed, want.Normed}, {"small", norm.SmallOut, want.Small},
+			{"scales", norm.Scales, want.Scales}}
 		if err == nil {
 			err = c.Do(call)
 		}

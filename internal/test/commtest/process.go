@@ -147,7 +147,8 @@ func ProcessesOn(t *testing.T, hosts, n int, what string, env ...string) []*exec
 // Await returns when the process has written a text.
 func Await(t *testing.T, cmd *exec.Cmd, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(Output(cmd), text) }, 30*time.Second, time.Millisecond, text)
+	require.Eventually(t, func() bool { return strings.Contains(Output(cmd), text) }, 30*time.Second,
+		time.Millisecond, text)
 }
 
 // Output is what the process has written so far.

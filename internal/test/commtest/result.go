@@ -147,4 +147,5 @@ func Try(t *testing.T, comms []*ringo.Comm, call ringo.Call, inPlace bool, shift
 
 func head(b []byte) []byte { return b[:min(len(b), 64)] }
 
-var Collectives = []ringo.Kind{ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather, ringo.KindReduceScatter, ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter}
+var Collectives = []ringo.Kind{ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather,
+	ringo.KindReduceScatter, ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter}

@@ -99,7 +99,8 @@ type Trial struct {
 }
 
 func (x Trial) String() string {
-	return fmt.Sprintf("%v of %d %v, %v, root %d, in place %v, seed %d", x.Kind, x.Count, x.Typ, x.Op, x.Root, x.InPlace, x.Seed)
+	return fmt.Sprintf("%v of %d %v, %v, root %d, in place %v, seed %d", x.Kind, x.Count, x.Typ, x.Op, x.Root,
+		x.InPlace, x.Seed)
 }
 
 // scale of a rank in a PreMulSum: not the same for all.
@@ -182,7 +183,8 @@ func (x Trial) compare(r int, want, got []byte) error {
 	}
 	for at := 0; at < len(want); at += size {
 		if w, g := want[at:at+size], got[at:at+size]; !bytes.Equal(w, g) {
-			return fmt.Errorf("%v: rank %d: element %d is %x (%g), want %x (%g)", x, r, at/size, g, value(x.Typ, g), w, value(x.Typ, w))
+			return fmt.Errorf("%v: rank %d: element %d is %x (%g), want %x (%g)", x, r, at/size, g, value(x.Typ, g), w,
+				value(x.Typ, w))
 		}
 	}
 	return nil
@@ -192,7 +194,8 @@ func (x Trial) compare(r int, want, got []byte) error {
 var OrderedOps = []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Avg, ringo.PreMulSum(0.3)}
 
 var (
-	FloatTypes = []ringo.DataType{ringo.Float16, ringo.Float32, ringo.Float64, ringo.BFloat16, ringo.Float8E4M3, ringo.Float8E5M2}
+	FloatTypes = []ringo.DataType{ringo.Float16, ringo.Float32, ringo.Float64, ringo.BFloat16, ringo.Float8E4M3,
+		ringo.Float8E5M2}
 	Reductions = []ringo.Kind{ringo.KindAllReduce, ringo.KindReduce, ringo.KindReduceScatter}
 )
 

@@ -37,18 +37,21 @@ func Clean() {
 // Library gives the file of libnccl.so.2, Driver that of the emulated GPUs' libcuda.so.1.
 func Library(t testing.TB) string {
 	t.Helper()
-	return once(t, "libnccl.so.2", func(out string) error { return Run("bash", filepath.Join(root(t), "scripts", "libnccl"), out) })
+	return once(t, "libnccl.so.2",
+		func(out string) error { return Run("bash", filepath.Join(root(t), "scripts", "libnccl"), out) })
 }
 
 func Driver(t testing.TB) string {
 	t.Helper()
-	return once(t, "libcuda.so.1", func(out string) error { return Run("bash", filepath.Join(root(t), "scripts", "libcuda"), out) })
+	return once(t, "libcuda.so.1",
+		func(out string) error { return Run("bash", filepath.Join(root(t), "scripts", "libcuda"), out) })
 }
 
 // Kit gives the folder of scripts/cuda-kit: a compiler for CUDA, its headers, and all libraries.
 func Kit(t testing.TB) string {
 	t.Helper()
-	return once(t, "cuda", func(out string) error { return Run("bash", filepath.Join(root(t), "scripts", "cuda-kit"), out) })
+	return once(t, "cuda",
+		func(out string) error { return Run("bash", filepath.Join(root(t), "scripts", "cuda-kit"), out) })
 }
 
 // CUDA compiles a program of examples/cuda or of a test's testdata by the kit's nvcc. The options are part of its name.
@@ -73,7 +76,8 @@ func Program(t testing.TB, name string, gpus bool) string {
 	}
 	dir := filepath.Join(root(t), "cmd", "libnccl")
 	return once(t, out, func(out string) error {
-		return Run("gcc", append([]string{"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-I" + dir, "-o", out, filepath.Join(dir, "testdata", name+".c"),
+		return Run("gcc", append([]string{"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-I" + dir, "-o", out,
+			filepath.Join(dir, "testdata", name+".c"),
 			"-Wl,-rpath," + filepath.Dir(libs[0]), "-lpthread", "-ldl", "-lm"}, libs...)...)
 	})
 }
@@ -109,7 +113,8 @@ func once(t testing.TB, file string, build func(out string) error) string {
 // notice reads the sources that no Go package imports: go test notices what a test has read, and a change is another
 // test.
 func notice(t testing.TB) {
-	for _, pattern := range []string{"cmd/libnccl/*.*", "cmd/libnccl/testdata/*.[ch]", "cmd/libcuda/*.*", "cmd/libcudart/*/*", "scripts/lib*", "scripts/cuda-kit", "examples/cuda/*"} {
+	for _, pattern := range []string{"cmd/libnccl/*.*", "cmd/libnccl/testdata/*.[ch]", "cmd/libcuda/*.*",
+		"cmd/libcudart/*/*", "scripts/lib*", "scripts/cuda-kit", "examples/cuda/*"} {
 		files, err := filepath.Glob(filepath.Join(root(t), pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)

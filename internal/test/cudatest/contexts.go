@@ -198,7 +198,8 @@ func testPeers(e *env) {
 		theirs, err := e.d.StreamCreate(cuda.StreamNonBlocking, 0)
 		e.noErr(err)
 		defer e.d.StreamDestroy(theirs)
-		e.is(e.d.LaunchKernel(store, &cuda.Launch{Stream: theirs}, cuda.ArgsOf(&args)), cuda.ErrInvalidHandle, cuda.ErrInvalidContext)
+		e.is(e.d.LaunchKernel(store, &cuda.Launch{Stream: theirs}, cuda.ArgsOf(&args)), cuda.ErrInvalidHandle,
+			cuda.ErrInvalidContext)
 		return nil
 	}))
 }

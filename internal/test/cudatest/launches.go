@@ -44,7 +44,8 @@ func testVectors(e *env) {
 	args := struct {
 		out, a, b uintptr
 		n         uint32
-	}{e.alloc(16 * n), floats(func(i int) float32 { return float32(i) }), floats(func(i int) float32 { return float32(i) / 3 }), n}
+	}{e.alloc(16 * n), floats(func(i int) float32 { return float32(i) }),
+		floats(func(i int) float32 { return float32(i) / 3 }), n}
 	l := cuda.Launch{Grid: cuda.Dim3{X: (n + 127) / 128}, Block: cuda.Dim3{X: 128}}
 	e.noErr(e.d.LaunchKernel(f, &l, cuda.ArgsOf(&args)))
 	e.noErr(e.d.CtxSynchronize())

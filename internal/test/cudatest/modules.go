@@ -65,12 +65,16 @@ func testRefusedModules(e *env) {
 		want []cuda.Result
 		says string
 	}{
-		"unknown instruction": {strings.Replace(kernels, "trap;", "frobnicate.u32;", 1), []cuda.Result{cuda.ErrInvalidPTX}, "frobnicate"},
-		"unknown register":    {strings.Replace(kernels, "%r1, [v]", "%r9, [v]", 1), []cuda.Result{cuda.ErrInvalidPTX}, "%r9"},
-		"future version":      {strings.Replace(kernels, ".version 7.0", ".version 99.0", 1), []cuda.Result{cuda.ErrUnsupportedPTXVersion, cuda.ErrInvalidPTX}, "99.0"},
-		"future target":       {strings.Replace(kernels, "sm_70", "sm_999", 1), []cuda.Result{cuda.ErrInvalidPTX, cuda.ErrNoBinaryForGPU}, ""},
-		"no PTX":              {"hello", []cuda.Result{cuda.ErrInvalidPTX, cuda.ErrInvalidImage}, ""},
-		"nothing":             {"", []cuda.Result{cuda.ErrInvalidPTX, cuda.ErrInvalidImage, cuda.ErrInvalidValue}, ""},
+		"unknown instruction": {strings.Replace(kernels, "trap;", "frobnicate.u32;", 1), []cuda.Result{cuda.ErrInvalidPTX},
+			"frobnicate"},
+		"unknown register": {strings.Replace(kernels, "%r1, [v]", "%r9, [v]", 1), []cuda.Result{cuda.ErrInvalidPTX},
+			"%r9"},
+		"future version": {strings.Replace(kernels, ".version 7.0", ".version 99.0", 1),
+			[]cuda.Result{cuda.ErrUnsupportedPTXVersion, cuda.ErrInvalidPTX}, "99.0"},
+		"future target": {strings.Replace(kernels, "sm_70", "sm_999", 1),
+			[]cuda.Result{cuda.ErrInvalidPTX, cuda.ErrNoBinaryForGPU}, ""},
+		"no PTX":  {"hello", []cuda.Result{cuda.ErrInvalidPTX, cuda.ErrInvalidImage}, ""},
+		"nothing": {"", []cuda.Result{cuda.ErrInvalidPTX, cuda.ErrInvalidImage, cuda.ErrInvalidValue}, ""},
 	} {
 		require.NotEqual(e, kernels, c.ptx)
 		_, err := e.d.ModuleLoadData([]byte(c.ptx))

@@ -30,7 +30,8 @@ func (e *env) needs(why string, attributes ...cuda.DeviceAttribute) {
 
 func (e *env) virtual() shareable {
 	e.Helper()
-	e.needs("the device has no virtual-memory API with file descriptors", cuda.AttrVirtualMemorySupported, cuda.AttrPosixFDSupported)
+	e.needs("the device has no virtual-memory API with file descriptors", cuda.AttrVirtualMemorySupported,
+		cuda.AttrPosixFDSupported)
 	prop := cuda.AllocationProp{Device: e.dev, Shareable: true}
 	g, err := e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
 	e.noErr(err)
@@ -185,7 +186,8 @@ func testGrowing(e *env) {
 
 // testDMABuf exports memory for other devices.
 func testDMABuf(e *env) {
-	e.needs("the device lets no network cards into its memory by dma-buf", cuda.AttrVirtualMemorySupported, cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported)
+	e.needs("the device lets no network cards into its memory by dma-buf", cuda.AttrVirtualMemorySupported,
+		cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported)
 	prop := cuda.AllocationProp{Device: e.dev, RDMA: true}
 	g, err := e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
 	e.noErr(err)

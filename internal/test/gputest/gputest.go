@@ -25,7 +25,8 @@ import (
 
 // Required reports whether REQUIRE names what.
 func Required(what string) bool {
-	return slices.Contains(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }), what)
+	return slices.Contains(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }),
+		what)
 }
 
 // Missing skips the test because the machine lacks what, or fails it if REQUIRE

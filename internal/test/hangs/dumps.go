@@ -43,7 +43,8 @@ func (j *job) dump(r int, version string, at time.Duration, room int) map[string
 		if !j.timed {
 			started = -1
 		}
-		status[fmt.Sprint(g)] = map[string]any{"last_enqueued_collective": last, "last_started_collective": started, "last_completed_collective": max(0, last-1)}
+		status[fmt.Sprint(g)] = map[string]any{"last_enqueued_collective": last, "last_started_collective": started,
+			"last_completed_collective": max(0, last-1)}
 	}
 	entries := []any{}
 	for i, c := range calls {
@@ -113,10 +114,12 @@ func (j *job) entry(r, i int, c *call, m int) map[string]any {
 	var function string
 	fmt.Sscanf(rest, "%d in %s", &line, &function)
 	e := map[string]any{
-		"record_id": int64(i), "pg_id": int64(c.group), "process_group": []any{fmt.Sprint(c.group), desc(c.group)}, "op_id": int64(i + 1), "profiling_name": name,
+		"record_id": int64(i), "pg_id": int64(c.group), "process_group": []any{fmt.Sprint(c.group), desc(c.group)},
+		"op_id": int64(i + 1), "profiling_name": name,
 		"time_created_ns": stamp(c.at), "state": state,
 		"input_sizes": []any{[]any{c.size}}, "output_sizes": []any{[]any{c.size}},
-		"time_discovered_started_ns": stamp(begun), "time_discovered_completed_ns": stamp(c.ended), "retired": c.ended != never,
+		"time_discovered_started_ns": stamp(begun), "time_discovered_completed_ns": stamp(c.ended),
+		"retired": c.ended != never,
 		"frames": []any{
 			frame{"all_reduce", "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", 2938},
 			frame{"wrapper", "/opt/venv/lib/python3.12/site-packages/torch/distributed/c10d_logger.py", 81},

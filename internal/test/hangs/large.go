@@ -19,7 +19,8 @@ func Large(dir string, ranks, entries int) (odd int, err error) {
 		numbers := map[int]int64{}
 		for i := range entries {
 			line = []op{
-				collective(1+r/perHost, "all_reduce", 4096, "layer.py:210 in forward"), collective(1+rows+r%perHost, "_reduce_scatter_base", 1<<20, "optim.py:77 in reduce"),
+				collective(1+r/perHost, "all_reduce", 4096, "layer.py:210 in forward"),
+				collective(1+rows+r%perHost, "_reduce_scatter_base", 1<<20, "optim.py:77 in reduce"),
 				collective(0, "all_reduce", 1, "train.py:50 in norm"),
 			}[map[bool]int{true: 0, false: 1 + i/8%2}[i%8 != 0]]
 			if i == entries-1 {

@@ -16,7 +16,8 @@ func pid(r int) int     { return 4000 + r }
 // title is NCCL's name of a kind of call.
 func title(kind string) string {
 	return map[string]string{
-		"all_reduce": "AllReduce", "_all_gather_base": "AllGather", "broadcast": "Broadcast", "reduce": "Reduce", "barrier": "AllReduce", "send": "SendRecv", "recv": "SendRecv",
+		"all_reduce": "AllReduce", "_all_gather_base": "AllGather", "broadcast": "Broadcast", "reduce": "Reduce",
+		"barrier": "AllReduce", "send": "SendRecv", "recv": "SendRecv",
 	}[kind]
 }
 
@@ -39,8 +40,10 @@ func (j *job) answers(at time.Duration, old bool) []byte {
 				missing = append(missing, one)
 				continue
 			}
-			one["status"] = map[string]any{"init_state": 0, "async_error": 0, "finalize_called": false, "destroy_flag": false, "abort_flag": false}
-			counts := map[string]int64{"AllReduce": 0, "AllGather": 0, "Broadcast": 0, "Reduce": 0, "ReduceScatter": 0, "SendRecv": 0}
+			one["status"] = map[string]any{"init_state": 0, "async_error": 0, "finalize_called": false, "destroy_flag": false,
+				"abort_flag": false}
+			counts := map[string]int64{"AllReduce": 0, "AllGather": 0, "Broadcast": 0, "Reduce": 0, "ReduceScatter": 0,
+				"SendRecv": 0}
 			for _, c := range j.seen(r, at) {
 				if c.group == g {
 					counts[title(c.kind)]++
@@ -49,12 +52,14 @@ func (j *job) answers(at time.Duration, old bool) []byte {
 			one["collective_counts"] = counts
 			ranks = append(ranks, one)
 		}
-		comms = append(comms, map[string]any{"hash": fmt.Sprintf("0x27a079b828ff1a%02x", g), "size": len(members), "ranks": ranks, "missing_ranks": missing})
+		comms = append(comms, map[string]any{"hash": fmt.Sprintf("0x27a079b828ff1a%02x", g), "size": len(members),
+			"ranks": ranks, "missing_ranks": missing})
 	}
 	var out []byte
 	for i := range 2 {
 		b, err := json.MarshalIndent(map[string]any{
-			"nccl_version": "2.29.1", "cuda_runtime_version": 13000, "timestamp": fmt.Sprintf("2026-01-02 13:06:5%d", i), "communicators_count": len(comms), "communicators": comms,
+			"nccl_version": "2.29.1", "cuda_runtime_version": 13000, "timestamp": fmt.Sprintf("2026-01-02 13:06:5%d", i),
+			"communicators_count": len(comms), "communicators": comms,
 		}, "", "  ")
 		if err != nil {
 			panic(err)
@@ -88,7 +93,8 @@ func (j *job) rasText(at time.Duration) string {
 	}
 	const line = "#0-0 (27a079b828ff1a75) "
 	if missing.Len() > 0 {
-		fmt.Fprintf(&problems, line+"INCOMPLETE\n  Missing communicator data from %d rank\n%s\n", strings.Count(missing.String(), "\n"), missing.String())
+		fmt.Fprintf(&problems, line+"INCOMPLETE\n  Missing communicator data from %d rank\n%s\n",
+			strings.Count(missing.String(), "\n"), missing.String())
 	}
 	if len(counts) > 1 {
 		warnings.WriteString(line + "MISMATCH\n  Communicator ranks have different AllReduce operation counts\n")
@@ -98,7 +104,8 @@ func (j *job) rasText(at time.Duration) string {
 				continue
 			}
 			for _, r := range ranks {
-				fmt.Fprintf(&warnings, "  Rank %d has launched up to operation %d -- GPU %d managed by process %d on node %s\n", r, c, r%perHost, pid(r), host(r))
+				fmt.Fprintf(&warnings, "  Rank %d has launched up to operation %d -- GPU %d managed by process %d on node %s\n", r,
+					c, r%perHost, pid(r), host(r))
 			}
 		}
 	}

@@ -38,7 +38,8 @@ func All(seed uint64) (all []*Scenario) {
 	for i, k := range kinds {
 		for v := range PerKind {
 			n := k.ranks[v]
-			s := &Scenario{Kind: k.name, Ranks: n, Name: fmt.Sprintf("%s, %d ranks", k.name, n), seed: 1_000_000*seed + uint64(1000*i+v), spoilt: -1, alone: -1, lost: -1, torn: -1}
+			s := &Scenario{Kind: k.name, Ranks: n, Name: fmt.Sprintf("%s, %d ranks", k.name, n), seed: 1_000_000*seed +
+				uint64(1000*i+v), spoilt: -1, alone: -1, lost: -1, torn: -1}
 			k.make(s)
 			if n > 2*perHost && k.lossy {
 				s.lost = (s.Fault[0]/perHost + 3) % (n / perHost)
@@ -209,7 +210,8 @@ func anotherSize(s *Scenario) {
 func otherOrder(s *Scenario) {
 	var p []op
 	for range 5 {
-		p = append(p, collective(0, "all_reduce", 100, "a.py:1 in f"), sync, collective(1, "all_reduce", 100, "b.py:2 in g"), sync)
+		p = append(p, collective(0, "all_reduce", 100, "a.py:1 in f"), sync, collective(1, "all_reduce", 100, "b.py:2 in g"),
+			sync)
 	}
 	s.all(p, span(s.Ranks))
 	odd := s.odd()
@@ -247,7 +249,8 @@ func oomKill(s *Scenario) {
 	odd := s.dies()
 	s.log = []string{
 		"[845211.113] python invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=0",
-		fmt.Sprintf("[845211.420] Out of memory: Killed process %d (python) total-vm:812345678kB, anon-rss:498765432kB, file-rss:0kB, shmem-rss:0kB", pid(odd)),
+		fmt.Sprintf("[845211.420] Out of memory: Killed process %d (python) total-vm:812345678kB, anon-rss:498765432kB, "+
+			"file-rss:0kB, shmem-rss:0kB", pid(odd)),
 	}
 	s.Says = "memory was short"
 }
@@ -316,7 +319,8 @@ func slow(s *Scenario) {
 	s.all(training(8))
 	odd := s.odd()
 	k := &s.job.ranks[odd]
-	k.program = insert(k.program, s.place(k.program), op{kind: "pause", lasts: s.job.limit + 2*time.Minute, where: "checkpoint"})
+	k.program = insert(k.program, s.place(k.program),
+		op{kind: "pause", lasts: s.job.limit + 2*time.Minute, where: "checkpoint"})
 	s.late = 5 * time.Minute
 	if s.Ranks > 4 {
 		s.job.dead, s.job.cut = true, s.job.limit+time.Minute // the others have given up, and their communicators are gone
@@ -405,7 +409,8 @@ func inGrid(s *Scenario) {
 	for r := range s.job.ranks {
 		var p []op
 		for range 6 {
-			p = append(p, collective(1+r/columns, "all_reduce", 100, "model.py:10 in forward"), sync, collective(1+rows+r%columns, "all_reduce", 1000, "model.py:20 in backward"), sync)
+			p = append(p, collective(1+r/columns, "all_reduce", 100, "model.py:10 in forward"), sync,
+				collective(1+rows+r%columns, "all_reduce", 1000, "model.py:20 in backward"), sync)
 		}
 		if r == odd {
 			p = insert(p, 8+s.job.r.IntN(8), op{kind: "halt", where: "loop"})
@@ -443,7 +448,8 @@ func network(s *Scenario) {
 	s.all(training(8))
 	s.job.dead, s.job.cut = true, 20*time.Millisecond
 	odd := s.odd()
-	s.log = []string{fmt.Sprintf("%s NCCL WARN NET/IB : Got completion from peer 10.0.0.9<43433> with status=12 opcode=1 len=0 vendor err 129 (Recv) hca mlx5_0", head(odd))}
+	s.log = []string{fmt.Sprintf("%s NCCL WARN NET/IB : Got completion from peer 10.0.0.9<43433> with status=12 "+
+		"opcode=1 len=0 vendor err 129 (Recv) hca mlx5_0", head(odd))}
 	s.Fault = nil
 	s.blame("stuck")
 	s.Note = "10.0.0.9"

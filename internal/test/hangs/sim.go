@@ -72,9 +72,11 @@ type rank struct {
 }
 
 func newJob(seed uint64, ranks int, groups ...[]int) *job {
-	j := &job{limit: 10 * time.Minute, start: time.Unix(1_760_000_000, 0), r: rand.New(rand.NewPCG(seed, 2029)), groups: append([][]int{span(ranks)}, groups...)}
+	j := &job{limit: 10 * time.Minute, start: time.Unix(1_760_000_000, 0), r: rand.New(rand.NewPCG(seed, 2029)),
+		groups: append([][]int{span(ranks)}, groups...)}
 	for range ranks {
-		j.ranks = append(j.ranks, rank{numbers: map[int]int64{}, msgs: map[int]int64{}, died: never, skew: time.Duration(j.r.IntN(400)-200) * time.Millisecond})
+		j.ranks = append(j.ranks, rank{numbers: map[int]int64{}, msgs: map[int]int64{}, died: never,
+			skew: time.Duration(j.r.IntN(400)-200) * time.Millisecond})
 	}
 	return j
 }

@@ -43,14 +43,16 @@ func (s *Scenario) Write(dir string, what What) error {
 	noise := rand.New(rand.NewPCG(s.seed, 1))
 	version := versions[noise.IntN(len(versions))]
 	room := []int{24, 60, 2000}[noise.IntN(3)]
-	asJSON, old, one, launcher := noise.IntN(3) == 0, noise.IntN(3) == 0, noise.IntN(2) == 0, prefixes[noise.IntN(len(prefixes))]
+	asJSON, old, one, launcher := noise.IntN(3) == 0, noise.IntN(3) == 0, noise.IntN(2) == 0,
+		prefixes[noise.IntN(len(prefixes))]
 	if s.Kind == "watchdog too short" || s.Kind == "slow, not stuck" { // the time-out is in the dumps since 2.3
 		version = versions[3+noise.IntN(len(versions)-3)]
 	}
 	old = old && len(j.groups) == 1
 	for r := range j.ranks {
 		k := &j.ranks[r]
-		if what&Dumps == 0 || k.died <= at || k.stopped || s.alone >= 0 && s.alone != r || s.lost >= 0 && r/perHost == s.lost {
+		if what&Dumps == 0 || k.died <= at || k.stopped || s.alone >= 0 && s.alone != r ||
+			s.lost >= 0 && r/perHost == s.lost {
 			continue
 		}
 		d, when := j.dump(r, version, at, room), j.start.Add(at+k.skew)
@@ -88,7 +90,8 @@ func (s *Scenario) Write(dir string, what What) error {
 	return s.writeLogs(put, at, one, launcher, noise)
 }
 
-func (s *Scenario) writeLogs(put func(string, []byte, time.Time) error, at time.Duration, one bool, launcher string, noise *rand.Rand) error {
+func (s *Scenario) writeLogs(put func(string, []byte, time.Time) error, at time.Duration, one bool, launcher string,
+	noise *rand.Rand) error {
 	j := s.job
 	end := j.start.Add(at)
 	var ranks [][]string

@@ -32,7 +32,8 @@ const (
 func (v verdict) counts() bool { return v <= hung }
 
 func (v verdict) String() string {
-	return [...]string{"LIVES", "killed", "killed (limit)", "does not build", "same code", "tests fail without it", "stopped"}[v]
+	return [...]string{"LIVES", "killed", "killed (limit)", "does not build", "same code", "tests fail without it",
+		"stopped"}[v]
 }
 
 // A judgement is a mutant's verdict, what gave it, and how long it took.
@@ -249,8 +250,10 @@ func link(ctx context.Context, p *pkg, folder, overlay, program string) ([]byte,
 }
 
 // tests runs a program of tests in its folder. What it builds has the mutant, too.
-func (h *hunt) tests(ctx context.Context, p *pkg, folder, overlay, program string, limit time.Duration) ([]byte, error) {
-	args := []string{"-test.failfast", fmt.Sprintf("-test.timeout=%v", limit+time.Minute), fmt.Sprintf("-test.short=%v", h.short)}
+func (h *hunt) tests(ctx context.Context, p *pkg, folder, overlay, program string, limit time.Duration) ([]byte,
+	error) {
+	args := []string{"-test.failfast", fmt.Sprintf("-test.timeout=%v", limit+time.Minute),
+		fmt.Sprintf("-test.short=%v", h.short)}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)

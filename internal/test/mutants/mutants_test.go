@@ -81,7 +81,8 @@ func TestMutate(t *testing.T) {
 	} {
 		require.True(t, seen[want], "%s: %v", want, seen)
 	}
-	for text, want := range map[string]bool{"func F() { g() }": false, "func F[T any]() { g() }": true, "func (q *Q[T]) F() { g() }": true, "func (q Q) F() { g() }": false} {
+	for text, want := range map[string]bool{"func F() { g() }": false, "func F[T any]() { g() }": true,
+		"func (q *Q[T]) F() { g() }": true, "func (q Q) F() { g() }": false} {
 		edits, err := mutate("x.go", []byte("package x\n"+text))
 		require.NoError(t, err)
 		for _, e := range edits {
@@ -120,7 +121,8 @@ func TestHunt(t *testing.T) {
 	t.Setenv("GOFLAGS", "")
 	t.Setenv("GOWORK", "off")
 	t.Chdir(dir)
-	for name, text := range map[string]string{"go.mod": "module toy\n\ngo 1.26\n", "a/toy.go": toy, "a/toy_test.go": toyTest} {
+	for name, text := range map[string]string{"go.mod": "module toy\n\ngo 1.26\n", "a/toy.go": toy,
+		"a/toy_test.go": toyTest} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "a"), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
@@ -130,10 +132,12 @@ func TestHunt(t *testing.T) {
 	file := filepath.Join(packages[0].Dir, "toy.go")
 	var mutants []*mutant
 	for _, x := range [][2]string{
-		{"x > most", "x < most"}, {"x%2 != 0", "x < 0"}, {"x%2 != 0", "x%2 != nothing"}, {"x%2 != 0", "(x%2 != 0)"}, {"turns++", "panic(i)"},
+		{"x > most", "x < most"}, {"x%2 != 0", "x < 0"}, {"x%2 != 0", "x%2 != nothing"}, {"x%2 != 0", "(x%2 != 0)"},
+		{"turns++", "panic(i)"},
 	} {
 		at := strings.Index(toy, x[0])
-		mutants = append(mutants, &mutant{pkg: packages[0], file: file, src: []byte(toy), edit: edit{from: at, to: at + len(x[0]), text: x[1]}})
+		mutants = append(mutants, &mutant{pkg: packages[0], file: file, src: []byte(toy),
+			edit: edit{from: at, to: at + len(x[0]), text: x[1]}})
 	}
 	h := &hunt{dir: t.TempDir(), bases: map[string]*base{}, log: t.Output()}
 	list := h.judge(context.Background(), mutants, 3, 2)

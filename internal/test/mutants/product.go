@@ -77,7 +77,8 @@ func product(ctx context.Context, patterns []string) ([]*pkg, error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
 	}
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Module"}, patterns...)...)
+	cmd := exec.CommandContext(ctx, "go",
+		append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Module"}, patterns...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -91,7 +92,8 @@ func product(ctx context.Context, patterns []string) ([]*pkg, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("go list: %w", err)
 		}
-		if !slices.ContainsFunc(apart, func(dir string) bool { return p.folder() == dir || strings.HasPrefix(p.folder(), dir+"/") }) {
+		if !slices.ContainsFunc(apart,
+			func(dir string) bool { return p.folder() == dir || strings.HasPrefix(p.folder(), dir+"/") }) {
 			list = append(list, p)
 		}
 	}

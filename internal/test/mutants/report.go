@@ -66,6 +66,8 @@ func report(w io.Writer, list []judgement, seed uint64, skip int) {
 		done = len(list)
 	}
 	fmt.Fprintf(w, "\nmutants %d to %d of seed %d; more of it with -skip %d\n", skip+1, skip+done, seed, skip+done)
-	fmt.Fprintf(w, "%d killed, %d of these by the limit; beside them %d did not build, %d were the same code, %d were not judged; %.1f s each on average\n",
-		whole.killed, verdicts[hung], verdicts[unbuilt], verdicts[same], verdicts[unjudged], took.Seconds()/float64(max(1, whole.all)))
+	fmt.Fprintf(w, "%d killed, %d of these by the limit; beside them %d did not build, %d were the same code, %d were "+
+		"not judged; %.1f s each on average\n",
+		whole.killed, verdicts[hung], verdicts[unbuilt], verdicts[same], verdicts[unjudged],
+		took.Seconds()/float64(max(1, whole.all)))
 }

@@ -53,7 +53,8 @@ type generator struct {
 // Generate makes the program of a seed.
 func Generate(seed uint64, l Limits) *Program {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 20)), limit: l}
-	p := &Program{Seed: seed, Ranks: max(l.MinRank, 1, min(l.Ranks, 2+g.IntN(2)*g.IntN(3)-g.IntN(10)/9)), Each: g.IntN(2) == 0}
+	p := &Program{Seed: seed, Ranks: max(l.MinRank, 1, min(l.Ranks, 2+g.IntN(2)*g.IntN(3)-g.IntN(10)/9)),
+		Each: g.IntN(2) == 0}
 	p.Bytes = l.Bytes
 	if g.IntN(4) > 0 {
 		p.Bytes = min(p.Bytes, 4096)
@@ -317,14 +318,17 @@ func (g *generator) captureStep(k *graph) Step {
 	return Step{Do: End, Graph: k.number, Stream: k.stream, Discard: k.ranks != nil || g.IntN(5) == 0}
 }
 
-var kinds = []call.Kind{call.AllReduce, call.AllReduce, call.AllReduce, call.Reduce, call.Broadcast, call.AllGather, call.ReduceScatter,
+var kinds = []call.Kind{call.AllReduce, call.AllReduce, call.AllReduce, call.Reduce, call.Broadcast, call.AllGather,
+	call.ReduceScatter,
 	call.AlltoAll, call.Gather, call.Scatter, call.AllGatherv, call.AlltoAllv, call.Barrier}
 
 // types come in few at a time, for each has a kernel to load with each operator.
-var types = []kernels.DataType{kernels.Int32, kernels.Int32, kernels.Int32, kernels.Float32, kernels.Float32, kernels.BFloat16, kernels.Uint8,
+var types = []kernels.DataType{kernels.Int32, kernels.Int32, kernels.Int32, kernels.Float32, kernels.Float32,
+	kernels.BFloat16, kernels.Uint8,
 	kernels.Float16, kernels.Int64, kernels.Float64, kernels.Float8E4M3, kernels.Uint32}
 
-var operators = []kernels.Kind{kernels.KindSum, kernels.KindSum, kernels.KindSum, kernels.KindSum, kernels.KindMax, kernels.KindMin,
+var operators = []kernels.Kind{kernels.KindSum, kernels.KindSum, kernels.KindSum, kernels.KindSum, kernels.KindMax,
+	kernels.KindMin,
 	kernels.KindProd, kernels.KindAvg, kernels.KindBitXor, kernels.KindPreMulSum}
 
 // count is a number of elements, small ones more often.

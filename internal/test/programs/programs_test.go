@@ -88,7 +88,8 @@ func tryText(text string) (calls int, err error) {
 		}
 		return try(d, p)
 	}
-	emu, err := cudaemu.New(cudaemu.Config{Devices: p.Ranks, Seed: p.Seed, Plain: p.Seed%4 != 0, LoadsWait: true, Stall: 5 * time.Second})
+	emu, err := cudaemu.New(cudaemu.Config{Devices: p.Ranks, Seed: p.Seed, Plain: p.Seed%4 != 0, LoadsWait: true,
+		Stall: 5 * time.Second})
 	if err != nil {
 		return 0, err
 	}
@@ -145,7 +146,8 @@ func try(d cuda.Driver, p *Program) (calls int, err error) {
 	if calls, err = Run(devices, p, deadline()); err != nil {
 		return calls, err
 	}
-	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines || descriptors() > files; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines ||
+		descriptors() > files; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			b := make([]byte, 64<<10)
 			return calls, fmt.Errorf("left behind: %d goroutines, %d descriptors\n%s",
@@ -346,7 +348,8 @@ func TestPrograms(t *testing.T) {
 			mu.Lock()
 			p := Generate(next, l)
 			next++
-			over := len(manners) >= failures || operations > 0 && calls >= operations || time.Since(begun) > time.Duration(seconds)*time.Second
+			over := len(manners) >= failures || operations > 0 && calls >= operations ||
+				time.Since(begun) > time.Duration(seconds)*time.Second
 			mu.Unlock()
 			if over {
 				return
@@ -370,7 +373,8 @@ func TestPrograms(t *testing.T) {
 		wg.Go(run)
 	}
 	wg.Wait()
-	t.Logf("%d programs from seed %d on, %d operations, in %v", programs, seed, calls, time.Since(begun).Round(time.Millisecond))
+	t.Logf("%d programs from seed %d on, %d operations, in %v", programs, seed, calls,
+		time.Since(begun).Round(time.Millisecond))
 	require.NotZero(t, programs)
 }
 

@@ -61,7 +61,8 @@ type filled struct {
 
 // begin makes the streams and the memory to fill from.
 func (k *rank) begin() error {
-	k.comms, k.graphs, k.fills, k.pattern = map[int]member{}, map[int]*captured{}, map[filled]mem.Region{}, map[kernels.DataType]mem.Region{}
+	k.comms, k.graphs, k.fills, k.pattern = map[int]member{}, map[int]*captured{}, map[filled]mem.Region{},
+		map[kernels.DataType]mem.Region{}
 	k.streams[Legacy], k.streams[Thread] = gpu.Legacy, gpu.PerThread
 	for s := Own; s <= Blocking; s++ {
 		if err := k.newStream(s); err != nil {
@@ -177,7 +178,8 @@ func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) error {
 	case Group:
 		return k.group(s, e, g)
 	case Begin:
-		mode := map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "relaxed": cuda.CaptureRelaxed, "": cuda.CaptureThreadLocal}[s.Mode]
+		mode := map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "relaxed": cuda.CaptureRelaxed,
+			"": cuda.CaptureThreadLocal}[s.Mode]
 		return k.d.With(func() error { return driver.StreamBeginCapture(stream, mode) })
 	case Fork:
 		return k.d.With(func() error { return cuda.After(driver, k.streams[s.To], stream, k.events[s.To]) })
@@ -227,7 +229,8 @@ func (k *rank) member(i int, s *Step, e *expectation) (err error) {
 		return k.check(m, e)
 	case Bad:
 		if m.c.Rank() == s.Rank {
-			err = m.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: m.memory[0], Out: m.memory[0], Count: -1, Type: ringo.Int32, Stream: k.streams[s.Stream]})
+			err = m.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: m.memory[0], Out: m.memory[0], Count: -1, Type: ringo.Int32,
+				Stream: k.streams[s.Stream]})
 			if !errors.Is(err, ringo.ErrInvalid) {
 				return fmt.Errorf("want ErrInvalid, got %v", err)
 			}

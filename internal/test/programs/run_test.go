@@ -370,9 +370,11 @@ func allow(err error, s state, wasAborted bool) error {
 		return err
 	case s == closed && over(ringo.ErrClosed):
 		return nil
-	case (s == aborted || wasAborted) && (err == nil && s == aborted || over(ringo.ErrAborted, ringo.ErrPeer, ringo.ErrLeft, ringo.ErrMismatch)):
+	case (s == aborted || wasAborted) &&
+		(err == nil && s == aborted || over(ringo.ErrAborted, ringo.ErrPeer, ringo.ErrLeft, ringo.ErrMismatch)):
 		// ErrMismatch: a graph launched on the rank that aborted differs from the call of one that has not heard of it yet
 		return nil
 	}
-	return fmt.Errorf("want the error of a communicator that is %s, got %v", [...]string{"alive", "aborted", "closed"}[s], err)
+	return fmt.Errorf("want the error of a communicator that is %s, got %v", [...]string{"alive", "aborted", "closed"}[s],
+		err)
 }

@@ -18,7 +18,8 @@ func (s Stream) String() string { return streamNames[s] }
 // are left out.
 func (p *Program) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "program seed=%d ranks=%d bytes=%d each=%v ring=%d args=%d\n", p.Seed, p.Ranks, p.Bytes, p.Each, p.Ring, p.Args)
+	fmt.Fprintf(&b, "program seed=%d ranks=%d bytes=%d each=%v ring=%d args=%d\n", p.Seed, p.Ranks, p.Bytes, p.Each,
+		p.Ring, p.Args)
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		b.WriteString(s.String() + "\n")
@@ -75,7 +76,8 @@ func Parse(text string) (*Program, error) {
 		case len(words) == 0:
 			continue
 		case i == 0:
-			_, err = fmt.Sscanf(line, "program seed=%d ranks=%d bytes=%d each=%t ring=%d args=%d", &p.Seed, &p.Ranks, &p.Bytes, &p.Each, &p.Ring, &p.Args)
+			_, err = fmt.Sscanf(line, "program seed=%d ranks=%d bytes=%d each=%t ring=%d args=%d", &p.Seed, &p.Ranks, &p.Bytes,
+				&p.Each, &p.Ring, &p.Args)
 		default:
 			var s Step
 			if s, err = parseStep(words); err != nil {

@@ -424,10 +424,12 @@ func (w *world) fits(s *Step, elements int) bool { return elements*s.Type.Size()
 
 // checkMessage says what is wrong with a message among n ranks.
 func (w *world) checkMessage(s *Step, n int) error {
-	if min(s.Sender, s.Recver) < 0 || max(s.Sender, s.Recver) >= n || !w.fits(s, s.InAt+s.Count) || !w.fits(s, s.OutAt+s.Count) {
+	if min(s.Sender, s.Recver) < 0 || max(s.Sender, s.Recver) >= n || !w.fits(s, s.InAt+s.Count) ||
+		!w.fits(s, s.OutAt+s.Count) {
 		return s.bad("ranks or size")
 	}
-	if s.collides(&Step{Do: Message, Comm: s.Comm, Type: s.Type, Count: s.Count, Sender: s.Sender, In: s.In, InAt: s.InAt, Recver: -1}) {
+	if s.collides(&Step{Do: Message, Comm: s.Comm, Type: s.Type, Count: s.Count, Sender: s.Sender, In: s.In, InAt: s.InAt,
+		Recver: -1}) {
 		return s.bad("a message to itself")
 	}
 	if s.Sender == s.Recver {
@@ -448,13 +450,15 @@ func (w *world) checkCollective(s *Step, c *comm) error {
 		}
 	}
 	rows := map[call.Kind]int{call.AllGatherv: 1, call.AlltoAllv: n}[s.Kind]
-	if len(s.Counts) != rows || slices.ContainsFunc(s.Counts, func(row []int) bool { return len(row) != n || slices.Min(row) < 0 }) {
+	if len(s.Counts) != rows ||
+		slices.ContainsFunc(s.Counts, func(row []int) bool { return len(row) != n || slices.Min(row) < 0 }) {
 		return s.bad("counts")
 	}
 	if s.Fill > 0 && s.inPlace() || s.inPlace() && s.InAt > 0 {
 		return s.bad("in place")
 	}
-	if (c.algo == "window" || c.algo == "copies") && s.inPlace() && (s.Kind == call.Gather || s.Kind == call.Scatter) && c.windows[s.In] {
+	if (c.algo == "window" || c.algo == "copies") && s.inPlace() && (s.Kind == call.Gather || s.Kind == call.Scatter) &&
+		c.windows[s.In] {
 		return s.bad("ranks use other offsets of a window")
 	}
 	for r := range n {

@@ -33,8 +33,9 @@ func Make(t testing.TB, name string) (f Files) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		require.NoError(t, err)
 		c := &x509.Certificate{
-			SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-			IsCA: ca == nil, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+			SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+			NotAfter: time.Now().Add(time.Hour),
+			IsCA:     ca == nil, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		}
 		if ca == nil {
 			ca, by = c, key
@@ -49,5 +50,6 @@ func Make(t testing.TB, name string) (f Files) {
 	leaf, key := make(ca, by)
 	der, err := x509.MarshalECPrivateKey(key)
 	require.NoError(t, err)
-	return Files{write("cert.pem", "CERTIFICATE", leaf.Raw), write("key.pem", "EC PRIVATE KEY", der), write("ca.pem", "CERTIFICATE", ca.Raw)}
+	return Files{write("cert.pem", "CERTIFICATE", leaf.Raw), write("key.pem", "EC PRIVATE KEY", der),
+		write("ca.pem", "CERTIFICATE", ca.Raw)}
 }

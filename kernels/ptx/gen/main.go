@@ -125,9 +125,11 @@ func flags(n ptx.Name) []string {
 // head is the first line of a module.
 func head(n ptx.Name) string {
 	if n.Source != "" {
-		return fmt.Sprintf("// %s for %s and newer: kernels/cuda/%s, compiled by kernels/ptx/gen.\n\n", n.Run(), n.Target(), n.File())
+		return fmt.Sprintf("// %s for %s and newer: kernels/cuda/%s, compiled by kernels/ptx/gen.\n\n", n.Run(), n.Target(),
+			n.File())
 	}
-	return fmt.Sprintf("// %s of %s for %s and newer: kernels/cuda, compiled by kernels/ptx/gen.\n\n", n.Op, n.Type, n.Target())
+	return fmt.Sprintf("// %s of %s for %s and newer: kernels/cuda, compiled by kernels/ptx/gen.\n\n", n.Op,
+		n.Type, n.Target())
 }
 
 // compile is the PTX of a module.

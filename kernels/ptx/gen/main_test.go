@@ -115,7 +115,8 @@ func TestLike(t *testing.T) {
 		z, err := zip.OpenReader(file)
 		require.NoError(t, err)
 		defer z.Close()
-		require.Equal(t, []uint16{ptx.Like, ptx.Like, zip.Deflate}, []uint16{z.File[0].Method, z.File[1].Method, z.File[2].Method})
+		require.Equal(t, []uint16{ptx.Like, ptx.Like, zip.Deflate},
+			[]uint16{z.File[0].Method, z.File[1].Method, z.File[2].Method})
 		z.File[0].CRC32++
 		_, err = ptx.Read(&z.Reader, most)
 		require.ErrorIs(t, err, zip.ErrChecksum)

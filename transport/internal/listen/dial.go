@@ -120,7 +120,8 @@ func Retry(ctx context.Context, try func() error) error {
 		long := d.lost.Load() && time.Since(since) > dialTime
 		if long && !said {
 			said = true
-			d.log.Warn("no connection to another rank in "+dialTime.String()+"; "+advice+" It is tried again as long as the operation may take", "err", err)
+			d.log.Warn("no connection to another rank in "+dialTime.String()+"; "+advice+" It is tried again as long as the "+
+				"operation may take", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -135,10 +136,12 @@ func Retry(ctx context.Context, try func() error) error {
 }
 
 func final(err error, tries int, took time.Duration) bool {
-	if _, refused := errors.AsType[*Refusal](err); refused || errors.Is(err, auth.ErrKey) || errors.Is(err, auth.ErrProtocol) {
+	if _, refused := errors.AsType[*Refusal](err); refused || errors.Is(err, auth.ErrKey) ||
+		errors.Is(err, auth.ErrProtocol) {
 		return true
 	}
-	return tries >= graceTries && took >= graceTime && (errors.Is(err, transport.ErrClosed) || errors.Is(err, auth.ErrHungUp) || auth.NoLoopback(err))
+	return tries >= graceTries && took >= graceTime &&
+		(errors.Is(err, transport.ErrClosed) || errors.Is(err, auth.ErrHungUp) || auth.NoLoopback(err))
 }
 
 // KeepAlive has the kernel find out within 20 s that the host at the other end is silent. Somebody
@@ -147,7 +150,8 @@ func final(err error, tries int, took time.Duration) bool {
 // longer than that and lets its window fill.
 func KeepAlive(c net.Conn) {
 	if tcp, ok := secure.Below(c).(*net.TCPConn); ok {
-		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3})
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second,
+			Count: 3})
 	}
 }
 
@@ -161,7 +165,8 @@ type Target struct {
 // Dial connects once and does the caller's side of the handshake, and then what
 // the transport adds to it (then may be nil). Where nobody listens any more the
 // error is transport.ErrClosed.
-func Dial(ctx context.Context, to Target, key []byte, protocol string, r *Request, then func(net.Conn) error) (net.Conn, error) {
+func Dial(ctx context.Context, to Target, key []byte, protocol string, r *Request, then func(net.Conn) error) (net.Conn,
+	error) {
 	c, err := reach(ctx, to)
 	if err != nil {
 		return nil, met(ctx, err)

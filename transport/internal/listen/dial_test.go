@@ -103,7 +103,8 @@ func TestDialNoLoopback(t *testing.T) {
 			ctx, cancel := Patience(new(fifo.Guard), nil, nil)
 			defer cancel()
 			begun := time.Now()
-			down := &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.ParseIP(ip)}, Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}
+			down := &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.ParseIP(ip)},
+				Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}
 			require.ErrorIs(t, Retry(ctx, func() error { return down }), down)
 			require.Less(t, time.Since(begun), most)
 			require.Greater(t, time.Since(begun), most/3)

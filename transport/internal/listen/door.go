@@ -69,7 +69,8 @@ var doors = struct {
 // All of a kind speak TLS as the Config says, nil for none. handle gets each connection, with a
 // deadline, and calls Trust when its caller has proved himself; otherwise the connection is closed
 // when handle returns.
-func Enter(kind string, open func() (l net.Listener, zone string, err error), tls *secure.Config, log *auth.Log, handle func(net.Conn)) (*Endpoint, error) {
+func Enter(kind string, open func() (l net.Listener, zone string, err error), tls *secure.Config, log *auth.Log,
+	handle func(net.Conn)) (*Endpoint, error) {
 	doors.Lock()
 	defer doors.Unlock()
 	d := doors.open[kind]
@@ -78,7 +79,8 @@ func Enter(kind string, open func() (l net.Listener, zone string, err error), tl
 		if err != nil {
 			return nil, err
 		}
-		d = &Door{kind: kind, listener: l, zone: zone, tls: tls, log: log, pending: auth.NewPending(MaxPending, HandshakeTime, log)}
+		d = &Door{kind: kind, listener: l, zone: zone, tls: tls, log: log,
+			pending: auth.NewPending(MaxPending, HandshakeTime, log)}
 		d.work.Go(func() { d.pending.Serve(closing{l, &d.closed}, d.serve) })
 		doors.open[kind] = d
 	}

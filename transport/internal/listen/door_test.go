@@ -99,5 +99,6 @@ func TestDoorLeft(t *testing.T) {
 	here.Shut()
 	here.Wait() // so that nobody writes to the log any more
 	require.Equal(t, 2, strings.Count(text.String(), "\n"), &text)
-	require.Equal(t, 2, strings.Count(text.String(), `level=INFO msg="listener: a caller asked for nobody who is here"`), &text)
+	require.Equal(t, 2, strings.Count(text.String(), `level=INFO msg="listener: a caller asked for nobody who is here"`),
+		&text)
 }

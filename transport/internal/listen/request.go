@@ -46,7 +46,8 @@ func (r *Request) suits(cfg *transport.Config) error {
 	case r.To != here:
 		return fmt.Errorf("rank %d was dialled, but this is rank %d", r.To, here)
 	case r.Limits != cfg.Limits:
-		return fmt.Errorf("rank %d has queues of %d slots of %d bytes, rank %d of %d slots of %d bytes: set the same everywhere",
+		return fmt.Errorf("rank %d has queues of %d slots of %d bytes, rank %d of %d slots of %d bytes: set the same "+
+			"everywhere",
 			r.From, r.Limits.Slots, r.Limits.SlotBytes, here, cfg.Limits.Slots, cfg.Limits.SlotBytes)
 	}
 	return nil
@@ -64,7 +65,8 @@ const MaxReason = 1024
 // Answer is the listener's side of the handshake on c. want may refuse a request
 // that suits cfg. If the error is nil, c is trusted and has no deadline any more.
 // After an error the caller closes c.
-func Answer(c net.Conn, at *Endpoint, cfg *transport.Config, protocol string, want func(*Request) error) (*Request, error) {
+func Answer(c net.Conn, at *Endpoint, cfg *transport.Config, protocol string, want func(*Request) error) (*Request,
+	error) {
 	var r Request
 	refused := errors.New("not asked")
 	err := auth.Answer(c, cfg.Key, protocol, func(body []byte) []byte {

@@ -25,7 +25,9 @@ func TestRequest(t *testing.T) {
 	cfg := &transport.Config{Self: transport.Info{Rank: 3}, Limits: limits}
 	require.NoError(t, r.suits(cfg))
 	cfg.Limits.Slots = 4
-	require.EqualError(t, r.suits(cfg), "rank 70000 has queues of 8 slots of 1073741824 bytes, rank 3 of 4 slots of 1073741824 bytes: set the same everywhere")
+	require.EqualError(t, r.suits(cfg),
+		"rank 70000 has queues of 8 slots of 1073741824 bytes, rank 3 of 4 slots of 1073741824 bytes: set the same "+
+			"everywhere")
 	cfg.Self.Rank = 2
 	require.EqualError(t, r.suits(cfg), "rank 3 was dialled, but this is rank 2")
 	require.EqualError(t, &Refusal{"why"}, "refused: why")

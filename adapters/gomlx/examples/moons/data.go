@@ -19,7 +19,8 @@ func batch(seed uint64, step, size, rank, ranks int) (points, labels []*tensors.
 		number := uint64(step)*uint64(size) + uint64(rank*n+i)
 		x[2*i], x[2*i+1], y[i] = point(rand.New(rand.NewPCG(seed, number)))
 	}
-	return []*tensors.Tensor{tensors.FromFlatDataAndDimensions(x, n, 2)}, []*tensors.Tensor{tensors.FromFlatDataAndDimensions(y, n, 1)}
+	return []*tensors.Tensor{tensors.FromFlatDataAndDimensions(x, n, 2)},
+		[]*tensors.Tensor{tensors.FromFlatDataAndDimensions(y, n, 1)}
 }
 
 // point is a point of one of two half circles that reach into each other, and which of them it is.

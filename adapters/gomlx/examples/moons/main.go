@@ -41,7 +41,8 @@ type options struct {
 func main() {
 	var o options
 	flag.IntVar(&o.steps, "steps", 300, "steps of the optimizer")
-	flag.IntVar(&o.batch, "batch", 960, "points in a batch; each rank has an equal part, and what is left over is left out")
+	flag.IntVar(&o.batch, "batch", 960,
+		"points in a batch; each rank has an equal part, and what is left over is left out")
 	flag.IntVar(&o.hidden, "hidden", 32, "units of a hidden layer")
 	flag.IntVar(&o.layers, "layers", 2, "hidden layers")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the points and of the first weights")
@@ -149,7 +150,8 @@ func report(backend *gomlx.Backend, model *mlctx.Context, o options, took time.D
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%d ranks, %d steps: %.1f %% of %d other points are right\n", comm.Size(), o.steps, 100*float64(right)/points, points)
+	fmt.Fprintf(stdout, "%d ranks, %d steps: %.1f %% of %d other points are right\n", comm.Size(), o.steps,
+		100*float64(right)/points, points)
 	fmt.Fprintf(stdout, "weights %x on all ranks\n", mine[:8])
 	if o.steps > 1 {
 		fmt.Fprintf(stdout, "a step took %v\n", (took / time.Duration(o.steps-1)).Round(time.Microsecond))

@@ -33,7 +33,8 @@ func execute(t *testing.T, ranks int, args ...string) (stdout, stderr string, er
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	var out, errs bytes.Buffer
-	err = launch.Run(ctx, launch.Config{N: ranks, Hosts: max(ranks/2, 1), Args: append([]string{os.Args[0]}, args...), Stdout: &out, Stderr: &errs, Grace: tier.Soon(10 * time.Second)})
+	err = launch.Run(ctx, launch.Config{N: ranks, Hosts: max(ranks/2, 1), Args: append([]string{os.Args[0]}, args...),
+		Stdout: &out, Stderr: &errs, Grace: tier.Soon(10 * time.Second)})
 	return out.String(), errs.String(), err
 }
 

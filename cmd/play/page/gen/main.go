@@ -60,7 +60,8 @@ func build(hash string) error {
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "module.wasm")
 	// Without inlining the module is smaller, and a page needs no speed.
-	build := goCommand("build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-gcflags=all=-l", "-ldflags=-s -w", "-o", out, source)
+	build := goCommand("build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-gcflags=all=-l", "-ldflags=-s -w",
+		"-o", out, source)
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("%v: %w", build, err)
 	}

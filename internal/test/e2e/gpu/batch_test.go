@@ -30,7 +30,8 @@ func TestGroupOfReductions(t *testing.T) {
 		op   ringo.RedOp
 		most int // kernels
 	}
-	for _, test := range tier.Some(3, []test{{2, ringo.BFloat16, ringo.Sum, 3}, {3, ringo.Int8, ringo.Max, 3}, {4, ringo.Float32, ringo.Avg, 3}, {2, ringo.Int32, ringo.Avg, 3}}) {
+	for _, test := range tier.Some(3, []test{{2, ringo.BFloat16, ringo.Sum, 3}, {3, ringo.Int8, ringo.Max, 3},
+		{4, ringo.Float32, ringo.Avg, 3}, {2, ringo.Int32, ringo.Avg, 3}}) {
 		t.Run(fmt.Sprint(test.n, test.t, test.op), func(t *testing.T) {
 			list, driver := countedDevices(t, test.n)
 			comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
@@ -55,7 +56,8 @@ func TestGroupOfReductions(t *testing.T) {
 						out = in
 					}
 					at += 2*k + 3*size
-					all = append(all, &ringo.Call{Kind: ringo.KindAllReduce, In: in, Out: out, Count: k / size, Type: test.t, Op: test.op, Stream: s[i*len(s)/count]})
+					all = append(all, &ringo.Call{Kind: ringo.KindAllReduce, In: in, Out: out, Count: k / size, Type: test.t,
+						Op: test.op, Stream: s[i*len(s)/count]})
 				}
 				return all
 			}
@@ -164,7 +166,8 @@ func TestGroupsDiffer(t *testing.T) {
 	errs := commtest.Each(comms, func(c *ringo.Comm) error {
 		x, g := memory[c.Rank()], ringo.NewGroup()
 		for i := range 3 {
-			call := &ringo.Call{Kind: ringo.KindAllReduce, In: x.Slice(256*i, 256), Out: x.Slice(256*i, 256), Count: 64, Type: ringo.Float32}
+			call := &ringo.Call{Kind: ringo.KindAllReduce, In: x.Slice(256*i, 256), Out: x.Slice(256*i, 256), Count: 64,
+				Type: ringo.Float32}
 			if g.Add(c, call); c.Rank() == 1 {
 				if err := g.Run(); err != nil {
 					return err
@@ -217,7 +220,8 @@ func TestLoneRankLaunchesNothing(t *testing.T) {
 	want := bytes.Repeat([]byte{1, 2, 3, 4}, 64)
 	require.NoError(t, list[0].Write(in, want))
 	before := driver.n.Load()
-	for _, kind := range []ringo.Kind{ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather, ringo.KindReduceScatter, ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter} {
+	for _, kind := range []ringo.Kind{ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather,
+		ringo.KindReduceScatter, ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter} {
 		call := &ringo.Call{Kind: kind, In: in, Out: out, Count: 64, Type: ringo.Float32}
 		require.NoError(t, list[0].Write(out, make([]byte, 256)))
 		require.NoError(t, c.Do(call), kind)
@@ -246,10 +250,14 @@ func TestLoneRankWithOffsets(t *testing.T) {
 		call     ringo.Call
 		from, to int
 	}{
-		{"all-gather", ringo.Call{Kind: ringo.KindAllGatherv, In: in.Slice(0, 12), Out: out.Slice(0, 32), OutOffsets: []int{5}}, 0, 128 + 20},
-		{"all-gather in place", ringo.Call{Kind: ringo.KindAllGatherv, In: out.Slice(20, 12), Out: out.Slice(0, 32), OutOffsets: []int{5}}, 128 + 20, 128 + 20},
-		{"all-to-all", ringo.Call{Kind: ringo.KindAlltoAllv, In: in.Slice(0, 32), Out: out.Slice(0, 24), InCounts: []int{3}, InOffsets: []int{5}, OutOffsets: []int{3}}, 20, 128 + 12},
-		{"all-to-all in place", ringo.Call{Kind: ringo.KindAlltoAllv, In: in.Slice(0, 32), Out: in.Slice(0, 32), InCounts: []int{3}, InOffsets: []int{5}, OutOffsets: []int{4}}, 20, 16},
+		{"all-gather", ringo.Call{Kind: ringo.KindAllGatherv, In: in.Slice(0, 12), Out: out.Slice(0, 32),
+			OutOffsets: []int{5}}, 0, 128 + 20},
+		{"all-gather in place", ringo.Call{Kind: ringo.KindAllGatherv, In: out.Slice(20, 12), Out: out.Slice(0, 32),
+			OutOffsets: []int{5}}, 128 + 20, 128 + 20},
+		{"all-to-all", ringo.Call{Kind: ringo.KindAlltoAllv, In: in.Slice(0, 32), Out: out.Slice(0, 24), InCounts: []int{3},
+			InOffsets: []int{5}, OutOffsets: []int{3}}, 20, 128 + 12},
+		{"all-to-all in place", ringo.Call{Kind: ringo.KindAlltoAllv, In: in.Slice(0, 32), Out: in.Slice(0, 32),
+			InCounts: []int{3}, InOffsets: []int{5}, OutOffsets: []int{4}}, 20, 16},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.NoError(t, list[0].Write(memory, data))

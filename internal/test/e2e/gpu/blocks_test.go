@@ -36,15 +36,18 @@ reducescatter 3 any all logstep 5/4
 `), 0o644))
 	for _, policy := range []string{"default", "efficiency"} {
 		t.Run(policy, func(t *testing.T) {
-			comms := commtest.OnDevices(t, commtest.Devices(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: true})), ringo.Config{Plan: file, BlockPolicy: policy, Timeout: 30 * time.Second})
+			comms := commtest.OnDevices(t, commtest.Devices(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: true})),
+				ringo.Config{Plan: file, BlockPolicy: policy, Timeout: 30 * time.Second})
 			room := commtest.Arenas(t, comms, 2*8*4001)
 			for i, count := range []int{1001, 3, 4001, 77, 301} {
 				for _, kind := range commtest.Collectives {
-					commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum, Root: i % 3}, i%2 == 0, i%3)
+					commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum,
+						Root: i % 3}, i%2 == 0, i%3)
 				}
 			}
 			want := map[string]int{"default": 7, "efficiency": 3}[policy]
-			ch, err := ringo.ExplainDevice(ringo.KindAllReduce, 3, 0, 4004, 0, ringo.GPUs{}, ringo.Config{Plan: file, BlockPolicy: policy})
+			ch, err := ringo.ExplainDevice(ringo.KindAllReduce, 3, 0, 4004, 0, ringo.GPUs{},
+				ringo.Config{Plan: file, BlockPolicy: policy})
 			require.NoError(t, err)
 			require.Equal(t, want, ch.Blocks)
 			require.Contains(t, ch.WhyBlocks, "measured")
@@ -62,7 +65,8 @@ func TestBlocksBulk(t *testing.T) {
 	}
 	for i, count := range []int{1001, 4000} {
 		for _, kind := range commtest.Collectives {
-			commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum, Root: i}, i == 0, 4*i)
+			commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum, Root: i},
+				i == 0, 4*i)
 		}
 	}
 }
@@ -71,7 +75,8 @@ func TestBlocksBulk(t *testing.T) {
 // the rest is as right as ever.
 func TestBlocksPolicyZero(t *testing.T) {
 	by := new(commtest.Algos)
-	comms := commtest.OnDevices(t, commtest.Devices(t, 3), ringo.Config{BlockPolicy: "zero", Timeout: 30 * time.Second, Observer: by})
+	comms := commtest.OnDevices(t, commtest.Devices(t, 3),
+		ringo.Config{BlockPolicy: "zero", Timeout: 30 * time.Second, Observer: by})
 	var calls, others []ringo.Call
 	for _, count := range []int{1, 700} {
 		for _, c := range windowCalls(count, ringo.Int32, ringo.Sum, 1) {
@@ -85,13 +90,15 @@ func TestBlocksPolicyZero(t *testing.T) {
 	errs := make([]error, len(comms))
 	var wg sync.WaitGroup
 	for r, c := range comms {
-		in, out := commtest.AllocMapped(t, c.Device(), make([]byte, 16<<10)), commtest.AllocMapped(t, c.Device(), make([]byte, 16<<10))
+		in, out := commtest.AllocMapped(t, c.Device(), make([]byte, 16<<10)),
+			commtest.AllocMapped(t, c.Device(), make([]byte, 16<<10))
 		wg.Go(func() {
 			a, err := c.Register(in)
 			b, err2 := c.Register(out)
 			errs[r] = errors.Join(err, err2)
 			if errs[r] == nil {
-				errs[r] = errors.Join(compareInWindows(c, nil, in, out, calls, by, call.Copies), compareInWindows(c, nil, in, out, others, by, call.Auto), a.Close(), b.Close())
+				errs[r] = errors.Join(compareInWindows(c, nil, in, out, calls, by, call.Copies),
+					compareInWindows(c, nil, in, out, others, by, call.Auto), a.Close(), b.Close())
 			}
 		})
 	}
@@ -103,11 +110,13 @@ func TestBlocksPolicyZero(t *testing.T) {
 func TestBlocksAgreed(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
-		return ringo.Config{MaxBlocks: 6 - 2*r, MinBlocks: 1 + r, BlockPolicy: []string{"efficiency", "default"}[r], Timeout: 30 * time.Second}
+		return ringo.Config{MaxBlocks: 6 - 2*r, MinBlocks: 1 + r, BlockPolicy: []string{"efficiency", "default"}[r],
+			Timeout: 30 * time.Second}
 	})
 	for _, c := range comms {
 		require.Contains(t, fmt.Sprint(c.Paths()), "kernels of up to 4 blocks")
-		require.Contains(t, fmt.Sprint(c.Paths()), "at least 2 blocks where there is work for them (RINGO_MIN_CTAS), policy efficiency (RINGO_CTA_POLICY)")
+		require.Contains(t, fmt.Sprint(c.Paths()),
+			"at least 2 blocks where there is work for them (RINGO_MIN_CTAS), policy efficiency (RINGO_CTA_POLICY)")
 	}
 	room := commtest.Arenas(t, comms, 2*8*1001)
 	for _, kind := range commtest.Collectives {
@@ -132,7 +141,8 @@ func TestPolicies(t *testing.T) {
 			}
 			room := commtest.Arenas(t, comms, 2*8*1001)
 			for _, kind := range commtest.Collectives {
-				commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: 1001, Type: ringo.Float32, Op: ringo.Sum}, false, 1)
+				commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: 1001, Type: ringo.Float32, Op: ringo.Sum},
+					false, 1)
 			}
 		})
 	}

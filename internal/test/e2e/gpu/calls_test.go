@@ -23,7 +23,8 @@ func TestDeviceCollectives(t *testing.T) {
 				if n == 8 && !gputest.OnGPU() && !tier.Pairs() {
 					t.Skip("takes long on few cores")
 				}
-				comms := commtest.OnDevices(t, commtest.Devices(t, n, gputest.Emu(cudaemu.Config{Devices: n, Plain: true})), ringo.Config{Algo: algo, Timeout: 30 * time.Second})
+				comms := commtest.OnDevices(t, commtest.Devices(t, n, gputest.Emu(cudaemu.Config{Devices: n, Plain: true})),
+					ringo.Config{Algo: algo, Timeout: 30 * time.Second})
 				room := commtest.Arenas(t, comms, 2*8*4001)
 				for i, kind := range commtest.Collectives {
 					for k, count := range tier.Some(3, []int{77, 0, 1, 1001}) {
@@ -54,9 +55,11 @@ func TestDeviceCollectivesStrict(t *testing.T) {
 				call.Type, call.Op = ringo.BFloat16, ringo.Max
 				commtest.TryOnDevice(t, comms, room, call, i%2 == 1, (i+1)%3)
 			}
-			for i, typ := range []ringo.DataType{ringo.Uint8, ringo.Int64, ringo.Float16, ringo.Float32, ringo.Float64, ringo.Float8E4M3} {
+			for i, typ := range []ringo.DataType{ringo.Uint8, ringo.Int64, ringo.Float16, ringo.Float32, ringo.Float64,
+				ringo.Float8E4M3} {
 				op := []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Min}[i%3]
-				commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: commtest.Reductions[i%3], Count: 37, Type: typ, Op: op, Root: 2}, i%2 == 0, i%3)
+				commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: commtest.Reductions[i%3], Count: 37, Type: typ, Op: op,
+					Root: 2}, i%2 == 0, i%3)
 			}
 		})
 	}
@@ -70,10 +73,12 @@ func TestDeviceTypesAndOperators(t *testing.T) {
 	some := !tier.Pairs() || gputest.OnGPU()
 	for _, algo := range []string{"", "ring"} {
 		t.Run(algo, func(t *testing.T) {
-			comms := commtest.OnDevices(t, commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Plain: true})), ringo.Config{Algo: algo, Timeout: 30 * time.Second})
+			comms := commtest.OnDevices(t, commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Plain: true})),
+				ringo.Config{Algo: algo, Timeout: 30 * time.Second})
 			room := commtest.Arenas(t, comms, 4*8*301)
 			for i, typ := range kernels.Types() {
-				for k, op := range []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.BitAnd, ringo.BitOr, ringo.BitXor, ringo.PreMulSum(2)} {
+				for k, op := range []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.BitAnd, ringo.BitOr,
+					ringo.BitXor, ringo.PreMulSum(2)} {
 					if _, err := kernels.NewReducer(typ, op, 2); err != nil || some && (i+k)%6 != 0 {
 						continue
 					}

@@ -21,7 +21,8 @@ import (
 func TestDeviceFirstInCapture(t *testing.T) {
 	tier.Long(t)
 	const n, count = 2, 100
-	modes := []string{cuda.CaptureGlobal: "global", cuda.CaptureThreadLocal: "thread-local", cuda.CaptureRelaxed: "relaxed"}
+	modes := []string{cuda.CaptureGlobal: "global", cuda.CaptureThreadLocal: "thread-local",
+		cuda.CaptureRelaxed: "relaxed"}
 	for _, test := range []struct {
 		name string
 		cfg  ringo.Config
@@ -101,7 +102,8 @@ func launchCaptured(d *gpu.Device, mode cuda.CaptureMode, s gpu.Stream, f func()
 func TestDeviceCaptures(t *testing.T) {
 	tier.Long(t)
 	list := commtest.Devices(t, 2)
-	for name, mode := range map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "thread": cuda.CaptureThreadLocal, "relaxed": cuda.CaptureRelaxed} {
+	for name, mode := range map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "thread": cuda.CaptureThreadLocal,
+		"relaxed": cuda.CaptureRelaxed} {
 		for _, algo := range []string{"", "ring"} {
 			t.Run(name+"/"+algo, func(t *testing.T) {
 				runtime.LockOSThread()
@@ -122,7 +124,8 @@ func TestDeviceCaptures(t *testing.T) {
 					// beside the capture, not part of it
 					require.NoError(t, others[i].link(5))
 					// in place: In is copied to memory that is allocated first
-					require.NoError(t, l.c.Do(&ringo.Call{Kind: ringo.KindAlltoAllv, In: l.y, Out: l.y, InCounts: counts, OutCounts: counts, Type: ringo.Uint8, Stream: l.stream}))
+					require.NoError(t, l.c.Do(&ringo.Call{Kind: ringo.KindAlltoAllv, In: l.y, Out: l.y, InCounts: counts,
+						OutCounts: counts, Type: ringo.Uint8, Stream: l.stream}))
 					require.NoError(t, l.d.With(func() error {
 						g, err := driver.StreamEndCapture(l.stream)
 						require.NoError(t, err)
@@ -159,7 +162,8 @@ func TestDeviceCaptures(t *testing.T) {
 // whose capture stays whole.
 func TestDeviceOpenBesideCapture(t *testing.T) {
 	list := commtest.Devices(t, 2)
-	for name, mode := range map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "thread": cuda.CaptureThreadLocal, "relaxed": cuda.CaptureRelaxed} {
+	for name, mode := range map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "thread": cuda.CaptureThreadLocal,
+		"relaxed": cuda.CaptureRelaxed} {
 		t.Run(name, func(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()

@@ -28,7 +28,8 @@ func wellOnDevice(t *testing.T, comms []*ringo.Comm) {
 	}
 	for r, c := range comms {
 		require.NoError(t, c.Err(), "rank %d", r)
-		require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: data[r], Out: data[r], Count: 3, Type: ringo.Float32}))
+		require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: data[r], Out: data[r], Count: 3,
+			Type: ringo.Float32}))
 	}
 	n := float32(len(comms))
 	for r, c := range comms {
@@ -62,21 +63,25 @@ func TestDeviceBadCalls(t *testing.T) {
 		want   []string
 	}{
 		{"null", mem.Device(0, 0, 4096), 0, []string{"In is nil, needs 16 elements"}},
-		{"host pointer", mem.Device(0, uintptr(unsafe.Pointer(&pageable[0])), 4096), 0, []string{"In: 64 bytes at 0x", "device 0: no memory of a GPU", "give memory of gpu.Device.Alloc"}},
+		{"host pointer", mem.Device(0, uintptr(unsafe.Pointer(&pageable[0])), 4096), 0,
+			[]string{"In: 64 bytes at 0x", "device 0: no memory of a GPU", "give memory of gpu.Device.Alloc"}},
 		{"host memory", mem.Host(pageable), 0, []string{"one of In and Out is host memory"}},
 		{"another device's region", foreign, 0, []string{"memory of device 1, but the rank's GPU is device 0"}},
-		{"another device's pointer", mem.Device(0, foreign.Ptr(), 4096), 0, []string{"device 0: memory of device 1: give memory of device 0"}},
+		{"another device's pointer", mem.Device(0, foreign.Ptr(), 4096), 0,
+			[]string{"device 0: memory of device 1: give memory of device 0"}},
 		{"freed", mem.Device(0, big.Ptr()+4096, 4096), 0, []string{"device 0: no memory of a GPU: freed"}},
 		{"misaligned", good.Slice(1, 4000), 0, []string{"on device 0 is no multiple of the element's 4 bytes"}},
 		{"short", good.Slice(0, 60), 0, []string{"In has 15 elements, needs 16"}},
 		{"longer than its allocation", mem.Device(0, good.Ptr()+4096-32, 64), 0, []string{"device 0: "}},
-		{"stream of another device", good, alien, []string{"stream 0x", "not of device 0's primary context: make it with device 0 current"}},
+		{"stream of another device", good, alien,
+			[]string{"stream 0x", "not of device 0's primary context: make it with device 0 current"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			out := good.Slice(2048, 2048)
 			for _, call := range []*ringo.Call{
 				{Kind: ringo.KindAllReduce, In: test.region, Out: out, Count: 16, Type: ringo.Float32, Stream: test.stream},
-				{Kind: ringo.KindSend, In: test.region, Out: mem.Device(0, 0, 0), Count: 16, Type: ringo.Float32, Peer: 1, Stream: test.stream},
+				{Kind: ringo.KindSend, In: test.region, Out: mem.Device(0, 0, 0), Count: 16, Type: ringo.Float32, Peer: 1,
+					Stream: test.stream},
 			} {
 				if call.Kind == ringo.KindSend && test.name == "host memory" {
 					continue // is a call on host memory
@@ -103,7 +108,8 @@ func TestDeviceBadCalls(t *testing.T) {
 			require.NoError(t, driver.StreamBeginCapture(stream, cuda.CaptureGlobal))
 			_, err := driver.MemAlloc(64)
 			require.ErrorIs(t, err, cuda.ErrStreamCaptureUnsupported)
-			err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: good, Out: good, Count: 16, Type: ringo.Float32, Stream: stream})
+			err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: good, Out: good, Count: 16, Type: ringo.Float32,
+				Stream: stream})
 			require.ErrorIs(t, err, ringo.ErrInvalid)
 			require.ErrorContains(t, err, "on device 0 is broken: end it, and look at the first error since it began")
 			_, err = driver.StreamEndCapture(stream)
@@ -179,8 +185,10 @@ func TestDeviceOpenRefused(t *testing.T) {
 			"another process has the GPU for itself: nvidia-smi -q -d COMPUTE shows the compute mode"},
 		{"out of memory", cudaemu.Injection{Call: "cuMemAlloc", Device: 2, Chance: 1, Result: cuda.ErrOutOfMemory},
 			"free device memory, or look with nvidia-smi who else uses the GPU"},
-		{"no pinned memory", cudaemu.Injection{Call: "cuMemHostAlloc", Device: 2, Chance: 1, Result: cuda.ErrOutOfMemory}, "memory"},
-		{"no streams", cudaemu.Injection{Call: "cuStreamCreateWithPriority", Device: 2, Chance: 1, Result: cuda.ErrOutOfMemory}, "memory"},
+		{"no pinned memory", cudaemu.Injection{Call: "cuMemHostAlloc", Device: 2, Chance: 1, Result: cuda.ErrOutOfMemory},
+			"memory"},
+		{"no streams", cudaemu.Injection{Call: "cuStreamCreateWithPriority", Device: 2, Chance: 1,
+			Result: cuda.ErrOutOfMemory}, "memory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			list := commtest.Devices(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Faults: []cudaemu.Injection{test.fault}}))
@@ -208,12 +216,18 @@ func TestDeviceCallRefused(t *testing.T) {
 		fault  cudaemu.Injection
 		remedy string
 	}{
-		{"JIT disabled", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrJITCompilationDisabled}, "CUDA_DISABLE_PTX_JIT"},
-		{"no JIT", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrJITCompilerNotFound}, "libnvidia-ptxjitcompiler.so.1"},
-		{"driver too old", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrUnsupportedPTXVersion}, "install a newer driver"},
-		{"out of memory", ringo.KindAlltoAllv, cudaemu.Injection{Call: "cuMemCreate", Result: cuda.ErrOutOfMemory}, "free device memory"},
-		{"launch", ringo.KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrLaunchOutOfResources}, "launch fewer threads"},
-		{"context lost", ringo.KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrIllegalAddress}, "end the process and start a new one"},
+		{"JIT disabled", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData",
+			Result: cuda.ErrJITCompilationDisabled}, "CUDA_DISABLE_PTX_JIT"},
+		{"no JIT", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrJITCompilerNotFound},
+			"libnvidia-ptxjitcompiler.so.1"},
+		{"driver too old", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData",
+			Result: cuda.ErrUnsupportedPTXVersion}, "install a newer driver"},
+		{"out of memory", ringo.KindAlltoAllv, cudaemu.Injection{Call: "cuMemCreate", Result: cuda.ErrOutOfMemory},
+			"free device memory"},
+		{"launch", ringo.KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrLaunchOutOfResources},
+			"launch fewer threads"},
+		{"context lost", ringo.KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrIllegalAddress},
+			"end the process and start a new one"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			list := commtest.Devices(t, 2)
@@ -225,7 +239,8 @@ func TestDeviceCallRefused(t *testing.T) {
 			test.fault.Device, test.fault.Chance = 1, 1
 			list[0].Driver().(*cudaemu.Machine).Inject(test.fault)
 			counts := []int{8, 8} // in place In is copied first
-			err := comms[0].Do(&ringo.Call{Kind: test.kind, In: data[0], Out: data[0], Count: 16, Type: ringo.Float32, InCounts: counts, OutCounts: counts})
+			err := comms[0].Do(&ringo.Call{Kind: test.kind, In: data[0], Out: data[0], Count: 16, Type: ringo.Float32,
+				InCounts: counts, OutCounts: counts})
 			var e *ringo.Error
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, 0, e.Rank)

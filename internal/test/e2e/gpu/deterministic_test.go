@@ -25,7 +25,8 @@ var rankPaths = []struct {
 }{
 	{"p2p", 3, func(int) ringo.Config { return commtest.Exact }, false},
 	{"p2p, ring", 2, func(int) ringo.Config { return commtest.With(func(c *ringo.Config) { c.Algo = "ring" }) }, false},
-	{"p2p, in parts", 3, func(int) ringo.Config { return commtest.With(func(c *ringo.Config) { c.Algo = "steps" }) }, true},
+	{"p2p, in parts", 3, func(int) ringo.Config { return commtest.With(func(c *ringo.Config) { c.Algo = "steps" }) },
+		true},
 	{"host memory", 3, func(int) ringo.Config { return commtest.Under(commtest.Exact, "RINGO_P2P_DISABLE=1") }, false},
 	{"host memory, in parts", 3, func(int) ringo.Config {
 		return commtest.Under(commtest.With(func(c *ringo.Config) { c.Algo = "steps" }), "RINGO_P2P_DISABLE=1")
@@ -55,9 +56,11 @@ func TestDeviceDeterministic(t *testing.T) {
 				}
 			}
 			for _, kind := range commtest.Reductions {
-				require.NoError(t, commtest.Trial{Kind: kind, Typ: ringo.Float16, Op: ringo.PreMulSum(2)}.OnGPUs(comms), "nothing to do")
+				require.NoError(t, commtest.Trial{Kind: kind, Typ: ringo.Float16, Op: ringo.PreMulSum(2)}.OnGPUs(comms),
+					"nothing to do")
 			}
-			require.NoError(t, commtest.Trial{Kind: ringo.KindAllReduce, Typ: ringo.BFloat16, Op: ringo.Avg, Count: 2500}.OnGPUs(comms))
+			require.NoError(t, commtest.Trial{Kind: ringo.KindAllReduce, Typ: ringo.BFloat16, Op: ringo.Avg,
+				Count: 2500}.OnGPUs(comms))
 			require.Equal(t, tc.parts, by.Last(0) == call.ByRank.String())
 		})
 	}
@@ -76,12 +79,15 @@ func TestDeviceDeterministicWindows(t *testing.T) {
 	for i := 0; i < len(all); i += 5 {
 		require.NoError(t, all[i].OnGPUs(comms, memory...))
 	}
-	require.NoError(t, commtest.Trial{Kind: ringo.KindAllReduce, Typ: ringo.BFloat16, Op: ringo.Avg, Count: 64}.OnGPUs(comms, memory...))
+	require.NoError(t, commtest.Trial{Kind: ringo.KindAllReduce, Typ: ringo.BFloat16, Op: ringo.Avg,
+		Count: 64}.OnGPUs(comms, memory...))
 	require.Equal(t, call.Window.String(), by.Last(0))
-	require.NoError(t, commtest.Trial{Kind: ringo.KindAllReduce, Typ: ringo.BFloat16, Op: ringo.PreMulSum(2), Count: 64}.OnGPUs(comms, memory...))
+	require.NoError(t, commtest.Trial{Kind: ringo.KindAllReduce, Typ: ringo.BFloat16, Op: ringo.PreMulSum(2),
+		Count: 64}.OnGPUs(comms, memory...))
 	require.Equal(t, call.OneShot.String(), by.Last(0), "scales differ")
 	for _, other := range []string{"copies", "ring"} {
-		c := commtest.OnHosts(t, list, func(int) ringo.Config { return commtest.With(func(c *ringo.Config) { c.Algo = other }) })[0]
+		c := commtest.OnHosts(t, list,
+			func(int) ringo.Config { return commtest.With(func(c *ringo.Config) { c.Algo = other }) })[0]
 		algo, _ := c.DeviceChoice(ringo.KindAllReduce, 1<<20, false)
 		require.Equal(t, call.TwoShot.String(), algo)
 		algo, _ = c.DeviceChoice(ringo.KindAllReduce, 1<<20, true)
@@ -99,7 +105,8 @@ func TestDeviceDeterministicMany(t *testing.T) {
 			list[r] = d
 		}
 	}
-	comms := commtest.OnHosts(t, list, func(int) ringo.Config { return commtest.With(func(c *ringo.Config) { c.Timeout = 10 * time.Second }) })
+	comms := commtest.OnHosts(t, list,
+		func(int) ringo.Config { return commtest.With(func(c *ringo.Config) { c.Timeout = 10 * time.Second }) })
 	for i, kind := range commtest.Reductions {
 		for k, x := range []commtest.Trial{
 			{Kind: kind, Typ: ringo.BFloat16, Op: ringo.Sum, Count: 500, Root: 3, InPlace: i%2 == 0, Seed: 1},
@@ -117,7 +124,8 @@ func TestDeviceDeterministicUserOp(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	comms := commtest.OnDevices(t, list, commtest.Exact)
 	x := commtest.Alloc(t, list[0], make([]byte, 64))
-	err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 4, Type: ringo.Float32, Op: ringo.UserOp("mine", func(ringo.DataType, []byte, []byte) {})})
+	err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 4, Type: ringo.Float32,
+		Op: ringo.UserOp("mine", func(ringo.DataType, []byte, []byte) {})})
 	require.ErrorContains(t, err, "a function in Go cannot run on a GPU")
 }
 

@@ -38,7 +38,8 @@ func blames(t *testing.T, err error, text string) {
 }
 
 // eachWay runs f on a communicator of n ranks for each kind of path.
-func eachWay(t *testing.T, n int, timeout time.Duration, f func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm)) {
+func eachWay(t *testing.T, n int, timeout time.Duration,
+	f func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm)) {
 	for name, cfg := range ways {
 		t.Run(name, func(t *testing.T) {
 			list := commtest.Devices(t, n)
@@ -57,7 +58,8 @@ func TestDeviceTimeoutOfSends(t *testing.T) {
 			list, cfg := commtest.Devices(t, 2), ways[name]
 			cfg.Timeout = realTime
 			c := commtest.OnDevices(t, list, cfg)[0]
-			call := &ringo.Call{Kind: ringo.KindSend, Peer: 1, In: commtest.Alloc(t, list[0], make([]byte, 16)), Count: 4, Type: ringo.Float32}
+			call := &ringo.Call{Kind: ringo.KindSend, Peer: 1, In: commtest.Alloc(t, list[0], make([]byte, 16)), Count: 4,
+				Type: ringo.Float32}
 			start := time.Now()
 			for range 64 {
 				require.NoError(t, c.Do(call))
@@ -101,7 +103,8 @@ func TestDeviceLeft(t *testing.T) {
 		_, err := comms[0].Split(t.Context(), 0, 0)
 		require.Less(t, time.Since(start), tier.Patience)
 		require.ErrorContains(t, err, "rank 1 has left")
-		require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024, Type: ringo.Float32}))
+		require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024,
+			Type: ringo.Float32}))
 		err = comms[0].Synchronize(0)
 		require.Less(t, time.Since(start), tier.Patience)
 		require.ErrorIs(t, err, ringo.ErrLeft)
@@ -114,7 +117,8 @@ func TestDeviceCloseAlone(t *testing.T) {
 	tier.Long(t)
 	eachWay(t, 2, realTime, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
 		x := commtest.Alloc(t, list[0], make([]byte, 4096))
-		require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024, Type: ringo.Float32}))
+		require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024,
+			Type: ringo.Float32}))
 		start := time.Now()
 		require.NoError(t, comms[0].Close())
 		require.Less(t, time.Since(start), tier.Patience)
@@ -130,7 +134,8 @@ func TestDeviceAbort(t *testing.T) {
 	eachWay(t, 3, time.Minute, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
 		for r := range 2 {
 			x := commtest.Alloc(t, list[r], make([]byte, 4096))
-			require.NoError(t, comms[r].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024, Type: ringo.Float32}))
+			require.NoError(t, comms[r].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024,
+				Type: ringo.Float32}))
 		}
 		time.Sleep(20 * time.Millisecond)
 		var took [2]time.Duration
@@ -185,8 +190,10 @@ func TestDeviceMismatchEachWay(t *testing.T) {
 // the GPU, or at the next Barrier if it was a call on host memory.
 func TestDeviceMismatchApart(t *testing.T) {
 	tier.Long(t)
-	eachWay(t, 2, 10*time.Second, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) { apart(t, list, comms, false) })
-	eachWay(t, 2, 10*time.Second, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) { apart(t, list, comms, true) })
+	eachWay(t, 2, 10*time.Second,
+		func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) { apart(t, list, comms, false) })
+	eachWay(t, 2, 10*time.Second,
+		func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) { apart(t, list, comms, true) })
 }
 
 func apart(t *testing.T, list []*gpu.Device, comms []*ringo.Comm, onHost bool) {
@@ -237,7 +244,8 @@ func TestDeviceCloseOrder(t *testing.T) {
 		streams = append(streams, s)
 		x := commtest.Alloc(t, list[i%2], make([]byte, 40000))
 		for range 3 {
-			require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 10000, Type: ringo.Float32, Stream: s}))
+			require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 10000, Type: ringo.Float32,
+				Stream: s}))
 		}
 	}
 	for _, i := range rand.Perm(len(all)) {
@@ -278,7 +286,8 @@ func TestDeviceShared(t *testing.T) {
 				for r, c := range comms {
 					in := commtest.Alloc(t, one, mem.Of([]int64{int64(r + 1), int64(r + 1), int64(r + 1)}).Bytes())
 					outs[r] = commtest.Alloc(t, one, make([]byte, 3*8*3))
-					require.NoError(t, c.Do(&ringo.Call{Kind: kind, In: in, Out: outs[r], Count: 1, Type: ringo.Int64, Stream: streams[r]}))
+					require.NoError(t, c.Do(&ringo.Call{Kind: kind, In: in, Out: outs[r], Count: 1, Type: ringo.Int64,
+						Stream: streams[r]}))
 					time.Sleep(10 * time.Millisecond)
 				}
 				for r, c := range comms {

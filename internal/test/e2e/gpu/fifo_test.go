@@ -97,8 +97,10 @@ func TestDeviceWorkFIFO(t *testing.T) {
 					exchange := ringo.NewGroup()
 					for i := range 40 { // of one stream
 						other := (r + 1 + i%(n-1)) % n
-						exchange.Add(c, &ringo.Call{Kind: ringo.KindSend, Peer: other, In: b.in[3].Slice(i, 1), Count: 1, Type: ringo.Uint8, Stream: streams[0]})
-						exchange.Add(c, &ringo.Call{Kind: ringo.KindRecv, Peer: (r - 1 - i%(n-1) + 2*n) % n, Out: b.out[3].Slice(room-1-i, 1), Count: 1, Type: ringo.Uint8, Stream: streams[0]})
+						exchange.Add(c, &ringo.Call{Kind: ringo.KindSend, Peer: other, In: b.in[3].Slice(i, 1), Count: 1,
+							Type: ringo.Uint8, Stream: streams[0]})
+						exchange.Add(c, &ringo.Call{Kind: ringo.KindRecv, Peer: (r - 1 - i%(n-1) + 2*n) % n,
+							Out: b.out[3].Slice(room-1-i, 1), Count: 1, Type: ringo.Uint8, Stream: streams[0]})
 					}
 					if err := exchange.Run(); err != nil {
 						return err
@@ -193,7 +195,8 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 	comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 	x, y, z := make([]mem.Region, n), make([]mem.Region, n), make([]mem.Region, n)
 	for r, d := range list {
-		x[r], y[r], z[r] = commtest.Alloc(t, d, make([]byte, room)), commtest.Alloc(t, d, make([]byte, room)), commtest.Alloc(t, d, make([]byte, rounds*room))
+		x[r], y[r], z[r] = commtest.Alloc(t, d, make([]byte, room)), commtest.Alloc(t, d, make([]byte, room)),
+			commtest.Alloc(t, d, make([]byte, rounds*room))
 	}
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 		runtime.LockOSThread()
@@ -260,7 +263,8 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 				}
 			}
 		}
-		return errors.Join(c.Synchronize(a), c.Synchronize(b), d.With(func() error { return driver.GraphExecDestroy(graph) }), d.DestroyStream(a), d.DestroyStream(b))
+		return errors.Join(c.Synchronize(a), c.Synchronize(b), d.With(func() error { return driver.GraphExecDestroy(graph) }),
+			d.DestroyStream(a), d.DestroyStream(b))
 	}))
 	for r, d := range list {
 		got, want := make([]byte, rounds*room), []byte(nil)
@@ -300,8 +304,10 @@ func TestDeviceLongGroupOfAll(t *testing.T) {
 		l := &lanes[r]
 		require.NoError(t, l.fill(byte(r+1)))
 		for i := range messages {
-			g.Add(l.c, &ringo.Call{Kind: ringo.KindSend, Peer: 1 - r, In: l.x.Slice(i, 20), Count: 20, Type: ringo.Uint8, Stream: l.stream})
-			g.Add(l.c, &ringo.Call{Kind: ringo.KindRecv, Peer: 1 - r, Out: l.y.Slice(20*i, 20), Count: 20, Type: ringo.Uint8, Stream: l.stream})
+			g.Add(l.c, &ringo.Call{Kind: ringo.KindSend, Peer: 1 - r, In: l.x.Slice(i, 20), Count: 20, Type: ringo.Uint8,
+				Stream: l.stream})
+			g.Add(l.c, &ringo.Call{Kind: ringo.KindRecv, Peer: 1 - r, Out: l.y.Slice(20*i, 20), Count: 20, Type: ringo.Uint8,
+				Stream: l.stream})
 		}
 	}
 	require.NoError(t, g.Run())
@@ -326,7 +332,8 @@ func TestDeviceWorkFIFOClose(t *testing.T) {
 			comms := commtest.OnDevices(t, list, cfg)
 			in, out := make([]mem.Region, n), make([]mem.Region, n)
 			for r, d := range list {
-				in[r], out[r] = commtest.Alloc(t, d, bytes.Repeat([]byte{byte(r + 1)}, room)), commtest.Alloc(t, d, make([]byte, room))
+				in[r], out[r] = commtest.Alloc(t, d, bytes.Repeat([]byte{byte(r + 1)}, room)),
+					commtest.Alloc(t, d, make([]byte, room))
 			}
 			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 				runtime.LockOSThread()

@@ -39,7 +39,8 @@ func footprintOf(list []*gpu.Device) (f footprint, err error) {
 		return f, err
 	}
 	for _, file := range files {
-		if to, _ := os.Readlink("/proc/self/fd/" + file.Name()); strings.HasPrefix(to, "socket:") || strings.HasPrefix(to, "/memfd:ringo") && !strings.HasPrefix(to, "/memfd:ringo-emu") {
+		if to, _ := os.Readlink("/proc/self/fd/" + file.Name()); strings.HasPrefix(to, "socket:") ||
+			strings.HasPrefix(to, "/memfd:ringo") && !strings.HasPrefix(to, "/memfd:ringo-emu") {
 			f.descriptors++
 		}
 	}
@@ -80,7 +81,8 @@ func smallCalls(t testing.TB, list []*gpu.Device, comms []*ringo.Comm, memory []
 	t.Helper()
 	for _, kind := range []ringo.Kind{ringo.KindAllReduce, ringo.KindBroadcast, ringo.KindAllReduce} {
 		for r, c := range comms {
-			require.NoError(t, c.Do(&ringo.Call{Kind: kind, In: memory[r], Out: memory[r], Count: memory[r].Len() / 4, Type: ringo.Float32}))
+			require.NoError(t, c.Do(&ringo.Call{Kind: kind, In: memory[r], Out: memory[r], Count: memory[r].Len() / 4,
+				Type: ringo.Float32}))
 		}
 	}
 	for r, c := range comms {
@@ -98,7 +100,8 @@ func TestFootprint(t *testing.T) {
 	for _, n := range tier.Some(2, []int{1, 50, 10}) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			list := commtest.Devices(t, 2)
-			memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 1024)), commtest.Alloc(t, list[1], make([]byte, 1024))}
+			memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 1024)),
+				commtest.Alloc(t, list[1], make([]byte, 1024))}
 			before := settled(t, list, func(footprint) bool { return true })
 			all := make([][]*ringo.Comm, n)
 			for i := range all {
@@ -133,8 +136,10 @@ func TestFootprint(t *testing.T) {
 // drives both ranks, and the kernel of rank 0 waits when rank 1 needs memory of its GPU.
 func TestQueuesComeLate(t *testing.T) {
 	list := commtest.Devices(t, 2)
-	memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 1024)), commtest.Alloc(t, list[1], commtest.Floats(make([]float32, 256)))}
-	large := []ringo.Region{commtest.Alloc(t, list[0], commtest.Floats(make([]float32, 1<<18))), commtest.Alloc(t, list[1], commtest.Floats(slices.Repeat([]float32{3}, 1<<18)))}
+	memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 1024)),
+		commtest.Alloc(t, list[1], commtest.Floats(make([]float32, 256)))}
+	large := []ringo.Region{commtest.Alloc(t, list[0], commtest.Floats(make([]float32, 1<<18))),
+		commtest.Alloc(t, list[1], commtest.Floats(slices.Repeat([]float32{3}, 1<<18)))}
 	before, err := footprintOf(list)
 	require.NoError(t, err)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
@@ -176,7 +181,9 @@ func TestQueuesAllocatedAtOnce(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a fault of the emulator")
 	}
-	list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Faults: []cudaemu.Injection{{Call: "cuMemCreate", Device: 2, Chance: 1, Result: cuda.Result(801)}}}))
+	list := commtest.Devices(t, 2,
+		gputest.Emu(cudaemu.Config{Devices: 2,
+			Faults: []cudaemu.Injection{{Call: "cuMemCreate", Device: 2, Chance: 1, Result: cuda.Result(801)}}}))
 	before, err := footprintOf(list)
 	require.NoError(t, err)
 	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "ring"})
@@ -185,7 +192,8 @@ func TestQueuesAllocatedAtOnce(t *testing.T) {
 	for _, n := range f.since(before).memory {
 		require.Greater(t, n, 12<<20)
 	}
-	x := []ringo.Region{commtest.Alloc(t, list[0], commtest.Floats([]float32{1, 2})), commtest.Alloc(t, list[1], commtest.Floats([]float32{10, 20}))}
+	x := []ringo.Region{commtest.Alloc(t, list[0], commtest.Floats([]float32{1, 2})),
+		commtest.Alloc(t, list[1], commtest.Floats([]float32{10, 20}))}
 	for r, c := range comms {
 		require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x[r], Out: x[r], Count: 2, Type: ringo.Float32}))
 	}
@@ -247,7 +255,8 @@ func gpuFootprint(c *ringo.Comm) int {
 		if c.Rank() == 1 {
 			message = &ringo.Call{Kind: ringo.KindRecv, Out: x, Count: 16, Type: ringo.Float32, Peer: 0}
 		}
-		for _, call := range []*ringo.Call{{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 256, Type: ringo.Float32}, message, {Kind: ringo.KindBroadcast, In: x, Out: x, Count: 256, Type: ringo.Float32}} {
+		for _, call := range []*ringo.Call{{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 256, Type: ringo.Float32},
+			message, {Kind: ringo.KindBroadcast, In: x, Out: x, Count: 256, Type: ringo.Float32}} {
 			if err == nil {
 				err = c.Do(call)
 			}

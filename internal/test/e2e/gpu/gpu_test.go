@@ -31,7 +31,8 @@ func TestDeviceAllReduce(t *testing.T) {
 			}
 			// One goroutine drives all ranks: nothing here waits.
 			for r, c := range comms {
-				require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: in[r], Out: out[r], Count: count, Type: ringo.Float32, Op: ringo.Sum}))
+				require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: in[r], Out: out[r], Count: count,
+					Type: ringo.Float32, Op: ringo.Sum}))
 			}
 			for r, c := range comms {
 				require.NoError(t, c.Synchronize(0))
@@ -62,7 +63,8 @@ func TestDeviceMismatch(t *testing.T) {
 			if errs[r] = c.Synchronize(0); errs[r] != nil {
 				return
 			}
-			for deadline := time.Now().Add(10 * time.Second); errs[r] == nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(10 * time.Second); errs[r] == nil &&
+				time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 				errs[r] = c.Err()
 			}
 		})

@@ -39,7 +39,8 @@ func TestDeviceInConditionalBody(t *testing.T) {
 			_, body, err := driver.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, ctx)
 			require.NoError(t, err)
 			require.NoError(t, driver.StreamBeginCaptureToGraph(s, body, nil, cuda.CaptureRelaxed))
-			called := comms[r].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: buffers[r], Out: buffers[r], Count: count, Type: ringo.Float32, Stream: s})
+			called := comms[r].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: buffers[r], Out: buffers[r], Count: count,
+				Type: ringo.Float32, Stream: s})
 			if _, err := driver.StreamEndCapture(s); err != nil || called != nil {
 				return errors.Join(called, err)
 			}
@@ -54,7 +55,8 @@ func TestDeviceInConditionalBody(t *testing.T) {
 		require.NoError(t, d.DestroyStream(s))
 	}
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
-		return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: buffers[c.Rank()], Out: buffers[c.Rank()], Count: count, Type: ringo.Float32})
+		return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: buffers[c.Rank()], Out: buffers[c.Rank()], Count: count,
+			Type: ringo.Float32})
 	}))
 }
 
@@ -79,7 +81,8 @@ func TestDeviceGraphInGraph(t *testing.T) {
 		driver := d.Driver()
 		require.NoError(t, d.With(func() error {
 			require.NoError(t, driver.StreamBeginCapture(s, cuda.CaptureRelaxed))
-			require.NoError(t, comms[r].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: buffers[r], Out: buffers[r], Count: count, Type: ringo.Float32, Stream: s}))
+			require.NoError(t, comms[r].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: buffers[r], Out: buffers[r], Count: count,
+				Type: ringo.Float32, Stream: s}))
 			inner, err := driver.StreamEndCapture(s)
 			require.NoError(t, err)
 			g, err := driver.GraphCreate()

@@ -25,7 +25,8 @@ func TestDeviceCommunicators(t *testing.T) {
 			list := commtest.Devices(t, 3)
 			sets := make([][]lane, 3)
 			for k := range sets {
-				sets[k] = lanesOf(t, commtest.OnDevices(t, list, ringo.Config{Algo: algo, Timeout: 20 * time.Second}), (*gpu.Device).NewStream)
+				sets[k] = lanesOf(t, commtest.OnDevices(t, list, ringo.Config{Algo: algo, Timeout: 20 * time.Second}),
+					(*gpu.Device).NewStream)
 			}
 			for v := byte(1); v < 4; v++ { // in turn
 				for k := range sets {
@@ -102,7 +103,8 @@ func TestDeviceGroupLoads(t *testing.T) {
 // that thread's work.
 func TestGroupOnThread(t *testing.T) {
 	list := commtest.Devices(t, 2)
-	host, comms := commtest.Local(t, 2, ringo.Config{}), commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
+	host, comms := commtest.Local(t, 2, ringo.Config{}),
+		commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 	lanes := lanesOf(t, comms, everyStream["per thread"].make)
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 		runtime.LockOSThread()

@@ -53,7 +53,8 @@ func same(t *testing.T, list []*gpu.Device, f func(i int)) {
 // Nothing is left of graphs.
 func TestGraphsLeaveNothing(t *testing.T) {
 	tier.Long(t)
-	for _, w := range []way{{name: "direct"}, {name: "ring", cfg: ringo.Config{Algo: "ring"}}, {name: "copies", cfg: ringo.Config{Algo: "copies"}, registered: true}} {
+	for _, w := range []way{{name: "direct"}, {name: "ring", cfg: ringo.Config{Algo: "ring"}},
+		{name: "copies", cfg: ringo.Config{Algo: "copies"}, registered: true}} {
 		t.Run(w.name, func(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -65,7 +66,8 @@ func TestGraphsLeaveNothing(t *testing.T) {
 					s := streams[i]
 					x := l.graph(s, func() {
 						l.double(s)
-						require.NoError(t, l.c.Do(&ringo.Call{Kind: ringo.KindAlltoAllv, In: l.x, Out: l.x, InCounts: counts, OutCounts: counts, Type: ringo.Uint8, Stream: s}))
+						require.NoError(t, l.c.Do(&ringo.Call{Kind: ringo.KindAlltoAllv, In: l.x, Out: l.x, InCounts: counts,
+							OutCounts: counts, Type: ringo.Uint8, Stream: s}))
 					})
 					l.launch(x, s)
 					l.destroy(x)

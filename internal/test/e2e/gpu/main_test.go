@@ -8,6 +8,7 @@ import (
 
 func TestMain(m *testing.M) {
 	commtest.Main(m, nil, map[string]commtest.Work{
-		"gpufootprint": gpuFootprint, "windowcheck": windowCheck, "windowloop": windowLoop, "windowleave": windowLeave, "exits": exits,
+		"gpufootprint": gpuFootprint, "windowcheck": windowCheck, "windowloop": windowLoop, "windowleave": windowLeave,
+		"exits": exits,
 	})
 }

@@ -29,12 +29,13 @@ func TestNorm(t *testing.T) {
 		config func(rank int) ringo.Config
 		folds  bool // other collectives carry it out
 	}{
-		"alone":       {1, nil, nil, true},
-		"NVLink":      {2, nil, nil, false},
-		"PCIe":        {2, gputest.PCIe, nil, false},
-		"two hops":    {3, nil, func(int) ringo.Config { return ringo.Config{Algo: "twoshot"} }, false},
-		"in steps":    {3, nil, func(int) ringo.Config { return ringo.Config{Algo: "steps"} }, true},
-		"host memory": {2, nil, func(int) ringo.Config { return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1") }, false},
+		"alone":    {1, nil, nil, true},
+		"NVLink":   {2, nil, nil, false},
+		"PCIe":     {2, gputest.PCIe, nil, false},
+		"two hops": {3, nil, func(int) ringo.Config { return ringo.Config{Algo: "twoshot"} }, false},
+		"in steps": {3, nil, func(int) ringo.Config { return ringo.Config{Algo: "steps"} }, true},
+		"host memory": {2, nil, func(int) ringo.Config { return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1") },
+			false},
 		"bridge": {2, nil, func(int) ringo.Config {
 			return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1", "RINGO_SHM_DISABLE=1")
 		}, true},
@@ -64,7 +65,8 @@ func TestNorm(t *testing.T) {
 
 // TestNormUnlike: ranks that differ in what follows the sum, or in whether anything does, hear of both.
 func TestNormUnlike(t *testing.T) {
-	for _, other := range []string{"AllReduce #1 (1 rows of 64, norm with epsilon 0.5, float32)", "AllReduce #1 (count 64, float32, sum)"} {
+	for _, other := range []string{"AllReduce #1 (1 rows of 64, norm with epsilon 0.5, float32)",
+		"AllReduce #1 (count 64, float32, sum)"} {
 		list := commtest.Devices(t, 2)
 		comms := commtest.OnDevices(t, list, ringo.Config{})
 		memory := commtest.Memories(t, list, 1024)
@@ -107,7 +109,8 @@ func TestNormTimeout(t *testing.T) {
 					return errors.Join(err, d.DestroyStream(s))
 				}
 				defer d.DestroyStream(s)
-				if err := launchCaptured(d, cuda.CaptureThreadLocal, s, func() error { return step(c, memory[c.Rank()], row, s) }); err != nil {
+				if err := launchCaptured(d, cuda.CaptureThreadLocal, s,
+					func() error { return step(c, memory[c.Rank()], row, s) }); err != nil {
 					return err
 				}
 				return c.Synchronize(s)

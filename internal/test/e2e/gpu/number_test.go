@@ -38,7 +38,8 @@ func (x *numbered) capture() error {
 func (x *numbered) exchange() error {
 	g := ringo.NewGroup()
 	peer, n := 1-x.c.Rank(), x.spare.Len()
-	g.Add(x.c, &ringo.Call{Kind: ringo.KindSend, In: x.call.In.Slice(0, n), Count: n, Type: ringo.Uint8, Peer: peer, Stream: x.stream})
+	g.Add(x.c, &ringo.Call{Kind: ringo.KindSend, In: x.call.In.Slice(0, n), Count: n, Type: ringo.Uint8, Peer: peer,
+		Stream: x.stream})
 	g.Add(x.c, &ringo.Call{Kind: ringo.KindRecv, Out: x.spare, Count: n, Type: ringo.Uint8, Peer: peer, Stream: x.stream})
 	return g.Run()
 }
@@ -46,7 +47,8 @@ func (x *numbered) exchange() error {
 // kept clears Out, has run make the call in one way or another, and looks at Out.
 func (x *numbered) kept(run func() error) error {
 	got := make([]byte, len(x.want))
-	err := errors.Join(x.d.Write(x.call.Out, make([]byte, x.call.Out.Len())), run(), x.c.Synchronize(x.stream), x.d.Read(got, x.call.Out))
+	err := errors.Join(x.d.Write(x.call.Out, make([]byte, x.call.Out.Len())), run(), x.c.Synchronize(x.stream),
+		x.d.Read(got, x.call.Out))
 	if err == nil && !bytes.Equal(got, x.want) {
 		err = fmt.Errorf("rank %d: the result is wrong", x.c.Rank())
 	}
@@ -103,7 +105,8 @@ func TestNumbersOfWhatRan(t *testing.T) {
 				require.NoError(t, list[r].Write(call.In, mem.Of(data).Bytes()))
 				s, err := list[r].NewStream()
 				require.NoError(t, err)
-				ranks[r] = numbered{c: c, d: list[r], call: call, want: make([]byte, 4*out), spare: memory[r].Slice(4000, 96), stream: s}
+				ranks[r] = numbered{c: c, d: list[r], call: call, want: make([]byte, 4*out), spare: memory[r].Slice(4000, 96),
+					stream: s}
 				defer func() { require.NoError(t, ranks[r].close()) }()
 			}
 			all := func(f func(x *numbered) error) {
@@ -144,7 +147,8 @@ func TestNumbersOfWhatRan(t *testing.T) {
 			for _, err := range errs {
 				require.Error(t, err)
 				says := func(text string) bool { return strings.Contains(err.Error(), text) }
-				if says(fmt.Sprintf("rank 0 calls %v #%d (count %d,", test.kind, next, count)) && says(fmt.Sprintf("rank 1 calls ReduceScatter #%d (count 8,", next)) {
+				if says(fmt.Sprintf("rank 0 calls %v #%d (count %d,", test.kind, next, count)) &&
+					says(fmt.Sprintf("rank 1 calls ReduceScatter #%d (count 8,", next)) {
 					named++
 				}
 			}

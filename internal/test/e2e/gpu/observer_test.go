@@ -26,7 +26,8 @@ func TestDeviceObserver(t *testing.T) {
 	}
 	for range 2 {
 		for r, c := range comms {
-			require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: memory(r), Out: memory(r), Count: count, Type: ringo.Float32, Op: ringo.Sum}))
+			require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: memory(r), Out: memory(r), Count: count,
+				Type: ringo.Float32, Op: ringo.Sum}))
 		}
 	}
 	require.Len(t, w.Begins, 4, "all have begun")
@@ -34,7 +35,8 @@ func TestDeviceObserver(t *testing.T) {
 	calls := w.Trace().Calls
 	require.Len(t, calls, 4)
 	for i, c := range calls {
-		require.Equal(t, []any{"AllReduce", true, i / 2, uint32(i%2 + 1), 4 * count}, []any{c.Kind, c.GPU, c.Rank, c.Number, c.Bytes})
+		require.Equal(t, []any{"AllReduce", true, i / 2, uint32(i%2 + 1), 4 * count},
+			[]any{c.Kind, c.GPU, c.Rank, c.Number, c.Bytes})
 		require.NotZero(t, c.Queued)
 		require.LessOrEqual(t, c.Queued, c.Issued)
 		require.Less(t, c.Start, c.End, "the GPU took some time")
@@ -49,7 +51,8 @@ func TestDeviceObserver(t *testing.T) {
 	var g ringo.Group
 	for r, c := range comms {
 		for range 2 { // they share a kernel
-			g.Add(c, &ringo.Call{Kind: ringo.KindAllReduce, In: memory(r), Out: memory(r), Count: 4, Type: ringo.Float32, Op: ringo.Sum})
+			g.Add(c, &ringo.Call{Kind: ringo.KindAllReduce, In: memory(r), Out: memory(r), Count: 4, Type: ringo.Float32,
+				Op: ringo.Sum})
 		}
 		g.Add(c, &ringo.Call{Kind: ringo.KindSend, In: memory(r), Count: count, Type: ringo.Float32, Peer: 1 - r})
 		g.Add(c, &ringo.Call{Kind: ringo.KindRecv, Out: memory(r), Count: count, Type: ringo.Float32, Peer: 1 - r})
@@ -73,7 +76,8 @@ func TestDeviceObserverOfCapture(t *testing.T) {
 	require.NoError(t, err)
 	x := commtest.Alloc(t, list[0], make([]byte, 64))
 	graph, err := list[0].Capture(s, func() error {
-		return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 16, Type: ringo.Float32, Op: ringo.PreMulSum(2), Stream: s})
+		return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 16, Type: ringo.Float32,
+			Op: ringo.PreMulSum(2), Stream: s})
 	})
 	require.NoError(t, err)
 	calls := w.Trace().Calls
@@ -89,7 +93,8 @@ func TestDeviceObserverHearsOfFailures(t *testing.T) {
 	w := commtest.NewWitness(t)
 	comms := commtest.OnDevices(t, list, ringo.Config{Observer: w})
 	x := commtest.Alloc(t, list[0], make([]byte, 64))
-	require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 16, Type: ringo.Float32, Op: ringo.Sum}))
+	require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 16, Type: ringo.Float32,
+		Op: ringo.Sum}))
 	comms[0].Abort(errors.New("enough"))
 	require.ErrorContains(t, comms[0].Synchronize(0), "enough")
 	require.Len(t, w.Failed, 1)

@@ -60,8 +60,10 @@ func TestDeviceDirect(t *testing.T) {
 				for i := range x {
 					x[i] = float32(i%17 + r)
 				}
-				in, out = append(in, commtest.Alloc(t, d, commtest.Floats(x))), append(out, commtest.Alloc(t, d, make([]byte, 4*n*count)))
-				calls[r] = ringo.Call{Kind: test.kind, In: mem.Of(x), Out: mem.Of(make([]float32, n*count)), Count: count, Type: ringo.Float32, Op: ringo.Sum, Root: 1}
+				in, out = append(in, commtest.Alloc(t, d, commtest.Floats(x))),
+					append(out, commtest.Alloc(t, d, make([]byte, 4*n*count)))
+				calls[r] = ringo.Call{Kind: test.kind, In: mem.Of(x), Out: mem.Of(make([]float32, n*count)), Count: count,
+					Type: ringo.Float32, Op: ringo.Sum, Root: 1}
 			}
 			commtest.NoErrors(t, commtest.Each(host, func(c *ringo.Comm) error { return c.Do(&calls[c.Rank()]) }))
 			for range 3 {
@@ -125,7 +127,8 @@ func TestConfigPlan(t *testing.T) {
 		var wg sync.WaitGroup
 		for r := range names {
 			wg.Go(func() {
-				comms[r], errs[r] = ringo.Open(context.Background(), ringo.Config{ID: &id, Rank: r, Size: len(names), Device: list[r], Plan: names[r]})
+				comms[r], errs[r] = ringo.Open(context.Background(),
+					ringo.Config{ID: &id, Rank: r, Size: len(names), Device: list[r], Plan: names[r]})
 			})
 		}
 		wg.Wait()
@@ -139,7 +142,8 @@ func TestConfigPlan(t *testing.T) {
 		return comms, errs
 	}
 	good := file("ringo plan 1\nallreduce 2 any all doubling # quick\n")
-	for name, files := range map[string][]string{"all": {good, good}, "rank 0": {good, ""}, "another's does not matter": {good, "absent"}} {
+	for name, files := range map[string][]string{"all": {good, good}, "rank 0": {good, ""},
+		"another's does not matter": {good, "absent"}} {
 		t.Run(name, func(t *testing.T) {
 			comms, errs := open(t, files...)
 			commtest.NoErrors(t, errs)
@@ -176,7 +180,8 @@ func TestConfigPlan(t *testing.T) {
 		require.Contains(t, strings.Join(comms[0].Paths(), "\n"), "it is for X1000, any path; these are "+name+", ")
 	})
 	bad := file("ringo plan 1\n\nallreduce 2 any all rong\n")
-	for name, want := range map[string]string{bad: bad + `:3: algorithm "rong" is none of`, "absent": "absent: open absent: no such file"} {
+	for name, want := range map[string]string{bad: bad + `:3: algorithm "rong" is none of`,
+		"absent": "absent: open absent: no such file"} {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			_, errs := open(t, name, "")
 			for _, err := range errs {

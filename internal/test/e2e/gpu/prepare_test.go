@@ -27,7 +27,8 @@ func TestPrepare(t *testing.T) {
 			list := commtest.Devices(t, 2)
 			w.cfg.Timeout = 20 * time.Second
 			comms := commtest.OnDevices(t, list, w.cfg)
-			memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 8192)), commtest.Alloc(t, list[1], make([]byte, 8192))}
+			memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 8192)),
+				commtest.Alloc(t, list[1], make([]byte, 8192))}
 			if w.registered {
 				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 					_, err := c.Register(memory[c.Rank()])
@@ -57,7 +58,8 @@ func TestPrepare(t *testing.T) {
 				}
 			}
 			m := list[0].Driver().(*cudaemu.Machine)
-			for _, name := range []string{"cuMemAlloc", "cuMemHostAlloc", "cuMemHostRegister", "cuMemAddressReserve", "cuModuleLoadData", "cuStreamCreateWithPriority", "cuEventCreate"} {
+			for _, name := range []string{"cuMemAlloc", "cuMemHostAlloc", "cuMemHostRegister", "cuMemAddressReserve",
+				"cuModuleLoadData", "cuStreamCreateWithPriority", "cuEventCreate"} {
 				m.Inject(cudaemu.Injection{Call: name, Chance: 1, Result: cuda.ErrOutOfMemory})
 			}
 			for _, c := range calls {
@@ -101,10 +103,12 @@ func TestFirstCallWhilePeersWait(t *testing.T) {
 				}
 			}
 			first := func(r int) *ringo.Call {
-				return &ringo.Call{Kind: ringo.KindAllReduce, In: ranks[r].x, Out: ranks[r].x, Count: count, Type: ringo.Float32, Stream: ranks[r].s}
+				return &ringo.Call{Kind: ringo.KindAllReduce, In: ranks[r].x, Out: ranks[r].x, Count: count, Type: ringo.Float32,
+					Stream: ranks[r].s}
 			}
 			second := func(r int) *ringo.Call {
-				return &ringo.Call{Kind: ringo.KindAllReduce, In: ranks[r].y, Out: ranks[r].y, Count: count, Type: ringo.Int32, Op: ringo.PreMulSum(2), Stream: ranks[r].u}
+				return &ringo.Call{Kind: ringo.KindAllReduce, In: ranks[r].y, Out: ranks[r].y, Count: count, Type: ringo.Int32,
+					Op: ringo.PreMulSum(2), Stream: ranks[r].u}
 			}
 			for r := range ranks {
 				require.NoError(t, a[r].Prepare(first(r)))

@@ -97,7 +97,8 @@ func TestRegisterBad(t *testing.T) {
 		{"nothing", mem.Device(1, memory[1].Ptr(), 0), "no bytes"},
 		{"null", mem.Device(1, 0, 64), "the address is null"},
 		{"other device", mem.Device(0, memory[0].Ptr(), 64), "memory of device 0, but the rank's GPU is device 1"},
-		{"other device in disguise", mem.Device(1, memory[0].Ptr(), 64), "is memory of device 0, but the rank's GPU is device 1"},
+		{"other device in disguise", mem.Device(1, memory[0].Ptr(), 64),
+			"is memory of device 0, but the rank's GPU is device 1"},
 		{"freed", freed, "was freed, or is the program's own"},
 		{"too long", mem.Device(1, memory[1].Ptr(), 1<<30), "4096 of 1073741824 bytes"},
 		{"other length", memory[1].Slice(0, 63), "rank 0 registers 64 bytes, rank 1 registers 63"},
@@ -152,7 +153,8 @@ func TestRegisterBad(t *testing.T) {
 func TestRegisterNoEffect(t *testing.T) {
 	for name, want := range map[string]string{
 		"host memory": "ranks 0 and 1 do not reach each other's memory: rank 0: RINGO_P2P_DISABLE is set",
-		"bridge":      "ranks 0 and 1 do not reach each other's memory: rank 0: RINGO_P2P_DISABLE is set; rank 0: RINGO_SHM_DISABLE is set",
+		"bridge": "ranks 0 and 1 do not reach each other's memory: rank 0: RINGO_P2P_DISABLE is set; rank 0: " +
+			"RINGO_SHM_DISABLE is set",
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := commtest.Devices(t, 2)
@@ -231,7 +233,8 @@ func TestRegisterApart(t *testing.T) {
 		list := commtest.Devices(t, 2)
 		var dialled sync.Map // what connects rank 1 with the others
 		comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
-			return ringo.Config{Sockets: &ringo.Sockets{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return ringo.Config{Sockets: &ringo.Sockets{Dial: func(ctx context.Context, network, address string) (net.Conn,
+				error) {
 				c, err := new(net.Dialer).DialContext(ctx, network, address)
 				if err == nil && r == 1 {
 					dialled.Store(c, true)

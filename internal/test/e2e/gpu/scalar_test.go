@@ -18,7 +18,8 @@ import (
 func TestDeviceScales(t *testing.T) {
 	tier.Long(t)
 	for name, cfg := range map[string]ringo.Config{
-		"direct": {}, "rank order": commtest.Exact, "ring": {Algo: "ring"}, "twoshot": {Algo: "twoshot"}, "host memory": commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1"),
+		"direct": {}, "rank order": commtest.Exact, "ring": {Algo: "ring"}, "twoshot": {Algo: "twoshot"},
+		"host memory": commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			const n, count = 3, 700
@@ -55,7 +56,8 @@ func TestDeviceScales(t *testing.T) {
 						if err := d.Write(in, commtest.Floats(x)); err != nil {
 							return err
 						}
-						if err := c.Do(&ringo.Call{Kind: kind, In: in, Out: out, Count: count, Type: ringo.Float32, Op: op, Root: 1}); err != nil {
+						if err := c.Do(&ringo.Call{Kind: kind, In: in, Out: out, Count: count, Type: ringo.Float32, Op: op,
+							Root: 1}); err != nil {
 							return err
 						}
 						if err := c.Synchronize(0); err != nil {
@@ -116,7 +118,8 @@ func TestDeviceScalarInGraph(t *testing.T) {
 				return err
 			}
 			g, err := d.Capture(s, func() error {
-				return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: in, Out: out, Count: count, Type: ringo.BFloat16, Op: ringo.PreMulSumAt(at), Stream: s})
+				return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: in, Out: out, Count: count, Type: ringo.BFloat16,
+					Op: ringo.PreMulSumAt(at), Stream: s})
 			})
 			if err != nil {
 				return err
@@ -161,14 +164,17 @@ func TestScalarRefused(t *testing.T) {
 		at   ringo.Region
 		want string
 	}{
-		{"another device", x, y.Slice(0, 4), "the scalar of premulsum(scalar on device 1) is not device 0's, like In and Out: copy it there"},
-		{"host's call", host, x.Slice(0, 4), "the scalar of premulsum(scalar on device 0) is not the host's, like In and Out: copy it there"},
+		{"another device", x, y.Slice(0, 4),
+			"the scalar of premulsum(scalar on device 1) is not device 0's, like In and Out: copy it there"},
+		{"host's call", host, x.Slice(0, 4),
+			"the scalar of premulsum(scalar on device 0) is not the host's, like In and Out: copy it there"},
 		{"misaligned", x, x.Slice(2, 4), "is no multiple of the element's 4 bytes: align it"},
 		{"too short", x, x.Slice(0, 2), "the scalar's memory has 2 bytes: give it one element, of 4"},
 		{"another type's", x, x.Slice(0, 8), "the scalar's memory has 8 bytes: give it one element, of 4"},
 		{"nil", x, ringo.Region{}, "the scalar's memory is nil"},
 	} {
-		err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: tc.in, Out: tc.in, Count: 4, Type: ringo.Float32, Op: ringo.PreMulSumAt(tc.at)})
+		err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: tc.in, Out: tc.in, Count: 4, Type: ringo.Float32,
+			Op: ringo.PreMulSumAt(tc.at)})
 		require.ErrorIs(t, err, ringo.ErrInvalid, tc.name)
 		require.ErrorContains(t, err, tc.want, tc.name)
 		require.NoError(t, comms[0].Err(), "the communicator stays usable")

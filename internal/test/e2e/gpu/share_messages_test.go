@@ -33,8 +33,10 @@ func TestMessagesSideBySide(t *testing.T) {
 				require.NoError(t, l.d.Set(l.x.Ptr(), byte(10*i+r+1), 4*n, l.stream))
 				for k := range 2 { // to itself, and to the other rank
 					peer := (r + k) % 2
-					g.Add(l.c, &ringo.Call{Kind: ringo.KindSend, In: l.x.Slice(0, n), Count: n, Type: ringo.Uint8, Peer: peer, Stream: l.stream})
-					g.Add(l.c, &ringo.Call{Kind: ringo.KindRecv, Out: l.x.Slice((1+k)*n, n), Count: n, Type: ringo.Uint8, Peer: peer, Stream: l.stream})
+					g.Add(l.c, &ringo.Call{Kind: ringo.KindSend, In: l.x.Slice(0, n), Count: n, Type: ringo.Uint8, Peer: peer,
+						Stream: l.stream})
+					g.Add(l.c, &ringo.Call{Kind: ringo.KindRecv, Out: l.x.Slice((1+k)*n, n), Count: n, Type: ringo.Uint8, Peer: peer,
+						Stream: l.stream})
 				}
 				require.NoError(t, g.Run())
 			}

@@ -116,7 +116,8 @@ func (w *crowd) call(i, r int) {
 	w.t.Helper()
 	l := w.comms[i][r]
 	require.NoError(w.t, l.d.Set(l.x.Ptr(), byte(r+1), w.bytes, l.stream))
-	require.NoError(w.t, l.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: l.x, Out: l.x, Count: w.bytes / 4, Type: ringo.Int32, Stream: l.stream}))
+	require.NoError(w.t, l.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: l.x, Out: l.x, Count: w.bytes / 4,
+		Type: ringo.Int32, Stream: l.stream}))
 }
 
 // finish waits for all and looks at the results.
@@ -139,7 +140,8 @@ func TestSideBySide(t *testing.T) {
 	for _, algo := range tier.Some(3, []string{"ring", "steps", "twoshot"}) {
 		t.Run(algo, func(t *testing.T) {
 			list := commtest.Devices(t, 2)
-			w := newCrowd(t, list, gpupaths.Communicators, crowdBytes, ringo.Config{Algo: algo, Timeout: tier.Soon(30 * time.Second)})
+			w := newCrowd(t, list, gpupaths.Communicators, crowdBytes,
+				ringo.Config{Algo: algo, Timeout: tier.Soon(30 * time.Second)})
 			h := newHolder(t, list[0])
 			defer h.letGo()
 			for _, d := range list {
@@ -224,12 +226,14 @@ func TestTooManyBlocks(t *testing.T) {
 // on another.
 func TestLaunchOrder(t *testing.T) {
 	list := commtest.Devices(t, 2)
-	w := newCrowd(t, list, 2, crowdBytes, ringo.Config{Algo: "ring", LaunchOrder: true, Timeout: tier.Soon(30 * time.Second)})
+	w := newCrowd(t, list, 2, crowdBytes, ringo.Config{Algo: "ring", LaunchOrder: true,
+		Timeout: tier.Soon(30 * time.Second)})
 	const count = 3000
 	want := uint32(0x03030303)
 	step := func(r, i int) error { // doubles what the other communicator has left
 		to, from := w.comms[i][r], w.comms[1-i][r]
-		return to.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: from.x, Out: to.x, Count: count, Type: ringo.Int32, Stream: to.stream})
+		return to.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: from.x, Out: to.x, Count: count, Type: ringo.Int32,
+			Stream: to.stream})
 	}
 	both := func(i int) {
 		want *= 2
@@ -249,7 +253,8 @@ func TestLaunchOrder(t *testing.T) {
 		}))
 		defer d.DestroyEvent(fork)
 		g, err := d.Capture(a, func() error {
-			if err := errors.Join(driver.EventRecord(fork, a), driver.StreamWaitEvent(b, fork, 0), step(r, 0), step(r, 1), step(r, 0), step(r, 1)); err != nil {
+			if err := errors.Join(driver.EventRecord(fork, a), driver.StreamWaitEvent(b, fork, 0), step(r, 0), step(r, 1),
+				step(r, 0), step(r, 1)); err != nil {
 				return err
 			}
 			return errors.Join(driver.EventRecord(fork, b), driver.StreamWaitEvent(a, fork, 0))

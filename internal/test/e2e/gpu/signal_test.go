@@ -109,7 +109,8 @@ func TestDeviceSignals(t *testing.T) {
 	require.NoError(t, self.Wait([]ringo.Arrival{{Peer: 1, Count: 1}, {Peer: 0, Count: 2}, {Peer: 1, Count: 1}}, s))
 	require.NoError(t, x.comms[1].Synchronize(s))
 	for _, wrong := range []error{
-		self.Put(x.mine[1], 3, 0, s), self.Put(x.mine[1], 0, 4000, s), self.Put(x.mine[0], 0, 0, s), self.Put(mem.Of(make([]byte, 4)), 0, 0, s),
+		self.Put(x.mine[1], 3, 0, s), self.Put(x.mine[1], 0, 4000, s), self.Put(x.mine[0], 0, 0, s),
+		self.Put(mem.Of(make([]byte, 4)), 0, 0, s),
 		self.Wait([]ringo.Arrival{{Peer: 0, Count: -1}}, s), self.Wait([]ringo.Arrival{{Peer: -1, Count: 1}}, s),
 		self.Wait(slices.Repeat([]ringo.Arrival{{Peer: 1, Count: 1 << 24}}, 256), s), self.Signal(-1, s),
 	} {

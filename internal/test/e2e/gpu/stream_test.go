@@ -33,7 +33,8 @@ func lanesOf(t *testing.T, comms []*ringo.Comm, create func(d *gpu.Device) (gpu.
 	var all []lane
 	for _, c := range comms {
 		d := c.Device()
-		l := lane{c: c, d: d, x: commtest.Alloc(t, d, make([]byte, laneCount)), y: commtest.Alloc(t, d, make([]byte, laneCount))}
+		l := lane{c: c, d: d, x: commtest.Alloc(t, d, make([]byte, laneCount)),
+			y: commtest.Alloc(t, d, make([]byte, laneCount))}
 		require.NoError(t, d.With(func() (err error) {
 			l.stream, err = create(d)
 			return err
@@ -233,21 +234,25 @@ func TestDeviceCallersContext(t *testing.T) {
 			same("in place", func() {
 				counts := []int{50, 50}
 				for i := range lanes {
-					require.NoError(t, comms[i].Do(&ringo.Call{Kind: ringo.KindAlltoAllv, In: lanes[i].x, Out: lanes[i].x, InCounts: counts, OutCounts: counts, Type: ringo.Int8, Stream: lanes[i].stream}))
+					require.NoError(t, comms[i].Do(&ringo.Call{Kind: ringo.KindAlltoAllv, In: lanes[i].x, Out: lanes[i].x,
+						InCounts: counts, OutCounts: counts, Type: ringo.Int8, Stream: lanes[i].stream}))
 				}
 			})
 			same("group", func() {
 				g := ringo.NewGroup()
 				for i := range lanes {
-					send := &ringo.Call{Kind: ringo.KindSend, In: lanes[i].x, Out: mem.Device(i, 0, 0), Count: 10, Type: ringo.Int8, Peer: 1 - i, Stream: lanes[i].stream}
-					recv := &ringo.Call{Kind: ringo.KindRecv, In: mem.Device(i, 0, 0), Out: lanes[i].y, Count: 10, Type: ringo.Int8, Peer: 1 - i, Stream: lanes[i].stream}
+					send := &ringo.Call{Kind: ringo.KindSend, In: lanes[i].x, Out: mem.Device(i, 0, 0), Count: 10, Type: ringo.Int8,
+						Peer: 1 - i, Stream: lanes[i].stream}
+					recv := &ringo.Call{Kind: ringo.KindRecv, In: mem.Device(i, 0, 0), Out: lanes[i].y, Count: 10, Type: ringo.Int8,
+						Peer: 1 - i, Stream: lanes[i].stream}
 					g.Add(comms[i], send)
 					g.Add(comms[i], recv)
 				}
 				require.NoError(t, g.Run())
 			})
 			same("a bad call", func() {
-				require.Error(t, comms[0].Do(&ringo.Call{Kind: ringo.KindBroadcast, In: lanes[1].x, Out: lanes[1].x, Count: 1, Type: ringo.Int8}))
+				require.Error(t, comms[0].Do(&ringo.Call{Kind: ringo.KindBroadcast, In: lanes[1].x, Out: lanes[1].x, Count: 1,
+					Type: ringo.Int8}))
 			})
 			same("synchronize", func() {
 				for i := range lanes {

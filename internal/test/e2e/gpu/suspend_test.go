@@ -28,14 +28,17 @@ func TestDeviceSuspend(t *testing.T) {
 		s, err := d.NewStream()
 		require.NoError(t, err)
 		streams[len(in)] = s
-		in, out = append(in, commtest.Alloc(t, d, commtest.Floats(contribution))), append(out, commtest.Alloc(t, d, commtest.Floats(contribution)))
+		in, out = append(in, commtest.Alloc(t, d, commtest.Floats(contribution))),
+			append(out, commtest.Alloc(t, d, commtest.Floats(contribution)))
 	}
 	call := func(r int) *ringo.Call {
-		return &ringo.Call{Kind: ringo.KindAllReduce, In: in[r], Out: out[r], Count: count, Type: ringo.Float32, Stream: streams[r]}
+		return &ringo.Call{Kind: ringo.KindAllReduce, In: in[r], Out: out[r], Count: count, Type: ringo.Float32,
+			Stream: streams[r]}
 	}
 	halves := []int{count / 2, count / 2}
 	inPlace := func(r int) *ringo.Call {
-		return &ringo.Call{Kind: ringo.KindAlltoAllv, In: out[r], Out: out[r], InCounts: halves, OutCounts: halves, Type: ringo.Float32, Stream: streams[r]}
+		return &ringo.Call{Kind: ringo.KindAlltoAllv, In: out[r], Out: out[r], InCounts: halves, OutCounts: halves,
+			Type: ringo.Float32, Stream: streams[r]}
 	}
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Do(call(c.Rank())) }))
 	// needs scratch

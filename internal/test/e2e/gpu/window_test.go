@@ -50,7 +50,8 @@ func inWindows(c *ringo.Comm, call ringo.Call, in, out ringo.Region, inPlace boo
 // compareInWindows makes every call on memory in windows, twice, and compares with
 // what another communicator makes of other memory; without, with what this one makes
 // of the host's.
-func compareInWindows(c, other *ringo.Comm, in, out ringo.Region, calls []ringo.Call, by *commtest.Algos, route call.Algo) error {
+func compareInWindows(c, other *ringo.Comm, in, out ringo.Region, calls []ringo.Call, by *commtest.Algos,
+	route call.Algo) error {
 	d := c.Device()
 	rng := rand.New(rand.NewPCG(uint64(c.Rank()), 7))
 	for _, call := range calls {
@@ -68,7 +69,8 @@ func compareInWindows(c, other *ringo.Comm, in, out ringo.Region, calls []ringo.
 				return err
 			}
 			for range 2 {
-				if err := errors.Join(d.Write(call.Out, bytes.Repeat([]byte{0xee}, call.Out.Len())), d.Write(call.In, data)); err != nil {
+				if err := errors.Join(d.Write(call.Out, bytes.Repeat([]byte{0xee}, call.Out.Len())),
+					d.Write(call.In, data)); err != nil {
 					return err
 				}
 				if err := errors.Join(c.Do(&call), c.Synchronize(0), d.Read(got, call.Out)); err != nil {
@@ -103,7 +105,8 @@ func expect(c, other *ringo.Comm, call ringo.Call, data, want []byte) error {
 		return err
 	}
 	call.In, call.Out = in, out
-	return errors.Join(d.Write(in, data), other.Do(&call), other.Synchronize(0), d.Read(want, out), d.Free(in), d.Free(out))
+	return errors.Join(d.Write(in, data), other.Do(&call), other.Synchronize(0), d.Read(want, out), d.Free(in),
+		d.Free(out))
 }
 
 // windowCalls are those that windows can do something for.
@@ -126,13 +129,15 @@ func TestWindowCalls(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			list := commtest.Devices(t, test.n, gputest.NVLink())
 			by := new(commtest.Algos)
-			comms, others := commtest.OnDevices(t, list, ringo.Config{Algo: test.name, Observer: by}), commtest.OnDevices(t, list, ringo.Config{Algo: "twoshot"})
+			comms, others := commtest.OnDevices(t, list, ringo.Config{Algo: test.name, Observer: by}),
+				commtest.OnDevices(t, list, ringo.Config{Algo: "twoshot"})
 			const half = 4 << 10
 			memory := commtest.Memories(t, list, 2*half)
 			compare := func(calls ...[]ringo.Call) {
 				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 					x := memory[c.Rank()]
-					return compareInWindows(c, others[c.Rank()], x.Slice(0, half), x.Slice(half, half), slices.Concat(calls...), by, test.route)
+					return compareInWindows(c, others[c.Rank()], x.Slice(0, half), x.Slice(half, half), slices.Concat(calls...),
+						by, test.route)
 				}))
 			}
 			whole := register(t, comms, memory, 0, 2*half)
@@ -171,7 +176,8 @@ func TestWindowPartly(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 				x := memory[c.Rank()]
-				op := &ringo.Call{Kind: test.kind, In: x.Slice(test.in, x.Len()-test.in), Out: x.Slice(test.out, x.Len()-test.out), Count: 128, Type: ringo.Float32, Op: ringo.Sum}
+				op := &ringo.Call{Kind: test.kind, In: x.Slice(test.in, x.Len()-test.in), Out: x.Slice(test.out, x.Len()-test.out),
+					Count: 128, Type: ringo.Float32, Op: ringo.Sum}
 				if err := errors.Join(c.Do(op), c.Synchronize(0)); err != nil {
 					return err
 				}
@@ -188,14 +194,16 @@ func TestWindowPartly(t *testing.T) {
 func TestWindowAlignment(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	by := new(commtest.Algos)
-	comms, others := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Observer: by}), commtest.OnDevices(t, list, ringo.Config{Algo: "twoshot"})
+	comms, others := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Observer: by}),
+		commtest.OnDevices(t, list, ringo.Config{Algo: "twoshot"})
 	memory := commtest.Memories(t, list, 8192+64)
 	for _, off := range tier.Some(2, [][2]int{{0, 4}, {8, 2}, {16, 6}}) {
 		parts := []ringo.Region{memory[0].Slice(off[0], 8192), memory[1].Slice(off[1], 8192)}
 		ws := register(t, comms, parts, 0, 8192)
 		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 			x := parts[c.Rank()]
-			return compareInWindows(c, others[c.Rank()], x.Slice(0, 4096), x.Slice(4096, 4096), windowCalls(99, ringo.BFloat16, ringo.Sum, 1), by, call.Window)
+			return compareInWindows(c, others[c.Rank()], x.Slice(0, 4096), x.Slice(4096, 4096),
+				windowCalls(99, ringo.BFloat16, ringo.Sum, 1), by, call.Window)
 		}))
 		closeWindows(t, ws)
 	}
@@ -215,7 +223,8 @@ func TestWindowShared(t *testing.T) {
 		require.NoError(t, err)
 		defer one.DestroyStream(streams[r])
 		require.NoError(t, one.Write(memory[r], mem.Of([]int64{int64(r + 1), 5}).Bytes()))
-		require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: memory[r], Out: memory[r], Count: 2, Type: ringo.Int64, Stream: streams[r]}))
+		require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: memory[r], Out: memory[r], Count: 2,
+			Type: ringo.Int64, Stream: streams[r]}))
 		time.Sleep(5 * time.Millisecond)
 	}
 	for r, c := range comms {
@@ -241,7 +250,8 @@ func TestWindowGraph(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				call := &ringo.Call{Kind: ringo.KindAllGather, In: x.Slice(2048, 1024), Out: x.Slice(0, 2048), Count: 1024, Type: ringo.Uint8, Stream: s}
+				call := &ringo.Call{Kind: ringo.KindAllGather, In: x.Slice(2048, 1024), Out: x.Slice(0, 2048), Count: 1024,
+					Type: ringo.Uint8, Stream: s}
 				if err := errors.Join(c.Do(call), c.Synchronize(s)); err != nil { // loads the kernels
 					return err
 				}
@@ -257,7 +267,8 @@ func TestWindowGraph(t *testing.T) {
 					if err := errors.Join(g.Launch(s), c.Synchronize(s), d.Read(got, call.Out)); err != nil {
 						return err
 					}
-					if want := append(bytes.Repeat([]byte{byte(10 * i)}, 1024), bytes.Repeat([]byte{byte(10*i + 1)}, 1024)...); !bytes.Equal(got, want) {
+					if want := append(bytes.Repeat([]byte{byte(10 * i)}, 1024),
+						bytes.Repeat([]byte{byte(10*i + 1)}, 1024)...); !bytes.Equal(got, want) {
 						return fmt.Errorf("replay %d is wrong", i)
 					}
 				}
@@ -287,7 +298,8 @@ func TestWindowMismatch(t *testing.T) {
 			register(t, comms, memory, 2048, 2048)
 			errs := commtest.Each(comms, func(c *ringo.Comm) error {
 				x := memory[c.Rank()].Slice(test.at[c.Rank()], 1024)
-				return errors.Join(c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 256, Type: ringo.Float32}), c.Synchronize(0))
+				return errors.Join(c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 256, Type: ringo.Float32}),
+					c.Synchronize(0))
 			})
 			named := 0
 			for r, err := range errs {
@@ -321,7 +333,8 @@ func TestCopiesThatStall(t *testing.T) {
 			ws := register(t, comms, memory, 0, 128)
 			gather := func(r int) error {
 				x := memory[r]
-				return comms[r].Do(&ringo.Call{Kind: ringo.KindAllGather, In: x.Slice(64*r, 64), Out: x, Count: 64, Type: ringo.Uint8, Stream: gpu.Legacy})
+				return comms[r].Do(&ringo.Call{Kind: ringo.KindAllGather, In: x.Slice(64*r, 64), Out: x, Count: 64,
+					Type: ringo.Uint8, Stream: gpu.Legacy})
 			}
 			require.NoError(t, gather(0))
 			waits := make(chan error)
@@ -363,7 +376,8 @@ func TestWindowRetired(t *testing.T) {
 				}
 				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 					x := memory[c.Rank()]
-					call := &ringo.Call{Kind: ringo.KindAllGather, In: x.Slice(256*c.Rank(), 256), Out: x, Count: 256, Type: ringo.Uint8}
+					call := &ringo.Call{Kind: ringo.KindAllGather, In: x.Slice(256*c.Rank(), 256), Out: x, Count: 256,
+						Type: ringo.Uint8}
 					if err := errors.Join(c.Do(call), c.Synchronize(0)); err != nil {
 						return err
 					}
@@ -371,7 +385,8 @@ func TestWindowRetired(t *testing.T) {
 					if err := list[c.Rank()].Read(got, x.Slice(0, 512)); err != nil {
 						return err
 					}
-					if want := append(bytes.Repeat([]byte{round}, 256), bytes.Repeat([]byte{round + 1}, 256)...); !bytes.Equal(got, want) {
+					if want := append(bytes.Repeat([]byte{round}, 256), bytes.Repeat([]byte{round + 1}, 256)...); !bytes.Equal(got,
+						want) {
 						return fmt.Errorf("rank %d has %d and %d, want %d and %d", c.Rank(), got[0], got[511], round, round+1)
 					}
 					return nil
@@ -408,7 +423,8 @@ func TestWindowRetiredByOne(t *testing.T) {
 	began := time.Now()
 	errs := commtest.Each(comms, func(c *ringo.Comm) error {
 		x := memory[c.Rank()].Slice(0, 1024)
-		return errors.Join(c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 256, Type: ringo.Float32}), c.Synchronize(0))
+		return errors.Join(c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 256, Type: ringo.Float32}),
+			c.Synchronize(0))
 	})
 	for r, err := range errs {
 		require.ErrorContains(t, err, "ranks disagree on the memory", "rank %d", r)

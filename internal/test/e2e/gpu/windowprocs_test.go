@@ -47,7 +47,8 @@ func windowMemory(d *gpu.Device, mapped bool) (r ringo.Region, free func() error
 	}
 	// It lies in both.
 	return mem.Device(d.Number(), base+piece-n/2, n), func() error {
-		return errors.Join(driver.MemUnmap(base, piece), driver.MemUnmap(base+piece, piece), driver.MemAddressFree(base, 2*piece))
+		return errors.Join(driver.MemUnmap(base, piece), driver.MemUnmap(base+piece, piece),
+			driver.MemAddressFree(base, 2*piece))
 	}, driver.MemSetAccess(base, 2*piece, d.Handle())
 }
 
@@ -79,7 +80,8 @@ func windowCheck(c *ringo.Comm) int {
 			return fail("register", err)
 		}
 		fmt.Printf("mapped %v: %q\n", mapped, a.Reason())
-		if err := compareInWindows(c, nil, x.Slice(0, half), x.Slice(half, half), windowCalls(1001, ringo.Int32, ringo.Sum, 1), by, call.Window); err != nil {
+		if err := compareInWindows(c, nil, x.Slice(0, half), x.Slice(half, half),
+			windowCalls(1001, ringo.Int32, ringo.Sum, 1), by, call.Window); err != nil {
 			return fail("calls", err)
 		}
 		if err := errors.Join(a.Close(), b.Close(), free()); err != nil {

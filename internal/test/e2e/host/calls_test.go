@@ -98,7 +98,8 @@ func TestVariableCounts(t *testing.T) {
 // of all exponents, whatever the algorithm.
 func TestSameBits(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
-		for _, a := range []call.Algo{call.Auto, call.Ring, call.Tree, call.OneShot, call.TwoShot, call.Doubling, call.Halving} {
+		for _, a := range []call.Algo{call.Auto, call.Ring, call.Tree, call.OneShot, call.TwoShot, call.Doubling,
+			call.Halving} {
 			comms := commtest.Local(t, n, ringo.Config{SlotBytes: 256, Slots: 4, Algo: a.String()})
 			for _, count := range []int{1, 7, 1000} {
 				var first []float32
@@ -202,7 +203,8 @@ func TestGroupExchange(t *testing.T) {
 		if err := g.Run(); err != nil {
 			return err
 		}
-		if sum[0] != n || !slices.Equal(self, out) || left[5] != int32((r+n-1)%n+5) || left[count-1] != int32((r+n-1)%n+count-1) {
+		if sum[0] != n || !slices.Equal(self, out) || left[5] != int32((r+n-1)%n+5) ||
+			left[count-1] != int32((r+n-1)%n+count-1) {
 			return errors.New("wrong")
 		}
 		return nil
@@ -314,22 +316,24 @@ func TestInvalid(t *testing.T) {
 	x := make([]float32, 8)
 	r := mem.Of(x)
 	cases := map[string]ringo.Call{
-		"nil":          {Kind: ringo.KindAllReduce, Count: 1, Type: ringo.Float32},
-		"short in":     {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 9, Type: ringo.Float32},
-		"short out":    {Kind: ringo.KindAllGather, In: r, Out: r, Count: 8, Type: ringo.Float32},
-		"negative":     {Kind: ringo.KindAllReduce, In: r, Out: r, Count: -1, Type: ringo.Float32},
-		"huge":         {Kind: ringo.KindAllReduce, In: r, Out: r, Count: math.MaxInt, Type: ringo.Float32},
-		"type":         {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 1, Type: 99},
-		"op":           {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 1, Type: ringo.Float32, Op: ringo.RedOp{Kind: 77}},
-		"op of type":   {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 1, Type: ringo.Float32, Op: ringo.BitAnd},
-		"kind":         {Kind: 99},
-		"root":         {Kind: ringo.KindBroadcast, In: r, Out: r, Count: 1, Type: ringo.Float32, Root: 2},
-		"peer":         {Kind: ringo.KindSend, In: r, Count: 1, Type: ringo.Float32, Peer: -1},
-		"overlap":      {Kind: ringo.KindAllReduce, In: r.Slice(0, 16), Out: r.Slice(4, 16), Count: 4, Type: ringo.Float32},
-		"counts":       {Kind: ringo.KindAllGatherv, In: r, Out: r, Type: ringo.Float32, OutCounts: []int{1}},
-		"device":       {Kind: ringo.KindAllReduce, In: mem.Device(0, 4096, 64), Out: r, Count: 1, Type: ringo.Float32},
-		"own share":    {Kind: ringo.KindAlltoAllv, In: r, Out: r, Type: ringo.Float32, InCounts: []int{1, 1}, OutCounts: []int{2, 2}},
-		"neg. offsets": {Kind: ringo.KindAlltoAllv, In: r, Out: r, Type: ringo.Float32, InCounts: []int{1, 1}, OutCounts: []int{1, 1}, OutOffsets: []int{-1, 0}},
+		"nil":        {Kind: ringo.KindAllReduce, Count: 1, Type: ringo.Float32},
+		"short in":   {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 9, Type: ringo.Float32},
+		"short out":  {Kind: ringo.KindAllGather, In: r, Out: r, Count: 8, Type: ringo.Float32},
+		"negative":   {Kind: ringo.KindAllReduce, In: r, Out: r, Count: -1, Type: ringo.Float32},
+		"huge":       {Kind: ringo.KindAllReduce, In: r, Out: r, Count: math.MaxInt, Type: ringo.Float32},
+		"type":       {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 1, Type: 99},
+		"op":         {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 1, Type: ringo.Float32, Op: ringo.RedOp{Kind: 77}},
+		"op of type": {Kind: ringo.KindAllReduce, In: r, Out: r, Count: 1, Type: ringo.Float32, Op: ringo.BitAnd},
+		"kind":       {Kind: 99},
+		"root":       {Kind: ringo.KindBroadcast, In: r, Out: r, Count: 1, Type: ringo.Float32, Root: 2},
+		"peer":       {Kind: ringo.KindSend, In: r, Count: 1, Type: ringo.Float32, Peer: -1},
+		"overlap":    {Kind: ringo.KindAllReduce, In: r.Slice(0, 16), Out: r.Slice(4, 16), Count: 4, Type: ringo.Float32},
+		"counts":     {Kind: ringo.KindAllGatherv, In: r, Out: r, Type: ringo.Float32, OutCounts: []int{1}},
+		"device":     {Kind: ringo.KindAllReduce, In: mem.Device(0, 4096, 64), Out: r, Count: 1, Type: ringo.Float32},
+		"own share": {Kind: ringo.KindAlltoAllv, In: r, Out: r, Type: ringo.Float32, InCounts: []int{1, 1},
+			OutCounts: []int{2, 2}},
+		"neg. offsets": {Kind: ringo.KindAlltoAllv, In: r, Out: r, Type: ringo.Float32, InCounts: []int{1, 1},
+			OutCounts: []int{1, 1}, OutOffsets: []int{-1, 0}},
 	}
 	for name, call := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -345,7 +349,8 @@ func TestInvalid(t *testing.T) {
 			}
 		})
 	}
-	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return ringo.AllReduce(c, []int8{1}, ringo.Sum) }))
+	commtest.NoErrors(t, commtest.Each(comms,
+		func(c *ringo.Comm) error { return ringo.AllReduce(c, []int8{1}, ringo.Sum) }))
 	_, err := ringo.OpenLocal(0, ringo.Config{})
 	require.ErrorIs(t, err, ringo.ErrInvalid)
 	_, err = ringo.OpenLocal(1, ringo.Config{Algo: "quantum"})
@@ -365,8 +370,10 @@ func TestMismatch(t *testing.T) {
 		zero, one *ringo.Call
 		want      string
 	}{
-		"count": {ringo.AllReduceOf(x()[:3], ringo.Sum), ringo.AllReduceOf(x()[:5], ringo.Sum), "AllReduce #1 (count 3, float32, sum)"},
-		"op":    {ringo.AllReduceOf(x(), ringo.Sum), ringo.AllReduceOf(x(), ringo.Max), "AllReduce #1 (count 64, float32, max)"},
+		"count": {ringo.AllReduceOf(x()[:3], ringo.Sum), ringo.AllReduceOf(x()[:5], ringo.Sum),
+			"AllReduce #1 (count 3, float32, sum)"},
+		"op": {ringo.AllReduceOf(x(), ringo.Sum), ringo.AllReduceOf(x(), ringo.Max),
+			"AllReduce #1 (count 64, float32, max)"},
 		"kind":  {ringo.AllReduceOf(x(), ringo.Sum), ringo.BroadcastOf(x(), 0), "Broadcast #1 (count 64, float32, root 0)"},
 		"type":  {ringo.AllReduceOf(x(), ringo.Sum), ringo.AllReduceOf(make([]int32, 64), ringo.Sum), "int32"},
 		"root":  {ringo.BroadcastOf(x(), 0), ringo.BroadcastOf(x(), 1), ""},

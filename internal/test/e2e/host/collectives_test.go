@@ -54,7 +54,8 @@ func hasAlgo(kind ringo.Kind, a call.Algo) bool {
 func TestTypesAndOperators(t *testing.T) {
 	comms := commtest.Local(t, 4, ringo.Config{SlotBytes: 256, Slots: 4})
 	for _, typ := range kernels.Types() {
-		for _, op := range []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.BitAnd, ringo.BitOr, ringo.BitXor, ringo.PreMulSum(2)} {
+		for _, op := range []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.BitAnd, ringo.BitOr,
+			ringo.BitXor, ringo.PreMulSum(2)} {
 			if _, err := kernels.NewReducer(typ, op, 4); err != nil {
 				continue
 			}

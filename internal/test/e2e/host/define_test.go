@@ -59,9 +59,10 @@ func init() {
 			}
 			return sched.Relabel(ring.AllGather{N: n}, order)
 		}},
-		{Name: "even", Kind: ringo.KindAlltoAll, Ranks: func(n int) bool { return n%2 == 0 }, Schedule: func(n int, _ sched.Rank) sched.Schedule {
-			return direct.AlltoAll{N: n}
-		}},
+		{Name: "even", Kind: ringo.KindAlltoAll, Ranks: func(n int) bool { return n%2 == 0 },
+			Schedule: func(n int, _ sched.Rank) sched.Schedule {
+				return direct.AlltoAll{N: n}
+			}},
 	} {
 		if err := ringo.Define(d); err != nil {
 			panic(err)
@@ -74,12 +75,17 @@ func TestDefine(t *testing.T) {
 		d    ringo.Definition
 		want string
 	}{
-		{ringo.Definition{Name: "ring", Kind: ringo.KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "there already"},
-		{ringo.Definition{Name: "Star", Kind: ringo.KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "there already"},
-		{ringo.Definition{Name: "two words", Kind: ringo.KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "want a word"},
+		{ringo.Definition{Name: "ring", Kind: ringo.KindAllReduce,
+			Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "there already"},
+		{ringo.Definition{Name: "Star", Kind: ringo.KindAllReduce,
+			Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "there already"},
+		{ringo.Definition{Name: "two words", Kind: ringo.KindAllReduce,
+			Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "want a word"},
 		{ringo.Definition{Name: "none", Kind: ringo.KindAllReduce}, "no Schedule"},
-		{ringo.Definition{Name: "message", Kind: ringo.KindSend, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "not a collective"},
-		{ringo.Definition{Name: "lazy", Kind: ringo.KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return lazy{star{n}} }}, "3 ranks"},
+		{ringo.Definition{Name: "message", Kind: ringo.KindSend,
+			Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "not a collective"},
+		{ringo.Definition{Name: "lazy", Kind: ringo.KindAllReduce,
+			Schedule: func(n int, _ sched.Rank) sched.Schedule { return lazy{star{n}} }}, "3 ranks"},
 	} {
 		err := ringo.Define(tc.d)
 		require.ErrorIs(t, err, ringo.ErrInvalid)
@@ -98,7 +104,8 @@ func TestDefine(t *testing.T) {
 // A defined schedule carries calls out, out of place and in place, on goroutines.
 func TestDefinedOnHost(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
-		for algo, kind := range map[string]ringo.Kind{"star": ringo.KindAllReduce, "backwards": ringo.KindAllGather, "even": ringo.KindAlltoAll} {
+		for algo, kind := range map[string]ringo.Kind{"star": ringo.KindAllReduce, "backwards": ringo.KindAllGather,
+			"even": ringo.KindAlltoAll} {
 			by := new(commtest.Algos)
 			comms := commtest.Local(t, n, ringo.Config{Algo: algo, SlotBytes: 256, Slots: 4, Observer: by})
 			for _, count := range []int{0, 1, 1000} {
@@ -117,8 +124,10 @@ func TestDefinedOnGPUs(t *testing.T) {
 	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "star", Observer: by})
 	room := commtest.Arenas(t, comms, 64<<10)
 	for _, count := range []int{1, 3000} {
-		commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: ringo.KindAllReduce, Count: count, Type: ringo.Float32, Op: ringo.Sum}, false, 0)
-		commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: ringo.KindAllReduce, Count: count, Type: ringo.Float32, Op: ringo.Sum}, true, 0)
+		commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: ringo.KindAllReduce, Count: count, Type: ringo.Float32,
+			Op: ringo.Sum}, false, 0)
+		commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: ringo.KindAllReduce, Count: count, Type: ringo.Float32,
+			Op: ringo.Sum}, true, 0)
 	}
 	require.Equal(t, "star", by.Last(0))
 }

@@ -118,7 +118,8 @@ func TestDeterministicUserOp(t *testing.T) {
 
 func TestDeterministicMismatch(t *testing.T) {
 	comms := commtest.Local(t, 2, commtest.Exact)
-	errs := commtest.Each(comms, func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]kernels.BF16, 10+c.Rank()), ringo.Avg) })
+	errs := commtest.Each(comms,
+		func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]kernels.BF16, 10+c.Rank()), ringo.Avg) })
 	for _, err := range errs {
 		require.Error(t, err)
 	}
@@ -171,7 +172,8 @@ func TestSettingsDiffer(t *testing.T) {
 }
 
 func TestDeterministicAgree(t *testing.T) {
-	_, errs := commtest.OpenAll(t, 2, func(r int) ringo.Config { return ringo.Config{Deterministic: []string{"", call.RankOrder}[r]} })
+	_, errs := commtest.OpenAll(t, 2,
+		func(r int) ringo.Config { return ringo.Config{Deterministic: []string{"", call.RankOrder}[r]} })
 	for _, err := range errs {
 		require.ErrorContains(t, err, "RINGO_DETERMINISTIC")
 	}

@@ -43,7 +43,8 @@ func collective(kind ringo.Kind, n, rank, count, root int) *ringo.Call {
 	return c
 }
 
-var allCollectives = []ringo.Kind{ringo.KindBarrier, ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather, ringo.KindReduceScatter,
+var allCollectives = []ringo.Kind{ringo.KindBarrier, ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast,
+	ringo.KindAllGather, ringo.KindReduceScatter,
 	ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter, ringo.KindAllGatherv, ringo.KindAlltoAllv}
 
 // One rank makes another call than the others: another kind, root or count, small or large.
@@ -180,7 +181,8 @@ func TestRecvAgainstCollective(t *testing.T) {
 				})
 				took, text := time.Since(began), fmt.Sprint(errs)
 				for r, err := range errs {
-					if err == nil || !strings.Contains(err.Error(), call.ErrMismatch.Error()) || !strings.Contains(err.Error(), "Send/Recv(count 1, int32)") {
+					if err == nil || !strings.Contains(err.Error(), call.ErrMismatch.Error()) ||
+						!strings.Contains(err.Error(), "Send/Recv(count 1, int32)") {
 						t.Errorf("%s: rank %d: %v", name, r, err)
 					}
 				}
@@ -247,7 +249,10 @@ func TestDisagreementOfComposites(t *testing.T) {
 		"ReduceScatterv(int32, max)": func(c *ringo.Comm, x, y []int32) error {
 			return ringo.ReduceScatterv(c, y[:1], x, counts, ringo.Max)
 		},
-		"AlltoAllv(int32)":          func(c *ringo.Comm, x, y []int32) error { return ringo.AlltoAllv(c, y, counts, x, counts) },
+		"AlltoAllv(int32)": func(c *ringo.Comm, x, y []int32) error {
+			return ringo.AlltoAllv(c, y, counts, x,
+				counts)
+		},
 		"Scan(count 2, int32, sum)": func(c *ringo.Comm, x, y []int32) error { return ringo.Scan(c, x, ringo.Sum) },
 		"Scan(count 2, int32, max)": func(c *ringo.Comm, x, y []int32) error { return ringo.Scan(c, x, ringo.Max) },
 		"Send/Recv(count 2, int32)": func(c *ringo.Comm, x, y []int32) error { return ringo.Recv(c, y, 0) },

@@ -129,8 +129,10 @@ func TestTraps(t *testing.T) {
 		call *ringo.Call
 		want string
 	}{
-		{&ringo.Call{In: ringo.AllReduceOf(x, ringo.Sum).In, Out: ringo.AllReduceOf(x, ringo.Sum).Out, Count: 3, Type: ringo.Float32}, "no Kind"},
-		{&ringo.Call{Kind: ringo.KindAllReduce, In: ringo.AllReduceOf(x, ringo.Sum).In, Out: ringo.AllReduceOf(x, ringo.Sum).Out, Type: ringo.Float32}, "set Count"},
+		{&ringo.Call{In: ringo.AllReduceOf(x, ringo.Sum).In, Out: ringo.AllReduceOf(x, ringo.Sum).Out, Count: 3,
+			Type: ringo.Float32}, "no Kind"},
+		{&ringo.Call{Kind: ringo.KindAllReduce, In: ringo.AllReduceOf(x, ringo.Sum).In,
+			Out: ringo.AllReduceOf(x, ringo.Sum).Out, Type: ringo.Float32}, "set Count"},
 		{&ringo.Call{Kind: ringo.KindBarrier, Count: 5}, "a Barrier moves nothing"},
 		{ringo.AllGatherOf(make([]float32, 5), x), "Out has 5 elements"},
 	} {
@@ -167,7 +169,8 @@ func TestUserOpOfStructs(t *testing.T) {
 			dst[i] += src[i]
 		}
 	})
-	for _, cfg := range []ringo.Config{{SlotBytes: 256, Slots: 4}, {SlotBytes: 1024, Deterministic: call.RankOrder}, {SlotBytes: 64}} {
+	for _, cfg := range []ringo.Config{{SlotBytes: 256, Slots: 4}, {SlotBytes: 1024, Deterministic: call.RankOrder},
+		{SlotBytes: 64}} {
 		for _, algo := range []string{"", "ring", "twoshot", "tree"} {
 			cfg.Algo = algo
 			comms := commtest.Local(t, 3, cfg)
@@ -190,7 +193,8 @@ func TestUserOpOfStructs(t *testing.T) {
 			require.ErrorIs(t, err, ringo.ErrInvalid)
 		}
 	}
-	err := ringo.AllReduce(commtest.Local(t, 1, ringo.Config{SlotBytes: 64})[0], make([]uint8, 80), ringo.UserOpOf("large", 80, nil))
+	err := ringo.AllReduce(commtest.Local(t, 1, ringo.Config{SlotBytes: 64})[0], make([]uint8, 80),
+		ringo.UserOpOf("large", 80, nil))
 	require.ErrorIs(t, err, ringo.ErrInvalid)
 }
 
@@ -245,7 +249,8 @@ func TestDeparture(t *testing.T) {
 							time.Sleep(time.Millisecond)
 						}
 						require.Error(t, errs[r])
-						require.True(t, errors.Is(errs[r], ringo.ErrLeft) || strings.Contains(errs[r].Error(), ringo.ErrLeft.Error()), "%v", errs[r])
+						require.True(t, errors.Is(errs[r], ringo.ErrLeft) ||
+							strings.Contains(errs[r].Error(), ringo.ErrLeft.Error()), "%v", errs[r])
 						require.ErrorContains(t, errs[r], "rank 1")
 						var e *ringo.Error
 						require.ErrorAs(t, comms[r].Failure(), &e)
@@ -333,7 +338,8 @@ func TestSplitFailures(t *testing.T) {
 	}
 	require.Less(t, time.Since(began), tier.Patience)
 	well()
-	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]int32, 100), ringo.Sum) }))
+	commtest.NoErrors(t, commtest.Each(comms,
+		func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]int32, 100), ringo.Sum) }))
 }
 
 // A rank calls Split, the others something else.

@@ -13,17 +13,23 @@ import (
 
 // guarantees are the sentences of README's Guarantees, by how they begin, and the tests that hold them.
 var guarantees = map[string][]string{
-	"All ranks get the same bits":                        {"TestSameBits", "TestDeterministicRandom", "TestDeviceDeterministicRandom"},
-	"Ranks that call different collectives get an error": {"TestDisagreement", "TestMismatch", "TestDisagreementOfComposites", "TestDeviceMismatchEachWay"},
-	"A Send or Recv, and so a Scan":                      {"TestDisagreement", "TestRecvAgainstCollective", "TestRecvBeforeCollective"},
-	"A Recv of which the peer knows nothing":             {"TestTimeout"},
-	"A rank that dies ends the others":                   {"TestKilled", "TestDeviceKilled", "TestDeparture", "TestDeviceLeft", "TestMatrix"},
-	"When a rank dies as a communicator is opened":       {"TestGrowBereaved", "TestGrowFails", "TestKills"},
-	"A rank that waits for nothing":                      {"TestIdleRank", "TestDeviceIdleRank", "TestMatrix"},
-	"What was sent before a Close":                       {"TestSendThenClose"},
-	"Every wait has a deadline":                          {"TestTimeout", "TestDeviceTimeout", "TestDeadlineBehind", "TestAbort", "TestDeviceAbort"},
-	"What is wrong with one rank":                        {"TestInvalid", "TestDeviceBadCalls", "TestMessageToOneself"},
-	"The data path allocates nothing":                    {"TestNoAllocations", "TestFunctionsAllocateNothing", "TestObservedCallsAllocateNothing"},
+	"All ranks get the same bits": {"TestSameBits", "TestDeterministicRandom",
+		"TestDeviceDeterministicRandom"},
+	"Ranks that call different collectives get an error": {"TestDisagreement", "TestMismatch",
+		"TestDisagreementOfComposites", "TestDeviceMismatchEachWay"},
+	"A Send or Recv, and so a Scan": {"TestDisagreement", "TestRecvAgainstCollective",
+		"TestRecvBeforeCollective"},
+	"A Recv of which the peer knows nothing": {"TestTimeout"},
+	"A rank that dies ends the others": {"TestKilled", "TestDeviceKilled", "TestDeparture",
+		"TestDeviceLeft", "TestMatrix"},
+	"When a rank dies as a communicator is opened": {"TestGrowBereaved", "TestGrowFails", "TestKills"},
+	"A rank that waits for nothing":                {"TestIdleRank", "TestDeviceIdleRank", "TestMatrix"},
+	"What was sent before a Close":                 {"TestSendThenClose"},
+	"Every wait has a deadline": {"TestTimeout", "TestDeviceTimeout", "TestDeadlineBehind",
+		"TestAbort", "TestDeviceAbort"},
+	"What is wrong with one rank": {"TestInvalid", "TestDeviceBadCalls", "TestMessageToOneself"},
+	"The data path allocates nothing": {"TestNoAllocations", "TestFunctionsAllocateNothing",
+		"TestObservedCallsAllocateNothing"},
 }
 
 // Each sentence of README's Guarantees has tests.

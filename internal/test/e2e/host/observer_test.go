@@ -19,13 +19,15 @@ import (
 // The steps of a call are those of its schedule, in order and round by round, with their peers.
 func TestObserverSeesAllSteps(t *testing.T) {
 	const n, count = 4, 3000
-	for _, how := range []ringo.Config{{Algo: "ring"}, {Algo: "tree"}, {Algo: "oneshot"}, {Algo: "doubling", Transport: "shm"}, {Algo: "ring", Transport: "socket"}} {
+	for _, how := range []ringo.Config{{Algo: "ring"}, {Algo: "tree"}, {Algo: "oneshot"},
+		{Algo: "doubling", Transport: "shm"}, {Algo: "ring", Transport: "socket"}} {
 		t.Run(how.Algo+how.Transport, func(t *testing.T) {
 			w := commtest.NewWitness(t)
 			how.Observer, how.SlotBytes, how.Slots = w, 512, 4
 			comms := commtest.Local(t, n, how)
 			for range 2 {
-				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]float32, count), ringo.Sum) }))
+				commtest.NoErrors(t, commtest.Each(comms,
+					func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]float32, count), ringo.Sum) }))
 			}
 			want, err := ringo.Explain(ringo.KindAllReduce, n, 0, 4*count, 0, how)
 			require.NoError(t, err)
@@ -42,7 +44,8 @@ func TestObserverSeesAllSteps(t *testing.T) {
 					}
 					steps++
 					if s.Round > round {
-						require.True(t, round > 0 || int(next) == want.Schedule.Len(sched.Rank(c.Rank)), "round 0 ends after %d steps", next)
+						require.True(t, round > 0 || int(next) == want.Schedule.Len(sched.Rank(c.Rank)), "round 0 ends after %d steps",
+							next)
 						round, next = s.Round, 0
 					}
 					require.Equal(t, round, s.Round)
@@ -135,9 +138,11 @@ func TestObserverHearsOfFailures(t *testing.T) {
 
 // Neither no observer nor a recorder has calls allocate.
 func TestObservedCallsAllocateNothing(t *testing.T) {
-	for name, o := range map[string]trace.Observer{"none": nil, "recorder": trace.NewRecorder(0, 0), "labels": trace.Labels(t.Context())} {
+	for name, o := range map[string]trace.Observer{"none": nil, "recorder": trace.NewRecorder(0, 0),
+		"labels": trace.Labels(t.Context())} {
 		comms := commtest.Local(t, 2, ringo.Config{Observer: o})
-		calls := []*ringo.Call{ringo.AllReduceOf(make([]float32, 2), ringo.Sum), ringo.AllReduceOf(make([]float32, 2), ringo.Sum)}
+		calls := []*ringo.Call{ringo.AllReduceOf(make([]float32, 2), ringo.Sum),
+			ringo.AllReduceOf(make([]float32, 2), ringo.Sum)}
 		const runs = 50
 		do := func(r int) { commtest.NoErrors(t, []error{comms[r].Do(calls[r])}) }
 		var other sync.WaitGroup

@@ -137,7 +137,8 @@ func TestSocketsIPv6(t *testing.T) {
 		return ringo.Config{ID: &id, Transport: "socket", TLS: true, Sockets: &ringo.Sockets{Listener: listen()}}
 	})
 	commtest.NoErrors(t, errs)
-	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]int64, 100_000), ringo.Sum) }))
+	commtest.NoErrors(t, commtest.Each(comms,
+		func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]int64, 100_000), ringo.Sum) }))
 	require.Contains(t, comms[0].Paths()[0], "the program's listener) over TLS")
 }
 
@@ -159,7 +160,8 @@ func TestSocketsWrong(t *testing.T) {
 	require.NoError(t, err)
 	defer bootstrap.Stop(id)
 	nowhere := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no such service") }
-	_, err = ringo.Open(t.Context(), ringo.Config{ID: &id, Rank: 1, Size: 2, JoinTimeout: 50 * time.Millisecond, Sockets: &ringo.Sockets{Dial: nowhere}})
+	_, err = ringo.Open(t.Context(), ringo.Config{ID: &id, Rank: 1, Size: 2, JoinTimeout: 50 * time.Millisecond,
+		Sockets: &ringo.Sockets{Dial: nowhere}})
 	require.ErrorContains(t, err, `Config.Sockets.Dial("127.0.0.1:`)
 	require.ErrorContains(t, err, "no such service")
 	require.ErrorContains(t, err, "RINGO_JOIN_TIMEOUT")

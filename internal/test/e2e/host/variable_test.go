@@ -82,7 +82,8 @@ func TestUneven(t *testing.T) {
 			}
 			return nil
 		}))
-		for _, err := range []error{ringo.Gatherv(comms[0], nil, []int8{}, nil, 0), ringo.Scatterv[int8](comms[0], nil, nil, counts, n), ringo.Scan(comms[0], []float32{1}, ringo.Avg),
+		for _, err := range []error{ringo.Gatherv(comms[0], nil, []int8{}, nil, 0),
+			ringo.Scatterv[int8](comms[0], nil, nil, counts, n), ringo.Scan(comms[0], []float32{1}, ringo.Avg),
 			ringo.ReduceScatterv(comms[0], make([]int8, 99), nil, counts, ringo.Sum)} {
 			require.ErrorIs(t, err, ringo.ErrInvalid)
 		}
@@ -134,7 +135,8 @@ func TestDoContext(t *testing.T) {
 	require.ErrorContains(t, err, "rank 1 never entered it")
 	require.Less(t, time.Since(began), tier.Patience)
 
-	for _, test := range []struct{ call, ctx time.Duration }{{time.Millisecond, time.Minute}, {time.Minute, 50 * time.Millisecond}} {
+	for _, test := range []struct{ call, ctx time.Duration }{{time.Millisecond, time.Minute},
+		{time.Minute, 50 * time.Millisecond}} {
 		// the sooner of both counts
 		began := time.Now()
 		alone := ringo.AllReduceOf(x, ringo.Sum)

@@ -135,8 +135,10 @@ func TestCompositesAsCalls(t *testing.T) {
 			})
 			for what, is := range map[string]bool{
 				"gathered": r != 3 || slices.Equal(all, []int32{0, 0, 2, 3, 3, 3}), "scattered": slices.Equal(back, mine),
-				"reduced": !slices.ContainsFunc(share, func(x int32) bool { return x != n }), "scanned": scanned[0] == int32((r+1)*(r+2)),
-				"summed": sum[0] == 10, "told": told[0] == 3, "given": given[0] == int32(r)+1, "scanned in place": in[0] == int32(r)+1,
+				"reduced": !slices.ContainsFunc(share, func(x int32) bool { return x != n }),
+				"scanned": scanned[0] == int32((r+1)*(r+2)),
+				"summed":  sum[0] == 10, "told": told[0] == 3, "given": given[0] == int32(r)+1,
+				"scanned in place": in[0] == int32(r)+1,
 			} {
 				if err == nil && !is {
 					err = fmt.Errorf("not %s right", what)
@@ -153,7 +155,8 @@ func TestCompositesAsCalls(t *testing.T) {
 		if r == 1 {
 			root = []int32{7}
 		}
-		if err := errors.Join(ringo.BroadcastTo(c, told, root, 1), ringo.ReduceScatterv(c, ones[:counts[r]], ones, counts, ringo.Sum)); err != nil {
+		if err := errors.Join(ringo.BroadcastTo(c, told, root, 1),
+			ringo.ReduceScatterv(c, ones[:counts[r]], ones, counts, ringo.Sum)); err != nil {
 			return err
 		}
 		if told[0] != 7 || slices.ContainsFunc(ones[:counts[r]], func(x int32) bool { return x != n }) {
@@ -165,7 +168,8 @@ func TestCompositesAsCalls(t *testing.T) {
 
 // A Timeout of a composite bounds it.
 func TestCompositeTimeout(t *testing.T) {
-	for _, call := range []*ringo.Call{ringo.ScanOf([]int32{1}, ringo.Sum), ringo.GathervOf(make([]int32, 4), []int32{1}, []int{1, 1, 1, 1}, 0)} {
+	for _, call := range []*ringo.Call{ringo.ScanOf([]int32{1}, ringo.Sum),
+		ringo.GathervOf(make([]int32, 4), []int32{1}, []int{1, 1, 1, 1}, 0)} {
 		c := commtest.Local(t, 4, ringo.Config{Timeout: time.Hour})[0]
 		call.Timeout = 20 * time.Millisecond
 		began := time.Now()

@@ -26,8 +26,10 @@ type part struct {
 }
 
 var parts = []part{
-	{"<!-- table of ends: go test ./internal/test/e2e/matrix -update -->\n", false, []string{"returns from main", "os.Exit, exit", "Close", "Abort", "SIGKILL", "SIGSTOP, 8 s"}, gpuOps},
-	{"<!-- table of ends in C -->\n", true, []string{"returns from main", "exit", "ncclCommDestroy", "ncclCommAbort", "SIGKILL", "SIGSTOP, 8 s"}, cGPUOps},
+	{"<!-- table of ends: go test ./internal/test/e2e/matrix -update -->\n", false,
+		[]string{"returns from main", "os.Exit, exit", "Close", "Abort", "SIGKILL", "SIGSTOP, 8 s"}, gpuOps},
+	{"<!-- table of ends in C -->\n", true, []string{"returns from main", "exit", "ncclCommDestroy", "ncclCommAbort",
+		"SIGKILL", "SIGSTOP, 8 s"}, cGPUOps},
 }
 
 // TestDocument compares the document's tables with the tested one.
@@ -38,7 +40,8 @@ func TestDocument(t *testing.T) {
 		_, rest, found := strings.Cut(string(b), p.from)
 		was, _, ended := strings.Cut(rest, to)
 		require.True(t, found && ended, "%s has a table between %q and %q", document, p.from, to)
-		require.Equal(t, p.inWords(read(t)), was, "RINGO_TEST=full go test ./internal/test/e2e/matrix -update, and read the difference")
+		require.Equal(t, p.inWords(read(t)), was,
+			"RINGO_TEST=full go test ./internal/test/e2e/matrix -update, and read the difference")
 	}
 }
 
@@ -62,7 +65,8 @@ func (p part) inWords(table map[cell]outcome) string {
 		ends = cEnds
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "| a rank is in | %s |\n|%s\n", strings.Join(p.headings, " | "), strings.Repeat("---|", len(p.headings)+1))
+	fmt.Fprintf(&b, "| a rank is in | %s |\n|%s\n", strings.Join(p.headings, " | "),
+		strings.Repeat("---|", len(p.headings)+1))
 	for _, op := range p.ops {
 		fmt.Fprintf(&b, "| %s |", op)
 		for _, end := range ends {

@@ -69,7 +69,8 @@ type place struct {
 
 func killRun(t *testing.T, seed uint64) []time.Duration {
 	dice := rand.New(rand.NewPCG(seed, 0))
-	f := &fleet{t: t, seed: seed, killed: map[int]bool{}, awaited: map[int]place{}, lost: map[int]string{}, group: map[int]string{}, final: map[int]string{}}
+	f := &fleet{t: t, seed: seed, killed: map[int]bool{}, awaited: map[int]place{}, lost: map[int]string{},
+		group: map[int]string{}, final: map[int]string{}}
 	id := commtest.Meeting(t)
 	for r := range survivors {
 		f.start(id, r, survivors)
@@ -124,8 +125,10 @@ func killRun(t *testing.T, seed uint64) []time.Duration {
 // start starts the next process.
 func (f *fleet) start(id bootstrap.ID, rank, size int) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "RINGO_TEST_RANK=kills", "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_RANK=", rank), fmt.Sprint("RINGO_SIZE=", size),
-		fmt.Sprint("RINGO_TEST_NUMBER=", len(f.all)), fmt.Sprint("RINGO_TEST_SEED=", f.seed), fmt.Sprint("RINGO_JOIN_TIMEOUT=", joinAtMost), "RINGO_TIMEOUT=20s")
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "RINGO_TEST_RANK=kills", "RINGO_COMM_ID="+id.String(),
+		fmt.Sprint("RINGO_RANK=", rank), fmt.Sprint("RINGO_SIZE=", size),
+		fmt.Sprint("RINGO_TEST_NUMBER=", len(f.all)), fmt.Sprint("RINGO_TEST_SEED=", f.seed),
+		fmt.Sprint("RINGO_JOIN_TIMEOUT=", joinAtMost), "RINGO_TIMEOUT=20s")
 	f.all = append(f.all, begin(f.t, cmd))
 }
 
@@ -203,7 +206,8 @@ func (f *fleet) heard(n int, text string) {
 		f.took = append(f.took, d)
 	case "lost":
 		// before all had met
-		require.True(f.t, f.killed[n] || n >= survivors && f.group[n] == "" && len(f.killed) > 0 && strings.Contains(text, "join: "),
+		require.True(f.t, f.killed[n] || n >= survivors && f.group[n] == "" && len(f.killed) > 0 && strings.Contains(text,
+			"join: "),
 			"seed %d: process %d says: %s", f.seed, n, text)
 		f.lost[n] = text
 	case "group":

@@ -141,16 +141,23 @@ type world struct {
 var (
 	allEnds = []string{"return", "exit", "Close", "Abort", "SIGKILL", "SIGSTOP"}
 	hostOps = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "first connection"}
-	gpuOps  = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "Register", "first connection", "capture", "replay"}
-	cEnds   = []string{"return", "exit", "ncclCommDestroy", "ncclCommAbort", "SIGKILL", "SIGSTOP"}
-	cOps    = []string{"idle", "ncclAllReduce, 8 B", "ncclAllReduce, 1 MiB", "ncclRecv", "ncclSend", "ncclCommSplit", "ncclCommShrink", "ncclCommWindowRegister", "first connection"}
+	gpuOps  = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "Register",
+		"first connection", "capture", "replay"}
+	cEnds = []string{"return", "exit", "ncclCommDestroy", "ncclCommAbort", "SIGKILL", "SIGSTOP"}
+	cOps  = []string{"idle", "ncclAllReduce, 8 B", "ncclAllReduce, 1 MiB", "ncclRecv", "ncclSend", "ncclCommSplit",
+		"ncclCommShrink", "ncclCommWindowRegister", "first connection"}
 	cGPUOps = append(slices.Clip(cOps), "capture", "replay")
 	worlds  = []world{
-		{name: "processes, host memory", short: "host memory", start: processes(), ends: allEnds, ops: hostOps, atOnce: []string{"return", "exit", "Abort", "SIGKILL"}},
-		{name: "goroutines, host memory", short: "goroutines", start: goroutines(false), ends: []string{"Close", "Abort"}, ops: hostOps, atOnce: []string{"Abort"}, together: true},
-		{name: "goroutines, emulated GPUs", short: "GPUs of goroutines", start: goroutines(true), ends: []string{"Close", "Abort"}, ops: gpuOps, gpus: true, together: true},
-		{name: "processes, emulated GPUs", short: "GPUs", start: processes("RINGO_TEST_GPU=1", "RINGO_MAX_CTAS=2"), ends: allEnds, ops: gpuOps, gpus: true},
-		{name: "C, host memory", short: "host memory", start: programs(false), ends: cEnds, ops: cOps, atOnce: []string{"SIGKILL"}, inC: true},
+		{name: "processes, host memory", short: "host memory", start: processes(), ends: allEnds, ops: hostOps,
+			atOnce: []string{"return", "exit", "Abort", "SIGKILL"}},
+		{name: "goroutines, host memory", short: "goroutines", start: goroutines(false), ends: []string{"Close", "Abort"},
+			ops: hostOps, atOnce: []string{"Abort"}, together: true},
+		{name: "goroutines, emulated GPUs", short: "GPUs of goroutines", start: goroutines(true),
+			ends: []string{"Close", "Abort"}, ops: gpuOps, gpus: true, together: true},
+		{name: "processes, emulated GPUs", short: "GPUs", start: processes("RINGO_TEST_GPU=1", "RINGO_MAX_CTAS=2"),
+			ends: allEnds, ops: gpuOps, gpus: true},
+		{name: "C, host memory", short: "host memory", start: programs(false), ends: cEnds, ops: cOps,
+			atOnce: []string{"SIGKILL"}, inC: true},
 		{name: "C, emulated GPUs", short: "GPUs", start: programs(true), ends: cEnds, ops: cGPUOps, gpus: true, inC: true},
 	}
 )
@@ -163,7 +170,8 @@ func processes(env ...string) func(t *testing.T, timeout, join time.Duration) []
 		all := make([]*handle, ranks)
 		for r := range all {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "RINGO_TEST_RANK=matrix", "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("RINGO_SIZE=", ranks))
+			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "RINGO_TEST_RANK=matrix", "RINGO_COMM_ID="+id.String(),
+				fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("RINGO_SIZE=", ranks))
 			cmd.Env = append(cmd.Env, env...)
 			all[r] = begin(t, cmd)
 		}
@@ -179,7 +187,8 @@ func begin(t *testing.T, cmd *exec.Cmd) *handle {
 	require.NoError(t, err)
 	cmd.Stderr = cmd.Stdout
 	require.NoError(t, cmd.Start())
-	h := &handle{says: make(chan line, 100), cmd: cmd, tell: func(command string) { _, _ = io.WriteString(in, command+"\n") }}
+	h := &handle{says: make(chan line, 100), cmd: cmd,
+		tell: func(command string) { _, _ = io.WriteString(in, command+"\n") }}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -214,7 +223,8 @@ func goroutines(gpus bool) func(t *testing.T, timeout, join time.Duration) []*ha
 		all := make([]*handle, ranks)
 		for i, c := range comms {
 			h := &handle{says: make(chan line, 100)}
-			r := newRank(c, c.Device(), func(format string, args ...any) { h.says <- line{fmt.Sprintf(format, args...), time.Now()} })
+			r := newRank(c, c.Device(),
+				func(format string, args ...any) { h.says <- line{fmt.Sprintf(format, args...), time.Now()} })
 			over := false
 			h.tell = func(command string) { over = over || !r.obey(command) }
 			h.says <- line{"open well", time.Now()}

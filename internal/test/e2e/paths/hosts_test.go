@@ -59,9 +59,11 @@ func TestHosts(t *testing.T) {
 func TestHostsSlots(t *testing.T) {
 	tier.Long(t)
 	for _, algo := range tier.Some(2, []string{"hier", "ring", "twoshot"}) {
-		comms := commtest.OnHostsWith(t, 4, hostsOf("abab", ringo.Config{Algo: algo, Interface: "lo", Timeout: 20 * time.Second}))
+		comms := commtest.OnHostsWith(t, 4,
+			hostsOf("abab", ringo.Config{Algo: algo, Interface: "lo", Timeout: 20 * time.Second}))
 		for _, count := range []int{1, 40_000, 700_001} {
-			commtest.Try(t, comms, ringo.Call{Kind: ringo.KindAllReduce, Count: count, Type: ringo.Int32, Op: ringo.Sum}, count%2 == 0, 0)
+			commtest.Try(t, comms, ringo.Call{Kind: ringo.KindAllReduce, Count: count, Type: ringo.Int32, Op: ringo.Sum},
+				count%2 == 0, 0)
 			commtest.Try(t, comms, ringo.Call{Kind: ringo.KindAllGather, Count: count / 4, Type: ringo.Int32}, false, 0)
 		}
 		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { // more than a queue both ways at once
@@ -85,11 +87,13 @@ func TestHostsAreTakenAtTheirWord(t *testing.T) {
 // Every collective on GPUs of several hosts: P2P inside a host and sockets across.
 func TestDeviceHosts(t *testing.T) {
 	tier.Long(t)
-	for _, test := range tier.Some(2, []struct{ hosts, algo string }{{"abab", ""}, {"aabb", "hier"}, {"abab", "hiertree"}, {"baab", "hierlog"}, {"aabbb", ""}, {"abb", "ring"}, {"aabbb", "hier"}, {"abbab", "hierlog"}}) {
+	for _, test := range tier.Some(2, []struct{ hosts, algo string }{{"abab", ""}, {"aabb", "hier"}, {"abab", "hiertree"},
+		{"baab", "hierlog"}, {"aabbb", ""}, {"abb", "ring"}, {"aabbb", "hier"}, {"abbab", "hierlog"}}) {
 		hosts, n := test.hosts, len(test.hosts)
 		t.Run(hosts+"/"+test.algo, func(t *testing.T) {
 			list := commtest.Devices(t, n, gputest.NVLink(), gputest.Emu(cudaemu.Config{Devices: n}))
-			comms := commtest.OnHosts(t, list, hostsOf(hosts, ringo.Config{Algo: test.algo, Interface: "lo", Timeout: 60 * time.Second}))
+			comms := commtest.OnHosts(t, list,
+				hostsOf(hosts, ringo.Config{Algo: test.algo, Interface: "lo", Timeout: 60 * time.Second}))
 			for r, c := range comms {
 				for p := range comms {
 					if want := map[bool]string{true: "p2p", false: "bridge over socket"}[hosts[r] == hosts[p]]; p != r {
@@ -101,7 +105,8 @@ func TestDeviceHosts(t *testing.T) {
 			if tier.Full() {
 				calls = append(calls, commtest.EveryCall(n, 0, ringo.Int32, ringo.Sum)...)
 			}
-			calls = append(calls, ringo.Call{Kind: ringo.KindAllReduce, Count: tier.Count(20_000, 300_000), Type: ringo.Int32, Op: ringo.Sum})
+			calls = append(calls, ringo.Call{Kind: ringo.KindAllReduce, Count: tier.Count(20_000, 300_000), Type: ringo.Int32,
+				Op: ringo.Sum})
 			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return commtest.CheckCalls(c, calls) }))
 		})
 	}
@@ -124,12 +129,14 @@ func TestDeviceHostsShareGPUs(t *testing.T) {
 				t.Cleanup(func() { require.NoError(t, list[r].DestroyStream(s)) })
 				streams = append(streams, s)
 			}
-			comms := commtest.OnHosts(t, list, hostsOf(hosts, ringo.Config{Algo: algo, Interface: "lo", Timeout: 60 * time.Second}))
+			comms := commtest.OnHosts(t, list,
+				hostsOf(hosts, ringo.Config{Algo: algo, Interface: "lo", Timeout: 60 * time.Second}))
 			require.Equal(t, "bridge over socket", comms[0].DeviceTransport(2))
 			room := commtest.Arenas(t, comms, 4*n*1001)
 			for i, kind := range commtest.Collectives {
 				for k, count := range []int{1001} {
-					commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum, Root: (i + k) % n}, k%2 == 0, k, streams...)
+					commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum,
+						Root: (i + k) % n}, k%2 == 0, k, streams...)
 				}
 			}
 		})

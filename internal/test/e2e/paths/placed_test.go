@@ -59,19 +59,25 @@ func TestDevicePlaced(t *testing.T) {
 		refuse func(rank int, m transport.Memory) error
 		notes  map[int]string // by rank: with each of its peers across hosts
 	}{
-		{"on GPUs", 4, cudaemu.Config{RDMA: true}, ringo.Config{}, nil, map[int]string{0: "ranks 2, 3 (different hosts; " + direct, 3: "ranks 0, 1 (different hosts; " + direct}},
+		{"on GPUs", 4, cudaemu.Config{RDMA: true}, ringo.Config{}, nil,
+			map[int]string{0: "ranks 2, 3 (different hosts; " + direct, 3: "ranks 0, 1 (different hosts; " + direct}},
 		{"one GPU is refused", 3, cudaemu.Config{RDMA: true}, ringo.Config{}, gpu,
-			map[int]string{0: "ranks 1, 2 (different hosts; " + direct, 1: "ranks 0, 2 (different hosts; " + pinned("card: register: no GPU of rank 1")}},
+			map[int]string{0: "ranks 1, 2 (different hosts; " + direct, 1: "ranks 0, 2 (different hosts; " +
+				pinned("card: register: no GPU of rank 1")}},
 		{"one rank copies", 3, cudaemu.Config{RDMA: true}, ringo.Config{}, func(rank int, m transport.Memory) error {
 			if rank == 1 {
 				return errors.New("no memory of rank 1")
 			}
 			return nil
-		}, map[int]string{0: "rank 1 (different hosts; slots are copied: rank 1: not on the GPU: card: register: no memory of rank 1; not in pinned memory: card: register: no memory",
+		}, map[int]string{0: "rank 1 (different hosts; slots are copied: rank 1: not on the GPU: card: register: no memory " +
+			"of rank 1; not in pinned memory: card: register: no memory",
 			2: "rank 0 (different hosts; " + direct}},
-		{"GPUs without RDMA", 2, cudaemu.Config{}, ringo.Config{}, nil, map[int]string{0: pinned("p2p: memory for network cards: the GPU lets no network cards into its memory")}},
-		{"no dma-buf", 2, cudaemu.Config{RDMA: true}, commtest.Under(ringo.Config{}, "NCCL_DMABUF_ENABLE=0"), nil, map[int]string{1: pinned("card: register: memory of a GPU without a dma-buf")}},
-		{"switched off", 2, cudaemu.Config{RDMA: true}, commtest.Under(ringo.Config{}, "NCCL_NET_GDR_LEVEL=LOC"), nil, map[int]string{1: pinned("NCCL_NET_GDR_LEVEL is LOC")}},
+		{"GPUs without RDMA", 2, cudaemu.Config{}, ringo.Config{}, nil,
+			map[int]string{0: pinned("p2p: memory for network cards: the GPU lets no network cards into its memory")}},
+		{"no dma-buf", 2, cudaemu.Config{RDMA: true}, commtest.Under(ringo.Config{}, "NCCL_DMABUF_ENABLE=0"), nil,
+			map[int]string{1: pinned("card: register: memory of a GPU without a dma-buf")}},
+		{"switched off", 2, cudaemu.Config{RDMA: true}, commtest.Under(ringo.Config{}, "NCCL_NET_GDR_LEVEL=LOC"), nil,
+			map[int]string{1: pinned("NCCL_NET_GDR_LEVEL is LOC")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.refuse == nil {
@@ -92,9 +98,12 @@ func TestDevicePlaced(t *testing.T) {
 				require.Contains(t, strings.Join(comms[r].Paths(), "\n"), "GPU memory: bridge over card with ")
 				require.Contains(t, strings.Join(comms[r].Paths(), "\n"), note)
 			}
-			calls := []ringo.Call{{Kind: ringo.KindBarrier}, {Kind: ringo.KindAllReduce, Count: 3000, Type: ringo.Int32, Op: ringo.Sum}, {Kind: ringo.KindAlltoAll, Count: 1001, Type: ringo.Uint8}}
+			calls := []ringo.Call{{Kind: ringo.KindBarrier},
+				{Kind: ringo.KindAllReduce, Count: 3000, Type: ringo.Int32, Op: ringo.Sum},
+				{Kind: ringo.KindAlltoAll, Count: 1001, Type: ringo.Uint8}}
 			if tc.n == 4 {
-				calls = append(commtest.EveryCall(tc.n, 0, ringo.Float32, ringo.PreMulSum(2)), commtest.EveryCall(tc.n, 1001, ringo.Int32, ringo.Sum)...)
+				calls = append(commtest.EveryCall(tc.n, 0, ringo.Float32, ringo.PreMulSum(2)),
+					commtest.EveryCall(tc.n, 1001, ringo.Int32, ringo.Sum)...)
 				if tier.Pairs() {
 					calls = append(calls, commtest.EveryCall(tc.n, 20000, ringo.BFloat16, ringo.Max)...)
 				}
@@ -134,7 +143,8 @@ func TestDevicePlacedNear(t *testing.T) {
 			if o.Near("card1") < o.Near("card0") || o.IB.HCA == "card1" {
 				used = "card1"
 			}
-			return transport.Found{Kind: "card", Devices: []transport.NetworkDevice{{Name: "card0"}, {Name: "card1"}}, Used: []string{used}}, nil
+			return transport.Found{Kind: "card", Devices: []transport.NetworkDevice{{Name: "card0"}, {Name: "card1"}},
+				Used: []string{used}}, nil
 		},
 		Open: func(cfg transport.Config, _ transport.NetworkOptions) transport.Transport {
 			return transporttest.NewCard(cfg, func(transport.Memory) error { return nil })
@@ -149,14 +159,17 @@ func TestDevicePlacedNear(t *testing.T) {
 	})
 	const (
 		direct = "different hosts; slots on the GPU, by dma-buf: GPUDirect"
-		pinned = "different hosts; slots in pinned memory, without copies; not on the GPU: card1, over which data go, is SYS from the GPU and may be PHB"
+		pinned = "different hosts; slots in pinned memory, without copies; not on the GPU: card1, over which data go, is " +
+			"SYS from the GPU and may be PHB"
 	)
-	for r, want := range [][]string{{"rank 1 (" + direct, "rank 2 (" + pinned}, {"rank 0 (" + direct, "rank 2 (" + pinned}, {"ranks 0, 1 (" + pinned}} {
+	for r, want := range [][]string{{"rank 1 (" + direct, "rank 2 (" + pinned}, {"rank 0 (" + direct, "rank 2 (" + pinned},
+		{"ranks 0, 1 (" + pinned}} {
 		for _, note := range want {
 			require.Contains(t, strings.Join(comms[r].Paths(), "\n"), note)
 		}
 	}
-	calls := append(commtest.EveryCall(ranks, 1001, ringo.Int32, ringo.Sum), ringo.Call{Kind: ringo.KindAlltoAll, Count: 1001, Type: ringo.Uint8})
+	calls := append(commtest.EveryCall(ranks, 1001, ringo.Int32, ringo.Sum),
+		ringo.Call{Kind: ringo.KindAlltoAll, Count: 1001, Type: ringo.Uint8})
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return commtest.CheckCalls(c, calls) }))
 }
 
@@ -188,7 +201,8 @@ func TestDevicePlacedFails(t *testing.T) {
 	list := commtest.Devices(t, 2, gputest.NVLink())
 	comms := commtest.OnDevices(t, list, ringo.Config{Transport: "card", Timeout: time.Minute})
 	x := commtest.Alloc(t, list[0], make([]byte, 4096))
-	require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024, Type: ringo.Float32}))
+	require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024,
+		Type: ringo.Float32}))
 	comms[1].Abort(errors.New("enough"))
 	require.ErrorContains(t, comms[0].Synchronize(0), "enough")
 }

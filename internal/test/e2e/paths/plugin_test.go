@@ -43,13 +43,20 @@ func TestNetworkPlugin(t *testing.T) {
 		{"plugin", "plugin", "network plugin (test0, test1)", ""},
 		{"slow", "plugin", "network plugin (test0, test1)", "RINGO_TEST_NET_DELAY=2"},
 		{"by its name", "plugin", "network test (test0, test1)", "NCCL_NET=Test"},
-		{"init fails on one rank", "socket", "not plugin (rank 1 on host1: network plugin libnccl-net-test.so (v11): init: system error (2);", "RINGO_TEST_NET=init@1"},
-		{"its trial fails on one rank", "socket", "network plugin libnccl-net-test.so (v11): regMr: device 0 test0: rank 1: system error (2);", "RINGO_TEST_NET=regMr@1"},
-		{"another name", "socket", "not other (rank 0 on host0, rank 1 on host1: plugin libnccl-net-test.so is network Test)", "NCCL_NET=Other,Socket"},
-		{"none", "socket", "not plugin (rank 0 on host0, rank 1 on host1: RINGO_NET_PLUGIN or NCCL_NET_PLUGIN is none)", "RINGO_NET_PLUGIN=none"},
+		{"init fails on one rank", "socket",
+			"not plugin (rank 1 on host1: network plugin libnccl-net-test.so (v11): init: system error (2);",
+			"RINGO_TEST_NET=init@1"},
+		{"its trial fails on one rank", "socket",
+			"network plugin libnccl-net-test.so (v11): regMr: device 0 test0: rank 1: system error (2);",
+			"RINGO_TEST_NET=regMr@1"},
+		{"another name", "socket", "not other (rank 0 on host0, rank 1 on host1: plugin libnccl-net-test.so is network Test)",
+			"NCCL_NET=Other,Socket"},
+		{"none", "socket", "not plugin (rank 0 on host0, rank 1 on host1: RINGO_NET_PLUGIN or NCCL_NET_PLUGIN is none)",
+			"RINGO_NET_PLUGIN=none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cmds := commtest.ProcessesOn(t, 2, 2, "check", "RINGO_DEBUG=INFO", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file, c.env)
+			cmds := commtest.ProcessesOn(t, 2, 2, "check", "RINGO_DEBUG=INFO", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file,
+				c.env)
 			for r, cmd := range cmds {
 				require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
 				require.Contains(t, commtest.Output(cmd), "fine over "+c.over)
@@ -71,14 +78,17 @@ func TestNetworkPlugin(t *testing.T) {
 		for _, c := range tier.Some(3, []struct{ env, slots string }{
 			{"RINGO_TEST_NET_DMABUF=flushed", direct},
 			{"RINGO_TEST_NET_DMABUF=ordered", direct},
-			{"", "slots in pinned memory, without copies; not on the GPU: p2p: memory for network cards: the GPU lets no network cards into its memory"},
+			{"", "slots in pinned memory, without copies; not on the GPU: p2p: memory for network cards: the GPU lets no " +
+				"network cards into its memory"},
 		}) {
 			if gputest.OnGPU() { // whose memory the plugin of the tests cannot map
 				c.env, c.slots = "", "slots in pinned memory, without copies; not on the GPU: "
 			}
-			for r, cmd := range commtest.ProcessesOn(t, 2, 2, "gpucheck", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file, c.env) {
+			for r, cmd := range commtest.ProcessesOn(t, 2, 2, "gpucheck", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file,
+				c.env) {
 				require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
-				require.Contains(t, commtest.Output(cmd), fmt.Sprintf("GPU memory: bridge over plugin with rank %d (different hosts; %s", 1-r, c.slots))
+				require.Contains(t, commtest.Output(cmd),
+					fmt.Sprintf("GPU memory: bridge over plugin with rank %d (different hosts; %s", 1-r, c.slots))
 			}
 		}
 	})
@@ -100,8 +110,11 @@ func TestNetworkPlugin(t *testing.T) {
 		comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
 			return ringo.Config{Net: "plugin", NetPlugin: file, HostID: fmt.Sprint("host", r)}
 		})
-		require.Contains(t, strings.Join(comms[1].Paths(), "\n"), "GPU memory: bridge over plugin with rank 0 (different hosts; slots on the GPU, by dma-buf: GPUDirect)")
-		calls := []ringo.Call{{Kind: ringo.KindBarrier}, {Kind: ringo.KindAllReduce, Count: 3000, Type: ringo.Int32, Op: ringo.Sum}, {Kind: ringo.KindAlltoAll, Count: 1001, Type: ringo.Uint8}}
+		require.Contains(t, strings.Join(comms[1].Paths(), "\n"),
+			"GPU memory: bridge over plugin with rank 0 (different hosts; slots on the GPU, by dma-buf: GPUDirect)")
+		calls := []ringo.Call{{Kind: ringo.KindBarrier},
+			{Kind: ringo.KindAllReduce, Count: 3000, Type: ringo.Int32, Op: ringo.Sum},
+			{Kind: ringo.KindAlltoAll, Count: 1001, Type: ringo.Uint8}}
 		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return commtest.CheckCalls(c, calls) }))
 		require.Positive(t, set("dmabufs"))
 		require.Zero(t, set("faults"))

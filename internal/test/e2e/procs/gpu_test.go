@@ -24,7 +24,8 @@ import (
 func TestDeviceKilled(t *testing.T) {
 	tier.Long(t)
 	env := map[string][]string{
-		"p2p": nil, "pcie": {"REQUIRE=pcie"}, "host memory": {"RINGO_P2P_DISABLE=1"}, "tcp": {"RINGO_TRANSPORT=socket", "RINGO_SOCKET_NETWORK=tcp", "RINGO_SOCKET_IFNAME=lo"},
+		"p2p": nil, "pcie": {"REQUIRE=pcie"}, "host memory": {"RINGO_P2P_DISABLE=1"},
+		"tcp": {"RINGO_TRANSPORT=socket", "RINGO_SOCKET_NETWORK=tcp", "RINGO_SOCKET_IFNAME=lo"},
 	}
 	if gputest.OnGPU() {
 		commtest.Devices(t, 2)
@@ -105,11 +106,16 @@ func TestDeviceProcesses(t *testing.T) {
 		path  []string // of each rank
 	}{
 		{"p2p", 2, nil, []string{"p2p with rank 1", "p2p with rank 0"}},
-		{"pcie", 2, []string{"REQUIRE=pcie"}, []string{"pcie with rank 1 (PCIe: lines of 128 bytes may tear there, so they have digests)", "pcie with rank 0"}},
-		{"host memory", 2, []string{"NCCL_P2P_DISABLE=1"}, []string{"host memory with rank 1 (rank 0: NCCL_P2P_DISABLE is set)", "host memory with rank 0"}},
+		{"pcie", 2, []string{"REQUIRE=pcie"},
+			[]string{"pcie with rank 1 (PCIe: lines of 128 bytes may tear there, so they have digests)", "pcie with rank 0"}},
+		{"host memory", 2, []string{"NCCL_P2P_DISABLE=1"},
+			[]string{"host memory with rank 1 (rank 0: NCCL_P2P_DISABLE is set)", "host memory with rank 0"}},
 		{"unix", 2, []string{"RINGO_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1"},
-			[]string{"bridge over socket with rank 1 (rank 0: RINGO_P2P_DISABLE is set; rank 0: NCCL_SHM_DISABLE is set)", "bridge over socket with rank 0"}},
-		{"two hosts", 4, []string{"RINGO_SOCKET_IFNAME=lo"}, []string{"bridge over socket with ranks 2, 3 (different hosts)", "p2p with rank 0", "p2p with rank 3", "p2p with rank 2"}},
+			[]string{"bridge over socket with rank 1 (rank 0: RINGO_P2P_DISABLE is set; rank 0: NCCL_SHM_DISABLE is set)",
+				"bridge over socket with rank 0"}},
+		{"two hosts", 4, []string{"RINGO_SOCKET_IFNAME=lo"},
+			[]string{"bridge over socket with ranks 2, 3 (different hosts)", "p2p with rank 0", "p2p with rank 3",
+				"p2p with rank 2"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if gputest.OnGPU() {

@@ -10,7 +10,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	commtest.Main(m, map[string]commtest.Work{"recover": recoverMain, "part": partMain}, map[string]commtest.Work{"gpuloop": gpuLoop})
+	commtest.Main(m, map[string]commtest.Work{"recover": recoverMain, "part": partMain},
+		map[string]commtest.Work{"gpuloop": gpuLoop})
 }
 
 // partMain is a rank of TestNetnsSplit.

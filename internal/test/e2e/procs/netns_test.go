@@ -57,9 +57,11 @@ func newLAN(t *testing.T, hosts int, tools ...string) *lan {
 		t.Cleanup(func() { ns.Close() })
 		l.hosts = append(l.hosts, ns)
 		l.need(l.fabric,
-			fmt.Sprintf("ip link add port%d type veth peer name %s netns /proc/%d/fd/%d", h, interfaceOf(h), os.Getpid(), ns.Fd()),
+			fmt.Sprintf("ip link add port%d type veth peer name %s netns /proc/%d/fd/%d", h, interfaceOf(h), os.Getpid(),
+				ns.Fd()),
 			fmt.Sprintf("ip link set port%d master lan up", h))
-		l.run(ns, "ip link set lo up", fmt.Sprintf("ip addr add %s/24 dev %s", addressOf(h), interfaceOf(h)), "ip link set "+interfaceOf(h)+" up")
+		l.run(ns, "ip link set lo up", fmt.Sprintf("ip addr add %s/24 dev %s", addressOf(h), interfaceOf(h)),
+			"ip link set "+interfaceOf(h)+" up")
 	}
 	require.NoError(t, inside(l.hosts[0], func() (err error) {
 		l.id, err = ringo.NewID(addressOf(0) + ":0")
@@ -194,14 +196,19 @@ func TestNetnsCheck(t *testing.T) {
 		{"slow", "tc", "tc qdisc add dev IF root tbf rate 400mbit burst 64kb latency 50ms", "", "RINGO_SOCKET_STREAMS=2"},
 		{"loss", "nft", "nft -f testdata/loss.nft", "", ""},
 		{"IPv6", "ip", "ip addr add fd77::HOST/64 dev IF nodad", "", "RINGO_SOCKET_FAMILY=AF_INET6"},
-		{"two interfaces", "ip", "ip link add link IF name two type macvlan mode bridge; ip addr add 10.78.0.HOST/24 dev two; ip link set two up", "", "RINGO_SOCKET_IFNAME=eth,net,wan,two"},
-		{"an interface that leads nowhere", "ip", "", "ip link add dead type veth peer name end; ip addr add 10.99.0.1/24 dev dead; ip link set dead up", "RINGO_SOCKET_IFNAME=eth,net,wan"},
+		{"two interfaces", "ip",
+			"ip link add link IF name two type macvlan mode bridge; ip addr add 10.78.0.HOST/24 dev two; ip link set two up", "",
+			"RINGO_SOCKET_IFNAME=eth,net,wan,two"},
+		{"an interface that leads nowhere", "ip", "",
+			"ip link add dead type veth peer name end; ip addr add 10.99.0.1/24 dev dead; ip link set dead up",
+			"RINGO_SOCKET_IFNAME=eth,net,wan"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLAN(t, 3, c.tool)
 			for h, ns := range l.hosts {
 				if c.each != "" {
-					l.need(ns, strings.Split(strings.NewReplacer("IF", interfaceOf(h), "HOST", fmt.Sprint(h+1)).Replace(c.each), ";")...)
+					l.need(ns, strings.Split(strings.NewReplacer("IF", interfaceOf(h), "HOST", fmt.Sprint(h+1)).Replace(c.each),
+						";")...)
 				}
 			}
 			if c.first != "" {

@@ -56,7 +56,8 @@ func TestNetworkOfProcesses(t *testing.T) {
 	}
 	require.Less(t, time.Since(start), tier.Patience)
 	for _, env := range []string{"RINGO_NET=nothing,Socket", "RINGO_NET="} {
-		for r, cmd := range commtest.ProcessesOn(t, 2, 2, "check", env, "RINGO_IB_DISABLE=1", "RINGO_NET_PLUGIN=none", "RINGO_SOCKET_IFNAME=lo", "RINGO_DEBUG=INFO") {
+		for r, cmd := range commtest.ProcessesOn(t, 2, 2, "check", env, "RINGO_IB_DISABLE=1", "RINGO_NET_PLUGIN=none",
+			"RINGO_SOCKET_IFNAME=lo", "RINGO_DEBUG=INFO") {
 			require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
 			require.Contains(t, commtest.Output(cmd), "fine over socket")
 			require.Regexp(t, `network socket \(lo\); not \w+ \(rank 0 on host0, rank 1 on host1: `, commtest.Output(cmd))
@@ -70,7 +71,8 @@ func TestTLSOfProcesses(t *testing.T) {
 	f := securetest.Make(t, "job")
 	by := [][]string{
 		{"RINGO_TLS=1", "RINGO_SOCKET_IFNAME=lo", "RINGO_DEBUG=INFO", "RINGO_NET=IB,Socket"},
-		{"RINGO_TLS_CERT=" + f.Cert, "RINGO_TLS_KEY=" + f.Key, "RINGO_TLS_CA=" + f.CA, "RINGO_SOCKET_IFNAME=lo", "RINGO_DEBUG=INFO", "RINGO_NET=IB,Socket"},
+		{"RINGO_TLS_CERT=" + f.Cert, "RINGO_TLS_KEY=" + f.Key, "RINGO_TLS_CA=" + f.CA, "RINGO_SOCKET_IFNAME=lo",
+			"RINGO_DEBUG=INFO", "RINGO_NET=IB,Socket"},
 	}
 	for i, env := range by {
 		tls, err := bootstrap.TLSFromEnv(commtest.Environment(env...))
@@ -81,13 +83,15 @@ func TestTLSOfProcesses(t *testing.T) {
 		for r, cmd := range commtest.ProcessesOn(t, 2, 2, "check", append(env, "RINGO_COMM_ID="+id.String())...) {
 			require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
 			require.Contains(t, commtest.Output(cmd), "fine over socket")
-			require.Contains(t, commtest.Output(cmd), "network socket (lo) over TLS ("+[]string{"by the job's key", "by certificates"}[i]+"); not ib (")
+			require.Contains(t, commtest.Output(cmd),
+				"network socket (lo) over TLS ("+[]string{"by the job's key", "by certificates"}[i]+"); not ib (")
 			require.Contains(t, commtest.Output(cmd), "RINGO_TLS is on, and it moves data in clear")
 		}
 	}
 	_, errs := commtest.OpenAll(t, 2, func(r int) ringo.Config { return ringo.Config{TLS: r == 1} })
 	for _, err := range errs {
-		require.ErrorContains(t, err, "set RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA if it is by certificates, for all ranks or for none")
+		require.ErrorContains(t, err,
+			"set RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA if it is by certificates, for all ranks or for none")
 	}
 }
 
@@ -146,7 +150,8 @@ func TestKilled(t *testing.T) {
 // Who does not come is named.
 func TestMissingRank(t *testing.T) {
 	id := commtest.Meeting(t)
-	_, err := ringo.Open(context.Background(), ringo.Config{ID: &id, Rank: 1, Size: 3, JoinTimeout: 300 * time.Millisecond})
+	_, err := ringo.Open(context.Background(),
+		ringo.Config{ID: &id, Rank: 1, Size: 3, JoinTimeout: 300 * time.Millisecond})
 	require.ErrorContains(t, err, "0, 2")
 	require.ErrorContains(t, err, "RINGO_JOIN_TIMEOUT")
 }

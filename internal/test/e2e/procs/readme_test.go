@@ -33,7 +33,9 @@ func TestReadmeProgram(t *testing.T) {
 	require.Contains(t, listing, "log.Fatal(err)")
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
-	require.NoError(t, os.WriteFile(source, []byte("package main\n\nimport (\n\t\"context\"\n\t\"log\"\n\n\t\"github.com/ringo-go/ringo\"\n)\n\n"+listing+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(source,
+		[]byte("package main\n\nimport (\n\t\"context\"\n\t\"log\"\n\n\t\"github.com/ringo-go/ringo\"\n)\n\n"+listing+"\n"),
+		0o600))
 	build := exec.Command("go", "build", "-o", program, source)
 	build.Dir = root
 	text, err := build.CombinedOutput()
@@ -48,7 +50,8 @@ func TestReadmeProgram(t *testing.T) {
 			var ranks []*exec.Cmd
 			for _, r := range []int{0, 2, 3} {
 				cmd := exec.Command(program)
-				cmd.Env = append(os.Environ(), "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("RINGO_SIZE=", size), "RINGO_TIMEOUT=500ms", "RINGO_HISTORY="+histories)
+				cmd.Env = append(os.Environ(), "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_RANK=", r),
+					fmt.Sprint("RINGO_SIZE=", size), "RINGO_TIMEOUT=500ms", "RINGO_HISTORY="+histories)
 				if err := cmd.Start(); err != nil {
 					return err
 				}
@@ -65,7 +68,8 @@ func TestReadmeProgram(t *testing.T) {
 			}
 			defer c.Close()
 			for r := range size {
-				if files, _ := filepath.Glob(filepath.Join(histories, fmt.Sprintf("ringo-*-rank%d.json", r))); len(files) != 1 && r != 1 {
+				if files, _ := filepath.Glob(filepath.Join(histories, fmt.Sprintf("ringo-*-rank%d.json", r))); len(files) != 1 &&
+					r != 1 {
 					// who lives may write later
 					return fmt.Errorf("run %d: rank %d has written %v", i, r, files)
 				}

@@ -52,7 +52,8 @@ type step struct {
 // A letter is a message of a number of bytes.
 type letter struct{ from, to, bytes int }
 
-var kinds = []ringo.Kind{ringo.KindBarrier, ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather,
+var kinds = []ringo.Kind{ringo.KindBarrier, ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast,
+	ringo.KindAllGather,
 	ringo.KindReduceScatter, ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter}
 
 // newProgram is the program of a seed.

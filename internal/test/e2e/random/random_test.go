@@ -196,7 +196,8 @@ func process() error {
 // start has a process be a rank.
 func (p *program) start(ctx context.Context, me int, id, next bootstrap.ID) error {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", fmt.Sprint("RINGO_TEST_RANK=", me), fmt.Sprint("RINGO_TEST_SEED=", p.seed),
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", fmt.Sprint("RINGO_TEST_RANK=", me),
+		fmt.Sprint("RINGO_TEST_SEED=", p.seed),
 		"RINGO_TEST_ID="+id.String(), "RINGO_TEST_NEXT="+next.String())
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -38,7 +38,8 @@ type rank struct {
 // config is a rank's, but for where it meets.
 func (p *program) config() ringo.Config {
 	transport, tcp := strings.CutSuffix(p.transport, " tcp")
-	cfg := ringo.Config{Transport: transport, SlotBytes: p.slotBytes, Timeout: waits, JoinTimeout: waits, Log: slog.New(slog.DiscardHandler)}
+	cfg := ringo.Config{Transport: transport, SlotBytes: p.slotBytes, Timeout: waits, JoinTimeout: waits,
+		Log: slog.New(slog.DiscardHandler)}
 	if tcp {
 		cfg.SocketNetwork = "tcp"
 	}
@@ -130,7 +131,8 @@ func (p *program) excuses(err error) bool {
 	if p.end == "deadline" && (errors.Is(err, ringo.ErrTimeout) || errors.Is(err, ringo.ErrMismatch)) {
 		return errors.As(err, &e)
 	}
-	return errors.As(err, &e) && (errors.Is(err, ringo.ErrPeer) || errors.Is(err, ringo.ErrLeft)) && !errors.Is(err, ringo.ErrTimeout)
+	return errors.As(err, &e) && (errors.Is(err, ringo.ErrPeer) || errors.Is(err, ringo.ErrLeft)) &&
+		!errors.Is(err, ringo.ErrTimeout)
 }
 
 // recover goes on with all that are left.
