@@ -406,6 +406,22 @@ func TestMadeAndDied(t *testing.T) {
 	require.Equal(t, hang.Died, a.Reason)
 	require.Equal(t, []int{2}, a.Culprits)
 	require.Contains(t, a.Sentence, "rank 2 was killed by signal 9; ranks 0, 1 and 3 wait in ")
+
+	w = newRun(1, 4)
+	w.all(ranksOf(4), training(1)...)
+	j = w.job() // nobody waits
+	j.Ranks[2].Death = "was killed by signal 9"
+	a = hang.Judge(j)
+	require.Equal(t, hang.Died, a.Reason)
+	require.Equal(t, "rank 2 was killed by signal 9", a.Sentence)
+	require.NotEmpty(t, a.Remedy)
+}
+
+// States in words.
+func TestStates(t *testing.T) {
+	for state, want := range map[hang.State]string{hang.Called: "called", hang.Begun: "begun", hang.Ended: "ended"} {
+		require.Equal(t, want, state.String())
+	}
 }
 
 // NCCL counts calls from 0: the first call of a group is one like the others.

@@ -230,6 +230,7 @@ func TestMoved(t *testing.T) {
 	require.Equal(t, hang.Nothing, a.Reason)
 	require.Empty(t, a.Culprits)
 	require.Contains(t, a.Sentence, "the job moves")
+	require.Equal(t, "NCCL's RAS", a.Source)
 	a = Judge(one.Job("ras"), []Report{one, one})
 	require.Equal(t, []int{1}, a.Culprits)
 	require.Empty(t, a.Notes)

@@ -124,4 +124,11 @@ func TestKinds(t *testing.T) {
 	major, err := e.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, 0)
 	e.ok(err)
 	require.Equal(t, 8, major)
+	for kind, capability := range map[string][2]int{
+		"v100": {7, 0}, "t4": {7, 5}, "a100": {8, 0}, "l4": {8, 9}, "h100": {9, 0}, "h200": {9, 0},
+	} {
+		d, err := cudaemu.Kind(kind)
+		require.NoError(t, err)
+		require.Equal(t, capability, [2]int{d.Major, d.Minor}, kind)
+	}
 }

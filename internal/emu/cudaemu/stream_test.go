@@ -107,6 +107,25 @@ func TestMissingSynchronize(t *testing.T) {
 	e.clean()
 }
 
+// TestQueryOfLegacyStream: the default stream is done when the streams that it waits for are, and no sooner.
+func TestQueryOfLegacyStream(t *testing.T) {
+	for _, flags := range []cuda.StreamFlags{0, cuda.StreamNonBlocking} {
+		e := start(t, cudaemu.Config{})
+		s := e.stream(flags)
+		host := make(chan struct{})
+		e.ok(e.LaunchHostFunc(s, func() { <-host }))
+		done, err := e.StreamQuery(0)
+		e.ok(err)
+		require.Equal(t, flags == cuda.StreamNonBlocking, done)
+		close(host)
+		e.ok(e.StreamSynchronize(s))
+		done, err = e.StreamQuery(0)
+		e.ok(err)
+		require.True(t, done)
+		e.clean()
+	}
+}
+
 // TestCopiesOvertake shows that copies of streams that are not ordered happen
 // in either order.
 func TestCopiesOvertake(t *testing.T) {
