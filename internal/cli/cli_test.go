@@ -87,3 +87,7 @@ func TestDistance(t *testing.T) {
 	require.Equal(t, 0, distance("ring", "ring"))
 	require.Equal(t, 1, distance("rnig", "ring"))
 }
+
+func TestExitStatus(t *testing.T) {
+	require.EqualError(t, ExitStatus(3), "exit status 3")
+}

@@ -45,6 +45,29 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// The keys of a dictionary come in the order in which they were set, as far as is asked.
+func TestAll(t *testing.T) {
+	var d *Dict
+	for range d.All() {
+		t.Fatal("there is none")
+	}
+	d = &Dict{}
+	d.Set("b", int64(1))
+	d.Set("a", nil)
+	d.Set("b", int64(2))
+	var keys []string
+	var values []any
+	for k, v := range d.All() {
+		keys, values = append(keys, k), append(values, v)
+	}
+	require.Equal(t, []string{"b", "a", "b"}, keys)
+	require.Equal(t, []any{int64(1), nil, int64(2)}, values)
+	for k := range d.All() {
+		require.Equal(t, "b", k)
+		break
+	}
+}
+
 // What is no data, or is cut off, ends in a sentence.
 func TestRefuses(t *testing.T) {
 	for text, want := range map[string]string{

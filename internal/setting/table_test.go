@@ -41,3 +41,33 @@ func TestSwitch(t *testing.T) {
 		}
 	}
 }
+
+// A number of ours may end with a unit; one of NCCL's is at most so much.
+func TestNumber(t *testing.T) {
+	for _, test := range []struct {
+		name, value string
+		want        int
+		err, odd    string
+	}{
+		{"RINGO_X", "64K", 64 << 10, "", ""},
+		{"RINGO_X", "200", 200, "", ""},
+		{"RINGO_X", "many", -1, `RINGO_X="many": want a number`, ""},
+		{"NCCL_X", "99", 99, "", ""},
+		{"NCCL_X", "100", 100, "", ""},
+		{"NCCL_X", "101", 100, "", `NCCL_X="101" is taken as 100, the most`},
+		{"NCCL_X", "many", -1, "", `NCCL_X="many": want a number; it has no effect`},
+	} {
+		var e Environment
+		require.Equal(t, test.want, e.Number(test.name, test.value, 100), test)
+		if test.err == "" {
+			require.NoError(t, e.Err, test)
+		} else {
+			require.EqualError(t, e.Err, test.err)
+		}
+		if test.odd == "" {
+			require.Empty(t, e.Odd, test)
+		} else {
+			require.Equal(t, []string{test.odd}, e.Odd)
+		}
+	}
+}

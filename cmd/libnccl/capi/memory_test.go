@@ -19,6 +19,12 @@ func TestFreedWindows(t *testing.T) {
 	require.NoError(t, err, "as cudaMalloc has it")
 	require.Zero(t, none)
 	require.NoError(t, l.MemFree(none))
+	none, err = l.MemAlloc(1 << 46)
+	require.Error(t, err, "more than there is")
+	require.Zero(t, none)
+	none, err = l.MemAlloc(1<<46 + 1)
+	require.ErrorIs(t, err, ringo.ErrInvalid)
+	require.Zero(t, none)
 	var at, windows [2]uintptr
 	for range 3 {
 		for i := range comms {

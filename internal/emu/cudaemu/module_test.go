@@ -40,7 +40,7 @@ func TestRefused(t *testing.T) {
 		"target for one": {edited(t, ".version 7.0\n.target sm_70", ".version 8.0\n.target sm_90a"),
 			cuda.ErrInvalidPTX, "sm_90a"},
 		"address of no variable": {edited(t, "here = there;", "here = store;"), cuda.ErrInvalidPTX, "store"},
-		"unknown variable": {edited(t, "mov.u32 %r3, box;", "mov.u32 %r3, nowhere;"), cuda.ErrInvalidPTX, "nowhere"},
+		"unknown variable":       {edited(t, "mov.u32 %r3, box;", "mov.u32 %r3, nowhere;"), cuda.ErrInvalidPTX, "nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := start(t, cudaemu.Config{Shapes: shapes})

@@ -69,6 +69,27 @@ func TestInstruction(t *testing.T) {
 	require.Equal(t, "ld.acquire.gpu.global.u64 %rd5, [%rd6+-8]", in.Text)
 }
 
+// TestGuards prints the guards of the first register and of another one.
+func TestGuards(t *testing.T) {
+	m, err := Parse("guards", []byte(`.version 7.0
+.target sm_70
+.address_size 64
+.entry k() {
+	.reg .pred %p, %q;
+	@%p ret;
+	@!%p ret;
+	@%q ret;
+	ret;
+}
+`))
+	require.NoError(t, err)
+	text := m.String()
+	for _, line := range []string{"@%p ret;", "@!%p ret;", "@%q ret;"} {
+		require.Contains(t, text, line)
+	}
+	roundTrip(t, m)
+}
+
 // TestBlocks has names of blocks within blocks that hide those outside.
 func TestBlocks(t *testing.T) {
 	m, err := Parse("blocks", []byte(header+`

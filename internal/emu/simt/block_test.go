@@ -122,6 +122,7 @@ func TestBarriers(t *testing.T) {
 			}
 			return 7
 		}},
+		{"or of some", "setp.eq.u32 %p1, %r0, 40; bar.red.or.pred %p2, 1, %p1; selp.b32 %r2, 1, 0, %p2;", all(1)},
 		{"or of none", "setp.gt.u32 %p1, %r0, 999; bar.red.or.pred %p2, 1, %p1; selp.b32 %r2, 1, 0, %p2;", all(0)},
 		{"arrive and sync", `setp.lt.u32 %p1, %r0, 32; mov.b32 %r2, 1; @%p1 bra A; bar.arrive 2, 96; bra B; A: bar.sync 2, 96; B:`, all(1)},
 		{"not aligned", `and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; mov.b32 %r2, 1; @%p1 bra A; barrier.sync 0; bra B; A: barrier.sync 0; B:`, all(1)},

@@ -18,7 +18,7 @@ const externs = `.version 7.0
 .extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);
 .extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
 .extern .func unheard(.param .b64 a);
-.global .align 1 .b8 layout[64] = {37, 100, 124, 37, 48, 53, 117, 124, 37, 120, 124, 37, 108, 108, 100, 124, 37, 46, 50, 102, 124, 37, 99, 124, 37, 45, 52, 115, 124, 37, 104, 104, 100, 124, 37, 37, 124, 37, 42, 100, 10, 0};
+.global .align 1 .b8 layout[64] = {37, 100, 124, 37, 48, 53, 117, 124, 37, 120, 124, 37, 108, 108, 100, 124, 37, 46, 50, 102, 124, 37, 99, 124, 37, 45, 52, 115, 124, 37, 104, 104, 100, 124, 37, 37, 124, 37, 42, 100, 124, 37, 104, 100, 10, 0};
 .global .align 1 .b8 name[8] = {104, 105, 0};
 .visible .entry calls(.param .u32 what)
 {
@@ -46,6 +46,7 @@ const externs = `.version 7.0
 	st.local.u32 [%v+48], 257;
 	st.local.u32 [%v+52], 3;
 	st.local.u32 [%v+56], 9;
+	st.local.u32 [%v+60], 0x1ffff;
 	mov.u64 %f, layout;
 	cvta.global.u64 %f, %f;
 	{
@@ -55,7 +56,7 @@ const externs = `.version 7.0
 	call.uni (r0), vprintf, (p0, p1);
 	ld.param.b32 %r, [r0];
 	}
-	setp.ne.u32 %p, %r, 10;
+	setp.ne.u32 %p, %r, 11;
 	@%p trap;
 	ret;
 ASSERT:
@@ -115,7 +116,7 @@ func runExterns(t *testing.T, what byte) (printed string, fault *weakmem.Fault) 
 func TestPrint(t *testing.T) {
 	text, fault := runExterns(t, 0)
 	require.Nil(t, fault)
-	require.Equal(t, "-7|00042|ff|-5000000000|3.25|X|hi  |1|%|  9\n", text)
+	require.Equal(t, "-7|00042|ff|-5000000000|3.25|X|hi  |1|%|  9|-1\n", text)
 }
 
 // A module that calls what nobody knows can be loaded, and its other kernels run: a thread that comes to the call

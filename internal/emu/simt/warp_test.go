@@ -102,6 +102,8 @@ func TestWarp(t *testing.T) {
 		}},
 		{"predicated, then waited for", `setp.lt.u32 %p1, %r0, 8; mov.b32 %r2, 0;
 			@%p1 bar.warp.sync 0xff; @!%p1 bar.warp.sync 0xffffff00; bar.warp.sync 0xffffffff; mov.b32 %r2, 3;`, 32, all(3)},
+		{"member masks that differ at one instruction", `and.b32 %r1, %r0, 3; mov.b32 %r3, 0x11111111; shl.b32 %r3, %r3, %r1;
+			bar.warp.sync %r3; mov.b32 %r2, 3;`, 32, all(3)},
 		{"activemask", "activemask.b32 %r2;", 17, all(0x1ffff)},
 		{"special registers", `mov.u32 %r1, %ntid.x; mov.u32 %r3, %laneid; mov.u32 %r4, %warpid; mov.u32 %r5, %lanemask_lt; mov.u32 %r6, %nctaid.y;
 			mad.lo.u32 %r2, %r4, 1000, %r1; add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r5; add.u32 %r2, %r2, %r6; mov.u32 %r7, %clock; mov.u64 %rd2, %globaltimer;`, 64, func(i int) uint32 {
