@@ -74,6 +74,9 @@ func TestCases(t *testing.T) { ranks(t, "cases.py", -1) }
 // TestNorm has PyTorch do what ringo_norm.py does by the library where there are GPUs.
 func TestNorm(t *testing.T) { ranks(t, "norm.py", -1) }
 
+// TestServing puts norms into stand-ins for the Llama of vLLM and SGLang, by their plugin points.
+func TestServing(t *testing.T) { ranks(t, "serving.py", -1) }
+
 // TestSuite runs a short list of PyTorch's own cases, which Debian's package has.
 func TestSuite(t *testing.T) {
 	ranks(t, "suite.py", -1, append([]string{"ringo"}, strings.Fields(short)...)...)
