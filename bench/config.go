@@ -26,7 +26,8 @@ type Config struct {
 	Sweep
 	Types []ringo.DataType
 	Ops   []ringo.RedOp
-	Root  int // -1 for every rank in turn
+	Row   int64 // bytes of a row that a norm follows, 0 for none
+	Root  int   // -1 for every rank in turn
 
 	// Iterations of a measurement, 0 for as many as take some time, at
 	// least minIterations; Warmup before each.
@@ -90,7 +91,7 @@ func (c *Config) Complete(fs *flag.FlagSet, names []string) error {
 	}
 	for _, step := range []func() error{
 		func() error { return c.collectives(names) }, c.typesAndOps, func() error { return c.device(given) },
-		c.transportAndAlgo, func() error { return c.besides(given) }, c.numbers, c.peerNames, c.files,
+		c.transportAndAlgo, func() error { return c.besides(given) }, c.numbers, c.peerNames, c.norms, c.files,
 	} {
 		if err := step(); err != nil {
 			return err

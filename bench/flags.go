@@ -52,6 +52,7 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	text(&c.registered, "R", "local_register")
 	text(&c.types, "d", "datatype")
 	text(&c.ops, "o", "op")
+	size(&c.Row, "row")
 	text(&c.check, "c", "check")
 	fs.BoolVar(&c.Error, "error", false, "")
 	fs.BoolVar(&c.Deterministic, "deterministic", false, "")

@@ -14,6 +14,7 @@ type operation struct {
 	pairs   []bufferPair // of the calls, which use them in turn
 	count   int
 	inPlace bool
+	normed  bool // a norm follows
 }
 
 // A bufferPair is the memory of one call, as the collective's Extents say.
@@ -76,6 +77,9 @@ func (w *worker) operation(program string, s *series, count int, inPlace bool) *
 			Root: s.root}
 		if w.gpu != nil {
 			calls[i].In, calls[i].Out, calls[i].Stream = w.twin(in), w.twin(out), w.gpu.stream
+		}
+		if op.normed = w.norm != nil && program == "ringo"; op.normed {
+			calls[i].Norm = w.norm.norm(s.typ, count)
 		}
 	}
 	group := make([]*ringo.Call, w.cfg.Group)
@@ -149,12 +153,25 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 		}
 		w.scratch.of(d, rank).fill(at.in, 0)
 	}
+	if op.normed {
+		if err := w.prepare(d, one); err != nil {
+			return 0, err
+		}
+	}
 	if err := w.once(op, in, out); err != nil {
 		return 0, err
 	}
 	var wrong int64
 	for _, at := range op.pairs {
 		for i, p := range origins {
+			if op.normed {
+				n, err := w.wrongRows(d, s.typ, at.out, p.from)
+				if err != nil {
+					return 0, err
+				}
+				wrong += n
+				continue
+			}
 			wrong += w.scratch.of(d, p.rank).wrong(at.out[i*one:(i+1)*one], p.from)
 		}
 		if !op.inPlace {

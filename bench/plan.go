@@ -52,7 +52,7 @@ func (c *Config) plan(n int) []series {
 			var counts []int
 			for _, size := range sizes {
 				// Several small sizes may come down to one element a block.
-				if k := coll.Count(size, n, t.Size()); len(counts) == 0 || k > counts[len(counts)-1] {
+				if k := c.whole(coll.Count(size, n, t.Size()), t.Size()); len(counts) == 0 || k > counts[len(counts)-1] {
 					counts = append(counts, k)
 				}
 			}

@@ -200,7 +200,9 @@ func newReport(cfg *Config, c *ringo.Comm, processes int, plan []series) (*Repor
 	if cfg.Group > 1 {
 		r.Notes = append(r.Notes, fmt.Sprintf("groups of %d operations; times are of one", cfg.Group))
 	}
-	if c.Device() != nil {
+	if cfg.Row > 0 {
+		r.Notes = append(r.Notes, normNote(cfg))
+	} else if c.Device() != nil {
 		r.Notes = append(r.Notes, chosen(c, plan, cfg.Registered)...)
 	}
 	return r, r.ofGPU(cfg, c.Device())

@@ -45,12 +45,18 @@ func (t pattern) wrong(got []byte, from int) (n int64) {
 		if bytes.Equal(have, run) {
 			return
 		}
-		for i := 0; i < len(run); i += t.size {
-			if !bytes.Equal(have[i:i+t.size], run[i:i+t.size]) {
-				n++
-			}
-		}
+		n += pattern{run, t.size}.differ(have)
 	})
+	return n
+}
+
+// differ counts the elements of got that are not those of t.
+func (t pattern) differ(got []byte) (n int64) {
+	for i := 0; i < len(got); i += t.size {
+		if !bytes.Equal(got[i:i+t.size], t.bytes[i:i+t.size]) {
+			n++
+		}
+	}
 	return n
 }
 

@@ -23,9 +23,10 @@ type worker struct {
 	atLeast   time.Duration // of a measurement whose iterations are not given
 	now       func() time.Time
 	seed      uint64
-	fresh     uint64    // of this run: no other has the same data
-	wrong     int64     // elements that this rank found wrong
-	nccl      *ncclPeer // the peer, or nil
+	fresh     uint64       // of this run: no other has the same data
+	wrong     int64        // elements that this rank found wrong
+	norm      *normBuffers // of -row, or nil
+	nccl      *ncclPeer    // the peer, or nil
 	library   func(file string) (ncclLibrary, error)
 	contender *contender // of -beside, or nil
 	tracer    *tracer    // of -trace, or nil
@@ -63,6 +64,11 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 			return err
 		}
 	}
+	close, err := w.openNorm(length)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, close()) }()
 	if slices.Contains(w.cfg.Peers, "nccl") {
 		if w.nccl, err = openNCCL(w); err != nil {
 			return err
@@ -239,6 +245,11 @@ func (w *worker) zero(op *operation) error {
 	for _, p := range op.pairs {
 		clear(p.in)
 		clear(p.out)
+	}
+	if op.normed {
+		if err := w.norm.zero(len(op.pairs[0].out)); err != nil {
+			return err
+		}
 	}
 	if w.gpu == nil {
 		return nil

@@ -51,6 +51,8 @@ What
                  all (default sum)
   -r ROOT        root of broadcast, reduce, gather, scatter; -1: every rank in
                  turn (default 0)
+  -row SIZE      allreduce, reducescatter: a residual, an RMSNorm and a weight
+                 follow, of rows of SIZE bytes, in the same call (default: none)
 
 How
   -n N           iterations (default 0: as many as take 20 ms, at least 5)

@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+)
+
+// TestNorms measures calls with a norm on host memory and on emulated GPUs, in graphs too. Sizes are whole rows.
+func TestNorms(t *testing.T) {
+	for name, args := range map[string][]string{
+		"host":   {"-np", "3", "-transport", "inproc", "-d", "float16,bfloat16,float32"},
+		"GPUs":   {"-device", "emu", "-g", "2", "-d", "bfloat16"},
+		"graphs": {"-device", "emu", "-g", "2", "-d", "float32", "-G", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, out := measureHere(t, append(args, "allreduce", "reducescatter", "-row", "240", "-b", "8", "-e", "1K", "-f", "5")...)
+			require.Zero(t, r.Wrong())
+			require.NotEmpty(t, r.Rows)
+			for _, row := range r.Rows {
+				require.Zero(t, row.Size%240, "%+v", row)
+				require.NotNil(t, row.InPlace.Wrong)
+			}
+			require.Contains(t, out, "# residual, RMSNorm and weight follow, of rows of 240, in the same call\n")
+		})
+	}
+}
+
+// TestWrongRowsAreFound: each element of the sums or of the normed rows that is another one counts.
+func TestWrongRowsAreFound(t *testing.T) {
+	const n, count = 2, 16
+	cfg, err := parse("allreduce", "-np", "2", "-d", "float32", "-row", "32")
+	require.NoError(t, err)
+	s := series{Collective: Collectives[0], typ: ringo.Float32, op: ringo.Sum, counts: []int{count}}
+	onEach(t, workers(t, cfg, n, 4*count), func(i int, w *worker) error {
+		if _, err := w.openNorm(4 * count); err != nil {
+			return err
+		}
+		op := w.operation("ringo", &s, count, false)
+		wrong, err := w.verify(&s, op)
+		require.Zero(t, wrong)
+		if err != nil {
+			return err
+		}
+		good := op.once
+		op.once = func() error {
+			err := good()
+			_, _, normed := w.norm.parts(4 * count)
+			if i == 1 {
+				normed[4*3]++
+				normed[4*15+3]++
+				op.pairs[0].out[4*9+1]++
+			}
+			return err
+		}
+		wrong, err = w.verify(&s, op)
+		require.EqualValues(t, 3, wrong)
+		w.wrong = 0
+		return err
+	})
+}
+
+// TestNormFlags: what a norm cannot follow is a mistake in the command line.
+func TestNormFlags(t *testing.T) {
+	for want, args := range map[string][]string{
+		"not allgather":           {"allreduce", "allgather", "-row", "1K"},
+		"-row 1K: int8":           {"allreduce", "-row", "1K", "-d", "int8"},
+		"of whole words":          {"allreduce", "-row", "1001"},
+		"65536 bytes at most":     {"allreduce", "-row", "128K"},
+		"leave -o out":            {"allreduce", "-row", "1K", "-o", "max"},
+		"leave -m and -error out": {"allreduce", "-row", "1K", "-m", "2"},
+		"peers on host memory":    {"allreduce", "-row", "1K", "-peer", "mpich"},
+	} {
+		_, err := parse(args...)
+		require.ErrorContains(t, err, want)
+	}
+}
