@@ -16,7 +16,8 @@ func TestNorms(t *testing.T) {
 		"graphs": {"-device", "emu", "-g", "2", "-d", "float32", "-G", "2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, out := measureHere(t, append(args, "allreduce", "reducescatter", "-row", "240", "-b", "8", "-e", "1K", "-f", "5")...)
+			r, out := measureHere(t, append(args, "allreduce", "reducescatter", "-row", "240", "-b", "8", "-e", "1K",
+				"-f", "5")...)
 			require.Zero(t, r.Wrong())
 			require.NotEmpty(t, r.Rows)
 			for _, row := range r.Rows {
