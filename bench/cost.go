@@ -46,7 +46,7 @@ func newCostMeter(dev *gpu.Device) (*costMeter, error) {
 	return m, err
 }
 
-// opened is called when the communicators are open.
+// opened notes that the communicators are open.
 func (m *costMeter) opened() { m.cost.Open = milliseconds(time.Since(m.start)) }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }

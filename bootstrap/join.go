@@ -89,7 +89,7 @@ func (j *joiner) seated(ctx context.Context) (Group, error) {
 	return g, nil
 }
 
-// willNot reports whether a rank does not come because a group has failed.
+// willNot reports whether ctx has ended because another group has failed, so that this rank does not come.
 func willNot(ctx context.Context) bool {
 	_, ok := errors.AsType[*Failure](context.Cause(ctx))
 	return ok
@@ -154,8 +154,8 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 	}
 }
 
-// meets keeps what a process that is not our hub has said. The last try, which the deadline cuts off, says less than
-// those before it.
+// meets keeps the error that a process which is not our hub has caused. The error of the last try, which the deadline
+// cuts off, says less than those before.
 func (j *joiner) meets(err error) {
 	if j.met == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 		j.met = err
@@ -341,8 +341,8 @@ func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 	return nil, &JoinError{Reason: errMalformed.Error(), Err: errMalformed}
 }
 
-// stillWanted is a group that has started after this rank had said, for that cause, that it will not come. All others
-// are in it, so they hear of that in it.
+// stillWanted ends a group that has started although this rank, because of a failure, will not come. All other ranks
+// are in the group, so they hear of the failure there.
 func stillWanted(g Group, cause error) (Group, error) {
 	f, failed := errors.AsType[*Failure](cause)
 	switch {
@@ -412,8 +412,8 @@ func (j *joiner) enrol(l *link, s *start) Group {
 	return m
 }
 
-// take has a member of the hub's process talk to the coordinator without its connection l, and
-// without a goroutine. False means that the hub has ended.
+// take makes a member in the hub's own process talk to the coordinator directly, without connection l and without a
+// goroutine. It returns false if the hub has ended.
 func (h *hub) take(m *member, l *link) bool {
 	r := h.started()
 	s, ok := h.move(m)

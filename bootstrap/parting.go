@@ -45,7 +45,7 @@ func (p *parting) staying() (ranks []int) {
 	return ranks
 }
 
-// Leave says goodbye, and keeps the way to the others for Part.
+// Leave says goodbye, and keeps the connection to the others for Part.
 func (m *member) Leave() { m.leave(true) }
 
 // leave says goodbye, once.
@@ -67,7 +67,7 @@ var (
 	exiting sync.Once
 )
 
-// ErrExit is that Part has not waited for the others, for this process ends.
+// ErrExit is Part's error where it has not waited for the others because this process ends.
 var ErrExit = errors.New("this process ends")
 
 // Exit says that this process ends: from now on Part waits for a second at most, since the memory that others

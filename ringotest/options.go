@@ -15,7 +15,7 @@ import (
 // A Setup is what ranks are and how they are joined.
 type Setup string
 
-// The ways.
+// How ranks are joined.
 const (
 	Inproc Setup = "inproc" // goroutines that hand memory to each other
 	Shm    Setup = "shm"    // goroutines over shared memory, as processes have it; Linux alone

@@ -128,7 +128,7 @@ func (s *swap) check(program []string, ignore string, limit time.Duration) (err 
 	return nil
 }
 
-// The two libraries that stand before the program's.
+// The two libraries that a program can be run with.
 const ncclFile, countFile = "libnccl.so.2", "libringo-count.so"
 
 // findNCCL is the absolute path of the library. It is built where this is a copy of the sources.

@@ -13,9 +13,9 @@ import (
 // stream holds some thousand launches, and then a thread that drives several GPUs would wait.
 const maxBatch = 256
 
-// Alike is how many of the next calls of a group Batch carries out together, 1 if it does
-// not serve. All ranks find the same, so what a rank alone knows does not count: on which
-// streams the calls are. Whether they use the same memory does not count either: they have no order.
+// Alike returns how many of a group's next calls Batch can carry out together, 1 if it cannot.
+// All ranks have to find the same number, so the calls' streams, which a rank alone knows, do not
+// count. Nor does it count whether calls use the same memory: calls of a group have no order.
 func (q *queue) Alike(calls []*call.Call) int {
 	n := 0
 	for n < min(len(calls), maxBatch) && (q.likeBefore(calls, n) || q.small(calls[n])) && calls[n].Type == calls[0].Type &&
@@ -25,8 +25,8 @@ func (q *queue) Alike(calls []*call.Call) int {
 	return max(1, n)
 }
 
-// likeBefore reports whether a call is like the one before it but for memory that is in no window, so that the same
-// carries it out.
+// likeBefore reports whether a call differs from the one before it in its memory alone, and no window is open: then the
+// same kernel carries it out.
 func (q *queue) likeBefore(calls []*call.Call, i int) bool {
 	if i == 0 || len(q.windows.open) > 0 {
 		return false

@@ -10,7 +10,7 @@ import (
 
 // A chain has the operations of all communicators of a process on a GPU follow each other, in
 // the order of their calls, on whichever streams and in whichever graphs they are (see
-// ringo.Config.LaunchOrder). It does for all of them what order.inTurn does for one.
+// ringo.Config.LaunchOrder). order.inTurn does the same for the operations of one communicator.
 type chain struct {
 	driver cuda.Driver
 	event  gpu.Event // the end of the last operation
@@ -62,8 +62,8 @@ func joinChain(d *gpu.Device) (c *chain, leave func() error, err error) {
 	}, nil
 }
 
-// after has f queue an operation of a communicator, after the operation of any communicator
-// before.
+// after calls f, which queues an operation, so that the operation follows the one queued before it, whichever
+// communicator that was of.
 func (c *chain) after(e *entry, f func() error) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -108,9 +108,8 @@ func (c *chain) forget(captures []uint64) {
 	}
 }
 
-// follow has what the stream captures next depend on the recording's last operation, in place
-// of earlier ones, which that depends on: operations that are captured on several streams
-// make a graph without branches.
+// follow makes what the stream captures next depend on the recording's last operation alone, which depends on the
+// earlier ones: operations that are captured on several streams make a graph without branches.
 func (r *recording) follow(d cuda.Driver, s gpu.Stream, has []cuda.GraphNode) error {
 	after := slices.Clone(r.last)
 	for _, n := range has {

@@ -62,8 +62,8 @@ func (g *Comm) Drain() error {
 	return g.finish()
 }
 
-// Finish waits until what was queued has ended, and lets nothing more begin: what graphs hold
-// ends at once from now on, if they are launched. Nobody looks at the GPU then.
+// Finish waits until what was queued has ended, and lets nothing more begin: from now on
+// operations in graphs end as soon as they are launched. Nobody watches the GPU after that.
 func (g *Comm) Finish() error {
 	g.closed = true
 	err := g.finish()
@@ -153,10 +153,10 @@ func hasWindows(all []leaver) bool {
 // farewellTime is how long ranks wait for those of other processes.
 const farewellTime = 10 * time.Second
 
-// disband gives back what the ranks of this process have. First all ranks of all processes
-// leave, for until then kernels may use it. Where windows are open they are closed, and all ranks
-// say so: then no rank has another's memory open, and apart is closed. After a failure they do both at
-// once, for what this rank has queued has ended.
+// disband gives back the memory of this process's ranks. First all ranks of all processes
+// leave, since until then their kernels may use that memory. Open windows are closed next, and all
+// ranks say so: then no rank has another's memory open, and the channel apart is closed. After a
+// failure ranks do both at once, since what they have queued has ended.
 func disband(all []leaver, apart chan<- struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 	defer cancel()

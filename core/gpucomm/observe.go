@@ -13,8 +13,8 @@ import (
 )
 
 // An observed tells an observer of the calls on a GPU, and when the GPU carried them out: it records an event on the
-// stream before what is queued and one after it. Nobody waits for them: who comes by later looks which have
-// passed. The methods of a nil observed and a nil operation, which nobody observes, do nothing.
+// stream before what is queued and one after it. Nobody waits for these events: later calls look which of them have
+// passed. Methods of a nil observed and of a nil operation do nothing: nobody observes.
 type observed struct {
 	numberer *request.Numberer
 	driver   cuda.Driver
@@ -55,7 +55,7 @@ func openObserved(n *request.Numberer, e *estate) (*observed, error) {
 	return o, cuda.Quietly(o.driver, o.ctx, func() error { return o.clock.start(o.driver) })
 }
 
-// arrive says that calls have come, which are queued next as one operation. The Turn is held.
+// arrive tells the observer of calls that will be queued next, as one operation. The Turn is held.
 func (o *observed) arrive() (p *operation) {
 	if o == nil {
 		return nil
@@ -88,7 +88,7 @@ func (o *observed) operation() (p *operation, err error) {
 	return p, err
 }
 
-// add says that one of its calls has a number.
+// add notes the number of one of the operation's calls.
 func (p *operation) add(c *call.Call, r *request.Request) {
 	if p == nil {
 		return
@@ -103,21 +103,21 @@ func (p *operation) add(c *call.Call, r *request.Request) {
 	x.Queued = x.Start
 }
 
-// before says that it is queued on a stream from here on. The device's context is current.
+// before records the event at which the operation begins on a stream. The device's context is current.
 func (p *operation) before(s gpu.Stream) {
 	if p != nil && p.begin != 0 && !p.began {
 		p.began = p.of.driver.EventRecord(p.begin, s) == nil
 	}
 }
 
-// after says that it is queued up to here.
+// after records the event at which the operation ends.
 func (p *operation) after(s gpu.Stream) {
 	if p != nil && p.began {
 		p.ended = p.of.driver.EventRecord(p.end, s) == nil
 	}
 }
 
-// issued says that it is queued, or why it is not.
+// issued notes that the operation is queued, or the error that kept it from being queued.
 func (p *operation) issued(err error) {
 	if p == nil {
 		return

@@ -10,9 +10,9 @@ import (
 )
 
 // A Quota is how many blocks of a GPU the kernels of one communicator may hold. Kernels wait
-// for those of other ranks, so what they hold they keep: if two communicators fill two GPUs,
-// each of them one, neither ends. With quotas that fit on the GPU together, the kernels of
-// all communicators of a process run side by side.
+// for kernels of other ranks and hold their blocks meanwhile: if one communicator fills the first
+// of two GPUs and another one the second, neither ends. With quotas that fit on the GPU together,
+// the kernels of all communicators of a process run side by side.
 type Quota struct {
 	gpu  accountKey
 	comm string // the communicator's key
@@ -84,8 +84,8 @@ func capacityOf(d *gpu.Device) (int, error) {
 	return processors * max(1, min(2, threads/576)), err
 }
 
-// next is what one more communicator gets: all that is left, but for the least quota of
-// those that may come.
+// next is the quota of one more communicator: all blocks that are left, but for the least quotas of
+// the communicators that may still come.
 func (a *account) next() int {
 	left := a.capacity
 	for _, h := range a.open {

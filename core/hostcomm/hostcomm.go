@@ -47,7 +47,7 @@ type Comm struct {
 	beside    []*request.Watch // of the goroutines of a large exchange
 }
 
-// New is the half of a communicator whose paths are agreed.
+// New makes the host half of a communicator whose ranks have agreed on their paths.
 func New(l *life.Life, ch *choice.Chooser, n *request.Numberer, net *paths.Net) *Comm {
 	return &Comm{
 		life: l, chooser: ch, numberer: n, links: net.Links, limits: net.Limits,
@@ -55,13 +55,13 @@ func New(l *life.Life, ch *choice.Chooser, n *request.Numberer, net *paths.Net) 
 	}
 }
 
-// Via is part of life.Path.
+// Via implements life.Path.
 func (h *Comm) Via(peer int) string { return h.links.Via(peer) }
 
 // Topology is how the ranks lie on hosts.
 func (h *Comm) Topology() choice.Topology { return h.chooser.Topo }
 
-// Memory is part of life.Path: host memory is in no window.
+// Memory implements life.Path: host memory is in no window.
 func (h *Comm) Memory(uint16) string { return "" }
 
 // Do carries out a checked call on host memory and returns when this rank's part is
@@ -90,7 +90,7 @@ func (h *Comm) carryOut(c *call.Call) error {
 	return err
 }
 
-// Answer says what carries a call out, and why, until it is asked again.
+// Answer returns what carries a call out, and why. The answer is valid until the next call of Answer.
 func (h *Comm) Answer(c *call.Call) *choice.Answer {
 	ans := h.latest.Choose(h.chooser, choice.QuestionOf(c))
 	if c.Kind.Reduces() && c.Op.Unit > h.limits.SlotBytes {

@@ -10,7 +10,7 @@ import (
 func With(d Driver, c Context, f func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if now, err := d.CtxGetCurrent(); err == nil && now == c { // as it mostly is
+	if now, err := d.CtxGetCurrent(); err == nil && now == c { // mostly it is
 		return f()
 	}
 	return Within(d, c, f)

@@ -5,7 +5,7 @@ import "fmt"
 // A Status is how work was completed.
 type Status uint32
 
-// Statuses that are looked at.
+// Statuses that package verbs tells apart.
 const (
 	Success     Status = 0
 	WRFlushErr  Status = 5

@@ -94,8 +94,7 @@ func (c *recvConn) arrival() error {
 	return nil
 }
 
-// look takes what has come. The error is why the slot that is due, if it cannot be seen now, never
-// will be.
+// look takes completions. Its error says why the slot that is due will never be seen.
 func (c *recvConn) look() error {
 	end := c.ended() // before what arrived is looked at: a peer's last words count
 	if c.bye.Load() && c.next >= c.last.Load() {
@@ -245,7 +244,7 @@ func (c *recvConn) came(n uint64, bytes int, r *rail) {
 	}
 }
 
-// lose ends a connection some of whose slots nobody can see.
+// lose ends a connection of which some slots can no longer be seen.
 func (c *recvConn) lose(r *rail, reason string) {
 	if c.err == nil {
 		c.err = &LinkError{Port: r.port.String(), Peer: r.peer.Port, Reason: "what came over it cannot be read back: " +
@@ -253,7 +252,7 @@ func (c *recvConn) lose(r *rail, reason string) {
 	}
 }
 
-// said is called with what the peer says.
+// said handles a message of the peer.
 func (c *recvConn) said(m message) {
 	if m.kind == goodbye {
 		c.last.Store(m.count)

@@ -86,7 +86,7 @@ func (c *comm) do(job func() error) error {
 	return errInProgress
 }
 
-// take gives a communicator what was opened for it, or why nothing was.
+// take stores the ringo.Comm that was opened, or the error of opening it.
 func (c *comm) take(r *ringo.Comm, err error) {
 	_ = c.change(func(s *state) error {
 		if s.fail(err); err == nil {
@@ -112,14 +112,14 @@ func (c *comm) say(r *ringo.Comm, what string) {
 	}
 }
 
-// opened is what take was given, nil before.
+// opened returns the ringo.Comm that take has stored, nil before.
 func (c *comm) opened() *ringo.Comm {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ring
 }
 
-// whyUnusable is why usable is nil.
+// whyUnusable returns the error that says why the field usable is nil.
 func (c *comm) whyUnusable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +182,7 @@ func (l *Library) Device(handle uintptr) (int, error) {
 	return c.device.Number(), nil
 }
 
-// AsyncError is how a communicator is: Success, InProgress, or the number of its failure, and why.
+// AsyncError returns a communicator's state: Success, InProgress, or the number of its failure, and the failure.
 func (l *Library) AsyncError(handle uintptr) (r Result, why, err error) {
 	c, err := l.comms.get(handle)
 	if err != nil {
@@ -206,7 +206,8 @@ func (c *comm) asyncError() (Result, error) {
 	return r, err
 }
 
-// known is what the library itself knows of a communicator's state. If it knows nothing wrong, well is whom to ask.
+// known returns what the library itself knows of a communicator's state. If nothing is wrong, well is the ringo.Comm
+// to ask.
 func (c *comm) known() (r Result, well *ringo.Comm, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -41,9 +41,9 @@ func Is(head []byte) bool {
 // kept all.
 const mostCalls = 1 << 20
 
-// Read makes a job of dumps. What is no dump is left out, and said in skipped; it is an error if nothing is left. It
-// decodes as many dumps at once as there are processors; the cost is a dump's bytes for each of these, and about 250
-// bytes for each call that is kept.
+// Read makes a job of dumps. Files that are no dumps are left out and named in skipped; it is an error if no file is
+// left. Read decodes as many dumps at once as there are processors. It takes a dump's bytes of memory for each of them,
+// and about 250 bytes for each call that is kept.
 func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	dumps := make([]record, len(files))
 	var next atomic.Int64
@@ -152,7 +152,7 @@ func newWorker(keep int) *worker {
 // mostTexts bounds what a worker keeps once.
 const mostTexts = 1 << 16
 
-// one is a text, the same memory for the same text.
+// one returns the text; equal texts share memory.
 func (w *worker) one(text string) string {
 	if text == "" {
 		return ""
@@ -167,7 +167,7 @@ func (w *worker) one(text string) string {
 	return text
 }
 
-// list is the ranks that a text lists.
+// list returns the ranks that a text lists; equal texts share a list.
 func (w *worker) list(text string) []int {
 	ranks, ok := w.ranks[text]
 	if !ok {
@@ -273,7 +273,7 @@ type reader struct {
 	names map[*pickle.List]string // of stacks that several entries share
 }
 
-// config reads which groups the rank has made.
+// config reads the groups that the rank has made.
 func (r *reader) config(v any) {
 	groups, _ := v.(*pickle.Dict)
 	for name, v := range groups.All() {

@@ -17,8 +17,8 @@ const (
 	few = 3
 )
 
-// outdated are ranks whose files are of before most others began to wait, or of another run. Their calls are dropped:
-// they accuse others, and themselves, of what is long over.
+// outdated finds ranks whose files were written before most others began to wait, or in another run. Their calls are
+// dropped, for what they accuse ranks of is long over.
 func (j *Job) outdated() map[int]bool {
 	var since, newest []time.Time
 	for r := range j.Ranks {
@@ -67,7 +67,8 @@ func middle(all []time.Time) time.Time {
 	return all[len(all)/2]
 }
 
-// elsewhen reports whether calls that a rank has made with ranks of about a time are far from theirs.
+// elsewhen reports whether a rank's calls are far in time from the same calls of ranks whose last call was at about
+// the usual time.
 func (j *Job) elsewhen(r int, usual time.Time, tries *int) bool {
 	*tries--
 	mine := map[spot]time.Time{}
@@ -115,7 +116,8 @@ type pace struct {
 	common  int // calls that each rank has made with the first one, at least
 }
 
-// pace compares the clocks of ranks by what they called together: half of it they called at one time.
+// pace compares the clocks of ranks by the collectives that they made together: the median difference of their times is
+// taken for the difference of the clocks.
 func (jd *judge) pace(group int) pace {
 	p := pace{at: map[int64]map[int]time.Duration{}}
 	members := jd.members(place{group: group})

@@ -47,7 +47,7 @@ func (m *Machine) begin(name string) (*call, error) {
 	return c, nil
 }
 
-// permitted is the error of a call that the machine refuses whatever its arguments are.
+// permitted returns the error of a call that the machine refuses whatever its arguments, nil if it permits the call.
 func (c *call) permitted() error {
 	if c.closing {
 		return c.fail(cuda.ErrDeinitialized, "the machine is closed")
@@ -101,7 +101,7 @@ var allocates = map[string]bool{
 	"cuStreamCreateWithPriority": true,
 }
 
-// healthy is the error that any call in the context gives.
+// healthy returns the error that every call in a broken context gets, nil if the context works.
 func (c *call) healthy(ctx *context) error {
 	switch {
 	case ctx == nil:
@@ -162,8 +162,8 @@ func (c *call) awaitAlone(ctx *context) error {
 	return c.await(ctx, ctx.idle)
 }
 
-// on carries out a call that has begun, or could not: it finds what a handle names, has f do the
-// rest, and ends the call.
+// on carries out a call that begin has begun, or refused: it finds the object of a handle, calls f with it, and ends
+// the call.
 func on[H, T any](c *call, err error, find func(*call, H) (T, error), h H, f func(*call, T) error) error {
 	if err != nil {
 		return err

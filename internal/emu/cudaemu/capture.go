@@ -21,7 +21,7 @@ type capture struct {
 // invalidate makes the capture useless; it still has to be ended.
 func (p *capture) invalidate() { p.invalid = true }
 
-// capturesOf are the captures that have a stream which meets a condition.
+// capturesOf returns the captures of which some stream meets a condition.
 func (c *call) capturesOf(meets func(*stream) bool) (list []*capture) {
 	for p := range c.captures {
 		if slices.ContainsFunc(p.streams, meets) {
@@ -195,7 +195,7 @@ func (m *Machine) StreamEndCapture(h cuda.Stream) (cuda.Graph, error) {
 	return p.graph.handle, nil
 }
 
-// leave ends a capture's hold on its streams: they carry out work again.
+// leave takes a capture's streams out of it: they carry out work again.
 func (m *Machine) leave(p *capture) {
 	for _, s := range p.streams {
 		s.capture, s.tail = nil, nil

@@ -31,7 +31,7 @@ func (g *graph) add(m *Machine, s *stream, w work, deps []*node) *node {
 	return n
 }
 
-// copied are nodes that change no more when the graph does. They have no handles.
+// copied returns copies of nodes, which do not change when the graph changes. Copies have no handles.
 func copied(nodes []*node) []*node {
 	copies := map[*node]*node{}
 	list := make([]*node, len(nodes))

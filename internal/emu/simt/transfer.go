@@ -41,7 +41,7 @@ func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, bar *mbarrier) *tra
 	return t
 }
 
-// carry carries some copy on, sometimes. How slow copies are depends on the seed.
+// carry moves some bytes of one copy under way, in some calls. How slow copies are depends on the seed.
 func (w *World) carry() {
 	if w.random.below(w.pace) > 0 {
 		return
@@ -53,7 +53,7 @@ func (w *World) carry() {
 	}
 }
 
-// paces are of how many bursts one carries a copy on.
+// paces: of so many bursts of instructions, one moves a copy on.
 var paces = [...]int{1, 4, 24}
 
 // finish finishes a copy, if it is not, and tells its barrier.
@@ -80,7 +80,7 @@ func (t *transfer) finish() {
 	}
 }
 
-// forget takes it off the list of those under way.
+// forget takes the transfer off the World's list of those under way.
 func (t *transfer) forget() {
 	list := t.grid.world.transfers
 	last := list[len(list)-1]
@@ -103,8 +103,8 @@ func (w *World) land(g *Grid) {
 	}
 }
 
-// abandoned is a copy that nothing waited for until the block ended, whose shared memory it
-// may still use; nil if there is none.
+// abandoned returns a copy for which nothing had waited when the block ended, so that it may
+// still use the block's shared memory; nil if there is none.
 func (b *block) abandoned() *transfer {
 	for _, t := range b.copies {
 		if t.Leaves() {

@@ -28,7 +28,7 @@ type World struct {
 	combine combine
 }
 
-// NewWorld has no grids yet.
+// NewWorld makes a World without grids.
 func NewWorld(c Config) *World {
 	w := &World{cfg: c, random: random(c.Seed), scheduled: c.Took != nil || c.Follow != nil}
 	w.policy = newPolicy(c.Seed, &w.random)
@@ -114,9 +114,9 @@ func (w *World) progress() {
 	w.watch = false
 }
 
-// Polling reports whether all warps that can run have made a strong access since the
-// count of instructions was at since. They may all be waiting for changes by others, so
-// the caller of Step may as well sleep.
+// Polling reports whether all warps that can run have made a strong access since
+// Instructions was at since. They may all wait for changes by others, so the caller of
+// Step may sleep.
 func (w *World) Polling(since uint64) bool {
 	if len(w.transfers) > 0 {
 		return false

@@ -18,7 +18,7 @@ func head(r int) string {
 	return fmt.Sprintf("node-%d:%d:%d [%d]", r/perHost, pid(r), 9000+r, r%perHost)
 }
 
-// lines are those of a rank: NCCL's, PyTorch's, and those of the program.
+// lines are what a rank prints: NCCL's lines, PyTorch's, and the program's.
 func (s *Scenario) lines(r int, at time.Duration, launcher string, noise *rand.Rand) (out []string) {
 	j := s.job
 	if strings.Contains(launcher, "%d") {
@@ -57,7 +57,7 @@ func (s *Scenario) lines(r int, at time.Duration, launcher string, noise *rand.R
 	return append(out, s.ends(r, at)...)
 }
 
-// ends is what a rank's PyTorch says when calls have waited too long, or when it raises.
+// ends is what PyTorch prints on a rank when calls have waited too long, or when the program raises an exception.
 func (s *Scenario) ends(r int, at time.Duration) (out []string) {
 	j := s.job
 	k := &j.ranks[r]
@@ -109,7 +109,7 @@ func work(kind string) string {
 		"reduce": "REDUCE", "barrier": "BARRIER"}[kind]
 }
 
-// torchrun is what it says at the end. It ends the others, of which some take the second signal.
+// torchrun is what torchrun prints at the end. It ends the other ranks, some of which need a second signal.
 func torchrun(s *Scenario, r, code int, how string) []string {
 	other := (r + 1) % s.Ranks
 	return []string{

@@ -1,6 +1,6 @@
-// Package ends is what a transport has open and in the background, all of which its Close ends. It
-// is for transports; a Close of theirs is Shut, what else has to be closed, Close and Wait. The
-// trap: an end that is not kept is the caller's to close.
+// Package ends keeps the connections that a transport has open and its goroutines, all of which the
+// transport's Close ends. That Close calls Shut, closes what else there is, and calls Close and
+// Wait of the Set. The trap: an end that Keep refuses is the caller's to close.
 package ends
 
 import (
@@ -63,8 +63,8 @@ func (s *Set[E]) Append(list []E) []E {
 	return list
 }
 
-// Go runs f in a goroutine that Wait waits for. False means that Wait is already past that, and f
-// was not run.
+// Go runs f in a goroutine for which Wait waits. It returns false, and does not run f, if Wait has
+// already waited for goroutines.
 func (s *Set[E]) Go(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Set[E]) Go(f func()) bool {
 	return true
 }
 
-// Enter has Wait wait until Leave. It returns false after Shut.
+// Enter makes Wait wait until Leave is called. It returns false after Shut.
 func (s *Set[E]) Enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Set[E]) Close() {
 	}
 }
 
-// Wait waits for what runs in the background; nothing more will.
+// Wait waits for the goroutines; no more can be started after it.
 func (s *Set[E]) Wait() {
 	s.mu.Lock()
 	s.waiting = true
@@ -141,8 +141,8 @@ func (s *Set[E]) Wait() {
 // Linger is how long a closed sending end waits, in the background, for a peer that takes nothing.
 func (s *Set[E]) Linger() time.Duration { return cmp.Or(s.linger, LingerTime) }
 
-// Lose notes what a closed sending end could not deliver in the time that the Config gave it. Where that gave none, the
-// end was to wait for LingerTime at most, and nobody is told.
+// Lose notes the slots that a closed sending end could not deliver within Config.Linger. Without Config.Linger the end
+// has waited for LingerTime, and nobody is told.
 func (s *Set[E]) Lose(err error) {
 	if s.linger > 0 {
 		s.mu.Lock()
@@ -162,8 +162,8 @@ func (s *Set[E]) Lost() error {
 // of the published slots, unless the Config says so.
 const LingerTime = time.Second
 
-// Linger asks every pause how much is left, and returns when nothing is, when over is true, or when
-// the peer has taken nothing for limit. late is what is left then, else 0.
+// Linger asks, after each pause, how many slots are left. It returns when none is, when over returns true, or when
+// the peer has taken none for limit; late is how many are left in that case, else 0.
 func Linger(pause, limit time.Duration, ask func() (left int, over bool)) (late int) {
 	left, over := ask()
 	for last := time.Now(); left > 0 && !over && time.Since(last) < limit; {
