@@ -31,6 +31,7 @@ Examples
 
   -np N          ranks (default 4)
   -node N        ranks of a host, for more than one host (default: all)
+  -host-mbps N   Mbit/s of a host's network (default: RINGO_HOST_MBPS, or 25000)
   -s SIZE        bytes of the larger buffer of a rank (default 1M)
   -d TYPE        element type (default float32)
   -r ROOT        root of broadcast, reduce, gather, scatter (default 0)

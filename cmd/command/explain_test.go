@@ -132,6 +132,24 @@ func TestExplainAlternatives(t *testing.T) {
 	require.Empty(t, report("allreduce", "-deterministic").Alternatives)
 }
 
+// TestExplainNetwork: how fast a host's network is, by the flag or by the variable.
+func TestExplainNetwork(t *testing.T) {
+	between := func(want string, args ...string) {
+		t.Helper()
+		code, out, stderr := ringoHere(append([]string{"explain", "allreduce", "-np", "4", "-node", "2"}, args...)...)
+		require.Zero(t, code, stderr)
+		require.Contains(t, out, "TCP over "+want+" Gb/s a host")
+	}
+	between("25")
+	between("100", "-host-mbps", "100000")
+	t.Setenv("RINGO_HOST_MBPS", "300")
+	between("0.3")
+	between("100", "-host-mbps", "100000")
+	code, _, stderr := ringoHere("explain", "allreduce", "-node", "2", "-host-mbps", "-1")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "HostMbps")
+}
+
 // It ends when it is told to, however much there is to count.
 func TestExplainEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())

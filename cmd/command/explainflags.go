@@ -21,6 +21,7 @@ type explainFlags struct {
 	most, least         int // blocks
 	gpus                ringo.GPUs
 	row                 string
+	mbps                int
 	out, json           string // files
 }
 
@@ -28,6 +29,7 @@ func (f *explainFlags) register(fs *flag.FlagSet) {
 	fs.IntVar(&f.ranks, "np", 4, "")
 	fs.IntVar(&f.root, "r", 0, "")
 	fs.IntVar(&f.node, "node", 0, "")
+	fs.IntVar(&f.mbps, "host-mbps", 0, "")
 	fs.StringVar(&f.size, "s", "1M", "")
 	fs.StringVar(&f.typ, "d", "float32", "")
 	fs.StringVar(&f.algo, "algo", "", "")
@@ -53,7 +55,14 @@ func (f *explainFlags) question(names []string) (question, error) {
 	if err != nil {
 		return q, err
 	}
-	q.policy, q.most, q.least = f.policy, f.most, f.least
+	q.policy, q.most, q.least, q.mbps = f.policy, f.most, f.least, f.mbps
+	if q.mbps == 0 && f.node > 0 {
+		cfg, err := ringo.Config{}.FromEnv()
+		if err != nil {
+			return q, err
+		}
+		q.mbps = cfg.HostMbps
+	}
 	if f.ordered {
 		q.order = "rank order"
 	}

@@ -21,6 +21,7 @@ type question struct {
 	plan        string      // file
 	policy      string      // ringo.Config.BlockPolicy
 	most, least int         // MaxBlocks and MinBlocks
+	mbps        int         // ringo.Config.HostMbps
 }
 
 // choice answers for a size as bench counts it.
@@ -28,6 +29,7 @@ func (q question) choice(size int64) (ringo.Choice, error) {
 	width := q.typ.Size()
 	bytes, cfg := q.Count(size, q.ranks, width)*width, ringo.Config{
 		Algo: q.algo, Plan: q.plan, Deterministic: q.order, BlockPolicy: q.policy, MaxBlocks: q.most, MinBlocks: q.least,
+		HostMbps: q.mbps,
 	}
 	if q.gpus != nil {
 		return ringo.ExplainDevice(q.Kind, q.ranks, q.node, bytes, q.root, *q.gpus, cfg)
