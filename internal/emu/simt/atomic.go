@@ -147,6 +147,12 @@ func (c *combine) init() {
 	c.call = func(lane int, old uint64) uint64 { return c.f(old, c.b[lane], c.c[lane]) }
 }
 
+// kept is call for registers as they are now.
+func (c *combine) kept() func(lane int, old uint64) uint64 {
+	f, x, y := c.f, *c.b, *c.c
+	return func(lane int, old uint64) uint64 { return f(old, x[lane], y[lane]) }
+}
+
 func execAtomic(w *warp, in *inst, mask uint32) status {
 	a := in.x.(*atomic)
 	addr := w.address(in, &a.access)
@@ -176,10 +182,18 @@ func (w *warp) atomic(in *inst, a *atomic, p storage, mask uint32, addr *alu.Lan
 	if len(in.dst) > 0 {
 		old = w.slot(in.dst[0])
 	}
+	f := c.call
+	if old == nil && w.block.mem.Late(how) {
+		how.Late = true
+		f = c.kept()
+	}
 	first := bits.TrailingZeros32(mask)
 	at := addr[first] // old may be the register of the address
-	if f := w.block.mem.Atomic(w.index, mask, addr, a.size, old, c.call, how); f != nil {
+	if f := w.block.mem.Atomic(w.index, mask, addr, a.size, old, f, how); f != nil {
 		return w.stopped(in, f)
+	}
+	if how.Late {
+		return next // what nobody has seen is no reason to give way
 	}
 	w.giveWay(in)
 	if world.watch {

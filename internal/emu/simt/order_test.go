@@ -54,6 +54,30 @@ func TestMissingFenceIsFound(t *testing.T) {
 	})
 }
 
+// A relaxed red counts as late as a store does: without a fence behind it a flag may be seen before. All accesses are
+// strong, so nothing but the count shows it.
+func TestRedBeforeFlag(t *testing.T) {
+	for fence, want := range map[string][]uint32{"": {6, 7}, "fence.acq_rel.gpu;": {7}} {
+		var seen []uint32
+		for seed := range uint64(400) {
+			m := boot(t, hand(`mov.u32 %r3, %ctaid.x; setp.ne.u32 %p1, %r3, 0; @%p1 bra READ;
+				mov.u32 %r4, 7; red.relaxed.gpu.global.max.u32 [%rd0], %r4; mov.u32 %r4, 9; `+fence+`
+				st.relaxed.gpu.global.u32 [%rd0+256], 1;
+				mov.u32 %r5, 0; WAIT: add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, 30; @%p2 bra WAIT; ret;
+				READ: ld.acquire.gpu.global.u32 %r1, [%rd0+256]; setp.eq.u32 %p1, %r1, 0; @%p1 bra READ;
+				ld.relaxed.gpu.global.u32 %r2, [%rd0]; st.global.u32 [%rd0+512], %r2;`), options{seed: seed})
+			at := m.words(append([]uint32{6}, make([]uint32, 200)...)...)
+			m.run(m.grid("k", 2, 1, at, 0))
+			require.EqualValues(t, 7, m.read(at, 1)[0], "by the register's value then")
+			if v := m.read(at+512, 1)[0]; !slices.Contains(seen, v) {
+				seen = append(seen, v)
+			}
+		}
+		slices.Sort(seen)
+		require.Equal(t, want, seen, fence)
+	}
+}
+
 // A barrier of the warp orders memory, a vote does not.
 func TestWarpBarrierOrders(t *testing.T) {
 	for _, c := range []struct {

@@ -25,6 +25,9 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 			}
 			continue
 		}
+		if b.memory.late > 0 && !how.Shared {
+			b.warps[warp].buffer.carryOut(r.addr, n)
+		}
 		p := s.Data[off : off+n]
 		if n >= lineBytes && b.whole(s, &how) { // first of all: what follows may read in any order
 			backward(scratch[:n], p, 8)
@@ -163,7 +166,7 @@ func (b *Block) plainStore(warp int, mask uint32, addr *alu.Lanes, size int, src
 
 // Atomic replaces an element of 2, 4 or 8 bytes of each lane by f of it, lane
 // by lane. f may be called again when another process was quicker. old, which
-// may be nil (red), gets the old values.
+// may be nil (red), gets the old values. With how.Late f is called until the grid's end.
 func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *alu.Lanes,
 	f func(lane int, old uint64) uint64, how How) *Fault {
 	if how.Order == Weak {
@@ -196,6 +199,10 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 		for m := r.mask; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros32(m)
 			off := addr[l] - s.Addr
+			if how.Late && old == nil {
+				b.later(w, s, addr[l], size, func(old uint64) uint64 { return f(l, old) }, b.releaseOf(warp, l, &how))
+				continue
+			}
 			if !plain && !how.Shared {
 				b.memory.remember(s, addr[l], uint64(size), &b.origin, b.grid.device, false)
 			}
@@ -210,6 +217,22 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 		}
 	}
 	return nil
+}
+
+// Late reports, at random under the seed, whether an atomic operation that returns nothing is to become visible late,
+// as stores do: then its How says so.
+func (b *Block) Late(how How) bool {
+	return !b.memory.config.Plain && !how.Shared && how.Order <= Relaxed && b.memory.rand()>>40&3 == 0
+}
+
+// later puts an atomic operation into a warp's buffer.
+func (b *Block) later(w *warp, s *Allocation, addr uint64, size int, f func(old uint64) uint64, r *release) {
+	p := b.memory.pending()
+	p.allocation, p.addr, p.n, p.units = s, addr, uint64(size), all(addr, uint64(size))
+	p.release, p.by, p.change = r, &b.origin, f
+	p.strong, p.far, p.whole, p.tears = true, false, false, false
+	b.memory.late++
+	w.buffer.add(p)
 }
 
 // change replaces an element by f of it.

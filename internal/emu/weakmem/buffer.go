@@ -40,7 +40,9 @@ type pending struct {
 	whole      bool // its lines become visible at once
 	tears      bool // its words become visible one by one (Config.Lines)
 	far        bool // in the buffer of a device
-	data       [512]byte
+	// change is what a late atomic operation makes of an element, nil for a store: see How.Late.
+	change func(old uint64) uint64
+	data   [512]byte
 }
 
 // pending is a store to be filled in.
@@ -78,7 +80,7 @@ func (b *buffer) add(p *pending) {
 	b.stores = append(b.stores, p)
 }
 
-// remove forgets a store, which is drained or has moved.
+// remove forgets a store, which is drained.
 func (b *buffer) remove(i int) {
 	copy(b.stores[i:], b.stores[i+1:])
 	b.stores[len(b.stores)-1] = nil
@@ -170,7 +172,23 @@ func (b *buffer) drain(p *pending, units uint64) {
 			break
 		}
 	}
+	p.change = nil
 	b.memory.free = append(b.memory.free, p)
+}
+
+// carryOut carries out the late atomic operations on some of the bytes, here and above: whoever sees one sees it
+// in the order in which all see it.
+func (b *buffer) carryOut(addr, n uint64) {
+	for ; b != nil; b = b.up {
+		for i := 0; i < len(b.stores); {
+			if p := b.stores[i]; p.change != nil && p.overlaps(addr, n) {
+				b.drain(p, ^uint64(0))
+				i = 0 // it may have removed others too
+			} else {
+				i++
+			}
+		}
+	}
 }
 
 // drainBefore makes visible the stores that overlap the bytes and are older than p, or
@@ -220,9 +238,16 @@ func (b *buffer) moveUp() {
 	b.clean()
 }
 
-// reveal writes units of a store to memory.
+// reveal writes units of a store to memory, or carries an atomic operation out.
 func (m *Memory) reveal(p *pending, units uint64) {
 	off := p.addr - p.allocation.Addr
+	if p.change != nil {
+		m.late--
+		m.remember(p.allocation, p.addr, p.n, p.by, p.by.grid.device, p.far)
+		was, v := m.change(p.allocation.Data[off:][:p.n], 0, func(_ int, old uint64) uint64 { return p.change(old) })
+		p.allocation.replaced(m, off, int(p.n), was, v, p.release)
+		return
+	}
 	if p.strong {
 		for u := units; u != 0; u &= u - 1 {
 			from, to := p.unit(bits.TrailingZeros64(u))

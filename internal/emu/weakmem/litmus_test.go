@@ -58,6 +58,15 @@ func atomAdd(r int, addr, v uint64, o Order, s Scope) step {
 	}
 }
 
+// red adds, and returns nothing: what it does may be seen late.
+func red(addr, v uint64, o Order, s Scope) step {
+	return func(t *thread) bool {
+		how := t.how(o, s)
+		how.Late = t.on.Late(how)
+		return t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr), 4, nil, func(_ int, u uint64) uint64 { return u + v }, how) == nil
+	}
+}
+
 func fence(s Scope) step {
 	return func(t *thread) bool { t.on.Fence(t.warp, 1<<t.lane, t.how(AcqRel, s)); return true }
 }
@@ -198,6 +207,18 @@ func messagePassing(between, after step, data, flagStore, flagLoad Order, s Scop
 	}
 }
 
+// redPassing is messagePassing whose data are added by red, and all of it strong: there is no race to be found.
+func redPassing(between step) func() []*thread {
+	return func() []*thread {
+		w := &thread{steps: []step{red(x, 1, Relaxed, GPU)}}
+		if between != nil {
+			w.steps = append(w.steps, between)
+		}
+		w.steps = append(w.steps, st(ready, 1, Relaxed, GPU))
+		return []*thread{w, {block: 1, steps: []step{until(0, ready, 1, Acquire, GPU), ld(1, x, Relaxed, GPU)}}}
+	}
+}
+
 func TestLitmus(t *testing.T) {
 	stale := func(t []*thread) bool { return t[1].r[0] == 1 && t[1].r[1] == 0 }
 	tests := []litmus{
@@ -320,6 +341,31 @@ func TestLitmus(t *testing.T) {
 		{name: "atomic after an own store", weak: func(t []*thread) bool { return t[0].r[0] != 5 },
 			threads: func() []*thread {
 				return []*thread{{steps: []step{st(x, 5, Relaxed, GPU), atomAdd(0, x, 1, Relaxed, GPU)}}}
+			}},
+		{name: "message passing by red, no fence", shows: true, threads: redPassing(nil)},
+		{name: "message passing by red, fence of the writer", old: false, threads: redPassing(fence(GPU))},
+		{name: "message passing by red, fence of the block between blocks", shows: true, threads: redPassing(fence(CTA))},
+		{name: "own reds are seen", weak: func(t []*thread) bool { return t[0].r[0] != 1 || t[0].r[1] != 3 || t[0].r[2] != 4 },
+			threads: func() []*thread {
+				return []*thread{{steps: []step{
+					red(x, 1, Relaxed, GPU), ld(0, x, Relaxed, GPU), red(x, 2, Relaxed, GPU), ld(1, x, Weak, GPU),
+					red(x, 1, Relaxed, GPU), atomAdd(2, x, 1, Relaxed, GPU),
+				}}}
+			}},
+		{name: "reds count", weak: func(t []*thread) bool { return t[2].r[1] != 9 },
+			threads: func() []*thread {
+				return []*thread{
+					{steps: []step{red(x, 1, Relaxed, GPU), red(x, 2, Relaxed, GPU), red(ready, 1, Release, GPU)}},
+					{block: 1, steps: []step{st(x+4, 7, Relaxed, GPU), red(x, 6, Relaxed, GPU), fence(GPU), red(ready, 1, Relaxed, GPU)}},
+					{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Relaxed, GPU)}},
+				}
+			}},
+		{name: "red after an own store", weak: func(t []*thread) bool { return t[1].r[0] == 1 && t[1].r[1] != 7 },
+			threads: func() []*thread {
+				return []*thread{
+					{steps: []step{st(x, 5, Relaxed, GPU), red(x, 2, Relaxed, GPU), fence(GPU), st(ready, 1, Relaxed, GPU)}},
+					{block: 1, steps: []step{until(0, ready, 1, Acquire, GPU), ld(1, x, Relaxed, GPU)}},
+				}
 			}},
 		{name: "two releases on one counter", weak: func(t []*thread) bool { return t[2].r[1] == 0 || t[2].r[2] == 0 },
 			threads: func() []*thread {

@@ -241,6 +241,9 @@ func (t *Transfer) load(until int) {
 			continue
 		}
 		addr := t.plan.Src + uint64(from)
+		if m := t.block.memory; m.late > 0 && !t.plan.FromShared {
+			t.block.warps[t.warp].buffer.carryOut(addr, uint64(to-from))
+		}
 		p := t.data[from:to]
 		t.each(addr, to-from, t.plan.FromShared, func(s *Allocation, off uint64, from, to int) {
 			copy(p[from:to], s.Data[off:])

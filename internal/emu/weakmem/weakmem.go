@@ -13,6 +13,7 @@
 //   - Loads happen when they are executed, but for Config.OldLoads. A reader
 //     that lacks its acquire is found as a race, not by an old value; if all
 //     its loads are strong, only OldLoads finds it.
+//   - An atomic operation that returns a value is visible at once; a relaxed red may be as late as a store.
 //   - The lanes of a warp see each other's stores at once. That they used
 //     SyncWarp is only checked.
 //   - Of each 8 bytes, only the last few unordered writes and reads are remembered; a
@@ -58,6 +59,7 @@ type How struct {
 	Scope       Scope
 	Shared      bool // the block's shared memory; addresses are offsets in it
 	Async       bool // through the async proxy, as bulk copies do: see Block.FenceProxy
+	Late        bool // an atomic operation that returns nothing: see Block.Late
 	NonCoherent bool // ld.nc: no thread may write the bytes that the load reads during the kernel
 	Line        int  // line of PTX, for reports
 }
@@ -96,6 +98,7 @@ type Memory struct {
 	dirty   []*buffer // buffers that hold stores
 	free    []*pending
 	devices map[int]*buffer
+	late    int // atomic operations in buffers
 	changes uint64
 
 	past    past
