@@ -42,7 +42,7 @@ const (
 	worthPeers = 1.25
 )
 
-// alike reports whether all hosts have as many ranks.
+// alike reports whether all hosts have the same number of ranks.
 func (l *layout) alike() bool { return slices.Min(l.topo.Hosts) == l.topo.most() }
 
 // samples are three layouts that have hosts like these: of equally spaced sizes from the smallest to the largest.
@@ -151,7 +151,7 @@ func chunksOf(s sched.Schedule) int64 {
 	return int64(max(shape.In, shape.Out))
 }
 
-// A growth is what so many ranks, and doublings, take.
+// A growth is the time that a number of ranks takes, and their doublings.
 type growth struct{ ranks, doublings, time float64 }
 
 // carry finds the time of more ranks by the function through three: once, for each rank, and for each doubling.

@@ -43,7 +43,7 @@ var remedyFor = map[Reason]string{
 	InitFails: "look at nvidia-smi and dmesg",
 }
 
-// Unavailable is the error of Open.
+// Unavailable is the error of Open: no driver can be used.
 type Unavailable struct {
 	Path   string // of the library
 	Reason Reason

@@ -126,8 +126,7 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 	return c, nil
 }
 
-// keep starts the watcher of l and remembers l until Close. It returns false after
-// Close.
+// keep starts the watcher of link l and keeps l until Close. It returns false after Close.
 func (t *Transport) keep(l *link) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -330,7 +330,7 @@ func (l *Library) WindowAt(handle, window uintptr) (uintptr, error) {
 	return w.at, nil
 }
 
-// Unsupported is the error of a function of NCCL that there is not.
+// Unsupported returns the error of a function of NCCL that this library does not have.
 func Unsupported(name string) error {
 	return fmt.Errorf("%s: %w by libnccl of Ringo %s, which has nothing for kernels that use networks: call collectives "+
 		"from the host, or ask for LSA barriers",

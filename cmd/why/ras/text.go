@@ -220,7 +220,7 @@ func (t *textual) rank(list map[int]*Rank, rank int) *Rank {
 	return list[rank]
 }
 
-// nobody is a process that is not known.
+// nobody stands for a process that is not known.
 var nobody = Peer{Pid: -1, GPU: -1}
 
 // end puts the communicators into the report, with the counts of all ranks that can be told.
@@ -275,7 +275,7 @@ func (t *textual) end() {
 	clear(t.byHash)
 }
 
-// of is a rank of a communicator, which may have been named by no line.
+// of returns a rank of a communicator, also one that no line has named.
 func (t *textual) of(c *comm, r int) *Rank {
 	if c.ranks[r] == nil {
 		c.ranks[r] = &Rank{Rank: r, Peer: nobody}
@@ -294,7 +294,7 @@ func name(kind string) string {
 	return kind
 }
 
-// number is 0 for what is none.
+// number returns 0 for a text that is no number.
 func number(text string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {

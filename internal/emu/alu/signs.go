@@ -2,7 +2,7 @@ package alu
 
 import "github.com/ringo-go/ringo/internal/emu/ptx"
 
-// makeFloatSign is abs and neg.
+// makeFloatSign makes abs and neg.
 func makeFloatSign(in *ptx.Instr) (Op, bool) {
 	t := last(in)
 	f := formatOf(t)
@@ -25,7 +25,7 @@ func makeFloatSign(in *ptx.Instr) (Op, bool) {
 	return unary(t, each1(t, one)), true
 }
 
-// makeFloatMinMax is min and max, -0 below +0.
+// makeFloatMinMax makes min and max, for which -0 is below +0.
 func makeFloatMinMax(in *ptx.Instr) (Op, bool) {
 	t := last(in)
 	f := formatOf(t)
@@ -69,7 +69,7 @@ func (f *format) before(a, b uint64) bool {
 	return signed(f.key(a), f.width) < signed(f.key(b), f.width)
 }
 
-// key is a number as a signed integer in the same order.
+// key maps a number to a signed integer, in the same order.
 func (f *format) key(a uint64) uint64 {
 	if a&f.sign() != 0 {
 		return a ^ (f.sign() - 1)
@@ -77,7 +77,7 @@ func (f *format) key(a uint64) uint64 {
 	return a
 }
 
-// makeCopysign is b with the sign of a.
+// makeCopysign makes copysign: b with the sign of a.
 func makeCopysign(in *ptx.Instr) (Op, bool) {
 	f := formatOf(last(in))
 	if f != &f32 && f != &f64 {
