@@ -111,6 +111,7 @@ type litmus struct {
 	shows   bool                   // weak must be seen under some seed, else never
 	races   bool                   // likewise for a race
 	old     bool                   // weak must be seen with Config.OldLoads, else never
+	last    [2]uint64              // what x and y were at the end of the last run
 }
 
 // memory64 is zeroed memory for the litmus tests.
@@ -163,6 +164,8 @@ func (l *litmus) run(seed uint64, old bool) (weak, race bool) {
 	for _, g := range grids {
 		g.End()
 	}
+	vars, _ := m.Find(x)
+	l.last = [2]uint64{get(vars.Data, 4), get(vars.Data[y-x:], 4)}
 	return weak, races > 0
 }
 
