@@ -63,7 +63,8 @@ func red(addr, v uint64, o Order, s Scope) step {
 	return func(t *thread) bool {
 		how := t.how(o, s)
 		how.Late = t.on.Late(how)
-		return t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr), 4, nil, func(_ int, u uint64) uint64 { return u + v }, how) == nil
+		add := func(_ int, u uint64) uint64 { return u + v }
+		return t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr), 4, nil, add, how) == nil
 	}
 }
 
@@ -348,7 +349,8 @@ func TestLitmus(t *testing.T) {
 		{name: "message passing by red, no fence", shows: true, threads: redPassing(nil)},
 		{name: "message passing by red, fence of the writer", old: false, threads: redPassing(fence(GPU))},
 		{name: "message passing by red, fence of the block between blocks", shows: true, threads: redPassing(fence(CTA))},
-		{name: "own reds are seen", weak: func(t []*thread) bool { return t[0].r[0] != 1 || t[0].r[1] != 3 || t[0].r[2] != 4 },
+		{name: "own reds are seen",
+			weak: func(t []*thread) bool { return t[0].r[0] != 1 || t[0].r[1] != 3 || t[0].r[2] != 4 },
 			threads: func() []*thread {
 				return []*thread{{steps: []step{
 					red(x, 1, Relaxed, GPU), ld(0, x, Relaxed, GPU), red(x, 2, Relaxed, GPU), ld(1, x, Weak, GPU),
@@ -359,7 +361,9 @@ func TestLitmus(t *testing.T) {
 			threads: func() []*thread {
 				return []*thread{
 					{steps: []step{red(x, 1, Relaxed, GPU), red(x, 2, Relaxed, GPU), red(ready, 1, Release, GPU)}},
-					{block: 1, steps: []step{st(x+4, 7, Relaxed, GPU), red(x, 6, Relaxed, GPU), fence(GPU), red(ready, 1, Relaxed, GPU)}},
+					{block: 1, steps: []step{
+						st(x+4, 7, Relaxed, GPU), red(x, 6, Relaxed, GPU), fence(GPU), red(ready, 1, Relaxed, GPU),
+					}},
 					{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Relaxed, GPU)}},
 				}
 			}},
