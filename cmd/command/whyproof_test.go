@@ -70,6 +70,7 @@ func judged(s *hangs.Scenario, a *whyAnswer, whole bool) verdict {
 // Generated hangs, as dumps, answers of RAS, logs and stacks: alone and together. Nobody is accused who is not at
 // fault.
 func TestWhyProof(t *testing.T) {
+	every := tier.Full() && !tier.Race || *rewrite // CI runs this test without the race detector too
 	sources := []struct {
 		name string
 		what hangs.What
@@ -81,7 +82,7 @@ func TestWhyProof(t *testing.T) {
 	var results []*result
 	t.Run("scenarios", func(t *testing.T) {
 		for i, s := range hangs.All(*whySeed) {
-			if v := i % hangs.PerKind; !tier.Full() && !*rewrite && (v > 1 || v > 0 && testing.Short()) {
+			if v := i % hangs.PerKind; !every && (v > 1 || v > 0 && testing.Short()) {
 				continue
 			}
 			one := &result{s: s}
@@ -133,7 +134,7 @@ func TestWhyProof(t *testing.T) {
 	}
 	row("**all**", &total)
 	t.Log("right / unknown / wrong\n" + table.String())
-	if tier.Full() && *whySeed == 0 || *rewrite {
+	if every && *whySeed == 0 || *rewrite {
 		region(t, "scenarios", table.String())
 	}
 }
