@@ -165,14 +165,3 @@ func (w *worker) wrongRows(d *data, t ringo.DataType, sums []byte, from int) (wr
 	}
 	return wrong, nil
 }
-
-// openNorm makes the memory of calls with a Norm, if there are to be any.
-func (w *worker) openNorm(most int64) (close func() error, err error) {
-	if w.cfg.Row == 0 {
-		return func() error { return nil }, nil
-	}
-	if w.norm, err = newNormBuffers(int(w.cfg.Row), int(most), w.comm.Device()); err != nil {
-		return nil, err
-	}
-	return w.norm.close, nil
-}

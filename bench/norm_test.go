@@ -36,7 +36,8 @@ func TestWrongRowsAreFound(t *testing.T) {
 	require.NoError(t, err)
 	s := series{Collective: Collectives[0], typ: ringo.Float32, op: ringo.Sum, counts: []int{count}}
 	onEach(t, workers(t, cfg, n, 4*count), func(i int, w *worker) error {
-		if _, err := w.openNorm(4 * count); err != nil {
+		var err error
+		if w.norm, err = newNormBuffers(int(cfg.Row), 4*count, nil); err != nil {
 			return err
 		}
 		op := w.operation("ringo", &s, count, false)

@@ -64,11 +64,12 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 			return err
 		}
 	}
-	close, err := w.openNorm(length)
-	if err != nil {
-		return err
+	if w.cfg.Row > 0 {
+		if w.norm, err = newNormBuffers(int(w.cfg.Row), int(length), dev); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.norm.close()) }()
 	}
-	defer func() { err = errors.Join(err, close()) }()
 	if slices.Contains(w.cfg.Peers, "nccl") {
 		if w.nccl, err = openNCCL(w); err != nil {
 			return err
