@@ -35,6 +35,20 @@ DEVICE void store_relaxed64(u64 p, u64 v) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
+// Halves are those of 64 bits, loaded or stored at once, for memory where others load or store one of them: to PTX strong
+// accesses of different sizes race where they overlap.
+struct Halves {
+  u32 low, high;
+};
+DEVICE Halves load_relaxed_halves(u64 p) {
+  Halves v;
+  asm volatile("ld.relaxed.sys.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.low), "=r"(v.high) : "l"(p) : "memory");
+  return v;
+}
+DEVICE void store_relaxed_halves(u64 p, u64 v) {
+  asm volatile("st.relaxed.sys.global.v2.u32 [%0], {%1, %2};" ::"l"(p), "r"((u32)v), "r"((u32)(v >> 32)) : "memory");
+}
+
 // Fence orders all that this thread has stored or seen before its next stores, for
 // every thread that sees those.
 DEVICE void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
@@ -189,7 +203,7 @@ static DEVICE bool last(const Comm &c) {
 static DEVICE void end(const Comm &c, const State &s, bool finishes = true) {
   store_relaxed(c.local + local::number, s.number + c.fresh);
   if (finishes) {
-    store_relaxed64(c.local + local::finished, s.finished + 1);
+    store_relaxed_halves(c.local + local::finished, s.finished + 1); // look() loads words
     store_relaxed64(c.control + control::finished, s.finished + 1);
   }
   if (c.token) store_relaxed64(c.control + control::consumed, c.token);
@@ -221,18 +235,18 @@ struct Stop {
 };
 
 // Gone has a bit for each of the first 32 ranks that has left.
-static DEVICE u32 gone(u64 word) { return word >> 32; }
+static DEVICE u32 gone(const Comm &c) { return load_relaxed_halves(c.control + control::word).high; }
 
 // Stopped asks the host whether to end, which takes about a µs, and tells the device. The host
 // may ask for whom this thread waits. It returns a Fault, 0 for none.
 static DEVICE u32 stopped(const Comm &c, const Stop &at) {
-  u64 word = load_relaxed64(c.control + control::word);
-  if ((u32)word == to_end) {
+  Halves word = load_relaxed_halves(c.control + control::word);
+  if (word.low == to_end) {
     store_relaxed(c.local + local::over, 1);
     return aborted;
   }
-  if (at.spare && gone(word) >> at.peer & 1) return departed;
-  if ((u32)word == to_say) store_relaxed(c.control + control::awaited + 4 * at.peer, 1);
+  if (at.spare && word.high >> at.peer & 1) return departed;
+  if (word.low == to_say) store_relaxed(c.control + control::awaited + 4 * at.peer, 1);
   return 0;
 }
 

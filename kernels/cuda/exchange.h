@@ -68,7 +68,7 @@ static DEVICE bool receive(const DirectArgs &a, const Cell &l, const Round &r, u
     bool asks = (i / line_polls + (block() * threads() + thread()) / warp) % (blocks() * threads() / warp) == 0;
     missing(a, l, r.flag, asks, want, v, odd, stop);
     if (vote(stop.kind == departed)) { // the root of a broadcast has all it needs, say
-      want &= a.from | ~gone(load_relaxed64(a.comm.control + control::word));
+      want &= a.from | ~gone(a.comm);
       if (stop.kind == departed) stop.kind = 0;
     }
     if (vote(stop.kind)) return false;

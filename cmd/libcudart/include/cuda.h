@@ -62,6 +62,17 @@ typedef enum {
 	CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
 	CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
 } CUdevice_attribute;
+typedef enum {
+	CU_POINTER_ATTRIBUTE_CONTEXT = 1,
+	CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+	CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,
+	CU_POINTER_ATTRIBUTE_HOST_POINTER = 4,
+	CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
+	CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+	CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+	CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+	CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12
+} CUpointer_attribute;
 typedef enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 } CUstream_flags;
 typedef enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2, CU_EVENT_INTERPROCESS = 4 } CUevent_flags;
 #define CU_STREAM_LEGACY ((CUstream)1)
@@ -126,6 +137,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer);
 CUresult cuMemGetInfo(size_t *free, size_t *total);
 CUresult cuMemAlloc(CUdeviceptr *p, size_t bytes);
 CUresult cuMemFree(CUdeviceptr p);
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr p);
 CUresult cuMemAllocHost(void **p, size_t bytes);
 CUresult cuMemHostAlloc(void **p, size_t bytes, unsigned int flags);
 CUresult cuMemFreeHost(void *p);

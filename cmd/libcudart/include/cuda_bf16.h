@@ -49,5 +49,27 @@ RINGO_HD float __bfloat162float(__nv_bfloat16 x) { return (float)x; }
 #define RINGO_BF16(op) __nv_bfloat16((float)a op (float)b)
 RINGO_OPS(__nv_bfloat16, RINGO_BF16)
 #undef RINGO_BF16
+/* The product of two is exact in a double; the sum is rounded to odd before it is rounded. */
+RINGO_HD __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c)
+{
+	return __nv_bfloat16((double)(float)a * (double)(float)b + (double)(float)c);
+}
+RINGO_HD __nv_bfloat16 __ushort_as_bfloat16(unsigned short b) { return __builtin_bit_cast(__nv_bfloat16, b); }
+RINGO_HD unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }
+RINGO_HD __nv_bfloat16 __hneg(__nv_bfloat16 a) { return __ushort_as_bfloat16(a.bits ^ 0x8000); }
+
+RINGO_PAIRS(__nv_bfloat162)
+typedef __nv_bfloat162 nv_bfloat162;
+RINGO_HD __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return {a, b}; }
+RINGO_HD __nv_bfloat162 make_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return {a, b}; }
+RINGO_HD __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 a) { return {a, a}; }
+RINGO_HD __nv_bfloat162 __float2bfloat162_rn(float a) { return {__nv_bfloat16(a), __nv_bfloat16(a)}; }
+RINGO_HD __nv_bfloat162 __floats2bfloat162_rn(float a, float b) { return {__nv_bfloat16(a), __nv_bfloat16(b)}; }
+RINGO_HD __nv_bfloat162 __float22bfloat162_rn(float2 a) { return {__nv_bfloat16(a.x), __nv_bfloat16(a.y)}; }
+RINGO_HD float2 __bfloat1622float2(__nv_bfloat162 a) { return {(float)a.x, (float)a.y}; }
+RINGO_HD __nv_bfloat16 __low2bfloat16(__nv_bfloat162 a) { return a.x; }
+RINGO_HD __nv_bfloat16 __high2bfloat16(__nv_bfloat162 a) { return a.y; }
+RINGO_HD float __low2float(__nv_bfloat162 a) { return (float)a.x; }
+RINGO_HD float __high2float(__nv_bfloat162 a) { return (float)a.y; }
 
 #endif

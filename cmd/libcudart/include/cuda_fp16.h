@@ -69,4 +69,33 @@ RINGO_OPS(__half, RINGO_HALF)
 RINGO_HD __half __hfma(__half a, __half b, __half c) { return __half(__builtin_fma((double)a.v, (double)b.v, (double)c.v)); }
 RINGO_HD __half __hneg(__half a) { return ringo_half(-a.v); }
 
+/* Pairs: each operation is that of both elements. */
+#define RINGO_PAIRS(pair)                                                                              \
+	RINGO_HD pair operator+(pair a, pair b) { return {a.x + b.x, a.y + b.y}; }                     \
+	RINGO_HD pair operator-(pair a, pair b) { return {a.x - b.x, a.y - b.y}; }                     \
+	RINGO_HD pair operator*(pair a, pair b) { return {a.x * b.x, a.y * b.y}; }                     \
+	RINGO_HD pair operator/(pair a, pair b) { return {a.x / b.x, a.y / b.y}; }                     \
+	RINGO_HD pair &operator+=(pair &a, pair b) { return a = a + b; }                               \
+	RINGO_HD pair &operator*=(pair &a, pair b) { return a = a * b; }                               \
+	RINGO_HD pair __hadd2(pair a, pair b) { return a + b; }                                        \
+	RINGO_HD pair __hsub2(pair a, pair b) { return a - b; }                                        \
+	RINGO_HD pair __hmul2(pair a, pair b) { return a * b; }                                        \
+	RINGO_HD pair __h2div(pair a, pair b) { return a / b; }                                        \
+	RINGO_HD pair __hfma2(pair a, pair b, pair c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; } \
+	RINGO_HD pair __hmin2(pair a, pair b) { return {__hmin(a.x, b.x), __hmin(a.y, b.y)}; }         \
+	RINGO_HD pair __hmax2(pair a, pair b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }         \
+	RINGO_HD pair __hneg2(pair a) { return {__hneg(a.x), __hneg(a.y)}; }
+RINGO_PAIRS(__half2)
+RINGO_HD __half2 __halves2half2(__half a, __half b) { return {a, b}; }
+RINGO_HD __half2 make_half2(__half a, __half b) { return {a, b}; }
+RINGO_HD __half2 __half2half2(__half a) { return {a, a}; }
+RINGO_HD __half2 __float2half2_rn(float a) { return {__half(a), __half(a)}; }
+RINGO_HD __half2 __floats2half2_rn(float a, float b) { return {__half(a), __half(b)}; }
+RINGO_HD __half2 __float22half2_rn(float2 a) { return {__half(a.x), __half(a.y)}; }
+RINGO_HD float2 __half22float2(__half2 a) { return {(float)a.x, (float)a.y}; }
+RINGO_HD __half __low2half(__half2 a) { return a.x; }
+RINGO_HD __half __high2half(__half2 a) { return a.y; }
+RINGO_HD float __low2float(__half2 a) { return (float)a.x; }
+RINGO_HD float __high2float(__half2 a) { return (float)a.y; }
+
 #endif

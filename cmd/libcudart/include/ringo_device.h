@@ -15,6 +15,8 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, v
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 __device__ int vprintf(const char *, const char *);
 __device__ int printf(const char *, ...);
+inline __device__ void *memcpy(void *to, const void *from, size_t n) { return __builtin_memcpy(to, from, n); }
+inline __device__ void *memset(void *to, int value, size_t n) { return __builtin_memset(to, value, n); }
 __device__ void __assertfail(const char *message, const char *file, unsigned line, const char *function, size_t size);
 static inline __device__ void __assert_fail(const char *message, const char *file, unsigned line, const char *function)
 {

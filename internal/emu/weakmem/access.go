@@ -9,6 +9,7 @@ import (
 // Load reads len(dst) elements of size bytes for each lane, zero-extended into
 // dst. The whole vector must be aligned to its size, at most 16 bytes.
 func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes, how How) *Fault {
+	how.element = uint8(size)
 	each := size * len(dst)
 	var scratch [512]byte
 	for mask != 0 {
@@ -94,6 +95,7 @@ func (b *Block) strongLoad(warp int, r *run, s *Allocation, p []byte, size int, 
 // Store writes len(src) elements of size bytes for each lane, from the low bits
 // of src. Of lanes at the same address the last one's value stays.
 func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*alu.Lanes, how How) *Fault {
+	how.element = uint8(size)
 	each := size * len(src)
 	if b.memory.config.Plain {
 		return b.plainStore(warp, mask, addr, size, src, &how)
@@ -169,6 +171,7 @@ func (b *Block) plainStore(warp int, mask uint32, addr *alu.Lanes, size int, src
 // may be nil (red), gets the old values. With how.Late f is called until the grid's end.
 func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *alu.Lanes,
 	f func(lane int, old uint64) uint64, how How) *Fault {
+	how.element = uint8(size)
 	if how.Order == Weak {
 		how.Order = Relaxed
 	}

@@ -228,6 +228,9 @@ func (o *operation) note(s *Allocation, addr, n uint64, k kind) error {
 		return nil
 	}
 	r := record{by: &o.origin, addr: addr - s.Addr, n: n, mask: 1, kind: k | o.kind, scope: System}
+	if o.kind&strong != 0 {
+		r.element = uint8(n)
+	}
 	m.compact()
 	a := access{memory: m, clock: o.after, record: &r, number: m.history.add(&r)}
 	if f := a.touch(s); f != nil {

@@ -203,6 +203,10 @@ func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) 
 	case (r.kind|a.record.kind)&nonCoherent != 0 && r.by.grid == a.record.by.grid:
 		*why = "ld.nc needs memory that nothing writes during the kernel"
 		f.Detail = *why + ": " + other
+	case both&strong != 0 && partly(r, a.record):
+		*why = "both are strong, but of elements of different sizes, which overlap in part"
+		f.Detail = fmt.Sprintf("both are strong, but of elements of %d and %d bytes, which overlap in part: %s", r.element,
+			a.record.element, other)
 	case both&strong != 0:
 		*why = "both are strong, but of a scope that lacks the other thread"
 		f.Detail = *why + ": " + other

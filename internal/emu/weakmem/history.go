@@ -22,6 +22,7 @@ type record struct {
 	size        uint8 // bytes a lane; 0: all lanes access the same bytes
 	kind        kind
 	scope       Scope
+	element     uint8 // bytes of an element of a vector, or of the access; 0: bytes without elements
 }
 
 // A kind is the kind of a record's access.
@@ -46,12 +47,12 @@ func (r *record) lanesAt(addr uint64) uint32 {
 // origin0 is the address at which lane 0 accesses or would.
 func (r *record) origin0() uint64 { return r.addr - uint64(r.first)*uint64(r.size) }
 
-// mutual reports whether the two are strong, each at a scope that holds both
-// threads: such accesses never race.
+// mutual reports whether the two are strong, of elements of one size, and each at a scope that holds both
+// threads: such accesses never race. PTX calls them morally strong; if they overlap in part, they are not.
 func mutual(a, b *record) bool {
 	need := System
 	switch {
-	case a.kind&b.kind&strong == 0:
+	case a.kind&b.kind&strong == 0 || partly(a, b):
 		return false
 	case a.by == b.by:
 		need = CTA
@@ -60,6 +61,10 @@ func mutual(a, b *record) bool {
 	}
 	return a.scope >= need && b.scope >= need
 }
+
+// partly reports whether the elements that the two access differ in size: as each is aligned to its size, those that
+// overlap overlap in part.
+func partly(a, b *record) bool { return a.element != b.element && a.element != 0 && b.element != 0 }
 
 // history is the records that shadow memory refers to.
 type history struct {

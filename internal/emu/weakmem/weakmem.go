@@ -62,6 +62,8 @@ type How struct {
 	Late        bool // an atomic operation that returns nothing: see Block.Late
 	NonCoherent bool // ld.nc: no thread may write the bytes that the load reads during the kernel
 	Line        int  // line of PTX, for reports
+
+	element uint8 // bytes of an element, where the access is of a vector: set by Load, Store and Atomic
 }
 
 // Config says how strict Memory is.
