@@ -157,10 +157,11 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 		}
 		seed := e.First + uint64(i)
 		file := filepath.Join(dir, strconv.FormatUint(seed, 10))
-		if err := e.once(ctx, seed, file, stdout, stderr, r); err != nil {
+		right, err := e.once(ctx, seed, file, stdout, stderr, r)
+		if err != nil {
 			return r, err
 		}
-		if err := r.read(file, seed); err != nil {
+		if err := r.read(file, seed, right); err != nil {
 			return r, err
 		}
 		r.Ran++
@@ -168,9 +169,10 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 	return r, nil
 }
 
-// once runs the program under one seed. The processes of the program append to the file.
+// once runs the program under one seed, and reports whether it ended with status 0. The processes of the program append
+// to the file.
 func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, stderr io.Writer,
-	r *emulateReport) error {
+	r *emulateReport) (right bool, err error) {
 	cmd := exec.CommandContext(ctx, e.program[0], e.program[1:]...)
 	cmd.Env = e.emulated(e.environment, seed, file)
 	if count := filepath.Join(e.kit, countFile); isFile(count) {
@@ -178,20 +180,19 @@ func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, 
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	cmd.WaitDelay = 2 * time.Second // for a grandchild that keeps its standard output
-	err := cmd.Run()
+	err = cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	case errors.As(err, &exit):
 		if r.Status == 0 {
 			r.Status = max(1, exit.ExitCode())
 			r.Ended = exit.Error()
 		}
-	case err != nil:
-		return err
+		return false, nil
 	}
-	return nil
+	return err == nil, err
 }
 
 // reportVariable names the file to which the libraries of a program write what it has done.

@@ -81,6 +81,14 @@ func TestEmulateProgram(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Equal(t, map[string]int{"add": 2}, r.Kernels)
 	require.Equal(t, "leak", r.Findings[0].Kind)
+
+	// A program that fails leaves behind what it would have freed.
+	code, out, _ = run("--json", "sh", "-c", `echo '{"process":1,"ended":true,"leaks":["8 bytes"]}' >"$RINGO_EMULATE_REPORT"; exit 3`)
+	require.Equal(t, 1, code)
+	r = emulateReport{}
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Empty(t, r.Findings)
+	require.Equal(t, 3, r.Status)
 }
 
 // TestEmulateReport reads what processes have written: one that ended, one that was killed, one that was killed while
@@ -100,10 +108,10 @@ func TestEmulateReport(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644))
 	r := newEmulateReport(&emulation{program: []string{"add"}, GPUs: 2, Seeds: 2})
 	for seed := range uint64(2) {
-		require.NoError(t, r.read(file, seed))
+		require.NoError(t, r.read(file, seed, true))
 		r.Ran++
 	}
-	require.NoError(t, r.read(file+"-absent", 2))
+	require.NoError(t, r.read(file+"-absent", 2, true))
 	require.Equal(t, map[string]int{"abc::add": 4, "set": 2}, r.Kernels)
 	require.Equal(t, map[string]int{"ncclAllReduce": 8}, r.NCCL)
 	require.EqualValues(t, 200, r.Instructions)

@@ -73,8 +73,8 @@ func reportLines(text []byte) *bufio.Scanner {
 	return lines
 }
 
-// read adds what the processes of a run have written.
-func (r *emulateReport) read(file string, seed uint64) error {
+// read adds what the processes of a run have written. What a run leaves behind that did not end right is no leak.
+func (r *emulateReport) read(file string, seed uint64, right bool) error {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the program has not used a GPU
@@ -100,8 +100,10 @@ func (r *emulateReport) read(file string, seed uint64) error {
 				r.fault(f, seed)
 			}
 		}
-		for _, leak := range l.Leaks {
-			r.add(emulateFound{Kind: "leak", Text: leak, Times: 1}, seed)
+		if right {
+			for _, leak := range l.Leaks {
+				r.add(emulateFound{Kind: "leak", Text: leak, Times: 1}, seed)
+			}
 		}
 		for name, n := range l.Kernels {
 			r.Kernels[kernelName(name)] += n

@@ -1,7 +1,7 @@
 // torch runs PyTorch's all-reduces in symmetric memory, kernels as they are: HEADER is CUDASymmetricMemory-inl.h, KERNELS the
 // kernels that "proved" cuts out of CUDASymmetricMemoryOps.cu, whose other lines need PyTorch.
 //
-//	-DONESHOT or -DTWOSHOT (which adds up in place), -DRANKS=2 or 4, -DTYPE=float or at::BFloat16
+//	-DSHOTS=1, or 2 (which adds up in place), -DRANKS=2 or 4, -DTYPE=float or at::BFloat16
 #include <array>
 #include <atomic>
 #include <stdio.h>
@@ -46,14 +46,14 @@ int main(int argc, char **argv)
 		ranks.input(in, n, round);
 		for (int r = 0; r < RANKS; r++) {
 			CHECK(cudaSetDevice(r));
-#ifdef TWOSHOT
+#if SHOTS == 2
 			two_shot_all_reduce_kernel<TYPE, 16, RANKS><<<blocks, 64, 0, ranks.stream[r]>>>(buffers[r], 0, n, signals[r], r, RANKS);
 #else
 			one_shot_all_reduce_kernel<TYPE, 16, RANKS><<<blocks, 64, 0, ranks.stream[r]>>>(buffers[r], out[r], 0, n, signals[r], r, RANKS);
 #endif
 			CHECK(cudaGetLastError());
 		}
-#ifdef TWOSHOT
+#if SHOTS == 2
 		for (int r = 0; r < RANKS; r++)
 			bad += ranks.wrong(r, in[r], n, round);
 #else

@@ -2,6 +2,7 @@
    compiled by clang: clang++ -x cuda with -nocudainc -nocudalib, or bin/nvcc of scripts/cuda-kit. */
 #ifndef RINGO_CUDA_RUNTIME_H
 #define RINGO_CUDA_RUNTIME_H
+#define __CUDA_RUNTIME_H__
 
 #if defined(__CUDA__) && !defined(__CUDACC__)
 #define __CUDACC__ 1

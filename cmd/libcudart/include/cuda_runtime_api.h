@@ -4,6 +4,9 @@
    library. What a function does is said in NVIDIA's manual of the runtime. */
 #ifndef RINGO_CUDA_RUNTIME_API_H
 #define RINGO_CUDA_RUNTIME_API_H
+/* Programs ask by these whether the header was included. */
+#define __CUDA_RUNTIME_API_H__
+#define __DRIVER_TYPES_H__
 
 #include <stddef.h>
 

@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,6 +132,12 @@ func specOf(f *form) (*spec, error) {
 		if ok {
 			return &lines[i], nil
 		}
+		if reordered := memoryOrder(f.op, f.mods); reordered != nil {
+			if _, ok := lines[i].match(reordered, nil); ok {
+				f.mods = reordered
+				return &lines[i], nil
+			}
+		}
 		if n > far {
 			best, far = i, n
 		}
@@ -140,6 +147,35 @@ func specOf(f *form) (*spec, error) {
 			lines[best].expected(f.mods, far))
 	}
 	return nil, fmt.Errorf("%s lacks a modifier, expected %s", f.op, lines[best].expected(f.mods, far))
+}
+
+// memoryOrder is the modifiers of an access to memory as the manual orders them: the order, the scope, the space, the rest.
+// NVIDIA's assembler takes atom.cas.relaxed.sys and ld.global.acquire.gpu too, and libcu++ and others write them. It is nil
+// where nothing is to change.
+func memoryOrder(op string, mods []string) []string {
+	switch op {
+	case "ld", "st", "atom", "red":
+	default:
+		return nil
+	}
+	rank := func(mod string) int {
+		switch mod {
+		case "relaxed", "acquire", "release", "acq_rel", "volatile":
+			return 0
+		case "cta", "cluster", "gpu", "sys":
+			return 1
+		case "global", "shared", "shared::cta", "shared::cluster":
+			return 2
+		}
+		return 3
+	}
+	byRank := func(a, b string) int { return rank(a) - rank(b) }
+	if slices.IsSortedFunc(mods, byRank) {
+		return nil
+	}
+	mods = slices.Clone(mods)
+	slices.SortStableFunc(mods, byRank)
+	return mods
 }
 
 // match walks the slots; n is how many modifiers fitted, take sees each.

@@ -70,6 +70,8 @@ var accepted = []string{
 	"dp4a.u32.s32 %r1, %r2, %r3, 0;",
 	"bra L;", "@%p1 bra.uni L;", "exit;", "trap;", "brkpt;", "ret.uni;", "nanosleep.u32 100;", "membar.sys;",
 	"fence.acq_rel.gpu;", "prefetch.global.L1 [%rd1];",
+	"atom.cas.relaxed.sys.b32 %r1, [%rd1], %r2, %r3;", "atom.add.release.gpu.global.u32 %r1, [%rd1], %r2;",
+	"ld.global.acquire.sys.b32 %r1, [%rd1];", "st.global.release.sys.b32 [%rd1], %r1;",
 	"cp.async.ca.shared.global [%r1], [%rd1], 4;", "cp.async.cg.shared::cta.global.L2::128B [%r1], [%rd1], 16, %r2;",
 	"cp.async.wait_group 1;",
 	"cp.async.ca.shared.global.L2::cache_hint [%r1], [%rd1], 4, %rd2;",

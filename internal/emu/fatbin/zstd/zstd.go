@@ -14,7 +14,8 @@ func init() { fatbin.Unzstd = unpack }
 
 // unpack gives the bytes of a frame of which n is the size.
 func unpack(frame []byte, n int) ([]byte, error) {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(n, 1))))
+	const least = 1 << 10 // the decoder's own: it counts no frame as smaller
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(n, least))))
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,11 @@ func TestPTX(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []fatbin.Text{{Capability: 90, PTX: ptx}}, texts)
 
+	small := ptx[:700]
+	texts, err = fatbin.PTX(image(w.EncodeAll(small, nil), len(small)))
+	require.NoError(t, err)
+	require.Equal(t, []fatbin.Text{{Capability: 90, PTX: small}}, texts)
+
 	for says, wrong := range map[string][]byte{
 		"size":                                  image(frame, len(ptx)-1),
 		"13000 bytes where 13001 are announced": image(frame, len(ptx)+1),
