@@ -52,6 +52,8 @@ template <unsigned N> struct thread_block_tile {
 	static __device__ unsigned size() { return N; }
 	static __device__ unsigned num_threads() { return N; }
 	static __device__ unsigned thread_rank() { return thread_block::thread_rank() % N; }
+	static __device__ unsigned meta_group_size() { return (thread_block::size() + N - 1) / N; }
+	static __device__ unsigned meta_group_rank() { return thread_block::thread_rank() / N; }
 	static __device__ unsigned mask() { return (N == 32 ? 0xffffffff : (1u << N % 32) - 1) << thread_block::thread_rank() % 32 / N * N; }
 	static __device__ void sync() { __syncwarp(mask()); }
 	template <class T> static __device__ T shfl(T v, int from) { return __shfl_sync(mask(), v, from, N); }

@@ -8,6 +8,7 @@
 #define __CUDACC__ 1
 #endif
 #include "cuda_runtime_api.h"
+#include "library_types.h"
 #include "vector_functions.h"
 
 #ifdef __cplusplus

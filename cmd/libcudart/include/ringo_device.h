@@ -122,6 +122,8 @@ RINGO_ATOMIC(atomicInc, "inc", unsigned, "u32", "r")
 RINGO_ATOMIC(atomicDec, "dec", unsigned, "u32", "r")
 #undef RINGO_ATOMIC
 RINGO_D int atomicSub(int *p, int v) RINGO_BODY(return atomicAdd(p, -v);)
+RINGO_D int atomicSub_system(int *p, int v) RINGO_BODY(return atomicAdd_system(p, -v);)
+RINGO_D unsigned atomicSub_system(unsigned *p, unsigned v) RINGO_BODY(return atomicAdd_system(p, 0u - v);)
 RINGO_D unsigned atomicSub(unsigned *p, unsigned v) RINGO_BODY(return atomicAdd(p, 0u - v);)
 #define RINGO_CAS(type, register, c)                                                                                                                           \
 	RINGO_D type atomicCAS(type *p, type old, type v)                                                                                                      \
@@ -150,6 +152,8 @@ RINGO_D int __ffsll(long long v) RINGO_BODY(return v ? __builtin_ctzll((unsigned
 RINGO_D unsigned __brev(unsigned v) RINGO_BODY(return __builtin_bitreverse32(v);)
 RINGO_D unsigned long long __brevll(unsigned long long v) RINGO_BODY(return __builtin_bitreverse64(v);)
 RINGO_D unsigned __byte_perm(unsigned a, unsigned b, unsigned s) RINGO_BODY(unsigned d; asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(s)); return d;)
+RINGO_D unsigned umin(unsigned a, unsigned b) RINGO_BODY(return a < b ? a : b;)
+RINGO_D unsigned umax(unsigned a, unsigned b) RINGO_BODY(return a > b ? a : b;)
 RINGO_D unsigned __umulhi(unsigned a, unsigned b) RINGO_BODY(return (unsigned)((unsigned long long)a * b >> 32);)
 RINGO_D int __mulhi(int a, int b) RINGO_BODY(return (int)((long long)a * b >> 32);)
 RINGO_D unsigned long long __umul64hi(unsigned long long a, unsigned long long b) RINGO_BODY(return (unsigned long long)((unsigned __int128)a * b >> 64);)

@@ -91,16 +91,23 @@ cudaError_t cudaGetDeviceFlags(unsigned *flags)
 	*flags = cudaDeviceMapHost;
 	return OPENED(0);
 }
+/* added says which attributes devices have by this library, in front of a driver without them: managed memory, which lies on the host,
+   and memory in the order of a stream. */
+static int added(int attr) { return attr == 83 || attr == 115; }
+
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
 {
-	return OPENED(driver.cuDeviceGetAttribute(value, attr, device));
+	cudaError_t result = OPENED(driver.cuDeviceGetAttribute(value, attr, device));
+	if (!result && added(attr))
+		*value = 1;
+	return result;
 }
 
 static int attribute(int device, int attr)
 {
 	int v = 0;
 	driver.cuDeviceGetAttribute(&v, attr, device);
-	return v;
+	return added(attr) ? 1 : v;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)

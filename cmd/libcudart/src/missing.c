@@ -38,7 +38,7 @@ M(cudaMemPoolImportFromShareableHandle) M(cudaMemPoolExportPointer) M(cudaMemPoo
 M(cudaMemRangeGetAttributes) M(cudaMemcpy3DPeer) M(cudaMemcpy3DPeerAsync) M(cudaMemset3D) M(cudaMemset3DAsync)
 
 // Graphs by hand beyond kernels, copies, sets, host functions and children
-M(cudaGraphAddNode) M(cudaGraphAddEmptyNode) M(cudaGraphAddMemcpyNode) M(cudaGraphAddMemcpyNodeToSymbol) M(cudaGraphAddMemcpyNodeFromSymbol)
+M(cudaGraphAddNode) M(cudaGraphAddEmptyNode) M(cudaGraphAddMemcpyNodeToSymbol) M(cudaGraphAddMemcpyNodeFromSymbol)
 M(cudaGraphAddEventWaitNode) M(cudaGraphAddMemAllocNode) M(cudaGraphAddMemFreeNode) M(cudaGraphAddExternalSemaphoresSignalNode)
 M(cudaGraphAddExternalSemaphoresWaitNode) M(cudaGraphMemAllocNodeGetParams) M(cudaGraphMemFreeNodeGetParams) M(cudaDeviceGraphMemTrim)
 M(cudaDeviceGetGraphMemAttribute) M(cudaDeviceSetGraphMemAttribute) M(cudaGraphKernelNodeGetParams) M(cudaGraphKernelNodeSetParams)

@@ -303,6 +303,13 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *n, cudaGraph_t g, const cu
 		c.result = cudaMemcpyAsync(to, from, bytes, kind, (cudaStream_t)c.stream);
 	return end(c, n);
 }
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, const struct cudaMemcpy3DParms *p)
+{
+	capture c = begin(g, after, count);
+	if (!c.result)
+		c.result = cudaMemcpy3DAsync(p, (cudaStream_t)c.stream);
+	return end(c, n);
+}
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, const struct cudaMemsetParams *p)
 {
 	capture c = begin(g, after, count);

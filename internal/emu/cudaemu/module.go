@@ -74,19 +74,17 @@ func compile(text []byte, driver int) (p *simt.Program, r cuda.Result, log strin
 	if err == nil {
 		err = outdated(tree)
 	}
-	if err == nil {
-		p, err = simt.Compile(tree)
-	}
 	if err != nil {
 		return nil, cuda.ErrInvalidPTX, err.Error()
 	}
+	p = simt.CompileEach(tree)
 	programs.Store(string(text), p)
 	return p, 0, ""
 }
 
 // outdated names a feature of a text that its PTX version or its target does not have.
 func outdated(p *ptx.Module) error {
-	for _, problem := range ptx.Lint(p, ptx.Rules{Approx: true, Local: true, Calls: true}) {
+	for _, problem := range ptx.Lint(p, ptx.Rules{Approx: true, Local: true, Calls: true, Multicast: true}) {
 		if !problem.Warning {
 			return fmt.Errorf("ptx: %v", problem)
 		}
@@ -274,6 +272,9 @@ func (m *Machine) ModuleGetFunction(h cuda.Module, name string) (cuda.Function, 
 		return f.handle, nil
 	}
 	k, ok := mod.image.Program.Kernel(name)
+	if err := mod.image.Program.Unable(name); err != nil {
+		return 0, c.fail(cuda.ErrNotSupported, "%v: the emulator cannot run this kernel", err)
+	}
 	if !ok {
 		return 0, c.fail(cuda.ErrNotFound, "no kernel %q in the module", name)
 	}

@@ -161,3 +161,30 @@ func TestSharedProgram(t *testing.T) {
 		})
 	}
 }
+
+// TestKernelBeyondTheEmulator: a module is loaded although the emulator cannot run one of its kernels. That one is refused,
+// with its instruction, and the others run.
+func TestKernelBeyondTheEmulator(t *testing.T) {
+	const text = `.version 8.1
+.target sm_90
+.address_size 64
+.visible .entry good() { ret; }
+.visible .entry beyond(.param .u64 p)
+{
+	.reg .b64 %rd1;
+	.reg .f32 %f1;
+	ld.param.u64 %rd1, [p];
+	multimem.ld_reduce.relaxed.sys.global.add.f32 %f1, [%rd1];
+	ret;
+}
+`
+	e := start(t, cudaemu.Config{Shapes: []cudaemu.Device{{Major: 9}}})
+	m, err := e.ModuleLoadData([]byte(text))
+	e.ok(err)
+	_, err = e.ModuleGetFunction(m, "good")
+	e.ok(err)
+	_, err = e.ModuleGetFunction(m, "beyond")
+	e.is(err, cuda.ErrNotSupported)
+	require.ErrorContains(t, err, "multimem.ld_reduce")
+	require.ErrorContains(t, err, "kernel beyond")
+}

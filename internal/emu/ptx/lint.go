@@ -14,6 +14,7 @@ type Rules struct {
 	Approx      bool           // approximate arithmetic, and denormals flushed to zero
 	Local       bool           // local memory: spills, arrays on the stack
 	Calls       bool           // calls, and functions to be called
+	Multicast   bool           // operations on memory of several GPUs at once (multimem)
 }
 
 // A Problem is a violation of the rules.
@@ -159,7 +160,7 @@ func (l *linter) instruction(f *Func, in *Instr) {
 		}
 	}
 	r := l.rules
-	if in.Op == "multimem" {
+	if in.Op == "multimem" && !r.Multicast {
 		l.add(in.Line, f, false, "%s: in-switch reduction, which is never allowed", name)
 	}
 	if !r.Approx {

@@ -69,7 +69,7 @@ var accepted = []string{
 	"cvta.to.global.u64 %rd1, %rd2;", "cvta.shared.u64 %rd1, tile;", "isspacep.shared %p1, %rd1;",
 	"dp4a.u32.s32 %r1, %r2, %r3, 0;",
 	"bra L;", "@%p1 bra.uni L;", "exit;", "trap;", "brkpt;", "ret.uni;", "nanosleep.u32 100;", "membar.sys;",
-	"fence.acq_rel.gpu;", "prefetch.global.L1 [%rd1];",
+	"fence.acq_rel.gpu;", "fence.acquire.sys;", "fence.release.cluster;", "prefetch.global.L1 [%rd1];",
 	"atom.cas.relaxed.sys.b32 %r1, [%rd1], %r2, %r3;", "atom.add.release.gpu.global.u32 %r1, [%rd1], %r2;",
 	"ld.global.acquire.sys.b32 %r1, [%rd1];", "st.global.release.sys.b32 [%rd1], %r1;",
 	"cp.async.ca.shared.global [%r1], [%rd1], 4;", "cp.async.cg.shared::cta.global.L2::128B [%r1], [%rd1], 16, %r2;",

@@ -145,7 +145,7 @@ var table = [][3]string{
 	{"prefetchu", "L1", "m"},
 	{"applypriority@7.4/80", "?global L2::evict_normal", "m i"}, {"discard@7.4/80", "?global L2", "m i"},
 	{"createpolicy@7.4/80", "fractional POLICY ?L2::evict_first,L2::evict_unchanged b64", "d s:f32?"},
-	{"fence@6.0/70", "?sc,acq_rel cta,gpu,sys,cluster@7.8/90", ""}, {"fence@7.5/70", "proxy alias", ""},
+	{"fence@6.0/70", "?sc,acq_rel cta,gpu,sys,cluster@7.8/90", ""}, {"fence@8.6/70", "acquire,release cta,gpu,sys,cluster@7.8/90", ""}, {"fence@7.5/70", "proxy alias", ""},
 	{"fence@8.0/90", "proxy async ?global,shared::cta,shared::cluster", ""},
 	{"fence@8.0/90", "mbarrier_init release cluster", ""},
 	{"membar", "cta,gl,sys", ""}, {"membar@7.5/70", "proxy alias", ""},

@@ -285,7 +285,7 @@ func decodeFence(c *compiler, fr *frame, in *ptx.Instr) error {
 	a.order(in)
 	if in.Op == "membar" { // the same as fence.sc since sm_70
 		a.how.Order = weakmem.SeqCst
-	} else if a.how.Order == weakmem.Weak {
+	} else if a.how.Order != weakmem.SeqCst { // fence.acquire and fence.release order both ways here
 		a.how.Order = weakmem.AcqRel
 	}
 	c.emit(fr, in, inst{exec: execFence, x: a})

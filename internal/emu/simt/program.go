@@ -11,6 +11,7 @@ import (
 type Program struct {
 	Module  *ptx.Module
 	kernels map[string]*Kernel
+	unable  map[string]error // kernels with instructions that the emulator does not know
 }
 
 // A Kernel is an entry of a Program.
@@ -62,22 +63,38 @@ type inst struct {
 // noSlot says that there is no operand.
 const noSlot = int32(-1 << 31)
 
-// Compile makes a module ready to run. Its error names line and text of the
+// Compile makes a module ready to run. Its error names line and text of the first
 // instruction that the emulator does not know.
 func Compile(m *ptx.Module) (*Program, error) {
-	p := &Program{Module: m, kernels: map[string]*Kernel{}}
+	p := CompileEach(m)
+	for _, f := range m.Funcs {
+		if err := p.unable[f.Name]; err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// CompileEach makes those kernels of a module ready to run that the emulator knows all instructions of. Unable says why
+// another one is not.
+func CompileEach(m *ptx.Module) *Program {
+	p := &Program{Module: m, kernels: map[string]*Kernel{}, unable: map[string]error{}}
 	for _, f := range m.Funcs {
 		if !f.Entry || f.Declare {
 			continue
 		}
 		k, err := compileKernel(m, f)
 		if err != nil {
-			return nil, fmt.Errorf("kernel %s: %w", f.Name, err)
+			p.unable[f.Name] = fmt.Errorf("kernel %s: %w", f.Name, err)
+			continue
 		}
 		p.kernels[f.Name] = k
 	}
-	return p, nil
+	return p
 }
+
+// Unable is why the entry with a name does not run, nil if it does or is not there.
+func (p *Program) Unable(name string) error { return p.unable[name] }
 
 // Kernel is the entry with a name.
 func (p *Program) Kernel(name string) (*Kernel, bool) {
