@@ -162,8 +162,8 @@ func TestSharedProgram(t *testing.T) {
 	}
 }
 
-// TestKernelBeyondTheEmulator: a module is loaded although the emulator cannot run one of its kernels. That one is refused,
-// with its instruction, and the others run.
+// TestKernelBeyondTheEmulator: a module is loaded although the emulator cannot run one of its kernels. That one is
+// refused, with its instruction, and the others run.
 func TestKernelBeyondTheEmulator(t *testing.T) {
 	const text = `.version 8.1
 .target sm_90
@@ -187,4 +187,5 @@ func TestKernelBeyondTheEmulator(t *testing.T) {
 	e.is(err, cuda.ErrNotSupported)
 	require.ErrorContains(t, err, "multimem.ld_reduce")
 	require.ErrorContains(t, err, "kernel beyond")
+	e.ok(e.ModuleUnload(m))
 }

@@ -149,9 +149,9 @@ func specOf(f *form) (*spec, error) {
 	return nil, fmt.Errorf("%s lacks a modifier, expected %s", f.op, lines[best].expected(f.mods, far))
 }
 
-// memoryOrder is the modifiers of an access to memory as the manual orders them: the order, the scope, the space, the rest.
-// NVIDIA's assembler takes atom.cas.relaxed.sys and ld.global.acquire.gpu too, and libcu++ and others write them. It is nil
-// where nothing is to change.
+// memoryOrder is the modifiers of an access to memory as the manual orders them: the order, the scope, the space, the
+// rest. NVIDIA's assembler takes atom.cas.relaxed.sys and ld.global.acquire.gpu too, and libcu++ and others write them.
+// The list is nil where nothing is to change.
 func memoryOrder(op string, mods []string) []string {
 	switch op {
 	case "ld", "st", "atom", "red":
