@@ -44,8 +44,8 @@ func TestSimpleCalls(t *testing.T) {
 	require.False(t, done)
 }
 
-// TestLook wants the answers of the driver's functions from its one call, and those of a driver that is
-// asked for each.
+// TestLook wants the answers of the driver's functions from Look's one call of libcuda, and from a call
+// of each for another Driver.
 func TestLook(t *testing.T) {
 	f := openFake(t)
 	for name, d := range map[string]Driver{"one": f.Driver, "each": struct{ Driver }{f.Driver}} {

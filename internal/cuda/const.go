@@ -1,6 +1,6 @@
 package cuda
 
-// The constants have the values of cuda.h; a test compares them with it where it is.
+// The constants have the values of cuda.h; a test compares them where the header is installed.
 
 type DeviceAttribute int32
 
@@ -44,8 +44,8 @@ const (
 	AttrMulticastSupported            DeviceAttribute = 132 // never used; for information only
 )
 
-// RDMAWritesOrderingOwner is the value of AttrRDMAWritesOrdering from which on a device's kernels see what
-// others have written to its memory in order, without a flush.
+// RDMAWritesOrderingOwner is the least value of AttrRDMAWritesOrdering of a device whose kernels see other
+// devices' writes to its memory in order, without a flush.
 const RDMAWritesOrderingOwner = 100
 
 // Values of AttrComputeMode that keep programs away from a device.
@@ -134,9 +134,9 @@ const (
 	WaitNOR WaitFlags = 3
 )
 
-// Flags of StreamWaitEvent and EventRecordWithFlags in a stream that is being captured: a
-// node of the graph, about what is outside of it. A wait is for the record that is the last
-// when the graph is launched.
+// Flags of StreamWaitEvent and EventRecordWithFlags in a stream that is being captured: the
+// node of the graph waits for, or records for, work outside of the graph. A wait is for the
+// last record before the graph's launch.
 const (
 	EventWaitExternal   = 1
 	EventRecordExternal = 1

@@ -127,7 +127,7 @@ func TestGrowing(t *testing.T) {
 	require.Equal(t, "free-addresses 4096 1024", d.noted(), "its memory is away")
 }
 
-// What fails is told, and what was begun is undone.
+// A failure is returned, and the steps before it are undone.
 func TestGrowingFails(t *testing.T) {
 	for failing, calls := range map[string]string{
 		"create":  "create 64 3",
@@ -147,7 +147,7 @@ func TestGrowingFails(t *testing.T) {
 		require.Equal(t, "free-addresses 4096 1024", d.noted())
 	}
 
-	// One that cannot come back is away.
+	// A Growing that cannot resume stays suspended.
 	d := &paging{}
 	g := NewGrowing(d, 7, 3)
 	for _, n := range []int{64, 128} {
