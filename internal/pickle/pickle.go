@@ -380,7 +380,7 @@ func (d *decoder) remember(op byte) error {
 	return nil
 }
 
-// call names a function, or calls one that stands for its first argument.
+// call pushes the name of a function, or replaces a call of a known function by its first argument.
 func (d *decoder) call(op byte) error {
 	if op == 'R' {
 		two, err := d.last(2)
@@ -424,7 +424,7 @@ func (d *decoder) call(op byte) error {
 	return d.push(global(name))
 }
 
-// check refuses what is left half made.
+// check refuses a result that is no value, but a mark or the name of a function.
 func check(v any) (any, error) {
 	switch v.(type) {
 	case mark, global:
