@@ -60,7 +60,7 @@ func sequence(n int) []byte {
 	return b
 }
 
-// What is sent comes, in pieces and late too, and the end of either direction comes by itself.
+// Bytes arrive, in pieces and late too, and each direction ends by itself.
 func TestPassesOn(t *testing.T) {
 	for _, r := range []*Relay{{}, {Piece: 100, Delay: time.Microsecond}} {
 		caller, called, _ := between(t, r)
@@ -128,7 +128,7 @@ func TestFirst(t *testing.T) {
 	quiet(t, second)
 }
 
-// A condition holds from when it is set, for what is on its way too.
+// A condition holds as soon as it is set, also for bytes on their way.
 func TestConditions(t *testing.T) {
 	r := &Relay{}
 	caller, called, _ := between(t, r)
@@ -178,8 +178,8 @@ func TestConditions(t *testing.T) {
 	require.EqualValues(t, 7, next())
 }
 
-// Who sends to an end that reads no more is reset, connections that are cut end for both, and a relay whose other side
-// is gone refuses.
+// A sender to an end that reads no more is reset, cut connections end for both sides, and a relay whose other side is
+// gone refuses callers.
 func TestEnds(t *testing.T) {
 	r := &Relay{}
 	caller, called, dial := between(t, r)
