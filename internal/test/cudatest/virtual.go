@@ -90,7 +90,7 @@ func testVirtualMemory(e *env) {
 	require.NotEqual(e, m.p, again.p)
 	require.Equal(e, []uint32{99}, e.words(again.p+64, 1))
 
-	// Bad ones.
+	// Bad requests.
 	_, err = e.d.MemCreate(m.n+1, cuda.AllocationProp{Device: e.dev})
 	e.is(err, cuda.ErrInvalidValue) // not a multiple of the granularity
 	_, err = e.d.MemCreate(tooMuch, cuda.AllocationProp{Device: e.dev})
