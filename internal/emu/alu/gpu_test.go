@@ -111,7 +111,7 @@ func compare(t *testing.T, f *form, got, want [][]uint64) {
 	}
 }
 
-// compute does it in Go. Signed results of cvt are in registers as wide as in the kernels.
+// compute computes a form's results in Go. Signed results of cvt are in registers as wide as in the kernels.
 func compute(t *testing.T, f *form, rows [][]uint64) [][]uint64 {
 	op, err := alu.Lookup(f.instr())
 	require.NoError(t, err)
