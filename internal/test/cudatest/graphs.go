@@ -246,7 +246,7 @@ func testEventsAtLaunch(e *env) {
 		e.noErr(e.d.StreamWaitEvent(s, ready, cuda.EventWaitExternal))
 		inc(s)
 		e.noErr(e.d.EventRecordWithFlags(done, s, cuda.EventRecordExternal))
-		e.noErr(e.d.EventRecordWithFlags(ready, s, cuda.EventRecordExternal)) // the graph's own wait is for an earlier record
+		e.noErr(e.d.EventRecordWithFlags(ready, s, cuda.EventRecordExternal)) // the graph's wait is for one before
 	})
 
 	// A wait node is for the last record before the launch, though it begins after another.
