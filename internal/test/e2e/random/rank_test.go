@@ -35,7 +35,7 @@ type rank struct {
 	used []ringo.Region
 }
 
-// config is a rank's, but for where it meets.
+// config is a rank's Config, without the place where ranks meet.
 func (p *program) config() ringo.Config {
 	transport, tcp := strings.CutSuffix(p.transport, " tcp")
 	cfg := ringo.Config{Transport: transport, SlotBytes: p.slotBytes, Timeout: waits, JoinTimeout: waits,
@@ -49,7 +49,7 @@ func (p *program) config() ringo.Config {
 	return cfg
 }
 
-// run does the steps from one on, and gives what must not be.
+// run does the steps from one on. Its error is one that the program's end does not excuse.
 func (r *rank) run(from int) (err error) {
 	defer func() {
 		for _, x := range r.used {
@@ -122,7 +122,7 @@ type wrong string
 
 func (w wrong) Error() string { return string(w) }
 
-// excuses reports whether the end of a rank may have this error.
+// excuses reports whether the end of a rank may cause this error in others.
 func (p *program) excuses(err error) bool {
 	if _, bad := errors.AsType[wrong](err); bad || p.harmless() {
 		return false
@@ -302,7 +302,7 @@ func (r *rank) sync(c *ringo.Comm) error {
 	return c.Synchronize(0)
 }
 
-// collective carries out one or several of them, and looks at every element.
+// collective carries out one or several collectives, and looks at every element.
 func (r *rank) collective(c *ringo.Comm, s *step, salt int) error {
 	var calls []*ringo.Call
 	var hosts [][]byte
