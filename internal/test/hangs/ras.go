@@ -21,7 +21,7 @@ func title(kind string) string {
 	}[kind]
 }
 
-// answers are RAS's of a moment: the counts of all ranks, asked twice.
+// answers are those of RAS at a moment, asked twice: the counts of all ranks.
 func (j *job) answers(at time.Duration, old bool) []byte {
 	if old {
 		return []byte(j.rasText(at))
