@@ -4,7 +4,7 @@
 // smaller when it fails.
 //
 // The trap: steps of a program name communicators, graphs and streams by number, and only
-// some orders of steps make sense. What does is in type world; Repair drops what does not.
+// some orders of steps make sense. Type world knows which; Repair drops the other steps.
 package programs
 
 import (
