@@ -89,8 +89,8 @@ type Config struct {
 	// MemcpyAsync from another GPU to or from memory of MemAlloc waits for these calls too, and for
 	// MemcpyHtoD and MemcpyDtoH of the memory's context; copies in graphs and of mapped memory do not.
 	LoadsWait bool
-	// AllocsWait makes calls that allocate or free memory, other than by cuMemCreate, or that
-	// make a stream wait in the same way.
+	// AllocsWait makes calls that allocate or free memory, other than by cuMemCreate, and calls
+	// that make a stream, wait in the same way.
 	AllocsWait bool
 
 	// FreshAddresses makes device addresses that were freed never come back, so that
@@ -232,8 +232,8 @@ type Cell struct {
 	One    bool
 }
 
-// ParseVisible is the devices of a list as CUDA_VISIBLE_DEVICES has it, up to the first that is none of so many, as
-// with the driver.
+// ParseVisible is the devices of a list such as that of CUDA_VISIBLE_DEVICES, up to the first word that is no number
+// below devices, as with the driver. It knows no UUIDs.
 func ParseVisible(list string, devices int) (visible []int) {
 	for number := range strings.SplitSeq(list, ",") {
 		i, err := strconv.Atoi(strings.TrimSpace(number))

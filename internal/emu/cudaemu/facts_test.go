@@ -124,7 +124,7 @@ func TestDeviceFacts(t *testing.T) {
 	require.EqualValues(t, 2, b[15])
 }
 
-// Devices that are joined by NVLink have atomics between each other; what else is asked of pairs.
+// Devices that are joined by NVLink have atomics between each other; other attributes of pairs.
 func TestLinkFacts(t *testing.T) {
 	for link, atomics := range map[cuda.Link]int{cuda.NVLink: 1, cuda.PCIe: 0} {
 		m, err := New(Config{Devices: 3, Link: func(a, b int) cuda.Link { return link },
@@ -147,7 +147,7 @@ func TestLinkFacts(t *testing.T) {
 	require.ErrorIs(t, err, cuda.ErrUnknown)
 }
 
-// Faults and cells that cannot be.
+// New refuses a wrong Config, and says why.
 func TestConfigTexts(t *testing.T) {
 	for want, cfg := range map[string]Config{
 		"cudaemu: -1 devices: give none or more":                                                                              {Devices: -1},

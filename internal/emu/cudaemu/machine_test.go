@@ -69,7 +69,7 @@ func TestVersions(t *testing.T) {
 }
 
 func TestLeaks(t *testing.T) {
-	runtime.LockOSThread() // which has the current context
+	runtime.LockOSThread() // the thread has the current context
 	defer runtime.UnlockOSThread()
 	m, err := cudaemu.New(cudaemu.Config{})
 	require.NoError(t, err)

@@ -53,8 +53,8 @@ func TestFatBinary(t *testing.T) {
 	require.ErrorContains(t, err, "PTX for newer devices alone")
 }
 
-// Copies of pageable memory in the order of a stream: from there what it was at the call, into a graph what it is at
-// the launch.
+// Copies of pageable memory are in the order of a stream: a copy to the device takes the bytes as they are at the call,
+// in a graph as they are at the launch.
 func TestPageable(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	s, err := e.StreamCreate(cuda.StreamNonBlocking, 0)
