@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
+// Calls have the arguments, outputs and results of C.
 func TestSimpleCalls(t *testing.T) {
 	d := openFake(t)
 	n, err := d.DeviceGetCount()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A launch hands shape, stream and parameters to the driver.
 func TestLaunch(t *testing.T) {
 	d := openFake(t)
 	got := saw[fakeLaunch](t, d, "fake_launch")

@@ -1,5 +1,6 @@
 package cuda
 
+// resultNames are CUDA's names of results.
 var resultNames = map[Result]string{
 	ErrInvalidValue:                "CUDA_ERROR_INVALID_VALUE",
 	ErrOutOfMemory:                 "CUDA_ERROR_OUT_OF_MEMORY",
