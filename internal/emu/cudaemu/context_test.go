@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
+// Each thread has a stack of contexts, whose top is current.
 func TestContextStack(t *testing.T) {
 	e := start(t, cudaemu.Config{Devices: 2})
 	e.ok(e.CtxPushCurrent(e.ctx[1]))

@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
+// A wrong Config is refused, and a right one is what the driver answers.
 func TestConfig(t *testing.T) {
 	for name, cfg := range map[string]cudaemu.Config{
 		"negative": {Devices: -1},

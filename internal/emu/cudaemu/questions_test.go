@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
+// A question is calls of the driver whose answers are compared with a recording.
 type question struct {
 	name string
 	ask  func(*inquiry)
