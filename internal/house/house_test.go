@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// write writes a file of a module, with its folders.
 func write(t *testing.T, root, file, text string) {
 	t.Helper()
 	path := filepath.Join(root, file)
