@@ -14,6 +14,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/securetest"
 )
 
+// wires are the ends of a TCP connection.
 func wires(t *testing.T) (dialled, accepted net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
