@@ -15,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
+// Exact is a Config whose reductions are in order of rank.
 var Exact = ringo.Config{Deterministic: call.RankOrder}
 
 // With is the Config Exact with the changes of f.
