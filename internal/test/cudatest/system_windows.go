@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// pages fails: no test on Windows needs pages.
 func pages(int) ([]byte, error) { return nil, errors.ErrUnsupported }
 
 func freePages([]byte) {}
