@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// perHost is the number of ranks on a host.
 const perHost = 8
 
 func host(r int) string { return fmt.Sprintf("10.0.0.%d", 1+r/perHost) }
