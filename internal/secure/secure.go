@@ -136,6 +136,7 @@ func (c *Config) shake(conn net.Conn, side func(net.Conn, *tls.Config) *tls.Conn
 // which had no bytes at that moment.
 func (c *Conn) Read(b []byte) (int, error) { return c.tls.Read(b) }
 
+// Write is that of crypto/tls.
 func (c *Conn) Write(b []byte) (int, error) { return c.tls.Write(b) }
 
 // NetConn is the connection below.
