@@ -107,6 +107,7 @@ func (a *Algos) Last(rank int) string {
 	return fmt.Sprint(algo)
 }
 
+// NoErrors fails the test at the first error of a rank.
 func NoErrors(t testing.TB, errs []error) {
 	t.Helper()
 	for r, err := range errs {

@@ -120,6 +120,7 @@ func allocWith(t testing.TB, d *gpu.Device, alloc func(int) (mem.Region, error),
 	return r
 }
 
+// Floats is numbers as the bytes of a buffer, little-endian.
 func Floats(x []float32) []byte {
 	b := make([]byte, 0, 4*len(x))
 	for _, v := range x {
