@@ -124,8 +124,8 @@ func TestBlocksAgreed(t *testing.T) {
 	}
 }
 
-// With the policy default few lanes move data by bulk copies, with latency all lanes by threads, unless another rank has
-// the default; each policy carries out every collective.
+// With the policy default few lanes move data by bulk copies, with latency all lanes by threads, unless another rank
+// has the default; each policy carries out every collective.
 func TestPolicies(t *testing.T) {
 	for _, test := range []struct {
 		policies [2]string
