@@ -25,9 +25,9 @@ import (
 const survivors = 5
 
 // TestKills has processes reduce, split, shrink and grow while others are killed, at times and in an order drawn from a
-// seed. No living process is lost: all end in one group, and only killed processes are blamed. RINGO_KILLS is the number
-// of runs, RINGO_KILLS_SEED the seed of the first; scripts/kill-runs sets both. Every tenth run stops processes for a
-// time too.
+// seed. No living process is lost: all end in one group, and only killed processes are blamed. RINGO_KILLS is the
+// number of runs, RINGO_KILLS_SEED the seed of the first; scripts/kill-runs sets both. Every tenth run stops processes
+// for a time too.
 func TestKills(t *testing.T) {
 	tier.Long(t)
 	runs, seed := tier.Count(2, 6), uint64(1)
