@@ -1,3 +1,3 @@
-// Package built says what a program was built with. Constants say so, with which the compiler leaves out the code that
-// a build does not need.
+// Package built says what a program was built with, in constants: the compiler leaves out code that a build does not
+// need.
 package built
