@@ -22,7 +22,7 @@ type Progress struct {
 	bar      *progressbar.ProgressBar
 }
 
-// Shorter work is not worth a bar or a line, and more often nobody looks.
+// A bar appears when work has taken barAfter, and is drawn anew every barEvery; elsewhere lines come every lineEvery.
 const (
 	barAfter, barEvery = 2 * time.Second, time.Second
 	lineEvery          = 15 * time.Second
