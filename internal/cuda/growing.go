@@ -4,7 +4,7 @@ import "errors"
 
 // A Growing is memory of a device that grows in place: its addresses stay good until
 // Close, so graphs may hold them, and nothing is copied. To grow it maps more pages at the
-// end of a range of addresses; mapping waits for no kernel, MemAlloc may. Where the driver
+// end of a range of addresses, which unlike MemAlloc waits for no kernel. Where the driver
 // has no virtual memory it allocates blocks, each at least twice as large as the one
 // before up to a bound, and keeps them all. One goroutine may use it at a time.
 type Growing struct {
