@@ -142,8 +142,8 @@ func (c *Conn) Write(b []byte) (int, error) { return c.tls.Write(b) }
 // NetConn is the connection below.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
-// CloseWrite ends the stream to the other side; reading goes on. The error is ErrUnsupported of
-// package errors if the connection below cannot.
+// CloseWrite ends the stream to the other side; reading goes on. The error is errors.ErrUnsupported if
+// the connection below cannot.
 func (c *Conn) CloseWrite() error { return closeWrite(c.Conn) }
 
 func closeWrite(c net.Conn) error {
