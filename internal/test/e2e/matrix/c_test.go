@@ -33,7 +33,7 @@ func programs(gpus bool) func(t *testing.T, timeout, join time.Duration) []*hand
 	}
 }
 
-// inGo puts a result of a program in C into the words of rank.result, which has none but for ncclRemoteError.
+// inGo puts a result of a program in C into the words of rank.result: only ncclRemoteError, other results stay.
 func inGo(said string) string {
 	if !strings.HasPrefix(said, "6 ") {
 		return said
