@@ -83,7 +83,7 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, "CUDA_ERROR_4711", Result(4711).Error())
 }
 
-// What is known of a wrong address is in the error.
+// The error of a wrong address has the driver's knowledge of it.
 func TestBadAddresses(t *testing.T) {
 	d := openFake(t)
 	fn, err := d.lib.Sym("fake_known")
