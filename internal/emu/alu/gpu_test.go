@@ -76,7 +76,7 @@ func describe(t *testing.T, g *gpu) []string {
 	}
 }
 
-// TestGoldens compares what Lookup computes with what a GPU computed.
+// TestGoldens compares results of Lookup's Ops with the results of a GPU.
 func TestGoldens(t *testing.T) {
 	for _, family := range familyNames() {
 		if family == "atomic" {
