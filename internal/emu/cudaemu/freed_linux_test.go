@@ -61,5 +61,5 @@ func freedChild(t *testing.T, way string) {
 	}
 	c.say("freed")
 	c.hear()
-	os.Exit(0) // what the test would give back is gone
+	os.Exit(0) // the memory is gone that the cleanups of the test would free
 }

@@ -30,7 +30,7 @@ func fatOf(texts map[int]string) []byte {
 	return append(h, entries...)
 }
 
-// Of a fat binary the newest text is taken that the device runs.
+// The newest text of a fat binary that the device runs is taken.
 func TestFatBinary(t *testing.T) {
 	text := func(name, target string) string {
 		return ".version 8.0\n.target " + target + "\n.address_size 64\n.visible .entry " + name + "() { ret; }\n"
@@ -88,7 +88,7 @@ func TestPageable(t *testing.T) {
 	e.ok(e.MemFree(p))
 }
 
-// A device that is reset has nothing of what was there, which is no leak.
+// A reset frees all objects of a device, which is no leak.
 func TestReset(t *testing.T) {
 	m, err := cudaemu.New(cudaemu.Config{})
 	require.NoError(t, err)
