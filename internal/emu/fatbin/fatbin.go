@@ -106,7 +106,7 @@ type entry struct {
 	unpacked   uint64 // bytes, if packed
 }
 
-// next reads an entry, and gives what follows.
+// next reads an entry, and gives the bytes behind it.
 func next(b []byte) (e entry, rest []byte, err error) {
 	if len(b) < entrySize {
 		return e, nil, fmt.Errorf("fatbin: an entry of %d bytes: the image is damaged", len(b))
