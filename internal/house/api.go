@@ -135,7 +135,7 @@ func (a *api) fields(name string, s *types.Struct) {
 	}
 }
 
-// kind is a type without what is in it.
+// kind is a type without its fields and methods.
 func (a *api) kind(t types.Type) string {
 	switch t := t.(type) {
 	case *types.Struct:

@@ -17,7 +17,7 @@ var kinds = []struct{ name, folders string }{
 		"internal/cli internal/nccl"},
 }
 
-// kindOf is what a file's lines count as: product, emulator, tools, tests or generated.
+// kindOf is the kind of a file's lines: product, emulator, tools, tests or generated.
 func kindOf(s *source) string {
 	switch {
 	case s.generated:
