@@ -36,7 +36,7 @@ func between(t *testing.T, r *Relay) (caller, called net.Conn, dial func() (net.
 	return caller, called, dial
 }
 
-// read is what a connection brings until it ends or n bytes have come.
+// read is the bytes of a connection until it ends or n have come.
 func read(c net.Conn, n int) ([]byte, error) {
 	b := make([]byte, n)
 	n, err := io.ReadFull(c, b)
@@ -223,7 +223,7 @@ func TestEnds(t *testing.T) {
 	held.Set(Condition{Held: true})
 	_, err = caller.Write([]byte{1})
 	require.NoError(t, err)
-	held.Close() // what is held does not keep it
+	held.Close() // bytes that are held do not keep Close waiting
 	_, err = read(caller, 1)
 	require.Error(t, err)
 }
