@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Usable checks that a device still does what it is told.
+// Usable checks that memory of a device can still be allocated, written and read.
 func Usable(d *gpu.Device) error {
 	want := []byte("still here")
 	r, err := d.Alloc(len(want))
