@@ -155,7 +155,7 @@ func childImport(e *env, arg string) {
 	e.put(m.p+4, 4321)
 }
 
-// testGrowing grows memory in place: what is there stays, where it is.
+// testGrowing grows memory in place: its content stays, at the same addresses.
 func testGrowing(e *env) {
 	g := cuda.NewGrowing(e.d, e.ctx, e.dev)
 	p, err := g.AtLeast(4)
