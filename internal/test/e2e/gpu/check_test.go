@@ -140,8 +140,8 @@ func TestDeviceBadCalls(t *testing.T) {
 	require.NoError(t, list[1].DestroyStream(alien))
 }
 
-// Memory that was freed after calls on it is found if gpu.Device.Free did it, and
-// with CheckPointers whoever did.
+// Memory that was freed after calls on it is found if gpu.Device.Free has freed it, and
+// with CheckPointers whoever has.
 func TestDeviceFreed(t *testing.T) {
 	for name, cfg := range map[string]ringo.Config{"by the device": {}, "by others": {CheckPointers: true}} {
 		t.Run(name, func(t *testing.T) {
