@@ -155,7 +155,7 @@ func TestRecvAgainstCollective(t *testing.T) {
 					}
 					switch err := error(nil); c.Rank() {
 					case 0:
-						if err = ringo.Recv(c, x, 1); err != nil { // what is sent has been received
+						if err = ringo.Recv(c, x, 1); err != nil { // receives the one message that was sent
 							return err
 						} else if i%2 == 0 {
 							return ringo.Recv(c, x, 1)
