@@ -92,7 +92,7 @@ func runProgram(t *testing.T, p *program) {
 		require.NoError(t, p.openGPUs())
 		defer func() { require.NoError(t, p.machine.Close(), "%v", p) }()
 	}
-	var begun, late sync.WaitGroup // those that begin; who comes in
+	var begun, late sync.WaitGroup // the ranks that begin; the rank that comes in
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for r := range n {
@@ -211,7 +211,7 @@ func (p *program) start(ctx context.Context, me int, id, next bootstrap.ID) erro
 		case <-ctx.Done(): // nobody has taken it in
 			_ = cmd.Process.Kill()
 		case <-time.After(bound * 9 / 10):
-			_ = cmd.Process.Signal(syscall.SIGQUIT) // its stacks are what it says
+			_ = cmd.Process.Signal(syscall.SIGQUIT) // it prints its stacks
 		}
 	}()
 	err := cmd.Wait()

@@ -73,7 +73,7 @@ func (r *rank) run(from int) (err error) {
 	case r.p.harmless():
 		return errors.Join(r.c.Err(), r.c.Close())
 	}
-	// A rank that has done its steps waits for the end: who hears of a Shrink before its own end takes part.
+	// A rank that has done its steps waits for the end, to take part if others shrink.
 	if err = errors.Join(ringo.Barrier(r.c), r.sync(r.c)); err == nil {
 		err = wrong("a barrier ends without a rank that has ended")
 	}
@@ -168,13 +168,14 @@ func (r *rank) step(i int, s *step) error {
 		bad := r.collective(part, s, i)
 		err = errors.Join(bad, part.Close())
 		if bad != nil && r.c.Err() == nil && r.p.excuses(bad) {
-			// else others go on that need this rank; it shrinks at once, as who has called Abort is not waited for long
+			// else others that need this rank go on; this rank then shrinks at once, for ranks do not wait long for a
+			// rank that has called Abort
 			r.c.Abort(bad)
 		}
 		return err
 	case shrink:
 		n := r.c.Size()
-		err := ringo.Barrier(r.c) // nobody shrinks before all have come; who has is told by the failure
+		err := ringo.Barrier(r.c) // so that no rank shrinks before all have come
 		if r.p.end != "" && r.p.at <= i {
 			return err
 		}
