@@ -41,7 +41,7 @@ const (
 	streams
 )
 
-// A Step is what the ranks do next. Which fields count is said at the verbs. The tags are the
+// A Step is what the ranks do next. The verbs below tell which fields count. The tags are the
 // names in a program's text.
 type Step struct {
 	Do     string `p:"-"`

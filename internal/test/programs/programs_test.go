@@ -402,7 +402,7 @@ func shrink(c *crew, p *Program, err error, most int) (*Program, error) {
 	}), err
 }
 
-// manner is what a failure has in common with others: the words, without the step and numbers.
+// manner is the part of an error that is the same for failures of one cause: the words, without the step and numbers.
 func manner(err error) string {
 	text := err.Error()
 	if _, what, ok := strings.Cut(text, ": device "); ok {
