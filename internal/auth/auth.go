@@ -3,9 +3,9 @@
 // connections that have not proved it yet (Pending), and the bound on what such
 // connections may write into the log (Log).
 //
-// The handshake says who is at the other end. It does not protect what is sent
-// afterwards: whoever can change bytes on the way can change those, unless the
-// connection goes over TLS (package secure), to which the proofs are bound then.
+// The handshake proves who is at the other end. It does not protect later bytes:
+// whoever can change bytes on the way can change them, unless the connection goes
+// over TLS (package secure), to which the proofs are then bound.
 //
 // The caller proves itself first:
 //
@@ -14,8 +14,8 @@
 //	caller   → proof     HMAC-SHA256 over context, "caller", both nonces, body; body
 //	listener → proof     HMAC-SHA256 over context, "listener", both nonces, body, answer; answer
 //
-// So a connection that knows nothing gets nothing that was made with the key, and
-// cannot use the listener to try keys against. Neither side believes a word before
+// So a caller without the key gets nothing that was made with the key, and
+// cannot use the listener to try keys. Neither side believes a word before
 // it has checked the other's proof. Fresh nonces of both sides keep a proof from
 // being replayed, the role keeps it from being sent back, and the context (a
 // protocol and its version, "ringo shm 1") makes it worthless at another listener.
@@ -67,8 +67,8 @@ type Exchange struct {
 	Listener Nonce  // made by the listener
 }
 
-// Prove is the proof of one side for this exchange and what that side says in it.
-// Everything said belongs into body, else it can be changed on the way. The
+// Prove returns the proof of the side role, for this exchange and for body. Whatever
+// that side sends belongs into body, else others can change it on the way. The
 // boundaries between the parts of body count.
 func (x *Exchange) Prove(key []byte, role Role, body ...[]byte) (p Proof) {
 	h := hmac.New(sha256.New, key)
@@ -93,7 +93,7 @@ func (x *Exchange) Prove(key []byte, role Role, body ...[]byte) (p Proof) {
 	return p
 }
 
-// Check is nil if p is what Prove makes of the same, else ErrKey.
+// Check returns nil if p is Prove(key, role, body...), else ErrKey.
 func (x *Exchange) Check(key []byte, p Proof, role Role, body ...[]byte) error {
 	want := x.Prove(key, role, body...)
 	if !hmac.Equal(p[:], want[:]) {

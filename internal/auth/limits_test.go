@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever hangs up in the middle of a handshake is no caller, wherever that is.
+// A stranger that hangs up in the middle of a handshake is no caller, after whichever byte.
 func TestCutOff(t *testing.T) {
 	hello := append(append([]byte{byte(len(protocol))}, protocol...), make([]byte, len(Nonce{}))...)
 	proof := append(binary.BigEndian.AppendUint16(nil, 3), make([]byte, ProofLen+3)...)

@@ -21,7 +21,7 @@ type Log struct {
 
 const burst = 10
 
-// NewLog writes to l, and nowhere if l is nil.
+// NewLog returns a Log that writes to l, or the nil Log if l is nil.
 func NewLog(l *slog.Logger) *Log {
 	if l == nil {
 		return nil
@@ -32,7 +32,7 @@ func NewLog(l *slog.Logger) *Log {
 // Warn writes a line, or counts it.
 func (l *Log) Warn(msg string, args ...any) { l.write(slog.LevelWarn, msg, args) }
 
-// Info does so for what is no harm.
+// Info is Warn at level Info.
 func (l *Log) Info(msg string, args ...any) { l.write(slog.LevelInfo, msg, args) }
 
 func (l *Log) write(level slog.Level, msg string, args []any) {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// NoLoopback reports whether a dial has failed for want of a loopback interface that is up, which nobody is about to
-// change: a new network namespace has none.
+// NoLoopback reports whether a dial has failed because no loopback interface is up, as in a new network namespace.
+// Another try would fail too.
 func NoLoopback(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || !errors.Is(err, syscall.ENETUNREACH) {

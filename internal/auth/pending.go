@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// Pending are the connections of listeners that have not proved themselves yet.
-// Their number and their time are bounded. When there are too many, no more are taken
-// until one has proved itself or the oldest has had its grace, and is then
-// closed: an honest handshake takes a round trip, so it is never the oldest for
-// long, and silent strangers cannot keep others out. So thousands of ranks that come at once
-// do not push each other out. Where the system says whose
-// process called (Unix sockets on Linux), other users' connections are counted
-// apart and cannot push out those of this user. The methods may be called from any
-// goroutine.
+// Pending holds the connections of listeners that have not proved themselves yet.
+// Their number and their time are bounded. When there are too many, Serve takes no
+// more until one has proved itself, or the oldest has had its grace and is closed. An
+// honest handshake takes a round trip, so it is never the oldest for long: silent
+// strangers cannot keep others out, and thousands of ranks that come at once do not
+// push each other out. Where the system says whose process called (Unix sockets on
+// Linux), other users' connections are counted apart and cannot push out those of
+// this user. The methods may be called from any goroutine.
 type Pending struct {
 	max  int
 	time time.Duration
@@ -24,7 +23,7 @@ type Pending struct {
 
 	mu      sync.Mutex
 	conns   [2][]guest    // of others, of this user; each oldest first
-	vacancy chan struct{} // has a word when a connection has gone
+	vacancy chan struct{} // gets a value when a connection goes
 	closed  bool
 }
 
@@ -33,11 +32,11 @@ type guest struct {
 	since time.Time
 }
 
-// grace is the time that a connection has in any case.
+// grace is the time that every connection has before it may be closed to make room.
 const grace = 250 * time.Millisecond
 
-// NewPending is for at most limit connections, each for at most d. What goes wrong
-// before a connection has a handler is told to log.
+// NewPending is for at most limit connections, each for at most d. Failures to accept
+// one go to log.
 func NewPending(limit int, d time.Duration, log *Log) *Pending {
 	return &Pending{max: limit, time: d, log: log, vacancy: make(chan struct{}, 1)}
 }
@@ -139,7 +138,7 @@ func (p *Pending) leave(c net.Conn) bool {
 	return false
 }
 
-// vacate tells who waits for room.
+// vacate wakes await.
 func (p *Pending) vacate() {
 	select {
 	case p.vacancy <- struct{}{}:
@@ -147,9 +146,9 @@ func (p *Pending) vacate() {
 	}
 }
 
-// Trust says that c has proved itself: it has no deadline any more and belongs to
-// the handler. False means that it was closed in the meantime, and must not be used.
-// A handler calls it before it answers, so that who has an answer is not closed.
+// Trust notes that c has proved itself: c has no deadline any more and belongs to
+// the handler. False means that c was closed in the meantime and must not be used.
+// A handler calls Trust before it answers, so that no caller with an answer is closed.
 func (p *Pending) Trust(c net.Conn) bool {
 	if !p.leave(c) {
 		return false

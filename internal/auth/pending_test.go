@@ -82,7 +82,7 @@ func TestOldestGoes(t *testing.T) {
 		ended(t, cs[2])
 		_, err = Call(cs[3], key, protocol, nil)
 		require.NoError(t, err)
-		cs[1].Write([]byte("x")) // who is trusted stays
+		cs[1].Write([]byte("x")) // a trusted caller stays
 		b := make([]byte, 1)
 		_, err = io.ReadFull(cs[1], b)
 		require.NoError(t, err)
@@ -118,8 +118,8 @@ func TestEvictedWhileProving(t *testing.T) {
 	require.True(t, p.Closed())
 }
 
-// Who comes while there is no room waits: for one that proves itself, or until the oldest has
-// had its turn.
+// A caller that finds no room waits until another has proved itself, or the oldest has
+// had its grace.
 func TestComersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPending(2, time.Hour, nil)
@@ -143,7 +143,7 @@ func TestComersWait(t *testing.T) {
 	})
 }
 
-// When descriptors run out the oldest of the more numerous users gives its own back.
+// When descriptors run out, the oldest connection of the larger class is closed.
 func TestEvict(t *testing.T) {
 	p := NewPending(4, time.Hour, nil)
 	p.evict()
@@ -155,7 +155,7 @@ func TestEvict(t *testing.T) {
 	require.False(t, p.Trust(b))
 }
 
-// Who takes too long goes; who has proved itself may take its time.
+// A caller that takes too long is closed; one that has proved itself may take its time.
 func TestTime(t *testing.T) {
 	p := NewPending(4, 30*time.Millisecond, nil)
 	a := serve(t, p, "tcp", "127.0.0.1:0")

@@ -23,8 +23,8 @@ var (
 	ErrHungUp = errors.New("it hung up without an answer to our proof: its key is another one, or too many call it")
 )
 
-// A Bound stream is a channel with a secret of its own, such as a secure.Conn. Proofs over it hold
-// for this channel alone: who sits between two of them cannot pass them on.
+// A Bound stream is a channel with a secret of its own, such as a secure.Conn. Proofs over a channel
+// hold for this channel alone: a process between two channels cannot pass proofs on.
 type Bound interface {
 	Binding() ([]byte, error)
 }
@@ -42,9 +42,9 @@ func exchange(rw io.ReadWriter, context string) (x Exchange, err error) {
 	return x, nil
 }
 
-// Call is the caller's side of a handshake over rw. body says what the caller
-// wants; the answer is the listener's, who knows the key. The caller of Call sets
-// deadlines. Errors: ErrProtocol, ErrKey, ErrHungUp, and those of rw.
+// Call is the caller's side of a handshake over rw. body tells the listener what the
+// caller wants; answer comes from a listener that knows the key. The caller of Call
+// sets deadlines. Errors: ErrProtocol, ErrKey, ErrHungUp, and those of rw.
 func Call(rw io.ReadWriter, key []byte, context string, body []byte) (answer []byte, err error) {
 	x, err := exchange(rw, context)
 	if err != nil {
@@ -73,10 +73,10 @@ func Call(rw io.ReadWriter, key []byte, context string, body []byte) (answer []b
 	return answer, nil
 }
 
-// Answer is the listener's side of a handshake over rw. judge sees a body whose
-// sender knows the key and gives the answer; there Pending.Trust is called. The caller of Answer sets deadlines.
-// Errors: ErrProtocol, ErrKey, and those of rw; judge has not been called then,
-// except if the answer could not be written.
+// Answer is the listener's side of a handshake over rw. judge gets a body whose
+// sender knows the key, calls Pending.Trust and returns the answer. The caller of
+// Answer sets deadlines. Errors: ErrProtocol, ErrKey, and those of rw; judge has not
+// been called then, except if the answer could not be written.
 func Answer(rw io.ReadWriter, key []byte, context string, judge func(body []byte) (answer []byte)) error {
 	x, err := exchange(rw, context)
 	if err != nil {

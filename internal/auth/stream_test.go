@@ -93,7 +93,7 @@ func writeHelloAfterRead(c net.Conn) error {
 	return writeHello(c, protocol, NewNonce())
 }
 
-// A caller's proof may be sent back to it, or its words to another listener.
+// A caller does not believe its own proof, sent back to it.
 func TestReflected(t *testing.T) {
 	c, called := call(t, key, protocol, "")
 	n, err := readHello(c, protocol)
@@ -105,7 +105,7 @@ func TestReflected(t *testing.T) {
 	require.ErrorIs(t, (<-called).err, ErrKey)
 }
 
-// recorder keeps what passes.
+// recorder keeps the bytes that pass.
 type recorder struct {
 	io.ReadWriter
 	read, written bytes.Buffer
@@ -136,7 +136,7 @@ func TestReplayed(t *testing.T) {
 	require.ErrorIs(t, err, ErrKey, "to a caller")
 }
 
-// A script is a partner that says what it always says.
+// A script is a partner whose words are fixed.
 type script struct{ in, out bytes.Buffer }
 
 func (s *script) Read(b []byte) (int, error)  { return s.in.Read(b) }

@@ -1,3 +1,3 @@
-// Package built says what a program was built with. It is constants, so that the compiler leaves out what a build does
-// not have.
+// Package built says what a program was built with, in constants: the compiler leaves out code that a build does not
+// need.
 package built

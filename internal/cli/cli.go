@@ -1,5 +1,5 @@
-// Package cli is what the standard package flag lacks for a friendly command:
-// flags after arguments, and suggestions for what was misspelt.
+// Package cli adds to the standard package flag what a friendly command needs:
+// flags after arguments, suggestions for misspelt words, and progress of long work.
 package cli
 
 import (
@@ -17,12 +17,12 @@ type UsageError struct{ Text string }
 
 func (e *UsageError) Error() string { return e.Text }
 
-// An ExitStatus is the error of a command that has said all and ends with that status.
+// An ExitStatus is the error of a command that has printed its reasons itself; the process ends with this status.
 type ExitStatus int
 
 func (e ExitStatus) Error() string { return fmt.Sprint("exit status ", int(e)) }
 
-// Usagef makes a UsageError.
+// Usagef formats a UsageError.
 func Usagef(format string, a ...any) error { return &UsageError{fmt.Sprintf(format, a...)} }
 
 // Parse parses args with fs, which must have been made with ContinueOnError.
@@ -46,8 +46,8 @@ func Parse(fs *flag.FlagSet, args []string) ([]string, error) {
 	}
 }
 
-// ParseFirst is Parse, but all flags stand before the other arguments: what comes
-// after the first of these is not looked at.
+// ParseFirst is Parse, but all flags stand before the other arguments: the first of
+// these and all after it are returned as they are.
 func ParseFirst(fs *flag.FlagSet, args []string) ([]string, error) {
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
@@ -90,8 +90,8 @@ func Unknown(what, word string, known []string) error {
 	return Usagef("unknown %s %q; known are %s", what, word, strings.Join(known, ", "))
 }
 
-// Writable is a UsageError if a file that a flag names cannot be written, which
-// is better known before the work than after it. An empty name is none.
+// Writable returns a UsageError if the file that a flag names cannot be written: users
+// want to know before the work, not after it. An empty name is right.
 func Writable(flag, file string) error {
 	if file == "" {
 		return nil
@@ -112,8 +112,8 @@ func Writable(flag, file string) error {
 	return nil
 }
 
-// Closest is the known word that most likely was meant: one that differs by few
-// letters or of which word is the beginning. It is "" if there is none.
+// Closest is the known word that most likely was meant: it differs from word by few
+// letters, or begins with word. It is "" if there is none.
 func Closest(word string, known []string) string {
 	word = fold(word)
 	best, least := "", max(1, len(word)/3)
@@ -135,7 +135,7 @@ func fold(s string) string {
 }
 
 // distance is how many letters must be put in, taken out, changed or swapped
-// with their neighbour to make a into b.
+// with their neighbour to turn a into b.
 func distance(a, b string) int {
 	d := make([][]int, len(a)+1) // d[i][j] is of a[:i] and b[:j]
 	for i := range d {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Flags may stand anywhere before "--", and a mistake is a UsageError.
 func TestParse(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string

@@ -10,25 +10,25 @@ import (
 	"golang.org/x/term"
 )
 
-// A Progress tells how far long work is, and when it will have ended: by a bar on a terminal, after two seconds and
-// then once a second, and elsewhere by a line every quarter of a minute. A nil Progress tells nothing.
+// A Progress tells how far long work has come and how long the rest takes: on a terminal by a bar, after barAfter and
+// then every barEvery, and elsewhere by a line every lineEvery. A nil Progress tells nothing.
 type Progress struct {
 	w        io.Writer
 	terminal bool
 	now      func() time.Time
 	what     string
 	began    time.Time
-	said     time.Time // zero if nothing was said of this work
+	said     time.Time // when something was last written of this work; zero if never
 	bar      *progressbar.ProgressBar
 }
 
-// How long work takes of which something is said, and how often.
+// A bar appears when work has taken barAfter, and is drawn anew every barEvery; elsewhere lines come every lineEvery.
 const (
 	barAfter, barEvery = 2 * time.Second, time.Second
 	lineEvery          = 15 * time.Second
 )
 
-// NewProgress writes to w if that is a file: a terminal, or what keeps the lines of a job.
+// NewProgress returns a Progress on w if w is a file, such as a terminal or a job's log, else nil.
 func NewProgress(w io.Writer) *Progress {
 	if f, ok := w.(*os.File); ok {
 		return &Progress{w: w, terminal: term.IsTerminal(int(f.Fd())), now: time.Now}
@@ -36,7 +36,7 @@ func NewProgress(w io.Writer) *Progress {
 	return nil
 }
 
-// Show is called often, with the share of the work that is done.
+// Show tells of the work named what, of which share (0 to 1) is done. It may be called as often as one likes.
 func (p *Progress) Show(what string, share float64) {
 	if p == nil {
 		return
@@ -59,7 +59,7 @@ func (p *Progress) Show(what string, share float64) {
 	}
 }
 
-// left says how long work took until its share was done, and what it has still to take if it goes on like that.
+// left is a text: how long the work took until its share was done, and how long the rest takes at this pace.
 func left(share float64, took time.Duration) string {
 	s := took.Round(time.Second).String()
 	if share > 0 && share < 1 {
@@ -68,7 +68,7 @@ func left(share float64, took time.Duration) string {
 	return s
 }
 
-// draw draws the bar. Its own clock would begin only now, so the words beside it say what the work took.
+// draw draws the bar. The bar's own clock would begin only now, so the words beside the bar tell the time.
 func (p *Progress) draw(share float64, took time.Duration) {
 	const parts = 1000
 	if p.bar == nil {

@@ -1,6 +1,6 @@
-// Package cublas has NVIDIA's cuBLASLt multiply matrices, for benchmarks that run something beside what
-// training runs. Its library is opened at run time; nothing of it is needed to build. The trap: it uses
-// the context that is current on the calling thread.
+// Package cublas multiplies matrices with NVIDIA's cuBLASLt, for benchmarks beside the products of
+// training. The library is opened at run time; a build needs nothing of it. The trap: cuBLASLt uses the
+// context that is current on the calling thread.
 package cublas
 
 import (
@@ -30,7 +30,7 @@ type Library struct {
 	handle uintptr
 }
 
-// Open loads the library: the file that is named, or else one of its usual names.
+// Open loads the library from a file, or from one of its usual names if file is empty.
 func Open(file string) (*Library, error) {
 	files := names
 	if file != "" {
@@ -50,7 +50,7 @@ func Open(file string) (*Library, error) {
 	return nil, fmt.Errorf("cublas: %w", errors.Join(errs...))
 }
 
-// call calls a function by its name. What it returns is an error unless it is 0.
+// call calls a function by its name. A status other than 0 is an error.
 func (l *Library) call(name string, args ...uintptr) error {
 	fn, ok := l.syms[name]
 	if !ok {
@@ -66,7 +66,7 @@ func (l *Library) call(name string, args ...uintptr) error {
 	return nil
 }
 
-// make calls a function that stores what it makes at its first argument.
+// make calls a function that stores a new handle at its first argument, and returns the handle.
 func (l *Library) make(name string, args ...uintptr) (uintptr, error) {
 	made := new(uintptr)
 	err := l.call(name, append([]uintptr{addressOf(made)}, args...)...)
@@ -85,8 +85,8 @@ type Product struct {
 	args    []uintptr
 }
 
-// Bytes is how much memory a product's matrices take on the device, one behind the other, and what cuBLAS
-// may use behind them.
+// Bytes is the device memory of a product in bytes: the three matrices one behind the other, then
+// workspace for cuBLAS.
 func Bytes(m, n, k int) int { return elementBytes*(m*k+k*n+m*n) + workspaceSize }
 
 // Product describes a product in memory of Bytes(m, n, k) on the device.
@@ -109,7 +109,7 @@ func (l *Library) Product(m, n, k int, memory uintptr) (p *Product, err error) {
 	return p, nil
 }
 
-// Queue has a stream multiply.
+// Queue queues the product on a stream.
 func (p *Product) Queue(stream uintptr) error {
 	p.args[len(p.args)-1] = stream
 	err := p.l.call("cublasLtMatmul", p.args...)
@@ -117,7 +117,7 @@ func (p *Product) Queue(stream uintptr) error {
 	return err
 }
 
-// Close gives the descriptions back. Products have to be done.
+// Close destroys the product's descriptions. Queued products must be done by then.
 func (p *Product) Close() error {
 	var errs []error
 	for i, x := range p.layouts {

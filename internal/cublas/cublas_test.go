@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
-// stand is testdata/blas.c, compiled by gcc, in the place of cuBLASLt.
+// stand compiles testdata/blas.c, which stands in for cuBLASLt, with gcc.
 func stand(t *testing.T) string {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {

@@ -3,7 +3,7 @@ package cublas
 import "unsafe"
 
 // addressOf is the address of memory that C reads or writes during a call. It puts the variable on the
-// heap, for a stack may move. The caller uses the variable after the call, which keeps it.
+// heap, for a stack may move. The caller uses the variable after the call, which keeps it alive.
 func addressOf[T any](p *T) uintptr {
 	if escapes != nil {
 		escapes <- p
@@ -11,5 +11,5 @@ func addressOf[T any](p *T) uintptr {
 	return uintptr(unsafe.Pointer(p))
 }
 
-// escapes is always nil, and the compiler does not know.
+// escapes is always nil, but the compiler cannot know.
 var escapes chan any

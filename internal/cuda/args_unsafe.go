@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// ArgsOf is the bytes of a struct of kernel parameters. Go lays out fixed-size
-// fields as C and PTX do, except that kernel parameters have no padding at their
-// end: it is left out. The struct must hold no Go pointers.
+// ArgsOf is the bytes of a struct of kernel parameters: *args itself, no copy. Go lays
+// out fixed-size fields as C and PTX do. Padding at the end is left out, as kernel
+// parameters have none there. The struct must hold no Go pointers.
 func ArgsOf[T any](args *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(args)), argBytes(reflect.TypeFor[T]()))
 }

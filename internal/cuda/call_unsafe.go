@@ -22,7 +22,7 @@ var frames = sync.Pool{New: func() any {
 	return f
 }}
 
-// result is a CUresult, an int, so only the lower half of a register is it.
+// result is the CUresult in a register: an int, so the lower half.
 func result(r uintptr) Result { return Result(int32(r)) }
 
 // invoke calls fn with args and, before args[at], pointers to outs outputs. Outputs have
@@ -59,7 +59,7 @@ func (d *libcuda) call(s symbol, args ...uintptr) error {
 	return err
 }
 
-// get is the output of a function that has it as its first parameter.
+// get calls a function whose first parameter points to its output, and returns that.
 func (d *libcuda) get(s symbol, args ...uintptr) (uintptr, error) {
 	v, _, err := d.do(s, 0, 1, args)
 	return v, err
@@ -71,18 +71,18 @@ func (d *libcuda) getInt(s symbol, args ...uintptr) (int, error) {
 	return int(int32(v)), err
 }
 
-// get2 is the two outputs of a function that has them first.
+// get2 is get for a function with two outputs.
 func (d *libcuda) get2(s symbol, args ...uintptr) (v, w uintptr, err error) {
 	return d.do(s, 0, 2, args)
 }
 
-// getOf is the output of a function that has it after a handle.
+// getOf is get for a function that takes a handle before the output.
 func (d *libcuda) getOf(s symbol, handle uintptr) (uintptr, error) {
 	v, _, err := d.do(s, 1, 1, []uintptr{handle})
 	return v, err
 }
 
-// get2Of is the two outputs of a function that has them after a handle.
+// get2Of is getOf for a function with two outputs.
 func (d *libcuda) get2Of(s symbol, handle uintptr) (v, w uintptr, err error) {
 	return d.do(s, 1, 2, []uintptr{handle})
 }
@@ -115,7 +115,7 @@ func (d *libcuda) callPtr(s symbol, args ...uintptr) error {
 	return nil
 }
 
-// getNamed is the output of a function that has it first, then a handle and a name.
+// getNamed is get for a function that takes a handle and a name.
 func (d *libcuda) getNamed(s symbol, handle uintptr, name string) (v uintptr, err error) {
 	b := append([]byte(name), 0)
 	err = d.callPtr(s, uintptr(unsafe.Pointer(&v)), handle, uintptr(unsafe.Pointer(&b[0])))
@@ -126,8 +126,8 @@ func (d *libcuda) getNamed(s symbol, handle uintptr, name string) (v uintptr, er
 // legacy default stream.
 const legacyStream = 1
 
-// procAddress is the address that cuGetProcAddress gives, or 0. A failure is its result,
-// or since CUDA 12 a status.
+// procAddress is the address that cuGetProcAddress gives, or 0. That function tells a
+// failure by its result, and since CUDA 12 by a status.
 func (d *libcuda) procAddress(name string, version int) uintptr {
 	var p, status uintptr
 	r := ErrNotFound

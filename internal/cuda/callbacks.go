@@ -19,7 +19,7 @@ type callback struct {
 	once bool
 }
 
-// callbackAddr is the C function void f(void *number) that calls them.
+// callbackAddr is the C function void f(void *number) that runs the callback of a number.
 var callbackAddr = sync.OnceValue(func() uintptr { return dl.Callback(runCallback) })
 
 func addCallback(f func(), once bool) uintptr {
@@ -90,7 +90,7 @@ func (d *libcuda) dropWith(g Graph, number uintptr) error {
 	return nil
 }
 
-// noDestructorSync must be given.
+// noDestructorSync is the flag that cuUserObjectCreate demands.
 const noDestructorSync = 1
 
 // UserObjectCreate makes a count of references; destroy is called when it is zero.

@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
+// Calls have the arguments, outputs and results of C.
 func TestSimpleCalls(t *testing.T) {
 	d := openFake(t)
 	n, err := d.DeviceGetCount()
@@ -44,8 +45,8 @@ func TestSimpleCalls(t *testing.T) {
 	require.False(t, done)
 }
 
-// TestLook wants the answers of the driver's functions from its one call, and those of a driver that is
-// asked for each.
+// TestLook wants the answers of the driver's functions from Look's one call of libcuda, and from a call
+// of each for another Driver.
 func TestLook(t *testing.T) {
 	f := openFake(t)
 	for name, d := range map[string]Driver{"one": f.Driver, "each": struct{ Driver }{f.Driver}} {
@@ -82,7 +83,7 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, "CUDA_ERROR_4711", Result(4711).Error())
 }
 
-// What is known of a wrong address is in the error.
+// The error of a wrong address has the driver's knowledge of it.
 func TestBadAddresses(t *testing.T) {
 	d := openFake(t)
 	fn, err := d.lib.Sym("fake_known")

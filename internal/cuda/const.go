@@ -1,7 +1,8 @@
 package cuda
 
-// The constants have the values of cuda.h; a test compares them with it where it is.
+// The constants have the values of cuda.h; a test compares them where the header is installed.
 
+// A DeviceAttribute is a CUdevice_attribute, for DeviceGetAttribute.
 type DeviceAttribute int32
 
 const (
@@ -44,8 +45,8 @@ const (
 	AttrMulticastSupported            DeviceAttribute = 132 // never used; for information only
 )
 
-// RDMAWritesOrderingOwner is the value of AttrRDMAWritesOrdering from which on a device's kernels see what
-// others have written to its memory in order, without a flush.
+// RDMAWritesOrderingOwner is the least value of AttrRDMAWritesOrdering of a device whose kernels see other
+// devices' writes to its memory in order, without a flush.
 const RDMAWritesOrderingOwner = 100
 
 // Values of AttrComputeMode that keep programs away from a device.
@@ -54,6 +55,7 @@ const (
 	computeModeExclusive  = 3 // one process at a time
 )
 
+// A P2PAttribute is a CUdevice_P2PAttribute, of a pair of devices.
 type P2PAttribute int32
 
 const (
@@ -62,6 +64,7 @@ const (
 	P2PNativeAtomics   P2PAttribute = 3
 )
 
+// A PointerAttribute is a CUpointer_attribute, for PointerGetAttribute.
 type PointerAttribute int32
 
 const (
@@ -82,6 +85,7 @@ const (
 	MemoryTypeDevice = 2
 )
 
+// A FunctionAttribute is a CUfunction_attribute of a kernel.
 type FunctionAttribute int32
 
 const (
@@ -94,6 +98,7 @@ const (
 	FuncMaxDynamicShared   FunctionAttribute = 8
 )
 
+// HostAllocFlags are the flags of MemHostAlloc, added up.
 type HostAllocFlags uint32
 
 const (
@@ -102,6 +107,7 @@ const (
 	HostAllocWriteCombined HostAllocFlags = 4
 )
 
+// HostRegisterFlags are the flags of MemHostRegister, added up.
 type HostRegisterFlags uint32
 
 const (
@@ -109,6 +115,7 @@ const (
 	HostRegisterMapped   HostRegisterFlags = 2
 )
 
+// StreamFlags say whether a stream is in order with the legacy stream.
 type StreamFlags uint32
 
 const (
@@ -116,6 +123,7 @@ const (
 	StreamNonBlocking StreamFlags = 1
 )
 
+// EventFlags are the flags of EventCreate, added up.
 type EventFlags uint32
 
 const (
@@ -125,18 +133,19 @@ const (
 	EventInterprocess  EventFlags = 4
 )
 
+// WaitFlags say when a wait for value v at address p ends.
 type WaitFlags uint32
 
 const (
 	WaitGEQ WaitFlags = 0 // (int)(*p - v) >= 0
-	WaitEQ  WaitFlags = 1
+	WaitEQ  WaitFlags = 1 // *p == v
 	WaitAND WaitFlags = 2 // *p & v != 0
-	WaitNOR WaitFlags = 3
+	WaitNOR WaitFlags = 3 // ^(*p | v) != 0
 )
 
-// Flags of StreamWaitEvent and EventRecordWithFlags in a stream that is being captured: a
-// node of the graph, about what is outside of it. A wait is for the record that is the last
-// when the graph is launched.
+// Flags of StreamWaitEvent and EventRecordWithFlags in a stream that is being captured: the
+// node of the graph waits for, or records for, work outside of the graph. A wait is for the
+// last record before the graph's launch.
 const (
 	EventWaitExternal   = 1
 	EventRecordExternal = 1
@@ -175,6 +184,7 @@ const (
 	UpdateAttributesChanged         UpdateResult = 8
 )
 
+// A CaptureMode says which threads' captures forbid unsafe calls, such as MemAlloc: all, the own ones, or none.
 type CaptureMode uint32
 
 const (
@@ -183,6 +193,7 @@ const (
 	CaptureRelaxed     CaptureMode = 2
 )
 
+// A CaptureStatus is a CUstreamCaptureStatus.
 type CaptureStatus uint32
 
 const (
@@ -191,6 +202,7 @@ const (
 	CaptureInvalidated CaptureStatus = 2
 )
 
+// A GranularityOption is a CUmemAllocationGranularity_flags.
 type GranularityOption uint32
 
 const (

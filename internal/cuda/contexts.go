@@ -1,3 +1,5 @@
+// Contexts of the real driver.
+
 package cuda
 
 func (d *libcuda) DevicePrimaryCtxRetain(dev Device) (Context, error) {

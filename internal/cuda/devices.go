@@ -1,3 +1,5 @@
+// Devices of the real driver; devices_unsafe.go has the calls that get memory of Go.
+
 package cuda
 
 import "strings"

@@ -48,7 +48,7 @@ type Launch struct {
 	Shared      int // bytes of dynamic shared memory a block
 	Stream      Stream
 	Cooperative bool // all blocks have to be resident at once, or the launch fails
-	// of its blocks before those of other kernels, instead of the stream's, since CUDA 11.8; 0: the stream's
+	// of the kernel's blocks over those of other kernels, since CUDA 11.8; 0: the stream's priority
 	Priority int
 }
 
@@ -83,7 +83,7 @@ type Devices interface {
 	DeviceGetP2PAttribute(a P2PAttribute, src, dst Device) (int, error)
 }
 
-// Contexts are primary contexts only, those of the CUDA runtime and so of every
+// Contexts handles primary contexts only, which the CUDA runtime uses and so every
 // framework. The current context belongs to the OS thread.
 type Contexts interface {
 	DevicePrimaryCtxRetain(d Device) (Context, error)
@@ -122,7 +122,7 @@ type Memory interface {
 	MemcpyDtoD(dst, src uintptr, n int) error
 	// MemcpyAsync copies between any two of device memory and pinned host memory.
 	MemcpyAsync(dst, src uintptr, n int, s Stream) error
-	// MemcpyPeerAsync is by copy engine between the devices of two contexts. Unlike
+	// MemcpyPeerAsync copies by copy engine between the devices of two contexts. Unlike
 	// MemcpyAsync, which does the same, it cannot be captured.
 	MemcpyPeerAsync(dst uintptr, dstCtx Context, src uintptr, srcCtx Context, n int, s Stream) error
 	MemsetD8(p uintptr, v byte, n int) error
@@ -156,7 +156,7 @@ type VirtualMemory interface {
 	MemImportFromShareableHandle(fd int) (MemHandle, error)
 }
 
-// IPC hands device memory and events of MemAlloc to other processes of this host.
+// IPC hands device memory of MemAlloc, and events, to other processes of this host.
 type IPC interface {
 	IpcGetMemHandle(p uintptr) (IPCHandle, error)
 	IpcOpenMemHandle(h IPCHandle) (uintptr, error)
@@ -176,9 +176,9 @@ type Streams interface {
 	StreamGetCtx(s Stream) (Context, error)
 	StreamGetFlags(s Stream) (StreamFlags, error)
 	StreamGetPriority(s Stream) (int, error)
-	// StreamGetId is a number that no other stream of the process has, before or after: a
-	// handle is given again, and PerThread is another stream on each thread. A stream that
-	// captures has none. Since CUDA 12.
+	// StreamGetId is a number that no other stream of the process has, before or after:
+	// handles are used again, and StreamPerThread is another stream on each thread. It fails
+	// for a stream that captures. Since CUDA 12.
 	StreamGetId(s Stream) (uint64, error)
 	// LaunchHostFunc has the driver call f when the work before it is done. f
 	// runs on a thread of the driver and must not call the driver. In a stream
@@ -191,8 +191,8 @@ type Streams interface {
 	StreamWaitValue64(s Stream, p uintptr, v uint64, flags WaitFlags) error
 
 	StreamBeginCapture(s Stream, mode CaptureMode) error
-	// StreamBeginCaptureToGraph adds to a graph that there is, a body of a conditional node
-	// for example. StreamEndCapture gives the same graph. Since CUDA 12.3.
+	// StreamBeginCaptureToGraph adds to an existing graph, such as the body of a conditional
+	// node. StreamEndCapture returns the same graph. Since CUDA 12.3.
 	StreamBeginCaptureToGraph(s Stream, g Graph, after []GraphNode, mode CaptureMode) error
 	StreamEndCapture(s Stream) (Graph, error)
 	StreamIsCapturing(s Stream) (CaptureStatus, error)

@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
-// What people read of a failed call, and of a driver that is not there.
+// The texts of a failed call, and of a driver that is not there.
 func TestErrorTexts(t *testing.T) {
 	for want, err := range map[string]error{
 		"cuX: CUDA_ERROR_NOT_READY": &Error{Call: "cuX", Result: ErrNotReady,
@@ -113,7 +113,7 @@ func TestComputeModes(t *testing.T) {
 	}
 }
 
-// What a driver's function and the version that it came with are looked for, and what is said where there is none.
+// A result of cuInit has its Reason, each Reason has a remedy, and a library that cannot be opened is Unavailable.
 func TestReasons(t *testing.T) {
 	for r, want := range map[Result]Reason{ErrStubLibrary: Stub, ErrNoDevice: NoDevice, ErrSystemDriverMismatch: Mismatch,
 		ErrSharedObjectSymbolNotFound: NotDriver, ErrUnknown: InitFails} {
@@ -128,7 +128,7 @@ func TestReasons(t *testing.T) {
 	require.Equal(t, errors.Is(err, dl.ErrUnsupported), u.Reason == LeftOut)
 }
 
-// The sizes of kernels' parameters: a handle may come back as another kernel, of which nothing is known.
+// The sizes of kernels' parameters: a handle may come back for another kernel, whose size is not known.
 func TestParamSizes(t *testing.T) {
 	var s paramSizes
 	expect := func(f Function, n int, known bool) {
@@ -171,7 +171,7 @@ func TestFailedLaunch(t *testing.T) {
 		fails(ErrLaunchFailed, ""))
 }
 
-// Memory of pages says where it is, and what may be done with it.
+// An AllocationProp becomes C's structure, with its device, its handles and RDMA.
 func TestAllocationProp(t *testing.T) {
 	plain := memAllocationProp{kind: allocationPinned, location: memLocation{locationDevice, 3}}
 	require.Equal(t, plain, *AllocationProp{Device: 3}.c())

@@ -2,11 +2,11 @@ package cuda
 
 import "errors"
 
-// A Growing is memory of a device that grows in place: addresses that it has given stay
-// good until Close, so graphs may hold them, and nothing is copied. It maps more pages at
-// the end of a range of addresses, which waits for no kernel, as MemAlloc may. Where the
-// driver has no virtual memory it allocates blocks, each at least twice as large as the
-// one before, and keeps them all. It may be used by one goroutine at a time.
+// A Growing is memory of a device that grows in place: its addresses stay good until
+// Close, so graphs may hold them, and nothing is copied. To grow it maps more pages at the
+// end of a range of addresses, which unlike MemAlloc waits for no kernel. Where the driver
+// has no virtual memory it allocates blocks, each at least twice as large as the one
+// before up to a bound, and keeps them all. One goroutine may use it at a time.
 type Growing struct {
 	driver Driver
 	ctx    Context
@@ -16,10 +16,10 @@ type Growing struct {
 	base     uintptr
 	reserved int
 	pieces   []int // lengths of the mappings
-	away     bool  // Suspend has taken their memory
+	away     bool  // Suspend has unmapped the pieces
 
 	blocks []uintptr // the last is the largest
-	size   int       // that there is at base, or of the last block
+	size   int       // bytes at base, or of the last block
 }
 
 // NewGrowing is memory of no bytes of a device and its context. It calls no driver.
@@ -43,7 +43,7 @@ func (g *Growing) at() uintptr {
 	return g.base
 }
 
-// largestStep bounds how much more memory than was asked for is taken.
+// largestStep bounds the bytes that a Growing takes beyond the request.
 const largestStep = 64 << 20
 
 func (g *Growing) grow(n int) error {
@@ -119,8 +119,8 @@ func (g *Growing) unmap(pieces []int) error {
 	return errors.Join(errs...)
 }
 
-// Suspend gives back what Mapped says and keeps its addresses. Until Resume no work uses it, and
-// there is no other call but Close.
+// Suspend gives the mapped memory back and keeps the addresses. Until Resume no work may use
+// them, and only Resume and Close may be called.
 func (g *Growing) Suspend() error {
 	if g.away || len(g.pieces) == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (g *Growing) Suspend() error {
 	return Quietly(g.driver, g.ctx, func() error { return g.unmap(g.pieces) })
 }
 
-// Resume has memory at these addresses again. What was in it is lost.
+// Resume maps new memory at these addresses. The content before Suspend is lost.
 func (g *Growing) Resume() error {
 	if !g.away {
 		return nil
@@ -167,7 +167,7 @@ func (g *Growing) allocate(n int) error {
 // Size is how many bytes AtLeast gives without growing.
 func (g *Growing) Size() int { return g.size }
 
-// Close gives the memory back. No work uses it any more.
+// Close gives the memory back. No work may use it any more.
 func (g *Growing) Close() error {
 	if g.page == 0 {
 		return nil

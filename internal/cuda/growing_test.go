@@ -75,7 +75,7 @@ func (d *paging) MemAlloc(n int) (uintptr, error) {
 }
 func (d *paging) MemFree(p uintptr) error { return d.note("free", p) }
 
-// Memory that grows: what the driver is asked for, in order.
+// The calls of the driver by which memory grows, in order.
 func TestGrowing(t *testing.T) {
 	d := &paging{}
 	g := NewGrowing(d, 7, 3)
@@ -127,7 +127,7 @@ func TestGrowing(t *testing.T) {
 	require.Equal(t, "free-addresses 4096 1024", d.noted(), "its memory is away")
 }
 
-// What fails is told, and what was begun is undone.
+// A failure is returned, and the steps before it are undone.
 func TestGrowingFails(t *testing.T) {
 	for failing, calls := range map[string]string{
 		"create":  "create 64 3",
@@ -147,7 +147,7 @@ func TestGrowingFails(t *testing.T) {
 		require.Equal(t, "free-addresses 4096 1024", d.noted())
 	}
 
-	// One that cannot come back is away.
+	// A Growing that cannot resume stays suspended.
 	d := &paging{}
 	g := NewGrowing(d, 7, 3)
 	for _, n := range []int{64, 128} {
@@ -198,7 +198,7 @@ func TestGrowingBlocks(t *testing.T) {
 		require.Equal(t, "free 1; free 2", d.noted())
 	}
 
-	// It doubles up to a bound.
+	// A block is twice the one before up to a bound.
 	d := &paging{without: true}
 	g := NewGrowing(d, 7, 3)
 	for _, n := range []int{100 << 20, 100<<20 + 1} {
@@ -208,7 +208,7 @@ func TestGrowingBlocks(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("alloc %d; alloc %d", 100<<20, 164<<20), d.noted())
 }
 
-// A Store ends what it holds in the order opposite to that of its making, whatever fails.
+// A Store ends its things in the opposite order of their making, whatever fails.
 func TestStoreEnds(t *testing.T) {
 	d := &paging{}
 	s := OpenStore(d, 7)

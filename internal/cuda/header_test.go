@@ -174,8 +174,8 @@ var headerNames = map[string]int{
 	"offsetof(CUlaunchAttribute, value)":                             int(unsafe.Offsetof(launchAttribute{}.value)),
 }
 
-// What TestHeader has found true of cuda.h, and what cudaTypedefs.h says of functions, is in testdata/header.txt for
-// machines that have neither.
+// testdata/header.txt has the values that TestHeader has found in cuda.h, and cudaTypedefs.h's names of functions, for
+// machines without these headers.
 func TestHeaderText(t *testing.T) {
 	var lines []string
 	for expr, v := range headerNames {

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A launch has the attributes that it asks for, under the driver's numbers; those of one before
-// do not stay.
+// A launch has the attributes that it asks for, under the driver's numbers; those of the launch
+// before do not stay.
 func TestLaunchAttributes(t *testing.T) {
 	var f launchFrame
 	require.EqualValues(t, 2, f.setAttrs(&Launch{Cooperative: true, Priority: -5}))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A launch hands shape, stream and parameters to the driver.
 func TestLaunch(t *testing.T) {
 	d := openFake(t)
 	got := saw[fakeLaunch](t, d, "fake_launch")
@@ -51,8 +52,8 @@ func TestLaunch(t *testing.T) {
 	require.Contains(t, err.Error(), "grid 1×1×1, block 2048×1×1, 5 bytes of shared memory, 12 bytes of parameters")
 }
 
-// TestLaunchAndRecord wants an event behind a launch from a driver's one call, and from one that is asked for
-// each, and none behind a launch that failed.
+// TestLaunchAndRecord wants an event behind a launch, from one call of libcuda and from two calls of another
+// Driver, and none behind a launch that failed.
 func TestLaunchAndRecord(t *testing.T) {
 	f := openFake(t)
 	got, recorded := saw[fakeLaunch](t, f, "fake_launch"), saw[[3]uint64](t, f, "fake_recorded")

@@ -65,8 +65,8 @@ func (d *libcuda) LaunchKernel(f Function, l *Launch, params []byte) error {
 	return d.launch(f, l, params, 0)
 }
 
-// LaunchAndRecord launches a kernel and records an event behind it on its stream, unless that is 0. A
-// driver is called once for both.
+// LaunchAndRecord launches a kernel and records event e behind it on its stream, unless e is 0. The real
+// driver is entered once for both.
 func LaunchAndRecord(d Driver, f Function, l *Launch, params []byte, e Event) error {
 	if d, ok := d.(*libcuda); ok {
 		return d.launch(f, l, params, e)
@@ -78,7 +78,7 @@ func LaunchAndRecord(d Driver, f Function, l *Launch, params []byte, e Event) er
 	return err
 }
 
-// launch is LaunchAndRecord.
+// launch is LaunchAndRecord for the real driver.
 func (d *libcuda) launch(f Function, l *Launch, params []byte, e Event) error {
 	if len(params) > maxArgs {
 		return launched(l, params, d.failed(cuLaunchKernel, ErrInvalidValue))

@@ -1,3 +1,5 @@
+// Memory of the real driver; memory_unsafe.go has the calls that get memory of Go.
+
 package cuda
 
 func (d *libcuda) MemGetInfo() (free, total int, err error) {

@@ -1,5 +1,6 @@
 package cuda
 
+// resultNames are CUDA's names of results.
 var resultNames = map[Result]string{
 	ErrInvalidValue:                "CUDA_ERROR_INVALID_VALUE",
 	ErrOutOfMemory:                 "CUDA_ERROR_OUT_OF_MEMORY",
@@ -82,7 +83,7 @@ var resultNames = map[Result]string{
 	ErrUnknown:                     "CUDA_ERROR_UNKNOWN",
 }
 
-// newProcess is what is left to do when a kernel's fault has ended its context.
+// newProcess is the remedy when a kernel's fault has ended its context.
 const newProcess = "a kernel's fault ended this context, every call of it fails from now on: end the process and " +
 	"start a new one; " +
 	"on a GPU compute-sanitizer finds the access; the reports of emulated ones (-device emu) name it"

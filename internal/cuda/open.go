@@ -12,7 +12,7 @@ import (
 // the first with all of the graph functions that are called here.
 const MinVersion = 11040
 
-// defaultPath is what the driver is called wherever it is installed.
+// defaultPath is the driver's file name wherever it is installed.
 const defaultPath = "libcuda.so.1"
 
 // A Reason says why there is no driver.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Each way in which Open fails has its Reason and its remedy.
 func TestOpenFailures(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "libcuda.so.1")
 	require.NoError(t, os.WriteFile(text, []byte("no library"), 0o644))

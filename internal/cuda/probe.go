@@ -169,8 +169,8 @@ func allDevices(d Driver) ([]Device, error) {
 	return devices, nil
 }
 
-// attributes are all non-zero where a device has the feature. A driver that does
-// not know an attribute says ErrInvalidValue, and has no such feature either.
+// attributes makes the test of a feature that a device has if these attributes are all
+// non-zero. A driver that returns ErrInvalidValue does not know an attribute, nor the feature.
 func attributes(as ...DeviceAttribute) func(Driver, Device) (bool, error) {
 	return func(d Driver, dev Device) (bool, error) {
 		for _, a := range as {
@@ -226,7 +226,7 @@ func peerAtomics(d Driver, dev, peer Device) (bool, error) {
 	return v != 0, err
 }
 
-// tryIPC asks for a handle, since no attribute says whether there are any.
+// tryIPC asks for a handle of some memory, since no attribute tells whether a device gives any.
 func tryIPC(d Driver, dev Device) (has bool, err error) {
 	c, err := d.DevicePrimaryCtxRetain(dev)
 	if err != nil {
@@ -242,7 +242,7 @@ func tryIPC(d Driver, dev Device) (has bool, err error) {
 		_, err = d.IpcGetMemHandle(p)
 		has = err == nil
 		if errors.Is(err, ErrNotSupported) || errors.Is(err, ErrInvalidValue) {
-			return nil // it is memory, so this means that it has none
+			return nil // p is memory, so the device has no handles
 		}
 		return err
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// machine is a Driver of which only the questions work.
+// machine is a Driver that only answers questions.
 type machine struct {
 	Driver
 	version    int
@@ -131,7 +131,7 @@ func TestDescribe(t *testing.T) {
 	require.Len(t, got.Problems, 2)
 	require.Contains(t, got.Problems[0], "one process at a time")
 
-	// No failure loses the rest.
+	// A question that fails does not lose the other answers.
 	for _, call := range []string{"DriverGetVersion", "DeviceGet", "DeviceGetName", "DeviceGetUuid", "DeviceGetPCIBusId",
 		"DeviceTotalMem", "DeviceGetAttribute", "DeviceCanAccessPeer", "DeviceGetP2PAttribute"} {
 		m := twoDevices(12080)

@@ -7,17 +7,17 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
-// A Sight is what the driver says before an operation is queued on a stream.
+// A Sight is the driver's answers about a stream, asked for before an operation is queued on it.
 type Sight struct {
 	Stream  Stream
-	Context Context // that is current on this thread, 0 for none
+	Context Context // current on this thread, 0 for none
 	Capture CaptureStatus
 	ID      uint64 // of the stream; 0 if Capture is not CaptureNone, or it was not asked for
-	Err     error  // of the stream; where another context is current than the stream's it says nothing
+	Err     error  // of the questions; without meaning where the stream's context is not current
 }
 
-// Look asks for the current context, and about a stream, with its ID or without. A driver is
-// called once for all of it: to call C takes longer than these functions do.
+// Look asks for the current context and for the capture of a stream, and with id for the
+// stream's ID. The real driver is entered once: entering C takes longer than these functions.
 func Look(d Driver, s Stream, id bool) Sight {
 	if d, ok := d.(*libcuda); ok {
 		return d.look(s, id)

@@ -6,11 +6,11 @@ import (
 )
 
 // A Store is what the users of a context in this process share, until the last of them
-// leaves: memory that one does not need any more and the next will, and modules. Drivers let
-// the calls that give such things back wait for all kernels of the context, and hold up all
-// other calls meanwhile. Kernels of one communicator may wait for a rank that the same thread
-// drives, so neither may happen while there is another communicator.
-// A user who comes while the last one gives everything back has a Store of its own, and may be
+// leaves: modules, and memory that one user has freed and the next will need. A driver's
+// calls that free memory or unload modules wait for all kernels of the context, and hold up
+// all other calls meanwhile. A kernel of one communicator may wait for a rank that the same
+// thread drives, so these calls may not happen while there is another communicator.
+// A user who comes while the last one gives everything back gets a new Store, and may be
 // kept waiting.
 //
 // All methods may be called from any goroutine, with the context current and captures
@@ -64,7 +64,7 @@ func OpenStore(d Driver, ctx Context) *Store {
 	return s
 }
 
-// Close ends a use. The last one gives everything back. No kernel uses it any more.
+// Close ends one use, and the last Close gives everything back. No kernel may use any of it any more.
 func (s *Store) Close() error {
 	stores.Lock()
 	s.users--
@@ -99,11 +99,11 @@ func (s *Store) Close() error {
 // Alloc is n bytes of device memory, until Free. The content is undefined.
 func (s *Store) Alloc(n int) (uintptr, error) { return s.get(&s.device, n, s.key.driver.MemAlloc) }
 
-// Free gives memory of Alloc to the next who asks. No kernel uses it any more.
+// Free keeps memory of Alloc for the next Alloc of as many bytes. No kernel may use it any more.
 func (s *Store) Free(p uintptr) { s.put(&s.device, p) }
 
-// Retire is Free for memory that nobody may have again, neither from here nor from the driver: others
-// may still write to it. Memory goes with its context, so that is held too, until the process ends.
+// Retire is Free for memory that nobody may get again, neither from here nor from the driver: others
+// may still write to it. Memory goes with its context, so Retire holds the context until the process ends.
 func (s *Store) Retire(p uintptr) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,9 +118,9 @@ func (s *Store) Retire(p uintptr) error {
 	return err
 }
 
-// Keep tells a driver that looks for faults, as the emulator does, that others may still touch an allocation. What
-// MemAlloc gave stays, with a reference to its context, and is no leak; what is mapped stays for those who have it
-// mapped, as ever.
+// Keep tells a driver that looks for faults, as the emulator does, that others may still touch the allocation at p.
+// Memory of MemAlloc stays, with a reference to its context, and is no leak; mapped memory stays as long as anyone has
+// it mapped, as ever.
 func Keep(d Driver, p uintptr) {
 	if k, ok := d.(interface{ Keep(p uintptr) }); ok {
 		k.Keep(p)
@@ -163,8 +163,8 @@ func (s *Store) put(in *pool, p uintptr) {
 	in.free[n] = append(in.free[n], p)
 }
 
-// Stored is the value of a key, made for the first user who asks. end gives it back when the
-// last user of the Store has left Make must not use the Store.
+// Stored is the value of a key, made for the first user who asks for it. end gives the value
+// back when the last user has left the Store. make must not use the Store.
 func Stored[T any](s *Store, key any, make func() (T, error), end func(T) error) (T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

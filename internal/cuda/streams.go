@@ -1,3 +1,5 @@
+// Streams of the real driver.
+
 package cuda
 
 func (d *libcuda) StreamCreate(flags StreamFlags, priority int) (Stream, error) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What a failed call of memory was about, and what the driver knows of the
-// addresses when it says that one of them is wrong.
+// Errors of calls on memory tell the addresses, and what the driver knows of each
+// when it calls one of them wrong.
 
 func (d *libcuda) at(p uintptr, err error) error {
 	if err == nil {
@@ -30,7 +30,7 @@ func (d *libcuda) copied(dst, src uintptr, n int, err error) error {
 	return d.whereabouts(detail(err, "%d bytes from %#x to %#x", n, src, dst), src, dst)
 }
 
-// whereabouts makes what the addresses are the remedy of ErrInvalidValue.
+// whereabouts puts the driver's knowledge of the addresses into the remedy of ErrInvalidValue.
 func (d *libcuda) whereabouts(err error, ps ...uintptr) error {
 	var e *Error
 	if !errors.As(err, &e) || e.Result != ErrInvalidValue {

@@ -46,7 +46,7 @@ func (d *noting) DeviceGetAttribute(a DeviceAttribute, _ Device) (int, error) {
 	return map[DeviceAttribute]int{AttrComputeCapabilityMajor: 9, AttrComputeCapabilityMinor: 3}[a], d.note("attribute", a)
 }
 
-// What is done in a context, and by whom, in order; what fails is told and what was begun is undone.
+// With and its kin make these calls in this order; a failure is returned, and the steps before it are undone.
 func TestWith(t *testing.T) {
 	push, pop := "push[7]", "pop[]"
 	relaxed, back := fmt.Sprint("mode", []any{CaptureRelaxed}), fmt.Sprint("mode", []any{CaptureGlobal})
@@ -103,7 +103,7 @@ func TestCapability(t *testing.T) {
 	require.ErrorIs(t, err, errNoting)
 }
 
-// A failed call of memory stays failed, and says with what it was called.
+// A failed call on memory stays failed, and its error tells the arguments.
 func TestCallsOfMemoryStayFailed(t *testing.T) {
 	for _, f := range []func(d *libcuda, err error) error{
 		func(d *libcuda, err error) error { return d.at(16, err) },

@@ -1,8 +1,8 @@
 // Package dl opens C libraries at run time and calls their functions without cgo.
 //
-// It does so on Linux on amd64 and arm64, unless the program was built with the
-// tag ringo_nogpu: then, and on other systems, Open says why it does not, and
-// nothing of it makes the program dynamically linked.
+// It works on Linux on amd64 and arm64. With the tag ringo_nogpu or ringo_host, and
+// on other systems, Open returns an error that says why it cannot, and the program
+// stays statically linked.
 package dl
 
 import "errors"

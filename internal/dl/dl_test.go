@@ -92,7 +92,7 @@ func TestFrame(t *testing.T) {
 	require.Zero(t, f.Result)
 }
 
-// A frame's Next is called after it, and one whose result is not 0, or what its Last points to, is the last.
+// A frame's Next is called after it, unless the frame's result, or the number that its Last points to, is not 0.
 func TestFramesInARow(t *testing.T) {
 	put, weigh := sym(t, "put_well"), sym(t, "weigh")
 	var v [3]int64

@@ -4,8 +4,8 @@ package dl
 
 import "unsafe"
 
-// Call calls the function and puts what it returns into Result, as Call does, in
-// about half the time, and then Next without coming back in between.
+// Call calls the function and puts its result into Result, in about half the time of
+// Call of this package, and then calls Next without coming back to Go in between.
 func (f *Frame) Call() { cgocall(invokeABI0, unsafe.Pointer(f)) }
 
 // cgocall runs a C function on the thread's own stack, as cgo does. It is one of

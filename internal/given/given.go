@@ -20,7 +20,7 @@ var (
 	errSize = fmt.Errorf("longer than %d MiB", Most>>20)
 )
 
-// Read reads a regular file of at most Most bytes. It does not wait for a pipe or a device that is called like a file.
+// Read reads a regular file of at most Most bytes. Pipes and devices are an error: to read them might never end.
 func Read(name string) ([]byte, error) {
 	wrong := func(err error) error { return &os.PathError{Op: "read", Path: name, Err: err} }
 	info, err := os.Stat(name)
@@ -47,7 +47,7 @@ func Read(name string) ([]byte, error) {
 	return b, err
 }
 
-// Printable is a text for a line of a terminal: what is not printable is quoted as in Go.
+// Printable is text for one line of a terminal: characters that cannot be printed are quoted as in Go.
 func Printable(text string) string {
 	if strings.IndexFunc(text, unprintable) < 0 && utf8.ValidString(text) {
 		return text

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Only regular files that are not too long are read; the error names the file.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

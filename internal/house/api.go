@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// An api is the exported names of the promised packages, one a line, and those of types of
-// other packages of the module that promised names lead to.
+// An api lists the exported names of the promised packages, one a line, and the types of other
+// packages of the module that promised names lead to.
 type api struct {
 	module   *module
 	promised []string
@@ -19,7 +19,7 @@ type api struct {
 	at       string // the package whose lines are made
 }
 
-// newAPI lists what is promised. names is the number of exported names by package: of
+// newAPI lists the promised names. names is the number of exported names by package: of
 // package level and methods, not fields.
 func newAPI(x *exporter, promised []string) (lines []string, names map[string]int, err error) {
 	a := &api{module: x.module, promised: promised, seen: map[*types.TypeName]bool{}}
@@ -45,7 +45,7 @@ func newAPI(x *exporter, promised []string) (lines []string, names map[string]in
 		all = append(all, slices.Sorted(slices.Values(a.lines))...)
 	}
 	a.lines = nil
-	for i := 0; i < len(a.reached); i++ { // which grows
+	for i := 0; i < len(a.reached); i++ { // object may add to reached
 		a.at = a.short(a.reached[i].Pkg())
 		a.object(a.reached[i])
 	}
@@ -120,8 +120,8 @@ func (a *api) define(o *types.TypeName) {
 	}
 }
 
-// fields adds the exported fields of a struct, those that it has by an unexported embedded
-// one included.
+// fields adds the exported fields of a struct, with those of an unexported embedded
+// struct.
 func (a *api) fields(name string, s *types.Struct) {
 	for f := range s.Fields() {
 		switch inner, ok := f.Type().Underlying().(*types.Struct); {
@@ -135,7 +135,7 @@ func (a *api) fields(name string, s *types.Struct) {
 	}
 }
 
-// kind is a type without what is in it.
+// kind is a type without its fields and methods.
 func (a *api) kind(t types.Type) string {
 	switch t := t.(type) {
 	case *types.Struct:
@@ -180,7 +180,7 @@ func (a *api) typ(t types.Type) string {
 	return types.TypeString(t, a.short)
 }
 
-// reach notes the types of this module in a type that are of no promised package.
+// reach notes the types that t consists of, if they are of this module and of no promised package.
 func (a *api) reach(t types.Type, seen map[types.Type]bool) {
 	if seen[t] {
 		return
@@ -229,8 +229,8 @@ func (a *api) note(o *types.TypeName, alias bool) {
 	a.reached = append(a.reached, o)
 }
 
-// changes are the lines that only one of two lists has, after + what is new and after - what
-// is gone.
+// changes are the lines that only one of two lists has: new lines after a +, lines that are gone
+// after a -.
 func changes(was, is []string) (out []string) {
 	count := map[string]int{}
 	for _, l := range was {

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// counted are the packages whose files a walk is asked for: all that carry out calls, without
-// the emulator. The program itself has to be among them.
+// counted are the packages whose executed files are compared with a walk: all that carry out
+// calls, without the emulator. The program itself has to be among them.
 const counted = "./core/... ./engine/... ./fifo/... ./kernels/... ./mem ./ring/... ./sched/... ./trace/... " +
 	"./transport/... ./bootstrap/... " +
 	"./gpu ./internal/cuda . ./internal/test/walked"
 
-// executed compares what an AllReduce executes with each walk: every file that it executes has to
-// be there, and it has to execute every file that is there, "at times" and "at first" aside.
+// executed compares the files that an AllReduce executes with each walk: the walk has to name all
+// of these, and no others, "at times" and "at first" aside.
 func executed(root string, walks []walk) (text string, err error) {
 	dir, err := os.MkdirTemp("", "walk")
 	if err != nil {
@@ -29,7 +29,7 @@ func executed(root string, walks []walk) (text string, err error) {
 	run := func(name string, args ...string) error {
 		c := exec.Command(name, args...)
 		c.Dir, c.Stderr = root, os.Stderr
-		c.Env = append(os.Environ(), "GOCOVERDIR="+dir) // for what the walked program executes afterwards
+		c.Env = append(os.Environ(), "GOCOVERDIR="+dir) // for the coverage of the walked program
 		if err := c.Run(); err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(c.Args, " "), err)
 		}
@@ -63,8 +63,8 @@ func executed(root string, walks []walk) (text string, err error) {
 	return b.String(), errors.Join(errs...)
 }
 
-// filesOf are the files of a coverage profile that have lines that were executed, but for those
-// of the program itself.
+// filesOf are the files with executed lines in a coverage profile, without those of the program
+// itself.
 func filesOf(profile string) []string {
 	files := map[string]bool{}
 	for _, line := range strings.Split(profile, "\n") {

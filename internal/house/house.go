@@ -1,5 +1,5 @@
-// Command house prints the plan of the house, and fails where a number is larger than the most
-// that it may be. It is for who changes the module, and for CI:
+// Command house prints the plan of this module, the house, and fails where a number is larger
+// than it may be. It is for whoever changes the module, and for CI:
 //
 //	go run ./internal/house             the plan, in a second or two
 //	go run ./internal/house -rewrite    api.txt anew, after a look at the difference
@@ -8,17 +8,17 @@
 // # Rooms and arrows
 //
 // Rooms are the folders at the top, the packages of core, and the files of package ringo. An
-// arrow goes from a room to another that it imports, or among the files of package ringo, that
-// it uses something of. Put into an order from the ground to the roof, arrows go down, but
-// where rooms need each other in a circle. In the best order the fewest go back up; each of
-// these is printed. Tests and packages for tests are in no room.
+// arrow goes from a room to another that it imports; among the files of package ringo, to another
+// file whose names it uses. With the rooms in order from the ground to the roof arrows go down,
+// except where rooms need each other in a circle. In the best order the fewest arrows go back up;
+// each of these is printed. Tests and packages for tests are in no room.
 //
 // # What is promised
 //
-// Packages are promised to other modules that stand in the table under "## Packages" of README.md;
-// every other one that can be imported says in its package comment that it is not. api.txt is
-// what the promised ones export, and the fields and methods of types of other packages that it
-// names. It may only change together with a look at it.
+// The packages in the table under "## Packages" of README.md are promised to other modules; every
+// other package that can be imported says in its package comment that it is not. api.txt lists
+// the exported names of the promised packages, and the fields and methods of other types that
+// these names lead to. Whoever rewrites it reads the difference.
 //
 // # The walks
 //
@@ -69,7 +69,7 @@ func main() {
 	}
 }
 
-// A house is a module that is looked at: what there is to say, and what is wrong with it.
+// A house is the module that is looked at, with the text to print and the faults that were found.
 type house struct {
 	root    string
 	walks   []walk
@@ -81,7 +81,7 @@ type house struct {
 
 func (h *house) say(format string, args ...any) { fmt.Fprintf(&h.text, format+"\n", args...) }
 
-// number prints one that may be so much at most.
+// number prints a number beside the most that it may be, and notes a fault if it is larger.
 func (h *house) number(name string, is, most int) {
 	h.say("%6d of %-6d%s", is, most, name)
 	if is > most {
@@ -89,7 +89,7 @@ func (h *house) number(name string, is, most int) {
 	}
 }
 
-// look goes through the house. The error is what ended that.
+// look goes through the house and notes faults in errs. An error means that it could not go on.
 func (h *house) look() error {
 	m, err := readModule(h.root)
 	if err != nil {
@@ -180,7 +180,7 @@ func (h *house) top(m *module) error {
 	return nil
 }
 
-// compare holds what is promised against api.txt, or writes it.
+// compare compares the lines of the api with api.txt, or with -rewrite writes api.txt.
 func (h *house) compare(lines []string) error {
 	file := filepath.Join(h.root, "internal", "house", "api.txt")
 	text := strings.Join(lines, "\n") + "\n"

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// write writes a file of a module, with its folders.
 func write(t *testing.T, root, file, text string) {
 	t.Helper()
 	path := filepath.Join(root, file)
@@ -132,8 +133,8 @@ func TestNumber(t *testing.T) {
 	require.Equal(t, "     5 of 5     arrows\n    21 of 20    folders\n", h.text.String())
 }
 
-// Of a circle the arrows are found that are the fewest to go up: here one, though each of
-// three rooms begins a circle with the hall.
+// The order of a circle has the fewest arrows up: here one, though each of three rooms forms a
+// circle with the hall.
 func TestUp(t *testing.T) {
 	needs := func(lines ...string) map[string]map[string]bool {
 		m := map[string]map[string]bool{}
@@ -232,7 +233,7 @@ func TestCompare(t *testing.T) {
 	}, w.compare(files))
 }
 
-// Lines that are too long are found in Go and in documents, but for what is read as it stands.
+// Lines that are too long are found in Go and in documents, but not in raw strings, directives, tables and listings.
 func TestWide(t *testing.T) {
 	root := build(t)
 	long := strings.Repeat("word ", 30)

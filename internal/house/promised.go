@@ -74,8 +74,8 @@ func checkPromises(m *module, promised []string) (errs []error) {
 	return errs
 }
 
-// checkAliases has the comment of every type of the module's own package that is an alias, of a
-// type of this module, say where its fields and methods are: "go doc" prints the alias alone.
+// checkAliases checks that the comment of every alias in the module's own package, of a type of
+// this module, says where the fields and methods are: "go doc" prints the alias alone.
 func checkAliases(m *module) (errs []error) {
 	for _, s := range m.files {
 		if s.folder() != "." || s.isTest() {
@@ -110,8 +110,8 @@ func checkAliases(m *module) (errs []error) {
 	return errs
 }
 
-// systemOnly are the exported names of promised packages that not every system has: those
-// that are declared neither in a file for all systems nor in files of two kinds.
+// systemOnly has an error for each exported name of a promised package that not every system
+// has: it is declared neither in a file for all systems nor in two files.
 func systemOnly(m *module, promised []string) (errs []error) {
 	times := map[string]int{}
 	for _, s := range m.files {

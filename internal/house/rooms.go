@@ -15,8 +15,8 @@ type plan struct {
 	needs map[string]map[string]bool // by room
 }
 
-// roomOf is the room of a package, "" for those that are in no room of their own: the
-// module's own.
+// roomOf is the room of a package, "" for the module's own package, each of whose files is a
+// room.
 func roomOf(folder string) string {
 	top, rest, _ := strings.Cut(folder, "/")
 	switch {
@@ -29,8 +29,9 @@ func roomOf(folder string) string {
 	return top
 }
 
-// newPlan draws the plan. within are the files of the module's own package that each of them
-// uses. Whoever imports that package needs the files that declare what it names.
+// newPlan draws the plan. within lists, for each file of the module's own package, the other files
+// of that package that it uses. A room that imports that package needs the files that declare the
+// names it uses.
 func newPlan(m *module, within map[string][]string) *plan {
 	p := &plan{needs: map[string]map[string]bool{}}
 	declares := map[string]string{} // exported names of the module's own package
@@ -148,8 +149,8 @@ func (p *plan) circles() (parts [][]string) {
 const mostExact = 18
 
 // bestOrder puts the rooms of a circle into an order, the ground first, in which the fewest
-// arrows go up. It is exact for up to mostExact rooms. Of more, it takes room after room that
-// adds the fewest, so there may be a better one.
+// arrows go up. It is exact for up to mostExact rooms. Of more rooms it always takes next the one
+// that adds the fewest arrows, so there may be a better order.
 func bestOrder(rooms []string, needs map[string]map[string]bool) (order []string) {
 	n := len(rooms)
 	masks := make([]uint32, n) // what each needs of the others

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// What lines are for. A file belongs to the first kind whose folders it is in.
+// kinds are the folders by what their lines are for. A file is of the first kind with a folder that it is in.
 var kinds = []struct{ name, folders string }{
 	{"emulator", "internal/emu gpu/emu cmd/libcuda"},
 	{"product", "cmd/libnccl"},
@@ -17,7 +17,7 @@ var kinds = []struct{ name, folders string }{
 		"internal/cli internal/nccl"},
 }
 
-// kindOf is what a file's lines count as: product, emulator, tools, tests or generated.
+// kindOf is the kind of a file's lines: product, emulator, tools, tests or generated.
 func kindOf(s *source) string {
 	switch {
 	case s.generated:
@@ -44,7 +44,7 @@ func linesOf(m *module) map[string]int {
 	return n
 }
 
-// A function is one with its length in lines and its cyclomatic number. Tables do not count:
+// A function is a function's name, length in lines and cyclomatic number. Tables do not count:
 // neither the lines of composite literals, nor the cases of a switch whose cases are one
 // statement each.
 type function struct {

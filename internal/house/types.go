@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// An exporter imports packages from what the compiler has left of them in the build cache.
+// An exporter imports packages from the compiler's export data in the build cache.
 type exporter struct {
 	module *module
 	files  map[string]string // the export data by import path

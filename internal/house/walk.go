@@ -17,15 +17,15 @@ var host string
 //go:embed gpu.txt
 var gpu string
 
-// A walk is the way of an AllReduce. A line of two words is a file and a function in it, which
-// the function above it calls that is indented less: they carry the call. A line of one word is a file
-// that answers them or holds what they pass on. "at first" after it means that a warm call
-// does not come there, "at times" that not every call does.
+// A walk is the way of an AllReduce through files. A line of two words is a file and a function in
+// it: the nearest function above that is indented less calls this one. A line of one word is a
+// file that answers these functions or holds the data they pass on. "at first" after the file means
+// that a warm call does not come there, "at times" that not every call does.
 type walk struct{ name, on, lines string }
 
 var walks = []walk{{"host", "host memory", host}, {"gpu", "a GPU's memory", gpu}}
 
-// files are all of a walk, with whether every warm call comes there.
+// files are the files of a walk: true if every warm call comes there.
 func (w walk) files() map[string]bool {
 	files := map[string]bool{}
 	for _, line := range strings.Split(w.lines, "\n") {

@@ -48,7 +48,7 @@ func (h *house) wide(m *module) error {
 	})
 }
 
-// tooWide notes a file's lines that are too long, but those that are left out.
+// tooWide notes a file's lines that are too long, without the lines in but.
 func (h *house) tooWide(name string, text []byte, but map[int]bool) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, len(text)+1)
@@ -96,7 +96,7 @@ func leftOut(text []byte, test bool) map[int]bool {
 	}
 }
 
-// tablesAndListings are a document's lines that are read as they stand.
+// tablesAndListings are the lines of a document that may be longer: of listings, tables, pictures and headings.
 func tablesAndListings(text []byte) map[int]bool {
 	out, listing := map[int]bool{}, false
 	for i, line := range strings.Split(string(text), "\n") {

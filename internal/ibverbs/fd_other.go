@@ -4,7 +4,7 @@ package ibverbs
 
 import "errors"
 
-// There is no library here to have descriptors.
+// duplicate is never called: no library opens on this system.
 func duplicate(int32) (uintptr, error) { return 0, errors.ErrUnsupported }
 
 func nonblocking(int) error { return errors.ErrUnsupported }

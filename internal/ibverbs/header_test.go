@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A field of C and where Go has it.
+// A field is a field of C and its place in Go's structure, or an expression of C and Go's value.
 type field struct {
 	c string // structure.field, or an expression
 	v any    // a structure of Go whose field is named, or the value of c
@@ -142,7 +142,7 @@ var fields = []field{
 	{"IBV_EVENT_CLIENT_REREGISTER", int(EventClientReregister), ""}, {"IBV_EVENT_GID_CHANGE", int(EventGIDChange), ""},
 }
 
-// want is what C must say.
+// want is the number that C must print.
 func (f field) want(t *testing.T) int {
 	if n, ok := f.v.(int); ok {
 		return n
@@ -156,7 +156,7 @@ func (f field) want(t *testing.T) int {
 	return int(s.Offset)
 }
 
-// expression is what C is asked.
+// expression is the number in C.
 func (f field) expression() string {
 	if typ, name, ok := strings.Cut(f.c, "."); ok && !strings.Contains(f.c, "(") {
 		return fmt.Sprintf("offsetof(struct %s, %s)", typ, name)
@@ -186,7 +186,7 @@ func TestHeader(t *testing.T) {
 	}
 	var src strings.Builder
 	src.WriteString("#include <infiniband/verbs.h>\n#include <stddef.h>\n#include <stdio.h>\n")
-	// The one function that is called with 64-bit numbers, of the type that it is called with.
+	// The compiler compares this with the header: Go calls only this function with 64-bit numbers.
 	src.WriteString("struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int);\nint " +
 		"main(void) {\n")
 	for _, f := range fields {

@@ -26,8 +26,8 @@ type Verbs interface {
 	CloseDevice(c *Context) error
 	QueryDevice(c *Context) (DeviceAttr, error)
 	QueryPort(c *Context, port int) (PortAttr, error)
-	// QueryGID is an entry of a port's table, and what it is for; the zero GID is an
-	// empty entry. Where only what it is for cannot be read the GID comes with the error.
+	// QueryGID is an entry of a port's table, and its type; the zero GID is an empty
+	// entry. Where only the type cannot be read the GID comes with the error.
 	QueryGID(c *Context, port, index int) (GID, GIDType, error)
 	// GetAsyncEvent waits for the next event of a device; after StopAsyncEvents it is an
 	// error.
@@ -49,9 +49,9 @@ type Verbs interface {
 	DestroyCQ(q *CQ) error
 	// ReqNotifyCQ has the next completion make FD of the queue readable.
 	ReqNotifyCQ(q *CQ) error
-	// GetCQEvent takes the sign of one completion away, if there is one; it does not wait.
+	// GetCQEvent takes one event from the queue's channel, false if there is none; it does not wait.
 	GetCQEvent(q *CQ) bool
-	// PollCQ takes up to len(into) completions.
+	// PollCQ takes up to len(into) completions, and returns their number.
 	PollCQ(q *CQ, into []WC) (int, error)
 
 	// CreateQP makes a reliable connected queue pair whose work is completed in q.
@@ -69,7 +69,7 @@ type Context struct {
 	events any // what StopAsyncEvents ends
 }
 
-// A PD is a protection domain: queue pairs reach the memory of their own.
+// A PD is a protection domain: a queue pair reaches only memory of its own domain.
 type PD struct {
 	Context *Context
 	Handle  uintptr
@@ -102,7 +102,7 @@ type QP struct {
 	bad        uintptr
 }
 
-// An Error is a function that failed.
+// An Error is a failed call.
 type Error struct {
 	Call  string
 	Errno syscall.Errno

@@ -31,7 +31,7 @@ func TestOpen(t *testing.T) {
 // contexts is memory that does not move.
 var contexts [(beforeQueryPort + contextSize) / 8]uintptr
 
-// A function that came later is found where a context says that it is so large, and nowhere else.
+// A function of newer libraries is found if the context's own size includes it, else not.
 func TestLater(t *testing.T) {
 	const word = 8
 	memory := contexts[:]

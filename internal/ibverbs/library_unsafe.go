@@ -15,8 +15,8 @@ import (
 // library is the Verbs of a libibverbs.
 type library struct{ fns [functionCount]uintptr }
 
-// Where structures of the library have what their functions do not give. What posts and
-// polls is not exported: it is found in the operations of a context.
+// Offsets of fields that no function gives, in structures of the library. The functions that
+// post and poll are not exported: a context has them among its operations.
 const (
 	contextAsyncFD  = 268
 	contextABI      = 320
@@ -30,8 +30,8 @@ const (
 	channelFD       = 8
 )
 
-// Where a verbs_context has what lies before the ibv_context that it ends with: how large it is in all,
-// and the functions that came later.
+// A verbs_context ends with an ibv_context. Before that lie, at these distances, the size of the whole
+// and the functions of newer libraries.
 const (
 	contextSize      = 328
 	beforeSize       = 8
@@ -39,7 +39,7 @@ const (
 	extendedContexts = ^uintptr(0) // the abi_compat of an ibv_context that lies in a verbs_context
 )
 
-// later is a function of a context that came later, 0 if its library does not have it.
+// later is the function at a distance before a context, 0 if the library is older than the function.
 func later(context, before uintptr) uintptr {
 	if load[uintptr](context, contextABI) != extendedContexts ||
 		load[uintptr](context-beforeSize, 0) < before+contextSize {
@@ -166,7 +166,7 @@ func (l *library) QueryDevice(c *Context) (a DeviceAttr, err error) {
 	return a, done(queryDevice, r, errno)
 }
 
-// QueryPort asks as programs in C do: what the library exports gives the first fields alone.
+// QueryPort calls the context's function, as programs in C do: the exported one fills in the first fields alone.
 func (l *library) QueryPort(c *Context, port int) (a PortAttr, err error) {
 	if f := later(c.Handle, beforeQueryPort); f != 0 {
 		r, errno := l.callAt(f, c.Handle, uintptr(port), uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a))
@@ -176,8 +176,8 @@ func (l *library) QueryPort(c *Context, port int) (a PortAttr, err error) {
 	return a, done(queryPort, r, errno)
 }
 
-// QueryGID asks the library for the address, and the kernel for what it is for: a
-// library that can say both is newer than many that are in use.
+// QueryGID asks the library for the address, and the kernel for the type: a library
+// that knows both is newer than many that are in use.
 func (l *library) QueryGID(c *Context, port, index int) (g GID, t GIDType, err error) {
 	r, errno := l.call(queryGID, c.Handle, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(&g)))
 	if err := done(queryGID, r, errno); err != nil || g == (GID{}) {
@@ -355,7 +355,7 @@ func post(f *dl.Frame, q *QP, name string, w unsafe.Pointer) error {
 	return nil
 }
 
-// Send has w send what s says. Both stay where they are until the work is completed.
+// Send has w send the memory of s. Both must stay where they are until the work is completed.
 func (w *SendWR) Send(s *SGE) { w.SGList, w.NumSGE = uintptr(unsafe.Pointer(s)), 1 }
 
 // Then has next be posted with w, after it; nil for none.

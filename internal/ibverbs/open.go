@@ -24,8 +24,8 @@ var open = sync.OnceValues(func() (Verbs, error) {
 			return nil, fmt.Errorf("%s is too old: %w", Library, err)
 		}
 	}
-	// Without it a fork of this process could take registered pages away. The error
-	// is ENOSYS where the kernel has no RDMA, which the list of devices says better.
+	// Without this call a fork of the process could take registered pages away. The error
+	// is ENOSYS where the kernel has no RDMA; the list of devices tells so better.
 	dl.Call(l.fns[forkInit])
 	return l, nil
 })

@@ -53,10 +53,10 @@ type PortAttr struct {
 	LinkLayer           uint8
 	Flags               uint8
 	CapFlags2           uint16
-	ActiveSpeedEx       uint32 // 0 if ActiveSpeed says it, or the library is older than this field
+	ActiveSpeedEx       uint32 // 0 if ActiveSpeed has the speed, or the library is older than this field
 }
 
-// States of a port, and what it is.
+// A state of ports, and their link layers.
 const (
 	PortActive = 4
 
@@ -127,7 +127,7 @@ const (
 	QPErr  = 6
 )
 
-// What ModifyQP changes.
+// Masks of the attributes that ModifyQP changes.
 const (
 	MaskState           = 1 << 0
 	MaskAccess          = 1 << 3
@@ -167,7 +167,7 @@ type SendWR struct {
 	_          [76]byte
 }
 
-// What is sent, and how.
+// Operations and flags of a SendWR.
 const (
 	OpRDMAWrite        = 0
 	OpRDMAWriteWithImm = 1

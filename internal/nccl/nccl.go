@@ -1,6 +1,6 @@
-// Package nccl calls NVIDIA's NCCL, for benchmarks and examples that have it as a peer. Its
-// library is opened at run time; nothing of it is needed to build. The trap: it waits without a
-// deadline, so whoever calls it does so in a process that can be killed.
+// Package nccl calls NVIDIA's NCCL, for benchmarks and examples that compare themselves with it.
+// The library is opened at run time; a build needs nothing of it. The trap: NCCL waits without a
+// deadline, so call it in a process that can be killed.
 package nccl
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
-// Default is the file that is opened where no other is named.
+// Default is the library's usual file name.
 const Default = "libnccl.so.2"
 
 // A Library is NCCL. It is for one goroutine.
@@ -34,7 +34,7 @@ func Open(file string) (*Library, error) {
 	return &Library{lib: lib, syms: map[string]uintptr{}}, nil
 }
 
-// Call calls a function by its name. What it returns is an error unless it is 0.
+// Call calls a function by its name. A result other than 0 is an error.
 func (l *Library) Call(name string, args ...uintptr) error {
 	fn, ok := l.syms[name]
 	if !ok {
@@ -91,7 +91,7 @@ func (l *Library) Register(c Comm, p uintptr, n int) (handle uintptr, err error)
 	return *h, err
 }
 
-// Together calls f and has NCCL launch what it queued.
+// Together calls f within a group: NCCL launches the calls of f at the end, at once.
 func (l *Library) Together(f func() error) error {
 	if err := l.Call("ncclGroupStart"); err != nil {
 		return err

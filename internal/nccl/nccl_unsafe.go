@@ -2,9 +2,9 @@ package nccl
 
 import "unsafe"
 
-// addressOf is the address of memory that C writes to during the call it is an
-// argument of. It puts the variable on the heap, for a stack may move before C has written. The caller
-// uses the variable after the call, which keeps it.
+// addressOf is the address of memory that C writes to during a call. It puts the variable on
+// the heap, for a stack may move before C has written. The caller uses the variable after the
+// call, which keeps it alive.
 func addressOf[T any](p *T) uintptr {
 	if escapes != nil {
 		escapes <- p
@@ -12,5 +12,5 @@ func addressOf[T any](p *T) uintptr {
 	return uintptr(unsafe.Pointer(p))
 }
 
-// escapes is always nil, and the compiler does not know.
+// escapes is always nil, but the compiler cannot know.
 var escapes chan any

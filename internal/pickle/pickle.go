@@ -16,8 +16,8 @@ import (
 	"strconv"
 )
 
-// A List is a list or a tuple. One may be at several places, and even in itself: who walks through it goes by a
-// schema.
+// A List is a list or a tuple. The same List may be at several places, even within itself: a walk through it without a
+// schema may never end.
 type List struct{ Items []any }
 
 // A Dict is a dictionary. Keys that are numbers are spelled in decimals. It is made for some dozens of keys: Get looks
@@ -65,7 +65,7 @@ type global string
 // mark is where a list of arguments begins on the stack.
 type mark struct{}
 
-// Decode reads one pickle. What it returns is nil, a bool, an int64, a float64, a string, a *List or a *Dict.
+// Decode reads one pickle. Its result is nil, a bool, an int64, a float64, a string, a *List or a *Dict.
 func Decode(b []byte) (any, error) {
 	d := decoder{rest: b}
 	for {
@@ -91,7 +91,7 @@ var (
 	errStack = errors.New("pickle: what it takes from the stack is not there")
 )
 
-// maxValues bounds what is made, some GiB.
+// maxValues bounds the values of one pickle, to some GiB of memory.
 const maxValues = 1 << 26
 
 type decoder struct {
@@ -118,7 +118,7 @@ func (d *decoder) byte() (byte, error) {
 	return b[0], nil
 }
 
-// number is an unsigned one of n bytes, the lowest first.
+// number reads an unsigned number of n bytes, the lowest first.
 func (d *decoder) number(n int) (uint64, error) {
 	b, err := d.take(uint64(n))
 	if err != nil {
@@ -380,7 +380,7 @@ func (d *decoder) remember(op byte) error {
 	return nil
 }
 
-// call names a function, or calls one that stands for its first argument.
+// call pushes the name of a function, or replaces a call of a known function by its first argument.
 func (d *decoder) call(op byte) error {
 	if op == 'R' {
 		two, err := d.last(2)
@@ -424,7 +424,7 @@ func (d *decoder) call(op byte) error {
 	return d.push(global(name))
 }
 
-// check refuses what is left half made.
+// check refuses a result that is no value, but a mark or the name of a function.
 func check(v any) (any, error) {
 	switch v.(type) {
 	case mark, global:

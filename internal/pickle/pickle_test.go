@@ -35,7 +35,7 @@ func TestDecode(t *testing.T) {
 		"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00\x8c\x01a\x94.": "a",
 		"\x80\x02K\x01K\x020.":                                       int64(1),
 		"\x80\x02K\x01(K\x02K\x031.":                                 int64(1),
-		// What PyTorch writes for a list of integers.
+		// PyTorch's lists of integers.
 		"\x80\x02ctorch.jit._pickle\nbuild_intlist\n](K\x01K\x02e\x85R.":          list(int64(1), int64(2)),
 		"\x80\x04\x8c\x11torch.jit._pickle\x8c\x0dbuild_intlist\x93]K\x03a\x85R.": list(int64(3)),
 	} {
@@ -68,7 +68,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// What is no data, or is cut off, ends in a sentence.
+// A pickle that is no data, or is cut off, is an error with a sentence.
 func TestRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "too early",
@@ -93,7 +93,7 @@ func TestRefuses(t *testing.T) {
 		_, err := Decode([]byte(text))
 		require.ErrorContains(t, err, want, "%q", text)
 	}
-	// A list in itself is none of its reader's concern.
+	// A list may contain itself.
 	v, err := Decode([]byte("\x80\x02]q\x00h\x00a."))
 	require.NoError(t, err)
 	require.Same(t, v, v.(*List).Items[0])
@@ -116,7 +116,7 @@ func TestCutOff(t *testing.T) {
 			require.Nil(t, v, "%q", text[:n])
 		}
 	}
-	for _, code := range "0abdeRstuq\x85\x86\x87\x93\x94" { // each takes what is not there
+	for _, code := range "0abdeRstuq\x85\x86\x87\x93\x94" { // each takes a value that the stack lacks
 		_, err := Decode([]byte("\x80\x04" + string([]byte{byte(code)}) + "\x00."))
 		require.Error(t, err, "%q", code)
 		_, err = Decode([]byte("\x80\x04(" + string([]byte{byte(code)}) + "\x00."))

@@ -1,5 +1,5 @@
 // Package plain writes plain data as JSON: structs, lists and maps of numbers, words and bytes,
-// which ranks tell each other. JSON has words for all of that, so there is no error to handle.
+// which ranks send each other. JSON can express all of these, so there is no error to handle.
 package plain
 
 import "encoding/json"

@@ -1,6 +1,6 @@
-// Package relay is networks that are worse than real ones, for tests. A Relay is a TCP port that passes on to another
-// one what it gets, late, slowly, in pieces, changed, or not at all. The trap: a Relay that is held keeps
-// connections open and their hosts reachable, so keep-alive finds nothing.
+// Package relay makes networks that are worse than real ones, for tests. A Relay is a TCP port that passes bytes on to
+// another port late, slowly, in pieces, changed, or not at all. The trap: a Relay that is held keeps connections open
+// and their hosts reachable, so keep-alive finds nothing.
 package relay
 
 import (
@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// A Relay is a TCP port that passes on to another one what callers send and what they are
-// answered, less kindly than a network does. Its fields are set before Start; Set, Cut and Corrupt are for any time.
+// A Relay is a TCP port that passes callers' bytes on to another port, and the answers back, less kindly than a
+// network does. Its fields are set before Start; Set, Cut and Corrupt may be called at any time.
 type Relay struct {
 	Piece int           // bytes are passed on in pieces of random lengths up to this one; 0: as they come
 	Delay time.Duration // one piece in 16 is late by a random time up to this one
-	First Fault         // is done to the first connection alone
+	First Fault         // of the first connection alone
 
 	listener net.Listener
 	to       string
@@ -35,8 +35,8 @@ type Relay struct {
 
 // A Condition is how a Relay treats all its connections, in both directions.
 type Condition struct {
-	Held  bool          // nothing is passed on, until that changes
-	Lost  bool          // what comes is thrown away, and nobody is told
+	Held  bool          // nothing is passed on until Set changes this
+	Lost  bool          // bytes are thrown away, without an error
 	Delay time.Duration // each piece is late by so much; pieces are of up to 64 KiB
 	Rate  int           // bytes a second of each connection and direction, 0 for no limit
 }
@@ -66,7 +66,7 @@ func (r *Relay) Corrupt() { r.corrupt.Store(true) }
 // A Fault is what happens to the bytes of a connection from number At on, in one direction.
 type Fault struct {
 	Kind Kind
-	Back bool // in the bytes that the caller gets, instead of those that he sends
+	Back bool // in the bytes to the caller, instead of those from the caller
 	At   int
 }
 
@@ -76,13 +76,13 @@ type Kind int
 const (
 	None    Kind = iota
 	Cut          // the connection ends for both
-	Half         // the bytes end, and nobody is told
-	Corrupt      // one byte is another one
+	Half         // later bytes are thrown away, without an error
+	Corrupt      // one byte is changed
 )
 
 const lateOnes = 16
 
-// perSecond is in how many parts a second of a Rate is passed on.
+// perSecond is the number of pieces in which the bytes of a second are passed on under a Rate.
 const perSecond = 100
 
 // hinder waits as the Condition says. It returns how much of b may be passed on now, and whether it is lost.
@@ -114,7 +114,7 @@ func (r *Relay) hinder(b []byte) (piece []byte, lost bool) {
 	}
 }
 
-// Start opens the port, which is then closed by Close, and returns its address.
+// Start opens the port, which Close closes, and returns its address. to is the address of the other port.
 func (r *Relay) Start(to string) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Relay) Close() {
 	r.work.Wait()
 }
 
-// keep remembers a connection until Close. It returns false after that.
+// keep remembers a connection until Close. After Close it closes the connection and returns false.
 func (r *Relay) keep(c net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,8 +223,8 @@ func (r *Relay) pass(to, from net.Conn, fault Fault, done chan<- struct{}, other
 				continue
 			}
 			if _, failed := to.Write(piece); failed != nil {
-				// Nobody reads there any more. Who sends is reset, but not before he has
-				// got a goodbye that is on its way to him.
+				// Nobody reads at to any more. The sender is reset, but not before the other
+				// direction has brought it the goodbye that may be on its way.
 				once()
 				<-other
 				from.Close()

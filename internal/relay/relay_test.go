@@ -36,7 +36,7 @@ func between(t *testing.T, r *Relay) (caller, called net.Conn, dial func() (net.
 	return caller, called, dial
 }
 
-// read is what a connection brings until it ends or n bytes have come.
+// read is the bytes of a connection until it ends or n have come.
 func read(c net.Conn, n int) ([]byte, error) {
 	b := make([]byte, n)
 	n, err := io.ReadFull(c, b)
@@ -60,7 +60,7 @@ func sequence(n int) []byte {
 	return b
 }
 
-// What is sent comes, in pieces and late too, and the end of either direction comes by itself.
+// Bytes arrive, in pieces and late too, and each direction ends by itself.
 func TestPassesOn(t *testing.T) {
 	for _, r := range []*Relay{{}, {Piece: 100, Delay: time.Microsecond}} {
 		caller, called, _ := between(t, r)
@@ -128,7 +128,7 @@ func TestFirst(t *testing.T) {
 	quiet(t, second)
 }
 
-// A condition holds from when it is set, for what is on its way too.
+// A condition holds as soon as it is set, also for bytes on their way.
 func TestConditions(t *testing.T) {
 	r := &Relay{}
 	caller, called, _ := between(t, r)
@@ -178,8 +178,8 @@ func TestConditions(t *testing.T) {
 	require.EqualValues(t, 7, next())
 }
 
-// Who sends to an end that reads no more is reset, connections that are cut end for both, and a relay whose other side
-// is gone refuses.
+// A sender to an end that reads no more is reset, cut connections end for both sides, and a relay whose other side is
+// gone refuses callers.
 func TestEnds(t *testing.T) {
 	r := &Relay{}
 	caller, called, dial := between(t, r)
@@ -223,7 +223,7 @@ func TestEnds(t *testing.T) {
 	held.Set(Condition{Held: true})
 	_, err = caller.Write([]byte{1})
 	require.NoError(t, err)
-	held.Close() // what is held does not keep it
+	held.Close() // bytes that are held do not keep Close waiting
 	_, err = read(caller, 1)
 	require.Error(t, err)
 }

@@ -1,8 +1,8 @@
 // Package secure puts TLS 1.3 around a TCP connection, for bootstrap and the transports. Without
-// certificates of the user's a listener shows one that it has made of nothing, and nobody looks
-// at it: the ends prove themselves to each other afterwards by package auth, whose proofs hold
-// for this channel alone (Conn.Binding). The trap: a Conn is as good as that handshake, so nothing
-// may be believed, or said that is secret, before it.
+// certificates of the user a listener shows one that it has signed itself, which nobody checks:
+// the ends prove themselves to each other afterwards by package auth, whose proofs hold for this
+// channel alone (Conn.Binding). The trap: before that handshake anybody may be at the other end of
+// a Conn, so believe nothing and send no secret earlier.
 package secure
 
 import (
@@ -28,11 +28,11 @@ type Config struct {
 	named string // see String
 }
 
-// New reads a certificate with its key and the certificates that others' must be signed by, all
-// files in PEM. Both ends of a connection show theirs. Names in certificates do not count, as
-// ranks are reached by addresses: whom the CA has signed may take part if he has the job's key too.
-// With all three empty, the job's key alone says who takes part. The errors name environment
-// variables.
+// New reads a certificate, its key, and the CA's certificates, by which those of peers must be
+// signed: all are files in PEM. Both ends of a connection show their certificates. Names in
+// certificates do not count, as ranks are reached by addresses: whoever has a certificate of the CA
+// and the job's key may take part. With all three files empty, the job's key alone decides who may.
+// The errors name environment variables.
 func New(cert, key, ca string) (*Config, error) {
 	if cert == "" && key == "" && ca == "" {
 		return byKey()
@@ -64,7 +64,7 @@ func New(cert, key, ca string) (*Config, error) {
 func config(own tls.Certificate) *tls.Config {
 	return &tls.Config{
 		Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13,
-		InsecureSkipVerify:     true, // for it wants a name; see signed, and package auth
+		InsecureSkipVerify:     true, // the check of crypto/tls wants a name; see signed, and package auth
 		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
 	}
 }
@@ -90,7 +90,7 @@ func signed(chain []*x509.Certificate, roots *x509.CertPool) error {
 	return nil
 }
 
-// byKey is the Config of a process that was given no certificates.
+// byKey is the Config of a process without certificates of the user.
 var byKey = sync.OnceValues(func() (*Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -106,8 +106,8 @@ var byKey = sync.OnceValues(func() (*Config, error) {
 	return &Config{config(tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}), "by the job's key"}, nil
 })
 
-// A Conn is a connection under TLS. Deadlines are those of the connection below. Close says
-// nothing to the peer: protocols here have words of their own for the end.
+// A Conn is a connection under TLS. Deadlines are those of the connection below. Close sends
+// no close_notify: protocols here have words of their own for the end.
 type Conn struct {
 	net.Conn // below
 	tls      *tls.Conn
@@ -117,7 +117,7 @@ type Conn struct {
 // Client does the handshake of the side that dials. After an error conn is still the caller's.
 func (c *Config) Client(conn net.Conn) (*Conn, error) { return c.shake(conn, tls.Client) }
 
-// Server does that of the side that listens.
+// Server does the handshake of the side that listens. After an error conn is still the caller's.
 func (c *Config) Server(conn net.Conn) (*Conn, error) { return c.shake(conn, tls.Server) }
 
 func (c *Config) shake(conn net.Conn, side func(net.Conn, *tls.Config) *tls.Conn) (*Conn, error) {
@@ -132,16 +132,18 @@ func (c *Config) shake(conn net.Conn, side func(net.Conn, *tls.Config) *tls.Conn
 	return x, nil
 }
 
-// Read and Write are those of crypto/tls. A Read whose connection below has nothing now, and says
-// so with an error that is temporary, may be repeated.
+// Read is that of crypto/tls. It may be repeated after a temporary error of the connection below,
+// which had no bytes at that moment.
 func (c *Conn) Read(b []byte) (int, error) { return c.tls.Read(b) }
 
+// Write is that of crypto/tls.
 func (c *Conn) Write(b []byte) (int, error) { return c.tls.Write(b) }
 
 // NetConn is the connection below.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
-// CloseWrite ends what the other side reads.
+// CloseWrite ends the stream to the other side; reading goes on. The error is errors.ErrUnsupported if
+// the connection below cannot.
 func (c *Conn) CloseWrite() error { return closeWrite(c.Conn) }
 
 func closeWrite(c net.Conn) error {
@@ -151,17 +153,17 @@ func closeWrite(c net.Conn) error {
 	return errors.ErrUnsupported
 }
 
-// Binding is a secret of this channel: no other has the same, not even one of two between which
-// somebody passes on what they say (RFC 9266).
+// Binding is a secret of this channel alone: a process in the middle, with one channel to each end,
+// has two different secrets (RFC 9266).
 func (c *Conn) Binding() ([]byte, error) {
 	s := c.tls.ConnectionState()
 	return s.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
 }
 
-// Move has records go over rw from now on, which must take all that is written to it.
+// Move has TLS records go over rw from now on. rw.Write must take all bytes.
 func (c *Conn) Move(rw io.ReadWriter) { c.wire.rw = rw }
 
-// A wire is what crypto/tls takes for the connection.
+// A wire is the connection that crypto/tls sees; Move changes rw.
 type wire struct {
 	net.Conn
 	rw io.ReadWriter
@@ -174,9 +176,9 @@ func (w *wire) Write(b []byte) (int, error) { return w.rw.Write(b) }
 // recordHandshake is the first byte that a caller who speaks TLS sends.
 const recordHandshake = 22
 
-// Either is for a listener whose callers may speak TLS or not, which their first byte tells: it
-// must not be 22 in clear. With a nil Config callers who do are answered without certificates of
-// the user's.
+// Either is for a listener whose callers may speak TLS (then sealed is true) or not. Their first
+// byte tells: a protocol in clear must not begin with 22. With a nil Config callers with TLS are
+// answered without certificates of the user.
 func (c *Config) Either(conn net.Conn) (_ net.Conn, sealed bool, err error) {
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(conn, first); err != nil {

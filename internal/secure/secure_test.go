@@ -14,6 +14,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/securetest"
 )
 
+// wires are the ends of a TCP connection.
 func wires(t *testing.T) (dialled, accepted net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -97,8 +98,8 @@ func TestFilesGoTogether(t *testing.T) {
 	require.ErrorContains(t, err, "RINGO_TLS_CA")
 }
 
-// Who sits between the ends with a TLS of its own on each side, and passes on what they say, is
-// found: what proves an end on one channel proves nothing on another.
+// A process between the ends, which speaks TLS with each and passes their bytes on, is found: an
+// end's proof on one channel proves nothing on another.
 func TestBetween(t *testing.T) {
 	c, err := secure.New("", "", "")
 	require.NoError(t, err)

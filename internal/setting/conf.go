@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Conf gives the names and values of an nccl.conf in their order, of which the first of a name counts. A line is
-// NAME=VALUE, as it is, blanks included; one with # in front and one without = say nothing.
+// Conf gives the names and values of an nccl.conf in their order; of several values of a name the first counts. A line
+// is NAME=VALUE, with all its blanks. Lines that begin with #, or are without =, are skipped.
 func Conf(text string) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for line := range strings.Lines(text) {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// pairs are the lines that Conf takes from a text.
 func pairs(text string) (list []string) {
 	for name, value := range Conf(text) {
 		list = append(list, name+"="+value)

@@ -1,4 +1,4 @@
-// Package setting reads the values of environment variables, for all that read some.
+// Package setting reads the values of environment variables, for the packages that have settings.
 package setting
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// On reads a switch: yes or no in one of the usual words. ok is false if it is none.
+// On reads a switch: yes or no in one of the usual words. ok is false for any other word.
 func On(value string) (on, ok bool) {
 	switch strings.ToLower(value) {
 	case "1", "true", "yes", "on":
@@ -22,7 +22,7 @@ func On(value string) (on, ok bool) {
 // OnWords are the words of On, for errors.
 const OnWords = "1, true, yes, on or 0, false, no, off"
 
-// TLS reports whether RINGO_TLS, whose value is word, asks for TLS. Without a word files of certificates do.
+// TLS reports whether RINGO_TLS, whose value is word, asks for TLS. If word is empty, any file of certificates does.
 func TLS(word string, files ...string) (bool, error) {
 	if word == "" {
 		return strings.Join(files, "") != "", nil
@@ -34,8 +34,8 @@ func TLS(word string, files ...string) (bool, error) {
 	return on, nil
 }
 
-// NumberOfNCCL is what C's strtoll makes of a value: blanks in front are left out, 0x is of hexadecimal numbers and 0
-// of octal ones, and what follows the number is left out. A word, and what is too large a number, is 0 and not ok.
+// NumberOfNCCL reads a number as C's strtoll does: blanks in front are left out, 0x begins a hexadecimal number and 0
+// an octal one, and text behind the number is left out. Without a number, or with too large a one, n is 0 and ok false.
 func NumberOfNCCL(v string) (n int, ok bool) {
 	digits, base, sign := strings.TrimLeft(v, " \t\n\v\f\r"), 10, ""
 	if digits != "" && strings.ContainsRune("+-", rune(digits[0])) {
@@ -62,14 +62,14 @@ func NumberOfNCCL(v string) (n int, ok bool) {
 	return int(i), true
 }
 
-// levelsOfNCCL are how far two devices may be apart, the nearest first; oldLevels are what its first numbers stand for.
+// levelsOfNCCL are NCCL's distances between two devices, the nearest first; oldLevels are the levels by number.
 var (
 	levelsOfNCCL = []string{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"}
 	oldLevels    = []string{"LOC", "PIX", "PXB", "PHB", "SYS"}
 )
 
-// LevelOfNCCL is what NCCL makes of a level such as NCCL_NET_GDR_LEVEL: one of its words, here whatever the case, or a
-// number, of which too large a one is SYS. What is neither says nothing there, and is not ok.
+// LevelOfNCCL reads a level such as NCCL_NET_GDR_LEVEL as NCCL does: one of its words, here in any case, or a number;
+// too large a number is SYS. NCCL ignores any other text, and ok is false.
 func LevelOfNCCL(v string) (level string, ok bool) {
 	if level = strings.ToUpper(v); slices.Contains(levelsOfNCCL, level) {
 		return level, true

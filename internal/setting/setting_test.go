@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Yes and no are read in each of their words, in any case.
 func TestOn(t *testing.T) {
 	for value, want := range map[string]bool{"1": true, "true": true, "Yes": true, "on": true, "0": false, "false": false,
 		"NO": false, "off": false} {

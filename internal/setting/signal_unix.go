@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signal is that of a name such as USR2 or SIGUSR2, nil if there is none or none that a program can catch.
+// Signal is the signal of a name such as USR2 or SIGUSR2, nil if there is none or none that a program can catch.
 func Signal(name string) os.Signal {
 	name = strings.ToUpper(name)
 	if !strings.HasPrefix(name, "SIG") {

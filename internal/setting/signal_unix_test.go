@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A signal is found by its name, unless programs cannot catch it.
 func TestSignal(t *testing.T) {
 	require.Equal(t, syscall.SIGUSR2, Signal("usr2"))
 	require.Equal(t, syscall.SIGUSR1, Signal("SIGUSR1"))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ParseSize reads 4096, 128K, 4M, 1G.
+// ParseSize reads a number of bytes such as 4096, 128K, 4M or 1G, by powers of 1024.
 func ParseSize(s string) (int, error) {
 	mult := 1
 	switch {

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// An Environment is variables while settings are read from them.
+// An Environment is the variables from which settings are read, and the wrong values found.
 type Environment struct {
 	Get func(name string) string
-	Err error    // the first value of a variable of our own that cannot be
-	Odd []string // the same of NCCL's, which the log says
+	Err error    // the first wrong value of a variable of our own; nil for none
+	Odd []string // the wrong values of NCCL's variables, for the log
 }
 
-// A Variable is one that is set; both are empty if none is.
+// A Variable is an environment variable that is set; both fields are empty if none is.
 type Variable struct{ Name, Value string }
 
 // OfNCCL reports whether a variable is NCCL's.
 func OfNCCL(name string) bool { return strings.HasPrefix(name, "NCCL_") }
 
-// Wrong takes note of a value that is not what is wanted: an error, but of a variable of NCCL's, which has no effect
-// then. Programs and clusters set those without us in mind, so they are read as there, and are no error.
+// Wrong takes note of a value where want was wanted: an error for a variable of our own. Programs and clusters set
+// NCCL's variables without us in mind, so a wrong one has no effect, as in NCCL, and is no error.
 func (e *Environment) Wrong(name, value, want string) {
 	text := fmt.Sprintf("%s=%q: want %s", name, value, want)
 	if OfNCCL(name) {
@@ -34,7 +34,7 @@ func (e *Environment) Wrong(name, value, want string) {
 	}
 }
 
-// Number reads a variable's value. One of NCCL's is at most so much, and below 0 if it says nothing.
+// Number reads a variable's value, -1 if it is wrong. A value of NCCL's above most is taken as most.
 func (e *Environment) Number(name, v string, most int) int {
 	n, err := ParseSize(v)
 	if OfNCCL(name) {
@@ -53,7 +53,7 @@ func (e *Environment) Number(name, v string, most int) int {
 	return n
 }
 
-// Words are those of a list that are known.
+// Words are the known words of a list; others are Wrong.
 func (e *Environment) Words(name, list, separator, want string, known func(string) bool) (words []string) {
 	for word := range strings.SplitSeq(list, separator) {
 		if word = strings.TrimSpace(word); known(word) {
@@ -65,13 +65,13 @@ func (e *Environment) Words(name, list, separator, want string, known func(strin
 	return words
 }
 
-// A Row of a table of settings is a part of what a program says, and the variables that say it where the program does
-// not, of which the first that is set counts.
+// A Row of a table of settings is a field of a program's configuration, and the variables that set it where the program
+// does not. The first variable that is set counts.
 type Row struct {
 	Name string                                   // of the field, for errors
-	Said bool                                     // by the program
+	Said bool                                     // the program has set the field
 	Read func(e *Environment, name, value string) // takes a variable's value
-	// what is wanted instead of what the setting is, if anything; may be nil
+	// the field's value and a text of what is wanted instead, "" if the value is right; may be nil
 	Wrong func() (is any, want string)
 	Names []string // of the variables
 }
@@ -122,7 +122,7 @@ func Number(name string, field *int, least, most, unit int, names ...string) Row
 	return r
 }
 
-// Duration is a setting that is one above 0, or 0 for the default.
+// Duration is a setting that is a duration above 0, or 0 for the default.
 func Duration(name string, field *time.Duration, names ...string) Row {
 	r := Own(name, *field != 0, func(e *Environment, name, value string) {
 		d, err := time.ParseDuration(value)
@@ -135,7 +135,7 @@ func Duration(name string, field *time.Duration, names ...string) Row {
 	return r
 }
 
-// Switch is on or off: yes is given the variable that says so.
+// Switch is a setting that is on or off: yes is called with the name of a variable that is on.
 func Switch(name string, yes func(name string), names ...string) Row {
 	return Own(name, false, func(e *Environment, name, value string) {
 		says, ok := On(value)
@@ -163,13 +163,13 @@ func Level(name string, said bool, take func(name, level string), names ...strin
 	}, names...)
 }
 
-// Kept is a variable that is kept as it is.
+// Kept is a setting that keeps the variable's name and value as they are.
 func Kept(name string, v *Variable, names ...string) Row {
 	return Own(name, false, func(_ *Environment, name, value string) { *v = Variable{name, value} }, names...)
 }
 
-// Read takes what the program has not said from the variables, and gives those that have said something, by the row's
-// name.
+// Read sets the fields that the program has not set from the variables. from has the variable that was read, by the
+// row's name.
 func (e *Environment) Read(table []Row) (from map[string]string) {
 	from = map[string]string{}
 	for _, r := range table {
@@ -181,7 +181,7 @@ func (e *Environment) Read(table []Row) (from map[string]string) {
 	return from
 }
 
-// Check is what is wrong with the first setting that cannot be.
+// Check is an error for the first setting with a wrong value, nil if all are right.
 func Check(table []Row) error {
 	for _, r := range table {
 		if r.Wrong == nil {

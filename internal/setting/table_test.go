@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A switch is on for a yes, off for a no, and anything else is said: as an error of a variable of ours, in the log of
+// A switch is on for a yes and off for a no. Anything else is an error for a variable of ours, a line of the log for
 // NCCL's.
 func TestSwitch(t *testing.T) {
 	for _, test := range []struct {

@@ -1,6 +1,6 @@
 // Command typecheck has the compiler's type checker read the module for other systems. It
-// takes seconds for each, where a build also compiles the standard library and links. What it
-// does not see are faults of assembly and of linking.
+// takes seconds for each, where a build also compiles the standard library and links. It does
+// not see faults of assembly and of linking.
 //
 //	go run ./internal/typecheck linux/386 linux/riscv64
 //	go run ./internal/typecheck -test windows/amd64     # its tests too
@@ -102,8 +102,8 @@ func check(dir, target string, tests bool) (n int, err error) {
 	}
 }
 
-// imports are of a package: done are all that have been checked, and go list has a package
-// after its imports; vendored are names that mean others in the standard library.
+// imports finds the imports of a package among done, the packages checked so far: go list names
+// a package after its imports. vendored has the names that mean others in the standard library.
 type imports struct {
 	done     map[string]*types.Package
 	vendored map[string]string

@@ -17,14 +17,15 @@ import (
 	"time"
 )
 
-// An Answer is what a request gets. Its zero value says that nothing is there.
+// An Answer answers a request. The zero Answer is "404 Not Found".
 type Answer struct {
 	Status string // as in "503 Service Unavailable"; empty is "200 OK"
 	Type   string // of the Body, as in "text/plain"; empty is text/html
 	Body   []byte
 }
 
-// Serve answers whoever asks the listener for a path, until ctx ends, and then closes it.
+// Serve answers requests for paths, until ctx ends, and then closes l and returns nil. Its error is
+// one of l.Accept, after which it closes l too.
 func Serve(ctx context.Context, l net.Listener, at func(path string) Answer) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
@@ -68,8 +69,8 @@ func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 	}
 }
 
-// mayAsk reports whether a request for a host is meant for us. A page of a stranger may ask a server of this machine
-// alone by a name of the stranger's that leads here; what listens for others has any name.
+// mayAsk reports whether a request for a host is meant for us. A page of a stranger may reach a server on loopback by
+// a name of the stranger's that leads here, so only local names are right there; any name is for other servers.
 func mayAsk(host string, local net.Addr) bool {
 	if a, ok := local.(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
 		return true

@@ -65,7 +65,7 @@ func TestServe(t *testing.T) {
 		require.Equal(t, want, resp.StatusCode, host)
 	}
 
-	// Who sends a request without end is not listened to.
+	// A request without end is cut off.
 	c, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
 	defer c.Close()

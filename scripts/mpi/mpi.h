@@ -1,6 +1,6 @@
-// mpi.h is as much of MPI as nccl-tests uses, for the processes of one host, so that its programs run with one process a GPU
-// where no MPI is. Processes meet in a file of shared memory: RINGO_ROWS_FILE, with RINGO_ROWS_RANK and RINGO_ROWS_SIZE; without these
-// a process is alone. It is for measuring: who waits spins.
+// mpi.h is as much of MPI as nccl-tests uses, for the processes of one host, so that its programs run with one process
+// a GPU where there is no MPI. Processes meet in a file of shared memory: RINGO_ROWS_FILE, with RINGO_ROWS_RANK and
+// RINGO_ROWS_SIZE; without these a process is alone. It is for measuring: a process that waits spins.
 #pragma once
 #include <atomic>
 #include <cstdio>
@@ -19,7 +19,7 @@ enum : MPI_Op { MPI_SUM, MPI_MIN, MPI_MAX };
 
 namespace rows {
 constexpr int most = 16;
-constexpr size_t room = 1 << 20; // of a process
+constexpr size_t room = 1 << 20; // bytes of a process
 struct Shared {
 	std::atomic<unsigned> arrived, round;
 	char data[most][room];
@@ -44,7 +44,7 @@ inline void barrier()
 
 inline size_t bytes(int n, MPI_Datatype t) { return n * (t == MPI_BYTE ? 1 : t == MPI_INT ? sizeof(int) : 8); }
 
-// gather shows each process the n bytes of all, until done.
+// gather puts n bytes of each process into shared->data, where all may read them until done.
 inline void gather(const void *mine, size_t n)
 {
 	if (n > room) {

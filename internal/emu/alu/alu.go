@@ -53,7 +53,8 @@ var ErrApproximate = errors.New("approximate instructions are not emulated, thei
 	"the .rn form")
 
 // Lookup finds the Op of an instruction. It looks at the name, and among the operands
-// only at pairs, vectors and the table of lop3.
+// only at pairs, vectors and the table of lop3. Its error names the instruction; for an
+// approximate one it is ErrApproximate.
 func Lookup(in *ptx.Instr) (Op, error) {
 	if approximate(in) {
 		return Op{}, fmt.Errorf("%s: %w", in.Name(), ErrApproximate)
@@ -91,7 +92,7 @@ type instruction struct {
 	compares bool
 }
 
-// instructions are by operation.
+// instructions are all that Lookup knows, by operation.
 var instructions = func() map[string]instruction {
 	list := map[string]instruction{}
 	define := func(names string, make func(in *ptx.Instr) (Op, bool), mods string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
+// Approximate instructions are refused as such, and names that are no instruction are errors.
 func TestLookupRefuses(t *testing.T) {
 	for _, name := range []string{
 		"div.approx.f32", "div.full.f32", "rcp.approx.ftz.f32", "rcp.approx.ftz.f64", "sqrt.approx.f32", "rsqrt.approx.f32",

@@ -6,6 +6,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
+// makeLogic is and, or, xor, not and cnot.
 func makeLogic(in *ptx.Instr) (Op, bool) {
 	t := last(in)
 	ok := t == ptx.Pred || t == ptx.B16 || t == ptx.B32 || t == ptx.B64

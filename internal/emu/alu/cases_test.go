@@ -112,7 +112,7 @@ func core(o operand) []uint64 {
 }
 
 // edges are the values for an instruction with one source: core, and for a
-// conversion all where something changes in the types it may go to.
+// conversion all values at which its result changes, in any type it may go to.
 func edges(f *form, o operand) []uint64 {
 	list := core(o)
 	if half, ok := halves[o.typ]; ok && half == ptx.B8 {

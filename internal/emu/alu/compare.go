@@ -71,8 +71,8 @@ func joinOf(in *ptx.Instr) func(p bool, c uint64) bool {
 	return nil
 }
 
-// makeSetp compares. Of p|q the second is that of the opposite, of packed
-// types that of the upper element.
+// makeSetp compares. Of p|q the second is the result of the opposite comparison,
+// of packed types that of the upper element.
 func makeSetp(in *ptx.Instr) (Op, bool) {
 	t := last(in)
 	test, ok := testOf(in, t)

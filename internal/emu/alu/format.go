@@ -14,7 +14,7 @@ type format struct {
 	emin            int     // exponent of the smallest normal number
 	max             uint64  // bits of the greatest finite number
 	inf             uint64  // 0 if the format makes none: too large numbers become max
-	least           uint64  // of the bits of NaNs
+	least           uint64  // the least bits of a NaN
 	nan             uint64  // the NaN that arithmetic and conversions make
 	scale           float64 // the ratio between the format's numbers and float64s with the same exponent bits
 }
@@ -31,7 +31,7 @@ var (
 	e4m3 = format{width: 8, man: 3, emin: -6, max: 0x7e, least: 0x7f, nan: nanE4M3, scale: 0x1p1016}
 )
 
-// formatOf is that of a floating-point type, of a packed type that of an element.
+// formatOf is the format of a floating-point type, or of an element of a packed type; nil for others.
 func formatOf(t ptx.Type) *format {
 	switch t {
 	case ptx.F64:
@@ -63,7 +63,7 @@ const (
 	tiesAway                 // to nearest, ties away from zero
 )
 
-// roundingOf is that in the name, to nearest if there is none.
+// roundingOf is the rounding in a name, to nearest if there is none.
 func roundingOf(mods []string) rounding {
 	for _, m := range mods {
 		switch m {

@@ -243,7 +243,7 @@ func parseForm(line string) form {
 	return f
 }
 
-// atomic reports whether the form works on memory: what Lookup does not do, but an emulated GPU.
+// atomic reports whether the form works on memory: Lookup does not know it, but an emulated GPU does.
 func (f *form) atomic() bool {
 	return strings.HasPrefix(f.name, "atom") || strings.HasPrefix(f.name, "red")
 }

@@ -76,7 +76,7 @@ func describe(t *testing.T, g *gpu) []string {
 	}
 }
 
-// TestGoldens compares what Lookup computes with what a GPU computed.
+// TestGoldens compares results of Lookup's Ops with the results of a GPU.
 func TestGoldens(t *testing.T) {
 	for _, family := range familyNames() {
 		if family == "atomic" {
@@ -111,7 +111,7 @@ func compare(t *testing.T, f *form, got, want [][]uint64) {
 	}
 }
 
-// compute does it in Go. Signed results of cvt are in registers as wide as in the kernels.
+// compute computes a form's results in Go. Signed results of cvt are in registers as wide as in the kernels.
 func compute(t *testing.T, f *form, rows [][]uint64) [][]uint64 {
 	op, err := alu.Lookup(f.instr())
 	require.NoError(t, err)

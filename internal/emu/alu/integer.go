@@ -6,6 +6,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
+// integer are Go's types for PTX's integers.
 type integer interface {
 	uint16 | int16 | uint32 | int32 | uint64 | int64
 }

@@ -174,7 +174,7 @@ func (g *gpu) runAll(list []form) (results [][][]uint64, errs []error) {
 	return results, errs
 }
 
-// run does it for forms in one module.
+// run is runAll for forms in one module.
 func (g *gpu) run(list []form, results [][][]uint64) error {
 	m, err := g.d.ModuleLoadData(append([]byte(ptxOf(list)), 0))
 	if err != nil {

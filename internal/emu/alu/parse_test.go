@@ -9,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
-// TestFormsParse: the parser reads the kernels of all forms, and Lookup makes of the
-// instruction in each what it makes of the form.
+// TestFormsParse: the parser reads the kernels of all forms, and Lookup gives the same Op
+// for the instruction in each as for the form.
 func TestFormsParse(t *testing.T) {
 	for _, family := range familyNames() {
 		for _, f := range forms(family) {

@@ -57,7 +57,7 @@ func (c *call) allocate(kind regionKind, n int) (*region, error) {
 	return r, c.stick(r)
 }
 
-// system is the driver's error for one of the operating system.
+// system is the driver's error for an error of the operating system.
 func (c *call) system(err error) error {
 	if outOfMemory(err) {
 		return c.fail(cuda.ErrOutOfMemory, "%v", err)

@@ -20,7 +20,7 @@ var record = flag.String("record", "", "ask the real driver and write its answer
 
 const recorded = "testdata/behaviour.txt"
 
-// differs lists what the emulator answers otherwise on purpose.
+// differs lists the answers in which the emulator differs on purpose.
 var differs = []struct {
 	question string
 	nth      int // of the answers, counted from 1
@@ -33,8 +33,8 @@ var differs = []struct {
 
 func allQuestions() []question { return slices.Concat(questions, graphQuestions, waitingQuestions) }
 
-// TestBehaviour asks the emulator what a real driver was asked once. To ask one
-// again: go test ./internal/emu/cudaemu -run TestBehaviour -record testdata/behaviour.txt
+// TestBehaviour asks the emulator the questions that a real driver has answered. To ask
+// a driver: go test ./internal/emu/cudaemu -run TestBehaviour -record testdata/behaviour.txt
 func TestBehaviour(t *testing.T) {
 	if *record != "" {
 		d, err := cuda.Open("")

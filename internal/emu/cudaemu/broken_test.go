@@ -184,7 +184,7 @@ func TestUnwrittenMemory(t *testing.T) {
 	require.Len(t, stopped.Reports(), 1)
 }
 
-// TestDeadlock launches kernels that wait for what never comes.
+// TestDeadlock launches kernels that wait for a value that never comes.
 func TestDeadlock(t *testing.T) {
 	for name, cfg := range map[string]cudaemu.Config{
 		"by instructions": {Lazy: true, StallInstructions: 100_000},

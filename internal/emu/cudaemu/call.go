@@ -157,7 +157,7 @@ func (c *call) awaitAlone(ctx *context) error {
 	defer func() {
 		ctx.alone = false
 		ctx.held--
-		c.exec.progress.Broadcast() // to the calls that it kept waiting: no work may be left that would
+		c.exec.progress.Broadcast() // wakes the calls that were kept waiting: maybe no work is left to wake them
 	}()
 	return c.await(ctx, ctx.idle)
 }

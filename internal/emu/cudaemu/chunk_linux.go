@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Whether this system has machines, and memory that processes share.
 const (
 	supported = true
 	sharing   = true // between processes

@@ -4,6 +4,7 @@ package cudaemu
 
 import "errors"
 
+// Whether this system has machines, and memory that processes share.
 const (
 	supported = false
 	sharing   = false

@@ -75,7 +75,7 @@ func (m *Machine) GraphAddConditionalNode(h cuda.Graph, after []cuda.GraphNode, 
 	return g.add(m, ctx.legacy, conditionWork{d, how, b}, deps).handle, b.handle, nil
 }
 
-// conditional fails if conditional nodes of the graph are not as they must be.
+// conditional fails if the graph's conditional nodes or handles forbid to make it executable.
 func (c *call) conditional(g *graph) error {
 	if conditions(g.nodes) != nil && g.running != nil {
 		return c.fail(cuda.ErrNotSupported,
@@ -125,7 +125,7 @@ func (m *Machine) setCondition(device int, v uint64, value uint32) bool {
 	return true
 }
 
-// resetWork begins a launch: values are the initial ones.
+// resetWork begins a launch: it gives conditions their initial values.
 type resetWork struct{ list []conditionWork }
 
 func (w resetWork) step(*Machine, *op) bool {

@@ -85,7 +85,7 @@ func TestWhile(t *testing.T) {
 	}
 }
 
-// A kernel that sets what is no condition is reported.
+// A kernel that sets a number which is no condition is reported.
 func TestNoCondition(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	p := e.alloc(64, true)
@@ -121,7 +121,7 @@ func TestConditionErrors(t *testing.T) {
 	old.ok(old.GraphDestroy(g))
 }
 
-// An executable graph is as its graph was, whatever becomes of that.
+// An executable graph stays as its graph was, whatever becomes of the graph.
 func TestInstantiateCopies(t *testing.T) {
 	e := start(t, cudaemu.Config{Lazy: true})
 	s, p, ev := e.stream(cuda.StreamNonBlocking), e.alloc(64, true), e.event(cuda.EventDisableTiming)

@@ -19,7 +19,7 @@ type Config struct {
 	Devices int      // number of equal devices; 1 if zero; ignored if Shapes is set
 	Shapes  []Device // each device by itself
 	// Visible are the devices that programs see, as with CUDA_VISIBLE_DEVICES: they know them as 0, 1 and so on.
-	// Memory of the others may be opened all the same. Nil: all. Faults and what is below name devices as they are here.
+	// Memory of the others may be opened all the same. Nil: all. Faults and the fields below number all devices.
 	Visible []int
 
 	// Peers says whether kernels of device a may be given access to memory of
@@ -28,11 +28,11 @@ type Config struct {
 	// Link is what joins devices a and b where there is access. Nil: cuda.NVLink, which
 	// carries lines of 128 bytes whole; others tear them (see weakmem.Config.Lines).
 	Link func(a, b int) cuda.Link
-	// Tears says that a link tears what device a stores to b, whatever Link is: a broken one. It shows only
-	// if the machine is not Plain. Nil: none does.
+	// Tears says whether the link is broken and tears the lines that device a stores to b, whatever Link is. It
+	// shows only if the machine is not Plain. Nil: no link is.
 	Tears func(a, b int) bool
-	// Speed gives events a clock that is computed and not measured: how fast bytes go from one device's memory
-	// to another device, or within one, where both are the same. Host is the host. Nil: events
+	// Speed gives events a clock that is computed, not measured: its result is how fast bytes go from one device's
+	// memory to another device, or within one, where both are the same. Host stands for the host. Nil: events
 	// measure the emulator. Kernels run several times slower with it.
 	Speed func(from, to int) Speed
 
@@ -54,8 +54,8 @@ type Config struct {
 	// else can happen either, before they are reported as a deadlock and
 	// stopped. Zero: 10 s; negative: never. If Lazy, StallInstructions alone decides.
 	Stall time.Duration
-	// StallInstructions is how many thread-instructions they run after Stall, or in all
-	// if Lazy. Zero: 100,000, or 2 million if Lazy.
+	// StallInstructions is how many thread-instructions such kernels run after Stall, or in
+	// all if Lazy. Zero: 100,000, or 2 million if Lazy.
 	StallInstructions int
 
 	// Report is called with each fault when it is found; Reports lists them too. If it
@@ -63,7 +63,7 @@ type Config struct {
 	// address always does. It runs within the driver and must not call the driver.
 	Report func(*weakmem.Fault) (goOn bool)
 
-	// Print gets what kernels print by printf, as threads come to it. It must not call the driver. Nil: it goes nowhere.
+	// Print gets the text that kernels print by printf, as threads come to it. It must not call the driver. May be nil.
 	Print func(device int, text string)
 
 	// Host names the host: processes of machines with different ones cannot share memory.
@@ -77,20 +77,20 @@ type Config struct {
 	// decides. It makes copies overtake each other.
 	CopyDelay int
 
-	// RDMA lets network cards of the host reach memory of MemCreate that asks for it (Linux):
-	// who maps its dma-buf plays one. Kernels see what it writes in order; the driver says that they
-	// do not if Flushes is set.
+	// RDMA lets network cards of the host reach memory of MemCreate that asks for it (Linux): a
+	// process that maps its dma-buf plays a card. Kernels see a card's writes in order; with Flushes
+	// the driver says that they do not.
 	RDMA, Flushes bool
 
 	// LoadsWait makes ModuleLoadData wait for the work of its context, as hardware may.
-	// It and the calls that give memory or modules back, which always wait for that work,
-	// also keep all other calls in the context waiting meanwhile. A program deadlocks if
-	// its kernels wait for a call that loads first, or that another thread holds up.
+	// ModuleLoadData and the calls that give memory or modules back, which always wait for
+	// that work, also keep all other calls in the context waiting meanwhile. A program
+	// deadlocks if its kernels wait for a call that loads first, or that is kept waiting.
 	// MemcpyAsync from another GPU to or from memory of MemAlloc waits for these calls too, and for
 	// MemcpyHtoD and MemcpyDtoH of the memory's context; copies in graphs and of mapped memory do not.
 	LoadsWait bool
-	// AllocsWait makes calls that allocate or free memory, other than by cuMemCreate, or that
-	// make a stream wait in the same way.
+	// AllocsWait makes calls that allocate or free memory, other than by cuMemCreate, and calls
+	// that make a stream, wait in the same way.
 	AllocsWait bool
 
 	// FreshAddresses makes device addresses that were freed never come back, so that
@@ -165,7 +165,7 @@ func (c *Config) fill() error {
 	return c.checkFaults()
 }
 
-// checkFaults finds what is wrong with Faults and Cells.
+// checkFaults returns the first error of Faults and Cells.
 func (c *Config) checkFaults() error {
 	for _, f := range c.Faults {
 		if f.Call == "" || f.Result == 0 && !f.Hang {
@@ -232,8 +232,8 @@ type Cell struct {
 	One    bool
 }
 
-// ParseVisible is the devices of a list as CUDA_VISIBLE_DEVICES has it, up to the first that is none of so many, as
-// with the driver.
+// ParseVisible is the devices of a list such as that of CUDA_VISIBLE_DEVICES, up to the first word that is no number
+// below devices, as with the driver. It knows no UUIDs.
 func ParseVisible(list string, devices int) (visible []int) {
 	for number := range strings.SplitSeq(list, ",") {
 		i, err := strconv.Atoi(strings.TrimSpace(number))

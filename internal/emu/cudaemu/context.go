@@ -55,7 +55,7 @@ func (m *Machine) newContext(d *device) *context {
 	return x
 }
 
-// contexts are those of a device that are not destroyed.
+// contexts are the device's contexts that are not destroyed.
 func (d *device) contexts() []*context {
 	if d.primary == nil {
 		return d.created
@@ -74,7 +74,7 @@ func (m *Machine) CtxCreate(d cuda.Device) (cuda.Context, error) {
 	})
 }
 
-// CtxDestroy destroys a context of CtxCreate, which ends to be current on the calling thread.
+// CtxDestroy destroys a context of CtxCreate, which is no longer current on the calling thread then.
 func (m *Machine) CtxDestroy(h cuda.Context) error {
 	return ofContext(m, "cuCtxDestroy", h, func(c *call, x *context) error {
 		if x == x.dev.primary {
@@ -210,7 +210,7 @@ func (x *context) fail(r cuda.Result, detail string) {
 	}
 }
 
-// broken reports whether its work must not run.
+// broken reports whether the context's work must not run.
 func (x *context) broken() bool { return x.sticky != nil || x.dev.lost != 0 || x.destroyed }
 
 func (m *Machine) DevicePrimaryCtxGetState(d cuda.Device) (flags uint32, active bool, err error) {

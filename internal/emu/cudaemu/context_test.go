@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
+// Each thread has a stack of contexts, whose top is current.
 func TestContextStack(t *testing.T) {
 	e := start(t, cudaemu.Config{Devices: 2})
 	e.ok(e.CtxPushCurrent(e.ctx[1]))
@@ -167,7 +168,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// A list of visible devices ends with the first that there is not.
+// A list of visible devices ends before the first word that is no device.
 func TestParseVisible(t *testing.T) {
 	for list, want := range map[string][]int{"1,0": {1, 0}, "2": {2}, "0, 1,7,2": {0, 1}, "-1": nil, "": nil,
 		"GPU-1": nil} {

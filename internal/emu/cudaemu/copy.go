@@ -20,8 +20,8 @@ func (c *call) accessible(x *context, p uintptr, n int) error {
 }
 
 // onDefault begins a copy or memset without a stream, which the legacy default
-// stream takes. Which of them wait, and for what, is the driver's "API synchronization
-// behavior"; TestBehaviour has what hardware does.
+// stream takes. Which of these calls wait is in the driver's "API synchronization
+// behavior"; TestBehaviour has recorded what hardware does.
 func (m *Machine) onDefault(name string, p uintptr, n int) (*call, error) {
 	c, err := m.beginIn(name)
 	if err != nil {

@@ -104,8 +104,8 @@ func (m *Machine) DeviceGetP2PAttribute(a cuda.P2PAttribute, src, dst cuda.Devic
 	})
 }
 
-// number is what a program knows a device by, 0 if it is hidden: so the driver says of memory that it has opened of
-// such a one.
+// number is a device's number for the program, 0 if the device is hidden: the driver answers so for opened memory of a
+// hidden device.
 func (m *Machine) number(d *device) int { return max(0, slices.Index(m.visible, d)) }
 
 // deviceOf is the device with a UUID, hidden or not, nil if there is none.
@@ -192,7 +192,7 @@ func (d *device) attribute(a cuda.DeviceAttribute) (int, bool) {
 		return 0, true
 	}
 	n, ok := others[a]
-	return n, ok || a > 0 && a < attributes // the rest is not there
+	return n, ok || a > 0 && a < attributes // of the rest the device has nothing
 }
 
 // attributes is the first number that is no attribute, as of CUDA 13.

@@ -24,7 +24,7 @@
 //
 // Device memory is anonymous files, mapped here and by other processes that get
 // a handle or a descriptor. An IPC handle names process and descriptor, which are
-// opened by way of /proc; the first page of each file identifies it, so that
+// opened by way of /proc; the last page of each file identifies it, so that
 // wrong and stale handles are found. Device addresses lie above all addresses of
 // processes; between allocations is a gap. Addresses and handles that a program gave
 // back are the next that it gets, see Config.FreshAddresses.
@@ -77,11 +77,11 @@
 // pinned memory, which it cannot see; the memory of another process may hold
 // anything and counts as written. The host counts as one thread: all later calls come
 // after work for which one call has waited. Caches, bandwidth, clocks, power.
-// Contexts other than primary ones, pageable memory in asynchronous copies, managed memory,
+// Contexts that do not reach each other's memory on one device, managed memory,
 // memory pools, multicast, textures, dynamic parallelism, cubins, linking, clusters of
 // blocks, tensor maps. Local memory is unlimited, and registers of a
 // thread are an estimate. Memory of one allocation that is mapped at two addresses is
 // two memories to the race detector.
 //
-// On macOS it works within one process; on other systems New says no.
+// On macOS it works within one process; on systems other than Linux and macOS New fails.
 package cudaemu

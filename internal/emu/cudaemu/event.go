@@ -154,7 +154,7 @@ func (m *Machine) onStreamWith(name string, sh cuda.Stream, h cuda.Event) (*call
 	return c, s, e, nil
 }
 
-// attach makes an op the record that is waited for.
+// attach makes an op the last record, for which later waits are.
 func (e *event) attach(o *op) {
 	e.last, e.capture, e.nodes = o, nil, nil
 	if e.shared != nil {
@@ -162,7 +162,7 @@ func (e *event) attach(o *op) {
 	}
 }
 
-// recordWork records an event. In a graph it becomes the record when it is launched.
+// recordWork records an event. In a graph its op becomes the last record at the launch.
 type recordWork struct{ e *event }
 
 func (w recordWork) step(m *Machine, o *op) bool {
@@ -306,8 +306,8 @@ type foreignWait struct {
 
 func (w foreignWait) step(m *Machine, o *op) bool { return w.e.recorded(w.target) }
 
-// eventWait, in a graph, waits for the record that is the last when the graph is launched:
-// GraphLaunch makes a foreignWait of it.
+// eventWait, in a graph, waits for the last record before the graph's launch: GraphLaunch
+// makes a foreignWait of it.
 type eventWait struct{ e *event }
 
 func (w eventWait) step(*Machine, *op) bool { return true }

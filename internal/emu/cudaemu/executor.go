@@ -22,8 +22,8 @@ type executor struct {
 
 	threads int // of all kernels that run
 	quiet   int // rounds in a row without change
-	// since and mark are numbers of instructions: executed when quiet was a power
-	// of two, mark the last time and since the time before. Kernels that poll have looked since then.
+	// mark is the number of instructions executed when quiet was a power of two the last time, since
+	// that of the time before. Kernels that poll have looked since then.
 	since, mark uint64
 	changed     time.Time // the last time
 	nudge       chan struct{}

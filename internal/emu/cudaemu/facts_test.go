@@ -20,7 +20,7 @@ func TestPTXOfDrivers(t *testing.T) {
 			}
 			v := ptx.Version{Major: major, Minor: minor}
 			require.Equal(t, v, ptxOf(since), "CUDA %d", since)
-			if since%1000 > 0 { // else who knows what came before
+			if since%1000 > 0 { // else the version before is not known
 				require.Negative(t, compareVersions(ptxOf(since-10), v), "CUDA %d", since-10)
 			}
 		}
@@ -31,7 +31,7 @@ func TestPTXOfDrivers(t *testing.T) {
 
 func compareVersions(a, b ptx.Version) int { return 100*(a.Major-b.Major) + a.Minor - b.Minor }
 
-// What a device says of itself: its shape, what the machine has been told, and what a driver of that age knows.
+// The attributes of a device: of its shape, of the machine's Config, and of a driver of that age.
 func TestDeviceFacts(t *testing.T) {
 	shape := Device{Major: 8, Minor: 6, Bus: 0x1b, Memory: 1 << 20}
 	shape.Shape.SMs, shape.Shape.ThreadsPerSM, shape.Shape.BlocksPerSM = 3, 1536, 16
@@ -98,7 +98,7 @@ func TestDeviceFacts(t *testing.T) {
 		})
 	}
 
-	// What is left out.
+	// The defaults.
 	m, err := New(Config{Devices: 2})
 	require.NoError(t, err)
 	defer m.Close()
@@ -124,7 +124,7 @@ func TestDeviceFacts(t *testing.T) {
 	require.EqualValues(t, 2, b[15])
 }
 
-// Devices that are joined by NVLink have atomics between each other; what else is asked of pairs.
+// Devices that are joined by NVLink have atomics between each other; other attributes of pairs.
 func TestLinkFacts(t *testing.T) {
 	for link, atomics := range map[cuda.Link]int{cuda.NVLink: 1, cuda.PCIe: 0} {
 		m, err := New(Config{Devices: 3, Link: func(a, b int) cuda.Link { return link },
@@ -147,7 +147,7 @@ func TestLinkFacts(t *testing.T) {
 	require.ErrorIs(t, err, cuda.ErrUnknown)
 }
 
-// Faults and cells that cannot be.
+// New refuses a wrong Config, and says why.
 func TestConfigTexts(t *testing.T) {
 	for want, cfg := range map[string]Config{
 		"cudaemu: -1 devices: give none or more":                                                                              {Devices: -1},
@@ -193,8 +193,8 @@ func clocked(a, b int) Speed {
 	return Speed{Latency: 50 * time.Microsecond, Bandwidth: 1e6}
 }
 
-// A kernel takes as long as its slowest warp and as its bytes; sets, and copies from and to the host take what their
-// bytes do.
+// A kernel takes as long as its slowest warp and as its bytes; sets, and copies from and to the host, as long as their
+// bytes.
 func TestSpeedOfWork(t *testing.T) {
 	const text = `.version 7.0
 .target sm_70

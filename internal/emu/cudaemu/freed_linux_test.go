@@ -9,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
-// What touches memory that another process has freed, by a mapping of its own, is reported: a copy engine, a queue's
-// write and a kernel, in memory of both kinds.
+// An access to memory that another process has freed, by a mapping of this process, is reported: by a copy engine, a
+// queue's write and a kernel, in memory of both kinds.
 func TestFreedElsewhere(t *testing.T) {
 	touch := map[string]func(e *env, p, out uintptr) error{
 		"copy":  func(e *env, p, out uintptr) error { return e.MemsetD8(p, 1, 128) },
@@ -61,5 +61,5 @@ func freedChild(t *testing.T, way string) {
 	}
 	c.say("freed")
 	c.hear()
-	os.Exit(0) // what the test would give back is gone
+	os.Exit(0) // the memory is gone that the cleanups of the test would free
 }

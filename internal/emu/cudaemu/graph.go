@@ -87,7 +87,7 @@ func (c *call) graph(h cuda.Graph) (*graph, error) {
 	return g, c.want(g != nil, cuda.ErrInvalidValue, "%#x is no graph, or was destroyed", uintptr(h))
 }
 
-// nodes are those of handles, all of one graph.
+// nodes are the nodes of handles, all of graph g.
 func (c *call) nodes(g *graph, handles []cuda.GraphNode) (list []*node, err error) {
 	byHandle := map[cuda.GraphNode]*node{}
 	for _, n := range g.nodes {

@@ -107,8 +107,8 @@ func TestChildGraph(t *testing.T) {
 	e.clean()
 }
 
-// TestDestroyRunning destroys an executable graph while it runs: it ends first,
-// and with it goes what it holds.
+// TestDestroyRunning destroys an executable graph while it runs: the launch ends
+// first, and the objects that the graph holds go with it.
 func TestDestroyRunning(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	s, p, g := e.stream(cuda.StreamNonBlocking), e.alloc(64, true), e.gate()
@@ -136,8 +136,8 @@ func TestDestroyRunning(t *testing.T) {
 	require.Equal(t, uint32(4), e.word(p))
 }
 
-// TestUpdateRunning updates an executable graph while it runs: that launch does what it
-// did, and what it needs lives until it ends.
+// TestUpdateRunning updates an executable graph while it runs: that launch goes on as it
+// was, and the objects that it needs live until it ends.
 func TestUpdateRunning(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	s, p, g := e.stream(cuda.StreamNonBlocking), e.alloc(64, true), e.gate()

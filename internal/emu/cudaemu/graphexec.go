@@ -132,7 +132,7 @@ type graphLaunch struct {
 	records []record
 }
 
-// A record is of an event in a graph.
+// A record is the op that records an event in a launch of a graph.
 type record struct {
 	e *event
 	o *op
@@ -191,8 +191,8 @@ func (m *Machine) GraphExecDestroy(h cuda.GraphExec) error {
 	return nil
 }
 
-// drop releases references when the launches so far are done. Whoever hears that an object is
-// destroyed knows that they are.
+// drop releases references when the launches so far are done. When the host hears that an object
+// is destroyed, it knows that the launches are done.
 func (x *graphExec) drop(m *Machine, objects map[*userObject]int) {
 	release := func() {
 		if x.last != nil && len(objects) > 0 {

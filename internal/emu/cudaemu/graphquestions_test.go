@@ -82,7 +82,7 @@ func forked(a *inquiry) {
 	move(a)
 }
 
-// leaf queues set, and an event's record that moves to what comes last, as gpucomm does.
+// leaf queues set, and an event's record that moves behind the last node, as gpucomm does.
 func leaf(n int) func(*inquiry) {
 	return func(a *inquiry) {
 		var node cuda.GraphNode

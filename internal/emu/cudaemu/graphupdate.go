@@ -182,8 +182,8 @@ func (p *pairing) works(old, next *node) (cuda.UpdateResult, string) {
 	return cuda.UpdateSuccess, ""
 }
 
-// alike reports whether addresses are of the same device, or both of the host. Those of
-// memory that was freed since are.
+// alike reports whether addresses are of the same device, or both of the host. An address
+// of memory that was freed since is like any other.
 func (p *pairing) alike(a, b uint64) bool {
 	x, y := p.m.regions.find(a), p.m.regions.find(b)
 	return x == nil || y == nil || x.dev == y.dev

@@ -1,8 +1,8 @@
 package cudaemu
 
-// handles gives objects their handles. That of an object which was destroyed is the
-// next that is given to an object of its kind, as hardware does sooner or later: so a
-// program that knows an object by the value of its handle is found out.
+// handles gives objects their handles. The handle of a destroyed object is the next one
+// for its kind, as on hardware sooner or later: so a program that takes equal handles for
+// the same object is found out.
 type handles struct {
 	last uintptr // the last one that was new; no two live objects share one
 	free [handleKinds][]uintptr

@@ -89,7 +89,7 @@ func TestStreamWithAnOldHandle(t *testing.T) {
 }
 
 // Memory of another size takes the place of memory that was freed; a place keeps its
-// room. With FreshAddresses none comes back.
+// size. With FreshAddresses no place comes back.
 func TestAddressesComeAgain(t *testing.T) {
 	const place = 1 << 16
 	e := start(t, cudaemu.Config{})

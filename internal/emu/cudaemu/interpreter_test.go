@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInterpreterIsSequential: what executes kernels starts no goroutines and has no locks,
-// for scripts/race-test compiles it without the race detector. The machine's lock guards it.
+// TestInterpreterIsSequential: the packages that execute kernels start no goroutines and have no
+// locks, for scripts/race-test compiles them without the race detector. The machine's lock guards
+// them.
 func TestInterpreterIsSequential(t *testing.T) {
 	for _, dir := range []string{"../alu", "../simt", "../weakmem"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))

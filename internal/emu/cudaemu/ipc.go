@@ -88,9 +88,9 @@ func (m *Machine) IpcGetMemHandle(p uintptr) (cuda.IPCHandle, error) {
 	return m.name(r.chunk), nil
 }
 
-// IpcOpenMemHandle gives the beginning of the allocation, wherever in it the
-// pointer was that the handle was made of. Kernels of the current device may
-// touch it; its device must be that one or a peer.
+// IpcOpenMemHandle gives the beginning of the allocation, even if the handle was
+// made of a pointer into its middle. Kernels of the current device may touch the
+// memory, which must be of that device or of a peer.
 func (m *Machine) IpcOpenMemHandle(h cuda.IPCHandle) (uintptr, error) {
 	c, err := m.beginIn("cuIpcOpenMemHandle")
 	if err != nil {

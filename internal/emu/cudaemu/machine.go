@@ -62,7 +62,7 @@ type Machine struct {
 
 var _ cuda.Driver = (*Machine)(nil)
 
-// New is a machine. Close it.
+// New makes a machine, which the caller closes. It fails for a wrong Config, and on a system without emulated GPUs.
 func New(cfg Config) (*Machine, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err

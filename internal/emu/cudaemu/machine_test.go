@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
+// A wrong Config is refused; the driver's answers are those of a right one.
 func TestConfig(t *testing.T) {
 	for name, cfg := range map[string]cudaemu.Config{
 		"negative": {Devices: -1},
@@ -69,7 +70,7 @@ func TestVersions(t *testing.T) {
 }
 
 func TestLeaks(t *testing.T) {
-	runtime.LockOSThread() // which has the current context
+	runtime.LockOSThread() // the thread has the current context
 	defer runtime.UnlockOSThread()
 	m, err := cudaemu.New(cudaemu.Config{})
 	require.NoError(t, err)
@@ -108,7 +109,7 @@ func TestLeaks(t *testing.T) {
 	_, err = m.MemAlloc(100)
 	e.is(err, cuda.ErrDeinitialized)
 
-	// What is left in a context that is released counts too.
+	// Objects that are left in a released context count too.
 	m, err = cudaemu.New(cudaemu.Config{})
 	require.NoError(t, err)
 	ctx, err = m.DevicePrimaryCtxRetain(0)

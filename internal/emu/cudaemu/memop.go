@@ -1,3 +1,5 @@
+// Stream memory operations: writes of values, and waits for values.
+
 package cudaemu
 
 import "github.com/ringo-go/ringo/internal/cuda"

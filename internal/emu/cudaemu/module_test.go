@@ -11,6 +11,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
+// Images that are no PTX for the device are refused with the result of a real driver.
 func TestRefused(t *testing.T) {
 	shapes := []cudaemu.Device{{Major: 7, Minor: 5}}
 	// An ELF header of 64 bits for machine 190, and nothing after it.

@@ -20,7 +20,7 @@ import (
 var rewriteOdd = flag.Bool("rewrite", false, "write testdata/odd.txt anew")
 
 // TestOddCalls calls each function of the driver with zeros, and with handles and numbers that are none, with a context
-// and without, on a machine that is closed and on an old driver. What it says is in testdata/odd.txt.
+// and without, on a machine that is closed and on an old driver. The answers are in testdata/odd.txt.
 func TestOddCalls(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -59,7 +59,7 @@ func TestOddCalls(t *testing.T) {
 			}
 			said := oddCall(reflect.ValueOf(m).MethodByName(method.Name), state.number)
 			lines = append(lines, fmt.Sprintf("%s: %s: %s", state.name, method.Name, said))
-			m.Close() // what is left is reported
+			m.Close() // its error names objects that are left, and does not matter
 		}
 	}
 	text := strings.Join(lines, "\n") + "\n"
@@ -72,10 +72,10 @@ func TestOddCalls(t *testing.T) {
 	require.Equal(t, string(want), text)
 }
 
-// thread is one that an answer names.
+// thread is the number of a thread in an answer.
 var thread = regexp.MustCompile(`thread \d+`)
 
-// oddCall has a number for each argument that is one, and says how a function answers.
+// oddCall calls a function, with number for each argument that is a number, and returns the answer as text.
 func oddCall(f reflect.Value, number int64) string {
 	var args []reflect.Value
 	for i := range f.Type().NumIn() {

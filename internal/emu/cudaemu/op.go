@@ -24,7 +24,7 @@ type op struct {
 
 	hold    int        // rounds to hold it back
 	begun   bool       // step was called
-	hangs   bool       // a kernel that was made to
+	hangs   bool       // a kernel that an Injection makes hang
 	grid    *simt.Grid // of a kernel that runs
 	flag    bool       // a host function has returned
 	counter uint64     // of an interprocess event

@@ -81,7 +81,7 @@ func lonelyWait(tasks []task) int {
 // runTasks leaves out the waits before one task.
 func runTasks(t *testing.T, cfg cudaemu.Config, tasks []task, without int, graph bool) (words []uint32,
 	faults []*weakmem.Fault) {
-	t.Run("run", func(t *testing.T) { // frees what it made at its end
+	t.Run("run", func(t *testing.T) { // a subtest, for its cleanups
 		e := start(t, cfg)
 		p := e.alloc(256, true)
 		e.kernel("move")

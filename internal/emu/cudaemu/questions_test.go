@@ -8,12 +8,13 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
+// A question is calls of the driver whose answers are compared with a recording.
 type question struct {
 	name string
 	ask  func(*inquiry)
 }
 
-// inCapture asks within a capture of a.s, and what becomes of it.
+// inCapture asks a question within a capture of a.s, and then what becomes of the capture.
 func inCapture(name string, mode cuda.CaptureMode, f func(*inquiry) error) question {
 	names := map[cuda.CaptureMode]string{cuda.CaptureGlobal: "global", cuda.CaptureThreadLocal: "thread-local",
 		cuda.CaptureRelaxed: "relaxed"}
@@ -24,7 +25,7 @@ func inCapture(name string, mode cuda.CaptureMode, f func(*inquiry) error) quest
 	}}
 }
 
-// questions must not be such that they kill the context or crash the process.
+// questions must neither kill the context nor crash the process.
 var questions = []question{
 	inCapture("synchronize another stream", 0, func(a *inquiry) error { return a.StreamSynchronize(a.other) }),
 	inCapture("query another stream", 0, func(a *inquiry) error { _, err := a.StreamQuery(a.other); return err }),

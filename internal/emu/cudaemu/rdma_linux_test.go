@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
-// What is written to a dma-buf is in the device's memory, and counts as written there.
+// Bytes that are written to a dma-buf are in the device's memory, and count as written there.
 func TestRDMA(t *testing.T) {
 	e := start(t, cudaemu.Config{RDMA: true})
 	for _, a := range []cuda.DeviceAttribute{cuda.AttrRDMASupported, cuda.AttrRDMAVirtualMemorySupported,

@@ -155,7 +155,7 @@ func (m *Machine) add(r *region, data []byte, written []uint64) error {
 	return nil
 }
 
-// gone is where the owner of memory of another process says that it has freed the memory.
+// gone is the word in which another process, the owner, tells that it has freed the memory; nil for own memory.
 func (r *region) gone() *atomic.Uint32 {
 	if r.chunk == nil || !r.foreign {
 		return nil

@@ -30,7 +30,7 @@ func fatOf(texts map[int]string) []byte {
 	return append(h, entries...)
 }
 
-// Of a fat binary the newest text is taken that the device runs.
+// The newest text of a fat binary that the device runs is taken.
 func TestFatBinary(t *testing.T) {
 	text := func(name, target string) string {
 		return ".version 8.0\n.target " + target + "\n.address_size 64\n.visible .entry " + name + "() { ret; }\n"
@@ -53,8 +53,8 @@ func TestFatBinary(t *testing.T) {
 	require.ErrorContains(t, err, "PTX for newer devices alone")
 }
 
-// Copies of pageable memory in the order of a stream: from there what it was at the call, into a graph what it is at
-// the launch.
+// Copies of pageable memory are in the order of a stream: a copy to the device takes the bytes as they are at the call,
+// in a graph as they are at the launch.
 func TestPageable(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	s, err := e.StreamCreate(cuda.StreamNonBlocking, 0)
@@ -88,7 +88,7 @@ func TestPageable(t *testing.T) {
 	e.ok(e.MemFree(p))
 }
 
-// A device that is reset has nothing of what was there, which is no leak.
+// A reset frees all objects of a device, which is no leak.
 func TestReset(t *testing.T) {
 	m, err := cudaemu.New(cudaemu.Config{})
 	require.NoError(t, err)

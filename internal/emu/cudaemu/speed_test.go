@@ -41,7 +41,7 @@ func TestSpeedOfCopies(t *testing.T) {
 			return err
 		})
 	}
-	// timed is the microseconds of so many copies from a device.
+	// timed is how many microseconds a number of copies from a device take.
 	timed := func(dev, copies int, dst, src uintptr) (us float64) {
 		on(dev, func() error {
 			require.NoError(t, m.EventRecord(start[dev], stream[dev]))

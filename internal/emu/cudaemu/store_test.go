@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
-// What a user of a cuda.Store gives back the next one gets, and the last one gives all to the
-// driver, but for retired memory, which neither the driver nor a program gets again.
+// The next user of a cuda.Store gets the memory that one gives back, and the last user gives all to
+// the driver, but for retired memory, which neither the driver nor a program gets again.
 func TestStore(t *testing.T) {
 	m, err := cudaemu.New(cudaemu.Config{})
 	require.NoError(t, err)

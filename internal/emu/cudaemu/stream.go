@@ -6,9 +6,9 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A stream is a queue: each op comes after the one before it. The legacy
-// default stream comes after, and before, those of the blocking ones of its
-// context too.
+// A stream is a queue: each op comes after the one before it. An op of the
+// legacy default stream is also in order with the ops of the context's blocking
+// streams.
 type stream struct {
 	handle    cuda.Stream
 	id        uint64 // of no other stream

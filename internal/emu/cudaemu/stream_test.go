@@ -188,7 +188,7 @@ func TestDeviceFlag(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	p, g := e.alloc(256, true), e.gate()
 	a, b := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
-	// It sends a number, then waits for one.
+	// The kernel sends a number, then waits for one.
 	launch(e, "exchange", a, &exchangeArgs{theirs: p, mine: p + 128, out: p + 192, value: 7, rounds: 1})
 	e.ok(e.StreamWaitValue32(b, p+64, 1, cuda.WaitGEQ))
 	e.ok(e.MemcpyAsync(address(g)+8, p+4, 4, b))
@@ -238,7 +238,7 @@ func TestStreamErrors(t *testing.T) {
 	e.is(e.LaunchKernel(e.kernel("nothing"), &cuda.Launch{Stream: s}, nil), cuda.ErrInvalidHandle)
 }
 
-// TestDestroyedStream goes on with what was queued.
+// TestDestroyedStream: the work on a destroyed stream still gets done.
 func TestDestroyedStream(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	g, p := e.gate(), e.alloc(64, true)

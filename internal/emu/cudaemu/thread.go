@@ -14,7 +14,7 @@ type thread struct {
 	seen  time.Duration // modelled: the end of all that it has waited for
 }
 
-// thread is the calling one.
+// thread is the state of the calling thread.
 func (m *Machine) thread() *thread {
 	id := threadID()
 	t := m.threads[id]

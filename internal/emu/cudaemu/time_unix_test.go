@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processTime is the time that this process has computed.
+// processTime is the processor time that this process has used.
 func processTime(t *testing.T) time.Duration {
 	var u unix.Rusage
 	require.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &u))

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// processTime is the time that this process has computed.
+// processTime is the processor time that this process has used.
 func processTime(t *testing.T) time.Duration {
 	var created, exited, kernel, user windows.Filetime
 	require.NoError(t, windows.GetProcessTimes(windows.CurrentProcess(), &created, &exited, &kernel, &user))

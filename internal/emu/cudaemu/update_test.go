@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
-// What of a graph an update may change, and what is said of the rest.
+// An update may change some things of a graph, and says why it refuses others.
 func TestUpdates(t *testing.T) {
 	e := start(t, cudaemu.Config{Devices: 2})
 	s, p := e.stream(cuda.StreamNonBlocking), e.alloc(64, true)

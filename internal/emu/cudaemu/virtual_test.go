@@ -11,6 +11,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
+// A virtual is a mapped allocation of the virtual-memory API.
 type virtual struct {
 	p uintptr
 	n int

@@ -131,7 +131,7 @@ func TestWaitsForValues(t *testing.T) {
 	}
 }
 
-// What is not released is named.
+// Unreleased names the objects that are left.
 func TestUnreleased(t *testing.T) {
 	m, err := cudaemu.New(cudaemu.Config{})
 	require.NoError(t, err)

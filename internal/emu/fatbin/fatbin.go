@@ -1,8 +1,8 @@
-// Package fatbin reads fat binaries: what nvcc and clang put into programs, machine code and PTX for several
+// Package fatbin reads fat binaries, which nvcc and clang put into programs: machine code and PTX for several
 // GPUs in one image. Only PTX is read, plain or packed by LZ4; by zstd if package zstd below is imported.
 //
-// The trap: NVIDIA documents none of this. The fields are those that compilers of CUDA 11 to 13 are seen to
-// write, and what is of another form is an error.
+// The trap: NVIDIA documents none of this. The fields are those seen in the output of compilers of CUDA 11 to
+// 13; an image of another form is an error.
 package fatbin
 
 import (
@@ -106,7 +106,7 @@ type entry struct {
 	unpacked   uint64 // bytes, if packed
 }
 
-// next reads an entry, and gives what follows.
+// next reads an entry, and gives the bytes behind it.
 func next(b []byte) (e entry, rest []byte, err error) {
 	if len(b) < entrySize {
 		return e, nil, fmt.Errorf("fatbin: an entry of %d bytes: the image is damaged", len(b))
@@ -120,7 +120,7 @@ func next(b []byte) (e entry, rest []byte, err error) {
 		flags:   binary.LittleEndian.Uint64(b[40:]),
 		payload: b[own : own+size], unpacked: binary.LittleEndian.Uint64(b[56:])}
 	if n := uint64(binary.LittleEndian.Uint32(b[16:])); n != 0 && n <= size {
-		e.payload = e.payload[:n] // without what fills it up
+		e.payload = e.payload[:n] // without padding
 	}
 	return e, b[own+size:], nil
 }

@@ -2,6 +2,7 @@ package fatbin
 
 import "errors"
 
+// errLZ4 is the error of a block that LZ4 does not allow.
 var errLZ4 = errors.New("fatbin: PTX packed by LZ4 is damaged")
 
 // unpackLZ4 unpacks a block of LZ4 to at most n bytes: literals and copies of what was unpacked before, by turns.

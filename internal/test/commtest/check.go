@@ -25,8 +25,8 @@ func Arenas(t *testing.T, comms []*ringo.Comm, n int) []mem.Region {
 }
 
 // TryOnDevice makes one collective on all ranks, in or out of place, with buffers
-// that are shift elements off, and compares them and what lies around. Ranks that share a GPU
-// need streams of their own.
+// that are shift elements off, and compares them and the memory around them. Ranks that
+// share a GPU need streams of their own.
 func TryOnDevice(t *testing.T, comms []*ringo.Comm, room []mem.Region, call ringo.Call, inPlace bool, shift int,
 	streams ...gpu.Stream) {
 	t.Helper()
@@ -98,8 +98,8 @@ func EveryCall(n, count int, typ ringo.DataType, op ringo.RedOp) []ringo.Call {
 	return append(calls, ringo.Call{Kind: ringo.KindAllGatherv, Type: typ, OutCounts: counts})
 }
 
-// CheckCalls carries calls out on GPUs and compares with host memory, whose half
-// of the communicator goes other ways.
+// CheckCalls carries calls out on GPUs and compares with the same calls on host memory,
+// for which the communicator has other code and connections.
 func CheckCalls(c *ringo.Comm, calls []ringo.Call) error {
 	d := c.Device()
 	rng := rand.New(rand.NewPCG(uint64(c.Rank()), 1))

@@ -85,7 +85,7 @@ func Environment(variables ...string) func(string) string {
 	}
 }
 
-// Under is a Config that is completed from variables alone.
+// Under is a Config that is completed from these variables alone.
 func Under(cfg ringo.Config, variables ...string) ringo.Config {
 	cfg, err := cfg.From(Environment(variables...))
 	if err != nil {
@@ -94,7 +94,7 @@ func Under(cfg ringo.Config, variables ...string) ringo.Config {
 	return cfg
 }
 
-// Algos is an Observer that keeps by which algorithm each rank has carried out its last call.
+// Algos is an Observer that keeps the algorithm of each rank's last call.
 type Algos struct{ of sync.Map }
 
 func (a *Algos) Begin(c *trace.Call) { a.of.Store(c.Rank, c.Algo) }
@@ -107,6 +107,7 @@ func (a *Algos) Last(rank int) string {
 	return fmt.Sprint(algo)
 }
 
+// NoErrors fails the test at the first error of a rank.
 func NoErrors(t testing.TB, errs []error) {
 	t.Helper()
 	for r, err := range errs {
@@ -119,5 +120,5 @@ var EveryTransport = slices.DeleteFunc([]ringo.Config{{}, {Transport: "shm"}, {T
 	{Transport: "socket", SocketNetwork: "tcp"}},
 	func(c ringo.Config) bool { return c.Transport == "shm" && runtime.GOOS != "linux" })
 
-// NameOf says how a Config of everyTransport connects.
+// NameOf says how a Config of EveryTransport connects.
 func NameOf(c ringo.Config) string { return strings.Trim(c.Transport+" "+c.SocketNetwork, " ") }

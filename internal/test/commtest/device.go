@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Usable checks that a device still does what it is told.
+// Usable checks that memory of a device can still be allocated, written and read.
 func Usable(d *gpu.Device) error {
 	want := []byte("still here")
 	r, err := d.Alloc(len(want))
@@ -120,6 +120,7 @@ func allocWith(t testing.TB, d *gpu.Device, alloc func(int) (mem.Region, error),
 	return r
 }
 
+// Floats is numbers as the bytes of a buffer, little-endian.
 func Floats(x []float32) []byte {
 	b := make([]byte, 0, 4*len(x))
 	for _, v := range x {

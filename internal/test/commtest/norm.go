@@ -21,10 +21,10 @@ type NormTrial struct {
 	Residual, Bias, Weight bool
 	Scale                  float32 // 0: each row's own
 	InPlace                bool    // the sum is the residual, the normed rows are In's
-	Sum, Normed            bool    // are wanted
+	Sum, Normed            bool    // the results that are wanted
 }
 
-// RandomNorm is a random one of few rows.
+// RandomNorm is a random trial of few rows.
 func RandomNorm(rnd *rand.Rand) NormTrial {
 	coin := func() bool { return rnd.IntN(2) == 0 }
 	x := NormTrial{

@@ -28,8 +28,8 @@ import (
 // A Work is what a rank in a process of its own does. It returns the exit code.
 type Work = func(c *ringo.Comm) int
 
-// Main is a TestMain. Where Processes has started the test binary, it is a rank that does a work of those given, on the
-// host or with a GPU, or of those that all packages have: "check" and "loop" on the host, "gpucheck" with a GPU.
+// Main is a TestMain. In a process that Processes has started it is a rank with a Work: one of those given, on the host
+// or with a GPU, or one that all packages have, "check" and "loop" on the host, "gpucheck" with a GPU.
 func Main(m *testing.M, onHost, onGPU map[string]Work) {
 	what := os.Getenv("RINGO_TEST_RANK")
 	if what == "" {
@@ -114,7 +114,7 @@ func Processes(t *testing.T, n int, what string, env ...string) []*exec.Cmd {
 	return ProcessesOn(t, 0, n, what, env...)
 }
 
-// ProcessesOn starts them in equal parts on so many hosts, by name.
+// ProcessesOn is Processes, with the ranks in equal parts on hosts that differ in their names alone.
 func ProcessesOn(t *testing.T, hosts, n int, what string, env ...string) []*exec.Cmd {
 	id := Meeting(t)
 	cmds := make([]*exec.Cmd, n)

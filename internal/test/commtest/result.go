@@ -147,5 +147,6 @@ func Try(t *testing.T, comms []*ringo.Comm, call ringo.Call, inPlace bool, shift
 
 func head(b []byte) []byte { return b[:min(len(b), 64)] }
 
+// Collectives are the kinds of collectives that move data, without those with counts by rank.
 var Collectives = []ringo.Kind{ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather,
 	ringo.KindReduceScatter, ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter}

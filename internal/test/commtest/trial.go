@@ -15,9 +15,10 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
+// Exact is a Config whose reductions are in order of rank.
 var Exact = ringo.Config{Deterministic: call.RankOrder}
 
-// With is exact but for what f changes.
+// With is the Config Exact with the changes of f.
 func With(f func(c *ringo.Config)) ringo.Config {
 	c := Exact
 	f(&c)
@@ -54,7 +55,7 @@ func element(b []byte, t ringo.DataType, x float64) []byte {
 	return encode(b, t, float32(x))
 }
 
-// folded is the definition: what the ranks contribute, one after the other.
+// folded is the result by definition: the ranks' contributions are added one after the other.
 func folded(t ringo.DataType, op ringo.RedOp, scales []float64, ins [][]byte) (out []byte) {
 	n, size := len(ins), t.Size()
 	step := func(x float64) float64 { // of the arithmetic
@@ -106,7 +107,7 @@ func (x Trial) String() string {
 // scale of a rank in a PreMulSum: not the same for all.
 func (x Trial) scale(r int) float64 { return x.Op.Scale * float64(r+1) / 3 }
 
-// Ins are what ranks contribute: numbers of very different size, whose sum depends
+// Ins are the ranks' contributions: numbers of very different size, whose sum depends
 // on the order in which they are added.
 func (x Trial) Ins(n int) [][]byte {
 	ins := make([][]byte, n)
@@ -212,9 +213,9 @@ func Trials(n int, counts ...int) (all []Trial) {
 	return all
 }
 
-// OnGPUs carries a trial out on GPU memory, which it allocates unless there is some.
-// Nothing is allocated or freed beside the operation: that may wait for all kernels
-// of a GPU, which ranks may share.
+// OnGPUs carries a trial out on GPU memory, which it allocates unless memory is given.
+// It allocates and frees nothing beside the operation: such calls may wait for all
+// kernels of a GPU, which ranks may share.
 func (x Trial) OnGPUs(comms []*ringo.Comm, memory ...ringo.Region) error {
 	n := len(comms)
 	ins := x.Ins(n)

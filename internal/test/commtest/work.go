@@ -26,7 +26,7 @@ func gpuCheck(c *ringo.Comm) int {
 	return 0
 }
 
-// check makes a few collectives of all sizes and says over what.
+// check makes a few collectives of all sizes and prints the transports.
 func check(c *ringo.Comm) int {
 	for _, count := range []int{0, 1, 10, 1000, tier.Count(300_000, 1_000_000)} {
 		x := make([]int64, count)

@@ -20,14 +20,14 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// built is what was built, each once.
+// built are the files built so far, each once, with their errors.
 var built struct {
 	sync.Mutex
 	dir  string
 	errs map[string]error
 }
 
-// Clean removes what was built. It is for TestMain.
+// Clean removes all built files. It is for TestMain.
 func Clean() {
 	if built.dir != "" {
 		os.RemoveAll(built.dir)
@@ -110,8 +110,8 @@ func once(t testing.TB, file string, build func(out string) error) string {
 	return out
 }
 
-// notice reads the sources that no Go package imports: go test notices what a test has read, and a change is another
-// test.
+// notice reads the sources that no Go package imports: go test keeps the result of a test only until a file that the
+// test has read changes.
 func notice(t testing.TB) {
 	for _, pattern := range []string{"cmd/libnccl/*.*", "cmd/libnccl/testdata/*.[ch]", "cmd/libcuda/*.*",
 		"cmd/libcudart/*/*", "scripts/lib*", "scripts/cuda-kit", "examples/cuda/*"} {
@@ -146,8 +146,8 @@ func Run(name string, args ...string) error {
 	return nil
 }
 
-// OnHost is this process's environment for programs that use host memory, OnGPUs for those that use so many emulated
-// GPUs.
+// OnHost is this process's environment for programs that use host memory, OnGPUs for programs that use emulated GPUs,
+// as many as given.
 func OnHost() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "RINGO_") || strings.HasPrefix(v, "NCCL_")

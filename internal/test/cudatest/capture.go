@@ -86,7 +86,7 @@ func testOneAtATime(e *env) {
 	e.noErr(e.d.GraphDestroy(g))
 }
 
-// testExternalEvents has a graph record an event for those outside, and wait for one.
+// testExternalEvents has a graph record an event for work outside of the graph, and wait for one.
 func testExternalEvents(e *env) {
 	const external = 1 // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
 	s, other := e.stream(), e.stream()
@@ -270,7 +270,7 @@ func testForkJoin(e *env) {
 	e.is(err, cuda.ErrStreamCaptureInvalidated)
 }
 
-// testForbidden does in a capture what would wait for the work that is not being done.
+// testForbidden makes calls in a capture that would wait for captured work, which nobody does.
 func testForbidden(e *env) {
 	s := e.stream()
 	p := e.alloc(64)
@@ -281,7 +281,7 @@ func testForbidden(e *env) {
 
 	e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureThreadLocal))
 	e.is(e.d.StreamBeginCapture(s, cuda.CaptureThreadLocal), cuda.ErrIllegalState, cuda.ErrInvalidValue)
-	if g, err := e.d.StreamEndCapture(s); err == nil { // whether that spoils the capture is not said
+	if g, err := e.d.StreamEndCapture(s); err == nil { // CUDA does not say whether that spoils the capture
 		e.noErr(e.d.GraphDestroy(g))
 	}
 
@@ -350,7 +350,7 @@ func testUserObjects(e *env) {
 	e.noErr(e.d.UserObjectRelease(o, 1))
 	require.Eventually(e, isGone, 10*time.Second, time.Millisecond)
 
-	// A graph keeps it, then what was made of the graph.
+	// A graph keeps the object, then the executable graph made of it does.
 	o = create(1)
 	s := e.stream()
 	p := e.alloc(64)

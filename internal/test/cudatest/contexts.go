@@ -102,7 +102,7 @@ func testNoContext(e *env) {
 		_, err = e.d.CtxPopCurrent()
 		e.is(err, cuda.ErrInvalidContext)
 
-		// What names its context itself needs none.
+		// A stream and an address have a context of their own: none need be current.
 		e.noErr(e.d.StreamSynchronize(s))
 		_, err = e.d.PointerGetAttribute(cuda.PointerMemoryType, p)
 		e.noErr(err)
@@ -193,7 +193,7 @@ func testPeers(e *env) {
 	e.noErr(e.d.CtxDisablePeerAccess(peer))
 	e.is(e.d.CtxDisablePeerAccess(peer), cuda.ErrPeerAccessNotEnabled)
 
-	// What belongs to one device is nothing for another.
+	// A kernel of one device cannot be launched on another.
 	e.noErr(cuda.With(e.d, peer, func() error {
 		theirs, err := e.d.StreamCreate(cuda.StreamNonBlocking, 0)
 		e.noErr(err)
@@ -204,7 +204,7 @@ func testPeers(e *env) {
 	}))
 }
 
-// testProbes asks for everything that can be asked.
+// testProbes probes every feature.
 func testProbes(e *env) {
 	for _, f := range append(cuda.Features(), cuda.PTX(7, 0), cuda.PTX(7, 8)) {
 		found := cuda.Probe(e.d, f)

@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// What a kernel does wrong ends its context for good, so it happens in a child.
+// A kernel's fault ends its context for good, so it happens in a child.
 func testIllegalAddress(e *env)    { e.child("fault", "illegal") }
 func testMisalignedAddress(e *env) { e.child("fault", "misaligned") }
 func testTrap(e *env)              { e.child("fault", "trap") }
@@ -42,7 +42,7 @@ func childFault(e *env, arg string) {
 	e.is(e.d.MemFree(p), want...)
 }
 
-// kernelForGood is a kernel that is never unloaded, since nothing can be in a dead context.
+// kernelForGood is a kernel that is never unloaded: a dead context refuses that.
 func (e *env) kernelForGood(name string) cuda.Function {
 	e.Helper()
 	m, err := e.d.ModuleLoadData([]byte(kernels))

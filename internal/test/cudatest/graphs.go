@@ -208,7 +208,7 @@ func testConditionalGraphs(e *env) {
 		e.noErr(e.d.GraphDestroy(g))
 	}
 
-	// What a body must not have: the call that makes the node says so, or the end.
+	// Nodes that a body must not have: the call that makes the node fails, or the end of the capture.
 	ev := e.event(cuda.EventDisableTiming)
 	for name, f := range map[string]func(s cuda.Stream) error{
 		"record":        func(s cuda.Stream) error { return e.d.EventRecordWithFlags(ev, s, cuda.EventRecordExternal) },
@@ -246,7 +246,7 @@ func testEventsAtLaunch(e *env) {
 		e.noErr(e.d.StreamWaitEvent(s, ready, cuda.EventWaitExternal))
 		inc(s)
 		e.noErr(e.d.EventRecordWithFlags(done, s, cuda.EventRecordExternal))
-		e.noErr(e.d.EventRecordWithFlags(ready, s, cuda.EventRecordExternal)) // its own wait is for one before
+		e.noErr(e.d.EventRecordWithFlags(ready, s, cuda.EventRecordExternal)) // the graph's wait is for one before
 	})
 
 	// A wait node is for the last record before the launch, though it begins after another.
@@ -258,7 +258,7 @@ func testEventsAtLaunch(e *env) {
 	e.noErr(e.d.StreamWaitValue32(other, late.p, 1, cuda.WaitGEQ))
 	e.noErr(e.d.EventRecord(ready, other))
 
-	// A record node makes what waits from now on wait for this launch.
+	// After the launch of a record node, new waits are for this launch.
 	is, err := e.d.EventQuery(done)
 	e.noErr(err)
 	require.False(e, is)

@@ -29,7 +29,7 @@ func (e *env) second() *env {
 	return &env{T: e.T, d: e.d, dev: dev, ctx: ctx}
 }
 
-// peer is device 1, which it and device 0 have each other's memory in reach.
+// peer is device 1, with peer access between it and device 0.
 func (e *env) peer() *env {
 	e.Helper()
 	p := e.second()
@@ -105,7 +105,7 @@ func testPeerVirtual(e *env) {
 		require.Equal(e, []uint32{5, 5, 6}, e.words(m.p, 3))
 	})
 
-	// Who has but an address finds the memory, and maps it a second time.
+	// An address alone leads to its memory, which is mapped a second time.
 	base, n, err := e.d.MemGetAddressRange(m.p + 12345)
 	e.noErr(err)
 	require.Equal(e, []any{m.p, m.n}, []any{base, n})
@@ -154,7 +154,7 @@ func testPeerValues(e *env) {
 		e.Skip(found)
 	}
 	peer := e.peer()
-	// A side has three words: what it waits for, data, the answer's data.
+	// A side has three words: the value it waits for, data, the answer's data.
 	type side struct {
 		*env
 		p     uintptr

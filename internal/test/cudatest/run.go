@@ -15,16 +15,16 @@ import (
 )
 
 // Run runs all tests on the drivers that open gives, in subtests of t. open may
-// give the same driver each time; it is called once in each process. Tests of
-// what takes two processes run the test that called Run again, alone, in a
-// child; so Run must be called at the top of a test function, once.
+// give the same driver each time; it is called once in each process. Tests that
+// take two processes run the test that called Run again, alone, in a child; so
+// Run must be called at the top of a test function, once.
 func Run(t *testing.T, open func(t testing.TB) cuda.Driver) {
 	d := open(t)
 	if role := childRole(); role != "" {
 		runChild(t, d, role)
 		return
 	}
-	// Retained all the time, so that it is not made anew for each test.
+	// The context is retained all the time, so that it is not made anew for each test.
 	_, err := d.DevicePrimaryCtxRetain(0)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.DevicePrimaryCtxRelease(0)) })

@@ -90,7 +90,7 @@ func testVirtualMemory(e *env) {
 	require.NotEqual(e, m.p, again.p)
 	require.Equal(e, []uint32{99}, e.words(again.p+64, 1))
 
-	// Bad ones.
+	// Bad requests.
 	_, err = e.d.MemCreate(m.n+1, cuda.AllocationProp{Device: e.dev})
 	e.is(err, cuda.ErrInvalidValue) // not a multiple of the granularity
 	_, err = e.d.MemCreate(tooMuch, cuda.AllocationProp{Device: e.dev})
@@ -155,7 +155,7 @@ func childImport(e *env, arg string) {
 	e.put(m.p+4, 4321)
 }
 
-// testGrowing grows memory in place: what is there stays, where it is.
+// testGrowing grows memory in place: its content stays, at the same addresses.
 func testGrowing(e *env) {
 	g := cuda.NewGrowing(e.d, e.ctx, e.dev)
 	p, err := g.AtLeast(4)

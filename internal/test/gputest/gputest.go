@@ -6,7 +6,7 @@
 //	REQUIRE="gcc clang" go test ./... on the emulator; a missing tool fails
 //	REQUIRE=pcie go test ./...        on the emulator, whose devices are joined by PCIe
 //
-// Under REQUIRE=pcie a test that says itself what joins its devices is skipped: it would be the same.
+// Under REQUIRE=pcie a test that sets the links of its devices itself is skipped: it would be the same.
 //
 // Tests that need more devices than the machine has are skipped on it.
 package gputest
@@ -23,7 +23,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
-// Required reports whether REQUIRE names what.
+// Required reports whether REQUIRE names what, a word such as "cuda" or "gcc".
 func Required(what string) bool {
 	return slices.Contains(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }),
 		what)
@@ -65,7 +65,7 @@ func Emu(c cudaemu.Config) Option {
 	}
 }
 
-// NVLink joins the emulator's devices by NVLink, for tests of what uses it.
+// NVLink joins the emulator's devices by NVLink, for tests that need it.
 func NVLink() Option {
 	return func(o *options) { o.emu.Link = func(a, b int) cuda.Link { return cuda.NVLink } }
 }
@@ -155,7 +155,7 @@ func emulator(t testing.TB, o options) cuda.Driver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// What graphs held is released when their destruction has become known.
+		// Objects of graphs are released some time after the graphs are destroyed.
 		for end := time.Now().Add(2 * time.Second); len(m.Unreleased()) > 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}

@@ -19,7 +19,7 @@ func minor(version string) (n int) {
 	return n
 }
 
-// dump is what a rank's flight recorder has at a time. Its ring has room for so many entries.
+// dump is the content of a rank's flight recorder at a time. room is the number of entries in its ring.
 func (j *job) dump(r int, version string, at time.Duration, room int) map[string]any {
 	m := minor(version)
 	calls := j.seen(r, at)
@@ -177,7 +177,7 @@ func (p *pickler) again(v any) bool {
 	return ok
 }
 
-// store has the value that was just written come again.
+// store puts the value that was just written into the memo.
 func (p *pickler) store(v any) {
 	p.memo[v] = len(p.memo)
 	p.place('q', 'r', p.memo[v])

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Large writes the dumps of a job of many ranks, of so many entries each: data parallel over all, tensor parallel in
-// groups of eight, and pipelines' columns. One rank has not made the last call of its column, whom it returns.
+// Large writes the dumps of a job of many ranks, with a number of entries each: data parallel over all, tensor parallel
+// in groups of eight, and pipelines' columns. The rank odd has not made the last call of its column.
 func Large(dir string, ranks, entries int) (odd int, err error) {
 	j := newJob(1, ranks, Grid(ranks/perHost, perHost)...)
 	odd = ranks * 2 / 3

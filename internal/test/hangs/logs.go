@@ -155,7 +155,7 @@ func tear(r *rand.Rand, lines []string) []string {
 	return lines
 }
 
-// stack is what py-spy says of a rank's process.
+// stack is py-spy's text about a rank's process.
 func (j *job) stack(r int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Process %d: /usr/bin/python -u train.py --config a.yaml\nPython v3.12.4 "+

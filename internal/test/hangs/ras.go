@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// perHost is the number of ranks on a host.
 const perHost = 8
 
 func host(r int) string { return fmt.Sprintf("10.0.0.%d", 1+r/perHost) }
@@ -21,7 +22,7 @@ func title(kind string) string {
 	}[kind]
 }
 
-// answers are RAS's of a moment: the counts of all ranks, asked twice.
+// answers are those of RAS at a moment, asked twice: the counts of all ranks.
 func (j *job) answers(at time.Duration, old bool) []byte {
 	if old {
 		return []byte(j.rasText(at))

@@ -12,7 +12,7 @@ type Scenario struct {
 	Kind   string
 	Ranks  int
 	Reason string // the right answer: that of hang.Reason
-	Blame  []int  // and who, ascending; none where nobody is
+	Blame  []int  // the ranks to blame, ascending; none where nobody is
 	Fault  []int  // ranks that may be named: those at whom the fault lies
 	Says   string // what the sentence has to have in it, "" if nothing
 	Note   string // what the notes or the sentence have to have in them
@@ -20,7 +20,7 @@ type Scenario struct {
 	job    *job
 	seed   uint64
 	late   time.Duration // how long after the time-out the dumps are
-	spoilt int           // the rank whose dump is of before, -1 if none
+	spoilt int           // the rank whose dump is of an earlier run, -1 if none
 	lost   int           // the node whose dumps nobody has fetched, -1 if none
 	torn   int           // the rank whose dump is cut off, -1 if none
 	alone  int           // the one rank that has left a dump, and no log and no RAS; -1 if all have
@@ -144,7 +144,7 @@ func (s *Scenario) odd() int {
 	return r
 }
 
-// place is a collective of a program that has no sync behind it, so that others follow, and enough of them before.
+// place is the index of a collective with no sync behind it, so that others follow, and enough others before.
 func (s *Scenario) place(p []op) int {
 	for {
 		i := len(p)/3 + s.job.r.IntN(len(p)/3)
@@ -280,8 +280,8 @@ func kernelSpins(s *Scenario) {
 	s.blame("blocked", odd)
 }
 
-// crossed has GPUs that run one collective at a time, and one of them takes two groups' in the other order, though all
-// hosts made them alike.
+// crossed has GPUs that run one collective at a time, and one GPU takes the collectives of two groups in the other
+// order, though all hosts made them alike.
 func crossed(s *Scenario) {
 	var p []op
 	for range 4 {

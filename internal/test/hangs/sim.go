@@ -88,7 +88,7 @@ func span(n int) (all []int) {
 	return all
 }
 
-// run carries out all that can be until a time.
+// run carries out, until a time, all steps that can be.
 func (j *job) run(until time.Duration) {
 	for moved := true; moved; {
 		moved = false
@@ -191,7 +191,7 @@ func (j *job) gpu(r int) (moved bool) {
 	return moved
 }
 
-// order is the one in which the GPU takes calls: that of the host, but for two that are swapped.
+// order has the calls as the GPU takes them: in the order of the host, but for two that are swapped.
 func (k *rank) order() []int {
 	all := span(len(k.calls))
 	if i := k.swap; i > 0 {
@@ -239,7 +239,7 @@ func (j *job) meet(r int, c *call) (end time.Duration, ok bool) {
 	return end, !j.dead || end < j.cut
 }
 
-// messages is the how-manieth message to or from its peer a call is.
+// messages is the number of a call among the messages to its peer, or from it.
 func (j *job) messages(r int, c *call) (n int64) {
 	for i := range j.ranks[r].calls {
 		o := &j.ranks[r].calls[i]
@@ -266,7 +266,7 @@ func (j *job) fires() time.Duration {
 	return first
 }
 
-// seen is what a rank has enqueued at a time, with what has not come to be by then taken back.
+// seen are the calls that a rank has enqueued by a time, without the beginnings and ends that come later.
 func (j *job) seen(r int, t time.Duration) (calls []call) {
 	for _, c := range j.ranks[r].calls {
 		if c.at > t {

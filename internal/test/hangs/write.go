@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What is what a scenario has left behind.
+// What is a set of the things that a scenario leaves behind.
 type What uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	Everything = Dumps | RAS | Logs | Stacks
 )
 
-// Write carries the scenario out, the first time, and writes files into a folder. Those of one scenario are the same
+// Write carries the scenario out, the first time, and writes files into a folder. The files of a scenario are the same
 // each time.
 func (s *Scenario) Write(dir string, what What) error {
 	put := func(name string, b []byte, at time.Time) error {

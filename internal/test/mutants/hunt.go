@@ -175,15 +175,15 @@ func (h *hunt) of(folder string) *base {
 	return h.bases[folder]
 }
 
-// code is the code of a package without a mutant.
+// code is a hash of a package's code without a mutant.
 func (h *hunt) code(ctx context.Context, p *pkg) [sha256.Size]byte {
 	b := h.of(p.folder())
 	b.compiled.Do(func() { b.code, _, _ = codeOf(ctx, p, "") })
 	return b.code
 }
 
-// codeOf is a hash of what the compiler makes of a package, or what it says instead. Programs of tests would not do:
-// the linker leaves out of them what no test reaches.
+// codeOf is a hash of the compiler's code for a package, or with an error its messages. Programs of tests would not do:
+// the linker leaves out code that no test reaches.
 func codeOf(ctx context.Context, p *pkg, overlay string) (sum [sha256.Size]byte, out []byte, err error) {
 	args := []string{"build", "-trimpath", "-gcflags=-S -dwarf=false", "-o", os.DevNull}
 	if overlay != "" {
@@ -264,8 +264,8 @@ func (h *hunt) tests(ctx context.Context, p *pkg, folder, overlay, program strin
 	return output(cmd, io.Discard)
 }
 
-// output runs a command to its end, and ends what it has started. It gives the beginning of what the command says, and
-// writes all of it to w.
+// output runs a command to its end, and ends the processes that it has started. It gives the beginning of the command's
+// output, and writes all of it to w.
 func output(cmd *exec.Cmd, w io.Writer) ([]byte, error) {
 	out := &head{most: 4 << 20}
 	all := io.MultiWriter(out, w)
@@ -298,7 +298,7 @@ func reason(out []byte, err error) string {
 	return err.Error()
 }
 
-// firstLine is the first line of a compiler's that is no heading.
+// firstLine is the first line of a compiler's output that is no heading.
 func firstLine(out []byte) string {
 	for line := range strings.Lines(string(out)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {

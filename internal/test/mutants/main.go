@@ -1,4 +1,4 @@
-// Mutants measures whether tests notice faults. It plants one small fault at a time, at lines chosen at random over the
+// Command mutants measures whether tests notice faults. It plants one small fault at a time, at random lines of the
 // whole product, and runs the tests of the package that has it: a mutant whose tests pass lives. Faults reach the
 // compiler by an overlay, so the tree stays as it is. See scripts/mutants.
 package main

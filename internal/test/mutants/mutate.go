@@ -27,7 +27,7 @@ type mutant struct {
 	edit
 }
 
-// text is the whole file.
+// whole is the whole file with the edit.
 func (m *mutant) whole() []byte {
 	return bytes.Join([][]byte{m.src[:m.from], []byte(m.text), m.src[m.to:]}, nil)
 }

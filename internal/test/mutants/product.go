@@ -39,8 +39,8 @@ var apart = []string{
 	"examples", "docs", "kernels/ptx/gen", "cmd/play/page/gen", "cmd/play/wasm",
 }
 
-// elsewhere are the folders of tests that a package has beside its own, or that stand for them. What its own tests let
-// live goes through these, in order.
+// elsewhere are the folders of tests that a package has beside its own, or in their place. A mutant that the package's
+// own tests let live goes through these, in order.
 var elsewhere = map[string][]string{
 	".":                 {"internal/test/e2e/host", "internal/test/e2e/gpu"},
 	"bench/tune":        {"cmd/command"},

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// report writes who lives, and the shares of the killed by package.
+// report writes the mutants that live, and the share of killed ones by package.
 func report(w io.Writer, list []judgement, seed uint64, skip int) {
 	type tally struct{ all, killed int }
 	var whole tally

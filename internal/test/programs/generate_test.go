@@ -88,8 +88,8 @@ func Generate(seed uint64, l Limits) *Program {
 	return p
 }
 
-// take appends a step if it makes sense. Before what could run beside an operation of another
-// communicator or stream, where that is left out, the host waits.
+// take appends a step if it makes sense. Where overlap is left out, the host waits before a step
+// that could run beside an operation of another communicator or stream.
 func (g *generator) take(p *Program, s Step) {
 	if g.left(&s) {
 		return
@@ -207,7 +207,7 @@ func (g *generator) stream() Stream {
 	return s
 }
 
-// step proposes one.
+// step proposes the next step.
 func (g *generator) step() Step {
 	if list := g.w.captures(); len(list) > 0 {
 		slices.SortFunc(list, func(a, b *graph) int { return a.number - b.number })
@@ -322,7 +322,7 @@ var kinds = []call.Kind{call.AllReduce, call.AllReduce, call.AllReduce, call.Red
 	call.ReduceScatter,
 	call.AlltoAll, call.Gather, call.Scatter, call.AllGatherv, call.AlltoAllv, call.Barrier}
 
-// types come in few at a time, for each has a kernel to load with each operator.
+// types has a few types several times, so that most programs use few: each has a kernel to load for each operator.
 var types = []kernels.DataType{kernels.Int32, kernels.Int32, kernels.Int32, kernels.Float32, kernels.Float32,
 	kernels.BFloat16, kernels.Uint8,
 	kernels.Float16, kernels.Int64, kernels.Float64, kernels.Float8E4M3, kernels.Uint32}
@@ -342,7 +342,7 @@ func (g *generator) count(most int) int {
 	return g.IntN(most + 1)
 }
 
-// collective proposes one.
+// collective proposes a collective.
 func (g *generator) collective(c int, on Stream) Step {
 	s := Step{Do: Call, Comm: c, Stream: on, Kind: pick(g, kinds...)}
 	k := g.w.comms[c]
@@ -389,7 +389,7 @@ func (g *generator) counts(n, most int) []int {
 	return list
 }
 
-// message proposes one.
+// message proposes a message.
 func (g *generator) message(c int, on Stream) Step {
 	s := Step{Do: Message, Comm: c, Stream: on, Type: pick(g, types...), In: g.IntN(Buffers), Out: g.IntN(Buffers)}
 	if k := g.w.comms[c]; k != nil {

@@ -13,7 +13,7 @@ type model struct {
 	*world
 	memory map[int][][Buffers]cells // by communicator and rank
 	calls  int                      // operations, those of launched graphs included
-	change bool                     // the last ones have changed memory
+	change bool                     // the last operations have changed memory
 }
 
 // cells are the bytes of a buffer; known tells those (1) that are not undefined (0).
@@ -102,7 +102,7 @@ func pattern(p *Program, device int, t kernels.DataType) []byte {
 	return b
 }
 
-// carryOutAll does calls so many times, or until once more would change nothing.
+// carryOutAll does calls several times, or until once more would change nothing.
 func (m *model) carryOutAll(calls []Step, times int) {
 	m.calls += times * len(calls)
 	m.change = true

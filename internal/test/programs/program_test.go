@@ -4,7 +4,7 @@
 // smaller when it fails.
 //
 // The trap: steps of a program name communicators, graphs and streams by number, and only
-// some orders of steps make sense. What does is in type world; Repair drops what does not.
+// some orders of steps make sense. Type world knows which; Repair drops the other steps.
 package programs
 
 import (
@@ -41,7 +41,7 @@ const (
 	streams
 )
 
-// A Step is what the ranks do next. Which fields count is said at the verbs. The tags are the
+// A Step is what the ranks do next. The verbs below tell which fields count. The tags are the
 // names in a program's text.
 type Step struct {
 	Do     string `p:"-"`

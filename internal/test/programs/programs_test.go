@@ -285,7 +285,7 @@ func (c *crew) end() {
 	}
 }
 
-// number is a number of the environment.
+// number is the number in a variable of the environment, or otherwise if that is empty.
 func number(t *testing.T, name string, otherwise int) int {
 	text := os.Getenv(name)
 	if text == "" {
@@ -306,7 +306,7 @@ func number(t *testing.T, name string, otherwise int) int {
 // the most time (2, 10 with RINGO_TEST=full; 60); RINGO_PROGRAMS_STEPS, the most steps of a program (60; 2,000);
 // RINGO_PROGRAMS_TIMES, how often the same is done again (5; 1,000); RINGO_PROGRAMS_RING=1, always the smallest FIFO
 // (0); RINGO_PROGRAMS_SHRINK, how often a failing program is tried again to make it smaller (150);
-// RINGO_PROGRAMS_FAILURES, how many kinds of failures to look for (1); RINGO_PROGRAMS_DEADLINE of one program (20s);
+// RINGO_PROGRAMS_FAILURES, how many kinds of failures to look for (1); RINGO_PROGRAMS_DEADLINE of one program (1m);
 // RINGO_PROGRAMS_STACKS, the beginning of the names of files in which the stacks of all goroutines are written while no
 // rank makes a step.
 func TestPrograms(t *testing.T) {
@@ -402,7 +402,7 @@ func shrink(c *crew, p *Program, err error, most int) (*Program, error) {
 	}), err
 }
 
-// manner is what a failure has in common with others: the words, without the step and numbers.
+// manner is the part of an error that is the same for failures of one cause: the words, without the step and numbers.
 func manner(err error) string {
 	text := err.Error()
 	if _, what, ok := strings.Cut(text, ": device "); ok {

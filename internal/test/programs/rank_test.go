@@ -22,7 +22,7 @@ type rank struct {
 	d      *gpu.Device
 	driver cuda.Driver
 	at     atomic.Int64 // the step
-	done   atomic.Int64 // how many steps, again and again counted
+	done   atomic.Int64 // how many steps are done, with repetitions
 
 	streams [streams]gpu.Stream
 	renewed [streams]int
@@ -163,7 +163,7 @@ func (k *rank) step(i int, g *ringo.Group) error {
 	return k.run.p.at(i, err)
 }
 
-// do does a step whose turn it is, of streams and graphs, or a communicator.
+// do does a step of streams, graphs or a communicator.
 func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) error {
 	stream, driver := k.streams[s.Stream], k.driver
 	switch s.Do {
@@ -423,7 +423,7 @@ func (k *rank) destroy(number int) error {
 	})
 }
 
-// update makes a graph what another is, which is destroyed.
+// update makes a graph like another, which is destroyed.
 func (k *rank) update(s *Step) error {
 	g, from := k.graphs[s.Graph], k.graphs[s.Parent]
 	return k.d.With(func() error {

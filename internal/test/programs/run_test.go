@@ -29,7 +29,7 @@ type run struct {
 	failed chan struct{} // closed when err is set
 }
 
-// An expectation is what the model says of a step.
+// An expectation is the model's forecast of a step.
 type expectation struct {
 	state  state   // of the step's communicator, before it
 	calls  []state // the same for the calls of a group
@@ -39,7 +39,7 @@ type expectation struct {
 	memory [][Buffers]cells
 }
 
-// A gate is where all ranks of a program meet that has a goroutine for each.
+// A gate is where all ranks meet at a step, in a program with a goroutine for each rank.
 type gate struct {
 	once  sync.Once
 	mu    sync.Mutex
@@ -50,10 +50,10 @@ type gate struct {
 }
 
 // Run carries out a program on devices, rank r on the r-th, and returns how many operations
-// of communicators it had. The error says what was wrong first: a result, an error that was
-// not expected, or that the program had not ended after so long. It sets the environment
-// variables that the program names. After an error the process is good for nothing else: calls
-// of the program may still wait.
+// of communicators it had. The error is the first fault: a wrong result, an error that was not
+// expected, or a program that has not ended by the deadline. Run sets the environment variables
+// that the program names. After an error the process is good for nothing else: calls of the
+// program may still wait.
 func Run(devices []*gpu.Device, p *Program, deadline time.Duration) (calls int, err error) {
 	if len(devices) < p.Ranks {
 		return 0, fmt.Errorf("programs: %d devices for %d ranks", len(devices), p.Ranks)
@@ -98,7 +98,7 @@ func Run(devices []*gpu.Device, p *Program, deadline time.Duration) (calls int, 
 	return calls, err
 }
 
-// foresee has the model say what is to come.
+// foresee has the model make the expectations of all steps.
 func (x *run) foresee() (calls int, err error) {
 	m := newModel(x.p)
 	x.expect, x.gates = make([]expectation, len(x.p.Steps)), make([]gate, len(x.p.Steps))
@@ -355,7 +355,7 @@ func (x *run) keep(comms ...*ringo.Comm) {
 	x.mu.Unlock()
 }
 
-// allow says whether an error of a call is right where its communicator is in a state.
+// allow is nil if an error of a call is right for a communicator in a state.
 func allow(err error, s state, wasAborted bool) error {
 	over := func(of ...error) bool {
 		for _, e := range of {

@@ -108,7 +108,7 @@ func (w *world) step(s *Step) error {
 	return nil
 }
 
-// possible says what is wrong with a step whatever its verb: numbers, and what it needs to be there.
+// possible checks a step whatever its verb: its numbers, and that its communicators and graphs are there.
 func (w *world) possible(s *Step) error {
 	switch s.Do {
 	case Begin, Fork, Join, End, Launch, Call, Message, Group:
@@ -498,7 +498,7 @@ func (s *Step) op() kernels.RedOp {
 	return op
 }
 
-// A extent is elements of a buffer.
+// An extent is elements of a buffer.
 type extent struct{ at, n int }
 
 // call is the call of a rank of n, without memory.

@@ -18,7 +18,7 @@ var rewrite = flag.Bool("rewrite", false, "write the goldens anew instead of com
 // MaxRanks is the largest communicator that Prove tries.
 const MaxRanks = 64
 
-// depth is that of the queues: what a proof shows holds for deeper ones too.
+// depth is that of the queues, in messages: a proof holds for deeper queues too.
 const depth = 2
 
 // Prove checks the schedules that build makes for 1 to MaxRanks ranks, with queues

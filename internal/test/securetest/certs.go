@@ -18,10 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Files are a certificate, its key, and the one that has signed it.
+// Files are a certificate, its key, and the CA's certificate: names of files in PEM.
 type Files struct{ Cert, Key, CA string }
 
-// Make makes a CA of its own and a certificate that it has signed.
+// Make makes a new CA, and a certificate signed by it.
 func Make(t testing.TB, name string) (f Files) {
 	dir := t.TempDir()
 	write := func(file, kind string, der []byte) string {

@@ -58,10 +58,10 @@ func Heavy(t testing.TB) {
 	}
 }
 
-// Patience is a bound on what takes a second or two, on a machine that may stop for seconds.
+// Patience bounds work that takes a second or two, on a machine that may stop for seconds.
 const Patience = 10 * time.Second
 
-// Soon is a bound on what takes much less than d; under the race detector it is five times d.
+// Soon bounds work that takes much less than d; under the race detector it is five times d.
 func Soon(d time.Duration) time.Duration {
 	if Race {
 		d *= 5

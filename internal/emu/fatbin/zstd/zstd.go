@@ -12,7 +12,7 @@ import (
 
 func init() { fatbin.Unzstd = unpack }
 
-// unpack gives the bytes of a frame of which n is the size.
+// unpack unpacks a frame, which must give exactly n bytes.
 func unpack(frame []byte, n int) ([]byte, error) {
 	const least = 1 << 10 // the decoder's own: it counts no frame as smaller
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(n, least))))

@@ -211,7 +211,7 @@ func BenchmarkGroupEnqueue(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/calls, "ns/call")
 }
 
-// A communicator's only rank copies, and in place does not even that. Only what scales needs a kernel.
+// A communicator's only rank copies, and does nothing in place. Only a reduction that scales needs a kernel.
 func TestLoneRankLaunchesNothing(t *testing.T) {
 	list, driver := countedDevices(t, 1)
 	c := commtest.OnDevices(t, list, ringo.Config{})[0]
@@ -235,7 +235,7 @@ func TestLoneRankLaunchesNothing(t *testing.T) {
 	require.Equal(t, before, driver.n.Load())
 }
 
-// Offsets say where a lone rank's data lie too, in place and where its two buffers overlap.
+// A lone rank's data lie at their offsets too, in place and where its two buffers overlap.
 func TestLoneRankWithOffsets(t *testing.T) {
 	list := commtest.Devices(t, 1)
 	c := commtest.OnDevices(t, list, ringo.Config{})[0]

@@ -20,8 +20,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A plan's blocks differ from row to row and from policy to policy, and what follows what in
-// the same queues, mailboxes and gates is right.
+// A plan's blocks differ from row to row and from policy to policy; calls that follow each other
+// in the same queues, mailboxes and gates are right.
 func TestBlocksOfPlan(t *testing.T) {
 	tier.Long(t)
 	file := filepath.Join(t.TempDir(), "my.plan")
@@ -71,8 +71,8 @@ func TestBlocksBulk(t *testing.T) {
 	}
 }
 
-// With policy zero copy engines carry out what only moves registered memory, at all sizes, and
-// the rest is as right as ever.
+// With policy zero copy engines carry out calls that only move registered memory, at all sizes;
+// other calls are as right as ever.
 func TestBlocksPolicyZero(t *testing.T) {
 	by := new(commtest.Algos)
 	comms := commtest.OnDevices(t, commtest.Devices(t, 3),
@@ -106,7 +106,7 @@ func TestBlocksPolicyZero(t *testing.T) {
 	require.NoError(t, errors.Join(errs...))
 }
 
-// Ranks that want different budgets agree on one, and on what carries out each call.
+// Ranks that want different budgets agree on one, and on the algorithm of each call.
 func TestBlocksAgreed(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
@@ -124,8 +124,8 @@ func TestBlocksAgreed(t *testing.T) {
 	}
 }
 
-// With the policy default few lanes move by bulk copies, with latency as many as there are by threads, unless another
-// rank has the default; each carries out every collective.
+// With the policy default few lanes move data by bulk copies, with latency all lanes by threads, unless another rank
+// has the default; each policy carries out every collective.
 func TestPolicies(t *testing.T) {
 	for _, test := range []struct {
 		policies [2]string

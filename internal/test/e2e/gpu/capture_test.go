@@ -17,7 +17,7 @@ import (
 )
 
 // TestDeviceFirstInCapture has the first operation on a communicator's GPUs be in
-// a capture, in each mode: what it needs besides is allocated and loaded quietly.
+// a capture, in each mode: its memory and kernels are allocated and loaded quietly.
 func TestDeviceFirstInCapture(t *testing.T) {
 	tier.Long(t)
 	const n, count = 2, 100

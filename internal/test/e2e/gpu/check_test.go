@@ -40,9 +40,8 @@ func wellOnDevice(t *testing.T, comms []*ringo.Comm) {
 	}
 }
 
-// What is wrong with a call's memory or stream is said before any other rank
-// hears of the call, with rank, device and remedy, and the communicator stays
-// usable.
+// A call with wrong memory or a wrong stream fails before any other rank hears
+// of it, with rank, device and remedy, and the communicator stays usable.
 func TestDeviceBadCalls(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
@@ -141,8 +140,8 @@ func TestDeviceBadCalls(t *testing.T) {
 	require.NoError(t, list[1].DestroyStream(alien))
 }
 
-// Memory that was freed after calls on it is found if gpu.Device.Free did it, and
-// with CheckPointers whoever did.
+// Memory that was freed after calls on it is found if gpu.Device.Free has freed it, and
+// with CheckPointers whoever has.
 func TestDeviceFreed(t *testing.T) {
 	for name, cfg := range map[string]ringo.Config{"by the device": {}, "by others": {CheckPointers: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -170,8 +169,8 @@ func TestDeviceFreed(t *testing.T) {
 	}
 }
 
-// What a driver refuses while a communicator is opened ends Open on all ranks,
-// with device and remedy, and leaves nothing behind.
+// A driver's refusal while a communicator is opened ends Open on all ranks, with
+// device and remedy, and leaves nothing behind.
 func TestDeviceOpenRefused(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("needs a driver that refuses")
@@ -203,8 +202,8 @@ func TestDeviceOpenRefused(t *testing.T) {
 	}
 }
 
-// What a driver refuses in a call is an error of it that names device and remedy,
-// and the communicator says that it is of no more use, on all ranks.
+// A driver's refusal during a call is the call's error, with device and remedy, and
+// ends the communicator on all ranks.
 func TestDeviceCallRefused(t *testing.T) {
 	tier.Long(t)
 	if gputest.OnGPU() {

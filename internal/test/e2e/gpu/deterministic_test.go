@@ -129,7 +129,7 @@ func TestDeviceDeterministicUserOp(t *testing.T) {
 	require.ErrorContains(t, err, "a function in Go cannot run on a GPU")
 }
 
-// TestDeviceDeterministicRandom tries what nobody thought of, on GPUs and on the host.
+// TestDeviceDeterministicRandom tries random reductions, on GPUs and on the host.
 func TestDeviceDeterministicRandom(t *testing.T) {
 	tier.Long(t)
 	var groups [][]*ringo.Comm

@@ -31,7 +31,7 @@ func TestExitKeepsMemory(t *testing.T) {
 	}
 }
 
-// exits is rank 1, which does as libnccl.so.2 when its process ends, or a peer that is there until then.
+// exits is rank 1, which ends as a process with libnccl.so.2 does, or rank 0, which stays until the test is over.
 func exits(c *ringo.Comm) int {
 	x, free, err := windowMemory(c.Device(), false)
 	if err == nil {

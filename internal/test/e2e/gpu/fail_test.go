@@ -29,7 +29,8 @@ var ways = map[string]ringo.Config{
 // realTime is a Config.Timeout that tests wait for: long enough for kernels to begin on a busy machine.
 const realTime = time.Second
 
-// blames checks what an error says of a kernel that waits. A machine that stops for a second may not have begun it.
+// blames checks that the error of a waiting kernel has a text. On a machine that stops for a second the kernel may not
+// have begun.
 func blames(t *testing.T, err error, text string) {
 	t.Helper()
 	if !strings.Contains(err.Error(), "blocks of its kernel have not begun") {
@@ -92,8 +93,8 @@ func TestDeviceTimeout(t *testing.T) {
 	})
 }
 
-// A peer that has closed its communicator is named as soon as another waits for it, and what
-// all ranks are needed for fails at once.
+// A peer that has closed its communicator is named as soon as another waits for it, and calls
+// that need all ranks fail at once.
 func TestDeviceLeft(t *testing.T) {
 	tier.Long(t)
 	eachWay(t, 2, time.Minute, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
@@ -258,8 +259,8 @@ func TestDeviceCloseOrder(t *testing.T) {
 	}
 }
 
-// Ranks that share a GPU, each on a stream of its own, whose first operations
-// come apart: what one rank still has to load must not wait for the other's
+// Ranks share a GPU, each on a stream of its own, and their first operations come
+// at different times: a rank that still has to load must not wait for the other's
 // kernel.
 func TestDeviceShared(t *testing.T) {
 	tier.Long(t)

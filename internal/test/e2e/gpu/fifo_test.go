@@ -187,8 +187,8 @@ func waitForRoom() {
 	}
 }
 
-// The sends and receives of a group may be on different streams, captured too: they come
-// after all that these have before, and before all that they have after (B13).
+// The sends and receives of a group may be on different streams, captured too: the group
+// comes after all earlier work of these streams, and before all later work (B13).
 func TestDeviceGroupOfStreams(t *testing.T) {
 	const n, room, rounds = 2, 2000, 6
 	list := commtest.Devices(t, n)
@@ -244,7 +244,7 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 			if err := d.Set(x[r].Ptr(), byte(10*k+r+1), room, a); err != nil {
 				return err
 			}
-			s := b // which the receive has come to
+			s := b // the stream of the receive
 			if k%2 == 0 {
 				err = group()
 			} else {
@@ -317,7 +317,7 @@ func TestDeviceLongGroupOfAll(t *testing.T) {
 }
 
 // Close waits for calls whose tables are in the ring. A graph whose table is its own does no
-// harm after it.
+// harm after Close.
 func TestDeviceWorkFIFOClose(t *testing.T) {
 	tier.Long(t)
 	const n, room = 3, 400

@@ -63,8 +63,8 @@ func (f footprint) since(before footprint) footprint {
 	return d
 }
 
-// settled is the footprint when it has stopped to change: goroutines that have done their
-// work may need a moment to end.
+// settled is the footprint once it fits, or after 5 s: goroutines that have done their work
+// may need a moment to end.
 func settled(t testing.TB, list []*gpu.Device, fits func(footprint) bool) footprint {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -91,8 +91,8 @@ func smallCalls(t testing.TB, list []*gpu.Device, comms []*ringo.Comm, memory []
 	}
 }
 
-// Communicators of one process that have done small calls only cost it little, and nothing
-// is left of them.
+// Communicators that have done small calls only cost their process little, and leave nothing
+// behind.
 func TestFootprint(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("descriptors are counted in /proc")

@@ -14,6 +14,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
+// The simplest program on GPUs: an all-reduce of all ranks, and its sum.
 func TestDeviceAllReduce(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

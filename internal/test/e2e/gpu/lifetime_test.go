@@ -54,8 +54,8 @@ func TestCloseWaitsForGraphs(t *testing.T) {
 	}
 }
 
-// A rank that waits for nothing when another one aborts is well, until a graph is launched whose operations do nothing
-// now.
+// A rank that waits for nothing when another one aborts has no error, until it launches a graph, whose operations then
+// do nothing.
 func TestDeviceIdleRank(t *testing.T) {
 	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
@@ -94,8 +94,8 @@ func closeAll(t *testing.T, all []*doubler) {
 	commtest.NoErrors(t, commtest.Each(comms, (*ringo.Comm).Close))
 }
 
-// A graph that is launched after Close does no harm, and the next call, or Synchronize, says
-// that it was launched. What it needs goes with the graph.
+// A graph that is launched after Close does no harm, and the next call, or Synchronize, tells of
+// the launch. The graph's memory goes with it.
 func TestGraphAfterClose(t *testing.T) {
 	for _, w := range tier.Some(2, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {

@@ -63,7 +63,7 @@ func TestNorm(t *testing.T) {
 	}
 }
 
-// TestNormUnlike: ranks that differ in what follows the sum, or in whether anything does, hear of both.
+// TestNormUnlike: ranks whose norms behind the sum differ, or of which one has none, hear of both calls.
 func TestNormUnlike(t *testing.T) {
 	for _, other := range []string{"AllReduce #1 (1 rows of 64, norm with epsilon 0.5, float32)",
 		"AllReduce #1 (count 64, float32, sum)"} {
@@ -99,7 +99,7 @@ func TestNormTimeout(t *testing.T) {
 			cfg.Timeout = realTime
 			comms := commtest.OnDevices(t, list, cfg)
 			memory := commtest.Memories(t, list, 8*row)
-			// loads what is needed
+			// loads the kernels
 			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return step(c, memory[c.Rank()], row, 0) }))
 			begin := time.Now()
 			errs := commtest.Each(comms, func(c *ringo.Comm) error {

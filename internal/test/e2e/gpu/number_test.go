@@ -17,7 +17,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A numbered call is one rank's in a test of numbers: it is called, captured and replayed.
+// A numbered is one rank in a test of numbers, with the call that it makes, captures and replays.
 type numbered struct {
 	c      *ringo.Comm
 	d      *gpu.Device
@@ -44,7 +44,7 @@ func (x *numbered) exchange() error {
 	return g.Run()
 }
 
-// kept clears Out, has run make the call in one way or another, and looks at Out.
+// kept clears Out, has run carry out the call, and compares Out.
 func (x *numbered) kept(run func() error) error {
 	got := make([]byte, len(x.want))
 	err := errors.Join(x.d.Write(x.call.Out, make([]byte, x.call.Out.Len())), run(), x.c.Synchronize(x.stream),
@@ -63,9 +63,9 @@ func (x *numbered) close() error {
 	return errors.Join(append(errs, x.d.DestroyStream(x.stream))...)
 }
 
-// A rank that captures and throws away, or captures once more than its peer and never
-// replays, stays in step: what is called and replayed later is right, in every way to carry
-// a call out, and where the ranks disagree both calls have the number of what has run.
+// A rank that throws a capture away, or never replays one that its peer has not made, stays
+// in step: later calls and replays are right with every algorithm, and where the ranks
+// disagree, the number of both calls counts only calls that have run.
 func TestNumbersOfWhatRan(t *testing.T) {
 	const n, count = 2, 64
 	type test struct {
@@ -113,7 +113,7 @@ func TestNumbersOfWhatRan(t *testing.T) {
 				t.Helper()
 				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return f(&ranks[c.Rank()]) }))
 			}
-			all(func(x *numbered) error { // what it should be; a number of the host alone
+			all(func(x *numbered) error { // the right result; calls on host memory have numbers of their own
 				host, data := x.call, make([]byte, x.call.In.Len())
 				err := x.d.Read(data, host.In)
 				host.In, host.Out, host.Stream = mem.Host(data), mem.Host(x.want), 0

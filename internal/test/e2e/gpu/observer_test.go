@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// On GPUs the end of a call is heard of when the GPU has carried it out, with the times of its clock.
+// On GPUs an Observer hears of a call's end when the GPU has carried the call out, with times of the GPU's clock.
 func TestDeviceObserver(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	w := commtest.NewWitness(t)
@@ -67,7 +67,7 @@ func TestDeviceObserver(t *testing.T) {
 	require.Equal(t, map[string]int{"AllReduce": 4, "Send": 2, "Recv": 2}, seen)
 }
 
-// Of a call that is captured nothing is known but that it was queued.
+// Of a captured call an Observer only hears that it was queued.
 func TestDeviceObserverOfCapture(t *testing.T) {
 	list := commtest.Devices(t, 1)
 	w := commtest.NewWitness(t)
@@ -87,7 +87,7 @@ func TestDeviceObserverOfCapture(t *testing.T) {
 	require.NoError(t, list[0].DestroyStream(s))
 }
 
-// Calls that end because the communicator does have its error.
+// Calls that end with their communicator have its error.
 func TestDeviceObserverHearsOfFailures(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	w := commtest.NewWitness(t)

@@ -127,7 +127,7 @@ func (l *doubler) set(v byte) {
 	require.NoError(l, l.d.Write(l.x, b))
 }
 
-// has checks what the memory holds when all that the communicator does is done.
+// has checks that the memory holds v everywhere when all work of the communicator is done.
 func (l *doubler) has(v byte, s gpu.Stream) {
 	require.NoError(l, l.c.Synchronize(s))
 	b := make([]byte, l.x.Len())
@@ -145,7 +145,7 @@ func TestOrderOfGraphs(t *testing.T) {
 	tier.Long(t)
 	for _, w := range tier.Some(2, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
-			runtime.LockOSThread() // which captures
+			runtime.LockOSThread() // the thread that captures
 			defer runtime.UnlockOSThread()
 			all := w.doublers(t)
 			streams, graphs := make([][]gpu.Stream, 2), make([][]cuda.GraphExec, 2)
@@ -221,8 +221,8 @@ func TestOrderInFork(t *testing.T) {
 	}
 }
 
-// What is captured again is the same graph: an executable one is updated with it, and keeps
-// its place in the order.
+// Calls that are captured again give the same graph: an executable graph is updated with it, and
+// keeps its place in the order.
 func TestOrderOfUpdatedGraph(t *testing.T) {
 	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
@@ -261,8 +261,8 @@ func TestOrderOfUpdatedGraph(t *testing.T) {
 	}
 }
 
-// Streams with the same handle are told apart: those of threads, and one that was destroyed
-// and its handle given again.
+// Streams with the same handle are told apart: the per-thread streams, and a new stream with the
+// handle of a destroyed one.
 func TestOrderOfSameHandles(t *testing.T) {
 	t.Run("per thread", func(t *testing.T) {
 		all := way{}.doublers(t)
@@ -309,8 +309,8 @@ func onThread(f func()) {
 	<-done
 }
 
-// What is started while its stream is captured is part of the graph, after what was started
-// before.
+// A call that is started while its stream is captured is part of the graph, after the calls
+// started before.
 func TestStartInCapture(t *testing.T) {
 	all := way{}.doublers(t)
 	streams, graphs := make([]gpu.Stream, len(all)), make([]cuda.GraphExec, len(all))

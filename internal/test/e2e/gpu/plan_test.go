@@ -88,8 +88,8 @@ func TestDeviceDirect(t *testing.T) {
 	}
 }
 
-// TestDeviceAlgorithms: what serves on GPUs can stand in a plan, and explain knows it
-// without GPUs.
+// TestDeviceAlgorithms: every algorithm that serves on GPUs can stand in a plan, and explain
+// knows it without GPUs.
 func TestDeviceAlgorithms(t *testing.T) {
 	comms := commtest.OnDevices(t, commtest.Devices(t, 2, gputest.NVLink()), ringo.Config{})
 	for _, kind := range commtest.Collectives {
@@ -110,8 +110,8 @@ func TestDeviceAlgorithms(t *testing.T) {
 	}
 }
 
-// TestConfigPlan: rank 0's file counts for all ranks, and what is wrong with it
-// all ranks say.
+// TestConfigPlan: rank 0's file counts for all ranks, and a fault of it is an error
+// of all ranks.
 func TestConfigPlan(t *testing.T) {
 	tier.Long(t)
 	file := func(text string) string {

@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// What was prepared is only queued: nothing is allocated, made or loaded, except for pages
+// A prepared call is only queued: nothing is allocated, made or loaded, except for pages
 // of cuMemCreate, which wait for no kernel.
 func TestPrepare(t *testing.T) {
 	if gputest.OnGPU() {
@@ -75,8 +75,8 @@ func TestPrepare(t *testing.T) {
 }
 
 // Two communicators overlap in another order on each rank, which waits for the host between
-// its calls. That works although the driver has calls that allocate or load wait for the
-// GPU's kernels, and so for the other rank, for such calls are made before.
+// its calls. Calls of the driver that allocate or load would wait for the GPU's kernels, and
+// so for the other rank; they are made before.
 func TestFirstCallWhilePeersWait(t *testing.T) {
 	for _, algo := range []string{"", "ring", "rank order"} {
 		t.Run(algo, func(t *testing.T) {

@@ -44,7 +44,7 @@ func closeWindows(t testing.TB, ws []*ringo.Window) {
 	commtest.NoErrors(t, errs)
 }
 
-// mappedPieces is virtual memory of so many allocations, as expandable segments are.
+// mappedPieces is virtual memory of several allocations, as expandable segments are.
 func mappedPieces(t testing.TB, d *gpu.Device, pieces int, p cuda.AllocationProp) ringo.Region {
 	t.Helper()
 	driver := d.Driver()
@@ -76,7 +76,7 @@ func mapPiece(t testing.TB, d *gpu.Device, at uintptr, p cuda.AllocationProp) {
 	require.NoError(t, driver.MemSetAccess(at, piece, d.Handle()))
 }
 
-// What is wrong with one rank's memory all ranks hear, and go on.
+// Wrong memory of one rank is an error of all ranks, which go on.
 func TestRegisterBad(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
@@ -183,8 +183,8 @@ func TestRegisterNoEffect(t *testing.T) {
 	closeWindows(t, ws)
 }
 
-// Virtual memory of several pieces is registered as it is; of a kind that another
-// process could not have, it has an effect in one process all the same.
+// Virtual memory of several pieces is registered as it is. Memory that another process
+// could not map has an effect within one process all the same.
 func TestRegisterMapped(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
@@ -198,7 +198,7 @@ func TestRegisterMapped(t *testing.T) {
 	closeWindows(t, ws)
 }
 
-// Ranks that do not come together find out.
+// Ranks that do not all come to Register get an error.
 func TestRegisterApart(t *testing.T) {
 	tier.Long(t)
 	t.Run("late", func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestRegisterCloseOrder(t *testing.T) {
 	}
 }
 
-// A span of no use is refused with the error of package p2p inside.
+// Memory that windows cannot have is refused, with the error of package p2p inside.
 func TestRegisterErrorKinds(t *testing.T) {
 	list := commtest.Devices(t, 1)
 	comms := commtest.OnDevices(t, append(list, list...), ringo.Config{})

@@ -103,7 +103,7 @@ func newCrowd(t *testing.T, list []*gpu.Device, n, bytes int, cfg ringo.Config) 
 		}
 		w.comms = append(w.comms, c)
 	}
-	for i := range w.comms { // all that is allocated and loaded is there before anything is held
+	for i := range w.comms { // allocates and loads all before anything is held
 		w.call(i, 0)
 		w.call(i, 1)
 	}
@@ -167,7 +167,7 @@ func processors(t *testing.T, d *gpu.Device) int {
 }
 
 // crossed calls two communicators in the same order on both ranks, whose GPUs reach them in
-// opposite orders: the stream of the one that each is to do last waits for a while.
+// opposite orders: on each GPU the stream of one communicator waits for a while.
 func crossed(t *testing.T, cfg ringo.Config) *crowd {
 	var emu []gputest.Option
 	if !gputest.OnGPU() {
@@ -188,7 +188,7 @@ func crossed(t *testing.T, cfg ringo.Config) *crowd {
 	return w
 }
 
-// Communicators with more blocks than fit may wait for each other; then both say so after the
+// Communicators with more blocks than fit may wait for each other; then both fail at the
 // deadline. With shares that fit, or in the order of their calls, they finish.
 func TestTooManyBlocks(t *testing.T) {
 	tier.Long(t)
@@ -221,9 +221,9 @@ func TestTooManyBlocks(t *testing.T) {
 	})
 }
 
-// In the order of their calls, operations of two communicators follow each other between graphs
-// and eager calls, and within a graph: each reads on its own stream what the other has written
-// on another.
+// With LaunchOrder operations of two communicators follow each other in the order of their calls,
+// between graphs and eager calls and within a graph: each reads on its own stream the data that
+// the other has written on another.
 func TestLaunchOrder(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	w := newCrowd(t, list, 2, crowdBytes, ringo.Config{Algo: "ring", LaunchOrder: true,

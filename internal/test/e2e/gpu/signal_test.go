@@ -51,7 +51,7 @@ func (x *ringOfSignals) round(t *testing.T, r int) {
 	next, before := (r+1)%n, (r+n-1)%n
 	require.NoError(t, x.windows[r].Put(x.mine[r], next, 17, s))
 	require.NoError(t, x.windows[r].Wait([]ringo.Arrival{{Peer: before, Count: 1}}, s))
-	// goes on from here
+	// the data go on from here
 	require.NoError(t, x.comms[r].Device().Driver().MemcpyAsync(x.mine[r].Ptr(), x.whole[r].Ptr()+17, signalBytes, s))
 	require.NoError(t, x.windows[r].Signal(before, s))
 	require.NoError(t, x.windows[r].Wait([]ringo.Arrival{{Peer: next, Count: 1}}, s))
@@ -120,7 +120,7 @@ func TestDeviceSignals(t *testing.T) {
 	require.ErrorIs(t, self.Signal(0, s), ringo.ErrClosed)
 }
 
-// TestDeviceSignalNeverComes: a wait ends with the communicator, and with its time, and says for whom it waited.
+// TestDeviceSignalNeverComes: a wait ends with its communicator, or at the deadline, and the error names the peer.
 func TestDeviceSignalNeverComes(t *testing.T) {
 	x := newRingOfSignals(t, 2, ringo.Config{})
 	require.NoError(t, x.windows[0].Wait([]ringo.Arrival{{Peer: 1, Count: 1}}, x.streams[0]))
@@ -135,7 +135,7 @@ func TestDeviceSignalNeverComes(t *testing.T) {
 	require.ErrorContains(t, err, "rank 1")
 }
 
-// TestSignalsNeedWindows: without reach there are none, and the error says why.
+// TestSignalsNeedWindows: ranks that do not reach each other's memory have no signals, and the error says why.
 func TestSignalsNeedWindows(t *testing.T) {
 	list := commtest.Devices(t, 1)
 	comms := commtest.OnDevices(t, list, ringo.Config{})

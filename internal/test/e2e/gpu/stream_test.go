@@ -27,7 +27,7 @@ type lane struct {
 
 const laneCount = 3000 // bytes
 
-// lanesOf have streams that create makes.
+// lanesOf makes a lane for each rank, with a stream from create.
 func lanesOf(t *testing.T, comms []*ringo.Comm, create func(d *gpu.Device) (gpu.Stream, error)) []lane {
 	t.Helper()
 	var all []lane
@@ -157,7 +157,7 @@ func TestDeviceStreams(t *testing.T) {
 	}
 }
 
-// What is started, and not done, is queued by another thread.
+// A started call is queued by another thread, so it cannot be on the per-thread stream.
 func TestDeviceStarted(t *testing.T) {
 	comms := commtest.OnDevices(t, commtest.Devices(t, 2), ringo.Config{})
 	lanes := lanesOf(t, comms, everyStream["per thread"].make)

@@ -11,8 +11,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A kernel whose messages have all arrived but for one ends when the communicator does, whichever it is: a thread
-// serves several, and those that are done ask nothing.
+// A kernel that waits for one last message, whichever it is, ends when its communicator does: a thread serves several
+// messages, and looks for an abort only in those that are not done.
 func TestAbortOfLastMessage(t *testing.T) {
 	const n = 5
 	for last := 1; last < n; last++ {

@@ -47,9 +47,9 @@ func inWindows(c *ringo.Comm, call ringo.Call, in, out ringo.Region, inPlace boo
 	return call
 }
 
-// compareInWindows makes every call on memory in windows, twice, and compares with
-// what another communicator makes of other memory; without, with what this one makes
-// of the host's.
+// compareInWindows makes every call on memory in windows, twice, and compares with the
+// results of the communicator other on other memory; if other is nil, with the results
+// of c on host memory.
 func compareInWindows(c, other *ringo.Comm, in, out ringo.Region, calls []ringo.Call, by *commtest.Algos,
 	route call.Algo) error {
 	d := c.Device()
@@ -109,7 +109,7 @@ func expect(c, other *ringo.Comm, call ringo.Call, data, want []byte) error {
 		d.Free(out))
 }
 
-// windowCalls are those that windows can do something for.
+// windowCalls are the calls that can profit from windows.
 func windowCalls(count int, t ringo.DataType, op ringo.RedOp, root int) (calls []ringo.Call) {
 	for k := ringo.KindAllReduce; k < ringo.KindSend; k++ {
 		calls = append(calls, ringo.Call{Kind: k, Count: count, Type: t, Op: op, Root: root})
@@ -153,7 +153,7 @@ func TestWindowCalls(t *testing.T) {
 	}
 }
 
-// Part of the memory in no window: as without windows.
+// A call with a part of its memory in no window is carried out as without windows.
 func TestWindowPartly(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	by := new(commtest.Algos)
@@ -279,7 +279,7 @@ func TestWindowGraph(t *testing.T) {
 	}
 }
 
-// Ranks whose memory is at different places are told so, by both calls' names.
+// Ranks whose memory is at different places get an error that names both calls.
 func TestWindowMismatch(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -414,7 +414,7 @@ func TestWindowRetired(t *testing.T) {
 	}
 }
 
-// Ranks of which one has retired a window are told so.
+// Ranks get an error if one of them has retired a window.
 func TestWindowRetiredByOne(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Timeout: time.Hour})

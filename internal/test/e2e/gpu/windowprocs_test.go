@@ -45,7 +45,7 @@ func windowMemory(d *gpu.Device, mapped bool) (r ringo.Region, free func() error
 			return r, nil, err
 		}
 	}
-	// It lies in both.
+	// The memory lies in both pieces.
 	return mem.Device(d.Number(), base+piece-n/2, n), func() error {
 		return errors.Join(driver.MemUnmap(base, piece), driver.MemUnmap(base+piece, piece),
 			driver.MemAddressFree(base, 2*piece))

@@ -53,7 +53,7 @@ func BenchmarkAllReduceLocal(b *testing.B) {
 	}
 }
 
-// Four ranks of one process are together in 2 ms: nothing is listened on that nobody needs.
+// Four ranks of one process meet in 2 ms: they open no listener that nobody needs.
 func BenchmarkOpenLocal(b *testing.B) {
 	for b.Loop() {
 		comms, err := ringo.OpenLocal(4, ringo.Config{})

@@ -363,7 +363,7 @@ func TestInvalid(t *testing.T) {
 	require.ErrorIs(t, err, ringo.ErrInvalid)
 }
 
-// Ranks that disagree hear so, with both calls named.
+// Ranks that disagree get an error that names both calls.
 func TestMismatch(t *testing.T) {
 	x := func() []float32 { return make([]float32, 64) }
 	cases := map[string]struct {
@@ -466,7 +466,7 @@ func TestClosed(t *testing.T) {
 	require.ErrorIs(t, ringo.Barrier(comms[0]), ringo.ErrClosed)
 	require.ErrorIs(t, comms[0].Start(&ringo.Call{Kind: ringo.KindBarrier}).Wait(), ringo.ErrClosed)
 	require.NoError(t, comms[0].Close())
-	// Who goes on without it hears of it and does not hang.
+	// A rank that goes on gets the error and does not hang.
 	require.Error(t, ringo.Barrier(comms[1]))
 }
 
@@ -493,7 +493,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// The functions on slices describe the calls that they say.
+// The functions on slices make the calls that they are named after.
 func TestSliceFunctions(t *testing.T) {
 	const n = 3
 	comms := commtest.Local(t, n, ringo.Config{})

@@ -12,8 +12,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A deadline of DoContext holds while the call waits behind one that was started, or that another goroutine has in
-// hand, and has no end of its own.
+// A deadline of DoContext holds while the call waits behind another one that never ends, which was started, or which
+// another goroutine makes.
 func TestDeadlineBehind(t *testing.T) {
 	for name, before := range map[string]func(c *ringo.Comm) <-chan error{
 		"a started call": func(c *ringo.Comm) <-chan error {

@@ -60,7 +60,7 @@ func TestDeterministicPieces(t *testing.T) {
 	}
 }
 
-// TestDeterministicRandom tries what nobody thought of.
+// TestDeterministicRandom tries random reductions.
 func TestDeterministicRandom(t *testing.T) {
 	groups := map[int][]*ringo.Comm{}
 	for _, n := range []int{2, 3, 5, 8} {
@@ -155,8 +155,8 @@ func TestDeterministicAllocates(t *testing.T) {
 	}
 }
 
-// TestSettingsDiffer: what must be the same on all ranks and is not is an ErrMismatch on all, also where
-// one rank names the networks that the other would try anyway.
+// TestSettingsDiffer: a setting that must be the same on all ranks, but is not, is an ErrMismatch on all, also
+// where one rank names the networks that the other would try anyway.
 func TestSettingsDiffer(t *testing.T) {
 	for variable, cfgs := range map[string][2]ringo.Config{
 		"RINGO_NET":           {{Net: "socket"}, {Net: "ib,socket"}},

@@ -63,7 +63,7 @@ func TestDisagreement(t *testing.T) {
 					countA, countB := []int{5, 50_000}[rng.IntN(2)], []int{5, 50_000}[rng.IntN(2)]
 					rootA, rootB, odd := rng.IntN(n), rng.IntN(n), rng.IntN(n)
 					if a == b && (a == ringo.KindBarrier || a == ringo.KindAlltoAllv) {
-						continue // all that ranks may differ in is between pairs of them, or nothing
+						continue // ranks may differ in counts between two of them alone, or in nothing
 					}
 					if a == b && a.Rooted() {
 						rootB = (rootA + 1) % n
@@ -122,15 +122,15 @@ func TestDisagreement(t *testing.T) {
 	wg.Wait()
 }
 
-// names reports whether an error names both calls; or one of them and the Barrier, for a rank whose own call needed
-// nothing more may be in that before the others stop it.
+// names reports whether an error names both calls; or one of them and the Barrier: a rank whose own call needed nothing
+// more may be in the Barrier before the others stop it.
 func names(text, a, b string) bool {
 	of := func(s string) bool { return strings.Contains(text, s) }
 	return of(a) && of(b) || of("Barrier #2") && (of(a) || of(b))
 }
 
-// A rank that receives what its peer would send only after a collective, in which that waits for the rank, is told so
-// soon, and so are all others; alone or in a Group, whatever the collective moves.
+// A rank waits for a message that its peer would send only after a collective, in which the peer waits for this rank.
+// All ranks soon get an error, whether the Recv is alone or in a Group, and whatever the collective moves.
 func TestRecvAgainstCollective(t *testing.T) {
 	tier.Long(t)
 	const n = 3
@@ -155,7 +155,7 @@ func TestRecvAgainstCollective(t *testing.T) {
 					}
 					switch err := error(nil); c.Rank() {
 					case 0:
-						if err = ringo.Recv(c, x, 1); err != nil { // what is sent has been received
+						if err = ringo.Recv(c, x, 1); err != nil { // receives the one message that was sent
 							return err
 						} else if i%2 == 0 {
 							return ringo.Recv(c, x, 1)
@@ -198,8 +198,8 @@ func TestRecvAgainstCollective(t *testing.T) {
 	all.Wait()
 }
 
-// A Recv waits as long as its message may come: the peer is in a collective that does without this rank, or has sent it
-// and waits in one.
+// A Recv waits as long as its message may come: the peer is in a collective that does without this rank, or has sent
+// the message and waits in a collective.
 func TestRecvBeforeCollective(t *testing.T) {
 	tier.Long(t)
 	var all sync.WaitGroup
@@ -236,7 +236,7 @@ func TestRecvBeforeCollective(t *testing.T) {
 	all.Wait()
 }
 
-// What carries a v-variant or a Scan out says what it is part of.
+// The calls that carry out a v-variant or a Scan have its name in errors.
 func TestDisagreementOfComposites(t *testing.T) {
 	x, y, counts := []int32{1, 2}, make([]int32, 2), []int{1, 1}
 	call := map[string]func(c *ringo.Comm, x, y []int32) error{

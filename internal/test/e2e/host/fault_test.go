@@ -121,7 +121,7 @@ func TestFunctionsAllocateNothing(t *testing.T) {
 	}
 }
 
-// What would lose data, or do nothing, or something else, is an error.
+// A call that would lose data, do nothing, or do something else than it seems to is an error.
 func TestTraps(t *testing.T) {
 	c := commtest.Local(t, 1, ringo.Config{})[0]
 	x := []float32{1, 2, 3}
@@ -366,7 +366,7 @@ func TestSplitMismatch(t *testing.T) {
 	}
 }
 
-// A group whose sends fit in a queue, but for what earlier sends have left in it.
+// A group's sends would fit in a queue, but for the data of earlier sends in it.
 func TestGroupBehindSends(t *testing.T) {
 	for _, cfg := range commtest.EveryTransport {
 		t.Run(commtest.NameOf(cfg), func(t *testing.T) {
@@ -403,7 +403,7 @@ func TestGroupBehindSends(t *testing.T) {
 	}
 }
 
-// Ranks that wait for nothing when another fails are well until their next call, and may ask.
+// Ranks that wait for nothing when another fails have no error until their next call, unless they ask.
 func TestIdleRank(t *testing.T) {
 	comms := commtest.Local(t, 3, ringo.Config{})
 	comms[1].Abort(errors.New("for a reason"))

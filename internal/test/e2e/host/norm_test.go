@@ -36,7 +36,7 @@ func TestNorm(t *testing.T) {
 	}
 }
 
-// TestNormUnlike: ranks that differ in what follows the sum hear of both.
+// TestNormUnlike: ranks whose norms behind the sum differ hear of both.
 func TestNormUnlike(t *testing.T) {
 	for i, want := range []string{"epsilon 1e-05", "and 1 + weight", "to int8"} {
 		comms, errs := commtest.OpenAll(t, 2, func(int) ringo.Config { return ringo.Config{} })

@@ -136,7 +136,7 @@ func TestObserverHearsOfFailures(t *testing.T) {
 	require.Len(t, w.Trace().Calls, 1)
 }
 
-// Neither no observer nor a recorder has calls allocate.
+// Calls allocate nothing without an observer, with a recorder and with labels.
 func TestObservedCallsAllocateNothing(t *testing.T) {
 	for name, o := range map[string]trace.Observer{"none": nil, "recorder": trace.NewRecorder(0, 0),
 		"labels": trace.Labels(t.Context())} {

@@ -60,7 +60,7 @@ func (m *mesh) dial(ctx context.Context, network, address string) (net.Conn, err
 	return c, err
 }
 
-// die ends what was dialled, as the death of who did ends it.
+// die ends the dialled connections, as the death of the dialling process does.
 func (m *mesh) die() {
 	m.conns.Range(func(c, err any) bool {
 		if err == nil {
@@ -167,7 +167,7 @@ func TestSocketsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "RINGO_JOIN_TIMEOUT")
 }
 
-// A rank that closes has sent what it has sent, however long the receiver is busy.
+// Messages that a rank has sent before its Close arrive, however long the receiver is busy.
 func TestSendThenClose(t *testing.T) {
 	t.Parallel()
 	for _, network := range []string{"tcp", "unix"} {

@@ -91,7 +91,7 @@ func TestUneven(t *testing.T) {
 	}
 }
 
-// Slices of a type of the program's own are reduced as what it is made of.
+// Slices of a program's own type are reduced as its underlying type.
 func TestNamedTypes(t *testing.T) {
 	comms := commtest.Local(t, 2, ringo.Config{})
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
@@ -103,8 +103,8 @@ func TestNamedTypes(t *testing.T) {
 	}))
 }
 
-// doWithin is DoContext with a deadline, anew where a busy machine has come to the call when the deadline had passed:
-// then nothing is done.
+// doWithin is DoContext with a deadline. It tries again if a busy machine came to the call after the deadline, for then
+// nothing was done.
 func doWithin(c *ringo.Comm, d time.Duration, call *ringo.Call) error {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), d)

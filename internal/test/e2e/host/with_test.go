@@ -68,7 +68,7 @@ func TestWith(t *testing.T) {
 	})
 }
 
-// In a Group a communicator and what With makes of it are one, in the order of their calls.
+// In a Group a communicator and the one that With makes of it are the same, in the order of their calls.
 func TestWithInGroup(t *testing.T) {
 	comms := commtest.Local(t, 2, ringo.Config{})
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
@@ -85,7 +85,7 @@ func TestWithInGroup(t *testing.T) {
 	}))
 }
 
-// Composites are Calls: they are started, and stand in groups among others. A result may be apart from what was given.
+// Composites are Calls: they can be started, and stand in groups among others. A result may be apart from the input.
 func TestCompositesAsCalls(t *testing.T) {
 	const n = 4
 	comms := commtest.Local(t, n, ringo.Config{})

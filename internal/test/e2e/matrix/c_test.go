@@ -14,7 +14,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/ctest"
 )
 
-// programs are in C, of cmd/libnccl/testdata/ends.c, with libnccl.so.2.
+// programs starts ranks that are programs in C, cmd/libnccl/testdata/ends.c with libnccl.so.2.
 func programs(gpus bool) func(t *testing.T, timeout, join time.Duration) []*handle {
 	return func(t *testing.T, timeout, join time.Duration) []*handle {
 		file, id := ctest.Program(t, "ends", gpus), filepath.Join(t.TempDir(), "id")
@@ -33,7 +33,7 @@ func programs(gpus bool) func(t *testing.T, timeout, join time.Duration) []*hand
 	}
 }
 
-// inGo is what a program in C says of a result, in the words of rank.result. They are for ncclRemoteError only.
+// inGo puts a result of a program in C into the words of rank.result: only ncclRemoteError, other results stay.
 func inGo(said string) string {
 	if !strings.HasPrefix(said, "6 ") {
 		return said

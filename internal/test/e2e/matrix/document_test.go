@@ -58,7 +58,7 @@ func writeDocument(t *testing.T, table map[cell]outcome) {
 	require.NoError(t, os.WriteFile(document, []byte(text), 0o644))
 }
 
-// inWords is the table for readers: a row for what a rank is in, a column for how another one ends.
+// inWords is the table for readers: a row for the operation that a rank is in, a column for the end of another rank.
 func (p part) inWords(table map[cell]outcome) string {
 	ends := allEnds
 	if p.inC {
@@ -77,7 +77,7 @@ func (p part) inWords(table map[cell]outcome) string {
 	return b.String()
 }
 
-// together is what the worlds have in a cell: once, if all have the same.
+// together is the text of a cell: the outcome once if it is the same in all worlds, else each with its worlds.
 func (p part) together(table map[cell]outcome, end, op string) string {
 	var texts []string
 	in := map[string][]string{}
@@ -106,7 +106,7 @@ func (p part) together(table map[cell]outcome, end, op string) string {
 	return strings.Join(texts, "; ")
 }
 
-// told is what a rank gets, and the idle one if that is something else and not well.
+// told is an outcome in words: of the busy rank, and of the idle one unless it is the same or "well".
 func told(o outcome) string {
 	busy, soon, _ := strings.Cut(o.busy, ", ")
 	idle, _, _ := strings.Cut(o.idle, ", ")

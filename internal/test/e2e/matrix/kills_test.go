@@ -24,9 +24,9 @@ import (
 // survivors is how many processes begin.
 const survivors = 5
 
-// TestKills has processes reduce, split, shrink and grow while others are killed, at times and in an order that a seed
-// says. No process that lives is lost: all end in one group, and only those that were killed are blamed. RINGO_KILLS is
-// a number of runs, RINGO_KILLS_SEED the first one's seed; scripts/kill-runs sets both. Every tenth run stops processes
+// TestKills has processes reduce, split, shrink and grow while others are killed, at times and in an order drawn from a
+// seed. No living process is lost: all end in one group, and only killed processes are blamed. RINGO_KILLS is the
+// number of runs, RINGO_KILLS_SEED the seed of the first; scripts/kill-runs sets both. Every tenth run stops processes
 // for a time too.
 func TestKills(t *testing.T) {
 	tier.Long(t)
@@ -57,8 +57,8 @@ type fleet struct {
 	awaited map[int]place  // by process: where others may wait for it
 	lost    map[int]string // who could not come in, and why: one of the old ones was killed before all had met
 	took    []time.Duration
-	group   map[int]string // with whom each goes on
-	final   map[int]string // what each says at its end
+	group   map[int]string // the processes with which each goes on
+	final   map[int]string // the last group of each
 }
 
 // A place is a rank of those that meet by an ID.
@@ -161,7 +161,7 @@ func (f *fleet) pause(n int, d time.Duration) {
 	time.AfterFunc(d, func() { _ = p.Signal(syscall.SIGCONT) }) // it may have ended
 }
 
-// listen hears what processes say, for a time.
+// listen reads the lines of processes, for a time.
 func (f *fleet) listen(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		for n := range f.all {
@@ -179,12 +179,12 @@ func (f *fleet) listen(d time.Duration) {
 	}
 }
 
-// heard is what a process says.
+// heard takes note of a line of a process.
 func (f *fleet) heard(n int, text string) {
 	word, rest, _ := strings.Cut(text, " ")
 	switch word {
 	case "open":
-		f.group[n] = word // which is not known yet; from here on it may not be lost
+		f.group[n] = word // the members are not known yet; from here on the process may not be lost
 	case "grow":
 		if f.killed[n] {
 			return

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write the table anew, instead of compar
 
 const golden = "testdata/matrix.golden"
 
-// patience is how long a rank is waited for that should say something.
+// patience bounds the wait for a line of a rank.
 const patience = time.Minute
 
 // A cell is a rank's end while another rank is in an operation.
@@ -33,7 +33,7 @@ type cell struct{ world, end, op string }
 
 func (c cell) String() string { return c.world + " | " + c.end + " | " + c.op }
 
-// An outcome is what the rank in the operation gets, and the idle one.
+// An outcome is the result of the rank in the operation, and of the idle rank.
 type outcome struct{ busy, idle string }
 
 func (o outcome) String() string { return o.busy + " | " + o.idle }
@@ -101,7 +101,7 @@ func sampled(w world, i int, c cell) bool {
 	return c.end != "SIGSTOP" && i%(len(w.ops)+1) == 0
 }
 
-// check runs a cell. What comes later than the table says comes again: the machine may have been busy.
+// check runs a cell, and again if an outcome comes later than the table says: the machine may have been busy.
 func check(t *testing.T, w world, c cell, want outcome) (got outcome) {
 	for range 3 {
 		got = run(t, w, c, want)
@@ -116,7 +116,7 @@ func check(t *testing.T, w world, c cell, want outcome) (got outcome) {
 // times are how soon ranks hear of an end.
 var times = []string{"at once", "within 3 s", "by Config.Timeout"}
 
-// asGood reports whether a rank hears what it is to hear, and not later.
+// asGood reports whether a rank hears the wanted result, and no later than wanted.
 func asGood(got, want string) bool {
 	g, soon, _ := strings.Cut(got, ", ")
 	w, due, _ := strings.Cut(want, ", ")

@@ -86,7 +86,7 @@ func (r *rank) close() error {
 	return err
 }
 
-// waits are the functions in which a rank is that waits in a method that all ranks call.
+// waits are the functions on the stack of a rank that waits in a method which all ranks call.
 var waits = map[string]string{"Split": "life.(*Life).Meet(", "Shrink": ").Regroup(", "Register": "life.(*Life).Meet("}
 
 // tellIn says when the rank waits in an operation: the stack of one of its goroutines has the function.
@@ -127,7 +127,7 @@ func (r *rank) watch() {
 	r.say("fell %s", result(r.c.Err()))
 }
 
-// do carries out this rank's part of an operation, which is rank 0's with rank 1 or with all.
+// do carries out this rank's part of an operation of rank 0 with rank 1, or with all.
 func (r *rank) do(op string) error {
 	switch op {
 	case "all to all":
@@ -220,7 +220,7 @@ func (r *rank) capture(before func()) error {
 	return errors.Join(r.graph.Launch(s), r.c.Synchronize(s))
 }
 
-// call carries out a call on so many bytes of its own.
+// call carries out a call on n bytes of new memory.
 func (r *rank) call(c *ringo.Call, n int) error {
 	x, err := r.memory(n)
 	if err != nil {

@@ -158,7 +158,7 @@ func (s *survivor) split(parts int) error {
 		return err
 	}
 	err = s.sum(part, 1000)
-	for err != nil && s.c.Failure() == nil { // who has died was of s.c too
+	for err != nil && s.c.Failure() == nil { // the process that died was of s.c too
 		time.Sleep(time.Millisecond)
 	}
 	return errors.Join(err, part.Close())

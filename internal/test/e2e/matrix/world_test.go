@@ -26,7 +26,7 @@ import (
 // joinAtMost is the longest JoinTimeout of the tests.
 const joinAtMost = 20 * time.Second
 
-// ranks is how many there are: rank 1 ends, rank 0 is in what is looked at, rank 2 is idle.
+// ranks is how many there are: rank 1 ends, rank 0 is in the operation of the cell, rank 2 is idle.
 const ranks = 3
 
 func TestMain(m *testing.M) {
@@ -82,7 +82,7 @@ func rankMain() {
 	}
 }
 
-// A handle is a rank as the test has it.
+// A handle is the test's end of a rank.
 type handle struct {
 	tell  func(command string)
 	says  chan line
@@ -97,7 +97,7 @@ type line struct {
 	at   time.Time
 }
 
-// hear waits for what begins with a word, and gives the rest. If it does not come, "nothing" has.
+// hear waits for a line that begins with a word, and gives the rest, or "nothing" if none comes in time.
 func (h *handle) hear(word string, wait time.Duration) (text string, at time.Time) {
 	end := time.NewTimer(wait)
 	defer end.Stop()

@@ -109,7 +109,7 @@ func TestDevicePaths(t *testing.T) {
 	}
 }
 
-// Direct kernels send lines, so they are there where the link between all GPUs carries lines
+// Direct kernels send lines, so they are used only where the links between all GPUs carry lines
 // whole, or where RINGO_LINES says so.
 func TestDeviceLines(t *testing.T) {
 	if gputest.OnGPU() {
@@ -134,7 +134,7 @@ func TestDeviceLines(t *testing.T) {
 	}
 }
 
-// Where nothing is left, operations on GPU memory say so, and the rest works.
+// Where no path is left, operations on GPU memory fail and say why, and the rest works.
 func TestDeviceNoPath(t *testing.T) {
 	list := commtest.Devices(t, 2)
 	comms := commtest.OnHosts(t, list,

@@ -35,9 +35,9 @@ func withCards(t *testing.T, refuse func(rank int, m transport.Memory) error) {
 	}))
 }
 
-// Between hosts, network cards move slots where they lie: on the GPU, in pinned memory if a rank's GPU
-// cannot, and otherwise they are copied. Each rank's memory is its own affair, and what is copied both
-// ends copy.
+// Between hosts, network cards move slots where they lie: on the GPU, or in pinned memory if a rank's GPU
+// cannot; otherwise slots are copied. Each rank's memory is its own affair, but either both ends copy or
+// none.
 func TestDevicePlaced(t *testing.T) {
 	tier.Long(t)
 	if gputest.OnGPU() {

@@ -37,7 +37,7 @@ func interfaceOf(host int) string { return []string{"eth0", "net1", "wan2"}[host
 
 func addressOf(host int) string { return fmt.Sprint("10.77.0.", host+1) }
 
-// newLAN makes so many hosts, the first of which has the rendezvous.
+// newLAN makes hosts, the first of which has the rendezvous.
 func newLAN(t *testing.T, hosts int, tools ...string) *lan {
 	for _, tool := range append(tools, "ip") {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -300,8 +300,8 @@ func TestNetnsMended(t *testing.T) {
 	}
 }
 
-// An address that changes ends what was connected to it, at the latest when patience ends; who
-// meets again then uses the new one.
+// A host whose address changes loses its connections, at the latest when patience ends; ranks
+// that meet again then use the new address.
 func TestNetnsAddress(t *testing.T) {
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=2s")

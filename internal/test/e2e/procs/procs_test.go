@@ -43,9 +43,8 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// A network that is insisted on and is not here ends all ranks soon, with a sentence that says who
-// lacks what and what to change; in a list the next
-// one is taken, and one line says why.
+// If a rank lacks the only network that is allowed, all ranks end soon, with an error that names the
+// rank, the lack and the remedy; of a list the next network is taken, and one line of the log says why.
 func TestNetworkOfProcesses(t *testing.T) {
 	start := time.Now()
 	for r, cmd := range commtest.Processes(t, 2, "check", "NCCL_NET=nothing") {
@@ -147,7 +146,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// Who does not come is named.
+// The error names a rank that does not come.
 func TestMissingRank(t *testing.T) {
 	id := commtest.Meeting(t)
 	_, err := ringo.Open(context.Background(),

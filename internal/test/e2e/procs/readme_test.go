@@ -70,7 +70,7 @@ func TestReadmeProgram(t *testing.T) {
 			for r := range size {
 				if files, _ := filepath.Glob(filepath.Join(histories, fmt.Sprintf("ringo-*-rank%d.json", r))); len(files) != 1 &&
 					r != 1 {
-					// who lives may write later
+					// a rank that lives may write later
 					return fmt.Errorf("run %d: rank %d has written %v", i, r, files)
 				}
 			}

@@ -22,7 +22,7 @@ type program struct {
 	steps     []step
 	end       string // how one rank ends early, "" if none does: Close, Abort, exit, return, kill, deadline
 	ender     int
-	at        int // the step before which
+	at        int // the step before which the ender ends
 
 	machine *gpu.Machine // if ranks have GPUs
 }
@@ -82,7 +82,7 @@ func newProgram(seed uint64) *program {
 			ends = append(ends, "exit", "return", "kill")
 		}
 		p.end, p.ender, p.at = ends[dice.IntN(len(ends))], dice.IntN(p.ranks), dice.IntN(len(p.steps)+1)
-		if p.gpus && p.end == "deadline" { // bounds nothing there but the queueing
+		if p.gpus && p.end == "deadline" { // a deadline bounds only the queueing there
 			p.end = "Abort"
 		}
 	}
@@ -135,7 +135,7 @@ func (p *program) grows() bool { return p.growth() >= 0 && (p.end == "" || p.at 
 // harmless reports whether nobody waits for the rank that ends, as it has done all steps and says goodbye.
 func (p *program) harmless() bool { return p.end == "" || p.at == len(p.steps) && p.end == "Close" }
 
-// survivors are the numbers of those that go on after the end of one.
+// survivors are the numbers of the ranks that go on after the end of one.
 func (p *program) survivors() (list []int32) {
 	n := p.ranks
 	if p.grows() {

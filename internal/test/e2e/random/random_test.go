@@ -25,7 +25,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A program may take so long. It takes less than a second on a machine that has nothing else to do.
+// bound is the most time of a program. It takes less than a second on a machine that has nothing else to do.
 const bound = 4 * tier.Patience
 
 func TestMain(m *testing.M) {
@@ -92,7 +92,7 @@ func runProgram(t *testing.T, p *program) {
 		require.NoError(t, p.openGPUs())
 		defer func() { require.NoError(t, p.machine.Close(), "%v", p) }()
 	}
-	var begun, late sync.WaitGroup // those that begin; who comes in
+	var begun, late sync.WaitGroup // the ranks that begin; the rank that comes in
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for r := range n {
@@ -125,7 +125,7 @@ func runProgram(t *testing.T, p *program) {
 	}
 }
 
-// be is a rank. One that nobody has taken in ends with its context.
+// be carries out a rank's part. A rank that nobody has taken in ends with its context.
 func (p *program) be(ctx context.Context, me int, id, next bootstrap.ID) (err error) {
 	r := &rank{p: p, me: me, grow: &next}
 	cfg := p.config()
@@ -151,7 +151,7 @@ func (p *program) be(ctx context.Context, me int, id, next bootstrap.ID) (err er
 		return err
 	}
 	if from > 0 {
-		if err := ringo.Barrier(r.c); err != nil { // as take has it
+		if err := ringo.Barrier(r.c); err != nil { // the barrier of take, for the rank that comes in
 			if !p.excuses(err) {
 				return errors.Join(err, r.c.Close())
 			}
@@ -167,7 +167,7 @@ func (p *program) openGPUs() (err error) {
 	return err
 }
 
-// process is a rank that is a process.
+// process is the main of a process that is a rank.
 func process() error {
 	me, err := strconv.Atoi(os.Getenv("RINGO_TEST_RANK"))
 	seed, bad := strconv.ParseUint(os.Getenv("RINGO_TEST_SEED"), 10, 64)
@@ -211,7 +211,7 @@ func (p *program) start(ctx context.Context, me int, id, next bootstrap.ID) erro
 		case <-ctx.Done(): // nobody has taken it in
 			_ = cmd.Process.Kill()
 		case <-time.After(bound * 9 / 10):
-			_ = cmd.Process.Signal(syscall.SIGQUIT) // its stacks are what it says
+			_ = cmd.Process.Signal(syscall.SIGQUIT) // it prints its stacks
 		}
 	}()
 	err := cmd.Wait()

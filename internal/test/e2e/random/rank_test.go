@@ -35,7 +35,7 @@ type rank struct {
 	used []ringo.Region
 }
 
-// config is a rank's, but for where it meets.
+// config is a rank's Config, without the place where ranks meet.
 func (p *program) config() ringo.Config {
 	transport, tcp := strings.CutSuffix(p.transport, " tcp")
 	cfg := ringo.Config{Transport: transport, SlotBytes: p.slotBytes, Timeout: waits, JoinTimeout: waits,
@@ -49,7 +49,7 @@ func (p *program) config() ringo.Config {
 	return cfg
 }
 
-// run does the steps from one on, and gives what must not be.
+// run does the steps from one on. Its error is one that the program's end does not excuse.
 func (r *rank) run(from int) (err error) {
 	defer func() {
 		for _, x := range r.used {
@@ -73,7 +73,7 @@ func (r *rank) run(from int) (err error) {
 	case r.p.harmless():
 		return errors.Join(r.c.Err(), r.c.Close())
 	}
-	// A rank that has done its steps waits for the end: who hears of a Shrink before its own end takes part.
+	// A rank that has done its steps waits for the end, to take part if others shrink.
 	if err = errors.Join(ringo.Barrier(r.c), r.sync(r.c)); err == nil {
 		err = wrong("a barrier ends without a rank that has ended")
 	}
@@ -122,7 +122,7 @@ type wrong string
 
 func (w wrong) Error() string { return string(w) }
 
-// excuses reports whether the end of a rank may have this error.
+// excuses reports whether the end of a rank may cause this error in others.
 func (p *program) excuses(err error) bool {
 	if _, bad := errors.AsType[wrong](err); bad || p.harmless() {
 		return false
@@ -168,13 +168,14 @@ func (r *rank) step(i int, s *step) error {
 		bad := r.collective(part, s, i)
 		err = errors.Join(bad, part.Close())
 		if bad != nil && r.c.Err() == nil && r.p.excuses(bad) {
-			// else others go on that need this rank; it shrinks at once, as who has called Abort is not waited for long
+			// else others that need this rank go on; this rank then shrinks at once, for ranks do not wait long for a
+			// rank that has called Abort
 			r.c.Abort(bad)
 		}
 		return err
 	case shrink:
 		n := r.c.Size()
-		err := ringo.Barrier(r.c) // nobody shrinks before all have come; who has is told by the failure
+		err := ringo.Barrier(r.c) // so that no rank shrinks before all have come
 		if r.p.end != "" && r.p.at <= i {
 			return err
 		}
@@ -302,7 +303,7 @@ func (r *rank) sync(c *ringo.Comm) error {
 	return c.Synchronize(0)
 }
 
-// collective carries out one or several of them, and looks at every element.
+// collective carries out one or several collectives, and looks at every element.
 func (r *rank) collective(c *ringo.Comm, s *step, salt int) error {
 	var calls []*ringo.Call
 	var hosts [][]byte
