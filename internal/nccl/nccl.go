@@ -96,8 +96,9 @@ func (l *Library) Together(f func() error) error {
 	if err := l.Call("ncclGroupStart"); err != nil {
 		return err
 	}
-	if err := f(); err != nil {
-		return err
+	err := f()
+	if end := l.Call("ncclGroupEnd"); err == nil { // in any case: the group is the thread's
+		err = end
 	}
-	return l.Call("ncclGroupEnd")
+	return err
 }

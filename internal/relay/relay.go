@@ -211,7 +211,7 @@ func (r *Relay) pass(to, from net.Conn, fault Fault, done chan<- struct{}, other
 			if r.Delay > 0 && rand.IntN(lateOnes) == 0 {
 				time.Sleep(rand.N(r.Delay))
 			}
-			hit := fault.Kind != None && at+len(piece) > fault.At
+			hit := !lost && fault.Kind != None && at+len(piece) > fault.At
 			if hit && fault.Kind == Corrupt {
 				piece[fault.At-at] ^= 0x10
 				fault.Kind = None
