@@ -25,9 +25,13 @@ RINGO_HD float ringo_odd(double x)
 	return __builtin_bit_cast(float, b | 1);
 }
 
+struct __nv_bfloat16_raw {
+	unsigned short x;
+};
 struct __align__(2) __nv_bfloat16 {
 	unsigned short bits;
 	__nv_bfloat16() = default;
+	__host__ __device__ constexpr __nv_bfloat16(__nv_bfloat16_raw r) : bits(r.x) {}
 	__host__ __device__ __nv_bfloat16(float x) : bits(ringo_bf16(x)) {}
 	__host__ __device__ __nv_bfloat16(double x) : bits(ringo_bf16(ringo_odd(x))) {}
 	__host__ __device__ __nv_bfloat16(int x) : __nv_bfloat16((double)x) {}

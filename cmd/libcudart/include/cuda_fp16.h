@@ -7,9 +7,13 @@
 #define __CUDA_FP16_TYPES_EXIST__
 #define RINGO_HD static inline __host__ __device__
 
+struct __half_raw {
+	unsigned short x;
+};
 struct __half {
 	_Float16 v;
 	__half() = default;
+	__host__ __device__ constexpr __half(__half_raw r) : v(__builtin_bit_cast(_Float16, r.x)) {}
 	__host__ __device__ __half(float x) : v((_Float16)x) {}
 	__host__ __device__ __half(double x) : v((_Float16)x) {}
 	__host__ __device__ __half(int x) : v((_Float16)x) {}

@@ -93,6 +93,10 @@ template <class B, class F> static inline cudaError_t cudaOccupancyMaxPotentialB
 	}
 	return cudaSuccess;
 }
+template <class F> static inline cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, F *f, const cudaLaunchConfig_t *config)
+{
+	return cudaOccupancyMaxPotentialClusterSize(size, (const void *)f, config);
+}
 template <class F> static inline cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid, int *block, F *f, size_t shared = 0, int limit = 0)
 {
 	return cudaOccupancyMaxPotentialBlockSizeVariableSMem(grid, block, f, [=](int) { return shared; }, limit);

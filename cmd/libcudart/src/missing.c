@@ -57,7 +57,7 @@ M(cudaStreamUpdateCaptureDependencies) M(cudaStreamCopyAttributes) M(cudaStreamG
 // Kernels by handles, clusters, the rest
 M(cudaLibraryLoadData) M(cudaLibraryLoadFromFile) M(cudaLibraryUnload) M(cudaLibraryGetKernel) M(cudaLibraryGetGlobal)
 M(cudaLibraryGetManaged) M(cudaLibraryGetUnifiedFunction) M(cudaLibraryGetKernelCount) M(cudaLibraryEnumerateKernels) M(cudaKernelSetAttributeForDevice)
-M(cudaFuncGetName) M(cudaFuncGetParamInfo) M(cudaSetDoubleForDevice) M(cudaSetDoubleForHost) M(cudaOccupancyMaxPotentialClusterSize)
+M(cudaFuncGetName) M(cudaFuncGetParamInfo) M(cudaSetDoubleForDevice) M(cudaSetDoubleForHost)
 M(cudaOccupancyMaxActiveClusters) M(cudaGetExportTable) M(cudaDeviceFlushGPUDirectRDMAWrites) M(cudaDeviceRegisterAsyncNotification)
 M(cudaDeviceUnregisterAsyncNotification) M(cudaDeviceGetNvSciSyncAttributes) M(cudaDeviceGetHostAtomicCapabilities) M(cudaDeviceGetP2PAtomicCapabilities)
 M(cudaMemcpyBatchAsync) M(cudaMemcpy3DBatchAsync)
