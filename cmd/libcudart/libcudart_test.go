@@ -88,6 +88,16 @@ func lineOf(t *testing.T, file, mark string) string {
 	return fmt.Sprint(filepath.Base(file), ":", strings.Count(before, "\n")+1)
 }
 
+// TestKernels has what kernels of other projects use: see testdata/kernels.cu.
+func TestKernels(t *testing.T) {
+	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "kernels.cu"), "-lcuda"))
+	require.Zero(t, status, text)
+	for _, want := range []string{"half: 0 wrong", "bfloat16: 0 wrong", "rest: 8 0x1010101 75 3 3", "graph: right; 1 1 1",
+		"nothing was found"} {
+		require.Contains(t, text, want)
+	}
+}
+
 // TestRace finds a race between two GPUs by its lines, under each seed, and none where the fence is right.
 func TestRace(t *testing.T) {
 	file := example("race")
