@@ -9,9 +9,9 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
-// An MMA is mma.sync: D = A × B + C for the threads of a warp, who have M × K elements of A, K × N of B and M × N of C and D
-// in their registers. Floating-point sums are made in float64 and rounded once: hardware adds in an order, and cuts off
-// bits, that the manual leaves open.
+// An MMA is mma.sync: D = A × B + C for the threads of a warp, who have M × K elements of A, K × N of B and M × N of C
+// and D in their registers. Floating-point sums are made in float64 and rounded once: hardware adds in an order, and
+// cuts off bits, that the manual leaves open.
 type MMA struct {
 	m, n, k   int
 	a, b      ptx.Type
@@ -38,7 +38,7 @@ func NewMMA(in *ptx.Instr) (*MMA, error) {
 	return x, nil
 }
 
-// bits is how many bits an element has in a register: a tf32 fills a register of 32.
+// elementBits is how many bits an element has in a register: a tf32 fills a register of 32.
 func elementBits(t ptx.Type) int {
 	if t == ptx.TF32 {
 		return 32

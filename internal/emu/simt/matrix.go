@@ -45,8 +45,8 @@ func decodeMMA(c *compiler, fr *frame, in *ptx.Instr) error {
 	return nil
 }
 
-// A matrixOp is ldmatrix or stmatrix: 1, 2 or 4 matrices of 8 rows of 16 bytes in shared memory, of which the threads of
-// the warp give the addresses, and a register of each thread for each matrix.
+// A matrixOp is ldmatrix or stmatrix: 1, 2 or 4 matrices of 8 rows of 16 bytes in shared memory, whose addresses the
+// threads of the warp give, and a register of each thread for each matrix.
 type matrixOp struct {
 	*access
 	transposed bool

@@ -119,8 +119,8 @@ func TestMatrices(t *testing.T) {
 	require.Equal(t, data[:128], got[448:576], "stmatrix")
 }
 
-// TestMatrixRaces: rows that other threads have stored are loaded with no order between, and rows must begin at a multiple
-// of 16 bytes.
+// TestMatrixRaces: rows that other threads have stored are loaded with no order between, and rows must begin at a
+// multiple of 16 bytes.
 func TestMatrixRaces(t *testing.T) {
 	emulated(t)
 	for _, c := range []struct {
