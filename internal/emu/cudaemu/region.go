@@ -145,7 +145,7 @@ func (m *Machine) add(r *region, data []byte, written []uint64) error {
 		device += maxDevices
 	}
 	err := m.mem.Map(weakmem.Allocation{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign,
-		Gone: r.gone(), Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
+		Gone: r.gone(), Physical: r.physical(), Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
 	if err != nil {
 		return err
 	}
@@ -163,11 +163,38 @@ func (r *region) gone() *atomic.Uint32 {
 	return r.chunk.gone()
 }
 
+// physical is the number of the region's memory, 0 if the memory has no other address in this machine. Memory of MemAlloc
+// has another in other machines alone.
+func (r *region) physical() uint64 {
+	if r.kind != regionMapping && r.kind != regionOpened {
+		return 0
+	}
+	return r.chunk.label.id
+}
+
+// forget says that a mapping or a handle of memory is gone. Of the last one the memory's history goes too.
+func (m *Machine) forget(id uint64) {
+	for _, r := range m.regions.sorted {
+		if r.physical() == id {
+			return
+		}
+	}
+	for _, p := range m.virtual.handles {
+		if p.chunk.label.id == id {
+			return
+		}
+	}
+	m.mem.Forget(id)
+}
+
 // drop unmaps a region and frees its memory.
 func (m *Machine) drop(r *region) {
 	m.mem.Unmap(r.addr)
 	i := slices.Index(m.regions.sorted, r)
 	m.regions.sorted = slices.Delete(m.regions.sorted, i, i+1)
+	if r.kind == regionOpened {
+		m.forget(r.chunk.label.id)
+	}
 	if r.kind == regionAlloc || r.kind == regionGlobal {
 		r.dev.used -= r.cost()
 	}

@@ -50,6 +50,7 @@ func (m *Machine) dropPhysical(h cuda.MemHandle, p *physical) {
 		}
 		p.dev.used -= int(p.chunk.label.size)
 	}
+	m.forget(p.chunk.label.id)
 	p.chunk.close()
 }
 

@@ -306,7 +306,7 @@ func execProxy(w *warp, in *inst, mask uint32) status {
 	return next
 }
 
-func execAlias(w *warp, _ *inst, _ uint32) status {
-	w.block.mem.FenceAlias(w.index)
+func execAlias(w *warp, _ *inst, mask uint32) status {
+	w.block.mem.FenceAlias(w.index, mask)
 	return next
 }

@@ -26,8 +26,9 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 			}
 			continue
 		}
+		home := s.base + off
 		if b.memory.late > 0 && !how.Shared {
-			b.warps[warp].buffer.carryOut(r.addr, n)
+			b.warps[warp].buffer.carryOut(home, n)
 		}
 		p := s.Data[off : off+n]
 		if n >= lineBytes && b.whole(s, &how) { // first of all: what follows may read in any order
@@ -41,11 +42,11 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 			}
 			w := &b.warps[warp]
 			if how.Order == Relaxed && !how.Shared && b.memory.past.now > 0 {
-				at = b.asOf(w, r.addr, n)
+				at = b.asOf(w, home, n)
 			} else if how.Order != Weak {
 				w.upToDate(b.memory)
 			}
-			if old := at < b.memory.past.now; !how.Shared && (old || w.buffer.covers(r.addr, n)) {
+			if old := at < b.memory.past.now; !how.Shared && (old || w.buffer.covers(home, n)) {
 				if how.Order == Weak {
 					copy(scratch[:], p)
 				} else {
@@ -53,9 +54,9 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 				}
 				p = scratch[:n]
 				if old {
-					b.memory.rollBack(p, r.addr, at)
+					b.memory.rollBack(p, home, at)
 				}
-				w.buffer.overlay(p, r.addr)
+				w.buffer.overlay(p, home)
 			}
 		}
 		switch {
@@ -74,7 +75,7 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 func (b *Block) strongLoad(warp int, r *run, s *Allocation, p []byte, size int, dst []*alu.Lanes, when uint64,
 	how *How) {
 	sync := !b.memory.config.Plain &&
-		(s.sites.pages != nil || s.foreign() || b.warps[warp].buffer.covers(r.addr, r.bytes()))
+		(s.memory.sites.pages != nil || s.foreign() || b.warps[warp].buffer.covers(s.base+r.addr-s.Addr, r.bytes()))
 	stride := r.each
 	if r.same {
 		stride = 0
@@ -120,7 +121,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 		off, n := r.addr-s.Addr, r.bytes()
 		s.setWritten(off, n)
 		p := b.memory.pending()
-		p.allocation, p.addr, p.n, p.units, p.release = s, r.addr, n, all(r.addr, n), nil
+		p.allocation, p.addr, p.n, p.units, p.release = s, s.base+off, n, all(r.addr, n), nil
 		p.by, p.strong, p.far = &b.origin, how.Order != Weak && !how.Shared, false
 		p.whole, p.tears = b.whole(s, &how), b.tears(s, n, &how)
 		gather(&r, p.data[:n], size, src)
@@ -132,7 +133,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 			b.memory.reveal(p, p.units)
 			b.memory.free = append(b.memory.free, p)
 		case how.Order >= Release:
-			w.buffer.drainBefore(nil, r.addr, n)
+			w.buffer.drainBefore(nil, p.addr, n)
 			b.memory.reveal(p, p.units)
 			b.memory.free = append(b.memory.free, p)
 		default:
@@ -192,7 +193,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 		mask &^= r.mask
 		if !plain {
 			if !how.Shared {
-				w.buffer.drainBefore(nil, r.addr, r.bytes())
+				w.buffer.drainBefore(nil, s.base+r.addr-s.Addr, r.bytes())
 			}
 			if f := b.note(warp, &r, s, write|atomically, &how); f != nil {
 				return f
@@ -203,11 +204,11 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 			l := bits.TrailingZeros32(m)
 			off := addr[l] - s.Addr
 			if how.Late && old == nil {
-				b.later(w, s, addr[l], size, func(old uint64) uint64 { return f(l, old) }, b.releaseOf(warp, l, &how))
+				b.later(w, s, off, size, func(old uint64) uint64 { return f(l, old) }, b.releaseOf(warp, l, &how))
 				continue
 			}
 			if !plain && !how.Shared {
-				b.memory.remember(s, addr[l], uint64(size), &b.origin, b.grid.device, false)
+				b.memory.remember(s, off, uint64(size), &b.origin, b.grid.device, false)
 			}
 			was, v := b.memory.change(s.Data[off:][:size], l, f)
 			if !plain {
@@ -229,9 +230,9 @@ func (b *Block) Late(how How) bool {
 }
 
 // later puts an atomic operation into a warp's buffer.
-func (b *Block) later(w *warp, s *Allocation, addr uint64, size int, f func(old uint64) uint64, r *release) {
+func (b *Block) later(w *warp, s *Allocation, off uint64, size int, f func(old uint64) uint64, r *release) {
 	p := b.memory.pending()
-	p.allocation, p.addr, p.n, p.units = s, addr, uint64(size), all(addr, uint64(size))
+	p.allocation, p.addr, p.n, p.units = s, s.base+off, uint64(size), all(s.base+off, uint64(size))
 	p.release, p.by, p.change = r, &b.origin, f
 	p.strong, p.far, p.whole, p.tears = true, false, false, false
 	b.memory.late++

@@ -17,25 +17,34 @@ type Allocation struct {
 	Foreign bool           // others write it too, unseen: another process, or the host through Data; host memory always is
 	Name    string         // for reports
 	Gone    *atomic.Uint32 // not 0 when the process that owns the memory has freed it; nil if nobody says so
+	// Physical is the number of the memory, not 0 if there may be another Allocation of it, at another address: an alias.
+	// All aliases begin at the memory's first byte. What is known of the memory stays until Memory.Forget.
+	Physical uint64
 
-	shadow shadow
-	sites  sites
+	memory *physical
+	base   uint64 // of the first byte in physical memory
+	alias  uint16 // of Addr, see physical.addrs
 }
 
 // end is the address after the last byte.
 func (s *Allocation) end() uint64 { return s.Addr + uint64(len(s.Data)) }
 
 // foreign reports whether the allocation may hold stores that Memory has not seen.
-func (s *Allocation) foreign() bool { return s.Foreign || s.Device < 0 }
+func (s *Allocation) foreign() bool {
+	return s.Foreign || s.Device < 0 || s.memory != nil && s.memory.exposed
+}
 
 // gone reports whether the owner has freed the memory: an access is one of freed memory, although it is still mapped
 // here.
 func (s *Allocation) gone() bool { return s.Gone != nil && s.Gone.Load() != 0 }
 
-// Expose says that others, of whom Memory does not hear, may write n bytes from off: these count
+// Expose says that others, of whom Memory does not hear, may write n bytes from off, by whatever address: these count
 // as written.
 func (s *Allocation) Expose(off, n uint64) {
 	s.Foreign = true
+	if s.memory != nil {
+		s.memory.exposed = true
+	}
 	s.setWritten(off, n)
 }
 
@@ -130,6 +139,9 @@ func (m *Memory) Map(s Allocation) error {
 		return fmt.Errorf("weakmem: mapping %q at %#x: overlaps %q at %#x", s.Name, s.Addr, t.sorted[i].Name,
 			t.sorted[i].Addr)
 	}
+	if err := m.attach(&s); err != nil {
+		return err
+	}
 	t.sorted = slices.Insert(t.sorted, i, &s)
 	t.freed = slices.DeleteFunc(t.freed, func(f *Allocation) bool { return f.Addr < s.end() && s.Addr < f.end() })
 	t.changed++
@@ -137,7 +149,7 @@ func (m *Memory) Map(s Allocation) error {
 }
 
 // Unmap removes the allocation that begins at addr, after all pending stores became
-// visible. Later accesses are reported as freed memory.
+// visible. Later accesses there are reported as freed memory; by the memory's other addresses they are not.
 func (m *Memory) Unmap(addr uint64) error {
 	t := &m.allocations
 	s := t.find(addr)

@@ -23,7 +23,7 @@ type buffer struct {
 	up     *buffer // of more threads; its stores are older where they overlap
 	limit  int
 	stores []*pending // the oldest first
-	lo, hi uint64     // all stores are within
+	lo, hi uint64     // all stores are within, in physical memory
 	site   int        // 1 + index in Memory.dirty, 0 when empty
 }
 
@@ -31,7 +31,7 @@ type buffer struct {
 // gaps. It becomes visible in units of 8 bytes, each at once.
 type pending struct {
 	allocation *Allocation
-	addr       uint64
+	addr       uint64 // in physical memory
 	n          uint64
 	units      uint64 // still to be seen: a bit for each 8 bytes from addr &^ 7
 	release    *release
@@ -240,10 +240,10 @@ func (b *buffer) moveUp() {
 
 // reveal writes units of a store to memory, or carries an atomic operation out.
 func (m *Memory) reveal(p *pending, units uint64) {
-	off := p.addr - p.allocation.Addr
+	off := p.addr - p.allocation.base
 	if p.change != nil {
 		m.late--
-		m.remember(p.allocation, p.addr, p.n, p.by, p.by.grid.device, p.far)
+		m.remember(p.allocation, off, p.n, p.by, p.by.grid.device, p.far)
 		was, v := m.change(p.allocation.Data[off:][:p.n], 0, func(_ int, old uint64) uint64 { return p.change(old) })
 		p.allocation.replaced(m, off, int(p.n), was, v, p.release)
 		return
@@ -251,7 +251,7 @@ func (m *Memory) reveal(p *pending, units uint64) {
 	if p.strong {
 		for u := units; u != 0; u &= u - 1 {
 			from, to := p.unit(bits.TrailingZeros64(u))
-			m.remember(p.allocation, p.addr+from, to-from, p.by, p.by.grid.device, p.far)
+			m.remember(p.allocation, off+from, to-from, p.by, p.by.grid.device, p.far)
 			if p.whole && m.config.OldLoads && u&(u-1) != 0 && (p.addr+to)%lineBytes != 0 {
 				m.at(m.past.now - 1).more = true
 			}
@@ -270,12 +270,12 @@ func (m *Memory) reveal(p *pending, units uint64) {
 	if p.release != nil {
 		at = newSite(off, p.data[:p.n], p.release)
 		p.allocation.toHost(m, p.release)
-	} else if p.allocation.sites.pages == nil {
+	} else if p.allocation.memory.sites.pages == nil {
 		return
 	}
 	for u := units; u != 0; u &= u - 1 {
 		from, to := p.unit(bits.TrailingZeros64(u))
-		p.allocation.sites.set(p.allocation, off+from, to-from, at)
+		p.allocation.memory.sites.set(p.allocation.memory, off+from, to-from, at)
 	}
 }
 

@@ -99,7 +99,7 @@ func (m *Memory) StoreRelease(dst uint64, v uint64, size int, after Clock) (Cloc
 	now := o.done()
 	if !m.config.Plain {
 		r := &release{by: &o.origin, known: [System + 1]*vector{System: now.v}}
-		s.sites.set(s, dst-s.Addr, uint64(size), newSite(dst-s.Addr, b[:size], r))
+		s.memory.sites.set(s.memory, dst-s.Addr, uint64(size), newSite(dst-s.Addr, b[:size], r))
 		s.toHost(m, r)
 	}
 	return now, nil
@@ -119,7 +119,7 @@ func (m *Memory) LoadAcquire(src uint64, size int, after Clock) (uint64, Clock, 
 	}
 	v := strongGet(p, size)
 	now := o.done()
-	if p := s.sites.find(src-s.Addr, size, v); p != nil {
+	if p := s.memory.sites.find(src-s.Addr, size, v); p != nil {
 		var got [System + 1]*vector
 		p.to(&o.origin, &got)
 		now = Join(now, Clock{got[System]})
@@ -211,11 +211,11 @@ func (o *operation) write(s *Allocation, addr uint64, p, src []byte) error {
 		return err
 	}
 	if o.kind&strong != 0 { // with the release that it overwrites
-		o.memory.remember(s, addr, uint64(len(p)), &o.origin, -1, false)
+		o.memory.remember(s, addr-s.Addr, uint64(len(p)), &o.origin, -1, false)
 	}
 	if !o.memory.config.Plain {
 		s.setWritten(addr-s.Addr, uint64(len(p)))
-		s.sites.set(s, addr-s.Addr, uint64(len(p)), nil)
+		s.memory.sites.set(s.memory, addr-s.Addr, uint64(len(p)), nil)
 	}
 	o.memory.write(p, src)
 	return nil
@@ -227,7 +227,7 @@ func (o *operation) note(s *Allocation, addr, n uint64, k kind) error {
 	if m.config.Plain || n == 0 {
 		return nil
 	}
-	r := record{by: &o.origin, addr: addr - s.Addr, n: n, mask: 1, kind: k | o.kind, scope: System}
+	r := record{by: &o.origin, addr: addr - s.Addr, n: n, mask: 1, kind: k | o.kind, scope: System, alias: s.alias}
 	if o.kind&strong != 0 {
 		r.element = uint8(n)
 	}

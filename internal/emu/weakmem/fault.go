@@ -18,10 +18,11 @@ const (
 	Deadlock       // used by simt
 	BadInstruction // used by simt: trap, an address of code, a wrong barrier
 	NoProxyFence   // between a store and a bulk copy, or the reverse
+	NoAliasFence   // between a store and a later access of a block by another address of the memory
 )
 
 var faultNames = [...]string{"out of bounds", "misaligned", "race", "read of unwritten memory", "no access", "deadlock",
-	"bad instruction", "missing proxy fence"}
+	"bad instruction", "missing proxy fence", "missing alias fence"}
 
 func (k FaultKind) String() string { return faultNames[k] }
 
@@ -195,7 +196,7 @@ func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) 
 		return
 	}
 	other := "the " + r.by.maker() + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"),
-		" from") + " by " + who(device, kernel, int(r.line), block, thread)
+		" from") + a.through(s, r) + " by " + who(device, kernel, int(r.line), block, thread)
 	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Block: block, Thread: thread, Size: r.bytes(),
 		Write: r.kind&write != 0}
 	why := &f.Other.Why

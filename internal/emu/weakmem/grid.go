@@ -92,7 +92,8 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 		w.upToDate(m)
 		w.live = ^uint32(0) >> (32 - min(32, threads-32*i))
 	}
-	b.shared = &Allocation{Data: make([]byte, shared), Device: g.device, Name: "shared memory"}
+	b.shared = &Allocation{Data: make([]byte, shared), Device: g.device, Name: "shared memory",
+		memory: &physical{bytes: uint64(shared)}}
 	if !m.config.Plain {
 		b.shared.Written = make([]uint64, (shared+63)/64)
 		m.history.blocks[b] = struct{}{}

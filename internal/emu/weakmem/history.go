@@ -12,7 +12,7 @@ type origin struct {
 // bytes without gaps. Shadow memory holds the numbers of records.
 type record struct {
 	by          *origin
-	addr        uint64 // in the shadow's allocation: the offset
+	addr        uint64 // in the shadow's memory: the offset
 	n           uint64
 	epoch, time uint32 // of the block and of the warp
 	line        int32
@@ -22,7 +22,8 @@ type record struct {
 	size        uint8 // bytes a lane; 0: all lanes access the same bytes
 	kind        kind
 	scope       Scope
-	element     uint8 // bytes of an element of a vector, or of the access; 0: bytes without elements
+	element     uint8  // bytes of an element of a vector, or of the access; 0: bytes without elements
+	alias       uint16 // of the address, see physical.addrs
 }
 
 // A kind is the kind of a record's access.
@@ -158,10 +159,15 @@ func (m *Memory) compact() {
 		*c = now
 	}
 	for _, s := range m.allocations.sorted {
-		s.shadow.each(each)
+		if s.Physical == 0 {
+			s.memory.shadow.each(each)
+		}
+	}
+	for _, p := range m.physicals {
+		p.shadow.each(each)
 	}
 	for b := range h.blocks {
-		b.shared.shadow.each(each)
+		b.shared.memory.shadow.each(each)
 	}
 	clear(old.records)
 	h.spare = old.records

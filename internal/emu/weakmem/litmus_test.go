@@ -27,6 +27,7 @@ type thread struct {
 	r     [4]uint64 // registers
 	again bool      // the step is to be repeated
 	line  int
+	far   uint64 // added to addresses of loads and stores
 }
 
 type step func(t *thread) bool
@@ -35,14 +36,14 @@ func (t *thread) how(o Order, s Scope) How { return How{Order: o, Scope: s, Line
 
 func st(addr, v uint64, o Order, s Scope) step {
 	return func(t *thread) bool {
-		return t.on.Store(t.warp, 1<<t.lane, one(t.lane, addr), 4, []*alu.Lanes{one(t.lane, v)}, t.how(o, s)) == nil
+		return t.on.Store(t.warp, 1<<t.lane, one(t.lane, addr+t.far), 4, []*alu.Lanes{one(t.lane, v)}, t.how(o, s)) == nil
 	}
 }
 
 func ld(r int, addr uint64, o Order, s Scope) step {
 	return func(t *thread) bool {
 		var d alu.Lanes
-		f := t.on.Load(t.warp, 1<<t.lane, one(t.lane, addr), 4, []*alu.Lanes{&d}, t.how(o, s))
+		f := t.on.Load(t.warp, 1<<t.lane, one(t.lane, addr+t.far), 4, []*alu.Lanes{&d}, t.how(o, s))
 		t.r[r] = d[t.lane]
 		return f == nil
 	}
@@ -113,6 +114,7 @@ type litmus struct {
 	races   bool                   // likewise for a race
 	old     bool                   // weak must be seen with Config.OldLoads, else never
 	last    [2]uint64              // what x and y were at the end of the last run
+	aliases bool                   // the variables are at other addresses too, see mapTwice
 }
 
 // memory64 is zeroed memory for the litmus tests.
@@ -125,6 +127,12 @@ func litmusMemory(seed uint64, old bool, races *int) *Memory {
 func (l *litmus) run(seed uint64, old bool) (weak, race bool) {
 	races := 0
 	m := litmusMemory(seed, old, &races)
+	if l.aliases {
+		_ = m.Unmap(x)
+		data := make([]byte, 256)
+		_ = m.Map(Allocation{Addr: x, Data: data, Physical: 1, Name: "vars"})
+		_ = m.Map(Allocation{Addr: x + other, Data: data, Physical: 1, Name: "alias"})
+	}
 	random := rand.New(rand.NewPCG(seed, 1))
 	threads := l.threads()
 	grids := map[int]*Grid{}

@@ -6,7 +6,7 @@ const pastKept = 256
 // An overwrite is a strong store or atomic operation that became visible, and
 // what it replaced, within one 8-byte word.
 type overwrite struct {
-	addr   uint64
+	addr   uint64 // in physical memory
 	n      uint8
 	more   bool // the next one is of the same store and line
 	far    bool // the device's other blocks may have seen it before
@@ -24,20 +24,20 @@ type past struct {
 
 func (m *Memory) at(i uint64) *overwrite { return &m.past.ring[i%pastKept] }
 
-// remember notes that n bytes at addr, within a word, are about to be overwritten.
-func (m *Memory) remember(s *Allocation, addr, n uint64, by *origin, device int, far bool) {
+// remember notes that n bytes from off, within a word, are about to be overwritten.
+func (m *Memory) remember(s *Allocation, off, n uint64, by *origin, device int, far bool) {
 	if !m.config.OldLoads {
 		return
 	}
 	if m.past.ring == nil {
 		m.past.ring = make([]overwrite, pastKept)
 	}
-	o := m.at(m.past.now)
+	o, addr := m.at(m.past.now), s.base+off
 	*o = overwrite{addr: addr, n: uint8(n), by: by, device: device, far: far}
-	copy(o.old[:n], s.Data[addr-s.Addr:])
+	copy(o.old[:n], s.Data[off:])
 	for i := range o.sites {
-		if off := addr&^7 - s.Addr + uint64(4*i); addr&^7 >= s.Addr {
-			o.sites[i] = s.sites.slot(off)
+		if off := addr&^7 - s.base + uint64(4*i); addr&^7 >= s.base {
+			o.sites[i] = s.memory.sites.slot(off)
 		}
 	}
 	m.past.now++
@@ -53,7 +53,7 @@ type view struct {
 	next  int
 }
 
-// asOf chooses at which time a strong load of the block's warp happens.
+// asOf chooses at which time a strong load of the block's warp, of n bytes at addr in physical memory, happens.
 func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 	m, v := b.memory, &w.view
 	now := m.past.now
@@ -104,7 +104,7 @@ func (b *Block) unseen(from, addr, n uint64) (since uint64, found bool) {
 	return from, found
 }
 
-// rollBack changes p, the bytes at addr, to their values at a time.
+// rollBack changes p, the bytes at addr in physical memory, to their values at a time.
 func (m *Memory) rollBack(p []byte, addr, at uint64) {
 	end := addr + uint64(len(p))
 	for i := m.past.now; i > at; i-- {
@@ -117,14 +117,14 @@ func (m *Memory) rollBack(p []byte, addr, at uint64) {
 
 // siteAt is the site at an offset as it was.
 func (m *Memory) siteAt(s *Allocation, off uint64, size int, v, at uint64) *site {
-	addr := s.Addr + off
+	addr := s.base + off
 	for i := at; i < m.past.now; i++ {
 		o := m.at(i)
 		if o.addr < addr+uint64(size) && addr < o.addr+uint64(o.n) {
 			return o.sites[addr/4%2].holds(off, size, v)
 		}
 	}
-	return s.sites.find(off, size, v)
+	return s.memory.sites.find(off, size, v)
 }
 
 // upToDate makes later strong loads of the warp see no value older than now.

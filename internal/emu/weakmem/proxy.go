@@ -15,6 +15,7 @@ import (
 // for shared memory. They have a bit of their own in their keys, and so go wherever a clock
 // goes.
 const (
+	fencedAlias  uint64 = 1 << 61 // see alias.go
 	fencedShared uint64 = 1 << 62
 	fencedGlobal uint64 = 1 << 63
 )
@@ -39,13 +40,6 @@ func (b *Block) FenceProxy(warp int, mask uint32, shared, global bool) {
 	b.warps[warp].time++
 }
 
-// FenceAlias is fence.proxy.alias: stores become visible at all addresses of their memory.
-func (b *Block) FenceAlias(warp int) {
-	if !b.memory.config.Plain {
-		b.warps[warp].buffer.push(System)
-	}
-}
-
 // asFenced is what is before, as before a proxy fence.
 func (v *vector) asFenced(space uint64) *vector {
 	f := &vector{}
@@ -53,7 +47,7 @@ func (v *vector) asFenced(space uint64) *vector {
 		f.fenced = v.ended
 	}
 	for _, e := range v.live {
-		if e.key < fencedShared {
+		if e.key < fencedAlias {
 			f.live = append(f.live, entry{e.key | space, e.until})
 		}
 	}

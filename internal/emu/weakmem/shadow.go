@@ -25,7 +25,7 @@ type page struct {
 	cells   *[pageCells]cell
 }
 
-// A shadow is the cells of an allocation. It takes memory for the pages that were accessed.
+// A shadow is the cells of an allocation's memory. It takes memory for the pages that were accessed.
 type shadow struct{ pages []page }
 
 // each calls f for all cells.
@@ -60,9 +60,9 @@ type access struct {
 // touch checks an access of the allocation against the cells of its bytes, and notes
 // it there. It returns the first fault that is to stop the kernel.
 func (a *access) touch(s *Allocation) *Fault {
-	sh := &s.shadow
+	sh := &s.memory.shadow
 	if sh.pages == nil {
-		sh.pages = make([]page, (len(s.Data)+pageBytes-1)/pageBytes)
+		sh.pages = make([]page, s.memory.pages())
 	}
 	off, end := a.record.addr, a.record.addr+a.record.n
 	var seen, then cell // the last whole cell, before and after
@@ -186,7 +186,7 @@ func (a *access) ordered(s *Allocation, r *record, from, to uint64) (before, all
 		}
 	}
 	if a.allBefore(r) {
-		return true, (r.kind^cur.kind)&async == 0 || a.proxied(s, r, from, to)
+		return true, ((r.kind^cur.kind)&async == 0 || a.proxied(s, r, from, to)) && (r.alias == cur.alias || a.aliased(s, r, from, to))
 	}
 	from, to = max(from, r.addr), min(to, r.addr+r.n)
 	conflict := (r.kind|cur.kind)&write != 0 && !mutual(r, cur)
@@ -208,6 +208,9 @@ func (a *access) ordered(s *Allocation, r *record, from, to uint64) (before, all
 	}
 	if before && (r.kind^cur.kind)&async != 0 {
 		a.proxied(s, r, from, to)
+	}
+	if before && r.alias != cur.alias {
+		a.aliased(s, r, from, to)
 	}
 	return before, false
 }

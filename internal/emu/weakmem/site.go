@@ -14,7 +14,7 @@ type site struct {
 	block  map[uint32]*vector
 }
 
-// sites are the sites of an allocation, by offset.
+// sites are the sites of an allocation's memory, by offset.
 type sites struct {
 	pages []*[siteSlots]*site // by 4 KiB, a slot for 4 bytes
 }
@@ -43,12 +43,12 @@ func (p *site) holds(off uint64, size int, v uint64) *site {
 }
 
 // set makes p the site of n bytes from off; nil removes the site there.
-func (t *sites) set(s *Allocation, off, n uint64, p *site) {
+func (t *sites) set(of *physical, off, n uint64, p *site) {
 	if t.pages == nil {
 		if p == nil {
 			return
 		}
-		t.pages = make([]*[siteSlots]*site, (len(s.Data)+pageBytes-1)/pageBytes)
+		t.pages = make([]*[siteSlots]*site, of.pages())
 	}
 	for end := off + n; off < end; off = off&^3 + 4 {
 		page := &t.pages[off/pageBytes]
@@ -73,9 +73,10 @@ func newSite(off uint64, data []byte, r *release) *site {
 // replaced notes that an atomic operation replaced a value of the allocation. The new value
 // carries the releases of the old one, and r.
 func (s *Allocation) replaced(m *Memory, off uint64, size int, was, v uint64, r *release) {
-	p := s.sites.find(off, size, was)
+	sites := &s.memory.sites
+	p := sites.find(off, size, was)
 	if p == nil && r == nil {
-		s.sites.set(s, off, uint64(size), nil)
+		sites.set(s.memory, off, uint64(size), nil)
 		return
 	}
 	if p == nil || p.off != off || p.n != uint64(size) || m.config.OldLoads {
@@ -84,7 +85,7 @@ func (s *Allocation) replaced(m *Memory, off uint64, size int, was, v uint64, r 
 			q.last, q.system, q.device, q.block = p.last, p.system, maps.Clone(p.device), maps.Clone(p.block)
 		}
 		p = q
-		s.sites.set(s, off, uint64(size), p)
+		sites.set(s.memory, off, uint64(size), p)
 	}
 	put(p.data[:], size, v)
 	if r != nil {

@@ -13,8 +13,9 @@ type release struct {
 func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at uint64, how *How) {
 	w := &b.warps[warp]
 	var got [System + 1]*vector
-	if q := w.buffer.newest(addr, uint64(size)); q != nil && !how.Shared {
-		if q.release != nil && q.addr <= addr && addr+uint64(size) <= q.addr+q.n {
+	home := s.base + addr - s.Addr
+	if q := w.buffer.newest(home, uint64(size)); q != nil && !how.Shared {
+		if q.release != nil && q.addr <= home && home+uint64(size) <= q.addr+q.n {
 			q.release.to(&b.origin, &got)
 		}
 	} else if p := b.memory.siteAt(s, addr-s.Addr, size, v, at); p != nil {

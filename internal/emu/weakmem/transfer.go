@@ -148,7 +148,7 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, shared bool, k k
 		part := min(end, s.end()) - addr
 		if !m.config.Plain {
 			r := record{by: by, addr: addr - s.Addr, n: part, line: int32(t.plan.Line), mask: 1 << t.lane, warp: uint8(t.warp),
-				first: uint8(t.lane), kind: k, scope: GPU}
+				first: uint8(t.lane), kind: k, scope: GPU, alias: s.alias}
 			m.compact()
 			a := access{memory: m, block: b, clock: known, record: &r, number: m.history.add(&r)}
 			if k&write == 0 || k&atomically != 0 {
@@ -241,16 +241,17 @@ func (t *Transfer) load(until int) {
 			continue
 		}
 		addr := t.plan.Src + uint64(from)
-		if m := t.block.memory; m.late > 0 && !t.plan.FromShared {
-			t.block.warps[t.warp].buffer.carryOut(addr, uint64(to-from))
-		}
 		p := t.data[from:to]
+		b := &t.block.warps[t.warp].buffer
 		t.each(addr, to-from, t.plan.FromShared, func(s *Allocation, off uint64, from, to int) {
+			if b.memory.late > 0 && !t.plan.FromShared {
+				b.carryOut(s.base+off, uint64(to-from))
+			}
 			copy(p[from:to], s.Data[off:])
+			if !t.plan.FromShared {
+				b.overlay(p[from:to], s.base+off)
+			}
 		})
-		if !t.plan.FromShared {
-			t.block.warps[t.warp].buffer.overlay(p, addr)
-		}
 	}
 }
 
@@ -264,7 +265,7 @@ func (t *Transfer) store(until int) {
 		t.each(t.plan.Dst+uint64(from), to-from, t.plan.ToShared, func(s *Allocation, off uint64, from, to int) {
 			part := data[from:to]
 			if !t.plan.ToShared {
-				b.warps[t.warp].buffer.drainBefore(nil, s.Addr+off, uint64(to-from))
+				b.warps[t.warp].buffer.drainBefore(nil, s.base+off, uint64(to-from))
 			}
 			switch {
 			case t.plan.Update != nil:
@@ -286,7 +287,7 @@ func (t *Transfer) store(until int) {
 func (t *Transfer) keep(s *Allocation, off uint64, part []byte) {
 	m := t.block.memory
 	p := m.pending()
-	p.allocation, p.addr, p.n, p.release = s, s.Addr+off, uint64(len(part)), nil
+	p.allocation, p.addr, p.n, p.release = s, s.base+off, uint64(len(part)), nil
 	p.units = all(p.addr, p.n)
 	p.by, p.strong, p.far, p.whole, p.tears = &t.writer, false, true, false, false
 	copy(p.data[:], part)
@@ -306,7 +307,7 @@ func (t *Transfer) update(s *Allocation, off uint64, part []byte) {
 		at := off + uint64(i)
 		v := get(part[i:], size)
 		if !m.config.Plain {
-			m.remember(s, s.Addr+at, uint64(size), &t.writer, t.block.grid.device, false)
+			m.remember(s, at, uint64(size), &t.writer, t.block.grid.device, false)
 		}
 		was, now := m.change(s.Data[at:][:size], 0, func(_ int, old uint64) uint64 { return t.plan.Update(old, v) })
 		if !m.config.Plain {

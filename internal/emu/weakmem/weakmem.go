@@ -95,6 +95,8 @@ type Config struct {
 type Memory struct {
 	config      Config
 	allocations allocationTable
+	physicals   []*physical // of allocations that have a number of it
+	slots       uint64      // of addresses in physical memory, taken so far
 	random      uint64
 
 	dirty   []*buffer // buffers that hold stores
