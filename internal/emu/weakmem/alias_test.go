@@ -22,8 +22,8 @@ func mapTwice(t testing.TB, m *Memory, a Allocation) {
 	require.NoError(t, m.Map(a))
 }
 
-// newAliases is a scene with memory of four pages at 0x10000 and at an alias, of which block a is on device 0 and block b on
-// that device or another.
+// newAliases is a scene with memory of four pages at 0x10000 and at an alias. Block a is on device 0, block b on that
+// device or another.
 func newAliases(t *testing.T, c Config, device int) *scene {
 	s := newScene(t, c)
 	mapTwice(t, s.m, Allocation{Addr: x, Data: make([]byte, 4*pageBytes), Physical: 7, Name: "window"})
@@ -31,8 +31,8 @@ func newAliases(t *testing.T, c Config, device int) *scene {
 	return s
 }
 
-// What two threads do to one memory conflicts by whatever address: within a warp, between warps, blocks and devices, and
-// with the driver.
+// Two accesses of one memory conflict by whatever address: within a warp, between warps, blocks and devices, with the
+// driver, and with a copy.
 func TestAliasesConflict(t *testing.T) {
 	weak := func(n int) How { return How{Line: n} }
 	first := map[string]func(s *scene, at uint64) *Fault{

@@ -88,7 +88,8 @@ func (b *Block) note(warp int, r *run, s *Allocation, k kind, how *How) *Fault {
 	rec := &b.memory.noting
 	*rec = record{
 		by: &b.origin, addr: r.addr - s.Addr, n: r.bytes(), epoch: b.epoch, time: w.time, line: int32(how.Line),
-		mask: r.mask, warp: uint8(warp), first: uint8(r.first), size: uint8(r.each), kind: k, scope: how.Scope, alias: s.alias,
+		mask: r.mask, warp: uint8(warp), first: uint8(r.first), size: uint8(r.each), kind: k, scope: how.Scope,
+		alias: s.alias,
 	}
 	if r.same {
 		rec.size = 0

@@ -1,7 +1,7 @@
 package weakmem
 
-// pastKept is how many overwritten words strong loads may still see, a power of two. A warp's store of vectors of 16 bytes
-// is 64 of them. A page's worth has no cost: loads look at those of their words alone.
+// pastKept is how many overwritten words strong loads may still see, a power of two. A warp's store of vectors of 16
+// bytes is 64 of them. Loads look only at those of their own words, so more cost no more than memory: 64 bytes each.
 const pastKept = 1 << 13
 
 // An overwrite is a strong store or atomic operation that became visible, and
