@@ -15,6 +15,7 @@ const (
 	Deadlock     Kind = "deadlock"
 	BadProgram   Kind = "bad instruction" // trap, a wrong barrier or mask
 	NoProxyFence Kind = "missing proxy fence"
+	NoAliasFence Kind = "missing alias fence" // between accesses of a block to one memory by two addresses
 )
 
 // A Report is a fault of a kernel, or of a call.

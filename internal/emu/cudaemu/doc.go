@@ -51,7 +51,8 @@
 //     and to no more, each byte after their end is out of bounds, fresh memory is
 //     unwritten, and copies check as kernels do.
 //   - Memory that a process has freed (of the virtual-memory API: whose mappings and handles that process has given
-//     back) is out of bounds for the mappings that other processes still have of it.
+//     back, and those that it has imported from itself) is out of bounds for the mappings that other processes still
+//     have of it.
 //   - What was given back comes again at once: handles, and device addresses.
 //   - Independent ops happen in any order, copies may be held back (CopyDelay).
 //   - MemcpyHtoD of pageable memory, and MemcpyDtoD and MemsetD8 within devices, return
@@ -80,8 +81,9 @@
 // Contexts that do not reach each other's memory on one device, managed memory,
 // memory pools, multicast, textures, dynamic parallelism, cubins, linking, clusters of
 // blocks, tensor maps. Local memory is unlimited, and registers of a
-// thread are an estimate. Memory of one allocation that is mapped at two addresses is
-// two memories to the race detector.
+// thread are an estimate. Device memory that a process maps at two addresses is one memory to the
+// race detector (see package weakmem). Pages of the host that are registered at two addresses are
+// two memories, and so is what two Machines of one process map.
 //
 // On macOS it works within one process; on systems other than Linux and macOS New fails.
 package cudaemu

@@ -163,8 +163,8 @@ func (r *region) gone() *atomic.Uint32 {
 	return r.chunk.gone()
 }
 
-// physical is the number of the region's memory, 0 if the memory has no other address in this machine. Memory of MemAlloc
-// has another in other machines alone.
+// physical is the number of the region's memory, 0 if the memory has no other address in this machine. Memory of
+// MemAlloc has another in other machines alone.
 func (r *region) physical() uint64 {
 	if r.kind != regionMapping && r.kind != regionOpened {
 		return 0

@@ -17,7 +17,7 @@ type physical struct {
 	maps      int
 	shareable bool
 	rdma      bool
-	foreign   bool // came from another process
+	foreign   bool // another entry, of this process or another, answers for it
 	kept      bool // see Keep
 }
 
@@ -44,7 +44,9 @@ func (m *Machine) dropPhysical(h cuda.MemHandle, p *physical) {
 	}
 	delete(m.virtual.handles, h)
 	m.handles.back(memHandle, uintptr(h))
-	if !p.foreign {
+	if x := m.virtual.other(p); x != nil && !p.foreign { // this process has imported it
+		x.foreign, x.kept = false, p.kept
+	} else if !p.foreign {
 		if !p.kept { // else it lives as long as others have it mapped
 			p.chunk.gone().Store(1)
 		}
@@ -52,6 +54,16 @@ func (m *Machine) dropPhysical(h cuda.MemHandle, p *physical) {
 	}
 	m.forget(p.chunk.label.id)
 	p.chunk.close()
+}
+
+// other is another handle's entry for the same memory, nil if there is none.
+func (v *virtualMemory) other(p *physical) *physical {
+	for _, x := range v.handles {
+		if x != p && x.chunk.label.id == p.chunk.label.id {
+			return x
+		}
+	}
+	return nil
 }
 
 func (m *Machine) MemGetAllocationGranularity(p cuda.AllocationProp, o cuda.GranularityOption) (int, error) {

@@ -78,7 +78,7 @@ func TestRedBeforeFlag(t *testing.T) {
 	}
 }
 
-// A barrier of the warp orders memory, a vote does not.
+// A barrier of the warp orders memory; a vote, a shuffle and a fence do not.
 func TestWarpBarrierOrders(t *testing.T) {
 	for _, c := range []struct {
 		name, wait string
@@ -86,6 +86,9 @@ func TestWarpBarrierOrders(t *testing.T) {
 	}{
 		{"barrier", "bar.warp.sync 0xffffffff;", true},
 		{"vote", "setp.eq.u32 %p2, %r0, 0; vote.sync.any.pred %p2, %p2, 0xffffffff;", false},
+		{"shuffle", "shfl.sync.idx.b32 %r2, %r0, 31, 31, 0xffffffff;", false},
+		{"fence", "fence.sc.sys;", false},
+		{"nothing", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			each(t, func(t *testing.T, o options) {

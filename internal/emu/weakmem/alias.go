@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A physical is the memory behind an Allocation, or behind several: aliases. What is known of its bytes is kept by their
-// offset, and so holds for all addresses. Buffers and the past know a byte by its address in physical memory, of which
-// each physical has a range; that of memory without aliases is its Allocation's.
+// A physical is the memory behind an Allocation, or behind several: aliases. What is known of the memory's bytes is
+// kept by their offset, and so holds for all addresses. Buffers and the past know a byte by its address in physical
+// memory, of which each physical has a range; that of memory without aliases is its Allocation's.
 type physical struct {
 	number  uint64
 	base    uint64   // of the first byte
@@ -98,9 +98,9 @@ func (b *Block) FenceAlias(warp int, mask uint32) {
 	b.warps[warp].time++
 }
 
-// aliased reports whether the access sees what the record, which is before it and of another address, has stored within
-// [from, to). If not, it says so: a fence.proxy.alias is missing. PTX asks for one between any two threads. Only those of
-// one block are checked: beyond it, hardware and all programs do without.
+// aliased reports whether the access sees what the record, which is before the access and of another address, has
+// stored within [from, to). If not, aliased says so: a fence.proxy.alias is missing. PTX asks for one between any two
+// threads. Only those of one block are checked: beyond it, programs that map each other's memory do without.
 func (a *access) aliased(s *Allocation, r *record, from, to uint64) bool {
 	if r.kind&write == 0 || a.warp == nil || r.by != &a.block.origin {
 		return true

@@ -152,3 +152,19 @@ func BenchmarkSync(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkOldLoads is strong loads and stores of a warp with Config.OldLoads.
+func BenchmarkOldLoads(b *testing.B) {
+	m := New(Config{OldLoads: true})
+	_ = m.Map(Allocation{Addr: 1 << 32, Data: make([]byte, 1<<20), Name: "m"})
+	k := m.Begin(0, "k", Clock{}).Block([3]int{}, [3]int{256, 1, 1}, 0)
+	how := How{Order: Relaxed, Scope: System, Line: 1}
+	for i := uint64(0); b.Loop(); i++ {
+		_ = store(k, 0, ^uint32(0), 1<<32+i%64*128, how)
+		for range 4 { // a poll
+			_ = load(k, 1, 1, 1<<32+64, how)
+		}
+		_ = load(k, 1, ^uint32(0), 1<<32+i%32*128, how)
+		m.Tick()
+	}
+}

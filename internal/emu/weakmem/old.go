@@ -1,7 +1,8 @@
 package weakmem
 
-// pastKept is how many overwritten words strong loads may still see.
-const pastKept = 256
+// pastKept is how many overwritten words strong loads may still see, a power of two. A warp's store of vectors of 16
+// bytes is 64 of them. Loads look only at those of their own words, so more cost no more than memory: 64 bytes each.
+const pastKept = 1 << 13
 
 // An overwrite is a strong store or atomic operation that became visible, and
 // what it replaced, within one 8-byte word.
@@ -14,33 +15,49 @@ type overwrite struct {
 	by     *origin
 	old    [8]byte
 	sites  [2]*site // of the word's halves
+	before uint64   // the time after the one before it of the same word, or of another with the same place in past.last
 }
 
 // A past is the last strong stores that became visible. Their number is the time.
 type past struct {
-	ring []overwrite // of pastKept
+	ring []overwrite // grows to pastKept
 	now  uint64      // how many there were
+	last []uint64    // of a word: the time after its last overwrite; words share places
 }
 
-func (m *Memory) at(i uint64) *overwrite { return &m.past.ring[i%pastKept] }
+// pastFirst is how many the ring of a past has room for at first, pastPlaces how many places past.last has.
+const pastFirst, pastPlaces = 256, 1024
+
+func (m *Memory) at(i uint64) *overwrite { return &m.past.ring[i&uint64(len(m.past.ring)-1)] }
+
+// lastOf is the time after the last overwrite of the word that addr lies in, or of another.
+func (m *Memory) lastOf(addr uint64) *uint64 {
+	return &m.past.last[addr/8*0x9e3779b97f4a7c15>>32%pastPlaces]
+}
 
 // remember notes that n bytes from off, within a word, are about to be overwritten.
 func (m *Memory) remember(s *Allocation, off, n uint64, by *origin, device int, far bool) {
 	if !m.config.OldLoads {
 		return
 	}
-	if m.past.ring == nil {
-		m.past.ring = make([]overwrite, pastKept)
+	p := &m.past
+	switch size := uint64(len(p.ring)); {
+	case size == 0:
+		p.ring, p.last = make([]overwrite, pastFirst), make([]uint64, pastPlaces)
+	case p.now == size && size < pastKept:
+		p.ring = append(make([]overwrite, 0, 2*size), p.ring...)[:2*size]
 	}
-	o, addr := m.at(m.past.now), s.base+off
-	*o = overwrite{addr: addr, n: uint8(n), by: by, device: device, far: far}
+	addr := s.base + off
+	o, last := m.at(p.now), m.lastOf(addr)
+	*o = overwrite{addr: addr, n: uint8(n), by: by, device: device, far: far, before: *last}
 	copy(o.old[:n], s.Data[off:])
 	for i := range o.sites {
 		if off := addr&^7 - s.base + uint64(4*i); addr&^7 >= s.base {
 			o.sites[i] = s.memory.sites.slot(off)
 		}
 	}
-	m.past.now++
+	p.now++
+	*last = p.now
 }
 
 // A read is a strong load: later ones must not see older values than it did.
@@ -71,9 +88,8 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 		}
 	}
 	at := now
-	from, found := b.unseen(from, addr, n)
-	if found && m.rand()>>33&1 == 0 {
-		at = from + m.rand()>>16%(now-from+1)
+	if from, until := b.unseen(from, addr, n); until > from && m.rand()>>33&1 == 0 {
+		at = from + m.rand()>>16%(until-from)
 	}
 	for at > 0 && at < now && at+pastKept > now && m.at(at-1).more {
 		at++
@@ -88,40 +104,55 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 }
 
 // unseen is from, or the time of the last store to these bytes that the block has seen, if that is
-// later. It reports whether there are stores since.
-func (b *Block) unseen(from, addr, n uint64) (since uint64, found bool) {
+// later; and the time after one of the stores since, at random, 0 if there are none.
+func (b *Block) unseen(from, addr, n uint64) (since, until uint64) {
 	m := b.memory
-	for i := m.past.now; i > from; i-- {
-		o := m.at(i - 1)
-		if o.addr >= addr+n || addr >= o.addr+uint64(o.n) {
-			continue
+	since = from
+	others := uint64(0)
+	for word := addr &^ 7; word < addr+n; word += 8 {
+		for i := *m.lastOf(word); i > since; i = m.at(i - 1).before {
+			o := m.at(i - 1)
+			if o.addr&^7 != word || o.addr >= addr+n || addr >= o.addr+uint64(o.n) {
+				continue
+			}
+			if o.by == &b.origin || o.far && o.device == b.grid.device {
+				since = i
+				break
+			}
+			if others++; others == 1 || m.rand()>>33%others == 0 {
+				until = i
+			}
 		}
-		if o.by == &b.origin || o.far && o.device == b.grid.device {
-			return i, found
-		}
-		found = true
 	}
-	return from, found
+	return since, until
 }
 
 // rollBack changes p, the bytes at addr in physical memory, to their values at a time.
 func (m *Memory) rollBack(p []byte, addr, at uint64) {
 	end := addr + uint64(len(p))
-	for i := m.past.now; i > at; i-- {
-		o := m.at(i - 1)
-		if from, to := max(o.addr, addr), min(o.addr+uint64(o.n), end); from < to {
-			copy(p[from-addr:to-addr], o.old[from-o.addr:])
+	for word := addr &^ 7; word < end; word += 8 {
+		for i := *m.lastOf(word); i > at; i = m.at(i - 1).before {
+			o := m.at(i - 1)
+			if from, to := max(o.addr, addr), min(o.addr+uint64(o.n), end); o.addr&^7 == word && from < to {
+				copy(p[from-addr:to-addr], o.old[from-o.addr:])
+			}
 		}
 	}
 }
 
 // siteAt is the site at an offset as it was.
 func (m *Memory) siteAt(s *Allocation, off uint64, size int, v, at uint64) *site {
-	addr := s.base + off
-	for i := at; i < m.past.now; i++ {
-		o := m.at(i)
-		if o.addr < addr+uint64(size) && addr < o.addr+uint64(o.n) {
-			return o.sites[addr/4%2].holds(off, size, v)
+	if at < m.past.now {
+		var first *overwrite // since then
+		addr := s.base + off
+		for i := *m.lastOf(addr); i > at; i = m.at(i - 1).before {
+			o := m.at(i - 1)
+			if o.addr&^7 == addr&^7 && o.addr < addr+uint64(size) && addr < o.addr+uint64(o.n) {
+				first = o
+			}
+		}
+		if first != nil {
+			return first.sites[addr/4%2].holds(off, size, v)
 		}
 	}
 	return s.memory.sites.find(off, size, v)

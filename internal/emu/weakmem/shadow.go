@@ -186,7 +186,8 @@ func (a *access) ordered(s *Allocation, r *record, from, to uint64) (before, all
 		}
 	}
 	if a.allBefore(r) {
-		return true, ((r.kind^cur.kind)&async == 0 || a.proxied(s, r, from, to)) && (r.alias == cur.alias || a.aliased(s, r, from, to))
+		return true, ((r.kind^cur.kind)&async == 0 || a.proxied(s, r, from, to)) &&
+			(r.alias == cur.alias || a.aliased(s, r, from, to))
 	}
 	from, to = max(from, r.addr), min(to, r.addr+r.n)
 	conflict := (r.kind|cur.kind)&write != 0 && !mutual(r, cur)

@@ -12,16 +12,24 @@
 //
 //   - Loads happen when they are executed, but for Config.OldLoads. A reader
 //     that lacks its acquire is found as a race, not by an old value; if all
-//     its loads are strong, only OldLoads finds it.
+//     its loads are strong, only OldLoads finds it. No load sees a store that follows from
+//     what its own thread stores later (load buffering).
 //   - An atomic operation that returns a value is visible at once; a relaxed red may be as late as a store.
 //   - The lanes of a warp see each other's stores at once. That they used
-//     SyncWarp is only checked.
+//     SyncWarp is only checked: what conflicts without it is a race, unless all of it is strong.
 //   - Of each 8 bytes, only the last few unordered writes and reads are remembered; a
 //     race with an older one is missed.
+//   - Old values are those of the last 8192 words that strong stores wrote.
 //   - An acquire pairs with a store whose bytes hold all that it read. Accesses
 //     of different sizes count as strong to each other, which PTX leaves open.
 //   - Stores in foreign allocations by others than this Memory's kernels are not seen. An
 //     acquire that reads one counts as after all releases to foreign allocations before.
+//
+// Memory at several addresses (Allocation.Physical) is one: what is said above holds for its bytes, by whatever
+// address. Between a block's store by one address and its access by another there has to be a fence.proxy.alias. PTX
+// wants one between any two threads, and takes strong accesses by different addresses for a race; neither is
+// reported, as peers that map each other's memory live by it on hardware. Nor has there to be one between a load and
+// a store.
 //
 // An asynchronous copy (Transfer) goes on beside the thread that began it. What it reads and
 // writes is a race with all that did not wait for it. Bulk copies go through the async proxy
