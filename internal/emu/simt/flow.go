@@ -31,7 +31,6 @@ func init() {
 		"createpolicy": decodePolicy,
 		"shfl":         decodeSync, "vote": decodeSync, "match": decodeSync, "redux": decodeSync,
 		"elect": decodeSync, "activemask": decodeActive,
-		"mma": decodeMMA, "ldmatrix": decodeMatrix, "stmatrix": decodeMatrix,
 	}
 }
 

@@ -190,29 +190,15 @@ func (w *warp) retrySync() {
 // syncApart carries out a syncOp of groups that are at different instructions.
 func (w *warp) syncApart(who []int, mask uint32) {
 	ins := w.block.grid.Kernel.code.ins
-	first := ins[w.groups[who[0]].pc]
-	var few [6]alu.Lanes
-	d, s := few[:2], few[2:]
-	if len(first.src) > len(s) {
-		many := make([]alu.Lanes, 16)
-		d, s = many[:4], many[4:]
-	}
-	var to [4]*alu.Lanes
-	var from [12]*alu.Lanes
-	dst, src := to[:len(d)], from[:len(s)]
-	for i := range d {
-		dst[i] = &d[i]
-	}
-	for i := range s {
-		src[i] = &s[i]
-	}
+	var d, s [4]alu.Lanes
+	dst, src := []*alu.Lanes{&d[0], &d[1]}, []*alu.Lanes{&s[0], &s[1], &s[2], &s[3]}
 	for _, k := range who {
 		g := &w.groups[k]
 		for i, slot := range ins[g.pc].src {
 			copyLanes(&s[i], w.slot(slot), g.mask)
 		}
 	}
-	op := first.x.(*syncOp)
+	op := ins[w.groups[who[0]].pc].x.(*syncOp)
 	op.run(mask, dst, src)
 	if op.orders {
 		w.block.mem.SyncWarp(w.index, mask)

@@ -29,8 +29,8 @@ type warp struct {
 	seat int // in World.ready, -1 when it is not
 	last int // its turn in the rotation, see Config.Follow
 
-	dst, src [16]*alu.Lanes // operands of the instruction
-	addr     alu.Lanes      // scratch of accesses
+	dst, src [8]*alu.Lanes // operands of the instruction
+	addr     alu.Lanes     // scratch of accesses
 	polled   poll
 	copies   *[32]copies // of each thread, once one has begun any
 }
@@ -152,9 +152,9 @@ func (w *warp) slot(s int32) *alu.Lanes {
 }
 
 // operands looks up the slots of an instruction.
-func (w *warp) operands(to *[16]*alu.Lanes, slots []int32) []*alu.Lanes {
+func (w *warp) operands(to *[8]*alu.Lanes, slots []int32) []*alu.Lanes {
 	for i, s := range slots {
-		to[i&15] = w.slot(s)
+		to[i&7] = w.slot(s)
 	}
 	return to[:len(slots)]
 }
