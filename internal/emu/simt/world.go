@@ -21,11 +21,12 @@ type World struct {
 	transfers []*transfer // under way
 	pace      int         // see carry
 
-	ran     uint64 // thread-instructions
-	quiet   uint64 // ran when something last changed
-	changes uint64 // Memory.Changes then
-	watch   bool   // polls are noted
-	combine combine
+	ran       uint64 // thread-instructions
+	quiet     uint64 // ran when something last changed
+	changes   uint64 // Memory.Changes then
+	watch     bool   // polls are noted
+	combine   combine
+	fragments fragments
 }
 
 // NewWorld makes a World without grids.
