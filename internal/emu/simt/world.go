@@ -1,6 +1,7 @@
 package simt
 
 import (
+	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
@@ -27,6 +28,7 @@ type World struct {
 	watch     bool   // polls are noted
 	combine   combine
 	fragments fragments
+	values    [8]alu.Lanes // of an atomic operation on vectors
 }
 
 // NewWorld makes a World without grids.
