@@ -107,6 +107,8 @@ func (p *parser) checkOperand(b *body, f *form, r role, o *Operand) string {
 		return p.checkAddress(b, f, o)
 	case 'b', 'n':
 		return b.checkBarrier(o, r.kind == 'n')
+	case 'F':
+		return b.checkFragment(o, fragmentOf(f, r.sel))
 	case 'V', 'M':
 		return b.checkMove(o, t, r.kind == 'M')
 	}
@@ -307,7 +309,7 @@ func (p *parser) checkAddress(b *body, f *form, o *Operand) string {
 	if o.Kind != AddrOperand {
 		return "not an address in brackets, expected one"
 	}
-	if f.op == "cp" || f.op == "st" && f.mods[0] == "async" {
+	if f.op == "cp" || (f.op == "st" || f.op == "red") && f.mods[0] == "async" {
 		return "" // several spaces
 	}
 	if o.Reg >= 0 && p.module.AddressSize == 64 && b.Regs[o.Reg].Type.Size() == 4 &&

@@ -36,6 +36,8 @@ func formOf(name string) (*form, error) {
 			f.vec = 2
 		case "v4":
 			f.vec = 4
+		case "v8":
+			f.vec = 8
 		}
 	}
 	var err error

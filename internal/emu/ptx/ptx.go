@@ -150,6 +150,8 @@ const (
 	F32
 	F64
 	TF32
+	E4M3
+	E5M2
 	E4M3x2
 	E5M2x2
 	U16x2

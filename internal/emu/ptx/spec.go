@@ -55,7 +55,7 @@ type choice struct {
 type role struct {
 	kind     byte
 	typ      Type // NoType: see sel
-	sel      byte // which type: 0 the instruction's first, '1' its second, 'w' twice as wide, 'a' an address
+	sel      byte // which type: 0 the instruction's first, '1' its second, 'w' twice as wide, 'a' an address; or a matrix
 	optional bool
 }
 
@@ -112,7 +112,7 @@ func roleOf(word string) role {
 	r := role{kind: word[0], optional: optional}
 	switch _, typ, _ := strings.Cut(word, ":"); typ {
 	case "":
-	case "1", "wide", "addr":
+	case "1", "wide", "addr", "A", "B", "C", "D", "M":
 		r.sel = typ[0]
 	default:
 		r.typ = typeNames[typ]
@@ -123,6 +123,9 @@ func roleOf(word string) role {
 // specOf finds the line of the table that the modifiers fit.
 func specOf(f *form) (*spec, error) {
 	lines := specs()[f.op]
+	if why := absent(f); why != "" {
+		return nil, fmt.Errorf("%s: %s", clip(f.op), why)
+	}
 	if lines == nil {
 		return nil, fmt.Errorf("unknown instruction %s, expected one of PTX that Ringo knows", clip(f.op))
 	}
@@ -176,6 +179,19 @@ func memoryOrder(op string, mods []string) []string {
 	mods = slices.Clone(mods)
 	slices.SortStableFunc(mods, byRank)
 	return mods
+}
+
+// absent says why an instruction that PTX has is refused: it works on what nothing here has.
+func absent(f *form) string {
+	switch {
+	case f.op == "wgmma":
+		return "products of matrices by four warps together are not emulated, expected mma.sync"
+	case f.op == "tcgen05":
+		return "tensor memory is not emulated, expected mma.sync"
+	case f.op == "tensormap", f.op == "cp" && slices.Contains(f.mods, "tensor"):
+		return "tensor maps are not emulated, expected copies of bytes"
+	}
+	return ""
 }
 
 // match walks the slots; n is how many modifiers fitted, take sees each.

@@ -19,6 +19,7 @@ package ptx
 //	b  number of a barrier               n  number of threads
 //	M  what mov takes and packs          V  what mov gives and unpacks
 //	l  label                             t  table of labels
+//	F  registers with a fragment of a matrix, which stands behind the colon
 //	x  anything
 //
 // Behind a colon stands a type where it is not the instruction's first: a name,
@@ -132,7 +133,8 @@ var table = [][3]string{
 	{"atom", "?SEM ?SCOPE60 ?SHAREABLE min,max u32,s32,u64,s64", "d m s"},
 	{"atom", "?SEM ?SCOPE60 ?SHAREABLE add noftz f16@6.3/70,f16x2@6.2/60,bf16@7.8/90,bf16x2@7.8/90", "d m s"},
 	{"atom@8.1/90", "?SEM ?SCOPE60 ?global add v2,v4 f32", "D m S"},
-	{"atom@8.1/90", "?SEM ?SCOPE60 ?global add,min,max noftz v2,v4 f16,bf16,f16x2,bf16x2", "D m S"},
+	{"atom@8.1/90", "?SEM ?SCOPE60 ?global add,min,max noftz v2,v4,v8 f16,bf16", "D m S"},
+	{"atom@8.1/90", "?SEM ?SCOPE60 ?global add,min,max noftz v2,v4 f16x2,bf16x2", "D m S"},
 	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SHAREABLE and,or,xor b32,b64", "m s"},
 	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SHAREABLE inc,dec u32", "m s"},
 	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SHAREABLE add u32,s32,u64,f32,f64@5.0/60", "m s"},
@@ -140,7 +142,10 @@ var table = [][3]string{
 	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SHAREABLE add noftz " +
 		"f16@6.3/70,f16x2@6.2/60,bf16@7.8/90,bf16x2@7.8/90", "m s"},
 	{"red@8.1/90", "?relaxed,release ?SCOPE60 ?global add v2,v4 f32", "m S"},
-	{"red@8.1/90", "?relaxed,release ?SCOPE60 ?global add,min,max noftz v2,v4 f16,bf16,f16x2,bf16x2", "m S"},
+	{"red@8.1/90", "?relaxed,release ?SCOPE60 ?global add,min,max noftz v2,v4,v8 f16,bf16", "m S"},
+	{"red@8.1/90", "?relaxed,release ?SCOPE60 ?global add,min,max noftz v2,v4 f16x2,bf16x2", "m S"},
+	{"red@8.1/90", "async ?relaxed ?cluster ?shared::cluster mbarrier::complete_tx::bytes inc,dec u32", "m s m"}, {"red@8.1/90", "async ?relaxed ?cluster ?shared::cluster mbarrier::complete_tx::bytes min,max u32,s32", "m s m"},
+	{"red@8.1/90", "async ?relaxed ?cluster ?shared::cluster mbarrier::complete_tx::bytes add u32,s32,u64", "m s m"}, {"red@8.1/90", "async ?relaxed ?cluster ?shared::cluster mbarrier::complete_tx::bytes and,or,xor b32", "m s m"},
 	{"prefetch", "?global,local L1,L2", "m"}, {"prefetch@7.4/80", "global L2::evict_last,L2::evict_normal", "m"},
 	{"prefetchu", "L1", "m"},
 	{"applypriority@7.4/80", "?global L2::evict_normal", "m i"}, {"discard@7.4/80", "?global L2", "m i"},
@@ -201,6 +206,23 @@ var table = [][3]string{
 	{"activemask@6.2/30", "b32", "d"}, {"redux@7.0/80", "sync add,min,max u32,s32", "d s s:u32"},
 	{"redux@7.0/80", "sync and,or,xor b32", "d s s:u32"},
 	{"elect@8.0/90", "sync", "e:b32 s:u32"}, {"griddepcontrol@7.8/90", "launch_dependents,wait", ""},
+
+	// Matrices.
+	{"mma@6.5/75", "sync aligned m16n8k8 row col f16 f16 f16 f16", "F:D F:A F:B F:C"},
+	{"mma@6.5/75", "sync aligned m16n8k8 row col f32 f16 f16 f32", "F:D F:A F:B F:C"},
+	{"mma@7.0/80", "sync aligned m16n8k16 row col f16 f16 f16 f16", "F:D F:A F:B F:C"},
+	{"mma@7.0/80", "sync aligned m16n8k16 row col f32 f16 f16 f32", "F:D F:A F:B F:C"},
+	{"mma@7.0/80", "sync aligned m16n8k8,m16n8k16 row col f32 bf16 bf16 f32", "F:D F:A F:B F:C"},
+	{"mma@7.0/80", "sync aligned m16n8k4,m16n8k8 row col f32 tf32 tf32 f32", "F:D F:A F:B F:C"},
+	{"mma@8.4/89", "sync aligned m16n8k16@8.7,m16n8k32 row col f32 e4m3,e5m2 e4m3,e5m2 f32", "F:D F:A F:B F:C"},
+	{"mma@8.7/89", "sync aligned m16n8k16,m16n8k32 row col f16 e4m3,e5m2 e4m3,e5m2 f16", "F:D F:A F:B F:C"},
+	{"mma@6.5/75", "sync aligned m8n8k16 row col ?satfinite s32 u8,s8 u8,s8 s32", "F:D F:A F:B F:C"},
+	{"mma@7.0/80", "sync aligned m16n8k16,m16n8k32 row col ?satfinite s32 u8,s8 u8,s8 s32", "F:D F:A F:B F:C"},
+	{"mma@7.0/80", "sync aligned m8n8k4 row col f64 f64 f64 f64", "F:D F:A F:B F:C"},
+	{"mma@7.8/90", "sync aligned m16n8k4,m16n8k8,m16n8k16 row col f64 f64 f64 f64", "F:D F:A F:B F:C"},
+	{"ldmatrix@6.5/75", "sync aligned m8n8 x1,x2,x4 ?trans ?shared,shared::cta@7.8 b16", "F:M m"},
+	{"stmatrix@7.8/90", "sync aligned m8n8 x1,x2,x4 ?trans ?shared,shared::cta b16", "m F:M"},
+	{"movmatrix@7.8/75", "sync aligned m8n8 trans b16", "d:b32 s:b32"},
 
 	// Control.
 	{"bra", "?uni", "l"}, {"brx@6.0/30", "idx ?uni", "s:u32 t"}, {"call", "?uni", "x x x"}, {"ret", "?uni", ""},

@@ -23,6 +23,7 @@ var types = [...]typeInfo{
 	S8: {"s8", 1, signed}, S16: {"s16", 2, signed}, S32: {"s32", 4, signed}, S64: {"s64", 8, signed},
 	F16: {"f16", 2, float}, F16x2: {"f16x2", 4, float}, BF16: {"bf16", 2, float}, BF16x2: {"bf16x2", 4, float},
 	F32: {"f32", 4, float}, F64: {"f64", 8, float}, TF32: {"tf32", 4, float},
+	E4M3: {"e4m3", 1, float}, E5M2: {"e5m2", 1, float},
 	E4M3x2: {"e4m3x2", 2, float}, E5M2x2: {"e5m2x2", 2, float},
 	U16x2: {"u16x2", 4, unsigned}, S16x2: {"s16x2", 4, signed},
 	Pred: {"pred", 1, pred},

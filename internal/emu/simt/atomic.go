@@ -75,7 +75,8 @@ func newAtomic(in *ptx.Instr, a access) (*atomic, error) {
 			near:   func(old, b, _ uint64) uint64 { return near(old, b) },
 		}, nil
 	case t.Float() && (op == "min" || op == "max"):
-		return nil, errorAt(in, "this atomic operation is not emulated")
+		f, err := extremum(in, op)
+		return &atomic{access: a, f: func(old, b, _ uint64) uint64 { return f(old, b) }}, err
 	case t.Signed() && (op == "min" || op == "max"):
 		flip := uint64(1) << (width - 1)
 		return &atomic{access: a, f: func(old, b, _ uint64) uint64 {
@@ -95,15 +96,13 @@ func decodeAtomic(c *compiler, fr *frame, in *ptx.Instr) error {
 			return errorAt(in, "want a destination")
 		}
 		if ops[0].Kind != ptx.SinkOperand {
-			s, err := c.dest(fr, in, ops[0])
-			if err != nil {
+			if err := c.dests(fr, in, &d, ops[0]); err != nil {
 				return err
 			}
-			d.dst = []int32{s}
 		}
 		ops = ops[1:]
 	}
-	if len(ops) < 2 || in.Vec > 1 {
+	if len(ops) < 2 {
 		return errorAt(in, "want an address and a source")
 	}
 	a, base, err := c.newAccess(fr, in, ops[0])
@@ -118,11 +117,9 @@ func decodeAtomic(c *compiler, fr *frame, in *ptx.Instr) error {
 	}
 	d.src = []int32{base}
 	for _, o := range ops[1:] {
-		s, err := c.source(fr, in, o)
-		if err != nil {
+		if err := c.sources(fr, in, &d, o); err != nil {
 			return err
 		}
-		d.src = append(d.src, s)
 	}
 	if in.Has("cas") && len(d.src) < 3 {
 		return errorAt(in, "want a value to compare with and one to store")
@@ -132,6 +129,9 @@ func decodeAtomic(c *compiler, fr *frame, in *ptx.Instr) error {
 		return err
 	}
 	d.x = at
+	if in.Vec > 1 {
+		d.exec = execVectorAtomic
+	}
 	c.emit(fr, in, d)
 	return nil
 }
@@ -156,36 +156,38 @@ func (c *combine) kept() func(lane int, old uint64) uint64 {
 func execAtomic(w *warp, in *inst, mask uint32) status {
 	a := in.x.(*atomic)
 	addr := w.address(in, &a.access)
+	b, c := w.slot(in.src[1]), w.slot(in.src[len(in.src)-1])
+	var old *alu.Lanes
+	if len(in.dst) > 0 {
+		old = w.slot(in.dst[0])
+	}
 	if a.storage != anywhere {
-		return w.atomic(in, a, a.storage, mask, addr)
+		return w.atomic(in, a, a.storage, mask, addr, b, c, old)
 	}
 	return w.split(mask, addr, func(p storage, mask uint32, addr *alu.Lanes) status {
-		return w.atomic(in, a, p, mask, addr)
+		return w.atomic(in, a, p, mask, addr, b, c, old)
 	})
 }
 
-func (w *warp) atomic(in *inst, a *atomic, p storage, mask uint32, addr *alu.Lanes) status {
+// atomic is one atomic operation of each thread, with b and c. old, if not nil, gets what was there.
+func (w *warp) atomic(in *inst, a *atomic, p storage, mask uint32, addr, b, c, old *alu.Lanes) status {
 	world := w.block.grid.world
-	c := &world.combine
-	c.f, c.b, c.c = a.f, w.slot(in.src[1]), w.slot(in.src[len(in.src)-1])
+	x := &world.combine
+	x.f, x.b, x.c = a.f, b, c
 	how := a.how
 	switch p {
 	case shared:
 		how.Shared = true
 		if a.near != nil {
-			c.f = a.near
+			x.f = a.near
 		}
 	case local, arguments:
 		return w.fail(in, mask, weakmem.BadInstruction, "atomic operations are on global and shared memory")
 	}
-	var old *alu.Lanes
-	if len(in.dst) > 0 {
-		old = w.slot(in.dst[0])
-	}
-	f := c.call
+	f := x.call
 	if old == nil && w.block.mem.Late(how) {
 		how.Late = true
-		f = c.kept()
+		f = x.kept()
 	}
 	first := bits.TrailingZeros32(mask)
 	at := addr[first] // old may be the register of the address

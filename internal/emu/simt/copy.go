@@ -2,7 +2,6 @@ package simt
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
@@ -133,18 +132,6 @@ func decodePlainCopy(c *compiler, fr *frame, in *ptx.Instr) error {
 // reduction is what cp.reduce does to an element.
 func reduction(in *ptx.Instr) (func(old, v uint64) uint64, error) {
 	t := in.Types[0]
-	if i := slices.IndexFunc(in.Mods, func(m string) bool { return m == "min" || m == "max" }); i >= 0 && t.Float() {
-		op, err := alu.Lookup(&ptx.Instr{Op: in.Mods[i], Mods: []string{t.String()}, Types: in.Types})
-		if err != nil {
-			return nil, errorAt(in, "%v", err)
-		}
-		return func(old, v uint64) uint64 {
-			var a, b, d alu.Lanes
-			a[0], b[0] = old, v
-			op.Run(1, []*alu.Lanes{&d}, []*alu.Lanes{&a, &b})
-			return d[0]
-		}, nil
-	}
 	a, err := newAtomic(in, access{size: t.Size()})
 	if err != nil {
 		return nil, err

@@ -31,6 +31,9 @@ func init() {
 		"createpolicy": decodePolicy,
 		"shfl":         decodeSync, "vote": decodeSync, "match": decodeSync, "redux": decodeSync,
 		"elect": decodeSync, "activemask": decodeActive,
+
+		"mma": decodeAligned(decodeProduct), "movmatrix": decodeAligned(decodeMoveMatrix),
+		"ldmatrix": decodeAligned(decodeLoadMatrix), "stmatrix": decodeAligned(decodeStoreMatrix),
 	}
 }
 

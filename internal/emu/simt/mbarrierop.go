@@ -151,7 +151,7 @@ func (w *warp) mbarrier(in *inst, mask uint32, at uint64) (*mbarrier, status) {
 // execMbarrier is what changes a barrier, lane by lane.
 func execMbarrier(w *warp, in *inst, mask uint32) status {
 	op := in.x.(*mbarrierOp)
-	addr, s := w.barriers(in, &op.pointer, mask)
+	addr, s := w.allInShared(in, &op.pointer, mask)
 	if s != next {
 		return s
 	}
@@ -177,7 +177,7 @@ func execWait(w *warp, in *inst, mask uint32) status {
 	want := *w.slot(in.src[1])
 	passed := w.slot(in.dst[0])
 	var waits *mbarrier
-	addr, s := w.barriers(in, &op.pointer, mask)
+	addr, s := w.allInShared(in, &op.pointer, mask)
 	if s != next {
 		return s
 	}
@@ -213,15 +213,6 @@ func execWait(w *warp, in *inst, mask uint32) status {
 		w.polled = poll{in: in, lane: bits.TrailingZeros32(mask), addr: waits.at, shared: true, bar: waits}
 	}
 	return next
-}
-
-// barriers are the addresses of barriers that lanes name.
-func (w *warp) barriers(in *inst, p *pointer, mask uint32) (addr alu.Lanes, s status) {
-	for l := mask; l != 0 && s == next; l &= l - 1 {
-		lane := bits.TrailingZeros32(l)
-		addr[lane], s = w.inShared(in, p, in.src[0], lane)
-	}
-	return addr, s
 }
 
 // lanesAt is the lanes of a mask whose address is that of the first.

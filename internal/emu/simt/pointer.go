@@ -1,6 +1,9 @@
 package simt
 
 import (
+	"math/bits"
+
+	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
@@ -47,4 +50,13 @@ func (w *warp) inShared(in *inst, p *pointer, base int32, lane int) (uint64, sta
 		return 0, w.failAt(in, lane, weakmem.BadInstruction, v, "the address is not in shared memory")
 	}
 	return v &^ windowMask, next
+}
+
+// allInShared are the addresses of lanes as offsets in shared memory.
+func (w *warp) allInShared(in *inst, p *pointer, mask uint32) (addr alu.Lanes, s status) {
+	for l := mask; l != 0 && s == next; l &= l - 1 {
+		lane := bits.TrailingZeros32(l)
+		addr[lane], s = w.inShared(in, p, in.src[0], lane)
+	}
+	return addr, s
 }

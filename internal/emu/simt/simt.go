@@ -93,7 +93,7 @@ func (e Event) Access(lane int) (addr uint64, bytes int, ok bool) {
 	case *access:
 		a, registers = x, max(len(e.inst.dst), len(e.inst.src)-1)
 	case *atomic:
-		a = &x.access
+		a, registers = &x.access, max(1, e.inst.ptx.Vec)
 	}
 	if a == nil || registers == 0 || a.storage != memory && a.storage != anywhere {
 		return 0, 0, false

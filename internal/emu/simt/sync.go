@@ -21,6 +21,9 @@ type syncOp struct {
 	member int      // which source is the member mask
 	run    alu.Func // for all threads that take part
 	orders bool     // orders memory too
+
+	// together, if set, is what all threads of a warp do at one instruction, which it is part of: see decodeAligned.
+	together func(w *warp, in *inst) status
 }
 
 func decodeSync(c *compiler, fr *frame, in *ptx.Instr) error {
@@ -181,8 +184,12 @@ func (w *warp) retrySync() {
 				who = append(who, k)
 			}
 		}
-		if here == g.value&w.live {
+		switch {
+		case here != g.value&w.live:
+		case op.together == nil:
 			w.syncApart(who, here)
+		case w.alignedApart(who) != next:
+			return
 		}
 	}
 }

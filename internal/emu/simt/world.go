@@ -1,6 +1,7 @@
 package simt
 
 import (
+	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
@@ -21,11 +22,13 @@ type World struct {
 	transfers []*transfer // under way
 	pace      int         // see carry
 
-	ran     uint64 // thread-instructions
-	quiet   uint64 // ran when something last changed
-	changes uint64 // Memory.Changes then
-	watch   bool   // polls are noted
-	combine combine
+	ran       uint64 // thread-instructions
+	quiet     uint64 // ran when something last changed
+	changes   uint64 // Memory.Changes then
+	watch     bool   // polls are noted
+	combine   combine
+	fragments fragments
+	values    [8]alu.Lanes // of an atomic operation on vectors
 }
 
 // NewWorld makes a World without grids.
