@@ -12,17 +12,20 @@ import (
 // everyLane is the mask of a whole warp.
 const everyLane = 1<<32 - 1
 
+// together is what an instruction does for all threads of a warp.
+type together func(w *warp, in *inst) status
+
 // decodeAligned decodes an instruction of .sync.aligned on matrices, which all 32 threads of a warp carry out together.
 // A group of threads that comes to it first waits for the others. It is a fault if one of them has ended, or is at
 // another such instruction, where PTX leaves open what happens.
-func decodeAligned(do func(c *compiler, fr *frame, in *ptx.Instr, d *inst) (func(w *warp, in *inst) status, error)) decoder {
+func decodeAligned(do func(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error)) decoder {
 	return func(c *compiler, fr *frame, in *ptx.Instr) error {
 		d := inst{exec: execAligned}
-		together, err := do(c, fr, in, &d)
+		run, err := do(c, fr, in, &d)
 		if err != nil {
 			return err
 		}
-		d.x = &syncOp{name: in.Name(), together: together}
+		d.x = &syncOp{name: in.Name(), together: run}
 		c.emit(fr, in, d)
 		return nil
 	}

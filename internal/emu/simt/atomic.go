@@ -89,6 +89,9 @@ func newAtomic(in *ptx.Instr, a access) (*atomic, error) {
 }
 
 func decodeAtomic(c *compiler, fr *frame, in *ptx.Instr) error {
+	if in.Has("async") {
+		return decodeAsyncStore(c, fr, in)
+	}
 	ops := in.Operands
 	d := inst{exec: execAtomic}
 	if in.Op == "atom" {

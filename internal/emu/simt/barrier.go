@@ -39,6 +39,9 @@ func decodeBarrier(c *compiler, fr *frame, in *ptx.Instr) error {
 	if in.Has("warp") {
 		return decodeSync(c, fr, in)
 	}
+	if in.Has("cluster") {
+		return errorAt(in, "barriers of clusters are not emulated")
+	}
 	op := &barrierOp{arrive: in.Has("arrive"), aligned: in.Op == "bar" || in.Has("aligned")}
 	d := inst{exec: execBarrier, x: op}
 	ops := in.Operands

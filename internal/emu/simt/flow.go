@@ -25,7 +25,7 @@ func init() {
 
 		"ld": decodeLoad, "ldu": decodeLoad, "st": decodeStore, "atom": decodeAtomic, "red": decodeAtomic,
 		"fence": decodeFence, "membar": decodeFence,
-		"cvta": decodeAddress, "isspacep": decodeIsSpace,
+		"cvta": decodeAddress, "isspacep": decodeIsSpace, "mapa": decodeMap, "getctarank": decodeRank,
 
 		"bar": decodeBarrier, "barrier": decodeBarrier, "mbarrier": decodeMbarrier, "cp": decodeCopy,
 		"createpolicy": decodePolicy,

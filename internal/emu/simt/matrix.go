@@ -53,7 +53,7 @@ func (op *matrixOp) addresses(w *warp, in *inst) (mask uint32, addr alu.Lanes, s
 	return mask, addr, s
 }
 
-func decodeLoadMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (func(w *warp, in *inst) status, error) {
+func decodeLoadMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error) {
 	op, err := c.newMatrixOp(fr, in, d, in.Operands[1], in.Operands[0])
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func decodeLoadMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (func(w *w
 	}, nil
 }
 
-func decodeStoreMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (func(w *warp, in *inst) status, error) {
+func decodeStoreMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error) {
 	op, err := c.newMatrixOp(fr, in, d, in.Operands[0], in.Operands[1])
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func decodeStoreMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (func(w *
 }
 
 // decodeMoveMatrix decodes movmatrix, which transposes a matrix that lies in the threads' registers.
-func decodeMoveMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (func(w *warp, in *inst) status, error) {
+func decodeMoveMatrix(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error) {
 	if err := c.dests(fr, in, d, in.Operands[0]); err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
-// halfProduct is a product of 16 × 16 and 16 × 8 halves by one warp, whose fragments go through shared memory. The input
-// is A, row by row, from word 0 on and B from word 128 on, and the tile holds the same.
+// halfProduct is a product of 16 × 16 and 16 × 8 halves by one warp, whose fragments go through shared memory. The
+// input is A, row by row, from word 0 on and B from word 128 on, and the tile holds the same.
 const halfProduct = `
 mad.wide.u32 %rd4, %r0, 16, %rd2;
 ld.global.v4.u32 {%r10, %r11, %r12, %r13}, [%rd4];

@@ -118,6 +118,9 @@ func decodeLoad(c *compiler, fr *frame, in *ptx.Instr) error {
 }
 
 func decodeStore(c *compiler, fr *frame, in *ptx.Instr) error {
+	if in.Has("async") {
+		return decodeAsyncStore(c, fr, in)
+	}
 	if len(in.Operands) < 2 {
 		return errorAt(in, "want an address and a source")
 	}

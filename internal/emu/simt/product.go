@@ -6,7 +6,7 @@ import (
 )
 
 // decodeProduct decodes mma. Its sources are the registers of A, B and C.
-func decodeProduct(c *compiler, fr *frame, in *ptx.Instr, d *inst) (func(w *warp, in *inst) status, error) {
+func decodeProduct(c *compiler, fr *frame, in *ptx.Instr, d *inst) (together, error) {
 	shape, ok := ptx.ShapeOf(in.Mods)
 	if !ok || len(in.Types) != 4 || len(in.Operands) != 4 {
 		return nil, errorAt(in, "not emulated")
@@ -17,7 +17,7 @@ func decodeProduct(c *compiler, fr *frame, in *ptx.Instr, d *inst) (func(w *warp
 }
 
 // product decodes the operands of a product.
-func (c *compiler) product(fr *frame, in *ptx.Instr, d *inst, p alu.Product) (func(w *warp, in *inst) status, error) {
+func (c *compiler) product(fr *frame, in *ptx.Instr, d *inst, p alu.Product) (together, error) {
 	if err := c.dests(fr, in, d, in.Operands[0]); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ type syncOp struct {
 	orders bool     // orders memory too
 
 	// together, if set, is what all threads of a warp do at one instruction, which it is part of: see decodeAligned.
-	together func(w *warp, in *inst) status
+	together together
 }
 
 func decodeSync(c *compiler, fr *frame, in *ptx.Instr) error {

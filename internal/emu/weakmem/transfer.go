@@ -10,6 +10,9 @@ type Plan struct {
 	Async                bool // through the async proxy
 	Line                 int  // of PTX, for reports
 
+	// Value, if set, are the Bytes to write, of registers: nothing is read at Src.
+	Value []byte
+
 	// Update, if set, gives what an element of Size bytes at Dst becomes: a reduction,
 	// of which each element is an atomic operation, relaxed, of GPU scope.
 	Update func(old, v uint64) uint64
@@ -59,8 +62,10 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 	if p.Async {
 		proxy = async
 	}
-	if f := t.touch(&t.reader, p.Src, p.Bytes, p.Align, p.FromShared, proxy, known); f != nil {
-		return nil, f
+	if p.Value == nil {
+		if f := t.touch(&t.reader, p.Src, p.Bytes, p.Align, p.FromShared, proxy, known); f != nil {
+			return nil, f
+		}
 	}
 	if p.Signals {
 		k := proxy
@@ -81,6 +86,10 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 	}
 	t.data = make([]byte, n)
 	t.pieces = (n + pieceBytes - 1) / pieceBytes
+	if p.Value != nil {
+		copy(t.data, p.Value)
+		t.read = t.pieces
+	}
 	t.order = make([]int32, t.pieces)
 	for i := range t.order {
 		k := int(m.rand() >> 33 % uint64(i+1))

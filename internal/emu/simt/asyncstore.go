@@ -1,0 +1,75 @@
+package simt
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
+)
+
+// An asyncStore is st.async or red.async, which stores registers to shared memory, or reduces into it, at some later
+// time, and tells a barrier then. Its sources are the two addresses, then the values.
+type asyncStore struct {
+	dst, bar pointer
+	size     int                        // of an element
+	update   func(old, v uint64) uint64 // red.async
+}
+
+func decodeAsyncStore(c *compiler, fr *frame, in *ptx.Instr) error {
+	op := &asyncStore{size: in.Types[0].Size()}
+	d := inst{exec: execAsyncStore, x: op}
+	var err error
+	if in.Op == "red" {
+		if op.update, err = reduction(in); err != nil {
+			return err
+		}
+	}
+	for i, p := range []*pointer{&op.dst, &op.bar} {
+		var s int32
+		if *p, s, err = c.newPointer(fr, in, in.Operands[2*i], in.Space); err != nil {
+			return err
+		}
+		d.src = append(d.src, s)
+	}
+	if err := c.sources(fr, in, &d, in.Operands[1]); err != nil {
+		return err
+	}
+	c.emit(fr, in, d)
+	return nil
+}
+
+func execAsyncStore(w *warp, in *inst, mask uint32) status {
+	for m := mask; m != 0; m &= m - 1 {
+		if s := w.storeLater(in, bits.TrailingZeros32(m)); s != next {
+			return s
+		}
+	}
+	return next
+}
+
+func (w *warp) storeLater(in *inst, lane int) status {
+	op := in.x.(*asyncStore)
+	plan := weakmem.Plan{ToShared: true, Line: in.ptx.Line, Update: op.update, Size: op.size, Signals: true}
+	var s status
+	if plan.Dst, s = w.inShared(in, &op.dst, in.src[0], lane); s != next {
+		return s
+	}
+	if plan.Barrier, s = w.inShared(in, &op.bar, in.src[1], lane); s != next {
+		return s
+	}
+	for _, slot := range in.src[2:] {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], w.slot(slot)[lane])
+		plan.Value = append(plan.Value, b[:op.size]...)
+	}
+	plan.Bytes, plan.Align = len(plan.Value), len(plan.Value)
+	bar, s := w.mbarrier(in, 1<<lane, plan.Barrier)
+	if s != next {
+		return s
+	}
+	if w.launch(in, lane, plan, bar) == nil {
+		return gone
+	}
+	return next
+}
