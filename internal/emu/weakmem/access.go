@@ -26,9 +26,8 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 			}
 			continue
 		}
-		home := s.base + off
 		if b.memory.late > 0 && !how.Shared {
-			b.warps[warp].buffer.carryOut(home, n)
+			b.warps[warp].buffer.carryOut(s.base+off, n)
 		}
 		p := s.Data[off : off+n]
 		if n >= lineBytes && b.whole(s, &how) { // first of all: what follows may read in any order
@@ -40,7 +39,7 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 			if f := b.note(warp, &r, s, 0, &how); f != nil {
 				return f
 			}
-			w := &b.warps[warp]
+			w, home := &b.warps[warp], s.base+off
 			if how.Order == Relaxed && !how.Shared && b.memory.past.now > 0 {
 				at = b.asOf(w, home, n)
 			} else if how.Order != Weak {

@@ -59,7 +59,7 @@ func (m *Memory) attach(s *Allocation) error {
 	if n > slotBytes-2*lineBytes || p.base%lineBytes != s.Addr%lineBytes {
 		return fmt.Errorf("weakmem: mapping %q at %#x: another address of the memory is %d of a line of %d: choose "+
 			"addresses at the same byte of a line, and at most %d bytes", s.Name, s.Addr, p.base%lineBytes, lineBytes,
-			slotBytes-2*lineBytes)
+			uint64(slotBytes-2*lineBytes))
 	}
 	p.grow(n)
 	alias := slices.Index(p.addrs, s.Addr)

@@ -248,11 +248,11 @@ func (m *Memory) reveal(p *pending, units uint64) {
 		p.allocation.replaced(m, off, int(p.n), was, v, p.release)
 		return
 	}
-	if p.strong {
+	if p.strong && m.config.OldLoads {
 		for u := units; u != 0; u &= u - 1 {
 			from, to := p.unit(bits.TrailingZeros64(u))
 			m.remember(p.allocation, off+from, to-from, p.by, p.by.grid.device, p.far)
-			if p.whole && m.config.OldLoads && u&(u-1) != 0 && (p.addr+to)%lineBytes != 0 {
+			if p.whole && u&(u-1) != 0 && (p.addr+to)%lineBytes != 0 {
 				m.at(m.past.now - 1).more = true
 			}
 		}

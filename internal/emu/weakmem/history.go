@@ -17,13 +17,13 @@ type record struct {
 	epoch, time uint32 // of the block and of the warp
 	line        int32
 	mask        uint32 // the lanes
+	alias       uint16 // of the address, see physical.addrs
 	warp        uint8
 	first       uint8 // lane of the first byte
 	size        uint8 // bytes a lane; 0: all lanes access the same bytes
 	kind        kind
 	scope       Scope
-	element     uint8  // bytes of an element of a vector, or of the access; 0: bytes without elements
-	alias       uint16 // of the address, see physical.addrs
+	element     uint8 // bytes of an element of a vector, or of the access; 0: bytes without elements
 }
 
 // A kind is the kind of a record's access.
