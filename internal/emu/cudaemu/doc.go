@@ -79,7 +79,7 @@
 // after work for which one call has waited. Caches, bandwidth, clocks, power.
 // Contexts other than primary ones, pageable memory in asynchronous copies, managed memory,
 // memory pools, multicast, textures, dynamic parallelism, cubins, linking, clusters of
-// blocks, tensor maps. Local memory is unlimited, and registers of a
+// blocks, tensor maps, products of matrices by several warps. Local memory is unlimited, and registers of a
 // thread are an estimate. Memory of one allocation that is mapped at two addresses is
 // two memories to the race detector.
 //

@@ -1,13 +1,15 @@
 package simt
 
 import (
+	"fmt"
+
 	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
-// A tileOp is wmma.load or wmma.store. The first source is the address, which all threads share, then come the registers
-// of a store and the stride, if there is one.
+// A tileOp is wmma.load or wmma.store. The first source is the address, which all threads share, then come the
+// registers of a store and the stride, if there is one.
 //
 // Which thread loads what PTX leaves open: here a thread accesses what its fragment holds, see alu.Cells.
 type tileOp struct {
@@ -23,8 +25,8 @@ type tileOp struct {
 	element int  // bytes
 }
 
-// tileAlign and strideAlign are what addresses and strides of wmma, in bytes, are multiples of. Where a row is shorter
-// a stride is a multiple of that.
+// tileAlign and strideAlign are what addresses and strides of wmma, in bytes, are multiples of; where a row is shorter,
+// of that.
 const tileAlign, strideAlign = 32, 16
 
 // decodeTile decodes wmma.
@@ -88,28 +90,32 @@ func (c *compiler) tile(fr *frame, in *ptx.Instr, d *inst, s ptx.Shape, address,
 // place checks the address and the stride, in bytes, of all threads.
 func (op *tileOp) place(w *warp, in *inst) (base uint64, stride int, s status) {
 	addr := w.address(in, op.access)
+	differ := func(lane int, what string) (uint64, int, status) {
+		return 0, 0, w.failAt(in, lane, weakmem.BadInstruction, addr[lane], "the threads of the warp give different "+what)
+	}
 	stride = op.length
 	if op.stride {
 		strides := w.slot(in.src[len(in.src)-1])
 		stride = int(int32(strides[0]))
 		for lane := range strides {
 			if uint32(strides[lane]) != uint32(stride) {
-				return 0, 0, w.failAt(in, lane, weakmem.BadInstruction, addr[lane], "the threads of the warp give different strides")
+				return differ(lane, "strides")
 			}
 		}
 	}
 	for lane := range addr {
 		if addr[lane] != addr[0] {
-			return 0, 0, w.failAt(in, lane, weakmem.BadInstruction, addr[lane], "the threads of the warp give different addresses")
+			return differ(lane, "addresses")
 		}
 	}
-	unit := min(strideAlign/op.element, op.length)
+	unit, whole := min(strideAlign/op.element, op.length), uint64(min(tileAlign, op.length*op.element))
 	switch {
 	case stride < op.length || stride%unit != 0:
 		return 0, 0, w.fail(in, 1, weakmem.BadInstruction,
 			"a stride of %d elements, where it has to be a multiple of %d and %d at least", stride, unit, op.length)
-	case addr[0]%tileAlign != 0:
-		return 0, 0, w.failAt(in, 0, weakmem.Misaligned, addr[0], "the address of a matrix has to be a multiple of 32")
+	case addr[0]%whole != 0:
+		return 0, 0, w.failAt(in, 0, weakmem.Misaligned, addr[0],
+			fmt.Sprintf("the address of this matrix has to be a multiple of %d", whole))
 	}
 	return addr[0], stride * op.element, next
 }

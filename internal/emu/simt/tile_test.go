@@ -12,8 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
-// tileKernel computes D = A·B + 2C by wmma, of matrices of 512 words each at [%rd2]. B goes through shared memory, and D
-// is stored with twice the stride.
+// tileKernel computes D = A·B + 2C by wmma, of matrices of 512 words each at [%rd2]. B goes through shared memory.
 func tileKernel(shape string, regs [4]int, t [4]ptx.Type, layout [4]string, stride int) string {
 	list := func(matrix string, n int) string {
 		var names []string
