@@ -59,14 +59,18 @@ func TestPrograms(t *testing.T) {
 		{"vectoradd", "-g 1", []string{"10000 sums are right", "thread 7: 7.0 + 14.0 = 21.0", "1  add"}},
 		{"runtime", "-g 1", []string{"all is right", "1  reduce", "18  increment"}},
 		{"runtime", "-g 1 -gpu a100", []string{"all is right", "NVIDIA A100-SXM4-80GB, capability 8.0, 108 multiprocessors"}},
+		{"multiply", "-g 1", []string{"2048 elements are right", "1  multiply"}},
 		{"peers", "-g 3", []string{"3 GPUs have what they want", "3  fetch"}},
 		{"allreduce", "-g 4", []string{"4 GPUs have the sum", "4  ncclAllReduce", "4  ncclCommDestroy",
 			"1  ncclCommInitAll"}},
 	} {
 		t.Run(p.name+p.args, func(t *testing.T) {
 			options := []string{"-arch=sm_80"}
-			if p.name == "allreduce" {
+			switch p.name {
+			case "allreduce":
 				options = append(options, "-lnccl")
+			case "multiply":
+				options = nil // of capability 9.0
 			}
 			program := ctest.CUDA(t, example(p.name), options...)
 			status, text := emulate(t, append(strings.Fields(p.args), "--", program)...)

@@ -31,8 +31,8 @@ type fragment struct {
 	typ Type // of a register
 }
 
-// fragmentOf is that of an operand in the role of a matrix: A, B, C or D of mma, or M for the matrices of ldmatrix
-// and stmatrix, of which each takes a register.
+// fragmentOf is that of an operand in the role of a matrix: A, B, C or D of mma and wmma, or M for the matrices of
+// ldmatrix and stmatrix, of which each takes a register.
 func fragmentOf(f *form, matrix byte) fragment {
 	if matrix == 'M' {
 		for _, mod := range f.mods {
@@ -42,7 +42,7 @@ func fragmentOf(f *form, matrix byte) fragment {
 		}
 	}
 	s, _ := ShapeOf(f.mods)
-	elements, t := 0, f.types[strings.IndexByte("DABC", matrix)]
+	elements, t := 0, f.matrixType(matrix)
 	switch matrix {
 	case 'A':
 		elements = s.M * s.K
@@ -52,6 +52,9 @@ func fragmentOf(f *form, matrix byte) fragment {
 		elements = s.M * s.N
 	}
 	each := t.Bits() * elements / 32 // bits that a thread holds
+	if f.op == "wmma" && t == F16 && (matrix == 'A' || matrix == 'B') {
+		return fragment{8, B32} // of any shape: elements are held several times
+	}
 	switch t {
 	case F64:
 		return fragment{each / 64, F64}
@@ -59,6 +62,20 @@ func fragmentOf(f *form, matrix byte) fragment {
 		return fragment{each / 32, t}
 	}
 	return fragment{each / 32, B32}
+}
+
+// matrixType is the type of a matrix's elements. An instruction on one matrix has its alone, and wmma.mma of f16 those
+// of D and C.
+func (f *form) matrixType(matrix byte) Type {
+	switch {
+	case len(f.types) == 4:
+		return f.types[strings.IndexByte("DABC", matrix)]
+	case len(f.types) == 2 && matrix == 'C':
+		return f.types[1]
+	case len(f.types) == 2 && matrix != 'D':
+		return F16
+	}
+	return f.types[0]
 }
 
 // checkFragment checks the registers of a fragment. One register may stand without braces.

@@ -32,7 +32,7 @@ func init() {
 		"shfl":         decodeSync, "vote": decodeSync, "match": decodeSync, "redux": decodeSync,
 		"elect": decodeSync, "activemask": decodeActive,
 
-		"mma": decodeAligned(decodeProduct), "movmatrix": decodeAligned(decodeMoveMatrix),
+		"mma": decodeAligned(decodeProduct), "wmma": decodeAligned(decodeTile), "movmatrix": decodeAligned(decodeMoveMatrix),
 		"ldmatrix": decodeAligned(decodeLoadMatrix), "stmatrix": decodeAligned(decodeStoreMatrix),
 	}
 }

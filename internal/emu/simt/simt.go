@@ -14,7 +14,7 @@
 // Asynchronous copies go on beside the threads, faster or slower under the seed. There are
 // no clusters of blocks: shared::cluster is the block's own memory.
 //
-// Source: PTX ISA 8.0, chapters 3, 9.7.8, 9.7.12 and 10. The order in which
+// Source: PTX ISA 8.0, chapters 3, 9.7.8, 9.7.12, 9.7.13 and 10. The order in which
 // parted threads run is that of thread frontiers: Diamos et al., SIMD
 // Re-Convergence at Thread Frontiers, MICRO 2011.
 package simt
