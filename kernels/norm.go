@@ -27,8 +27,8 @@ type Norm struct {
 // MaxNormRow is the longest row of a Norm, in bytes.
 const MaxNormRow = 64 << 10
 
-// NormRows is the memory that a Norm reads and writes, of any number of rows. A nil input counts as absent, a nil output
-// as not wanted. Sum and Normed may be Residual or one of In, since each row is read before it is written.
+// NormRows is the memory that a Norm reads and writes, of any number of rows. A nil input counts as absent, a nil
+// output as not wanted. Sum and Normed may be Residual or one of In, since each row is read before it is written.
 type NormRows struct {
 	In           [][]byte // contributions, in order of rank
 	Residual     []byte
