@@ -20,8 +20,8 @@ func isPointer(a any) bool {
 	return false
 }
 
-// encode makes an argument the bytes of a parameter. The reason why it cannot is "" if it can. one
-// says that the parameter is a single number of the type, which may be NoType.
+// encode writes an argument into b, the bytes of a parameter. It returns why the argument does not suit, "" if it does.
+// one reports whether the parameter is a single number of type t, which may be NoType.
 func encode(b []byte, t ptx.Type, one bool, a any) (reason string) {
 	if one && !t.Float() && len(b) <= 8 {
 		if reason, done := integer(b, t, a); done {
@@ -52,7 +52,7 @@ func encode(b []byte, t ptx.Type, one bool, a any) (reason string) {
 	return reflected(b, t, one, a)
 }
 
-// integer is place for the usual integers, without reflection. done says that a is one of them.
+// integer is encode for the usual integer types, without reflection. done reports whether a has such a type.
 func integer(b []byte, t ptx.Type, a any) (reason string, done bool) {
 	switch v := a.(type) {
 	case int:
@@ -71,7 +71,7 @@ func integer(b []byte, t ptx.Type, a any) (reason string, done bool) {
 	return "", false
 }
 
-// reflected is place for a value of any other type: its bytes, if it holds no pointers.
+// reflected is encode for a value of any other type: it writes the value's bytes, if the value holds no pointers.
 func reflected(b []byte, t ptx.Type, one bool, a any) (reason string) {
 	rt := reflect.TypeOf(a)
 	switch k := rt.Kind(); {
@@ -88,7 +88,7 @@ func reflected(b []byte, t ptx.Type, one bool, a any) (reason string) {
 	return ""
 }
 
-// whole is an int for a parameter of any size.
+// whole is encode for an int, which a parameter of any size takes if the number fits.
 func whole(b []byte, t ptx.Type, v int64) string {
 	width := 8 * len(b)
 	if width < 64 && (v < -1<<(width-1) || v >= 1<<width || t.Signed() && v >= 1<<(width-1)) {
@@ -98,7 +98,7 @@ func whole(b []byte, t ptx.Type, v int64) string {
 	return ""
 }
 
-// exactly is a number of one size, made of a; an address if that is nil.
+// exactly writes the bits of a into a parameter of exactly size bytes. A nil a stands for an address.
 func exactly(b []byte, size int, bits uint64, a any) string {
 	if len(b) != size {
 		what := "pointer"
@@ -121,7 +121,7 @@ func put(b []byte, bits uint64) {
 	copy(b, all[:])
 }
 
-// address is the address of memory that a kernel may be given.
+// address writes the address of a region, and refuses host memory.
 func address(b []byte, r mem.Region) string {
 	if r.IsHost() && r.Len() > 0 {
 		return "host memory: copy it to memory of gpu.Device.Alloc"

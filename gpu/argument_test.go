@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Arguments as the bytes of parameters, or why they are none.
+// TestEncode: each argument becomes the bytes of its parameter, or is refused with a reason.
 func TestEncode(t *testing.T) {
 	type pair struct {
 		A int16

@@ -13,11 +13,11 @@ import (
 type Buffer[T any] struct {
 	device *Device
 	memory mem.Region
-	whole  bool // it is not a part of another one
+	whole  bool // made by Alloc, so that Free frees the memory
 }
 
 // Alloc allocates a Buffer of n elements, until Free. The content is undefined. T must not hold
-// pointers, which mean nothing on a GPU.
+// pointers, which have no meaning on a GPU. Errors wrap the driver's.
 func Alloc[T any](d *Device, n int) (*Buffer[T], error) {
 	t := reflect.TypeFor[T]()
 	if !flat(t) {
@@ -33,9 +33,9 @@ func Alloc[T any](d *Device, n int) (*Buffer[T], error) {
 	return &Buffer[T]{d, r, true}, nil
 }
 
-// BufferAt is memory of a GPU that somebody else owns as a Buffer: of another library, or of a driver's function. Its
-// Free is an error. Kernels of the device must be able to use all of it, which the driver is asked; see Device.Check
-// for that error.
+// BufferAt is a Buffer on GPU memory that another library or a function of the driver has allocated. Free of such a
+// Buffer is an error. BufferAt asks the driver whether kernels of the device can use all of the memory; see
+// Device.Check for that error.
 func BufferAt[T any](d *Device, r mem.Region) (*Buffer[T], error) {
 	t := reflect.TypeFor[T]()
 	if !flat(t) {
@@ -54,7 +54,7 @@ func BufferAt[T any](d *Device, r mem.Region) (*Buffer[T], error) {
 	return &Buffer[T]{d, r, false}, nil
 }
 
-// flat reports whether values of a type are plain memory.
+// flat reports whether values of a type hold no pointers, so that their bytes are their content.
 func flat(t reflect.Type) bool {
 	switch k := t.Kind(); {
 	case t.Size() == 0:
@@ -82,7 +82,7 @@ func (b *Buffer[T]) size() int {
 	return int(unsafe.Sizeof(zero))
 }
 
-// Device is the GPU that has the memory.
+// Device is the GPU of the memory.
 func (b *Buffer[T]) Device() *Device { return b.device }
 
 // Region is the memory, for a ringo.Call.
@@ -101,8 +101,8 @@ func (b *Buffer[T]) Free() error {
 	return b.device.Free(b.memory)
 }
 
-// Upload copies src to the beginning of the Buffer, after the work of a stream. It waits for that; work that is
-// queued later on any stream sees the data. It cannot be captured.
+// Upload copies src to the beginning of the Buffer, and waits for the work on the stream first. Work that is queued
+// later on any stream sees the data. Upload cannot be captured.
 func (b *Buffer[T]) Upload(s Stream, src []T) error {
 	if err := b.device.Synchronize(s); err != nil {
 		return err
@@ -110,8 +110,8 @@ func (b *Buffer[T]) Upload(s Stream, src []T) error {
 	return b.device.Write(b.memory, mem.Of(src).Bytes())
 }
 
-// Download copies the beginning of the Buffer to dst, after the work of a stream, and returns when it is there. It
-// cannot be captured.
+// Download waits for the work on the stream, copies the beginning of the Buffer to dst, and returns when the data are
+// there. Download cannot be captured.
 func (b *Buffer[T]) Download(s Stream, dst []T) error {
 	if err := b.device.Synchronize(s); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (b *Buffer[T]) Download(s Stream, dst []T) error {
 	return b.device.Read(mem.Of(dst).Bytes(), b.memory)
 }
 
-// CopyTo queues a copy of the Buffer to the beginning of another one, of this GPU or another that it reaches. It can
-// be captured.
+// CopyTo queues a copy of the Buffer to the beginning of dst, which lies on this GPU or on one that this GPU reaches.
+// CopyTo can be captured.
 func (b *Buffer[T]) CopyTo(s Stream, dst *Buffer[T]) error {
 	n := b.memory.Len()
 	if n > dst.memory.Len() {

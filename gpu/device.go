@@ -21,7 +21,7 @@ type Device struct {
 
 	mu     sync.Mutex
 	ctx    cuda.Context    // guarded by mu; 0 until it is needed
-	mapped map[uintptr]int // guarded by mu; bytes of what AllocMapped has mapped, by address
+	mapped map[uintptr]int // guarded by mu; lengths in bytes of AllocMapped's memory, by address
 
 	later later
 }
@@ -60,7 +60,7 @@ func (d *Device) Context() (c cuda.Context, err error) {
 	return c, err
 }
 
-// held is the primary context as it was retained. A program may have reset the device since.
+// held is the primary context, retained by the first call. The program may have reset the device since.
 func (d *Device) held() (cuda.Context, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,8 +93,8 @@ func (d *Device) With(f func() error) error { return d.within(cuda.With, f) }
 // of the process is being captured.
 func (d *Device) quietly(f func() error) error { return d.within(cuda.Quietly, f) }
 
-// within calls f in the primary context, which is retained again where a program has reset the device, as
-// cudaDeviceReset does.
+// within calls f in the primary context. If the program has reset the device, by cudaDeviceReset for one, within
+// retains the context anew.
 func (d *Device) within(with func(cuda.Driver, cuda.Context, func() error) error, f func() error) error {
 	for again := false; ; again = true {
 		c, err := d.held()

@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// emulate says why there are no emulated devices.
+// emulate returns an error: a program built with the tag ringo_host has no emulator.
 func emulate(Options) (cuda.Driver, error) {
 	return nil, errors.New("gpu: no emulated GPUs: this program was built with the tag ringo_host")
 }

@@ -41,7 +41,7 @@ func Example() {
 	}
 	fmt.Println(got)
 
-	// What is not given back, the emulator names when it is closed.
+	// When the emulator is closed, it names all memory and streams that were not given back.
 	if err := device.DestroyStream(stream); err != nil {
 		log.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func ExampleDevice_Capture() {
 	// [7 7 7 7]
 }
 
-// A kernel in PTX, of this text or of a compiler, is loaded and launched.
+// A kernel in PTX, written by hand as here or by a compiler, is loaded and launched.
 func ExampleKernel_Launch() {
 	const text = `.version 7.0
 .target sm_70

@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// The failure of each call of the driver is told, by the function that makes it and no other, and the same works
-// afterwards.
+// TestEachCallFails: when a call of the driver fails, the function that makes the call returns the error, no other
+// does, and the same function works afterwards.
 func TestEachCallFails(t *testing.T) {
 	m, err := cudaemu.New(cudaemu.Config{Devices: 2, Plain: true})
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestEachCallFails(t *testing.T) {
 		m.Inject(cudaemu.Injection{Call: c.call, Nth: 1, Result: cuda.ErrOperatingSystem})
 		require.ErrorIs(t, c.f(), cuda.ErrOperatingSystem, c.call)
 		if c.call == "cuModuleUnload" {
-			break // it is closed
+			break // the module is closed and cannot be used again
 		}
 		if c.call != "cuCtxEnablePeerAccess" && c.call != "cuDeviceCanAccessPeer" {
 			require.NoError(t, c.f(), c.call)

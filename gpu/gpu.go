@@ -4,8 +4,8 @@
 // trap: work on a stream is only queued, and Write, Read and Free do not wait for
 // it; call Synchronize first.
 //
-// A program that has memory and streams from another library passes their addresses and
-// handles as they are.
+// Memory and streams of another library need no conversion: pass mem.Device of the address,
+// and the handle as a Stream.
 package gpu
 
 import (
@@ -23,8 +23,8 @@ type Options struct {
 	Emulate int
 	// Seed decides the order in which the emulator executes threads and copies.
 	Seed uint64
-	// Unchecked emulates faster: stores are visible at once, and races are not
-	// looked for.
+	// Unchecked emulates several times faster: stores are visible at once, and races
+	// are not looked for.
 	Unchecked bool
 }
 
@@ -55,7 +55,7 @@ func Open(o Options) (*Machine, error) {
 	return m, err
 }
 
-// An emulated driver ends, and says what its kernels and callers have done wrong.
+// An emulated driver can be closed, and lists the faults of its kernels and callers.
 type emulated interface {
 	AwaitHostFuncs()
 	Faults() []error
@@ -85,7 +85,7 @@ func (m *Machine) Emulated() bool { return m.driver.Name() == "emu" }
 // Count is the number of devices.
 func (m *Machine) Count() int { return len(m.devices) }
 
-// Device is a device by its number.
+// Device is the device of a number, from 0. The error is for a number that no device has.
 func (m *Machine) Device(i int) (*Device, error) {
 	if i < 0 || i >= len(m.devices) {
 		return nil, fmt.Errorf("gpu: no device %d: there are %d", i, len(m.devices))
@@ -98,7 +98,7 @@ func (m *Machine) Device(i int) (*Device, error) {
 func (m *Machine) Close() error {
 	var errs []error
 	emu, ok := m.driver.(emulated)
-	if ok { // they may say that the last graph is gone
+	if ok { // a host function may be the one that gives up the last graph
 		emu.AwaitHostFuncs()
 	}
 	for _, d := range m.devices {

@@ -164,12 +164,12 @@ func TestDeviceReset(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.Free(r))
 	driver.reset = true
-	c, err := d.Context() // for others, who push it themselves
+	c, err := d.Context() // for callers who push the context themselves
 	require.NoError(t, err)
 	require.NoError(t, driver.CtxPushCurrent(c))
 	_, err = driver.CtxPopCurrent()
 	require.NoError(t, err)
-	for range 4 { // the emulator counts
+	for range 4 { // as often as it was retained, which the emulator counts
 		require.NoError(t, driver.DevicePrimaryCtxRelease(0))
 	}
 }

@@ -20,10 +20,10 @@ type Kernel struct {
 	signature *ptx.Func // nil if it is not known
 
 	asking sync.Mutex   // held while shared grows
-	shared atomic.Int64 // bytes of dynamic shared memory that were asked for
+	shared atomic.Int64 // bytes of dynamic shared memory that the driver has allowed
 }
 
-// Launch is how much of a kernel to launch. Extents that are zero are 1.
+// Launch is the size of a kernel's launch. Extents that are zero are 1.
 type Launch struct {
 	Grid, Block [3]int // blocks, and threads of a block
 	Shared      int    // bytes of dynamic shared memory of a block
@@ -45,7 +45,7 @@ func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("gpu: kernel %s: argument %d (%s): %s", e.Kernel, e.Index, e.Name, e.Reason)
 }
 
-// A LaunchError is a launch that the driver refuses, or that cannot be.
+// A LaunchError is a launch that the driver refuses, or whose sizes are out of range.
 type LaunchError struct {
 	Kernel string
 	Launch Launch
@@ -115,12 +115,12 @@ type frame struct {
 //     for an address; an int for any whole number that it fits
 //   - a struct or an array of such, as the kernel's in C, for one passed by value
 //
-// Sizes are checked, and floats against whole numbers, if the module is PTX; the rest is between the program
-// and the kernel. Memory of other devices takes Reach. The error is an *ArgumentError, or a
-// *LaunchError. What happens while the kernel runs is an error of a later call, such as
-// Synchronize; the emulator says there what a GPU would not notice.
+// If the module is PTX, Launch checks the arguments' sizes, and that no float stands for a whole number or the other
+// way round; nothing else is checked. Memory of another device needs Device.Reach first. The error is an
+// *ArgumentError or a *LaunchError. A fault while the kernel runs is an error of a later call, such as
+// Synchronize; the emulator reports there also faults that a GPU would not notice.
 //
-// The bytes of the arguments are copied before it returns.
+// The bytes of the arguments are copied before Launch returns.
 func (k *Kernel) Launch(s Stream, l Launch, args ...any) error {
 	fr := frames.Get().(*frame)
 	defer frames.Put(fr)
@@ -152,7 +152,7 @@ func (k *Kernel) Launch(s Stream, l Launch, args ...any) error {
 	return nil
 }
 
-// pack puts arguments where the kernel has them.
+// pack appends the arguments to b, laid out as the kernel's parameters.
 func (k *Kernel) pack(b []byte, args []any) ([]byte, error) {
 	if k.signature == nil {
 		return k.packByType(b, args)

@@ -2,15 +2,15 @@ package gpu
 
 import "sync"
 
-// A later is what is done in the background before a machine is closed.
+// A later counts a device's background work, for which Machine.Close waits.
 type later struct {
 	mu    sync.Mutex
 	ended bool
 	under sync.WaitGroup
 }
 
-// Later calls f in the background, and the machine's Close waits for it. Once Close has begun f is not
-// called any more: all that it could give back goes with the machine.
+// Later calls f in the background, and the machine's Close waits until f returns. Once Close has begun, Later
+// does nothing: whatever f would give back ends with the machine.
 func (d *Device) Later(f func()) {
 	d.later.mu.Lock()
 	defer d.later.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A machine's Close waits for what is done in the background, and nothing begins after it.
+// TestLater: a machine's Close waits for functions of Later, and none begins afterwards.
 func TestLater(t *testing.T) {
 	m, err := Open(Options{Emulate: 1})
 	require.NoError(t, err)

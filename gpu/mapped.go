@@ -9,9 +9,9 @@ import (
 
 // AllocMapped allocates n bytes of device memory as Alloc does, by the driver's functions for virtual memory: whole
 // pages of 2 MiB as a rule, which other GPUs and processes can map. It is the memory to register with a communicator
-// whose GPUs are in one process: copy engines reach it without waiting for another thread's calls on this GPU, so
-// collectives and Window.Put may use them. Allocating waits for no kernel; Free waits for those of this GPU, as it does
-// for memory of Alloc. Where the driver has no such memory it is Alloc.
+// whose GPUs are in one process: copy engines reach this memory without waiting for another thread's calls on this GPU,
+// so collectives and Window.Put may use copies. Allocating waits for no kernel; Free waits for this GPU's kernels, as
+// for memory of Alloc. Where the driver has no such functions, AllocMapped is Alloc.
 func (d *Device) AllocMapped(n int) (r mem.Region, err error) {
 	if n <= 0 {
 		return d.Alloc(n)
@@ -27,7 +27,7 @@ func (d *Device) AllocMapped(n int) (r mem.Region, err error) {
 	return r, nil
 }
 
-// mapPages maps fresh pages for n bytes, which other processes may have if the system can share them.
+// mapPages maps fresh pages for n bytes. Other processes can map them too, if the system can share them.
 func (d *Device) mapPages(n int) (at uintptr, err error) {
 	v, prop := d.driver, cuda.AllocationProp{Device: d.handle, Shareable: true}
 	h, whole, err := createPages(v, prop, n)
@@ -60,7 +60,7 @@ func (d *Device) mapPages(n int) (at uintptr, err error) {
 	return at, nil
 }
 
-// createPages is physical memory of n bytes and more, in whole pages.
+// createPages makes physical memory of n bytes, rounded up to whole pages; whole is its length.
 func createPages(v cuda.Driver, prop cuda.AllocationProp, n int) (h cuda.MemHandle, whole int, err error) {
 	unit, err := v.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
 	if err != nil {
@@ -71,7 +71,7 @@ func createPages(v cuda.Driver, prop cuda.AllocationProp, n int) (h cuda.MemHand
 	return h, whole, err
 }
 
-// unmap gives back what mapPages has mapped. It reports whether it had.
+// unmap gives back memory of mapPages. was is false if there is none at the address.
 func (d *Device) unmap(at uintptr) (was bool, err error) {
 	d.mu.Lock()
 	n, was := d.mapped[at]

@@ -13,7 +13,7 @@ type reluctant struct {
 	cuda.Driver
 	unshared       bool
 	bad            string
-	pages, reserve int // that are held
+	pages, reserve int // handles and address ranges not yet given back
 }
 
 func (v *reluctant) refuse(call string) error {
@@ -66,8 +66,8 @@ func (v *reluctant) MemSetAccess(p uintptr, n int, devices ...cuda.Device) error
 	return v.Driver.MemSetAccess(p, n, devices...)
 }
 
-// AllocMapped maps memory also where processes cannot share it, gives everything back where a driver cannot map,
-// and then is Alloc.
+// TestAllocMapped: AllocMapped maps memory also where processes cannot share it. Where a driver cannot map, AllocMapped
+// gives everything back and is Alloc.
 func TestAllocMapped(t *testing.T) {
 	for _, test := range []struct {
 		name   string

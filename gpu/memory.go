@@ -8,8 +8,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A MemoryError says that kernels of a device must not be given a region, and
-// what to do.
+// A MemoryError says why kernels of a device must not be given a region, and what
+// to do.
 type MemoryError struct {
 	Region mem.Region
 	Device int
@@ -20,11 +20,11 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%d bytes at %#x: device %d: %s", e.Region.Len(), e.Region.Ptr(), e.Device, e.Reason)
 }
 
-// Check asks the driver whether kernels of this device may use all of a region: it
-// has to be memory of the device's primary context, or pinned host memory. The error is a
-// *MemoryError unless the driver fails. whole is the allocations that the region lies in.
-// It takes five calls of the driver for each of them. The device's context has to be
-// current, see With.
+// Check asks the driver whether kernels of this device may use all of a region, which
+// must be memory of the device's primary context, or pinned host memory. The error is a
+// *MemoryError unless the driver fails. whole is the allocation, or several in a row, that
+// the region lies in. Check takes five calls of the driver for each allocation. The device's
+// context has to be current, see With.
 func (d *Device) Check(r mem.Region) (whole mem.Region, err error) {
 	wrong := func(format string, args ...any) (mem.Region, error) {
 		return mem.Region{}, &MemoryError{r, d.number, fmt.Sprintf(format, args...)}
@@ -46,7 +46,7 @@ func (d *Device) Check(r mem.Region) (whole mem.Region, err error) {
 		kind, owner, elsewhere := ask(cuda.PointerMemoryType), uint64(d.number), false
 		if kind == cuda.MemoryTypeDevice {
 			owner = ask(cuda.PointerDeviceOrdinal)
-			ctx := cuda.Context(ask(cuda.PointerContext)) // 0 of what cuMemMap maps
+			ctx := cuda.Context(ask(cuda.PointerContext)) // 0 for memory of cuMemMap
 			elsewhere = ctx != 0 && ctx != d.primary() && ask(cuda.PointerIsManaged) == 0
 		}
 		start, size := ask(cuda.PointerRangeStart), ask(cuda.PointerRangeSize)
@@ -66,7 +66,7 @@ func (d *Device) Check(r mem.Region) (whole mem.Region, err error) {
 				"pycuda.autoprimaryctx)")
 		}
 		next := uintptr(start + size)
-		if next < end && ask(cuda.PointerLegacyIPC) != 0 { // what cuMemMap maps may go on, what cuMemAlloc gives does not
+		if next < end && ask(cuda.PointerLegacyIPC) != 0 { // memory of cuMemMap may go on behind, not that of cuMemAlloc
 			return wrong("it exceeds its allocation of %d bytes at %#x: pass a shorter region", size, start)
 		}
 		if first == 0 {

@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, other.Free(theirs))
 }
 
-// Kernels do not reach what a program has allocated in a context of its own on the device.
+// TestCheckContexts: kernels do not reach memory of a context that a program has made on the device.
 func TestCheckContexts(t *testing.T) {
 	m, err := Open(Options{Emulate: 1})
 	require.NoError(t, err)

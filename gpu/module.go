@@ -26,15 +26,15 @@ type Module struct {
 	found map[string]*Kernel // guarded by mu
 }
 
-// ErrNoKernel is the cause of Module.Kernel's error: there is none of that name.
+// ErrNoKernel is the cause of Module.Kernel's error for a name that no kernel of the module has.
 var ErrNoKernel = errors.New("no such kernel")
 
 // ErrClosed is the cause of the errors of a module, and of its kernels, after Close.
 var ErrClosed = errors.New("the module is closed")
 
-// Load has the driver compile a PTX text, or take a cubin. It takes tens of milliseconds the
+// Load has the driver compile a PTX text, or take a cubin. Load takes tens of milliseconds the
 // first time, and waits for the kernels that run on the device. The error wraps the driver's
-// and says what its compiler said.
+// and has its compiler's messages.
 func (d *Device) Load(text []byte) (*Module, error) { return d.load("ptx", text) }
 
 // LoadFile is Load for a file.
@@ -70,8 +70,8 @@ func (d *Device) load(name string, text []byte) (*Module, error) {
 // Kernels are the names of the module's kernels, in the order of the text; nil for a cubin.
 func (m *Module) Kernels() []string { return append([]string(nil), m.names...) }
 
-// Kernel finds a kernel by the name that the PTX has: of CUDA C++ it is the mangled one, unless
-// the source says extern "C". The error is ErrNoKernel, ErrClosed or the driver's.
+// Kernel finds a kernel by its name in the PTX: for CUDA C++ the mangled name, unless the source
+// declares it extern "C". The error is ErrNoKernel, ErrClosed or the driver's.
 func (m *Module) Kernel(name string) (*Kernel, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,8 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	return k, nil
 }
 
-// Variable is the memory of a .global or .const variable. Kernels on any stream may be using it.
+// Variable is the memory of a .global or .const variable, which running kernels may be using. The error is ErrClosed or
+// the driver's.
 func (m *Module) Variable(name string) (r mem.Region, err error) {
 	if m.closed.Load() {
 		return mem.Region{}, fmt.Errorf("gpu: variable %q: %w", name, ErrClosed)
@@ -115,8 +116,8 @@ func (m *Module) Variable(name string) (r mem.Region, err error) {
 	return r, nil
 }
 
-// Close gives the module back. It waits for the device's kernels. No Launch may be under way; later ones are
-// refused. A second Close does nothing.
+// Close unloads the module, after all kernels of the device. No Launch may be under way; later ones are refused
+// with ErrClosed. A second Close does nothing.
 func (m *Module) Close() error {
 	if m.closed.Swap(true) {
 		return nil
@@ -124,7 +125,7 @@ func (m *Module) Close() error {
 	return m.device.quietly(func() error { return m.device.driver.ModuleUnload(m.handle) })
 }
 
-// Reach lets kernels of the device use memory of another one's Alloc, where the two are linked.
+// Reach lets kernels of this device use memory that other has allocated. It is an error if the two are not linked.
 func (d *Device) Reach(other *Device) error {
 	if d == other {
 		return nil

@@ -59,7 +59,7 @@ const kernels = `.version 7.0
 }
 `
 
-// struct16 is the parameter e.
+// struct16 is the type of parameter e of the first kernel.
 type struct16 struct {
 	At uint64
 	N  uint32
@@ -179,7 +179,8 @@ func TestLaunchMistakes(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A kernel that was looked up twice is one, with what it was allowed: the greatest of all launches.
+// TestSharedMemoryOfKernels: a kernel that is looked up twice is one Kernel, which is allowed the most shared memory of
+// all launches.
 func TestSharedMemoryOfKernels(t *testing.T) {
 	d, err := open(t, 1).Device(0)
 	require.NoError(t, err)

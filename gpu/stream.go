@@ -3,7 +3,7 @@ package gpu
 import "github.com/ringo-go/ringo/internal/cuda"
 
 // A Stream is a queue of work on a device: a CUstream. The zero Stream is the
-// legacy default stream, which waits for all others that do not opt out.
+// legacy default stream, which waits for all streams but those of NewStream.
 type Stream = cuda.Stream
 
 // Streams that every device has.
@@ -63,7 +63,7 @@ func (d *Device) WaitEvent(s Stream, e Event) error {
 	return d.With(func() error { return d.driver.StreamWaitEvent(s, e, 0) })
 }
 
-// Elapsed is the milliseconds between two events that have happened.
+// Elapsed is the milliseconds between two events, both of which must have happened.
 func (d *Device) Elapsed(start, end Event) (ms float32, err error) {
 	err = d.With(func() error {
 		ms, err = d.driver.EventElapsedTime(start, end)
@@ -78,8 +78,8 @@ type Graph struct {
 	x cuda.GraphExec
 }
 
-// Capture records what f queues on the stream instead of carrying it out. All
-// ranks of a communicator have to capture their part of an operation.
+// Capture records the work that f queues on the stream instead of carrying it out.
+// All ranks of a communicator have to capture their part of an operation.
 func (d *Device) Capture(s Stream, f func() error) (*Graph, error) {
 	g := &Graph{d: d}
 	err := d.With(func() error {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCombineAll compares with pairs: for narrow floats with pairs of float32,
-// which each step of narrow arithmetic would round.
+// TestCombineAll compares with pairs: narrow floats are combined as float32, since
+// narrow arithmetic would round at each step.
 func TestCombineAll(t *testing.T) {
 	const ranks = 5
 	reductions(t, func(t *testing.T, ty DataType, op RedOp) {
@@ -38,7 +38,7 @@ func TestCombineAll(t *testing.T) {
 	})
 }
 
-// pairs is what CombineAll should give, a step at a time.
+// pairs computes the result of CombineAll by combining two operands at a time.
 func pairs(t *testing.T, r *Reducer, srcs [][]byte, contributions uint64, finish bool) []byte {
 	v := make([]byte, len(srcs[0]))
 	if types[r.t].family != floating || r.size > 2 || r.kind == KindMax || r.kind == KindMin {

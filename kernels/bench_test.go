@@ -48,7 +48,7 @@ func BenchmarkCombine(b *testing.B) {
 	}
 }
 
-// BenchmarkCopy is what to compare with.
+// BenchmarkCopy is Go's copy, to compare the others with.
 func BenchmarkCopy(b *testing.B) {
 	benchmark(b, Int8, func(dst, x []byte) { copy(dst, x) })
 }
@@ -82,7 +82,7 @@ func BenchmarkFinish(b *testing.B) {
 	}
 }
 
-// BenchmarkNewReducer is what an operation pays for its arithmetic.
+// BenchmarkNewReducer is the time to find a cached Reducer, which each operation does once.
 func BenchmarkNewReducer(b *testing.B) {
 	for _, op := range []RedOp{Sum, Avg, PreMulSum(0.5)} {
 		b.Run(op.String(), func(b *testing.B) {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A format is what IEEE 754 and OCP's paper on 8-bit floats say of a type, for
-// a conversion that looks at all its numbers.
+// A format describes a float type as IEEE 754 and OCP's paper on 8-bit floats do. Its
+// round is a slow conversion that searches all numbers of the type.
 type format struct {
 	name               string
 	exponent, mantissa int
@@ -34,7 +34,7 @@ var formats = []format{
 
 func (f format) sign() uint16 { return 1 << (f.exponent + f.mantissa) }
 
-// value is the number that the bits of a positive one stand for.
+// value is the number of a bit pattern without a sign.
 func (f format) value(bits uint16) float64 {
 	e, m := int(bits>>f.mantissa), float64(bits&(1<<f.mantissa-1))
 	top, bias := 1<<f.exponent-1, 1<<(f.exponent-1)-1
@@ -61,7 +61,7 @@ func (f format) numbers() []float64 {
 	}
 }
 
-// round finds the nearest number, of two as near the even one.
+// round finds the nearest number, the even one of two that are equally near.
 func (f format) round(v float32, all []float64) uint16 {
 	last := len(all) - 1
 	if v != v {
@@ -109,8 +109,8 @@ func TestWiden(t *testing.T) {
 	}
 }
 
-// TestNarrow tries, for each pair of neighbours, what is halfway between them
-// and next to it. Conversion is monotone, so nothing else can go wrong between.
+// TestNarrow converts, for each pair of neighbours, the number halfway between and
+// the numbers next to that. Conversion is monotone, so all others are right too.
 func TestNarrow(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {

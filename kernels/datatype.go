@@ -90,8 +90,8 @@ func (t DataType) String() string {
 	return types[t].name
 }
 
-// ParseType finds a data type by the name String gives, or by the name that
-// nccl-tests gives it: half, float, double, f8e4m3, f8e5m2.
+// ParseType finds a data type by the name from String, or by nccl-tests' name: half,
+// float, double, f8e4m3, f8e5m2. The error lists the names.
 func ParseType(s string) (DataType, error) {
 	var known []string
 	for _, t := range Types() {

@@ -1,7 +1,7 @@
-// Package kernels is the arithmetic of Ringo, for its engines and for those who write a
-// reduction: ⊕ for every data type and every operation. Transports, algorithms and the
-// engine move bytes; only this package looks inside them. The trap: CombineAll and a
-// row of Combine round 16- and 8-bit floats differently, see below.
+// Package kernels is the arithmetic of Ringo, for its engines and for authors of
+// reductions: ⊕ for every data type and every operation. Transports, algorithms and the
+// engine move bytes; only this package computes with them. The trap: CombineAll rounds
+// 16- and 8-bit floats otherwise than several calls of Combine, see below.
 //
 // A Reducer is the arithmetic of one data type and one operation. Its plain-Go
 // form, in plain.go and narrow.go, is the definition; the SIMD forms in
@@ -28,14 +28,14 @@
 // CombineAll, which sees all operands at once, rounds such floats once only:
 // sums and products of any number of sources are accumulated in float32 from the
 // left, a scaled contribution is the float32 product, and the result is rounded
-// to the data type at the end. So it equals a row of Combine for wide floats,
+// to the data type at the end. So it equals calls of Combine in a row for wide floats,
 // integers, Max and Min, and is more accurate for sums and products of narrow
-// floats; of two sources without a scalar it is the same for all. The order of
-// three and more sources matters, as it does for all floats.
+// floats; for two sources without a scalar it equals Combine for all types. The order
+// of three and more sources matters, as it does for all floats.
 //
 // ringo.Config.Deterministic asks for CombineAll of the ranks' contributions, in order
-// of rank, wherever the order matters. Only a PreMulSum's contributions, whose scalars
-// may differ, are scaled and rounded by the ranks that give them.
+// of rank, wherever the order matters. Only for PreMulSum, whose scalars may differ, each
+// rank scales and rounds its own contribution.
 //
 // float8e4m3 is OCP's "E4M3": no infinities, largest value 448, NaN 0x7f and
 // 0xff. Both 8-bit formats saturate as CUDA's cvt.rn.satfinite: numbers that are too
@@ -57,7 +57,7 @@
 //
 // Therefore a ⊕ b and b ⊕ a have the same bits, always, for every operation
 // except a user's own. Algorithms in which two ranks combine the same two
-// values in different order rely on it to give all ranks the same result.
+// values in different order rely on this rule: all ranks get the same result.
 // (⊕ is still not associative for floats.) A value that is copied and not combined keeps
 // its bits, also a NaN.
 package kernels

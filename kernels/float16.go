@@ -2,8 +2,8 @@ package kernels
 
 import "math"
 
-// The element types Go lacks, as bit patterns. A slice of one of them is what
-// the caller of a collective passes for the DataType of the similar name.
+// The element types Go lacks, as bit patterns. The caller of a collective passes a
+// slice of one of these types for the DataType of the similar name.
 type (
 	F16    uint16 // IEEE 754 binary16: 5 exponent bits, 10 mantissa bits
 	BF16   uint16 // bfloat16: the upper half of a float32

@@ -88,7 +88,7 @@ func TestImplementations(t *testing.T) {
 	for _, impl := range implementations() {
 		t.Run(impl.name, func(t *testing.T) {
 			lengths := lengths
-			if impl.name == plainGo.name { // only where it starts makes a difference
+			if impl.name == plainGo.name { // plain loops depend on where data start, not on the length
 				lengths = lengths[:40]
 			}
 			reductions(t, func(t *testing.T, ty DataType, op RedOp) {
@@ -134,7 +134,7 @@ func compareWithPlain(t *testing.T, impl implementation, ty DataType, op RedOp, 
 			},
 		} {
 			if name != "combine" && n%8 != 1 && want.LoadIsCopy() && !want.Finishes() {
-				continue // all the same, or nothing
+				continue // the function is the same for all implementations, or does nothing
 			}
 			result := make([]byte, len(a))
 			f(want)(result, apart(a, 0), apart(b, 0))
@@ -156,7 +156,7 @@ func compareWithPlain(t *testing.T, impl implementation, ty DataType, op RedOp, 
 	}
 }
 
-// difference tells where got is not want.
+// difference describes the first element in which got differs from want.
 func difference(t DataType, a, b, want, got []byte) string {
 	if bytes.Equal(want, got) {
 		return ""

@@ -106,8 +106,8 @@ func narrowLoops[T narrow](k params, inf T) loops {
 	return l
 }
 
-// userLoops call a user's function, dst = dst ⊕ src, for dst = a ⊕ b, with
-// multiples of unit bytes.
+// userLoops compute dst = a ⊕ b by a user's function, which is dst = dst ⊕ src, in
+// pieces of multiples of unit bytes.
 func userLoops(t DataType, unit int, f func(t DataType, dst, src []byte)) loops {
 	combine := func(dst, a, b []byte) {
 		if len(dst) == 0 {

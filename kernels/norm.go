@@ -6,16 +6,16 @@ import (
 	"math"
 )
 
-// A Norm is what serving does with the rows (tokens) that ranks contribute to: their sum, a bias and
-// a residual are added, and the row is divided by its root mean square. Apply is the definition that
-// the GPU's kernel has the bits of: a row's result depends on nothing but that row.
+// A Norm is the step after an all-reduce in serving: a bias and a residual are added to the sum of the ranks' rows
+// (tokens), and each row is divided by its root mean square. Apply is the definition, and the GPU's kernel gives the
+// same bits. A row's result depends on that row alone.
 //
 // Contributions are added in float32 in order of rank, then bias, then residual, and rounded once to
-// Type: that is the row of Sum. Its squares are added in float32: those of 16 bytes in order, then of
-// lines of 120 bytes, as 8 such parts in a tree, then line i to sum i modulo 32 in order, then the 32 in a
-// tree. A factor is 1/√(squares/Row + Epsilon), each operation rounded to nearest. An element of Normed is
-// the row's element times the factor times the weight, rounded once. Small has Normed's elements, divided by a
-// scale, that is times its reciprocal, in 8 bits, rounded to nearest even: E4M3 saturates at 448, integers at 127.
+// Type: that is the row of Sum. Its squares are added in float32: within each 16 bytes in order; the 8 parts of a
+// line of 120 bytes in a tree; line i to sum i modulo 32, in order; then the 32 sums in a
+// tree. The row's factor is 1/√(squares/Row + Epsilon), each operation rounded to nearest. An element of Normed is
+// the row's element times the factor times the weight, rounded once. Small has Normed's elements times the
+// reciprocal of a scale in 8 bits, rounded to nearest even: E4M3 saturates at 448, integers at 127.
 type Norm struct {
 	Type    DataType // Float16, BFloat16 or Float32
 	Row     int      // elements of a row: whole words of 8 bytes, 64 KiB at most
@@ -27,8 +27,8 @@ type Norm struct {
 // MaxNormRow is the longest row of a Norm, in bytes.
 const MaxNormRow = 64 << 10
 
-// NormRows is the memory that a Norm reads and writes, of any number of rows. Nil is not there or not wanted. Sum
-// may be Residual or In's, and Normed may be either, for each row is read before it is written.
+// NormRows is the memory that a Norm reads and writes, of any number of rows. A nil input counts as absent, a nil
+// output as not wanted. Sum and Normed may be Residual or one of In, since each row is read before it is written.
 type NormRows struct {
 	In           [][]byte // contributions, in order of rank
 	Residual     []byte
@@ -36,7 +36,7 @@ type NormRows struct {
 
 	Sum, Normed []byte
 	Small       []byte  // an element is a byte
-	Scale       float32 // of all rows of Small; 0: each row's own, which is its greatest magnitude by 448 or 127
+	Scale       float32 // of all rows of Small; 0: each row's greatest magnitude divided by 448 (E4M3) or 127 (Int8)
 	Scales      []byte  // where the rows' own scales go, a float32 each, little-endian
 }
 
@@ -57,8 +57,8 @@ func (n *Norm) Check() error {
 }
 
 const (
-	normPart = 16  // bytes of a line that are one thread's
-	normLine = 120 // as lines of direct kernels
+	normPart = 16  // bytes of a line that one thread has
+	normLine = 120 // bytes of data in a line of direct kernels
 	leastOwn = 0x1p-40
 )
 
@@ -157,7 +157,7 @@ func halved(x []float32) float32 {
 	return x[0]
 }
 
-// own is a row's own scale.
+// own is the scale of a row where NormRows.Scale is 0.
 func (n *Norm) own(x []float32) float32 {
 	var most float32
 	for _, v := range x {
@@ -197,7 +197,7 @@ func (n *Norm) small(dst []byte, x []float32, factor float32) {
 	}
 }
 
-// round has each element as it is in memory.
+// round rounds each element to Type.
 func (n *Norm) round(x []float32) {
 	for i, v := range x {
 		switch n.Type {

@@ -21,7 +21,7 @@ func bfloat(b []byte, i int) float64 {
 	return float64(BF16(binary.LittleEndian.Uint16(b[2*i:])).Float32())
 }
 
-// TestNormIsClose: a row is what the formula says in float64, but for one rounding.
+// TestNormIsClose: a row differs from the formula in float64 by one rounding at most.
 func TestNormIsClose(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{4, 60, 64, 1000, 8192} {
@@ -73,7 +73,7 @@ func TestNormScales(t *testing.T) {
 	require.Equal(t, []byte{nanF8E4M3, nanF8E4M3, nanF8E4M3, nanF8E4M3}, r.Small)
 }
 
-// TestNormCheck: what a Norm may not be.
+// TestNormCheck: Check refuses wrong types, row lengths and epsilons.
 func TestNormCheck(t *testing.T) {
 	good := Norm{Type: Float16, Row: 1024, Epsilon: 1e-6}
 	require.NoError(t, good.Check())

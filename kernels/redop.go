@@ -56,8 +56,8 @@ type RedOp struct {
 	// Name, Unit and Func are a user's own reduction. Func sets dst = dst ⊕ src,
 	// element by element. It is called with pieces of the data: dst and src have
 	// the same length, a multiple of Unit bytes, do not overlap and may start at
-	// any byte. It must neither keep the slices nor write to src. The goroutine
-	// that carries out the operation calls it, so ranks of one process do so at
+	// any byte. Func must neither keep the slices nor write to src. The goroutine
+	// that carries out the operation calls Func, so ranks of one process call it at
 	// the same time. ⊕ has to be associative and commutative, up to the rounding
 	// that the caller accepts.
 	//
@@ -93,7 +93,7 @@ func PreMulSumInt(scale int64) RedOp {
 // or of the rank's GPU.
 func PreMulSumAt(scale mem.Region) RedOp { return RedOp{Kind: KindPreMulSum, At: &scale} }
 
-// scalar is op with its scalar in Scale or Int, or the reason why it has no valid one.
+// scalar is op with the scalar from At in Scale or Int, or the reason why the scalar is not valid.
 func (op RedOp) scalar(t DataType) (_ RedOp, reason string) {
 	at := op.At
 	size := t.Size()
@@ -151,8 +151,8 @@ func UserOp(name string, f func(t DataType, dst, src []byte)) RedOp {
 	return RedOp{Kind: KindUser, Name: name, Func: f}
 }
 
-// UserOpOf is UserOp for elements of unit bytes, which are whole in every piece
-// that f is called with.
+// UserOpOf is UserOp for elements of unit bytes: f always gets whole elements. unit is
+// as RedOp.Unit.
 func UserOpOf(name string, unit int, f func(t DataType, dst, src []byte)) RedOp {
 	return RedOp{Kind: KindUser, Name: name, Unit: unit, Func: f}
 }
@@ -174,8 +174,8 @@ func (op RedOp) String() string {
 	return op.Kind.String()
 }
 
-// ParseOp finds a reduction by the name String gives, "user" excepted. MPI's
-// band, bor and bxor and nccl-tests' mulsum, with a scalar, are understood too.
+// ParseOp finds a reduction by the name from String, "user" excepted. MPI's names band,
+// bor and bxor and nccl-tests' mulsum, with a scalar, are understood too.
 func ParseOp(s string) (RedOp, error) {
 	name, scalar, scaled := strings.Cut(s, "(")
 	switch name {

@@ -171,7 +171,7 @@ const most = 1 << 20
 var plainGo = implementation{"go", func(l loops, _ DataType, _ params) loops { return l }}
 
 // Unit is the size in bytes of an element, or the Unit of a user's own reduction. Data
-// may be cut at its multiples only.
+// may be cut only at multiples of Unit.
 func (r *Reducer) Unit() int { return r.unit }
 
 // Combine is dst = a ⊕ b.
@@ -198,8 +198,8 @@ func (r *Reducer) Load(dst, in []byte) {
 	r.load(dst, in, in)
 }
 
-// LoadIsCopy reports whether Load changes nothing, so that the contribution
-// itself serves as well as a copy.
+// LoadIsCopy reports whether Load only copies, so that a caller may use the
+// contribution itself instead.
 func (r *Reducer) LoadIsCopy() bool { return r.load == nil }
 
 // Finish turns the combination of all ranks' contributions into the result. It divides

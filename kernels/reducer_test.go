@@ -173,8 +173,8 @@ func TestIntegerMeaning(t *testing.T) {
 	}
 }
 
-// TestCommutes checks what makes all ranks agree to the bit: a ⊕ b is b ⊕ a,
-// of values that went through Load as well.
+// TestCommutes: a ⊕ b and b ⊕ a have the same bits, also after Load. Without that ranks
+// would get different results.
 func TestCommutes(t *testing.T) {
 	for _, impl := range implementations() {
 		t.Run(impl.name, func(t *testing.T) {
@@ -253,8 +253,8 @@ func TestUserOp(t *testing.T) {
 	require.Equal(t, want, a, "over the first operand")
 }
 
-// A user's function gets whole elements from every method, and elements of every
-// size fit in what is combined at a time.
+// TestUserOpUnit: every method calls a user's function with whole elements, whatever
+// their size.
 func TestUserOpUnit(t *testing.T) {
 	for _, unit := range []int{0, 1, 3, 24, 1000, MaxUnit} {
 		whole := max(unit, 1)

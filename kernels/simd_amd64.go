@@ -19,7 +19,7 @@ type (
 	scaledLoop func(dst, a, b *byte, n int, s uint64)
 )
 
-// grain is the number of bytes of which assembly takes multiples.
+// grain is the unit of assembly in bytes: lengths are multiples of it.
 const grain = 64
 
 // vectors are the loops of one instruction set.
@@ -49,7 +49,7 @@ func implementations() []implementation {
 	return []implementation{plainGo}
 }
 
-// improve gives all but the last bytes to assembly.
+// improve replaces loops by assembly, which leaves the last bytes, fewer than grain, to the loops of l.
 func (v *vectors) improve(l loops, t DataType, p params) loops {
 	kind := p.kind
 	if p.scaled() {

@@ -14,9 +14,9 @@ import (
 	"github.com/ringo-go/ringo/cmd/libnccl/capi"
 )
 
-// What makes communicators, and what is asked of one.
+// Functions that make communicators, and that query one.
 
-// configAt reads an ncclConfig_t. One that is wrong is an error of the thread's group too.
+// configAt reads an ncclConfig_t. A wrong one is an error of the thread's group too.
 func configAt(t *C.thread_state, at C.uintptr_t) (*capi.Config, error) {
 	cfg, err := capi.ReadConfig(uintptr(at))
 	lib.Fail(uintptr(t.group), err)

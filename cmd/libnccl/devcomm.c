@@ -1,13 +1,13 @@
 //go:build linux
 
-// Device communicators: what programs that were compiled with NCCL's headers take into their kernels, which read
-// these structs themselves. nccl.h has those of 2.28.9; layouts says how those of later versions differ.
+// Device communicators: structs that a program compiled with NCCL's headers passes to its kernels, which read the
+// fields directly. nccl.h has the structs of 2.28.9; layouts describes those of later versions.
 #include <stddef.h>
 #include <string.h>
 
 #include "devcomm.h"
 
-// What such programs rely on.
+// Sizes and offsets that such programs are compiled with.
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == bytes, #type);
 #define AT(type, field, place) _Static_assert(offsetof(type, field) == place, #type "." #field);
 SIZE(struct ncclDevComm, 200) AT(struct ncclDevComm, rank, 0) AT(struct ncclDevComm, nRanks, 4) AT(struct ncclDevComm, nRanks_rcp32, 8)
@@ -40,8 +40,8 @@ SIZE(struct ncclMultimemHandle, 8)
 
 enum { UNIT = 128, GIN_CONTEXTS = 4 };
 
-// A layout is where an ncclDevComm has what is not 0 in it. Each begins with a magic number and a version, or with neither; then come
-// the ranks, the table of windows and the resource window, as in 2.28.9.
+// A layout has the offsets of the fields of an ncclDevComm that are not 0. Each layout begins with a magic number and a version, or
+// with neither; then come the ranks, the table of windows and the resource window, as in 2.28.9.
 static const struct layout {
 	unsigned since; // version
 	int bytes;
@@ -101,7 +101,7 @@ void want_ll(int blocks, int slots, ncclLLA2AHandle_t *handle, ncclDevResourceRe
 static int most(int a, int b) { return a > b ? a : b; }
 static size_t up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-// reciprocal is what kernels multiply by to divide by n: 2^32/n, rounded up where n is a power of two.
+// reciprocal is the factor by which kernels multiply to divide by n: 2^32/n, rounded down.
 static uint32_t reciprocal(uint32_t n) { return UINT32_MAX / n + !(n & (n - 1)); }
 
 static const struct layout *layout_of(unsigned version)

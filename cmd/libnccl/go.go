@@ -1,10 +1,10 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-// Command libnccl is libnccl.so.2, a library that programs written against NCCL load instead
-// of it. scripts/libnccl builds it.
+// Command libnccl is libnccl.so.2, a library that programs written against NCCL load in NCCL's
+// place. scripts/libnccl builds it.
 //
-// It does nothing but translate, which takes cgo: nccl.c has the functions of nccl.h, the Go files
-// what they call, and package capi what they do. The trap: Go's runtime is in
+// It only translates, by cgo: nccl.c has the functions of nccl.h, which call the functions
+// exported by the Go files here, which call package capi. The trap: Go's runtime is in
 // the process from the first call on; see nccl.c.
 package main
 
@@ -40,7 +40,7 @@ func getenv(name string) string {
 	return value
 }
 
-// lookup asks the process's environment as it is now. Go's copy is of the time when the process began; os.Setenv
+// lookup reads the process's environment as it is now. Go's own copy dates from the start of the process; os.Setenv
 // writes both.
 func lookup(name string) (value string, set bool) {
 	n := C.CString(name)
@@ -49,7 +49,7 @@ func lookup(name string) (value string, set bool) {
 	return C.GoString(v), v != nil
 }
 
-// answer is the result of an error, whose sentence it leaves with the thread.
+// answer turns an error into a result, and keeps the error's sentence for the calling thread.
 func answer(t *C.thread_state, err error) C.int {
 	t.failed = 0
 	if err == nil {
@@ -65,7 +65,8 @@ func answer(t *C.thread_state, err error) C.int {
 	return C.int(r)
 }
 
-// explain has ncclGetErrorString say why. The text has to stay, so only so many have one.
+// explain adds an error's sentence to the text of ncclGetErrorString. Such texts are never freed, so there are at most
+// mostWhys.
 func explain(r capi.Result, err error) {
 	if err == nil || r == capi.InProgress {
 		return
@@ -88,16 +89,17 @@ func explain(r capi.Result, err error) {
 	}
 }
 
-// mostWhys is how many texts ncclGetErrorString may give in the life of a process, with its own for the rest.
+// mostWhys is how many different sentences ncclGetErrorString may return in the life of a process; then its text is
+// fixed.
 const mostWhys = 256
 
-// say leaves a sentence with the calling thread.
+// say stores a sentence as the calling thread's last error.
 func say(text string) {
 	to := unsafe.Slice((*byte)(unsafe.Pointer(C.thread_error())), C.ERROR_BYTES)
 	to[copy(to[:len(to)-1], text)] = 0
 }
 
-// caught makes an error of a panic: a guest does not end its host.
+// caught makes an error of a panic: a library must not end the program.
 func caught(t *C.thread_state, result *C.int) {
 	if p := recover(); p != nil {
 		say(fmt.Sprintf("libnccl: a fault of the library's own: %v\n%s", p, debug.Stack()))
@@ -114,7 +116,7 @@ func null[T any](p *T, name string) error {
 	return nil
 }
 
-// give carries out f, whose result is for *to.
+// give carries out f and stores its converted result in *to.
 func give[T, R any](t *C.thread_state, to *R, name string, f func() (T, error), convert func(T) R) (result C.int) {
 	defer caught(t, &result)
 	if err := null(to, name); err != nil {
@@ -127,7 +129,7 @@ func give[T, R any](t *C.thread_state, to *R, name string, f func() (T, error), 
 	return result
 }
 
-// giveInt and giveHandle are give for the results that there are.
+// giveInt and giveHandle are give for ints and for handles.
 func giveInt(t *C.thread_state, to *C.int, name string, f func() (int, error)) C.int {
 	return give(t, to, name, f, func(v int) C.int { return C.int(v) })
 }
@@ -161,15 +163,15 @@ func ringo_wrong(t *C.thread_state, what *C.char) C.int {
 	return answer(t, fmt.Errorf("%w: %s", ringo.ErrInvalid, C.GoString(what)))
 }
 
-// texts are those that were given to programs, which stay: values of parameters, and what
-// ncclGetErrorString says.
+// texts are the C strings that were given to programs and are never freed: values of parameters,
+// and sentences of ncclGetErrorString.
 var texts = struct {
 	sync.Mutex
 	m    map[string]*C.char
 	whys int // of ncclGetErrorString
 }{m: map[string]*C.char{}}
 
-// staying is a text as a C string that stays.
+// staying is a text as a C string that is never freed.
 func staying(text string) *C.char {
 	texts.Lock()
 	defer texts.Unlock()

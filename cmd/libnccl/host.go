@@ -28,13 +28,13 @@ var (
 	hostMails    host.Table[*host.Mail]
 )
 
-// A hostComm is a communicator and what questions of RAS hear of it.
+// A hostComm is a communicator of ringo.h, with its part in the answers of RAS.
 type hostComm struct {
 	*ringo.Comm
 	watch *capi.Watch
 }
 
-// attempt carries out f and leaves its error's sentence in *to.
+// attempt carries out f, stores the error's sentence in *to, and returns the error's result.
 func attempt(to **C.char, f func() error) (result C.int) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -53,7 +53,7 @@ func hostResult(to **C.char, err error) C.int {
 	return C.int(r)
 }
 
-// hold gives what f makes its handle.
+// hold gives the value that f makes a handle, and stores that in *to.
 func hold[T any](t *host.Table[T], to *C.uintptr_t, f func() (T, error)) error {
 	if to == nil {
 		return fmt.Errorf("%w: the handle's place is null", ringo.ErrInvalid)

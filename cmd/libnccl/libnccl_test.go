@@ -45,7 +45,7 @@ func succeeds(t *testing.T, env []string, name string, args ...string) {
 	require.NotContains(t, string(text), "emulated GPU:")
 }
 
-// measured are times that a program says.
+// measured matches times that a program prints.
 var measured = regexp.MustCompile(`over [0-9.]+ s after ncclCommAbort\n`)
 
 // succeed runs a program in n processes, whose last argument is where they meet.
@@ -68,7 +68,7 @@ func succeedEach(t *testing.T, env func(rank int) []string, n int, name, mode st
 		})
 	}
 	wg.Wait()
-	for rank := range n { // of all that failed: one may have pulled the others down
+	for rank := range n { // report all that failed: one may have made the others fail
 		text := measured.ReplaceAllStringFunc(texts[rank].String(),
 			func(line string) string { t.Logf("rank %d: %s", rank, line); return "" })
 		assert.NoError(t, errs[rank], "rank %d: %s", rank, &texts[rank])
@@ -96,8 +96,8 @@ func TestCollectivesOnGPUs(t *testing.T) {
 	}
 }
 
-// A thread without a context is on the device that its CUDA runtime has chosen: those before 12 make the context later.
-// Memory of a context that the program has made itself is refused.
+// TestDeviceOfRuntime: a thread without a context is on the device that it has chosen by its CUDA runtime: runtimes
+// before 12 make the context later. Memory of a context that the program has made itself is refused.
 func TestDeviceOfRuntime(t *testing.T) {
 	p := ctest.Program(t, "runtime", true)
 	runtime := filepath.Join(t.TempDir(), "libcudart-d0da41ae.so.11.0")
@@ -108,8 +108,8 @@ func TestDeviceOfRuntime(t *testing.T) {
 	succeeds(t, ctest.OnGPUs(3), p, runtime)
 }
 
-// TestSymmetric has kernels of a program use windows and device communicators, as those that were compiled with NCCL's
-// headers of several versions do, with ranks in processes, threads, one thread, and several threads with several each.
+// TestSymmetric runs a program whose kernels use windows and device communicators, in the layouts of several versions
+// of NCCL's headers, with ranks in processes, in threads, in one thread, and several in each of several threads.
 func TestSymmetric(t *testing.T) {
 	p := ctest.Program(t, "symmetric", true)
 	env := ctest.OnGPUs(3)
@@ -135,7 +135,8 @@ func TestNorm(t *testing.T) {
 	succeed(t, ctest.OnGPUs(2), 2, ctest.Program(t, "norm", true), "process")
 }
 
-// asked is what calls on GPUs ask of the driver and the ns that they take beside that, by case (testdata/driver.c).
+// asked returns, by case of testdata/driver.c, the driver's functions that a call on a GPU uses, and the ns that the
+// call takes without them.
 func asked(t testing.TB, calls int) (functions map[string]string, ns map[string]float64) {
 	p := ctest.Program(t, "driver", true)
 	idle := filepath.Join(t.TempDir(), "libidle.so")
@@ -160,8 +161,9 @@ func asked(t testing.TB, calls int) (functions map[string]string, ns map[string]
 	return functions, ns
 }
 
-// TestDriverCalls wants no more of the driver than what it is now. Looking is one call of C, and so is a launch with
-// the record behind it. Of two ranks in a group of one thread, the thread's current context is the first one's.
+// TestDriverCalls: calls use no more of the driver's functions than listed. The functions of look cross from Go to C
+// once, and so does a launch with the record behind it. Of two ranks in a group of one thread, the thread's current
+// context is the first rank's.
 func TestDriverCalls(t *testing.T) {
 	const (
 		look = "cuCtxGetCurrent cuStreamIsCapturing cuStreamGetId"
@@ -191,7 +193,7 @@ func TestDriverCalls(t *testing.T) {
 	}, functions)
 }
 
-// TestWatchdog is what PyTorch's watchdog does, on emulated GPUs.
+// TestWatchdog makes the calls of PyTorch's watchdog, on emulated GPUs.
 func TestWatchdog(t *testing.T) {
 	p := ctest.Program(t, "watched", true)
 	env := ctest.OnGPUs(3)
@@ -206,7 +208,7 @@ func TestWatchdog(t *testing.T) {
 	t.Run("returns", func(t *testing.T) { succeed(t, env, 3, p, "returns") })
 }
 
-// TestSeams is what NCCL answers where programs do what is seldom done, on emulated GPUs.
+// TestSeams: rarely used sequences of calls have NCCL's results, on emulated GPUs.
 func TestSeams(t *testing.T) {
 	p := ctest.Program(t, "seams", true)
 	for _, mode := range []string{"finalize", "aborted", "reset", "forked", "beside", "memory"} {
@@ -226,7 +228,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestSwap runs programs by ringo swap, on host memory and on emulated GPUs, and one that asks for what there is not.
+// TestSwap runs programs by ringo swap, on host memory and on emulated GPUs, and one that uses a missing function.
 func TestSwap(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -275,7 +277,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// A file of settings counts where the environment says nothing, for the program too, and plugins are in it.
+// TestConfFile: settings of a file count where the environment does not set them, also for the program's own getenv.
 func TestConfFile(t *testing.T) {
 	p, conf := ctest.Program(t, "version", false), filepath.Join(t.TempDir(), "conf")
 	require.NoError(t, os.WriteFile(conf, []byte("# of a test\nNCCL_NET=IB\nNCCL_NET=Socket\n"), 0o644))
@@ -394,7 +396,7 @@ func TestHeader(t *testing.T) {
 	require.Equal(t, layout(theirs), layout("."))
 }
 
-// BenchmarkCall is what calls cost from C, one rank on the host.
+// BenchmarkCall is the time of calls from C, with one rank on the host.
 func BenchmarkCall(b *testing.B) {
 	p := ctest.Program(b, "overhead", false)
 	cmd := exec.Command(p, strconv.Itoa(max(b.N, 1000)))
@@ -410,7 +412,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkDriver is what calls on GPUs cost their thread beside what the driver does.
+// BenchmarkDriver is the time of calls on GPUs without the driver's part.
 func BenchmarkDriver(b *testing.B) {
 	_, ns := asked(b, max(b.N, 1000))
 	for name, v := range ns {

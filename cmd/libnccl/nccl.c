@@ -1,8 +1,8 @@
 //go:build linux
 
 // The functions of nccl.h: each starts the Go half on first use, hands over its arguments with
-// the state of the calling thread, and gives back what the Go half answers (go.go). The twins
-// with the prefix pnccl are other names of the same functions.
+// the state of the calling thread, and returns the Go half's result (go.go). The twins with the
+// prefix pnccl are other names of the same functions.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -17,8 +17,8 @@
 
 static __thread thread_state thread;
 
-// Go's runtime begins with what its object file has in .init_array, on loading. libnccl.ld puts that
-// between these marks instead, so that it begins with the first call: a process that loads the
+// Go's runtime is started by a pointer in .init_array, on loading. libnccl.ld moves that pointer
+// between these marks, so that start calls it with the first call: a process that loads the
 // library and does not call it has no thread and no signal handler of Go's, and may fork.
 typedef void (*initializer)(int, char **, char **);
 extern initializer ringo_init_begin[] __attribute__((weak, visibility("hidden")));
@@ -27,9 +27,9 @@ extern initializer ringo_init_end[] __attribute__((weak, visibility("hidden")));
 static int argc;
 static char **argv, **envp;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t errors; // has free called for a thread's room
+static pthread_key_t errors; // frees a thread's memory for sentences at the thread's end
 static volatile int forked;
-static int started; // by __atomic: the thread that reads it has not started Go's runtime itself
+static int started; // by __atomic: another thread than the reader's may have started Go's runtime
 
 __attribute__((constructor)) static void loaded(int count, char **arguments, char **environment)
 {
@@ -52,8 +52,8 @@ const char *library_file(void)
 
 static void in_child(void) { forked = 1; }
 
-// start starts Go's runtime. Its threads take over the signal mask that they are started with: the program's
-// signals are for the program's threads, and Go's have what they need for themselves.
+// start starts Go's runtime. Go's threads inherit the signal mask of this thread, so that all signals are blocked
+// meanwhile but those that Go needs: the program's signals are for the program's threads.
 static void start(void)
 {
 	static const int needed[] = {SIGSEGV, SIGBUS, SIGFPE, SIGPIPE, SIGURG, SIGPROF};
@@ -70,7 +70,7 @@ static void start(void)
 	__atomic_store_n(&started, 1, __ATOMIC_RELEASE);
 }
 
-// library_ready starts the Go half. It cannot be used in the child of a fork, where its threads are not.
+// library_ready starts the Go half. The child of a fork cannot use it, since Go's threads are not in the child.
 int library_ready(void)
 {
 	if (__builtin_expect(!__atomic_load_n(&started, __ATOMIC_ACQUIRE), 0))
@@ -83,7 +83,7 @@ int library_ready(void)
 	return 0;
 }
 
-// FUNCTION defines a function that answers what the Go half does, and its twin.
+// FUNCTION defines a function that returns the Go half's result, and its twin.
 #define TWIN(name) extern __typeof__(name) p##name __attribute__((alias(#name)));
 #define FUNCTION(name, arguments, call)                   \
 	ncclResult_t name arguments                       \
@@ -94,7 +94,7 @@ int library_ready(void)
 	}                                                 \
 	TWIN(name)
 
-// REFUSED defines a function that there is not.
+// REFUSED defines a function that always fails: this library does not have it.
 #define REFUSED(name, arguments) FUNCTION(name, arguments, ringo_refuse(&thread, (char *)#name))
 
 // The library
@@ -116,8 +116,8 @@ TWIN(ncclGetVersion)
 FUNCTION(ncclMemAlloc, (void **ptr, size_t size), ringo_alloc(&thread, (uintptr_t *)ptr, size))
 FUNCTION(ncclMemFree, (void *ptr), ringo_free(&thread, (uintptr_t)ptr))
 
-// Programs put what ncclGetErrorString says into their exceptions, and few ask ncclGetLastError. So it
-// adds the sentence of the calling thread's last error, or else of the process's.
+// Programs put the text of ncclGetErrorString into their exceptions, and few call ncclGetLastError. So the text
+// includes the sentence of the calling thread's last error, or else of the process's.
 enum { RESULTS = 8 };
 static const char *whys[RESULTS]; // by __atomic
 
@@ -171,8 +171,8 @@ static void at_exit(void)
 
 static void ask(void) { atexit(at_exit); }
 
-// begins has the end of the process say goodbye to other ranks. That is asked for when the first
-// communicator begins, so it comes before the end of the CUDA driver, which began earlier.
+// begins registers at_exit, which tells other ranks that this process leaves. It is called when the first
+// communicator begins, after the CUDA driver was loaded, so that at_exit runs before the driver's end.
 static void begins(void)
 {
 	static pthread_once_t asked = PTHREAD_ONCE_INIT;
@@ -292,7 +292,7 @@ FUNCTION(ncclSignal, (int peer, int signal, int context, unsigned int flags, ncc
 FUNCTION(ncclWaitSignal, (int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm, cudaStream_t stream),
 	 ringo_wait(&thread, count, signals, (uintptr_t)comm, (uintptr_t)stream))
 
-// Parameters. A handle is the number of a parameter, and one so that none is null.
+// Parameters. A handle is the number of a parameter plus one, so that none is null.
 #define INTEGER(name, type, bits, sign) \
 	FUNCTION(name, (ncclParamHandle_t h, type *out), ringo_param_int(&thread, (uintptr_t)h, bits, sign, (uintptr_t)out))
 FUNCTION(ncclParamBind, (ncclParamHandle_t * out, const char *key), ringo_param_bind(&thread, (uintptr_t *)out, (char *)key))
@@ -336,9 +336,9 @@ void ncclParamDumpAll(void)
 }
 TWIN(ncclParamDumpAll)
 
-// A program's kernels that communicate themselves.
-// A team is numbers only: all ranks; those that have access to each other's windows, which are all or each
-// alone; and those that have the same number in such teams.
+// For programs whose kernels communicate themselves.
+// A team is numbers only. There are three: all ranks; the ranks that have access to each other's windows, which are
+// all or each alone; and the ranks with the same number in those.
 static ncclTeam_t team(ncclComm_t comm, int lsa)
 {
 	ncclTeam_t t = {0, 0, 1};
@@ -419,7 +419,7 @@ FUNCTION(ncclGetMultimemDevicePointer, (ncclWindow_t win, size_t offset, ncclMul
 	 multimem.base ? ringo_multimem(&thread, (uintptr_t)win, offset, (uintptr_t *)out)
 		       : ringo_wrong(&thread, (char *)"ncclGetMultimemDevicePointer: the multimem handle is empty"))
 FUNCTION(ncclGetPeerDevicePointer, (ncclWindow_t win, size_t offset, int peer, void **out), ringo_peer_address(&thread, (uintptr_t)win, offset, peer, 0, (uintptr_t *)out))
-// REQUIREMENT defines a function that says what kernels need, where nothing is wrong with its arguments.
+// REQUIREMENT defines a function that fills in a requirement of kernels, after a check of its arguments.
 #define REQUIREMENT(name, arguments, well, call)                                                                  \
 	FUNCTION(name, arguments,                                                                                 \
 		 handle && out && (well) ? (call, 0) : ringo_wrong(&thread, (char *)#name ": an argument is null or negative"))

@@ -23,9 +23,9 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// TestRAS has a rank of 4 processes stand still, be stopped or be killed, and asks whichever of them takes the
-// question: ringo why names that rank, of JSON, and of text where that says which ranks have called less. A process
-// that is stopped has its part of the port, and keeps nobody from an answer.
+// TestRAS lets a rank of 4 processes stand still, be stopped or be killed, and asks RAS. Whichever process answers,
+// ringo why names that rank, from JSON, and from text where the text tells which ranks have called less. A stopped
+// process shares the port, and keeps nobody from an answer.
 func TestRAS(t *testing.T) {
 	const ranks, victim = 4, 2
 	p := ctest.Program(t, "hung", false)
@@ -41,7 +41,7 @@ func TestRAS(t *testing.T) {
 				require.Regexp(t, map[string]string{"late": `^rank 2 \(process .*\) never called AllReduce #4`,
 					"stopped": "^rank 2 ", "killed": "^rank 2 "}[mode], a.Sentence)
 			}
-			for range 2 * ranks { // whoever takes it
+			for range 2 * ranks { // to be answered by several processes
 				r, err := ras.Ask(t.Context(), addr)
 				require.NoError(t, err)
 				blames(r)
@@ -74,7 +74,7 @@ func TestRAS(t *testing.T) {
 	}
 }
 
-// begin starts the ranks of a job that is to stand still. What they write is in texts.
+// begin starts the ranks of a job that is to stand still. texts are their outputs.
 func begin(t *testing.T, program, mode string, victim, ranks int, addr string) (cmds []*exec.Cmd, inputs []io.Closer,
 	texts []bytes.Buffer) {
 	meet := filepath.Join(t.TempDir(), "id")
@@ -118,7 +118,7 @@ func TestRASOfHosts(t *testing.T) {
 	require.Error(t, err, "the job is over")
 }
 
-// stands reports whether the job has come to where it does not go on.
+// stands reports whether the job has come to its standstill.
 func stands(addr, mode string, ranks int) bool {
 	r, ok := of(addr, 3, ranks)
 	if !ok {
@@ -131,8 +131,7 @@ func stands(addr, mode string, ranks int) bool {
 	return waiting(first) == ranks-1 && (mode == "late" || len(first.Missing) == 1 && first.Missing[0].Status.Silent)
 }
 
-// of is RAS's answer about a job of so many communicators, the first of which has all its ranks; ok if it has come to
-// that.
+// of is RAS's answer about a job. ok reports whether the job has that many communicators, and the first one all ranks.
 func of(addr string, comms, ranks int) (r *ras.Report, ok bool) {
 	r, err := ras.Ask(context.Background(), addr)
 	return r, err == nil && len(r.Comms) == comms && r.Comms[0].Size == ranks
@@ -148,7 +147,7 @@ func waiting(c *ras.Comm) (n int) {
 	return n
 }
 
-// The port of others, and RAS that is switched off, are no matter of the job.
+// TestRASElsewhere: a job runs well where another program has the port, and where RAS is switched off.
 func TestRASElsewhere(t *testing.T) {
 	p := ctest.Program(t, "collectives", false)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -159,7 +158,7 @@ func TestRASElsewhere(t *testing.T) {
 	}
 }
 
-// The command itself, against a job that stands still.
+// TestWhyAsksRAS runs the command "ringo why" against a job that stands still.
 func TestWhyAsksRAS(t *testing.T) {
 	tier.Heavy(t)
 	ringo := filepath.Join(t.TempDir(), "ringo")

@@ -1,4 +1,4 @@
-// runtime.c asks the CUDA runtime, if the program has one that can be asked, for the calling thread's device.
+// runtime.c asks the program's CUDA runtime, if one is loaded that has the function, for the calling thread's device.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
-// thread.h is what the C and the Go half of the library know in common: the state of a thread. It
-// is small, for Go's runtime puts a library's thread-local memory where there is little room.
+// thread.h declares the state of a thread, which the C and the Go half of the library share. The
+// state is small, since thread-local memory of a library with Go's runtime is scarce.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -7,15 +7,15 @@
 enum { ERROR_BYTES = 2048 };
 
 typedef struct {
-	uintptr_t group; // the group that it has open, 0 for none
-	int depth;       // of groups within each other
-	int failed;      // its last call did
-	char *error;     // ERROR_BYTES for the sentence of its last error, NULL before the first
-	int result;      // the last error that it heard of
-	const char *why; // what ncclGetErrorString says of it, for ever; NULL for what it always says
+	uintptr_t group; // handle of the open group, 0 for none
+	int depth;       // of nested groups
+	int failed;      // whether the last call failed
+	char *error;     // ERROR_BYTES for the sentence of the last error, NULL before the first
+	int result;      // result of the last error
+	const char *why; // text of ncclGetErrorString for result, never freed; NULL for the fixed text
 } thread_state;
 
-// A put is what ncclPutSignal is given, or ncclSignal, which puts nothing.
+// A put holds the arguments of ncclPutSignal, or of ncclSignal, which puts nothing.
 typedef struct {
 	uintptr_t local;
 	size_t count;
@@ -28,18 +28,18 @@ typedef struct {
 	uintptr_t stream;
 } put;
 
-// thread_error is the calling thread's room for a sentence, which ends with the thread.
+// thread_error is the calling thread's ERROR_BYTES for a sentence, which are freed at the thread's end.
 char *thread_error(void);
 
-// note_why has ncclGetErrorString say something of a result, in the calling thread and in those that
-// have heard of no such error themselves.
+// note_why sets the text of ncclGetErrorString for a result, in the calling thread and in threads that
+// have not had such an error themselves.
 void note_why(int result, const char *why);
 
-// runtime_device is the calling thread's device as the CUDA runtime has it, -1 if the process has loaded none that can be asked.
+// runtime_device is the calling thread's device in the CUDA runtime, -1 if the process has loaded no runtime that can be asked.
 int runtime_device(void);
 
 // library_file is where this library was loaded from.
 const char *library_file(void);
 
-// library_ready starts the Go half, and is 0 where it cannot be used: then thread_error says why.
+// library_ready starts the Go half. It returns 0 where that cannot be used; thread_error then holds the reason.
 int library_ready(void);

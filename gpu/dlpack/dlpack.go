@@ -2,11 +2,11 @@
 // tensors: CuPy, PyTorch, NumPy, JAX and TVM speak it. It is for Go in their process, as a shared library or an
 // extension module.
 //
-// A managed tensor is a C struct that says where memory is, of which device, what lies there, and by which function the
-// borrower gives it back. Lend and LendLegacy make one of a mem.Region; Borrow and BorrowLegacy take one. The struct of
-// DLPack 1 has a version and says whether it may be written (DLManagedTensorVersioned); the older one (DLManagedTensor)
-// is what most libraries still give without being asked. Python hands both on in a capsule: its pointer is what Borrow
-// takes, and what Lend gives is for a new capsule named "dltensor_versioned", or "dltensor" of LendLegacy.
+// A managed tensor is a C struct: an address, its device, the shape and type of the array there, and the function by
+// which the borrower gives the memory back. Lend and LendLegacy make a tensor of a mem.Region; Borrow and BorrowLegacy
+// take one. The struct of DLPack 1 (DLManagedTensorVersioned) has a version and a read-only flag; most libraries still
+// give the older one (DLManagedTensor) unless asked. Python hands both on in a capsule: Borrow takes the capsule's
+// pointer; the address from Lend goes into a new capsule "dltensor_versioned", that from LendLegacy into "dltensor".
 //
 // The structs are laid out by hand and their functions called without cgo, which works on Linux on amd64 and arm64 (not
 // with the tag ringo_nogpu); elsewhere every function says so. Nothing of CUDA is loaded here.
@@ -26,10 +26,10 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// ErrReturned is of a Tensor that was closed.
+// ErrReturned is the error of methods of a Tensor after Close.
 var ErrReturned = errors.New("dlpack: the tensor was given back")
 
-// An Error is why a managed tensor is not taken, or cannot be made.
+// An Error says which field of a managed tensor keeps it from being borrowed or lent, and why.
 type Error struct {
 	Field  string // of the struct, by its name in C: "strides"
 	Reason string
@@ -41,7 +41,7 @@ func wrong(field, format string, args ...any) error {
 	return &Error{field, fmt.Sprintf(format, args...)}
 }
 
-// supported says whether functions of C can be called.
+// supported is the error on systems where C functions cannot be called, nil elsewhere.
 var supported = sync.OnceValue(func() error {
 	if _, err := dl.Open("libc.so.6"); errors.Is(err, dl.ErrUnsupported) {
 		return fmt.Errorf("dlpack: %w", err)
@@ -60,21 +60,21 @@ type Tensor struct {
 	back   func() // guarded by mu; gives the tensor back, nil when that was done
 }
 
-// Borrow takes the managed tensor at an address, a DLManagedTensorVersioned, until Close. The address must be one's:
-// only what the struct says is looked at. What is not a dense array of a known type in memory of the host or of a CUDA
-// device is refused with an *Error, and stays the caller's, who gives it back with Discard.
+// Borrow takes the managed tensor at an address, a DLManagedTensorVersioned, until Close. The address itself is not
+// checked, only the struct's fields. Anything but a dense array of a known type in memory of the host or of a CUDA
+// device is refused with an *Error; a refused tensor stays the caller's, who gives it back with Discard.
 func Borrow(at uintptr) (*Tensor, error) { return borrow(at, readVersioned) }
 
 // BorrowLegacy is Borrow of a DLManagedTensor.
 func BorrowLegacy(at uintptr) (*Tensor, error) { return borrow(at, readLegacy) }
 
-// Discard gives back a DLManagedTensorVersioned that was not taken.
+// Discard gives back a DLManagedTensorVersioned that nobody has borrowed.
 func Discard(at uintptr) error { return discard(at, readVersioned) }
 
 // DiscardLegacy is Discard of a DLManagedTensor.
 func DiscardLegacy(at uintptr) error { return discard(at, readLegacy) }
 
-// A header is what is read of a managed tensor of either kind.
+// A header holds the fields of a managed tensor of either kind.
 type header struct {
 	tensor   *tensor // nil where the version has another layout
 	deleter  uintptr
@@ -111,7 +111,7 @@ func discard(at uintptr, read func(uintptr) header) error {
 	return nil
 }
 
-// giveBack calls a deleter. There need not be one.
+// giveBack returns a function that calls the deleter with the tensor's address. A deleter of 0 is not called.
 func giveBack(at, deleter uintptr) func() {
 	return func() {
 		if deleter != 0 {
@@ -120,10 +120,10 @@ func giveBack(at, deleter uintptr) func() {
 	}
 }
 
-// maxDims is more dimensions than libraries have.
+// maxDims bounds the dimensions of a tensor, above the limit of any library known.
 const maxDims = 64
 
-// take looks at all that a struct says.
+// take checks all fields of a struct and fills t.
 func (t *Tensor) take(x *tensor) error {
 	size := t.Type.size()
 	switch {
@@ -164,7 +164,7 @@ func (t *Tensor) take(x *tensor) error {
 	return t.place(x, count*int64(size), uint64(size))
 }
 
-// dense refuses strides of anything but an array whose last dimension is contiguous, and the others in order before it.
+// dense refuses strides other than those of a contiguous array in row-major order.
 func dense(shape, strides []int64) error {
 	want := int64(1)
 	for i := len(shape) - 1; i >= 0; i-- {
@@ -177,7 +177,7 @@ func dense(shape, strides []int64) error {
 	return nil
 }
 
-// place finds the memory.
+// place sets t.region to the n elements' memory.
 func (t *Tensor) place(x *tensor, n int64, size uint64) error {
 	at := x.data + uintptr(x.offset)
 	switch {
@@ -205,7 +205,7 @@ func (t *Tensor) place(x *tensor, n int64, size uint64) error {
 	return nil
 }
 
-// maxDevice is more than the GPUs of a machine.
+// maxDevice bounds a device's number, above the GPUs of any machine.
 const maxDevice = 1 << 10
 
 // Region is the tensor's memory, for a ringo.Call; valid until Close. The error is ErrReturned after that.
@@ -231,8 +231,8 @@ func (t *Tensor) Close() error {
 	return nil
 }
 
-// Slice is a tensor of host memory as a slice, whose memory it shares until Close. T is the type of its elements, or an
-// unsigned integer of as many bits for those that Go has no type for. The error is an *Error or ErrReturned.
+// Slice is a tensor of host memory as a slice that shares the memory until Close. T is the type of the elements, or,
+// where Go has no such type, an unsigned integer of as many bits. The error is an *Error or ErrReturned.
 func Slice[T any](t *Tensor) ([]T, error) {
 	r, err := t.Region()
 	switch {
@@ -247,8 +247,8 @@ func Slice[T any](t *Tensor) ([]T, error) {
 	return slice[T](r), nil
 }
 
-// Buffer is a tensor of memory of a GPU as a Buffer, whose memory it shares until Close. The driver is asked whether
-// kernels of the device may use all of it. The error is an *Error, ErrReturned, or the driver's.
+// Buffer is a tensor of GPU memory as a Buffer that shares the memory until Close. Buffer asks the driver whether
+// kernels of the device may use all of the memory. The error is an *Error, ErrReturned, or the driver's.
 func Buffer[T any](t *Tensor, d *gpu.Device) (*gpu.Buffer[T], error) {
 	r, err := t.Region()
 	switch {

@@ -21,7 +21,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A library is the one in C, by its functions.
+// A library is testdata/other.c, compiled and loaded: another library that lends and borrows.
 type library struct {
 	testing.TB
 	dl.Library
@@ -126,7 +126,7 @@ func TestLend(t *testing.T) {
 	require.Equal(t, before-1, dlpack.Lent(), "a second end of a loan is none")
 }
 
-// Nobody but the borrower holds the memory: it stays what it is.
+// TestLentMemoryStays: lent memory keeps its content although only the borrower still refers to it.
 func TestLentMemoryStays(t *testing.T) {
 	l := other(t)
 	var lent []uintptr
@@ -149,8 +149,8 @@ func TestLentMemoryStays(t *testing.T) {
 	require.Zero(t, dlpack.Lent())
 }
 
-// What is no dense array of a known type in memory that Go reaches is refused by the name of its field, and stays the
-// caller's.
+// TestHostile: anything but a dense array of a known type in memory that Go reaches is refused by the name of the
+// wrong field, and stays the caller's.
 func TestHostile(t *testing.T) {
 	l := other(t)
 	for i, field := range []string{"version", "data", "device", "device", "ndim", "ndim", "dtype", "dtype", "dtype",
@@ -184,7 +184,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// What is unusual and right is taken.
+// TestOdd: unusual but valid tensors are borrowed.
 func TestOdd(t *testing.T) {
 	l := other(t)
 	for i, want := range []struct {
@@ -208,7 +208,7 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// Memory of a GPU goes to another library and comes back by it, at the same address.
+// TestGPU: GPU memory that is lent to another library and borrowed back has the same address.
 func TestGPU(t *testing.T) {
 	l := other(t)
 	m, err := emu.Open(emu.Config{GPUs: make([]emu.GPU, 2)})
@@ -242,7 +242,7 @@ func TestGPU(t *testing.T) {
 	require.True(t, returned)
 }
 
-// What cannot be lent is refused.
+// TestLendRefused: wrong types, shapes and regions are not lent.
 func TestLendRefused(t *testing.T) {
 	f32, v := dlpack.Of(kernels.Float32), make([]float32, 6)
 	for field, f := range map[string]func() (uintptr, error){
@@ -266,7 +266,7 @@ func TestLendRefused(t *testing.T) {
 	require.Zero(t, dlpack.Lent())
 }
 
-// Each type of collectives has its own here, and comes back.
+// TestTypes: each data type of collectives has a Type of its own, which leads back to the data type.
 func TestTypes(t *testing.T) {
 	seen := map[dlpack.Type]bool{}
 	for d := kernels.Int8; d <= kernels.Float8E5M2; d++ {

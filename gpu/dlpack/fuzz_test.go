@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever a struct says, it is taken or refused by the name of a field; what is taken has the bytes of its shape and
-// lies where the struct says.
+// FuzzBorrow: a struct with any content is borrowed, or refused by the name of a field. A borrowed tensor has the bytes
+// of its shape and lies at the struct's address.
 func FuzzBorrow(f *testing.F) {
 	f.Add(uint32(1), uint64(4096), int32(1), int32(0), int32(2), byte(2), byte(32), uint16(1), int64(2), int64(3),
 		int64(3), int64(1), uint64(8))

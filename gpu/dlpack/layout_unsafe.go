@@ -19,7 +19,7 @@ const (
 	onCUDAManaged = 13
 )
 
-// A tensor is a DLTensor. Addresses are numbers: what they lead to is another library's, or is pinned.
+// A tensor is a DLTensor. Addresses are numbers: the memory there belongs to another library, or is pinned.
 type tensor struct {
 	data    uintptr
 	device  device
@@ -37,7 +37,7 @@ type legacy struct {
 	deleter uintptr
 }
 
-// A versioned is a DLManagedTensorVersioned. What comes before the tensor is the same in all versions.
+// A versioned is a DLManagedTensorVersioned. The fields before the tensor are the same in all versions.
 type versioned struct {
 	major, minor uint32
 	context      uintptr
@@ -46,7 +46,7 @@ type versioned struct {
 	tensor       tensor
 }
 
-// major and minor are the version that is lent, and major the one that is taken.
+// major and minor are the version of lent tensors. Borrowed ones must have the same major.
 const (
 	major = 1
 	minor = 1
@@ -77,7 +77,7 @@ func numbers(at uintptr, n int) []int64 {
 	return append([]int64(nil), unsafe.Slice((*int64)(pointer(at)), n)...)
 }
 
-// host is n bytes of memory that is none of Go's heap, so that an address is enough.
+// host is n bytes of memory outside of Go's heap, which an address alone keeps valid.
 func host(at uintptr, n int) mem.Region {
 	if n == 0 {
 		return mem.Region{}
@@ -94,7 +94,7 @@ func slice[T any](r mem.Region) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(r.Bytes()))), r.Len()/int(unsafe.Sizeof(zero)))
 }
 
-// fill lays a tensor out. All that it leads to, and p which holds it, is pinned until the loan ends.
+// fill fills in t, which lies in the struct p. Pins keep p, the numbers and the memory in place until the loan ends.
 func (l *lent) fill(t *tensor, p any) {
 	l.pins.Pin(p)
 	t.dtype, t.device = l.dtype, device{onCPU, 0}

@@ -10,16 +10,16 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Options are what a lender says of a tensor beyond its memory.
+// Options are the properties of a lent tensor beyond its memory and type.
 type Options struct {
 	Shape    []int  // elements in each dimension; nil for one dimension of all
-	ReadOnly bool   // the borrower must not write. The older struct cannot say so, which is an error of LendLegacy
+	ReadOnly bool   // the borrower must not write; an error of LendLegacy, whose struct has no flag for it
 	Returned func() // called once, on any thread, when the borrower gives the tensor back; may be nil
 }
 
-// Lend makes a managed tensor of memory and gives its address, that of a DLManagedTensorVersioned. It lives, and keeps
-// memory of Go's heap alive and in its place, until the borrower calls its deleter; memory of a GPU has to live as
-// long. Nobody takes it back from a borrower. The error is an *Error.
+// Lend makes a managed tensor of memory and returns the address of its DLManagedTensorVersioned. The tensor lives until
+// the borrower calls its deleter; until then memory of Go's heap is kept alive and in place, and the caller must not
+// free memory of a GPU. A loan cannot be called back. The error is an *Error.
 func Lend(r mem.Region, t Type, o Options) (at uintptr, err error) {
 	return lend(r, t, o, func(l *lent) uintptr { return l.asVersioned(o.ReadOnly, deleter()) })
 }
@@ -32,7 +32,7 @@ func LendLegacy(r mem.Region, t Type, o Options) (at uintptr, err error) {
 	return lend(r, t, o, func(l *lent) uintptr { return l.asLegacy(deleter()) })
 }
 
-// A lent is what is lent to a borrower.
+// A lent is one loan: the memory, the struct that the borrower reads, and the pins that keep both in place.
 type lent struct {
 	region   mem.Region // keeps it alive
 	dtype    Type
@@ -49,7 +49,7 @@ var out struct {
 	m map[uintptr]*lent
 }
 
-// Lent is how many tensors are lent and not given back.
+// Lent is the number of tensors that are lent and not yet given back.
 func Lent() int {
 	out.Lock()
 	defer out.Unlock()
@@ -84,7 +84,7 @@ func lend(r mem.Region, t Type, o Options, make func(*lent) uintptr) (uintptr, e
 	return at, nil
 }
 
-// covers refuses a shape that is not all of so many bytes.
+// covers refuses a shape whose elements, of size bytes each, do not fill exactly that many bytes.
 func covers(shape []int, size, bytes int) error {
 	if len(shape) > maxDims {
 		return wrong("ndim", "%d is not in 0…%d", len(shape), maxDims)
@@ -120,7 +120,7 @@ func numbersOf(shape []int) []int64 {
 // deleter is the function of C that borrowers call.
 var deleter = sync.OnceValue(func() uintptr { return dl.Callback(takeBack) })
 
-// takeBack is the end of a loan. A second one of the same tensor is none.
+// takeBack ends the loan of a tensor. A second call for the same tensor does nothing.
 func takeBack(at uintptr) {
 	out.Lock()
 	l := out.m[at]

@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// PyTorch and NumPy have Go's memory as arrays, and Go has theirs.
+// TestPython: PyTorch and NumPy use Go's memory as arrays, and Go uses theirs.
 func TestPython(t *testing.T) {
 	tier.Heavy(t)
 	python := ""

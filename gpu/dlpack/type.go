@@ -24,7 +24,7 @@ const (
 	BFloat      Code = 4
 	Complex     Code = 5
 	Bool        Code = 6
-	Float8E4M3  Code = 10 // the one with NaN and without infinities, as NCCL has it
+	Float8E4M3  Code = 10 // the variant with NaN and without infinities, which NCCL uses too
 	Float8E5M2  Code = 12
 	codesOfBits      = 13
 )
@@ -48,7 +48,7 @@ func (t Type) size() int {
 	return 0
 }
 
-// ofData is the type of each of Ringo's.
+// ofData is the Type of each data type of collectives.
 var ofData = map[kernels.DataType]Type{
 	kernels.Int8: {Int, 8, 1}, kernels.Uint8: {Uint, 8, 1}, kernels.Int32: {Int, 32, 1}, kernels.Uint32: {Uint, 32, 1},
 	kernels.Int64:  {Int, 64, 1},
@@ -57,7 +57,7 @@ var ofData = map[kernels.DataType]Type{
 	kernels.BFloat16: {BFloat, 16, 1}, kernels.Float8E4M3: {Float8E4M3, 8, 1}, kernels.Float8E5M2: {Float8E5M2, 8, 1},
 }
 
-// Of is the Type of a data type of collectives.
+// Of is the Type of a data type of collectives; the zero Type for an unknown one.
 func Of(t kernels.DataType) Type { return ofData[t] }
 
 // DataType is the data type of collectives for a Type; false if they have none.
@@ -88,8 +88,8 @@ func For[T any]() (Type, error) {
 	return Type{code, uint8(8 * t.Size()), 1}, nil
 }
 
-// fits reports whether Go's type T may stand for elements of a Type: the same one, or one of as many bits for what Go
-// has no type for, 16-bit and 8-bit floats.
+// fits refuses a Go type T that cannot stand for elements of a Type. T is the same type or, for 16-bit and 8-bit
+// floats, which Go lacks, one of as many bits.
 func fits[T any](t Type) error {
 	own, err := For[T]()
 	switch {

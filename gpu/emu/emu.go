@@ -27,11 +27,12 @@ type Config struct {
 
 	// Link joins GPUs a and b; without one, a's kernels do not reach b's memory. Nil: NVLink everywhere.
 	Link func(a, b int) Link
-	// Tears says that a link tears lines of 128 bytes that kernels of a store to b though it is NVLink: a broken one.
+	// Tears reports whether the NVLink from a to b is broken: it tears the lines of 128 bytes that kernels of a store.
+	// Nil: none is.
 	Tears func(a, b int) bool
 
-	// Driver is the version of the CUDA driver, 12040 for 12.4; 13000 if zero. Functions that are newer are
-	// missing, and newer PTX is refused.
+	// Driver is the version of the CUDA driver, 12040 for 12.4; 13000 if zero. Newer functions are missing, and
+	// newer PTX is refused.
 	Driver int
 
 	// Seed decides every choice: the warp that runs, when a store becomes visible, the order of copies.
@@ -45,23 +46,23 @@ type Config struct {
 	Faults []Fault // calls and kernels that fail
 	Cells  []Cell  // bits of memory that do not change
 
-	// Speed, if set, makes events tell computed times: how fast bytes go from one GPU's memory to another
-	// GPU, or within one. Host is the host.
+	// Speed, if set, is how fast bytes go from one GPU's memory to another GPU, or within one; Host is the host.
+	// Events then tell times that are computed from it.
 	Speed func(from, to int) Speed
 
-	// CopyDelay is the most steps by which a copy is held back, so that copies overtake each other.
+	// CopyDelay is the most steps of the emulator by which a copy is held back, so that copies overtake each other.
 	CopyDelay int
 	// LoadsWait makes loading a module wait for the kernels of the GPU, and AllocsWait also allocating and
 	// making streams, as hardware may. A program that launches kernels which wait for such a call deadlocks.
 	LoadsWait, AllocsWait bool
-	// FreshAddresses makes each use of freed memory a report; otherwise the next memory gets the address, as on
-	// hardware.
+	// FreshAddresses never gives an address to a second allocation, so that each use of freed memory is a report;
+	// otherwise the next allocation gets the address, as on hardware.
 	FreshAddresses bool
 	// Stall is how long kernels may only poll, while nothing changes, before that is a deadlock. Zero: 10 s.
 	Stall time.Duration
 
-	// Report is called with each fault when it is found. False ends the kernel, as a bad address always does. It
-	// must not call the GPU.
+	// Report is called with each fault when it is found. False ends the kernel, which a bad address always does. The
+	// function must not call the GPU.
 	Report func(*Report) (goOn bool)
 }
 
@@ -96,8 +97,8 @@ const (
 	OutOfMemory      = cuda.ErrOutOfMemory
 	DeviceLost       = cuda.ErrDeviceUnavailable
 	ECCUncorrectable = cuda.ErrECCUncorrectable
-	IllegalAddress   = cuda.ErrIllegalAddress // of a kernel
-	LaunchFailed     = cuda.ErrLaunchFailed   // of a kernel
+	IllegalAddress   = cuda.ErrIllegalAddress // for kernels
+	LaunchFailed     = cuda.ErrLaunchFailed   // for kernels
 	NotPermitted     = cuda.ErrNotPermitted
 	NotSupported     = cuda.ErrNotSupported
 	Unknown          = cuda.ErrUnknown
@@ -107,10 +108,10 @@ const (
 type Fault struct {
 	Call   string  // "cuMemAlloc", or "kernel NAME"
 	Nth    int     // the nth call from now on, from 1; 0: see Chance
-	Chance float64 // of each call, by the seed
-	GPU    int     // only on this one, counted from 1; 0: any
+	Chance float64 // probability that a call fails, drawn from the seed
+	GPU    int     // the GPU on which calls fail, counted from 1; 0: any
 	Result Result
-	Hang   bool // in place of a Result, of a kernel: it never ends
+	Hang   bool // in place of Result, for kernels: the kernel never ends
 }
 
 // A Cell is a bit of a GPU's memory that is always 1 or always 0. Allocations take the lowest bytes that are
@@ -197,8 +198,8 @@ func (m *Machine) Devices() (all []*gpu.Device) {
 // Inject adds a fault to those of Config.
 func (m *Machine) Inject(f Fault) { m.emu.Inject(f.inner()) }
 
-// Lose ends the work of a GPU. All later calls about it fail with the result; what others have mapped of its memory can
-// still be read.
+// Lose ends the work of a GPU. All later calls for that GPU fail with the result; other GPUs can still read the memory
+// of it that they have mapped.
 func (m *Machine) Lose(gpu int, r Result) { m.emu.LoseDevice(gpu, r) }
 
 // Instructions is how many instructions of threads were executed.
@@ -207,7 +208,7 @@ func (m *Machine) Instructions() uint64 { return m.emu.Instructions() }
 // Idle reports whether nothing goes on: all work is done, or kernels only poll.
 func (m *Machine) Idle() bool { return m.emu.Idle() }
 
-// Reports is every fault that was found so far, once for each pair of lines.
+// Reports are the faults found so far, one for each pair of lines.
 func (m *Machine) Reports() (all []*Report) {
 	for _, f := range m.emu.Reports() {
 		all = append(all, newReport(f))

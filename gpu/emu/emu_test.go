@@ -78,7 +78,7 @@ func TestFaults(t *testing.T) {
 	require.ErrorContains(t, err, "GPU 0: a negative size")
 }
 
-// A bit that is broken, and events with computed times.
+// TestCellsAndSpeed: a broken bit keeps its value, and events tell computed times.
 func TestCellsAndSpeed(t *testing.T) {
 	m := open(t, emu.Config{
 		Cells: []emu.Cell{{Byte: 3, Bit: 2, One: true}},

@@ -2,7 +2,7 @@ package emu
 
 import "github.com/ringo-go/ringo/internal/emu/weakmem"
 
-// A Kind says what a Report is about.
+// A Kind is the kind of a fault.
 type Kind string
 
 // Kinds of reports.
@@ -22,7 +22,7 @@ const (
 type Report struct {
 	Kind   Kind
 	Access Access
-	Other  *Access // the access that a race is with; else nil
+	Other  *Access // the other access of a race; else nil
 	Detail string  // why it is wrong, and what is near the address
 	Times  int     // how often it was found until now
 
@@ -38,7 +38,7 @@ type Access struct {
 	Line   int    // of PTX
 	Source string // "sum.cu:17", if the PTX has .loc
 	Write  bool
-	Bytes  int // 0: it is about no memory
+	Bytes  int // 0: the instruction does not access memory
 }
 
 // Error is the report in words, some lines.

@@ -6,8 +6,8 @@ import (
 )
 
 // float8s are lanes of float32, a quarter as many as there are bytes in a
-// register. Float16 is half way: e5m2 is its upper byte, e4m3 the same bits
-// moved by one, with a value 2⁸ too small.
+// register. Conversions go through float16: e5m2 is the upper byte of one; e4m3,
+// shifted by one bit, is one whose value is 2⁸ too small.
 func float8s(e4m3 bool) *lanes {
 	l := floats(32, 0x7fffffff)
 	l.unroll, l.crowded = 1, true
@@ -56,8 +56,8 @@ func float8s(e4m3 bool) *lanes {
 		}
 		return all
 	}
-	// exact rounds to the numbers of the type: adding and subtracting a power
-	// of two leaves as many mantissa bits as it is too large for the others.
+	// exact rounds to the numbers of the type. Adding a power of two that is just
+	// large enough shifts the surplus mantissa bits out; subtracting it undoes the rest.
 	exact := func(m *machine, v vec) vec {
 		sign := m.and(v, m.get("sign"))
 		size := m.xor(v, sign)

@@ -92,7 +92,7 @@ func (m *machine) constant(name string, bits uint64, size int) {
 	m.consts[name] = c
 }
 
-// constants are what lies in memory so far.
+// constants are the constants written to memory so far, by their bits.
 var constants = map[uint64]Mem{}
 
 // get is the register of a constant, to be read only.
@@ -153,8 +153,8 @@ func (m *machine) xor(a, b Op) vec {
 	return v
 }
 
-// halfAnd and halfOr are for half registers. With AVX-512 there are 32 of
-// them, which only its own instructions reach.
+// halfAnd and halfOr are for half registers. AVX-512 has 32 of them, which only
+// AVX-512's own instructions reach.
 func (m *machine) halfAnd(b, a, dst Op) {
 	if m.wide() {
 		VPANDD(b, a, dst)
@@ -204,7 +204,7 @@ func (m *machine) pick(k mask, yes, no vec, bits int) vec {
 	return m.replace(k, yes, v, bits)
 }
 
-// replace is pick that may spoil no.
+// replace is pick that may overwrite the register no.
 func (m *machine) replace(k mask, yes, no vec, bits int) vec {
 	switch {
 	case !m.wide():
@@ -221,8 +221,8 @@ func (m *machine) replace(k mask, yes, no vec, bits int) vec {
 	return no
 }
 
-// above is where a is greater than b, as signed integers of 8 or 16 bits, or,
-// without AVX-512, of 64.
+// above is the mask of lanes in which a is greater than b, as signed integers of 8 or
+// 16 bits, or, without AVX-512, of 64.
 func (m *machine) above(a, b vec, bits int) mask {
 	const greater = 6
 	k := m.mask()

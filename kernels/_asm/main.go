@@ -1,5 +1,5 @@
 // Command asm writes kernels' SIMD assembly, its Go declarations and the tables
-// of what there is. It is run by go generate in the folder above.
+// of its functions. go generate in the folder above runs it.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// grain is what lengths are a multiple of, in bytes.
+// grain is the unit of lengths, in bytes: all are multiples of it.
 const grain = 64
 
 func main() {

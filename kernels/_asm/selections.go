@@ -6,8 +6,8 @@ import (
 )
 
 // selections are lanes of 8 or 16 bits that hold floats, for maximum and
-// minimum only: nothing is rounded. What is above inf, without its sign, is a
-// NaN. As signed integers, with the lower bits of negative ones inverted,
+// minimum only: nothing is rounded. Bits that exceed inf, without the sign, are a
+// NaN. Read as signed integers, with the lower bits of negative ones inverted,
 // numbers are in order, −0 below +0.
 func selections(bits int, inf uint64) *lanes {
 	l := direct(bits)

@@ -30,7 +30,7 @@ func direct(bits int) *lanes {
 	}
 }
 
-// A typ is a data type, sameAs the one whose sum it shares.
+// A typ is a data type. sameAs names the type whose functions serve for this one too, where signs make no difference.
 type typ struct {
 	name, sameAs      string
 	lanes, selections *lanes

@@ -1,8 +1,8 @@
 // Package collective names the collectives that GPUs carry out by direct access
-// to each other's memory, and says what each of them needs. It is for whoever
-// chooses an algorithm: it knows no driver and no device. Package engine/grid runs
-// them. The trap: not every Direct exists in every way of access, see InWindow and
-// ByCopies. It is part of a communicator, and nothing here is promised to other modules.
+// to each other's memory, and their needs. It is for packages that choose an
+// algorithm, and uses neither driver nor device; package engine/grid runs the
+// collectives. The trap: not every Direct exists in every way of access, see InWindow and
+// ByCopies. The package is part of a communicator; nothing here is promised to other modules.
 package collective
 
 import "fmt"
@@ -34,10 +34,10 @@ const MaxRanks = 8
 // another: it counts in 32 bits. Windows have no such limit.
 const MaxMessage = 1 << 30
 
-// TornMessage is the same where lines of 128 bytes may arrive in parts: over PCIe and in host
-// memory. There a line costs one trip, where a slot costs three; but slots have no flags
-// among their data, and move more at a time. Mailboxes in host memory are made for it, so it is
-// less for more ranks. On 2 H200s lines are quicker in host memory up to 512 KiB.
+// TornMessage is MaxMessage where lines of 128 bytes may arrive in parts: over PCIe and in host
+// memory. There a line costs one trip and a slot three; but slots have no flags
+// among their data, and move more at a time. Mailboxes in host memory have this size for each
+// peer, so more ranks get less. On 2 H200s lines are quicker in host memory up to 512 KiB.
 func TornMessage(ranks int) int { return 512 << 10 / max(1, ranks-1) &^ 15 }
 
 var names = [directs]string{"oneshot", "twoshot", "reducescatter", "reduce", "allgather", "alltoall", "broadcast",
@@ -67,8 +67,8 @@ func All() []Direct {
 func (d Direct) Reduces() bool { return d <= Reduce }
 
 // InWindow reports which buffers have to be in a window, that is, in memory that
-// all ranks have registered, for a window kernel or copy engines; neither if there
-// is no window kernel: an all-reduce in windows is TwoShot.
+// all ranks have registered, for a window kernel or copy engines. Both are false for
+// OneShot, which has no window kernel: an all-reduce in windows is TwoShot.
 //
 // All ranks name the same place, also those without such a buffer: the place of
 // Reduce's Out is the root's. In Gather and Scatter only the other ranks' buffer has
@@ -86,9 +86,9 @@ func (d Direct) InWindow() (in, out bool) {
 	return false, false
 }
 
-// ByCopies reports whether copy engines can carry it out in windows: those that
-// need copies from a rank's own memory alone. Copies from a peer's memory, for a
-// gather, did not end on H200s where they were the first in a process: see docs/gpu-inside.md,
+// ByCopies reports whether copy engines can carry out d in windows: they can where each
+// rank copies from its own memory alone. On H200s a copy from a peer's memory, as for a
+// gather, never ended if it was the first copy of the process: see docs/gpu-inside.md,
 // "Windows".
 func (d Direct) ByCopies() bool {
 	switch d {

@@ -5,8 +5,8 @@ const MaxBlocks = 128
 
 const (
 	LineData    = 120 // bytes of data in a line of a mailbox
-	LineThreads = 8   // that store or load a line
-	MaxThreads  = 512 // of a block, that move data
+	LineThreads = 8   // threads that store or load a line
+	MaxThreads  = 512 // threads of a block that move data
 )
 
 // Lines is how many lines a message takes.
@@ -39,10 +39,10 @@ func DirectShape(d Direct, ranks, lines int) (blocks, threads int) {
 	return min(MaxBlocks, (lines*LineThreads+threads-1)/threads), threads
 }
 
-// NormPart is how many lines of a row a block of a norm kernel has, where there are blocks for so many.
+// NormPart is how many lines of a row a block of a norm kernel takes if there are enough blocks.
 const NormPart = 16
 
-// NormBlocks is how many blocks a norm kernel has work for.
+// NormBlocks is how many blocks a norm kernel can keep busy.
 func NormBlocks(d Direct, ranks, rows, lines int) int {
 	blocks := rows * ((lines + NormPart - 1) / NormPart)
 	if d == TwoShot {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What each collective needs of windows and of copy engines.
+// TestNeeds: the collectives' needs, as Reduces, InWindow and ByCopies report them.
 func TestNeeds(t *testing.T) {
 	for d, want := range map[Direct][4]bool{ // reduces; in, out in a window; by copies
 		OneShot: {true, false, false, false}, TwoShot: {true, true, true, true}, ReduceScatter: {true, true, false, false},

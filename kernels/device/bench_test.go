@@ -14,8 +14,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// BenchmarkCombine measures on a GPU, by the clock of its events, what memory
-// moves: one write and k reads. "copy" is the driver's own copy.
+// BenchmarkCombine measures on a GPU, by events, the bytes that memory moves a
+// second: one write and k reads. "copy" is the driver's own copy.
 func BenchmarkCombine(b *testing.B) {
 	if !gputest.OnGPU() {
 		b.Skip("the emulator's time says nothing: set REQUIRE=cuda on a machine with a GPU")

@@ -15,7 +15,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// TestBroken breaks the kernels on purpose and has the emulator find it.
+// TestBroken: the emulator finds faults that are put into the kernels on purpose.
 func TestBroken(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a GPU would not say what is wrong, but stop working")

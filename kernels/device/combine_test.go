@@ -85,8 +85,8 @@ func primary(t testing.TB, d cuda.Driver) cuda.Context {
 	return ctx
 }
 
-// combiners are a Combiner that takes the kernels of the device, and one that
-// takes those of the oldest.
+// combiners are one Combiner with the kernels for the device, and one with the kernels
+// for the oldest devices.
 func combiners(t testing.TB, d cuda.Driver, ctx cuda.Context) []*Combiner {
 	t.Helper()
 	var all []*Combiner
@@ -107,8 +107,8 @@ type trial struct {
 	contributions uint64
 	finish        bool
 	offsets       []int // of dst and of the sources from a multiple of 256 bytes, in elements
-	over          int   // the source that dst is, -1 for none
-	scalar        bool  // in device memory
+	over          int   // index of the source that is dst too, -1 for none
+	scalar        bool  // the scalar lies in device memory
 	plain         bool
 	threads       int // at most
 	blocks        int // at most
@@ -120,8 +120,8 @@ func (x trial) String() string {
 		x.k, x.count, x.offsets, x.contributions, x.finish, x.over, x.scalar, x.plain, x.blocks, x.threads)
 }
 
-// trials are launches of each number of sources on both kernels; what else
-// there is to choose is chosen at random.
+// trials are launches of each number of sources on both kernels; all other fields
+// are random.
 func trials(rnd *rand.Rand, r *kernels.Reducer) []trial {
 	size := r.Type().Size()
 	p, _ := r.Program()
@@ -155,7 +155,7 @@ func trials(rnd *rand.Rand, r *kernels.Reducer) []trial {
 }
 
 // TestCombine compares both kernels with the Go arithmetic, bit for bit, and
-// looks for what they write elsewhere.
+// looks for stores outside of dst.
 func TestCombine(t *testing.T) {
 	tier.Long(t)
 	d := gputest.Driver(t)
@@ -212,7 +212,7 @@ func try(t *testing.T, d cuda.Driver, k *Kernel, x trial) {
 	}
 	device := int(k.c.device)
 
-	// Sources end where their memory ends, dst lies between guards.
+	// Sources end with their allocations; dst lies between guards.
 	srcs, images := make([][]byte, x.k), make([][]byte, x.k)
 	a := Args{Contributions: x.contributions, Finish: x.finish}
 	for i := range srcs {
@@ -293,7 +293,7 @@ func otherScalar(t *testing.T, rnd *rand.Rand, ty kernels.DataType) (*kernels.Re
 	return reducer(t, ty, op, 5), b
 }
 
-// difference tells where got is not want; the result begins at byte at.
+// difference describes the first element in which got differs from want; the result begins at byte at.
 func difference(t kernels.DataType, srcs [][]byte, want, got []byte, at int) string {
 	size := t.Size()
 	for i := range want {

@@ -1,7 +1,7 @@
 // Package device combines memory on GPUs with the kernels of kernels/cuda, for packages
 // gpucomm and engine/grid: kernels.Reducer.CombineAll for device memory, with the same
-// bits. The trap: launches do not check that memory is allocated, see CheckMemory. It is part of
-// a communicator, and nothing here is promised to other modules.
+// bits. The trap: launches do not check that memory is allocated, see CheckMemory. The package is
+// part of a communicator; nothing here is promised to other modules.
 package device
 
 import (
@@ -24,7 +24,7 @@ type Combiner struct {
 	capability int          // 90 for compute capability 9.0
 	sms        int          // multiprocessors
 	text       func(ptx.Name) ([]byte, error)
-	store      *cuda.Store // of Borrow; nil if the Combiner is its user's alone
+	store      *cuda.Store // set by Borrow; nil if the Combiner has one user
 
 	mu      sync.Mutex
 	closed  bool                 // guarded by mu
@@ -41,7 +41,7 @@ type module struct {
 // A kernel is a function and the limits of its launches.
 type kernel struct {
 	f         cuda.Function
-	threads   int // a block at most
+	threads   int // of a block, at most
 	maxBlocks int
 }
 
@@ -72,8 +72,8 @@ func New(d cuda.Driver, ctx cuda.Context, peers ...cuda.Device) (*Combiner, erro
 }
 
 // Close unloads the kernels. Work that uses them has to be done, and graphs
-// that hold them must not be launched again. Closing again does nothing, unless
-// the Combiner was borrowed.
+// with these kernels must not be launched again. A second Close does nothing; a
+// borrowed Combiner must be closed once by each user.
 func (c *Combiner) Close() error {
 	if c.store != nil {
 		return c.store.Close()

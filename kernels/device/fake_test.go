@@ -10,7 +10,7 @@ import (
 
 // fake is a driver that loads modules and remembers launches.
 type fake struct {
-	cuda.Driver // nil: what is not here is not called
+	cuda.Driver // nil: a call of any other method panics
 	capability  int
 	refuse      map[string]cuda.Result // by .target
 	failing     map[string]error       // by the name of the call

@@ -25,14 +25,14 @@ const (
 
 // Args are the arguments of a launch.
 type Args struct {
-	// Dst is as long as each of Srcs, 1 to MaxSources. It may be a source;
-	// otherwise it overlaps none. All start at multiples of the element's
+	// Dst and each of Srcs, 1 to MaxSources regions, have the same length. Dst may
+	// be a source; otherwise it overlaps none. All start at multiples of the element's
 	// size; the kernel is several times faster if the last four bits of their
 	// addresses are the same.
 	Dst  mem.Region
 	Srcs []mem.Region
-	// Rows, when not 0, is the number of sources, 1 to MaxRows; then Srcs is a single
-	// region that holds them one after the other. All or none are contributions.
+	// Rows, when not 0, is the number of sources, 1 to MaxRows, which lie one after the
+	// other in the single region of Srcs. All or none are contributions.
 	Rows int
 	// Contributions and Finish are as for kernels.Reducer.CombineAll.
 	Contributions uint64
@@ -161,7 +161,7 @@ func (k *Kernel) check(a *Args) error {
 	if reason := k.misplaced(a.Dst, a.Dst.Len()); reason != "" {
 		return k.wrong("dst", reason)
 	}
-	for i := range min(MaxSources, a.sources()) { // further rows are where they have to be
+	for i := range min(MaxSources, a.sources()) { // further rows lie behind, in the same region
 		src := a.source(i)
 		reason := k.misplaced(src, a.Dst.Len())
 		if reason == "" && src.Ptr() != a.Dst.Ptr() && src.Overlaps(a.Dst) {

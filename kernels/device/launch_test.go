@@ -129,7 +129,7 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// quiet launches without looking.
+// quiet is a fake that does not look at its launches.
 type quiet struct{ fake }
 
 func (*quiet) LaunchKernel(cuda.Function, *cuda.Launch, []byte) error { return nil }

@@ -26,14 +26,14 @@ func (e *RefusedError) Error() string {
 	return s + ": " + e.Err.Error()
 }
 
-// refusals are the results by which a driver refuses a text, so that an older variant is
-// worth trying.
+// refusals are the driver's results after which an older variant of a text may still
+// be loaded.
 var refusals = []cuda.Result{
 	cuda.ErrInvalidPTX, cuda.ErrUnsupportedPTXVersion, cuda.ErrNoBinaryForGPU, cuda.ErrInvalidImage,
 	cuda.ErrInvalidSource, cuda.ErrNotSupported,
 }
 
-// Refused reports whether a driver that failed to load a text has refused it, as it always will.
+// Refused reports whether an error of loading a text is a refusal, which the driver would repeat.
 func Refused(err error) bool {
 	for _, r := range refusals {
 		if errors.Is(err, r) {

@@ -25,10 +25,10 @@ func (e *MemoryError) Error() string {
 	return s
 }
 
-// CheckMemory asks the driver whether kernels may use a region: it has to be memory of
-// this device or a peer, or registered host memory, and all of one allocation. A launch
-// does not ask, since that takes about a µs a region: call CheckMemory where a caller's
-// memory comes in. The error is a *MemoryError.
+// CheckMemory asks the driver whether kernels may use a region. A region has to lie in one
+// allocation, of this device or a peer, or in registered host memory. A launch does not ask,
+// since that takes about a µs a region: call CheckMemory where a caller's memory comes in.
+// The error is a *MemoryError.
 func (c *Combiner) CheckMemory(r mem.Region) error {
 	wrong := func(err error, format string, args ...any) error {
 		return &MemoryError{r, int(c.device), fmt.Sprintf(format, args...), err}

@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// TestOld has devices and drivers of all ages take what they can.
+// TestOld: devices and drivers of all ages get the newest variant that they can load.
 func TestOld(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("emulated devices and drivers only")
@@ -52,7 +52,7 @@ func TestOld(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory fails to load once and then loads.
+// TestOutOfMemory: after a load that failed for want of memory, the next load works.
 func TestOutOfMemory(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("emulated faults only")

@@ -10,9 +10,9 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// TestResources looks at what the driver's compiler made: two blocks of combine
-// fit on a multiprocessor, which their bandwidth rests on. What was spilled to
-// memory for it is logged; a few registers outside of the loop cost nothing.
+// TestResources looks at the result of the driver's compiler: two blocks of combine
+// fit on a multiprocessor, which is needed for full bandwidth. The test logs the bytes
+// of spilled registers; a few outside of the loop cost nothing.
 func TestResources(t *testing.T) {
 	d := gputest.Driver(t)
 	ctx := primary(t, d)
@@ -31,7 +31,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// mostLocal is some spilled registers: drivers' compilers differ, 24 bytes were seen.
+// mostLocal is the most bytes of spilled registers: drivers' compilers differ, 24 bytes were seen.
 const mostLocal = 32
 
 func resources(t *testing.T, d cuda.Driver, k *Kernel) error {

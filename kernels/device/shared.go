@@ -9,8 +9,8 @@ import (
 // A combinerKey names the Combiner of a cuda.Store.
 type combinerKey struct{}
 
-// Borrow is New for users who share the Combiner of a context. Each of them closes it once.
-// Its kernels stay loaded as long as the context's cuda.Store has users.
+// Borrow is New for users who share the Combiner of a context. Each user closes the Combiner
+// once. Its kernels stay loaded as long as the context's cuda.Store has users.
 func Borrow(d cuda.Driver, ctx cuda.Context) (*Combiner, error) {
 	s := cuda.OpenStore(d, ctx)
 	c, err := cuda.Stored(s, combinerKey{}, func() (*Combiner, error) {

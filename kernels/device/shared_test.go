@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// TestBorrow: who borrows in a context has one Combiner, until all have given it back.
+// TestBorrow: all borrowers in a context share one Combiner, until each has closed it.
 func TestBorrow(t *testing.T) {
 	f := &fake{capability: 90}
 	var all []*Combiner

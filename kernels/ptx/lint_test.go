@@ -39,7 +39,7 @@ func entries(n Name) map[string]int {
 	return map[string]int{n.Combine(): 120, n.Plain(): 120}
 }
 
-// TestLint checks what no other test here would notice before a GPU does.
+// TestLint looks in the texts for faults that no other test without a GPU would notice.
 func TestLint(t *testing.T) {
 	for _, n := range tier.Some(8, All()) {
 		t.Run(n.String(), func(t *testing.T) {

@@ -2,8 +2,8 @@
 // and meter: one small module for each data type and reduction, so that the driver's compiler
 // has little to do when one is first used. modules.zip holds the texts; "go run ./gen
 // -texts DIR" writes them as files to be read. The trap: Text decompresses each time, and
-// modules.zip is compressed in a way of its own, so that other programs list it and cannot
-// extract all. It is part of a communicator, and nothing here is promised to other modules.
+// some files in modules.zip have a compression of our own, so that other programs can list but
+// not extract them. The package is part of a communicator; nothing here is promised to other modules.
 //
 // A module has two kernels, see Name.Combine and Name.Plain, both with the one
 // parameter that kernels/cuda/combine.cu declares and kernels/device.args
@@ -183,15 +183,15 @@ var (
 	usualRanks = []int{2, 4}
 )
 
-// DirectVariants is Variants for direct.cu, with those first that are for that
-// number of ranks alone. With neither type nor operator they only copy.
+// DirectVariants is Variants for direct.cu. Modules for this number of ranks alone
+// come first. With neither type nor operator they only copy.
 func DirectVariants(t, op string, ranks int) []Name { return ranksFirst("direct", t, op, ranks) }
 
 // ManyVariants is DirectVariants for many.cu, which always reduces.
 func ManyVariants(t, op string, ranks int) []Name { return ranksFirst("many", t, op, ranks) }
 
-// NormVariants is DirectVariants for norm.cu, which takes the sums of usual types. They are large: two ranks alone have
-// modules of their own.
+// NormVariants is DirectVariants for norm.cu, which exists for sums of usual types. The modules are large, so only two
+// ranks have modules of their own.
 func NormVariants(t, op string, ranks int) []Name {
 	if op != "sum" || !slices.Contains(usualTypes, t) {
 		return nil
@@ -223,7 +223,7 @@ func forRanks(source, t, op string, ranks int) []Name {
 	return all
 }
 
-// BulkVariants is Variants for bulk.cu: there is one.
+// BulkVariants is Variants for bulk.cu: one module, or none.
 func BulkVariants(t, op string) []Name {
 	all := variantsOf("bulk", t, op)
 	if len(all) > 1 {
@@ -268,7 +268,7 @@ func Variants(t, op string) []Name {
 	return []Name{base}
 }
 
-// Text is the PTX of a module. It decompresses it anew, some 20 kB, each time.
+// Text is the PTX of a module, some 20 kB, decompressed anew at each call.
 func Text(n Name) ([]byte, error) {
 	z, err := zip.NewReader(bytes.NewReader(modules), int64(len(modules)))
 	if err != nil {
@@ -281,7 +281,7 @@ func Text(n Name) ([]byte, error) {
 	return text, err
 }
 
-// Sizes are how long the texts of all modules are. It decompresses none.
+// Sizes are the lengths in bytes of all modules' texts. Nothing is decompressed.
 func Sizes() (sizes []int, err error) {
 	z, err := zip.NewReader(bytes.NewReader(modules), int64(len(modules)))
 	if err != nil {
@@ -293,8 +293,8 @@ func Sizes() (sizes []int, err error) {
 	return sizes, nil
 }
 
-// Model is the module that a module is much like; ok is false for those that are deflated alone. Models
-// have models too, and end with the sum of float32.
+// Model is the module whose text resembles this one's most, for compression; ok is false for modules that are deflated
+// alone. Models have models too; each chain ends with the sum of float32.
 func (n Name) Model() (m Name, ok bool) {
 	if n.Type == "" {
 		return n, false
@@ -304,7 +304,7 @@ func (n Name) Model() (m Name, ok bool) {
 	return m, ok
 }
 
-// likeOp and likeType are the operator and the type whose text is most like that of another one.
+// likeOp and likeType lead from an operator or a type to the one with the most similar text.
 var (
 	likeOp = map[string]string{"prod": "sum", "min": "sum", "max": "min", "premulsum": "prod", "bitand": "prod",
 		"bitor": "bitand", "bitxor": "bitor"}
@@ -315,7 +315,7 @@ var (
 		"float8e5m2": "float8e4m3"}
 )
 
-// plainer is a module that is like another one and one step nearer to the sum of float32. There may be no such one.
+// plainer is a candidate for Model, one step nearer to the sum of float32. The module need not exist.
 func (n Name) plainer() (m Name, ok bool) {
 	least := 70
 	if n.Source == Bulk.Source {
@@ -337,7 +337,7 @@ func (n Name) plainer() (m Name, ok bool) {
 	return m, true
 }
 
-// known are the modules that there are.
+// known is the set of All.
 var known = sync.OnceValue(func() map[Name]bool {
 	all := map[Name]bool{}
 	for _, n := range All() {
@@ -346,8 +346,8 @@ var known = sync.OnceValue(func() map[Name]bool {
 	return all
 })
 
-// Like is the method of compression of texts with a Model. They are deflated in parts of PartBytes, each with a
-// Dictionary of its own, for deflate looks back 32 KiB and texts are longer. That takes half.
+// Like is the compression method of texts with a Model. Texts are deflated in parts of PartBytes, each with a
+// Dictionary of its own, since deflate looks back 32 KiB and texts are longer. This halves the archive.
 const (
 	Like      = 0x5259
 	PartBytes = 8 << 10
@@ -356,8 +356,8 @@ const (
 	window     = 32 << 10
 )
 
-// Dictionary is that of the part of a text of size bytes which comes after before: the end of before, and what
-// lies around the same place in the model.
+// Dictionary is the deflate dictionary for the part that follows the bytes before in a text of size bytes: the end of
+// before, and the model's text around the same place.
 func Dictionary(model, before []byte, size int) []byte {
 	middle := (len(before) + min(PartBytes, size-len(before))/2) * len(model) / size
 	from := max(0, min(middle-modelBytes/2, len(model)-modelBytes))

@@ -17,7 +17,7 @@ type Call struct {
 	Op      int
 	Peer    int // or root
 	Stream  uintptr
-	Norm    *Norm // nil if nothing follows; it says how long the call is
+	Norm    *Norm // the step after a sum, nil for none; its rows then give the call's length
 }
 
 // types are NCCL's data types, by number.
@@ -86,7 +86,7 @@ func (c *comm) start(r *ringo.Comm, call ringo.Call) error {
 	return errInProgress
 }
 
-// translate makes a ringo.Call of this rank. It is still to be checked.
+// translate makes a ringo.Call of this rank, whose arguments ringo has yet to check.
 func (c *comm) translate(to *ringo.Call, r *ringo.Comm, call *Call) error {
 	t, err := typeOf(call.Type)
 	if err != nil {

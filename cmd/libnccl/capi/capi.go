@@ -1,11 +1,11 @@
-// Package capi is what libnccl.so.2 does, without C: NCCL's interface on top of package
-// ringo. It is for cmd/libnccl, which only translates arguments and results. It is part of that
-// library, and nothing here is promised to other modules.
+// Package capi is libnccl.so.2 without C: NCCL's interface on top of package ringo, for
+// cmd/libnccl, which only translates arguments and results. The package is part of that
+// library; nothing here is promised to other modules.
 //
 // A program knows communicators, groups and windows by handles, which are numbers. Groups
-// belong to the thread that opened them, so every call that a group may take has the handle
-// of the thread's group, or 0. What goes wrong is an error, which ResultOf turns into one of
-// NCCL's numbers.
+// belong to the thread that opened them, so every function that may be called in a group takes
+// the handle of the thread's group, or 0. Errors are Go's; ResultOf turns them into NCCL's
+// numbers.
 //
 // The trap: the current GPU and a per-thread stream belong to the OS thread, so the functions
 // run on the caller's thread and not on goroutines of their own.
@@ -26,7 +26,7 @@ import (
 
 // A Library is one process's use of the interface. Its methods may be called from any thread.
 type Library struct {
-	file   func() string // where it is, for the log
+	file   func() string // path of the library, for the log
 	chosen func() int    // see New
 	env    env
 	comms  table[*comm]
@@ -43,15 +43,15 @@ type Library struct {
 	agent   *ras.Agent                // guarded by mu; of RAS, nil until a communicator is made
 	machine *gpu.Machine              // guarded by mu; nil until a GPU is needed
 	memory  map[uintptr]allocation    // guarded by mu; of MemAlloc
-	late    []allocation              // guarded by mu; to be freed when no window has them
+	late    []allocation              // guarded by mu; freed by the program, but still in a window
 	ending  []*comm                   // guarded by mu; communicators whose handles have ended, and which are being closed
 	met     map[[2]int]int            // guarded by mu; communicators under NCCL_COMM_ID, by size and rank
 	last    atomic.Pointer[complaint] // what went wrong most recently
 }
 
-// New is a library whose settings are environment variables. They are read when they are first needed, for programs set
-// them after they have loaded the library. file says where that is, chosen which device the program's CUDA runtime has
-// for the calling thread, -1 if there is no such runtime.
+// New is a library with the settings of getenv, which is called when a setting is first needed: programs set variables
+// after they have loaded the library. file returns the library's path. chosen returns the calling thread's device in
+// the program's CUDA runtime, -1 if there is no such runtime.
 func New(getenv func(string) string, file func() string, chosen func() int) *Library {
 	return &Library{
 		file:    file,
@@ -76,7 +76,7 @@ const (
 	meetingTime   = 10 * time.Minute
 )
 
-// config is what all communicators have in common. It is read once.
+// config is the configuration common to all communicators. The settings are read once.
 func (l *Library) config() (ringo.Config, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,8 +134,8 @@ func (l *Library) gpus() (*gpu.Machine, error) {
 	return m, nil
 }
 
-// current is the calling thread's GPU, device 0 if it has chosen none. It leaves it as it is. A thread that has chosen
-// one by a CUDA runtime older than 12 has no context yet: then the runtime is asked.
+// current is the calling thread's GPU, device 0 if the thread has chosen none. The thread's context does not change. A
+// CUDA runtime older than 12 makes no context when the thread chooses a device: then current asks the runtime.
 func (l *Library) current() (*gpu.Device, error) {
 	first, err := l.device(0)
 	if err != nil {
@@ -151,7 +151,7 @@ func (l *Library) current() (*gpu.Device, error) {
 	return l.device(int(n))
 }
 
-// cudaError marks what is the fault of the driver or of its absence.
+// cudaError marks errors of the driver, and the error of its absence.
 type cudaError struct{ error }
 
 func (e *cudaError) Unwrap() error { return e.error }

@@ -79,7 +79,7 @@ func TestGroupsOfTwoThreads(t *testing.T) {
 	}
 }
 
-// TestCallsAllocateNothing is for eager calls and for groups that have been as long before.
+// TestCallsAllocateNothing: neither single calls nor groups allocate, once a group has been as long before.
 func TestCallsAllocateNothing(t *testing.T) {
 	l := onHost()
 	comms, err := l.InitAll(1, nil)
@@ -360,7 +360,7 @@ func TestLog(t *testing.T) {
 	require.NotContains(t, open("INFO", "NET"), "NCCL INFO path chosen")
 }
 
-// What an ncclConfig_t says of CTAs counts where the environment says nothing.
+// TestConfigOfCTAs: the CTAs of an ncclConfig_t count where the environment does not set them.
 func TestConfigOfCTAs(t *testing.T) {
 	for _, test := range []struct {
 		env         map[string]string

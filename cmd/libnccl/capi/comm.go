@@ -12,34 +12,34 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 )
 
-// A comm is what a handle of a communicator stands for: a ringo.Comm, and what NCCL's
-// interface has beyond it. Without blocking, what waits for other ranks is done in the background.
+// A comm is the communicator of a handle: a ringo.Comm, and the state that NCCL's interface
+// needs beyond it. If it does not block, calls that wait for other ranks run in the background.
 type comm struct {
 	handle   uintptr
 	device   *gpu.Device // nil on host memory
 	blocking bool
-	config   ringo.Config // that it was made with, for those that are made of it
+	config   ringo.Config // of its opening, for communicators that are derived from it
 	watched
 
-	usable  atomic.Pointer[ringo.Comm] // nil before it is open, while it is busy, and when it was finalized
+	usable  atomic.Pointer[ringo.Comm] // nil before it is open, while it is busy, and after Finalize
 	opening context.Context
 	cancel  context.CancelFunc // ends opening
-	quiet   chan struct{}      // closed when it is closing and no job is left
-	gone    chan struct{}      // closed when it has been closed
-	lost    error              // why not all was given back, once gone
+	quiet   chan struct{}      // closed when the communicator is closing and no job is left
+	gone    chan struct{}      // closed when all has been given back
+	lost    error              // the error of giving back, readable once gone is closed
 
 	mu      sync.Mutex
 	ring    *ringo.Comm    // guarded by mu; nil until it is open
 	state   state          // guarded by mu
 	started *ringo.Pending // guarded by mu; the last call in the background
 	revoked bool           // guarded by mu
-	meeting *bootstrap.ID  // guarded by mu; where its ranks meet again after a failure, nil if they cannot
+	meeting *bootstrap.ID  // guarded by mu; where the ranks meet again after a failure, nil if they cannot
 	splits  int            // guarded by mu
-	shrinks map[string]int // guarded by mu; after a failure, by who was excluded
+	shrinks map[string]int // guarded by mu; number of Shrinks after a failure, by excluded ranks
 	ops     []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
 	post    *post          // guarded by mu; of one-sided messages on host memory, nil before the first window
 	windows []*window      // guarded by mu; in the order in which all ranks registered them, nil where one was closed
-	records records        // of windows, for kernels
+	records records        // the windows' records, for kernels
 }
 
 func newComm(d *gpu.Device, blocking bool, cfg ringo.Config) *comm {
@@ -48,7 +48,7 @@ func newComm(d *gpu.Device, blocking bool, cfg ringo.Config) *comm {
 	return c
 }
 
-// change is an event of the state, and lets calls in or keeps them out. It returns what the event does.
+// change applies an event to the state, and then lets calls in or keeps them out. It returns the event's error.
 func (c *comm) change(event func(s *state) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *comm) change(event func(s *state) error) error {
 // begin makes a communicator busy with a job in the background.
 func (c *comm) begin() error { return c.change((*state).begin) }
 
-// finish is the end of what begin has begun.
+// finish ends the job that begin has announced.
 func (c *comm) finish(err error) {
 	_ = c.change(func(s *state) error { s.finish(err); return nil })
 }
@@ -100,7 +100,7 @@ func (c *comm) take(r *ringo.Comm, err error) {
 	}
 }
 
-// say logs that something is done, in the words that people look for in NCCL's log.
+// say logs a step, in the words of NCCL's log, which people search for.
 func (c *comm) say(r *ringo.Comm, what string) {
 	if r != nil && c.config.Log.Enabled(context.Background(), slog.LevelInfo) {
 		device := 0
@@ -119,14 +119,14 @@ func (c *comm) opened() *ringo.Comm {
 	return c.ring
 }
 
-// whyUnusable returns the error that says why the field usable is nil.
+// whyUnusable returns the reason why the field usable is nil.
 func (c *comm) whyUnusable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if why := c.state.takes(); why != nil {
 		return why
 	}
-	return errNotReady // it was a moment ago
+	return errNotReady // usable was nil a moment ago
 }
 
 // ready is a communicator that takes calls.
@@ -188,7 +188,7 @@ func (l *Library) AsyncError(handle uintptr) (r Result, why, err error) {
 	if err != nil {
 		return ResultOf(err), nil, err
 	}
-	if l.exiting.Load() { // a thread that still looks must not take the end of the process for a failure
+	if l.exiting.Load() { // a watchdog must not take the end of the process for a failure
 		return Success, nil, nil
 	}
 	r, why = c.asyncError()
@@ -196,11 +196,11 @@ func (l *Library) AsyncError(handle uintptr) (r Result, why, err error) {
 	return r, why, nil
 }
 
-// asyncError is a communicator's state, and the error that it stands for.
+// asyncError is a communicator's state as a Result, and the error behind a failure.
 func (c *comm) asyncError() (Result, error) {
 	r, well, err := c.known()
 	if well != nil {
-		err = well.Err() // may wait, so without the lock
+		err = well.Err() // may wait, so not under the lock
 		r = ResultOf(err)
 	}
 	return r, err
@@ -226,7 +226,7 @@ func (c *comm) known() (r Result, well *ringo.Comm, err error) {
 	return Success, c.ring, nil
 }
 
-// ended reports whether an operation has.
+// ended reports whether an operation has ended.
 func ended(p *ringo.Pending) bool {
 	select {
 	case <-p.Done():

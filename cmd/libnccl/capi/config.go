@@ -8,16 +8,16 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// A Config is what has an effect here of what an ncclConfig_t says.
+// A Config holds the fields of an ncclConfig_t that have an effect here.
 type Config struct {
 	Blocking bool
-	MinCTAs  int    // 0 if it is not said
-	MaxCTAs  int    // the same
-	Policy   string // of CTAs, "" if it is not said
-	Net      string // the same
+	MinCTAs  int    // 0 if left open
+	MaxCTAs  int    // 0 if left open
+	Policy   string // of CTAs, "" if left open
+	Net      string // "" if left open
 }
 
-// configFields is ncclConfig_t, as far as it is read. Newer versions have more at the end.
+// configFields are the fields of ncclConfig_t that are read. Newer versions have more behind them.
 type configFields struct {
 	size           uintptr
 	magic, version uint32
@@ -39,7 +39,7 @@ const unset = math.MinInt32
 // undefined is an ncclConfig_t in which all fields are open.
 var undefined = configFields{blocking: unset, cgaClusterSize: unset, minCTAs: unset, maxCTAs: unset, ctaPolicy: unset}
 
-// ReadConfig reads an ncclConfig_t at an address; 0 is none.
+// ReadConfig reads an ncclConfig_t at an address; nil for address 0.
 func ReadConfig(at uintptr) (*Config, error) {
 	if at == 0 {
 		return nil, nil

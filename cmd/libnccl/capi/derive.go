@@ -7,8 +7,8 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// Split divides a communicator by color, which is ringo.NoColor for a rank that becomes a
-// member of no part: its handle is 0. All ranks call it.
+// Split divides a communicator by color. A rank with ringo.NoColor is in no part and gets the
+// handle 0. All ranks call it.
 func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_ uintptr, err error) {
 	defer func() { l.Fail(group, err) }()
 	parent, ring, err := l.ready(handle)
@@ -18,7 +18,7 @@ func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_
 	return l.derive(group, parent, given, color == ringo.NoColor,
 		func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
 			parent.mu.Lock()
-			parent.splits++ // here, for a group may be thrown away on one rank
+			parent.splits++ // here and not earlier, since one rank may throw its group away
 			part := fmt.Sprintf("split %d, part %d", parent.splits, color)
 			parent.mu.Unlock()
 			if color != ringo.NoColor {
@@ -28,8 +28,8 @@ func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_
 		})
 }
 
-// derive makes a communicator of another: its configuration is the other's where given is nil. The other's
-// ranks agree over its ring, so it says whether the call blocks, as the order of its calls is the same on all ranks.
+// derive makes a communicator of parent, with parent's configuration where given is nil. The ranks agree over parent's
+// ring, where the order of calls is the same on all ranks; so parent's blocking decides whether the call blocks.
 func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool,
 	open func(context.Context, *comm, ringo.Config) (*ringo.Comm, error)) (uintptr, error) {
 	cfg, blocking := parent.config, parent.blocking

@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Without a driver, or with a device that is none, it says so, and how to go on.
+// TestNoDriver: the error of a missing driver or device tells how to go on.
 func TestNoDriver(t *testing.T) {
 	l := with(map[string]string{"RINGO_CUDA_LIBRARY": "/nowhere/libcuda.so.1"})
 	id, err := onHost().UniqueID()
@@ -28,7 +28,7 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// Settings that are wrong are said where the first communicator is made, and every time.
+// TestWrongSettings: whenever a communicator is made, the error names wrong settings.
 func TestWrongSettings(t *testing.T) {
 	l := with(map[string]string{"RINGO_HOST": "1", "RINGO_TIMEOUT": "never"})
 	for range 2 {
@@ -41,7 +41,7 @@ func TestWrongSettings(t *testing.T) {
 	require.Equal(t, []string{"h:1", "NCCL_COMM_ID h:1"}, []string{addr, secret})
 }
 
-// How a communicator is: under way in a group, well, failed, revoked.
+// TestAsyncError: the state of a communicator under way in a group, well, failed, and revoked.
 func TestAsyncError(t *testing.T) {
 	l := onHost()
 	id, err := l.UniqueID()
@@ -81,7 +81,7 @@ func all(t *testing.T, l *Library, comms []uintptr, f func(g, c uintptr, rank in
 	return err
 }
 
-// What is made of a communicator: ranks that stay, parts, and no part.
+// TestDerived: communicators made by Shrink and Split, and a rank in no part.
 func TestDerived(t *testing.T) {
 	l := onHost()
 	comms, err := l.InitAll(4, nil)
@@ -146,7 +146,7 @@ func TestDerived(t *testing.T) {
 	refused(t, l.Finalize(0, comms[3]), InvalidArgument, "the communicator was finalized before")
 	refused(t, l.Suspend(0, comms[3], suspendMemory), InvalidUsage, errFinalized.Error())
 
-	// After a failure those of InitAll have nowhere to meet.
+	// After a failure the ranks of InitAll have nowhere to meet.
 	require.NoError(t, l.Revoke(comms[2], 0))
 	require.Error(t, l.Do(0, comms[0], allReduce([]int32{1})))
 	_, err = l.Shrink(0, comms[0], []int{2}, nil, 0)
@@ -157,7 +157,7 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// In a group what is sent goes before what is waited for, in whatever order the calls were made.
+// TestSidedGroups: a group sends its one-sided messages before it waits, whatever the order of the calls.
 func TestSidedGroups(t *testing.T) {
 	l := onHost()
 	comms, memory, wins := pairWithWindows(t, l)

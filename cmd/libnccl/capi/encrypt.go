@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// How ncclSetEncryption has TCP connections.
+// Modes of ncclSetEncryption, and the sizes of keys.
 const (
 	inClear   = 0
 	byKey     = 1
@@ -19,8 +19,8 @@ const (
 	keyLength = 32
 )
 
-// SetEncryption has communicators that are made from now on speak TLS, in mode byKey, by a key that all processes give;
-// inClear ends that.
+// SetEncryption decides how communicators made from now on use TCP: with byKey over TLS, by a key of at least 32 bytes
+// that all processes give; with inClear without TLS.
 func (l *Library) SetEncryption(mode int, key string) error {
 	switch {
 	case mode == inClear:
@@ -38,8 +38,7 @@ func (l *Library) SetEncryption(mode int, key string) error {
 	return nil
 }
 
-// setting gives a setting of the environment, where RINGO_TLS says that connections go over TLS if the program wants
-// that.
+// setting is a setting of the environment. RINGO_TLS is "1" if the program has given a key to SetEncryption.
 func (l *Library) setting(name string) string {
 	if name == "RINGO_TLS" && l.key != "" {
 		return "1"
@@ -47,8 +46,8 @@ func (l *Library) setting(name string) string {
 	return l.env.get(name)
 }
 
-// sealed is what an ID becomes on its way through the program: its key is covered by the one that the program has
-// given, so that only who knows that one takes part. Sealed twice it is itself.
+// sealed is the ID with its key combined with the program's own key, as it travels through the program: only processes
+// that know the program's key can take part. Sealing a sealed ID gives the original back.
 func (l *Library) sealed(id bootstrap.ID) (bootstrap.ID, error) {
 	l.mu.Lock()
 	key := l.key

@@ -69,7 +69,7 @@ func TestEncryption(t *testing.T) {
 	}
 }
 
-// Who has no key, or another, takes no part, though it has the unique ID.
+// TestEncryptionRefuses: a process with the unique ID but without the key, or with another, cannot join.
 func TestEncryptionRefuses(t *testing.T) {
 	for _, key := range []string{"", strings.Repeat("x", shortest)} {
 		ls := keyed(t, map[string]string{"RINGO_JOIN_TIMEOUT": "500ms"}, aKey, key)

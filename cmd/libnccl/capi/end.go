@@ -11,8 +11,8 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// Finalize waits for what was begun, on the GPU too. The communicator takes no calls any more. As in NCCL the null
-// handle is no error, and none of Destroy and Abort.
+// Finalize waits for all operations that were begun, on the GPU too. The communicator takes no calls any more. As in
+// NCCL, Finalize, Destroy and Abort of the null handle do nothing.
 func (l *Library) Finalize(group, handle uintptr) (err error) {
 	if handle == 0 {
 		return nil
@@ -40,19 +40,19 @@ func (l *Library) Finalize(group, handle uintptr) (err error) {
 	}})
 }
 
-// Destroy ends a communicator, and its handle. It waits for what this rank has begun. For other ranks it
-// waits where they have this one's windows open, whose memory is the program's afterwards; else what
-// they may still need is given back in the background, for which Exit waits. A communicator
+// Destroy ends a communicator and its handle, after this rank's operations. If other ranks have windows of this
+// one open, Destroy waits until they have closed them, as the program may free the memory afterwards. Otherwise
+// memory that other ranks may still need is given back in the background, for which Exit waits. A communicator
 // that is still being opened is given up.
 func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
 
-// Abort is Destroy that ends what is under way, on all ranks, instead of waiting for it. Where
-// nothing is, it is Destroy: programs that are done abort, and others may still be at work.
+// Abort is Destroy that ends operations under way, on all ranks, instead of waiting for them. With
+// none under way Abort is Destroy: programs that are done abort, while other ranks may still be at work.
 func (l *Library) Abort(handle uintptr) error { return l.end(handle, errors.New("ncclCommAbort")) }
 
-// idle is how long Abort gives a communicator to end by itself, which one with nothing under way does,
-// and Destroy the other ranks to leave too. leaving is how long Abort waits then for what other ranks may
-// hold up, the end of memory that they have open. That goes on in the background.
+// idle is how long Abort lets a communicator end by itself, as one with nothing under way does, and how long
+// Destroy lets the other ranks leave. leaving is how long Abort then waits until other ranks have closed this
+// rank's memory; after that the closing goes on in the background.
 const (
 	idle    = 200 * time.Millisecond
 	leaving = time.Second
@@ -61,9 +61,9 @@ const (
 // exitTime bounds Exit. Ranks wait 10 s for each other.
 const exitTime = 15 * time.Second
 
-// Exit says goodbye for all communicators that the process has not ended, and waits until they and those that were
-// ended have given everything back. It is for the end of the process: without it, other ranks would see
-// a rank die that has left. What is under way then is aborted. Handles stay as they are, since destructors may yet
+// Exit tells the other ranks that this process leaves all communicators that it has not ended, and waits until every
+// communicator has given everything back. It is for the end of the process: without it, other ranks would take the
+// leaving rank for a dead one. Operations under way are aborted. Handles stay valid, since destructors may yet
 // end them.
 func (l *Library) Exit() {
 	if l.exiting.Swap(true) {
@@ -97,7 +97,7 @@ func (l *Library) end(handle uintptr, reason error) error {
 	}
 	defer c.cancel()
 	if reason == nil {
-		if c.opened() == nil { // it would wait for ranks that may never come
+		if c.opened() == nil { // opening would wait for ranks that may never come
 			c.cancel()
 		}
 		l.startClose(c)
@@ -126,12 +126,12 @@ func (l *Library) abort(c *comm, reason error) {
 			return
 		}
 	}
-	l.Note(c.lost) // what was aborted has failed, and that is no error of Abort
+	l.Note(c.lost) // operations that were aborted have failed, which is no error of Abort
 }
 
 // startClose closes a communicator in the background, once.
 func (l *Library) startClose(c *comm) {
-	if c.change((*state).close) != nil { // another thread has
+	if c.change((*state).close) != nil { // another thread has closed it
 		return
 	}
 	l.mu.Lock()
@@ -183,7 +183,7 @@ func (c *comm) abort(r *ringo.Comm, reason error) {
 	}
 }
 
-// close gives back what a communicator has. Why it failed was said before.
+// close gives back all that a communicator holds. The cause of a failure was reported before.
 func (l *Library) close(c *comm) (err error) {
 	defer caught(&err)
 	<-c.quiet
@@ -202,7 +202,7 @@ func (l *Library) close(c *comm) (err error) {
 	return err
 }
 
-// Revoke ends what is under way, on all ranks, and leaves a communicator that can only be
+// Revoke ends operations under way, on all ranks. Afterwards the communicator can only be
 // destroyed.
 func (l *Library) Revoke(handle uintptr, flags int) error {
 	if flags != 0 {

@@ -22,19 +22,19 @@ type env struct{ get func(string) string }
 // systemConf is the file of settings of a machine.
 const systemConf = "/etc/nccl.conf"
 
-// ReadFiles puts into the environment what is not set there and NCCL's files of settings say: NCCL_CONF_FILE, or
-// .nccl.conf in the user's home without it, then /etc/nccl.conf. Plugins see it too, as they do with NCCL. It is for
-// once, before a setting is read; ncclGetVersion alone, which leaves Go's runtime alone, does not wait for it. The
-// trap: C's getenv must not run in another thread meanwhile.
+// ReadFiles puts the settings of NCCL's files into the environment where they are not set: those of NCCL_CONF_FILE, or
+// else of .nccl.conf in the user's home, then those of /etc/nccl.conf. Plugins see them too, as with NCCL. Call it
+// once, before a setting is read; only ncclGetVersion, which does not start Go's runtime, reads settings without it.
+// The trap: C's getenv must not run in another thread meanwhile.
 func ReadFiles(lookup func(name string) (string, bool), set func(name, value string) error) {
 	for _, file := range confFiles(lookup, user.Current) {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // there need not be any
+			continue // the file need not exist
 		}
 		for name, value := range setting.Conf(string(text)) {
 			if _, is := lookup(name); !is {
-				_ = set(name, value) // fails for what no environment can hold
+				_ = set(name, value) // fails for a name or value that no environment can hold
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func confFiles(lookup func(string) (string, bool), who func() (*user.User, error
 	return []string{filepath.Join(home, ".nccl.conf"), systemConf}
 }
 
-// defaultVersion is NCCL 2.28.9, the one that PyTorch 2.11 brings.
+// defaultVersion is NCCL 2.28.9, which PyTorch 2.11 brings.
 const defaultVersion = 22809
 
 // version is RINGO_NCCL_VERSION, as 2.30.7 or 23007.
@@ -87,7 +87,7 @@ func (e env) version() (int, error) {
 	return v, nil
 }
 
-// check refuses what the library's own variables cannot be.
+// check refuses wrong values of the library's own variables.
 func (e env) check() error {
 	if v := e.get("RINGO_HOST"); v != "" {
 		if _, ok := setting.On(v); !ok {
@@ -104,21 +104,21 @@ func (e env) host() bool {
 	return yes
 }
 
-// gpus says which driver to open: RINGO_CUDA_LIBRARY, or the usual one. RINGO_EMULATE is for that of
-// cmd/libcuda; the program under test uses it too.
+// gpus are the options of package gpu: the driver of RINGO_CUDA_LIBRARY, or the usual one. RINGO_EMULATE has no effect
+// here; it is for the driver of cmd/libcuda, which the program under test uses too.
 func (e env) gpus() gpu.Options { return gpu.Options{Library: e.get("RINGO_CUDA_LIBRARY")} }
 
-// hint says how to go on without a GPU.
+// hint tells the user how to go on without a GPU.
 func (e env) hint() string {
 	v := e.get("RINGO_EMULATE")
-	if yes, ok := setting.On(v); v != "" && (yes || !ok) { // or a number of GPUs
+	if yes, ok := setting.On(v); v != "" && (yes || !ok) { // not ok: a number of GPUs
 		return "RINGO_EMULATE is for the libcuda.so.1 that scripts/libcuda builds: put its folder into LD_LIBRARY_PATH, or " +
 			"its name into RINGO_CUDA_LIBRARY"
 	}
 	return "for collectives on host memory set RINGO_HOST=1"
 }
 
-// blocking is NCCL_COMM_BLOCKING, which goes before what a program says.
+// blocking is NCCL_COMM_BLOCKING, which overrides the program's choice, said.
 func (e env) blocking(said bool, log *slog.Logger) bool {
 	v := e.get("NCCL_COMM_BLOCKING")
 	if v == "" {
@@ -136,9 +136,9 @@ func (e env) blocking(said bool, log *slog.Logger) bool {
 func (e env) saysTimeout() bool     { return e.get("RINGO_TIMEOUT") != "" }
 func (e env) saysJoinTimeout() bool { return e.get("RINGO_JOIN_TIMEOUT") != "" }
 
-// meeting is NCCL_COMM_ID: host:port of rank 0, which serves there instead of the process that
-// makes the unique ID. secret is RINGO_COMM_SECRET; without it whoever reaches the port and
-// knows of this rule can join.
+// meeting is NCCL_COMM_ID: host:port of rank 0, whose process serves the meeting there in place of
+// the process that makes the unique ID. secret is RINGO_COMM_SECRET; without a secret anyone who
+// reaches the port and knows this rule can join.
 func (e env) meeting() (addr, secret string) {
 	if addr = e.get("NCCL_COMM_ID"); addr == "" {
 		return "", ""
@@ -149,7 +149,7 @@ func (e env) meeting() (addr, secret string) {
 	return addr, secret
 }
 
-// debug is RINGO_DEBUG and RINGO_DEBUG_FILE, or NCCL's names for them. ringo.Config says what is wrong with a level.
+// debug is RINGO_DEBUG and RINGO_DEBUG_FILE, or NCCL's variables. ringo.Config checks the level.
 func (e env) debug() (level, file string) {
 	return cmp.Or(e.get("RINGO_DEBUG"), e.get("NCCL_DEBUG")), cmp.Or(e.get("RINGO_DEBUG_FILE"), e.get("NCCL_DEBUG_FILE"))
 }
@@ -168,7 +168,7 @@ func (e env) rasOptions() (addr string, factor int) {
 	return e.get("NCCL_RAS_ADDR"), min(max(n, 1), 1000)
 }
 
-// nvml is the number that the driver's tools have for a GPU: CUDA_VISIBLE_DEVICES may number them anew.
+// nvml is a GPU's number in the driver's tools, which CUDA_VISIBLE_DEVICES does not renumber.
 func (e env) nvml(device int) int {
 	visible := strings.Split(e.get("CUDA_VISIBLE_DEVICES"), ",")
 	if device < len(visible) {

@@ -22,7 +22,7 @@ func looked(env map[string]string) func(string) (string, bool) {
 	}
 }
 
-// What is set goes before the user's file, and that before the machine's.
+// TestConfFiles: a variable overrides the user's file, and the user's file overrides the machine's.
 func TestConfFiles(t *testing.T) {
 	at := func(home string, err error) func() (*user.User, error) {
 		return func() (*user.User, error) { return &user.User{HomeDir: home}, err }
@@ -54,7 +54,7 @@ func TestConfFiles(t *testing.T) {
 		"NCCL_PROTO": "", "NCCL_DEBUG": "INFO", "RINGO_TLS": "1"})
 }
 
-// Words say no too, and NCCL's numbers are read as there.
+// TestEnvSwitches: words such as "no" switch off too, and NCCL's numbers are read as NCCL reads them.
 func TestEnvSwitches(t *testing.T) {
 	of := func(name, value string) env {
 		return env{func(n string) string { return map[string]string{name: value}[n] }}

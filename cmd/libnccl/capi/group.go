@@ -12,8 +12,8 @@ import (
 
 // A group is what one thread has called since its outermost ncclGroupStart.
 type group struct {
-	err   error   // of a call; nothing of the group is carried out then
-	comms []*comm // that have something in it
+	err   error   // the first error of a call; then nothing of the group is carried out
+	comms []*comm // communicators with a call or job in the group
 	jobs  []job
 	sided []sided // one-sided messages and waits
 	run   ringo.Group
@@ -23,14 +23,14 @@ type group struct {
 	count []*atomic.Uint64 // of calls that RAS counts
 }
 
-// A job is something of a communicator that is no collective and may wait for other ranks.
+// A job is a call of a communicator that may wait for other ranks and is no collective: opening, splitting, closing.
 type job struct {
-	comm  *comm // whose turn it is, and who says whether it blocks
+	comm  *comm // the communicator in whose order the job runs, and which decides whether it blocks
 	opens *comm // the communicator that do opens, maybe comm; nil if none
 	do    func() (*ringo.Comm, error)
 }
 
-// carryOut does a job. A panic is an error of it: a guest does not end its host.
+// carryOut does a job. A panic becomes the job's error: a library must not end the program.
 func (j job) carryOut() (err error) {
 	var r *ringo.Comm
 	defer func() { j.settle(r, err) }()
@@ -39,8 +39,8 @@ func (j job) carryOut() (err error) {
 	return err
 }
 
-// settle gives what a job opens its ring, or why it has none. Every job is settled once, those that are
-// thrown away too: a communicator that nobody settles is in progress for ever.
+// settle gives the communicator that a job opens its ring, or the error. Every job is settled once, also one that
+// is thrown away: a communicator that nobody settles is in progress for ever.
 func (j job) settle(r *ringo.Comm, err error) {
 	if j.opens == nil {
 		return
@@ -60,11 +60,11 @@ func (g *group) throwAway(why error) {
 
 var groups = sync.Pool{New: func() any { return new(group) }}
 
-// GroupStart opens a group for a thread that has none: groups within it are the caller's to count.
+// GroupStart opens a group for a thread that has none. The caller counts the groups within.
 func (l *Library) GroupStart() uintptr { return l.groups.add(groups.Get().(*group)) }
 
-// GroupEnd carries out the thread's group, which is 0 if it has none. It returns the thread's group
-// from now on.
+// GroupEnd carries out the thread's group; handle is 0 if the thread has none, which is an error. left is the
+// handle of the thread's group from now on.
 func (l *Library) GroupEnd(handle uintptr) (left uintptr, err error) {
 	defer caught(&err)
 	g, err := l.leave(handle)
@@ -82,7 +82,7 @@ func (l *Library) GroupEnd(handle uintptr) (left uintptr, err error) {
 		return 0, err
 	}
 	for i, c := range g.comms {
-		if err := c.begin(); err != nil { // another thread ends it
+		if err := c.begin(); err != nil { // another thread ends the communicator
 			for _, begun := range g.comms[:i] {
 				begun.finish(nil)
 			}
@@ -126,7 +126,7 @@ func (g *group) fail(err error) error {
 	return err
 }
 
-// next is room for the next call that is added.
+// next is memory for the next call that is added.
 func (g *group) next() *ringo.Call {
 	if g.used == len(g.calls) {
 		g.calls = append(g.calls, new(ringo.Call))
@@ -134,7 +134,7 @@ func (g *group) next() *ringo.Call {
 	return g.calls[g.used]
 }
 
-// add puts the call in next in the group.
+// add puts the call in next's memory into the group.
 func (g *group) add(c *comm, r *ringo.Comm) {
 	kept := g.next()
 	g.used++
@@ -146,9 +146,9 @@ func (g *group) add(c *comm, r *ringo.Comm) {
 	g.run.Add(r, kept)
 }
 
-// waits reports whether the group has to be carried out in the background: a communicator does
-// not block, and other ranks are waited for. What is only queued on a GPU is queued by the
-// caller's thread, for its stream may be that thread's.
+// waits reports whether the group has to be carried out in the background: one of its communicators
+// does not block and would wait for other ranks. Calls that are only queued on a GPU are queued by
+// the caller's thread, since the stream may be a per-thread one.
 func (g *group) waits() bool {
 	for _, c := range g.comms {
 		if !c.blocking && (len(g.jobs) > 0 || c.device == nil) {
@@ -171,7 +171,7 @@ func (g *group) carryOut() (err error) {
 			for _, j := range g.jobs {
 				switch {
 				case j.comm != c:
-				case errs[i] != nil: // of a job before it
+				case errs[i] != nil: // an earlier job of the communicator has failed
 					j.settle(nil, errs[i])
 				default:
 					errs[i] = j.carryOut()
@@ -191,7 +191,7 @@ func (g *group) carryOut() (err error) {
 			return err
 		}
 	}
-	for _, waits := range []bool{false, true} { // a rank may wait for a message of the same thread's
+	for _, waits := range []bool{false, true} { // first all messages: another rank of this thread may wait for one
 		for _, s := range g.sided {
 			if s.waits != waits {
 				continue
@@ -222,8 +222,8 @@ func (g *group) recycle() {
 	groups.Put(g)
 }
 
-// job has something done that may wait for other ranks: at the end of the thread's group if it
-// has one, else now or in the background.
+// job has j done: at the end of the thread's group if it has one, else now, or in the background
+// where the communicator does not block.
 func (l *Library) job(handle uintptr, j job) error {
 	var g *group
 	if handle != 0 {
@@ -233,7 +233,7 @@ func (l *Library) job(handle uintptr, j job) error {
 		}
 	}
 	if j.opens != nil && j.opens != j.comm && !j.comm.blocking {
-		if err := j.opens.begin(); err != nil { // the process ends
+		if err := j.opens.begin(); err != nil { // the process is ending
 			return err
 		}
 	}
@@ -249,8 +249,8 @@ func (l *Library) job(handle uintptr, j job) error {
 	return nil
 }
 
-// Fail has the end of the thread's group report an error of one of its calls. Nothing of the group is
-// carried out then.
+// Fail notes an error of a call in the thread's group. GroupEnd then reports the first such error and carries out
+// nothing.
 func (l *Library) Fail(handle uintptr, err error) {
 	if handle == 0 || err == nil || err == errInProgress {
 		return

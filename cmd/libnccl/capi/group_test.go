@@ -56,7 +56,7 @@ func alone(t *testing.T, l *Library) uintptr {
 	return h
 }
 
-// A group that is not carried out leaves no communicator that is in progress for ever.
+// TestGroupThatIsThrownAway: a group that is not carried out leaves no communicator in progress.
 func TestGroupThatIsThrownAway(t *testing.T) {
 	l := onHost()
 	parent := alone(t, l)
@@ -95,7 +95,7 @@ func TestGroupThatIsThrownAway(t *testing.T) {
 	require.NoError(t, l.Destroy(parent))
 }
 
-// What a job would have opened is settled where a job before it fails or panics, and the panic ends neither
+// TestPanics: if a job fails or panics, the communicators of later jobs are settled too, and the panic ends neither
 // the process nor the thread's groups.
 func TestPanics(t *testing.T) {
 	l := onHost()
@@ -139,7 +139,7 @@ func TestPanics(t *testing.T) {
 	require.Contains(t, l.LastError(0), "fault of the library's own")
 }
 
-// GroupEnd reports what any of its calls has said.
+// TestGroupKeepsErrors: GroupEnd reports the error of any call in the group.
 func TestGroupKeepsErrors(t *testing.T) {
 	l := onHost()
 	id, err := l.UniqueID()
@@ -195,7 +195,7 @@ func TestSplitInARow(t *testing.T) {
 	for k := range children[0] { // the k-th of one rank is the k-th of the other
 		for i := range children {
 			data[i][0] = int32(i + 1)
-			if err := l.Do(0, children[i][k], allReduce(data[i])); err != errInProgress { // the last rank's may end at once
+			if err := l.Do(0, children[i][k], allReduce(data[i])); err != errInProgress { // the last rank's call may end at once
 				require.NoError(t, err)
 			}
 		}
@@ -243,7 +243,7 @@ func TestSplitWithConfig(t *testing.T) {
 		_, err = l.GroupEnd(g)
 		return parts, err
 	}
-	parts, err := split(&Config{Blocking: true, Policy: "9"}) // which ReadConfig lets nobody say
+	parts, err := split(&Config{Blocking: true, Policy: "9"}) // ReadConfig would refuse this policy
 	require.ErrorContains(t, err, `policy "9" is none of`)
 	require.NoError(t, errors.Join(l.Destroy(parts[0]), l.Destroy(parts[1])))
 	parts, err = split(&Config{Blocking: true, MaxCTAs: 3, Policy: "1", Net: "Socket"})
@@ -257,7 +257,7 @@ func TestSplitWithConfig(t *testing.T) {
 	require.NoError(t, l.machine.Close())
 }
 
-// What NCCL answers where something is given that has no effect, twice, or by half.
+// TestAnswersAsNCCL: arguments without effect, given twice, or given in part have NCCL's results.
 func TestAnswersAsNCCL(t *testing.T) {
 	l := onHost()
 	comms, err := l.InitAll(2, nil)

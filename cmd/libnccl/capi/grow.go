@@ -8,8 +8,8 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// GrowID makes an ID with which new ranks join a communicator by Grow. One rank calls it and
-// gives it to them.
+// GrowID makes an ID for Grow. One rank of the communicator calls it and gives the ID to the new
+// ranks.
 func (l *Library) GrowID(handle uintptr) (bootstrap.ID, error) {
 	if _, _, err := l.ready(handle); err != nil {
 		return bootstrap.ID{}, err
@@ -17,9 +17,9 @@ func (l *Library) GrowID(handle uintptr) (bootstrap.ID, error) {
 	return l.freshID()
 }
 
-// Grow makes a communicator of size ranks of a smaller one. The ranks of that one keep their
-// numbers and give its handle, and one of them the ID of GrowID; a new rank gives no
-// communicator, the ID, and its rank.
+// Grow makes a communicator of size ranks from a smaller one. The smaller one's ranks keep their
+// numbers and give its handle; one of them also gives the ID of GrowID. A new rank gives the
+// handle 0, the ID, and its rank.
 func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank int, given *Config) (_ uintptr,
 	err error) {
 	defer func() { l.Fail(group, err) }()

@@ -8,8 +8,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// listed is a table of windows in the GPU's memory, in which NCCL's kernels look up a window by an address: 32
-// entries of an address, a length and a record, and where the next table is.
+// listed is a table of windows in the GPU's memory, in which NCCL's kernels look up a window by an address. It has 32
+// entries of an address, a length and a record, and the address of the next table.
 type listed struct {
 	at      uintptr
 	windows [listedWindows]*window
@@ -53,7 +53,7 @@ func (t *records) write(at uintptr, b []byte) error {
 	return t.device.Write(mem.Device(t.device.Number(), at, len(b)), b)
 }
 
-// list puts a window into the tables. Where there is no room it is in none.
+// list puts a window into the tables, if there is memory for one more table where all are full.
 func (t *records) list(w *window) error { return t.replace(nil, w) }
 
 // unlist takes a window out of the tables, if it is there.
@@ -86,7 +86,7 @@ func (t *records) replace(old, w *window) error {
 	}
 }
 
-// entryOf is a window's entry, and zeros for none.
+// entryOf is a window's entry in a table: zeros for nil.
 func entryOf(w *window) (e [3]uint64) {
 	if w != nil {
 		e = [3]uint64{uint64(w.at), uint64(w.bytes), uint64(w.record)}

@@ -38,20 +38,20 @@ func (e env) log(library func() string) (*slog.Logger, error) {
 		if err != nil && e.get("RINGO_DEBUG_FILE") != "" {
 			return nil, fmt.Errorf("RINGO_DEBUG_FILE: %w", err)
 		}
-		if err == nil { // else the log stays where it is, as NCCL's
+		if err == nil { // else the log stays on stdout, as with NCCL
 			h.out = f
 		}
 	}
 	if level != "" {
-		v, _ := e.version() // check has looked at it
+		v, _ := e.version() // check has refused a wrong one
 		h.write("", fmt.Sprintf("NCCL version %d.%d.%d, which is Ringo %s in %s", v/10000, v/100%100, v%100,
 			ringo.Version, library()))
 	}
 	return slog.New(h), nil
 }
 
-// stdout is file descriptor 1. An os.File would end the process with SIGPIPE where nobody reads it any
-// more, and that is the program's to decide.
+// stdout is file descriptor 1. A closed pipe would have an os.File end the process with SIGPIPE; only the program may
+// decide that.
 type stdout struct{}
 
 func (stdout) Write(b []byte) (n int, err error) {

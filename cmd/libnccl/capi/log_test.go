@@ -42,7 +42,7 @@ func TestLogToNobody(t *testing.T) {
 	require.Equal(t, 7, end.ExitCode(), "%v: %s", end, &text)
 }
 
-// A level of NCCL_DEBUG that is none, and a wrong NCCL_COMM_BLOCKING, are said and make no program fail.
+// TestWrongVariables: wrong values of NCCL_DEBUG and NCCL_COMM_BLOCKING are logged, and no call fails.
 func TestWrongVariables(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	level := "foo" + rand.Text() // a process says each once
@@ -89,7 +89,7 @@ func TestLines(t *testing.T) {
 	require.False(t, (&lines{quiet: true}).Enabled(t.Context(), slog.LevelError))
 	require.True(t, (&lines{}).Enabled(t.Context(), slog.LevelDebug))
 
-	// A file that cannot be opened is an error under Ringo's name, and none under NCCL's.
+	// A file that cannot be opened is an error with RINGO_DEBUG_FILE, and none with NCCL_DEBUG_FILE.
 	file := filepath.Join(t.TempDir(), "no", "file")
 	_, err := with(map[string]string{"RINGO_HOST": "1", "RINGO_DEBUG": "INFO", "RINGO_DEBUG_FILE": file}).InitAll(1, nil)
 	require.ErrorContains(t, err, "RINGO_DEBUG_FILE: open ")
@@ -98,7 +98,7 @@ func TestLines(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A level of RINGO_DEBUG that is none is refused, as it is in a program in Go.
+// TestWrongLevel: a wrong level of RINGO_DEBUG is refused, as in a program in Go.
 func TestWrongLevel(t *testing.T) {
 	_, err := with(map[string]string{"RINGO_HOST": "1", "RINGO_DEBUG": "LOUD"}).InitAll(1, nil)
 	require.ErrorIs(t, err, ringo.ErrInvalid)

@@ -8,9 +8,9 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// meets is where the ranks of a new communicator meet that were given an ID. That of NCCL_COMM_ID is the same
-// for all communicators, so each has one derived of it: all ranks count those of a size in which they are
-// that rank. They make them in the same order.
+// meets is the ID under which the ranks of a new communicator meet. The ID of NCCL_COMM_ID is the same for all
+// communicators, so each communicator gets one derived from it, by a count: each process counts its communicators of
+// the same size and rank. The counts agree since all ranks make communicators in the same order.
 func (l *Library) meets(id bootstrap.ID, size, rank int) bootstrap.ID {
 	addr, secret := l.env.meeting()
 	if addr == "" {
@@ -25,7 +25,7 @@ func (l *Library) meets(id bootstrap.ID, size, rank int) bootstrap.ID {
 	return id.Derive(fmt.Sprintf("%d ranks, time %d", size, l.met[[2]int{size, rank}]))
 }
 
-// again is where ranks of a communicator that know of a purpose meet; nil if they cannot.
+// again is the ID under which the ranks of a communicator meet for a purpose; nil if they cannot.
 func (c *comm) again(purpose string) *bootstrap.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,14 +36,14 @@ func (c *comm) again(purpose string) *bootstrap.ID {
 	return &id
 }
 
-// meetAgain says where the ranks of a communicator will meet after a failure.
+// meetAgain sets the ID under which the ranks of a communicator will meet after a failure.
 func (c *comm) meetAgain(id *bootstrap.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.meeting = id
 }
 
-// afterFailure is where all meet that exclude the same ranks, this time.
+// afterFailure is the ID under which all ranks meet that exclude the same ranks, a new one each time.
 func (c *comm) afterFailure(exclude []int) *bootstrap.ID {
 	who := fmt.Sprint(slices.Compact(slices.Sorted(slices.Values(exclude))))
 	c.mu.Lock()

@@ -61,8 +61,8 @@ func (l *Library) allocate(d *gpu.Device, n uint64) (_ uintptr, err error) {
 	return at, nil
 }
 
-// MemFree frees memory of MemAlloc. Work that uses it has to be done. What other ranks may still
-// have open as a window is freed when the window is closed, see Deregister.
+// MemFree frees memory of MemAlloc. Work that uses the memory has to be done. Memory that other
+// ranks may still have open as a window is freed when the window is closed, see Deregister.
 func (l *Library) MemFree(at uintptr) error {
 	if at == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (l *Library) release(c *comm) error {
 	return errors.Join(append(errs, l.freeLate())...)
 }
 
-// freeLate frees the memory that was given up while it was in a window, and is in none any more.
+// freeLate frees memory of late that is in no window any more.
 func (l *Library) freeLate() error {
 	l.mu.Lock()
 	waiting := l.late
@@ -144,18 +144,18 @@ type window struct {
 	comm     *comm
 	at       uintptr
 	bytes    int
-	number   int           // its place among the communicator's windows, -1 for Register
-	ring     *ringo.Window // nil where it has no effect
-	record   uintptr       // what kernels take for the window; 0 where there is none
-	base     uint64        // where rank 0's memory is for kernels, 0 where it cannot be
-	stride   uint64        // from a rank's to the next
+	number   int           // index among the communicator's windows, -1 for Register
+	ring     *ringo.Window // nil where the window has no effect
+	record   uintptr       // address of the record that kernels take for the window; 0 for none
+	base     uint64        // address of rank 0's memory for kernels, 0 where they have none
+	stride   uint64        // from a rank's memory to the next rank's
 	reason   string        // why base is 0
-	resource bool          // its memory is the library's, for a device communicator
-	ended    bool          // guarded by comm.mu; the program needs it no more
+	resource bool          // the memory is the library's, for a device communicator
+	ended    bool          // guarded by comm.mu; deregistered by the program
 }
 
-// Register notes memory of one rank. It has no effect: what NCCL makes of it, direct access by
-// peers, needs all ranks here, as WindowRegister.
+// Register notes memory of one rank, without effect. NCCL gives peers direct access to such memory;
+// here that needs all ranks to call WindowRegister.
 func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
 	c, _, err := l.known(handle)
 	if err != nil {
@@ -167,8 +167,8 @@ func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
 	return l.windows.add(&window{comm: c, at: at, number: -1}), nil
 }
 
-// WindowRegister makes a window of all ranks' memory, which call it together, with as many
-// bytes each. Outside of a group it waits for them, also for a communicator that does not block. On a GPU
+// WindowRegister makes a window of all ranks' memory. All ranks call it together, with the same number of
+// bytes. Outside of a group it waits for the others, even if the communicator does not block. On a GPU
 // the handle is the address of the window's record (records.go).
 func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr, err error) {
 	defer func() { l.Fail(group, err) }()
@@ -176,7 +176,7 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 	if err != nil {
 		return 0, err
 	}
-	if at == 0 || n == 0 { // as NCCL has it: no window, on no rank
+	if at == 0 || n == 0 { // as with NCCL, no rank makes a window
 		return 0, nil
 	}
 	if at%windowAlign != 0 {
@@ -189,7 +189,7 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 		return nil,
 			errorOf("ncclCommWindowRegister", l.register(w, r))
 	}}
-	if group == 0 { // NCCL never answers ncclInProgress here, and PyTorch takes that for an error
+	if group == 0 { // NCCL never returns ncclInProgress here, and PyTorch would take it for an error
 		err = register.carryOut()
 	} else {
 		err = l.job(group, register)
@@ -241,11 +241,11 @@ func (c *comm) registerHost(w *window, r *ringo.Comm) (err error) {
 	c.mu.Lock()
 	c.post, w.number = p, number
 	c.mu.Unlock()
-	return ringo.Barrier(r) // who puts afterwards finds it on all ranks
+	return ringo.Barrier(r) // a put after this finds the window on every rank
 }
 
-// closeEnded closes the windows that the programs of all ranks need no more, so that their
-// memory may be registered anew. All ranks call it together.
+// closeEnded closes the windows that all ranks have deregistered, so that their memory may be
+// registered anew. All ranks call it together.
 func (c *comm) closeEnded(r *ringo.Comm) error {
 	c.mu.Lock()
 	windows := slices.Clone(c.windows)   // another thread may abort the communicator
@@ -287,13 +287,13 @@ func (c *comm) closeEnded(r *ringo.Comm) error {
 }
 
 // Deregister ends the handle of a Register or WindowRegister, for this rank alone and without
-// waiting, for programs call it where they free memory. No later call of this rank uses the window, so
-// its memory may be freed or mapped anew when what was queued is done. What the ranks hold of each other's
-// memory is closed with the next window that is registered when all ranks have deregistered it, or
-// with the communicator.
+// waiting, since programs call it where they free memory. No later call of this rank uses the window, so
+// its memory may be freed or mapped anew after the work already queued. The ranks' access to each other's
+// memory ends with the first WindowRegister after all ranks have deregistered the window, or with the
+// communicator.
 func (l *Library) Deregister(handle, window uintptr) error {
 	c, err := l.comms.get(handle)
-	if err != nil || window == 0 { // what a registration without effect gave
+	if err != nil || window == 0 { // 0 is the handle of a registration of nothing
 		return err
 	}
 	w, err := l.window(window)

@@ -101,8 +101,7 @@ func TestFreedWhileClosing(t *testing.T) {
 	require.NoError(t, l.machine.Close(), "no race, no leak")
 }
 
-// TestWindowNamesItself: where a window cannot be made, the error is of the call that should have made it, and not of
-// one that it is made of.
+// TestWindowNamesItself: if a window cannot be made, the error names the program's call, and not a step within it.
 func TestWindowNamesItself(t *testing.T) {
 	for name, l := range map[string]*Library{"host": onHost(), "GPUs": onGPUs(t, 2)} {
 		t.Run(name, func(t *testing.T) {

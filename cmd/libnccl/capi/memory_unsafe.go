@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// hostMemory is n bytes of C's memory. They are none of Go's heap, so that an address is enough.
+// hostMemory is n bytes of C's memory, which lies outside of Go's heap, so that an address keeps it valid.
 func hostMemory(at uintptr, n int) mem.Region {
 	return mem.Host(unsafe.Slice((*byte)(pointer(at)), n))
 }
@@ -40,7 +40,7 @@ func readConfig(at uintptr) (f configFields) {
 	return f
 }
 
-// headerBytes is what every ncclConfig_t has: size, magic and version.
+// headerBytes is the length of the fields that every ncclConfig_t has: size, magic and version.
 const headerBytes = unsafe.Offsetof(undefined.blocking)
 
 // simFields is ncclSimInfo_t.
@@ -50,7 +50,7 @@ type simFields struct {
 	estimatedTime  float32
 }
 
-// simMagic is in every ncclSimInfo_t, and simBytes are needed of one.
+// simMagic is in every ncclSimInfo_t; simBytes is the least size of one.
 const (
 	simMagic = 0x74685283
 	simBytes = unsafe.Offsetof(simFields{}.estimatedTime) + 4

@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A Norm is what follows a sum, as ringo_norm.h has it. Addresses may be 0.
+// A Norm is the step after a sum, see ringo_norm.h. Addresses may be 0.
 type Norm struct {
 	Rows, Row              uint64
 	Epsilon                float32
@@ -22,7 +22,7 @@ type Norm struct {
 // small are the types of rows in 8 bits, by number.
 var small = [...]ringo.DataType{0, ringo.Float8E4M3, ringo.Int8}
 
-// normed adds to a call what follows its sum.
+// normed adds the Norm of call, the step after its sum, to a ringo.Call.
 func (c *comm) normed(to *ringo.Call, call *Call) error {
 	n := call.Norm
 	if n.Small < 0 || n.Small >= len(small) {

@@ -10,11 +10,10 @@ import (
 // builtIn are NCCL's operators, by number.
 var builtIn = [...]ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg}
 
-// An operator is one that a communicator has made. Its number is its place after those that are
-// built in.
+// An operator is one that PreMulSum has made. Operators are numbered from len(builtIn) on.
 type operator struct {
 	op ringo.RedOp
-	t  ringo.DataType // the only one that it is for
+	t  ringo.DataType // the only data type of the operator
 }
 
 // operator is the operator of a number.
@@ -35,7 +34,7 @@ func (c *comm) operator(number int, t ringo.DataType) (ringo.RedOp, error) {
 	return o.op, nil
 }
 
-// made is an operator that the communicator has made. mu is held.
+// made is the communicator's own operator of a number. mu is held.
 func (c *comm) made(number int) (*operator, error) {
 	if i := number - len(builtIn); i >= 0 && i < len(c.ops) && c.ops[i] != nil {
 		return c.ops[i], nil
@@ -88,7 +87,7 @@ func (l *Library) PreMulSum(handle, scalar uintptr, dataType, residence int) (in
 	return len(builtIn) + len(c.ops) - 1, nil
 }
 
-// RedOpDestroy ends an operator. Calls that were made with it are not touched.
+// RedOpDestroy ends an operator. Earlier calls with the operator go on.
 func (l *Library) RedOpDestroy(handle uintptr, number int) error {
 	if number >= 0 && number < len(builtIn) {
 		return fmt.Errorf("%w: operator %d is built in", ringo.ErrInvalid, number)

@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 )
 
-// UniqueID makes an ID for a new communicator, and serves it from this process unless rank 0's
-// process will.
+// UniqueID makes an ID for a new communicator, and serves it from this process. With NCCL_COMM_ID
+// rank 0's process serves it.
 func (l *Library) UniqueID() (bootstrap.ID, error) {
 	if addr, secret := l.env.meeting(); addr != "" {
 		return bootstrap.IDFor(addr, secret)
@@ -64,7 +64,7 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 	return l.opened(c, l.job(group, job{c, c, func() (*ringo.Comm, error) { return l.join(c.opening, cfg) }}))
 }
 
-// opened is the handle of a communicator that is open, or will be; there is none after an error.
+// opened is the handle of a communicator that is open or being opened. After an error the handle ends and opened is 0.
 func (l *Library) opened(c *comm, err error) (uintptr, error) {
 	if err != nil && err != errInProgress {
 		_, _ = l.comms.take(c.handle)
@@ -74,7 +74,7 @@ func (l *Library) opened(c *comm, err error) (uintptr, error) {
 	return c.handle, err
 }
 
-// on is a configuration for a GPU, with which log lines name it; nil is none.
+// on is a configuration with a GPU, which log lines then name; nil is host memory.
 func on(d *gpu.Device, cfg ringo.Config) ringo.Config {
 	cfg.Device = d
 	if d != nil {
@@ -91,7 +91,7 @@ func (l *Library) here() (*gpu.Device, error) {
 	return l.current()
 }
 
-// completed is a configuration with what a program has given, and whether it blocks.
+// completed is the common configuration with a program's Config added, and whether the communicator blocks.
 func (l *Library) completed(given *Config) (cfg ringo.Config, blocking bool, err error) {
 	if cfg, err = l.config(); err != nil {
 		return cfg, false, err
@@ -103,7 +103,7 @@ func (l *Library) completed(given *Config) (cfg ringo.Config, blocking bool, err
 			cfg.MaxBlocks = given.MaxCTAs
 		}
 		cfg.MinBlocks = cmp.Or(cfg.MinBlocks, given.MinCTAs)
-		if cfg.MaxBlocks > 0 { // one of them may be the environment's, the other the program's
+		if cfg.MaxBlocks > 0 { // the environment may set one bound and the program the other
 			cfg.MinBlocks = min(cfg.MinBlocks, cfg.MaxBlocks)
 		}
 		cfg.BlockPolicy = cmp.Or(cfg.BlockPolicy, given.Policy)
@@ -120,7 +120,7 @@ func (l *Library) join(ctx context.Context, cfg ringo.Config) (*ringo.Comm, erro
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Size == 1 { // nobody comes
+	if cfg.Size == 1 { // no other rank will join
 		bootstrap.Stop(id)
 		cfg.ID = nil
 	} else if addr, _ := l.env.meeting(); addr == id.Addr() && cfg.Rank == 0 {

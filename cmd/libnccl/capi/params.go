@@ -9,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// Parameters are the variables of NCCL that have an effect here, by which ncclParam… asks for
-// their values. A parameter's number is its place.
+// Parameters are the names of NCCL's variables that have an effect here. A parameter's number
+// is its index in the list.
 func Parameters() []string { return parameterNames }
 
 // Parameter is the number of a parameter, whose key may lack the prefix NCCL_.
@@ -34,8 +34,8 @@ func (l *Library) ParameterText(number int) (string, error) {
 	return l.env.get(parameterNames[number]), nil
 }
 
-// ParameterInt is the value of a parameter as an integer of so many bits; one without a sign comes
-// as the bits of a signed one.
+// ParameterInt is the value of a parameter as an integer of that many bits. An unsigned one is
+// returned as the int64 of the same bits.
 func (l *Library) ParameterInt(number, bits int, signed bool) (v int64, err error) {
 	text, err := l.ParameterText(number)
 	if err != nil {

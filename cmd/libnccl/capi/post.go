@@ -12,8 +12,8 @@ import (
 )
 
 // A post carries one-sided messages on host memory. It has a communicator for each pair of ranks and
-// direction, and a goroutine for each peer that puts what comes into the windows. So a peer's program takes no
-// part, and need not be in a call.
+// direction, and for each peer a goroutine that stores the peer's messages in the windows. So the receiving program
+// takes no part, and need not be in a call.
 type post struct {
 	ring *ringo.Comm
 	rank int
@@ -22,28 +22,28 @@ type post struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond   // with mu
-	windows []mem.Region // guarded by mu; by number, empty when the program has deregistered it
-	came    []int        // guarded by mu; signals of each rank that were not waited for
-	errs    []error      // guarded by mu; why no more come from a rank
+	windows []mem.Region // guarded by mu; by number, empty after Deregister
+	came    []int        // guarded by mu; by rank: signals that arrived and were not waited for
+	errs    []error      // guarded by mu; by rank: why no more signals come
 }
 
 // A channel leads to a peer.
 type channel struct {
-	mu   sync.Mutex // a letter and its data follow each other
+	mu   sync.Mutex // held while a letter and its data are sent, so that nothing comes between
 	comm *ringo.Comm
 }
 
-// A letter goes before the data of a put: the window and the offset. No window means a signal alone, and
-// the length goodbye the end of the line.
+// A letter is sent before the data of a put. window is -1 for a signal without data; the length goodbye ends the
+// channel.
 type letter struct{ window, offset, bytes int64 }
 
 const goodbye = -1
 
-// channelTime is the timeout of a line: peers may have nothing to say for as long as they live.
+// channelTime is the timeout of a channel's operations: a peer may send nothing for as long as it lives.
 const channelTime = 100 * 365 * 24 * time.Hour
 
-// openPost connects all pairs. All ranks call it together. In round k of n the ranks whose numbers add up
-// to k, modulo n, are pairs.
+// openPost connects all pairs. All ranks call it together. In round k of n, two ranks are a pair if their
+// numbers add up to k, modulo n.
 func openPost(ctx context.Context, ring *ringo.Comm, cfg ringo.Config) (_ *post, err error) {
 	n, rank := ring.Size(), ring.Rank()
 	p := &post{ring: ring, rank: rank, out: make([]*channel, n), in: make([]*ringo.Comm, n), came: make([]int, n),
@@ -60,7 +60,7 @@ func openPost(ctx context.Context, ring *ringo.Comm, cfg ringo.Config) (_ *post,
 			pair, err := ring.SplitWith(ctx, color, rank, cfg)
 			if err != nil {
 				p.close(err, true)
-				for _, c := range p.in { // no goroutine does it
+				for _, c := range p.in { // no goroutine has begun that would close it
 					if c != nil {
 						c.Close()
 					}
@@ -92,7 +92,7 @@ func (p *post) add(r mem.Region) (number int) {
 	return len(p.windows) - 1
 }
 
-// remove has what is still put into a window be thrown away.
+// remove ends a window: data that are still put into it are thrown away.
 func (p *post) remove(number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +162,7 @@ func (p *post) deliver(peer int, c *ringo.Comm) (err error) {
 	}
 }
 
-// destination is where a letter's data go: elsewhere, if there is no such window any more.
+// destination is the memory for a letter's data: unused memory, if the window has ended.
 func (p *post) destination(l letter) mem.Region {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,8 +182,8 @@ func (p *post) arrived(peer int) {
 	p.changed.Broadcast()
 }
 
-// lookTime is how often a wait looks at the clock, and whether the communicator lives: another rank may
-// have ended it, of which the peer's line knows nothing.
+// lookTime is how often a wait looks at the clock and at the communicator, which another rank may have ended
+// without the peer's channel being told.
 const lookTime = 20 * time.Millisecond
 
 // wait waits for signals.
@@ -233,7 +233,7 @@ func (p *post) await(a ringo.Arrival, end time.Time) error {
 	return nil
 }
 
-// close ends all lines, and this rank's waits with the reason. What was put before arrives, unless it is at once.
+// close ends all channels, and this rank's waits with the error why. Earlier puts still arrive, unless atOnce is set.
 func (p *post) close(why error, atOnce bool) error {
 	p.mu.Lock()
 	p.windows = nil
@@ -255,7 +255,7 @@ func (p *post) close(why error, atOnce bool) error {
 			errs = append(errs, l.comm.Close())
 		}
 		if c := p.in[peer]; c != nil {
-			c.Abort(why) // its goroutine closes it
+			c.Abort(why) // the goroutine of the peer closes it
 		}
 	}
 	return errors.Join(errs...)

@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// Ranks that cannot connect all pairs, for one gives up, keep nothing of those that they have connected.
+// TestPostGivenUp: if one rank gives up, the others close the pairs that they have already connected.
 func TestPostGivenUp(t *testing.T) {
 	comms, err := ringo.OpenLocal(3, ringo.Config{Transport: "socket"})
 	require.NoError(t, err)

@@ -12,10 +12,10 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 )
 
-// A watched is what a communicator tells whoever asks NCCL's RAS.
+// A watched holds a communicator's answers to questions of NCCL's RAS.
 type watched struct {
 	lease  *ras.Lease                    // nil where RAS is off
-	cards  [][]byte                      // of all ranks, where they are known before the communicator is open
+	cards  [][]byte                      // all ranks' cards, if known before the communicator is open
 	counts [len(ras.Kinds)]atomic.Uint64 // of collectives that were called
 	quits  atomic.Bool                   // the program has aborted the communicator
 }
@@ -32,14 +32,14 @@ func (w *watched) counter(kind ringo.Kind) *atomic.Uint64 {
 	return &w.counts[countedAs[kind]-1]
 }
 
-// count is one more call of a kind.
+// count counts a call of a kind.
 func (w *watched) count(kind ringo.Kind) {
 	if n := w.counter(kind); n != nil {
 		n.Add(1)
 	}
 }
 
-// answers is the agent of RAS, nil where it is switched off.
+// answers is the agent of RAS, nil where RAS is switched off.
 func (l *Library) answers(cfg *ringo.Config) *ras.Agent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +75,8 @@ func (l *Library) driverVersion() int {
 	return v
 }
 
-// lease has the agent live as long as a communicator, and gives its Config the rank's card. near is an address of the
-// job, if one is known.
+// lease keeps the agent alive as long as a communicator, and puts the rank's card into the Config. near is an address
+// of the job, "" if none is known. The lease is nil where RAS is off.
 func (l *Library) lease(cfg *ringo.Config, near string) *ras.Lease {
 	a := l.answers(cfg)
 	if a == nil {
@@ -98,7 +98,7 @@ func (l *Library) card(lease *ras.Lease, d *gpu.Device) []byte {
 	return c.Encode()
 }
 
-// tells has the agent answer for a communicator that is open, with what now says.
+// tells has the agent answer for an open communicator, with the state that now returns.
 func (w *watched) tells(r *ringo.Comm, now func() ras.Now) {
 	if w.lease == nil {
 		return
@@ -119,7 +119,7 @@ func (w *watched) tells(r *ringo.Comm, now func() ras.Now) {
 		Size: r.Size(), Cards: cards, Now: now})
 }
 
-// now is how a communicator is of which the state and its error are known.
+// now is the answer for a communicator with a state and its error.
 func (w *watched) now(state Result, err error) (n ras.Now) {
 	for i := range n.Counts {
 		n.Counts[i] = w.counts[i].Load()
@@ -138,7 +138,7 @@ func (w *watched) now(state Result, err error) (n ras.Now) {
 	return n
 }
 
-// is is how the communicator is. It does not wait.
+// is is the answer for the communicator at this moment. It does not wait.
 func (c *comm) is() ras.Now {
 	state, well, err := c.known()
 	if well != nil {
@@ -152,18 +152,18 @@ func (c *comm) is() ras.Now {
 	return n
 }
 
-// A Watch is what a communicator of ringo.h, which is not one of this package's, tells whoever asks NCCL's RAS.
+// A Watch has RAS answer for a communicator of ringo.h, which is not a comm of this package.
 type Watch struct {
 	watched
 	closes atomic.Bool
 }
 
-// Watch begins a communicator's time with the agent of RAS, and gives its Config the rank's card. Where RAS is off it
-// tells nothing.
+// Watch begins a communicator's lease of the agent of RAS, and puts the rank's card into the Config. Where RAS is off
+// the Watch does nothing.
 func (l *Library) Watch(cfg *ringo.Config) *Watch {
 	w := new(Watch)
 	base, err := l.config()
-	if err != nil || cfg.ID.Check() != nil { // communicators of nccl.h say the one, who opens this one the other
+	if err != nil || cfg.ID.Check() != nil { // communicators of nccl.h report err, opening this one reports the ID
 		return w
 	}
 	base.ID = cfg.ID
@@ -182,14 +182,14 @@ func (w *Watch) Opened(r *ringo.Comm) {
 	})
 }
 
-// Called is one more call of a kind.
+// Called counts a call of a kind.
 func (w *Watch) Called(kind ringo.Kind) { w.count(kind) }
 
-// Aborts says that the program aborts the communicator.
+// Aborts notes that the program aborts the communicator.
 func (w *Watch) Aborts() { w.quits.Store(true) }
 
-// Closes says that the program closes the communicator.
+// Closes notes that the program closes the communicator.
 func (w *Watch) Closes() { w.closes.Store(true) }
 
-// End ends the communicator's time.
+// End ends the communicator's lease.
 func (w *Watch) End() { w.lease.End() }

@@ -36,8 +36,8 @@ func onAllRanks(t *testing.T, comms []uintptr, f func(rank int, c uintptr) error
 	}
 }
 
-// Five kinds of calls are counted as NCCL counts them, those of a group when it ends; communicators that are made of
-// others are there, with what they were told; and after the last of them nothing is left open.
+// TestRAS: five kinds of calls are counted as NCCL counts them, those of a group when it ends. Derived communicators
+// are listed, with their states. After the last communicator nothing is left open.
 func TestRAS(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestRAS(t *testing.T) {
 		_, err := lib.GroupEnd(g)
 		return err
 	})
-	g := lib.GroupStart() // what a group that fails has had is no call
+	g := lib.GroupStart() // calls of a group that fails do not count
 	require.NoError(t, lib.Do(g, comms[0], allReduce([]int32{1})))
 	require.Error(t, lib.Do(g, comms[0], &Call{Kind: ringo.KindAllReduce, Type: 99}))
 	_, err = lib.GroupEnd(g)
@@ -129,14 +129,14 @@ func TestRASOff(t *testing.T) {
 	require.NoError(t, lib.Destroy(comms[0]))
 }
 
-// What the driver's tools call a GPU is what CUDA_VISIBLE_DEVICES names.
+// TestNVML: a GPU's number in the driver's tools comes from CUDA_VISIBLE_DEVICES.
 func TestNVML(t *testing.T) {
 	for visible, want := range map[string]int{"": 1, "4,6": 6, "4": 1, "GPU-1,GPU-2": 1, "0,-1": 1} {
 		require.Equal(t, want, env{func(string) string { return visible }}.nvml(1), visible)
 	}
 }
 
-// Ranks on GPUs are named by them, as the program numbers them and as the driver's tools do.
+// TestRASOnGPUs: ranks have their GPU's number in the program and in the driver's tools.
 func TestRASOnGPUs(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

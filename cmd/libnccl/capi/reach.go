@@ -7,8 +7,9 @@ import (
 	"github.com/ringo-go/ringo/kernels/collective"
 )
 
-// Reach is how many ranks have access to each other's windows, this one among them, and which of them it is:
-// all ranks, or each alone. NCCL calls them an LSA team. kernels says whether they can have a device communicator.
+// Reach is the LSA team of NCCL: the ranks that have access to each other's windows, which are all ranks, or each
+// alone. size is their number, rank this rank's place among them; kernels reports whether they can have a device
+// communicator.
 func (l *Library) Reach(handle uintptr) (size, rank int, kernels bool, err error) {
 	c, r, err := l.known(handle)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// records are what a communicator's windows are for kernels: a program's window on a GPU is the address of
-// its record, in the GPU's memory. They lie in one block.
+// records are a communicator's windows as kernels see them. The handle of a window on a GPU is the address of
+// its record in the GPU's memory. All records lie in one block.
 type records struct {
 	mu     sync.Mutex
 	device *gpu.Device // guarded by mu; nil before the first record
@@ -81,9 +81,9 @@ func (t *records) free() error {
 	return d.Free(t.block)
 }
 
-// compiled is what kernels that were compiled with NCCL's headers take for the window: where the memory of rank 0
-// begins, how far it is to the next rank's, in units of 4 GiB, and which rank this is, among those that
-// reach each other and among all. What follows is for multicast and networks, and is 0.
+// compiled is the record that kernels compiled with NCCL's headers read: the address of rank 0's memory, the distance
+// to the next rank's in units of 4 GiB, and this rank's number among the ranks that reach each other and among all.
+// The fields behind are for multicast and networks, and are 0.
 func (w *window) compiled(rank, worldRank int) (b [RecordBytes]byte) {
 	e := binary.LittleEndian
 	e.PutUint64(b[8:], w.base)
@@ -93,8 +93,8 @@ func (w *window) compiled(rank, worldRank int) (b [RecordBytes]byte) {
 	return b
 }
 
-// layOut has the window's record say where the memory of all ranks is for kernels. All ranks call it together. A
-// rank that reaches no other is alone in the record. Where the memory cannot be laid out the record
+// layOut writes the addresses of all ranks' memory into the window's record. All ranks call it together. A rank that
+// reaches no other is alone in its record. Where the ranks' memory cannot be mapped at equal distances the record
 // has no addresses.
 func (w *window) layOut(r *ringo.Comm) error {
 	size, rank := reach(r)
@@ -132,8 +132,8 @@ func (l *Library) addWindow(w *window) uintptr {
 	return w.record
 }
 
-// changeNumbers changes the numbers of the windows that have records, by their addresses. Others read them
-// meanwhile, and no lock.
+// changeNumbers changes a copy of the map from records to windows' numbers, and puts it in place: threads read
+// the map without a lock.
 func (l *Library) changeNumbers(f func(map[uintptr]uintptr)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,11 +179,11 @@ func (l *Library) dropWindows(c *comm) {
 type Resource struct {
 	Window uintptr
 	Record [RecordBytes]byte
-	Table  uintptr // of the communicator's other windows, by address
+	Table  uintptr // address of the table of the communicator's other windows
 }
 
-// Resource makes a window of n bytes that are 0, for kernels of all ranks, which call it together, with as many
-// bytes each, and gives it to its caller: at once, or in a group at the group's end. EndResource ends it.
+// Resource makes a window of n zeroed bytes for kernels of all ranks. All ranks call it together with the same n. It
+// calls give with the result: at once, or in a group at the group's end. EndResource ends the window.
 func (l *Library) Resource(group, handle uintptr, n uint64, give func(Resource)) (err error) {
 	const name = "ncclDevCommCreate"
 	defer func() { l.Fail(group, err) }()

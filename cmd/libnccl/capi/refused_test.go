@@ -15,7 +15,7 @@ import (
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
-// refused wants an error with a result, and what it says at its end.
+// refused wants an error with a result, whose text ends in says.
 func refused(t *testing.T, err error, r Result, says string) {
 	t.Helper()
 	require.Error(t, err, says)
@@ -38,7 +38,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// What is asked of communicators, windows and groups that are none.
+// TestNone: calls with handles that no communicator, window or group has are refused.
 func TestNone(t *testing.T) {
 	l := onHost()
 	comms, err := l.InitAll(2, nil)
@@ -220,7 +220,7 @@ func TestArguments(t *testing.T) {
 	require.Error(t, l.MemFree(at))
 }
 
-// The values of parameters are stored in as many bytes as were asked for.
+// TestPutParameter: a parameter's value is stored in exactly the bytes of the integer type asked for.
 func TestPutParameter(t *testing.T) {
 	l := with(map[string]string{"NCCL_MAX_CTAS": "-2"})
 	n, err := l.Parameter("MAX_CTAS")
@@ -238,8 +238,8 @@ func TestPutParameter(t *testing.T) {
 	}
 }
 
-// Operators of a communicator are numbered after those that are built in; the number of one that was destroyed comes
-// again.
+// TestOperators: a communicator's own operators are numbered after those built in; a new operator gets the number of a
+// destroyed one.
 func TestOperators(t *testing.T) {
 	l := onHost()
 	comms, err := l.InitAll(1, nil)
@@ -348,7 +348,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// Where ranks reach each other's windows, and what of their memory they can do without for a while.
+// TestReachAndMemory: ranks reach each other's windows, and Suspend gives back memory until Resume.
 func TestReachAndMemory(t *testing.T) {
 	l := onGPUs(t, 2)
 	comms, err := l.InitAll(2, nil)
@@ -452,7 +452,7 @@ func TestReachAndMemory(t *testing.T) {
 	require.NoError(t, l.machine.Close(), "no race, no leak")
 }
 
-// What was wrong with a call in a group, the end of the group says.
+// TestWrongInGroup: the end of a group reports the error of a wrong call in it.
 func TestWrongInGroup(t *testing.T) {
 	l := onHost()
 	comms, err := l.InitAll(2, nil)

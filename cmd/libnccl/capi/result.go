@@ -46,7 +46,7 @@ func (r Result) String() string {
 	return resultTexts[r]
 }
 
-// Because is String with an error's sentence.
+// Because is the result's name, followed by an error's sentence.
 func (r Result) Because(err error) string {
 	what, _, _ := strings.Cut(r.String(), " (")
 	return what + ": " + err.Error()
@@ -61,7 +61,7 @@ var errUsage = errors.New("invalid usage")
 // errFault marks a panic.
 var errFault = errors.New("libnccl: a fault of the library's own")
 
-// caught makes an error of a panic. It is deferred wherever a goroutine of ours runs.
+// caught makes an error of a panic. It is deferred in every goroutine of the library.
 func caught(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %v\n%s", errFault, p, debug.Stack())
@@ -94,7 +94,7 @@ func ResultOf(err error) Result {
 	return SystemError
 }
 
-// errorOf is the error of a call that is made of others, as Split: the program has made none of those.
+// errorOf renames an error to the program's call: calls such as Split consist of others, which the program never made.
 func errorOf(name string, err error) error {
 	e, ok := errors.AsType[*ringo.Error](err)
 	if !ok {
@@ -114,7 +114,7 @@ func (l *Library) Note(err error) {
 		return
 	}
 	text := err.Error()
-	if before := l.last.Swap(&complaint{text}); before != nil && before.text == text { // a watchdog asks again and again
+	if before := l.last.Swap(&complaint{text}); before != nil && before.text == text { // a watchdog repeats its question
 		return
 	}
 	l.mu.Lock()
@@ -125,8 +125,8 @@ func (l *Library) Note(err error) {
 	}
 }
 
-// LastError is why a communicator has failed, or else what went wrong most recently; "" if
-// nothing has.
+// LastError is the sentence of a communicator's failure, or else of the library's most recent
+// error; "" if there was none.
 func (l *Library) LastError(handle uintptr) string {
 	if c, err := l.comms.get(handle); err == nil {
 		if _, err := c.asyncError(); err != nil {

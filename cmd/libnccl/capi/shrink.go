@@ -13,12 +13,12 @@ import (
 // shrinkAbort is NCCL_SHRINK_ABORT.
 const shrinkAbort = 1
 
-// Shrink makes a communicator of the ranks that are not in exclude, in their order. Those call
-// it, and the excluded ranks do not. With the flag shrinkAbort what is under way is ended before.
+// Shrink makes a communicator of the ranks that are not in exclude, in their order. These ranks call
+// it, and the excluded ranks do not. The flag shrinkAbort ends operations under way first.
 //
-// Where the communicator is well its ranks agree over it where they meet. After a failure they meet at the
-// address where they first met, which the first of them has to be able to serve: it has to be on
-// the host that made the unique ID. Communicators of InitAll cannot. Who died or left has to be in exclude then.
+// If the communicator is well, the ranks agree over it where to meet. After a failure they meet at the
+// address where they first met, which the first rank that stays must serve: it has to run on the host
+// that made the unique ID. Communicators of InitAll have no such address. Ranks that died or left must be in exclude.
 func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, flags int) (_ uintptr, err error) {
 	defer func() { l.Fail(group, err) }()
 	parent, ring, err := l.known(handle)
@@ -49,7 +49,7 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 	}
 	if why := ring.Failure(); why != nil {
 		for _, r := range gone(why) {
-			if slices.Contains(stay, r) { // all would wait for it
+			if slices.Contains(stay, r) { // all would wait for this rank
 				return 0, fmt.Errorf("ncclCommShrink: rank %d is to stay, and will not come: exclude it: %w", r, why)
 			}
 		}
@@ -89,7 +89,7 @@ func (l *Library) joinAgain(ctx context.Context, cfg ringo.Config) (*ringo.Comm,
 	return l.join(ctx, cfg)
 }
 
-// staying are the ranks that are not excluded, and which of them this one is.
+// staying are the ranks that are not excluded, and this rank's index among them.
 func staying(ring *ringo.Comm, exclude []int) (stay []int, rank int, err error) {
 	out := make([]bool, ring.Size())
 	for _, r := range exclude {
@@ -113,7 +113,7 @@ func staying(ring *ringo.Comm, exclude []int) (stay []int, rank int, err error) 
 	return stay, rank, nil
 }
 
-// gone are the ranks of a failure that have died or left. Those that have aborted may come again.
+// gone are the ranks that, according to a failure, have died or left. Ranks that have aborted may join again.
 func gone(failure error) []int {
 	e, ok := errors.AsType[*ringo.Error](failure)
 	died, failed := errors.AsType[*bootstrap.Failure](failure)
@@ -123,8 +123,8 @@ func gone(failure error) []int {
 	return e.Culprits
 }
 
-// tell has the first of the ranks that stay make an ID and send it to the others, when each has said that it
-// comes: one that ends before is an end of the parent, where later the others would wait for it to join.
+// tell has the first of the ranks that stay make an ID and send it to the others, after each has answered: so a rank
+// that ends before fails the exchange over the parent, and the others do not wait for that rank to join.
 func (l *Library) tell(ring *ringo.Comm, stay []int, rank int) (id bootstrap.ID, err error) {
 	if len(stay) == 1 {
 		return l.freshID()

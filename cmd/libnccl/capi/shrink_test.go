@@ -33,7 +33,7 @@ func TestShrinkOnAnotherHost(t *testing.T) {
 	}
 }
 
-// TestShrinkWithTheDead: who is to stay although it has died or left is named at once, where all would wait for it.
+// TestShrinkWithTheDead: a rank that is to stay although it has died or left is named at once, instead of waited for.
 func TestShrinkWithTheDead(t *testing.T) {
 	l := onHost()
 	comms, err := l.InitAll(4, nil)
@@ -66,8 +66,8 @@ func TestShrinkWithTheDead(t *testing.T) {
 	}
 }
 
-// TestShrinkWhileOneLeaves: a rank that is to stay and leaves while the first waits for it ends the Shrink, which would
-// wait for its join else.
+// TestShrinkWhileOneLeaves: if a rank that is to stay leaves while the first rank waits for its answer, the Shrink
+// fails.
 func TestShrinkWhileOneLeaves(t *testing.T) {
 	l := onHost()
 	comms, err := l.InitAll(3, nil)
@@ -85,7 +85,7 @@ func TestShrinkWhileOneLeaves(t *testing.T) {
 	require.NoError(t, l.Destroy(comms[2]))
 }
 
-// TestShrinkOfFinalized: a communicator that takes no calls gives no other one, and no handle.
+// TestShrinkOfFinalized: Shrink of a finalized communicator is an error and returns no handle.
 func TestShrinkOfFinalized(t *testing.T) {
 	l := onHost()
 	comms, err := l.InitAll(2, nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// An Arrival is an ncclWaitSignalDesc_t: so many signals of a peer.
+// An Arrival is an ncclWaitSignalDesc_t: a number of signals of a peer to wait for.
 type Arrival struct{ Count, Peer, Index, Context int32 }
 
 // A Put is an ncclPutSignal, or an ncclSignal, which puts nothing.
@@ -79,8 +79,8 @@ func (l *Library) PutSignal(group, handle uintptr, p *Put) (err error) {
 	}})
 }
 
-// WaitSignal has a stream wait for signals of peers, each of which is waited for once. On host memory it
-// returns when they have come.
+// WaitSignal has a stream wait for signals of peers; each signal serves one wait. On host memory WaitSignal
+// returns when the signals have come.
 func (l *Library) WaitSignal(group, handle uintptr, list []Arrival, stream uintptr) (err error) {
 	defer func() { l.Fail(group, err) }()
 	c, r, err := l.ready(handle)
@@ -147,7 +147,7 @@ func (l *Library) windowOf(c *comm, handle uintptr) (*window, error) {
 // errNoWindow is the error of signals before the first window.
 var errNoWindow = fmt.Errorf("%w: signals need a window: call ncclCommWindowRegister on all ranks", errUsage)
 
-// anyWindow is a window by which a communicator sends signals: one that has an effect, if there is one.
+// anyWindow is a window for sending signals: one that has an effect, if there is such a window.
 func (c *comm) anyWindow() (any *ringo.Window, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *comm) anyWindow() (any *ringo.Window, err error) {
 	return any, nil
 }
 
-// hostPost carries messages on host memory.
+// hostPost is the communicator's post; errNoWindow before the first window.
 func (c *comm) hostPost() (*post, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

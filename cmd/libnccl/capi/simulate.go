@@ -8,9 +8,9 @@ import (
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
-// GroupSimulateEnd closes a level of the thread's group as GroupEnd does, and at the outermost
-// throws its calls away and writes how long they would take into the ncclSimInfo_t at an address, unless
-// that is 0. It returns the thread's group from now on.
+// GroupSimulateEnd ends the thread's group like GroupEnd, but throws its calls away. It writes the time that
+// they would take into the ncclSimInfo_t at the address info, unless that is 0. left is the handle of the
+// thread's group from now on.
 func (l *Library) GroupSimulateEnd(handle, info uintptr) (left uintptr, err error) {
 	if info != 0 {
 		if f := simInfo(info); f.magic != simMagic || f.size < simBytes {
@@ -57,10 +57,10 @@ func (g *group) estimate() (float64, error) {
 	return longest, nil
 }
 
-// rounds bounds how much of a large collective is carried out on paper.
+// rounds is the most rounds of a large collective that are simulated.
 const rounds = 16
 
-// timeOf is the seconds that a call takes on paper.
+// timeOf is the simulated seconds of a call.
 func timeOf(call *ringo.Call, ranks int, model sim.Model) (float64, error) {
 	switch {
 	case ranks == 1:

@@ -15,8 +15,8 @@ var (
 	errEnding = fmt.Errorf("%w: the communicator is being destroyed or aborted", errUsage)
 )
 
-// A state is how far a communicator is in its life: being opened, open, busy with jobs in the background, closing,
-// and gone when it is closing and no job is left. It is a pure machine: comm holds its lock.
+// A state is a communicator's stage of life: being opened, open, busy with jobs in the background, closing, and gone
+// when it is closing and no job is left. The methods are pure transitions; comm holds the lock.
 type state struct {
 	open    bool
 	jobs    int
@@ -25,7 +25,7 @@ type state struct {
 	closing bool
 }
 
-// begin is that a job in the background begins. A communicator that is closing takes none.
+// begin is the event that a job in the background begins. A closing communicator refuses it.
 func (s *state) begin() error {
 	if s.closing {
 		return errEnding
@@ -34,7 +34,7 @@ func (s *state) begin() error {
 	return nil
 }
 
-// finish is the end of what begin has begun.
+// finish is the event that such a job ends.
 func (s *state) finish(err error) {
 	s.jobs--
 	s.fail(err)
@@ -47,7 +47,7 @@ func (s *state) fail(err error) {
 	}
 }
 
-// close is that the communicator is to end: it takes nothing any more. The error is that it was said before.
+// close is the event that the communicator is to end: it refuses all calls from now on. A second close is an error.
 func (s *state) close() error {
 	if s.closing {
 		return errEnding
@@ -59,7 +59,7 @@ func (s *state) close() error {
 // quiet reports whether a communicator that is closing may be given back.
 func (s *state) quiet() bool { return s.closing && s.jobs == 0 }
 
-// takes is nil where calls may come in, else why not.
+// takes is nil where the communicator takes calls, else the reason why not.
 func (s *state) takes() error {
 	switch {
 	case s.failed != nil:

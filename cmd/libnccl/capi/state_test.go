@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// Each line is what happens to a communicator, what the call is told, and what the communicator is then.
+// transcript has a line for each event: the event, the error of the call, and the communicator's state afterwards.
 const transcript = `
 made                : not ready
 open                : takes calls
@@ -103,7 +103,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// Abort from another thread, against a group that splits, at any time: no race, and all ends.
+// TestAbortAgainstGroups: an Abort by another thread, at any moment of a group that splits, causes no race and no hang.
 func TestAbortAgainstGroups(t *testing.T) {
 	for round := range tier.Count(15, 60) {
 		l := onHost()

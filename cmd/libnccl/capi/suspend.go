@@ -9,8 +9,8 @@ import (
 // suspendMemory is NCCL_SUSPEND_MEM.
 const suspendMemory = 1
 
-// Suspend has a communicator take no calls until Resume, and gives back the memory of its GPU that it can do
-// without. All ranks call it. No graph that holds its operations may be launched meanwhile.
+// Suspend has a communicator refuse calls until Resume, and gives back the GPU memory that it can do without in
+// the meantime. All ranks call it. No graph with operations of the communicator may be launched until Resume.
 func (l *Library) Suspend(group, handle uintptr, flags int) (err error) {
 	defer func() { l.Fail(group, err) }()
 	if flags != suspendMemory {
@@ -48,13 +48,13 @@ func (l *Library) Resume(group, handle uintptr) (err error) {
 
 // The figures of MemStats, of ncclCommMemStat_t.
 const (
-	memSuspend   = iota // bytes that Suspend gives back, or has
-	memSuspended        // 1 if it has
-	memPersist          // bytes until the communicator's end
-	memTotal            // both
+	memSuspend   = iota // bytes that Suspend would give back, or has given back
+	memSuspended        // 1 between Suspend and Resume
+	memPersist          // bytes that stay until the communicator's end
+	memTotal            // sum of memSuspend and memPersist
 )
 
-// MemStats is a figure of the memory that a communicator has on its GPU.
+// MemStats is one figure of a communicator's memory on its GPU, by its number in ncclCommMemStat_t.
 func (l *Library) MemStats(handle uintptr, stat int) (uint64, error) {
 	c, r, err := l.known(handle)
 	if err != nil {

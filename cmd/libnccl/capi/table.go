@@ -9,14 +9,14 @@ import (
 )
 
 // A table gives handles to values. A handle looks like a pointer, is never 0, and is never
-// given again, so that one which is used after its end is found. The zero table is empty. Every call of
-// NCCL looks up a handle, from threads for several GPUs at once, so that takes no lock and writes nothing.
+// given again, so that the use of an ended handle is found. The zero table is empty. Every call of
+// NCCL looks up a handle, from threads for several GPUs at once, so get takes no lock and writes nothing.
 type table[T any] struct {
 	what  string // for errors
 	mu    sync.Mutex
 	last  uintptr                                    // guarded by mu; the number of the last handle
 	used  int                                        // guarded by mu; slots
-	slots atomic.Pointer[[]atomic.Pointer[entry[T]]] // written with mu; the one of number n is n modulo their count
+	slots atomic.Pointer[[]atomic.Pointer[entry[T]]] // written with mu; number n has slot n modulo their count
 }
 
 type entry[T any] struct {
@@ -24,8 +24,8 @@ type entry[T any] struct {
 	v      T
 }
 
-// A handle is firstHandle and handleStep times its number. It is no address that a program may have by
-// chance: the first page is never mapped.
+// A handle is firstHandle plus handleStep times its number, so that neither small numbers nor most addresses are
+// taken for handles.
 const (
 	firstHandle = 0x1000
 	handleStep  = 16
@@ -46,7 +46,7 @@ func (t *table[T]) add(v T) uintptr {
 	return firstHandle + handleStep*t.last
 }
 
-// grow doubles the slots. Numbers that had slots of their own have them again. mu is held.
+// grow doubles the slots. No two numbers that had different slots share one afterwards. mu is held.
 func (t *table[T]) grow(old *[]atomic.Pointer[entry[T]]) {
 	n := 16
 	if old != nil {
@@ -63,7 +63,7 @@ func (t *table[T]) grow(old *[]atomic.Pointer[entry[T]]) {
 	t.slots.Store(&slots)
 }
 
-// slot is where the entry of a handle is, nil if there is none.
+// slot is the slot and the entry of a handle, nil if there is none.
 func (t *table[T]) slot(h uintptr) (*atomic.Pointer[entry[T]], *entry[T]) {
 	s := t.slots.Load()
 	if s == nil || h < firstHandle || h%handleStep != 0 {

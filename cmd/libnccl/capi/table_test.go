@@ -49,7 +49,7 @@ func TestTable(t *testing.T) {
 	require.ErrorContains(t, err, "the thing is null")
 }
 
-// TestTableConcurrently looks up what stays while other things come and go.
+// TestTableConcurrently looks up values that stay while other values come and go.
 func TestTableConcurrently(t *testing.T) {
 	var x table[int]
 	stays := x.add(-1)

@@ -1,8 +1,8 @@
-// Package host is what the functions of ringo.h do: communicators on host memory by handles, for
-// programs in other languages. It is part of that library, and nothing here is promised to other modules.
+// Package host has the functions of ringo.h in Go: communicators on host memory by handles, for
+// programs in other languages. It is part of libnccl.so.2; nothing here is promised to other modules.
 //
-// It only translates: a Comm is ringo's. What ringo has not, messages with tags and from any
-// source, is in Mail. The trap: memory of a call is C's, and has to stay until the call has ended.
+// The package translates to calls of a ringo.Comm. Mail adds messages with tags and from any
+// source, which ringo lacks. The trap: memory of a call is C's, and has to stay until the call has ended.
 package host
 
 import (
@@ -28,10 +28,10 @@ const (
 	Failed
 )
 
-// ErrInProgress says that a wait has ended before what it waits for.
+// ErrInProgress is the error of a wait whose time was over before the operation's end.
 var ErrInProgress = errors.New("in progress")
 
-// ResultOf is the result that says of an error what a program may want to tell apart.
+// ResultOf is the result of an error. Results exist for the errors that a program may want to tell apart.
 func ResultOf(err error) Result {
 	switch {
 	case err == nil:
@@ -91,7 +91,7 @@ func (t *Table[T]) Remove(h uintptr) (v T, err error) {
 	return v, err
 }
 
-// Config is that of a rank. timeout bounds the meeting and the waits; 0 is the default of each.
+// Config is the configuration of a rank. timeout bounds the meeting and the waits; 0 is the default of each.
 func Config(id bootstrap.ID, rank, size int, timeout time.Duration) ringo.Config {
 	return ringo.Config{ID: &id, Rank: rank, Size: size, Timeout: timeout, JoinTimeout: timeout}
 }
@@ -138,7 +138,7 @@ func (x *Call) Of(c *ringo.Comm) (*ringo.Call, error) {
 	return call, nil
 }
 
-// WaitFor waits at most so long for the end of p; below 0 without a limit.
+// WaitFor waits for the end of p, at most timeout; below 0 without a limit. The error is p's, or ErrInProgress.
 func WaitFor(p Pending, timeout time.Duration) error {
 	if timeout < 0 {
 		return p.Wait()

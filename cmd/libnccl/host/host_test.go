@@ -59,7 +59,7 @@ func TestMail(t *testing.T) {
 		require.NoError(t, err)
 		sent = append(sent, x)
 	}
-	for _, i := range []int{2, 0, 1} { // another order than theirs
+	for _, i := range []int{2, 0, 1} { // not in the order of sending
 		got := make([]byte, len(text[i]))
 		x, err := m[1].Recv(0, int64(i), address(got), len(got))
 		require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestMailEnds(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A line whose other end never comes leaves no port behind.
+// TestMailWithoutPeer: a line whose other end is never opened leaves no port open.
 func TestMailWithoutPeer(t *testing.T) {
 	comms, err := ringo.OpenLocal(2, ringo.Config{})
 	require.NoError(t, err)

@@ -14,9 +14,9 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A Mail is the messages of one rank, with tags, beside the collectives of its communicator. Each
-// line, from one rank to another, is a communicator of two that carries a letter and its data after it; a
-// goroutine at its end takes what comes. A message that nobody waits for is kept.
+// A Mail sends and receives one rank's messages with tags, beside the collectives of its communicator. A
+// line from one rank to another is a communicator of two, which carries a letter before each message's data; a
+// goroutine at the receiving end takes the messages. A message that nobody waits for is kept.
 type Mail struct {
 	comm *ringo.Comm
 	ctx  context.Context
@@ -41,7 +41,7 @@ type line struct {
 
 // A Message is on its way out or in.
 type Message struct {
-	Source int // of one that was received
+	Source int // the rank that sent a received message
 	tag    int64
 	data   []byte
 	err    error
@@ -65,9 +65,9 @@ func (m *Message) end(err error) {
 const (
 	// Any is every rank, as the source of a message.
 	Any = -1
-	// letterBytes is what goes before the data of a message: tag and length.
+	// letterBytes is the length of a letter, which goes before a message's data: tag and length.
 	letterBytes = 16
-	// lineTime is the time-out of a line: peers may have nothing to say for as long as they live.
+	// lineTime is the time-out of a line: a peer may send nothing for as long as it lives.
 	lineTime = 100 * 365 * 24 * time.Hour
 	// lookTime is how often a rank that waits for a message looks whether the communicator lives.
 	lookTime = 100 * time.Millisecond
@@ -83,7 +83,7 @@ func NewMail(c *ringo.Comm) *Mail {
 	return m
 }
 
-// watch ends the mail with the communicator. A rank that has left is none that failed: what it has sent may still come.
+// watch ends the mail when the communicator fails. A rank that has left is no failure: its messages may still come.
 func (m *Mail) watch() {
 	tick := time.NewTicker(lookTime)
 	defer tick.Stop()
@@ -114,7 +114,7 @@ func (m *Mail) fail(err error) {
 	}
 }
 
-// Close ends the mail, after what was sent has gone.
+// Close ends the mail, after all messages of Send have been sent.
 func (m *Mail) Close() {
 	m.mu.Lock()
 	lines := m.out
@@ -174,11 +174,11 @@ func (m *Mail) open(id bootstrap.ID, rank int) (*ringo.Comm, func(), error) {
 	return c, func() { stop(); c.Close() }, nil
 }
 
-// send carries out what is put into a line, until the mail ends.
+// send sends the messages in a line's queue, until the mail ends.
 func (m *Mail) send(l *line, id bootstrap.ID) error {
 	c, end, err := m.open(id, 0)
 	if err != nil {
-		bootstrap.Stop(id) // which this process has made, and where nobody else need wait
+		bootstrap.Stop(id) // this process has made the ID, and nobody else waits there
 		return err
 	}
 	defer end()
@@ -228,7 +228,7 @@ func (l *line) fail(err error) {
 	l.changed.Broadcast()
 }
 
-// receive takes what comes from a peer.
+// receive takes the messages of a peer.
 func (m *Mail) receive(peer int, id bootstrap.ID) error {
 	c, end, err := m.open(id, 1)
 	if err != nil {
@@ -291,7 +291,7 @@ func (m *Mail) waiter(source int, tag int64) *Message {
 	return m.takeWaiter(source, tag)
 }
 
-// takeWaiter is waiter for those that hold mu.
+// takeWaiter is waiter with mu held.
 func (m *Mail) takeWaiter(source int, tag int64) *Message {
 	i := slices.IndexFunc(m.waits, func(w *Message) bool { return w.fits(source, tag) })
 	if i < 0 {
@@ -313,7 +313,7 @@ func (m *Mail) keep(came *Message) {
 	m.kept = append(m.kept, came)
 }
 
-// lose ends the receives that wait for a peer from which nothing more comes.
+// lose ends the receives that wait for a peer whose line has ended.
 func (m *Mail) lose(peer int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -327,7 +327,7 @@ func (m *Mail) lose(peer int, err error) {
 	})
 }
 
-// Send sends n bytes to a peer. They must stay until the message is done.
+// Send sends n bytes to a peer. The memory must stay as it is until the message is done.
 func (m *Mail) Send(peer int, tag int64, at uintptr, n int) (*Message, error) {
 	m.mu.Lock()
 	l := m.out[peer]
@@ -346,7 +346,7 @@ func (m *Mail) Send(peer int, tag int64, at uintptr, n int) (*Message, error) {
 	return x, nil
 }
 
-// Recv takes a message of n bytes of a peer or Any.
+// Recv takes a message of n bytes with the tag, from a peer or from Any.
 func (m *Mail) Recv(peer int, tag int64, at uintptr, n int) (*Message, error) {
 	x := &Message{Source: peer, tag: tag, data: bytesOf(memory(at, n)), done: make(chan struct{})}
 	m.mu.Lock()

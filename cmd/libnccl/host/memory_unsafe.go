@@ -6,7 +6,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// memory is n bytes of C's memory. They are none of Go's heap, so that an address is enough.
+// memory is n bytes of C's memory, which lies outside of Go's heap, so that an address keeps it valid.
 func memory(at uintptr, n int) mem.Region {
 	if n == 0 || at == 0 {
 		return mem.Region{}

@@ -1,19 +1,19 @@
 // Package ras answers the questions of NCCL's RAS about the communicators of a job: ncclras, detectors of hangs, and
 // ringo why ask on port 28028. It is part of libnccl.so.2, and nothing here is promised to other modules.
 //
-// An Agent is what a process answers with, from its first communicator to its last. Ranks tell each other a Card when
-// they open a communicator, so each process knows where the agents of the others are; whichever takes a client asks all
-// of them (survey.go), and those tell of communicators that it did not know. What a client hears is what NCCL says: who
-// is a member, how many of five kinds of collectives each rank has called, its state, and who does not answer (json.go,
+// An Agent answers for a process, from its first communicator to its last. Ranks send each other a Card when they open
+// a communicator, so each process knows where the other agents are. The agent that takes a client asks all others
+// (survey.go), and learns from them of further communicators. The answer to a client has NCCL's form: the members, how
+// many of five kinds of collectives each rank has called, its state, and the ranks that do not answer (json.go,
 // text.go, monitor.go).
 //
 // The port belongs to the first process of the job on its machine that gets it. That process hands the listening socket
 // itself to the others of its job (door_linux.go), so each of them takes clients, and a rank that is stopped keeps
-// nobody from an answer. A process without the port answers the other agents all the same. An agent costs an operation
-// nothing: it reads what there is when somebody asks.
+// nobody from an answer. A process without the port answers the other agents all the same. An agent costs operations
+// no time: it reads counters that exist anyway, when somebody asks.
 //
-// The trap: a child of fork has the sockets too. While one outlives its parent the port is taken and nobody answers
-// there.
+// The trap: a child of fork inherits the sockets. While the child outlives its parent the port is taken and nobody
+// answers there.
 package ras
 
 import (
@@ -36,7 +36,7 @@ const Addr = "localhost:28028"
 // Options are an agent's settings.
 type Options struct {
 	Addr    string         // where clients ask, Addr if ""
-	Version int            // of NCCL that the library answers as, 22809 for 2.28.9
+	Version int            // version of NCCL in answers, 22809 for 2.28.9
 	Driver  func() int     // the version of the CUDA driver, 0 if none is loaded
 	TLS     *secure.Config // between machines; nil for none
 	Factor  int            // how many times as long as usual agents wait for each other, 1 if 0
@@ -58,7 +58,7 @@ func New(o Options) *Agent {
 	return &Agent{o: o}
 }
 
-// A Lease is one communicator's. The agent serves from the first lease to the last.
+// A Lease keeps the agent serving for one communicator. The agent serves from the first lease to the last.
 type Lease struct {
 	agent  *Agent
 	end    sync.Once
@@ -76,7 +76,7 @@ func (a *Agent) Lease(near string) *Lease {
 	return &Lease{agent: a, server: a.serves}
 }
 
-// Card is what a rank of the communicator tells the others.
+// Card is the card of a rank of the communicator, which the rank sends to the others.
 func (l *Lease) Card(device, nvml int) Card {
 	c := l.server.card
 	c.Device, c.NVML = device, nvml
@@ -113,11 +113,11 @@ var Kinds = [...]string{"Broadcast", "Reduce", "AllGather", "ReduceScatter", "Al
 type Member struct {
 	Comm       string // the same on all ranks, and of no other communicator of the job
 	Rank, Size int
-	Cards      [][]byte // of all ranks, by rank; who has none is not asked
+	Cards      [][]byte // by rank; a rank without a card is not asked
 	Now        func() Now
 }
 
-// A Now is how a rank is when somebody asks.
+// A Now is the state of a rank at the moment of a question.
 type Now struct {
 	Async     int // an ncclResult_t
 	Finalized bool
@@ -135,11 +135,11 @@ type server struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 	closers []func()
-	news    chan struct{} // has a word after a communicator has come
+	news    chan struct{} // holds one value after a communicator was added
 
 	mu      sync.Mutex
 	members map[*Lease]*Member // guarded by mu
-	door    net.Listener       // guarded by mu; of clients, nil until the process has it
+	door    net.Listener       // guarded by mu; the listener for clients, nil until the process has one
 	closed  bool               // guarded by mu
 	conns   map[net.Conn]bool  // guarded by mu; of clients and agents
 	clients int                // guarded by mu
@@ -177,8 +177,8 @@ func ownAddress(near string) string {
 	return "127.0.0.1"
 }
 
-// seekDoor looks for where clients ask, until it has that: the port itself, or a process of the job on this machine
-// that has it. Another job's may be given back at any time, so a look goes on, ever more rarely.
+// seekDoor tries to get the listener for clients until it has one: by listening on the port, or from a process of the
+// job on this machine. If another job has the port, that may end at any time, so seekDoor goes on, ever more rarely.
 func (s *server) seekDoor() {
 	said := false
 	for pause := soonest; s.began.Err() == nil; pause = min(2*pause, rarest) {
@@ -191,7 +191,7 @@ func (s *server) seekDoor() {
 			return
 		}
 		select {
-		case <-s.news: // now it may be known who the others are
+		case <-s.news: // a new communicator may have shown further processes of the job
 			pause = soonest
 			continue
 		case <-s.began.Done():
@@ -277,7 +277,7 @@ func (s *server) remove(l *Lease) {
 	delete(s.members, l)
 }
 
-// enter keeps a connection, which close ends. It reports whether there is still somebody to serve it.
+// enter notes a connection, for close to end. It reports whether the server still serves.
 func (s *server) enter(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

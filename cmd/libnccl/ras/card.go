@@ -15,18 +15,18 @@ const keyBytes = 16
 // OnHost is the device of a rank on host memory.
 const OnHost = -1
 
-// A Card is what a rank tells the others of itself and of the process that answers for it.
+// A Card describes a rank, and the process that answers for the rank, to the other ranks.
 type Card struct {
-	Key     [keyBytes]byte // who knows it may ask the process
+	Key     [keyBytes]byte // secret that allows its holder to ask the process
 	Host    string         // the process's address, which answers name
-	Machine string         // the same for processes that see each other's numbers and sockets
+	Machine string         // equal for processes that see each other's process numbers and sockets
 	Pid     int
-	Port    int // at Host, of the job's processes on other machines; 0 if there is none
+	Port    int // port at Host for the job's processes on other machines; 0 if there is none
 	Device  int // as the program numbers GPUs, OnHost without one
 	NVML    int // as the driver's tools number them
 }
 
-// format is of Card.Encode. Its number changes with it.
+// format is the format of Card.Encode. The number at its beginning is its version.
 const format = "1 %s %s %s %d %d %d %d"
 
 // Encode is the card as bytes, about 90 of them, that ParseCard reads.
@@ -35,7 +35,7 @@ func (c *Card) Encode() []byte {
 		c.Device, c.NVML)
 }
 
-// ParseCard reads a card. The error is for what is none, which ranks with RAS off have.
+// ParseCard reads a card. Bytes that are no card are an error, such as those of a rank with RAS off.
 func ParseCard(b []byte) (c Card, err error) {
 	var key string
 	if _, err = fmt.Sscanf(string(b), format, &key, &c.Host, &c.Machine, &c.Pid, &c.Port, &c.Device, &c.NVML); err != nil {
@@ -73,7 +73,7 @@ func machine() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// alive says what the machine knows of a process of its own: whether it has ended, and whether it is stopped or traced.
+// alive reports whether a process of this machine has ended, and whether it is stopped or traced.
 func alive(pid int) (ended, stopped bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

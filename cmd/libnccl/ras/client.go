@@ -64,7 +64,8 @@ type client struct {
 	asJSON bool
 }
 
-// serve answers a client's commands. One that asks how the job is has its answer and is done; one that monitors stays.
+// serve answers a client's commands. The connection ends after the answer to a status command; a monitoring client
+// stays.
 func (c *client) serve() {
 	in := bufio.NewReaderSize(c, maxLine)
 	for {
@@ -81,7 +82,7 @@ func (c *client) serve() {
 	}
 }
 
-// command is the answer to a command, and whether it is the last.
+// command is the answer to a command. last reports whether the connection ends with it.
 func (c *client) command(line string) (answer string, last bool) {
 	verb, rest := strings.ToLower(line), ""
 	for _, v := range []string{"client protocol", "timeout", "set format", "monitor"} {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What NCCL's RAS says as JSON, in its order.
+// The JSON of NCCL's RAS, in the order of its fields.
 type (
 	jsonJob struct {
 		Version string     `json:"nccl_version"`
@@ -114,7 +114,7 @@ func (s *server) json(x *Survey) string {
 		j.Comms = append(j.Comms, out)
 	}
 	b, err := json.MarshalIndent(&j, "", "  ")
-	if err != nil { // there is nothing in it that cannot be written
+	if err != nil { // cannot happen: all fields have a JSON form
 		return fmt.Sprintf("ERROR: %v\n", err)
 	}
 	return string(b) + "\n"

@@ -11,7 +11,7 @@ import (
 // look is how often a process that has a client in monitor mode asks the others.
 const look = time.Second
 
-// events are the groups of events that a client names, or which word names none.
+// events are the groups of events in a client's list; bad is a word that names no group.
 func events(list string) (lifecycle, trace bool, bad string) {
 	list = strings.TrimSpace(list)
 	if list == "" {
@@ -45,7 +45,7 @@ func (c *client) monitor(lifecycle, trace bool) {
 	}
 	gone := make(chan struct{})
 	c.SetReadDeadline(time.Time{})
-	c.s.work.Go(func() { // whatever it says now is passed over; that it hangs up is not
+	c.s.work.Go(func() { // ignores further input, and notices when the client hangs up
 		defer close(gone)
 		_, _ = io.Copy(io.Discard, c)
 	})
@@ -86,7 +86,7 @@ func (c *client) monitor(lifecycle, trace bool) {
 	}
 }
 
-// change is the event of a process that answered one way and answers another way now, "" if there is none.
+// change is the event for a process that answered as before and answers as now, "" if there is none.
 func change(before, now heard, known bool) (group, event string) {
 	switch {
 	case !known && now != dead:

@@ -15,10 +15,10 @@ import (
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
-// protocol is what agents speak with each other. The number is the version's.
+// protocol names the protocol among agents, with its version.
 const protocol = "ringo ras 1"
 
-// What an agent asks another one.
+// Requests of an agent to another one.
 const (
 	wantReport = "report"
 	wantDoor   = "door"
@@ -26,28 +26,28 @@ const (
 
 const (
 	maxStrangers = 64               // connections of agents that have not proved themselves
-	strangerTime = 5 * time.Second  // for such a proof
-	agentTime    = 10 * time.Second // for what follows it
+	strangerTime = 5 * time.Second  // for the proof
+	agentTime    = 10 * time.Second // for the exchange after the proof
 	maxFrame     = 64 << 20         // bytes of a report: 100,000 communicators, or the cards of 500,000 ranks
 )
 
-// A request is what an agent says after its proof that it wants a report.
+// A request follows an agent's proof if it wants a report.
 type request struct {
-	Known []string // communicators whose cards it has
+	Known []string // communicators whose cards the asking agent has
 }
 
-// A report is what a process says of its communicators.
+// A report is a process's answer about its communicators.
 type report struct{ Ranks []entry }
 
 // An entry is a rank of a communicator.
 type entry struct {
 	Comm       string
 	Rank, Size int
-	Cards      [][]byte `json:",omitempty"` // left out where they are known
+	Cards      [][]byte `json:",omitempty"` // left out if the asking agent has them
 	Now        Now
 }
 
-// report is what this process says to who knows some communicators.
+// report is this process's report for an agent that has the cards of some communicators.
 func (s *server) report(known []string) (r report) {
 	has := map[string]bool{}
 	for _, id := range known {
@@ -177,7 +177,7 @@ func (s *server) ask(ctx context.Context, to *Card, known []string) (r report, e
 	return r, err
 }
 
-// refused reports whether nobody listens any more where a process did.
+// refused reports whether an error means that nobody listens at the process's address any more.
 func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }

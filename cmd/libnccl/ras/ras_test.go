@@ -83,7 +83,7 @@ func (j *job) comm(id string, processes []int, counts ...uint64) []*Lease {
 	return leases
 }
 
-// says asks at an address, and gives all that is answered.
+// says sends commands to an address and returns the whole answer.
 func says(t testing.TB, addr string, commands ...string) string {
 	c, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
@@ -104,8 +104,8 @@ func reports(t testing.TB, text string) *why.Report {
 	return &all[0]
 }
 
-// Whichever process is asked tells of all communicators of the job, also of those that it is no member of, as text and
-// as JSON, and ringo why names the rank that has called less.
+// TestStatus: every process answers for all communicators of the job, also for those of other processes only, as text
+// and as JSON; and ringo why names the rank that has called less.
 func TestStatus(t *testing.T) {
 	j := newJob(t, 4)
 	j.comm("world", []int{0, 1, 2, 3}, 7, 7, 6, 7)
@@ -205,7 +205,7 @@ TIMEOUT
 `, hash), s.text(x, false))
 }
 
-// Processes, nodes and GPUs that differ have a table each, and totals.
+// TestUnevenJob: if numbers of processes or GPUs differ among nodes, the text has a table of them, and totals.
 func TestUnevenJob(t *testing.T) {
 	x := &Survey{}
 	for i, p := range []Process{{Devices: []int{0}}, {Devices: []int{1}}, {Devices: []int{0, 1}, Heard: dead}} {
@@ -260,7 +260,8 @@ func TestDoor(t *testing.T) {
 	require.Contains(t, says(t, j.addr, "STATUS"), "1   RUNNING      OK")
 }
 
-// A process that does not answer is waited for once as long as the client says, and then less; it is named.
+// TestSilent: the first survey waits for a silent process as long as the client asks, later ones less; the answer names
+// the process.
 func TestSilent(t *testing.T) {
 	j := newJob(t, 3)
 	leases := j.comm("world", []int{0, 1, 2}, 1, 1, 1)
@@ -294,7 +295,7 @@ func TestSilent(t *testing.T) {
 
 func x1(j *job) string { return j.first[1].server.card.process() }
 
-// Who died, the communicators of those that live say.
+// TestDied: the living members of a communicator report which rank has died.
 func TestDied(t *testing.T) {
 	j := newJob(t, 2)
 	cards := [][]byte{}
@@ -311,7 +312,7 @@ func TestDied(t *testing.T) {
 	require.Contains(t, j.first[0].server.json(x), `"considered_dead": true`)
 }
 
-// Commands are NCCL's, in any case of letters; wrong ones are said, and the connection stays.
+// TestCommands: commands are NCCL's, in upper or lower case; a wrong one is an error, and the connection stays.
 func TestCommands(t *testing.T) {
 	j := newJob(t, 1)
 	c, err := net.Dial("tcp", j.addr)
@@ -491,7 +492,7 @@ func TestBetweenMachines(t *testing.T) {
 	}
 }
 
-// What other processes say is looked at: nonsense is left out.
+// FuzzTake: entries of other processes are checked, and wrong ones are left out.
 func FuzzTake(f *testing.F) {
 	f.Add("a", 0, 2, []byte("x"), 1)
 	f.Fuzz(func(t *testing.T, id string, rank, size int, card []byte, n int) {

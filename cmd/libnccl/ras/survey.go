@@ -17,12 +17,12 @@ type heard int
 
 const (
 	answered heard = iota
-	silent         // it does not: stopped, or cut off
-	left           // it lives and has no communicator any more
+	silent         // no answer: stopped, or cut off
+	left           // lives, and has no communicator any more
 	dead
 )
 
-// A Survey is what the processes of a job say at one moment.
+// A Survey holds the answers of all processes of a job at one moment.
 type Survey struct {
 	Comms     []Comm    // the largest first
 	Processes []Process // by address and number
@@ -31,7 +31,7 @@ type Survey struct {
 	Timeouts  int // processes that were waited for in vain
 }
 
-// A Process is one of the job's.
+// A Process is a process of the job.
 type Process struct {
 	Card    Card
 	Heard   heard
@@ -42,8 +42,8 @@ type Process struct {
 type Comm struct {
 	ID      string
 	Size    int
-	Ranks   []Rank // that answer, ascending
-	Missing []Rank // that do not, or are no members any more
+	Ranks   []Rank // ranks that answer, ascending
+	Missing []Rank // ranks that do not answer, or are no members any more
 }
 
 // A Rank is one of a communicator.
@@ -64,7 +64,7 @@ func (c *Comm) Hash() (first, second, third uint64) {
 const (
 	// askers bounds how many processes are asked at a time.
 	askers = 256
-	// again is how long a process is waited for that did not answer last time.
+	// again is how long a survey waits for a process that did not answer the last one.
 	again = 250 * time.Millisecond
 )
 
@@ -90,11 +90,11 @@ type reply struct {
 	process string
 	report  report
 	heard   heard
-	late    bool // it was waited for in vain
+	late    bool // the wait for its answer timed out
 }
 
-// survey asks all processes of the job, each for at most so long. Clients that ask at once share a survey that began
-// after they did.
+// survey asks all processes of the job, and waits for each at most wait. Concurrent clients share a survey, if it began
+// after their questions.
 func (s *server) survey(wait time.Duration) *Survey {
 	asked := time.Now()
 	s.turn.Lock()
@@ -129,7 +129,7 @@ func (s *server) survey(wait time.Duration) *Survey {
 	return x
 }
 
-// take notes what a process said, and has the processes asked that are new in it.
+// take notes a process's report, and asks the processes that the report has shown.
 func (t *tally) take(ctx context.Context, wait time.Duration, r report) {
 	for _, e := range r.Ranks {
 		if e.Size < 1 || e.Size > maxRanks || e.Rank < 0 || e.Rank >= e.Size || len(e.Cards) != 0 && len(e.Cards) != e.Size {
@@ -203,7 +203,7 @@ func (t *tally) question(ctx context.Context, wait time.Duration, c Card, known 
 	switch r.report, err = t.s.ask(ctx, &c, known); {
 	case err == nil:
 	case refused(err):
-		r.heard = left // whether it died, those say who were connected with it
+		r.heard = left // whether the process died is in the reports of its peers
 	default:
 		r.heard, r.late = silent, ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)
 	}
@@ -256,7 +256,7 @@ func (t *tally) compile(x *Survey) {
 		return cmp.Or(cmp.Compare(a.Card.Host, b.Card.Host), cmp.Compare(a.Card.Pid, b.Card.Pid),
 			cmp.Compare(a.Card.process(), b.Card.process()))
 	})
-	for i := range x.Comms { // who is known dead by another communicator's word is so in all
+	for i := range x.Comms { // a process that one communicator knows to be dead is dead in all
 		for k := range x.Comms[i].Missing {
 			if r := &x.Comms[i].Missing[k]; r.Card.Pid > 0 {
 				r.Heard = t.processes[r.Card.process()].Heard

@@ -11,7 +11,7 @@ import (
 // The states of a rank in text, and what may be wrong with a communicator, as bits; a communicator has those of its
 // ranks.
 const (
-	noComm = 1 << iota // it answers and is no member any more
+	noComm = 1 << iota // the process answers, and the rank is no member any more
 	initial
 	running
 	finalizing
@@ -80,7 +80,7 @@ func (p *page) title(text, rule string) {
 	p.say("%s\n%s\n", text, strings.Repeat(rule, len(text)))
 }
 
-// few reports whether so many of a total are few enough to be named one by one. A total of 0 is not known.
+// few reports whether n of a total are few enough to be named one by one. A total of 0 is unknown.
 func (p *page) few(n, total int) bool {
 	switch {
 	case n == 1:
@@ -99,7 +99,7 @@ func many(n int, s string) string {
 	return s
 }
 
-// A summary is what a page says of a communicator in one line.
+// A summary holds the figures of a communicator's line in a page.
 type summary struct {
 	*Comm
 	nodes, least, most int // machines, and ranks on each
@@ -139,7 +139,7 @@ func (c *Comm) summary() *summary {
 	return s
 }
 
-// highest is the state that counts most.
+// highest is the most important state among the ranks'.
 func (s *summary) highest() int {
 	for bit := aborted; bit > noComm; bit >>= 1 {
 		if s.states&bit != 0 {
@@ -356,7 +356,7 @@ func (p *page) errors(c *summary, number string) {
 	p.say("")
 }
 
-// class says what some ranks have in common: in a line of their number, and by name where they are few.
+// class prints a property of some ranks: their number and the property, and the ranks' names where they are few.
 func (p *page) class(ranks []*Rank, total int, one, all string) {
 	if len(ranks) > 1 {
 		p.say("  %d ranks %s", len(ranks), all)

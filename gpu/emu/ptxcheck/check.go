@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// A Case is kernels, and what to run them on and with. The fields without a default are
-// Text and Launches.
+// A Case is the kernels to check, the GPUs and memory that they get, and their launches. Only Text and
+// Launches have no default.
 type Case struct {
 	Name string // of the text, for messages: "sum.ptx"
 	Text []byte // PTX
@@ -16,17 +16,17 @@ type Case struct {
 	Link string
 	SMs  int // multiprocessors of each GPU, of an H100's size; 8 if zero
 
-	// Buffers are memory, one of each on every GPU: "NAME=TYPE[COUNT]", of which nothing is
-	// written, or "NAME=TYPE[COUNT]:CONTENTS".
+	// Buffers are memory, one of each on every GPU: "NAME=TYPE[COUNT]", which begins as unwritten
+	// memory, or "NAME=TYPE[COUNT]:CONTENTS".
 	Buffers  []string
 	Launches []Launch // one after the other on each GPU, as on a stream
-	// Wants are what buffers have to hold in the end: "NAME=CONTENTS" on every GPU, or
+	// Wants are the contents that buffers must have in the end: "NAME=CONTENTS" on every GPU, or
 	// "NAME@GPU=CONTENTS".
 	Wants []string
 
 	Seeds        int    // how many; 100 if zero
 	First        uint64 // the first seed
-	Instructions uint64 // of all threads after which a run is endless; 20 million if zero, or more for many threads
+	Instructions uint64 // a run of more, over all threads, counts as endless; if zero 20 million, more for many threads
 
 	Progress func(seeds int) // called after each, if set
 }
@@ -41,8 +41,8 @@ type Launch struct {
 	On          []int // GPUs; all if empty
 }
 
-// Run runs a case under its seeds. The error is one of the case (an *Error), or the
-// context's; then the Report is of what was done until then.
+// Run runs a case under its seeds. The error is an *Error, a mistake in the case, or the context's;
+// with the context's, the Report tells the findings until then.
 func Run(ctx context.Context, c Case) (*Report, error) {
 	p, err := newPlan(c)
 	if err != nil {
@@ -66,12 +66,12 @@ func wrong(what string, err error) error { return &Error{what, err} }
 
 func wrongf(what, format string, a ...any) error { return &Error{what, fmt.Errorf(format, a...)} }
 
-// A hit is a finding, as the seeds that took the fewest instructions made it: one of those
-// without old values, one of those with, see plan.start. Its schedule may be short under either.
+// A hit is a finding under two seeds: of the seeds without old values, and of those with (see plan.start), the one that
+// took the fewest steps. Either may lead to the shorter schedule.
 type hit struct {
 	key   key
-	order int // of finding it
-	seeds int // that found it
+	order int // 0 for the first hit
+	seeds int // number of seeds that found it
 	best  [2]*found
 }
 
@@ -83,8 +83,8 @@ type search struct {
 	halts int // seeds whose run came to a halt
 }
 
-// enoughHalts is after how many runs that came to a halt a search ends: they take long, and
-// there will be no other.
+// enoughHalts is the number of halted runs after which a search ends: such runs take long, and the
+// remaining seeds would hardly end otherwise.
 const enoughHalts = 3
 
 func (s *search) run(ctx context.Context) error {
@@ -127,7 +127,7 @@ func (s *search) note(seed uint64, f found) {
 	}
 }
 
-// finding is the hit with the shortest schedule, if it is asked for.
+// finding is the hit as a Finding. With schedule set it has the shorter of the two seeds' shortest schedules.
 func (s *search) finding(ctx context.Context, h *hit, schedule bool) (best Finding) {
 	for _, f := range h.best {
 		if f == nil {

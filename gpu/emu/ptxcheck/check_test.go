@@ -21,7 +21,7 @@ func text(t testing.TB, name string) []byte {
 	return b
 }
 
-// handoff is two GPUs that pass a number on; see testdata.
+// handoff is a case of two GPUs that hand a number over, with a race; see testdata.
 func handoff(t testing.TB) Case {
 	return Case{
 		Name: "handoff.ptx", Text: text(t, "handoff.ptx"), GPUs: 2, Seeds: 20,
@@ -38,7 +38,7 @@ func check(t testing.TB, c Case) *Report {
 	return r
 }
 
-// manySeeds are enough to believe that a kernel is right.
+// manySeeds is how many seeds must find nothing before a test takes a kernel for right.
 func manySeeds() int {
 	if tier.Race {
 		return 20
@@ -78,7 +78,7 @@ func TestRaceAcrossGPUs(t *testing.T) {
 	require.Equal(t, r, back)
 }
 
-// The same with a store that releases.
+// TestNothingFound: handoff with a store that releases has no race.
 func TestNothingFound(t *testing.T) {
 	c := handoff(t)
 	c.Seeds = manySeeds()
@@ -103,7 +103,7 @@ func TestNothingFound(t *testing.T) {
 // The end of a context ends a run, and what was found until then is reported.
 func TestContext(t *testing.T) {
 	c := handoff(t)
-	// it never ends
+	// The reader's loop now never ends.
 	c.Text = []byte(strings.Replace(string(c.Text), "ld.acquire.sys.global.u32 %r2, [%rd1];", "mov.u32 %r2, 0;", 1))
 	c.Instructions = 1 << 50
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)

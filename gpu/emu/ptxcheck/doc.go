@@ -1,7 +1,7 @@
 // Package ptxcheck looks for races and other faults of GPU kernels, without a GPU: it runs
 // kernels in PTX on emulated GPUs under many seeds, each another order of threads and of
-// stores that become visible, and says what is wrong, where, and under which short schedule.
-// It is what "ringo ptx check" does, for tests in Go.
+// stores that become visible, and reports each fault with its place and a short schedule.
+// "ringo ptx check" is the same as a command.
 //
 // The trap: nothing is found in code that no launch reaches. Choose arguments, grids and
 // several GPUs so that threads meet; a kernel that synchronises with the one before it, or
@@ -23,9 +23,9 @@
 // barrier; or a flag that is stored with .release; or fence.sc, which __threadfence is, here and behind the reader's
 // look at the flag, for these have an order of their own.
 //
-// A Report without findings says that these launches have no fault that these seeds reach. Package
-// internal/emu/weakmem has what it cannot see; nearest at hand: of each 8 bytes only the last few
-// accesses are remembered.
+// A Report without findings means that these launches have no fault that these seeds reach. Package
+// internal/emu/weakmem lists the faults that cannot be seen. The most common reason: only the last few
+// accesses to each 8 bytes are remembered.
 //
 // # Values
 //

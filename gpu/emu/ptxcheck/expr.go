@@ -10,7 +10,7 @@ import (
 type value struct {
 	n       int64
 	f       float64
-	float   bool // f is it, else n
+	float   bool // the number is f, else n
 	address bool
 }
 
@@ -21,7 +21,7 @@ func (v value) real() float64 {
 	return float64(v.n)
 }
 
-// A scope is what names mean in an expression.
+// A scope gives the names in an expression their values.
 type scope struct {
 	rank, gpus int
 	element    int // -1 where there is none
@@ -163,7 +163,7 @@ func letter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '$'
 }
 
-// word is letters and digits, and what else a number may have.
+// word reads letters, digits and the bytes for which more is true, such as the point of a number.
 func (e *expression) word(more func(c byte) bool) string {
 	from := e.at
 	for e.at < len(e.text) && (letter(e.text[e.at]) || e.text[e.at] >= '0' && e.text[e.at] <= '9' || more(e.text[e.at])) {

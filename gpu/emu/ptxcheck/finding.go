@@ -32,11 +32,11 @@ type Finding struct {
 	// Across says how far apart the threads of a race are: "threads of a warp", "warps" (of a block), "blocks",
 	// "kernels" (of a GPU) or "GPUs".
 	Across   string    `json:"across,omitempty"`
-	Access   *Access   `json:"access,omitempty"` // that is wrong, or the later one of a race
-	Other    *Access   `json:"other,omitempty"`  // of a race
+	Access   *Access   `json:"access,omitempty"` // the wrong access, or the later one of a race; may be nil
+	Other    *Access   `json:"other,omitempty"`  // the earlier access of a race, else nil
 	Detail   string    `json:"detail"`
-	Seeds    int       `json:"seeds"` // how many found it
-	Seed     uint64    `json:"seed"`  // the one of the schedule, or that took the fewest instructions
+	Seeds    int       `json:"seeds"` // number of seeds that found it
+	Seed     uint64    `json:"seed"`  // the schedule's, or the one that took the fewest steps
 	Schedule *Schedule `json:"schedule,omitempty"`
 }
 
@@ -50,15 +50,15 @@ type Access struct {
 	Source      string `json:"source,omitempty"` // "sum.cu:17", where the PTX has .loc
 	Instruction string `json:"instruction,omitempty"`
 	Write       bool   `json:"write,omitempty"`
-	Bytes       int    `json:"bytes,omitempty"`   // 0: it is about no memory
+	Bytes       int    `json:"bytes,omitempty"`   // 0: the instruction does not access memory
 	Address     string `json:"address,omitempty"` // "x@1+0x10", "shared memory+0x4", or a number
 }
 
-// A key says which findings are one: the same two lines, whichever came first.
+// A key is equal for findings that count as one: the same two lines, whichever came first.
 type key struct {
 	kind, across, kernel, other string
 	line, otherLine             int
-	memory                      string // of a wrong result
+	memory                      string // name of the buffer with a wrong result
 }
 
 var kindNames = map[weakmem.FaultKind]string{
@@ -67,7 +67,7 @@ var kindNames = map[weakmem.FaultKind]string{
 	weakmem.NoProxyFence: NoProxyFence,
 }
 
-// finding is a fault in the words of the case.
+// finding makes a Finding of a fault, with the case's names for memory.
 func (p *plan) finding(f *weakmem.Fault) (Finding, key) {
 	a := &Access{GPU: f.Device, Kernel: f.Kernel, Block: f.Block, Thread: f.Thread, Line: f.Line, Write: f.Write,
 		Bytes: f.Size}
@@ -107,7 +107,7 @@ func (p *plan) finding(f *weakmem.Fault) (Finding, key) {
 	return x, k
 }
 
-// locate adds what the text has on the line.
+// locate adds the instruction on the access's line, and its place in the source.
 func (p *plan) locate(a *Access) {
 	a.Source = p.module.Source(a.Line)
 	if in := p.lines[a.Line]; in != nil {
@@ -138,7 +138,7 @@ func (p *plan) warp(block, t [3]int) int {
 	return (t[0] + block[0]*(t[1]+block[1]*t[2])) / 32
 }
 
-// at is an address by the name of its memory, or of the memory that it lies just after.
+// at is an address relative to the memory that holds it or ends just before it: "x@1+0x10".
 func (p *plan) at(addr uint64) string {
 	for i := range p.memory {
 		if m := &p.memory[i]; addr >= m.addr && addr < m.addr+uint64(m.size)+gap/2 {

@@ -46,7 +46,7 @@ func TestEval(t *testing.T) {
 
 var large = regexp.MustCompile(`[0-9a-fx]{6}`)
 
-// Whatever the parts of a case say, it is an error or a run that ends.
+// FuzzCase: a case of any texts is an error, or its run ends.
 func FuzzCase(f *testing.F) {
 	f.Add("x=f32[4]:i", "x=i*2", "{x@*, u32:7}")
 	f.Add("x=ptr[gpus]:x@0,0", "x@1=pick(x,0)", "bf16:1.5e3")

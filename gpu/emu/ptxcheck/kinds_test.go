@@ -86,7 +86,7 @@ b:	atom.acquire.gpu.global.cas.b32 %r4, [%a4], 0, 1; setp.ne.u32 %p0, %r4, 0; @%
 	}
 }
 
-// limit is how long runs may be: short where they have no end.
+// limit is Case.Instructions for a kind of finding: few for a kernel that has no end.
 func limit(kind string) uint64 {
 	if kind == Endless {
 		return 50_000
@@ -94,7 +94,7 @@ func limit(kind string) uint64 {
 	return 0
 }
 
-// What a kernel has to wait for is not always a deadlock.
+// TestNoDeadlock: threads that poll until a later block has run are no deadlock.
 func TestNoDeadlock(t *testing.T) {
 	body := `atom.global.add.u32 %r3, [%a0], 1;
 w:	ld.relaxed.gpu.global.u32 %r3, [%a0]; setp.lt.u32 %p0, %r3, 96; @%p0 bra w;`

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A known is a kernel that is right, and changes that make it as wrong as one that was once
-// used was. The kernels are written down from the descriptions of these faults.
+// A known is a right kernel, and changes that give it a fault that a product once had. The kernels
+// are written after the descriptions of these faults.
 type known struct {
 	name   string
 	c      Case
-	faults map[string][]string // what to replace, by what
-	right  map[string][]string
-	finds  [2]string // instructions of the race that all faults make
+	faults map[string][]string // replacements in the text that make a race: old, new, …
+	right  map[string][]string // replacements that make none
+	finds  [2]string           // instructions of the race that all faults make
 }
 
 func peers(args ...string) []string {

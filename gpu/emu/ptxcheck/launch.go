@@ -44,7 +44,7 @@ func (p *plan) prepare() error {
 	if p.Instructions == 0 {
 		p.Instructions = max(20_000_000, uint64(4*perThread*p.threads))
 	}
-	r := p.start(p.First) // finds what a device or a kernel refuses
+	r := p.start(p.First) // to have each launch tried: a device or a kernel may refuse it
 	for gpu := range p.launches {
 		for i := range p.launches[gpu] {
 			g := p.launches[gpu][i]
@@ -153,7 +153,7 @@ func (p *plan) arg(b []byte, v *ptx.Var, text string, gpu int) error {
 }
 
 // fields are the members of a struct, laid out as in C. NAME@* is the addresses of a
-// buffer on all GPUs. What is left over is 0.
+// buffer on all GPUs. Bytes behind the last member are 0.
 func (p *plan) fields(b []byte, text string, gpu int) error {
 	at := 0
 	field := func(k kind, x value) error {

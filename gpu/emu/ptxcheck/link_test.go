@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// GPU 0 stores a line of 128 bytes, 16 by each of 8 threads, whose last word says that it is there. GPU 1 loads it
-// until it is. No fence is needed where lines are carried whole.
+// line is a kernel. GPU 0 stores a line of 128 bytes, 16 by each of 8 threads; the last word is a flag. GPU 1 loads the
+// line until the flag is set. No fence is needed where lines are carried whole.
 const line = `.version 7.0
 .target sm_70
 .address_size 64

@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
-// A plan is a Case that was understood: all that is the same under every seed.
+// A plan is a parsed Case: all that is the same under every seed.
 type plan struct {
 	Case
 	module   *ptx.Module
@@ -23,7 +23,7 @@ type plan struct {
 	wants    []want
 }
 
-// Memory is what a GPU has at an address before the first launch.
+// A memory is a buffer or variable of a GPU, and its contents before the first launch.
 type memory struct {
 	name string
 	gpu  int
@@ -33,13 +33,13 @@ type memory struct {
 	kind kind
 }
 
-// A want is what memory has to hold in the end.
+// A want is the contents that a memory must have in the end.
 type want struct {
 	memory *memory
 	data   []byte
 }
 
-// Where memory lies: each GPU's far from the others', with room after each allocation.
+// Addresses: each GPU's memory lies far from the others', with a gap after each allocation.
 const (
 	base    = uint64(1 << 40)
 	perGPU  = uint64(1 << 36)
@@ -93,7 +93,7 @@ func newPlan(c Case) (*plan, error) {
 	return p, nil
 }
 
-// scope is what names mean for a GPU.
+// scope is the scope of expressions for a GPU.
 func (p *plan) scope(gpu int) scope {
 	return scope{rank: gpu, gpus: p.GPUs, element: -1, buffer: p.address}
 }
@@ -254,7 +254,7 @@ func (p *plan) load() error {
 	return nil
 }
 
-// expect makes what buffers have to hold.
+// expect parses Case.Wants.
 func (p *plan) expect() error {
 	for _, text := range p.Wants {
 		what := "want " + text
@@ -291,7 +291,7 @@ func (p *plan) expect() error {
 	return nil
 }
 
-// differs is the first element that is not as it should be, and how many are not.
+// differs returns the index of the first wrong element, and the number of wrong elements.
 func (w *want) differs(got []byte) (first, n int) {
 	k := w.memory.kind
 	for i := 0; i < len(got); i += k.size {

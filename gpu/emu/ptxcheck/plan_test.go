@@ -109,7 +109,7 @@ func TestWrongCases(t *testing.T) {
 	require.ErrorContains(t, err, "the text: ")
 }
 
-// What a case becomes: defaults, memory, arguments, launches.
+// TestPlan: a case gets its defaults, memory, arguments and launches.
 func TestPlan(t *testing.T) {
 	p, err := newPlan(Case{Text: []byte(structs), Launches: []Launch{{Args: []string{"0", "{}", "0", "0"}}}})
 	require.ErrorContains(t, err, "expression", "there are no fields in {}")
@@ -214,7 +214,7 @@ func TestShorter(t *testing.T) {
 		(*Schedule)(nil).shorter(nil))
 }
 
-// Who asks hears of each seed.
+// TestProgress: Case.Progress is called after each seed.
 func TestProgress(t *testing.T) {
 	var seen []int
 	r := check(t, caseOf(func(c *Case) {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Version is of the form of a Report in JSON. It grows when a field changes its meaning or goes.
+// Version is the version of a Report's JSON form. It grows when a field changes its meaning or is removed.
 const Version = 1
 
-// A Report is what a Run has found.
+// A Report is the result of a Run.
 type Report struct {
 	Version  int       `json:"version"`
 	File     string    `json:"file"`
@@ -22,7 +22,7 @@ type Report struct {
 	First    uint64    `json:"first_seed"`
 	Seeds    int       `json:"seeds"` // asked for
 	Ran      int       `json:"ran"`   // carried out to the end
-	Halts    int       `json:"halts"` // runs that came to a halt, or had no end: after three a Run ends
+	Halts    int       `json:"halts"` // runs that ended in a deadlock or had no end: after three a Run stops
 	Findings []Finding `json:"findings"`
 }
 
@@ -37,7 +37,7 @@ func (s *search) report(ctx context.Context) *Report {
 	return r
 }
 
-// Err is an error that has the whole report, nil if nothing was found: for tests.
+// Err is an error with the whole report as its text, for tests; nil if nothing was found.
 func (r *Report) Err() error {
 	if len(r.Findings) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func (r *Report) Err() error {
 	return fmt.Errorf("%s: %s\n%s", r.File, plural(len(r.Findings), "finding"), b.String())
 }
 
-// shrunk is of how many findings the schedule is made short: the first ones.
+// shrunk is the number of findings, from the first, whose schedules are made short.
 const shrunk = 10
 
 const printed = 20

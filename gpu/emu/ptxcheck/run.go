@@ -13,30 +13,30 @@ type run struct {
 	plan   *plan
 	world  *simt.World
 	memory *weakmem.Memory
-	grids  []*simt.Grid    // of each GPU, the one that runs
-	next   []int           // of each GPU, the launch after it
-	clocks []weakmem.Clock // of each GPU, the end of the launch before
+	grids  []*simt.Grid    // by GPU: the running grid, nil if none
+	next   []int           // by GPU: index of the launch after that grid
+	clocks []weakmem.Clock // by GPU: the end of the last launch
 	found  []found
 	halted bool // a deadlock, or no end
 	failed bool // a kernel was stopped
 }
 
-// found is a Finding and when it was made.
+// found is a Finding, and after how many steps the run made it.
 type found struct {
 	Finding
 	key   key
 	steps uint64
 }
 
-// A deadlock is when threads have only polled for some instructions: so many that even the most unkind
-// seed, and a thread that sees old values, has each look several times.
+// A run is a deadlock when its threads have only polled for this many instructions: enough for every thread to look
+// several times, even under the most unkind seed and with old values.
 const (
 	stall     = 2_000_000
 	fairStall = 50_000 // where warps run in rotation
-	perThread = 1000   // at least, of each that is resident
+	perThread = 1000   // the least, times the resident threads
 )
 
-// endless begins the detail of what was stopped for want of an end.
+// endless begins the detail of a finding of kind Endless.
 const endless = "it has not ended"
 
 // start makes a run. Its kernels begin with the first step.
@@ -146,7 +146,7 @@ func (r *run) stopped(faults []*weakmem.Fault) {
 	r.note(f, k)
 }
 
-// compare looks for what the case wants.
+// compare notes a finding for each buffer without the wanted contents.
 func (r *run) compare() {
 	for i := range r.plan.wants {
 		w := &r.plan.wants[i]
@@ -176,7 +176,7 @@ func (r *run) all(ctx context.Context) error {
 	return nil
 }
 
-// until carries out the run until a finding is made, or as long as more says.
+// until carries out the run while more returns true. It reports whether the finding was made.
 func (r *run) until(k key, more func() bool) bool {
 	for looked := 0; ; {
 		going := r.step()

@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
-// A Schedule is an order of warps under which a finding is made, as short as it was found.
+// A Schedule is the shortest order of warps found under which a finding is made.
 type Schedule struct {
 	Seed  uint64 `json:"seed"`  // decides when stores become visible, and all that follows the turns
 	Turns []Turn `json:"turns"` // after which warps run in rotation; empty: from the beginning
@@ -38,7 +38,7 @@ type Turn struct {
 	Source       string `json:"source,omitempty"` // "sum.cu:17"
 }
 
-// What shrinking a schedule may take: so it is the same on every machine.
+// Bounds of shrinking a schedule: counts and not times, so that every machine finds the same schedule.
 const (
 	shrinkRuns         = 1000
 	shrinkInstructions = 5_000_000
@@ -50,8 +50,8 @@ type shrinker struct {
 	plan  *plan
 	key   key
 	seed  uint64
-	final bool    // it is found in the end, by what happens after the turns
-	made  Finding // after the shortest turns so far
+	final bool    // the finding is made only at the end of the run, after all turns
+	made  Finding // the finding after the shortest turns so far
 	runs  int
 	ran   uint64
 }
@@ -100,7 +100,7 @@ func (s *shrinker) holds(turns []simt.Turn) bool {
 	return ok
 }
 
-// drop leaves out what is not needed, in ever smaller pieces.
+// drop leaves out turns that the finding does not need, in ever smaller groups.
 //
 // Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, IEEE TSE 2002.
 func (s *shrinker) drop(turns []simt.Turn) []simt.Turn {
@@ -117,7 +117,7 @@ func (s *shrinker) drop(turns []simt.Turn) []simt.Turn {
 	return turns
 }
 
-// join has a warp run on at once instead of later, or earlier what it ran before.
+// join moves two turns of a warp next to each other: the later turn forward, or the earlier one back.
 func (s *shrinker) join(turns []simt.Turn) []simt.Turn {
 	for i := 0; i < len(turns); i++ {
 		for j := i + 1; j < len(turns); j++ {
@@ -158,7 +158,7 @@ func (s *shrinker) cut(turns []simt.Turn) []simt.Turn {
 	return turns
 }
 
-// schedule runs the turns and tells what each does.
+// schedule runs the turns and describes each: its warp, its number of instructions, and the line where it ends.
 func (s *shrinker) schedule(turns []simt.Turn) *Schedule {
 	p := s.plan
 	x := &Schedule{Seed: s.seed, Turns: []Turn{}}

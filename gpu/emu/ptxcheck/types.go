@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// A kind is the type of an element: how a value becomes bytes.
+// A kind is the type of an element, by which put makes bytes of a value.
 type kind struct {
 	size    int
 	float   bool
@@ -108,7 +108,7 @@ func (k kind) text(b []byte) string {
 	return fmt.Sprint(bits)
 }
 
-// contents are n elements by an expression of i, or by a list of them that is repeated.
+// contents are the bytes of n elements, from a list of expressions of i that is repeated.
 func (k kind) contents(n int, text string, s scope) ([]byte, error) {
 	list := split(text)
 	b := make([]byte, n*k.size)

@@ -1,7 +1,7 @@
 // Command gen compiles kernels/cuda to PTX with clang, which needs no CUDA
-// toolkit for it. go generate runs it in kernels/ptx. It takes minutes, so it does nothing if
-// modules.zip says that it was made from the same sources with the same flags; with -all it
-// does not ask.
+// toolkit for it. go generate runs it in kernels/ptx. Compiling takes minutes, so gen does
+// nothing if modules.zip was made from the same sources, comments included, with the same
+// flags; with -all it always compiles.
 //
 //	gen -clang clang++-19 -src ../cuda -out . [-all] [-texts DIR]
 package main
@@ -59,7 +59,7 @@ func main() {
 	}
 }
 
-// sources is the sum of what modules are made from: the files of a folder, and the compiler's flags.
+// sources is the checksum of the files of a folder and of the compiler's flags, of which the modules are made.
 func sources(src string, all []ptx.Name) (string, error) {
 	files, err := filepath.Glob(filepath.Join(src, "*.*"))
 	if err != nil {
@@ -79,7 +79,7 @@ func sources(src string, all []ptx.Name) (string, error) {
 	return fmt.Sprintf("sources %x", h.Sum(nil)), nil
 }
 
-// madeFrom is the sum of the sources of which a file was made; "" is unknown.
+// madeFrom is the checksum of the sources of which a file was made; "" if it is unknown.
 func madeFrom(file string) string {
 	z, err := zip.OpenReader(file)
 	if err != nil {
@@ -106,7 +106,7 @@ func generate(clang, src string, all []ptx.Name) ([][]byte, error) {
 	return texts, g.Wait()
 }
 
-// flags are the compiler's for a module. Products and sums are not contracted, and signed integers wrap.
+// flags are the compiler's flags for a module. Products and sums are not contracted, and signed integers wrap.
 func flags(n ptx.Name) []string {
 	args := []string{"-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=" + n.Target(),
 		"-nocudainc", "-nocudalib", "-std=c++17", "-O3", "-S", "-Wall", "-Wextra", "-Werror",
@@ -155,8 +155,8 @@ func tidy(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte(".visible"), []byte("\n.visible"))
 }
 
-// archive writes the texts to a file with the sum of their sources, unless it holds them already: another
-// version of Go may compress differently.
+// archive writes the texts to a file with the checksum of their sources. It leaves a file that holds the same texts
+// alone, since another version of Go may compress differently.
 func archive(name string, all []ptx.Name, texts [][]byte, sources string) error {
 	if madeFrom(name) == sources && same(name, all, texts) {
 		return nil

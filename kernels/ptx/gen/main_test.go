@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/kernels/ptx"
 )
 
-// TestSources: the archive is of the sources that lie here, and a change of one is seen.
+// TestSources: the archive was made from the present sources, and any change of a source changes the checksum.
 func TestSources(t *testing.T) {
 	if _, err := os.Stat("../../cuda"); err != nil {
 		t.Skip("the source is not here")
@@ -95,7 +95,8 @@ func TestArchiveIsKept(t *testing.T) {
 	require.False(t, same(file, all, texts))
 }
 
-// TestLike: texts are read as they were written, with models of models, shorter, longer and as long as parts.
+// TestLike: texts are read as they were written: with models that have models, and shorter than a part, longer, or as
+// long.
 func TestLike(t *testing.T) {
 	sum := ptx.Name{Type: "float32", Op: "sum", SM: 70}
 	other, most := sum, sum
