@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// A trend is a quantity that a baseline is compared by: how much worse it may be.
+// A trend says how much worse a quantity may be than in a baseline. Both bounds must be exceeded.
 type trend struct {
-	low   bool    // low is bad
-	part  float64 // of the baseline's value, that it may be worse
-	floor float64 // and by this much at least, in its unit
+	low   bool    // low values are bad, else high ones
+	part  float64 // allowed change, as a part of the baseline's value
+	floor float64 // allowed change, in the quantity's unit
 }
 
 var trends = map[string]trend{
@@ -18,8 +18,8 @@ var trends = map[string]trend{
 	"latency":   {part: 1, floor: 50},
 }
 
-// compare finds what is worse than in the baseline, and what is missing: hosts, and the GPUs and
-// links that were measured then. Hosts of one machine vary too much to be compared by time.
+// compare finds quantities that are worse than in the baseline, and hosts, GPUs and links that are
+// missing. Times of hosts that are one machine vary too much to be compared.
 func (r *report) compare(base *report, cfg *config) []finding {
 	if !r.shares(base) {
 		return []finding{{Severity: unjudged, Code: "baseline-other", Stage: "baseline", Text: fmt.Sprintf(
@@ -42,7 +42,7 @@ func (r *report) shares(base *report) bool {
 	})
 }
 
-// missing finds hosts of the baseline that are not in the report, unless it says already that they did not come.
+// missing finds hosts of the baseline that are not in the report, unless a finding already says that they did not come.
 func (f *findings) missing(base *report) {
 	have := map[string]bool{}
 	for _, h := range f.r.Hosts {
@@ -59,7 +59,7 @@ func (f *findings) missing(base *report) {
 	}
 }
 
-// A trendKey is what has a trend: a quantity of a stage and a subject.
+// A trendKey identifies a quantity of a stage and a subject.
 type trendKey struct {
 	stage, quantity string
 	s               subject
@@ -85,7 +85,7 @@ func (r *report) best() (map[trendKey]measurement, []trendKey) {
 	return all, order
 }
 
-// slower finds what was better in the baseline, of subjects that no finding is about.
+// slower finds quantities that were better in the baseline, of subjects without another finding.
 func (f *findings) slower(base *report, cfg *config) {
 	now, order := f.r.best()
 	then, _ := base.best()
@@ -113,7 +113,7 @@ func (f *findings) slower(base *report, cfg *config) {
 	}
 }
 
-// someHosts are the names of the first of them.
+// someHosts are the names of the first three hosts.
 func someHosts(hosts []hostReport) string {
 	var names []string
 	for _, h := range hosts[:min(len(hosts), 3)] {

@@ -2,13 +2,13 @@ package check
 
 import "slices"
 
-// A bisection finds which ranks make collectives fail, from groups that were tried. It is a
-// pure machine: next says which disjoint groups to try side by side, learn takes how they did.
+// A bisection finds the ranks that make collectives fail, by trying groups. It does no I/O: next
+// gives disjoint groups to try side by side, learn takes their results.
 type bisection struct {
 	groups [][]int // to try
 	phase  int
-	good   []int    // ranks of groups that did well, for witnesses
-	pairs  [][2]int // that fail, and of which it is not known why
+	good   []int    // ranks of groups that did well, to be witnesses
+	pairs  [][2]int // pairs that fail, and whose cause is not yet known
 	cross  [][2][]int
 	turn   int    // of a crossing
 	first  []bool // of pairs: whether their first ranks did well with a witness
@@ -16,20 +16,20 @@ type bisection struct {
 	found
 }
 
-// found is what trials have shown.
+// found is the result of a bisection.
 type found struct {
-	Ranks  []int    // that fail with whomever
-	Links  [][2]int // that fail only together: each has done well with another
-	Alone  [][2]int // that fail together, and had nobody else to be tried with
-	Across bool     // it fails as a whole, and no part of it does
-	Some   bool     // a group did well
+	Ranks  []int    // ranks that fail with any other
+	Links  [][2]int // pairs that fail only together: each rank has done well with another
+	Alone  [][2]int // pairs that fail together, with no other rank left to try them with
+	Across bool     // the whole fails, and no part of it does
+	Some   bool     // some group did well
 }
 
 // The phases.
 const (
 	halving    = iota // groups that fail are halved
-	crossing          // halves do well, the whole does not: ranks of one with those of the other
-	witnessing        // of pairs that fail, each with a rank that does well
+	crossing          // the halves do well and the whole does not: ranks of one half are paired with ranks of the other
+	witnessing        // each rank of a failing pair is tried with a rank that does well
 )
 
 // crossTurns is how many pairings of two halves are tried.
@@ -37,10 +37,10 @@ const crossTurns = 4
 
 func newBisection(ranks []int) *bisection { return &bisection{groups: [][]int{ranks}} }
 
-// next are the groups to try, none when all is known.
+// next are the groups to try, none at the end.
 func (b *bisection) next() [][]int { return b.groups }
 
-// learn takes whether each group of next did well.
+// learn takes the result of each group of next: whether it did well.
 func (b *bisection) learn(well []bool) {
 	groups := b.groups
 	b.groups = nil
@@ -80,10 +80,10 @@ func (b *bisection) halve(groups [][]int, well []bool) {
 	}
 }
 
-// was says whether groups are halves, and not the whole.
+// was reports whether groups are halves, and not the whole.
 func (b *bisection) was(groups [][]int) bool { return len(groups) > 1 }
 
-// enter begins the phase that is due.
+// enter begins the next phase.
 func (b *bisection) enter() {
 	switch {
 	case len(b.cross) > 0 && b.turn < crossTurns:
@@ -111,7 +111,7 @@ func (b *bisection) enter() {
 	}
 }
 
-// witnesses has the first or the second ranks of pairs tried with a rank that does well each.
+// witnesses makes groups of the first (0) or second (1) rank of each pair and a rank that does well.
 func (b *bisection) witnesses(which int) {
 	for k, p := range b.pairs {
 		b.groups = append(b.groups, []int{p[which], b.good[k]})

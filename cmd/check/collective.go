@@ -15,8 +15,8 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// collectiveStage has all ranks carry out collectives on host memory, and verifies what comes. Where
-// something is wrong, parts of the job are tried until it is known whose fault it is.
+// collectiveStage has all ranks carry out collectives on host memory, and verifies the results. If a
+// result is wrong, parts of the job are tried until the faulty ranks or links are known.
 func collectiveStage() stage {
 	return stage{
 		Name: "collectives", Asks: "Are all-reduce, all-gather and all-to-all right over all ranks, and if not, on whose " +
@@ -26,14 +26,14 @@ func collectiveStage() stage {
 	}
 }
 
-// A trial is what rank 0 has the ranks do: each group a communicator, all side by side.
+// A trial is rank 0's next task for the ranks: each group is a communicator, all side by side.
 type trial struct {
 	Groups [][]int
-	Ports  []string // where each group meets, at the first rank: each rank knows an address of it that leads there
-	Found  found    // once there are no more groups
+	Ports  []string // by group: the port at which it meets, at the first rank; each rank knows that rank's address
+	Found  found    // the result, once there are no more groups
 }
 
-// trialTime bounds the waits of a trial, in a stage that has so much time left.
+// trialTime bounds the waits of a trial, from the time left in its stage.
 func trialTime(left time.Duration) time.Duration { return max(2*time.Second, left*2/5) }
 
 func measureCollectives(ctx context.Context, j *job) ([]measurement, error) {
@@ -93,7 +93,7 @@ func measureCollectives(ctx context.Context, j *job) ([]measurement, error) {
 // self is the subject of this rank.
 func (j *job) self() subject { return of(j.Host(), fmt.Sprint("rank ", j.rank)) }
 
-// results are which groups did well: all of whose ranks say so, with an empty part.
+// results reports which groups did well: those whose ranks all gave an empty part.
 func results(groups [][]int, parts [][]byte) []bool {
 	well := make([]bool, len(groups))
 	for i, g := range groups {
@@ -102,7 +102,7 @@ func results(groups [][]int, parts [][]byte) []bool {
 	return well
 }
 
-// announce is what rank 0 says of the next step, and the meeting points that it serves for it.
+// announce is rank 0's message about the next step, and the meeting points that rank 0 serves for it.
 func (j *job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
 	t := trial{Groups: b.next(), Found: b.found}
 	var ids []bootstrap.ID
@@ -125,7 +125,7 @@ func (j *job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
 	return text, ids, err
 }
 
-// meetKey is that of a group's meeting point: it does not travel.
+// meetKey is the key of a group's meeting point. Each rank computes it, so that it is never sent.
 func (j *job) meetKey(step, group int) []byte {
 	h := hmac.New(sha256.New, j.key)
 	fmt.Fprintf(h, "check %d %d %d", j.at, step, group)
@@ -218,7 +218,7 @@ const (
 	nothingWell = "nothing did well"
 )
 
-// blamed are what the bisection has found, as measurements.
+// blamed turns the bisection's result into measurements.
 func (j *job) blamed(t found) (list []measurement) {
 	rest := ""
 	if t.Some {
@@ -251,7 +251,7 @@ func judgeHostCollectives(r *report, _ *config) []finding {
 	if len(trials) > 0 {
 		why = firstLine(trials[0].Text)
 	}
-	// Trials that look like wrong data say more than those that ran out of time.
+	// The text of a trial with wrong data tells more than that of one that ran out of time.
 	for _, t := range trials {
 		if strings.Contains(t.Text, " and not ") {
 			why = firstLine(t.Text)

@@ -24,7 +24,7 @@ func TestCollectives(t *testing.T) {
 	require.Equal(t, broken, r.Verdict)
 }
 
-// A sentence says of others only what a trial has shown.
+// TestCollectivesSaid: a finding's sentence claims of other ranks only results of trials.
 func TestCollectivesSaid(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -60,7 +60,7 @@ Exit status: 0 all is well, 1 something is degraded, 2 broken, or the command
 line is wrong, 3 it could not be judged. Rank 0 reports.
 `
 
-// commandFlags are what the command line says.
+// commandFlags are the values of the command line's flags.
 type commandFlags struct {
 	cfg                         config
 	quick                       bool
@@ -103,7 +103,7 @@ func (f *commandFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.html, "html", "", "")
 }
 
-// complete refuses what cannot be.
+// complete refuses wrong values and combinations of flags, and fills in the config.
 func (f *commandFlags) complete() error {
 	switch {
 	case f.quick && f.cfg.Full:
@@ -155,14 +155,14 @@ func (f *commandFlags) complete() error {
 	return nil
 }
 
-// serves says whether -metrics is an address.
+// serves reports whether -metrics is an address and not a file.
 func (f *commandFlags) serves() bool {
 	_, port, err := net.SplitHostPort(f.metrics)
 	return err == nil && port != "" && !strings.Contains(f.metrics, "/")
 }
 
-// Command carries out the command line after "ringo check". The error is a *cli.UsageError, flag.ErrHelp, or a
-// cli.ExitStatus where all has been said.
+// Command carries out the command line after "ringo check". The error is a *cli.UsageError, flag.ErrHelp, or, when the
+// report or the reason was already printed, a cli.ExitStatus.
 func Command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f commandFlags
 	fs := flag.NewFlagSet("check", flag.ContinueOnError)
@@ -193,7 +193,7 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return f.carryOut(ctx, job, stdout, stderr)
 }
 
-// noReport says why this rank has no report to give, or no part in one.
+// noReport prints why this rank has no report to give, or no part in one, and returns the error to exit with.
 func noReport(ctx context.Context, err error, stderr io.Writer) error {
 	absent, ok := errors.AsType[*absentError](err)
 	if !ok {
@@ -205,7 +205,7 @@ func noReport(ctx context.Context, err error, stderr io.Writer) error {
 	return cli.ExitStatus(broken)
 }
 
-// carryOut checks, once or again and again, and writes what was asked for.
+// carryOut checks, once or periodically, and writes the report in the forms asked for.
 func (f *commandFlags) carryOut(ctx context.Context, job *job, stdout, stderr io.Writer) error {
 	serving := new(metricsServer)
 	if f.serves() && job.First() {
@@ -248,7 +248,7 @@ func (f *commandFlags) carryOut(ctx context.Context, job *job, stdout, stderr io
 	}
 }
 
-// verdictOf is the error of a report whose exit status is not 0, or of one that is well and could not be written.
+// verdictOf is the error with a report's exit status: nil for a good report, unless it could not be written.
 func verdictOf(r *report, unwritten bool) error {
 	switch {
 	case r == nil:

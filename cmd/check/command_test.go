@@ -27,7 +27,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// TestMain lets the test binary be "ringo check", and a rank in a network namespace.
+// TestMain lets the test binary run as "ringo check", or as a rank in a network namespace.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "check" {
 		err := Command(context.Background(), os.Args[2:], os.Stdout, os.Stderr)
@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 	testRank()
 }
 
-// testRank is a rank whose environment says what it does: RINGO_TEST_DOES, for one, that at the begin of a stage it
-// runs a shell command.
+// testRank is a rank that is controlled by environment variables. RINGO_TEST_DOES is a shell command to run at the
+// beginning of a stage.
 func testRank() {
 	within := time.Minute
 	if d, err := time.ParseDuration(os.Getenv("RINGO_TEST_JOIN")); err == nil {
@@ -186,7 +186,7 @@ func TestCheckRunWithout(t *testing.T) {
 	require.Contains(t, stdout.String(), "network, bandwidth")
 }
 
-// What cannot be written does not keep the report from being printed, and is no success.
+// TestCheckUnwritten: if a file cannot be written, the report is still printed, and the exit status is not 0.
 func TestCheckUnwritten(t *testing.T) {
 	f := commandFlags{cfg: config{Stages: []stage{}}, junit: filepath.Join(t.TempDir(), "gone", "x")}
 	var stdout, stderr bytes.Buffer
@@ -218,8 +218,8 @@ func TestCheckHostsNobody(t *testing.T) {
 	require.Equal(t, 2, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
 }
 
-// A command in place of ssh that does not answer, or not any more, does not keep the launcher, even if
-// what it has started keeps its output open.
+// TestCheckHostsSilent: a command in place of ssh that never answers, or stops answering, does not block the launcher,
+// even if a process that it has started keeps its output open.
 func TestCheckHostsSilent(t *testing.T) {
 	tier.Long(t)
 	if runtime.GOOS == "windows" {
@@ -294,7 +294,7 @@ func TestCheckUsage(t *testing.T) {
 	}
 }
 
-// What flags leave as it is, and what they set.
+// TestCheckFlags: the values of commandFlags for command lines, and the defaults.
 func TestCheckFlags(t *testing.T) {
 	for args, want := range map[string]commandFlags{
 		"":               {join: 20 * time.Second, device: "auto", gpus: 4},

@@ -14,19 +14,19 @@ type config struct {
 	Full bool
 	// Stages are those to carry out; nil is stages().
 	Stages []stage
-	// Within is how long all stages may take together, each within its own limit; those for which no time is left are
-	// left out. 0 is 30 s or 10 minutes, and no limit if Stages is given. It begins when all ranks have joined.
+	// Within is how long all stages may take together, each within its own limit, from the moment when all ranks have
+	// joined; stages for which no time is left are left out. 0 is 30 s or 10 minutes, and no limit if Stages is given.
 	Within time.Duration
 	// ExpectGPUs is how many GPUs every host has; 0: as many as most hosts have.
 	ExpectGPUs int
 	// NoGPUs leaves GPUs alone.
 	NoGPUs bool
-	// NCCL has the collectives over each host's GPUs repeated with NCCL's library of that file, such as libnccl.so.2, if
-	// Stages is nil; empty does not. The stage is left out on hosts where there is none.
+	// NCCL is the file of NCCL's library, such as libnccl.so.2, with which the collectives over each host's GPUs are
+	// repeated, if Stages is nil; empty is no such stage. Hosts without the file skip the stage.
 	NCCL string
 	// GPU is the driver.
 	GPU gpu.Options
-	// Baseline is the report of an earlier run of this cluster, of rank 0.
+	// Baseline is the report of an earlier run on this cluster, which rank 0 compares with; nil for none.
 	Baseline *report
 	// gpus stands in for GPU and NVML in tests.
 	gpus *gpuSource
@@ -50,8 +50,8 @@ func (c *config) within() time.Duration {
 	return withinQuick
 }
 
-// Longest is how long it may take from the call of join, with that Timeout, to the report of run; 0 is without end. A
-// launcher that has heard nothing by then need wait no longer.
+// Longest bounds the time from the call of join, with the given Timeout, to the report of run; 0 is no bound. A
+// launcher need not wait for a report any longer.
 func (c *config) Longest(join time.Duration) time.Duration {
 	if c.within() == 0 {
 		return 0

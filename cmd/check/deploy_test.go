@@ -14,8 +14,8 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// What is in deploy is what Kubernetes and systemd take, as far as its form tells, and calls
-// ringo with flags that there are.
+// TestDeploy: the files in deploy have the form that Kubernetes and systemd want, and call
+// ringo with existing flags.
 func TestDeploy(t *testing.T) {
 	if _, err := os.Stat("deploy"); err != nil {
 		t.Skip("the source is not here")

@@ -16,8 +16,8 @@ const (
 	mapGap             = 30
 )
 
-// WriteSVG draws the heat maps, one below the other. Dark is bad. A pair with a finding has a red border, and what
-// has most of a map's findings a red name.
+// WriteSVG draws the heat maps, one below the other. Dark is bad. A pair with a finding has a red border, and a host or
+// GPU that is blamed has a red name.
 func (r *report) WriteSVG(w io.Writer) error {
 	var b bytes.Buffer
 	maps := r.drawn()
@@ -58,7 +58,7 @@ func (m *heatMap) wide() int {
 }
 func (m *heatMap) high() int { return titleGap + len(m.Places)*cellHigh + mapGap }
 
-// blamed says whether a place has findings in both directions, or with half of the others.
+// blamed reports whether a place has findings in both directions, or with half of the others.
 func (m *heatMap) blamed(i int) bool {
 	out, in := 0, 0
 	for k := range m.Places {

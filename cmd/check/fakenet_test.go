@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// A fakeNet joins hosts whose time is that of a synctest bubble. Each connection goes over a
-// relay that has what link says.
+// A fakeNet joins hosts within a synctest bubble. Each connection goes over a relay with the
+// properties that link returns.
 type fakeNet struct {
 	mu        sync.Mutex
 	listeners map[string]*fakeListener
 	ports     int
-	// link is how what host a sends reaches host b.
+	// link describes the direction from host a to host b.
 	link func(a, b byte) fakeLink
 }
 
@@ -27,8 +27,8 @@ type fakeLink struct {
 	delay   time.Duration
 	flip    bool // a bit of every megabyte
 	refused bool
-	cut     int     // hangs after so many bytes, if not 0
-	jitter  float64 // of the rate, a part
+	cut     int     // bytes after which the link hangs, 0: never
+	jitter  float64 // as a part of the rate
 }
 
 type fakeListener struct {
@@ -86,7 +86,7 @@ func (n *fakeNet) dial(ctx context.Context, from, to string) (net.Conn, error) {
 	return nil, errors.New("connection refused")
 }
 
-// relay passes on what comes, at the pace of the link.
+// relay passes data on at the pace of the link.
 func (f fakeLink) relay(to, from net.Conn, random *rand.Rand) {
 	type parcel struct {
 		data []byte
@@ -147,7 +147,7 @@ func fakeCluster(n int, link func(a, b byte) fakeLink) []*job {
 	return jobs
 }
 
-// well is a link that is: 16 MB/s, so that a test has little to compute.
+// healthy is a good link: of 16 MB/s, so that a test has little to compute.
 func healthy(a, b byte) fakeLink {
 	return fakeLink{rate: 16e6, delay: 300 * time.Microsecond, jitter: 0.05}
 }

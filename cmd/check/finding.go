@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// A severity says how bad a finding is. Its number is the exit status of "ringo check".
+// A severity is how bad a finding is. Its number is the exit status of "ringo check".
 type severity int
 
 // The severities.
 const (
-	well     severity = iota // nothing is wrong; a finding of it is a remark
-	degraded                 // it works, but not as it should
-	broken                   // it does not work, or gives wrong data
-	unjudged                 // it could not be judged
+	well     severity = iota // nothing is wrong; such a finding is a remark
+	degraded                 // works, but not as it should
+	broken                   // does not work, or gives wrong data
+	unjudged                 // could not be judged
 )
 
 var severities = []string{"well", "degraded", "broken", "could not be judged"}
@@ -26,7 +26,7 @@ func (s severity) String() string {
 	return severities[s]
 }
 
-// MarshalText and UnmarshalText are those of String.
+// MarshalText and UnmarshalText write and read the text of String.
 func (s severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 func (s *severity) UnmarshalText(b []byte) error {
@@ -41,8 +41,8 @@ func (s *severity) UnmarshalText(b []byte) error {
 // weight orders severities: broken, degraded, not judged, well.
 func (s severity) weight() int { return []int{0, 2, 3, 1}[s] }
 
-// Worse says whether s is worse than o. What could not be judged is worse than what is well
-// and not as bad as what is known to be wrong.
+// Worse reports whether s is worse than o. Unjudged is worse than well and better than
+// degraded.
 func (s severity) Worse(o severity) bool { return s.weight() > o.weight() }
 
 // A finding is one anomaly.
@@ -51,11 +51,11 @@ type finding struct {
 	Code     string   `json:"code"` // one word for programs: "slow-pair", "clock-offset", …
 	Stage    string   `json:"stage"`
 	Subject  subject  `json:"subject"`
-	Quantity string   `json:"quantity,omitempty"` // of a pair: which heat map it is marked in; empty is all
-	Text     string   `json:"text"`               // one sentence without the subject: what, cause, remedy
+	Quantity string   `json:"quantity,omitempty"` // of a pair: the heat map that marks it; empty is all
+	Text     string   `json:"text"`               // one sentence without the subject: fault, cause, remedy
 	// Weight orders findings of one severity, heaviest first: how many times worse than the others, say.
 	Weight float64 `json:"weight,omitempty"`
-	// Ways are the pairs that a finding about a host is made of.
+	// Ways are the pairs on which a finding about a host rests.
 	Ways  []subject `json:"ways,omitempty"`
 	again bool      // measuring again may show another value
 }

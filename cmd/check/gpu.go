@@ -14,7 +14,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
-// gpuStages are those that look at GPUs. The first live rank of each host measures all that it can see.
+// gpuStages are the stages about GPUs. The first live rank of each host measures all GPUs that it can see.
 func gpuStages() []stage {
 	return []stage{
 		{Name: "GPUs", Asks: "Does every host have its GPUs, of one model, and can they be used?",
@@ -31,7 +31,7 @@ func gpuStages() []stage {
 	}
 }
 
-// A manager is what NVML says; *nvml.Library is one.
+// A manager is the part of NVML that stages use; *nvml.Library is one.
 type manager interface {
 	Driver() (string, error)
 	Count() (int, error)
@@ -39,15 +39,15 @@ type manager interface {
 	State(nvml.Device) (nvml.State, error)
 }
 
-// A gpuSource is where the GPUs of a host come from, in tests.
+// A gpuSource opens the drivers and libraries of a host; tests have their own.
 type gpuSource struct {
 	driver   func(host string) (cuda.Driver, error)
 	manager  func(host string) (manager, error)
 	nccl     func(file string) (ncclLibrary, error)
-	patience time.Duration // how long any piece of work may take
+	patience time.Duration // bound of each piece of work on a GPU
 }
 
-// patience is how long a GPU may take for a piece of work, which takes milliseconds if all is well.
+// patience is how long a GPU may take for a piece of work, which takes milliseconds on a good GPU.
 const patience = 4 * time.Second
 
 // source is where this job's GPUs come from.
@@ -83,7 +83,7 @@ func emulatedSpeed(from, to int) cudaemu.Speed {
 	return cudaemu.Speed{Latency: 700 * time.Nanosecond, Bandwidth: 100e9}
 }
 
-// A gpuSet is what a rank has opened of its host's GPUs, for all stages.
+// A gpuSet holds the GPUs of a host that a rank has opened, for all stages.
 type gpuSet struct {
 	use     sync.Mutex // held by a stage
 	driver  cuda.Driver
@@ -94,7 +94,8 @@ type gpuSet struct {
 	without string // why there is no manager
 }
 
-// gpus are the host's GPUs if this rank is the one that looks at them. The stage gives them back by done.
+// gpuSet is the host's GPUs for the stage's use, until done is called. The error skips the stage on ranks that do not
+// look at GPUs.
 func (j *job) gpuSet() (s *gpuSet, done func(), err error) {
 	if !j.Leader() {
 		return nil, nil, skip("another rank of the host looks at its GPUs")
@@ -137,7 +138,8 @@ func (s *gpuSet) close() {
 	}
 }
 
-// drop gives up a GPU that failed, and is the measurement of why. One whose memory others have is not lost.
+// drop gives up a GPU that failed, and returns a measurement with the reason. A GPU whose memory other programs use is
+// kept.
 func (s *gpuSet) drop(host string, i int, err error) measurement {
 	if errors.Is(err, cuda.ErrOutOfMemory) {
 		return measurement{Subject: of(host, gpuName(i)), Quantity: "busy", Text: firstLine(err.Error())}
@@ -147,7 +149,7 @@ func (s *gpuSet) drop(host string, i int, err error) measurement {
 	if hang := (*meter.HangError)(nil); errors.As(err, &hang) {
 		what = "hang"
 	}
-	text, _, _ := strings.Cut(err.Error(), "\n") // the others are of giving back what a GPU had that is lost
+	text, _, _ := strings.Cut(err.Error(), "\n") // further lines are errors of giving back memory of a lost GPU
 	return measurement{Subject: of(host, gpuName(i)), Quantity: what, Text: text}
 }
 
@@ -163,13 +165,13 @@ func (s *gpuSet) live() (live []int) {
 
 func gpuName(i int) string { return fmt.Sprint("GPU ", i) }
 
-// outOfTime says whether err is that the stage's time is over, which says nothing of a GPU.
+// outOfTime reports whether err means that the stage's time is over, which is no fault of a GPU.
 func outOfTime(ctx context.Context, err error) bool {
 	hang := (*meter.HangError)(nil)
 	return ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.As(err, &hang)
 }
 
-// each calls f for all GPUs at once and gathers what they measure. A GPU that fails is given up.
+// each calls f for all GPUs at once and gathers the measurements. A GPU that fails is given up.
 func (s *gpuSet) each(ctx context.Context, host string,
 	f func(i int, g *meter.GPU) ([]measurement, error)) (all []measurement) {
 	lists, errs := make([][]measurement, len(s.gpus)), make([]error, len(s.gpus))
@@ -302,7 +304,7 @@ func judgeGPUs(r *report, cfg *config) []finding {
 	return f.list
 }
 
-// nowhere is for a job in which no host has a GPU that can be used: a fault where there are GPUs, and else a remark.
+// nowhere adds the finding for a job without any usable GPU: a fault where hosts have GPUs, and else a remark.
 func (f *findings) nowhere(counts []measurement) {
 	cards, there := bySubject(f.r.Of("host", "GPUs on PCIe")), false
 	for _, m := range counts {
@@ -318,7 +320,7 @@ func (f *findings) nowhere(counts []measurement) {
 	}
 }
 
-// gpuFailures are of GPUs that failed or hung in a stage.
+// gpuFailures adds findings for GPUs that failed or hung in a stage.
 func (f *findings) gpuFailures(stage string) {
 	for _, m := range f.r.Of(stage, "hang") {
 		f.add(broken, "gpu-hangs", m.Subject, 500, "%s: it hangs; look for an Xid in its kernel log, and reset it", m.Text)

@@ -21,19 +21,19 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A rig is the emulated GPUs of the hosts of a job, and what a driver's management library says of them.
+// A rig is the emulated GPUs of a job's hosts, with a fake of the driver's management library.
 type rig struct {
 	emu      map[string]*cudaemu.Config
 	nvml     map[string]*fakeNVML
 	none     map[string]error // of opening the driver
 	patience time.Duration
-	lose     bool // GPU 1 of host b, before the first stage is over
+	lose     bool // lose GPU 1 of host b before the first stage is over
 
 	mu       sync.Mutex
 	machines []*cudaemu.Machine
 }
 
-// newRig has hosts with so many GPUs each, all well.
+// newRig makes hosts with that many GPUs each, all well.
 func newRig(gpus int, seed uint64, hosts ...string) *rig {
 	r := &rig{emu: map[string]*cudaemu.Config{}, nvml: map[string]*fakeNVML{}, none: map[string]error{},
 		patience: 30 * time.Second}
@@ -165,7 +165,7 @@ func TestGPUsThatAreWell(t *testing.T) {
 	}
 }
 
-// slowed is emulatedSpeed but for some ways.
+// slowed is emulatedSpeed, with some ways slower by a factor.
 func slowed(slow func(from, to int) bool, factor float64) func(from, to int) cudaemu.Speed {
 	return func(from, to int) cudaemu.Speed {
 		s := emulatedSpeed(from, to)
@@ -353,7 +353,7 @@ func (f full) MemAlloc(n int) (uintptr, error) {
 	return f.Machine.MemAlloc(n)
 }
 
-// A GPU whose memory others have is not broken, and neither is one for which the stage had no time.
+// TestGPUsThatAreBusy: a GPU whose memory other programs use is not broken, nor is one for which the stage had no time.
 func TestGPUsThatAreBusy(t *testing.T) {
 	r := newRig(3, 1, "a")
 	source := r.source()

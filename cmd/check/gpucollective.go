@@ -15,8 +15,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Collectives go over all GPUs of a host. Where they fail, they go over halves of the GPUs, and
-// halves of those that fail: so the fewest GPUs are named that fail together.
+// Collectives run over all GPUs of a host. Where they fail, they run over each half of the GPUs, and
+// again over the halves of a half that fails, so that the smallest failing set is named.
 
 // collectGPUs carries out collectives of the host's GPUs and verifies every element.
 func collectGPUs(ctx context.Context, j *job) ([]measurement, error) {
@@ -30,7 +30,7 @@ func collectGPUs(ctx context.Context, j *job) ([]measurement, error) {
 		return nil, skip("there are fewer than two GPUs")
 	}
 	m, err := gpu.Of(s.driver)
-	if err != nil && len(live) < len(s.gpus) { // one that was named already
+	if err != nil && len(live) < len(s.gpus) { // a finding names the lost GPU already
 		return nil, skip("a GPU is lost: %v", err)
 	} else if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ type collector struct {
 	list    []measurement
 }
 
-// try reports whether all is well with a set of GPUs, and finds the fewest of them with which it is not.
+// try reports whether collectives over a set of GPUs are right, and else notes the smallest failing sets within it.
 func (c *collector) try(set []int) bool {
 	if c.ctx.Err() != nil {
 		return false
@@ -81,7 +81,7 @@ func (c *collector) try(set []int) bool {
 			well = c.try(part) && well
 		}
 	}
-	if well { // each half is, or is one GPU: it is the ways between them
+	if well { // each half is well, or a single GPU: the fault is in the ways between the halves
 		c.note("collective", 1, "", fmt.Sprintf("%s: %v", gpuNames(set), firstLine(err.Error())))
 	}
 	return false
@@ -99,7 +99,7 @@ func gpuNames(set []int) string {
 	return "GPUs " + strings.Join(names, ",")
 }
 
-// run carries out all collectives, and is how long the largest all-reduce took in all ranks' eyes.
+// run carries out all collectives. took is the time of the largest all-reduce, that of the slowest rank.
 func (c *collector) run(set []int) (took time.Duration, err error) {
 	var devices []*gpu.Device
 	for _, i := range set {
@@ -164,7 +164,7 @@ func (c *collector) rank(comm *ringo.Comm) (took time.Duration, err error) {
 	return took, nil
 }
 
-// verified carries out a collective of so many elements a rank, and compares each with what it should be.
+// verified carries out a collective of at most count elements a rank, and checks every element of the result.
 func verified(comm *ringo.Comm, stream gpu.Stream, k ringo.Kind, count int) (took time.Duration, err error) {
 	d, e := comm.Device(), newExercise(k, count, comm.Size())
 	in, out, free, err := e.memory(d, comm.Rank())
@@ -188,10 +188,10 @@ type exercise struct {
 	kind    ringo.Kind
 	ranks   int
 	count   int // of the call
-	in, out int // elements that a rank gives and gets
+	in, out int // elements of a rank's In and Out
 }
 
-// newExercise is one of at most count elements, of 4 bytes, a rank.
+// newExercise is an exercise of at most count elements, of 4 bytes, a rank.
 func newExercise(k ringo.Kind, count, ranks int) exercise {
 	each := max(1, count/ranks)
 	switch k {
@@ -203,10 +203,10 @@ func newExercise(k ringo.Kind, count, ranks int) exercise {
 	return exercise{k, ranks, each, each, each * ranks}
 }
 
-// element is element i of what a rank gives.
+// element is element i of a rank's In.
 func element(rank, i int) uint32 { return (uint32(rank)+1)*2654435761 + uint32(i)*40503 }
 
-// memory is what a rank gives, filled, and what it gets.
+// memory allocates a rank's In, filled, and its Out.
 func (e exercise) memory(d *gpu.Device, rank int) (in, out mem.Region, free func() error, err error) {
 	if in, err = d.Alloc(4 * e.in); err != nil {
 		return in, out, nil, err
@@ -225,7 +225,7 @@ func (e exercise) memory(d *gpu.Device, rank int) (in, out mem.Region, free func
 	return in, out, free, nil
 }
 
-// verify compares what a rank got with what it should be.
+// verify checks the elements of a rank's Out.
 func (e exercise) verify(d *gpu.Device, rank int, out mem.Region) error {
 	data := make([]byte, 4*e.out)
 	if err := d.Read(data, out); err != nil {

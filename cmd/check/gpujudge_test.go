@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// eight is what a host of 8 H200s measures when all is well, 2 % to and fro.
+// eight adds the measurements of a host of 8 good H200s, which vary by 2 %.
 func eight(r *report, host string, rng *rand.Rand) {
 	add := func(stage string, at subject, quantity string, v float64, unit, text string) {
 		if unit != "" {
@@ -137,7 +137,7 @@ func TestJudgeRaisesNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// Two GPUs have no others to compare with: what their data sheets say decides.
+// TestJudgeByDataSheets: two GPUs have no others to compare with, and are judged by their data sheets.
 func TestJudgeByDataSheets(t *testing.T) {
 	r := &report{Measurements: []measurement{}}
 	add := func(stage string, at subject, quantity string, v float64, text string) {

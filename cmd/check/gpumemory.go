@@ -18,7 +18,7 @@ const (
 	chunk = 64 * mib // of copies between GPUs and with the host
 )
 
-// An effort is how much GPUs have to do. The emulator is slow, and its clock is exact.
+// An effort is the amount of work in GPU stages. The emulator gets less: it is slow, and its clock is exact.
 type effort struct {
 	share  float64 // of free memory to test
 	most   int     // bytes of it
@@ -85,7 +85,7 @@ func testMemories(ctx context.Context, j *job) ([]measurement, error) {
 	return list, ctx.Err()
 }
 
-// badMemory says where memory was wrong and how: "0x7f…0 (offset 0x40): bit 3 is always 1".
+// badMemory describes the wrong places in memory: "0x7f…0 (offset 0x40): bit 3 is always 1".
 func badMemory(list []meter.Wrong) string {
 	at := map[uint64][]meter.Wrong{}
 	var order []uint64
@@ -175,7 +175,7 @@ func (f *findings) slowPCIe(stage string) {
 	}
 }
 
-// slowGPUs finds those that are slower than the others of their model.
+// slowGPUs finds GPUs that are slower than the others of their model.
 func (f *findings) slowGPUs(stage, quantity, code string, floor float64, text string) {
 	byModel := map[string][]measurement{}
 	for _, m := range f.r.Of(stage, quantity) {
@@ -192,7 +192,7 @@ func (f *findings) slowGPUs(stage, quantity, code string, floor float64, text st
 	}
 }
 
-// between is the range of those that are alike: "355 to 362 GB/s".
+// between is the range of the values that are no outliers: "355 to 362 GB/s".
 func between(o outlier, unit string) string {
 	low, high := spell(o.Low, unit), spell(o.High, unit)
 	if low == high {
@@ -209,7 +209,7 @@ func values(list []measurement) []float64 {
 	return v
 }
 
-// has says whether there is a finding already.
+// has reports whether there is already a finding with a code about a subject.
 func (f *findings) has(code string, at subject) bool {
 	return slices.ContainsFunc(f.list, func(x finding) bool { return x.Code == code && x.Subject == at })
 }
@@ -222,7 +222,7 @@ func (f *findings) modelOf(at subject) string {
 	return f.models[at].Text
 }
 
-// bySubject finds the measurements of one quantity by what they are of.
+// bySubject maps the measurements of one quantity by their subjects.
 func bySubject(list []measurement) map[subject]measurement {
 	at := make(map[subject]measurement, len(list))
 	for _, m := range list {

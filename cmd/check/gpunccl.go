@@ -14,8 +14,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// ncclStage repeats GPU collectives with an installed NCCL, so that a fault of the library is told from one of the GPUs
-// and the ways between them.
+// ncclStage repeats GPU collectives with an installed NCCL, to tell a fault of the library from a fault of the GPUs and
+// the ways between them.
 func ncclStage() stage {
 	return stage{Name: "GPU NCCL", Asks: "Are collectives over each host's GPUs right with the NCCL that is installed?",
 		Quick: 20 * time.Second, Full: 2 * time.Minute, Measure: measureNCCL, Judge: judgeNCCL}
@@ -31,14 +31,14 @@ type ncclLibrary interface {
 
 func openNCCL(file string) (ncclLibrary, error) {
 	l, err := nccl.Open(file)
-	if err != nil { // no interface that holds nil
+	if err != nil { // else a nil pointer in the interface would not be nil
 		return nil, err
 	}
 	return l, nil
 }
 
-// measureNCCL carries out collectives by NCCL over all GPUs of the host. NCCL waits without end, so what has not ended
-// with the stage is left behind.
+// measureNCCL carries out collectives by NCCL over all GPUs of the host. NCCL waits without end, so a collective that
+// has not ended with the stage is left behind.
 func measureNCCL(ctx context.Context, j *job) ([]measurement, error) {
 	s, done, err := j.gpuSet()
 	if err != nil {
@@ -86,7 +86,7 @@ type trialOfNCCL struct {
 	counts  []int
 }
 
-// openTrialOfNCCL loads the library; there is nothing to try where it is not.
+// openTrialOfNCCL loads the library. The error skips the stage where the library is not installed.
 func openTrialOfNCCL(s *gpuSet, j *job) (*trialOfNCCL, error) {
 	n := &trialOfNCCL{set: s.live(), counts: []int{1 << 10}}
 	if len(n.set) < 2 {
@@ -118,7 +118,8 @@ func openTrialOfNCCL(s *gpuSet, j *job) (*trialOfNCCL, error) {
 	return n, nil
 }
 
-// run is how long the largest all-reduce took. What failed is left as it is: NCCL may wait in giving it back.
+// run carries out all collectives; took is the time of the largest all-reduce. After a failure nothing is given back,
+// since NCCL might wait in doing so.
 func (n *trialOfNCCL) run() (took time.Duration, err error) {
 	for _, d := range n.devices {
 		s, err := d.NewStream()
@@ -158,7 +159,7 @@ func (n *trialOfNCCL) verified(e exercise) (took time.Duration, err error) {
 			return 0, err
 		}
 		defer func() {
-			if err == nil { // else a kernel may still use it, and the driver would wait for that
+			if err == nil { // else a kernel may still use the memory, and the driver would wait for the kernel
 				err = free()
 			}
 		}()
@@ -209,7 +210,7 @@ func (n *trialOfNCCL) call(e exercise, rank int, in, out uintptr) error {
 	return nil
 }
 
-// judgeNCCL compares how NCCL did with how ringo did on the same GPUs.
+// judgeNCCL compares NCCL's results with ringo's on the same GPUs.
 func judgeNCCL(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	const stage = "GPU NCCL"

@@ -20,7 +20,7 @@ import (
 // A fakeNCCL carries out the collectives of emulated GPUs when a group ends.
 type fakeNCCL struct {
 	rig   *rig
-	wrong bool // a bit of what a collective gives
+	wrong bool // flip a bit of a collective's result
 	hang  chan struct{}
 	fails string // the function that fails
 
@@ -186,7 +186,7 @@ func TestNCCLThatIsNotThere(t *testing.T) {
 	require.Contains(t, report.Stages[1].Skipped, "libnccl.so.2")
 }
 
-// The file that is wanted adds the stage, at the end.
+// TestNCCLIsAsked: config.NCCL adds the stage, at the end.
 func TestNCCLIsAsked(t *testing.T) {
 	for _, c := range []struct {
 		cfg  config

@@ -69,8 +69,8 @@ func (s *gpuSet) switched(i, k int) bool {
 	return err == nil && link == cuda.NVLink
 }
 
-// blame gives up the GPU of a pair that failed: the one that hangs or that the driver can use no longer, and both
-// if it cannot be told.
+// blame gives up the GPU that made a pair fail: the one that hangs or that the driver cannot use any more, or both if
+// neither shows a fault.
 func (s *gpuSet) blame(host string, a, b *meter.GPU, err error) (list []measurement) {
 	for _, g := range []*meter.GPU{a, b} {
 		if e := g.Health(); e != nil {

@@ -75,8 +75,8 @@ func (f *findings) links(links map[subject]string) {
 // votes count kinds of links.
 type votes map[string]int
 
-// most is the kind of more than half of the votes, or if but is set of all but so many; empty if there are fewer votes
-// than least.
+// most is the kind with more than half of the votes, or, if but is not 0, with all votes but that many. It is empty if
+// there is none, or fewer votes than least.
 func (v votes) most(least, but int) string {
 	all := 0
 	for _, n := range v {
@@ -96,8 +96,8 @@ func ordered(links map[subject]string) []subject {
 	})
 }
 
-// slowWays finds ways that are worse than the others of their kind. A GPU of which most ways are is named in
-// their place.
+// slowWays finds ways that are worse than the others of their kind. A GPU with mostly bad ways is named in place of
+// the ways.
 func (f *findings) slowWays(stage, quantity, code string, links map[subject]string, low bool) {
 	kinds := map[[2]string][]measurement{}
 	ways := map[component]int{}
@@ -174,8 +174,8 @@ func (f *findings) oneWay(stage string) {
 	}
 }
 
-// knownNVLink compares with the data sheet where all links go to switches, so that two GPUs have them all. What
-// is slow on all of a host's ways is one finding.
+// knownNVLink compares with the data sheet where all links go to switches, so that any two GPUs can use all their
+// links. If all ways of a host are slow there is one finding.
 func (f *findings) knownNVLink(stage string, links map[subject]string) {
 	switches := bySubject(f.r.Of("GPU state", "NVLinks to switches"))
 	below, ways := map[string][]finding{}, map[string]int{}

@@ -43,7 +43,7 @@ func askGPUs(ctx context.Context, j *job) (list []measurement, err error) {
 	return list, nil
 }
 
-// noGPUs skips a stage of a host that has no driver, which the first stage has said.
+// noGPUs turns the error of a host without a driver into a skip: the first stage has reported it.
 func noGPUs(err error) error {
 	if _, skip := skipped(err); skip {
 		return err
@@ -59,7 +59,7 @@ func (s *gpuSet) pci(i int) (string, error) {
 	return s.driver.DeviceGetPCIBusId(dev)
 }
 
-// measured is what is known of a state.
+// measured turns the known fields of a state into measurements.
 func measured(at subject, s *nvml.State) (list []measurement) {
 	number := func(quantity string, v int64, unit string) {
 		if v >= 0 {
@@ -146,7 +146,7 @@ func ranges(list []int) string {
 	return b.String()
 }
 
-// judgeState says which GPUs are not as they should be.
+// judgeState finds GPUs with errors, limits or settings that they should not have.
 func judgeState(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	const stage = "GPU state"
@@ -230,7 +230,7 @@ func (f *findings) repaired(list []measurement) {
 	}
 }
 
-// pcieAndLinks compares what is there with what could be.
+// pcieAndLinks compares the links' present width, generation and number with the greatest possible.
 func (f *findings) pcieAndLinks(stage string) {
 	for _, q := range []struct{ now, most, code, text string }{
 		{"PCIe width", "greatest PCIe width", "pcie-width", "its PCIe link has %.0f of %.0f lanes: seat card and cable anew"},
@@ -244,7 +244,7 @@ func (f *findings) pcieAndLinks(stage string) {
 			}
 		}
 	}
-	// A slot of an older generation than the others' shows in what it could reach.
+	// A slot of an older generation than the others' shows in its greatest generation.
 	generations := f.r.Of(stage, "greatest PCIe generation")
 	best := 0.0
 	for _, m := range generations {
@@ -258,8 +258,8 @@ func (f *findings) pcieAndLinks(stage string) {
 	}
 }
 
-// apart says whether a GPU has less of a quantity than another one: a board may use fewer NVLinks than its GPUs
-// have, all alike. PCIe lanes are judged each for itself.
+// apart reports whether a low value is a fault. For NVLinks another GPU must have more: a board may leave links of all
+// its GPUs unused. PCIe lanes of each GPU are judged by themselves.
 func (f *findings) apart(stage, quantity string, m measurement) bool {
 	if quantity != "NVLinks up" {
 		return true

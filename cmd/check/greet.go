@@ -10,22 +10,22 @@ import (
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
-// protocol names the handshake of connections between ranks; it changes with what is said on them.
+// protocol names the handshake of connections between ranks. It changes with the messages on them.
 const protocol = "ringo check 1"
 
-// greetTime bounds a handshake, and callTime the way to it.
+// greetTime bounds a handshake, callTime the connecting before it.
 const (
 	greetTime = 5 * time.Second
 	callTime  = 3 * time.Second
 )
 
-// What a caller wants a connection for.
+// Purposes of a connection.
 const (
 	wantStar = "star"
 	wantLink = "link"
 )
 
-// A greeting is what a caller says of itself, under the key.
+// A greeting introduces a caller, authenticated by the job's key.
 type greeting struct {
 	From int    `json:"from"` // rank
 	Want string `json:"want"`
@@ -39,8 +39,8 @@ type caller struct {
 	conn net.Conn
 }
 
-// call connects to another rank, from an address of this host if one is given, and proves to it
-// that it is of the job.
+// call connects to another rank, from an address of this host if one is given, and proves to the
+// other rank that this one belongs to the job.
 func (j *job) call(ctx context.Context, from, to string, g greeting) (net.Conn, error) {
 	dial := dialTCP
 	if j.dial != nil {

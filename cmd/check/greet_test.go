@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A listener that fails now and then, as one that has no more descriptors, is listened on again.
+// TestServeGoesOn: serve goes on after passing errors of Accept, such as a lack of descriptors.
 func TestServeGoesOn(t *testing.T) {
 	ln := &unlucky{errs: []error{errors.New("too many open files"), errors.New("too many open files"), net.ErrClosed}}
 	new(job).serve(ln, "", nil)
 	require.Empty(t, ln.errs)
 }
 
-// unlucky is a listener of which Accept gives errors.
+// unlucky is a listener whose Accept returns a list of errors.
 type unlucky struct {
 	net.Listener
 	errs []error

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// A heatMap is a heat map of pairs: what went from the component of a row to that of a column.
+// A heatMap is a heat map of pairs: one quantity of the way from a row's component to a column's.
 type heatMap struct {
 	Title  string
 	Unit   string
@@ -81,7 +81,7 @@ type mapping struct {
 	index map[string]int
 }
 
-// at is the index of a component, which is added if the map has none of its name.
+// at is the index of a component's place, which is added to the map if it is new.
 func (m *mapping) at(p component) int {
 	name := p.Host
 	if p.IsGPU() {
@@ -112,8 +112,8 @@ func (m *mapping) mark(f finding) {
 	}
 }
 
-// parts are what is shown in text of a map whose pairs all lie in hosts: those of the hosts that have
-// a bad one, or of the first host if there is none.
+// parts are the maps to show in text for a map whose pairs all lie within hosts: one for each host with
+// a bad pair, or that of the first host if there is none.
 func (m *heatMap) parts() []*heatMap {
 	var hosts []string
 	host := func(i int) string { h, _, _ := strings.Cut(m.Places[i], "/"); return h }
@@ -166,14 +166,14 @@ func (m *heatMap) parts() []*heatMap {
 	return first
 }
 
-// How many places of a map are shown in text, and in SVG and HTML, which would have hundreds of megabytes for a
-// thousand hosts. JSON has all.
+// The most places of a map in text, and in SVG and HTML, which would take hundreds of megabytes for a thousand hosts.
+// JSON has all.
 const (
 	maxText  = 24
 	maxDrawn = 256
 )
 
-// some is the map with n places at most: those with a finding, and then the first others, in their order.
+// some is the map with n places at most: those with a finding, and then the first of the others, in order.
 func (m *heatMap) some(n int) *heatMap {
 	if len(m.Places) <= n {
 		return m
@@ -233,7 +233,7 @@ func (m *heatMap) print(b *bytes.Buffer) {
 	}
 }
 
-// cell is what stands in a row and a column.
+// cell is the text of a row and a column.
 func (m *heatMap) cell(i, k int) string {
 	v, ok := m.Values[[2]int{i, k}]
 	bad := m.Bad[[2]int{i, k}]
@@ -250,7 +250,7 @@ func (m *heatMap) cell(i, k int) string {
 	return digits(v)
 }
 
-// tail is the end of a name that is too long: hosts differ there.
+// tail is the end of a name that is too long, since hosts' names differ at the end.
 func tail(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/bench/meter"
 )
 
-// Text shows of pairs within hosts the hosts that have a bad one, or else the first host.
+// TestHeatOfHosts: for pairs within hosts, text shows the hosts with a bad pair, or else the first host.
 func TestHeatOfHosts(t *testing.T) {
 	m := &heatMap{Title: "links", Unit: "GB/s", Low: true, Places: []string{"a/0", "a/1", "b/0", "b/1"},
 		Values: map[[2]int]float64{{0, 1}: 5, {3, 2}: 7}, Bad: map[[2]int]bool{}}
@@ -40,7 +40,7 @@ func TestHeatOfSome(t *testing.T) {
 	require.Equal(t, []string{"e"}, (&heatMap{Places: m.Places, Bad: map[[2]int]bool{{4, 4}: true}}).some(1).Places)
 }
 
-// Wrong memory is said by address, in order, three at most, and what is always so of its bits.
+// TestBadMemory: wrong words are listed by address, three at most, with bits that are always wrong in the same way.
 func TestBadMemory(t *testing.T) {
 	wrong := func(address, want, got uint64) meter.Wrong {
 		return meter.Wrong{Address: address, Offset: address - 0x1000, Want: want, Got: got}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// hostStage looks at hosts: what they have, and what keeps ranks from using it.
+// hostStage looks at hosts: their hardware and settings, and limits that keep ranks from using them.
 func hostStage() stage {
 	return stage{
 		Name: "host", Asks: "Is every host made and set up like the others?",
@@ -20,7 +20,7 @@ func hostStage() stage {
 	}
 }
 
-// facts gathers what is measured of a host.
+// facts gathers the measurements of a host.
 type facts struct {
 	host string
 	m    *machine
@@ -56,9 +56,9 @@ func measureHost(ctx context.Context, j *job) ([]measurement, error) {
 // clockRounds is how many times rank 0 tells its time.
 const clockRounds = 8
 
-// clock finds how far rank 0's clock is ahead of this host's. In a gather rank 0 says its time
-// when it comes: after this rank came to the gather before, and before this rank has heard it. So
-// each round bounds the offset on both sides; the closest bounds count.
+// clock measures the offset between rank 0's clock and this host's. In each gather rank 0 sends the
+// time at which it comes: that is after this rank entered the previous gather, and before this rank
+// receives the answer. So each round bounds the offset on both sides; the closest bounds count.
 func (f *facts) clock(ctx context.Context, j *job) error {
 	low, high := math.Inf(-1), math.Inf(1)
 	var sent time.Time // to the gather before
@@ -174,8 +174,8 @@ func (m *machine) raw(file string) string {
 	return string(b[:n])
 }
 
-// redirects says whether the Access Control Services of a bridge, by its configuration space,
-// send what devices say to each other up to the root: bits 2 and 3 of ACS Control.
+// redirects reports whether the Access Control Services in a bridge's configuration space send
+// traffic between devices up to the root: bits 2 and 3 of ACS Control.
 func redirects(config []byte) bool {
 	for at := 0x100; at+8 <= len(config); {
 		head := binary.LittleEndian.Uint32(config[at:])

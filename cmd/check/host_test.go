@@ -33,7 +33,7 @@ func acsConfig() string {
 	return string(b)
 }
 
-// newFakeHost is one that is well: two InfiniBand ports, eight GPUs on PCIe, an interface.
+// newFakeHost is a good host: two InfiniBand ports, eight GPUs on PCIe, an interface.
 func newFakeHost(i int) *fakeHost {
 	h := &fakeHost{
 		files: map[string]string{
@@ -47,7 +47,7 @@ func newFakeHost(i int) *fakeHost {
 			"sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq": "3800000\n",
 			"sys/class/net/eth0/device/vendor":                     "0x15b3", "sys/class/net/eth0/operstate": "up\n",
 			"sys/class/net/eth0/mtu": "9000\n", "sys/class/net/eth0/speed": "200000\n",
-			// has no cable anywhere
+			// eth1 has no cable on any host.
 			"sys/class/net/eth1/device/vendor": "0x15b3", "sys/class/net/eth1/operstate": "down\n",
 			"sys/class/net/eth1/mtu":                  "1500\n",
 			"sys/bus/pci/devices/0000:00:01.0/class":  "0x060400",
@@ -186,7 +186,7 @@ func TestHostFaults(t *testing.T) {
 	}
 }
 
-// The clock of rank 0's own host is named when it is the one that is off.
+// TestHostClockOfRank0: if the clock of rank 0's own host is off, that host is named.
 func TestHostClockOfRank0(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		jobs := local("a", "b", "c")

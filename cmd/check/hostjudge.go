@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Judging what the stage "host" has measured: clocks, limits, memory, interfaces and RDMA devices of each host. What
-// has to be the same everywhere is compared among hosts, and amounts with these bounds.
+// Judging the stage "host": clocks, limits, memory, interfaces and RDMA devices of each host. Properties that must be
+// the same everywhere are compared among hosts, amounts with these bounds.
 const (
 	clockBound   = 0.1      // s that clocks may differ
 	leastFiles   = 4096     // descriptors: the hub of a job has one for each rank
@@ -17,7 +17,7 @@ const (
 	manyRepaired = 1000 // memory errors that ECC has repaired
 )
 
-// findings gathers what a judge finds.
+// findings gathers the findings of a judge.
 type findings struct {
 	r      *report
 	list   []finding
@@ -43,7 +43,7 @@ func judgeHost(r *report, _ *config) []finding {
 	return f.list
 }
 
-// clocks compares with the median of all, for the clock of rank 0's host may be the one that is off.
+// clocks compares clocks with the median of all, since the clock of rank 0's host may be the wrong one.
 func (f *findings) clocks() {
 	offsets := f.r.Of("host", "clock offset")
 	unsure := f.r.Of("host", "clock uncertainty")
@@ -52,7 +52,7 @@ func (f *findings) clocks() {
 		values = append(values, m.Value)
 	}
 	middle, whose := median(values), "most hosts'"
-	if len(values) == 2 { // nobody can tell which
+	if len(values) == 2 { // nobody can tell which clock is off
 		middle, whose = 0, "the first host's"
 	}
 	for _, m := range offsets {
@@ -73,7 +73,7 @@ func (f *findings) clocks() {
 	}
 }
 
-// equals finds what should be the same everywhere.
+// equals finds properties that should be the same on all hosts and are not.
 func (f *findings) equals() {
 	for _, q := range []struct {
 		quantity, code string
@@ -102,7 +102,7 @@ func (f *findings) equals() {
 	}
 }
 
-// amounts finds what there is too little of, or too many errors of.
+// amounts finds hosts with too little memory, disk or limits, or with too many memory errors.
 func (f *findings) amounts() {
 	r := f.r
 	total := r.Of("host", "memory")
@@ -220,7 +220,7 @@ func (f *findings) interfaces() {
 	}
 }
 
-// onceEach says whether every host has one measurement.
+// onceEach reports whether no host has two measurements.
 func onceEach(list []measurement) bool {
 	seen := map[string]bool{}
 	for _, m := range list {
@@ -277,7 +277,7 @@ func (f *findings) rdma() {
 			}
 		}
 	}
-	// A card that is missing says nothing of itself.
+	// A missing card has no measurement, so the cards are counted.
 	count := map[string]int{}
 	for _, m := range r.Of("host", "RDMA state") {
 		count[m.Subject.Host]++

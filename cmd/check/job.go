@@ -12,23 +12,23 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// A member is what all ranks know of one.
+// A member describes a rank to all ranks.
 type member struct {
 	Rank int
 	Host string // the name of its host in the report, another one for each host
-	ID   string // what tells hosts apart
+	ID   string // identifies the host: different for different hosts
 	Boot string // of the kernel: the same for hosts that are one machine
 	// Version is that of ringo.
 	Version string
 }
 
-// A loss is why a rank is in the job no longer.
+// A loss is a rank that is no longer in the job, and why.
 type loss struct {
 	Rank    int
-	Stopped bool   // its process lives as far as is known, and says nothing; else it has ended
+	Stopped bool   // its process may live, but does not answer; else it has ended
 	Absent  bool   // it never came
-	Host    string // of an absent rank, if it is known
-	Stage   string // in which it was lost; Gather fills it in
+	Host    string // host of an absent rank, if known
+	Stage   string // the stage in which it was lost; Gather fills it in
 	Why     string
 }
 
@@ -39,12 +39,12 @@ type job struct {
 	gathers int // that were made in it
 }
 
-// A party is what a rank's jobs of all stages share.
+// A party is the state that a rank's jobs of all stages share.
 type party struct {
 	rank int
 	// the lowest rank that has come: it gathers, judges and has the report
 	first int
-	// whose rendezvous tells those that come late so; nil if all came
+	// keeps the rendezvous open, to refuse ranks that come late; nil if all came
 	group   bootstrap.Group
 	members []member                                                     // by rank
 	key     []byte                                                       // secret of the job
@@ -57,14 +57,14 @@ type party struct {
 	cfg     *config // of the run under way
 	gpus    gpuSet  // of its host, if this rank is the one that looks at them
 
-	turn chan struct{} // holds one while a gather is under way: they have one connection
+	turn chan struct{} // holds one value while a gather is under way: gathers share one connection
 	star star
 
 	mu    sync.Mutex
 	lost  map[int]loss
 	under int           // the stage under way, from 1
 	name  string        // its name
-	left  time.Duration // what the stages to come may take, as rank 0 has said: the same on all ranks
+	left  time.Duration // time left for further stages, as rank 0 has sent it: the same on all ranks
 }
 
 func newJob(rank int, members []member, key []byte) *job {
@@ -72,7 +72,7 @@ func newJob(rank int, members []member, key []byte) *job {
 		turn: make(chan struct{}, 1), lost: map[int]loss{}}}
 }
 
-// First says whether this rank is the lowest that has come: the one that gathers, judges and has the report.
+// First reports whether this rank is the lowest that has come: it gathers, judges and has the report.
 func (j *job) First() bool { return j.rank == j.first }
 
 // component is a rank, as the report names it.
@@ -80,11 +80,11 @@ func (j *job) component(rank int) component {
 	return component{j.members[rank].Host, fmt.Sprint("rank ", rank)}
 }
 
-// Rank is this rank, and Size how many began; some may be lost.
+// Rank is this rank's number. Size is the number of ranks at the beginning, lost ones included.
 func (j *job) Rank() int { return j.rank }
 func (j *job) Size() int { return len(j.members) }
 
-// Member is what is known of a rank.
+// Member is the description of a rank.
 func (j *job) Member(rank int) member { return j.members[rank] }
 
 // Host is the name of this rank's host in the report.
@@ -96,7 +96,7 @@ func (j *job) SetMachine(m *machine) { j.machine = m }
 // Config is the config of the run under way.
 func (j *job) Config() *config { return j.cfg }
 
-// Lost says whether a rank is lost, as far as all have heard: the same on all ranks between two gathers.
+// Lost reports whether a rank is known to be lost: the same on all ranks between two gathers.
 func (j *job) Lost(rank int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -135,7 +135,7 @@ func (j *job) Local() []int {
 	return slices.DeleteFunc(j.Live(), func(r int) bool { return j.members[r].Host != j.Host() })
 }
 
-// shared says whether two hosts of the job are one machine.
+// shared reports whether two hosts of the job are one machine.
 func (j *job) shared() bool {
 	owner := map[string]string{}
 	for _, r := range j.Live() {
@@ -148,20 +148,20 @@ func (j *job) shared() bool {
 	return false
 }
 
-// Leader says whether this rank is the first live one of its host, which does what is done once
-// a host.
+// Leader reports whether this rank is the first live one of its host. Leaders do the work that is
+// needed once a host.
 func (j *job) Leader() bool { return j.Local()[0] == j.rank }
 
-// Gather gives every rank's data by rank, nil for those that are lost and those that have ended the stage or have not
-// come when rank 0's ctx ended. All live ranks call it in the same order, so it is a barrier too. Who has not come to
-// the end of the stage a little after its limit is lost. The error is that rank 0 is gone or has ended the stage, or
-// that this rank was taken for lost. Cost: a round trip to rank 0, which sends everybody all.
+// Gather returns every rank's data by rank, nil for ranks that are lost, have ended the stage, or have not come when
+// rank 0's ctx ended. All live ranks call it in the same order, so it is a barrier too. A rank that has not come to the
+// end of the stage a little after its limit is lost. It is an error if rank 0 is gone or has ended the stage, or if
+// this rank was taken for lost. Cost: a round trip to rank 0, which sends all data to all ranks.
 func (j *job) Gather(ctx context.Context, data []byte) ([][]byte, error) {
 	j.gathers += 2
 	return j.gather(ctx, data, j.gathers)
 }
 
-// Collect is Gather whose parts only rank 0 gets; the others get nil.
+// Collect is a Gather of which only rank 0 gets the data; the others get nil.
 func (j *job) Collect(ctx context.Context, data []byte) ([][]byte, error) {
 	j.gathers += 2
 	return j.gather(ctx, data, j.gathers+1)
@@ -194,8 +194,8 @@ func (j *job) gather(ctx context.Context, data []byte, number int) ([][]byte, er
 	return a.Parts, err
 }
 
-// A number of a gather is that of its stage and, below, its own there, so that ranks which
-// differ in how far they came in a stage meet again at its end. It is odd if only rank 0 gets the parts.
+// The number of a gather has the stage in the high bits, and the gather's number within the stage in the low ones, so
+// that ranks which made different numbers of gathers meet again at the stage's end. It is odd for Collect.
 const lastGather = 1 << 20
 
 func gatherNumber(stage, number int) int { return stage<<21 | number }
@@ -212,7 +212,7 @@ func (j *job) enter(name string) *job {
 	return &job{party: j.party, at: j.under}
 }
 
-// begin begins the time of all stages; 0 is without end. Rank 0's clock counts.
+// begin starts the time of all stages; 0 is without end. Rank 0's clock counts.
 func (j *job) begin(within time.Duration) {
 	left, end := forever, time.Time{}
 	if within > 0 {
@@ -226,14 +226,14 @@ func (j *job) begin(within time.Duration) {
 	j.left = left
 }
 
-// remaining is what the stages to come may take.
+// remaining is the time left for further stages.
 func (j *job) remaining() time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.left
 }
 
-// losses are who is lost, by rank.
+// losses are the lost ranks, in order.
 func (j *job) losses() []loss {
 	j.mu.Lock()
 	defer j.mu.Unlock()

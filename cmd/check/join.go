@@ -18,17 +18,17 @@ import (
 
 // joinOptions are for a rank that joins.
 type joinOptions struct {
-	// Timeout is how long ranks may take to come (20 s by default). Then the others go on without those that have not
-	// come, and the report names these.
+	// Timeout is how long ranks may take to come (20 s by default). Then the others go on without the missing ranks,
+	// and the report names these.
 	Timeout time.Duration
-	// Spec is what the launcher says; nil is the environment.
+	// Spec are the launcher's settings; nil is those of the environment.
 	Spec *bootstrap.Spec
 	// Host is this host's name in the report; if empty, the machine's own host name.
 	Host string
 	// Hosts are the names of hosts by rank, for findings about ranks that do not come; nil are those of the Spec, if it
 	// has them.
 	Hosts []string
-	// Absent are ranks that are known not to come, with their hosts; they are not counted in Spec.
+	// Absent are ranks that will not come, with their hosts; Spec does not count them.
 	Absent []loss
 
 	connect time.Duration // in place of connectTime, for tests
@@ -42,8 +42,8 @@ const connectTime = 15 * time.Second
 // mpirun, srun, a Kubernetes indexed job; see bootstrap.FromEnv for the variables. Without a
 // launcher the job is this process alone.
 //
-// The error is an *absentError if there is no part for this rank: nobody answers where the ranks are to meet, for
-// rank 0 serves that unless the launcher does; or the others have begun without this rank.
+// The error is an *absentError if this rank has no part in the job: nobody answers at the meeting point, which rank 0
+// serves unless the launcher does; or the others have begun without this rank.
 func join(ctx context.Context, o joinOptions) (*job, error) {
 	if o.Timeout == 0 {
 		o.Timeout = 20 * time.Second
@@ -77,12 +77,12 @@ func join(ctx context.Context, o joinOptions) (*job, error) {
 	return m.meet(ctx)
 }
 
-// A profile is what a rank tells the others when they meet.
+// A profile is a rank's description of itself at the rendezvous.
 type profile struct {
-	Host  string   // its name
-	ID    string   // what tells hosts apart
-	Boot  string   // of its kernel
-	Where []string // addresses at which it takes connections, if it is the first
+	Host  string   // its host's name
+	ID    string   // identifies the host: different for different hosts
+	Boot  string   // boot ID of its kernel
+	Where []string // addresses at which it takes connections, if it turns out to be the first rank
 	// Version is that of ringo.
 	Version string
 }
@@ -120,7 +120,7 @@ func (m *meeting) meet(ctx context.Context) (*job, error) {
 	}
 	if len(roster.Away) == 0 {
 		group.Close()
-	} else { // who comes late hears that it is late
+	} else { // kept, to tell ranks that come late
 		j.group = group
 	}
 	return j, nil
@@ -134,7 +134,7 @@ func (m *meeting) come(ctx context.Context, card []byte, timeout time.Duration) 
 	return m.Spec.Meet(ctx, card, bootstrap.ListenOptions{TLS: m.tls}, bootstrap.JoinOptions{TLS: m.tls})
 }
 
-// linger returns when the others, who have begun without this rank, have ended.
+// linger returns when the others, which have begun without this rank, have ended.
 func (m *meeting) linger(ctx context.Context, card []byte) {
 	ctx, cancel := context.WithTimeout(ctx, withinFull+time.Minute)
 	defer cancel()
@@ -144,7 +144,7 @@ func (m *meeting) linger(ctx context.Context, card []byte) {
 		case <-time.After(lateTime):
 		}
 		group, _, err := m.come(ctx, card, lateTime)
-		if err == nil { // theirs has ended, and the launcher's rendezvous has begun another group
+		if err == nil { // the others' group has ended, and the launcher's rendezvous has begun a new one
 			group.Close()
 			return
 		}
@@ -157,7 +157,7 @@ func (m *meeting) linger(ctx context.Context, card []byte) {
 // lateTime is how often a rank that has come too late looks whether the others are still there.
 const lateTime = time.Second
 
-// explain says who is not there when ranks cannot meet.
+// explain turns the error of a rendezvous into one that names the missing rank.
 func (m *meeting) explain(err error, card []byte) error {
 	me := component{m.me.Host, fmt.Sprint("rank ", m.Spec.Rank)}
 	no, ok := errors.AsType[*bootstrap.JoinError](err)
@@ -181,15 +181,15 @@ func (m *meeting) explain(err error, card []byte) error {
 			"started and the port open? or have the others ended before this rank came?", me, at, m.Timeout, no.Nobody)}
 }
 
-// An absentError is that a rank which leads is not there, or that the others do without this rank.
+// An absentError means that the leading rank is missing, or that the others have begun without this rank.
 type absentError struct {
 	Who  component
 	Why  string
 	wait func(context.Context)
 }
 
-// Wait returns when the others have ended, or have had their time, if they go on without this rank, and else at once.
-// Whoever ends before with an error takes the others along, for most launchers end all ranks then.
+// Wait returns at once, unless the others go on without this rank; then it returns when they have ended or their time
+// is over. A rank that exits earlier with an error would end the others too, since most launchers then kill all ranks.
 func (e *absentError) Wait(ctx context.Context) {
 	if e.wait != nil {
 		e.wait(ctx)
@@ -198,7 +198,7 @@ func (e *absentError) Wait(ctx context.Context) {
 
 func (e *absentError) Error() string { return e.Who.String() + ": " + e.Why }
 
-// job is the job of those that have come, and where the first of them takes connections.
+// job is the job of the ranks that have come, and the addresses at which the first of them takes connections.
 func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*job, []string, error) {
 	profiles := make([]profile, len(roster.Cards))
 	for i, p := range roster.Cards {
@@ -253,7 +253,7 @@ func (j *job) connect(ctx context.Context, ln net.Listener, where []string, with
 	} else if err := j.reach(way, where); err != nil {
 		return err
 	}
-	// All hear who has not connected.
+	// All ranks learn which ranks have not connected.
 	roll, cancel := context.WithTimeout(ctx, within+rollTime)
 	defer cancel()
 	_, err := j.conclude(roll, nil)
@@ -279,8 +279,8 @@ func uniqueNames(profiles []profile) []string {
 	return names
 }
 
-// whereTo are the addresses at which others may reach a listener on all interfaces: that on
-// the way out, the others, loopback.
+// whereTo are the addresses at which others may reach a listener on all interfaces: the address of
+// the default route, the other interfaces', loopback.
 func whereTo(ln net.Listener) []string {
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
 	var where []string
@@ -349,7 +349,7 @@ func (j *job) reach(ctx context.Context, where []string) error {
 			}
 			errs = append(errs, err)
 		}
-		if ctx.Err() == nil || last == nil { // else they are of the end of the time alone
+		if ctx.Err() == nil || last == nil { // else the errors only tell that the time is over
 			last = errs
 		}
 		select {
@@ -362,7 +362,7 @@ func (j *job) reach(ctx context.Context, where []string) error {
 	}
 }
 
-// ipOf is the address of address:port.
+// ipOf is the host part of "host:port".
 func ipOf(at string) string {
 	host, _, _ := net.SplitHostPort(at)
 	return host

@@ -19,7 +19,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// joined are the jobs of ranks that join over TCP, of a job that may have more.
+// joined are the jobs of some ranks that join over TCP a job of size ranks.
 func joined(t *testing.T, size int, timeout time.Duration, ranks ...int) ([]*job, []error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -210,7 +210,7 @@ func TestJoinWithoutOne(t *testing.T) {
 	}
 }
 
-// Addresses that lead nowhere do not keep a rank from the one that does.
+// TestReach: a rank finds the address that leads to the first rank among others that lead nowhere.
 func TestReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		jobs := local("a", "b")

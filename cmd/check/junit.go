@@ -78,7 +78,7 @@ func (s *junitSuite) finding(f finding) {
 	s.add(name, fmt.Sprintf("<%s message=\"%s\" type=\"%s\"></%s>", kind, said, f.Severity, kind))
 }
 
-// add adds a case, with what is said of it, if anything.
+// add adds a case with its text; an empty text is a case that passes.
 func (s *junitSuite) add(name, said string) {
 	s.tests++
 	fmt.Fprintf(&s.cases, "  <testcase classname=\"%s\" name=\"%s\">", escape("ringo check."+s.name), escape(name))

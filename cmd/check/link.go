@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// phases are how long a pair does what, over one rail; far is how long small messages may take where few come in that
-// time.
+// phases are the times that a pair of hosts spends on each measurement over one rail. Small messages may take up to far
+// if a distant peer answers too few of them within ping or burst.
 type phases struct{ ping, burst, stream, far time.Duration }
 
 // phasesOf divides a slot among rails and phases; a part is left for connecting.
@@ -26,10 +26,10 @@ func phasesOf(slot time.Duration, rails int) phases {
 		stream: min(per/5, 100*time.Millisecond), far: per / 8}
 }
 
-// total is what they take together.
+// total is the time of all phases together.
 func (p phases) total() time.Duration { return p.ping + p.burst + 2*p.stream }
 
-// A linkResult is what the two ends of a connection have found out; there is to the acceptor.
+// A linkResult holds the measurements of both ends of a connection; There is the direction to the acceptor.
 type linkResult struct {
 	Latency           time.Duration // one way: half of a quick round trip
 	Pings, Again      int           // small messages, and how many segments were sent again meanwhile
@@ -37,13 +37,13 @@ type linkResult struct {
 	ThereSeg, BackSeg segments
 }
 
-// A streamResult is what the receiver of a stream has found.
+// A streamResult is the measurement of a stream's receiver.
 type streamResult struct {
-	Bytes   int64 // that were timed
-	Time    time.Duration
-	All     int64 // of all blocks
-	Corrupt int   // blocks
-	First   int64 // where the first wrong block begins
+	Bytes   int64         // received within Time
+	Time    time.Duration // without the beginning of the stream
+	All     int64         // bytes of all blocks
+	Corrupt int           // number of wrong blocks
+	First   int64         // offset of the first wrong block
 }
 
 // rate is the bandwidth in GB/s.
@@ -54,10 +54,10 @@ func (s streamResult) rate() float64 {
 	return float64(s.Bytes) / s.Time.Seconds() / 1e9
 }
 
-// segments are what the kernel of a sender counts, if it does.
+// segments are the TCP segments sent, and those sent again, as the sender's kernel counts them; 0 if it does not.
 type segments struct{ Sent, Again int }
 
-// Messages of the caller have 8 bytes; the first says what they want.
+// Messages of the caller have 8 bytes; the first byte is one of these.
 const (
 	linkPing  = 'p' // to be sent back
 	linkSend  = 's' // a stream follows
@@ -72,7 +72,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// blocks are what streams are made of: random bytes, and their sums.
+// blocks are the blocks of streams: random bytes, and their checksums.
 var blocks = sync.OnceValue(func() *blockSet {
 	s := &blockSet{data: make([]byte, blockKind*blockLen)}
 	src := rand.NewChaCha8([32]byte{1})
@@ -114,7 +114,7 @@ func measureLink(c net.Conn, p phases) (r linkResult, err error) {
 		return r, err
 	}
 	if r.Back, err = receiveStream(c, p.stream); err != nil {
-		r.Back = streamResult{} // part of one is no measure
+		r.Back = streamResult{} // a part of a stream is no measurement
 		return r, fmt.Errorf("receive: %w", err)
 	}
 	var theirs [2]segments
@@ -123,7 +123,7 @@ func measureLink(c net.Conn, p phases) (r linkResult, err error) {
 	return r, err
 }
 
-// measureSmall measures what becomes of small messages.
+// measureSmall measures latency and repeated segments of small messages.
 func (r *linkResult) measureSmall(c net.Conn, p phases) error {
 	small := make([]byte, smallLen)
 	small[0] = linkPing
@@ -137,7 +137,7 @@ func (r *linkResult) measureSmall(c net.Conn, p phases) error {
 		}
 		return nil
 	}
-	if err := trip(); err != nil { // it takes until the other side is done with another host
+	if err := trip(); err != nil { // not timed: the other side may be busy with another host
 		return err
 	}
 	var trips []time.Duration
@@ -167,8 +167,8 @@ func (r *linkResult) measureSmall(c net.Conn, p phases) error {
 
 func (s segments) since(o segments) segments { return segments{s.Sent - o.Sent, s.Again - o.Again} }
 
-// goesOn says whether small messages go on: until the usual time is over, and longer if few have come, but not where
-// all are far away.
+// goesOn reports whether to send more small messages: for the usual time, at most most of them; and up to the time far
+// while fewer than least have been answered.
 func goesOn(begin time.Time, usual, far time.Duration, done, least, most int) bool {
 	took := time.Since(begin)
 	return done == 0 || done < most && took < usual || done < least && took < far
@@ -209,7 +209,7 @@ func answerLink(c net.Conn, p phases) error {
 	}
 }
 
-// sendStream sends blocks for a while. Which block is which number's is random.
+// sendStream sends blocks for a time, in random order.
 func sendStream(c net.Conn, d time.Duration) error {
 	set := blocks()
 	head := make([]byte, headLen)
@@ -231,8 +231,8 @@ func sendStream(c net.Conn, d time.Duration) error {
 	return nil
 }
 
-// receiveStream receives what sendStream sends. The time is of what comes after the first quarter,
-// in which TCP finds its pace.
+// receiveStream receives a stream of sendStream. It leaves the first quarter out of the time, in which
+// TCP finds its pace.
 func receiveStream(c net.Conn, d time.Duration) (s streamResult, err error) {
 	b := make([]byte, headLen+blockLen)
 	var start, begin time.Time
@@ -258,7 +258,7 @@ func receiveStream(c net.Conn, d time.Duration) (s streamResult, err error) {
 			s.Time = now.Sub(begin)
 		}
 		if binary.BigEndian.Uint32(b[12:]) != 0 {
-			if s.Bytes == 0 { // the link is so slow that there was no more
+			if s.Bytes == 0 { // the link is so slow that nothing came after the first quarter
 				s.Bytes, s.Time = s.All-int64(len(b)), now.Sub(start)
 			}
 			return s, nil

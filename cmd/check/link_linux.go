@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// countSegments asks the kernel about a connection; zero if it is none of TCP's.
+// countSegments asks the kernel about a connection; zero if that is not TCP.
 func countSegments(c net.Conn) (s segments) {
 	t, ok := c.(*net.TCPConn)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A machine is where a rank looks for what its host is like. thisMachine is the real one;
+// A machine is a rank's source of facts about its host. thisMachine is the real one;
 // tests have another, and so has a container that sees the host's files elsewhere.
 type machine struct {
 	FS        fs.FS                               // the root: proc and sys lie in it
@@ -17,7 +17,7 @@ type machine struct {
 	Shm       func() (size, free uint64, ok bool) // of /dev/shm, in bytes
 	Limit     func(name string) (uint64, bool)    // hard limits: "nofile", "memlock", "nproc"
 	Addresses func() ([]address, error)           // that other hosts may reach
-	Idle      func() map[string]string            // interfaces that have none, and why
+	Idle      func() map[string]string            // interfaces without such an address, and why
 }
 
 // An address is an address of a network interface.
@@ -34,7 +34,7 @@ func thisMachine(root string) *machine {
 		Idle: idleInterfaces}
 }
 
-// addresses are those of the interfaces that are up: global ones, or loopback's if there are no
+// addresses are the global addresses of interfaces that are up, or loopback's if there are no
 // others.
 func addresses() ([]address, error) {
 	ifs, err := net.Interfaces()
@@ -65,7 +65,7 @@ func addresses() ([]address, error) {
 	return wide, nil
 }
 
-// idleInterfaces are the interfaces that no other host reaches, and why: addresses has none of theirs.
+// idleInterfaces are the interfaces that no other host reaches, of which addresses has none, and why.
 func idleInterfaces() map[string]string {
 	ifs, err := net.Interfaces()
 	if err != nil {
@@ -101,8 +101,8 @@ func virtual(name string) bool {
 	return false
 }
 
-// speed is what an interface's hardware is set to, in GB/s; 0 if it has none, as loopback, veth and bridges, whose
-// figures mean nothing, or does not say.
+// speed is the speed that an interface's hardware is set to, in GB/s; 0 if it is unknown, or if there is no hardware,
+// as for loopback, veth and bridges, whose figures mean nothing.
 func (m *machine) speed(name string) float64 {
 	dir := "sys/class/net/" + name
 	if mbps, ok := m.number(dir + "/speed"); ok && mbps > 0 && m.exists(dir+"/device") {

@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// mostAhead is how many gathers of a stage may be held without a rank that is late: it hears all their answers at once,
-// and then comes to all of them.
+// mostAhead is the most gathers of a stage that may be held without a late rank, which later gets all their answers at
+// once and then takes part in them.
 const mostAhead = 1024
 
-// errNothing is that nothing has come in time.
+// errNothing is the error of a take to which nothing has come in time.
 var errNothing = errors.New("check: nothing has come")
 
-// A mailbox has what a connection brings until its one reader takes it. It takes memory for what lies in it alone: a
-// hub has a mailbox for each rank.
+// A mailbox keeps the messages of a connection until its one reader takes them. An empty mailbox is small, since a hub
+// has one for each rank.
 type mailbox[T any] struct {
-	came chan struct{} // holds one if something has come since the reader looked
+	came chan struct{} // holds one value if something has come since the reader looked
 
 	mu   sync.Mutex
 	list []T
@@ -27,7 +27,7 @@ type mailbox[T any] struct {
 
 func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{came: make(chan struct{}, 1)} }
 
-// fill puts in what r brings as JSON, to its end, or until more lies there than the rules allow.
+// fill puts in the JSON messages of r, to its end, or until more than mostAhead lie there.
 func (b *mailbox[T]) fill(r io.Reader) {
 	for dec := json.NewDecoder(r); ; {
 		var m T
@@ -37,7 +37,7 @@ func (b *mailbox[T]) fill(r io.Reader) {
 	}
 }
 
-// put puts a message in, or says why no more comes. It reports whether more may come.
+// put puts m in, or, if err is not nil, notes err as the reason why no more comes. It reports whether more may come.
 func (b *mailbox[T]) put(m *T, err error) bool {
 	b.mu.Lock()
 	switch {
@@ -55,8 +55,8 @@ func (b *mailbox[T]) put(m *T, err error) bool {
 	return err == nil
 }
 
-// take is the next message, which it waits for until done, with errNothing then; else the error is why no more comes.
-// What has come goes before both.
+// take waits for the next message. The error is errNothing once done is closed, or the reason why no more messages
+// come. Messages that have come are returned before either.
 func (b *mailbox[T]) take(done <-chan struct{}) (T, error) {
 	for over := false; ; {
 		if m, ok, err := b.next(); ok || err != nil {

@@ -2,10 +2,10 @@ package check
 
 import "strings"
 
-// A model is what a GPU can do by its maker's data sheet. What a copy reaches is less: on an H200, 4,202 of
+// A model is a kind of GPU with the figures of its maker's data sheet. A copy reaches less: on an H200, 4,202 of
 // 4,800 GB/s in its memory (bench/results/h200-probe.json).
 type model struct {
-	name   string  // with which the driver's name begins
+	name   string  // beginning of the driver's name for it
 	memory float64 // GB/s
 	// nvlink is GB/s each way, by all links together: between any two GPUs if switches join them. 0: none, or
 	// it depends on bridges.
@@ -42,7 +42,7 @@ func knownModel(name string) (model, bool) {
 // pcieLane is GB/s each way of a lane by generation, after the coding of its bits: 8 GT/s × 128/130 from the third on.
 var pcieLane = map[int]float64{1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
 
-// Parts of a known figure that are enough. They are low, so that what is below is wrong and not only slow.
+// The least good parts of a known figure. They are low, so that anything below is a fault and not only slow.
 const (
 	enoughMemory = 0.7
 	enoughNVLink = 0.6

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Bounds of what is well between hosts.
+// Bounds of good links between hosts.
 const (
-	lossBound  = 0.005 // of small messages that were sent again
+	lossBound  = 0.005 // part of small messages that were sent again
 	leastLost  = 3
-	slowFloor  = 0.2 // of the others' bandwidth, below it, that is still well
-	slowCap    = 0.6 // however much the others differ, this is not
+	slowFloor  = 0.2 // part of the others' bandwidth by which a link may be slower
+	slowCap    = 0.6 // a link slower by this part is bad, however much the others differ
 	lateFactor = 2   // times the others' latency, and
 	lateFloor  = 50. // us more
 )
@@ -24,16 +24,16 @@ type way struct {
 	many      float64 // bandwidth of several streams, of two hosts; 0 if it was not measured
 	speed     float64 // of the interfaces; 0 if it is not known
 	latency   float64
-	network   int     // which: ways that have an interface in common are of one
-	lost      float64 // of small messages, of both directions
+	network   int     // number of the network: ways with a common interface are of one
+	lost      float64 // small messages lost, in both directions
 	messages  float64
-	resent    float64 // of segments of a stream
+	resent    float64 // part of a stream's segments that were sent again
 	corrupt   float64
-	wrong     string // where
-	failed    string // why there was no connection, or it ended; empty once one did not
+	wrong     string // where the data were wrong
+	failed    string // why every connection failed or ended; empty once one did well
 }
 
-// waysOf are all directions that were measured, in order.
+// waysOf are the ways that a stage has measured, in order.
 func waysOf(r *report, stage string) []*way {
 	at := map[subject]*way{}
 	var list []*way
@@ -86,17 +86,17 @@ type netJudge struct {
 	ways     []*way
 	blamed   map[subject]bool
 	shared   bool // the ways are within one machine
-	networks int  // how many the ways are of
+	networks int  // number of networks
 }
 
-// A blame is what a way can be blamed for.
+// A blame is a kind of fault that a way can have.
 type blame struct {
 	severity       severity
 	code, quantity string
-	whole          string                    // what is said of a host most of whose ways are bad
-	test           func(*way) (string, bool) // what is said of a way, and whether it is bad
-	weight         func(*way) float64        // of a way that is bad
-	again          bool                      // it is measured again before it is said
+	whole          string                    // text about a host with mostly bad ways
+	test           func(*way) (string, bool) // text about a way, and whether the way has the fault
+	weight         func(*way) float64        // weight of a bad way
+	again          bool                      // such ways are measured again before they are blamed
 }
 
 func judgeNetwork(r *report, cfg *config) []finding {
@@ -122,9 +122,9 @@ func judgeNetwork(r *report, cfg *config) []finding {
 	return j.list
 }
 
-// noNetworks leaves ways out that are over no network: no data have passed at either end, with any host, and other
-// interfaces join the two hosts. So do a VPN whose members do not see each other, and addresses of containers and
-// guests. It also says which addresses were left out.
+// noNetworks leaves out ways that are over no network: the interfaces at both ends have passed no data to any host, and
+// other interfaces join the two hosts. Examples are a VPN whose members do not see each other, and addresses of
+// containers and guests. A remark lists addresses that were left out.
 func (j *netJudge) noNetworks() {
 	carries, joined := map[component]bool{}, map[[2]string]bool{}
 	for _, w := range j.ways {
@@ -161,8 +161,8 @@ func (j *netJudge) noNetworks() {
 	}
 }
 
-// idle names interfaces that nobody reaches where data pass over those of the same name between most hosts, and nothing
-// else joins their host to that network. The stage of hosts has named the cards among them that are down.
+// idle names an interface that nobody reaches, if interfaces of its name pass data between most hosts, and nothing else
+// joins its host to that network. Cards that are down are left out, as the stage "host" has named them.
 func (j *netJudge) idle() {
 	for _, m := range j.r.Of("network", idleInterface) {
 		if state, ok := hostOf(j.r.Of("host", "state"), m.Subject.Host, m.Subject.Part); ok && state.Text != "up" {
@@ -190,7 +190,7 @@ func (j *netJudge) idle() {
 // loss blames ways that lose messages.
 func (j *netJudge) loss() {
 	bound := lossBound
-	if j.shared { // whose kernel sends again what a busy receiver has not acknowledged
+	if j.shared { // a busy machine's kernel repeats segments that are acknowledged late
 		bound = 0.01
 	}
 	j.blame(&blame{degraded, "loss", "bandwidth", "it loses packets", func(w *way) (string, bool) {
@@ -199,8 +199,8 @@ func (j *netJudge) loss() {
 	}, func(w *way) float64 { return 10 + w.lost/w.messages }, true})
 }
 
-// networks numbers the networks that the ways are of. Ways of one are compared with each other: rails may differ, and
-// hosts have other names for their interfaces.
+// networks numbers the ways' networks. Only ways of one network are compared, since rails may differ in speed; names of
+// interfaces do not count, since hosts may name them differently.
 func networks(ways []*way) (count int) {
 	at := map[component]int{} // of an interface, from 1
 	for _, w := range ways {
@@ -228,7 +228,7 @@ func networks(ways []*way) (count int) {
 	return count
 }
 
-// of are the ways of a network.
+// of returns the ways of a network.
 func (j *netJudge) of(network int) (list []*way) {
 	for _, w := range j.ways {
 		if w.network == network {
@@ -256,8 +256,8 @@ func (j *netJudge) late() {
 	}, func(w *way) float64 { return w.latency / typical[w.network] }, true})
 }
 
-// A pace is how quick the ways of a network are.
-type pace struct{ best, least, low, high float64 } // least is what is well; low and high are of those that are
+// A pace is the bandwidth of a network's ways.
+type pace struct{ best, least, low, high float64 } // least: the lowest good value; low, high: the range of good ones
 
 func (j *netJudge) paceOf(ways []*way) (p pace) {
 	best, spread := typicalOf(ways, func(w *way) float64 { return w.bandwidth })
@@ -295,7 +295,7 @@ func (j *netJudge) slow() {
 	}
 }
 
-// left are the bad ones of the ways that nothing was blamed for yet.
+// left are the ways that fail a test, with its text, without ways that were blamed before.
 func (j *netJudge) left(test func(*way) (string, bool)) map[*way]string {
 	bad := map[*way]string{}
 	for _, w := range j.ways {
@@ -309,7 +309,7 @@ func (j *netJudge) left(test func(*way) (string, bool)) map[*way]string {
 	return bad
 }
 
-// blame names the ways that are bad, or the hosts most of whose ways are.
+// blame adds findings for bad ways, or for hosts with mostly bad ways.
 func (j *netJudge) blame(b *blame) {
 	bad := j.left(b.test)
 	hosts := hostsToBlame(j.ways, bad)
@@ -332,7 +332,7 @@ func (j *netJudge) blame(b *blame) {
 	}
 }
 
-// blameHost names a host most of whose ways are bad.
+// blameHost adds the finding for a host with mostly bad ways.
 func (j *netJudge) blameHost(h string, bad map[*way]string, b *blame) {
 	var parts []*way
 	for w := range bad {
@@ -369,7 +369,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// span writes the range of what is alike.
+// span writes the range of good values.
 func span(low, high float64) string {
 	if math.IsInf(low, 0) {
 		return "more"
@@ -390,9 +390,9 @@ func cmpWays(x, y float64, a, b *way) int {
 	return strings.Compare(b.subject.String(), a.subject.String())
 }
 
-// typicalOf is the median over hosts of the best value of each, so that a host all of whose
-// links are bad does not count as normal, nor do its peers suffer from it. spread is how much values that are
-// about that good differ, as a part of it. It is 0 where fewer than three hosts were measured.
+// typicalOf is the median of the hosts' best values, so that a host with only bad links neither counts as
+// normal nor lowers the values of its peers. spread is the difference among values near the median, as a part of
+// it. typical is 0 where fewer than three hosts were measured.
 func typicalOf(ways []*way, value func(*way) float64) (typical, spread float64) {
 	best := map[string]float64{}
 	for _, w := range ways {
@@ -422,8 +422,8 @@ func typicalOf(ways []*way, value func(*way) float64) (typical, spread float64) 
 	return typical, 6 * 1.4826 * median(off) / math.Abs(typical)
 }
 
-// hostsToBlame are the hosts that explain most: those whose links are bad with most of their peers,
-// two at least, worst first, without those that are explained by others.
+// hostsToBlame are the hosts that explain most bad ways, worst first: their links are bad with most of their peers, and
+// with two at least. A host whose bad links are explained by other hosts is left out.
 func hostsToBlame(ways []*way, bad map[*way]string) []string {
 	peers := map[string]map[string]bool{}
 	for _, w := range ways {
@@ -478,6 +478,6 @@ func peersOf(ways []*way, host string) int {
 	return len(peers)
 }
 
-// sharedMachine says whether hosts of the job are one machine that pretends to be several, whose
-// links share its cores: there only what differs much is believed.
+// sharedMachine reports whether hosts of the job are one machine that pretends to be several. Their
+// links share its cores, so that only large differences count.
 func sharedMachine(cfg *config) bool { return cfg != nil && cfg.shared }

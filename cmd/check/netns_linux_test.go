@@ -20,7 +20,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// inNamespace calls f on a thread of its own in a network namespace, a new one if ns is nil, which it gives.
+// inNamespace calls f on a thread of its own in the network namespace ns, or in a new one if ns is nil, and returns the
+// namespace.
 func inNamespace(ns *os.File, f func() error) (*os.File, error) {
 	done := make(chan error)
 	go func() {
@@ -95,7 +96,7 @@ func (l *lan) namespace() *os.File {
 	return ns
 }
 
-// need runs a script in a namespace; a kernel may lack the modules for it.
+// need runs a script in a namespace, and skips the test if the kernel lacks modules for the script.
 func (l *lan) need(ns *os.File, script string) {
 	l.t.Helper()
 	if err := scriptIn(ns, script); err != nil {
@@ -153,7 +154,7 @@ func (l *lan) check(at, stages string) (*report, string) {
 		cmds = append(cmds, cmd)
 	}
 	err := cmds[0].Wait()
-	time.AfterFunc(time.Second, cancel) // whose end takes longer has been stopped, say
+	time.AfterFunc(time.Second, cancel) // a rank that takes longer to end may have been stopped
 	for _, cmd := range cmds[1:] {
 		_ = cmd.Wait()
 	}

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// The time of the network stage; part of it is for rounds, the rest for measuring suspects again.
+// Time limits of the network stage. A part is for the rounds, the rest for measuring suspects again.
 const (
 	networkQuick = 12 * time.Second
 	networkFull  = 9 * time.Minute
 	maxRails     = 8
 )
 
-// networkShare is what all rounds may take of a limit.
+// networkShare is the part of a limit that all rounds may take.
 func networkShare(limit time.Duration) time.Duration { return limit * 3 / 4 }
 
 // networkStage measures every pair of hosts over every interface that joins them.
@@ -43,10 +43,10 @@ type port struct {
 
 func (p port) addr() string { return (&net.TCPAddr{IP: p.IP, Port: p.Port}).String() }
 
-// reaches reports whether the address of another port is of the subnet of this one.
+// reaches reports whether another port's address is in this port's subnet.
 func (p port) reaches(q port) bool {
 	bits := 128
-	if p.IP.To4() != nil { // which may have come in 16 bytes
+	if p.IP.To4() != nil { // an IPv4 address may have 16 bytes
 		bits = 32
 	}
 	mask := net.CIDRMask(p.Mask, bits)
@@ -56,8 +56,8 @@ func (p port) reaches(q port) bool {
 // A rail is a pair of interfaces that join two hosts.
 type rail struct{ from, to port }
 
-// railsOf are the rails between two hosts: interfaces in one subnet, or else those of one name, or
-// else the first of each.
+// railsOf are the rails between two hosts: pairs of interfaces in one subnet, or else of one name, or
+// else the first interface of each.
 func railsOf(from, to []port) []rail {
 	var rails []rail
 	used := make([]bool, len(to))
@@ -82,17 +82,17 @@ func railsOf(from, to []port) []rail {
 	return rails
 }
 
-// Quantities of what is not measured with others: an address that several hosts have, one that is of a network of
-// others too, and an interface that nobody reaches.
+// Quantities of interfaces that are left out: an address that several hosts have, an address that another host has by
+// mistake, and an interface that nobody reaches.
 const (
 	sharedAddress = "address of several hosts"
 	takenTwice    = "address that another host has"
 	idleInterface = "idle interface"
 )
 
-// ownPorts leaves out ports whose address other hosts have too, as that of a bridge to a host's containers: it leads
-// each of them to itself. A host that has no other ports keeps them, for hosts may be one machine that pretends to be
-// several.
+// ownPorts leaves out ports whose address other hosts have too, such as that of a bridge to a host's containers: such
+// an address leads each host to itself. A host without other ports keeps them, since hosts may be one machine that
+// pretends to be several.
 func ownPorts(hosts [][]port) (own, left [][]port) {
 	owners := map[string]int{}
 	for _, ports := range hosts {
@@ -116,9 +116,9 @@ func ownPorts(hosts [][]port) (own, left [][]port) {
 	return own, left
 }
 
-// twice are the pairs of interfaces of different hosts that have one address by mistake: they are two, and a third host
-// has another address of the same network on an interface of that name. Bridges to a host's containers have one address
-// on all hosts, and hosts that share their interfaces are one machine.
+// twice are the pairs of interfaces of different hosts that have one address by mistake: exactly two hosts have the
+// address, and a third has another address of the same network on an interface of that name. Other common addresses are
+// no mistake: bridges to containers have one address on all hosts, and hosts may be one machine.
 func twice(hosts [][]port, names []string) (pairs []subject) {
 	for h, ports := range hosts {
 		for _, p := range ports {
@@ -146,7 +146,7 @@ func inUse(hosts [][]port, p port) bool {
 	return false
 }
 
-// A crew is what a host's leader needs in the network stage.
+// A crew is the state of a host's leader in the network stage.
 type crew struct {
 	j     *job
 	hosts [][]port // by host, in the order of leaders
@@ -247,8 +247,8 @@ func (j *job) listen() (ports []port, listeners []net.Listener, err error) {
 	return ports, listeners, nil
 }
 
-// ownPorts leaves ports out that are of several hosts, and notes which, and which interfaces of this host nobody
-// reaches.
+// ownPorts leaves out ports whose address several hosts have. It notes these ports, and interfaces of this host that
+// nobody reaches.
 func (c *crew) ownPorts(well bool) {
 	all, left := c.hosts, [][]port(nil)
 	c.hosts, left = ownPorts(all)
@@ -277,7 +277,7 @@ func (c *crew) ownPorts(well bool) {
 	}
 }
 
-// take sorts the connections that come.
+// take hands each incoming connection to the pair that expects it.
 func (c *crew) take(calls <-chan caller, done <-chan struct{}) {
 	for {
 		select {
@@ -293,7 +293,7 @@ func (c *crew) take(calls <-chan caller, done <-chan struct{}) {
 	}
 }
 
-// expected is where a connection is handed over.
+// expected is the channel that hands over the connection of a rank, round and rail.
 func (c *crew) expected(rank, round, rail int) chan caller {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -397,7 +397,7 @@ func (c *crew) wait(ctx context.Context, peer, round, rail int, p phases) {
 	case who := <-c.expected(c.ranks[peer], round, rail):
 		defer who.conn.Close()
 		defer bounded(ctx, who.conn)()
-		_ = answerLink(who.conn, p) // the caller says what went wrong
-	case <-ctx.Done(): // the caller says so too
+		_ = answerLink(who.conn, p) // the caller reports errors
+	case <-ctx.Done(): // reported by the caller too
 	}
 }

@@ -16,7 +16,7 @@ import (
 // A cluster of four hosts, 1 to 4 or a to d, in which a link or a host is ill; it is named,
 // and nothing else.
 func TestNetworkFaults(t *testing.T) {
-	// between changes what goes between two hosts, one way or both.
+	// between is healthy, with the link between two hosts changed, one way or both.
 	between := func(x, y byte, both bool, change func(l *fakeLink)) func(a, b byte) fakeLink {
 		return func(a, b byte) fakeLink {
 			l := healthy(a, b)
@@ -71,7 +71,7 @@ func TestNetworkFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, errs := runAll(t, fakeCluster(4, c.link), config{Stages: []stage{networkStage()}})
-				time.Sleep(time.Minute) // for what is still under way
+				time.Sleep(time.Minute) // until goroutines left behind have ended
 				for _, err := range errs {
 					require.NoError(t, err)
 				}
@@ -139,8 +139,8 @@ func withRails(jobs []*job, change func(i int, h *fakeHost)) []*job {
 	return jobs
 }
 
-// What keeps a host from a network that the others have is named: an interface that nobody reaches, an address that is
-// another host's. Neither is said where nothing else shows that a network is there.
+// TestRailsThatLackAHost: if a host is missing from a network of the others, the cause is named: an interface that
+// nobody reaches, or an address that another host has. Without other signs of a network nothing is found.
 func TestRailsThatLackAHost(t *testing.T) {
 	on := func(which int, change func(h *fakeHost)) func(int, *fakeHost) {
 		return func(i int, h *fakeHost) {

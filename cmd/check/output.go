@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// write writes what was asked for; what cannot be written does not keep the rest.
+// write writes the report in all forms asked for. An error with one file does not keep it from writing the others.
 func (f *commandFlags) write(r *report, stdout io.Writer) error {
 	metrics := f.metrics
 	if f.serves() {
@@ -29,7 +29,8 @@ func (f *commandFlags) write(r *report, stdout io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// writeTo has a file written, if it has a name. It is there as a whole or as it was: somebody may read it at any time.
+// writeTo has a file written, if name is not empty. A regular file is replaced at once, since somebody may read it at
+// any time.
 func writeTo(name string, stdout io.Writer, write func(io.Writer) error) error {
 	switch name {
 	case "":

@@ -78,7 +78,7 @@ func aReport() *report {
 	return r
 }
 
-// What is written is as it was, and what reads it understands it.
+// TestOutput: all forms of a report are as in testdata, and their readers accept them.
 func TestOutput(t *testing.T) {
 	r := aReport()
 	require.Equal(t, []string{"died host gamma<&>, rank 2", "slow-link host beta, eth0 to host delta, eth0",
@@ -149,7 +149,7 @@ func exposition(t *testing.T, text string) {
 	}
 }
 
-// Names that nobody would choose do not break what is written.
+// TestOutputOfOddNames: names with any characters leave all forms well formed.
 func TestOutputOfOddNames(t *testing.T) {
 	r := aReport()
 	odd := "a\"b\\c\nd\x00\xff{}é,=\t</svg>]]>"
@@ -180,7 +180,7 @@ func TestOutputOfOddNames(t *testing.T) {
 	require.NotContains(t, b.String(), "d\x00\xff{}é,=\t</svg>]]>")
 }
 
-// The map of hundreds of hosts is drawn in no time, and what is wrong is in the part that is shown.
+// TestLargeMap: the map of hundreds of hosts is drawn quickly, and the part shown has the pairs with findings.
 func TestLargeMap(t *testing.T) {
 	tier.Long(t)
 	const n = 270
@@ -208,7 +208,7 @@ func TestLargeMap(t *testing.T) {
 	require.Contains(t, b.String(), "!515")
 }
 
-// A baseline of other hosts is no baseline, and what is missing is said once.
+// TestBaselineOfAnother: a baseline of other hosts is not compared with, and a missing host is named once.
 func TestBaselineOfAnother(t *testing.T) {
 	base, r := aReport(), aReport()
 	for i := range base.Hosts {

@@ -51,7 +51,7 @@ func (r *report) Print(w io.Writer) error {
 	return err
 }
 
-// machines says what GPUs there are, a line for all hosts that have the same.
+// machines lists the GPUs: a line for all hosts that have the same.
 func (r *report) machines() (lines []string) {
 	type machine struct{ models, links, about []string }
 	at := map[string]*machine{}
@@ -118,7 +118,7 @@ func label(s severity) string {
 	return s.String()
 }
 
-// result is what came of a stage, in few words.
+// result is the result of a stage in few words.
 func (s *stageReport) result(r *report) string {
 	worst, n := well, 0
 	for _, f := range r.Findings {

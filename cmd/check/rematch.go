@@ -12,8 +12,8 @@ type rematch struct{ Rounds [][][2]int }
 // rematches are the numbers of rounds in which pairs are measured again.
 const rematches = 1 << 20
 
-// again has rank 0 name the pairs that are unlike the others, and measures them once more, three times at most (quick:
-// two): on a machine that does other work too a link may look slow once. The best counts.
+// again measures pairs that rank 0 finds unlike the others once more, three times at most (quick: two): on a machine
+// that does other work too a link may look slow once. The best measurement counts.
 func (c *crew) again(ctx context.Context, list []measurement) error {
 	turns := 2
 	if c.j.cfg.Full {
@@ -113,7 +113,7 @@ func (c *crew) suspects(list []finding) rematch {
 			}
 			continue
 		}
-		for b := range min(len(c.ranks), 4) { // a host that is slow with all: a few of them tell
+		for b := range min(len(c.ranks), 4) { // a finding about a host: measure it with a few others
 			add(a, b)
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// schema is the version of a report's JSON. Fields may be added under one number; what
-// changes or goes away makes another.
+// schema is the version of a report's JSON. Fields may be added under one number; a field that
+// changes or is removed makes a new one.
 const schema = "ringo-check/1"
 
-// A report is what a check has found out.
+// A report is the result of a check.
 type report struct {
 	Schema   string        `json:"schema"`
 	Version  string        `json:"version"` // of ringo
@@ -42,7 +42,7 @@ type stageReport struct {
 	Skipped string  `json:"skipped,omitempty"` // why there was nothing to do on all ranks
 }
 
-// Of are the measurements of a quantity by a stage; an empty quantity is every one.
+// Of returns a stage's measurements of a quantity; of all quantities if that is empty.
 func (r *report) Of(stage, quantity string) []measurement {
 	var list []measurement
 	for _, m := range r.Measurements {
@@ -53,7 +53,7 @@ func (r *report) Of(stage, quantity string) []measurement {
 	return list
 }
 
-// IsLost says whether a host has a rank that was lost, which explains what failed there.
+// IsLost reports whether a host has a lost rank, which explains failures there.
 func (r *report) IsLost(host string) bool {
 	for _, h := range r.Hosts {
 		if h.Name == host {
@@ -63,7 +63,7 @@ func (r *report) IsLost(host string) bool {
 	return false
 }
 
-// judged sorts the findings and makes the verdict of them.
+// judged sorts the findings and derives the verdict from them.
 func (r *report) judged() {
 	sortFindings(r.Findings)
 	r.Verdict = well

@@ -10,15 +10,15 @@ type outlier struct {
 	Index  int
 	Value  float64
 	Median float64 // of all
-	Low    float64 // the least and greatest of those that are like each other
+	Low    float64 // Low and High are the least and greatest of the values that are no outliers
 	High   float64
 	Ratio  float64 // Value / Median
 }
 
 // outliers are the values that are worse than the others: lower than the median if low is set, else
-// higher. Worse is: farther from the median than 6 times the spread of the values (the median absolute
-// deviation, made comparable to a standard deviation), and farther than floor, a part of the median: 0.2 for 20 %.
-// It takes three values to tell which one is unlike; fewer give none, and two of three that are bad hide.
+// higher. A value is worse if its distance from the median exceeds 6 times the spread of the values (the median
+// absolute deviation, made comparable to a standard deviation), and exceeds floor, a part of the median: 0.2 for 20 %.
+// Fewer than three values have no outliers, and two bad ones of three hide each other.
 func outliers(values []float64, floor float64, low bool) []outlier {
 	if len(values) < 3 {
 		return nil

@@ -14,12 +14,12 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// grace is how long a stage may go on after its limit before it is left behind, and as long
-// again is given to ranks to say so.
+// grace is how long a stage may go on after its limit before it is left behind. Ranks then have
+// as long again to report it.
 const grace = 2 * time.Second
 
-// What all stages may take together. A stage that has less than one part of leastPart of its limit left is left out: it
-// would measure too little to be believed.
+// Limits of all stages together. A stage is left out if less than one leastPart-th of its own limit is left, since it
+// would measure too little.
 const (
 	withinQuick = 30 * time.Second
 	withinFull  = 10 * time.Minute
@@ -28,7 +28,7 @@ const (
 	noTime      = "no time left"
 )
 
-// A share is what a rank says at the end of a stage.
+// A share is a rank's message at the end of a stage.
 type share struct {
 	Measurements []measurement
 	Error, Skip  string
@@ -36,10 +36,10 @@ type share struct {
 	Took         time.Duration
 }
 
-// run carries out the stages as one rank of the job; all ranks call it with the same config. The
-// report is rank 0's; the others get nil. The error is that the check could not be carried to its end: rank
-// 0 is gone, this rank was taken for lost, or ctx has ended. Then rank 0's report is of what was
-// done so far, with the verdict Unjudged if nothing worse was found.
+// run carries out the stages as one rank of the job; all ranks call it with the same config. Rank 0 gets
+// the report; the others get nil. It is an error if the check could not be carried to its end: rank
+// 0 is gone, this rank was taken for lost, or ctx has ended. Then rank 0's report has the results
+// until then, with the verdict unjudged if nothing worse was found.
 func run(ctx context.Context, j *job, cfg config) (*report, error) {
 	cfg.Within = cfg.within()
 	if cfg.Stages == nil {
@@ -106,7 +106,7 @@ func (c *config) stages() []stage {
 		return slices.DeleteFunc(list, func(s stage) bool { return strings.HasPrefix(s.Name, "GPU") })
 	}
 	if c.NCCL != "" {
-		list = append(list, ncclStage()) // last, for what it leaves behind holds the GPUs
+		list = append(list, ncclStage()) // last, since a hanging collective of NCCL holds the GPUs
 	}
 	return list
 }
@@ -134,7 +134,7 @@ func newReport(j *job, started time.Time) *report {
 // rendezvous is the stage before all others, by name.
 const rendezvous = "rendezvous"
 
-// outlast returns when the others, who go on without this rank, have had their time.
+// outlast returns when the time of the others, which go on without this rank, is over.
 func (j *job) outlast(ctx context.Context) {
 	select {
 	case <-time.After(min(max(j.remaining(), 0), withinFull) + 2*grace):
@@ -222,7 +222,7 @@ func (j *job) measure(ctx context.Context, s *stage, limit time.Duration) share 
 	return mine
 }
 
-// take takes what a rank says of a stage into the report.
+// take puts a rank's share of a stage into the report.
 func (r *report) take(m member, stage string, s *share, report *stageReport) {
 	for _, x := range s.Measurements {
 		x.Stage, x.Rank = stage, m.Rank
@@ -242,7 +242,7 @@ func (r *report) take(m member, stage string, s *share, report *stageReport) {
 	}
 }
 
-// lose takes ranks that were lost into the report.
+// lose puts lost ranks into the report.
 func (r *report) lose(j *job, lost []loss, stage string) {
 	r.loseAbsent(lost, stage)
 	for _, l := range lost {
@@ -266,7 +266,7 @@ func (r *report) lose(j *job, lost []loss, stage string) {
 	}
 }
 
-// loseAbsent takes ranks that never came into the report: those of one host in one finding.
+// loseAbsent puts ranks that never came into the report, with one finding for each host.
 func (r *report) loseAbsent(lost []loss, stage string) {
 	type cause struct{ host, why string }
 	ranks, order := map[cause][]string{}, []cause(nil)

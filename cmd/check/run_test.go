@@ -77,8 +77,8 @@ func TestRanksThatDoNotCome(t *testing.T) {
 		name  string
 		first func(j *job) error
 		want  []string
-		heard float64 // by the others in that stage
-		after float64 // and in the next one
+		heard float64 // parts that the others get in that stage
+		after float64 // parts that they get in the next one
 	}{
 		{"well", fine, nil, 3, 3},
 		{"skips", func(j *job) error {
@@ -202,7 +202,7 @@ func canceled(t *testing.T) context.Context {
 	return ctx
 }
 
-// Without stages of one's own the time is what the command promises.
+// TestWithinByDefault: without config.Stages the time limits are those that the command's help promises.
 func TestWithinByDefault(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		j := alone()
@@ -213,7 +213,7 @@ func TestWithinByDefault(t *testing.T) {
 	}
 }
 
-// No bytes are not taken for nothing.
+// TestGatherOfNoBytes: an empty part in a gather is not taken for a missing one.
 func TestGatherOfNoBytes(t *testing.T) {
 	r, _ := runAll(t, local("a", "b", "c"),
 		config{Stages: []stage{{Name: "empty", Quick: time.Minute,
@@ -234,7 +234,7 @@ func TestGatherOfNoBytes(t *testing.T) {
 	require.Empty(t, r.Findings)
 }
 
-// silent says nothing, as a process that is stopped.
+// silent is a star that never answers, like a stopped process.
 type silent struct{ star }
 
 func (s silent) gather(context.Context, int, []byte) (answer, error) {
@@ -242,7 +242,7 @@ func (s silent) gather(context.Context, int, []byte) (answer, error) {
 	return answer{}, errors.New("stopped")
 }
 
-// What is no number does not keep the report from being written.
+// TestNoNumbers: a measurement of NaN or infinity does not keep the report from being written.
 func TestNoNumbers(t *testing.T) {
 	r, _ := runAll(t, local("a"),
 		config{Stages: []stage{{Name: "odd", Quick: time.Minute, Measure: func(context.Context, *job) ([]measurement, error) {
@@ -253,7 +253,7 @@ func TestNoNumbers(t *testing.T) {
 	require.Equal(t, []string{"+Inf", "NaN of nothing"}, []string{r.Of("odd", "")[0].Text, r.Of("odd", "")[1].Text})
 }
 
-// A job that is checked again says of a rank that is lost in which stage that was.
+// TestLostBefore: a second check of a job names the stage of the first in which a rank was lost.
 func TestLostBefore(t *testing.T) {
 	jobs := local("a", "b")
 	var wg sync.WaitGroup
@@ -322,7 +322,7 @@ func TestWithoutTheLeader(t *testing.T) {
 	})
 }
 
-// sleeper comes to gathers late, as a process that was stopped.
+// sleeper is a star that comes to gathers late, like a process that was stopped for a while.
 type sleeper struct{ star }
 
 func (s sleeper) gather(ctx context.Context, seq int, data []byte) (answer, error) {

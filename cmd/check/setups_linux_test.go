@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A setup is hosts as people have them, in network namespaces. Scripts are the shell's; in them HOST is a host's
+// A setup is a typical set-up of hosts, in network namespaces. Scripts are for the shell; HOST in them is a host's
 // number, from 1.
 type setup struct {
 	name    string
@@ -32,10 +32,10 @@ type setup struct {
 	before1 string // before ranks of host c, or of the last
 	wires   wiring
 	at      string   // where the ranks meet, if not at 10.77.0.1
-	stages  string   // if not all that need no GPU; of those that are ill: host and network
+	stages  string   // if empty: all that need no GPU, or for faulty set-ups host and network
 	busy    bool     // other processes want the cores
-	named   []string // what is wrong, by code and subject; nothing in a set-up that is well
-	quick   bool     // a case that short runs have too
+	named   []string // expected findings, by code and subject; none for a good set-up
+	quick   bool     // also run by -short
 }
 
 // setupsEnv says which set-ups TestSetups builds: "all", or a number by which the part is chosen.
@@ -44,7 +44,7 @@ const setupsEnv = "RINGO_SETUPS"
 // setupParts is how many runs with RINGO_TEST=full have all set-ups: each has a part by turns.
 const setupParts = 4
 
-// Set-ups that are well raise no alarm, and of those that are not what is wrong is named, and nobody who is well.
+// TestSetups: a good set-up has no findings, and a faulty one has findings about the fault alone.
 func TestSetups(t *testing.T) {
 	tier.Long(t)
 	which, turn := os.Getenv(setupsEnv), time.Now().YearDay()
@@ -157,7 +157,7 @@ func (s *setup) run(t *testing.T) {
 	require.Subset(t, named, s.named, said)
 }
 
-// judge gives the findings, and those of them that are of nothing that is ill.
+// judge returns the findings that no fault of the set-up explains, and all findings.
 func (s *setup) judge(r *report, said string) (wrong, named []string, _ string) {
 	for _, f := range r.Findings {
 		ofMachine := slices.Contains(ofThisMachine, f.Code) &&
@@ -174,7 +174,7 @@ func (s *setup) judge(r *report, said string) (wrong, named []string, _ string) 
 
 var hostNames = regexp.MustCompile(`(?:host|rank) \w+`)
 
-// covers says whether a finding is about what is ill: the host, or both hosts of the pair.
+// covers reports whether a finding is about a faulty part: the host, or both hosts of the pair.
 func (s *setup) covers(found string) bool {
 	_, about, _ := strings.Cut(found, " ")
 	hosts := hostNames.FindAllString(about, -1)
@@ -196,18 +196,18 @@ func (s *setup) covers(found string) bool {
 var ofThisMachine = []string{"shm-full", "low-nofile", "low-nproc", "no-memory", "cpu-capped", "memory-errors",
 	"memory-repairs"}
 
-// slowly is a script that limits what an interface sends.
+// slowly is a script that limits the rate at which an interface sends.
 func slowly(dev, rate string) string {
 	return "tc qdisc add dev " + dev + " root tbf rate " + rate + " burst 32kb latency 50ms; "
 }
 
-// firewall is a script with a rule for what a host is sent.
+// firewall is a script with a rule for packets that a host receives.
 func firewall(rule string) string {
 	return "nft 'add table inet f; add chain inet f in { type filter hook input priority 0; }; add rule inet f in " +
 		rule + "'; "
 }
 
-// switches is a script with a rule for what the fabric passes on.
+// switches is a script with a rule for frames that the fabric forwards.
 func switches(rule string) string {
 	return "nft 'add table bridge f; add chain bridge f on { type filter hook forward priority 0; }; add rule bridge f " +
 		"on " + rule + "'; "

@@ -2,7 +2,7 @@ package check
 
 import "time"
 
-// What ends a rank that does not come, or not in time.
+// Time limits for ranks that do not come, or come late.
 const (
 	soon    = "export RINGO_TEST_JOIN=3s; "
 	quickly = "export RINGO_TEST_LIMIT=1500ms; "
@@ -169,10 +169,10 @@ var illSetups = []setup{
 		named:  []string{"died host d, rank 3", "no-link host b, eth0 to host c, eth0"}},
 }
 
-// noGSO has each packet be one on the way.
+// noGSO keeps the kernel from sending several packets as one large one.
 const noGSO = "ip link set eth0 gso_max_size 1500 gso_max_segs 1"
 
-// hostSends is that what one host sends goes over a wire.
+// hostSends is the wiring in which one host sends over the wire w.
 func hostSends(ill int, w wire) wiring {
 	return func(host int) (sends, receives wire) {
 		if host == ill {

@@ -122,5 +122,5 @@ var wellSetups = []setup{
 	{name: "two hosts", what: "no third to compare with", hosts: 2},
 }
 
-// everywhere is that all that hosts send goes over the same wire.
+// everywhere is the wiring in which all hosts send over the wire w.
 func everywhere(w wire) wiring { return func(int) (sends, receives wire) { return w, wire{} } }

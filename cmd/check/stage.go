@@ -31,11 +31,11 @@ type skipError struct{ why string }
 
 func (e *skipError) Error() string { return e.why }
 
-// skip is the error by which Measure says that there is nothing to measure here. It makes no
+// skip is the error of a Measure that has nothing to measure on this rank. It makes no
 // finding.
 func skip(format string, a ...any) error { return &skipError{fmt.Sprintf(format, a...)} }
 
-// skipped is why err skips, and whether it does.
+// skipped returns the reason of an error of skip; false for any other error.
 func skipped(err error) (string, bool) {
 	if s, ok := errors.AsType[*skipError](err); ok {
 		return s.why, true

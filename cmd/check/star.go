@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// A star is how the ranks of a job talk: rank 0, the hub, has a connection to each other one.
+// A star connects the ranks of a job: rank 0, the hub, has a connection to each other rank.
 type star interface {
-	// gather is job.Gather. The lost in its answer are those that this rank has not heard of yet, or again.
+	// gather is job.Gather. Lost in its answer has the ranks newly lost; some may have been in an earlier answer.
 	gather(ctx context.Context, seq int, data []byte) (answer, error)
 	close() error
 }
@@ -29,8 +29,8 @@ type answer struct {
 	Parts    [][]byte // by rank, nil if none came; nil if only rank 0 gets them
 	Lost     []loss
 	Ended    bool          // rank 0 has ended the stage
-	Excluded bool          // the receiver is one of them
-	Left     time.Duration // at the end of a stage: what the stages that follow may take
+	Excluded bool          // the receiver is one of the lost
+	Left     time.Duration // at the end of a stage: the time left for further stages
 }
 
 // answerTime bounds how long an answer may take to be sent, and how long after the end of
@@ -42,8 +42,8 @@ type spoke struct {
 	conn net.Conn
 	enc  *json.Encoder
 	in   *mailbox[said]
-	next *said // that has come and waits for its gather
-	late int   // the stage in which it did not come in time: its other gathers do not wait for it
+	next *said // a message that has come before its gather
+	late int   // the stage in which the rank missed a gather: the stage's other gathers do not wait for it
 }
 
 // A hub is rank 0's star.
@@ -51,7 +51,7 @@ type hub struct {
 	spokes []*spoke // by rank; nil for its own and the lost
 	size   int
 	first  int       // its own rank
-	missed []loss    // who has not connected: the others hear of it at the first gather
+	missed []loss    // ranks that have not connected: the others learn of them at the first gather
 	end    time.Time // of all stages; zero is never
 	wg     sync.WaitGroup
 }
@@ -96,7 +96,7 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 	for _, s := range h.spokes {
 		if s != nil && s.next == nil {
 			wg.Go(func() {
-				if s.say(a) != nil { // the others hear of it at the next gather
+				if s.say(a) != nil { // the others learn of the loss at the next gather
 					s.conn.Close()
 				}
 			})
@@ -132,7 +132,7 @@ func (s *spoke) part(ctx context.Context, seq int) ([]byte, *loss) {
 	}
 }
 
-// receive is the next that the rank says. What has come goes before a context that has ended.
+// receive is the rank's next message. A message that has come is returned even if the context has ended.
 func (s *spoke) receive(ctx context.Context) (*said, *loss) {
 	if m := s.next; m != nil {
 		s.next = nil
@@ -153,7 +153,7 @@ func (s *spoke) say(a answer) error {
 	return s.enc.Encode(a)
 }
 
-// drop tells a rank that it is out, without waiting for it to read that.
+// drop tells a rank that it is out of the job, without waiting until the rank reads that.
 func (h *hub) drop(rank int) {
 	s := h.spokes[rank]
 	h.spokes[rank] = nil

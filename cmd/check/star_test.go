@@ -48,8 +48,8 @@ func TestLateRankKeepsUp(t *testing.T) {
 	})
 }
 
-// A mailbox gives what has come in order, before it says that nothing has come, or why nothing more does; it takes no
-// more than the rules allow.
+// TestMailbox: a mailbox returns its messages in order, before errNothing or the error of its end, and takes no more
+// than mostAhead.
 func TestMailbox(t *testing.T) {
 	over := make(chan struct{})
 	close(over)

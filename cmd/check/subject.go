@@ -21,8 +21,8 @@ func (p component) String() string {
 // IsGPU says whether the component is a GPU.
 func (p component) IsGPU() bool { return strings.HasPrefix(p.Part, "GPU ") }
 
-// A subject is what was measured: a component, or with To the way from a component to another. It is
-// comparable. The zero subject is the whole job.
+// A subject is the thing measured: a component, or, with To, the way from that component to another. Subjects
+// can be compared by ==. The zero subject is the whole job.
 type subject struct {
 	component
 	To component `json:"to,omitzero"`
@@ -49,7 +49,7 @@ func (s subject) String() string {
 	return s.component.String() + " to " + s.To.String()
 }
 
-// A measurement is one thing that a rank has measured or found out.
+// A measurement is one value or fact that a rank has found.
 type measurement struct {
 	Stage    string  `json:"stage"` // run fills it in
 	Rank     int     `json:"rank"`  // who measured it; run fills it in
@@ -57,5 +57,5 @@ type measurement struct {
 	Quantity string  `json:"quantity"` // "bandwidth", "latency", "clock offset", "driver", "error", …
 	Value    float64 `json:"value"`
 	Unit     string  `json:"unit,omitempty"` // "GB/s", "us", "s", "B", …
-	Text     string  `json:"text,omitempty"` // of what is no number
+	Text     string  `json:"text,omitempty"` // for facts that are no number
 }

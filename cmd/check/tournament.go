@@ -31,8 +31,8 @@ func planTournament(n int, limit time.Duration) tournament {
 // Time is the most that all rounds take.
 func (t tournament) Time() time.Duration { return time.Duration(t.Rounds) * t.Slot }
 
-// Peer is whom a host is measured with in a round; -1 is nobody. It is the circle method: the last
-// host of an even number stays, the others move on by one each round.
+// Peer is the host with which a host is measured in a round; -1 is none. By the circle method, the last
+// of an even number of hosts stays, and the others move on by one each round.
 func (t tournament) Peer(host, round int) int {
 	m := t.Rounds // that move: an odd number
 	even := t.Hosts%2 == 0

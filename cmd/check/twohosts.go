@@ -11,13 +11,13 @@ import (
 const (
 	linkStreams     = 4 // of the second measurement
 	manyStreams     = "bandwidth of 4 streams"
-	pairFloor       = 0.3 // of the other direction's bandwidth or of the interface's speed, below it, a link is slow
-	pairFloorShared = 0.1 // the same of hosts that are one machine, whose interfaces' speed says nothing
-	tcpSpeed        = 5   // GB/s, more than which is not expected of TCP, whatever the interface's speed
+	pairFloor       = 0.3 // a link is slow below this part of the other direction's bandwidth or of the interface's speed
+	pairFloorShared = 0.1 // pairFloor for hosts that are one machine, whose interfaces' speed means nothing
+	tcpSpeed        = 5   // GB/s that are expected of TCP at most, whatever the interface's speed
 )
 
-// several is both sides over one rail by several TCP streams at once. It is for two hosts, which no third is compared
-// with: one stream may be slow on a link that is well.
+// several is a measurement over one rail by several TCP streams at once, for caller and acceptor. It is for a job of
+// two hosts, which cannot be compared with a third: a single stream may be slow on a good link.
 func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, p phases) {
 	var wg sync.WaitGroup
 	parts := make([]*crew, linkStreams)
@@ -53,8 +53,8 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 	}
 }
 
-// slowOfTwo judges the ways between two hosts, those of left, by the other direction and by the interfaces' speed. One
-// stream that is slow is a reason to measure again; a link is slow if several streams are.
+// slowOfTwo judges the ways in left, between two hosts, by the other direction and by the interfaces' speed. If one
+// stream is slow the link is measured again; a link counts as slow if several streams together are.
 func (f *findings) slowOfTwo(left map[*way]string, ways []*way, shared bool) {
 	floor := pairFloor
 	if shared {

@@ -58,7 +58,8 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
-// One stream that is slow is no finding where several are not, nor is what virtual interfaces say of themselves.
+// TestTwoHostsJudged: a slow single stream is no finding if several streams are quick, nor is the speed that a virtual
+// interface claims.
 func TestTwoHostsJudged(t *testing.T) {
 	there := pairOf(component{"a", "eth0"}, component{"b", "eth0"})
 	back := pairOf(there.To, there.component)

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// An odd measurement differs from what most others say of the same thing.
+// An odd is a measurement that differs from most others of the same quantity.
 type odd struct {
 	measurement
-	most string // what the others say
-	who  string // in words: "the other 7 hosts", "host a"
+	most string // the others' value
+	who  string // the others: "the other 7 hosts", "host a"
 }
 
-// said is what a measurement says, in words.
+// said is the value of a measurement in words.
 func (m *measurement) said() string {
 	if m.Text != "" || m.Unit == "" && m.Value == 0 {
 		return m.Text
@@ -21,8 +21,8 @@ func (m *measurement) said() string {
 	return spell(m.Value, m.Unit)
 }
 
-// unlike are those of measurements, one a host, that differ from most. Where no value has more than
-// half, as with two hosts, those differ that say something else than the first.
+// unlike are the measurements, of one a host, that differ from the value of more than half. If there is no
+// such value, as with two hosts, all that differ from the first.
 func unlike(list []measurement) []odd {
 	count := map[string]int{}
 	for i := range list {
@@ -51,7 +51,7 @@ func unlike(list []measurement) []odd {
 
 func key(m *measurement) string { return fmt.Sprint(m.Text, "|", m.Value) }
 
-// byPart sorts measurements by the part of the host that they are of.
+// byPart groups measurements by the part of their subjects.
 func byPart(list []measurement) [][]measurement {
 	at := map[string]int{}
 	var groups [][]measurement
@@ -81,7 +81,7 @@ func spell(v float64, unit string) string {
 	return strings.TrimSpace(figure(v) + " " + unit)
 }
 
-// figure writes three digits, of a whole number those that there are.
+// figure writes three digits, or all digits of a whole number.
 func figure(v float64) string {
 	if v == float64(int64(v)) {
 		return fmt.Sprintf("%.0f", v)

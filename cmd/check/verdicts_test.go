@@ -45,8 +45,8 @@ func along(stage, from, to, quantity string, value float64, unit, text string) m
 		Text: text}
 }
 
-// Judges say of measurements what they have said: severity, code, weight and sentence of each finding, at their bounds
-// and beyond. Read the difference before -rewrite.
+// TestVerdicts compares the judges' findings, for measurements at their bounds and beyond, with testdata: severity,
+// code, weight and sentence. Read the difference before -rewrite.
 func TestVerdicts(t *testing.T) {
 	var b strings.Builder
 	say := func(name string, judge func(*report, *config) []finding, cfg config, lists ...[]measurement) {

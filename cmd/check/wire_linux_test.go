@@ -11,23 +11,22 @@ import (
 	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
-// A wire is one direction between a host and the fabric, which this process carries frame by frame: what a kernel
-// without netem cannot do.
+// A wire is one direction between a host and the fabric, whose frames this process carries, with faults that a kernel
+// without netem cannot make.
 type wire struct {
 	delay   time.Duration
-	jitter  time.Duration // up to so much more; the order is kept
-	flip    int           // of so many large frames, a byte of one is another, and no checksum sees it
-	swap    int           // of so many large frames, two change places
-	twice   int           // of so many frames, one comes twice
-	onlyTo  byte          // if not 0: all this is of frames to the host of this number, from 1
+	jitter  time.Duration // random delay up to this, in addition; the order is kept
+	flip    int           // in one of this many large frames a byte changes, unnoticed by checksums; 0: never
+	swap    int           // one of this many large frames changes places with the next
+	twice   int           // one of this many frames comes twice
+	onlyTo  byte          // if not 0, the faults affect only frames to the host of this number, from 1
 	blocked bool          // nothing passes
 }
 
-// A wiring is what the wires of a host, numbered from 1, do to what it sends and to what it receives; zero wires are
-// good ones.
+// A wiring gives each host, numbered from 1, its wires for sending and for receiving; zero wires are good ones.
 type wiring func(host int) (sends, receives wire)
 
-// wireUp gives each host an eth0 that wires join with the fabric, in place of what it has.
+// wireUp replaces each host's eth0 by one that wires join with the fabric.
 func (l *lan) wireUp(w wiring) {
 	for h, ns := range l.hosts {
 		far := l.tap(l.fabric, portName(h, 0)+"t")

@@ -21,17 +21,17 @@ import (
 	"github.com/ringo-go/ringo/internal/given"
 )
 
-// workerReady is what a worker says when it has started.
+// workerReady is the line that a worker prints when it has started.
 const workerReady = "ringo check worker 1"
 
-// greetingBytes are as many as a login may write before the worker does.
+// greetingBytes is the most bytes that a login may print before the worker.
 const greetingBytes = 1 << 20
 
 // workerJoin is how long workers wait for each other.
 const workerJoin = 30 * time.Second
 
-// An order is what a worker is told, in a line of its standard input: so the ID, which is secret,
-// is in no command line.
+// An order is the task of a worker, as a line of its standard input and not in its command line, since
+// the ID is secret.
 type order struct {
 	ID         bootstrap.ID
 	Rank, Size int
@@ -42,7 +42,7 @@ type order struct {
 	Device     string
 	GPUs       int
 	NCCL       string
-	Baseline   *report `json:",omitempty"` // of the first, which leads if it comes
+	Baseline   *report `json:",omitempty"` // for the first rank alone, which leads if it comes
 }
 
 // A worker is a process on another host, as its launcher sees it.
@@ -201,9 +201,9 @@ func (f *commandFlags) orders(id bootstrap.ID, here []*worker, absent []loss, st
 	return nil
 }
 
-// firstReport is the report of the worker that leads: the lowest that gives one, so those below it have ended or had
-// their time. A report of another version, or about other hosts than were asked, is none. If there is none the error is
-// the first worker's.
+// firstReport is the report of the leading worker: the lowest that gives one, after those below it have ended or had
+// their time. A report of another version, or about hosts that were not asked for, does not count. Without any report
+// the error is the first worker's.
 func firstReport(id bootstrap.ID, workers []*worker, absent []loss) (*report, error) {
 	type result struct {
 		report *report
@@ -218,7 +218,7 @@ func firstReport(id bootstrap.ID, workers []*worker, absent []loss) (*report, er
 				err = report.isOf(i, workers, absent)
 			}
 			results[i] <- result{report, err}
-			_ = w.wait() // and all that it has said is here
+			_ = w.wait() // so that all of its standard error has come
 			bootstrap.Gone(id, i, cmp.Or(w.errors.line(), "it said nothing"))
 		}()
 	}
@@ -234,7 +234,7 @@ func firstReport(id bootstrap.ID, workers []*worker, absent []loss) (*report, er
 	return nil, first
 }
 
-// isOf says why a report is not one of this version by a rank about the hosts that were asked.
+// isOf is nil if a report has this version and is about the hosts that were asked for, else the reason why not.
 func (r *report) isOf(rank int, workers []*worker, absent []loss) error {
 	if r.Version != ringo.Version {
 		return fmt.Errorf("its report is of ringo %s, and this is %s", r.Version, ringo.Version)
@@ -278,7 +278,7 @@ func (w *worker) name() string {
 	return w.host
 }
 
-// start starts the worker and waits until it says that it is there.
+// start starts the worker and waits until it has printed workerReady.
 func (w *worker) start(ctx context.Context, f *commandFlags) error {
 	args := append(strings.Fields(f.ssh), w.host, f.remote, "check", "-worker")
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -297,7 +297,7 @@ func (w *worker) start(ctx context.Context, f *commandFlags) error {
 		return err
 	}
 	w.cmd, w.in, w.out, w.wait = cmd, in, bufio.NewReader(out), sync.OnceValue(cmd.Wait)
-	context.AfterFunc(ctx, func() { // what the command has started may hold the other ends
+	context.AfterFunc(ctx, func() { // processes that the command has started may hold the other ends
 		in.Close()
 		out.Close()
 	})
@@ -305,7 +305,7 @@ func (w *worker) start(ctx context.Context, f *commandFlags) error {
 	go func() {
 		line, err := w.greeted()
 		if err != nil {
-			if failed := w.wait(); failed != nil { // and all that it has said is here
+			if failed := w.wait(); failed != nil { // so that all of its standard error has come
 				err = failed
 			}
 		}
@@ -330,7 +330,8 @@ func (w *worker) start(ctx context.Context, f *commandFlags) error {
 	return err
 }
 
-// greeted reads until the worker says that it is there, for the shell may greet first, and gives the last line.
+// greeted reads until the worker has printed workerReady, since a login may print lines before, and returns the last
+// line.
 func (w *worker) greeted() (last string, err error) {
 	for n := 0; n < greetingBytes && last != workerReady; {
 		var line []byte
@@ -344,7 +345,7 @@ func (w *worker) greeted() (last string, err error) {
 	return last, nil
 }
 
-// work is the other end: it carries out an order, and ends when its launcher does.
+// work is the worker's side: it carries out an order, and ends when the launcher ends.
 func work(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

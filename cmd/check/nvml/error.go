@@ -5,7 +5,7 @@ import "fmt"
 // A Result is an nvmlReturn_t. It is an error, so that errors.Is(err, ErrGPUIsLost) works.
 type Result int32
 
-// Those that are told apart.
+// Results with a meaning for callers.
 const (
 	ErrNotSupported     Result = 3
 	ErrNoPermission     Result = 4

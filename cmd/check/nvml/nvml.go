@@ -1,9 +1,9 @@
-// Package nvml is NVIDIA's management library without cgo: what a driver says of the
-// health of its GPUs, for package check. The library is opened when Open is first called. It is
-// part of the command ringo, and nothing here is promised to other modules.
+// Package nvml is NVIDIA's management library without cgo: it asks a driver about the
+// health of its GPUs, for package check. Open opens the library. The package is
+// part of the command ringo; nothing here is promised to other modules.
 //
-// The trap: hardly any GPU answers everything, and old libraries lack functions. What was
-// not answered is Unknown, or -1, and State.Unanswered says why.
+// The trap: hardly any GPU answers everything, and old libraries lack functions. A field
+// without an answer is Unknown, or -1, and State.Unanswered lists the calls that failed.
 package nvml
 
 import (
@@ -18,7 +18,7 @@ import (
 // File is what Open opens where no other is named.
 const File = "libnvidia-ml.so.1"
 
-// A Library is NVML, open and started. It stays so until the process ends. Its methods may be
+// A Library is NVML, opened and initialised until the process ends. Its methods may be
 // called by any goroutine.
 type Library struct {
 	lib dl.Library
@@ -56,7 +56,7 @@ func (l *Library) Count() (int, error) {
 	return int(*n), err
 }
 
-// Index is GPU i of Count. One that has fallen off the bus is an error here.
+// Index is GPU i of Count. A GPU that has fallen off the bus is an error.
 func (l *Library) Index(i int) (Device, error) {
 	d := new(Device)
 	err := l.call("nvmlDeviceGetHandleByIndex_v2", uintptr(i), addressOf(d))

@@ -71,7 +71,7 @@ func TestState(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// What an old library has not is Unknown, and the rest is there.
+// TestOldLibrary: fields whose function an old library lacks are Unknown, and the others are set.
 func TestOldLibrary(t *testing.T) {
 	l, err := Open(fake(t, "OLD"))
 	require.NoError(t, err)

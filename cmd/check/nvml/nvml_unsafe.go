@@ -2,8 +2,8 @@ package nvml
 
 import "unsafe"
 
-// addressOf is the address of a variable, which it puts on the heap: a stack may move before C has written
-// there. The caller uses the variable after the call, which keeps it.
+// addressOf is the address of a variable, and makes the compiler put the variable on the heap: a stack may move before
+// C has written there. The caller must use the variable after the call of C, which keeps it alive.
 func addressOf[T any](p *T) uintptr {
 	if escapes != nil {
 		escapes <- p

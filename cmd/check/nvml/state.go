@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Switch is on, off, or nobody knows.
+// A Switch is on, off, or unknown.
 type Switch int8
 
 const (
@@ -85,12 +85,12 @@ type PCIe struct {
 type NVLink struct {
 	Active  bool   `json:"active"`
 	Version int    `json:"version"`          // of the GPU's interface, not of NVLink: the driver's number
-	Remote  string `json:"remote,omitempty"` // PCI address of what is at its end
-	Kind    string `json:"kind,omitempty"`   // of that: "gpu", "switch"
+	Remote  string `json:"remote,omitempty"` // PCI address of the device at the other end
+	Kind    string `json:"kind,omitempty"`   // of that device: "gpu", "switch"
 	Errors  Errors `json:"errors"`
 }
 
-// Errors count what a link had to do again, since the driver was loaded.
+// Errors count a link's errors since the driver was loaded, all of which it has repaired.
 type Errors struct {
 	Replay   int64 `json:"replay"`
 	Recovery int64 `json:"recovery"` // times that it was trained anew
@@ -132,8 +132,8 @@ func (r Reasons) String() string {
 	return strings.Join(names, ", ")
 }
 
-// State asks a GPU everything, in a few milliseconds. The error is that of a GPU that is lost or
-// needs a reset; whatever else is not answered is noted in the State.
+// State asks a GPU for all fields, in a few milliseconds. It is an error if the GPU is lost or
+// needs a reset; any other call that fails is noted in State.Unanswered.
 func (l *Library) State(d Device) (State, error) {
 	a := &asker{l: l, d: uintptr(d)}
 	s := State{
@@ -156,7 +156,7 @@ func (l *Library) State(d Device) (State, error) {
 	return s, a.lost
 }
 
-// An asker asks a GPU, and keeps what it does not answer.
+// An asker asks a GPU, and notes the calls that fail.
 type asker struct {
 	l          *Library
 	d          uintptr
@@ -235,7 +235,7 @@ func (a *asker) rows() Rows {
 
 func (a *asker) pages() Pages {
 	count := func(cause uintptr) int {
-		n := new(uint32) // 0: it only counts, and says that there is too little room for the addresses
+		n := new(uint32) // 0 addresses fit: the call only sets the count, and fails with errInsufficientSize
 		err := a.l.call("nvmlDeviceGetRetiredPages", a.d, cause, addressOf(n), 0)
 		if !errors.Is(err, errInsufficientSize) && !a.answered(err) {
 			return -1
@@ -245,7 +245,7 @@ func (a *asker) pages() Pages {
 	return Pages{count(0), count(1), a.onOff("nvmlDeviceGetRetiredPagesPendingStatus")}
 }
 
-// reasons has another name since R535.
+// reasons asks by the function's name since R535, or else by its older name.
 func (a *asker) reasons() Reasons {
 	name := "nvmlDeviceGetCurrentClocksEventReasons"
 	if _, ok := a.l.function(name); !ok {
