@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A listener is one whose address is all that counts.
+// A listener has an address and does nothing.
 type listener struct {
 	net.Listener
 	at string

@@ -50,8 +50,8 @@ type RecvConn interface {
 // that has closed from one that has died.
 var ErrClosed = fifo.ErrClosed
 
-// ErrHeld is part of what Close of a transport returns that cannot say that its network has let go of memory that was
-// registered: the memory must be kept, for the network may still read and write it.
+// ErrHeld is among the errors of a transport's Close if its network may still read and write registered memory. The
+// caller must then keep that memory until the process ends.
 var ErrHeld = errors.New("the network may still use registered memory, which is kept")
 
 // A LengthError is a slot of another length than the receiver expects: the two
@@ -108,12 +108,12 @@ type Config struct {
 	Key    []byte // secret of the communicator; both ends of a connection prove they know it
 	Limits Limits
 	Guard  *fifo.Guard         // ends every wait of every connection
-	Left   func(rank int) bool // a rank has said goodbye and dials no more; nil for nobody
+	Left   func(rank int) bool // whether a rank has said goodbye and dials no more; nil: nobody has
 	Spin   bool                // there is a core for every rank of this host: waits may spin before they yield
 	Log    *slog.Logger
 
-	// Linger is how long Close waits for a peer that is there and takes none of what was sent to it, where
-	// that is still this rank's to deliver; then Close says what is lost. 0 is a second, and no word.
+	// Linger is how long Close waits for a live peer that takes none of the slots which this rank still has
+	// to deliver; then Close returns an error that names the loss. 0 is a second, and no error.
 	Linger time.Duration
 }
 
@@ -127,8 +127,8 @@ type Transport interface {
 	// what connections will need (memory, permissions), so that it fails before the
 	// ranks agree on a transport and not after.
 	Listen() (addr []byte, err error)
-	// Reach says why the two ranks cannot be connected this way, nil if they
-	// can. It is pure and symmetric.
+	// Reach is the reason why the two ranks cannot be connected this way, nil if
+	// they can. It is pure and symmetric.
 	Reach(a, b Info) error
 	// Dial makes the sending end of a connection to peer, which listens at addr. Errors:
 	// ErrClosed if nobody listens there, the Guard's, or those of the system.

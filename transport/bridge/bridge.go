@@ -1,14 +1,13 @@
 // Package bridge connects the kernels of GPUs that share no memory. It is for package
 // gpupaths. A kernel's queues are pinned memory of its own process, and goroutines move
 // the slots between them and the connections of any transport, one for each lane. A
-// slot and its stamp travel as one message. Where the transport is a transport.Placer the slots
-// may lie where it moves them itself, a GPU's memory for example, and nothing is copied
-// (placed.go). It is part of a communicator, and nothing here is promised to other modules.
+// slot and its stamp travel as one message. With a transport.Placer the slots may lie in memory
+// that the transport moves itself, a GPU's for example, and nothing is copied (placed.go). The
+// package is part of a communicator, and nothing here is promised to other modules.
 //
 // Kernels and goroutines wait by polling: a kernel causes no interrupt. One goroutine polls
-// for all that wait, so a Bridge takes no more than one core for it however many lanes it has;
-// and when nothing has come for a ms, less and less often, so an idle Bridge costs next to
-// nothing.
+// for all waits, so polling takes one core at most, however many lanes there are. When nothing
+// has come for a ms it polls less and less often, so an idle Bridge costs next to nothing.
 //
 // The trap: the first slot after a pause is late by 1/64 of the pause, at most 20 ms.
 // Call Wake before a launch to avoid that.
@@ -27,8 +26,8 @@ import (
 
 // Config is what a Bridge needs of its communicator.
 type Config struct {
-	Guard *fifo.Guard // of the connections, and nothing else; the Bridge ends with it
-	// Fail is called with the reason when a connection breaks; not after Close or the
+	Guard *fifo.Guard // of the Bridge's connections alone; its end ends the Bridge, and Close ends it
+	// Fail is called with the reason when a connection breaks, but not after Close or the
 	// Guard's end, nor for peers that said goodbye. The phase is "send" or "recv".
 	Fail func(peer int, phase string, err error)
 }
@@ -42,8 +41,8 @@ type Bridge struct {
 	mu       sync.Mutex
 	ends     []interface{ Close() error }
 	asleep   []*sleeper
-	lanes    []*lane // that are placed; replaced as a whole
-	polls    bool    // a goroutine polls for those asleep, and moves lanes
+	lanes    []*lane // with placed slots; each change makes a new slice
+	polls    bool    // a goroutine polls for the sleepers, and moves lanes
 	vigilant atomic.Bool
 	wake     chan struct{}
 	closed   atomic.Bool
@@ -97,7 +96,7 @@ func (b *Bridge) In(peer int, queues []Queue, accept func() (transport.RecvConn,
 	})
 }
 
-// greet says which lane a new connection is for.
+// greet tells the receiver which lane a new connection is for.
 func greet(c transport.SendConn, lane int) error {
 	if _, err := c.Reserve(0); err != nil {
 		return err

@@ -148,7 +148,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// A slot that comes after a long time comes soon, and sooner when announced.
+// A slot that is published after a long pause arrives soon, and sooner after Wake.
 func TestIdle(t *testing.T) {
 	from, to := sides(t, "unix", 4096)
 	for n := range uint64(3) {
@@ -174,7 +174,7 @@ func TestGoodbye(t *testing.T) {
 	require.Empty(t, to.failed)
 }
 
-// A connection that breaks is told of, with the peer.
+// Fail hears of a connection that breaks, with the peer.
 func TestBroken(t *testing.T) {
 	from, to := sides(t, "unix", 4096)
 	publish(&from.queues[0], 0, transport.Stamp{}, 10, nil)
@@ -190,7 +190,7 @@ func TestBroken(t *testing.T) {
 	require.ErrorContains(t, <-from.failed, "send 1: ")
 }
 
-// What a kernel says is not believed beyond its slot.
+// A kernel's length that is more than its slot is an error.
 func TestLength(t *testing.T) {
 	from, _ := sides(t, "inproc", 128)
 	q := &from.queues[1]
@@ -200,7 +200,7 @@ func TestLength(t *testing.T) {
 	require.ErrorContains(t, <-from.failed, "129 bytes of 128")
 }
 
-// The end of the Guard ends everything without a word.
+// The end of the Guard ends everything without a call of Fail.
 func TestAborted(t *testing.T) {
 	from, to := sides(t, "unix", 4096)
 	publish(&from.queues[0], 0, transport.Stamp{}, 10, nil)
@@ -221,7 +221,7 @@ func TestNewQueue(t *testing.T) {
 	require.Error(t, err)
 }
 
-// BenchmarkSlots is of one lane, by the size of slots.
+// BenchmarkSlots measures one lane, for several sizes of slots.
 func BenchmarkSlots(b *testing.B) {
 	for _, network := range []string{"unix", "tcp"} {
 		for _, size := range []int{1 << 10, 128 << 10, 512 << 10} {

@@ -9,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// BenchmarkTurns sends a slot on each lane in turn, so the others wait. It tells the time of
-// processors too, the kernel's part by the benchmark included.
+// BenchmarkTurns sends a slot on each lane in turn, so the others wait. It reports processor
+// time too, the time of the kernel that the benchmark plays included.
 func BenchmarkTurns(b *testing.B) {
 	from, to := sides(b, "unix", 4096)
 	used := func() int64 {

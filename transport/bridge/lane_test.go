@@ -18,8 +18,8 @@ var errBroken = errors.New("no rail is left")
 func (broken) Free() int                       { return 4 }
 func (broken) Reserve(int) (mem.Region, error) { return mem.Region{}, errBroken }
 
-// Slots that are on their way when a connection breaks are not the kernel's again, and the bridge hears
-// of it, although nothing more is to be sent.
+// Slots that are on their way when a connection breaks do not go back to the kernel, and the bridge gets
+// the error, although nothing more is to be sent.
 func TestLaneBroken(t *testing.T) {
 	q, err := NewPlaced(4, 64, mem.Host(make([]byte, 4*64)), make([]byte, 4*HeaderBytes), make([]byte, 8), make([]byte, 8))
 	require.NoError(t, err)

@@ -9,10 +9,10 @@ import (
 )
 
 // A lane is a connection with placed slots, and the queue of the kernel that fills or reads them.
-// Nothing about it waits, so the goroutine that polls serves all of them.
+// No call on a lane waits, so the polling goroutine serves all lanes.
 //
-// The first Slots slots of a connection are greetings, without bytes, which say the lane. So
-// slot n of the kernel is slot n of the connection.
+// The first Slots slots of a connection are greetings: no bytes, but the lane's number. So the
+// kernel's slot n, which is the connection's slot n + Slots, has the same memory for both.
 type lane struct {
 	peer   int
 	number int
@@ -22,7 +22,7 @@ type lane struct {
 
 	greeted int
 	count   uint64 // slots published, or received
-	back    uint64 // of those: that the kernel has again, or the connection
+	back    uint64 // of these, the slots that the kernel, or the connection, has got back
 }
 
 // OutPlaced is Out for queues whose slots are placed. It dials a connection for each lane in turn.
@@ -59,7 +59,7 @@ func (b *Bridge) InPlaced(peer int, queues []Queue, accept func(lane int) (trans
 	})
 }
 
-// add has a lane move.
+// add keeps the lane's connection and has poll move its slots.
 func (b *Bridge) add(c interface{ Close() error }, l *lane) error {
 	if err := b.keep(c); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (l *lane) out() (moved bool, err error) {
 	}
 	free := l.send.Free()
 	if back := int64(l.count) - int64(q.Slots-free); back > int64(l.back) {
-		if free == q.Slots { // maybe for the connection has ended
+		if free == q.Slots { // perhaps because the connection has ended
 			if _, err := l.send.Reserve(0); err != nil {
 				return false, err
 			}

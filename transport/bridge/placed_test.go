@@ -95,7 +95,7 @@ func (q kernelQueue) publish(n uint64, length int, seed byte) {
 	q.Posted.Store(n + 1)
 }
 
-// wrong says what is wrong with a slot, which has come.
+// wrong is how a slot that has arrived differs from the one published, nil if it does not.
 func (q kernelQueue) wrong(n uint64, length int, seed byte) error {
 	h := q.header(n)
 	good := binary.LittleEndian.Uint64(h) == uint64(seed) && binary.LittleEndian.Uint64(h[8:]) == n &&
@@ -169,7 +169,7 @@ func TestPlacedLanes(t *testing.T) {
 	require.Zero(t, to.queues[1].Seen.Load())
 }
 
-// A connection that breaks is told of, with the peer, and other lanes go on.
+// Fail hears of a connection that breaks, with the peer, and other lanes go on.
 func TestPlacedBroken(t *testing.T) {
 	from, to := placedSides(t, transporttest.HostSlots)
 	join(from, to, 0, 1, 2)

@@ -38,7 +38,7 @@ func NewQueue(slots, slotBytes int, memory, headers, posted, seen []byte) (Queue
 	return q, err
 }
 
-// NewPlaced is NewQueue for slots that lie where connections move them.
+// NewPlaced is NewQueue for slots that lie in placed, from or to which connections move them.
 func NewPlaced(slots, slotBytes int, placed mem.Region, headers, posted, seen []byte) (Queue, error) {
 	if slots < 1 || slotBytes < 0 || placed.Len() != slots*slotBytes || len(headers) < slots*HeaderBytes ||
 		len(posted) < 8 || len(seen) < 8 {

@@ -9,14 +9,14 @@ import (
 )
 
 // The stages of a wait for a kernel. A goroutine polls by itself for less than a µs. Then one
-// goroutine polls for all of the Bridge that wait: at first without a pause, yielding, and when
-// nothing has come for about a ms, with pauses that grow with the time in which nothing happened.
+// goroutine polls for all waits of the Bridge: at first it only yields, and when nothing has
+// come for about a ms, it pauses, the longer the more time has passed without an event.
 const (
 	eagerPolls = 200
 	yields     = 4096
 	minSleep   = 20 * time.Microsecond
 	maxSleep   = 20 * time.Millisecond
-	vigilSleep = 200 * time.Microsecond // instead, see Vigilant
+	vigilSleep = 200 * time.Microsecond // in place of maxSleep, see Vigilant
 	idleShare  = 64                     // a pause is this part of the idle time
 )
 
@@ -73,7 +73,7 @@ func (b *Bridge) ended() error {
 func (b *Bridge) poll() {
 	timer := time.NewTimer(minSleep)
 	defer timer.Stop()
-	var idle time.Time // since when there are pauses
+	var idle time.Time // when the pauses began
 	for vain := 0; ; {
 		woken, left, lanes, ended := b.rouse()
 		if ended {
@@ -107,7 +107,7 @@ func (b *Bridge) poll() {
 	}
 }
 
-// rouse wakes the sleepers whose counter has arrived, or all of them at the end.
+// rouse wakes the sleepers whose counter has reached n, or all of them at the Bridge's end.
 func (b *Bridge) rouse() (woken, left int, lanes []*lane, ended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

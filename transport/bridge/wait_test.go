@@ -13,8 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A kernel of a graph comes unannounced, after any time: a bridge that is told of graphs
-// finds out soon.
+// A kernel of a graph starts unannounced, at any time: a vigilant bridge soon sees its slots.
 func TestVigilant(t *testing.T) {
 	for _, vigilant := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -34,7 +33,7 @@ func TestVigilant(t *testing.T) {
 	}
 }
 
-// Many that wait take one goroutine that polls, and waiting takes nothing from the heap.
+// Many waits share one polling goroutine, and waiting takes nothing from the heap.
 func TestOnePolls(t *testing.T) {
 	b := New(Config{Guard: new(fifo.Guard)})
 	const lanes, turns = 5, 200

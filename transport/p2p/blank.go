@@ -9,9 +9,9 @@ import (
 // blankBytes is the length of the zeros that are copied at a time.
 const blankBytes = 256 << 10
 
-// A blank clears memory of a context by copies from zeros of the host: a copy engine does
-// that beside any kernel, where a kernel that clears might have to wait for one to end. All
-// Ranges of a context share it.
+// A blank clears memory of a context by copies of zeros from host memory. A copy engine makes
+// these beside any kernel, while a kernel that clears might have to wait for another to end. All
+// Ranges of a context share the blank.
 type blank struct {
 	driver cuda.Driver
 	store  *cuda.Store

@@ -15,12 +15,12 @@ type CardMemory struct {
 	cfg    Config
 	at     uintptr
 	bytes  int
-	dmabuf bool // it may be exported by one
+	dmabuf bool // networks may get the memory by dma-buf
 	memory transport.Memory
 }
 
-// NewCardMemory makes at least cfg.Bytes. An error says why the GPU or its driver cannot. dmabuf
-// says that networks may get it by dma-buf; by address alone they need a kernel module for it.
+// NewCardMemory makes at least cfg.Bytes. The error is why the GPU or its driver cannot. With dmabuf
+// networks may get the memory by dma-buf; without, by address, which takes a kernel module.
 func NewCardMemory(cfg Config, dmabuf bool) (m *CardMemory, err error) {
 	m = &CardMemory{cfg: cfg, dmabuf: dmabuf}
 	err = m.with(func() error {
@@ -73,8 +73,8 @@ func (m *CardMemory) allocate() error {
 		return errors.Join(err, m.free())
 	}
 	m.memory.Region = mem.Device(int(m.cfg.Device), m.at, m.bytes)
-	// The driver says whether kernels see what cards write in order (CUDA driver API,
-	// CUGPUDirectRDMAWritesOrdering). If they do not, the network flushes.
+	// The driver tells whether kernels see the writes of cards in order (CUDA driver API,
+	// CUGPUDirectRDMAWritesOrdering). If not, the network flushes.
 	ordering, err := d.DeviceGetAttribute(cuda.AttrRDMAWritesOrdering, m.cfg.Device)
 	m.memory.Ordered = err == nil && ordering >= cuda.RDMAWritesOrderingOwner
 	exports, err := d.DeviceGetAttribute(cuda.AttrDMABufSupported, m.cfg.Device)
@@ -92,10 +92,10 @@ func (m *CardMemory) export() (fd int, offset uint64, err error) {
 	return fd, 0, err
 }
 
-// Memory is what a network registers.
+// Memory is the memory, for a network to register.
 func (m *CardMemory) Memory() transport.Memory { return m.memory }
 
-// Bytes is how much there is.
+// Bytes is the length of the memory.
 func (m *CardMemory) Bytes() int { return m.bytes }
 
 func (m *CardMemory) free() error {
@@ -103,5 +103,5 @@ func (m *CardMemory) free() error {
 	return errors.Join(d.MemUnmap(m.at, m.bytes), d.MemAddressFree(m.at, m.bytes))
 }
 
-// Close gives the memory back. No kernel and no card uses it any more.
+// Close gives the memory back. No kernel and no card may use it any more.
 func (m *CardMemory) Close() error { return m.with(m.free) }

@@ -40,7 +40,7 @@ func TestCardMemory(t *testing.T) {
 	})
 }
 
-// A GPU that cannot says why, and takes nothing.
+// A GPU that lacks something gives an error that names it, and no memory is taken.
 func TestNoCardMemory(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("needs GPUs that lack something")

@@ -20,7 +20,7 @@ const (
 	secretBytes = 32
 	maxPending  = 64
 	exportTime  = 10 * time.Second // for one caller to prove itself and get all files
-	maxReason   = 1024             // bytes of why a file cannot be had
+	maxReason   = 1024             // bytes of the reason why there is no file
 )
 
 // A door is where other processes of this host get files of GPU memory. A process has one,
@@ -44,8 +44,8 @@ type exporter struct {
 	Export
 	export func(i int) (fd int, err error)
 	door   *door
-	work   sync.WaitGroup    // callers that are served
-	conns  map[net.Conn]bool // theirs; under the lock of doors
+	work   sync.WaitGroup    // one for each caller that is served
+	conns  map[net.Conn]bool // the callers'; under the lock of doors
 }
 
 // newExporter hands out files, each made by export when it is asked for.
@@ -156,15 +156,15 @@ func (e *exporter) close() {
 	}
 }
 
-// fetch gets files of an Export, one after the other; f does not keep them. Without files
-// it finds out whether there may be some.
+// fetch gets files of an Export, one after the other, and closes each after f. If files is 0
+// it only finds out whether the Export can be reached.
 func fetch(ctx context.Context, x *Export, first, files int, f func(i, fd int) error) (err error) {
 	if x == nil {
 		return errors.New("the peer hands out no files")
 	}
 	defer func() {
 		if cause := context.Cause(ctx); err != nil && cause != nil {
-			err = cause // and no time-out, which is only how the wait was ended
+			err = cause // not the time-out, by which AfterFunc ended the wait
 		}
 	}()
 	dialer := net.Dialer{Timeout: exportTime}
@@ -199,7 +199,7 @@ func fetch(ctx context.Context, x *Export, first, files int, f func(i, fd int) e
 	return nil
 }
 
-// receive is the next file.
+// receive is the descriptor of the next file.
 func receive(c *net.UnixConn) (fd int, err error) {
 	word, control := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
 	n, m, _, _, err := c.ReadMsgUnix(word, control) // sets close-on-exec

@@ -41,7 +41,7 @@ func TestExportSilentCallers(t *testing.T) {
 	require.Less(t, time.Since(start), exportTime*9/10)
 }
 
-// Who sits on the socket of a peer that has gone learns nothing of the secret, and
+// An impostor on the socket of a peer that has gone learns nothing of the secret, and
 // is not believed.
 func TestExportImpostor(t *testing.T) {
 	l, err := net.Listen("unix", fmt.Sprintf("@ringo-test-%s-%d", t.Name(), os.Getpid()))
@@ -72,7 +72,7 @@ func TestExportImpostor(t *testing.T) {
 	require.NotContains(t, string(<-heard), string(secret))
 }
 
-// What ends a wait for a file is why it ended, and nothing else: a death is no time-out.
+// The error of a wait for a file is the cause of its context: a death is no time-out.
 func TestFetchEnds(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	e, err := newExporter("slow", func(int) (int, error) {

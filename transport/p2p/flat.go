@@ -8,8 +8,8 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A Flat is the memory of all ranks' segments in one range of addresses, with the same distance from each rank's
-// to the next. A kernel that knows the first address and the distance computes where a rank's is.
+// A Flat is the memory of all ranks' segments in one range of addresses, with the same distance from each segment
+// to the next. A kernel computes the address of any rank's segment from the first address and the distance.
 type Flat struct {
 	Base   uint64 // of rank 0's segment
 	Stride uint64 // a multiple of FlatUnit
@@ -19,7 +19,7 @@ type Flat struct {
 	maps     []stretch
 }
 
-// FlatUnit is what the distance of a Flat is a multiple of. NCCL's kernels count in it.
+// FlatUnit divides the distance of every Flat, in bytes. NCCL's kernels count distances in this unit.
 const FlatUnit = 1 << 32
 
 // A stretch is addresses that are mapped, or reserved.
@@ -28,9 +28,9 @@ type stretch struct {
 	bytes int
 }
 
-// Lay maps the segments of all ranks, whose offers are given by rank, for kernels of this rank. ReachSegment is nil
-// for every two of them. Only memory of the virtual-memory API can be mapped, and the segments have to begin
-// at the same offset in a page. Call it before any rank's Settle. Cost: addresses for a stride for each
+// Lay maps the segments of all ranks, whose offers are given by rank, for kernels of this rank. ReachSegment must be
+// nil for every two of them. Only memory of the virtual-memory API can be mapped, and the segments have to begin
+// at the same offset in a page. Call Lay before any rank's Settle. Cost: addresses for a stride for each
 // rank, and three calls of the driver for each piece.
 func (s *Segment) Lay(offers []SegmentOffer) (f *Flat, err error) {
 	f = &Flat{segment: s}
@@ -133,5 +133,5 @@ func (f *Flat) giveBack() error {
 	return errors.Join(append(errs, f.segment.cfg.Driver.MemAddressFree(f.reserved.at, f.reserved.bytes))...)
 }
 
-// Close gives the addresses back. No kernel of this rank uses them any more.
+// Close gives the addresses back. No kernel of this rank may use them any more.
 func (f *Flat) Close() error { return f.segment.with(f.giveBack) }

@@ -44,7 +44,7 @@ type mapping struct {
 }
 
 // NewHost makes the segment of this rank: zero, and shared where the system allows. A
-// failure is not returned but told in the rank's offer.
+// failure is not returned: the rank's offer carries it as Refused.
 func NewHost(cfg Config) *HostMemory {
 	m := &HostMemory{cfg: cfg, opened: map[int]mapping{}}
 	m.offer = HostOffer{Info: cfg.Self, Driver: driverID(cfg.Driver), Bytes: cfg.Bytes, Refused: cfg.Refused}
@@ -82,7 +82,7 @@ func (m *HostMemory) address(p uintptr) (addr uint64, err error) {
 	return addr, err
 }
 
-// Bytes is this rank's segment, for the host; nil if there is none.
+// Bytes is this rank's segment as the host sees it; nil if there is none.
 func (m *HostMemory) Bytes() []byte { return m.own.data }
 
 // Address is the address of this rank's segment for its kernels.

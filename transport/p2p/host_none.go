@@ -4,7 +4,7 @@ package p2p
 
 import "errors"
 
-// There is no pinned host memory and no GPU here: what asks for it is told so.
+// Systems other than Unix have no pinned host memory and no GPU here, so create and open fail.
 
 func create(int) (mapping, *File, error) { return mapping{}, nil, errors.ErrUnsupported }
 

@@ -1,11 +1,11 @@
 // Package p2p shares memory among the GPUs of a host. It is for packages gpupaths and
 // gpucomm. Each rank allocates one segment on its GPU, and all others open it, by peer
-// access in the same process and by IPC handles in another (Memory). What is large and
-// rarely needed as a whole is addresses first, and memory when some rank needs it
+// access in the same process and by IPC handles in another (Memory). A large area that is
+// rarely needed as a whole is addresses at first, and gets memory when some rank needs a piece
 // (Range). Where GPUs cannot access each other's memory, the segment is pinned host memory, which processes hand over
 // as a file (HostMemory). The caller lays out the segment (engine/grid.Board). Memory that
-// the user has allocated, in any way, is shared as it is (Segment). It is part of a communicator,
-// and nothing here is promised to other modules.
+// the user has allocated, in any way, is shared as it is (Segment). The package is part of a
+// communicator, and nothing here is promised to other modules.
 //
 // The trap: closing a segment frees or unmaps memory that kernels of other ranks may still
 // use. All ranks have to be done first.
@@ -21,7 +21,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Config is what a rank says about itself.
+// Config describes a rank and the segment it makes.
 type Config struct {
 	Driver  cuda.Driver
 	Context cuda.Context
@@ -173,8 +173,8 @@ func Reach(a, b *Offer) error {
 	return nil
 }
 
-// LinkOf is the link between the GPUs of two ranks for which Reach is nil: the one that does
-// not carry lines whole, if what they say differs.
+// LinkOf is the link between the GPUs of two ranks for which Reach is nil. If their offers
+// differ, it is the link that does not carry lines whole.
 func LinkOf(a, b *Offer) cuda.Link {
 	if there := a.linkTo(b); !there.Whole() {
 		return there
@@ -272,7 +272,8 @@ func enable(d cuda.Driver, self cuda.Device, peer string) error {
 }
 
 // Close closes the segments of peers and gives up this rank's own. No kernel of this process
-// uses them any more. If the ranks have not parted, kernels of others may still write to it.
+// may use them any more. If the ranks have not parted, kernels of others may still write to this
+// rank's segment.
 func (m *Memory) Close(parted bool) error {
 	if m.store == nil {
 		return nil

@@ -56,7 +56,7 @@ func TestReach(t *testing.T) {
 	})
 }
 
-// Both ranks of a pair find the same link, the worse of what they say.
+// Both ranks of a pair find the same link, the worse one of their offers.
 func TestLinkOf(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a GPU's links are what they are")

@@ -15,12 +15,12 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A Range is addresses on a rank's GPU, whose memory comes piece by piece: when some rank
-// needs a piece, its own or a peer's. Nobody has to meet for that. In one process the rank
-// that needs a piece makes it itself, and the process of another rank makes it on a
-// goroutine of its own. None of it waits for kernels: memory is mapped, and cleared by a
-// copy engine. Pieces stay until Close or Suspend. The methods may be called from any goroutine,
-// but Close, Suspend and Resume.
+// A Range is addresses on a rank's GPU, whose memory comes piece by piece, when some rank
+// needs a piece of its own Range or of a peer's. The ranks need not meet for that. In one process
+// the rank that needs a piece makes it itself; another process makes it on a goroutine of its
+// own. Nothing waits for kernels: memory is mapped, and cleared by a copy engine. Pieces stay
+// until Close or Suspend. The methods may be called from any goroutine, except Close, Suspend and
+// Resume.
 type Range struct {
 	cfg   Config
 	offer RangeOffer
@@ -42,7 +42,7 @@ type piece struct {
 	bytes   int
 	handle  cuda.MemHandle // 0 while there is no memory
 	granted []cuda.Device  // that have access
-	again   []cuda.Device  // that had it before Suspend
+	again   []cuda.Device  // that had access before Suspend
 }
 
 // A RangeOffer is what other ranks need of a Range. It travels as JSON.
@@ -51,7 +51,7 @@ type RangeOffer struct {
 	Driver  string // tells apart drivers of one process
 	ID      string // in its process
 	Addr    uint64
-	Pieces  []int   // bytes of each; those of 0 bytes are there
+	Pieces  []int   // bytes of each; a piece of 0 bytes needs no memory
 	Export  *Export `json:",omitempty"` // for other processes
 	Refused string  `json:",omitempty"` // why there is none
 }
@@ -68,12 +68,12 @@ type rangeView struct {
 
 	mu    sync.Mutex
 	have  []bool // guarded by mu
-	again []bool // guarded by mu; had before Suspend
+	again []bool // guarded by mu; the pieces it had before Suspend
 }
 
-// NewRange reserves addresses for pieces of so many bytes, which are multiples of 2 MiB.
-// shared says that other processes of the host may ask for them. If the driver or the
-// system cannot do all this, the offer says why, and there is no Range.
+// NewRange reserves addresses for pieces of the given bytes, which are multiples of 2 MiB.
+// With shared, other processes of the host may ask for them. If the driver or the system
+// cannot do all this, Refused and the offer say why, and the Range is of no use.
 func NewRange(cfg Config, pieces []int, shared bool) *Range {
 	r := &Range{cfg: cfg, views: map[int]*rangeView{}}
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
@@ -111,7 +111,7 @@ func (r *Range) reserve(shared bool) (err error) {
 		}
 		r.total += n
 	}
-	h, err := d.MemCreate(unit, r.prop()) // drivers promise what then fails
+	h, err := d.MemCreate(unit, r.prop()) // a trial: some drivers promise such memory and then fail
 	if err != nil {
 		return err
 	}
@@ -189,8 +189,8 @@ func (r *Range) Open(peer *RangeOffer) (addr uint64, err error) {
 	return uint64(v.base), nil
 }
 
-// Bring has the memory of a piece of a rank's Range be there for kernels of this rank. It
-// is zero at first. The peer has to be open. Bringing again costs next to nothing.
+// Bring makes piece i of a peer's Range, or of this rank's, and gives kernels of this rank access.
+// New memory is zero. The peer's Range has to be open. Bringing again costs next to nothing.
 func (r *Range) Bring(peer *RangeOffer, i int) error {
 	if peer.Pieces[i] == 0 {
 		return nil
@@ -331,10 +331,10 @@ func (p *piece) unmap(d cuda.Driver) error {
 	return err
 }
 
-// Stop ends waits for other processes.
+// Stop ends waits for other processes, which then fail with cause.
 func (r *Range) Stop(cause error) { r.stop(cause) }
 
-// Close gives back this rank's memory and its addresses, and those of peers. No kernel of this process uses them any
+// Close gives back this rank's memory and its addresses, and those of peers. No kernel of this process may use them any
 // more. If the ranks have not parted, kernels of others may still write to the memory: the driver keeps it for their
 // processes.
 func (r *Range) Close(parted bool) error {

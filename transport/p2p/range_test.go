@@ -87,7 +87,7 @@ func TestRangeRefused(t *testing.T) {
 	require.ErrorContains(t, err, "a piece of -1 bytes")
 }
 
-// A piece that there was no memory for may come later.
+// A piece for which there was no memory may be brought later.
 func TestRangeOutOfMemory(t *testing.T) {
 	m, err := cudaemu.New(cudaemu.Config{Devices: 1})
 	require.NoError(t, err)
@@ -101,8 +101,7 @@ func TestRangeOutOfMemory(t *testing.T) {
 	require.NoError(t, r.Bring(o, 0))
 }
 
-// What was there is there again after Suspend and Resume, zero, at the same addresses and for the same ranks; the rest
-// is not.
+// After Suspend and Resume the same pieces have memory as before, zero, at the same addresses and for the same ranks.
 func TestSuspend(t *testing.T) {
 	d := gputest.Driver(t, gputest.Devices(2))
 	first, second := newUser(t, d, 0, 0, "p"), newUser(t, d, 1, 1, "p")
@@ -133,7 +132,7 @@ func TestSuspend(t *testing.T) {
 	require.Equal(t, 7*page, a.Mapped())
 }
 
-// Memory that is not there any more when a rank resumes is an error, and Resume may be tried again.
+// A lack of memory when a rank resumes is an error, and Resume may be tried again.
 func TestResumeOutOfMemory(t *testing.T) {
 	m, err := cudaemu.New(cudaemu.Config{Devices: 1})
 	require.NoError(t, err)

@@ -87,8 +87,8 @@ func (u *user) read(at uint64, n int) string {
 	return string(b)
 }
 
-// A child is another process of a test, of which that runs the same test. The
-// two talk in lines.
+// A child is a second process of a test, which runs the same test function. Parent
+// and child talk in lines.
 type child struct {
 	*testing.T
 	cmd *exec.Cmd
@@ -98,7 +98,7 @@ type child struct {
 
 const childVar = "RINGO_TEST_CHILD"
 
-// isChild reports whether this process is one.
+// isChild reports whether this process is a child.
 func isChild() bool { return os.Getenv(childVar) != "" }
 
 func newChild(t *testing.T) *child {
@@ -121,7 +121,7 @@ func (c *child) say(b []byte) {
 	require.NoError(c, err)
 }
 
-// hear is the next that the child says.
+// hear is the next message of the child.
 func (c *child) hear() []byte {
 	c.Helper()
 	for c.out.Scan() {
@@ -158,7 +158,7 @@ func (p *parent) say(b []byte) {
 	os.Stdout.WriteString(saying + base64.StdEncoding.EncodeToString(b) + "\n")
 }
 
-// hear is the next that the parent says, nil when it has said all.
+// hear is the next message of the parent, nil after the last.
 func (p *parent) hear() []byte {
 	p.Helper()
 	if !p.in.Scan() {
@@ -174,7 +174,7 @@ func decoded(t *testing.T, text string) []byte {
 	return b
 }
 
-// A reachTest is what is special about a rank's offer, and why its peer cannot use it, "" if it can.
+// A reachTest is a change of a rank's offer, and why the peer cannot use the offer then, "" if it can.
 type reachTest[O any] struct {
 	name   string
 	change func(*O)

@@ -74,7 +74,7 @@ type segmentView struct {
 	close func() error // with the context current; nil if there is nothing to close
 }
 
-// NewSegment is the segment of cfg.Bytes bytes at addr. The error (*SegmentError) says that they
+// NewSegment is the segment of cfg.Bytes bytes at addr. The error (*SegmentError) is that these
 // are no memory of this rank's GPU. Memory that cannot be shared is no error: the offer
 // says why. Cost: two calls of the driver, and four for each piece of virtual memory.
 func NewSegment(cfg Config, addr uint64) (*Segment, error) {
@@ -234,8 +234,8 @@ func (s *Segment) Settle() error {
 	return errors.Join(errs...)
 }
 
-// Close closes the segments of peers. No kernel of this rank uses them any more. The
-// peers have to do so too before the user frees the memory.
+// Close closes the segments of peers. No kernel of this rank may use them any more. The
+// peers have to call Close too before the user frees the memory.
 func (s *Segment) Close() error {
 	errs := []error{s.Settle()}
 	if len(s.opened) > 0 {

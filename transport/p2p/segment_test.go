@@ -106,7 +106,7 @@ func TestSegmentSameProcess(t *testing.T) {
 	}
 }
 
-// What is no memory of the rank's GPU is named, with a remedy.
+// An address that is no memory of the rank's GPU is an error that names it, with a remedy.
 func TestSegmentBad(t *testing.T) {
 	d := gputest.Driver(t, gputest.Devices(2))
 	u, other := newUser(t, d, 3, 0, "p"), newUser(t, d, 1, 1, "p")

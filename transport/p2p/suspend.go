@@ -17,8 +17,8 @@ func (r *Range) Mapped() (n int) {
 	return n
 }
 
-// Suspend gives back the memory of all pieces that are there, and closes those of peers. The
-// addresses stay. All ranks do it, and no kernel of any rank uses the memory until Resume.
+// Suspend gives back the memory of all pieces that have some, and closes the pieces of peers. The
+// addresses stay. All ranks have to call it, and no kernel of any rank may use the memory until Resume.
 func (r *Range) Suspend() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,8 +39,8 @@ func (r *Range) Suspend() error {
 	})
 }
 
-// Resume has the same pieces be there again, zero. All ranks have called Suspend before one
-// calls it, and all have called it before a kernel uses the memory.
+// Resume gives the same pieces memory again, zero. All ranks must have called Suspend before one
+// calls Resume, and all must have called Resume before a kernel uses the memory.
 func (r *Range) Resume() error {
 	for i := range r.pieces {
 		for _, dev := range r.pieces[i].again {

@@ -1,5 +1,5 @@
-// Package ends keeps the connections that a transport has open and its goroutines, all of which the
-// transport's Close ends. That Close calls Shut, closes what else there is, and calls Close and
+// Package ends keeps the open connections of a transport and its goroutines, all of which the
+// transport's Close ends: it calls Shut, closes the listener and the like, and calls Close and
 // Wait of the Set. The trap: an end that Keep refuses is the caller's to close.
 package ends
 
@@ -18,7 +18,7 @@ type End interface {
 
 // A Set is the open ends of one transport, and goroutines that its Close waits for.
 type Set[E End] struct {
-	linger time.Duration // as the Config says, 0 if it does not
+	linger time.Duration // transport.Config.Linger, 0 if not set
 
 	away chan struct{}
 	done chan struct{}
@@ -159,7 +159,7 @@ func (s *Set[E]) Lost() error {
 }
 
 // LingerTime is how long a closed sending end waits, in the background, for a peer that takes none
-// of the published slots, unless the Config says so.
+// of the published slots, unless Config.Linger is set.
 const LingerTime = time.Second
 
 // Linger asks, after each pause, how many slots are left. It returns when none is, when over returns true, or when

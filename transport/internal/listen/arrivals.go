@@ -21,7 +21,7 @@ type Arrivals[T any] struct {
 	left    func(rank int) bool // see transport.Config
 }
 
-// NewArrivals is an empty Arrivals of ranks that leave as left says; nil is that nobody leaves.
+// NewArrivals is an empty Arrivals. left reports whether a rank has left; nil means that nobody has.
 func NewArrivals[T any](left func(rank int) bool) *Arrivals[T] {
 	if left == nil {
 		left = func(int) bool { return false }
@@ -50,13 +50,13 @@ func (a *Arrivals[T]) announce() {
 // patience is how often a wait looks at its Guard.
 const patience = 20 * time.Millisecond
 
-// lastLooks is how often a wait looks for a value from a rank that has left. What that rank sent
-// before has been answered, and a goroutine here is about to Put it. Looks are counted and not
-// time, in which this process may have been stopped.
+// lastLooks is how often a wait looks for a value from a rank that has left: a goroutine of this
+// process may be about to Put a value that the rank sent before. Looks are counted instead of
+// time, since this process may be stopped for any time.
 const lastLooks = 25
 
 // Take waits for a value from rank. Errors: the Guard's, or fifo.ErrClosed, also where rank has left
-// and nothing of it is here.
+// and no value from it is here.
 func (a *Arrivals[T]) Take(rank int, guard *fifo.Guard) (t T, err error) {
 	tick := time.NewTicker(patience)
 	defer tick.Stop()

@@ -25,9 +25,9 @@ const (
 	dialTime   = 20 * time.Second // after which somebody should look why a listener is not reached
 	firstPause = 20 * time.Millisecond
 	lastPause  = 500 * time.Millisecond
-	// graceTime is how long a dialler tries again if nobody listens or the listener hangs up, and graceTries how often at
-	// least: a machine that stops for a while makes one attempt long. Too many callers at that moment can cause both.
-	// Likewise if loopback is down.
+	// graceTime is how long a dialler tries again if nobody listens, the listener hangs up (too many callers cause both
+	// for a moment), or loopback is down. graceTries is how often it tries at least, since one attempt takes long on a
+	// machine that stops for a while.
 	graceTime  = 300 * time.Millisecond
 	graceTries = 3
 )
@@ -39,7 +39,7 @@ var (
 
 // A dialling is what the last attempt of a dial met.
 type dialling struct {
-	silent, lost atomic.Bool // a listener that said nothing; no way to the listener
+	silent, lost atomic.Bool // the listener said nothing; there was no way to the listener
 	log          *slog.Logger
 }
 
@@ -53,9 +53,9 @@ func diallingOf(ctx context.Context) *dialling {
 	return &dialling{log: slog.New(slog.DiscardHandler)}
 }
 
-// met makes a deadline of a handshake errSilent, and notes what an attempt has met. Neither is a time-out of an
-// operation, or the end of the dial: a process may be stopped for a while, by a debugger or with its whole machine, and
-// a network be away.
+// met turns the deadline of a handshake into errSilent, and notes what an attempt has met. A silent or unreachable
+// listener neither times out an operation nor ends the dial: a process may be stopped for a while, by a debugger or
+// with its whole machine, and a network may be away.
 func met(ctx context.Context, err error) error {
 	d := diallingOf(ctx)
 	late := errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil
@@ -69,9 +69,9 @@ func met(ctx context.Context, err error) error {
 	return err
 }
 
-// Patience is a context for a dial. It ends with the Guard, when away is closed (fifo.ErrClosed), or after 20 s of
-// anything else than calls by Dial that meet a silent listener, or no way to it: that lasts as long as the Guard, and
-// log hears after 20 s that there is no way. log may be nil.
+// Patience is a context for a dial. It ends with the Guard, when away is closed (fifo.ErrClosed), or after 20 s. But as
+// long as calls of Dial meet a silent listener, or no way to the listener, 20 s do not end it; if there is no way, log
+// then gets a warning. log may be nil.
 func Patience(guard *fifo.Guard, away <-chan struct{}, log *slog.Logger) (context.Context, context.CancelFunc) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -106,8 +106,8 @@ func Patience(guard *fifo.Guard, away <-chan struct{}, log *slog.Logger) (contex
 	}
 }
 
-// Retry calls try until it succeeds, or fails for good, or ctx ends. The result then
-// wraps the error of try.
+// Retry calls try until try succeeds or fails for good, or ctx ends. After the end of
+// ctx the result wraps the last error of try.
 func Retry(ctx context.Context, try func() error) error {
 	const advice = "is a firewall between, or the interface the wrong one?"
 	since, d, said := time.Now(), diallingOf(ctx), false
@@ -144,10 +144,10 @@ func final(err error, tries int, took time.Duration) bool {
 		(errors.Is(err, transport.ErrClosed) || errors.Is(err, auth.ErrHungUp) || auth.NoLoopback(err))
 }
 
-// KeepAlive has the kernel find out within 20 s that the host at the other end is silent. Somebody
-// always waits to receive, on some connection where nothing is in flight; TCP_USER_TIMEOUT would
-// find it on the others too, but would end connections to a rank that is busy elsewhere for
-// longer than that and lets its window fill.
+// KeepAlive has the kernel find out within 20 s that the host at the other end is silent. It works
+// on connections with nothing in flight, and on one of these some rank always waits to receive.
+// TCP_USER_TIMEOUT would cover the others too, but would also end connections to a rank that is
+// busy elsewhere for longer and lets its window fill.
 func KeepAlive(c net.Conn) {
 	if tcp, ok := secure.Below(c).(*net.TCPConn); ok {
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second,

@@ -53,7 +53,7 @@ func TestDialSilent(t *testing.T) {
 	}
 }
 
-// What is no call, such as a plugin's, is given up after a while.
+// Attempts that are no calls of Dial, such as a plugin's, are given up after a while.
 func TestDialUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := Patience(new(fifo.Guard), nil, nil)
@@ -66,8 +66,8 @@ func TestDialUnreachable(t *testing.T) {
 	})
 }
 
-// A network may be away for a while: who dials waits as long as the operation may take, and the log says after 20 s
-// what to look at.
+// A network may be away for a while: a dial goes on as long as its operation may take, and after 20 s the log says what
+// to look at.
 func TestDialNoWay(t *testing.T) {
 	for back, want := range map[time.Duration]error{3 * dialTime: transport.ErrClosed, time.Hour: fifo.ErrDeadline} {
 		synctest.Test(t, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestDialNoLoopback(t *testing.T) {
 	}
 }
 
-// A handshake that is cut off because the communicator has ended is an error of that, however
-// long it has taken, and not of the peer.
+// A handshake that is cut off because the communicator has ended returns the communicator's error,
+// however long it has taken, and not the peer's.
 func TestRetryAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("ranks disagree")

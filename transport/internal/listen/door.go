@@ -19,8 +19,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A Door is a listener that the transports of a process share. A caller first says behind
-// which Place he wants to go, and hears whether it is there; then the handshake begins.
+// A Door is a listener that the transports of a process share. A caller first names the
+// Endpoint that he wants, and hears whether it is there; then the handshake begins.
 type Door struct {
 	kind     string
 	listener net.Listener
@@ -33,7 +33,7 @@ type Door struct {
 	absent   string // the last Endpoint that a caller has not found; under the lock of doors
 }
 
-// closing is a listener whose end is net.ErrClosed, whatever it says itself.
+// closing is a listener whose Accept returns net.ErrClosed after its end, whatever its own error is.
 type closing struct {
 	net.Listener
 	closed *atomic.Bool
@@ -47,7 +47,7 @@ func (l closing) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A Endpoint is where one transport can be reached behind a Door.
+// An Endpoint is where one transport can be reached behind a Door.
 type Endpoint struct {
 	door   *Door
 	id     string
@@ -56,7 +56,7 @@ type Endpoint struct {
 
 	callers []net.Conn // who have not proved themselves; under the lock of doors
 	gone    bool       // under the lock of doors
-	last    bool       // was the last of its Door
+	last    bool       // it was the last of its Door
 }
 
 var doors = struct {
@@ -65,10 +65,10 @@ var doors = struct {
 	endpoints map[string]*Endpoint // by ID
 }{open: map[string]*Door{}, endpoints: map[string]*Endpoint{}}
 
-// Enter makes a Place behind the Door of a kind, which is opened by open unless it is open.
-// All of a kind speak TLS as the Config says, nil for none. handle gets each connection, with a
-// deadline, and calls Trust when its caller has proved himself; otherwise the connection is closed
-// when handle returns.
+// Enter makes an Endpoint behind the Door of a kind. open opens the Door unless it is open already.
+// tls is the same for all of a kind, nil for none. handle gets each connection, with a deadline,
+// and calls Trust when the caller has proved himself; otherwise the connection is closed when
+// handle returns.
 func Enter(kind string, open func() (l net.Listener, zone string, err error), tls *secure.Config, log *auth.Log,
 	handle func(net.Conn)) (*Endpoint, error) {
 	doors.Lock()
@@ -89,14 +89,13 @@ func Enter(kind string, open func() (l net.Listener, zone string, err error), tl
 	return p, nil
 }
 
-// Addr is the address of the Place, for Dial: that of the Door with what tells its Places
-// apart.
+// Addr is the address of the Endpoint, for Dial: the Door's address and the Endpoint's ID.
 func (p *Endpoint) Addr() string { return p.door.listener.Addr().String() + behind + p.id }
 
-// ID tells the Place from others behind its Door.
+// ID tells the Endpoint from others behind its Door.
 func (p *Endpoint) ID() string { return p.id }
 
-// Zone is what open has said.
+// Zone is the zone that open returned.
 func (p *Endpoint) Zone() string { return p.door.zone }
 
 // Trust says that a caller has proved himself: his connection has no deadline any more and
@@ -115,8 +114,8 @@ func (p *Endpoint) Trust(c net.Conn) bool {
 	return !p.gone
 }
 
-// Shut ends the Place: it closes connections whose callers have not proved themselves, and
-// lets no more in. The last of a Door closes it.
+// Shut ends the Endpoint: it closes connections whose callers have not proved themselves, and
+// lets no more in. The last Endpoint of a Door closes the Door.
 func (p *Endpoint) Shut() {
 	doors.Lock()
 	defer doors.Unlock()
@@ -161,7 +160,7 @@ const (
 	endpointHere = 1
 )
 
-// serve leads a caller to his Place.
+// serve leads a caller to his Endpoint.
 func (d *Door) serve(c net.Conn) {
 	below, id := c, make([]byte, idBytes)
 	var err error
@@ -204,10 +203,10 @@ func (p *Endpoint) leave(c net.Conn) {
 	p.work.Done()
 }
 
-// behind is the address of a Place for Dial, and open takes it apart.
+// behind separates the Door's address from the Endpoint's ID in the address for Dial.
 const behind = "#"
 
-// knock asks for a Place, if the address has one.
+// knock asks for the Endpoint id, and returns an error if it is not there.
 func knock(c net.Conn, id string) error {
 	if _, err := io.WriteString(c, id); err != nil {
 		return err
@@ -226,7 +225,7 @@ func knock(c net.Conn, id string) error {
 
 var errNobody = fmt.Errorf("nobody listens there any more: %w", transport.ErrClosed)
 
-// reach connects to a Place.
+// reach connects to an Endpoint, or to the plain listener of an address that has none.
 func reach(ctx context.Context, to Target) (net.Conn, error) {
 	door, id, ok := strings.Cut(to.Addr, behind)
 	soon, cancel := context.WithTimeout(ctx, HandshakeTime)

@@ -76,7 +76,7 @@ func TestDoor(t *testing.T) {
 	c.Wait()
 }
 
-// Who calls one who has left is told so each time, and the log once: no harm was done.
+// A call to an Endpoint that has left is refused each time, and the log says so once: no harm was done.
 func TestDoorLeft(t *testing.T) {
 	var text bytes.Buffer
 	lines := slog.New(slog.NewTextHandler(&text, nil))

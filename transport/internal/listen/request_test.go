@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A request travels whole, and a rank takes those alone that are for it and have its limits.
+// A request travels whole, and a rank takes only requests that name this rank and its limits.
 func TestRequest(t *testing.T) {
 	limits := transport.Limits{Slots: 8, SlotBytes: 1 << 30}
 	r := Request{From: 70000, To: 3, Limits: limits, Rest: []byte("more")}

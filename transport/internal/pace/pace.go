@@ -1,7 +1,6 @@
-// Package pace is how the waits of transports go: they spin, then yield, then sleep. It is for
-// transports whose ends look for themselves at what they wait for; those in shared memory have
-// waits of their own (package fifo). The trap: a wait that sleeps must be woken, or look again
-// after Patience.
+// Package pace makes the waits of transports spin, then yield, then sleep. It is for transports
+// whose ends poll by themselves; queues in shared memory have waits of their own (package fifo).
+// The trap: a wait that sleeps must be woken, or look again after Patience.
 package pace
 
 import (
@@ -14,12 +13,12 @@ import (
 const (
 	// Patience is how long a wait sleeps before it looks at its Guard.
 	Patience = 20 * time.Millisecond
-	// Yields is how long a wait lets others run between two tries, where to sleep and to be woken
-	// costs about 10 µs: a few of those.
+	// Yields is how long a wait yields its core between tries before it sleeps. To sleep and be
+	// woken costs about 10 µs, so this is a few times that.
 	Yields = 100 * time.Microsecond
 
-	// spinTime is how long a wait tries without giving its core to other goroutines, if there is
-	// a core for it. A slot of 512 KiB takes about 50 µs over TCP on one host, 10 at 400 Gbit/s.
+	// spinTime is how long a wait tries without giving its core to other goroutines, if Spin is
+	// set. A slot of 512 KiB takes about 50 µs over TCP on one host, 10 at 400 Gbit/s.
 	spinTime = 50 * time.Microsecond
 	// glance is how many tries go by between two looks at the clock and the Guard, which cost as
 	// much as a try.
@@ -31,7 +30,7 @@ type Waiter struct {
 	Guard *fifo.Guard
 	Spin  bool          // there is a core for this wait
 	Yield time.Duration // how long to yield before sleeping; 0 is Yields
-	Slow  bool          // each try sleeps by itself: the clock is looked at every time
+	Slow  bool          // each try sleeps by itself, so every Pause looks at the clock
 
 	tries int
 	since int64 // fifo.Now at the first look

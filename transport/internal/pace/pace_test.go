@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// pauses is how often a wait that has lasted so long pauses before it is to sleep, at most 1000.
+// pauses is how often Pause returns, at most 1000 times, until it tells a wait that has lasted so long to sleep.
 func pauses(t *testing.T, w *Waiter, lasted time.Duration) (n int) {
 	w.since = fifo.Now() - int64(lasted)
 	for n = range 1000 {
@@ -37,7 +37,7 @@ func TestStages(t *testing.T) {
 	require.Equal(t, 999, pauses(t, patient, long))
 }
 
-// The Guard ends a wait, also of one that has just begun.
+// The Guard ends a wait, also one that has just begun.
 func TestGuardEnds(t *testing.T) {
 	over := errors.New("over")
 	for _, spin := range []bool{false, true} {
