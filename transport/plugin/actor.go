@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// An actor is the goroutine that alone calls the plugin for something: for a library; to set a connection up and to
-// close it; in between, to carry the data of all connections of a communicator. The goroutine is there while there is
-// something to do, so that an actor at rest costs nothing. Everyone else waits for the actor with a limit: a plugin may
-// block where it may not, and then the goroutine is lost with what it was given, and nobody else.
+// An actor is the only goroutine that calls the plugin for one purpose: for a library; to set a connection up and to
+// close it; in between, to carry the data of all connections of a communicator. The goroutine ends when there is
+// nothing to do, so an actor at rest costs nothing. All others wait for the actor with a limit: if the plugin blocks
+// where it must not, the actor's goroutine and the memory it was given are lost, and nobody else hangs.
 type actor struct {
-	work  func() (again bool) // is called whenever the actor was asked, until it is false; nil for none
+	work  func() (again bool) // called when the actor was asked, and again while it returns true; nil for none
 	state atomic.Int32
 	once  sync.Once
 	body  func() // run, so that go allocates nothing
@@ -26,10 +26,10 @@ type actor struct {
 const (
 	resting int32 = iota
 	running
-	asked // running, and to look once more before it rests
+	asked // running, and will call work once more before it rests
 )
 
-// ask has the actor look for what there is to do.
+// ask has the actor call work and carry out what was posted.
 func (a *actor) ask() {
 	if a.state.Load() != asked && a.state.Swap(asked) == resting {
 		a.once.Do(func() { a.body = a.run })
@@ -39,7 +39,7 @@ func (a *actor) ask() {
 
 func (a *actor) run() {
 	for {
-		a.state.Store(running) // what is asked for from here on is not missed
+		a.state.Store(running) // an ask from here on leads to another turn of the loop
 		a.carryOut()
 		if a.work != nil && a.work() {
 			continue
@@ -75,8 +75,8 @@ func (a *actor) post(f func()) {
 // plugin blocks.
 const grace = 50 * time.Millisecond
 
-// do has the actor carry out f, and waits for it until ctx ends. Then f is carried out all the same, later or
-// never: what it leaves is for what is posted next to undo.
+// do has the actor carry out f, and waits for f until ctx ends. After that f may still be carried out, later or
+// never: a function that is posted next has to undo its effects.
 func (a *actor) do(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	a.post(func() { done <- f() })

@@ -23,7 +23,7 @@ func TestActor(t *testing.T) {
 	require.Equal(t, 1, <-undone)
 }
 
-// No wish is lost, however the actor comes to rest, and it is never there twice.
+// No wish is lost, however the actor comes to rest, and no two goroutines run at once.
 func TestActorWishes(t *testing.T) {
 	var a actor
 	var wished, met, there atomic.Int64

@@ -14,8 +14,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// block has a function of the plugin never return, after so many calls. The function given waits until one has not;
-// the other lets them go.
+// block has a function of the plugin never return, after so many calls. await waits until a call hangs; release lets
+// all of them return.
 func (f *fake) block(t *testing.T, call string, after int) (await, release func()) {
 	f.set(t, call, after, 0)
 	f.call(t, "block", 1)
@@ -48,8 +48,8 @@ func returned(t *testing.T, what string, done <-chan error) error {
 	}
 }
 
-// A plugin that never returns from a function holds up nobody who aborts, is timed out or closes: all functions of
-// the table that are called.
+// A plugin that never returns from a function holds up neither an abort, nor a time-out, nor Close. All functions of
+// the table that Ringo calls are tried.
 func TestBlocked(t *testing.T) {
 	type blocked struct {
 		call  string
@@ -125,7 +125,7 @@ func TestBlocked(t *testing.T) {
 			if err != nil {
 				require.ErrorIs(t, err, enough)
 			}
-			if !c.abort { // as who uses transports does then
+			if !c.abort { // as users of transports do then
 				for _, r := range p.ranks {
 					r.cfg.Guard.Abort(enough)
 				}

@@ -103,21 +103,21 @@ func (f *fake) set(tb testing.TB, call string, after, delay int) {
 	f.call(tb, "set", addr(&b[0]), uintptr(after), uintptr(delay))
 }
 
-// lie has a function of the plugin succeed and give what cannot be.
+// lie has a function of the plugin succeed and return an impossible value.
 func (f *fake) lie(tb testing.TB, call string, what int) {
 	b := append([]byte(call), 0)
 	f.call(tb, "lie", addr(&b[0]), uintptr(what))
 }
 
-// clean requires that the plugin was used as it may be, and that all was given back but so
-// many objects.
+// clean requires that the plugin was not misused, and that all objects but so many were given
+// back.
 func (f *fake) clean(tb testing.TB, objects int) {
 	tb.Helper()
 	require.Zero(tb, f.call(tb, "faults"), "wrong uses of the plugin, see standard error")
 	require.Equal(tb, objects, f.call(tb, "objects"), "what is still open in the plugin")
 }
 
-// contexts is what a library itself keeps open.
+// contexts is how many objects a library itself keeps open.
 func contexts(version int) int {
 	if version >= 11 {
 		return 1

@@ -9,8 +9,8 @@ import (
 // handleBytes is the size of the handle by which a plugin finds a listener.
 const handleBytes = 128
 
-// A caller calls a plugin's functions: for a library, a context, or one comm. It is on
-// Go's heap, since C writes into it, and used again and again, so that a call allocates
+// A caller calls a plugin's functions: for a library, a context, or one comm. A caller is on
+// Go's heap, since C writes into it, and serves many calls, so that a call allocates
 // nothing. One goroutine at a time may use it.
 type caller struct {
 	frame dl.Frame
@@ -22,7 +22,7 @@ type caller struct {
 	// What C reads and writes.
 	handle  [handleBytes]byte // a plugin keeps the state of a connect in it
 	out     uintptr
-	device  uintptr // 0 before each call, not looked at after: nothing is left to the device
+	device  uintptr // 0 before each call, ignored after: Ringo offloads nothing to the device
 	number  int32
 	size    int32
 	tag     int32
@@ -42,7 +42,7 @@ func newCaller(t *table, ctx uintptr, dev int) *caller {
 
 func addr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// call calls a function. The outputs are reset first; that of a call which failed is nothing.
+// call calls a function. The outputs are 0 before the call, and 0 again if it failed.
 func (c *caller) call(f int, args ...uintptr) Result {
 	c.frame.Fn = c.table.fn[f]
 	copy(c.frame.Args[:], args)
@@ -76,7 +76,7 @@ func (c *caller) finalize() Result {
 	return c.call(fnFinalize, c.ctx)
 }
 
-// devices is how many the plugin has.
+// devices is the number of the plugin's devices.
 func (c *caller) devices() (int, Result) {
 	r := c.call(fnDevices, addr(&c.number))
 	return int(c.number), r
@@ -146,7 +146,7 @@ func (c *caller) registerDMABuf(data uintptr, n int, offset uint64, fd int) (mr 
 
 func (c *caller) deregister(mr uintptr) Result { return c.call(fnDeregMr, c.comm, mr) }
 
-// isend begins to send s. request 0 means that it cannot yet.
+// isend begins to send s. A request of 0 means: not yet, try again.
 func (c *caller) isend(s registered) (request uintptr, r Result) {
 	if c.table.version >= 10 {
 		r = c.call(fnIsend, c.comm, s.data, uintptr(s.n), 0, s.mr, 0, addr(&c.out))
@@ -156,8 +156,8 @@ func (c *caller) isend(s registered) (request uintptr, r Result) {
 	return c.out, r
 }
 
-// irecv begins to receive at most s.n bytes into s. request 0 means that it cannot yet. One
-// receive is posted at a time, as any plugin's maxRecvs allows.
+// irecv begins to receive at most s.n bytes into s. A request of 0 means: not yet, try again. Each
+// call is for one receive, as any plugin's maxRecvs allows.
 func (c *caller) irecv(s registered) (request uintptr, r Result) {
 	c.data, c.bytes, c.mrs, c.tag, c.size = s.data, uint64(s.n), s.mr, 0, int32(s.n)
 	sizes := addr(&c.bytes) // size_t
@@ -172,8 +172,8 @@ func (c *caller) irecv(s registered) (request uintptr, r Result) {
 	return c.out, r
 }
 
-// iflush has what was received into s, memory of a GPU, be seen there. request 0 means that it
-// is already.
+// iflush makes the data that were received into s visible to the GPU, whose memory s is. A request
+// of 0 means that they are visible already.
 func (c *caller) iflush(s registered) (request uintptr, r Result) {
 	c.data, c.mrs, c.size = s.data, s.mr, int32(s.n)
 	r = c.call(fnIflush, c.comm, 1, addr(&c.data), addr(&c.size), addr(&c.mrs), addr(&c.out))
@@ -187,5 +187,5 @@ func (c *caller) test(request uintptr) (done bool, n int, r Result) {
 	return c.number != 0, int(c.size), r
 }
 
-// close closes c.comm by one of the functions that do.
+// close closes c.comm by function f: fnCloseSend, fnCloseRecv or fnCloseListen.
 func (c *caller) close(f int) Result { return c.call(f, c.comm) }

@@ -14,15 +14,15 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
-// A control is the control stream of a connection. Its messages are a kind, a length and so
-// many bytes.
+// A control is the control stream of a connection. A message is a kind (1 byte), a length (2
+// bytes, big-endian) and a body of that length.
 type control struct {
 	c      net.Conn
 	ready  chan struct{} // closed when the receiver has accepted
 	acked  chan struct{} // closed when the receiver has all slots
 	parted chan struct{} // closed at goodbye and at the end of the stream
 	last   uint64        // slots before the sender's goodbye; fixed when parted is closed
-	reason error         // fifo.ErrClosed after goodbye, else why the stream has ended; likewise
+	reason error         // fifo.ErrClosed after goodbye, else why the stream has ended; fixed likewise
 	ended  atomic.Bool   // the stream has ended
 }
 
@@ -32,7 +32,7 @@ const (
 	sayRefused byte = 'e' // from both: why there is no connection, or none any more
 	sayReady   byte = 'r' // from the receiver: it has accepted
 	sayGoodbye byte = 'g' // from both: number of slots published
-	sayAll     byte = 'a' // from the receiver: it has all that were published
+	sayAll     byte = 'a' // from the receiver: it has all slots that were published
 )
 
 const maxSaid = 2048
@@ -46,7 +46,7 @@ func newControl(c net.Conn) *control {
 func say(c net.Conn, kind byte, body []byte) error {
 	body = body[:min(len(body), maxSaid)]
 	m := binary.BigEndian.AppendUint16([]byte{kind}, uint16(len(body)))
-	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // nobody lets it fill
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // the peer always reads, so the buffer does not fill
 	_, err := c.Write(append(m, body...))
 	return err
 }
@@ -65,7 +65,7 @@ func hear(r io.Reader) (kind byte, body []byte, err error) {
 	return head[0], body, err
 }
 
-// read receives what the peer says until the stream ends. At the goodbye it calls bye.
+// read receives the peer's messages until the stream ends. At the goodbye it calls bye.
 func (s *control) read(bye func()) {
 	r := bufio.NewReader(s.c)
 	part := func(reason error) {
@@ -105,7 +105,7 @@ func (s *control) goodbye(slots uint64) {
 	_ = say(s.c, sayGoodbye, binary.BigEndian.AppendUint64(nil, slots)) // a peer that is gone needs none
 }
 
-// why is the reason if the peer has parted, else nil.
+// why is the reason why the peer has parted, nil if it has not.
 func (s *control) why() error {
 	if isClosed(s.parted) {
 		return s.reason
@@ -113,8 +113,8 @@ func (s *control) why() error {
 	return nil
 }
 
-// verdict is why a call of the plugin has failed: a plugin often finds out before the control
-// stream does that the peer has closed or died, and calls it something else.
+// verdict is the error for a failed call of the plugin: the plugin often notices before the control
+// stream that the peer has closed or died, and returns another error.
 func (s *control) verdict(failed error, guard *fifo.Guard) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
-// heard is what hear makes of what is sent.
+// heard is the result of read, while send sends.
 func heard(t *testing.T, send func(c net.Conn), read func(c net.Conn) error) error {
 	here, there := net.Pipe()
 	done := make(chan struct{})
@@ -28,7 +28,7 @@ func heard(t *testing.T, send func(c net.Conn), read func(c net.Conn) error) err
 	return err
 }
 
-// A message travels whole, is cut to what fits, and one that claims to be longer is none.
+// A message travels whole, a long one is cut to maxSaid, and a longer length is an error.
 func TestHear(t *testing.T) {
 	for _, n := range []int{0, 1, maxSaid, maxSaid + 1} {
 		text := bytes.Repeat([]byte("x"), n)
@@ -75,7 +75,7 @@ func TestHearHandles(t *testing.T) {
 	}
 }
 
-// A region keeps what each end says that has left it.
+// A region keeps the error of each end that has left it.
 func TestEndsLeaveRegion(t *testing.T) {
 	r, a, b := &region{}, errors.New("a"), errors.New("b")
 	r.users.Add(3)

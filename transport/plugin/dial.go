@@ -76,13 +76,13 @@ func hearHandles(c net.Conn, comms int) ([]byte, error) {
 	return body, nil
 }
 
-// connect has the plugin connect to the handle in an offer.
+// connect has the plugin connect to the handles in an offer, which hearHandles returned.
 func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer []byte, slots *mem.Region) (*sendConn,
 	error) {
 	// The device of the same number: that is how rails are wired.
 	dev := t.devices[int(binary.BigEndian.Uint32(offer))%len(t.devices)]
 	c := newSendConn(newHalf(t, dev, peer, conn, slots != nil))
-	dev.conns.Add(int32(len(c.queues()))) // the listener has counted already; do not fail here
+	dev.conns.Add(int32(len(c.queues()))) // counted without a limit: the listener has counted the connection already
 	if !t.ends.Go(func() { c.ctl.read(func() {}) }) {
 		c.half.end(fnCloseSend)
 		return nil, fifo.ErrClosed
@@ -108,7 +108,7 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 	}
 	if err != nil && c.ctl.why() == fifo.ErrClosed {
 		c.setup.post(c.finish)
-		err = nil // it has closed already, which the first Publish says
+		err = nil // the peer has closed already: the first Publish returns that
 	}
 	if err != nil {
 		_ = say(conn, sayRefused, []byte(err.Error())) // a peer that has gone needs none
@@ -125,8 +125,8 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 	return c, nil
 }
 
-// finish ends connects that a goodbye has overtaken: a plugin can give back what is connected,
-// and nothing else. The peer had accepted, so it takes a moment.
+// finish completes connects that a goodbye has overtaken: a plugin can close only what is
+// connected. The peer had accepted, so this takes a moment.
 func (c *sendConn) finish() {
 	for _, q := range c.queues() {
 		for tries := 0; q.call.comm == 0 && tries < 20 && q.call.connect() == 0; tries++ {
@@ -152,7 +152,7 @@ func (h *half) setUp(ctx context.Context, f int, q *queue, try func() Result) er
 	return h.outcome(f, err)
 }
 
-// outcome is the error of a function that was to be called, as an *Error.
+// outcome is the error of a call of function f as an *Error, nil if err is nil.
 func (h *half) outcome(f int, err error) error {
 	if err == nil || errors.As(err, new(*Error)) {
 		return err
@@ -160,7 +160,7 @@ func (h *half) outcome(f int, err error) error {
 	return h.blamed(f, err)
 }
 
-// scoped is the address to dial, with the zone without which a link-local one means nothing.
+// scoped is the address to dial; a link-local one needs this rank's zone, which scoped adds.
 func (t *Transport) scoped(addr []byte) string {
 	_, where, _ := strings.Cut(string(addr), "\n")
 	door, id, _ := strings.Cut(where, "#")

@@ -12,14 +12,13 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
-// closeTime is how long a plugin may take to close a connection, and abortTime how long where the communicator was
-// aborted.
+// closeTime is how long a plugin may take to close a connection; after an abort of the communicator it is abortTime.
 const (
 	closeTime = 5 * time.Second
 	abortTime = 100 * time.Millisecond
 )
 
-// A half is what both ends of a connection have.
+// A half is the part that is common to both ends of a connection.
 type half struct {
 	t    *Transport
 	dev  *Device
@@ -28,24 +27,24 @@ type half struct {
 	ring *ring
 	max  int // payload of a slot
 
-	setup  actor // of what is called before and after there are data
+	setup  actor // makes the calls before and after the data
 	mover  mover
 	main   *queue     // headers, with the payloads unless those are placed
 	direct *queue     // placed payloads, nil if the connection is not placed
-	ended  bool       // the comms are closed; setup's
-	over   bool       // no more data are carried; data's
-	slots  mem.Region // of the caller, empty before they are known, then fixed; data's
-	seen   bool       // what has come there is seen at once, without a flush; data's
+	ended  bool       // the comms are closed; written by setup
+	over   bool       // no more data are carried; written by Transport.data
+	slots  mem.Region // of the caller, empty until registered, then fixed; read by Transport.data
+	seen   bool       // received data are visible without a flush; read by Transport.data
 
 	err    atomic.Pointer[error]  // of the plugin
 	region atomic.Pointer[region] // in which slots lie
 
 	busy    atomic.Bool   // sends are under way; counted in Transport.busy
-	asked   atomic.Bool   // the plugin is to be asked once
-	watched atomic.Bool   // who uses the end looks again and again
+	asked   atomic.Bool   // step is to be called once
+	watched atomic.Bool   // the user of the end polls
 	waiting atomic.Bool   // somebody waits for the bell
-	bell    chan struct{} // what he waits for
-	timer   *time.Timer   // likewise
+	bell    chan struct{} // rings for him
+	timer   *time.Timer   // ends his wait
 
 	closed atomic.Bool
 	told   atomic.Bool // the peer was told of err
@@ -70,7 +69,7 @@ func newHalf(t *Transport, dev *Device, peer int, c net.Conn, placed bool) *half
 	return h
 }
 
-// queues are those that the connection has.
+// queues are the one or two queues of the connection.
 func (h *half) queues() []*queue {
 	if h.direct == nil {
 		return []*queue{h.main}
@@ -78,7 +77,7 @@ func (h *half) queues() []*queue {
 	return []*queue{h.main, h.direct}
 }
 
-// message is n bytes of a queue's message of a slot.
+// message is the memory, n bytes, of the slot's message in queue q.
 func (h *half) message(q *queue, slot uint64, n int) registered {
 	if q == h.direct {
 		return registered{h.slots.Ptr() + uintptr(h.offset(slot)), n, q.mr}
@@ -89,7 +88,7 @@ func (h *half) message(q *queue, slot uint64, n int) registered {
 // offset is where a slot begins in slots.
 func (h *half) offset(slot uint64) int { return int(slot%uint64(h.t.cfg.Limits.Slots)) * h.max }
 
-// result is an error for what a function has returned.
+// result turns the result of function f into an error, nil for success.
 func (h *half) result(f int, r Result) error {
 	if r == 0 {
 		return nil
@@ -97,7 +96,7 @@ func (h *half) result(f int, r Result) error {
 	return h.t.lib.error(f, h.dev, h.peer, r)
 }
 
-// blamed is the error of a call that did not say that it failed.
+// blamed is the error of a call of function f that returned no failure, with the cause err.
 func (h *half) blamed(f int, err error) error {
 	e := h.t.lib.error(f, h.dev, h.peer, 0)
 	e.Err = err
@@ -109,7 +108,7 @@ func (h *half) fail(f int, r Result) { h.broke(h.result(f, r)) }
 
 func (h *half) broke(err error) { h.err.Store(&err) }
 
-// failure is why the plugin carries nothing more, nil if it does.
+// failure is why the plugin carries no more data, nil while it does.
 func (h *half) failure() error {
 	if p := h.err.Load(); p != nil {
 		return *p
@@ -125,7 +124,7 @@ func (h *half) alive() error {
 	return h.t.cfg.Guard.Aborted()
 }
 
-// blame is the error of an end whose plugin has failed.
+// blame is the error that the user of an end gets after the plugin failed with err.
 func (h *half) blame(err error) error {
 	if err := h.alive(); err != nil {
 		return err
@@ -139,8 +138,8 @@ func (h *half) blame(err error) error {
 	return err
 }
 
-// await waits for something to be closed, no longer than closeTime, or abortTime: a plugin that has not returned
-// from another function goes on in the background.
+// await waits for the result of closing, no longer than closeTime, or abortTime after an abort: a plugin that hangs in
+// another function goes on in the background.
 func (t *Transport) await(closed <-chan error) error {
 	tick := time.NewTicker(pace.Patience)
 	defer tick.Stop()
@@ -161,12 +160,12 @@ func (t *Transport) await(closed <-chan error) error {
 	}
 }
 
-// end has the comms closed by the function that does, and closes the control stream.
+// end has the comms closed by function closing, and closes the control stream.
 func (h *half) end(closing int) {
 	closed := make(chan error, 1)
 	h.t.data.post(func() {
 		h.over = true
-		h.mover.step() // which is not busy any more
+		h.mover.step() // sets busy to false
 		h.setup.post(func() { closed <- h.finally(closing) })
 	})
 	err := h.t.await(closed)
@@ -180,14 +179,14 @@ func (h *half) end(closing int) {
 	}
 }
 
-// said says that something could not be closed.
+// said logs that a part of the connection could not be closed.
 func (h *half) said(err error) {
 	if err != nil {
 		h.t.log.Warn("plugin: close", "rank", h.t.cfg.Self.Rank, "peer", h.peer, "err", err)
 	}
 }
 
-// finally closes the comms. Memory goes back unless the plugin may still have it.
+// finally closes the comms. Memory is freed unless the plugin may still use it.
 func (h *half) finally(closing int) error {
 	h.ended = true
 	var errs []error

@@ -28,9 +28,9 @@ type Error struct {
 	Call    string // the function, "" for the plugin as a whole
 	Device  string // "0 mlx5_0"; "" where the call is for none
 	Peer    int    // rank at the other end, -1 for none
-	Result  Result // of the call; 0 if it did not return, or returned what it may not
+	Result  Result // of the call; 0 if the call did not return, or its outputs are invalid
 	Said    string // the last warning that the plugin wrote before
-	Detail  string // what is wrong, where no result says it
+	Detail  string // what is wrong, where there is no Result
 	Err     error  // cause, or nil
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Each call that fails is an error that says what, where and with whom, also if it fails with what is no result. What
-// such a call gives besides is not used.
+// Each call that fails is an error that names the function, the device and the peer, also if its result is none of
+// NCCL's. The other outputs of such a call are not used.
 func TestFailures(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 300, Slots: 4}
 	for i, c := range []struct {
@@ -101,7 +101,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Closing goes on when the plugin fails to, and says so.
+// Close goes on when the plugin fails to close, and reports the failure.
 func TestFailuresOfClose(t *testing.T) {
 	require.Equal(t, []string{"in progress (7)", "result 8", "result -1"},
 		[]string{Result(7).String(), Result(8).String(), Result(-1).String()})
@@ -122,7 +122,7 @@ func TestFailuresOfClose(t *testing.T) {
 	}
 }
 
-// What a plugin has not given back it may still write to: that is kept, and said once.
+// A plugin may still write to memory that it has not given back: the memory is kept, and the log says so once.
 func TestKept(t *testing.T) {
 	for _, call := range []string{"none", "deregMr", "closeSend", "closeRecv"} {
 		f := newFake(t, version(11))
@@ -160,8 +160,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// A communicator that is closed while its plugin is tried says nothing of the plugin: the next
-// one has it.
+// A trial that ends because its communicator is closed proves nothing about the plugin: the next
+// communicator can use it.
 func TestClosedTrial(t *testing.T) {
 	f := newFake(t, version(11))
 	l := f.load(t)
@@ -198,7 +198,7 @@ func TestDialAfterClose(t *testing.T) {
 	}
 }
 
-// A plugin that carries no message to itself in time is believed: it may not be made for that.
+// A plugin that carries no message to itself in time is used all the same: it may not be made for that.
 func TestLongTrial(t *testing.T) {
 	f := newFake(t, version(11))
 	l := f.load(t)
@@ -248,7 +248,7 @@ func TestSentBeforeDeath(t *testing.T) {
 	require.ErrorContains(t, err, "the peer has gone")
 }
 
-// A wait does not sleep when what it waits for has come.
+// A wait does not sleep when its condition holds already.
 func TestPark(t *testing.T) {
 	_, recv, err := pair(t, newFake(t, version(11)).load(t), transport.Limits{SlotBytes: 300, Slots: 4})
 	require.NoError(t, err)
@@ -259,7 +259,7 @@ func TestPark(t *testing.T) {
 	require.True(t, c.park(func() bool { return false }))
 }
 
-// What a plugin has said belongs to one call.
+// A plugin's warning belongs to one call.
 func TestSaid(t *testing.T) {
 	var out strings.Builder
 	v := new(voice)

@@ -9,8 +9,8 @@ import (
 )
 
 // expand is C's printf for the log lines of plugins: format with integers and strings from
-// ints, and floats from floats. Where either runs out a ? stands. text is a string of C, of which as
-// many bytes may be read. A line is cut at maxText bytes.
+// ints, and floats from floats. A missing argument becomes a ?. text copies the C string at p, of
+// which it may read at most most bytes. A line is cut at maxText bytes.
 func expand(format string, ints []uintptr, floats []float64, text func(p uintptr, most int) string) string {
 	var b strings.Builder
 	integer := func() (v uintptr, ok bool) {
@@ -62,14 +62,14 @@ func expand(format string, ints []uintptr, floats []float64, text func(p uintptr
 	return strings.TrimRight(b.String()[:min(b.Len(), maxText)], "\n")
 }
 
-// layoutOf is what stands between the % and the verb, for Go, and how many bytes of a string it has printed:
-// there need be no end of the string after as many. integer gives an argument, for a *.
+// layoutOf turns the text between % and verb into Go's, and returns how many bytes of a string are printed at most:
+// a C string need not end after that many. integer gives the argument for a *.
 func layoutOf(spec string, integer func() (uintptr, bool)) (layout string, most int) {
 	for strings.Contains(spec, "*") {
 		v, _ := integer()
 		n := fmt.Sprint(int32(v))
 		if before, after, _ := strings.Cut(spec, "*"); int32(v) < 0 && strings.HasSuffix(before, ".") {
-			// as if there were none
+			// a negative precision counts as none
 			spec = strings.TrimSuffix(before, ".") + after
 		} else {
 			spec = before + n + after
@@ -88,7 +88,7 @@ func layoutOf(spec string, integer func() (uintptr, bool)) (layout string, most 
 	return flags + width + "." + fmt.Sprint(most), most
 }
 
-// bounded is a number that is at most most; 0 for none.
+// bounded is the number in digits, at most most; 0 for no digits.
 func bounded(digits string, most int) int {
 	if digits == "" {
 		return 0
@@ -100,7 +100,7 @@ func bounded(digits string, most int) int {
 	return max(n, 0)
 }
 
-// printable is s with what cannot be printed as a ?.
+// printable is s with a ? for each character that cannot be printed.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -110,7 +110,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// convert is an integer argument as what a verb of C means, and the verb of Go for that.
+// convert turns an integer argument into the value that C's verb means, and returns Go's verb for the value.
 func convert(v uintptr, verb byte, spec string, text func(uintptr) string) (any, byte) {
 	long := strings.ContainsAny(spec, "ljztq")
 	switch verb {

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// FuzzHear: whatever a peer says on the control stream is bounded and no crash.
+// FuzzHear: no bytes on the control stream crash hear, and messages are bounded.
 func FuzzHear(f *testing.F) {
 	f.Add([]byte{sayGoodbye, 0, 8, 0, 0, 0, 0, 0, 0, 0, 7})
 	f.Add([]byte{sayHandle, 0, 132})
@@ -26,7 +26,7 @@ func FuzzHear(f *testing.F) {
 	})
 }
 
-// FuzzHeader: a header that is accepted is the one that a sender writes, and fits what came with it.
+// FuzzHeader: a header that is accepted is one that a sender writes, and fits the payload that came with it.
 func FuzzHeader(f *testing.F) {
 	for _, h := range []header{{n: 3}, {n: 100, stamp: transport.Stamp{1, 2}}, {}} {
 		b := make([]byte, headerLen)

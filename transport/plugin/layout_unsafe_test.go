@@ -19,7 +19,7 @@ type propertiesV11 struct {
 	maxMultiRequestSize int32
 }
 
-// The structs of Go have the layout that a C compiler gives those of the plugin.
+// The structs of Go have the layout that a C compiler gives the plugin's structs.
 func TestLayout(t *testing.T) {
 	f := newFake(t, version(11))
 	b := make([]byte, 1<<14)
@@ -37,7 +37,7 @@ func TestLayout(t *testing.T) {
 		typ := reflect.TypeOf(s)
 		ours[name+" size"] = fmt.Sprint(typ.Size())
 		for _, field := range reflect.VisibleFields(typ) {
-			if !field.Anonymous { // what is embedded is at the start
+			if !field.Anonymous { // an embedded struct is at the start
 				ours[name+" "+field.Name] = fmt.Sprint(field.Offset)
 			}
 		}

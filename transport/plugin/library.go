@@ -38,9 +38,9 @@ type Device struct {
 	MaxRecvs int // of a grouped receive
 	MaxBytes int // of a message
 
-	memory  int           // kinds of memory that it takes
+	memory  int           // the set of memory kinds that the plugin takes
 	offload int           // 0 if the host moves the data
-	flush   bool          // it is to be asked for, whatever the GPU is like
+	flush   bool          // received data need a flush on any GPU
 	conns   *atomic.Int32 // comms that are open now
 }
 
@@ -58,11 +58,11 @@ type Library struct {
 
 	trialTime time.Duration
 
-	trials chan struct{}   // holds one while a trial goes on
-	tried  map[trial]error // see Transport.try; of who put it there
+	trials chan struct{}   // holds a token while a trial goes on
+	tried  map[trial]error // see Transport.try; owned by the holder of trials' token
 
 	keeping sync.Mutex
-	told    bool  // that memory is kept; under keeping
+	told    bool  // the log has said that memory is kept; under keeping
 	kept    []any // under keeping
 }
 
@@ -74,8 +74,8 @@ var libraries = struct {
 // startTime is how long a plugin may take for init and for listing its devices.
 const startTime = 20 * time.Second
 
-// Load loads a plugin, has it start, and asks for its devices. A process does that once for
-// each file; a plugin that failed is not asked again. Errors are of type *Error, but for a
+// Load loads a plugin, starts it and lists its devices, once in a process for each file: later
+// calls return the same Library or the same error. Errors are of type *Error, except for a
 // file that is not there.
 func Load(file string, log *slog.Logger) (*Library, error) {
 	libraries.Lock()
@@ -152,8 +152,8 @@ func (l *Library) start() ([]Device, error) {
 	return devices, nil
 }
 
-// usable are the devices that can carry messages of n bytes of host memory; the error says
-// what is wrong with the others.
+// usable are the devices that can carry messages of n bytes of host memory. If there is none, the
+// error says what each lacks.
 func (l *Library) usable(n int) (usable []*Device, err error) {
 	var reasons []string
 	for i := range l.Devices {
@@ -205,7 +205,7 @@ func (l *Library) open(ctx context.Context, id uint64) (communicator uintptr, er
 	return 0, l.known(fnInit, err)
 }
 
-// close ends what open has started. The channel gets what came of it.
+// close ends the context that open returned. The channel gets the result.
 func (l *Library) close(communicator uintptr) <-chan error {
 	closed := make(chan error, 1)
 	l.actor.post(func() {
@@ -218,7 +218,7 @@ func (l *Library) close(communicator uintptr) <-chan error {
 	return closed
 }
 
-// known is the error of a function, as an *Error.
+// known is err as an *Error of function f, nil if err is nil.
 func (l *Library) known(f int, err error) error {
 	if err == nil || errors.As(err, new(*Error)) {
 		return err
@@ -226,8 +226,8 @@ func (l *Library) known(f int, err error) error {
 	return l.failed(functionNames[f], err)
 }
 
-// keep keeps memory that the plugin may still touch until the process ends: nobody can say when it no longer
-// does. What a call has that never returns is kept by that call. The log says so once.
+// keep keeps memory that the plugin may still touch until the process ends: nobody knows when the plugin no longer
+// does. A call that never returns keeps its own memory. The log says so once.
 func (l *Library) keep(log *slog.Logger, memory ...any) {
 	l.keeping.Lock()
 	defer l.keeping.Unlock()
@@ -238,7 +238,7 @@ func (l *Library) keep(log *slog.Logger, memory ...any) {
 	l.kept = append(l.kept, memory...)
 }
 
-// error is a call that has failed, with what the plugin said about it.
+// error is the error of a failed call, with the last warning that the plugin logged.
 func (l *Library) error(f int, d *Device, peer int, r Result) *Error {
 	e := &Error{File: l.File, Version: l.Version, Call: functionNames[f], Peer: peer, Result: r,
 		Said: l.table.voice.said()}
@@ -248,7 +248,7 @@ func (l *Library) error(f int, d *Device, peer int, r Result) *Error {
 	return e
 }
 
-// failed is an error that no call has returned.
+// failed is an error that Ringo, not the plugin, has found in a call.
 func (l *Library) failed(call string, err error) *Error {
 	return &Error{File: l.File, Version: l.Version, Call: call, Peer: -1, Err: err}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// What a plugin says when it starts is bounded before it is believed.
+// Values that a plugin returns when it starts are checked before they are used.
 func TestLiesOfStart(t *testing.T) {
 	for _, c := range []struct {
 		devices int
@@ -51,7 +51,7 @@ func TestLiesOfStart(t *testing.T) {
 	require.Less(t, out.Len(), 3*maxText)
 }
 
-// What a plugin says while it connects and carries messages is bounded before it is believed.
+// Values that a plugin returns while it connects and carries messages are checked before they are used.
 func TestLies(t *testing.T) {
 	for _, c := range []struct {
 		call  string
@@ -60,7 +60,7 @@ func TestLies(t *testing.T) {
 		delay int
 	}{
 		{"listen", 0, "listen: device 0 test0: rank 0: it succeeded and gave no listener", 0},
-		{"connect", 0, "", 2}, // an offload to a device that was not asked for
+		{"connect", 0, "", 2}, // an offload to a device that Ringo did not ask for
 		{"accept", 0, "", 2},
 		{"test", 333, "irecv: device 0 test0: rank 0: malformed message of 333 bytes", 0},
 		{"test", headerLen - 1, "irecv: device 0 test0: rank 0: malformed message of 31 bytes", 0},

@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/ends"
 )
 
-// Close waits for a receiver that is busy as long as the Config says, and then says what is lost.
+// Close waits for a busy receiver as long as Config.Linger, and then returns what is lost.
 func TestCloseWaitsForReceiver(t *testing.T) {
 	for name, linger := range map[string]time.Duration{"it goes on": time.Hour, "it does not": 50 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

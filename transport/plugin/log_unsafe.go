@@ -9,10 +9,10 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
-// A voice is the function that a plugin logs with, and what it has said.
+// A voice is the function that a plugin logs with, and the plugin's last lines.
 type voice struct {
 	function uintptr // ncclDebugLogger_t
-	// of the communicator that was opened last, since plugins get one function for all
+	// the log of the communicator that was opened last: all share a plugin's one function
 	log  atomic.Pointer[slog.Logger]
 	last atomic.Pointer[string] // warning
 
@@ -30,8 +30,8 @@ const (
 	levelAbort = 4
 )
 
-// newVoice makes a voice. The arguments of its function's format are those that the platform
-// passes as integers and as floats, as far as they were given.
+// newVoice makes a voice. Its function is variadic in C: it takes a fixed number of integer and
+// float arguments, of which the format uses those that the plugin gave.
 func newVoice() *voice {
 	v := new(voice)
 	v.function = dl.Function(func(level int32, _ uint64, file uintptr, line int32, format uintptr,
@@ -66,7 +66,7 @@ func (v *voice) speak(level int32, s, file string, line int32) {
 	}
 }
 
-// use has lines written to a log, unless it is nil.
+// use has lines written to log from now on, and the early lines too; nil changes nothing.
 func (v *voice) use(log *slog.Logger) {
 	if log == nil {
 		return
@@ -80,7 +80,7 @@ func (v *voice) use(log *slog.Logger) {
 	v.early = nil
 }
 
-// said is the last warning since the last call.
+// said is the last warning since the last call of said, "" if there was none.
 func (v *voice) said() string {
 	if p := v.last.Swap(nil); p != nil {
 		return *p

@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/transport/socket"
 )
 
-// Network is a plugin as package paths sees it.
+// Network describes plugins to package paths.
 var Network = transport.Network{
 	Name: "plugin",
 	Probe: func(o transport.NetworkOptions) (f transport.Found, err error) {

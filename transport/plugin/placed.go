@@ -14,9 +14,9 @@ import (
 var _ transport.Placer = (*Transport)(nil)
 
 // DialPlaced is part of transport.Placer. It does not wait for AcceptPlaced: where the peer calls
-// Accept instead, the connection breaks later. A slot is free again when the plugin has sent it, which
-// it does when the receiver has released the one that had its memory; so as many slots may wait at this
-// end as at the other.
+// Accept instead, the connection breaks later. A slot is free again when the plugin has sent it. The
+// plugin sends a slot when the receiver has released the slot before it in the same memory; so as
+// many slots may wait at this end as at the other.
 func (t *Transport) DialPlaced(peer transport.Info, addr []byte, slots mem.Region) (transport.PlacedSendConn, error) {
 	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away(), t.log)
 	defer cancel()
@@ -53,7 +53,7 @@ func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transpo
 func (c *recvConn) settleIn(ctx context.Context, slots mem.Region) error {
 	err := c.settle(ctx, slots)
 	if err == nil {
-		err = c.look() // which posts receives
+		err = c.look() // step posts receives
 	}
 	if err == nil {
 		err = c.failure()

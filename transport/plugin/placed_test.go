@@ -23,8 +23,8 @@ import (
 // Kinds of slots.
 const (
 	ofHost   = "host"
-	ofGPU    = "GPU"     // what the plugin receives there is not seen before a flush
-	ofDMABuf = "dma-buf" // at addresses where nobody sees anything
+	ofGPU    = "GPU"     // data that the plugin receives there are not seen before a flush
+	ofDMABuf = "dma-buf" // at addresses that are not mapped in this process
 )
 
 // memoryOf makes slots of a kind.
@@ -84,7 +84,7 @@ func (p *placedPair) connect() (err error) {
 	return err
 }
 
-// place is where a message's n bytes lie at one end.
+// place is the memory of a message's n bytes at one end.
 func (p *placedPair) place(end, message, n int) []byte {
 	return p.seen[end][message*p.slot%len(p.seen[end]):][:n]
 }
@@ -118,14 +118,14 @@ func (p *placedPair) get(message, n int) error {
 	return p.recv.Release()
 }
 
-// exchange sends messages as soon as there are slots for them. Its error has those of both ends.
+// exchange sends messages as soon as there are slots for them. Its error joins the errors of both ends.
 func (p *placedPair) exchange(messages int) error {
 	size := func(i int) int { return []int{p.slot, 0, 1, p.slot / 3}[i%4] }
 	received := make(chan error)
 	go func() {
 		for i := range messages {
 			if err := p.get(i, size(i)); err != nil {
-				p.recv.Close() // ends the sender, if it is not for what the plugin did
+				p.recv.Close() // ends the sender, unless the plugin has done so
 				received <- fmt.Errorf("receive message %d: %w", i, err)
 				return
 			}
@@ -172,7 +172,7 @@ func TestPlaced(t *testing.T) {
 	}
 }
 
-// A queue may be deeper than what a plugin takes at a time, flushes among it.
+// A queue may be deeper than the number of requests, flushes included, that a plugin takes at a time.
 func TestPlacedDepth(t *testing.T) {
 	f := newFake(t, version(11))
 	f.set(t, "", 0, 3)
@@ -193,7 +193,7 @@ func TestPlacedPosts(t *testing.T) {
 		"plugin: accept rank 0, placed: network plugin libnccl-net-test.so (v11): irecv: ")
 }
 
-// GPUs that see in order what comes need no flush, unless the plugin says so.
+// GPUs that see writes in order need no flush, unless the plugin asks for one.
 func TestPlacedFlush(t *testing.T) {
 	for _, mode := range []uintptr{1, 2} {
 		f := newFake(t, version(11))
@@ -241,7 +241,7 @@ func TestPlacedOrder(t *testing.T) {
 	require.ErrorIs(t, err, transport.ErrClosed)
 }
 
-// Who has one slot and waits for a second has the plugin asked for it, however seldom he looks.
+// A caller that has one slot and waits for a second has the plugin polled, however seldom he looks.
 func TestArrivedOfMore(t *testing.T) {
 	f := newFake(t, version(11))
 	f.call(t, "device", 1, 100, hostMemory, 0, 0)
@@ -317,8 +317,8 @@ func publish(c transport.SendConn) error {
 	return c.Publish(transport.Stamp{})
 }
 
-// What cannot be registered is said when it is registered, and what was not registered when it is
-// dialled.
+// Memory that cannot be registered is an error of Register, and memory that was not registered an
+// error of DialPlaced.
 func TestRegister(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 100, Slots: 4}
 	none := func() (int, uint64, error) { return -1, 0, errors.New("no more files") }
@@ -432,7 +432,7 @@ func TestRelease(t *testing.T) {
 	f.clean(t, contexts(11))
 }
 
-// Close says whether the plugin may still use what was registered.
+// Close returns ErrHeld if the plugin may still use registered memory.
 func TestHeld(t *testing.T) {
 	for _, call := range []string{"none", "deregMr", "closeSend", "closeRecv"} {
 		f := newFake(t, version(11))
@@ -448,7 +448,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// A plugin that does not let go of memory is not waited for longer than closing may take.
+// release waits for a plugin that does not let go of memory no longer than closing may take.
 func TestReleaseOfHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := New(transport.Config{}, &Library{File: "libnccl-net-test.so", Version: 11}, Options{})
@@ -461,8 +461,8 @@ func TestReleaseOfHeld(t *testing.T) {
 	})
 }
 
-// Each call that fails is an error that says what, where and with whom, and the other end hears of
-// it.
+// Each call that fails is an error that names function, device and peer, and the other end gets an
+// error too.
 func TestPlacedFailures(t *testing.T) {
 	for _, c := range []struct {
 		call  string
@@ -499,7 +499,7 @@ func TestPlacedFailures(t *testing.T) {
 			require.ErrorContains(t, err, "network plugin libnccl-net-test.so (v11): "+c.call+": device 0 test0: rank ")
 			said := `; it said "NET/Test : ` + c.call + ` of 11 passed 99% 0.5 on purpose"`
 			if text := err.Error(); !strings.HasPrefix(c.call, "regMr") || strings.Contains(text, said) {
-				// in which both ends may fail at once: one hears what the plugin said
+				// both ends may fail at once, and only one gets the plugin's warning
 				require.Contains(t, text, "system error (2)"+said+"; NCCL_NET_PLUGIN=none")
 			}
 			require.Zero(t, f.call(t, "faults"))

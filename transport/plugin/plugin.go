@@ -1,15 +1,15 @@
 // Package plugin is the transport over NCCL's network plugins (libnccl-net.so): libraries in C
 // that vendors of networks write for NCCL, with tables of functions of version 8 to 11. It is
-// for package paths. The trap: a plugin is code of others in this process; one that writes where
-// it may not is not found out here. One that blocks where it may not, even for ever, costs a goroutine, and
-// the memory that it was given: who uses a connection never calls the plugin himself, but waits with the Guard for
+// for package paths. The trap: a plugin is foreign code in this process, and nothing here notices
+// when it writes to memory of others. A plugin that blocks where it must not, even for ever, costs a goroutine
+// and the memory that it was given: the user of a connection never calls the plugin, but waits with the Guard for
 // the one goroutine that does (actor.go).
 //
 // A connection is one-way: slots flow from the side that dialled. Each has a control stream,
 // a socket over which the two ends prove that they know the key, exchange the plugin's
 // handle, and say goodbye; plugins do none of that. A slot is one message of the plugin: a
-// header and the payload. The receiver posts a receive for every slot that is free, and so
-// the sender, whose sends end when there is such a receive, is held back.
+// header and the payload. The receiver posts a receive for every free slot. A send completes
+// only when such a receive is posted, which holds the sender back.
 //
 // The slots of a placed connection lie in memory that was registered with the transport, a GPU's
 // too (register.go): payloads go from the sender's slots straight into the receiver's, on a
@@ -17,9 +17,9 @@
 // slots of a closed connection until it has let go of them, so call release, or Close of the
 // transport, before the memory is freed.
 //
-// Plugins make progress in test only, and wake nobody. While somebody waits for a slot, one goroutine of the
-// communicator calls test for all who wait and for the sends under way. After half a ms without progress it
-// rests, and the proxy has it look now and then (proxy.go).
+// Plugins make progress only in their function test, and wake nobody. While somebody waits for a slot, one goroutine
+// of the communicator calls test for all waits and for the sends under way. After half a ms without progress the
+// goroutine rests, and the proxy makes it look now and then (proxy.go).
 package plugin
 
 import (
@@ -47,12 +47,12 @@ const protocol = "ringo plugin 2"
 
 // Options are what a transport needs besides its plugin.
 type Options struct {
-	// Listen opens the listener of the control streams, and gives the zone of link-local
-	// peers. Kind names it: transports of one kind share one. nil is a port on loopback.
+	// Listen opens the listener of the control streams, and returns the zone of link-local
+	// peers. nil is a port on loopback. Transports of the same Kind share one listener.
 	Listen func() (l net.Listener, zone string, err error)
 	Kind   string
 	// Rail is the number of the device that the first connection from each peer uses; further
-	// ones use the devices after it in turns. See transport.NetworkOptions.
+	// connections use the next devices in turn. See transport.NetworkOptions.
 	Rail int
 }
 
@@ -73,19 +73,19 @@ type Transport struct {
 	endpoint *listen.Endpoint
 	devices  []*Device   // that can be used
 	dialled  map[int]int // connections that each rank has made
-	ctx      uintptr     // the plugin's, since version 11
-	opened   bool        // ctx
-	regions  []*region   // that were registered
+	ctx      uintptr     // the plugin's context, since version 11
+	opened   bool        // ctx is open
+	regions  []*region   // registered memory
 
 	data   actor                   // carries the data of all ends; see work
 	halves atomic.Pointer[[]*half] // open ends
-	open   atomic.Int32            // those that the plugin has not closed
-	held   atomic.Bool             // it may still use registered memory
-	busy   atomic.Int32            // those whose sends are not done
-	fresh  atomic.Bool             // data is to look for a while
+	open   atomic.Int32            // ends that the plugin has not closed
+	held   atomic.Bool             // the plugin may still use registered memory
+	busy   atomic.Int32            // ends whose sends are not done
+	fresh  atomic.Bool             // data keeps polling for a while
 	pace   pace.Waiter             // of data
-	drowsy atomic.Bool             // data rests though something is to come: the proxy wakes it
-	rouse  chan struct{}           // the proxy waits for
+	drowsy atomic.Bool             // data rests though more is to come: the proxy wakes it
+	rouse  chan struct{}           // starts the proxy's looks
 }
 
 type end interface {
@@ -187,7 +187,7 @@ func (t *Transport) start() (err error) {
 	return nil
 }
 
-// device is the device for another connection from a rank, of so many comms.
+// device chooses the device for another connection from a rank and counts its comms there.
 func (t *Transport) device(from, comms int) (*Device, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -220,7 +220,7 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 	return c, nil
 }
 
-// take is the next connection from peer, which is placed if this end is.
+// take is the next connection from peer; the error is that only one end is placed.
 func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
 	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
 	if err == nil && placed != (c.direct != nil) {
@@ -229,9 +229,9 @@ func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
 	return c, err
 }
 
-// Close ends all connections. Slots that were published before still reach peers that go on: it waits for those, and
-// says what is lost (transport.Config.Linger). The error is transport.ErrHeld where the plugin has not let go of
-// registered memory.
+// Close ends all connections. Slots that were published before still reach peers that go on: Close waits for these,
+// and returns what is lost (transport.Config.Linger). The error is transport.ErrHeld where the plugin has not let go
+// of registered memory.
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil

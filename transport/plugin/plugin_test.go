@@ -35,7 +35,7 @@ func BenchmarkProcesses(b *testing.B) {
 	transporttest.BenchProcesses(b, open(newFake(b, version(11)).load(b)))
 }
 
-// two are two ranks of one process, and what they need to talk.
+// two are two ranks of one process, with their infos and addresses.
 func two(t *testing.T, l *Library, limits transport.Limits) (ranks [2]*Transport, infos [2]transport.Info,
 	addrs [2][]byte) {
 	t.Helper()
@@ -72,7 +72,7 @@ func pair(t *testing.T, l *Library, limits transport.Limits) (send transport.Sen
 	return send, recv, nil
 }
 
-// exchange sends messages through a connection and looks at what arrives.
+// exchange sends messages through a connection and checks each that arrives.
 func exchange(send transport.SendConn, recv transport.RecvConn, messages int) error {
 	size := func(i int) int { return i * 37 % 300 }
 	var g errgroup.Group
@@ -107,8 +107,8 @@ func exchange(send transport.SendConn, recv transport.RecvConn, messages int) er
 	return g.Wait()
 }
 
-// Every version carries messages; so does a plugin that is slow to do anything. Queues are
-// deeper than what a plugin takes at a time.
+// Every version carries messages; so does a plugin whose every call is slow. Queues are deeper
+// than the number of requests that a plugin takes at a time.
 func TestVersions(t *testing.T) {
 	for _, v := range versions {
 		for _, delay := range []int{0, 3} {
@@ -136,7 +136,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// What cannot be a network is said when it is loaded or listened on.
+// A library that cannot be a network is an error of Load or Listen.
 func TestUnusable(t *testing.T) {
 	_, err := Load("libnccl-net-that-is-not-there.so", nil)
 	require.ErrorContains(t, err, "libnccl-net-that-is-not-there.so is not there")
@@ -199,7 +199,7 @@ func TestDevices(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A plugin that another rank has not is found out before it is dialled.
+// A peer with another plugin is an error before a connection is made.
 func TestOtherPlugin(t *testing.T) {
 	f := newFake(t, version(11))
 	ranks, infos, addrs := two(t, f.load(t), transport.Limits{SlotBytes: 300, Slots: 4})
@@ -207,7 +207,7 @@ func TestOtherPlugin(t *testing.T) {
 	require.ErrorContains(t, err, `dial rank 1: it uses network "Other", this rank "Test"`)
 }
 
-// What a plugin logs goes to the log.
+// Lines that a plugin logs go to the log.
 func TestLog(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
@@ -239,7 +239,7 @@ func TestExpand(t *testing.T) {
 		[]float64{1.5}, func(_ uintptr, most int) string { return "text"[:min(most, 4)] })
 	require.Equal(t, "-3 4294967295|7   |00ff 1099511627776 2 x text 0x10 % 1.50     9 ?", got)
 	require.Equal(t, "100%", expand("100%", nil, nil, nil))
-	for format, want := range map[string]string{ // of an argument of all ones but the last bit
+	for format, want := range map[string]string{ // the argument is all ones but the last bit
 		"%hhd": "-2", "%hd": "-2", "%d": "-2", "%i": "-2", "%ld": "-2", "%jd": "-2", "%zd": "-2",
 		"%hhu": "254", "%hu": "65534", "%u": "4294967294", "%lu": "18446744073709551614", "%qu": "18446744073709551614",
 		"%tu":  "18446744073709551614",
@@ -253,7 +253,7 @@ func TestExpand(t *testing.T) {
 	require.Equal(t, "(null)", expand("%s", []uintptr{0}, nil, nil))
 	require.Equal(t, "2.500000 2.5e+00 2.5 ?", expand("%f %.1e %g %f", nil, []float64{2.5, 2.5, 2.5}, nil))
 
-	// A string is read no further than it is printed: there may be no end.
+	// A string is read no further than it is printed: it may have no end.
 	read := func(_ uintptr, most int) string { return fmt.Sprint(most) }
 	got = expand("%.*s %.7s %.s %-9.3s| %5s %.*s %.99999999999999999999s", []uintptr{5, 1, 1, 1, 1, 1, minus(4), 1, 1},
 		nil, read)

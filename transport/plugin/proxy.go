@@ -8,13 +8,13 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
-// A mover is an end that carries on what was begun. The actor of the data calls it.
+// A mover is an end whose requests make progress when the actor of the data calls step.
 type mover interface {
-	// step asks the plugin. It reports whether anything went on or broke.
+	// step tests requests and posts new ones. It reports whether anything made progress or broke.
 	step() bool
 }
 
-// enlist adds an end to those whose data are carried.
+// enlist adds an end to the ends whose data the actor carries.
 func (t *Transport) enlist(h *half) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,25 +29,25 @@ func (t *Transport) dismiss(h *half) {
 	t.halves.Store(&all)
 }
 
-// yieldTime is how long the actor of the data looks again and again. Then the proxy has it look.
+// yieldTime is how long the actor of the data polls without progress. Then the proxy makes it look now and then.
 const yieldTime = 500 * time.Microsecond
 
-// unguarded is the Guard of actors: nobody can end their calls.
+// unguarded is the Guard of actors, which never ends: nobody can end their calls.
 var unguarded fifo.Guard
 
 func (t *Transport) newPace() pace.Waiter {
 	return pace.Waiter{Guard: &unguarded, Spin: t.cfg.Spin, Yield: yieldTime}
 }
 
-// A round is what came of one look.
+// A round is the result of one look.
 type round struct {
 	moved   bool // something went on
-	woke    bool // somebody who had waited for that
+	woke    bool // somebody who waited for it was woken
 	waiting bool // somebody still waits
-	watched bool // somebody looks again and again
+	watched bool // somebody polls
 }
 
-// look carries on the ends that somebody waits for or was asked to look at, and all sends under way.
+// look calls step of the ends that somebody waits for or has asked for, and of all ends with sends under way.
 func (t *Transport) look(halves []*half) (r round) {
 	for _, h := range halves {
 		if !h.asked.Load() && !h.waiting.Load() && !h.watched.Load() && !h.busy.Load() {
@@ -64,8 +64,8 @@ func (t *Transport) look(halves []*half) (r round) {
 	return r
 }
 
-// work is the work of the actor of the data: a look, and whether another is to follow soon. A send under way when
-// nobody waits is left to the proxy.
+// work is the work of the actor of the data: one look. It reports whether another look has to follow soon. Sends under
+// way while nobody waits are left to the proxy.
 func (t *Transport) work() (again bool) {
 	halves := *t.halves.Load()
 	r := t.look(halves)
@@ -75,7 +75,7 @@ func (t *Transport) work() (again bool) {
 		t.pace = t.newPace()
 	}
 	switch {
-	case r.woke && !r.waiting && !r.watched: // who was woken asks again, and waits for this core
+	case r.woke && !r.waiting && !r.watched: // the woken goroutine will ask again, and needs this core
 	case r.moved:
 		return true
 	}
@@ -97,7 +97,7 @@ func (t *Transport) work() (again bool) {
 	return false
 }
 
-// drowse leaves it to the proxy to have the actor look.
+// drowse leaves further looks to the proxy.
 func (t *Transport) drowse() {
 	if t.drowsy.Swap(true) {
 		return
@@ -115,8 +115,8 @@ const (
 	maxPause = 20 * time.Millisecond
 )
 
-// proxy has the actor of the data look now and then for what nobody is at: sends after the last wait of an
-// operation, and what was waited for in vain for yieldTime.
+// proxy makes the actor of the data look now and then where nobody else does: for sends after the last wait of an
+// operation, and for waits that have lasted longer than yieldTime.
 func (t *Transport) proxy() {
 	for {
 		select {
@@ -129,7 +129,7 @@ func (t *Transport) proxy() {
 			if t.drowsy.Load() {
 				t.data.ask()
 			} else {
-				last = fifo.Now() // something goes on
+				last = fifo.Now() // there was progress
 			}
 		}
 	}

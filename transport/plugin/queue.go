@@ -4,8 +4,7 @@ package plugin
 // promises plugins (NCCL_NET_MAX_REQUESTS).
 const maxRequests = 32
 
-// A queue is the messages of one comm, in order. Those numbered done to posted-1 are with the
-// plugin.
+// A queue is the messages of one comm, in order. The plugin has messages done to posted-1.
 type queue struct {
 	call     *caller
 	requests []uintptr // by number
@@ -13,7 +12,7 @@ type queue struct {
 	done     uint64
 
 	known bool    // the messages' memory is registered
-	mr    uintptr // as what
+	mr    uintptr // the plugin's name for the registration
 }
 
 func newQueue(c *caller, most int) *queue {
@@ -40,7 +39,7 @@ func (q *queue) next() (done bool, n int, r Result) {
 	return done, n, r
 }
 
-// close gives the registration back and closes the comm by the function that does.
+// close gives the registration back and closes the comm by function closing.
 func (q *queue) close(h *half, closing int) (errs []error) {
 	if q.call.comm == 0 {
 		return nil

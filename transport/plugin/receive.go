@@ -25,7 +25,7 @@ func (t *Transport) receive(c net.Conn, at *listen.Endpoint) {
 		t.dropped(c, err)
 		return
 	}
-	// The Guard's deadline is of an operation of this rank, which may not have begun.
+	// This rank's Guard does not count here: it may have no operation yet, or one that is over.
 	ctx, cancel := listen.Patience(new(fifo.Guard), t.ends.Away(), nil)
 	defer cancel()
 	conn, err := t.accept(ctx, c, r.From, int(r.Rest[0]))
@@ -39,7 +39,7 @@ func (t *Transport) receive(c net.Conn, at *listen.Endpoint) {
 	}
 	t.enlist(conn.half)
 	// Now, so that connections are accepted in the order in which they were dialled.
-	_ = say(c, sayReady, nil) // a caller who has gone shows at Next
+	_ = say(c, sayReady, nil) // if the caller has gone, Next fails
 }
 
 func (t *Transport) dropped(c net.Conn, err error) {

@@ -15,13 +15,13 @@ import (
 // A recvConn is the receiving end. A receive is posted for every slot that is free.
 type recvConn struct {
 	*half
-	taken    uint64        // slots that Next has given
+	taken    uint64        // slots that Next has returned
 	released atomic.Uint64 // slots that the caller has consumed; written by the receiver
-	sizes    []int         // of messages, by slot; the actor's until the slot has arrived
+	sizes    []int         // of messages, by slot; only the actor uses an entry until its slot has arrived
 	arrived  atomic.Uint64 // slots that have arrived; written by the actor
 
-	// Of a placed connection, the actor's, but for payloads that have arrived.
-	payloads []int   // their sizes, by slot
+	// For a placed connection. Only the actor uses these, except entries of payloads that have arrived.
+	payloads []int   // sizes of payloads, by slot
 	flushed  uint64  // payloads that kernels see
 	flushing uintptr // request that flushes the next one, 0 for none
 }
@@ -61,7 +61,7 @@ func (c *recvConn) Next() (mem.Region, transport.Stamp, error) {
 	return mem.Host(message[headerLen:][:h.n]), h.stamp, nil
 }
 
-// malformed is the error of something that came and that no sender sends.
+// malformed is the error of a received message that no sender sends.
 func (c *recvConn) malformed(err error) error {
 	e := c.t.lib.failed("irecv", err)
 	e.Device, e.Peer = c.dev.String(), c.peer
@@ -77,7 +77,7 @@ func (c *recvConn) await(slot uint64) error {
 		func(parted error, ended bool) error { return c.gone(slot, parted, ended) })
 }
 
-// gone is why a slot does not come that had not arrived when the peer had parted.
+// gone is why a slot never arrives after the peer has parted, nil if it still may.
 func (c *recvConn) gone(slot uint64, parted error, ended bool) error {
 	switch {
 	case parted != fifo.ErrClosed:
@@ -90,7 +90,7 @@ func (c *recvConn) gone(slot uint64, parted error, ended bool) error {
 	return nil
 }
 
-// Arrived is part of transport.PlacedRecvConn. It has the plugin asked, unless all slots have arrived.
+// Arrived is part of transport.PlacedRecvConn. It makes the actor poll the plugin, unless all slots have arrived.
 func (c *recvConn) Arrived() int {
 	if n := int(c.arrived.Load() - c.taken); n > 0 {
 		if n < len(c.sizes) {
@@ -101,7 +101,7 @@ func (c *recvConn) Arrived() int {
 	parted, ended, err := c.ctl.why(), c.ctl.ended.Load(), c.failure() // before looking
 	if parted != nil {
 		if c.look() != nil {
-			return 1 // for Next to say why
+			return 1 // Next returns the reason
 		}
 	} else {
 		c.watched.Store(true)
@@ -110,7 +110,7 @@ func (c *recvConn) Arrived() int {
 	}
 	n := int(c.arrived.Load() - c.taken)
 	if n == 0 && (err != nil || c.alive() != nil || parted != nil && c.gone(c.taken, parted, ended) != nil) {
-		return 1 // for Next to say why
+		return 1 // Next returns the reason
 	}
 	return n
 }
@@ -145,7 +145,7 @@ func (c *recvConn) step() (moved bool) {
 	return moved || c.failure() != nil
 }
 
-// receive has the plugin receive into the slots that are free.
+// receive has the plugin receive into the free slots.
 func (c *recvConn) receive() {
 	if c.direct == nil {
 		c.receiveTo(c.main, headerLen+c.max)
@@ -171,7 +171,7 @@ func (c *recvConn) receiveTo(q *queue, n int) {
 	}
 }
 
-// poll asks what has come. It reports whether anything went on.
+// poll tests the receives. It reports whether anything made progress.
 func (c *recvConn) poll() (moved bool) {
 	moved = c.come(c.main, c.sizes, headerLen, c.ring.length())
 	arrived := c.main.done
@@ -186,7 +186,7 @@ func (c *recvConn) poll() (moved bool) {
 	return moved
 }
 
-// come asks what has come in a queue and notes the sizes, which are least to most.
+// come tests the receives of a queue and notes the sizes, which must be from least to most bytes.
 func (c *recvConn) come(q *queue, sizes []int, least, most int) (moved bool) {
 	for {
 		done, n, r := q.next()
@@ -206,7 +206,7 @@ func (c *recvConn) come(q *queue, sizes []int, least, most int) (moved bool) {
 	}
 }
 
-// flush has kernels see the payloads that have come into a GPU's memory, where that takes something.
+// flush makes received payloads visible to the GPU's kernels, where that needs a call of the plugin.
 func (c *recvConn) flush() (moved bool) {
 	for c.failure() == nil && c.flushed < c.direct.done {
 		n := c.payloads[c.flushed%uint64(len(c.payloads))]
@@ -233,8 +233,8 @@ func (c *recvConn) flush() (moved bool) {
 	return moved
 }
 
-// drain receives what the sender published before its goodbye, as far as there is room, so
-// that the sender can go.
+// drain receives the slots that were published before the sender's goodbye, as far as slots are
+// free here, so that the sender can go.
 func (c *recvConn) drain() {
 	for pause := minPause; !c.closed.Load() && !c.ctl.ended.Load(); pause = min(2*pause, maxPause) {
 		if c.ask(); c.failure() != nil {

@@ -28,7 +28,7 @@ type region struct {
 // releaseTime is how long the ends may take in all to leave a region: they close at once.
 func (t *Transport) releaseTime() time.Duration { return 2*closeTime + t.ends.Linger() }
 
-// leave is for an end that has closed its comms, with what came of it.
+// leave notes that an end has closed its comms, with the error of that.
 func (r *region) leave(err error) {
 	if err != nil {
 		r.mu.Lock()
@@ -39,11 +39,11 @@ func (r *region) leave(err error) {
 }
 
 // Register is part of transport.Registrar: memory of the host, or of a GPU where all devices of
-// the plugin take that, for the slots of placed connections. The plugin gets to know all of it,
-// with each connection anew. The first time in a process that a GPU's memory is registered the
-// plugin has to carry a slot from there to there (see try), if there is as much. Release closes the
-// connections whose slots lie in it, and waits until the plugin has let go of it; that takes as
-// long as closing a connection does.
+// the plugin take that, for the slots of placed connections. Each connection registers all of the
+// memory with the plugin anew. When memory of a GPU is registered for the first time in a process,
+// the plugin has to carry slots within it as a trial (see try), if the memory is large enough.
+// Release closes the connections whose slots lie in the memory, and waits until the plugin has let
+// go of it, as long as closing a connection takes.
 func (t *Transport) Register(m transport.Memory) (release func() error, err error) {
 	r := &region{Memory: m}
 	addr, err := t.add(r)
@@ -59,8 +59,8 @@ func (t *Transport) Register(m transport.Memory) (release func() error, err erro
 	return func() error { return t.release(r) }, nil
 }
 
-// add adds memory that all devices take to what the transport knows. It returns where this rank
-// listens.
+// add adds r to the regions, if all devices take its memory. It returns the address on which this
+// rank listens.
 func (t *Transport) add(r *region) (addr []byte, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,8 +95,8 @@ func (l *Library) takes(d *Device, m transport.Memory) error {
 		"does not export", d)
 }
 
-// flushes reports whether what a device has received into memory is flushed before kernels are told.
-// A plugin that needs no flush says that it is done at once.
+// flushes reports whether data that a device has received into memory are flushed before kernels are
+// told. A plugin that needs no flush completes it at once.
 func (l *Library) flushes(d *Device, m transport.Memory) bool {
 	return !m.IsHost() && (!m.Ordered || d.flush)
 }
@@ -161,7 +161,7 @@ func (t *Transport) enclosing(slots mem.Region) (*region, error) {
 	return nil, errors.New("slots in memory that was not registered")
 }
 
-// settle has the plugin know the slots of a placed end.
+// settle registers the slots of a placed end with the plugin.
 func (h *half) settle(ctx context.Context, slots mem.Region) error {
 	var seen bool
 	err := h.within(ctx, func() error {
@@ -187,7 +187,7 @@ func (h *half) settle(ctx context.Context, slots mem.Region) error {
 	}))
 }
 
-// knowRing has the plugin know the ring.
+// knowRing registers the ring with the plugin.
 func (h *half) knowRing(ctx context.Context) error {
 	return h.within(ctx, func() error {
 		return h.register(h.main, transport.Memory{Region: mem.Host(h.ring.memory)})
@@ -204,7 +204,7 @@ func (h *half) within(ctx context.Context, f func() error) error {
 	}))
 }
 
-// register registers the memory of a queue's messages, a GPU's as a dma-buf where that can be.
+// register registers the memory of a queue's messages, a GPU's as a dma-buf where that is possible.
 func (h *half) register(q *queue, m transport.Memory) error {
 	f, kind := fnRegMr, hostMemory
 	if !m.IsHost() {
@@ -217,7 +217,7 @@ func (h *half) register(q *queue, m transport.Memory) error {
 		case err == nil:
 			f = fnRegMrDmaBuf
 			q.mr, r = q.call.registerDMABuf(m.Ptr(), m.Len(), offset, fd)
-			_ = os.NewFile(uintptr(fd), "dma-buf").Close() // the plugin keeps what it needs
+			_ = os.NewFile(uintptr(fd), "dma-buf").Close() // the plugin has made a duplicate if it needs one
 		case h.dev.memory&deviceMemory == 0:
 			return h.blamed(fnRegMrDmaBuf, fmt.Errorf("export GPU memory: %w", err))
 		}

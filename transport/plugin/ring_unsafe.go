@@ -22,7 +22,7 @@ const (
 	maxSlotBytes = 1 << 30
 )
 
-// A header is what a message begins with.
+// A header begins a message.
 type header struct {
 	n     int // bytes of the payload
 	stamp transport.Stamp
@@ -37,7 +37,7 @@ func (h header) put(b []byte, slot uint64) {
 	binary.LittleEndian.PutUint64(b[24:], s[1])
 }
 
-// parseHeader is the header of slot number slot, with which payload bytes have come.
+// parseHeader reads the header of slot number slot; payload is the number of bytes that came with it.
 func parseHeader(b []byte, slot uint64, payload int) (h header, err error) {
 	_ = b[headerLen-1]
 	number, length := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
@@ -52,8 +52,8 @@ func parseHeader(b []byte, slot uint64, payload int) (h header, err error) {
 	return h, nil
 }
 
-// A ring is the memory of an end's slots, pinned for the plugin until it is freed. Messages begin so that
-// payloads begin on pages.
+// A ring is the memory of an end's slots, pinned for the plugin until free. A message begins headerLen
+// bytes before a page, so that its payload begins on the page.
 type ring struct {
 	memory []byte
 	slots  [][]byte // header and payload
@@ -77,7 +77,7 @@ func newRing(l transport.Limits) *ring {
 // at is the message of a slot.
 func (r *ring) at(slot uint64) []byte { return r.slots[slot%uint64(len(r.slots))] }
 
-// length is the most that a message has.
+// length is the length of the longest message.
 func (r *ring) length() int { return len(r.slots[0]) }
 
 func (r *ring) address(slot uint64) uintptr { return addr(unsafe.SliceData(r.at(slot))) }

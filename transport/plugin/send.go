@@ -16,7 +16,7 @@ type sendConn struct {
 	*half
 	reserved int           // bytes reserved, -1 for none
 	next     uint64        // number of the slot to be published
-	lengths  []int         // of payloads, by slot; the sender's while the slot is free, then the actor's
+	lengths  []int         // of payloads, by slot; the sender writes while the slot is free, then the actor reads
 	public   atomic.Uint64 // next, for the actor
 	sent     atomic.Uint64 // slots that are free again; written by the actor
 }
@@ -27,7 +27,7 @@ func newSendConn(h *half) *sendConn {
 	return c
 }
 
-// Reserve waits until the next slot is free; that of a placed connection does not wait.
+// Reserve waits until the next slot is free. On a placed connection it does not wait.
 func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	if n < 0 || n > c.max {
 		return mem.Region{}, fmt.Errorf("plugin: reserve %d bytes of a slot of %d", n, c.max)
@@ -62,8 +62,8 @@ func (c *sendConn) Publish(s transport.Stamp) error {
 // parting: a sender has nothing to say to a peer that has parted.
 func parting(parted error, _ bool) error { return parted }
 
-// Free is how many slots are free. It has the sends under way tested. All slots are free on a connection that has
-// ended.
+// Free is how many slots are free, and makes the actor test the sends under way. All slots are free on a connection
+// that has ended.
 func (c *sendConn) Free() int {
 	if c.alive() != nil || c.ctl.why() != nil {
 		return len(c.lengths)
@@ -143,7 +143,7 @@ func (c *sendConn) step() (moved bool) {
 	return moved || broken
 }
 
-// carry carries on one queue.
+// carry posts and tests the sends of one queue.
 func (c *sendConn) carry(q *queue) (moved bool) {
 	for q.posted < c.public.Load() && !q.full() {
 		request, r := q.call.isend(c.message(q, q.posted, c.length(q)))
@@ -170,7 +170,7 @@ func (c *sendConn) carry(q *queue) (moved bool) {
 	}
 }
 
-// length is that of the next message that the plugin is to get.
+// length is the length of the queue's next message to be posted.
 func (c *sendConn) length(q *queue) int {
 	n := c.lengths[q.posted%uint64(len(c.lengths))]
 	switch {
@@ -205,7 +205,8 @@ func (c *sendConn) Close() error {
 	return nil
 }
 
-// linger has the sends carried on until the receiver says that it has all, and tells Close what it has not.
+// linger keeps the sends going until the receiver says that it has all slots. Close of the Transport reports the
+// slots that are lost.
 func (c *sendConn) linger() {
 	defer c.end()
 	c.ctl.goodbye(c.public.Load())

@@ -41,7 +41,7 @@ var functionNames = [functions]string{
 	"setNetAttr",
 }
 
-// versions are the tables that are known, best first, with how many functions each has.
+// versions are the known versions of the table, best first, with the number of functions of each.
 var versions = []struct{ number, functions int }{
 	{11, fnSetNetAttr + 1}, {10, fnMakeVDevice + 1}, {9, fnMakeVDevice + 1}, {8, fnIrecvConsumed + 1},
 }
@@ -57,10 +57,10 @@ type table struct {
 	version int
 	name    string
 	fn      [functions]uintptr // 0 where the plugin has none
-	voice   *voice             // that the plugin gets
+	voice   *voice             // the plugin's log function
 }
 
-// findTable is the newest table of a library.
+// findTable reads the newest known table of a library.
 func findTable(lib dl.Library) (t table, err error) {
 	for _, v := range versions {
 		p, missing := lib.Sym(fmt.Sprintf("ncclNetPlugin_v%d", v.number))
@@ -85,13 +85,13 @@ func findTable(lib dl.Library) (t table, err error) {
 // pointer is the pointer of an address outside of Go's memory.
 func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
-// maxText and maxLabel are where a string of C that has no end is cut: a line of a log, and a name.
+// maxText and maxLabel are the most bytes that are read of a C string: a line of a log, and a name.
 const (
 	maxText  = 4096
 	maxLabel = 256
 )
 
-// text is a copy of a string of C, of at most so many bytes.
+// text is a copy of the C string at p, at most most bytes of it; "" for a null pointer.
 func text(p uintptr, most int) string {
 	if p == 0 {
 		return ""
@@ -103,7 +103,7 @@ func text(p uintptr, most int) string {
 	return string(unsafe.Slice((*byte)(pointer(p)), n))
 }
 
-// label is a copy of a name in C, with what cannot be printed as a ?.
+// label is a copy of a name in C, with a ? for each character that cannot be printed.
 func label(p uintptr) string { return printable(text(p, maxLabel)) }
 
 // Kinds of memory that a plugin may take, a set in ptrSupport and one in regMr: NCCL_PTR_HOST and
@@ -114,7 +114,7 @@ const (
 	dmaBuf       = 4 // of a GPU; only in ptrSupport
 )
 
-// propertiesV8 is ncclNetProperties_v8_t, and so on. Version 10 is 9, and 11 adds at the end.
+// propertiesV8 is ncclNetProperties_v8_t, and so on. Version 10 equals 9, and 11 adds fields at the end.
 type propertiesV8 struct {
 	name             uintptr
 	pciPath          uintptr
@@ -152,7 +152,7 @@ type propertiesV9 struct {
 	maxCollBytes uint64
 }
 
-// device reads what getProperties has written.
+// device reads the properties at p, which getProperties has written.
 func (t *table) device(index int, p unsafe.Pointer) Device {
 	if t.version == 8 {
 		v := (*propertiesV8)(p)
@@ -176,7 +176,7 @@ func (t *table) device(index int, p unsafe.Pointer) Device {
 // maxSpeed is the highest speed in Mbit/s that is believed.
 const maxSpeed = 100_000_000
 
-// speed is what a plugin says, 0 for what no card has.
+// speed is the plugin's figure, 0 if no card can have it.
 func speed(mbps int32) int {
 	if mbps < 0 || mbps > maxSpeed {
 		return 0

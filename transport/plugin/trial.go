@@ -11,21 +11,21 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
-// A trial is what a plugin is tried with.
+// A trial is the kind of memory with which a plugin is tried.
 type trial struct {
 	dev    int // the GPU whose memory is sent and received, -1 for the host's
 	dmaBuf bool
 }
 
-// trialTime is how long a plugin may take to send this rank a message from itself. One that
-// takes longer is believed: it may not be made for that.
+// trialTime is how long a plugin may take to send this rank a message from itself. A plugin that
+// takes longer is used all the same: it may not be made for that.
 const trialTime = 2 * time.Second
 
 var errTrialTime = errors.New("no message to itself in time")
 
 // try has a plugin carry a message from this rank to itself, once in a process for each trial. So
-// what fails does so before the ranks agree on a network, and not after. A message from slots goes
-// to where it came from.
+// a plugin that fails does so before the ranks agree on a network, and not after. If slots is not
+// nil, the message goes from there to the same place.
 func (t *Transport) try(what trial, addr []byte, slots *mem.Region) error {
 	patience, enough := listen.Patience(t.cfg.Guard, t.ends.Away(), nil)
 	defer enough()
@@ -46,7 +46,7 @@ func (t *Transport) try(what trial, addr []byte, slots *mem.Region) error {
 	t.mu.Unlock()
 	switch {
 	case t.ends.Closed():
-		return fifo.ErrClosed // which says nothing of the plugin: the next communicator tries again
+		return fifo.ErrClosed // that proves nothing about the plugin: the next communicator tries again
 	case t.cfg.Guard.Aborted() != nil:
 		return t.cfg.Guard.Aborted()
 	case errors.Is(err, errTrialTime):

@@ -6,19 +6,19 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
-// ask has the plugin asked once.
+// ask makes the actor call step once.
 func (h *half) ask() {
 	h.asked.Store(true)
 	h.t.data.ask()
 }
 
-// want has the plugin asked for a while.
+// want makes the actor poll for a while.
 func (h *half) want() {
 	h.t.fresh.Store(true)
 	h.ask()
 }
 
-// look has the plugin asked at least once from now on, and waits for that.
+// look makes the actor call step once more, and waits for the end of that call.
 func (h *half) look() error {
 	done := make(chan struct{})
 	h.t.data.post(func() {
@@ -49,7 +49,7 @@ func (h *half) wait(done func() bool, gone func(parted error, ended bool) error)
 		if err := h.alive(); err != nil {
 			return err
 		}
-		parted, ended, failed := h.ctl.why(), h.ctl.ended.Load(), h.failure() // before looking
+		parted, ended, failed := h.ctl.why(), h.ctl.ended.Load(), h.failure() // read before done, so that nothing between is missed
 		if parted != nil {
 			if err := h.look(); err != nil {
 				return err
@@ -75,20 +75,20 @@ func (h *half) wait(done func() bool, gone func(parted error, ended bool) error)
 	}
 }
 
-// glance is how often a wait may be woken until it looks at its Guard's deadline.
+// glance is the number of wakes between two looks at the Guard's deadline.
 const glance = 16
 
-// park waits until the connection has gone on, the peer parts, or it is time to look at the Guard. It reports whether
-// the connection has.
+// park waits until the connection makes progress, the peer parts, or it is time to look at the Guard. It reports
+// whether there was progress.
 func (h *half) park(done func() bool) bool {
 	parted := h.ctl.parted
-	if isClosed(parted) { // which is known: what was sent before is still to come
+	if isClosed(parted) { // the wait knows that: slots sent before may still come
 		parted = nil
 	}
 	if !h.waiting.Swap(true) {
 		h.want()
 	}
-	if done() || h.failure() != nil || h.closed.Load() { // before there was somebody to wake
+	if done() || h.failure() != nil || h.closed.Load() { // it happened before waiting was set, so nobody rings
 		return true
 	}
 	h.timer.Reset(pace.Patience)
@@ -101,7 +101,7 @@ func (h *half) park(done func() bool) bool {
 	return false
 }
 
-// wake wakes who waits. It reports whether somebody did.
+// wake wakes the goroutine that waits. It reports whether there was one.
 func (h *half) wake() bool {
 	if !h.waiting.Swap(false) {
 		return false

@@ -22,7 +22,7 @@ import (
 // text of its refusal; no text is a yes.
 const protocol = "ringo shm 2"
 
-// connect dials a listener, proves who we are and passes it the memory f.
+// connect dials a listener, does the handshake and passes the memory f to it.
 func (t *Transport) connect(peer transport.Info, addr string, f *os.File) (*net.UnixConn, error) {
 	ctx, cancel := listen.Patience(t.cfg.Guard, t.away, nil)
 	defer cancel()

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system is the root of the file system, elsewhere in tests.
+// system is the root of the file system; tests set another folder.
 var system = "/"
 
 // A generation of control groups keeps the figures of memory in its own files.
 type generation struct {
 	base             string // where it is mounted
 	max, now         string
-	inactive, active string // in memory.stat: pages of files, which the kernel takes back
+	inactive, active string // in memory.stat: pages of files, which the kernel can reclaim
 }
 
 var (
@@ -28,8 +28,8 @@ var (
 	second = generation{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ", "active_file "}
 )
 
-// A group is a control group (a container, a job of a scheduler) that may have so much memory in all. Going beyond
-// wakes the kernel's OOM killer.
+// A group is a control group (a container, a job of a scheduler) with a limit of memory, in bytes. Beyond the limit
+// the kernel's OOM killer ends processes.
 type group struct {
 	*generation
 	dir   string // below base
@@ -39,8 +39,8 @@ type group struct {
 // unlimited is beyond all memory. The first generation's "none" is a number near the greatest.
 const unlimited = 1 << 60
 
-// limited finds the control groups with a limit among those that this process is in and their parents, as far as
-// they can be seen from here.
+// limited finds the control groups of this process, parents included, that have a limit, as far as they can be seen
+// from here.
 func limited() (all []group) {
 	b, _ := os.ReadFile(filepath.Join(system, "proc/self/cgroup")) // without one there is no limit
 	for line := range strings.Lines(string(b)) {
@@ -81,7 +81,7 @@ func (g *group) figure(name string) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// left is how much more memory the group may have, if that is less than enough.
+// left is how many more bytes the group may have; short reports that this is less than enough.
 func (g *group) left(enough uint64) (n uint64, short bool) {
 	used, ok := g.figure(g.now)
 	if n = g.limit - min(used, g.limit); !ok || n >= enough {
@@ -105,7 +105,7 @@ func (g *group) files() (n uint64) {
 	return n
 }
 
-// room says why this process cannot have so much more memory, nil if it can.
+// room is the reason why this process cannot have size bytes more of memory, nil if it can.
 func (t *Transport) room(size int) error {
 	var s unix.Sysinfo_t
 	if unix.Sysinfo(&s) == nil && uint64(size) > uint64(s.Totalram)*uint64(s.Unit) {

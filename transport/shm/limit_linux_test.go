@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// TestLimits: what a container may have is known before memory is taken, and the refusal says whose limit it is.
+// TestLimits: a container's limit is checked before memory is taken, and the refusal names the limit's group.
 func TestLimits(t *testing.T) {
 	const v1, v2 = "sys/fs/cgroup/memory/", "sys/fs/cgroup/"
 	for name, c := range map[string]struct {

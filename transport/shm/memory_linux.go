@@ -67,7 +67,7 @@ func reserve(f *os.File, size int, dir string) error {
 	return nil
 }
 
-// vacant says why dir has no room for so much, nil if it has.
+// vacant is the reason why dir has no room for size bytes, nil if it has.
 func vacant(size int, dir string) error {
 	var s unix.Statfs_t
 	if dir == "" || unix.Statfs(dir, &s) != nil || uint64(size) <= s.Bavail*uint64(s.Bsize) {
@@ -97,9 +97,9 @@ func bytes[T int | uint64](n T) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// trust says why the memory that a peer sent is too small or could become so: touching
-// it would then be SIGBUS. Only a memfd can be sealed; with a directory, peers that
-// know the key have to be honest.
+// trust is the reason not to map the memory that a peer sent, nil if there is none: it is
+// too small or could shrink, and touching it would then be SIGBUS. Only a memfd can be sealed;
+// with a directory, peers that know the key have to be honest.
 func trust(fd, size int, dir string) error {
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {

@@ -66,8 +66,8 @@ func must(f *os.File, err error) *os.File {
 	return f
 }
 
-// TestNoRoom: a rank without room for its queues hears it from Listen, with the
-// figures and the remedy, and nothing is left in the directory.
+// TestNoRoom: without room for the queues Listen returns an error with the figures and
+// the remedy, and nothing is left in the directory.
 func TestNoRoom(t *testing.T) {
 	cfg := transport.Config{Limits: transport.Limits{SlotBytes: 1 << 30, Slots: 1 << 16}}
 	for name, dir := range map[string]string{"memfd": "", "directory": t.TempDir()} {
@@ -147,8 +147,8 @@ func openFiles(t *testing.T) int {
 	return len(files)
 }
 
-// TestSilentCallers: more of them than there are places do not keep a rank out, nor
-// fill the log.
+// TestSilentCallers: more silent callers than the listener has places for do not keep a
+// rank out, nor fill the log.
 func TestSilentCallers(t *testing.T) {
 	var lines atomic.Int32
 	cfg := transport.Config{
@@ -177,8 +177,8 @@ func TestSilentCallers(t *testing.T) {
 	require.Less(t, lines.Load(), int32(30))
 }
 
-// TestNoDescriptors: a rank that has no descriptor left for the memory says so, to
-// the rank that dials too.
+// TestNoDescriptors: a rank that has no descriptor left for the memory returns an error,
+// and the rank that dials gets the reason.
 func TestNoDescriptors(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	require.NoError(t, err)
@@ -271,7 +271,7 @@ func TestUnmaps(t *testing.T) {
 			_, err = tr.Dial(cfg.Self, addr)
 			require.NoError(t, err)
 		}
-		_, err = tr.Accept(cfg.Self) // and two that nobody takes
+		_, err = tr.Accept(cfg.Self) // and two more that are not accepted
 		require.NoError(t, err)
 		require.Equal(t, 6, mappings(t))
 		require.NoError(t, tr.Close())

@@ -9,9 +9,9 @@
 // open: if it breaks without goodbye the peer has died, and all waits end.
 //
 // A memfd is sealed against shrinking, and its pages come when messages first touch them, so a queue that carries
-// little takes little; what the container and the machine still have is looked at when a queue is made. A file in a
+// little takes little; the free memory of container and machine is checked when a queue is made. A file in a
 // directory is allocated to the last page before it is mapped (fallocate). So a lack of memory is an error and not
-// SIGBUS, but for a memfd where the system counts memory strictly (vm.overcommit_memory 2).
+// SIGBUS, except for a memfd where the system counts memory strictly (vm.overcommit_memory 2).
 //
 // The trap: Close of a Transport unmaps the memory, so no goroutine may use a slot any
 // more. The package is for Linux; on other systems Listen returns an error.

@@ -21,7 +21,7 @@ type Transport struct {
 	options Options
 	size    int // bytes of a queue
 	arrived *listen.Arrivals[*recvConn]
-	groups  func() []group // that limit this process's memory
+	groups  func() []group // the control groups that limit this process's memory
 	warn    *auth.Log      // for events that strangers can cause
 	away    chan struct{}  // closed by Close
 	work    sync.WaitGroup // watchers
@@ -45,8 +45,8 @@ func New(cfg transport.Config, o Options) *Transport {
 	}
 }
 
-// Listen checks that there is room for a queue, and in a directory for those that this rank will dial, and opens
-// a socket for peers, which the transports of the process share.
+// Listen checks that there is room for one queue, or with Options.Dir for Options.Queues of them, and opens a socket
+// for peers, which the transports of the process share.
 func (t *Transport) Listen() ([]byte, error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("shm: listen: %w", err) }
 	if err := geometry(t.cfg.Limits).Check(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Transport is the shared-memory transport of one rank; there is none here.
+// Transport takes the place of the shared-memory transport, which only Linux has.
 type Transport struct{}
 
 // New makes a transport whose Listen fails.
@@ -17,13 +17,13 @@ func New(transport.Config, Options) *Transport { return &Transport{} }
 
 var errNotHere = errors.New("shm: only on linux, and this is " + runtime.GOOS + "; use sockets")
 
-// Listen says that there is no shm here.
+// Listen returns the error that there is no shm here.
 func (t *Transport) Listen() ([]byte, error) { return nil, errNotHere }
 
-// Dial says that there is no shm here.
+// Dial returns the error that there is no shm here.
 func (t *Transport) Dial(transport.Info, []byte) (transport.SendConn, error) { return nil, errNotHere }
 
-// Accept says that there is no shm here.
+// Accept returns the error that there is no shm here.
 func (t *Transport) Accept(transport.Info) (transport.RecvConn, error) { return nil, errNotHere }
 
 // Close has nothing to do.

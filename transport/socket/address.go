@@ -10,24 +10,24 @@ import (
 
 // An address says where a rank listens. Listen returns its text: words separated by
 // spaces, in any order: a TCP port on each interface, the preferred one first, and at most one
-// Unix socket; or what the program calls its own listener.
+// Unix socket; or the address of the program's own listener.
 //
 //	tcp=192.0.2.7:40123#ID tcp=198.51.100.7:40124#ID unix=@ringo-6f1c...#ID
 //	given=train-3.mesh:7000#ID
 //
-// A zone is never in it: link-local peers are reached through the zone of the
-// rank that dials.
+// An address never has a zone: link-local peers are reached through the zone of
+// the rank that dials.
 type address struct {
 	TCP  []port
 	Unix string // with the ID of its endpoint; "" if there is none
 
-	Given string // likewise
+	Given string // of the program's listener, with the ID; "" if there is none
 }
 
 // A port is where a rank listens on one interface.
 type port struct {
 	At       netip.AddrPort
-	Endpoint string // the ID of it, see listen.Endpoint
+	Endpoint string // its ID, see listen.Endpoint
 }
 
 func (p port) String() string { return p.At.String() + behind(p.Endpoint) }

@@ -54,7 +54,7 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-// Who can be reached by a Unix socket is, for all streams, and by TCP where that fails. Else streams are spread.
+// A peer with a Unix socket is reached by that for all streams, and by TCP if that fails. Else streams are spread.
 func TestRoutes(t *testing.T) {
 	offered := address{
 		TCP:  []port{{At: netip.MustParseAddrPort("192.0.2.7:1")}, {At: netip.MustParseAddrPort("192.0.2.8:1")}},

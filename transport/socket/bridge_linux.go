@@ -14,19 +14,20 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// A bridge leads from a socket of this process to a connection of the program's own, of which nothing is known but that
-// it is a net.Conn. So the data path has descriptors alone.
+// A bridge leads from a socket of this process to a connection of the program's own, which may be any net.Conn. So the
+// data path needs only descriptors.
 type bridge struct {
 	guard *fifo.Guard
-	late  time.Duration // how long it takes last words to a peer that takes none
+	late  time.Duration // how long it goes on for a peer that takes none of the last bytes
 	near  *net.UnixConn // the other end is the stream's
 	far   net.Conn
-	over  chan struct{} // closed when the stream is
+	over  chan struct{} // closed by end
 
 	once sync.Once
 }
 
-// newBridge gives the stream's end. The bridge ends when that is closed and end is called; the transport waits for it.
+// newBridge returns the stream's end, and the bridge, which ends after that end is closed and end is called. The
+// transport's Close waits for it.
 func newBridge(t *Transport, far net.Conn) (*net.UnixConn, *bridge, error) {
 	ends, err := socketpair()
 	if err != nil {
@@ -72,21 +73,21 @@ func (b *bridge) close() {
 	b.far.Close()
 }
 
-// end says that the stream is closed.
+// end tells the bridge that the stream is closed.
 func (b *bridge) end() {
 	if b != nil {
 		b.once.Do(func() { close(b.over) })
 	}
 }
 
-// run moves bytes until the stream is closed and what it has sent is with the connection.
+// run moves bytes until the stream is closed and all bytes that it has sent are written to the connection.
 func (b *bridge) run() {
 	defer b.close()
 	sent, received := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(sent)
 		if _, err := io.Copy(b.far, b.near); err != nil {
-			_ = b.near.CloseRead() // who sends hears of it, and may still receive a goodbye
+			_ = b.near.CloseRead() // the sender's writes fail, and it may still receive a goodbye
 			return
 		}
 		if half, ok := b.far.(interface{ CloseWrite() error }); ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// lentBytes is the least payload that is lent, where the system can.
+// lentBytes is the least payload that is lent, on systems that lend.
 const lentBytes = min(lendMin, 64<<10)
 
 var large = transport.Limits{SlotBytes: 300_000, Slots: 4}
@@ -41,7 +41,7 @@ func TestLending(t *testing.T) {
 	for name, o := range networks() {
 		for _, lend := range []bool{true, false} {
 			if !lend && o.TLS != nil {
-				continue // it never does
+				continue // TLS never lends
 			}
 			t.Run(fmt.Sprintf("%s, kernel lends: %v", name, lend), func(t *testing.T) {
 				s, r := pair(t, large, o)

@@ -62,14 +62,14 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	return s, nil
 }
 
-// A route is a socket of a peer's.
+// A route is a socket on which a peer listens.
 type route struct {
 	listen.Target
 	ip netip.Addr // zero if it has none
 }
 
-// routes are the sockets that a peer offers: the best one for all streams, and those among which
-// streams are spread.
+// routes are the sockets that a peer offers: either best, the list that all streams try in order, or
+// spread, among which streams are spread.
 type routes struct{ best, spread []route }
 
 // routes are what an address offers this rank.
@@ -102,7 +102,7 @@ func (t *Transport) routes(peer transport.Info, where address) (w routes, err er
 	return w, nil
 }
 
-// of are the ways for a stream, the best first.
+// of are the routes for a stream, the best first.
 func (w routes) of(stream int) []route {
 	if len(w.spread) == 0 {
 		return w.best
@@ -111,7 +111,7 @@ func (w routes) of(stream int) []route {
 	return slices.Concat(w.spread[at:], w.spread[:at])
 }
 
-// dialStream tries the ways, best first. It tries again if a connection was made and broke: the
+// dialStream tries the routes, best first. It tries again if a connection was made and broke: the
 // peer may have been too busy to receive it.
 func (t *Transport) dialStream(ctx context.Context, peer transport.Info, routes []route, p part) (c net.Conn,
 	err error) {
@@ -136,7 +136,7 @@ func (t *Transport) dialStream(ctx context.Context, peer transport.Info, routes 
 	return c, err
 }
 
-// lameLast has ways last that were not reached before.
+// lameLast puts routes last that were not reached before.
 func (t *Transport) lameLast(routes []route) []route {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,7 +154,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// blame remembers that a way failed and another one did not.
+// blame remembers that route w failed where another one did not.
 func (t *Transport) blame(peer transport.Info, w route, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +169,7 @@ func (t *Transport) blame(peer transport.Info, w route, err error) {
 		"rank", t.cfg.Self.Rank, "peer", peer.Rank, "address", w.ip, "err", err)
 }
 
-// scoped adds the zone without which a link-local address means nothing.
+// scoped adds this rank's zone to a link-local address, which means nothing without one.
 func (t *Transport) scoped(a netip.AddrPort) netip.AddrPort {
 	if !a.Addr().Is6() || !a.Addr().IsLinkLocalUnicast() {
 		return a

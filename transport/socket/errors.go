@@ -31,8 +31,7 @@ func broken(err error) error {
 	return err
 }
 
-// A TamperedError is what TLS has found out, on this end or the other: the bytes that arrived are
-// not those that were sent.
+// A TamperedError says that TLS, on this end or the other, has received other bytes than were sent.
 type TamperedError struct{ Err error }
 
 func (e *TamperedError) Error() string { return "bytes were changed on the way: " + e.Err.Error() }

@@ -15,10 +15,10 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// BenchmarkExchange is what two ranks of an all-reduce do to the wire: both
-// send a buffer and receive one, slot by slot, in two processes. MB/s are of one
-// direction. The variants say whether the payload is copied into a slot or sent
-// from where it is, and whether it is received into a slot or to its place.
+// BenchmarkExchange does to the wire what two ranks of an all-reduce do: both
+// send a buffer and receive one, slot by slot, in two processes. MB/s count one
+// direction. The variants: the payload is copied into a slot or sent from its
+// place, and is received into a slot or into its place.
 //
 //	go test -run '^$' -bench Exchange ./transport/socket
 func BenchmarkExchange(b *testing.B) {

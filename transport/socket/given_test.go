@@ -21,7 +21,7 @@ import (
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
-// A hidden connection is not known to be a TCP connection, as one of a service mesh.
+// A hidden connection does not show that it is a TCP connection, like one of a service mesh.
 type hidden struct{ net.Conn }
 
 type hiding struct{ net.Listener }
@@ -59,7 +59,7 @@ func TestGiven(t *testing.T) {
 	hide := func(l net.Listener) net.Listener { return hiding{l} }
 	mesh := transport.Sockets{Address: "mesh:", Dial: dialHidden}
 	t.Run("mesh", func(t *testing.T) {
-		// What the connections allocate is their own affair.
+		// Allocations of the program's connections are allowed.
 		transporttest.Conformance(t, given(t, hide, mesh, Options{}), transporttest.Options{Loose: true, Allocs: 1000})
 	})
 	talk := func(t *testing.T, open transporttest.Open) {
@@ -83,7 +83,7 @@ func TestGiven(t *testing.T) {
 	})
 }
 
-// One listener is shared by the communicators that have it, and closed by the last.
+// Communicators share a listener, and the last one closes it.
 func TestGivenShared(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestGivenShared(t *testing.T) {
 	require.Error(t, err)
 }
 
-// What is wrong with Sockets is said with its remedy.
+// Faults of Sockets are errors with a remedy.
 func TestGivenWrong(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ type iface struct {
 	Addrs []netip.Prefix
 }
 
-// A ifaceAddr is an address to listen on.
+// An ifaceAddr is an address to listen on.
 type ifaceAddr struct {
 	Iface string
 	Addr  netip.Addr // with the interface as its zone if link-local
@@ -23,9 +23,9 @@ type ifaceAddr struct {
 // maxInterfaces is how many interfaces a rank listens on.
 const maxInterfaces = 8
 
-// chooseAll picks the interfaces for TCP: for each of several words of IfName the first that it
-// fits, otherwise the one that choose picks. Loopback and link-local addresses count only if there
-// are no others: they lead nowhere from another host, or only with a zone.
+// chooseAll picks the interfaces for TCP: if IfName has several words, the first that fits each
+// word, otherwise the one that choose picks. Loopback and link-local addresses count only if there
+// are no others: from another host they lead nowhere, or only with a zone.
 func chooseAll(ifs []iface, o Options) ([]ifaceAddr, error) {
 	first, err := choose(ifs, o)
 	wanted := parseIfName(o.IfName)
@@ -53,7 +53,7 @@ func chooseAll(ifs []iface, o Options) ([]ifaceAddr, error) {
 	return all[:min(len(all), maxInterfaces)], nil
 }
 
-// How far an address is known.
+// How far an address reaches.
 const (
 	link = iota // needs a zone
 	host
@@ -70,7 +70,7 @@ func (p ifaceAddr) reach() int {
 	return wide
 }
 
-// choose picks the interface and address for TCP, in NCCL's order: those that
+// choose picks the interface and address for TCP, in NCCL's order: an interface that
 // IfName names, or else (1) ib*, (2) anything but docker*, lo*, virbr*, (3) docker*,
 // (4) lo*, (5) virbr*. A class keeps the order of ifs. Of an interface's addresses a
 // global IPv4 comes first, then a global IPv6, then a link-local one.
@@ -104,7 +104,7 @@ func choose(ifs []iface, o Options) (ifaceAddr, error) {
 		clause(o.Family != 0, fmt.Sprintf(" with an IPv%d address", o.Family)), list(ifs))
 }
 
-// Address is where this machine is reached by Options.IfName and Family.
+// Address is the address of this machine that Options.IfName and Family choose.
 func Address(o Options) (netip.Addr, error) {
 	ifs, err := interfaces()
 	if err != nil {
@@ -201,7 +201,7 @@ func (p ifName) match(name string) bool {
 	return p.exclude
 }
 
-// interfaces are those of this machine that are up.
+// interfaces are the interfaces of this machine that are up.
 func interfaces() (ifs []iface, err error) {
 	all, err := net.Interfaces()
 	if err != nil {

@@ -77,7 +77,7 @@ func (p *loan) open(size int) {
 	_, _ = unix.FcntlInt(uintptr(p.pipe[0]), unix.F_SETPIPE_SZ, size+2*page)
 }
 
-// refuse goes over to copying. The bytes in the pipe are still in c's memory.
+// refuse copies from now on. The bytes in the pipe are still in c's memory.
 func (p *loan) refuse(fd int, c *chunk) (int, error) {
 	p.close()
 	p.no = true

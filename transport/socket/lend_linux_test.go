@@ -14,15 +14,14 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// refuseLoans makes s do as on a kernel that does not lend.
+// refuseLoans makes s behave as on a kernel that does not lend.
 func refuseLoans(s *sendConn) {
 	for _, l := range s.senders {
 		l.loan.no = true
 	}
 }
 
-// TestRefusedLoan: a socket that takes no loans gets copies, from the byte on
-// where it refused.
+// TestRefusedLoan: a socket that refuses a loan gets copies from that byte on.
 func TestRefusedLoan(t *testing.T) {
 	s, r := pair(t, large, onLoopback)
 	b, err := s.Reserve(large.SlotBytes)
@@ -31,7 +30,7 @@ func TestRefusedLoan(t *testing.T) {
 	l := s.senders[0]
 	l.loan.open(large.SlotBytes)
 	pipe := l.loan.pipe
-	l.loan.pipe[0], l.loan.pipe[1] = pipe[1], pipe[0] // neither end does what is asked of it
+	l.loan.pipe[0], l.loan.pipe[1] = pipe[1], pipe[0] // the ends are swapped, so no call on them works
 	require.NoError(t, s.Publish(transport.Stamp{}))
 	require.True(t, l.loan.no)
 	got, _, err := r.Next()
@@ -41,8 +40,8 @@ func TestRefusedLoan(t *testing.T) {
 	require.Equal(t, want, got.Bytes())
 }
 
-// TestFlushOfTheDead: who waits for credits learns that the receiver closed,
-// or died.
+// TestFlushOfTheDead: a wait for credits ends when the receiver has closed, or
+// died.
 func TestFlushOfTheDead(t *testing.T) {
 	for _, died := range []bool{false, true} {
 		s, r := pair(t, large, onLoopback)
@@ -60,7 +59,7 @@ func TestFlushOfTheDead(t *testing.T) {
 	}
 }
 
-// TestTooManyCredits: a receiver that pays back more than was lent is not believed.
+// TestTooManyCredits: more credits than slots were lent are an error.
 func TestTooManyCredits(t *testing.T) {
 	s, r := pair(t, large, onLoopback)
 	require.NoError(t, s.PublishFrom(mem.Host(make([]byte, large.SlotBytes)), transport.Stamp{}))

@@ -12,8 +12,8 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/ends"
 )
 
-// sentMuch gives a connection on which rank 1 has sent rank 0 more than the kernel takes, and what rank 1 has closed
-// by.
+// sentMuch makes a connection on which rank 1 has sent rank 0 more than the kernel takes. closed gets the error of
+// rank 1's Close.
 func sentMuch(t *testing.T, o Options, linger time.Duration) (messages int, to *Transport, r transport.RecvConn,
 	closed chan error) {
 	limits := transport.Limits{SlotBytes: 4 << 20, Slots: 8}
@@ -58,7 +58,8 @@ func TestCloseWaitsForReceiver(t *testing.T) {
 	}
 }
 
-// A receiver that closes is not waited for; one that takes nothing, no longer than Linger, and what is lost is said.
+// Close does not wait for a receiver that closes. For one that takes nothing it waits as long as Linger, and then
+// returns what is lost.
 func TestCloseWithoutReceiver(t *testing.T) {
 	for name, o := range networks() {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Network is sockets as package paths sees them. Its options are those of Options.
+// Network describes sockets to package paths. Its options are those of Options.
 var Network = transport.Network{
 	Name:     "socket",
 	Encrypts: true,
@@ -42,12 +42,12 @@ var Network = transport.Network{
 }
 
 // Listen opens a TCP port where the sockets of these options would listen, for networks that
-// exchange something over a socket first. zone is that of link-local peers.
+// first exchange data over a socket. zone is the zone of link-local peers.
 func Listen(o transport.NetworkOptions) (l net.Listener, zone string, err error) {
 	return listenTCP(options(o))
 }
 
-// speedOf is the rate of an interface in Mbit/s, 0 if it does not say.
+// speedOf is the rate of an interface in Mbit/s, 0 if it is not known.
 func speedOf(iface string) int {
 	b, _ := os.ReadFile("/sys/class/net/" + iface + "/speed") // other systems have no such file
 	n, err := strconv.Atoi(strings.TrimSpace(string(b)))

@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// TestNetworkProbe: sockets are there where an interface is, or where none is needed.
+// TestNetworkProbe: the network is found where there is an interface, or where none is needed.
 func TestNetworkProbe(t *testing.T) {
 	probe := func(o transport.NetworkOptions) []transport.NetworkDevice {
 		f, err := Network.Probe(o)

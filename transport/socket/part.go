@@ -9,8 +9,8 @@ import (
 // the format of streams.
 const protocol = "ringo socket 2"
 
-// A part says which stream of a connection a socket is. It travels with the
-// request of the rank that dials.
+// A part names the stream of a connection that a socket is. It travels with
+// the request of the rank that dials.
 type part struct {
 	conn            [16]byte // random, the same for all streams of a connection
 	stream, streams int

@@ -61,7 +61,7 @@ func (z *puzzle) wants(p part) error {
 	return z.fits(p)
 }
 
-// The caller of fits holds mu.
+// fits is wants for a caller that holds mu.
 func (z *puzzle) fits(p part) error {
 	if got := z.conns[p.conn]; got != nil && (len(got) != p.streams || got[p.stream] != nil) {
 		return fmt.Errorf("stream %d of %d does not belong to this connection", p.stream, p.streams)

@@ -79,8 +79,8 @@ func call(t *testing.T, addr []byte, p part) net.Conn {
 	return c
 }
 
-// TestStrangers: whoever finds the port is dropped with one line, and those who
-// say nothing do not keep others waiting.
+// TestStrangers: a stranger who finds the port is dropped with one line in the log,
+// and silent strangers do not keep others waiting.
 func TestStrangers(t *testing.T) {
 	b, addr, log := listening(t, 1, small, onLoopback)
 	where, err := parseAddress(addr)
@@ -119,7 +119,7 @@ func TestStrangers(t *testing.T) {
 	require.Less(t, lines(log), 30, "a stranger does not fill the log")
 }
 
-// TestDialErrors: what is wrong with a peer is said.
+// TestDialErrors: the error of Dial says what is wrong with a peer.
 func TestDialErrors(t *testing.T) {
 	_, addr, _ := listening(t, 1, small, onLoopback)
 	for _, c := range []struct {
@@ -227,8 +227,8 @@ func TestCloseAfterDeadline(t *testing.T) {
 	}
 }
 
-// TestLastSlotsAfterDeadline: what was published reaches a slow reader though its
-// sender closes after the deadline of its last operation.
+// TestLastSlotsAfterDeadline: published slots reach a slow reader though the sender
+// closes after the deadline of its last operation.
 func TestLastSlotsAfterDeadline(t *testing.T) {
 	s, r := pair(t, large, onLoopback)
 	for i := range large.Slots {
@@ -267,7 +267,7 @@ func TestGarbage(t *testing.T) {
 				nc.Close()
 				r, err := b.Accept(transport.Info{Rank: 3})
 				require.NoError(t, err)
-				for range 2 { // and it stays
+				for range 2 { // and the error stays
 					if into {
 						_, err = r.(transport.Into).NextInto(mem.Host(make([]byte, 300)))
 					} else {

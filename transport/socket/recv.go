@@ -17,10 +17,10 @@ type recvConn struct {
 	max    int
 	inlets []*inlet
 	next   uint64 // number of the slot that is due
-	held   *inlet // with the slot of the last Next, nil after Release
+	held   *inlet // has the slot of the last Next, nil after Release
 	flags  uint8  // of the held slot
 	idle   int    // slots released since credits were last given
-	err    error  // the end of receiving
+	err    error  // why nothing more is received
 	closed atomic.Bool
 }
 
@@ -36,8 +36,8 @@ type inlet struct {
 	coin [1]byte
 }
 
-// minRead is the least that is asked of the kernel when the length of the next
-// frame is unknown: small slots then come with their header in one call.
+// minRead is how many bytes a read asks for at least when the length of the next
+// frame is unknown: a small slot then comes with its header in one call.
 const minRead = 4096
 
 func newRecvConn(t *Transport, streams []net.Conn) (*recvConn, error) {
@@ -174,7 +174,7 @@ func (c *recvConn) header(in *inlet) (header, error) {
 	return h, c.err
 }
 
-// read waits until the kernel has bytes for b, and then b2.
+// read waits until the kernel has bytes, and reads them into b and then b2.
 func (c *recvConn) read(in *inlet, b, b2 []byte) (int, error) {
 	w := pace.Waiter{Guard: c.t.cfg.Guard, Spin: c.t.cfg.Spin, Slow: slowTries}
 	for {
@@ -202,9 +202,9 @@ func (c *recvConn) read(in *inlet, b, b2 []byte) (int, error) {
 }
 
 // repay gives credits for slots whose memory was lent: at once if the sender waits for
-// them, else in one message for half a queue. Slots that were not lent count towards
-// the half too: otherwise a credit might be due only after slots that the sender cannot
-// send without it.
+// them, else in one message for half a queue. Slots that were not lent count towards the
+// half too: otherwise a credit might wait for slots that the sender cannot send before it
+// gets the credit.
 func (c *recvConn) repay(in *inlet, flags uint8) {
 	c.idle++
 	if flags&flagLent != 0 {

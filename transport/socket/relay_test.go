@@ -53,8 +53,8 @@ func (t *relayed) Close() error {
 	return t.Transport.Close()
 }
 
-// through sends messages over a connection through a relay within a limit, and says what became of them: nil
-// if all arrived.
+// through sends messages over a connection through a relay within a limit. It returns nil if all arrived, else
+// the error.
 func through(t *testing.T, bad *relay.Relay, o Options, limit time.Duration, sizes []int) error {
 	return exchanged(t, func(cfg transport.Config) transport.Transport {
 		return &relayed{Transport: New(cfg, o),
@@ -62,7 +62,7 @@ func through(t *testing.T, bad *relay.Relay, o Options, limit time.Duration, siz
 	}, limit, sizes)
 }
 
-// exchanged sends messages from one of two transports to the other, which both have so much time.
+// exchanged sends messages from one of two transports to the other; limit is the deadline of both.
 func exchanged(t *testing.T, open func(transport.Config) transport.Transport, limit time.Duration, sizes []int) error {
 	var ranks [2]transport.Transport
 	var infos [2]transport.Info
@@ -142,10 +142,10 @@ func TestRelayed(t *testing.T) {
 	}
 }
 
-// some are enough messages to break in the middle of.
+// some are the sizes of enough messages to break a connection among them.
 var some = []int{0, 1, 40, 41, 300, 2, 3, 1000, 5, 6}
 
-// endsLate is a limit for what may end with it, endsEarly for what may not.
+// endsLate is a limit that an exchange may reach, endsEarly one that it may not reach.
 const endsLate, endsEarly = 2 * time.Second, 2 * tier.Patience
 
 func faulty(t *testing.T, fault relay.Fault, limit time.Duration) error {
@@ -157,8 +157,8 @@ func faultyTLS(t *testing.T, fault relay.Fault) error {
 		some)
 }
 
-// handshakeBytes is about what a dialler sends before the first slot: where he wants to go,
-// hello, proof and request.
+// handshakeBytes is about the number of bytes that a dialler sends before the first slot: ID of the
+// endpoint, hello, proof and request.
 const handshakeBytes = 26 + 1 + len(protocol) + 32 + 32 + 2 + 40
 
 // Wherever a connection is cut, a rank tries again or hears that the peer has gone; it neither
@@ -190,8 +190,8 @@ func TestHalfOpen(t *testing.T) {
 	require.ErrorIs(t, err, fifo.ErrDeadline)
 }
 
-// A byte that changes on the way is found in the handshake, and in headers as far as they say
-// what must be; a payload that changes is not (see the package's trap).
+// A byte that changes on the way is found in the handshake, and in the fields of headers whose value
+// is known beforehand; a changed payload is not found (see the package's trap).
 func TestCorrupt(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		for at := 0; at < 26+1+len(protocol)+32+32; at += 1 + at%5 {

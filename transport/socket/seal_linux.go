@@ -14,8 +14,8 @@ import (
 // bytes are then still in the core's cache.
 const sealMost = 64 << 10
 
-// A seal is the TLS of a stream. It writes what TLS makes of bytes into memory and offers that
-// to the kernel, for crypto/tls cannot go on after a write that did not take all.
+// A seal is the TLS of a stream. It has TLS write its records into memory and offers these to
+// the kernel, for crypto/tls cannot go on after a write that took only a part.
 type seal struct {
 	fd   int
 	conn *secure.Conn
@@ -40,7 +40,7 @@ func (e *seal) read(b, b2 []byte) (int, error) {
 	if n > 0 {
 		return n, nil
 	}
-	if err := e.push(); err != nil && err != errAgain { // TLS may have answered something
+	if err := e.push(); err != nil && err != errAgain { // TLS may have written an answer
 		return 0, err
 	}
 	return 0, err
@@ -85,7 +85,7 @@ func (e *seal) pending() int {
 	return len(e.out) - e.taken
 }
 
-// records are what TLS reads and writes.
+// records are the connection below TLS: reads come from the kernel, writes go to out.
 type records struct{ *seal }
 
 func (r records) Read(b []byte) (int, error) {

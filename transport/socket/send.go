@@ -23,7 +23,7 @@ type sendConn struct {
 	t        *Transport
 	peer     int  // rank
 	max      int  // payload of a slot
-	sealed   bool // under TLS: the kernel gets copies
+	sealed   bool // under TLS, so the kernel gets copies
 	senders  []*sender
 	slots    []slot
 	next     uint64 // number of the slot to be published
@@ -37,8 +37,8 @@ type sendConn struct {
 type slot struct {
 	frame  []byte      // header and payload
 	queued atomic.Bool // the kernel has not taken all of it
-	sender *sender     // that sends it
-	due    uint64      // what sender.repaid must reach before it is free
+	sender *sender     // the sender of the frame, nil if never used
+	due    uint64      // the slot is free when sender.repaid reaches this
 }
 
 const page = 4096
@@ -237,8 +237,8 @@ func (c *sendConn) blame(l *sender, err error) error {
 	return broken(l.farewell(err))
 }
 
-// Close says goodbye after all that was published. Unless the peer reads too
-// slowly for the kernel to take that, nothing is left to do then.
+// Close sends the goodbye after all published slots. It lingers in the background
+// only if the kernel has not taken them all, because the peer reads too slowly.
 func (c *sendConn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
@@ -258,7 +258,7 @@ func (c *sendConn) Close() error {
 	return nil
 }
 
-// linger waits until the peer's kernel has all that was published. A peer that has gone, or has closed, needs none.
+// linger waits until the peer's kernel has all published slots, unless the peer has gone or closed.
 func (c *sendConn) linger() {
 	late := time.AfterFunc(ends.LingerTime, func() {
 		c.t.log.Warn("socket: Close waits for a rank to receive what was sent to it", "rank", c.t.cfg.Self.Rank, "peer",
@@ -275,7 +275,7 @@ func (c *sendConn) linger() {
 }
 
 // undelivered is how many bytes the peer's kernel does not have yet. A socket that is
-// closed before loses them if a credit arrives.
+// closed before that loses them if a credit arrives.
 func (c *sendConn) undelivered() (n int) {
 	for _, l := range c.senders {
 		n += l.undelivered()
@@ -300,8 +300,8 @@ func (c *sendConn) use() bool {
 	return false
 }
 
-// unuse releases the memory when it was called by all users: a caller that fills a slot
-// keeps it until Publish, even if the connection is closed.
+// unuse releases the memory when the last user calls it: a caller that fills a slot
+// keeps the memory until Publish, even if the connection is closed.
 func (c *sendConn) unuse() {
 	if c.users.Add(-1) == 0 {
 		release(c.memory)

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A Reserve that has found its slot free when Close gives the memory back gets none of it.
+// A Reserve whose slot is free gets no memory after Close has given it back.
 func TestReserveBehindClose(t *testing.T) {
 	memory, err := allocate(page)
 	require.NoError(t, err)

@@ -22,13 +22,13 @@ type sender struct {
 	err     error   // guarded by mu: why no more can be sent
 	loan    loan    // guarded by mu
 
-	// Of the goroutine that sends.
+	// Used only by the goroutine that sends.
 	lent   uint64   // slots whose memory was lent to the kernel
-	asked  uint64   // lent when PublishFrom was last called: what Flush waits for
-	repaid uint64   // credits that came back: of the slots lent, that many are free, oldest first
+	asked  uint64   // the value of lent at the last PublishFrom, for which Flush waits
+	repaid uint64   // credits that came back: so many of the lent slots are free, oldest first
 	coins  [64]byte // credits as they are read
 
-	write func() // = the background writer
+	write func() // the method writer, bound once so that go allocates nothing
 }
 
 // A chunk is a frame on its way to the kernel.
@@ -36,7 +36,7 @@ type chunk struct {
 	head, body []byte // body is empty if the frame is all in head
 	off        int    // bytes taken
 	lend       bool
-	slot       *slot // that owns the memory, nil for goodbye
+	slot       *slot // the owner of the memory, nil for goodbye
 }
 
 func (c *chunk) left() int { return len(c.head) + len(c.body) - c.off }
@@ -76,8 +76,8 @@ func (l *sender) put(c chunk) error {
 	return l.err
 }
 
-// help offers the queue to the kernel on behalf of the background writer: the
-// sender is here anyway, and awake.
+// help offers the queue to the kernel in place of the background writer: the
+// calling goroutine is awake anyway.
 func (l *sender) help() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *sender) help() error {
 	return l.err
 }
 
-// done takes n bytes of the first chunk as sent. The caller holds mu.
+// done counts n bytes of the first chunk as sent. The caller holds mu.
 func (l *sender) done(n int) {
 	c := &l.queue[0]
 	if c.off += n; c.left() > 0 {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flush returns false if the kernel can take no more now, true if it has taken all or
-// the sender has failed. The caller holds mu.
+// flush offers the queue to the kernel. It returns false if the kernel can take no more now,
+// true if it has taken all or the sender has failed. The caller holds mu.
 func (l *sender) flush() bool {
 	if !l.enter() {
 		l.fail(fifo.ErrClosed)

@@ -11,8 +11,8 @@
 // On Linux the data path runs in the caller's goroutine with non-blocking system
 // calls, and large slots are not copied into the kernel: their pages are lent to it
 // (lend_linux.go), which on one host leaves a single copy, the receiver's; under TLS
-// (seal_linux.go) it gets what the caller's goroutine has encrypted. On other
-// systems it uses package net and a goroutine that writes.
+// the caller's goroutine encrypts (seal_linux.go). On other systems the data path uses
+// package net and a goroutine that writes.
 package socket
 
 import (
@@ -53,16 +53,16 @@ type Options struct {
 	// "tcp" or there are no Unix sockets. An interface that IfName names is taken
 	// all the same.
 	Local bool
-	// Rail is the interface of the peer that the first stream goes to, as far as it has so many.
+	// Rail is the number of the peer's interface to which the first stream goes, modulo their number.
 	Rail int
-	// TLS is how TCP connections are encrypted, nil for not at all. Unix sockets do not leave the
-	// host and never are.
+	// TLS encrypts TCP connections; nil is no encryption. Unix sockets do not leave the host and
+	// are never encrypted.
 	TLS *secure.Config
 	// Sockets are the program's own listener and dialler, nil for none. Unix sockets are not used with them.
 	Sockets *transport.Sockets
 }
 
-// maxStreams keeps a wrong number from eating all descriptors.
+// maxStreams keeps a wrong number from using up all descriptors.
 const maxStreams = 64
 
 func (o *Options) check() error {
@@ -96,7 +96,7 @@ type Transport struct {
 	addr      []byte              // nil before Listen
 	zone      string              // of the interface that listens, scope of link-local peers
 	endpoints []*listen.Endpoint  // where Listen opened
-	lame      map[netip.Addr]bool // of peers: was not reached, but another one was
+	lame      map[netip.Addr]bool // addresses of peers that were not reached where another address was
 }
 
 type end interface{ Close() error }
@@ -189,7 +189,7 @@ func (t *Transport) listen() (where address, err error) {
 	return where, nil
 }
 
-// listenGiven listens where the program does. The caller holds mu.
+// listenGiven listens on the program's listener. The caller holds mu.
 func (t *Transport) listenGiven(where *address) error {
 	s := t.opt.Sockets
 	addr, err := s.Reached()
@@ -240,7 +240,7 @@ func (t *Transport) port(where *address, name string, open func() (net.Listener,
 	return err
 }
 
-// enter makes a endpoint behind a door that the transports of the process share. The caller
+// enter makes an endpoint behind a door that the transports of the process share. The caller
 // holds mu.
 func (t *Transport) enter(kind string, open func() (net.Listener, string, error), tls *secure.Config) (*listen.Endpoint,
 	error) {
@@ -267,8 +267,8 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 	return c, nil
 }
 
-// Close ends all connections. Slots that were published before still reach peers that
-// have not closed: it waits for those, and says what is lost (transport.Config.Linger).
+// Close ends all connections. Slots that were published before still reach peers that have
+// not closed: Close waits for these, and returns what is lost (transport.Config.Linger).
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil

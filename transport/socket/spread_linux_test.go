@@ -15,13 +15,13 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// nics are interfaces that the transport is told of: addresses of loopback.
+// nics are the interfaces that the transport gets: addresses of loopback.
 func nics() ([]iface, error) {
 	return machine("nic0 127.0.0.1/8", "nic1 127.0.0.2/8", "nic2 127.0.0.3/8"), nil
 }
 
-// Streams are spread over the peer's interfaces, as many as there are if nobody has said how many,
-// from that of the rank's rail on. One that cannot be reached is done without, with one line in the log.
+// Streams are spread over the peer's interfaces, beginning with Rail; without Options.Streams there is
+// one for each. An interface that cannot be reached is left out, with one line in the log.
 func TestSpread(t *testing.T) {
 	lost := func(a *address) { a.TCP[1].At = netip.MustParseAddrPort("127.0.0.2:1") }
 	for name, test := range map[string]struct {

@@ -22,6 +22,6 @@ func newStreams(t *Transport, conns []net.Conn) ([]*stream, error) {
 	return all, nil
 }
 
-// farewell writes the credit of 0 that says that the receiver closes. It may be
-// called beside the goroutine that uses the stream.
+// farewell writes a credit of 0, which means that the receiver closes. Any goroutine
+// may call it at any time.
 func (s *stream) farewell() { _, _ = s.write([]byte{0}) }

@@ -19,27 +19,27 @@ import (
 // errAgain means that a stream cannot give or take a byte now.
 const errAgain = unix.EAGAIN
 
-// slowTries says that each try of a wait sleeps.
+// slowTries says whether each try of a wait sleeps, see pace.Waiter.Slow.
 const slowTries = false
 
 // A stream is one socket, read and written without waiting. One goroutine at a
 // time may use it; interrupt and close may be called from any.
 //
-// It has a descriptor of its own, outside of package net and of the runtime's
-// poller. A read that parks in the poller wakes in 15 to 30 µs, a spinning one
-// in 4; and as long as the poller knows a descriptor, every slot that arrives
-// wakes a thread of the runtime, which takes the core from a rank that spins.
+// A stream has a descriptor of its own, outside of package net and of the
+// runtime's poller. A read that parks in the poller wakes in 15 to 30 µs, a
+// spinning one in 4; and as long as the poller knows a descriptor, every slot that
+// arrives wakes a thread of the runtime, which takes the core from a spinning rank.
 type stream struct {
 	fd     int
 	tcp    bool
 	seal   *seal   // nil in clear
 	bridge *bridge // nil if fd is the connection itself
-	// the owner and calls under way; fd is closed when none is left, so a call never meets a reused number
+	// the owner and calls under way; the last one closes fd, so a call never meets a reused number
 	refs atomic.Int32
 	fds  [1]unix.PollFd
 }
 
-// newStream takes over the socket of c, which is closed, or a socket that leads to it.
+// newStream takes over the socket of c and closes c, or takes a socket of a bridge to c.
 func newStream(t *Transport, c net.Conn) (_ *stream, err error) {
 	s := &stream{}
 	below := secure.Below(c)
@@ -104,8 +104,8 @@ func (s *stream) leave() {
 	}
 }
 
-// close gives the descriptor back, once, when the last call has ended; interrupt
-// before it ends those that sleep.
+// close gives the descriptor back when the last call on it has ended. Call close once;
+// an interrupt before it ends calls that sleep.
 func (s *stream) close() { s.leave() }
 
 // read reads available bytes into b and then b2, which are not both empty. It returns
@@ -126,7 +126,7 @@ func (s *stream) read(b, b2 []byte) (n int, err error) {
 	return received(n, err)
 }
 
-// received is what the kernel's answer to a read means.
+// received turns the result of a read system call into that of stream.read.
 func received(n int, err error) (int, error) {
 	switch {
 	case err == unix.EINTR:
@@ -193,7 +193,7 @@ func (s *stream) unacked() int {
 	}
 	p := []unix.PollFd{{Fd: int32(s.fd)}}
 	_, err := unix.Poll(p, 0)
-	for err == unix.EINTR { // a signal, as the Go runtime sends them, says nothing of the stream
+	for err == unix.EINTR { // a signal, which the Go runtime sends, is no news of the stream
 		_, err = unix.Poll(p, 0)
 	}
 	if err != nil || p[0].Revents != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoDescriptor: a connection of which no descriptor is to be had is an error.
+// TestNoDescriptor: a connection whose descriptor cannot be duplicated is an error.
 func TestNoDescriptor(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 // errAgain means that a stream has nothing to read now.
 var errAgain = errors.New("nothing to read")
 
-// slowTries says that each try of a wait sleeps.
+// slowTries says whether each try of a wait sleeps, see pace.Waiter.Slow.
 const slowTries = true
 
 // A stream is one socket of package net. One goroutine at a time may read and one

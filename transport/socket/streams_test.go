@@ -11,8 +11,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// BenchmarkStreams compares a goroutine for each connection with one for all of them, at both ends: what
-// it would bring to have one proxy a network card. An operation is a slot on each connection.
+// BenchmarkStreams compares a goroutine for each connection with one for all of them, at both ends: the gain
+// of one proxy for each network card. An operation is a slot on each connection.
 func BenchmarkStreams(b *testing.B) {
 	for _, size := range []int{4 << 10, 512 << 10} {
 		for _, conns := range []int{1, 4, 16} {

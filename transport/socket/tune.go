@@ -7,13 +7,13 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
-// unixBuffer is what Unix sockets are asked to hold: they do not grow theirs.
-// The kernel cuts it to net.core.wmem_max.
+// unixBuffer is the buffer that Unix sockets ask for, in bytes: they do not grow
+// theirs. The kernel cuts it to net.core.wmem_max.
 const unixBuffer = 4 << 20
 
-// tune sets the options of a socket that has passed the handshake; one that
-// cannot be set is left. TCP_NODELAY is Go's default. TCP buffers are left to
-// the kernel, which grows them as needed and further than SO_SNDBUF may.
+// tune sets the options of a socket that has passed the handshake; an option that
+// cannot be set stays as it was. TCP_NODELAY is Go's default. TCP buffers are left
+// to the kernel, which grows them as needed and further than SO_SNDBUF may.
 func tune(c net.Conn) {
 	switch c := secure.Below(c).(type) {
 	case *net.UnixConn:

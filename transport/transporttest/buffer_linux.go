@@ -26,8 +26,8 @@ func openBuffer(m transport.Memory) (b []byte, unmap func() error, err error) {
 	return all[lead:][:m.Len()], func() error { return unix.Munmap(all) }, nil
 }
 
-// FileSlots is memory in a file, which plays a dma-buf of a GPU's memory: all that there is of the
-// GPU is an address.
+// FileSlots is memory in a file, which plays a dma-buf of a GPU's memory. The GPU's address stands
+// for no memory of this process.
 func FileSlots(tb testing.TB, bytes int) Slots {
 	const offset = 1 << 16
 	fd, err := unix.MemfdCreate("slots", unix.MFD_CLOEXEC)

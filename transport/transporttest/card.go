@@ -30,7 +30,7 @@ type Card struct {
 	address string
 }
 
-// A registered is memory that a Card knows.
+// A registered is memory that was registered with a Card.
 type registered struct {
 	mem.Region
 	bytes []byte // the same memory as this process sees it
@@ -39,7 +39,7 @@ type registered struct {
 
 var cards sync.Map // string → *Card
 
-// NewCard makes a Card. refuse says why memory cannot be registered, nil if it can; nil for no refusal.
+// NewCard makes a Card. refuse returns why memory cannot be registered, nil if it can; a nil refuse refuses nothing.
 func NewCard(cfg transport.Config, refuse func(transport.Memory) error) *Card {
 	if cfg.Guard == nil {
 		cfg.Guard = new(fifo.Guard)
@@ -50,7 +50,7 @@ func NewCard(cfg transport.Config, refuse func(transport.Memory) error) *Card {
 // Name is part of transport.Transport.
 func (c *Card) Name() string { return "card" }
 
-// Reach is nil for ranks of one process, on whichever hosts they say that they are.
+// Reach is nil for ranks of one process, whatever their Info.Host is.
 func (c *Card) Reach(a, b transport.Info) error {
 	if a.Process != b.Process {
 		return errors.New("card: different processes")

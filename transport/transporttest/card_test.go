@@ -11,7 +11,7 @@ func open(tb testing.TB, cfg transport.Config) transport.Transport {
 	return transporttest.NewCard(cfg, nil)
 }
 
-// The card that other tests use is one.
+// The Card, which other tests use, passes the suite of placed connections.
 func TestCard(t *testing.T) {
 	t.Run("host", func(t *testing.T) { transporttest.Placed(t, open, transporttest.HostSlots) })
 	t.Run("file", func(t *testing.T) { transporttest.Placed(t, open, transporttest.FileSlots) })

@@ -60,7 +60,7 @@ func Conformance(t *testing.T, open Open, options ...Options) {
 	})
 }
 
-// A check is one of a suite.
+// A check is one test of a suite.
 type check struct {
 	name string
 	run  func(*testing.T)

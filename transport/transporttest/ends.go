@@ -33,7 +33,7 @@ func (s suite) close(t *testing.T) {
 	require.ErrorIs(t, err, fifo.ErrClosed)
 }
 
-// delays are one in which a wait still spins, and one in which it sleeps.
+// delays are two: after the first a wait still spins, after the second it sleeps.
 var delays = []time.Duration{0, 30 * time.Millisecond}
 
 // closeUnblocks: Close of either end, or of either transport, ends the waits of

@@ -38,7 +38,7 @@ func HostSlots(tb testing.TB, bytes int) Slots {
 }
 
 // Placed checks a transport that is a transport.Placer, with slots in memory that memory makes:
-// HostSlots, FileSlots, or a GPU's. What memory makes is there until the test has ended.
+// HostSlots, FileSlots, or a GPU's. The memory must last until the test has ended.
 func Placed(t *testing.T, open Open, memory func(tb testing.TB, bytes int) Slots) {
 	s := placedSuite{suite{open: open}, memory}
 	runAll(t, []check{
@@ -117,7 +117,7 @@ func (s placedSuite) pairs(tb testing.TB, n int) (from, to *rank, ends [][2]*pla
 	return from, to, ends
 }
 
-// until waits for what a device does.
+// until waits for an effect of a device, twice patience at most.
 func until(what string, holds func() bool) error {
 	for start := time.Now(); !holds(); runtime.Gosched() {
 		if time.Since(start) > 2*patience {
@@ -157,8 +157,8 @@ func sizeOf(n int) int {
 	return []int{0, 1, placedLimits.SlotBytes, 100, 4, placedLimits.SlotBytes - 1, 2048}[n%7]
 }
 
-// flow sends slots, filling each as soon as Free has it free, and has the receiver hold up to hold of
-// them, which do not change meanwhile.
+// flow sends slots, filling each as soon as Free counts it, and has the receiver hold up to hold of
+// them, which must not change meanwhile.
 func flow(t *testing.T, from, to *placedEnd, slots, hold int) {
 	t.Helper()
 	parallel(t, func() error {
@@ -195,7 +195,7 @@ func flow(t *testing.T, from, to *placedEnd, slots, hold int) {
 	})
 }
 
-// slots: what is sent lies in the slots of the receiver, until it is released.
+// slots: sent bytes lie in the slots of the receiver, until it releases them.
 func (s placedSuite) slots(t *testing.T) {
 	for hold := range placedLimits.Slots + 1 {
 		_, _, ends := s.pairs(t, 1)
@@ -203,7 +203,7 @@ func (s placedSuite) slots(t *testing.T) {
 	}
 }
 
-// room: Free and Arrived say what does not wait.
+// room: no call waits for slots that Free and Arrived count.
 func (s placedSuite) room(t *testing.T) {
 	_, _, ends := s.pairs(t, 1)
 	from, to := ends[0][0], ends[0][1]
@@ -311,7 +311,7 @@ func (s placedSuite) close(t *testing.T) {
 	require.ErrorIs(t, err, transport.ErrClosed)
 }
 
-// ends: Free and Arrived of a connection that has ended have the next call say why.
+// ends: Free and Arrived of a connection that has ended are more than 0, and the next call returns the reason.
 func (s placedSuite) ends(t *testing.T) {
 	abort := errors.New("it was enough")
 	for _, c := range []struct {

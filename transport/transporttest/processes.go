@@ -16,9 +16,9 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Processes runs the cases that need a second process. A test function has to call it
-// itself, not a subtest: the second process is this test binary again, told by the
-// environment to run the same function as the peer.
+// Processes runs the cases that need a second process. Call it from a test function
+// itself, not from a subtest: the second process is this test binary again, which the
+// environment tells to run the same function as the peer.
 func Processes(t *testing.T, open Open) {
 	servePeer(t, open)
 	leaks(t)
@@ -56,7 +56,7 @@ func (s suite) remoteEcho(t *testing.T, spin bool) {
 	require.NoError(t, p.wait(), "the peer's exit status")
 }
 
-// remoteLastWords: what a process sent before it closed and exited is received.
+// remoteLastWords: slots that a process sent before it closed and exited are received.
 func (s suite) remoteLastWords(t *testing.T, spin bool) {
 	p := s.peer(t, job{Role: "last words", Limits: small, Spin: spin})
 	require.NoError(t, p.wait())
@@ -91,7 +91,7 @@ func (s suite) remoteKilled(t *testing.T, spin bool) {
 // peerVariable tells a process that it is the peer.
 const peerVariable = "RINGO_TRANSPORTTEST_PEER"
 
-// job is what a peer is to do.
+// job is the task of a peer.
 type job struct {
 	Role   string
 	Limits transport.Limits

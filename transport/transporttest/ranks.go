@@ -105,7 +105,7 @@ func tryGet(c transport.RecvConn, n int, seed uint64) error {
 	return c.Release()
 }
 
-// verify says how a message differs from the one that fill makes of n and seed.
+// verify is how a message differs from the one that fill makes of n and seed, nil if it does not.
 func verify(b []byte, stamp transport.Stamp, n int, seed uint64) error {
 	if stamp != stampOf(n, seed) {
 		return fmt.Errorf("stamp %x, not %x", stamp, stampOf(n, seed))
@@ -176,7 +176,7 @@ func receive(c transport.RecvConn) error {
 // patience is how long a wait that ought to end soon may take, on a machine that is busy and stops now and then.
 const patience = 20 * time.Second
 
-// unblocks is what wait returns after end.
+// unblocks is the error that wait returns after end.
 func unblocks(t *testing.T, wait func() error, end func()) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -211,8 +211,8 @@ func leaks(t *testing.T) {
 	})
 }
 
-// descriptors is how many files this process has open, 0 if the system does not say. (For a
-// Windows program wine shows files of its own there.)
+// descriptors is how many files this process has open, 0 if the system does not say. (Wine, which
+// runs Windows programs elsewhere, shows its own files there.)
 func descriptors() int {
 	if runtime.GOOS == "windows" {
 		return 0

@@ -33,7 +33,7 @@ type flight struct {
 	bytes int
 }
 
-// look has a slot moved, if it is time: after some looks, or at once if nothing more comes.
+// look moves a slot if it is time: after some looks, or at once if nothing more is published.
 func (w *wire) look() {
 	for w.to != nil && !w.gone && w.moved < w.published && w.moved-w.released < w.limits.Slots {
 		w.looks++
