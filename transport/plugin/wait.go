@@ -49,7 +49,7 @@ func (h *half) wait(done func() bool, gone func(parted error, ended bool) error)
 		if err := h.alive(); err != nil {
 			return err
 		}
-		parted, ended, failed := h.ctl.why(), h.ctl.ended.Load(), h.failure() // read before done, so that nothing between is missed
+		parted, ended, failed := h.ctl.why(), h.ctl.ended.Load(), h.failure() // read before done
 		if parted != nil {
 			if err := h.look(); err != nil {
 				return err

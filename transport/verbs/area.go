@@ -9,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// An area is memory that devices reach: whole pages outside of Go's heap, registered
-// with each device that needs them.
+// An area is whole pages outside of Go's heap, registered with each device that
+// needs to reach them.
 type area struct {
 	bytes []byte
 	mrs   map[*device]*ibverbs.MR
@@ -19,11 +19,11 @@ type area struct {
 func (a *area) addr() uint64 { return uint64(mem.Host(a.bytes).Ptr()) }
 
 // areas is the registration cache of the process. Registering pins pages, which costs
-// about 50 µs and 0.1 µs a page; so areas that were given back keep their registrations
-// and serve the next connection of the same size.
+// about 50 µs and 0.1 µs a page. So an area that was given back keeps its registrations
+// and serves the next connection of the same size.
 var areas cache
 
-// idleBytes is how much memory the cache keeps for later.
+// idleBytes is how many bytes the cache keeps for later at most.
 const idleBytes = 64 << 20
 
 type cache struct {
@@ -32,7 +32,7 @@ type cache struct {
 	held int // bytes of idle
 }
 
-// take is an area of n bytes that is registered with all of these devices.
+// take is an area of n bytes that is registered with all devices of with.
 func (c *cache) take(n int, with []*device) (*area, error) {
 	a, err := c.get(n, with)
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *cache) take(n int, with []*device) (*area, error) {
 	return a, nil
 }
 
-// get is an area that no other device knows: those are closed only when nothing is registered
-// with them any more.
+// get is an area that is registered with devices of with only, since a device can be closed only
+// when nothing is registered with it any more.
 func (c *cache) get(n int, with []*device) (*area, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,7 @@ const page = 4096
 
 func pages(n int) int { return (n + page - 1) / page * page }
 
-// give keeps an area for later, or gives the oldest ones back.
+// give keeps an area for later, and drops the oldest ones beyond idleBytes.
 func (c *cache) give(a *area) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *cache) give(a *area) {
 	}
 }
 
-// drop gives back an area that is idle. The caller holds mu.
+// drop ends the registrations of idle area i and frees its memory. The caller holds mu.
 func (c *cache) drop(i int) {
 	a := c.idle[i]
 	c.idle = append(c.idle[:i], c.idle[i+1:]...)
@@ -106,8 +106,8 @@ func (c *cache) drop(i int) {
 	free(a.bytes)
 }
 
-// forget ends the registrations with a device that is about to be closed, and areas that
-// no device knows any more.
+// forget ends the registrations with a device that is about to be closed, and frees areas
+// that are then registered with no device.
 func (c *cache) forget(d *device) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

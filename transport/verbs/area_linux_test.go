@@ -11,8 +11,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A communicator that has not all devices gets no memory that the others know: they could not
-// be closed while it uses that.
+// A communicator with some of the devices gets no memory that is registered with others: these
+// could not be closed while it uses the memory.
 func TestAreasKeepToDevices(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1")
 	one := New(transport.Config{Limits: few}, Options{Verbs: f, HCAs: "=fx0"})
@@ -35,8 +35,8 @@ func TestAreasKeepToDevices(t *testing.T) {
 	require.Contains(t, held.mrs, one.devices[0])
 }
 
-// The cache keeps so much memory for later and no more; the oldest goes first. What no device knows
-// any more goes too.
+// The cache keeps idleBytes for later and no more; the oldest area goes first. An area that is
+// registered with no device any more goes too.
 func TestIdleAreas(t *testing.T) {
 	f := newFabric(t, "fx0")
 	all := Options{Verbs: f}
@@ -63,8 +63,8 @@ func TestIdleAreas(t *testing.T) {
 	release(devices)
 }
 
-// The memory of a connection that was closed serves the next one, unless a caller still has a slot
-// of it.
+// The memory of a closed connection serves the next one, unless a caller still has a slot of that
+// memory.
 func TestAreasOfClosed(t *testing.T) {
 	f := newFabric(t, "fx0")
 	m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })
@@ -102,7 +102,7 @@ func TestAreasOfClosed(t *testing.T) {
 	require.Equal(t, regs, f.regs)
 }
 
-// A peer whose host falls silent is noticed: somebody asks for it while nothing is said.
+// A peer whose host falls silent is noticed: the idle TCP connection has keep-alive.
 func TestLineIsKeptAlive(t *testing.T) {
 	f := newFabric(t, "fx0")
 	s, r := f.pair(t, Options{})

@@ -13,23 +13,23 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
-// A conn is what both ends of a connection have in common.
+// A conn is the part that is common to both ends of a connection.
 //
-// One goroutine at a time is inside of it, between enter and leave: the one that sends
-// or receives, or for a moment the Transport's (tend). Whoever closes the end, or leaves
-// it after it was closed, finishes it.
+// One goroutine at a time is inside of a conn, between enter and leave: the one that
+// sends or receives, or for a moment the Transport's (tend). The goroutine that closes
+// the conn calls side.finish, or the one inside does when it leaves.
 type conn struct {
 	t        *Transport
 	side     side
-	dials    bool // it is the sending end
+	dials    bool // this is the sending end
 	peer     int  // rank
 	shape    shape
 	area     *area
-	payloads mem.Region // of a placed connection; the receiver learns of them by AcceptPlaced
+	payloads mem.Region // of a placed connection; at the receiving end set by AcceptPlaced
 	rails    []*rail
-	active   int // rails that slots take by turns; others stand by
+	active   int // number of rails that slots take by turns; the others stand by
 	control  *control
-	done     chan struct{} // closed when nothing is left, but the area if the caller has a slot
+	done     chan struct{} // closed when all is given back, except the area if the caller has a slot
 	users    atomic.Int32  // of the area: the connection, and a caller who has a slot
 	freed    sync.Once     // the area
 
@@ -47,7 +47,7 @@ type lame struct {
 	why  error
 }
 
-// A failure is that of a rail, at a time of fifo.Now.
+// A failure is the failure of a rail, at a time of fifo.Now.
 type failure struct {
 	err *LinkError
 	at  int64
@@ -59,8 +59,8 @@ const (
 )
 
 const (
-	// graceTime is how long the word of the peer is waited for, which may say better why
-	// the last rail has failed.
+	// graceTime is how long an end waits for the peer's goodbye or death, which may be the
+	// real reason why the last rail has failed.
 	graceTime = 500 * time.Millisecond
 	// answerTime is how long the peer may take to give up a rail that has failed here.
 	answerTime = 5 * time.Second
@@ -68,9 +68,9 @@ const (
 	drainTime = 2 * time.Second
 )
 
-// A side is what the two ends have different.
+// A side is the part in which the two ends differ.
 type side interface {
-	// progress takes what was completed. It is called inside.
+	// progress takes completions. It is called inside.
 	progress()
 	// finish ends a connection that was closed. It is called once, and does not wait.
 	finish()
@@ -94,7 +94,7 @@ func (c *conn) leave() {
 	}
 }
 
-// tend does what is due if nobody is inside.
+// tend makes progress if no goroutine is inside.
 func (c *conn) tend() {
 	if c.state.CompareAndSwap(0, stateInside) {
 		c.side.progress()
@@ -102,7 +102,7 @@ func (c *conn) tend() {
 	}
 }
 
-// Close ends the connection and tells the peer so; what was published before still reaches it.
+// Close ends the connection and tells the peer so; slots that were published before still reach the peer.
 func (c *conn) Close() error {
 	if c.state.Or(stateClosed) == 0 {
 		c.side.finish()
@@ -110,7 +110,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// stopped is why this end does nothing any more.
+// stopped is why this end does nothing any more, nil if it still works.
 func (c *conn) stopped() error {
 	if c.state.Load()&stateClosed != 0 {
 		return fifo.ErrClosed
@@ -118,7 +118,7 @@ func (c *conn) stopped() error {
 	return c.t.cfg.Guard.Aborted()
 }
 
-// ended is why nothing is sent or received any more.
+// ended is why nothing is sent or received any more, nil if the connection still works.
 func (c *conn) ended() error {
 	if err := c.stopped(); err != nil {
 		return err
@@ -129,8 +129,8 @@ func (c *conn) ended() error {
 	return nil
 }
 
-// live is the rail for slot number n: the first rails that are up take turns. It is nil if
-// none is up.
+// live is the rail for slot number n: of the rails that are up the first ones, active in number,
+// take turns. It is nil if none is up.
 func (c *conn) live(n uint64) (first *rail) {
 	preferred := int(n % uint64(c.active))
 	up := 0
@@ -149,14 +149,14 @@ func (c *conn) live(n uint64) (first *rail) {
 	return first
 }
 
-// link is the error of a connection that has no rail left, or whose peer does not answer.
+// link is the error of a connection that has no rail left, or whose peer does not answer; else nil.
 func (c *conn) link() error {
 	f := c.failure.Load()
 	if f == nil {
 		return nil
 	}
 	if c.over.Load() != nil {
-		return nil // which ended tells
+		return nil // ended returns that
 	}
 	now, dead, known := fifo.Now(), true, true
 	for _, r := range c.rails {
@@ -168,7 +168,7 @@ func (c *conn) link() error {
 			if known = false; late {
 				return f.err
 			}
-		case railAsked, railCalled, railTried: // it may come back
+		case railAsked, railCalled, railTried: // the rail may come back
 			dead = dead && late
 		}
 	}
@@ -178,8 +178,8 @@ func (c *conn) link() error {
 	return nil
 }
 
-// event is called when something happened to the port of a rail. While a port is down
-// packets are sent again, so it is waited for, unless another rail is up.
+// event takes an event of a rail's port. While a port is down the device sends packets
+// again, so the rail is given up at once only if another rail is up.
 func (c *conn) event(r *rail, e ibverbs.EventType) {
 	switch e {
 	case ibverbs.EventDeviceFatal:
@@ -199,8 +199,8 @@ func (c *conn) event(r *rail, e ibverbs.EventType) {
 	}
 }
 
-// checkPorts gives up rails whose ports have been down for longer than packets are sent
-// again. Their devices should have said so; one that only receives cannot.
+// checkPorts gives up rails whose ports have been down for longer than retryTime. A sender's
+// device reports that by itself; a device that only receives cannot.
 func (c *conn) checkPorts() {
 	for _, r := range c.rails {
 		if at := r.portDown.Load(); at != 0 && fifo.Now()-at > int64(c.t.opt.retryTime()) {
@@ -209,8 +209,8 @@ func (c *conn) checkPorts() {
 	}
 }
 
-// watch hears what the peer says until the line is closed or breaks. It calls said with
-// goodbyes, and with what the peer knows of a rail that is down.
+// watch reads the peer's messages until the line is closed or breaks. It calls said with
+// goodbyes, and with the peer's count for a rail that is down.
 func (c *conn) watch(said func(m message)) {
 	defer close(c.control.done)
 	for {
@@ -235,7 +235,7 @@ func (c *conn) watch(said func(m message)) {
 	}
 }
 
-// begin starts what a connection has in the background.
+// begin starts the background work of a connection.
 func (c *conn) begin(said func(m message)) {
 	for _, r := range c.rails {
 		c.sleeper.add(r.cq.FD)
@@ -245,8 +245,8 @@ func (c *conn) begin(said func(m message)) {
 	go c.watch(said)
 }
 
-// arm has completions wake sleep. It returns true if they did not do so before: what was
-// completed in between has to be looked for.
+// arm makes completions wake sleep. It returns true if they did not do so before: then the
+// caller has to look for completions once more before it sleeps.
 func (c *conn) arm() (again bool) {
 	for _, r := range c.rails {
 		if !r.armed {
@@ -259,7 +259,7 @@ func (c *conn) arm() (again bool) {
 	return again
 }
 
-// sleep waits for a completion, or for a while.
+// sleep waits for a completion, pace.Patience at most.
 func (c *conn) sleep() {
 	c.sleeper.sleep(pace.Patience)
 	for i, r := range c.rails {
@@ -269,7 +269,7 @@ func (c *conn) sleep() {
 	}
 }
 
-// unuse gives the area back when it was called by all users: a caller who has a slot keeps it, even
+// unuse gives the area back when the last user calls it: a caller who has a slot keeps the area, even
 // if the connection is closed.
 func (c *conn) unuse() {
 	if c.users.Add(-1) == 0 {
@@ -277,13 +277,13 @@ func (c *conn) unuse() {
 	}
 }
 
-// free gives the area back; whoever has a slot may not use it any more.
+// free gives the area back. No caller may use a slot any more.
 func (c *conn) free() {
 	c.freed.Do(func() { areas.give(c.area) })
 	c.t.ends.Forget(c)
 }
 
-// destroy gives everything back.
+// destroy gives everything back: the rails, the line, and the connection's use of the area.
 func (c *conn) destroy() {
 	for _, r := range c.rails {
 		r.port.dev.unlisten(r)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A control is the connection of the handshake afterwards. What is said there is rare.
+// A control is the line between the two ends: the TCP connection of the handshake. Messages are rare.
 type control struct {
-	mu   sync.Mutex // of writers
+	mu   sync.Mutex // held by writers
 	conn net.Conn
 	done chan struct{} // closed when nobody listens any more
 }
@@ -25,13 +25,14 @@ type message struct {
 }
 
 const (
-	// goodbye: the end was closed. count is how many slots were published in all.
+	// goodbye: the end was closed. count is how many slots were published in all, text why
+	// the receiver refuses the connection.
 	goodbye byte = 1
 	// down: the rail has failed, and this end's queue pair is dead. count is how many slots the
 	// receiver has released.
 	down byte = 2
-	// again: what this end's new queue pair is, for a rail that both ends had given up: 4 bytes each of its number and
-	// its first packet's, big-endian.
+	// again: this end has a new queue pair for a rail that both ends had given up. text is its number and the number of
+	// its first packet, 4 bytes each, big-endian.
 	again byte = 4
 	// proved: the rail carries slots again.
 	proved byte = 5
@@ -43,7 +44,7 @@ const (
 	sayTime    = time.Second
 )
 
-// say sends a message; a peer that is gone needs none.
+// say sends a message. Errors are ignored: a peer that is gone needs no message.
 func (l *control) say(m message) {
 	m.text = m.text[:min(len(m.text), maxText)]
 	b := append(binary.BigEndian.AppendUint64([]byte{m.kind, byte(m.rail)}, m.count), byte(len(m.text)))

@@ -14,12 +14,12 @@ type device struct {
 	context *ibverbs.Context
 	pd      *ibverbs.PD
 	ports   int
-	inline  uint32 // that queue pairs are asked for
+	inline  uint32 // bytes; queue pairs are made with this MaxInline
 	users   int    // under the lock of devices
 	work    sync.WaitGroup
 
 	mu    sync.Mutex
-	rails map[*rail]func(ibverbs.EventType) // what hears of events
+	rails map[*rail]func(ibverbs.EventType) // is called with events
 }
 
 type deviceID struct {
@@ -32,11 +32,11 @@ var devices = struct {
 	open map[deviceID]*device
 }{open: map[deviceID]*device{}}
 
-// inlineBytes is the longest write that is handed to the device by value: a header and
-// a small payload.
+// inlineBytes is the longest write whose bytes are part of the work request: a header
+// and a small payload.
 const inlineBytes = 128
 
-// acquire opens a device, or shares it.
+// acquire opens a device, or shares the one that is open.
 func acquire(v ibverbs.Verbs, name string) (*device, error) {
 	devices.Lock()
 	defer devices.Unlock()
@@ -86,7 +86,7 @@ func release(all []*device) {
 	}
 }
 
-// hear tells rails what happens to their device or port.
+// hear passes events of the device and its ports to the rails.
 func (d *device) hear() {
 	for {
 		e, err := d.verbs.GetAsyncEvent(d.context)
@@ -103,7 +103,7 @@ func (d *device) hear() {
 	}
 }
 
-// listen has tell called with events of the rail's port; tell must not wait.
+// listen makes hear call tell with events of the rail's port; tell must not wait.
 func (d *device) listen(r *rail, tell func(ibverbs.EventType)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
-// scripts/verbs-guest runs these tests where there are devices. These variables say which
-// ranks of even and of odd number use, and how the first rail of both is cut.
+// scripts/verbs-guest runs these tests on a machine with devices. The variables name the devices
+// of even and of odd ranks, and the command that cuts the first rail of both.
 var even, odd, cut = os.Getenv("VERBS_EVEN"), os.Getenv("VERBS_ODD"), os.Getenv("VERBS_CUT")
 
 // needDevice skips the test where there is no RDMA device; with REQUIRE=rdma it fails.
@@ -58,7 +58,7 @@ func TestDeviceCut(t *testing.T) {
 	testCut(t, func(cfg transport.Config) transport.Transport { return onDevice(t, cfg) })
 }
 
-// The same with slots in what stands in for a GPU's memory.
+// The same with slots in a file that stands in for a GPU's memory.
 func TestDevicePlacedCut(t *testing.T) {
 	testCut(t, func(cfg transport.Config) transport.Transport {
 		return placements["GPU"].open(cfg, mapperOptions(t, cfg))

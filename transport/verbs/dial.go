@@ -55,8 +55,8 @@ func (t *Transport) dial(peer transport.Info, addr string, p payloadArea) (*send
 	return c, nil
 }
 
-// sender makes a sending end that is connected to nothing yet, with rails on the ports that have
-// partners, whose indices it gives too.
+// sender makes a sending end that is connected to nothing yet, with rails on ports that have
+// partners. mine are the indices of these ports.
 func (t *Transport) sender(peer int, ports []*port, partners []string, p payloadArea) (c *sendConn, mine []int,
 	err error) {
 	mine, active := t.opt.rails(ports, func(i int) bool { return partners[i] != "" && ports[i].active() })
@@ -115,9 +115,9 @@ func (c *sendConn) join(answer *hello) error {
 	return c.connect(peers)
 }
 
-// partners are the peer's ports to which this rank's lead, "" for none: those of the same name,
-// for ports of one name are on one network where networks are separate, and one host may have
-// ports that another has not. Where no name is the same, ports of the same number are meant.
+// partners are the peer's port for each port of this rank, "" for none: the port of the same name,
+// since ports of one name are on one network where networks are separate, and one host may have
+// ports that another lacks. If no name is the same, the partner is the port of the same index.
 func partners(mine []*port, theirs []string) []string {
 	to, named := make([]string, len(mine)), false
 	for i, p := range mine {
@@ -131,7 +131,7 @@ func partners(mine []*port, theirs []string) []string {
 	return to
 }
 
-// rails are the ports for a connection, of those that are up, and how many of them slots take by turns.
+// rails are the ports for a connection, all of them up; slots take the first active ones by turns.
 func (o *Options) rails(ports []*port, up func(i int) bool) (mine []int, active int) {
 	order, active := o.prefers(ports)
 	for _, p := range order {
@@ -142,8 +142,8 @@ func (o *Options) rails(ports []*port, up func(i int) bool) (mine []int, active 
 	return mine, active
 }
 
-// prefers are the ports in the order in which this rank takes them, and how many slots take by turns: the
-// nearest first, and those that are as near from its place on.
+// prefers are all ports in this rank's order, the nearest first, and how many of them slots take by turns.
+// Among equally near ports the order begins at the rank's place (LocalRank).
 func (o *Options) prefers(ports []*port) (order []int, active int) {
 	if active = o.Rails; active == 0 {
 		active = len(ports) / o.Sharers
@@ -168,7 +168,7 @@ func (o *Options) prefers(ports []*port) (order []int, active int) {
 	return order, active
 }
 
-// newConn makes an end with rails on the ports of these indices, of which -1 is for none.
+// newConn makes an end with a rail on the port of each index; -1 is for no rail.
 func (t *Transport) newConn(peer int, ports []int, s shape) (*conn, error) {
 	c := &conn{t: t, active: 1, peer: peer, shape: s, done: make(chan struct{}),
 		control: &control{done: make(chan struct{})}}
@@ -216,8 +216,8 @@ func (c *conn) hello(ports []int) *hello {
 	return h
 }
 
-// connect connects rails to the peer's, one for one, and gives those up for which that
-// fails. The error is that of the last one, if none is left.
+// connect connects rails to the peer's, one for one, and notes as lame those that fail.
+// If none is left, it returns the last rail's error.
 func (c *conn) connect(peers []railHello) error {
 	var failed error
 	up := 0
@@ -244,7 +244,8 @@ func (c *conn) limp() {
 	c.lame = nil
 }
 
-// paired are the rails that have one at the other end. The dialler gives its others up.
+// paired keeps the rails that have a partner in the answer, destroys the others, and returns
+// the partners.
 func (c *conn) paired(answer []railHello) (peers []railHello) {
 	rails := c.rails
 	c.rails = nil

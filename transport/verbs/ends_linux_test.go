@@ -63,8 +63,8 @@ func pattern(b []byte, seed int) {
 	}
 }
 
-// flow sends messages of all sizes and calls between before each. It returns how both
-// ends ended.
+// flow sends messages of all sizes and calls between before each. It returns the errors
+// of both ends.
 func flow(s transport.SendConn, r transport.RecvConn, messages int, between func(i int)) (sent, received error) {
 	done := make(chan error)
 	go func() { done <- receiveAll(r, 0, messages) }()

@@ -14,7 +14,7 @@ import (
 type LinkError struct {
 	Port   string // "mlx5_0:1"
 	Peer   string // the port at the other end
-	Remote bool   // the peer has noticed it
+	Remote bool   // the peer has noticed the failure
 	Reason string
 }
 
@@ -28,7 +28,7 @@ func (e *LinkError) Error() string {
 		e.Port, e.Peer, by, e.Reason)
 }
 
-// gone is the error of the handshake's connection that broke without goodbye.
+// gone is the error of a line that has closed, or has broken without goodbye.
 func gone(err error) error {
 	switch {
 	case errors.Is(err, net.ErrClosed):

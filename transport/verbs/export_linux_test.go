@@ -7,7 +7,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// networkOf is a network of a library of a test's.
+// networkOf is a network over the library v of a test.
 func networkOf(name string, v ibverbs.Verbs) transport.Network {
 	with := func(o transport.NetworkOptions) Options {
 		own := options(o)
@@ -30,7 +30,7 @@ type named struct {
 
 func (n named) Name() string { return n.name }
 
-// A Fabric is two devices that are none.
+// A Fabric is a network of two simulated devices.
 type Fabric struct {
 	transport.Network
 	f *fabric
@@ -42,13 +42,13 @@ func NewFabric(tb testing.TB) *Fabric {
 	return &Fabric{networkOf("fabric", f), f}
 }
 
-// ReadBack is how often a device has read back what it had written.
+// ReadBack is how often devices have read back their writes.
 func (f *Fabric) ReadBack() int {
 	defer f.f.locked()()
 	return f.f.backs
 }
 
-// Mapped is the system's devices, which map the files of dma-bufs.
+// Mapped is a network of the system's devices, for which files stand in for dma-bufs.
 func Mapped(tb testing.TB) transport.Network {
 	needDevice(tb)
 	m, err := openMapper()

@@ -19,8 +19,8 @@ import (
 )
 
 // A fabric is a libibverbs whose devices are connected to each other: work is carried
-// out when it is posted, unless a port is cut. It checks what a device would: keys,
-// bounds, states, the depths of queues; and that queue pairs are made as the Options say.
+// out when it is posted, unless a port is cut. It checks what a device would check: keys,
+// bounds, states, the depths of queues; and that queue pairs match the Options.
 type fabric struct {
 	mu       sync.Mutex
 	handles  uintptr
@@ -32,26 +32,26 @@ type fabric struct {
 	cqs      map[uintptr]*fakeCQ
 	qps      map[uintptr]*fakeQP
 	cut      map[string]bool // ports over which nothing passes ("fx0:1")
-	mute     map[string]bool // ports to which no acknowledgement comes
-	lost     map[string]bool // ports from which no way leads anywhere
+	mute     map[string]bool // ports that receive no acknowledgements
+	lost     map[string]bool // ports that reach no other port
 	dead     map[string]bool // ports over which nothing passes, and retries end at once
 	regs     int             // registrations made
 	refuse   error           // of RegMR
 	refuseFD error           // of RegDMABufMR
-	late     []lateWrite     // to GPUs that see them only when their device reads
-	backs    int             // reads
+	late     []lateWrite     // to GPUs that see the writes only when the device that wrote reads
+	backs    int             // how often devices have read back
 	lostBack bool            // reads fail
 	slowBack bool            // reads wait
-	noBack   string          // the device that allows none
+	noBack   string          // the device that allows no reads
 	noInline bool
-	mtus     map[string]uint32 // of ports that have another than 3
+	mtus     map[string]uint32 // of ports whose MTU code is not 3
 	options  Options           // of all queue pairs
 }
 
 type fakeGID struct {
 	gid    ibverbs.GID
 	kind   ibverbs.GIDType
-	unread bool // nobody can say what it is for
+	unread bool // reading the entry fails
 }
 
 type fakeContext struct {
@@ -63,15 +63,15 @@ type fakeContext struct {
 }
 
 type fakeMR struct {
-	addr   uintptr // as work requests have it
+	addr   uintptr // as work requests name it
 	n      int
-	at     uintptr // where it lies
+	at     uintptr // the address in this process
 	device string
 	access int
-	dmabuf []byte // what it is mapped by, nil for memory of the host
+	dmabuf []byte // the mapping of the file, nil for memory of the host
 }
 
-// bytes is a span of the memory; nil if it is not all inside, or not of this device, or not for this.
+// bytes is n bytes of the memory at addr; nil if they are not all inside, of another device or without access.
 func (m *fakeMR) bytes(addr uint64, n int, device string, access int) []byte {
 	if m == nil || m.device != device || m.access&access != access || uintptr(addr) < m.addr ||
 		uintptr(addr)+uintptr(n) > m.addr+uintptr(m.n) {
@@ -80,7 +80,7 @@ func (m *fakeMR) bytes(addr uint64, n int, device string, access int) []byte {
 	return span(m.at+uintptr(addr)-m.addr, n)
 }
 
-// A lateWrite is on its way from a device to a GPU, or has come and may be used for another.
+// A lateWrite is on its way from a device to a GPU. After its arrival the entry is used for another write.
 type lateWrite struct {
 	device   string
 	to, what []byte // to is nil when it has come
@@ -99,7 +99,7 @@ type fakeQP struct {
 	dest    uint32
 	cq      *ibverbs.CQ
 	cap     ibverbs.QPCap
-	psn     [2]uint32 // to send from, to receive from
+	psn     [2]uint32 // first packet numbers: of sends, of receives
 	sends   []fakeSend
 	recvs   int
 	access  uint32
@@ -115,7 +115,7 @@ type fakeSend struct {
 	sge       ibverbs.SGE
 	inline    bool
 	signaled  bool
-	arrived   bool // but was not acknowledged
+	arrived   bool // arrived, but was not acknowledged
 }
 
 func ipv4GID(last byte) ibverbs.GID {
@@ -144,7 +144,7 @@ func newFabric(tb testing.TB, devices ...string) *fabric {
 	return f
 }
 
-// expect has queue pairs refused that are not as o says.
+// expect makes the fabric refuse queue pairs that do not match o.
 func (f *fabric) expect(o Options) {
 	if err := o.check(); err != nil {
 		panic(err)
@@ -152,7 +152,7 @@ func (f *fabric) expect(o Options) {
 	f.options = o
 }
 
-// mtu is the code of a port's.
+// mtu is the code of the port's MTU.
 func (f *fabric) mtu(port string) uint32 { return cmp.Or(f.mtus[port], 3) }
 
 func (f *fabric) handle() uintptr {
@@ -376,7 +376,7 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 	return nil
 }
 
-// leads reports whether a way to a peer is the one that both ports can go and the Options say.
+// leads reports whether the attributes of a connection fit both ports and the Options.
 func (f *fabric) leads(x *fakeQP, a *ibverbs.QPAttr) bool {
 	peer, o := f.qps[uintptr(a.DestQPN)], &f.options
 	if peer == nil || a.PathMTU != min(f.mtu(x.port), f.mtu(peer.port)) || a.MinRNRTimer != 12 || a.MaxDestRdAtomic != 1 {
@@ -478,10 +478,10 @@ func (f *fabric) PostRecv(q *ibverbs.QP, w *ibverbs.RecvWR) error {
 	return nil
 }
 
-// carry carries out what a queue pair has to send, as far as it goes. What leads back to its own
-// device needs no port.
+// carry carries out the sends of a queue pair, as far as possible. A queue pair that leads back to its
+// own device needs no port.
 func (f *fabric) carry(x *fakeQP) {
-	n := 0 // acknowledged
+	n := 0 // sends that are acknowledged
 	for i := range x.sends {
 		s := &x.sends[i]
 		peer := f.qps[uintptr(x.dest)]
@@ -540,7 +540,7 @@ func (f *fabric) arrive(x, peer *fakeQP, s *fakeSend) bool {
 			f.backs++
 			f.land(x.context.Name)
 			copy(here, there)
-		case f.mrs[s.rkey].access&ibverbs.AccessRemoteRead != 0: // it is to be read back
+		case f.mrs[s.rkey].access&ibverbs.AccessRemoteRead != 0: // memory that is read back
 			f.delay(peer.context.Name, there, here)
 		default:
 			copy(there, here)
@@ -553,7 +553,7 @@ func (f *fabric) arrive(x, peer *fakeQP, s *fakeSend) bool {
 	return true
 }
 
-// delay has a GPU not see a write yet.
+// delay keeps a write from a GPU until land.
 func (f *fabric) delay(device string, to, what []byte) {
 	i := slices.IndexFunc(f.late, func(w lateWrite) bool { return w.to == nil })
 	if i < 0 {
@@ -564,7 +564,7 @@ func (f *fabric) delay(device string, to, what []byte) {
 	w.device, w.to, w.what = device, to, append(w.what[:0], what...)
 }
 
-// land has GPUs see what a device has written.
+// land makes the writes of a device visible to GPUs.
 func (f *fabric) land(device string) {
 	for i := range f.late {
 		if w := &f.late[i]; w.device == device {
@@ -594,7 +594,7 @@ func (f *fabric) setLink(port string, up bool) {
 	}
 }
 
-// expire has the retries of all work end that was not acknowledged. It returns how many
+// expire ends the retries of all work that was not acknowledged. It returns how many
 // queue pairs had such work.
 func (f *fabric) expire() (n int) {
 	defer f.locked()()
@@ -607,7 +607,7 @@ func (f *fabric) expire() (n int) {
 	return n
 }
 
-// set changes the fabric.
+// set changes the fabric and carries out the work that is possible then.
 func (f *fabric) set(change func()) {
 	defer f.locked()()
 	change()
@@ -621,7 +621,7 @@ func (f *fabric) registrations() int {
 	return f.regs
 }
 
-// at is memory at an address.
+// at is the T at an address.
 func at[T any](addr uintptr) *T { return *(**T)(unsafe.Pointer(&addr)) }
 
 func span(addr uintptr, n int) []byte { return unsafe.Slice(at[byte](addr), n) }

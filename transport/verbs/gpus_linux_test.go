@@ -24,7 +24,7 @@ import (
 	"github.com/ringo-go/ringo/transport/verbs"
 )
 
-// sum adds up so many numbers on the GPUs of all ranks, and checks what comes of it.
+// sum adds up so many numbers on the GPUs of all ranks, and checks the sums.
 func sum(c *ringo.Comm, counts ...int) error {
 	if all := strings.Join(c.Paths(), "\n"); !strings.Contains(all, "slots on the GPU, by dma-buf: GPUDirect") {
 		return errors.New(all)
@@ -60,7 +60,8 @@ func sum(c *ringo.Comm, counts ...int) error {
 	return nil
 }
 
-// GPUs whose slots devices move are right, and a GPU that does not see all in order has them read back.
+// Sums over slots that devices move between GPUs are right. Slots of a GPU that does not see writes in order are read
+// back.
 func TestGPUs(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a GPU's memory cannot be mapped by the devices of a test")
@@ -121,7 +122,7 @@ func TestDeviceGPUs(t *testing.T) {
 	require.NoError(t, g.Wait())
 }
 
-// oneOf is a rank of its own process.
+// oneOf runs one rank in a process of its own.
 func oneOf(rank string) error {
 	r, err := strconv.Atoi(rank)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 // proved themselves the dialler sends its hello, and the listener answers with its own.
 const protocol = "ringo ib 4"
 
-// A hello is what one end tells the other of its rails: 2 bytes of length, big-endian,
-// and JSON.
+// A hello describes the rails of one end to the other. It travels as 2 bytes of length,
+// big-endian, and JSON.
 type hello struct {
 	Refused string      `json:",omitempty"` // why the listener wants no connection
-	Placed  bool        `json:",omitempty"` // payloads lie apart, where the receiver says later
+	Placed  bool        `json:",omitempty"` // payloads lie apart, at an address that the receiver sends later
 	Addr    uint64      // of the receiver's ring
-	Rails   []railHello // one for one with those of the dialler; in an answer QPN 0 is none
+	Rails   []railHello // in an answer one for each rail of the dialler; QPN 0 is none
 }
 
 // A railHello is a queue pair and the port that it is on.
 type railHello struct {
 	Port     string // "mlx5_0:1"
-	To       string // the port that is meant at the other end, "" for any
+	To       string // the port wanted at the other end, "" for any
 	Ethernet bool
 	LID      uint16
 	GID      ibverbs.GID
@@ -55,7 +55,7 @@ func writeHello(w io.Writer, h *hello) error {
 	return err
 }
 
-// readHello reads what a peer says that knows the key.
+// readHello reads and checks the hello of a peer that knows the key.
 func readHello(r io.Reader) (*hello, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -1,8 +1,8 @@
 package verbs
 
-// A phase is where an end of a rail is in its life. Both ends give a rail up together: each says so once, and a rail
-// that both have given up carries nothing any more. Then the sending end may call it back: both make a new queue pair,
-// and when a write over them was acknowledged slots go over the rail again.
+// A phase is the state of one end of a rail. Both ends give a rail up together: each says so once, and a rail that
+// both have given up carries nothing any more. Then the sending end may call the rail back: both ends make a new queue
+// pair, and when a write over these is acknowledged, slots go over the rail again.
 //
 //	sender     up → failing → down → asked → called → tried → up
 //	receiver   up → failing → down         → called → tried → up
@@ -10,11 +10,11 @@ type phase uint32
 
 const (
 	railUp      phase = iota
-	railFailing       // this end has given it up, and the peer has not said so yet
-	railDown          // both have
+	railFailing       // this end has given the rail up, the peer has not said so yet
+	railDown          // both ends have given the rail up
 	railAsked         // the sender has a new queue pair and has told the peer
-	railCalled        // the peer's new queue pair is known, and this end's is to be led to it
-	railTried         // the queue pairs are connected; whether anything comes through is not known yet
+	railCalled        // the peer's new queue pair is known; this end's is not connected to it yet
+	railTried         // the queue pairs are connected; it is not known yet whether a write comes through
 )
 
 // A railEvent is something that happens to an end of a rail.
@@ -24,21 +24,21 @@ const (
 	railBroke      railEvent = iota // something went wrong here
 	peerGaveUp                      // the peer says that it has given the rail up
 	railMade                        // the sender has a new queue pair
-	peerCalls                       // the peer says what its new queue pair is
-	railJoined                      // this end's queue pair leads to the peer's
-	railProved                      // the peer's device has acknowledged a write of the sender's
-	peerHasProof                    // the sender says so
+	peerCalls                       // the peer tells the number of its new queue pair
+	railJoined                      // this end's queue pair is connected to the peer's
+	railProved                      // the peer's device has acknowledged the sender's write
+	peerHasProof                    // the sender has told of railProved
 	railEventCount = iota
 )
 
 // railActions are what an end must do, in this order.
 type railActions struct {
 	kill bool // the queue pair neither sends nor receives any more
-	say  byte // a kind of message that the peer is told, 0 for none
+	say  byte // kind of the message to the peer, 0 for none
 }
 
-// step is what an event makes of a phase. It is pure. What does not fit is what the ends have said past each other,
-// and changes nothing.
+// step is the phase after an event, and the actions that the event needs. It is pure. An event that does not fit the
+// phase comes from messages that crossed on the line, and changes nothing.
 func (p phase) step(e railEvent, sender bool) (phase, railActions) {
 	giveUp := railActions{kill: true, say: down}
 	alive := p != railFailing && p != railDown

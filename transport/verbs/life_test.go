@@ -19,7 +19,7 @@ var railEvents = map[string]railEvent{
 
 var said = map[byte]string{down: "down", again: "again", proved: "proved"}
 
-// Lives of rails: what happens, and after each event the phase and what the end does then.
+// Lives of rails: events, and after each event the phase and the actions.
 func TestRailLives(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -133,13 +133,13 @@ type note struct {
 	pair int
 }
 
-// An affair is both ends of a rail in a model, and what is on the line between them.
+// An affair is both ends of a rail in a model, and the messages on the line between them.
 type affair struct {
 	sender, receiver phase
-	pair, led        int    // the sender's queue pair, and the one that the receiver's leads to
-	called, to       int    // the one that the receiver was called to, and the one whose partner the sender has been told
+	pair, led        int    // the sender's queue pair, and the one to which the receiver's is connected
+	called, to       int    // the sender's queue pair in the last call to the receiver, and in the last answer to the sender
 	there, back      string // notes on their way
-	breaks           int    // that may still happen
+	breaks           int    // number of breaks that may still happen
 }
 
 func push(line string, n note) string { return line + fmt.Sprintf("%d.%d ", n.kind, n.pair) }
@@ -150,7 +150,7 @@ func pop(line string) (n note, rest string) {
 	return n, rest
 }
 
-// at has one end take an event.
+// at is the affair after an event at one end.
 func (a affair) at(sender bool, e railEvent) affair {
 	if sender {
 		p, do := a.sender.step(e, true)
@@ -168,7 +168,7 @@ func (a affair) at(sender bool, e railEvent) affair {
 
 var heard = map[byte]railEvent{down: peerGaveUp, again: peerCalls, proved: peerHasProof}
 
-// next are the affairs that may come of one, but for breaks.
+// next are the affairs that may follow a, without breaks.
 func (a affair) next() (all []affair) {
 	if a.there != "" {
 		b := a
@@ -205,9 +205,9 @@ func (a affair) next() (all []affair) {
 	return all
 }
 
-// Whatever breaks on whichever end, whenever, and whatever the two say past each other: slots go over a rail only while
-// both ends have queue pairs that lead to each other, none is sent anew while the peer may still receive it over the
-// old way, and if nothing breaks any more the rail is up again in the end.
+// Whenever anything breaks at either end, and however messages cross: slots go over a rail only while both ends' queue
+// pairs are connected to each other, no slot is sent again while the peer may still receive it over the old queue pair,
+// and if nothing breaks any more the rail is up again in the end.
 func TestRailsAgree(t *testing.T) {
 	first := affair{breaks: 6}
 	seen, todo := map[affair]bool{first: true}, []affair{first}

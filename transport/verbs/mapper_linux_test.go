@@ -15,8 +15,8 @@ import (
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
-// A mapper is the system's library where devices take files for dma-bufs: it maps a file and
-// registers that, by the dma-buf's addresses. Software RoCE takes no dma-buf itself.
+// A mapper is the system's library, but its devices take files as dma-bufs: it maps a file and
+// registers the mapping under the dma-buf's addresses. Software RoCE takes no dma-buf itself.
 type mapper struct {
 	ibverbs.Verbs
 	regMRIova uintptr // ibv_reg_mr_iova(pd, address, length, iova, access)
@@ -25,7 +25,7 @@ type mapper struct {
 	maps map[uintptr][]byte // by handle
 }
 
-// What ibv_mr has where (see internal/ibverbs).
+// mrFields is the layout of ibv_mr (see internal/ibverbs).
 type mrFields struct {
 	_          [36]byte
 	lkey, rkey uint32
@@ -75,7 +75,7 @@ func (m *mapper) DeregMR(mr *ibverbs.MR) error {
 	return unix.Munmap(b)
 }
 
-// mapperOptions are the options of a rank on a device that takes files.
+// mapperOptions are the options of a rank on a device of a mapper.
 func mapperOptions(tb testing.TB, cfg transport.Config) Options {
 	m, err := openMapper()
 	require.NoError(tb, err)
@@ -103,7 +103,7 @@ func TestDevicePlacedConformance(t *testing.T) {
 	}, loose)
 }
 
-// Devices that take no dma-buf, as software RoCE, say so.
+// Registering a dma-buf with a device that takes none, such as software RoCE, is an error that says so.
 func TestDeviceNoDMABuf(t *testing.T) {
 	needDevice(t)
 	tr := New(transport.Config{Limits: few}, Options{})

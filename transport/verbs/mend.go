@@ -10,14 +10,15 @@ import (
 	"github.com/ringo-go/ringo/internal/ibverbs"
 )
 
-// A rail that was given up is tried again after firstWait, and after twice as long each time that it comes to nothing,
-// but at least every longestWait; and at once when its port says that it is up.
+// A rail that was given up is tried again after firstWait, and after each failure the wait doubles, up to longestWait.
+// When its port comes up again it is tried at once.
 const (
 	firstWait   = 100 * time.Millisecond
 	longestWait = 10 * time.Second
 )
 
-// fail gives a rail up and has the peer do the same. Any goroutine may call it.
+// fail gives a rail up and makes the peer do the same; remote says that the peer has done so first. Any goroutine may
+// call it.
 func (c *conn) fail(r *rail, reason string, remote bool) {
 	e := railBroke
 	if remote {
@@ -37,14 +38,14 @@ func (c *conn) fail(r *rail, reason string, remote bool) {
 	}
 }
 
-// happen takes an event in the life of a rail, and does what follows from it.
+// happen applies an event to a rail's phase, and does the actions that follow.
 func (c *conn) happen(r *rail, e railEvent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c.happenLocked(r, e)
 }
 
-// happenLocked is happen for those who hold the rail's mu: what is said is said in the order of what happens.
+// happenLocked is happen for a caller that holds the rail's mu, so that messages leave in the order of the events.
 func (c *conn) happenLocked(r *rail, e railEvent) (before phase) {
 	before = r.phase()
 	next, a := before.step(e, c.dials)
@@ -77,7 +78,7 @@ func (c *conn) happenLocked(r *rail, e railEvent) (before phase) {
 	return before
 }
 
-// called takes note of the peer's new queue pair.
+// called notes the peer's new queue pair, which text describes.
 func (c *conn) called(r *rail, text string) {
 	if len(text) != 8 {
 		c.fail(r, fmt.Sprintf("malformed call of %d bytes", len(text)), false)
@@ -89,7 +90,7 @@ func (c *conn) called(r *rail, text string) {
 	c.happenLocked(r, peerCalls)
 }
 
-// mend calls a rail back over which nothing is under way any more, if its port is up. The caller is inside.
+// mend calls back a rail that is down and has no work under way, if its port is up. The caller is inside.
 func (c *sendConn) mend(r *rail) {
 	if fifo.Now() < r.tryAt.Load() || c.ended() != nil {
 		return
@@ -104,8 +105,8 @@ func (c *sendConn) mend(r *rail) {
 	}
 }
 
-// rejoin leads the sender's new queue pair to the peer's, and sends what the peer's device is to acknowledge: a write
-// of nothing. The caller is inside.
+// rejoin connects the sender's new queue pair to the peer's, and sends a write of 0 bytes, which the peer's device has
+// to acknowledge. The caller is inside.
 func (c *sendConn) rejoin(r *rail) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,8 +120,8 @@ func (c *sendConn) rejoin(r *rail) {
 	c.joined(r, err)
 }
 
-// rejoin makes the receiver's new queue pair and leads it to the sender's, when the old one has given back what it was
-// to receive: what has come over it counts. The caller is inside.
+// rejoin makes the receiver's new queue pair and connects it to the sender's, after the old one has given back all
+// posted receives: slots that came over it count. The caller is inside.
 func (c *recvConn) rejoin(r *rail) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +144,7 @@ func (c *recvConn) rejoin(r *rail) {
 	c.joined(r, err)
 }
 
-// joined goes on after an attempt to rejoin, which may have failed. The caller holds the rail's mu.
+// joined applies the result of an attempt to rejoin to the rail's phase. The caller holds the rail's mu.
 func (c *conn) joined(r *rail, err error) {
 	if err != nil {
 		r.reason = err.Error()
@@ -173,7 +174,7 @@ func (r *rail) remake(o *Options) error {
 	return r.restock()
 }
 
-// probe writes nothing to the peer.
+// probe posts a write of 0 bytes to the peer.
 func (r *rail) probe() error {
 	w := r.fill(0, probeID, piece{})
 	w.Then(nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/transport/socket"
 )
 
-// Network is InfiniBand and RoCE as package paths sees them.
+// Network describes InfiniBand and RoCE to package paths.
 var Network = transport.Network{
 	Name: "ib",
 	Probe: func(o transport.NetworkOptions) (f transport.Found, err error) {
@@ -33,7 +33,7 @@ func options(o transport.NetworkOptions) Options {
 	}
 }
 
-// probe says which ports the Options find, or why none can be used.
+// probe finds the ports that the Options name. The error is why none can be used.
 func probe(o Options) (f transport.Found, err error) {
 	if err := o.check(); err != nil {
 		return f, err

@@ -61,7 +61,7 @@ func TestRegister(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tr.Listen()
 	require.NoError(t, err)
-	own := len(f.mrs) - 2 // of the area that Listen has tried
+	own := len(f.mrs) - 2 // registrations of the area that Listen has tried
 	release, err := tr.Register(all[1].Memory)
 	require.NoError(t, err)
 	require.Len(t, f.mrs, own+4)
@@ -105,16 +105,16 @@ func TestRegisterGPU(t *testing.T) {
 	require.Len(t, f.mrs, 2)
 }
 
-// Whatever way rails fail, slots arrive as they were sent: from and to a GPU that sees nothing which
-// was not read back too.
+// However rails fail, slots arrive as they were sent, also to a GPU that sees only data that were
+// read back.
 func TestPlacedRailsFail(t *testing.T) {
 	failAnyTime(t, 2, func(t *testing.T, f *fabric) (transport.SendConn, transport.RecvConn) {
 		return placements["GPU"].pair(t, Options{Verbs: f, Rails: 3})
 	})
 }
 
-// Slots for a GPU that does not see all in order are read back by the device that wrote them, and no
-// others; without that nothing is given out.
+// Slots for a GPU that does not see writes in order, and no others, are read back by the device that
+// wrote them; Next returns none of them before.
 func TestReadBack(t *testing.T) {
 	for name, reads := range map[string]int{"host": 0, "GPU": 50, "GPU in order": 0} {
 		f := newFabric(t, "fx0", "fx1")
@@ -136,8 +136,8 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
-// A rail whose device cannot read back carries nothing: slots take another, and without one both ends
-// say why.
+// A rail whose device cannot read back carries nothing: slots take another rail, and without one both
+// ends return the reason.
 func TestNoReadBack(t *testing.T) {
 	for names, want := range map[string]string{"fx0,fx1": "", "fx0": "link from fx0:1 to fx0:1 has failed: "} {
 		f := newFabric(t, "fx0", "fx1")
@@ -162,7 +162,7 @@ func TestReadBackComesBack(t *testing.T) {
 	sent, received := flowFrom(s, r, 0, 20)
 	require.NoError(t, errors.Join(sent, received))
 	x := s.rails[0]
-	require.Eventually(t, func() bool { // it was called in vain
+	require.Eventually(t, func() bool { // the rail was called in vain
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return x.wait > 2*firstWait && x.phase() == railDown
@@ -174,7 +174,7 @@ func TestReadBackComesBack(t *testing.T) {
 	f.set(func() { require.Equal(t, 60, f.backs) })
 }
 
-// A sender that has gone is no reason not to give out what has come and is still being read back.
+// Slots that have come and are still being read back are returned although the sender has gone.
 func TestReadBackAfterGoodbye(t *testing.T) {
 	f := newFabric(t, "fx0")
 	s, r := placements["GPU"].pair(t, Options{Verbs: f})
@@ -214,8 +214,8 @@ func TestPlacedOrder(t *testing.T) {
 	}
 }
 
-// A sender has no room before the receiver has said where slots go, and then all of the queue.
-// What it may not publish yet waits, and keeps the queue's order.
+// A sender has no free slots before the receiver has sent the address of its slots, and then all of
+// the queue. Slots that are published before that wait, and keep their order.
 func TestPlacedRoom(t *testing.T) {
 	f := newFabric(t, "fx0")
 	m := members(t, 2, few,
@@ -268,7 +268,7 @@ func TestPlacedNowhere(t *testing.T) {
 	}
 }
 
-// Where one end is placed and the other is not, both say so.
+// Where one end is placed and the other is not, both ends return an error.
 func TestPlacedOneEnd(t *testing.T) {
 	f := newFabric(t, "fx0")
 	for _, placed := range []bool{false, true} {
@@ -289,8 +289,8 @@ func TestPlacedOneEnd(t *testing.T) {
 	}
 }
 
-// A placed connection that has ended for Free, which gives slots to the caller that were not sent, has ended
-// for good: whatever the peer says later, they are not sent again.
+// After the end of a placed connection Free counts slots that were not sent, which the caller may fill. So the
+// end is final: whatever the peer says later, these slots are not sent again.
 func TestPlacedEnds(t *testing.T) {
 	s, _ := placements["host"].pair(t, Options{Verbs: newFabric(t, "fx0", "fx1")})
 	r := s.rails[0]

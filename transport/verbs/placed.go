@@ -10,8 +10,8 @@ import (
 
 var _ transport.Placer = (*Transport)(nil)
 
-// DialPlaced connects to peer as Dial does, and sends slots from where they lie. It does not wait for
-// AcceptPlaced: Free is 0 until then.
+// DialPlaced connects to peer as Dial does, and sends slots from the caller's memory. It does not wait
+// for AcceptPlaced: Free is 0 until then.
 func (t *Transport) DialPlaced(peer transport.Info, addr []byte, slots mem.Region) (transport.PlacedSendConn, error) {
 	m, err := t.known(slots)
 	var c *sendConn
@@ -24,7 +24,7 @@ func (t *Transport) DialPlaced(peer transport.Info, addr []byte, slots mem.Regio
 	return c, nil
 }
 
-// AcceptPlaced waits until peer has dialled, and tells it where slots are to be written.
+// AcceptPlaced waits until peer has dialled, and tells peer the address of slots.
 func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transport.PlacedRecvConn, error) {
 	m, err := t.known(slots)
 	var c *recvConn
@@ -42,13 +42,13 @@ func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transpo
 	return c, nil
 }
 
-// A payloadArea is where the payloads of an end lie; the zero value is for those that lie by their headers.
+// A payloadArea is the memory of an end's payloads; the zero value is for payloads that follow their headers.
 type payloadArea struct {
 	slots mem.Region
 	in    *memory
 }
 
-// put has an end use it. The caller is inside, or the end has not begun.
+// put makes an end use the payloadArea. The caller is inside, or the end has not begun.
 func (p payloadArea) put(c *conn) {
 	c.payloads = p.slots
 	for _, r := range c.rails {
@@ -58,7 +58,7 @@ func (p payloadArea) put(c *conn) {
 	}
 }
 
-// offer tells the sender where payloads go.
+// offer tells the sender the address of the payloads' memory.
 func (c *recvConn) offer(p payloadArea) error {
 	if err := c.enter(); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *recvConn) offer(p payloadArea) error {
 	p.put(c.conn)
 	c.readBack = p.in.readBack
 	for _, r := range c.rails {
-		if at := r.phase(); !c.readBack || at != railUp && at != railTried { // which is for rejoin
+		if at := r.phase(); !c.readBack || at != railUp && at != railTried { // rejoin makes the loopback of a rail that is down
 			continue
 		}
 		if err := r.loopback(&c.t.opt); err != nil {
@@ -78,19 +78,19 @@ func (c *recvConn) offer(p payloadArea) error {
 	return nil
 }
 
-// refuse ends a connection that this rank does not want, and tells the peer why.
+// refuse ends a connection that this rank refuses, and tells the peer why.
 func (c *recvConn) refuse(why error) {
 	c.control.say(message{kind: goodbye, text: why.Error()})
 	_ = c.Close()
 }
 
-// A target is where a sender writes payloads to.
+// A target is the memory to which a sender writes payloads.
 type target struct {
 	addr uint64
 	keys []uint32 // of the rails
 }
 
-// message is what the peer is told: the address, and 4 bytes for each rail, big-endian.
+// message tells the peer the target: the address, and a key of 4 bytes for each rail, big-endian.
 func (p target) message(rails []*rail) message {
 	var keys []byte
 	for _, r := range rails {
@@ -110,7 +110,7 @@ func parseTarget(m message, rails int) (*target, error) {
 	return p, nil
 }
 
-// pieces are slot number n: one, or its header and its payload.
+// pieces are the parts of slot number n: the whole slot, or its header and its payload.
 func (c *sendConn) pieces(n uint64, r *rail) (what, payload piece) {
 	length, at := c.slot(n).length, uint64(c.shape.at(n))
 	what = piece{from: c.area.addr() + at, to: c.to + at, length: length, lkey: c.area.mrs[r.port.dev].LKey,

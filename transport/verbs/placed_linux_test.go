@@ -16,18 +16,18 @@ import (
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
-// A chip is memory for slots that stands in for a GPU's: a file, which its dma-buf is, and where
-// the test sees it.
+// A chip is memory for slots that stands in for a GPU's: a file, which plays the dma-buf, and the
+// test's view of the file.
 type chip struct {
 	transport.Memory
 	view []byte
 	fd   int // -1 if the memory is the host's
 }
 
-// A placement says what memory the slots of a test lie in.
+// A placement is the kind of memory in which the slots of a test lie.
 type placement struct {
 	host, ordered bool
-	shift         uintptr // from where the test sees a chip to its address, so that only devices find it
+	shift         uintptr // from the test's view of a chip to its address, so that only devices can use the address
 }
 
 var placements = map[string]placement{
@@ -152,7 +152,7 @@ func (s *placedSend) Reserve(n int) (mem.Region, error) {
 		if err != nil {
 			return r, err
 		}
-		if s.sendConn.Free() > 0 { // or it has ended, which Publish says
+		if s.sendConn.Free() > 0 { // or the connection has ended: Publish returns the reason
 			return s.chip.see(r), nil
 		}
 		sleep, err := w.Pause()
@@ -165,7 +165,7 @@ func (s *placedSend) Reserve(n int) (mem.Region, error) {
 	}
 }
 
-// Free waits for the receiver's word.
+// Free waits until the receiver has sent the address of its slots.
 func (s *placedSend) Free() int {
 	for end := time.Now().Add(5 * time.Second); s.there.Load() == nil && time.Now().Before(end); {
 		runtime.Gosched()

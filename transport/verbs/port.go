@@ -25,8 +25,8 @@ func (p *port) String() string { return fmt.Sprintf("%s:%d", p.dev.name, p.numbe
 
 func (p *port) ethernet() bool { return p.attr.LinkLayer == ibverbs.LinkEthernet }
 
-// find opens the devices that Options want and gives their usable ports. The caller
-// releases the devices. The error gives the reason for each port.
+// find opens the devices that Options name and returns their usable ports. The caller
+// releases the devices. If no port is usable the error has the reason for each.
 func find(o *Options) (ports []*port, devices []*device, err error) {
 	v := o.Verbs
 	if v == nil {
@@ -80,7 +80,7 @@ func find(o *Options) (ports []*port, devices []*device, err error) {
 	return ofOneKind(ports), devices, nil
 }
 
-// ofOneKind are the ports of the most frequent kind: others lead elsewhere.
+// ofOneKind are the ports of the most frequent kind: the others are on other networks.
 func ofOneKind(ports []*port) []*port {
 	count, most := map[string]int{}, ""
 	for _, p := range ports {
@@ -113,8 +113,8 @@ func kindOf(ethernet bool, t ibverbs.GIDType, g ibverbs.GID) string {
 	return t.String() + " over IPv6"
 }
 
-// mbps is the speed of the port's link in Mbit/s, 0 if it is not known. From XDR on a field of its own
-// has what the older one has no room for.
+// mbps is the speed of the port's link in Mbit/s, 0 if it is not known. From XDR on the speed is in a
+// field of its own, since the older field is too small.
 func (p *port) mbps() int {
 	speed := cmp.Or(p.attr.ActiveSpeedEx, uint32(p.attr.ActiveSpeed))
 	lanes := map[uint8]int{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[p.attr.ActiveWidth]
@@ -142,7 +142,7 @@ func (d *device) port(n int, o *Options) (*port, error) {
 	return p, p.address(o.GIDIndex)
 }
 
-// address chooses the entry of the port's GID table.
+// address chooses the entry of the port's GID table: index, or the best if index is nil.
 func (p *port) address(index *int) error {
 	var failed error
 	read := func(i int) (rank int) {
@@ -168,7 +168,7 @@ func (p *port) address(index *int) error {
 	}
 	if !p.ethernet() {
 		p.gid, _, _ = p.dev.verbs.QueryGID(p.dev.context, p.number, 0)
-		return nil // LIDs lead there
+		return nil // LIDs are enough there
 	}
 	best := 0
 	var top port
@@ -208,7 +208,7 @@ func mapped(g ibverbs.GID) bool {
 	return [12]byte(g[:12]) == [12]byte{10: 0xff, 11: 0xff}
 }
 
-// suits says why two ports cannot be connected.
+// suits is the reason why two ports cannot be connected, nil if they can.
 func (p *port) suits(peer *railHello) error {
 	here, there := p.kind(), kindOf(peer.Ethernet, peer.GIDType, peer.GID)
 	if here != there {
@@ -218,7 +218,7 @@ func (p *port) suits(peer *railHello) error {
 	return nil
 }
 
-// hcas are the devices and ports that a list wants.
+// hcas is a parsed Options.HCAs.
 type hcas struct {
 	exclude, exact bool
 	items          []hca

@@ -82,7 +82,7 @@ func TestGID(t *testing.T) {
 	require.ErrorContains(t, err, "no usable port: fx0:1: no GID: give its network interface an address")
 }
 
-// What there is to be found, and why there is nothing.
+// probe returns the ports, or why there are none.
 func TestProbe(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1")
 	found, err := probe(Options{Verbs: f})
@@ -106,7 +106,7 @@ func TestProbe(t *testing.T) {
 			"(NCCL_IB_PKEY)")
 }
 
-// The speed of a link is what either field says, 0 where neither does or says what nobody knows.
+// The speed of a link comes from either field; it is 0 if both are empty or the value is not known.
 func TestSpeed(t *testing.T) {
 	for want, attr := range map[int]ibverbs.PortAttr{
 		100_000: {ActiveWidth: 2, ActiveSpeed: 32},
@@ -121,7 +121,7 @@ func TestSpeed(t *testing.T) {
 	require.Zero(t, p.mbps())
 }
 
-// A table that cannot be read is not taken for one that is empty.
+// A table that cannot be read is not taken for an empty one.
 func TestUnreadGID(t *testing.T) {
 	const want = "fx0:1: its GIDs cannot be read: no such file or directory (a container needs the host's " +
 		"/sys/class/infiniband)"
@@ -134,7 +134,7 @@ func TestUnreadGID(t *testing.T) {
 		_, err := probe(Options{Verbs: f, GIDIndex: index})
 		require.EqualError(t, err, "no usable port: "+want)
 	}
-	f.gids[0].unread = false // one is enough
+	f.gids[0].unread = false // one readable entry is enough
 	found, err := probe(Options{Verbs: f})
 	require.NoError(t, err)
 	require.Equal(t, "RoCE v2 over IPv6", found.Kind)
@@ -153,8 +153,8 @@ func TestInfiniBand(t *testing.T) {
 	require.NoError(t, errors.Join(sent, received))
 }
 
-// Queue pairs are made as the Options say, and with the smaller MTU of their two ports. The fabric
-// refuses others.
+// Queue pairs are made with the values of the Options and the smaller MTU of their two ports. The
+// fabric refuses others.
 func TestAttributes(t *testing.T) {
 	for name, o := range map[string]Options{
 		"defaults": {},
@@ -267,7 +267,7 @@ func TestOtherPorts(t *testing.T) {
 	}
 }
 
-// Ranks of a host share its ports, and those of the same place use the same.
+// Ranks of a host share its ports, and ranks of the same place use the same ports.
 func TestShares(t *testing.T) {
 	for _, test := range []struct {
 		ports, sharers, place, rails int
@@ -291,8 +291,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// The nearest ports go before a rank's place, which orders those that are as near. What is found says
-// which they are.
+// The nearest ports come first; a rank's place orders ports that are equally near. Found.Used names the
+// ports that the rank uses.
 func TestNearPorts(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1", "fx2", "fx3")
 	away := map[string]int{"fx0": 3, "fx1": 3, "fx2": 1, "fx3": 1}
@@ -318,7 +318,7 @@ func TestNearPorts(t *testing.T) {
 	}
 }
 
-// A port that is down, or leads nowhere, when a connection is made is done without.
+// A connection is made without a port that is down or reaches no peer at that time.
 func TestBadPort(t *testing.T) {
 	tr := New(transport.Config{Limits: few}, Options{Sharers: 4, LocalRank: 1})
 	mine, turns := tr.opt.rails(make([]*port, 8), func(i int) bool { return i != 3 })
@@ -365,7 +365,7 @@ func FuzzHello(f *testing.F) {
 		}
 		again := new(bytes.Buffer)
 		if writeHello(again, h) != nil {
-			return // became too long
+			return // the hello became too long
 		}
 		back, err := readHello(again)
 		require.NoError(t, err)
@@ -456,7 +456,7 @@ func TestCloseEndsDial(t *testing.T) {
 	<-ctx.Done()
 }
 
-// A dialler that says what only listeners say is dropped.
+// A dialler whose hello is a refusal, which only listeners send, is dropped.
 func TestRefusalOfDialler(t *testing.T) {
 	f := newFabric(t, "fx0")
 	m := members(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]

@@ -15,49 +15,49 @@ import (
 )
 
 // A rail is a connection's queue pair on one port, with a completion queue of its own.
-// The goroutine inside of the connection uses it; what others use says so.
+// Only the goroutine inside of the connection uses a field, unless its comment says otherwise.
 type rail struct {
 	port    *port
-	to      string // the peer's port that is meant, "" for any
+	to      string // the wanted port of the peer, "" for any
 	index   int    // among the rails of the connection
 	depth   int    // work requests of each kind
 	sends   int    // work requests that send
 	psn     uint32
 	peer    railHello
 	cq      *ibverbs.CQ
-	qp      *ibverbs.QP // under mu while it is destroyed
+	qp      *ibverbs.QP // destroyed and killed under mu
 	placed  *ibverbs.MR // of the slots of a placed connection
-	loop    *ibverbs.QP // leads to this very device and reads those slots back; nil if that need not be
-	posted  int         // sends that will be completed
+	loop    *ibverbs.QP // leads back to this device and reads the slots back; nil if they need no reading back
+	posted  int         // sends under way that will be completed
 	used    int         // receives that are not posted again
-	armed   bool        // the queue's descriptor will tell of a completion
+	armed   bool        // the next completion makes the queue's descriptor readable
 	retired bool        // the slots that the rail had not sent went over other rails
 
 	wcs  [16]ibverbs.WC
 	send [2]ibverbs.SendWR
 	sge  [2]ibverbs.SGE
 	recv ibverbs.RecvWR
-	back ibverbs.SendWR // that reads
+	back ibverbs.SendWR // the work request of loop
 	into ibverbs.SGE    // the memory that back fills
 
-	mu       sync.Mutex    // of its life
+	mu       sync.Mutex    // guards changes of life, and reason
 	life     atomic.Uint32 // its phase
-	since    atomic.Int64  // when that began
-	tryAt    atomic.Int64  // when the sender may call it back
-	wait     time.Duration // until then
-	reason   string        // why it was given up, for the peer
-	portDown atomic.Int64  // since when its port is down, 0 if it is up
+	since    atomic.Int64  // when the phase began
+	tryAt    atomic.Int64  // when the sender may call the rail back
+	wait     time.Duration // the wait before tryAt
+	reason   string        // why the rail was given up, for the peer
+	portDown atomic.Int64  // time at which the port went down, 0 if it is up
 }
 
 func (r *rail) phase() phase { return phase(r.life.Load()) }
 
-// What marks work that is a receive, that writes a header before its payload, that reads a slot back.
-// The rest is the number of the slot.
+// The bits of a work request's ID that mark a receive, a header that is written before its payload, and
+// a read of a slot. The other bits are the number of the slot.
 const (
 	receiveID = 1 << 63
 	headerID  = 1 << 62
 	readID    = 1 << 61
-	probeID   = readID // of a sender, which reads nothing back
+	probeID   = readID // at the sending end, which reads nothing back
 	slotID    = readID - 1
 )
 
@@ -89,13 +89,13 @@ func newRail(p *port, s shape, o *Options) (*rail, error) {
 	return r, nil
 }
 
-// queuePair makes a queue pair whose peer may do to memory here what access says.
+// queuePair makes a queue pair whose peer has this access to memory here.
 func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32, o *Options) (*ibverbs.QP, error) {
 	v := p.dev.verbs
 	want := ibverbs.QPCap{MaxSendWR: uint32(sends), MaxRecvWR: uint32(recvs), MaxSendSGE: 1, MaxRecvSGE: 1,
 		MaxInline: inlineBytes}
 	q, err := v.CreateQP(p.dev.pd, cq, want)
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOMEM) { // a device that takes less by value
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOMEM) { // the device takes fewer bytes by value
 		want.MaxInline = 0
 		q, err = v.CreateQP(p.dev.pd, cq, want)
 	}
@@ -111,13 +111,13 @@ func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32, o *Opt
 	return q, nil
 }
 
-// connect leads the queue pair to the peer's.
+// connect connects the queue pair to the peer's.
 func (r *rail) connect(peer railHello, o *Options) error {
 	r.peer = peer
 	return r.port.lead(r.qp, r.psn, peer, o)
 }
 
-// lead connects a queue pair, whose packets are numbered from psn.
+// lead connects a queue pair to the peer's; its packets are numbered from psn.
 func (p *port) lead(q *ibverbs.QP, psn uint32, peer railHello, o *Options) error {
 	v := p.dev.verbs
 	a := &ibverbs.QPAttr{
@@ -145,13 +145,13 @@ func (p *port) lead(q *ibverbs.QP, psn uint32, peer railHello, o *Options) error
 }
 
 // Receives are posted before credits are given, so a receiver that is not ready is only
-// one that is late; it may be so for ever.
+// late, and the sender retries for ever.
 const (
 	rnrTimer   = 12 // 0.64 ms
 	rnrForever = 7
 )
 
-// sameSubnet reports whether the LID of an InfiniBand port leads to it.
+// sameSubnet reports whether the peer's port is on this port's subnet, where its LID is enough.
 func (p *port) sameSubnet(peer ibverbs.GID) bool { return [8]byte(p.gid[:8]) == [8]byte(peer[:8]) }
 
 // restock posts the receives that were used.
@@ -164,22 +164,22 @@ func (r *rail) restock() error {
 	return nil
 }
 
-// A piece is memory that is written to the peer's.
+// A piece is memory that is written to the peer's memory.
 type piece struct {
 	from, to   uint64 // addresses, here and there
 	length     int
 	lkey, rkey uint32
-	byValue    bool // it is this process's: the device may be handed what is there now
+	byValue    bool // this process can read the memory, so its bytes may go into the work request
 }
 
-// write sends what to the peer, then its payload if that lies elsewhere, and an immediate with the last
-// of them. An empty what is only the immediate.
+// write writes the piece what to the peer, then the payload if it has a piece of its own. The last write
+// carries the immediate. If what is empty, only the immediate is sent.
 func (r *rail) write(id uint64, imm uint32, what, payload piece) error {
 	w := r.fill(0, id, what)
 	w.Then(nil)
 	last := w
 	if payload.length > 0 {
-		// Its completion tells nothing: when the payload's is there, so is this.
+		// The header's write needs no completion: the payload's completion covers it.
 		w.ID, w.Opcode, w.Flags = id|headerID, ibverbs.OpRDMAWrite, w.Flags&^ibverbs.SendSignaled
 		last = r.fill(1, id, payload)
 		w.Then(last)
@@ -206,7 +206,7 @@ func (r *rail) fill(i int, id uint64, p piece) *ibverbs.SendWR {
 	return w
 }
 
-// poll is what was completed, and whether there may be more. What a queue pair has left that is no more does not count.
+// poll returns completions, and whether there may be more. Completions of a queue pair that was replaced are left out.
 func (r *rail) poll() (done []ibverbs.WC, more bool, err error) {
 	n, err := r.port.dev.verbs.PollCQ(r.cq, r.wcs[:])
 	done = slices.DeleteFunc(r.wcs[:n], func(w ibverbs.WC) bool {
@@ -215,7 +215,7 @@ func (r *rail) poll() (done []ibverbs.WC, more bool, err error) {
 	return done, n == len(r.wcs), err
 }
 
-// kill has the queue pair neither send nor receive any more. The caller holds mu.
+// kill stops the queue pair: it neither sends nor receives any more. The caller holds mu.
 func (r *rail) kill() {
 	if r.qp != nil {
 		_ = r.port.dev.verbs.ModifyQP(r.qp, &ibverbs.QPAttr{State: ibverbs.QPErr}, ibverbs.MaskState)

@@ -26,7 +26,7 @@ func (f *fabric) pair(t *testing.T, o Options) (*sendConn, *recvConn) {
 	return s.(*sendConn), r.(*recvConn)
 }
 
-// ways are how a rail may fail.
+// ways are the ways in which a rail may fail.
 var ways = map[string]func(f *fabric, port string){
 	"its port says so": func(f *fabric, port string) { f.setLink(port, false) },
 	"nothing is acknowledged": func(f *fabric, port string) {
@@ -39,8 +39,8 @@ var ways = map[string]func(f *fabric, port string){
 	},
 }
 
-// Whatever way rails fail, in mid-run, all slots arrive once and in order as long as there is
-// another rail, in use or standing by.
+// However a rail fails in mid-run, all slots arrive once and in order as long as there is another
+// rail, in use or standing by.
 func TestRailFails(t *testing.T) {
 	for name, way := range ways {
 		for port, rails := range map[string]int{"fx0:1": 1, "fx1:1": 3} {
@@ -70,8 +70,8 @@ func up(rails []*rail) (n int) {
 	return n
 }
 
-// A rail whose port comes back is used again, one after the other, however few are left meanwhile: with a new queue
-// pair, of which the ends tell each other.
+// A rail whose port comes back is used again, each one in turn, however few are left meanwhile. It gets a new queue
+// pair at both ends.
 func TestRailComesBack(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1", "fx2")
 	s, r := f.pair(t, Options{Rails: 2})
@@ -98,7 +98,7 @@ func TestRailComesBack(t *testing.T) {
 	require.NoError(t, s.link())
 }
 
-// A rail over which nothing comes through is not used again, whatever its port says, until something does.
+// A rail over which no write comes through is not used again until one does, though its port is up.
 func TestRailIsProved(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1")
 	s, r := f.pair(t, Options{})
@@ -106,7 +106,7 @@ func TestRailIsProved(t *testing.T) {
 	sent, received := flow(s, r, 20, nil)
 	require.NoError(t, errors.Join(sent, received))
 	x := s.rails[0]
-	require.Eventually(t, func() bool { // it was tried in vain
+	require.Eventually(t, func() bool { // the rail was tried in vain
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return x.wait > 2*firstWait && x.phase() == railDown
@@ -117,8 +117,8 @@ func TestRailIsProved(t *testing.T) {
 	require.NoError(t, errors.Join(sent, received))
 }
 
-// What has come over a rail counts although nobody has looked at it when the rail fails; and the receiver waits for
-// what its dead queue pair still has to give back, but not for ever. What comes of it later is of no rail any more.
+// Slots that came over a rail count even if nobody has looked at them when the rail fails. The receiver waits until its
+// dead queue pair has given back all receives, but not for ever. Completions that come later are ignored.
 func TestMendKeepsArrivals(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1")
 	s, r := f.pair(t, Options{})
@@ -132,7 +132,7 @@ func TestMendKeepsArrivals(t *testing.T) {
 		time.Millisecond)
 	f.setLink("fx0:1", true)
 	require.Eventually(t, func() bool { return x.phase() == railCalled }, 20*time.Second, time.Millisecond)
-	x.posted = 3 // which it never gives back
+	x.posted = 3 // sends that the queue pair never gives back
 	old := x.qp.Num
 	r.rejoin(x)
 	require.Equal(t, railCalled, x.phase(), "it has not given back what it was to receive")
@@ -190,8 +190,8 @@ func TestRailsFailAnyTime(t *testing.T) {
 	})
 }
 
-// failAnyTime has two of three rails fail, in any way and at any moments, under slots on connections
-// that pair makes. Stream tells its draws from others.
+// failAnyTime makes two of three rails fail, in any way and at any moments, while slots flow on connections
+// that pair makes. stream selects a sequence of random draws.
 func failAnyTime(t *testing.T, stream uint64,
 	pair func(t *testing.T, f *fabric) (transport.SendConn, transport.RecvConn)) {
 	var names []string
@@ -217,8 +217,8 @@ func failAnyTime(t *testing.T, stream uint64,
 	}
 }
 
-// A sender that has gone on to something else need not come back: its slots go over another
-// rail all the same.
+// A sender need not call the connection again after its last slot: the slots go over another rail
+// all the same.
 func TestIdleSender(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1")
 	s, r := f.pair(t, Options{})
@@ -263,7 +263,7 @@ func TestOnlyPortComesBack(t *testing.T) {
 	require.Equal(t, 1, up(s.rails))
 }
 
-// If it does not come back within the time of all retries, that is the end.
+// If the only port does not come back within the time of all retries, the connection ends.
 func TestOnlyPortStaysDown(t *testing.T) {
 	require.Equal(t, 34359738368*time.Nanosecond, (&Options{Timeout: 20, Retries: 7}).retryTime())
 	f := newFabric(t, "fx0")
@@ -277,7 +277,7 @@ func TestOnlyPortStaysDown(t *testing.T) {
 	}
 }
 
-// When the last rail fails both ends say so, also the one that only waits.
+// When the last rail fails both ends return an error, also one that only waits.
 func TestLastRail(t *testing.T) {
 	f := newFabric(t, "fx0")
 	s, r := f.pair(t, Options{})
@@ -297,7 +297,7 @@ func TestLastRail(t *testing.T) {
 	require.False(t, link.Remote)
 }
 
-// A peer that does not answer about a rail that has failed is not waited for without end.
+// The wait for a peer that does not answer about a failed rail ends.
 func TestSilentPeer(t *testing.T) {
 	s, _ := newFabric(t, "fx0", "fx1").pair(t, Options{})
 	r := s.rails[0]
@@ -312,7 +312,7 @@ func TestSilentPeer(t *testing.T) {
 	require.ErrorAs(t, s.link(), &link)
 }
 
-// A connection whose peer's process is gone says that, and not that a link has failed.
+// The error of a connection whose peer's process is gone is the death, not the failed link.
 func TestDeathBeforeLink(t *testing.T) {
 	f := newFabric(t, "fx0")
 	s, r := f.pair(t, Options{})
@@ -340,8 +340,8 @@ func TestMalformedSlot(t *testing.T) {
 	}
 }
 
-// What was published before Close arrives, also where the peer's device is late to
-// acknowledge it.
+// Slots that were published before Close arrive, also where the peer's device is late to
+// acknowledge them.
 func TestCloseLingers(t *testing.T) {
 	f := newFabric(t, "fx0")
 	s, r := f.pair(t, Options{})
@@ -364,7 +364,7 @@ func TestCloseLingers(t *testing.T) {
 	require.ErrorIs(t, err, transport.ErrClosed)
 }
 
-// Close waits for a peer as long as the Config says, and then says what is lost.
+// Close waits for a peer as long as Config.Linger, and then returns what is lost.
 func TestCloseSaysWhatIsLost(t *testing.T) {
 	for name, x := range map[string]struct {
 		linger time.Duration
@@ -407,7 +407,7 @@ func TestTwice(t *testing.T) {
 	require.NoError(t, sendAll(s, 0, 1, nil))
 	require.NoError(t, receiveAll(r, 0, 1))
 	f.set(func() { f.dead["fx0:1"] = true })
-	require.Eventually(t, func() bool { // it was sent again
+	require.Eventually(t, func() bool { // the slot was sent again
 		require.NoError(t, s.enter())
 		defer s.leave()
 		return s.slots[0].rail == nil
@@ -417,7 +417,7 @@ func TestTwice(t *testing.T) {
 	require.Zero(t, *r.arrived(6))
 }
 
-// What says that a slot has come which the sender cannot have sent yet is not taken for a slot.
+// A completion for a slot that the sender cannot have sent yet is not taken for a slot.
 func TestFromTheFuture(t *testing.T) {
 	f := newFabric(t, "fx0")
 	s, r := f.pair(t, Options{})
@@ -432,8 +432,8 @@ func TestFromTheFuture(t *testing.T) {
 	require.NoError(t, errors.Join(sent, received))
 }
 
-// The memory of a slot is not written again before it was acknowledged, though the receiver
-// has released it.
+// The memory of a slot is not reused before its write was acknowledged, though the receiver has
+// released the slot.
 func TestNotAcknowledged(t *testing.T) {
 	f := newFabric(t, "fx0")
 	s, r := f.pair(t, Options{})
@@ -452,8 +452,8 @@ func TestNotAcknowledged(t *testing.T) {
 	require.NoError(t, <-received)
 }
 
-// What arrived before the sender left is received, however many slots that were sent again lie
-// behind others in a completion queue.
+// Slots that arrived before the sender left are received, however far behind others the slots that
+// were sent again lie in a completion queue.
 func TestLastWordsBehindOthers(t *testing.T) {
 	f := newFabric(t, "fx0", "fx1")
 	const messages = 64

@@ -6,14 +6,14 @@ import (
 	"github.com/ringo-go/ringo/internal/ibverbs"
 )
 
-// What a device writes to a GPU's memory, and the completion that tells of it in the host's, take two
-// ways over PCIe. A read of the same device to the same GPU cannot overtake its writes, on the way
-// there or back (PCI Express Base Specification, "Transaction Ordering"), so when its answer is there
-// what was written before is too. NCCL flushes in the same way. GPUs that see all in order need
-// nothing of this, see transport.Memory.
+// A device's write to a GPU's memory and the completion in host memory take two ways over PCIe, so the
+// completion may be seen first. A read by the same device from the same GPU cannot overtake the writes,
+// there or back (PCI Express Base Specification, "Transaction Ordering"): when the read completes, the
+// earlier writes have arrived. NCCL flushes in the same way. GPUs that see writes in order need no
+// read, see transport.Memory.
 
-// loopback makes the queue pair over which a device reads back what came over the rail: both of its
-// ends are one.
+// loopback makes the queue pair over which a device reads back slots that came over the rail. It is
+// connected to itself.
 func (r *rail) loopback(o *Options) error {
 	q, err := r.port.queuePair(r.cq, r.depth, 1, ibverbs.AccessRemoteRead, o)
 	if err != nil {
@@ -29,7 +29,7 @@ func (r *rail) loopback(o *Options) error {
 	return nil
 }
 
-// readBack reads a byte of slot number n; the work is completed when it is there.
+// readBack reads a byte of slot number n, at address from; when the read completes, the slot is visible.
 func (r *rail) readBack(n, from, into uint64, lkey uint32) error {
 	w := &r.back
 	w.ID, w.Opcode, w.Flags = n|readID, ibverbs.OpRDMARead, ibverbs.SendSignaled

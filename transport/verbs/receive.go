@@ -34,14 +34,14 @@ func (t *Transport) adopt(from int, s net.Conn) error {
 	stop := t.closeWithUs(s)
 	_ = s.SetDeadline(time.Now().Add(listen.HandshakeTime))
 	c, mine, err := t.hear(from, s)
-	stop() // before anybody has the end, which says goodbye when it is closed
+	stop() // before the end is kept, since closing that sends a goodbye over s
 	if err != nil {
 		return err
 	}
 	return t.answer(c, s, mine)
 }
 
-// hear makes the end that a dialler's hello wants, or says why not.
+// hear reads a dialler's hello and makes the receiving end. The error is why there is none.
 func (t *Transport) hear(from int, s net.Conn) (c *recvConn, mine []int, err error) {
 	h, err := readHello(s)
 	switch {
@@ -56,7 +56,7 @@ func (t *Transport) hear(from int, s net.Conn) (c *recvConn, mine []int, err err
 	return c, mine, err
 }
 
-// accept makes the end, with rails on the ports of these indices.
+// accept makes the receiving end, with rails on the ports of indices mine.
 func (t *Transport) accept(from int, h *hello) (c *recvConn, mine []int, err error) {
 	if mine, err = t.match(h.Rails); err != nil {
 		return nil, nil, err
@@ -80,8 +80,8 @@ func (t *Transport) accept(from int, h *hello) (c *recvConn, mine []int, err err
 	return c, mine, nil
 }
 
-// answer has the end wait for Accept, and then answers the dialler: who dials again after that is
-// accepted after this. Nothing else is said on the line before.
+// answer puts the end where Accept finds it, and only then answers the dialler, so that a later dial of
+// the same rank is accepted later. The answer is the first message on the line.
 func (t *Transport) answer(c *recvConn, s net.Conn, mine []int) error {
 	h := c.hello(mine)
 	c.control.conn = s
@@ -112,7 +112,7 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 	return c, nil
 }
 
-// take waits for a connection from peer, and refuses one that is of the other kind.
+// take waits for a connection from peer, and refuses it if only one end is placed.
 func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
 	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
 	if err == nil && c.shape.apart != placed {
@@ -127,8 +127,8 @@ func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
 	return c, nil
 }
 
-// match finds a port for each of a peer's rails: the one that it means; -1 for none. If no rail has
-// one, the first has any port of a kind that suits it.
+// match finds a port for each of a peer's rails: the port that the rail names; -1 for none. If no rail
+// gets a port, the first one gets any port that suits it.
 func (t *Transport) match(rails []railHello) (mine []int, err error) {
 	some := false
 	for i := range rails {

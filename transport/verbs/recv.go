@@ -17,7 +17,7 @@ type recvConn struct {
 	wrote []arrival // by slot of the ring
 	next  uint64    // number of the slot that is due
 	back  uint64    // slots that were released
-	held  int       // slots that were given out and not released; only the receiver's goroutine looks at it
+	held  int       // slots that Next returned and that were not released; only the receiver's goroutine uses it
 	err   error     // of a malformed slot, or one that could not be read back
 
 	readBack bool // slots are read back, see offer
@@ -28,8 +28,8 @@ type recvConn struct {
 
 // An arrival is a slot of the ring that has come.
 type arrival struct {
-	bytes int  // of the write that told of it, 0 for none
-	seen  bool // by whoever looks: it was read back, or need not be
+	bytes int  // length of the write that announced the slot, 0 for none
+	seen  bool // the slot is visible: it was read back, or need not be
 }
 
 // Next waits for the slot that is due.
@@ -96,7 +96,7 @@ func (c *recvConn) arrival() error {
 
 // look takes completions. Its error says why the slot that is due will never be seen.
 func (c *recvConn) look() error {
-	end := c.ended() // before what arrived is looked at: a peer's last words count
+	end := c.ended() // read before the completions: slots that came before the end count
 	if c.bye.Load() && c.next >= c.last.Load() {
 		end = fifo.ErrClosed
 	}
@@ -106,7 +106,7 @@ func (c *recvConn) look() error {
 		return nil
 	case c.err != nil:
 		return c.err
-	case due.bytes > 0: // it is being read back
+	case due.bytes > 0: // the slot is being read back
 		end = c.stopped()
 	}
 	if end != nil {
@@ -179,7 +179,7 @@ func (c *recvConn) tell() {
 	}
 }
 
-// progress takes all completions: the slot that is due may be behind others, if it was sent again.
+// progress takes all completions: a slot that was sent again may be behind others.
 func (c *recvConn) progress() {
 	for _, r := range c.rails {
 		for more := true; more; {
@@ -196,7 +196,7 @@ func (c *recvConn) progress() {
 			c.rejoin(r)
 		}
 	}
-	c.tell() // credits for which there was no room
+	c.tell() // credits that could not be posted before
 }
 
 func (c *recvConn) complete(r *rail, w *ibverbs.WC) {
@@ -208,14 +208,14 @@ func (c *recvConn) complete(r *rail, w *ibverbs.WC) {
 	case isRead && w.Status != ibverbs.Success:
 		c.lose(r, w.Status.String())
 	case isRead:
-		if n := w.ID & slotID; n >= c.back { // and not a slot that came twice
+		if n := w.ID & slotID; n >= c.back { // n < back: a slot that came twice
 			c.arrived(n).seen = true
 		}
 	case w.Status != ibverbs.Success:
 		if isReceive {
 			r.used++
 		}
-		if r.phase() != railCalled { // then it is what the dead queue pair gives back
+		if r.phase() != railCalled { // in that phase it is a receive that the dead queue pair gives back
 			c.fail(r, w.Status.String(), false)
 		}
 	case isReceive:
@@ -227,8 +227,8 @@ func (c *recvConn) complete(r *rail, w *ibverbs.WC) {
 	}
 }
 
-// came takes note of slot number n, and has it read back where that is needed. If it comes again, over
-// another rail, it does so once more: the first device may have failed.
+// came notes that slot number n has come, and has it read back where that is needed. A slot that comes
+// again over another rail is read back again: the first device may have failed.
 func (c *recvConn) came(n uint64, bytes int, r *rail) {
 	a := c.arrived(n)
 	a.bytes = bytes
@@ -236,7 +236,7 @@ func (c *recvConn) came(n uint64, bytes int, r *rail) {
 		a.seen = true
 		return
 	}
-	at := c.shape.at(n) - headerLen // where nothing lies
+	at := c.shape.at(n) - headerLen // the unused bytes before the header
 	err := r.readBack(n, uint64(c.payloads.Ptr())+uint64(c.shape.payloadAt(n)), c.area.addr()+uint64(at),
 		c.area.mrs[r.port.dev].LKey)
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A memory is what Register made known to all devices of a Transport.
+// A memory is memory that Register has registered with all devices of a Transport.
 type memory struct {
 	mem.Region
-	readBack bool // a kernel does not see what devices write before that was read
+	readBack bool // kernels see the writes of devices only after a read by the same device
 	mrs      map[*device]*ibverbs.MR
 }
 
-// Register pins memory and makes it known to all devices of the Transport, which it opens if need be.
-// It takes about 50 µs and 0.1 µs a page for each, and GPU memory about as much. Slots of placed
-// connections lie in what was registered. After release devices reach the memory no more, and
+// Register pins memory and registers it with all devices of the Transport, which it opens if need be.
+// That takes about 50 µs and 0.1 µs a page for each device, and for GPU memory about as much. Slots of
+// placed connections lie in registered memory. After release devices cannot reach the memory, and
 // connections that still use it fail.
 func (t *Transport) Register(m transport.Memory) (release func() error, err error) {
 	if _, err := t.open(); err != nil {
@@ -41,9 +41,9 @@ func (t *Transport) Register(m transport.Memory) (release func() error, err erro
 	return func() error { return t.release(known) }, nil
 }
 
-// access is what devices do with the memory. Peers may only write: that a device reads it back needs a
-// queue pair that allows it, and has one of its own. Relaxed order is not asked for. Slots could do
-// with it, for only completions are looked at; but no device at hand could show what it gains.
+// access is the access that devices have to the memory. Peers can only write: reading back goes over a
+// queue pair of its own, the only one that allows reads. Relaxed ordering would be correct for slots,
+// since only completions are polled, but it is not set: no device at hand could show a gain.
 func (m *memory) access() int {
 	if m.readBack {
 		return ibverbs.AccessLocalWrite | ibverbs.AccessRemoteWrite | ibverbs.AccessRemoteRead
@@ -72,7 +72,7 @@ func (m *memory) release() error {
 	return errors.Join(errs...)
 }
 
-// register makes memory known to a device.
+// register registers memory with a device.
 func (d *device) register(m transport.Memory, access int) (*ibverbs.MR, error) {
 	if m.IsHost() {
 		mr, err := d.verbs.RegMR(d.pd, m.Ptr(), m.Len(), access)
@@ -102,7 +102,7 @@ func (d *device) registerDMABuf(m transport.Memory, access int) (*ibverbs.MR, er
 	return mr, err
 }
 
-// lockedMemory adds what to do to the error of a registration of host memory.
+// lockedMemory adds a remedy to the error of a registration of host memory.
 func lockedMemory(err error) error {
 	if errors.Is(err, syscall.ENOMEM) {
 		return fmt.Errorf("%w: the limit of locked memory may be too low, raise it (ulimit -l unlimited, docker run "+

@@ -14,12 +14,12 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
-// A sendConn is the sending end. A slot may be written again when it was completed (the
-// peer's device has all of it) and the receiver has released it.
+// A sendConn is the sending end. A slot may be filled again when its write is completed
+// (the peer's device has all of it) and the receiver has released the slot.
 type sendConn struct {
 	*conn
 	to       uint64                 // address of the receiver's ring
-	there    atomic.Pointer[target] // of the payloads of a placed connection, nil until the receiver says it
+	there    atomic.Pointer[target] // of the payloads of a placed connection, nil until the receiver sends it
 	slots    []sending
 	next     uint64 // number of the slot to be published
 	credit   uint64 // slots that the receiver has released
@@ -30,11 +30,11 @@ type sendConn struct {
 
 // A sending is a slot of the ring.
 type sending struct {
-	rail   *rail // that sends it, nil when it is completed
+	rail   *rail // carries the slot, nil when the write is completed
 	length int   // header and payload
 }
 
-// Reserve waits until the next slot is free; that of a placed connection does not wait.
+// Reserve waits until the next slot is free. On a placed connection it does not wait.
 func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	if n < 0 || n > c.shape.max {
 		return mem.Region{}, fmt.Errorf("ib: reserve %d bytes of a slot of %d", n, c.shape.max)
@@ -131,8 +131,8 @@ func (c *sendConn) write(n uint64) bool {
 	return false
 }
 
-// Free is how many slots can be published now without waiting; of a placed connection that has ended,
-// all, and then Reserve says why.
+// Free is how many slots can be published now without waiting. On a placed connection that has ended
+// it is all slots, and Reserve returns the reason.
 func (c *sendConn) Free() (n int) {
 	if c.enter() != nil {
 		if c.shape.apart {
@@ -151,8 +151,8 @@ func (c *sendConn) Free() (n int) {
 	return n
 }
 
-// spent reports whether a placed connection has ended. It does so for good: the caller may fill slots
-// that were not sent.
+// spent reports whether a placed connection has ended. Such an end is final, since the caller may then
+// fill slots that were not sent.
 func (c *sendConn) spent() bool {
 	if err := c.link(); err != nil {
 		last := err
@@ -185,8 +185,8 @@ func (c *sendConn) wait(ready func(*sendConn) bool) error {
 	}
 }
 
-// progress takes completions and credits, and sends again what a rail that has failed did
-// not.
+// progress takes completions and credits, and sends slots again that a failed rail has not
+// sent.
 func (c *sendConn) progress() {
 	for _, r := range c.rails {
 		switch p := r.phase(); {
@@ -234,12 +234,12 @@ func (c *sendConn) complete(r *rail, w *ibverbs.WC) {
 	}
 }
 
-// retire sends over other rails what was not sent over r. The peer has said that it
-// receives nothing over r any more, so nothing of it can arrive late, in a slot that is
-// in use again; and how many slots it has released.
+// retire sends the slots over other rails that were not sent over r. The peer has said that
+// it receives nothing over r any more, so no write can arrive late, in memory that is in use
+// again. The peer has also said how many slots it has released.
 func (c *sendConn) retire(r *rail) {
 	if r.posted > 0 && fifo.Now()-r.since.Load() < int64(drainTime) {
-		return // until it has given back what it was sending
+		return // wait until the queue pair has given back its sends
 	}
 	if c.shape.apart && c.over.Load() != nil {
 		return // the caller may have filled the slots anew, see Free
@@ -248,13 +248,13 @@ func (c *sendConn) retire(r *rail) {
 	first := c.next - min(c.next, uint64(c.shape.ring))
 	for n := first; n < c.next; n++ {
 		if c.slot(n).rail == r && !c.write(n) {
-			return // link says why
+			return // link returns the reason
 		}
 	}
 	r.retired = true
 }
 
-// said is called with what the peer says.
+// said handles a message of the peer.
 func (c *sendConn) said(m message) {
 	switch m.kind {
 	case goodbye:
@@ -280,7 +280,7 @@ func (c *sendConn) said(m message) {
 	}
 }
 
-// finish says goodbye after all that was published.
+// finish sends the goodbye, and destroys the end when all published slots are completed.
 func (c *sendConn) finish() {
 	c.control.say(message{kind: goodbye, count: c.next})
 	if c.sending() == 0 {
@@ -303,7 +303,7 @@ func (c *sendConn) sending() (n int) {
 	return n
 }
 
-// linger waits until the peer has acknowledged what was published, and tells Close what was not.
+// linger waits until the peer has acknowledged all published slots. Close of the Transport returns what is lost.
 func (c *sendConn) linger() {
 	over := func() bool { return c.over.Load() != nil || c.t.cfg.Guard.Aborted() != nil || c.link() != nil }
 	n := ends.Linger(100*time.Microsecond, c.t.ends.Linger(), func() (int, bool) {

@@ -41,14 +41,14 @@ func (f *refusing) failed() string {
 	return f.call
 }
 
-// disarm has all later calls succeed.
+// disarm makes all later calls succeed.
 func (f *refusing) disarm() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left = 1 << 30
 }
 
-// tried is a call, unless it is the one that fails.
+// tried makes a call, unless this is the one that fails.
 func tried[T any](f *refusing, name string, call func() (T, error)) (none T, err error) {
 	if err := f.fails(name); err != nil {
 		return none, err
@@ -102,8 +102,8 @@ func (f *refusing) PostRecv(q *ibverbs.QP, w *ibverbs.RecvWR) error {
 	return f.fabric.PostRecv(q, w)
 }
 
-// TestSetupFails: whatever call a device refuses while two ranks connect, one of them says so, and nothing is left of
-// what was made before, which the fabric sees.
+// TestSetupFails: whichever call a device refuses while two ranks connect, one of them returns the error, and nothing
+// that was made before is left in the fabric.
 func TestSetupFails(t *testing.T) {
 	calls := map[string]bool{}
 	for fault, done := 0, false; !done; fault++ {
@@ -117,7 +117,7 @@ func TestSetupFails(t *testing.T) {
 			}
 			calls[f.failed()] = true
 			if f.failed() == "QueryPort" && err == nil {
-				return // a port that does not say whether it is up is tried
+				return // a port whose state cannot be read is tried
 			}
 			require.ErrorContains(t, err, errRefused.Error(), f.failed())
 		})

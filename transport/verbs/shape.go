@@ -7,16 +7,16 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A shape is how a connection's memory is laid out, the same at both ends: a ring of
+// A shape is the layout of a connection's memory, the same at both ends: a ring of
 // slots, each with its header right before its payload, so that a slot is one write.
 //
 //	slot 0: 32 bytes unused │ header 32 │ payload, a multiple of 64 bytes
 //	slot 1: …
 //
 // The ring has more slots than the queue: the receiver may keep up to lag credits back,
-// and the sender still has all slots of the queue. In a placed connection it is the queue,
-// with headers alone, and the receiver gives every credit at once: payloads lie in memory of
-// the caller, without gaps.
+// and the sender still has all slots of the queue. In a placed connection the ring has as
+// many slots as the queue, for headers alone, and the receiver gives every credit at once:
+// payloads lie in memory of the caller, without gaps.
 type shape struct {
 	ring, lag int // slots
 	stride    int // bytes of a slot
@@ -35,7 +35,7 @@ func shapeOf(l transport.Limits) shape {
 		max: l.SlotBytes}
 }
 
-// form is the shape of a Transport's connections.
+// form is the shape of a Transport's connections, placed or not.
 func (t *Transport) form(placed bool) shape {
 	if !placed {
 		return t.shape
@@ -45,14 +45,14 @@ func (t *Transport) form(placed bool) shape {
 
 func (s shape) size() int { return s.ring * s.stride }
 
-// at is where the header of slot number n begins.
+// at is the offset of the header of slot number n in the ring.
 func (s shape) at(n uint64) int { return int(n%uint64(s.ring))*s.stride + lineLen - headerLen }
 
-// payloadAt is where the payload of slot number n of a placed connection begins.
+// payloadAt is the offset of the payload of slot number n in the slots of a placed connection.
 func (s shape) payloadAt(n uint64) int { return int(n%uint64(s.ring)) * s.max }
 
-// wrote is how long the write is that tells of a payload: the header's too, where payloads lie apart
-// and this one is empty.
+// wrote is the length of the write that carries the immediate for a payload: where payloads lie apart,
+// the payload's write, or the header's if the payload is empty.
 func (s shape) wrote(payload int) int {
 	if s.apart && payload > 0 {
 		return payload
@@ -60,7 +60,7 @@ func (s shape) wrote(payload int) int {
 	return headerLen + payload
 }
 
-// A header is what travels before the payload, little-endian:
+// A header travels before the payload, little-endian:
 //
 //	 0  4  magic
 //	 4  4  length of the payload
@@ -83,7 +83,7 @@ func (h header) put(b []byte) {
 	binary.LittleEndian.PutUint64(b[24:], h.stamp[1])
 }
 
-// header reads the header of slot number slot, of which a write of wrote bytes told.
+// header reads the header of slot number slot, which a write of wrote bytes announced.
 func (s shape) header(b []byte, slot uint64, wrote int) (h header, err error) {
 	h = header{
 		length: int(binary.LittleEndian.Uint32(b[4:])), slot: binary.LittleEndian.Uint64(b[8:]),

@@ -22,7 +22,7 @@ type sleeper struct{ fds []unix.PollFd }
 
 func (s *sleeper) add(fd int) { s.fds = append(s.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}) }
 
-// readable reports whether the descriptor with an index was readable after sleep.
+// readable reports whether descriptor i was readable after sleep.
 func (s *sleeper) readable(i int) bool { return s.fds[i].Revents != 0 }
 
 // sleep waits for at most d.

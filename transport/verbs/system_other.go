@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Where there is no libibverbs none of this is ever reached.
+// allocate and the rest are never called: these systems have no libibverbs.
 
 func allocate(int) ([]byte, error) { return nil, errors.ErrUnsupported }
 

@@ -4,8 +4,8 @@
 // A connection is a reliable queue pair on one port or on several (its rails). The
 // sender writes a slot, its header before its payload, straight into the receiver's
 // memory; the immediate that comes with the write is the number of the slot. The
-// receiver gives credits back as immediates without a payload. Nothing but completion
-// queues is looked at, so the order in which bytes appear in memory does not matter.
+// receiver gives credits back as immediates without a payload. Both poll only completion
+// queues, so the order in which bytes appear in memory does not matter.
 //
 // A TCP connection carries the handshake (internal/auth) and stays open: it tells of the
 // peer's goodbye or death, and lets both ends agree that a rail has failed. Slots of a
@@ -17,13 +17,13 @@
 // by a dma-buf, or by its address where the kernel has nvidia-peermem. A slot is then two work
 // requests, the header and the payload; the immediate comes with the payload.
 //
-// Where a GPU does not see what devices write in order, Next waits until a byte of the slot was read
-// back (readback.go).
+// Where a GPU does not see the writes of devices in order, Next waits until a byte of the slot was
+// read back (readback.go).
 //
-// The trap: RDMA is neither encrypted nor authenticated, only the handshake is. And Close
-// of a Transport gives its memory back, so no goroutine may use a slot any more. Memory that was
-// registered stays the caller's, and is the devices' until it is released or the Transport closed: to
-// free it before is to have peers write to whatever comes next.
+// The trap: RDMA is neither encrypted nor authenticated, only the handshake is authenticated. And
+// Close of a Transport gives its memory back, so no goroutine may use a slot any more. Registered
+// memory belongs to the caller, but must not be freed before it is released or the Transport closed:
+// peers would write to whatever uses the addresses next.
 package verbs
 
 import (
@@ -63,20 +63,20 @@ type Options struct {
 	// PKeyIndex is the entry of the ports' tables of partition keys.
 	PKeyIndex int
 	// Rails is how many ports the slots of a connection take by turns, at most 4; 0 is this
-	// rank's share of the ports. One port more, if there is one, stands by for those that
-	// fail.
+	// rank's share of the ports. One port more, if there is one, stands by in case one of
+	// them fails.
 	Rails int
-	// Sharers is how many ranks share the ports of this host, 0 for 1, and LocalRank which of
-	// them this one is. Ranks of the same LocalRank reach each other by the same ports.
+	// Sharers is how many ranks share the ports of this host, 0 for 1, and LocalRank the number
+	// of this rank among them. Ranks of the same LocalRank reach each other by the same ports.
 	Sharers, LocalRank int
-	// Near is how far a device is from the rank's GPU, nil for all the same. A rank uses the nearest ports,
-	// and of those that are as near those of its LocalRank.
+	// Near is the distance of a device from the rank's GPU; nil means that all are equally near. A rank uses
+	// the nearest ports, and LocalRank decides among equally near ones.
 	Near func(device string) int
-	// Listen opens the listener of handshakes, nil for one on loopback: all peers are on
-	// this host. Door tells listeners apart; the transports of a process share them.
+	// Listen opens the listener of handshakes. nil is one on loopback, for peers on this host
+	// alone. Transports of a process with the same Door share a listener.
 	Listen func() (l net.Listener, zone string, err error)
 	Door   string
-	// Verbs is the library, nil for that of the system.
+	// Verbs is the library, nil for the system's libibverbs.
 	Verbs ibverbs.Verbs
 }
 
@@ -143,7 +143,7 @@ type Transport struct {
 	ports    []*port // nil before the first Listen, Register or Dial
 	devices  []*device
 	endpoint *listen.Endpoint
-	memory   []*memory // that was registered
+	memory   []*memory // registered memory
 }
 
 // New makes a transport. It costs nothing until Listen.
@@ -174,7 +174,7 @@ func (t *Transport) Reach(a, b transport.Info) error { return nil }
 // Listen opens the devices, tries what a connection needs of the first one, and opens a
 // TCP port for the handshake, which the transports of the process share. The first
 // Listen of a process costs some ms. The address is that port and the names of the
-// device's ports that this rank may use.
+// ports that this rank may use.
 func (t *Transport) Listen() ([]byte, error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("ib: listen: %w", err) }
 	if _, err := t.open(); err != nil {
@@ -203,7 +203,7 @@ func (t *Transport) Listen() ([]byte, error) {
 	return []byte(strings.Join(words, " ")), nil
 }
 
-// try makes a rail and registers memory as a connection does.
+// try makes a rail and registers memory as a connection does, so that Listen fails where Dial would.
 func (t *Transport) try() (*rail, error) {
 	a, err := areas.take(t.shape.size(), t.devices)
 	if err != nil {
@@ -213,7 +213,7 @@ func (t *Transport) try() (*rail, error) {
 	return newRail(t.ports[0], t.shape, &t.opt)
 }
 
-// open finds the ports, once. Close waits until the caller leaves ends.
+// open finds the ports, once. After open the caller has to call ends.Leave, for which Close waits.
 func (t *Transport) open() (_ []*port, err error) {
 	if t.bad != nil {
 		return nil, t.bad
@@ -247,10 +247,10 @@ func (t *Transport) open() (_ []*port, err error) {
 	return ports, nil
 }
 
-// tendTime is how soon the failure of a rail is noticed on which nobody waits.
+// tendTime is how soon the failure of a rail is noticed while no goroutine uses its connection.
 const tendTime = 50 * time.Millisecond
 
-// tend looks after connections whose goroutines are elsewhere: slots that were published
+// tend makes progress on connections that no goroutine uses: slots that were published
 // must reach the peer although a rail fails.
 func (t *Transport) tend() {
 	tick := time.NewTicker(tendTime)
@@ -270,8 +270,8 @@ func (t *Transport) tend() {
 	}
 }
 
-// Close ends all connections and gives their memory back. Slots that were published
-// before still reach peers that go on: it waits for those, and says what is lost (transport.Config.Linger).
+// Close ends all connections and gives their memory back. Slots that were published before
+// still reach peers that go on: Close waits for these, and returns what is lost (transport.Config.Linger).
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil

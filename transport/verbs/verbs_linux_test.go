@@ -12,7 +12,7 @@ func onFabric(f *fabric, o Options) transporttest.Open {
 	return func(_ testing.TB, cfg transport.Config) transport.Transport { return New(cfg, o) }
 }
 
-// Credits are given in lots, so a sender may be up to half a queue ahead of it.
+// Credits are given in lots, so a sender may be up to half a queue further ahead.
 var loose = transporttest.Options{Loose: true}
 
 func TestConformance(t *testing.T) {

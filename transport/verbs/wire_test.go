@@ -14,7 +14,7 @@ import (
 	"github.com/ringo-go/ringo/internal/ibverbs"
 )
 
-// What a peer says of its rails is checked before a queue pair is made of it.
+// A peer's hello is checked before a queue pair is connected by it.
 func TestMalformedHello(t *testing.T) {
 	good := func() *hello { return &hello{Addr: 1, Rails: []railHello{{Port: "fx0:1", MTU: 3, QPN: 1}, {}}} }
 	read := func(h *hello) (*hello, error) {
@@ -66,7 +66,7 @@ func TestMalformedHello(t *testing.T) {
 	require.ErrorContains(t, writeHello(io.Discard, long), "hello of 65")
 }
 
-// A message is as long as it says, of a known kind, and its text is cut to what fits.
+// A message has the length that it tells and a known kind, and its text is cut to maxText.
 func TestMessages(t *testing.T) {
 	hear := func(send func(c net.Conn)) (message, error) {
 		a, b := net.Pipe()
