@@ -9,7 +9,7 @@ import (
 
 // settle is how long a rank's complaint waits before the others hear it. When
 // a rank dies, its neighbours may see their data connections break, and complain,
-// before the hub sees the death. All should hear of the death then.
+// before the hub sees the death. Then all should hear of the death instead.
 const settle = 100 * time.Millisecond
 
 // A coordinator is the state machine of a group that is complete: it takes the messages of the
@@ -23,22 +23,22 @@ type coordinator struct {
 	gathers map[uint64]*gather
 	gone    []bool        // by rank: left or died
 	bye     map[int]bool  // by rank: has left
-	awaits  map[int][]int // by rank: whom it waits for to connect
+	awaits  map[int][]int // by rank: the peers whose connection it waits for
 	parting parting
 	heads   []int  // by rank: the head of its machine, -1 if it has none
 	kept    newest // results that heads give to others
 	hosts   []int  // ranks whose process serves the hub
-	stops   uint64 // the earliest AllGather that cannot complete, as far as all have heard
+	stops   uint64 // number of the earliest AllGather that cannot complete, as all have been told
 	failing []bool // by rank: has called Fail
 	quit    []bool // by rank: has called Fail and blames nobody else
 	told    []bool // by rank: knows of a failure that is not its own
 	pending *complaint
-	failure *Failure // the first that was announced: no AllGather completes any more
+	failure *Failure // the first one announced; no AllGather completes after it
 	ledger  *ledger
 	trial   *trial                 // nil until an operation has run out of time
 	musters *muster                // the last, nil until ranks want to go on after a failure
-	meet    func(*regrouped) error // says where the members of a new group meet
-	// hears when ranks begin to wait for a new group, of none, and then of its members; must not block
+	meet    func(*regrouped) error // sets where the members of a new group meet
+	// called with nil when ranks begin to wait for a new group, then with its members; must not block
 	regrouping func(members []int)
 	here       int
 	settled    *sync.Cond // pending became nil
@@ -65,7 +65,7 @@ func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinat
 	return r
 }
 
-// hear takes a message of a rank. False means that the rank broke the protocol.
+// hear takes a message of a rank. It returns false if the rank broke the protocol.
 func (r *coordinator) hear(rank int, m message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *coordinator) hear(rank int, m message) bool {
 		r.late(rank, m.Position)
 	case *regroup:
 		r.regroup(rank, m)
-	case *giveUp: // crossed with the start, which the rank takes
+	case *giveUp: // crossed with the start: the rank goes on with that
 	default:
 		return false
 	}
@@ -120,7 +120,7 @@ func (r *coordinator) lost(rank int, why string) {
 	}
 	r.depart(rank)
 	r.musters.deserted(rank, why)
-	if !r.failing[rank] { // else it has given its reason, which settles or is told
+	if !r.failing[rank] { // else the rank's own reason settles or was told
 		r.announce(&Failure{Rank: rank, Culprits: []int{rank}, Died: true, Reason: why})
 		r.forget() // this death is the cause of the complaint
 	}
@@ -139,13 +139,13 @@ func (r *coordinator) complain(rank int, m *fail) {
 		culprits = []int{rank}
 	}
 	f := Failure{Rank: rank, Culprits: culprits, Reason: m.Reason}
-	if last, left := r.ledger.ends[culprits[0]]; left && len(culprits) == 1 { // all hear the same as the one that met it
+	if last, left := r.ledger.ends[culprits[0]]; left && len(culprits) == 1 { // all get the same failure
 		f = *(&departure{culprits[0], last}).failure()
 	}
 	r.await(&complaint{Failure: f, from: rank})
 }
 
-// await lets a complaint settle.
+// await announces a complaint after settle, unless it is forgotten before.
 func (r *coordinator) await(p *complaint) {
 	p.timer = time.AfterFunc(settle, func() {
 		r.mu.Lock()
@@ -164,11 +164,11 @@ func (r *coordinator) await(p *complaint) {
 	r.pending = p
 }
 
-// maxPolls is how often the ranks that have not yet come to a disagreement are asked where they are.
+// maxPolls is how often ranks that have not yet begun the disputed Number are asked for their positions.
 const maxPolls = 4
 
-// undecided are the ranks that may yet show which of two calls is that of most; none if that is known, or
-// they have been asked often.
+// undecided are the ranks that may yet show which of two calls most ranks make; none if that is known, or
+// after maxPolls.
 func (r *coordinator) undecided(p *complaint) []int {
 	d := p.Disagree
 	if d == nil || p.polls == maxPolls || !r.ledger.tied(d) {
@@ -179,7 +179,7 @@ func (r *coordinator) undecided(p *complaint) []int {
 }
 
 // inquire takes the position of a rank that has waited long. If the known positions
-// agree, the coordinator calls the roll.
+// agree, the coordinator asks the other ranks for theirs (the roll call).
 func (r *coordinator) inquire(rank int, m *inquire) {
 	now := time.Now()
 	r.ledger.note(rank, m.Position, now)
@@ -188,8 +188,8 @@ func (r *coordinator) inquire(rank int, m *inquire) {
 	if judged && r.ledger.disagree == nil {
 		return
 	}
-	// Where two disagree, the others show which call is that of most.
-	// Thousands inquire every second: the ranks are listed only where that can say anything.
+	// Where two ranks disagree, the positions of the others show which call most ranks make.
+	// Thousands inquire every second, so the ranks are listed only when a roll call is due.
 	if r.ledger.due(now) {
 		if ask := r.ledger.missing(r.others(rank), now); len(ask) > 0 {
 			r.tell(ask, &where{})
@@ -204,7 +204,8 @@ func (r *coordinator) inquire(rank int, m *inquire) {
 	}
 }
 
-// awaited notes whom a rank waits for to connect. It hears at once who of them has left, and later who leaves.
+// awaited notes the peers whose connection a rank waits for. The rank hears at once which of these have left, and later
+// which leave.
 func (r *coordinator) awaited(rank int, peers []int) {
 	delete(r.awaits, rank)
 	if len(peers) > 0 {
@@ -217,12 +218,12 @@ func (r *coordinator) awaited(rank int, peers []int) {
 	}
 }
 
-// farewell tells of a rank that has left.
+// farewell is the message that a rank has left.
 func (r *coordinator) farewell(rank int) *left {
 	return &left{Rank: rank, Seq: r.next[rank], Last: r.ledger.end(rank)}
 }
 
-// locate notes the position of a rank that leaves. Who has failed before is not to blame for leaving.
+// locate notes the position of a rank that leaves. A rank that has failed before is not blamed for leaving.
 func (r *coordinator) locate(rank int, m *leave) {
 	if !m.Known {
 		return
@@ -234,8 +235,8 @@ func (r *coordinator) locate(rank int, m *leave) {
 	r.judge()
 }
 
-// judge reports whether the positions show that the ranks cannot go on. If so,
-// all will hear it: it settles as complaints do, and comes before them.
+// judge reports whether the positions show that the ranks cannot go on. If so, all
+// will hear of that failure: it settles as a complaint does, and replaces one.
 func (r *coordinator) judge() bool {
 	v := r.ledger.verdict()
 	switch {
@@ -250,7 +251,7 @@ func (r *coordinator) judge() bool {
 	return true
 }
 
-// forget ends the settling of a complaint, if one does.
+// forget drops the complaint that settles, if there is one.
 func (r *coordinator) forget() {
 	p := r.pending
 	if p == nil {
@@ -277,28 +278,28 @@ func (r *coordinator) announce(f *Failure) {
 		r.tell(to, &failed{*f})
 	}
 	for seq, g := range r.gathers {
-		if !g.withdrawn { // for a rank that failed itself and yet waits
+		if !g.withdrawn { // a rank that has failed itself may still wait
 			r.giveUp(g, seq, f.Rank, f.Error())
 		}
 	}
 	r.mustered()
 }
 
-// audience are the ranks that are told of a failure of rank: all others, but those
-// that know of a failure already.
+// audience are the ranks that are told of a failure of rank: all others, except
+// ranks that know of a failure already.
 func (r *coordinator) audience(rank int) []int {
 	return slices.DeleteFunc(r.others(rank), func(q int) bool { return r.told[q] })
 }
 
 func (r *coordinator) leave(rank int) {
 	if p := r.pending; p != nil && p.from == rank {
-		p.leaving = true // its word comes first
+		p.leaving = true // its complaint is announced first
 		return
 	}
 	r.withdrawAll(rank, "it left the group")
 	r.depart(rank)
 	r.bye[rank] = true
-	// Who leaves no earlier than another before is no news, and thousands leave at once.
+	// A rank that leaves at the same AllGather as another, or later, is no news, and thousands leave at once.
 	if r.next[rank] < r.stops || slices.Contains(r.hosts, rank) {
 		r.stops = min(r.stops, r.next[rank])
 		r.tell(r.others(rank), r.farewell(rank))
@@ -325,7 +326,7 @@ func (r *coordinator) depart(rank int) {
 	r.mustered()
 }
 
-// without reports whether rank has gone, and if so which ranks are here.
+// without reports whether rank has gone, and if so returns the ranks that are here.
 func (r *coordinator) without(rank int) (here []int, gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -346,7 +347,7 @@ func (r *coordinator) others(rank int) []int {
 	return all
 }
 
-// waitSettled returns when no complaint waits to be told.
+// waitSettled returns when no complaint settles.
 func (r *coordinator) waitSettled() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

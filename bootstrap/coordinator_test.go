@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorded makes a coordinator of n ranks, and what gives the lines of what it has told
-// since the last time.
+// recorded makes a coordinator of n ranks, and a function that returns, as lines, the messages
+// since its last call.
 func recorded(n int) (*coordinator, func() []string) {
 	var lines []string
 	r := newCoordinator(n, nil, func(to []int, m message) {
 		if s, ok := m.(*silent); ok && len(s.Ranks) == 0 {
-			return // who inquires is always told
+			return // an answer to each inquire
 		}
 		lines = append(lines, fmt.Sprintf("%v: %s", to, line(m)))
 	})
@@ -49,7 +49,7 @@ func line(m message) string {
 	return fmt.Sprintf("%T", m)
 }
 
-// A word is what a rank says, or how it is lost, or a time that passes.
+// A word is a rank's message, or its loss, or a time that passes.
 type word struct {
 	rank int
 	m    message
@@ -57,7 +57,7 @@ type word struct {
 	wait time.Duration
 }
 
-// A coordinator says at once what it says, but for complaints, which settle.
+// A coordinator answers at once, except that complaints settle.
 func TestRoom(t *testing.T) {
 	say := func(seq uint64, s string) *part { return &part{Seq: seq, Data: []byte(s)} }
 	tests := []struct {
@@ -124,7 +124,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// What a rank must not say ends its connection.
+// A message that a rank must not send ends its connection.
 func TestRoomRefuses(t *testing.T) {
 	r, _ := recorded(2)
 	for _, m := range []message{&part{Seq: 1}, &withdraw{Seq: 1}, &gathered{}, &where{}, &bye{}, &start{}} {

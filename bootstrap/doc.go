@@ -39,26 +39,26 @@
 // # What the key protects
 //
 // Hello and proof are the handshake of package internal/auth. The rank proves
-// first that it has the key inside the ID, over fresh nonces of both sides and all
-// that it claims. A connection without the key therefore gets nothing that was
-// made with it. Neither side believes a word before the other's proof, and Join
-// goes on trying when something else answers. The hub drops whoever has not
-// proved itself within 5 seconds. Of more than 1,024 such connections it drops
-// the oldest, and it writes a limited number of lines about them into the log.
+// first that it has the key inside the ID: the proof covers fresh nonces of both
+// sides and the rank's whole claim. So a connection without the key gets no bytes
+// made with the key. Neither side believes a message before the other's proof, and
+// Join goes on trying when something else answers. The hub drops connections that
+// have not proved themselves within 5 seconds. Of more than 1,024 such connections
+// it drops the oldest, and it writes a limited number of lines about them into the log.
 //
 // The trap: without JoinOptions.TLS connections are authenticated when they begin, and
 // neither encrypted nor protected afterwards. An attacker who can change bytes on the way
-// can change the ranks' data. With it they go over TLS 1.3, and the proofs hold for that
-// channel alone. And a key is only as good as its secret: that of NewID is random; that of
-// IDFor is derived from a text, slowly, so that guesses are slow too. A process that
+// can change the ranks' data. With TLS they go over TLS 1.3, and the proofs hold for that
+// channel alone. And a key is only as good as its secret: the key of NewID is random; the
+// key of IDFor is derived from a text, slowly, so that guesses are slow too. A process that
 // pretends to be the hub can record one proof and then guess without limit, unless both
 // sides show certificates.
 //
 // # Deaths
 //
 // A rank whose connection ends without a leave has died, and every other rank
-// is told within milliseconds. Hosts that fall silent are found after about 15
-// seconds, for their kernel does not answer ours; that of a process that is merely stopped
-// does, and it is not dead. A rank whose own connection ends asks at a second port of the hub's process
-// whether that has died or this rank was cut off.
+// is told within milliseconds. A host that falls silent is found after about 15
+// seconds, because its kernel does not answer. A process that is merely stopped is not
+// dead: its kernel answers. A rank whose own connection ends asks at a second port of the
+// hub's process whether that process has died or this rank was cut off.
 package bootstrap

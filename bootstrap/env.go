@@ -16,15 +16,15 @@ import (
 // A Spec is what a launcher tells a process through its environment.
 type Spec struct {
 	Rank, Size int
-	LocalRank  int    // rank among those on this machine; -1 if not told
+	LocalRank  int    // rank among the ranks on this machine; -1 if not told
 	LocalSize  int    // number of ranks on this machine; 0 if not told
-	Addr       string // host:port where rank 0 serves, or the text of an ID that another process serves
+	Addr       string // host:port where rank 0 serves, or the text of an ID that another process serves; "" with Store
 	Secret     string // for IDFor
 	Guessable  bool   // Secret is derived from the job's names: see FromEnv
 	Store      int    // descriptor of the launcher's store, where rank 0 leaves the ID that it serves; 0 if Addr says it
 	Source     string // the launcher: "torchrun", "Slurm", …
 
-	Hosts []string // names of the machines of all ranks, by rank, if the launcher says them; else nil
+	Hosts []string // names of the machines of all ranks, by rank; nil if the launcher does not tell
 }
 
 // storeGap lies between torchrun's MASTER_PORT, where its own store listens,
@@ -33,11 +33,11 @@ type Spec struct {
 // hand out by itself (those begin at 32768).
 const storeGap = 2000
 
-// defaultPort is the hub's where only a host is known.
+// defaultPort is the hub's port where only a host is known, and no job.
 const defaultPort = 29717
 
 // FromEnv reads the Spec from the environment; false if no launcher has set one. Of
-// these launchers it takes the first whose rank is set:
+// these launchers it takes the first whose variable for the rank is set:
 //
 //	          rank                 size                 local rank, size                 hub of rank 0
 //	ringo     RINGO_RANK           RINGO_SIZE           RINGO_LOCAL_RANK, _SIZE          RINGO_COMM_ID
@@ -47,17 +47,17 @@ const defaultPort = 29717
 //	PMI       PMI_RANK             PMI_SIZE             MPI_LOCALRANKID, MPI_LOCALNRANKS rank 0 says it in the store behind PMI_FD
 //	Kubernetes JOB_COMPLETION_INDEX RINGO_SIZE or COMPLETIONS —                          —
 //
-// For each of them RINGO_COMM_ID, as host:port or as the text of an ID, overrides
-// the hub of the last column, and so does MASTER_ADDR with MASTER_PORT after it.
+// For each launcher RINGO_COMM_ID, as host:port or as the text of an ID, overrides
+// the hub of the last column; without it, MASTER_ADDR with MASTER_PORT does.
 // torchrun's own store listens on MASTER_PORT, hence the 2000, which is subtracted
 // where adding would leave no valid port. Where a host is known but no port, the
 // port is derived from the job's identifier. Open MPI 5 does not tell where mpirun is: unless
 // all ranks are on one machine, one of the variables must be set.
 //
-// The secret is RINGO_COMM_SECRET. Without it, Open MPI's job has a random one of its launcher's
-// (OMPI_MCA_orte_precondition_transports) and the ID of PMI's store is random. For the others it is derived from the
-// job's identifiers, and Guessable: a process that can reach the port and knows or guesses the job's number can join.
-// That suffices only on a network without strangers.
+// The secret is RINGO_COMM_SECRET. Without it, Open MPI's launcher gives a random secret
+// (OMPI_MCA_orte_precondition_transports), and the ID in PMI's store is random. For the other launchers the secret is
+// derived from the job's identifiers, and Guessable: a process that can reach the port and knows or guesses the job's
+// number can join. That suffices only on a network without strangers.
 func FromEnv(getenv func(string) string) (Spec, bool, error) {
 	e := env{get: getenv}
 	for _, l := range launchers {
@@ -87,7 +87,7 @@ func (s Spec) ID() (ID, error) {
 	return IDFor(s.Addr, s.Secret)
 }
 
-// Join joins, and serves the ID before if this is rank 0 and Addr is no ID's text.
+// Join is package function Join for the Spec. Rank 0 serves the ID first, unless Addr is the text of an ID.
 func (s Spec) Join(ctx context.Context, lo ListenOptions, jo JoinOptions) (Group, error) {
 	if s.Size == 1 && s.Addr == "" {
 		return Local(1)[0], nil
@@ -116,7 +116,7 @@ func (s Spec) served(ctx context.Context, lo ListenOptions) (ID, error) {
 		if s.Guessable {
 			level := slog.LevelWarn
 			if isLoopback(id.Addr()) {
-				level = slog.LevelInfo // only processes of this machine can come
+				level = slog.LevelInfo // only processes of this machine can reach it
 			}
 			lo.logger().Log(ctx, level,
 				"rendezvous: the secret is derived from the job's names; where strangers can reach the port, set RINGO_COMM_SECRET",
@@ -129,9 +129,9 @@ func (s Spec) served(ctx context.Context, lo ListenOptions) (ID, error) {
 	return id, nil
 }
 
-// TLSFromEnv is the TLS that the environment asks for, nil for none: RINGO_TLS says yes,
-// or RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA name certificates (see NewTLS). It is for
-// launchers that serve an ID; ranks take theirs from a Config.
+// TLSFromEnv is the TLS that the environment asks for, nil for none: RINGO_TLS is true, or
+// RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA name certificates (see NewTLS). It is for
+// launchers that serve an ID; ranks take their TLS from a Config.
 func TLSFromEnv(getenv func(string) string) (*TLS, error) {
 	cert, key, ca := getenv("RINGO_TLS_CERT"), getenv("RINGO_TLS_KEY"), getenv("RINGO_TLS_CA")
 	if on, err := setting.TLS(getenv("RINGO_TLS"), cert, key, ca); err != nil || !on {
@@ -154,7 +154,7 @@ type launcher struct {
 	rank                 string
 	sizes                []string
 	localRank, localSize []string
-	also                 string   // must be set too, else it is not this launcher
+	also                 string   // must be set too for this launcher
 	job                  []string // identify the job
 	random               string   // a secret of the job, which the launcher tells the job's processes alone
 }
@@ -214,7 +214,7 @@ func (e env) spec(l launcher) (s Spec, err error) {
 	if s.Addr, err = e.addr(l, s); err != nil {
 		return s, err
 	}
-	if s.Addr == "" && s.Size > 1 { // addr has seen that there is one
+	if s.Addr == "" && s.Size > 1 { // addr has checked that there is a store
 		if s.Store, err = e.number(1, 1<<20, "PMI_FD"); err != nil {
 			return s, err
 		}
@@ -226,7 +226,7 @@ func (e env) spec(l launcher) (s Spec, err error) {
 	return s, nil
 }
 
-// checkAddr is what is wrong with RINGO_COMM_ID.
+// checkAddr is the fault of a, the value of RINGO_COMM_ID; nil if there is none.
 func checkAddr(a string) error {
 	if strings.HasPrefix(a, idText) {
 		if _, err := ParseID(a); err != nil {
@@ -241,7 +241,7 @@ func checkAddr(a string) error {
 	return nil
 }
 
-// addr is where rank 0 serves; empty if there is but one, or if rank 0 says it in a store.
+// addr is where rank 0 serves; empty if there is only one rank, or if rank 0 leaves its ID in a store.
 func (e env) addr(l launcher, s Spec) (string, error) {
 	if a := e.get("RINGO_COMM_ID"); a != "" {
 		if err := checkAddr(a); err != nil {

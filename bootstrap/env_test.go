@@ -108,8 +108,8 @@ func TestSpecID(t *testing.T) {
 	}
 }
 
-// Whoever can reach the hub can join with a guessed secret: that deserves a
-// warning where others than this machine's processes can.
+// Any process that can reach the hub can join with a guessed secret. If processes
+// of other machines can, the log has a warning.
 func TestGuessable(t *testing.T) {
 	for host, want := range map[string]string{"127.0.0.1": "INFO", "localhost": "INFO", "::1": "INFO",
 		outwardIP().String(): "WARN"} {
@@ -236,7 +236,7 @@ func FuzzFromEnv(f *testing.F) {
 	})
 }
 
-// The machine of each rank, where Slurm lays ranks out in blocks.
+// slurmHosts is the machine of each rank, where Slurm lays ranks out in blocks.
 func TestSlurmHosts(t *testing.T) {
 	for _, c := range []struct {
 		env  string
@@ -260,7 +260,7 @@ func TestSlurmHosts(t *testing.T) {
 	}
 }
 
-// A hub reads RINGO_TLS as ranks do.
+// TLSFromEnv reads RINGO_TLS as ranks do.
 func TestTLSFromEnv(t *testing.T) {
 	for word, want := range map[string]bool{"": false, "0": false, "false": false, "Off": false, "1": true, "yes": true} {
 		tls, err := TLSFromEnv(func(name string) string { return map[string]string{"RINGO_TLS": word}[name] })

@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// ErrClosed is what a call on a closed Group returns.
+// ErrClosed is the error of a call on a closed Group.
 var ErrClosed = errors.New("group closed")
 
 // A Failure is the end of a group. A rank died; or it gave up and said why; or
-// the hub has found that the ranks cannot go on, because their calls differ or
-// because a rank has left that others wait for.
+// the hub has found that the ranks cannot go on, because their calls differ,
+// others wait for a rank that has left, or an operation ran out of time.
 type Failure struct {
-	Rank   int    // that failed; -1 is a process that serves the hub and is no rank, or no single rank (Disagree)
+	Rank   int    // that failed; -1 is a process that serves the hub and is no rank, or no single rank (Disagree, Late)
 	Died   bool   // its connection ended without goodbye
-	Reason string // its own words, or how its death was seen; empty if the hub found the failure
+	Reason string // the rank's own words, or how its death was seen; empty if the hub found the failure
 
-	// Culprits are the ranks that are to blame, ascending, as far as is known: who died, left
-	// or gave up, who makes another call than most, who does not come. All ranks hear the same.
+	// Culprits are the ranks to blame, ascending, as far as is known: they died, left or gave up,
+	// make another call than most, or do not come. All ranks get the same list.
 	Culprits []int
 
 	Disagree *Disagreement // two ranks have begun different calls
@@ -52,7 +52,7 @@ type JoinError struct {
 	Missing []int  // the ranks that did not come, if that was the reason
 	Reason  string // what happened and what to do
 	Err     error  // context.DeadlineExceeded, context.Canceled, a *Failure, ErrExcluded, a network error, or nil
-	Nobody  error  // what the last attempt ended with, if nothing answered at the ID's address
+	Nobody  error  // the error of the last attempt, if nothing answered at the ID's address
 }
 
 func (e *JoinError) Error() string { return "join: " + e.Reason }

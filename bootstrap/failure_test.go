@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The failure of a group is heard by all that ask, before it and after it; who has left is told of a rank that has, and
-// of no other.
+// All callbacks of OnFailure get the failure, whether they were set before or after it. Left is true of the rank that
+// has left, and of no other.
 func TestFailureAndLeftAreHeard(t *testing.T) {
 	id, _ := hubAt(t)
 	var groups []Group

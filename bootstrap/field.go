@@ -2,8 +2,8 @@ package bootstrap
 
 import "encoding/binary"
 
-// fields reads a body from the front. The first fault makes all later reads
-// return zeros, so that callers check once, with end.
+// fields reads the body of a message from the front. After the first fault all
+// reads return zeros, so that callers check once, with end.
 type fields struct {
 	b   []byte
 	bad bool
@@ -46,7 +46,7 @@ func (f *fields) u64() uint64 {
 	return 0
 }
 
-// rank is a rank number, or -1 for nobody.
+// rank reads a rank, or -1 for nobody.
 func (f *fields) rank() int {
 	v := int32(f.u32())
 	if v < -1 || v >= maxRanks {
@@ -56,7 +56,7 @@ func (f *fields) rank() int {
 	return int(v)
 }
 
-// count is a number of at most limit.
+// count reads a number of at most limit.
 func (f *fields) count(limit int) int {
 	v := f.u32()
 	if uint64(v) > uint64(limit) {

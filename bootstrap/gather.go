@@ -12,13 +12,13 @@ type LeftError struct{ Rank int }
 
 func (e *LeftError) Error() string { return fmt.Sprintf("rank %d has left the group", e.Rank) }
 
-// A WithdrawnError is an AllGather that one rank gave up before all had come. It
-// has failed on every rank, and the next AllGather of each meets that of all others.
+// A WithdrawnError is an AllGather that one rank gave up before all had come. It has
+// failed on every rank, and the next AllGather of each rank meets the next of all others.
 type WithdrawnError struct {
 	Rank    int    // that gave up; -1 if the group has failed
-	Missing []int  // ranks that had not come by then, at most 1024
+	Missing []int  // ranks that had not come until then, at most 1024
 	Reason  string // of the rank that gave up
-	Err     error  // on a rank that gave up itself: its context's error, or ErrClosed; nil on others
+	Err     error  // on the rank that gave up: its context's error, or ErrClosed; nil on others
 }
 
 func (e *WithdrawnError) Error() string {
@@ -41,7 +41,7 @@ type gather struct {
 	withdrawn bool // the AllGather has failed; ranks that come later are told
 }
 
-// gather is the AllGather of number seq, to which a rank comes.
+// gather notes that a rank comes to AllGather seq, and returns the gather.
 func (r *coordinator) gather(rank int, seq uint64) *gather {
 	r.next[rank]++
 	g := r.gathers[seq]
@@ -73,7 +73,7 @@ func (r *coordinator) addPart(rank int, m *part) bool {
 	return true
 }
 
-// deliver gives a result to all ranks; a large one to the heads, and to ranks without a head.
+// deliver sends a result to all ranks; a large one only to the heads and to ranks without a head.
 func (r *coordinator) deliver(g *gathered) {
 	bytes := 0
 	for _, p := range g.Data {
@@ -98,7 +98,7 @@ func (r *coordinator) deliver(g *gathered) {
 	r.tell(direct, g)
 }
 
-// resend gives a result to a rank that has not got it from its head.
+// resend sends a result to a rank that could not get it from its head.
 func (r *coordinator) resend(rank int, m *resend) bool {
 	g := r.kept[m.Seq]
 	if g != nil {
@@ -107,8 +107,8 @@ func (r *coordinator) resend(rank int, m *resend) bool {
 	return g != nil
 }
 
-// withdraw ends an AllGather that a rank gives up, unless it has ended; then the
-// rank's answer is on its way. A rank may give up in place of coming.
+// withdraw ends an AllGather that a rank gives up, unless the AllGather has ended: then
+// the rank's answer is on its way. A rank may give up an AllGather instead of coming to it.
 func (r *coordinator) withdraw(rank int, m *withdraw) bool {
 	if m.Seq > r.next[rank] {
 		return false
@@ -144,7 +144,7 @@ func (r *coordinator) giveUp(g *gather, seq uint64, rank int, reason string) {
 	r.tell(r.others(-1), w)
 }
 
-// AllGather waits for the coordinator's word: only the coordinator decides whether an AllGather
+// AllGather waits for the coordinator's message: only the coordinator decides whether an AllGather
 // completes or fails, and it decides the same for all ranks.
 func (m *member) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
 	cause := context.Cause(ctx)
@@ -159,10 +159,10 @@ func (m *member) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("all-gather: %w", err)
 	}
-	return slices.Clone(parts), nil // ranks of one process have the same
+	return slices.Clone(parts), nil // ranks of one process share the slice
 }
 
-// come tells the coordinator this rank's part, or, with a cause, that it gives up.
+// come sends the coordinator this rank's part, or, if cause is not nil, that the rank gives up.
 func (m *member) come(data []byte, cause error) (seq uint64, done chan result, err error) {
 	m.order.Lock()
 	defer m.order.Unlock()
@@ -189,7 +189,7 @@ func (m *member) come(data []byte, cause error) (seq uint64, done chan result, e
 	return seq, done, nil
 }
 
-// outcome waits for the coordinator's word on an AllGather, and asks for it when ctx ends.
+// outcome waits for the result of an AllGather. When ctx ends it withdraws, and waits for the coordinator's answer.
 func (m *member) outcome(ctx context.Context, seq uint64, done <-chan result, cause error) ([][]byte, error) {
 	if cause == nil {
 		select {
@@ -198,7 +198,7 @@ func (m *member) outcome(ctx context.Context, seq uint64, done <-chan result, ca
 		case <-ctx.Done():
 			cause = context.Cause(ctx)
 			m.say(&withdraw{Seq: seq, Reason: cause.Error()})
-		case <-m.closed: // to leave is to withdraw
+		case <-m.closed: // Leave withdraws
 			cause = ErrClosed
 		}
 	}

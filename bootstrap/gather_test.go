@@ -15,7 +15,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// What ends one rank's part in an AllGather ends it for all, and the next meets.
+// An AllGather that one rank withdraws fails on all, and the next one completes.
 func TestWithdraw(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -128,7 +128,7 @@ func TestWithdrawAtRandom(t *testing.T) {
 	})
 }
 
-// Who leaves while it waits in an AllGather has given it up.
+// A rank that leaves while it waits in an AllGather has given that up.
 func TestLeaveInGather(t *testing.T) {
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
 		wait := make([]chan error, 2)
@@ -155,7 +155,7 @@ func TestLeaveInGather(t *testing.T) {
 	})
 }
 
-// Who has failed waits for nobody.
+// A rank that has failed waits for nobody.
 func TestFailInGather(t *testing.T) {
 	forKinds(t, 2, func(t *testing.T, groups []Group) {
 		groups[0].Fail("disk full")
@@ -168,7 +168,7 @@ func TestFailInGather(t *testing.T) {
 	})
 }
 
-// A hub that dies as a rank leaves costs nothing, and the rank says nothing more.
+// A hub that dies while a rank leaves does not delay the rank, which then sends nothing more.
 func TestLeaveUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := Local(2)[0].(*member)
@@ -190,7 +190,7 @@ func TestLeaveUnanswered(t *testing.T) {
 	})
 }
 
-// A hub that does not answer costs a second.
+// A hub that does not answer delays a withdrawing rank by a second.
 func TestWithdrawUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := Local(2)[0].(*member)

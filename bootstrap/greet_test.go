@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// greeting is the first word of a rank that speaks a protocol.
+// greeting is the first message of a rank that speaks a protocol.
 func greeting(protocol string) []byte {
 	nonce := auth.NewNonce()
 	return append(append([]byte{byte(len(protocol))}, protocol...), nonce[:]...)
@@ -59,8 +59,8 @@ func impostor(t *testing.T, do func(c net.Conn)) (addr string, served chan struc
 	return ln.Addr().String(), served, stop
 }
 
-// Nothing that a process says which has not proved itself is believed, repeated at
-// length, or ends Join.
+// A message of a process that has not proved itself is not believed, is not repeated
+// at length, and does not end Join.
 func TestForgedRefusal(t *testing.T) {
 	text := strings.Repeat("rank 3 died, pay here; ", 4<<10/23)
 	refused := encode(&refusal{Cause: causeDied, Rank: 3, Reason: text})
@@ -95,7 +95,7 @@ func TestForgedRefusal(t *testing.T) {
 			for len(served) > 0 {
 				<-served
 			}
-			<-served // it has been lied to once more
+			<-served // the joiner has been lied to once more
 			stop()
 			require.NoError(t, Serve(id, ListenOptions{}))
 			defer Stop(id)
@@ -139,7 +139,7 @@ func (r *recorder) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// What a rank has said once gives nobody else a seat, nor anything made with the key.
+// A replay of a rank's messages gives nobody a seat, nor any bytes made with the key.
 func TestReplay(t *testing.T) {
 	id, log := hubAt(t)
 	c, err := net.Dial("tcp", id.Addr())
@@ -162,7 +162,7 @@ func TestReplay(t *testing.T) {
 	require.Contains(t, log.String(), "another key")
 }
 
-// A connection that was closed to make coordinator has no seat, however right its proof.
+// A connection that was closed to make room for others gets no seat, however right its proof.
 func TestEvictedGuest(t *testing.T) {
 	id, _ := hubAt(t)
 	h := hubOf(id)
@@ -173,7 +173,7 @@ func TestEvictedGuest(t *testing.T) {
 		far.Close()
 		done <- err
 	}()
-	h.serve(near) // which the hub's guests do not hold
+	h.serve(near) // near is not among the hub's guests
 	require.NoError(t, <-done)
 	h.mu.Lock()
 	defer h.mu.Unlock()

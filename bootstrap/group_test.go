@@ -148,7 +148,7 @@ func TestAllGatherCancelled(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.EqualError(t, err, "all-gather: rank 0 gave up when rank 1 had not come: context deadline exceeded")
 
-		_, err = groups[1].AllGather(t.Context(), nil) // meets the one given up
+		_, err = groups[1].AllGather(t.Context(), nil) // meets the call that was given up
 		var w *WithdrawnError
 		require.ErrorAs(t, err, &w)
 		require.Equal(t, &WithdrawnError{Rank: 0, Missing: []int{1}, Reason: "context deadline exceeded"}, w)
@@ -276,7 +276,7 @@ func TestLeave(t *testing.T) {
 	})
 }
 
-// Whenever a rank dies, all others learn of it, whatever they do.
+// Whenever a rank dies, all others learn of the death, whatever they do.
 func TestDeathAtRandom(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {

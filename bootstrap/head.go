@@ -19,19 +19,20 @@ import (
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
-// Ranks of one machine share what is gathered. In a large group the hub sends what an AllGather has
-// gathered to the first rank of each machine, its head, and the others get it there: in the head's
-// process by reference, else over a unix socket. Who cannot get it there, since the head has died or left,
-// asks the hub. So the hub sends each host one copy, and deaths and goodbyes are what they are in small groups.
+// Ranks of one machine share results. In a large group the hub sends the result of an AllGather to the
+// first rank of each machine, its head. The other ranks get the result from the head: in the head's
+// process by reference, else over a unix socket. A rank that cannot, since the head has died or left, asks
+// the hub. So the hub sends each machine one copy, and deaths and goodbyes work as in small groups.
 
 const (
-	headedRanks = 64               // groups of fewer ranks do without
-	headedBytes = 64 << 10         // and so does what is shorter
-	keptGathers = 8                // the newest that hub and heads have ready
-	fetchTime   = 20 * time.Second // a head that has died is found at once; this is for one that is stopped
+	headedRanks = 64               // groups of fewer ranks have no heads
+	headedBytes = 64 << 10         // shorter results go to every rank from the hub
+	keptGathers = 8                // number of results, the newest, that hub and heads keep
+	fetchTime   = 20 * time.Second // limit for a head that is stopped; the death of one is seen at once
 )
 
-// containers begins what tells apart containers of one machine, whose processes may have the same numbers.
+// containers begins the suffix of a machine's ID that tells apart its containers, whose processes may have the same
+// numbers.
 const containers = "|"
 
 // newest holds the results of the newest AllGathers, by number.
@@ -46,7 +47,7 @@ func (n newest) keep(g *gathered) {
 	}
 }
 
-// starts are the words that begin the group, by rank.
+// starts are the messages that begin the group, by rank.
 func (l *lobby) starts(fresh salt, hosts []int) []start {
 	all := make([]start, l.size)
 	first := map[string]int{} // by machine
@@ -69,11 +70,11 @@ func (l *lobby) starts(fresh salt, hosts []int) []start {
 	return all
 }
 
-// A head is a rank that gives the others of its machine what was gathered.
+// A head gives the results of AllGathers to the other ranks of its machine, the takers.
 type head struct {
 	key    []byte
 	takers int
-	ln     net.Listener // nil if all of them are in this process
+	ln     net.Listener // nil if all takers are in this process
 	guests *auth.Pending
 	over   context.Context // ended by end
 	close  context.CancelFunc
@@ -81,19 +82,19 @@ type head struct {
 
 	mu     sync.Mutex
 	kept   newest
-	taken  map[uint64]int    // by how many of the takers
-	frames map[uint64][]byte // encoded, when first asked for
+	taken  map[uint64]int    // number of takers that have got it
+	frames map[uint64][]byte // encoded when first asked for
 	news   chan struct{}     // closed at the next result, and when the head ends
 	ended  bool
 }
 
-// localHeads are those of this process.
+// localHeads are the heads of this process.
 var localHeads = struct {
 	sync.Mutex
 	m map[string]*head // by headName
 }{m: map[string]*head{}}
 
-// headName is the abstract unix socket of a head. Only the group's ranks can tell it.
+// headName is the abstract unix socket of a head. Only the group's ranks can compute it.
 func headName(key []byte, rank int) string {
 	h := hmac.New(sha256.New, key)
 	fmt.Fprintf(h, "ringo head %d", rank)
@@ -102,7 +103,7 @@ func headName(key []byte, rank int) string {
 
 const headProtocol = "ringo gathered 1"
 
-// newHead makes rank a head. If it cannot listen the others ask the hub.
+// newHead makes rank a head. If it cannot listen, takers in other processes ask the hub.
 func newHead(key []byte, rank, takers int, apart bool) *head {
 	h := &head{key: key, takers: takers, kept: newest{}, taken: map[uint64]int{}, frames: map[uint64][]byte{},
 		news: make(chan struct{})}
@@ -121,7 +122,7 @@ func newHead(key []byte, rank, takers int, apart bool) *head {
 	return h
 }
 
-// keep takes a result for the others.
+// keep keeps a result for the takers.
 func (h *head) keep(g *gathered) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,7 +148,7 @@ func (h *head) forget(seq uint64) {
 
 var errNotHere = errors.New("the head does not have it")
 
-// get waits for a result.
+// get waits for the result of AllGather seq, at most fetchTime.
 func (h *head) get(seq uint64) (*gathered, error) {
 	late := time.After(fetchTime)
 	for {
@@ -173,7 +174,7 @@ func (h *head) get(seq uint64) (*gathered, error) {
 	}
 }
 
-// serve gives one rank of another process the result that it asks for.
+// serve sends a rank of another process the result that it asks for.
 func (h *head) serve(c net.Conn) {
 	var seq uint64
 	trusted := false
@@ -190,7 +191,7 @@ func (h *head) serve(c net.Conn) {
 	if g, missing := h.get(seq); err == nil && missing == nil {
 		c.SetDeadline(time.Now().Add(fetchTime))
 		defer context.AfterFunc(h.over, func() { c.SetDeadline(time.Now().Add(flushTime)) })()
-		c.Write(h.frame(g)) // who does not get it asks the hub
+		c.Write(h.frame(g)) // a rank that does not get it asks the hub
 	}
 }
 
@@ -207,7 +208,7 @@ func (h *head) frame(g *gathered) []byte {
 	return f
 }
 
-// end has the others ask the hub from now on.
+// end ends the head: from now on the takers ask the hub.
 func (h *head) end(rank int) {
 	localHeads.Lock()
 	delete(localHeads.m, headName(h.key, rank))

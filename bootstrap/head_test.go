@@ -14,8 +14,8 @@ import (
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
-// TestPlaces has 72 ranks at 9 places gather what is long. One head has gone, so its place asks
-// the hub; the others get one copy a place.
+// TestPlaces has 72 ranks at 9 places (machines) gather long parts. One head has gone, so its place asks
+// the hub; the other places get one copy each.
 func TestPlaces(t *testing.T) {
 	const n, each = 72, 8
 	id, _ := hubAt(t)
@@ -79,7 +79,7 @@ func TestHead(t *testing.T) {
 	}
 	key := bytes.Repeat([]byte{7}, keyLen)
 	h := newHead(key, 4, 2, true)
-	localHeads.m[headName(key, 4)] = nil // as elsewhere
+	localHeads.m[headName(key, 4)] = nil // as in another process
 	want := &gathered{Seq: 9, Data: [][]byte{[]byte("a part"), []byte("a part too")}}
 	got := make(chan *gathered)
 	go func() {
@@ -110,7 +110,7 @@ func TestTooManyRanks(t *testing.T) {
 			"(ulimit -n)")
 }
 
-// A head ends at once, whoever has called it and says nothing, or takes nothing.
+// A head ends at once, although a caller says nothing, or takes nothing.
 func TestHeadEndsAtOnce(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no abstract sockets")
@@ -134,12 +134,12 @@ func TestHeadEndsAtOnce(t *testing.T) {
 	h.end(4)
 	require.Less(t, time.Since(began), handshakeTime*9/10)
 	stacks := make([]byte, 1<<20)
-	require.Eventually(t, func() bool { // a goroutine that has said that it ends is still seen for a moment
+	require.Eventually(t, func() bool { // a goroutine that has announced its end is still seen for a moment
 		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*head).serve"))
 	}, 10*time.Second, time.Millisecond, "nothing of it goes on")
 }
 
-// Ranks in containers that share a network are of one machine. Their processes may have the same number there.
+// Ranks in containers that share a network are on one machine. Their processes may have the same number there.
 func TestContainersAtOnePlace(t *testing.T) {
 	l := &lobby{size: headedRanks, seats: map[int]*seat{}}
 	for r := range l.size {

@@ -22,10 +22,10 @@ const maxHeirs = 4
 // An heir is a rank in whose process the others meet if the hub's has died: the first that lives.
 type heir struct {
 	Rank int
-	Addr string // a port that it has open since it joined, on which it serves nobody as long as the hub lives
+	Addr string // of a port that is open since the rank joined, and serves nobody as long as the hub lives
 }
 
-// heirs are the first ranks that have such a port.
+// heirs are the first maxHeirs ranks that have such a port.
 func (l *lobby) heirs() (all []heir) {
 	for r := 0; r < l.size && len(all) < maxHeirs; r++ {
 		s := l.seats[r]
@@ -37,8 +37,8 @@ func (l *lobby) heirs() (all []heir) {
 	return all
 }
 
-// claimPort opens the port of a rank that may be an heir, where the hub sees it, and returns its number; 0 if there is
-// none.
+// claimPort opens the port of a rank that may be an heir, at the address near, which the hub can reach. It returns the
+// number of the port, 0 if there is none.
 func (j *joiner) claimPort(near net.Addr) int {
 	at, ok := near.(*net.TCPAddr)
 	if !ok || j.opt.Dial != nil || hubOf(j.id) != nil {
@@ -60,14 +60,14 @@ func (j *joiner) closePort() {
 	}
 }
 
-// An estate is what a rank needs to go on without the hub.
+// An estate holds the means of a rank to go on without the hub.
 type estate struct {
 	heirs []heir
-	port  net.Listener // nil if this rank is none of them
+	port  net.Listener // nil if this rank is no heir
 	opt   JoinOptions
 }
 
-// inherit keeps what the rank needs to go on without the hub.
+// inherit gives the member its estate.
 func (j *joiner) inherit(m *member, heirs []heir) {
 	m.estate = estate{heirs: heirs, opt: j.opt}
 	if slices.ContainsFunc(heirs, func(h heir) bool { return h.Rank == m.rank }) {
@@ -77,7 +77,7 @@ func (j *joiner) inherit(m *member, heirs []heir) {
 	j.closePort()
 }
 
-// takePort is the heir's port, once.
+// takePort returns the heir's port once, then nil.
 func (m *member) takePort() net.Listener {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,14 +87,14 @@ func (m *member) takePort() net.Listener {
 }
 
 // succeed has the ranks that are left meet at the first heir that lives. An heir is passed over only if its host says
-// that its process has ended, and more than half of those that may live must come: so two groups cannot begin.
+// that its process has ended, and more than half of the ranks that may live must come: so two groups cannot begin.
 func (m *member) succeed(ctx context.Context, wait time.Duration) (Regrouping, error) {
 	key, err := hkdf.Key(sha256.New, m.key, nil, "ringo heir", keyLen)
 	if err != nil {
 		panic(err) // only for lengths that are constants here
 	}
 	ended := m.known()
-	living := m.size - len(ended) // an heir that is passed over counts: it may have gone on with the others, and be done
+	living := m.size - len(ended) // heirs that are passed over count: they may have gone on first
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	o := m.estate.opt
@@ -122,7 +122,7 @@ func (m *member) succeed(ctx context.Context, wait time.Duration) (Regrouping, e
 				break
 			}
 			if f, ok := errors.AsType[*Failure](err); !ok || f.Rank >= 0 || ctx.Err() != nil {
-				// else the heir has died while this rank waited there
+				// other failures mean that the heir has died while this rank waited there
 				return Regrouping{}, err
 			}
 		}
@@ -150,7 +150,7 @@ func (m *member) known() map[int]string {
 	return ended
 }
 
-// serveHeirs serves the rendezvous of those that are left, in place of the hub.
+// serveHeirs serves the rendezvous of the ranks that are left, in place of the hub.
 func (m *member) serveHeirs(id ID, wait time.Duration, ended map[int]string) {
 	port, o := m.takePort(), m.estate.opt
 	if port == nil { // this rank closes its group
@@ -161,7 +161,7 @@ func (m *member) serveHeirs(id ID, wait time.Duration, ended map[int]string) {
 	hubs.m[id] = newHub(id, port, ListenOptions{TLS: o.TLS, Log: o.Log, Timeout: 2 * wait}, maps.Clone(ended))
 }
 
-// bereft reports whether the process that serves the hub is known to have died. It waits until that can be told.
+// bereft waits until it is known whether the process that serves the hub has died, and reports whether it has.
 func (m *member) bereft(ctx context.Context) bool {
 	select {
 	case <-m.mourned:

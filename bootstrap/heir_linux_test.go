@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The heir dies with the hub's process: the others do not wait for it.
+// The heir dies with the hub's process: the others do not wait for the heir.
 func TestHeirDies(t *testing.T) {
 	t.Parallel()
 	ranks := startRanks(t, 5, "shrink")
-	require.NoError(t, ranks[1].Process.Signal(syscall.SIGSTOP)) // so that it ends after
+	require.NoError(t, ranks[1].Process.Signal(syscall.SIGSTOP)) // so that it ends after rank 0
 	began := time.Now()
 	require.NoError(t, ranks[0].Process.Kill())
 	require.NoError(t, ranks[1].Process.Kill())

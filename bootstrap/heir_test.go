@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An heir goes on only with more than half of those that may live: the others may have gone on without it.
+// An heir goes on only with more than half of the ranks that may live: the others may have gone on without this heir.
 func TestHeirAlone(t *testing.T) {
 	for size, want := range map[int]string{
 		2: "",

@@ -18,10 +18,10 @@ import (
 
 const (
 	handshakeTime = 5 * time.Second        // for a connection to prove itself
-	maxGuests     = 1024                   // connections that have not yet done so
-	lingerTime    = 2 * time.Second        // how long the door stays open for late comers, who are told why they are late
-	goodbyeTime   = time.Second            // for the hub to answer a last word, and for a rank to close after bye
-	flushTime     = 400 * time.Millisecond // for last words to be written
+	maxGuests     = 1024                   // connections that have not yet proved themselves
+	lingerTime    = 2 * time.Second        // how long the door stays open for late comers, to tell them why they are late
+	goodbyeTime   = time.Second            // for the hub to answer a last message, and for a rank to close after bye
+	flushTime     = 400 * time.Millisecond // for last messages to be written
 )
 
 // A hub is the centre of one group. It listens, checks connections and seats the ranks
@@ -29,7 +29,7 @@ const (
 type hub struct {
 	id         ID
 	opt        ListenOptions
-	again      bool // there is to be a next hub; under the lock of hubs
+	again      bool // another hub follows this one; under the lock of hubs
 	log        *slog.Logger
 	warn       *auth.Log // for events that strangers can cause
 	ln         net.Listener
@@ -43,11 +43,11 @@ type hub struct {
 	lobby       lobby
 	verdict     *refusal       // why the group will never start
 	coordinator *coordinator   // nil until the group has started
-	began       time.Time      // when it did
-	ended       map[int]string // how the processes of ranks have ended; see Gone
-	heard       chan struct{}  // closed when one more is known, and made anew
+	began       time.Time      // when the group started
+	ended       map[int]string // by rank: how its process has ended; see Gone
+	heard       chan struct{}  // closed and replaced when ended grows
 	seated      int            // connections of ranks that are open
-	moved       int            // ranks that have
+	moved       int            // ranks that talk without a connection; see move
 	foreign     int            // connections that had another key
 	timer       *time.Timer
 	stopped     bool
@@ -65,7 +65,7 @@ func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub 
 	return h
 }
 
-// abandoned ends a hub that no rank has come to.
+// abandoned ends a hub to which no rank has come.
 func (h *hub) abandoned() {
 	h.mu.Lock()
 	came := h.lobby.seats != nil
@@ -92,7 +92,7 @@ func (h *hub) serve(conn net.Conn) {
 		if r := h.started(); r != nil {
 			switch how := h.outcome(r, s.Rank); how {
 			case "":
-			case EndedWell: // its program is done, and has left without a word
+			case EndedWell: // its program is done, and has left without a goodbye
 				r.hear(s.Rank, &leave{})
 			default:
 				why = "its process ended without goodbye: " + how
@@ -133,9 +133,9 @@ func (h *hub) greet(below net.Conn) (*seat, error) {
 	return s, err
 }
 
-// sit seats a rank, or refuses it. A conflict before the start ends the group for all:
-// it can never start. A hub that has ended says nothing: the rank tries again, and may
-// find the next hub.
+// sit seats a rank, or refuses it. A conflict before the start ends the group for all, since
+// the group can never start. A hub that has ended answers nothing: the rank tries again, and
+// may find the next hub.
 func (h *hub) sit(s *seat) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,7 +160,7 @@ func (h *hub) sit(s *seat) bool {
 	if no == nil {
 		no = h.lobby.sit(s)
 	}
-	if no == nil && h.lobby.full() && !s.sealed && h.opt.TLS != nil { // none of them is
+	if no == nil && h.lobby.full() && !s.sealed && h.opt.TLS != nil { // no rank's connection is sealed
 		no = conflict("the ranks come without TLS, and what serves the ID has TLS (%v): set RINGO_TLS, and RINGO_TLS_CERT, "+
 			"_KEY and _CA if it is by certificates, for both or for neither", h.opt.TLS)
 	}
@@ -183,13 +183,13 @@ func (h *hub) sit(s *seat) bool {
 	return true
 }
 
-// wordTime is how long a launcher may take to say how a process has ended whose connection has.
+// wordTime is how long a launcher may take to tell how a process has ended, after its connection has.
 const wordTime = 200 * time.Millisecond
 
-// outcome is how the process has ended of a rank that has neither closed its group nor failed, as the launcher says;
-// empty if it does not.
+// outcome is how the process of a rank ended that had neither closed its group nor failed, as told by the launcher;
+// empty if it was not told.
 func (h *hub) outcome(r *coordinator, rank int) string {
-	if _, gone := r.without(rank); gone || !h.opt.Launched || h.opt.members != nil { // a launcher knows of the first group
+	if _, gone := r.without(rank); gone || !h.opt.Launched || h.opt.members != nil { // it counts ranks of the first group
 		return ""
 	}
 	late := time.NewTimer(wordTime)
@@ -210,10 +210,10 @@ func (h *hub) outcome(r *coordinator, rank int) string {
 	}
 }
 
-// spareFiles are descriptors that a process needs for other things than ranks.
+// spareFiles is how many descriptors a process needs beside those of ranks.
 const spareFiles = 32
 
-// tooMany refuses more ranks than this process can have connections.
+// tooMany is the refusal of more ranks than this process can have connections, else nil.
 func (h *hub) tooMany(size int) *refusal {
 	if h.opt.files == 0 {
 		h.opt.files = descriptors()
@@ -237,7 +237,7 @@ func (h *hub) gone(rank int, why string) {
 	}
 }
 
-// miss ends a group whose ranks wait for one that cannot come. Under mu.
+// miss ends a group in which ranks wait for one that cannot come. A partial group it may start. Under mu.
 func (h *hub) miss() {
 	if h.lobby.partial {
 		if h.lobby.allHere(h.ended) {
@@ -283,7 +283,7 @@ func (h *hub) start() {
 		starts[rank].Pulse, starts[rank].Heirs = h.pulsePort, heirs
 		h.coordinator.tell([]int{rank}, &starts[rank])
 	}
-	if roster != nil && len(roster.Away) > 0 { // who comes late hears so as long as the group lives
+	if roster != nil && len(roster.Away) > 0 { // the door stays open: late comers are refused as long as the group lives
 		h.timer.Stop()
 		return
 	}
@@ -305,7 +305,7 @@ func (h *hub) endLater(f func()) {
 	h.timer = time.AfterFunc(h.linger, f)
 }
 
-// listen reads a rank's messages until its connection ends, and says why.
+// listen reads a rank's messages until its connection ends. why is the reason.
 func (h *hub) listen(s *seat) (why string) {
 	for {
 		m, err := s.link.receive(maxBlob + 64)
@@ -340,12 +340,12 @@ func (h *hub) started() *coordinator {
 	return h.coordinator
 }
 
-// wait takes what a rank may say before the start.
+// wait takes a message that a rank may send before the start.
 func (h *hub) wait(s *seat, m message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g, ok := m.(*giveUp)
-	if !ok || h.verdict != nil || h.coordinator != nil { // the rank takes the start that has crossed its word
+	if !ok || h.verdict != nil || h.coordinator != nil { // the start crossed the message, and counts
 		return
 	}
 	if h.lobby.partial && g.Timeout {
@@ -364,15 +364,15 @@ func (h *hub) wait(s *seat, m message) {
 	h.refuseAll(h.lobby.gaveUp(s.Rank, g, strangers))
 }
 
-// move has a rank of this process and the coordinator talk without a connection from now on. What
-// was said before is in the connection, which ends then. False means that the hub has ended.
+// move lets a rank of this process and the coordinator talk without a connection from now on. Earlier
+// messages are still in the connection, which then ends. False means that the hub has ended.
 func (h *hub) move(m *member) (*seat, bool) {
 	h.mu.Lock()
 	s, r := h.lobby.seats[m.rank], h.coordinator
 	ok := !h.stopped
 	if ok {
 		s.moved = m
-		if h.moved++; h.moved == h.lobby.size { // nobody is left who may ask
+		if h.moved++; h.moved == h.lobby.size { // all ranks are in this process: nobody will ask at the pulse's port
 			h.closePulse()
 		}
 	}
@@ -394,7 +394,7 @@ func (h *hub) hasMoved(s *seat) bool {
 	return s.moved != nil
 }
 
-// rise notes that a rank's connection has ended, and how; once.
+// rise notes once that a rank's connection has ended, and why.
 func (h *hub) rise(s *seat, why string) { s.risen.Do(func() { h.rose(s, why) }) }
 
 func (h *hub) rose(s *seat, why string) {
@@ -417,7 +417,7 @@ func (h *hub) rose(s *seat, why string) {
 	}
 }
 
-// flush waits a moment until the last words to all ranks are with the kernel.
+// flush waits, at most flushTime, until the last messages to all ranks are with the kernel.
 // The group has started: neither coordinator nor seats change any more.
 func (h *hub) flush() {
 	h.started().waitSettled()
@@ -428,7 +428,7 @@ func (h *hub) flush() {
 }
 
 // closeDoor stops listening; the next job may take the port. The caller's own listener stays open until the
-// hub ends: those that are left may meet there (regroup).
+// hub ends: the ranks that are left after a failure may meet there (regroup).
 func (h *hub) closeDoor() {
 	if h.opt.shared == nil {
 		h.shutDoor()

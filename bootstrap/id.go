@@ -16,9 +16,9 @@ import (
 	"strings"
 )
 
-// An ID is all that a rank must know to join a group: where the hub is and the
-// key that proves membership. It is a secret: whoever has it can join. It fits
-// an ncclUniqueId, byte for byte.
+// An ID is all that a rank must know to join a group: the address of the hub and
+// the key that proves membership. It is a secret: whoever has it can join. It has
+// the size of an ncclUniqueId.
 //
 //	0   "RNG", version
 //	4   key, 32 bytes
@@ -37,7 +37,7 @@ const (
 )
 
 // IDFor is the ID of the hub at addr ("host:port") for all ranks that know the secret.
-// All compute the same one if they spell addr the same; one of them, normally rank 0,
+// All compute the same ID if they spell addr the same; one of them, normally rank 0,
 // must Serve it.
 //
 // The secret should be random. The key is made of it by 300,000 rounds of
@@ -89,8 +89,8 @@ func makeID(addr string, key []byte) (id ID, err error) {
 	return id, nil
 }
 
-// Derive is another ID of the hub's address, for a purpose that all who know id agree on without a
-// word: those that are left of a group may meet there. Somebody at that address has to Serve it.
+// Derive is another ID at the same address. All who know id and purpose compute the same one, without a
+// message: the ranks that are left of a group may meet there. A process at the address has to Serve it.
 func (id ID) Derive(purpose string) ID {
 	key, err := hkdf.Key(sha256.New, id.key(), nil, "ringo id "+purpose, keyLen)
 	if err != nil {
@@ -109,7 +109,7 @@ func (id ID) Addr() string {
 	return string(bytes.TrimRight(id[addrAt:sumAt], "\x00"))
 }
 
-// Check says whether these bytes are an ID at all, and of this version.
+// Check is nil if these bytes are an ID of this version.
 func (id ID) Check() error {
 	switch {
 	case id == ID{}:
@@ -129,7 +129,7 @@ func (id ID) Check() error {
 }
 
 // String is the ID as one word for the environment or a command line, about
-// 90 characters. It contains the key: do not log it. Of package fmt only %s and %q
+// 90 characters. It contains the key: do not log it. Of fmt's verbs only %s and %q
 // write it.
 func (id ID) String() string {
 	raw := append(bytes.TrimRight(id[:sumAt], "\x00"), id[sumAt:]...)
@@ -182,7 +182,7 @@ func (id *ID) UnmarshalText(text []byte) (err error) {
 func (id ID) LogValue() slog.Value { return slog.StringValue(id.Addr()) }
 
 // Format keeps the key out of messages: all verbs but %s and %q write the address
-// alone, also where the ID is a field of what is printed.
+// alone, also where the ID is a field of the printed value.
 func (id ID) Format(f fmt.State, verb rune) {
 	switch verb {
 	case 's':

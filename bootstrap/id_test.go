@@ -47,7 +47,7 @@ func TestIDTextProperty(t *testing.T) {
 func presume(addr, secret string) {
 	stretched.Lock()
 	defer stretched.Unlock()
-	key := sha256.Sum256([]byte(addr + " " + secret)) // another for each job
+	key := sha256.Sum256([]byte(addr + " " + secret)) // differs for each job
 	stretched.addr, stretched.secret, stretched.key = addr, secret, key[:keyLen]
 }
 
@@ -170,7 +170,7 @@ func TestDerive(t *testing.T) {
 	require.NotEqual(t, a.Derive("b"), b.Derive("a"))
 }
 
-// Whoever has the key meets, and the key must be whole.
+// Ranks that have the key meet, and the key must be whole.
 func TestIDOf(t *testing.T) {
 	key := bytes.Repeat([]byte{7}, keyLen)
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Key: key})

@@ -27,23 +27,23 @@ type JoinOptions struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Log  *slog.Logger // nil is silence
 
-	machine string // in place of this machine's, for tests
+	machine string // in place of machineID, for tests
 	apart   bool   // keep the connection where the hub is in this process, for tests
 
-	refusable bool // that nobody listens is final
+	refusable bool // a refused connection is final
 }
 
-// Join enters the group of id as one of size ranks, and returns when all ranks
-// have. The deadline is ctx's, or DefaultJoinTimeout. An error is a *JoinError, and
-// every rank gets the same one: which ranks did not come, who claims the same rank,
-// which sizes differ, who died meanwhile.
+// Join enters the group of id as one of size ranks, and returns when all ranks have
+// entered. The deadline is ctx's, or DefaultJoinTimeout. An error is a *JoinError, and
+// every rank gets the same one: ranks that did not come, two that claim the same rank,
+// sizes that differ, ranks that died meanwhile.
 //
 // A process that has not proved that it has the ID's key is not believed, and cannot end
 // Join: another job's hub may have the port for a moment. Join tries again until the
 // deadline, and the error then describes that process.
 //
-// If ctx ends with a *Failure as its cause, also before Join, all that wait hear at once that its Culprits will not
-// come.
+// If ctx ends with a *Failure as its cause, also before Join, all ranks that wait hear at once that the Culprits will
+// not come.
 func Join(ctx context.Context, id ID, rank, size int, o JoinOptions) (Group, error) {
 	return (&joiner{id: id, rank: rank, size: size, opt: o}).join(ctx)
 }
@@ -71,7 +71,7 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 
 func (j *joiner) seated(ctx context.Context) (Group, error) {
 	l, err := j.enter(ctx)
-	if err != nil && willNot(ctx) { // those that wait for this rank must hear so
+	if err != nil && willNot(ctx) { // ranks that wait for this one must hear so
 		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTime)
 		defer cancel()
 		if told, no := j.try(brief); no == nil {
@@ -106,15 +106,15 @@ type joiner struct {
 
 	partial bool    // begin without ranks that do not come; see Meet
 	card    []byte  // with partial
-	roster  *Roster // who has come, with partial
+	roster  *Roster // with partial: who has come
 
-	port net.Listener // see heir
+	port net.Listener // of a rank that may be an heir
 }
 
 // strangerTime is the time after which Join warns that another process answers.
 const strangerTime = 3 * time.Second
 
-// loopbackTime is how long a loopback interface that is down is waited for: a namespace may still be set up.
+// loopbackTime is how long Join waits for a loopback interface that is down: a namespace may still be set up.
 const loopbackTime = time.Second
 
 // enter tries until a hub that has our key welcomes us.
@@ -154,8 +154,8 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 	}
 }
 
-// meets keeps the error that a process which is not our hub has caused. The error of the last try, which the deadline
-// cuts off, says less than those before.
+// meets keeps the error of a try that met a process which is not our hub. The last try is cut off by the deadline, so
+// its error tells less than earlier ones and does not replace them.
 func (j *joiner) meets(err error) {
 	if j.met == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 		j.met = err
@@ -209,7 +209,7 @@ func (j *joiner) try(ctx context.Context) (_ *link, err error) {
 	stop := context.AfterFunc(ctx, func() {
 		defer close(cut)
 		end := time.Unix(1, 0)
-		if willNot(ctx) { // if this rank is the last, the group has begun: await takes it
+		if willNot(ctx) { // go on: if this rank was the last, the group has begun, and await takes the start
 			end = time.Now().Add(goodbyeTime)
 		}
 		below.SetDeadline(end)
@@ -247,20 +247,20 @@ func (j *joiner) dial(ctx context.Context, address string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// tlsFailed is a listener with which no TLS could be agreed.
+// tlsFailed is the error of a listener with which no TLS could be agreed.
 type tlsFailed struct{ error }
 
 func (e tlsFailed) Unwrap() error { return e.error }
 
-// refusedByTLS reports whether a listener has refused this rank's certificate, or that it has
-// none: one hears of it after the handshake.
+// refusedByTLS reports whether a listener has refused this rank's certificate, or the lack of one.
+// In TLS 1.3 that error comes after the handshake.
 func refusedByTLS(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"
 }
 
-// greet has both sides prove that they know the key, this one first, and waits to
-// be seated. Before the hub's proof nothing that it says is believed.
+// greet has both sides prove that they know the key, this side first, and waits to
+// be seated. Before the hub's proof no message of the hub is believed.
 func (j *joiner) greet(l *link) error {
 	host, _ := os.Hostname() // only for messages
 	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host,
@@ -286,7 +286,7 @@ func (j *joiner) greet(l *link) error {
 	return errMalformed
 }
 
-// refused makes the hub's refusal this rank's error.
+// refused turns the hub's refusal into this rank's error.
 func (j *joiner) refused(r *refusal) *JoinError {
 	e := &JoinError{Reason: r.Reason, Missing: r.Missing}
 	switch r.Cause {
@@ -305,12 +305,12 @@ func (j *joiner) refused(r *refusal) *JoinError {
 	return e
 }
 
-// await waits for the start. When ctx ends it asks the hub for its verdict,
-// which knows who is missing.
+// await waits for the start. When ctx ends it asks the hub for a verdict, since
+// the hub knows which ranks are missing.
 func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 	stop := context.AfterFunc(ctx, func() {
 		g := &giveUp{Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded), Waited: j.waited(ctx)}
-		if f, ok := errors.AsType[*Failure](context.Cause(ctx)); ok { // of a group that this one is to grow from
+		if f, ok := errors.AsType[*Failure](context.Cause(ctx)); ok { // of the group from which this one was to grow
 			g.Dead, g.Reason = f.Culprits, f.Error()
 		}
 		l.send(g)
@@ -341,12 +341,12 @@ func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 	return nil, &JoinError{Reason: errMalformed.Error(), Err: errMalformed}
 }
 
-// stillWanted ends a group that has started although this rank, because of a failure, will not come. All other ranks
-// are in the group, so they hear of the failure there.
+// stillWanted returns g, a group that has started. If cause is why this rank will not come after all, it ends the group
+// instead: all other ranks are in the group, so they hear of the failure there.
 func stillWanted(g Group, cause error) (Group, error) {
 	f, failed := errors.AsType[*Failure](cause)
 	switch {
-	case failed && !f.Died: // of one that has died, the group hears itself
+	case failed && !f.Died: // the group hears of a death by itself
 		g.Fail(f.Error(), f.Culprits...)
 	case errors.Is(cause, context.Canceled):
 		g.Fail("cancelled while joining")
@@ -373,7 +373,7 @@ func (j *joiner) enrol(l *link, s *start) Group {
 		return m
 	}
 	m.up = func(msg message) {
-		if _, ok := msg.(*fail); ok && h != nil { // straight to the coordinator, where flush waits for it
+		if _, ok := msg.(*fail); ok && h != nil { // directly to the coordinator, where flush waits until it has settled
 			h.started().hear(j.rank, msg)
 			return
 		}
@@ -432,7 +432,7 @@ func (h *hub) take(m *member, l *link) bool {
 		h.rise(s, "left")
 	}
 	l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
-	pump(l, m) // what was said before
+	pump(l, m) // messages that were sent before
 	l.close()
 	return true
 }

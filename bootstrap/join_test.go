@@ -157,7 +157,7 @@ func TestTwoProcessesClaim(t *testing.T) {
 	}
 }
 
-// Who joins again before the others have left waits for them, then has a new group.
+// A rank that joins again before the others have left waits for them, then has a new group.
 func TestJoinAgain(t *testing.T) {
 	id, err := randomID("127.0.0.1:" + freePort(t))
 	require.NoError(t, err)
@@ -179,8 +179,8 @@ func TestJoinAgain(t *testing.T) {
 	require.Eventually(t, func() bool { return hubOf(id) == nil }, 10*time.Second, time.Millisecond)
 }
 
-// A rank whose process has ended cannot come: who waits for it hears of it, also
-// when it comes later, and also from the next hub.
+// A rank whose process has ended cannot come: ranks that wait for it hear so, also
+// ranks that come later, and also from the next hub.
 func TestGone(t *testing.T) {
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Again: true})
 	require.NoError(t, err)
@@ -260,8 +260,8 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	require.ErrorContains(t, j.err, "was cancelled while it waited")
 }
 
-// TestLastWillNotCome has the group start by the word of the rank that does not come: the others hear of it all the
-// same.
+// TestLastWillNotCome: the group starts by the claim of a rank that then does not come; the others hear of its failure
+// all the same.
 func TestLastWillNotCome(t *testing.T) {
 	id, _ := hubAt(t)
 	other := join(within(t, 10*time.Second), id, 0, 2)
@@ -343,7 +343,8 @@ func TestHubWithoutRanksEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return len(hubsNow()) == 0 }, 10*time.Second, time.Millisecond)
 }
 
-// Two jobs may be given one port: each turns the other's ranks away, with a warning, until they are where they belong.
+// Two jobs may be given one port: each hub turns the other job's ranks away, with a warning, until they reach their
+// own hub.
 func TestTwoJobsAtOnePort(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the kernel shares a port between listeners")
@@ -444,7 +445,7 @@ func TestStrangers(t *testing.T) {
 		func(c net.Conn) {}, // a port scanner
 		func(c net.Conn) { c.Write([]byte("GET / HTTP/1.1\r\n\r\n")) },
 		func(c net.Conn) { b := make([]byte, 4096); fillRandom(b); c.Write(b) },
-		func(c net.Conn) { c.Write(greeting(protocol)[:20]) },                // half a word
+		func(c net.Conn) { c.Write(greeting(protocol)[:20]) },                // half a greeting
 		func(c net.Conn) { c.Write(greeting(protocol)); drain(c) },           // no proof
 		func(c net.Conn) { c.Write(encode(frames[rand.IntN(len(frames))])) }, // no greeting
 		func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) },                   // reset
@@ -504,7 +505,7 @@ func fillRandom(b []byte) {
 	}
 }
 
-// Connections that say nothing, more than are let wait, do not keep ranks out.
+// Silent connections, more than maxGuests, do not keep ranks out.
 func TestSlowStrangers(t *testing.T) {
 	id, _ := hubAt(t)
 	var first net.Conn
@@ -525,7 +526,7 @@ func TestSlowStrangers(t *testing.T) {
 	closeAll(t, []Group{ja.g, jb.g})
 }
 
-// Whoever breaks off at any byte of its greeting is a stranger.
+// A caller that breaks off at any byte of its greeting is a stranger.
 func TestTruncatedGreeting(t *testing.T) {
 	id, _ := hubAt(t)
 	whole := greeting(protocol)

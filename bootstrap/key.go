@@ -11,8 +11,8 @@ import (
 // stretching makes each try at a chosen secret cost about 60 ms of one core.
 const stretching = 300_000
 
-// stretched is the key that the last call of secretKey has made. A process usually has
-// one secret, and so pays for it once.
+// stretched is the key of the last call of secretKey. A process usually has one secret,
+// and so pays for stretching once.
 var stretched struct {
 	sync.Mutex
 	addr, secret string
@@ -20,7 +20,7 @@ var stretched struct {
 }
 
 // secretKey makes a key of a secret that a person has chosen, or that is derived from
-// names. The address is its salt: a table of guesses is good for one hub only.
+// names. addr is the salt: a table of guesses is good for one hub only.
 func secretKey(addr, secret string) ([]byte, error) {
 	s := &stretched
 	s.Lock()

@@ -7,16 +7,16 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// TrialTime is how long the ranks have to say where they were stopped, after one of them has
+// TrialTime is how long the ranks have to tell where they were stopped, after one of them has
 // run out of time.
 const TrialTime = 1500 * time.Millisecond
 
 // A Stopped is where a rank's operation was stopped.
 type Stopped struct {
 	Last        uint64 // the last collective that the rank is known to have begun
-	Unsure      bool   // it may have begun later ones
+	Unsure      bool   // the rank may have begun later ones
 	At          uint64 // the collective that the rank was in, 0 if in none
-	Peer        int    // the rank waited for, -1 if unknown; with At 0 in a Send or Recv
+	Peer        int    // the rank that it waited for, -1 if unknown; with At 0 in a Send or Recv
 	Sending     bool   // it waited to send
 	Round, Step int    // of the schedule
 	Waited      time.Duration
@@ -27,7 +27,7 @@ type Lateness struct {
 	Reason  history.Reason
 	Call    Called        // the collective that ranks waited in, zero if they waited in a Send or Recv
 	Waiting []int         // who waited there, ascending; at most 1024
-	Waited  time.Duration // the longest of them
+	Waited  time.Duration // the longest wait of these
 	Last    Called        // the last collective that the first of the culprits has begun, zero if none or not known
 }
 
@@ -42,7 +42,7 @@ type trial struct {
 	timer *time.Timer
 }
 
-// late takes where a rank was stopped. The first has all others stop. Under mu.
+// late notes where a rank was stopped. The first call begins a trial, and stops all others. Under mu.
 func (r *coordinator) late(rank int, p Position) {
 	if r.trial == nil {
 		if len(r.audience(-1)) == 0 { // all know of a failure
@@ -71,7 +71,7 @@ func (r *coordinator) late(rank int, p Position) {
 	r.conclude(t)
 }
 
-// conclude tells all who is to blame, once. Under mu.
+// conclude ends a trial, and tells all ranks which are to blame. Under mu.
 func (r *coordinator) conclude(t *trial) {
 	t.timer.Stop()
 	said := t.said
@@ -83,7 +83,7 @@ func (r *coordinator) conclude(t *trial) {
 	r.forget() // complaints are consequences
 }
 
-// verdictOf is the failure of ranks that have said where they were stopped.
+// verdictOf is the Failure that follows from where ranks were stopped, by the positions they said.
 func verdictOf(size int, said map[int]Position, gone []bool) *Failure {
 	states := make([]history.State, size)
 	for q := range states {
@@ -93,7 +93,7 @@ func verdictOf(size int, said map[int]Position, gone []bool) *Failure {
 			s := p.Stop
 			states[q] = history.State{Rank: q, Heard: true, Last: max(s.Last, s.At), Unsure: s.Unsure, At: s.At, Peer: s.Peer,
 				Sending: s.Sending, Round: s.Round, Step: s.Step}
-		} else if gone[q] { // in order; it is not waited for, or the verdict would be another
+		} else if gone[q] { // it left in order, and no rank waits for it, else judge had found that
 			states[q].Heard, states[q].Last = true, ^uint64(0)
 		}
 	}

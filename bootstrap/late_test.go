@@ -25,7 +25,7 @@ func outside(calls string) *late {
 	return &late{p}
 }
 
-// A rank runs out of time: all stop and say where they were, and all hear who is to blame.
+// A rank runs out of time: all stop and tell where they were, and all hear which ranks are to blame.
 func TestTrial(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -106,7 +106,7 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// The verdict is the same on all ranks, whatever joins them.
+// The verdict is the same on all ranks, in every kind of group.
 func TestLate(t *testing.T) {
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
 		for r, g := range groups {
@@ -129,7 +129,7 @@ func TestLate(t *testing.T) {
 	})
 }
 
-// Who names nobody, or one end of a link, is not believed: the words for it name them.
+// A failed message without the culprits that its Lateness's text names, such as both ends of a link, is malformed.
 func TestParseLateness(t *testing.T) {
 	for _, bad := range []failed{
 		{Failure{Rank: -1, Late: &Lateness{Reason: history.Link}}},

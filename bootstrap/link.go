@@ -16,7 +16,7 @@ const (
 	probeInterval   = 2 * time.Second
 	probeCount      = 5 // … and given up after 5 + 5 × 2 seconds
 	silence         = idleBeforeProbe + probeCount*probeInterval
-	looks           = 3 // within silence, at what a host has not acknowledged
+	looks           = 3 // number of looks within silence at the bytes that a host has not acknowledged
 )
 
 // A link is a connection with a queue of frames to send, so that send never blocks. Its
@@ -24,13 +24,13 @@ const (
 type link struct {
 	conn     net.Conn
 	in       *bufio.Reader
-	tcp      *net.TCPConn  // below conn; nil if something else is
+	tcp      *net.TCPConn  // below conn; nil if that is no TCP connection
 	patience time.Duration // with a host that acknowledges nothing
 
 	mu      sync.Mutex
-	watched bool // look comes again
+	watched bool // a call of look is due
 	queue   net.Buffers
-	writing chan struct{} // closed when all is written; nil while nobody writes
+	writing chan struct{} // closed when all is written; nil while no goroutine writes
 	broken  bool
 }
 
@@ -76,13 +76,13 @@ func (l *link) write() {
 		}
 		l.mu.Unlock()
 		if _, err := batch.WriteTo(l.conn); err != nil {
-			l.close() // the reader sees it and says so
+			l.close() // the reader returns the reason
 		}
 	}
 }
 
-// watch has look come while there is something that the other kernel has not acknowledged: keep-alive probes are not
-// sent then, and retransmission takes a quarter of an hour. Under mu.
+// watch makes look be called while there are bytes that the other kernel has not acknowledged: then keep-alive probes
+// are not sent, and retransmission gives up only after a quarter of an hour. Under mu.
 func (l *link) watch() {
 	if l.tcp == nil || l.watched {
 		return
@@ -91,7 +91,7 @@ func (l *link) watch() {
 	time.AfterFunc(l.patience/looks, l.look)
 }
 
-// look ends what the reader waits for if the host at the other end is silent.
+// look ends the reader's wait if the host at the other end is silent.
 func (l *link) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,14 +101,14 @@ func (l *link) look() {
 	}
 	pending, silent := unacknowledged(l.tcp, l.patience)
 	if silent {
-		l.conn.SetReadDeadline(time.Unix(1, 0)) // the reader says why
+		l.conn.SetReadDeadline(time.Unix(1, 0)) // the reader returns the reason
 	}
 	if pending || l.writing != nil {
 		l.watch()
 	}
 }
 
-// flush waits until all that was sent is with the kernel, at most d.
+// flush waits until all sent frames are with the kernel, at most d.
 func (l *link) flush(d time.Duration) {
 	l.mu.Lock()
 	writing := l.writing
@@ -124,7 +124,7 @@ func (l *link) flush(d time.Duration) {
 
 func (l *link) receive(limit int) (message, error) { return decode(l.in, limit) }
 
-// closeWrite ends what the other side reads, after what was sent.
+// closeWrite ends the stream to the other side, after the frames that were sent.
 func (l *link) closeWrite() {
 	if c, ok := l.conn.(interface{ CloseWrite() error }); ok {
 		c.CloseWrite()

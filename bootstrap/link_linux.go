@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unanswered is how many tries in a row a host must have left without an answer.
+// unanswered is how many tries in a row a host must leave without an answer to count as silent.
 const unanswered = 3
 
-// unacknowledged reports whether the other kernel has yet to acknowledge what was sent, and whether it has been silent
-// for d although it was asked. The kernel of a process that is stopped answers, also where there is no room for more.
-// TCP_USER_TIMEOUT would end that connection too.
+// unacknowledged reports whether the other kernel has yet to acknowledge bytes, and whether it has been silent for d
+// although it was asked. The kernel of a stopped process answers, even when its buffers are full; TCP_USER_TIMEOUT
+// would end that connection too.
 func unacknowledged(c *net.TCPConn, d time.Duration) (pending, silent bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -30,8 +30,8 @@ func unacknowledged(c *net.TCPConn, d time.Duration) (pending, silent bool) {
 	return i.Unacked > 0 || i.Notsent_bytes > 0, answered >= d && max(i.Retransmits, i.Probes) >= unanswered
 }
 
-// machineID tells this machine and its network namespace, which abstract sockets belong to, from all
-// others.
+// machineID names this machine and its network namespace, to which abstract sockets belong. It is ""
+// if that is not known.
 func machineID() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -45,7 +45,7 @@ func machineID() string {
 	return strings.TrimSpace(string(boot)) + " " + space + containers + pids
 }
 
-// descriptors is how many files this process may have open.
+// descriptors is how many files this process may have open, math.MaxInt if that is not known.
 func descriptors() int {
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {

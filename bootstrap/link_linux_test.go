@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel watches over connections; a host cannot be made silent here, but
-// the options can be read.
+// The kernel watches over connections. A test cannot make a host silent, but it
+// can read the options.
 func TestLinksAreWatched(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestLinksAreWatched(t *testing.T) {
 		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 5},
 		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 2},
 		{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 5},
-		{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0}, // which would end connections to stopped processes
+		{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0}, // it would end connections to stopped processes
 	} {
 		require.NoError(t, raw.Control(func(fd uintptr) {
 			got, err := unix.GetsockoptInt(int(fd), o.level, o.name)
@@ -38,7 +38,7 @@ func TestLinksAreWatched(t *testing.T) {
 	}
 }
 
-// linkTo is a link that gives up a silent host after d, and what accepts it.
+// linkTo is a link that gives up a silent host after d, and the connection at its other end.
 func linkTo(t *testing.T, d time.Duration) (*link, *net.TCPConn) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func linkTo(t *testing.T, d time.Duration) (*link, *net.TCPConn) {
 	return l, far.(*net.TCPConn)
 }
 
-// A process that is stopped reads nothing, and its kernel answers for it: it is waited for, however much is on its way.
+// A stopped process reads nothing, but its kernel answers: the link stays, however much is on its way.
 func TestLinkToStoppedProcess(t *testing.T) {
 	t.Parallel()
 	l, far := linkTo(t, 100*time.Millisecond)
@@ -79,7 +79,7 @@ func TestLinkToStoppedProcess(t *testing.T) {
 	require.Equal(t, "its connection ended without goodbye", explain(<-ended))
 }
 
-// A host that has vanished answers nothing. Here, its kernel drops what comes.
+// A host that has vanished answers nothing. Here, a filter of the kernel drops all packets.
 func TestLinkToSilentHost(t *testing.T) {
 	t.Parallel()
 	l, far := linkTo(t, 100*time.Millisecond)

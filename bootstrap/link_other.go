@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// unacknowledged is not known.
+// unacknowledged is not known on this system.
 func unacknowledged(*net.TCPConn, time.Duration) (pending, silent bool) { return false, false }
 
-// machineID is where ranks hand each other what they have: nowhere without abstract sockets.
+// machineID is "": without abstract sockets ranks cannot share results, see head.
 func machineID() string { return "" }
 
-// descriptors is how many files this process may have open: not known.
+// descriptors is math.MaxInt: the limit is not known.
 func descriptors() int { return math.MaxInt }

@@ -11,12 +11,12 @@ import (
 // A lobby is where ranks wait until all are here. It knows no network.
 type lobby struct {
 	size  int
-	first int           // the rank that came first and said size
+	first int           // the rank that came first and set size
 	seats map[int]*seat // by rank
 
-	partial bool           // it begins without those that do not come; the first rank has said so
-	came    []int          // with partial, once it has begun: what the ranks were before they were numbered anew
-	away    map[int]string // with partial: why ranks that were here are not any more
+	partial bool           // the group may begin without ranks that do not come, as the first rank has said
+	came    []int          // with partial, once it has begun: by new rank, the number that Meet was called with
+	away    map[int]string // with partial: by rank that was here, why it is not any more
 }
 
 type seat struct {
@@ -27,7 +27,7 @@ type seat struct {
 	sealed bool // its connection goes over TLS
 
 	ear   func(message) // of a rank in the hub's process, in place of the link; under the lock of the coordinator
-	moved *member       // that rank, nil before it has moved; under mu of the hub
+	moved *member       // the member of that rank, nil before it has moved; under mu of the hub
 	risen sync.Once
 }
 
@@ -35,7 +35,7 @@ func (s *seat) String() string {
 	return fmt.Sprintf("process %d on %s (%s)", s.Pid, s.Host, s.from)
 }
 
-// sit gives s its seat, or says why it cannot have it.
+// sit gives s its seat, or returns why s cannot have one.
 func (l *lobby) sit(s *seat) *refusal {
 	if l.seats == nil {
 		l.size, l.first, l.seats = s.Size, s.Rank, map[int]*seat{}
@@ -77,7 +77,7 @@ func conflict(format string, args ...any) *refusal {
 
 func (l *lobby) full() bool { return l.seats != nil && len(l.seats) == l.size }
 
-// gaveUp is the verdict when a rank stops waiting.
+// gaveUp is the refusal for all when a rank stops waiting.
 func (l *lobby) gaveUp(rank int, g *giveUp, strangers string) *refusal {
 	if len(g.Dead) > 0 {
 		return &refusal{Cause: causeDied, Rank: g.Dead[0],
@@ -101,7 +101,7 @@ func (l *lobby) gaveUp(rank int, g *giveUp, strangers string) *refusal {
 			len(missing), l.size, spell(g.Waited), ranges(missing), ranges(here), strangers)}
 }
 
-// maxListed bounds the list of missing ranks that travels.
+// maxListed is the most ranks that a message lists as missing.
 const maxListed = 1024
 
 func (l *lobby) died(rank int, why string) *refusal {
@@ -109,14 +109,14 @@ func (l *lobby) died(rank int, why string) *refusal {
 		Reason: fmt.Sprintf("rank %d, %v, died while it waited for the others: %s", rank, l.seats[rank], why)}
 }
 
-// ended is the verdict when a rank cannot come any more.
+// ended is the refusal for all when a rank cannot come any more.
 func (l *lobby) ended(rank int, why string) *refusal {
 	return &refusal{Cause: causeDied, Rank: rank,
 		Reason: fmt.Sprintf("rank %d will not come, for its process has ended: %s", rank, why)}
 }
 
-// busy is the refusal of a rank that comes again, for the next group, before all others
-// have left this one.
+// busy is the refusal of a rank that comes for the next group, before all others have left
+// this one.
 func busy(here []int) *refusal {
 	return &refusal{Cause: causeBusy, Rank: -1,
 		Reason: fmt.Sprintf("the group before has not ended, rank %s is in it", ranges(here))}

@@ -11,21 +11,21 @@ import (
 // MaxCard is the most bytes of a card.
 const MaxCard = 3 << 10
 
-// A Roster says who has come to a group that began without those that did not.
+// A Roster lists the ranks that have come to a group of Meet, and the others.
 type Roster struct {
-	Came  []int          // by rank in the group: the rank that Meet was called with, ascending
-	Cards [][]byte       // the same: what each has said of itself
-	Away  map[int]string // why the others are not here, as far as it is known; else empty
+	Came  []int          // by rank in the group: the rank with which Meet was called, ascending
+	Cards [][]byte       // by rank in the group: its card
+	Away  map[int]string // by rank that is not here: why, "" if that is not known
 }
 
-// Meet is Join for ranks that go on without those that do not come. The group begins when all are here, when the
-// first that came has waited until its deadline, or when the processes of those that are not here are known to have
-// ended. Its ranks are numbered anew; the Roster says who they are. A card, of MaxCard bytes at most, is what this
-// rank tells the others of itself.
+// Meet is Join for ranks that go on without ranks that do not come. The group begins when all are here, when the first
+// deadline of a waiting rank passes, or when the processes of all that are not here are known to have ended. Its ranks
+// are numbered anew; the Roster has their old numbers. card, of MaxCard bytes at most, is this rank's message to the
+// others in the Roster.
 //
-// A rank that comes when the others have begun without it gets a *JoinError that wraps ErrExcluded, as long as one of
-// them has not closed the group. One that is stopped while it waits is in the group. All ranks of an ID must call
-// Meet, or all Join.
+// A rank that comes after the others have begun gets a *JoinError that wraps ErrExcluded, until all of them have closed
+// the group. A rank that is stopped (SIGSTOP) while it waits is in the group. All ranks of an ID must call Meet, or all
+// Join.
 func Meet(ctx context.Context, id ID, rank, size int, card []byte, o JoinOptions) (Group, *Roster, error) {
 	if len(card) > MaxCard {
 		return nil, nil, &JoinError{Reason: fmt.Sprintf("a card of %d bytes, at most %d", len(card), MaxCard)}
@@ -35,7 +35,7 @@ func Meet(ctx context.Context, id ID, rank, size int, card []byte, o JoinOptions
 	return g, j.roster, err
 }
 
-// Meet is Spec.Join by Meet.
+// Meet is Spec.Join with package function Meet in place of Join.
 func (s Spec) Meet(ctx context.Context, card []byte, lo ListenOptions, jo JoinOptions) (Group, *Roster, error) {
 	if s.Size == 1 && s.Addr == "" {
 		return Local(1)[0], &Roster{Came: []int{0}, Cards: [][]byte{card}, Away: map[int]string{}}, nil
@@ -47,7 +47,7 @@ func (s Spec) Meet(ctx context.Context, card []byte, lo ListenOptions, jo JoinOp
 	return Meet(ctx, id, s.Rank, s.Size, card, jo)
 }
 
-// entered takes the roster, in which this rank must be.
+// entered takes the roster. It returns false if this rank is not on it.
 func (j *joiner) entered(r *roster) bool {
 	rank := slices.Index(r.Came, j.rank)
 	if !j.partial || rank < 0 {
@@ -58,7 +58,7 @@ func (j *joiner) entered(r *roster) bool {
 	return true
 }
 
-// allHere reports whether all are here that can come.
+// allHere reports whether all ranks are here that can come.
 func (l *lobby) allHere(ended map[int]string) bool {
 	for r := range l.size {
 		if _, gone := ended[r]; !gone && l.seats[r] == nil {
@@ -68,7 +68,7 @@ func (l *lobby) allHere(ended map[int]string) bool {
 	return len(l.seats) > 0
 }
 
-// settle numbers those anew that have come to a group which may be partial, and says who they are.
+// settle numbers the ranks of a partial lobby anew, and returns their roster; nil if the lobby is not partial.
 func (l *lobby) settle(ended map[int]string) *roster {
 	if !l.partial {
 		return nil
@@ -93,7 +93,7 @@ func (l *lobby) settle(ended map[int]string) *roster {
 	return r
 }
 
-// late refuses a rank that comes when a group has begun that may be partial. Under mu.
+// late refuses a rank that comes after a partial group has begun. Under mu.
 func (h *hub) late(s *seat) *refusal {
 	if i, came := slices.BinarySearch(h.lobby.came, s.Rank); came {
 		if here, gone := h.coordinator.without(i); gone {
@@ -106,11 +106,11 @@ func (h *hub) late(s *seat) *refusal {
 			spell(time.Since(h.began)))}
 }
 
-// vacate takes a rank out of the lobby of a group that may be partial. Under mu.
+// vacate takes a rank out of a partial lobby. Under mu.
 func (h *hub) vacate(s *seat, why string) {
 	delete(h.lobby.seats, s.Rank)
 	h.lobby.away[s.Rank] = why
-	for h.lobby.first = range h.lobby.seats { // one of those that are left
+	for h.lobby.first = range h.lobby.seats { // any rank that is left
 	}
 	if len(h.lobby.seats) == 0 && !h.stopped {
 		h.lobby = lobby{}
@@ -118,7 +118,7 @@ func (h *hub) vacate(s *seat, why string) {
 	}
 }
 
-// roster tells who is in a group that may be partial, before it starts.
+// roster tells the ranks of a partial group who has come, before the start.
 type roster Roster
 
 func (*roster) kind() kind { return kRoster }

@@ -15,7 +15,7 @@ type met struct {
 	err error
 }
 
-// meets has a rank meet in the background, and returns when it is seated as one of n.
+// meets calls Meet in the background, and returns when the rank is seated as one of n.
 func meets(t *testing.T, ctx context.Context, id ID, rank, size, n int) <-chan met {
 	t.Helper()
 	c := make(chan met, 1)
@@ -29,7 +29,7 @@ func meets(t *testing.T, ctx context.Context, id ID, rank, size, n int) <-chan m
 	return c
 }
 
-// groupsOf takes what ranks have met, which must be the same of all.
+// groupsOf takes the results of Meet, whose rosters must all be want.
 func groupsOf(t *testing.T, want Roster, all ...<-chan met) []Group {
 	t.Helper()
 	for _, rank := range want.Came {
@@ -48,8 +48,8 @@ func groupsOf(t *testing.T, want Roster, all ...<-chan met) []Group {
 	return groups
 }
 
-// Whoever does not come in time is left out, whatever its rank; it hears so when it comes, as long as the others are
-// there.
+// A rank that does not come in time is left out, whatever its number; when it comes it hears so, as long as the others
+// are there.
 func TestMeetWithoutSome(t *testing.T) {
 	for _, size := range []int{4, 5} { // without a rank in the middle, and the last
 		id, _ := hubAt(t)
@@ -57,7 +57,7 @@ func TestMeetWithoutSome(t *testing.T) {
 		b := meets(t, within(t, 20*time.Second), id, 3, size, 2)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		c := meets(t, ctx, id, 2, size, 3) // the first that loses patience
+		c := meets(t, ctx, id, 2, size, 3) // the first to lose patience
 		away := map[int]string{0: ""}
 		if size == 5 {
 			away[4] = ""
@@ -85,8 +85,8 @@ func TestMeetAll(t *testing.T) {
 		meets(t, within(t, 20*time.Second), id, 0, 2, 2), a))
 }
 
-// Nobody waits for processes that have ended, before they came or while they waited for the others; and who dies there
-// may come again.
+// Nobody waits for processes that have ended, before they came or while they waited for the others. A rank that dies
+// in the lobby may come again.
 func TestMeetWithoutTheDead(t *testing.T) {
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Again: true})
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestMeetWithoutTheDead(t *testing.T) {
 	require.Equal(t, []int{0, 1, 3}, first[0].who.Came)
 	closeAll(t, []Group{first[0].g, first[1].g})
 
-	// The next group at the same ID knows of it.
+	// The next group at the same ID knows of the ended process.
 	require.Eventually(t, func() bool { h := hubOf(id); return h != nil && h.started() == nil }, 10*time.Second,
 		time.Millisecond)
 	a = meets(t, within(t, 20*time.Second), id, 0, 4, 1)
@@ -129,7 +129,7 @@ func TestMeetWithoutTheDead(t *testing.T) {
 	closeAll(t, groupsOf(t, Roster{Came: []int{0}, Away: groupsAway}, a))
 }
 
-// Whoever is cancelled is away, and the others wait on; when nobody is left the hub waits for ranks as before.
+// A rank that is cancelled is away, and the others wait on. When nobody is left the hub waits for ranks as before.
 func TestMeetCancelled(t *testing.T) {
 	id, _ := hubAt(t)
 	quit := func(size, seats int, meanwhile func()) {
@@ -154,13 +154,13 @@ func TestMeetCancelled(t *testing.T) {
 	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
 	Gone(id, 2, "exit status 1")
 	Gone(id, 3, "exit status 1")
-	Gone(id, 0, "") // who was away may be known to have ended
+	Gone(id, 0, "") // a rank that was away may be known to have ended
 	closeAll(t, groupsOf(t,
 		Roster{Came: []int{1}, Away: map[int]string{0: "its process has ended: ", 2: "its process has ended: exit status 1",
 			3: "its process has ended: exit status 1"}}, a))
 }
 
-// A rank that waits for all and one that does not have no group.
+// A rank that calls Join and one that calls Meet get no group.
 func TestMeetAndJoin(t *testing.T) {
 	id, _ := hubAt(t)
 	a := meets(t, within(t, 20*time.Second), id, 0, 2, 1)

@@ -13,14 +13,14 @@ import (
 type member struct {
 	rank, size int
 	key        []byte
-	at         net.Addr                    // of its connection to the hub, nil for none or the program's own
+	at         net.Addr                    // local address of its connection to the hub; nil if there is none, or it is the program's own
 	up         func(message)               // to the coordinator; keeps order, does not block
 	drop       func()                      // ends the connection without goodbye
-	flush      func()                      // waits a moment until all that was sent up is on its way
+	flush      func()                      // waits a moment until all messages sent up are on their way
 	hangUp     func()                      // ends the connection and all its goroutines, after bye
-	feel       func(context.Context) error // finds out whether the hub lives; nil if that cannot be known
+	feel       func(context.Context) error // finds out whether the hub lives, see joiner.feel; nil if that cannot be known
 	failed     chan struct{}               // closed when failure is set
-	byed       chan struct{}               // closed when the coordinator has answered our leave, or cannot
+	byed       chan struct{}               // closed when the coordinator has answered this rank's leave, or cannot
 	closed     chan struct{}               // closed by Leave and Close
 
 	order sync.Mutex // held while calling up, so that messages go up in order
@@ -29,7 +29,7 @@ type member struct {
 	mu        sync.Mutex // never held while calling up
 	waits     map[uint64]chan result
 	held      map[uint64]chan result     // AllGathers that have completed, whose result is on its way from the head
-	withdrawn map[uint64]*WithdrawnError // AllGathers that this rank has yet to come to
+	withdrawn map[uint64]*WithdrawnError // AllGathers to which this rank has yet to come
 	stops     *left                      // no AllGather from stops.Seq on can complete
 	gone      map[int]bool               // ranks that have said goodbye
 	hosts     []int                      // ranks here whose process serves the hub
@@ -51,8 +51,8 @@ type member struct {
 	parted  int           // the last stage that all ranks have come to
 	parting chan struct{} // closed when parted grows
 	ended   chan struct{} // closed when the way to the coordinator has ended
-	mourned chan struct{} // closed when it is known why, as far as that can be known
-	hubDied bool          // its process has
+	mourned chan struct{} // closed when the reason for ended is known, as far as possible
+	hubDied bool          // the process that serves the hub has died
 	estate  estate
 
 	failOnce, leaveOnce, closeOnce, byeOnce, mournOnce sync.Once
@@ -86,7 +86,7 @@ func (m *member) Failure() *Failure {
 	return m.failure
 }
 
-// refuse says why AllGather seq cannot complete, as far as is known. Under mu.
+// refuse is why AllGather seq cannot complete, nil if it may, as far as is known. Under mu.
 func (m *member) refuse(seq uint64) error {
 	select {
 	case <-m.closed:
@@ -113,14 +113,14 @@ func (m *member) hear(msg message) {
 			m.giving.keep(msg)
 		}
 	case *held:
-		if done, ok := m.waits[msg.Seq]; ok { // no failure can end it any more
+		if done, ok := m.waits[msg.Seq]; ok { // a failure must not end it any more
 			delete(m.waits, msg.Seq)
 			m.held[msg.Seq] = done
 			go m.fetch(msg.Seq)
 		}
 	case *withdrawn:
 		w := &WithdrawnError{Rank: msg.Rank, Missing: slices.Clone(msg.Missing), Reason: msg.Reason}
-		if isClosed(m.closed) { // to leave is to give up
+		if isClosed(m.closed) { // Leave gives up
 			w.Err = ErrClosed
 		}
 		if !m.settle(msg.Seq, result{err: w}) {
@@ -225,7 +225,7 @@ var (
 	errEnded = errors.New("the rendezvous has ended")
 )
 
-// lost says that the way to the coordinator has ended.
+// lost is called when the way to the coordinator has ended.
 func (m *member) lost(why string) {
 	defer m.mournOnce.Do(func() { close(m.mourned) })
 	if m.parts() {
@@ -241,7 +241,7 @@ func (m *member) lost(why string) {
 	m.fail(f)
 }
 
-// parts notes that the way to the coordinator has ended, and reports whether it might.
+// parts notes that the way to the coordinator has ended, and reports whether that is no failure.
 func (m *member) parts() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,7 +255,7 @@ func (m *member) parts() bool {
 	switch {
 	case isClosed(m.closed):
 		m.settleAll(ErrClosed)
-	case m.orphan: // the hub may end then; only AllGather cannot go on
+	case m.orphan: // the hub may end then: only AllGather cannot go on
 		m.hearLeft(&left{Rank: m.stops.Rank, Last: unsaid})
 	default:
 		return false
@@ -276,7 +276,7 @@ func (m *member) Fail(reason string, culprits ...int) {
 func (m *member) Close() error {
 	m.closeOnce.Do(func() {
 		m.leave(false)
-		if m.stays { // else its goodbye has said so
+		if m.stays { // otherwise the goodbye has told that
 			m.send(&parted{Apart})
 		}
 		m.hangUp()
@@ -300,8 +300,8 @@ func (m *member) Inquire(p Position) {
 	}
 }
 
-// judge finds out without a hub, which has ended because all that served it left, whether this rank waits for one
-// of those, in collective n.
+// judge takes the hub's place after the hub has ended because all ranks that served it left: it finds out whether this
+// rank waits in collective n for one of these.
 func (m *member) judge(n uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -338,7 +338,7 @@ func (m *member) Silent() []int {
 	return slices.Clone(m.silent)
 }
 
-// answer tells the coordinator where this rank is, or that it cannot be said now.
+// answer sends the coordinator this rank's position, or that it is not known now.
 func (m *member) answer() { m.say(&position{m.position()}) }
 
 func (m *member) position() known {
@@ -355,14 +355,14 @@ func (m *member) position() known {
 	return known{true, p.recent()}
 }
 
-// send tells the coordinator something, in order.
+// send sends the coordinator a message, in order.
 func (m *member) send(msg message) {
 	m.order.Lock()
 	defer m.order.Unlock()
 	m.up(msg)
 }
 
-// say tells the coordinator something, unless the goodbye has been said.
+// say sends the coordinator a message, unless the goodbye was sent.
 func (m *member) say(msg message) {
 	m.order.Lock()
 	defer m.order.Unlock()

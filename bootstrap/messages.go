@@ -7,17 +7,17 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// claim identifies the rank. It is the body of the rank's proof in the handshake, and no
-// message of its own.
+// claim identifies the rank. It is part of the rank's proof in the handshake, and no message
+// of its own.
 type claim struct {
 	Rank, Size int
 	Pid        int
 	Hosts      bool   // the hub lives in this rank's process
 	Host       string // name of the rank's machine, for messages
-	Machine    string // tells the rank's machine from others; empty if that cannot be told
-	Partial    bool   // the group may begin without ranks that do not come; all say the same
+	Machine    string // names the rank's machine, see machineID; empty if that is not known
+	Partial    bool   // the group may begin without ranks that do not come; the same for all ranks
 	Card       []byte // with Partial: for the Roster
-	Port       int    // of the rank, where others meet if it is an heir; 0 if it has none
+	Port       int    // of the rank, where others meet if the rank is an heir; 0 if it has none
 }
 
 func (m *claim) Append(b []byte) []byte {
@@ -37,7 +37,7 @@ func (m *claim) Parse(b []byte) error {
 	return f.end()
 }
 
-// refusal is the hub's last word to a rank that may not join, or to all when the group
+// refusal is the hub's last message to a rank that may not join, or to all when the group
 // can never start.
 type refusal struct {
 	Cause   cause
@@ -70,7 +70,7 @@ func (m *refusal) Parse(b []byte) error {
 	return f.end()
 }
 
-// welcome: the rank is in and waits for the others.
+// welcome: the rank has its seat and waits for the others.
 type welcome struct{ empty }
 
 func (*welcome) kind() kind { return kWelcome }
@@ -79,9 +79,9 @@ func (*welcome) kind() kind { return kWelcome }
 type start struct {
 	Salt   salt
 	Hosts  []int // ranks in the process that serves the hub
-	Head   int   // the rank that gets large results for this rank's machine; -1 if this rank does itself
-	Takers int   // ranks that this rank gives them to
-	Apart  bool  // some of these are in other processes
+	Head   int   // the rank that gets large results for this rank's machine; -1 if this rank gets them from the hub
+	Takers int   // number of ranks to which this rank, as a head, gives results
+	Apart  bool  // some takers are in other processes
 	Pulse  int   // a port at the hub's address that is open as long as its process lives; 0 if there is none
 	Heirs  []heir
 }
@@ -111,7 +111,7 @@ func (m *start) Parse(b []byte) error {
 type giveUp struct {
 	Timeout bool // its deadline passed; otherwise it was cancelled
 	Waited  time.Duration
-	Dead    []int  // not for that: these will not come
+	Dead    []int  // if not empty, neither: these ranks will not come
 	Reason  string // with Dead
 }
 
@@ -159,7 +159,7 @@ func (m *gathered) Parse(b []byte) error {
 	return f.end()
 }
 
-// held: the head of this rank's machine has what the Seq-th AllGather has gathered.
+// held: the head of this rank's machine has the result of the Seq-th AllGather.
 type held struct{ Seq uint64 }
 
 func (*held) kind() kind { return kHeld }
@@ -172,12 +172,12 @@ func (m *held) Parse(b []byte) error {
 	return f.end()
 }
 
-// resend: the rank could not get that from its head.
+// resend: the rank could not get the result from its head.
 type resend struct{ held }
 
 func (*resend) kind() kind { return kResend }
 
-// withdraw: the rank gives up its Seq-th AllGather, to which it may have come.
+// withdraw: the rank gives up its Seq-th AllGather, whether it has come to it or not.
 type withdraw struct {
 	Seq    uint64
 	Reason string
@@ -213,7 +213,7 @@ func (m *withdrawn) Parse(b []byte) error {
 	return f.end()
 }
 
-// fail: this rank cannot go on, and says why.
+// fail: this rank cannot go on, for the Reason.
 type fail struct {
 	Reason   string
 	Culprits []int // none: the rank itself
@@ -229,7 +229,7 @@ func (m *fail) Parse(b []byte) error {
 	return f.end()
 }
 
-// failed tells of another rank's failure, or of one that the hub has found.
+// failed tells of another rank's failure, or of a failure that the hub has found.
 type failed struct{ Failure }
 
 func (*failed) kind() kind { return kFailed }
@@ -250,7 +250,7 @@ func (m *failed) Append(b []byte) []byte {
 	return b
 }
 
-// blames reports whether there are as many culprits as the words for a Lateness name.
+// blames reports whether there are as many culprits as the text of the Lateness names.
 func (m *failed) blames() bool {
 	switch l := m.Late; {
 	case l.Reason >= history.Reasons:
@@ -282,7 +282,7 @@ func (m *failed) Parse(b []byte) error {
 	return f.end()
 }
 
-// inquire: this rank has waited long, and is here.
+// inquire: this rank has waited long, at this Position.
 type inquire struct{ Position }
 
 func (*inquire) kind() kind { return kInquire }
@@ -319,8 +319,8 @@ type position struct{ known }
 
 func (*position) kind() kind { return kPosition }
 
-// silent answers inquire: these ranks were asked where they are a second ago or
-// more, and have said nothing since.
+// silent answers inquire: these ranks were asked for their positions a second ago
+// or more, and have answered nothing since.
 type silent struct{ Ranks []int }
 
 func (*silent) kind() kind { return kSilent }
@@ -334,7 +334,7 @@ func (m *silent) Parse(b []byte) error {
 }
 
 // late: an operation of this rank has run out of time, or was stopped because one of another
-// rank has; and where.
+// rank has; Position.Stop is where.
 type late struct{ Position }
 
 func (*late) kind() kind { return kLate }
@@ -357,7 +357,7 @@ func (m *late) Parse(b []byte) error {
 	return m.Position.Parse(f.b)
 }
 
-// halt has a rank stop what it does, and say where it was.
+// halt makes a rank stop its operation, and answer with late.
 type halt struct{ empty }
 
 func (*halt) kind() kind { return kHalt }
@@ -388,7 +388,7 @@ func (m *Position) Parse(b []byte) error {
 	return f.end()
 }
 
-// leave: the orderly goodbye, and where the rank was. A rank that stays waits for the others to part.
+// leave: the orderly goodbye, and the rank's position. A rank that stays waits for the others to part.
 type leave struct {
 	Stays bool
 	known
@@ -407,7 +407,7 @@ func (m *leave) Parse(b []byte) error {
 	return m.known.Parse(f.b)
 }
 
-// parted: a rank that stays has come to this stage of parting; or, to such a rank, all have.
+// parted: a rank that stays has come to this stage of parting; as the hub's message, all ranks have.
 type parted struct{ Stage int }
 
 func (*parted) kind() kind { return kParted }
@@ -422,7 +422,7 @@ func (m *parted) Parse(b []byte) error {
 	return f.end()
 }
 
-// known is a position, if the rank can say where it is.
+// known is a position, if the rank can tell it.
 type known struct {
 	Known bool
 	Position
@@ -439,8 +439,8 @@ func (m *known) Parse(b []byte) error {
 	return m.Position.Parse(f.b)
 }
 
-// left tells of another rank's goodbye. It took part in the AllGathers before
-// Seq and in none after, and in collectives up to number Last (unsaid: it could not say).
+// left tells of another rank's goodbye. That rank took part in the AllGathers before
+// Seq and in no later one, and in collectives up to number Last (unsaid: not known).
 type left struct {
 	Rank int
 	Seq  uint64
@@ -461,8 +461,8 @@ func (m *left) Parse(b []byte) error {
 	return f.end()
 }
 
-// bye answers leave: the hub has heard it and will not take the end of the
-// connection for a death.
+// bye answers leave: the hub will not take the end of the connection for a
+// death.
 type bye struct{ empty }
 
 func (*bye) kind() kind { return kBye }

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// mpirunHost is the address of the machine where mpirun runs, and rank 0 beside it as a
-// rule: the first of the addresses in mpirun's URI, of IPv4 before IPv6. It is empty where there
-// is no URI.
+// mpirunHost is the address of the machine of mpirun, where rank 0 usually runs too: the first
+// address in mpirun's URI, IPv4 before IPv6. It is empty without a URI.
 func (e env) mpirunHost(rank int) (string, error) {
 	uri := e.get("OMPI_MCA_orte_hnp_uri")
 	if daemon := e.get("OMPI_MCA_orte_local_daemon_uri"); rank == 0 && daemon != "" && daemon != uri {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Stages of parting. Ranks that have memory of each other open part in steps, each of which all ranks must have
-// come to before the next one is safe. A rank that has died, or that has closed its group, has come to all.
+// Stages of parting. Ranks that have opened memory of each other part in stages: the next stage is safe when all ranks
+// have come to the one before. A rank that has died, or that has closed its group, has come to all stages.
 const (
-	Left   = iota + 1 // has said goodbye: it uses no other rank's memory in operations any more
-	Apart             // has closed what it had open of other ranks' memory
-	stages            // the number of the first stage that is none
+	Left   = iota + 1 // the rank has said goodbye: its operations use no other rank's memory any more
+	Apart             // the rank has closed the memory of other ranks that it had open
+	stages            // one more than the last stage
 )
 
 // A parting is how far the ranks have parted.
@@ -24,7 +24,7 @@ type parting struct {
 
 func newParting(size int) parting { return parting{stays: make([]bool, size), at: make([]int, size)} }
 
-// part notes that a rank has come to a stage, and tells those that stay if it was the last one. Under mu.
+// part notes that a rank has come to a stage. If it was the last rank, those that stay are told. Under mu.
 func (r *coordinator) part(rank, stage int) {
 	p := &r.parting
 	for p.at[rank] < stage {
@@ -35,7 +35,7 @@ func (r *coordinator) part(rank, stage int) {
 	}
 }
 
-// staying are the ranks that wait for others to part.
+// staying are the ranks that have left and wait for others to part.
 func (p *parting) staying() (ranks []int) {
 	for rank, stays := range p.stays {
 		if stays {
@@ -59,7 +59,7 @@ func (m *member) leave(stays bool) {
 	})
 }
 
-// exitTime is how long Part waits in a process that ends.
+// exitTime is how long Part waits at most in a process that ends.
 const exitTime = time.Second
 
 var (
@@ -67,11 +67,11 @@ var (
 	exiting sync.Once
 )
 
-// ErrExit is Part's error where it has not waited for the others because this process ends.
+// ErrExit is Part's error if it has not waited for the others because this process ends.
 var ErrExit = errors.New("this process ends")
 
-// Exit says that this process ends: from now on Part waits for a second at most, since the memory that others
-// have open outlives a process as long as they have.
+// Exit announces that this process ends: from now on Part waits for a second at most. That is safe, since memory of
+// this process that others have open outlives the process until they close it.
 func Exit() { exiting.Do(func() { time.AfterFunc(exitTime, func() { close(exit) }) }) }
 
 // Part waits until all other ranks have come to the same stage.

@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// Ranks part in stages: each waits until all others have come to it, or have closed their group.
+// Ranks part in stages: each rank waits until all others have come to the stage, or have closed their group.
 func TestPart(t *testing.T) {
 	forKinds(t, 4, func(t *testing.T, groups []Group) {
 		groups[0].Leave()
@@ -52,7 +52,7 @@ func TestPart(t *testing.T) {
 // A rank that waits for others gives up when its caller does, when one has died, or when the rendezvous has ended.
 func TestPartAlone(t *testing.T) {
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
-		// who has died has parted; rank 2 may go on with others, and closes later
+		// a dead rank has parted; rank 2 may go on with others, and closes later
 		Drop(groups[0])
 		awaitFailure(t, groups[1])
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -70,7 +70,7 @@ func TestPartAlone(t *testing.T) {
 	})
 }
 
-// Where the hub has ended because its rank left, a rank that waits for that one finds out by itself.
+// If the hub has ended because its rank left, a rank that waits for that rank finds out by itself.
 func TestLeftWithHub(t *testing.T) {
 	waits := func(n uint64) Position { return Position{Waiting: true, Calls: []Called{{Number: n}}} }
 	m := newMember(1, 3, nil, []int{0})

@@ -5,19 +5,19 @@ import (
 	"encoding/binary"
 )
 
-// Parts of an AllGather are mostly alike: thousands of ranks tell where they are in the same
-// words. So each part travels as what differs from the part before it:
+// Parts of an AllGather are mostly alike: thousands of ranks describe themselves in the same
+// words. So each part travels as its differences from the part before it:
 //
 //	length of the part, then until there are so many bytes:
 //	  n, n bytes        that are new
 //	  skip, n           n bytes from the part before, skip behind the last ones taken
 //
-// all numbers as uvarints. Of profiles a tenth is left. It costs a search in the next bytes
-// of the part before for each byte that is new.
+// all numbers as uvarints. The profiles of ranks shrink to a tenth. Each new byte costs a search
+// in the next bytes of the part before.
 const (
-	compacted = 8 << 10 // parts that are longer travel as they are
+	compacted = 8 << 10 // longer parts travel as they are
 	ahead     = 256     // how far the search goes
-	shortest  = 8       // that is taken from the part before
+	shortest  = 8       // number of bytes that are taken from the part before
 )
 
 func appendParts(b []byte, parts [][]byte) []byte {
@@ -38,7 +38,7 @@ func appendPart(b, part, last []byte) []byte {
 	if len(part) > compacted {
 		last = nil
 	}
-	from := 0 // of last, behind what was taken
+	from := 0 // offset in last, behind the bytes that were taken
 	for len(part) > 0 {
 		fresh, at, n := match(part, last[from:])
 		b = append(binary.AppendUvarint(b, uint64(fresh)), part[:fresh]...)
@@ -50,8 +50,8 @@ func appendPart(b, part, last []byte) []byte {
 	return b
 }
 
-// match says after how many fresh bytes of part something follows that is in last, where, and
-// how long it is.
+// match finds the first bytes of part, after fresh new ones, that are also in last: n bytes at
+// offset at.
 func match(part, last []byte) (fresh, at, n int) {
 	if len(last) < shortest {
 		return len(part), 0, 0
@@ -76,7 +76,7 @@ func (f *fields) parts() [][]byte {
 		return nil
 	}
 	parts := make([][]byte, n)
-	all := make([]byte, 0, min(total, 64*min(len(f.b), maxGather/64))) // memory grows with the bytes that have come
+	all := make([]byte, 0, min(total, 64*min(len(f.b), maxGather/64))) // 64 for each byte that came
 	var last []byte
 	for i := range parts {
 		size := f.uvarint(min(maxBlob, total))

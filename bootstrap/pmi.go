@@ -23,12 +23,12 @@ import (
 //	cmd=get kvsname=NAME key=K                 cmd=get_result rc=0 value=V
 //	cmd=finalize                               cmd=finalize_ack
 //
-// The trap: a process that uses MPI too needs the descriptor for that, and sets RINGO_COMM_ID.
+// The trap: a process that uses MPI too needs the descriptor for MPI, and must set RINGO_COMM_ID.
 
 // pmiKey is the key under which rank 0 leaves its ID.
 const pmiKey = "ringo-id"
 
-// conversation is that of this process with its launcher, which can be held once.
+// conversation is the result of this process's talk with its launcher, of which there can be only one.
 var conversation struct {
 	sync.Mutex
 	held bool
@@ -36,8 +36,8 @@ var conversation struct {
 	err  error
 }
 
-// stored is the ID that rank 0 serves and leaves in the launcher's store. If this is
-// rank 0 it is served when stored returns.
+// stored is the ID that rank 0 serves and leaves in the launcher's store. On rank 0 the
+// hub is served when stored returns.
 func stored(ctx context.Context, s Spec, o ListenOptions) (ID, error) {
 	c := &conversation
 	c.Lock()
@@ -53,7 +53,7 @@ func stored(ctx context.Context, s Spec, o ListenOptions) (ID, error) {
 
 func converse(ctx context.Context, s Spec, o ListenOptions) (id ID, err error) {
 	f := os.NewFile(uintptr(s.Store), "PMI_FD")
-	conn, err := net.FileConn(f) // another descriptor
+	conn, err := net.FileConn(f) // a duplicate of the descriptor
 	f.Close()
 	if err != nil {
 		return ID{}, fmt.Errorf("PMI_FD=%d: %w", s.Store, err)
@@ -81,7 +81,7 @@ func converse(ctx context.Context, s Spec, o ListenOptions) (id ID, err error) {
 	return id, err
 }
 
-// exchange gives all ranks rank 0's ID, which is zero on the others.
+// exchange returns rank 0's ID on all ranks. id is the zero ID on ranks other than 0.
 func exchange(conn io.ReadWriter, id ID) (ID, error) {
 	p := pmi{w: conn, r: bufio.NewReader(conn)}
 	p.ask("init pmi_version=1 pmi_subversion=1", "response_to_init")
@@ -98,14 +98,14 @@ func exchange(conn io.ReadWriter, id ID) (ID, error) {
 	return ParseID(text)
 }
 
-// A pmi is a conversation with the launcher. After the first fault it says no more.
+// A pmi is a conversation with the launcher. After the first error it sends nothing more.
 type pmi struct {
 	w   io.Writer
 	r   *bufio.Reader
 	err error
 }
 
-// ask sends a request and gives the fields of its answer, which must be want.
+// ask sends a request and returns the fields of the answer, whose command must be want.
 func (p *pmi) ask(request, want string) map[string]string {
 	if p.err != nil {
 		return nil

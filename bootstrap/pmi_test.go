@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestExchange speaks with a launcher that answers as Hydra does, and then with ones that
-// refuse each of the requests. A launcher's real store is used in package command's tests.
+// TestExchange speaks with a launcher that answers as Hydra does, and then with launchers that
+// each refuse one request. A launcher's real store is used in package command's tests.
 func TestExchange(t *testing.T) {
 	id, err := randomID("10.0.0.1:4000")
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A launcher's store gives all processes the ID that rank 0 serves there: once a process, and a failure stays what it
-// was. A conversation that the context cuts off says why, and rank 0 serves nothing then.
+// All processes get the ID that rank 0 leaves in the launcher's store. Each process asks once; later calls return the
+// same ID or error. A conversation that the context cuts off returns its cause, and rank 0 serves nothing then.
 func TestStored(t *testing.T) {
 	fresh := func() { conversation.held, conversation.id, conversation.err = false, ID{}, nil }
 	t.Cleanup(fresh)

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// play joins as FromEnv says, tells so, does the scene and then says what it
-// learns of the others.
+// play joins by FromEnv, prints that it has, plays the scene and then prints
+// the group's failure.
 func play(s string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -84,8 +84,8 @@ func play(s string) {
 	g.Close()
 }
 
-// outlive has ranks go on when the one dies that serves the rendezvous, once, or again and again until two are left:
-// then rank 0 dies by itself.
+// outlive has ranks go on when the process that serves the rendezvous dies: once, or again and again until two are
+// left. With again, rank 0 of each group exits by itself.
 func outlive(ctx context.Context, g Group, again bool) {
 	for g.Size() > 2 {
 		if again && g.Rank() == 0 {
@@ -133,7 +133,7 @@ func startRanks(t *testing.T, n int, s string) []*process {
 	for r := range ranks {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), scene+"="+s, fmt.Sprintf("RINGO_RANK=%d", r), fmt.Sprintf("RINGO_SIZE=%d", n),
-			"RINGO_COMM_ID="+id.Addr(), "RINGO_COMM_SECRET="+t.Name()) // of this test: another may be given the port
+			"RINGO_COMM_ID="+id.Addr(), "RINGO_COMM_SECRET="+t.Name()) // another test may be given the port
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// Those that are left go on when the process that serves their rendezvous dies, and when the next one does.
+// The ranks that are left go on when the process that serves their rendezvous dies, and when the next one does.
 func TestHeirs(t *testing.T) {
 	t.Parallel()
 	ranks := startRanks(t, 5, "heirs")

@@ -15,9 +15,9 @@ import (
 
 const pulseTime = 3 * time.Second // for a rank to find out whether the hub lives
 
-// A pulse is a second port of this process, open while it serves hubs at an address. Callers are sent a byte: a process
-// that is being killed may still have the port, and answers nothing. All hubs at the address share it, so that one more
-// costs nothing.
+// A pulse is a second port of this process, open while the process serves hubs at an address. It sends each caller a
+// byte: a process that is being killed may still have the port, but answers nothing. All hubs at the address share the
+// pulse, so that one more hub costs nothing.
 type pulse struct {
 	ln    net.Listener
 	hubs  int // guarded by pulses
@@ -29,10 +29,10 @@ var pulses = struct {
 	m map[string]*pulse // by address
 }{m: map[string]*pulse{}}
 
-// openPulse has callers at the hub's address hear that its process lives, until closePulse.
+// openPulse opens the pulse at the hub's address, or shares it, until closePulse.
 func (h *hub) openPulse() {
 	at, ok := h.ln.Addr().(*net.TCPAddr)
-	if !ok || h.opt.shared != nil { // ranks may reach the caller's own Listener in ways that are not known here
+	if !ok || h.opt.shared != nil { // the way to the caller's own Listener is not known here
 		return
 	}
 	at = &net.TCPAddr{IP: at.IP, Zone: at.Zone}
@@ -74,8 +74,8 @@ func (p *pulse) beat() {
 	}
 }
 
-// feel returns what finds out whether the hub at the other end of l lives: nil if it does, ECONNREFUSED or the like
-// if it has ended, and another error if nothing answers.
+// feel returns a function that finds out whether the hub at the other end of l lives: nil if it does, ECONNREFUSED or
+// ECONNRESET if it has ended, and another error if nothing answers. Without a pulse feel is nil.
 func (j *joiner) feel(l *link, port int) func(context.Context) error {
 	host, _, err := net.SplitHostPort(l.conn.RemoteAddr().String())
 	if j.opt.Dial != nil {

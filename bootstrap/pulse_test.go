@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/relay"
 )
 
-// A rank whose connection breaks while the hub lives is to blame itself, by its own account and by that of the others.
+// A rank whose connection breaks while the hub lives is itself the culprit, on this rank and on the others.
 func TestCutOff(t *testing.T) {
 	id, _ := hubAt(t)
 	var cut relay.Relay
@@ -46,7 +46,7 @@ func TestCutOff(t *testing.T) {
 	closeAll(t, append(groups, g))
 }
 
-// Whom a rank blames whose connection to the hub has ended.
+// mourn names the culprits after the connection to the hub has ended.
 func TestMourn(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	for name, tt := range map[string]struct {
@@ -95,7 +95,7 @@ func TestCloseWhileMourning(t *testing.T) {
 	require.Nil(t, m.Failure())
 }
 
-// A launcher knows how a process has ended; all others hear so.
+// A launcher knows how a process has ended; the other ranks get that as the reason.
 func TestLauncherKnows(t *testing.T) {
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Launched: true})
 	require.NoError(t, err)

@@ -11,28 +11,28 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// A Regrouping is who goes on after a failure, and where they meet, or the group if they have met.
+// A Regrouping lists the ranks that go on after a failure, and where they meet, or their group if they have met.
 type Regrouping struct {
 	Members []int // ranks of the old group, ascending; their order is that of the new one
-	ID      ID    // where they meet, zero if there is the Group
-	Group   Group // the new group, of one process alone or after the death of the hub's; else nil
+	ID      ID    // the ID that the members have to Join, zero if there is a Group
+	Group   Group // the new group, if all ranks are in one process or the hub's process has died; else nil
 }
 
-// ErrExcluded is Regroup's on a rank that came too late, or that the others take for dead.
+// ErrExcluded is the error of Regroup and Meet on a rank that came too late, or that the others take for dead.
 var ErrExcluded = errors.New("the others have gone on without this rank")
 
 // A muster gathers the ranks that go on after a failure.
 type muster struct {
-	come  map[int]uint64 // the last question of each rank that has come, 0 if it is a member but has given up
-	quits map[int]int    // by rank that has given up and has not come: how often it has shown that it runs
-	over  bool           // it is known who goes on
+	come  map[int]uint64 // by rank that has come: the Round of its last regroup, 0 if it is a member but has given up
+	quits map[int]int    // by rank that has called Fail and has not come: how often it has shown that it runs
+	over  bool           // the ranks that go on are known
 	end   time.Time      // of the timer
 	timer *time.Timer
-	told  *regrouped // its result
+	told  *regrouped // the result
 }
 
-// regroup takes a rank that wants to go on. One that was told of a group may ask again, where that has failed too, and
-// one that has given up waiting may come again. Under mu.
+// regroup takes a rank that wants to go on. A rank that was told of a new group may ask again if that group has failed
+// too, and a rank that has given up waiting may come again. Under mu.
 func (r *coordinator) regroup(rank int, m *regroup) {
 	t := r.musters
 	if m.Round == 0 {
@@ -64,7 +64,7 @@ func (r *coordinator) regroup(rank int, m *regroup) {
 	r.mustered()
 }
 
-// giveUp takes a rank that waits no more. Under mu.
+// giveUp notes that a rank waits no more. Under mu.
 func (t *muster) giveUp(rank int) {
 	if t == nil {
 		return
@@ -78,7 +78,7 @@ func (t *muster) giveUp(rank int) {
 	}
 }
 
-// mustered has a muster end if all have come that can. Under mu.
+// mustered ends the muster if all ranks have come that can. Under mu.
 func (r *coordinator) mustered() {
 	t := r.musters
 	if t == nil || t.over {
@@ -101,14 +101,14 @@ func (r *coordinator) mustered() {
 	}
 }
 
-// A rank that has given up by its own will may go on, and knows so since then: it is waited for 2 s. Its answers
-// count them, so that one whose process is slow, or stopped, has as much time of its own.
+// A rank that has called Fail by its own will may still go on, and has known of the failure for longest: the others
+// wait 2 s for it. The time is counted by its answers, so that a rank whose process is slow or stopped has as much.
 const (
 	quitPolls = 20
 	quitPoll  = 100 * time.Millisecond
 )
 
-// askQuitter has a rank that has given up show that it runs, in a moment. Under mu.
+// askQuitter asks a rank that has called Fail, after quitPoll, to show that it runs. Under mu.
 func (r *coordinator) askQuitter(t *muster, rank int) {
 	time.AfterFunc(quitPoll, func() {
 		r.mu.Lock()
@@ -119,7 +119,7 @@ func (r *coordinator) askQuitter(t *muster, rank int) {
 	})
 }
 
-// shown notes that a rank runs. Under mu.
+// shown notes that a rank has shown that it runs. Under mu.
 func (r *coordinator) shown(rank int) {
 	t := r.musters
 	if t == nil || t.over {
@@ -136,13 +136,13 @@ func (r *coordinator) shown(rank int) {
 	}
 }
 
-// silent reports whether the failure is that a rank said nothing.
+// silent reports whether the failure is that this rank answered nothing.
 func (r *coordinator) silent(rank int) bool {
 	f := r.failure
 	return f != nil && f.Late != nil && f.Late.Reason == history.Silent && slices.Contains(f.Culprits, rank)
 }
 
-// goOn tells all who goes on, once. Under mu.
+// goOn ends the muster, and tells all ranks which go on. Under mu.
 func (r *coordinator) goOn(t *muster) {
 	t.timer.Stop()
 	if t.over {
@@ -160,7 +160,7 @@ func (r *coordinator) goOn(t *muster) {
 			m.Members = append(m.Members, q)
 		}
 	}
-	go func() { // a hub takes locks that are held while coordinators are asked
+	go func() { // meet takes locks of the hub, which others hold while they wait for the coordinator's
 		if len(m.Members) > 1 {
 			if err := r.meet(m); err != nil {
 				m.Reason = err.Error()
@@ -181,7 +181,7 @@ func (r *coordinator) goOn(t *muster) {
 				t.deserted(q, "it has given up waiting")
 			}
 		}
-		rounds := map[uint64][]int{} // one, as a rule
+		rounds := map[uint64][]int{} // usually one round
 		for _, q := range r.others(-1) {
 			if round, come := t.come[q]; come {
 				rounds[round] = append(rounds[round], q)
@@ -209,14 +209,14 @@ func (t *muster) deserted(rank int, why string) {
 	}
 }
 
-// regrouping tells Regrouped, in the first group's numbers.
+// regrouping calls Regrouped, with the members' numbers in the first group.
 func (h *hub) regrouping(members []int) {
 	if h.opt.Regrouped != nil {
 		h.opt.Regrouped(h.first(members))
 	}
 }
 
-// first gives the numbers that ranks had in the first group; nil of nil.
+// first is the numbers that ranks had in the first group; nil for nil.
 func (h *hub) first(ranks []int) []int {
 	if h.opt.members == nil || ranks == nil {
 		return ranks
@@ -228,7 +228,7 @@ func (h *hub) first(ranks []int) []int {
 	return first
 }
 
-// meetHere has the members of a group of this process meet.
+// meetHere makes the new group, all of whose members are in this process.
 func meetHere(m *regrouped) error {
 	m.groups = Local(len(m.Members))
 	return nil
@@ -250,7 +250,7 @@ func (h *hub) meet(m *regrouped) (err error) {
 	}
 	o.Addr, o.Secret, o.Key, o.Again = net.JoinHostPort(host, "0"), "", nil, false
 	id, err := NewID(o)
-	if err != nil { // the address is not this machine's
+	if err != nil { // the address may not be this machine's
 		o.Addr = ""
 		id, err = NewID(o)
 	}
@@ -258,7 +258,7 @@ func (h *hub) meet(m *regrouped) (err error) {
 	return err
 }
 
-// Regroup waits for the coordinator to say who goes on.
+// Regroup waits until the coordinator tells which ranks go on.
 func (m *member) Regroup(ctx context.Context, wait time.Duration) (Regrouping, error) {
 	if isClosed(m.closed) {
 		return Regrouping{}, fmt.Errorf("regroup: %w", ErrClosed)
@@ -312,9 +312,9 @@ func (m *member) regrouping(got *regrouped) (Regrouping, error) {
 	return r, nil
 }
 
-// regroup: this rank wants to go on after a failure, and waits that long for the others.
+// regroup: this rank wants to go on after a failure, and waits for the others for Wait.
 type regroup struct {
-	Round uint64 // 0: it waits no more
+	Round uint64 // 0: the rank waits no more
 	Wait  time.Duration
 }
 
@@ -331,7 +331,7 @@ func (m *regroup) Parse(b []byte) error {
 	return f.end()
 }
 
-// regrouped tells who goes on, and where they meet. It is secret, as an ID is.
+// regrouped tells which ranks go on, and where they meet. It is secret, as it holds an ID.
 type regrouped struct {
 	Round   uint64
 	Members []int

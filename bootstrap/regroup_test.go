@@ -14,7 +14,7 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// regroupAll has ranks go on, each in a group of its own if not joined.
+// regroupAll calls Regroup on ranks, and joins the new group where it is not made already.
 func regroupAll(t *testing.T, groups []Group, ranks []int, wait time.Duration) []Group {
 	next := make([]Group, len(ranks))
 	var all sync.WaitGroup
@@ -25,7 +25,7 @@ func regroupAll(t *testing.T, groups []Group, ranks []int, wait time.Duration) [
 				if next[i] = g.Group; err == nil && g.Group == nil {
 					t.Cleanup(func() { Stop(g.ID) })
 					next[i], err = Join(t.Context(), g.ID, i, len(g.Members), JoinOptions{})
-					if f := new(Failure); errors.As(err, &f) { // another one has gone before it came there
+					if f := new(Failure); errors.As(err, &f) { // another rank has gone before it came to the new group
 						continue
 					}
 				}
@@ -43,8 +43,8 @@ func regroupAll(t *testing.T, groups []Group, ranks []int, wait time.Duration) [
 	return next
 }
 
-// A rank that has given up by its own will and lives is waited for a short time, in which it may come. One whose
-// operation has failed is waited for as the others are.
+// Regroup waits only a short time for a rank that has called Fail by its own will and lives. It waits for a rank whose
+// operation has failed as for the others.
 func TestRegroupWithoutTheQuitter(t *testing.T) {
 	for name, test := range map[string]struct {
 		culprits []int
@@ -79,7 +79,7 @@ func TestRegroupWithoutTheQuitter(t *testing.T) {
 				})
 			}
 			came.Wait()
-			require.InDelta(t, test.took, time.Since(began), float64(time.Second), name) // of a clock that nothing disturbs
+			require.InDelta(t, test.took, time.Since(began), float64(time.Second), name) // the clock of synctest is exact
 			for _, g := range append(next, groups...) {
 				require.NoError(t, g.Close())
 			}
@@ -87,7 +87,7 @@ func TestRegroupWithoutTheQuitter(t *testing.T) {
 	}
 }
 
-// A rank that has given up and whose process is stopped has as much time when it goes on as one that runs.
+// A rank that has called Fail and is then stopped has as much time, once it goes on, as one that runs.
 func TestRegroupSlowQuitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, told := 0, []int(nil)
@@ -105,7 +105,7 @@ func TestRegroupSlowQuitter(t *testing.T) {
 		for _, rank := range []int{0, 2} {
 			require.True(t, r.hear(rank, &regroup{Round: 1, Wait: time.Minute}))
 		}
-		time.Sleep(30 * time.Second) // it is stopped
+		time.Sleep(30 * time.Second) // rank 2 is stopped
 		synctest.Wait()
 		require.Equal(t, 1, asked)
 		require.Nil(t, told)
@@ -119,7 +119,7 @@ func TestRegroupSlowQuitter(t *testing.T) {
 	})
 }
 
-// Those that are left after a death go on, again and again, to the last.
+// The ranks that are left after a death go on, again and again, to the last.
 func TestRegroup(t *testing.T) {
 	forKinds(t, 4, func(t *testing.T, groups []Group) {
 		began := time.Now()
@@ -152,7 +152,7 @@ func TestRegroup(t *testing.T) {
 	})
 }
 
-// Who is silent is not waited for, and who comes too late hears so.
+// Regroup does not wait for a silent rank, and a rank that comes too late gets ErrExcluded.
 func TestRegroupWithout(t *testing.T) {
 	tier.Long(t) // it waits
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
@@ -187,7 +187,7 @@ func TestRegroupWaits(t *testing.T) {
 	})
 }
 
-// It does not matter whether who waits longer comes first.
+// The shortest wait counts, in whichever order the ranks come.
 func TestRegroupShortWait(t *testing.T) {
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
 		groups[2].Fail("tired")
@@ -233,7 +233,7 @@ func TestRegroupComesAgain(t *testing.T) {
 	})
 }
 
-// A member of the new group dies before it comes there: the others hear so, and call again.
+// A member dies before it comes to the new group: the others hear so, and call Regroup again.
 func TestRegroupAgain(t *testing.T) {
 	forKinds(t, 4, func(t *testing.T, groups []Group) {
 		Drop(groups[1])
@@ -265,7 +265,7 @@ func TestRegroupAgain(t *testing.T) {
 	})
 }
 
-// A muster from which all have gone again excludes nobody.
+// A muster that all ranks have given up excludes nobody.
 func TestRegroupAllGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		groups := Local(3)
@@ -280,7 +280,7 @@ func TestRegroupAllGiveUp(t *testing.T) {
 	})
 }
 
-// A member that gives up when the new group is made, and before it comes there, is a death there.
+// A member that gives up after the new group is made, and before it comes to that, has died there.
 func TestRegroupGivenUpLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told *regrouped

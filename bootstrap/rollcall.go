@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// A Position is a rank's progress in its sequence of collectives. It never becomes false
-// later.
+// A Position is a rank's progress in its sequence of collectives. An old Position stays
+// true: the calls were begun.
 type Position struct {
 	Calls   []Called // the last collectives that the rank has begun, oldest first; 64 of them are kept
-	Waiting bool     // the rank is in the last of them and has waited long
-	Stop    Stopped  // where its operation was stopped; for Late
-	Awaits  []int    // ranks that it waits for to connect; for Inquire
-	Needs   Need     // without whose part it cannot end the collective that it waits in; for Inquire
+	Waiting bool     // the rank is in the last of Calls and has waited long
+	Stop    Stopped  // for Late: where the rank's operation was stopped
+	Awaits  []int    // for Inquire: the ranks whose connection it waits for
+	Needs   Need     // for Inquire: the ranks without whose part it cannot end its collective
 
-	// Messages are, for Inquire, how many messages this rank has begun to send to each peer if it waits in a collective,
-	// and else how many it has begun to receive from some. They are counted from the beginning of the group.
+	// Messages are for Inquire. If this rank waits in a collective they are how many messages it has begun to send to each
+	// peer, else how many it has begun to receive from peers, counted from the beginning of the group.
 	Messages []Messages
 }
 
-// A Need is the ranks without whose part a rank cannot end a collective: Nobody, Everyone, or that of one rank.
+// A Need is the ranks without whose part a rank cannot end a collective: Nobody, Everyone, or one rank (NeedOf).
 type Need int32
 
-// The Needs that are not NeedOf a rank.
+// The Needs beside those of NeedOf.
 const (
 	Nobody Need = iota
 	Everyone
@@ -36,7 +36,7 @@ func NeedOf(rank int) Need { return ofRank + Need(rank) }
 
 func (n Need) of(rank int) bool { return n == Everyone || n == NeedOf(rank) }
 
-// Messages are how many Sends to a peer, or Recvs from it, a rank has begun, with the last Recv.
+// Messages count the Sends to a peer, or the Recvs from a peer, that a rank has begun. Call is the last Recv.
 type Messages struct {
 	Peer  int
 	Count uint64
@@ -56,11 +56,11 @@ type Called struct {
 // maxCalls is the most calls of a Position that are sent.
 const maxCalls = 64
 
-// recent is p with its last maxCalls calls, and without messages if they are too many.
+// recent is p with only its last maxCalls calls, and without messages if there are more than maxMessages.
 func (p Position) recent() Position {
 	p.Calls = p.Calls[max(0, len(p.Calls)-maxCalls):]
 	if len(p.Messages) > maxMessages {
-		p.Needs, p.Messages = Nobody, nil // those that are left out would be none
+		p.Needs, p.Messages = Nobody, nil // messages left out would count as 0
 	}
 	return p
 }
@@ -81,7 +81,7 @@ func (p Position) waitsIn() uint64 {
 	return p.Calls[len(p.Calls)-1].Number
 }
 
-// A Disagreement is that two ranks have begun different calls under one Number.
+// A Disagreement says that two ranks have begun different calls under one Number.
 type Disagreement struct {
 	Number       uint64
 	RankA, RankB int // RankA < RankB
@@ -93,14 +93,14 @@ func (d *Disagreement) String() string {
 }
 
 // before orders disagreements: the first in the sequence is the cause of later
-// ones. Of several under one Number, that of the lowest ranks is named.
+// ones. Under one Number the disagreement of the lowest ranks comes first.
 func (d *Disagreement) before(e *Disagreement) bool {
 	return e == nil || cmp.Or(cmp.Compare(d.Number, e.Number), cmp.Compare(d.RankA, e.RankA),
 		cmp.Compare(d.RankB, e.RankB)) < 0
 }
 
-// rollTime is the least time between two roll calls. A position that came within
-// this time is not asked for again.
+// rollTime is the least time between two roll calls. A rank whose position came
+// within this time is not asked again.
 const rollTime = time.Second
 
 // A ledger compares the positions of the ranks of a group.
@@ -114,15 +114,15 @@ type ledger struct {
 	open   int                      // unanswered questions
 	roll   time.Time                // the last roll call
 	waited uint64                   // the highest Number in which a rank has waited long
-	inside map[int]Position         // by rank: where it last waited long for others' parts of a collective
-	wanted map[int]map[int]Messages // by peer, then by rank: what the rank has waited long to receive
-	gone   *departure               // the rank that left earliest in the sequence
+	inside map[int]Position         // by rank: its last Position in which it waited long in a collective
+	wanted map[int]map[int]Messages // by peer, then by rank: the message for which the rank has waited long
+	gone   *departure               // of the rank that left earliest in the sequence
 
-	disagree *Disagreement // the first that is known
+	disagree *Disagreement // the first known one
 }
 
-// An entry is the lowest rank known to have begun a Number, its call, and who has begun the
-// same or another one, at most maxListed of each.
+// An entry is the lowest rank known to have begun a Number, its call, and the ranks that have begun
+// the same call or another one, at most maxListed of each.
 type entry struct {
 	rank      int
 	call      [16]byte
@@ -184,9 +184,9 @@ func (l *ledger) compare(rank int, p Position) {
 	}
 }
 
-// starves takes a Recv for another call than the peer's collective if neither can end: the peer has not begun to send
-// the message, and cannot end the collective without this rank, which has not begun that. However old the two positions
-// are, this holds: had the message come, the peer would have begun to send it before.
+// starves notes a disagreement between a rank's Recv and the peer's collective if neither can end: the peer has not
+// begun to send the message, and cannot end its collective without this rank, which has not begun it. That holds
+// however old the two positions are: had the message come, the peer would have begun to send it before.
 func (l *ledger) starves(rank int, m Messages) {
 	p := l.inside[m.Peer]
 	n := p.waitsIn()
@@ -236,13 +236,13 @@ func (e *entry) list(same bool) *[]int32 {
 	return &e.odd
 }
 
-// tied reports whether as many ranks are known to make one of two calls as the other.
+// tied reports whether equally many ranks are known to make each of the two calls.
 func (l *ledger) tied(d *Disagreement) bool {
 	e := l.first[d.Number]
 	return e != nil && len(e.same) == len(e.odd)
 }
 
-// minority are the ranks whose call differs from that of most; both that are named, if there is no majority.
+// minority are the ranks whose call differs from the call of most; if there is no majority, RankA and RankB.
 func (l *ledger) minority(d *Disagreement) []int {
 	e := l.first[d.Number]
 	if e == nil || l.tied(d) {
@@ -269,7 +269,7 @@ func (l *ledger) left(rank int, p Position) {
 	}
 }
 
-// end is the last number that a rank which has left had begun, unsaid if it did not say.
+// end is the last Number that a rank had begun when it left, unsaid if it did not tell.
 func (l *ledger) end(rank int) uint64 {
 	if n, ok := l.ends[rank]; ok {
 		return n
@@ -277,7 +277,7 @@ func (l *ledger) end(rank int) uint64 {
 	return unsaid
 }
 
-// verdict is what is wrong, nil if nothing is as far as is known. A rank that
+// verdict is the failure that the positions show, nil if none is known. A rank that
 // left is named rather than a disagreement later in the sequence.
 func (l *ledger) verdict() *Failure {
 	if g := l.gone; g != nil && g.last < l.waited && (l.disagree == nil || l.disagree.Number > g.last+1) {
@@ -289,12 +289,12 @@ func (l *ledger) verdict() *Failure {
 	return nil
 }
 
-// failure is what a departure is to those that wait for the rank.
+// failure is the Failure of ranks that wait for the one that left.
 func (d *departure) failure() *Failure {
 	return &Failure{Rank: d.rank, Culprits: []int{d.rank}, Left: true, Number: d.last}
 }
 
-// due reports whether there may be a roll call: the last one was rollTime ago.
+// due reports whether a roll call may begin: the last one was rollTime ago.
 func (l *ledger) due(now time.Time) bool { return now.Sub(l.roll) >= rollTime }
 
 // missing are the ranks of a list whose positions should be asked for now.

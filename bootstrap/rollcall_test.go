@@ -19,21 +19,21 @@ func at(from uint64, calls string) (p Position) {
 	return p
 }
 
-// waits is at, by a rank that waits in the last.
+// waits is at for a rank that waits in the last collective.
 func waits(from uint64, calls string) Position {
 	p := at(from, calls)
 	p.Waiting = true
 	return p
 }
 
-// inside is waits of a rank that needs others, and has sent so many messages to rank 0.
+// inside is waits for a rank that needs others, and has begun to send so many messages to rank 0.
 func inside(from uint64, calls string, needs Need, sent uint64) Position {
 	p := waits(from, calls)
 	p.Needs, p.Messages = needs, []Messages{{Peer: 3, Count: 9}, {Peer: 0, Count: sent}}
 	return p
 }
 
-// wants is at, by a rank that waits for message n of rank 1.
+// wants is at for a rank that waits for message n of rank 1.
 func wants(n uint64, from uint64, calls string) Position {
 	p := at(from, calls)
 	p.Messages = []Messages{{Peer: 2, Count: 0}, {Peer: 1, Count: n, Call: [16]byte{'r'}}}
@@ -148,7 +148,7 @@ func TestRollCall(t *testing.T) {
 	}
 }
 
-// A verdict waits for deaths that would explain it, and is given once.
+// A verdict settles, since a death may explain it, and is announced once.
 func TestVerdictSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, said := recorded(3)
@@ -169,8 +169,8 @@ func TestVerdictSettles(t *testing.T) {
 	})
 }
 
-// Where as many ranks are known to make one call as the other, those that have not come so far
-// are asked again: all hear who is alone.
+// If equally many ranks are known to make each of two calls, the ranks that have not come so far
+// are asked again: then all hear which rank is in the minority.
 func TestMajority(t *testing.T) {
 	for name, second := range map[string]string{"the first is alone": "b", "the second is alone": "a"} {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// Who goes on waiting asks again, and hears of a call that came meanwhile.
+// A rank that goes on waiting inquires again, and hears of a call that came meanwhile.
 func TestRollCallAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, said := recorded(3)
@@ -226,7 +226,7 @@ func TestRollCallAgain(t *testing.T) {
 	})
 }
 
-// Who says nothing when the roll is called is known to those who wait.
+// A rank that inquires gets the ranks that have not answered the roll call.
 func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, said := recorded(4)
@@ -236,7 +236,7 @@ func TestSilent(t *testing.T) {
 			return said()
 		}
 		require.Equal(t, []string{"[1 2 3]: where?"}, ask())
-		r.hear(1, &position{}) // it cannot say, but it is there
+		r.hear(1, &position{}) // it cannot tell its position, but it answers
 		require.Equal(t, []string{"[1 2 3]: where?", "[0]: silent: [2 3]"}, ask())
 		require.Equal(t, []string{"[1 2 3]: where?", "[0]: silent: [1 2 3]"}, ask())
 		r.hear(1, &position{known{true, at(1, "a")}})
@@ -251,7 +251,7 @@ func TestSilent(t *testing.T) {
 func TestSilentMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		groups := Local(3)
-		groups[1].(*member).up = func(message) {} // as a process that is stopped
+		groups[1].(*member).up = func(message) {} // like a process that is stopped
 		for _, want := range [][]int{nil, {1}} {
 			time.Sleep(rollTime)
 			groups[0].Inquire(waits(1, "a"))

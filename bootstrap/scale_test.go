@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hubAlone serves an ID until its standard input ends, and then tells its greatest memory.
+// hubAlone serves an ID until its standard input ends, and then prints its peak memory.
 func hubAlone() {
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0"})
 	fmt.Println(id.String(), err)
@@ -28,8 +28,8 @@ func hubAlone() {
 }
 
 // BenchmarkRendezvous has ranks meet at a hub in another process, exchange profiles, and
-// leave. The ranks, 8 at a place, are ends of connections: a member of each would take more of one
-// machine than thousands have. They say what members say; one place in 64 looks at what it gets.
+// leave. The ranks, 8 at a place (machine), are bare connections: one machine could not run thousands of
+// members. They send a member's messages; one place in 64 checks what it receives.
 //
 //	go test ./bootstrap -run '^$' -bench Rendezvous/16384 -benchtime 1x -v
 func BenchmarkRendezvous(b *testing.B) {
@@ -76,7 +76,7 @@ func rendezvous(b *testing.B, n int) {
 			require.NoError(b, err, "rank %d", r)
 		}
 	}
-	dialling := make(chan struct{}, 256) // this machine is not thousands
+	dialling := make(chan struct{}, 256) // one machine cannot dial as much at once as thousands
 	all("join", func(r int) (err error) {
 		j := &joiner{id: id, rank: r, size: n, opt: JoinOptions{Source: net.IPv4(127, 0, 1, byte(r%64)),
 			machine: fmt.Sprint(r / 8)}, log: orSilent(nil), since: time.Now()}
@@ -137,7 +137,7 @@ func pass(in *bufio.Reader) error {
 	return err
 }
 
-// profileOf is like what a rank says of itself when a communicator is opened.
+// profileOf resembles the part of a rank in the AllGather that opens a communicator.
 func profileOf(r int) []byte {
 	return fmt.Appendf(nil,
 		`{"Version":"0.2.0","Rank":%d,"Host":"5f2b3c4d-%04x","Pid":%d,"Hostname":"node%04d.cluster.example","Wish":["inproc","shm","plugin","ib","socket"],`+

@@ -19,41 +19,41 @@ import (
 type ListenOptions struct {
 	// Addr is where NewID listens, "host:port"; port 0 is any free one. Empty is
 	// a free port at the address of the interface of the default route, or of
-	// loopback where there is none. Ranks on one machine do with "127.0.0.1:0".
+	// loopback where there is none. For ranks on one machine "127.0.0.1:0" is enough.
 	Addr string
 
-	// Listener is where to listen instead, and Addr the "host:port" by which ranks reach it, if that is not what
-	// the Listener says. Groups that follow it (Again, and after Group.Regroup) meet there too. It is closed
-	// when the last has ended, or by Stop.
+	// Listener is the program's own listener. Addr is then the "host:port" by which ranks reach it, by default
+	// Listener.Addr(). Later groups (Again, and after Group.Regroup) meet there too. The Listener is closed
+	// when the last group has ended, or by Stop.
 	Listener net.Listener
 
-	// Secret replaces the random key of NewID by IDFor's, and Key by IDOf's.
+	// Secret replaces the random key of NewID by the key of IDFor, and Key by that of IDOf.
 	Secret string
 	Key    []byte
 
 	// Timeout ends a hub to which no rank ever comes; default 10 minutes.
 	Timeout time.Duration
 
-	// Again serves the ID for one group after the other, until Stop. It is for
-	// launchers: Timeout does not count.
+	// Again serves the ID for one group after the other, until Stop; Timeout does not
+	// count then. It is for launchers.
 	Again bool
-	// TLS is for certificates: ranks must show one and are shown one. Without it, ranks may speak TLS
-	// all the same, by the job's key, or all of them in clear.
+	// TLS names the hub's certificates: ranks must show one too. If it is nil, ranks may still speak TLS
+	// by the job's key, or all of them in clear.
 	TLS *TLS
 
 	Log *slog.Logger // nil is silence
 
-	// Regrouped hears of ranks that go on after a failure (Group.Regroup), before they do: nil when the first of them
-	// asks, then who they are, as ranks of the first group, or none of them if they can't. It must return at once. It is
-	// for launchers.
+	// Regrouped is called before ranks go on after a failure (Group.Regroup): with nil when the first of them asks, then
+	// with the members, as ranks of the first group, or with an empty list if none can go on. It must return at once. It
+	// is for launchers.
 	Regrouped func(ranks []int)
 
-	// Launched says that Gone tells how each rank's process ends, as soon as it does, and that none comes again. A rank
-	// whose process ends with EndedWell has left, others that end without a goodbye have died.
+	// Launched promises that Gone is called as soon as a rank's process ends, and that no rank comes again. A rank whose
+	// process ends with EndedWell has left; a rank that ends otherwise, without a goodbye, has died.
 	Launched bool
 
 	shared  *shared // the Listener
-	members []int   // the ranks, as those of the first group; nil if this is it
+	members []int   // by rank: its number in the first group; nil in the first group
 
 	files int // in place of descriptors(), for tests
 }
@@ -77,7 +77,7 @@ func orSilent(l *slog.Logger) *slog.Logger {
 	return l
 }
 
-// hubs are those of this process, by ID.
+// hubs are the hubs of this process, by ID.
 var hubs = struct {
 	sync.Mutex
 	m map[ID]*hub
@@ -89,7 +89,7 @@ func hubOf(id ID) *hub {
 	return hubs.m[id]
 }
 
-// succeed puts the next hub in the place of one that has ended, if there is to be one.
+// succeed puts a new hub in the place of one that has ended, if h.again is set.
 func succeed(h *hub) {
 	hubs.Lock()
 	defer hubs.Unlock()
@@ -108,13 +108,13 @@ func succeed(h *hub) {
 	hubs.m[h.id] = newHub(h.id, ln, h.opt, h.ended)
 }
 
-// EndedWell is what Gone is told of a process that has ended with status 0.
+// EndedWell is the reason for Gone of a process that has ended with status 0.
 const EndedWell = "exit status 0"
 
-// Gone tells the hub of an ID that this process serves that a rank's process has
-// ended. Ranks that wait for it to join, now or later, get a *JoinError at once
-// that wraps a *Failure and says why. For a rank that has joined it does nothing but what
-// ListenOptions.Launched says: the hub sees its connection. It is for launchers.
+// Gone tells the hub of an ID that a rank's process has ended, and why. Ranks that wait
+// for that rank to join, now or later, get a *JoinError at once that wraps a *Failure
+// with the reason. For a rank that has joined Gone matters only with ListenOptions.Launched,
+// since the hub sees the end of its connection. If this process does not serve id, Gone does nothing.
 func Gone(id ID, rank int, why string) {
 	hubs.Lock()
 	defer hubs.Unlock()
@@ -124,7 +124,7 @@ func Gone(id ID, rank int, why string) {
 }
 
 // NewID makes a new ID and serves it in this process until all its ranks have
-// come and left. Give it to the others as it is, or as text.
+// come and left. Give the ID to the other ranks as it is, or as text.
 func NewID(o ListenOptions) (ID, error) {
 	o.shareListener()
 	addr := o.Addr
@@ -151,7 +151,7 @@ func (o *ListenOptions) open(addr string) (net.Listener, error) {
 	return reuseport.Listen("tcp", addr)
 }
 
-// idAt makes the ID of a listener: the host as it was asked for, the port as it was given.
+// idAt makes the ID of a listener: the host of asked, the port of ln.
 func (o *ListenOptions) idAt(ln net.Listener, asked string) (ID, error) {
 	if o.shared != nil && asked != "" {
 		return o.idOf(asked)
@@ -190,13 +190,13 @@ func (o *ListenOptions) idOf(addr string) (ID, error) {
 	return id, err
 }
 
-// Serve serves an ID of IDFor in this process, as NewID does its own. If this
-// process serves the ID already and that group has begun, Serve has the ID served
-// again when that group has ended.
+// Serve serves an ID of IDFor in this process, as NewID does with its own. If this
+// process serves the ID already and that group has begun, the ID is served again
+// when that group has ended.
 //
-// A host that is a name other than localhost is served on all interfaces, since
-// it may mean another address here than elsewhere. So is an address that this
-// machine does not hold, such as that of a gateway which passes connections on.
+// If the ID's host is a name other than localhost, Serve listens on all interfaces,
+// since the name may mean another address here than elsewhere. So it does for an
+// address that this machine does not hold, such as that of a gateway.
 func Serve(id ID, o ListenOptions) error {
 	if err := id.Check(); err != nil {
 		return fmt.Errorf("serve: %w", err)
@@ -209,7 +209,7 @@ func Serve(id ID, o ListenOptions) error {
 	return register(id, ln, o)
 }
 
-// listen listens for an ID that there is.
+// listen listens at the address of an existing ID.
 func (o *ListenOptions) listen(id ID) (net.Listener, error) {
 	if o.shared != nil {
 		return o.shared.tenure()
@@ -239,8 +239,8 @@ func register(id ID, ln net.Listener, o ListenOptions) error {
 	return nil
 }
 
-// Stop ends the hub of an ID that this process serves, and waits for its
-// goroutines. Ranks that have joined lose the group. It is for programs that do not
+// Stop ends the hub of an ID that this process serves, and waits for the hub's
+// goroutines. Ranks that have joined lose the group. Stop is for programs that do not
 // need an ID after all; a hub ends by itself when its ranks have left.
 func Stop(id ID) {
 	hubs.Lock()
@@ -270,7 +270,7 @@ func outwardIP() net.IP {
 	return net.IPv4(127, 0, 0, 1)
 }
 
-// explain says in people's words how a connection ended.
+// explain describes for people how a connection ended.
 func explain(err error) string {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// A shared listener is the caller's own. Hubs that follow each other have it in turn: callers come to the newest. It is
-// closed when none has it any more.
+// A shared listener is the program's own. Hubs that follow each other use it, and connections go to the newest hub. The
+// listener is closed when no hub uses it any more.
 type shared struct {
 	net.Listener
 
 	mu      sync.Mutex
-	tenures []*tenure // that are open, oldest first
+	tenures []*tenure // open ones, oldest first
 	served  bool
 	closed  bool
 }
 
-// A tenure is a shared listener as one hub has it.
+// A tenure is one hub's use of a shared listener.
 type tenure struct {
 	*shared
 	calls chan call
@@ -32,14 +32,14 @@ type call struct {
 	err  error
 }
 
-// shareListener makes the Listener one that several hubs can have.
+// shareListener wraps the Listener so that several hubs can use it.
 func (o *ListenOptions) shareListener() {
 	if o.Listener != nil && o.shared == nil {
 		o.shared = &shared{Listener: o.Listener}
 	}
 }
 
-// tenure begins one.
+// tenure begins a tenure.
 func (s *shared) tenure() (net.Listener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *shared) serve() {
 		if n := len(s.tenures); n > 0 && !s.closed {
 			t = s.tenures[n-1]
 		} else {
-			s.closed = true // there is always a tenure before
+			s.closed = true // so that no tenure begins after this
 			for _, t := range s.tenures {
 				t.end()
 			}
@@ -77,7 +77,7 @@ func (s *shared) serve() {
 			select {
 			case t.calls <- call{c, err}:
 				continue
-			case <-t.over: // he tries again
+			case <-t.over: // the caller tries again
 			}
 		}
 		if err == nil {

@@ -18,7 +18,7 @@ func listenHere(t *testing.T) net.Listener {
 	return l
 }
 
-// joinThrough are all ranks of a group.
+// joinThrough joins all ranks of a group with options o.
 func joinThrough(t *testing.T, id ID, n int, o JoinOptions) []Group {
 	groups := make([]Group, n)
 	var all errgroup.Group
@@ -32,8 +32,8 @@ func joinThrough(t *testing.T, id ID, n int, o JoinOptions) []Group {
 	return groups
 }
 
-// A group meets at the caller's listener, under the name that he gives it; so do those that are left, and the next
-// group.
+// A group meets at the program's listener, under the name in Addr; so do the ranks that are left after a failure, and
+// the next group.
 func TestListener(t *testing.T) {
 	l := listenHere(t)
 	var dialled atomic.Int32
@@ -77,7 +77,7 @@ type elsewhere struct{ net.Listener }
 
 func (elsewhere) Addr() net.Addr { return &net.UnixAddr{Name: "/run/mesh", Net: "unix"} }
 
-// What is wrong with a listener is said.
+// Faults of a listener are errors.
 func TestListenerWrong(t *testing.T) {
 	l := listenHere(t)
 	_, err := NewID(ListenOptions{Listener: l, Addr: "no port"})

@@ -51,7 +51,7 @@ func tasksOf(node int, list string) (int, error) {
 }
 
 // firstHost is the first name of a Slurm node list: "n01" of "n[01-03,7],m5".
-// It is empty where the list is not one.
+// It is empty for a malformed list.
 func firstHost(list string) string {
 	var b strings.Builder
 	for {
@@ -80,7 +80,7 @@ func firstHost(list string) string {
 	}
 }
 
-// slurmHosts are the nodes of all ranks; nil where that cannot be told.
+// slurmHosts are the nodes of all ranks, by rank; nil if they are not known.
 func (e env) slurmHosts(size int) []string {
 	if how := e.get("SLURM_DISTRIBUTION"); how != "" && how != "block" && !strings.HasPrefix(how, "block:") {
 		return nil
@@ -99,8 +99,8 @@ func (e env) slurmHosts(size int) []string {
 	return hosts
 }
 
-// hostList are the names of a Slurm node list: n01, n02 and m5 of "n[01-02],m5"; nil where it is not one, or has more
-// than one list of numbers in a name.
+// hostList are the names of a Slurm node list: n01, n02 and m5 of "n[01-02],m5". It is nil for a malformed list, and
+// for one with more than one list of numbers in a name.
 func hostList(list string) (names []string) {
 	for list != "" {
 		i := strings.IndexAny(list, "[,")

@@ -2,10 +2,10 @@ package bootstrap
 
 import "github.com/ringo-go/ringo/internal/secure"
 
-// A TLS says that connections go over TLS 1.3, and who shows which certificate.
+// A TLS makes connections go over TLS 1.3, and holds the certificates, if there are any.
 type TLS = secure.Config
 
-// NewTLS makes a TLS of a certificate, its key and the certificates that others' must be signed
-// by: files in PEM. With all three "" the job's key alone says who takes part. It costs about a
-// millisecond. Hand it to Join and to what serves the ID.
+// NewTLS makes a TLS from three PEM files: a certificate, its key, and the certificates by which
+// those of others must be signed. With all three "" the job's key alone proves membership. It costs
+// about a millisecond. Give the TLS to Join, and to NewID or Serve.
 func NewTLS(cert, key, ca string) (*TLS, error) { return secure.New(cert, key, ca) }

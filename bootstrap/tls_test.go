@@ -24,7 +24,7 @@ func newTLS(t *testing.T, f securetest.Files) *TLS {
 	return c
 }
 
-// joinBy joins one rank by each TLS in the background.
+// joinBy joins one rank with each TLS in the background.
 func joinBy(ctx context.Context, id ID, tls ...*TLS) (all []<-chan joined) {
 	for rank, c := range tls {
 		done := make(chan joined, 1)
@@ -37,8 +37,8 @@ func joinBy(ctx context.Context, id ID, tls ...*TLS) (all []<-chan joined) {
 	return all
 }
 
-// Ranks meet over TLS, by the job's key or by certificates, and what they say cannot be read on the
-// way; without TLS it can.
+// Ranks meet over TLS, by the job's key or by certificates, and their messages cannot be read on the
+// way; without TLS they can.
 func TestTLS(t *testing.T) {
 	certs := newTLS(t, securetest.Make(t, "one"))
 	byKey := newTLS(t, securetest.Files{})
@@ -76,7 +76,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// eavesdrop passes on connections, and returns what went over them.
+// eavesdrop passes on connections; heard returns the bytes that went over them.
 func eavesdrop(t *testing.T, to string) (addr string, heard func() []byte) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func eavesdrop(t *testing.T, to string) (addr string, heard func() []byte) {
 	}
 }
 
-// Ranks of which some have TLS and others do not hear so at once, all of them, whoever comes first.
+// If some ranks have TLS and others do not, all hear so at once, whichever rank comes first.
 func TestTLSDiffers(t *testing.T) {
 	byKey := newTLS(t, securetest.Files{})
 	for _, first := range []*TLS{nil, byKey} {
@@ -141,7 +141,7 @@ func TestTLSDiffers(t *testing.T) {
 	}
 }
 
-// A rank whose certificate the hub does not take, or that does not take the hub's, says so.
+// A certificate that the hub does not take from a rank, or the rank from the hub, is an error of Join.
 func TestCertificateDiffers(t *testing.T) {
 	one, other, none := newTLS(t, securetest.Make(t, "one")), newTLS(t, securetest.Make(t, "other")),
 		newTLS(t, securetest.Files{})
@@ -176,7 +176,7 @@ func TestCertificateDiffers(t *testing.T) {
 	}
 }
 
-// The try that the deadline cuts off does not hide what those before it have heard.
+// The error of the try that the deadline cuts off does not replace an earlier one.
 func TestLastTryIsCutOff(t *testing.T) {
 	var j joiner
 	cut := &net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}
@@ -188,8 +188,8 @@ func TestLastTryIsCutOff(t *testing.T) {
 	require.Equal(t, refused, j.met)
 }
 
-// Ranks that all come in clear, to what serves the ID with certificates, hear so: it does not let in who
-// shows none.
+// Ranks that all come in clear to a hub with certificates are refused with that reason: the hub seats
+// no rank without a certificate.
 func TestTLSIsNotOptional(t *testing.T) {
 	certs := newTLS(t, securetest.Make(t, "one"))
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", TLS: certs})

@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// samples holds one message of each kind, none with empty fields.
+// samples are messages of every kind, without empty fields.
 func samples() []message {
 	where5 := Position{Waiting: true, Calls: []Called{{4, [16]byte{4}}, {5, [16]byte{5, 5}}}}
 	return []message{
@@ -74,7 +74,7 @@ func TestMessages(t *testing.T) {
 			require.Error(t, err, "%T cut to %d bytes", m, i)
 		}
 		body := frame[5:]
-		for i := range body { // a body that ends early, in a frame that says so
+		for i := range body { // a body that ends early, in a frame of that length
 			require.ErrorIs(t, newMessage(m.kind()).Parse(body[:i]), errMalformed, "%T, body of %d bytes", m, i)
 		}
 		require.ErrorIs(t, newMessage(m.kind()).Parse(append(body, 0)), errMalformed, "%T with a byte too many", m)
@@ -114,7 +114,7 @@ func TestBadFrames(t *testing.T) {
 	}
 }
 
-// A frame that promises much must not cost memory before it comes.
+// A frame that announces a long body must not cost memory before the body comes.
 func TestPromisesCostNothing(t *testing.T) {
 	head := append(appendU32(nil, maxBody), byte(kGathered))
 	var before, after runtime.MemStats
@@ -179,8 +179,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		frame := encode(m)              // what parses is what Append writes
-		if g, ok := m.(*gathered); ok { // but for how much of the part before is taken
+		frame := encode(m)              // Append writes the bytes that were parsed
+		if g, ok := m.(*gathered); ok { // except for the choice of bytes taken from the part before
 			again, err := read(frame, maxBody)
 			require.NoError(t, err)
 			require.Equal(t, g, again)

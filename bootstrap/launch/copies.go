@@ -18,10 +18,10 @@ import (
 //	}
 //	c, err := ringo.OpenEnv(ctx, ringo.Config{})
 //
-// Lines of ranks begin with their numbers. An error of a rank is an *Error, and the rank has said more.
+// Each line of a rank begins with its number. The error for a rank is an *Error; the rank's own output says more.
 func Copies(ctx context.Context, n int) (parent bool, err error) {
 	if _, ok, err := bootstrap.FromEnv(os.Getenv); ok || err != nil {
-		return false, nil // ringo.OpenEnv says what is wrong
+		return false, nil // ringo.OpenEnv returns the error
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -31,7 +31,7 @@ func Copies(ctx context.Context, n int) (parent bool, err error) {
 	return true, Run(ctx, Config{N: n, Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Prefix: true})
 }
 
-// Status is what a launcher should end with: 0 for nil, an Error's ExitStatus, 1 for others.
+// Status is the exit status for a launcher: 0 for nil, an Error's ExitStatus, 1 for other errors.
 func Status(err error) int {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.ExitStatus()

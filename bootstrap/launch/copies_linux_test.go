@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program that calls Copies is started once and runs as n ranks; under a launcher it is one of the launcher's. Its
-// exit status is that of the rank that failed.
+// A program that calls Copies is started once and runs as n ranks; under a launcher it is one of the launcher's ranks.
+// Its exit status is that of the rank that failed.
 func TestCopies(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)

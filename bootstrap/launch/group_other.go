@@ -26,7 +26,7 @@ func (r *reservation) Close() error { return nil }
 
 func stopped(int) bool { return false }
 
-// A keeper would end what ranks have started when the launcher is killed; there are no process groups here.
+// A keeper does nothing here: without process groups it cannot end the processes that ranks have started.
 type keeper struct{}
 
 func newKeeper() *keeper   { return nil }

@@ -14,17 +14,17 @@ import (
 
 // kill sends s to the process and its children.
 func kill(p *os.Process, s syscall.Signal) {
-	_ = syscall.Kill(-p.Pid, s) // gone already is well
+	_ = syscall.Kill(-p.Pid, s) // an error means that it has ended already
 }
 
-// A reservation is a port of loopback that no one else is given.
+// A reservation is a port of loopback that the kernel gives to nobody else.
 type reservation struct {
 	fd   int
 	addr string
 }
 
-// reserve binds a socket and does not listen on it. With SO_REUSEPORT the hub,
-// of the same user, can bind and listen beside it, and no one else can.
+// reserve binds a socket and does not listen on it. With SO_REUSEPORT a hub of
+// the same user can bind the port too and listen there, and nobody else can.
 func reserve() (*reservation, error) {
 	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)

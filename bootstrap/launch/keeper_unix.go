@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// keeperName is what this program is called when it is a keeper.
+// keeperName is the argument 0 of this program as a keeper.
 const keeperName = "ringo: keeper"
 
-// A process that is started as a keeper is that before the program's main sees it.
+// init runs the keeper before the program's main, in a process that is started as one.
 func init() {
 	if os.Args[0] == keeperName {
 		keep(os.Stdin)
@@ -24,15 +24,15 @@ func init() {
 	}
 }
 
-// A keeper is a process that ends the process groups of the ranks when the launcher is killed: a kernel ends a rank
-// then, if it can, but not what the rank has started. It is this program again, and learns of the groups, and of the
-// launcher's end, by a pipe.
+// A keeper is a process that ends the process groups of the ranks when the launcher is killed. Linux ends the ranks
+// then, but not the processes that ranks have started. A keeper is this program again; it learns of the groups, and of
+// the launcher's end, by a pipe.
 type keeper struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
 
-// newKeeper starts a keeper. Without one, ranks run as well.
+// newKeeper starts a keeper, nil if it cannot: ranks run without one, too.
 func newKeeper() *keeper {
 	exe, err := os.Executable()
 	if err != nil {
@@ -49,7 +49,7 @@ func newKeeper() *keeper {
 // add has the keeper end the group of a process.
 func (k *keeper) add(pid int) { k.say(pid) }
 
-// remove takes a group back, whose process has ended while the launcher lives.
+// remove removes the group of a process that has ended while the launcher lives.
 func (k *keeper) remove(pid int) { k.say(-pid) }
 
 func (k *keeper) say(pid int) {
@@ -58,7 +58,7 @@ func (k *keeper) say(pid int) {
 	}
 }
 
-// close ends the keeper, which has no groups left.
+// close ends the keeper. All groups must have been removed.
 func (k *keeper) close() {
 	if k != nil {
 		k.pipe.Close()
@@ -66,9 +66,9 @@ func (k *keeper) close() {
 	}
 }
 
-// keep is the keeper's whole life.
+// keep is the main function of a keeper.
 func keep(launcher io.Reader) {
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT) // it ends when the launcher does
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT) // it ends after the launcher
 	groups := map[int]bool{}
 	for lines := bufio.NewScanner(launcher); lines.Scan(); {
 		switch pid, err := strconv.Atoi(lines.Text()); {

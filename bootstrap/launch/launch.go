@@ -23,15 +23,15 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// A Config is the program to start, and how many processes of it.
+// A Config names the program to start, and the number of processes.
 type Config struct {
 	N              int       // processes
 	Args           []string  // the command: name or path, then its arguments
-	Env            []string  // as in exec.Cmd: nil is this process's; the ranks' variables come on top
+	Env            []string  // as in exec.Cmd: nil is this process's; the ranks' variables are added
 	Stdout, Stderr io.Writer // nil is nowhere
 
-	// Hosts, above 1, has the ranks think that they are on so many hosts, in equal blocks: they
-	// share no memory with those of another one.
+	// Hosts, above 1, makes the ranks believe that they are on so many hosts, in equal blocks: ranks
+	// of different blocks share no memory.
 	Hosts int
 
 	// Prefix begins every line of rank r with "[r] ". Without it a rank writes straight to the
@@ -41,18 +41,18 @@ type Config struct {
 	// Reporter says that rank 0 reports for all: its lines have no prefix.
 	Reporter bool
 
-	// Restarts is how often each rank is started again that fails, with the same variables but for
-	// RINGO_RESTART, which counts. Then the others go on: their communicator has failed, and
-	// they may open another one, or fail and be started again too.
+	// Restarts is how often a rank that fails is started again, with the same variables except
+	// RINGO_RESTART, which counts. The others go on: their communicator has failed, and they may
+	// open another one, or fail and be started again too.
 	Restarts int
 
-	// Ended hears how each rank has ended, nil if well, or why it was not started. It is called by one goroutine; nil is
-	// nobody.
+	// Ended is called with how each rank has ended, nil if well, or why it was not started. One goroutine calls it; a nil
+	// Ended is not called.
 	Ended func(rank int, err *Error)
 
-	// Grace is how long the others may go on after the first failure, to end by
-	// themselves with their own messages, or to go on without the failed rank (ringo.Comm.Shrink),
-	// for as long as they like. Who is ended is said on Stderr. Default 2 s.
+	// Grace is how long the others may run after the first failure, to end by themselves with their
+	// own messages. Ranks that in this time go on without the failed rank (ringo.Comm.Shrink) may run
+	// for as long as they like. Stderr names the ranks that are ended. Default 2 s.
 	Grace time.Duration
 }
 
@@ -61,10 +61,10 @@ type Error struct {
 	Rank   int
 	Status int            // exit status, if Signal is 0
 	Signal syscall.Signal // what killed it
-	Err    error          // it did not even start, or its output could not be passed on
+	Err    error          // the rank did not start, or its output could not be passed on
 
-	// Stopped are the ranks whose processes were stopped (SIGSTOP) when it failed:
-	// it may have waited for them. Only Linux tells.
+	// Stopped are the ranks whose processes were stopped (SIGSTOP) when Rank failed:
+	// it may have waited for them. nil on other systems than Linux.
 	Stopped []int
 }
 
@@ -76,7 +76,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// how is how the rank ended; nil is well.
+// how is how the rank ended, as text for bootstrap.Gone; a nil Error is EndedWell.
 func (e *Error) how() string {
 	switch {
 	case e == nil:
@@ -91,8 +91,8 @@ func (e *Error) how() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ExitStatus is what a launcher should end with, as shells count: the rank's
-// own, 128 and the number of its signal, 127 if there is no such program, or 126 if it may not be executed.
+// ExitStatus is the exit status for a launcher, as shells count: the rank's own,
+// 128 plus the number of its signal, 127 if there is no such program, or 126 if it may not be executed.
 func (e *Error) ExitStatus() int {
 	switch {
 	case errors.Is(e.Err, exec.ErrNotFound), errors.Is(e.Err, fs.ErrNotExist):
@@ -108,16 +108,16 @@ func (e *Error) ExitStatus() int {
 }
 
 // Run starts N processes of the command, passes their output on, and returns
-// when all have ended: nil if each did with status 0, else an *Error that names
-// the one that a signal killed, or else the first that failed. A rank that the others have gone on
-// without (ringo.Comm.Shrink) does not count.
+// when all have ended: nil if all did with status 0, else an *Error that names
+// the rank that a signal killed, or else the first that failed. A failed rank does not count if the
+// others have gone on without it (ringo.Comm.Shrink).
 //
 // Each process has the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
-// MASTER_PORT), and RINGO_RANK, RINGO_SIZE and RINGO_COMM_ID, which is secret: the rendezvous is served here. So ranks
-// that wait for one that has ended before it joined hear of it at once. SIGINT and SIGTERM that come to this process go
-// to all of them, each in a process group of its own. When ctx ends they get SIGTERM, and after Grace SIGKILL. If this
-// process is killed, on Unix, they are too, with what they have started: by a small process beside it, which is this
-// program again, and does nothing else.
+// MASTER_PORT), and RINGO_RANK, RINGO_SIZE and RINGO_COMM_ID, which is secret. This process serves the rendezvous, so
+// ranks that wait for one which has ended before it joined hear so at once. Each rank has a process group of its own.
+// SIGINT and SIGTERM to this process go to all ranks. When ctx ends the ranks get SIGTERM, and after Grace SIGKILL. If
+// this process is killed, on Unix, the ranks are killed too, with the processes they have started: by a small process
+// that is this program again and does nothing else.
 func Run(ctx context.Context, c Config) error {
 	if c.N < 1 || len(c.Args) == 0 {
 		return fmt.Errorf("launch: %d processes of %q: want at least one, and a command", c.N, c.Args)
@@ -189,7 +189,7 @@ func (j *job) command(rank int) *exec.Cmd {
 	if j.Prefix && (rank > 0 || !j.Reporter) {
 		cmd.Stdout, cmd.Stderr = prefixed(j.stdout, rank), prefixed(j.stderr, rank)
 	}
-	cmd.WaitDelay = j.Grace // for a grandchild that keeps the output open
+	cmd.WaitDelay = j.Grace // a grandchild may keep the output open
 	cmd.SysProcAttr = attributes()
 	return cmd
 }
@@ -219,9 +219,9 @@ func (j *job) run(ctx context.Context) error {
 	})
 }
 
-// start starts the processes and tells how many it could; then those of again, anew. On
-// Linux a child's death signal comes when the thread that started it ends, so this one stays
-// until all are done.
+// start starts the processes and sends on started how many it could start; then it restarts the
+// ranks that come from again. On Linux a child gets its death signal when the thread that started
+// it ends, so this thread stays until done.
 func (j *job) start(started chan<- int, again <-chan int, done <-chan struct{}) {
 	runtime.LockOSThread()
 	n := 0

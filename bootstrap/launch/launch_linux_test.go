@@ -204,14 +204,14 @@ func readPID(file string) int {
 	return pid
 }
 
-// awaitEnd returns when a process that writes its number has done so, and has ended.
+// awaitEnd returns when a process has written its number to file, and has ended.
 func awaitEnd(file string) {
 	for pid := 0; pid == 0 || syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
 		pid = readPID(file)
 	}
 }
 
-// await returns when out has a text so many times.
+// await returns when out contains a text so many times.
 func await(t *testing.T, out *transcript.Transcript, text string, times int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Count(out.String(), text) >= times }, 10*time.Second,
@@ -301,7 +301,7 @@ func TestFailures(t *testing.T) {
 			c.Env = append(c.Env, "PID_FILE="+file)
 			if tt.scene == "stop 2" {
 				requireStops(t)
-				c.Grace = 20 * time.Millisecond // nothing wakes it
+				c.Grace = 20 * time.Millisecond // rank 2 stays stopped
 				go func() {
 					for t.Context().Err() == nil && !stopped(readPID(file)) {
 						time.Sleep(5 * time.Millisecond)
@@ -331,7 +331,7 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// A rank that ends with an error before another is seen to be killed has ended because of it: the signal is the reason.
+// If a rank ends with an error just before another is seen to be killed, the signal counts as the reason.
 func TestSignalBeforeStatus(t *testing.T) {
 	c, _ := config(2, "")
 	c.Args = []string{"sh", "-c", `if [ "$RINGO_RANK" = 0 ]; then exit 3; fi; sleep 0.3; kill -9 $$`}
@@ -413,7 +413,7 @@ func TestNoSuchProgram(t *testing.T) {
 	require.Error(t, Run(t.Context(), Config{N: 1}))
 }
 
-// The ranks that could be started hear of the one that could not, and the rest count as not started.
+// Ranks that could be started hear of the one that could not; later ranks count as not started.
 func TestStartFails(t *testing.T) {
 	c, out := config(3, "join 2")
 	c.Grace = 20 * time.Second
@@ -458,7 +458,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out.String(), "terminated"))
 }
 
-// What runs dies with the launcher: the ranks, and what ranks have started.
+// The ranks die with the launcher, and so do the processes that ranks have started.
 func TestChildrenDieWithParent(t *testing.T) {
 	for _, s := range []string{"pid", "brood"} {
 		t.Run(s, func(t *testing.T) {
@@ -482,7 +482,7 @@ func TestChildrenDieWithParent(t *testing.T) {
 	}
 }
 
-// zombie: dead, and not yet collected by whoever inherited it.
+// zombie reports whether a process is dead, waited for by its new parent or not.
 func zombie(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || bytes.Contains(b, []byte(") Z "))

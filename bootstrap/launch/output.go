@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// maxLine bounds what is kept of a line that does not end.
+// maxLine is how many bytes are kept at most of a line that does not end.
 const maxLine = 64 << 10
 
-// share makes w safe for several processes, by mu. A file is so already, and
-// stays what it is: a process that gets it sees a terminal where there is one.
+// share makes w safe for the output of several processes, by mu. A file is safe
+// already, and is returned as it is: a process that gets it can see a terminal.
 func share(w io.Writer, mu *sync.Mutex) io.Writer {
 	if w == nil {
 		return nil
@@ -24,7 +24,7 @@ func share(w io.Writer, mu *sync.Mutex) io.Writer {
 }
 
 type shared struct {
-	mu *sync.Mutex // of stdout and stderr, which may be one
+	mu *sync.Mutex // shared by stdout and stderr, which may be one writer
 	w  io.Writer
 }
 

@@ -16,21 +16,21 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// A vigil is kept over the processes of a job that run.
+// A vigil watches over the running processes of a job.
 type vigil struct {
 	*job
 	alive    []bool   // by rank
-	killed   []bool   // by rank: ended from here for good
-	failures []*Error // of ranks that are not started again; the cause of the others first
-	told     bool     // signals came from here
+	killed   []bool   // by rank: the launcher has killed it for good
+	failures []*Error // of ranks that are not started again; the cause of other failures first
+	told     bool     // the launcher has sent signals to all
 	kills    <-chan time.Time
 }
 
-// regrouping is what the rendezvous says of ranks that go on after a failure (Group.Regroup).
+// regrouping is the state of ranks that go on after a failure (Group.Regroup), as told by the rendezvous.
 type regrouping struct {
 	mu      sync.Mutex
-	waits   bool  // some want to go on, and wait for the others
-	members []int // who goes on, nil until ranks have
+	waits   bool  // some ranks want to go on, and wait for the others
+	members []int // the ranks that went on, nil before
 }
 
 func (r *regrouping) heard(members []int) {
@@ -42,7 +42,7 @@ func (r *regrouping) heard(members []int) {
 	}
 }
 
-// without reports whether the others have gone on without a rank.
+// without reports whether other ranks have gone on without this rank.
 func (r *regrouping) without(rank int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,8 +55,8 @@ func (r *regrouping) underWay() bool {
 	return r.waits
 }
 
-// watch waits for all that run, starts again those that fail and may, and ends all once one has failed
-// for good and the others do not go on without it.
+// watch waits for all running processes, restarts ranks that fail as far as Restarts allows, and ends all
+// once a rank has failed for good and the others do not go on without it.
 func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error,
 	again func(rank int) bool) error {
 	v := &vigil{job: j, alive: make([]bool, j.N), killed: make([]bool, j.N)}
@@ -85,7 +85,7 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 			switch {
 			case cancelled == nil && ctx.Err() != nil:
 				v.tell(syscall.SIGKILL)
-			case v.regrouped.underWay(): // they have a deadline of their own
+			case v.regrouped.underWay(): // ranks that regroup have a deadline of their own
 				v.kills = time.After(j.Grace)
 			default:
 				v.end()
@@ -101,11 +101,11 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 	return nil
 }
 
-// lost reports whether the others have gone on without a rank. One that was started again may have come back, by
-// a meeting point that is not served here (ringo.Comm.Grow).
+// lost reports whether the others have gone on without a rank. A rank that was started again is not lost: it may have
+// come back by a meeting point that is not served here (ringo.Comm.Grow).
 func (v *vigil) lost(rank int) bool { return v.restarts[rank] == 0 && v.regrouped.without(rank) }
 
-// first is the failure that ends the job, nil if there is none: the others may have gone on without who failed.
+// first is the failure that ends the job, nil if there is none. Failures of lost ranks do not count.
 func (v *vigil) first() *Error {
 	for _, err := range v.failures {
 		if !v.lost(err.Rank) {
@@ -125,7 +125,7 @@ func (v *vigil) tell(s syscall.Signal) {
 	}
 }
 
-// end ends those that do not go on, and says so.
+// end kills the ranks that do not go on, and names them on Stderr.
 func (v *vigil) end() {
 	v.kills = nil
 	cause := v.first()
@@ -154,7 +154,7 @@ func (v *vigil) end() {
 		who, strings.Join(ranks, ", "), v.Grace, cause.Rank, cause.how(), without)
 }
 
-// buried reports whether the process of a rank that has ended stays so; otherwise it runs again.
+// buried notes that the process of a rank has ended. It returns false if the rank was started again.
 func (v *vigil) buried(rank int, again func(rank int) bool) bool {
 	v.alive[rank] = false
 	err := failure(rank, v.cmds[rank], v.errs[rank])
@@ -178,7 +178,7 @@ func (v *vigil) buried(rank int, again func(rank int) bool) bool {
 		}
 		v.kills = time.After(v.Grace)
 	case !v.told && err.Signal != 0 && first.Signal == 0:
-		// the others went because of this one, even if they were seen first
+		// the other failures follow from this one, even if they were seen first
 		v.failures = slices.Insert(v.failures, slices.Index(v.failures, first), err)
 	default:
 		v.failures = append(v.failures, err)

@@ -72,8 +72,8 @@ func goOn(rank int) {
 	}
 }
 
-// Those that go on without a rank that has failed may do so for longer than Grace, and the job ends as they do. Who
-// does not go on with them is ended, and named.
+// Ranks that go on without a failed rank may run for longer than Grace, and the job ends as they do. A rank that does
+// not go on with them is ended, and named.
 func TestGoOnWithout(t *testing.T) {
 	const ended = "launch: ended rank 3, still running 1ms after rank 1 ended (killed by signal 9), and the others go " +
 		"on without: -grace is how long they may\n"
@@ -102,7 +102,7 @@ func TestGoOnWithout(t *testing.T) {
 	}
 }
 
-// Those that wait for others to go on with are not ended meanwhile.
+// Ranks that wait in Regroup for the others are not ended meanwhile.
 func TestGraceWhileRegrouping(t *testing.T) {
 	for name, members := range map[string][]int{"go on": {0}, "cannot": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestGraceWhileRegrouping(t *testing.T) {
 	}
 }
 
-// Who is ended for another rank's failure is named, with the reason.
+// A rank that is ended for another rank's failure is named, with the reason.
 func TestGrace(t *testing.T) {
 	c, out := config(3, "one fails")
 	c.Grace = time.Millisecond

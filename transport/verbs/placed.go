@@ -66,7 +66,7 @@ func (c *recvConn) offer(p payloadArea) error {
 	p.put(c.conn)
 	c.readBack = p.in.readBack
 	for _, r := range c.rails {
-		if at := r.phase(); !c.readBack || at != railUp && at != railTried { // rejoin makes the loopback of a rail that is down
+		if at := r.phase(); !c.readBack || at != railUp && at != railTried { // else rejoin makes it
 			continue
 		}
 		if err := r.loopback(&c.t.opt); err != nil {
