@@ -17,8 +17,8 @@
 //	                                   ←   start
 //	part       bytes                   →
 //	                                   ←   gathered   everybody's bytes
-//	                                   ←   held       who of this rank's host has them, if they are long
-//	resend     they are not there      →
+//	                                   ←   held       the head of this rank's host has them, if they are long
+//	resend     the head is gone        →
 //	withdraw   a part                  →
 //	                                   ←   withdrawn  who gave up, who had not come (to all)
 //	inquire    position                →

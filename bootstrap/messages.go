@@ -370,6 +370,7 @@ func (f *fields) called() (c Called) {
 	return c
 }
 
+// Append encodes the position, without Stop, Awaits, Needs and Messages, which late and inquire add.
 func (m *Position) Append(b []byte) []byte {
 	b = appendU32(appendFlag(b, m.Waiting), len(m.Calls))
 	for _, c := range m.Calls {
@@ -378,6 +379,7 @@ func (m *Position) Append(b []byte) []byte {
 	return b
 }
 
+// Parse decodes what Append wrote.
 func (m *Position) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Waiting = f.flag()

@@ -9,6 +9,7 @@ import (
 	"syscall"
 )
 
+// attributes is nil: there are no process groups here.
 func attributes() *syscall.SysProcAttr { return nil }
 
 // kill ends the process: there are no other signals here.

@@ -7,6 +7,7 @@ import (
 	"errors"
 )
 
+// An exporter cannot be made here: only Linux passes files of GPU memory between processes.
 type exporter struct{ Export }
 
 func newExporter(string, func(int) (int, error)) (*exporter, error) {

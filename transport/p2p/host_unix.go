@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// at is the address of the memory in this process.
 func (x mapping) at() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(x.data))) }
 
 func (x mapping) unmap() error {

@@ -4,4 +4,5 @@ package plugin
 
 import "time"
 
+// nap sleeps for d.
 func nap(d time.Duration) { time.Sleep(d) }

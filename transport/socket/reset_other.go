@@ -4,6 +4,7 @@ package socket
 
 import "syscall"
 
+// errReset and errAborted are the system's errors of a connection that was cut off.
 const (
 	errReset   = syscall.ECONNRESET
 	errAborted = syscall.ECONNABORTED

@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
+// openBuffer fails: it needs Linux.
 func openBuffer(transport.Memory) ([]byte, func() error, error) {
 	return nil, nil, errors.New("memory is exported by files on Linux alone")
 }

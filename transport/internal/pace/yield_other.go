@@ -4,4 +4,5 @@ package pace
 
 import "runtime"
 
+// yield lets another goroutine have the core.
 func yield() { runtime.Gosched() }
