@@ -106,8 +106,8 @@ func Patience(guard *fifo.Guard, away <-chan struct{}, log *slog.Logger) (contex
 	}
 }
 
-// Retry calls try until try succeeds or fails for good, or ctx ends. After the end of
-// ctx the result wraps the last error of try.
+// Retry calls try until try succeeds or fails for good, or ctx ends. When ctx ends the result is
+// its cause, and wraps the last error of try only if the time to dial has run out.
 func Retry(ctx context.Context, try func() error) error {
 	const advice = "is a firewall between, or the interface the wrong one?"
 	since, d, said := time.Now(), diallingOf(ctx), false
