@@ -6,4 +6,4 @@ import "sync/atomic"
 
 func pause() {}
 
-func storeRelease(p *atomic.Uint64, v uint64) { p.Store(v) } // the race detector knows it
+func storeRelease(p *atomic.Uint64, v uint64) { p.Store(v) } // the race detector understands Store
