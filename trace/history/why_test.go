@@ -96,7 +96,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// What is no record hides none of the others, and says nothing to a terminal.
+// A file that holds no record hides none of the others, and texts of records cannot control a terminal.
 func TestReadSkips(t *testing.T) {
 	dir := t.TempDir()
 	r := record(1, State{Heard: true, Peer: -1}, "Barrier()\n\tforged")
