@@ -98,8 +98,8 @@ func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d }
 func Seed(seed uint64) Option { return func(o *options) { o.seed = seed } }
 
 // Leaks says whether Run looks for goroutines, descriptors and memory of emulated GPUs that are left when all ranks
-// have ended. It does by default, but leaves out descriptors, and the goroutines that Start uses, while another Run goes
-// on in this process. A test beside others that open sockets or communicators may want Leaks(false).
+// have ended. It does by default, but leaves out descriptors, and the goroutines that Start uses, while another Run
+// goes on in this process. A test beside others that open sockets or communicators may want Leaks(false).
 func Leaks(look bool) Option { return func(o *options) { o.leaks = look } }
 
 // seedVariable is the environment variable with the seed of a run to repeat.
