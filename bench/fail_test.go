@@ -23,7 +23,7 @@ func TestCPU(t *testing.T) {
 	require.Equal(t, want, CPU())
 }
 
-// Whichever call of the driver fails under a measurement, it ends with that error.
+// Whichever call of the driver fails, the measurement ends with its error.
 func TestAnyCallFails(t *testing.T) {
 	tier.Long(t)
 	cfg, err := parse("allreduce", "-device", "emu", "-g", "1", "-G", "2", "-beside", "-unchecked", "-b", "8", "-e", "8")
