@@ -14,6 +14,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
+// CPU is the model in /proc/cpuinfo, or the architecture where there is none.
 func TestCPU(t *testing.T) {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	want := runtime.GOARCH

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// oneSeries is a series of one collective, of sums of float32.
 func oneSeries(name string, counts ...int) *series {
 	c, _ := find(name)
 	return &series{Collective: c, typ: ringo.Float32, op: ringo.Sum, counts: counts}

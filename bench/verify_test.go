@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// patternOf is a pattern of n moved elements of size bytes.
 func patternOf(n, size int) pattern {
 	d := newData(ringo.Float32, ringo.RedOp{}, true, 1, n, 9)
 	d.el.size = size

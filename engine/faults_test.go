@@ -17,6 +17,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
+// errCut is the error of a use that fails.
 var errCut = errors.New("cut")
 
 // faults count the uses that rank 0 makes of its connections and have one use fail. Then gone is closed, which ends

@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
+// Alignments of a queue's memory: of headers and slots, and of the first payload.
 const (
 	lineBytes = 64
 	pageBytes = 4096

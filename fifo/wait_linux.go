@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Operations of the system call futex.
 const (
 	futexWait = 0 // not FUTEX_PRIVATE_FLAG: the word is shared by processes
 	futexWake = 1

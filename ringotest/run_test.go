@@ -18,6 +18,7 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
+// TestMain fails if the tests leave goroutines behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A recorder is a test that may fail.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// example is a figure with a panel of each Scale.
 func example() *Figure {
 	lines := []Line{
 		{Label: "ringo", Strong: true, X: []float64{8, 1024, 1 << 20}, Y: []float64{0.4, 2, 100}},

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// openDevice is a device that the test gives back at its end.
 func openDevice(t *testing.T) *gpu.Device {
 	m, err := gpu.Of(gputest.Driver(t))
 	require.NoError(t, err)

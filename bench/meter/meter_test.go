@@ -11,6 +11,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
+// emulate makes emulated GPUs. Their reports of faults fail the test.
 func emulate(t *testing.T, c cudaemu.Config) *cudaemu.Machine {
 	t.Helper()
 	c.Report = nil

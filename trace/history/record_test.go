@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Ranks lists 16 ranks at most, or 15 and how many more there are.
 func TestRanks(t *testing.T) {
 	first := func(n int) (list []int) {
 		for r := range n {

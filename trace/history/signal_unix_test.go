@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// OnSignal calls its function until stop; after that the signal does nothing.
 func TestOnSignal(t *testing.T) {
 	come := make(chan bool)
 	caught = make(chan os.Signal, 2) // for both signals below

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// record is the Record of a rank of four, which is in state s after some calls.
 func record(rank int, s State, calls ...string) Record {
 	s.Rank = rank
 	r := Record{Comm: "c0ffee00", Rank: rank, Size: 4, Host: "hostA", Pid: 100 + rank, State: s, Total: uint64(len(calls))}
