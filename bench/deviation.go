@@ -95,7 +95,7 @@ func (e element) value(b []byte) float64 {
 	}
 	x := math.Ldexp(float64(n), max(field, 1)-bias-e.man)
 	if field == 1<<e.exp-1 && (e.exp != 4 || v&7 == 7) { // E4M3 has numbers there
-		x = math.Inf(1) // or no number
+		x = math.Inf(1) // or NaN
 	}
 	if v>>(8*e.size-1) != 0 {
 		x = -x

@@ -95,7 +95,7 @@ func (t *tracer) keep() {
 	t.kept.Calls = append(t.kept.Calls, calls...)
 }
 
-// gather returns the calls that all ranks have kept to rank 0, and nil to the others. All call it together.
+// gather is the kept calls of all ranks on rank 0, and nil on the others. All ranks call it together.
 func (t *tracer) gather() (*trace.Trace, error) {
 	if t == nil {
 		return nil, nil

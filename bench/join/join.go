@@ -97,8 +97,8 @@ func (k *Clock) Of(at int64) int64 {
 	return at + first.ahead + int64(drift*float64(at-first.at))
 }
 
-// Gather returns the calls of all ranks, on rank 0's clock, to rank 0, and nil to the others. Of t, the record of this
-// rank's process, it takes the calls of this rank in this communicator.
+// Gather is the calls of all ranks by rank 0's clock, on rank 0, and nil on the others. From t, the record of this
+// rank's process, Gather takes the calls of this rank in this communicator.
 func Gather(c *ringo.Comm, k *Clock, t *trace.Trace) (*trace.Trace, error) {
 	mine := t.Of(c.History().Comm, c.Rank())
 	mine.Shift(k.Of)

@@ -143,8 +143,8 @@ static int deviation(const struct collective *c, Spread *all) {
   return 1;
 }
 
-// Prints that all rows are printed: the reader need not wait for MPI_Finalize, which hangs now and then with
-// MPICH 4.0 over TCP, where one rank ends while the other still closes its connections.
+// Prints "end", after which the reader need not wait for MPI_Finalize: that hangs now and then with MPICH 4.0
+// over TCP, where one rank ends while the other still closes its connections.
 static int end(void) {
   if (rank == 0) {
     printf("end\n");
