@@ -92,7 +92,7 @@ func outside(stack string) string {
 		}
 		if inside := strings.HasPrefix(f, module+"/") ||
 			strings.HasPrefix(f, module+".(*Comm)"); inside && !strings.Contains(lines[i+1], "_test.go:") {
-			kept = nil // without the frames that this one has called
+			kept = nil // drop the frames that this one has called
 			continue
 		}
 		kept = append(kept, f, lines[i+1])

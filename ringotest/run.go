@@ -300,7 +300,7 @@ func (x *trial) summary() (early bool) {
 		return false
 	}
 	for _, r := range x.ranks {
-		early = early || isClosed(r.ended) && r.early // here ended is never closed for a process
+		early = early || isClosed(r.ended) && r.early // for a rank that is a process, ended is never closed here
 	}
 	then := ""
 	if len(failed) > 1 {

@@ -4,8 +4,8 @@
 // programs that read their files.
 //
 // An Observer is told of every Call; engines note Spans in it. A Recorder is an Observer that keeps
-// the last calls. A Trace is calls of any number of ranks: Write and Read are its file, Check finds
-// times that cannot be, and Arrivals which ranks came last.
+// the last calls. A Trace is calls of any number of ranks: Write makes a file of it, Read reads that,
+// Check finds times that cannot be, and Arrivals the ranks that came last.
 //
 // The trap: clocks. Times are of the process's own clock (Now). Between processes of one host they agree
 // to some µs, between hosts as well as their system clocks do. Package bench/join measures how they

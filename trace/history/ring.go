@@ -1,6 +1,6 @@
 package history
 
-// Depth is how many messages a Ring keeps.
+// Depth is how many messages a Ring keeps, and how many calls a Record has at most.
 const Depth = 64
 
 // A Message is a Send or Recv that a rank has begun.
