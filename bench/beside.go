@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Of measurements beside computing.
+// Amounts of measurements beside computing.
 const (
 	besideEach   = 20                    // collectives of a measurement
 	besideRounds = 9                     // of all measurements, in turn
@@ -61,10 +61,10 @@ func besideOf(collectives, blocks int, alone, computing []float64, both []ends) 
 	return b
 }
 
-// ofIdeal is how many times the ideal both take.
+// ofIdeal is Both in units of Ideal.
 func (b *Beside) ofIdeal() float64 { return over(b.Both.Time, b.Ideal) }
 
-// over is a/b, 0 where the clock saw nothing.
+// over is a/b, 0 where b was too short for the clock.
 func over(a, b float64) float64 {
 	if b <= 0 {
 		return 0

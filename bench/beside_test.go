@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
+// besideOf gives medians and least times, and what they are in units of the ideal and of each alone.
 func TestBesideOf(t *testing.T) {
 	b := besideOf(20, 528, []float64{90, 110, 100}, []float64{200, 240}, []ends{
 		{collectives: 150, computing: 230, both: 235}, {collectives: 250, computing: 260, both: 270},

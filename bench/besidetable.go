@@ -31,8 +31,8 @@ func (p *printer) besideHeader() {
 	}
 }
 
-// besideColumns are those of ours and of the peers. The ratio is the peer's time of both in
-// units of ours: above 1 we are ahead.
+// besideColumns are the columns of one row, ours and each peer's. The ratio is the peer's time
+// of both in units of ours: above 1 we are ahead.
 func (p *printer) besideColumns(r *Row, peers map[string]*Row) string {
 	b := r.Beside
 	if b == nil { // a row of another kind of run

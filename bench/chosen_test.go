@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChosen: the report says which plan has chosen what, to which size.
+// TestChosen: the report names the algorithms, the sizes that they are chosen to, and the plan that chose them.
 func TestChosen(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "my.plan")
 	require.NoError(t, os.WriteFile(plan,

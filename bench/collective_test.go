@@ -27,7 +27,7 @@ func TestBusFactor(t *testing.T) {
 	}
 }
 
-// What each rank has of each buffer, and which are measured in place, as in nccl-tests.
+// The length of each rank's buffers, and which collectives are measured in place, are as in nccl-tests.
 func TestBuffersOfCollectives(t *testing.T) {
 	want := map[string][5]int{ // blocks in and out of the root of 4, of another rank, and 1 if in place
 		"allreduce": {1, 1, 1, 1, 1}, "allgather": {1, 4, 1, 4, 1}, "reducescatter": {4, 1, 4, 1, 1},

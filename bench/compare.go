@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// compare measures ours and the peers in turn, Repetitions times and each time with another
-// of them first, so that a disturbance of the machine affects all of them. The median of the repetitions counts, and of
-// several variants of a peer the one with the least median, size by size.
+// compare measures ours and the peers in turn, Repetitions times and each time with another of them first, so that a
+// disturbance of the machine affects all of them. The median of the repetitions counts, and of several variants of a
+// peer the one with the least median, size by size.
 func compare(ctx context.Context, cfg *Config) error {
 	c := &comparison{cfg: cfg, plan: cfg.plan(cfg.Processes), binaries: map[string]string{}, samples: samples{},
 		refused: map[string]bool{}}
@@ -41,7 +41,7 @@ func compare(ctx context.Context, cfg *Config) error {
 	return c.finish(ours)
 }
 
-// inTurn is a list in the order of a round: each of it is first in one round of all.
+// inTurn is a list in the order of a round. In as many rounds as it has elements, each element is first once.
 func inTurn[T any](list []T, round int) []T {
 	first := round % len(list)
 	return slices.Concat(list[first:], list[:first])
@@ -118,7 +118,7 @@ func (c *comparison) measure(ctx context.Context, name string, tcp bool) error {
 	return nil
 }
 
-// finish prints and saves our rows, the last report's, with the peers' beside them.
+// finish prints and saves the rows of our last report, with the peers' rows beside them.
 func (c *comparison) finish(ours *Report) error {
 	cfg, n := c.cfg, c.cfg.Processes
 	report := *ours
@@ -143,12 +143,13 @@ func (c *comparison) finish(ours *Report) error {
 	return rec.finish()
 }
 
-// overTCP reports whether peers are held to TCP: where ours goes over TCP. Elsewhere they take what is best for them.
+// overTCP reports whether peers are held to TCP, as they are where ours goes over TCP. Elsewhere a peer takes its best
+// transport.
 func overTCP(cfg *Config, transport string) bool {
 	return transport == "tcp" || transport == "socket" && cfg.Hosts > 1
 }
 
-// heldTo is the transport that a peer may not leave while ours goes over another, "" for none.
+// heldTo is the only transport that a peer has, where ours may go over others; "" if the peer has several.
 func heldTo(cfg *Config, name, transport string) string {
 	if only := peers[name].only; !overTCP(cfg, transport) {
 		return only
@@ -156,7 +157,7 @@ func heldTo(cfg *Config, name, transport string) string {
 	return ""
 }
 
-// terms says on what terms ours and the peers have met, where these are not the same.
+// terms are the differences between the terms of ours and of the peers, a line each.
 func terms(cfg *Config, transport string) []string {
 	var lines []string
 	if cfg.Transport != "auto" && !overTCP(cfg, transport) {

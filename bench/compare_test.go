@@ -27,7 +27,7 @@ func script(t *testing.T, dir, name, text string) string {
 	return file
 }
 
-// A peer's program is compiled once, of its whole source, and again when its source is another.
+// A peer's program is compiled once, of its whole source, and again when its source has changed.
 func TestPeerBuild(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", dir)
@@ -66,7 +66,7 @@ func TestPeerBuild(t *testing.T) {
 	require.EqualError(t, err, dir+"/broken: exit status 1: some.c:1: error: no; apt-get install mpich libmpich-dev")
 }
 
-// A peer is told what to measure, and in its words why there is nothing.
+// A peer's program is told what to measure; if it fails, the error has its words.
 func TestPeerRun(t *testing.T) {
 	dir := t.TempDir()
 	cfg := NewConfig()
@@ -109,7 +109,7 @@ func TestPeerRun(t *testing.T) {
 	require.Equal(t, 2.0, rows[0].OutOfPlace.Time, "it is a process of each rank, that meet in a folder")
 }
 
-// Of a peer's variants the faster one counts, one that fails is said once, and the ratio is to the best.
+// Of a peer's variants the fastest counts, a variant that fails is reported once, and the ratio is to the best.
 func TestRunWithPeer(t *testing.T) {
 	tier.Long(t)
 	dir := t.TempDir()
@@ -163,7 +163,7 @@ func TestRunWithPeer(t *testing.T) {
 	require.FileExists(t, plot)
 }
 
-// What the device and computing beside it set where no flag does.
+// The defaults of flags that are not given depend on -device and -beside.
 func TestDefaultsOfDevices(t *testing.T) {
 	for flags, want := range map[string]Config{
 		"": {Processes: 4, PerProcess: 1, Sweep: Sweep{Max: 16 << 20}, Warmup: 5, Repetitions: 3,
@@ -240,7 +240,7 @@ func TestBounds(t *testing.T) {
 	require.Equal(t, []string{"mpich", "gloo"}, c.Peers)
 }
 
-// NCCL has sum, product, minimum, maximum and average, and all that does not reduce.
+// NCCL has sum, product, minimum, maximum and average, and all collectives that do not reduce.
 func TestNCCLOffers(t *testing.T) {
 	has := func(name string) (list []string) {
 		c, err := Find(name)

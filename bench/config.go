@@ -302,7 +302,7 @@ func (c *Config) transportAndAlgo() error {
 	return nil
 }
 
-// mostProduct is the longest that a product of matrices may take: they have to fit on the GPU.
+// mostProduct is the longest time of a product of matrices: the matrices have to fit on the GPU.
 const mostProduct = 10 * time.Millisecond
 
 // besides checks the flags of computing beside the collectives.

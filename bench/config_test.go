@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// parse is the Config that a command line gives.
 func parse(args ...string) (*Config, error) {
 	cfg := NewConfig()
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)

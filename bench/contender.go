@@ -11,17 +11,17 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 )
 
-// A contender is what a rank computes beside collectives, and how it takes their times.
+// A contender computes on a rank's GPU beside collectives, and takes the times of both.
 type contender struct {
 	w       *worker
 	load    *meter.Load
 	product *meter.Product // what it computes, or nil for waves of blocks
 	stream  gpu.Stream     // of computing
-	// start is what both wait for, the others are when they have ended.
+	// start is the event that both wait for; the others come when each has ended.
 	start, collectives, computed gpu.Event
 	meet                         ringo.Call // of all ranks, so that all start at once
 	rounds                       int        // of a block
-	wave                         float64    // µs that one takes, or a product
+	wave                         float64    // µs of a wave of blocks, or of a product
 	delay                        time.Duration
 	emulated                     bool
 }
@@ -92,7 +92,7 @@ func (s *contender) calibrate() error {
 	return err
 }
 
-// The matrices of products are squares of the side, as far as their depth makes them so.
+// A product is of side × depth and depth × side elements; its depth follows from the time that it shall take.
 const (
 	productSide  = 8192
 	shortSide    = 4096 // of products that take less than shortProduct
@@ -156,7 +156,7 @@ func (s *contender) calibrateWaves() error {
 	return err
 }
 
-// timeOf is how long units of computing take that nothing runs beside, in µs.
+// timeOf is the time of units of computing alone, in µs.
 func (s *contender) timeOf(units int) (us float64, err error) {
 	dev := s.w.gpu.dev
 	if err := dev.Record(s.start, s.stream); err != nil {
@@ -172,7 +172,7 @@ func (s *contender) timeOf(units int) (us float64, err error) {
 	return float64(ms) * 1e3, err
 }
 
-// compute queues products, or waves of computing in as few kernels as there may be.
+// compute queues products, or waves of blocks in as few kernels as possible.
 func (s *contender) compute(waves int) error {
 	if s.product != nil {
 		for range waves {
@@ -190,7 +190,7 @@ func (s *contender) compute(waves int) error {
 	return nil
 }
 
-// wavesOf is how many waves take about as long.
+// wavesOf is how many waves, or products, take about us µs; rank 0 decides.
 func (s *contender) wavesOf(us float64) (int, error) {
 	waves := 1.0
 	if !s.emulated {
@@ -204,9 +204,9 @@ func (s *contender) wavesOf(us float64) (int, error) {
 // later of the two, in µs, averages over ranks.
 type ends struct{ collectives, computing, both float64 }
 
-// measure runs collectives, computing, or both: do is nil or waves 0 for none. Nothing
-// starts before all of it is queued: the start comes after a delay, a kernel of one block,
-// and after a small all-reduce, so that it is the same on all GPUs.
+// measure runs collectives (do, or nil), computing (waves, or 0), or both. Nothing starts
+// before everything is queued: the start comes after a delay, which is a kernel of one
+// block, and after a small all-reduce, so that all GPUs start at the same time.
 func (s *contender) measure(do func() error, waves int) (x ends, err error) {
 	w, dev := s.w, s.w.gpu.dev
 	if err := w.ctl.barrier(); err != nil {

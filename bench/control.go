@@ -6,8 +6,8 @@ import (
 )
 
 // control lets the ranks of a measurement agree with each other. It uses the measured
-// communicator, so it needs no other network. Since that communicator may be wrong here
-// too, each rank also reports its own findings.
+// communicator, so it needs no other network. Since that communicator may be at fault,
+// each rank also reports its own findings.
 type control struct {
 	comm    *ringo.Comm
 	number  []int64

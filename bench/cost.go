@@ -31,13 +31,13 @@ type costMeter struct {
 	cost  Cost
 }
 
-// newMeter begins before communicators are opened.
+// newCostMeter begins to measure, before communicators are opened.
 func newCostMeter(dev *gpu.Device) (*costMeter, error) {
 	m := &costMeter{dev: dev}
 	if dev == nil {
 		return m, nil
 	}
-	if _, err := dev.Context(); err != nil { // its memory is not the communicator's
+	if _, err := dev.Context(); err != nil { // the context's memory is not the communicator's
 		return nil, err
 	}
 	var err error

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The report of a run on GPUs has the Cost of its communicators.
 func TestCost(t *testing.T) {
 	r, out := measureHere(t, "allreduce", "-np", "1", "-g", "2", "-device", "emu", "-b", "8", "-e", "8")
 	require.NotNil(t, r.Cost)

@@ -26,12 +26,12 @@ const period = 65521
 //   - integers are random and wrap (prod: odd, and/or: one bit cleared/set, so
 //     that the result stays sensitive to every rank);
 //   - sums of floats are of whole numbers whose magnitudes add up to at most
-//     2^(mantissa bits+1); in tiny formats on many ranks only some ranks, others
-//     for each element, give anything but 0;
+//     2^(mantissa bits+1); in tiny formats on many ranks only some of the ranks,
+//     different ones for each element, give anything but 0;
 //   - products of floats are of ±½, ±1, ±2, one of them times 1.5;
 //   - avg and premulsum are scaled before they are added: contributions are
-//     multiples of a unit whose scaled value is exact. Where there is none
-//     (1/41 in float32) one rank of all gives a number, and the result is that
+//     multiples of a unit whose scaled value is exact. Where there is no such
+//     unit (1/41 in float32) only one rank gives a number, and the result is that
 //     number scaled and rounded, as documented in package kernels.
 type data struct {
 	el     element
@@ -94,7 +94,7 @@ func (d *data) scaled(unit, factor float64, limit int64) {
 	}
 }
 
-// hash mixes its arguments into 64 even bits.
+// hash mixes its arguments into 64 evenly distributed bits.
 func hash(seed uint64, rank, j int) uint64 {
 	h := seed ^ uint64(rank+1)*0x9e3779b97f4a7c15 ^ uint64(j+1)*0xd1b54a32d192ed03
 	h = (h ^ h>>32) * 0xd6e8feb86659fd93
@@ -140,7 +140,7 @@ func (d *data) real(rank, j int) float64 {
 	return d.unit * float64(k)
 }
 
-// contribution writes one period (or less) of what rank gives, from element 0.
+// contribution writes one period (or less) of rank's contribution, from element 0.
 func (d *data) contribution(dst []byte, rank int) {
 	size := d.el.size
 	for j := range len(dst) / size {
@@ -152,7 +152,7 @@ func (d *data) contribution(dst []byte, rank int) {
 	}
 }
 
-// result writes one period (or less) of what comes out, from element 0.
+// result writes one period (or less) of the result, from element 0.
 func (d *data) result(dst []byte) {
 	size := d.el.size
 	for j := range len(dst) / size {
@@ -182,7 +182,7 @@ func (d *data) foldReal(j int) float64 {
 	return acc
 }
 
-// scaleBy is scale, and nothing for the factor 1.
+// scaleBy is scale, and x itself for the factor 1.
 func (e element) scaleBy(x, factor float64) float64 {
 	if factor == 1 {
 		return x

@@ -77,7 +77,7 @@ func TestResultDependsOnEveryRank(t *testing.T) {
 
 func TestElementRounding(t *testing.T) {
 	// 16- and 8-bit formats against all their values: every finite bit pattern
-	// must survive, and what lies between two must go to the nearer one.
+	// must survive, and numbers between two must go to the nearer one.
 	for _, typ := range []ringo.DataType{ringo.Float16, ringo.BFloat16, ringo.Float8E4M3, ringo.Float8E5M2} {
 		el := elements[typ]
 		bias := 1<<(el.exp-1) - 1

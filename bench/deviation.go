@@ -30,7 +30,7 @@ func (s *series) deviates() bool {
 // A double is a number of twice the precision of a float64: hi + lo.
 type double struct{ hi, lo float64 }
 
-// plus is exact but for the last of its 100 bits or so.
+// plus is d + x, exact but for the last of some 100 bits.
 func (d double) plus(x float64) double {
 	sum := d.hi + x
 	y := sum - d.hi
@@ -95,7 +95,7 @@ func (e element) value(b []byte) float64 {
 	}
 	x := math.Ldexp(float64(n), max(field, 1)-bias-e.man)
 	if field == 1<<e.exp-1 && (e.exp != 4 || v&7 == 7) { // E4M3 has numbers there
-		x = math.Inf(1) // or none
+		x = math.Inf(1) // or NaN
 	}
 	if v>>(8*e.size-1) != 0 {
 		x = -x
@@ -155,7 +155,7 @@ func (w *worker) deviation(s *series, op *operation) (*Deviation, error) {
 	return w.ctl.deviation(&all)
 }
 
-// deviation is of all ranks together.
+// deviation is the Deviation over all ranks, of which each gives its spread.
 func (c *control) deviation(s *spread) (*Deviation, error) {
 	squares, err := c.sum(s.squares)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestDouble(t *testing.T) {
 	}
 }
 
-// Values are what bits says, for all elements of narrow formats.
+// value is the inverse of bits, for all elements of narrow formats.
 func TestElementValue(t *testing.T) {
 	for typ, e := range elements {
 		if !e.float() || e.size > 2 {
@@ -54,7 +54,7 @@ func TestElementValue(t *testing.T) {
 	require.True(t, math.IsInf(elements[ringo.Float8E4M3].value([]byte{0x7f}), 0))
 }
 
-// Errors of one rounding are half a unit at most; those of several more.
+// Errors of one rounding are half a unit at most; errors of several roundings are larger.
 func TestDeviation(t *testing.T) {
 	tier.Long(t)
 	for _, test := range []struct {
@@ -85,7 +85,7 @@ func TestDeviation(t *testing.T) {
 	}
 }
 
-// Only sums of floats have such errors.
+// Only sums of floats have a Deviation.
 func TestDeviates(t *testing.T) {
 	r, out := measureHere(t, "allreduce", "allgather", "-error", "-np", "2", "-transport", "inproc", "-b", "64", "-e",
 		"64", "-d", "int32,float32", "-o", "sum,max")

@@ -14,6 +14,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
+// CPU is the model in /proc/cpuinfo, or the architecture where there is none.
 func TestCPU(t *testing.T) {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	want := runtime.GOARCH
@@ -23,7 +24,7 @@ func TestCPU(t *testing.T) {
 	require.Equal(t, want, CPU())
 }
 
-// Whichever call of the driver fails under a measurement, it ends with that error.
+// Whichever call of the driver fails, the measurement ends with its error.
 func TestAnyCallFails(t *testing.T) {
 	tier.Long(t)
 	cfg, err := parse("allreduce", "-device", "emu", "-g", "1", "-G", "2", "-beside", "-unchecked", "-b", "8", "-e", "8")

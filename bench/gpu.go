@@ -81,7 +81,7 @@ func (b *gpuBuffers) forget() error {
 	return g.Close()
 }
 
-// twin is where a part of the host buffers lies on the GPU.
+// twin is the memory on the GPU that belongs to a part of the host buffers.
 func (w *worker) twin(part []byte) mem.Region {
 	if len(part) == 0 {
 		return mem.Device(w.gpu.dev.Number(), 0, 0)
@@ -93,7 +93,7 @@ func (w *worker) twin(part []byte) mem.Region {
 	return r.Slice(int(mem.Host(part).Ptr()-mem.Host(host.all).Ptr()), len(part))
 }
 
-// upload copies the first n bytes of the host buffers and their fences.
+// upload copies the first in and out bytes of the host buffers, and their fences, to the GPU.
 func (w *worker) upload(in, out int) error {
 	b := w.gpu
 	if err := b.dev.Write(b.in, w.in.all[:in+2*fence]); err != nil {
@@ -102,7 +102,7 @@ func (w *worker) upload(in, out int) error {
 	return b.dev.Write(b.out, w.out.all[:out+2*fence])
 }
 
-// download copies them back, once the stream's work is done.
+// download copies the same bytes back, once the stream's work is done.
 func (w *worker) download(in, out int) error {
 	b := w.gpu
 	if err := w.comm.Synchronize(b.stream); err != nil {

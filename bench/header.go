@@ -36,7 +36,7 @@ func NewHeader(schema string, flags []string) Header {
 	}
 }
 
-// CPU is the model of the processor where the system tells it.
+// CPU is the model of the processor where the system tells it, else the architecture.
 func CPU() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// workers are those of n ranks, with memory for one call of so many bytes.
+// workers are the workers of n ranks, with memory for one call of length bytes.
 func workers(t *testing.T, cfg *Config, n int, length int64) []*worker {
 	t.Helper()
 	comms, err := ringo.OpenLocal(n, ringo.Config{})
@@ -40,8 +40,8 @@ func onEach(t *testing.T, list []*worker, f func(i int, w *worker) error) {
 	require.NoError(t, errors.Join(errs...))
 }
 
-// Collectives that do nothing, leave old results, or are right for yesterday's data alone: each of them is found at
-// every element, though a byte has only 256 values.
+// Collectives that do nothing, leave old results, or are right for yesterday's data alone are found, at nearly every
+// element, though a byte has only 256 values.
 func TestLazyCollectivesAreFound(t *testing.T) {
 	const n, count = 2, 600
 	for name, lazy := range map[string]func(once func() error, p bufferPair) func() error{
@@ -89,7 +89,7 @@ func TestLazyCollectivesAreFound(t *testing.T) {
 					}
 					least := results
 					if name == "right for yesterday's data" {
-						least = results * 9 / 10 // some bytes are what they were
+						least = results * 9 / 10 // some bytes happen to be the same
 					}
 					if err == nil && wrong < int64(least) {
 						err = fmt.Errorf("%d wrong of %d", wrong, results)
@@ -101,7 +101,7 @@ func TestLazyCollectivesAreFound(t *testing.T) {
 	}
 }
 
-// Yesterday's run had other data, too.
+// Each run has data of its own.
 func TestRunsHaveFreshData(t *testing.T) {
 	seen := map[uint64]bool{}
 	for range 3 {
@@ -113,7 +113,7 @@ func TestRunsHaveFreshData(t *testing.T) {
 	require.Len(t, seen, 3)
 }
 
-// The time is the average over ranks of what comes after the warm-ups.
+// The time is the average over ranks of the iterations after the warm-ups.
 func TestTimeIsTheAverageWithoutWarmups(t *testing.T) {
 	cfg := NewConfig()
 	cfg.Warmup, cfg.Iterations = 7, 5
@@ -140,7 +140,7 @@ func TestTimeIsTheAverageWithoutWarmups(t *testing.T) {
 	require.Equal(t, []int{12, 12, 12, 12}, calls)
 }
 
-// Peers are held to TCP where ours is, and nowhere else; what holds one of the two alone stands beside the ratios.
+// Peers are held to TCP where ours is, and nowhere else; a limit of one side alone stands beside the ratios.
 func TestPeersMeetOnTheSameTerms(t *testing.T) {
 	for _, test := range []struct {
 		flags, transport string

@@ -19,7 +19,7 @@ type ncclPeer struct {
 	held []uintptr // handles of registered memory
 }
 
-// An ncclLibrary is what a peer needs of NCCL.
+// An ncclLibrary is the functions of NCCL that a peer needs.
 type ncclLibrary interface {
 	UniqueID() (nccl.ID, error)
 	InitRank(size, rank int, id nccl.ID) (nccl.Comm, error)
@@ -34,7 +34,7 @@ func openLibrary(file string) (ncclLibrary, error) { return nccl.Open(file) }
 var ncclOps = map[kernels.Kind]uintptr{kernels.KindSum: 0, kernels.KindProd: 1, kernels.KindMax: 2, kernels.KindMin: 3,
 	kernels.KindAvg: 4}
 
-// openNCCL makes a communicator of NCCL with the ranks of w's.
+// openNCCL makes a communicator of NCCL with the ranks of w's communicator.
 func openNCCL(w *worker) (*ncclPeer, error) {
 	lib, err := w.library(w.cfg.NCCL)
 	if err != nil {
@@ -84,7 +84,7 @@ func (n *ncclPeer) offers(s *series) bool {
 	return !s.Reduces() || ok
 }
 
-// together makes calls with NCCL, in a group if they are several.
+// together is a function that makes calls with NCCL, in a group if they are several.
 func (n *ncclPeer) together(calls []*ringo.Call) func() error {
 	list := make([]func() error, len(calls))
 	for i, c := range calls {
@@ -106,7 +106,7 @@ func (n *ncclPeer) together(calls []*ringo.Call) func() error {
 	return func() error { return n.w.gpu.dev.With(f) }
 }
 
-// operation is what carries out a call with NCCL, with the device's context current.
+// operation is a function that carries out a call with NCCL, with the device's context current.
 func (n *ncclPeer) operation(c *ringo.Call) func() error {
 	var (
 		in, out, count = c.In.Ptr(), c.Out.Ptr(), uintptr(c.Count)
@@ -128,7 +128,7 @@ func (n *ncclPeer) operation(c *ringo.Call) func() error {
 	case ringo.KindReduceScatter:
 		f = func() error { return n.lib.Call("ncclReduceScatter", in, out, count, t, op, comm, stream) }
 	default:
-		// What NCCL makes of sends and receives, as nccl-tests does.
+		// These are groups of sends and receives, as in nccl-tests.
 		type message struct {
 			name string
 			at   uintptr

@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A fakeNCCL notes what it is asked for, and carries out what one rank alone wants.
+// A fakeNCCL notes its calls. With dev it also carries out an all-reduce of one rank.
 type fakeNCCL struct {
 	said  []string
 	fails string // the function that fails
@@ -64,7 +64,7 @@ func (f *fakeNCCL) Call(name string, args ...uintptr) error {
 		f.dev.Write(mem.Device(n, args[1], len(data)), data))
 }
 
-// Each operation is what nccl-tests asks of NCCL.
+// Each operation makes the calls of NCCL that nccl-tests makes.
 func TestNCCLOperations(t *testing.T) {
 	comms, err := ringo.OpenLocal(3, ringo.Config{})
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestNCCLOperations(t *testing.T) {
 	}
 }
 
-// NCCL and we are measured in turn on the same memory, and NCCL's results are verified as ours are.
+// NCCL and ours are measured in turn on the same memory, and both results are verified.
 func TestNCCLInTurn(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -175,8 +175,8 @@ func TestNCCLInTurn(t *testing.T) {
 	require.Equal(t, errNCCL, err)
 }
 
-// Iterations that are not given take about as long as is wanted: few of a slow operation, many of a quick one, and rank
-// 0 says how many.
+// If no iterations are given, as many are made as take about the wanted time: few of a slow operation, many of a quick
+// one. Rank 0 decides how many.
 func TestEnough(t *testing.T) {
 	comms, err := ringo.OpenLocal(2, ringo.Config{})
 	require.NoError(t, err)

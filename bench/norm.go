@@ -39,7 +39,7 @@ func (c *Config) norms() error {
 	return nil
 }
 
-// whole is a count of whole rows, of at least one.
+// whole is count, cut to whole rows of elements of size bytes; at least one row.
 func (c *Config) whole(count, size int) int {
 	if c.Row == 0 {
 		return count
@@ -48,7 +48,7 @@ func (c *Config) whole(count, size int) int {
 	return max(row, count/row*row)
 }
 
-// normNote says what follows the collectives.
+// normNote is the note about the norm that follows the collectives.
 func normNote(cfg *Config) string {
 	note := "residual, RMSNorm and weight follow, of rows of " + FormatSize(cfg.Row) + ", in the same call"
 	if len(cfg.Peers) > 0 {
@@ -66,7 +66,7 @@ type normBuffers struct {
 	twin mem.Region
 }
 
-// newNormBuffers has place for results of up to most bytes.
+// newNormBuffers makes memory for results of up to most bytes.
 func newNormBuffers(row, most int, dev *gpu.Device) (b *normBuffers, err error) {
 	b = &normBuffers{host: make([]byte, row+2*most), row: row, dev: dev}
 	if dev != nil {
@@ -82,12 +82,12 @@ func (b *normBuffers) close() error {
 	return b.dev.Free(b.twin)
 }
 
-// parts are the memories of a call whose result has n bytes.
+// parts are the parts of the memory for a call whose result has n bytes.
 func (b *normBuffers) parts(n int) (weight, residual, normed []byte) {
 	return b.host[:b.row], b.host[b.row:][:n], b.host[b.row+n:][:n]
 }
 
-// norm is what follows a call of count elements.
+// norm is the Norm that follows a call of count elements.
 func (b *normBuffers) norm(t ringo.DataType, count int) *ringo.Norm {
 	at := mem.Host(b.host)
 	if b.dev != nil {
@@ -98,7 +98,7 @@ func (b *normBuffers) norm(t ringo.DataType, count int) *ringo.Norm {
 		Normed: at.Slice(b.row+n, n)}
 }
 
-// upload and download copy what a call whose result has n bytes uses, where it is on a GPU.
+// upload and download copy the memory of a call whose result has n bytes to and from the GPU, if there is one.
 func (b *normBuffers) upload(n int) error {
 	if b.dev == nil {
 		return nil
@@ -113,14 +113,14 @@ func (b *normBuffers) download(n int) error {
 	return b.dev.Read(b.host[:b.row+2*n], b.twin)
 }
 
-// zero clears what a call whose result has n bytes uses.
+// zero clears the memory of a call whose result has n bytes.
 func (b *normBuffers) zero(n int) error {
 	clear(b.host[:b.row+2*n])
 	return b.upload(n)
 }
 
-// prepare writes weight and residual, which are the first elements of rank 0's contribution, and what normed rows are
-// certain not to be.
+// prepare writes weight and residual, which are the first elements of rank 0's contribution, and NaNs in place of the
+// normed rows.
 func (w *worker) prepare(d *data, n int) error {
 	weight, residual, normed := w.norm.parts(n)
 	given := w.scratch.of(d, 0)
@@ -135,8 +135,8 @@ func (w *worker) prepare(d *data, n int) error {
 // normRows is how many rows are compared at a time.
 const normRows = 64
 
-// wrongRows counts the elements of a call's sums and normed rows that are not what kernels.Norm makes of all ranks'
-// contributions from an element on.
+// wrongRows counts the elements of a call's sums and normed rows that differ from the results of kernels.Norm for all
+// ranks' contributions, from element from on.
 func (w *worker) wrongRows(d *data, t ringo.DataType, sums []byte, from int) (wrong int64, err error) {
 	if err := w.norm.download(len(sums)); err != nil {
 		return 0, err

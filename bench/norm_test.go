@@ -29,7 +29,7 @@ func TestNorms(t *testing.T) {
 	}
 }
 
-// TestWrongRowsAreFound: each element of the sums or of the normed rows that is another one counts.
+// TestWrongRowsAreFound: each wrong element of the sums and of the normed rows counts.
 func TestWrongRowsAreFound(t *testing.T) {
 	const n, count = 2, 16
 	cfg, err := parse("allreduce", "-np", "2", "-d", "float32", "-row", "32")
@@ -64,7 +64,7 @@ func TestWrongRowsAreFound(t *testing.T) {
 	})
 }
 
-// TestNormFlags: what a norm cannot follow is a mistake in the command line.
+// TestNormFlags: flags that do not go with a norm are mistakes in the command line.
 func TestNormFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"not allgather":           {"allreduce", "allgather", "-row", "1K"},

@@ -23,11 +23,11 @@ type bufferPair struct{ in, out []byte }
 // maxGroup is the most calls of a group.
 const maxGroup = 100_000
 
-// pairsBytes is how much memory the calls of a group have between them, at most: each a
-// pair of its own where memory suffices, since calls of a group have no order.
+// pairsBytes bounds the memory of all calls of a group together. Each call has a pair of
+// its own where that suffices, since calls of a group have no order.
 const pairsBytes = 64 << 20
 
-// bufferBytes is the length of buffers for groups of calls, the longest of longest bytes.
+// bufferBytes is the length of buffers for groups of calls, each of at most longest bytes.
 func bufferBytes(longest int64, calls int) int64 {
 	return max(longest, min(stride(longest)*int64(calls), pairsBytes))
 }
@@ -35,9 +35,9 @@ func bufferBytes(longest int64, calls int) int64 {
 // stride is the distance of two pairs of n bytes.
 func stride(n int64) int64 { return (max(1, n) + 15) &^ 15 }
 
-// pairs are where the calls of a group have their memory, in blocks of one bytes, laid
-// out as for a rank. In place, as in nccl-tests, the smaller buffer is the rank's own
-// block of the larger one.
+// pairs are the memory of the calls of a group, laid out as for a rank; one is the bytes
+// of a block. In place, as in nccl-tests, the smaller buffer is the rank's own block of
+// the larger one.
 func (w *worker) pairs(s *series, rank, one int, inPlace bool) (list []bufferPair) {
 	n := w.comm.Size()
 	give, get := s.In.Blocks(rank, s.root, n), s.Out.Blocks(rank, s.root, n)

@@ -47,7 +47,7 @@ func writePage(w io.Writer, title string, reports []*Report) error {
 	return err
 }
 
-// print writes the rows of a report as the table they were.
+// print writes the rows of a report as the table that the run printed.
 func (r *Report) print(w io.Writer) {
 	p := &printer{w: w}
 	beside := map[rowKey]map[string]*Row{}

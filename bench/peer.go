@@ -47,7 +47,7 @@ type peer struct {
 // text is the whole source.
 func (p *peer) text() []byte { return slices.Concat(errorSource, p.source) }
 
-// A variant is one way to run a peer: of several the faster counts, size by
+// A variant is one way to run a peer: of several the fastest counts, size by
 // size.
 type variant struct {
 	name string
@@ -137,7 +137,7 @@ func (p *peer) build(ctx context.Context) (binary string, err error) {
 	return binary, os.Rename(made, binary)
 }
 
-// firstLine is the first that says something: Open MPI begins with a line of dashes.
+// firstLine is the first line with words: Open MPI begins with a line of dashes.
 func firstLine(b []byte) string {
 	line, _, _ := strings.Cut(strings.TrimLeft(string(b), "- \t\r\n"), "\n")
 	return strings.TrimSpace(line)
@@ -146,8 +146,8 @@ func firstLine(b []byte) string {
 // errUnsupported is a peer's refusal of a type, operator or collective.
 var errUnsupported = errors.New("unsupported")
 
-// run measures one series with one variant on n ranks. The error names why
-// there are no rows.
+// run measures one series with one variant on n ranks. The error tells why there
+// are no rows.
 func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n int, s *series,
 	atLeast time.Duration) ([]Row, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.PeerTimeout,
@@ -165,8 +165,8 @@ func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n
 	for _, count := range s.counts {
 		params = append(params, strconv.Itoa(count))
 	}
-	// A folder of its own, where ranks of Gloo meet. In /tmp an mpirun of Open MPI may remove what others of this user
-	// begin to use.
+	// A folder of its own, where ranks of Gloo meet. In /tmp an mpirun of Open MPI may remove files that other jobs of
+	// this user begin to use.
 	dir, err := os.MkdirTemp("", "ringo-peer-")
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n
 	return parsePeer(&out.text, p.name, s, n)
 }
 
-// A peer that has printed all its rows may take so long to end; then it is killed, and its rows count.
+// finalizing is how long a peer may take to end after its last row. Then it is killed, and its rows count.
 const finalizing = 3 * time.Second
 
 var errLingers = errors.New("had measured all and did not end")
@@ -212,7 +212,7 @@ func (r *rowsAndEnd) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// parsePeer reads what a peer program prints; see peers/mpi.c.
+// parsePeer reads the output of a peer program; see peers/mpi.c.
 func parsePeer(r io.Reader, name string, s *series, n int) ([]Row, error) {
 	var rows []Row
 	sc := bufio.NewScanner(r)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// oneSeries is a series of one collective, of sums of float32.
 func oneSeries(name string, counts ...int) *series {
 	c, _ := find(name)
 	return &series{Collective: c, typ: ringo.Float32, op: ringo.Sum, counts: counts}
@@ -60,8 +61,8 @@ func FuzzParsePeer(f *testing.F) {
 	})
 }
 
-// The peers must understand our parameters and we them. REQUIRE names those that
-// have to be installed.
+// The peers must understand our parameters, and we their output. REQUIRE names the
+// peers that have to be installed.
 func TestPeers(t *testing.T) {
 	tier.Long(t) // it starts compilers and processes
 	cfg := NewConfig()
@@ -94,7 +95,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// A library that hangs in its finalizing has measured all the same.
+// The rows of a peer that hangs in its finalizing count all the same.
 func TestPeerLingers(t *testing.T) {
 	tier.Long(t)
 	if runtime.GOOS == "windows" {

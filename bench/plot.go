@@ -50,8 +50,8 @@ type line struct {
 	rows  []Row
 }
 
-// lines sorts the rows of one collective into lines. Labels say only what tells
-// the lines apart.
+// lines sorts the rows of one collective into lines. Labels have only the words
+// that tell the lines apart.
 func lines(collective string, reports []*Report) []*line {
 	type id struct {
 		report      int
@@ -124,7 +124,7 @@ func besides(ls []*line) (list []*line) {
 	return list
 }
 
-// values are those of y where they can be shown.
+// values are y of the rows against their sizes, where y is above 0.
 func (l *line) values(y func(*Row) float64) (out chart.Line) {
 	for i := range l.rows {
 		if v := y(&l.rows[i]); v > 0 {
@@ -145,7 +145,7 @@ func panel(title string, scale chart.Scale, ls []*line, y func(*Row) float64) ch
 	return p
 }
 
-// ratios draws the times of lines as multiples of the first one's, of the sizes that it has too.
+// ratios draws the times of lines as multiples of the first line's, at sizes that the first line has too.
 func ratios(ls []*line, time func(*Row) float64) chart.Panel {
 	p := chart.Panel{Title: "time, in multiples of " + ls[0].label, Scale: chart.Ratio}
 	first := ls[0].values(time)
@@ -162,7 +162,7 @@ func ratios(ls []*line, time func(*Row) float64) chart.Panel {
 	return p
 }
 
-// panels are those of a collective: time, bus bandwidth and ratios, or if it was measured beside
+// panels are the panels of a collective: time, bus bandwidth and ratios, or if it was measured beside
 // computing, the time of both, how much slower computing became, and ratios.
 func panels(ls []*line) []chart.Panel {
 	left, right := "time", "bus bandwidth (GB/s)"
@@ -224,7 +224,7 @@ func caption(collective string, reports []*Report) string {
 	return ""
 }
 
-// machine says on what the ranks are, and what joins them.
+// machine names the cores or GPUs of the ranks, and the links between GPUs.
 func (r *Report) machine() string {
 	if r.GPU == "" {
 		on := fmt.Sprintf("%d ranks on %d cores", r.Ranks, r.Cores)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A plot has the lines of all programs and its title; a page has the tables too.
 func TestPlot(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"p.svg", "p.html"} {

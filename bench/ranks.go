@@ -43,7 +43,7 @@ func OpenMany(ctx context.Context, world *ringo.Comm, g int, o ringo.Config, m *
 	return comms, errors.Join(errs...)
 }
 
-// DeviceOf is the GPU of a rank: ranks take them in turn. It is nil if m is.
+// DeviceOf is the GPU of a rank: ranks take the GPUs of m in turn. It is nil if m is.
 func DeviceOf(m *gpu.Machine, rank int) *gpu.Device {
 	if m == nil {
 		return nil

@@ -91,7 +91,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// registered says whether the memory is registered.
+// registered notes whether the memory is registered: reason says why it is not, "" if it is.
 func (r *recorder) registered(reason string) {
 	note := "memory registered"
 	if r.report.Registered = reason == ""; reason != "" {
@@ -111,7 +111,7 @@ func (r *recorder) heading(name string) {
 	r.table.header()
 }
 
-// add takes the next row, and those of the peers beside it.
+// add takes the next row, and the peers' rows beside it.
 func (r *recorder) add(row Row, others map[string]*Row) {
 	r.report.Rows = append(r.report.Rows, row)
 	for _, name := range r.table.peers {
@@ -125,7 +125,7 @@ func (r *recorder) add(row Row, others map[string]*Row) {
 	r.bar.next()
 }
 
-// traced takes what the ranks have done.
+// traced takes the trace of all ranks.
 func (r *recorder) traced(t *trace.Trace) { r.trace = t }
 
 // finish writes the last lines and the files that were asked for.
@@ -155,7 +155,7 @@ func (r *recorder) finish() error {
 	return nil
 }
 
-// ErrWrong is what Run returns when a run went through but results were wrong.
+// ErrWrong is the error of Run when a run went through but results were wrong.
 type ErrWrong struct{ Elements int64 }
 
 func (e ErrWrong) Error() string {

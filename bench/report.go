@@ -20,7 +20,7 @@ type Report struct {
 	GPU        string   `json:"gpu,omitempty"`        // of rank 0
 	Driver     string   `json:"driver,omitempty"`     // of the GPUs
 	Links      string   `json:"links,omitempty"`      // between the GPUs, such as NVLink
-	Registered bool     `json:"registered,omitempty"` // with an effect, the memory
+	Registered bool     `json:"registered,omitempty"` // the memory is, with an effect
 	Transport  string   `json:"transport"`            // as chosen by the ranks
 	Notes      []string `json:"notes,omitempty"`
 	Cost       *Cost    `json:"cost,omitempty"` // of GPUs
@@ -40,7 +40,7 @@ type Row struct {
 	OutOfPlace *Measure `json:"out_of_place,omitempty"`
 	InPlace    *Measure `json:"in_place,omitempty"`
 	Beside     *Beside  `json:"beside,omitempty"` // nil when it was not asked for
-	// Error is of the results out of place, nil when it was not asked for.
+	// Error is the Deviation of results out of place, nil when it was not asked for.
 	Error *Deviation `json:"error,omitempty"`
 }
 
@@ -116,8 +116,8 @@ func parseReport(b []byte) (*Report, error) {
 	return &r, nil
 }
 
-// links are what joins the GPUs: the words in brackets of the note that says it, or the path where
-// it has none.
+// links are what joins the GPUs: the words in brackets of the note about their paths, or the
+// transport where there are none.
 func (r *Report) links() string {
 	for _, note := range r.Notes {
 		_, path, ok := strings.Cut(note, "GPU memory: p2p ")

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A report is the same after Save and Load.
 func TestReportRoundTrip(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
 	want := example()

@@ -14,8 +14,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
-// TestRows has scripts/rows run a program that prints what nccl-tests prints: the least time of each library counts, a
-// row is behind from 2 % on, and slices together are the whole.
+// TestRows has scripts/rows run a program with the output of nccl-tests: the least time of each library counts, a row
+// is behind from 2 % on, and slices together are the whole.
 func TestRows(t *testing.T) {
 	for _, tool := range []string{"bash", "awk", "timeout"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -43,7 +43,7 @@ done
 	rows := func(args ...string) string {
 		cmd := exec.Command("bash", append([]string{filepath.Join("..", "scripts", "rows")}, args...)...)
 		cmd.Env = append(os.Environ(), "NCCL="+write("libother.so", ""))
-		text, err := cmd.Output() // the loader says to the others that these are no libraries
+		text, err := cmd.Output() // the loader complains to stderr that these are no libraries
 		require.NoError(t, err, "%s", text)
 		return string(text)
 	}

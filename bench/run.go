@@ -46,7 +46,7 @@ func (c *Config) again(flags ...string) []string {
 	return slices.Concat(command, flagsFirst(c.Args), flags)
 }
 
-// flagsFirst keeps flags that are appended from being taken for arguments.
+// flagsFirst is args without "--", after which appended flags would be taken for arguments.
 func flagsFirst(args []string) []string {
 	return slices.DeleteFunc(slices.Clone(args), func(s string) bool { return s == "--" })
 }
@@ -106,7 +106,7 @@ func withGPUs(cfg *Config, ranks int, f func(*gpu.Machine) error) error {
 func join(ctx context.Context, cfg *Config) error {
 	o := cfg.options()
 	if cfg.PerProcess > 1 {
-		o.Observer = nil // it is not the communicator that is measured
+		o.Observer = nil // this communicator is not the one that is measured
 	}
 	c, err := ringo.OpenEnv(ctx, o)
 	if err != nil {
@@ -208,7 +208,7 @@ func newReport(cfg *Config, c *ringo.Comm, processes int, plan []series) (*Repor
 	return r, r.ofGPU(cfg, c.Device())
 }
 
-// transportOf names the transport to the neighbour, "inproc" of a rank alone.
+// transportOf names the transport to the neighbour, "inproc" for a rank alone.
 func transportOf(cfg *Config, c *ringo.Comm) string {
 	if c.Size() == 1 {
 		return "inproc"

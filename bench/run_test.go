@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain lets the test binary be what Run starts: itself with "bench".
+// TestMain lets the test binary be the program that Run starts: itself with "bench".
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "bench" {
 		cfg, err := parse(os.Args[2:]...)
@@ -87,8 +87,8 @@ func TestRunProcesses(t *testing.T) {
 	}
 }
 
-// Registered memory gives the same results, in one process and in several, and says
-// when it has no effect.
+// Registered memory gives the same results, in one process and in several, and the
+// report says when registering has no effect.
 func TestRunRegistered(t *testing.T) {
 	tier.Long(t)
 	type test struct {
@@ -130,7 +130,7 @@ func TestRunWithPeersAbsent(t *testing.T) {
 	require.Contains(t, out.String(), "0 OK")
 }
 
-// The worker must count what a wrong library gets wrong.
+// The worker must count each error of a wrong library.
 func TestWorkerFindsWrongResults(t *testing.T) {
 	comms, err := ringo.OpenLocal(1, ringo.Config{})
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestKilledRankEndsTheOthers(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill() })
 	lines := bufio.NewScanner(out)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "# sizes ") { // said when the ranks have met
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "# sizes ") { // printed when the ranks have met
 	}
 	require.NoError(t, lines.Err())
 	var ranks []string
@@ -223,12 +223,12 @@ func TestKilledRankEndsTheOthers(t *testing.T) {
 	for lines.Scan() { // to the end
 	}
 	require.Error(t, cmd.Wait())
-	// real time: what a killed rank's socket tells
+	// real time: the others learn of the killed rank by its sockets
 	require.Less(t, time.Since(killed), time.Minute, "the others would go on for much longer")
 	require.Regexp(t, `rank \d: killed by signal 9`, complaints.String())
 }
 
-// Only the ranks of a job that a launcher has started know how many they are.
+// With -np 0 only the open communicator knows how many ranks there are, so -r is checked then.
 func TestRootBeyondTheRanks(t *testing.T) {
 	cfg, err := parse("broadcast", "-np", "0", "-r", "2")
 	require.NoError(t, err)

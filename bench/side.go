@@ -108,8 +108,8 @@ func (s *contender) inTurn(sides []*side, waves int) (computing []float64, err e
 	return computing, nil
 }
 
-// sides prepares the collectives of all programs that have them, and says how many are in
-// a measurement.
+// sides prepares the collectives of all programs that have them, and returns how many are
+// in a measurement.
 func (s *contender) sides(ser *series, count int) (list []*side, each int, err error) {
 	w := s.w
 	programs := []string{"ringo"}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// ParseSize takes the sizes that nccl-tests takes, and refuses others with a remedy.
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "8": 8, "8b": 8, "1K": 1024, "64k": 64 << 10, "1.5M": 3 << 19, "2G": 2 << 30, "1T": 1 << 40,

@@ -66,7 +66,7 @@ func (p *printer) left(size, count, typ, op, root string) string {
 	return fmt.Sprintf("%13s %13s %10s %9s %5s", size, count, typ, op, root)
 }
 
-// row writes one row of ours and, beside it, those of the peers that have one.
+// row writes one row of ours and, beside it, the rows of the peers that have one.
 func (p *printer) row(r *Row, peers map[string]*Row) {
 	op, _, _ := strings.Cut(r.Op, "(")
 	line := p.left(strconv.FormatInt(r.Size, 10), strconv.Itoa(r.Count), r.Type, op, strconv.Itoa(r.Root))

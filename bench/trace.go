@@ -15,7 +15,7 @@ import (
 // How much of each measurement -trace keeps of a rank.
 const (
 	tracedCalls = 4       // the last ones, with their steps
-	tracedEnds  = 64      // the last ones, for who came last
+	tracedEnds  = 64      // the last ones, to tell which rank came last
 	tracedSteps = 1 << 12 // the most steps and waits of one call
 )
 
@@ -46,7 +46,7 @@ func (t *traces) of(rank int) *trace.Recorder {
 func (t *traces) Begin(c *trace.Call) { t.of(c.Rank).Begin(c) }
 func (t *traces) End(c *trace.Call)   { t.of(c.Rank).End(c) }
 
-// A tracer keeps what one rank does in the measurements, for -trace. The methods of a nil tracer, without
+// A tracer keeps the calls of one rank in the measurements, for -trace. The methods of a nil tracer, without
 // -trace, do nothing.
 type tracer struct {
 	comm  *ringo.Comm
@@ -95,7 +95,7 @@ func (t *tracer) keep() {
 	t.kept.Calls = append(t.kept.Calls, calls...)
 }
 
-// gather gives rank 0 what all ranks have kept. All call it together.
+// gather is the kept calls of all ranks on rank 0, and nil on the others. All ranks call it together.
 func (t *tracer) gather() (*trace.Trace, error) {
 	if t == nil {
 		return nil, nil
@@ -106,7 +106,7 @@ func (t *tracer) gather() (*trace.Trace, error) {
 	return tracejoin.Gather(t.comm, &t.clock, &t.kept)
 }
 
-// save writes a trace to a file and says what is in it.
+// save writes a trace to a file and returns a line about it.
 func save(t *trace.Trace, file string) (string, error) {
 	f, err := os.Create(file)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// traceOf runs bench with -trace and reads what it writes.
+// traceOf runs bench with -trace, and returns the trace and the output.
 func traceOf(t *testing.T, args ...string) (*trace.Trace, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace.json")

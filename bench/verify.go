@@ -38,7 +38,7 @@ func (t pattern) poison(dst []byte, from int) {
 
 var ones = bytes.Repeat([]byte{0xff}, period*8)
 
-// wrong counts the elements of got that are not elements [from, …).
+// wrong counts the elements of got that differ from elements [from, …).
 func (t pattern) wrong(got []byte, from int) (n int64) {
 	t.runs(from, len(got)/t.size, func(at int, run []byte) {
 		have := got[at : at+len(run)]
@@ -50,7 +50,7 @@ func (t pattern) wrong(got []byte, from int) (n int64) {
 	return n
 }
 
-// differ counts the elements of got that are not those of t.
+// differ counts the elements of got that differ from the elements of t.
 func (t pattern) differ(got []byte) (n int64) {
 	for i := 0; i < len(got); i += t.size {
 		if !bytes.Equal(got[i:i+t.size], t.bytes[i:i+t.size]) {
@@ -109,7 +109,7 @@ func (b buffer) part(at, n int) []byte { return b.all[fence+at : fence+at+n : fe
 // capacity is how many bytes parts can have.
 func (b buffer) capacity() int { return len(b.all) - 2*fence }
 
-// length is how many of the first bytes hold a part that part gave, or none if
+// length is how many of the buffer's first bytes reach to the end of a part, 0 if
 // the part is another buffer's.
 func (b buffer) length(part []byte) int {
 	if len(part) == 0 || !mem.Host(part).Overlaps(mem.Host(b.all)) {

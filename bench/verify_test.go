@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// patternOf is a pattern of n moved elements of size bytes.
 func patternOf(n, size int) pattern {
 	d := newData(ringo.Float32, ringo.RedOp{}, true, 1, n, 9)
 	d.el.size = size
@@ -49,8 +50,8 @@ func TestTableWrapsAfterPeriod(t *testing.T) {
 	require.Equal(t, int64(1), want.wrong(got, period-5))
 }
 
-// Data at the wrong place is what a collective gets wrong: blocks swapped,
-// shifted by an element or by a chunk.
+// Collectives that are wrong have data at wrong places: blocks swapped, shifted by
+// an element or by a chunk.
 func TestWrongPlaceIsSeen(t *testing.T) {
 	want := patternOf(1<<20, 4)
 	got := make([]byte, 4<<20)

@@ -32,9 +32,9 @@ type worker struct {
 	tracer    *tracer    // of -trace, or nil
 
 	// Of rank 0, nil elsewhere.
-	record     func(Row, map[string]*Row) // takes a row and those of the peers
+	record     func(Row, map[string]*Row) // takes a row and the peers' rows
 	registered func(reason string)        // takes why registering had no effect, "" if it had
-	traced     func(*trace.Trace)         // takes what all ranks have done
+	traced     func(*trace.Trace)         // takes the trace of all ranks
 	meter      *costMeter
 }
 
@@ -101,7 +101,7 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 	if w.traced != nil && whole != nil {
 		w.traced(whole)
 	}
-	if w.gpu != nil { // a rank that fails leaves it to the communicator's end
+	if w.gpu != nil { // a rank that fails leaves the windows to the communicator's end
 		return w.gpu.unregister()
 	}
 	return nil
@@ -133,7 +133,7 @@ func (w *worker) measure(plan []series) error {
 	return nil
 }
 
-// register registers the memory, if it is to be.
+// register registers the memory, if the flags say so.
 func (w *worker) register() error {
 	if !w.cfg.Registered {
 		return nil

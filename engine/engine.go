@@ -11,8 +11,8 @@
 // The trap: a piece fills at most half a queue. If it could fill the whole, all
 // ranks of a ring could be sending into full queues, and none would receive.
 //
-// Connections may have slots of different sizes (Wide); mixed.go has the steps that pass on
-// from one to the other.
+// Connections may have slots of different sizes (Wide); mixed.go has the steps that receive
+// in slots of one size and send in slots of another.
 //
 // engine.go is in the order in which data flows: Run, move, slice.
 package engine
@@ -28,11 +28,11 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A Job is one operation: which program over which memory.
+// A Job is one operation: a program, and the memory that it reads and writes.
 type Job struct {
 	Program   *Program
 	In, Out   []byte
-	InL, OutL Layout
+	InL, OutL Layout           // the chunks of In and of Out
 	Reducer   *kernels.Reducer // nil where nothing is reduced
 	Stamp     transport.Stamp
 
@@ -40,16 +40,16 @@ type Job struct {
 	// the receivers have taken the lent bytes.
 	Lend bool
 
-	// Observed takes note of the steps and of what they wait for; nil if nobody wants to know.
+	// Observed records the steps and their waits; nil records nothing.
 	Observed *trace.Call
 
-	slot    int  // bytes of a slice: what fits in a slot, in whole elements
-	piece   int  // bytes of a piece: half a queue, in whole elements
-	scaled  bool // contributions pass Reducer.Load
-	large   bool // results do not stay in the cache
-	inPlace bool // In and Out are not apart
-	data    *Layout
-	chunks  int
+	slot    int     // bytes of a slice: the whole elements that fit in a slot
+	piece   int     // bytes of a piece: half a queue, in whole elements
+	scaled  bool    // contributions pass Reducer.Load
+	large   bool    // Out is stored past the caches
+	inPlace bool    // In and Out overlap
+	data    *Layout // of In or Out, whichever has more chunks
+	chunks  int     // of data
 }
 
 // An Engine carries out jobs, one after the other. It is not for concurrent
@@ -68,14 +68,14 @@ func New(l transport.Limits) *Engine {
 // Piece is the most bytes of a chunk that one round moves.
 func (e *Engine) Piece() int { return e.limits.SlotBytes * (e.limits.Slots / 2) }
 
-// largeOut is the least size of a result that is stored past the caches. At 64 MiB that
-// saves a fifth of the time, at 16 MiB nothing. In place the memory has just been read
-// and is in the caches anyway.
+// largeOut is the least size of a result, in bytes, that is stored past the caches. Such
+// stores save a fifth of the time at 64 MiB and nothing at 16 MiB. A result in place is
+// stored as usual: its memory has just been read and is in the caches anyway.
 const largeOut = 32 << 20
 
 // Run carries out a job and returns when this rank's part is done: its result
-// is complete and its memory may be reused. An error is a *StepError, unless the
-// connections are too narrow for the job and nothing was done.
+// is complete and its memory may be reused. An error is a *StepError, unless an
+// element does not fit in a slot: then no step has run.
 //
 // Messages of no bytes are sent in the first round, so that ranks which disagree find
 // out even if one of them has no data.
@@ -268,7 +268,7 @@ func (st *step) lend(j *Job, n int) bool {
 	return j.Lend && st.from != nil && n > 0 && (st.lends.Buf == sched.Out || !j.inPlace && !j.scaled)
 }
 
-// sliceFrom is slice for a step that sends v from the memory that keeps it.
+// sliceFrom is slice for a step that sends v from the caller's memory, In or Out.
 func (st *step) sliceFrom(j *Job, src, dst []byte, n int) error {
 	v := dst
 	switch {
@@ -299,7 +299,7 @@ func (st *step) sliceFrom(j *Job, src, dst []byte, n int) error {
 	return nil
 }
 
-// reserve waits for room to send n bytes.
+// reserve waits for a free slot and returns n bytes of it.
 func (st *step) reserve(j *Job, n int) ([]byte, error) {
 	since := j.Observed.Clock()
 	out, err := st.send.Reserve(n)
@@ -348,8 +348,8 @@ func (st *step) receiveInto(j *Job, dst []byte, n int) error {
 	return nil
 }
 
-// publish sends the reserved slot, and then stores v in dst: the peer need not wait for
-// that, and the slot does not change until it is reserved again.
+// publish sends the reserved slot and stores v in dst only then, so that the peer does not
+// wait for the store. v lies in the slot, which stays unchanged until it is reserved again.
 func (st *step) publish(j *Job, v, dst []byte) error {
 	if err := st.send.Publish(j.Stamp); err != nil {
 		return st.fail("send", err)
@@ -369,7 +369,7 @@ func (j *Job) store(dst, v []byte) {
 	}
 }
 
-// load is v = src: the caller's contribution passes the operator's scalar.
+// load is v = src. A contribution of the caller passes Reducer.Load, which applies the operator's scalar.
 func (j *Job) load(st *step, v, src []byte) {
 	if st.Src.Buf == sched.In && j.scaled {
 		j.Reducer.Load(v, src)

@@ -51,7 +51,7 @@ func TestEvenCovers(t *testing.T) {
 }
 
 // A lender is both ends of a connection that copies nothing: the receiver reads
-// the sender's memory as late as it can, and Flush waits for that.
+// the sender's memory as late as it can, and Flush waits until it has.
 type lender struct {
 	slots   chan []byte
 	stamps  chan transport.Stamp
@@ -121,6 +121,7 @@ func newMesh(n, depth int) mesh {
 	return m
 }
 
+// A corner is the Links of one rank in a mesh.
 type corner struct {
 	mesh
 	rank  sched.Rank
@@ -137,9 +138,9 @@ func (c corner) Width(peer sched.Rank) int {
 func (c corner) Send(to sched.Rank) (transport.SendConn, error)   { return c.mesh[c.rank][to], nil }
 func (c corner) Recv(from sched.Rank) (transport.RecvConn, error) { return c.mesh[from][c.rank], nil }
 
-// Memory that is lent is not written before it was taken: with connections that
-// copy nothing, every all-reduce is right, in place and out of place. Under the
-// race detector this finds a wrong Program.lends by itself.
+// Lent memory is not written before the receiver has taken it: with connections that
+// copy nothing, every all-reduce is right, in place and out of place. Under the race
+// detector this test finds a wrong Program.lends even where results are right.
 func TestLending(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 64, Slots: 4}
 	schedules := map[string]func(n int) sched.Schedule{
@@ -156,7 +157,7 @@ func TestLending(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%d/%v", name, n, inPlace), func(t *testing.T) {
 					allReduce(t, of(n), n, 999, kernels.Sum, 1, inPlace, limits, nil)
 				})
-				// What is sent from the caller's memory has not passed the scalar.
+				// In has not passed the scalar, so it must not be lent.
 				t.Run(fmt.Sprintf("%s/%d/%v/scaled", name, n, inPlace), func(t *testing.T) {
 					allReduce(t, of(n), n, 999, kernels.PreMulSumInt(3), 3, inPlace, limits, nil)
 				})
@@ -165,8 +166,8 @@ func TestLending(t *testing.T) {
 	}
 }
 
-// Connections may have slots of different sizes: those between hosts are larger here, and steps
-// that pass on from one kind to the other cut what they pass.
+// Connections may have slots of different sizes. Here slots between hosts are larger or smaller
+// than inside a host, and steps that receive from one kind and send to the other cut or join them.
 func TestWidths(t *testing.T) {
 	hosts := func(local sched.Rank, between, inside int) func(a, b sched.Rank) int {
 		return func(a, b sched.Rank) int {
@@ -241,15 +242,15 @@ func allReduce(t *testing.T, s sched.Schedule, n, count int, op kernels.RedOp, s
 	}
 }
 
-// notes says what is wrong with what a run of a schedule has noted: the steps of the first round are all there, each
-// with a wait for its message and one for room, and the waits add up.
+// notes checks the record of a run: all steps of the first round are there, each with a wait for its message and one
+// for a free slot, and the waits add up.
 func notes(s sched.Schedule, c *trace.Call) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
 	r, steps, waited := sched.Rank(c.Rank), 0, time.Duration(0)
 	var received, sent bool
-	ended := func() error { // the step before
+	ended := func() error { // checks the step before
 		if steps == 0 {
 			return nil
 		}
@@ -289,7 +290,7 @@ func notes(s sched.Schedule, c *trace.Call) error {
 	return nil
 }
 
-// Steps whose value is overwritten later are not lent.
+// A value that a later step overwrites is not lent.
 func TestLends(t *testing.T) {
 	lent := func(s sched.Schedule, r sched.Rank) (refs []sched.Ref) {
 		p, err := Compile(s, r, nil)
@@ -316,7 +317,7 @@ func TestWholeElements(t *testing.T) {
 		if len(dst)%unit != 0 {
 			cut.Add(1)
 		}
-		for i := range dst { // bytes at the same place of an element, or the sum is wrong
+		for i := range dst { // the factor is that of the byte's place in its element
 			dst[i] += src[i] * byte(1+i%unit)
 		}
 	})
@@ -357,7 +358,7 @@ func TestWholeElements(t *testing.T) {
 	require.EqualError(t, err, "an element of 24 bytes does not fit in a slot of 16: make slots larger")
 }
 
-// A slot of another call, or of another length, is a mismatch that has both.
+// A slot of another call, or of another length, is a MismatchError with both stamps and both lengths.
 func TestMismatch(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 64, Slots: 4}
 	mine := transport.Stamp{1, 2}

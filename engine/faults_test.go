@@ -17,18 +17,19 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
+// errCut is the error of a use that fails.
 var errCut = errors.New("cut")
 
-// Faults count what rank 0 does with its connections and have one of it fail. Then gone is closed, which ends the
-// peers.
+// faults count the uses that rank 0 makes of its connections and have one use fail. Then gone is closed, which ends
+// the peers.
 type faults struct {
-	left int // what may be done before
+	left int // uses before the one that fails
 	gone chan struct{}
 	peer sched.Rank
 	what string
 }
 
-// hit notes what is done with the connection to a peer of a rank.
+// hit counts a use of a rank's connection to a peer, and returns its error if this use or an earlier one has failed.
 func (f *faults) hit(rank, peer sched.Rank, what string) error {
 	if rank != 0 {
 		return nil
@@ -48,7 +49,7 @@ type slot struct {
 	stamp transport.Stamp
 }
 
-// A wire is a queue that copies. Its ends are plainSend, lendSend, plainRecv and intoRecv.
+// A wire is a queue that lends no memory. Its ends are plainSend or lendSend, and plainRecv or intoRecv.
 type wire struct {
 	*faults
 	slots    chan slot
@@ -157,8 +158,8 @@ func (l *faulty) Recv(from sched.Rank) (transport.RecvConn, error) {
 	return &c, l.hit(l.rank, from, "accept")
 }
 
-// TestFaults: whatever fails first of what a rank does with its connections, the run ends there, and the error says
-// which peer's it was and in which phase.
+// TestFaults has each use of rank 0's connections fail in turn: the run ends there, and the error names the peer and
+// the phase.
 func TestFaults(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 64, Slots: 4}
 	red, err := kernels.NewReducer(kernels.Int32, kernels.Sum, 3)
@@ -214,7 +215,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A StepError reads as what a rank was doing.
+// A StepError's text has the phase and the peer.
 func TestStepErrorWords(t *testing.T) {
 	for phase, want := range map[string]string{
 		"send": "send to rank 2: cut", "recv": "recv from rank 2: cut", "connect": "connect to rank 2: cut",

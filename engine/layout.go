@@ -10,15 +10,15 @@ type Layout struct {
 	Off, Len []int
 }
 
-// Even divides total bytes of elements of elem bytes in chunks of whole elements.
-// Where there is enough for all, the chunks are multiples of a cache line too, so
-// that no two ranks reduce into one line and vector loops start aligned.
+// Even divides total bytes into chunks of whole elements, which have elem bytes each.
+// In a buffer that is large enough, chunks are multiples of a cache line too, so that
+// no two ranks reduce into one cache line and vector loops start aligned.
 func Even(total, chunks, elem int) Layout {
 	const line = 64
 	if chunks == 1 {
 		return Layout{Total: total, Chunk: total}
 	}
-	unit := elem / min(elem&-elem, line) * line // the least that both divide
+	unit := elem / min(elem&-elem, line) * line // the least common multiple of elem and line
 	if total < 4*unit*chunks {
 		unit = elem
 	}
@@ -26,7 +26,7 @@ func Even(total, chunks, elem int) Layout {
 	return Layout{Total: total, Chunk: (per + unit - 1) / unit * unit}
 }
 
-// Extent is where chunk c lies.
+// Extent is the offset and the length of chunk c, in bytes.
 func (l *Layout) Extent(c int) (off, n int) {
 	if l.Off != nil {
 		return l.Off[c], l.Len[c]

@@ -1,7 +1,7 @@
 package engine
 
 // moveMixed is move for a step that receives in slots of one size and sends in slots of
-// another: a ring that leaves its host, say. The smaller slots are parts of the larger ones.
+// another, as where a ring leaves its host. The smaller slots are parts of the larger ones.
 func (st *step) moveMixed(j *Job, src, dst []byte, n int) error {
 	large := max(st.recvWidth, st.sendWidth) * j.slot
 	for at := 0; ; at += large {
@@ -42,7 +42,7 @@ func (st *step) scatterSlot(j *Job, src, dst []byte, n int) error {
 }
 
 // gatherSlots receives n bytes in small slots and sends them in one. Like any step it receives
-// before it waits for room: otherwise all ranks of a ring could wait for each other's.
+// before it reserves: otherwise all ranks of a ring could wait for each other's free slots.
 func (st *step) gatherSlots(j *Job, src, dst []byte, n int) error {
 	var v []byte
 	small := st.recvWidth * j.slot

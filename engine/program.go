@@ -17,8 +17,8 @@ type Links interface {
 
 // Wide is implemented by Links some of whose connections have larger slots than the others.
 type Wide interface {
-	// Width is how many times as large as Limits says the slots between this rank and a peer
-	// are, both ways: 1 or more. Both ends have the same.
+	// Width is the size of slots between this rank and a peer, both ways, in multiples of
+	// Limits.SlotBytes: 1 or more. Both ends must return the same.
 	Width(peer sched.Rank) int
 }
 
@@ -33,7 +33,7 @@ type Program struct {
 // Shape is the shape of the schedule.
 func (p *Program) Shape() sched.Shape { return p.shape }
 
-// A step is a sched.Step with its connections. They are made when the step is first
+// A step is a sched.Step with its connections. Connections are made when the step is first
 // carried out and not before: a rank must have sent, and so named its call, before it
 // waits for a connection. Otherwise ranks that disagree would wait for each other in
 // silence.
@@ -42,14 +42,14 @@ type step struct {
 	connected bool
 	send      transport.SendConn
 	recv      transport.RecvConn
-	sendWidth int            // of send, in slots of Limits
-	recvWidth int            // of recv
+	sendWidth int            // of send's slots; see Wide
+	recvWidth int            // of recv's slots
 	into      transport.Into // recv, if it is an Into
-	from      transport.From // send, if it is a From and the step may use it
-	lends     sched.Ref      // memory that v may be sent from, None if it changes later
+	from      transport.From // send, if it is a From and lends is not None
+	lends     sched.Ref      // memory that v may be sent from, None if that memory changes later
 }
 
-// Compile makes the program of rank r.
+// Compile makes the program of rank r. It refuses a step without source and destination.
 func Compile(s sched.Schedule, r sched.Rank, links Links) (*Program, error) {
 	p := &Program{steps: make([]step, s.Len(r)), shape: s.Shape(), links: links}
 	for i := range p.steps {
@@ -119,8 +119,8 @@ func widthOf(links Links, peer sched.Rank) int {
 	return 1
 }
 
-// width is that of a step whose connections have slots of one size. mixed is true if they
-// have not.
+// width is the width of a step's slots. mixed is true if its two connections have slots of
+// different widths.
 func (st *step) width() (n int, mixed bool) {
 	switch {
 	case st.recv == nil && st.send == nil:

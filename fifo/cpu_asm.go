@@ -9,8 +9,8 @@ import "sync/atomic"
 //go:noescape
 func pause()
 
-// storeRelease stores v after all earlier loads and stores. Unlike Store it does
-// not wait until others can see it, which takes as long as a cache line travels.
+// storeRelease stores v after all earlier loads and stores. Unlike Store it does not
+// wait until other cores can see v, which takes as long as a cache line travels.
 //
 //go:noescape
 func storeRelease(p *atomic.Uint64, v uint64)

@@ -3,11 +3,11 @@
 //
 // A queue of messages has a Producer and a Consumer: goroutines of one process
 // (NewLocal) or processes that map the same memory (NewProducer, NewConsumer).
-// The transports inproc and shm are made of it. A Work is a queue of operations
+// The transports inproc and shm are made of such queues. A Work is a queue of operations
 // between callers and the goroutine that carries them out, a Space one of a device's
 // launches. A Guard carries deadline and abort to every wait.
 //
 // The trap: a Producer and a Consumer are each for one goroutine at a time; only
 // Close and Fail may be called from others. The two parties check each other's numbers:
-// memory that no honest peer writes is ErrCorrupt.
+// one that no honest peer writes is ErrCorrupt.
 package fifo

@@ -54,8 +54,8 @@ func (g *Guard) Begin(timeout time.Duration) {
 	}
 }
 
-// Extend gives the operation that Begin started another timeout, which counts from the same start. It
-// may be called while others wait.
+// Extend gives the operation that Begin started another timeout, which counts from the same start; 0 is
+// for ever. It may be called while other goroutines wait.
 func (g *Guard) Extend(timeout time.Duration) {
 	if timeout <= 0 || timeout > forever {
 		timeout = forever
@@ -97,7 +97,7 @@ func (g *Guard) Waited() time.Duration {
 // OnSlow is called before the Guard is used.
 func (g *Guard) OnSlow(after time.Duration, f func()) { g.after, g.slow = after, f }
 
-// Abort makes all present and future waits return cause. The first one stays.
+// Abort makes all present and future waits return cause. The first cause stays.
 func (g *Guard) Abort(cause error) { g.cause.CompareAndSwap(nil, &cause) }
 
 // Aborted is the cause given to Abort, nil if there was none.
@@ -108,7 +108,8 @@ func (g *Guard) Aborted() error {
 	return nil
 }
 
-// Err is nil while waits may go on. A wait asks at least every 100 ms.
+// Err is nil while waits may go on, else the cause of the abort or ErrDeadline. A wait asks
+// at least every 100 ms.
 func (g *Guard) Err() error {
 	if err := g.Aborted(); err != nil {
 		return err

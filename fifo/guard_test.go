@@ -135,7 +135,7 @@ func TestWaitsAreHeardOf(t *testing.T) {
 				c.Fail(errBroken)
 				p.Fail(errBroken)
 				require.ErrorIs(t, <-done, errBroken)
-				p.stop.Store(nil) // it waits next
+				p.stop.Store(nil) // p is the next to wait
 			}
 		}
 	}

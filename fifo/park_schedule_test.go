@@ -14,8 +14,8 @@ import (
 // A schedule runs the code of a waiting end beside another party whose steps
 // happen at given points: the waiting end passes one each time it looks at its
 // Guard, goes to sleep or would sleep on. So every interleaving is tried that
-// parkModel has, and no clock hides a lost wake-up: a sleep of parkTime with
-// nothing left to come is one.
+// parkModel has, and no clock hides a lost wake-up: a sleep of parkTime when no
+// step is left is one.
 type schedule struct {
 	guard            Guard
 	steps            []func()
@@ -111,8 +111,8 @@ func (x pair) closeConsumer() { _ = x.c.Close() }
 func (x pair) fail()          { x.c.Fail(errGone) }
 func (x pair) abort()         { x.guard.Abort(errGone) }
 
-// look, store and wake are a Publish whose store is seen only after it has looked
-// at the state of the Consumer, as processors may have it.
+// look, store and wakeUp are a Publish whose store is seen only after the look at the
+// state of the Consumer, as processors may reorder them.
 func (x pair) look()  { x.sleeps, x.buffered = x.p.peer.Load() != running, true }
 func (x pair) store() { x.p.next.word.Store(1<<32 | 1); x.buffered = false }
 func (x pair) wakeUp() {
@@ -129,7 +129,7 @@ func TestParkSchedules(t *testing.T) {
 		steps []func(pair)
 		send  bool // the Producer waits, not the Consumer
 		want  error
-		late  bool // seen by the next look only
+		late  bool // nothing wakes the end: it sees this when it next looks at its Guard
 	}{
 		{name: "publish", steps: []func(pair){pair.publish}},
 		{name: "publish, close", steps: []func(pair){pair.publish, pair.closeProducer}},

@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A Stamp is two words that travel with a slot and mean nothing here.
+// A Stamp is two words that travel with a slot and mean nothing to the queue.
 type Stamp = [2]uint64
 
 // InlineBytes is the longest payload that rides inside the header of its slot,
@@ -34,7 +34,7 @@ func (g Geometry) Check() error {
 	return nil
 }
 
-// Size is how many bytes of memory a queue of this shape needs.
+// Size is the memory that a queue of this shape needs, in bytes.
 func (g Geometry) Size() int { return g.payloadAt() + g.Slots*g.stride() }
 
 // ErrCorrupt is wrapped by errors about a queue whose memory holds what no
@@ -127,7 +127,7 @@ func (p *Producer) Reserve(n int) (mem.Region, error) {
 	return p.bytes(p.next, p.index, n), nil
 }
 
-// space waits until there is room.
+// space waits until a slot is free.
 func (p *Producer) space() error {
 	if err := p.ended(); err != nil {
 		return err
@@ -164,6 +164,7 @@ func (p *Producer) Free() int {
 }
 
 // Publish hands the reserved bytes and s to the Consumer. It does not wait.
+// Errors: no slot is reserved; the queue was closed (ErrClosed) or failed.
 func (p *Producer) Publish(s Stamp) error {
 	if p.reserved < 0 || p.stop.Load() != nil {
 		return p.unpublishable()
@@ -246,7 +247,8 @@ func (c *Consumer) previous() uint32 {
 	return c.ordinal - c.slots
 }
 
-// Release gives the slot of the last Next back to the Producer.
+// Release gives the slot of the last Next back to the Producer. Errors: no slot is
+// held; this end was closed (ErrClosed).
 func (c *Consumer) Release() error {
 	if !c.held || c.closed.Load() {
 		return c.unreleasable()

@@ -263,7 +263,7 @@ func BenchmarkQueue(b *testing.B) {
 }
 
 // A slot of a queue in one process takes as much memory as its longest message so far needs, and
-// what is on its way stays as it is when a longer one comes.
+// messages on their way stay unchanged when a longer one comes.
 func TestLocalSlotsGrow(t *testing.T) {
 	p, c, err := NewLocal(Geometry{Slots: 2, SlotBytes: 100_000}, Waiting{}, Waiting{})
 	require.NoError(t, err)

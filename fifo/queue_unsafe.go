@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
+// Alignments of a queue's memory: of headers and slots, and of the first payload.
 const (
 	lineBytes = 64
 	pageBytes = 4096
@@ -23,7 +24,7 @@ type control struct {
 	_        [120]byte
 }
 
-// header lies in front of a payload, or contains it.
+// header describes the message in a slot, and contains its payload if that is short.
 type header struct {
 	word   atomic.Uint64
 	stamp  Stamp
@@ -74,8 +75,8 @@ func newRing(memory []byte, g Geometry) (ring, error) {
 }
 
 // newLocalRing is a queue in one process. Slots get memory when they are first written, and more
-// when a longer message comes: of many connections most carry little. The slice that a slot has is
-// the Producer's to change while the slot is free, and the Consumer's to read after its word.
+// when a longer message comes: of many connections most carry little. The Producer changes a slot's
+// slice only while the slot is free; the Consumer reads the slice only after the slot's word.
 func newLocalRing(g Geometry) ring {
 	r := ringAt(unsafe.Pointer(unsafe.SliceData(aligned(g.headBytes(), 2*lineBytes))), g)
 	r.local = make([][]byte, g.Slots)
@@ -85,9 +86,9 @@ func newLocalRing(g Geometry) ring {
 // leastPayload keeps payloads of different slots on different lines.
 const leastPayload = 256
 
-// grow has free slot i of a local queue hold n bytes, at a page boundary where they are that many.
+// grow gives free slot i of a local queue memory for n bytes, at a page boundary if n is a page or more.
 func (r *ring) grow(i uint32, n int) {
-	room := min(uint(1)<<bits.Len(uint(n-1)), uint(r.stride)) // a power of two is at a multiple of it, up to a page
+	room := min(uint(1)<<bits.Len(uint(n-1)), uint(r.stride)) // Go aligns a power of two to itself, up to a page
 	r.local[i] = make([]byte, max(leastPayload, room))
 }
 

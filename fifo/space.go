@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// A Space is the bounded queue of work for a device: a ring of bytes in its memory, in
-// which each launch has what it works on. The host puts in, and the device itself says
-// what it is done with:
+// A Space is the bounded queue of work for a device: a ring of bytes in its memory, which
+// holds the input of each launch. The host puts bytes in, and the device itself tells how
+// far it is done:
 //
 //	off, token, err := s.Reserve(n, guard)
 //	…                     // queue a copy to bytes off … off+n-1 of the ring
 //	err = launch(token)   // a kernel that stores token in *consumed at its end
-//	s.Commit(token)       // if it was queued
+//	s.Commit(token)       // if the kernel was queued
 //
-// One pair of numbers that only grow says all: produced bytes have gone in, the device
-// is done with consumed of them. A token is what produced is after its launch. It rests
-// on five rules; ../model/space.pml and TestSpaceModel break each of them and find out:
+// The state is two numbers that only grow: produced bytes have gone in, and the device is
+// done with consumed of them. The token of a launch is the value of produced after it. The
+// queue rests on five rules; model/space.pml and TestSpaceModelFindsFaults break each:
 //
 //   - Launches end in the order of their tokens, also when they are aborted, and a
-//     kernel stores its token when it has read all that it will.
+//     kernel stores its token after its last read.
 //   - A launch that failed is not committed, so nobody waits for its end.
 //   - Work that a graph has captured has memory of its own and no token: a graph may
 //     run never, or often.
-//   - What is reserved lies in one piece. What is left of the ring before its beginning
-//     counts as the launch's.
+//   - A launch's bytes lie in one piece. Bytes that are left out for that at the end of
+//     the ring count as the launch's.
 //   - The memory of the ring is given back when all launches have ended.
 //
 // One goroutine at a time may use a Space. Nothing allocates but errors.
@@ -45,9 +45,9 @@ func NewSpace(capacity int, consumed *atomic.Uint64) *Space {
 }
 
 // Reserve finds room for n bytes, which begin at byte off of the ring, and waits while
-// there is none. They are the launch's once Commit is called; a Reserve before that
-// replaces this one. The error wraps g's and names the counters. Waiting costs no core
-// for longer than some µs, and an end of it is seen within a ms.
+// there is none. The bytes are the launch's once Commit is called; a Reserve before that
+// replaces this one. The error wraps g's or ErrCorrupt and names the counters. A wait
+// yields for some µs, then sleeps; it sees within a ms that there is room.
 func (s *Space) Reserve(n int, g *Guard) (off int, token uint64, err error) {
 	if n < 1 || uint64(n) > s.capacity {
 		return 0, 0, fmt.Errorf("work fifo: %d bytes for one launch: want 1 to %d", n, s.capacity)
@@ -55,7 +55,7 @@ func (s *Space) Reserve(n int, g *Guard) (off int, token uint64, err error) {
 	for i := 0; ; i++ {
 		done := s.device.Load()
 		if i > 0 {
-			if err := g.Err(); err != nil { // launches that end with the communicator make room
+			if err := g.Err(); err != nil { // an abort ends launches too: their room is no success
 				return 0, 0, fmt.Errorf("work fifo full: no room for %d bytes: %s: %w", n, s, err)
 			}
 		}
@@ -73,17 +73,17 @@ func (s *Space) Reserve(n int, g *Guard) (off int, token uint64, err error) {
 	}
 }
 
-// A wait for a device yields at first, then sleeps: a full ring is far behind.
+// A wait for a device yields at first, then sleeps: the device is far behind if the ring is full.
 const (
 	yields   = 64
 	shortNap = 10 * time.Microsecond
 	longNap  = time.Millisecond
 )
 
-// Commit says that the launch of the last Reserve is queued.
+// Commit takes the bytes of the last Reserve, whose token it is, into use: their launch is queued.
 func (s *Space) Commit(token uint64) { s.commit(token) }
 
-// Look learns what the device is done with. Reserve does it.
+// Look reads how far the device is done, as Reserve does. An error wraps ErrCorrupt.
 func (s *Space) Look() error { return s.learn(s.device.Load()) }
 
 func (s *Space) learn(t uint64) error {
@@ -93,13 +93,13 @@ func (s *Space) learn(t uint64) error {
 	return nil
 }
 
-// Oldest is where the oldest launch begins that is not done as far as Look has seen,
-// false if all are.
+// Oldest is the offset in the ring of the oldest launch that was not done at the last
+// Look, false if all were.
 func (s *Space) Oldest() (off int, ok bool) {
 	return int(s.first() % s.capacity), s.consumed < s.produced
 }
 
-// Capacity is the length of the ring.
+// Capacity is the length of the ring, in bytes.
 func (s *Space) Capacity() int { return int(s.capacity) }
 
 // String names the counters.
@@ -113,14 +113,14 @@ type ledger struct {
 	capacity uint64
 	produced uint64 // the end of the last launch
 	consumed uint64 // the end of the last one that is done
-	skipped  uint64 // where the last bytes before the ring's beginning lie that are nobody's,
+	skipped  uint64 // where the bytes begin that were last left out at the end of the ring,
 	resumed  uint64 // and where they end
 }
 
 // fit is the end of n bytes that may be written, false if there is no room now.
 func (l *ledger) fit(n uint64) (end uint64, ok bool) {
 	start := l.start(n)
-	if l.consumed == l.produced { // what is skipped is not in use
+	if l.consumed == l.produced { // bytes left out are not in use
 		l.produced, l.consumed = start, start
 	}
 	return start + n, start+n-l.consumed <= l.capacity
@@ -134,7 +134,7 @@ func (l *ledger) start(n uint64) uint64 {
 	return l.produced
 }
 
-// commit alone says that bytes come into use.
+// commit takes the bytes up to end into use; nothing else does.
 func (l *ledger) commit(end uint64) {
 	if end%l.capacity != 0 && end/l.capacity > l.produced/l.capacity {
 		l.skipped, l.resumed = l.produced, end/l.capacity*l.capacity
@@ -142,7 +142,7 @@ func (l *ledger) commit(end uint64) {
 	l.produced = end
 }
 
-// retire frees all before a token. It reports false if there is no such token.
+// retire frees all bytes before token. It reports false if token lies beyond produced.
 func (l *ledger) retire(token uint64) bool {
 	l.consumed = max(l.consumed, token)
 	return l.consumed <= l.produced

@@ -8,8 +8,8 @@ import (
 )
 
 // The explorer of a Space tries all interleavings of a host, a device, graphs that
-// capture work and die, an abort and a Close. The host's numbers are those of the code,
-// a ledger; what is around them follows engine/grid. A fault breaks one rule on purpose.
+// capture work and die, an abort and a Close. The host's numbers are the code's own
+// ledger; the rest is a model of engine/grid. A fault breaks one rule on purpose.
 
 const (
 	modelBytes = 3 // the largest ring
@@ -17,7 +17,7 @@ const (
 )
 
 // A deviceJob is a copy of a launch's bytes to the ring, or a kernel that reads them. A
-// kernel with graph set reads what the graph owns, its place at of storage.
+// kernel with graph set reads the graph's own memory, storage[at].
 type deviceJob struct {
 	kernel, graph bool
 	id, at, n     uint8
@@ -35,7 +35,7 @@ type spaceState struct {
 	ledger
 	word          uint8 // what the device has stored
 	stage, memory [modelBytes]uint8
-	storage       [2]uint8 // of graphs: whose it is
+	storage       [2]uint8 // memory of graphs: the launch that each byte belongs to
 	graphs        [2]modelGraph
 	queue         [modelJobs]deviceJob
 	queued, calls uint8
@@ -73,7 +73,7 @@ func (s *spaceState) pop(i uint8) (j deviceJob) {
 	return j
 }
 
-// fit is the ledger's, or a wrong one.
+// fit is the ledger's fit, or a wrong one.
 func (m *spaceModel) fit(l *ledger, n uint64) (end uint64, ok bool) {
 	switch m.fault {
 	case "a reservation goes on at the beginning":
@@ -148,7 +148,7 @@ func (m *spaceModel) capture(s *spaceState, g int) {
 	}
 }
 
-// run is the end of a job of the device.
+// run carries out job i of the device's queue.
 func (m *spaceModel) run(s *spaceState, i uint8) {
 	j := s.pop(i)
 	over := s.aborted || s.gone
@@ -312,7 +312,7 @@ func TestSpaceModel(t *testing.T) {
 	t.Logf("%d states", total)
 }
 
-// Each rule, broken on purpose, is found.
+// Each rule, broken on purpose, makes the explorer fail.
 func TestSpaceModelFindsFaults(t *testing.T) {
 	for _, fault := range []string{
 		"a reservation goes on at the beginning",

@@ -32,7 +32,7 @@ func newYard(t testing.TB, capacity int) *yard {
 	return y
 }
 
-// reserve looks at what a Reserve gives, and whether it is right that it waits.
+// reserve checks the bytes that a Reserve returns, or that there was a reason to wait.
 func (y *yard) reserve(n int) (launch, bool) {
 	off, token, err := y.space.Reserve(n, &y.now)
 	if err != nil {
@@ -55,7 +55,7 @@ func (y *yard) commit(l launch) {
 	y.look()
 }
 
-// done is the device's end of the first of the launches.
+// done has the device end the first launches.
 func (y *yard) done(launches int) {
 	y.word.Store(y.live[launches-1].token)
 	y.live = y.live[launches:]
@@ -72,7 +72,7 @@ func (y *yard) look() {
 	require.LessOrEqual(y.t, y.space.produced-y.space.consumed, y.space.capacity)
 }
 
-// move does what a number says: reserve and commit, reserve and fail, or be done.
+// move does what x chooses: reserve and commit, reserve and fail, or be done.
 func (y *yard) move(x uint64) {
 	switch what, n := x%4, int(x/4); {
 	case what == 0 && len(y.live) > 0:
@@ -133,7 +133,7 @@ func TestSpaceWaits(t *testing.T) {
 		y.commit(l)
 		time.AfterFunc(time.Second, func() {
 			g.Abort(errBroken)
-			y.word.Store(l.token) // the launches end too, which is no success of who waited for them
+			y.word.Store(l.token) // the launches end too, and yet the Reserve that waits for them fails
 		})
 		_, _, err = y.space.Reserve(4, &g)
 		require.EqualError(t, err, "work fifo full: no room for 4 bytes: produced 104, consumed 40, capacity 64: broken")

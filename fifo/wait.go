@@ -33,8 +33,8 @@ const (
 	// is idle: an operation then takes 5 µs instead of 0.4. After bearable such yields
 	// this end sleeps once, because the system may wake it on an idle core; the next
 	// time it moves to another core by itself. If no core is idle neither helps, so
-	// bearable doubles each time. Half of it is random, lest both ends move to the same
-	// core.
+	// bearable doubles each time. Half of bearable is random, lest both ends move to the
+	// same core.
 	switchTime  = time.Microsecond
 	minBearable = 8
 	maxBearable = 512
@@ -82,8 +82,8 @@ type waiter struct {
 	bearable int  // how many of them are too many
 	moves    bool // the next time, this end moves
 	sleepy   int  // waits that are to sleep at once
-	sleeps   int  // sleepy at first
-	yields   int  // since then
+	sleeps   int  // the last value from which sleepy counted down
+	yields   int  // since sleepy was last set
 }
 
 func (w *waiter) init(how Waiting, own, peer *atomic.Uint32, sleep, peerSleep parker) {
@@ -205,7 +205,7 @@ func (w *waiter) spread() bool {
 }
 
 // sleepLater makes the next waits sleep at once, after a yield that lost the core to
-// another program: the more of them, the fewer yields went well since the last time.
+// another program. Their number doubles if few yields went well since the last loss.
 func (w *waiter) sleepLater() {
 	if w.yields > 16 {
 		w.sleeps = minSleeps
@@ -217,13 +217,12 @@ func (w *waiter) sleepLater() {
 
 // doze sleeps until the peer wakes it.
 //
-// This end stores parked and then looks at the word and at the ends; the peer
+// This end stores parked and then looks at the word and at both states; the peer
 // stores the word (or closes) and then looks for parked. But the peer does not
-// wait until its store is seen (storeRelease), so it may find this end running
+// wait until its store is seen (storeRelease), so the peer may find this end running
 // while this end still finds the word old. Therefore the first sleep is short:
-// after it, what the peer stored before it looked is there to be seen, and what
-// it stores later comes with a wake. park itself sleeps only while the state is
-// parked.
+// after that sleep a store which the peer made before its look is visible, and a
+// later store comes with a wake. park itself sleeps only while the state is parked.
 func (w *waiter) doze(word *atomic.Uint64, old uint64) error {
 	for {
 		w.own.CompareAndSwap(running, parked)
@@ -246,8 +245,8 @@ func (w *waiter) doze(word *atomic.Uint64, old uint64) error {
 	}
 }
 
-// lastWords is err, or nil if the word changed: what a peer did before it
-// closed still counts.
+// lastWords is err, or nil if the word changed: a message that the peer sent
+// before closing still counts.
 func lastWords(word *atomic.Uint64, old uint64, err error) error {
 	if word.Load() != old {
 		return nil
@@ -255,7 +254,7 @@ func lastWords(word *atomic.Uint64, old uint64, err error) error {
 	return err
 }
 
-// ended is why this end must not wait any longer.
+// ended is why this end must not wait any longer, nil if it may.
 func (w *waiter) ended() error {
 	if p := w.stop.Load(); p != nil && *p != ErrClosed {
 		return *p
@@ -281,8 +280,8 @@ func (w *waiter) wakePeer() {
 var closedError = ErrClosed
 
 // Close ends the queue from this side and wakes both ends. The Consumer still
-// gets what was published before its Producer closed. Any goroutine may call it,
-// and again.
+// gets messages that were published before its Producer closed. Any goroutine may
+// call Close, and again.
 func (w *waiter) Close() error {
 	if w.closed.Swap(true) {
 		return nil

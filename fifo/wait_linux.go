@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Operations of the system call futex.
 const (
 	futexWait = 0 // not FUTEX_PRIVATE_FLAG: the word is shared by processes
 	futexWake = 1
@@ -18,7 +19,7 @@ const (
 type sharedParker struct{}
 
 func (sharedParker) yield() {
-	if pollers.Load() > 1 { // there are several ranks here: one of them may want this processor of Go's
+	if pollers.Load() > 1 { // several ranks poll in this process: another may need this P of Go's scheduler
 		runtime.Gosched()
 	}
 	if _, _, errno := unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0); errno != 0 {
@@ -30,7 +31,7 @@ func (sharedParker) yield() {
 // instead is how long a thread sleeps that may not yield (seccomp): the other party may need this core.
 const instead = 10 * time.Microsecond
 
-// move forbids this core for a moment. The set of allowed cores is the user's.
+// move forbids this thread its core for a moment, then allows the same cores as before.
 func (sharedParker) move() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

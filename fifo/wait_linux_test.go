@@ -69,13 +69,13 @@ func TestYieldAmongRanks(t *testing.T) {
 	defer pollers.Add(-2)
 	var ran atomic.Bool
 	go ran.Store(true)
-	for range 10 { // the scheduler may choose this one again
+	for range 10 { // the scheduler may choose this goroutine again
 		sharedParker{}.yield()
 	}
 	require.True(t, ran.Load())
 }
 
-// Who polls is counted, and no more when that ends.
+// A goroutine is counted in pollers while it polls, and not after.
 func TestPollersAreCounted(t *testing.T) {
 	g := Geometry{Slots: 2, SlotBytes: 8}
 	c, err := NewConsumer(aligned(g.Size(), 2*lineBytes), g, Waiting{Guard: new(Guard)})
@@ -94,7 +94,7 @@ func TestPollersAreCounted(t *testing.T) {
 	require.Zero(t, pollers.Load())
 }
 
-// A thread that moves leaves its core, whichever that is, and the others are free to it again.
+// A thread that moves leaves its core, whichever that is, if it may use another.
 func TestMoveLeaves(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -22,7 +22,7 @@ func NewLocal(g Geometry, producer, consumer Waiting) (*Producer, *Consumer, err
 }
 
 // localParker parks a goroutine and no thread. A token left over from a wake
-// that came too late makes one later park return early, which it may.
+// that came too late makes one later park return early, which a park may.
 type localParker struct {
 	token chan struct{}
 	timer *time.Timer

@@ -129,11 +129,11 @@ func TestGuardEndsParked(t *testing.T) {
 		start := time.Now()
 		_, _, err := c.Next()
 		require.ErrorIs(t, err, want)
-		require.Less(t, time.Since(start), tier.Soon(20*time.Second)) // real time; else it waits for ever
+		require.Less(t, time.Since(start), tier.Soon(20*time.Second)) // real time; a wait that ignores its Guard never ends
 	}
 }
 
-// TestParkers: who sleeps is woken, also if it only was about to.
+// TestParkers: a goroutine that sleeps, or is about to, is woken.
 func TestParkers(t *testing.T) {
 	for name, p := range map[string]parker{"shared": sharedParker{}, "local": newLocalParker()} {
 		for _, delay := range []time.Duration{0, 5 * time.Millisecond} {
@@ -158,7 +158,7 @@ func TestParkers(t *testing.T) {
 	}
 }
 
-// Who publishes for a receiver that has closed is told at the next call.
+// A Publish for a Consumer that has closed succeeds; the Producer's next call fails.
 func TestPublishToNobody(t *testing.T) {
 	p, c, _ := shared(t, Geometry{Slots: 4, SlotBytes: 8}, Waiting{})
 	_, err := p.Reserve(1)

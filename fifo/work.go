@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Work is a bounded queue of work between callers, of which there may be
-// many, and the one carrier that carries it out, a goroutine:
+// A Work is a bounded queue of work between any number of callers and one
+// goroutine, the carrier, that carries the work out:
 //
 //	callers                          carrier
 //	err := w.Push(item)              for {
@@ -36,7 +36,7 @@ type Work[T any] struct {
 	free, work sync.Cond // callers wait for room, the carrier for work
 
 	tick    *time.Timer // wakes callers to look at the Guard
-	ticking bool        // it will fire
+	ticking bool        // tick will fire
 }
 
 // tickPeriod is how often a parked wait looks at its Guard, which cannot call
@@ -44,8 +44,8 @@ type Work[T any] struct {
 // never sees a tick.
 const tickPeriod = 5 * time.Millisecond
 
-// NewWork is an empty ring for capacity ≥ 1 items. Waiting to put work in ends
-// with an error when g, which may be nil, does.
+// NewWork is an empty ring for capacity ≥ 1 items. A Push that waits fails when g
+// ends; with a nil g only Close ends its wait.
 func NewWork[T any](capacity int, g *Guard) *Work[T] {
 	if capacity < 1 {
 		panic("fifo: NewWork with a capacity below 1")
@@ -134,7 +134,7 @@ func (w *Work[T]) Done() {
 		panic("fifo: Done without Next: " + w.counters())
 	}
 	var zero T
-	w.ring[w.consumed%w.capacity] = zero // so that what it refers to can be collected
+	w.ring[w.consumed%w.capacity] = zero // so that the item's memory can be collected
 	w.consumed++
 	w.free.Broadcast()
 }

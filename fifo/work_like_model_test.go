@@ -145,7 +145,7 @@ func (s *modelState) waiting() bool {
 }
 
 // walk does random actions to the code and to the model until no more is
-// possible. What the code came to must be something the model can come to.
+// possible. After each the code must be in a state that the model may be in.
 func walk(t *testing.T, name string, m model, seed uint64) {
 	random := rand.New(rand.NewPCG(1, seed))
 	d := newDouble(&m)

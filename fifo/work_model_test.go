@@ -10,7 +10,7 @@ import (
 
 // The model of a Work. Everything in work.go happens under one mutex, so a
 // step of the model is what a goroutine does between taking the mutex and
-// parking or leaving; the methods have the names of those they mirror. A tick
+// parking or leaving; the model's methods have the names of Work's. A tick
 // comes only while the Guard has ended, so that a lost wake-up is a deadlock here
 // and not 5 ms. TestWorkModel tries all interleavings; TestWorkLikeModel compares
 // the code with it.
@@ -172,7 +172,7 @@ func (m *model) close(s *modelState) {
 	}
 }
 
-// section is a critical section of what thread i is in.
+// section is a critical section of the call that thread i is in.
 func (m *model) section(s *modelState, i int) {
 	switch s.threads[i].call {
 	case push:
@@ -189,7 +189,7 @@ type action struct {
 	thread int
 }
 
-// actions are those that are possible in s.
+// actions are the actions that are possible in s.
 func (m *model) actions(s *modelState) (all []action) {
 	producing := false
 	for p, n := range m.programs {
@@ -236,7 +236,7 @@ func (m *model) act(s *modelState, a action) {
 	}
 }
 
-// woken is every state that follows s because a thread that was woken goes on.
+// woken is every state that follows s when one woken thread goes on.
 func (m *model) woken(s modelState) (all []modelState) {
 	for i, t := range s.threads {
 		if t.call != idle && t.parked == nowhere {

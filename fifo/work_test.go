@@ -223,7 +223,7 @@ func TestWorkTicks(t *testing.T) {
 	})
 }
 
-// A ring without room would never take anything.
+// NewWork panics for a capacity below 1: such a ring would never take an item.
 func TestNoCapacity(t *testing.T) {
 	for _, capacity := range []int{0, -1} {
 		require.Panics(t, func() { NewWork[int](capacity, nil) })

@@ -1,5 +1,5 @@
-// Package mem has Region, a span of host or device memory, for all that moves data. The trap: Bytes panics for device
-// memory, see IsHost.
+// Package mem has Region, an extent of host or device memory, for all packages that move data. The trap: Bytes panics
+// for device memory, see IsHost.
 package mem
 
 import (
@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// A Region is a span of host or device memory. The zero Region is empty host
+// A Region is an extent of host or device memory. The zero Region is empty host
 // memory. Regions are values; slicing one never allocates.
 type Region struct {
 	host unsafe.Pointer // host memory; keeps it alive

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A Region of the host's or of a device's memory is sliced inside its bounds only.
 func TestRegion(t *testing.T) {
 	b := make([]byte, 16)
 	h := Host(b)

@@ -6,16 +6,16 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// stream ends with a fence, for its stores are not ordered with others.
+// stream is Stream for blocks. It ends with a fence, for its stores are not ordered with others.
 //
 //go:noescape
 func stream(dst, src unsafe.Pointer, n int)
 
 // Stream copies src to dst past the caches: dst is not read first and pushes
-// nothing else out. They have the same length and do not overlap. It is for
-// results too large to stay in a cache; it saves a third of the memory traffic
-// of a copy. As after a copy, whoever learns of the result from this goroutine
-// sees all of it.
+// nothing else out. dst and src must have the same length and not overlap. Stream
+// is for results too large to stay in a cache; it saves a third of the memory
+// traffic of a copy. As after a copy, a goroutine that learns of the result from
+// this one sees all of it.
 func Stream(dst, src []byte) {
 	const line, block = 64, 256
 	if len(dst) < 2*block || !cpu.X86.HasAVX2 {

@@ -2,5 +2,5 @@
 
 package mem
 
-// Stream copies src to dst. They have the same length and do not overlap.
+// Stream copies src to dst. Both must have the same length and not overlap.
 func Stream(dst, src []byte) { copy(dst, src) }

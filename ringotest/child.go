@@ -21,7 +21,7 @@ type phone struct {
 	heard chan struct{} // a token for each answer to ask
 }
 
-// ask says something and waits until it was heard.
+// ask sends a message and waits for heard.
 func (p *phone) ask(m message) {
 	p.say(m)
 	<-p.heard
@@ -31,10 +31,10 @@ func (p *phone) say(m message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.Rank = p.rank
-	json.NewEncoder(p.conn).Encode(m) // who has gone needs to hear nothing
+	json.NewEncoder(p.conn).Encode(m) // a process that has gone needs to hear nothing
 }
 
-// sit makes this process the rank that its seat says, and ends it.
+// sit makes this process the rank of its seat, and ends the process.
 func (x *trial) sit(s *seats) {
 	x.t.Helper()
 	x.seed = s.Seed
@@ -79,7 +79,7 @@ func (x *trial) sit(s *seats) {
 	})
 	<-r.ended
 	p.say(message{Kind: played})
-	if x.faults && !r.early { // what this rank has sent may still be on its way through its relays
+	if x.faults && !r.early { // messages of this rank may still be on their way through its relays
 		r.Meet()
 		r.wires.close()
 	}
@@ -96,7 +96,7 @@ func (x *trial) sit(s *seats) {
 	os.Exit(0)
 }
 
-// answer does what the other end asks for.
+// answer does what the home asks for.
 func (p *phone) answer(r *Rank) {
 	in := json.NewDecoder(p.conn)
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/bootstrap/launch"
 )
 
-// A message is what a rank's process says to the one that has started it, and the other way.
+// A message goes from a rank's process to the process that has started it, or back.
 type message struct {
 	Kind        kind
 	Rank        int
@@ -21,7 +21,7 @@ type message struct {
 	Whereabouts *whereabouts  `json:",omitempty"`
 	For         time.Duration `json:",omitempty"`
 
-	Failed, Early, Skipped bool `json:",omitempty"` // of an end
+	Failed, Early, Skipped bool `json:",omitempty"` // of ended
 }
 
 // A kind is what a message means.
@@ -29,16 +29,16 @@ type kind string
 
 const (
 	hello   kind = "hello"   // the process has come to its Run
-	open    kind = "open"    // its communicator is
-	here    kind = "here"    // where it is, as asked
+	open    kind = "open"    // its communicator is open
+	here    kind = "here"    // the answer to where
 	played  kind = "played"  // the function has ended
-	ended   kind = "ended"   // what there was to say of it
+	ended   kind = "ended"   // the process ends now, and how
 	killed  kind = "killed"  // it kills itself now
-	stalled kind = "stalled" // it is to be stopped, For so long
+	stalled kind = "stalled" // it is to be stopped for the time For
 	meet    kind = "meet"    // it waits for the others
 	where   kind = "where"   // where are you?
 	abort   kind = "abort"   // the communicator is to be aborted
-	heard   kind = "heard"   // what the rank has said
+	heard   kind = "heard"   // the answer to a rank's message
 )
 
 // A home is the process that has started the ranks.
@@ -50,7 +50,7 @@ type home struct {
 
 	mu      sync.Mutex
 	guests  map[int]*guest        // guarded by mu, as the rest
-	gone    map[int]*launch.Error // whose processes have ended, and how
+	gone    map[int]*launch.Error // ranks whose processes have ended, and how
 	located map[int]whereabouts
 	asked   chan struct{} // a token for each answer to where
 	opened  chan struct{} // a token for each rank whose communicator is open
@@ -62,9 +62,9 @@ type home struct {
 type guest struct {
 	conn   net.Conn
 	pid    int
-	end    *message // nil until it has said so
-	killed bool     // it has said so
-	played bool     // likewise
+	end    *message // its ended, nil before
+	killed bool     // it has sent killed
+	played bool     // it has sent played
 }
 
 func newHome(x *trial) (*home, error) {
@@ -100,7 +100,7 @@ func (h *home) close() {
 	h.work.Wait()
 }
 
-// helloTime is how long a caller may take to say who he is.
+// helloTime is how long a new connection may take to send its hello.
 const helloTime = 10 * time.Second
 
 // serve hears one process until it ends.
@@ -158,7 +158,8 @@ func (h *home) hear(g *guest, m *message) {
 // startTime is how long processes may take to come to their Run. From then on Config.JoinTimeout counts.
 const startTime = 2 * time.Minute
 
-// gather waits until the communicators of all ranks are open. True means that the processes have ended instead.
+// gather waits, for startTime at most, until the communicators of all ranks are open. It returns true and sets *err if
+// the processes have ended instead.
 func (h *home) gather(over <-chan error, err *error) bool {
 	late := time.After(startTime)
 	for range h.trial.size {
@@ -200,7 +201,7 @@ func (h *home) stall(rank int, g *guest, d time.Duration) {
 	}
 }
 
-// alone reports whether the functions of all other ranks have ended. Under mu.
+// alone reports whether the functions of all other ranks have ended. The caller holds mu.
 func (h *home) alone(rank int) bool {
 	for r := range h.trial.size {
 		g := h.guests[r]
@@ -215,10 +216,10 @@ const lookTime = 10 * time.Millisecond
 
 func (g *guest) say(m message) {
 	g.conn.SetWriteDeadline(time.Now().Add(time.Second))
-	json.NewEncoder(g.conn).Encode(m) // who has gone needs to hear nothing
+	json.NewEncoder(g.conn).Encode(m) // a process that has gone needs to hear nothing
 }
 
-// say says something to all that are here.
+// say sends a message to all processes that are here.
 func (h *home) say(m message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -232,7 +233,7 @@ func (h *home) say(m message) {
 // answerTime is how long processes may take to say where they are.
 const answerTime = 2 * time.Second
 
-// where asks all that are here where they are.
+// where asks all processes that are here where they are.
 func (h *home) where() map[int]whereabouts {
 	h.say(message{Kind: where})
 	late := time.After(answerTime)
@@ -277,7 +278,7 @@ func (h *home) verdicts() {
 	t := h.trial.t
 	t.Helper()
 	h.listener.Close()
-	h.work.Wait() // until all that they said has been heard
+	h.work.Wait() // until all their messages have been heard
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for r := range h.trial.size {

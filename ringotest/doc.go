@@ -29,5 +29,5 @@
 // Every run has a seed. A failure prints it, and RINGOTEST_SEED=seed in the environment repeats it.
 //
 // The trap: the same function runs as goroutines and as processes, and shares memory with other ranks only as
-// goroutines. What one rank finds out reaches the test and the others by the communicator, or by failing.
+// goroutines. A rank tells the test and the other ranks something by the communicator, or by failing.
 package ringotest

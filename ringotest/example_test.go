@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/ringotest"
 )
 
-// In a test t is its *testing.T.
+// In a test, t is the *testing.T.
 func ExampleRun() {
 	ringotest.Run(t, 4, func(c *ringo.Comm) {
 		x := []float32{float32(c.Rank())}
@@ -27,7 +27,7 @@ func ExampleRun() {
 	// Output: 6
 }
 
-// Each way is a subtest of its name; the same function runs over all.
+// Each Setup is a subtest of its name; the same function runs over all.
 func ExampleOver() {
 	test := func(t *testing.T) {
 		ringotest.Run(t, 2, func(c *ringo.Comm) {
@@ -89,7 +89,7 @@ func ExampleRank_Kill() {
 	// Output: [1] is gone, 2 go on
 }
 
-// A rank that does not answer is to blame; with 0 it goes on when the others have ended.
+// A rank that does not answer is to blame; after Stall(0) it goes on when the others have ended.
 func ExampleRank_Stall() {
 	ringotest.Run(t, 2, func(c *ringo.Comm) {
 		if c.Rank() == 1 {
@@ -126,7 +126,7 @@ func ExampleRank_Link() {
 	// Output:
 }
 
-// Ranks of one part talk; what goes to the other part waits until the partition is mended.
+// Ranks of one part talk; messages to the other part wait until the partition is mended.
 func ExampleRank_Partition() {
 	ringotest.Run(t, 4, func(c *ringo.Comm) {
 		r := ringotest.Of(c)
@@ -168,7 +168,7 @@ type printer struct {
 
 var t = new(printer)
 
-// expect is a test that is to fail, and to say that.
+// expect is a test that must fail with a text that contains what.
 func (*printer) expect(what string) *printer { return &printer{want: what} }
 
 func (*printer) Name() string                { return "Example" }

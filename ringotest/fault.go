@@ -16,9 +16,9 @@ import (
 // are joined by TCP.
 func Faults() Option { return func(o *options) { o.faults = true } }
 
-// Kill ends this rank at once and without goodbye, as a crash does, and does not return. The test does not fail by
-// that; the other ranks get an error that names this one. A process gets SIGKILL; of a goroutine the connections are
-// cut.
+// Kill ends this rank at once and without goodbye, as a crash does, and does not return. That does not fail the test;
+// the other ranks get an error that names this one. A rank that is a process gets SIGKILL; the connections of a rank
+// that is a goroutine are cut.
 func (r *Rank) Kill() {
 	r.trial.t.Helper()
 	if r.phone != nil {
@@ -35,8 +35,8 @@ func (r *Rank) Kill() {
 }
 
 // Stall stops this rank for d, as SIGSTOP does: it neither sends nor answers, and nobody hears that it has ended. With
-// 0 it goes on when all other ranks have ended. A process gets SIGSTOP; what other goroutines of f do, stops too. Of a
-// rank that is a goroutine the connections are held and this goroutine waits.
+// 0 it goes on when all other ranks have ended. A rank that is a process gets SIGSTOP, which stops all its goroutines.
+// If the rank is a goroutine, its connections are held, and only that goroutine waits.
 func (r *Rank) Stall(d time.Duration) {
 	r.trial.t.Helper()
 	if r.phone != nil {
@@ -94,7 +94,7 @@ func (m *meeting) leave() {
 	m.left()
 }
 
-// left notes that there is one less to wait for. Under mu.
+// left notes that there is one rank less to wait for. The caller holds mu.
 func (m *meeting) left() {
 	if m.away--; m.away > 0 {
 		return
@@ -112,7 +112,7 @@ func (r *Rank) hold(held bool) {
 	}
 }
 
-// wired ends a rank that wants a fault for which it has no wires.
+// wired ends the rank if it has no wires, which the fault needs.
 func (r *Rank) wired(what string) {
 	r.trial.t.Helper()
 	if r.wires == nil {
@@ -127,7 +127,7 @@ type Link struct {
 	peer  int
 }
 
-// Link is the link to a rank. It needs the option Faults, and a way that goes over TCP.
+// Link is the link to a rank. It needs the option Faults, and TCP or ProcessesTCP.
 func (r *Rank) Link(peer int) *Link {
 	r.trial.t.Helper()
 	switch {
@@ -141,34 +141,34 @@ func (r *Rank) Link(peer int) *Link {
 	return &Link{r.wires, peer}
 }
 
-// Delay has each piece of up to 64 KiB be late by d.
+// Delay delays each piece of up to 64 KiB by d.
 func (l *Link) Delay(d time.Duration) {
 	l.wires.change(l.peer, func(c *relay.Condition) { c.Delay = d })
 }
 
-// Slow bounds each connection to so many bytes a second, each way; 0 ends that.
+// Slow bounds each connection to bytesPerSecond in each direction; 0 is no bound.
 func (l *Link) Slow(bytesPerSecond int) {
 	l.wires.change(l.peer, func(c *relay.Condition) { c.Rate = bytesPerSecond })
 }
 
-// Drop throws away what is sent from now on, and nobody is told. A stream that has lost bytes is of no use after Mend
-// either.
+// Drop throws away all bytes that are sent from now on, and neither end is told. A stream that has lost bytes is of no
+// use after Mend either.
 func (l *Link) Drop() { l.wires.change(l.peer, func(c *relay.Condition) { c.Lost = true }) }
 
-// Hold has nothing get through until Mend, which passes on what was held.
+// Hold keeps all bytes back until Mend, which passes them on.
 func (l *Link) Hold() { l.wires.change(l.peer, func(c *relay.Condition) { c.Held = true }) }
 
-// Mend ends all of the above.
+// Mend ends Delay, Slow, Drop and Hold.
 func (l *Link) Mend() { l.wires.change(l.peer, func(c *relay.Condition) { *c = relay.Condition{} }) }
 
-// Cut breaks the connections that there are, for both ends.
+// Cut breaks the present connections, for both ends.
 func (l *Link) Cut() { l.wires.each(l.peer, func(x *wire) { x.Cut() }) }
 
-// Corrupt changes one bit of what is sent next. Without Config.TLS a payload that changes is not noticed.
+// Corrupt changes one bit of the bytes that are sent next. Without Config.TLS nobody notices a changed payload.
 func (l *Link) Corrupt() { l.wires.each(l.peer, func(x *wire) { x.Corrupt() }) }
 
-// Partition holds the Links of this rank to those that are not in its group; without groups it Mends all. All ranks
-// have to call it. The rendezvous stays reachable: a rank that is cut off from it too is one that stalls.
+// Partition holds this rank's Links to ranks outside its group; without groups it mends all Links. All ranks have to
+// call it. The rendezvous stays reachable; Stall cuts a rank off from that too.
 func (r *Rank) Partition(groups ...[]int) {
 	r.trial.t.Helper()
 	var mine []int

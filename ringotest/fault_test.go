@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// blamed repeats barriers until one fails, and says who is to blame.
+// blamed repeats barriers until one fails, and returns the culprits.
 func blamed(r *Rank, c *ringo.Comm) []int {
 	for {
 		if err := ringo.Barrier(c); err != nil {
@@ -41,7 +41,7 @@ func TestKill(t *testing.T) {
 	}, Over(Inproc, TCP, Processes), Faults())
 }
 
-// So is one that is stopped, which then goes on and finds that the communicator has failed.
+// A rank that is stopped is named too; it goes on later and finds that the communicator has failed.
 func TestStall(t *testing.T) {
 	over := []Setup{TCP, Processes}
 	if runtime.GOOS == "windows" {
@@ -79,7 +79,7 @@ func TestStallBriefly(t *testing.T) {
 	}, Over(over...), Faults())
 }
 
-// Links are late or slow, and what goes over them is right.
+// Links are late or slow, and the data that go over them are right.
 func TestSlowLinks(t *testing.T) {
 	const late = 20 * time.Millisecond
 	Run(t, 2, func(c *ringo.Comm) {
@@ -87,7 +87,7 @@ func TestSlowLinks(t *testing.T) {
 		sum(r, c) // there are connections
 		l := r.Link(1 - c.Rank())
 		l.Delay(late)
-		began := time.Now() // before the other one sends
+		began := time.Now() // before the other rank sends
 		r.Meet()
 		sum(r, c)
 		require.GreaterOrEqual(r, time.Since(began), late)
@@ -109,7 +109,7 @@ func TestSlowLinks(t *testing.T) {
 	}, Faults())
 }
 
-// Links that fail are named, or nothing that is wrong arrives.
+// Operations over a bad link end with an error; a time-out names the rank of the link.
 func TestBadLinks(t *testing.T) {
 	fails := func(c *ringo.Comm) (err error) {
 		for err == nil {
@@ -148,7 +148,7 @@ func TestBadLinks(t *testing.T) {
 	}
 }
 
-// What is held in a partition gets through when it is mended.
+// Messages that a partition holds get through when it is mended.
 func TestPartition(t *testing.T) {
 	Run(t, 4, func(c *ringo.Comm) {
 		r := Of(c)
@@ -176,7 +176,7 @@ func TestPartition(t *testing.T) {
 	}, Faults())
 }
 
-// Who wants a fault that a way has not is told what to do.
+// A rank that asks for a fault which its Setup does not have is told what to do.
 func TestFaultsWrong(t *testing.T) {
 	for want, tt := range map[string]struct {
 		f    func(r *Rank)

@@ -21,7 +21,7 @@ func (r *Rank) whereabouts() whereabouts {
 	return whereabouts{r.comm.History(), stackOf(number)}
 }
 
-// explain says where ranks are that have not ended, after the verdict on all of whom it is known.
+// explain is the verdict on the ranks in all, and then where each rank in behind is.
 func explain(behind []int, all map[int]whereabouts) string {
 	var records []ringo.HistoryRecord
 	for _, p := range all {
@@ -41,7 +41,7 @@ func explain(behind []int, all map[int]whereabouts) string {
 	return b.String()
 }
 
-// doing says what a rank does by its history.
+// doing is what a rank does, by its history.
 func doing(h ringo.HistoryRecord) string {
 	if len(h.Calls) == 0 {
 		return "has called nothing"
@@ -57,7 +57,7 @@ func doing(h ringo.HistoryRecord) string {
 	return "is in no call; its last one was " + what
 }
 
-// goroutineNumber is what the runtime calls this goroutine.
+// goroutineNumber is the runtime's number of this goroutine.
 func goroutineNumber() string {
 	b := make([]byte, 64)
 	return strings.Fields(string(b[:runtime.Stack(b, false)]))[1]
@@ -68,7 +68,7 @@ const (
 	stackBytes = 1 << 20
 )
 
-// stackOf is the stack of a goroutine of this process, without what is inside of Ringo.
+// stackOf is the stack of a goroutine of this process, without frames inside of Ringo.
 func stackOf(number string) string {
 	b := make([]byte, stackBytes)
 	b = b[:runtime.Stack(b, true)]
@@ -80,8 +80,8 @@ func stackOf(number string) string {
 	return "its goroutine has ended"
 }
 
-// outside is what a stack has of the caller's own: from his call of Ringo, if he is in one, to his function. A frame is
-// two lines, the function and where.
+// outside is the frames of a stack outside of Ringo: from the call of Ringo, if there is one, to the function that Run
+// was given. A frame is two lines: the function, and its file and line.
 func outside(stack string) string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	var kept []string
@@ -92,7 +92,7 @@ func outside(stack string) string {
 		}
 		if inside := strings.HasPrefix(f, module+"/") ||
 			strings.HasPrefix(f, module+".(*Comm)"); inside && !strings.Contains(lines[i+1], "_test.go:") {
-			kept = nil // and what that has called
+			kept = nil // drop the frames that this one has called
 			continue
 		}
 		kept = append(kept, f, lines[i+1])

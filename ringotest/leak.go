@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A mark is what there was before a trial. Goroutines of the trial have its label, which those that they start inherit;
-// so what other tests do at the same time is not taken for a leak. Those to which the library gives a name (trace.Name)
-// have that instead, and are counted.
+// A mark is the state of the process before a trial. Goroutines of the trial have its label, which goroutines that they
+// start inherit; so goroutines of other tests are not taken for a leak. A goroutine that the library names (trace.Name)
+// has that name in place of the label; such goroutines are counted.
 type mark struct {
 	label string
 	files map[string]string // descriptors, as they were
@@ -52,10 +52,10 @@ func (m *mark) within(f func() error) error {
 	return <-done
 }
 
-// settleTime is how long a leak has to last to be one: goroutines and sockets take a moment to end.
+// settleTime is how long a leak has to last to count: goroutines and sockets take a moment to end.
 var settleTime = 2 * time.Second
 
-// left says what is left of a trial.
+// left is the goroutines and descriptors that are left of a trial.
 func (m *mark) left() (list []string) {
 	for end := time.Now().Add(settleTime); ; time.Sleep(time.Millisecond) {
 		alone := m.alone && begun.Load() == m.runs
@@ -75,7 +75,7 @@ type likeness struct {
 	text string // of package pprof
 }
 
-// goroutines are all of this process.
+// goroutines are all goroutines of this process.
 func goroutines() (list []likeness) {
 	var b bytes.Buffer
 	labels.Lock() // one profile at a time
@@ -90,7 +90,7 @@ func goroutines() (list []likeness) {
 	return list
 }
 
-// name is what the library calls them, "" if nothing. The watcher of GPUs belongs to the process.
+// name is the library's name for the goroutines, "" if none. The watcher of GPUs counts as none: it is the process's.
 func (g *likeness) name() string {
 	_, name, _ := strings.Cut(g.text, `# labels: {"ringo":"`)
 	if name, _, _ = strings.Cut(name, `"`); name == "watcher" {
@@ -99,8 +99,8 @@ func (g *likeness) name() string {
 	return name
 }
 
-// goroutines are those of the trial, each with its stack; and if it is alone those with a name of which there are more
-// now.
+// goroutines are the trial's, each with its stack; and if the trial is alone, named goroutines of which there are more
+// than before.
 func (m *mark) goroutines(alone bool) (list []string) {
 	named := map[string]int{}
 	for _, g := range goroutines() {
@@ -114,7 +114,7 @@ func (m *mark) goroutines(alone bool) (list []string) {
 	return list
 }
 
-// descriptors are those that were not there before.
+// descriptors are the descriptors that were not there before.
 func (m *mark) descriptors() (list []string) {
 	for number, what := range files() {
 		if m.files[number] != what {

@@ -23,15 +23,15 @@ const (
 	TCP    Setup = "tcp"    // goroutines over TCP on loopback
 	GPU    Setup = "gpu"    // goroutines with an emulated GPU each: see ringo.Comm.Device
 
-	// Processes are this test binary, started again for each rank with -test.run of this test: so what the test does
-	// before Run every rank does too, and no other Run in it runs there. A process ends with the function: what is
-	// deferred in the test, and its Cleanups, do not run in it. They are joined as processes of one host are: by shared
-	// memory on Linux, and else by sockets. ProcessesTCP are joined by TCP.
+	// Processes are this test binary, started again for each rank with -test.run of this test: so every rank does what
+	// the test does before Run, and skips the other Runs of the test. A process ends with the function: deferred calls
+	// and Cleanups of the test do not run in it. Processes are joined as processes of one host are: by shared memory on
+	// Linux, and else by sockets. ProcessesTCP are joined by TCP.
 	Processes    Setup = "processes"
 	ProcessesTCP Setup = "processes-tcp"
 )
 
-// setups are all ways that this system has, in the order of Everywhere.
+// setups are all Setups, in the order of Everywhere.
 var setups = []Setup{Inproc, Shm, Unix, TCP, GPU, Processes, ProcessesTCP}
 
 // apart reports whether ranks are processes.
@@ -40,7 +40,7 @@ func (w Setup) apart() bool { return w == Processes || w == ProcessesTCP }
 // tcp reports whether data go over TCP.
 func (w Setup) tcp() bool { return w == TCP || w == ProcessesTCP }
 
-// here reports whether this system has a way.
+// here reports whether this system has the Setup.
 func (w Setup) here() bool {
 	switch w {
 	case Shm:
@@ -76,33 +76,33 @@ type options struct {
 	faults  bool
 }
 
-// Over has Run run the function once over each way, in subtests of their names if there are several. Without it ranks
-// are goroutines (Inproc). A way that this system does not have is left out, unless it is the only one: then the test
-// is skipped.
+// Over has Run run the function once over each Setup, in subtests of their names if there are several. Without Over
+// ranks are goroutines (Inproc). A Setup that this system does not have is left out, unless it is the only one: then
+// the test is skipped.
 func Over(setups ...Setup) Option { return func(o *options) { o.setups = setups } }
 
-// Everywhere is Over with all ways.
+// Everywhere is Over with all Setups.
 func Everywhere() Option { return Over(setups...) }
 
-// Config is the Config of the ranks' communicators, but for what Run decides: ranks, devices, and the transport of a
-// way.
+// Config is the Config of the ranks' communicators, but for what Run decides: ranks, devices, and the transport of the
+// Setup.
 func Config(cfg ringo.Config) Option { return func(o *options) { o.cfg = cfg } }
 
 // Timeout is how long the ranks may take, all together, once their communicators are open; 1 minute without it, and
-// less if the test's own deadline is sooner. Then the test fails, and says which ranks have not ended and where they
-// are.
+// less if the test's own deadline is sooner. After that the test fails, and names the ranks that have not ended and
+// where they are.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// Seed is the seed of Rank.Rand, of emulated GPUs and of faults. Without it each run has
-// another one, unless RINGOTEST_SEED is set, which goes before.
+// Seed is the seed of Rank.Rand, of emulated GPUs and of faults. Without it each Run has a
+// random seed. RINGOTEST_SEED in the environment goes before both.
 func Seed(seed uint64) Option { return func(o *options) { o.seed = seed } }
 
 // Leaks says whether Run looks for goroutines, descriptors and memory of emulated GPUs that are left when all ranks
-// have ended. It does by default; descriptors, and the goroutines that Start uses, it leaves out while another Run goes
-// on in this process. Tests that run beside others which open sockets or communicators may want Leaks(false).
+// have ended. It does by default, but leaves out descriptors, and the goroutines that Start uses, while another Run
+// goes on in this process. A test beside others that open sockets or communicators may want Leaks(false).
 func Leaks(look bool) Option { return func(o *options) { o.leaks = look } }
 
-// seedVariable repeats a run.
+// seedVariable is the environment variable with the seed of a run to repeat.
 const seedVariable = "RINGOTEST_SEED"
 
 const (

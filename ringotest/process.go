@@ -17,7 +17,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
-// A seat tells a process which rank of which Run it is.
+// seats tells the processes of a Run which Run theirs is.
 type seats struct {
 	Test    string
 	Number  int // of the Run in the test, from 1
@@ -28,7 +28,7 @@ type seats struct {
 
 const seatVariable = "RINGOTEST_SEAT"
 
-// seat is this process's, nil if it is no rank.
+// seat is the seats of this process, nil if it is no rank.
 var seat = sync.OnceValue(func() *seats {
 	text := os.Getenv(seatVariable)
 	if text == "" {
@@ -41,7 +41,7 @@ var seat = sync.OnceValue(func() *seats {
 	return s
 })
 
-// runs counts the Runs of each test that goes on.
+// runs counts the Runs of each test that has not ended.
 var runs = struct {
 	sync.Mutex
 	of map[string]int
@@ -66,7 +66,7 @@ func runsOf(t testing.TB) int {
 // launch runs a trial whose ranks are processes.
 func (x *trial) launch(number int) {
 	x.t.Helper()
-	defer newMark().done() // others are not alone
+	defer newMark().done() // so that other trials know that they are not alone
 	h, err := newHome(x)
 	if err != nil {
 		x.t.Fatalf("ringotest: %v", err)
@@ -113,7 +113,7 @@ func (x *trial) launch(number int) {
 }
 
 // outcome waits for the processes to end, and ends those that take too long: by an Abort, then by kill.
-// over gives what became of them.
+// over gives their error.
 func (x *trial) outcome(h *home, over <-chan error, kill func()) (err error) {
 	x.t.Helper()
 	ended := func(late <-chan time.Time) bool {
@@ -130,7 +130,7 @@ func (x *trial) outcome(h *home, over <-chan error, kill func()) (err error) {
 		h.say(message{Kind: abort, Text: x.tooLate(behind).Error()})
 		if !ended(time.After(patience)) {
 			x.t.Errorf("ringotest: %s not ended %v after an Abort either: killed", have(h.behind()), patience)
-			kill() // for one that has not come
+			kill() // for a process that has not sent hello
 			h.kill()
 			err = <-over
 		}
@@ -138,8 +138,8 @@ func (x *trial) outcome(h *home, over <-chan error, kill func()) (err error) {
 	return err
 }
 
-// flags are those of a rank's process: the program's own as they are, and of the testing package's those that make it
-// run this test once.
+// flags are the flags of a rank's process: the program's own unchanged, and those of package testing that make it run
+// this test once.
 func (x *trial) flags() (list []string) {
 	for _, a := range os.Args[1:] {
 		if !strings.HasPrefix(strings.TrimLeft(a, "-"), "test.") {
@@ -154,7 +154,7 @@ func (x *trial) flags() (list []string) {
 	return append(own, list...)
 }
 
-// A said is what processes write, without what package testing says of the test.
+// A said is what processes write, without package testing's lines about the test.
 type said struct{ transcript.Transcript }
 
 func (o *said) String() string {

@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// Every rank is a process of its own, and a test may have several Runs; the other ones do nothing in them.
+// Every rank is a process of its own. A test may have several Runs; in a rank's process the others do nothing.
 func TestProcesses(t *testing.T) {
 	var here atomic.Int32
 	Run(t, 2, func(c *ringo.Comm) { here.Add(1) })
@@ -32,7 +32,7 @@ func TestProcesses(t *testing.T) {
 	require.EqualValues(t, 2, here.Load())
 }
 
-// However the process of a rank ends, the test fails and says how, and the others do not wait.
+// However the process of a rank ends, the test fails and tells how, and the other ranks do not wait.
 func TestProcessFailures(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fail func(t testing.TB, c *ringo.Comm)
@@ -95,7 +95,7 @@ func TestProcessTimeout(t *testing.T) {
 	require.Contains(t, text, "not ended 500ms after an Abort either: killed")
 }
 
-// What a test does before Run is not part of the time that ranks may take.
+// The time of a test before its Run is not part of the time that ranks may take.
 func TestProcessThatComesLate(t *testing.T) {
 	defer func(was time.Duration) { patience = was }(patience)
 	patience = time.Millisecond
@@ -109,7 +109,7 @@ func TestProcessThatComesLate(t *testing.T) {
 	require.NotContains(t, r.String(), "test timed out")
 }
 
-// A process that does not come to its Run says so.
+// A process that does not come to its Run is reported.
 func TestProcessElsewhere(t *testing.T) {
 	if seat() != nil {
 		return

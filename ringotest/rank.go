@@ -14,8 +14,8 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// A Rank is one rank of a Run: what it says has the rank's name before it. It is a require.TestingT, so
-// that require.NoError(ringotest.Of(c), err) names the rank.
+// A Rank is one rank of a Run. Its messages begin with the name of the rank. It is a require.TestingT,
+// so that require.NoError(ringotest.Of(c), err) names the rank.
 type Rank struct {
 	trial     *trial
 	rank      int
@@ -29,7 +29,7 @@ type Rank struct {
 	ended chan struct{} // closed when f has ended and the communicator is closed
 	early bool          // f has panicked or called Goexit; read when ended is closed
 
-	killed bool // of its own goroutine
+	killed bool // used by its own goroutine alone
 }
 
 // ofComm are the Ranks of all communicators of this process.
@@ -53,8 +53,8 @@ func (r *Rank) adopt(c *ringo.Comm) {
 	ofComm.Store(c, r)
 }
 
-// Rand gives random numbers, other ones to each rank and the same for the same seed. They are for this rank's
-// goroutine.
+// Rand gives random numbers, different ones to each rank and the same ones for the same seed. It is for this rank's
+// goroutine alone.
 func (r *Rank) Rand() *rand.Rand { return r.rng }
 
 // Errorf fails the test and goes on.
@@ -86,7 +86,7 @@ func (r *Rank) Logf(format string, args ...any) {
 // Helper marks the caller as a helper, as testing.TB does.
 func (r *Rank) Helper() { r.trial.t.Helper() }
 
-// run is the life of a rank that is a goroutine.
+// run is the life of a rank's goroutine.
 func (r *Rank) run() {
 	defer close(r.ended)
 	defer r.trial.meeting.leave()
@@ -106,7 +106,7 @@ func (r *Rank) run() {
 	normal = true
 }
 
-// end is for a rank that did not come to its end: the others may wait for it.
+// end aborts the communicator of a rank that did not come to its end: other ranks may wait for it.
 func (r *Rank) end(why string) {
 	r.early = true
 	if r.trial.t.Skipped() && !r.trial.t.Failed() {
@@ -125,7 +125,7 @@ func (r *Rank) close() {
 	}
 }
 
-// pattern is what -test.run takes for one test.
+// pattern is the value of -test.run for one test.
 func pattern(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {

@@ -16,8 +16,8 @@ import (
 )
 
 // Run runs f on n ranks at once and returns when all have ended, with their communicator closed. It fails the test
-// if a rank fails, if they take too long (Timeout), or if something is left of them (Leaks); and it ends it
-// (t.FailNow) if a rank did not come to its end.
+// if a rank fails, if the ranks take too long (Timeout), or if they leave something behind (Leaks). If a rank did not
+// come to its end, Run ends the test (t.FailNow).
 //
 // Cost: some ms for goroutines; 0.1 s more for emulated GPUs.
 func Run(t testing.TB, n int, f func(c *ringo.Comm), opts ...Option) {
@@ -49,7 +49,7 @@ func Run(t testing.TB, n int, f func(c *ringo.Comm), opts ...Option) {
 	}
 }
 
-// A trial is one run of a function on all ranks, one way.
+// A trial is one run of a function on all ranks, over one Setup.
 type trial struct {
 	options
 	t     testing.TB
@@ -63,7 +63,7 @@ type trial struct {
 	meeting meeting // see Rank.Meet
 
 	mu     sync.Mutex
-	failed []int // ranks, as they have failed
+	failed []int // ranks, in the order in which they have failed
 }
 
 func newTrial(t testing.TB, n int, f func(c *ringo.Comm), o options, w Setup) *trial {
@@ -74,7 +74,7 @@ func newTrial(t testing.TB, n int, f func(c *ringo.Comm), o options, w Setup) *t
 	return x
 }
 
-// start runs the trial as far as it is for this process.
+// start runs the trial, or the part of it that is this process's.
 func (x *trial) start() {
 	x.t.Helper()
 	number := runsOf(x.t)
@@ -105,7 +105,7 @@ func (x *trial) run() {
 		return nil
 	})
 	ended := x.await()
-	for _, r := range x.ranks { // not before: what a rank has sent may still be on its way
+	for _, r := range x.ranks { // not before: messages of a rank may still be on their way
 		if r.wires != nil {
 			r.wires.close()
 		}
@@ -161,7 +161,7 @@ func (x *trial) open() error {
 	return nil
 }
 
-// comms opens the communicators; with faults, as ranks that know nothing of each other.
+// comms opens the communicators; with faults each rank opens its own, through its relays.
 func (x *trial) comms(cfg ringo.Config) ([]*ringo.Comm, error) {
 	if !x.faults {
 		return ringo.OpenLocal(x.size, cfg)
@@ -209,7 +209,7 @@ func (r *Rank) wire(cfg *ringo.Config) (err error) {
 	return err
 }
 
-// patience is how long ranks have to end that were aborted.
+// patience is how long aborted ranks may take to end.
 var patience = 5 * time.Second
 
 // await waits for all ranks, and reports whether all have ended.
@@ -244,7 +244,7 @@ func (x *trial) complain(behind []int, all map[int]whereabouts) {
 		x.size, x.setup, x.seed, history.Spell(x.timeout), have(behind), explain(behind, all))
 }
 
-// tooLate is why they are aborted.
+// tooLate is the error with which late ranks are aborted.
 func (x *trial) tooLate(behind []int) error {
 	return fmt.Errorf("ringotest: after %v %s not ended", history.Spell(x.timeout), have(behind))
 }
@@ -290,7 +290,7 @@ func (x *trial) fail(rank int) (first bool) {
 	return x.failed[0] == rank
 }
 
-// summary says who failed first and how to repeat it, and whether a rank has ended early.
+// summary names the rank that failed first and the command that repeats it, and reports whether a rank has ended early.
 func (x *trial) summary() (early bool) {
 	x.t.Helper()
 	x.mu.Lock()
@@ -300,7 +300,7 @@ func (x *trial) summary() (early bool) {
 		return false
 	}
 	for _, r := range x.ranks {
-		early = early || isClosed(r.ended) && r.early // that of a process has no end here
+		early = early || isClosed(r.ended) && r.early // for a rank that is a process, ended is never closed here
 	}
 	then := ""
 	if len(failed) > 1 {
@@ -311,7 +311,7 @@ func (x *trial) summary() (early bool) {
 	return early
 }
 
-// again is how to repeat it.
+// again is how to repeat the run.
 func (x *trial) again() string {
 	return fmt.Sprintf("repeat with: %s=%d go test -run '%s'", seedVariable, x.seed, pattern(x.t.Name()))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
+// TestMain fails if the tests leave goroutines behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A recorder is a test that may fail.
@@ -125,7 +126,7 @@ func TestRun(t *testing.T) {
 	require.EqualValues(t, 3*n, ran.Load())
 }
 
-// The way is what was asked for.
+// Ranks are joined by the transport of their Setup.
 func TestWays(t *testing.T) {
 	for way, transport := range map[Setup]string{Inproc: "inproc", Shm: "shm", Unix: "socket", TCP: "socket"} {
 		if way.here() {
@@ -192,7 +193,7 @@ func TestErrorf(t *testing.T) {
 	require.False(t, r.Failed(), r)
 }
 
-// A time-out says who has not ended and where, and ends those that wait for Ringo.
+// A time-out names the ranks that have not ended and where they are, and ends those that wait for Ringo.
 func TestTimeout(t *testing.T) {
 	release := make(chan struct{})
 	r := record(t, func(t testing.TB) {
@@ -219,7 +220,7 @@ func TestTimeout(t *testing.T) {
 	require.True(t, r.Failed())
 }
 
-// Leaks are found, also where another test opens sockets meanwhile.
+// Leaks of goroutines, communicators, descriptors and memory of GPUs are found.
 func TestLeaks(t *testing.T) {
 	defer func(was time.Duration) { settleTime = was }(settleTime)
 	settleTime = 50 * time.Millisecond
@@ -286,7 +287,7 @@ func TestSeed(t *testing.T) {
 	require.Contains(t, r.String(), `RINGOTEST_SEED="x": want a number`)
 }
 
-// A function may close its communicator, and one that failed in another way.
+// A function may close its communicator, or leave one that has failed.
 func TestClosed(t *testing.T) {
 	Run(t, 2, func(c *ringo.Comm) {
 		require.NoError(Of(c), ringo.Barrier(c))

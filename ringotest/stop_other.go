@@ -2,6 +2,7 @@
 
 package ringotest
 
+// canStop is false: this system has no signal that stops a process.
 const canStop = false
 
 func stop(int) {}

@@ -11,14 +11,14 @@ import (
 	"github.com/ringo-go/ringo/internal/relay"
 )
 
-// Wires are all that one rank sends through sockets: a relay to each address that it dials.
+// wires are the sockets of one rank: a relay to each address that it dials.
 type wires struct {
 	sockets ringo.Sockets
 
 	mu     sync.Mutex
 	relays map[string]*wire        // by address
 	states map[int]relay.Condition // by peer
-	down   bool                    // no more are made
+	down   bool                    // no more relays are made
 }
 
 // A wire is a relay to a peer, or to the rendezvous.
@@ -84,7 +84,7 @@ func (w *wires) each(peer int, f func(x *wire)) {
 	w.eachLocked(peer, f)
 }
 
-// eachLocked is each for whoever holds mu.
+// eachLocked is each for a caller that holds mu.
 func (w *wires) eachLocked(peer int, f func(x *wire)) {
 	for _, x := range w.relays {
 		if x.peer == peer {
@@ -93,7 +93,7 @@ func (w *wires) eachLocked(peer int, f func(x *wire)) {
 	}
 }
 
-// change changes how the relays to a peer treat connections, those too that are not made yet.
+// change changes how all relays to a peer, later ones too, treat connections.
 func (w *wires) change(peer int, f func(c *relay.Condition)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,5 +113,5 @@ func (w *wires) close() {
 	for _, x := range relays {
 		x.Close()
 	}
-	w.sockets.Listener.Close() // the communicator's, unless it could not be opened
+	w.sockets.Listener.Close() // the communicator has closed it already, unless it could not be opened
 }

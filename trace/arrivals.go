@@ -9,13 +9,13 @@ import (
 
 // Arrivals says which ranks came last to collectives.
 type Arrivals struct {
-	Calls int             // collectives that all ranks' calls are known of
-	Last  []int           // by rank: to how many it came last
-	Late  []time.Duration // by rank: how long the first to come had been there then, in the median
+	Calls int             // collectives of which the calls of all ranks are known
+	Last  []int           // by rank: to how many of them it came last
+	Late  []time.Duration // by rank: how long after the first rank it then came, in the median
 }
 
-// Arrivals looks at the collectives of one communicator whose calls of all ranks are in the Trace.
-// A call on a GPU begins when it is queued.
+// Arrivals looks at the collectives of one communicator of which the Trace has the calls of all ranks.
+// A rank comes to a call on a GPU when it queues the call.
 func (t *Trace) Arrivals(comm string) Arrivals {
 	calls := map[uint32][]*Call{}
 	size := 0
@@ -79,7 +79,7 @@ func (a Arrivals) String() string {
 	return strings.Join(words, "; ")
 }
 
-// spell has three digits at most.
+// spell rounds d to three digits.
 func spell(d time.Duration) time.Duration {
 	unit := time.Duration(1)
 	for d/unit >= 1000 {

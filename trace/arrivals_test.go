@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// came is a Trace of collectives of as many ranks as each has times, at which they came.
+// came is a Trace of collectives; each is given as the times at which its ranks came.
 func came(calls ...[]int64) *trace.Trace {
 	t := &trace.Trace{}
 	for number, times := range calls {
@@ -22,7 +22,7 @@ func came(calls ...[]int64) *trace.Trace {
 	return t
 }
 
-// The rank that comes last is told how long the first one, whoever that is, has been there; the median of that counts.
+// The delay of the rank that comes last counts from the first rank to come, whichever it is; Late is its median.
 func TestLate(t *testing.T) {
 	a := came([]int64{30, 10, 50, 20}, []int64{0, 2, 100, 1}, []int64{7, 7, 60, 7}, []int64{9, 5, 5, 5}).Arrivals("c")
 	require.Equal(t, trace.Arrivals{Calls: 4, Last: []int{1, 0, 3, 0}, Late: []time.Duration{4, 0, 53, 0}}, a)

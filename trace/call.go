@@ -4,12 +4,12 @@ import "time"
 
 // An Observer is told of the calls of communicators: ringo.Config.Observer.
 //
-// Begin is called when a call has got its number and has been chosen an algorithm for, before anything is sent; End
-// when it is done, well or badly, unless it panics. Calls that are refused before (ErrInvalid, a communicator that has
-// failed) are not observed, nor is what is no Call: Split, Register, signals. Both run on the goroutine that carries
-// out the call, which is the caller's of Do, and the communicator's own for Start. End of a call on a GPU comes when
-// the GPU has done it and this rank makes another call, Synchronize or Close; then on the goroutine that does. Large
-// sends and receives of a Group go side by side, each track on a goroutine of its own.
+// Begin is called when a call has its number and its algorithm, before anything is sent; End when the call is done,
+// well or badly, unless it panics. Calls that are refused before (ErrInvalid, a communicator that has failed) are not
+// observed, nor are Split, Register and signals, which are no Calls. Both methods run on the goroutine that carries out
+// the call: the caller's for Do, the communicator's own for Start. End of a call on a GPU comes after the GPU has done
+// the call, when this rank makes another call, Synchronize or Close, and on the goroutine that makes it. Large sends
+// and receives of a Group go side by side, each track on a goroutine of its own.
 //
 // The operation waits for an Observer, and the other ranks with it: it should return within
 // a µs. It must not call the communicator, and must not keep the *Call, its Waits or its Steps after End:
@@ -25,9 +25,9 @@ type Call struct {
 	Comm       string // identifies the communicator, the same on all ranks
 	Rank, Size int
 	Host       string
-	Track      int  // above 0 for those that a group carries out beside each other
+	Track      int  // above 0 for calls that a group carries out side by side
 	GPU        bool // on GPU memory
-	Model      bool // not carried out, but worked out by package sim
+	Model      bool // not carried out, but computed by package sim
 
 	Number uint32 // among the collectives, from 1; 0 for Send and Recv
 	Kind   string // "AllReduce"
@@ -44,27 +44,27 @@ type Call struct {
 	// Waits is how long the call waited for each rank, by rank; set at End. It is nil on a GPU.
 	Waits []time.Duration
 	// Steps receives the Spans of the call. An Observer that wants them sets it in Begin to a
-	// slice of no length: as many are recorded as its capacity has room for, and Lost counts
-	// the others.
+	// slice of no length: as many Spans are recorded as its capacity has room for, and Lost
+	// counts the others.
 	Steps []Span
 	Lost  int
 
-	// Own is the Observer's, kept from call to call of a track.
+	// Own is for the Observer's use; it is kept from call to call of a track.
 	Own any
 
 	part int32
-	open int // index of the open step in Steps, -1 if it has no room
+	open int // index of the open step in Steps, -1 if there was no room for it
 	step Span
 }
 
-// A What is what a Span is.
+// A What is the kind of a Span.
 type What uint8
 
 // Kinds of Spans.
 const (
 	Step    What = iota // a step over one piece of the data
-	Wait                // for a message, or for room to send
-	Connect             // the same while the connection is made
+	Wait                // a wait for a message, or for room to send
+	Connect             // a wait while the connection is made
 )
 
 func (w What) String() string { return [...]string{"step", "wait", "connect"}[w%3] }
@@ -73,12 +73,12 @@ func (w What) String() string { return [...]string{"step", "wait", "connect"}[w%
 type Span struct {
 	Start, End  int64
 	What        What
-	Part        int32 // of a call that several schedules carry out
+	Part        int32 // which of the schedules that carry out the call, from 0
 	Round, Step int32 // Step is -1 for the waits at a call's end
-	Recv, Send  int32 // the peers of a step; of a wait the one that it waited for, the other is -1
+	Recv, Send  int32 // the peers of a step, -1 for none; for a wait, one is the peer waited for
 }
 
-// Peer is for whom a wait was.
+// Peer is the rank that was waited for.
 func (s *Span) Peer() int { return int(max(s.Recv, s.Send)) }
 
 // Reset makes the Call ready for the next one of its track, which begins now. What
@@ -91,7 +91,7 @@ func (c *Call) Reset() {
 	clear(c.Waits)
 }
 
-// Clock is Now, and 0 of a nil Call, which nobody observes. The methods of a nil Call do nothing.
+// Clock is Now, and 0 for a nil Call: nobody observes it. The methods of a nil Call do nothing.
 func (c *Call) Clock() int64 {
 	if c == nil {
 		return 0
@@ -135,14 +135,14 @@ func (c *Call) leave() {
 	c.open, c.step.Step = -1, -1
 }
 
-// WaitedRecv notes a wait for a message of a rank that began at since, a Clock.
+// WaitedRecv notes a wait for a message of rank from; the wait began at since, a Clock.
 func (c *Call) WaitedRecv(from int32, since int64) {
 	if c != nil {
 		c.waited(Wait, from, -1, since)
 	}
 }
 
-// WaitedSend notes a wait for room to send to a rank.
+// WaitedSend notes a wait, which began at since, for room to send to a rank.
 func (c *Call) WaitedSend(to int32, since int64) {
 	if c != nil {
 		c.waited(Wait, -1, to, since)

@@ -2,14 +2,14 @@ package trace
 
 import "fmt"
 
-// Check says what cannot be of a call: its steps follow each other within it, and waits lie within their step, or at
-// the call's end.
+// Check is an error about times that cannot be: steps must follow each other within the call, and waits lie within
+// their step, or at the call's end.
 func (c *Call) Check() error {
 	if c.End < c.Start {
 		return fmt.Errorf("rank %d: %s ends before it begins", c.Rank, c.Title())
 	}
 	var step *Span
-	after, within := c.Start, int64(0) // ends of what came before, in the call and in the step
+	after, within := c.Start, int64(0) // where the spans before end, in the call and in the step
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if step != nil && (s.What == Step || s.Step < 0) {
@@ -34,8 +34,8 @@ func (c *Call) Check() error {
 	return nil
 }
 
-// Check says what cannot be of a Trace: see Call.Check; and the calls of a track follow each other. Calls on
-// GPUs may wait for their streams side by side.
+// Check is an error about times that cannot be: those of Call.Check, and calls of a track that do not follow each
+// other. Calls on GPUs need not, as they may wait for their streams side by side.
 func (t *Trace) Check() error {
 	type track struct {
 		comm        string

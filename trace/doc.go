@@ -1,11 +1,11 @@
-// Package trace says what each rank of a communicator has done and when: its calls, the steps of
-// their schedules, and for whom each step waited. It is for programs that watch a communicator
-// (ringo.Config.Observer), for "ringo bench -trace" and "ringo sim -trace", and for what reads
-// their files.
+// Package trace records what each rank of a communicator has done and when: its calls, the steps of
+// their schedules, and the rank that each step waited for. It is for programs that watch a
+// communicator (ringo.Config.Observer), for "ringo bench -trace" and "ringo sim -trace", and for
+// programs that read their files.
 //
-// An Observer is told of every call. A Call is one of them; engines note Spans in it. A Recorder is
-// an Observer that keeps the last calls, and a Trace is calls of any number of ranks: it is written
-// as a file and read again, Check says whether it can be, and Arrivals who came last.
+// An Observer is told of every Call; engines note Spans in it. A Recorder is an Observer that keeps
+// the last calls. A Trace is calls of any number of ranks: Write makes a file of it, Read reads that,
+// Check finds times that cannot be, and Arrivals the ranks that came last.
 //
 // The trap: clocks. Times are of the process's own clock (Now). Between processes of one host they agree
 // to some µs, between hosts as well as their system clocks do. Package bench/join measures how they
@@ -13,18 +13,17 @@
 //
 // # What a wait is
 //
-// A wait is the time in which a step asks a connection for the next message, or for room for one, whether it is there
-// at once or not. A message that is stored unchanged is taken from the connection in the same time, as from a socket,
-// whose bytes the system copies. A model notes the wait for the first slot of a message and not for those that follow
-// it.
+// A wait is the time in which a step asks a connection for the next message, or for a free slot, even if that is there
+// at once. For a message that is stored unchanged it includes the copy from the connection, as from a socket, whose
+// bytes the system copies. A model notes the wait for the first slot of a message and not for the slots after it.
 //
 // # On GPUs
 //
 // Of a call on a GPU two things are seen: when the host queued it, and when the GPU carried it out, by events on its
 // stream before and after it, that is by the GPU's clock. That clock is set by the host's when the communicator opens,
-// to some 10 µs, and afterwards by what cannot be: a call does not begin before it is queued. The steps within a kernel
-// are not seen, nor for whom it waits; calls of a group that share a kernel have its times. Of a call that is captured,
-// and of those beyond 256 that are queued and not done, nothing is known but when they were queued.
+// to some 10 µs, and corrected afterwards where a call would begin before it is queued. The steps within a kernel are
+// not seen, nor for whom it waits; calls of a group that share a kernel have its times. Of a call that is captured, and
+// of calls beyond 256 that are queued and not done, only the times of queueing are known.
 //
 // # The file
 //
@@ -46,7 +45,7 @@
 //	       args as of step; step is -1 for the wait at a call's end until peers have taken what was
 //	       lent to them
 //	connect
-//	       the same while it makes the connection
+//	       a wait while the connection is made
 //
 // Spans follow their call, and waits their step. Write and Read are each other's inverse.
 package trace

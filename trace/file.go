@@ -18,7 +18,7 @@ type Trace struct {
 	Calls []Call
 }
 
-// Format is what a file says that it is.
+// Format is the format that a file names.
 const Format = "ringo trace 1"
 
 // Threads of a rank, see the package's documentation.
@@ -136,7 +136,7 @@ func (x *writer) put(e event) {
 	x.comma = ",\n"
 }
 
-// call writes a call, which has a number in the file, with its wait in a queue and its steps.
+// call writes a call, number of the file, with the time of its queueing and its steps.
 func (x *writer) call(c *Call, number, pid int) {
 	thread := c.thread()
 	x.name(c, pid, thread)
@@ -223,10 +223,10 @@ type member struct {
 	rank int
 }
 
-// perComm is what pids of two communicators differ by at least.
+// perComm is the distance of the pids of two communicators.
 const perComm = 1 << 20
 
-// pids gives each rank a number: its own in the first communicator.
+// pids gives each rank a number: in the first communicator the rank itself.
 func (t *Trace) pids() map[member]int {
 	comms, pids := map[string]int{}, map[member]int{}
 	for i := range t.Calls {
@@ -273,13 +273,13 @@ func micros(ns int64) json.Number {
 	return json.Number(fmt.Sprintf("%s%d.%03d", sign, ns/1000, ns%1000))
 }
 
-// Bounds on what is read: ranks, and ns, some 70 years.
+// Bounds on numbers that are read: ranks, and ns, some 70 years.
 const (
 	maxSize = 1 << 20
 	maxTime = 1 << 61
 )
 
-// nanos is its inverse.
+// nanos is the inverse of micros.
 func nanos(us json.Number) (int64, error) {
 	whole, part, _ := strings.Cut(us.String(), ".")
 	part = (part + "000")[:3]
@@ -290,11 +290,11 @@ func nanos(us json.Number) (int64, error) {
 	return n, nil
 }
 
-// categories are those of our events: each What, and others.
+// categories are the values of cat in our events: each What, then the others.
 var categories = []string{Step: Step.String(), Wait: Wait.String(), Connect: Connect.String(), Connect + 1: "queue",
 	Connect + 2: "call"}
 
-// Read reads what Write has written. Events of others are left out.
+// Read reads a file that Write has written. Events of other programs are left out.
 func Read(r io.Reader) (*Trace, error) {
 	type raw struct {
 		event
@@ -373,7 +373,7 @@ func (t *Trace) add(e event, raw json.RawMessage, start int64) error {
 	return nil
 }
 
-// addCall adds a call that began and ended then.
+// addCall adds a call that began at from and ended at to.
 func (t *Trace) addCall(raw json.RawMessage, from, to int64) error {
 	var a callArgs
 	if err := json.Unmarshal(raw, &a); err != nil {

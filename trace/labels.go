@@ -9,7 +9,7 @@ import (
 
 // Labels is an Observer for profiles: while a goroutine carries out a call it has the labels "ringo" (the kind),
 // "algorithm" and "rank", so that "go tool pprof -tagfocus ringo=AllReduce" says what collectives cost. Go cannot say
-// which labels a goroutine had before: afterwards it has those of ctx. A call takes 0.1 µs more.
+// which labels a goroutine had before: afterwards the goroutine has those of ctx. A call takes 0.1 µs more.
 func Labels(ctx context.Context) Observer { return &labels{ctx: ctx} }
 
 type labels struct {
@@ -37,7 +37,7 @@ func (l *labels) Begin(c *Call) {
 	pprof.SetGoroutineLabels(last.ctx)
 }
 
-// labelled is what the last call of a track had.
+// labelled is the labels of the last call of a track, and a context that has them.
 type labelled struct {
 	set labelSet
 	ctx context.Context
@@ -58,8 +58,8 @@ func (l *labels) context(set labelSet) context.Context {
 	return ctx
 }
 
-// Name gives the goroutine, which is the library's own, the label "ringo" for its life: in a profile it says what it
-// does. It would have the labels of whoever made it.
+// Name gives the calling goroutine, one of the library's own, the label "ringo" for its life: what the goroutine does.
+// Without Name it would have the labels of the goroutine that made it.
 func Name(does string) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("ringo", does)))
 }

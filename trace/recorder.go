@@ -6,8 +6,8 @@ import (
 )
 
 // A Recorder is an Observer that keeps the last calls of each track with their Spans. It may be the Observer of any
-// number of communicators; the memory of one that has ended stays with it, so a program that opens communicators again
-// and again gives each a Recorder of its own.
+// number of communicators. It keeps the calls of communicators that have ended, so a program that opens communicators
+// again and again gives each a Recorder of its own.
 type Recorder struct {
 	calls, spans int
 	mu           sync.Mutex
@@ -21,10 +21,9 @@ const (
 	besideFraction = 16 // tracks above 0, of which there may be many, have less
 )
 
-// NewRecorder makes a Recorder that keeps of each track the last calls, at least calls or as many as have
-// spans Spans, and at most twice as many; 0 is DefaultCalls and DefaultSpans. A track takes
-// 600 bytes a call and 160 a Span, when it is first used, and a track above 0 a 16th. A call with more Spans than
-// that loses its last ones.
+// NewRecorder makes a Recorder that keeps of each track the last calls: at least calls, or as many as have spans
+// Spans, and at most twice as many; 0 is DefaultCalls and DefaultSpans. A track takes 600 bytes a call and 160 a Span
+// when it is first used; a track above 0 keeps and takes a 16th. A call with more than spans Spans may lose the last.
 func NewRecorder(calls, spans int) *Recorder {
 	if calls <= 0 {
 		calls = DefaultCalls
@@ -35,10 +34,10 @@ func NewRecorder(calls, spans int) *Recorder {
 	return &Recorder{calls: calls, spans: spans}
 }
 
-// A track is the memory of what one goroutine at a time carries out. It has two halves, of which
-// the older is thrown away when the newer is full.
+// A track is the memory of calls that one goroutine at a time carries out. It has two halves, of
+// which the older is thrown away when the newer is full.
 type track struct {
-	of    Call // identifies it
+	of    Call // Comm, Rank, Track and GPU identify it
 	mu    sync.Mutex
 	newer half
 	older half
@@ -81,7 +80,7 @@ func (r *Recorder) End(c *Call) {
 	kept.Waits, kept.Own = nil, nil
 	at := len(h.spans)
 	n := min(len(c.Steps), cap(h.spans)-at)
-	h.spans = append(h.spans, c.Steps[:n]...) // they are there already, unless another observer has given them room
+	h.spans = append(h.spans, c.Steps[:n]...) // they lie there already, unless they are in another observer's slice
 	kept.Steps = h.spans[at : at+n : at+n]
 	kept.Lost += len(c.Steps) - n
 	h.calls = append(h.calls, kept)

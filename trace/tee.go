@@ -1,7 +1,7 @@
 package trace
 
-// Tee is an Observer that tells others, one after the other. Nil ones are left out; without any it is nil. Where
-// several want Steps, the one with the most room gives it, and all see them.
+// Tee is an Observer that tells others, one after the other. Nil Observers are left out; if all are nil, so is Tee.
+// Where several set Steps, the slice with the most room is used, and all see its Spans.
 func Tee(observers ...Observer) Observer {
 	var list tee
 	for _, o := range observers {
@@ -20,7 +20,7 @@ func Tee(observers ...Observer) Observer {
 
 type tee []Observer
 
-// owns are what the observers have as their own of a track.
+// owns are the observers' values of Call.Own for a track.
 type owns struct{ list []any }
 
 func (t tee) Begin(c *Call) {

@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// Each of several observers has its own, and all see the steps.
+// Each of several observers has a Call.Own of its own, and all see the steps.
 func TestTee(t *testing.T) {
 	require.Nil(t, trace.Tee(nil, nil))
 	a, b := trace.NewRecorder(4, 100), trace.NewRecorder(4, 3)

@@ -15,7 +15,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// carryOut is what a communicator does of a call: two steps, of which each waits once.
+// carryOut tells an Observer of a call as a communicator does: two steps, of which each waits once.
 func carryOut(o trace.Observer, c *trace.Call, number uint32) {
 	c.Reset()
 	c.Number, c.Kind, c.Algo, c.Bytes = number, "AllReduce", "ring", 4096
@@ -26,7 +26,7 @@ func carryOut(o trace.Observer, c *trace.Call, number uint32) {
 		c.WaitedRecv(1, c.Clock())
 		c.Leave()
 	}
-	c.WaitedSend(1, c.Clock()) // until what was lent is free
+	c.WaitedSend(1, c.Clock()) // until lent memory is free
 	c.End = trace.Now()
 	o.End(c)
 }
@@ -98,7 +98,7 @@ func TestNobodyObserves(t *testing.T) {
 	require.Zero(t, c.Clock())
 }
 
-// example is what two ranks have done, with all that a file can say.
+// example is calls of two ranks, with everything that a file can have.
 func example() *trace.Trace {
 	const t0 = 1_800_000_000_000_000_000
 	call := func(rank int, number uint32, from, to int64) trace.Call {

@@ -1,6 +1,6 @@
-// Across measures the algorithm that is chosen across hosts beside each that can be asked for: one operation at a time,
-// each in its turn in every round, so that whatever else the machines do meets all alike. It is one rank of a job that
-// a launcher has started; rank 0 reports. scripts/across-hosts runs it on links of its own.
+// Across measures the algorithm that the library chooses across hosts beside each algorithm that can be asked for.
+// Every round has one operation of each, in turn, so that other work of the machines meets all alike. The process is
+// one rank of a job that a launcher has started; rank 0 reports. scripts/across-hosts runs it on links of its own.
 //
 //	across -sizes 1024,16384 -rounds 40 allreduce broadcast
 package main
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// A candidate is a communicator of its own, of which one algorithm is asked for, or none.
+// A candidate is an algorithm, or "auto", and a communicator that is asked for it.
 type candidate struct {
 	algo string
 	comm *ringo.Comm
@@ -80,7 +80,7 @@ func measure(ctx context.Context, c *ringo.Comm, name string, sizes []string, ro
 	return nil
 }
 
-// timesOf is by candidate and round how long the last rank took, in ns.
+// timesOf is, by candidate and round, the time of the slowest rank, in ns.
 func timesOf(c *ringo.Comm, all []candidate, kind ringo.Kind, bytes, rounds int) ([][]int64, error) {
 	n := c.Size()
 	share := bytes / 4 / n
@@ -122,7 +122,7 @@ func timesOf(c *ringo.Comm, all []candidate, kind ringo.Kind, bytes, rounds int)
 	return times, nil
 }
 
-// report prints medians in µs, and the median ratio of what is chosen to the quickest of the others.
+// report prints medians in µs, and the median ratio of auto to the quickest of the others.
 func report(name string, bytes int, all []candidate, times [][]int64) {
 	fmt.Printf("%-13s %8d B", name, bytes)
 	best := 1

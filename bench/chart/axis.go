@@ -26,7 +26,7 @@ func (a *axis) position(v float64) float64 {
 	return (v - a.lo) / (a.hi - a.lo)
 }
 
-// value is what position shows at p.
+// value is the inverse of position.
 func (a *axis) value(p float64) float64 {
 	if a.log {
 		return a.lo * math.Pow(a.hi/a.lo, p)
@@ -34,7 +34,7 @@ func (a *axis) value(p float64) float64 {
 	return a.lo + p*(a.hi-a.lo)
 }
 
-// sizes is the axis that the panels of a row have in common.
+// sizes is the horizontal axis, which the panels of a row have in common.
 func (r *Row) sizes() axis {
 	least, most := math.Inf(1), 0.0
 	for _, p := range r.Panels {
@@ -50,7 +50,7 @@ func (r *Row) sizes() axis {
 	return axis{least, most, true, sizeTicks(least, most)}
 }
 
-// values is the other axis of a panel.
+// values is the vertical axis of a panel.
 func (p *Panel) values() (y axis) {
 	low, high := math.Inf(1), 0.0
 	for _, l := range p.Lines {

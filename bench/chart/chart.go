@@ -1,10 +1,10 @@
-// Package chart draws, for bench and the command, as SVG: lines over sizes in bytes, in rows of panels that
-// have one legend (Figure), and what happens on tracks along one time (Timeline). It is part of
-// the command ringo, and nothing here is promised to other modules.
+// Package chart draws SVG for bench and the command ringo: lines over sizes in bytes, in rows of
+// panels that have one legend (Figure), and bars on tracks along one time (Timeline). It is part of
+// the command, and nothing here is promised to other modules.
 //
-// The trap: an SVG says how text is anchored and which fonts may be used, and not how wide text
-// is, since that is the viewer's to know. So nothing may depend on it: the places of a legend's
-// entries are estimated generously.
+// The trap: an SVG says how text is anchored and which fonts may be used, but only the viewer knows
+// how wide text is. So nothing may depend on that width: the places of a legend's entries are
+// estimated generously.
 package chart
 
 import (
@@ -47,7 +47,7 @@ type Scale uint8
 const (
 	Time   Scale = iota // microseconds, by decades
 	Amount              // from 0
-	// by logarithm, between a quarter and four times, with a line at 1; what is beyond is marked at the edge
+	// by logarithm, between a quarter and four times, with a line at 1; values beyond are marked at the edge
 	Ratio
 )
 
@@ -79,7 +79,7 @@ func (f *Figure) Write(w io.Writer) error {
 	return c.write(w)
 }
 
-// check refuses what axes do not reach: they would have marks without end.
+// check refuses values that no axis can show: the axis would have ticks without end.
 func (f *Figure) check() error {
 	for _, r := range f.Rows {
 		for _, p := range r.Panels {
@@ -100,7 +100,7 @@ func (f *Figure) check() error {
 	return nil
 }
 
-// size is that of the picture.
+// size is the size of the picture, in points.
 func (f *Figure) size() (width, height float64) {
 	for _, r := range f.Rows {
 		width = max(width, float64(len(r.Panels))*(leftOf+plotWidth+rightOf))
@@ -223,7 +223,7 @@ func (p *Panel) draw(c *svg, x axis, at point) {
 	}
 }
 
-// clip is the part of a segment between the ends of an axis; in the space of the picture.
+// clip is the part of the segment from a to b that lies between the ends of y, as drawn; false if there is none.
 func clip(a, b point, x, y axis) (point, point, bool) {
 	ax, ay, bx, by := x.position(a.x), y.position(a.y), x.position(b.x), y.position(b.y)
 	t0, t1 := 0.0, 1.0

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// example is a figure with a panel of each Scale.
 func example() *Figure {
 	lines := []Line{
 		{Label: "ringo", Strong: true, X: []float64{8, 1024, 1 << 20}, Y: []float64{0.4, 2, 100}},
@@ -36,7 +37,7 @@ func TestSVG(t *testing.T) {
 	require.NotContains(t, svg, "NaN")
 }
 
-// Ten per cent can be seen, and what is far off is at the edge.
+// Ten per cent can be seen, and values far off are at the edge.
 func TestRatioAxis(t *testing.T) {
 	p := example().Rows[0].Panels[2]
 	y := p.values()
@@ -75,7 +76,7 @@ func TestTicks(t *testing.T) {
 	require.Equal(t, []string{"0.9", "1", "1.1", "1.2"}, labels(ratioTicks(0.88, 1.25)))
 }
 
-// What has no place on an axis is refused.
+// A value that has no place on an axis is refused.
 func TestCannotBeDrawn(t *testing.T) {
 	for _, l := range []Line{{}, {X: []float64{0}, Y: []float64{1}}, {X: []float64{8}, Y: []float64{0}},
 		{X: []float64{8}, Y: []float64{math.Inf(1)}}, {X: []float64{8}, Y: []float64{math.NaN()}}} {
@@ -84,7 +85,7 @@ func TestCannotBeDrawn(t *testing.T) {
 	}
 }
 
-// The value at a position is the one whose position it is.
+// value is the inverse of position.
 func TestAxisThereAndBack(t *testing.T) {
 	for _, a := range []axis{{lo: 2, hi: 10}, {lo: 2, hi: 2048, log: true}} {
 		for _, p := range []float64{0, 0.25, 1} {

@@ -29,7 +29,7 @@ const (
 	down
 )
 
-// outline is the polygon of a shape, nil of a circle.
+// outline is the polygon of a shape, nil for a circle.
 func (s shape) outline(at point, r float64) []point {
 	switch s {
 	case square:

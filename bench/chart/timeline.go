@@ -31,7 +31,7 @@ type Track struct {
 type Bar struct {
 	From, To float64
 	Color    int
-	Thin     bool // in the upper half; labels of others are in the lower one
+	Thin     bool // in the upper half; other bars have their labels in the lower half
 	Label    string
 }
 
@@ -76,7 +76,7 @@ func (t *Timeline) has(color int) bool {
 	})
 }
 
-// position is where a time is.
+// position is the x of a time in the picture.
 func (t *Timeline) position(at float64) float64 {
 	share := (at - t.From) / max(t.To-t.From, 1e-9)
 	return margin + namesWidth + timeWidth*min(max(share, 0), 1)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A picture has the labels that fit, the colors in use, and the bars from From to To.
 func TestTimeline(t *testing.T) {
 	line := Timeline{
 		Title: "AllReduce <1>", From: 100, To: 200, Legend: []Key{{0, "step"}, {1, "waits"}, {2, "unused"}},

@@ -103,9 +103,9 @@ const (
 	maxLaunches        = 2000   // of one repetition
 )
 
-// time queues launch(0), launch(1), … back to back, enough to take some time,
-// and each of the first least of them at least once. On the emulator, where
-// times mean nothing, it does no more than that.
+// time queues launch(0), launch(1), … back to back: least of them, or as many as
+// take targetMicroseconds. On the emulator, where times mean nothing, it queues no
+// more than least.
 func (m *mover) time(least int, launch func(i int) error) (Time, error) {
 	once := func(n int) (float64, error) {
 		return m.timer.Once(n, launch, func() error { return m.cfg.Driver.StreamSynchronize(m.timer.Stream) })

@@ -40,7 +40,7 @@ func poolBytes(sources int, size int64, cache int) int {
 	return numSets(sources, size, cache) * (sources + 1) * int(size)
 }
 
-// numSets is how many sets are needed to pass the cache several times.
+// numSets is how many sets are coldCaches times the cache together, at most 64.
 func numSets(sources int, size int64, cache int) int {
 	one := (sources + 1) * int(size)
 	return min(64, max(1, (coldCaches*cache+one-1)/one))
@@ -64,7 +64,7 @@ func (p *pool) cut(sources int, size int64, cache int) []set {
 	return sets
 }
 
-// blockBytes is how much random data is made; it is repeated.
+// blockBytes is the length of the random data, which is repeated.
 const blockBytes = 8 << 20
 
 // randomBlock is random elements. Floats are finite and smaller than 2: the

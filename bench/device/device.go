@@ -1,10 +1,10 @@
 // Package device measures the GPUs of one machine as Ringo uses them: how fast
 // memory is copied and combined, what a launch costs and how long the first use
-// of a kernel takes. It is what the command "ringo probe" runs. It is part of the command ringo,
-// and nothing here is promised to other modules.
+// of a kernel takes. The command "ringo probe" runs it; nothing here is promised to
+// other modules.
 //
 // The trap: bandwidths count all bytes, read and written, so a copy has twice the
-// rate that others may call its own.
+// rate that other programs may report.
 package device
 
 import (
@@ -42,8 +42,8 @@ type Config struct {
 	Table io.Writer
 }
 
-// Run measures. Where results of a combine were wrong it returns both the report and
-// a *WrongError.
+// Run carries out the measurements. If results of a combine were wrong it returns both
+// the report and a *WrongError.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := &Report{Header: bench.NewHeader(Schema, nil), Rows: []Row{}}
 	t := &table{w: cfg.Table}

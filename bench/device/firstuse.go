@@ -72,8 +72,8 @@ func MeasureFirstUse(d cuda.Driver, ordinal int, t kernels.DataType, op kernels.
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
-// firstUses starts processes that measure the first use of each combine: with
-// the driver's cache in a folder that is empty, and again.
+// firstUses starts processes that measure the first use of each combine: once with
+// the driver's cache in an empty folder, and once more in the same folder.
 func firstUses(ctx context.Context, cfg Config, _ cuda.Context, r *Report, t *table) error {
 	if cfg.FirstUse == nil {
 		return nil
@@ -117,7 +117,7 @@ func childFirstUse(ctx context.Context, command []string, typ, op, folder string
 type Texts struct {
 	Modules  int `json:"modules"`
 	Bytes    int `json:"bytes"`    // of all texts
-	Largest  int `json:"largest"`  // text
+	Largest  int `json:"largest"`  // bytes of the largest text
 	Embedded int `json:"embedded"` // bytes of all in the program, compressed
 }
 

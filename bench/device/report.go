@@ -55,7 +55,7 @@ type Row struct {
 	Wrong     int64   `json:"wrong"`             // of these, different
 }
 
-// Time is of one launch in a row of many: the median of repetitions, and the least.
+// Time is the time of one launch of many back to back: the median of repetitions, and the least.
 type Time struct {
 	Median     float64 `json:"time_us"`
 	Min        float64 `json:"min_us"`

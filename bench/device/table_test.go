@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 		r.Notes)
 }
 
-// What is written and compared: all of short results, three stretches of long ones.
+// fill writes all of each source; compare looks at all of a short result, and at three stretches of a long one.
 func TestCompare(t *testing.T) {
 	d := gputest.Driver(t)
 	require.NoError(t, session(d, 0, func(cuda.Context) error {
@@ -102,7 +102,7 @@ func TestCompare(t *testing.T) {
 	}))
 }
 
-// Whichever call of the driver fails, it is told, and nothing is left.
+// Whichever call of the driver fails, the error names it, and nothing is left.
 func TestDriverFails(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a real driver does not fail when it is told to")

@@ -25,9 +25,9 @@ type machine struct {
 
 // A library carries out all-reduces of bfloat16.
 type library interface {
-	// together has the calls that f makes happen together.
+	// together carries out the calls that f makes as one group.
 	together(f func() error) error
-	// allReduce queues one on a rank's stream, from in to out.
+	// allReduce queues an all-reduce on a rank's stream, from in to out.
 	allReduce(rank, count int) error
 	counters() string
 	close() error
@@ -128,7 +128,7 @@ func (m *machine) leak(calls int, out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// capture captures what f queues on all streams; a graph a device.
+// capture captures the work that f queues on all streams, as a graph a device.
 func (m *machine) capture(f func() error) ([]*gpu.Graph, error) {
 	graphs := make([]*gpu.Graph, len(m.devices))
 	nested := f
@@ -162,10 +162,10 @@ func (m *machine) group(calls int, out io.Writer) error {
 	return m.verify(count)
 }
 
-// verify waits for all, and compares the first elements of the results, which are the number
-// of ranks.
+// verify waits for all devices, and compares the first elements of the results with the
+// number of ranks.
 func (m *machine) verify(count int) error {
-	// What an integer of at most 256 is in bfloat16: the upper half of a float32.
+	// An integer of at most 256 is exact in bfloat16, which is the upper half of a float32.
 	want := make([]byte, 2*count)
 	for i := range count {
 		bits := bfloat16(len(m.devices))
@@ -186,7 +186,7 @@ func (m *machine) verify(count int) error {
 	return nil
 }
 
-// overRingo is Ringo.
+// overRingo is the library Ringo.
 type overRingo struct {
 	m     *machine
 	comms []*ringo.Comm
@@ -230,7 +230,7 @@ func (l *overRingo) close() error {
 	return errors.Join(errs...)
 }
 
-// overNCCL is NCCL.
+// overNCCL is the library NCCL.
 type overNCCL struct {
 	m     *machine
 	lib   *nccl.Library

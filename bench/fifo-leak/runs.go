@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// ringEnv are the variables that make a library's FIFO as long as a word says. Without room
-// for work in a kernel's arguments every launch goes through the FIFO.
+// ringEnv are the variables that make a library's FIFO as long as a word says, and leave no
+// room for work in a kernel's arguments, so that every launch goes through the FIFO.
 func ringEnv(library, word string) ([]string, error) {
-	prefix, n, args := "RINGO_", 1, 1 // what is too short is made as short as can be
+	prefix, n, args := "RINGO_", 1, 1 // sizes that are too small become the smallest possible
 	if library == "nccl" {
 		prefix, n, args = "NCCL_", 64<<10, 256
 	}
@@ -33,8 +33,8 @@ func ringEnv(library, word string) ([]string, error) {
 	return []string{fmt.Sprintf("%sWORK_FIFO_BYTES=%d", prefix, n), fmt.Sprintf("%sWORK_ARGS_BYTES=%d", prefix, args)}, nil
 }
 
-// all carries out every run in a process of its own, and says how each went. The error is
-// about Ringo's alone.
+// all carries out every run in a process of its own, and prints how each went. It is an error
+// if a run of Ringo fails.
 func all(o *options, out io.Writer) error {
 	fmt.Fprintf(out, "%d %s GPUs; leak: 2 all-reduces of 100,000 bfloat16, one captured and never replayed, %d of "+
 		"49,000; group: %d all-reduces in one group\n",

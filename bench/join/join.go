@@ -1,14 +1,14 @@
-// Package join puts what the ranks of a communicator have recorded (trace.Recorder) onto one clock and in one place.
-// It is for programs that write one trace of many processes, such as "ringo bench -trace".
+// Package join puts the calls that all ranks of a communicator have recorded (trace.Recorder) onto one clock and in one
+// place. It is for programs that write one trace of many processes, such as "ringo bench -trace".
 //
-// A Clock is measured by small messages, best once before what is recorded and once after it, and Gather has rank 0 get
-// the calls of all. All ranks call a function together, on host memory. A message there and back says that rank 0's
-// clock showed its time somewhere between the sending and the receiving; of 32 the quickest counts. So ranks are off by
-// at most half of the quickest round trip, some hundred ns in shared memory and some µs between hosts, and between two
-// measurements clocks are taken to drift evenly.
+// A Clock is measured by small messages, best once before the recorded calls and once after them. Gather brings the
+// calls of all ranks to rank 0. All ranks call each function together, on host memory. Rank 0 answers a message with
+// its time, which lies somewhere between the sending and the receiving; of 32 round trips the quickest counts. So ranks
+// are off by at most half of the quickest round trip, some hundred ns in shared memory and some µs between hosts.
+// Between two measurements clocks are taken to drift evenly.
 //
-// The trap: clocks that agree already within what can be measured, as those of one process, are left as they are; what
-// Measure and Gather send is recorded like any other call.
+// The trap: the messages of Measure and Gather are recorded like any other call. Clocks that agree within the error of
+// the measurement, as those of one process, are left as they are.
 package join
 
 import (
@@ -25,10 +25,10 @@ type Clock struct {
 	points []point
 }
 
-// A point is a measurement: at a time of this rank's, how much rank 0's clock is ahead.
+// A point is a measurement: how far rank 0's clock is ahead at a time of this rank's clock, in ns.
 type point struct{ at, ahead int64 }
 
-// rounds is how many messages go there and back.
+// rounds is the number of round trips of a measurement.
 const rounds = 32
 
 // Measure compares the clocks of all ranks with rank 0's. It takes rank 0 some 32 round trips a rank.
@@ -73,11 +73,11 @@ func measure(c *ringo.Comm) (best point, err error) {
 	return best, nil
 }
 
-// pointOf is what a message says that left and came back when this clock showed before and after, and was answered when
-// the other showed there.
+// pointOf is the point of a round trip that began and ended when this rank's clock showed before and after, and was
+// answered when rank 0's showed there.
 func pointOf(before, after, there int64) point {
 	middle := before + (after-before)/2
-	if before <= there && there <= after { // they agree as far as can be told
+	if before <= there && there <= after { // the clocks agree as far as can be told
 		return point{middle, 0}
 	}
 	return point{middle, there - middle}
@@ -97,8 +97,8 @@ func (k *Clock) Of(at int64) int64 {
 	return at + first.ahead + int64(drift*float64(at-first.at))
 }
 
-// Gather gives rank 0 the calls of all ranks on its clock, and the others nil. Of t, which this rank's process has
-// recorded, it takes the calls of this rank of this communicator.
+// Gather is the calls of all ranks by rank 0's clock, on rank 0, and nil on the others. From t, the record of this
+// rank's process, Gather takes the calls of this rank in this communicator.
 func Gather(c *ringo.Comm, k *Clock, t *trace.Trace) (*trace.Trace, error) {
 	mine := t.Of(c.History().Comm, c.Rank())
 	mine.Shift(k.Of)

@@ -68,7 +68,7 @@ func TestGather(t *testing.T) {
 	require.Equal(t, 1, whole.Arrivals(comm).Calls)
 }
 
-// What a message says of two clocks, and how they drift in between.
+// A round trip gives the point of two clocks, which drift evenly between two points.
 func TestClock(t *testing.T) {
 	require.Equal(t, point{110, 0}, pointOf(100, 120, 101), "within what can be told")
 	require.Equal(t, point{110, 890}, pointOf(100, 120, 1000))

@@ -47,7 +47,7 @@ func everything(d cuda.Driver) (err error) {
 	return err
 }
 
-// Whichever call of the driver fails, its error is told, and what was taken is given back.
+// Whichever call of the driver fails, its error is returned, and all that was taken is given back.
 func TestAnyCallFails(t *testing.T) {
 	ending := []string{"cuMemFree", "cuMemFreeHost", "cuEventDestroy", "cuStreamDestroy", "cuModuleUnload"}
 	for _, call := range append(ending, "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuStreamCreateWithPriority",
@@ -89,7 +89,7 @@ func TestAnyCallFails(t *testing.T) {
 	}
 }
 
-// Memory that is not there in one piece is taken in smaller ones; what there is counts, and none at all is an error.
+// Memory that cannot be had in one piece is taken in smaller ones. Less than was wanted is no error, none at all is.
 func TestTake(t *testing.T) {
 	m := emulate(t, cudaemu.Config{Plain: true, Shapes: []cudaemu.Device{{Memory: 16 * mib}, {}}})
 	g := open(t, m, 0)

@@ -28,17 +28,17 @@ type GPU struct {
 	stuck   error // a *HangError
 }
 
-// What kernels/cuda/meter.cu knows too.
+// Constants that kernels/cuda/meter.cu has too.
 const (
 	threads = 256 // of a block of fill, compare and multiply
 	foundAt = 64  // where the records begin in the memory of a comparison
-	record  = 24  // bytes: address, what should be there, what is
+	record  = 24  // bytes: the address, the word wanted, the word read
 )
 
 // most is how many wrong words a comparison keeps.
 const most = 128
 
-// A HangError is of work that does not end.
+// A HangError is the error of work that does not end.
 type HangError struct {
 	GPU   int
 	What  string
@@ -96,7 +96,7 @@ func loadModule(d cuda.Driver) (cuda.Module, error) {
 	return d.ModuleLoadData(text)
 }
 
-// Close gives back what Open has taken, unless the GPU hangs: then it is the process's end that does.
+// Close gives back what Open has taken, unless the GPU hangs: then only the end of the process does.
 func (g *GPU) Close() error {
 	if g.stuck != nil {
 		return nil
@@ -125,14 +125,13 @@ func (g *GPU) Health() error {
 	return g.with(func() error { return g.wait(context.Background(), "its work") })
 }
 
-// emulated reports whether the GPU is slow, and needs little to be measured.
+// emulated reports whether the GPU is emulated: it is slow, and few repetitions suffice.
 func (g *GPU) emulated() bool { return g.d.Name() == "emu" }
 
 // endTime is how long work that was begun may go on when its context has ended.
 const endTime = time.Second
 
-// wait waits for the GPU's stream. That the context ends is no fault of the GPU, which is given a moment to end its
-// work.
+// wait waits for the GPU's stream. If ctx ends, which is no fault of the GPU, the GPU has endTime to end its work.
 func (g *GPU) wait(ctx context.Context, what string) error {
 	began := time.Now()
 	patience := g.Patience
@@ -164,8 +163,8 @@ func launch[T any](g *GPU, name string, blocks, threads int, args *T) error {
 	return g.d.LaunchKernel(g.kernels[name], l, cuda.ArgsOf(args))
 }
 
-// timed is how long one of n times f's work takes on the stream, the median of some repetitions after
-// one that warms up. The context must be current.
+// timed is the time of f's work on the stream, of n times in a row: the median of some repetitions
+// after one that warms up. The context must be current.
 func (g *GPU) timed(ctx context.Context, what string, n int, f func() error) (time.Duration, error) {
 	repetitions := 5
 	if g.emulated() {
@@ -176,7 +175,7 @@ func (g *GPU) timed(ctx context.Context, what string, n int, f func() error) (ti
 	})
 }
 
-// median is that of some measurements in microseconds, after one that warms up.
+// median is the median of some measurements in microseconds, after one that warms up.
 func median(repetitions int, measure func() (us float64, err error)) (time.Duration, error) {
 	var all []float64
 	for i := range 1 + repetitions {

@@ -8,12 +8,12 @@ import (
 )
 
 // A Load is work that keeps a GPU busy as a matrix product does, for benchmarks that run something beside
-// it. A launch is waves of blocks: each block has a multiprocessor to itself, multiplies and adds in
-// registers what it reads in shared memory, and ends after a fixed amount of that. Memory has nothing to
-// do with it. A Load's methods are for one goroutine at a time.
+// it. A launch is waves of blocks: each block has a multiprocessor to itself, multiplies and adds numbers
+// of shared memory in registers, and ends after a fixed amount of work. It takes no bandwidth of GPU
+// memory. A Load's methods are for one goroutine at a time.
 //
-// The trap: the amount of work is fixed, not the time. What shares a multiprocessor with a
-// block, or takes one away from the launch, makes it take longer; that is what is measured.
+// The trap: the amount of work is fixed, not the time. Other work that shares a multiprocessor with
+// a block, or takes one away from the launch, makes the launch longer; that is what is measured.
 type Load struct {
 	dev    *gpu.Device
 	module cuda.Module
@@ -42,8 +42,8 @@ func NewLoad(dev *gpu.Device) (*Load, error) {
 		if l.wave, err = d.DeviceGetAttribute(cuda.AttrMultiprocessorCount, dev.Handle()); err != nil {
 			return err
 		}
-		// With all of the shared memory a block is alone on its multiprocessor, as those of
-		// matrix products are.
+		// With all of the shared memory a block is alone on its multiprocessor, as the blocks
+		// of matrix products are.
 		if l.shared, err = d.DeviceGetAttribute(cuda.AttrMaxSharedPerBlockOptin, dev.Handle()); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func NewLoad(dev *gpu.Device) (*Load, error) {
 // Wave is how many blocks of the kernel run at once: the GPU's multiprocessors.
 func (l *Load) Wave() int { return l.wave }
 
-// Launch queues waves of blocks, 1 to MaxWaves, that do the same rounds each.
+// Launch queues waves of blocks, 1 to MaxWaves. Each block does the given rounds of work.
 func (l *Load) Launch(s gpu.Stream, waves, rounds int) error {
 	return l.Blocks(s, waves*l.wave, rounds)
 }
@@ -78,7 +78,7 @@ func (l *Load) Blocks(s gpu.Stream, blocks, rounds int) error {
 	return l.launchBlocks(s, blocks, rounds, l.shared)
 }
 
-// launchBlocks is Blocks with so much shared memory for each.
+// launchBlocks is Blocks with the given bytes of shared memory for each block.
 func (l *Load) launchBlocks(s gpu.Stream, blocks, rounds, shared int) error {
 	l.args = loadArgs{uint64(l.sums), uint32(rounds)}
 	l.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: threads}, Shared: shared, Stream: s}

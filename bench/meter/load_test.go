@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// openDevice is a device that the test gives back at its end.
 func openDevice(t *testing.T) *gpu.Device {
 	m, err := gpu.Of(gputest.Driver(t))
 	require.NoError(t, err)
@@ -21,7 +22,7 @@ func openDevice(t *testing.T) *gpu.Device {
 	return dev
 }
 
-// What kernels/cuda/meter.cu says of multiply, under the same names.
+// Constants of multiply, under the same names as in kernels/cuda/meter.cu.
 const (
 	side    = 4
 	depth   = 8
@@ -32,7 +33,7 @@ const (
 // element is a number of the tile, by its thread.
 func element(thread int) float32 { return float32(thread%8)*0.25 - 0.875 }
 
-// sum is what a thread stores after some rounds: the definition of the kernel.
+// sum is the number that a thread stores after some rounds: the definition of the kernel.
 func sum(thread, rounds int) float32 {
 	var sums [side * side]float32
 	for range rounds {
@@ -51,7 +52,7 @@ func sum(thread, rounds int) float32 {
 	return sums[0]
 }
 
-// Every thread of every block of every wave does all rounds, and the last ones nothing else.
+// Every thread of every block of every wave does all rounds.
 func TestLoad(t *testing.T) {
 	dev := openDevice(t)
 	l, err := NewLoad(dev)

@@ -9,22 +9,22 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A pattern is what fill writes; see kernels/cuda/meter.cu.
+// A pattern is the words that fill writes; see kernels/cuda/meter.cu.
 type pattern struct {
 	name string
 	kind uint32 // 0 the address, 1 a bit that walks, 2 nothing
 	flip uint64
 }
 
-// Each bit of each word is 0 once and 1 once, beside bits that differ from it and bits that do not, and
-// two words that are one by a fault of addressing differ.
+// Each bit of each word is 0 once and 1 once, beside bits that differ from it and bits that do not. Two
+// words at different addresses differ, so that a fault of addressing which makes them one is seen.
 var patterns = []pattern{
 	{"address in address", 0, 0}, {"inverted address", 0, ^uint64(0)},
 	{"walking 1", 1, 0}, {"walking 0", 1, ^uint64(0)},
 	{"0101", 2, 0x5555555555555555}, {"1010", 2, 0xaaaaaaaaaaaaaaaa},
 }
 
-// A Wrong is a word of 8 bytes that was not what had been written.
+// A Wrong is a word of 8 bytes that differs from the word that had been written.
 type Wrong struct {
 	Address   uint64 `json:"address"` // as kernels see it
 	Offset    uint64 `json:"offset"`  // in the memory that was tested
@@ -32,18 +32,18 @@ type Wrong struct {
 	Pattern   string
 }
 
-// Bits are those that differ.
+// Bits are the bits that differ.
 func (w Wrong) Bits() uint64 { return w.Want ^ w.Got }
 
-// A Test is what a test of memory found.
+// A Test is the result of a test of memory.
 type Test struct {
 	Bytes int     // that were tested
 	Count int     // of wrong words, in all patterns
 	Wrong []Wrong // some of them
 }
 
-// Stuck are the bits of a word that were always 0, and those that were always 1, where they should not
-// have been, among the wrong words at one address.
+// Stuck are the bits that were wrong only as 0, and the bits that were wrong only as 1, among the wrong
+// words at one address.
 func Stuck(list []Wrong) (zero, one uint64) {
 	for _, w := range list {
 		zero |= w.Bits() & w.Want
@@ -57,9 +57,9 @@ type patternArgs struct {
 	kind, most              uint32
 }
 
-// TestMemory writes six patterns into a share of the memory that is free, at most so many bytes, and reads each again,
-// at the memory's own speed: 1.5 s for all of an H200's. What lies in the GPU's cache hides the memory behind it, so a
-// share has to be several times its size.
+// TestMemory writes six patterns into a share of the memory that is free, with a bound in bytes, and reads each again,
+// at the memory's own speed: 1.5 s for all of an H200's. The GPU's cache hides the memory behind it, so the share has
+// to be several times the size of the cache.
 func (g *GPU) TestMemory(ctx context.Context, share float64, most int) (t Test, err error) {
 	err = g.with(func() (err error) {
 		free, _, err := g.d.MemGetInfo()
@@ -97,11 +97,11 @@ type block struct {
 }
 
 const (
-	largest  = 1 << 30 // bytes of an allocation for tests: memory may be in pieces
+	largest  = 1 << 30 // bytes of an allocation for tests: free memory may be in pieces
 	smallest = 2 << 20
 )
 
-// take allocates about n bytes. It is an error only if there are none at all.
+// take allocates n bytes, or as many as there are. It is an error only if there are none at all.
 func (g *GPU) take(n int) (list []block, err error) {
 	n = max(n&^15, 16)
 	for size := min(n, largest); n > 0; {
@@ -154,12 +154,12 @@ func (g *GPU) launchPattern(name string, b block, p pattern, base uintptr) error
 	return launch(g, name, max(1, min(g.blocks, b.n/16/threads)), threads, args)
 }
 
-// fill queues a pattern of addresses from base on.
+// fill queues the writing of a pattern, whose addresses begin at base.
 func (g *GPU) fill(b block, p pattern, base uintptr) error {
 	return g.launchPattern("fill", b, p, base)
 }
 
-// compare reads a pattern.
+// compare reads a pattern. It returns how many words are wrong, and some of them.
 func (g *GPU) compare(ctx context.Context, b block, p pattern, base uintptr) (count int, list []Wrong, err error) {
 	if err := g.d.MemsetD8Async(g.found, 0, foundAt, g.timer.Stream); err != nil {
 		return 0, nil, err
@@ -190,8 +190,8 @@ func (g *GPU) compare(ctx context.Context, b block, p pattern, base uintptr) (co
 	return count, list, nil
 }
 
-// CopyRate is bytes a second of a copy within the GPU's memory, read and written: of n bytes, so often in
-// a row. It is what "ringo probe" calls a copy.
+// CopyRate is the rate of copies of n bytes within the GPU's memory, times in a row. Bytes count when they
+// are read and when they are written, as in the copies of "ringo probe".
 func (g *GPU) CopyRate(ctx context.Context, n, times int) (bytesPerSecond float64, err error) {
 	err = g.with(func() (err error) {
 		p, err := g.d.MemAlloc(2 * n)
@@ -210,7 +210,7 @@ func (g *GPU) CopyRate(ctx context.Context, n, times int) (bytesPerSecond float6
 	return bytesPerSecond, err
 }
 
-// HostRates are bytes a second of copies from and to pinned memory of the host.
+// HostRates are bytes a second of copies of n bytes from (in) and to (out) pinned memory of the host, times in a row.
 func (g *GPU) HostRates(ctx context.Context, n, times int) (in, out float64, err error) {
 	err = g.with(func() (err error) {
 		p, err := g.d.MemAlloc(n)

@@ -11,6 +11,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
+// emulate makes emulated GPUs. Their reports of faults fail the test.
 func emulate(t *testing.T, c cudaemu.Config) *cudaemu.Machine {
 	t.Helper()
 	c.Report = nil
@@ -26,7 +27,7 @@ func emulate(t *testing.T, c cudaemu.Config) *cudaemu.Machine {
 		if len(c.Faults) == 0 {
 			require.NoError(t, m.Close())
 		} else {
-			m.Close() // what hangs is not given back
+			m.Close() // a GPU that hangs gives nothing back
 		}
 	})
 	return m
@@ -122,7 +123,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// A link that tears lines is found in the way that it tears them, and one that does not is not.
+// Torn lines are found in the direction in which the link tears them, and not in the other.
 func TestLines(t *testing.T) {
 	m := emulate(t, cudaemu.Config{Seed: 1, Tears: func(a, b int) bool { return a == 1 && b == 0 }})
 	p := pair(t, m)

@@ -11,14 +11,14 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A Direction is from one GPU to another: what the first one's kernels and copies do to the memory of the second.
+// A Direction is the measurements of kernels and copies of one GPU in the memory of another.
 type Direction struct {
 	From, To int
 	Link     cuda.Link
 	Access   bool          // kernels reach the memory
 	Rate     float64       // bytes a second of a copy
 	Latency  time.Duration // of a load, there and back; 0 without access
-	Wrong    int           // words of 8 bytes that were not carried as they were, of Carried bytes
+	Wrong    int           // words of 8 bytes that arrived changed, of Carried bytes
 	Carried  int
 	Lines    Lines
 }
@@ -26,11 +26,11 @@ type Direction struct {
 // Lines say whether lines of 128 bytes that one instruction stores arrive whole.
 type Lines struct {
 	Torn     int    // words that were older than the end of their line
-	Seen     int    // values that were seen; fewer than 2 and nothing was observed
+	Seen     int    // values that were seen; if fewer than 2, nothing was observed
 	New, Old uint32 // an example: the end of the line, and a word in it
 }
 
-// A Pair is two GPUs, and memory on each for what goes between them.
+// A Pair is two GPUs, and memory on each for data that go between them.
 type Pair struct {
 	ends   [2]*GPU
 	mem    [2]uintptr
@@ -39,7 +39,7 @@ type Pair struct {
 	link   [2]cuda.Link
 }
 
-// OpenPair allocates n bytes on each, of at least 64 KiB, and lets each access the other's memory, as far as they can.
+// OpenPair allocates n bytes, at least 64 KiB, on each GPU, and lets each access the other's memory, if it can.
 func OpenPair(a, b *GPU, n int) (p *Pair, err error) {
 	p = &Pair{ends: [2]*GPU{a, b}, n: n}
 	for i, g := range p.ends {
@@ -87,7 +87,7 @@ func (p *Pair) Close() (err error) {
 	return err
 }
 
-// Direction measures from end i, 0 or 1, to the other one, with so many copies in a row.
+// Direction measures from end i, 0 or 1, to the other end, with times copies in a row.
 func (p *Pair) Direction(ctx context.Context, i, times int) (w Direction, err error) {
 	g, to := p.ends[i], p.ends[1-i]
 	w = Direction{From: g.Number, To: to.Number, Link: p.link[i], Access: p.access[i]}
@@ -104,7 +104,7 @@ func (p *Pair) Direction(ctx context.Context, i, times int) (w Direction, err er
 	}
 	if w.Access {
 		steps = append(steps, func() error { return p.latency(ctx, i, &w) })
-		for range 3 { // who looks may have come too late
+		for range 3 { // the kernel that looks may have come too late
 			steps = append(steps, func() error {
 				if w.Lines.Seen > 1 {
 					return nil
@@ -130,7 +130,7 @@ func (p *Pair) copy(i, dst, src, n int) error {
 	return g.d.MemcpyPeerAsync(p.mem[1-i]+uintptr(dst), to.ctx, p.mem[i]+uintptr(src), g.ctx, n, g.timer.Stream)
 }
 
-// integrity sends two patterns and compares what has come.
+// integrity sends two patterns and compares the data that arrive.
 func (p *Pair) integrity(ctx context.Context, i int, w *Direction) error {
 	g, to, n := p.ends[i], p.ends[1-i], p.n
 	if g.emulated() {
@@ -194,7 +194,7 @@ func (p *Pair) latency(ctx context.Context, i int, w *Direction) error {
 	})
 }
 
-// lines has end i store lines in the other one's memory, which looks at them meanwhile.
+// lines has end i store lines in the other end's memory, while the other end looks at them.
 func (p *Pair) lines(ctx context.Context, i int, w *Direction) error {
 	g, to := p.ends[i], p.ends[1-i]
 	rounds, looks := uint32(100_000), uint32(1_000_000)
@@ -246,7 +246,7 @@ func (p *Pair) lines(ctx context.Context, i int, w *Direction) error {
 	})
 }
 
-// Both is bytes a second of copies both ways at once, so many in a row each way.
+// Both is bytes a second, in both directions together, of copies both ways at once, times in a row each.
 func (p *Pair) Both(ctx context.Context, times int) (bytesPerSecond float64, err error) {
 	runtime.LockOSThread() // one thread, as in With: its calls follow each other in the emulator's modelled time
 	defer runtime.UnlockOSThread()
@@ -258,7 +258,7 @@ func (p *Pair) Both(ctx context.Context, times int) (bytesPerSecond float64, err
 	return rate(p.n/2*2, took), err
 }
 
-// bothOnce is the microseconds of one of so many copies each way, from one half of the memory to the other.
+// bothOnce is the microseconds of one copy each way, of times in a row, from one half of the memory to the other.
 func (p *Pair) bothOnce(ctx context.Context, times int) (us float64, err error) {
 	a, b, half := p.ends[0], p.ends[1], p.n/2
 	copies := func(i int) func() error {

@@ -21,8 +21,8 @@ type Product struct {
 	depth  int
 }
 
-// leftShared is how much shared memory of a multiprocessor cuBLAS leaves to others, with the KB that the driver
-// keeps for each block.
+// leftShared is how many bytes of a multiprocessor's shared memory cuBLAS leaves to others, with the KB that the
+// driver keeps for each block.
 const leftShared = 6 << 10
 
 // NewProduct looks for cuBLASLt in a file, or where the system has it. Shape comes next.
@@ -41,7 +41,7 @@ func NewProduct(load *Load, file string) (*Product, error) {
 	return p, err
 }
 
-// Name says what multiplies.
+// Name is the name of the program that multiplies.
 func (p *Product) Name() string {
 	if p.lib == nil {
 		return "a kernel of one block a multiprocessor"

@@ -15,7 +15,7 @@ type Timer struct {
 	start, end cuda.Event
 }
 
-// NewTimer makes the stream and the events. Close gives back those that it has made, also after an error.
+// NewTimer makes the stream and the events. After an error it returns the Timer too: Close gives back what was made.
 func NewTimer(d cuda.Driver) (*Timer, error) {
 	t := &Timer{d: d}
 	var errs [3]error
@@ -39,8 +39,8 @@ func (t *Timer) Close() error {
 	return errors.Join(errs...)
 }
 
-// Once is the microseconds that one of n launches takes, which launch queues on the stream, back to back; wait waits
-// for the last.
+// Once is the time of one launch in microseconds, of n launches that launch queues on the stream back to back; wait
+// waits for the last.
 func (t *Timer) Once(n int, launch func(i int) error, wait func() error) (us float64, err error) {
 	if err := t.d.EventRecord(t.start, t.Stream); err != nil {
 		return 0, err

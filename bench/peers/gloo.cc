@@ -3,8 +3,8 @@
 //   gloo DIRECTORY COLLECTIVE TYPE OP ROOT WARMUP ITERATIONS MIN_NS MIN_ITERATIONS ERROR COUNT...
 //
 // The ranks find each other through files in DIRECTORY; RINGO_RANK and
-// RINGO_SIZE number them. Output is that of mpi.c. Operations are prepared once
-// and run many times, which is the best case for Gloo.
+// RINGO_SIZE number them. Output is that of mpi.c, without "end". Operations are
+// prepared once and run many times, which is the best case for Gloo.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -175,7 +175,7 @@ static double measure(const Job& j, const Run& run, long* iterations) {
   return sum(j, loop(j, run, *iterations)) / j.size() / *iterations;
 }
 
-// What T is as a float: no bits if it is none.
+// The format of T; its mantissa has no bits if T is no float.
 template <typename T>
 Format format() {
   if (std::is_same<T, float>::value) return {23, -126};
@@ -188,7 +188,7 @@ static double number(gloo::float16 x) { return gloo::cpu_half2float(x); }
 template <typename T>
 double number(T x) { return double(x); }
 
-// The error of a sum out of place; false if it is none of floats.
+// The error of a sum out of place; false if it is no sum of floats.
 template <typename T>
 bool deviation(Job j, T* in, T* out, long count, Spread* all) {
   const Format f = format<T>();

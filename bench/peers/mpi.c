@@ -122,7 +122,7 @@ static double measure(const struct collective *c, long warmup, long *iterations,
   return total / size / *iterations;
 }
 
-// The error of a sum out of place; false if it is none of floats.
+// The error of a sum out of place; false if it is no sum of floats.
 static int deviation(const struct collective *c, Spread *all) {
   Format f = width == 4 ? (Format){23, -126} : (Format){52, -1022};
   long blocks = c->wide ? size : 1, from = c->wide ? (long)rank * count : 0;
@@ -143,7 +143,7 @@ static int deviation(const struct collective *c, Spread *all) {
   return 1;
 }
 
-// All is printed: who reads need not wait for MPI_Finalize, which hangs now and then with MPICH 4.0
+// Prints "end", after which the reader need not wait for MPI_Finalize: that hangs now and then with MPICH 4.0
 // over TCP, where one rank ends while the other still closes its connections.
 static int end(void) {
   if (rank == 0) {

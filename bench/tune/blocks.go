@@ -19,10 +19,10 @@ const (
 	lossEfficiency = 0.10
 )
 
-// maxBlocks is the most that a row may have: all that there is work for.
+// maxBlocks is the most blocks that a row may have; it stands for as many as there is work for.
 const maxBlocks = 128
 
-// fewer measures the algorithms that the plan takes, where it takes them, with fewer blocks.
+// fewer measures the plan's algorithms with fewer blocks, at the sizes where the plan takes them.
 func (t *tuning) fewer(ctx context.Context, open func(ringo.Config) ([]*ringo.Comm, error), say io.Writer) error {
 	if len(t.cfg.Blocks) == 0 {
 		return nil
@@ -105,12 +105,12 @@ func (k *curve) choose(t *tuning) {
 	}
 }
 
-// work is how many blocks there is work for.
+// work is how many blocks an algorithm has work for at the j-th size.
 func (t *tuning) work(k *curve, j, algo int) int {
 	gpus := ringo.GPUs{Name: t.gpu, Path: t.path, Registered: algo >= k.registered}
 	c, err := ringo.ExplainDevice(k.Kind, t.ranks, 0, k.counts[j]*t.cfg.Type.Size(), 0, gpus,
 		ringo.Config{Algo: k.algos[algo]})
-	if err != nil { // several kinds of path: all are tried
+	if err != nil { // several kinds of path: all numbers are tried
 		return math.MaxInt
 	}
 	return c.Blocks
@@ -121,9 +121,9 @@ func (k *curve) tries(algo, blocks int) bool {
 	return algo >= 0 && slices.ContainsFunc(k.work, func(row []int) bool { return row[algo] > blocks })
 }
 
-// fewest is the fewest of some numbers of blocks with which an algorithm loses at most a part
-// of its bandwidth at all sizes from first to last; 0 if none does, or if it makes no
-// difference.
+// fewest is the least of some numbers of blocks with which an algorithm loses at most the share
+// loss of its bandwidth, at all sizes from first to last; 0 if there is none, or if fewer were
+// not tried.
 func (k *curve) fewest(blocks []int, algo, first, last int, loss float64) int {
 	tried := false
 	for n, b := range blocks {

@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/bench"
 )
 
-// sized is a curve of one algorithm that takes ring's row and of one for registered memory.
+// sized is a curve of one algorithm, ring, with its times with all blocks, us, and with fewer blocks, less.
 func sized(us []float64, less [][]float64) *curve {
 	coll, err := bench.Find("allreduce")
 	if err != nil {
@@ -84,7 +84,7 @@ func TestPrintBlocks(t *testing.T) {
 	require.Empty(t, b.String())
 }
 
-// There is work for as many blocks as the choice takes, and for any number where it has no answer.
+// work is as many blocks as the library would choose, and any number where it has no answer.
 func TestWork(t *testing.T) {
 	k := sized([]float64{1, 1}, [][]float64{nil, nil})
 	k.counts[1] = 1 << 24

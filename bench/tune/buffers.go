@@ -62,8 +62,8 @@ func (b *buffers) close() error {
 	return errors.Join(append(errs, b.dev.DestroyStream(b.stream))...)
 }
 
-// measure fills the column of an algorithm in all curves; or what is to be measured with the
-// blocks-th of Config.Blocks, unless that is negative.
+// measure fills the column of an algorithm in all curves; or, unless blocks is negative, its
+// times with the blocks-th of Config.Blocks.
 func (t *tuning) measure(comms []*ringo.Comm, algo string, blocks int) error {
 	errs := make([]error, len(comms))
 	var wg sync.WaitGroup
@@ -102,7 +102,7 @@ func (t *tuning) measureRank(comm *ringo.Comm, b *buffers, algo string, blocks i
 			call.In = b.in.Slice(0, bytes*k.In.Blocks(comm.Rank(), 0, t.ranks))
 			call.Out = b.out.Slice(0, bytes*k.Out.Blocks(comm.Rank(), 0, t.ranks))
 			if registered && k.Kind == ringo.KindReduce {
-				call.Out = b.out.Slice(0, bytes) // in its window on all ranks
+				call.Out = b.out.Slice(0, bytes) // Out has to be in its window on all ranks
 			}
 			us, err := m.time(&call)
 			if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/ringo-go/ringo/bench"
 )
 
-// A tuning is a measurement under way. All processes have the same lists; the times
-// are in the first one's alone, until it shares them.
+// A tuning is a measurement under way. All processes have the same lists; only the first
+// process has the times, until it shares them.
 type tuning struct {
 	cfg     *Config
 	ranks   int
@@ -31,12 +31,12 @@ type curve struct {
 	bench.Collective
 	counts     []int
 	sizes      []int64 // in bytes, of these counts
-	asked      []int64 // the sizes of the Sweep that they were made from
+	asked      []int64 // the sizes of the Sweep that the counts were made from
 	algos      []string
 	registered int
 	us         [][]float64
-	// work is how many blocks there is work for, 0 where fewer are not tried; less are the
-	// times with each of Config.Blocks, nil there.
+	// work is how many blocks there is work for, less are the times with each of
+	// Config.Blocks, by size and algorithm: 0 and nil where fewer are not tried.
 	work [][]int
 	less [][][]float64
 }
@@ -91,7 +91,7 @@ func (t *tuning) ask(comm *ringo.Comm, sizes []int64) (err error) {
 	return nil
 }
 
-// algorithms are all that have to be measured.
+// algorithms are all algorithms that have to be measured.
 func (t *tuning) algorithms() (list []string) {
 	for _, name := range ringo.Algorithms() {
 		if slices.ContainsFunc(t.curves, func(k curve) bool { return slices.Contains(k.algos, name) }) {

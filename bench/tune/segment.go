@@ -12,7 +12,7 @@ type run struct {
 type noise struct {
 	same      float64 // two times that differ less are equal
 	gain      float64 // an algorithm counts as quicker if it saves more
-	switching float64 // what a switch costs; one for a single size and back costs it twice
+	switching float64 // the cost of a switch; for a single size, there and back, it is paid twice
 }
 
 // Long operations are measured to half a percent, short ones to three.
@@ -44,7 +44,7 @@ func segment(us [][]float64) []run {
 	}
 	algos := len(us[0])
 	cost := make([]float64, algos) // of the sizes so far, the last by algorithm a
-	from := make([][]int, len(us)) // the algorithm before it
+	from := make([][]int, len(us)) // the algorithm at the size before
 	for i := range us {
 		best := us[i][least(us[i])]
 		cheapest, switching := least(cost), noiseOf(best).switching
@@ -71,7 +71,7 @@ func segment(us [][]float64) []run {
 	return back
 }
 
-// loss is what a time costs at a size where another is the best.
+// loss is the cost of a time at a size where best is the least time.
 func loss(us, best float64) float64 {
 	if math.IsInf(best, 1) {
 		return 0 // nothing was measured

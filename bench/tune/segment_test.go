@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// inf is the time of an algorithm that cannot serve.
 var inf = math.Inf(1)
 
 func TestSegment(t *testing.T) {

@@ -1,7 +1,6 @@
 // Package tune measures, size by size, which algorithm is the quickest for a
-// collective on GPU memory, and makes a ringo.Plan of it. It is what the command
-// "ringo tune" runs. It is part of the command ringo, and nothing here is promised to other
-// modules.
+// collective on GPU memory, and makes a ringo.Plan of the result. The command
+// "ringo tune" runs it; nothing here is promised to other modules.
 //
 // The trap: a plan holds for the machine, the number of ranks and the path between
 // them that it was measured on.
@@ -37,7 +36,7 @@ type Config struct {
 	Transport string
 	Unchecked bool          // emulator: without looking for races
 	Graph     int           // operations of a graph at most
-	Blocks    []int         // that are tried besides as many as there is work for, from few to many
+	Blocks    []int         // numbers to try besides as many as there is work for, from few to many
 	Time      time.Duration // of the measurements in all, about
 	Out       string        // the file, "" for none
 
@@ -47,7 +46,7 @@ type Config struct {
 
 // Run measures and writes the plan.
 func Run(ctx context.Context, cfg *Config) error {
-	if _, err := cfg.before(); err != nil { // a file that is in the way, before all the work
+	if _, err := cfg.before(); err != nil { // a file that is in the way is found before all the work
 		return err
 	}
 	if cfg.Processes > 1 {
@@ -156,7 +155,7 @@ func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int,
 // operationTimeout ends an operation that hangs.
 const operationTimeout = 30 * time.Second
 
-// options are a communicator's, whose kernels have at most blocks unless that is 0.
+// options are the Config of a communicator whose kernels have at most blocks thread blocks, unless that is 0.
 func (c *Config) options(algo string, blocks int) ringo.Config {
 	o := ringo.Config{Algo: algo, Transport: c.Transport, Timeout: operationTimeout, BlockPolicy: "latency"}
 	if blocks > 0 {
@@ -253,7 +252,7 @@ func (t *tuning) write() error {
 	return nil
 }
 
-// emulated is how many GPUs the emulator has where nobody says.
+// emulated is how many GPUs the emulator has by default.
 const emulated = 4
 
 // GPUs is the number of GPUs that a Device has.

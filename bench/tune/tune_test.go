@@ -148,7 +148,7 @@ func TestWrite(t *testing.T) {
 	require.Equal(t, before, rows())
 }
 
-// A file that is no plan, cannot be read or has no folder is said before anything is measured.
+// A file that is no plan, cannot be read or has no folder is an error before anything is measured.
 func TestBefore(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "my.plan")
 	for _, test := range []struct{ text, out, want string }{
@@ -196,7 +196,7 @@ func small(name string, out io.Writer) *Config {
 	}
 }
 
-// All algorithms are measured, the chosen ones again with fewer blocks, and the plan holds what was chosen.
+// All algorithms are measured, the chosen ones again with fewer blocks, and the plan holds the chosen ones.
 func TestRun(t *testing.T) {
 	var b bytes.Buffer
 	c := small("reduce", &b)
@@ -228,7 +228,7 @@ func TestRunEnds(t *testing.T) {
 	require.NoFileExists(t, c.Out)
 }
 
-// says ends a tuning when it says what it measures.
+// says is a writer that ends a tuning at the first line that it writes.
 type says func()
 
 func (f says) Write(b []byte) (int, error) {
@@ -236,7 +236,7 @@ func (f says) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What ranks find are the averages of all of them; the times of the first process count for all.
+// shareTimes gives all processes the times of the first process.
 func TestShareTimes(t *testing.T) {
 	comms, err := ringo.OpenLocal(2, ringo.Config{})
 	require.NoError(t, err)

@@ -1,8 +1,8 @@
 /*
  * The bounded queue of work for a device (../space.go) in Promela: a host that
  * launches, captures, replays, destroys and closes, the device, and an abort. A byte
- * of the ring is a cell that holds whose it is. scripts/model checks that nothing
- * fails, with the smallest rings too, and that each FAULT below does.
+ * of the ring is a cell that holds the number of its launch. scripts/model checks that
+ * no run fails, with the smallest rings too, and that one does with each FAULT below.
  */
 #ifndef CAP
 #define CAP 3
@@ -12,9 +12,9 @@
 byte produced, consumed, last;	/* the host's; last is the last token that is due */
 byte word;			/* the device stores tokens here */
 byte stage[CAP], memory[CAP];	/* the ring, on the host and on the device */
-byte storage, replays;		/* what a graph owns; how often the graph is queued */
+byte storage, replays;		/* the graph's own memory; how often it is queued */
 bool captured, dead;		/* there is a graph; its user has destroyed it */
-byte owner;			/* whose launch the graph is */
+byte owner;			/* the launch that the graph has captured */
 bool alone;			/* peers never come */
 bool aborted, gone, quit;	/* gone: Close has given all back */
 
@@ -75,7 +75,7 @@ proctype Device() {
 		od;
 		if
 		:: what == replay ->
-			assert(!reads || !gone);	/* what peers had is gone */
+			assert(!reads || !gone);	/* memory of peers is given back */
 #ifdef FAULT_CAPTURED_LIES_IN_RING
 			assert(!reads || memory[at] == id);
 #else

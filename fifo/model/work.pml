@@ -1,8 +1,8 @@
 /*
  * The bounded queue of work (../work.go) in Promela: two callers, the carrier, an
  * end of the Guard and Close at any time. Each atomic block is a critical section.
- * scripts/model checks that nothing fails, with the smallest ring too, and that each
- * FAULT below does.
+ * scripts/model checks that no run fails, with the smallest ring too, and that one
+ * does with each FAULT below.
  */
 #ifndef CAP
 #define CAP 2

@@ -5,20 +5,20 @@ import "slices"
 // A State is where one rank is.
 type State struct {
 	Rank    int
-	Heard   bool   // the rank has said so; else nothing else is known
+	Heard   bool   // the rank has told its State; if not, nothing below is known
 	Last    uint64 // the last collective that it has begun, 0 if none
-	Unsure  bool   // it may have begun later ones than Last, and ended them
+	Unsure  bool   // it may have begun and ended collectives after Last
 	At      uint64 // the collective that it is in, 0 if in none
-	Peer    int    // whom it waits for, -1 if for nobody that is known; with At 0 in a Send or Recv
+	Peer    int    // the rank that it waits for, -1 if none or unknown; if At is 0, in a Send or Recv
 	Sending bool   // it waits to send
-	Round   int    // of the schedule in which it waits
+	Round   int    // of the schedule, in which it waits
 	Step    int    // of the round
 }
 
 // waits reports whether the rank is in a call.
 func (s *State) waits() bool { return s.At > 0 || s.Peer >= 0 }
 
-// behind reports whether the rank has come less far in a collective than another one.
+// behind reports whether the rank has come less far in a collective than rank t.
 func (s *State) behind(t *State) bool {
 	return s.Round < t.Round || s.Round == t.Round && s.Step < t.Step
 }
@@ -28,11 +28,11 @@ type Reason uint8
 
 const (
 	Unknown Reason = iota
-	Silent         // they answer nothing
+	Silent         // they do not answer
 	Absent         // they are in no call, and others wait for them
-	Link           // two ranks: what one of them sends does not reach the other
+	Link           // two ranks: messages of one of them do not reach the other
 	Circle         // they wait for each other
-	Reasons
+	Reasons        // the number of Reasons
 )
 
 func (r Reason) String() string {
@@ -47,7 +47,7 @@ type Verdict struct {
 	Reason   Reason
 	Culprits []int  // ascending
 	Number   uint64 // the collective that others wait in, 0 if they wait in a Send or Recv
-	Waiting  []int  // who waits there, ascending
+	Waiting  []int  // the ranks that wait there, ascending
 }
 
 // Blame finds who holds up the others. States are by rank. The cost is in proportion to the
@@ -80,10 +80,10 @@ func Blame(states []State) Verdict {
 	return v
 }
 
-// follow goes from who waits to whom he waits for, until there is somebody who does not wait, or a circle.
+// follow goes from a rank that waits to the rank that it waits for, until one does not wait or the way is a circle.
 func follow(states []State, r int) (Reason, []int) {
 	var way, absent []int
-	passed := map[int]int{} // where on the way
+	passed := map[int]int{} // a rank's place on the way
 	for number := uint64(0); ; {
 		if i, ok := passed[r]; ok {
 			return circle(states, way[i:])
@@ -102,7 +102,7 @@ func follow(states []State, r int) (Reason, []int) {
 				case len(sure) > 0:
 					return Absent, sure
 				case len(idle) == 0:
-					r = absent[0] // it waits for a message meanwhile
+					r = absent[0] // all absent ranks wait in other calls
 					continue
 				case s.Peer < 0:
 					return Absent, idle // the likeliest
@@ -116,9 +116,9 @@ func follow(states []State, r int) (Reason, []int) {
 		case states[next].waits() && (s.At == 0 || states[next].At == s.At):
 			r = next
 		case s.At == 0, states[next].Unsure:
-			return Absent, []int{next} // it has not made the other end of the message, or not entered the collective
+			return Absent, []int{next} // next has not made the other end of the message, or not entered the collective
 		default:
-			return Link, pair(r, next) // it has done all that is its part of this collective
+			return Link, pair(r, next) // next has done its part of this collective
 		}
 	}
 }

@@ -14,7 +14,7 @@ func in(n uint64, peer, step int) State {
 	return State{Heard: true, Last: n, At: n, Peer: peer, Step: step}
 }
 
-// unsure is a rank that is idle, of which nobody knows what it has done.
+// unsure is the State of an idle rank that may have ended any number of collectives.
 func unsure() State { return State{Heard: true, Unsure: true, Peer: -1} }
 
 func msg(peer int, sending bool) State {
@@ -74,7 +74,7 @@ func TestRing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { r.Add(Message{Peer: 2}) }))
 }
 
-// The way from who waits to whom he waits for may lead through all ranks: that takes a moment.
+// The way of follow may lead through all ranks: that takes a moment.
 func TestBlameMany(t *testing.T) {
 	states := make([]State, 1<<16)
 	for r := range states {

@@ -33,7 +33,7 @@ type Record struct {
 type Call struct {
 	Number uint64    `json:",omitempty"` // among the collectives; 0 for a Send or Recv
 	What   string    // "AllReduce(count 4, float32, sum)", "Send(…) to rank 2"
-	Time   time.Time `json:",omitzero"` // when it began; of few calls it is known
+	Time   time.Time `json:",omitzero"` // when it began; zero where unknown, as for most calls
 }
 
 // Files matches the names that Write gives to files.
@@ -53,7 +53,7 @@ func (r *Record) Write(dir string) (file string, err error) {
 		return "", fmt.Errorf("history: %w", err)
 	}
 	file = filepath.Join(dir, r.name())
-	part, err := os.CreateTemp(dir, r.name()+".*") // its own: a failure and a signal may come at once
+	part, err := os.CreateTemp(dir, r.name()+".*") // a name of its own: a failure and a signal may come at once
 	if err != nil {
 		return "", fmt.Errorf("history: %w", err)
 	}
@@ -69,8 +69,8 @@ func (r *Record) Write(dir string) (file string, err error) {
 	return file, nil
 }
 
-// Read gives the records of files, and of all files of folders whose names Write makes. What is no record is left out,
-// and said in skipped: one rank may have met a full disk. It is an error if nothing is left.
+// Read returns the records of files, and of the files in folders whose names match Files. A file that holds no record
+// is left out, and skipped has its error: one rank may have met a full disk. It is an error if no record is left.
 func Read(paths ...string) (records []Record, skipped []error, err error) {
 	for _, path := range paths {
 		files := []string{path}

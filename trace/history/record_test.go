@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Ranks lists 16 ranks at most, or 15 and how many more there are.
 func TestRanks(t *testing.T) {
 	first := func(n int) (list []int) {
 		for r := range n {
@@ -33,7 +34,7 @@ func TestSpell(t *testing.T) {
 	}
 }
 
-// A record names ranks of its communicator alone, and what it says can be printed.
+// A record names only ranks of its communicator, and its texts can be printed.
 func TestCheck(t *testing.T) {
 	good := func() *Record {
 		return &Record{Comm: "c\x1b", Rank: 3, Size: 4, Host: "h\n", Cause: "\x00", Culprits: []int{0, 3},

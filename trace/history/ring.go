@@ -1,6 +1,6 @@
 package history
 
-// Depth is how many calls are kept.
+// Depth is how many messages a Ring keeps, and how many calls a Record has at most.
 const Depth = 64
 
 // A Message is a Send or Recv that a rank has begun.
@@ -26,7 +26,7 @@ func (r *Ring) Add(m Message) {
 // Len is how many messages have been noted since the beginning.
 func (r *Ring) Len() uint64 { return r.n }
 
-// Messages are those that are kept, oldest first.
+// Messages are the messages that are kept, oldest first.
 func (r *Ring) Messages() []Message {
 	first := max(r.n, Depth) - Depth
 	out := make([]Message, 0, r.n-first)

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// ErrSignal is wrapped where a name is no signal of this system.
+// ErrSignal is wrapped by errors about names that are no signal of this system.
 var ErrSignal = errors.New("no such signal here")
 
 // caught is never read. It keeps a signal that somebody has asked for from ending the process later, between two
@@ -18,7 +18,7 @@ var ErrSignal = errors.New("no such signal here")
 var caught = make(chan os.Signal, 1)
 
 // OnSignal has f called, on a goroutine of its own, whenever the process gets the signal of a name
-// (USR2), until stop, which waits for f. From then on the signal does nothing.
+// (USR2), until stop is called; stop waits for f to return. From then on the signal does nothing.
 func OnSignal(name string, f func()) (stop func(), err error) {
 	s := setting.Signal(name)
 	if s == nil {

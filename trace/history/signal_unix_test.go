@@ -10,9 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// OnSignal calls its function until stop; after that the signal does nothing.
 func TestOnSignal(t *testing.T) {
 	come := make(chan bool)
-	caught = make(chan os.Signal, 2) // of the first and of the last
+	caught = make(chan os.Signal, 2) // for both signals below
 	stop, err := OnSignal("usr2", func() { come <- true })
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR2))

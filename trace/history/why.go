@@ -18,8 +18,8 @@ type Finding struct {
 	Records  []Record
 }
 
-// Why makes one Finding a communicator of the Records of its ranks. A rank without a Record is taken
-// for one that answers nothing. Of several of one rank the last counts.
+// Why makes one Finding for each communicator of the Records of its ranks. A rank without a Record is
+// taken for Silent. Of several Records of one rank the latest counts.
 func Why(records []Record) []Finding {
 	records = slices.Clone(records)
 	slices.SortStableFunc(records, func(a, b Record) int {
@@ -43,8 +43,8 @@ func Why(records []Record) []Finding {
 	return found
 }
 
-// judge fills in the verdict: what the group has found when the communicator failed, or else calls that
-// differ, or else who holds up the others.
+// judge fills in the verdict: the one that ranks found when the communicator failed, or else calls that
+// differ, or else the ranks that hold up the others.
 func (f *Finding) judge() {
 	if f.voted() || f.differ() {
 		return
@@ -63,7 +63,7 @@ func (f *Finding) judge() {
 	f.Sentence = f.sentence(&v, waited)
 }
 
-// voted takes the verdict that most ranks have found themselves, if any has.
+// voted takes the verdict that most Records have as their Cause, and reports whether any has one.
 func (f *Finding) voted() bool {
 	votes := map[string]int{}
 	for _, r := range f.Records {
@@ -113,7 +113,7 @@ func (f *Finding) sentence(v *Verdict, waited time.Duration) string {
 	return wait + ", and nobody says for whom: the files of a failure say more than those of a signal"
 }
 
-// call is a collective as the first rank that knows it has called it.
+// call is the text of a collective in the first Record that has it.
 func (f *Finding) call(number uint64) string {
 	for _, r := range f.Records {
 		for _, c := range r.Calls {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// record is the Record of a rank of four, which is in state s after some calls.
 func record(rank int, s State, calls ...string) Record {
 	s.Rank = rank
 	r := Record{Comm: "c0ffee00", Rank: rank, Size: 4, Host: "hostA", Pid: 100 + rank, State: s, Total: uint64(len(calls))}
@@ -96,7 +97,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// What is no record hides none of the others, and says nothing to a terminal.
+// A file that holds no record hides none of the others, and texts of records cannot control a terminal.
 func TestReadSkips(t *testing.T) {
 	dir := t.TempDir()
 	r := record(1, State{Heard: true, Peer: -1}, "Barrier()\n\tforged")
