@@ -63,7 +63,7 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	sources, sizes := fs.String("k", "1,2,3,4,8", ""), fs.String("b", "", "")
 	first, reps := fs.String("first", "", ""), fs.Int("reps", 7, "")
 	peer, file := fs.String("launch-peer", "", ""), fs.String("json", "", "")
-	child := fs.Bool("first-use-of", false, "") // hidden: the process that measures a first use; see device.Config.FirstUse
+	child := fs.Bool("first-use-of", false, "") // hidden: measures a first use; see device.Config.FirstUse
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
