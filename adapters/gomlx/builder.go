@@ -48,7 +48,7 @@ type op struct {
 	as    map[*level]backends.Op // the op of the backend below, at each level that uses it
 	value int                    // number of its value; −1 while no other level needs it and it is no output
 
-	// the level that computes it; nil for a parameter of the program, a constant or a collective's result
+	// the level that computes it; nil for a parameter of the program or a collective's result
 	home  *level
 	make  func(at *level) (backends.Op, error) // makes a constant at a level
 	shape shapes.Shape                         // where home is nil
