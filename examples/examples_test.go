@@ -1,4 +1,4 @@
-// Package examples has a test of all of them.
+// Package examples tests all examples.
 package examples
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An example can be copied out: in a module of its own it builds, its tests too, by what the packages of this module
-// promise.
+// An example can be copied out: it and its tests build in another module, so they use only what the packages of this
+// module promise.
 func TestCopiedOut(t *testing.T) {
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
@@ -22,7 +22,7 @@ func TestCopiedOut(t *testing.T) {
 	}
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
-	_, needs, _ := strings.Cut(string(mod), "\n") // versions of the test library and of what stands below us
+	_, needs, _ := strings.Cut(string(mod), "\n") // the versions of the modules that this module needs
 	list, err := filepath.Glob("*/*.go")
 	require.NoError(t, err)
 	dir, found := t.TempDir(), map[string]bool{}

@@ -15,22 +15,22 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// A Failure is the error of a program that could not be carried out. GoMLX's executors give a model's variables away
-// before a step, so that a step that fails leaves a model without them; a Failure still has them as they were.
+// A Failure is the error of a program that could not be carried out. GoMLX's executors donate a model's variables to a
+// step, so a step that fails leaves the model without them. A Failure still has these variables as they were.
 type Failure struct {
 	Program string
-	Err     error // of communication it is a *ringo.Error
+	Err     error // a *ringo.Error if communication failed
 
 	b      *Backend
-	inputs map[string]*buffer // that were donated, by the parameters' names
+	inputs map[string]*buffer // donated, by the names of their parameters
 }
 
 func (f *Failure) Error() string { return fmt.Sprintf("program %q: %v", f.Program, f.Err) }
 
-// Unwrap is what went wrong.
+// Unwrap is Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Restore gives a model its variables back, as they were before the step. Once it has done so it has no others to give.
+// Restore gives a model its variables back, as they were before the step. A second call gives nothing.
 func (f *Failure) Restore(model *mlctx.Context) error {
 	for v := range model.IterVariables() {
 		in := f.inputs[v.ParameterName()]
@@ -49,11 +49,11 @@ func (f *Failure) Restore(model *mlctx.Context) error {
 	return nil
 }
 
-// Recover goes on with the ranks that are left when a step or an Agree has failed for one that died, left or stopped:
-// it restores the model, Shrinks, and has all agree on the newest model, again and again if more ranks die meanwhile.
-// step is how many steps of this rank have succeeded; the result is how many all go on from. Every rank that is left
-// calls it, as each gets an error of its next step. Errors of another kind are returned as they are, as are those after
-// which there is no way to go on.
+// Recover goes on with the remaining ranks after a step or an Agree has failed since a rank died, left or stopped. It
+// restores the model, Shrinks, and has all ranks Agree on the newest model, again and again if more ranks die
+// meanwhile. Every remaining rank calls Recover, as the next step fails on each. step is the number of steps of this
+// rank that have succeeded; the result is the number of steps from which all ranks go on. failed is returned as it is
+// if no rank was lost, and together with the reason if the ranks cannot go on.
 func (b *Backend) Recover(ctx context.Context, model *mlctx.Context, step int, failed error) (int, error) {
 	if !lost(failed) {
 		return 0, failed
@@ -74,8 +74,8 @@ func (b *Backend) Recover(ctx context.Context, model *mlctx.Context, step int, f
 	}
 }
 
-// lost reports whether an error is of communication that others may have without a rank or a connection. Ranks that
-// disagree would do so again.
+// lost reports whether an error comes of a lost rank or connection, so that other ranks may go on. Other errors would
+// come again.
 func lost(err error) bool {
 	if _, ok := errors.AsType[*ringo.Error](err); !ok {
 		return false
@@ -89,7 +89,7 @@ func lost(err error) bool {
 	return true
 }
 
-// A variable is what goes before a variable's data.
+// A variable describes a variable. Ranks send descriptions before the data.
 type variable struct {
 	Scope, Name string
 	DType       dtypes.DType
@@ -99,11 +99,11 @@ type variable struct {
 
 func (v *variable) shape() shapes.Shape { return shapes.Make(v.DType, v.Dims...) }
 
-// Agree gives all ranks the model of the one that has done the most steps, the lowest rank of those. step is how many
-// steps of this rank have succeeded; the result is how many all go on from. All ranks call it: in the beginning, so
-// that all initialize the same model by the same random numbers; after Shrink; and when new ranks have come, for which
-// it makes the variables that they have not got (their context.Context is to be Checked(false)). A model is left alone
-// if the ranks do not all come to the end. Cost: two all-reduces of a number and a broadcast of the variables.
+// Agree gives all ranks the model of the rank with the most steps; of several, of the lowest. step is the number of
+// steps of this rank that have succeeded; the result is the number of steps from which all ranks go on. All ranks call
+// Agree: in the beginning, so that all initialize the same model by the same random numbers; after Shrink; and when new
+// ranks have come, whose missing variables it makes (their context.Context must be Checked(false)). A model changes
+// only once all variables have arrived. Cost: two all-reduces of a number and a broadcast of the variables.
 func (b *Backend) Agree(model *mlctx.Context, step int) (int, error) {
 	if !b.processes {
 		return 0, fmt.Errorf("gomlx: Agree: all ranks are this process and share a model: %w", ringo.ErrUnsupported)
@@ -145,8 +145,8 @@ func (b *Backend) Agree(model *mlctx.Context, step int) (int, error) {
 	return int(newest[0] >> maxVariables), assign(model, vars, data, root)
 }
 
-// maxVariables is the number of bits in which ranks tell each other how many variables they have. More steps have a
-// greater weight.
+// maxVariables is the number of bits for a rank's number of variables, below the bits for its number of steps: of ranks
+// with the same steps the one with the most variables is the newest.
 const maxVariables = 20
 
 // variablesOf are the variables that have a value.
@@ -211,7 +211,7 @@ func receive(comm *ringo.Comm, root int) (vars []variable, data []*tensors.Tenso
 	return vars, data, nil
 }
 
-// assign gives a model the variables that came. It changes nothing if one does not fit.
+// assign gives a model the variables of rank root. It changes nothing if one does not fit.
 func assign(model *mlctx.Context, vars []variable, data []*tensors.Tensor, root int) error {
 	for _, s := range vars {
 		if v := model.GetVariableByScopeAndName(s.Scope, s.Name); v != nil && !v.Shape().Equal(s.shape()) {

@@ -1,13 +1,13 @@
-// Package gomlx has GoMLX's programs communicate by Ringo: a Backend adds the collective operations of GoMLX's backend
-// interface to a backend that has none, as the one in pure Go, over goroutines, processes and hosts.
+// Package gomlx lets GoMLX's programs communicate by Ringo, over goroutines, processes and hosts: a Backend adds the
+// collective operations of GoMLX's backend interface to a backend without them, such as the one in pure Go.
 //
 //	backend, err := gomlx.Open(ctx, "", ringo.Config{}) // started by: ringo run -np 4 -- PROGRAM
 //	optimizer, err := gomlx.DataParallel(optimizers.Adam().Done())
 //	trainer := train.NewTrainer(backend, model, modelGraph, loss, optimizer, nil, nil)
 //	backend.Distribute(trainer)
 //
-// From there each process trains with its own part of each batch, and all have the same weights, bit for bit.
-// Backend.Recover has those that are left go on when a process dies.
+// Then each process trains with its own part of each batch, and all have the same weights, bit for bit. When a process
+// dies, the others go on by Backend.Recover.
 //
 // The trap: all ranks execute the same programs with collectives in the same order.
 package gomlx
@@ -29,14 +29,13 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// BackendName is the name under which GoMLX knows this backend: GOMLX_BACKEND=ringo has each process open the
-// communicator of its environment (ringo run, torchrun, mpirun), ringo:4 has four goroutines of this process be four
-// devices. Both compute in pure Go.
+// BackendName is the name of this backend in GoMLX. With GOMLX_BACKEND=ringo each process opens the communicator of its
+// environment (ringo run, torchrun, mpirun); with ringo:4 four goroutines of this process are four devices. Both
+// compute in pure Go.
 const BackendName = "ringo"
 
-// goConfig has the backend in pure Go execute one operation at a time: the ranks are what is parallel, and its
-// operations side by side are a data race in GoMLX 0.26 that the race detector finds. Large matrix products still use
-// all cores.
+// goConfig has the backend in pure Go execute one operation at a time. Ranks run in parallel anyway, and in GoMLX 0.26
+// the race detector finds a data race between operations in parallel. Large matrix products still use all cores.
 const goConfig = "ops_sequential"
 
 func init() {
@@ -45,16 +44,16 @@ func init() {
 	})
 }
 
-// A Backend is a backend of GoMLX with collectives. A device of it is a rank of a communicator. Either this process has
-// all ranks, each of which computes in a goroutine of its own: GoMLX's meshes and replica groups are those of its
-// devices. Or it has one rank, and other processes have the others: GoMLX's mesh has one device then, for its interface
-// wants the inputs of all devices of a mesh in one process, and a collective over that mesh is one of all ranks.
+// A Backend is a backend of GoMLX with collectives. Its devices are ranks of a communicator. Either this process has
+// all ranks, each in a goroutine: then GoMLX's meshes and replica groups name these devices. Or this process has one
+// rank: then GoMLX's mesh has one device, as GoMLX wants the inputs of all devices of a mesh in one process, and a
+// collective over that mesh is one of all ranks of all processes.
 type Backend struct {
 	inner     backends.Backend
 	mesh      *distributed.DeviceMesh
-	processes bool // the other ranks are elsewhere
+	processes bool // the other ranks are other processes
 
-	turn sync.Mutex // of the program that communicates
+	turn sync.Mutex // held by the program that communicates
 
 	mu    sync.Mutex
 	comms []*ringo.Comm            // by device
@@ -64,14 +63,14 @@ type Backend struct {
 
 var _ backends.Backend = (*Backend)(nil)
 
-// buffer is a buffer of the backend below that knows its device.
+// A buffer is a buffer of the backend below, with its device. inner is nil once it is freed.
 type buffer struct {
 	inner  backends.Buffer
 	device backends.DeviceNum
 }
 
-// New adds collectives over comms to a backend whose buffers are host memory. The comms are this process' only rank, or
-// all ranks of a communicator in their order (ringo.OpenLocal). The Backend closes them.
+// New adds collectives over comms to a backend whose buffers are host memory. comms are this process' only rank, or all
+// ranks of a communicator in their order (ringo.OpenLocal). The Backend closes comms.
 func New(inner backends.Backend, comms ...*ringo.Comm) (*Backend, error) {
 	if inner == nil || !inner.HasSharedBuffers() {
 		return nil, fmt.Errorf("gomlx: a backend is needed whose buffers are host memory, as simplego's are: %w",
@@ -89,8 +88,8 @@ func New(inner backends.Backend, comms ...*ringo.Comm) (*Backend, error) {
 	return b, nil
 }
 
-// Open makes a Backend that computes in pure Go. devices is the number of goroutines that are its devices, or empty:
-// then this process is one rank of the communicator that its environment gives.
+// Open makes a Backend that computes in pure Go. devices is the number of its devices, which are goroutines; if devices
+// is "", this process is one rank of its environment's communicator (ringo.OpenEnv).
 func Open(ctx context.Context, devices string, cfg ringo.Config) (*Backend, error) {
 	inner, err := simplego.New(goConfig)
 	if err != nil {
@@ -124,7 +123,7 @@ func Open(ctx context.Context, devices string, cfg ringo.Config) (*Backend, erro
 	return b, nil
 }
 
-// use has the devices be ranks of these communicators.
+// use makes comms the communicators of the devices.
 func (b *Backend) use(comms []*ringo.Comm) error {
 	for i, c := range comms {
 		if c == nil || len(comms) > 1 && (c.Rank() != i || c.Size() != len(comms)) {
@@ -145,31 +144,33 @@ func (b *Backend) use(comms []*ringo.Comm) error {
 	return nil
 }
 
-// Comm is the communicator of a device of this process, 0 if each process has one rank. After Shrink it is another.
+// Comm is the communicator of a device of this process; the device is 0 if each process has one rank. After Shrink and
+// Grow it is another communicator.
 func (b *Backend) Comm(device int) *ringo.Comm {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.comms[device]
 }
 
-// Mesh is the mesh of this process' devices, of one axis "replica". All executors that share a context.Context need the
-// same mesh.
+// Mesh is the mesh of this process' devices, with one axis "replica". All executors that share a context.Context need
+// the same mesh.
 func (b *Backend) Mesh() *distributed.DeviceMesh { return b.mesh }
 
-// Shrink goes on with the ranks that are left after one has died, as ringo's Comm.Shrink does: each of them calls it,
-// and they agree on where to go on (Agree). The programs that are compiled stay as they are, but for those with an
-// AllGather, which have to be built anew. It is for ranks that are processes; those of one process die together.
+// Shrink goes on with the remaining ranks after one has died, as ringo's Comm.Shrink does: each of them calls Shrink,
+// and then Agree. Compiled programs stay good, except programs with an AllGather, which must be built anew. Shrink is
+// for ranks that are processes; ranks of one process die together.
 func (b *Backend) Shrink(ctx context.Context) error {
 	return b.regroup("Shrink", func(old *ringo.Comm) (*ringo.Comm, error) { return old.Shrink(ctx) })
 }
 
-// Grow takes in new ranks, as ringo's Comm.Grow does: all ranks call it, one of them with an ID, with which the new
-// ones Open a communicator of the new size and make a Backend of it. Then all of them Agree.
+// Grow takes in new ranks up to size ranks, as ringo's Comm.Grow does. All ranks call Grow, one of them with an ID and
+// the others with nil. With that ID the new ranks Open a communicator of the new size and make a Backend of it. Then
+// all ranks call Agree.
 func (b *Backend) Grow(ctx context.Context, id *bootstrap.ID, size int) error {
 	return b.regroup("Grow", func(old *ringo.Comm) (*ringo.Comm, error) { return old.Grow(ctx, id, size) })
 }
 
-// regroup has the communicator be another.
+// regroup replaces the communicator.
 func (b *Backend) regroup(name string, change func(old *ringo.Comm) (*ringo.Comm, error)) error {
 	if !b.processes {
 		return fmt.Errorf("gomlx: %s: all %d ranks are this process: %w", name, len(b.comms), ringo.ErrUnsupported)
@@ -187,7 +188,7 @@ func (b *Backend) regroup(name string, change func(old *ringo.Comm) (*ringo.Comm
 	return old.Close()
 }
 
-// Close closes the communicators.
+// Close closes the communicators. A second call does nothing.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	comms, parts := b.comms, b.parts
@@ -227,7 +228,7 @@ func (b *Backend) Description() string {
 	return fmt.Sprintf("%s, %d ranks", b.inner.Description(), c.Size())
 }
 
-// NumDevices implements backends.Backend: how many ranks this process has.
+// NumDevices implements backends.Backend: it is the number of ranks of this process.
 func (b *Backend) NumDevices() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -257,14 +258,14 @@ func (b *Backend) Builder(name string) backends.Builder { return newBuilder(b, n
 
 // Finalize implements backends.Backend: Close, and the end of the backend below.
 func (b *Backend) Finalize() {
-	_ = b.Close() // who wants to hear of it calls Close before
+	_ = b.Close() // a caller who wants the error calls Close before
 	b.inner.Finalize()
 }
 
 // IsFinalized implements backends.Backend.
 func (b *Backend) IsFinalized() bool { return b.inner.IsFinalized() }
 
-// below is the backend's buffer behind one of ours.
+// below is x as a buffer of this backend that has not been freed.
 func below(x backends.Buffer) (*buffer, error) {
 	if b, ok := x.(*buffer); ok && b != nil && b.inner != nil {
 		return b, nil
@@ -272,7 +273,7 @@ func below(x backends.Buffer) (*buffer, error) {
 	return nil, fmt.Errorf("gomlx: %T is no buffer of this backend, or has been freed: %w", x, ringo.ErrInvalid)
 }
 
-// device finds numbers that no device has.
+// device refuses numbers that no device has.
 func (b *Backend) device(n backends.DeviceNum) error {
 	if n < 0 || int(n) >= b.NumDevices() {
 		return fmt.Errorf("gomlx: device %d of %d: %w", n, b.NumDevices(), ringo.ErrInvalid)

@@ -32,7 +32,7 @@ func devices(t testing.TB, n int) *Backend {
 	return b
 }
 
-// over is a backend of one rank.
+// over is a backend whose only device is the rank of c.
 func over(t testing.TB, c *ringo.Comm) *Backend {
 	inner, err := simplego.New(goConfig)
 	require.NoError(t, err)
@@ -41,7 +41,8 @@ func over(t testing.TB, c *ringo.Comm) *Backend {
 	return b
 }
 
-// spmd compiles and runs a graph. f has a parameter for each value of a device.
+// spmd compiles and runs a graph, for which f gets a parameter for each value of a device. values are those of device
+// 0, then of device 1, and so on.
 func spmd(t testing.TB, b *Backend, mesh *distributed.DeviceMesh,
 	f func(d *graph.DistributedOps, in []*graph.Node) []*graph.Node, values ...any) []*tensors.Tensor {
 	g := graph.NewGraph(b, t.Name())
@@ -58,7 +59,7 @@ func spmd(t testing.TB, b *Backend, mesh *distributed.DeviceMesh,
 	return g.Run(values...)
 }
 
-// All that GoMLX reduces, of all types that Ringo has.
+// All reductions of GoMLX, of all types of Ringo.
 func TestAllReduce(t *testing.T) {
 	b := devices(t, 3)
 	for _, tc := range []struct {
@@ -99,7 +100,7 @@ func TestAllReduce(t *testing.T) {
 	}
 }
 
-// Groups are those of the mesh's axes.
+// Collectives along axes of a mesh.
 func TestAlong(t *testing.T) {
 	b := devices(t, 6)
 	mesh, err := distributed.NewDeviceMesh([]int{2, 3}, []string{"data", "model"})
@@ -121,7 +122,7 @@ func TestAlong(t *testing.T) {
 	}
 }
 
-// The same over ranks that know nothing of each other but their communicator.
+// Ranks that share nothing but a communicator, as processes do.
 func TestRanks(t *testing.T) {
 	ringotest.Run(t, 3, func(c *ringo.Comm) {
 		b := over(t, c)
@@ -135,7 +136,7 @@ func TestRanks(t *testing.T) {
 	}, ringotest.Over(ringotest.Inproc, ringotest.TCP), ringotest.Leaks(false)) // simplego's pool ends with its last task
 }
 
-// Random programs give what a table of integers gives, wherever the collectives cut them.
+// Random programs have the results of the same operations on a table of integers, wherever collectives cut them.
 func TestRandomPrograms(t *testing.T) {
 	const ranks, width = 3, 5
 	b := devices(t, ranks)
@@ -166,7 +167,7 @@ func TestRandomPrograms(t *testing.T) {
 			x, y := rng.IntN(len(nodes)), rng.IntN(len(nodes))
 			var v [ranks]vector
 			switch kind := rng.IntN(8); {
-			case kind == 0 && made < params: // late ones, as an optimizer's variables are
+			case kind == 0 && made < params: // parameters may come late, as an optimizer's variables do
 				parameter()
 				continue
 			case kind == 1:
@@ -216,7 +217,7 @@ func TestRandomPrograms(t *testing.T) {
 			outs, outNodes = append(outs, k), append(outNodes, nodes[k])
 		}
 		g.Compile(outNodes...)
-		for range 2 { // what one run frees another may get
+		for range 2 { // the second run may get memory that the first has freed
 			args := make([]any, len(inputs))
 			for i, in := range inputs {
 				args[i] = in
@@ -230,7 +231,7 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// The collectives that GoMLX's graphs cannot reach are there for programs that are built without them.
+// Programs that are built without GoMLX's graphs can use AllGather and CollectiveBroadcast.
 func TestGatherAndBroadcast(t *testing.T) {
 	b := devices(t, 4)
 	run := func(build func(c Collectives, x backends.Op) backends.Op) (got []any) {
@@ -279,7 +280,7 @@ func TestGatherAndBroadcast(t *testing.T) {
 	}))
 }
 
-// An output may be there twice, be another's other name, an input, a constant, or what a collective gives.
+// An output may be there twice, be the same value under another op, an input, a constant, or a collective's result.
 func TestOutputs(t *testing.T) {
 	b := devices(t, 2)
 	p := b.Builder(t.Name())
@@ -300,7 +301,7 @@ func TestOutputs(t *testing.T) {
 			for i, want := range []int32{-n, -n, -n, -n, n, n, 5, 5, -3, -3} {
 				got := first(b.BufferData(outs[10*d+i])).([]int32)
 				require.Equal(t, []int32{want}, got, "output %d", i)
-				got[0] = 77 // is nobody else's
+				got[0] = 77 // no other output shares its memory
 			}
 			if !donate {
 				require.Equal(t, []int32{n}, first(b.BufferData(in[d])))
@@ -309,7 +310,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// Ranks whose programs differ are told so, and it is no failure to go on from.
+// Ranks whose programs differ get ErrMismatch, from which Recover does not go on.
 func TestProgramsDiffer(t *testing.T) {
 	ringotest.Run(t, 2, func(c *ringo.Comm) {
 		b := over(t, c)
@@ -328,8 +329,8 @@ func TestProgramsDiffer(t *testing.T) {
 	}, ringotest.Leaks(false))
 }
 
-// A program that gathers has a shape by the number of ranks: when one has left it is to be built anew, and says so. One
-// that reduces stays as it is.
+// The shape of a program with AllGather depends on the number of ranks. After a rank has left, it fails and says that
+// it must be built anew. A program with AllReduce stays good.
 func TestProgramOfMoreRanks(t *testing.T) {
 	ringotest.Run(t, 3, func(c *ringo.Comm) {
 		b := over(t, c)
@@ -367,7 +368,7 @@ func TestProgramOfMoreRanks(t *testing.T) {
 	}, ringotest.Leaks(false))
 }
 
-// What cannot be done is said when the program is built, with an error to branch on.
+// Building a program fails for operations that are not supported, with an error to branch on.
 func TestRefused(t *testing.T) {
 	b := devices(t, 2)
 	build := func() (backends.Builder, backends.Op) {

@@ -13,20 +13,20 @@ import (
 
 //go:generate go run ./internal/opsgen
 
-// A builder builds a program for a Backend. The program is cut into levels by its collectives: level 0 has all ops that
-// need the result of no collective, level 1 those that need results of collectives whose operands are of level 0, and
-// so on. Each level is a program of the backend below, between two levels Ringo carries out the collectives.
+// A builder builds a program for a Backend. Collectives cut the program into levels: level 0 has the ops that need no
+// collective's result, level 1 the ops that need results of collectives whose operands are of level 0, and so on. Each
+// level is a program of the backend below. Between two levels Ringo carries out the collectives.
 //
-// The collectives of a level are carried out in the order in which they were built, which is the same on all ranks, as
-// they build the same program.
+// The collectives of a level are carried out in the order in which they were built. That order is the same on all
+// ranks, as these build the same program.
 type builder struct {
 	backend  *Backend
 	name     string
 	levels   []*level
 	params   []*op // of the program, in their order
 	names    []string
-	values   int // so many values cross from one level to another, or come from outside, or leave
-	devices  int // that carry out the program together
+	values   int // number of values that cross levels, come from outside, or leave
+	devices  int // number of devices that carry out the program together
 	assigned []backends.DeviceNum
 	compiled bool
 }
@@ -36,8 +36,8 @@ type level struct {
 	backends.Builder // of the backend below
 	b                *builder
 	n                int
-	inputs           []*op // whose values its parameters have, in their order
-	outputs          []*op // of this level, whose values are needed elsewhere
+	inputs           []*op // the ops whose values are its parameters, in their order
+	outputs          []*op // ops of this level whose values are needed elsewhere
 	collectives      []*collective
 }
 
@@ -45,10 +45,10 @@ type level struct {
 type op struct {
 	b     *builder
 	n     int                    // the first level that can use it
-	as    map[*level]backends.Op // what it is at the levels that do
-	value int                    // among the program's values; −1 while no other level and nobody outside needs it
+	as    map[*level]backends.Op // the op of the backend below, at each level that uses it
+	value int                    // number of its value; −1 while no other level needs it and it is no output
 
-	// which computes it; nil if it is a parameter of the program or a result of a collective
+	// the level that computes it; nil for a parameter of the program or a collective's result
 	home  *level
 	make  func(at *level) (backends.Op, error) // makes a constant at a level
 	shape shapes.Shape                         // where home is nil
@@ -60,7 +60,7 @@ func newBuilder(b *Backend, name string) *builder {
 	return p
 }
 
-// level is the level of a number. There may be one more than before.
+// level is level n, which is added if it is the next one.
 func (b *builder) level(n int) *level {
 	if n == len(b.levels) {
 		name := b.name
@@ -72,7 +72,7 @@ func (b *builder) level(n int) *level {
 	return b.levels[n]
 }
 
-// check finds ops that are none of this program's.
+// check refuses ops of other programs, and any op after Compile.
 func (b *builder) check(name string, ops ...backends.Op) error {
 	if b.compiled {
 		return fmt.Errorf("%s: program %q is compiled and takes no more: %w", name, b.name, ringo.ErrInvalid)
@@ -85,7 +85,8 @@ func (b *builder) check(name string, ops ...backends.Op) error {
 	return nil
 }
 
-// place finds the level at which an operation on some ops is carried out, and has each of them be what it is there.
+// place finds the level that carries out an operation on ops, and replaces each op by the op of the backend below
+// there.
 func (b *builder) place(name string, refs ...*backends.Op) (*level, error) {
 	ops := make([]backends.Op, len(refs))
 	for i, r := range refs {
@@ -109,7 +110,7 @@ func (b *builder) place(name string, refs ...*backends.Op) (*level, error) {
 	return at, nil
 }
 
-// pointers adds pointers to the elements of a list.
+// pointers appends pointers to the elements of list to refs.
 func pointers(refs []*backends.Op, list []backends.Op) []*backends.Op {
 	for i := range list {
 		refs = append(refs, &list[i])
@@ -117,7 +118,7 @@ func pointers(refs []*backends.Op, list []backends.Op) []*backends.Op {
 	return refs
 }
 
-// operand is an op at this level, where a parameter brings its value if an earlier level computes it.
+// operand is an op at this level. If an earlier level computes it, a parameter brings its value.
 func (l *level) operand(o *op) (backends.Op, error) {
 	if inner, ok := o.as[l]; ok {
 		return inner, nil
@@ -135,7 +136,7 @@ func (l *level) operand(o *op) (backends.Op, error) {
 	return inner, err
 }
 
-// bring has the value of an op be a parameter of this level.
+// bring makes a parameter of this level for the value of an op.
 func (l *level) bring(o *op) (backends.Op, error) {
 	shape, err := o.shapeOf()
 	if err != nil {
@@ -148,7 +149,7 @@ func (l *level) bring(o *op) (backends.Op, error) {
 	return inner, err
 }
 
-// valueOf is the number of the op's value, which its level has to give away from now on.
+// valueOf is the number of the op's value, which becomes an output of its level.
 func (b *builder) valueOf(o *op) int {
 	if o.value < 0 {
 		o.value = b.values
@@ -158,7 +159,7 @@ func (b *builder) valueOf(o *op) int {
 	return o.value
 }
 
-// given is an op whose value no level computes.
+// given is an op whose value no level computes, for levels from n on.
 func (b *builder) given(n int, shape shapes.Shape) *op {
 	o := &op{b: b, n: n, as: map[*level]backends.Op{}, value: b.values, shape: shape}
 	b.values++
@@ -211,8 +212,8 @@ func (b *builder) OpShape(o backends.Op) (shapes.Shape, error) {
 	return p.shapeOf()
 }
 
-// Parameter implements backends.Builder. A device has its own part of what is sharded, so the sharding changes nothing
-// here. Each level that uses the parameter has one of its own.
+// Parameter implements backends.Builder. Each device gets its own part of a sharded input, so the sharding changes
+// nothing here. Each level that uses the parameter has its own parameter for it.
 func (b *builder) Parameter(name string, shape shapes.Shape, _ *backends.ShardingSpec) (backends.Op, error) {
 	if err := b.check("Parameter"); err != nil {
 		return nil, err
@@ -226,7 +227,7 @@ func (b *builder) Parameter(name string, shape shapes.Shape, _ *backends.Shardin
 	return o, nil
 }
 
-// Constant implements backends.Builder. Each level that uses the constant has one of its own.
+// Constant implements backends.Builder. Each level that uses the constant makes it anew.
 func (b *builder) Constant(flat any, dims ...int) (backends.Op, error) {
 	if err := b.check("Constant"); err != nil {
 		return nil, err
@@ -261,7 +262,7 @@ func (b *builder) DistributedSPMD(devices int) error {
 	return nil
 }
 
-// DistributedAutoSharding implements backends.Builder: it is refused.
+// DistributedAutoSharding implements backends.Builder. It is not supported.
 func (b *builder) DistributedAutoSharding(...backends.Mesh) error {
 	return fmt.Errorf("DistributedAutoSharding: nothing divides programs here, use SPMD and AllReduce: %w",
 		ringo.ErrUnsupported)

@@ -15,11 +15,11 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Collectives are the collective operations of a backends.Builder of a Backend. AllReduce is GoMLX's. The other two
-// stand in GoMLX's interface as comments, with these signatures, and its graphs cannot reach them yet: they are for
-// programs that are built with a backends.Builder. Replica groups are lists of devices, as their numbers in the
-// program's device assignment, that do the operation among themselves. With ranks that are processes a group's device
-// is the one of this process, and the operation is one of all ranks.
+// Collectives are the collective operations of a Backend's Builder. AllReduce is GoMLX's. The other two are comments in
+// GoMLX's interface, with these signatures, and its graphs cannot reach them yet: they are for programs that are built
+// with a backends.Builder. A replica group is a list of devices that do the operation among themselves, by their
+// numbers in the program's device assignment. If ranks are processes, the only group is device 0, and the operation is
+// one of all ranks.
 type Collectives interface {
 	// AllReduce gives each device of a group the operands of all of them, reduced element by element.
 	AllReduce(operands []backends.Op, reduction backends.ReduceOpType, replicaGroups [][]int) ([]backends.Op, error)
@@ -41,10 +41,10 @@ type collective struct {
 	shapes  []shapes.Shape // of the results
 	op      ringo.RedOp
 	groups  [][]int
-	members int // of the largest group, as it was when the program was built
+	members int // number of members of the largest group when the program was built
 }
 
-// types are the elements that Ringo reduces, by GoMLX's names.
+// types are the types of elements that Ringo reduces, by GoMLX's names.
 var types = map[dtypes.DType]ringo.DataType{
 	dtypes.Int8: ringo.Int8, dtypes.Int32: ringo.Int32, dtypes.Int64: ringo.Int64,
 	dtypes.Uint8: ringo.Uint8, dtypes.Uint32: ringo.Uint32, dtypes.Uint64: ringo.Uint64,
@@ -91,7 +91,7 @@ func (b *builder) AllGather(operands []backends.Op, gatherAxis int, replicaGroup
 	if err != nil {
 		return nil, err
 	}
-	// What came is [members, dims...]. The members' axis moves before the gathered one, and becomes one with it.
+	// A result is [members, dims...]. The axis of members moves before the gathered axis and is merged with it.
 	for i, r := range results {
 		dims := c.shapes[i].Dimensions
 		order := []int{}
@@ -122,7 +122,8 @@ func (b *builder) CollectiveBroadcast(operand backends.Op, replicaGroups [][]int
 	return results[0], nil
 }
 
-// communicate adds a collective, whose results are of the next level. result is the shape of an operand's result.
+// communicate adds a collective, whose results are for the next level. result tells the shape of a result from the
+// operand's.
 func (b *builder) communicate(c *collective, operands []backends.Op,
 	result func(s shapes.Shape, members int) (shapes.Shape, error)) ([]backends.Op, error) {
 	name := c.kind.String()
@@ -158,7 +159,7 @@ func (b *builder) communicate(c *collective, operands []backends.Op,
 	return results, nil
 }
 
-// checkGroups finds groups that are none of the program's devices.
+// checkGroups refuses groups that are not of the program's devices. No groups become one of all devices.
 func (b *builder) checkGroups(c *collective) error {
 	if b.devices != b.backend.NumDevices() {
 		return fmt.Errorf("a program of %d of %d devices cannot communicate, the others would not come; use a mesh of all: "+
@@ -195,7 +196,7 @@ func (b *builder) checkGroups(c *collective) error {
 	return nil
 }
 
-// run carries out a device's part. ins are whole buffers of the backend below, which outs may be too.
+// run carries out a device's part. ins and outs are the data of buffers of the backend below, and may be the same.
 func (c *collective) run(b *Backend, device, index int, ins, outs []any) error {
 	comm, err := b.part(device, index, c.groups)
 	if err != nil {
@@ -216,7 +217,7 @@ func (c *collective) run(b *Backend, device, index int, ins, outs []any) error {
 		in, out := bytesOf(ins[i]), bytesOf(outs[i])
 		t, ok := types[c.shapes[i].DType]
 		if !ok || c.kind != ringo.KindAllReduce {
-			t = ringo.Uint8 // bytes that are only moved; bools, whose Max is or and whose Min is and
+			t = ringo.Uint8 // bytes that are only moved, or bools: their Max is "or", their Min is "and"
 		}
 		count := len(in) / t.Size()
 		if count == 0 {
@@ -234,8 +235,8 @@ func bytesOf(flat any) []byte {
 	return unsafe.Slice((*byte)(v.UnsafePointer()), v.Len()*int(v.Type().Elem().Size()))
 }
 
-// part is the communicator of the group that a device of this process is in, nil if it is in none. index is the
-// device's number in the program. All ranks get there together, the first time they split the communicator of all.
+// part is the communicator of the group of a device of this process, nil if the device is in no group. index is the
+// device's number in the program. All ranks call part at the same time; the first time it splits their communicator.
 func (b *Backend) part(device, index int, groups [][]int) (*ringo.Comm, error) {
 	whole := b.Comm(device)
 	if b.processes || len(groups) == 1 && len(groups[0]) == whole.Size() {

@@ -12,17 +12,17 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// An executable is a compiled program: levels and collectives by turns.
+// An executable is a compiled program: steps that are levels or collectives. Values have numbers.
 type executable struct {
 	b         *Backend
 	name      string
 	names     []string // of the parameters
 	shapes    []shapes.Shape
-	params    []int // their values
+	params    []int // the parameters' values
 	outputs   []int
 	outShapes []shapes.Shape
 	steps     []step
-	last      []int // by value, the last step that needs it; len(steps) if it leaves
+	last      []int // by value: the last step that needs it; len(steps) for an output
 	devices   int
 	assigned  []backends.DeviceNum
 	ended     bool // by Finalize
@@ -85,8 +85,8 @@ func (b *builder) Compile(outputs []backends.Op, _ []*backends.ShardingSpec) (ba
 	return e, nil
 }
 
-// compile compiles a level. The backend below refuses an output that is there twice, as two ops that are one there are,
-// and wants no parameter to come after the last output: a copy of an output ends the program.
+// compile compiles a level. The backend below refuses an output that is there twice, even under two ops, and a
+// parameter that comes after the last output. So a copied output ends the program: the smallest.
 func (l *level) compile() (step, error) {
 	outs := make([]backends.Op, len(l.outputs))
 	sizes := make([]int, len(outs))
@@ -128,7 +128,7 @@ func (e *executable) Finalize() {
 		return
 	}
 	for _, s := range e.steps {
-		if s.level != nil { // it is none where communication comes
+		if s.level != nil { // a collective has no level
 			s.level.Finalize()
 		}
 	}
@@ -141,9 +141,9 @@ func (e *executable) Inputs() (names []string, inputShapes []shapes.Shape) { ret
 // Outputs implements backends.Executable.
 func (e *executable) Outputs() []shapes.Shape { return e.outShapes }
 
-// Execute implements backends.Executable. Programs with collectives of one backend are executed one after the other;
-// their order has to be the same on all ranks. The error of a step is a *Failure, which has the donated inputs if the
-// last collective did not succeed.
+// Execute implements backends.Executable. Programs with collectives of one Backend are executed one after the other;
+// the order must be the same on all ranks. The error of a step is a *Failure, which has the donated inputs unless the
+// last collective had succeeded.
 func (e *executable) Execute(inputs []backends.Buffer, donate []bool,
 	defaultDevice backends.DeviceNum) ([]backends.Buffer, error) {
 	if e.ended {
@@ -197,7 +197,7 @@ func (e *executable) Execute(inputs []backends.Buffer, donate []bool,
 	return outputs, nil
 }
 
-// cause is the error of the device that failed first: the others have only heard of it.
+// cause is the error of the device that failed first. The other devices only report a failed peer.
 func cause(errs []error) error {
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, ringo.ErrPeer) {
@@ -215,21 +215,21 @@ type run struct {
 	values []value
 }
 
-// A value is what a level or a collective has made, or an input. The run may change and free it if it is the run's own;
-// an input only when all communication has succeeded.
+// A value is a result of a level or a collective, or an input. The run may change and free its own values, and donated
+// inputs only when all communication has succeeded.
 type value struct {
 	buffer backends.Buffer // of the backend below
 	own    bool
 	input  bool
 }
 
-// spent reports whether step i is the last that needs a value, and may change it.
+// spent reports whether step i is the last step that needs value v, and may change it.
 func (r *run) spent(v, i int) bool {
 	x := &r.values[v]
 	return x.own && r.e.last[v] == i && (!x.input || i > r.e.talks)
 }
 
-// take takes the inputs.
+// take checks the inputs and makes them values; donated ones become the run's own.
 func (r *run) take(inputs []backends.Buffer, donate []bool) error {
 	r.values = make([]value, len(r.e.last))
 	for i, in := range inputs {
@@ -254,7 +254,7 @@ func (r *run) take(inputs []backends.Buffer, donate []bool) error {
 	return nil
 }
 
-// run carries out all steps. What it owns is free after an error, but for the inputs.
+// run carries out all steps. After an error the run's own values are freed, except inputs that a Failure has.
 func (r *run) run() error {
 	for i, s := range r.e.steps {
 		var err error
@@ -299,7 +299,7 @@ func (r *run) compute(i int, s step) error {
 	return nil
 }
 
-// communicate carries out a collective, in place where the operand is needed no more.
+// communicate carries out a collective, in place if the operand is not needed any more.
 func (r *run) communicate(i int, s step) error {
 	inner := r.e.b.inner
 	ins, outs := make([]any, len(s.ins)), make([]any, len(s.ins))
@@ -332,7 +332,8 @@ func (r *run) communicate(i int, s step) error {
 	return err
 }
 
-// leave gives away the outputs, and frees the rest. A value that leaves twice, or is not the run's own, is copied.
+// leave returns the outputs and frees the other values. An output that is there twice, or is not the run's own, is
+// copied.
 func (r *run) leave() ([]backends.Buffer, error) {
 	outs := make([]backends.Buffer, len(r.e.outputs))
 	for i, v := range r.e.outputs {
@@ -354,11 +355,11 @@ func (r *run) leave() ([]backends.Buffer, error) {
 	return outs, nil
 }
 
-// free frees what is left of the run's own.
+// free frees the values that are still the run's own.
 func (r *run) free() {
 	for v, x := range r.values {
 		if x.own {
-			_ = r.e.b.inner.BufferFinalize(x.buffer) // freed already if the backend below has failed: nothing is lost
+			_ = r.e.b.inner.BufferFinalize(x.buffer) // an error means that the backend below has freed it
 			r.values[v] = value{}
 		}
 	}

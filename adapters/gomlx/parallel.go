@@ -14,19 +14,19 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// A parallel is an optimizer that has the mean of all ranks' gradients.
+// A parallel is an optimizer that gives another one the mean of all ranks' gradients.
 type parallel struct {
 	optimizers.Interface
 	with train.OptimizeWithGradients
 }
 
-// DataParallel is an optimizer that gives another one the mean of all ranks' gradients: each rank trains with its own
-// part of a batch, and all ranks change their weights by the same bits. Ranks have equal shares of a batch, or else
-// their examples have different weights. GoMLX's optimizers all can be given gradients (train.OptimizeWithGradients);
-// one that cannot is refused.
+// DataParallel is an optimizer that gives optimizer o the mean of all ranks' gradients: each rank trains with its own
+// part of a batch, and all ranks change their weights in the same way, bit for bit. All ranks should have equal parts
+// of a batch, as examples of smaller parts weigh more. The error is ringo.ErrUnsupported if o cannot be given gradients
+// (train.OptimizeWithGradients); all of GoMLX's optimizers can.
 //
-// Its graphs have to be SPMD, see Backend.Distribute. Cost: an all-reduce of all gradients, and of one number more,
-// which counts the ranks, as they may become fewer (Shrink) after the graph is built.
+// Its graphs must be SPMD, see Backend.Distribute. Cost: an all-reduce of all gradients and of one more number, which
+// counts the ranks, as Shrink may make them fewer after the graph is built.
 func DataParallel(o optimizers.Interface) (optimizers.Interface, error) {
 	with, ok := o.(train.OptimizeWithGradients)
 	if !ok {
@@ -69,7 +69,7 @@ func mean(values []*graph.Node) []*graph.Node {
 	return sums[:len(values)]
 }
 
-// Distribute has the graphs of a trainer be SPMD over the backend's mesh. It comes before the trainer's first step.
+// Distribute makes the graphs of a trainer SPMD over the backend's mesh. Call it before the trainer's first step.
 func (b *Backend) Distribute(t *train.Trainer) {
 	t.OnExecCreation(func(e *mlctx.Exec, _ train.GraphType) { e.SPMD(b.mesh) })
 }

@@ -28,7 +28,7 @@ import (
 
 const rows, features = 12, 3
 
-// lines are points of a line in space, with a different one for each step.
+// lines are a rank's points of a batch, with different points for each step: y is linear in x.
 func lines(step, rank, ranks int) (x, y *tensors.Tensor) {
 	n := rows / ranks
 	xs, ys := make([]float32, n*features), make([]float32, n)
@@ -43,7 +43,7 @@ func lines(step, rank, ranks int) (x, y *tensors.Tensor) {
 	return tensors.FromFlatDataAndDimensions(xs, n, features), tensors.FromFlatDataAndDimensions(ys, n, 1)
 }
 
-// Adam hardly notices gradients that are too large, and has variables of its own. SGD is the other way round.
+// Adam has variables of its own, but hardly depends on the size of gradients. SGD depends on it, and has none.
 func adam() optimizers.Interface { return optimizers.Adam().LearningRate(0.05).Done() }
 func sgd() optimizers.Interface {
 	return optimizers.StochasticGradientDescent().WithLearningRate(0.01).WithDecay(false).Done()
@@ -73,7 +73,7 @@ func weights(t testing.TB, model *mlctx.Context) (all []float32) {
 	return all
 }
 
-// alone is what one rank learns from the whole of each batch.
+// alone is the weights that one rank learns from whole batches.
 func alone(t testing.TB, steps int, optimizer func() optimizers.Interface) []float32 {
 	b := devices(t, 1)
 	model, trainer := linear(t, b, optimizer)
@@ -86,7 +86,7 @@ func alone(t testing.TB, steps int, optimizer func() optimizers.Interface) []flo
 	return weights(t, model)
 }
 
-// Ranks learn from their parts of a batch what one learns from the whole.
+// Ranks learn the same weights from their parts of batches as one rank from whole batches.
 func TestTrainRanks(t *testing.T) {
 	for _, optimizer := range []func() optimizers.Interface{adam, sgd} {
 		const steps = 20
@@ -116,7 +116,7 @@ func TestTrainRanks(t *testing.T) {
 	}
 }
 
-// GoMLX's own distributed step does the same on devices that are goroutines, also with gradients of several steps.
+// GoMLX's own distributed step learns the same on devices that are goroutines.
 func TestTrainDevices(t *testing.T) {
 	const steps = 20
 	want := alone(t, steps, sgd)
@@ -149,7 +149,7 @@ func TestTrainDevices(t *testing.T) {
 	require.InDeltaSlice(t, want, weights(t, model), 1e-4)
 }
 
-// A rank dies in the middle of a step, the others go on as if it had not been there.
+// A rank dies in the middle of a step. The others go on as if they had been alone from the start.
 func TestRecover(t *testing.T) {
 	for _, dies := range []int{0, 8} {
 		const steps = 16
@@ -160,7 +160,7 @@ func TestRecover(t *testing.T) {
 			require.NoError(t, model.SetRNGStateFromSeed(7))
 			step, failed := b.Agree(model, 0)
 			for step < steps || failed != nil {
-				if failed != nil { // of Agree too, if rank 1 was through with it before others were
+				if failed != nil { // Agree may fail too, if rank 1 was done with it before others
 					require.ErrorIs(t, failed, ringo.ErrPeer)
 					require.ErrorContains(t, failed, "rank 1")
 					var err error
@@ -210,7 +210,7 @@ func TestAgree(t *testing.T) {
 		require.True(t, x.Trainable)
 		require.False(t, flag.Trainable)
 
-		built := mlctx.New().Checked(false) // who has more variables after as many steps has built its program
+		built := mlctx.New().Checked(false) // more variables after the same steps: this rank has built its program
 		if c.Rank() == 2 {
 			built.VariableWithValue("z", int64(9))
 		}
@@ -233,7 +233,7 @@ func TestAgree(t *testing.T) {
 	}, ringotest.Leaks(false))
 }
 
-// A rank that comes in the middle of the training learns on with the others.
+// A rank that comes in the middle of the training goes on learning with the others.
 func TestGrow(t *testing.T) {
 	const steps = 12
 	want := alone(t, steps, sgd)
@@ -281,7 +281,7 @@ func TestGrow(t *testing.T) {
 	}, ringotest.Leaks(false))
 }
 
-// Errors that have nothing to do with a lost rank are none to go on from.
+// Recover does not go on from errors that have nothing to do with a lost rank.
 func TestNotLost(t *testing.T) {
 	b := devices(t, 1)
 	odd := errors.New("odd")
@@ -296,7 +296,7 @@ func TestNotLost(t *testing.T) {
 	require.ErrorIs(t, err, ringo.ErrUnsupported)
 }
 
-// rigid is an optimizer that wants a loss.
+// rigid is an optimizer that cannot be given gradients.
 type rigid struct{ optimizers.Interface }
 
 func TestOptimizers(t *testing.T) {
@@ -338,10 +338,10 @@ func TestAccumulate(t *testing.T) {
 	}, ringotest.Leaks(false))
 }
 
-// failing is a backend in pure Go one of whose programs fails.
+// failing is a backend in pure Go whose programs fail after left executions.
 type failing struct {
 	backends.Backend
-	left *atomic.Int32 // so many executions succeed
+	left *atomic.Int32 // number of executions that will succeed
 }
 
 type failingBuilder struct {
@@ -373,8 +373,8 @@ func (f failingExecutable) Execute(inputs []backends.Buffer, donate []bool, d ba
 	return f.Executable.Execute(inputs, donate, d)
 }
 
-// A level that fails on one device ends the program on all, with the cause. What was donated is in the error while it
-// was needed, and not after the last collective.
+// A level that fails on one device ends the program on all devices, with the cause. The error has the donated inputs if
+// the level is before the last collective, else not.
 func TestFailingBackend(t *testing.T) {
 	for left, kept := range []bool{true, true, false, false} { // two devices, two levels
 		inner, err := simplego.New("")

@@ -1,5 +1,5 @@
-// Package ringootel gives the calls of Ringo's communicators to OpenTelemetry, as metrics and, where they are wanted,
-// as spans. It is for programs that export telemetry.
+// Package ringootel reports the calls of Ringo's communicators to OpenTelemetry, as metrics, as spans or both. It is
+// for programs that export telemetry.
 //
 // New makes a trace.Observer for ringo.Config.Observer. Its instruments are
 //
@@ -8,12 +8,12 @@
 //	ringo.call.active     up-down counter     by ringo.comm, ringo.rank: calls that have begun and not ended
 //	ringo.wait.duration   counter, s          by ringo.comm, ringo.rank, ringo.peer: how long rank has waited for peer
 //
-// ringo.comm numbers the communicators in the order of their first calls; those above Options.MaxComms share "more",
-// without ringo.peer. In spans it is the communicator's ID. ringo.memory is host or gpu; error.type is "error" for
-// calls that failed, and absent otherwise.
+// ringo.comm is the number of a communicator, in the order of their first calls; communicators beyond Options.MaxComms
+// share "more", without ringo.peer. In spans ringo.comm is the communicator's ID. ringo.memory is host or gpu;
+// error.type is "error" for calls that failed, and absent otherwise.
 //
-// The trap: a span for each call takes some µs and allocates, so it is for programs that make few; metrics take less
-// than a µs.
+// The trap: a span takes some µs for each call and allocates, so spans are for programs with few calls. Metrics take
+// less than 1 µs a call.
 package ringootel
 
 import (
@@ -37,11 +37,11 @@ const scope = "github.com/ringo-go/ringo/adapters/ringootel"
 type Options struct {
 	Meters metric.MeterProvider     // nil for no metrics
 	Tracer oteltrace.TracerProvider // nil for no spans
-	// Context is what spans are in, the background's by default: of a span, they are children.
+	// Context is the parent of spans: they are children of the span in it, if there is one (default context.Background).
 	Context context.Context
-	// MaxPeers is the size of a communicator up to which waits are told by peer (default 64).
+	// MaxPeers is the greatest size of a communicator whose waits are counted by peer (default 64).
 	MaxPeers int
-	// MaxComms is how many communicators have metrics of their own (default 8).
+	// MaxComms is the number of communicators that have metrics of their own (default 8).
 	MaxComms int
 }
 
@@ -56,14 +56,14 @@ type observer struct {
 	known    series.Table[attributes]
 }
 
-// attributes are those of a series.
+// attributes are the attributes of a series, for spans and for metrics.
 type attributes struct {
 	of         series.Series
 	list       []attribute.KeyValue
 	ok, failed []metric.RecordOption
 }
 
-// A track is what an observer keeps of a trace.Call's Track.
+// A track is kept in trace.Call.Own, for the calls of one Track.
 type track struct {
 	comm  string
 	rank  []metric.AddOption
@@ -71,7 +71,7 @@ type track struct {
 	last  *attributes
 }
 
-// New makes an Observer. It may be that of any number of communicators.
+// New makes an Observer, which any number of communicators may share. The error is of making the instruments.
 func New(o Options) (trace.Observer, error) {
 	if o.Context == nil {
 		o.Context = context.Background()
@@ -143,7 +143,7 @@ func (x *observer) End(c *trace.Call) {
 	}
 }
 
-// span is the span of a call that has ended.
+// span exports the span of a call that has ended.
 func (x *observer) span(c *trace.Call, a *attributes) {
 	_, s := x.tracer.Start(x.Context, c.Kind, oteltrace.WithTimestamp(time.Unix(0, c.Start)),
 		oteltrace.WithAttributes(a.list...))

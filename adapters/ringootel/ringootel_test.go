@@ -22,7 +22,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// call is what a communicator does of a call.
+// call reports a call to an observer, as a communicator does.
 func call(o trace.Observer, c *trace.Call, kind string, bytes int, err error) {
 	c.Reset()
 	c.Kind, c.Algo, c.Bytes = kind, "ring", bytes
@@ -34,7 +34,7 @@ func call(o trace.Observer, c *trace.Call, kind string, bytes int, err error) {
 	o.End(c)
 }
 
-// value finds the value of a metric by its attributes, in words.
+// values are the values of all metrics, by name and attributes.
 func values(t testing.TB, reader sdkmetric.Reader) map[string]float64 {
 	var all metricdata.ResourceMetrics
 	require.NoError(t, reader.Collect(context.Background(), &all))
@@ -81,7 +81,7 @@ func TestMetrics(t *testing.T) {
 	call(o, b, "AllReduce", 1, nil)
 	call(o, g, "AllReduce", 512, nil)
 	g.Reset()
-	o.Begin(g) // and it goes on
+	o.Begin(g) // and does not end
 	of := func(rank int, memory string) string {
 		return fmt.Sprintf("ringo.algorithm=ring,ringo.comm=%d,ringo.kind=AllReduce,ringo.memory=%s,ringo.rank=%d", rank/7,
 			memory, rank)

@@ -1,4 +1,4 @@
-// Package ringoprom gives the calls of Ringo's communicators to Prometheus: it is for programs that serve metrics.
+// Package ringoprom reports the calls of Ringo's communicators to Prometheus. It is for programs that serve metrics.
 //
 // A Metrics is a trace.Observer, for ringo.Config.Observer, and a prometheus.Collector. It has
 //
@@ -8,12 +8,13 @@
 //	ringo_call_seconds{comm,rank,kind,algorithm,memory}                histogram
 //	ringo_wait_seconds_total{comm,rank,peer}                           counter: how long rank has waited for peer
 //
-// comm numbers the communicators in the order of their first calls, so 0 is the one that the program opened first;
-// those above Options.MaxComms share "more". memory is host or gpu. A call takes some 0.3 µs more, and allocates
-// nothing after the first of its kind.
+// comm is the number of a communicator, in the order of their first calls: 0 is the first one that was used.
+// Communicators beyond Options.MaxComms share "more". memory is host or gpu. A call takes about 0.3 µs more, and
+// allocates nothing after the first of its kind.
 //
-// The trap: series. A process has as many of ringo_wait_seconds_total for each communicator as it has ranks, times all
-// ranks; above Options.MaxPeers, and for "more", there is one for all peers, with an empty label.
+// The trap is the number of series. ringo_wait_seconds_total has for each communicator a series for each pair of one of
+// the process' ranks and any rank. For communicators of more than Options.MaxPeers ranks, and for "more", a rank has
+// one series for all peers, with an empty label.
 package ringoprom
 
 import (
@@ -29,11 +30,11 @@ import (
 type Options struct {
 	// Labels are put on all metrics, such as the name of the job.
 	Labels prometheus.Labels
-	// Buckets are those of ringo_call_seconds; by default from 1 µs to 17 s, by factors of 4.
+	// Buckets are the bounds of ringo_call_seconds, in seconds (default 1 µs to 17 s, by factors of 4).
 	Buckets []float64
-	// MaxPeers is the size of a communicator up to which waits are told by peer (default 64).
+	// MaxPeers is the greatest size of a communicator whose waits are counted by peer (default 64).
 	MaxPeers int
-	// MaxComms is how many communicators have metrics of their own (default 8).
+	// MaxComms is the number of communicators that have metrics of their own (default 8).
 	MaxComms int
 }
 
@@ -49,7 +50,7 @@ type Metrics struct {
 	known    series.Table[metrics]
 }
 
-// metrics are those of a series.
+// metrics are the metrics of a series.
 type metrics struct {
 	of         series.Series
 	ok, failed prometheus.Counter
@@ -57,7 +58,7 @@ type metrics struct {
 	seconds    prometheus.Observer
 }
 
-// A track is what an observer keeps of a trace.Call's Track.
+// A track is kept in trace.Call.Own, for the calls of one Track.
 type track struct {
 	comm     string
 	progress prometheus.Gauge
@@ -65,7 +66,7 @@ type track struct {
 	last     *metrics
 }
 
-// New makes a Metrics, which is still to be registered with Prometheus.
+// New makes a Metrics. The caller registers it with Prometheus.
 func New(o Options) *Metrics {
 	if o.Buckets == nil {
 		o.Buckets = prometheus.ExponentialBuckets(1e-6, 4, 13)
@@ -139,7 +140,7 @@ func (m *Metrics) track(c *trace.Call) *track {
 	}
 }
 
-// metrics makes those of a series.
+// metrics makes the metrics of a series.
 func (m *Metrics) metrics(s series.Series) *metrics {
 	of := []string{s.Comm, strconv.Itoa(s.Rank), s.Kind, s.Algo, s.Memory()}
 	return &metrics{

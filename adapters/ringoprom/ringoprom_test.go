@@ -19,7 +19,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// call is what a communicator does of a call.
+// call reports a call to an observer, as a communicator does.
 func call(m *ringoprom.Metrics, c *trace.Call, kind string, bytes int, err error) {
 	c.Reset()
 	c.Kind, c.Algo, c.Bytes = kind, "ring", bytes
@@ -45,7 +45,7 @@ func TestMetrics(t *testing.T) {
 	call(m, b, "AllReduce", 512, nil)
 	call(m, c, "AllReduce", 1, nil)
 	b.Reset()
-	m.Begin(b) // and it goes on
+	m.Begin(b) // and does not end
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP ringo_bytes_total Bytes of the larger buffer of calls.
 # TYPE ringo_bytes_total counter

@@ -1,5 +1,5 @@
-"""Times of the operations of a process group, Ringo beside Gloo: bench.py [RANKS] [MOST BYTES]. Each number is the best median
-of rounds that the two take in turns, in µs."""
+"""Times of the operations of a process group, Ringo beside Gloo: bench.py [RANKS] [MOST BYTES]. Ringo and Gloo take rounds
+in turns. Each number is the best median of a round, in µs."""
 
 import datetime
 import os
@@ -24,7 +24,7 @@ def rounds(dist, torch, group, f, least):
 
 
 def opener(dist, torch_ringo, backend, store, rank, size):
-    """A group without torch's bookkeeping, whose barrier sleeps for 10 ms before torch 2.1."""
+    """A process group, opened without torch's init_process_group, whose barrier sleeps for 10 ms before torch 2.1."""
     limit = datetime.timedelta(minutes=5)
     return (torch_ringo.ProcessGroup if backend == "ringo" else dist.ProcessGroupGloo)(store, rank, size, limit)
 

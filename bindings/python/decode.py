@@ -1,13 +1,13 @@
-"""Greedy decoding of a Llama-like model in tensor parallel, to measure what ringo_norm.py is for: tokens a second with NCCL and a
-compiled norm, and with one kernel of Ringo for both, and whether a prompt's tokens depend on the batch that it is in.
+"""Greedy decoding of a Llama-like model in tensor parallel, a benchmark of ringo_norm.py: tokens a second with NCCL and a compiled
+norm, and with one kernel of Ringo for both, and whether a prompt's tokens depend on the prompt's batch.
 
     RINGO_LIBRARY=build/libnccl.so.2 torchrun --nproc-per-node 2 bindings/python/decode.py
 
 Weights are random, of TinyLlama's shape (1.1 G parameters) unless flags say otherwise. A step is a CUDA graph. Products of matrices
-are of --pad rows whatever the batch, and once more of the batch's own (0), for cuBLAS chooses kernels by the number of rows, and those
-round differently.
-Attention is a Triton kernel whose programs have a head of a prompt each, so it does not depend on the batch. Without GPUs it runs on
-the host with Gloo and without graphs (use --layers 2 --hidden 64 --heads 4 --kv 2 --inner 128 --vocab 100).
+are of --pad rows whatever the batch, since cuBLAS chooses kernels by the number of rows, and these round differently. All is measured
+once more with products of the batch's own rows (0).
+Attention is a Triton kernel with a program for each head of each prompt, so it does not depend on the batch. Without GPUs the benchmark
+runs on the host, with Gloo and without graphs (use --layers 2 --hidden 64 --heads 4 --kv 2 --inner 128 --vocab 100).
 """
 
 import argparse
@@ -55,7 +55,7 @@ length = a.prompt + a.tokens
 
 
 def random(seed, rows, columns, split=None):
-    """A weight [rows, columns], or this rank's part: of rows (0) or columns (1). All ranks draw the same."""
+    """A random weight [rows, columns], or this rank's part of its rows (split 0) or columns (1). All ranks draw the same weight."""
     g = torch.Generator(device=dev).manual_seed(seed)
     w = torch.randn(rows, columns, generator=g, device=dev, dtype=torch.float32) * columns ** -0.5
     if split is not None:
@@ -129,7 +129,7 @@ if triton:
 
 
 def attention(qkv, l, out, batch, at):
-    """out [batch, heads × D] of qkv [batch, (heads + 2 kv) × D], whose keys and values join the layer's at position at."""
+    """Attention of qkv [batch, (heads + 2 kv) × D] into out [batch, heads × D]. The layer keeps the keys and values for position at."""
     if triton and gpu:
         rotate_kernel[(batch, heads + 2 * kv)](qkv, l.keys, l.values, cos, sin, at, heads, kv, D, length, num_warps=1)
         attend_kernel[(batch, heads)](qkv, l.keys, l.values, out, at, D ** -0.5, heads, kv, D, length, 64, num_warps=4)
@@ -174,7 +174,7 @@ def by_nccl(x, residual, normed):
 
 
 def by_ringo(x, residual, normed):
-    """One kernel. The normed rows go to where the next product reads them."""
+    """One kernel, which writes the normed rows to where the next product reads them."""
     return comm.all_reduce_norm(x, residual, weight, epsilon, out=normed)[1]
 
 
@@ -192,7 +192,7 @@ def product(x, w):
 
 
 class Decoder:
-    """A step for a batch: reads tokens and position, and writes the next ones."""
+    """A decoder of one batch. A step reads the tokens and their position, and writes the next ones."""
 
     def __init__(self, batch, pad, finish, finish_unpadded):
         self.batch, self.rows = batch, max(batch, pad)
@@ -231,7 +231,7 @@ class Decoder:
         self.at.zero_()
 
     def run(self):
-        """Decodes, and gives the tokens and the seconds that a token of each prompt takes."""
+        """Decodes, and returns the tokens and the seconds of a step, in which each prompt gets a token."""
         if gpu and self.graph is None:
             stream = torch.cuda.Stream()
             with torch.cuda.stream(stream):

@@ -21,7 +21,7 @@ import ringo_norm
 
 
 def shard(model, rank, size):
-    """Leaves this rank's heads and this rank's part of the inner rows: products o_proj and down_proj give parts of sums."""
+    """Reduces the model to this rank's heads and inner rows: products o_proj and down_proj then are this rank's parts of sums."""
     for layer in model.model.layers:
         a, m = layer.self_attn, layer.mlp
         for linear, dim in ((a.q_proj, 0), (a.k_proj, 0), (a.v_proj, 0), (a.o_proj, 1), (m.gate_proj, 0), (m.up_proj, 0), (m.down_proj, 1)):
@@ -29,7 +29,7 @@ def shard(model, rank, size):
 
 
 class Residual:
-    """What is added to the next sum; a layer hands it to the next one, beside the normed rows that it returns."""
+    """The rows that are added to the next sum. A layer hands them to the next one, beside the normed rows that it returns."""
 
     rows = None
 
@@ -41,7 +41,7 @@ class Layer(torch.nn.Module):
         super().__init__()
         self.layer, self.first, self.next_norm, self.residual, self.finish = layer, first, next_norm, residual, finish
 
-    def __getattr__(self, name):  # what generate asks of a layer
+    def __getattr__(self, name):  # generate reads attributes of the layer
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -71,7 +71,7 @@ def by_ringo(comm):
 
 
 def install(model, layers, norm, finish):
-    """Has the model run layers that end with finish. The last one norms for the head."""
+    """Replaces the model's layers by layers that end with finish. The last one norms for the head."""
     residual = Residual()
     norms = [l.input_layernorm for l in layers[1:]] + [norm]
     model.model.layers = torch.nn.ModuleList(Layer(l, i == 0, n, residual, finish) for i, (l, n) in enumerate(zip(layers, norms)))

@@ -1,5 +1,6 @@
 """All-reduces of bfloat16 rows (tokens) with residual and RMSNorm in CUDA graphs of 20, in µs: NCCL alone, NCCL and a compiled norm,
-torch's two-shot all-reduce in symmetric memory and a compiled norm, the norm alone, and one kernel of Ringo; then whether torch.compile takes that.
+torch's two-shot all-reduce in symmetric memory and a compiled norm, the norm alone, and one kernel of Ringo; then whether torch.compile
+takes Ringo's.
 
     RINGO_LIBRARY=build/libnccl.so.2 torchrun --nproc-per-node 2 bindings/python/norm_bench.py
 """

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// python is an interpreter that has torch, as Debian's has after "apt-get install python3-torch".
+// python is an interpreter with torch, such as Debian's after "apt-get install python3-torch". Without one the test is
+// skipped or fails.
 func python(t *testing.T) string {
 	t.Helper()
 	tier.Heavy(t)
@@ -40,7 +41,7 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// ranks runs a script on three ranks. The rank dead is killed, the others' last word is ok.
+// ranks runs a script on three ranks. The rank dead is killed, -1 for none; the others' last word must be ok.
 func ranks(t *testing.T, script string, dead int, args ...string) {
 	t.Helper()
 	const n = 3
@@ -68,21 +69,21 @@ func ranks(t *testing.T, script string, dead int, args ...string) {
 	}
 }
 
-// TestCases runs all operations of a process group, DDP beside Gloo, and groups by threads.
+// TestCases runs all operations of a process group, DDP with Ringo and with Gloo, and groups whose ranks are threads.
 func TestCases(t *testing.T) { ranks(t, "cases.py", -1) }
 
-// TestNorm has PyTorch do what ringo_norm.py does by the library where there are GPUs.
+// TestNorm runs ringo_norm.py without GPUs, where operations of PyTorch take the place of the library's kernel.
 func TestNorm(t *testing.T) { ranks(t, "norm.py", -1) }
 
-// TestServing puts norms into stand-ins for the Llama of vLLM and SGLang, by their plugin points.
+// TestServing puts Ringo's norms into stand-ins for vLLM's and SGLang's Llama, by the engines' plugin points.
 func TestServing(t *testing.T) { ranks(t, "serving.py", -1) }
 
-// TestSuite runs a short list of PyTorch's own cases, which Debian's package has.
+// TestSuite runs a short list of PyTorch's own cases, which are in Debian's package.
 func TestSuite(t *testing.T) {
 	ranks(t, "suite.py", -1, append([]string{"ringo"}, strings.Fields(short)...)...)
 }
 
-// short has cases of each operation, with groups, and of DDP: those that take little. None may be skipped.
+// short is the names of quick cases: of each operation, with groups, and of DDP. None may be skipped.
 const short = `
 test_DistributedDataParallelCPU test_accumulate_gradients_no_sync_grad_is_view test_all_gather_coalesced_with_empty test_all_gather_complex
 test_all_gather_full_group test_all_gather_object_default_pg test_all_reduce_coalesced_group_sum test_all_reduce_complex_unsupported_ops
@@ -94,14 +95,14 @@ test_scatter_checks test_scatter_complex test_scatter_object_list test_send_recv
 test_sparse_all_reduce_sum test_static_graph_api_cpu
 `
 
-// TestKilled wants the ranks that live to name the one that was killed.
+// TestKilled wants the other ranks to name the rank that was killed.
 func TestKilled(t *testing.T) { ranks(t, "killed.py", 1) }
 
-// TestStopped wants the ranks that run to name the one that was stopped, after the group's time-out.
+// TestStopped wants the other ranks to name the rank that was stopped, after the group's time-out.
 func TestStopped(t *testing.T) { ranks(t, "stopped.py", 1) }
 
-// TestRestarted wants torchrun to begin again after a rank was killed. Its options -r and -t are for torch 1.13 with
-// Python 3.11, which fails without.
+// TestRestarted wants torchrun to start the ranks again after one was killed. torchrun of torch 1.13 fails under Python
+// 3.11 without the options -r and -t.
 func TestRestarted(t *testing.T) {
 	cmd := exec.Command(python(t), "-m", "torch.distributed.run", "--nproc_per_node=3", "--max_restarts=1",
 		"--monitor_interval=0.2", "-r", "1", "-t", "1",

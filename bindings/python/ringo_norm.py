@@ -1,12 +1,12 @@
-"""All-reduce and reduce-scatter of rows (tokens) with what follows in one kernel: bias, residual, RMSNorm, and rows in 8 bits.
+"""All-reduce and reduce-scatter of rows (tokens) in one kernel with the operations after it: bias, residual, RMSNorm, and rows in 8 bits.
 
     comm = ringo_norm.open()                      # all ranks of a process group of torch.distributed, on their CUDA devices
     y, residual = comm.all_reduce_norm(x, residual, weight, epsilon)
 
-A row's results have the same bits in every batch. The functions take part in torch.compile, as the custom op ringo::norm with a fake
+A row's results have the same bits in every batch. The functions work under torch.compile, as the custom op ringo::norm with a fake
 implementation, and in CUDA graphs. They call libnccl.so.2 of Ringo (cmd/libnccl/ringo_norm.h) by ctypes: the one that the process has
-loaded (LD_PRELOAD), the one that RINGO_LIBRARY names, or one beside this file. Where a rank has none, or tensors are not on a GPU,
-operations of PyTorch do the same on all ranks (Comm.why says why): to the last bits but a few, and these may depend on the batch.
+loaded (LD_PRELOAD), the one that RINGO_LIBRARY names, or one beside this file. If a rank has no such library, or tensors are not on a
+GPU, operations of PyTorch take its place on all ranks (Comm.why is the reason): the last few bits differ, and may depend on the batch.
 This file needs nothing but PyTorch and may be copied.
 """
 
@@ -43,7 +43,7 @@ class _Norm(ctypes.Structure):
 
 
 def _load():
-    """The library, or why there is none."""
+    """(library, "") or (None, why there is none)."""
     here = pathlib.Path(__file__).resolve().parent
     named = os.environ.get("RINGO_LIBRARY")
     places = [None, named] if named else [None, str(here / "libnccl.so.2"), str(here / "torch_ringo" / "libnccl.so.2"), str(here.parents[1] / "build" / "libnccl.so.2")]
@@ -68,16 +68,16 @@ class Error(RuntimeError):
     pass
 
 
-_comms = weakref.WeakValueDictionary()  # by number, which is what the custom op takes
+_comms = weakref.WeakValueDictionary()  # by number, since the custom op takes a number
 
 
 def open(group=None):
-    """A Comm of all ranks of a process group, which call it together. Each has made its device current (torch.cuda.set_device)."""
+    """A Comm of all ranks of a process group, which call this together, after each has made its device current (torch.cuda.set_device)."""
     return Comm(group)
 
 
 class Comm:
-    """A communicator. Close it with close(), which all ranks call; abort() ends operations on all ranks."""
+    """A communicator. All ranks call close() in the end; abort() ends operations on all ranks. why is "" if it uses Ringo's kernel."""
 
     def __init__(self, group=None):
         self.group, self.rank, self.size = group, dist.get_rank(group), dist.get_world_size(group)
@@ -102,13 +102,13 @@ class Comm:
             raise Error("ringo: " + self._lib.ncclGetLastError(None).decode(errors="replace"))
 
     def all_reduce_norm(self, x, residual=None, weight=None, epsilon=1e-6, bias=None, plus_one=False, small=None, scale=None, out=None):
-        """Sums x [..., row] of all ranks, bias and residual, and norms it. Returns normed and sum, as x is; with small (torch.int8 or
-        float8_e4m3fn) also normed / scale in 8 bits, and the rows' own scales, which are there where scale is not given. out is where
-        normed goes, not for torch.compile."""
+        """Sums x [..., row] of all ranks, bias and residual, and norms the sum. Returns (normed, sum), both like x; with small (torch.int8
+        or float8_e4m3fn) also normed / scale in 8 bits, and the scales of the rows: without scale each row has its own, else there are
+        none. out is the tensor for normed, not under torch.compile."""
         return self._norm(False, x, residual, weight, epsilon, bias, plus_one, small, scale, out)
 
     def reduce_scatter_norm(self, x, residual=None, weight=None, epsilon=1e-6, bias=None, plus_one=False, small=None, scale=None):
-        """The same of this rank's share of x [size × rows, row]: results and residual are [rows, row]."""
+        """The same for this rank's share of x [size × rows, row]: results and residual are [rows, row]."""
         return self._norm(True, x, residual, weight, epsilon, bias, plus_one, small, scale)
 
     def _norm(self, scatters, x, residual, weight, epsilon, bias, plus_one, small, scale, to=None):
@@ -135,7 +135,7 @@ def _compiling():
 
 
 def _outputs(x, small, own, share, to=None):
-    """What a call gives: normed, sum, and in 8 bits with scales, which are empty where they are not wanted."""
+    """The tensors for a call's results: normed, sum, normed in 8 bits, and scales. The last two are empty unless wanted."""
     shape = list(x.shape)
     shape[0] //= share
     eight = shape if small else [0]
@@ -179,7 +179,7 @@ def _norm_to(to, x, residual, weight, bias, scale, epsilon, plus_one, small, sca
 
 
 def _by_torch(c, out, x, residual, weight, bias, scale, epsilon, plus_one, small, scatters):
-    """The same by PyTorch: contributions in order of rank."""
+    """The same by PyTorch, with sums in the order of ranks."""
     all = [torch.empty_like(x) for _ in range(c.size)]
     dist.all_gather(all, x.contiguous(), group=c.group)
     rows = out[0].shape[0]

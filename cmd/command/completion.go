@@ -28,10 +28,10 @@ Examples
   ringo completion fish > ~/.config/fish/completions/ringo.fish
 `
 
-// completeCommand is what the scripts ask: it prints what may stand for the last of its arguments.
+// completeCommand is the hidden command that the scripts call. It prints the completions of its last argument.
 const completeCommand = "__complete"
 
-// The scripts. Where ringo has nothing to offer, shells offer files.
+// completions are the scripts, by shell. Where ringo prints no completion, the shell offers files.
 var completions = map[string]string{
 	"bash": `_ringo() {
 	local IFS=$'\n' word
@@ -85,15 +85,15 @@ func runCompletion(_ context.Context, args []string, stdout, _ io.Writer) error 
 	return err
 }
 
-// complete prints what may stand for the last word, one a line.
+// complete prints the completions of the last word, one a line.
 func complete(w io.Writer, words []string) {
 	for _, c := range candidates(words) {
 		fmt.Fprintln(w, c)
 	}
 }
 
-// candidates are those of the last of words, which may be empty; none where a file may stand, or
-// anything.
+// candidates are the completions of the last of words, which may be empty. There are none where a
+// file name or any text may stand.
 func candidates(words []string) []string {
 	if len(words) == 0 {
 		return nil
@@ -118,7 +118,7 @@ func candidates(words []string) []string {
 	case strings.HasPrefix(word, "-") && !strings.Contains(word, "="):
 		found := matching("-"+strings.TrimLeft(word, "-"), helpFlags(commands[i].help))
 		for k := range found {
-			if strings.HasPrefix(word, "--") { // who writes two dashes gets two
+			if strings.HasPrefix(word, "--") { // a user who writes two dashes gets two
 				found[k] = "-" + found[k]
 			}
 		}
@@ -137,7 +137,7 @@ func candidates(words []string) []string {
 	if known == nil && !joined && len(before) > 1 { // a flag without a value, perhaps
 		return matching(word, arguments(name))
 	}
-	// Of a list the last piece is completed.
+	// Of a list with commas the last element is completed.
 	head := value[:strings.LastIndexByte(value, ',')+1]
 	if joined {
 		head = flag + head
@@ -165,8 +165,8 @@ func commandNames() (names []string) {
 	return names
 }
 
-// helpFlags are the flags that a help explains: at the beginnings of lines, with one dash or two
-// as there.
+// helpFlags are the flags at the beginnings of lines of a help text, with one dash or two as they
+// stand there.
 func helpFlags(help string) (list []string) {
 	for line := range strings.Lines(help) {
 		if !strings.HasPrefix(line, "  -") {
@@ -182,7 +182,7 @@ func helpFlags(help string) (list []string) {
 	return list
 }
 
-// isFlag says whether a word is one dash or two and a name.
+// isFlag reports whether a word is one dash or two and a name.
 func isFlag(word string) bool {
 	name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
 	letters := strings.Trim(name, "-"+alphabet) == ""
@@ -206,7 +206,7 @@ func arguments(name string) []string {
 	return nil
 }
 
-// values are the words that a flag takes; nil for others.
+// values are the words that a flag may be set to; nil for a flag that takes anything else or nothing.
 func values(command, flag string) []string {
 	switch flag {
 	case "algo":

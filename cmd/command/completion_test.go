@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// Each of these is a command line up to the word to complete.
+// completing are command lines up to the word to complete, each with its completions.
 var completing = map[string][]string{
 	"exp":                                   {"explain"},
 	"help ex":                               {"explain"},
@@ -59,7 +59,7 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// The script of each shell that is here completes what the program says.
+// The script of each shell that this machine has offers the candidates that the program prints.
 func TestCompletionOfShells(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -79,7 +79,7 @@ func TestCompletionOfShells(t *testing.T) {
 				t.Skip(err)
 			}
 			_, script, _ := ringoHere("completion", shell)
-			script = strings.ReplaceAll(script, " "+programName()+"\n", " ringo\n") // its name is that of the test
+			script = strings.ReplaceAll(script, " "+programName()+"\n", " ringo\n") // the program is this test's binary
 			script = strings.ReplaceAll(script, "-c "+programName()+" ", "-c ringo ")
 			for _, line := range tier.Some(4, []string{"sim allreduce -net n", "exp", "sim allreduce -algo ring,tr",
 				"bench allr"}) {

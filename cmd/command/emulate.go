@@ -52,7 +52,7 @@ Exit status: 0 if the program's was 0 and nothing was found, 2 for a mistake in
 the command line, 1 otherwise.
 `
 
-// An emulation is a run of a program on emulated GPUs, or several.
+// An emulation is one run of a program on emulated GPUs, or several under different seeds.
 type emulation struct {
 	GPUs        int
 	Kind        string
@@ -116,10 +116,10 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	return nil
 }
 
-// kitLibraries are what a program may need of a kit, the first of them always.
+// kitLibraries are the libraries of a kit. A program may need any of them; the first marks a folder as a kit's.
 var kitLibraries = []string{"libcuda.so.1", "libcudart.so.12", "libcudart.so.13", "libnccl.so.2"}
 
-// findKit is the folder of a kit's libraries.
+// findKit is the absolute path of the folder with a kit's libraries: lib64 of given, or of build/cuda if that is "".
 func findKit(given string) (string, error) {
 	places := []string{given}
 	if given == "" {
@@ -169,8 +169,8 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 	return r, nil
 }
 
-// once runs the program under one seed, and reports whether it ended with status 0. The processes of the program append
-// to the file.
+// once runs the program under one seed, and reports whether the program ended with status 0. The program's processes
+// append their lines to file.
 func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, stderr io.Writer,
 	r *emulateReport) (right bool, err error) {
 	cmd := exec.CommandContext(ctx, e.program[0], e.program[1:]...)
@@ -195,10 +195,10 @@ func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, 
 	return err == nil, err
 }
 
-// reportVariable names the file to which the libraries of a program write what it has done.
+// reportVariable names the file to which the libraries in a program append what they saw of its kernels and calls.
 const reportVariable = "RINGO_EMULATE_REPORT"
 
-// emulated is an environment with emulated GPUs, which write to a file.
+// emulated is env for a program on emulated GPUs, whose libraries write their report to file.
 func (e *emulation) emulated(env []string, seed uint64, file string) []string {
 	env = with(env, map[string]string{
 		"RINGO_EMULATE": strconv.Itoa(e.GPUs), "RINGO_EMULATE_GPU": e.Kind,
@@ -208,7 +208,8 @@ func (e *emulation) emulated(env []string, seed uint64, file string) []string {
 	return before(env, "LD_LIBRARY_PATH", e.kit)
 }
 
-// placesOf are folders in which a part of ringo may lie: beside the command, and of a name here and above.
+// placesOf are the folders in which a part of ringo may lie: the command's folder and the one above, then the folder
+// of that name in the working directory and in each folder above.
 func placesOf(name string) (places []string) {
 	if own, err := os.Executable(); err == nil {
 		places = append(places, filepath.Dir(own), filepath.Dir(filepath.Dir(own)))
@@ -229,7 +230,7 @@ func isFile(name string) bool {
 	return err == nil
 }
 
-// with is an environment with other values of some names; the empty value takes a name away.
+// with is env with other values for some names; a name with an empty value is removed.
 func with(env []string, values map[string]string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -244,7 +245,7 @@ func with(env []string, values map[string]string) []string {
 	return env
 }
 
-// before puts a path at the beginning of a list in an environment.
+// before puts path at the front of the colon-separated list that env has under name.
 func before(env []string, name, path string) []string {
 	for i, v := range env {
 		if have, ok := strings.CutPrefix(v, name+"="); ok && have != "" {

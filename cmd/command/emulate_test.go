@@ -33,7 +33,7 @@ func TestEmulateMistakes(t *testing.T) {
 	require.Contains(t, stderr, "the libraries of emulated GPUs are not here: scripts/cuda-kit builds build/cuda")
 }
 
-// kitWith is a kit whose library is a file alone, for programs that use no GPU.
+// kitWith is a kit whose only library is an empty file, for programs that use no GPU.
 func kitWith(t *testing.T) string {
 	kit := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(kit, "lib64"), 0o755))
@@ -41,8 +41,8 @@ func kitWith(t *testing.T) string {
 	return kit
 }
 
-// TestEmulateProgram runs shells in the place of CUDA programs: what they find in the environment, what they write to
-// the report, and how they end.
+// TestEmulateProgram runs shells in the place of CUDA programs, and checks their environment, the report that they
+// write, and their exit statuses.
 func TestEmulateProgram(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("wants a shell")
@@ -82,7 +82,7 @@ func TestEmulateProgram(t *testing.T) {
 	require.Equal(t, map[string]int{"add": 2}, r.Kernels)
 	require.Equal(t, "leak", r.Findings[0].Kind)
 
-	// A program that fails leaves behind what it would have freed.
+	// Memory that a program has not freed when it failed is no leak.
 	code, out, _ = run("--json", "sh", "-c", `echo '{"process":1,"ended":true,"leaks":["8 bytes"]}' >"$RINGO_EMULATE_REPORT"; exit 3`)
 	require.Equal(t, 1, code)
 	r = emulateReport{}
@@ -91,8 +91,7 @@ func TestEmulateProgram(t *testing.T) {
 	require.Equal(t, 3, r.Status)
 }
 
-// TestEmulateReport reads what processes have written: one that ended, one that was killed, one that was killed while
-// it wrote.
+// TestEmulateReport reads the lines of three processes: one ended, one was killed, one was killed within a line.
 func TestEmulateReport(t *testing.T) {
 	const race = `{"Kind":2,"Device":0,"Kernel":"_ZN3abc3addIfEEvPT_","Line":7,"Source":"add.cu:9","Count":%,"Size":4,` +
 		`"Other":{"Device":1,"Kernel":"set","Line":3,"Source":"add.cu:4","Size":4,"Write":true}}`
@@ -140,7 +139,7 @@ func TestKernelName(t *testing.T) {
 	}
 }
 
-// The program ends with the command, which a signal ends.
+// A signal that ends the command ends its program too.
 func TestEmulateInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("wants a shell")

@@ -19,26 +19,26 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
-// An emulateReport is what ringo emulate has seen of a program, as JSON too.
+// An emulateReport is the result of ringo emulate, printed as text or as JSON.
 type emulateReport struct {
 	Version      int             `json:"version"` // 1
 	Program      []string        `json:"program"`
 	GPUs         int             `json:"gpus"`
 	Kind         string          `json:"kind,omitempty"`
 	Seeds        int             `json:"seeds"`
-	Ran          int             `json:"ran"`             // seeds
+	Ran          int             `json:"ran"`             // number of seeds
 	Status       int             `json:"status"`          // the first exit status that is not 0
-	Ended        string          `json:"ended,omitempty"` // how the program ended then
+	Ended        string          `json:"ended,omitempty"` // how the program ended with that status
 	Kernels      map[string]int  `json:"kernels"`
 	NCCL         map[string]int  `json:"nccl,omitempty"`
-	Instructions uint64          `json:"instructions"` // of threads
+	Instructions uint64          `json:"instructions"` // of all threads
 	Findings     []*emulateFound `json:"findings"`
 
 	cut  bool // a process has ended without its last line
 	used bool // a process has called the driver
 }
 
-// An emulateFound is a fault, all times that it was found.
+// An emulateFound is a fault, with the number of times and the seeds at which it was found.
 type emulateFound struct {
 	Kind  string   `json:"kind"`            // "race", "out of bounds", "leak"
 	At    string   `json:"at,omitempty"`    // "sum.cu:17 in add", or a line of PTX
@@ -66,14 +66,14 @@ func newEmulateReport(e *emulation) *emulateReport {
 		Findings: []*emulateFound{}}
 }
 
-// reportLines are the lines of a file of RINGO_EMULATE_REPORT, each a value of JSON, which may be long.
+// reportLines scans the lines of a RINGO_EMULATE_REPORT file. Each line is one JSON value, of up to 64 MiB.
 func reportLines(text []byte) *bufio.Scanner {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, 64<<20)
 	return lines
 }
 
-// read adds what the processes of a run have written. What a run leaves behind that did not end right is no leak.
+// read adds the lines that the processes of one run have written. Leaks count only if the run ended right.
 func (r *emulateReport) read(file string, seed uint64, right bool) error {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func (r *emulateReport) read(file string, seed uint64, right bool) error {
 	if err != nil {
 		return err
 	}
-	first := map[int][]*weakmem.Fault{} // by process, of those that have not ended
+	first := map[int][]*weakmem.Fault{} // by process, of processes that have not ended
 	lines := reportLines(text)
 	for lines.Scan() {
 		var l emulateLine
@@ -127,7 +127,7 @@ func (r *emulateReport) fault(f *weakmem.Fault, seed uint64) {
 		Times: f.Count}
 	if o := f.Other; o != nil {
 		found.Other = place(o.Device, o.Kernel, o.Source, o.Line)
-		if found.Other < found.At { // either may be found first
+		if found.Other < found.At { // the emulator may find either access first
 			found.At, found.Other = found.Other, found.At
 		}
 	}
@@ -152,7 +152,7 @@ func (r *emulateReport) add(f emulateFound, seed uint64) {
 	}
 }
 
-// place is where an access was made, in words.
+// place is the place of an access in words.
 func place(device int, kernel, source string, line int) string {
 	switch {
 	case device < 0:
@@ -163,8 +163,8 @@ func place(device int, kernel, source string, line int) string {
 	return fmt.Sprintf("line %d of the PTX of %s", line, kernelName(kernel))
 }
 
-// kernelName is the name of a function in C++ without its types, as far as that is easy to read from the linker's:
-// "ns::add".
+// kernelName is the C++ name of a mangled function without its types, such as "ns::add". A name that is not easily
+// read stays as it is.
 func kernelName(linked string) string {
 	rest, ok := strings.CutPrefix(linked, "_Z")
 	if !ok {
@@ -249,7 +249,7 @@ func (r *emulateReport) print(w io.Writer) error {
 	return err
 }
 
-// many is a number of things in words.
+// many is "1 thing" or "2 things".
 func many(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -91,7 +91,7 @@ func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	return f.say(ctx, e, &text, stdout)
 }
 
-// say prints, saves and draws what was asked for.
+// say prints the explanation, and saves and draws it where flags ask for that.
 func (f *explainFlags) say(ctx context.Context, e *explanation, text *strings.Builder, stdout io.Writer) error {
 	var report *explainReport
 	work := func() error {
@@ -116,8 +116,8 @@ func (f *explainFlags) say(ctx context.Context, e *explanation, text *strings.Bu
 	return saveJSON(report, f.json, stdout)
 }
 
-// interruptible does work, which only computes, until ctx ends. Then work goes on, and nobody looks
-// at what it makes.
+// interruptible does work until ctx ends. Then it returns at once; work, which only computes, goes on
+// and its result is dropped.
 func interruptible(ctx context.Context, work func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
@@ -129,15 +129,15 @@ func interruptible(ctx context.Context, work func() error) error {
 	}
 }
 
-// An explanation is what explain says of a choice.
+// An explanation prints a choice and its reasons.
 type explanation struct {
 	q     question
 	ch    *ringo.Choice
 	bytes int64 // of the larger buffer of a rank
 	w     io.Writer
 	steps func(io.Writer, sched.Schedule)
-	drawn bool // a picture is asked for
-	auto  bool // steps and picture where they are short
+	drawn bool // -picture asks for a picture
+	auto  bool // print steps and picture only where they are short
 }
 
 func (e *explanation) where() string {
@@ -188,7 +188,8 @@ func (e *explanation) schedule(s sched.Schedule) error {
 	return nil
 }
 
-// alternatives says what all algorithms would take in a model, and where it would choose otherwise.
+// alternatives prints the time of all algorithms under the model, and the sizes at which the model would choose
+// another one.
 func (e *explanation) alternatives() {
 	list := e.ch.Alternatives()
 	if len(list) == 0 || list[0].Time == 0 {
@@ -218,7 +219,7 @@ func (e *explanation) alternatives() {
 		fmt.Fprintf(e.w, "           %-10s %12.2f us%s\n", a.Algo, a.Time*1e6, mark)
 	}
 	if e.q.algo != "" {
-		return // not the choice of anything
+		return // -algo has chosen: there is no choice to compare
 	}
 	for i, d := range e.ch.Differences() {
 		head := ""
@@ -241,12 +242,12 @@ func upTo(several bool) string {
 	return ""
 }
 
-// size is that of the larger buffer, of Count elements.
+// size prints the size of a rank's larger buffer, where Count elements are block bytes.
 func (e *explanation) size(block int) string {
 	return bench.FormatSize(int64(block) * int64(e.q.Kind.Shares(e.q.ranks)))
 }
 
-// draw writes the picture of the steps, and of what follows them below it.
+// draw writes the picture of the schedule, and of the second schedule below if there is one.
 func (e *explanation) draw(file string) error {
 	if e.ch.Schedule == nil {
 		return cli.Usagef("-o %s: %s is one kernel or copy and has no steps to draw; -algo names another algorithm",

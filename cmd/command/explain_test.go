@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestExplainDevice: what GPUs do, by which row of which plan, without a GPU.
+// TestExplainDevice explains the choices of GPUs, by which row of which plan, without a GPU.
 func TestExplainDevice(t *testing.T) {
 	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")
 	plan := filepath.Join(t.TempDir(), "my.plan")
@@ -84,7 +84,7 @@ func TestExplainDevice(t *testing.T) {
 	}
 }
 
-// What other algorithms take by the same model, and where it would choose otherwise.
+// The model's times of other algorithms, and the sizes at which the model would choose another one.
 func TestExplainAlternatives(t *testing.T) {
 	report := func(args ...string) (r explainReport) {
 		t.Helper()
@@ -115,7 +115,7 @@ func TestExplainAlternatives(t *testing.T) {
 	require.Contains(t, out, "because:   asked for by -algo\n")
 	require.NotContains(t, out, "differ:", "it is not the choice of anything")
 
-	// Across hosts the model is what chooses, so it is at one with the choice but for rounding of sizes.
+	// Across hosts the model itself chooses, so the choice differs from the model's only by the rounding of sizes.
 	r = report("allreduce", "-np", "4", "-node", "2", "-s", "16M")
 	require.Equal(t, r.Algorithm, r.Alternatives[0].Algorithm)
 	require.Contains(t, r.Model, "between them TCP")
@@ -132,7 +132,7 @@ func TestExplainAlternatives(t *testing.T) {
 	require.Empty(t, report("allreduce", "-deterministic").Alternatives)
 }
 
-// TestExplainNetwork: how fast a host's network is, by the flag or by the variable.
+// TestExplainNetwork sets the rate of a host's network by the flag and by the variable.
 func TestExplainNetwork(t *testing.T) {
 	between := func(want string, args ...string) {
 		t.Helper()
@@ -150,7 +150,7 @@ func TestExplainNetwork(t *testing.T) {
 	require.Contains(t, stderr, "HostMbps")
 }
 
-// It ends when it is told to, however much there is to count.
+// Explain ends when its context does, and does not count the steps of very large schedules.
 func TestExplainEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("interrupt signal received"))

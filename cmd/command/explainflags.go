@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// explainFlags are what the command line says.
+// explainFlags are the values of explain's flags.
 type explainFlags struct {
 	ranks, root, node   int
 	size, typ, algo     string
@@ -49,7 +49,7 @@ func (f *explainFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.json, "json", "", "")
 }
 
-// question is what is asked of the choice.
+// question makes the question for the choice of the flags, where names are the arguments.
 func (f *explainFlags) question(names []string) (question, error) {
 	q, err := ask(names, f.ranks, f.root, f.node, f.typ, f.algo)
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *explainFlags) question(names []string) (question, error) {
 	return q, nil
 }
 
-// files refuses names of files that cannot be written.
+// files refuses -o and -json if a file of that name cannot be written, or is no .svg.
 func (f *explainFlags) files() error {
 	if f.out != "" && strings.ToLower(filepath.Ext(f.out)) != ".svg" {
 		return cli.Usagef("-o %s: the name must end in .svg", f.out)

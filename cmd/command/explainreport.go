@@ -2,13 +2,13 @@ package command
 
 import "github.com/ringo-go/ringo/sched"
 
-// An explainReport is what "ringo explain -json" saves. Sizes are bytes of the larger buffer of a
-// rank, times microseconds.
+// An explainReport is the JSON of "ringo explain -json". Sizes are bytes of the larger buffer of a
+// rank, times are microseconds.
 type explainReport struct {
 	Schema       string        `json:"schema"`
 	Collective   string        `json:"collective"`
 	Ranks        int           `json:"ranks"`
-	NodeRanks    int           `json:"node_ranks"` // 0: all on one
+	NodeRanks    int           `json:"node_ranks"` // ranks of a host; 0: all are on one
 	Size         int64         `json:"size"`
 	Type         string        `json:"type"`
 	GPU          bool          `json:"gpu"`
@@ -21,12 +21,12 @@ type explainReport struct {
 	Model        string        `json:"model,omitempty"`
 	Alternatives []alternative `json:"alternatives,omitempty"`
 	Differences  []difference  `json:"differences,omitempty"`
-	Schedules    []scheduleOf  `json:"schedules,omitempty"` // one after the other
+	Schedules    []scheduleOf  `json:"schedules,omitempty"` // carried out one after the other
 }
 
 type alternative struct {
 	Algorithm string  `json:"algorithm"`
-	Time      float64 `json:"time_us,omitempty"` // by the model; absent where it does not know
+	Time      float64 `json:"time_us,omitempty"` // by the model; absent where the model has no time
 	Chosen    bool    `json:"chosen,omitempty"`
 }
 
@@ -36,7 +36,7 @@ type difference struct {
 	To     int64   `json:"to"`
 	Chosen string  `json:"chosen"`
 	Model  string  `json:"model"`
-	Less   float64 `json:"less"` // at most, as a share of the chosen one's time
+	Less   float64 `json:"less"` // the most time saved, as a share of the chosen algorithm's
 }
 
 type scheduleOf struct {
@@ -83,7 +83,7 @@ func (e *explanation) report() *explainReport {
 	return r
 }
 
-// newScheduleOf counts a schedule, and has its steps and messages up to svgRanks ranks.
+// newScheduleOf has the counts of a schedule, and up to svgRanks ranks also its steps and messages.
 func newScheduleOf(s sched.Schedule) scheduleOf {
 	shape := s.Shape()
 	out := scheduleOf{Chunks: max(shape.In, shape.Out)}

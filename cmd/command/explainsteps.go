@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// costSteps bounds the steps that are counted, which takes a second or two.
+// costSteps bounds the steps of a schedule whose cost is counted: so many take a second or two.
 const costSteps = 1_000_000
 
 func printCost(w io.Writer, s sched.Schedule, bytes int64) {
@@ -30,7 +30,7 @@ func printCost(w io.Writer, s sched.Schedule, bytes int64) {
 		c.Hops, c.Steps, amount(c.Sent), amount(c.Received), amount(c.Reduced))
 }
 
-// parseSteps turns -steps into what prints the tables.
+// parseSteps turns -steps into a function that prints the tables of steps.
 func parseSteps(s string, ranks int) (func(io.Writer, sched.Schedule), error) {
 	all := func(w io.Writer, s sched.Schedule) { fmt.Fprintf(w, "\n%s", sched.Format(s)) }
 	none := func(io.Writer, sched.Schedule) {}

@@ -39,7 +39,7 @@ Examples
   -json FILE     save what was found as JSON; - writes it here instead of text
 `
 
-// An inventory is what info has found.
+// An inventory is the findings of info, as JSON. Each finding is also printed to w at once.
 type inventory struct {
 	Version    string          `json:"version"`
 	Go         string          `json:"go"`
@@ -51,7 +51,7 @@ type inventory struct {
 	Memory     []fact          `json:"memory,omitempty"`
 	Interfaces []netInterface  `json:"interfaces"`
 	GPU        *gpuInventory   `json:"gpu,omitempty"`
-	NoGPU      string          `json:"no_gpu,omitempty"` // why
+	NoGPU      string          `json:"no_gpu,omitempty"` // why no GPU can be used
 	Networks   []network       `json:"networks"`
 	TLS        string          `json:"tls"` // off, by the job's key, by certificates
 	Transports []transportTest `json:"transports,omitempty"`
@@ -70,15 +70,16 @@ type fact struct {
 	Text string `json:"text"`
 }
 
-// A netInterface is one that is up. Chosen is why TCP between hosts goes there,
-// "" if it does not.
+// A netInterface is a network interface that is up. Chosen is why TCP between hosts
+// goes there, "" if it goes elsewhere.
 type netInterface struct {
 	Name      string   `json:"name"`
 	Addresses []string `json:"addresses"`
 	Chosen    string   `json:"chosen,omitempty"`
 }
 
-// A network is one that may connect hosts, best first: what it has here, or why not.
+// A network is a kind of network that may connect hosts: its devices on this machine,
+// or the reason why it cannot be used.
 type network struct {
 	Name    string                    `json:"name"`
 	Kind    string                    `json:"kind,omitempty"`
@@ -87,8 +88,8 @@ type network struct {
 	Chosen  bool                      `json:"chosen,omitempty"` // by this machine alone
 }
 
-// A transportTest is whether a transport works between two goroutines, and how
-// long an all-reduce of 8 bytes takes.
+// A transportTest is the time of an all-reduce of 8 bytes between two goroutines over
+// a transport, or the error if it does not work.
 type transportTest struct {
 	Name  string  `json:"name"`
 	Time  float64 `json:"time_us,omitempty"`
@@ -145,7 +146,7 @@ func (v *inventory) machine() {
 	}
 }
 
-// transports tries those of one host.
+// transports tries the transports within one host.
 func (v *inventory) transports(ctx context.Context, iface string) {
 	for _, t := range []struct{ name, transport, network string }{
 		{"inproc", "inproc", ""}, {"shm", "shm", ""}, {"unix", "socket", "unix"}, {"tcp", "socket", "tcp"},
@@ -163,7 +164,7 @@ func (v *inventory) transports(ctx context.Context, iface string) {
 	}
 }
 
-// networks lists those that may connect hosts, and marks the first that can be used here.
+// networks lists the networks that may connect hosts, best first, and marks the first that can be used here.
 func (v *inventory) networks(cfg ringo.Config) error {
 	list, err := cfg.Networks()
 	if err != nil {
@@ -208,7 +209,7 @@ func (v *inventory) networks(cfg ringo.Config) error {
 	return nil
 }
 
-// interfaces lists what is up, and marks where TCP between hosts would go.
+// interfaces lists the network interfaces that are up, and marks the one for TCP between hosts.
 func (v *inventory) interfaces(ifName string) {
 	chosen, reason := listenAddress(ifName)
 	ifs, err := net.Interfaces()
@@ -239,7 +240,8 @@ func (v *inventory) interfaces(ifName string) {
 	}
 }
 
-// listenAddress is where the socket transport listens, and why there.
+// listenAddress is the address at which the socket transport listens, invalid if there is none, and the
+// reason for it, given its interface.
 func listenAddress(ifName string) (netip.Addr, func(iface string) string) {
 	addr, err := socket.Address(socket.Options{IfName: ifName})
 	if err != nil {
@@ -259,7 +261,7 @@ func listenAddress(ifName string) (netip.Addr, func(iface string) string) {
 }
 
 // try all-reduces 8 bytes between two goroutines and returns the microseconds
-// that it takes.
+// of one all-reduce.
 func try(ctx context.Context, cfg ringo.Config) (us float64, err error) {
 	comms, err := ringo.OpenLocal(2, cfg)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
-// emulated is how many devices "-device emu" has.
+// emulated is the number of devices of "-device emu".
 const emulated = 4
 
-// gpuDriver opens the driver that a -device flag names. It is not an error for
-// "auto" that there is none: then err is a *cuda.Unavailable.
+// gpuDriver opens the driver that a -device flag names. Where CUDA is not there the
+// error is a *cuda.Unavailable, which the caller may accept for "auto".
 func gpuDriver(device, library string) (cuda.Driver, error) {
 	switch device {
 	case "auto", "cuda":
@@ -27,7 +27,7 @@ func gpuDriver(device, library string) (cuda.Driver, error) {
 	return nil, cli.Usagef("-device %q is none of auto, cuda, emu", device)
 }
 
-// A gpuInventory is what the driver says about its devices.
+// A gpuInventory is the driver's account of its devices.
 type gpuInventory struct {
 	Driver   string       `json:"driver"` // "cuda" or "emu"
 	Version  string       `json:"version"`
@@ -102,7 +102,7 @@ func (v *inventory) gpus(device, library string) error {
 	return nil
 }
 
-// gpuLinks says which devices reach each other's memory.
+// gpuLinks prints which devices reach each other's memory, and how.
 func (v *inventory) gpuLinks(peers [][]cuda.Peer) {
 	if len(peers) < 2 {
 		return

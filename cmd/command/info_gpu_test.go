@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// What is said of the links between devices: who reaches whom, over what, and how well.
+// Info tells which devices reach each other, over which links, and how well.
 func TestGPULinks(t *testing.T) {
 	const torn = "            lines of 128 bytes come whole over NVLink alone: elsewhere they may tear, and have " +
 		"digests (RINGO_LINES=1 sends them without)\n"

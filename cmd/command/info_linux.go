@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryFacts tells how much memory there is, and how much of it can be shared.
+// memoryFacts tells the size of memory and of /dev/shm, and how much of each is free.
 func memoryFacts() []fact {
 	var facts []fact
 	if total, free := meminfo("MemTotal"), meminfo("MemAvailable"); total != "" {
@@ -25,7 +25,7 @@ func memoryFacts() []fact {
 
 func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }
 
-// meminfo is a line of /proc/meminfo, which counts in kB.
+// meminfo is the size on a line of /proc/meminfo, which counts in kB; "" if there is no such line.
 func meminfo(name string) string {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

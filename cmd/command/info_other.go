@@ -2,5 +2,5 @@
 
 package command
 
-// memoryFacts is told on Linux alone.
+// memoryFacts are known on Linux only.
 func memoryFacts() []fact { return nil }

@@ -34,14 +34,14 @@ func tool(t *testing.T, require, name, packages string) string {
 	return path
 }
 
-// output is what a command writes, which must succeed.
+// output is the output of a command, which must succeed.
 func output(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // no machine is so busy
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // more than the busiest machine needs
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // to tell its ranks
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the launcher ends its ranks too
 	cmd.WaitDelay = 5 * time.Second
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
@@ -65,7 +65,7 @@ func benchArgs(t *testing.T) []string {
 	return []string{self, "bench", "allreduce", "-np", "0", "-e", "128", "-n", "2", "-w", "1"}
 }
 
-// remoteShell is what launchers call in the place of ssh, as "FILE HOST COMMAND…".
+// remoteShell is a script that launchers call in the place of ssh, as "FILE HOST COMMAND…".
 func remoteShell(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rsh")
@@ -89,15 +89,15 @@ func TestMPICH(t *testing.T) {
 
 func TestSlurm(t *testing.T) {
 	env := slurm(t)
-	// Tasks know their node, which is their host here.
+	// Each task takes the name of its node as its host.
 	args := append([]string{"-N", "2", "-n", "4", "sh", "-c", `RINGO_HOSTID=$SLURMD_NODENAME exec "$@"`, "sh"},
 		benchArgs(t)...)
 	text := output(t, append(env, "RINGO_COMM_SECRET=Yb3mRq0wXk9TzV5uLd7c"), "srun", args...)
 	measured(t, text)
 }
 
-// slurm starts a cluster of two nodes, 127.0.0.1 and 127.0.0.2, without privileges, cgroups or
-// anything outside of a folder, and gives the environment of its clients.
+// slurm starts a cluster of two nodes, 127.0.0.1 and 127.0.0.2, and returns the environment of its
+// clients. It needs no privileges and no cgroups, and writes to one folder only.
 func slurm(t *testing.T) (env []string) {
 	t.Helper()
 	const packages = "slurm-wlm munge"
@@ -116,10 +116,10 @@ func slurm(t *testing.T) (env []string) {
 	require.NoError(t, err)
 	ports := freePorts(t, 3)
 	socket := filepath.Join(dir, "munge")
-	key := write("key", rand.Text()+rand.Text() /* whoever knows it may run jobs as this user */, 0o400)
+	key := write("key", rand.Text()+rand.Text() /* a secret: who knows the key may run jobs as this user */, 0o400)
 	conf := write("slurm.conf", strings.NewReplacer("DIR", dir, "HOST", host, "USER", fmt.Sprint(os.Getuid()),
 		"PORT0", ports[0], "PORT1", ports[1], "PORT2", ports[2]).Replace(slurmConf), 0o644)
-	// Slurm begins to look for cgroups before it asks whether anything needs them.
+	// Slurm looks for cgroups before it asks whether anything needs them.
 	plugin := "disabled"
 	version, err := exec.Command(slurmd, "-V").Output()
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func slurm(t *testing.T) (env []string) {
 			}
 		})
 	}
-	// until waits for what a daemon does when it is ready, of which it tells nobody.
+	// until polls for a sign that a daemon is ready, since daemons do not tell.
 	until := func(what string, ready func() bool) {
 		t.Helper()
 		end := time.Now().Add(2 * time.Minute)
@@ -197,7 +197,7 @@ NodeName=127.0.0.2 NodeHostname=HOST NodeAddr=127.0.0.2 Port=PORT2 CPUs=2
 PartitionName=all Nodes=ALL Default=YES State=UP
 `
 
-// freePorts are ports that were free a moment ago.
+// freePorts are n ports that were free a moment ago.
 func freePorts(t *testing.T, n int) (ports []string) {
 	t.Helper()
 	for range n {

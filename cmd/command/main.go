@@ -3,7 +3,7 @@
 //
 // It is a package so that a program may define algorithms of its own (ringo.Define) and then
 // be the command for them: see examples/schedule. The trap: "ringo bench" starts the program
-// again for each rank, so what is defined must be defined in all of them, before Main.
+// again for each rank, so each of these processes must define the algorithms, before Main.
 package command
 
 import (
@@ -53,13 +53,12 @@ func init() {
 	}
 }
 
-// Main carries out the command line of the process, and exits.
+// Main carries out the command line of the process, and exits. It does not return.
 func Main() {
 	os.Exit(ringoMain(untilInterrupted(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// untilInterrupted is a context that the first SIGINT or SIGTERM ends. The second one ends the process, whatever it
-// waits for.
+// untilInterrupted is a context that the first SIGINT or SIGTERM ends. The second signal ends the process at once.
 func untilInterrupted() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -108,7 +107,7 @@ func commandOf(name string) (command, error) {
 	return command{}, cli.Unknown("command", name, commandNames())
 }
 
-// noCommand reports the error of commandOf.
+// noCommand prints the error of commandOf and returns the exit status.
 func noCommand(err error, stderr io.Writer) int {
 	fmt.Fprintf(stderr, "ringo: %v\nringo help lists the commands\n", err)
 	return 2
@@ -179,7 +178,7 @@ has those of check, why and run.
 `
 }
 
-// programName is how the program was called.
+// programName is the name by which this program was started.
 func programName() string {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	if name == "" || name == "." {
@@ -188,5 +187,5 @@ func programName() string {
 	return name
 }
 
-// flags is an empty set for a command.
+// flags is an empty set of flags for a command, whose mistakes are errors.
 func flags(name string) *flag.FlagSet { return flag.NewFlagSet(name, flag.ContinueOnError) }

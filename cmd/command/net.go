@@ -43,7 +43,7 @@ func (f *netFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.weak, "weak", "", "")
 }
 
-// model is the machine, for so many ranks.
+// model is the machine that the flags describe, for a number of ranks.
 func (f *netFlags) model(ranks int) (sim.Model, error) {
 	m, err := findNet(f.net)
 	if err != nil {
@@ -63,7 +63,7 @@ func (f *netFlags) model(ranks int) (sim.Model, error) {
 	return m, f.between(&m, ranks)
 }
 
-// between changes what joins nodes as -bw, -cards and -latency say.
+// between sets the links between nodes to -bw, -cards and -latency.
 func (f *netFlags) between(m *sim.Model, ranks int) error {
 	if f.bw == "" && f.cards == 0 && f.latency == 0 {
 		return nil
@@ -94,7 +94,7 @@ func (f *netFlags) between(m *sim.Model, ranks int) error {
 		}
 		m.Inter.Bandwidth, m.Inter.Shared = card, card*float64(cards)
 		if cards >= m.NodeRanks {
-			m.Inter.Shared = 0 // one for each rank
+			m.Inter.Shared = 0 // no rank shares its card
 		}
 		word := "cards"
 		if cards == 1 {
@@ -111,7 +111,7 @@ func (f *netFlags) between(m *sim.Model, ranks int) error {
 	return nil
 }
 
-// findNet is the preset or file of a name.
+// findNet is the model of a preset, or of a file if name ends in .json.
 func findNet(name string) (sim.Model, error) {
 	if strings.HasSuffix(name, ".json") {
 		text, err := given.Read(name)
@@ -153,7 +153,7 @@ This is ethernet100:
 	return err
 }
 
-// weakRanks reads -weak.
+// weakRanks parses -weak: ranks, and how many times slower their ports are.
 func weakRanks(text string, ranks int) (list []int, by float64, err error) {
 	names, factor, _ := strings.Cut(text, ":")
 	if by, err = strconv.ParseFloat(factor, 64); err != nil || !(by >= 1) {

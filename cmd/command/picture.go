@@ -12,8 +12,8 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// Limits of pictures: messages on text lines where nobody asked for a picture, ranks of a text
-// picture, ranks and messages of one as SVG.
+// Limits of pictures: lines of a text picture that was not asked for, ranks of a text picture, ranks
+// and messages of an SVG picture.
 const (
 	pictureLines = 60
 	textRanks    = 16
@@ -51,7 +51,7 @@ func newPicture(s sched.Schedule) (*picture, error) {
 	return p, nil
 }
 
-// label is the chunk that a message is of, where there are several.
+// label is the number of a message's chunk, "" where the schedule has one chunk.
 func (p *picture) label(m sched.Message) string {
 	if p.chunks == 1 {
 		return ""
@@ -59,9 +59,9 @@ func (p *picture) label(m sched.Message) string {
 	return fmt.Sprint(m.Sent.Chunk)
 }
 
-const column = 8 // width of a rank's
+const column = 8 // width of a rank's column, in characters
 
-// text draws arrows of characters, those of a hop side by side where they have room.
+// text draws arrows of characters. Arrows of one hop share a line unless they would cross.
 func (p *picture) text() []string {
 	var lines []string
 	head := "hop  "
@@ -104,7 +104,7 @@ func (p *picture) lifelines() []rune {
 	return line
 }
 
-// arrow draws a message, with its chunk near the sender.
+// arrow draws a message into line, with its chunk near the sender.
 func (p *picture) arrow(line []rune, m sched.Message) {
 	from, to := int(m.From)*column, int(m.To)*column
 	for x := min(from, to) + 1; x < max(from, to); x++ {
@@ -121,13 +121,13 @@ func (p *picture) arrow(line []rune, m sched.Message) {
 	copy(line[from-1-len(label):], label)
 }
 
-// colors are Okabe and Ito's and darker ones, by chunk.
+// colors are the colors of chunks: Okabe and Ito's palette, and darker ones.
 var colors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b07d00", "#3a8fc4", "#5a5a5a", "#7a3b8f"}
 
 // An arrow is the messages of one hop from one rank to another.
 type arrow []sched.Message
 
-// arrows are the messages, those that would lie on each other as one.
+// arrows are the messages; messages of one hop between the same two ranks share an arrow.
 func (p *picture) arrows() (list []arrow) {
 	type way struct {
 		hop      int
@@ -147,7 +147,7 @@ func (p *picture) arrows() (list []arrow) {
 	return list
 }
 
-// labels are the chunks of the messages, at most three of them.
+// labels are the chunks of an arrow's messages; of more than three the first two and "…".
 func (p *picture) labels(a arrow) string {
 	var words []string
 	for _, m := range a {
@@ -159,7 +159,7 @@ func (p *picture) labels(a arrow) string {
 	return strings.Join(words, ",")
 }
 
-// tip says what each message of an arrow is, a line each.
+// tip describes the messages of an arrow, a line each.
 func (a arrow) tip() string {
 	var lines []string
 	for _, m := range a {
@@ -169,7 +169,7 @@ func (a arrow) tip() string {
 	return strings.Join(lines, "\n")
 }
 
-// svg draws the same as a picture of vectors.
+// svg draws the same picture as SVG.
 func (p *picture) svg(w io.Writer, title string) error {
 	if len(p.messages) > svgMessages {
 		return fmt.Errorf("a picture of %d messages: want at most %d", len(p.messages), svgMessages)
@@ -211,8 +211,8 @@ func (p *picture) svg(w io.Writer, title string) error {
 		x1, y1, x2, y2 := x(m.From), y(float64(m.Hop-1)), x(m.To), y(float64(m.Hop))
 		fmt.Fprintf(&b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.6" marker-end="url(#a%d)"><title>%s</title></line>`+"\n",
 			x1, y1, x2, y2, colors[c], c, a.tip())
-		if label := p.labels(a); label != "" && dense[m.Hop] <= 2*p.ranks { // else they hide the arrows
-			at := 0.3 // of the way; not the same for both directions, whose labels would meet
+		if label := p.labels(a); label != "" && dense[m.Hop] <= 2*p.ranks { // more labels would hide the arrows
+			at := 0.3 // of the way from the sender; the other direction differs, lest labels meet
 			if m.From > m.To {
 				at = 0.36
 			}
@@ -225,7 +225,7 @@ func (p *picture) svg(w io.Writer, title string) error {
 	return err
 }
 
-// printPicture writes the arrows as text: always if it was asked for, else where they are few.
+// printPicture writes the arrows as text: always if asked, else for at most 8 ranks and pictureLines lines.
 func printPicture(w io.Writer, s sched.Schedule, asked bool) error {
 	if !asked && s.Shape().Ranks > 8 {
 		return nil

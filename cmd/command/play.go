@@ -117,7 +117,7 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	})
 }
 
-// setUp checks what a page is to begin with, and adds the algorithms that this program has defined.
+// setUp checks the question that a page begins with, and adds the algorithms that this program has defined.
 func setUp(s *page.Setup) error {
 	q := &s.Question
 	c, err := book.Find(q.Collective)
@@ -165,12 +165,12 @@ func setUp(s *page.Setup) error {
 	return nil
 }
 
-// ownRanks is up to how many ranks a page has the tables of a program's own algorithms, beside
-// those for the number that it begins with.
+// ownRanks bounds the numbers of ranks for which a page has tables of a program's own algorithms. The
+// number of ranks that the page begins with has tables in any case.
 const ownRanks = 16
 
-// ownOf is the algorithms of a collective that this program has defined, as tables: those that
-// communicators offer and pages do not know.
+// ownOf is the algorithms that this program has defined for a collective, as tables: communicators
+// offer these algorithms, and pages do not know them.
 func ownOf(c book.Collective, ranks int) (all []page.Own, err error) {
 	col, err := bench.Find(c.Name)
 	if err != nil {
@@ -211,8 +211,8 @@ func ownOf(c book.Collective, ranks int) (all []page.Own, err error) {
 	return all, nil
 }
 
-// lastCalls reads a trace and is what a page shows of it: of each collective, algorithm and size the
-// last call of which the steps of all ranks are there.
+// lastCalls is the part of a trace that a page shows: for each collective, algorithm and size the last
+// call with the steps of all ranks.
 func lastCalls(file string) ([]byte, error) {
 	text, err := given.Read(file)
 	if err != nil {
@@ -222,13 +222,13 @@ func lastCalls(file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	type call struct { // of all its ranks
+	type call struct { // the same for all ranks of a call
 		comm, kind    string
 		number        uint32
 		track, size   int
 		gpu, complete bool
 	}
-	type row struct { // of which the last call is shown
+	type row struct { // calls of which the page shows the last
 		kind, algo  string
 		bytes, size int
 	}

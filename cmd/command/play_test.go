@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// setupOf is what a page begins with.
+// setupOf is the setup in the page that "ringo play" writes.
 func setupOf(t *testing.T, args ...string) string {
 	file := filepath.Join(t.TempDir(), "page.html")
 	code, out, stderr := ringoHere(append([]string{"play", "-o", file}, args...)...)
@@ -51,7 +51,7 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-// What a program defines is in its page, as tables for the numbers of ranks that it is for.
+// A program's own algorithm is in its page, as tables for each number of ranks that the algorithm allows.
 func TestPlayOwn(t *testing.T) {
 	require.NoError(t, ringo.Define(ringo.Definition{
 		Name: "evenly", Kind: ringo.KindScatter, Ranks: func(n int) bool { return n%2 == 0 },
@@ -67,7 +67,7 @@ func TestPlayOwn(t *testing.T) {
 	require.Contains(t, stderr, "evenly is not for 5 ranks")
 }
 
-// Of a trace a page has the last calls of which all ranks' steps are there.
+// A page of a trace has the last calls with the steps of all ranks.
 func TestPlayTrace(t *testing.T) {
 	var all trace.Trace
 	for number := range uint32(4) {

@@ -63,7 +63,7 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	sources, sizes := fs.String("k", "1,2,3,4,8", ""), fs.String("b", "", "")
 	first, reps := fs.String("first", "", ""), fs.Int("reps", 7, "")
 	peer, file := fs.String("launch-peer", "", ""), fs.String("json", "", "")
-	child := fs.Bool("first-use-of", false, "") // how a process for first uses is started; see device.Config.FirstUse
+	child := fs.Bool("first-use-of", false, "") // hidden: measures a first use; see device.Config.FirstUse
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	return err
 }
 
-// byDevice is a flag's value; where none is given, the default of the device.
+// byDevice is a flag's value, or the device's default if that is "".
 func byDevice(value, where, cuda, emu string) string {
 	if where == "emu" {
 		return cmp.Or(value, emu)
@@ -122,7 +122,7 @@ func byDevice(value, where, cuda, emu string) string {
 	return cmp.Or(value, cuda)
 }
 
-// firstUse is the command that measures a first use; nil if -first asks for none.
+// firstUse is the command line that measures the first use of a kernel; nil if -first is 0.
 func firstUse(first, where string, gpu int) ([]string, error) {
 	switch first {
 	case "0":
@@ -187,8 +187,8 @@ func parseTypes(cfg *device.Config, s string) error {
 	return nil
 }
 
-// parseType is the element type with a name. The error suggests another one, of
-// the types or of the other words that may stand there.
+// parseType is the element type of a name. The error suggests a similar name among
+// the types and others, the other words that may stand there.
 func parseType(name string, others ...string) (kernels.DataType, error) {
 	t, err := kernels.ParseType(name)
 	if err == nil {

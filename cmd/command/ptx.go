@@ -174,16 +174,16 @@ func newLaunch(kernel string) ptxcheck.Launch {
 	return ptxcheck.Launch{Kernel: kernel, Block: [3]int{32, 1, 1}}
 }
 
-// launchFlags defines those that say what to run, whose order counts.
+// launchFlags defines the flags of launches. Their order counts: each is for the last -kernel before it.
 func launchFlags(fs *flag.FlagSet, c *ptxcheck.Case) {
-	open := func() *ptxcheck.Launch { // the launch that flags are about
+	open := func() *ptxcheck.Launch { // the launch that the next flag is for
 		if c.Launches == nil {
 			c.Launches = append(c.Launches, newLaunch(""))
 		}
 		return &c.Launches[len(c.Launches)-1]
 	}
 	fs.Func("kernel", "", func(s string) error {
-		if len(c.Launches) == 1 && c.Launches[0].Kernel == "" { // its other flags came first
+		if len(c.Launches) == 1 && c.Launches[0].Kernel == "" { // flags before the first -kernel are for it
 			c.Launches[0].Kernel = s
 			return nil
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/gpu/emu/ptxcheck"
 )
 
-// handoff is the command line of docs/testing.md, with flags in place of some.
+// handoff is the command line of docs/testing.md, with more flags at its end.
 func handoff(more ...string) []string {
 	args := []string{"ptx", "check", "../../gpu/emu/ptxcheck/testdata/handoff.ptx", "-g", "2", "-block", "1",
 		"-buf", "box=u32[1]", "-buf", "flag=u32[1]:0", "-buf", "out=u32[1]",
@@ -20,7 +20,7 @@ func handoff(more ...string) []string {
 	return append(args, more...)
 }
 
-// What docs/testing.md shows of "ringo ptx check" is what it prints.
+// "ringo ptx check" prints the output that docs/testing.md shows.
 func TestPTXInDocs(t *testing.T) {
 	b, err := os.ReadFile("../../docs/testing.md")
 	if os.IsNotExist(err) {

@@ -9,22 +9,22 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// A question is what explain and sim are asked about.
+// A question is the collective, and the circumstances, that explain and sim are about.
 type question struct {
 	bench.Collective
 	ranks, root int
-	node        int // ranks of a host, 0 for all
+	node        int // ranks of a host; 0: all are on one
 	typ         ringo.DataType
 	algo        string
 	order       string      // ringo.Config.Deterministic
 	gpus        *ringo.GPUs // nil for host memory
-	plan        string      // file
+	plan        string      // file; "" for the built-in plans
 	policy      string      // ringo.Config.BlockPolicy
 	most, least int         // MaxBlocks and MinBlocks
 	mbps        int         // ringo.Config.HostMbps
 }
 
-// choice answers for a size as bench counts it.
+// choice answers the question for a size in bytes, as bench counts them.
 func (q question) choice(size int64) (ringo.Choice, error) {
 	width := q.typ.Size()
 	bytes, cfg := q.Count(size, q.ranks, width)*width, ringo.Config{
@@ -37,7 +37,7 @@ func (q question) choice(size int64) (ringo.Choice, error) {
 	return ringo.Explain(q.Kind, q.ranks, q.node, bytes, q.root, cfg)
 }
 
-// ask checks the parts of a question that explain and sim have in common.
+// ask makes a question of the flags that explain and sim have in common, and checks them.
 func ask(names []string, ranks, root, node int, typ, algo string) (question, error) {
 	q := question{ranks: ranks, root: root, node: node, algo: algo}
 	if len(names) != 1 {

@@ -37,7 +37,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 	ended := make(chan error)
 	go func() { ended <- cmd.Wait() }()
-	for again := time.Tick(10 * time.Millisecond); err == nil; { // from when on one counts as the second is a moment later
+	for again := time.Tick(10 * time.Millisecond); err == nil; { // until a signal counts as the second
 		select {
 		case err = <-ended:
 		case <-again:

@@ -76,7 +76,7 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	q.node = model.NodeRanks // the net's own, where the flag says nothing
+	q.node = model.NodeRanks // the net's own without -node
 	ctx, cancel, err := within(ctx, *timeout)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 	return ctx, cancel, nil
 }
 
-// A simulation prints rows, and keeps them.
+// A simulation times algorithms at sizes: it prints a row for each, and adds the row to its report.
 type simulation struct {
 	ctx          context.Context
 	q            question
@@ -146,7 +146,7 @@ func (x *simulation) heading() {
 		"busbw", "messages", "intra (GB)", "inter (GB)", "took")
 }
 
-// sizes prints the heading, and times what -algo asks for at each size.
+// sizes prints the heading, and times the algorithms of -algo at each size.
 func (x *simulation) sizes(algos, sizes string) error {
 	x.heading()
 	for _, text := range strings.Split(sizes, ",") {
@@ -161,7 +161,7 @@ func (x *simulation) sizes(algos, sizes string) error {
 	return nil
 }
 
-// size times what -algo asks for, at one size.
+// size times the algorithms of -algo at one size.
 func (x *simulation) size(list string, bytes int64) error {
 	ch, err := x.q.choice(bytes)
 	if err != nil {
@@ -197,8 +197,8 @@ func (x *simulation) size(list string, bytes int64) error {
 	return nil
 }
 
-// chosen is what a communicator would choose: on several nodes of at most 64 ranks in all the
-// algorithm that takes the least time under the model, as it chooses by the model of its own network.
+// chosen is the algorithm that a communicator would choose. On several nodes a communicator of at most
+// 64 ranks goes by a model of its network, so chosen goes by the model of this simulation.
 func (x *simulation) chosen(ch ringo.Choice, bytes int64) (string, error) {
 	q, best, least := x.q, ch.Algo, math.Inf(1)
 	if x.model.NodeRanks == 0 || x.model.NodeRanks >= q.ranks || q.ranks > 64 {
@@ -220,11 +220,11 @@ func (x *simulation) chosen(ch ringo.Choice, bytes int64) (string, error) {
 	return best, nil
 }
 
-// simSteps is how many steps a row takes at most, unless 8 pieces take more: some
-// seconds. Tests change it.
+// simSteps is the most steps that a row simulates, unless 8 pieces take more. So many
+// take some seconds. Tests change it.
 var simSteps = 20_000_000
 
-// stepsOf is how many steps all ranks have.
+// stepsOf is the number of steps of all ranks together.
 func stepsOf(s sched.Schedule) (steps int) {
 	for r := range s.Shape().Ranks {
 		steps += s.Len(sched.Rank(r))
@@ -289,7 +289,7 @@ const (
 	lessTime      = 0.98
 )
 
-// pieces is in how many the data are moved: half a queue of each chunk at a time.
+// pieces is the number of pieces in which a chunk is moved: half a queue at a time.
 func (x *simulation) pieces(s sched.Schedule, bytes int64) int {
 	shape := s.Shape()
 	chunk := bytes / int64(max(shape.In, shape.Out, 1))
@@ -297,7 +297,7 @@ func (x *simulation) pieces(s sched.Schedule, bytes int64) int {
 	return int(max(1, (chunk+full-1)/full))
 }
 
-// compare says which algorithms would take less time than the chosen one, under the same model.
+// compare prints which algorithms would take less time than the chosen one under the same model.
 func (x *simulation) compare(row *simRow, reason string, known []string) error {
 	defer x.progress.Clear()
 	var skipped []string

@@ -25,7 +25,7 @@ func TestSim(t *testing.T) {
 	require.Contains(t, out, "of which: latency")
 }
 
-// The nodes of a net count for the choice as those of -node do.
+// The choice goes by the nodes of a net as by -node.
 func TestSimNodes(t *testing.T) {
 	rows := func(args ...string) string {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestSimWeak(t *testing.T) {
 	}
 }
 
-// A network of one's own, by flags and by a file: both say the same.
+// A user's own network has the same times by flags and by a file.
 func TestSimOwnNet(t *testing.T) {
 	report := func(args ...string) simReport {
 		t.Helper()
@@ -86,7 +86,7 @@ func TestSimOwnNet(t *testing.T) {
 	require.InEpsilon(t, slow.Rows[0].Time, report("-net", file).Rows[0].Time, 1e-9)
 	require.NoError(t, os.WriteFile(file, slow.Model, 0o644))
 	require.InEpsilon(t, slow.Rows[0].Time, report("-net", file).Rows[0].Time, 1e-6, "a report's model can be used again")
-	report("-net", "shm", "-node", "8", "-bw", "400G", "-latency", "1us") // which has nothing between nodes of its own
+	report("-net", "shm", "-node", "8", "-bw", "400G", "-latency", "1us") // a net without links between nodes needs -bw
 
 	_, out, _ := ringoHere("sim", "-net", "list")
 	require.Contains(t, out, "ndr          InfiniBand NDR: nodes of 8; inside CPU shared memory, 12 GB/s a rank")
@@ -121,7 +121,7 @@ func TestSimPlot(t *testing.T) {
 	}
 }
 
-// Where the choice is not the fastest in the same model, that is said.
+// Sim says so where the choice is not the fastest under the same model.
 func TestSimSaysWhatIsFaster(t *testing.T) {
 	args := []string{"sim", "allreduce", "-np", "72", "-s", "16M", "-net", "ndr"}
 	code, out, stderr := ringoHere(append(args, "-json", "-")...)
@@ -146,7 +146,7 @@ func TestSimSaysWhatIsFaster(t *testing.T) {
 	require.NotContains(t, out, "faster in this model")
 }
 
-// What would take hours is worked out from its beginning, and ends when it is told to.
+// A simulation that would take hours is worked out from its first pieces; with -exact it ends at -timeout.
 func TestSimOfVeryManySteps(t *testing.T) {
 	defer func(n int) { simSteps = n }(simSteps)
 	simSteps = 200_000

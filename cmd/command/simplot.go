@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// checkPlot refuses a file that cannot be written, or whose name does not say what to draw.
+// checkPlot refuses a file that cannot be written, or whose name does not end in .svg.
 func checkPlot(file string) error {
 	if file != "" && !isSVG(file) {
 		return cli.Usagef("-plot %s: the name must end in .svg", file)
@@ -23,13 +23,13 @@ func checkPlot(file string) error {
 
 func isSVG(file string) bool { return strings.EqualFold(filepath.Ext(file), ".svg") }
 
-// plot draws a line an algorithm: time, bus bandwidth, and the time as a multiple of the least one.
+// plot draws time, bus bandwidth, and time as a multiple of the least, each with a line for every algorithm.
 func (r *simReport) plot(file, model string) error {
 	if file == "" {
 		return nil
 	}
 	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b *simRow) int { return cmp.Compare(a.Size, b.Size) })
-	least := map[int64]float64{} // time by size
+	least := map[int64]float64{} // the least time by size, in microseconds
 	var algos []string
 	for _, row := range rows {
 		if t, ok := least[row.Size]; !ok || row.Time < t {

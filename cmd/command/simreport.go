@@ -9,12 +9,12 @@ import (
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
-// A simReport is what "ringo sim -json" saves.
+// A simReport is the JSON of "ringo sim -json".
 type simReport struct {
 	Schema     string          `json:"schema"`
 	Collective string          `json:"collective"`
 	Ranks      int             `json:"ranks"`
-	NodeRanks  int             `json:"node_ranks"` // 0: all on one
+	NodeRanks  int             `json:"node_ranks"` // ranks of a node; 0: all are on one
 	Type       string          `json:"type"`
 	Root       int             `json:"root"` // -1 where there is none
 	Model      json.RawMessage `json:"model"`
@@ -25,7 +25,7 @@ type simReport struct {
 type simRow struct {
 	Size       int64     `json:"size"` // bytes of the larger buffer
 	Algorithm  string    `json:"algorithm"`
-	Chosen     bool      `json:"chosen"` // by a communicator
+	Chosen     bool      `json:"chosen"` // a communicator would choose it
 	Time       float64   `json:"time_us"`
 	AlgBW      float64   `json:"algbw_gbs"`
 	BusBW      float64   `json:"busbw_gbs"`
@@ -33,7 +33,7 @@ type simRow struct {
 	IntraBytes int64     `json:"intra_bytes"`
 	InterBytes int64     `json:"inter_bytes"`
 	Pieces     int       `json:"pieces"`
-	PiecesRun  int       `json:"pieces_run"` // the others are taken to last as long as these
+	PiecesRun  int       `json:"pieces_run"` // simulated; each of the others is taken to last as long
 	Parts      *simParts `json:"parts,omitempty"`
 	Faster     []simTime `json:"faster,omitempty"` // algorithms that take less time than the chosen one
 }
@@ -79,7 +79,7 @@ func (r *simReport) add(q question, algo string, size int64, res *sim.Result) *s
 	return row
 }
 
-// saveJSON writes a report to a file, or to stdout where that is "-", or nowhere if it is "".
+// saveJSON writes a report to a file, to stdout if file is "-", or nowhere if file is "".
 func saveJSON(report any, file string, stdout io.Writer) error {
 	if file == "" {
 		return nil

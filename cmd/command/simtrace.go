@@ -13,16 +13,17 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// modelSteps is how many steps of a row go into -trace, of all ranks: those that come first.
+// modelSteps is the number of steps of a row, of all ranks together, that -trace keeps: the first ones.
 const modelSteps = 1 << 18
 
-// A simTrace is what -trace writes: the model's steps, beside those of the ranks that -over has.
+// A simTrace is the trace that -trace writes: the model's steps beside the measured calls of -over.
+// Times are nanoseconds.
 type simTrace struct {
 	file  string
 	whole trace.Trace
-	over  int   // calls that were measured
-	free  int64 // where a row begins that was not measured
-	ended int64 // the row before
+	over  int   // number of measured calls, the first of whole
+	free  int64 // when a row begins that has no measured call
+	ended int64 // when the row before ended
 }
 
 // newSimTrace reads -over. It is nil without -trace.
@@ -55,13 +56,13 @@ func newSimTrace(file, over string) (*simTrace, error) {
 	return t, nil
 }
 
-// A modelled is the calls of all ranks of a row.
+// A modelled is the calls of a row, one for each rank, and how many more steps they may keep.
 type modelled struct {
 	calls []trace.Call
 	room  int
 }
 
-// begin makes the calls of a row. see takes its steps.
+// begin makes the calls of a row. The simulation passes each step of the row to see.
 func (t *simTrace) begin(q question, algo string, bytes int64, s sched.Schedule) (row *modelled, see func(sim.Timed)) {
 	if t == nil {
 		return nil, nil
@@ -101,7 +102,8 @@ func (t *simTrace) begin(q question, algo string, bytes int64, s sched.Schedule)
 	}
 }
 
-// measured has a row begin with the last call like it in -over, if there is one: when the last of its ranks came.
+// measured has the row of c begin with the last measured call like it, if there is one, when that call's last rank
+// came.
 func (t *simTrace) measured(c *trace.Call) {
 	type ranks struct {
 		n, bytes int
@@ -124,7 +126,7 @@ func (t *simTrace) measured(c *trace.Call) {
 	}
 }
 
-// end adds a row.
+// end adds the calls of a row to the trace.
 func (t *simTrace) end(row *modelled) {
 	if t == nil {
 		return
@@ -136,7 +138,7 @@ func (t *simTrace) end(row *modelled) {
 	}
 }
 
-// save writes the file.
+// save writes the trace to its file.
 func (t *simTrace) save() error {
 	if t == nil {
 		return nil

@@ -55,7 +55,7 @@ func TestSimTrace(t *testing.T) {
 	require.Equal(t, calls[3].Start, max(calls[0].End, calls[1].End, calls[2].End), "the rows follow each other")
 }
 
-// Over a trace the model begins with the last call like it, on the same ranks, with the same names.
+// With -over a row of the model begins with the last measured call like it, on the same ranks and communicator.
 func TestSimTraceOver(t *testing.T) {
 	dir := t.TempDir()
 	measured, both := filepath.Join(dir, "measured.json"), filepath.Join(dir, "both.json")
@@ -101,7 +101,7 @@ func TestSimTraceOver(t *testing.T) {
 	}
 }
 
-// A trace is drawn: a track a rank, the steps with their numbers, and for whom they wait.
+// The drawing of a trace has a track for each rank, the numbers of steps, and the ranks for which they wait.
 func TestPlotTrace(t *testing.T) {
 	dir := t.TempDir()
 	file, picture := filepath.Join(dir, "t.json"), filepath.Join(dir, "t.svg")

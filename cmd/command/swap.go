@@ -46,12 +46,12 @@ Examples
 Exit status: the program's; with -compare 1 if the two differ.
 `
 
-// A swap is what ringo swap is asked for.
+// A swap is the flags and the program of ringo swap. Its emulation names the program and the emulated GPUs, if any.
 type swap struct {
 	library string
 	compare bool
-	ignore  *regexp.Regexp // nil if nothing
-	host    bool
+	ignore  *regexp.Regexp // parts of lines that -compare ignores; nil for none
+	host    bool           // on host memory
 	emulation
 }
 
@@ -128,10 +128,11 @@ func (s *swap) check(program []string, ignore string, limit time.Duration) (err 
 	return nil
 }
 
-// The two libraries that a program can be run with.
+// The libraries that are put in front of a program: Ringo's NCCL, and the one that counts calls.
 const ncclFile, countFile = "libnccl.so.2", "libringo-count.so"
 
-// findNCCL is the absolute path of the library. It is built where this is a copy of the sources.
+// findNCCL is the absolute path of Ringo's libnccl.so.2: given, or else one beside the command or in a folder build.
+// If there is none, but the sources are here, it builds one.
 func findNCCL(ctx context.Context, given string, stderr io.Writer) (string, error) {
 	if given != "" {
 		if !isFile(given) {
@@ -167,7 +168,7 @@ func findNCCL(ctx context.Context, given string, stderr io.Writer) (string, erro
 		"where by -nccl FILE", ncclFile)
 }
 
-// once runs the program with a library in front, "" for none, and reads what its processes have said.
+// once runs the program with a library in front, "" for none, and reads the report of its processes.
 func (s *swap) once(ctx context.Context, library string, stdout, stderr io.Writer) (*swapReport, error) {
 	dir, err := os.MkdirTemp("", "ringo-swap")
 	if err != nil {
@@ -208,7 +209,7 @@ func (s *swap) once(ctx context.Context, library string, stdout, stderr io.Write
 	return r, r.read(file)
 }
 
-// runBoth runs the program with the NCCL that it has and with this one.
+// runBoth runs the program with its own NCCL, then with Ringo's.
 func (s *swap) runBoth(ctx context.Context, stdout, stderr io.Writer) error {
 	var runs [2]*swapReport
 	var printed [2]lineTimes
@@ -227,7 +228,7 @@ func (s *swap) runBoth(ctx context.Context, stdout, stderr io.Writer) error {
 	return err
 }
 
-// lineTimes keeps the lines that a program prints, and when.
+// lineTimes keeps the lines that a program prints, and their times since it began.
 type lineTimes struct {
 	began time.Time
 	lines []string

@@ -36,7 +36,7 @@ func TestSwapMistakes(t *testing.T) {
 	require.Contains(t, stderr, "libnccl.so.2 is not here: scripts/libnccl of Ringo's sources builds build/libnccl.so.2")
 }
 
-// What is not built is built where the sources are, with what is there.
+// TestSwapBuilds: swap builds a missing library where the sources are and their tools are installed.
 func TestSwapBuilds(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("wants a shell")
@@ -62,7 +62,7 @@ func TestSwapBuilds(t *testing.T) {
 	require.NotContains(t, stderr, "building")
 }
 
-// libraries is a folder with files in the place of the two libraries, which nothing loads.
+// libraries is the path of an empty file in the place of Ringo's NCCL, with another for the library that counts.
 func libraries(t *testing.T) string {
 	dir := t.TempDir()
 	for _, name := range []string{ncclFile, countFile} {
@@ -71,7 +71,8 @@ func libraries(t *testing.T) string {
 	return filepath.Join(dir, ncclFile)
 }
 
-// TestSwapProgram runs shells that say what processes would have said. The loader complains of the files and goes on.
+// TestSwapProgram runs shells that write the reports of processes. The loader complains of the empty libraries and
+// goes on.
 func TestSwapProgram(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("LD_PRELOAD is Linux's")
@@ -136,7 +137,7 @@ func TestFirstDifference(t *testing.T) {
 	require.Zero(t, firstDifference(lines("1.5 s a"), lines("2.5 s a"), regexp.MustCompile(`[0-9.]+ s`)))
 }
 
-// What is printed is cut into lines whatever the pieces, and the step is between lines.
+// Output is cut into lines however it is written; step is the time between lines.
 func TestLineTimes(t *testing.T) {
 	l := lineTimes{began: time.Now()}
 	for _, piece := range []string{"a", "b\nc\n\n", "d"} {

@@ -17,16 +17,16 @@ import (
 	"time"
 )
 
-// A swapReport is what the processes of a program have said of their calls of NCCL, in the order in which they ended.
+// A swapReport is the reports of a program's processes on their NCCL calls, in the order in which they ended.
 type swapReport struct {
 	status    int
 	took      time.Duration
 	processes []swapProcess
 	calls     map[string]*swapCalls
-	uncounted bool // there is no library that counts
+	uncounted bool // the library that counts is not there
 }
 
-// A swapProcess is one that has loaded an NCCL: see cmd/libcudart/count.
+// A swapProcess is the report of a process that has loaded an NCCL: see cmd/libcudart/count.
 type swapProcess struct {
 	Process int                   `json:"process"`
 	Program string                `json:"program"`
@@ -36,13 +36,13 @@ type swapProcess struct {
 	Calls   map[string]*swapCalls `json:"calls"`
 }
 
-// swapCalls are the calls of a function. In a group ncclGroupEnd has the time.
+// swapCalls sums the calls of one function. The time of calls in a group is in ncclGroupEnd.
 type swapCalls struct {
 	times   int
 	Bytes   int64 `json:"bytes"` // count times the size of an element
-	Ns      int64 `json:"ns"`    // within the calls, which on a GPU only queue
+	Ns      int64 `json:"ns"`    // time within the calls; on a GPU these only queue work
 	Failed  int   `json:"failed"`
-	Missing int   `json:"missing"` // of Failed: there is no such thing
+	Missing int   `json:"missing"` // of Failed: the library has no such function or feature
 }
 
 // read adds what the processes of a run have written.
@@ -74,7 +74,7 @@ func (r *swapReport) read(file string) error {
 	return lines.Err()
 }
 
-// inCalls is the time within all calls.
+// inCalls is the time within all calls of all processes.
 func (r *swapReport) inCalls() (t time.Duration) {
 	for _, c := range r.calls {
 		t += time.Duration(c.Ns)
@@ -82,7 +82,7 @@ func (r *swapReport) inCalls() (t time.Duration) {
 	return t
 }
 
-// print prints the report for people. ours is the library that was to be used.
+// print prints the report for people. ours is the path of Ringo's library.
 func (r *swapReport) print(w io.Writer, ours string) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\nringo swap: %v, exit status %d\n", r.took.Round(10*time.Millisecond), r.status)
@@ -100,7 +100,7 @@ func (r *swapReport) print(w io.Writer, ours string) error {
 	return err
 }
 
-// libraries says which one the processes have used.
+// libraries prints which libraries the processes have used.
 func (r *swapReport) libraries(b *bytes.Buffer, ours string) {
 	type used struct{ library, version string }
 	counts := map[used]int{}
@@ -118,7 +118,7 @@ func (r *swapReport) libraries(b *bytes.Buffer, ours string) {
 	}
 }
 
-// table is the calls, those with most time first.
+// table prints the calls, most time first.
 func (r *swapReport) table(b *bytes.Buffer) {
 	if len(r.calls) == 0 {
 		b.WriteString("no call was seen: the program asks the library for its functions by itself\n")
@@ -152,7 +152,7 @@ func (r *swapReport) table(b *bytes.Buffer) {
 	}
 }
 
-// rough is a time with three digits.
+// rough is d rounded to three digits.
 func rough(d time.Duration) time.Duration {
 	unit := time.Duration(1)
 	for d/unit >= 1000 {
@@ -183,7 +183,8 @@ func (l *lineTimes) step() time.Duration {
 	return gaps[len(gaps)/2]
 }
 
-// firstDifference is the first line, from 1 on, in which two differ beside what is ignored; 0 if there is none.
+// firstDifference is the number, from 1 on, of the first line in which a and b differ, without the parts that match
+// ignore; 0 if there is none.
 func firstDifference(a, b []string, ignore *regexp.Regexp) int {
 	plain := func(s string) string {
 		if ignore != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// loadTrace reads the one file that is a trace; nil if none is.
+// loadTrace reads the trace among files; nil if there is none. A trace beside other files is an error.
 func loadTrace(files []string) (*trace.Trace, error) {
 	for _, file := range files {
 		b, err := given.Read(file)
@@ -42,16 +42,16 @@ func loadTrace(files []string) (*trace.Trace, error) {
 	return nil, nil
 }
 
-// barrier is the kind of call that is drawn only if it is asked for, or alone.
+// barrier is the kind of call that number 0 passes over where there are other calls.
 var barrier = ringo.KindBarrier.String()
 
-// Colors of a timeline.
+// Colors of a timeline, as indices for package chart.
 const (
 	stepColor, waitColor, roomColor, gpuColor = 5, 4, 1, 2
 )
 
-// drawTrace draws a collective of a trace, 0 for the last one that all ranks have steps of, or else what happens during
-// the last call with steps.
+// drawTrace draws the calls during the collective of a number. Number 0 is the last collective with steps of all
+// ranks, or else the last call with steps.
 func drawTrace(file, title string, t *trace.Trace, number uint32) error {
 	pick := picked(t, number)
 	from, to := int64(math.MaxInt64), int64(0)
@@ -77,7 +77,7 @@ func drawTrace(file, title string, t *trace.Trace, number uint32) error {
 		}})
 }
 
-// picked tells the calls that a timeline is about.
+// picked reports whether a call belongs to the collective of that number, which may be 0.
 func picked(t *trace.Trace, number uint32) func(*trace.Call) bool {
 	if number == 0 {
 		ranks := map[uint32]int{}
@@ -91,20 +91,20 @@ func picked(t *trace.Trace, number uint32) func(*trace.Call) bool {
 				number = max(number, c.Number)
 			}
 		}
-		if last := lastWithSteps(t); number == 0 && last != nil { // of a model alone, or messages
+		if last := lastWithSteps(t); number == 0 && last != nil { // a trace of a model only, or of messages only
 			return func(c *trace.Call) bool { return c == last || c.Model && c.Start == last.Start }
 		}
 	}
 	return func(c *trace.Call) bool { return c.Number == number }
 }
 
-// A drawing is the tracks of a timeline that begins at from.
+// A drawing is the tracks of a timeline that begins at from, in nanoseconds.
 type drawing struct {
 	from   int64
 	tracks map[trackKey]*chart.Track
 }
 
-// A trackKey is what a track is of, in the order of tracks: kind is 0 for a host's lane, 1 for a GPU, 2 for a model.
+// A trackKey identifies a track. Tracks are ordered by it. kind is 0 for calls on the host, 1 for a GPU, 2 for a model.
 type trackKey struct{ rank, kind, track int }
 
 func (d *drawing) micros(at int64) float64 { return float64(at-d.from) / 1e3 }
@@ -142,7 +142,7 @@ func (d *drawing) add(c *trace.Call) {
 	}
 }
 
-// ordered are the tracks by rank, kind and lane.
+// ordered are the tracks by rank, kind and number.
 func (d *drawing) ordered() (list []chart.Track) {
 	order := slices.SortedFunc(maps.Keys(d.tracks), func(a, b trackKey) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind), cmp.Compare(a.track, b.track))

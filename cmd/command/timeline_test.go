@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// A wait for a message of a rank, 0 among them, is told from one for room there.
+// A wait for a message and a wait for room are told apart, for rank 0 too.
 func TestBarsOfSteps(t *testing.T) {
 	d := &drawing{tracks: map[trackKey]*chart.Track{}}
 	d.add(&trace.Call{Rank: 1, Steps: []trace.Span{

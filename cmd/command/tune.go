@@ -116,7 +116,7 @@ func tuneDevice(cfg *tune.Config, last *string) error {
 	return nil
 }
 
-// tuneBlocks finds the numbers of blocks.
+// tuneBlocks parses the numbers of blocks to try: "" for the device's default, "0" for none.
 func tuneBlocks(cfg *tune.Config, list string) error {
 	if list == "" {
 		if list = "8,16,24,32,48,64,96"; cfg.Device == "emu" {
@@ -197,7 +197,7 @@ func tuneNumbers(cfg *tune.Config) error {
 	return nil
 }
 
-// tuneRanks finds out how many GPUs there are where -g does not say how many to use.
+// tuneRanks sets the GPUs of a process where -g does not: one if there are several processes, else all.
 func tuneRanks(cfg *tune.Config) (err error) {
 	switch {
 	case cfg.PerProcess > 0:

@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// TestMain lets the test binary be what tune and other launchers start: itself with "tune", "bench" or "check".
+// TestMain lets the test binary be the command ringo, for tune, bench and shells that start it as that.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "tune" || os.Args[1] == "bench" || os.Args[1] == completeCommand) {
 		os.Exit(ringoMain(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTune: a plan of emulated GPUs, in one process and in two, into one file,
-// which a communicator and explain then go by.
+// TestTune writes the plan of emulated GPUs, in one process and in two, into one file.
+// A communicator and explain then go by that plan.
 func TestTune(t *testing.T) {
 	tier.Long(t)
 	file := filepath.Join(t.TempDir(), "my.plan")

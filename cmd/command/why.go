@@ -55,7 +55,7 @@ Examples
 
 ` + whyFlags
 
-// whyFlags are the end of both helps.
+// whyFlags explains the flags, at the end of both helps.
 const whyFlags = `  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
                     (port 28028): a job that moves in between is not accused
   -for DURATION     how long to wait between the two (default 5s)
@@ -146,7 +146,7 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	return printAnswers(stdout, all, *asJSON, *page)
 }
 
-// askTwice asks RAS of a living job.
+// askTwice asks RAS of a living job twice, pause apart.
 func askTwice(ctx context.Context, address string, pause time.Duration) (all []ras.Report, err error) {
 	for range 2 {
 		if len(all) > 0 {
@@ -171,14 +171,14 @@ func leftOut(w io.Writer, skipped []error) {
 	}
 }
 
-// A whyFound is what files say.
+// A whyFound is the verdicts on all files.
 type whyFound struct {
 	own     []history.Finding // of each communicator of this library
-	answers []hang.Answer     // of each reader
-	late    []hang.Lateness   // by the dumps
+	answers []hang.Answer     // of each kind of files
+	late    []hang.Lateness   // of ranks, by the dumps
 }
 
-// A whyFiles is files by who has written them.
+// A whyFiles is the files by kind.
 type whyFiles struct {
 	own     []string // histories of this library, or folders of them
 	dumps   []string // of PyTorch's flight recorder
@@ -190,26 +190,26 @@ type whyFiles struct {
 	asked   []whyJob // of living jobs
 }
 
-// Sources of what files say.
+// Sources of answers, as printed.
 const (
 	flightSays    = "the flight recorder"
 	inspectorSays = "NCCL's Inspector"
 )
 
-// A whyJob is what one kind of files says.
+// A whyJob is the job as one kind of files shows it.
 type whyJob struct {
 	*hang.Job
-	says    string
-	reports []ras.Report // of RAS, the last of which is the job
+	says    string       // the kind of files
+	reports []ras.Report // of RAS; the last one made the job
 }
 
-// read makes a job of each kind of files, and tells each what the others know of processes.
+// read makes a job of each kind of files, and shares their knowledge of processes among the jobs.
 func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 	jobs = g.asked
 	add := func(j *hang.Job, skipped []error, err error, says string) {
 		leftOut(stderr, skipped)
 		if mute := errors.Is(err, ncclog.ErrMute) || errors.Is(err, printed.ErrMute); err != nil && !(mute && len(jobs) > 0) {
-			// beside others it may say little
+			// a log without calls is an error only alone
 			wrong = append(wrong, err)
 		}
 		if j != nil {
@@ -232,7 +232,7 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 		}
 		jobs = append(jobs, whyJob{all[len(all)-1].Job(name), "NCCL's RAS", all})
 	}
-	if len(g.perf) > 0 { // it has no call that hangs: it tells the others what it knows
+	if len(g.perf) > 0 { // the Inspector has no call that hangs: other jobs learn from it, else it is a job itself
 		others := len(jobs)
 		j, skipped, err := inspector.Read(g.perf...)
 		add(j, skipped, err, inspectorSays)
@@ -255,7 +255,7 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 	return jobs, wrong
 }
 
-// share tells each job what the others know of processes, and what is said of them.
+// share tells each job what the other jobs know of processes, and the hints.
 func share(jobs []whyJob, hints []hang.Hint) {
 	for i := range jobs {
 		for k := range jobs {
@@ -274,13 +274,13 @@ func share(jobs []whyJob, hints []hang.Hint) {
 		}
 	}
 	for k, h := range hints {
-		if !heard[k] && h.Death != "" && h.Pid > 0 && len(jobs) > 0 { // of none of the ranks: it may have to do with it
+		if !heard[k] && h.Death != "" && h.Pid > 0 && len(jobs) > 0 { // a dead process of no known rank may be the cause
 			jobs[0].Notes = append(jobs[0].Notes, fmt.Sprintf("process %d %s", h.Pid, h.Death))
 		}
 	}
 }
 
-// judge finds out of each kind of files why the ranks hang. It is an error if no kind says anything.
+// judge finds by each kind of files why the ranks hang. It is an error if no kind has an answer.
 func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 	found := new(whyFound)
 	if len(g.own) > 0 {
@@ -321,7 +321,7 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 	return found, nil
 }
 
-// add puts a file to those of its kind, by how it begins and ends. It reports whether it has one.
+// add puts a file with the others of its kind, by its beginning and its end. It reports whether the kind is known.
 func (g *whyFiles) add(name string) bool {
 	head, tail := endsOf(name)
 	switch {
@@ -346,15 +346,15 @@ func (g *whyFiles) add(name string) bool {
 	return true
 }
 
-// headOf is how a file begins; of one that cannot be read, nothing.
+// headOf is the beginning of a file; nil if the file cannot be read.
 func headOf(name string) []byte {
 	head, _ := endsOf(name)
 	return head
 }
 
-// endsOf is how a file begins, and how it ends if that is elsewhere; of one that cannot be read, nothing.
+// endsOf is the first 64 KiB of a file, and the last if the file is longer; nil if the file cannot be read.
 func endsOf(name string) (head, tail []byte) {
-	const part = 64 << 10 // a launcher may have said much before NCCL says anything
+	const part = 64 << 10 // a launcher may print much before NCCL's first line
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, nil
@@ -374,8 +374,8 @@ func endsOf(name string) (head, tail []byte) {
 	return head[:n], tail
 }
 
-// sortFiles finds out what each file is. Of a folder and of an archive the files that it knows count, and histories if
-// there are any.
+// sortFiles sorts files by kind. Files of unknown kind in folders and archives are left out; a file of unknown kind
+// that words name is taken for a history.
 func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 	g := new(whyFiles)
 	paths, wrong := u.find(words, os.Stdin)
@@ -393,7 +393,7 @@ func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 			wrong = append(wrong, fmt.Errorf("%s: neither a dump, nor an answer of RAS, nor a log, nor stacks",
 				filepath.Base(path)))
 		default:
-			g.own = append(g.own, path) // it says what is wrong
+			g.own = append(g.own, path) // the reader of histories says what is wrong
 		}
 	}
 	if g.empty() && len(wrong) > 0 {
@@ -402,7 +402,7 @@ func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 	return g, wrong, nil
 }
 
-// folder adds the files of a folder that it knows.
+// folder adds the files of a folder whose kind is known. A folder without any counts as one of histories.
 func (g *whyFiles) folder(u *unpacker, dir string) (wrong []error, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {

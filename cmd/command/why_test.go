@@ -107,7 +107,7 @@ func TestWhySeveralKinds(t *testing.T) {
 	require.Contains(t, out.String(), dumpsAnswer)
 }
 
-// Logs without calls, as NCCL_DEBUG=INFO alone writes them, say which process the late rank is, and are not left out.
+// Logs without calls, as NCCL_DEBUG=INFO alone writes them, are not left out: they tell the late rank's process.
 func TestWhyLogsWithoutCalls(t *testing.T) {
 	dir := t.TempDir()
 	writeDumps(t, dir)
@@ -127,7 +127,7 @@ func TestWhyLogsWithoutCalls(t *testing.T) {
 	require.Contains(t, errs.String(), "the logs do not show all calls of all ranks")
 }
 
-// rasAnswer is what ncclras says of ranks that have called so many.
+// rasAnswer is the answer of ncclras for ranks that have made these numbers of all-reduces.
 func rasAnswer(counts ...int) string {
 	var ranks []string
 	for r, n := range counts {
@@ -137,7 +137,7 @@ func rasAnswer(counts ...int) string {
 	return fmt.Sprintf(`{"nccl_version": "2.29.1", "communicators_count": 1, "communicators": [{"hash": "0xab", "size": %d, "ranks": [%s]}]}`, len(counts), strings.Join(ranks, ","))
 }
 
-// What ncclras prints, in a file and from a living job: rank 1 has called one collective less.
+// RAS's answers, in a file and from a living job: rank 1 has called one collective less.
 func TestWhyRAS(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "ras.json"), []byte(rasAnswer(7, 6, 7)), 0o600))
@@ -183,7 +183,7 @@ func serveRAS(t *testing.T, answers []string) string {
 	return l.Addr().String()
 }
 
-// The answers as JSON and as a page, and an exit status that says of which kind they are.
+// The answers as JSON and as a page. The exit status tells the kind of answer.
 func TestWhyOutputs(t *testing.T) {
 	dir := t.TempDir()
 	writeDumps(t, dir)

@@ -12,8 +12,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/hangs"
 )
 
-// Files that are cut off, claim what they do not have, hold themselves or want to run something end in a sentence,
-// alone and beside good ones, and nothing is executed.
+// A file that is cut off, claims false lengths, contains itself or would run code gives one line of error, alone and
+// beside good files, and no code of it runs.
 func TestWhyHostile(t *testing.T) {
 	good := t.TempDir()
 	writeDumps(t, good)
@@ -44,7 +44,7 @@ func TestWhyHostile(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		var out, errs strings.Builder
 		code := ringoMain(t.Context(), []string{"why", file}, &out, &errs)
-		if code != 0 { // a file without an entry says nothing, which is no error
+		if code != 0 { // a file without entries is no error
 			require.Equal(t, 1, code, "%s: %s%s", name, out.String(), errs.String())
 			require.Equal(t, 1, strings.Count(errs.String(), "\n"), "%s: %s", name, errs.String())
 			require.Less(t, len(errs.String()), 500, name)

@@ -41,15 +41,15 @@ func TestWhyLarge(t *testing.T) {
 	whyLarge(t, dir, odd)
 }
 
-// processorTime is what the process has had of all processors.
+// processorTime is the time that the process has used, over all processors.
 func processorTime(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkWhy reads dumps of 64 and of 10,240 ranks; full rings of these take 3.6 GiB of disk, and minutes to write.
-// The memory is the most that the process ever had.
+// BenchmarkWhy reads dumps of 64 and of 10,240 ranks. Full rings of 10,240 ranks take 3.6 GiB of disk, and minutes to
+// write. MiB-peak is the most memory that the process ever had.
 func BenchmarkWhy(b *testing.B) {
 	for _, c := range []struct{ ranks, entries int }{{64, 2000}, {10240, 200}, {10240, 2000}} {
 		b.Run(fmt.Sprintf("%d ranks of %d entries", c.ranks, c.entries), func(b *testing.B) {

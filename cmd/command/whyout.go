@@ -17,13 +17,13 @@ import (
 // Exit statuses of ringo why, the most telling first.
 const (
 	whyBlame   = cli.ExitStatus(3) // ranks are to blame
-	whyStuck   = cli.ExitStatus(4) // all are in it and nothing moves, or the time-out is too short
-	whyUnknown = cli.ExitStatus(5) // it cannot be said
+	whyStuck   = cli.ExitStatus(4) // all ranks are in the call and nothing moves, or the time-out is too short
+	whyUnknown = cli.ExitStatus(5) // the files do not tell
 )
 
 // A whyAnswer is an answer as -json prints it.
 type whyAnswer struct {
-	Comm     string     `json:"communicator,omitempty"` // of this library's histories
+	Comm     string     `json:"communicator,omitempty"` // only of this library's histories
 	Ranks    int        `json:"ranks"`
 	Reason   string     `json:"reason"`
 	Sentence string     `json:"sentence"`
@@ -37,14 +37,14 @@ type whyAnswer struct {
 	text     string
 }
 
-// A whyClass is ranks that are at one place.
+// A whyClass is the ranks that are at one place.
 type whyClass struct {
 	Ranks []int  `json:"ranks"`
 	Is    string `json:"are"`
 	For   []int  `json:"wait_for"`
 }
 
-// list is nil's list in JSON too.
+// list copies s. The copy of nil is empty, which is [] in JSON and not null.
 func list[T any](s []T) []T { return append([]T{}, s...) }
 
 func answerOf(a *hang.Answer) whyAnswer {
@@ -86,7 +86,7 @@ func findingOf(f *history.Finding) whyAnswer {
 	return w
 }
 
-// all are the findings, and one answer of each job.
+// all are the findings on histories, and one answer for each job.
 func (f *whyFound) all() (all []whyAnswer, err error) {
 	add := func(w whyAnswer, p interface{ Print(io.Writer) error }) {
 		var b strings.Builder
@@ -105,8 +105,8 @@ func (f *whyFound) all() (all []whyAnswer, err error) {
 	return all, err
 }
 
-// printAnswers writes answers as text or as JSON, and a page if it has a name. Its error is the exit status that they
-// have.
+// printAnswers writes the answers as text or as JSON, and a page to the file page unless that is "". The error is the
+// exit status of the answers.
 func printAnswers(w io.Writer, all []whyAnswer, asJSON bool, page string) error {
 	if page != "" {
 		f, err := os.Create(page)
@@ -149,7 +149,7 @@ func printAnswers(w io.Writer, all []whyAnswer, asJSON bool, page string) error 
 	return nil
 }
 
-// A whyBox is a class in the picture, a whyArrow from ranks that wait to ranks for which they do.
+// A whyBox is a class in the picture, in pixels. A whyArrow goes from a class that waits to the class it waits for.
 type whyBox struct {
 	Y, Text int // its upper edge, and the line of its text
 	Label   string
@@ -158,7 +158,7 @@ type whyBox struct {
 
 type whyArrow struct{ From, Middle, Bend, To int }
 
-const whyRow = 44 // pixels of a class
+const whyRow = 44 // height of a class, in pixels
 
 func (a whyAnswer) Text() string { return a.text }
 func (a whyAnswer) High() int    { return whyRow*len(a.Classes) + 4 }
@@ -216,5 +216,5 @@ text{font-size:13px}path{fill:none;stroke:#555}pre{background:#f6f6f6;padding:1e
 {{end}}</html>
 `))
 
-// whyPage writes a page that needs nothing else.
+// whyPage writes a page that needs no other file.
 func whyPage(w io.Writer, all []whyAnswer) error { return whyTemplate.Execute(w, all) }

@@ -19,7 +19,7 @@ var whySeed = flag.Uint64("why-seed", 0, "of the scenarios of TestWhyProof")
 
 var rewrite = flag.Bool("rewrite", false, "write the table of scenarios and the answers in docs/why.md anew")
 
-// A verdict is what an answer is worth beside the right one.
+// A verdict is the grade of an answer.
 type verdict int
 
 const (
@@ -28,7 +28,7 @@ const (
 	wrong
 )
 
-// asked is the first answer of ringo why to files of a scenario.
+// asked is the first answer of ringo why to a scenario's files; not ok if there are no files or no answer.
 func asked(t *testing.T, s *hangs.Scenario, what hangs.What) (a whyAnswer, ok bool) {
 	dir := t.TempDir()
 	require.NoError(t, s.Write(dir, what))
@@ -47,8 +47,8 @@ func asked(t *testing.T, s *hangs.Scenario, what hangs.What) (a whyAnswer, ok bo
 	return all[0], true
 }
 
-// judged compares an answer with the right one. Of one kind of files it is right too if it names the right ranks for
-// another reason: that a rank was killed, and not only silent, a log alone can say.
+// judged compares an answer with the right one. Unless whole, an answer that names the right ranks for another reason
+// is right too: only a log can tell, for example, that a rank was killed and is not just silent.
 func judged(s *hangs.Scenario, a *whyAnswer, whole bool) verdict {
 	for _, r := range a.Culprits {
 		if !slices.Contains(s.Fault, r) {
@@ -67,8 +67,8 @@ func judged(s *hangs.Scenario, a *whyAnswer, whole bool) verdict {
 	return unknown
 }
 
-// Generated hangs, as dumps, answers of RAS, logs and stacks: alone and together. Nobody is accused who is not at
-// fault.
+// Generated hangs, as dumps, answers of RAS, logs and stacks, alone and together. No answer accuses a rank that is not
+// at fault.
 func TestWhyProof(t *testing.T) {
 	every := tier.Full() && !tier.Race || *rewrite // CI runs this test without the race detector too
 	sources := []struct {
@@ -139,7 +139,7 @@ func TestWhyProof(t *testing.T) {
 	}
 }
 
-// region is a part of docs/why.md that a test writes.
+// region checks that a part of docs/why.md is want, or writes it with -rewrite.
 func region(t *testing.T, name, want string) {
 	const file = "../../docs/why.md"
 	b, err := os.ReadFile(file)
@@ -155,7 +155,7 @@ func region(t *testing.T, name, want string) {
 	require.Equal(t, want, was, "go test ./cmd/command -run WhyProof -rewrite writes it anew")
 }
 
-// The answers that docs/why.md shows are what ringo why prints.
+// Ringo why prints the answers that docs/why.md shows.
 func TestWhyProofAnswers(t *testing.T) {
 	shown := []string{
 		"asleep in the data loader", "leaves a call out", "another size", "groups in another order",

@@ -23,9 +23,9 @@ type realHang struct {
 	name   string
 	reason string // the right answer
 	blame  []int
-	fault  []int  // ranks that may be named; nil if those to blame
-	says   string // what the sentence has to have in it
-	cannot bool   // it cannot be read from what there is
+	fault  []int  // ranks that an answer may name; nil: the same as blame
+	says   string // a part of the right sentence
+	cannot bool   // the files do not tell what is wrong
 }
 
 var realHangs = []realHang{
@@ -72,7 +72,7 @@ var realHangs = []realHang{
 			"first, and the time-out is 12s"},
 }
 
-// faulty are the ranks that may be named.
+// faulty are the ranks that an answer may name.
 func (h *realHang) faulty() []int {
 	if h.fault != nil {
 		return h.fault
@@ -80,7 +80,7 @@ func (h *realHang) faulty() []int {
 	return h.blame
 }
 
-// judge compares an answer with the truth. Of two sides of which one is said to be wrong one has to be.
+// judge compares an answer with the truth. If the answer blames either of two sides, one of them has to be at fault.
 func (h *realHang) judge(a *whyAnswer, whole bool) verdict {
 	innocent := slices.ContainsFunc(a.Culprits, func(r int) bool { return !slices.Contains(h.faulty(), r) })
 	guilty := slices.ContainsFunc(a.Culprits, func(r int) bool { return slices.Contains(h.faulty(), r) })
@@ -95,7 +95,7 @@ func (h *realHang) judge(a *whyAnswer, whole bool) verdict {
 
 var frNamed = regexp.MustCompile(`missing ranks: \{([0-9, ]+)\}|Culprit rank (\d+)`)
 
-// peer is what PyTorch's torchfrtrace made of the same dumps: its text is beside them.
+// peer grades the answer of PyTorch's torchfrtrace to the same dumps, whose text lies beside them.
 func (h *realHang) peer(text string) verdict {
 	v := unknown
 	for _, m := range frNamed.FindAllStringSubmatch(text, -1) {
@@ -112,7 +112,7 @@ func (h *realHang) peer(text string) verdict {
 	return v
 }
 
-// unpackReal writes the files of the real hangs, as old as they were.
+// unpackReal writes the files of the real hangs, with their own times.
 func unpackReal(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	f, err := os.Open("../why/testdata/hangs.tar.gz")
@@ -135,7 +135,7 @@ func unpackReal(t *testing.T) (dir string) {
 	}
 }
 
-// askedOf is the answer of ringo why to files. Where there are none it has none.
+// askedOf is the one answer of ringo why to files; "unknown" if there are no files.
 func askedOf(t *testing.T, files ...string) (a whyAnswer) {
 	if len(files) == 0 {
 		return whyAnswer{Reason: "unknown"}
@@ -148,8 +148,8 @@ func askedOf(t *testing.T, files ...string) (a whyAnswer) {
 	return all[0]
 }
 
-// Hangs of PyTorch on NCCL and GPUs: each has its one right sentence, or it is said that it cannot be said and what to
-// collect.
+// Hangs of PyTorch on NCCL and GPUs. Ringo why gives each its right sentence; or it tells that the files do not say,
+// and what to collect.
 func TestWhyProofReal(t *testing.T) {
 	dir := unpackReal(t)
 	list, err := os.ReadDir(dir)
@@ -190,8 +190,7 @@ func TestWhyProofReal(t *testing.T) {
 	region(t, "real", table.String())
 }
 
-// A group that one rank does not make leaves no dump, and RAS sees nothing: where the ranks stand is all that tells of
-// it.
+// A group that one rank does not make leaves no dump, and RAS sees nothing. Only the ranks' stacks tell of it.
 func TestWhyStandsInNewGroup(t *testing.T) {
 	dir := filepath.Join(unpackReal(t), "no_group")
 	const library = "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py"

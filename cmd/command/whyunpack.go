@@ -15,11 +15,11 @@ import (
 	"github.com/ringo-go/ringo/internal/given"
 )
 
-// An unpacker writes what is in archives, and what comes by standard input, into a folder of its own.
+// An unpacker writes the files of archives, and standard input, into a folder of its own, up to limits.
 type unpacker struct {
 	dir   string
-	bytes int64 // that it may write yet
-	files int   // that it may make yet
+	bytes int64 // how many more it may write
+	files int   // how many more it may make
 }
 
 const (
@@ -38,17 +38,17 @@ func newUnpacker() (*unpacker, error) {
 	return &unpacker{dir + string(filepath.Separator), mostUnpacked, mostFiles}, nil
 }
 
-// has reports whether it has made a file.
+// has reports whether the unpacker has made this file.
 func (u *unpacker) has(file string) bool { return strings.HasPrefix(file, u.dir) }
 
 func (u *unpacker) close() { os.RemoveAll(u.dir) }
 
-// packed reports whether a file that begins so is a gzip or a tar.
+// packed reports whether a file that begins with head is a gzip or a tar.
 func packed(head []byte) (zip, tape bool) {
 	return bytes.HasPrefix(head, []byte{0x1f, 0x8b}), len(head) > 262 && string(head[257:262]) == "ustar"
 }
 
-// open gives the files that a file has: itself if it is no archive.
+// open returns the files in an archive, unpacked; of another file the file itself.
 func (u *unpacker) open(file string, depth int) ([]string, error) {
 	zip, tape := packed(headOf(file))
 	if !zip && !tape {
@@ -82,8 +82,7 @@ func (u *unpacker) open(file string, depth int) ([]string, error) {
 	return u.open(one, depth+1)
 }
 
-// tape unpacks regular files; the folders in which they stand do not count. What it has got before an error it gives
-// too.
+// tape unpacks the regular files of a tar, without their folders. With an error it returns the files before it too.
 func (u *unpacker) tape(r io.Reader, depth int) (files []string, err error) {
 	for t := tar.NewReader(r); ; {
 		h, err := t.Next()
@@ -106,7 +105,8 @@ func (u *unpacker) tape(r io.Reader, depth int) (files []string, err error) {
 	}
 }
 
-// put writes a file of at most so many bytes. Each has a folder of its own: files of several folders may have one name.
+// put writes a file of at most most bytes. Each file has a folder of its own, as files of several folders may share
+// a name.
 func (u *unpacker) put(name string, r io.Reader, most int64) (string, error) {
 	if u.files--; u.files < 0 {
 		return "", errUnpack
@@ -130,8 +130,8 @@ func (u *unpacker) put(name string, r io.Reader, most int64) (string, error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// find gives the files that the words of a command line mean: "-" is standard input, a pattern what it matches. Folders
-// stay folders.
+// find returns the files that the words of a command line mean: "-" is standard input, a pattern is the files that
+// match, an archive is its files. Folders stay folders.
 func (u *unpacker) find(words []string, stdin io.Reader) (files []string, wrong []error) {
 	for _, word := range words {
 		all := []string{word}

@@ -22,7 +22,7 @@ func zipped(t *testing.T, b []byte) []byte {
 	return out.Bytes()
 }
 
-// taped puts the files of a folder, and some that an attacker would, into a tar.
+// taped is a tar of the files of a folder, and of entries that an attacker would add.
 func taped(t *testing.T, dir string) []byte {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -49,7 +49,7 @@ func taped(t *testing.T, dir string) []byte {
 	return out.Bytes()
 }
 
-// Dumps in archives, by a pattern and by standard input have the answer of dumps in a folder.
+// Dumps in archives, by a pattern and by standard input have the same answer as dumps in a folder.
 func TestWhyPacked(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -85,7 +85,7 @@ func TestWhyPacked(t *testing.T) {
 	require.Empty(t, left, "what was unpacked is gone")
 }
 
-// What unpacks to more than is read ends in a sentence, in whichever way it does.
+// An archive that unpacks to too many bytes, files or levels gives an error.
 func TestUnpackBounds(t *testing.T) {
 	dir := t.TempDir()
 	bomb := filepath.Join(dir, "bomb.gz")

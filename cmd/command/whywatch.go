@@ -16,8 +16,8 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// whyWatch looks at a living job until it is interrupted: by RAS, by files that come to be or change, and by dumps that
-// it asks the ranks for.
+// whyWatch looks at a living job until ctx ends: by RAS, by new and changed files, and by dumps that it asks the ranks
+// for.
 func whyWatch(ctx context.Context, names []string, address, pipes string, every, stall time.Duration,
 	w io.Writer) error {
 	if every <= 0 || stall < 0 {
@@ -32,7 +32,7 @@ func whyWatch(ctx context.Context, names []string, address, pipes string, every,
 	}
 	if len(names) > 0 {
 		look := whyLooker(names)
-		if pipes != "" && address == "" { // nothing else says when to ask, and a dump is work
+		if pipes != "" && address == "" { // without RAS each look asks, and a dump is work for the job
 			watcher.Every = max(every, 5*time.Second)
 			inner := look
 			look = func(ctx context.Context) (watch.Look, error) { poke(pipes); return inner(ctx) }
@@ -46,8 +46,8 @@ func whyWatch(ctx context.Context, names []string, address, pipes string, every,
 	return nil
 }
 
-// poke asks each rank for a dump, by the pipe that PyTorch has made of TORCH_NCCL_DEBUG_INFO_PIPE_FILE and the rank. It
-// does not wait for one at which nobody reads.
+// poke asks each rank for a dump, by the pipe that PyTorch names after TORCH_NCCL_DEBUG_INFO_PIPE_FILE and the rank.
+// It skips a pipe without a reader.
 func poke(prefix string) {
 	list, _ := filepath.Glob(prefix + "*.pipe")
 	for _, name := range list {
@@ -61,7 +61,8 @@ func poke(prefix string) {
 	}
 }
 
-// whyLooker looks at files. What was there before the first look, and has not changed since, is of another hang.
+// whyLooker looks at files whenever one is new or has changed. The files of the first look are taken for another
+// hang's: they give no answer until then.
 func whyLooker(names []string) func(context.Context) (watch.Look, error) {
 	var before string
 	var last watch.Look
@@ -84,7 +85,7 @@ func whyLooker(names []string) func(context.Context) (watch.Look, error) {
 		defer u.close()
 		files, _, err := sortFiles(u, names)
 		if err != nil {
-			last = watch.Look{} // they may be under way
+			last = watch.Look{} // the files may not be whole yet
 			return last, nil
 		}
 		found, err := files.judge(io.Discard)
@@ -105,7 +106,7 @@ func whyLooker(names []string) func(context.Context) (watch.Look, error) {
 	}
 }
 
-// signature is what files and folders are like, without their content.
+// signature is the names, times and sizes of files, and of the files in folders. It changes when one of them does.
 func signature(names []string) string {
 	var b strings.Builder
 	add := func(name string, info os.FileInfo, err error) {

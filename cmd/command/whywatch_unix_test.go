@@ -18,7 +18,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// A heardWriter ends what it waits for when a text has been written.
+// A heardWriter calls done when the text want has been written.
 type heardWriter struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -36,8 +36,8 @@ func (w *heardWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Dumps that come to be while it watches are judged; those of before are not. It asks ranks for dumps by their pipes,
-// and does not wait where nobody reads.
+// Ringo why -watch judges dumps when new ones appear, and not the dumps of before alone. It asks ranks for dumps by
+// their pipes, and does not wait at a pipe without a reader.
 func TestWhyWatch(t *testing.T) {
 	dir, pipes := t.TempDir(), t.TempDir()
 	old := filepath.Join(dir, "nccl_trace_rank_7")
@@ -72,7 +72,7 @@ func TestWhyWatch(t *testing.T) {
 	require.Contains(t, out.text.String(), "rank 1 (process 101 on node 10.0.0.1, GPU 1) never called AllReduce #7")
 }
 
-// serveStill answers as RAS of a job that stands still.
+// serveStill answers as RAS of a job that stands still does.
 func serveStill(t *testing.T) string {
 	var answers []string
 	for range 10000 {

@@ -1,7 +1,7 @@
 //go:build linux
 
 // The driver's functions under their exported names. All arguments are integers and pointers, so a
-// function hands its words to the Go half (go.go), which knows them by the name.
+// function hands its name and its arguments as words to the Go half (go.go).
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 #include "_cgo_export.h"
 
-// self is this library.
+// self is the dlopen handle of this library.
 static void *self(void)
 {
 	static void *library;
@@ -20,7 +20,7 @@ static void *self(void)
 	return library;
 }
 
-// The end of the process is when what was found is summed up. In the child of a fork Go does not run.
+// At the end of the process the report is finished. Not in the child of a fork, where Go does not run.
 static pid_t owner;
 __attribute__((constructor)) static void begin(void) { owner = getpid(); }
 __attribute__((destructor)) static void end(void)
@@ -79,7 +79,7 @@ F5(cuGraphAddEventRecordNode) F4(cuGraphAddDependencies) F4(cuGraphRemoveDepende
 F3(cuGraphInstantiateWithFlags) F2(cuGraphUpload) F2(cuGraphLaunch) F1(cuGraphExecDestroy)
 F5(cuUserObjectCreate) F2(cuUserObjectRetain) F2(cuUserObjectRelease) F4(cuGraphRetainUserObject)
 
-// A handle of another process comes by value.
+// A handle is passed by value in C. The Go half gets the address of a copy.
 typedef struct {
 	char bytes[64];
 } handle;
@@ -102,7 +102,7 @@ int cuInit(unsigned flags)
 	return flags ? 1 : ringo_cuda((char *)"cuDeviceGetCount", words);
 }
 
-// look finds a function of this library by its name with the newest version that there is.
+// look finds a function of this library in the newest version that the library has; NULL if there is none.
 static void *look(const char *name)
 {
 	static const char *const versions[] = {"_v4", "_v3", "_v2", ""};

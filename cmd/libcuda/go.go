@@ -1,14 +1,14 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-// Command libcuda is libcuda.so.1, the CUDA driver's library, of emulated GPUs: programs that use the driver API run on
-// a machine without a GPU, with libnccl.so.2 or without; those that use the CUDA runtime do with libcudart.so of
-// cmd/libcudart. RINGO_EMULATE is the number of GPUs, 1 if it is not set, RINGO_EMULATE_GPU their kind, "h200", and
-// RINGO_EMULATE_SEED the seed of all choices. CUDA_VISIBLE_DEVICES hides some, by their numbers. scripts/libcuda builds
-// it.
+// Command libcuda is libcuda.so.1, the CUDA driver's library, for emulated GPUs. With it programs of the driver API run
+// on a machine without a GPU, with libnccl.so.2 or without; programs of the CUDA runtime also need the libcudart.so of
+// cmd/libcudart. RINGO_EMULATE is the number of GPUs, 1 if it is not set, RINGO_EMULATE_GPU their kind, such as "h200",
+// and RINGO_EMULATE_SEED the seed of all choices. CUDA_VISIBLE_DEVICES is a list of the GPUs to show, by number.
+// scripts/libcuda builds the library.
 //
-// The emulator is stricter than hardware. It writes what it finds, races, unwritten memory and bad
-// addresses, to standard error, or to the file of RINGO_EMULATE_REPORT. The trap: a program that has NVIDIA's runtime
-// linked in asks for the driver's private tables, and is refused.
+// The emulator is stricter than hardware. It writes faults such as races, reads of unwritten memory and bad addresses
+// to standard error, or to the file of RINGO_EMULATE_REPORT. The trap: a program with NVIDIA's runtime linked in asks
+// for the driver's private tables, and is refused.
 package main
 
 // #include <stdint.h>
@@ -31,7 +31,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
-func main() {} // a library has none, but c-shared wants one
+func main() {} // never runs, but -buildmode=c-shared wants it
 
 // A session is this process's emulated GPUs.
 type session struct {
@@ -40,7 +40,7 @@ type session struct {
 	report  *report
 }
 
-// driver is made by the first call.
+// driver is the session, which the first call makes.
 var driver = sync.OnceValues(func() (*session, error) {
 	s := &session{}
 	cfg, err := settings()
@@ -51,7 +51,7 @@ var driver = sync.OnceValues(func() (*session, error) {
 		return nil, err
 	}
 	if s.report == nil {
-		// a kernel may wait for a rank of another process, which reads a file or is stopped: that is no deadlock for long
+		// A kernel may wait for a rank of another process, which reads a file or is stopped: that is no deadlock.
 		cfg.Stall = 5 * time.Minute
 	}
 	cfg.Report = func(f *weakmem.Fault) bool {
@@ -71,12 +71,12 @@ var driver = sync.OnceValues(func() (*session, error) {
 	return s, nil
 })
 
-// begun is the session once there is one.
+// begun is the session, nil before the first call.
 var begun atomic.Pointer[session]
 
 func say(text string) { fmt.Fprintln(os.Stderr, text) }
 
-// settings are the environment's.
+// settings are the settings in the environment.
 func settings() (cfg cudaemu.Config, err error) {
 	n := 1
 	if text := os.Getenv("RINGO_EMULATE"); text != "" {
@@ -123,7 +123,7 @@ func ringo_cuda_end() {
 	}
 }
 
-// nameOf is a C string that stays.
+// nameOf is a C string without a copy. The string must stay in memory.
 func nameOf(name *C.char) string {
 	n := 0
 	for *(*byte)(unsafe.Add(unsafe.Pointer(name), n)) != 0 {
@@ -142,7 +142,7 @@ func ringo_cuda_error(result C.int) *C.char {
 	return texts.m[result]
 }
 
-// texts are those of results, which stay.
+// texts are the error messages of results, as C strings that stay in memory.
 var texts = struct {
 	sync.Mutex
 	m map[C.int]*C.char

@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// TestDriver builds the library and has the tests of a CUDA driver run on it as if it were the real one.
+// TestDriver builds the library and runs the tests of a CUDA driver on it, as if it were the real one.
 func TestDriver(t *testing.T) {
 	tier.Long(t)
 	for _, tool := range []string{"gcc", "go", "bash"} {
@@ -25,7 +25,7 @@ func TestDriver(t *testing.T) {
 		}
 	}
 	for _, source := range []string{"cuda.c", "libcuda.map", "../../scripts/libcuda"} {
-		_, err := os.ReadFile(source) // go test notices what it has read: a change is another test
+		_, err := os.ReadFile(source) // go test runs anew when a file that it read has changed
 		require.NoError(t, err)
 	}
 	lib := filepath.Join(t.TempDir(), "libcuda.so.1")

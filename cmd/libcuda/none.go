@@ -1,6 +1,6 @@
 //go:build !cgo || !linux || !(amd64 || arm64)
 
-// This program is a library: see go.go.
+// On this system the library cannot be built: see go.go.
 package main
 
 import (

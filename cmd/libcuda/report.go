@@ -31,7 +31,7 @@ type line struct {
 	Instructions uint64           `json:"instructions,omitempty"`
 }
 
-// openReport opens the file, nil if none is wanted.
+// openReport opens the report's file; nil if name is "".
 func openReport(name string) (*report, error) {
 	if name == "" {
 		return nil, nil
@@ -51,10 +51,10 @@ func (r *report) write(l line) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.file.Write(append(text, '\n')) // a line at once: others append too
+	r.file.Write(append(text, '\n')) // a line in one write, as other processes append too
 }
 
-// end sums up the process.
+// end writes the last line of the process.
 func (r *report) end(m *cudaemu.Machine) {
 	var leaks []string
 	for _, l := range m.Unreleased() {

@@ -1,10 +1,10 @@
-// Package play is what the page of "ringo play" knows: a schedule that is carried out on paper
-// and remembered step by step, for people who want to see an algorithm move. A Question says
-// which schedule, on how many ranks, changed how, under which model of links; Play answers it.
-// The page runs this package as WebAssembly (play/wasm), so it imports the paper wing alone. It
-// is part of the command ringo, and nothing here is promised to other modules.
+// Package play is the engine behind the page of "ringo play", for people who want to see an
+// algorithm move. It carries a schedule out on paper and records each step. A Question names the
+// schedule, the number of ranks, changes of steps and a model of links; a Play is its answer.
+// The page runs this package as WebAssembly (play/wasm), so it imports no package that moves data.
+// It is part of the command ringo, and nothing here is promised to other modules.
 //
 // The trap: ranks wait for each other only where messages make them, so there is no step of
-// all ranks. The page's steps are Turns: a step of a rank takes its turn one after the latest
-// of what it waits for. The model's clock, which knows lengths and links, is beside them.
+// all ranks. The page's steps are Turns: the turn of a step is one after the latest turn that the
+// step waits for. Beside turns each step has its time by the model, which knows lengths and links.
 package play

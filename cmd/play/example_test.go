@@ -6,7 +6,7 @@ import (
 	"github.com/ringo-go/ringo/cmd/play"
 )
 
-// What the page knows of a ring from which one step was dropped.
+// A ring, and the same ring from which one step was dropped.
 func Example() {
 	q := play.Question{Collective: "allreduce", Algo: "ring", Ranks: 4, Bytes: 1 << 20, Net: "shm"}
 	p, err := q.Answer()

@@ -15,10 +15,10 @@ import (
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
-// Ask answers a question as a page writes it, key=value on lines: collective, algo, ranks,
-// node, root, bytes, net, edits, and as the last one table, which goes on to the end. The
-// answer is JSON, with "wrong" in place of all others if the question is. An empty question
-// asks what there is to ask.
+// Ask answers a question of the page. The question is lines of key=value: collective, algo, ranks,
+// node, root, bytes, net, edits, and last table, whose value goes on to the end. The answer is
+// JSON; of a wrong question it is only {"wrong": message}. The answer to "" lists the collectives,
+// algorithms and nets that questions may name.
 //
 // encoding/json would make the module of the page a quarter larger.
 func Ask(question string) []byte {
@@ -86,7 +86,7 @@ func parseQuestion(text string) (q Question, err error) {
 	return q, nil
 }
 
-// A writer appends JSON. first is whether nothing is before the next value in its list.
+// A writer appends JSON. first is whether the next value is the first of its list or object.
 type writer struct {
 	b     []byte
 	first bool
@@ -148,7 +148,7 @@ func (w *writer) yes(b bool) {
 	w.b = strconv.AppendBool(w.b, b)
 }
 
-// catalogue is what there is to ask.
+// catalogue writes the collectives, algorithms and nets that questions may name.
 func (w *writer) catalogue() {
 	w.open('{')
 	w.key("collectives").open('[')
@@ -180,10 +180,10 @@ func (w *writer) catalogue() {
 	w.close('}')
 }
 
-// play is an answer. A value is [chunk, the ranks as a number in hex, text], and is
-// referred to by its place; a step is [turn, hops, recv, send, src, chunk of src, dst, chunk of
-// dst, value, text, and start, end, wait for a message and for room in seconds], with -1 for what
-// there is not.
+// play writes an answer. A value is [chunk, ranks as Set, text]; steps refer to values by index.
+// A step is [turn, hops, recv, send, buffer of src, chunk of src, buffer of dst, chunk of dst,
+// value, text, start, end, wait for a message, wait for room]; the last four are seconds, and are
+// absent if the model has none. A number that a step does not have is -1.
 func (w *writer) play(p *Play) {
 	shape := p.Table.Shape()
 	w.open('{')
@@ -221,7 +221,7 @@ func (w *writer) play(p *Play) {
 	w.close('}')
 }
 
-// steps are the steps of all ranks. The values that the steps refer to are returned in the order of their places.
+// steps writes the steps of all ranks, and returns the values that they refer to, by index.
 func (w *writer) steps(p *Play) (list []sched.Value) {
 	values := map[sched.Value]int{}
 	w.key("steps").open('[')
@@ -245,7 +245,7 @@ func (w *writer) steps(p *Play) (list []sched.Value) {
 	return list
 }
 
-// values are the values of an answer, each at its place.
+// values writes the values of an answer, by index.
 func (w *writer) values(list []sched.Value) {
 	w.key("values").open('[')
 	for _, v := range list {
@@ -283,7 +283,7 @@ func (w *writer) step(s Step, value int) {
 	w.close(']')
 }
 
-// Set is some of at most Most ranks as a number in hex, rank 0 the lowest bit.
+// Set is a set of ranks as a number of 64 bits in hex; rank 0 is the lowest bit. Ranks are below Most.
 func Set(ranks []sched.Rank) string {
 	var set uint64
 	for _, r := range ranks {

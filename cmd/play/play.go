@@ -10,47 +10,46 @@ import (
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
-// A Question is what is to be played.
+// A Question asks for the play of a schedule.
 type Question struct {
 	Collective, Algo string
 	Ranks, Node      int // Node: ranks of a node, for algorithms that have nodes and for the model; 0: the net's own
 	Root             sched.Rank
 	Bytes            int64  // of the larger buffer of a rank
-	Net              string // of sim.Presets
+	Net              string // a key of sim.Presets
 	Edits            []Edit
-	Table            *Table // instead of Algo's own: a schedule of the user's
+	Table            *Table // the user's own schedule; nil for Algo's
 }
 
-// A Play is a schedule with all that has happened in it. Times are in seconds.
+// A Play is a schedule that was carried out. Times are in seconds.
 type Play struct {
 	Question Question
 	Goal     sched.Goal
 	Table    *Table // as changed by the edits
 	Steps    [][]Step
 	Turns    int   // the last turn of a step, plus one
-	Err      error // of sched.Watch: what is wrong with the schedule
+	Err      error // what is wrong with the schedule, by sched.Watch; nil if it is proved
 
 	Model  string
 	Time   float64 // of the whole collective under the model
-	Rounds int     // pieces that the model cuts a chunk in, one after the other
-	SimErr error   // why the model comes to no end
+	Rounds int     // pieces of a chunk, which the model moves one after the other
+	SimErr error   // why the model comes to no end; nil if it does
 }
 
-// A Step is one that has happened, or not, if its Turn is -1.
+// A Step is a step of the schedule. Its Turn is -1 if it has not happened.
 type Step struct {
 	sched.Step
-	Turn  int // see the package
-	Hops  int // messages one after another up to this step
+	Turn  int // from 0 on; see the package
+	Hops  int // length of the longest chain of messages up to this step
 	Value sched.Value
 
-	Time *sim.Timed // in the first round of the model; nil if it does not come to the step
+	Time *sim.Timed // in the first round of the model; nil if the model does not come to the step
 }
 
-// depth is how many messages fit between two ranks, as proofs of communicators take it.
+// depth is how many messages fit between two ranks; proofs of schedules assume the same.
 const depth = 2
 
-// Answer plays a schedule. The error is about the question; what is wrong with the schedule
-// is in the Play.
+// Answer plays a schedule. The error is about the question; an error of the schedule is Play.Err.
 func (q Question) Answer() (*Play, error) {
 	c, err := book.Find(q.Collective)
 	if err != nil {
@@ -66,7 +65,7 @@ func (q Question) Answer() (*Play, error) {
 	if !ok {
 		return nil, fmt.Errorf("no net %q", q.Net)
 	}
-	if q.Node > 0 && model.NodeRanks > 0 { // else the net has no links between nodes
+	if q.Node > 0 && model.NodeRanks > 0 { // a net without nodes has no links between them
 		model.NodeRanks = q.Node
 	}
 	table := q.Table
@@ -93,7 +92,7 @@ func (q Question) Answer() (*Play, error) {
 	return p, nil
 }
 
-// modelSteps is how many steps the model carries out at most, unless 8 rounds take more.
+// modelSteps is the most steps that the model carries out, unless 8 rounds take more.
 const modelSteps = 200_000
 
 func (p *Play) time(model sim.Model) {
@@ -112,7 +111,7 @@ func (p *Play) time(model sim.Model) {
 	p.Time, p.Rounds, p.SimErr = res.Time, res.Rounds, err
 }
 
-// mark is how far a rank has come, or was when it sent a message.
+// A mark is how far a rank has come, or had come when it sent or received a message.
 type mark struct{ turn, hops int }
 
 // watch carries the schedule out and gives each step its turn.
@@ -149,7 +148,7 @@ func (p *Play) watch() {
 		}
 		if e.Send != sched.Nobody {
 			out = between(e.Rank, e.Send)
-			if full := len(out.sent) - depth; full >= 0 && full < len(out.received) { // has waited for room
+			if full := len(out.sent) - depth; full >= 0 && full < len(out.received) { // the rank has waited for room
 				at.turn = max(at.turn, out.received[full].turn+1)
 			}
 			m := *at
@@ -167,7 +166,7 @@ func (p *Play) watch() {
 	})
 }
 
-// Places are where the schedule goes wrong.
+// Places are the places where the schedule goes wrong; nil if it does not.
 func (p *Play) Places() []sched.Fault {
 	var r *sched.Refutation
 	if errors.As(p.Err, &r) {

@@ -35,8 +35,8 @@ func all(t *testing.T, f func(t *testing.T, c book.Collective, q play.Question))
 	}
 }
 
-// Every schedule is proved, its hops are those that sched counts, a turn follows those that it
-// needs, and the model comes to every step.
+// Every schedule is proved, its hops are those of sched.CostOf, a step's turn follows the turns that
+// it needs, and the model comes to every step.
 func TestAnswer(t *testing.T) {
 	all(t, func(t *testing.T, c book.Collective, q play.Question) {
 		p, err := q.Answer()
@@ -65,8 +65,8 @@ func TestAnswer(t *testing.T) {
 	require.Equal(t, 15, p.Turns, "a ring goes round twice")
 }
 
-// Whatever step of a ring is missing, Check refutes it and the play says so in its words; and
-// steps that are swapped twice are as before.
+// Check refutes a ring without any one of its steps, and the play has Check's words. Steps that are
+// swapped twice are as before.
 func TestEdits(t *testing.T) {
 	q := play.Question{Collective: "allreduce", Algo: "ring", Ranks: 4, Bytes: 1 << 10, Net: "shm"}
 	for r := range sched.Rank(4) {
@@ -102,7 +102,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// A table that is written is the one that is read.
+// Parse reads the table that String writes.
 func TestTable(t *testing.T) {
 	all(t, func(t *testing.T, c book.Collective, q play.Question) {
 		p, err := q.Answer()
@@ -125,7 +125,7 @@ func FuzzTable(f *testing.F) {
 		again, err := play.Parse(table.String())
 		require.NoError(t, err)
 		require.Equal(t, table, again)
-		// Whatever it is, it may be asked about.
+		// Ask answers JSON for any table.
 		var answer map[string]any
 		question := "collective=allreduce\nalgo=own\nranks=" + fmt.Sprint(table.Shape().Ranks) +
 			"\nbytes=8\nnet=shm\nedits=\ntable=" + text
@@ -133,7 +133,7 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// The page's answers are JSON with what a Play has, and errors for questions that cannot be.
+// Answers for the page are JSON with the content of a Play, and errors for wrong questions.
 func TestAsk(t *testing.T) {
 	var known struct {
 		Collectives []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A Table is a schedule that is written out, so that it can be changed and carried to a page.
+// A Table is a schedule written out step by step, to be changed or carried to a page.
 type Table struct {
 	shape sched.Shape
 	rows  [][]sched.Step // of each rank
@@ -26,17 +26,17 @@ func TableOf(s sched.Schedule) *Table {
 	return t
 }
 
-// Shape is that of the schedule.
+// Shape is the shape of the schedule.
 func (t *Table) Shape() sched.Shape { return t.shape }
 
-// Len is how many steps rank r has.
+// Len is the number of steps of rank r.
 func (t *Table) Len(r sched.Rank) int { return len(t.rows[r]) }
 
 // At is step i of rank r.
 func (t *Table) At(r sched.Rank, i int) sched.Step { return t.rows[r][i] }
 
-// String is the table as Parse reads it: its shape, and a line a rank with the steps as
-// recv,send,src,dst. No peer and no memory are empty.
+// String is the table as Parse reads it: a line with the shape, and a line for each rank with its
+// steps as recv,send,src,dst. A step without a peer or memory has an empty word there.
 func (t *Table) String() string {
 	b := fmt.Appendf(nil, "%d %d %d %d", t.shape.Ranks, t.shape.In, t.shape.Out, t.shape.Tmp)
 	peer := func(r sched.Rank) {
@@ -69,10 +69,10 @@ func (t *Table) String() string {
 
 const buffers = "-iot" // by sched.Buffer
 
-// Most is the greatest number of ranks that are played.
+// Most is the greatest number of ranks that can be played.
 const Most = 64
 
-// Parse reads a table as String writes it, of at most Most ranks and 4,096 chunks.
+// Parse reads a table as String writes it, of at most Most ranks and 4,096 chunks in a buffer.
 func Parse(text string) (*Table, error) {
 	lines := strings.Split(text, "\n")
 	t := &Table{}
@@ -133,7 +133,7 @@ func parseStep(word string) (s sched.Step, err error) {
 	return s, err
 }
 
-// An Edit changes a table: it drops a step, or swaps it with another of the same rank.
+// An Edit changes a table: it drops a step, or swaps two steps of one rank.
 type Edit struct {
 	Rank sched.Rank
 	Step int
@@ -171,7 +171,7 @@ func ParseEdits(text string) (edits []Edit, err error) {
 	return edits, nil
 }
 
-// numbers reads so many numbers from 0.
+// numbers reads count numbers of 0 or more, with a blank between them.
 func numbers(text string, count int) (list []int, ok bool) {
 	for word := range strings.SplitSeq(text, " ") {
 		n, err := strconv.ParseUint(word, 10, 31)
@@ -183,7 +183,8 @@ func numbers(text string, count int) (list []int, ok bool) {
 	return list, len(list) == count
 }
 
-// Edit is the table with changes, each made on the result of those before it.
+// Edit is the table after edits, which are made one after the other. t itself does not change. It is an error if an
+// edit names a step that is not there.
 func (t *Table) Edit(edits []Edit) (*Table, error) {
 	t = &Table{t.shape, slices.Clone(t.rows)}
 	for _, e := range edits {

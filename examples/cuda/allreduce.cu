@@ -1,4 +1,4 @@
-// allreduce is a program of NCCL: one process, all GPUs, an all-reduce of what kernels have written.
+// allreduce is a program with NCCL: one process all-reduces, over all GPUs, data that kernels have written.
 //
 //	build/cuda/bin/nvcc -o allreduce examples/cuda/allreduce.cu -lnccl && ringo emulate -g 4 -- ./allreduce
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
-// multiply has tensor cores multiply matrices of halves: each warp a tile of 16 × 8, whose factors go through shared
-// memory. Several share the sums of a tile, each along a part of K, and add theirs to it by atomic operations on pairs.
+// multiply multiplies matrices of halves by tensor cores. Each warp computes a tile of 16 × 8, whose factors go through
+// shared memory. Several warps divide K for one tile, and add their sums to it by atomic operations on pairs.
 //
 //	build/cuda/bin/nvcc -arch=sm_90 -o multiply examples/cuda/multiply.cu && ringo emulate -- ./multiply
 #include <cuda_fp16.h>
@@ -16,7 +16,7 @@ __device__ unsigned sharedAddress(const void *p)
 	return at;
 }
 
-// a is row by row, b column by column; both have k halves in each.
+// multiply adds a·b to c. a is stored by rows, b by columns; each row and column is k halves.
 __global__ void multiply(const half *a, const half *b, float *c, int n, int k)
 {
 	__shared__ __align__(16) half rows[16][16], columns[8][16];

@@ -1,4 +1,4 @@
-// peers has each GPU copy to the next one, and a kernel of one read the other's memory.
+// peers copies from each GPU to the next one, and has a kernel on one GPU read the memory of another.
 //
 //	build/cuda/bin/nvcc -o peers examples/cuda/peers.cu && ringo emulate -g 2 -- ./peers
 #include <cuda_runtime.h>

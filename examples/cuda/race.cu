@@ -1,6 +1,6 @@
-// race has a fault between two GPUs: one writes data and then a flag into the other's memory, and the other waits for the
-// flag and reads the data. With a fence of the device alone, __threadfence, nothing orders the data before the flag as another GPU
-// sees them; it takes __threadfence_system. The program mostly prints the right sum.
+// race has a fault between two GPUs: one writes data and then a flag into the other's memory, and the other waits for
+// the flag and reads the data. __threadfence is a fence of one device: another GPU may see the flag before the data.
+// Only __threadfence_system (-DRIGHT) orders them. Even with the fault the program mostly prints the right sum.
 //
 //	build/cuda/bin/nvcc -o race examples/cuda/race.cu && ringo emulate -g 2 -- ./race
 //	build/cuda/bin/nvcc -DRIGHT -o race examples/cuda/race.cu && ringo emulate -g 2 -- ./race

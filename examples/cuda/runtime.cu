@@ -1,6 +1,6 @@
-// runtime goes through the CUDA runtime: a reduction by template, shared memory and shuffles, streams and
-// events, variables and constants, atomics, graphs captured and by hand, a cooperative launch, managed memory, memory in the order
-// of a stream, copies in two dimensions, host functions, occupancy, errors.
+// runtime uses most of the CUDA runtime: a reduction by template, shared memory and shuffles, streams and events,
+// variables and constants, atomics, graphs captured and by hand, a cooperative launch, managed memory, stream-ordered
+// memory, copies in two dimensions, host functions, occupancy, errors.
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
@@ -52,7 +52,7 @@ __global__ void increment(int *v, int n)
 		v[i]++;
 }
 
-// meet has all blocks wait for each other twice, which a cooperative launch keeps resident.
+// meet has all blocks wait for each other twice, so they must run at once: it wants a cooperative launch.
 __global__ void meet(int *v)
 {
 	cooperative_groups::grid_group grid = cooperative_groups::this_grid();

@@ -1,6 +1,6 @@
 // Command elastic trains a small model on ranks that come and go. Ranks are lost at random in the middle of a
-// step; those that are left Shrink, agree on the newest weights, and repeat the step. When too few
-// are left, new ranks are taken in by Grow. In the end the loss is that of a run that nothing has disturbed.
+// step; the other ranks Shrink, agree on the newest weights, and repeat the step. When too few ranks are
+// left, Grow takes in new ones. In the end the loss is the same as that of an undisturbed run.
 //
 //	go run ./examples/elastic -losses 200
 //
@@ -27,10 +27,10 @@ const (
 	features = 16
 	rows     = 240
 	rate     = 0.05
-	fewest   = 3 // ranks; fewer take in new ones
+	fewest   = 3 // ranks; fewer ranks Grow
 )
 
-// A job is what is done to the ranks, and what they have in common.
+// A job is the common state of all ranks, and decides which ranks are lost.
 type job struct {
 	ranks, steps, losses int
 	cfg                  ringo.Config
@@ -44,14 +44,14 @@ type job struct {
 	result chan float64
 }
 
-// A worker is one rank: the model, and how often it has been improved.
+// A worker is one rank: its model, and the number of steps that have improved it.
 type worker struct {
 	job     *job
 	step    int
 	weights []float64
 }
 
-// errLost is the end of a rank that is lost.
+// errLost is the error by which a lost rank ends.
 var errLost = errors.New("this rank is lost")
 
 // data is a row of the training set, the same on every rank.
@@ -64,7 +64,7 @@ func data(row int) (x [features]float64, y float64) {
 	return x, y + rng.NormFloat64()
 }
 
-// train improves the model until it has been done so often, whoever comes and goes.
+// train improves the model until it has had all steps, whichever ranks come and go.
 func (w *worker) train(ctx context.Context, c *ringo.Comm) error {
 	for w.step < w.job.steps {
 		err := w.improve(c)
@@ -87,7 +87,7 @@ func (w *worker) train(ctx context.Context, c *ringo.Comm) error {
 	return c.Close()
 }
 
-// improve is a step: each rank has a share of the rows, whatever their number is.
+// improve does a step: each rank takes its share of the rows, whatever the number of ranks is.
 func (w *worker) improve(c *ringo.Comm) error {
 	gradient := make([]float64, features)
 	for row := c.Rank(); row < rows; row += c.Size() {
@@ -105,14 +105,14 @@ func (w *worker) improve(c *ringo.Comm) error {
 	if err := ringo.AllReduce(c, gradient, ringo.Sum); err != nil {
 		return err
 	}
-	for i := range gradient { // nothing can fail any more: the model has changed wholly, or not at all
+	for i := range gradient { // nothing can fail from here on, so the model changes wholly or not at all
 		w.weights[i] += rate * gradient[i]
 	}
 	w.step++
 	return nil
 }
 
-// recover goes on with the ranks that are left, again and again if more are lost meanwhile.
+// recover goes on with the remaining ranks, again and again if more are lost meanwhile.
 func (w *worker) recover(ctx context.Context, c *ringo.Comm) (*ringo.Comm, error) {
 	began := time.Now()
 	for {
@@ -131,7 +131,7 @@ func (w *worker) recover(ctx context.Context, c *ringo.Comm) (*ringo.Comm, error
 	}
 }
 
-// agree gives all ranks the newest model: some may have ended the step that failed on others.
+// agree gives all ranks the newest model: some ranks may have completed the step that failed on others.
 func (w *worker) agree(c *ringo.Comm) error {
 	newest := []int64{int64(w.step)}
 	if err := ringo.AllReduce(c, newest, ringo.Max); err != nil {
@@ -151,7 +151,7 @@ func (w *worker) agree(c *ringo.Comm) error {
 	return nil
 }
 
-// grow takes in new ranks until there are as many as in the beginning.
+// grow takes in new ranks, up to the number of ranks in the beginning.
 func (w *worker) grow(ctx context.Context, c *ringo.Comm) (*ringo.Comm, error) {
 	size := w.job.ranks
 	var id *bootstrap.ID
@@ -199,7 +199,7 @@ func (j *job) start(ctx context.Context, cfg ringo.Config) {
 	})
 }
 
-// loses decides whether a rank of so many is lost now.
+// loses decides at random whether a rank of size ranks is lost now.
 func (j *job) loses(size int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -216,7 +216,7 @@ func (j *job) note(took time.Duration) {
 	j.slow = max(j.slow, took)
 }
 
-// loss is the mean error of the model.
+// loss is the mean squared error of the model.
 func (w *worker) loss() (sum float64) {
 	for row := range rows {
 		x, y := data(row)
@@ -228,7 +228,7 @@ func (w *worker) loss() (sum float64) {
 	return sum
 }
 
-// run trains, and gives the loss of the model.
+// run trains, and returns the loss of the model.
 func (j *job) run(ctx context.Context) (float64, error) {
 	j.rng = rand.New(rand.NewPCG(2, 3))
 	j.result = make(chan float64, 1)
@@ -257,7 +257,7 @@ func main() {
 	ranks := flag.Int("ranks", 8, "ranks in the beginning")
 	losses := flag.Int("losses", 200, "ranks that are lost on the way")
 	flag.Parse()
-	cfg := ringo.Config{Log: slog.New(slog.DiscardHandler)} // a lost rank is nothing to write about here
+	cfg := ringo.Config{Log: slog.New(slog.DiscardHandler)} // lost ranks are expected here
 	calm := &job{ranks: *ranks, steps: 200 + 8**losses, cfg: cfg}
 	want, err := calm.run(context.Background())
 	if err == nil {

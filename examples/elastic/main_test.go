@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// Losses and gains leave the result as it is.
+// Ranks that come and go do not change the result.
 func TestElastic(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	cfg := ringo.Config{Log: slog.New(slog.DiscardHandler)}

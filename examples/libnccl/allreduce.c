@@ -1,4 +1,4 @@
-// A program in C against NCCL's interface, on host memory: four ranks as threads sum a vector.
+// A program in C with NCCL's interface, on host memory: four ranks, which are threads, sum a vector.
 //
 //	scripts/libnccl
 //	cc -Icmd/libnccl examples/libnccl/allreduce.c build/libnccl.so.2 -Wl,-rpath,$PWD/build -lpthread -o build/allreduce

@@ -57,7 +57,7 @@ def work(rank):
 
 
 if __name__ == "__main__":
-    multiprocessing.set_start_method("fork")  # CuPy's store starts a process of its own, which cannot be spawned
+    multiprocessing.set_start_method("fork")  # CuPy's store starts a process, which fails if it is spawned
     ranks = [multiprocessing.Process(target=work, args=(r,)) for r in range(N)]
     for p in ranks:
         p.start()

@@ -1,4 +1,4 @@
-"""All-reduces beside products of 8192 x 8192 matrices of bfloat16, and alone, for the time until both have ended:
+"""Times of all-reduces, alone and at the same time as products of 8192 x 8192 matrices of bfloat16:
 
     python3 -m torch.distributed.run --nproc-per-node 2 examples/libnccl/overlap.py NAME
 
@@ -54,7 +54,7 @@ for mib in 25, 64, 256:
         products()
         reduce(x, n)
 
-    def product():  # how long one takes beside
+    def product():  # the time of a product beside an all-reduce
         events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
         reduce(x, n)
         events[0].record(computing)

@@ -1,10 +1,10 @@
-"""A step of training a Llama-like model, by DDP or FSDP2, for the time that communication adds:
+"""Times of a training step of a Llama-like model, by DDP or FSDP2, to measure what communication adds:
 
     python3 -m torch.distributed.run --nproc-per-node 2 examples/libnccl/step.py NAME ddp|fsdp|alone BATCH [SHAPE]
 
-SHAPE is 1b (0.95 G parameters, the default) or wide (0.58 G, fewer and wider layers). Alone does without
-communication. Rank 0 prints a line with NAME. Where a step is queued only just before it ends, the host bounds it,
-and nothing is learnt about the GPU."""
+SHAPE is 1b (0.95 G parameters, the default) or wide (0.58 G, fewer and wider layers). Mode alone has no
+communication. Rank 0 prints a line with NAME. If the host takes as long to queue a step as the step takes, the host
+is the limit, and the time tells nothing about the GPU."""
 
 import os
 import sys
@@ -65,7 +65,7 @@ def main():
         step()
     torch.cuda.synchronize()
     dist.barrier()
-    times, hosts = [], []  # a step; until the host has queued it
+    times, hosts = [], []  # of a step; until the host has queued the step
     for _ in range(16):
         begin = time.perf_counter()
         loss = step()

@@ -1,4 +1,4 @@
-"""NCCL's interface by ctypes, as vLLM opens it (VLLM_NCCL_SO_PATH), on host memory: ranks are processes.
+"""NCCL's interface by ctypes, as vLLM uses it (VLLM_NCCL_SO_PATH), on host memory. Ranks are processes:
 
     scripts/libnccl
     RINGO_HOST=1 python3 examples/libnccl/sum.py build/libnccl.so.2

@@ -25,8 +25,8 @@ for i in range(4):
     model.add_module(f"up{i}", torch.nn.Linear(512, 2048))
     model.add_module(f"act{i}", torch.nn.GELU())
     model.add_module(f"down{i}", torch.nn.Linear(2048, 512))
-    if sequence:  # the norm's activations are divided by tokens: all-gather before, reduce-scatter after
-        if i > 0:  # the first has all tokens
+    if sequence:  # the norm's activations are divided by tokens: an all-gather before products, a reduce-scatter after
+        if i > 0:  # the first norm has all tokens
             plan[f"norm{i}"] = SequenceParallel()
         plan[f"up{i}"] = ColwiseParallel(input_layouts=Shard(1) if i > 0 else Replicate())
         plan[f"down{i}"] = RowwiseParallel(output_layouts=Replicate() if i == 3 else Shard(1))

@@ -1,5 +1,5 @@
-"""Two processes that see one GPU each, as launchers have it with CUDA_VISIBLE_DEVICES: for both it is device 0. They still
-reach each other's memory. By ctypes, with the driver's interface:
+"""Two processes that see one GPU each, by CUDA_VISIBLE_DEVICES, as many launchers set it. For both their GPU is device 0, and
+they still reach each other's memory. By ctypes, with the driver's interface:
 
     scripts/libnccl
     python3 examples/libnccl/visible.py build/libnccl.so.2
@@ -23,7 +23,7 @@ def cuda(driver, name, *args):
 
 
 def rank(me, path, pipe):
-    os.environ["CUDA_VISIBLE_DEVICES"] = str(me)  # before the driver is there
+    os.environ["CUDA_VISIBLE_DEVICES"] = str(me)  # before the driver is loaded
     driver = ctypes.CDLL("libcuda.so.1")
     device, context, x = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
     seen, name = ctypes.c_int(), ctypes.create_string_buffer(64)

@@ -1,14 +1,13 @@
-// Package object moves values of any type that encoding/gob can between the ranks of a communicator, on host memory. It
-// is for what is small or rare: a configuration, a vocabulary, a list of files. All ranks call a function together,
-// with the same type. It is an example to copy, and nothing here is promised to other modules.
+// Package object moves values of any type that encoding/gob can encode between the ranks of a communicator, on host
+// memory. It is for small or rare values: a configuration, a vocabulary, a list of files. All ranks call a function
+// together, with the same type. It is an example to copy, and nothing here is promised to other modules.
 //
-// Cost: two collectives, the first for lengths, function and root, three for a Scatter, and encoding and decoding, a
-// few µs and allocations. An error of this package leaves the communicator usable: one that wraps ringo.ErrInvalid is
-// that a root is no rank, that a value could not be encoded, which all ranks hear of, or not be decoded;
-// ringo.ErrMismatch is that ranks call different functions or roots, which all hear of too.
+// Cost: two collectives, the first for lengths, function and root; three for a Scatter; and encoding and decoding, a
+// few µs and allocations. An error of this package leaves the communicator usable. It wraps ringo.ErrInvalid if a root
+// is no rank, if a value could not be encoded (an error on all ranks), or if one could not be decoded; it wraps
+// ringo.ErrMismatch if ranks call different functions or roots (an error on all ranks too).
 //
-// The trap: gob leaves out fields that are not exported, and a value comes from a rank that is
-// trusted as the program itself is.
+// The trap: gob leaves out fields that are not exported. And decoding trusts the sending rank as much as the program.
 package object
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// A function is one of those below.
+// A function is the number of a function of this package, by which ranks see that they call the same one.
 type function int64
 
 const (
@@ -34,7 +33,7 @@ func (f function) String() string {
 	return [...]string{"AllGather", "Gather", "Broadcast", "Scatter"}[f]
 }
 
-// AllGather gives every rank the values of all, by rank.
+// AllGather gives every rank the values of all ranks, by rank.
 func AllGather[T any](c *ringo.Comm, value T) ([]T, error) {
 	parts, err := gatherBytes(c, allGather, encode(value), -1,
 		func(out, in []byte, counts []int) error { return ringo.AllGatherv(c, out, in, counts) })
@@ -44,7 +43,7 @@ func AllGather[T any](c *ringo.Comm, value T) ([]T, error) {
 	return decodeAll[T](parts)
 }
 
-// Gather gives root the values of all ranks, by rank, and the others nil.
+// Gather gives root the values of all ranks, by rank. The others get nil.
 func Gather[T any](c *ringo.Comm, value T, root int) ([]T, error) {
 	parts, err := gatherBytes(c, gather, encode(value), root,
 		func(out, in []byte, counts []int) error { return ringo.Gatherv(c, out, in, counts, root) })
@@ -54,7 +53,7 @@ func Gather[T any](c *ringo.Comm, value T, root int) ([]T, error) {
 	return decodeAll[T](parts)
 }
 
-// Broadcast gives every rank root's value. What the others give is not looked at.
+// Broadcast gives every rank root's value. The value of another rank is ignored.
 func Broadcast[T any](c *ringo.Comm, value T, root int) (T, error) {
 	var zero T
 	mine := encoded{}
@@ -75,8 +74,8 @@ func Broadcast[T any](c *ringo.Comm, value T, root int) (T, error) {
 	return decode[T](root, b)
 }
 
-// Scatter gives each rank its one of root's values, of which there are as many as ranks, by rank. What the others
-// give is not looked at.
+// Scatter gives each rank its value of root's values, which are one for each rank. The values of another rank are
+// ignored.
 func Scatter[T any](c *ringo.Comm, values []T, root int) (T, error) {
 	var zero T
 	n, all := make([]int64, c.Size()), encoded{}
@@ -103,7 +102,7 @@ func Scatter[T any](c *ringo.Comm, values []T, root int) (T, error) {
 	return decode[T](root, mine)
 }
 
-// An encoded value, or why it cannot be.
+// An encoded is an encoded value, or the error of encoding it.
 type encoded struct {
 	b   []byte
 	err error
@@ -115,7 +114,7 @@ func encode[T any](value T) encoded {
 	return encoded{b.Bytes(), err}
 }
 
-// length is what is told of the value: -1 for none.
+// length is the number of bytes that other ranks are told: -1 if the value could not be encoded.
 func (e *encoded) length() int64 {
 	if e.err != nil {
 		return -1
@@ -123,10 +122,10 @@ func (e *encoded) length() int64 {
 	return int64(len(e.b))
 }
 
-// agree tells all ranks the lengths of what the ranks have encoded, by rank, and whether all of them call one function
-// with one root, -1 if it has none.
+// agree returns the lengths of all ranks' encoded values, by rank. It is an error if the ranks do not all call the same
+// function with the same root, which is -1 if the function has none.
 func agree(c *ringo.Comm, f function, mine encoded, root int) ([]int64, error) {
-	if root < -1 || root >= c.Size() || root < 0 && f != allGather { // no rank has heard of it
+	if root < -1 || root >= c.Size() || root < 0 && f != allGather { // an error of this rank alone
 		return nil, fmt.Errorf("object: %w: root %d is not in 0…%d", ringo.ErrInvalid, root, c.Size()-1)
 	}
 	said := make([]int64, 3*c.Size())
@@ -156,7 +155,7 @@ func named(f function, root int) string {
 	return fmt.Sprintf("%v(root %d)", f, root)
 }
 
-// gatherBytes collects what the ranks have encoded, by rank, where gather gives it.
+// gatherBytes collects the encoded values of all ranks, by rank, on the ranks to which gather gives them.
 func gatherBytes(c *ringo.Comm, f function, mine encoded, root int,
 	gather func(out, in []byte, counts []int) error) ([][]byte, error) {
 	n, err := agree(c, f, mine, root)
@@ -206,7 +205,7 @@ func decode[T any](from int, b []byte) (value T, err error) {
 	return value, nil
 }
 
-// wrong is what is wrong with a rank's value; that rank alone knows why it could not be encoded.
+// wrong is the error of a rank's value. Only that rank knows why the value could not be encoded; elsewhere why is nil.
 func wrong(rank int, why error) error {
 	if why == nil {
 		why = errors.New("it could not be encoded there")

@@ -54,7 +54,7 @@ func TestObjects(t *testing.T) {
 	ringotest.Run(t, 3, test, ringotest.Over(ringotest.Processes))
 }
 
-// What cannot be encoded on one rank is an error on all, and changes nothing.
+// A value that one rank cannot encode is an error on all ranks, after which they go on.
 func TestNotEncodable(t *testing.T) {
 	ringotest.Run(t, 3, func(c *ringo.Comm) {
 		r, value := ringotest.Of(c), any(c.Rank())
@@ -71,7 +71,7 @@ func TestNotEncodable(t *testing.T) {
 	})
 }
 
-// Ranks that call different functions or roots are told so, all of them, and go on.
+// If ranks call different functions or roots, all get ErrMismatch, and go on.
 func TestObjectsDisagree(t *testing.T) {
 	ringotest.Run(t, 2, func(c *ringo.Comm) {
 		r := ringotest.Of(c)
@@ -93,7 +93,7 @@ func TestObjectsDisagree(t *testing.T) {
 	})
 }
 
-// A root that is no rank is the error of one rank alone, which no other has heard of.
+// A root that is no rank is an error on the calling rank only: it has sent nothing.
 func TestObjectsRoot(t *testing.T) {
 	ringotest.Run(t, 2, func(c *ringo.Comm) {
 		r := ringotest.Of(c)

@@ -1,9 +1,9 @@
 // Package ongpu has the collectives of package ringo on typed memory of the rank's GPU (gpu.Buffer). Each function
-// queues the operation on a stream and returns; see ringo.Comm.Do and Synchronize. Shapes are given with [elements] for
-// n ranks, and Buffers must have the lengths that these say; a part of one is its Slice. Errors are those of Comm.Do.
-// It is an example to copy, and nothing here is promised to other modules.
+// queues the operation on a stream and returns; see ringo.Comm.Do and Synchronize. [c] is a Buffer of c elements, [n·c]
+// one of c elements for each of n ranks; Buffers must have these lengths, and Slice gives a part of one. Errors are
+// those of Comm.Do. It is an example to copy, and nothing here is promised to other modules.
 //
-// The trap: a Buffer's content is the caller's again when the stream has come so far, and not when the function
+// The trap: a Buffer is the caller's again only when the stream has carried out the operation, not when the function
 // returns.
 package ongpu
 
@@ -18,9 +18,9 @@ func AllReduce[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T]
 	return do(c, s, &ringo.Call{Kind: ringo.KindAllReduce, Op: op, Count: data.Len()}, data, data)
 }
 
-// AllReduceNorm sums data [rows·row] of all ranks and residual [rows·row], which becomes the sum, and leaves in normed
-// [rows·row], which may be data, each row divided by its root mean square, times weight [row]. A row's bits do not
-// depend on the other rows.
+// AllReduceNorm adds data [rows·row] of all ranks to residual [rows·row]. It writes to normed [rows·row], which may be
+// data, each row of that sum divided by its root mean square, times weight [row]. epsilon is added to the mean square.
+// A row's bits do not depend on the other rows.
 func AllReduceNorm[T ringo.Element](c *ringo.Comm, s gpu.Stream, normed, residual, data, weight *gpu.Buffer[T],
 	epsilon float32) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindAllReduce, Op: ringo.Sum, Count: data.Len(), Norm: &ringo.Norm{
@@ -28,7 +28,7 @@ func AllReduceNorm[T ringo.Element](c *ringo.Comm, s gpu.Stream, normed, residua
 	}}, residual, data)
 }
 
-// Reduce reduces in [c] of all ranks into out [c] of root; out may be in, and nil on other ranks.
+// Reduce reduces in [c] of all ranks into out [c] of root. out may be in, and may be nil on other ranks.
 func Reduce[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], op ringo.RedOp, root int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindReduce, Op: op, Root: root, Count: in.Len()}, out, in)
 }
@@ -38,7 +38,7 @@ func Broadcast[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T]
 	return do(c, s, &ringo.Call{Kind: ringo.KindBroadcast, Root: root, Count: data.Len()}, data, data)
 }
 
-// AllGather collects in [c] of all ranks, by rank, in out [n·c].
+// AllGather collects in [c] of all ranks, by rank, into out [n·c] of every rank.
 func AllGather[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T]) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindAllGather, Count: in.Len()}, out, in)
 }
@@ -48,22 +48,22 @@ func ReduceScatter[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Bu
 	return do(c, s, &ringo.Call{Kind: ringo.KindReduceScatter, Op: op, Count: out.Len()}, out, in)
 }
 
-// AlltoAll sends the p-th share of in [n·c] to rank p and collects what the ranks send, by rank, in out [n·c].
+// AlltoAll sends the p-th share of in [n·c] to rank p, and collects the shares from all ranks, by rank, in out [n·c].
 func AlltoAll[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T]) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindAlltoAll, Count: in.Len() / c.Size()}, out, in)
 }
 
-// Gather collects in [c] of all ranks in out [n·c] of root; out may be nil on other ranks.
+// Gather collects in [c] of all ranks, by rank, into out [n·c] of root. out may be nil on other ranks.
 func Gather[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], root int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindGather, Root: root, Count: in.Len()}, out, in)
 }
 
-// Scatter gives each rank its share of in [n·c] of root in out [c]; in may be nil on other ranks.
+// Scatter copies each rank's share of in [n·c] of root into its out [c]. in may be nil on other ranks.
 func Scatter[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], root int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindScatter, Root: root, Count: out.Len()}, out, in)
 }
 
-// Send sends data [c] to peer, which must call Recv with as many.
+// Send sends data [c] to peer, which must call Recv with the same c.
 func Send[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T], peer int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindSend, Peer: peer, Count: data.Len()}, nil, data)
 }
@@ -80,7 +80,7 @@ func do[T ringo.Element](c *ringo.Comm, s gpu.Stream, call *ringo.Call, out, in 
 	return c.Do(call)
 }
 
-// region is the memory of b, or none on the GPU of the other Buffer.
+// region is the memory of b; if b is nil, empty memory on the GPU of the other Buffer.
 func region[T ringo.Element](other, b *gpu.Buffer[T]) mem.Region {
 	if b != nil {
 		return b.Region()

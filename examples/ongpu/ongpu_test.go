@@ -15,7 +15,7 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 )
 
-// Every function moves what its comment says, on emulated GPUs, or with REQUIRE=cuda on those of the machine.
+// Every function moves the data that its comment tells, on emulated GPUs, or with REQUIRE=cuda on the machine's GPUs.
 func TestOnGPU(t *testing.T) {
 	const n = 2
 	options := gpu.Options{Emulate: n}
@@ -83,7 +83,7 @@ func everything(c *ringo.Comm) (err error) {
 		in   *gpu.Buffer[int32]
 		from []int32
 		out  *gpu.Buffer[int32]
-		want []int32 // nil: not looked at on this rank
+		want []int32 // nil: out is not checked on this rank
 	}{
 		{"AllReduce", func() error { return AllReduce(c, s, small, ringo.Sum) }, small, []int32{rank, 5}, small,
 			[]int32{1, 10}},

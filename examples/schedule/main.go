@@ -1,7 +1,7 @@
-// Command schedule is the command ringo with one algorithm more: a star, in which rank 0
-// collects what the others have, sums it, and sends the result to all. It shows how to try a
-// schedule of one's own: write the table, define it, and have ringo prove, print, simulate and
-// measure it beside the others.
+// Command schedule is the command ringo with one more algorithm: a star, in which rank 0
+// receives the data of the others, sums them, and sends the result to all. It shows how to try
+// an own schedule: write its steps, define it, and have ringo prove, print, simulate and measure
+// it beside the others.
 //
 //	go run ./examples/schedule explain allreduce -np 4 -algo star
 //	go run ./examples/schedule sim allreduce -np 64 -s 1M -algo star,ring,doubling
@@ -18,17 +18,17 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A star is an all-reduce by way of rank 0. It takes 2 hops, and rank 0 receives and sends
-// (n−1)·S bytes, which is what limits it.
+// A star is an all-reduce by way of rank 0. It takes 2 hops. Rank 0 receives and sends (n−1)·S
+// bytes each, which limits the speed.
 type star struct{ n int }
 
-// Shape says that In, Out are one chunk each.
+// Shape is one chunk of In and one of Out.
 func (s star) Shape() sched.Shape { return sched.Shape{Ranks: s.n, In: 1, Out: 1} }
 
-// Len is how many steps rank r has.
+// Len is the number of steps of rank r.
 func (s star) Len(r sched.Rank) int {
 	if r == 0 {
-		return 2*s.n - 1 // its own data, n−1 that come, n−1 that go
+		return 2*s.n - 1 // its own data, n−1 messages in, n−1 out
 	}
 	return 2
 }
@@ -55,7 +55,7 @@ func main() {
 		Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} },
 	})
 	if err != nil {
-		log.Fatal(err) // Define has proved it for 1 to 8 ranks, or says which step is wrong
+		log.Fatal(err) // Define proves the schedule for 1 to 8 ranks; the error names the wrong step
 	}
 	command.Main()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// A dataset is labelled pictures, a byte a pixel.
+// A dataset is labelled pictures, of one byte for each pixel.
 type dataset struct {
 	pixels int    // of one picture
 	images []byte // [n·pixels]
@@ -22,7 +22,7 @@ func newDataset(n, pixels int) dataset {
 func (d dataset) len() int           { return len(d.labels) }
 func (d dataset) image(i int) []byte { return d.images[i*d.pixels : (i+1)*d.pixels] }
 
-// A corpus is what a classifier learns from and what it is judged by.
+// A corpus is the data that a classifier learns from, and the data that test it.
 type corpus struct{ train, test dataset }
 
 // classes is one more than the largest label.
@@ -30,11 +30,11 @@ func (c corpus) classes() int {
 	return 1 + int(max(slices.Max(c.train.labels), slices.Max(c.test.labels)))
 }
 
-// The made-up corpus.
+// Numbers of pictures of the made-up corpus.
 const glyphTrain, glyphTest = 12000, 2000
 
-// load reads the files that were asked for or makes data. Without files for the
-// test the last seventh of the pictures is kept for it, as in MNIST.
+// load reads the files of -images and -labels, or makes up data. Without files for
+// the test it takes the last seventh of the pictures for that, the share that MNIST has.
 func load(o options) (c corpus, err error) {
 	if o.images == "" {
 		return corpus{makeGlyphs(o.seed, 1, glyphTrain), makeGlyphs(o.seed, 2, glyphTest)}, nil
@@ -61,7 +61,7 @@ func load(o options) (c corpus, err error) {
 	return c, nil
 }
 
-// cut divides the pictures before and from the i-th.
+// cut divides a dataset into the pictures before the i-th, and those from it on.
 func (d dataset) cut(i int) (before, from dataset) {
 	return dataset{d.pixels, d.images[:i*d.pixels], d.labels[:i]}, dataset{d.pixels, d.images[i*d.pixels:], d.labels[i:]}
 }
@@ -89,8 +89,8 @@ func openDataset(images, labels string) (dataset, error) {
 	return dataset{pixels: len(x.data) / x.shape[0], images: x.data, labels: y.data}, nil
 }
 
-// share gives all ranks what rank 0 has loaded, so that only its host needs the
-// files and all learn from the same.
+// share gives all ranks the data that rank 0 has loaded, so that only its host needs
+// the files and all ranks learn from the same data.
 func share(c *ringo.Comm, mine corpus) (corpus, error) {
 	dims := []int64{int64(mine.train.pixels), int64(mine.train.len()), int64(mine.test.len())}
 	if err := ringo.Broadcast(c, dims, 0); err != nil {
@@ -107,9 +107,9 @@ func share(c *ringo.Comm, mine corpus) (corpus, error) {
 	return mine, nil
 }
 
-// An order is the endless sequence in which samples are used: epoch by epoch a
-// permutation of all. It depends on the seed and n alone, so ranks need not talk
-// about it and their number changes nothing.
+// An order is the endless sequence in which samples are used: each epoch is a
+// permutation of all samples. It depends only on the seed and n, so ranks need not
+// communicate, and the number of ranks changes nothing.
 type order struct {
 	n           int
 	seed, epoch uint64
@@ -127,5 +127,5 @@ func (o *order) next(batch []int) {
 	}
 }
 
-// part is the share [low, high) of a rank in n things.
+// part is the share [low, high) of a rank in n items.
 func part(n, rank, ranks int) (low, high int) { return rank * n / ranks, (rank + 1) * n / ranks }

@@ -23,15 +23,15 @@ type idx struct {
 
 const (
 	idxUint8   = 0x08    // the only element type of pictures and labels
-	maxIDXDims = 4       // pictures have 3 at most, or 4 with colors
+	maxIDXDims = 4       // pictures have 3 dimensions, or 4 with colors
 	maxIDXData = 1 << 30 // bytes; a larger array is a broken header
 )
 
 // idxTypes names the other element types, for the error.
 var idxTypes = map[byte]string{0x09: "int8", 0x0b: "int16", 0x0c: "int32", 0x0d: "float32", 0x0e: "float64"}
 
-// readIDX reads an array and expects nothing after it. Memory is taken as data
-// comes, so a header that lies costs nothing.
+// readIDX reads an array and expects nothing after it. It takes memory only as data
+// comes, so a header with false lengths costs nothing.
 func readIDX(r io.Reader) (idx, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -77,7 +77,7 @@ func readIDX(r io.Reader) (idx, error) {
 	return x, nil
 }
 
-// short explains a file that ends early.
+// short explains the error of a file that ends early; want is the missing part.
 func short(err error, want string) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the file is truncated: want %s; download it again: %w", want, io.ErrUnexpectedEOF)
@@ -100,7 +100,7 @@ func openIDX(path string) (idx, error) {
 	return x, nil
 }
 
-// readMaybeGzip knows gzip by its magic number and not by the file's name.
+// readMaybeGzip reads an array, which may be compressed: the first bytes tell.
 func readMaybeGzip(r io.Reader) (idx, error) {
 	b := bufio.NewReader(r)
 	if magic, _ := b.Peek(2); string(magic) != "\x1f\x8b" {

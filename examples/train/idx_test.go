@@ -62,7 +62,7 @@ func TestBadIDX(t *testing.T) {
 	}
 }
 
-// Wherever a file is cut, plain or compressed, it is called truncated.
+// A file that is cut anywhere, plain or compressed, is called truncated.
 func TestTruncatedIDX(t *testing.T) {
 	good := encodeIDX(idx{shape: []int{2, 2, 2}, data: []byte("abcdefgh")})
 	for name, b := range map[string][]byte{"plain": good, "gzip": zip(good)} {

@@ -97,7 +97,7 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// fingerprint is a hash of all that the ranks must agree on.
+// fingerprint is a hash of the flags that must be the same on all ranks.
 func (o options) fingerprint() uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, o.steps, o.batch, o.hidden, o.rate, o.momentum, o.seed, o.overlap, o.report, o.check)
@@ -106,8 +106,8 @@ func (o options) fingerprint() uint64 {
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is main with its exit status: 2 for a wrong command line, 1 for any other
-// failure, and 128 and its number if a signal has killed a rank.
+// run carries out the command line and returns the exit status: 2 for a wrong command
+// line, 128 plus the signal's number if a signal has killed a rank, 1 for other failures.
 func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args)
 	switch {
@@ -137,7 +137,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if errors.As(err, &e) {
 		status = e.ExitStatus()
 		if e.Err == nil && e.Signal == 0 {
-			return status // the rank has said why
+			return status // the rank has printed its error
 		}
 	}
 	fmt.Fprintf(stderr, "train: %v\n", err)
@@ -156,7 +156,7 @@ func processes(np int, args []string, stdout, stderr io.Writer) error {
 	})
 }
 
-// rank is one rank of a job that a launcher has started.
+// rank runs one rank of a job that a launcher has started.
 func rank(o options, stdout io.Writer) error {
 	c, err := ringo.OpenEnv(context.Background(), ringo.Config{Transport: o.transport})
 	if err != nil {
@@ -165,7 +165,7 @@ func rank(o options, stdout io.Writer) error {
 	return member(c, o, stdout)
 }
 
-// goroutines is all ranks in this process.
+// goroutines runs all ranks in this process.
 func goroutines(o options, stdout io.Writer) error {
 	comms, err := ringo.OpenLocal(o.np, ringo.Config{Transport: o.transport})
 	if err != nil {
@@ -180,7 +180,7 @@ func goroutines(o options, stdout io.Writer) error {
 	return cmp.Or(errs...)
 }
 
-// member trains as a member of c and leaves it. A failure ends all other ranks.
+// member trains as a rank of c and closes c. A failure ends all other ranks.
 func member(c *ringo.Comm, o options, stdout io.Writer) (err error) {
 	defer func() {
 		if err != nil {

@@ -121,7 +121,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// What rank 0 cannot read ends all ranks, with the reason.
+// A file that rank 0 cannot read ends all ranks, with the reason.
 func TestMissingFile(t *testing.T) {
 	for _, how := range []string{"shm,socket", "inproc"} {
 		_, stderr, status := execute(t, "-np", "2", "-transport", how, "-images", "/no/such/file", "-labels", "/none")
@@ -143,7 +143,7 @@ func TestNoLauncher(t *testing.T) {
 	require.Contains(t, stderr, "no launcher")
 }
 
-// A rank that is killed ends all others soon, and they name it.
+// If a rank is killed, all others end soon and name it.
 func TestKilled(t *testing.T) {
 	for _, victim := range []int{0, 2} {
 		t.Run(fmt.Sprint("rank ", victim), func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestKilled(t *testing.T) {
 					require.Contains(t, errs[r].String(), fmt.Sprint("rank ", victim))
 				}
 			}
-			require.Less(t, time.Since(start), 2*time.Minute) // without word of its death they wait for 30 minutes
+			require.Less(t, time.Since(start), 2*time.Minute) // ranks that do not notice wait for 30 minutes
 		})
 	}
 }

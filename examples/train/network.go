@@ -10,12 +10,12 @@ import (
 type layer struct {
 	in, out  int
 	params   []float32 // W, then b
-	grads    []float32 // likewise: ∂(sum of the samples' losses)
+	grads    []float32 // ∂(sum of the samples' losses) by params
 	velocity []float32
 }
 
-// A network is layers with max(0, y) between them: a multi-layer perceptron.
-// What it remembers of a forward pass is in rows, one a sample.
+// A network is layers with max(0, y) between them: a multi-layer perceptron. acts
+// and delta hold the values of a forward and a backward pass, a row for each sample.
 type network struct {
 	layers []layer
 	acts   [][]float32 // acts[l] [capacity·in of layer l] is the input of layer l; the last is the output
@@ -58,7 +58,7 @@ func (n *network) randomize(rng *rand.Rand) {
 	}
 }
 
-// input is where the picture of sample s goes, as numbers from 0 to 1.
+// input stores the picture of sample s, as numbers from 0 to 1.
 func (n *network) input(s int, image []byte) {
 	x := row(n.acts[0], s, n.layers[0].in)
 	for i, p := range image {
@@ -76,7 +76,7 @@ func (n *network) forward(count int) {
 			x, y := row(n.acts[l], s, p.in), row(n.acts[l+1], s, p.out)
 			copy(y, p.params[p.in*p.out:])
 			for i, xi := range x {
-				if xi != 0 { // half of the pixels and of the hidden values are
+				if xi != 0 { // half of the pixels and of the hidden values are 0
 					axpy(y, xi, row(p.params, i, p.out))
 				}
 			}
@@ -106,9 +106,9 @@ func dot(x, y []float32) (sum float32) {
 	return sum
 }
 
-// judge compares the outputs with the labels: the sum of the cross-entropies
-// after softmax, and how many samples have their largest output at the label. It
-// leaves softmax − one-hot, the gradient, for backward.
+// judge compares the outputs with the labels. It returns the sum of the cross-entropies
+// after softmax, and how many samples have their largest output at the label. For
+// backward it leaves the gradient in delta: softmax − one-hot.
 func (n *network) judge(labels []byte) (loss float64, correct int) {
 	top := len(n.layers) - 1
 	width := n.layers[top].out
@@ -163,7 +163,7 @@ func (n *network) backward(count int, ready func(l int)) {
 			d, below := row(n.delta[l], s, p.out), row(n.delta[l-1], s, p.in)
 			for i, xi := range row(n.acts[l], s, p.in) {
 				below[i] = 0
-				if xi > 0 { // else max(0, y) hides what is below
+				if xi > 0 { // where max(0, y) is 0 the gradient is 0
 					below[i] = dot(d, row(p.params, i, p.out))
 				}
 			}
@@ -172,9 +172,9 @@ func (n *network) backward(count int, ready func(l int)) {
 }
 
 // descend makes a step of gradient descent with momentum, on gradients times
-// scale. The conversions forbid the compiler to fuse multiplication and addition,
-// which some processors would round otherwise than the others: so ranks on
-// machines of several kinds still compute the same bits.
+// scale. The conversions keep the compiler from fusing multiplication and addition,
+// which some processors would round differently. So ranks on different machines
+// compute the same bits.
 func (n *network) descend(rate, momentum, scale float32) {
 	for _, l := range n.layers {
 		for i, g := range l.grads {

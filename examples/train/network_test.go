@@ -9,7 +9,7 @@ import (
 )
 
 // lossOf is the sum of the cross-entropies of a network with these parameters,
-// in float64 and in the plainest way.
+// computed in float64 and in the simplest way.
 func lossOf(widths []int, params [][]float64, inputs [][]float64, labels []byte) float64 {
 	var loss float64
 	for s, x := range inputs {
@@ -36,7 +36,7 @@ func lossOf(widths []int, params [][]float64, inputs [][]float64, labels []byte)
 	return loss
 }
 
-// Gradients are the finite differences of a loss that is written down apart.
+// Gradients are the finite differences of lossOf, an independent implementation.
 func TestGradient(t *testing.T) {
 	for name, widths := range map[string][]int{
 		"linear": {5, 3}, "one hidden": {6, 7, 4}, "two hidden": {4, 8, 5, 3}, "one class": {3, 2, 1},
@@ -44,7 +44,7 @@ func TestGradient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 2))
 			const samples = 5
-			n := newNetwork(samples+1, widths...) // room to spare must not matter
+			n := newNetwork(samples+1, widths...) // a larger capacity must not matter
 			n.randomize(rng)
 			params := make([][]float64, len(n.layers))
 			for l, p := range n.layers {
@@ -91,7 +91,7 @@ func TestGradient(t *testing.T) {
 	}
 }
 
-// Gradients of parts sum to the gradient of the whole, and no samples have none.
+// Gradients of parts sum to the gradient of the whole, and no samples have gradient 0.
 func TestGradientOfParts(t *testing.T) {
 	d := makeGlyphs(1, 1, 9)
 	gradient := func(low, high int) []float32 {
@@ -116,7 +116,7 @@ func TestGradientOfParts(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	n := newNetwork(2, 1, 3)
-	copy(n.acts[1], []float32{0, 0, 0, 1e4, 0, -1e4}) // the second overflows a naive softmax
+	copy(n.acts[1], []float32{0, 0, 0, 1e4, 0, -1e4}) // sample 1 overflows a naive softmax
 	loss, correct := n.judge([]byte{1, 0})
 	require.InDelta(t, math.Log(3), loss, 1e-6)
 	require.Equal(t, 1, correct)

@@ -14,7 +14,7 @@ import (
 )
 
 // A trainer is one rank's part in the training. Every rank has all weights and a
-// share of each batch; the sum of the shares' gradients is the batch's.
+// share of each batch; the gradients of the shares sum to that of the batch.
 type trainer struct {
 	c    *ringo.Comm
 	o    options
@@ -23,7 +23,7 @@ type trainer struct {
 
 	order      order
 	batch      []int // samples of all ranks
-	low, high  int   // this rank's in batch
+	low, high  int   // this rank's share of batch
 	labels     []byte
 	reductions []*ringo.Call // of each layer's gradients
 	pending    []*ringo.Pending
@@ -35,15 +35,15 @@ type trainer struct {
 	waited  time.Duration // part of spent, in collectives
 }
 
-// A result is what came of a training; all ranks have the same, but for times.
+// A result is the result of a training. All ranks have the same one, except for times.
 type result struct {
-	losses       []float64 // mean of the samples of each report
+	losses       []float64 // mean loss of the samples of each report
 	accuracy     float64   // of the test, 0…1
 	weights      uint64    // fingerprint
 	step, waited time.Duration
 }
 
-// train trains, and rank 0 writes how it goes. mine is the data if this is rank 0.
+// train trains, and rank 0 writes reports to w. mine is the data on rank 0, and ignored on others.
 func train(c *ringo.Comm, o options, mine corpus, w io.Writer) (result, error) {
 	if c.Rank() != 0 {
 		w = io.Discard
@@ -87,7 +87,7 @@ func train(c *ringo.Comm, o options, mine corpus, w io.Writer) (result, error) {
 	return res, nil
 }
 
-// newTrainer gives all ranks the data and the weights of rank 0.
+// newTrainer makes a trainer, with the data and the weights of rank 0 on all ranks.
 func newTrainer(c *ringo.Comm, o options, mine corpus) (*trainer, error) {
 	if err := agree(c, "flags", o.fingerprint()); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func newTrainer(c *ringo.Comm, o options, mine corpus) (*trainer, error) {
 	t := &trainer{c: c, o: o, data: data, batch: make([]int, o.batch)}
 	t.order = order{n: data.train.len(), seed: o.seed}
 	t.low, t.high = part(o.batch, c.Rank(), c.Size())
-	t.labels = make([]byte, max(t.high-t.low, 64)) // room for a share, and for a piece of the test
+	t.labels = make([]byte, max(t.high-t.low, 64)) // for a share of a batch, or for a piece of the test
 	t.net = newNetwork(len(t.labels), data.train.pixels, o.hidden, data.classes())
 	if c.Rank() == 0 {
 		t.net.randomize(rand.New(rand.NewPCG(o.seed, 0)))
@@ -155,7 +155,7 @@ func (t *trainer) step() error {
 	return nil
 }
 
-// wait does f and counts its time.
+// wait calls f and adds its time to waited.
 func (t *trainer) wait(f func() error) error {
 	start := time.Now()
 	err := f()
@@ -163,7 +163,7 @@ func (t *trainer) wait(f func() error) error {
 	return err
 }
 
-// predict runs samples through the network, no more than it has room for.
+// predict runs samples through the network, at most len(t.labels).
 func (t *trainer) predict(d dataset, samples []int) (loss float64, correct int) {
 	for s, i := range samples {
 		t.net.input(s, d.image(i))
@@ -173,7 +173,7 @@ func (t *trainer) predict(d dataset, samples []int) (loss float64, correct int) 
 	return t.net.judge(t.labels[:len(samples)])
 }
 
-// tally is the mean loss and accuracy of all ranks' samples since the last time.
+// tally is the mean loss and accuracy of all ranks' samples since the last report.
 func (t *trainer) tally() (loss, accuracy float64, err error) {
 	sums := []float64{t.loss, float64(t.correct)}
 	if err := ringo.AllReduce(t.c, sums, ringo.Sum); err != nil {
@@ -184,7 +184,7 @@ func (t *trainer) tally() (loss, accuracy float64, err error) {
 	return sums[0] / samples, sums[1] / samples, nil
 }
 
-// test is the accuracy on the test data, of which every rank takes a share.
+// test is the accuracy on the test data. Every rank tests a share of them.
 func (t *trainer) test() (float64, error) {
 	low, high := part(t.data.test.len(), t.c.Rank(), t.c.Size())
 	correct := []int64{0}
@@ -215,7 +215,7 @@ func (n *network) fingerprint() uint64 {
 	return h.Sum64()
 }
 
-// agree fails on all ranks unless all have the same fingerprint of a thing.
+// agree fails on all ranks unless all have the same fingerprint of thing.
 func agree(c *ringo.Comm, thing string, fingerprint uint64) error {
 	all := make([]uint64, c.Size())
 	if err := ringo.AllGather(c, all, []uint64{fingerprint}); err != nil {
@@ -229,7 +229,7 @@ func agree(c *ringo.Comm, thing string, fingerprint uint64) error {
 	return nil
 }
 
-// A disagreement is a rank that has something else than rank 0.
+// A disagreement is the error of a rank whose fingerprint differs from rank 0's.
 type disagreement struct {
 	thing     string
 	rank      int

@@ -16,7 +16,7 @@ import (
 
 var small = options{steps: 60, batch: 50, hidden: 24, rate: 0.05, momentum: 0.9, seed: 1, report: 1, check: 1}
 
-// onRanks runs f on n ranks of this process.
+// onRanks runs f on n ranks of this process and returns its errors by rank.
 func onRanks(t *testing.T, n int, f func(c *ringo.Comm) error) []error {
 	t.Helper()
 	comms, err := ringo.OpenLocal(n, ringo.Config{})
@@ -52,8 +52,8 @@ func trainOn(t *testing.T, n int, o options, w io.Writer) []result {
 	return results
 }
 
-// The promise of data-parallel training: all ranks have the same bits, with
-// overlap or without, and the curve of any number of ranks is that of one.
+// Data-parallel training promises that all ranks have the same bits, with overlap or
+// without, and that any number of ranks has the same curve of losses as one rank.
 func TestSameCurve(t *testing.T) {
 	for _, batch := range []int{50, 3} { // 3 leaves a rank of 4 without a sample
 		o := small
@@ -115,7 +115,7 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
-// Every rank names the one that is not like rank 0.
+// The error on every rank names the rank that differs from rank 0.
 func TestAgree(t *testing.T) {
 	for _, err := range onRanks(t, 3, func(c *ringo.Comm) error { return agree(c, "weights", 5) }) {
 		require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// One wrong bit in one weight of one rank is found.
+// agree finds one wrong bit in one weight of one rank.
 func TestWrongBit(t *testing.T) {
 	data := corpus{makeGlyphs(1, 1, 100), makeGlyphs(1, 2, 10)}
 	for _, err := range onRanks(t, 2, func(c *ringo.Comm) error {

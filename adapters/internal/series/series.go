@@ -1,5 +1,5 @@
-// Package series is what adapters have in common: which calls count together, and which peers have
-// a counter of waits.
+// Package series is the common part of adapters for metrics: it tells which calls are counted
+// together, and for which peers waits are counted.
 package series
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// A Series is what calls have in common that one row of metrics counts.
+// A Series identifies calls that are counted together.
 type Series struct {
-	Comm       string // as Comms names it
+	Comm       string // a name of Comms
 	Rank       int
 	Kind, Algo string
 	GPU        bool
@@ -20,7 +20,7 @@ type Series struct {
 // Of is the Series of a call of a communicator.
 func Of(c *trace.Call, comm string) Series { return Series{comm, c.Rank, c.Kind, c.Algo, c.GPU} }
 
-// Memory is host or gpu.
+// Memory is "host" or "gpu".
 func (s Series) Memory() string {
 	if s.GPU {
 		return "gpu"
@@ -28,12 +28,12 @@ func (s Series) Memory() string {
 	return "host"
 }
 
-// More is the name of all communicators that have none of their own.
+// More is the common name of all communicators beyond Comms.Most.
 const More = "more"
 
-// Comms names communicators by number, in the order of their first calls: so programs that make and close them all the
-// time have no more than Most names, and More. The number is the same on all ranks that make their communicators in one
-// order.
+// Comms names the first Most communicators by number, in the order of their first calls, and all others More. So a
+// program that makes and closes communicators all the time has few names. Ranks that make their communicators in the
+// same order have the same numbers.
 type Comms struct {
 	Most  int
 	mu    sync.Mutex
@@ -84,8 +84,8 @@ func (t *Table[T]) Get(s Series, make func(Series) *T) *T {
 	return x
 }
 
-// Peers makes what counts the waits of a call's rank for its peers, by rank. There is one for all peers, "", if the
-// communicator has more than most ranks or no name of its own, and none on GPUs, whose waits are not known.
+// Peers makes the counters of waits of a call's rank for its peers, by rank. There is one counter for all peers, "", if
+// the communicator has more than most ranks or the name More, and none on GPUs, whose waits are not known.
 func Peers[T any](c *trace.Call, comm string, most int, make func(peer string) T) (list []T) {
 	switch {
 	case c.GPU:

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// Calls of one Series get one T, however many ask for it at once.
+// Calls of one Series get one T, however many goroutines call Get at once.
 func TestTable(t *testing.T) {
 	var table Table[Series]
 	var made []Series
@@ -39,7 +39,7 @@ func TestPeers(t *testing.T) {
 	require.Empty(t, Peers(&trace.Call{Size: 3, GPU: true}, "0", 3, same))
 }
 
-// However many communicators come and go, there are so many names.
+// The number of names is bounded, however many communicators come and go.
 func TestComms(t *testing.T) {
 	names := Comms{Most: 2}
 	var got []string

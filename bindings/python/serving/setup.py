@@ -1,4 +1,4 @@
-"""pip install . : vLLM and SGLang find ringo_serving by their own plugin points. ringo_norm.py is of the folder above."""
+"""pip install . : vLLM and SGLang find ringo_serving by their own plugin points. ringo_norm.py comes with torch_ringo, the folder above."""
 
 from setuptools import setup
 

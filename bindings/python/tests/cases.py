@@ -1,4 +1,4 @@
-"""What a process group of Ringo does, compared with what the operations are defined to do. Run on each rank as
+"""Operations of a process group of Ringo, compared with their definitions. Run on each rank as
 cases.py RANK SIZE FILE; the last word is ok."""
 
 import copy
@@ -136,7 +136,7 @@ def exchanges():
     out = torch.zeros(size)
     dist.all_to_all_single(out, torch.arange(size) + 10.0 * rank)
     same(out, torch.arange(size) * 10.0 + rank)
-    give = [(rank + r) % 3 for r in range(size)]  # symmetric, so it is what each gets too
+    give = [(rank + r) % 3 for r in range(size)]  # symmetric, so each rank gets as many as it gives
     out = torch.zeros(sum(give), 2)
     dist.all_to_all_single(out, torch.full((sum(give), 2), float(rank)), give, give)
     same(out[:, 0], torch.cat([torch.full((n,), float(r)) for r, n in enumerate(give)]))
@@ -200,7 +200,7 @@ def background():
 
 
 def foreground():
-    """What the caller waits for at once needs no other thread."""
+    """An operation that its caller waits for at once needs no other thread."""
     live = dist.distributed_c10d._get_default_group()._live
     x = torch.ones(3)
     dist.all_reduce(x, async_op=True).wait()
@@ -255,7 +255,7 @@ def monitored():
 
 
 def training():
-    """Losses of data-parallel training beside those that Gloo gives."""
+    """Data-parallel training has the same losses as with Gloo."""
     losses = {}
     for backend in ("gloo", "ringo"):
         group = dist.new_group(backend=backend)
@@ -278,12 +278,12 @@ def training():
 
 
 def opened(store, name, seconds=60, **named):
-    """A group by a store, beside those that torch knows."""
+    """A group opened by a store, which torch does not know of."""
     return torch_ringo.ProcessGroup(dist.PrefixStore(name, store), rank, size, datetime.timedelta(seconds=seconds), **named)
 
 
 def stores():
-    """Groups by each kind of store. A HashStore is of one process: its ranks are threads."""
+    """Groups by each kind of store. A HashStore lives in one process, so its ranks are threads."""
     port = [0]
     if rank == 0:
         server = dist.TCPStore("127.0.0.1", 0, size, True, wait_for_workers=False)
@@ -294,7 +294,7 @@ def stores():
         x = torch.ones(2)
         opened(store, "a").allreduce([x]).wait()
         same(x, torch.full((2,), float(size)))
-    dist.barrier()  # rank 0's end would be the server's
+    dist.barrier()  # the server ends with rank 0
     hash_store, sums = dist.HashStore(), {}
 
     def run(r):
@@ -313,7 +313,7 @@ def stores():
 
 
 def hundred():
-    """A hundred groups at once, and the files that they have open are gone with them."""
+    """A hundred groups at once. Their open files are closed with them."""
     store = dist.FileStore(file + "-hundred", size)
     before = len(os.listdir("/proc/self/fd"))
     many = [opened(store, str(i)) for i in range(100)]
@@ -339,7 +339,7 @@ class Rows(torch.utils.data.Dataset):
 
 
 def loaders():
-    """Workers of data loaders are forked while groups are open: they do without the library, and their parent's groups go on."""
+    """Workers of data loaders are forked while groups are open. They do without the library, and the parent's groups go on."""
     for _ in range(2):
         total, workers = 0, set()
         for batch in torch.utils.data.DataLoader(Rows(), batch_size=4, num_workers=2):
@@ -357,7 +357,7 @@ def loaders():
             status = 0
         finally:
             try:
-                dist.distributed_c10d._get_default_group().shutdown()  # leaves the parent's alone
+                dist.distributed_c10d._get_default_group().shutdown()  # does not end the parent's group
             finally:
                 os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
@@ -365,7 +365,7 @@ def loaders():
 
 
 def mistakes():
-    """What ranks do not agree on is named, with no TORCH_DISTRIBUTED_DEBUG; then the group has ended."""
+    """If ranks disagree, the error names the rank, without TORCH_DISTRIBUTED_DEBUG. Then the group has ended."""
     store = dist.FileStore(file + "-mistakes", size)
     g = opened(store, "sizes")
     wrong(RuntimeError, lambda: g.allreduce([torch.ones(3 if rank == 1 else 2)]).wait(), "rank 1")
@@ -385,7 +385,7 @@ def mistakes():
 
 
 class Elsewhere:
-    """A group for tensors on another device, which says what it was asked for."""
+    """A group for tensors on another device, which records the operations that it was asked for."""
 
     def __init__(self, store, rank, size, timeout):
         self.asked = []
@@ -395,7 +395,7 @@ class Elsewhere:
 
 
 def devices():
-    """Tensors on other devices go to torch's group for these."""
+    """Operations on tensors of other devices go to torch's group for that device."""
     dist.Backend.register_backend("elsewhere", Elsewhere)
     store, there = dist.FileStore(file + "-devices", size), torch.ones(3, device="meta")
     g = opened(store, "d", others={"meta": "elsewhere"})
@@ -412,7 +412,7 @@ def devices():
     assert g._get_backend(torch.device("cpu")) is g
     assert [d.type for d in g._device_types] == ["cpu", "meta"]
     wrong(ValueError, lambda: opened(store, "e", others={"meta": "none"}).allreduce([there]), "'none'")
-    if not hasattr(dist.distributed_c10d, "_world"):  # before 2.1 a name with devices is registered
+    if not hasattr(dist.distributed_c10d, "_world"):  # before 2.1 a name with devices is registered like any other
         assert dist.Backend("cpu:ringo,cuda:nccl") == "cpu:ringo,cuda:nccl"
     g = dist.new_group(backend="cpu:ringo,cuda:nccl")
     x = torch.ones(3)
@@ -421,7 +421,7 @@ def devices():
 
 
 def sharded():
-    """FSDP on the CPU, which torch has since 2.1, beside one process that has the whole batch."""
+    """FSDP on the CPU, which torch has since 2.1, has the results of one process with the whole batch."""
     if not hasattr(dist.distributed_c10d, "_world"):
         return
     from torch.distributed.fsdp import FullyShardedDataParallel
@@ -451,7 +451,7 @@ def splits():
 
 
 def buckets():
-    """DDP sends its parameters from C++, in a bucket for each type, two of which are under way at once."""
+    """DDP broadcasts its parameters from C++, in a bucket for each type. Two buckets are under way at once."""
     for _ in range(20):
         x = [torch.full((3,), float(rank)), torch.full((2,), rank), torch.full((4,), float(rank)).double()]
         dist._broadcast_coalesced(dist.distributed_c10d._get_default_group(), x, 1 << 20, 1)

@@ -1,4 +1,4 @@
-"""Rank 1 is killed; the others are told within 2 s, in a collective and in a receive. Run as killed.py RANK SIZE FILE."""
+"""Rank 1 is killed; the others get an error within 2 s, in a collective and in a receive. Run as killed.py RANK SIZE FILE."""
 
 import os
 import signal

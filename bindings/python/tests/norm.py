@@ -1,4 +1,4 @@
-"""ringo_norm where there is no GPU: operations of PyTorch do it. norm.py RANK SIZE FILE"""
+"""ringo_norm without a GPU, by operations of PyTorch. Run on each rank as norm.py RANK SIZE FILE."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Under torchrun --max-restarts: rank 1 kills itself in the first life, and the second one goes to its end. The last word of rank 0 is ok."""
+"""Under torchrun --max-restarts: rank 1 kills itself in the first life of the job; the second life succeeds. Rank 0 prints ok."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ assert x.item() == size * (size - 1) / 2, x
 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    dist.barrier()  # fails, or torchrun ends it first
+    dist.barrier()  # fails, or torchrun ends the process first
 dist.barrier()
 dist.destroy_process_group()
 if rank == 0:

@@ -1,5 +1,5 @@
-"""ringo_serving in stand-ins for vLLM and SGLang, whose Llama has the same modules: the same results with and without.
-serving.py RANK SIZE FILE"""
+"""ringo_serving in stand-ins for vLLM and SGLang, whose Llamas have the same modules: the same results with Ringo and without.
+Run on each rank as serving.py RANK SIZE FILE."""
 
 import importlib
 import sys
@@ -74,7 +74,7 @@ class LlamaForCausalLM(nn.Module):
         torch.manual_seed(seed)
         self.model.norm, self.embed = RMSNorm(), torch.randn(words, hidden)
         self.model.layers = nn.ModuleList(Layer() for _ in range(3))
-        for layer in self.model.layers:  # each rank has its part of these
+        for layer in self.model.layers:  # weights that differ by rank: its parts
             for part in (layer.self_attn, layer.mlp):
                 torch.manual_seed(seed + 1 + rank)
                 part.up.data.normal_()

@@ -1,4 +1,4 @@
-"""Rank 1 stops; the others' collectives end in a time-out that names it, and so does a receive. Run as stopped.py RANK SIZE FILE."""
+"""Rank 1 stops; the others' collectives and a receive end in a time-out that names rank 1. Run as stopped.py RANK SIZE FILE."""
 
 import datetime
 import os

@@ -1,6 +1,7 @@
-"""PyTorch's own cases of torch.distributed, those that it has for Gloo, on a process group of Ringo or of Gloo. Run on each rank as
-suite.py RANK SIZE FILE BACKEND [NAME...]: the cases whose names are given, or all. Each line is a case and how it ended on this rank; the
-last one has the counts, and ok if none has failed and none that was named was skipped. The cases come with torch (torch.testing), and skip what needs a GPU."""
+"""PyTorch's own cases of torch.distributed for Gloo, on a process group of Ringo or of Gloo. Run on each rank as
+suite.py RANK SIZE FILE BACKEND [NAME...]: the named cases, or all. Each line is a case and how it ended on this rank. The last line has
+the counts, and ok if no case has failed and no named case was skipped. The cases come with torch (torch.testing). Cases that need a
+GPU are skipped."""
 
 import datetime
 import logging
@@ -18,7 +19,7 @@ os.environ.update(BACKEND="gloo", WORLD_SIZE=str(size))
 
 try:
     import expecttest  # noqa: F401
-except ImportError:  # torch.testing imports it, and no case here uses it
+except ImportError:  # torch.testing imports expecttest, but no case here uses it
     sys.modules["expecttest"] = types.SimpleNamespace(ACCEPT=False, TestCase=unittest.TestCase)
 
 import torch
@@ -26,7 +27,7 @@ import torch.distributed as dist
 
 import torch_ringo  # noqa: F401
 
-sys.argv[1:] = []  # torch.testing parses them
+sys.argv[1:] = []  # torch.testing parses the arguments
 from torch.testing._internal import common_distributed
 from torch.testing._internal.distributed import distributed_test
 
@@ -35,7 +36,8 @@ logging.disable(logging.WARNING)
 
 
 PATIENCE = 120  # seconds
-# Cases that are for another reason than Ringo: one opens a group by env:// again, the others ask for the name "gloo".
+# Cases that cannot work here for reasons outside of Ringo: one opens a group by env:// again, the others ask for the
+# name "gloo".
 OTHERS = {"test_barrier_timeout_global", "test_get_backend", "test_monitored_barrier_failure_order", "test_monitored_barrier_gloo",
           "test_monitored_barrier_gloo_rank_0_timeout", "test_monitored_barrier_gloo_subgroup", "test_monitored_barrier_wait_all_ranks"}
 store = dist.FileStore(file, size)
@@ -46,7 +48,7 @@ class Cases(distributed_test.TestDistBackend, distributed_test.DistributedTest._
 
 
 def together(number, key="begins"):
-    """Waits until all ranks are here."""
+    """Waits until all ranks have come to case number."""
     store.add("%s-%d" % (key, number), 1)
     end = time.monotonic() + PATIENCE
     while store.add("%s-%d" % (key, number), 0) < size:
@@ -56,7 +58,7 @@ def together(number, key="begins"):
 
 
 def ended(name, number):
-    """How a case ends."""
+    """Runs a case and returns how it ended."""
     case = Cases(name)
     case.rank, case.file_name = rank, file
     os.environ["TEMP_DIR"] = "%s-%d.d" % (file, number)

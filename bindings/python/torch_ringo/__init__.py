@@ -19,15 +19,15 @@ def _create(store, rank, size, timeout, others=None):
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
-    """torch.distributed.monitored_barrier, which torch has for Gloo alone."""
+    """torch.distributed.monitored_barrier, which torch has for Gloo only."""
     group = group or dist.distributed_c10d._get_default_group()
     return group.monitored_barrier(timeout, wait_all_ranks)
 
 
 def split_group(split_ranks, timeout=None):
-    """torch.distributed.split_group of the default group, which torch has for NCCL alone: lists of ranks, which do not overlap. All ranks
-    of the default group call it. The result is the group of the list that the caller is in, or None. The cost is that of new_group for
-    each list."""
+    """torch.distributed.split_group of the default group, which torch has for NCCL only. split_ranks is lists of ranks that do not overlap.
+    All ranks of the default group call this. Returns the group of the caller's list, or None if the caller is in no list. Cost: a new_group
+    for each list."""
     ranks = [r for part in split_ranks for r in part]
     if not all(split_ranks) or len(set(ranks)) != len(ranks):
         raise ValueError("ringo: split_group wants lists of ranks that are not empty and do not overlap, not %s" % (split_ranks,))
@@ -41,7 +41,7 @@ def split_group(split_ranks, timeout=None):
 
 try:
     dist.Backend.register_backend("ringo", _create, devices=["cpu"])
-except TypeError:  # before 2.1, where a name with devices is a name like others
+except TypeError:  # before 2.1, where a name with devices is registered like any other
     for _name in ("ringo", "cpu:ringo,cuda:nccl", "cuda:nccl,cpu:ringo"):
         _others = {d: b for d, b in devices.parse(_name).items() if d != "cpu"}
         dist.Backend.register_backend(_name, functools.partial(_create, others=_others))

@@ -1,4 +1,4 @@
-"""Tensors as memory that the library reads and writes."""
+"""Tensors as memory for the library to read and write."""
 
 import torch
 from torch.distributed import ReduceOp
@@ -29,7 +29,7 @@ def check(tensor):
 
 
 def one(tensors):
-    """The tensor of a list of one, as torch hands them over."""
+    """The tensor of a list of one, which torch passes for a tensor."""
     if isinstance(tensors, torch.Tensor):
         return tensors
     if len(tensors) != 1:
@@ -47,7 +47,7 @@ def plain(tensor):
 
 
 def room(tensor):
-    """The tensor, or memory like it whose elements lie one after the other."""
+    """The tensor if its elements lie one after the other, else new memory like it for a result."""
     if tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
         return tensor
     return torch.empty(tensor.shape, dtype=tensor.dtype)
@@ -65,7 +65,7 @@ def op_of(op):
 
 
 def reducible(tensor, op):
-    """What stands for a plain tensor in a reduction: a tensor, its type's number and the operator's. It may share memory."""
+    """(tensor, number of its type, number of the operator) for the reduction of a plain tensor. The result may share the tensor's memory."""
     op = op_of(op)
     dtype = tensor.dtype
     if dtype in _TYPES:
@@ -86,7 +86,7 @@ def reducible(tensor, op):
 
 
 def joined(tensors):
-    """Plain memory that has room for tensors one after the other: themselves where they lie so, or (memory, True)."""
+    """Plain memory for tensors one after the other: (first tensor, False) if they lie so already, else (new memory, True)."""
     first = tensors[0]
     at = first.data_ptr()
     for t in tensors:
@@ -97,7 +97,7 @@ def joined(tensors):
 
 
 def fill(memory, tensors):
-    """Copies tensors into what joined gave."""
+    """Copies tensors into new memory of joined."""
     at = 0
     for t in tensors:
         memory[at:at + t.numel()].copy_(t.reshape(-1))
@@ -105,7 +105,7 @@ def fill(memory, tensors):
 
 
 def spread(memory, tensors):
-    """Copies what joined gave into tensors."""
+    """Copies new memory of joined into tensors."""
     at = 0
     for t in tensors:
         t.copy_(memory[at:at + t.numel()].view(t.shape))

@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 
 def device_of(arguments):
-    """The type of the device that the first tensor of an operation is on, "cpu" where there is none."""
+    """The type of the device of an operation's first tensor, "cpu" if there is no tensor."""
     for x in arguments:
         while isinstance(x, (list, tuple)) and x:
             x = x[0]
@@ -17,18 +17,18 @@ def device_of(arguments):
 
 
 def parse(text):
-    """The backends by device of "cpu:ringo,cuda:nccl"; of a name without devices, none."""
+    """The backends by device of a name such as "cpu:ringo,cuda:nccl"; empty for a name without devices."""
     return dict(part.split(":", 1) for part in str(text).lower().split(",") if ":" in part)
 
 
 def configured(group):
-    """What torch has been told of the devices of a group, since 2.1."""
+    """The backends by device that torch has for a group, since 2.1."""
     world = getattr(dist.distributed_c10d, "_world", None)
     return parse(getattr(world, "pg_backend_config", {}).get(group, ""))
 
 
 def open_native(backend, store, rank, size, timeout):
-    """A group of one of torch's backends, or of one that was registered."""
+    """Opens a group of one of torch's backends, or of a registered one."""
     if backend == "gloo":
         return dist.ProcessGroupGloo(store, rank, size, timeout)
     if backend == "nccl":
@@ -43,7 +43,7 @@ def open_native(backend, store, rank, size, timeout):
 
 
 def by_device(name, own):
-    """The operation own of a group of Ringo, which leaves tensors on other devices to the group that there is for these."""
+    """Operation own of a group of Ringo, wrapped: tensors on another device go to the operation name of the group for that device."""
 
     @functools.wraps(own)
     def operation(self, *arguments, **named):

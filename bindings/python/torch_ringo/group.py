@@ -1,4 +1,4 @@
-"""The process group."""
+"""The process group of Ringo."""
 
 import atexit
 import collections
@@ -21,12 +21,12 @@ from .work import DistBackendError, Several, Work, raised
 
 _open_groups = weakref.WeakSet()
 _TORCH, _OURS = dist.distributed_c10d.__file__, (__file__, devices.__file__)
-_MOST_UNHEARD = 256  # operations that have ended, and that are held though nobody waits for them
+_MOST_UNHEARD = 256  # operations that are held after their end though nobody has waited for them
 
 
 def _at_once(opts):
-    """Whether torch will wait for the operation before it does anything else: then no other thread need carry it out, which
-    would cost more than a small operation does. Torch says so in opts, and before 2.7 only in its function that has called."""
+    """Whether torch will wait for the operation before it does anything else. Then no other thread need carry it out: handing a small
+    operation over costs more than the operation. Torch says so in opts; before 2.7 only a variable of torch's calling function does."""
     if hasattr(opts, "asyncOp"):
         return not opts.asyncOp
     frame = sys._getframe(2)
@@ -42,7 +42,7 @@ def _close_all():
 
 
 def _leave_to_parent():
-    """In the child of a fork, as data loaders have them, the groups are the parent's still."""
+    """In the child of a fork, such as a data loader's worker, open groups stay the parent's."""
     for group in list(_open_groups):
         group._closed = True
 
@@ -50,15 +50,16 @@ def _leave_to_parent():
 os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-# Before each key in the store. torchrun gives the processes that it starts anew the store of those before, since torch 2.4 under the same prefix.
+# Prefix of keys in the store. After a restart torchrun's new processes have the store of the old ones, since torch 2.4
+# under the same prefix.
 _KEYS = "ringo/%s/" % os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
 
 
 class ProcessGroup(TorchProcessGroup):
     """One rank of a torch process group on host memory. Collectives are carried out in the order of their calls; messages
-    (send, recv) in none with those. Errors are torch's, with Ringo's sentence. The cost of a tensor that is not
-    contiguous is a copy. others names torch's backends for other devices, which are opened when the first tensor comes: {"cuda": "nccl"};
-    since torch 2.1 they are those of the group's name."""
+    (send, recv) have no order with collectives. Errors are torch's exceptions with Ringo's text. A tensor that is not
+    contiguous costs a copy. others names torch's backends for other devices, such as {"cuda": "nccl"}; each is opened when the
+    first tensor of its device comes. If others is None, the group's name has them, since torch 2.1."""
 
     def __init__(self, store, rank, size, timeout=datetime.timedelta(minutes=30), others=None):
         super().__init__(rank, size)
@@ -79,7 +80,7 @@ class ProcessGroup(TorchProcessGroup):
         _open_groups.add(self)
 
     def _meeting(self):
-        """The ID, which rank 0 makes and puts into the store: after its first byte, which says whether it is an error."""
+        """The ID. Rank 0 makes it and puts it into the store, after a first byte: "=" for an ID, "!" for an error."""
         if self._rank == 0:
             try:
                 id = library.new_id()
@@ -88,14 +89,14 @@ class ProcessGroup(TorchProcessGroup):
                 raise
             self._put(_KEYS + "id", "=" + id.hex())
             return id
-        library.begin()  # takes milliseconds, as it does on rank 0
+        library.begin()  # takes milliseconds, while rank 0 makes the ID
         text = self._fetch(_KEYS + "id")
         if text[0] == "!":
             raise library.Error(library.FAILED, text[1:])
         return bytes.fromhex(text[1:])
 
-    # What the ranks tell each other by the store. Beside each key that is set is a counter, which can be asked without waiting, on
-    # all stores.
+    # Messages between ranks by the store. Each key has a counter beside it, since all stores can read a counter without
+    # waiting.
 
     def _put(self, key, text):
         self._store.set(key, text)
@@ -105,11 +106,11 @@ class ProcessGroup(TorchProcessGroup):
         return self._store.add(key + "/is", 0) > 0
 
     def _fetch(self, key):
-        """The text of a key, once it is there."""
+        """Waits for a key and returns its text."""
         store = self._store
         while isinstance(store, dist.PrefixStore) and hasattr(store, "underlying_store"):
             store = store.underlying_store
-        if isinstance(store, dist.FileStore):  # looks each 10 ms only
+        if isinstance(store, dist.FileStore):  # its get looks only every 10 ms
             for pause in (0.0003, 0.0003, 0.0006, 0.001, 0.002, 0.004):
                 if self._has(key):
                     break
@@ -121,7 +122,7 @@ class ProcessGroup(TorchProcessGroup):
         seconds = timeout.total_seconds() if timeout is not None else 0
         return int(seconds * 1e9) if seconds > 0 else 0
 
-    # What torch asks of a group.
+    # Attributes of a group that torch reads.
 
     def getBackendName(self):
         return "ringo"
@@ -137,7 +138,8 @@ class ProcessGroup(TorchProcessGroup):
 
     getRank, getSize = rank, size
 
-    # The name and the description that torch gives a group since 2.1. It would keep them in the group's backends, and here are none.
+    # The name and the description that torch gives a group since 2.1. Torch keeps them in the group's backends, which
+    # this group has not.
 
     def _set_group_name(self, name):
         self._group_name = name
@@ -189,7 +191,7 @@ class ProcessGroup(TorchProcessGroup):
             getattr(other, how, lambda: None)()  # groups of torch have these since 2.4
 
     def shutdown(self):
-        """Leaves the group. What is still under way is aborted."""
+        """Leaves the group. Operations under way are aborted."""
         with self._lock:
             if self._closed:
                 return
@@ -201,7 +203,7 @@ class ProcessGroup(TorchProcessGroup):
                 library.mail_close(self._mail)
             library.close(self._comm)
         except library.Error:
-            pass  # the operations have said why
+            pass  # the operations have raised it
         if self._watcher:
             self._watcher.put(None)
         self._end_beside("shutdown")
@@ -210,11 +212,11 @@ class ProcessGroup(TorchProcessGroup):
         if not getattr(self, "_closed", True) and hasattr(self, "_comm"):
             self.shutdown()
 
-    # How operations begin.
+    # Start of operations.
 
     def _keep(self, work):
-        """Holds an operation until it has ended and its caller has heard so: a caller in C++, as DDP is, holds no more than torch's
-        half of it before torch 2.1, and torch's half alone waits for ever."""
+        """Holds an operation until it has ended and its caller knows. A caller in C++, such as DDP, holds only torch's half of the
+        object before torch 2.1, and that half alone would wait for ever."""
         live = self._live
         while live and (live[0].heard or len(live) > _MOST_UNHEARD) and live[0].is_completed():
             live.popleft()
@@ -224,7 +226,7 @@ class ProcessGroup(TorchProcessGroup):
         return work
 
     def _elsewhere(self, device):
-        """The group for a device that is not the CPU, or None: also for what is no device, as torch 1.13 hands over its requests."""
+        """The group for a device other than the CPU, else None. torch 1.13 passes a list of requests in place of a device: None too."""
         return self.beside(device.type) if isinstance(device, torch.device) and device.type != "cpu" else None
 
     def _start_coalescing(self, device=None):
@@ -249,7 +251,7 @@ class ProcessGroup(TorchProcessGroup):
             if counts is not None:
                 setattr(call, name, (ctypes.c_int64 * len(counts))(*counts))
         if opts is not None:
-            limit = opts.timeout.total_seconds()  # below 0 where the caller has said nothing
+            limit = opts.timeout.total_seconds()  # negative if the caller has given none
             if limit > 0 and limit != self._timeout.total_seconds():
                 call.timeout = int(limit * 1e9)
         try:
@@ -261,7 +263,7 @@ class ProcessGroup(TorchProcessGroup):
             raise raised(e) from None
 
     def _watch(self, work, future):
-        """Has a thread end the future with the work."""
+        """Hands a future to the thread that completes it when the work ends."""
         with self._lock:
             if self._watcher is None:
                 self._watcher = queue.SimpleQueue()
@@ -281,8 +283,8 @@ class ProcessGroup(TorchProcessGroup):
         return self._reduce(library.ALL_REDUCE, tensor, tensor, opts)
 
     def _sum_sparse(self, tensor, opts):
-        """The sum of tensors that have few elements: all ranks get all elements, with their places. How many each rank has is told first,
-        for which the caller waits."""
+        """The sum of sparse tensors: all ranks get all elements, with their indices. The caller waits for the first collective, of the
+        ranks' numbers of elements."""
         if op_of(getattr(opts, "reduceOp", opts)) != library.SUM:
             raise ValueError("ringo: sparse tensors are summed, nothing else")
         mine = tensor.detach().coalesce()
@@ -298,8 +300,7 @@ class ProcessGroup(TorchProcessGroup):
         return self._keep(Several(self, [self.allgather([parts], [t], _options(opts)) for parts, t in zip(all, own)], [tensor], after))
 
     def _reduce(self, kind, source, to, opts, count=None, whole=None):
-        """A reduction of source into to, which may be the same tensor, or None where this rank gets nothing. whole, which
-        stands for the tensor that the caller knows, is what to is the memory of."""
+        """A reduction of source into to, which may be the same tensor, or None if this rank gets no result."""
         flat, type, op = reducible(plain(source), getattr(opts, "reduceOp", opts))
         result = [to if to is not None else source]
         root = getattr(opts, "rootRank", 0)
@@ -474,7 +475,7 @@ class ProcessGroup(TorchProcessGroup):
     all_to_all_single = alltoall_base
 
     def _rows(self, tensor, sizes):
-        """The bytes for each rank, of a tensor that is divided by rows."""
+        """The number of bytes for each rank, of a tensor that is divided by rows."""
         rows = tensor.shape[0] if tensor.dim() else 0
         if not sizes:
             if rows % self._size:
@@ -504,7 +505,7 @@ class ProcessGroup(TorchProcessGroup):
         return self._begin(None, [], library.BARRIER, opts=opts)
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
-        """A barrier whose error names the ranks that have not come within the time; the group stays usable."""
+        """A barrier whose error names the ranks that have not come within timeout. The group stays usable after the error."""
         limit = (timeout or self._timeout).total_seconds()
         self._barriers += 1
         key = _KEYS + "barrier/%d/" % self._barriers
@@ -525,7 +526,7 @@ class ProcessGroup(TorchProcessGroup):
             self._put(key + "verdict", "=" + text)
         else:
             while not self._has(key + "verdict"):
-                if time.monotonic() > end + 1:  # rank 0 needs its time too
+                if time.monotonic() > end + 1:  # rank 0 waits until end itself
                     raise DistBackendError("ringo: monitored_barrier: rank 0 did not come within %gs" % limit)
                 time.sleep(pause)
                 pause = min(2 * pause, 0.02)
@@ -577,8 +578,8 @@ class ProcessGroup(TorchProcessGroup):
         self._put(_KEYS + "line/%d/%d" % (self._rank, peer), id.hex())
 
     def _lines_from(self, sources):
-        """Has a thread open the lines of sources when these have made them: it must not keep the caller, who may be whom a
-        source waits for."""
+        """Has a thread open the lines from sources as soon as these have made them. The caller must not wait for that, as a source
+        may wait for the caller."""
         with self._lock:
             self._open_mail()
             self._wanted |= {s for s in sources if ("from", s) not in self._lines and s != self._rank}

@@ -24,7 +24,7 @@ class Call(ctypes.Structure):
 
 
 def find():
-    """The library's file: RINGO_LIBRARY, beside this file as pip has installed it, or a repository's build."""
+    """The library's file: RINGO_LIBRARY, or else beside this file, where pip installs it, or else in the repository's build."""
     here = pathlib.Path(__file__).resolve().parent
     named = os.environ.get("RINGO_LIBRARY")
     places = [pathlib.Path(named)] if named else [here / "libnccl.so.2", here.parents[2] / "build" / "libnccl.so.2"]
@@ -40,7 +40,7 @@ _lib.ringo_host_free.argtypes, _lib.ringo_host_free.restype = [c_void_p], None
 
 
 class Error(RuntimeError):
-    """What Ringo says; result is one of the results above."""
+    """An error of Ringo; result is one of the results above."""
 
     def __init__(self, result, text):
         super().__init__(text)
@@ -86,7 +86,7 @@ def _handle(f, *arguments):
 
 
 def begin():
-    """Starts the library, which its first call does else."""
+    """Starts the library, which its first call would do otherwise."""
     try:
         failure(None)
     except Error:
@@ -108,7 +108,7 @@ def start(comm, call):
 
 
 def wait(pending, timeout):
-    """Whether the operation has ended, and whose message was received."""
+    """(whether the operation has ended within timeout ns, rank whose message was received or ANY)."""
     source = c_int(ANY)
     return _wait(pending, timeout, byref(source)) == OK, source.value
 

@@ -1,4 +1,4 @@
-"""Operations under way, as torch has them."""
+"""Operations under way, as torch's Work."""
 
 import threading
 
@@ -15,14 +15,14 @@ except ImportError:  # before 2.0
 
 def raised(error):
     """torch's exception for an error of Ringo."""
-    if error.result == library.TIMEOUT:  # torch's programs look for its word
+    if error.result == library.TIMEOUT:  # programs look for torch's word "timeout"
         return DistBackendError("ringo: a timeout has ended it: %s" % error)
     return (ValueError if error.result == library.INVALID else DistBackendError)(str(error))
 
 
 class Work(TorchWork):
-    """An operation that was started: pending is its handle, or None if it has ended. Its tensors are kept until the end, when
-    after is called, which copies results to where they belong."""
+    """An operation that was started. pending is its handle, or None if it has ended. kept is the tensors to keep alive until the end.
+    after is called at the end and copies the results to where they belong."""
 
     def __init__(self, group, pending, kept, result, after=None):
         super().__init__()
@@ -32,7 +32,7 @@ class Work(TorchWork):
         self._source = library.ANY
         self._future = None
         self._done = False
-        self.heard = False  # whether somebody has waited, or waits by a future
+        self.heard = False  # whether a caller has waited, or has taken the future
         if pending is None:
             self._end()
 
@@ -44,7 +44,7 @@ class Work(TorchWork):
         self._done = True
 
     def _look(self, timeout):
-        """Whether the operation has ended, after timeout ns at most. The lock is held."""
+        """Whether the operation has ended, after timeout ns at most; -1 waits without limit. The caller holds the lock."""
         if not self._done:
             try:
                 ended, self._source = library.wait(self._pending, timeout)

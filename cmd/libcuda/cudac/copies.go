@@ -8,8 +8,8 @@ type pager interface {
 	MemcpyDtoHAsync(dst []byte, src uintptr, s cuda.Stream) error
 }
 
-// pageable reports whether an address is one of which the driver knows nothing: of ordinary host memory, as addresses
-// of devices lie above all those of processes.
+// pageable reports whether an address is of ordinary host memory: the driver does not know it, and it lies below the
+// addresses of devices.
 func (l *Library) pageable(p uintptr) bool {
 	_, err := l.d.PointerGetAttribute(cuda.PointerMemoryType, p)
 	return err != nil && uint64(p) < 1<<47
@@ -32,8 +32,8 @@ func (l *Library) copy(dst, src, n uintptr) error {
 	return l.d.MemcpyDtoD(dst, src, int(n))
 }
 
-// copyAsync is a copy in the order of a stream. One to pageable memory is done when it returns, unless it is captured;
-// one from there has read it.
+// copyAsync is a copy in the order of a stream. When it returns, a copy to pageable memory is done, unless the stream
+// is being captured, and a copy from pageable memory has read it.
 func (l *Library) copyAsync(dst, src, n uintptr, s cuda.Stream) error {
 	to, from := l.pageable(dst), l.pageable(src)
 	p, ok := l.d.(pager)

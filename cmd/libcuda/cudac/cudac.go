@@ -1,10 +1,10 @@
-// Package cudac is the CUDA driver's interface as programs in C have it, in front of a
-// cuda.Driver: it makes libcuda.so.1 of the emulator, for cmd/libcuda. A function is called by
-// its exported name, with its arguments as words, and answers a CUresult. It is part of that
-// library, and nothing here is promised to other modules.
+// Package cudac is the C interface of the CUDA driver in front of a cuda.Driver: cmd/libcuda makes
+// libcuda.so.1 of it and the emulator. A function is called by its exported name, with its arguments
+// as words, and answers a CUresult. It is part of that library, and nothing here is promised to
+// other modules.
 //
-// It has the functions that package cuda calls, in the versions that it calls, and a few that every
-// program needs. The trap: arguments are addresses that nobody checks, as in the real driver.
+// It has the functions that package cuda calls, in the same versions, and a few that every program
+// needs. The trap: arguments are addresses that nobody checks, as in the real driver.
 package cudac
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// Args are the arguments of a call. Only the lower half of one is meant where C has an int.
+// Args are the arguments of a call. Where C has an int, only the lower half of the word counts.
 type Args [12]uintptr
 
 // Callback calls a C function, void f(void *p).
@@ -29,7 +29,7 @@ type Library struct {
 	libraries libraries
 }
 
-// New is a library in front of a driver. call calls functions of the program; say gets sentences for who runs it.
+// New is a library in front of a driver. call calls functions of the program; say prints messages for its user.
 func New(d cuda.Driver, call Callback, say func(string)) *Library {
 	return &Library{d: d, call: call, say: say}
 }
@@ -37,7 +37,7 @@ func New(d cuda.Driver, call Callback, say func(string)) *Library {
 // unknown is CUDA_ERROR_UNKNOWN.
 const unknown = 999
 
-// Do carries out a call.
+// Do carries out a call of the function with that exported name; cuda.ErrNotSupported if there is none.
 func (l *Library) Do(name string, a *Args) cuda.Result {
 	f := functions[name]
 	if f == nil {
@@ -57,7 +57,7 @@ func (l *Library) Do(name string, a *Args) cuda.Result {
 	return unknown
 }
 
-// Names are the functions that there are.
+// Names are the exported names of all functions, in no order.
 func Names() []string {
 	names := make([]string, 0, len(functions))
 	for n := range functions {
@@ -66,7 +66,7 @@ func Names() []string {
 	return names
 }
 
-// notReady makes an error of a query's false.
+// notReady turns a query that is not ready into its error.
 func notReady(ready bool, err error) error {
 	if err == nil && !ready {
 		return cuda.ErrNotReady

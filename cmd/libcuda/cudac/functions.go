@@ -9,7 +9,7 @@ import (
 // A function carries out one call of the driver.
 type function func(l *Library, a *Args) error
 
-// functions are by their exported names. Each reads its arguments in the order of cuda.h.
+// functions are the driver's functions by exported name. Each reads its arguments in the order of cuda.h.
 var functions = together(devices, contexts, allocations, copies, virtual, ipc, streams, captures, events, modules,
 	modulesOfLibraries, graphs)
 
@@ -21,7 +21,7 @@ func together(parts ...map[string]function) map[string]function {
 	return all
 }
 
-// i is an int argument, dev a device's.
+// i is argument n as an int, dev as a device, u as an unsigned int.
 func (a *Args) i(n int) int           { return int(int32(a[n])) }
 func (a *Args) dev(n int) cuda.Device { return cuda.Device(int32(a[n])) }
 func (a *Args) u(n int) uint32        { return uint32(a[n]) }
@@ -83,7 +83,7 @@ var devices = map[string]function{
 	},
 }
 
-// truth is a C int.
+// truth is a bool as a C int.
 func truth(b bool) int32 {
 	if b {
 		return 1
@@ -102,7 +102,7 @@ type resetter interface {
 	DevicePrimaryCtxReset(cuda.Device) error
 }
 
-// apiVersion is that of the driver's interface, since CUDA 3.2.
+// apiVersion is the version of the driver's interface, which has not changed since CUDA 3.2.
 const apiVersion = 3020
 
 var contexts = map[string]function{
@@ -126,7 +126,7 @@ var contexts = map[string]function{
 		}
 		return put(a[2], truth(active), err)
 	},
-	"cuCtxCreate_v2": func(l *Library, a *Args) error { // flags say how threads wait
+	"cuCtxCreate_v2": func(l *Library, a *Args) error { // without the flags, which are about waiting threads
 		d, ok := l.d.(creator)
 		if !ok {
 			return cuda.ErrNotSupported
@@ -291,7 +291,7 @@ var virtual = map[string]function{
 	},
 }
 
-// A handle of 64 bytes by value comes as the address of a copy.
+// A handle, which C passes by value, comes as the address of a copy.
 var ipc = map[string]function{
 	"cuIpcGetMemHandle": func(l *Library, a *Args) error {
 		h, err := l.d.IpcGetMemHandle(a[1])

@@ -62,7 +62,7 @@ var graphs = map[string]function{
 	},
 	"cuGraphExecUpdate_v2": func(l *Library, a *Args) error {
 		u, err := l.d.GraphExecUpdate(cuda.GraphExec(a[0]), a.graph(1))
-		_ = put(a[2], updateInfo{uint32(u.Result), u.Node, u.FromNode}, nil) // also where it failed
+		_ = put(a[2], updateInfo{uint32(u.Result), u.Node, u.FromNode}, nil) // even if the update failed
 		return err
 	},
 	"cuGraphUpload":      func(l *Library, a *Args) error { return l.d.GraphUpload(cuda.GraphExec(a[0]), a.stream(1)) },

@@ -6,7 +6,8 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// libraries are modules that belong to no context: each becomes a module of a context when it is first asked for there.
+// libraries are CUlibrary objects, which belong to no context. A library becomes a module of a context when it is first
+// used there.
 type libraries struct {
 	sync.Mutex
 	last    uintptr
@@ -14,11 +15,10 @@ type libraries struct {
 	kernels map[uintptr]*kernel
 }
 
-// firstLibrary is below the first handle of a library and of its kernels, and above all handles of drivers that are
-// emulated.
+// firstLibrary is below all handles of libraries and their kernels, and above all handles of the emulated driver.
 const firstLibrary uint64 = 1 << 40
 
-// A loaded is a library.
+// A loaded is a library, with its modules by context and its kernels' handles by name.
 type loaded struct {
 	image   []byte
 	modules map[cuda.Context]cuda.Module
@@ -31,13 +31,13 @@ func firstHandle() uintptr {
 	return uintptr(n)
 }
 
-// A kernel is one of a library.
+// A kernel is a kernel of a library, in no context.
 type kernel struct {
 	library uintptr
 	name    string
 }
 
-// give makes a handle. The lock is held.
+// give makes a handle. The caller holds the lock.
 func (s *libraries) give() uintptr {
 	if s.last == 0 {
 		s.last, s.loaded, s.kernels = firstHandle(), map[uintptr]*loaded{}, map[uintptr]*kernel{}
@@ -71,7 +71,8 @@ func (l *Library) moduleOf(handle uintptr) (cuda.Module, *loaded, error) {
 	return m, b, nil
 }
 
-// functionOf is the function that a program names: one of a module, or a kernel of a library in the current context.
+// functionOf is the function of a handle, which may be a module's function, or a library's kernel: then it is the
+// function in the current context.
 func (l *Library) functionOf(handle uintptr) (cuda.Function, error) {
 	l.libraries.Lock()
 	k := l.libraries.kernels[handle]
@@ -86,7 +87,7 @@ func (l *Library) functionOf(handle uintptr) (cuda.Function, error) {
 	return l.d.ModuleGetFunction(m, k.name)
 }
 
-// kernelOf gives the handle of a library's kernel.
+// kernelOf is the handle of a library's kernel.
 func (l *Library) kernelOf(library uintptr, name string) (uintptr, error) {
 	m, b, err := l.moduleOf(library)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/fatbin"
 )
 
-// memory is what programs are given addresses of, so that it stays.
+// memory keeps values alive whose addresses programs have.
 type memory struct {
 	sync.Mutex
 	nodes  map[cuda.Stream][]cuda.GraphNode // of StreamGetCaptureInfo, until the next for the stream
@@ -19,7 +19,7 @@ type memory struct {
 
 func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
 
-// at is the value at an address.
+// at is a pointer to the value at an address.
 func at[T any](p uintptr) *T { return (*T)(pointer(p)) }
 
 // list is n values at an address.
@@ -38,7 +38,7 @@ func put[T any](p uintptr, v T, err error) error {
 	return err
 }
 
-// text is a C string.
+// text is the C string at an address.
 func text(p uintptr) string {
 	n := uintptr(0)
 	for *at[byte](p + n) != 0 {
@@ -47,7 +47,7 @@ func text(p uintptr) string {
 	return string(list[byte](p, n))
 }
 
-// Marks of images that are no text: a fat binary, the wrapper in which compilers put its address, and ELF.
+// The first words of images that are no text: the wrapper in which compilers put a fat binary's address, and ELF.
 const (
 	wrapperMark = 0x466243b1
 	elfMark     = 0x464c457f
@@ -63,7 +63,7 @@ func (l *Library) load(p uintptr) (cuda.Module, error) {
 	return l.loadImage(image)
 }
 
-// loadImage loads an image. Why it is refused is said, for most programs tell a number alone.
+// loadImage loads an image. It prints the error, as most programs print only its number.
 func (l *Library) loadImage(image []byte) (cuda.Module, error) {
 	m, err := l.d.ModuleLoadData(image)
 	if err != nil {
@@ -102,7 +102,7 @@ func putText(p, n uintptr, s string) {
 	to[copy(to[:n-1], s)] = 0
 }
 
-// nodesOf gives an address of nodes.
+// nodesOf is the address of nodes, which stays good until the next call for the stream.
 func (l *Library) nodesOf(s cuda.Stream, nodes []cuda.GraphNode) uintptr {
 	l.kept.Lock()
 	defer l.kept.Unlock()
@@ -113,7 +113,7 @@ func (l *Library) nodesOf(s cuda.Stream, nodes []cuda.GraphNode) uintptr {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(nodes)))
 }
 
-// bodyOf gives an address of a graph.
+// bodyOf is the address of a variable with a graph, which stays good.
 func (l *Library) bodyOf(g cuda.Graph) uintptr {
 	l.kept.Lock()
 	defer l.kept.Unlock()
@@ -121,7 +121,7 @@ func (l *Library) bodyOf(g cuda.Graph) uintptr {
 	return uintptr(unsafe.Pointer(&g))
 }
 
-// The structs of cuda.h that are read or written here; what is not has no name.
+// The structs of cuda.h that are read or written here. Fields that are not used have no name.
 type (
 	memProp struct { // CUmemAllocationProp
 		_, handleTypes int32

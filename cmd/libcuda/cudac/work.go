@@ -120,12 +120,12 @@ const (
 	launchPriority    = 8
 )
 
-// parameters is what the emulator knows of a kernel beyond cuda.Driver.
+// parameters is a driver that knows the parameters of kernels, as the emulator does.
 type parameters interface {
 	FuncGetParamInfo(f cuda.Function, i int) (offset, size int, err error)
 }
 
-// paramInfo is where a kernel's parameter lies among its arguments.
+// paramInfo is the offset and the size, in bytes, of a kernel's parameter i among its arguments.
 func (l *Library) paramInfo(f cuda.Function, i int) (offset, size int, err error) {
 	if d, ok := l.d.(parameters); ok {
 		return d.FuncGetParamInfo(f, i)
@@ -151,7 +151,7 @@ func (l *Library) arguments(f cuda.Function, params, extra uintptr) ([]byte, err
 	var args []byte
 	for i := 0; ; i++ {
 		offset, size, err := l.paramInfo(f, i)
-		if errors.Is(err, cuda.ErrInvalidValue) { // there are no more
+		if errors.Is(err, cuda.ErrInvalidValue) { // there are no more parameters
 			return args, nil
 		}
 		if err != nil {

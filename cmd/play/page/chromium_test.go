@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A browser is a headless Chromium that is spoken to over a pipe by its DevTools protocol.
+// A browser is a headless Chromium, which the test controls by its DevTools protocol over a pipe.
 type browser struct {
 	t       *testing.T
 	ctx     context.Context
@@ -24,7 +24,7 @@ type browser struct {
 	in      chan message
 	session string
 	last    int
-	faults  []string // what the page has written to its console as errors, and requests that it made
+	faults  []string // errors on the page's console, and requests of the page
 }
 
 // A message is an answer (ID) or an event (Method).
@@ -81,7 +81,7 @@ func open(t *testing.T) *browser {
 	t.Cleanup(func() {
 		b.session = ""
 		b.send("Browser.close", nil)
-		go func() { // so that the reader comes to its end
+		go func() { // lets the reader end
 			for range b.in {
 			}
 		}()
@@ -118,7 +118,7 @@ func (b *browser) send(method string, params any) int {
 	return b.last
 }
 
-// call waits for the answer and notes what happens meanwhile.
+// call sends a command, waits for its answer and notes faults meanwhile.
 func (b *browser) call(method string, params, result any) {
 	b.t.Helper()
 	id := b.send(method, params)
@@ -182,7 +182,7 @@ func eval[T any](b *browser, expression string) (value T) {
 	return value
 }
 
-// until waits in the page for a condition, looking at every frame.
+// until waits in the page for a condition, which it evaluates every 10 ms.
 func (b *browser) until(condition string) {
 	b.t.Helper()
 	eval[bool](b, fmt.Sprintf(`new Promise(done => { const look = () => (%s) ? done(true) : setTimeout(look, 10); look(); })`, condition))
@@ -199,7 +199,7 @@ func (b *browser) press(key, code string) {
 	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": code}, nil)
 }
 
-// window makes the window as wide and high, light or dark, with or without motion.
+// window sets the size of the window in pixels, the color scheme ("light", "dark") and whether to reduce motion.
 func (b *browser) window(width, height int, scheme, motion string) {
 	b.t.Helper()
 	b.call("Emulation.setDeviceMetricsOverride",
@@ -209,7 +209,7 @@ func (b *browser) window(width, height int, scheme, motion string) {
 	}}, nil)
 }
 
-// visit opens an address and waits until the page has begun.
+// visit opens an address and waits until the page shows its first verdict.
 func (b *browser) visit(url string) {
 	b.t.Helper()
 	b.call("Page.navigate", map[string]any{"url": "about:blank"}, nil)
@@ -219,7 +219,7 @@ func (b *browser) visit(url string) {
 	b.until(`location.href !== "about:blank" && document.readyState === "complete" && document.querySelector("#verdict")?.className`)
 }
 
-// picture writes the page as PNG, down to the end of an element.
+// picture writes the page as PNG, down to the bottom of the element that the selector end finds.
 func (b *browser) picture(file, end string) {
 	b.t.Helper()
 	var shot struct{ Data string }

@@ -1,10 +1,10 @@
 // Package page writes the page of "ringo play": one file that a browser opens without a network,
-// for people who want to see schedules move. In it are package play as WebAssembly, what the page
-// is asked first, and schedules of the user's own. It is part of the command ringo, and nothing
-// here is promised to other modules.
+// for people who want to see schedules move. The file has package play as WebAssembly, the page's
+// first question, and the user's own schedules. It is part of the command ringo, and nothing here
+// is promised to other modules.
 //
-// The trap: the module is compiled by "go generate ./cmd/play/page" and kept here, so that
-// "go install" needs no more than Go; who changes play, sched, sim or an algorithm runs it.
+// The trap: the WebAssembly module is kept here, so that "go install" needs only Go. Run
+// "go generate ./cmd/play/page" after a change of play, sched, sim or an algorithm.
 package page
 
 import (
@@ -29,21 +29,21 @@ var web embed.FS
 // scripts are the parts of the page's script, in order.
 var scripts = []string{"module.js", "show.js", "circle.js", "chunks.js", "table.js", "trace.js", "lanes.js", "main.js"}
 
-// A Setup is what a page begins with.
+// A Setup is the state in which a page opens.
 type Setup struct {
 	Question play.Question // Edits and Table are not used
 	Own      []Own
 	Trace    []byte // a file of "ringo bench -trace" to lay over the model; nil for none
-	Follow   bool   // the page plays the last call of the trace, rather than Question
+	Follow   bool   // play the last call of the trace instead of Question
 }
 
-// An Own is an algorithm that the page does not have: it gets the tables.
+// An Own is an algorithm that package play does not have. The page gets it as tables.
 type Own struct {
 	Collective, Algo string
-	Tables           map[int][]*play.Table // by number of ranks; of rooted collectives by root
+	Tables           map[int][]*play.Table // by number of ranks: a table for each root, or one if there is no root
 }
 
-// Write writes the page, a megabyte and a quarter.
+// Write writes the page, which is about 1.25 MB.
 func Write(w io.Writer, s Setup) error {
 	setup, err := s.json()
 	if err != nil {
@@ -63,7 +63,7 @@ func Write(w io.Writer, s Setup) error {
 		"{{style}}", read("page.css"),
 		"{{script}}", read(scripts...),
 		"{{setup}}", string(setup),
-		"{{trace}}", strings.ReplaceAll(string(s.Trace), "<", `\u003c`), // only texts of JSON have it
+		"{{trace}}", strings.ReplaceAll(string(s.Trace), "<", `\u003c`), // in JSON only strings have <
 		"{{module}}", base64.StdEncoding.EncodeToString(module),
 	).Replace(read("page.html"))
 	if err == nil {
@@ -75,7 +75,7 @@ func Write(w io.Writer, s Setup) error {
 	return nil
 }
 
-// json is the setup for the script. encoding/json writes < as \u003c, so it cannot end its element.
+// json is the setup for the script. encoding/json writes < as \u003c, so no text in it ends the HTML element.
 func (s Setup) json() ([]byte, error) {
 	type own struct {
 		Collective string           `json:"collective"`

@@ -20,7 +20,7 @@ import (
 
 var pictures = flag.String("pictures", "", "folder for pictures of the page, instead of tests")
 
-// pageFile writes a page that begins with a question.
+// pageFile writes a page and returns its address.
 func pageFile(t *testing.T, s Setup) string {
 	var b bytes.Buffer
 	require.NoError(t, Write(&b, s))
@@ -29,7 +29,7 @@ func pageFile(t *testing.T, s Setup) string {
 	return "file://" + file
 }
 
-// TestPictures makes docs/play.png and pictures for who changes the page:
+// TestPictures makes docs/play.png, and pictures for people who change the page:
 //
 //	go test ./cmd/play/page -run Pictures -pictures DIR
 func TestPictures(t *testing.T) {
@@ -64,8 +64,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// holds is what every chunk of every Out holds after so many turns, as the page says it:
-// the chunk, and its ranks as a number in hex. It is worked out from the values that sched.Watch gives.
+// holds is the content of each chunk of each Out after a number of turns, as "chunk:ranks" with the
+// ranks in hex, which the page shows too. It is worked out from the values of sched.Watch.
 func holds(p *play.Play, turns int) []string {
 	shape := p.Table.Shape()
 	out := make([]string, shape.Ranks*shape.Out)
@@ -89,7 +89,7 @@ func words(b *browser, selector string) string {
 	return eval[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector))
 }
 
-// An own is the schedule of a program: rank 1 sends to rank 0 what it has, and gets the sum.
+// An own is a program's own schedule: rank 1 sends its chunk to rank 0, and gets the sum.
 type own struct{}
 
 func (own) Shape() sched.Shape { return sched.Shape{Ranks: 2, In: 1, Out: 1} }
@@ -102,8 +102,8 @@ func (own) At(r sched.Rank, i int) sched.Step {
 	}[r][i]
 }
 
-// ringTrace is an all-reduce of 3 ranks of which the second comes 5 µs late and the third 10;
-// a step takes 10.
+// ringTrace is an all-reduce of 3 ranks, of which rank 1 comes 5 µs late and rank 2 10 µs; each
+// step takes 10 µs.
 func ringTrace() *trace.Trace {
 	const us = 1000
 	t := &trace.Trace{}
@@ -122,9 +122,9 @@ func ringTrace() *trace.Trace {
 	return t
 }
 
-// The page in a real browser, from a file, without a request beside its own: it plays a ring to
-// its end with the states that sched says, it is broken and refuted with the words of
-// sched.Check, keys do it all, and it fits a telephone.
+// TestBrowser opens the page in a real browser, from a file, and allows no request beyond that. The
+// page plays a ring to its end with the states of sched.Watch, refutes broken steps in the words of
+// sched.Check, can be used by keys alone, and fits a telephone.
 func TestBrowser(t *testing.T) {
 	tier.Heavy(t)
 	q := play.Question{Collective: "allreduce", Algo: "ring", Ranks: 5, Bytes: 1 << 20, Net: "shm"}
@@ -222,7 +222,7 @@ func TestBrowser(t *testing.T) {
 		}
 	})
 
-	t.Run("address", func(t *testing.T) { // in an open page
+	t.Run("address", func(t *testing.T) { // changed while the page is open
 		b.t = t
 		eval[any](b, `location.hash = "#ranks=64&algo=tree"`)
 		b.until(`document.querySelector("#verdict").textContent.includes("by tree on 64 ranks: proved")`)
@@ -295,7 +295,7 @@ func TestBrowser(t *testing.T) {
 		require.Len(t, b.faults, 1, b.faults)
 	})
 
-	t.Run("names", func(t *testing.T) { // of all that can be operated, for those who do not see it
+	t.Run("names", func(t *testing.T) { // of all controls, for screen readers
 		b.t = t
 		require.Empty(t, eval[[]string](b, `[...document.querySelectorAll("button, input, select, [tabindex], [role=img]")]
 			.filter(e => !(e.getAttribute("aria-label") || e.labels?.[0]?.textContent.trim() || e.textContent.trim())).map(e => e.outerHTML)`))

@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/cmd/play"
 )
 
-// in and out stay where they are until the next question.
+// in and out hold the question and the answer for the page, until the next question.
 var in, out []byte
 
 //go:wasmexport question

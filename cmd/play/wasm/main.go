@@ -1,7 +1,7 @@
-// Command wasm is package play for a page: a WebAssembly module without a main, for whoever
-// changes the page. The page writes its question to the memory that question gives, calls ask,
-// and reads the answer. It asks of its host only what WASI preview 1 has, which does not
-// change with the version of Go; wasm_exec.js, of GOOS=js, does.
+// Command wasm is package play as a WebAssembly module for the page, without a main. The page
+// writes its question to the memory that question returns, calls ask, and reads the memory that
+// answer returns. The module needs only WASI preview 1, which does not change with the version of
+// Go, as wasm_exec.js of GOOS=js does.
 package main
 
 func main() {}

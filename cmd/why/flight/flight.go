@@ -1,7 +1,7 @@
-// Package flight reads dumps of PyTorch's flight recorder, as pickles and as JSON: what TORCH_NCCL_DUMP_ON_TIMEOUT=1
-// and TORCH_NCCL_TRACE_BUFFER_SIZE=2000 write to TORCH_NCCL_DEBUG_INFO_TEMP_FILE followed by the rank, formats 2.0 to
-// 2.11. The format is in torch/csrc/distributed/c10d/FlightRecorder.hpp. Nothing of a dump is executed. It is part of
-// the command ringo, and nothing here is promised to other modules.
+// Package flight reads dumps of PyTorch's flight recorder, pickles or JSON, in formats 2.0 to 2.11. PyTorch writes them
+// with TORCH_NCCL_DUMP_ON_TIMEOUT=1 and TORCH_NCCL_TRACE_BUFFER_SIZE=2000, into files whose names are
+// TORCH_NCCL_DEBUG_INFO_TEMP_FILE and the rank. torch/csrc/distributed/c10d/FlightRecorder.hpp defines the format.
+// Nothing of a dump is executed. It is part of the command ringo, and nothing here is promised to other modules.
 package flight
 
 import (
@@ -25,8 +25,7 @@ import (
 	"github.com/ringo-go/ringo/internal/pickle"
 )
 
-// Is reports whether the beginning of a file is that of a dump. It is not one of Ringo's histories or of any other
-// reader's files.
+// Is reports whether a file that begins with head is a dump. Ringo's histories and the files of other readers are not.
 func Is(head []byte) bool {
 	if len(head) > 1 && head[0] == 0x80 && head[1] <= 5 {
 		return true
@@ -37,13 +36,13 @@ func Is(head []byte) bool {
 			bytes.Contains(head, []byte(`"entries"`)) && bytes.Contains(head, []byte(`"record_id"`)))
 }
 
-// mostCalls is how many calls that have ended are kept of all dumps together, those of each dump its newest. Others are
-// kept all.
+// mostCalls is how many calls that have ended are kept of all dumps together; each dump keeps its newest ones. Calls
+// that have not ended are all kept.
 const mostCalls = 1 << 20
 
 // Read makes a job of dumps. Files that are no dumps are left out and named in skipped; it is an error if no file is
-// left. Read decodes as many dumps at once as there are processors. It takes a dump's bytes of memory for each of them,
-// and about 250 bytes for each call that is kept.
+// left. Read decodes a dump on each processor at a time. It needs the memory of these dumps, and about 250 bytes for
+// each call that is kept.
 func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	dumps := make([]record, len(files))
 	var next atomic.Int64
@@ -78,8 +77,8 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 			most = max(most, r)
 		}
 	}
-	j.Rank(most)             // others may know the ranks that have left no dump
-	for _, r := range torn { // other pickles have numbers too
+	j.Rank(most)             // makes ranks without a dump, of which other files may know something
+	for _, r := range torn { // a pickle of something else may have any number
 		if r <= max(most, len(j.Ranks)-1) && r >= 0 && j.Rank(r).Source == "" {
 			j.Rank(r).Torn = true
 		}
@@ -91,7 +90,7 @@ var errNone = errors.New("not a dump of the flight recorder")
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// RankOf is the rank whose dump has that name: its last number. It is -1 if there is none.
+// RankOf is the rank in the name of a dump: the last number, -1 if there is none.
 func RankOf(name string) int {
 	name = filepath.Base(name)
 	for _, end := range []string{".json", ".pickle", ".pkl"} {
@@ -108,7 +107,7 @@ func RankOf(name string) int {
 	return n
 }
 
-// A record is what a rank's file says. Calls have their group as an index of groups.
+// A record is a dump that was read, or the error. Group of a call is an index of groups.
 type record struct {
 	err    error
 	file   string
@@ -138,21 +137,21 @@ func (d *record) add(j *hang.Job) {
 	}
 }
 
-// A worker reads dumps one after the other. Texts that they have in common are kept once.
+// A worker reads dumps one after the other. A text that several dumps have is kept once.
 type worker struct {
-	keep  int // calls of a dump that have ended
+	keep  int // how many ended calls of a dump are kept
 	texts map[string]string
-	ranks map[string][]int // lists of ranks as they were spelled
+	ranks map[string][]int // lists of ranks by their spelling
 }
 
 func newWorker(keep int) *worker {
 	return &worker{keep, map[string]string{}, map[string][]int{}}
 }
 
-// mostTexts bounds what a worker keeps once.
+// mostTexts bounds texts, and ranks, of a worker.
 const mostTexts = 1 << 16
 
-// one returns the text; equal texts share memory.
+// one returns the text made printable; equal texts share memory.
 func (w *worker) one(text string) string {
 	if text == "" {
 		return ""
@@ -190,7 +189,7 @@ func (w *worker) read(file string) record {
 	return d
 }
 
-// parse reads a rank's dump. name is its file's, for messages.
+// parse reads a rank's dump. name is the file's, for messages.
 func (w *worker) parse(name string, rank int, b []byte) record {
 	wrong := func(err error) record { return record{err: fmt.Errorf("%s: %w", name, err)} }
 	if rank < 0 {
@@ -226,7 +225,7 @@ func (w *worker) parse(name string, rank int, b []byte) record {
 	return r.record
 }
 
-// decode makes a pickle or JSON values as package pickle has them.
+// decode turns a pickle or JSON into values of package pickle.
 func decode(b []byte) (any, error) {
 	if len(b) > 0 && b[0] == 0x80 {
 		return pickle.Decode(b)
@@ -267,10 +266,10 @@ func plain(v any) any {
 type reader struct {
 	*worker
 	record
-	// it has when GPUs began calls, which PyTorch notes with TORCH_NCCL_ENABLE_TIMING=1 alone
+	// the dump has the times at which GPUs began calls, as with TORCH_NCCL_ENABLE_TIMING=1 only
 	timed bool
 	index map[string]int          // of groups, by name
-	names map[*pickle.List]string // of stacks that several entries share
+	names map[*pickle.List]string // results of where, by stack: entries share stacks
 }
 
 // config reads the groups that the rank has made.
@@ -288,7 +287,7 @@ func (r *reader) config(v any) {
 	}
 }
 
-// group is the index of a group, which is added.
+// group is the index of a group, which is added if it is not there.
 func (r *reader) group(name, desc string, ranks []int) int {
 	i, ok := r.index[name]
 	if !ok {
@@ -299,7 +298,7 @@ func (r *reader) group(name, desc string, ranks []int) int {
 	return i
 }
 
-// forget drops the oldest calls that have ended, but for the newest of all.
+// forget drops all ended calls but the newest keep.
 func (r *reader) forget() {
 	ended := 0
 	for i := range r.calls {
@@ -319,7 +318,7 @@ func (r *reader) forget() {
 	r.calls = slices.Clip(slices.Clone(r.calls))
 }
 
-// ranksOf reads "[0, 1, 2]" or "0,1,2".
+// ranksOf reads "[0, 1, 2]" or "0,1,2"; nil if that is no list of ranks.
 func ranksOf(list string) (ranks []int) {
 	for word := range strings.SplitSeq(strings.Trim(list, "[] "), ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
@@ -332,7 +331,8 @@ func ranksOf(list string) (ranks []int) {
 	return slices.Compact(ranks)
 }
 
-// entries reads calls. Those of a coalesced group have no state of their own: the entry that ends the group has it.
+// entries reads calls. Calls of a coalesced group have no state of their own: they get that of the entry that ends the
+// group.
 func (r *reader) entries(list []any) error {
 	kept, room := len(list), r.keep
 	for ; kept > 0 && room > 0; kept-- {
@@ -340,7 +340,7 @@ func (r *reader) entries(list []any) error {
 			room--
 		}
 	}
-	from := 0 // of calls that are in a group under way
+	from := 0 // index of the first call in the coalesced group under way
 	for i, v := range list {
 		e, ok := v.(*pickle.Dict)
 		if !ok {
@@ -430,7 +430,7 @@ func (r *reader) message(c *hang.Call, kind, ends string) {
 	}
 }
 
-// where is the line of the program that made a call: the first frame that is not of PyTorch.
+// where is the line of the program that made a call: the first frame outside of libraries.
 func (r *reader) where(v any) string {
 	frames, _ := v.(*pickle.List)
 	if frames == nil {
@@ -453,7 +453,7 @@ func (r *reader) where(v any) string {
 	return line
 }
 
-// shapes spells types and sizes.
+// shapes spells types and sizes of tensors, and counts their elements.
 func (r *reader) shapes(kinds, sizes any) (string, int64) {
 	var k []string
 	if list, ok := kinds.(*pickle.List); ok {

@@ -128,7 +128,7 @@ func TestAdd(t *testing.T) {
 		}, r.Calls[0])
 		require.Equal(t, hang.Begun, r.Calls[1].State)
 		require.Equal(t, tp, r.Calls[1].Group)
-		for i, peer := range []int{2, 0} { // their state is that of the group which they are in
+		for i, peer := range []int{2, 0} { // messages of a coalesced group have its state
 			c := r.Calls[2+i]
 			require.Equal(t, peer, c.Peer)
 			require.Equal(t, i == 0, c.Send)
@@ -152,7 +152,7 @@ func TestRefuses(t *testing.T) {
 	require.False(t, Is([]byte(`{"Comm": "1", "State": {}}`)))
 }
 
-// A dump that is cut off accuses nobody, and other files with numbers are no ranks.
+// A dump that is cut off accuses nobody, and another pickle with a number in its name makes no rank.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	whole := append(write([]byte{0x80, 2}, dump()), '.')
@@ -175,7 +175,7 @@ func TestTorn(t *testing.T) {
 	require.Empty(t, a.Culprits, a.Sentence)
 }
 
-// Of many calls that have ended the newest are kept, and all that have not.
+// The newest calls that have ended are kept, and all calls that have not.
 func TestForget(t *testing.T) {
 	d := newWorker(1).parse("f", 1, append(write([]byte{0x80, 2}, dump()), '.'))
 	require.NoError(t, d.err)
@@ -187,7 +187,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// A dump without start times, as PyTorch writes it by default, does not say that GPUs have not begun calls.
+// A dump without start times, PyTorch's default, does not count as one of a GPU that has not begun its calls.
 func TestUntimed(t *testing.T) {
 	entry := func(state string, began any) any {
 		return map[string]any{
@@ -211,7 +211,7 @@ func TestUntimed(t *testing.T) {
 	}
 }
 
-// Ranks without a dump are in the job, so that others can say what they know of them.
+// Ranks without a dump are in the job too, for what other files know of them.
 func TestMissingIsThere(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "nccl_trace_rank_0")
 	d := map[string]any{"pg_config": map[string]any{"0": map[string]any{"ranks": "[0, 1, 2]", "desc": "default_pg"}},

@@ -14,8 +14,8 @@ import (
 
 // An Answer is why a job stands still.
 type Answer struct {
-	Source   string // what the files are, "" if there is one kind
-	Ranks    int    // of the job
+	Source   string // the kind of files, "" if there is one kind
+	Ranks    int    // number of ranks of the job
 	Reason   Reason
 	Sentence string
 	Remedy   string
@@ -24,15 +24,15 @@ type Answer struct {
 	Classes  []Class
 	Notes    []string // of the job
 	Either   bool     // the culprits are two sides, of which one may be right
-	guessed  bool     // its ranks have numbers that are not the program's, or not all are known
-	open     bool
+	guessed  bool     // the numbers of ranks are not the program's, or not all ranks are known
+	open     bool     // Job.Open
 }
 
 // A Class is ranks that are at the same place.
 type Class struct {
 	Ranks []int
-	Is    string
-	For   []int // ranks that have not come to where these wait, ascending
+	Is    string // where they are
+	For   []int  // ranks that have not come to the place where these wait, ascending
 }
 
 // Judge finds out why a job stands still. It sorts the calls of the ranks by time.
@@ -51,8 +51,8 @@ func Judge(j *Job) Answer {
 	return a
 }
 
-// Merge makes one answer of those that tell of jobs of as many ranks: the surest, and of those that are as sure the
-// first. What the others say that is something else becomes its notes, and who blames the same ranks.
+// Merge makes one answer of all answers about jobs of the same number of ranks: the surest one, or the first of several
+// that are equally sure. The others become its notes, if they differ or blame the same ranks.
 func Merge(answers []Answer) (merged []Answer) {
 	sorted := slices.Clone(answers)
 	slices.SortStableFunc(sorted, func(a, b Answer) int { return cmp.Compare(b.worth(), a.worth()) })
@@ -87,8 +87,7 @@ func Merge(answers []Answer) (merged []Answer) {
 	return merged
 }
 
-// sure is how much an answer is worth beside another's: that a rank is gone is seen, that its file is missing may be an
-// oversight.
+// sure is how certain a reason is: a death was seen (3), a missing file may be an oversight (1).
 var sure = [Reasons]int{
 	Silent: 1, Stuck: 1, Blocked: 2, Order: 2, Slow: 2, Short: 2, NotMade: 2, Absent: 2, Roots: 2, Shapes: 2, Different: 2,
 	Died: 3,
@@ -161,7 +160,7 @@ func (jd *judge) say(a *Answer, c *cause) {
 	}
 }
 
-// sayUnknown writes why it cannot be said.
+// sayUnknown writes why there is no verdict.
 func (jd *judge) sayUnknown(a *Answer, c *cause) {
 	a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
 	if len(a.Missing) > 0 {
@@ -190,8 +189,8 @@ func (jd *judge) sayUnknown(a *Answer, c *cause) {
 	}
 }
 
-// unnoted is a message that an absent rank waits in before its dump has it, with a comma before it: with its first to a
-// peer it makes a communicator.
+// unnoted tells, after a comma, of a message that an absent rank may wait in though its dump has none: the first
+// message to a peer makes a communicator, and is noted only when the peer has come too.
 func (jd *judge) unnoted(ranks []int) string {
 	r := &jd.Ranks[ranks[0]]
 	if len(ranks) > 1 || !r.Alone || r.Stack != "" ||
@@ -201,7 +200,7 @@ func (jd *judge) unnoted(ranks []int) string {
 	return ", and its log tells of a send or recv, which no dump has before its peer has come to it"
 }
 
-// readLog is how to see why ranks ended.
+// readLog is the remedy for ranks that have ended.
 func (jd *judge) readLog(ranks []int, who string) string {
 	text := "read the end of the log of " + who
 	if strings.Contains(jd.death(ranks), "CUDA error") {
@@ -210,7 +209,7 @@ func (jd *judge) readLog(ranks []int, who string) string {
 	return text
 }
 
-// inspect is how to see what absent ranks do.
+// inspect is the remedy for absent ranks: how to see what they do.
 func (jd *judge) inspect(ranks []int) string {
 	r := &jd.Ranks[ranks[0]]
 	pid := "PID"
@@ -226,7 +225,7 @@ func (jd *judge) inspect(ranks []int) string {
 	return fmt.Sprintf("see what %s does there: py-spy dump --pid %s", history.Ranks(ranks), pid)
 }
 
-// unreadable is what else may be with files that are missing.
+// unreadable is " or cannot be read" if that may be so of missing files.
 func (jd *judge) unreadable(ranks []int) string {
 	if slices.ContainsFunc(ranks, func(r int) bool { return jd.Ranks[r].Torn }) {
 		return " or cannot be read"
@@ -234,7 +233,7 @@ func (jd *judge) unreadable(ranks []int) string {
 	return ""
 }
 
-// quietly is how ranks are silent.
+// quietly is the verb for silent ranks.
 func (jd *judge) quietly(ranks []int) string {
 	for _, r := range ranks {
 		if !jd.Ranks[r].Mute {
@@ -263,7 +262,7 @@ func (jd *judge) who(ranks []int) string {
 	return text
 }
 
-// what is the call at a place.
+// what is the call at a place, in words.
 func (jd *judge) what(at place) string {
 	if at.number < 0 {
 		return fmt.Sprintf("its end of a message from rank %d to rank %d", at.from, at.to)
@@ -278,7 +277,7 @@ func (jd *judge) what(at place) string {
 	return name + " of " + jd.Groups[at.group].String()
 }
 
-// line is where ranks have made the call at a place, with a blank before it.
+// line is the program's line that made the call at a place, " (train.py:40 in step)"; "" if not known.
 func (jd *judge) line(at place, ranks []int) string {
 	for _, r := range ranks {
 		if c := jd.in(at, r); c != nil && c.Where != "" {
@@ -295,13 +294,13 @@ func (jd *judge) waiting(at place) string {
 		jd.line(at, ranks))
 }
 
-// begun says who has begun the call at a place.
+// begun says which ranks have begun the call at a place.
 func (jd *judge) begun(at place) string {
 	ranks := slices.DeleteFunc(jd.open(at), func(r int) bool { return jd.in(at, r).State == Called })
 	return fmt.Sprintf("%s %s in it", history.Ranks(ranks), verb(ranks, "waits", "wait"))
 }
 
-// limit is the time-out of the call at a place.
+// limit is the longest time-out of the calls at a place, 0 if there is none.
 func (jd *judge) limit(at place) (l time.Duration) {
 	for _, r := range jd.members(at) {
 		if c := jd.in(at, r); c != nil {
@@ -332,7 +331,7 @@ func (jd *judge) death(ranks []int) string {
 // end is how a rank has ended.
 func (r *Rank) end() string { return cmp.Or(r.Death, r.Raised) }
 
-// stands is where absent ranks stand instead, with a comma before it.
+// stands says, after a comma, where absent ranks stand instead.
 func (jd *judge) stands(ranks []int) string {
 	r := &jd.Ranks[ranks[0]]
 	one := ""
@@ -358,7 +357,7 @@ func (jd *judge) stands(ranks []int) string {
 	return text
 }
 
-// difference says what ranks have called instead of each other's calls.
+// difference says how the calls of the two sides differ.
 func (jd *judge) difference(c *cause) string {
 	one, other := c.sides[0], c.sides[1]
 	where := func(s side) string {
@@ -393,7 +392,7 @@ func (jd *judge) difference(c *cause) string {
 		history.Ranks(one.ranks), one.call.Kind, where(one))
 }
 
-// classes groups ranks by where they are, at most 20 of them.
+// classes groups ranks by the place where they are, into at most 20 classes.
 func (jd *judge) classes(a *Answer) {
 	by := map[string][]int{}
 	for r := range jd.Ranks {
@@ -414,7 +413,7 @@ func (jd *judge) classes(a *Answer) {
 	}
 }
 
-// awaited are the ranks that have not come to the places in which ranks wait.
+// awaited are the ranks that have not come to the places in which these ranks wait.
 func (jd *judge) awaited(ranks []int) (absent []int) {
 	seen := map[place]bool{}
 	for _, r := range ranks {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// differ finds out whether ranks call different things at a place, or the same with different sizes or roots.
+// differ finds out whether ranks make different calls at a place, or the same call with different sizes or roots.
 func (jd *judge) differ(at place) cause {
 	if at.number < 0 {
 		return jd.lengths(at)
@@ -48,7 +48,7 @@ func (jd *judge) differ(at place) cause {
 	return found
 }
 
-// sides are ranks by what their calls have in common, the most first.
+// sides groups ranks by the key of their calls, the largest side first. A rank whose key is "" is in none.
 func (jd *judge) sides(calls map[int]*Call, key func(*Call) string) (sides []side) {
 	by := map[string][]int{}
 	for r, c := range calls {
@@ -64,7 +64,7 @@ func (jd *judge) sides(calls map[int]*Call, key func(*Call) string) (sides []sid
 	return sides
 }
 
-// equal is what all ranks have to give alike, "" where they may differ.
+// equal is the type and shape that all ranks must give alike, "" where they may differ.
 func equal(c *Call) string {
 	kind := strings.ToLower(c.Kind)
 	for _, uneven := range []string{"all_to_all", "alltoall", "_v", "gather", "scatter", "coalesced", "barrier", "split"} {
@@ -75,7 +75,7 @@ func equal(c *Call) string {
 	return c.In
 }
 
-// rooted is the root of a call that has one and of which it is known.
+// rooted is the root of a call in words, "" if the call has none or it is not known.
 func rooted(c *Call) string {
 	kind := strings.ToLower(c.Kind)
 	if c.Root > 0 && (strings.HasPrefix(kind, "broadcast") || kind == "reduce" || kind == "gather" || kind == "scatter") {
@@ -84,8 +84,8 @@ func rooted(c *Call) string {
 	return ""
 }
 
-// shift is by how many calls one rank is ahead of another from a place on: 1 if what it calls there is what the other
-// calls next, -1 if it has called one more, 0 if neither can be told.
+// shift is by how many calls the rank other is ahead of the rank one from a place on: 1 if other's call there is one's
+// next, so that other has left a call out; -1 if one's call there is other's next; 0 if that cannot be told.
 func (jd *judge) shift(at place, one, other int) int {
 	match := func(by int64) bool {
 		matched := 0
@@ -113,7 +113,7 @@ func (jd *judge) shift(at place, one, other int) int {
 	return 0
 }
 
-// lengths compares both ends of a message.
+// lengths compares the sizes at both ends of a message.
 func (jd *judge) lengths(at place) cause {
 	send, recv := jd.in(at, at.from), jd.in(at, at.to)
 	if send == nil || recv == nil || send.Sizes.In < 0 || recv.Sizes.Out < 0 || send.Sizes.In == recv.Sizes.Out ||

@@ -7,18 +7,19 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// A Hint is what a text says of one process: of a rank of the program, or of a process of that number.
+// A Hint is what a text tells of one process, which it names by its rank, its process number or both. Death, Raised and
+// Stack are as in Rank.
 type Hint struct {
 	Rank   int // -1 if the text does not say it
 	Pid    int // 0 if the text does not say it
 	Death  string
 	Raised string
 	Stack  string
-	Alone  bool // it has called a send or recv outside of a batch
+	Alone  bool // the process has called a send or recv outside of a batch
 }
 
-// Hear adds hints to the ranks that they are about, and reports of each whether it knows that rank. A process's number
-// that two nodes have is nobody's.
+// Hear adds hints to the ranks that they are about, and reports for each hint whether the job has its rank. A process
+// number that two ranks have counts for neither.
 func (j *Job) Hear(hints []Hint) []bool {
 	heard := make([]bool, len(hints))
 	pids := map[int]int{} // the rank, -1 if there are several
@@ -56,8 +57,7 @@ func (j *Job) Hear(hints []Hint) []bool {
 	return heard
 }
 
-// Standing says where processes stand, those of one place together and the first places first, for a job that does not
-// know its ranks.
+// Standing says where ranks stand, a note for each of the first 8 places, for a job that does not know its ranks.
 func Standing(hints []Hint) (notes []string) {
 	by := map[string][]int{}
 	var places []string
@@ -78,8 +78,8 @@ func Standing(hints []Hint) (notes []string) {
 	return notes
 }
 
-// Learn takes from another job of the same ranks which process each is, who answers nothing, and which errors of
-// networks there were.
+// Learn takes from another job of the same ranks the processes of ranks, which ranks do not answer, and the errors of
+// networks and GPUs. Guessed numbers of ranks teach nothing.
 func (j *Job) Learn(o *Job) {
 	if len(o.Ranks) != len(j.Ranks) || o.Guessed || j.Guessed {
 		return

@@ -2,8 +2,8 @@
 // carries their collectives. Readers (package flight for PyTorch's flight recorder) make a Job of files, and Judge, a
 // pure function, makes an Answer of a Job: one sentence, and who is to blame.
 //
-// What is not known is said to be unknown, and nobody is accused by what is missing from a file. It is part of
-// the command ringo, and nothing here is promised to other modules.
+// An Answer says what is not known, and accuses no rank for what its file lacks. The package is part of the command
+// ringo, and nothing here is promised to other modules.
 package hang
 
 import (
@@ -17,10 +17,10 @@ import (
 
 // A Job is what is known of a program of many ranks.
 type Job struct {
-	Ranks   []Rank   // by global rank; those that left nothing have an empty Source
+	Ranks   []Rank   // by global rank; ranks that left nothing have an empty Source
 	Groups  []Group  // of ranks that call collectives together
-	Notes   []string // what else the files say, and what the answer takes for granted
-	Faults  []string // errors of networks and GPUs that the files tell of, the first first
+	Notes   []string // other facts in the files, and assumptions of the answer
+	Faults  []string // errors of networks and GPUs in the files, in their order
 	Guessed bool     // ranks are numbered by node, process and GPU, as the program's numbers are not known
 	Open    bool     // there may be more ranks than are known
 	index   map[string][]int
@@ -33,26 +33,26 @@ func (j *Job) Mute() bool {
 
 // A Rank is what is known of one process.
 type Rank struct {
-	Source string    // the file that says so, "" if there is none
+	Source string    // the file that shows the rank's calls, "" if there is none
 	Taken  time.Time // when the file was written, zero if not known
-	Name   string    // its process as a person finds it: "process 4711 on node 10.0.0.3, GPU 5"; "" if not known
+	Name   string    // its process, for a person to find: "process 4711 on node 10.0.0.3, GPU 5"; "" if not known
 	Pid    int       // of that process, 0 if not known
 	Calls  []Call    // in the order in which they were made; the oldest may have been forgotten
 	Made   []int     // groups that it has made, as indices of Job.Groups
-	Death  string    // how it ended, as a log says: "was killed by signal 9"; "" if no log says that it did
-	Raised string    // an exception that its log shows, which may have ended it: "ended with ValueError: ..."
+	Death  string    // how it ended, by a log: "was killed by signal 9"; "" if no log tells of its end
+	Raised string    // an exception in its log, which may have ended it: "ended with ValueError: ..."
 	Torn   bool      // it has left a file, which cannot be read
-	Mute   bool      // it answers nothing, though somebody has asked it
-	Alone  bool      // it has called a send or recv outside of a batch, as a log says
+	Mute   bool      // it was asked and does not answer
+	Alone  bool      // it has called a send or recv outside of a batch, by a log
 	Stack  string    // where its program stands, as a stack says: "train.py:40 in step"; "" if not known
 }
 
 // A Group is ranks that call collectives together.
 type Group struct {
 	Name  string
-	Desc  string // what it is for, "" if not said
+	Desc  string // its purpose, "" if not known
 	Ranks []int  // global, ascending; nil if not known
-	Open  bool   // it may have members beside those that are known
+	Open  bool   // it may have more members than Ranks
 }
 
 // Communicator is the Desc of a group whose name is the hash of NCCL's communicator.
@@ -77,8 +77,8 @@ const (
 	Called State = iota // the program has made it, the GPU has not begun it
 	Begun
 	Ended
-	Seen // made; whether it has ended the file does not say
-	Open // made and not ended; whether the GPU has begun it the file does not say
+	Seen // made; the file does not tell whether it has ended
+	Open // made and not ended; the file does not tell whether the GPU has begun it
 )
 
 func (s State) String() string {
@@ -87,28 +87,28 @@ func (s State) String() string {
 
 // A Call is a collective, or a message between two ranks, as one of them has made it.
 type Call struct {
-	Group  int    // of Job.Groups
+	Group  int    // index of Job.Groups
 	Number int64  // among the collectives of the group, or among the messages; the same on all ranks
 	Kind   string // "all_reduce"
 	Peer   int    // global rank of a message's other end, -1 for a collective
 	Send   bool   // a message that is sent
-	In     string // type and shape of what it gives: "Float[4, 256]"
-	Out    string
+	In     string // type and shape of its input: "Float[4, 256]"
+	Out    string // the same of its output
 	Sizes  Sizes
-	Root   int // 1 and the rank of its root in the group, 0 where not known
+	Root   int // the rank of its root in the group plus 1, 0 if not known or none
 	State  State
-	At     time.Time // when it was made
-	Ends   time.Time // when it was found to have ended, zero if not
-	Limit  time.Duration
-	Where  string // the program's line that made it: "train.py:40 in step"; "" if not known
+	At     time.Time     // when it was made
+	Ends   time.Time     // when it was found to have ended, zero if not
+	Limit  time.Duration // its time-out, 0 if not known
+	Where  string        // the program's line that made it: "train.py:40 in step"; "" if not known
 }
 
-// Sizes are how many elements a call gives and gets, -1 where not known.
+// Sizes are the numbers of elements of a call's input and output, -1 if not known.
 type Sizes struct{ In, Out int64 }
 
 func (c *Call) message() bool { return c.Peer >= 0 }
 
-// name is the call as a person says it.
+// name is the call in words.
 func (c *Call) name() string {
 	switch {
 	case c.message() && c.Send:
@@ -138,12 +138,13 @@ func (j *Job) GroupOf(name, desc string, ranks []int) int {
 	return len(j.Groups) - 1
 }
 
-// same compares ranks, and looks at no more than it has to: readers give thousands of groups the same slice.
+// same compares ranks. It is quick for one slice, which readers give to thousands of groups.
 func same(a, b []int) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
-// Rank is the place of a rank, which is made if it is not there. It is nil beyond MaxRanks.
+// Rank is the rank of number r, which is made with all ranks before it if it is not there; nil if r is negative or not
+// below MaxRanks.
 func (j *Job) Rank(r int) *Rank {
 	if r < 0 || r >= MaxRanks {
 		return nil
@@ -177,7 +178,7 @@ func (j *Job) Sort() {
 	j.Rank(min(last, MaxRanks-1))
 }
 
-// shape is a type and its sizes as a person writes them.
+// shape is a type and its sizes in words, such as "Float[4, 256]".
 func shape(kind string, sizes []int64) string {
 	var words []string
 	for _, n := range sizes {

@@ -10,20 +10,20 @@ type Reason uint8
 
 const (
 	Nothing   Reason = iota // no rank waits
-	Unknown                 // ranks wait, and what is there does not say for whom
-	Died                    // ranks have ended, as a log says
+	Unknown                 // ranks wait, and the files do not tell for whom
+	Died                    // ranks have ended, by a log
 	Silent                  // ranks left nothing
 	NotMade                 // ranks have not made a group that others use
-	Absent                  // ranks never made a call in which others wait, and are in no other
-	Different               // ranks called different things
-	Shapes                  // ranks called the same with different types or sizes
-	Roots                   // ranks called the same with different roots
+	Absent                  // ranks never made a call in which others wait, and wait in no other
+	Different               // ranks made different calls
+	Shapes                  // ranks made the same call with different types or sizes
+	Roots                   // ranks made the same call with different roots
 	Order                   // ranks called two groups, or messages, in different order
-	Slow                    // ranks came, after the others' time-out
-	Short                   // the time-out is no longer than what the job has waited before
+	Slow                    // ranks came, but after the others' time-out
+	Short                   // the time-out is shorter than, or near, earlier waits of the job
 	Blocked                 // ranks have made the call, and their GPUs have not come to it
-	Stuck                   // all are in it, and nothing moves
-	Reasons
+	Stuck                   // all ranks are in the call, and nothing moves
+	Reasons                 // the number of reasons
 )
 
 func (r Reason) String() string {
@@ -38,18 +38,18 @@ type cause struct {
 	at       place
 	sides    []side        // of Different, Shapes and Order
 	quiet    bool          // no rank is known to wait
-	alike    bool          // of Unknown: all have called it, and whether their GPUs have begun it is not known
-	opposite bool          // of Order: ranks are in the calls of both sides, and called them in another order
-	old      []int         // of Unknown ranks whose files are of before, of Short those that had not come
-	most     []int         // of Unknown ranks that have not come, which are most
-	late     time.Duration // of Slow how late they were, of Short the longest of earlier waits
+	alike    bool          // of Unknown: all have made the call, and it is not known whether their GPUs have begun it
+	opposite bool          // of Order: ranks are in the calls of both sides, and made them in another order
+	old      []int         // of Unknown: ranks whose files are too old; of Short: ranks that had not come in time
+	most     []int         // of Unknown: ranks that have not come, if they are more than half
+	late     time.Duration // of Slow: how late the ranks were; of Short: how long the job waited before
 }
 
 // A side is ranks that did the same, and their call.
 type side struct {
 	ranks []int
 	call  *Call
-	shift int // of Different: what they call is what the others call so much later
+	shift int // of Different: by how many calls these ranks are ahead of the first side
 }
 
 // A place is where ranks wait: a collective of a group, or the messages from one rank to another.
@@ -64,10 +64,10 @@ type judge struct {
 	*Job
 	calls []map[int64]map[int]*Call // collectives by group, number and rank
 	last  []map[int]int64           // the newest collective by group and rank
-	// by rank: of each group the first call that has not ended, and messages; as they were made
+	// by rank, in the order made: the first call of each group that has not ended, and messages that have not
 	waits [][]*Call
 	first []int64      // by group: the first collective in which a rank waits, -1 if none does
-	old   map[int]bool // ranks whose files are of before the others waited
+	old   map[int]bool // ranks whose files were written before the others waited, or in another run
 }
 
 func newJudge(j *Job) *judge {
@@ -91,7 +91,7 @@ func newJudge(j *Job) *judge {
 				if of[c.Number] == nil {
 					of[c.Number] = map[int]*Call{}
 				}
-				if of[c.Number][r] == nil || !c.ended() { // several make up a coalesced one
+				if of[c.Number][r] == nil || !c.ended() { // calls of a coalesced group share a number
 					of[c.Number][r] = c
 				}
 				jd.last[c.Group][r] = max(jd.last[c.Group][r], c.Number)
@@ -108,7 +108,7 @@ func newJudge(j *Job) *judge {
 	return jd
 }
 
-// place is where a rank waits in a call.
+// place is the place of a rank's call.
 func (jd *judge) place(r int, c *Call) place {
 	switch {
 	case c.message() && c.Send:
@@ -127,7 +127,7 @@ func (jd *judge) members(at place) []int {
 	if ranks := jd.Groups[at.group].Ranks; len(ranks) > 0 {
 		return ranks
 	}
-	var ranks []int // the group did not say
+	var ranks []int // the group's members are not known: the ranks that have called in it
 	for r := range jd.Ranks {
 		if _, ok := jd.last[at.group][r]; ok {
 			ranks = append(ranks, r)
@@ -136,7 +136,7 @@ func (jd *judge) members(at place) []int {
 	return ranks
 }
 
-// in is the call of a rank at a place, nil if it has made none, or of messages none that has not ended.
+// in is the call of a rank at a place, nil if the rank has made none. A message that has ended does not count.
 func (jd *judge) in(at place, r int) *Call {
 	if at.number >= 0 {
 		return jd.calls[at.group][at.number][r]
@@ -149,12 +149,12 @@ func (jd *judge) in(at place, r int) *Call {
 	return nil
 }
 
-// passed reports whether a rank has come further than a collective, so that its record of it is lost.
+// passed reports whether a rank has come further than a collective, whose record is lost.
 func (jd *judge) passed(at place, r int) bool {
 	return at.number >= 0 && jd.last[at.group][r] > at.number && jd.in(at, r) == nil
 }
 
-// earliest is the place in which ranks wait for what a call waits for: the first of its group.
+// earliest is the place that holds up a rank's call: for a collective the first of its group in which a rank waits.
 func (jd *judge) earliest(r int, c *Call) place {
 	at := jd.place(r, c)
 	if at.number >= 0 {
@@ -163,7 +163,7 @@ func (jd *judge) earliest(r int, c *Call) place {
 	return at
 }
 
-// find goes from each place in which ranks wait to what holds it up.
+// find follows each place in which ranks wait to the cause, and takes the best one.
 func (jd *judge) find() cause {
 	var best cause
 	seen := map[place]bool{}
@@ -184,7 +184,7 @@ func (jd *judge) find() cause {
 	return best
 }
 
-// order is how much a reason explains: a death explains why ranks are absent.
+// order is how much a reason explains. A death, for example, explains why ranks are absent.
 var order = [Reasons]int{
 	Nothing: 0, Unknown: 1, Stuck: 2, Blocked: 3, Silent: 4, Order: 5, Short: 6, Slow: 6, NotMade: 6, Absent: 7, Roots: 8,
 	Shapes: 8, Different: 9, Died: 10,
@@ -207,7 +207,7 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 	}
 	m := jd.sort(at)
 	var behind []int
-	if len(m.late) < len(jd.members(at))-len(m.unknown) { // others have begun it
+	if len(m.late) < len(jd.members(at))-len(m.unknown) { // other ranks' GPUs have begun the call
 		behind = m.late
 	}
 	if found := jd.surely(at, m); found.Reason != Nothing {
@@ -231,8 +231,8 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 	return jd.stuck(at)
 }
 
-// stuck is about a place in which all are. Where nothing shows whether GPUs have begun it, it may be something before
-// it.
+// stuck is the cause at a place in which all ranks are. Where nothing shows whether GPUs have begun the call, something
+// before the call may hold them up.
 func (jd *judge) stuck(at place) cause {
 	open := jd.open(at)
 	if slices.ContainsFunc(open, func(r int) bool { return jd.in(at, r).State == Open }) {
@@ -246,12 +246,13 @@ func (jd *judge) stuck(at place) cause {
 	return cause{Reason: Stuck, culprits: open, at: at}
 }
 
-// sorted are the members of a place by what is known of them there.
+// sorted are the members of a place by their state there: dead, without a file, with too old a file, late (their GPUs
+// have not begun the call), without the group, in no call, in a call elsewhere.
 type sorted struct {
-	dead, unknown, old, late, unmade, idle, busy []int // late ones have called it, and their GPUs have not begun it
+	dead, unknown, old, late, unmade, idle, busy []int
 }
 
-// sort finds out of each member of a place what it does.
+// sort finds the state of each member of a place. Members that are in the call there are in none of the lists.
 func (jd *judge) sort(at place) (m sorted) {
 	for _, r := range jd.members(at) {
 		rank := jd.Rank(r)
@@ -288,7 +289,7 @@ func (jd *judge) surely(at place, m sorted) cause {
 		if usual := jd.usual(at); 2*usual >= jd.limit(at) && usual > 0 {
 			return cause{Reason: Short, at: at, late: usual, old: m.idle}
 		}
-		if 2*len(m.idle) > len(jd.members(at)) { // those that wait may have called what they should not
+		if 2*len(m.idle) > len(jd.members(at)) { // the ranks that wait may have made a call too many
 			return cause{Reason: Unknown, at: at, most: m.idle}
 		}
 		return cause{Reason: Absent, culprits: m.idle, at: at}
@@ -298,8 +299,8 @@ func (jd *judge) surely(at place, m sorted) cause {
 	return jd.slow(at)
 }
 
-// elsewhere follows ranks that wait somewhere else to there. Of those that have made the call at a place too, what
-// they have called before it counts, and what their GPUs have begun before it.
+// elsewhere follows ranks to the other places where they wait. A rank that has made the call at this place too is held
+// up by calls that it made before, and by later calls only if its GPU has begun them.
 func (jd *judge) elsewhere(ranks []int, at place, way []place, seen map[place]bool) (best cause) {
 	for _, r := range ranks {
 		behind := false
@@ -327,8 +328,8 @@ func (jd *judge) unmade(group, r int) bool {
 	return len(made) > 0 && !used && !slices.Contains(made, group)
 }
 
-// silent is about ranks that left nothing. One is to blame, if the others have said where they are, and those that
-// answer nothing to somebody who asks. Of several the files may be those of a node that nobody has fetched.
+// silent is the cause at a place whose other members left nothing. A single one is to blame, and so are ranks that do
+// not answer RAS. The files of several may be those of a node that nobody has fetched, so these are not.
 func (jd *judge) silent(at place, unknown []int) cause {
 	left := 0
 	for _, r := range jd.Ranks {
@@ -344,7 +345,7 @@ func (jd *judge) silent(at place, unknown []int) cause {
 	return cause{Reason: Silent, culprits: unknown, at: at}
 }
 
-// open are the ranks that have begun the call at a place and not ended it.
+// open are the ranks that have made the call at a place and not ended it.
 func (jd *judge) open(at place) (ranks []int) {
 	for _, r := range jd.members(at) {
 		if c := jd.in(at, r); c != nil && !c.ended() {

@@ -8,14 +8,14 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// circle is of places each of which waits for ranks in the next.
+// circle is the cause in a circle of places, each of which waits for ranks in the next.
 func (jd *judge) circle(way []place) cause {
 	found := cause{Reason: Order, at: way[0]}
 	for _, at := range way {
 		ranks := jd.open(at)
 		if begun := slices.DeleteFunc(slices.Clone(ranks),
 			func(r int) bool { return jd.in(at, r).State == Called }); len(begun) > 0 {
-			ranks = begun // the GPUs of the others have begun something else
+			ranks = begun // the other ranks' GPUs have begun another call
 		}
 		if len(ranks) == 0 {
 			continue
@@ -25,15 +25,15 @@ func (jd *judge) circle(way []place) cause {
 	}
 	slices.Sort(found.culprits)
 	found.culprits = slices.Compact(found.culprits)
-	if len(found.sides) == 2 { // of two orders the one that most have is right
+	if len(found.sides) == 2 { // of two orders that of most ranks is right
 		found.culprits = fewer(found.sides[0].ranks, found.sides[1].ranks)
 	}
 	return found
 }
 
-// opposite finds a collective of another group that some of the ranks in a place have called before the one there, and
-// others after it, if all of that group are in it too. Ranks whose calls before these two ended in opposite order are
-// used to it.
+// opposite finds a collective of another group, with all its members in it, that some ranks of a place called before
+// the place's collective and others after. If the calls before these two were in opposite order too, and have ended,
+// the order is no cause.
 func (jd *judge) opposite(at place, open []int) cause {
 	before := func(r int, one, other place) bool { return jd.in(one, r).At.Before(jd.in(other, r).At) }
 	both := func(r int, one, other place) bool { return jd.in(one, r) != nil && jd.in(other, r) != nil }
@@ -75,7 +75,7 @@ func (jd *judge) opposite(at place, open []int) cause {
 	return cause{}
 }
 
-// fewer are the ranks of the smaller of two sides, or of both if they are of one size.
+// fewer are the ranks of the smaller of two sides, or of both sides if they have one size.
 func fewer(one, other []int) []int {
 	switch {
 	case len(one) < len(other):
@@ -88,13 +88,13 @@ func fewer(one, other []int) []int {
 	return slices.Compact(both)
 }
 
-// either reports whether both of two sides are to blame, one of which may be right.
+// either reports whether the culprits are two sides, one of which may be right.
 func (c *cause) either() bool {
 	return len(c.sides) == 2 && slices.Contains(c.culprits, c.sides[0].ranks[0]) &&
 		slices.Contains(c.culprits, c.sides[1].ranks[0])
 }
 
-// crossed says which ranks wait in what for each other.
+// crossed says which ranks wait for each other, and in which calls.
 func (jd *judge) crossed(c *cause) string {
 	var parts []string
 	if c.opposite {

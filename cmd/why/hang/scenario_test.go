@@ -13,16 +13,16 @@ import (
 	"github.com/ringo-go/ringo/internal/test/hangs"
 )
 
-// A program is what one rank calls, in order: its host goes on from a call that it does not wait for.
+// A program is the calls of one rank, in order. The host goes on after a call unless the step waits.
 type program []step
 
 type step struct {
 	group int
 	kind  string
 	size  int64
-	peer  int // of a message, -1 else
+	peer  int // of a message; -1 for a collective
 	send  bool
-	waits bool // the host waits for the end of all calls before
+	waits bool // before it the host waits for the end of all earlier calls
 	where string
 }
 
@@ -31,10 +31,10 @@ type step struct {
 type run struct {
 	groups   [][]int
 	programs []program
-	stops    map[int]int  // rank: how many of its steps it makes before it stands still
-	spins    map[int]int  // rank: the step before which its GPU stands still
+	stops    map[int]int  // by rank: how many steps its host makes before it stands still
+	spins    map[int]int  // by rank: the call before which its GPU stands still
 	gone     map[int]bool // ranks that leave no file
-	next     []int        // by rank: the step that its host makes
+	next     []int        // by rank: the next step of its host
 	calls    [][]hang.Call
 	numbers  []map[int]int64
 	clock    []time.Time
@@ -58,14 +58,14 @@ func newRun(seed uint64, ranks int, groups ...[]int) *run {
 	return w
 }
 
-// all has ranks make the same calls.
+// all gives ranks the same steps.
 func (w *run) all(ranks []int, steps ...step) {
 	for _, r := range ranks {
 		w.programs[r] = append(w.programs[r], steps...)
 	}
 }
 
-// job carries out all that can be, and gives what the ranks have left.
+// job carries out the programs until no rank can go on, and returns the job of the files that they leave.
 func (w *run) job() *hang.Job {
 	for moved := true; moved; {
 		moved = false
@@ -117,7 +117,7 @@ func (w *run) host(r int) bool {
 		}
 	}
 	w.next[r]++
-	if s.kind == "" { // it only waits
+	if s.kind == "" { // a step that only waits
 		return true
 	}
 	w.clock[r] = w.clock[r].Add(time.Duration(1+w.r.IntN(1000)) * time.Microsecond)
@@ -157,7 +157,8 @@ func (w *run) gpu(r int) (moved bool) {
 	return moved
 }
 
-// meets reports whether all members of a call have begun it, or ended it, alike.
+// meets reports whether a call that rank r has begun can end: all members have begun or ended it alike. It ends the
+// other end of a message.
 func (w *run) meets(r int, c *hang.Call) bool {
 	if c.Peer >= 0 {
 		for i := range w.calls[c.Peer] {
@@ -191,7 +192,7 @@ func collective(group int, kind string, size int64, where string) step {
 // wait is a host that waits for its GPU, as loss.item() does.
 var wait = step{waits: true}
 
-// training is some steps of a data-parallel program of all ranks, and n calls of a group in each.
+// training is some steps of a data-parallel program of all ranks.
 func training(steps int) (p program) {
 	for i := range steps {
 		for k := range 3 {
@@ -249,7 +250,7 @@ func TestScenarios(t *testing.T) {
 
 			w = begin()
 			w.programs[odd] = append(append(program(nil), p[:at]...), p[at+1:]...)
-			last := at >= len(p)-2 // it never calls the last one: nothing shows that it left it out
+			last := at >= len(p)-2 // nothing shows whether the rank left out the last call or has not come to it
 			switch {
 			case last:
 				check("leaves the last call out", w, hang.Absent, odd)
@@ -358,7 +359,7 @@ func TestPipelines(t *testing.T) {
 	}
 }
 
-// What is not known accuses nobody.
+// Missing knowledge accuses nobody.
 func TestUnknown(t *testing.T) {
 	w := newRun(1, 8)
 	w.all(ranksOf(8), training(3)...)
@@ -385,7 +386,7 @@ func TestUnknown(t *testing.T) {
 	require.Equal(t, hang.Nothing, hang.Judge(&hang.Job{}).Reason)
 }
 
-// A group that one rank has not made, and ranks whose end a log tells.
+// One rank has not made a group; a log tells of a rank's end.
 func TestMadeAndDied(t *testing.T) {
 	w := newRun(1, 4, []int{1, 2, 3})
 	w.all([]int{1, 2, 3}, collective(1, "all_reduce", 8, "a.py:1 in f"))
@@ -417,14 +418,14 @@ func TestMadeAndDied(t *testing.T) {
 	require.NotEmpty(t, a.Remedy)
 }
 
-// States in words.
+// States have names.
 func TestStates(t *testing.T) {
 	for state, want := range map[hang.State]string{hang.Called: "called", hang.Begun: "begun", hang.Ended: "ended"} {
 		require.Equal(t, want, state.String())
 	}
 }
 
-// NCCL counts calls from 0: the first call of a group is one like the others.
+// NCCL counts calls from 0. The first call of a group is judged like any other.
 func TestCountedFromNought(t *testing.T) {
 	for _, odd := range []int{0, 3} {
 		for _, first := range []program{

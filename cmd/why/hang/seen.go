@@ -7,12 +7,11 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// ended reports whether a call is not known to be open.
+// ended reports whether a call has ended, or may have.
 func (c *Call) ended() bool { return c.State == Ended || c.State == Seen }
 
-// infer finds out of calls of which only that they were made is known whether they can have ended: a collective that
-// another rank of the group has not made cannot, nor one instead of which another rank has made another, and one after
-// which the rank has come to the next of the group is behind it.
+// infer finds out which collectives of state Seen can have ended. A collective has not ended if a rank of the group has
+// not made it, or made a different one in its place. It has ended if the rank has made the group's next one.
 func (j *Job) infer() {
 	least, most := j.reached()
 	odd := j.unlike()
@@ -36,8 +35,7 @@ type spot struct {
 	number int64
 }
 
-// unlike are the collectives, known only to have been made, of which ranks have made different kinds, or with other
-// sizes or roots.
+// unlike are the collectives of state Seen that ranks have made with different kinds, sizes or roots.
 func (j *Job) unlike() map[spot]bool {
 	kinds, odd := map[spot]string{}, map[spot]bool{}
 	for r := range j.Ranks {
@@ -57,7 +55,8 @@ func (j *Job) unlike() map[spot]bool {
 	return odd
 }
 
-// reached is how far ranks have come in each group: the one that is least far, of those that left something, and each.
+// reached is how far ranks have come in each group: the number of the last collective of the rank that is furthest
+// behind, among ranks with a file, and that of each rank.
 func (j *Job) reached() (least []int64, most []map[int]int64) {
 	for range j.Groups {
 		least, most = append(least, -1), append(most, map[int]int64{})
@@ -79,7 +78,7 @@ func (j *Job) reached() (least []int64, most []map[int]int64) {
 	return least, most
 }
 
-// newest is the last call of a rank if only that it was made is known, nil else.
+// newest is the last call of a rank if its state is Seen, else nil.
 func (jd *judge) newest(r int) *Call {
 	calls := jd.Ranks[r].Calls
 	if len(calls) == 0 || calls[len(calls)-1].State != Seen {
@@ -88,8 +87,8 @@ func (jd *judge) newest(r int) *Call {
 	return &calls[len(calls)-1]
 }
 
-// together reports whether one of the idle ranks may be in a collective that all of a group have made, none of whom is
-// known to wait: then nobody is known to be late.
+// together reports whether one of the idle ranks may be in its last collective together with the whole group, none of
+// which is known to wait. Then nobody is known to be late.
 func (jd *judge) together(idle []int) bool {
 	waits := func(r int) bool { return len(jd.waits[r]) > 0 }
 	for _, r := range idle {
@@ -106,7 +105,7 @@ func (jd *judge) together(idle []int) bool {
 	return false
 }
 
-// quiet is about a job in which no rank is known to wait.
+// quiet is the cause in a job in which no rank is known to wait.
 func (jd *judge) quiet() cause {
 	var dead, silent []int
 	at, seen, mute := place{group: -1}, false, 0

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// clocks is how far the clocks of hosts may be from each other where nothing shows how far they are.
+	// clocks is how far the clocks of hosts may differ where their calls do not show the difference.
 	clocks = time.Minute
-	// another is how far apart the same call of two ranks is if their files are of different runs.
+	// another is how far apart two ranks' times of the same call are if their files are of different runs.
 	another = time.Hour
-	// few calls in common do not show how far clocks are from each other.
+	// few is how many calls in common show the difference of two clocks, at least.
 	few = 3
 )
 
-// outdated finds ranks whose files were written before most others began to wait, or in another run. Their calls are
-// dropped, for what they accuse ranks of is long over.
+// outdated finds ranks whose files were written before most others began to wait, or in another run. It drops their
+// calls, which would accuse ranks of waits that are long over.
 func (j *Job) outdated() map[int]bool {
 	var since, newest []time.Time
 	for r := range j.Ranks {
@@ -36,7 +36,7 @@ func (j *Job) outdated() map[int]bool {
 		return old
 	}
 	waited, usual := middle(since), middle(newest)
-	tries := 64 // each looks at all calls
+	tries := 64 // a try looks at all calls
 	for r := range j.Ranks {
 		k := &j.Ranks[r]
 		var text string
@@ -91,8 +91,8 @@ func (j *Job) elsewhen(r int, usual time.Time, tries *int) bool {
 	return false
 }
 
-// anew reports whether a rank's file is of a later run than those of the ranks that wait at a place: it has made an
-// earlier collective of the group after these made theirs.
+// anew reports whether a rank's file is of a later run than the files of the ranks that wait at a place: the rank has
+// made an earlier collective of the group at a later time.
 func (jd *judge) anew(at place, r int) bool {
 	if at.number < 0 {
 		return false
@@ -109,20 +109,20 @@ func (jd *judge) anew(at place, r int) bool {
 	return true
 }
 
-// A pace is when the ranks of a group have made its collectives, by one clock.
+// A pace is the times at which the ranks of a group have made its collectives, by one clock.
 type pace struct {
 	numbers []int64 // ascending
 	at      map[int64]map[int]time.Duration
-	common  int // calls that each rank has made with the first one, at least
+	common  int // the least number of calls that a rank shares with the first rank
 }
 
-// pace compares the clocks of ranks by the collectives that they made together: the median difference of their times is
-// taken for the difference of the clocks.
+// pace takes out the differences of the ranks' clocks: the difference of two clocks is taken to be the median
+// difference of the times at which two ranks made the same collectives.
 func (jd *judge) pace(group int) pace {
 	p := pace{at: map[int64]map[int]time.Duration{}}
 	members := jd.members(place{group: group})
 	var epoch time.Time
-	apart := map[int][]time.Duration{} // by rank: how far its calls are from those of the first
+	apart := map[int][]time.Duration{} // by rank: how much later its calls are than the first rank's
 	for n, calls := range jd.calls[group] {
 		first := -1
 		for r, c := range calls {
@@ -164,7 +164,7 @@ func (jd *judge) pace(group int) pace {
 	return p
 }
 
-// spread is how long after the first rank the last one has called a collective, and which that is.
+// spread is how long after the first rank the last one made a collective, and which rank was last.
 func (p *pace) spread(n int64) (late time.Duration, last int) {
 	first, most := time.Duration(1<<62), time.Duration(-1<<62)
 	for r, t := range p.at[n] {
@@ -176,7 +176,7 @@ func (p *pace) spread(n int64) (late time.Duration, last int) {
 	return most - first, last
 }
 
-// slow finds ranks that came to a place after the others' time-out.
+// slow finds ranks that came to a place after the others' time-out; none if the time-out is too short for the job.
 func (jd *judge) slow(at place) cause {
 	limit := jd.limit(at)
 	if at.number < 0 || limit <= 0 {
@@ -207,9 +207,9 @@ func (jd *judge) slow(at place) cause {
 	return c
 }
 
-// overdue finds ranks that came too late to a call that has ended since: the watchdog has fired for it all the same. Of
-// a group it is about the newest call that took longer than its time-out, or the first of several in a row, for which
-// the others had not waited.
+// overdue finds ranks that came too late to a call that has ended since, for which the watchdog has fired all the same.
+// It looks at the newest call of each group that took longer than its time-out; of several in a row at the first, as
+// the calls behind that one waited only for it.
 func (jd *judge) overdue() cause {
 	for g := range jd.Groups {
 		over, first := map[int64]bool{}, int64(-1)
@@ -233,8 +233,8 @@ func (jd *judge) overdue() cause {
 	return cause{}
 }
 
-// usual is the second longest time that ranks have waited for each other in the collectives before a place, 0 if it is
-// not known: once may have been a start.
+// usual is the second longest time that ranks have waited for each other in collectives before a place, 0 if it is not
+// known. The longest may have been the job's start.
 func (jd *judge) usual(at place) time.Duration {
 	if at.number < 0 || jd.limit(at) <= 0 {
 		return 0
@@ -276,14 +276,15 @@ func (jd *judge) sayTimes(a *Answer, c *cause) {
 		max(10*time.Minute, 10*c.late.Round(time.Second)))
 }
 
-// A Lateness is how late a rank usually comes.
+// A Lateness is how often a rank came last to a collective, and how late.
 type Lateness struct {
 	Rank  int
-	Late  time.Duration // the median of how long after the first it has made its collectives
-	Calls int           // of which that is
+	Late  time.Duration // behind the first rank: the median over Calls
+	Calls int           // number of collectives to which the rank came last
 }
 
-// Laggards are the ranks of a job that came last most often, the most late first, by the calls that its files have.
+// Laggards are the ranks of a job that came last to a collective, the ones that did so most often first, by the calls
+// in the job's files.
 func Laggards(j *Job) (all []Lateness) {
 	jd := newJudge(j)
 	late := map[int][]time.Duration{}

@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
-// paced is a job whose ranks make collectives so long after each other: late is by number and rank. The last one has
-// not ended. A negative lateness leaves a rank out.
+// paced is a job of one collective for each late, which has by rank how late the rank makes it. The last collective has
+// not ended. A rank with a negative lateness does not make it. skew is by rank how wrong its clock is.
 func paced(limit time.Duration, skew []time.Duration, late ...[]time.Duration) *hang.Job {
 	j := &hang.Job{Groups: []hang.Group{{Name: "0", Desc: "default_pg"}}}
 	start := time.Unix(1_700_000_000, 0)
@@ -36,7 +36,7 @@ func paced(limit time.Duration, skew []time.Duration, late ...[]time.Duration) *
 	return j
 }
 
-// A rank that came after the others' time-out was slow, however far its clock is from theirs; one whose clock is wrong
+// A rank that came after the others' time-out was slow, whatever its clock; a rank with a wrong clock that came in time
 // was not.
 func TestSlow(t *testing.T) {
 	const s = time.Second
@@ -52,13 +52,13 @@ func TestSlow(t *testing.T) {
 		a = hang.Judge(paced(30*s, clocks, even, even, even, even, even))
 		require.Equal(t, hang.Stuck, a.Reason, "%v: %s", skew, a.Sentence)
 	}
-	// With nothing in common before, a minute may be the clocks'.
+	// Without earlier calls in common the clocks may differ by a minute.
 	require.Equal(t, hang.Stuck, hang.Judge(paced(30*s, make([]time.Duration, 3), []time.Duration{0, 0, 80 * s})).Reason)
 	require.Equal(t, hang.Slow, hang.Judge(paced(30*s, make([]time.Duration, 3), []time.Duration{0, 0, 100 * s})).Reason)
 }
 
-// A job that has waited nearly as long before has a time-out that is too short, and nobody is to blame. Once may have
-// been its start.
+// A job that has waited nearly as long before has too short a time-out, and nobody is to blame. A single long wait may
+// have been its start.
 func TestShort(t *testing.T) {
 	const s = time.Second
 	even, clocks := []time.Duration{0, 0, 0}, make([]time.Duration, 3)
@@ -107,7 +107,7 @@ func TestOutdated(t *testing.T) {
 	require.Contains(t, a.Sentence, "of another time, or run")
 }
 
-// Who has come last most often, and how late.
+// Laggards tells which rank came last most often, and how late.
 func TestLaggards(t *testing.T) {
 	even, late := []time.Duration{0, 0, 0}, []time.Duration{0, 2 * time.Second, 0}
 	all := hang.Laggards(paced(time.Minute, make([]time.Duration, 3), even, even, even, even, even, even, even, late,
@@ -117,8 +117,8 @@ func TestLaggards(t *testing.T) {
 	require.Equal(t, hang.Lateness{Rank: 1, Late: 2 * time.Second, Calls: 3}, all[i])
 }
 
-// What other files know of processes: who answers nothing, where one stands, which exception ended one. Numbers of
-// ranks that are guessed are not theirs.
+// Other files tell which ranks do not answer, where a process stands and which exception ended it. Guessed numbers of
+// ranks are not matched with theirs.
 func TestHints(t *testing.T) {
 	even, clocks := []time.Duration{0, 0, 0, 0}, make([]time.Duration, 4)
 	job := func() *hang.Job { return paced(10*time.Minute, clocks, even, even, []time.Duration{0, 0, -1, 0}) }
@@ -150,8 +150,8 @@ func TestHints(t *testing.T) {
 	require.Empty(t, other.Ranks[1].Death)
 }
 
-// Of several ranks without files nobody is accused; nor are most ranks by one that waits alone. A group of which not
-// all members are known hides nobody.
+// Several ranks without files are not accused, nor are most ranks by one that waits alone. A group with unknown members
+// does not hide a culprit.
 func TestDoubt(t *testing.T) {
 	even, clocks := make([]time.Duration, 5), make([]time.Duration, 5)
 	j := paced(time.Minute, clocks, even, even)
@@ -172,7 +172,8 @@ func TestDoubt(t *testing.T) {
 	require.Equal(t, hang.Unknown, hang.Judge(j).Reason)
 }
 
-// Roots that differ; GPUs that have begun two groups' collectives in another order, though the hosts called them alike.
+// Roots that differ; GPUs that began the collectives of two groups in different order, though the hosts called them
+// alike.
 func TestRootsAndStreams(t *testing.T) {
 	even, clocks := make([]time.Duration, 3), make([]time.Duration, 3)
 	j := paced(time.Minute, clocks, even, even)
@@ -207,7 +208,7 @@ func TestRootsAndStreams(t *testing.T) {
 	require.Equal(t, []int{2}, a.Culprits)
 }
 
-// A message whose other end no group has, and one that nobody can be.
+// Messages to a rank that is in no group, and to one beyond MaxRanks.
 func TestFarPeers(t *testing.T) {
 	for _, peer := range []int{7, hang.MaxRanks - 1, hang.MaxRanks, 1 << 40} {
 		j := &hang.Job{Groups: []hang.Group{{Name: "0"}}}

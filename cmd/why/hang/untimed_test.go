@@ -9,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
-// untimed is a job of ranks that all call collectives of two groups, none of which has ended, and none of which is
-// known to have begun. Each rank has an order of groups for its calls, two at a time: all but the last two have ended.
+// untimed is a job whose ranks all call collectives of two groups, without the times at which GPUs began them. A rank's
+// order names the groups of its calls: "abba" is group 0, 1, 1, 0. All calls but the last two have ended.
 func untimed(orders ...string) *hang.Job {
 	j := new(hang.Job)
 	for g, name := range []string{"0", "1"} {
@@ -37,8 +37,8 @@ func untimed(orders ...string) *hang.Job {
 	return j
 }
 
-// Collectives of two groups in another order are told from dumps that do not have when GPUs began them, if the ranks
-// have not always called them so.
+// Dumps without the times at which GPUs began calls show that ranks called two groups in different order, unless they
+// have always done so.
 func TestOpposite(t *testing.T) {
 	a := hang.Judge(untimed("abab", "abab", "abba", "abab"))
 	require.Equal(t, hang.Order, a.Reason, a.Sentence)
@@ -60,8 +60,8 @@ func TestOpposite(t *testing.T) {
 	require.NotEqual(t, []int{0, 1}, hang.Judge(j).Culprits)
 }
 
-// Where nothing shows whether GPUs have begun a call in which all are, it is said what would show it; an error of the
-// network is worth more.
+// Where nothing shows whether GPUs have begun a call in which all ranks are, the remedy says how to see that. An error
+// of the network is worth more.
 func TestAlike(t *testing.T) {
 	j := untimed("aab", "aab")
 	a := hang.Judge(j)
@@ -76,8 +76,8 @@ func TestAlike(t *testing.T) {
 	require.Contains(t, a.Sentence, "10.0.0.9")
 }
 
-// A rank that came after the others' time-out was slow too where the call has ended since. Calls that others made
-// behind it are not earlier waits.
+// A rank that came after the others' time-out was slow even if the call has ended since. Calls that others made after
+// that call do not count as earlier waits.
 func TestSlowEnded(t *testing.T) {
 	const s = time.Second
 	even, late := []time.Duration{0, 0, 0}, []time.Duration{0, 40 * s, 0}

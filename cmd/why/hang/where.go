@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Where is a line of a program as a person says it, "train.py:40 in step", and "" for one of PyTorch's own or of a
-// library around it.
+// Where is a line of a program in words, "train.py:40 in step"; "" for a line of PyTorch or another library.
 func Where(file string, line int, function string) string {
 	if file == "" || Library(file) {
 		return ""
@@ -15,7 +14,7 @@ func Where(file string, line int, function string) string {
 	return fmt.Sprintf("%s:%d in %s", filepath.Base(file), line, function)
 }
 
-// Library reports whether a file is PyTorch's own or that of a library around it.
+// Library reports whether a file belongs to PyTorch, Python or another library.
 func Library(file string) bool {
 	for _, part := range []string{"/torch/", "site-packages/", "dist-packages/", "<frozen", "/python3", "??",
 		"multiprocessing/"} {

@@ -1,6 +1,6 @@
-// Package inspector reads what NCCL's Inspector writes, the profiler plugin of NCCL's ext-profiler/inspector: one
-// object of JSON for each collective that has ended. So it shows no call that hangs, but which process each rank is,
-// which collective of a communicator each has ended last, and who usually comes last: whose collectives are the
+// Package inspector reads the files of NCCL's Inspector, the profiler plugin in NCCL's ext-profiler/inspector: one JSON
+// object for each collective that has ended. So they show no call that hangs. They show each rank's process, the last
+// collective that each rank of a communicator has ended, and which rank usually comes last: its collectives are the
 // shortest. It is part of the command ringo, and nothing here is promised to other modules.
 package inspector
 
@@ -18,7 +18,7 @@ import (
 	"github.com/ringo-go/ringo/internal/given"
 )
 
-// Is reports whether the beginning of a file is that of an Inspector's.
+// Is reports whether a file that begins with head is the Inspector's.
 func Is(head []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) && bytes.Contains(head, []byte(`"coll_perf"`)) &&
 		bytes.Contains(head, []byte(`"n_ranks"`))
@@ -45,8 +45,8 @@ type entry struct {
 }
 
 const (
-	mostKept  = 1 << 10 // collectives of a rank in a communicator: the newest
-	mostRanks = 1 << 20 // of all communicators
+	mostKept  = 1 << 10 // newest collectives of a rank in a communicator
+	mostRanks = 1 << 20 // of all communicators together
 )
 
 // A member is a rank of a communicator.
@@ -65,8 +65,8 @@ type comm struct {
 
 var errNone = errors.New("not a file of NCCL's Inspector")
 
-// Read makes a job of files: of the largest communicator. What is no such file is left out, and said in skipped; it is
-// an error if nothing is left.
+// Read makes a job of the largest communicator in files. Files that are not the Inspector's are left out and named in
+// skipped; it is an error if no file is left.
 func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	comms := map[string]*comm{}
 	left := mostRanks
@@ -85,7 +85,7 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	return job(comms), skipped, nil
 }
 
-// add reads a file. One that is cut off counts as far as it goes.
+// add reads a file. A file that is cut off counts up to its last whole object.
 func add(comms map[string]*comm, left *int, file string, b []byte) error {
 	for d, n := json.NewDecoder(bytes.NewReader(b)), 0; ; n++ {
 		var e entry
@@ -125,7 +125,7 @@ func add(comms map[string]*comm, left *int, file string, b []byte) error {
 	}
 }
 
-// job is that of the largest communicator, of equals the one with the most ranks heard.
+// job is the job of the largest communicator; of several, of the one with the most ranks in the files.
 func job(comms map[string]*comm) *hang.Job {
 	var id string
 	var world *comm
@@ -158,7 +158,7 @@ func job(comms map[string]*comm) *hang.Job {
 	return j
 }
 
-// last says who usually comes last: the others' collectives last longer, as they wait for it.
+// last names the rank that usually comes last: the others' collectives last longer, as they wait for it.
 func (c *comm) last() string {
 	const enough = 8
 	type pace struct {
@@ -186,7 +186,7 @@ func (c *comm) last() string {
 	return ""
 }
 
-// Judge says what a job of such files alone shows.
+// Judge is hang.Judge for a job of the Inspector's files alone.
 func Judge(j *hang.Job) hang.Answer {
 	a := hang.Judge(j)
 	if a.Reason == hang.Nothing {

@@ -19,8 +19,8 @@ func line(id string, rank, ranks, number, micros int) string {
 "coll_algobw_gbs": 277.2, "coll_busbw_gbs": 485.1}}`+"\n", id, rank, ranks, 100+rank, number, micros)
 }
 
-// Which process each rank is, and who usually comes last: nobody is accused, as calls that have not ended are not
-// written.
+// The files tell each rank's process and which rank usually comes last. They accuse nobody, as they lack calls that
+// have not ended.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
@@ -31,7 +31,7 @@ func TestRead(t *testing.T) {
 			text.WriteString(line("0xcd", r%2, 2, n, 900))
 		}
 		if r == 3 {
-			text.WriteString(`{"header": {"id": "0xab", "ra`) // it was writing
+			text.WriteString(`{"header": {"id": "0xab", "ra`) // the process was killed while it wrote
 		}
 		name := filepath.Join(dir, fmt.Sprint(r))
 		require.NoError(t, os.WriteFile(name, []byte(text.String()), 0o600))

@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
-// A line that claims the most ranks, a log of many lines and one of long lines are read at once, not in minutes.
+// A line that claims the most ranks, a log of many lines and a log of long lines are read in seconds, not minutes.
 func TestBounds(t *testing.T) {
 	l := newLog()
 	require.NoError(t, l.add("f",

@@ -11,11 +11,11 @@ import (
 	"github.com/ringo-go/ringo/internal/given"
 )
 
-// timeOf keeps calls in the order of lines. Clocks of hosts differ, and most logs have no time.
+// timeOf makes the number of a line a time, which keeps calls in the order of lines. Most logs have no times.
 func timeOf(line int64) time.Time { return time.Unix(0, line) }
 
-// job makes a job of all lines. The largest communicator has the numbers of its ranks if it has all processes; else
-// processes are numbered by their hosts, and a note says so.
+// job makes a job of all lines. Ranks have their numbers in the largest communicator if that has all processes. Else
+// processes are numbered by host, process and GPU, and a note says so.
 func (l *log) job() *hang.Job {
 	j := &hang.Job{Notes: l.notes, Faults: l.faults}
 	groups := map[string][]*comm{}
@@ -52,7 +52,7 @@ func (l *log) job() *hang.Job {
 			to.Source = c.file
 		}
 	}
-	for _, id := range ids { // a rank may wait in what is not known, and is to be accused of nothing then
+	for _, id := range ids { // a rank may wait in a call that the log lacks: then nobody may be accused
 		if !l.whole(groups[id], known && id == world) {
 			j.Notes = append(j.Notes,
 				fmt.Sprintf("of communicator %s of %d ranks lines are torn or missing, or it cannot be told from another, or it "+
@@ -66,7 +66,7 @@ func (l *log) job() *hang.Job {
 	return j
 }
 
-// numbered gives processes the ranks of a communicator, and reports whether it has them all, each once.
+// numbered gives processes the ranks of a communicator, and reports whether that has all processes, each once.
 func numbered(all map[process]int, world []*comm) bool {
 	of := map[int]process{}
 	for _, c := range world {
@@ -82,7 +82,7 @@ func compare(p, q process) int {
 	return cmp.Or(cmp.Compare(p.host, q.host), cmp.Compare(p.pid, q.pid), cmp.Compare(p.gpu, q.gpu))
 }
 
-// whole reports whether the log can be trusted to have all that the ranks of a communicator have called.
+// whole reports whether the log surely has all calls of the ranks of a communicator.
 func (l *log) whole(comms []*comm, world bool) bool {
 	seen := map[int]bool{}
 	for _, c := range comms {

@@ -1,7 +1,6 @@
-// Package ncclog reads logs of NCCL, NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL, as ranks write them into files
-// of their own or through a launcher into one. A log says which calls a rank has made, not which of them have ended.
-// The formats are those of NCCL 2.10 to 2.30. It is part of the command ringo, and nothing here is promised to other
-// modules.
+// Package ncclog reads logs of NCCL 2.10 to 2.30 with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL. Ranks write them
+// into files of their own, or through a launcher into one. A log shows which calls a rank has made, not which of them
+// have ended. It is part of the command ringo, and nothing here is promised to other modules.
 package ncclog
 
 import (
@@ -16,14 +15,14 @@ import (
 	"github.com/ringo-go/ringo/internal/given"
 )
 
-// Is reports whether the beginning of a file is that of a log of NCCL.
+// Is reports whether a file that begins with head is a log of NCCL.
 func Is(head []byte) bool {
 	return bytes.IndexByte(head, 0) < 0 &&
 		(bytes.Contains(head, []byte(" NCCL INFO ")) || bytes.Contains(head, []byte(" NCCL WARN ")))
 }
 
-// Read makes a job of logs. What is no log is left out, and said in skipped; it is an error if nothing is left. With
-// ErrMute the job has the ranks and their processes, and none of their calls.
+// Read makes a job of logs. Files that are no logs are left out and named in skipped; it is an error if no file is
+// left. With ErrMute the job has the ranks and their processes, but no calls.
 func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 	l := newLog()
 	read := 0
@@ -59,8 +58,8 @@ var (
 
 const (
 	maxLine   = 16 << 10
-	maxComms  = 1 << 20 // of all processes
-	maxCalls  = 1 << 12 // of a communicator of a process: the newest
+	maxComms  = 1 << 20 // of all processes together
+	maxCalls  = 1 << 12 // newest calls of a communicator of a process
 	maxFaults = 8
 )
 
@@ -75,37 +74,37 @@ func (p process) String() string {
 	return fmt.Sprintf("process %d on node %s, GPU %d", p.pid, given.Printable(p.host), p.gpu)
 }
 
-// A handle is a communicator as a process knows it.
+// A handle identifies a communicator within its process: at is its address.
 type handle struct {
 	host, at string
 	pid      int
 }
 
-// A comm is a rank's communicator.
+// A comm is one rank's end of a communicator.
 type comm struct {
 	process
 	file      string
-	id        string // that of all its ranks, "" if a version does not say it
+	id        string // the same for all its ranks, and for no other communicator
 	rank      int
 	size      int
 	parent    *comm // of a split
 	made      bool
 	ended     bool
 	calls     []hang.Call // Peer is the rank in the communicator
-	number    int64       // of collectives
+	number    int64       // of the newest collective, from 1 on
 	last      int64       // opCount of the newest call
 	torn      bool        // calls may be missing
-	message   bool        // the newest call is one
-	ambiguous bool
+	message   bool        // the newest call is a message
+	ambiguous bool        // its parent is not known, so neither is its id
 }
 
-// A log is what the lines of all files say.
+// A log is the content of all files.
 type log struct {
 	comms  []*comm
 	at     map[handle]*comm
-	sizes  map[process]map[int]int // communicators that have no id, by size
-	splits map[*comm]int
-	torn   map[process]bool // without their GPUs
+	sizes  map[process]map[int]int // how many communicators without an id in the log a process has, by size
+	splits map[*comm]int           // how often a communicator was split
+	torn   map[process]bool        // processes, gpu being -1, whose calls may be missing
 	notes  []string
 	faults []string
 	line   int64
@@ -140,7 +139,7 @@ func (l *log) add(file string, b []byte) error {
 		line = line[strings.LastIndexByte(line, '\r')+1:]
 		m := words(line)
 		if m == nil {
-			if strings.Contains(line, "opCount ") || strings.Contains(line, " stream 0x") { // whose it is cannot be said
+			if strings.Contains(line, "opCount ") || strings.Contains(line, " stream 0x") { // a call of an unknown process
 				whole = false
 			}
 			continue
@@ -149,7 +148,7 @@ func (l *log) add(file string, b []byte) error {
 		p := process{host: m[1], pid: number(m[2]), gpu: number(m[4])}
 		here[process{host: p.host, pid: p.pid, gpu: -1}] = true
 		switch {
-		case strings.Count(line, " NCCL ") > 1: // two processes have written into each other's lines
+		case strings.Count(line, " NCCL ") > 1: // lines of two processes are mixed
 			whole = false
 		case m[5] == "WARN":
 			l.note("%s: %s", p, cut(m[6]))
@@ -171,7 +170,7 @@ func (l *log) add(file string, b []byte) error {
 	return nil
 }
 
-// plain is a line without colours.
+// plain is a line without escape sequences for colors.
 func plain(line string) string {
 	if strings.IndexByte(line, 0x1b) < 0 {
 		return line
@@ -179,7 +178,7 @@ func plain(line string) string {
 	return color.ReplaceAllString(line, "")
 }
 
-// words are the parts of a line of NCCL's, nil for another's.
+// words are the parts of a line of NCCL, nil for any other line.
 func words(line string) []string {
 	const before = 1 << 10 // bytes of a launcher's prefix, and of NCCL's own
 	i := strings.Index(line, "NCCL INFO ")
@@ -213,7 +212,7 @@ func (l *log) note(format string, args ...any) {
 	}
 }
 
-// number is 0 for what is too long for one.
+// number is the number that s is, 0 if it is none.
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -222,7 +221,7 @@ func number(s string) int {
 	return n
 }
 
-// info reads what NCCL has to say of a communicator.
+// info reads a line about a communicator: that it was made or has ended, or a call.
 func (l *log) info(file string, p process, text string) {
 	if m := made.FindStringSubmatch(text); m != nil {
 		l.state(file, p, text, m)
@@ -240,7 +239,7 @@ func (l *log) info(file string, p process, text string) {
 	}
 }
 
-// state reads that a communicator is made, or ends.
+// state reads that a communicator is made or ends.
 func (l *log) state(file string, p process, text string, m []string) {
 	rank, size := number(m[2]), number(m[3])
 	p.gpu = number(m[4])
@@ -271,7 +270,8 @@ func (l *log) state(file string, p process, text string, m []string) {
 	}
 }
 
-// name gives a communicator what is the same on all its ranks and on no other's.
+// name gives a communicator its id. Old versions of NCCL log none: then the id is made of the order of splits, or of
+// the size and how many of that size the process has made.
 func (l *log) name(c *comm, text string) {
 	if m := ident.FindStringSubmatch(text); m != nil {
 		c.id = m[1]
@@ -298,12 +298,12 @@ func (l *log) name(c *comm, text string) {
 	c.id = fmt.Sprintf("%d of %d ranks", l.sizes[c.process][c.size], c.size)
 }
 
-// types are NCCL's by number.
+// types are the names of NCCL's types, by number.
 var types = [...]string{"int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
 	"bfloat16", "float8e4m3", "float8e5m2"}
 
-// call reads a call. NCCL counts what it launches, of which messages between other ranks are none: collectives are
-// counted here.
+// call reads a call. NCCL's opCount does not number collectives alike on all ranks, as messages count too but not on
+// ranks without a part in them; so c.number counts collectives.
 func (c *comm) call(m []string, line int64) {
 	op, err := strconv.ParseInt(m[2], 16, 64)
 	if err != nil || op < c.last || op > c.last+1 {
@@ -321,7 +321,7 @@ func (c *comm) call(m []string, line int64) {
 	}
 	call.In, call.Sizes.In = hang.Shape([]string{kind}, [][]int64{{count}})
 	call.Out, call.Sizes.Out = call.In, call.Sizes.In
-	if c.message = m[1] == "Send" || m[1] == "Recv"; c.message { // which of them have ended nothing shows
+	if c.message = m[1] == "Send" || m[1] == "Recv"; c.message { // nothing shows which messages have ended
 		return
 	}
 	c.number++

@@ -13,11 +13,11 @@ import (
 	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
-// prefixes are what launchers write before a line of a rank.
+// prefixes are the prefixes that launchers write before a line of a rank.
 var prefixes = []string{"", "[rank%d]:", "[default%d]:", "%d: ", "[1,%d]<stdout>:", "\x1b[36m(worker rank=%d)\x1b[0m ",
 	"2026-01-02T03:04:05.678901234Z stdout F [%d] "}
 
-// lines are those of a rank that has made so many calls of a communicator.
+// lines are the log of a rank that has made calls calls of a communicator.
 func lines(r *rand.Rand, prefix string, rank, ranks, calls int, kind func(n int) string) (out []string) {
 	if strings.Contains(prefix, "%d") {
 		prefix = fmt.Sprintf(prefix, rank)
@@ -43,7 +43,7 @@ func lines(r *rand.Rand, prefix string, rank, ranks, calls int, kind func(n int)
 
 func same(n int) string { return []string{"AllReduce", "AllGather", "Broadcast"}[n%3] }
 
-// write puts lines of ranks into one file, the ranks' lines mixed, or into one of each.
+// write puts the lines of ranks into one file, mixed, or into a file for each rank.
 func write(t *testing.T, r *rand.Rand, one bool, ranks [][]string) (files []string) {
 	dir := t.TempDir()
 	put := func(name string, all []string) {
@@ -70,7 +70,7 @@ func write(t *testing.T, r *rand.Rand, one bool, ranks [][]string) (files []stri
 	return files
 }
 
-// Generated hangs with the noise of launchers: the reader and the judge name the right rank.
+// TestScenarios generates hangs with the prefixes of launchers: the reader and the judge name the right rank.
 func TestScenarios(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -120,7 +120,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// A rank that has not come to the end of making a communicator, and one that waits in a message.
+// A rank without a line is silent while the others make the communicator; a log of messages accuses nobody.
 func TestInitAndMessages(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var ranks [][]string

@@ -1,7 +1,7 @@
-// Package printed reads what processes of a job, their launchers and the kernel have printed: how processes have ended,
-// exceptions of Python, and what PyTorch's watchdog and Gloo say of calls that waited too long. A text says seldom how
-// many ranks there are: groups made of it are open. It is part of the command ringo, and nothing here is promised to
-// other modules.
+// Package printed reads the output of a job's processes, of their launchers and of the kernel: how processes have
+// ended, exceptions of Python, and messages of PyTorch's watchdog and of Gloo about calls that waited too long. A text
+// seldom tells how many ranks there are, so groups made of it are open. It is part of the command ringo, and nothing
+// here is promised to other modules.
 package printed
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/ringo-go/ringo/internal/given"
 )
 
-// marks are in lines that this package reads. One of them is in each file that it takes.
+// marks are parts of the lines that this package reads. A file without any of them is not for this package.
 var marks = []string{
 	"Traceback (most recent call last)", "Watchdog caught collective", "last enqueued work: ", "received by PID ",
 	"exitcode", "ut of memory: Killed process", "ut Of Memory",
@@ -40,30 +40,30 @@ const (
 	maxCalls = 1 << 18
 )
 
-// Said is what texts say.
+// Said is the content of texts.
 type Said struct {
 	Hints  []hang.Hint
 	Notes  []string
 	calls  map[string]map[int]*status // by group and global rank
-	absent map[int]bool               // at Gloo's monitored barrier
+	absent map[int]bool               // ranks that did not come to Gloo's monitored barrier
 	second map[int]bool               // processes that a launcher ended itself
 	traces map[int]*trace             // by rank
 	torn   bool                       // srun has ended the rest
-	ranked int                        // of torchrun's list of failures, -1 if none
-	n      int
+	ranked int                        // the rank of the entry in torchrun's list of failures, -1 if none
+	n      int                        // number of statuses in calls
 }
 
-// A status is how far a rank says that it has come in a group.
+// A status is how far a rank has come in a group, by its watchdog. Numbers are -1 if not known.
 type status struct {
 	file                string
 	enqueued, completed int64
-	call                *hang.Call // that has waited too long
+	call                *hang.Call // the call that has waited too long, nil if none has
 }
 
 // A trace is an exception under way.
 type trace struct{ at string }
 
-// Read reads files. Those that cannot be read are left out, and said in skipped.
+// Read reads files. Files that cannot be read are left out and named in skipped.
 func Read(files ...string) (s *Said, skipped []error) {
 	s = newSaid()
 	for _, file := range files {
@@ -83,7 +83,7 @@ func newSaid() *Said {
 		traces: map[int]*trace{}, ranked: -1}
 }
 
-// finish leaves out what a launcher has done itself, and puts what says most first.
+// finish leaves out the deaths that a launcher has caused itself, and puts first the hints that tell most, on memory.
 func (s *Said) finish() {
 	s.Hints = slices.DeleteFunc(s.Hints, func(h hang.Hint) bool { return h.Death != "" && s.second[h.Pid] })
 	slices.SortStableFunc(s.Hints, func(a, b hang.Hint) int {
@@ -113,10 +113,10 @@ var (
 	barrier  = regexp.MustCompile(`Ranks? ([0-9, ]+) failed to pass monitoredBarrier in (\d+) ms`)
 )
 
-// signals are what a launcher's negative exit code means.
+// signals are the names of signals by number, which launchers print as negative exit codes.
 var signals = map[string]string{"4": "SIGILL", "7": "SIGBUS", "8": "SIGFPE", "9": "SIGKILL", "11": "SIGSEGV"}
 
-// echoes are in exceptions that only say that another rank has gone or has not come.
+// echoes are parts of exceptions that only tell that another rank has gone or has not come.
 var echoes = []string{
 	"DistBackendError", "DistNetworkError", "DistStoreError", "Watchdog", "gloo", "NCCL", "onnection closed",
 	"onnection reset", "roken pipe", "imed out", "imeout", "KeyboardInterrupt", "SystemExit",
@@ -176,7 +176,7 @@ func (s *Said) note(text string) {
 	}
 }
 
-// number is 0 for what is too long for one.
+// number is the number that s is, 0 if it is none.
 func number(s string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil {
@@ -227,7 +227,7 @@ func (s *Said) hint(h hang.Hint) {
 	}
 }
 
-// launcher reads what torchrun, srun and the kernel say of processes' ends.
+// launcher reads a line of torchrun, srun or the kernel about the end of a process.
 func (s *Said) launcher(line string) {
 	switch {
 	case strings.Contains(line, "Killed process"):
@@ -251,7 +251,7 @@ func (s *Said) launcher(line string) {
 			s.ranked = number(m[1])
 		}
 	case strings.Contains(line, "srun: error"):
-		if m := task.FindStringSubmatch(line); m != nil && !s.torn { // the first: the others may be its doing
+		if m := task.FindStringSubmatch(line); m != nil && !s.torn { // only the first: srun may have ended the others
 			how := map[string]string{"Out Of Memory": "was killed because memory was short, as srun says",
 				"Killed": "was killed by SIGKILL, as srun says"}[m[2]]
 			if how == "" {
@@ -265,7 +265,7 @@ func (s *Said) launcher(line string) {
 	}
 }
 
-// of is a rank's status in a group.
+// of is a rank's status in a group, made if it is not there; nil beyond limits.
 func (s *Said) of(file, group string, rank int) *status {
 	if rank < 0 || rank >= hang.MaxRanks || s.n == maxCalls {
 		return nil
@@ -280,7 +280,7 @@ func (s *Said) of(file, group string, rank int) *status {
 	return s.calls[group][rank]
 }
 
-// global is a rank of the program: the one before the line, or, of the default group, the one in it.
+// global is a rank of the program: rank, from the prefix of the line, or in the default group own, from the line.
 func global(rank int, group, own string) int {
 	if rank < 0 && (group == "0" || group == "") {
 		return number(own)
@@ -288,7 +288,7 @@ func global(rank int, group, own string) int {
 	return rank
 }
 
-// waited reads that a call has waited too long. Older versions do not say the group.
+// waited reads that a call has waited too long. Older versions of PyTorch do not name the group.
 func (s *Said) waited(file string, rank int, m []string) {
 	group := m[1]
 	if group == "" {
@@ -309,8 +309,8 @@ func (s *Said) waited(file string, rank int, m []string) {
 	st.call = c
 }
 
-// progress reads how far a rank has come in a group. What it said before of a call whose group was not known belongs to
-// this one.
+// progress reads how far a rank has come in a group. An earlier call of the rank whose group was not known belongs to
+// this group.
 func (s *Said) progress(file string, rank int, m []string) {
 	group := m[1]
 	r := global(rank, group, m[4])
@@ -339,11 +339,11 @@ func (s *Said) barrier(line string) {
 	}
 }
 
-// ErrMute is the error of texts that say nothing of calls.
+// ErrMute is the error of texts that tell nothing of calls.
 var ErrMute = errors.New("the texts do not say which ranks wait in what: give the dumps of PyTorch's flight " +
 	"recorder, TORCH_NCCL_TRACE_BUFFER_SIZE=2000")
 
-// Job makes a job of what the watchdogs say, or else of ranks that have ended. It is an error if neither says anything.
+// Job makes a job of the calls in the watchdogs' lines, or else of ranks that have ended; ErrMute if there is neither.
 func (s *Said) Job() (*hang.Job, error) {
 	j := &hang.Job{Notes: s.Notes, Open: true}
 	for name, ranks := range s.calls {

@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
-// said reads texts, each as a file.
+// said reads texts, each in a file of its own.
 func said(t testing.TB, texts ...string) *Said {
 	var files []string
 	for i, text := range texts {
@@ -40,7 +40,7 @@ Root Cause (first observed failure):
   traceback : Signal 9 (SIGKILL) received by PID 4711
 `
 
-// How processes have ended, as those say who have seen it.
+// How processes have ended, by the words of launchers and the kernel.
 func TestEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -71,7 +71,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// Exceptions of ranks; those that only echo another rank's end count for nothing.
+// Exceptions of ranks. An exception that only echoes another rank's end does not count.
 func TestRaised(t *testing.T) {
 	trace := func(rank, last string) string {
 		return strings.ReplaceAll("R Traceback (most recent call last):\nR   File \"/home/u/train.py\", line 90, in "+
@@ -99,7 +99,7 @@ const waits = `[rank%R]:[E709 17:05:38.162814866 ProcessGroupNCCL.cpp:632] [Rank
 [rank%R]:[E709 17:05:38.162814866 ProcessGroupNCCL.cpp:2271] [PG ID 0 PG GUID 0(default_pg) Rank %R]  failure detected by watchdog at work sequence id: 12 PG status: last enqueued work: 13, last completed work: 11
 `
 
-// What the watchdogs of PyTorch say: one rank has enqueued less. Of ranks that say nothing nothing is known.
+// PyTorch's watchdogs tell that one rank has enqueued less. Nothing is known of ranks without a watchdog's line.
 func TestWatchdog(t *testing.T) {
 	of := func(rank string) string { return strings.ReplaceAll(waits, "%R", rank) }
 	behind := "[rank2]:[E709 17:05:39.1 ProcessGroupNCCL.cpp:1700] [PG ID 0 PG GUID 0(default_pg) Rank 2] Received a " +
@@ -119,7 +119,7 @@ func TestWatchdog(t *testing.T) {
 	require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
 	require.Empty(t, a.Culprits)
 
-	// An older version says the group in another line, or not at all.
+	// An older version names the group in another line, or not at all.
 	j, err = said(t, "[E ProcessGroupNCCL.cpp:474] [Rank 1] Watchdog caught collective operation timeout: "+
 		"WorkNCCL(SeqNum=5, OpType=BROADCAST, Timeout(ms)=1800000) ran for 1800100 milliseconds\n").Job()
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestWatchdog(t *testing.T) {
 	require.ErrorIs(t, err, ErrMute)
 }
 
-// Gloo's barrier names those that did not come.
+// Gloo's barrier names the ranks that did not come.
 func TestMonitoredBarrier(t *testing.T) {
 	j, err := said(t, "RuntimeError: Ranks 1, 3 failed to pass monitoredBarrier in 2000 ms\n").Job()
 	require.NoError(t, err)
@@ -172,7 +172,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// The watchdog says again what it has caught when it ends the process, which is of the same group: PyTorch 2.11.
+// PyTorch 2.11's watchdog repeats a call without its group when it ends the process. That is the call of the group
+// before.
 func TestCaughtAgain(t *testing.T) {
 	const caught = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, " +
 		"NumelIn=16, NumelOut=16, Timeout(ms)=12000) ran for 12028 milliseconds before timing out.\n"
@@ -189,7 +190,7 @@ func TestCaughtAgain(t *testing.T) {
 	require.Len(t, j.Ranks[0].Calls, 1)
 }
 
-// A send or recv that makes a communicator is in no dump: the warning before it is all that tells of it.
+// A send or recv that makes a communicator is in no dump. Only the warning before the call tells of it.
 func TestUnbatched(t *testing.T) {
 	s := said(t, "[rank0]:[W1126 05:39:30.1 ProcessGroupNCCL.cpp:4094] Warning: An unbatched P2P op (send/recv) was "+
 		"called on this ProcessGroup with size 2.\n")

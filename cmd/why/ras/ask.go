@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// Port is where RAS listens, on each node of a job.
+// Port is the TCP port at which RAS listens on each node of a job.
 const Port = "28028"
 
 // maxAnswer bounds an answer of RAS, in bytes.
 const maxAnswer = 1 << 28
 
-// Ask asks RAS at an address, HOST or HOST:PORT, for JSON, or for text where it has none.
+// Ask asks RAS at an address, HOST or HOST:PORT, for JSON, or for text if the NCCL there is too old for JSON. It takes
+// up to 30 s.
 func Ask(ctx context.Context, address string) (*Report, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		address = net.JoinHostPort(strings.Trim(address, "[]"), Port)

@@ -11,16 +11,16 @@ import (
 	"github.com/ringo-go/ringo/internal/given"
 )
 
-// inProgress is NCCL's result of what has not ended.
+// inProgress is NCCL's result of an operation that has not ended.
 const inProgress = 7
 
-// results are NCCL's results by number. Those of a remote process blame nobody.
+// results are NCCL's results by number. A remote process's error blames nobody.
 var results = [...]string{1: "an unhandled CUDA error", 2: "a system error", 3: "an internal error",
 	4: "an invalid argument", 5: "an invalid usage", 6: "a remote process's error"}
 
 const remote = 6
 
-// errorOf is the number of a result in RAS's words.
+// errorOf is the number of a result in RAS's words, 0 if there is none.
 func errorOf(text string) int {
 	for i, words := range [...]string{1: "Unhandled CUDA", 2: "System", 3: "Internal", 4: "Invalid argument",
 		5: "Invalid usage", 6: "Remote"} {
@@ -36,7 +36,7 @@ type builder struct {
 	*hang.Job
 	source string
 	report *Report
-	global map[any]int // the rank of a job, by Peer, or by member
+	global map[any]int // the rank in the job by Peer, or by member if the process is not known
 }
 
 // A member is a rank of a communicator whose process is not known.
@@ -45,8 +45,8 @@ type member struct {
 	rank int
 }
 
-// Job makes a job of a report. The largest communicator has the numbers of its ranks if it has all processes; else
-// processes are numbered by their hosts, and a note says so.
+// Job makes a job of a report. Ranks have their numbers in the largest communicator if that has all processes. Else
+// processes are numbered by node, process and GPU, and a note says so. source is the Source of ranks.
 func (r *Report) Job(source string) *hang.Job {
 	b := &builder{Job: new(hang.Job), source: source, report: r, global: map[any]int{}}
 	b.number()
@@ -127,7 +127,7 @@ func covers(global map[any]int, all map[any]bool) bool {
 	return true
 }
 
-// compare orders processes by node, number and GPU; members come behind them.
+// compare orders processes by node, number and GPU, and members after all processes.
 func compare(x, y any) int {
 	p, xp := x.(Peer)
 	q, yp := y.(Peer)
@@ -143,7 +143,7 @@ func compare(x, y any) int {
 	return cmp.Or(cmp.Compare(m.hash, n.hash), cmp.Compare(m.rank, n.rank))
 }
 
-// comm adds a communicator. Members whose counts are not said are left out of it.
+// comm adds a communicator, without the members whose counts are not known.
 func (b *builder) comm(c *Comm) {
 	var known []*Rank
 	var global []int
@@ -164,7 +164,7 @@ func (b *builder) comm(c *Comm) {
 		case m.Status.Silent || m.Status.Dead:
 			members = append(members, g)
 			b.lost(g, m.Peer)
-		case initial: // it answers, and has not come to make this communicator
+		case initial: // the rank answers, but has not begun to make this communicator
 			members = append(members, g)
 			b.present(g, c, m)
 		default:
@@ -187,7 +187,7 @@ func (b *builder) comm(c *Comm) {
 	b.calls(group, known, global)
 }
 
-// present is a rank that has answered.
+// present notes that a rank has answered.
 func (b *builder) present(g int, c *Comm, m *Rank) {
 	r := b.Rank(g)
 	r.Source = b.source
@@ -208,7 +208,7 @@ func (b *builder) present(g int, c *Comm, m *Rank) {
 	}
 }
 
-// lost is a rank that does not answer.
+// lost notes that a rank does not answer.
 func (b *builder) lost(g int, p Peer) {
 	r := b.Rank(g)
 	r.Source, r.Calls, r.Mute = "", nil, true
@@ -220,7 +220,8 @@ func (b *builder) lost(g int, p Peer) {
 // lonely are kinds of calls that not all ranks of a communicator make alike.
 var lonely = []string{"Send", "Recv", "SendRecv", "PutSignal", "Signal", "WaitSignal"}
 
-// calls makes of counts the calls that tell ranks apart: what the ranks have made that are further than the others.
+// calls turns counts into one call for each rank: the last call that all have made, or the next for ranks that are
+// further.
 func (b *builder) calls(group int, known []*Rank, global []int) {
 	if len(known) == 0 {
 		return
@@ -259,8 +260,8 @@ func (b *builder) calls(group int, known []*Rank, global []int) {
 	}
 }
 
-// kinds is what each rank has called after what all have, "" for those that have called no more. Where all can have
-// made the same calls, of which some have made more, it is the same for all.
+// kinds is by rank the kinds of calls made beyond the calls of all, "" for a rank that has made no more. Ranks that may
+// have made the same calls, some of them more, have the same kinds.
 func kinds(known []*Rank, least map[string]int64) []string {
 	more := func(m *Rank) string {
 		var words []string
@@ -296,8 +297,8 @@ func kinds(known []*Rank, least map[string]int64) []string {
 	return next
 }
 
-// Judge says why the job of some answers, the oldest first, stands still: the job of the last of them, to which others
-// may have added. Nobody is late in one whose ranks have called more from the last but one to the last.
+// Judge says why a job stands still. all are RAS's answers, the oldest first, and j is the job of the last one, to
+// which other files may have added. Nobody is late if ranks have called more between the last two answers.
 func Judge(j *hang.Job, all []Report) hang.Answer {
 	last := &all[len(all)-1]
 	a := hang.Judge(j)
@@ -321,7 +322,7 @@ func Judge(j *hang.Job, all []Report) hang.Answer {
 	return a
 }
 
-// Moved reports whether ranks have called more in a later report of a job than in an earlier one.
+// Moved reports whether ranks have called more in the later report of a job than in the earlier one.
 func Moved(earlier, later *Report) bool {
 	type place struct {
 		hash string

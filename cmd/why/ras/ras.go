@@ -1,7 +1,7 @@
-// Package ras reads what NCCL's RAS says of a job: the text and the JSON of ncclras, from files or from port 28028 of a
-// living job. RAS counts the collectives that each rank of a communicator has called; it does not say which of them
-// have ended. The protocol and the formats are in NCCL's src/ras. It is part of the command ringo, and nothing here is
-// promised to other modules.
+// Package ras reads answers of NCCL's RAS about a job: the text and the JSON of ncclras, from files or from port 28028
+// of a living job. RAS counts the collectives that each rank of a communicator has called; it does not tell which of
+// them have ended. NCCL's src/ras has the protocol and the formats. It is part of the command ringo, and nothing here
+// is promised to other modules.
 package ras
 
 import (
@@ -20,8 +20,8 @@ type Report struct {
 	Version string `json:"nccl_version"`
 	Time    string `json:"timestamp"`
 	Comms   []Comm `json:"communicators"`
-	GPUs    int    `json:"-"` // of the job, 0 where not said
-	Lost    []Peer `json:"-"` // processes that do not answer, where no rank is said
+	GPUs    int    `json:"-"` // number of the job's GPUs, 0 if not known
+	Lost    []Peer `json:"-"` // processes that do not answer and whose ranks are not named
 }
 
 // A Comm is a communicator.
@@ -44,7 +44,7 @@ type Rank struct {
 	Rank int `json:"rank"`
 	Peer
 	Status Status           `json:"status"`
-	Counts map[string]int64 `json:"collective_counts"` // of calls by kind; nil where not said
+	Counts map[string]int64 `json:"collective_counts"` // number of calls by kind; nil if not known
 }
 
 // A Status is the state of a communicator at one rank.
@@ -60,7 +60,7 @@ type Status struct {
 
 var errNone = errors.New("not an answer of NCCL's RAS")
 
-// Is reports whether the beginning of a file is that of an answer of RAS.
+// Is reports whether a file that begins with head is an answer of RAS.
 func Is(head []byte) bool {
 	head = bytes.TrimLeft(head, " \t\r\n")
 	if bytes.HasPrefix(head, []byte("{")) {
@@ -70,7 +70,7 @@ func Is(head []byte) bool {
 		bytes.Contains(head, []byte("Communicators... ("))
 }
 
-// Parse reads the answers that a file has, the oldest first.
+// Parse reads the answers in a file's content, the oldest first.
 func Parse(b []byte) ([]Report, error) {
 	if !bytes.HasPrefix(bytes.TrimLeft(b, " \t\r\n"), []byte("{")) {
 		return parseText(string(b))
@@ -96,7 +96,7 @@ func Parse(b []byte) ([]Report, error) {
 	}
 }
 
-// Read reads the answers that a file has, the oldest first.
+// Read reads the answers in a file, the oldest first.
 func Read(name string) ([]Report, error) {
 	b, err := given.Read(name)
 	if err != nil {
@@ -112,7 +112,7 @@ func Read(name string) ([]Report, error) {
 // maxMembers bounds the ranks of all communicators of an answer, and the counts that a text spells for them.
 const maxMembers = 1 << 20
 
-// check refuses numbers that cannot be.
+// check refuses impossible numbers of ranks.
 func (r *Report) check() error {
 	members := 0
 	for i := range r.Comms {

@@ -53,7 +53,7 @@ func TestJSON(t *testing.T) {
 	require.Equal(t, hang.Different, a.Reason, a.Sentence)
 	require.Equal(t, []int{1}, a.Culprits)
 
-	// All are equal: whether the last call has ended is not said.
+	// All ranks have called as much: RAS does not tell whether the last call has ended.
 	same := counted("0xab", all, [2]int64{10, 1}, [2]int64{10, 1}, [2]int64{10, 1}, [2]int64{10, 1})
 	a = judge(t, written(t, same))
 	require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
@@ -71,7 +71,7 @@ func TestJSON(t *testing.T) {
 	require.Contains(t, a.Sentence, "has failed with an unhandled CUDA error")
 }
 
-// A rank that has not come to make a communicator.
+// A rank that has not come to make a communicator is to blame.
 func TestInit(t *testing.T) {
 	c := counted("0xab", []int{0, 1, 2}, [2]int64{}, [2]int64{}, [2]int64{})
 	c.Ranks[0].Status.Init, c.Ranks[1].Status.Init = inProgress, inProgress
@@ -81,8 +81,8 @@ func TestInit(t *testing.T) {
 	require.Contains(t, a.Sentence, "never called CommInit #0 of communicator 0xab")
 }
 
-// Rank 3 of the world is behind in its row, and so are those of its column behind those of the world: the way is
-// followed.
+// Rank 3 is behind in its row and its column, and ranks 1 to 3 are behind in the world: the judge follows the waits to
+// rank 3.
 func TestGroups(t *testing.T) {
 	world := counted("0xa", []int{0, 1, 2, 3}, [2]int64{6, 0}, [2]int64{5, 0}, [2]int64{5, 0}, [2]int64{5, 0})
 	row := counted("0xb", []int{2, 3}, [2]int64{8, 0}, [2]int64{7, 0})
@@ -179,7 +179,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// serve answers one client as RAS does, with text alone if it is old.
+// serve answers one client as RAS does; an old RAS answers with text only.
 func serve(t *testing.T, old bool, answer []byte) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -222,7 +222,7 @@ func TestAsk(t *testing.T) {
 	require.ErrorContains(t, err, "NCCL_RAS_ENABLE")
 }
 
-// Nobody is late in a job that moves; one answer alone does not show whether it does.
+// Nobody is late in a job that moves. One answer alone does not show whether the job moves.
 func TestMoved(t *testing.T) {
 	one := Report{Comms: []Comm{counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0})}}
 	two := Report{Comms: []Comm{counted("0xa", []int{0, 1}, [2]int64{3, 0}, [2]int64{2, 0})}}
@@ -265,7 +265,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Text of a few lines that would make more ranks than there can be, or more kinds of calls, ends in a sentence.
+// A few lines of text that claim too many ranks, or too many kinds of calls, are an error.
 func TestBombs(t *testing.T) {
 	head := "Job summary\n===\nCommunicators... (0.01s)\n" +
 		fmt.Sprintf("    0         1         2         4    %d         8   RUNNING  OK\n", hang.MaxRanks)

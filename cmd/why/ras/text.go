@@ -22,19 +22,19 @@ var (
 	nvmlText  = regexp.MustCompile(`\(NVML (\d+)\)`)
 )
 
-// A textual reads the text of ncclras. It names ranks only where they differ from most.
+// A textual reads the text of ncclras, which names ranks only where they differ from most.
 type textual struct {
 	all    []Report
 	groups []int   // sizes of the communicators of a group
-	comm   *comm   // that the lines are about, nil in none
+	comm   *comm   // the communicator of the lines, nil outside of any
 	comms  []*comm // of the report
 	byHash map[string]*comm
-	about  string // of the ranks that follow: "counts", "status", "missing", "error"
+	about  string // what the next lines tell of ranks: "counts", "status", "missing", "error"
 	kind   string // of the counts
-	value  string // that the ranks have which follow
-	open   *class // that has not named its ranks
-	counts int    // that the ranks of all communicators have, by kind
-	totals bool   // the next line of numbers ends with the job's GPUs
+	value  string // of the ranks in the next lines
+	open   *class // the class whose ranks are not named yet, nil if none
+	counts int    // number of counts, of all ranks and kinds
+	totals bool   // the next line of numbers ends with the number of the job's GPUs
 }
 
 // A comm is a communicator under way.
@@ -45,7 +45,7 @@ type comm struct {
 	classes map[string][]*class // by kind
 }
 
-// A class is ranks of one count.
+// A class is the ranks that have the same count.
 type class struct {
 	value int64
 	ranks int
@@ -110,7 +110,7 @@ func (t *textual) line(raw string) {
 	}
 }
 
-// begin is the headline of a communicator, of which there may be one for each kind of error.
+// begin reads the headline of a communicator, which may have several: one for each kind of error.
 func (t *textual) begin(m []string) {
 	group, hash := number(m[1]), "0x"+m[2]
 	t.about, t.open = "", nil
@@ -220,13 +220,13 @@ func (t *textual) rank(list map[int]*Rank, rank int) *Rank {
 	return list[rank]
 }
 
-// nobody stands for a process that is not known.
+// nobody is the Peer of a rank whose process is not known.
 var nobody = Peer{Pid: -1, GPU: -1}
 
-// end puts the communicators into the report, with the counts of all ranks that can be told.
+// end puts the communicators into the report, with the counts of the ranks for which the text tells all of them.
 func (t *textual) end() {
 	for _, c := range t.comms {
-		told := map[int]int{} // by rank: of how many kinds
+		told := map[int]int{} // by rank: how many kinds have a known count
 		for _, kind := range slices.Sorted(maps.Keys(c.classes)) {
 			rest := (*class)(nil)
 			named := map[int]*class{}
@@ -254,7 +254,7 @@ func (t *textual) end() {
 		}
 		for r := range c.Size {
 			if len(c.missing) > 0 && c.missing[r] == nil && c.ranks[r] == nil {
-				// it names those that do not answer: this one does
+				// the text names the ranks that do not answer, so this rank does
 				c.ranks[r] = &Rank{Rank: r, Peer: nobody}
 			}
 		}
@@ -275,7 +275,7 @@ func (t *textual) end() {
 	clear(t.byHash)
 }
 
-// of returns a rank of a communicator, also one that no line has named.
+// of returns a rank of a communicator, with Counts, even if no line has named it.
 func (t *textual) of(c *comm, r int) *Rank {
 	if c.ranks[r] == nil {
 		c.ranks[r] = &Rank{Rank: r, Peer: nobody}
@@ -286,7 +286,7 @@ func (t *textual) of(c *comm, r int) *Rank {
 	return c.ranks[r]
 }
 
-// name is the kind of counts that are of all kinds before NCCL 2.26.
+// name is the kind of counts: "collective" before NCCL 2.26, whose counts are of all kinds together.
 func name(kind string) string {
 	if kind == "" {
 		return "collective"
@@ -294,7 +294,7 @@ func name(kind string) string {
 	return kind
 }
 
-// number returns 0 for a text that is no number.
+// number is the number that text is, 0 if it is none or negative.
 func number(text string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {

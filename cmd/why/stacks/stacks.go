@@ -1,6 +1,6 @@
-// Package stacks reads where processes stand: what "py-spy dump", gdb with "thread apply all bt" or "py-bt", and
-// Python's faulthandler print. A stack is of the process whose number it has, or of the rank that its file's name has,
-// "..._rank_3". It is part of the command ringo, and nothing here is promised to other modules.
+// Package stacks reads where processes stand, from the output of "py-spy dump", of gdb with "thread apply all bt" or
+// "py-bt", and of Python's faulthandler. A stack belongs to the process whose number it shows, or to the rank in its
+// file's name, "..._rank_3". It is part of the command ringo, and nothing here is promised to other modules.
 package stacks
 
 import (
@@ -25,7 +25,7 @@ var (
 	inName   = regexp.MustCompile(`rank[_.-]?(\d{1,6})`)
 )
 
-// Is reports whether the beginning of a file is that of stacks.
+// Is reports whether a file that begins with head has stacks.
 func Is(head []byte) bool {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return false
@@ -41,7 +41,7 @@ const (
 	maxHints = 1 << 17
 )
 
-// Read reads files: one hint for each process that they have.
+// Read reads files: one hint for each process in them. Files that cannot be read are named in skipped.
 func Read(files ...string) (hints []hang.Hint, skipped []error) {
 	for _, file := range files {
 		b, err := given.Read(file)
@@ -54,17 +54,17 @@ func Read(files ...string) (hints []hang.Hint, skipped []error) {
 	return hints[:min(len(hints), maxHints)], skipped
 }
 
-// A stack is a thread's.
+// A stack is where one thread stands.
 type stack struct {
 	main  bool
-	where string // the first line of the program's own
-	does  string // what the frames around it do
-	c     string // the first function of C that says something
-	lwp   int
-	any   bool
+	where string // the innermost line of the program's own code
+	does  string // what the library frames within that line do
+	c     string // the innermost telling function of C
+	lwp   int    // number of the thread, 0 if not known
+	any   bool   // a frame was read
 }
 
-// parse gives a hint for each process of a file.
+// parse returns a hint for each process in a file.
 func parse(file string, b []byte) (hints []hang.Hint) {
 	rank := -1
 	if m := inName.FindStringSubmatch(strings.ToLower(filepath.Base(file))); m != nil {
@@ -130,7 +130,7 @@ func (s *stack) frame(line string) {
 		return
 	}
 	s.any = true
-	if s.where != "" { // what is around the program's own line says nothing of where it stands
+	if s.where != "" { // frames outside of that line do not matter
 		return
 	}
 	n, _ := strconv.Atoi(m[3])
@@ -140,13 +140,13 @@ func (s *stack) frame(line string) {
 	}
 }
 
-// telling reports whether a function's name says what a process waits for.
+// telling reports whether a function's name tells what a process waits for.
 func telling(function string) bool {
 	return strings.HasPrefix(function, "nccl") || strings.HasPrefix(function, "cuda") ||
 		len(function) > 2 && strings.HasPrefix(function, "cu") && function[2] >= 'A' && function[2] <= 'Z'
 }
 
-// does is what code of a library is about that is known to take long.
+// does is what a function of a library does, if it is known to take long, else "".
 func does(file, function string) string {
 	switch {
 	case strings.Contains(file, "utils/data/") || strings.HasSuffix(file, "dataloader.py"):
@@ -168,7 +168,7 @@ func does(file, function string) string {
 	return ""
 }
 
-// best is where the main thread stands, or else the first one that says something.
+// best is where the main thread stands, or else the first thread whose stack tells something.
 func best(all []stack, pid int) string {
 	found := -1
 	for i := range all {

@@ -55,7 +55,7 @@ Current thread 0x00007f2 (most recent call first):
   File "/home/u/save.py", line 12 in write
 `
 
-// Where processes stand: the main thread's first line that is the program's own.
+// A process stands at the main thread's innermost line of the program's own code.
 func TestParse(t *testing.T) {
 	for text, want := range map[string][]hang.Hint{
 		spy: {{Rank: -1, Pid: 4711, Stack: "train.py:31 in batches, in the data loader"},
@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A stack is of the rank whose process it is, and says where that stands which the others wait for.
+// A stack goes to the rank of its process, and the answer says where the rank stands that the others wait for.
 func TestHeard(t *testing.T) {
 	j := &hang.Job{Groups: []hang.Group{{Name: "0", Desc: "default_pg", Ranks: []int{0, 1}}}}
 	for r := range 2 {
@@ -95,7 +95,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, h := range parse("rank_1", b) {
 			require.NotContains(t, h.Stack, "\n")
-			require.Less(t, len(h.Stack), 4*maxLine*strings.Count(`\u0000`, "")) // what is not printable is spelled
+			require.Less(t, len(h.Stack), 4*maxLine*strings.Count(`\u0000`, "")) // unprintable characters are spelled out
 		}
 	})
 }

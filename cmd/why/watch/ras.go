@@ -7,7 +7,7 @@ import (
 	"github.com/ringo-go/ringo/cmd/why/ras"
 )
 
-// RAS looks at a job by asking RAS at an address. Ranks of this library answer it too.
+// RAS is a Source that asks the RAS at an address, HOST or HOST:PORT. Ranks of this library answer as RAS too.
 func RAS(address string) Source {
 	var before []ras.Report
 	return Source{"RAS at " + address, func(ctx context.Context) (Look, error) {

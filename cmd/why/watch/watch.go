@@ -1,5 +1,5 @@
-// Package watch looks at a living job again and again: it says nothing while all is well, and who holds up whom when
-// ranks stand still. It is part of the command ringo, and nothing here is promised to other modules.
+// Package watch looks at a living job again and again. It is silent while all is well, and says which rank holds up
+// which when ranks stand still. It is part of the command ringo, and nothing here is promised to other modules.
 package watch
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// A Look is what one look at a job has shown.
+// A Look is the result of one look at a job. Its Answer has reason Nothing if no rank waits.
 type Look struct {
 	Answer hang.Answer
 	Moves  bool            // ranks have called more since the look before
 	Behind []int           // ranks that others wait for now, though the job may move
-	Late   []hang.Lateness // how late ranks usually are, by what they have written
+	Late   []hang.Lateness // how late ranks usually are, by their files
 }
 
-// A Source is a way to look at a job.
+// A Source is a way to look at a job. Look is called from one goroutine, and ends when its context does.
 type Source struct {
 	Name string
 	Look func(context.Context) (Look, error)
@@ -32,23 +32,23 @@ type Source struct {
 type Watcher struct {
 	Sources []Source
 	Every   time.Duration // between two looks
-	Stall   time.Duration // how long ranks stand still before it says so
+	Stall   time.Duration // how long ranks stand still before Run says so
 	Out     io.Writer
-	Page    bool   // Out is a terminal: it is drawn anew after each look. Else each piece of news is a line
-	Poke    func() // asks the ranks for dumps, when they begin to stand still; nil if none can be asked
+	Page    bool   // Out is a terminal, drawn anew after each look; else each piece of news is a line
+	Poke    func() // asks the ranks for dumps, once they stand still; nil if they cannot be asked
 
 	states []state
 }
 
-// patience is how many times Stall a job may stand still with nobody to blame before that is said: it may compute, or
-// write a checkpoint.
+// patience is how many times Stall a job with nobody to blame may stand still before Run says so: the job may compute,
+// or write a checkpoint.
 const patience = 10
 
-// A state is what is known by one source.
+// A state is what one source has shown so far.
 type state struct {
 	look   Look
 	looked time.Time
-	key    string // of the answer, the same as long as the same ranks hold up the others
+	key    string // of the answer: the same while the job stands still in the same call
 	since  time.Time
 	told   bool
 	poked  bool
@@ -57,14 +57,14 @@ type state struct {
 	late   hour
 }
 
-// seen is a look, or an error instead, of a source.
+// seen is a look of a source, or its error.
 type seen struct {
 	source int
 	look   Look
 	err    error
 }
 
-// Run looks until the context ends.
+// Run looks through all sources until the context ends.
 func (w *Watcher) Run(ctx context.Context) {
 	w.states = make([]state, len(w.Sources))
 	news := make(chan seen)
@@ -106,7 +106,7 @@ func (w *Watcher) heard(s seen) {
 	st, now := &w.states[s.source], time.Now()
 	if s.err != nil {
 		st.err = s.err
-		if st.failed++; st.failed == 2 { // once may be an accident
+		if st.failed++; st.failed == 2 { // a single error may be an accident
 			w.say(s.source, "%v", s.err)
 		}
 		return
@@ -117,7 +117,7 @@ func (w *Watcher) heard(s seen) {
 	st.failed, st.err = 0, nil
 	st.look, st.looked = s.look, now
 	st.late.add(now, s.look.Behind)
-	key := s.look.Answer.Sentence // it has the number of the call
+	key := s.look.Answer.Sentence // which has the number of the call
 	stands := !s.look.Moves && s.look.Answer.Reason != hang.Nothing
 	if !stands || key != st.key {
 		if st.told && !stands {
@@ -156,7 +156,7 @@ func (w *Watcher) tell(source int, stood time.Duration) {
 	}
 }
 
-// usual says who is late usually, "" if nobody is known to be.
+// usual says which rank is usually late, "" if none is known to be.
 func (st *state) usual() string {
 	if rank, share := st.late.most(); share >= 0.05 {
 		return fmt.Sprintf("rank %d was the last, or among the last, in %.0f%% of the looks of the last hour", rank,
@@ -170,7 +170,7 @@ func (st *state) usual() string {
 	return ""
 }
 
-// say writes a piece of news, unless it is on the page.
+// say writes a piece of news as a line, unless a page shows it.
 func (w *Watcher) say(source int, format string, args ...any) {
 	if w.Page {
 		return
@@ -179,7 +179,7 @@ func (w *Watcher) say(source int, format string, args ...any) {
 		fmt.Sprintf(format, args...))
 }
 
-// draw writes the page.
+// draw writes the page with the state of all sources.
 func (w *Watcher) draw() {
 	fmt.Fprintf(w.Out, "\x1b[H\x1b[2Jringo why -watch, %s; control-C ends it\n", time.Now().Format(time.TimeOnly))
 	for i := range w.states {
@@ -206,13 +206,13 @@ func (w *Watcher) draw() {
 	}
 }
 
-// An hour counts, minute by minute, who was behind.
+// An hour counts, minute by minute, the looks at which a rank was behind.
 type hour struct {
 	minutes [60]minute
 }
 
 type minute struct {
-	at     int64 // since 1970
+	at     int64 // minutes since 1970
 	looks  int
 	behind map[int]int
 }
@@ -232,7 +232,7 @@ func (h *hour) add(now time.Time, ranks []int) {
 	}
 }
 
-// most is the rank that was behind most often in the last hour, and in which share of the looks.
+// most is the rank that was behind most often in the last hour, and its share of the looks; rank -1 if none was.
 func (h *hour) most() (rank int, share float64) {
 	total, looks := map[int]int{}, 0
 	newest := slices.MaxFunc(h.minutes[:], func(a, b minute) int { return int(a.at - b.at) }).at

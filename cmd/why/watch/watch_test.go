@@ -18,7 +18,7 @@ import (
 	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
-// A job is looked at by a clock of its own.
+// A job shows looks by the time since it began.
 type job struct {
 	began time.Time
 	at    func(time.Duration) (Look, error)
@@ -35,7 +35,7 @@ func moves(behind ...int) Look {
 	return Look{Moves: true, Behind: behind, Answer: hang.Answer{Ranks: 8, Sentence: "the job moves"}}
 }
 
-// watched is what a watcher says of a job in some time.
+// watched is the output of a watcher that looks at a job for the time d, and how often it poked the ranks.
 func watched(t *testing.T, page bool, d time.Duration, at func(time.Duration) (Look, error)) (text string, poked int) {
 	synctest.Test(t, func(t *testing.T) {
 		j := job{time.Now(), at}
@@ -50,7 +50,8 @@ func watched(t *testing.T, page bool, d time.Duration, at func(time.Duration) (L
 	return text, poked
 }
 
-// It is silent while all is well, says within 5 s who holds up whom, once, and that the job moves again.
+// A watcher is silent while all is well. It says once, within 5 s, which rank holds up which, and that the job moves
+// again.
 func TestStands(t *testing.T) {
 	text, poked := watched(t, false, 50*time.Minute, func(d time.Duration) (Look, error) {
 		return moves(), nil
@@ -62,7 +63,7 @@ func TestStands(t *testing.T) {
 	text, poked = watched(t, false, time.Hour, func(d time.Duration) (Look, error) {
 		switch {
 		case d < 30*time.Minute:
-			if int(d.Seconds())%2 == 0 { // each look a new call, for which rank 5 is late
+			if int(d.Seconds())%2 == 0 { // at every other look rank 5 is late for a new call
 				return moves(5), nil
 			}
 			return moves(), nil
@@ -82,7 +83,7 @@ func TestStands(t *testing.T) {
 	require.NotZero(t, said)
 }
 
-// With nobody to blame it waits longer: the job may compute. An error is said once.
+// A watcher waits longer if nobody is to blame, as the job may compute. It prints an error once.
 func TestPatience(t *testing.T) {
 	all := hang.Answer{Ranks: 8, Reason: hang.Unknown, Sentence: "I cannot say"}
 	text, _ := watched(t, false, 25*time.Second, func(time.Duration) (Look, error) { return Look{Answer: all}, nil })
@@ -98,7 +99,7 @@ func TestPatience(t *testing.T) {
 	require.Regexp(t, `^\S+ RAS: refused\n\S+ RAS: answers again\n$`, text)
 }
 
-// The page says how it is at each look.
+// The page shows the state at each look.
 func TestPage(t *testing.T) {
 	text, _ := watched(t, true, 20*time.Second, func(d time.Duration) (Look, error) {
 		switch {
@@ -121,7 +122,7 @@ func TestHour(t *testing.T) {
 	require.Equal(t, -1, rank)
 	require.Zero(t, share)
 	now := time.Unix(1_700_000_000, 0)
-	for i := range 120 { // rank 1 is late in the first hour alone
+	for i := range 120 { // rank 1 is late in the first hour only
 		h.add(now.Add(time.Duration(i)*time.Minute), []int{1 + i/60})
 		h.add(now.Add(time.Duration(i)*time.Minute), nil)
 	}
@@ -130,7 +131,7 @@ func TestHour(t *testing.T) {
 	require.Equal(t, 0.5, share)
 }
 
-// RAS is asked at each look: a rank behind in a job that moves is late, and to blame when it stands still.
+// Each look asks RAS. A rank that is behind is late while the job moves, and to blame when the job stands still.
 func TestRAS(t *testing.T) {
 	var counts [2]atomic.Int64
 	l, err := net.Listen("tcp", "127.0.0.1:0")

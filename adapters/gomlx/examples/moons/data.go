@@ -10,8 +10,8 @@ import (
 // noise is the standard deviation of a point's distance from its moon.
 const noise = 0.1
 
-// batch is a rank's part of the points of a step, [points, 2], and which moon each is of, [points, 1]. A point depends
-// on the seed, the step and its number in the batch alone, so the ranks need not talk about it.
+// batch is a rank's part of the points of a step, [points, 2], and the moon of each, [points, 1]. A point depends only
+// on the seed, the step and its number in the batch, so ranks need not communicate.
 func batch(seed uint64, step, size, rank, ranks int) (points, labels []*tensors.Tensor) {
 	n := max(size/ranks, 1)
 	x, y := make([]float32, 2*n), make([]float32, n)
@@ -23,7 +23,7 @@ func batch(seed uint64, step, size, rank, ranks int) (points, labels []*tensors.
 		[]*tensors.Tensor{tensors.FromFlatDataAndDimensions(y, n, 1)}
 }
 
-// point is a point of one of two half circles that reach into each other, and which of them it is.
+// point is a random point near one of two interlocked half circles, and the number of that half circle.
 func point(rng *rand.Rand) (x, y, moon float32) {
 	sin, cos := math.Sincos(math.Pi * rng.Float64())
 	if rng.IntN(2) == 1 {

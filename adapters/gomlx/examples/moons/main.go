@@ -1,5 +1,5 @@
-// Command moons trains a network that tells two moons of points apart, by GoMLX in pure Go, on as many processes as
-// there are: each has its part of every batch, and all have the same weights.
+// Command moons trains a network that tells two moons of points apart, by GoMLX in pure Go, on any number of processes.
+// Each process has its part of every batch, and all have the same weights.
 //
 //	go build -o /tmp/moons ./examples/moons      # in adapters/gomlx
 //	ringo run -np 4 -- /tmp/moons
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// check finds options that are none.
+// check refuses wrong options.
 func (o *options) check() error {
 	o.victim, o.dies = -1, -1
 	if o.kill != "" {
@@ -103,7 +103,7 @@ func run(ctx context.Context, o options, stdout io.Writer) error {
 	backend.Distribute(trainer)
 
 	step, failed := backend.Agree(model, 0) // so that all begin with the same weights
-	me := backend.Comm(0).Rank()            // as it was called in the beginning
+	me := backend.Comm(0).Rank()            // its rank in the beginning
 	var began time.Time
 	for step < o.steps || failed != nil {
 		if failed != nil {
@@ -129,7 +129,7 @@ func run(ctx context.Context, o options, stdout io.Writer) error {
 	return report(backend, model, o, time.Since(began), stdout)
 }
 
-// report compares the ranks' weights, and has rank 0 say how good they are.
+// report compares the ranks' weights. Rank 0 prints how good they are.
 func report(backend *gomlx.Backend, model *mlctx.Context, o options, took time.Duration, stdout io.Writer) error {
 	comm := backend.Comm(0)
 	mine := digest(model)
@@ -170,7 +170,7 @@ func digest(model *mlctx.Context) []byte {
 	return h.Sum(nil)
 }
 
-// judge counts the points, of those that no rank has seen, that the model has right.
+// judge counts how many of some new points the model gets right.
 func judge(backend *gomlx.Backend, model *mlctx.Context, o options, points int) (right int, err error) {
 	exec, err := mlctx.NewExec(backend, model.Reuse(), func(ctx *mlctx.Context, x *graph.Node) *graph.Node {
 		return logits(o)(ctx, nil, []*graph.Node{x})[0]

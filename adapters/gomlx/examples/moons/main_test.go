@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// execute runs the program on some ranks, as ringo run does; more than three think that they are on two hosts.
+// execute runs the program on some ranks, as ringo run does; four ranks and more count as two hosts and more.
 func execute(t *testing.T, ranks int, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	t.Setenv(asProgram, "1")
@@ -50,7 +50,7 @@ func TestTrains(t *testing.T) {
 	}
 }
 
-// Those that are left go on when a rank is killed, also the first, and before the first step.
+// The other ranks go on when a rank is killed, even rank 0, and even before the first step.
 func TestKilled(t *testing.T) {
 	for _, kill := range []string{"2@30", "0@20", "1@0"} {
 		stdout, stderr, err := execute(t, 4, append(small, "-kill", kill)...)

@@ -1,5 +1,5 @@
-// Command opsgen writes ops.go of package gomlx: a method for each one of GoMLX's interface backends.StandardOps, which
-// finds the level that its operands are at and calls the method of the same name there. go generate runs it in the
+// Command opsgen writes ops.go of package gomlx: a method for each method of GoMLX's interface backends.StandardOps.
+// Each finds the level of its operands and calls the method of the same name there. go generate runs opsgen in the
 // package's folder.
 package main
 
@@ -59,7 +59,7 @@ func generate(name string) error {
 	return os.WriteFile(name, text, 0o644)
 }
 
-// write writes one method.
+// write appends one method to out.
 func write(out *bytes.Buffer, name string, f *ast.FuncType) {
 	var params, args, refs, lists []string
 	for _, p := range f.Params.List {
@@ -99,7 +99,7 @@ func write(out *bytes.Buffer, name string, f *ast.FuncType) {
 	fmt.Fprintf(out, "\treturn at.%s(at.%s(%s))\n}\n", wrap, name, strings.Join(args, ", "))
 }
 
-// typeName is a type as another package writes it.
+// typeName is a type of package backends, written as in another package.
 func typeName(e ast.Expr) string {
 	switch t := e.(type) {
 	case *ast.Ident:

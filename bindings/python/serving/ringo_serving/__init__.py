@@ -1,11 +1,11 @@
-"""Tensor-parallel Llama of vLLM and SGLang: each all-reduce, the residual and the RMSNorm after it are one kernel of Ringo,
-and a token's bits do not depend on the batch. Nothing of either engine is changed.
+"""Tensor-parallel Llama of vLLM and SGLang: each all-reduce, with the residual and the RMSNorm after it, is one kernel of
+Ringo, and a token's bits do not depend on the batch. Neither engine is changed.
 
     pip install bindings/python bindings/python/serving
     vllm serve MODEL --tensor-parallel-size 2                     VLLM_PLUGINS=ringo, or without it, loads this
     SGLANG_EXTERNAL_MODEL_PACKAGE=ringo_serving.sglang python -m sglang.launch_server --model-path MODEL --tp 2
 
-Models whose layers have these names go by install too: self_attn.o_proj and mlp.down_proj, which add the ranks' parts
+install works for any model whose layers have these names: self_attn.o_proj and mlp.down_proj, which add the ranks' parts
 (reduce_results), input_layernorm and post_attention_layernorm, which are called with a residual, and the last norm."""
 
 import ringo_norm
@@ -19,8 +19,8 @@ def register():
 
 
 def install(model, group):
-    """Has a model's norms do what its products then leave out. All ranks of group, a process group of torch.distributed that
-    carries objects, call this together. Returns the communicator, which the model keeps."""
+    """Moves the all-reduces of a model from its products to its norms. All ranks of group, a process group of torch.distributed
+    that can send objects, call this together. Returns the communicator, which the model keeps."""
     comm = ringo_norm.open(group)
     if comm.size == 1:
         return comm
@@ -43,7 +43,7 @@ def _forward(norm, comm):
     alone = norm.forward
 
     def forward(x, residual=None):
-        if residual is None:  # the first one, of embeddings
+        if residual is None:  # the first norm, of embeddings, has no sum before it
             return alone(x)
         return comm.all_reduce_norm(x, residual, norm.weight, norm.variance_epsilon)
 

@@ -1,4 +1,4 @@
-"""vLLM's Llama, with Ringo's norms."""
+"""vLLM's Llama with Ringo's norms."""
 
 from vllm.distributed import get_tp_group
 from vllm.model_executor.models.llama import LlamaForCausalLM

@@ -1,6 +1,6 @@
 // Command gen compiles play/wasm into module.wasm.gz, for "go generate". It does nothing if the
-// module there is of the same source, comments aside: another version of Go makes other bytes
-// of it, but no other page.
+// module was made of the same source, comments aside: another version of Go makes other bytes,
+// but the same page.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// there reports whether the file is of this source.
+// there reports whether the module was made of the source with this hash.
 func there(hash string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -86,7 +86,7 @@ func goCommand(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// hashOf is a hash of the words of a program's packages that are of this module.
+// hashOf is a hash of the program's packages in this Go module, comments aside.
 func hashOf(program string) (string, error) {
 	list := goCommand("list", "-deps", "-json=ImportPath,Dir,GoFiles,Module", program)
 	text, err := list.Output()
@@ -119,8 +119,7 @@ func hashOf(program string) (string, error) {
 	}
 }
 
-// writeWords writes the words of a file without its comments, but with those that the compiler
-// reads.
+// writeWords writes the tokens of a file, and of its comments only the directives //go:.
 func writeWords(w io.Writer, src []byte) {
 	var s scanner.Scanner
 	set := token.NewFileSet()

@@ -40,8 +40,8 @@ const chunks = {
     this.watcher.observe(table);
   },
 
-  // passed are sums that a rank has made and sent on without keeping them, while they are on their
-  // way: where they would be kept.
+  // passed are sums that a rank has made and sent on without keeping them, while the messages are on
+  // their way, by the chunk of Out where the rank would keep them.
   passed(show) {
     const map = new Map();
     if (this.buffer !== 2 || !show.answer.sums || show.chunks[1] !== show.chunks[2]) return map;
@@ -51,7 +51,8 @@ const chunks = {
     return map;
   },
 
-  // bar is a gradient with a stripe for each rank in set; of more than 16 chunks, as high as the share of ranks.
+  // bar is a gradient with a stripe for each rank in set; of more than 16 chunks one bar, as high as the share of
+  // ranks.
   bar(show, set, whole) {
     const key = `${set} ${whole}`;
     if (show.chunks[this.buffer] > 16) {
@@ -97,7 +98,7 @@ const chunks = {
     return `rank ${r} ${bufferNames[this.buffer]}[${c}]: ` + (!kept && passed ? `not kept, sent on: ${words(passed)}` : words(kept));
   },
 
-  // sum says how far a rank is.
+  // sum says how many chunks of the buffer a rank has.
   sum(show, r) {
     const memory = show.memory[r][this.buffer], done = memory.filter(v => show.whole(v)).length, name = bufferNames[this.buffer];
     $("chunk").textContent = !show.has(r, this.buffer) ? `rank ${r} has no ${name} in this collective` :

@@ -1,13 +1,13 @@
 // The ranks on a circle, and the messages between them.
 const circle = {
-  // build places the ranks of a show; choose is called with a rank.
+  // build places the ranks of a show. A click on a rank calls choose.
   build(show, choose) {
     const n = show.ranks, node = show.question.node;
     const nodes = node > 0 && node < n ? Math.ceil(n / node) : 1;
-    const gap = nodes > 1 ? 0.7 : 0; // between nodes, in places
+    const gap = nodes > 1 ? 0.7 : 0; // between nodes, in seats
     this.size = Math.max(7, Math.min(32, 400 / n));
     this.reach = 248 - this.size / 3;
-    const outside = n > 24; // seats are too small for their numbers
+    const outside = n > 24; // seats are too small: numbers stand outside
     this.at = Array.from({ length: n }, (_, r) => {
       const place = (r + (nodes > 1 ? Math.floor(r / node) * gap : 0)) / (n + nodes * gap);
       const angle = 2 * Math.PI * place - Math.PI / 2;
@@ -41,7 +41,7 @@ const circle = {
     if (inside) this.seats[rank].seat.focus();
   },
 
-  // nodes draws what holds the ranks of each node.
+  // nodes draws a band around the ranks of each node.
   nodes(n, node) {
     const shapes = [];
     for (let first = 0; first < n; first += node) {
@@ -62,7 +62,7 @@ const circle = {
       share.setAttribute("stroke-dasharray", `${part * around} ${around}`);
       share.style.display = part ? "" : "none";
       seat.setAttribute("class", "seat" + (part === 1 ? " whole" : "") + (r === chosen ? " chosen" : "") + (busy.has(r) ? "" : " idle"));
-      flag.textContent = wrong.has(r) ? "✗" : part === 1 && show.ranks <= 24 ? "✓" : ""; // of more, the seat's colour says it
+      flag.textContent = wrong.has(r) ? "✗" : part === 1 && show.ranks <= 24 ? "✓" : ""; // of more ranks the seat's colour shows it
       flag.style.fill = wrong.has(r) ? "" : "var(--green)";
       seat.setAttribute("aria-label", `rank ${r}: ${done} of ${show.has(r, 2) ? out.length : 0} chunks complete` + (wrong.has(r) ? ", wrong" : ""));
     }
@@ -71,7 +71,7 @@ const circle = {
     const under = show.messages.filter(m => m.sent < turn && m.taken > turn && m.from !== m.to);
     this.arrows.replaceChildren();
     for (const m of under) this.arrow(show, m, m.taken === Infinity ? "lost" : "way", "");
-    const few = show.ranks <= 12 && sent.length <= 24; // else those of the chosen rank stand out
+    const few = show.ranks <= 12 && sent.length <= 24; // of many messages those of the chosen rank stand out
     const own = m => m.from === chosen || m.to === chosen;
     for (const m of sent.sort((a, b) => own(a) - own(b))) {
       const kind = m.taken === Infinity ? "lost" : show.answer.sums && show.whole(m.value) ? "result" : "";
@@ -107,7 +107,7 @@ const circle = {
     const tip = [[to.x + ux * 4, to.y + uy * 4], [to.x - ux * size - uy * size * 0.6, to.y - uy * size + ux * size * 0.6], [to.x - ux * size + uy * size * 0.6, to.y - uy * size - ux * size * 0.6]];
     const title = make("title", {}, `rank ${m.from} to rank ${m.to}: ${words(m.value)}`);
     this.arrows.append(make("path", { class: `arrow ${kind}`, d: path }, title), make("polygon", { class: `tip ${kind}`, points: tip.map(p => p.join(",")).join(" ") }));
-    if (label && far - 2 * this.size > 60) { // ways across the circle meet in its middle
+    if (label && far - 2 * this.size > 60) { // no label in the middle of the circle, where arrows cross
       const u = far > 1.2 * this.reach ? 0.25 : 0.4, on = (a, m, b) => (1 - u) ** 2 * a + 2 * u * (1 - u) * m + u * u * b;
       this.arrows.append(make("text", { class: "tag", x: on(from.x, mx, to.x), y: on(from.y, my, to.y) }, label));
     }

@@ -1,5 +1,5 @@
-// The steps of all ranks on the clock: a lane a rank, with the model's times above, and below
-// them those of a trace, if there is one.
+// The steps of all ranks on the clock: a lane for each rank, with the model's times above, and the
+// times of a trace below if there is one.
 const lanes = {
   left: 34, top: 22,
 
@@ -17,7 +17,7 @@ const lanes = {
     if (real) {
       this.realEnd = last(real.steps);
       const ratio = this.realEnd / this.end;
-      if (real !== this.real) $("stretch").checked = ratio > 5 || ratio < 0.2; // else the shorter one is too small to see
+      if (real !== this.real) $("stretch").checked = ratio > 5 || ratio < 0.2; // on one scale the shorter one were too small to see
       if (!$("stretch").checked) this.end = this.realEnd = Math.max(this.end, this.realEnd);
     }
     this.real = real;
@@ -62,7 +62,7 @@ const lanes = {
         (show.answer.rounds > 1 ? `Shown are the steps over the first of ${show.answer.rounds} pieces.` : "") + this.late(real);
   },
 
-  // late names the rank that the others waited for most at the beginning.
+  // late names the rank that began last.
   late(real) {
     const begins = new Map();
     for (const s of real.steps) if (!begins.has(s.rank) || s.start < begins.get(s.rank)) begins.set(s.rank, s.start);
@@ -73,7 +73,7 @@ const lanes = {
   x(t) { return this.left + (t / this.end) * (this.width - this.left - 2); },
   y(rank) { return this.top + rank * this.tall; },
 
-  // box is a path of a step in its lane, from a share of the lane's height on.
+  // box is the path of a step in its lane. from and share are its top and height, as shares of the lane's height.
   box(rank, start, end, from, share) {
     const w = Math.max(0.7, this.x(end) - this.x(start) - 0.5);
     return `M${this.x(start).toFixed(1)} ${(this.y(rank) + from * this.tall).toFixed(1)}h${w.toFixed(1)}v${(share * this.tall).toFixed(1)}h${(-w).toFixed(1)}z`;

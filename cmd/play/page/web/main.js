@@ -1,4 +1,4 @@
-// What the page does: it asks Go, and shows the answer at a position.
+// The page: it asks Go a question, and shows the answer at a position.
 const page = {
   show: null, rank: 0, breaking: false, edits: [], timer: 0,
 
@@ -17,12 +17,12 @@ const page = {
     if ($("trace").textContent) this.lay($("trace").textContent, this.setup.follow);
   },
 
-  // address is what the page's address asks, the rest as it began.
+  // address is the question in the page's address, completed by the setup's question.
   address() {
     return { ...this.setup.question, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
   },
 
-  // begin fills in the form as asked, and plays it.
+  // begin fills a question into the form, and plays it.
   begin(asked) {
     this.fill("collective", this.known.collectives.map(c => [c.name, c.name]), asked.collective);
     this.fill("net", this.known.nets.map(n => [n.name, n.title]), asked.net);
@@ -39,7 +39,7 @@ const page = {
     this.ask();
   },
 
-  // lay has the page show a trace, and play its last call if it is to follow it.
+  // lay lays a trace over the model, and plays the trace's last call if follow is set.
   lay(text, follow) {
     try {
       trace.read(text, this.known);
@@ -58,7 +58,7 @@ const page = {
     lanes.draw(this.show);
   },
 
-  // follow plays what the chosen call of the trace has done.
+  // follow plays the schedule of the trace's chosen call.
   follow() {
     this.stop();
     this.begin({ ...this.question(), ...trace.calls[trace.chosen], edits: "" });
@@ -69,10 +69,10 @@ const page = {
     if (pairs.some(([v]) => String(v) === String(value))) $(id).value = value;
   },
 
-  // algorithms fills in what depends on the collective and the number of ranks.
+  // algorithms fills the fields of the form that depend on the collective and the number of ranks.
   algorithms() {
     const c = this.known.collectives.find(c => c.name === $("collective").value);
-    const n = Math.min(Number($("ranks").value), this.known.most); // more are refused, in time
+    const n = Math.min(Number($("ranks").value), this.known.most); // Go refuses more ranks, after the question
     this.fill("algo", c.algorithms.filter(a => !a.tables || a.tables[n]).map(a => [a.name, a.name]), $("algo").value || this.asked.algo);
     $("root-label").hidden = !c.rooted;
     $("root").max = n - 1;
@@ -92,7 +92,7 @@ const page = {
     return q;
   },
 
-  // ask has Go play what the form and the edits say.
+  // ask has Go play the question of the form and the edits.
   ask() {
     const q = this.question();
     const { own, ...plain } = q;
@@ -142,7 +142,7 @@ const page = {
     this.wrong = new Set((a.places || []).map(p => p.rank));
   },
 
-  // why is the first place of a refutation, with what is wrong there.
+  // why says where a schedule goes wrong first, and what is wrong there.
   why() {
     const a = this.show.answer, p = a.places?.[0];
     if (!p) return a.error.split("\n")[0];
@@ -179,7 +179,7 @@ const page = {
     lanes.draw(this.show);
   },
 
-  // tell says what has just happened.
+  // tell describes the turn that has just happened.
   tell() {
     const s = this.show, now = s.now();
     if (!s.position) return `Start: every rank holds its own contribution. ${s.turns} turns follow.`;
@@ -203,7 +203,7 @@ const page = {
     const inside = $("table").contains(document.activeElement);
     this.edits.push(e);
     this.changed();
-    if (inside) $("undo").focus(); // the button that was pressed is gone
+    if (inside) $("undo").focus(); // the table is new, without the pressed button
   },
 
   changed() {
@@ -219,7 +219,7 @@ const page = {
     this.button("play", "M4 2.5v11L13 8z");
   },
 
-  // button has the play button say what it does.
+  // button sets the text and the icon of the play button.
   button(text, icon) {
     $("play").querySelector("path").setAttribute("d", icon);
     $("play").querySelector("span").textContent = text;
@@ -256,7 +256,7 @@ const page = {
     this.choose(this.rank);
   },
 
-  // surprise breaks a step of some rank.
+  // surprise breaks a random step of a random rank.
   surprise() {
     const pick = n => Math.floor(Math.random() * n);
     const rank = pick(this.show.ranks), n = this.show.steps[rank].length, i = pick(n);

@@ -1,6 +1,6 @@
 "use strict";
-// The module is Go for WASI preview 1. Of a host it needs a clock, random bytes, and a place for
-// the words of a panic; all else answers "no such thing".
+// The module is Go for WASI preview 1. It needs from its host a clock, random bytes, and an output
+// for the text of a panic; all other functions of WASI answer EBADF.
 const module = {
   async load(base64) {
     const packed = Uint8Array.from(atob(base64.trim()), c => c.charCodeAt(0));
@@ -12,7 +12,7 @@ const module = {
     this.go._initialize();
   },
 
-  // ask gives Go a question as lines of key=value, and its answer.
+  // ask gives Go a question, lines of key=value, and returns the answer.
   ask(lines) {
     const text = new TextEncoder().encode(lines);
     const at = this.go.question(text.length);
@@ -50,7 +50,7 @@ const module = {
     proc_exit(code) { throw new Error("the module has ended: " + code); },
   },
 
-  // words stores numbers of 32 bits.
+  // words stores numbers of 32 bits in Go's memory, by address.
   words(...pairs) {
     const view = new DataView(module.go.memory.buffer);
     for (const [at, value] of pairs) view.setUint32(at, value, true);

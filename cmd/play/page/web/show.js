@@ -1,4 +1,4 @@
-// A Show is an answer of Go with a position: how many of its turns have happened.
+// A Show is an answer of Go with a position: the number of turns that have happened.
 const bufferNames = ["", "In", "Out", "Tmp"];
 
 class Show {
@@ -17,7 +17,7 @@ class Show {
       rank, index, turn: s[0], hops: s[1], recv: s[2], send: s[3],
       src: { buf: s[4], chunk: s[5] }, dst: { buf: s[6], chunk: s[7] },
       value: this.values[s[8]], text: s[9],
-      start: s[10], end: s[11], waitRecv: s[12], waitSend: s[13], // undefined where the model does not come to it
+      start: s[10], end: s[11], waitRecv: s[12], waitSend: s[13], // undefined if the model does not come to the step
     })));
     this.turns = answer.turns;
     this.byTurn = Array.from({ length: this.turns }, () => []);
@@ -26,7 +26,7 @@ class Show {
     this.seek(0);
   }
 
-  // pair joins sends and receives: between two ranks messages arrive in the order sent.
+  // pair matches receives with sends: between two ranks messages arrive in the order sent.
   pair() {
     const queues = new Map(), all = [];
     const between = (from, to) => {
@@ -78,10 +78,10 @@ class Show {
     return this.chunks[buf] > 0 && !!(set >> BigInt(rank) & 1n);
   }
 
-  // whole reports whether a value is what a sum is to become, or for copies that there is one.
+  // whole reports whether a value is final: a sum over all ranks, or of collectives that copy any value.
   whole(value) { return !!value && (!this.answer.sums || value.set === this.all); }
 
-  // index is the step that a rank has done last, -1 for none.
+  // index is the index of the last step that a rank has done, -1 for none.
   index(rank) {
     const row = this.steps[rank];
     let i = -1;
@@ -107,7 +107,7 @@ function spans(list) {
   return parts.join(", ");
 }
 
-// words says what a chunk holds.
+// words describes the value of a chunk.
 function words(value) {
   if (!value) return "nothing yet";
   const ranks = ranksOf(value.set);

@@ -1,10 +1,10 @@
-// A trace that "ringo bench --trace" has written, to be laid over the model's times. Its format is
-// described in package trace.
+// A trace of "ringo bench --trace", to be laid over the model's times. Package trace describes the
+// format.
 const trace = {
-  calls: [], // that all ranks have done, with their steps
+  calls: [], // with the steps of all ranks
   chosen: -1,
 
-  // read takes the calls of a file that can be played, known being what the page knows.
+  // read takes the calls of a trace that can be played. known is the catalogue of collectives and algorithms.
   read(text, known) {
     const file = JSON.parse(text);
     if (file.otherData?.format !== "ringo trace 1") throw new Error("this is not a file of ringo bench --trace");
@@ -36,8 +36,8 @@ const trace = {
     return c.ranks >= 2 && c.ranks <= known.most && known.collectives.find(k => k.name === c.collective)?.algorithms.some(a => a.name === c.algo && (!a.tables || a.tables[c.ranks]));
   },
 
-  // call joins what the ranks have done in one call. Steps of a second schedule follow those of the first.
-  // Of a kernel that does all at once there is its time alone.
+  // call joins the calls of all ranks into one. Steps of a second schedule follow those of the first. A call
+  // without steps, of one kernel, is one step with index -1.
   call(all) {
     const first = all[0], begin = Math.min(...all.map(c => c.start));
     const steps = all.flatMap(c => {
@@ -58,7 +58,7 @@ const trace = {
     };
   },
 
-  // of is the measured call of what is shown, null if there is none.
+  // of is the chosen measured call if it matches the show, else null.
   of(show) {
     const c = this.calls[this.chosen];
     return c && this.matches(c, show.question) && !page.edits.length ? c : null;

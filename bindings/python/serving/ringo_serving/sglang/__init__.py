@@ -1,1 +1,1 @@
-"""Models that SGLang takes in place of its own (SGLANG_EXTERNAL_MODEL_PACKAGE)."""
+"""Models that SGLang loads in place of its own (SGLANG_EXTERNAL_MODEL_PACKAGE)."""

@@ -1,4 +1,4 @@
-"""SGLang's Llama, with Ringo's norms. SGLang goes by the class's name, which is that of its own."""
+"""SGLang's Llama with Ringo's norms. SGLang finds models by the class's name, so the name is the same as SGLang's."""
 
 from sglang.srt.distributed import get_tp_group
 from sglang.srt.models import llama
