@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
@@ -29,6 +30,14 @@ type line struct {
 	Kernels      map[string]int   `json:"kernels,omitempty"`
 	Leaks        []string         `json:"leaks,omitempty"`
 	Instructions uint64           `json:"instructions,omitempty"`
+	Threads      int              `json:"threads,omitempty"` // that have called the driver
+	Step         *step            `json:"step,omitempty"`    // a decision of RINGO_EMULATE_FOLLOW that is followed
+}
+
+// A step is a decision that is followed, and where.
+type step struct {
+	decision.Decision
+	decision.Scene
 }
 
 // openReport opens the file, nil if none is wanted.
@@ -63,5 +72,6 @@ func (r *report) end(m *cudaemu.Machine) {
 			leaks = append(leaks, l)
 		}
 	}
-	r.write(line{Ended: true, Faults: m.Reports(), Kernels: m.Launched(), Leaks: leaks, Instructions: m.Instructions()})
+	r.write(line{Ended: true, Faults: m.Reports(), Kernels: m.Launched(), Leaks: leaks, Instructions: m.Instructions(),
+		Threads: m.Threads()})
 }

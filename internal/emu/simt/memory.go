@@ -201,7 +201,7 @@ func (w *warp) load(in *inst, a *access, p storage, mask uint32, addr *alu.Lanes
 		return w.stopped(in, f)
 	}
 	if how.Order != weakmem.Weak {
-		w.giveWay(in)
+		w.giveWay(in, at, dst[0][first])
 		if w.block.grid.world.watch {
 			w.polled = poll{in: in, lane: first, addr: at, shared: how.Shared, value: dst[0][first]}
 		}

@@ -20,6 +20,7 @@
 package simt
 
 import (
+	"github.com/ringo-go/ringo/internal/emu/decision"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
@@ -55,6 +56,9 @@ type Config struct {
 	// Follow, if not nil, are the first turns. One of a warp that cannot run then is passed
 	// over. After them warps run in rotation.
 	Follow []Turn
+	// Book, if set, is where the decisions that differ from the plain order are written down, or looked up in place of
+	// the seed.
+	Book *decision.Book
 	// Took, if set, is called before each turn. What it got, as Follow under the same seed, is the
 	// same run again.
 	Took func(Turn)

@@ -15,6 +15,7 @@ type World struct {
 	random  random
 	policy  policy
 
+	plan      planner
 	scheduled bool // by Config.Follow, or told to Config.Took
 	followed  int  // of Config.Follow
 	rotation  int  // turns in it
@@ -71,10 +72,17 @@ func (w *World) Step(instructions int) (ran int) {
 	begin := w.ran
 	for w.ran-begin < uint64(instructions) && len(w.ready) > 0 {
 		x, n := w.policy.choose(w)
-		if w.scheduled {
+		switch {
+		case w.cfg.Book != nil:
+			x, n = w.planned(x, n)
+			x.run(n)
+			w.plan.ran()
+		case w.scheduled:
 			x, n = w.turn(x, n)
+			fallthrough
+		default:
+			x.run(n)
 		}
-		x.run(n)
 		w.cfg.Memory.Tick()
 		if len(w.transfers) > 0 {
 			w.carry()

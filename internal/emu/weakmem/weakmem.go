@@ -40,6 +40,8 @@
 // Freund, FastTrack, PLDI 2009, for the clocks.
 package weakmem
 
+import "github.com/ringo-go/ringo/internal/emu/decision"
+
 // An Order is how strong an access is.
 type Order uint8
 
@@ -89,6 +91,8 @@ type Config struct {
 	// last 8 bytes of a line sees the others. Where it is false, as over PCIe, a line goes
 	// in words of 8 bytes in any order. Nil: no line is whole, but every load happens at once.
 	Lines func(device int, s *Allocation) bool
+	// Book, if set, is where it is written down which stores become visible late, or looked up in place of the seed.
+	Book *decision.Book
 	// Access reports whether kernels of a device may touch the allocation; nil allows
 	// all. A block asks once for each allocation, so the answer should not change while a
 	// kernel runs.
@@ -110,8 +114,11 @@ type Memory struct {
 	dirty   []*buffer // buffers that hold stores
 	free    []*pending
 	devices map[int]*buffer
-	late    int // atomic operations in buffers
+	begun   map[int]int // grids of devices
+	late    int         // atomic operations in buffers
 	changes uint64
+	turn    uint64 // counts calls of Turn
+	ticks   int    // that Turn is to make up for
 
 	past    past
 	agents  uint32 // how many there were
@@ -129,6 +136,7 @@ func New(c Config) *Memory {
 		config:  c,
 		random:  c.Seed*0x9e3779b97f4a7c15 + 1,
 		devices: map[int]*buffer{},
+		begun:   map[int]int{},
 		history: newHistory(),
 		found:   map[finding]*Fault{},
 	}
