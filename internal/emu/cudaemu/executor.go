@@ -69,7 +69,7 @@ func (e *executor) add(o *op) {
 	e.ready = append(e.ready, o)
 	o.added = e.rounds
 	if book := e.m.cfg.Book; book.Follows() {
-		if d, ok := book.Take(decision.Start, decision.Warp{}, o.number); ok {
+		if d, ok := book.Take(decision.Start, decision.Warp{}, o.number, 0); ok {
 			o.hold = d.Wait
 			book.Tell(d, decision.Scene{Kernel: o.name(), Line: 0})
 		}

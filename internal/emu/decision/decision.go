@@ -35,6 +35,7 @@ type Decision struct {
 	// At is how far the warp is: of Switch and Part the instructions that it has executed, those of a poll in vain not
 	// counted; of Hold and Copy the number of its store or copy. Of Start it is the number of the work.
 	At    uint64 `json:"at"`
+	Round uint64 `json:"round,omitempty"` // of Switch and Part: how often the warp has polled in vain since
 	To    Warp   `json:"to"`              // of Switch: the warp that runs
 	Lane  int    `json:"lane,omitempty"`  // of Part: one of the threads that go first
 	Until uint64 `json:"until,omitempty"` // of Part: as At, how long; 0: as in the plain order, but that they poll in vain
@@ -106,11 +107,11 @@ func (b *Book) Follows() bool { return b != nil && b.follow != nil }
 // Add writes a decision down.
 func (b *Book) Add(d Decision) { b.record(d) }
 
-// Take is the next decision of a name, which it crosses out.
-func (b *Book) Take(kind Kind, w Warp, at uint64) (Decision, bool) {
+// Take is the next decision of a name, which it crosses out, if the warp has polled as often as then.
+func (b *Book) Take(kind Kind, w Warp, at, round uint64) (Decision, bool) {
 	k := key{kind, w, at}
 	list := b.follow[k]
-	if len(list) == 0 {
+	if len(list) == 0 || round < list[0].Round {
 		return Decision{}, false
 	}
 	b.follow[k] = list[1:]

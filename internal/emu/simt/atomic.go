@@ -200,7 +200,7 @@ func (w *warp) atomic(in *inst, a *atomic, p storage, mask uint32, addr, b, c, o
 	if how.Late {
 		return next // what nobody has seen is no reason to give way
 	}
-	found := w.count // nobody waits for what gives nothing
+	found := w.far.count // nobody waits for what gives nothing
 	if old != nil {
 		found = old[first]
 	}

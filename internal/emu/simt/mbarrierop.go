@@ -208,7 +208,7 @@ func execWait(w *warp, in *inst, mask uint32) status {
 		}
 		rest &^= same
 	}
-	found := w.count
+	found := w.far.count
 	if waits != nil {
 		found = 0
 	}

@@ -11,7 +11,7 @@ import (
 type planner struct {
 	running *warp // the last one that ran; its place may have been taken by another since
 	id      decision.Warp
-	at      uint64 // how far it is
+	at      place  // how far it is
 	longest uint64 // World.ran when it has run for long
 	turns   uint64
 }
@@ -19,6 +19,10 @@ type planner struct {
 // In the plain order a warp runs so many thread-instructions in a row at most, and looks at the Book after so many
 // instructions at the latest.
 const plainTurn, plainStep = 1 << 20, 32
+
+// A place is how far a warp is: the instructions that it has executed, but those of polls in vain, and how often it has
+// polled in vain since.
+type place struct{ count, round uint64 }
 
 // id is the name of a warp for a Book.
 func (w *warp) id() decision.Warp {
@@ -34,9 +38,9 @@ func (w *World) planned(x *warp, n int) (*warp, int) {
 		x, n = plain, plainStep
 	}
 	if book.Records() && x != plain {
-		book.Add(decision.Decision{Kind: decision.Switch, Warp: p.id, At: p.at, To: x.id()})
+		book.Add(decision.Decision{Kind: decision.Switch, Warp: p.id, At: p.at.count, Round: p.at.round, To: x.id()})
 	} else if book.Follows() {
-		if d, ok := book.Take(decision.Switch, p.id, p.at); ok {
+		if d, ok := book.Take(decision.Switch, p.id, p.at.count, p.at.round); ok {
 			if y := w.named(d.To); y != nil {
 				w.tellSwitch(d, y)
 				x = y
@@ -52,7 +56,7 @@ func (w *World) planned(x *warp, n int) (*warp, int) {
 		w.carryDue()
 	}
 	if book.Follows() {
-		n = int(book.Next(p.id, x.count, uint64(n)))
+		n = int(book.Next(p.id, x.far.count, uint64(n)))
 	}
 	return x, n
 }
@@ -75,7 +79,7 @@ func (w *World) plain() *warp {
 // ran notes how far the warp is that ran, which may have ended.
 func (p *planner) ran() {
 	x := p.running
-	if p.at = x.count; x.id() != p.id {
+	if p.at = x.far; x.id() != p.id {
 		p.at = x.final
 	}
 }
@@ -112,10 +116,10 @@ func (w *warp) planGroup(can []int, best int) {
 	book := w.block.grid.world.cfg.Book
 	lane, stale := w.lane, w.stale
 	w.stale = false
-	if stale || w.count >= w.until {
+	if stale || w.far.count >= w.until {
 		lane = -1
 	}
-	if d, ok := book.Take(decision.Part, w.id(), w.count); ok {
+	if d, ok := book.Take(decision.Part, w.id(), w.far.count, w.far.round); ok {
 		book.Tell(d, decision.Scene{Kernel: w.block.grid.Kernel.Name, Line: w.line(), Thread: 32*w.index + d.Lane})
 		if lane, stale = -1, false; d.Until > 0 {
 			lane, w.until = d.Lane, d.Until
@@ -151,7 +155,8 @@ func (w *warp) nextLane(can []int) int {
 // parted writes down which threads went first, and until when.
 func (w *warp) parted() {
 	if book := w.block.grid.world.cfg.Book; w.lane >= 0 && book.Records() {
-		book.Add(decision.Decision{Kind: decision.Part, Warp: w.id(), At: w.from, Lane: w.lane, Until: w.count})
+		book.Add(decision.Decision{Kind: decision.Part, Warp: w.id(), At: w.from.count, Round: w.from.round,
+			Lane: w.lane, Until: w.far.count})
 	}
 	w.lane = -1
 }
@@ -159,7 +164,7 @@ func (w *warp) parted() {
 // unparted writes down that threads go on first that poll in vain.
 func (w *warp) unparted() {
 	w.stale = false
-	w.block.grid.world.cfg.Book.Add(decision.Decision{Kind: decision.Part, Warp: w.id(), At: w.count,
+	w.block.grid.world.cfg.Book.Add(decision.Decision{Kind: decision.Part, Warp: w.id(), At: w.far.count, Round: w.far.round,
 		Lane: bits.TrailingZeros32(w.groups[w.current].mask)})
 }
 
@@ -190,7 +195,7 @@ func (t *transfer) planCopy() {
 	if !book.Follows() {
 		return
 	}
-	if d, ok := book.Take(decision.Copy, t.by, uint64(t.Number())); ok {
+	if d, ok := book.Take(decision.Copy, t.by, uint64(t.Number()), 0); ok {
 		t.late = d.Late
 		book.Tell(d, decision.Scene{Kernel: t.grid.Kernel.Name, Line: t.in.ptx.Line, Thread: 32*t.warp.index + t.lane,
 			Size: t.bytes})

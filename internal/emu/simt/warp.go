@@ -26,14 +26,14 @@ type warp struct {
 	calm    bool      // made none in this burst
 	forced  bool      // it was chosen at random and runs on, whatever its rank
 
-	count   uint64 // instructions, those of a poll in vain not counted
-	final   uint64 // count when the block before ended here
+	far     place
+	final   place  // at when the block before ended here
 	access  poll   // the last strong access
-	since   uint64 // count then
+	since   place  // at then
 	again   bool   // it polls in vain
 	lane    int    // of threads that go first by a decision, -1 if none
-	from    uint64 // count when they began
-	until   uint64 // how long they go first
+	from    place  // at when they began
+	until   uint64 // at.count, how long they go first
 	stale   bool   // a group has polled in vain since one was chosen
 	ranLane int    // the first thread of the group that was chosen last
 
@@ -107,7 +107,7 @@ func (w *warp) run(n int) {
 			mask &= w.guard(in)
 		}
 		if !in.helper {
-			w.count++
+			w.far.count++
 			world.ran += uint64(bits.OnesCount32(g.mask))
 			if world.cfg.Trace != nil {
 				if w.trace(in, mask); w.seat < 0 {
@@ -212,7 +212,7 @@ func (w *warp) choose() bool {
 	} else if world.random.below(often) == 0 {
 		w.current, w.forced = can[world.random.below(n)], true
 		if world.cfg.Book.Records() {
-			w.lane, w.from, w.stale = bits.TrailingZeros32(w.groups[w.current].mask), w.count, false
+			w.lane, w.from, w.stale = bits.TrailingZeros32(w.groups[w.current].mask), w.far, false
 		}
 	} else if w.stale && world.cfg.Book.Records() {
 		w.unparted()
@@ -224,12 +224,14 @@ func (w *warp) choose() bool {
 // giveWay notes a strong access of an address, and what a thread found there: it may be waiting for another.
 func (w *warp) giveWay(in *inst, addr, value uint64) {
 	if now := (poll{in: in, addr: addr, value: value}); now == w.access {
-		w.count, w.again, w.stale = w.since, true, true
+		w.since.round++
+		w.far, w.again, w.stale = w.since, true, true
 		if w.block.grid.world.cfg.Book != nil {
 			w.left = 0 // others may change what it polls, at every poll
 		}
 	} else {
-		w.access, w.since = now, w.count
+		w.far.round = 0
+		w.access, w.since = now, w.far
 	}
 	w.left -= pollCost
 	w.polls, w.calm = true, false

@@ -69,7 +69,7 @@ func (m *Memory) delay(p *pending, warp uint8, line int32, at uint64) {
 	if !book.Follows() {
 		return
 	}
-	if d, ok := book.Take(decision.Hold, p.by.decider(warp), at); ok {
+	if d, ok := book.Take(decision.Hold, p.by.decider(warp), at, 0); ok {
 		p.delay.late, p.delay.delayed = d.Late, true
 		m.tell(p, false)
 	}
