@@ -33,9 +33,15 @@ type emulateReport struct {
 	NCCL         map[string]int  `json:"nccl,omitempty"`
 	Instructions uint64          `json:"instructions"` // of threads
 	Findings     []*emulateFound `json:"findings"`
+	Shrunk       []*shrunk       `json:"shrunk,omitempty"`
 
-	cut  bool // a process has ended without its last line
-	used bool // a process has called the driver
+	cut       bool // a process has ended without its last line
+	used      bool // a process has called the driver
+	late      bool // a run was ended as it took too long
+	endedSeed uint64
+	processes map[int]bool // that have called the driver
+	threads   int          // that have called the driver, most of a process
+	steps     []*emulateStep
 }
 
 // An emulateFound is a fault, all times that it was found.
@@ -57,13 +63,15 @@ type emulateLine struct {
 	Kernels      map[string]int   `json:"kernels"`
 	Leaks        []string         `json:"leaks"`
 	Instructions uint64           `json:"instructions"`
+	Threads      int              `json:"threads"`
+	Step         *emulateStep     `json:"step"`
 	NCCL         map[string]int   `json:"nccl"`
 }
 
 func newEmulateReport(e *emulation) *emulateReport {
 	return &emulateReport{Version: 1, Program: e.program, GPUs: e.GPUs, Kind: e.Kind, Seeds: e.Seeds,
 		Kernels: map[string]int{}, NCCL: map[string]int{},
-		Findings: []*emulateFound{}}
+		Findings: []*emulateFound{}, processes: map[int]bool{}}
 }
 
 // reportLines are the lines of a file of RINGO_EMULATE_REPORT, each a value of JSON, which may be long.
@@ -94,6 +102,13 @@ func (r *emulateReport) read(file string, seed uint64, right bool) error {
 		if l.Fault != nil {
 			first[l.Process] = append(first[l.Process], l.Fault)
 		}
+		if l.Ended || l.Fault != nil || l.Step != nil {
+			r.processes[l.Process] = true
+		}
+		if l.Step != nil {
+			r.steps = append(r.steps, l.Step)
+		}
+		r.threads = max(r.threads, l.Threads)
 		if l.Ended {
 			delete(first, l.Process)
 			for _, f := range l.Faults {
@@ -136,10 +151,7 @@ func (r *emulateReport) fault(f *weakmem.Fault, seed uint64) {
 
 // add counts a finding among those of the same kind and places.
 func (r *emulateReport) add(f emulateFound, seed uint64) {
-	same := func(o *emulateFound) bool {
-		return o.Kind == f.Kind && f.At == o.At && f.Other == o.Other && (f.At != "" || f.Text == o.Text)
-	}
-	i := slices.IndexFunc(r.Findings, same)
+	i := slices.IndexFunc(r.Findings, f.same)
 	if i < 0 {
 		f.Seeds = []uint64{seed}
 		r.Findings = append(r.Findings, &f)
@@ -150,6 +162,11 @@ func (r *emulateReport) add(f emulateFound, seed uint64) {
 	if !slices.Contains(have.Seeds, seed) {
 		have.Seeds = append(have.Seeds, seed)
 	}
+}
+
+// same reports whether two findings are one: of the same kind, at the same places.
+func (f *emulateFound) same(o *emulateFound) bool {
+	return o.Kind == f.Kind && f.At == o.At && f.Other == o.Other && (f.At != "" || f.Text == o.Text)
 }
 
 // place is where an access was made, in words.
@@ -224,6 +241,9 @@ func (r *emulateReport) print(w io.Writer) error {
 			fmt.Fprintf(&b, ", %d of %d seeds, the first is %d", len(f.Seeds), r.Ran, f.Seeds[0])
 		}
 		fmt.Fprintf(&b, "\n    %s\n", strings.ReplaceAll(f.Text, "\n\t", "\n    "))
+	}
+	for _, x := range r.Shrunk {
+		x.print(&b)
 	}
 	b.WriteByte('\n')
 	if r.cut {
