@@ -9,7 +9,7 @@
 __global__ void count(volatile int *counter)
 {
 	int was = *counter;
-	*counter = was + 1; // THE STORE
+	*counter = was + 1;
 }
 
 int main()

@@ -16,6 +16,7 @@ const (
 	Switch Kind = "switch" // another warp runs
 	Part   Kind = "part"   // of the threads of a warp that have parted, others go first
 	Hold   Kind = "hold"   // a store, or an atomic operation that returns nothing, becomes visible late
+	Load   Kind = "load"   // a load is carried out late, after what follows it
 	Copy   Kind = "copy"   // an asynchronous copy of a thread is carried out late
 	Start  Kind = "start"  // a kernel or a copy of a stream begins late
 )
@@ -33,7 +34,7 @@ type Decision struct {
 	Kind Kind `json:"kind"`
 	Warp Warp `json:"warp"`
 	// At is how far the warp is: of Switch and Part the instructions that it has executed, those of a poll in vain not
-	// counted; of Hold and Copy the number of its store or copy. Of Start it is the number of the work.
+	// counted; of Hold, Load and Copy the number of its store, load or copy. Of Start it is the number of the work.
 	At    uint64 `json:"at"`
 	Round uint64 `json:"round,omitempty"` // of Switch and Part: how often the warp has polled in vain since
 	To    Warp   `json:"to"`              // of Switch: the warp that runs

@@ -34,6 +34,8 @@ type warp struct {
 	lane    int    // of threads that go first by a decision, -1 if none
 	from    place  // at when they began
 	until   uint64 // at.count, how long they go first
+	late    []lateLoad
+	loads   uint64 // that might have been late
 	stale   bool   // a group has polled in vain since one was chosen
 	ranLane int    // the first thread of the group that was chosen last
 
@@ -102,6 +104,9 @@ func (w *warp) run(n int) {
 	for w.left = n; w.left > 0; w.left-- {
 		g := &w.groups[w.current]
 		in := &ins[g.pc]
+		if len(w.late) > 0 && !w.passesLate(in) && !w.catchUp() {
+			return
+		}
 		mask := g.mask
 		if in.guard != noSlot {
 			mask &= w.guard(in)

@@ -15,6 +15,7 @@ type World struct {
 	random  random
 	policy  policy
 
+	late      bool // loads may be late: see lateLoad
 	plan      planner
 	scheduled bool // by Config.Follow, or told to Config.Took
 	followed  int  // of Config.Follow
@@ -36,6 +37,7 @@ type World struct {
 func NewWorld(c Config) *World {
 	w := &World{cfg: c, random: random(c.Seed), scheduled: c.Took != nil || c.Follow != nil}
 	w.policy = newPolicy(c.Seed, &w.random)
+	w.late = c.Seed%seedsLate == seedsLate-1
 	w.pace = paces[c.Seed/policies%uint64(len(paces))]
 	for _, s := range c.Devices {
 		w.devices = append(w.devices, newDevice(s))

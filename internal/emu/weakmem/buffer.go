@@ -164,7 +164,9 @@ func (b *buffer) drain(p *pending, units uint64) {
 	b.drainBefore(p, p.addr+lo, hi-lo)
 	b.memory.reveal(p, units)
 	p.units &^= units
-	b.memory.revealed(p, units)
+	if b.memory.config.Book != nil {
+		b.memory.revealed(p, units)
+	}
 	if p.units != 0 {
 		return
 	}
