@@ -34,6 +34,7 @@ type emulateReport struct {
 	Instructions uint64          `json:"instructions"` // of threads
 	Findings     []*emulateFound `json:"findings"`
 	Shrunk       []*shrunk       `json:"shrunk,omitempty"`
+	Opened       int             `json:"opened,omitempty"` // how often a process has opened memory of another one
 
 	cut       bool // a process has ended without its last line
 	used      bool // a process has called the driver
@@ -64,6 +65,7 @@ type emulateLine struct {
 	Leaks        []string         `json:"leaks"`
 	Instructions uint64           `json:"instructions"`
 	Threads      int              `json:"threads"`
+	Opened       int              `json:"opened"`
 	Step         *emulateStep     `json:"step"`
 	NCCL         map[string]int   `json:"nccl"`
 }
@@ -108,6 +110,7 @@ func (r *emulateReport) read(file string, seed uint64, right bool) error {
 		if l.Step != nil {
 			r.steps = append(r.steps, l.Step)
 		}
+		r.Opened += l.Opened
 		r.threads = max(r.threads, l.Threads)
 		if l.Ended {
 			delete(first, l.Process)
@@ -246,6 +249,10 @@ func (r *emulateReport) print(w io.Writer) error {
 		x.print(&b)
 	}
 	b.WriteByte('\n')
+	if r.Opened > 0 {
+		b.WriteString("its processes have opened memory of each other: races between processes are not looked for; run " +
+			"all ranks in one process to find them\n")
+	}
 	if r.cut {
 		b.WriteString("a process ended without saying what it had launched and what it leaked\n")
 	}

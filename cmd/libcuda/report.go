@@ -31,6 +31,7 @@ type line struct {
 	Leaks        []string         `json:"leaks,omitempty"`
 	Instructions uint64           `json:"instructions,omitempty"`
 	Threads      int              `json:"threads,omitempty"` // that have called the driver
+	Opened       int              `json:"opened,omitempty"`  // how often it has opened memory of another process
 	Step         *step            `json:"step,omitempty"`    // a decision of RINGO_EMULATE_FOLLOW that is followed
 }
 
@@ -73,5 +74,5 @@ func (r *report) end(m *cudaemu.Machine) {
 		}
 	}
 	r.write(line{Ended: true, Faults: m.Reports(), Kernels: m.Launched(), Leaks: leaks, Instructions: m.Instructions(),
-		Threads: m.Threads()})
+		Threads: m.Threads(), Opened: m.Opened()})
 }

@@ -20,6 +20,7 @@ type chunk struct {
 // process that has only the descriptor.
 type label struct {
 	id      uint64 // of the machine and the allocation
+	owner   uint64 // the machine
 	size    uint64 // of the data
 	device  [16]byte
 	watched bool
@@ -49,6 +50,7 @@ func (l *label) bytes() []byte {
 	copy(b[24:40], l.device[:])
 	b[40] = byte(boolInt(l.watched))
 	b[41] = byte(l.kind)
+	put64(b[48:], l.owner)
 	return b
 }
 
@@ -56,7 +58,7 @@ func parseLabel(b []byte) (l label, err error) {
 	if len(b) < labelBytes || get64(b) != labelMagic {
 		return l, errNoChunk
 	}
-	l.id, l.size = get64(b[8:]), get64(b[16:])
+	l.id, l.size, l.owner = get64(b[8:]), get64(b[16:]), get64(b[48:])
 	copy(l.device[:], b[24:])
 	l.watched, l.kind = b[40] != 0, chunkKind(b[41])
 	if l.size == 0 || l.size > 1<<46 {

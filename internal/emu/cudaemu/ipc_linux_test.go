@@ -28,6 +28,7 @@ func TestExchange(t *testing.T) {
 			require.Equal(t, uint32(5*20*21/2), e.word(out))
 			c.say("done") // both have to keep their memory until now
 			require.Equal(t, "done", c.hear())
+			require.Equal(t, 1, e.Opened())
 			e.clean()
 		})
 	}

@@ -60,6 +60,7 @@ type Machine struct {
 	leaks   []string
 
 	launched map[string]int // kernels that have begun, by name
+	opened   int            // how often memory of other machines was opened
 }
 
 var _ cuda.Driver = (*Machine)(nil)
@@ -196,6 +197,13 @@ func (m *Machine) Launched() map[string]int {
 	m.lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.launched)
+}
+
+// Opened is how often memory of another process was opened: what races with its accesses is not found.
+func (m *Machine) Opened() int {
+	m.lock()
+	defer m.mu.Unlock()
+	return m.opened
 }
 
 // Instructions is the number of thread-instructions executed since New.

@@ -17,7 +17,7 @@ type lateLoad struct {
 }
 
 // One load in loadsLate is late where it may be, under one seed of seedsLate. A warp has mostLate at most.
-const loadsLate, seedsLate, mostLate = 4, 3, 4
+const loadsLate, seedsLate, mostLate = 2, 3, 4
 
 // later decides whether a load is late.
 func (w *warp) later(in *inst, a *access, mask uint32, addr *alu.Lanes) bool {

@@ -12,8 +12,8 @@
 //
 //   - Loads happen when they are executed, but for Config.OldLoads. A reader
 //     that lacks its acquire is found as a race, not by an old value; if all
-//     its loads are strong, only OldLoads finds it. No load sees a store that follows from
-//     what its own thread stores later (load buffering).
+//     its loads are strong, only OldLoads finds it. That a load sees what follows from a later
+//     store of its own thread (load buffering) is for the caller: see Block.LateLoad.
 //   - An atomic operation that returns a value is visible at once; a relaxed red may be as late as a store.
 //   - The lanes of a warp see each other's stores at once. That they used
 //     SyncWarp is only checked: what conflicts without it is a race, unless all of it is strong.
