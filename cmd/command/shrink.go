@@ -21,10 +21,12 @@ type shrunk struct {
 	Seed      uint64   `json:"seed"`
 	Decisions int      `json:"decisions"` // of the run that the seed made, in which it differs from the plain order
 	Needed    int      `json:"needed"`
-	Repeats   int      `json:"repeats"` // of shrinkRepeats runs with the decisions that are needed: how many failed so
-	Threads   int      `json:"threads"` // of the host that have called the driver
+	Repeats   int      `json:"repeats"`         // of shrinkRepeats runs with the decisions that are needed: how many failed so
+	Threads   int      `json:"threads"`         // of the host that have called the driver
+	Timed     bool     `json:"timed,omitempty"` // it came only while kernels ran in their own time
 	Story     []string `json:"story"`
-	Why       string   `json:"why,omitempty"` // it could not be made short
+	Spent     bool     `json:"spent,omitempty"` // all runs were used up: fewer may do
+	Why       string   `json:"why,omitempty"`   // it could not be made short
 }
 
 const (
@@ -100,10 +102,10 @@ func (e *emulation) shrink(ctx context.Context, r *emulateReport, took time.Dura
 		bar.Show("making schedules short", float64(i)/float64(len(failures)))
 		s := &shrinker{emulation: e, ctx: ctx, dir: dir, failure: f, seed: seeds[i], limit: 10*time.Second + 20*took}
 		short, err := s.shrink()
+		r.Shrunk = append(r.Shrunk, short)
 		if err != nil {
 			return err
 		}
-		r.Shrunk = append(r.Shrunk, short)
 	}
 	return nil
 }
@@ -127,7 +129,8 @@ func (s *shrinker) shrink() (*shrunk, error) {
 		list = nil
 	}
 	list = s.drop(list)
-	for range shrinkRepeats {
+	x.Spent = s.runs > shrinkRuns
+	for s.runs = 0; s.runs < shrinkRepeats && s.ctx.Err() == nil; {
 		fails, r := s.fails(list)
 		if fails {
 			x.Repeats++
@@ -141,40 +144,43 @@ func (s *shrinker) shrink() (*shrunk, error) {
 // record is the decisions of a run that fails so, under the seed or another one. First kernels run only while the
 // program waits for them, which a program repeats if it has one thread, then in their own time.
 func (s *shrinker) record(x *shrunk) ([]decision.Decision, error) {
-	for i := range uint64(2 * shrinkSeeds) {
-		s.lazy = i < shrinkSeeds
-		s.seed = x.Seed + i%shrinkSeeds
-		file := filepath.Join(s.dir, "recorded")
-		os.Remove(file)
-		r, err := s.attempt(map[string]string{"RINGO_EMULATE_RECORD": file})
-		if err != nil {
-			return nil, err
-		}
-		if len(r.processes) > 1 {
-			x.Why = fmt.Sprintf("%d processes of the program use GPUs, each with a schedule of its own: run all ranks in one",
-				len(r.processes))
-			return nil, nil
-		}
-		if !s.failure.in(r) {
-			if s.lazy && r.late {
-				s.seed = x.Seed + shrinkSeeds // it needs kernels that run in their own time
+	file := filepath.Join(s.dir, "recorded")
+	for _, s.lazy = range []bool{true, false} {
+		for i := range uint64(shrinkSeeds) {
+			s.seed = x.Seed + i
+			os.Remove(file)
+			r, err := s.attempt(map[string]string{"RINGO_EMULATE_RECORD": file})
+			switch {
+			case err != nil:
+				return nil, err
+			case len(r.processes) > 1:
+				x.Why = fmt.Sprintf("%d processes of the program use GPUs, each with a schedule of its own: run all ranks in one",
+					len(r.processes))
+				return nil, nil
+			case s.failure.in(r):
+				x.Seed, x.Threads, x.Timed = s.seed, r.threads, !s.lazy
+				return s.recorded(file, x)
 			}
-			continue
+			if r.late { // it waits for a kernel without a call of the driver
+				break
+			}
 		}
-		x.Seed, x.Threads = s.seed, r.threads
-		f, err := os.Open(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			x.Why = "no process of the program has called the GPU's driver"
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		return decision.Read(f)
 	}
 	x.Why = fmt.Sprintf("it did not come again under %d seeds whose decisions were written down", shrinkSeeds)
 	return nil, nil
+}
+
+func (s *shrinker) recorded(file string, x *shrunk) ([]decision.Decision, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		x.Why = "no process of the program has called the GPU's driver"
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return decision.Read(f)
 }
 
 // fails reports whether a run with these decisions fails in the same way.
@@ -312,9 +318,15 @@ func (x *shrunk) print(w io.Writer) {
 	for i, step := range x.Story {
 		fmt.Fprintf(w, "    %d. %s\n", i+1, step)
 	}
+	if x.Spent {
+		fmt.Fprintf(w, "    fewer may do: %d runs were used up\n", shrinkRuns)
+	}
 	fmt.Fprintf(w, "    came %d times in %d runs", x.Repeats, shrinkRepeats)
 	if x.Threads > 1 {
 		fmt.Fprintf(w, "; %d threads of the host call the driver in an order that is not part of the schedule", x.Threads)
+	}
+	if x.Timed {
+		fmt.Fprint(w, "; the program waits for kernels without a call of the driver, so time is a part of the schedule")
 	}
 	fmt.Fprintln(w)
 }
