@@ -292,7 +292,8 @@ func (s *emulateStep) String() string {
 		if s.Seen {
 			return fmt.Sprintf("%s, %s: all see it now", at(s.Source, s.Line, s.Kernel), what)
 		}
-		return fmt.Sprintf("%s, thread %d at %s: others do not see %s yet", who, s.Thread, at(s.Source, s.Line, s.Kernel), what)
+		return fmt.Sprintf("%s, thread %d at %s: others do not see %s yet", who, s.Thread, at(s.Source, s.Line, s.Kernel),
+			what)
 	case decision.Copy:
 		return fmt.Sprintf("%s, thread %d at %s: the asynchronous copy of %d bytes takes long", who, s.Thread,
 			at(s.Source, s.Line, s.Kernel), s.Size)
@@ -310,7 +311,8 @@ func (x *shrunk) print(w io.Writer) {
 		return
 	}
 	if x.Needed == 0 {
-		fmt.Fprintf(w, "    needs none of %s of seed %d: it comes in the plain order too\n", many(x.Decisions, "decision"), x.Seed)
+		fmt.Fprintf(w, "    needs none of %s of seed %d: it comes in the plain order too\n", many(x.Decisions, "decision"),
+			x.Seed)
 	} else {
 		fmt.Fprintf(w, "    needs %d of %s of seed %d; all else is in the plain order\n", x.Needed,
 			many(x.Decisions, "decision"), x.Seed)

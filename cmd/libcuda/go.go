@@ -3,8 +3,8 @@
 // Command libcuda is libcuda.so.1, the CUDA driver's library, of emulated GPUs: programs that use the driver API run on
 // a machine without a GPU, with libnccl.so.2 or without; those that use the CUDA runtime do with libcudart.so of
 // cmd/libcudart. RINGO_EMULATE is the number of GPUs, 1 if it is not set, RINGO_EMULATE_GPU their kind, "h200", and
-// RINGO_EMULATE_SEED the seed of all choices. The variables of book are for ringo emulate -shrink. CUDA_VISIBLE_DEVICES hides some, by their numbers. scripts/libcuda builds
-// it.
+// RINGO_EMULATE_SEED the seed of all choices. The variables of book are for ringo emulate -shrink. CUDA_VISIBLE_DEVICES
+// hides some, by their numbers. scripts/libcuda builds it.
 //
 // The emulator is stricter than hardware. It writes what it finds, races, unwritten memory and bad
 // addresses, to standard error, or to the file of RINGO_EMULATE_REPORT. The trap: a program that has NVIDIA's runtime

@@ -54,8 +54,8 @@ func span(mask uint32, addr *alu.Lanes, each int) (lo, hi uint64) {
 	return lo, hi
 }
 
-// passesLate reports whether an instruction may come before the loads that are late. It uses none of their values, is no
-// access of their bytes, and orders nothing.
+// passesLate reports whether an instruction may come before the loads that are late. It uses none of their values, is
+// no access of their bytes, and orders nothing.
 func (w *warp) passesLate(in *inst) bool {
 	for _, l := range w.late {
 		for _, s := range l.in.dst {

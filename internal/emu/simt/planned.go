@@ -164,8 +164,8 @@ func (w *warp) parted() {
 // unparted writes down that threads go on first that poll in vain.
 func (w *warp) unparted() {
 	w.stale = false
-	w.block.grid.world.cfg.Book.Add(decision.Decision{Kind: decision.Part, Warp: w.id(), At: w.far.count, Round: w.far.round,
-		Lane: bits.TrailingZeros32(w.groups[w.current].mask)})
+	w.block.grid.world.cfg.Book.Add(decision.Decision{Kind: decision.Part, Warp: w.id(), At: w.far.count,
+		Round: w.far.round, Lane: bits.TrailingZeros32(w.groups[w.current].mask)})
 }
 
 // noteRead notes that a copy has read all.

@@ -13,7 +13,8 @@ import (
 )
 
 // decide runs a kernel by a Book, and gives what the words are then.
-func decide(t *testing.T, text string, seed uint64, book *decision.Book, blocks, threads int, words ...uint32) []uint32 {
+func decide(t *testing.T, text string, seed uint64, book *decision.Book, blocks, threads int,
+	words ...uint32) []uint32 {
 	m := boot(t, text, options{seed: seed})
 	m.mem = weakmem.New(weakmem.Config{Seed: seed, Book: book, Report: func(*weakmem.Fault) bool { return true }})
 	m.config.Memory, m.config.Book = m.mem, book

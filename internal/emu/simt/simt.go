@@ -11,9 +11,9 @@
 // they part, each group makes progress of its own; they join again at the same
 // instruction.
 //
-// A strong load that acquires nothing may be carried out late, under every third seed: a warp goes on behind it until an
-// instruction uses its value, accesses its bytes, or is anything but arithmetic, a branch, a weak or relaxed load or
-// store. Atomic operations that return something, and loads of host memory, are at once.
+// A strong load that acquires nothing may be carried out late, under every third seed: a warp goes on behind it until
+// an instruction uses its value, accesses its bytes, or is anything but arithmetic, a branch, a weak or relaxed load
+// or store. Atomic operations that return something, and loads of host memory, are at once.
 //
 // Asynchronous copies go on beside the threads, faster or slower under the seed. There are
 // no clusters of blocks: shared::cluster is the block's own memory.

@@ -246,7 +246,8 @@ func (b *Block) Late(warp int, how How) bool {
 }
 
 // later puts an atomic operation into a warp's buffer.
-func (b *Block) later(warp, lane, line int, s *Allocation, off uint64, size int, f func(old uint64) uint64, r *release) {
+func (b *Block) later(warp, lane, line int, s *Allocation, off uint64, size int, f func(old uint64) uint64,
+	r *release) {
 	p := b.memory.pending()
 	p.allocation, p.addr, p.n, p.units = s, s.base+off, uint64(size), all(s.base+off, uint64(size))
 	p.release, p.by, p.change = r, &b.origin, f

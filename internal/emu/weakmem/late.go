@@ -2,9 +2,9 @@ package weakmem
 
 import "github.com/ringo-go/ringo/internal/emu/alu"
 
-// LateLoad reports whether a load may be carried out late, after what follows it in its thread: until its value is used,
-// or something comes that Passes refuses. So a load may see what follows from a later store of its own thread (load
-// buffering), which PTX allows for strong loads that acquire nothing. The memory has one address.
+// LateLoad reports whether a load may be carried out late, after what follows it in its thread: until its value is
+// used, or something comes that Passes refuses. So a load may see what follows from a later store of its own thread
+// (load buffering), which PTX allows for strong loads that acquire nothing. The memory has one address.
 func (b *Block) LateLoad(warp int, mask uint32, addr *alu.Lanes, bytes int, how How) bool {
 	if b.memory.config.Plain || how.Order != Relaxed || how.Shared {
 		return false
