@@ -45,10 +45,10 @@ front of clang. Programs compiled by NVIDIA's nvcc need PTX in them, such as by
   -seed N          the first seed (default 0)
   -shrink          make the schedule of each failure short: which few decisions
                    of a seed, such as to run another warp or to show a store
-                   late, it needs beside the plain order; up to 400 more runs for
-                   each. A program whose threads call the driver side by side, as
-                   those of NCCL do, need not repeat a schedule, and the report
-                   says how often it did; of several processes there is none
+                   late, it needs beside the plain order; up to 400 more runs
+                   for each. A program of which several threads call the driver,
+                   as with NCCL, need not repeat a schedule, and the report says
+                   how often it did; one of several processes has no short one
   -kit FOLDER      what scripts/cuda-kit has built (default: looked for beside
                    ringo, and in build/cuda here and above)
   -time D          end the program after this time (default: never)
