@@ -9,11 +9,13 @@ import (
 
 // A chunk is memory that other processes can map.
 type chunk struct {
-	fd      int
-	label   label
-	raw     []byte // all of the file
-	data    []byte
-	written []uint64 // nil if not watched
+	fd       int
+	label    label
+	raw      []byte // all of the file
+	data     []byte
+	written  []uint64 // nil if not watched
+	exported bool     // other processes may have it
+	trail    []uint64 // likewise: the last writes and the last reads by processes that share it, see weakmem.Trail
 }
 
 // A label is the last page of a chunk: it says whose and what the memory is, to a
@@ -33,6 +35,7 @@ const (
 	chunkAlloc   chunkKind = iota // of MemAlloc
 	chunkVirtual                  // of MemCreate
 	chunkEvent
+	chunkLog // see processLog
 )
 
 const (
@@ -73,7 +76,7 @@ func (c *chunk) dataBytes() int { return int(roundUp(c.label.size, labelBytes)) 
 func (c *chunk) fileBytes() int64 {
 	n := labelBytes + c.dataBytes()
 	if c.label.watched {
-		n += c.dataBytes() / 8
+		n += c.dataBytes()/8 + 2*c.dataBytes()
 	}
 	return int64(n)
 }
@@ -83,7 +86,9 @@ func (c *chunk) slice() {
 	c.data = c.raw[:c.label.size]
 	if c.label.watched {
 		bits := c.raw[c.dataBytes() : len(c.raw)-labelBytes]
-		c.written = unsafe.Slice((*uint64)(unsafe.Pointer(&bits[0])), len(bits)/8)
+		words := unsafe.Slice((*uint64)(unsafe.Pointer(&bits[0])), len(bits)/8)
+		n := c.dataBytes() / 64
+		c.written, c.trail = words[:n:n], words[n:]
 	}
 }
 

@@ -60,6 +60,7 @@ type Machine struct {
 	leaks   []string
 
 	launched map[string]int // kernels that have begun, by name
+	log      *processLog    // nil before memory is shared with other processes
 	opened   int            // how often memory of other machines was opened
 }
 
@@ -131,6 +132,7 @@ func (m *Machine) Close() error {
 		r.release()
 	}
 	m.virtual.release()
+	m.log.close()
 	for _, e := range m.events {
 		e.close()
 	}

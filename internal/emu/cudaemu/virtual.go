@@ -280,6 +280,7 @@ func (m *Machine) MemExportToShareableHandle(h cuda.MemHandle) (fd int, err erro
 		if fd, err = dup(p.chunk.fd); err != nil {
 			return c.system(err)
 		}
+		c.export(p.chunk)
 		return nil
 	})
 	return fd, err
@@ -334,6 +335,7 @@ func (m *Machine) MemImportFromShareableHandle(fd int) (cuda.MemHandle, error) {
 		return 0, c.fail(cuda.ErrInvalidDevice, "descriptor %d: memory of a device that this process does not have", fd)
 	}
 	if chunk.label.owner != m.id {
+		chunk.exported = true
 		m.opened++
 	}
 	return m.newPhysical(&physical{chunk: chunk, dev: d, refs: 1, shareable: true, foreign: true}), nil

@@ -104,6 +104,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 	w := &b.warps[warp]
 	if how.Order >= Release {
 		w.buffer.push(how.Scope)
+		b.memory.released()
 	}
 	w.stored++
 	for mask != 0 {
@@ -185,6 +186,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 	}
 	if how.Order >= Release && !plain {
 		w.buffer.push(how.Scope)
+		b.memory.released()
 	}
 	for mask != 0 {
 		r := nextRun(mask, addr, size)

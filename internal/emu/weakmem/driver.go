@@ -93,6 +93,7 @@ func (m *Memory) StoreRelease(dst uint64, v uint64, size int, after Clock) (Cloc
 	}
 	var b [8]byte
 	put(b[:], size, v)
+	m.released()
 	if err := o.write(s, dst, p, b[:size]); err != nil {
 		return after, err
 	}

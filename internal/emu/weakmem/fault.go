@@ -196,7 +196,7 @@ func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) 
 		return
 	}
 	other := "the " + r.by.maker() + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"),
-		" from") + a.through(s, r) + " by " + who(device, kernel, int(r.line), block, thread)
+		" from") + a.through(s, r) + " by " + r.whose(otherLane)
 	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Block: block, Thread: thread, Size: r.bytes(),
 		Write: r.kind&write != 0}
 	why := &f.Other.Why

@@ -9,6 +9,7 @@ type Grid struct {
 	launch int // of its device, from 0
 	kernel string
 	before *vector  // the clock before any block begins
+	peers  int      // of Log.Peers, known when it began
 	seen   *vector  // the clocks of its blocks when they ended
 	agents []uint32 // its blocks
 
@@ -17,14 +18,18 @@ type Grid struct {
 
 // Begin starts a kernel on a device; it happens after the given Clock.
 func (m *Memory) Begin(device int, kernel string, after Clock) *Grid {
+	m.meetOthers()
+	after.v = join(after.v, m.peers())
 	g := &Grid{memory: m, device: device, launch: m.begun[device], kernel: kernel, before: after.v, seen: after.v}
 	m.begun[device]++
+	g.peers = len(m.others)
 	return g
 }
 
 // End is called when all blocks have ended, and gives what happened before now.
 func (g *Grid) End() Clock {
 	g.memory.device(g.device).moveUp()
+	g.memory.released()
 	ended := endedVector(g.agents)
 	ended.ended = joinEnded(ended.ended, g.helpers)
 	all := join(ended, g.seen)

@@ -5,6 +5,7 @@ type origin struct {
 	agent      uint32
 	grid       *Grid // nil for the driver
 	index, dim [3]int
+	process    int    // another one, see Trail; 0: this one
 	what       string // of the driver: "copy"; else "asynchronous copy" or empty
 }
 

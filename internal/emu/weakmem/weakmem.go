@@ -93,6 +93,8 @@ type Config struct {
 	Lines func(device int, s *Allocation) bool
 	// Book, if set, is where it is written down which stores become visible late, or looked up in place of the seed.
 	Book *decision.Book
+	// Log, if set, is what other processes are told, see Trail.
+	Log *Log
 	// Access reports whether kernels of a device may touch the allocation; nil allows
 	// all. A block asks once for each allocation, so the answer should not change while a
 	// kernel runs.
@@ -128,6 +130,10 @@ type Memory struct {
 	noting  record // the access being checked
 	found   map[finding]*Fault
 	stuck   []stuckBit
+	others  []*Peer // of Config.Log
+	// what they have released, and their strong accesses, when last asked
+	told, observed *vector
+	heard          *vector // both
 }
 
 // New returns Memory without allocations.
