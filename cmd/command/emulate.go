@@ -26,8 +26,8 @@ with libcudart.so.12 or .13, libcuda.so.1 or libnccl.so.2 as shared libraries
 gets those of this project instead. Then says what was found: races within a
 block, between blocks and between GPUs, bad addresses, reads of what nothing
 wrote, deadlocks, memory and streams that were not given back; and how often
-which kernel was launched and which function of NCCL called. Races between
-processes are not looked for: run all ranks in one process.
+which kernel was launched and which function of NCCL called. Fewer races are
+found between processes than within one: run all ranks in one process.
 
 Examples
   build/cuda/bin/nvcc -o add add.cu && ringo emulate -- ./add

@@ -125,7 +125,7 @@ func TestEmulateReport(t *testing.T) {
 	require.NoError(t, r.print(&b))
 	for _, want := range []string{"race: add.cu:4 in set and add.cu:9 in abc::add, 24 times, 2 of 2 seeds, the first is " +
 		"0\n", "  8  ncclAllReduce\n",
-		"a process ended without saying", "races between processes are not looked for; run all ranks in one process", "2 findings: 1 × out of bounds, 1 × race"} {
+		"a process ended without saying", "fewer races are found between processes than within one; run all ranks in one process", "2 findings: 1 × out of bounds, 1 × race"} {
 		require.Contains(t, b.String(), want)
 	}
 }

@@ -250,8 +250,8 @@ func (r *emulateReport) print(w io.Writer) error {
 	}
 	b.WriteByte('\n')
 	if r.Opened > 0 {
-		b.WriteString("its processes have opened memory of each other: races between processes are not looked for; run " +
-			"all ranks in one process to find them\n")
+		b.WriteString("its processes have opened memory of each other: fewer races are found between processes than within " +
+			"one; run all ranks in one process to find more\n")
 	}
 	if r.cut {
 		b.WriteString("a process ended without saying what it had launched and what it leaked\n")

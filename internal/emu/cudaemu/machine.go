@@ -165,7 +165,7 @@ func (m *Machine) Faults() (list []error) {
 // report is called by weakmem, which the executor runs with mu held.
 func (m *Machine) report(f *weakmem.Fault) bool {
 	f.Source = m.source(f.Kernel, f.Line)
-	if f.Other != nil {
+	if f.Other != nil && f.Other.Source == "" {
 		f.Other.Source = m.source(f.Other.Kernel, f.Other.Line)
 	}
 	m.reports = append(m.reports, f)
@@ -201,7 +201,7 @@ func (m *Machine) Launched() map[string]int {
 	return maps.Clone(m.launched)
 }
 
-// Opened is how often memory of another process was opened: what races with its accesses is not found.
+// Opened is how often memory of another process was opened: fewer races are found with its accesses than within this one.
 func (m *Machine) Opened() int {
 	m.lock()
 	defer m.mu.Unlock()

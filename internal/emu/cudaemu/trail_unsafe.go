@@ -12,6 +12,7 @@ import (
 // A processLog is what this process tells others that share memory with it, in a chunk that they open: see
 // weakmem.Log. The label of shared memory has the descriptors of the logs of all processes that share it.
 type processLog struct {
+	m     *Machine
 	chunk *chunk
 	name  uint64 // process and descriptor
 	sites map[weakmem.TrailSite]uint32
@@ -22,8 +23,8 @@ type processLog struct {
 }
 
 const (
-	logBytes  = 1 << 22
-	siteBytes = 256 // of a site in the log: a word that is its length once it is there, and JSON
+	logBytes  = 1 << 23
+	siteBytes = 512 // of a site in the log: a word that is its length once it is there, and JSON
 	logSites  = logBytes/siteBytes - 1
 
 	trailSlots = 64  // processes that share memory
@@ -54,7 +55,7 @@ func (m *Machine) trailed(k *chunk) *weakmem.Trail {
 		if err != nil {
 			return nil // races with other processes are not found
 		}
-		m.log = &processLog{chunk: c, name: uint64(os.Getpid())<<32 | uint64(c.fd), sites: map[weakmem.TrailSite]uint32{},
+		m.log = &processLog{m: m, chunk: c, name: uint64(os.Getpid())<<32 | uint64(c.fd), sites: map[weakmem.TrailSite]uint32{},
 			known: map[uint64]int{}, seen: map[*chunk]int{}}
 		m.mem.SetLog(&weakmem.Log{Releases: word(c.data), Strong: word(c.data[8:]), Number: m.log.number, Peers: m.log.all})
 	}
@@ -88,7 +89,9 @@ func (m *Machine) export(k *chunk) {
 func (l *processLog) number(s weakmem.TrailSite) uint32 {
 	n, ok := l.sites[s]
 	if !ok && len(l.sites) < logSites {
-		text, _ := json.Marshal(s)
+		sourced := s
+		sourced.Source = l.m.source(s.Kernel, s.Line)
+		text, _ := json.Marshal(sourced)
 		if n = uint32(len(l.sites) + 1); len(text) > siteBytes-8 {
 			n = 0
 		} else {

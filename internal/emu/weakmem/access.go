@@ -104,7 +104,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 	w := &b.warps[warp]
 	if how.Order >= Release {
 		w.buffer.push(how.Scope)
-		b.memory.released()
+		b.memory.Released()
 	}
 	w.stored++
 	for mask != 0 {
@@ -186,7 +186,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 	}
 	if how.Order >= Release && !plain {
 		w.buffer.push(how.Scope)
-		b.memory.released()
+		b.memory.Released()
 	}
 	for mask != 0 {
 		r := nextRun(mask, addr, size)

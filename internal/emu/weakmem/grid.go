@@ -19,7 +19,7 @@ type Grid struct {
 // Begin starts a kernel on a device; it happens after the given Clock.
 func (m *Memory) Begin(device int, kernel string, after Clock) *Grid {
 	m.meetOthers()
-	after.v = join(after.v, m.peers())
+	after.v = join(after.v, m.untilNow())
 	g := &Grid{memory: m, device: device, launch: m.begun[device], kernel: kernel, before: after.v, seen: after.v}
 	m.begun[device]++
 	g.peers = len(m.others)
@@ -29,7 +29,6 @@ func (m *Memory) Begin(device int, kernel string, after Clock) *Grid {
 // End is called when all blocks have ended, and gives what happened before now.
 func (g *Grid) End() Clock {
 	g.memory.device(g.device).moveUp()
-	g.memory.released()
 	ended := endedVector(g.agents)
 	ended.ended = joinEnded(ended.ended, g.helpers)
 	all := join(ended, g.seen)

@@ -49,7 +49,7 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 	}
 	w := &b.warps[warp]
 	w.buffer.push(how.Scope)
-	b.memory.released()
+	b.memory.Released()
 	w.upToDate(b.memory)
 	for m := mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m)

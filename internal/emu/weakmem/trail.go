@@ -13,7 +13,7 @@ import (
 
 // A Log is what a process tells others, in memory that they see.
 type Log struct {
-	Releases *atomic.Uint64         // how many fences, releases and ends of kernels there were
+	Releases *atomic.Uint64         // how many fences and releases there were, and waits of the host
 	Strong   *atomic.Uint64         // how many strong accesses of shared memory
 	Number   func(TrailSite) uint32 // of a site, below trailSites; 0: there is no more room
 	Peers    func() []*Peer         // looks for others; those that came last are at the end
@@ -30,6 +30,7 @@ type Peer struct {
 type TrailSite struct {
 	Kernel string
 	Line   int
+	Source string // as of a Fault; filled in by Log.Number
 	Device int
 	Bytes  int // of a thread
 	Kind   uint8
@@ -62,8 +63,8 @@ const firstPeer = 1<<32 - 1<<10
 // SetLog sets Config.Log. Kernels that run have no peers.
 func (m *Memory) SetLog(l *Log) { m.config.Log = l }
 
-// released says that what was done before may be released to other processes from now on.
-func (m *Memory) released() {
+// Released says that what was done before may be released to other processes from now on.
+func (m *Memory) Released() {
 	if m.config.Log != nil {
 		m.config.Log.Releases.Add(1)
 	}
@@ -80,6 +81,14 @@ func (m *Memory) peers() *vector {
 		m.told, m.observed, m.heard = told, observed, join(told, observed)
 	}
 	return m.heard
+}
+
+// untilNow is all that other processes have done until now: a kernel that begins may be after it, for their hosts
+// may have said so to each other.
+func (m *Memory) untilNow() *vector {
+	weak := (*vector)(nil).counted(0, len(m.others), func(i int) uint32 { return uint32(m.others[i].Releases.Add(1)) })
+	strong := (*vector)(nil).counted(1, len(m.others), func(i int) uint32 { return uint32(m.others[i].Strong.Add(1)) })
+	return join(weak, strong)
 }
 
 // counted is a vector of the counts of n peers, which is v if that is the same.
@@ -154,7 +163,7 @@ func (a *access) meetPeer(s *Allocation, e trailEntry, from, to uint64) {
 	from += uint64(bits.TrailingZeros8(both))
 	agent := firstPeer + 2*uint32(i) + uint32(b2i(kind(site.Kind)&strong != 0))
 	r := record{by: &origin{agent: agent, grid: &Grid{device: site.Device, kernel: site.Kernel},
-		dim: [3]int{1, 1, 1}, process: p.Process}, addr: from, n: uint64(bits.Len8(both >> bits.TrailingZeros8(both))),
+		dim: [3]int{1, 1, 1}, process: p.Process, source: site.Source}, addr: from, n: uint64(bits.Len8(both >> bits.TrailingZeros8(both))),
 		epoch: e.epoch(), line: int32(site.Line), mask: 1, kind: kind(site.Kind), scope: site.Scope, alias: a.record.alias}
 	a.ordered(s, &r, r.addr, r.addr+r.n)
 }

@@ -138,6 +138,29 @@ func TestRacesBetweenProcesses(t *testing.T) {
 			p[1].begin(1)
 			p[1].load(0, x, weak)
 		}, false},
+		"a kernel that began before, told by a copy": {func(p [3]*process) {
+			g := p[0].begin(0)
+			p[0].store(0, x, 7, weak)
+			p[0].end(g)
+			_, _ = p[0].m.Write(ready, []byte{1, 0, 0, 0}, Clock{})
+			p[1].load(0, ready, acquire)
+			p[1].load(0, x, weak)
+		}, false},
+		"a kernel that began before, told by the host": {func(p [3]*process) {
+			g := p[0].begin(0)
+			p[0].store(0, x, 7, weak)
+			p[0].end(g)
+			p[0].m.HostSaw(Clock{})
+			p[1].load(0, ready, acquire)
+			p[1].load(0, x, weak)
+		}, false},
+		"a kernel that began before, not told": {func(p [3]*process) {
+			g := p[0].begin(0)
+			p[0].store(0, x, 7, weak)
+			p[0].end(g)
+			p[1].load(0, ready, acquire)
+			p[1].load(0, x, weak)
+		}, true},
 		"a kernel that began before": {func(p [3]*process) {
 			g := p[0].begin(0)
 			p[0].store(0, x, 7, weak)

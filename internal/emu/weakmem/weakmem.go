@@ -22,8 +22,9 @@
 //   - Old values are those of the last 8192 words that strong stores wrote.
 //   - An acquire pairs with a store whose bytes hold all that it read. Accesses
 //     of different sizes count as strong to each other, which PTX leaves open.
-//   - Stores in foreign allocations by others than this Memory's kernels are not seen. An
-//     acquire that reads one counts as after all releases to foreign allocations before.
+//   - Stores in foreign allocations by others than this Memory's kernels are not seen, but for the
+//     last access of each word by another process, see Trail. An acquire that reads one counts as
+//     after all releases to foreign allocations before.
 //
 // Memory at several addresses (Allocation.Physical) is one: what is said above holds for its bytes, by whatever
 // address. Between a block's store by one address and its access by another there has to be a fence.proxy.alias. PTX
