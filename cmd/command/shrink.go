@@ -294,6 +294,9 @@ func (s *emulateStep) String() string {
 		}
 		return fmt.Sprintf("%s, thread %d at %s: others do not see %s yet", who, s.Thread, at(s.Source, s.Line, s.Kernel),
 			what)
+	case decision.Load:
+		return fmt.Sprintf("%s, thread %d at %s: the load is carried out late, after what follows it", who, s.Thread,
+			at(s.Source, s.Line, s.Kernel))
 	case decision.Copy:
 		return fmt.Sprintf("%s, thread %d at %s: the asynchronous copy of %d bytes takes long", who, s.Thread,
 			at(s.Source, s.Line, s.Kernel), s.Size)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/emu/decision"
 )
 
 // fails is a shell in the place of a CUDA program: it fails under seeds from 2 on; while its decisions are written down
@@ -67,4 +69,28 @@ func TestShrink(t *testing.T) {
 	}
 	_, out = run("sh", "-c", `[ -z "$RINGO_EMULATE_FOLLOW" ]`)
 	require.NotContains(t, out, "schedule of")
+}
+
+func TestStory(t *testing.T) {
+	at := decision.Scene{Kernel: "_Z3addPf", Source: "add.cu:9", Thread: 33, Size: 4, Where: "MemAlloc #2+0x10", Value: 7}
+	seen, unknown := at, at
+	seen.Seen = true
+	unknown.Source, unknown.Line, unknown.Value = "", 12, 0
+	warp := decision.Warp{Device: 1, Block: [3]int{2, 0, 0}, Warp: 1}
+	for want, step := range map[string]emulateStep{
+		"GPU 1, add, block (2,0,0), warp 1, thread 33 at add.cu:9: others do not see the store of 0x7 to MemAlloc #2+0x10 yet": {
+			decision.Decision{Kind: decision.Hold, Warp: warp}, at},
+		"add.cu:9, the store of 0x7 to MemAlloc #2+0x10: all see it now": {decision.Decision{Kind: decision.Hold}, seen},
+		"GPU 1, add, block (2,0,0), warp 1, thread 33 at line 12 of the PTX of add: others do not see the store of 4 bytes to " +
+			"MemAlloc #2+0x10 yet": {decision.Decision{Kind: decision.Hold, Warp: warp}, unknown},
+		"GPU 1, add, block (2,0,0), warp 1, thread 33 at add.cu:9: the load is carried out late, after what follows it": {
+			decision.Decision{Kind: decision.Load, Warp: warp}, at},
+		"GPU 1, add, block (2,0,0), warp 1, thread 33 at add.cu:9: the asynchronous copy of 4 bytes takes long": {
+			decision.Decision{Kind: decision.Copy, Warp: warp}, at},
+		"GPU 1, add, block (2,0,0), warp 1: thread 33 runs before the others of its warp, which have parted from it": {
+			decision.Decision{Kind: decision.Part, Warp: warp}, at},
+		"on its stream add begins late": {decision.Decision{Kind: decision.Start}, at},
+	} {
+		require.Equal(t, want, step.String())
+	}
 }

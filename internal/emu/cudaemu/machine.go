@@ -201,7 +201,7 @@ func (m *Machine) Launched() map[string]int {
 	return maps.Clone(m.launched)
 }
 
-// Opened is how often memory of another process was opened: fewer races are found with its accesses than within this one.
+// Opened is how often memory of another process was opened: see Trail of package weakmem.
 func (m *Machine) Opened() int {
 	m.lock()
 	defer m.mu.Unlock()

@@ -33,17 +33,8 @@ const (
 
 func word(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[0])) }
 
-// slots are the logs of the processes that share the chunk.
+// slot is the name of the log of one of the processes that share the chunk, 0 if there are not so many.
 func (c *chunk) slot(i int) *atomic.Uint64 { return word(c.raw[len(c.raw)-labelBytes+slotsAt+8*i:]) }
-
-// used is how many slots are.
-func (c *chunk) used() int {
-	n := 0
-	for n < trailSlots && c.slot(n).Load() != 0 {
-		n++
-	}
-	return n
-}
 
 // trailed is the trail of a chunk that this process shares with others, nil if there is none.
 func (m *Machine) trailed(k *chunk) *weakmem.Trail {
@@ -55,8 +46,8 @@ func (m *Machine) trailed(k *chunk) *weakmem.Trail {
 		if err != nil {
 			return nil // races with other processes are not found
 		}
-		m.log = &processLog{m: m, chunk: c, name: uint64(os.Getpid())<<32 | uint64(c.fd), sites: map[weakmem.TrailSite]uint32{},
-			known: map[uint64]int{}, seen: map[*chunk]int{}}
+		m.log = &processLog{m: m, chunk: c, name: uint64(os.Getpid())<<32 | uint64(c.fd),
+			sites: map[weakmem.TrailSite]uint32{}, known: map[uint64]int{}, seen: map[*chunk]int{}}
 		m.mem.SetLog(&weakmem.Log{Releases: word(c.data), Strong: word(c.data[8:]), Number: m.log.number, Peers: m.log.all})
 	}
 	own := -1

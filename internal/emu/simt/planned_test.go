@@ -37,7 +37,7 @@ func TestDecisions(t *testing.T) {
 		ld.relaxed.gpu.global.u32 %r5, [%rd0]; add.u32 %r5, %r5, 1; st.global.u32 [%rd0+64], %r5;`)
 	words := make([]uint32, 64)
 	wrong := 0
-	for seed := range uint64(600) {
+	for seed := range uint64(200) {
 		var list []decision.Decision
 		got := decide(t, kernel, seed, decision.Record(func(d decision.Decision) { list = append(list, d) }), 2, 1, words...)
 		require.Equal(t, got, decide(t, kernel, seed, decision.Follow(list, nil), 2, 1, words...), "seed %d", seed)

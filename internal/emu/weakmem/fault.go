@@ -197,8 +197,8 @@ func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) 
 	}
 	other := "the " + r.by.maker() + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"),
 		" from") + a.through(s, r) + " by " + r.whose(otherLane)
-	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Source: r.by.source, Block: block, Thread: thread, Size: r.bytes(),
-		Write: r.kind&write != 0}
+	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Source: r.by.source, Block: block,
+		Thread: thread, Size: r.bytes(), Write: r.kind&write != 0}
 	why := &f.Other.Why
 	switch both := r.kind & a.record.kind; {
 	case (r.kind|a.record.kind)&nonCoherent != 0 && r.by.grid == a.record.by.grid:

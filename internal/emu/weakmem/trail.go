@@ -45,8 +45,8 @@ type Trail struct {
 	Peer          func(slot int) int // its index in Log.Peers, -1 if it is this process or not known
 }
 
-// A trailEntry is an access of bytes of a word: the number of releases of the process before, or of strong accesses if it
-// is one, the bytes, the slot of the process and 1, the site.
+// A trailEntry is an access of bytes of a word: the number of releases of the process before, or of strong accesses if
+// it is one, the bytes, the slot of the process and 1, the site.
 type trailEntry uint64
 
 const trailSites = 1 << 16
@@ -163,7 +163,8 @@ func (a *access) meetPeer(s *Allocation, e trailEntry, from, to uint64) {
 	from += uint64(bits.TrailingZeros8(both))
 	agent := firstPeer + 2*uint32(i) + uint32(b2i(kind(site.Kind)&strong != 0))
 	r := record{by: &origin{agent: agent, grid: &Grid{device: site.Device, kernel: site.Kernel},
-		dim: [3]int{1, 1, 1}, process: p.Process, source: site.Source}, addr: from, n: uint64(bits.Len8(both >> bits.TrailingZeros8(both))),
+		dim: [3]int{1, 1, 1}, process: p.Process, source: site.Source}, addr: from,
+		n:     uint64(bits.Len8(both >> bits.TrailingZeros8(both))),
 		epoch: e.epoch(), line: int32(site.Line), mask: 1, kind: kind(site.Kind), scope: site.Scope, alias: a.record.alias}
 	a.ordered(s, &r, r.addr, r.addr+r.n)
 }
