@@ -66,7 +66,7 @@ func TestDecisions(t *testing.T) {
 
 // Threads that contend for a lock all get it by any decisions, and the same ones make the same run.
 func TestDecisionsInPart(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		run := func(book *decision.Book) (trace []string) {
 			m := boot(t, "order.ptx", options{seed: seed})
 			m.mem = weakmem.New(weakmem.Config{Seed: seed, Book: book, Report: func(*weakmem.Fault) bool { return true }})
