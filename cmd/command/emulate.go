@@ -26,7 +26,8 @@ with libcudart.so.12 or .13, libcuda.so.1 or libnccl.so.2 as shared libraries
 gets those of this project instead. Then says what was found: races within a
 block, between blocks and between GPUs, bad addresses, reads of what nothing
 wrote, deadlocks, memory and streams that were not given back; and how often
-which kernel was launched and which function of NCCL called.
+which kernel was launched and which function of NCCL called. Fewer races are
+found between processes than within one: run all ranks in one process.
 
 Examples
   build/cuda/bin/nvcc -o add add.cu && ringo emulate -- ./add
@@ -42,6 +43,12 @@ front of clang. Programs compiled by NVIDIA's nvcc need PTX in them, such as by
   -seeds N         run the program N times, each with another order of
                    threads, stores and copies (default 1)
   -seed N          the first seed (default 0)
+  -shrink          make the schedule of each failure short: which few decisions
+                   of a seed, such as to run another warp or to show a store
+                   late, it needs beside the plain order; up to 400 more runs
+                   for each. A program of which several threads call the driver,
+                   as with NCCL, need not repeat a schedule, and the report says
+                   how often it did; one of several processes has no short one
   -kit FOLDER      what scripts/cuda-kit has built (default: looked for beside
                    ringo, and in build/cuda here and above)
   -time D          end the program after this time (default: never)
@@ -58,6 +65,7 @@ type emulation struct {
 	Kind        string
 	Seeds       int
 	First       uint64
+	Shrink      bool
 	kit         string
 	program     []string
 	environment []string
@@ -70,6 +78,7 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	fs.StringVar(&e.Kind, "gpu", "", "")
 	fs.IntVar(&e.Seeds, "seeds", 1, "")
 	fs.Uint64Var(&e.First, "seed", 0, "")
+	fs.BoolVar(&e.Shrink, "shrink", false, "")
 	fs.StringVar(&e.kit, "kit", "", "")
 	limit, asJSON := fs.Duration("time", 0, ""), fs.Bool("json", false, "")
 	program, err := cli.ParseFirst(fs, args)
@@ -151,11 +160,13 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 	defer os.RemoveAll(dir)
 	bar := cli.NewProgress(stderr)
 	defer bar.Clear()
+	var took time.Duration
 	for i := range e.Seeds {
 		if e.Seeds > 1 {
 			bar.Show(fmt.Sprintf("%d seeds", e.Seeds), float64(i)/float64(e.Seeds))
 		}
 		seed := e.First + uint64(i)
+		begun := time.Now()
 		file := filepath.Join(dir, strconv.FormatUint(seed, 10))
 		right, err := e.once(ctx, seed, file, stdout, stderr, r)
 		if err != nil {
@@ -165,6 +176,11 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 			return r, err
 		}
 		r.Ran++
+		took = max(took, time.Since(begun))
+	}
+	if e.Shrink {
+		bar.Clear()
+		return r, e.shrink(ctx, r, took, stderr)
 	}
 	return r, nil
 }
@@ -188,7 +204,7 @@ func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, 
 	case errors.As(err, &exit):
 		if r.Status == 0 {
 			r.Status = max(1, exit.ExitCode())
-			r.Ended = exit.Error()
+			r.Ended, r.endedSeed = exit.Error(), seed
 		}
 		return false, nil
 	}

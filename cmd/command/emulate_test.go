@@ -98,7 +98,7 @@ func TestEmulateReport(t *testing.T) {
 	lines := []string{
 		`{"process":1,"fault":` + strings.ReplaceAll(race, "%", "1") + `}`,
 		`{"process":1,"ended":true,"faults":[` + strings.ReplaceAll(race, "%", "12") +
-			`],"kernels":{"_ZN3abc3addIfEEvPT_":2,"set":1},"instructions":100}`,
+			`],"kernels":{"_ZN3abc3addIfEEvPT_":2,"set":1},"instructions":100,"opened":3}`,
 		`{"process":1,"nccl":{"ncclAllReduce":4}}`,
 		`{"process":2,"fault":{"Kind":0,"Device":-1,"Kernel":"cuMemcpyHtoD","Count":1}}`,
 		`{"process":3,"fau`,
@@ -124,7 +124,7 @@ func TestEmulateReport(t *testing.T) {
 	require.NoError(t, r.print(&b))
 	for _, want := range []string{"race: add.cu:4 in set and add.cu:9 in abc::add, 24 times, 2 of 2 seeds, the first is " +
 		"0\n", "  8  ncclAllReduce\n",
-		"a process ended without saying", "2 findings: 1 × out of bounds, 1 × race"} {
+		"a process ended without saying", "fewer races are found between processes than within one; run all ranks in one process", "2 findings: 1 × out of bounds, 1 × race"} {
 		require.Contains(t, b.String(), want)
 	}
 }

@@ -33,9 +33,16 @@ type emulateReport struct {
 	NCCL         map[string]int  `json:"nccl,omitempty"`
 	Instructions uint64          `json:"instructions"` // of all threads
 	Findings     []*emulateFound `json:"findings"`
+	Shrunk       []*shrunk       `json:"shrunk,omitempty"`
+	Opened       int             `json:"opened,omitempty"` // how often a process has opened memory of another one
 
-	cut  bool // a process has ended without its last line
-	used bool // a process has called the driver
+	cut       bool // a process has ended without its last line
+	used      bool // a process has called the driver
+	late      bool // a run was ended as it took too long
+	endedSeed uint64
+	processes map[int]bool // that have called the driver
+	threads   int          // that have called the driver, most of a process
+	steps     []*emulateStep
 }
 
 // An emulateFound is a fault, with the number of times and the seeds at which it was found.
@@ -57,13 +64,16 @@ type emulateLine struct {
 	Kernels      map[string]int   `json:"kernels"`
 	Leaks        []string         `json:"leaks"`
 	Instructions uint64           `json:"instructions"`
+	Threads      int              `json:"threads"`
+	Opened       int              `json:"opened"`
+	Step         *emulateStep     `json:"step"`
 	NCCL         map[string]int   `json:"nccl"`
 }
 
 func newEmulateReport(e *emulation) *emulateReport {
 	return &emulateReport{Version: 1, Program: e.program, GPUs: e.GPUs, Kind: e.Kind, Seeds: e.Seeds,
 		Kernels: map[string]int{}, NCCL: map[string]int{},
-		Findings: []*emulateFound{}}
+		Findings: []*emulateFound{}, processes: map[int]bool{}}
 }
 
 // reportLines scans the lines of a RINGO_EMULATE_REPORT file. Each line is one JSON value, of up to 64 MiB.
@@ -94,6 +104,14 @@ func (r *emulateReport) read(file string, seed uint64, right bool) error {
 		if l.Fault != nil {
 			first[l.Process] = append(first[l.Process], l.Fault)
 		}
+		if l.Ended || l.Fault != nil || l.Step != nil {
+			r.processes[l.Process] = true
+		}
+		if l.Step != nil {
+			r.steps = append(r.steps, l.Step)
+		}
+		r.Opened += l.Opened
+		r.threads = max(r.threads, l.Threads)
 		if l.Ended {
 			delete(first, l.Process)
 			for _, f := range l.Faults {
@@ -136,10 +154,7 @@ func (r *emulateReport) fault(f *weakmem.Fault, seed uint64) {
 
 // add counts a finding among those of the same kind and places.
 func (r *emulateReport) add(f emulateFound, seed uint64) {
-	same := func(o *emulateFound) bool {
-		return o.Kind == f.Kind && f.At == o.At && f.Other == o.Other && (f.At != "" || f.Text == o.Text)
-	}
-	i := slices.IndexFunc(r.Findings, same)
+	i := slices.IndexFunc(r.Findings, f.same)
 	if i < 0 {
 		f.Seeds = []uint64{seed}
 		r.Findings = append(r.Findings, &f)
@@ -152,7 +167,12 @@ func (r *emulateReport) add(f emulateFound, seed uint64) {
 	}
 }
 
-// place is the place of an access in words.
+// same reports whether two findings are one: of the same kind, at the same places.
+func (f *emulateFound) same(o *emulateFound) bool {
+	return o.Kind == f.Kind && f.At == o.At && f.Other == o.Other && (f.At != "" || f.Text == o.Text)
+}
+
+// place is where an access was made, in words.
 func place(device int, kernel, source string, line int) string {
 	switch {
 	case device < 0:
@@ -225,7 +245,14 @@ func (r *emulateReport) print(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "\n    %s\n", strings.ReplaceAll(f.Text, "\n\t", "\n    "))
 	}
+	for _, x := range r.Shrunk {
+		x.print(&b)
+	}
 	b.WriteByte('\n')
+	if r.Opened > 0 {
+		b.WriteString("its processes have opened memory of each other: fewer races are found between processes than within " +
+			"one; run all ranks in one process to find more\n")
+	}
 	if r.cut {
 		b.WriteString("a process ended without saying what it had launched and what it leaked\n")
 	}

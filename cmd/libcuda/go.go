@@ -3,8 +3,8 @@
 // Command libcuda is libcuda.so.1, the CUDA driver's library, for emulated GPUs. With it programs of the driver API run
 // on a machine without a GPU, with libnccl.so.2 or without; programs of the CUDA runtime also need the libcudart.so of
 // cmd/libcudart. RINGO_EMULATE is the number of GPUs, 1 if it is not set, RINGO_EMULATE_GPU their kind, such as "h200",
-// and RINGO_EMULATE_SEED the seed of all choices. CUDA_VISIBLE_DEVICES is a list of the GPUs to show, by number.
-// scripts/libcuda builds the library.
+// and RINGO_EMULATE_SEED the seed of all choices. The variables of book are for ringo emulate -shrink.
+// CUDA_VISIBLE_DEVICES is a list of the GPUs to show, by number. scripts/libcuda builds the library.
 //
 // The emulator is stricter than hardware. It writes faults such as races, reads of unwritten memory and bad addresses
 // to standard error, or to the file of RINGO_EMULATE_REPORT. The trap: a program with NVIDIA's runtime linked in asks
@@ -27,6 +27,7 @@ import (
 	"github.com/ringo-go/ringo/cmd/libcuda/cudac"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 	_ "github.com/ringo-go/ringo/internal/emu/fatbin/zstd" // as nvcc packs PTX
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
@@ -38,12 +39,16 @@ type session struct {
 	library *cudac.Library
 	machine *cudaemu.Machine
 	report  *report
+	written *decision.Writer // decisions; nil: none
 }
 
 // driver is the session, which the first call makes.
 var driver = sync.OnceValues(func() (*session, error) {
 	s := &session{}
 	cfg, err := settings()
+	if err == nil {
+		err = s.book(&cfg)
+	}
 	if err == nil {
 		s.report, err = openReport(os.Getenv("RINGO_EMULATE_REPORT"))
 	}
@@ -106,6 +111,39 @@ func settings() (cfg cudaemu.Config, err error) {
 	return cfg, nil
 }
 
+// book is the decisions of the machine: written to the file of RINGO_EMULATE_RECORD, or read from that of
+// RINGO_EMULATE_FOLLOW and told to the report. With RINGO_EMULATE_LAZY kernels run only while the program waits for
+// them or asks, so that a program of one thread runs the same way again.
+func (s *session) book(cfg *cudaemu.Config) error {
+	cfg.Lazy = os.Getenv("RINGO_EMULATE_LAZY") != ""
+	if name := os.Getenv("RINGO_EMULATE_RECORD"); name != "" {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+		if err != nil {
+			return fmt.Errorf("RINGO_EMULATE_RECORD: %w", err)
+		}
+		s.written = decision.NewWriter(f)
+		cfg.Book = decision.Record(s.written.Add)
+	}
+	if name := os.Getenv("RINGO_EMULATE_FOLLOW"); name != "" {
+		f, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("RINGO_EMULATE_FOLLOW: %w", err)
+		}
+		defer f.Close()
+		list, err := decision.Read(f)
+		if err != nil {
+			return fmt.Errorf("RINGO_EMULATE_FOLLOW: %w", err)
+		}
+		cfg.Book = decision.Follow(list, func(d decision.Decision, at decision.Scene) {
+			if s.report != nil {
+				s.machine.Sources(&at)
+				s.report.write(line{Step: &step{d, at}})
+			}
+		})
+	}
+	return nil
+}
+
 //export ringo_cuda
 func ringo_cuda(name *C.char, args *C.uintptr_t) C.int {
 	d, err := driver()
@@ -113,13 +151,20 @@ func ringo_cuda(name *C.char, args *C.uintptr_t) C.int {
 		fmt.Fprintln(os.Stderr, "emulated GPU:", err)
 		return C.int(cuda.ErrNoDevice)
 	}
-	return C.int(d.library.Do(nameOf(name), (*cudac.Args)(unsafe.Pointer(args))))
+	result := d.library.Do(nameOf(name), (*cudac.Args)(unsafe.Pointer(args)))
+	if d.written != nil {
+		d.written.Flush() // the program may end in any way
+	}
+	return C.int(result)
 }
 
 //export ringo_cuda_end
 func ringo_cuda_end() {
 	if s := begun.Load(); s != nil && s.report != nil {
 		s.report.end(s.machine)
+		if s.written != nil {
+			s.written.Flush()
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
@@ -29,6 +30,15 @@ type line struct {
 	Kernels      map[string]int   `json:"kernels,omitempty"`
 	Leaks        []string         `json:"leaks,omitempty"`
 	Instructions uint64           `json:"instructions,omitempty"`
+	Threads      int              `json:"threads,omitempty"` // that have called the driver
+	Opened       int              `json:"opened,omitempty"`  // how often it has opened memory of another process
+	Step         *step            `json:"step,omitempty"`    // a decision of RINGO_EMULATE_FOLLOW that is followed
+}
+
+// A step is a decision that is followed, and where.
+type step struct {
+	decision.Decision
+	decision.Scene
 }
 
 // openReport opens the report's file; nil if name is "".
@@ -63,5 +73,6 @@ func (r *report) end(m *cudaemu.Machine) {
 			leaks = append(leaks, l)
 		}
 	}
-	r.write(line{Ended: true, Faults: m.Reports(), Kernels: m.Launched(), Leaks: leaks, Instructions: m.Instructions()})
+	r.write(line{Ended: true, Faults: m.Reports(), Kernels: m.Launched(), Leaks: leaks, Instructions: m.Instructions(),
+		Threads: m.Threads(), Opened: m.Opened()})
 }

@@ -131,6 +131,17 @@ func TestRace(t *testing.T) {
 }
 
 // TestWrong has one mistake after the other found, by its line.
+// A count that is lost is no race; the schedule says between which two lines of one block the other runs.
+func TestShrink(t *testing.T) {
+	file := example("lost")
+	status, text := emulate(t, "-seeds", "20", "-shrink", "--", ctest.CUDA(t, file))
+	require.Equal(t, 1, status, "%s", text)
+	require.Contains(t, text, "nothing was found")
+	require.Regexp(t, `schedule of exit status 1\n    needs 1 of \d+ decisions of seed \d+; all else is in the plain order\n`+
+		`    1\. GPU 0, count, block \(\d,0,0\), warp 0 stands at lost\.cu:\d+`+
+		`: GPU 0, count, block \(\d,0,0\), warp 0 runs from lost\.cu:\d+\n    came 3 times in 3 runs\n`, text)
+}
+
 func TestWrong(t *testing.T) {
 	source := filepath.Join("testdata", "wrong.cu")
 	at := func(mark string) string { return lineOf(t, source, mark) }

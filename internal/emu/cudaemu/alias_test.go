@@ -253,6 +253,7 @@ func TestImportOutlives(t *testing.T) {
 	e.ok(err)
 	own, err := e.MemImportFromShareableHandle(fd)
 	e.ok(err)
+	require.Zero(t, e.Opened(), "the memory is of this process")
 	e.ok(os.NewFile(uintptr(fd), "memory").Close())
 	e.ok(e.MemRelease(h))
 	p, err := e.MemAddressReserve(2<<20, 0)

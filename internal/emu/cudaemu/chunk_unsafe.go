@@ -9,17 +9,20 @@ import (
 
 // A chunk is memory that other processes can map.
 type chunk struct {
-	fd      int
-	label   label
-	raw     []byte // all of the file
-	data    []byte
-	written []uint64 // nil if not watched
+	fd       int
+	label    label
+	raw      []byte // all of the file
+	data     []byte
+	written  []uint64 // nil if not watched
+	exported bool     // other processes may have it
+	trail    []uint64 // likewise: the last writes and the last reads by processes that share it, see weakmem.Trail
 }
 
 // A label is the last page of a chunk: it says whose and what the memory is, to a
 // process that has only the descriptor.
 type label struct {
 	id      uint64 // of the machine and the allocation
+	owner   uint64 // the machine
 	size    uint64 // of the data
 	device  [16]byte
 	watched bool
@@ -32,6 +35,7 @@ const (
 	chunkAlloc   chunkKind = iota // of MemAlloc
 	chunkVirtual                  // of MemCreate
 	chunkEvent
+	chunkLog // see processLog
 )
 
 const (
@@ -49,6 +53,7 @@ func (l *label) bytes() []byte {
 	copy(b[24:40], l.device[:])
 	b[40] = byte(boolInt(l.watched))
 	b[41] = byte(l.kind)
+	put64(b[48:], l.owner)
 	return b
 }
 
@@ -56,7 +61,7 @@ func parseLabel(b []byte) (l label, err error) {
 	if len(b) < labelBytes || get64(b) != labelMagic {
 		return l, errNoChunk
 	}
-	l.id, l.size = get64(b[8:]), get64(b[16:])
+	l.id, l.size, l.owner = get64(b[8:]), get64(b[16:]), get64(b[48:])
 	copy(l.device[:], b[24:])
 	l.watched, l.kind = b[40] != 0, chunkKind(b[41])
 	if l.size == 0 || l.size > 1<<46 {
@@ -71,7 +76,7 @@ func (c *chunk) dataBytes() int { return int(roundUp(c.label.size, labelBytes)) 
 func (c *chunk) fileBytes() int64 {
 	n := labelBytes + c.dataBytes()
 	if c.label.watched {
-		n += c.dataBytes() / 8
+		n += c.dataBytes()/8 + 2*c.dataBytes()
 	}
 	return int64(n)
 }
@@ -81,7 +86,9 @@ func (c *chunk) slice() {
 	c.data = c.raw[:c.label.size]
 	if c.label.watched {
 		bits := c.raw[c.dataBytes() : len(c.raw)-labelBytes]
-		c.written = unsafe.Slice((*uint64)(unsafe.Pointer(&bits[0])), len(bits)/8)
+		words := unsafe.Slice((*uint64)(unsafe.Pointer(&bits[0])), len(bits)/8)
+		n := c.dataBytes() / 64
+		c.written, c.trail = words[:n:n], words[n:]
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 	"github.com/ringo-go/ringo/internal/emu/simt"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
@@ -45,6 +46,9 @@ type Config struct {
 	Seed uint64
 	// Plain makes stores visible at once and checks addresses alone: several times faster.
 	Plain bool
+	// Book, if set, is where the decisions of kernels and streams that differ from the plain order are written down, or
+	// looked up in place of the seed. What it is told of has the lines of PTX, not of the source: see Sources.
+	Book *decision.Book
 	// Lazy lets work advance only inside calls that wait or query, on the caller's
 	// goroutine. So a program with one goroutine runs the same way for the same seed.
 	// Otherwise a goroutine of the machine advances the work.

@@ -167,6 +167,7 @@ type recordWork struct{ e *event }
 
 func (w recordWork) step(m *Machine, o *op) bool {
 	if s := w.e.shared; s != nil {
+		m.mem.Released()
 		done := &s.counters()[1]
 		for v := atomic.LoadUint64(done); v < o.counter && !atomic.CompareAndSwapUint64(done, v, o.counter); {
 			v = atomic.LoadUint64(done)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ringo-go/ringo/internal/emu/decision"
 )
 
 // An executor carries out the ops of all streams: on a goroutine of its own,
@@ -65,6 +67,13 @@ func (e *executor) init(m *Machine) {
 // add makes an op ready.
 func (e *executor) add(o *op) {
 	e.ready = append(e.ready, o)
+	o.added = e.rounds
+	if book := e.m.cfg.Book; book.Follows() {
+		if d, ok := book.Take(decision.Start, decision.Warp{}, o.number, 0); ok {
+			o.hold = d.Wait
+			book.Tell(d, decision.Scene{Kernel: o.name(), Line: 0})
+		}
+	}
 	e.kick()
 }
 
@@ -138,7 +147,8 @@ func (e *executor) round() {
 
 	list := e.ready
 	e.ready = nil
-	if !m.cfg.Plain {
+	random := !m.cfg.Plain && !m.cfg.Book.Follows()
+	if random {
 		e.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	}
 	slices.SortStableFunc(list, func(a, b *op) int { return a.priority - b.priority })
@@ -149,10 +159,13 @@ func (e *executor) round() {
 		case o.hold > 0:
 			o.hold--
 			moved = true
-		case !o.begun && !m.cfg.Plain && e.rng.IntN(4) == 0: // another may be first
+		case !o.begun && random && e.rng.IntN(4) == 0: // another may be first
 			moved = true
 		default:
 			moved = moved || !o.begun
+			if wait := e.rounds - 1 - o.added; !o.begun && wait > 0 && m.cfg.Book.Records() {
+				m.cfg.Book.Add(decision.Decision{Kind: decision.Start, At: o.number, Wait: int(wait)})
+			}
 			if e.step(o) {
 				m.finish(o)
 				moved = true

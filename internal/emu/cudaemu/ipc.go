@@ -121,6 +121,7 @@ func (m *Machine) IpcOpenMemHandle(h cuda.IPCHandle) (uintptr, error) {
 		k.close()
 		return 0, c.fail(cuda.ErrUnknown, "%v", err)
 	}
+	m.opened++
 	return uintptr(r.addr), nil
 }
 

@@ -28,7 +28,27 @@ func TestExchange(t *testing.T) {
 			require.Equal(t, uint32(5*20*21/2), e.word(out))
 			c.say("done") // both have to keep their memory until now
 			require.Equal(t, "done", c.hear())
+			require.Equal(t, 1, e.Opened())
 			e.clean()
+		})
+	}
+}
+
+// A store of another process that nothing orders before its flag is a race.
+func TestRaceBetweenProcesses(t *testing.T) {
+	for _, way := range []string{"ipc", "mapped"} {
+		t.Run(way, func(t *testing.T) {
+			e := start(t, cudaemu.Config{Devices: 2, Seed: 5})
+			c := startChild(e, way+" loose", 20)
+			mine, theirs, out := e.trade(way, c)
+			launch(e, "exchange", 0, &exchangeArgs{theirs, mine, out, 3, 20})
+			e.ok(e.CtxSynchronize())
+			c.say("done")
+			require.Equal(t, "done", c.hear())
+			reports := e.Reports()
+			require.NotEmpty(t, reports)
+			require.Contains(t, reports[0].Error(), fmt.Sprintf("store of 4 bytes by kernel exchange, line %d, device 1, of process %d",
+				1+strings.Count(ptxText[:strings.Index(ptxText, "st.global.u32 [%rd5], %r6;")], "\n"), c.cmd.Process.Pid))
 		})
 	}
 }
@@ -79,8 +99,11 @@ func startChild(e *env, way string, rounds int) *child {
 }
 
 func textOf(way string) string {
-	if way == "bulk" {
+	switch {
+	case way == "bulk":
 		return bulkText
+	case strings.HasSuffix(way, " loose"): // the data are not released
+		return strings.Replace(ptxText, "fence.acq_rel.sys;\n\tst.relaxed", "\n\tst.relaxed", 1)
 	}
 	return ptxText
 }
@@ -96,7 +119,7 @@ func (c *child) hear() string {
 func (e *env) trade(way string, c *child) (mine, theirs, out uintptr) {
 	e.Helper()
 	out = e.alloc(64, true)
-	if way != "mapped" {
+	if !strings.HasPrefix(way, "mapped") {
 		mine = e.alloc(256, true)
 		h, err := e.IpcGetMemHandle(mine)
 		e.ok(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 	"github.com/ringo-go/ringo/internal/emu/simt"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
@@ -50,6 +51,7 @@ type Machine struct {
 	captures   map[*capture]bool
 	conditions map[cuda.Condition]*condition
 	serial     uint64 // of captures, allocations
+	submitted  uint64 // ops
 
 	exec    executor
 	inject  injector
@@ -58,6 +60,8 @@ type Machine struct {
 	leaks   []string
 
 	launched map[string]int // kernels that have begun, by name
+	log      *processLog    // nil before memory is shared with other processes
+	opened   int            // how often memory of other machines was opened
 }
 
 var _ cuda.Driver = (*Machine)(nil)
@@ -86,7 +90,7 @@ func New(cfg Config) (*Machine, error) {
 	m.regions.init(base, cfg.FreshAddresses)
 	m.virtual.init(base, cfg.FreshAddresses)
 	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Lines: m.lines, Access: m.access,
-		Report: m.report})
+		Book: cfg.Book, Report: m.report})
 	shapes := make([]simt.Shape, len(cfg.Shapes))
 	for i, d := range cfg.Shapes {
 		shapes[i] = d.Shape
@@ -96,8 +100,8 @@ func New(cfg Config) (*Machine, error) {
 		m.visible = append(m.visible, m.devices[i])
 	}
 	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions,
-		SetConditional: m.setCondition,
-		Print:          cfg.Print, Trace: m.trace()})
+		Book: cfg.Book, SetConditional: m.setCondition,
+		Print: cfg.Print, Trace: m.trace()})
 	m.inject.init(cfg)
 	m.model.init()
 	m.exec.init(m)
@@ -128,6 +132,7 @@ func (m *Machine) Close() error {
 		r.release()
 	}
 	m.virtual.release()
+	m.log.close()
 	for _, e := range m.events {
 		e.close()
 	}
@@ -159,16 +164,34 @@ func (m *Machine) Faults() (list []error) {
 
 // report is called by weakmem, which the executor runs with mu held.
 func (m *Machine) report(f *weakmem.Fault) bool {
-	for _, fn := range m.funcs {
-		if fn.kernel.Name == f.Kernel {
-			f.Source = fn.mod.image.Program.Module.Source(f.Line)
-		}
-		if f.Other != nil && fn.kernel.Name == f.Other.Kernel {
-			f.Other.Source = fn.mod.image.Program.Module.Source(f.Other.Line)
-		}
+	f.Source = m.source(f.Kernel, f.Line)
+	if f.Other != nil && f.Other.Source == "" {
+		f.Other.Source = m.source(f.Other.Kernel, f.Other.Line)
 	}
 	m.reports = append(m.reports, f)
 	return m.cfg.Report(f)
+}
+
+// source is where a line of the PTX of a kernel comes from, empty if that is not known.
+func (m *Machine) source(kernel string, line int) (at string) {
+	for _, fn := range m.funcs {
+		if fn.kernel.Name == kernel && line > 0 {
+			at = fn.mod.image.Program.Module.Source(line)
+		}
+	}
+	return at
+}
+
+// Sources fills in the sources of a scene of Config.Book. Call it only while the Book tells.
+func (m *Machine) Sources(s *decision.Scene) {
+	s.Source, s.ToSource = m.source(s.Kernel, s.Line), m.source(s.ToKernel, s.ToLine)
+}
+
+// Threads is how many threads of the process have called the driver.
+func (m *Machine) Threads() int {
+	m.lock()
+	defer m.mu.Unlock()
+	return len(m.threads)
 }
 
 // Launched is how many times each kernel has begun, by its name.
@@ -176,6 +199,13 @@ func (m *Machine) Launched() map[string]int {
 	m.lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.launched)
+}
+
+// Opened is how often memory of another process was opened: see Trail of package weakmem.
+func (m *Machine) Opened() int {
+	m.lock()
+	defer m.mu.Unlock()
+	return m.opened
 }
 
 // Instructions is the number of thread-instructions executed since New.

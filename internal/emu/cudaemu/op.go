@@ -23,6 +23,8 @@ type op struct {
 	at    time.Duration // when it was done
 
 	hold    int        // rounds to hold it back
+	number  uint64     // of the machine
+	added   uint64     // executor.rounds when it was ready
 	begun   bool       // step was called
 	hangs   bool       // a kernel that an Injection makes hang
 	grid    *simt.Grid // of a kernel that runs
@@ -49,7 +51,8 @@ func (m *Machine) submit(ctx *context, priority int, w work, deps ...*op) *op {
 	if k, ok := w.(kernelWork); ok && k.launch.Priority != 0 {
 		priority = k.launch.Priority
 	}
-	o := &op{work: w, ctx: ctx, priority: priority, after: m.mem.Host(), from: m.hostTime()}
+	m.submitted++
+	o := &op{work: w, number: m.submitted, ctx: ctx, priority: priority, after: m.mem.Host(), from: m.hostTime()}
 	for _, d := range deps {
 		switch {
 		case d == nil:
@@ -86,4 +89,17 @@ func (m *Machine) finish(o *op) {
 		}
 	}
 	o.next, o.work, o.grid, o.onDone = nil, nil, nil, nil
+}
+
+// name is what the op does, in words: a kernel's name, or a few words.
+func (o *op) name() string {
+	switch w := o.work.(type) {
+	case kernelWork:
+		return w.f.kernel.Name
+	case copyWork, writeWork, readWork:
+		return "a copy"
+	case hostWork:
+		return "a host function"
+	}
+	return "other work of a stream"
 }

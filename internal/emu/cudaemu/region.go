@@ -149,6 +149,9 @@ func (m *Machine) add(r *region, data []byte, written []uint64) error {
 	if err != nil {
 		return err
 	}
+	if r.kind == regionOpened || r.kind == regionMapping && r.chunk.exported {
+		m.share(r)
+	}
 	i, _ := slices.BinarySearchFunc(m.regions.sorted, r.addr,
 		func(r *region, p uint64) int { return cmp.Compare(r.addr, p) })
 	m.regions.sorted = slices.Insert(m.regions.sorted, i, r)
@@ -215,6 +218,9 @@ func (r *region) cost() int { return int(roundUp(r.size, 512)) }
 func (m *Machine) share(r *region) {
 	if s, ok := m.mem.Find(r.addr); ok {
 		s.Foreign = true
+		if r.chunk != nil && s.Trail == nil {
+			s.Trail = m.trailed(r.chunk)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func (m *Machine) MemCreate(n int, p cuda.AllocationProp) (cuda.MemHandle, error
 			return 0, c.fail(cuda.ErrOutOfMemory, "%d bytes asked for, %d of %d free", n, d.Memory-d.used, d.Memory)
 		}
 		m.serial++
-		chunk, err := newChunk(label{id: hash("virtual", m.id, m.serial), size: uint64(n), device: d.UUID,
+		chunk, err := newChunk(label{id: hash("virtual", m.id, m.serial), owner: m.id, size: uint64(n), device: d.UUID,
 			kind: chunkVirtual}, !m.cfg.Plain)
 		if err != nil {
 			return 0, c.system(err)
@@ -280,6 +280,7 @@ func (m *Machine) MemExportToShareableHandle(h cuda.MemHandle) (fd int, err erro
 		if fd, err = dup(p.chunk.fd); err != nil {
 			return c.system(err)
 		}
+		c.export(p.chunk)
 		return nil
 	})
 	return fd, err
@@ -332,6 +333,10 @@ func (m *Machine) MemImportFromShareableHandle(fd int) (cuda.MemHandle, error) {
 	if d == nil {
 		chunk.close()
 		return 0, c.fail(cuda.ErrInvalidDevice, "descriptor %d: memory of a device that this process does not have", fd)
+	}
+	if chunk.label.owner != m.id {
+		chunk.exported = true
+		m.opened++
 	}
 	return m.newPhysical(&physical{chunk: chunk, dev: d, refs: 1, shareable: true, foreign: true}), nil
 }

@@ -188,7 +188,7 @@ func (w *warp) atomic(in *inst, a *atomic, p storage, mask uint32, addr, b, c, o
 		return w.fail(in, mask, weakmem.BadInstruction, "atomic operations are on global and shared memory")
 	}
 	f := x.call
-	if old == nil && w.block.mem.Late(how) {
+	if old == nil && w.block.mem.Late(w.index, how) {
 		how.Late = true
 		f = x.kept()
 	}
@@ -200,7 +200,11 @@ func (w *warp) atomic(in *inst, a *atomic, p storage, mask uint32, addr, b, c, o
 	if how.Late {
 		return next // what nobody has seen is no reason to give way
 	}
-	w.giveWay(in)
+	found := w.far.count // nobody waits for what gives nothing
+	if old != nil {
+		found = old[first]
+	}
+	w.giveWay(in, at, found)
 	if world.watch {
 		w.polled = poll{in: in, lane: first, addr: at, shared: how.Shared}
 		if old != nil {

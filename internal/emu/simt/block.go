@@ -66,7 +66,9 @@ func (w *warp) begin() {
 	w.n, w.current = 1, 0
 	w.groups[0] = group{mask: w.live}
 	w.polled, w.strong, w.vain = poll{}, nil, 0
+	w.final, w.far, w.access, w.again, w.lane = w.far, place{}, poll{}, false, -1
 	w.copies = nil
+	w.late, w.loads = w.late[:0], 0
 	w.own.clear()
 	for _, s := range w.block.grid.Kernel.code.specials {
 		s.set(w, &w.regs[s.slot])

@@ -37,6 +37,7 @@ func (g *groups) waitRead(w *warp, lane, n int) {
 	for ; g.read < len(g.closed)-n; g.read++ {
 		for _, t := range g.closed[g.read] {
 			t.Read()
+			t.noteRead()
 			w.block.mem.Know(w.index, 1<<lane, t.Seen())
 		}
 	}

@@ -208,7 +208,11 @@ func execWait(w *warp, in *inst, mask uint32) status {
 		}
 		rest &^= same
 	}
-	w.giveWay(in)
+	found := w.far.count
+	if waits != nil {
+		found = 0
+	}
+	w.giveWay(in, addr[bits.TrailingZeros32(mask)], found)
 	if waits != nil && w.block.grid.world.watch {
 		w.polled = poll{in: in, lane: bits.TrailingZeros32(mask), addr: waits.at, shared: true, bar: waits}
 	}

@@ -162,6 +162,9 @@ func (w *warp) address(in *inst, a *access) *alu.Lanes {
 func execLoad(w *warp, in *inst, mask uint32) status {
 	a := in.x.(*access)
 	addr, dst := w.address(in, a), w.operands(&w.dst, in.dst)
+	if a.how.Order == weakmem.Relaxed && w.later(in, a, mask, addr) {
+		return next
+	}
 	var s status
 	if a.storage != anywhere {
 		s = w.load(in, a, a.storage, mask, addr, dst)
@@ -201,7 +204,7 @@ func (w *warp) load(in *inst, a *access, p storage, mask uint32, addr *alu.Lanes
 		return w.stopped(in, f)
 	}
 	if how.Order != weakmem.Weak {
-		w.giveWay(in)
+		w.giveWay(in, at, dst[0][first])
 		if w.block.grid.world.watch {
 			w.polled = poll{in: in, lane: first, addr: at, shared: how.Shared, value: dst[0][first]}
 		}
@@ -234,6 +237,9 @@ func (w *warp) store(in *inst, a *access, p storage, mask uint32, addr *alu.Lane
 	how.Shared = p == shared
 	if f := w.block.mem.Store(w.index, mask, addr, a.size, src, how); f != nil {
 		return w.stopped(in, f)
+	}
+	if len(w.late) > 0 {
+		w.left -= pollCost // others may see the store before the loads that it has passed
 	}
 	return next
 }

@@ -11,6 +11,10 @@
 // they part, each group makes progress of its own; they join again at the same
 // instruction.
 //
+// A strong load that acquires nothing may be carried out late, under every third seed: a warp goes on behind it until
+// an instruction uses its value, accesses its bytes, or is anything but arithmetic, a branch, a weak or relaxed load
+// or store. Atomic operations that return something, and loads of host memory, are at once.
+//
 // Asynchronous copies go on beside the threads, faster or slower under the seed. There are
 // no clusters of blocks: shared::cluster is the block's own memory.
 //
@@ -20,6 +24,7 @@
 package simt
 
 import (
+	"github.com/ringo-go/ringo/internal/emu/decision"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
@@ -55,6 +60,9 @@ type Config struct {
 	// Follow, if not nil, are the first turns. One of a warp that cannot run then is passed
 	// over. After them warps run in rotation.
 	Follow []Turn
+	// Book, if set, is where the decisions that differ from the plain order are written down, or looked up in place of
+	// the seed.
+	Book *decision.Book
 	// Took, if set, is called before each turn. What it got, as Follow under the same seed, is the
 	// same run again.
 	Took func(Turn)

@@ -1,6 +1,7 @@
 package simt
 
 import (
+	"github.com/ringo-go/ringo/internal/emu/decision"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
@@ -17,6 +18,10 @@ type transfer struct {
 	bar    *mbarrier // told of the bytes when all is done; nil: none
 	bytes  int
 	arrive []*lateArrival
+
+	began uint64 // planner.turns
+	by    decision.Warp
+	late  []decision.Late
 }
 
 // A lateArrival is cp.async.mbarrier.arrive: an arrival at a barrier when copies are done.
@@ -36,6 +41,7 @@ func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, bar *mbarrier) *tra
 	world := w.block.grid.world
 	t := &transfer{Transfer: made, grid: w.block.grid, seat: len(world.transfers), warp: w, in: in, lane: lane, bar: bar,
 		bytes: plan.Bytes}
+	t.planCopy()
 	world.transfers = append(world.transfers, t)
 	w.block.copies = append(w.block.copies, t)
 	return t
@@ -43,13 +49,15 @@ func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, bar *mbarrier) *tra
 
 // carry moves some bytes of one copy under way, in some calls. How slow copies are depends on the seed.
 func (w *World) carry() {
-	if w.random.below(w.pace) > 0 {
+	if w.cfg.Book.Follows() || w.random.below(w.pace) > 0 {
 		return
 	}
 	t := w.transfers[w.random.below(len(w.transfers))]
 	w.progress()
 	if t.Advance() {
 		t.finish()
+	} else if w.cfg.Book.Records() {
+		t.noteRead()
 	}
 }
 
@@ -89,6 +97,9 @@ func (t *transfer) forget() {
 	list[len(list)-1] = nil
 	t.grid.world.transfers = list[:len(list)-1]
 	t.seat = -1
+	if t.grid.world.cfg.Book != nil {
+		t.noteEnd()
+	}
 }
 
 // land finishes the copies of a grid that ends, or drops them if it was stopped.

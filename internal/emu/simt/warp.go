@@ -26,6 +26,19 @@ type warp struct {
 	calm    bool      // made none in this burst
 	forced  bool      // it was chosen at random and runs on, whatever its rank
 
+	far     place
+	final   place  // at when the block before ended here
+	access  poll   // the last strong access
+	since   place  // at then
+	again   bool   // it polls in vain
+	lane    int    // of threads that go first by a decision, -1 if none
+	from    place  // at when they began
+	until   uint64 // at.count, how long they go first
+	late    []lateLoad
+	loads   uint64 // that might have been late
+	stale   bool   // a group has polled in vain since one was chosen
+	ranLane int    // the first thread of the group that was chosen last
+
 	seat int // in World.ready, -1 when it is not
 	last int // its turn in the rotation, see Config.Follow
 
@@ -80,7 +93,7 @@ func (w *warp) run(n int) {
 	if w.calm {
 		w.vain = 0
 	}
-	w.calm = true
+	w.calm, w.again = true, false
 	world, ins := w.block.grid.world, w.block.grid.Kernel.code.ins
 	if !w.choose() {
 		return
@@ -91,11 +104,15 @@ func (w *warp) run(n int) {
 	for w.left = n; w.left > 0; w.left-- {
 		g := &w.groups[w.current]
 		in := &ins[g.pc]
+		if len(w.late) > 0 && !w.passesLate(in) && !w.catchUp() {
+			return
+		}
 		mask := g.mask
 		if in.guard != noSlot {
 			mask &= w.guard(in)
 		}
 		if !in.helper {
+			w.far.count++
 			world.ran += uint64(bits.OnesCount32(g.mask))
 			if world.cfg.Trace != nil {
 				if w.trace(in, mask); w.seat < 0 {
@@ -164,6 +181,9 @@ func (w *warp) operands(to *[8]*alu.Lanes, slots []int32) []*alu.Lanes {
 // is no longer ready and choose returns false.
 func (w *warp) choose() bool {
 	w.forced = false
+	if w.lane >= 0 && !w.block.grid.world.cfg.Book.Follows() {
+		w.parted()
+	}
 	if w.n == 1 && w.groups[0].wait == running {
 		w.current = 0
 		return true
@@ -191,14 +211,33 @@ func (w *warp) choose() bool {
 	if w.polls {
 		often, w.polls = otherwisePolling, false
 	}
-	if random := &w.block.grid.world.random; random.below(often) == 0 {
-		w.current, w.forced = can[random.below(n)], true
+	world := w.block.grid.world
+	if world.cfg.Book.Follows() {
+		w.planGroup(can[:n], can[best])
+	} else if world.random.below(often) == 0 {
+		w.current, w.forced = can[world.random.below(n)], true
+		if world.cfg.Book.Records() {
+			w.lane, w.from, w.stale = bits.TrailingZeros32(w.groups[w.current].mask), w.far, false
+		}
+	} else if w.stale && world.cfg.Book.Records() {
+		w.unparted()
 	}
+	w.ranLane = bits.TrailingZeros32(w.groups[w.current].mask)
 	return true
 }
 
-// giveWay notes a strong access: the thread may be waiting for another.
-func (w *warp) giveWay(in *inst) {
+// giveWay notes a strong access of an address, and what a thread found there: it may be waiting for another.
+func (w *warp) giveWay(in *inst, addr, value uint64) {
+	if now := (poll{in: in, addr: addr, value: value}); now == w.access {
+		w.since.round++
+		w.far, w.again, w.stale = w.since, true, true
+		if w.block.grid.world.cfg.Book != nil {
+			w.left = 0 // others may change what it polls, at every poll
+		}
+	} else {
+		w.far.round = 0
+		w.access, w.since = now, w.far
+	}
 	w.left -= pollCost
 	w.polls, w.calm = true, false
 	w.asked = w.block.grid.world.ran

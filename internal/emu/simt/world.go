@@ -15,6 +15,8 @@ type World struct {
 	random  random
 	policy  policy
 
+	late      bool // loads may be late: see lateLoad
+	plan      planner
 	scheduled bool // by Config.Follow, or told to Config.Took
 	followed  int  // of Config.Follow
 	rotation  int  // turns in it
@@ -35,6 +37,7 @@ type World struct {
 func NewWorld(c Config) *World {
 	w := &World{cfg: c, random: random(c.Seed), scheduled: c.Took != nil || c.Follow != nil}
 	w.policy = newPolicy(c.Seed, &w.random)
+	w.late = c.Seed%seedsLate == seedsLate-1
 	w.pace = paces[c.Seed/policies%uint64(len(paces))]
 	for _, s := range c.Devices {
 		w.devices = append(w.devices, newDevice(s))
@@ -71,10 +74,17 @@ func (w *World) Step(instructions int) (ran int) {
 	begin := w.ran
 	for w.ran-begin < uint64(instructions) && len(w.ready) > 0 {
 		x, n := w.policy.choose(w)
-		if w.scheduled {
+		switch {
+		case w.cfg.Book != nil:
+			x, n = w.planned(x, n)
+			x.run(n)
+			w.plan.ran()
+		case w.scheduled:
 			x, n = w.turn(x, n)
+			fallthrough
+		default:
+			x.run(n)
 		}
-		x.run(n)
 		w.cfg.Memory.Tick()
 		if len(w.transfers) > 0 {
 			w.carry()

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 )
 
 // Load reads len(dst) elements of size bytes for each lane, zero-extended into
@@ -103,7 +104,9 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 	w := &b.warps[warp]
 	if how.Order >= Release {
 		w.buffer.push(how.Scope)
+		b.memory.Released()
 	}
+	w.stored++
 	for mask != 0 {
 		r := nextRun(mask, addr, each)
 		if how.Order >= Release || how.Order == Relaxed && w.releases(r.mask) {
@@ -136,6 +139,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 			b.memory.reveal(p, p.units)
 			b.memory.free = append(b.memory.free, p)
 		default:
+			b.memory.delay(p, uint8(warp), int32(how.Line), storeNumber(w.stored, r.first))
 			w.buffer.add(p)
 		}
 	}
@@ -182,6 +186,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 	}
 	if how.Order >= Release && !plain {
 		w.buffer.push(how.Scope)
+		b.memory.Released()
 	}
 	for mask != 0 {
 		r := nextRun(mask, addr, size)
@@ -203,7 +208,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 			l := bits.TrailingZeros32(m)
 			off := addr[l] - s.Addr
 			if how.Late && old == nil {
-				b.later(w, s, off, size, func(old uint64) uint64 { return f(l, old) }, b.releaseOf(warp, l, &how))
+				b.later(warp, l, how.Line, s, off, size, func(old uint64) uint64 { return f(l, old) }, b.releaseOf(warp, l, &how))
 				continue
 			}
 			if !plain && !how.Shared {
@@ -224,18 +229,34 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 
 // Late reports, at random under the seed, whether an atomic operation that returns nothing is to become visible late,
 // as stores do: then its How says so.
-func (b *Block) Late(how How) bool {
-	return !b.memory.config.Plain && !how.Shared && how.Order <= Relaxed && b.memory.rand()>>40&3 == 0
+func (b *Block) Late(warp int, how How) bool {
+	m := b.memory
+	if m.config.Plain || how.Shared || how.Order > Relaxed {
+		return false
+	}
+	w := &b.warps[warp]
+	w.stored++
+	if book := m.config.Book; book.Follows() {
+		for lane := range 32 {
+			if book.Has(decision.Hold, b.origin.decider(uint8(warp)), storeNumber(w.stored, lane)) {
+				return true
+			}
+		}
+		return false
+	}
+	return m.rand()>>40&3 == 0
 }
 
 // later puts an atomic operation into a warp's buffer.
-func (b *Block) later(w *warp, s *Allocation, off uint64, size int, f func(old uint64) uint64, r *release) {
+func (b *Block) later(warp, lane, line int, s *Allocation, off uint64, size int, f func(old uint64) uint64,
+	r *release) {
 	p := b.memory.pending()
 	p.allocation, p.addr, p.n, p.units = s, s.base+off, uint64(size), all(s.base+off, uint64(size))
 	p.release, p.by, p.change = r, &b.origin, f
 	p.strong, p.far, p.whole, p.tears = true, false, false, false
 	b.memory.late++
-	w.buffer.add(p)
+	b.memory.delay(p, uint8(warp), int32(line), storeNumber(b.warps[warp].stored, lane))
+	b.warps[warp].buffer.add(p)
 }
 
 // change replaces an element by f of it.

@@ -17,6 +17,7 @@ type Allocation struct {
 	Foreign bool           // others write it too, unseen: another process, or the host through Data; host memory always is
 	Name    string         // for reports
 	Gone    *atomic.Uint32 // not 0 when the process that owns the memory has freed it; nil if nobody says so
+	Trail   *Trail         // of memory that processes share; may be nil
 	// Physical is the number of the memory, not 0 if there may be another Allocation of it, at another address: an alias.
 	// All aliases begin at the memory's first byte. What is known of the memory stays until Memory.Forget.
 	Physical uint64

@@ -398,8 +398,32 @@ func (p *program) executions() int {
 	return n
 }
 
+// late is the operations in an order in which they may be carried out: some loads after what follows them.
+func (p *program) late(rnd *rand.Rand) []op {
+	ops := slices.Clone(p.ops[first:])
+	for i := len(ops) - 1; i >= 0; i-- {
+		load := ops[i]
+		if !load.read || load.write || load.order != Relaxed || rnd.IntN(2) == 0 {
+			continue
+		}
+		for k := i + 1; k < len(ops); k++ {
+			o := ops[k]
+			passes := !o.fence && o.read != o.write && (How{Order: o.order}).Passes() && o.at != load.at
+			if o.thread == load.thread && (!passes || rnd.IntN(4) == 0) {
+				break
+			}
+			ops[k-1], ops[k] = o, load
+		}
+	}
+	return ops
+}
+
 // run carries the program out under a seed.
 func (p *program) run(seed uint64, old bool) (outcome string, raced bool) {
+	ops := p.ops[first:]
+	if seed%4 > 1 {
+		ops = p.late(rand.New(rand.NewPCG(seed, 2)))
+	}
 	got := make([]int, p.regs+locations)
 	l := litmus{weak: func([]*thread) bool { return false }, threads: func() []*thread {
 		threads := make([]*thread, len(p.place))
@@ -407,7 +431,7 @@ func (p *program) run(seed uint64, old bool) (outcome string, raced bool) {
 			at := places[p.place[t]]
 			threads[t] = &at
 		}
-		for _, o := range p.ops[first:] {
+		for _, o := range ops {
 			addr := []uint64{x, y}[o.at]
 			step := func(t *thread) bool { t.on.Fence(t.warp, 1<<t.lane, t.how(o.order, o.scope)); return true }
 			switch {

@@ -40,6 +40,7 @@ type pending struct {
 	whole      bool // its lines become visible at once
 	tears      bool // its words become visible one by one (Config.Lines)
 	far        bool // in the buffer of a device
+	delay      delay
 	// change is what a late atomic operation makes of an element, nil for a store: see How.Late.
 	change func(old uint64) uint64
 	data   [512]byte
@@ -163,6 +164,9 @@ func (b *buffer) drain(p *pending, units uint64) {
 	b.drainBefore(p, p.addr+lo, hi-lo)
 	b.memory.reveal(p, units)
 	p.units &^= units
+	if b.memory.config.Book != nil {
+		b.memory.revealed(p, units)
+	}
 	if p.units != 0 {
 		return
 	}
@@ -303,8 +307,16 @@ func (m *Memory) Changes() uint64 { return m.changes }
 func (m *Memory) Pending() int { return len(m.dirty) }
 
 // Tick makes some pending stores visible, chosen at random under the seed. It
-// is cheap; call it about once a warp-instruction.
+// is cheap; call it about once a warp-instruction, and Turn when another warp is to run.
 func (m *Memory) Tick() {
+	if m.config.Book != nil {
+		m.ticks++
+		return
+	}
+	m.tick()
+}
+
+func (m *Memory) tick() {
 	if len(m.dirty) == 0 {
 		return
 	}

@@ -113,7 +113,10 @@ func (b *Block) note(warp int, r *run, s *Allocation, k kind, how *How) *Fault {
 	if r.same && rec.kind&(write|strong) == write {
 		a.clash(s)
 	}
-	return a.touch(s)
+	if f := a.touch(s); f != nil || s.Trail == nil || how.Shared {
+		return f
+	}
+	return a.trail(s)
 }
 
 // number is the record's number in the history. A repeated access of a warp, such as a

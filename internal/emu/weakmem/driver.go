@@ -146,7 +146,10 @@ func (m *Memory) Peek(src uint64, size int) (uint64, error) {
 func (m *Memory) Host() Clock { return Clock{m.host} }
 
 // HostSaw says that the host waited for c.
-func (m *Memory) HostSaw(c Clock) { m.host = join(m.host, c.v) }
+func (m *Memory) HostSaw(c Clock) {
+	m.Released()
+	m.host = join(m.host, c.v)
+}
 
 // An operation is an access by the driver.
 type operation struct {
@@ -209,6 +212,9 @@ func (o *operation) read(s *Allocation, addr, n uint64) error { return o.note(s,
 func (o *operation) write(s *Allocation, addr uint64, p, src []byte) error {
 	if err := o.note(s, addr, uint64(len(p)), write); err != nil {
 		return err
+	}
+	if s.foreign() {
+		o.memory.Released() // a kernel of another process may wait for what is written
 	}
 	if o.kind&strong != 0 { // with the release that it overwrites
 		o.memory.remember(s, addr-s.Addr, uint64(len(p)), &o.origin, -1, false)

@@ -196,9 +196,9 @@ func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) 
 		return
 	}
 	other := "the " + r.by.maker() + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"),
-		" from") + a.through(s, r) + " by " + who(device, kernel, int(r.line), block, thread)
-	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Block: block, Thread: thread, Size: r.bytes(),
-		Write: r.kind&write != 0}
+		" from") + a.through(s, r) + " by " + r.whose(otherLane)
+	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Source: r.by.source, Block: block,
+		Thread: thread, Size: r.bytes(), Write: r.kind&write != 0}
 	why := &f.Other.Why
 	switch both := r.kind & a.record.kind; {
 	case (r.kind|a.record.kind)&nonCoherent != 0 && r.by.grid == a.record.by.grid:

@@ -6,8 +6,10 @@ import "slices"
 type Grid struct {
 	memory *Memory
 	device int
+	launch int // of its device, from 0
 	kernel string
 	before *vector  // the clock before any block begins
+	peers  int      // of Log.Peers, known when it began
 	seen   *vector  // the clocks of its blocks when they ended
 	agents []uint32 // its blocks
 
@@ -16,7 +18,12 @@ type Grid struct {
 
 // Begin starts a kernel on a device; it happens after the given Clock.
 func (m *Memory) Begin(device int, kernel string, after Clock) *Grid {
-	return &Grid{memory: m, device: device, kernel: kernel, before: after.v, seen: after.v}
+	m.meetOthers()
+	after.v = join(after.v, m.untilNow())
+	g := &Grid{memory: m, device: device, launch: m.begun[device], kernel: kernel, before: after.v, seen: after.v}
+	m.begun[device]++
+	g.peers = len(m.others)
+	return g
 }
 
 // End is called when all blocks have ended, and gives what happened before now.
@@ -53,6 +60,8 @@ type warp struct {
 	time   uint32 // counts releases of the lanes
 	synced uint32 // accesses of the lanes before this time are known to all of them
 	live   uint32 // lanes that have not ended
+	stored uint64 // counts stores, and atomic operations that may be late
+	copies int    // counts asynchronous copies
 	lanes  *[32]lane
 
 	view        view

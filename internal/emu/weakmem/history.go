@@ -5,6 +5,8 @@ type origin struct {
 	agent      uint32
 	grid       *Grid // nil for the driver
 	index, dim [3]int
+	process    int    // another one, see Trail; 0: this one
+	source     string // of the line of an access by another process
 	what       string // of the driver: "copy"; else "asynchronous copy" or empty
 }
 

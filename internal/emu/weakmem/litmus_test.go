@@ -63,7 +63,7 @@ func atomAdd(r int, addr, v uint64, o Order, s Scope) step {
 func red(addr, v uint64, o Order, s Scope) step {
 	return func(t *thread) bool {
 		how := t.how(o, s)
-		how.Late = t.on.Late(how)
+		how.Late = t.on.Late(t.warp, how)
 		add := func(_ int, u uint64) uint64 { return u + v }
 		return t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr), 4, nil, add, how) == nil
 	}

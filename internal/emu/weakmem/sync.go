@@ -23,6 +23,12 @@ func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at
 	} else if s.foreign() { // the unseen store may release all that its writer saw
 		got[System] = b.memory.host
 	}
+	if s.foreign() {
+		if v := b.memory.peers(); v != nil {
+			got[System], got[GPU] = join(got[System], v), join(got[GPU], v)
+			b.lane(warp, l).clock = join(b.clockOf(w, l), b.memory.observed)
+		}
+	}
 	for scope := range how.Scope + 1 {
 		switch v := got[scope]; {
 		case v == nil:
@@ -43,6 +49,7 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 	}
 	w := &b.warps[warp]
 	w.buffer.push(how.Scope)
+	b.memory.Released()
 	w.upToDate(b.memory)
 	for m := mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m)
@@ -87,7 +94,7 @@ func (b *Block) inOrder(warp int, mask uint32, scope Scope) {
 	}
 	before := sc.block[agent]
 	if scope >= GPU {
-		before = join(before, sc.device[device])
+		before = join(join(before, sc.device[device]), b.memory.peers())
 	}
 	if scope == System {
 		before = join(before, sc.system)

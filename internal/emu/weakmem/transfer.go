@@ -34,6 +34,7 @@ type Transfer struct {
 	plan           Plan
 	block          *Block
 	warp, lane     int
+	number         int // of its warp
 	reader, writer origin
 	data           []byte  // until all is written
 	order          []int32 // of its pieces, likewise
@@ -48,7 +49,8 @@ const pieceBytes = 512
 // made.
 func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 	m := b.memory
-	t := &Transfer{plan: p, block: b, warp: warp, lane: lane}
+	t := &Transfer{plan: p, block: b, warp: warp, lane: lane, number: b.warps[warp].copies}
+	b.warps[warp].copies++
 	t.reader = origin{agent: b.helper(b2i(p.ToShared)), grid: b.grid, index: b.origin.index, dim: b.origin.dim,
 		what: "asynchronous copy"}
 	t.writer = t.reader
@@ -192,6 +194,12 @@ func (t *Transfer) Advance() (done bool) {
 	return t.wrote == t.pieces
 }
 
+// Number is the number of the copy among those of its warp.
+func (t *Transfer) Number() int { return t.number }
+
+// Left are the parts of the copy that are not done, as bits: 1 for what it reads, 2 for what it writes.
+func (t *Transfer) Left() uint64 { return uint64(b2i(t.read < t.pieces) | 2*b2i(t.wrote < t.pieces)) }
+
 // Read finishes the reads.
 func (t *Transfer) Read() { t.load(t.pieces) }
 
@@ -282,7 +290,7 @@ func (t *Transfer) store(until int) {
 			case m.config.Plain:
 				m.write(s.Data[off:][:len(part)], part)
 			default:
-				t.keep(s, off, part)
+				t.keep(s, off, part, t.wrote)
 			}
 		})
 	}
@@ -293,7 +301,7 @@ func (t *Transfer) store(until int) {
 
 // keep stores a part. In global memory the device sees it at once and others later, unless a
 // fence or the end of the kernel comes first.
-func (t *Transfer) keep(s *Allocation, off uint64, part []byte) {
+func (t *Transfer) keep(s *Allocation, off uint64, part []byte, piece int) {
 	m := t.block.memory
 	p := m.pending()
 	p.allocation, p.addr, p.n, p.release = s, s.base+off, uint64(len(part)), nil
@@ -305,6 +313,7 @@ func (t *Transfer) keep(s *Allocation, off uint64, part []byte) {
 		m.free = append(m.free, p)
 		return
 	}
+	m.delay(p, uint8(t.warp), int32(t.plan.Line), copyNumber(t.number, int(t.order[piece])))
 	m.device(t.block.grid.device).add(p)
 }
 

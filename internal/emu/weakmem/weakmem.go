@@ -12,8 +12,8 @@
 //
 //   - Loads happen when they are executed, but for Config.OldLoads. A reader
 //     that lacks its acquire is found as a race, not by an old value; if all
-//     its loads are strong, only OldLoads finds it. No load sees a store that follows from
-//     what its own thread stores later (load buffering).
+//     its loads are strong, only OldLoads finds it. That a load sees what follows from a later
+//     store of its own thread (load buffering) is for the caller: see Block.LateLoad.
 //   - An atomic operation that returns a value is visible at once; a relaxed red may be as late as a store.
 //   - The lanes of a warp see each other's stores at once. That they used
 //     SyncWarp is only checked: what conflicts without it is a race, unless all of it is strong.
@@ -22,8 +22,9 @@
 //   - Old values are those of the last 8192 words that strong stores wrote.
 //   - An acquire pairs with a store whose bytes hold all that it read. Accesses
 //     of different sizes count as strong to each other, which PTX leaves open.
-//   - Stores in foreign allocations by others than this Memory's kernels are not seen. An
-//     acquire that reads one counts as after all releases to foreign allocations before.
+//   - Stores in foreign allocations by others than this Memory's kernels are not seen, but for the
+//     last access of each word by another process, see Trail. An acquire that reads one counts as
+//     after all releases to foreign allocations before.
 //
 // Memory at several addresses (Allocation.Physical) is one: what is said above holds for its bytes, by whatever
 // address. Between a block's store by one address and its access by another there has to be a fence.proxy.alias. PTX
@@ -39,6 +40,8 @@
 // Source: PTX ISA 8.0, chapter 8 (memory consistency model); Flanagan and
 // Freund, FastTrack, PLDI 2009, for the clocks.
 package weakmem
+
+import "github.com/ringo-go/ringo/internal/emu/decision"
 
 // An Order is how strong an access is.
 type Order uint8
@@ -89,6 +92,11 @@ type Config struct {
 	// last 8 bytes of a line sees the others. Where it is false, as over PCIe, a line goes
 	// in words of 8 bytes in any order. Nil: no line is whole, but every load happens at once.
 	Lines func(device int, s *Allocation) bool
+	// Book, if set, is where it is written down which stores become visible late, or looked up in place of the seed.
+	// It has no OldLoads.
+	Book *decision.Book
+	// Log, if set, is what other processes are told, see Trail.
+	Log *Log
 	// Access reports whether kernels of a device may touch the allocation; nil allows
 	// all. A block asks once for each allocation, so the answer should not change while a
 	// kernel runs.
@@ -110,8 +118,11 @@ type Memory struct {
 	dirty   []*buffer // buffers that hold stores
 	free    []*pending
 	devices map[int]*buffer
-	late    int // atomic operations in buffers
+	begun   map[int]int // grids of devices
+	late    int         // atomic operations in buffers
 	changes uint64
+	turn    uint64 // counts calls of Turn
+	ticks   int    // that Turn is to make up for
 
 	past    past
 	agents  uint32 // how many there were
@@ -121,6 +132,10 @@ type Memory struct {
 	noting  record // the access being checked
 	found   map[finding]*Fault
 	stuck   []stuckBit
+	others  []*Peer // of Config.Log
+	// what they have released, and their strong accesses, when last asked
+	told, observed *vector
+	heard          *vector // both
 }
 
 // New returns Memory without allocations.
@@ -129,6 +144,7 @@ func New(c Config) *Memory {
 		config:  c,
 		random:  c.Seed*0x9e3779b97f4a7c15 + 1,
 		devices: map[int]*buffer{},
+		begun:   map[int]int{},
 		history: newHistory(),
 		found:   map[finding]*Fault{},
 	}

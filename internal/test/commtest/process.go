@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/internal/test/transcript"
@@ -87,15 +89,22 @@ func gpuMain(work Work) int {
 		fmt.Println("afterwards:", err)
 		code = 5
 	}
+	if faults.Load() > 0 && code == 0 {
+		code = 6
+	}
 	return code
 }
+
+// faults are what the emulator has found in this process, races with others too.
+var faults atomic.Int32
 
 func openGPUs(rank int) (*gpu.Machine, error) {
 	if gputest.OnGPU() {
 		return gpu.Open(gpu.Options{Library: os.Getenv("RINGO_CUDA_LIBRARY")})
 	}
 	rdma := os.Getenv("RINGO_TEST_NET_DMABUF")
-	cfg := cudaemu.Config{Devices: 4, RDMA: rdma != "", Flushes: rdma != "ordered"}
+	cfg := cudaemu.Config{Devices: 4, RDMA: rdma != "", Flushes: rdma != "ordered",
+		Report: func(f *weakmem.Fault) bool { fmt.Println("fault:", f); faults.Add(1); return true }}
 	if gputest.Required("pcie") {
 		cfg.Link = gputest.PCIe
 	}
