@@ -51,11 +51,12 @@ func execAsyncStore(w *warp, in *inst, mask uint32) status {
 func (w *warp) storeLater(in *inst, lane int) status {
 	op := in.x.(*asyncStore)
 	plan := weakmem.Plan{ToShared: true, Line: in.ptx.Line, Update: op.update, Size: op.size, Signals: true}
-	var s status
-	if plan.Dst, s = w.inShared(in, &op.dst, in.src[0], lane); s != next {
+	to, at, s := w.inShared(in, &op.dst, in.src[0], lane)
+	if s != next {
 		return s
 	}
-	if plan.Barrier, s = w.inShared(in, &op.bar, in.src[1], lane); s != next {
+	plan.Dst, plan.To = at, to.mem
+	if plan.Barrier, s = w.beside(in, &op.bar, in.src[1], lane, to); s != next {
 		return s
 	}
 	for _, slot := range in.src[2:] {
@@ -64,11 +65,11 @@ func (w *warp) storeLater(in *inst, lane int) status {
 		plan.Value = append(plan.Value, b[:op.size]...)
 	}
 	plan.Bytes, plan.Align = len(plan.Value), len(plan.Value)
-	bar, s := w.mbarrier(in, 1<<lane, plan.Barrier)
+	bar, s := w.mbarrier(in, 1<<lane, to, plan.Barrier)
 	if s != next {
 		return s
 	}
-	if w.launch(in, lane, plan, bar) == nil {
+	if w.launch(in, lane, plan, to, bar) == nil {
 		return gone
 	}
 	return next

@@ -69,9 +69,10 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 // carried out, and each synchronizes with those after it, if the scope of either holds the other's thread (PTX ISA,
 // 8.9.3 and 8.9.4).
 type scOrder struct {
-	system *vector            // of fences of system scope
-	device map[int]*vector    // of those of at least the scope of a device, by threads of that device
-	block  map[uint32]*vector // of all by threads of a block, by its agent
+	system  *vector              // of fences of system scope
+	device  map[int]*vector      // of those of at least the scope of a device, by threads of that device
+	cluster map[*cluster]*vector // of those of at least its scope, by its threads
+	block   map[uint32]*vector   // of all by threads of a block, by its agent
 }
 
 // scEntries bounds the entries of an scOrder's vectors, whose joins cost as much: 128 blocks of 16 warps. Of more the
@@ -84,8 +85,12 @@ func (b *Block) inOrder(warp int, mask uint32, scope Scope) {
 	w, sc, agent, device := &b.warps[warp], &b.memory.sc, b.origin.agent, b.grid.device
 	if sc.device == nil {
 		sc.device, sc.block = map[int]*vector{}, map[uint32]*vector{}
+		sc.cluster = map[*cluster]*vector{}
 	}
-	before := sc.block[agent]
+	before, cluster := sc.block[agent], b.origin.cluster
+	if scope >= Cluster && cluster != nil {
+		before = join(before, sc.cluster[cluster])
+	}
 	if scope >= GPU {
 		before = join(before, sc.device[device])
 	}
@@ -100,6 +105,9 @@ func (b *Block) inOrder(warp int, mask uint32, scope Scope) {
 		b.learn(warp, mask, func(known *vector) *vector { return join(known, before) })
 	}
 	sc.block[agent] = join(before, now).newest(scEntries)
+	if scope >= Cluster && cluster != nil {
+		sc.cluster[cluster] = join(sc.cluster[cluster], now).newest(scEntries)
+	}
 	if scope >= GPU {
 		sc.device[device] = join(sc.device[device], now).newest(scEntries)
 	}
@@ -194,18 +202,34 @@ func (b *Block) learn(warp int, mask uint32, f func(known *vector) *vector) {
 	}
 }
 
-// Release is the Clock of all that lanes did and know, for threads of their block.
-func (b *Block) Release(warp int, mask uint32) Clock {
+// Release is the Clock of all that lanes did and know, for threads of the scope.
+func (b *Block) Release(warp int, mask uint32, scope Scope) Clock {
 	if b.memory.config.Plain {
 		return Clock{}
 	}
 	w := &b.warps[warp]
-	w.buffer.push(CTA)
+	w.buffer.push(scope)
 	v := b.own(warp, mask)
 	for m := mask; m != 0; m &= m - 1 {
 		v = join(v, b.clockOf(w, bits.TrailingZeros32(m)))
 	}
 	w.time++
+	return Clock{v}
+}
+
+// Fenced is the Clock of what lanes did and knew before their last fence of at least the scope.
+func (b *Block) Fenced(warp int, mask uint32, scope Scope) Clock {
+	lanes := b.warps[warp].lanes
+	if lanes == nil {
+		return Clock{}
+	}
+	var v *vector
+	for m := mask; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m)
+		if at := lanes[l].fenced[scope]; at.time > 0 {
+			v = join(v, b.until(warp, l, at))
+		}
+	}
 	return Clock{v}
 }
 

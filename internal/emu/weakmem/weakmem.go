@@ -56,7 +56,8 @@ const (
 type Scope uint8
 
 const (
-	CTA Scope = iota // the block
+	CTA     Scope = iota // the block
+	Cluster              // blocks that run together, see Grid.Cluster; without one, the block
 	GPU
 	System
 )
@@ -65,11 +66,13 @@ const (
 type How struct {
 	Order       Order
 	Scope       Scope
-	Shared      bool // the block's shared memory; addresses are offsets in it
+	Shared      bool // shared memory; addresses are offsets in it
 	Async       bool // through the async proxy, as bulk copies do: see Block.FenceProxy
 	Late        bool // an atomic operation that returns nothing: see Block.Late
 	NonCoherent bool // ld.nc: no thread may write the bytes that the load reads during the kernel
 	Line        int  // line of PTX, for reports
+	// Of is the block of the cluster whose shared memory it is; nil: the block's own.
+	Of *Block
 
 	element uint8 // bytes of an element, where the access is of a vector: set by Load, Store and Atomic
 }
@@ -138,7 +141,7 @@ func New(c Config) *Memory {
 func (m *Memory) device(d int) *buffer {
 	b := m.devices[d]
 	if b == nil {
-		b = &buffer{memory: m, limit: devicePending}
+		b = &buffer{memory: m, limit: devicePending, beyond: System}
 		m.devices[d] = b
 	}
 	return b
