@@ -65,7 +65,7 @@ func (w *warp) storeLater(in *inst, lane int) status {
 		plan.Value = append(plan.Value, b[:op.size]...)
 	}
 	plan.Bytes, plan.Align = len(plan.Value), len(plan.Value)
-	bar, s := w.mbarrier(in, 1<<lane, to, plan.Barrier)
+	bar, s := w.mbarrierOf(in, lane, to, plan.Barrier)
 	if s != next {
 		return s
 	}

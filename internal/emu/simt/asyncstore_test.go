@@ -48,7 +48,7 @@ func TestReduceLater(t *testing.T) {
 		{"beside a store", []edit{{"WAIT:\n", "@%p0 st.shared.u32 [tile], 9;\nWAIT:\n"}}, kinds(raced), copied},
 		{"misaligned", []edit{{"add.u32 %r6, %r0, 1;", "add.u32 %r2, %r2, 2;"}}, kinds(weakmem.Misaligned), ""},
 		{"another block", []edit{{"%cluster_ctarank;", "%cluster_nctarank;"}}, kinds(bad),
-			"here a cluster is one block, of rank 0"},
+			"there is no block of rank 1 in the cluster: it has 1"},
 	})
 }
 

@@ -224,7 +224,7 @@ func (w *warp) copy(in *inst, op *copyOp, lane int) status {
 
 // copyTo begins a copy to the shared memory of a block, whose barrier it tells.
 func (w *warp) copyTo(in *inst, lane int, plan weakmem.Plan, to *block) status {
-	bar, s := w.mbarrier(in, 1<<lane, to, plan.Barrier)
+	bar, s := w.mbarrierOf(in, lane, to, plan.Barrier)
 	if s != next {
 		return s
 	}

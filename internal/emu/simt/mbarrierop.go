@@ -1,6 +1,7 @@
 package simt
 
 import (
+	"fmt"
 	"math/bits"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
@@ -148,14 +149,32 @@ func (w *warp) mbarrier(in *inst, mask uint32, b *block, at uint64) (*mbarrier, 
 	if f := w.block.mem.Load(w.index, mask, &addr, 8, []*alu.Lanes{&v}, how); f != nil {
 		return nil, w.stopped(in, f)
 	}
+	m, s := w.findMbarrier(in, lane, b, at)
+	if s == next && v[lane] != mbarrierMark {
+		return nil, w.failAt(in, lane, weakmem.BadInstruction, at, "something was stored over the "+m.String())
+	}
+	return m, s
+}
+
+// findMbarrier is mbarrier for a copy to another block, which itself accesses the barrier, later.
+func (w *warp) findMbarrier(in *inst, lane int, b *block, at uint64) (*mbarrier, status) {
 	switch m := b.mbarriers[at]; {
+	case b.live == 0:
+		return nil, w.failAt(in, lane, weakmem.OutOfBounds, at, fmt.Sprintf(
+			"block %s, whose shared memory it is, has ended", triple(b.index)))
 	case m == nil || m.gone:
 		return nil, w.failAt(in, lane, weakmem.BadInstruction, at, "no mbarrier was initialised there, or it was invalidated")
-	case v[lane] != mbarrierMark:
-		return nil, w.failAt(in, lane, weakmem.BadInstruction, at, "something was stored over the "+m.String())
 	default:
 		return m, next
 	}
+}
+
+// mbarrierOf finds the barrier that a copy to a block is to tell.
+func (w *warp) mbarrierOf(in *inst, lane int, to *block, at uint64) (*mbarrier, status) {
+	if to == w.block {
+		return w.mbarrier(in, 1<<lane, to, at)
+	}
+	return w.findMbarrier(in, lane, to, at)
 }
 
 // execMbarrier is what changes a barrier, lane by lane.
