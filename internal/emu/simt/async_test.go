@@ -15,7 +15,7 @@ import (
 // output, %rd1 the thread's word of it, [%rd2] the input, %r0 the thread, %r1 the address
 // of its word of the tile, %p0 whether it is thread 0.
 func asynchronous(body string) string {
-	return `.version 8.0
+	return `.version 8.1
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 out, .param .u64 in, .param .u64 flag)
