@@ -23,7 +23,7 @@ func (g *Grid) Cluster(blocks ...*Block) {
 	c := &cluster{buffer{memory: g.memory, up: g.memory.device(g.device), limit: blockPending, beyond: GPU}}
 	for _, b := range blocks {
 		b.origin.cluster = c
-		b.buffer.up = &c.buffer
+		b.buffer.up, b.buffer.beyond = &c.buffer, Cluster
 		b.shared.Name = fmt.Sprintf("shared memory of block (%d,%d,%d)", b.origin.index[0], b.origin.index[1],
 			b.origin.index[2])
 	}

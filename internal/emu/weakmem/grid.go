@@ -84,7 +84,7 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 	m := g.memory
 	b := &Block{memory: m, grid: g, clock: g.before}
 	b.origin = origin{agent: m.agent(), grid: g, index: index, dim: dim}
-	b.buffer = buffer{memory: m, up: m.device(g.device), limit: blockPending, beyond: Cluster}
+	b.buffer = buffer{memory: m, up: m.device(g.device), limit: blockPending, beyond: GPU}
 	threads := dim[0] * dim[1] * dim[2]
 	b.warps = make([]warp, (threads+31)/32)
 	for i := range b.warps {
