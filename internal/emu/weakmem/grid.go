@@ -67,6 +67,7 @@ type warp struct {
 // those that it has released.
 type lane struct {
 	clock    *vector              // nil: as its block
+	observes bool                 // anything:
 	observed [System + 1]*vector  // by strong loads, by the scope that holds writer and reader; a fence makes it known
 	fenced   [System + 1]moment   // the last fence of at least the scope; strong stores release the clock of that moment
 	handing  [System + 1]*release // by strong stores of the scope since then, when first asked for

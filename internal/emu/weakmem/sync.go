@@ -23,14 +23,16 @@ func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at
 	} else if s.foreign() { // the unseen store may release all that its writer saw
 		got[System] = b.memory.host
 	}
+	var last *vector // what is released is mostly the same in all scopes
 	for scope := range how.Scope + 1 {
 		switch v := got[scope]; {
 		case v == nil:
 		case how.Order == Relaxed || how.Order == Release:
 			lane := b.lane(warp, l)
-			lane.observed[scope] = join(lane.observed[scope], v)
-		default:
+			lane.observed[scope], lane.observes = join(lane.observed[scope], v), true
+		case v != last:
 			b.lane(warp, l).clock = join(b.clockOf(w, l), v)
+			last = v
 		}
 	}
 }
@@ -47,11 +49,8 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 	for m := mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m)
 		lane := b.lane(warp, l)
-		for scope := range how.Scope + 1 {
-			if v := lane.observed[scope]; v != nil {
-				lane.clock = join(b.clockOf(w, l), v)
-				lane.observed[scope] = nil
-			}
+		if lane.observes {
+			b.acquire(w, l, how.Scope)
 		}
 		now := b.moment(warp, l)
 		for scope := range how.Scope + 1 {
@@ -63,6 +62,22 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 		b.inOrder(warp, mask, how.Scope)
 	}
 	w.time++
+}
+
+// acquire has a lane know what its strong loads have observed up to a scope.
+func (b *Block) acquire(w *warp, l int, s Scope) {
+	lane := &w.lanes[l]
+	lane.observes = false
+	for scope, v := range lane.observed {
+		switch {
+		case v == nil:
+		case Scope(scope) > s:
+			lane.observes = true
+		default:
+			lane.clock = join(b.clockOf(w, l), v)
+			lane.observed[scope] = nil
+		}
+	}
 }
 
 // An scOrder is what the fences of order SeqCst have ordered so far. They have one order, here that in which they are
