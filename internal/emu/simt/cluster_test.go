@@ -117,6 +117,17 @@ JOIN: barrier.cluster.arrive.aligned;`}}, kinds(stuck), "waits at the barrier of
 	})
 }
 
+// More clusters than fit at once follow each other, each as a whole: here there is room for two and a half.
+func TestClustersFollowEachOther(t *testing.T) {
+	devices := []simt.Shape{small}
+	devices[0].SMs, devices[0].BlocksPerSM = 5, 2
+	r := run{kernel: "k", threads: 32, blocks: 40, clusters: 4, words: [][]uint32{make([]uint32, 40*32), {0}, {0}}}
+	r.file = r.cluster(asynchronous(ringOfBlocks))
+	for seed := range uint64(tries(10)) {
+		require.Equal(t, ringOfBlocksWant(10, 32), r.do(t, options{seed: seed, devices: devices})[0])
+	}
+}
+
 // A deadlock names who waits, and for whom.
 func TestDeadlockInCluster(t *testing.T) {
 	r := run{threads: 64, blocks: 4, clusters: 4, words: [][]uint32{make([]uint32, 8*64), {0}, {0}}}
