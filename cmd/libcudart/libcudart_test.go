@@ -140,6 +140,17 @@ func TestBlockThatEndsEarly(t *testing.T) {
 	require.Contains(t, text, "a barrier of the cluster has to come before")
 }
 
+// TestLinkedDeviceCode is refused by a sentence.
+func TestLinkedDeviceCode(t *testing.T) {
+	for _, options := range []string{"-rdc=true", "-rdc true", "--relocatable-device-code=true", "-dc", "-dlink"} {
+		args := append(strings.Fields(options), "-c", "-o", filepath.Join(t.TempDir(), "x.o"), example("vectoradd"))
+		out, err := exec.Command(filepath.Join(ctest.Kit(t), "bin", "nvcc"), args...).CombinedOutput()
+		require.Error(t, err)
+		require.Equal(t, "nvcc: "+options+": device code that is linked is not carried out: compile each file on its own\n",
+			string(out))
+	}
+}
+
 // TestWrong has one mistake after the other found, by its line.
 func TestWrong(t *testing.T) {
 	source := filepath.Join("testdata", "wrong.cu")

@@ -126,8 +126,8 @@ barrier.cluster.wait;
 func TestArrivalsOfOtherBlocks(t *testing.T) {
 	r := run{threads: 3, blocks: 3, clusters: 3, words: [][]uint32{{0, 0, 0}, {0}, {0}}}
 	find(t, arrivals, r, []uint32{7, 8, 9}, []planted{
-		{"released to the block", []edit{{"arrive.release.cluster.shared::cluster", "arrive.shared::cluster"}}, kinds(raced), ""},
-		{"acquired from the block", []edit{{"parity.acquire.cluster", "parity"}}, kinds(raced), ""},
+		{"released to the block", []edit{{"arrive.release.cluster.shared", "arrive.release.cta.shared"}}, kinds(raced), ""},
+		{"acquired from the block", []edit{{"parity.acquire.cluster", "parity.acquire.cta"}}, kinds(raced), ""},
 		{"one arrival too few", []edit{{"[bar], 3", "[bar], 4"}}, kinds(stuck), "phase 0 lacks 1 of 4 arrivals"},
 		{"one arrival too many", []edit{{"[bar], 3", "[bar], 2"}}, kinds(raced, unset), ""},
 		{"no fence of the barrier", []edit{{"fence.mbarrier_init.release.cluster;", ""}}, kinds(raced), ""},
@@ -136,6 +136,8 @@ func TestArrivalsOfOtherBlocks(t *testing.T) {
 		{"waits at another block's", []edit{{"shared::cta.b64 %p2, [bar]", "shared::cluster.b64 %p2, [%r11]"},
 			{"@%p1 bra END;", ""}}, kinds(bad), "this is for the block's own"},
 	})
+	text := edit{"arrive.release.cluster.shared::cluster", "arrive.shared::cluster"}.of(t, arrivals)
+	find(t, edit{"parity.acquire.cluster", "parity"}.of(t, text), r, []uint32{7, 8, 9}, nil)
 }
 
 // storeToNext has each of 4 blocks store a vector to the next one, and tell its barrier.

@@ -13,10 +13,12 @@ import (
 // address; then come count, bytes, state or parity. A time limit is left out.
 type mbarrierOp struct {
 	pointer
-	do         change
-	plain      bool // arrivals release nothing, waits acquire nothing
+	do    change
+	plain bool // arrivals release nothing, waits acquire nothing
+	state bool // an arrival gives one
+	// scope is the cluster where the text has none. PTX's default is the block, but CUTLASS and Triton leave the scope
+	// out where they arrive at other blocks' barriers.
 	scope      weakmem.Scope
-	state      bool // an arrival gives one
 	noComplete bool
 	drop       bool
 	expects    bool // .expect_tx
@@ -29,7 +31,7 @@ func decodeMbarrier(c *compiler, fr *frame, in *ptx.Instr) error {
 	}
 	op := &mbarrierOp{plain: in.Has("relaxed"), noComplete: in.Has("noComplete"), drop: in.Mods[0] == "arrive_drop",
 		parity: in.Has("parity")}
-	if in.Has("cluster") {
+	if !in.Has("cta") {
 		op.scope = weakmem.Cluster
 	}
 	d := inst{exec: execMbarrier, x: op}

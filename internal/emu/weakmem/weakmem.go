@@ -20,6 +20,7 @@
 //   - Of each 8 bytes, only the last few unordered writes and reads are remembered; a
 //     race with an older one is missed.
 //   - Old values are those of the last 8192 words that strong stores wrote.
+//   - Stores to shared memory, a block's own or that of another block of its cluster, are visible at once.
 //   - An acquire pairs with a store whose bytes hold all that it read. Accesses
 //     of different sizes count as strong to each other, which PTX leaves open.
 //   - Stores in foreign allocations by others than this Memory's kernels are not seen. An
@@ -35,6 +36,9 @@
 // writes is a race with all that did not wait for it. Bulk copies go through the async proxy
 // and want a proxy fence between what threads stored and what they read or overwrite. What
 // a bulk copy has read may be overwritten without one, and its end is one.
+//
+// Blocks of a cluster (Grid.Cluster) access each other's shared memory. What may come before the other block has begun, or
+// after it has ended, is a fault, whatever the schedule.
 //
 // Source: PTX ISA 8.0, chapter 8 (memory consistency model); Flanagan and
 // Freund, FastTrack, PLDI 2009, for the clocks.
