@@ -227,6 +227,24 @@ func TestCopyToNextBlock(t *testing.T) {
 	})
 }
 
+// A copy may reduce into another block's shared memory.
+func TestReduceIntoNextBlock(t *testing.T) {
+	var want []uint32
+	for b := range uint32(2) {
+		for i := range uint32(32) {
+			want = append(want, 5+(1-b)*1000+i)
+		}
+	}
+	text := edit{"st.shared.u32 [%r1], %r11;", "st.shared.u32 [%r1], %r11;\nst.shared.u32 [%r1+1024], 5;"}.of(t, copyToNext)
+	text = edit{"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes",
+		"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32"}.of(t, text)
+	r := run{threads: 32, blocks: 2, clusters: 2, words: [][]uint32{make([]uint32, 64), {0}, {0}}}
+	find(t, text, r, want, []planted{
+		{"not waited for", []edit{{"@!%p2 bra AGAIN;", ""}}, kinds(raced), "the asynchronous copy's"},
+		{"into unwritten memory", []edit{{"st.shared.u32 [%r1+1024], 5;", ""}}, kinds(unset), ""},
+	})
+}
+
 // copyToAll has the first of 4 blocks load a tile for blocks 0, 1 and 3.
 const copyToAll = `
 mov.u32 %r10, %cluster_ctarank;

@@ -7,7 +7,8 @@ import (
 
 // A cluster is blocks that run together and reach each other's shared memory.
 type cluster struct {
-	buffer buffer // of stores that its threads see, and nobody else
+	buffer  buffer // of stores that its threads see, and nobody else
+	running int    // blocks
 }
 
 // visits are what a block of a cluster has to do with the shared memory of the others.
@@ -20,12 +21,20 @@ type visits struct {
 
 // Cluster makes a cluster of blocks, which have just begun.
 func (g *Grid) Cluster(blocks ...*Block) {
-	c := &cluster{buffer{memory: g.memory, up: g.memory.device(g.device), limit: blockPending, beyond: GPU}}
+	c := &cluster{running: len(blocks)}
+	c.buffer = buffer{memory: g.memory, up: g.memory.device(g.device), limit: blockPending, beyond: GPU}
 	for _, b := range blocks {
 		b.origin.cluster = c
 		b.buffer.up, b.buffer.beyond = &c.buffer, Cluster
 		b.shared.Name = fmt.Sprintf("shared memory of block (%d,%d,%d)", b.origin.index[0], b.origin.index[1],
 			b.origin.index[2])
+	}
+}
+
+// leave is called when a block has ended.
+func (c *cluster) leave(m *Memory) {
+	if c.running--; c.running == 0 {
+		delete(m.sc.cluster, c)
 	}
 }
 

@@ -128,6 +128,9 @@ func (b *Block) End() {
 	b.ended = true
 	delete(b.memory.history.blocks, b)
 	delete(b.memory.sc.block, b.origin.agent)
+	if c := b.origin.cluster; c != nil {
+		c.leave(b.memory)
+	}
 }
 
 // Barrier is called when a barrier is complete. threads has the mask of each
