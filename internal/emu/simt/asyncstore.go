@@ -40,6 +40,10 @@ func decodeAsyncStore(c *compiler, fr *frame, in *ptx.Instr) error {
 }
 
 func execAsyncStore(w *warp, in *inst, mask uint32) status {
+	if !w.block.grid.explicit() { // as an H100 does
+		return w.fail(in, mask, weakmem.BadInstruction,
+			"an illegal instruction in a launch without clusters: give it some, of one block each maybe")
+	}
 	for m := mask; m != 0; m &= m - 1 {
 		if s := w.storeLater(in, bits.TrailingZeros32(m)); s != next {
 			return s
