@@ -16,7 +16,8 @@ func (m *Machine) LaunchKernel(h cuda.Function, l *cuda.Launch, args []byte) err
 	return m.LaunchClusters(h, l, cuda.Dim3{}, args)
 }
 
-// LaunchClusters is LaunchKernel with clusters of so many blocks. Zeros stand for those that the kernel was compiled for.
+// LaunchClusters is LaunchKernel with clusters of so many blocks. Zeros stand for those that the kernel was compiled
+// for.
 func (m *Machine) LaunchClusters(h cuda.Function, l *cuda.Launch, cluster cuda.Dim3, args []byte) error {
 	c, f, err := m.onFunction("cuLaunchKernel", h)
 	if err != nil {

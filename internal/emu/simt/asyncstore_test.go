@@ -104,7 +104,8 @@ st.global.u32 [%rd1], %r5;
 `
 
 func TestStoreLater(t *testing.T) {
-	find(t, storeLater, run{threads: 4, clusters: 1, words: [][]uint32{make([]uint32, 4), {0}, {0}}}, []uint32{0, 7, 0, 9}, []planted{
+	r := run{threads: 4, clusters: 1, words: [][]uint32{make([]uint32, 4), {0}, {0}}}
+	find(t, storeLater, r, []uint32{0, 7, 0, 9}, []planted{
 		{"not waited for", []edit{{"@!%p1 bra WAIT;", ""}}, kinds(raced), "the asynchronous copy's store of 16 bytes"},
 		{"misaligned", []edit{{"[tile], {", "[tile+8], {"}}, kinds(weakmem.Misaligned), ""},
 	})

@@ -52,7 +52,8 @@ ret;
 `
 
 func TestPlacesInClusters(t *testing.T) {
-	r := run{file: placesInClusters, kernel: "k", blocks: 6, blocksY: 4, threads: 1, words: [][]uint32{make([]uint32, 24*16)}}
+	r := run{file: placesInClusters, kernel: "k", blocks: 6, blocksY: 4, threads: 1,
+		words: [][]uint32{make([]uint32, 24*16)}}
 	got := r.do(t, options{})[0]
 	for y := range uint32(4) {
 		for x := range uint32(6) {
@@ -99,15 +100,17 @@ func TestRingOfBlocks(t *testing.T) {
 		{"arrivals that release nothing", []edit{{"arrive.aligned", "arrive.relaxed.aligned"}}, kinds(raced, unset), ""},
 		{"behind the end", []edit{{"barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;", ""}},
 			kinds(weakmem.OutOfBounds), ""},
-		{"an end that waits too early", []edit{{"st.global.u32 [%rd4], %r15;", ""}, {"ld.shared::cluster.u32 %r15, [%r14];", ""},
-			{"barrier.cluster.wait.acquire.aligned;", "barrier.cluster.wait.acquire.aligned;\nld.shared::cluster.u32 %r15, [%r14];"}},
+		{"an end that waits too early", []edit{{"st.global.u32 [%rd4], %r15;", ""},
+			{"ld.shared::cluster.u32 %r15, [%r14];", ""},
+			{"wait.acquire.aligned;", "wait.acquire.aligned;\nld.shared::cluster.u32 %r15, [%r14];"}},
 			kinds(weakmem.OutOfBounds), ""},
 		{"own memory only", []edit{{"ld.shared::cluster", "ld.shared"}}, kinds(bad), "this is for the block's own"},
 		{"no such block", []edit{{"and.b32 %r13, %r13, 3;", "add.u32 %r13, %r13, 3;"}}, kinds(bad), "it has 4"},
 		{"beyond", []edit{{"[%r14]", "[%r14+2048]"}}, kinds(weakmem.OutOfBounds, unset), "the block has"},
 		{"arrives twice", []edit{{"barrier.cluster.wait.aligned;", "barrier.cluster.arrive.aligned;"}}, kinds(bad),
 			"arrives twice at the barrier of the cluster"},
-		{"waits without having arrived", []edit{{"barrier.cluster.arrive.aligned;", ""}}, kinds(bad), "without having arrived"},
+		{"waits without having arrived", []edit{{"barrier.cluster.arrive.aligned;", ""}}, kinds(bad),
+			"without having arrived"},
 		{"a block never arrives", []edit{{"barrier.cluster.arrive.aligned;", `setp.eq.u32 %p1, %r10, 2;
 @!%p1 bra JOIN;
 WAIT: ld.volatile.global.u32 %r17, [%rd2];

@@ -235,7 +235,7 @@ func TestReduceIntoNextBlock(t *testing.T) {
 			want = append(want, 5+(1-b)*1000+i)
 		}
 	}
-	text := edit{"st.shared.u32 [%r1], %r11;", "st.shared.u32 [%r1], %r11;\nst.shared.u32 [%r1+1024], 5;"}.of(t, copyToNext)
+	text := edit{"[%r1], %r11;", "[%r1], %r11;\nst.shared.u32 [%r1+1024], 5;"}.of(t, copyToNext)
 	text = edit{"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes",
 		"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32"}.of(t, text)
 	r := run{threads: 32, blocks: 2, clusters: 2, words: [][]uint32{make([]uint32, 64), {0}, {0}}}

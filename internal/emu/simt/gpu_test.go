@@ -113,8 +113,8 @@ func (r run) onGPU(t *testing.T) (got [][]uint32) {
 			require.NoError(t, d.MemcpyHtoD(p, bytesOf(w)))
 			a = append(a, uint64(p))
 		}
-		l := &cuda.Launch{Grid: cuda.Dim3{X: uint32(r.blocks), Y: uint32(r.blocksY)}, Block: cuda.Dim3{X: uint32(r.threads)}, Shared: r.shared,
-			Cooperative: r.cooperative}
+		l := &cuda.Launch{Grid: cuda.Dim3{X: uint32(r.blocks), Y: uint32(r.blocksY)},
+			Block: cuda.Dim3{X: uint32(r.threads)}, Shared: r.shared, Cooperative: r.cooperative}
 		require.NoError(t, d.LaunchKernel(f, l, args(append(a, r.numbers...)...)))
 		require.NoError(t, d.CtxSynchronize())
 		for i, w := range all {

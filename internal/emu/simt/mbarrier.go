@@ -41,8 +41,8 @@ func (m *mbarrier) String() string {
 		m.expected, m.bytes)
 }
 
-// arrive counts arrivals, which release what is in the clock: of threads of another block, if far. The text says what is
-// wrong with them.
+// arrive counts arrivals, which release what is in the clock: of threads of another block, if far. The text says what
+// is wrong with them.
 func (m *mbarrier) arrive(n int, released weakmem.Clock, far bool) (wrong string) {
 	if n < 1 || n > m.pending {
 		return fmt.Sprintf("%d arrivals at the %v", n, m)

@@ -26,7 +26,8 @@ type lateArrival struct {
 	done weakmem.Clock
 }
 
-// launch begins a copy, which goes to the shared memory of a block if it goes to shared memory. A nil transfer says that the grid was stopped.
+// launch begins a copy, to the shared memory of a block if it goes to shared memory. A nil transfer says that the grid
+// was stopped.
 func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, to *block, bar *mbarrier) *transfer {
 	made, f := w.block.mem.Begin(w.index, lane, plan)
 	if f != nil {

@@ -37,8 +37,8 @@
 // and want a proxy fence between what threads stored and what they read or overwrite. What
 // a bulk copy has read may be overwritten without one, and its end is one.
 //
-// Blocks of a cluster (Grid.Cluster) access each other's shared memory. What may come before the other block has begun, or
-// after it has ended, is a fault, whatever the schedule.
+// Blocks of a cluster (Grid.Cluster) access each other's shared memory. What may come before the other block has begun,
+// or after it has ended, is a fault, whatever the schedule.
 //
 // Source: PTX ISA 8.0, chapter 8 (memory consistency model); Flanagan and
 // Freund, FastTrack, PLDI 2009, for the clocks.
