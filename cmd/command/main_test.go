@@ -176,7 +176,7 @@ func TestInfoAsJSON(t *testing.T) {
 	require.Equal(t, "9.0", v.GPU.Devices[3].Capability)
 	require.Equal(t, []int{0, 0, 0, 0}, v.GPU.Links[1])
 	require.Contains(t, v.GPU.Features, gpuFeature{Name: "peer access", Has: "yes"})
-	require.Contains(t, v.GPU.Features, gpuFeature{"clusters of blocks", "no", "device 0 has no clusters of blocks"})
+	require.Contains(t, v.GPU.Features, gpuFeature{"memory pools", "no", "device 0 has no memory pools"})
 	require.Empty(t, v.Transports)
 
 	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")

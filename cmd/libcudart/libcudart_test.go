@@ -60,6 +60,7 @@ func TestPrograms(t *testing.T) {
 		{"runtime", "-g 1", []string{"all is right", "1  reduce", "18  increment"}},
 		{"runtime", "-g 1 -gpu a100", []string{"all is right", "NVIDIA A100-SXM4-80GB, capability 8.0, 108 multiprocessors"}},
 		{"multiply", "-g 1", []string{"2048 elements are right", "1  multiply"}},
+		{"cluster", "-seeds 3", []string{"20000 bytes are counted by clusters of 4 blocks", "count"}},
 		{"peers", "-g 3", []string{"3 GPUs have what they want", "3  fetch"}},
 		{"allreduce", "-g 4", []string{"4 GPUs have the sum", "4  ncclAllReduce", "4  ncclCommDestroy",
 			"1  ncclCommInitAll"}},
@@ -69,7 +70,7 @@ func TestPrograms(t *testing.T) {
 			switch p.name {
 			case "allreduce":
 				options = append(options, "-lnccl")
-			case "multiply":
+			case "multiply", "cluster":
 				options = nil // of capability 9.0
 			}
 			program := ctest.CUDA(t, example(p.name), options...)
@@ -96,7 +97,7 @@ func lineOf(t *testing.T, file, mark string) string {
 func TestKernels(t *testing.T) {
 	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "kernels.cu"), "-lcuda"))
 	require.Zero(t, status, text)
-	for _, want := range []string{"half: 0 wrong", "bfloat16: 0 wrong", "rest: 8 0x1010101 75 3 3", "graph: right; 1 1 1",
+	for _, want := range []string{"half: 0 wrong", "bfloat16: 0 wrong", "rest: 8 0x1010101 75 3 3", "graph: right; 1 1 8",
 		"nothing was found"} {
 		require.Contains(t, text, want)
 	}
@@ -128,6 +129,26 @@ func TestRace(t *testing.T) {
 
 	status, text = emulate(t, "-g", "2", "-seeds", seeds, "--", ctest.CUDA(t, file, "-DRIGHT"))
 	require.Zero(t, status, "%s", text)
+}
+
+// TestBlockThatEndsEarly finds that a block's shared memory is used by another one that nothing orders with its end.
+func TestBlockThatEndsEarly(t *testing.T) {
+	file := example("cluster")
+	status, text := emulate(t, "-seeds", fmt.Sprint(tier.Count(2, 20)), "--", ctest.CUDA(t, file, "-DWRONG"))
+	require.Equal(t, 1, status, "%s", text)
+	require.Contains(t, text, "race: "+lineOf(t, file, "// THE SUM"))
+	require.Contains(t, text, "a barrier of the cluster has to come before")
+}
+
+// TestLinkedDeviceCode is refused by a sentence.
+func TestLinkedDeviceCode(t *testing.T) {
+	for _, options := range []string{"-rdc=true", "-rdc true", "--relocatable-device-code=true", "-dc", "-dlink"} {
+		args := append(strings.Fields(options), "-c", "-o", filepath.Join(t.TempDir(), "x.o"), example("vectoradd"))
+		out, err := exec.Command(filepath.Join(ctest.Kit(t), "bin", "nvcc"), args...).CombinedOutput()
+		require.Error(t, err)
+		require.Equal(t, "nvcc: "+options+": device code that is linked is not carried out: compile each file on its own\n",
+			string(out))
+	}
 }
 
 // TestWrong has one mistake after the other found, by its line.

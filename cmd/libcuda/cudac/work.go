@@ -117,12 +117,54 @@ const (
 	launchSize   = 2
 
 	launchCooperative = 2 // attributes
+	launchCluster     = 4
 	launchPriority    = 8
 )
 
 // parameters is a driver that knows the parameters of kernels, as the emulator does.
 type parameters interface {
 	FuncGetParamInfo(f cuda.Function, i int) (offset, size int, err error)
+}
+
+// clusters are launches of them, likewise.
+type clusters interface {
+	LaunchClusters(f cuda.Function, l *cuda.Launch, cluster cuda.Dim3, args []byte) error
+	OccupancyMaxActiveClusters(f cuda.Function, l *cuda.Launch, cluster cuda.Dim3) (int, error)
+	OccupancyMaxPotentialClusterSize(f cuda.Function, l *cuda.Launch, cluster cuda.Dim3) (int, error)
+}
+
+// launchOf is a launch as a program configures it, and how many blocks its clusters have.
+func launchOf(config uintptr) (l *cuda.Launch, cluster cuda.Dim3) {
+	c := at[launchConfig](config)
+	l = &cuda.Launch{Grid: c.grid, Block: c.block, Shared: int(c.shared), Stream: c.stream}
+	for _, attr := range list[launchAttribute](c.attrs, uintptr(c.numAttrs)) {
+		switch attr.id {
+		case launchCooperative:
+			l.Cooperative = attr.value[0] != 0
+		case launchCluster:
+			cluster = cuda.Dim3{X: attr.value[0], Y: attr.value[1], Z: attr.value[2]}
+		case launchPriority:
+			l.Priority = int(int32(attr.value[0]))
+		}
+	}
+	return l, cluster
+}
+
+// occupancy answers a question about the clusters of a launch.
+func occupancy(ask func(clusters, cuda.Function, *cuda.Launch, cuda.Dim3) (int, error)) function {
+	return func(l *Library, a *Args) error {
+		d, ok := l.d.(clusters)
+		if !ok {
+			return cuda.ErrNotSupported
+		}
+		f, err := l.functionOf(a[1])
+		if err != nil {
+			return err
+		}
+		launch, cluster := launchOf(a[2])
+		n, err := ask(d, f, launch, cluster)
+		return put(a[0], int32(n), err)
+	}
 }
 
 // paramInfo is the offset and the size, in bytes, of a kernel's parameter i among its arguments.
@@ -249,7 +291,7 @@ var modules = map[string]function{
 		}, args)
 	},
 	"cuLaunchKernelEx": func(l *Library, a *Args) error {
-		c := at[launchConfig](a[0])
+		launch, cluster := launchOf(a[0])
 		f, err := l.functionOf(a[1])
 		if err != nil {
 			return err
@@ -258,15 +300,11 @@ var modules = map[string]function{
 		if err != nil {
 			return err
 		}
-		launch := &cuda.Launch{Grid: c.grid, Block: c.block, Shared: int(c.shared), Stream: c.stream}
-		for _, attr := range list[launchAttribute](c.attrs, uintptr(c.numAttrs)) {
-			switch attr.id {
-			case launchCooperative:
-				launch.Cooperative = attr.value[0] != 0
-			case launchPriority:
-				launch.Priority = int(int32(attr.value[0]))
-			}
+		if d, ok := l.d.(clusters); ok {
+			return d.LaunchClusters(f, launch, cluster, args)
 		}
 		return l.d.LaunchKernel(f, launch, args)
 	},
+	"cuOccupancyMaxActiveClusters":       occupancy(clusters.OccupancyMaxActiveClusters),
+	"cuOccupancyMaxPotentialClusterSize": occupancy(clusters.OccupancyMaxPotentialClusterSize),
 }

@@ -1,5 +1,5 @@
-/* cooperative_groups.h has groups of threads that wait for each other: a block, a grid of a cooperative launch, and tiles
-   of a warp. */
+/* cooperative_groups.h has groups of threads that wait for each other: a block, a cluster, a grid of a cooperative launch,
+   and tiles of a warp. */
 #ifndef RINGO_COOPERATIVE_GROUPS_H
 #define RINGO_COOPERATIVE_GROUPS_H
 
@@ -67,6 +67,7 @@ template <unsigned N> struct thread_block_tile {
 template <unsigned N, class G> RINGO_D thread_block_tile<N> tiled_partition(const G &) { return thread_block_tile<N>(); }
 
 } // namespace cooperative_groups
+#include "ringo_cluster.h"
 #endif
 
 #endif

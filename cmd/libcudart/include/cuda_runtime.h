@@ -97,6 +97,10 @@ template <class F> static inline cudaError_t cudaOccupancyMaxPotentialClusterSiz
 {
 	return cudaOccupancyMaxPotentialClusterSize(size, (const void *)f, config);
 }
+template <class F> static inline cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, F *f, const cudaLaunchConfig_t *config)
+{
+	return cudaOccupancyMaxActiveClusters(clusters, (const void *)f, config);
+}
 template <class F> static inline cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid, int *block, F *f, size_t shared = 0, int limit = 0)
 {
 	return cudaOccupancyMaxPotentialBlockSizeVariableSMem(grid, block, f, [=](int) { return shared; }, limit);

@@ -9,6 +9,8 @@
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+/* clang 19 has no attribute for the size of clusters, so a kernel with one cannot be launched. */
+#define __cluster_dims__(...) __attribute__((enable_if(false, "launch it with cudaLaunchAttributeClusterDimension: this compiler has no __cluster_dims__")))
 #define __grid_constant__ __attribute__((grid_constant))
 #else
 #define __host__

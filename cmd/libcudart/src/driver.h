@@ -34,6 +34,7 @@ typedef struct {
 	D(cuModuleGetFunction, (word *, word, const char *)) D(cuModuleGetGlobal_v2, (word *, size_t *, word, const char *)) \
 	D(cuFuncGetAttribute, (int *, int, word)) D(cuFuncSetAttribute, (word, int, int)) \
 	D(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *, word, int, size_t)) D(cuLaunchKernelEx, (const void *, word, void **, void **)) \
+	D(cuOccupancyMaxActiveClusters, (int *, word, const void *)) D(cuOccupancyMaxPotentialClusterSize, (int *, word, const void *)) \
 	D(cuStreamBeginCapture_v2, (word, int)) D(cuStreamEndCapture, (word, word *)) D(cuStreamIsCapturing, (word, int *)) \
 	D(cuStreamGetCaptureInfo_v2, (word, int *, unsigned long long *, word *, const word **, size_t *)) \
 	D(cuThreadExchangeStreamCaptureMode, (int *)) D(cuStreamBeginCaptureToGraph, (word, word, const word *, const void *, size_t, int)) \

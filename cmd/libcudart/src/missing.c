@@ -58,7 +58,7 @@ M(cudaStreamUpdateCaptureDependencies) M(cudaStreamCopyAttributes) M(cudaStreamG
 M(cudaLibraryLoadData) M(cudaLibraryLoadFromFile) M(cudaLibraryUnload) M(cudaLibraryGetKernel) M(cudaLibraryGetGlobal)
 M(cudaLibraryGetManaged) M(cudaLibraryGetUnifiedFunction) M(cudaLibraryGetKernelCount) M(cudaLibraryEnumerateKernels) M(cudaKernelSetAttributeForDevice)
 M(cudaFuncGetName) M(cudaFuncGetParamInfo) M(cudaSetDoubleForDevice) M(cudaSetDoubleForHost)
-M(cudaOccupancyMaxActiveClusters) M(cudaGetExportTable) M(cudaDeviceFlushGPUDirectRDMAWrites) M(cudaDeviceRegisterAsyncNotification)
+M(cudaGetExportTable) M(cudaDeviceFlushGPUDirectRDMAWrites) M(cudaDeviceRegisterAsyncNotification)
 M(cudaDeviceUnregisterAsyncNotification) M(cudaDeviceGetNvSciSyncAttributes) M(cudaDeviceGetHostAtomicCapabilities) M(cudaDeviceGetP2PAtomicCapabilities)
 M(cudaMemcpyBatchAsync) M(cudaMemcpy3DBatchAsync)
 #if CUDART_VERSION < 13000

@@ -92,10 +92,6 @@ static int launch(const void *f, dim3 grid, dim3 block, void **args, size_t shar
 	unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
 	if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64 || grid.y > 65535 || grid.z > 65535)
 		return cudaErrorInvalidConfiguration;
-	for (unsigned i = 0; i < count; i++)
-		if (attributes[i].id == cudaLaunchAttributeClusterDimension &&
-		    attributes[i].val.clusterDim.x * attributes[i].val.clusterDim.y * attributes[i].val.clusterDim.z > 1)
-			return cudaErrorNotSupported; // clusters of more than one block
 	launchConfig c = {grid, block, shared, (word)s, attributes, count};
 	return driver.cuLaunchKernelEx(&c, function, args, NULL);
 }
@@ -137,26 +133,29 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *f, void
 	return done(launch(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, c->attrs, c->numAttrs));
 }
 
-enum { maxThreads, sharedBytes, constBytes, localBytes, registers, ptxVersion, binaryVersion, cacheMode, maxDynamic, carveout }; // CU_FUNC_ATTRIBUTE_
+enum { maxThreads, sharedBytes, constBytes, localBytes, registers, ptxVersion, binaryVersion, cacheMode, maxDynamic, carveout,
+       clusterMustBeSet, clusterWidth, clusterHeight, clusterDepth, clusterNonPortable, clusterPolicy, attributes }; // CU_FUNC_ATTRIBUTE_
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *f)
 {
 	word function;
-	int v[carveout + 1] = {0}, result = functionOf(f, &function);
+	int v[attributes] = {0}, result = functionOf(f, &function);
 	if (result)
 		return done(result);
-	for (int i = 0; i <= carveout; i++)
+	for (int i = 0; i < attributes; i++)
 		driver.cuFuncGetAttribute(&v[i], i, function);
 	memset(a, 0, sizeof *a);
 	a->sharedSizeBytes = v[sharedBytes], a->constSizeBytes = v[constBytes], a->localSizeBytes = v[localBytes];
 	a->maxThreadsPerBlock = v[maxThreads], a->numRegs = v[registers], a->ptxVersion = v[ptxVersion], a->binaryVersion = v[binaryVersion];
 	a->maxDynamicSharedSizeBytes = v[maxDynamic], a->preferredShmemCarveout = v[carveout];
+	a->clusterDimMustBeSet = v[clusterMustBeSet], a->requiredClusterWidth = v[clusterWidth], a->requiredClusterHeight = v[clusterHeight];
+	a->requiredClusterDepth = v[clusterDepth], a->nonPortableClusterSizeAllowed = v[clusterNonPortable], a->clusterSchedulingPolicyPreference = v[clusterPolicy];
 	return 0;
 }
 cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attr, int value)
 {
 	word function;
 	int result = functionOf(f, &function);
-	return done(result || attr != cudaFuncAttributeMaxDynamicSharedMemorySize ? result : driver.cuFuncSetAttribute(function, attr, value));
+	return done(result || attr == cudaFuncAttributePreferredSharedMemoryCarveout ? result : driver.cuFuncSetAttribute(function, attr, value)); // a carveout is a hint
 }
 cudaError_t cudaFuncSetCacheConfig(const void *f, enum cudaFuncCache config)
 {
@@ -173,12 +172,19 @@ cudaError_t cudaFuncSetSharedMemConfig(const void *f, int config)
 }
 #endif
 cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol) { return done(functionOf(symbol, (word *)function)); }
-/* A cluster has one block on emulated GPUs. */
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, const void *f, const cudaLaunchConfig_t *c)
 {
-	(void)f, (void)c;
-	*size = 1;
-	return OPENED(0);
+	word function;
+	launchConfig config = {c->gridDim, c->blockDim, c->dynamicSmemBytes, (word)c->stream, c->attrs, c->numAttrs};
+	int result = functionOf(f, &function);
+	return done(result ? result : driver.cuOccupancyMaxPotentialClusterSize(size, function, &config));
+}
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *f, const cudaLaunchConfig_t *c)
+{
+	word function;
+	launchConfig config = {c->gridDim, c->blockDim, c->dynamicSmemBytes, (word)c->stream, c->attrs, c->numAttrs};
+	int result = functionOf(f, &function);
+	return done(result ? result : driver.cuOccupancyMaxActiveClusters(clusters, function, &config));
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *f, int threads, size_t shared)
 {

@@ -188,8 +188,10 @@ func (d *device) attribute(a cuda.DeviceAttribute) (int, bool) {
 	case cuda.AttrRDMAWritesOrdering:
 		return boolInt(d.m.cfg.RDMA && !d.m.cfg.Flushes) * cuda.RDMAWritesOrderingOwner, true
 	case cuda.AttrComputeMode, cuda.AttrManagedMemory, cuda.AttrComputePreemption,
-		cuda.AttrMemoryPoolsSupported, cuda.AttrClusterLaunch, cuda.AttrMulticastSupported:
+		cuda.AttrMemoryPoolsSupported, cuda.AttrMulticastSupported:
 		return 0, true
+	case cuda.AttrClusterLaunch:
+		return boolInt(d.Major >= 9), true
 	}
 	n, ok := others[a]
 	return n, ok || a > 0 && a < attributes // of the rest the device has nothing

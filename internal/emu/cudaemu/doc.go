@@ -79,11 +79,11 @@
 // anything and counts as written. The host counts as one thread: all later calls come
 // after work for which one call has waited. Caches, bandwidth, clocks, power.
 // Contexts that do not reach each other's memory on one device, managed memory,
-// memory pools, multicast, textures, dynamic parallelism, cubins, linking, clusters of
-// blocks, tensor maps, products of matrices by several warps. Local memory is unlimited, and registers of a
-// thread are an estimate. Device memory that a process maps at two addresses is one memory to the
-// race detector (see package weakmem). Pages of the host that are registered at two addresses are
-// two memories, and so is what two Machines of one process map.
+// memory pools, multicast, textures, dynamic parallelism, cubins, linking, tensor maps, products of matrices by several
+// warps. Local memory is unlimited, and registers of a thread are an estimate. Any multiprocessors run the blocks of a
+// cluster, where hardware takes those of one part of the GPU. Device memory that a process maps at two addresses is one
+// memory to the race detector (see package weakmem). Pages of the host that are registered at two addresses are two
+// memories, and so is what two Machines of one process map.
 //
 // On macOS it works within one process; on systems other than Linux and macOS New fails.
 package cudaemu

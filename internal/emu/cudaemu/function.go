@@ -11,6 +11,7 @@ type function struct {
 	mod     *module
 	kernel  *simt.Kernel
 	dynamic int // bytes of dynamic shared memory allowed, if set
+	clusterSettings
 }
 
 // sharedByDefault is how much shared memory a block may have, static and
@@ -73,6 +74,9 @@ func (m *Machine) FuncGetAttribute(a cuda.FunctionAttribute, h cuda.Function) (i
 	case cuda.FuncMaxDynamicShared:
 		return f.maxDynamic(), nil
 	}
+	if v, ok := f.clusterAttribute(a); ok {
+		return v, nil
+	}
 	return 0, c.fail(cuda.ErrInvalidValue, "attribute %d is not emulated", a)
 }
 
@@ -98,6 +102,8 @@ func (m *Machine) FuncSetAttribute(h cuda.Function, a cuda.FunctionAttribute, v 
 	defer c.end()
 	most := f.mod.ctx.dev.Shape.SharedPerBlock - f.kernel.Shared
 	switch {
+	case f.setClusterAttribute(a, v):
+		return nil
 	case a != cuda.FuncMaxDynamicShared:
 		return c.fail(cuda.ErrInvalidValue, "attribute %d cannot be set", a)
 	case v < 0 || v > most:

@@ -160,6 +160,8 @@ func (p *pairing) works(old, next *node) (cuda.UpdateResult, string) {
 			return cuda.UpdateUnsupportedFunctionChange, "a kernel of another context"
 		case v.launch.Cooperative != w.launch.Cooperative:
 			return cuda.UpdateAttributesChanged, "a kernel becomes cooperative, or is no longer"
+		case v.cluster != w.cluster:
+			return cuda.UpdateAttributesChanged, "a kernel's clusters have another size"
 		}
 	case copyWork:
 		v := old.work.(copyWork)

@@ -13,6 +13,12 @@ import (
 )
 
 func (m *Machine) LaunchKernel(h cuda.Function, l *cuda.Launch, args []byte) error {
+	return m.LaunchClusters(h, l, cuda.Dim3{}, args)
+}
+
+// LaunchClusters is LaunchKernel with clusters of so many blocks. Zeros stand for those that the kernel was compiled
+// for.
+func (m *Machine) LaunchClusters(h cuda.Function, l *cuda.Launch, cluster cuda.Dim3, args []byte) error {
 	c, f, err := m.onFunction("cuLaunchKernel", h)
 	if err != nil {
 		return err
@@ -27,6 +33,9 @@ func (m *Machine) LaunchKernel(h cuda.Function, l *cuda.Launch, args []byte) err
 			f.mod.ctx.dev.ordinal, s.ctx.dev.ordinal)
 	}
 	w := kernelWork{f: f, launch: *l, grid: size(l.Grid), block: size(l.Block), args: bytes.Clone(args)}
+	if w.cluster, err = c.cluster(f, cluster, w.grid); err != nil {
+		return err
+	}
 	if err := c.launchable(w); err != nil {
 		return err
 	}
@@ -89,7 +98,10 @@ func (c *call) launchable(w kernelWork) error {
 	if fits == 0 {
 		return fail(cuda.ErrLaunchOutOfResources, "a block does not fit a multiprocessor")
 	}
-	if blocks := g[0] * g[1] * g[2]; w.launch.Cooperative && blocks > fits*d.Shape.SMs {
+	if n := extent(w.cluster); n > fits*d.Shape.SMs {
+		return fail(cuda.ErrLaunchOutOfResources, "a cluster of %d blocks, %d fit at once", n, fits*d.Shape.SMs)
+	}
+	if blocks := extent(g); w.launch.Cooperative && blocks > fits*d.Shape.SMs {
 		return fail(cuda.ErrCooperativeLaunchTooLarge, "%d blocks, %d fit at once", blocks, fits*d.Shape.SMs)
 	}
 	return nil
@@ -100,6 +112,7 @@ type kernelWork struct {
 	f           *function
 	launch      cuda.Launch
 	grid, block [3]int
+	cluster     [3]int // zeros: the launch says nothing, nor does the kernel
 	args        []byte
 	workspace   uint64
 }
@@ -119,7 +132,7 @@ func (w kernelWork) step(m *Machine, o *op) bool {
 		}
 		o.grid = &simt.Grid{
 			Image: w.f.mod.image, Kernel: w.f.kernel, Device: w.f.mod.ctx.dev.ordinal,
-			Dim: w.grid, Block: w.block, Shared: w.launch.Shared, Args: w.args,
+			Dim: w.grid, Block: w.block, Cluster: w.cluster, Shared: w.launch.Shared, Args: w.args,
 			After: o.after, Cooperative: w.launch.Cooperative, Workspace: w.workspace,
 		}
 		m.launched[w.f.kernel.Name]++

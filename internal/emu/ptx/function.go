@@ -114,10 +114,10 @@ func alignUp(n, align int) int { return (n + align - 1) &^ (align - 1) }
 
 // performance parses the directives between parameters and body.
 func (p *parser) performance(f *Func) {
-	dims := func() (d Dim) {
+	dims := func(what string) (d Dim) {
 		d = Dim{1, 1, 1}
 		for i := range d {
-			d[i] = p.size("a number of threads", 1<<31)
+			d[i] = p.size(what, 1<<31)
 			if i == 2 || !p.accept(",") {
 				break
 			}
@@ -128,16 +128,25 @@ func (p *parser) performance(f *Func) {
 		switch t := p.tok; t.text {
 		case ".maxntid":
 			p.advance()
-			f.MaxThreads = dims()
+			f.MaxThreads = dims("a number of threads")
 		case ".reqntid":
 			p.advance()
-			f.ReqThreads = dims()
+			f.ReqThreads = dims("a number of threads")
 		case ".minnctapersm":
 			p.advance()
 			f.MinBlocks = p.size("a number of blocks", 1<<16)
 		case ".maxnreg":
 			p.advance()
 			f.MaxRegs = p.size("a number of registers", 1<<16)
+		case ".reqnctapercluster":
+			p.advance()
+			f.ReqCluster = dims("a number of blocks")
+		case ".maxclusterrank":
+			p.advance()
+			f.MaxCluster = p.size("a number of blocks", 1<<16)
+		case ".explicitcluster":
+			p.advance()
+			f.Explicit = true
 		case ".noreturn":
 			p.advance()
 		default:

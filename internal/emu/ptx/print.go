@@ -116,7 +116,7 @@ func (p *printer) function(f *Func) {
 	for _, d := range []struct {
 		name string
 		dim  Dim
-	}{{"maxntid", f.MaxThreads}, {"reqntid", f.ReqThreads}} {
+	}{{"maxntid", f.MaxThreads}, {"reqntid", f.ReqThreads}, {"reqnctapercluster", f.ReqCluster}} {
 		if d.dim != (Dim{}) {
 			p.line(".%s %d, %d, %d", d.name, d.dim[0], d.dim[1], d.dim[2])
 		}
@@ -126,6 +126,12 @@ func (p *printer) function(f *Func) {
 	}
 	if f.MaxRegs != 0 {
 		p.line(".maxnreg %d", f.MaxRegs)
+	}
+	if f.MaxCluster != 0 {
+		p.line(".maxclusterrank %d", f.MaxCluster)
+	}
+	if f.Explicit {
+		p.line(".explicitcluster")
 	}
 	if f.Declare {
 		p.line(";")

@@ -64,6 +64,10 @@ type Func struct {
 	ReqThreads Dim // .reqntid
 	MinBlocks  int // .minnctapersm
 	MaxRegs    int // .maxnreg
+
+	ReqCluster Dim  // .reqnctapercluster, zero when not given
+	MaxCluster int  // .maxclusterrank: blocks of a cluster
+	Explicit   bool // .explicitcluster: a launch has to say how large clusters are, if ReqCluster does not
 }
 
 // LaunchBound is the most threads of a block by .maxntid or .reqntid, 0 when not given.

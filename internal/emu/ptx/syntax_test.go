@@ -79,6 +79,7 @@ var accepted = []string{
 	"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [tile+8];",
 	"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [tile], [%rd1], 4096, [%r3], %rd2;",
 	"cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;", "cp.async.bulk.prefetch.L2.global [%rd1], 4096;",
+	"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.s32 [%r1], [%r2], %r3, [tile];",
 	"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%rd1], [%r1], %r2;",
 	"cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.min.s64 [%rd1], [%r1], %r2, %rd2;",
 	"createpolicy.fractional.L2::evict_first.b64 %rd1, 1.0;",

@@ -272,3 +272,21 @@ func TestTypes(t *testing.T) {
 	require.True(t, S16.Signed() && S16.Integer() && U8.Integer() && BF16.Float())
 	require.False(t, B32.Integer() || B32.Float() || U32.Signed() || Pred.Integer())
 }
+
+// What a kernel says of its clusters is kept.
+func TestClusterDirectives(t *testing.T) {
+	m, err := Parse("k.ptx", []byte(`.version 7.8
+.target sm_90
+.address_size 64
+.entry a() .reqnctapercluster 2, 3 .explicitcluster { ret; }
+.entry b() .maxclusterrank 4 .reqntid 32 { ret; }
+`))
+	require.NoError(t, err)
+	roundTrip(t, m)
+	a, b := m.Func("a"), m.Func("b")
+	require.Equal(t, Dim{2, 3, 1}, a.ReqCluster)
+	require.True(t, a.Explicit)
+	require.Equal(t, 4, b.MaxCluster)
+	require.False(t, b.Explicit)
+	require.Equal(t, Dim{}, b.ReqCluster)
+}

@@ -22,10 +22,13 @@ type storage uint8
 const (
 	anywhere  storage = iota // a generic address
 	memory                   // global and constant variables, by their addresses
-	shared                   // of the block
+	shared                   // of the block, or of another one of its cluster
 	local                    // private memory of the thread
 	arguments                // of the kernel
 )
+
+// clusterSpace is the modifier of what may be in the shared memory of any block of the cluster.
+const clusterSpace = "shared::cluster"
 
 var windows = map[ptx.Space]uint64{ptx.Shared: sharedWindow, ptx.Local: localWindow, ptx.Param: paramWindow}
 
@@ -98,6 +101,10 @@ func decodeIsSpace(c *compiler, fr *frame, in *ptx.Instr) error {
 	window := windows[in.Space]
 	if in.Space == ptx.Const {
 		return errorAt(in, "constant memory is not apart from global memory here")
+	}
+	if in.Space == ptx.Shared && !in.Has(clusterSpace) {
+		c.emit(fr, in, inst{dst: []int32{d}, src: []int32{s}, exec: execIsOwn})
+		return nil
 	}
 	c.emit(fr, in, inst{dst: []int32{d}, src: []int32{s}, alu: func(mask uint32, dst, src []*alu.Lanes) {
 		for m := mask; m != 0; m &= m - 1 {

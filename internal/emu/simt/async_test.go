@@ -15,7 +15,7 @@ import (
 // output, %rd1 the thread's word of it, [%rd2] the input, %r0 the thread, %r1 the address
 // of its word of the tile, %p0 whether it is thread 0.
 func asynchronous(body string) string {
-	return `.version 8.0
+	return `.version 8.1
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 out, .param .u64 in, .param .u64 flag)
@@ -70,7 +70,7 @@ func tries(n int) int {
 // has to be found by most of the seeds.
 func find(t *testing.T, text string, r run, want []uint32, faults []planted) {
 	r.kernel = "k"
-	r.file = asynchronous(text)
+	r.file = r.cluster(asynchronous(text))
 	for seed := range uint64(tries(3 * asyncSeeds)) {
 		require.Equal(t, want, r.do(t, options{seed: seed})[0][:len(want)], "seed %d", seed)
 	}
@@ -83,7 +83,7 @@ func find(t *testing.T, text string, r run, want []uint32, faults []planted) {
 			}
 			found := 0
 			for seed := range uint64(asyncSeeds) {
-				m := boot(t, asynchronous(text), options{seed: seed, stall: 30_000})
+				m := boot(t, r.cluster(asynchronous(text)), options{seed: seed, stall: 30_000})
 				var a []any
 				for _, w := range r.words {
 					a = append(a, m.words(w...))

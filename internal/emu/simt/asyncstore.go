@@ -40,6 +40,10 @@ func decodeAsyncStore(c *compiler, fr *frame, in *ptx.Instr) error {
 }
 
 func execAsyncStore(w *warp, in *inst, mask uint32) status {
+	if !w.block.grid.explicit() { // as an H100 does
+		return w.fail(in, mask, weakmem.BadInstruction,
+			"an illegal instruction in a launch without clusters: give it some, of one block each maybe")
+	}
 	for m := mask; m != 0; m &= m - 1 {
 		if s := w.storeLater(in, bits.TrailingZeros32(m)); s != next {
 			return s
@@ -51,11 +55,12 @@ func execAsyncStore(w *warp, in *inst, mask uint32) status {
 func (w *warp) storeLater(in *inst, lane int) status {
 	op := in.x.(*asyncStore)
 	plan := weakmem.Plan{ToShared: true, Line: in.ptx.Line, Update: op.update, Size: op.size, Signals: true}
-	var s status
-	if plan.Dst, s = w.inShared(in, &op.dst, in.src[0], lane); s != next {
+	to, at, s := w.inShared(in, &op.dst, in.src[0], lane)
+	if s != next {
 		return s
 	}
-	if plan.Barrier, s = w.inShared(in, &op.bar, in.src[1], lane); s != next {
+	plan.Dst, plan.To = at, to.mem
+	if plan.Barrier, s = w.beside(in, &op.bar, in.src[1], lane, to); s != next {
 		return s
 	}
 	for _, slot := range in.src[2:] {
@@ -64,11 +69,11 @@ func (w *warp) storeLater(in *inst, lane int) status {
 		plan.Value = append(plan.Value, b[:op.size]...)
 	}
 	plan.Bytes, plan.Align = len(plan.Value), len(plan.Value)
-	bar, s := w.mbarrier(in, 1<<lane, plan.Barrier)
+	bar, s := w.mbarrierOf(in, lane, to, plan.Barrier)
 	if s != next {
 		return s
 	}
-	if w.launch(in, lane, plan, bar) == nil {
+	if w.launch(in, lane, plan, to, bar) == nil {
 		return gone
 	}
 	return next

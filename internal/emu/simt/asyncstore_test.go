@@ -38,7 +38,7 @@ func TestReduceLater(t *testing.T) {
 	for i := range want {
 		want[i] = 5 + 64*65/2
 	}
-	find(t, reduceLater, run{threads: 64, words: [][]uint32{make([]uint32, 64), {0}, {0}}}, want, []planted{
+	find(t, reduceLater, run{threads: 64, clusters: 1, words: [][]uint32{make([]uint32, 64), {0}, {0}}}, want, []planted{
 		{"not waited for", []edit{{"@!%p1 bra WAIT;", ""}}, kinds(raced), copied},
 		{"fewer bytes", []edit{{"_, [bar], 256", "_, [bar], 248"}}, kinds(bad, raced, stuck),
 			"no longer uses its shared memory"},
@@ -48,7 +48,7 @@ func TestReduceLater(t *testing.T) {
 		{"beside a store", []edit{{"WAIT:\n", "@%p0 st.shared.u32 [tile], 9;\nWAIT:\n"}}, kinds(raced), copied},
 		{"misaligned", []edit{{"add.u32 %r6, %r0, 1;", "add.u32 %r2, %r2, 2;"}}, kinds(weakmem.Misaligned), ""},
 		{"another block", []edit{{"%cluster_ctarank;", "%cluster_nctarank;"}}, kinds(bad),
-			"here a cluster is one block, of rank 0"},
+			"there is no block of rank 1 in the cluster: it has 1"},
 	})
 }
 
@@ -81,7 +81,7 @@ ld.shared.u64 %%rd8, [tile];
 st.global.u64 [%%rd0], %%rd8;`, c.old, c.b, c.op))
 			text = strings.ReplaceAll(text, "BITS", bits)
 			text = strings.ReplaceAll(text, "REG", map[string]string{"32": "%r", "64": "%rd"}[bits])
-			got := run{file: strings.Replace(text, "8.0", "8.1", 1), kernel: "k", threads: 1,
+			got := run{file: run{clusters: 1}.cluster(text), kernel: "k", threads: 1,
 				words: [][]uint32{{0, 0}, {0}, {0}}}.do(t, options{})[0]
 			require.Equal(t, c.want, uint64(got[1])<<32|uint64(got[0]))
 		})
@@ -104,8 +104,19 @@ st.global.u32 [%rd1], %r5;
 `
 
 func TestStoreLater(t *testing.T) {
-	find(t, storeLater, run{threads: 4, words: [][]uint32{make([]uint32, 4), {0}, {0}}}, []uint32{0, 7, 0, 9}, []planted{
+	r := run{threads: 4, clusters: 1, words: [][]uint32{make([]uint32, 4), {0}, {0}}}
+	find(t, storeLater, r, []uint32{0, 7, 0, 9}, []planted{
 		{"not waited for", []edit{{"@!%p1 bra WAIT;", ""}}, kinds(raced), "the asynchronous copy's store of 16 bytes"},
 		{"misaligned", []edit{{"[tile], {", "[tile+8], {"}}, kinds(weakmem.Misaligned), ""},
 	})
+}
+
+// Without clusters an H100 takes st.async and red.async for illegal instructions.
+func TestStoreLaterWithoutClusters(t *testing.T) {
+	for _, text := range []string{storeLater, reduceLater} {
+		f := once(t, text, run{threads: 64, words: [][]uint32{make([]uint32, 64), {0}, {0}}}, 1).Fault()
+		require.NotNil(t, f)
+		require.Equal(t, bad, f.Kind)
+		require.Contains(t, f.Detail, "in a launch without clusters")
+	}
 }

@@ -174,13 +174,24 @@ func execAtomic(w *warp, in *inst, mask uint32) status {
 
 // atomic is one atomic operation of each thread, with b and c. old, if not nil, gets what was there.
 func (w *warp) atomic(in *inst, a *atomic, p storage, mask uint32, addr, b, c, old *alu.Lanes) status {
+	if p == shared && w.block.cluster != nil {
+		return w.byBlock(in, mask, addr, a.own, func(of *weakmem.Block, mask uint32, addr *alu.Lanes) status {
+			return w.atomicOn(in, a, p, of, mask, addr, b, c, old)
+		})
+	}
+	return w.atomicOn(in, a, p, nil, mask, addr, b, c, old)
+}
+
+// atomicOn is atomic, in shared memory that of a block of the cluster.
+func (w *warp) atomicOn(in *inst, a *atomic, p storage, of *weakmem.Block, mask uint32, addr, b, c,
+	old *alu.Lanes) status {
 	world := w.block.grid.world
 	x := &world.combine
 	x.f, x.b, x.c = a.f, b, c
 	how := a.how
 	switch p {
 	case shared:
-		how.Shared = true
+		how.Shared, how.Of = true, of
 		if a.near != nil {
 			x.f = a.near
 		}

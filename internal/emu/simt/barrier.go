@@ -40,7 +40,7 @@ func decodeBarrier(c *compiler, fr *frame, in *ptx.Instr) error {
 		return decodeSync(c, fr, in)
 	}
 	if in.Has("cluster") {
-		return errorAt(in, "barriers of clusters are not emulated")
+		return decodeClusterBarrier(c, fr, in)
 	}
 	op := &barrierOp{arrive: in.Has("arrive"), aligned: in.Op == "bar" || in.Has("aligned")}
 	d := inst{exec: execBarrier, x: op}
@@ -102,7 +102,7 @@ func execBarrier(w *warp, in *inst, mask uint32) status {
 			count, bar.count)
 	case bar.masks[w.index]&mask != 0:
 		return w.fail(in, bar.masks[w.index]&mask, weakmem.BadInstruction, "arrives twice at barrier %d", id)
-	case op.aligned && w.elsewhere(uint32(id)):
+	case op.aligned && w.elsewhere(atBarrier, uint32(id)):
 		return w.fail(in, mask, weakmem.BadInstruction,
 			"bar.sync needs all threads of a warp at the same instruction, others of this warp wait at another one for the "+
 				"same barrier")
@@ -132,10 +132,10 @@ func execBarrier(w *warp, in *inst, mask uint32) status {
 }
 
 // elsewhere reports whether threads of the warp wait for a barrier at another instruction than the current one.
-func (w *warp) elsewhere(id uint32) bool {
+func (w *warp) elsewhere(why wait, id uint32) bool {
 	for i := range w.n {
 		g := &w.groups[i]
-		if g.wait == atBarrier && g.value == id && g.pc != w.groups[w.current].pc {
+		if g.wait == why && g.value == id && g.pc != w.groups[w.current].pc {
 			return true
 		}
 	}

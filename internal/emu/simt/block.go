@@ -14,6 +14,7 @@ type block struct {
 	mem   *weakmem.Block
 	sm    *sm
 	seat  int // in Grid.here
+	rank  int // in the cluster
 	warps []*warp
 	live  int // threads that have not ended
 	ready int // warps that can run
@@ -21,10 +22,11 @@ type block struct {
 
 	mbarriers map[uint64]*mbarrier // by their offsets in shared memory
 	copies    []*transfer          // that use its shared memory
+	cluster   *cluster             // nil where no thread can tell
 }
 
 // newBlock makes a block, or takes one that ended.
-func newBlock(g *Grid, number int, s *sm) *block {
+func newBlock(g *Grid, number int, s *sm, c *cluster) *block {
 	var b *block
 	if n := len(g.spare); n > 0 {
 		b, g.spare = g.spare[n-1], g.spare[:n-1]
@@ -40,6 +42,9 @@ func newBlock(g *Grid, number int, s *sm) *block {
 	b.copies = nil
 	b.index, b.sm, b.live = g.index(number), s, g.threads()
 	b.mem = g.mem.Block(b.index, g.Block, g.shared())
+	if b.cluster = c; c != nil {
+		c.add(b)
+	}
 	b.seat = len(g.here)
 	g.here = append(g.here, b)
 	for _, w := range b.warps {
@@ -69,6 +74,7 @@ func (w *warp) begin() {
 	w.final, w.far, w.access, w.again, w.lane = w.far, place{}, poll{}, false, -1
 	w.copies = nil
 	w.late, w.loads = w.late[:0], 0
+	w.came, w.crossed = 0, 0
 	w.own.clear()
 	for _, s := range w.block.grid.Kernel.code.specials {
 		s.set(w, &w.regs[s.slot])
@@ -96,14 +102,25 @@ func (b *block) ended(w *warp, mask uint32) {
 	b.grid.world.progress()
 	b.mem.Exit(w.index, mask)
 	b.live -= bits.OnesCount32(mask)
+	c := b.cluster
+	if c != nil {
+		c.exit(w, mask)
+	}
 	if b.live == 0 {
 		b.grid.world.unready(w)
 		b.ready--
 		b.leave()
+		if f := b.mem.Outlasted(); f != nil {
+			b.grid.stop(f)
+			return
+		}
 		if t := b.abandoned(); t != nil {
 			t.warp.failAt(t.in, t.lane, weakmem.BadInstruction, 0,
 				"the block has ended, and nothing waited until this copy no longer uses its shared memory")
 			return
+		}
+		if c != nil {
+			c.stuck()
 		}
 		b.grid.ended++
 		if b.grid.ended == b.grid.blocks {
@@ -139,5 +156,9 @@ func (b *block) leave() {
 		b.bars[i].clear()
 	}
 	b.ready, b.mbarriers = 0, nil
-	g.spare = append(g.spare, b)
+	if b.cluster == nil {
+		g.spare = append(g.spare, b)
+	} else {
+		b.cluster.leave()
+	}
 }

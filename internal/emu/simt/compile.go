@@ -45,6 +45,7 @@ func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 		return nil, err
 	}
 	c.code.dynamic = align(c.static, sharedAlign(m.Vars))
+	c.code.clusters = c.namesCluster()
 	for _, fr := range c.order {
 		if err := c.function(fr); err != nil {
 			return nil, err

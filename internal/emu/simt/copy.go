@@ -9,10 +9,11 @@ import (
 )
 
 // A copyOp is an instruction that begins an asynchronous copy. Its sources are the
-// addresses dst, src and, of one that tells a barrier, bar; then the size in bytes.
+// addresses dst, src and, of one that tells a barrier, bar; then the blocks of a multicast, and the size in bytes.
 type copyOp struct {
 	dst, src, bar pointer
 	signals       bool // tells a barrier
+	multicast     bool // goes to each block of a mask, the last source but the size
 	bulk          bool
 	bytes         int  // of cp.async, of which the size is what it reads
 	sized         bool // there is a size
@@ -46,21 +47,23 @@ func decodeCopy(c *compiler, fr *frame, in *ptx.Instr) error {
 		return group(execWaitAll)
 	case in.Has("mbarrier"):
 		return decodeCopyArrive(c, fr, in)
-	case in.Has("multicast::cluster"), in.Has("shared::cluster") && in.Has("shared::cta"):
-		return errorAt(in, "clusters of blocks are not emulated")
 	case bulk:
 		return decodeBulkCopy(c, fr, in)
 	}
 	return decodePlainCopy(c, fr, in)
 }
 
-// decodeBulkCopy decodes cp.async.bulk and cp.reduce.async.bulk, between global and shared memory.
+// decodeBulkCopy decodes cp.async.bulk and cp.reduce.async.bulk, between global and shared memory or from shared memory
+// to that of another block.
 func decodeBulkCopy(c *compiler, fr *frame, in *ptx.Instr) error {
-	op := &copyOp{bulk: true, sized: true, signals: in.Has("mbarrier::complete_tx::bytes")}
+	op := &copyOp{bulk: true, sized: true, signals: in.Has("mbarrier::complete_tx::bytes"),
+		multicast: in.Has("multicast::cluster")}
 	op.toShared = op.signals
 	from, to := ptx.Global, ptx.Shared
 	if !op.toShared {
 		from, to = to, from
+	} else if in.Has(clusterSpace) && in.Has("shared::cta") {
+		from = ptx.Shared
 	}
 	if in.Mods[0] == "reduce" {
 		var err error
@@ -74,6 +77,7 @@ func decodeBulkCopy(c *compiler, fr *frame, in *ptx.Instr) error {
 		var s int32
 		var err error
 		*p, s, err = c.newPointer(fr, in, o, space)
+		p.own = p.own || p == &op.src
 		d.src = append(d.src, s)
 		return err
 	}
@@ -88,11 +92,14 @@ func decodeBulkCopy(c *compiler, fr *frame, in *ptx.Instr) error {
 			return err
 		}
 	}
-	size, err := c.source(fr, in, in.Operands[2])
-	if err != nil {
+	if op.multicast {
+		if err := c.sources(fr, in, &d, in.Operands[4]); err != nil {
+			return err
+		}
+	}
+	if err := c.sources(fr, in, &d, in.Operands[2]); err != nil {
 		return err
 	}
-	d.src = append(d.src, size)
 	c.emit(fr, in, d)
 	return nil
 }
@@ -165,10 +172,16 @@ func execCopy(w *warp, in *inst, mask uint32) status {
 }
 
 func (w *warp) copy(in *inst, op *copyOp, lane int) status {
-	plan := weakmem.Plan{
-		Dst: w.at(&op.dst, in.src[0], lane), Src: w.at(&op.src, in.src[1], lane), ToShared: op.toShared,
-		FromShared: !op.toShared,
-		Bytes:      op.bytes, Align: op.bytes, Async: op.bulk, Line: in.ptx.Line, Update: op.update, Size: op.size,
+	plan := weakmem.Plan{ToShared: op.toShared, FromShared: op.src.space == ptx.Shared,
+		Bytes: op.bytes, Align: op.bytes, Async: op.bulk, Line: in.ptx.Line, Update: op.update, Size: op.size,
+	}
+	var to *block
+	var s status
+	if to, plan.Dst, s = w.place(in, &op.dst, in.src[0], lane); s != next {
+		return s
+	}
+	if _, plan.Src, s = w.place(in, &op.src, in.src[1], lane); s != next {
+		return s
 	}
 	n := op.bytes
 	if op.sized {
@@ -179,7 +192,7 @@ func (w *warp) copy(in *inst, op *copyOp, lane int) status {
 			return w.failAt(in, lane, weakmem.BadInstruction, plan.Src, "a copy of fewer bytes than it is to read")
 		}
 		plan.Bytes, plan.Zeros = n, op.bytes-n
-		t := w.launch(in, lane, plan, nil)
+		t := w.launch(in, lane, plan, to, nil)
 		if t == nil {
 			return gone
 		}
@@ -190,22 +203,63 @@ func (w *warp) copy(in *inst, op *copyOp, lane int) status {
 	if plan.Bytes, plan.Align = n, bulkUnit; n%bulkUnit != 0 || n == 0 {
 		return w.failAt(in, lane, weakmem.BadInstruction, plan.Src, "the size of a bulk copy has to be a multiple of 16")
 	}
-	var bar *mbarrier
 	if op.signals {
-		var s status
-		plan.Signals, plan.Barrier = true, w.at(&op.bar, in.src[2], lane)
-		if bar, s = w.mbarrier(in, 1<<lane, plan.Barrier); s != next {
+		plan.Signals = true
+		if plan.Barrier, s = w.beside(in, &op.bar, in.src[2], lane, to); s != next {
 			return s
 		}
-		plan.BarrierFenced = bar.fenced
+		if op.multicast {
+			return w.multicast(in, lane, plan)
+		}
+		return w.copyTo(in, lane, plan, to)
 	}
-	t := w.launch(in, lane, plan, bar)
+	t := w.launch(in, lane, plan, to, nil)
 	if t == nil {
 		return gone
 	}
-	if !op.signals {
-		g := &w.copiesOf(lane).bulk
-		g.open = append(g.open, t)
+	g := &w.copiesOf(lane).bulk
+	g.open = append(g.open, t)
+	return next
+}
+
+// copyTo begins a copy to the shared memory of a block, whose barrier it tells.
+func (w *warp) copyTo(in *inst, lane int, plan weakmem.Plan, to *block) status {
+	bar, s := w.mbarrierOf(in, lane, to, plan.Barrier)
+	if s != next {
+		return s
+	}
+	plan.BarrierFenced = bar.fenced
+	if to != w.block {
+		plan.To = to.mem
+	}
+	if w.launch(in, lane, plan, to, bar) == nil {
+		return gone
 	}
 	return next
+}
+
+// multicast copies to the same offset in each block of the cluster whose bit is set.
+func (w *warp) multicast(in *inst, lane int, plan weakmem.Plan) status {
+	blocks := []*block{w.block}
+	if c := w.block.cluster; c != nil {
+		blocks = c.blocks
+	}
+	for m := w.slot(in.src[3])[lane] & 0xffff; m != 0; m &= m - 1 {
+		rank := bits.TrailingZeros64(m)
+		if rank >= len(blocks) {
+			return w.failAt(in, lane, weakmem.BadInstruction, plan.Dst, w.noBlock(rank))
+		}
+		if s := w.copyTo(in, lane, plan, blocks[rank]); s != next {
+			return s
+		}
+	}
+	return next
+}
+
+// place is an address of a copy, in shared memory as an offset in that of a block.
+func (w *warp) place(in *inst, p *pointer, base int32, lane int) (*block, uint64, status) {
+	if p.space == ptx.Shared {
+		return w.inShared(in, p, base, lane)
+	}
+	return w.block, w.at(p, base, lane), next
 }

@@ -118,11 +118,11 @@ func execCopyArrive(w *warp, in *inst, mask uint32) status {
 	op := in.x.(*copyArrive)
 	for l := mask; l != 0; l &= l - 1 {
 		lane := bits.TrailingZeros32(l)
-		at, s := w.inShared(in, &op.pointer, in.src[0], lane)
+		at, s := w.inOwn(in, &op.pointer, in.src[0], lane)
 		if s != next {
 			return s
 		}
-		m, s := w.mbarrier(in, 1<<lane, at)
+		m, s := w.mbarrier(in, 1<<lane, w.block, at)
 		if s != next {
 			return s
 		}
@@ -145,7 +145,7 @@ func execCopyArrive(w *warp, in *inst, mask uint32) status {
 			}
 		}
 		if a.left == 0 {
-			if wrong := m.arrive(1, a.done); wrong != "" {
+			if wrong := m.arrive(1, a.done, false); wrong != "" {
 				return w.failAt(in, lane, weakmem.BadInstruction, at, wrong)
 			}
 		}

@@ -68,20 +68,41 @@ func (w *World) fill(number int) {
 	d := &w.devices[number]
 	for len(d.queue) > 0 {
 		g := d.queue[0]
-		if g.Cooperative && g.resident == 0 && !d.holds(g) {
+		if g.Cooperative && g.resident == 0 && !d.holds(g, g.blocks) {
 			return
 		}
 		for g.resident < g.blocks {
-			s := d.freest(g)
-			if s == nil {
+			if !d.begin(g) {
 				return
 			}
-			s.take(g)
-			newBlock(g, g.resident, s)
-			g.resident++
 		}
 		d.queue = d.queue[1:]
 	}
+}
+
+// begin makes a block of the grid resident, or all blocks of a cluster, if there is room.
+func (d *device) begin(g *Grid) bool {
+	n := g.cluster.size()
+	if n > 1 && !d.holds(g, n) {
+		return false
+	}
+	var c *cluster
+	if n > 1 || g.Kernel.code.clusters {
+		c = &cluster{grid: g}
+	}
+	for range n {
+		s := d.freest(g)
+		if s == nil {
+			return false
+		}
+		s.take(g)
+		newBlock(g, g.resident, s, c)
+		g.resident++
+	}
+	if n > 1 {
+		c.join()
+	}
+	return true
 }
 
 // freest is the multiprocessor with the most free threads among those that can take
@@ -96,13 +117,13 @@ func (d *device) freest(g *Grid) *sm {
 	return best
 }
 
-// holds reports whether there is room for all blocks of a grid.
-func (d *device) holds(g *Grid) bool {
+// holds reports whether there is room for a number of blocks of a grid.
+func (d *device) holds(g *Grid, blocks int) bool {
 	n := 0
 	for _, s := range d.sms {
-		for ; n < g.blocks && s.fits(g); n++ {
+		for ; n < blocks && s.fits(g); n++ {
 			s.take(g)
 		}
 	}
-	return n == g.blocks
+	return n == blocks
 }

@@ -60,7 +60,11 @@ func (p *poll) String() string {
 // stuck stops the grid if no thread of the block can go on, because all wait for each
 // other.
 func (b *block) stuck() {
-	if b.ready == 0 && b.live > 0 {
+	switch {
+	case b.ready > 0 || b.live == 0:
+	case b.cluster != nil && b.cluster.holdsUp(b):
+		b.cluster.stuck()
+	default:
 		b.grid.deadlock("no thread of the block can go on", b)
 	}
 }
@@ -139,6 +143,8 @@ func (g *Grid) deadlock(why string, blocks ...*block) {
 						of = fmt.Sprint(bar.count)
 					}
 					what += fmt.Sprintf("wait at barrier %d, where %d of %s have arrived", gr.value, bar.arrived, of)
+				case gr.wait == atCluster:
+					what += b.cluster.String()
 				case gr.wait == atSync:
 					what += fmt.Sprintf("wait for threads %#x of their warp at %s", gr.value&w.live&^gr.mask, in.ptx.Name())
 				case w.polled.in != nil:

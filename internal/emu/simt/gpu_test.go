@@ -2,7 +2,9 @@ package simt_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,9 +19,11 @@ import (
 type run struct {
 	file, kernel string
 	blocks       int // 0: one
+	blocksY      int // likewise
 	threads      int
 	shared       int
 	cooperative  bool
+	clusters     int // blocks of a cluster, 0: as the kernel says
 	words        [][]uint32
 	unset        []int // numbers of unwritten words, after those in words
 	numbers      []any
@@ -27,7 +31,7 @@ type run struct {
 
 // do gives what is in the words, then in the unset ones, at the end.
 func (r run) do(t *testing.T, o options) [][]uint32 {
-	r.blocks = max(r.blocks, 1)
+	r.blocks, r.blocksY = max(r.blocks, 1), max(r.blocksY, 1)
 	if gputest.OnGPU() {
 		return r.onGPU(t)
 	}
@@ -40,6 +44,7 @@ func (r run) do(t *testing.T, o options) [][]uint32 {
 		a = append(a, m.unwritten(n))
 	}
 	g := m.grid(r.kernel, r.blocks, r.threads, append(a, r.numbers...)...)
+	g.Dim[1] = r.blocksY
 	g.Shared, g.Cooperative = r.shared, r.cooperative
 	m.run(g)
 	require.Empty(t, m.found)
@@ -51,6 +56,14 @@ func (r run) do(t *testing.T, o options) [][]uint32 {
 		got = append(got, m.read(a[len(r.words)+i].(uint64), n))
 	}
 	return got
+}
+
+// cluster is a kernel's text in which it says how many blocks its clusters have.
+func (r run) cluster(text string) string {
+	if r.clusters == 0 {
+		return text
+	}
+	return strings.Replace(text, ")\n{\n", fmt.Sprintf(")\n.reqnctapercluster %d, 1, 1\n{\n", r.clusters), 1)
 }
 
 // compute runs a kernel in one block and gives the words of its first parameter.
@@ -100,8 +113,8 @@ func (r run) onGPU(t *testing.T) (got [][]uint32) {
 			require.NoError(t, d.MemcpyHtoD(p, bytesOf(w)))
 			a = append(a, uint64(p))
 		}
-		l := &cuda.Launch{Grid: cuda.Dim3{X: uint32(r.blocks)}, Block: cuda.Dim3{X: uint32(r.threads)}, Shared: r.shared,
-			Cooperative: r.cooperative}
+		l := &cuda.Launch{Grid: cuda.Dim3{X: uint32(r.blocks), Y: uint32(r.blocksY)},
+			Block: cuda.Dim3{X: uint32(r.threads)}, Shared: r.shared, Cooperative: r.cooperative}
 		require.NoError(t, d.LaunchKernel(f, l, args(append(a, r.numbers...)...)))
 		require.NoError(t, d.CtxSynchronize())
 		for i, w := range all {

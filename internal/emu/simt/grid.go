@@ -13,12 +13,14 @@ type Grid struct {
 	Kernel      *Kernel
 	Device      int
 	Dim, Block  [3]int // blocks, and threads of a block
+	Cluster     [3]int // blocks of a cluster; zero: as the kernel says, or one
 	Shared      int    // bytes of dynamic shared memory a block
 	Args        []byte // the parameter block
 	After       weakmem.Clock
 	Cooperative bool   // all blocks become resident at once, or none
 	Workspace   uint64 // of a cooperative launch: zeroed memory of the driver, at the address in %envreg1 and %envreg2
 
+	cluster  extent // see Cluster
 	world    *World
 	number   int
 	launch   int // of its device, see Turn
@@ -59,6 +61,7 @@ func (g *Grid) check(w *World) error {
 		return fmt.Errorf("simt: kernel %s: %s", g.Kernel.Name, fmt.Sprintf(format, args...))
 	}
 	f := g.Kernel.Func
+	g.cluster = g.Kernel.ClusterOf(g.Cluster)
 	if g.Device < 0 || g.Device >= len(w.devices) {
 		return refuse("no device %d", g.Device)
 	}
@@ -71,6 +74,11 @@ func (g *Grid) check(w *World) error {
 		}
 		if f.ReqThreads[i] > 0 && g.Block[i] != f.ReqThreads[i] {
 			return refuse("blocks of %v threads, .reqntid is %v", g.Block, f.ReqThreads)
+		}
+	}
+	for i, n := range g.cluster {
+		if g.Dim[i]%n != 0 {
+			return refuse("a grid %v of clusters %v: extents have to be multiples", g.Dim, g.cluster)
 		}
 	}
 	shape := w.cfg.Devices[g.Device]
@@ -90,15 +98,24 @@ func (g *Grid) check(w *World) error {
 		return refuse("a block of %d threads with %d registers each does not fit a multiprocessor", g.threads(),
 			g.Kernel.Registers)
 	}
-	if n := g.Dim[0] * g.Dim[1] * g.Dim[2]; g.Cooperative && n > room {
+	if n := g.cluster.size(); n > room {
+		return refuse("%d blocks of a cluster have to be resident at once, the device has room for %d", n, room)
+	}
+	if n := extent(g.Dim).size(); g.Cooperative && n > room {
 		return refuse("%d blocks have to be resident at once, the device has room for %d", n, room)
 	}
 	return nil
 }
 
-// index is the coordinates of a block in the grid.
-func (g *Grid) index(block int) [3]int {
-	return [3]int{block % g.Dim[0], block / g.Dim[0] % g.Dim[1], block / g.Dim[0] / g.Dim[1]}
+// index is the coordinates of a block in the grid. Those of a cluster follow each other.
+func (g *Grid) index(block int) (at [3]int) {
+	n := g.cluster.size()
+	rank := g.cluster.at(block % n)
+	at = g.clusters().at(block / n)
+	for i := range at {
+		at[i] = at[i]*g.cluster[i] + rank[i]
+	}
+	return at
 }
 
 // stop ends the grid with a fault.

@@ -19,6 +19,8 @@ func TestStartRefuses(t *testing.T) {
 		{"threads", func(g *simt.Grid) { g.Block = [3]int{64, 32, 1} }, "2048 threads"},
 		{"shared memory", func(g *simt.Grid) { g.Shared = 1 << 20 }, "shared memory"},
 		{"arguments", func(g *simt.Grid) { g.Args = g.Args[:4] }, "4 bytes of arguments"},
+		{"a part of a cluster", func(g *simt.Grid) { g.Dim[0], g.Cluster = 5, [3]int{2, 1, 1} }, "have to be multiples"},
+		{"a large cluster", func(g *simt.Grid) { g.Dim[0], g.Cluster = 9, [3]int{9, 1, 1} }, "has room for 8"},
 		{"cooperative", func(g *simt.Grid) { g.Dim[0], g.Cooperative = 9, true }, "has room for 8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

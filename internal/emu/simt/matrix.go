@@ -49,7 +49,7 @@ func (c *compiler) newMatrixOp(fr *frame, in *ptx.Instr, d *inst, address, regis
 // addresses are those of the rows, and the lanes that have them.
 func (op *matrixOp) addresses(w *warp, in *inst) (mask uint32, addr alu.Lanes, s status) {
 	mask = uint32(1<<(8*op.n) - 1)
-	addr, s = w.allInShared(in, &op.pointer, mask)
+	addr, s = w.allInOwn(in, &op.pointer, mask)
 	return mask, addr, s
 }
 

@@ -12,13 +12,16 @@ import (
 // Its 8 bytes in memory hold mbarrierMark while it lives. Operations on it count as strong
 // loads of them, so that an initialisation that nothing orders with them is a race.
 type mbarrier struct {
-	at       uint64 // in the block's shared memory
+	block    *block
+	at       uint64 // in its shared memory
 	expected int    // arrivals of a phase
 	pending  int    // arrivals that this phase lacks
 	bytes    int    // that this phase lacks; below zero where they came before they were expected
 	phase    uint32 // the number of the one that goes on
 	coming   weakmem.Clock
 	done     weakmem.Clock // released by the phases that have ended
+	far      weakmem.Clock // as coming, of threads of other blocks for those of the cluster
+	farDone  weakmem.Clock // as done
 	by       thread        // initialised it
 	fenced   bool          // its initialisation was made visible to bulk copies
 	gone     bool          // by mbarrier.inval
@@ -38,14 +41,18 @@ func (m *mbarrier) String() string {
 		m.expected, m.bytes)
 }
 
-// arrive counts arrivals, which release what is in the clock. The text says what is wrong
-// with them.
-func (m *mbarrier) arrive(n int, released weakmem.Clock) (wrong string) {
+// arrive counts arrivals, which release what is in the clock: of threads of another block, if far. The text says what
+// is wrong with them.
+func (m *mbarrier) arrive(n int, released weakmem.Clock, far bool) (wrong string) {
 	if n < 1 || n > m.pending {
 		return fmt.Sprintf("%d arrivals at the %v", n, m)
 	}
 	m.pending -= n
-	m.coming = weakmem.Join(m.coming, released)
+	to := &m.coming
+	if far {
+		to = &m.far
+	}
+	*to = weakmem.Join(*to, released)
 	m.flip()
 	return ""
 }
@@ -68,6 +75,7 @@ func (m *mbarrier) flip() {
 	m.phase++
 	m.pending = m.expected
 	m.done, m.coming = weakmem.Join(m.done, m.coming), weakmem.Clock{}
+	m.farDone, m.far = weakmem.Join(m.farDone, m.far), weakmem.Clock{}
 }
 
 // token is the opaque state that mbarrier.arrive gives.

@@ -23,6 +23,9 @@ func doInval(w *warp, in *inst, m *mbarrier, lanes uint32) (string, int) {
 	if lanes&(lanes-1) != 0 {
 		return "several threads invalidate the " + m.String(), lane
 	}
+	if m.block != w.block {
+		return "only a thread of its block can invalidate the " + m.String(), lane
+	}
 	m.gone = true
 	w.mark(in, lane, m.at, 0)
 	return "", 0
@@ -42,9 +45,11 @@ func doExpect(sign int) change {
 func doArrive(w *warp, in *inst, m *mbarrier, lanes uint32) (wrong string, lane int) {
 	op := in.x.(*mbarrierOp)
 	var released weakmem.Clock
-	together := !op.plain && bits.OnesCount32(lanes) <= m.pending // of one phase
+	far := m.block != w.block
+	releases := !op.plain && (!far || op.scope >= weakmem.Cluster)
+	together := releases && bits.OnesCount32(lanes) <= m.pending // of one phase
 	if together {
-		released = w.block.mem.Release(w.index, lanes)
+		released = w.block.mem.Release(w.index, lanes, op.scope)
 	}
 	for l := lanes; l != 0 && wrong == ""; l &= l - 1 {
 		lane = bits.TrailingZeros32(l)
@@ -65,10 +70,10 @@ func doArrive(w *warp, in *inst, m *mbarrier, lanes uint32) (wrong string, lane 
 		if op.drop {
 			m.expected -= n
 		}
-		if !together && !op.plain {
-			released = w.block.mem.Release(w.index, 1<<lane)
+		if !together && releases {
+			released = w.block.mem.Release(w.index, 1<<lane, op.scope)
 		}
-		wrong = m.arrive(n, released)
+		wrong = m.arrive(n, released, far)
 	}
 	return wrong, lane
 }

@@ -1,6 +1,7 @@
 package simt
 
 import (
+	"fmt"
 	"math/bits"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
@@ -12,8 +13,12 @@ import (
 // address; then come count, bytes, state or parity. A time limit is left out.
 type mbarrierOp struct {
 	pointer
-	do         change
-	plain      bool // arrivals release nothing, waits acquire nothing
+	do    change
+	plain bool // arrivals release nothing, waits acquire nothing
+	state bool // an arrival gives one
+	// scope is the cluster where the text has none. PTX's default is the block, but CUTLASS and Triton leave the scope
+	// out where they arrive at other blocks' barriers.
+	scope      weakmem.Scope
 	noComplete bool
 	drop       bool
 	expects    bool // .expect_tx
@@ -26,6 +31,9 @@ func decodeMbarrier(c *compiler, fr *frame, in *ptx.Instr) error {
 	}
 	op := &mbarrierOp{plain: in.Has("relaxed"), noComplete: in.Has("noComplete"), drop: in.Mods[0] == "arrive_drop",
 		parity: in.Has("parity")}
+	if !in.Has("cta") {
+		op.scope = weakmem.Cluster
+	}
 	d := inst{exec: execMbarrier, x: op}
 	ops := in.Operands
 	switch in.Mods[0] {
@@ -48,6 +56,7 @@ func decodeMbarrier(c *compiler, fr *frame, in *ptx.Instr) error {
 		if err != nil {
 			return err
 		}
+		op.state = ops[0].Kind == ptx.RegOperand
 		d.dst, ops = []int32{s}, ops[1:]
 	}
 	var err error
@@ -87,7 +96,7 @@ func decodePendingCount(c *compiler, fr *frame, in *ptx.Instr) error {
 
 // barrierAccess is how operations on barriers access their bytes.
 func barrierAccess(in *inst) weakmem.How {
-	return weakmem.How{Order: weakmem.Relaxed, Scope: weakmem.CTA, Shared: true, Line: in.ptx.Line}
+	return weakmem.How{Order: weakmem.Relaxed, Scope: weakmem.Cluster, Shared: true, Line: in.ptx.Line}
 }
 
 // execInit is mbarrier.init.
@@ -96,7 +105,7 @@ func execInit(w *warp, in *inst, mask uint32) status {
 	b := w.block
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m)
-		at, s := w.inShared(in, &op.pointer, in.src[0], lane)
+		at, s := w.inOwn(in, &op.pointer, in.src[0], lane)
 		if s != next {
 			return s
 		}
@@ -114,7 +123,7 @@ func execInit(w *warp, in *inst, mask uint32) status {
 		if b.mbarriers == nil {
 			b.mbarriers = map[uint64]*mbarrier{}
 		}
-		b.mbarriers[at] = &mbarrier{at: at, expected: int(n), pending: int(n), by: thread{w.index, lane}}
+		b.mbarriers[at] = &mbarrier{block: b, at: at, expected: int(n), pending: int(n), by: thread{w.index, lane}}
 	}
 	return next
 }
@@ -130,37 +139,73 @@ func (w *warp) mark(in *inst, lane int, at, v uint64) status {
 	return next
 }
 
-// mbarrier finds the barrier at an address for lanes. Without one it stops the grid.
-func (w *warp) mbarrier(in *inst, mask uint32, at uint64) (*mbarrier, status) {
+// mbarrier finds the barrier at an offset in a block's shared memory for lanes. Without one it stops the grid.
+func (w *warp) mbarrier(in *inst, mask uint32, b *block, at uint64) (*mbarrier, status) {
 	var addr, v alu.Lanes
 	fill(&addr, mask, at)
 	lane := bits.TrailingZeros32(mask)
-	if f := w.block.mem.Load(w.index, mask, &addr, 8, []*alu.Lanes{&v}, barrierAccess(in)); f != nil {
+	how := barrierAccess(in)
+	if b != w.block {
+		how.Of = b.mem
+	}
+	if f := w.block.mem.Load(w.index, mask, &addr, 8, []*alu.Lanes{&v}, how); f != nil {
 		return nil, w.stopped(in, f)
 	}
-	switch m := w.block.mbarriers[at]; {
+	m, s := w.findMbarrier(in, lane, b, at)
+	if s == next && v[lane] != mbarrierMark {
+		return nil, w.failAt(in, lane, weakmem.BadInstruction, at, "something was stored over the "+m.String())
+	}
+	return m, s
+}
+
+// findMbarrier is mbarrier for a copy to another block, which itself accesses the barrier, later.
+func (w *warp) findMbarrier(in *inst, lane int, b *block, at uint64) (*mbarrier, status) {
+	switch m := b.mbarriers[at]; {
+	case b.live == 0:
+		return nil, w.failAt(in, lane, weakmem.OutOfBounds, at, fmt.Sprintf(
+			"block %s, whose shared memory it is, has ended", triple(b.index)))
 	case m == nil || m.gone:
 		return nil, w.failAt(in, lane, weakmem.BadInstruction, at, "no mbarrier was initialised there, or it was invalidated")
-	case v[lane] != mbarrierMark:
-		return nil, w.failAt(in, lane, weakmem.BadInstruction, at, "something was stored over the "+m.String())
 	default:
 		return m, next
 	}
 }
 
+// mbarrierOf finds the barrier that a copy to a block is to tell.
+func (w *warp) mbarrierOf(in *inst, lane int, to *block, at uint64) (*mbarrier, status) {
+	if to == w.block {
+		return w.mbarrier(in, 1<<lane, to, at)
+	}
+	return w.findMbarrier(in, lane, to, at)
+}
+
 // execMbarrier is what changes a barrier, lane by lane.
 func execMbarrier(w *warp, in *inst, mask uint32) status {
 	op := in.x.(*mbarrierOp)
-	addr, s := w.allInShared(in, &op.pointer, mask)
-	if s != next {
-		return s
+	var of [32]*block
+	var addr alu.Lanes
+	for l := mask; l != 0; l &= l - 1 {
+		lane := bits.TrailingZeros32(l)
+		var s status
+		if of[lane], addr[lane], s = w.inShared(in, &op.pointer, in.src[0], lane); s != next {
+			return s
+		}
 	}
 	for rest := mask; rest != 0; {
+		first := bits.TrailingZeros32(rest)
 		same := lanesAt(rest, &addr)
+		for l := same; l != 0; l &= l - 1 {
+			if lane := bits.TrailingZeros32(l); of[lane] != of[first] {
+				same &^= 1 << lane
+			}
+		}
 		rest &^= same
-		m, s := w.mbarrier(in, same, addr[bits.TrailingZeros32(same)])
+		m, s := w.mbarrier(in, same, of[first], addr[first])
 		if s != next {
 			return s
+		}
+		if of[first] != w.block && op.state {
+			return w.failAt(in, first, weakmem.BadInstruction, m.at, "an arrival at another block's mbarrier gives no state")
 		}
 		if wrong, lane := op.do(w, in, m, same); wrong != "" {
 			return w.failAt(in, lane, weakmem.BadInstruction, m.at, wrong)
@@ -177,13 +222,13 @@ func execWait(w *warp, in *inst, mask uint32) status {
 	want := *w.slot(in.src[1])
 	passed := w.slot(in.dst[0])
 	var waits *mbarrier
-	addr, s := w.allInShared(in, &op.pointer, mask)
+	addr, s := w.allInOwn(in, &op.pointer, mask)
 	if s != next {
 		return s
 	}
 	for rest := mask; rest != 0; {
 		same := lanesAt(rest, &addr)
-		m, s := w.mbarrier(in, same, addr[bits.TrailingZeros32(same)])
+		m, s := w.mbarrier(in, same, w.block, addr[bits.TrailingZeros32(same)])
 		if s != next {
 			return s
 		}
@@ -205,6 +250,9 @@ func execWait(w *warp, in *inst, mask uint32) status {
 		}
 		if !op.plain {
 			w.block.mem.Know(w.index, ended, m.done)
+			if op.scope >= weakmem.Cluster {
+				w.block.mem.Know(w.index, ended, m.farDone)
+			}
 		}
 		rest &^= same
 	}
@@ -230,12 +278,15 @@ func lanesAt(mask uint32, addr *alu.Lanes) (same uint32) {
 	return same
 }
 
-// execInitFence is fence.mbarrier_init: bulk copies see the barriers that the threads have
-// initialised.
+// execInitFence is fence.mbarrier_init: bulk copies see the barriers that the threads have initialised, and the
+// cluster does behind its barrier, even if arrivals are relaxed.
 func execInitFence(w *warp, _ *inst, mask uint32) status {
 	for _, m := range w.block.mbarriers {
 		if m.by.warp == w.index && mask>>m.by.lane&1 != 0 {
 			m.fenced = true
+			if c := w.block.cluster; c != nil {
+				c.fenced = append(c.fenced, m)
+			}
 		}
 	}
 	return next

@@ -12,6 +12,7 @@ import (
 // An access is how an instruction accesses memory.
 type access struct {
 	storage storage
+	own     bool // shared memory has to be the block's
 	size    int
 	offset  uint64 // to add to the address
 	narrow  bool   // the address is a register of 32 bits
@@ -34,7 +35,7 @@ func (c *compiler) newAccess(fr *frame, in *ptx.Instr, o ptx.Operand) (*access, 
 	case ptx.Global, ptx.Const:
 		a.storage = memory
 	case ptx.Shared:
-		a.storage, a.how.Shared = shared, true
+		a.storage, a.how.Shared, a.own = shared, true, !in.Has(clusterSpace)
 	case ptx.Local:
 		a.storage = local
 	case ptx.Param:
@@ -77,8 +78,10 @@ func (a *access) order(in *ptx.Instr) {
 			a.how.Order = weakmem.SeqCst
 		case "volatile", "mmio":
 			a.how.Order, a.how.Scope = weakmem.Relaxed, weakmem.System
-		case "cta", "cluster": // a cluster is one block here
+		case "cta":
 			a.how.Scope = weakmem.CTA
+		case "cluster":
+			a.how.Scope = weakmem.Cluster
 		case "gpu", "gl":
 			a.how.Scope = weakmem.GPU
 		case "sys":
@@ -195,9 +198,21 @@ func (w *warp) load(in *inst, a *access, p storage, mask uint32, addr *alu.Lanes
 		return next
 	case arguments:
 		return w.argument(in, a, mask, addr, dst)
+	case shared:
+		if w.block.cluster != nil {
+			return w.byBlock(in, mask, addr, a.own, func(of *weakmem.Block, mask uint32, addr *alu.Lanes) status {
+				return w.loadFrom(in, a, of, true, mask, addr, dst)
+			})
+		}
 	}
+	return w.loadFrom(in, a, nil, p == shared, mask, addr, dst)
+}
+
+// loadFrom loads from global memory, or the shared memory of a block.
+func (w *warp) loadFrom(in *inst, a *access, of *weakmem.Block, shared bool, mask uint32, addr *alu.Lanes,
+	dst []*alu.Lanes) status {
 	how := a.how
-	how.Shared = p == shared
+	how.Shared, how.Of = shared, of
 	first := bits.TrailingZeros32(mask)
 	at := addr[first] // dst may be the register of the address
 	if f := w.block.mem.Load(w.index, mask, addr, a.size, dst, how); f != nil {
@@ -232,9 +247,21 @@ func (w *warp) store(in *inst, a *access, p storage, mask uint32, addr *alu.Lane
 		return next
 	case arguments:
 		return w.fail(in, mask, weakmem.BadInstruction, "kernel parameters cannot be written")
+	case shared:
+		if w.block.cluster != nil {
+			return w.byBlock(in, mask, addr, a.own, func(of *weakmem.Block, mask uint32, addr *alu.Lanes) status {
+				return w.storeTo(in, a, of, true, mask, addr, src)
+			})
+		}
 	}
+	return w.storeTo(in, a, nil, p == shared, mask, addr, src)
+}
+
+// storeTo stores to global memory, or the shared memory of a block.
+func (w *warp) storeTo(in *inst, a *access, of *weakmem.Block, shared bool, mask uint32, addr *alu.Lanes,
+	src []*alu.Lanes) status {
 	how := a.how
-	how.Shared = p == shared
+	how.Shared, how.Of = shared, of
 	if f := w.block.mem.Store(w.index, mask, addr, a.size, src, how); f != nil {
 		return w.stopped(in, f)
 	}

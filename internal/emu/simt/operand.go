@@ -76,7 +76,11 @@ func (c *compiler) source(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error
 	case ptx.ImmOperand:
 		return c.constant(constant{value: immediate(in, o)}), nil
 	case ptx.NameOperand:
-		return c.address(fr, in, o.Name, o.Imm)
+		k, space, err := c.variable(fr, in, o.Name, o.Imm)
+		if err == nil && space == ptx.Shared && c.code.clusters {
+			return c.sharedAddress(k.value), nil
+		}
+		return c.constant(k), err
 	case ptx.SpecialOperand:
 		return c.special(fr, in, o.Name)
 	}
@@ -107,19 +111,25 @@ func immediate(in *ptx.Instr, o ptx.Operand) uint64 {
 	return o.Imm
 }
 
-// address is the slot of the address of a variable, in the variable's space.
+// address is the slot of the address of a variable, in the variable's space: in shared memory, of the block's own.
 func (c *compiler) address(fr *frame, in *ptx.Instr, name string, add uint64) (int32, error) {
-	at := func(offset int) (int32, error) {
-		return c.constant(constant{value: uint64(offset) + add}), nil
+	k, _, err := c.variable(fr, in, name, add)
+	return c.constant(k), err
+}
+
+// variable is the address of a variable, plus a number.
+func (c *compiler) variable(fr *frame, in *ptx.Instr, name string, add uint64) (constant, ptx.Space, error) {
+	at := func(space ptx.Space, offset int) (constant, ptx.Space, error) {
+		return constant{value: uint64(offset) + add}, space, nil
 	}
 	for _, v := range fr.f.Params {
 		if v.Name == name {
-			return at(fr.params + v.Offset)
+			return at(ptx.Param, fr.params+v.Offset)
 		}
 	}
 	for _, v := range fr.f.Results {
 		if v.Name == name {
-			return at(fr.results + v.Offset)
+			return at(ptx.Param, fr.results+v.Offset)
 		}
 	}
 	for _, v := range fr.f.Vars {
@@ -128,13 +138,13 @@ func (c *compiler) address(fr *frame, in *ptx.Instr, name string, add uint64) (i
 		}
 		switch {
 		case v.Space == ptx.Shared && v.Count == 0:
-			return at(c.code.dynamic)
+			return at(v.Space, c.code.dynamic)
 		case v.Space == ptx.Shared:
-			return at(fr.shared + v.Offset)
+			return at(v.Space, fr.shared+v.Offset)
 		case v.Space == ptx.Local:
-			return at(fr.locals + v.Offset)
+			return at(v.Space, fr.locals+v.Offset)
 		case v.Space == ptx.Param:
-			return at(fr.calls + v.Offset)
+			return at(v.Space, fr.calls+v.Offset)
 		}
 	}
 	for _, v := range c.m.Vars {
@@ -143,11 +153,11 @@ func (c *compiler) address(fr *frame, in *ptx.Instr, name string, add uint64) (i
 		}
 		switch {
 		case v.Space == ptx.Shared && v.Count == 0:
-			return at(c.code.dynamic)
+			return at(v.Space, c.code.dynamic)
 		case v.Space == ptx.Shared:
-			return at(c.shared[name])
+			return at(v.Space, c.shared[name])
 		}
-		return c.constant(constant{value: add, name: name}), nil
+		return constant{value: add, name: name}, v.Space, nil
 	}
-	return 0, errorAt(in, "no variable %s here", name)
+	return constant{}, ptx.Generic, errorAt(in, "no variable %s here", name)
 }

@@ -33,6 +33,7 @@ type code struct {
 	slots    int32 // of a warp: registers, special registers and scratch
 	consts   []constant
 	specials []special
+	clusters bool    // it names the cluster: its blocks have one, of one block maybe
 	dynamic  int     // where dynamic shared memory begins
 	owner    []int16 // the variable that a byte of private memory belongs to, 0 for none
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/simt"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
@@ -54,14 +53,4 @@ func TestFenceProxy(t *testing.T) {
 		require.Equal(t, weakmem.NoProxyFence, copied[0].Kind)
 		require.Contains(t, copied[0].Error(), "the store of 4 bytes by kernel proxied, line 8")
 	}
-}
-
-// What is not emulated is refused, not passed over.
-func TestClustersRefused(t *testing.T) {
-	mod, err := ptx.Parse("test.ptx",
-		[]byte(strings.Replace(proxied, "FENCE",
-			"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [tile], [%r1], 16, [%r1];", 1)))
-	require.NoError(t, err)
-	_, err = simt.Compile(mod)
-	require.ErrorContains(t, err, "clusters of blocks are not emulated")
 }

@@ -15,8 +15,11 @@
 // an instruction uses its value, accesses its bytes, or is anything but arithmetic, a branch, a weak or relaxed load
 // or store. Atomic operations that return something, and loads of host memory, are at once.
 //
-// Asynchronous copies go on beside the threads, faster or slower under the seed. There are
-// no clusters of blocks: shared::cluster is the block's own memory.
+// Asynchronous copies go on beside the threads, faster or slower under the seed.
+//
+// The blocks of a cluster become resident together. An address of shared memory has the rank of its block in the
+// cluster plus one in its bits from 24 on, or 0 for the block's own. Shared memory of other blocks is as quick as the
+// block's own: stores to it are seen at once, in their order.
 //
 // Source: PTX ISA 8.0, chapters 3, 9.7.8, 9.7.12, 9.7.13 and 10. The order in which
 // parted threads run is that of thread frontiers: Diamos et al., SIMD

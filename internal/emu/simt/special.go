@@ -43,18 +43,21 @@ var fixed = map[string]func(dim int) func(*warp, *alu.Lanes){
 	"%nctaid": func(i int) func(*warp, *alu.Lanes) {
 		return one(func(w *warp) int { return w.block.grid.Dim[i] })
 	},
-	// Each block is a cluster of its own.
 	"%clusterid": func(i int) func(*warp, *alu.Lanes) {
-		return one(func(w *warp) int { return w.block.index[i] })
+		return one(func(w *warp) int { return w.block.index[i] / w.block.grid.cluster[i] })
 	},
 	"%nclusterid": func(i int) func(*warp, *alu.Lanes) {
-		return one(func(w *warp) int { return w.block.grid.Dim[i] })
+		return one(func(w *warp) int { return w.block.grid.clusters()[i] })
 	},
-	"%cluster_ctaid":       func(int) func(*warp, *alu.Lanes) { return one(func(*warp) int { return 0 }) },
-	"%cluster_nctaid":      func(int) func(*warp, *alu.Lanes) { return one(func(*warp) int { return 1 }) },
-	"%cluster_ctarank":     scalar(one(func(*warp) int { return 0 })),
-	"%cluster_nctarank":    scalar(one(func(*warp) int { return 1 })),
-	"%is_explicit_cluster": scalar(one(func(*warp) int { return 0 })),
+	"%cluster_ctaid": func(i int) func(*warp, *alu.Lanes) {
+		return one(func(w *warp) int { return w.block.grid.cluster.at(w.block.rank)[i] })
+	},
+	"%cluster_nctaid": func(i int) func(*warp, *alu.Lanes) {
+		return one(func(w *warp) int { return w.block.grid.cluster[i] })
+	},
+	"%cluster_ctarank":     scalar(one(func(w *warp) int { return w.block.rank })),
+	"%cluster_nctarank":    scalar(one(func(w *warp) int { return w.block.grid.cluster.size() })),
+	"%is_explicit_cluster": scalar(one(func(w *warp) int { return b2i(w.block.grid.explicit()) })),
 
 	"%laneid": scalar(each(func(_ *warp, lane int) int { return lane })),
 	"%warpid": scalar(one(func(w *warp) int { return w.index })),

@@ -31,8 +31,9 @@ type lateArrival struct {
 	done weakmem.Clock
 }
 
-// launch begins a copy. A nil transfer says that the grid was stopped.
-func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, bar *mbarrier) *transfer {
+// launch begins a copy, to the shared memory of a block if it goes to shared memory. A nil transfer says that the grid
+// was stopped.
+func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, to *block, bar *mbarrier) *transfer {
 	made, f := w.block.mem.Begin(w.index, lane, plan)
 	if f != nil {
 		w.stopped(in, f)
@@ -44,6 +45,9 @@ func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, bar *mbarrier) *tra
 	t.planCopy()
 	world.transfers = append(world.transfers, t)
 	w.block.copies = append(w.block.copies, t)
+	if to != w.block {
+		to.copies = append(to.copies, t)
+	}
 	return t
 }
 
@@ -79,7 +83,7 @@ func (t *transfer) finish() {
 	for _, a := range t.arrive {
 		a.done = weakmem.Join(a.done, t.Done())
 		if a.left--; a.left == 0 && wrong == "" {
-			wrong = a.bar.arrive(1, a.done)
+			wrong = a.bar.arrive(1, a.done, false)
 		}
 	}
 	t.grid.world.progress()
@@ -118,7 +122,7 @@ func (w *World) land(g *Grid) {
 // still use the block's shared memory; nil if there is none.
 func (b *block) abandoned() *transfer {
 	for _, t := range b.copies {
-		if t.Leaves() {
+		if t.Leaves(b.mem) {
 			return t
 		}
 	}

@@ -46,6 +46,9 @@ type warp struct {
 	addr     alu.Lanes     // scratch of accesses
 	polled   poll
 	copies   *[32]copies // of each thread, once one has begun any
+	came     uint32      // threads that have arrived at the cluster's barrier,
+	cameAt   *inst       // by an instruction,
+	crossed  uint32      // and those for which it is complete, who have not waited yet
 }
 
 // A group is the threads of a warp that are at the same instruction for the same reason.
@@ -62,6 +65,7 @@ type wait uint8
 const (
 	running   wait = iota
 	atBarrier      // of the block
+	atCluster      // at the barrier of the cluster
 	atSync         // for the other threads of a member mask
 )
 
@@ -311,6 +315,16 @@ func (w *warp) hold(mask uint32, why wait, value uint32) {
 	if rest := g.mask &^ mask; rest != 0 {
 		w.add(group{pc: g.pc + 1, mask: rest})
 	}
+}
+
+// waitsAt is the threads that wait for a reason.
+func (w *warp) waitsAt(why wait) (mask uint32) {
+	for i := range w.n {
+		if g := &w.groups[i]; g.wait == why {
+			mask |= g.mask
+		}
+	}
+	return mask
 }
 
 // release lets the groups that wait for a reason go on after their instruction.

@@ -57,7 +57,7 @@ func (w *World) Start(g *Grid) error {
 	g.world, g.number = w, w.started
 	g.launch = w.devices[g.Device].started
 	w.devices[g.Device].started++
-	g.blocks = g.Dim[0] * g.Dim[1] * g.Dim[2]
+	g.blocks = extent(g.Dim).size()
 	g.mem = w.cfg.Memory.Begin(g.Device, g.Kernel.Name, g.After)
 	w.grids = append(w.grids, g)
 	d := &w.devices[g.Device]

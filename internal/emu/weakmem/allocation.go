@@ -22,6 +22,7 @@ type Allocation struct {
 	// All aliases begin at the memory's first byte. What is known of the memory stays until Memory.Forget.
 	Physical uint64
 
+	block  *Block // whose shared memory it is; nil: it has addresses of its own
 	memory *physical
 	base   uint64 // of the first byte in physical memory
 	alias  uint16 // of Addr, see physical.addrs

@@ -30,7 +30,7 @@ type op struct {
 }
 
 func (o op) String() string {
-	scope := [...]string{"cta", "gpu", "sys"}[o.scope]
+	scope := [...]string{"cta", "cluster", "gpu", "sys"}[o.scope]
 	order := [...]string{"weak", "relaxed", "acquire", "release", "acq_rel", "sc"}[o.order]
 	switch {
 	case o.fence:
@@ -45,19 +45,12 @@ func (o op) String() string {
 	return fmt.Sprintf("r%d = ld.%s.%s [%c]", o.reg, order, scope, 'x'+o.at)
 }
 
-// places are where threads may run: two warps of a block, another block, another device.
-var places = []thread{{}, {warp: 1}, {block: 1}, {block: 1, device: 1}}
+// places are where threads may run: two warps of a block, another block, another device, another block of the first
+// one's cluster.
+var places = []thread{{cluster: 1}, {warp: 1, cluster: 1}, {block: 1}, {block: 1, device: 1}, {block: 2, cluster: 1}}
 
 // distance is the least scope that holds threads at two places.
-func distance(a, b int) Scope {
-	switch p, q := places[a], places[b]; {
-	case p.device != q.device:
-		return System
-	case p.block != q.block:
-		return GPU
-	}
-	return CTA
-}
+func distance(a, b int) Scope { return places[a].apart(&places[b]) }
 
 // A relation holds between operations: bit b of row a.
 type relation []uint32
@@ -327,7 +320,7 @@ func randomProgram(rnd *rand.Rand) *program {
 		begins := rnd.IntN(locations)
 		for i := range 2 + rnd.IntN(2) {
 			kind := rnd.IntN(6)
-			o := op{thread: t, at: rnd.IntN(locations), read: kind < 4, write: kind > 1, scope: Scope(min(2, rnd.IntN(4)))}
+			o := op{thread: t, at: rnd.IntN(locations), read: kind < 4, write: kind > 1, scope: min(System, Scope(rnd.IntN(5)))}
 			if classic { // one location, maybe a fence, the other location
 				o.at = (begins + i) % locations
 				if o.read, o.write = rnd.IntN(2) == 0, false; !o.read {

@@ -13,7 +13,7 @@ const (
 )
 
 // A buffer holds stores that only some threads see: those of a warp, of a
-// block, or of a device. A barrier moves a warp's stores to the block; a fence moves
+// block, of a cluster of several, or of a device. A barrier moves a warp's stores to the block; a fence moves
 // them as far as its scope; Tick takes some to memory, in any order.
 //
 // The lanes of a warp see each other's stores early. That hides no fault: lanes that
@@ -22,6 +22,7 @@ type buffer struct {
 	memory *Memory
 	up     *buffer // of more threads; its stores are older where they overlap
 	limit  int
+	beyond Scope      // the least that has threads who do not see these stores
 	stores []*pending // the oldest first
 	lo, hi uint64     // all stores are within, in physical memory
 	site   int        // 1 + index in Memory.dirty, 0 when empty
@@ -217,9 +218,8 @@ func (b *buffer) drainBefore(p *pending, addr, n uint64) {
 // push makes all stores of a warp visible to the threads of the scope, and those
 // stores of others too that the warp may have seen.
 func (b *buffer) push(s Scope) {
-	for level := CTA; level <= s; level++ {
+	for ; b != nil && b.beyond <= s; b = b.up {
 		b.moveUp()
-		b = b.up
 	}
 }
 

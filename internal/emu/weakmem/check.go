@@ -7,11 +7,19 @@ func (b *Block) at(warp int, r *run, k kind, how *How) (*Allocation, *Fault) {
 		return nil, b.refuse(Misaligned, warp, r, k, how)
 	}
 	s := b.shared
-	if !how.Shared {
+	switch {
+	case !how.Shared:
 		s = b.find(&b.warps[warp], r.addr)
 		if s == nil || s.gone() {
 			return nil, b.refuse(OutOfBounds, warp, r, k, how)
 		}
+	case how.Of != nil:
+		if why := b.visit(how.Of, warp, r.mask); why != "" {
+			f := b.refuse(OutOfBounds, warp, r, k, how)
+			f.Detail = why
+			return nil, f
+		}
+		s = how.Of.shared
 	}
 	if n := uint64(len(s.Data)); r.addr-s.Addr > n || r.bytes() > n-(r.addr-s.Addr) {
 		var lanes uint64
@@ -75,7 +83,11 @@ func (b *Block) refuse(kind FaultKind, warp int, r *run, k kind, how *How) *Faul
 		f.Where = where(s, r.addr)
 		f.Detail = "the kernel's device has no access to it: enable peer access, or set it for mapped memory"
 	case how.Shared:
-		f.Detail = sharedBytes(len(b.shared.Data))
+		s := b.shared
+		if how.Of != nil {
+			s = how.Of.shared
+		}
+		f.Detail = sharedBytes(len(s.Data))
 	default:
 		f.Detail = b.memory.allocations.near(r.addr)
 	}

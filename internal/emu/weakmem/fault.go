@@ -184,7 +184,7 @@ func (o *origin) maker() string {
 // offset, unordered.
 func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) {
 	f := a.record.fault(Race, s, at, lane)
-	f.Shared = s == a.shared()
+	f.Shared = s.block != nil
 	device, kernel, block, thread := r.doer(otherLane)
 	key := finding{kind: Race, kernel: f.Kernel, line: f.Line, other: kernel, otherLine: int(r.line), shared: f.Shared,
 		otherWay: r.kind&write != 0, firstDev: device, nextDev: f.Device, apart: r.apart(a.record)}
@@ -227,14 +227,6 @@ func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) 
 	}
 }
 
-// shared is the shared memory of the block that makes the access.
-func (a *access) shared() *Allocation {
-	if a.block == nil {
-		return nil
-	}
-	return a.block.shared
-}
-
 // initialized reports the first byte of a load that nothing wrote.
 func (a *access) initialized(s *Allocation) *Fault {
 	at, bad := s.unwritten(a.record.addr, a.record.n)
@@ -243,7 +235,7 @@ func (a *access) initialized(s *Allocation) *Fault {
 	}
 	lane := bits.TrailingZeros32(a.record.lanesAt(at))
 	f := a.record.fault(Uninitialized, s, at, lane)
-	f.Shared = s == a.shared()
+	f.Shared = s.block != nil
 	f.Detail = "nothing wrote it since it was allocated"
 	return a.memory.report(finding{kind: Uninitialized, kernel: f.Kernel, line: f.Line, shared: f.Shared}, f)
 }

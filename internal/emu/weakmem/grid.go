@@ -50,6 +50,7 @@ type Block struct {
 	clock  *vector              // known to all threads
 	epoch  uint32               // counts barriers of all threads
 	access map[*Allocation]bool // answers of Config.Access
+	visits                      // of other blocks of its cluster
 
 	pools [4]pool
 }
@@ -75,6 +76,7 @@ type warp struct {
 // those that it has released.
 type lane struct {
 	clock    *vector              // nil: as its block
+	observes bool                 // anything:
 	observed [System + 1]*vector  // by strong loads, by the scope that holds writer and reader; a fence makes it known
 	fenced   [System + 1]moment   // the last fence of at least the scope; strong stores release the clock of that moment
 	handing  [System + 1]*release // by strong stores of the scope since then, when first asked for
@@ -92,7 +94,7 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 	m := g.memory
 	b := &Block{memory: m, grid: g, clock: g.before}
 	b.origin = origin{agent: m.agent(), grid: g, index: index, dim: dim}
-	b.buffer = buffer{memory: m, up: m.device(g.device), limit: blockPending}
+	b.buffer = buffer{memory: m, up: m.device(g.device), limit: blockPending, beyond: GPU}
 	threads := dim[0] * dim[1] * dim[2]
 	b.warps = make([]warp, (threads+31)/32)
 	for i := range b.warps {
@@ -102,7 +104,7 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 		w.live = ^uint32(0) >> (32 - min(32, threads-32*i))
 	}
 	b.shared = &Allocation{Data: make([]byte, shared), Device: g.device, Name: "shared memory",
-		memory: &physical{bytes: uint64(shared)}}
+		memory: &physical{bytes: uint64(shared)}, block: b}
 	if !m.config.Plain {
 		b.shared.Written = make([]uint64, (shared+63)/64)
 		m.history.blocks[b] = struct{}{}
@@ -114,21 +116,30 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 // Exit is called when threads end. Barriers of all threads and SyncWarp do not
 // wait for them, but order their accesses.
 func (b *Block) Exit(warp int, mask uint32) {
-	b.grid.seen = join(b.grid.seen, b.known(warp, mask).without(b.origin.agent))
+	known := b.known(warp, mask)
+	b.grid.seen = join(b.grid.seen, known.without(b.origin.agent))
 	b.warps[warp].live &^= mask
+	if b.origin.cluster != nil {
+		b.left = join(b.left, known)
+	}
 }
 
-// End makes the block's stores visible. Nothing may be called after.
+// End makes the block's stores visible. Nothing may be called after but Outlasted.
 func (b *Block) End() {
 	for i := range b.warps {
 		b.warps[i].buffer.push(GPU)
 		b.Exit(i, b.warps[i].live)
 	}
 	b.grid.seen = join(b.grid.seen, b.clock.without(b.origin.agent))
-	b.buffer.moveUp()
-	b.buffer.up.moveUp()
+	for up := &b.buffer; up != nil; up = up.up {
+		up.moveUp()
+	}
+	b.ended = true
 	delete(b.memory.history.blocks, b)
 	delete(b.memory.sc.block, b.origin.agent)
+	if c := b.origin.cluster; c != nil {
+		c.leave(b.memory)
+	}
 }
 
 // Barrier is called when a barrier is complete. threads has the mask of each

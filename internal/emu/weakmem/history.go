@@ -3,7 +3,8 @@ package weakmem
 // An origin is the maker of an access: a block, or the driver.
 type origin struct {
 	agent      uint32
-	grid       *Grid // nil for the driver
+	grid       *Grid    // nil for the driver
+	cluster    *cluster // nil outside of one
 	index, dim [3]int
 	process    int    // another one, see Trail; 0: this one
 	source     string // of the line of an access by another process
@@ -59,6 +60,8 @@ func mutual(a, b *record) bool {
 		return false
 	case a.by == b.by:
 		need = CTA
+	case a.by.inCluster(b.by):
+		need = Cluster
 	case a.by.grid != nil && b.by.grid != nil && a.by.grid.device == b.by.grid.device:
 		need = GPU
 	}

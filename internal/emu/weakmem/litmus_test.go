@@ -21,6 +21,7 @@ const (
 // ends it.
 type thread struct {
 	device, block, warp, lane int
+	cluster                   int // of a device, 0 for none
 	steps                     []step
 
 	on    *Block
@@ -31,6 +32,19 @@ type thread struct {
 }
 
 type step func(t *thread) bool
+
+// apart is the least scope that holds both threads.
+func (t *thread) apart(o *thread) Scope {
+	switch {
+	case t.device != o.device:
+		return System
+	case t.block == o.block:
+		return CTA
+	case t.cluster != 0 && t.cluster == o.cluster:
+		return Cluster
+	}
+	return GPU
+}
 
 func (t *thread) how(o Order, s Scope) How { return How{Order: o, Scope: s, Line: t.line} }
 
@@ -136,7 +150,7 @@ func (l *litmus) run(seed uint64, old bool) (weak, race bool) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	threads := l.threads()
 	grids := map[int]*Grid{}
-	blocks := map[[2]int]*Block{}
+	blocks, clusters := map[[2]int]*Block{}, map[[2]int][]*Block{}
 	for i, t := range threads {
 		if grids[t.device] == nil {
 			grids[t.device] = m.Begin(t.device, "litmus", Clock{})
@@ -144,9 +158,16 @@ func (l *litmus) run(seed uint64, old bool) (weak, race bool) {
 		at := [2]int{t.device, t.block}
 		if blocks[at] == nil {
 			blocks[at] = grids[t.device].Block([3]int{t.block, 0, 0}, [3]int{64, 1, 1}, 64)
+			if t.cluster != 0 {
+				of := [2]int{t.device, t.cluster}
+				clusters[of] = append(clusters[of], blocks[at])
+			}
 		}
 		t.on = blocks[at]
 		t.line = 100 * (i + 1)
+	}
+	for of, list := range clusters {
+		grids[of[0]].Cluster(list...)
 	}
 	live := append([]*thread(nil), threads...)
 	for len(live) > 0 {
@@ -210,6 +231,8 @@ func messagePassing(between, after step, data, flagStore, flagLoad Order, s Scop
 		switch far {
 		case CTA:
 			r.warp = 1
+		case Cluster:
+			w.cluster, r.block, r.cluster = 1, 1, 1
 		case GPU:
 			r.block = 1
 		case System:
@@ -278,6 +301,44 @@ func TestLitmus(t *testing.T) {
 			threads: messagePassing(fence(GPU), nil, Weak, Relaxed, Acquire, GPU, GPU)},
 		{name: "message passing, cta fence between blocks",
 			threads: messagePassing(fence(CTA), fence(CTA), Weak, Relaxed, Relaxed, GPU, GPU), shows: true, races: true},
+
+		{name: "message passing, release and acquire, cluster, within one",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, Cluster, Cluster)},
+		{name: "message passing, release and acquire, cluster, within a block",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, Cluster, CTA)},
+		{name: "message passing, release and acquire, cluster, between clusters",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, Cluster, GPU), shows: true, races: true},
+		{name: "message passing, release and acquire, cta, within a cluster",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, CTA, Cluster), shows: true, races: true},
+		{name: "message passing, release and acquire, gpu, within a cluster",
+			threads: messagePassing(nil, nil, Weak, Release, Acquire, GPU, Cluster)},
+		{name: "message passing, cluster fences within a cluster",
+			threads: messagePassing(fence(Cluster), fence(Cluster), Weak, Relaxed, Relaxed, System, Cluster)},
+		{name: "message passing, cluster fences between clusters", shows: true, races: true,
+			threads: messagePassing(fence(Cluster), fence(Cluster), Weak, Relaxed, Relaxed, System, GPU)},
+		{name: "message passing, cta fences within a cluster", shows: true, races: true,
+			threads: messagePassing(fence(CTA), fence(CTA), Weak, Relaxed, Relaxed, System, Cluster)},
+		{name: "message passing, all volatile, no fence, within a cluster", shows: true,
+			threads: messagePassing(nil, nil, Relaxed, Relaxed, Relaxed, System, Cluster)},
+		{name: "message passing, all volatile, fence of a cluster's writer between clusters", shows: true,
+			threads: messagePassing(fence(Cluster), fence(GPU), Relaxed, Relaxed, Relaxed, System, GPU)},
+		{name: "cumulative, through a block of the cluster", weak: handedOver, threads: throughCluster(Cluster)},
+		{name: "cumulative, through a block of the cluster, released to the block", weak: handedOver,
+			threads: throughCluster(CTA), shows: true, races: true},
+		{name: "sc fences of a cluster before the barrier", weak: handedOver,
+			threads: inCluster(beforeBarrier(0, fenceSC(Cluster), fenceSC(Cluster)))},
+		{name: "sc fences of a cluster before the barrier, between clusters", weak: handedOver,
+			threads: beforeBarrier(0, fenceSC(Cluster), fenceSC(GPU)), races: true},
+		{name: "atomics of the cluster within it", weak: func(t []*thread) bool { return t[0].r[0] == t[1].r[0] },
+			threads: inCluster(func() []*thread {
+				return []*thread{{steps: []step{atomAdd(0, x, 1, Relaxed, Cluster)}},
+					{block: 1, steps: []step{atomAdd(0, x, 1, Relaxed, Cluster)}}}
+			})},
+		{name: "atomics of the cluster between two", weak: func(t []*thread) bool { return false }, races: true,
+			threads: func() []*thread {
+				return []*thread{{steps: []step{atomAdd(0, x, 1, Relaxed, Cluster)}},
+					{block: 1, steps: []step{atomAdd(0, x, 1, Relaxed, Cluster)}}}
+			}},
 
 		{name: "store buffering, volatile", weak: buffered, shows: true, threads: storeBuffering(nil)},
 		{name: "store buffering, sc fences", weak: buffered, threads: storeBuffering(fenceSC(GPU))},
@@ -440,6 +501,28 @@ func TestLitmus(t *testing.T) {
 			weak, _, tried = l.runAll(true, l.shows || l.old)
 			require.Equal(t, l.shows || l.old, weak > 0, "with old loads the weak outcome was seen %d times of %d", weak, tried)
 		})
+	}
+}
+
+// inCluster has all blocks be of one cluster.
+func inCluster(threads func() []*thread) func() []*thread {
+	return func() []*thread {
+		all := threads()
+		for _, t := range all {
+			t.cluster = 1
+		}
+		return all
+	}
+}
+
+// throughCluster has a block store for another one of its cluster, which tells a block outside.
+func throughCluster(s Scope) func() []*thread {
+	return func() []*thread {
+		return []*thread{
+			{cluster: 1, steps: []step{st(x, 1, Weak, GPU), st(y, 1, Release, s)}},
+			{block: 1, cluster: 1, steps: []step{until(0, y, 1, Acquire, Cluster), st(ready, 1, Release, GPU)}},
+			{block: 2, steps: []step{until(0, ready, 1, Acquire, GPU), ld(1, x, Weak, GPU)}},
+		}
 	}
 }
 

@@ -17,12 +17,13 @@ import (
 
 const (
 	modelBytes = 32
-	actors     = 6 // five threads and the driver
-	driver     = 5
+	actors     = 7 // six threads and the driver
+	driver     = 6
 )
 
-// modelThreads are two warps of a block, another block, another device.
-var modelThreads = [driver]thread{{}, {lane: 1}, {warp: 1}, {block: 1}, {block: 1, device: 1}}
+// modelThreads are two warps of a block, another block, another device, another block of the first one's cluster.
+var modelThreads = [driver]thread{{cluster: 1}, {lane: 1, cluster: 1}, {warp: 1, cluster: 1}, {block: 1},
+	{block: 1, device: 1}, {block: 2, cluster: 1}}
 
 type stamps [actors]int
 
@@ -60,12 +61,10 @@ func reach(a, b int) Scope {
 	switch {
 	case a == b:
 		return CTA
-	case a == driver || b == driver || modelThreads[a].device != modelThreads[b].device:
+	case a == driver || b == driver:
 		return System
-	case modelThreads[a].block != modelThreads[b].block:
-		return GPU
 	}
-	return CTA
+	return modelThreads[a].apart(&modelThreads[b])
 }
 
 // races says whether an access would.
@@ -207,6 +206,7 @@ func newPair(t *rapid.T) *pair {
 			p.blocks[at] = p.memory.Begin(th.device, "k", Clock{}).Block([3]int{th.block, 0, 0}, [3]int{33, 1, 1}, 0)
 		}
 	}
+	p.block(0).grid.Cluster(p.block(0), p.block(driver-1))
 	return p
 }
 
@@ -233,7 +233,7 @@ func (p *pair) draw(t *rapid.T) action {
 	}
 	a := action{
 		actor: rapid.IntRange(0, actors-1).Draw(t, "actor"),
-		scope: rapid.SampledFrom([]Scope{CTA, GPU, System, System}).Draw(t, "scope"),
+		scope: rapid.SampledFrom([]Scope{CTA, Cluster, GPU, System, System}).Draw(t, "scope"),
 		what: rapid.SampledFrom([]string{"access", "access", "flag", "read flag", "atomic", "fence", "barrier", "named",
 			"syncwarp", "pair",
 			"message", "message", "message"}).Draw(t, "what"),

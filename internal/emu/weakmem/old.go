@@ -115,7 +115,7 @@ func (b *Block) unseen(from, addr, n uint64) (since, until uint64) {
 			if o.addr&^7 != word || o.addr >= addr+n || addr >= o.addr+uint64(o.n) {
 				continue
 			}
-			if o.by == &b.origin || o.far && o.device == b.grid.device {
+			if o.by == &b.origin || o.by.inCluster(&b.origin) || o.far && o.device == b.grid.device {
 				since = i
 				break
 			}

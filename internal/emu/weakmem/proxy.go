@@ -72,7 +72,7 @@ func (a *access) proxied(s *Allocation, r *record, from, to uint64) bool {
 		return true
 	}
 	space := fencedGlobal
-	if s == a.shared() {
+	if s.block != nil {
 		space = fencedShared
 	}
 	for at := max(from, r.addr); at < min(to, r.addr+r.n); at++ {
@@ -94,7 +94,7 @@ func (a *access) proxied(s *Allocation, r *record, from, to uint64) bool {
 // the access.
 func (a *access) unfenced(s *Allocation, r *record, at uint64, otherLane, lane int) {
 	f := a.record.fault(NoProxyFence, s, at, lane)
-	f.Shared = s == a.shared()
+	f.Shared = s.block != nil
 	device, kernel, block, thread := r.doer(otherLane)
 	store, through := "a bulk copy's store", "generic"
 	if a.record.kind&async != 0 {

@@ -9,9 +9,10 @@ type site struct {
 	data   [16]byte
 	last   *release // of the store, or of the last atomic operation; nil: nothing
 	// the releases before last, by the scopes of their threads
-	system *vector
-	device map[int]*vector
-	block  map[uint32]*vector
+	system  *vector
+	device  map[int]*vector
+	cluster map[*cluster]*vector
+	block   map[uint32]*vector
 }
 
 // sites are the sites of an allocation's memory, by offset.
@@ -83,6 +84,7 @@ func (s *Allocation) replaced(m *Memory, off uint64, size int, was, v uint64, r 
 		q := &site{off: off, n: uint64(size)}
 		if p != nil {
 			q.last, q.system, q.device, q.block = p.last, p.system, maps.Clone(p.device), maps.Clone(p.block)
+			q.cluster = maps.Clone(p.cluster)
 		}
 		p = q
 		sites.set(s.memory, off, uint64(size), p)
@@ -108,6 +110,12 @@ func (p *site) keep() {
 		}
 		p.device[r.by.grid.device] = join(p.device[r.by.grid.device], v)
 	}
+	if v, c := r.known[Cluster], r.by.cluster; v != nil && c != nil {
+		if p.cluster == nil {
+			p.cluster = map[*cluster]*vector{}
+		}
+		p.cluster[c] = join(p.cluster[c], v)
+	}
 	if v := r.known[CTA]; v != nil {
 		if p.block == nil {
 			p.block = map[uint32]*vector{}
@@ -124,6 +132,9 @@ func (p *site) to(reader *origin, got *[System + 1]*vector) {
 	got[System] = join(got[System], p.system)
 	if reader.grid != nil {
 		got[GPU] = join(got[GPU], p.device[reader.grid.device])
+		if c := reader.cluster; c != nil {
+			got[Cluster] = join(got[Cluster], p.cluster[c])
+		}
 		got[CTA] = join(got[CTA], p.block[reader.agent])
 	}
 }
@@ -136,6 +147,9 @@ func (r *release) to(reader *origin, got *[System + 1]*vector) {
 	}
 	if r.by.grid.device == reader.grid.device {
 		got[GPU] = r.known[GPU]
+	}
+	if r.by.inCluster(reader) {
+		got[Cluster] = r.known[Cluster]
 	}
 	if r.by == reader {
 		got[CTA] = r.known[CTA]

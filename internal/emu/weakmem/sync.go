@@ -29,14 +29,16 @@ func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at
 			b.lane(warp, l).clock = join(b.clockOf(w, l), b.memory.observed)
 		}
 	}
+	var last *vector // what is released is mostly the same in all scopes
 	for scope := range how.Scope + 1 {
 		switch v := got[scope]; {
 		case v == nil:
 		case how.Order == Relaxed || how.Order == Release:
 			lane := b.lane(warp, l)
-			lane.observed[scope] = join(lane.observed[scope], v)
-		default:
+			lane.observed[scope], lane.observes = join(lane.observed[scope], v), true
+		case v != last:
 			b.lane(warp, l).clock = join(b.clockOf(w, l), v)
+			last = v
 		}
 	}
 }
@@ -54,11 +56,8 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 	for m := mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m)
 		lane := b.lane(warp, l)
-		for scope := range how.Scope + 1 {
-			if v := lane.observed[scope]; v != nil {
-				lane.clock = join(b.clockOf(w, l), v)
-				lane.observed[scope] = nil
-			}
+		if lane.observes {
+			b.acquire(w, l, how.Scope)
 		}
 		now := b.moment(warp, l)
 		for scope := range how.Scope + 1 {
@@ -72,13 +71,30 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 	w.time++
 }
 
+// acquire has a lane know what its strong loads have observed up to a scope.
+func (b *Block) acquire(w *warp, l int, s Scope) {
+	lane := &w.lanes[l]
+	lane.observes = false
+	for scope, v := range lane.observed {
+		switch {
+		case v == nil:
+		case Scope(scope) > s:
+			lane.observes = true
+		default:
+			lane.clock = join(b.clockOf(w, l), v)
+			lane.observed[scope] = nil
+		}
+	}
+}
+
 // An scOrder is what the fences of order SeqCst have ordered so far. They have one order, here that in which they are
 // carried out, and each synchronizes with those after it, if the scope of either holds the other's thread (PTX ISA,
 // 8.9.3 and 8.9.4).
 type scOrder struct {
-	system *vector            // of fences of system scope
-	device map[int]*vector    // of those of at least the scope of a device, by threads of that device
-	block  map[uint32]*vector // of all by threads of a block, by its agent
+	system  *vector              // of fences of system scope
+	device  map[int]*vector      // of those of at least the scope of a device, by threads of that device
+	cluster map[*cluster]*vector // of those of at least its scope, by its threads
+	block   map[uint32]*vector   // of all by threads of a block, by its agent
 }
 
 // scEntries bounds the entries of an scOrder's vectors, whose joins cost as much: 128 blocks of 16 warps. Of more the
@@ -91,8 +107,12 @@ func (b *Block) inOrder(warp int, mask uint32, scope Scope) {
 	w, sc, agent, device := &b.warps[warp], &b.memory.sc, b.origin.agent, b.grid.device
 	if sc.device == nil {
 		sc.device, sc.block = map[int]*vector{}, map[uint32]*vector{}
+		sc.cluster = map[*cluster]*vector{}
 	}
-	before := sc.block[agent]
+	before, cluster := sc.block[agent], b.origin.cluster
+	if scope >= Cluster && cluster != nil {
+		before = join(before, sc.cluster[cluster])
+	}
 	if scope >= GPU {
 		before = join(join(before, sc.device[device]), b.memory.peers())
 	}
@@ -107,6 +127,9 @@ func (b *Block) inOrder(warp int, mask uint32, scope Scope) {
 		b.learn(warp, mask, func(known *vector) *vector { return join(known, before) })
 	}
 	sc.block[agent] = join(before, now).newest(scEntries)
+	if scope >= Cluster && cluster != nil {
+		sc.cluster[cluster] = join(sc.cluster[cluster], now).newest(scEntries)
+	}
 	if scope >= GPU {
 		sc.device[device] = join(sc.device[device], now).newest(scEntries)
 	}
@@ -201,18 +224,34 @@ func (b *Block) learn(warp int, mask uint32, f func(known *vector) *vector) {
 	}
 }
 
-// Release is the Clock of all that lanes did and know, for threads of their block.
-func (b *Block) Release(warp int, mask uint32) Clock {
+// Release is the Clock of all that lanes did and know, for threads of the scope.
+func (b *Block) Release(warp int, mask uint32, scope Scope) Clock {
 	if b.memory.config.Plain {
 		return Clock{}
 	}
 	w := &b.warps[warp]
-	w.buffer.push(CTA)
+	w.buffer.push(scope)
 	v := b.own(warp, mask)
 	for m := mask; m != 0; m &= m - 1 {
 		v = join(v, b.clockOf(w, bits.TrailingZeros32(m)))
 	}
 	w.time++
+	return Clock{v}
+}
+
+// Fenced is the Clock of what lanes did and knew before their last fence of at least the scope.
+func (b *Block) Fenced(warp int, mask uint32, scope Scope) Clock {
+	lanes := b.warps[warp].lanes
+	if lanes == nil {
+		return Clock{}
+	}
+	var v *vector
+	for m := mask; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m)
+		if at := lanes[l].fenced[scope]; at.time > 0 {
+			v = join(v, b.until(warp, l, at))
+		}
+	}
 	return Clock{v}
 }
 

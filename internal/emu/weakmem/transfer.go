@@ -3,12 +3,14 @@ package weakmem
 // A Plan is what an asynchronous copy is to do.
 type Plan struct {
 	Dst, Src             uint64
-	ToShared, FromShared bool // the address is an offset in the block's shared memory
-	Bytes                int
-	Zeros                int  // bytes that follow them at Dst
-	Align                int  // of both addresses
-	Async                bool // through the async proxy
-	Line                 int  // of PTX, for reports
+	ToShared, FromShared bool // the address is an offset in the block's shared memory,
+	// of the copy's target in that of another block of the cluster, if set. The barrier is there too.
+	To    *Block
+	Bytes int
+	Zeros int  // bytes that follow them at Dst
+	Align int  // of both addresses
+	Async bool // through the async proxy
+	Line  int  // of PTX, for reports
 
 	// Value, if set, are the Bytes to write, of registers: nothing is read at Src.
 	Value []byte
@@ -51,8 +53,8 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 	m := b.memory
 	t := &Transfer{plan: p, block: b, warp: warp, lane: lane, number: b.warps[warp].copies}
 	b.warps[warp].copies++
-	t.reader = origin{agent: b.helper(b2i(p.ToShared)), grid: b.grid, index: b.origin.index, dim: b.origin.dim,
-		what: "asynchronous copy"}
+	t.reader = origin{agent: b.helper(b2i(p.ToShared)), grid: b.grid, cluster: b.origin.cluster, index: b.origin.index,
+		dim: b.origin.dim, what: "asynchronous copy"}
 	t.writer = t.reader
 	t.writer.agent = b.helper(2 + b2i(p.ToShared))
 	var known *vector
@@ -65,7 +67,7 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 		proxy = async
 	}
 	if p.Value == nil {
-		if f := t.touch(&t.reader, p.Src, p.Bytes, p.Align, p.FromShared, proxy, known); f != nil {
+		if f := t.touch(&t.reader, p.Src, p.Bytes, p.Align, How{Shared: p.FromShared}, proxy, known); f != nil {
 			return nil, f
 		}
 	}
@@ -74,7 +76,7 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 		if p.BarrierFenced {
 			k = 0
 		}
-		if f := t.touch(&t.writer, p.Barrier, 8, 8, true, k|strong, known); f != nil {
+		if f := t.touch(&t.writer, p.Barrier, 8, 8, How{Shared: true, Of: p.To}, k|strong, known); f != nil {
 			return nil, f
 		}
 	}
@@ -83,7 +85,7 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 		k |= strong | atomically
 	}
 	n := p.Bytes + p.Zeros
-	if f := t.touch(&t.writer, p.Dst, n, p.Align, p.ToShared, k, known); f != nil {
+	if f := t.touch(&t.writer, p.Dst, n, p.Align, How{Shared: p.ToShared, Of: p.To}, k, known); f != nil {
 		return nil, f
 	}
 	t.data = make([]byte, n)
@@ -133,10 +135,10 @@ func b2i(b bool) int {
 }
 
 // touch checks an access of the copy, and notes it.
-func (t *Transfer) touch(by *origin, addr uint64, n, align int, shared bool, k kind, known *vector) *Fault {
+func (t *Transfer) touch(by *origin, addr uint64, n, align int, how How, k kind, known *vector) *Fault {
 	b := t.block
 	m := b.memory
-	how := How{Shared: shared, Line: t.plan.Line}
+	how.Line = t.plan.Line
 	refuse := func(kind FaultKind) *Fault {
 		return b.refuse(kind, t.warp, &run{addr: addr, first: t.lane, each: n, mask: 1 << t.lane}, k, &how)
 	}
@@ -147,10 +149,18 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, shared bool, k k
 	}
 	for end := addr + uint64(n); addr < end; {
 		s := b.shared
-		if !shared {
+		switch {
+		case !how.Shared:
 			s = b.find(&b.warps[t.warp], addr)
+		case how.Of != nil:
+			if why := b.visit(how.Of, t.warp, 1<<t.lane); why != "" {
+				f := refuse(OutOfBounds)
+				f.Detail = why
+				return f
+			}
+			s = how.Of.shared
 		}
-		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || shared && end-s.Addr > uint64(len(s.Data)) {
+		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || how.Shared && end-s.Addr > uint64(len(s.Data)) {
 			return refuse(OutOfBounds)
 		}
 		if s.Device != b.grid.device && !b.mayAccess(s) {
@@ -215,14 +225,26 @@ func (t *Transfer) Done() Clock {
 	return Clock{endedVector([]uint32{t.reader.agent, t.writer.agent})}
 }
 
-// Leaves reports whether the copy may still use the shared memory of its block, which has
+// target is the block to whose shared memory the copy goes.
+func (t *Transfer) target() *Block {
+	if t.plan.To != nil {
+		return t.plan.To
+	}
+	return t.block
+}
+
+// Leaves reports whether the copy may still use the shared memory of a block, which has
 // ended: no thread waited for it. Ask after Block.End.
-func (t *Transfer) Leaves() bool {
-	v := t.block.grid.seen
-	if t.block.memory.config.Plain {
+func (t *Transfer) Leaves(b *Block) bool {
+	v := b.grid.seen
+	if b.origin.cluster != nil {
+		v = b.left
+	}
+	if b.memory.config.Plain {
 		return false
 	}
-	return t.plan.FromShared && !v.hasEnded(t.reader.agent) || t.plan.ToShared && !v.hasEnded(t.writer.agent)
+	return t.plan.FromShared && t.block == b && !v.hasEnded(t.reader.agent) ||
+		t.plan.ToShared && t.target() == b && !v.hasEnded(t.writer.agent)
 }
 
 // piece is where a piece lies in data.
@@ -233,10 +255,10 @@ func (t *Transfer) piece(i int) (from, to int) {
 
 // each calls f for the parts of n bytes at addr, which may lie in several allocations, or in
 // memory that was unmapped since.
-func (t *Transfer) each(addr uint64, n int, shared bool, f func(s *Allocation, off uint64, from, to int)) {
+func (t *Transfer) each(addr uint64, n int, shared *Allocation, f func(s *Allocation, off uint64, from, to int)) {
 	for from := 0; from < n; {
-		s := t.block.shared
-		if !shared {
+		s := shared
+		if s == nil {
 			s = t.block.memory.allocations.find(addr + uint64(from))
 		}
 		if s == nil {
@@ -259,8 +281,12 @@ func (t *Transfer) load(until int) {
 		}
 		addr := t.plan.Src + uint64(from)
 		p := t.data[from:to]
+		var shared *Allocation
+		if t.plan.FromShared {
+			shared = t.block.shared
+		}
 		b := &t.block.warps[t.warp].buffer
-		t.each(addr, to-from, t.plan.FromShared, func(s *Allocation, off uint64, from, to int) {
+		t.each(addr, to-from, shared, func(s *Allocation, off uint64, from, to int) {
 			if b.memory.late > 0 && !t.plan.FromShared {
 				b.carryOut(s.base+off, uint64(to-from))
 			}
@@ -276,10 +302,14 @@ func (t *Transfer) load(until int) {
 func (t *Transfer) store(until int) {
 	b := t.block
 	m := b.memory
+	var shared *Allocation
+	if t.plan.ToShared {
+		shared = t.target().shared
+	}
 	for ; t.wrote < until; t.wrote++ {
 		from, to := t.piece(t.wrote)
 		data := t.data[from:to]
-		t.each(t.plan.Dst+uint64(from), to-from, t.plan.ToShared, func(s *Allocation, off uint64, from, to int) {
+		t.each(t.plan.Dst+uint64(from), to-from, shared, func(s *Allocation, off uint64, from, to int) {
 			part := data[from:to]
 			if !t.plan.ToShared {
 				b.warps[t.warp].buffer.drainBefore(nil, s.base+off, uint64(to-from))

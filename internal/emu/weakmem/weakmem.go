@@ -20,6 +20,7 @@
 //   - Of each 8 bytes, only the last few unordered writes and reads are remembered; a
 //     race with an older one is missed.
 //   - Old values are those of the last 8192 words that strong stores wrote.
+//   - Stores to shared memory, a block's own or that of another block of its cluster, are visible at once.
 //   - An acquire pairs with a store whose bytes hold all that it read. Accesses
 //     of different sizes count as strong to each other, which PTX leaves open.
 //   - Stores in foreign allocations by others than this Memory's kernels are not seen, but for the
@@ -36,6 +37,9 @@
 // writes is a race with all that did not wait for it. Bulk copies go through the async proxy
 // and want a proxy fence between what threads stored and what they read or overwrite. What
 // a bulk copy has read may be overwritten without one, and its end is one.
+//
+// Blocks of a cluster (Grid.Cluster) access each other's shared memory. What may come before the other block has begun,
+// or after it has ended, is a fault, whatever the schedule.
 //
 // Source: PTX ISA 8.0, chapter 8 (memory consistency model); Flanagan and
 // Freund, FastTrack, PLDI 2009, for the clocks.
@@ -59,7 +63,8 @@ const (
 type Scope uint8
 
 const (
-	CTA Scope = iota // the block
+	CTA     Scope = iota // the block
+	Cluster              // blocks that run together, see Grid.Cluster; without one, the block
 	GPU
 	System
 )
@@ -68,11 +73,13 @@ const (
 type How struct {
 	Order       Order
 	Scope       Scope
-	Shared      bool // the block's shared memory; addresses are offsets in it
+	Shared      bool // shared memory; addresses are offsets in it
 	Async       bool // through the async proxy, as bulk copies do: see Block.FenceProxy
 	Late        bool // an atomic operation that returns nothing: see Block.Late
 	NonCoherent bool // ld.nc: no thread may write the bytes that the load reads during the kernel
 	Line        int  // line of PTX, for reports
+	// Of is the block of the cluster whose shared memory it is; nil: the block's own.
+	Of *Block
 
 	element uint8 // bytes of an element, where the access is of a vector: set by Load, Store and Atomic
 }
@@ -154,7 +161,7 @@ func New(c Config) *Memory {
 func (m *Memory) device(d int) *buffer {
 	b := m.devices[d]
 	if b == nil {
-		b = &buffer{memory: m, limit: devicePending}
+		b = &buffer{memory: m, limit: devicePending, beyond: System}
 		m.devices[d] = b
 	}
 	return b
