@@ -102,6 +102,16 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// TestTensorCores multiplies by mma.h: see testdata/wmma.cu.
+func TestTensorCores(t *testing.T) {
+	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "wmma.cu")))
+	require.Zero(t, status, text)
+	for _, want := range []string{"half", "bfloat16", "bytes", "tf32", "double"} {
+		require.Contains(t, text, want+": 0 wrong")
+	}
+	require.Contains(t, text, "nothing was found")
+}
+
 // TestRace finds a race between two GPUs by its lines, under each seed, and none where the fence is right.
 func TestRace(t *testing.T) {
 	file := example("race")
