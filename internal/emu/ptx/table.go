@@ -305,14 +305,20 @@ var specials = map[string]special{
 	"%clock": {U32, need{}}, "%clock_hi": {U32, need{version: Version{5, 0}}}, "%clock64": {U64, need{}},
 	"%globaltimer": {U64, need{}}, "%globaltimer_lo": {U32, need{}}, "%globaltimer_hi": {U32, need{}},
 	"%total_smem_size": {U32, need{}}, "%dynamic_smem_size": {U32, need{}},
-	"%clusterid.x": {U32, sm90}, "%clusterid.y": {U32, sm90}, "%clusterid.z": {U32, sm90},
+	"%reserved_smem_offset_begin": {U32, reserved}, "%reserved_smem_offset_end": {U32, reserved},
+	"%reserved_smem_offset_cap": {U32, reserved}, "%reserved_smem_offset_0": {U32, reserved},
+	"%reserved_smem_offset_1": {U32, reserved},
+	"%clusterid.x":            {U32, sm90}, "%clusterid.y": {U32, sm90}, "%clusterid.z": {U32, sm90},
 	"%nclusterid.x": {U32, sm90}, "%nclusterid.y": {U32, sm90}, "%nclusterid.z": {U32, sm90},
 	"%cluster_ctaid.x": {U32, sm90}, "%cluster_ctaid.y": {U32, sm90}, "%cluster_ctaid.z": {U32, sm90},
 	"%cluster_nctaid.x": {U32, sm90}, "%cluster_nctaid.y": {U32, sm90}, "%cluster_nctaid.z": {U32, sm90},
 	"%cluster_ctarank": {U32, sm90}, "%cluster_nctarank": {U32, sm90}, "%is_explicit_cluster": {Pred, sm90},
 }
 
-var sm90 = need{version: Version{7, 8}, sm: 90}
+var (
+	sm90     = need{version: Version{7, 8}, sm: 90}
+	reserved = need{version: Version{7, 6}, sm: 80}
+)
 
 type special struct {
 	typ  Type

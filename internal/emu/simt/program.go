@@ -34,6 +34,7 @@ type code struct {
 	consts   []constant
 	specials []special
 	dynamic  int     // where dynamic shared memory begins
+	reserves bool    // it asks where the shared memory of the hardware lies
 	owner    []int16 // the variable that a byte of private memory belongs to, 0 for none
 }
 
