@@ -102,6 +102,9 @@ int cuInit(unsigned flags)
 	return flags ? 1 : ringo_cuda((char *)"cuDeviceGetCount", words);
 }
 
+// Where the functions of missing.c lie.
+extern char __start_missing[], __stop_missing[];
+
 // look finds a function of this library by its name with the newest version that there is.
 static void *look(const char *name)
 {
@@ -109,8 +112,8 @@ static void *look(const char *name)
 	char text[128];
 	for (int i = 0; i < 4; i++) {
 		snprintf(text, sizeof text, "%s%s", name, versions[i]);
-		void *f = dlsym(self(), text);
-		if (f)
+		char *f = dlsym(self(), text);
+		if (f && (f < __start_missing || f >= __stop_missing))
 			return f;
 	}
 	return NULL;
