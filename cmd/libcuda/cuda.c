@@ -4,6 +4,7 @@
 // function hands its words to the Go half (go.go), which knows them by the name.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -25,8 +26,16 @@ static pid_t owner;
 __attribute__((constructor)) static void begin(void) { owner = getpid(); }
 __attribute__((destructor)) static void end(void)
 {
-	if (getpid() == owner)
-		ringo_cuda_end();
+	stack_t stack;
+	if (getpid() != owner)
+		return;
+	// Python's faulthandler takes its stack for signals away when it ends, and Go ends a process without one.
+	if (sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_DISABLE) {
+		static char bytes[64 << 10];
+		stack = (stack_t){.ss_sp = bytes, .ss_size = sizeof bytes};
+		sigaltstack(&stack, NULL);
+	}
+	ringo_cuda_end();
 }
 
 #define F(name, parameters, ...)                       \
