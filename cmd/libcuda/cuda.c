@@ -21,20 +21,32 @@ static void *self(void)
 	return library;
 }
 
+// keep_stack gives the main thread a stack for signals if it has none: Python's faulthandler takes it away when it ends,
+// and Go ends a process that has a signal on a thread without one.
+static void keep_stack(void)
+{
+	static char bytes[64 << 10];
+	stack_t stack;
+	if (gettid() == getpid() && sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_DISABLE) {
+		stack = (stack_t){.ss_sp = bytes, .ss_size = sizeof bytes};
+		sigaltstack(&stack, NULL);
+	}
+}
+
+static int driver(const char *name, uintptr_t *words)
+{
+	keep_stack();
+	return ringo_cuda((char *)name, words);
+}
+
 // The end of the process is when what was found is summed up. In the child of a fork Go does not run.
 static pid_t owner;
 __attribute__((constructor)) static void begin(void) { owner = getpid(); }
 __attribute__((destructor)) static void end(void)
 {
-	stack_t stack;
 	if (getpid() != owner)
 		return;
-	// Python's faulthandler takes its stack for signals away when it ends, and Go ends a process without one.
-	if (sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_DISABLE) {
-		static char bytes[64 << 10];
-		stack = (stack_t){.ss_sp = bytes, .ss_size = sizeof bytes};
-		sigaltstack(&stack, NULL);
-	}
+	keep_stack();
 	ringo_cuda_end();
 }
 
@@ -42,7 +54,7 @@ __attribute__((destructor)) static void end(void)
 	int name parameters                            \
 	{                                              \
 		uintptr_t words[12] = {__VA_ARGS__};   \
-		return ringo_cuda((char *)#name, words); \
+		return driver(#name, words);   \
 	}
 #define F0(name) F(name, (void), 0)
 #define F1(name) F(name, (uintptr_t a), a)
@@ -96,19 +108,19 @@ typedef struct {
 int cuIpcOpenMemHandle_v2(uintptr_t to, handle h, unsigned flags)
 {
 	uintptr_t words[12] = {to, (uintptr_t)&h, flags};
-	return ringo_cuda((char *)"cuIpcOpenMemHandle_v2", words);
+	return driver("cuIpcOpenMemHandle_v2", words);
 }
 int cuIpcOpenEventHandle(uintptr_t to, handle h)
 {
 	uintptr_t words[12] = {to, (uintptr_t)&h};
-	return ringo_cuda((char *)"cuIpcOpenEventHandle", words);
+	return driver("cuIpcOpenEventHandle", words);
 }
 
 int cuInit(unsigned flags)
 {
 	int count;
 	uintptr_t words[12] = {(uintptr_t)&count};
-	return flags ? 1 : ringo_cuda((char *)"cuDeviceGetCount", words);
+	return flags ? 1 : driver("cuDeviceGetCount", words);
 }
 
 // Where the functions of missing.c lie.
