@@ -4,6 +4,7 @@
 // function hands its name and its arguments as words to the Go half (go.go).
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -20,20 +21,40 @@ static void *self(void)
 	return library;
 }
 
+// keep_stack gives the main thread a stack for signals if it has none: Python's faulthandler takes it away when it ends,
+// and Go ends a process that has a signal on a thread without one.
+static void keep_stack(void)
+{
+	static char bytes[64 << 10];
+	stack_t stack;
+	if (gettid() == getpid() && sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_DISABLE) {
+		stack = (stack_t){.ss_sp = bytes, .ss_size = sizeof bytes};
+		sigaltstack(&stack, NULL);
+	}
+}
+
+static int driver(const char *name, uintptr_t *words)
+{
+	keep_stack();
+	return ringo_cuda((char *)name, words);
+}
+
 // At the end of the process the report is finished. Not in the child of a fork, where Go does not run.
 static pid_t owner;
 __attribute__((constructor)) static void begin(void) { owner = getpid(); }
 __attribute__((destructor)) static void end(void)
 {
-	if (getpid() == owner)
-		ringo_cuda_end();
+	if (getpid() != owner)
+		return;
+	keep_stack();
+	ringo_cuda_end();
 }
 
 #define F(name, parameters, ...)                       \
 	int name parameters                            \
 	{                                              \
 		uintptr_t words[12] = {__VA_ARGS__};   \
-		return ringo_cuda((char *)#name, words); \
+		return driver(#name, words);   \
 	}
 #define F0(name) F(name, (void), 0)
 #define F1(name) F(name, (uintptr_t a), a)
@@ -88,20 +109,23 @@ typedef struct {
 int cuIpcOpenMemHandle_v2(uintptr_t to, handle h, unsigned flags)
 {
 	uintptr_t words[12] = {to, (uintptr_t)&h, flags};
-	return ringo_cuda((char *)"cuIpcOpenMemHandle_v2", words);
+	return driver("cuIpcOpenMemHandle_v2", words);
 }
 int cuIpcOpenEventHandle(uintptr_t to, handle h)
 {
 	uintptr_t words[12] = {to, (uintptr_t)&h};
-	return ringo_cuda((char *)"cuIpcOpenEventHandle", words);
+	return driver("cuIpcOpenEventHandle", words);
 }
 
 int cuInit(unsigned flags)
 {
 	int count;
 	uintptr_t words[12] = {(uintptr_t)&count};
-	return flags ? 1 : ringo_cuda((char *)"cuDeviceGetCount", words);
+	return flags ? 1 : driver("cuDeviceGetCount", words);
 }
+
+// Where the functions of missing.c lie.
+extern char __start_missing[], __stop_missing[];
 
 // look finds a function of this library in the newest version that the library has; NULL if there is none.
 static void *look(const char *name)
@@ -110,8 +134,8 @@ static void *look(const char *name)
 	char text[128];
 	for (int i = 0; i < 4; i++) {
 		snprintf(text, sizeof text, "%s%s", name, versions[i]);
-		void *f = dlsym(self(), text);
-		if (f)
+		char *f = dlsym(self(), text);
+		if (f && (f < __start_missing || f >= __stop_missing))
 			return f;
 	}
 	return NULL;

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,9 +25,15 @@ func TestDriver(t *testing.T) {
 			gputest.Missing(t, "gcc", err.Error())
 		}
 	}
-	for _, source := range []string{"cuda.c", "libcuda.map", "../../scripts/libcuda"} {
-		_, err := os.ReadFile(source) // go test runs anew when a file that it read has changed
+	sources := map[string]string{}
+	for _, source := range []string{"cuda.c", "missing.c", "libcuda.map", "../../scripts/libcuda"} {
+		text, err := os.ReadFile(source) // go test runs anew when a file that it read has changed
 		require.NoError(t, err)
+		sources[source] = string(text)
+	}
+	var missing []string
+	for _, m := range regexp.MustCompile(`M\((cu\w+)\)`).FindAllStringSubmatch(sources["missing.c"], -1) {
+		missing = append(missing, m[1])
 	}
 	lib := filepath.Join(t.TempDir(), "libcuda.so.1")
 	text, err := exec.Command("bash", "../../scripts/libcuda", lib).CombinedOutput()
@@ -43,8 +50,8 @@ func TestDriver(t *testing.T) {
 			got = append(got, s.Name)
 		}
 	}
-	require.ElementsMatch(t, append(cudac.Names(), "cuInit", "cuGetErrorName", "cuGetErrorString", "cuGetProcAddress",
-		"cuGetProcAddress_v2", "cuGetExportTable"), got)
+	require.ElementsMatch(t, append(append(cudac.Names(), missing...), "cuInit", "cuGetErrorName", "cuGetErrorString",
+		"cuGetProcAddress", "cuGetProcAddress_v2", "cuGetExportTable"), got)
 
 	cmd := exec.Command("go", "test", "-count=1", "-run", "TestConformance", "../../internal/cuda")
 	cmd.Env = append(os.Environ(), "REQUIRE=cuda", "RINGO_EMULATE=2", "RINGO_CUDA_LIBRARY="+lib)

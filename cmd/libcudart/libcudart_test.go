@@ -98,9 +98,19 @@ func TestKernels(t *testing.T) {
 	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "kernels.cu"), "-lcuda"))
 	require.Zero(t, status, text)
 	for _, want := range []string{"half: 0 wrong", "bfloat16: 0 wrong", "rest: 8 0x1010101 75 3 3", "graph: right; 1 1 8",
-		"nothing was found"} {
+		"libcuda: cuArrayDestroy is not carried out", "missing: 500 0 801", "nothing was found"} {
 		require.Contains(t, text, want)
 	}
+}
+
+// TestTensorCores multiplies by mma.h: see testdata/wmma.cu.
+func TestTensorCores(t *testing.T) {
+	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "wmma.cu")))
+	require.Zero(t, status, text)
+	for _, want := range []string{"half", "bfloat16", "bytes", "tf32", "double"} {
+		require.Contains(t, text, want+": 0 wrong")
+	}
+	require.Contains(t, text, "nothing was found")
 }
 
 // TestRace finds a race between two GPUs by its lines, under each seed, and none where the fence is right.

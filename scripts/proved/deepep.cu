@@ -16,8 +16,10 @@
 
 using namespace deep_ep::legacy;
 
-constexpr int tokens = 24, hidden = 256, topk = 2, blocks = 4, channels = blocks / 2, experts = 2 * RANKS;
-constexpr int send = 2, queue = 6; // tokens a sender puts at once, and the slots of a queue
+constexpr int tokens = 32 * RANKS, hidden = 256, blocks = 4, channels = blocks / 2, experts = 2 * RANKS;
+// Tokens that a sender puts at once, and the slots of a queue. Combine's 23 receiving warps take turns, and a slot is free
+// when all of them are past it: with less than 22 slots besides those of the next tokens, it hangs once a queue is full.
+constexpr int send = 2, queue = 22 + send;
 constexpr int most = RANKS * tokens;
 
 // goes says whether a rank sends a token to a peer: to one or two of them.
@@ -90,6 +92,7 @@ int main(int argc, char **argv)
 			copy(per_rank[r], counts, RANKS);
 			copy(per_expert[r], at_experts, experts);
 		}
+		ranks.wait();
 		ranks.input(x, tokens * hidden, round);
 		for (int r = 0; r < RANKS; r++) {
 			CHECK(cudaSetDevice(r));

@@ -56,6 +56,8 @@ RINGO_D void __trap(void) RINGO_BODY(asm volatile("trap;");)
 RINGO_D long long clock64(void) RINGO_BODY(long long v; asm volatile("mov.u64 %0, %%clock64;" : "=l"(v)); return v;)
 RINGO_D clock_t clock(void) RINGO_BODY(return (clock_t)clock64();)
 
+RINGO_D size_t __cvta_generic_to_shared(const void *p) RINGO_BODY(size_t at; asm("cvta.to.shared.u64 %0, %1;" : "=l"(at) : "l"(p)); return at;)
+
 /* Votes and shuffles */
 RINGO_D unsigned __activemask(void) RINGO_BODY(unsigned v; asm volatile("activemask.b32 %0;" : "=r"(v)); return v;)
 RINGO_D int __all_sync(unsigned mask, int p) RINGO_BODY(return __nvvm_vote_all_sync(mask, p);)

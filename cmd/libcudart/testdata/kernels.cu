@@ -7,6 +7,8 @@
 
 #include "../../../examples/cuda/check.h"
 
+extern "C" int cuArrayDestroy(void *); // one of cmd/libcuda/missing.c
+
 template <typename T, typename Pair> __global__ void pairs(const Pair *a, const Pair *b, Pair *out)
 {
 	int i = threadIdx.x;
@@ -90,6 +92,9 @@ int main()
 	CHECK(cudaStreamCreate(&stream));
 	CHECK(cudaGraphLaunch(exec, stream));
 	CHECK(cudaStreamSynchronize(stream));
+	void *found = nullptr;
+	int procedure = cuGetProcAddress("cuArrayDestroy", &found, 12040, 0, nullptr);
+	printf("missing: %d %d %d\n", procedure, found != nullptr, cuArrayDestroy(nullptr));
 	printf("graph: %s; %d %d %d\n", memcmp(back, host, sizeof host) ? "wrong" : "right", managed, pools, cluster);
 	CHECK(cudaGraphExecDestroy(exec));
 	CHECK(cudaGraphDestroy(graph));

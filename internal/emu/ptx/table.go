@@ -243,6 +243,11 @@ var table = [][3]string{
 	{"wmma@7.0/80", "load c sync aligned row,col m16n16k8 ?TILED f32", "F:C m s:u32?"},
 	{"wmma@7.0/80", "store d sync aligned row,col m16n16k8 ?TILED f32", "m F:D s:u32?"},
 	{"wmma@7.0/80", "mma sync aligned row,col row,col m16n16k8 f32 tf32 tf32 f32", "F:D F:A F:B F:C"},
+	{"wmma@7.0/80", "load a sync aligned row,col m8n8k4 ?TILED f64", "F:A m s:u32?"},
+	{"wmma@7.0/80", "load b sync aligned row,col m8n8k4 ?TILED f64", "F:B m s:u32?"},
+	{"wmma@7.0/80", "load c sync aligned row,col m8n8k4 ?TILED f64", "F:C m s:u32?"},
+	{"wmma@7.0/80", "store d sync aligned row,col m8n8k4 ?TILED f64", "m F:D s:u32?"},
+	{"wmma@7.0/80", "mma sync aligned row,col row,col m8n8k4 f64 f64 f64 f64", "F:D F:A F:B F:C"},
 	{"ldmatrix@6.5/75", "sync aligned m8n8 x1,x2,x4 ?trans ?shared,shared::cta@7.8 b16", "F:M m"},
 	{"stmatrix@7.8/90", "sync aligned m8n8 x1,x2,x4 ?trans ?shared,shared::cta b16", "m F:M"},
 	{"movmatrix@7.8/75", "sync aligned m8n8 trans b16", "d:b32 s:b32"},
@@ -308,14 +313,20 @@ var specials = map[string]special{
 	"%clock": {U32, need{}}, "%clock_hi": {U32, need{version: Version{5, 0}}}, "%clock64": {U64, need{}},
 	"%globaltimer": {U64, need{}}, "%globaltimer_lo": {U32, need{}}, "%globaltimer_hi": {U32, need{}},
 	"%total_smem_size": {U32, need{}}, "%dynamic_smem_size": {U32, need{}},
-	"%clusterid.x": {U32, sm90}, "%clusterid.y": {U32, sm90}, "%clusterid.z": {U32, sm90},
+	"%reserved_smem_offset_begin": {U32, reserved}, "%reserved_smem_offset_end": {U32, reserved},
+	"%reserved_smem_offset_cap": {U32, reserved}, "%reserved_smem_offset_0": {U32, reserved},
+	"%reserved_smem_offset_1": {U32, reserved},
+	"%clusterid.x":            {U32, sm90}, "%clusterid.y": {U32, sm90}, "%clusterid.z": {U32, sm90},
 	"%nclusterid.x": {U32, sm90}, "%nclusterid.y": {U32, sm90}, "%nclusterid.z": {U32, sm90},
 	"%cluster_ctaid.x": {U32, sm90}, "%cluster_ctaid.y": {U32, sm90}, "%cluster_ctaid.z": {U32, sm90},
 	"%cluster_nctaid.x": {U32, sm90}, "%cluster_nctaid.y": {U32, sm90}, "%cluster_nctaid.z": {U32, sm90},
 	"%cluster_ctarank": {U32, sm90}, "%cluster_nctarank": {U32, sm90}, "%is_explicit_cluster": {Pred, sm90},
 }
 
-var sm90 = need{version: Version{7, 8}, sm: 90}
+var (
+	sm90     = need{version: Version{7, 8}, sm: 90}
+	reserved = need{version: Version{7, 6}, sm: 80}
+)
 
 type special struct {
 	typ  Type

@@ -41,7 +41,12 @@ func newBlock(g *Grid, number int, s *sm, c *cluster) *block {
 	}
 	b.copies = nil
 	b.index, b.sm, b.live = g.index(number), s, g.threads()
-	b.mem = g.mem.Block(b.index, g.Block, g.shared())
+	if !g.Kernel.code.reserves {
+		b.mem = g.mem.Block(b.index, g.Block, g.shared())
+	} else {
+		b.mem = g.mem.Block(b.index, g.Block, g.reserved()+sharedSystem)
+		b.mem.Zero(g.reserved())
+	}
 	if b.cluster = c; c != nil {
 		c.add(b)
 	}

@@ -80,6 +80,21 @@ func TestFaults(t *testing.T) {
 	require.Equal(t, string(want), said.String())
 }
 
+func TestUnwrittenPrivateMemoryIsUndefined(t *testing.T) {
+	m := boot(t, "flow.ptx", options{})
+	out := m.words(sequence(32, 1)...)
+	g := m.grid("unset", 1, 32, out, 8)
+	m.start(g)
+	require.Nil(t, g.Fault())
+	for i, v := range m.read(out, 32) {
+		want := uint32(i * 7 % 16)
+		if want >= 8 {
+			want = 0xdeadbeef
+		}
+		require.Equal(t, want, v)
+	}
+}
+
 func TestPrivateMemoryFaults(t *testing.T) {
 	for _, c := range []struct {
 		kernel string
@@ -87,8 +102,6 @@ func TestPrivateMemoryFaults(t *testing.T) {
 		right  bool
 		kind   weakmem.FaultKind
 	}{
-		{"unset", 16, true, 0},
-		{"unset", 8, false, weakmem.Uninitialized},
 		{"overrun", 16, true, 0},
 		{"overrun", 17, false, weakmem.OutOfBounds},
 	} {

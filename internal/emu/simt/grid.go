@@ -55,6 +55,9 @@ func (g *Grid) shared() int {
 	return g.Kernel.code.dynamic + g.Shared
 }
 
+// reserved is where the shared memory lies that hardware takes of a block, and a kernel that asks for it may use.
+func (g *Grid) reserved() int { return align(g.shared(), sharedPiece) }
+
 // check refuses a launch that the device or the kernel cannot do.
 func (g *Grid) check(w *World) error {
 	refuse := func(format string, args ...any) error {

@@ -11,19 +11,23 @@ import (
 // private is the private memory of each thread of a warp: its local variables, and the
 // parameters and results of calls.
 type private struct {
-	size    int     // of a thread
-	owner   []int16 // see code
-	data    []byte  // of thread after thread
-	written []bool
+	size  int     // of a thread
+	owner []int16 // see code
+	data  []byte  // of thread after thread
 }
 
 func newPrivate(c *code) private {
 	n := len(c.owner)
-	return private{size: n, owner: c.owner, data: make([]byte, 32*n), written: make([]bool, 32*n)}
+	return private{size: n, owner: c.owner, data: make([]byte, 32*n)}
 }
 
-// clear makes it unwritten.
-func (p *private) clear() { clear(p.written) }
+// clear makes it unwritten: it is full of the undefined value. To read that is no fault,
+// since compilers load variables before they know whether they use what they got.
+func (p *private) clear() {
+	for i := range p.data {
+		p.data[i] = byte(undefined >> (i % 4 * 8))
+	}
+}
 
 // check finds what is wrong with an access to n bytes.
 func (p *private) check(addr uint64, n int) (weakmem.FaultKind, string) {
@@ -50,9 +54,6 @@ func (p *private) load(mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes)
 		for _, d := range dst {
 			v := uint64(0)
 			for i := range size {
-				if !p.written[at+i] {
-					return lane, weakmem.Uninitialized, "local memory that the thread never wrote"
-				}
 				v |= uint64(p.data[at+i]) << (8 * i)
 			}
 			d[lane] = v
@@ -73,7 +74,7 @@ func (p *private) store(mask uint32, addr *alu.Lanes, size int, src []*alu.Lanes
 		for _, s := range src {
 			v := s[lane]
 			for i := range size {
-				p.data[at+i], p.written[at+i] = byte(v>>(8*i)), true
+				p.data[at+i] = byte(v >> (8 * i))
 			}
 			at += size
 		}
@@ -87,7 +88,6 @@ func (p *private) move(mask uint32, moves []move) {
 		base := bits.TrailingZeros32(m) * p.size
 		for _, v := range moves {
 			copy(p.data[base+v.to:][:v.n], p.data[base+v.from:])
-			copy(p.written[base+v.to:][:v.n], p.written[base+v.from:])
 		}
 	}
 }

@@ -35,6 +35,7 @@ type code struct {
 	specials []special
 	clusters bool    // it names the cluster: its blocks have one, of one block maybe
 	dynamic  int     // where dynamic shared memory begins
+	reserves bool    // it asks where the shared memory of the hardware lies
 	owner    []int16 // the variable that a byte of private memory belongs to, 0 for none
 }
 

@@ -69,6 +69,12 @@ var fixed = map[string]func(dim int) func(*warp, *alu.Lanes){
 	"%gridid":            scalar(one(func(w *warp) int { return w.block.grid.number })),
 	"%dynamic_smem_size": scalar(one(func(w *warp) int { return w.block.grid.Shared })),
 	"%total_smem_size":   scalar(one(func(w *warp) int { return w.block.grid.shared() })),
+	// CUDA's cooperative groups have barriers in the memory that hardware reserves, behind _1.
+	"%reserved_smem_offset_begin": scalar(one(func(w *warp) int { return w.block.grid.reserved() })),
+	"%reserved_smem_offset_end":   scalar(one(func(w *warp) int { return w.block.grid.reserved() + sharedSystem })),
+	"%reserved_smem_offset_cap":   scalar(one(func(*warp) int { return sharedSystem })),
+	"%reserved_smem_offset_0":     scalar(one(func(w *warp) int { return w.block.grid.reserved() })),
+	"%reserved_smem_offset_1":     scalar(one(func(w *warp) int { return w.block.grid.reserved() + sharedSystem/2 })),
 	// The halves of the address of a cooperative launch's workspace, as cooperative groups of CUDA expect.
 	"%envreg1":     scalar(one(func(w *warp) int { return int(w.block.grid.Workspace >> 32) })),
 	"%envreg2":     scalar(one(func(w *warp) int { return int(uint32(w.block.grid.Workspace)) })),
@@ -116,6 +122,7 @@ func (c *compiler) special(_ *frame, in *ptx.Instr, name string) (int32, error) 
 	s, ok := c.specials[name]
 	if !ok {
 		s = c.scratch(name)
+		c.code.reserves = c.code.reserves || strings.HasPrefix(name, "%reserved_smem")
 		c.code.specials = append(c.code.specials, special{s, set(i)})
 	}
 	return s, nil

@@ -70,7 +70,7 @@ func (c *compiler) tile(fr *frame, in *ptx.Instr, d *inst, s ptx.Shape, address,
 	}
 	op := &tileOp{access: a, cells: alu.Cells(s, matrix, in.Types[0]), row: in.Has("row"), element: a.size}
 	op.each = len(op.cells) / 32
-	op.copies = len(flatten([]ptx.Operand{registers})) * 32 / in.Types[0].Bits() / op.each
+	op.copies = len(flatten([]ptx.Operand{registers})) * max(1, 32/in.Types[0].Bits()) / op.each
 	op.length = sizes[b2i(op.row)]
 	op.whole = op.row == (matrix != 'B')
 	if op.whole {

@@ -21,15 +21,17 @@ func tileKernel(shape string, regs [4]int, t [4]ptx.Type, layout [4]string, stri
 		}
 		return "{" + strings.Join(names, ", ") + "}"
 	}
-	types := ".f32.tf32.tf32.f32"
+	types, width := ".f32.tf32.tf32.f32", 32
 	switch {
+	case t[1] == ptx.F64:
+		types, width = ".f64.f64.f64.f64", 64
 	case t[1] == ptx.F16:
 		types = fmt.Sprintf(".%v.%v", t[0], t[3])
 	case t[1] != ptx.TF32:
 		types = fmt.Sprintf(".%v.%v.%v.%v", t[0], t[1], t[2], t[3])
 	}
 	var s strings.Builder
-	fmt.Fprintf(&s, `.reg .b32 %%a<8>, %%b<8>, %%c<8>, %%d<8>;
+	fmt.Fprintf(&s, `.reg .b%d %%a<8>, %%b<8>, %%c<8>, %%d<8>;
 mov.b32 %%r2, 0;
 COPY:
 mad.lo.u32 %%r3, %%r2, 32, %%r0;
@@ -45,7 +47,7 @@ bar.sync 0;
 mov.u64 %%rd5, tile;
 cvta.shared.u64 %%rd6, %%rd5;
 wmma.load.a.sync.aligned.%s.%s.global.%v %s, [%%rd2];
-`, layout[1], shape, t[1], list("a", regs[1]))
+`, width, layout[1], shape, t[1], list("a", regs[1]))
 	if layout[2] == "row" {
 		fmt.Fprintf(&s, "wmma.load.b.sync.aligned.%s.%s.%v %s, [%%rd6];\n", layout[2], shape, t[2], list("b", regs[2]))
 	} else {
@@ -53,7 +55,8 @@ wmma.load.a.sync.aligned.%s.%s.global.%v %s, [%%rd2];
 	}
 	fmt.Fprintf(&s, "wmma.load.c.sync.aligned.%s.%s.%v %s, [%%rd2+4096];\n", layout[3], shape, t[3], list("c", regs[3]))
 	for i := range regs[3] {
-		op := map[ptx.Type]string{ptx.F32: "add.f32", ptx.F16: "add.f16x2", ptx.S32: "add.s32"}[t[3]]
+		op := map[ptx.Type]string{ptx.F32: "add.f32", ptx.F16: "add.f16x2", ptx.S32: "add.s32",
+			ptx.F64: "add.f64"}[t[3]]
 		fmt.Fprintf(&s, "%s %%c%d, %%c%d, %%c%d;\n", op, i, i, i)
 	}
 	fmt.Fprintf(&s, "wmma.mma.sync.aligned.%s.%s.%s%s %s, %s, %s, %s;\n", layout[1], layout[2], shape, types,
@@ -73,7 +76,7 @@ var tiles = []struct {
 	{"m16n16k16", "f32.bf16.bf16.f32", [4]int{8, 4, 4, 8}}, {"m32n8k16", "f32.bf16.bf16.f32", [4]int{8, 8, 2, 8}},
 	{"m8n32k16", "f32.bf16.bf16.f32", [4]int{8, 2, 8, 8}}, {"m16n16k16", "s32.s8.s8.s32", [4]int{8, 2, 2, 8}},
 	{"m32n8k16", "s32.u8.u8.s32", [4]int{8, 4, 1, 8}}, {"m8n32k16", "s32.s8.s8.s32", [4]int{8, 1, 4, 8}},
-	{"m16n16k8", "f32.tf32.tf32.f32", [4]int{8, 4, 4, 8}},
+	{"m16n16k8", "f32.tf32.tf32.f32", [4]int{8, 4, 4, 8}}, {"m8n8k4", "f64.f64.f64.f64", [4]int{2, 1, 1, 2}},
 }
 
 func TestTile(t *testing.T) {

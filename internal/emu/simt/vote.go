@@ -6,8 +6,9 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
-// undefined is the value that a thread gets from one that does not take part.
-const undefined = 0xdeadbeef
+// undefined is the value that a thread gets from one that does not take part, and from
+// local memory that it has not written.
+const undefined uint64 = 0xdeadbeef
 
 // shuffle is shfl. Sources: value, lane or distance, clamp and segment mask, member mask.
 func shuffle(mode string) alu.Func {

@@ -113,6 +113,11 @@ func TestWarp(t *testing.T) {
 			mov.u32 %r3, %tid.y; add.u32 %r2, %r2, %r3; mov.u32 %r3, %ctaid.x; add.u32 %r2, %r2, %r3; mov.u32 %r3, WARP_SZ; mad.lo.u32 %r2, %r3, 100000, %r2;`, 32, all(3202064)},
 		{"shared memory of the block",
 			`.shared .align 4 .b8 s[256]; setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [s], 1; mov.u32 %r2, %total_smem_size; mov.u32 %r3, %dynamic_smem_size; mad.lo.u32 %r2, %r3, 1000, %r2;`, 32, all(256)},
+		{"reserved shared memory", `.shared .align 4 .b8 s[100]; mov.u32 %r3, %reserved_smem_offset_1; setp.eq.u32 %p1, %r0, 0;
+			@%p1 atom.shared.add.u32 %r2, [%r3], 7; bar.sync 0; ld.shared.u32 %r2, [%r3]; mov.u32 %r4, %reserved_smem_offset_begin;
+			mov.u32 %r5, %reserved_smem_offset_end; sub.u32 %r5, %r5, %r4; mov.u32 %r6, %reserved_smem_offset_cap; sub.u32 %r5, %r5, %r6;
+			mov.u32 %r6, %reserved_smem_offset_0; sub.u32 %r6, %r6, %r4; @%p1 st.shared.u32 [s], 1; mad.lo.u32 %r2, %r4, 100, %r2;
+			mad.lo.u32 %r2, %r5, 1000000, %r2; mad.lo.u32 %r2, %r6, 10000000, %r2;`, 32, all(12807)},
 		{"lanemask_eq", "mov.u32 %r2, %lanemask_eq;", 40, func(i int) uint32 { return 1 << (i % 32) }},
 		{"lanemask_le", "mov.u32 %r2, %lanemask_le;", 40, func(i int) uint32 { return 2<<(i%32) - 1 }},
 		{"lanemask_ge", "mov.u32 %r2, %lanemask_ge;", 40, func(i int) uint32 { return ^uint32(0) << (i % 32) }},

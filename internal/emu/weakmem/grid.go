@@ -113,6 +113,9 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 	return b
 }
 
+// Zero makes shared memory from off on count as written: hardware has it in use before the block.
+func (b *Block) Zero(off int) { b.shared.setWritten(uint64(off), uint64(len(b.shared.Data)-off)) }
+
 // Exit is called when threads end. Barriers of all threads and SyncWarp do not
 // wait for them, but order their accesses.
 func (b *Block) Exit(warp int, mask uint32) {

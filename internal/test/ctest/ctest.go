@@ -114,12 +114,18 @@ func once(t testing.TB, file string, build func(out string) error) string {
 // test has read changes.
 func notice(t testing.TB) {
 	for _, pattern := range []string{"cmd/libnccl/*.*", "cmd/libnccl/testdata/*.[ch]", "cmd/libcuda/*.*",
-		"cmd/libcudart/*/*", "scripts/lib*", "scripts/cuda-kit", "examples/cuda/*"} {
+		"cmd/libcudart/*/*", "cmd/libcudart/include/*/*", "cmd/libcudart/include/*/*/*", "scripts/lib*",
+		"scripts/cuda-kit", "examples/cuda/*"} {
 		files, err := filepath.Glob(filepath.Join(root(t), pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)
 		for _, f := range files {
-			_, err := os.ReadFile(f)
+			info, err := os.Stat(f)
+			require.NoError(t, err)
+			if info.IsDir() {
+				continue
+			}
+			_, err = os.ReadFile(f)
 			require.NoError(t, err)
 		}
 	}
