@@ -165,8 +165,17 @@ void ncclResetDebugInitInternal(void) {}
 // Communicators
 static void at_exit(void)
 {
-	if (!forked)
-		ringo_exit();
+	static char bytes[64 << 10];
+	stack_t stack;
+	if (forked)
+		return;
+	// Python's faulthandler, which pytest uses, takes this thread's stack for signals away when it ends. Go ends a
+	// process for a signal on a thread that has none.
+	if (sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_DISABLE) {
+		stack = (stack_t){.ss_sp = bytes, .ss_size = sizeof bytes};
+		sigaltstack(&stack, NULL);
+	}
+	ringo_exit();
 }
 
 static void ask(void) { atexit(at_exit); }
