@@ -130,11 +130,11 @@ var floors = map[string]string{
 	"internal/cuda":            "internal/dl",
 	"internal/emu/ptx":         "",
 	"internal/emu/alu":         "internal/emu/ptx",
-	"internal/emu/weakmem":     "internal/emu/alu",
-	"internal/emu/simt":        "internal/emu/ptx internal/emu/alu internal/emu/weakmem",
+	"internal/emu/weakmem":     "internal/emu/alu internal/emu/decision",
+	"internal/emu/simt":        "internal/emu/ptx internal/emu/alu internal/emu/decision internal/emu/weakmem",
 	"internal/emu/fatbin/zstd": "internal/emu/fatbin",
 	"internal/emu/cudaemu":     "internal/cuda internal/emu/*",
-	"internal/test/commtest": ". bootstrap core/call gpu internal/cuda internal/emu/cudaemu internal/test/gputest " +
+	"internal/test/commtest": ". bootstrap core/call gpu internal/cuda internal/emu/cudaemu internal/emu/weakmem internal/test/gputest " +
 		"internal/test/tier internal/test/transcript kernels mem trace",
 	"internal/test/ctest":     "cmd/libnccl/capi internal/test/gputest internal/test/tier",
 	"internal/test/cudatest":  "internal/cuda",

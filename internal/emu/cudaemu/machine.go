@@ -105,6 +105,9 @@ func New(cfg Config) (*Machine, error) {
 	m.inject.init(cfg)
 	m.model.init()
 	m.exec.init(m)
+	if sharing && !cfg.Plain {
+		m.openLog()
+	}
 	return m, nil
 }
 

@@ -15,6 +15,7 @@ type processLog struct {
 	m     *Machine
 	chunk *chunk
 	name  uint64 // process and descriptor
+	told  bool   // the memory model writes to the log
 	sites map[weakmem.TrailSite]uint32
 	peers []*weakmem.Peer
 	known map[uint64]int // index in peers by name, -1: it could not be opened
@@ -36,19 +37,25 @@ func word(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[0
 // slot is the name of the log of one of the processes that share the chunk, 0 if there are not so many.
 func (c *chunk) slot(i int) *atomic.Uint64 { return word(c.raw[len(c.raw)-labelBytes+slotsAt+8*i:]) }
 
+// openLog makes the log. Without one races with other processes are not found.
+func (m *Machine) openLog() {
+	c, err := newChunk(label{id: hash("log", m.id), owner: m.id, size: logBytes, kind: chunkLog}, false)
+	if err != nil {
+		return
+	}
+	m.log = &processLog{m: m, chunk: c, name: uint64(os.Getpid())<<32 | uint64(c.fd),
+		sites: map[weakmem.TrailSite]uint32{}, known: map[uint64]int{}, seen: map[*chunk]int{}}
+}
+
 // trailed is the trail of a chunk that this process shares with others, nil if there is none.
 func (m *Machine) trailed(k *chunk) *weakmem.Trail {
-	if k.trail == nil || m.mem == nil {
+	if k.trail == nil || m.log == nil {
 		return nil
 	}
-	if m.log == nil {
-		c, err := newChunk(label{id: hash("log", m.id), owner: m.id, size: logBytes, kind: chunkLog}, false)
-		if err != nil {
-			return nil // races with other processes are not found
-		}
-		m.log = &processLog{m: m, chunk: c, name: uint64(os.Getpid())<<32 | uint64(c.fd),
-			sites: map[weakmem.TrailSite]uint32{}, known: map[uint64]int{}, seen: map[*chunk]int{}}
-		m.mem.SetLog(&weakmem.Log{Releases: word(c.data), Strong: word(c.data[8:]), Number: m.log.number, Peers: m.log.all})
+	if !m.log.told {
+		m.log.told = true
+		data := m.log.chunk.data
+		m.mem.SetLog(&weakmem.Log{Releases: word(data), Strong: word(data[8:]), Number: m.log.number, Peers: m.log.all})
 	}
 	own := -1
 	for i := range trailSlots {
