@@ -164,7 +164,9 @@ int cuGetExportTable(const void **table, const void *id)
 
 int cuGetErrorString(int result, const char **to)
 {
+	if (!to)
+		return 1;
 	*to = ringo_cuda_error(result);
-	return 0;
+	return *to ? 0 : 1;
 }
 int cuGetErrorName(int result, const char **to) { return cuGetErrorString(result, to); }

@@ -179,10 +179,14 @@ func nameOf(name *C.char) string {
 
 //export ringo_cuda_error
 func ringo_cuda_error(result C.int) *C.char {
+	text := cuda.Result(result).Error()
+	if text == fmt.Sprintf("CUDA_ERROR_%d", int32(result)) { // there is no such result
+		return nil
+	}
 	texts.Lock()
 	defer texts.Unlock()
 	if texts.m[result] == nil {
-		texts.m[result] = C.CString(cuda.Result(result).Error())
+		texts.m[result] = C.CString(text)
 	}
 	return texts.m[result]
 }

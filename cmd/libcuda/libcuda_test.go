@@ -58,3 +58,38 @@ func TestDriver(t *testing.T) {
 	text, err = cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 }
+
+// TestNull: a function that has nowhere to put its result says so, and a result that there is not has no name.
+func TestNull(t *testing.T) {
+	for _, tool := range []string{"bash", "gcc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			gputest.Missing(t, "gcc", err.Error())
+		}
+	}
+	dir := t.TempDir()
+	source, program, lib := filepath.Join(dir, "null.c"), filepath.Join(dir, "null"), filepath.Join(dir, "libcuda.so.1")
+	require.NoError(t, os.WriteFile(source, []byte(`
+#include <stdio.h>
+int cuInit(unsigned), cuDeviceGetCount(int *), cuMemAlloc_v2(void *, unsigned long), cuGetErrorName(int, const char **);
+int cuCtxGetDevice(int *), cuModuleGetFunction(void *, void *, const char *), cuStreamGetFlags(void *, unsigned *);
+int main(void)
+{
+	const char *name = "";
+	printf("%d %d %d %d %d %d;", cuInit(0), cuDeviceGetCount(0), cuMemAlloc_v2(0, 8), cuCtxGetDevice(0),
+	       cuModuleGetFunction(0, 0, "f"), cuStreamGetFlags(0, 0));
+	printf(" %d", cuGetErrorName(12345, &name));
+	printf(" %d", name == 0);
+	printf(" %d", cuGetErrorName(1, &name));
+	printf(" %s\n", name);
+}
+`), 0o600))
+	text, err := exec.Command("bash", "../../scripts/libcuda", lib).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	text, err = exec.Command("gcc", "-o", program, source, lib, "-Wl,-rpath,"+dir).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	c := exec.Command(program)
+	c.Env = append(os.Environ(), "RINGO_EMULATE=1")
+	text, err = c.Output()
+	require.NoError(t, err)
+	require.Equal(t, "0 1 1 1 1 1; 1 1 0 CUDA_ERROR_INVALID_VALUE\n", string(text))
+}

@@ -167,3 +167,32 @@ func TestRowsWithWrongBlocks(t *testing.T) {
 		require.ErrorContains(t, err, "blocks", "%+v", r)
 	}
 }
+
+// TestNarrowDirect: between two GPUs schedules take over from direct kernels at smaller sizes in a narrow budget.
+func TestNarrowDirect(t *testing.T) {
+	f := &Fabric{GPUs: []string{"NVIDIA H200", "NVIDIA H200"}, Near: transport.OverP2P, Far: transport.OverP2P,
+		Topo: Blocks(2, 2)}
+	for _, test := range []struct {
+		kind         call.Kind
+		bytes        int // of a rank's larger buffer
+		wide, narrow Carrier
+	}{
+		{call.AllGather, 4 << 20, ByKernel, ByKernel},
+		{call.AllGather, 8 << 20, ByKernel, BySchedule},
+		{call.AllGather, 32 << 20, BySchedule, BySchedule},
+		{call.ReduceScatter, 8 << 20, ByKernel, ByKernel},
+		{call.ReduceScatter, 16 << 20, ByKernel, BySchedule},
+		{call.AllReduce, 4 << 20, ByKernel, ByKernel},
+		{call.AlltoAll, 16 << 20, ByKernel, ByKernel},
+	} {
+		for _, narrow := range []bool{false, true} {
+			c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, collective.MaxMessage)}
+			want := test.wide
+			if narrow {
+				c.Budget, want = c.Budget.Narrowed(), test.narrow
+			}
+			q := Question{Kind: test.kind, Bytes: test.bytes / test.kind.Shares(2), Type: kernels.Float32, OnGPU: true}
+			require.Equal(t, want, c.Choose(q).By, "%v of %d bytes, narrow %v", test.kind, test.bytes, narrow)
+		}
+	}
+}

@@ -34,7 +34,8 @@ func (c *Chooser) row(kind call.Kind, bytes int, where memory) *Row {
 		}
 		rows := c.Rows[kind][list]
 		for i := range rows {
-			if r := &rows[i]; bytes <= r.Most && c.serves(kind, r.Algo, bytes, where) {
+			if r := &rows[i]; bytes <= r.Most && c.Budget.takes(r, kind, bytes*kind.Shares(c.Topo.Ranks)) &&
+				c.serves(kind, r.Algo, bytes, where) {
 				return r
 			}
 		}

@@ -101,14 +101,22 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	return g, "", nil
 }
 
+// lingerNarrow is for schedules of few lanes. Measured beside products of matrices and in steps of training:
+// docs/gpu-inside.md, "Beside matrix products".
+var lingerNarrow = grid.Linger{Time: 20 * time.Microsecond, Least: 1 << 20, Most: 64 << 20}
+
 // openEngine makes the engine, which the estate gives back.
 func (g *Comm) openEngine() error {
 	e, budget := g.estate, g.net.Budget()
 	g.chooser.Budget = budget
+	var linger grid.Linger
+	if budget.Narrow {
+		linger = lingerNarrow
+	}
 	var err error
 	g.engine, err = grid.New(e.driver, e.ctx, e.dev, g.net, grid.Options{
 		Rank: sched.Rank(g.Life.Rank), Ranks: g.Life.Size, Blocks: budget.ForMessages(), DirectBlocks: budget.Most,
-		Bulk: g.net.Bulk(), FIFOBytes: g.FIFOBytes, ArgsBytes: g.ArgsBytes, Guard: &g.Life.Guard,
+		Bulk: g.net.Bulk(), Linger: linger, FIFOBytes: g.FIFOBytes, ArgsBytes: g.ArgsBytes, Guard: &g.Life.Guard,
 	})
 	if err != nil {
 		return err
@@ -165,6 +173,11 @@ func (b *base) Notes() []string {
 	notes := b.net.Notes()
 	if b.engine.Bulk() {
 		notes = append(notes, "GPU memory: schedules go by bulk copies, in few blocks of few threads")
+	}
+	if b.net.Budget().Narrow {
+		l := &lingerNarrow
+		notes = append(notes, fmt.Sprintf("GPU memory: schedules of %d to %d MiB within %v of each other share a kernel",
+			l.Least>>20, l.Most>>20, l.Time))
 	}
 	if b.Life.Rank == 0 && b.Plan != nil {
 		if f := b.net.Fabric(b.chooser.Topo); !b.Plan.Matches(f) {

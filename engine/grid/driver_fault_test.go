@@ -3,6 +3,7 @@ package grid
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,7 +43,9 @@ func TestDriverFails(t *testing.T) {
 				})
 			}
 			use := func() error {
-				e, err := New(m, ctx, 0, board.Links(0, memory), options(2))
+				o := options(2)
+				o.Bulk, o.Linger = true, Linger{Time: time.Microsecond}
+				e, err := New(m, ctx, 0, board.Links(0, memory), o)
 				if err != nil {
 					require.Nil(t, e)
 					return err

@@ -3,6 +3,7 @@ package grid
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/fifo"
@@ -41,8 +42,16 @@ type Options struct {
 	// TileBytes is how much of a slice is one bulk copy: a multiple of 32 from 64 bytes to 24 KiB, by default
 	// 12 KiB, with which two blocks fit on a multiprocessor.
 	TileBytes int
+	// Linger is for kernels of bulk copies. Ranks may differ.
+	Linger Linger
 	// Guard ends waits for room in the ring. Without it there is no deadline.
 	Guard *fifo.Guard
+}
+
+// Linger says which operations one kernel carries out one after the other, if they follow each other closely.
+type Linger struct {
+	Time        time.Duration // that the kernel waits for the next one, below 4 s; 0: each has its own kernel
+	Least, Most int           // bytes of an operation
 }
 
 const (
@@ -95,6 +104,7 @@ type Engine struct {
 	text    textFunc
 	mail    mailboxes
 	bulk    bulk
+	linger  linger
 	gates   gates
 	frame   frame
 	tables  tables
@@ -200,6 +210,9 @@ func (e *Engine) open(o Options) error {
 			return err
 		}
 	}
+	if err := e.openLinger(o.Linger); err != nil {
+		return err
+	}
 	if err := e.openMail(); err != nil {
 		return err
 	}
@@ -259,7 +272,7 @@ func (e *Engine) Close() error {
 		e.finish = nil
 	}
 	errs = append(errs, e.tmp.Close(), e.slabs.Close(), cuda.Quietly(e.driver, e.ctx, func() error {
-		errs := []error{e.closeAside()}
+		errs := []error{e.closeAside(), e.closeLinger()}
 		if e.stream != 0 {
 			errs = append(errs, e.driver.StreamDestroy(e.stream))
 			e.stream = 0

@@ -21,7 +21,7 @@ type runArgs struct {
 	chunks              [2]uint32
 	tmpChunks           uint32
 	data, dataChunks    uint32
-	_                   uint32
+	kind                uint32
 }
 
 // A comm is Comm of kernels/cuda/comm.h.
@@ -65,7 +65,7 @@ type layout struct{ at, total, chunk uint64 }
 
 // A frame holds the arguments of a launch, so that launching does not allocate.
 type frame struct {
-	run      runArgs
+	bulk     bulkArgs
 	messages messagesArgs
 	launch   cuda.Launch
 	direct   directArgs
@@ -89,10 +89,15 @@ func (e *Engine) Run(j *Job) error {
 		return err
 	}
 	p := j.Program
-	switch {
-	case p.message():
+	if p.message() {
 		return e.RunMessages([]*Job{j})
-	case p.independent && e.atOnce(j) && j.disjoint():
+	}
+	b, err := e.bulkFor(j)
+	if err != nil {
+		return err
+	}
+	lingers := b != nil && e.lingers(j)
+	if !lingers && p.independent && e.atOnce(j) && j.disjoint() {
 		return e.runIndependent(j)
 	}
 	m, prog, err := e.kernel(j.Reducer)
@@ -107,7 +112,7 @@ func (e *Engine) Run(j *Job) error {
 		}
 	}
 	f := &e.frame
-	a := &f.run
+	a := &f.bulk.run
 	*a = runArgs{
 		comm: e.collective(j),
 		ends: uint64(p.image), steps: uint64(p.image) + uint64(len(p.ends)*endBytes),
@@ -124,6 +129,9 @@ func (e *Engine) Run(j *Job) error {
 	if p.shape.Out > p.shape.In {
 		a.data, a.dataChunks = 1, uint32(p.shape.Out)
 	}
+	if j.Reducer != nil {
+		a.kind = 1
+	}
 	piece, slice, longest := e.cut(j)
 	a.piece, a.slice = uint64(piece), uint64(slice)
 	a.rounds = uint32(max(1, (longest+piece-1)/piece))
@@ -136,18 +144,19 @@ func (e *Engine) Run(j *Job) error {
 	}
 	a.table, a.token = t.at, t.token
 	f.launch = cuda.Launch{Grid: cuda.Dim3{X: min(a.lanes, a.rounds)}, Stream: j.Stream}
-	kernel := m.run
-	b, err := e.bulkFor(j)
-	if err != nil {
-		return err
-	}
-	if b != nil {
-		kernel = b.run
-		e.bulkBlock(j.Reducer, p.shared())
-	} else {
+	switch {
+	case b == nil:
 		f.launch.Block.X, f.launch.Shared = uint32(e.threads+otherThreads), p.shared()
+		err = e.launch(m.run, t, cuda.ArgsOf(a), 0)
+	case lingers:
+		e.bulkBlock(j.Reducer, p.shared())
+		err = e.runLingering(j, b)
+	default:
+		e.bulkBlock(j.Reducer, p.shared())
+		f.bulk.linger = lingerArgs{}
+		err = e.launch(b.run, t, cuda.ArgsOf(&f.bulk), 0)
 	}
-	if err := e.launch(kernel, t, cuda.ArgsOf(a), 0); err != nil {
+	if err != nil {
 		return err
 	}
 	if finishes {

@@ -114,13 +114,18 @@ func (e *Engine) table(n int, inline []uint64, j *Job) (t table, err error) {
 			return table{}, err
 		}
 	}
-	off, token, err := e.tables.space.Reserve(8*(headWords+n), e.tables.guard)
-	if err != nil {
-		return table{}, e.full(err)
+	words, off, token, err := e.reserve(n, j)
+	return table{words, uint64(e.tables.device) + uint64(off), token}, err
+}
+
+// reserve finds room in the ring for n words of a job's, at byte off.
+func (e *Engine) reserve(n int, j *Job) (words []uint64, off int, token uint64, err error) {
+	if off, token, err = e.tables.space.Reserve(8*(headWords+n), e.tables.guard); err != nil {
+		return nil, 0, 0, e.full(err)
 	}
 	w := e.tables.ring[off/8:][:headWords+n]
 	w[0], w[1] = j.Stamp[0], j.Stamp[1]
-	return table{w[headWords:], uint64(e.tables.device) + uint64(off+8*headWords), token}, nil
+	return w[headWords:], off + 8*headWords, token, nil
 }
 
 // graphTable is memory for the table of a captured call. Forget takes it back.

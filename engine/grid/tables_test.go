@@ -364,7 +364,7 @@ type idle struct {
 func (d idle) MemcpyAsync(uintptr, uintptr, int, cuda.Stream) error { return nil }
 
 func (d idle) LaunchKernel(_ cuda.Function, _ *cuda.Launch, args []byte) error {
-	if token := max(d.e.frame.messages.token, d.e.frame.run.token); token > 0 {
+	if token := max(d.e.frame.messages.token, d.e.frame.bulk.run.token); token > 0 {
 		d.e.control.words.consumed.Store(token)
 	}
 	return nil

@@ -49,6 +49,8 @@ struct Gate {
   u64 state;
 
   DEVICE void make(u32 arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(near(this)), "r"(arrivals) : "memory"); }
+  // Drop is called before the gate is made again.
+  DEVICE void drop() { asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(near(this)) : "memory"); }
   DEVICE void arrive() { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(near(this)) : "memory"); }
   DEVICE void expect(u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(near(this)), "r"(bytes) : "memory");

@@ -10,6 +10,7 @@ using s32 = int;
 using u64 = unsigned long long;
 using s64 = long long;
 
+#define GLOBAL __attribute__((address_space(1))) // memory that pointers lead to
 #define FORCED __attribute__((always_inline)) // for lambdas
 #define DEVICE __attribute__((device, always_inline)) inline
 #define KERNEL(threads, blocks) extern "C" __attribute__((global, launch_bounds(threads, blocks)))

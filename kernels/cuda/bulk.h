@@ -89,16 +89,24 @@ static DEVICE bool computed(const Slice &, Scalar) { return false; }
 
 // Open_turns is called by all threads of the block, before a barrier.
 static DEVICE void open_turns() {
-  if (thread() != 0) return;
-  quiet = 0;
-#pragma unroll 1
-  for (u32 i = 0; i < depth; i++) given[i].make(1), begun[i].make(1), landed[i].make(1), posted[i].make(1), done[i].make(2 + adders);
-#pragma unroll 1
-  for (u32 i = 0; i < tiles; i++) {
+  u32 i = thread();
+  if (i == 0) quiet = 0;
+  if (i < depth) given[i].make(1), begun[i].make(1), landed[i].make(1), posted[i].make(1), done[i].make(2 + adders);
+  if (i < tiles) {
     full[i].make(1), empty[i].make(1);
     if (sums) parts[i].make(1), summed[i].make(adders);
   }
-  fence_shared();
+  if (i < warp) fence_shared();
+}
+
+// Close_turns is called by all threads, between barriers, before open_turns is called again.
+static DEVICE void close_turns() {
+  u32 i = thread();
+  if (i < depth) given[i].drop(), begun[i].drop(), landed[i].drop(), posted[i].drop(), done[i].drop();
+  if (i < tiles) {
+    full[i].drop(), empty[i].drop();
+    if (sums) parts[i].drop(), summed[i].drop();
+  }
 }
 
 static DEVICE Turn &room(u32 k) {
@@ -317,13 +325,14 @@ static DEVICE u32 store_tiles(const Ring &ring, const Slice &s, bool sum, u32 k)
 // Post_turn notifies the peers of turn k after earlier ones, when its stores have arrived. A peer
 // that hears of turn k takes it that all before are done, so the fence is for those too. If its
 // slot is wrong, for it belongs to another call, there is nothing more to tell the peers.
-static DEVICE void post_turn(Comm c, const Turn &t, bool wrong, u32 k) {
+static DEVICE void post_turn(const Comm &comm, const Turn &t, bool wrong, u32 k) {
   if (k > 0) landed[(k - 1) % depth].await((k - 1) / depth);
   landed[k % depth].arrive();
   fence();
   if (k > 0) posted[(k - 1) % depth].await((k - 1) / depth);
   if (wrong && !quiet) {
     Stop stop = {};
+    Comm c = comm;
     c.stamp[0] = t.stamp[0];
     c.stamp[1] = t.stamp[1];
     mismatched(c, t, stop);

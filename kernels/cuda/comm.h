@@ -53,6 +53,9 @@ DEVICE void store_relaxed_halves(u64 p, u64 v) {
 // every thread that sees those.
 DEVICE void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
+// Fence_device is fence for the threads of the device alone.
+DEVICE void fence_device() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
 // Add is p += v for all blocks of the device. It returns the value from before.
 DEVICE u32 add(u64 p, u32 v) {
   u32 old;

@@ -151,7 +151,7 @@ KERNEL(most_threads, 2) void MESSAGES(const MessagesArgs a) {
   State state = look(a.comm);
   open_turns();
   u32 all = a.ways * a.lanes, count = (all - block() + blocks() - 1) / blocks();
-  const End *end_of = (const End *)a.ends;
+  Ends end_of = (Ends)a.ends;
   Task *tasks = (Task *)(ports + count);
 #pragma unroll 1
   for (u32 i = thread(); i < count; i += threads()) {
@@ -212,7 +212,7 @@ KERNEL(544, 2) void notes(const MessagesArgs a) {
   State state = look(a.comm);
   Stop stop = {0, receiving, 0, 0, 0};
   Task task = task_of(a, block());
-  const End *end_of = (const End *)a.ends + task.end;
+  Ends end_of = (Ends)a.ends + task.end;
   Port p;
   p.open(end_of, task.lane);
   bool releases = thread() == threads() - warp, begun = false;

@@ -11,6 +11,8 @@ struct End {
   u32 slots_stride, heads_stride; // from a lane to the next
 };
 
+using Ends = const GLOBAL End *;
+
 constexpr u64 lane_stride = 128;
 constexpr u32 header_bytes = 32;
 
@@ -26,7 +28,7 @@ struct Port {
   u32 slot_bytes;
   u32 peer, note_bytes;
 
-  DEVICE void open(const End *e, u32 lane) {
+  DEVICE void open(Ends e, u32 lane) {
     slots = e->slots + (u64)lane * e->slots_stride;
     headers = e->heads + (u64)lane * e->heads_stride;
     post = e->post + lane * lane_stride;
@@ -40,7 +42,7 @@ struct Port {
   }
 
   // Close keeps the count for the next kernel.
-  DEVICE void close(const End *e, u32 lane) const { Access<8>::store(e->counts + 8 * lane, count); }
+  DEVICE void close(Ends e, u32 lane) const { Access<8>::store(e->counts + 8 * lane, count); }
 
   // Needed is the least value of the peer's counter with which the next slot is ours.
   DEVICE u64 needed(Phase phase) const { return phase == sending ? next - mask : next + 1; }

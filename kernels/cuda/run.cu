@@ -37,7 +37,7 @@ struct RunArgs {
   u32 chunks[2];          // of In and Out in table
   u32 tmp_chunks;
   u32 data, data_chunks;  // the layout that tells how long the chunks of Tmp are, 0 or 1
-  u32 unused;
+  u32 kind;               // of the kernels that can carry it out, see linger.h; 0: it combines nothing, and all can
 };
 
 // A Part is the piece of a chunk that belongs to a round.
@@ -257,20 +257,20 @@ static DEVICE void read(const RunArgs &a, const Step *steps, u32 number, Stop &s
   u32 k = 0;
   u64 stamp = numbered(a.comm.stamp[0], number);
 #pragma unroll 1
-  for (u32 round = block(); round < a.rounds; round += a.lanes) {
+  for (u32 round = block() < a.lanes ? block() : a.rounds; round < a.rounds; round += a.lanes) {
 #pragma unroll 1
     for (u32 i = 0; i < a.step_count; i++) {
       Step st = steps[i];
       Part src = part(a, (Buffer)st.src, st.src_chunk, round), dst = part(a, (Buffer)st.dst, st.dst_chunk, round);
       u64 n = st.src == none ? dst.n : src.n;
-      if (!scales && st.recv < 0 && src.at == dst.at) st.dst = none; // it is there
+      if (!(scales && a.kind) && st.recv < 0 && src.at == dst.at) st.dst = none; // it is there
       if ((n == 0 && round > 0) || (st.recv < 0 && st.send < 0 && st.dst == none)) continue;
       u64 at = 0;
 #pragma unroll 1
       do {
         u64 bytes = n - at < a.slice ? n - at : a.slice;
         Slice s = {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes, 0};
-        if (!hand(a.comm, k++, {s, {stamp, a.comm.stamp[1]}, st.recv, st.send, st.src == in, 0}, stop))
+        if (!hand(a.comm, k++, {s, {stamp, a.comm.stamp[1]}, st.recv, st.send, st.src == in && a.kind, 0}, stop))
           return leave(k);
         at += bytes;
       } while (at < n);
@@ -281,34 +281,46 @@ static DEVICE void read(const RunArgs &a, const Step *steps, u32 number, Stop &s
   leave(k + 1);
 }
 
-// Two blocks fit on a multiprocessor, so that operations of two communicators, which may
-// wait for each other on other devices, can run side by side.
-KERNEL(most_threads, 2) void ENTRY(RUN)(const RunArgs a) {
+// Carry carries out an operation. It is called by all threads of all blocks.
+static DEVICE void carry(const RunArgs &a) {
   State state = look(a.comm);
   open_turns();
-  const End *end_of = (const End *)a.ends;
+  Ends end_of = (Ends)a.ends;
   Step *steps = (Step *)(ports + a.end_count);
 #pragma unroll 1
   for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].open(end_of + i, block());
 #pragma unroll 1
-  for (u32 i = thread(); i < a.step_count; i += threads()) steps[i] = ((const Step *)a.steps)[i];
-  begin(a.comm, state);
-  if (!any(state.over)) {
-    if (thread() < movers()) {
-      move_all(a.comm, {scalar(a), false}, a.end_count * sizeof(Port) + a.step_count * sizeof(Step));
-    } else if (thread() < movers() + warp) {
-      Stop stop = {};
-      read(a, steps, first_number(a.comm, state), stop);
-      if (stop.kind) report(a.comm, stop);
-    } else {
-      post_all(a.comm);
-    }
-    barrier();
-#pragma unroll 1
-    for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].close(end_of + i, block());
+  for (u32 i = thread(); i < a.step_count; i += threads()) {
+    const GLOBAL Step &s = ((const GLOBAL Step *)a.steps)[i];
+    steps[i] = {s.recv, s.send, s.src, s.dst, 0, s.src_chunk, s.dst_chunk};
   }
+  begin(a.comm, state);
+  if (any(state.over)) return;
+  if (thread() < movers()) {
+    move_all(a.comm, {scalar(a), false}, a.end_count * sizeof(Port) + a.step_count * sizeof(Step));
+  } else if (thread() < movers() + warp) {
+    Stop stop = {};
+    read(a, steps, first_number(a.comm, state), stop);
+    if (stop.kind) report(a.comm, stop);
+  } else {
+    post_all(a.comm);
+  }
+  barrier();
+#pragma unroll 1
+  for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].close(end_of + i, block());
+}
+
+// Two blocks fit on a multiprocessor, so that operations of two communicators, which may
+// wait for each other on other devices, can run side by side.
+#ifdef BULK
+#include "linger.h"
+KERNEL(most_threads, 2) void ENTRY(RUN)(const RunArgs a, const Linger l) { linger(a, l); }
+#else
+KERNEL(most_threads, 2) void ENTRY(RUN)(const RunArgs a) {
+  carry(a);
   if (thread() == 0 && last(a.comm)) end(a.comm, look(a.comm));
 }
+#endif
 
 #ifndef TYPE
 

@@ -9,6 +9,7 @@ package cudac
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 )
@@ -37,11 +38,36 @@ func New(d cuda.Driver, call Callback, say func(string)) *Library {
 // unknown is CUDA_ERROR_UNKNOWN.
 const unknown = 999
 
+// resultAt is the argument of a function that points to its result, which it has to have.
+var resultAt = func() map[string]int {
+	at := map[string]int{}
+	for i, names := range []string{
+		`cuDriverGetVersion cuDeviceGetCount cuDeviceGet cuDeviceGetUuid_v2 cuDeviceTotalMem_v2 cuDeviceGetAttribute
+		cuDeviceCanAccessPeer cuDeviceGetP2PAttribute cuDevicePrimaryCtxRetain cuCtxCreate_v2 cuCtxGetCurrent
+		cuCtxGetDevice cuMemAlloc_v2 cuMemHostAlloc cuMemAllocHost_v2 cuMemHostGetDevicePointer_v2 cuPointerGetAttribute
+		cuMemGetAllocationGranularity cuMemCreate cuMemAddressReserve cuMemExportToShareableHandle cuIpcGetMemHandle
+		cuIpcOpenMemHandle_v2 cuIpcGetEventHandle cuIpcOpenEventHandle cuGraphCreate cuGraphClone
+		cuGraphInstantiateWithFlags cuLibraryGetModule cuLibraryGetKernel cuKernelGetFunction cuStreamCreateWithPriority
+		cuStreamCreate cuEventCreate cuEventElapsedTime cuModuleLoadData cuModuleLoadFatBinary cuModuleGetFunction
+		cuFuncGetAttribute cuOccupancyMaxActiveBlocksPerMultiprocessor`,
+		`cuCtxGetApiVersion cuStreamGetCtx cuStreamGetFlags cuStreamGetPriority cuStreamGetId cuStreamEndCapture
+		cuStreamIsCapturing`,
+	} {
+		for _, name := range strings.Fields(names) {
+			at[name] = i
+		}
+	}
+	return at
+}()
+
 // Do carries out a call of the function with that exported name; cuda.ErrNotSupported if there is none.
 func (l *Library) Do(name string, a *Args) cuda.Result {
 	f := functions[name]
 	if f == nil {
 		return cuda.ErrNotSupported
+	}
+	if i, ok := resultAt[name]; ok && a[i] == 0 {
+		return cuda.ErrInvalidValue
 	}
 	err := f(l, a)
 	var failed *cuda.Error

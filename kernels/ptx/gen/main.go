@@ -148,10 +148,11 @@ var (
 	after = regexp.MustCompile(`(?m)[ \t]+(//.*)?$`)
 )
 
-// tidy takes out the compiler's comments, a fifth of the text, and leaves an
+// tidy takes out the compiler's comments, a fifth of the text, shortens labels, and leaves an
 // empty line before each kernel.
 func tidy(text []byte) []byte {
 	text = after.ReplaceAll(line.ReplaceAll(text, nil), nil)
+	text = bytes.ReplaceAll(text, []byte("$L__BB"), []byte("$L"))
 	return bytes.ReplaceAll(text, []byte(".visible"), []byte("\n.visible"))
 }
 
