@@ -1,3 +1,5 @@
+//go:build !ringo_notls
+
 // Package secure puts TLS 1.3 around a TCP connection, for bootstrap and the transports. Without
 // certificates of the user a listener shows one that it has signed itself, which nobody checks:
 // the ends prove themselves to each other afterwards by package auth, whose proofs hold for this
@@ -146,13 +148,6 @@ func (c *Conn) NetConn() net.Conn { return c.Conn }
 // the connection below cannot.
 func (c *Conn) CloseWrite() error { return closeWrite(c.Conn) }
 
-func closeWrite(c net.Conn) error {
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
 // Binding is a secret of this channel alone: a process in the middle, with one channel to each end,
 // has two different secrets (RFC 9266).
 func (c *Conn) Binding() ([]byte, error) {
@@ -172,9 +167,6 @@ type wire struct {
 func (w *wire) Read(b []byte) (int, error) { return w.rw.Read(b) }
 
 func (w *wire) Write(b []byte) (int, error) { return w.rw.Write(b) }
-
-// recordHandshake is the first byte that a caller who speaks TLS sends.
-const recordHandshake = 22
 
 // Either is for a listener whose callers may speak TLS (then sealed is true) or not. Their first
 // byte tells: a protocol in clear must not begin with 22. With a nil Config callers with TLS are
@@ -197,35 +189,8 @@ func (c *Config) Either(conn net.Conn) (_ net.Conn, sealed bool, err error) {
 	return x, true, err
 }
 
-// A peeked connection had its first byte read already.
-type peeked struct {
-	net.Conn
-	first []byte
-}
-
-func (p *peeked) Read(b []byte) (int, error) {
-	if len(p.first) > 0 && len(b) > 0 {
-		n := copy(b, p.first)
-		p.first = p.first[n:]
-		return n, nil
-	}
-	return p.Conn.Read(b)
-}
-
-func (p *peeked) NetConn() net.Conn { return p.Conn }
-
-func (p *peeked) CloseWrite() error { return closeWrite(p.Conn) }
-
-// Below is the connection of the system that c goes over.
-func Below(c net.Conn) net.Conn {
-	for {
-		switch x := c.(type) { // and not a TLS of the program's own
-		case *Conn:
-			c = x.Conn
-		case *peeked:
-			c = x.Conn
-		default:
-			return c
-		}
-	}
+// Altered reports whether TLS has received other bytes than were sent.
+func Altered(err error) bool {
+	head := tls.RecordHeaderError{}
+	return errors.As(err, &head)
 }

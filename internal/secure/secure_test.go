@@ -1,3 +1,5 @@
+//go:build !ringo_notls
+
 package secure_test
 
 import (

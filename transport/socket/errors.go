@@ -1,7 +1,6 @@
 package socket
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/secure"
 )
 
 // broken is the error of a broken connection. The caller adds the operation, the rank
@@ -25,8 +25,8 @@ func broken(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "local error" || op.Op == "remote error") {
 		return &TamperedError{op}
 	}
-	if head, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return &TamperedError{head}
+	if secure.Altered(err) {
+		return &TamperedError{err}
 	}
 	return err
 }
