@@ -99,8 +99,8 @@ func (w *World) stall() {
 	}
 }
 
-// patience is the factor on Config.Stall for threads that do not poll: they compute.
-const patience = 64
+// patience is the factor on Config.Stall for threads that do not poll: they compute, for up to some 10 s.
+const patience = 4096
 
 // polling reports whether all warps that run do poll.
 func (w *World) polling() bool {
