@@ -2,28 +2,26 @@ package ringo
 
 import "github.com/ringo-go/ringo/mem"
 
-// The XOf functions describe a call on slices, to be given to Comm.Do, Comm.Start or Group.Add; the functions without
-// Of carry it out. Shapes are given with [elements] for n ranks. A slice must have the length that its shape says: a
-// longer one is refused, for some of its elements would be left out (the v-variants say by counts what they use). A
-// slice that only a root needs may be nil on the other ranks. The functions without Of allocate nothing after the first
-// call of a kind. Errors are those of Comm.Do.
+// Of the typed calls the functions XOf describe a call on slices, to be given to Comm.Do, Comm.Start or Group.Add;
+// the functions X carry it out, and allocate nothing after the first call of a kind. The package's doc says what
+// shapes mean.
 
-// AllReduceOf reduces data [c] of all ranks in place: every rank gets ⊕ of all.
+// AllReduceOf reduces data [k] of all ranks in place: every rank gets ⊕ of all.
 func AllReduceOf[T Element](data []T, op RedOp) *Call { return AllReduceToOf(data, data, op) }
 
-// AllReduce reduces data [c] of all ranks in place: every rank gets ⊕ of all.
+// AllReduce reduces data [k] of all ranks in place: every rank gets ⊕ of all.
 func AllReduce[T Element](c *Comm, data []T, op RedOp) error {
 	call := allReduce(data, data, op)
 	return c.Do(&call)
 }
 
-// AllReduceToOf reduces in [c] of all ranks: every rank gets ⊕ of all in out [c].
+// AllReduceToOf reduces in [k] of all ranks: every rank gets ⊕ of all in out [k].
 func AllReduceToOf[T Element](out, in []T, op RedOp) *Call {
 	c := allReduce(out, in, op)
 	return &c
 }
 
-// AllReduceTo reduces in [c] of all ranks: every rank gets ⊕ of all in out [c].
+// AllReduceTo reduces in [k] of all ranks: every rank gets ⊕ of all in out [k].
 func AllReduceTo[T Element](c *Comm, out, in []T, op RedOp) error {
 	call := allReduce(out, in, op)
 	return c.Do(&call)
@@ -34,13 +32,13 @@ func allReduce[T Element](out, in []T, op RedOp) Call {
 		Exact: true}
 }
 
-// ReduceOf reduces in [c] of all ranks into out [c] of root; out may be in.
+// ReduceOf reduces in [k] of all ranks into out [k] of root. out may be in, and nil on the other ranks.
 func ReduceOf[T Element](out, in []T, op RedOp, root int) *Call {
 	c := reduce(out, in, op, root)
 	return &c
 }
 
-// Reduce reduces in [c] of all ranks into out [c] of root; out may be in.
+// Reduce reduces in [k] of all ranks into out [k] of root. out may be in, and nil on the other ranks.
 func Reduce[T Element](c *Comm, out, in []T, op RedOp, root int) error {
 	call := reduce(out, in, op, root)
 	return c.Do(&call)
@@ -51,21 +49,21 @@ func reduce[T Element](out, in []T, op RedOp, root int) Call {
 		Exact: true}
 }
 
-// BroadcastOf copies data [c] of root to all ranks.
+// BroadcastOf copies data [k] of root to all ranks.
 func BroadcastOf[T Element](data []T, root int) *Call { return BroadcastToOf(data, data, root) }
 
-// Broadcast copies data [c] of root to all ranks.
+// Broadcast copies data [k] of root to all ranks.
 func Broadcast[T Element](c *Comm, data []T, root int) error {
 	return BroadcastTo(c, data, data, root)
 }
 
-// BroadcastToOf copies in [c] of root to out [c] of all ranks; in may be nil on the others.
+// BroadcastToOf copies in [k] of root to out [k] of all ranks; in may be nil on the others.
 func BroadcastToOf[T Element](out, in []T, root int) *Call {
 	c := broadcast(out, in, root)
 	return &c
 }
 
-// BroadcastTo copies in [c] of root to out [c] of all ranks; in may be nil on the others.
+// BroadcastTo copies in [k] of root to out [k] of all ranks; in may be nil on the others.
 func BroadcastTo[T Element](c *Comm, out, in []T, root int) error {
 	call := broadcast(out, in, root)
 	return c.Do(&call)
@@ -76,13 +74,13 @@ func broadcast[T Element](out, in []T, root int) Call {
 		Exact: true}
 }
 
-// AllGatherOf collects in [c] of all ranks, by rank, in out [n·c].
+// AllGatherOf collects in [k] of all ranks, by rank, in out [n·k].
 func AllGatherOf[T Element](out, in []T) *Call {
 	c := allGather(out, in)
 	return &c
 }
 
-// AllGather collects in [c] of all ranks, by rank, in out [n·c].
+// AllGather collects in [k] of all ranks, by rank, in out [n·k].
 func AllGather[T Element](c *Comm, out, in []T) error {
 	call := allGather(out, in)
 	return c.Do(&call)
@@ -92,13 +90,13 @@ func allGather[T Element](out, in []T) Call {
 	return Call{Kind: KindAllGather, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Exact: true}
 }
 
-// ReduceScatterOf reduces in [n·c] of all ranks and leaves the rank's share in out [c].
+// ReduceScatterOf reduces in [n·k] of all ranks and leaves the rank's share in out [k].
 func ReduceScatterOf[T Element](out, in []T, op RedOp) *Call {
 	c := reduceScatter(out, in, op)
 	return &c
 }
 
-// ReduceScatter reduces in [n·c] of all ranks and leaves the rank's share in out [c].
+// ReduceScatter reduces in [n·k] of all ranks and leaves the rank's share in out [k].
 func ReduceScatter[T Element](c *Comm, out, in []T, op RedOp) error {
 	call := reduceScatter(out, in, op)
 	return c.Do(&call)
@@ -109,32 +107,32 @@ func reduceScatter[T Element](out, in []T, op RedOp) Call {
 		Exact: true}
 }
 
-// AlltoAllOf sends the p-th share of in [n·c] to rank p and collects what the
-// ranks send, by rank, in out [n·c]. n is the communicator's Size.
-func AlltoAllOf[T Element](out, in []T, n int) *Call {
-	c := alltoAll(out, in, n)
+// AlltoAllOf sends the p-th share of in [n·k] to rank p and collects what the
+// ranks send, by rank, in out [n·k]. ranks is n, the communicator's Size, and no number of elements.
+func AlltoAllOf[T Element](out, in []T, ranks int) *Call {
+	c := alltoAll(out, in, ranks)
 	return &c
 }
 
-// AlltoAll sends the p-th share of in [n·c] to rank p and collects what the
-// ranks send, by rank, in out [n·c].
+// AlltoAll sends the p-th share of in [n·k] to rank p and collects what the
+// ranks send, by rank, in out [n·k].
 func AlltoAll[T Element](c *Comm, out, in []T) error {
 	call := alltoAll(out, in, c.Size())
 	return c.Do(&call)
 }
 
-func alltoAll[T Element](out, in []T, n int) Call {
-	return Call{Kind: KindAlltoAll, In: mem.Of(in), Out: mem.Of(out), Count: len(in) / max(n, 1), Type: TypeOf[T](),
+func alltoAll[T Element](out, in []T, ranks int) Call {
+	return Call{Kind: KindAlltoAll, In: mem.Of(in), Out: mem.Of(out), Count: len(in) / max(ranks, 1), Type: TypeOf[T](),
 		Exact: true}
 }
 
-// GatherOf collects in [c] of all ranks in out [n·c] of root.
+// GatherOf collects in [k] of all ranks in out [n·k] of root; out may be nil on the others.
 func GatherOf[T Element](out, in []T, root int) *Call {
 	c := gather(out, in, root)
 	return &c
 }
 
-// Gather collects in [c] of all ranks in out [n·c] of root.
+// Gather collects in [k] of all ranks in out [n·k] of root; out may be nil on the others.
 func Gather[T Element](c *Comm, out, in []T, root int) error {
 	call := gather(out, in, root)
 	return c.Do(&call)
@@ -145,13 +143,13 @@ func gather[T Element](out, in []T, root int) Call {
 		Exact: true}
 }
 
-// ScatterOf gives each rank its share of in [n·c] of root in out [c].
+// ScatterOf gives each rank its share of in [n·k] of root in out [k]; in may be nil on the others.
 func ScatterOf[T Element](out, in []T, root int) *Call {
 	c := scatter(out, in, root)
 	return &c
 }
 
-// Scatter gives each rank its share of in [n·c] of root in out [c].
+// Scatter gives each rank its share of in [n·k] of root in out [k]; in may be nil on the others.
 func Scatter[T Element](c *Comm, out, in []T, root int) error {
 	call := scatter(out, in, root)
 	return c.Do(&call)
@@ -162,13 +160,13 @@ func scatter[T Element](out, in []T, root int) Call {
 		Exact: true}
 }
 
-// SendOf sends data [c] to peer, which must call RecvOf with as many.
+// SendOf sends data [k] to peer, which must receive the same number of elements.
 func SendOf[T Element](data []T, peer int) *Call {
 	c := send(data, peer)
 	return &c
 }
 
-// Send sends data [c] to peer, which must call Recv with as many. It returns when data
+// Send sends data [k] to peer, which must receive the same number of elements. It returns when data
 // may be used again, which may be before the peer has it.
 func Send[T Element](c *Comm, data []T, peer int) error {
 	call := send(data, peer)
@@ -179,13 +177,13 @@ func send[T Element](data []T, peer int) Call {
 	return Call{Kind: KindSend, In: mem.Of(data), Count: len(data), Type: TypeOf[T](), Peer: peer, Exact: true}
 }
 
-// RecvOf receives data [c] from peer.
+// RecvOf receives data [k] from peer, which must send the same number of elements.
 func RecvOf[T Element](data []T, peer int) *Call {
 	c := recv(data, peer)
 	return &c
 }
 
-// Recv receives data [c] from peer.
+// Recv receives data [k] from peer, which must send the same number of elements.
 func Recv[T Element](c *Comm, data []T, peer int) error {
 	call := recv(data, peer)
 	return c.Do(&call)
@@ -195,15 +193,15 @@ func recv[T Element](data []T, peer int) Call {
 	return Call{Kind: KindRecv, Out: mem.Of(data), Count: len(data), Type: TypeOf[T](), Peer: peer, Exact: true}
 }
 
-// AllGathervOf collects in [counts[rank]] of all ranks, packed by rank, in out
-// [Σcounts]. All ranks give the same counts.
+// AllGathervOf collects in [counts[rank]] of all ranks, packed by rank, in out [Σcounts]. counts[r] is the number of
+// elements of rank r, and the same on all ranks. What in and out have more is left alone.
 func AllGathervOf[T Element](out, in []T, counts []int) *Call {
 	c := allGatherv(out, in, counts)
 	return &c
 }
 
-// AllGatherv collects in [counts[rank]] of all ranks, packed by rank, in out
-// [Σcounts]. All ranks give the same counts.
+// AllGatherv collects in [counts[rank]] of all ranks, packed by rank, in out [Σcounts]. counts[r] is the number of
+// elements of rank r, and the same on all ranks. What in and out have more is left alone.
 func AllGatherv[T Element](c *Comm, out, in []T, counts []int) error {
 	call := allGatherv(out, in, counts)
 	return c.Do(&call)
@@ -213,15 +211,17 @@ func allGatherv[T Element](out, in []T, counts []int) Call {
 	return Call{Kind: KindAllGatherv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), OutCounts: counts}
 }
 
-// AlltoAllvOf sends inCounts[p] elements of in [Σ inCounts] to rank p and receives
-// outCounts[p] from it in out [Σ outCounts], both packed by rank.
+// AlltoAllvOf sends inCounts[p] elements of in [ΣinCounts] to rank p and receives outCounts[p] from it in out
+// [ΣoutCounts], both packed by rank. outCounts[p] is rank p's inCounts for this rank, of the rank itself too. What
+// in and out have more is left alone.
 func AlltoAllvOf[T Element](out []T, outCounts []int, in []T, inCounts []int) *Call {
 	c := alltoAllv(out, outCounts, in, inCounts)
 	return &c
 }
 
-// AlltoAllv sends inCounts[p] elements of in [Σ inCounts] to rank p and receives
-// outCounts[p] from it in out [Σ outCounts], both packed by rank.
+// AlltoAllv sends inCounts[p] elements of in [ΣinCounts] to rank p and receives outCounts[p] from it in out
+// [ΣoutCounts], both packed by rank. outCounts[p] is rank p's inCounts for this rank, of the rank itself too. What
+// in and out have more is left alone.
 func AlltoAllv[T Element](c *Comm, out []T, outCounts []int, in []T, inCounts []int) error {
 	call := alltoAllv(out, outCounts, in, inCounts)
 	return c.Do(&call)

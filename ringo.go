@@ -11,9 +11,15 @@
 //	err = ringo.AllReduce(c, grad, ringo.Avg)
 //
 // Results are the same bits on all ranks, and the same from run to run for the
-// same number of ranks, size and algorithm. Counts are in elements. Errors are
+// same number of ranks, size and algorithm. Errors are
 // *Error values that name rank, peer, transport and remedy; every wait has a
 // deadline (Config.Timeout) and Abort ends all of them.
+//
+// Counts, and shapes of slices in the functions' comments, are in elements,
+// not bytes: [k] is a slice of k elements, [n·k] one of k for each of the n
+// ranks. A slice must be as long as its shape says, since of a longer one
+// some elements would be left out; where counts say how much is used, it may
+// be longer. A slice that only the root uses may be nil on the other ranks.
 //
 // This package is the face of the house. What is asked for is in package call, what
 // carries it out is chosen in package choice, how ranks reach each other is in package

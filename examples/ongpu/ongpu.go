@@ -1,6 +1,6 @@
 // Package ongpu has the collectives of package ringo on typed memory of the rank's GPU (gpu.Buffer). Each function
-// queues the operation on a stream and returns; see ringo.Comm.Do and Synchronize. [c] is a Buffer of c elements, [n·c]
-// one of c elements for each of n ranks; Buffers must have these lengths, and Slice gives a part of one. Errors are
+// queues the operation on a stream and returns; see ringo.Comm.Do and Synchronize. [k] is a Buffer of k elements, [n·k]
+// one of k elements for each of n ranks; Buffers must have these lengths, and Slice gives a part of one. Errors are
 // those of Comm.Do. It is an example to copy, and nothing here is promised to other modules.
 //
 // The trap: a Buffer is the caller's again only when the stream has carried out the operation, not when the function
@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// AllReduce reduces data [c] of all ranks in place: every rank gets ⊕ of all.
+// AllReduce reduces data [k] of all ranks in place: every rank gets ⊕ of all.
 func AllReduce[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T], op ringo.RedOp) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindAllReduce, Op: op, Count: data.Len()}, data, data)
 }
@@ -28,47 +28,47 @@ func AllReduceNorm[T ringo.Element](c *ringo.Comm, s gpu.Stream, normed, residua
 	}}, residual, data)
 }
 
-// Reduce reduces in [c] of all ranks into out [c] of root. out may be in, and may be nil on other ranks.
+// Reduce reduces in [k] of all ranks into out [k] of root. out may be in, and may be nil on other ranks.
 func Reduce[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], op ringo.RedOp, root int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindReduce, Op: op, Root: root, Count: in.Len()}, out, in)
 }
 
-// Broadcast copies data [c] of root to all ranks.
+// Broadcast copies data [k] of root to all ranks.
 func Broadcast[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T], root int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindBroadcast, Root: root, Count: data.Len()}, data, data)
 }
 
-// AllGather collects in [c] of all ranks, by rank, into out [n·c] of every rank.
+// AllGather collects in [k] of all ranks, by rank, into out [n·k] of every rank.
 func AllGather[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T]) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindAllGather, Count: in.Len()}, out, in)
 }
 
-// ReduceScatter reduces in [n·c] of all ranks and leaves the rank's share in out [c].
+// ReduceScatter reduces in [n·k] of all ranks and leaves the rank's share in out [k].
 func ReduceScatter[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], op ringo.RedOp) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindReduceScatter, Op: op, Count: out.Len()}, out, in)
 }
 
-// AlltoAll sends the p-th share of in [n·c] to rank p, and collects the shares from all ranks, by rank, in out [n·c].
+// AlltoAll sends the p-th share of in [n·k] to rank p, and collects the shares from all ranks, by rank, in out [n·k].
 func AlltoAll[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T]) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindAlltoAll, Count: in.Len() / c.Size()}, out, in)
 }
 
-// Gather collects in [c] of all ranks, by rank, into out [n·c] of root. out may be nil on other ranks.
+// Gather collects in [k] of all ranks, by rank, into out [n·k] of root. out may be nil on other ranks.
 func Gather[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], root int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindGather, Root: root, Count: in.Len()}, out, in)
 }
 
-// Scatter copies each rank's share of in [n·c] of root into its out [c]. in may be nil on other ranks.
+// Scatter copies each rank's share of in [n·k] of root into its out [k]. in may be nil on other ranks.
 func Scatter[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], root int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindScatter, Root: root, Count: out.Len()}, out, in)
 }
 
-// Send sends data [c] to peer, which must call Recv with the same c.
+// Send sends data [k] to peer, which must call Recv with the same c.
 func Send[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T], peer int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindSend, Peer: peer, Count: data.Len()}, nil, data)
 }
 
-// Recv receives data [c] from peer.
+// Recv receives data [k] from peer.
 func Recv[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T], peer int) error {
 	return do(c, s, &ringo.Call{Kind: ringo.KindRecv, Peer: peer, Count: data.Len()}, data, nil)
 }
