@@ -10,7 +10,8 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// verdictTime is how long a child that could not be opened waits to hear that its parent has failed, which is why.
+// verdictTime is how long openChild waits, after an error, to hear that the parent has failed, which explains the
+// error.
 const verdictTime = 500 * time.Millisecond
 
 // openChild opens a communicator that is made of c, within c's life: what ends c ends that too, and is its error.
@@ -21,7 +22,7 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(meets, func() {
-		// who has died when all have met, the child's group says, to all of its ranks
+		// if a rank dies after all have met, the child's group tells all of its ranks
 		switch f, ok := errors.AsType[*bootstrap.Failure](context.Cause(meets)); {
 		case !ok:
 			cancel(context.Cause(meets))
@@ -56,7 +57,7 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 	return nil, e
 }
 
-// inChild is a failure of a communicator in the numbers of one that is made of these ranks of it.
+// inChild translates a failure of the parent: its ranks become those of a child that is made of these members.
 func inChild(f *bootstrap.Failure, members []int) *bootstrap.Failure {
 	g := *f
 	g.Rank, g.Culprits = slices.Index(members, f.Rank), nil

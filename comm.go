@@ -39,18 +39,18 @@ type membership struct {
 	life  *life.Life
 
 	net   *paths.Net
-	notes []string // the choice of paths, in words
+	notes []string // lines about the chosen paths, see Paths
 	host  *hostcomm.Comm
 	gpu   *gpucomm.Comm // nil if no rank has a GPU
 	noGPU string        // why GPU memory cannot be used, "" if it can
 	quota *gpupaths.Quota
 
-	stillborn bool // a rank died in Open: there are no paths, and life says why
+	stillborn bool // a rank died in Open: there are no paths; life has the error
 
 	queue  queue
 	closed atomic.Bool
 	spare  spare  // of composites; whose turn it is has it
-	quiet  func() // ends the listening for Config.HistorySignal
+	quiet  func() // stops listening for Config.HistorySignal
 }
 
 // Rank is this rank's number.
@@ -178,8 +178,7 @@ func (c *Comm) leaveTurn(call *Call, ended *bool) {
 	c.life.Turn.Unlock()
 }
 
-// half gives a call to the half of the communicator that its memory belongs to. The turn is
-// held.
+// half gives a call to the half of the communicator that its memory belongs to. The caller holds the turn.
 func (c *Comm) half(call *Call) error {
 	switch {
 	case c.stillborn:
@@ -253,7 +252,7 @@ func (c *Comm) release() error {
 	host := func() error {
 		var err error
 		if c.net != nil {
-			// while others receive what was sent, none may wait for this rank
+			// others still receive what this rank sent, but none may wait for this rank itself
 			farewell := time.AfterFunc(time.Second, c.group.Leave)
 			err = c.net.Close()
 			farewell.Stop()

@@ -21,8 +21,8 @@ import (
 
 // A Config says how a communicator is opened. The zero Config is right for
 // most; a field left zero is taken from the environment variable that its
-// comment names (RINGO_X before NCCL_X), and from the default after that. What cannot be is ErrInvalid
-// at Open; but a value of NCCL_X is read as NCCL reads it, and the log says what is odd about it.
+// comment names (RINGO_X before NCCL_X), and from the default after that. Open returns ErrInvalid
+// for a value that cannot be; but a value of NCCL_X is read as NCCL reads it, and the log says what is odd about it.
 type Config struct {
 	// ID is the meeting point; NewID makes one. All ranks must have the same.
 	ID *ID

@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// With is c for operations that end when ctx does: the functions on slices of it, Do and Start are DoContext. c
-// itself stays as it is, and is what is closed. In a Group both are the same.
+// With returns c bound to ctx: Do, Start and the functions on slices of the result are as DoContext, so they end when
+// ctx does. c itself is not bound, and is the one to close. In a Group the two are the same communicator.
 //
 //	err := ringo.AllReduce(c.With(ctx), data, ringo.Sum)
 func (c *Comm) With(ctx context.Context) *Comm { return &Comm{membership: c.membership, ctx: ctx} }
 
-// DoContext is Do that ends when ctx does. A deadline of ctx bounds the waits of the call as
-// Call.Timeout does, and passes for all ranks with the error that says who was waited for; it holds also
-// while the call waits behind others of this rank, and ends these too. A
-// cancellation aborts the communicator on all ranks. On GPU memory it bounds the queueing alone. If
-// ctx has ended before, nothing is done on this rank.
+// DoContext is Do, but ends when ctx does. A deadline of ctx bounds the waits of the call as Call.Timeout does: when it
+// passes, the communicator fails on all ranks, with an error that names the rank waited for. The deadline counts also
+// while the call waits behind other calls of this rank, and ends those too. A cancellation aborts the communicator on
+// all ranks. On GPU memory ctx bounds the queueing alone. If ctx has ended before the call, this rank does nothing.
 func (c *Comm) DoContext(ctx context.Context, call *Call) error {
 	err := c.over(ctx)
 	if err == nil {
@@ -34,7 +33,7 @@ func (c *Comm) DoContext(ctx context.Context, call *Call) error {
 	return c.carryOut(&bounded, l)
 }
 
-// over says that ctx has ended.
+// over returns the error of a call whose ctx has ended.
 func (c *Comm) over(ctx context.Context) error {
 	if ctx == nil || ctx.Err() == nil {
 		return nil
@@ -42,8 +41,8 @@ func (c *Comm) over(ctx context.Context) error {
 	return fmt.Errorf("nothing was done: %w", context.Cause(ctx))
 }
 
-// bound has a call end when ctx does: by a limit, nil if ctx has no deadline, or because the communicator is aborted.
-// release is to be called when it has ended.
+// bound makes a call end when ctx does: at the limit l, which is nil if ctx has no deadline, or by an abort of the
+// communicator. The caller calls release when the call has ended.
 func (c *Comm) bound(ctx context.Context, call *Call) (l *limit, release func()) {
 	stop := context.AfterFunc(ctx, func() {
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // else the call finds out whom it has waited for
@@ -67,14 +66,14 @@ func (c *Comm) bound(ctx context.Context, call *Call) (l *limit, release func())
 	}
 }
 
-// A limit is until when a call and what it waits behind may take.
+// A limit is the time until which a call, and the calls that it waits behind, may take.
 type limit struct {
 	end    time.Time
 	begun  atomic.Bool // the call has its turn, or the limit has passed before
 	passed chan error  // why the call does not begin
 }
 
-// begin has the waits of a call end with the limit. The call has its turn.
+// begin makes the waits of a call, whose turn has come, end at the limit.
 func (l *limit) begin(call *Call) error {
 	if !l.begun.CompareAndSwap(false, true) {
 		return <-l.passed

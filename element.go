@@ -47,7 +47,7 @@ func TypeOf[T Element]() DataType {
 	return typeOfKind(reflect.TypeFor[T]())
 }
 
-// typeOfKind is the DataType of a type of a program's own, by what it is made of.
+// typeOfKind is the DataType of a type that a program has defined, by its underlying kind.
 func typeOfKind(t reflect.Type) DataType {
 	switch t.Kind() {
 	case reflect.Int8:

@@ -20,11 +20,11 @@ import (
 // only places of the library that read them.
 type variables struct {
 	setting.Environment
-	level, subsys, file, tls setting.Variable // that are looked at together with other things
-	threads, each            int              // of NCCL's sockets
+	level, subsys, file, tls setting.Variable // each is read together with others
+	threads, each            int              // NCCL's numbers of socket threads, and of sockets for each
 }
 
-// told are the oddities of this process that its log has said.
+// told has the oddities of the environment that this process has logged, so that each is logged once.
 var told sync.Map
 
 // FromEnv completes a Config as opening a communicator does: from the
@@ -167,7 +167,7 @@ func (c *Config) settings(e *variables) []setting.Row {
 	}
 }
 
-// read takes what the program has not said from the environment, then from the defaults.
+// read completes the fields that the program left zero from the environment, then from the defaults.
 func (c *Config) read(e *variables) {
 	from := e.Read(c.settings(e))
 	c.Slots, c.WorkFIFOBytes, c.Cores = cmp.Or(c.Slots, DefaultSlots), cmp.Or(c.WorkFIFOBytes, DefaultWorkFIFOBytes),
@@ -192,7 +192,7 @@ func (c *Config) read(e *variables) {
 	c.Log = debugLog(c.Log, e)
 }
 
-// streams is how many sockets NCCL's threads would have together, 0 if that leaves the choice.
+// streams is how many sockets NCCL's threads would have together; 0 if NCCL's variables are not set.
 func (e *variables) streams() int {
 	if e.threads == 0 && e.each == 0 {
 		return 0
@@ -206,7 +206,7 @@ func (e *variables) streams() int {
 	return threads * each
 }
 
-// ncclAlgorithms are the words of NCCL_ALGO, and what they are called here, if there is such a thing.
+// ncclAlgorithms maps the words of NCCL_ALGO to algorithms of this library, "" where it has none like it.
 var ncclAlgorithms = map[string]string{
 	"ring": "ring", "tree": "tree",
 	"collnet": "", "collnetdirect": "", "collnetchain": "", "nvls": "", "nvlstree": "", "pat": "",

@@ -5,9 +5,8 @@ import (
 	"github.com/ringo-go/ringo/core/paths"
 )
 
-// Networks are those by which a Config may connect hosts, the best first. Their Probe says what
-// each has on this machine, or why it has nothing. The ranks of a communicator use the first
-// that all have.
+// Networks are the networks by which a Config may connect hosts, the best first. The Probe of each says what it has on
+// this machine, or why it has nothing. The ranks of a communicator use the first network that all of them have.
 func (c Config) Networks() ([]paths.Network, error) {
 	pc := c.paths()
 	return pc.Networks()
@@ -42,7 +41,7 @@ func (c *Comm) DeviceAlgorithms(kind Kind, bytes int, registered bool) []string 
 	return c.gpu.Chooser().Names(kind, bytes, registered)
 }
 
-// DeviceChoice is the one of them that does, and why, for sums of float32.
+// DeviceChoice is the one of DeviceAlgorithms that the communicator takes, and why, for sums of float32.
 func (c *Comm) DeviceChoice(kind Kind, bytes int, registered bool) (algorithm, because string) {
 	if !kind.Valid() || !c.onGPU() {
 		return "", c.noGPU

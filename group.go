@@ -22,7 +22,7 @@ import (
 // streams they are: all ranks must have the same ones in a group. Neither messages nor these
 // have an order within the group: memory that one of them writes no other of them may use, or
 // what is left there is undefined, as with NCCL. Other calls of one communicator keep their order.
-// Comm.With bounds nothing here; Call.Timeout does.
+// The context of Comm.With does not bound a group's calls; Call.Timeout does.
 //
 //	g := ringo.NewGroup()
 //	g.Add(c, ringo.SendOf(out, right))
@@ -33,7 +33,7 @@ import (
 type Group struct {
 	parts []*rest // that have calls
 	of    map[*Comm]*rest
-	at    int // in parts, of the last call
+	at    int // index in parts of the last call's communicator
 	added int
 
 	left []*rest // room for Run
@@ -138,12 +138,12 @@ type rest struct {
 
 	calls []*Call
 	order []int
-	err   error // ends them
+	err   error // of a call: the later ones are not carried out
 }
 
 func (r *rest) more() bool { return len(r.calls) > 0 && r.err == nil }
 
-// prepare has the kernels of the calls loaded.
+// prepare loads the kernels of the calls.
 func (r *rest) prepare() {
 	if c := r.comm; c.onGPU() {
 		c.life.Turn.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/ringo-go/ringo/core/request"
 )
 
-// debugLog is given, or a log to standard error or a file, with the level and filter that
-// RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE (or their NCCL_ names) ask for.
+// debugLog returns the given log if there is one, else a log to standard error or a file. Its level and filter are
+// those of RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE, or of their NCCL_ names.
 func debugLog(given *slog.Logger, e *variables) *slog.Logger {
 	if given != nil {
 		if _, filtered := given.Handler().(*subsysHandler); filtered { // this Config was filled before

@@ -86,7 +86,7 @@ func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
 // moment later: their next operation says who, and Shrink goes on without it.
 func Open(ctx context.Context, cfg Config) (*Comm, error) { return openIn(ctx, ctx, cfg) }
 
-// openIn is Open whose ranks come while the context meets lives.
+// openIn is Open, but the ranks have to meet before the context meets ends.
 func openIn(ctx, meets context.Context, cfg Config) (*Comm, error) {
 	cfg, err := cfg.fill(os.Getenv)
 	if err != nil {
@@ -182,8 +182,9 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 	return c, nil
 }
 
-// bereaved reports whether a communicator could not be opened because another rank has died, and the rendezvous, which
-// says so to all, lives. Some ranks may be done with Open before that: all go on from the same communicator.
+// bereaved reports whether a communicator could not be opened because another rank has died while the rendezvous,
+// which tells all ranks so, lives. Other ranks may have left Open before that death, with a communicator: so this rank
+// gets one too, which has failed.
 func (c *Comm) bereaved() bool {
 	select {
 	case <-c.group.Failed():
@@ -198,7 +199,7 @@ func (c *Comm) bereaved() bool {
 	return true
 }
 
-// keepHistory has the last calls written where the Config wants them.
+// keepHistory arranges that the last calls are written to the place that the Config names.
 func keepHistory(c *Comm) (err error) {
 	c.quiet = func() {}
 	if c.cfg.History == "" {

@@ -116,14 +116,14 @@ func (q *queue) carry(w *fifo.Work[*Pending]) {
 	}
 }
 
-// drain waits for what was started before.
+// drain waits for the operations that were started before.
 func (q *queue) drain() {
 	if p := q.last.Load(); p != nil {
 		<-p.done
 	}
 }
 
-// close waits until what was started has been carried out.
+// close waits until all started operations have been carried out.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

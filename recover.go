@@ -51,7 +51,7 @@ func lostOne(err error) bool {
 	return ok && len(j.Missing) > 0
 }
 
-// regroup opens a communicator with those that come.
+// regroup opens a communicator with the ranks that come.
 func regroup(ctx context.Context, c *Comm) (*Comm, error) {
 	wait := c.cfg.JoinTimeout / 2
 	if end, ok := ctx.Deadline(); ok {

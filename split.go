@@ -35,8 +35,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	return c.SplitWith(ctx, color, key, c.cfg)
 }
 
-// SplitWith is Split whose communicator has a Config of its own, but for where it meets, its rank
-// and its size.
+// SplitWith is Split, but the new communicator has the given Config, except for its meeting point, rank and size.
 func (c *Comm) SplitWith(ctx context.Context, color, key int, cfg Config) (*Comm, error) {
 	_, bad := cfg.fill(os.Getenv) // before the ranks meet: the others would wait for a part that cannot be
 	id, members, err := splitParts(ctx, c, color, key, bad)
@@ -105,7 +104,7 @@ func meetingsOfParts(ctx context.Context, c *Comm, color int, hosts bool) ([]spl
 		case c.net.OnOneHost():
 			addr = "127.0.0.1:0"
 		case at.IsValid() && c.cfg.Interface == "" && c.cfg.Family == 0:
-			// whatever else this host has, the others have come that way
+			// the other ranks have reached this host by that address
 			addr = netip.AddrPortFrom(at, 0).String()
 		}
 		id, err := c.cfg.NewID(addr)
@@ -127,7 +126,7 @@ func meetingsOfParts(ctx context.Context, c *Comm, color int, hosts bool) ([]spl
 	return notes, err
 }
 
-// meetSplit gives the notes of all ranks, by rank.
+// meetSplit returns the notes of all ranks, in order of rank.
 func meetSplit(ctx context.Context, c *Comm, method call.Method, mine splitNote) ([]splitNote, error) {
 	b, err := json.Marshal(&mine)
 	if err != nil {
