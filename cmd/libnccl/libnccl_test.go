@@ -180,6 +180,8 @@ func TestDriverCalls(t *testing.T) {
 		"registered, 1 MiB": once,
 		"all-gather":        once,
 		"reduce-scatter":    once,
+		"reduce":            once,
+		"broadcast":         once,
 		"send and receive":  once,
 		"PreMulSum":         once,
 		"all-reduce, 16":    "2×cuCtxGetCurrent 2×cuStreamIsCapturing 2×cuStreamGetId cuEventRecord cuLaunchKernelEx",

@@ -107,7 +107,7 @@ func (b Budget) Narrowed() Budget {
 // Lanes is how many lanes a schedule has at most, each with a block.
 func (b *Budget) Lanes() int {
 	if b.Narrow {
-		return min(b.most(), bulkMost)
+		return min(b.most(), largeLanes)
 	}
 	return b.most()
 }
@@ -122,9 +122,17 @@ func (b *Budget) most() int {
 // within is a number of blocks of those that there is work for, within the budget.
 func (b *Budget) within(n, work int) int { return min(max(n, min(b.Least, work)), b.most()) }
 
-// bulkMost is the most blocks for which bulk copies are used by default, and how many lanes schedules
-// have in a narrow budget. Measured in steps of training: docs/gpu-inside.md, "Beside matrix products".
+// bulkMost is the most blocks for which bulk copies are used by default.
 const bulkMost = 32
+
+// In a narrow budget schedules have FewLanes up to FewLanesMost bytes of a rank's larger buffer: lingering kernels carry
+// them out. Larger ones have largeLanes, and messages as many blocks. Alone 256 MiB take 8 to 12 % less time with those,
+// and beside products of matrices no more. Measured: docs/gpu-inside.md, "Beside matrix products".
+const (
+	FewLanes     = 32
+	FewLanesMost = 64 << 20
+	largeLanes   = 64
+)
 
 // directMost is the most blocks of a direct kernel in a narrow budget. With 128, all-reduces of 1 to 4 MiB made
 // products of matrices beside them 1.65 times as long, with 64 1.23 times; alone they lose 2 to 18 %.
@@ -134,7 +142,7 @@ const directMost = 64
 // larger buffer. Above it lingering kernels carry out schedules. Of 20 all-gathers of 16 MiB beside products of 1.4 ms
 // all had ended after 9.2 ms in place of 11.4, of reduce-scatters after 9.1 in place of 10.5. Alone they take 35 to
 // 45 % longer, 0.9 and 1.07 of what NCCL takes.
-var narrowDirect = map[call.Kind]int{call.AllGather: 4 << 20, call.ReduceScatter: 8 << 20}
+var narrowDirect = map[call.Kind]int{call.AllGather: 4 << 20, call.ReduceScatter: 8 << 20, call.AlltoAll: 8 << 20}
 
 // takes reports whether a row counts in the budget, for a collective of so many bytes of a rank's larger buffer.
 func (b *Budget) takes(r *Row, kind call.Kind, bytes int) bool {
@@ -224,8 +232,11 @@ func (c *Chooser) work(q *Question, ans *Answer) (blocks int, why string) {
 	case ByWindow:
 		blocks, _ = collective.WindowShape(ans.Kernel, n, bytes)
 	case BySchedule:
-		if c.Budget.Narrow {
-			most = bulkMost
+		switch {
+		case c.Budget.Narrow && bytes*q.Kind.Shares(n) <= FewLanesMost:
+			most = FewLanes
+		case c.Budget.Narrow:
+			most = largeLanes
 		}
 	}
 	if blocks > most {

@@ -73,8 +73,9 @@ allgather  2 any        all  ring 32
 		{"at least", Budget{Least: 100}, 0, call.AllReduce, 1 << 30, false, 100, andLeast},
 		{"at least, of what there is work for", Budget{Least: 100}, 0, call.AllReduce, 8, false, 1, byWork},
 		{"at most goes before at least", Budget{Least: 100, Most: 50}, 0, call.AllReduce, 1 << 30, false, 50, andMost},
-		{"narrow", Budget{}.Narrowed(), 0, call.AllReduce, 1 << 30, false, 32, byBeside},
-		{"narrow, as many as measured", Budget{}.Narrowed(), 0, call.AllGather, 1 << 30, false, 32, byBeside},
+		{"narrow", Budget{}.Narrowed(), 0, call.AllReduce, 64 << 20, false, 32, byBeside},
+		{"narrow, larger", Budget{}.Narrowed(), 0, call.AllReduce, 1 << 30, false, 64, byBeside},
+		{"narrow, fewer measured", Budget{}.Narrowed(), 0, call.AllGather, 1 << 30, false, 32, byMeasure},
 		{"narrow, a kernel without steps", Budget{}.Narrowed(), 0, call.AllReduce, 1 << 20, false, 40, byMeasure},
 		{"narrow, much work", Budget{}.Narrowed(), call.OneShot, call.AllReduce, 4 << 20, false, 64, byBeside},
 		{"much work, not narrow", Budget{}, call.OneShot, call.AllReduce, 4 << 20, false, 128, byWork},
@@ -153,8 +154,8 @@ func TestSideBySide(t *testing.T) {
 // Lanes of a narrow budget are few, also those of messages; batches of small calls have as many blocks as before.
 func TestLanes(t *testing.T) {
 	wide, narrow, few := Budget{}, Budget{}.Narrowed(), Budget{Most: 8}.Narrowed()
-	require.Equal(t, []int{128, 32, 8}, []int{wide.Lanes(), narrow.Lanes(), few.Lanes()})
-	require.Equal(t, []int{128, 32, 8}, []int{wide.ForMessages(), narrow.ForMessages(), few.ForMessages()})
+	require.Equal(t, []int{128, 64, 8}, []int{wide.Lanes(), narrow.Lanes(), few.Lanes()})
+	require.Equal(t, []int{128, 64, 8}, []int{wide.ForMessages(), narrow.ForMessages(), few.ForMessages()})
 	require.Equal(t, []int{128, 128, 8}, []int{wide.SideBySide(), narrow.SideBySide(), few.SideBySide()})
 }
 
@@ -183,7 +184,8 @@ func TestNarrowDirect(t *testing.T) {
 		{call.ReduceScatter, 8 << 20, ByKernel, ByKernel},
 		{call.ReduceScatter, 16 << 20, ByKernel, BySchedule},
 		{call.AllReduce, 4 << 20, ByKernel, ByKernel},
-		{call.AlltoAll, 16 << 20, ByKernel, ByKernel},
+		{call.AlltoAll, 8 << 20, ByKernel, ByKernel},
+		{call.AlltoAll, 16 << 20, ByKernel, BySchedule},
 	} {
 		for _, narrow := range []bool{false, true} {
 			c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, collective.MaxMessage)}

@@ -103,7 +103,9 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 
 // lingerNarrow is for schedules of few lanes. Measured beside products of matrices and in steps of training:
 // docs/gpu-inside.md, "Beside matrix products".
-var lingerNarrow = grid.Linger{Time: 20 * time.Microsecond, Least: 1 << 20, Most: 64 << 20}
+var lingerNarrow = grid.Linger{
+	Time: 20 * time.Microsecond, Blocks: choice.FewLanes, Least: 1 << 20, Most: choice.FewLanesMost,
+}
 
 // openEngine makes the engine, which the estate gives back.
 func (g *Comm) openEngine() error {

@@ -127,7 +127,7 @@ func TestNotes(t *testing.T) {
 	require.Contains(t, n.Notes()[2], "kernels of at least 1 blocks")
 	n.budget = choice.Budget{Most: 128}.Narrowed()
 	require.Contains(t, n.Notes(),
-		"GPU memory: schedules of up to 32 lanes, for GPUs that compute beside them; RINGO_CTA_POLICY=latency has more")
+		"GPU memory: schedules of up to 64 lanes, for GPUs that compute beside them; RINGO_CTA_POLICY=latency has more")
 }
 
 // Where the slots of a bridge lie, in words.

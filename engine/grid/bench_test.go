@@ -36,7 +36,7 @@ var (
 	blocksFlag = flag.String("together", "0", "blocks of what runs together; -1: steps run in their order")
 	nearFlag   = flag.String("near", "", "lanes / bytes of a slot / slots of the default board, to the next rank")
 	farFlag    = flag.String("far", "", "the same, to others")
-	noteFlag   = flag.Int("note", 4<<10, "bytes of notes on the default board")
+	noteFlag   = flag.Int("note", 4<<10, "bytes of notes")
 	bulkFlag   = flag.Int("bulk", 0, "bytes of a tile of bulk copies; 0: threads copy")
 	ptxFolders = flag.String("ptx", "", "folders with other texts of the kernels, to compare")
 )
@@ -99,7 +99,7 @@ func TestGeometry(t *testing.T) {
 			board.Near, board.Far = shaped(board.Near, *nearFlag), shaped(board.Far, *farFlag)
 			if shape != "default" {
 				v := sizes(strings.ReplaceAll(shape, "/", ","))
-				g := Geometry{Lanes: v[0], SlotBytes: v[1], Slots: v[2]}
+				g := Geometry{Lanes: v[0], SlotBytes: v[1], Slots: v[2], NoteBytes: *noteFlag}
 				board, th = Board{Ranks: n, MailBytes: 128, Near: g, Far: g}, v[3]
 			}
 			for _, least := range sizes(*minSlice) {

@@ -63,6 +63,9 @@ func (e *Engine) openLinger(o Linger) error {
 	}
 	queue, err := e.driver.MemHostGetDevicePointer(e.tables.pinned)
 	l.queue, l.Linger = uint64(queue), o
+	if l.Blocks == 0 || l.Blocks > e.blocks {
+		l.Blocks = e.blocks
+	}
 	return err
 }
 
@@ -81,7 +84,7 @@ func (e *Engine) closeLinger() error {
 // kernel that combines elements of any size carries it out too.
 func (e *Engine) lingers(j *Job) bool {
 	l, bytes := &e.linger, max(j.InL.Total, j.OutL.Total)
-	if l.Time == 0 || bytes < l.Least || bytes > l.Most || j.lanes() > e.blocks {
+	if l.Time == 0 || bytes < l.Least || bytes > l.Most || j.lanes() > l.Blocks {
 		return false
 	}
 	if j.Capture != 0 || j.InL.Off != nil || j.OutL.Off != nil {
@@ -118,7 +121,7 @@ func (e *Engine) runLingering(j *Job, m *module) (err error) {
 	l.asked++
 	n, d, caller := l.asked, e.driver, f.launch.Stream
 	f.bulk.linger = lingerArgs{uint64(l.line), l.queue, uint32(off), n, l.kind, uint32(l.Time)}
-	f.launch.Grid.X, f.launch.Stream = uint32(e.blocks), l.stream
+	f.launch.Grid.X, f.launch.Stream = uint32(l.Blocks), l.stream
 	bell := uint64(n) << 32
 	if err = d.StreamWriteValue64(caller, l.line+bellAt, bell|uint64(off), 0); err != nil {
 		return err

@@ -48,15 +48,22 @@ type message struct {
 // maxNote is the greatest NoteBytes.
 const maxNote = 8 << 10
 
+// noteRounds is how often a message of notes may fill all slots of its lanes. Longer ones take less time in
+// slices: of 2 MiB on two H100s 24 µs, by notes 15.
+const noteRounds = 3
+
 // short is the greatest length of a message that goes as notes, -1 if none does. The
-// blocks for a message to and one from each other rank must all run at once. All ranks
-// find the same.
+// blocks for a message to and one from each other rank must all run at once. If those of all
+// lanes do, a lane may have several notes of a message. All ranks find the same.
 func (e *Engine) short(p *Program) int {
 	if p.note == 0 {
 		return -1
 	}
-	blocks := e.noteBlocks(p.note)
-	return p.note * max(1, min(p.lanes, blocks/(2*max(1, e.ranks-1))))
+	lanes := e.noteBlocks(p.note) / (2 * max(1, e.ranks-1))
+	if p.lanes <= lanes {
+		return p.note * p.lanes * p.slots * noteRounds
+	}
+	return p.note * max(1, lanes)
 }
 
 // noteBlocks is how many blocks for notes of a number of bytes run at once.

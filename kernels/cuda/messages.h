@@ -222,9 +222,15 @@ KERNEL(544, 2) void notes(const MessagesArgs a) {
     if (state.over) stop.kind = aborted;
   };
 #pragma unroll 1
-  for (; task.left; task.first++, task.left--) {
+  while (task.left) {
     Message m = message(a, task.first);
-    u64 at = (u64)task.lane * m.piece;
+    u64 at = (u64)task.round * m.piece, after = at + (u64)task.lanes * m.piece;
+    if (after < m.n) {
+      task.round += task.lanes;
+    } else { // the message has no more for this lane
+      task.first++, task.left--;
+      task.round = task.lane;
+    }
     if (at && at >= m.n) continue;
     u64 bytes = m.n - at < m.piece ? m.n - at : m.piece;
     Cell t(thread() / 8, bytes);

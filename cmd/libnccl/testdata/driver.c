@@ -37,6 +37,8 @@ static void registered(int r) { OK(ncclAllReduce(windows[r], windows[r] + 4096, 
 static void large(int r) { OK(ncclAllReduce(windows[r], windows[r], BYTES / 4, ncclFloat32, ncclSum, comms[r], s[r])); }
 static void all_gather(int r) { OK(ncclAllGather(at[r], at[r] + 4096, 256, ncclFloat32, comms[r], s[r])); }
 static void reduce_scatter(int r) { OK(ncclReduceScatter(at[r] + 4096, at[r], 256, ncclFloat32, ncclSum, comms[r], s[r])); }
+static void reduce(int r) { OK(ncclReduce(at[r], at[r] + 4096, 256, ncclFloat32, ncclSum, 0, comms[r], s[r])); }
+static void broadcast(int r) { OK(ncclBroadcast(at[r], at[r] + 4096, 256, ncclFloat32, 0, comms[r], s[r])); }
 static void send_and_receive(int r)
 {
 	OK(ncclGroupStart());
@@ -72,6 +74,8 @@ static const struct {
     {"registered, 1 MiB", large, 1, 1},
     {"all-gather", all_gather, 1, 1},
     {"reduce-scatter", reduce_scatter, 1, 1},
+    {"reduce", reduce, 1, 1},
+    {"broadcast", broadcast, 1, 1},
     {"send and receive", send_and_receive, 1, 1},
     {"send and receive, both", send_and_receive, 1, 2},
 };

@@ -48,6 +48,8 @@ static void pre_mul_sum(member *m)
 }
 static void reduce_scatter(member *m) { OK(ncclReduceScatter(m->from, m->to, 256, ncclFloat32, ncclSum, m->comm, m->s)); }
 static void all_gather(member *m) { OK(ncclAllGather(m->from, m->to, 256, ncclFloat32, m->comm, m->s)); }
+static void reduce(member *m) { OK(ncclReduce(m->from, m->to, 256, ncclFloat32, ncclSum, 0, m->comm, m->s)); }
+static void broadcast(member *m) { OK(ncclBroadcast(m->from, m->to, 256, ncclFloat32, 0, m->comm, m->s)); }
 static void send_and_receive(member *m)
 {
 	OK(ncclGroupStart());
@@ -67,6 +69,8 @@ static const struct {
     {"all-reduce 1 KiB PreMulSum", pre_mul_sum, 1},
     {"reduce-scatter", reduce_scatter, 1},
     {"all-gather", all_gather, 1},
+    {"reduce", reduce, 1},
+    {"broadcast", broadcast, 1},
     {"send and receive 8 KiB", send_and_receive, 1},
     {"one buffer", all_reduce, EACH},
     {"one buffer in place", in_place, EACH},
