@@ -46,8 +46,8 @@ func TestDirectMismatch(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			for turn := range uint64(2) {
-				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn)}), mailed(n), options(n))
+			for turn := range 2 * seeds() {
+				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn), Seed: turn / 2}), mailed(n), options(n))
 				r.wipe()
 				require.NoError(t, run(r, OneShot, 0))
 				require.NoError(t, test.second(r))

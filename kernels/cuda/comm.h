@@ -253,6 +253,13 @@ static DEVICE u32 stopped(const Comm &c, const Stop &at) {
   return 0;
 }
 
+// Is_signed reports whether the words of a stamp belong to a sign: the three are stored in no order. See hashOf in
+// engine/grid.
+static DEVICE bool is_signed(u32 sign, u64 first, u64 second) {
+  u32 hash = (((u32)first ^ second * 0x9e3779b97f4a7c15) * 0x9e3779b97f4a7c15) >> 32;
+  return sign == (hash ? hash : 1);
+}
+
 // Contradicted reports whether a peer is at another call under the number of ours.
 // Without it, ranks that wait for each other in different calls would never find out.
 static DEVICE bool contradicted(const Comm &c, Stop &stop) {
@@ -261,12 +268,16 @@ static DEVICE bool contradicted(const Comm &c, Stop &stop) {
 #pragma unroll 1
   for (u32 p = 0; p < c.ranks; p++, at += sign_bytes) {
     u64 s = load_relaxed64(at);
-    if (s == sign || (s ^ sign) >> 32) continue;
+    if (s == sign || (s ^ sign) >> 32 || !is_signed(s, load_relaxed64(at + 8), load_relaxed64(at + 16))) continue;
     stop = {mismatch, receiving, p, 0, at + 8};
     return true;
   }
   return false;
 }
+
+// Lines of another call may come some µs before the sign of it: so often a wait looks at the sign boards before it
+// goes by the lines.
+constexpr u32 sign_chances = 4;
 
 // A wait polls. After each soon polls in vain it calls give_up; after each polls polls,
 // well below a ms, give_up also asks the host.

@@ -18,8 +18,8 @@ static DEVICE void missing(const DirectArgs &a, const Cell &l, u64 flag, bool as
     if (who == most && want >> p & 1 && v[p].y != flag) who = p, has = v[p].y;
   }
   if (!l.last || who == most) return;
-  // The sign boards give a better report than the flag: they get one more chance.
-  auto other = [&]() FORCED { return ahead(has, flag) == 0 && odd++; };
+  // The sign boards give a better report than the flag: they get more chances.
+  auto other = [&]() FORCED { return ahead(has, flag) == 0 && odd++ >= sign_chances; };
   give_up(a.comm, asks, {0, receiving, who, 0, 0, !(a.from >> who & 1)}, other, stop);
 }
 

@@ -53,8 +53,8 @@ static DEVICE bool hear(const WindowArgs &a, u64 flag, Stop &stop) {
       s64 by = ahead(has, flag);
       if (by > 0 || has == flag) break;
       if (i % soon) continue;
-      // The sign boards give a better report than the flag: they get one more chance.
-      auto other = [&]() FORCED { return by == 0 && odd++; };
+      // The sign boards give a better report than the flag: they get more chances.
+      auto other = [&]() FORCED { return by == 0 && odd++ >= sign_chances; };
       give_up(a.comm, i % polls == 0, {0, receiving, p, 0, 0}, other, stop);
     }
   }

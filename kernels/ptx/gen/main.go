@@ -146,12 +146,15 @@ func compile(clang, src string, n ptx.Name) ([]byte, error) {
 var (
 	line  = regexp.MustCompile(`(?m)^[ \t]*(//.*)?\n`)
 	after = regexp.MustCompile(`(?m)[ \t]+(//.*)?$`)
+	first = regexp.MustCompile(`(?m)^[ \t]+`)
+	space = regexp.MustCompile(`[ \t]+`)
 )
 
-// tidy takes out the compiler's comments, a fifth of the text, shortens labels, and leaves an
+// tidy takes out the compiler's comments, a fifth of the text, and spaces, shortens labels, and leaves an
 // empty line before each kernel.
 func tidy(text []byte) []byte {
 	text = after.ReplaceAll(line.ReplaceAll(text, nil), nil)
+	text = space.ReplaceAll(first.ReplaceAll(text, nil), []byte(" "))
 	text = bytes.ReplaceAll(text, []byte("$L__BB"), []byte("$L"))
 	return bytes.ReplaceAll(text, []byte(".visible"), []byte("\n.visible"))
 }
