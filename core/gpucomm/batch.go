@@ -1,3 +1,5 @@
+// Batches: small all-reduces of a group that share kernels.
+
 package gpucomm
 
 import (

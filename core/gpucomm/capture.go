@@ -8,18 +8,17 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A recording is the part that one graph has in the order of a communicator's operations.
-// The graph waits once for the communicator's event, when it is launched, and records it
-// once, at the end of the last operation. Between them each operation depends on the one
-// before. Captures of the same calls make the same nodes and edges, so that an executable
-// graph can be updated.
+// A recording is the part that one graph has in the order of a communicator's operations, or of a chain's. The graph
+// waits once for the event of that order, when it is launched, and records it once, at the end of the last operation.
+// Between them each operation depends on the one before. Captures of the same calls make the same nodes and edges, so
+// that an executable graph can be updated.
 type recording struct {
-	record cuda.GraphNode          // of the event; 0 before the first operation is captured
-	last   []cuda.GraphNode        // at which the last operation ends
-	past   map[cuda.GraphNode]bool // at which those before it ended
+	record cuda.GraphNode          // records the event; 0 before the first operation is captured
+	last   []cuda.GraphNode        // the last operation ends at these
+	past   map[cuda.GraphNode]bool // earlier operations end at these
 
 	windows []*Window // that its operations use
-	copies  []*Window // of those, the ones in which copy engines work, which nothing can tell that all is over
+	copies  []*Window // of windows: copy engines work here, and cannot be told that all is over
 }
 
 // inGraph has f queue an operation on a stream that is being captured.
@@ -83,7 +82,7 @@ func (r *recording) endsAt(d cuda.Driver, graph cuda.Graph, nodes []cuda.GraphNo
 	return err
 }
 
-// forget drops what graphs had that are gone.
+// forget drops what is kept for captures whose graphs are gone.
 func (o *order) forget(captures []uint64) {
 	for _, id := range captures {
 		delete(o.recordings, id)
@@ -98,7 +97,7 @@ func (o *order) forget(captures []uint64) {
 // Capturing reports whether a stream of the rank's GPU is being captured. It may be called
 // at any time.
 func (o *order) Capturing(s gpu.Stream) bool {
-	if s == 0 || s == gpu.Legacy { // these cannot be
+	if s == 0 || s == gpu.Legacy { // these cannot be captured
 		return false
 	}
 	status := cuda.CaptureNone
@@ -109,7 +108,7 @@ func (o *order) Capturing(s gpu.Stream) bool {
 	return err == nil && status == cuda.CaptureActive
 }
 
-// uses notes that what was captured is in windows, which must stay open.
+// uses notes the windows of a captured operation, which must stay open. With copies, copy engines work in them.
 func (o *order) uses(e *entry, p *placement, copies bool) {
 	r := o.recordings[e.capture.ID]
 	if !e.captures || r == nil {
@@ -131,7 +130,7 @@ func (o *order) uses(e *entry, p *placement, copies bool) {
 // graphTime is how long the driver may take to say that a graph which was destroyed is gone.
 const graphTime = 200 * time.Millisecond
 
-// holders is how many graphs hold operations in a window.
+// holders is how many graphs hold operations in a window. It waits up to graphTime for them to go.
 func (o *order) holders(w *Window) (n int) {
 	for end := time.Now().Add(graphTime); ; time.Sleep(time.Millisecond) {
 		o.forget(o.upkeep.estate.gone())

@@ -17,7 +17,7 @@ type chain struct {
 	users  int       // guarded by chains
 	turn   sync.Mutex
 
-	mu         sync.Mutex            // may be taken in a turn
+	mu         sync.Mutex            // may be taken while turn is held
 	recordings map[uint64]*recording // guarded by mu; by capture
 }
 
@@ -84,7 +84,7 @@ func (c *chain) after(e *entry, f func() error) error {
 	return c.driver.EventRecord(c.event, e.handle)
 }
 
-// recording is that of a capture, made if it has none.
+// recording is the recording of a capture, which it makes the first time.
 func (c *chain) recording(id uint64) *recording {
 	c.mu.Lock()
 	defer c.mu.Unlock()

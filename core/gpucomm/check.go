@@ -71,9 +71,9 @@ func (k *known) refusal(c *call.Call, err error) error {
 	return err
 }
 
-// with calls f on this OS thread with the device's context current. It asks the driver at once about
-// the call's stream, and gives f what it has seen; where another context was current it asks once more, within
-// its own. If f fails with an error that is no *call.Error yet, the communicator fails, and the error names the call.
+// with calls f on this OS thread with the device's context current. It asks the driver about the call's stream first,
+// and gives f the answers; if another context was current, it asks again. If f fails with an error that is no
+// *call.Error yet, the communicator fails, and the error names the call.
 func (k *known) with(c *call.Call, f func(seen cuda.Sight) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -205,8 +205,8 @@ func (k *known) add(whole mem.Region) {
 	k.memory = slices.Insert(k.memory, k.after(whole.Ptr()), whole)
 }
 
-// admitStream has the driver confirm a stream, and finds out whether it is being captured. It
-// asks about the stream unless that is what was seen.
+// admitStream has the driver confirm a stream, and finds out whether it is being captured. It asks the driver unless
+// seen is of this stream.
 func (k *known) admitStream(s gpu.Stream, seen cuda.Sight) (e entry, err error) {
 	driver := k.Device.Driver()
 	if seen.Context == 0 || seen.Stream != s {

@@ -16,8 +16,8 @@ type copyStream struct {
 	fork, join gpu.Event
 }
 
-// open makes the stream, unless there is one. Windows are made before it is needed, and no
-// kernel waits then: making a stream may wait for kernels.
+// open makes the stream, unless there is one. Register calls it, while no kernel runs: making a stream may wait for
+// kernels.
 func (x *copyStream) open(d *gpu.Device) (err error) {
 	if x.stream != 0 {
 		return nil

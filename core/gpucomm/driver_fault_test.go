@@ -1,3 +1,5 @@
+// Calls of the driver that fail, one at a time.
+
 package gpucomm
 
 import (
@@ -66,7 +68,7 @@ func alone(d *gpu.Device, f func(g *Comm) error) error {
 	return errors.Join(err, g.Leave(giveBack))
 }
 
-// Whichever call of the driver fails while a communicator is made, it is told, and nothing is left.
+// Whichever call of the driver fails in Open, the error names it, and nothing is left.
 func TestOpenFails(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a real driver does not fail when it is told to")
@@ -102,7 +104,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// A call whose work the driver refuses ends the communicator, and says in which call that was.
+// A call whose work the driver refuses ends the communicator, and the error names it.
 func TestCallFails(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a real driver does not fail when it is told to")

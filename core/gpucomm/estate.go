@@ -14,8 +14,8 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// upkeep is what there is of a communicator besides its calls: the GPU's memory that they need,
-// who watches and who observes them, and their end.
+// upkeep is what a communicator has besides its calls: the GPU memory that they need, who watches and observes them,
+// and their end.
 type upkeep struct {
 	base
 	estate    *estate
@@ -49,7 +49,7 @@ type estate struct {
 	graphs atomic.Int64 // that hold it
 	left   atomic.Bool  // the communicator does not hold it any more
 
-	rooms []*cuda.Growing // with the Turn
+	rooms []*cuda.Growing // guarded by the Turn
 
 	mu      sync.Mutex
 	ended   []uint64       // guarded by mu; captures whose graphs are gone, until the communicator has heard of it
@@ -67,7 +67,7 @@ func (e *estate) keep(giveBack func() error) {
 	e.things = append(e.things, giveBack)
 }
 
-// memory is memory that grows.
+// memory makes memory that grows, which the estate gives back.
 func (e *estate) memory() *cuda.Growing {
 	m := cuda.NewGrowing(e.driver, e.ctx, e.dev)
 	e.rooms = append(e.rooms, m)
@@ -75,11 +75,11 @@ func (e *estate) memory() *cuda.Growing {
 	return m
 }
 
-// event is an event for order, which the estate gives back.
+// event makes an event for order, which the estate gives back.
 func (u *upkeep) event() (gpu.Event, error) {
 	e, err := newEvent(u.Device)
 	if err == nil {
-		u.estate.keep(func() error { return u.estate.driver.EventDestroy(e) }) // giveBack is quiet
+		u.estate.keep(func() error { return u.estate.driver.EventDestroy(e) }) // giveBack makes the context current
 	}
 	return e, err
 }
@@ -143,7 +143,7 @@ func (e *estate) trespass() (sealed bool, err error) {
 	return e.sealed, err
 }
 
-// count counts operations since it was sealed. The caller holds mu.
+// count brings late up to date. The caller holds mu.
 func (e *estate) count() {
 	if e.control != nil {
 		started, _ := e.control.Progress()
@@ -151,7 +151,7 @@ func (e *estate) count() {
 	}
 }
 
-// leave ends the communicator's hold.
+// leave ends the communicator's hold, and gives back unless a graph holds the estate.
 func (e *estate) leave() error {
 	e.left.Store(true)
 	n := e.graphs.Load()

@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// An exchange is the sends and receives of a group, kept for the next one.
+// An exchange is the sends and receives of a group. The next group reuses its memory.
 type exchange struct {
 	jobs    []grid.Job
 	all     []*grid.Job
@@ -101,7 +101,7 @@ func (q *queue) admitAll(x *exchange, calls []*call.Call, seen cuda.Sight) (firs
 	return first, nil
 }
 
-// follow has all streams wait for what others have now.
+// follow has all streams wait for the work that others have by then.
 func (q *queue) follow(streams, others []gpu.Stream) error {
 	for _, s := range streams {
 		for _, o := range others {

@@ -9,9 +9,9 @@ import (
 	"github.com/ringo-go/ringo/transport/p2p"
 )
 
-// A Flat is a window's memory of all ranks, for kernels of this rank that compute where a rank's is: rank r's
-// begins at Base + r*Stride. The stride is a multiple of 4 GiB. Base is 0 where there is none, and
-// Reason says why, in the same words on all ranks.
+// A Flat is all ranks' memory of a window in one range of addresses, for kernels that compute these: rank r's begins at
+// Base + r*Stride. The stride is a multiple of 4 GiB. Base is 0 where there is none, and Reason says why, in the same
+// words on all ranks.
 type Flat struct {
 	Base, Stride uint64
 	Reason       string
@@ -72,7 +72,7 @@ func (w *Window) lay(ctx context.Context) (reason string, err error) {
 	if w.flat, err = span.Lay(offers); err != nil {
 		note.Bad = err.Error()
 	}
-	if notes, err = ws.meet(ctx, call.Register, note); err != nil { // until then files are handed out
+	if notes, err = ws.meet(ctx, call.Register, note); err != nil { // until then ranks hand out files
 		return "", err
 	}
 	for r := range notes {

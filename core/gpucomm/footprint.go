@@ -16,14 +16,14 @@ import (
 // operations may be launched again after Resume.
 type Footprint struct{ g *Comm }
 
-// Footprint is the communicator's.
+// Footprint returns the communicator's Footprint.
 func (g *Comm) Footprint() *Footprint { return &Footprint{g} }
 
 // errSuspended refuses calls between Suspend and Resume.
 var errSuspended = fmt.Errorf("%w: the communicator is suspended: call Resume on all ranks", call.ErrInvalid)
 
-// Bytes is how many bytes there are until Close, and how many more Suspend gives back, or has given
-// back. The latter grow with the calls that need them.
+// Bytes is how many bytes stay until Close, fixed, and how many more Suspend gives back, or has given back, mapped. The
+// latter grow with the calls that need them.
 func (f *Footprint) Bytes() (fixed, mapped int) {
 	if f == nil {
 		return 0, 0
@@ -41,9 +41,8 @@ func (f *Footprint) Bytes() (fixed, mapped int) {
 	return g.net.Fixed() + g.engine.Fixed(), mapped
 }
 
-// Suspend gives back what Bytes says. All ranks call it together; it waits for them and for what they
-// have queued. Until Resume calls on GPU memory are refused, and no graph that holds operations of the
-// communicator may be launched.
+// Suspend gives back the mapped bytes. All ranks call it together; it waits for them and for what they have queued.
+// Until Resume calls on GPU memory are refused, and no graph that holds operations of the communicator may be launched.
 func (f *Footprint) Suspend() error {
 	if f == nil {
 		return nil
@@ -68,8 +67,7 @@ func (f *Footprint) Suspend() error {
 	})
 }
 
-// Resume ends Suspend. All ranks call it together. If a GPU has no memory for one of them, the
-// communicator fails.
+// Resume ends Suspend. All ranks call it together. If a rank's GPU has too little memory, the communicator fails.
 func (f *Footprint) Resume() error {
 	if f == nil {
 		return nil

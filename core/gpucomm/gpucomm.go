@@ -127,7 +127,7 @@ func (g *Comm) openEngine() error {
 	return g.engine.PrepareCopies()
 }
 
-// without says which ranks have no GPU, "" if all have one.
+// without says that a rank has no GPU, or none; "" if all have one.
 func without(all []paths.Profile) string {
 	var ranks []int
 	for r := range all {
@@ -169,7 +169,7 @@ func unused(p *choice.Plan, f *choice.Fabric) string {
 	return fmt.Sprintf("GPU plan: %s is not used: it is for %s; these are %s", p.Name(), p.Scope(), f)
 }
 
-// Notes are lines that say which path leads to each rank, why there is no better one, and
+// Notes are lines that say which path leads to each rank and why there is no better one, how schedules move data, and
 // why a plan is not used. It may be called at any time.
 func (b *base) Notes() []string {
 	notes := b.net.Notes()

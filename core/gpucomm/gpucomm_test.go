@@ -1,3 +1,5 @@
+// What the tests of this package share.
+
 package gpucomm
 
 import (
@@ -58,7 +60,7 @@ func openOn(t testing.TB, groups []bootstrap.Group, list []*gpu.Device, change f
 	return openHosts(t, groups, strings.Repeat("a", len(list)), list, change)
 }
 
-// openHosts is openOn whose ranks are on the hosts of their letters.
+// openHosts is openOn with the ranks on hosts, a letter each.
 func openHosts(t testing.TB, groups []bootstrap.Group, hosts string, list []*gpu.Device,
 	change func(*Options)) []*Comm {
 	t.Helper()
@@ -197,7 +199,7 @@ func TestAnswerIsCarriedOut(t *testing.T) {
 	}
 }
 
-// BenchmarkAdmit is what looking at memory takes where it is known.
+// BenchmarkAdmit is the check of memory that is known.
 func BenchmarkAdmit(b *testing.B) {
 	list := devices(b, 1)
 	g := open(b, list, nil)[0]

@@ -74,7 +74,7 @@ func TestGroupsRefused(t *testing.T) {
 	started, _ := g.engine.Control().Progress()
 	require.Zero(t, started)
 
-	// They work, on streams of their own.
+	// Good ones work, on streams of their own.
 	each(t, comms, func(g *Comm) error {
 		r := g.Life.Rank
 		if err := g.Device.Write(memory[r].Slice(0, 8),
@@ -105,7 +105,7 @@ func TestGroupsRefused(t *testing.T) {
 		require.Equal(t, []uint32{3, 30, 3}, []uint32{word(0), word(4), word(64)})
 	}
 
-	// A communicator that has failed takes none.
+	// A communicator that has failed takes no group.
 	g.Life.FailIn("Test", errors.New("the roof is down"))
 	require.ErrorContains(t, turn(func() error { return g.Batch([]*call.Call{reduce(x, 0), reduce(x, 0)}) }),
 		"the roof is down")
@@ -113,7 +113,7 @@ func TestGroupsRefused(t *testing.T) {
 		"the roof is down")
 }
 
-// What a window takes no part in.
+// Puts, signals and waits with bad arguments are refused, and the communicator goes on.
 func TestSignalsRefused(t *testing.T) {
 	list := devices(t, 2)
 	comms := open(t, list, nil)

@@ -29,7 +29,7 @@ type leaver struct {
 // processes are the communicators of this process.
 var processes struct {
 	sync.Mutex
-	of      map[string]*neighbours // of which ranks are open here, by key
+	of      map[string]*neighbours // communicators with open ranks here, by key
 	leaving []<-chan struct{}      // each closed when a communicator has been given back
 	entered chan struct{}          // closed when a rank opens a communicator; nil if nobody waits for that
 }
@@ -69,20 +69,18 @@ func (g *Comm) Finish() error {
 	err := g.finish()
 	g.Verdict() // what was queued may have ended because a peer never came; then Life hears of it
 	g.unwatch()
-	err = errors.Join(err, g.engine.End(), g.finish()) // of a graph that was launched meanwhile
+	err = errors.Join(err, g.engine.End(), g.finish()) // again: a graph may have been launched
 	g.observed.lookFor(call.ErrClosed)
 	g.estate.seal(g.engine.Control())
 	return err
 }
 
-// Leave gives everything back, and calls releaseHost for the host half. If other ranks of
-// this process have not left, that happens when the last of them leaves; if there are ranks
-// in other processes, when they have left too, or after 10 s. Leave waits for it as long as no
-// other communicator is open in this process: others may be closed in another order in other
-// processes, and their kernels may run, for which the driver waits when memory is freed, and
-// which may wait for this rank. After a failure it waits for a second: others may go on in another
-// group before they close this one. In any case Leave waits until nobody has windows open, whose
-// memory is the user's afterwards. The caller need not hold the Turn.
+// Leave gives everything back, and calls releaseHost for the host half. If other ranks of this process have not left,
+// Leave returns, and the last of them gives back for all, when the ranks of other processes have left too, or after
+// farewellTime. The last one waits for that unless another communicator is open in this process: processes may close
+// these in different orders, kernels of the other one may wait for this rank, and the driver frees no memory while they
+// run. After a failure it waits for a second: others may go on in another group before they close this one. In any case
+// it waits until nobody has windows open, whose memory is the user's then. The caller need not hold the Turn.
 func (g *Comm) Leave(releaseHost func() error) error {
 	processes.Lock()
 	key := string(g.Group.Key())
@@ -96,7 +94,7 @@ func (g *Comm) Leave(releaseHost func() error) error {
 	delete(processes.of, key)
 	done, apart := make(chan struct{}), make(chan struct{})
 	processes.leaving = append(slices.DeleteFunc(processes.leaving, isClosed), done)
-	waits, alone := slices.Clone(processes.leaving), len(processes.of) == 0 // others delete from theirs
+	waits, alone := slices.Clone(processes.leaving), len(processes.of) == 0 // cloned: others delete from leaving
 	if alone && processes.entered == nil {
 		processes.entered = make(chan struct{})
 	}
@@ -178,7 +176,7 @@ func disband(all []leaver, apart chan<- struct{}) error {
 	close(apart)
 	for i, g := range all {
 		if !errors.Is(parted[i], bootstrap.ErrExit) {
-			// else the driver gives back, when nobody has it open, what peers may still write to
+			// when a process ends, the driver frees what peers may still write to, once nobody has it open
 			errs = append(errs, g.release(parted[i] == nil))
 		}
 		errs = append(errs, g.releaseHost())

@@ -1,3 +1,5 @@
+// Ranks that leave in any order; known memory.
+
 package gpucomm
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/plain"
 )
 
-// A windowNote is what a rank says to the others in Register and Window.Close.
+// A windowNote is what a rank says to the others in Register, Flat and Window.Close; empty in Suspend and Resume.
 type windowNote struct {
 	Window int
 	Bytes  int             `json:",omitempty"`

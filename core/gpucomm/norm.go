@@ -1,3 +1,5 @@
+// Calls with a Norm.
+
 package gpucomm
 
 import (
@@ -7,9 +9,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Calls with a Norm.
-
-// byNorm queues one for a direct kernel.
+// byNorm queues a call with a Norm for a direct kernel.
 func (q *queue) byNorm(c *call.Call, t *task) error {
 	if err := q.engine.PrepareNorm(t.request.Reducer); err != nil {
 		return err
@@ -30,7 +30,7 @@ func normOf(c *call.Call) grid.Norm {
 	}
 }
 
-// finishRows queues one for other collectives, which bring the contributions here, and a kernel that finishes them.
+// finishRows queues a call with a Norm: other collectives bring the contributions here, and a kernel finishes them.
 func (q *queue) finishRows(c *call.Call, t *task) error {
 	gather, err := q.readyRows(c, t)
 	if err != nil {

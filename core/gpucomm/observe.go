@@ -26,15 +26,15 @@ type observed struct {
 	flight []*operation // guarded by mu; queued and not known to have ended, oldest first
 }
 
-// inFlight is how many operations are timed at once. The times of those that are queued meanwhile are not known.
+// inFlight is how many operations are timed at once. Operations that are queued beyond have no times.
 const inFlight = 256
 
 // An operation is calls that are queued together: one, or those of a batch or an exchange.
 type operation struct {
 	of         *observed
-	begin, end gpu.Event // 0 for the one that stands for those which are not timed
+	begin, end gpu.Event // 0 in idle[0], which stands for all that are not timed
 	began      bool      // begin is recorded
-	ended      bool      // end is, after it
+	ended      bool      // end is recorded, after begin
 	calls      []observedCall
 	n          int // of calls
 }
@@ -44,13 +44,13 @@ type observedCall struct {
 	*trace.Call
 }
 
-// openObserved is nil if nobody observes.
+// openObserved makes an observed, nil if nobody observes.
 func openObserved(n *request.Numberer, e *estate) (*observed, error) {
 	if n.Observer == nil {
 		return nil, nil
 	}
 	o := &observed{numberer: n, driver: e.driver, ctx: e.ctx}
-	o.idle = []*operation{{of: o}} // for what is not timed
+	o.idle = []*operation{{of: o}} // for all that are not timed
 	e.keep(o.close)
 	return o, cuda.Quietly(o.driver, o.ctx, func() error { return o.clock.start(o.driver) })
 }
@@ -65,7 +65,7 @@ func (o *observed) arrive() (p *operation) {
 	defer o.mu.Unlock()
 	if last := len(o.idle) - 1; last > 0 {
 		p, o.idle = o.idle[last], o.idle[:last]
-	} else if p = o.idle[0]; len(o.flight) < inFlight { // the first is for what is not timed
+	} else if p = o.idle[0]; len(o.flight) < inFlight { // idle[0] stays
 		if timed, err := o.operation(); err == nil {
 			p = timed
 		}
@@ -74,7 +74,7 @@ func (o *observed) arrive() (p *operation) {
 	return p
 }
 
-// operation makes one.
+// operation makes an operation and its two events.
 func (o *observed) operation() (p *operation, err error) {
 	p = &operation{of: o}
 	err = cuda.Quietly(o.driver, o.ctx, func() error {
@@ -88,7 +88,7 @@ func (o *observed) operation() (p *operation, err error) {
 	return p, err
 }
 
-// add notes the number of one of the operation's calls.
+// add adds a call to the operation, with its number.
 func (p *operation) add(c *call.Call, r *request.Request) {
 	if p == nil {
 		return
@@ -141,7 +141,7 @@ func (p *operation) issued(err error) {
 // look ends the operations that the GPU has done. It may be called at any time.
 func (o *observed) look() { o.lookFor(nil) }
 
-// lookFor is look; unless err is nil it ends all others too.
+// lookFor is look. Unless err is nil, it ends all other operations too, with err.
 func (o *observed) lookFor(err error) {
 	if o == nil {
 		return
@@ -161,7 +161,7 @@ func (o *observed) lookFor(err error) {
 			done++
 			if passed && failed == nil {
 				o.clock.times(o.driver, p)
-				failed = o.numberer.Life.Failure() // which ended it
+				failed = o.numberer.Life.Failure() // that of the communicator has ended the operation
 			} else if failed == nil {
 				failed = err
 			}
@@ -173,7 +173,7 @@ func (o *observed) lookFor(err error) {
 	o.flight = append(o.flight[:0], o.flight[done:]...)
 }
 
-// tell ends the calls of an operation.
+// tell tells the observer that the operation's calls have ended.
 func (p *operation) tell(err error) {
 	for i := range p.calls[:p.n] {
 		c := &p.calls[i]
@@ -202,15 +202,15 @@ func (o *observed) close() error {
 	})
 }
 
-// A gpuClock says when events have passed. The GPU knows the time between two events, and as a float of ms: so the
-// time of one of them is known, base, and none is much later.
+// A gpuClock says when events have passed. The driver knows only the time between two events, as a float32 of ms: so
+// the clock keeps the time of one event, base, and takes a later one before that grows inexact.
 type gpuClock struct {
 	base gpu.Event
 	at   int64 // trace.Now then
 	last int64 // when the operation before ended
 }
 
-// far is how long after its base an event may be before that becomes a later one: 1 s has a resolution of 60 ns.
+// far is how long after the base an event may pass before that event becomes the base: 1 s has a resolution of 60 ns.
 const far = time.Second
 
 // start measures the time of a first event, on a stream that has nothing else to do.
@@ -223,7 +223,7 @@ func (k *gpuClock) start(d cuda.Driver) error {
 	if k.base, err = d.EventCreate(cuda.EventDefault); err != nil {
 		return err
 	}
-	for range 2 { // the first one has to be loaded
+	for range 2 { // the driver loads at the first record
 		before := trace.Now()
 		if err := d.EventRecord(k.base, s); err != nil {
 			return err
@@ -247,7 +247,7 @@ func (k *gpuClock) times(d cuda.Driver, p *operation) {
 		return
 	}
 	begin, end := int64(float64(from)*1e6), int64(float64(to)*1e6)
-	// Clocks drift: what has not been queued cannot have begun, and what has passed has.
+	// Clocks drift: but an operation begins after it is queued, and this one has ended before now.
 	if early := p.calls[0].Queued - (k.at + begin); early > 0 {
 		k.at += early
 	}

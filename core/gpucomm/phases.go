@@ -1,3 +1,5 @@
+// Calls across hosts in phases, each a program of its own.
+
 package gpucomm
 
 import (
@@ -8,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/engine/grid"
 )
 
-// phasesFrom is how large data of several hosts is that is carried out in phases, in bytes of the
-// larger buffer: launches more take some 10 µs each, and phases do not overlap.
+// phasesFrom is the size from which phases are used, in bytes of the larger buffer: each further launch takes some 10
+// µs, and phases do not overlap.
 const phasesFrom = 4 << 20
 
 // phases are the keys of the programs that carry out a call one after the other, the same
@@ -33,8 +35,8 @@ func (q *queue) phases(c *call.Call, t *task) (keys []choice.Key) {
 	return keys
 }
 
-// inPhases queues a job by the programs of phases instead of its own. All are compiled, and their
-// kernels loaded, before the first is queued: loading may wait for it, and it for a peer that waits for us.
+// inPhases queues a job by the programs of phases instead of its own. All are compiled, and their kernels loaded,
+// before the first is queued: loading may wait for that one's kernel, and the kernel for a peer that waits for us.
 func (q *queue) inPhases(keys []choice.Key, j *grid.Job) error {
 	for _, key := range keys {
 		if _, err := q.program(key); err != nil {

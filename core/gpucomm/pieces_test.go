@@ -1,3 +1,5 @@
+// Calls in pieces, shares or phases, beside the same calls in one.
+
 package gpucomm
 
 import (
@@ -19,7 +21,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// roomOf is the memory of each rank that a test of pieces has, half of it for In and half for Out.
+// roomOf is the bytes of each rank, half for In and half for Out.
 const roomOf = 256 << 10
 
 // An arena is ranks with memory for calls.
@@ -28,8 +30,8 @@ type arena struct {
 	memory []mem.Region
 }
 
-// results are what a call of all ranks leaves in their Outs, or in their Ins. Its data differ in size, so that sums
-// depend on the order.
+// results are the Outs of all ranks after a call; with inPlace these lie in the Ins. Numbers are of many sizes, so that
+// sums depend on the order.
 func (a *arena) results(t *testing.T, c call.Call, inPlace bool) [][]byte {
 	t.Helper()
 	n := len(a.comms)
@@ -64,7 +66,7 @@ func (a *arena) results(t *testing.T, c call.Call, inPlace bool) [][]byte {
 	return all
 }
 
-// openArena opens a communicator whose ranks are on the hosts of their letters.
+// openArena opens a communicator with the ranks on hosts, a letter each.
 func openArena(t *testing.T, hosts string, list []*gpu.Device, change func(*Options)) *arena {
 	return &arena{openHosts(t, bootstrap.Local(len(list)), hosts, list, change), memories(t, list, roomOf)}
 }

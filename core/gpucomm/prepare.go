@@ -14,19 +14,18 @@ import (
 
 // Prepare loads and allocates what a checked call needs, so that Do only queues it.
 //
-// Between a call and its launch no rank may wait for a kernel, for that may wait for a peer
-// which waits for this rank. Memory that grows is pages of the driver, which wait for
-// nothing, and events and streams are made at Open and Register. Loading a kernel is what
-// is left: drivers may let it wait for the kernels of the GPU. All kernels that only copy are
-// loaded at Open. Those of every type and operator would take seconds there, so a program
-// whose communicators overlap has Prepare load those that it needs.
+// Between a call and its launch no rank may wait for a kernel: the kernel may wait for a peer which waits for this
+// rank. Memory grows by pages of the driver, which wait for nothing, and events and streams are made at Open and
+// Register. Loading a kernel is what is left: drivers may let it wait for the kernels of the GPU. All kernels that only
+// copy are loaded at Open. Those of every type and operator would take seconds there, so a program whose communicators
+// overlap has Prepare load those that it needs.
 func (q *queue) Prepare(c *call.Call) error {
 	return q.known.admitted(c, func(e entry) error {
 		return q.ready(c, &task{entry: e, answer: q.Answer(c)})
 	})
 }
 
-// A prepared names what has the same kernels.
+// A prepared names calls that have the same kernels.
 type prepared struct {
 	by     choice.Carrier
 	kernel collective.Direct
@@ -36,9 +35,9 @@ type prepared struct {
 	norm   bool
 }
 
-// PrepareAll has the kernels of a group's calls loaded before the first call is queued: one
-// thread may make the calls of several GPUs, and a kernel of this one may wait for a call
-// that comes later. What is wrong with a call, the call itself says.
+// PrepareAll has the kernels of a group's calls loaded before the first call is queued: one thread may make the calls
+// of several GPUs, and a kernel of this one may wait for a call that comes later. An invalid call gets its error when
+// it is queued.
 func (q *queue) PrepareAll(calls []*call.Call) error {
 	i := 0
 	for i < len(calls) && (q.likeBefore(calls, i) || !q.unprepared(calls[i])) {
@@ -81,7 +80,7 @@ func (q *queue) ready(c *call.Call, t *task) error {
 	return q.Numberer.Carry(&t.request, c, &t.answer, true, q, func() error { return q.load(c, t) })
 }
 
-// load is ready for a task that has its request.
+// load is ready for a task whose request is known.
 func (q *queue) load(c *call.Call, t *task) error {
 	r, ans := &t.request, &t.answer
 	var errs []error

@@ -15,7 +15,7 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// What is prepared is only queued then: nothing is loaded or allocated, whatever carries the call out.
+// Do only queues a prepared call: nothing is loaded or allocated, whatever carries the call out.
 func TestPreparedIsOnlyQueued(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a real driver does not fail when it is told to")

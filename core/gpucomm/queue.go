@@ -20,11 +20,11 @@ type queue struct {
 	latest   choice.Latest
 	programs map[choice.Key]*grid.Program
 	phased   map[choice.Key][]choice.Key
-	prepared map[prepared]bool // by PrepareAll
-	layout   [4][]int          // room for the counts and offsets of the v-variants
-	jobs     []grid.Job        // room for those of a batch
+	prepared map[prepared]bool // what PrepareAll has loaded
+	layout   [4][]int          // counts and offsets of the v-variants, reused
+	jobs     []grid.Job        // of the last batch, reused
 	exchange exchange
-	spare    *cuda.Growing // for copies of In and scaled data
+	spare    *cuda.Growing // for copies of In
 
 	reduction *rankorder.Reduction
 	workplace *workplace
@@ -120,8 +120,8 @@ func (q *queue) dispatch(c *call.Call, t *task) error {
 	})
 }
 
-// alone queues the call of a communicator's only rank: a copy, or nothing in place. Those with
-// offsets are left to the engine, which knows them.
+// alone queues the call of a communicator's only rank: a copy, or nothing in place. v-variants are left to the engine,
+// which knows their offsets.
 func (q *queue) alone(c *call.Call, t *task) error {
 	if t.request.Out == 0 || c.In.Ptr() == c.Out.Ptr() {
 		return nil
@@ -193,8 +193,7 @@ func (q *queue) copyIn(j *grid.Job) error {
 	return nil
 }
 
-// scratch is n bytes of GPU memory for an operation. Those before and those after
-// have the same.
+// scratch is n bytes of GPU memory for an operation. All operations use the same memory, one after the other.
 func (q *queue) scratch(n int) (mem.Region, error) {
 	at, err := q.spare.AtLeast(n)
 	if err != nil {

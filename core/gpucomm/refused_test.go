@@ -1,3 +1,5 @@
+// What is refused, and small parts of a Comm.
+
 package gpucomm
 
 import (
@@ -111,7 +113,7 @@ func TestCallsRefused(t *testing.T) {
 	require.NoError(t, g.do(reduce(x, x, own)))
 	require.NoError(t, g.Device.Synchronize(own))
 	require.NoError(t, g.Device.DestroyStream(own))
-	if _, emulated := d.(*cudaemu.Machine); emulated { // the driver looks into the memory that the stream was in
+	if _, emulated := d.(*cudaemu.Machine); emulated { // a real driver looks into the memory that the stream was in
 		refused(t, g, reduce(x, x, own), "stream ")
 	}
 
@@ -333,7 +335,7 @@ func TestChain(t *testing.T) {
 	require.Empty(t, chains.of)
 }
 
-// timing is a driver whose events are so many milliseconds after each other.
+// timing is a driver that knows at which millisecond each event has passed.
 type timing struct {
 	cuda.Driver
 	at map[cuda.Event]float32
@@ -391,7 +393,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// A plan of other GPUs is named, and what these are.
+// unused names the plan, the GPUs that it is for and those of the communicator.
 func TestUnusedPlan(t *testing.T) {
 	p := &choice.Plan{}
 	f := &choice.Fabric{GPUs: []string{"A", "A"}}

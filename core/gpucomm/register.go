@@ -14,15 +14,15 @@ import (
 	"github.com/ringo-go/ringo/transport/p2p"
 )
 
-// A Window is registered memory: a span on each rank's GPU that the kernels of all ranks
-// read and write directly. See ringo.Comm.Register.
+// A Window is registered memory: a segment on each rank's GPU that the kernels of all ranks read and write directly.
+// See ringo.Comm.Register.
 type Window struct {
 	of     *windows
 	number int // on its communicator, the same on all ranks
 	region mem.Region
 	span   *p2p.Segment // nil if the window has no effect
-	memory grid.Window  // the spans of all ranks, at this rank's addresses
-	flat   *p2p.Flat    // the same at other addresses; nil before Flat, and if it has no effect
+	memory grid.Window  // the segments of all ranks, at this rank's addresses
+	flat   *p2p.Flat    // the same in one range of addresses; nil before Flat, or if there is none
 	stalls bool         // a copy between two of the ranks may wait for calls of other threads, see p2p.Stalls
 	reason string       // why the window has no effect, "" if it has
 	closed bool
@@ -30,8 +30,7 @@ type Window struct {
 	retired atomic.Bool
 }
 
-// Register makes a window of a span of the rank's GPU memory; see ringo.Comm.Register. It
-// takes the Turn itself.
+// Register makes a window of a part of the rank's GPU memory; see ringo.Comm.Register. It takes the Turn itself.
 func (ws *windows) Register(r mem.Region) (w *Window, err error) {
 	err = ws.together(call.Register, func(ctx context.Context) error {
 		if ws.upkeep.suspended {
@@ -130,8 +129,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 	return w.enter(ctx, offers)
 }
 
-// offers are the spans of all ranks, if the notes are of one window. They are empty where
-// windows have no effect.
+// offers are the segments of all ranks, by rank, if all are good and of one length; empty where windows have no effect.
 func (w *Window) offers(notes []windowNote) (offers []p2p.SegmentOffer, err error) {
 	offers = make([]p2p.SegmentOffer, len(notes))
 	for r := range notes {
@@ -154,7 +152,7 @@ func (w *Window) offers(notes []windowNote) (offers []p2p.SegmentOffer, err erro
 	return offers, nil
 }
 
-// enter opens the spans of all ranks. If a rank cannot, the window has no effect on any.
+// enter opens the segments of all ranks. If a rank cannot, the window has no effect on any.
 func (w *Window) enter(ctx context.Context, offers []p2p.SegmentOffer) (err error) {
 	ws, failed := w.of, ""
 	w.memory = grid.Window{At: make([]uint64, len(offers)), Bytes: w.region.Len()}
@@ -182,7 +180,7 @@ func (w *Window) enter(ctx context.Context, offers []p2p.SegmentOffer) (err erro
 	return nil
 }
 
-// without makes a window that has no effect. All ranks come here for the same reason.
+// without makes w a window without effect. All ranks come here for the same reason.
 func (w *Window) without(reason string) error {
 	w.reason = strings.TrimPrefix(reason, "p2p: ")
 	s := w.span
@@ -211,19 +209,17 @@ func (w *Window) At(peer int) uintptr {
 // Reason says, in the same words on all ranks, why the window has no effect; "" if it has.
 func (w *Window) Reason() string { return w.reason }
 
-// Retire has no later call of this rank use the window: the memory at its addresses may be freed, or mapped
-// anew, when what this rank has queued is done. It waits for nobody and may be called from any goroutine. The
-// other ranks do the same at the same point among their calls; those of one that has not are an ErrMismatch.
-// Close gives back what the ranks hold of each other's memory.
+// Retire has no later call of this rank use the window: the memory at its addresses may be freed, or mapped anew, when
+// what this rank has queued is done. It waits for nobody and may be called from any goroutine. The other ranks do the
+// same at the same point among their calls; the calls of a rank that has not are an ErrMismatch. Close gives back what
+// the ranks hold of each other's memory.
 func (w *Window) Retire() { w.retired.Store(true) }
 
-// Close ends the use of a window's memory. All ranks call it together, as they do
-// Register. It waits until what this rank has queued is done, and then for the
-// other ranks; when it has returned without error nobody uses the memory any more.
-// While a graph of any rank holds operations in the window, Close is an error on all
-// ranks (ErrInvalid), and the window stays open. After a failure Close waits for no other rank, and the memory
-// may be freed when the communicator is closed, whose Close does. A communicator that is closed or has failed needs no
-// Close of its windows.
+// Close ends the use of a window's memory. All ranks call it together, as they do Register. It waits until what this
+// rank has queued is done, and then for the other ranks; when it has returned without error nobody uses the memory any
+// more. While a graph of any rank holds operations in the window, Close is an error on all ranks (ErrInvalid), and the
+// window stays open. After a failure Close waits for no other rank; the communicator's Close does, and after that the
+// memory may be freed. A communicator that is closed or has failed needs no Close of its windows.
 func (w *Window) Close() error {
 	ws := w.of
 	ws.Drain()
@@ -236,7 +232,7 @@ func (w *Window) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), ws.JoinTimeout)
 	defer cancel()
 	well := err == nil && ws.upkeep.Verdict() == nil
-	if well { // no kernel of any rank is in the window
+	if well { // when all have met, no kernel of any rank is in the window
 		var notes []windowNote
 		if notes, err = ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number, Held: ws.order.holders(w)}); err != nil {
 			well = false
@@ -258,7 +254,7 @@ func (w *Window) Close() error {
 	w.closed = true
 	ws.forget(w)
 	err = errors.Join(err, w.closeFlat(), ws.closeSpan(w))
-	_, e := ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number}) // then nobody has it open
+	_, e := ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number}) // when all have met, nobody has it open
 	if err = errors.Join(err, e); err != nil {
 		return ws.Life.ErrorIn(call.CloseWindow.String(), err)
 	}

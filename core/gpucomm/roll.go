@@ -13,23 +13,22 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A roll is what kernels that have waited long say about the ranks they wait for: whether those have left. Kernels do
-// not hear of it, and the group does not know what graphs and messages on the GPU wait for.
+// A roll is the answers of kernels that have waited long: for which ranks they wait, and whether these have left. The
+// group alone cannot tell: it does not know for whom graphs and messages on the GPU wait.
 type roll struct {
 	asked  time.Time // when the kernels were last asked, zero if not in this operation
 	asking bool
-	left   []int     // who had left by then
-	missed []int     // of those, who was awaited in an answer
+	left   []int     // ranks that had left by then
+	missed []int     // ranks of left that an answer has named
 	told   time.Time // when the group was last asked
 
 	mu sync.Mutex
-	// guarded by mu; who was awaited by an answer: each has a few of those for whom the operation waits, as a thread may
-	// serve many
+	// guarded by mu; ranks that answers have named: each names a few of those awaited, as a thread may serve many
 	last []int
 }
 
-// answerTime is how long kernels have to answer after the first of them has: they ask the host well within a ms, but
-// those of an emulated GPU.
+// answerTime is how long kernels have at least to answer: they look at the control block well within a ms, but on an
+// emulated GPU. When an awaited rank has left it is also the pause before the next question.
 const answerTime = 20 * time.Millisecond
 
 // awaited are the ranks for which the kernels of the operation have waited.
@@ -59,9 +58,9 @@ func (r *roll) add(awaited []int) {
 	r.last = slices.Compact(all)
 }
 
-// call asks the kernels for whom they wait, and the group where those ranks are, as long as an operation takes. It is
-// an error if a rank has left for which a kernel waits. What such a rank had sent has arrived before it was heard that
-// it has left, so a kernel that waits for it in two answers waits in vain.
+// call asks the kernels for whom they wait, and the group where those ranks are. The watcher calls it as long as an
+// operation takes. It is an error if a kernel waits for a rank that has left. What such a rank has sent arrives before
+// the news of its leaving, so if two answers name it, the wait is in vain.
 func (u *upkeep) call(now time.Time) error {
 	r, control := &u.watch.roll, u.engine.Control()
 	if !r.asking {

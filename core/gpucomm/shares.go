@@ -1,3 +1,5 @@
+// Reductions to one rank by direct kernels, in shares.
+
 package gpucomm
 
 import (
@@ -27,8 +29,8 @@ func (q *queue) reduceInShares(c *call.Call, t *task) error {
 	if err != nil {
 		return err
 	}
+	// before the first kernel, see workplace.prepare
 	if err := errors.Join(q.engine.PrepareDirect(nil), q.engine.PrepareDirect(r.Reducer)); err != nil {
-		// see workplace.prepare
 		return err
 	}
 	run := func(kernel collective.Direct, at, bytes int) error {

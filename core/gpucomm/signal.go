@@ -16,11 +16,11 @@ type Arrival struct{ Peer, Count int }
 // mostSignals is how many signals one Wait may be for.
 const mostSignals = 1 << 24
 
-// Put copies local memory of the rank's GPU into a rank's part of the window, at an offset in bytes, and
-// then sends that rank a signal: when it has waited for the signal the data is there. The rank takes no part
-// otherwise. Put only queues both on a stream, where the memory is the caller's again when they are done. They
-// take their place among the communicator's operations, so a Wait that was queued before holds up a Put on
-// another stream too. Put may be captured: each replay of the graph puts and signals.
+// Put copies local memory of the rank's GPU into a rank's part of the window, at an offset in bytes, and then sends
+// that rank a signal: when the rank has waited for the signal the data are there. The rank takes no part otherwise. Put
+// only queues both on a stream; behind them local is the caller's again. They take their place among the communicator's
+// operations, so a Wait that was queued before holds up a Put on another stream too. Put may be captured: each replay
+// of the graph puts and signals.
 func (w *Window) Put(local mem.Region, peer, offset int, s gpu.Stream) error {
 	return w.aside(s, local, peer, func(e entry) error {
 		if offset < 0 || local.Len() > w.region.Len()-offset {
@@ -48,8 +48,8 @@ func (w *Window) Signal(peer int, s gpu.Stream) error {
 	})
 }
 
-// Wait has a stream wait for signals, of whichever windows of the communicator. Each is waited for once, in
-// the order in which they come from a rank. The list may be used again when Wait has returned.
+// Wait has a stream wait for signals, of whichever windows of the communicator. Each signal counts once, in the order
+// in which its rank has sent them. The list may be used again when Wait has returned.
 func (w *Window) Wait(list []Arrival, s gpu.Stream) error {
 	return w.aside(s, mem.Region{}, w.of.Life.Rank, func(e entry) error {
 		all := 0
@@ -64,7 +64,7 @@ func (w *Window) Wait(list []Arrival, s gpu.Stream) error {
 	})
 }
 
-// signals queues a signal to a rank, none to -1, and the wait for others.
+// signals queues a signal to a rank, none to -1, and the wait for those of the list.
 func (ws *windows) signals(s gpu.Stream, peer int, list []Arrival) error {
 	var send, wait grid.Signals
 	if peer >= 0 {
@@ -76,7 +76,7 @@ func (ws *windows) signals(s gpu.Stream, peer int, list []Arrival) error {
 	return ws.engine.RunSignals(call.StampOf(&call.Call{Kind: call.Signal}, call.Auto), &send, &wait, s)
 }
 
-// aside carries out f, which queues on a stream what is no call of all ranks and has no number.
+// aside calls f, which queues a put, signal or wait: no call of all ranks, and without a number.
 func (w *Window) aside(s gpu.Stream, local mem.Region, peer int, f func(entry) error) error {
 	ws, c := w.of, &call.Call{Kind: call.Signal, Stream: s}
 	ws.Drain()
@@ -103,7 +103,7 @@ func (w *Window) aside(s gpu.Stream, local mem.Region, peer int, f func(entry) e
 	})
 }
 
-// takes says why a window takes no signals, or none of local memory or for a peer.
+// takes says why a window takes no signals, none for a peer, or no put of local memory.
 func (w *Window) takes(local mem.Region, peer int) error {
 	ws := w.of
 	switch {

@@ -56,9 +56,9 @@ func (o *order) after(e *entry, f func() error) error {
 	return o.inTurn(e, f)
 }
 
-// inTurn is after for the order within the communicator. It records the event each time, which takes 0.1 to 0.3 µs:
-// the next operation on another stream cannot do it, for this one's may be destroyed by then, and a driver
-// that is asked about such a stream crashes.
+// inTurn is after for the order within the communicator. It records the event each time, which takes 0.1 to 0.3 µs. The
+// next operation on another stream cannot do so: this operation's stream may be destroyed by then, and a driver that is
+// asked about such a stream crashes.
 func (o *order) inTurn(e *entry, f func() error) error {
 	if e.captures {
 		return o.inGraph(e, f)
@@ -76,7 +76,7 @@ func (o *order) inTurn(e *entry, f func() error) error {
 	o.net.Wake()
 	o.upkeep.announce()
 	o.last = e.id
-	o.replays = o.upkeep.estate.graphs.Load() > 0 // when there are no more, this operation came after their last launches
+	o.replays = o.upkeep.estate.graphs.Load() > 0 // once all graphs are gone, this operation is behind their last launches
 	if e.recorded {
 		return nil
 	}

@@ -17,18 +17,18 @@ import (
 // A watch is what the watcher (watcher.go) knows of a communicator.
 type watch struct {
 	begun  sync.Once
-	at     uint64          // the operation that started last, when the watcher looked
-	since  time.Time       // then, or the last time that nothing was under way
+	at     uint64          // operations that had started when the watcher last looked
+	since  time.Time       // when one last started, or when nothing was under way
 	roll   roll            // for whom kernels wait
 	judged context.Context // ends when a failure has been reported, or there is no watch any more
 	end    func()          // ends judged
 }
 
-// prepareWatch has the operations on the GPU end when the communicator does. The watcher
-// hears of their faults, and gives up on them when they take longer than Config.Timeout. What
-// went wrong first it reports to the communicator's life, once.
+// prepareWatch has the operations on the GPU end when the communicator does, and tells its life what they do. The
+// watcher hears of their faults, gives up on them after Config.Timeout, and reports what went wrong first to that life,
+// once.
 func (u *upkeep) prepareWatch() {
-	var before atomic.Uint64 // operations that had ended when this rank was stopped, and 1
+	var before atomic.Uint64 // 1 + operations that had ended when this rank was stopped
 	u.Life.OnStop(func(cause error) {
 		_, finished := u.engine.Control().Progress()
 		before.Store(finished + 1)
@@ -64,7 +64,7 @@ func (u *upkeep) unwatch() {
 	u.watch.end()
 }
 
-// look is the watcher's. It reports whether operations are under way, and whether there is
+// look is what the watcher does for a communicator. It reports whether operations are under way, and whether there is
 // no more to watch because a failure has been found.
 func (u *upkeep) look(now time.Time) (works, done bool) {
 	w, control := &u.watch, u.engine.Control()
@@ -106,8 +106,8 @@ const abortTime = 500 * time.Millisecond
 // waits for the kernel, and then for the other ranks' word.
 const verdictTime = abortTime + life.RollCallWait + time.Second
 
-// Verdict is Err for a stream that is done; graphs that were launched too late are an error of it. It may
-// be called at any time.
+// Verdict is Err for a caller whose stream is done. Graphs that were launched after Close are an error too. It may be
+// called at any time.
 func (u *upkeep) Verdict() error {
 	u.observed.look()
 	if sealed, err := u.estate.trespass(); err != nil {

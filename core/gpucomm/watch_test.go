@@ -1,3 +1,5 @@
+// How failures on the GPU are found and named.
+
 package gpucomm
 
 import (
@@ -53,8 +55,8 @@ func TestVerdictWaits(t *testing.T) {
 	}
 }
 
-// What ends the communicator while no kernel can say where it was is no operation's error, and waits for no kernel. On
-// a machine that stops now and then one of several is as quick as that.
+// If no kernel says where it was, blame names no operation, and does not wait. On a machine that stops at times one of
+// five is that quick.
 func TestBlameWithoutPlace(t *testing.T) {
 	list := devices(t, 1)
 	took := time.Hour

@@ -42,7 +42,7 @@ func (w *watcher) add(u *upkeep) {
 	}
 }
 
-// remove ends that. When it returns nobody looks at the communicator.
+// remove has the watcher forget a communicator. When it returns nobody looks at the communicator.
 func (w *watcher) remove(u *upkeep) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

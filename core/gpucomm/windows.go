@@ -155,8 +155,8 @@ func (p *placement) String() string {
 	return fmt.Sprintf("In at %d and Out at %d of window #%d", p.in.offset, p.out.offset, a.number)
 }
 
-// placements remembers those of the last calls: an error may have to describe one after the
-// call has been queued. Its methods may be called from any goroutine.
+// placements remembers the placements of the last calls, for errors that are found after a call has been queued. Its
+// methods may be called from any goroutine.
 type placements struct {
 	mu   sync.Mutex
 	last [16]placement
@@ -189,8 +189,7 @@ func (ws *windows) sweep() {
 	})
 }
 
-// closeWindows closes the spans of the windows that are still open. No kernel of any rank
-// uses them any more.
+// closeWindows closes the segments of the windows that are still open. No kernel of any rank uses them any more.
 func (ws *windows) closeWindows() error {
 	var errs []error
 	ws.sweep()
@@ -201,7 +200,7 @@ func (ws *windows) closeWindows() error {
 	return errors.Join(errs...)
 }
 
-// closeSpan closes the memory of other ranks, when the graphs that hold copies in it are gone.
+// closeSpan closes the other ranks' memory in a window. While graphs hold copies there, the estate has to do so.
 func (ws *windows) closeSpan(w *Window) error {
 	ws.order.forget(ws.upkeep.estate.gone())
 	switch {

@@ -65,7 +65,7 @@ func TestWindows(t *testing.T) {
 	require.Empty(t, comms[1].windows.open)
 }
 
-// A window that some rank cannot make is none on any.
+// If the ranks' memories do not fit together, no rank gets a window.
 func TestRegisterRefused(t *testing.T) {
 	list := devices(t, 2)
 	comms := open(t, list, nil)
@@ -134,7 +134,7 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// Finding memory in windows is for every call, and costs nothing worth mentioning.
+// Answer, which every call needs, finds memory in windows without allocating.
 func TestAnswerAllocatesNothing(t *testing.T) {
 	list := devices(t, 2)
 	comms := open(t, list, func(o *Options) { o.Chooser.Forced = call.Window })

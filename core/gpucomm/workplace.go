@@ -22,8 +22,8 @@ type workplace struct {
 	q        *queue
 	combiner *combiner.Combiner
 	rooms    [rankorder.Uses]*cuda.Growing
-	args     combiner.Args // room
-	src      [1]mem.Region // room
+	args     combiner.Args // reused
+	src      [1]mem.Region // reused
 	now      fold
 }
 
@@ -65,9 +65,8 @@ func (q *queue) openReduction() error {
 	return nil
 }
 
-// prepareReduction allocates the shares when the communicator is opened, if reductions in
-// order of rank will need them: there are no direct kernels for data of any length. To allocate later may wait for
-// kernels that wait for this rank.
+// prepareReduction allocates the shares when the communicator is opened, if reductions in order of rank will need them:
+// where direct kernels do not take data of any length. To allocate later may wait for kernels that wait for this rank.
 func (q *queue) prepareReduction() error {
 	if !q.chooser.InOrder || q.Life.Size == 1 || q.engine.LongestDirect() == grid.MaxMessage {
 		return nil
@@ -93,9 +92,8 @@ func (q *queue) inOrder(c *call.Call, t *task) error {
 	return q.order.after(&t.entry, func() error { return q.reduction.Run(t.request, c.Kind, j.In, j.Out) })
 }
 
-// prepare loads and compiles what a request needs, before its first kernel is queued:
-// loading may wait for that kernel, and the kernel for a rank that shares the GPU. It says by
-// what all-gathers are carried out, the same for all pieces.
+// prepare loads and compiles what a request needs, before its first kernel is queued: loading may wait for that kernel,
+// and the kernel for a rank that shares the GPU. gather is the algorithm of all-gathers, the same for all pieces.
 func (p *workplace) prepare(r *request.Request, kind call.Kind, bytes int) (gather call.Algo, err error) {
 	if _, err := p.kernel(r); err != nil {
 		return gather, err
@@ -103,7 +101,7 @@ func (p *workplace) prepare(r *request.Request, kind call.Kind, bytes int) (gath
 	return p.prepareMoves(r, kind, bytes)
 }
 
-// prepareMoves is prepare for what moves contributions and results.
+// prepareMoves is prepare for the collectives that move contributions and results.
 func (p *workplace) prepareMoves(r *request.Request, kind call.Kind, bytes int) (gather call.Algo, err error) {
 	if err := p.q.engine.Prepare(nil); err != nil {
 		return gather, err
@@ -122,7 +120,7 @@ func (p *workplace) prepareMoves(r *request.Request, kind call.Kind, bytes int) 
 	return gather, nil
 }
 
-// algorithm is that of a part of a reduction.
+// algorithm is the algorithm of one of the collectives that a reduction is made of.
 func algorithm(kind call.Kind, gather call.Algo) call.Algo {
 	if kind == call.AllGather {
 		return gather
@@ -158,7 +156,7 @@ func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL 
 	}
 	j := p.now.job
 	j.Program, j.In, j.Out, j.InL, j.OutL = program, in, out, inL, outL
-	p.now.job.Continues = true // the next one
+	p.now.job.Continues = true // the next Move
 	return p.q.engine.Run(&j)
 }
 

@@ -1,3 +1,5 @@
+// How the ranks agree on the path of each pair.
+
 package gpupaths
 
 import (
@@ -118,8 +120,8 @@ type tried struct {
 	Word   string `json:",omitempty"`
 }
 
-// share has all ranks make their memory known, and opens that of the peers for which reach has no
-// objection: the offers of all, and where a peer's memory is, by rank.
+// share has all ranks make their memory known, and opens the memory of peers for which reach has no objection. It
+// returns offers and addresses by rank.
 func share[O any](ctx context.Context, n *Net, p transport.GPUPath, mine []byte, parse func([]byte) (O, error),
 	reach func(a, b *O) error, open func(*O) (uint64, error)) (offers []O, addrs []uint64, err error) {
 	if offers, err = paths.Exchange(ctx, n.group, mine, parse); err != nil {
@@ -156,7 +158,7 @@ func (n *Net) connectP2P(ctx context.Context, refused string) (err error) {
 	return n.connectQueues(ctx, addrs)
 }
 
-// name keeps the links of the pairs that have P2P, and tells apart those that are not whole.
+// name keeps the links of the pairs that have P2P. Where a link may tear lines, the path becomes OverPCIe.
 func (n *Net) name(offers []p2p.Offer) {
 	for _, i := range n.pairs() {
 		if n.paths[i] != transport.OverP2P {
@@ -168,8 +170,8 @@ func (n *Net) name(offers []p2p.Offer) {
 	}
 }
 
-// allocate makes this rank's device memory: a board without its queues, of which only this
-// rank knows if it is not to be shared.
+// allocate makes this rank's device memory: a board without its queues. If refused says why it is not shared, it is a
+// board of one rank.
 func (n *Net) allocate(refused string) (err error) {
 	n.ownMemory = n.device
 	if refused != "" {

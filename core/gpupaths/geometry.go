@@ -14,7 +14,7 @@ import (
 // A geometry is the shapes of the queues of each kind of path, the same on all ranks.
 type geometry struct {
 	boards map[int]boards // by the number of ranks of a host
-	near   grid.Geometry  // of bridges between ranks that are close, see hosts
+	near   grid.Geometry  // of bridges between ranks that are close, see hosts.close
 	far    grid.Geometry  // of other bridges
 }
 
@@ -28,8 +28,8 @@ type boards struct {
 // and for others, unless there are very many.
 const bridgeBytes = 32 << 20
 
-// geometryOf is the geometry for ranks on hosts, with this number of cores on each of them at
-// least. Their schedules have at most this number of lanes, with a block for each.
+// geometryOf is the geometry for ranks on hosts of at least so many cores. Schedules have up to most lanes, each with
+// a block.
 func geometryOf(h *hosts, cores, most int) geometry {
 	g := geometry{boards: map[int]boards{}}
 	for _, list := range h.ranks {
@@ -65,15 +65,15 @@ func geometryOf(h *hosts, cores, most int) geometry {
 	return g
 }
 
-// The queues of a lane that moves an eighth of a link. On two H200s larger slots are as good for
-// collectives as more of them, and messages between two ranks are half as fast again.
+// The queues of a lane that moves an eighth of a link. On two H200s larger slots are as good for collectives as more of
+// them, and messages between two ranks are 1.5 times as fast.
 const (
 	deepSlots     = 8
 	deepSlotBytes = 128 << 10
 )
 
-// deepen gives the lanes the memory of those that are missing: where few blocks move as much as
-// many, a lane has more under way.
+// deepen gives the lanes the memory of those that are missing from lanes: where few blocks move as much as many, a lane
+// has more under way.
 func deepen(g *grid.Geometry, lanes int) {
 	for all := g.Slots * g.SlotBytes * lanes; 2*g.Slots*g.SlotBytes*g.Lanes <= all; {
 		switch {

@@ -1,3 +1,5 @@
+// Shapes of queues, which ranks are close, and quotas of blocks.
+
 package gpupaths
 
 import (
@@ -24,8 +26,7 @@ func ranksOn(names string) (all []paths.Profile) {
 	return all
 }
 
-// Queues fit in the memory that they may take, and the blocks of ranks that share a GPU run side
-// by side.
+// Queues fit in the memory that they may take. With few blocks they have few lanes, which are deeper.
 func TestGeometry(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 8, 16} {
 		one := hostsOf(ranksOn(strings.Repeat("a", n)))
@@ -50,8 +51,8 @@ func TestGeometry(t *testing.T) {
 	}
 }
 
-// The memory of a rank grows little with the number of hosts: boards are for the ranks of one
-// host, and few ranks of other hosts are close. Those have lanes for a ring inside the host too.
+// The memory of a rank grows little with the number of hosts: boards are for the ranks of one host, and few ranks of
+// other hosts are close. Queues to these have several lanes.
 func TestGeometryOfHosts(t *testing.T) {
 	for _, test := range []struct {
 		hosts, ranks int
@@ -187,7 +188,8 @@ func TestAgreedBudget(t *testing.T) {
 	require.Equal(t, choice.Budget{Least: 32, Most: 32, Policy: choice.PolicyZero}, agreedBudget(all, 1))
 }
 
-// Schedules have few lanes where all GPUs move by bulk copies on one host, and nobody wants it otherwise.
+// Schedules have few lanes where all GPUs move by bulk copies on one host, unless a rank wants more blocks, or the
+// policy is another one.
 func TestNarrow(t *testing.T) {
 	narrow := func(change func(all []paths.Profile), sharing int) bool {
 		all := []paths.Profile{{Blocks: 128, Processors: 132, BulkCopies: true},

@@ -16,7 +16,7 @@ type seat struct{ host, number int }
 type hosts struct {
 	seats   []seat
 	ranks   [][]int // of each host
-	parts   []int   // that the ranks play in schedules
+	parts   []int   // by rank: its part in schedules
 	columns int     // ranks of each host that speak with other hosts in schedules with hierarchy, 1 without
 }
 
@@ -92,9 +92,8 @@ func (l hostLinks) Recv(from sched.Rank) (grid.End, error) {
 	return l.Links.Recv(l.hosts.number(int(from)))
 }
 
-// close reports whether two ranks of different hosts are neighbours in rings, trees or
-// log-step algorithms over the hosts: they follow each other, or are the same column's on hosts
-// that are a power of two apart.
+// close reports whether two ranks of different hosts are neighbours in rings, trees or log-step algorithms over the
+// hosts: they follow each other, or are in the same column on hosts that are a power of two apart.
 func (h *hosts) close(a, b int) bool {
 	p, q, n := h.parts[a], h.parts[b], len(h.parts)
 	if d := (q - p + n) % n; d == 1 || d == n-1 {
@@ -106,13 +105,13 @@ func (h *hosts) close(a, b int) bool {
 	return one.number == other.number && one.number < h.columns && d&(d-1) == 0
 }
 
-// across is the most ranks of other hosts that a rank is close to, and that it is not.
+// across is the most ranks of other hosts that a rank is close to, and the most that there are.
 func (h *hosts) across() (closest, others int) {
 	n := len(h.parts)
 	others = n - h.least()
 	alike := h.most() == h.least()
 	for r := range n {
-		if alike && h.parts[r] >= 2*h.columns { // hosts are alike but for the ends
+		if alike && h.parts[r] >= 2*h.columns { // hosts of one size are alike: two of them tell
 			continue
 		}
 		k := 0

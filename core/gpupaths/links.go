@@ -1,3 +1,5 @@
+// Net as a grid.Links, and what it says of its paths.
+
 package gpupaths
 
 import (
@@ -63,7 +65,7 @@ func (n *Net) linksTo(peer sched.Rank) (gpuLink, error) {
 	return nil, fmt.Errorf("no path to rank %d", peer)
 }
 
-// Geometry is part of grid.Links. Where lines do not go there are no notes.
+// Geometry is part of grid.Links. Notes are made of lines: NoteBytes is 0 where there are none.
 func (n *Net) Geometry(from, to sched.Rank) grid.Geometry {
 	at, dest := n.hosts.number(int(from)), n.hosts.number(int(to))
 	here := n.geometry.boards[len(n.hosts.of(int(from)))]
@@ -90,8 +92,8 @@ func (n *Net) bridgeGeometry(a, b int) grid.Geometry {
 	return n.geometry.far
 }
 
-// Mail is part of grid.Links: nil unless all pairs have the same kind of memory, or where lines
-// are not wanted.
+// Mail is part of grid.Links: at is nil unless all pairs have the same kind of memory and lines are wanted. torn says
+// that some lines may tear.
 func (n *Net) Mail() (at []uint64, bytes int, torn bool) {
 	switch {
 	case n.forced == "0" || n.size < 2:

@@ -9,10 +9,9 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A Distance is how near a GPU and a network card are on the bus. NCCL_NET_GDR_LEVEL says at most
-// how far they may be apart so that the card gets to the GPU's memory: one of these names, or its
-// number. By default they are to have one root complex: beyond that, data go from processor to
-// processor, and pinned memory is as near. LOC switches GPUDirect off.
+// A Distance is how near a GPU and a network card are on the bus. NCCL_NET_GDR_LEVEL is the most at which the card is
+// to reach the GPU's memory: one of these names, or its number. By default they are to have one root complex: beyond
+// that, data go from processor to processor, and pinned memory is as near. LOC switches GPUDirect off.
 type Distance int
 
 // The distances, the nearest first.
@@ -28,7 +27,7 @@ var distances = []string{"LOC", "PIX", "PXB", "PHB", "SYS"}
 
 func (d Distance) String() string { return distances[d] }
 
-// levelOf is the distance that a level of NCCL's allows. No card is as near as links between GPUs are.
+// levelOf is the distance that a level of NCCL's allows. Links between GPUs, such as NVL, are nearer than any card.
 func levelOf(level string) Distance {
 	switch level {
 	case "LOC", "NVL", "NVB", "C2C":
@@ -115,8 +114,8 @@ func Near(d *gpu.Device) func(card string) int {
 	}
 }
 
-// far is why cards over which data go are too far from a GPU in sysfs, nil if none is; where any of them
-// may be taken the nearest counts. What sysfs does not know counts as near.
+// far is why cards over which data go are too far from a GPU in sysfs, nil if none is. With any, one of the cards is
+// taken, and the nearest counts. What sysfs does not know counts as near.
 func far(gpu string, cards []string, any bool, level string) error {
 	most := levelOf(level)
 	if most == LOC {

@@ -1,3 +1,5 @@
+// How far cards are from GPUs.
+
 package gpupaths
 
 import (
@@ -32,7 +34,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// What is said is of the cards over which data go, and of the nearest where nobody knows which.
+// far judges the cards over which data go, or the nearest card where nobody knows which it is.
 func TestFar(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

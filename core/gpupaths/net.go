@@ -47,8 +47,8 @@ type Net struct {
 	geometry  geometry
 	budget    choice.Budget
 	memory    *p2p.Memory     // of this GPU, without queues
-	queues    *p2p.Range      // of this GPU, or
-	allQueues *p2p.Memory     // where the driver cannot map memory later
+	queues    *p2p.Range      // of this GPU; nil if allQueues is there
+	allQueues *p2p.Memory     // of this GPU, where memory cannot be mapped later
 	shared    *p2p.HostMemory // of this process, pinned
 	own       grid.Links      // of the rank to itself
 	ownMemory grid.Board      // the shape of memory
@@ -97,8 +97,8 @@ func (n *Net) Shared() bool { return sharing(n.host.Profiles) > 1 }
 // Budget is how many blocks a kernel has, as all ranks agreed.
 func (n *Net) Budget() choice.Budget { return n.budget }
 
-// Bulk reports whether schedules are to go by bulk copies: a rank asked for few blocks, or
-// for a policy that does. Ranks that share a GPU do without.
+// Bulk reports whether schedules are to go by bulk copies: the budget is narrow, or a rank asked for few blocks or such
+// a policy. Ranks that share a GPU do without.
 func (n *Net) Bulk() bool {
 	asked := choice.Budget{Policy: n.budget.Policy, Narrow: n.budget.Narrow}
 	for i := range n.host.Profiles {
@@ -109,7 +109,7 @@ func (n *Net) Bulk() bool {
 	return asked.Bulk() && !n.Shared()
 }
 
-// OnBroken has f called when the first connection of the bridge has broken.
+// OnBroken has f called when a connection of the bridge breaks, and at once if one has.
 func (n *Net) OnBroken(f func()) {
 	n.onBroken.Store(&f)
 	if n.Broken() != nil {
@@ -176,7 +176,7 @@ func (n *Net) Vigilant(on bool) {
 	}
 }
 
-// Stop ends the work of the bridge, and waits for memory of other processes.
+// Stop ends the work of the bridge, and all waits for memory of other processes.
 func (n *Net) Stop(cause error) {
 	if n.queues != nil {
 		n.queues.Stop(cause)

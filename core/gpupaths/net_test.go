@@ -1,3 +1,5 @@
+// What a Net says and does, by paths that the tests set.
+
 package gpupaths
 
 import (
@@ -24,7 +26,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")
 
-// The shapes of queues, which all ranks of a communicator and of any version that they may have work out alike.
+// The shapes of queues, which each rank works out for itself: ranks of any two versions must find the same.
 func TestShapes(t *testing.T) {
 	var b strings.Builder
 	shape := func(g grid.Geometry) string {
@@ -58,7 +60,8 @@ func TestShapes(t *testing.T) {
 	require.Equal(t, string(want), b.String())
 }
 
-// netOf is what connects rank 0 of ranks on hosts, a letter each, with the others. paths are from rank 0 to each other.
+// netOf is the Net of rank 0 of ranks on hosts, a letter each. paths are from rank 0 to the others; other pairs have
+// P2P.
 func netOf(hosts string, paths ...transport.GPUPath) *Net {
 	all := ranksOn(hosts)
 	for r := range all {
@@ -343,8 +346,7 @@ func TestBroken(t *testing.T) {
 	require.Zero(t, n.Fixed()+n.Mapped())
 }
 
-// A quota that ranks share lasts until the last of them gives it back; on a GPU of few threads a multiprocessor has one
-// block.
+// A new quota leaves the least quotas for the communicators that may still come, also on small GPUs.
 func TestQuotaOfRanks(t *testing.T) {
 	for holdings, want := range map[[2]int]int{{264, 0}: 128, {264, 1}: 40, {264, 7}: 16, {16, 0}: 9, {16, 7}: 1,
 		{1, 0}: 1} {

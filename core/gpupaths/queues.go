@@ -1,3 +1,5 @@
+// The queues on GPUs: addresses at Open, memory later.
+
 package gpupaths
 
 import (
@@ -72,8 +74,8 @@ func (n *Net) Mapped() int {
 	return n.queues.Mapped()
 }
 
-// Suspend gives the memory of the queues back, and Resume has it be there again. All ranks
-// do both together: they have met before each, and meet once more after Resume.
+// Suspend gives the memory of the queues back, until Resume. All ranks do both together: they have met before each, and
+// meet once more after Resume.
 func (n *Net) Suspend() error {
 	if n.queues == nil {
 		return nil
@@ -89,7 +91,7 @@ func (n *Net) Resume() error {
 	return n.queues.Resume()
 }
 
-// Fixed is how many bytes of this GPU there are until Close.
+// Fixed is how many bytes of this GPU are taken until Close.
 func (n *Net) Fixed() (bytes int) {
 	for _, m := range []*p2p.Memory{n.memory, n.allQueues} {
 		if m != nil {
@@ -119,7 +121,7 @@ func (n *Net) allocateQueues(ctx context.Context) (at []uint64, err error) {
 	}
 	n.queues = nil
 	bytes := 0
-	for _, b := range n.ownMemory.Pieces(0) { // in all as many as of any rank
+	for _, b := range n.ownMemory.Pieces(0) { // any rank's pieces have the same sum
 		bytes += b
 	}
 	if n.allQueues, err = p2p.New(n.config(bytes)); err != nil {

@@ -45,8 +45,8 @@ type accountKey struct {
 	dev    cuda.Device
 }
 
-// Take takes a quota of a GPU for a rank of a communicator: what the account gives, unless the
-// rank wants a budget of its own. It says both in the rank's profile.
+// Take takes a quota of a GPU for a rank of a communicator. What the account gives and what the rank wants go into the
+// rank's profile.
 func Take(p *paths.Profile, d *gpu.Device, comm string, want choice.Budget) (*Quota, error) {
 	capacity, err := capacityOf(d)
 	if err != nil {
@@ -73,8 +73,8 @@ func Take(p *paths.Profile, d *gpu.Device, comm string, want choice.Budget) (*Qu
 	return &Quota{key, comm}, nil
 }
 
-// capacityOf is how many blocks of a communicator's largest kernel run on a GPU at once. They
-// have 576 threads, and registers for two of them on a multiprocessor.
+// capacityOf is how many blocks of a communicator's largest kernel run on a GPU at once. A block has 576 threads, and a
+// multiprocessor has registers for two blocks.
 func capacityOf(d *gpu.Device) (int, error) {
 	processors, err := d.Driver().DeviceGetAttribute(cuda.AttrMultiprocessorCount, d.Handle())
 	if err != nil {
@@ -103,8 +103,8 @@ func (s *Quota) settle(blocks int) {
 	h.blocks = blocks * h.ranks
 }
 
-// GiveBack ends the quota, once. Kernels of the rank hold nothing any more. A nil Quota has
-// nothing.
+// GiveBack ends the rank's part in the quota. Call it once, when no kernel of the rank holds blocks any more. A nil
+// Quota has nothing.
 func (s *Quota) GiveBack() {
 	if s == nil {
 		return
@@ -155,7 +155,7 @@ func agreedBlocks(all []paths.Profile, sharing int) int {
 		if p.MaxBlocks > 0 {
 			blocks = p.MaxBlocks
 		}
-		if sharing > 1 { // their kernels wait for each other
+		if sharing > 1 { // kernels of ranks on one GPU wait for each other
 			blocks = min(blocks, p.Processors/sharing)
 		}
 		least = min(least, blocks)

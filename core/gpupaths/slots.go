@@ -32,8 +32,8 @@ type bridgeSlots struct {
 	copies     map[int]string // by peer: why slots are copied that a Placer could move
 }
 
-// find looks which of the peers may be placed, and tries to have their slots on the GPU, if the cards are
-// near over which they come and go.
+// find looks which of the peers may be placed, and tries to have their slots on the GPU, where the cards that move them
+// are near.
 func (s *bridgeSlots) find(n *Net, agreed *paths.Agreement, peers []int, cfg *paths.Config) {
 	s.onGPU, s.onHost, s.candidates, s.copies, s.notGPU = map[int]int{}, map[int]int{}, map[int]bool{}, map[int]string{},
 		map[int]string{}
@@ -94,7 +94,8 @@ func (s *bridgeSlots) register(memory *p2p.HostMemory) {
 	}
 }
 
-// settle takes what all ranks have said, and makes memory for peers that are not placed after all.
+// settle places the slots of a pair if neither rank's word is against it. Slots on the GPU that are not placed get host
+// memory instead.
 func (s *bridgeSlots) settle(n *Net, words []string) (err error) {
 	s.placed, s.moved = map[int]bool{}, map[int]bool{}
 	bytes := 0
@@ -165,7 +166,7 @@ func (s *bridgeSlots) bytes() int {
 	return s.gpu.Bytes()
 }
 
-// close gives the memory back, which no transport knows any more.
+// close gives the memory back. No transport may know it any more.
 func (s *bridgeSlots) close() error {
 	var errs []error
 	if s.gpu != nil {
