@@ -1,21 +1,25 @@
-// Does ONE lingering kernel of few blocks, that carries consecutive all-reduces of a communicator, beat one kernel per all-reduce
-// when they run beside matrix products of cuBLAS? Two GPUs of one process, peer access, all-reduce out of place (in -> out).
+// Does ONE lingering kernel of few blocks, which carries out consecutive all-reduces of a communicator, beat one kernel
+// for each all-reduce when they run beside matrix products of cuBLAS? Two GPUs of one process, peer access, all-reduce
+// out of place (in -> out).
 //
 //   nvcc -O3 -std=c++17 -gencode=arch=compute_90,code=sm_90 -o linger linger.cu -lcublas -lcuda -ldl
 //   ./linger [-q] [-nccl /path/to/libnccl.so.2]        (or NCCL=/path; -q: 25 MiB and 16 blocks only)
 // without a GPU: nvcc -DNO_CUBLAS ...; ringo emulate -g 2 -- ./linger -small
 //
 // Variants (all have the same inner loop, B blocks of 512 threads):
-//   perop    a kernel per all-reduce on the communication stream, as today: no doorbell, no stream memory operation
-//   whole    one kernel for the whole burst (the count is known), rung by cuStreamWriteValue32 per all-reduce, whose stream waits by
-//            cuStreamWaitValue32(done >= n)
+//   perop    a kernel for each all-reduce on the communication stream: no doorbell, no stream memory operation
+//   whole    one kernel for the whole burst, whose length it knows. For each all-reduce the communication stream rings
+//            by cuStreamWriteValue32 and waits by cuStreamWaitValue32(done >= n)
 //   fused    the same, all rung at once, no wait between: the bound that doorbells that take no time would reach
-//   starter  lingers for L us after an all-reduce; each all-reduce also queues a kernel on the lingering kernels' stream, which returns
-//            at once if its all-reduce has been carried out. Stream order keeps two of them from running at once.
-//   host     lingers for L us; a host thread sees that it ended at n (a pinned word) and launches anew if more was asked for
-// A lingering kernel's stream waits for the first all-reduce's ring (cuStreamWaitValue32) before the kernel, so none holds
-// multiprocessors before there is work. Ringing is a counter that only grows and one thread of one block decides whether to go on
-// or to end at n, so a ring that comes while it ends is seen by the next kernel: nothing is lost and nothing runs twice.
+//   starter  lingers for L us after an all-reduce; each all-reduce also queues a kernel on the lingering kernels'
+//            stream, which returns at once if its all-reduce has been carried out. Stream order keeps two of them from
+//            running at once
+//   host     lingers for L us; a host thread sees in a pinned word that the kernel ended at n, and launches anew if
+//            more was asked for
+// A lingering kernel's stream waits for the first all-reduce's ring (cuStreamWaitValue32) before the kernel, so none
+// holds multiprocessors before there is work. The bell is a counter that only grows, and one thread of one block
+// decides whether to go on or to end at n. So a ring that comes while the kernel ends is the next kernel's: nothing is
+// lost, and nothing runs twice.
 #include <cuda_runtime.h>
 #ifndef NO_CUBLAS
 #include <cublas_v2.h>
@@ -58,12 +62,12 @@ struct Ctl { // of a GPU, in its memory
 	Flag bell;    // all-reduces up to it are rung: written by the stream
 	Flag go;      // block 0 to the others: 2n is "carry out n", 2n+1 is "ended at n"
 	Flag done;    // all-reduces up to it have ended: the stream waits for it
-	Flag came;    // blocks that have ended the present one
-	Flag came2;   // and a kernel's last one: in a fused burst blocks get ahead of each other, so came alone says nothing of it
+	Flag came;    // blocks that have ended the present all-reduce
+	Flag came2;   // a kernel's last one: in a fused burst blocks get ahead of each other, so came mixes all-reduces
 	Flag err;     // a deadline has passed, here or there
 	Flag kernels; // kernels that carried something
 	Flag bad;     // wrong words
-	Flag start[MAXB], end[MAXB]; // of the peer's block: it has come to n; it has read and written all of n
+	Flag start[MAXB], end[MAXB]; // n to which the peer's block has come; n of which it has read and written all
 };
 
 enum { PLAIN = 0, RUNG = 1, STARTER = 2 };
@@ -132,7 +136,7 @@ __device__ __forceinline__ int await(const Args &a, u32 *p, u32 value, u32 n, u3
 	return 1;
 }
 
-// begin is one thread of a block: 1 to carry out n, which this stream and the peer's have come to, 0 to end.
+// begin, in one thread of a block, returns 1 when this stream and the peer's have come to n, 0 if the kernel is to end.
 __device__ __forceinline__ int begin(const Args &a, u32 n)
 {
 	u32 b = blockIdx.x;
@@ -174,7 +178,7 @@ template <int F32> __global__ void __launch_bounds__(512, 1) carry(Args a)
 {
 	__shared__ u32 verdict;
 	const u32 b = blockIdx.x, t = threadIdx.x, T = blockDim.x;
-	if (a.mode == STARTER) { // all blocks read the same side of it: first ends only after all have taken part
+	if (a.mode == STARTER) { // all blocks find the same: first ends only after all have taken part
 		if (t == 0)
 			verdict = (int)(ldSys(&a.me->done.v) - a.first) >= 0;
 		__syncthreads();
@@ -241,7 +245,7 @@ __host__ __device__ inline u32 value(int f32, u32 n, u32 rank, size_t i)
 	h ^= h >> 13;
 	return f32 ? (h & 0x807fffffu) | 0x3f000000u : (h & 0x80ff80ffu) | 0x3f003f00u;
 }
-__device__ __forceinline__ u32 roundBf16(float x) // to the nearest, apart from what carry does
+__device__ __forceinline__ u32 roundBf16(float x) // to the nearest, without carry's instruction
 {
 	u32 v = __float_as_uint(x);
 	return (v + 0x7fffu + (v >> 16 & 1)) >> 16;
@@ -317,7 +321,8 @@ static bool small = false;
 static int N = 8192, threads = 512;
 static u64 deadlineNs = 2000000000ull;
 static u32 next_ = 1;
-static int fault = -1; // GPU 1 leaves out the third all-reduce of a burst of this kind: all must end with ERROR
+// fault is the Kind of burst of which GPU 1 leaves out the third all-reduce, or all if fused: ERROR must be the end.
+static int fault = -1;
 static std::atomic<long> heart{0};
 
 enum Kind { PEROP, WHOLE, FUSED, START, HOST, NCCL };
@@ -453,7 +458,7 @@ static void burst(int k, bool mark = false)
 {
 	for (int r = 0; r < k; r++) {
 		both(next_ + r, r, k);
-		if (mark && (r == 1 || k == 1)) // a product comes after it; a fused burst's comes at its end, so it has none
+		if (mark && (r == 1 || k == 1)) // oneProduct waits for mark; a fused burst's comes too late, at the end
 			for (int d = 0; d < 2; d++) {
 				C(cudaSetDevice(d));
 				C(cudaEventRecord(g[d].mark, g[d].comm));
@@ -498,7 +503,8 @@ static double median(std::vector<double> v)
 }
 static int warm = 2, reps = 7;
 struct Times { double all = 0, comp = 0, comm = 0, tail = 0; };
-static Times timed(int gemms, int ops) // until all have ended; of GPU 0's streams; until lingering kernels have ended too
+// timed is the end of all, the ends of GPU 0's streams, and in tail how much later lingering kernels end.
+static Times timed(int gemms, int ops)
 {
 	std::vector<double> a, p, c, t;
 	for (int i = -warm; i < reps; i++) {
@@ -530,7 +536,8 @@ static Times timed(int gemms, int ops) // until all have ended; of GPU 0's strea
 	r.all = median(a), r.comp = median(p), r.comm = median(c), r.tail = median(t);
 	return r;
 }
-static double oneProduct(int ops, double *margin) // a product that begins while all-reduces run, GPU 0; they end that much later
+// oneProduct is the time of a product of GPU 0 that begins while all-reduces run. They end margin ms after it.
+static double oneProduct(int ops, double *margin)
 {
 	std::vector<double> v, w;
 	for (int i = -warm; i < reps; i++) {
@@ -542,7 +549,7 @@ static double oneProduct(int ops, double *margin) // a product that begins while
 			C(cudaEventRecord(g[d].commEnd, g[d].comm));
 			if (ops && cfg.kind != FUSED)
 				C(cudaStreamWaitEvent(g[d].comp, g[d].mark, 0));
-			delay<<<1, 1, 0, g[d].comp>>>(20000ull, small ? 20ull : 1000000ull); // the next one has begun
+			delay<<<1, 1, 0, g[d].comp>>>(20000ull, small ? 20ull : 1000000ull); // the third one has begun
 			C(cudaGetLastError());
 			C(cudaEventRecord(g[d].e0, g[d].comp));
 			products(d, 1);
@@ -559,7 +566,9 @@ static double oneProduct(int ops, double *margin) // a product that begins while
 	*margin = median(w);
 	return median(v);
 }
-static void verify(int ops, bool pauses) // fresh data each time, on the communication stream, which the ring must come after
+// verify writes fresh data on the communication stream before each all-reduce, which must ring after that, and checks
+// the sums.
+static void verify(int ops, bool pauses)
 {
 	size_t words = cfg.bytes / 4;
 	int grid = (int)std::min<size_t>(512, (words + 255) / 256), wide = 256;

@@ -10,10 +10,8 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// TestAfterAbort: of the operations that are queued when the host has kernels end,
-// one finds out while it waits and tells the device, and the others end at once. A
-// rank may have thousands queued, and on the emulator a ms passes with a few looks
-// in vain.
+// TestAfterAbort: of the operations that are queued when the host has kernels end, one finds out while it waits and
+// tells the device, and the others end at once. A rank may have thousands queued, so each must take few instructions.
 func TestAfterAbort(t *testing.T) {
 	tier.Long(t)
 	const n, queued = 2, 50

@@ -53,8 +53,7 @@ func sizes(s string) (all []int) {
 	return all
 }
 
-// A measured operation is one of the ring, with the bytes that a rank sends a
-// byte of the operation.
+// A measured is an operation that TestGeometry measures; factor is how many bytes a rank sends for each byte of it.
 type measured struct {
 	schedule func(n int) sched.Schedule
 	factor   func(n float64) float64
@@ -252,7 +251,7 @@ func (r *rig) sendrecv(m *member, j *Job) func() error {
 	return func() error { return m.engine.RunMessages(jobs) }
 }
 
-// checkSums looks at the ends of the results.
+// checkSums compares the first and last MiB of the results.
 func (r *rig) checkSums(outs []uintptr, size int) {
 	n := len(r.ranks)
 	want := float32(n * (n + 1) / 2)

@@ -102,7 +102,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// A job gets as many blocks as the shared memory of its tasks needs, also if it may have fewer.
+// TestFewBlocksManyTasks: a job gets as many blocks as the shared memory of its tasks needs, also if it may have fewer.
 func TestFewBlocksManyTasks(t *testing.T) {
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
@@ -123,8 +123,8 @@ func TestFewBlocksManyTasks(t *testing.T) {
 	r.forget()
 }
 
-// Independent steps that do not fit into one launch are taken one after the other: a launch for
-// some of them would wait for peers that wait for the others.
+// TestIndependentButTooMany: independent steps that do not fit into one launch are taken one after the other: a launch
+// for some of them would wait for peers that wait for the others.
 func TestIndependentButTooMany(t *testing.T) {
 	const n = 3
 	o := options(n)

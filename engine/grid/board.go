@@ -1,3 +1,5 @@
+// The board: a rank's memory that its peers write to.
+
 package grid
 
 import (
@@ -7,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// SignBytes is the room of each rank on a sign board: the number and the stamp of
-// the operation that the rank is at.
+// SignBytes is the length of each rank's part of a sign board: the number and the stamp of the operation that the rank
+// is at, and the count of its signals.
 const SignBytes = 64
 
 // GateBytes is the size of a rank's gates, at which window kernels wait: a flag for
@@ -22,6 +24,7 @@ const GateBytes = 8 * MaxBlocks * MaxDirect
 //	signs    SignBytes for each rank
 //	tails    for each rank p, MaxLanes × LaneStride: slots that p published to this rank
 //	heads    for each rank p, the same: slots to p that p released
+//	gates    GateBytes
 //	mail     for the direct kernels
 //	queues   from each rank p to this rank
 //
@@ -154,8 +157,8 @@ func (b Board) Links(rank sched.Rank, memory []uint64) Links {
 	return &boardLinks{Board: b, rank: rank, memory: memory}
 }
 
-// LinksApart is Links where the queues lie apart, at these addresses. bring has a piece of a
-// rank's queues be there for this rank's kernels; nil: all are there.
+// LinksApart is Links where the queues lie apart, at these addresses. bring maps a piece of a rank's queues for this
+// rank's kernels; nil: all are mapped.
 func (b Board) LinksApart(rank sched.Rank, memory, queues []uint64,
 	bring func(owner sched.Rank, piece int) error) Links {
 	return &boardLinks{b, rank, memory, queues, bring}
@@ -169,8 +172,7 @@ type boardLinks struct {
 	bring  func(owner sched.Rank, piece int) error
 }
 
-// queues is the address of the queues from a rank to another, and what has the first lanes
-// of them be there.
+// queues is the address of the queues from a rank to another, and their End.Need.
 func (l *boardLinks) queues(from, to sched.Rank) (at uint64, need func(lanes int) error) {
 	switch {
 	case l.apart == nil:

@@ -7,12 +7,12 @@ import (
 	"github.com/ringo-go/ringo/kernels/device"
 )
 
-// A bulk is what an Engine knows of bulk copies, which kernels/cuda/bulk.h moves slices by:
-// few blocks of few threads reach the bandwidth of many, and the rest of the GPU stays free. As
-// with other kernels, two blocks fit on a multiprocessor, by shared memory too.
+// A bulk is an Engine's state of bulk copies, by which kernels/cuda/bulk.h moves slices: few blocks of few threads
+// reach the bandwidth of many, and the rest of the GPU stays free. As with other kernels, two blocks fit on a
+// multiprocessor, by shared memory too.
 type bulk struct {
 	tile   int  // bytes, 0 where bulk copies are not used
-	uneven bool // also for what lies unevenly: for tests
+	uneven bool // for tests: also where memory is not aligned
 }
 
 const (
@@ -22,7 +22,7 @@ const (
 	mostTile       = 24 << 10 // bytes
 	tileUnit       = 32       // bytes: where slices are combined, a tile has two halves
 	leastTile      = 64       // bytes: a half has a vector that is shared with the next one
-	ringTiles      = 8        // of them a block's shared memory has room for
+	ringTiles      = 8        // in a block's shared memory
 	bulkTurns      = 3 << 10  // bytes of shared memory, at most, between the warps
 	bulkTables     = 12 << 10 // bytes of shared memory, at most, for tables
 	bulkCapability = 90
@@ -40,8 +40,8 @@ func bulkFits(d cuda.Driver, dev cuda.Device, tile int) (bool, error) {
 	return bulkTables+ringTiles*tile+bulkTurns <= most, err
 }
 
-// openBulk finds out whether the device can, and whether it reaches the peers' memory: queues
-// in host memory are left to threads.
+// openBulk finds out whether the device has bulk copies and reaches the peers' memory: queues in host memory are left
+// to threads.
 func (e *Engine) openBulk(o Options) error {
 	if !o.Bulk || e.links.Gates() == nil {
 		return nil
@@ -57,8 +57,8 @@ func (e *Engine) openBulk(o Options) error {
 	return err
 }
 
-// Bulk reports whether schedules are carried out by bulk copies, where chunks lie in multiples
-// of 16 bytes. It is known once Prepare has loaded what copies.
+// Bulk reports whether schedules are carried out by bulk copies, where chunks lie in multiples of 16 bytes. The answer
+// is final once Prepare(nil) has loaded the kernels that copy.
 func (e *Engine) Bulk() bool { return e.bulk.tile > 0 }
 
 // bulkModule finds or loads the kernels that move by bulk copies, and combine with r if it is

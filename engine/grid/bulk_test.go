@@ -29,8 +29,7 @@ func bulkOptions(ranks int) Options {
 	return o
 }
 
-// bulky has some ranks of a rig move by bulk copies, whatever lies how, and the others
-// by threads.
+// bulky has some ranks of a rig move by bulk copies, also where memory is not aligned, and the others by threads.
 func (r *rig) bulky(bulk func(rank int) bool) {
 	r.t.Helper()
 	for i, m := range r.ranks {
@@ -312,7 +311,7 @@ func TestBulkMismatch(t *testing.T) {
 	}
 }
 
-// TestBulkAllocates: queuing takes nothing from the heap, and takes the block that it says.
+// TestBulkAllocates: queuing takes nothing from the heap, and the kernel has the threads of its kind.
 func TestBulkAllocates(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), bulkOptions(n))

@@ -10,7 +10,7 @@ import (
 
 // An ArgumentError says that a kernel must not be given a job's memory.
 type ArgumentError struct {
-	Argument string // "in", "out", "scalar"
+	Argument string // "in", "out", "scalar", or another name of checkNorm
 	Device   int    // of the kernel
 	Reason   string
 }

@@ -21,17 +21,17 @@ type Control struct {
 	host   uintptr
 	device uint64
 
-	mu      sync.RWMutex    // free against those that look at the words
+	mu      sync.RWMutex    // held by free alone, shared by all that look at the words
 	words   *controlWords   // guarded by mu
 	awaited []atomic.Uint32 // guarded by mu; by rank: not 0 if a kernel has waited for it since Ask
 }
 
 const controlBytes = 256 // without awaited
 
-// What kernels that wait are told in controlWords.wish.
+// Values of controlWords.wish: what waiting kernels are to do.
 const (
 	toEnd = 1
-	toSay = 2 // for whom
+	toSay = 2 // for whom they wait
 )
 
 // controlWords is namespace control of kernels/cuda/comm.h.
@@ -87,7 +87,7 @@ func (c *Control) Abort() {
 	c.words.wish.Store(toEnd)
 }
 
-// Ask has kernels that wait say for whom, until AskNoMore. Each does within a ms.
+// Ask makes kernels that wait say for whom, see Awaited, until AskNoMore. Each does within a ms.
 func (c *Control) Ask() {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -116,12 +116,12 @@ func (c *Control) AskNoMore() {
 	c.words.wish.CompareAndSwap(toSay, 0)
 }
 
-// Gone says that a rank has left the communicator. A kernel goes on that waits for it to be sure only that it
-// follows, as the root of a small broadcast does: all that the rank has not sent is empty lines then.
+// Gone says that a rank has left the communicator. Direct kernels then wait no longer for lines of that rank that hold
+// no data, which in a small broadcast the root waits for. For data they still wait.
 func (c *Control) Gone(rank int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if rank < 32 { // more than direct kernels have
+	if rank < 32 { // more ranks than direct kernels have
 		c.words.gone.Or(1 << rank)
 	}
 }
@@ -151,7 +151,7 @@ func (c *Control) Consumed() uint64 {
 	return c.words.consumed.Load()
 }
 
-// Stamp is the stamp of the first operation that failed, once Fault returns one.
+// Stamp is the stamp of the first operation that failed, once Fault returns an error.
 func (c *Control) Stamp() transport.Stamp {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
-// A communicator may be stopped while it gives its control block back: nobody writes to the block then, which
-// the next one has.
+// TestControlFreedWhileUsed: a communicator may be stopped while it gives its control block back: nobody writes to the
+// block then, which the next communicator has.
 func TestControlFreedWhileUsed(t *testing.T) {
 	d := gputest.Driver(t)
 	ctx, err := d.DevicePrimaryCtxRetain(0)

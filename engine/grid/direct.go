@@ -39,8 +39,8 @@ const (
 	minMailbox = 4 * lineBytes * lineLanes
 )
 
-// ErrNoDirect says that some rank's memory is out of reach, or that there are too
-// many ranks for direct kernels.
+// ErrNoDirect says that some rank's memory is out of reach, that there are too many ranks for direct kernels, or that
+// rows are too long for RunNorm.
 var ErrNoDirect = errors.New("grid: no direct kernels")
 
 // CanDirect reports whether this Engine has direct kernels. All ranks find the same.
@@ -59,19 +59,18 @@ func (e *Engine) LongestDirect() int {
 	return MaxMessage
 }
 
-// A mailboxes is what direct kernels need besides the Engine.
+// A mailboxes is the state of direct and norm kernels besides the Engine's.
 type mailboxes struct {
 	at     []uint64 // all ranks' mailboxes
 	bytes  int
 	torn   uint32  // 1: lines may arrive in parts
 	epochs uintptr // in device memory
-	words  uintptr // of norm kernels
+	words  uintptr // of norm kernels: sums of parts of rows
 	part   int     // lines that a part of a row has in norm kernels, where there are blocks for so many
 	blocks int     // at most
 	tune   func(d Direct, ranks, lines int) (blocks, threads int)
 }
 
-// openMail finds the mailboxes and allocates their epochs.
 func (e *Engine) openMail() (err error) {
 	at, n, torn := e.links.Mail()
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
@@ -88,8 +87,8 @@ func (e *Engine) openMail() (err error) {
 
 // RunDirect queues a direct kernel on the job's stream, as Run does a program. bytes is the length of the message from
 // one rank to one other: the whole buffer for OneShot, TwoShot, Reduce and Broadcast, a rank's share for the others.
-// Memory may be in place: out the same as in, or the shares that are this rank's. Of the job only In, Out, Reducer,
-// Scalar, Early, Stamp and Stream are used. A rank that gives no data needs no In, one that gets none needs no Out.
+// Memory may be in place: out the same as in, or the shares that are this rank's. Of the job Program, InL, OutL, More
+// and Capture are not used. A rank that gives no data needs no In, one that gets none needs no Out.
 //
 // Ranks at different calls find out, also if some run programs: from the lines where
 // both are at the same epoch, otherwise from the sign boards.

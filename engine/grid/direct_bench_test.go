@@ -139,7 +139,6 @@ func (r *rig) time(d Direct, bytes int) float64 {
 
 const maxScratch = 64 << 20
 
-// named is the Direct of a name.
 func named(t *testing.T, name string) Direct {
 	all := collective.All()
 	i := slices.IndexFunc(all, func(d Direct) bool { return d.String() == name })

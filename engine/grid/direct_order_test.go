@@ -43,7 +43,7 @@ func wide(r *rig) {
 // many seeds.
 func TestDirectOrders(t *testing.T) {
 	for seed := range seeds() {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { // which gives its memory back
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { // a subtest gives its memory back
 			n := []int{2, 3, 4}[seed%3]
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed + seed/2)}), mailed(n), options(n))
 			wide(r)

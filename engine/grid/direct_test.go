@@ -95,7 +95,7 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 	if x.op != nil {
 		red = reducer(*x.op)
 	}
-	type buffers struct{ in, out []byte } // within want
+	type buffers struct{ in, out []byte } // in is a copy, out lies in want
 	var all []buffers
 	longest := 0
 	for i := range r.ranks {

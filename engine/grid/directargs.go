@@ -1,3 +1,5 @@
+// The arguments of direct kernels: what goes where, by which lines.
+
 package grid
 
 // A transfer is Transfer of kernels/cuda/direct.h.
@@ -24,12 +26,12 @@ type directArgs struct {
 	early, _      uint32
 }
 
-// setTransfers sets the memory that goes to each rank.
+// setTransfers sets the memory of each message, and which messages there are.
 func (e *Engine) setTransfers(a *directArgs, j *Job, d Direct, root, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	all, isRoot := uint32(1)<<n-1, rank == root
-	part, total := bytes, bytes*n // of a message, of all
-	inStep, outStep := 0, 0       // from one rank's to the next
+	part, total := bytes, bytes*n // bytes of a message, of all
+	inStep, outStep := 0, 0       // bytes from one rank's message to the next rank's
 	to, from := all, all          // ranks
 	switch d {
 	case OneShot:
@@ -90,8 +92,8 @@ func mask(is bool, m uint32) uint32 {
 	return 0
 }
 
-// setMailboxes divides the mailboxes: one area for each other rank, or two, and the
-// whole twice. Lines to rank + k lie in its area k - 1.
+// setMailboxes divides each mailbox into halves, and a half into an area for each other rank, or two areas for two
+// hops. Lines to rank + k lie in that rank's area k - 1.
 func (e *Engine) setMailboxes(a *directArgs) {
 	a.torn = e.mail.torn
 	n, rank := e.ranks, int(e.rank)

@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// Whichever call of the driver fails, it is told, and nothing is left of the engine.
+// TestDriverFails: whichever call of the driver fails, the error names it, and the engine leaves nothing behind.
 func TestDriverFails(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a real driver does not fail when it is told to")

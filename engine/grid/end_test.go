@@ -17,7 +17,7 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// everyKind queues an operation of each kind of kernel on a rank.
+// everyKind gives a function that queues an operation of each kind of kernel on a rank.
 func everyKind(r *rig) func(m *member) error {
 	n := len(r.ranks)
 	ring := r.prepare(allReduce(n), 1)
@@ -66,8 +66,8 @@ func (r *rig) capture(m *member, f func(m *member) error) (x cuda.GraphExec) {
 	return x
 }
 
-// After End a graph touches nothing of the peers, whose boards are gone, nor does it wait
-// for them or fault: it counts, and ends.
+// TestEnd: after End a graph touches nothing of the peers, whose boards are gone, nor does it wait for them or fault:
+// it counts, and ends.
 func TestEnd(t *testing.T) {
 	for _, bulk := range []bool{false, true} {
 		t.Run(fmt.Sprint("bulk ", bulk), func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// End ends kernels that wait for a rank that never comes.
+// TestEndWhileWaiting: End ends kernels that wait for a rank that never comes.
 func TestEndWhileWaiting(t *testing.T) {
 	for _, bulk := range []bool{false, true} {
 		t.Run(fmt.Sprint("bulk ", bulk), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestEndWhileWaiting(t *testing.T) {
 	}
 }
 
-// One rank may replay what another calls: the numbers are those of what has run.
+// TestReplayBesideCalls: one rank may replay what another calls: the numbers are those of what has run.
 func TestReplayBesideCalls(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
@@ -169,7 +169,7 @@ func TestReplayBesideCalls(t *testing.T) {
 	r.with(r.ranks[0], func() error { return errors.Join(r.d.GraphExecDestroy(exec), r.d.GraphExecDestroy(spare)) })
 }
 
-// Numbers of collectives wrap on the device, within graphs and without.
+// TestNumbersWrapOnDevice: numbers of collectives wrap on the device, within graphs and without.
 func TestNumbersWrapOnDevice(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
@@ -201,7 +201,7 @@ func TestNumbersWrapOnDevice(t *testing.T) {
 	r.with(r.ranks[0], func() error { return r.d.GraphExecDestroy(exec) })
 }
 
-// The last block of a kernel stores the kernel's token when it ends, also when all is over.
+// TestConsumed: the last block of a kernel stores the kernel's token when it ends, also when all is over.
 func TestConsumed(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
@@ -229,7 +229,7 @@ func TestConsumed(t *testing.T) {
 	}
 }
 
-// tokens is a driver whose communicating kernels have tokens.
+// tokens is a driver that gives each communicating kernel a token.
 type tokens struct {
 	cuda.Driver
 	next  uint64

@@ -30,8 +30,8 @@ type Options struct {
 	// the same on all ranks. If ranks share a device, the kernels of all of them have
 	// to fit on it at once.
 	DirectBlocks int
-	// FIFOBytes is the length of the ring for tables that do not fit into arguments, by
-	// default 1 MiB. A shorter ring than one launch needs becomes that long.
+	// FIFOBytes is the length of the ring for tables that do not fit into arguments, by default 1 MiB. A ring that
+	// is too short for one collective becomes longer.
 	FIFOBytes int
 	// ArgsBytes is how long a table in a kernel's arguments may be, by default as long
 	// as there is room for. With 1 all tables lie in the ring.
@@ -39,10 +39,10 @@ type Options struct {
 	// Bulk has schedules carried out by bulk copies, if the device can: of capability 9.0 or
 	// newer. See Engine.Bulk. Ranks may differ.
 	Bulk bool
-	// TileBytes is how much of a slice is one bulk copy: a multiple of 32 from 64 bytes to 24 KiB, by default
-	// 12 KiB, with which two blocks fit on a multiprocessor.
+	// TileBytes is the length of a bulk copy where slices are combined: a multiple of 32 from 64 bytes to 24 KiB,
+	// by default 12 KiB, with which two blocks fit on a multiprocessor. Kernels that only move have 4/3 of it.
 	TileBytes int
-	// Linger is for kernels of bulk copies. Ranks may differ.
+	// Linger has operations share a kernel of bulk copies. Ranks may differ.
 	Linger Linger
 	// Guard ends waits for room in the ring. Without it there is no deadline.
 	Guard *fifo.Guard
@@ -62,7 +62,7 @@ const (
 	stageBytes      = 64 << 10
 	slabBytes       = 128 << 10
 	otherThreads    = 64  // of a block: threads that wait for peers, and threads that notify peers
-	turnBytes       = 512 // of shared memory, at most, between them
+	turnBytes       = 512 // of shared memory, at most, for turns between them
 )
 
 // An Engine carries out operations on one device, one after the other: the caller
@@ -84,15 +84,15 @@ type Engine struct {
 
 	control  *Control
 	stream   cuda.Stream // for uploads
-	store    *cuda.Store // has what waits for kernels when it is given back
-	stage    uintptr     // pinned host memory that they pass through
+	store    *cuda.Store // memory and modules, which are not freed while kernels may run
+	stage    uintptr     // pinned host memory that uploads pass through
 	owned    []uintptr   // device memory
-	fixed    int         // bytes of it
+	fixed    int         // bytes of owned
 	local    uintptr     // Local of kernels/cuda/comm.h, then counts
 	endTable uintptr     // of all ends: of each rank the receiving one, then the sending ones
 	signs    uintptr     // addresses of sign boards, in order of rank
 	signals  uintptr     // counts of signals, 0 where there are none
-	slab     uintptr     // room for programs
+	slab     uintptr     // free memory for carve
 	slabLeft int
 	slabs    *cuda.Growing // after the first one
 	tmp      *cuda.Growing // scratch
@@ -315,7 +315,7 @@ func (e *Engine) prioritize() error {
 	})
 }
 
-// queue launches a kernel as e.frame.launch has it, and records an event after it if there is one.
+// queue launches a kernel with the grid and the stream of e.frame.launch, and records event after it unless that is 0.
 func (e *Engine) queue(f cuda.Function, args []byte, event cuda.Event) error {
 	l := &e.frame.launch
 	l.Priority = e.priority
@@ -326,8 +326,8 @@ func (e *Engine) queue(f cuda.Function, args []byte, event cuda.Event) error {
 // on this thread would forbid are allowed.
 func (e *Engine) quietly(f func() error) error { return cuda.Quietly(e.driver, e.ctx, f) }
 
-// carve is a small part of device memory until Close. The first slab is allocated when the
-// Engine is made. The others are pages, which wait for no kernel.
+// carve is a small part of device memory until Close. The first slab is allocated when the Engine is made. Later ones
+// are mapped, which waits for no kernel.
 func (e *Engine) carve(n int) (p uintptr, err error) {
 	n = roundUp(max(1, n), 64)
 	switch {
@@ -358,8 +358,8 @@ func (e *Engine) alloc(n int) (uintptr, error) {
 	return p, err
 }
 
-// Fixed is how many bytes of the device there are until Close, and Mapped how many Suspend
-// gives back. All kernels have ended before Suspend, and none begins before Resume.
+// Fixed is how many bytes of device memory the Engine holds until Close. Mapped is how many more Suspend gives back.
+// All kernels have ended before Suspend, and none begins before Resume.
 func (e *Engine) Fixed() int     { return e.fixed + e.slabs.Size() }
 func (e *Engine) Mapped() int    { return e.tmp.Mapped() }
 func (e *Engine) Suspend() error { return e.tmp.Suspend() }
@@ -385,8 +385,7 @@ func (e *Engine) write(to uintptr, b []byte) error {
 // clear is write of zeros. A kernel of the driver that clears might wait for others.
 func (e *Engine) clear(at uintptr, n int) error { return e.write(at, make([]byte, n)) }
 
-// end is an end of the queues to or from a peer; its counts are the same for all
-// programs.
+// end is this rank's end of the queues to or from a peer. All programs share its counts.
 func (e *Engine) end(peer sched.Rank, sends bool) (end, error) {
 	key := endKey{peer, sends}
 	if x, ok := e.ends[key]; ok {
@@ -433,14 +432,14 @@ func (e *Engine) end(peer sched.Rank, sends bool) (end, error) {
 	return x, err
 }
 
-// A need is what programs need of an end's queues: more and more lanes.
+// A need brings memory for an end's queues: for the first lanes, and later for more.
 type need struct {
 	end   endKey
-	lanes int // whose memory is there
+	lanes int // that have memory
 	more  func(lanes int) error
 }
 
-// lanesFor has the memory of the first lanes be there for a program. Captures allow it.
+// lanesFor makes sure that the queues of a program's first lanes have memory. Captures allow it.
 func (p *Program) lanesFor(lanes int) error {
 	for _, n := range p.needs {
 		if n.lanes >= lanes {

@@ -1,3 +1,5 @@
+// Ranks that differ or never come, and wrong arguments.
+
 package grid
 
 import (
@@ -165,7 +167,7 @@ func TestMissing(t *testing.T) {
 			require.Equal(t, c.peer, step.Peer)
 			require.Equal(t, c.phase, step.Phase)
 
-			// the context is of use
+			// the context is still usable
 			p, err := uintptr(0), error(nil)
 			r.with(m, func() error {
 				if p, err = r.d.MemAlloc(64); err != nil {
@@ -177,7 +179,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// quiet launches without looking.
+// quiet is a driver whose launches do nothing.
 type quiet struct{ cuda.Driver }
 
 func (quiet) LaunchKernel(cuda.Function, *cuda.Launch, []byte) error { return nil }

@@ -1,14 +1,12 @@
-// Package grid carries out one rank's part of a collective on its GPU. It is for
-// package gpucomm. The interpreter (kernels/cuda/run.cu) does on the GPU what package
-// engine does on the host: the rounds, steps and slices of any schedule, with a block
-// of threads for each lane. Direct kernels (direct.cu) carry out small and middle sizes
-// in one or two hops, messages (messages.h) independent sends and receives side by
-// side, and window kernels (window.cu) and copy engines work in the ranks' own
-// registered buffers. It is part of a communicator, and nothing here is promised to other
-// modules.
+// Package grid carries out one rank's part of a collective on its GPU, for package core/gpucomm. The interpreter
+// (kernels/cuda/run.cu) does on the GPU what package engine does on the host: the rounds, steps and slices of any
+// schedule, with a block of threads for each lane. Direct kernels (direct.cu) carry out small and middle sizes in one
+// or two hops, norm kernels (norm.cu) all-reduces and RMSNorm, messages (messages.h) independent sends and receives
+// side by side, and window kernels (window.cu) and copy engines work in the ranks' own registered buffers. It is part
+// of a communicator, and nothing here is promised to other modules.
 //
-// The trap: nothing here waits for the GPU. Work is queued on the caller's stream, and
-// later errors appear in the Control, which the owner has to watch.
+// The trap: no Run method waits for the operation that it queues on the caller's stream. Later errors appear in the
+// Control, which the owner has to watch.
 package grid
 
 import (
@@ -20,15 +18,13 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A Geometry is the shape of the queues from one rank to another: a queue a
-// lane. Both ends have the same.
+// A Geometry is the shape of the queues from one rank to another, one queue for each lane. Both ends have the same.
 type Geometry struct {
 	Lanes     int
 	Slots     int // of a queue, a power of two, at least 2
 	SlotBytes int // a multiple of 128
-	// NoteBytes is the room of a note, a short message that goes as lines and not in
-	// slots: a multiple of 128 up to 8 KiB. 0 means no notes, for memory in which lines
-	// may arrive in parts.
+	// NoteBytes is the length of a note, a short message that goes as lines and not in slots: a multiple of 128 up
+	// to 8 KiB. 0 means no notes, for memory in which lines may arrive in parts.
 	NoteBytes int
 }
 
@@ -49,19 +45,17 @@ func (g Geometry) HeadBytes() int { return roundUp(g.Slots*headerBytes, 128) + g
 // Bytes is the length of the queues of all lanes.
 func (g Geometry) Bytes() int { return g.Lanes * g.QueueBytes() }
 
-// An End is one end of the queues from one rank to another, as addresses in the
-// context of this rank's device. Lane l's queue begins at Queues + l ×
-// QueueBytes, its counters, 64 bits each, at Post and Seen + l × LaneStride.
-// Queues may be device memory, a peer's or this one's, or pinned host memory. Where the
-// heads lie elsewhere, the slots of lane l begin at Queues + l × SlotsBytes, and its head
-// at Heads + l × HeadBytes. Before the first use all headers, notes and counters are zero.
-// Counters count slots from the beginning and are never set back.
+// An End is one end of the queues from one rank to another, as addresses in the context of this rank's device. Lane l's
+// queue begins at Queues + l × QueueBytes, its counters, 64 bits each, at Post and Seen + l × LaneStride. Queues may be
+// device memory, a peer's or this one's, or pinned host memory. Where Heads is not 0, the slots of lane l begin at
+// Queues + l × SlotsBytes, and its head at Heads + l × HeadBytes. Before the first use all headers, notes and counters
+// are zero. Counters count slots from the beginning and are never set back.
 type End struct {
 	Geometry
 	Queues uint64 // a multiple of 128
-	Heads  uint64 // the same; 0: they are behind the slots
-	// Need has the memory of the queues of the first lanes be there, and zero, before a
-	// kernel uses them. It does not wait for kernels, of any rank. nil: it is there.
+	Heads  uint64 // a multiple of 128; 0: each head lies behind its lane's slots
+	// Need makes sure, before a kernel uses them, that the queues of the first lanes have memory, and that it is
+	// zero. It does not wait for kernels, of any rank. nil: all have memory.
 	Need func(lanes int) error
 	Post uint64 // this end writes: slots published, or released; the other end polls it
 	Seen uint64 // this end polls: slots released, or published
@@ -75,18 +69,17 @@ type Links interface {
 	// does not wait for the peer.
 	Send(to sched.Rank) (End, error)
 	Recv(from sched.Rank) (End, error)
-	// Geometry of the queues from one rank to another, for any pair: a pure
-	// function, so that all ranks agree on the lanes and pieces of a program.
+	// Geometry is the shape of the queues from one rank to another, for any pair: a pure function, so that all
+	// ranks agree on the lanes and pieces of a program.
 	Geometry(from, to sched.Rank) Geometry
 	// Mail is the address of each rank's mailbox in this context, in order of
 	// rank, and their size in bytes; nil if some rank cannot be reached directly.
 	// torn: lines of 128 bytes may arrive there in parts, for some ranks at least. All
 	// ranks say the same.
 	Mail() (addr []uint64, bytes int, torn bool)
-	// Signs is the address of each rank's sign board in this context, in order of
-	// rank, 0 for those that cannot be reached directly; nil if there are none. A
-	// sign board is zero at first and has SignBytes for each rank, which that rank
-	// writes. By it ranks that wait for each other in different calls find out.
+	// Signs is the address of each rank's sign board in this context, in order of rank, 0 for those that cannot be
+	// reached directly; nil if there are none. A sign board is zero at first and has SignBytes for each rank, which
+	// that rank writes. By the boards ranks that wait for each other in different calls find out.
 	Signs() []uint64
 	// Gates is the address of each rank's gates in this context, in order of rank;
 	// nil if some rank cannot be reached directly. Gates are zero at first and have
@@ -108,20 +101,20 @@ type Job struct {
 	// put the number of the collective there, which the device counts as they run, so
 	// launches and replays of graphs stay in step with what other ranks run.
 	Stamp transport.Stamp
-	// Continues: the job is a further one of the call that the job before belongs to,
-	// and has its number. Messages have no number.
+	// Continues: the job belongs to the same call as the job before it, and has that call's number. Messages have
+	// no number.
 	Continues bool
-	// More: a further job of the call follows, and gives the result its last touch.
+	// More: a further job of the call follows. That job, not this one, ends an average of integers by its division.
 	More bool
 	// Blocks is the most blocks that carry the job out, the same on all ranks; 0 for as many
 	// as there is work for. Messages do not look at it.
 	Blocks int
 	Stream cuda.Stream
-	// Event is recorded on Stream behind the last kernel of RunDirect, RunMany, RunMessages and RunWindow; 0 for
-	// none. Others do not look at it.
+	// Event is recorded on Stream behind the last kernel, but not by RunCopies, and by Run only where steps go as
+	// messages; 0 for none.
 	Event cuda.Event
-	// Capture is the id of the capture of Stream, which is unique in the process, 0 if
-	// it is not captured. What the graph needs on the device is its own until Forget.
+	// Capture is the id of the capture of Stream, which is unique in the process, 0 if it is not captured. What a
+	// captured job needs on the device belongs to the graph until Forget.
 	Capture uint64
 }
 
@@ -135,7 +128,7 @@ func (j *Job) most(n int) int {
 
 // lanes is how many lanes the job's program has.
 func (j *Job) lanes() int {
-	if j.Program.message() { // it shares its queues with others
+	if j.Program.message() { // its queues are shared with other messages
 		return j.Program.lanes
 	}
 	return j.most(j.Program.lanes)

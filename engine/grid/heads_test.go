@@ -31,7 +31,7 @@ func (l apartLinks) Recv(from sched.Rank) (End, error) {
 	return e, err
 }
 
-// Heads may lie apart from the slots, for all ways to move slices, and for notes.
+// TestHeadsApart: heads may lie apart from the slots, for all ways to move slices, and for notes.
 func TestHeadsApart(t *testing.T) {
 	for _, bulk := range []bool{false, true} {
 		t.Run(fmt.Sprint("bulk ", bulk), func(t *testing.T) {

@@ -52,8 +52,8 @@ func TestLinesTear(t *testing.T) {
 	})
 }
 
-// TestLinesOfCounters: lines of small numbers, each over one with as much in another word, are told
-// apart although they arrive in parts.
+// TestLinesOfCounters: lines of small numbers are told apart although they arrive in parts. Digests of plain products
+// would be the same for a 3 in the first word and a 1 in the second.
 func TestLinesOfCounters(t *testing.T) {
 	tier.Long(t)
 	const n, count = 2, 2

@@ -30,15 +30,15 @@ const (
 	lingerBytes = 384 + 256 // RunArgs at its end
 )
 
-// A linger is what an Engine knows of its lingering kernels.
+// A linger is an Engine's state of lingering kernels.
 type linger struct {
 	Linger
 	stream cuda.Stream // of the kernels
 	line   uintptr
-	queue  uint64           // where kernels find the memory of the host in which tables lie
+	queue  uint64           // the ring of tables in host memory, as an address of the device
 	asked  uint32           // operations so far
 	module *module          // of the last operation that combined; nil before there was one
-	sums   *kernels.Reducer // of it
+	sums   *kernels.Reducer // of that operation
 	kind   uint32           // changes with module
 }
 
@@ -79,9 +79,9 @@ func (e *Engine) closeLinger() error {
 	return errors.Join(e.driver.StreamSynchronize(s), e.driver.StreamDestroy(s))
 }
 
-// lingers reports whether a lingering kernel carries out a job. A graph may run at any time, so what is captured has
-// a kernel of its own; so have chunks of different sizes. What only moves is in vectors of 16 bytes: a
-// kernel that combines elements of any size carries it out too.
+// lingers reports whether a lingering kernel carries out a job. A graph may run at any time, so a captured job has a
+// kernel of its own; so has a job with chunks of different sizes. A job that only moves must lie in vectors of 16
+// bytes: a kernel that combines elements of any size may carry it out.
 func (e *Engine) lingers(j *Job) bool {
 	l, bytes := &e.linger, max(j.InL.Total, j.OutL.Total)
 	if l.Time == 0 || bytes < l.Least || bytes > l.Most || j.lanes() > l.Blocks {
@@ -98,8 +98,9 @@ func inVectors(r mem.Region, l *engine.Layout) bool {
 	return l.Total%16 == 0 && evenly(uint64(r.Ptr()), l)
 }
 
-// runLingering queues a job, for which e.frame is ready, for a lingering kernel. The ring comes before the wait for it,
-// and the kernel before the wait for its end: streams may share a queue of the hardware.
+// runLingering queues a job, for which e.frame is ready, for a lingering kernel. The caller's stream rings before the
+// kernels' stream waits for that, and has the kernel queued before it waits for the end: streams may share a queue of
+// the hardware.
 func (e *Engine) runLingering(j *Job, m *module) (err error) {
 	l, f := &e.linger, &e.frame
 	a := &f.bulk.run

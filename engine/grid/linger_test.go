@@ -23,8 +23,8 @@ func lingering(ranks int, d time.Duration) Options {
 }
 
 // TestLinger queues operations of several kinds one behind the other: sums and means of two types, which need kernels
-// of their own, moves, which any kernel carries out, and what has a kernel of its own: chunks of different
-// sizes, and what is too short or too long.
+// of their own, moves, which any kernel carries out, and operations that do not linger: too short or long, of chunks of
+// different sizes, or moves that are not in vectors of 16 bytes.
 func TestLinger(t *testing.T) {
 	const n = 2
 	sum := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 500}
@@ -39,7 +39,7 @@ func TestLinger(t *testing.T) {
 		t.Run(pause.String(), func(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(pause)}), small(n), lingering(n, pause))
 			for i, m := range r.ranks {
-				m.engine.bulk.uneven = i == 0 // else threads carry out what lies unevenly, on one rank
+				m.engine.bulk.uneven = i == 0 // rank 1 has threads carry out what lies unevenly
 				for _, x := range []trial{sum, mean, other} {
 					red, err := kernels.NewReducer(x.t, *x.op, n)
 					require.NoError(t, err)

@@ -22,7 +22,7 @@ type moduleKey struct {
 	t      kernels.DataType
 	op     string
 	source string // of kernels/cuda
-	ranks  int    // of kernels for one number of ranks
+	ranks  int    // of a module for one number of ranks; 0: for any
 }
 
 // A module is code in a context. The Engines of a context share it, see cuda.Store.
@@ -89,13 +89,13 @@ func (e *Engine) finisher(r *kernels.Reducer) (device.Kernel, error) {
 	return e.finish.Kernel(r)
 }
 
-// kernel finds or loads the kernel of a reduction.
+// kernel finds or loads the interpreter for a Reducer, nil to copy.
 func (e *Engine) kernel(r *kernels.Reducer) (*module, kernels.Program, error) {
 	return e.module(r, "run")
 }
 
-// module finds or loads a module of a source: the interpreter, direct kernels, those for
-// many calls, or windows.
+// module finds or loads the module of a source of kernels/cuda for a Reducer, nil to copy. "rows" is "norm" for any
+// number of ranks.
 func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	if l := &e.latest; l.m != nil && l.r == r && l.source == source {
 		return l.m, l.p, nil
@@ -115,10 +115,10 @@ type latest struct {
 	p      kernels.Program
 }
 
-// find is module without the last one.
+// find is module without a look at latest.
 func (e *Engine) find(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	key := moduleKey{source: source}
-	if source == "rows" { // of the module of norms for any number of ranks
+	if source == "rows" { // the module of norms for any number of ranks
 		key.source = "norm"
 	}
 	if source == "direct" || source == "many" || source == "norm" {
@@ -137,7 +137,7 @@ func (e *Engine) find(r *kernels.Reducer, source string) (*module, kernels.Progr
 		return m, p, nil
 	}
 	variants, all := key.variants(), key
-	all.ranks = 0 // most are for any number
+	all.ranks = 0 // most are for any number of ranks
 	if len(variants) > 0 {
 		all.ranks = variants[0].Ranks
 	}

@@ -7,9 +7,8 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// A Batch is small all-reduces of a group that are carried out together, each as by
-// RunDirect with OneShot. All ranks make the same batches: of as many calls, in the same
-// order. How many kernels a rank takes for it is its own business.
+// A Batch is small all-reduces of a group that are carried out together, each as by RunDirect with OneShot. All ranks
+// make the same batches: of as many calls, in the same order. Ranks may take different numbers of kernels.
 type Batch struct {
 	calls, done           int
 	blocks, threads, room int
@@ -45,8 +44,8 @@ func (e *Engine) CanMany(bytes int) bool {
 // mailArea is how many lines of one round each pair of ranks has in a mailbox.
 func (e *Engine) mailArea() int { return e.mail.bytes / 2 / lineBytes / (e.ranks - 1) }
 
-// Batch is a batch of calls, the longest of bytes, with CanMany, on at most this many blocks,
-// the same on all ranks.
+// Batch begins a batch of so many calls on at most most blocks. bytes is the length of the longest call, for which
+// CanMany holds. All ranks give the same arguments.
 func (e *Engine) Batch(calls, bytes, most int) Batch {
 	need, area := lines(bytes), e.mailArea()
 	b := Batch{calls: calls,
@@ -62,10 +61,10 @@ func (e *Engine) PrepareMany(r *kernels.Reducer) error {
 	return err
 }
 
-// RunMany queues one kernel for the next all-reduces of a batch, and returns how many it
-// carries out: as many as fit into its arguments and are on one stream. They have no order: what one writes no
-// other may use. The jobs are in the order of the batch, have one Reducer, and are as for RunDirect. The event is
-// recorded behind the last of them.
+// RunMany queues one kernel for the next all-reduces of a batch, and returns how many it carries out: as many as fit
+// into its arguments and are on one stream. The jobs are in the order of the batch, have one Reducer, and are as for
+// RunDirect. The kernel takes them in no order: none may use memory that another one writes. The first job's Event is
+// recorded if this kernel carries out all jobs.
 func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 	m, prog, err := e.module(jobs[0].Reducer, "many")
 	if err != nil {

@@ -50,8 +50,8 @@ func (p *pile) run(t testing.TB, m *member, most int) error {
 	return nil
 }
 
-// Batches are right beside other operations in the same mailboxes, by kernels of
-// different numbers of calls on each rank, from graphs too, under many seeds.
+// TestMany: batches are right beside other operations in the same mailboxes, by kernels of different numbers of calls
+// on each rank, from graphs too, under many seeds.
 func TestMany(t *testing.T) {
 	tier.Long(t)
 	for seed := range seeds() {
@@ -97,7 +97,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// Calls in one buffer share a kernel as others do, also in place: they have no order.
+// TestManyOneBuffer: calls in one buffer share a kernel as others do, also in place: they have no order.
 func TestManyOneBuffer(t *testing.T) {
 	const n, calls = 2, 100
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
@@ -117,7 +117,7 @@ func TestManyOneBuffer(t *testing.T) {
 	}
 }
 
-// Ranks whose groups differ find out, whether in the first calls or in later ones.
+// TestManyMismatch: ranks whose groups differ find out, whether in the first calls or in later ones.
 func TestManyMismatch(t *testing.T) {
 	tier.Long(t)
 	const n = 2
@@ -145,8 +145,8 @@ func TestManyMismatch(t *testing.T) {
 	}
 }
 
-// A rank that never comes leaves a batch waiting until the host ends it; what is queued
-// after it ends too.
+// TestManyMissing: a rank that never comes leaves a batch waiting until the host ends it; what is queued after it ends
+// too.
 func TestManyMissing(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), mailed(n), options(n))
@@ -159,7 +159,7 @@ func TestManyMissing(t *testing.T) {
 	require.EqualValues(t, 1, r.endStuck(m, 4).Peer)
 }
 
-// Queuing a batch takes nothing from the heap.
+// TestManyAllocates: queuing a batch takes nothing from the heap.
 func TestManyAllocates(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))

@@ -1,3 +1,5 @@
+// Messages: sends and receives side by side.
+
 package grid
 
 import (
@@ -48,13 +50,13 @@ type message struct {
 // maxNote is the greatest NoteBytes.
 const maxNote = 8 << 10
 
-// noteRounds is how often a message of notes may fill all slots of its lanes. Longer ones take less time in
-// slices: of 2 MiB on two H100s 24 µs, by notes 15.
+// noteRounds is how often a message of notes may fill all slots of its lanes. Longer messages take less time in slices;
+// 2 MiB take 15 µs as notes and 24 µs in slices, on two H100s.
 const noteRounds = 3
 
-// short is the greatest length of a message that goes as notes, -1 if none does. The
-// blocks for a message to and one from each other rank must all run at once. If those of all
-// lanes do, a lane may have several notes of a message. All ranks find the same.
+// short is the greatest length of a message that goes as notes, -1 if none does. The blocks for a message to and one
+// from each other rank must all run at once. If the blocks of all lanes do, a lane may have several notes of a message.
+// All ranks find the same.
 func (e *Engine) short(p *Program) int {
 	if p.note == 0 {
 		return -1
@@ -73,11 +75,10 @@ func (e *Engine) noteBlocks(bytes int) int {
 
 func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 32 }
 
-// RunMessages queues sends and receives that happen side by side, so ranks may send
-// messages of any size in any order. Messages to the same peer, or from the same peer,
-// keep their order. Each job's program is a single step that sends a chunk or receives
-// one, of a schedule with nothing else (Shape{In: 1} or Shape{Out: 1}). All jobs are on
-// one stream, and have the Event of the first. Run carries out such a job by RunMessages, so the peer may call either.
+// RunMessages queues sends and receives that happen side by side, so ranks may send messages of any size in any order.
+// Messages to the same peer, or from the same peer, keep their order. Each job's program is a single step that sends a
+// chunk or receives one, of a schedule with nothing else (Shape{In: 1} or Shape{Out: 1}). All jobs are on one stream;
+// of their Events the first job's is recorded. Run carries out such a job by RunMessages, so the peer may call either.
 //
 // There may be any number of jobs. They become one launch, of at most as many blocks as
 // run at once on the device; more than its table or its blocks hold become several, one
@@ -110,9 +111,9 @@ func (e *Engine) Inline(messages int) bool {
 	return n <= len(messagesArgs{}.word) && 8*n <= e.tables.args
 }
 
-// atOnce reports whether one launch holds all messages of a job whose steps are independent.
-// Several would carry out one message whole before the next, and a peer that takes one step after
-// the other, a piece at a time, would wait for the next.
+// atOnce reports whether one launch holds all messages of a job whose steps are independent. Several launches would
+// carry out some messages whole before others, and a peer that takes one step after the other, a piece at a time, would
+// wait for the others.
 func (e *Engine) atOnce(j *Job) bool {
 	p := j.Program
 	all := part{ways: len(p.ends) + 1, messages: len(p.steps), lanes: j.lanes()}
@@ -176,8 +177,8 @@ func (e *Engine) messages(c comm, j *Job) error {
 	return nil
 }
 
-// blocksFor is how many blocks carry out tasks of a job or of others like it: no more than it
-// may have, but enough for the shared memory of all tasks. Ranks may have different numbers.
+// blocksFor is how many blocks carry out tasks of j or of jobs like j: no more than j may have, but enough for the
+// shared memory of all tasks. Ranks may have different numbers.
 func (e *Engine) blocksFor(tasks int, j *Job) int {
 	most := e.blocks
 	if !j.Program.message() {
@@ -196,8 +197,8 @@ func (p part) words() int { return p.ways*wayWords + p.messages*messageWords }
 // mostTasks is how many tasks a launch may have.
 func (e *Engine) mostTasks() int { return e.blocks * (e.maxShared / (portBytes + taskBytes)) }
 
-// nextPart takes as many messages as fit into one launch, in the order of e.order. A
-// message of this rank to itself is sent and received in the same one.
+// nextPart takes as many messages as fit into one launch, in the order of e.order. A message of this rank to itself is
+// sent and received in the same launch.
 func (e *Engine) nextPart(mostWords int) (p part) {
 	mostTasks := e.mostTasks()
 	for i := range e.ways {
@@ -282,8 +283,8 @@ const taskBytes = 40
 // lines is the number of lines of a message.
 func lines(n int) int { return collective.Lines(n) }
 
-// sort groups the steps of jobs into ways, in the order in which they first occur, and has
-// the memory of the lanes be there that a launch of them may use.
+// sort groups the steps of jobs into ways, in the order in which they first occur, and makes sure that the lanes that
+// their launches may use have memory.
 func (e *Engine) sort(jobs []*Job) error {
 	lanes := 1
 	for i := range e.ways {
@@ -300,7 +301,7 @@ func (e *Engine) sort(jobs []*Job) error {
 		for i := range j.Program.steps {
 			st := &j.Program.steps[i]
 			src, dst, n := j.data(st)
-			if st.recv < 0 && src == dst { // it is there
+			if st.recv < 0 && src == dst { // the data lie there already
 				if dst = 0; st.send < 0 {
 					continue
 				}

@@ -47,7 +47,6 @@ type arrival struct {
 	want []byte
 }
 
-// post prepares parcels.
 func (r *rig) post(parcels []parcel, seed uint64) *posted {
 	r.t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -141,13 +140,13 @@ func (r *rig) postShared(parcels []parcel) *posted {
 	return p
 }
 
-// arrived looks whether all has come, and wipes it.
+// arrived requires that all messages have come, and wipes them.
 func (r *rig) arrived(p *posted) {
 	r.t.Helper()
 	require.NoError(r.t, r.missing(p))
 }
 
-// missing is what has not come as it was sent, nil if all has; it is wiped.
+// missing is the error of a message that has not come as it was sent, nil if all have. All are wiped.
 func (r *rig) missing(p *posted) (err error) {
 	r.t.Helper()
 	r.sync()

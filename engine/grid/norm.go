@@ -9,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A Norm is what follows the sum of a job's rows, in device memory; see kernels.Norm. Empty regions are not there,
-// or not wanted.
+// A Norm is the work after the sum of a job's rows, see kernels.Norm, and its device memory. An empty region is an
+// input that is not there, or an output that is not wanted.
 type Norm struct {
 	kernels.Norm
 	Residual     mem.Region // as long as Out
@@ -44,7 +44,7 @@ const (
 	normLines   = 2                                // of a row that a thread has at once
 	normThreads = 576                              // of a block: two lines of each group are a row of 16 KiB
 	normShared  = 4 * normLines * normThreads * 16 // of the longest row
-	normStatic  = 6 << 10                          // at most, besides
+	normStatic  = 6 << 10                          // static, at most
 	normWords   = 2 * 8 * MaxBlocks * (normThreads/lineLanes + normThreads/32)
 )
 
@@ -56,7 +56,7 @@ type normShape struct {
 	blocks, threads, steps int
 	each                   int // units that a block has in a round
 	few                    int // lines of a thread, where a block has one row or a part of one; 0: several rows
-	parts, part            int // of a row then, of a block each; lines of a part
+	parts, part            int // where few is not 0: parts of a row, of a block each; lines of a part
 }
 
 // rowGroups is the most groups of threads, of a line each, that a block has.
@@ -72,8 +72,8 @@ func (e *Engine) rowShape(lines int) normShape {
 	return normShape{threads: roundUp(groups*lineLanes, 32), steps: steps, parts: 1}
 }
 
-// normShape is the grid for units of rows of so many lines, of which two hops take twice the room. It has no blocks
-// if a row does not fit into a mailbox.
+// normShape is the grid for units: rows of so many lines, or with shares one row of each rank. Two hops take twice the
+// space of a mailbox. It has no blocks if a row does not fit there.
 func (e *Engine) normShape(j *Job, lines, units, hops int) normShape {
 	most, area := j.most(e.mail.blocks), e.mail.bytes/2/(e.ranks-1)/hops/lineBytes
 	if hops == 1 && units <= most {
@@ -118,10 +118,10 @@ func (e *Engine) prepared(r *kernels.Reducer, source string) error {
 	return err
 }
 
-// RunNorm queues a kernel that sums the ranks' rows and finishes them, as RunDirect does a collective: with OneShot
-// and TwoShot all rows of In on all ranks, with ReduceScatter a share of them on each. Of the job only In, Out,
-// Reducer, which is a sum, Stamp, Blocks, Stream and Event are used. Residual, Weight and Bias are to be the same on
-// all ranks. Outputs may be In or Residual.
+// RunNorm queues a kernel that sums the ranks' rows and finishes them, as RunDirect does a collective: with OneShot and
+// TwoShot all rows of In on all ranks, with ReduceScatter a share of them on each. Of the job only In, Out, Reducer,
+// which is a sum, Stamp, Continues, Blocks, Stream and Event are used. Weight and Bias are the same on all ranks, and
+// so is Residual but with ReduceScatter, where it is the share's. Outputs may be In or Residual.
 func (e *Engine) RunNorm(j *Job, n *Norm, d Direct) error {
 	if !e.CanNorm(n.Row * n.Type.Size()) {
 		return ErrNoDirect
@@ -198,8 +198,8 @@ func (e *Engine) launchRows(f cuda.Function, s normShape, j *Job) error {
 	return e.queue(f, cuda.ArgsOf(a), j.Event)
 }
 
-// normArgs fills in what the arguments of all norm kernels have, of a job whose In has rows and whose outputs have
-// mine. first is the row that lies at their beginning.
+// normArgs fills in the arguments that all norm kernels have. The job's In has rows, each output has mine, of which row
+// first is at the beginning.
 func (e *Engine) normArgs(j *Job, n *Norm, rows, mine, first int) (*normArgs, error) {
 	row := n.Row * n.Type.Size()
 	if err := e.checkNorm(j, n, row, rows, mine); err != nil {

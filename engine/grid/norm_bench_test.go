@@ -104,7 +104,6 @@ func (m *member) roomToMeasure(r *rig) {
 	}
 }
 
-// combinations are all pairs of one of each.
 func combinations(a, b []int) (pairs [][2]int) {
 	for _, x := range a {
 		for _, y := range b {

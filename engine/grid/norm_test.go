@@ -87,7 +87,6 @@ func elements(rnd *rand.Rand, t kernels.DataType, n int, odd bool) []byte {
 	return b
 }
 
-// data makes a trial's data.
 func (x *normTrial) data(ranks int, seed uint64) *normData {
 	rnd := rand.New(rand.NewPCG(seed, 11))
 	n, row := x.rows*x.Row, x.Row*x.Type.Size()
@@ -364,7 +363,6 @@ func TestNormCuts(t *testing.T) {
 
 var normBatches = flag.Int("batches", 0, "least random batches of TestNormCuts")
 
-// randomNorm is a random trial.
 func randomNorm(rnd *rand.Rand, ranks int) normTrial {
 	coin := func() bool { return rnd.IntN(2) == 0 }
 	x := normTrial{

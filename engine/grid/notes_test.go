@@ -43,7 +43,7 @@ func groups(n int) (all [][]parcel) {
 func TestNotes(t *testing.T) {
 	tier.Long(t)
 	for seed := range seeds() {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { // which gives its memory back
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { // a subtest gives its memory back
 			n := 2 + int(seed%2)
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), small(n), options(n))
 			var all []*posted

@@ -23,7 +23,7 @@ type reduction struct {
 
 func (r reduction) String() string { return fmt.Sprintf("%v/%v", r.t, r.op) }
 
-// reductions are all pairs, or some in which each type is and each operator, with whole numbers and with floats.
+// reductions are all pairs, or some in which each type and each operator occurs, with whole numbers and with floats.
 func reductions() (all []reduction) {
 	for i, t := range kernels.Types() {
 		for k, op := range ops(t) {
@@ -126,8 +126,8 @@ func TestVaried(t *testing.T) {
 	}
 }
 
-// TestSharedDevice has three ranks on one device. All is loaded and allocated
-// before the first kernel waits for another: on hardware those would wait for it.
+// TestSharedDevice has three ranks on one device. All is loaded and allocated before the first kernel waits for
+// another: on hardware loads would wait for that kernel.
 func TestSharedDevice(t *testing.T) {
 	const n = 3
 	d := emulated(t, 1, cudaemu.Config{})

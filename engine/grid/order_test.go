@@ -21,8 +21,8 @@ import (
 	"github.com/ringo-go/ringo/ring/tree"
 )
 
-// seeds is how many orders of execution are tried: RINGO_SEEDS, or a few; on a
-// GPU, which has its own, one for each number of ranks.
+// seeds is how many orders of execution are tried: RINGO_SEEDS, or a few; on a GPU, which has its own orders, one for
+// each number of ranks.
 func seeds() uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("RINGO_SEEDS"), 10, 32); err == nil {
 		return n

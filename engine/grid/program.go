@@ -20,7 +20,7 @@ type Program struct {
 	independent bool
 	note        int // bytes of a note, if the program is a message that may go as one
 
-	image uintptr // steps and ends on the device
+	image uintptr // ends, then steps, on the device
 	tmp   uintptr // Tmp of all lanes
 }
 
@@ -35,10 +35,9 @@ func (p *Program) message() bool {
 	return p.shape.In+p.shape.Out == 1 && len(p.steps) == 1 && len(p.ends) == 1
 }
 
-// independence reports whether the steps may happen in any order, and side by side.
-// Each step only sends from In, or receives into Out, or copies from one to the other,
-// and no two have a peer in common. So the order makes no difference to a peer,
-// whichever order its own steps have.
+// independence reports whether the steps may happen in any order, and side by side. Each step only sends from In, or
+// receives into Out, or copies from one to the other, and no two send to the same peer, or receive from the same one.
+// So the order makes no difference to a peer, whichever order its own steps have. A single message gains nothing.
 func (p *Program) independence() bool {
 	peers := 0
 	for _, s := range p.steps {
@@ -199,7 +198,6 @@ func (e *TooLongError) Error() string {
 		e.Steps, e.Peers, e.Bytes, e.Have)
 }
 
-// upload copies the program to the device.
 func (p *Program) upload(e *Engine) error {
 	return e.quietly(func() (err error) {
 		image := append(bytesOf(p.ends), bytesOf(p.steps)...)

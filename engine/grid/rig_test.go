@@ -29,7 +29,7 @@ type rig struct {
 	ranks    []*member
 	devices  []cuda.Device
 	programs map[string][]*Program
-	told     bool // what the kernel takes
+	told     bool // the kernel's resources have been printed
 	inOrder  bool // whether independent steps are measured in their order
 	closed   bool
 }
@@ -154,8 +154,7 @@ func (r *rig) abort() {
 	}
 }
 
-// close frees everything; errors count unless a context is lost, which the test
-// that loses it looks at.
+// close ends all kernels and frees everything. It ignores errors, since a test may lose a context.
 func (r *rig) close() {
 	if r.closed {
 		return
@@ -203,7 +202,7 @@ func (r *rig) with(m *member, f func() error) {
 	require.NoError(r.t, cuda.With(r.d, m.ctx, f), "rank %d", m.rank)
 }
 
-// wipe has all memory written, for tests in which ranks disagree on how much.
+// wipe clears the ranks' memory, for tests in which a rank reads what no other has written.
 func (r *rig) wipe() {
 	r.t.Helper()
 	for _, m := range r.ranks {
@@ -221,7 +220,6 @@ func patience() time.Duration {
 	return time.Minute
 }
 
-// sync waits for all ranks.
 func (r *rig) sync() {
 	r.t.Helper()
 	defer time.AfterFunc(patience(), r.abort).Stop()
@@ -367,7 +365,6 @@ func (r *rig) check(o *operation) {
 	}
 }
 
-// try runs a trial once.
 func (r *rig) try(x trial, seed uint64) {
 	r.t.Helper()
 	o := r.prepare(x, seed)

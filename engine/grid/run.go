@@ -1,3 +1,5 @@
+// Run: one launch of the interpreter for a job.
+
 package grid
 
 import (
@@ -77,10 +79,9 @@ type frame struct {
 	srcs     [1]mem.Region
 }
 
-// Run queues a job on its stream, with the Engine's context current on this
-// thread. It waits only where a table has no room, see FullError, and allocates only the first time that it runs with a
-// program and a Reducer. Results are ordered on the stream; later errors are in
-// Control.
+// Run queues a job on its stream, with the Engine's context current on this thread. It waits only where a table has no
+// room, see FullError, and allocates only the first time that it runs with a program and a Reducer. Results are ordered
+// on the stream; later errors are in Control.
 //
 // As on the host, messages of no bytes are sent in the first round, so that ranks
 // which disagree find out.
@@ -169,10 +170,9 @@ func layoutOf(r mem.Region, l *engine.Layout) layout {
 	return layout{uint64(r.Ptr()), uint64(l.Total), uint64(l.Chunk)}
 }
 
-// cut is the size of the pieces and slices in which chunks are moved: as large as
-// queues allow, or small enough that all lanes have work. All ranks find the same: even
-// chunks have the same sizes on all of them. Chunks of different sizes get the largest
-// pieces, because a rank may know only some.
+// cut is the size of the pieces and slices in which chunks are moved, and the longest chunk. Pieces are as large as
+// queues allow, or small enough that all lanes have work. All ranks find the same: even chunks have the same sizes on
+// all of them. Chunks of different sizes get the largest pieces, because a rank may know only some.
 func (e *Engine) cut(j *Job) (piece, slice, all int) {
 	p := j.Program
 	all = max(longest(&j.InL), longest(&j.OutL))
@@ -180,7 +180,7 @@ func (e *Engine) cut(j *Job) (piece, slice, all int) {
 		return p.piece, p.slice, all
 	}
 	minPiece, minSlice := e.minSlice, e.minSlice
-	// Over NVLink a post takes longer than 32 KiB, and no step waits for a slice of a message.
+	// Over NVLink a post takes longer than the move of 32 KiB, and no step waits for a slice of a message.
 	if p.message() && e.LongestDirect() == MaxMessage {
 		minPiece, minSlice = 4*minPiece, 8*minSlice
 	}
@@ -202,8 +202,8 @@ func longest(l *engine.Layout) int {
 	return n
 }
 
-// chunkTable is the table of chunks of different sizes: the offset and length of each. It
-// is empty if all have the same.
+// chunkTable is the table of chunks of different sizes: the offset and length of each. It is empty if all have the same
+// length.
 func (e *Engine) chunkTable(j *Job) (t table, err error) {
 	if j.InL.Off == nil && j.OutL.Off == nil {
 		return t, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Signals are numbers of signals to each rank, or from each.
+// Signals say how many signals go to each rank, or are awaited from each.
 type Signals [MaxDirect]uint32
 
 // signalArgs is SignalArgs of kernels/cuda/signal.cu.
@@ -28,7 +28,7 @@ func (e *Engine) openSignals() (err error) {
 	return e.clear(e.signals, 16*MaxDirect)
 }
 
-// PrepareSignals is Prepare for RunSignals.
+// PrepareSignals is Prepare for RunSignals. It returns ErrNoWindow where there are no signals.
 func (e *Engine) PrepareSignals() error {
 	if e.signals == 0 {
 		return ErrNoWindow
@@ -37,8 +37,8 @@ func (e *Engine) PrepareSignals() error {
 	return err
 }
 
-// RunSignals queues a kernel that sends signals to ranks, once all that is ahead of it on the stream is
-// done, and then waits for signals of ranks. Each signal is waited for once. The rank itself is a rank too.
+// RunSignals queues a kernel that sends signals to ranks, once all that is ahead of it on the stream is done, and then
+// waits for signals of ranks. A signal is waited for once. Ranks may signal themselves.
 func (e *Engine) RunSignals(stamp transport.Stamp, send, wait *Signals, s cuda.Stream) error {
 	if e.signals == 0 {
 		return errors.New("grid: no signals: ranks do not reach each other's memory")

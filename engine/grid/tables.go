@@ -21,8 +21,8 @@ type table struct {
 	token uint64   // 0: not in the ring
 }
 
-// tables are where tables lie. The ring is twice there: the host fills pinned memory, and
-// a copy in the caller's stream brings a table to the same offset on the device.
+// tables are the memory in which tables lie. The ring exists twice: the host fills pinned memory, and a copy in the
+// caller's stream brings a table to the same offset on the device.
 type tables struct {
 	space  *fifo.Space
 	guard  *fifo.Guard
@@ -96,8 +96,8 @@ func (t *tables) most(j *Job) int {
 	return max(len(t.ring)/2-headWords, t.args/8)
 }
 
-// table finds room for the n words of a job's table. inline is what the kernel's arguments
-// have for one. It may wait for kernels that run.
+// table finds room for the n words of a job's table. inline is the space for a table in the kernel's arguments. table
+// may wait for kernels that run.
 func (e *Engine) table(n int, inline []uint64, j *Job) (t table, err error) {
 	switch {
 	case n <= len(inline) && 8*n <= e.tables.args:
@@ -118,7 +118,7 @@ func (e *Engine) table(n int, inline []uint64, j *Job) (t table, err error) {
 	return table{words, uint64(e.tables.device) + uint64(off), token}, err
 }
 
-// reserve finds room in the ring for n words of a job's, at byte off.
+// reserve finds room in the ring for n words of a job, at byte off.
 func (e *Engine) reserve(n int, j *Job) (words []uint64, off int, token uint64, err error) {
 	if off, token, err = e.tables.space.Reserve(8*(headWords+n), e.tables.guard); err != nil {
 		return nil, 0, 0, e.full(err)
@@ -156,7 +156,7 @@ func (e *Engine) Forget(capture uint64) {
 	delete(e.tables.graphs, capture)
 }
 
-// launch queues e.frame.launch with a table that has been filled, which args name.
+// launch uploads a table that has been filled, and queues e.frame.launch with args, which name the table.
 func (e *Engine) launch(f cuda.Function, t table, args []byte, event cuda.Event) (err error) {
 	n := 8 * len(t.words)
 	switch {
@@ -170,7 +170,7 @@ func (e *Engine) launch(f cuda.Function, t table, args []byte, event cuda.Event)
 		return err
 	}
 	if err := e.queue(f, args, event); err != nil {
-		return err // its token will never come
+		return err // no kernel will store the token
 	}
 	if t.token != 0 {
 		e.tables.space.Commit(t.token)
@@ -183,7 +183,7 @@ func (e *Engine) launch(f cuda.Function, t table, args []byte, event cuda.Event)
 type FullError struct {
 	Rank    sched.Rank
 	Oldest  transport.Stamp // of the first call in the ring that has not ended on this rank
-	Running bool            // a kernel of this rank's runs
+	Running bool            // a kernel of this rank runs
 	Err     error           // of fifo.Space: the counters, and why the wait has ended
 }
 

@@ -109,8 +109,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Groups have no greatest length, however small the ring is and however different what
-// the ranks have to do (B13).
+// TestLongGroup: groups have no greatest length, however small the ring is and however different the ranks' parts are.
 func TestLongGroup(t *testing.T) {
 	tier.Long(t)
 	const n = 3
@@ -135,7 +134,7 @@ func TestLongGroup(t *testing.T) {
 	r.drained()
 }
 
-// Ranks may cut the order of messages where they like: here each has another ring.
+// TestRingsOfAllSizes: ranks may cut the order of messages where they like: here each has another ring.
 func TestRingsOfAllSizes(t *testing.T) {
 	const n = 3
 	var parcels []parcel
@@ -154,9 +153,8 @@ func TestRingsOfAllSizes(t *testing.T) {
 	r.drained()
 }
 
-// The tables of captured calls are the graph's (B14): a graph runs never or often, after
-// calls that have tables of their own and beside other graphs, and what it has is used
-// again when it is gone.
+// TestTablesOfGraphs: the tables of captured calls are the graph's. A graph runs never or often, after calls that have
+// tables of their own and beside other graphs, and its memory is used again when it is gone.
 func TestTablesOfGraphs(t *testing.T) {
 	tier.Long(t)
 	const n = 3
@@ -210,8 +208,8 @@ func TestTablesOfGraphs(t *testing.T) {
 	}
 }
 
-// A rank whose peer does not come finds the ring full in the end. The error says what it
-// waits for. An abort ends the wait and the kernels, which store their tokens all the same.
+// TestTablesFull: a rank whose peer does not come finds the ring full in the end. The error says what the call waits
+// for. An abort ends the wait and the kernels, which store their tokens all the same.
 func TestTablesFull(t *testing.T) {
 	const n = 3
 	for _, aborts := range []bool{false, true} {
@@ -257,7 +255,7 @@ func TestTablesFull(t *testing.T) {
 	}
 }
 
-// A kernel that ends because all is over stores its token; a launch that fails has none.
+// TestTokens: a kernel that ends because all is over stores its token; a launch that fails has none.
 func TestTokens(t *testing.T) {
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), squeezes[3].of(options(n)))

@@ -117,7 +117,7 @@ func (x *trial) buffers(rank sched.Rank, rnd *rand.Rand) (images [][]byte, in, o
 	return [][]byte{image(x.in, inN)}, at(0, a, inN), at(0, a, outN), inL, outL
 }
 
-// fill makes numbers near 1 and any bits.
+// fill makes numbers near 1, and some of any bits.
 func fill(rnd *rand.Rand, t kernels.DataType, b []byte) {
 	exponents := map[kernels.DataType]uint64{
 		kernels.Float64: 0x3ff << 52, kernels.Float32: 0x7f << 23, kernels.Float16: 15 << 10, kernels.BFloat16: 0x7f << 7,
@@ -137,7 +137,6 @@ func fill(rnd *rand.Rand, t kernels.DataType, b []byte) {
 	}
 }
 
-// unit is the number 1.
 func unit(t kernels.DataType) []byte {
 	b := make([]byte, t.Size())
 	switch t {

@@ -283,7 +283,7 @@ func TestCopiesTakeNoMultiprocessor(t *testing.T) {
 	}
 }
 
-// mute copies nothing.
+// mute is a driver that copies nothing.
 type mute struct{ cuda.Driver }
 
 func (mute) MemcpyAsync(uintptr, uintptr, int, cuda.Stream) error { return nil }

@@ -37,8 +37,8 @@ func (r *rig) lease(x directTrial, copies bool, seed uint64) *windowRun {
 	return o.place()
 }
 
-// place finds the window, and the places that are those of a rank that is not the
-// root, or of Reduce the root's.
+// place finds the window, and the offsets of the buffers in it: those of a rank that is not the root, but of Reduce's
+// Out at the root.
 func (o *windowRun) place() *windowRun {
 	w := &Window{}
 	for i, at := range o.at {
@@ -55,7 +55,6 @@ func (o *windowRun) place() *windowRun {
 	return o
 }
 
-// run queues the operation on a rank.
 func (o *windowRun) run(m *member) error {
 	run := m.engine.RunWindow
 	if o.copies {
@@ -158,7 +157,7 @@ func leases(n int) []directTrial {
 func TestWindowOrders(t *testing.T) {
 	tier.Long(t)
 	for seed := range seeds() {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { // which gives its memory back
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { // a subtest gives its memory back
 			n := []int{2, 3, 4}[seed%3]
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed)}), mailed(n), options(n))
 			narrow(r)

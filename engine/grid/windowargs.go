@@ -1,3 +1,5 @@
+// The arguments of window kernels: what a rank moves where.
+
 package grid
 
 import (
@@ -64,8 +66,8 @@ func (a *windowArgs) target(to uint64) {
 	a.targets++
 }
 
-// loose reports whether sources of a move begin elsewhere than its targets, by 16 bytes. A
-// reduction has the sources of all ranks.
+// loose reports whether a source of a move and its first target differ by no multiple of 16 bytes. A reduction has the
+// sources of all ranks.
 func (a *windowArgs) loose(reduces bool, ranks int) bool {
 	apart := uint64(0)
 	for k := range a.moves {
@@ -155,9 +157,8 @@ func (e *Engine) layMoves(a *windowArgs, l buffers, d Direct, root sched.Rank, b
 	}
 }
 
-// layBroadcast has the root copy the data to its own Out before it opens its gate.
-// Each other rank reads a share there and passes it on, so no rank sends more than
-// the length of the data.
+// layBroadcast has the root copy the data to its own Out before it opens its gate. Each other rank reads a share there
+// and passes it on, so no rank sends more than the length of the data. Of two ranks the root writes both Outs.
 func (e *Engine) layBroadcast(a *windowArgs, l buffers, root, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	if n == 2 {
@@ -220,7 +221,7 @@ func (e *Engine) layRoot(a *windowArgs, l buffers, root, bytes int) {
 	a.add(in, l.out[root], uint64(bytes))
 }
 
-// layPassed has each other rank give its share to those that have another one.
+// layPassed has each rank but the root give its share to the ranks that got another one.
 func (e *Engine) layPassed(a *windowArgs, l buffers, root, bytes int) {
 	a.moves = 0
 	n, rank := e.ranks, int(e.rank)

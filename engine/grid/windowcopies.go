@@ -1,3 +1,5 @@
+// Collectives in windows by copy engines.
+
 package grid
 
 import (
@@ -12,10 +14,9 @@ import (
 // CanCopy is CanWindow for RunCopies.
 func (e *Engine) CanCopy(d Direct) bool { return d.ByCopies() && e.CanWindow(d) }
 
-// RunCopies is RunWindow with copy engines, between two small kernels in which the
-// ranks wait for each other, so it takes no multiprocessor while data move. An all-to-all
-// must not be in place. A broadcast has a third such kernel: the root gives each rank a
-// share, and then each gives its share to the others.
+// RunCopies is RunWindow with copy engines, between two small kernels in which the ranks wait for each other, so copies
+// take no multiprocessor. An all-to-all must not be in place. A broadcast of more than two ranks has a third such
+// kernel: the root gives each rank a share, and then each gives its share to the others.
 //
 // An all-reduce begins with the job's Program, a reduce-scatter that leaves each rank's
 // share in its own Out; the order of reduction is that program's. On 4 H200s the ring's
@@ -217,7 +218,6 @@ func (e *Engine) copy(a *windowArgs, s, own cuda.Stream) error {
 	return nil
 }
 
-// move queues a copy.
 func (e *Engine) move(a *windowArgs, k int, s cuda.Stream) error {
 	if a.bytes[k] == 0 {
 		return nil

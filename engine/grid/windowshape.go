@@ -8,10 +8,9 @@ type gates struct {
 	epochs uintptr  // in device memory
 	shape  func(d Direct, ranks, bytes int) windowShape
 	aside  aside
-	half   Job // of an all-reduce
+	half   Job // the reduce-scatter of an all-reduce by copy engines
 }
 
-// openGates finds the gates and allocates their epochs.
 func (e *Engine) openGates() (err error) {
 	at := e.links.Gates()
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect {

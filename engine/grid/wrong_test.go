@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// Options that an engine refuses, before it has done anything.
+// TestWrongOptions: an engine refuses options before it has done anything.
 func TestWrongOptions(t *testing.T) {
 	for want, o := range map[string]Options{
 		"grid: 0 ranks":      {},
@@ -48,7 +48,7 @@ type oddLinks struct {
 func (l oddLinks) Send(sched.Rank) (End, error) { return End{Geometry: l.shape}, nil }
 func (l oddLinks) Recv(sched.Rank) (End, error) { return End{Geometry: l.shape}, nil }
 
-// Queues of shapes that no kernel knows are refused.
+// TestWrongShapes: queues of shapes that no kernel knows are refused.
 func TestWrongShapes(t *testing.T) {
 	good := Geometry{Lanes: 1, Slots: 2, SlotBytes: 128}
 	for want, change := range map[string]func(g *Geometry){
@@ -72,7 +72,7 @@ func TestWrongShapes(t *testing.T) {
 	}
 }
 
-// What a direct kernel takes of memory depends on the rank and on who is root.
+// TestDirectMemory: the buffers that a direct kernel needs depend on the rank and on who is root.
 func TestDirectMemory(t *testing.T) {
 	const n = 64
 	type sizes struct{ in, out int }
@@ -117,7 +117,7 @@ func TestDirectMemory(t *testing.T) {
 
 func (e ArgumentError) text() string { return (&e).Error() }
 
-// Kernels are asked for whom they wait, unless they are to end.
+// TestAsk: kernels are asked for whom they wait, unless they are to end.
 func TestAsk(t *testing.T) {
 	d := emulated(t, 1, cudaemu.Config{})
 	ctx, err := d.DevicePrimaryCtxRetain(0)
