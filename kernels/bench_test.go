@@ -18,7 +18,7 @@ func benchmark(b *testing.B, t DataType, f func(dst, x []byte)) {
 				b.Skip("making the operands takes long")
 			}
 			dst, x := make([]byte, size.n), make([]byte, size.n)
-			for i := range size.n / t.Size() { // about 1, so that sums round but do not overflow
+			for i := range size.n / t.Size() { // up to 1 or so: sums round but do not overflow
 				for j := range t.Size() {
 					x[i*t.Size()+j] = byte(0x38 + 0x80*(i&1) + i*j>>3&7)
 				}
