@@ -53,7 +53,7 @@ func (r *Reducer) combineAll(dst []byte, srcs [][]byte, contributions uint64) {
 			return
 		}
 	}
-	// Block by block through v: dst may be one of the sources, and is written when all have been read.
+	// Block by block through v, since dst may be a source.
 	s := scratch.Get().(*[2][]byte)
 	most := len(s[0]) / r.unit * r.unit
 	for at := 0; at < len(dst); {

@@ -110,7 +110,7 @@ func TestWiden(t *testing.T) {
 }
 
 // TestNarrow converts each number of the type, the value halfway to the next number, and the float32s next to both.
-// Conversion is monotone, so all other values are right too. Some are tried at random all the same.
+// Conversion is monotone, so all other values are right too.
 func TestNarrow(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {

@@ -106,7 +106,6 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// compareWithPlain compares an implementation's four loops with the plain ones, for one reduction, in place too.
 func compareWithPlain(t *testing.T, impl implementation, ty DataType, op RedOp, lengths []int) {
 	const ranks = 3
 	want, err := newReducer(ty, op, ranks, plainGo)

@@ -62,8 +62,7 @@ const (
 	leastOwn = 0x1p-40 // the least scale of a row's own: a row of zeros has one too
 )
 
-// Apply computes the outputs of as many rows as In[0] has. It checks nothing: call Check first, and give the other
-// slices as many rows.
+// Apply computes the outputs of as many rows as In[0] has. It checks nothing, see Check.
 func (n *Norm) Apply(r *NormRows) {
 	size := n.Type.Size()
 	row := n.Row * size
@@ -128,7 +127,7 @@ func (n *Norm) scale(x, weight []float32, has bool) {
 	n.round(x)
 }
 
-// squares is the sum of squares of a row, added in the order that Norm's comment gives.
+// squares is the sum of squares of a row.
 func (n *Norm) squares(x []float32) float32 {
 	part, line := normPart/n.Type.Size(), normLine/n.Type.Size()
 	var lanes [32]float32

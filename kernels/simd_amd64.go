@@ -49,7 +49,7 @@ func implementations() []implementation {
 	return []implementation{plainGo}
 }
 
-// improve replaces loops by assembly, which leaves the last bytes, fewer than grain, to the loops of l. l.finish stays.
+// improve replaces loops by assembly, which leaves the last bytes, fewer than grain, to the loops of l.
 func (v *vectors) improve(l loops, t DataType, p params) loops {
 	kind := p.kind
 	if p.scaled() {

@@ -42,7 +42,7 @@ type op struct {
 	name   string
 	kind   string // of a reduction, without "Kind"; "" for scaled loops
 	field  string // of vectors that lists scaled loops; "" for reductions
-	shared string // stands for the type in the function's name, where all types share one
+	shared string // replaces the type in the function's name
 	emit   func(m *machine, l *lanes, a, b vec) vec
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Both kernels are compared with kernels.Reducer. The data are ordinary numbers, which round, and edge cases.
+// The data of the comparisons are ordinary numbers, which round, and edge cases.
 
 // formats are the numbers of bits of the exponent and the mantissa of floats.
 var formats = map[kernels.DataType][2]int{
@@ -190,7 +190,6 @@ func TestCombine(t *testing.T) {
 
 const guard = 64 // bytes around dst
 
-// try launches x, and compares dst and all memory around it and the sources.
 func try(t *testing.T, d cuda.Driver, k *Kernel, x trial) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(9, uint64(x.count)))

@@ -77,7 +77,7 @@ func TestLoadsOnce(t *testing.T) {
 	var g errgroup.Group
 	for i := range 64 {
 		g.Go(func() error {
-			// An average of floats is a premulsum, so two modules serve all four.
+			// An average of floats is a premulsum.
 			op := []kernels.RedOp{kernels.Sum, kernels.Avg, kernels.PreMulSum(2), kernels.PreMulSum(3)}[i%4]
 			_, err := c.Kernel(reducer(t, kernels.Float32, op, 2))
 			return err

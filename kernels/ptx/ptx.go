@@ -84,8 +84,7 @@ func (n Name) File() string {
 	return n.Source + ".cu"
 }
 
-// Run is the name of the kernel of a module of any source but combine.cu and meter.cu; the main one, if there are
-// others.
+// Run is the name of the main kernel of a module of any source but combine.cu and meter.cu.
 func (n Name) Run() string {
 	if n.Type == "" {
 		return n.Source + "_copy"
