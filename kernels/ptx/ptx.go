@@ -108,7 +108,7 @@ func (n Name) Rows() string {
 const (
 	Over     = "over"     // tells the device that all kernels are to end
 	Messages = "messages" // sends and receives side by side
-	Notes    = "notes"    // Messages for short messages alone
+	Notes    = "notes"    // Messages where all go as notes, see notes.h
 
 	BulkMessages = "bulk_messages" // Messages, of the module Bulk
 )
