@@ -35,7 +35,7 @@ func (r *Reducer) CombineAll(dst []byte, srcs [][]byte, contributions uint64, fi
 	}
 }
 
-// combineAll is CombineAll without finish, for more than a copy.
+// combineAll is CombineAll without finish, except for a single source that is only copied.
 func (r *Reducer) combineAll(dst []byte, srcs [][]byte, contributions uint64) {
 	if r.kind != KindMax && r.kind != KindMin && r.kind != KindUser {
 		switch r.t {
@@ -53,7 +53,7 @@ func (r *Reducer) combineAll(dst []byte, srcs [][]byte, contributions uint64) {
 			return
 		}
 	}
-	// Block by block, in case dst is a source.
+	// Block by block through v, since dst may be a source.
 	s := scratch.Get().(*[2][]byte)
 	most := len(s[0]) / r.unit * r.unit
 	for at := 0; at < len(dst); {

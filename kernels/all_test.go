@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCombineAll compares with pairs: narrow floats are combined as float32, since
-// narrow arithmetic would round at each step.
+// TestCombineAll compares CombineAll with function pairs, for operands that start anywhere, and in place.
 func TestCombineAll(t *testing.T) {
 	const ranks = 5
 	reductions(t, func(t *testing.T, ty DataType, op RedOp) {
@@ -38,7 +37,8 @@ func TestCombineAll(t *testing.T) {
 	})
 }
 
-// pairs computes the result of CombineAll by combining two operands at a time.
+// pairs computes the result of CombineAll from two operands at a time: by the Reducer, but sums and products of narrow
+// floats in float32, since narrow arithmetic would round at each step.
 func pairs(t *testing.T, r *Reducer, srcs [][]byte, contributions uint64, finish bool) []byte {
 	v := make([]byte, len(srcs[0]))
 	if types[r.t].family != floating || r.size > 2 || r.kind == KindMax || r.kind == KindMin {
@@ -84,7 +84,7 @@ func pairs(t *testing.T, r *Reducer, srcs [][]byte, contributions uint64, finish
 	return v
 }
 
-// TestRoundsOnce has sums that a rounding in between would spoil.
+// TestRoundsOnce has sums and products that a rounding in between would spoil.
 func TestRoundsOnce(t *testing.T) {
 	tests := []struct {
 		t          DataType
@@ -126,7 +126,7 @@ func TestCombineAllRefuses(t *testing.T) {
 	require.Panics(t, func() { r.CombineAll(dst, [][]byte{dst, dst[:4]}, 0, false) })
 }
 
-// Any number of sources may be combined if all or none are contributions.
+// TestCombineAllMany: any number of sources may be combined if all or none are contributions.
 func TestCombineAllMany(t *testing.T) {
 	const ranks = 150
 	r, err := NewReducer(BFloat16, Avg, ranks)

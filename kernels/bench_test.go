@@ -18,7 +18,7 @@ func benchmark(b *testing.B, t DataType, f func(dst, x []byte)) {
 				b.Skip("making the operands takes long")
 			}
 			dst, x := make([]byte, size.n), make([]byte, size.n)
-			for i := range size.n / t.Size() { // about 1, so that sums round but do not end
+			for i := range size.n / t.Size() { // up to 1 or so: sums round but do not overflow
 				for j := range t.Size() {
 					x[i*t.Size()+j] = byte(0x38 + 0x80*(i&1) + i*j>>3&7)
 				}
@@ -31,7 +31,7 @@ func benchmark(b *testing.B, t DataType, f func(dst, x []byte)) {
 	}
 }
 
-// BenchmarkCombine is dst = dst ⊕ x for each implementation.
+// BenchmarkCombine is dst = dst ⊕ pre(x), see CombineIn, for each implementation.
 func BenchmarkCombine(b *testing.B) {
 	for _, impl := range implementations() {
 		for _, t := range Types() {
@@ -48,12 +48,12 @@ func BenchmarkCombine(b *testing.B) {
 	}
 }
 
-// BenchmarkCopy is Go's copy, to compare the others with.
+// BenchmarkCopy is Go's copy, to compare the other benchmarks with.
 func BenchmarkCopy(b *testing.B) {
 	benchmark(b, Int8, func(dst, x []byte) { copy(dst, x) })
 }
 
-// BenchmarkSmall is the cost of a call.
+// BenchmarkSmall is the cost of a call with few bytes.
 func BenchmarkSmall(b *testing.B) {
 	for _, n := range []int{8, 64, 100, 1024} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -96,7 +96,7 @@ func BenchmarkNewReducer(b *testing.B) {
 	}
 }
 
-// BenchmarkCombineAll is dst = all of four sources; MB/s count one of them.
+// BenchmarkCombineAll combines four sources; MB/s count one of them.
 func BenchmarkCombineAll(b *testing.B) {
 	for _, t := range []DataType{Float32, BFloat16, Float16, Float8E4M3} {
 		for _, op := range []RedOp{Sum, Avg} {

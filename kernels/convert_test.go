@@ -14,8 +14,8 @@ import (
 // round is a slow conversion that searches all numbers of the type.
 type format struct {
 	name               string
-	exponent, mantissa int
-	infinities, clamp  bool
+	exponent, mantissa int  // bits
+	infinities, clamp  bool // clamp: too large a number becomes the largest
 	nan                uint16
 	widen              func(uint16) float32
 	narrow             func(float32) uint16
@@ -49,7 +49,7 @@ func (f format) value(bits uint16) float64 {
 	return math.Ldexp(m+float64(int(1)<<f.mantissa), e-bias-f.mantissa)
 }
 
-// numbers are all finite positive ones; the bits of a number are its index.
+// numbers are 0 and all finite positive numbers; the bits of a number are its index.
 func (f format) numbers() []float64 {
 	var all []float64
 	for bits := uint16(0); ; bits++ {
@@ -109,8 +109,8 @@ func TestWiden(t *testing.T) {
 	}
 }
 
-// TestNarrow converts, for each pair of neighbours, the number halfway between and
-// the numbers next to that. Conversion is monotone, so all others are right too.
+// TestNarrow converts each number of the type, the value halfway to the next number, and the float32s next to both.
+// Conversion is monotone, so all other values are right too.
 func TestNarrow(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func NewF16(f float32) F16 {
 		return nanF16
 	case bits >= (127+16)<<23:
 		return sign | 0x7c00
-	case bits < (127-14)<<23: // denormal: the unit of 0.5 is the one wanted, 2⁻²⁴
+	case bits < (127-14)<<23: // denormal: float32s of 0.5 to 1 are multiples of 2⁻²⁴, as denormals are
 		return sign | F16(math.Float32bits(math.Float32frombits(bits)+0.5))
 	}
 	bits += 1<<12 - 1 + bits>>13&1
@@ -73,7 +73,7 @@ func (h F8E4M3) Float32() float32 {
 	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(bits)*0x1p120))
 }
 
-// NewF8E4M3 rounds f to nearest even; a number that is too large becomes ±448.
+// NewF8E4M3 rounds f to nearest even; a number that is too large, or infinite, becomes ±448.
 func NewF8E4M3(f float32) F8E4M3 {
 	bits := math.Float32bits(f)
 	sign := F8E4M3(bits >> 24 & 0x80)
@@ -82,7 +82,7 @@ func NewF8E4M3(f float32) F8E4M3 {
 		return nanF8E4M3
 	case bits >= 0x43e00000: // 448
 		return sign | 0x7e
-	case bits < (127-6)<<23: // denormal: the unit of 2¹⁴ is the one wanted, 2⁻⁹
+	case bits < (127-6)<<23: // denormal: float32s from 2¹⁴ on are multiples of 2⁻⁹
 		return sign | F8E4M3(math.Float32bits(math.Float32frombits(bits)+0x1p14))
 	}
 	bits += 1<<19 - 1 + bits>>20&1
@@ -109,7 +109,7 @@ func NewF8E5M2(f float32) F8E5M2 {
 		return nanF8E5M2
 	case bits >= 0x47600000: // 57344
 		return sign | 0x7b
-	case bits < (127-14)<<23: // denormal: the unit of 2⁷ is the one wanted, 2⁻¹⁶
+	case bits < (127-14)<<23: // denormal: float32s from 2⁷ on are multiples of 2⁻¹⁶
 		return sign | F8E5M2(math.Float32bits(math.Float32frombits(bits)+0x1p7))
 	}
 	bits += 1<<20 - 1 + bits>>21&1

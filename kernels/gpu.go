@@ -2,12 +2,14 @@ package kernels
 
 import "math"
 
+// What the GPU's kernels have to know of a Reducer.
+
 // Type is the data type of the elements.
 func (r *Reducer) Type() DataType { return r.t }
 
 // A Program is how the GPU's kernels compute a reduction, see kernels/cuda.
 type Program struct {
-	Op string // name of the operation there
+	Op string // the operation's name in kernels/cuda
 	// Value is the operation's parameter: the bits of premulsum's scalar, as a float32
 	// for narrow floats; for averages of integers the number of ranks (64 bits) or
 	// ⌈2⁶⁴/ranks⌉ (others).
@@ -42,7 +44,7 @@ func divisor(size int, ranks uint64) uint64 {
 	case size == 8:
 		return ranks
 	case ranks > math.MaxUint32:
-		return 0 // so is the quotient
+		return 0 // the quotient is 0 too: no element has more than 32 bits
 	}
 	return math.MaxUint64/ranks + 1
 }

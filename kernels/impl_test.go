@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ops are all reductions that NewReducer takes for t, scaled ones with scalars
-// that round.
+// ops are all reductions that NewReducer takes for t, but for users' own. Scaled ones have scalars that round.
 func ops(t DataType) []RedOp {
 	all := []RedOp{Sum, Prod, Max, Min, Avg}
 	if types[t].family == floating {
@@ -19,7 +18,7 @@ func ops(t DataType) []RedOp {
 	return append(all, BitAnd, BitOr, BitXor, PreMulSumInt(-7), PreMulSumInt(1<<62+12345))
 }
 
-// special are bit patterns worth trying, by the size of an element.
+// special are bit patterns of floats worth trying. Integers and 8-bit floats have theirs in fill.
 var special = map[DataType][]uint64{
 	Float64: {0, 1 << 63, 1, 1<<63 + 1, 1<<52 - 1, 1 << 52, 0x3ff0000000000000, 0xbff0000000000000, 0x7fefffffffffffff,
 		0xffefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff0000000000001, 0x7ff8000000000000,
@@ -32,7 +31,7 @@ var special = map[DataType][]uint64{
 		0xffc0, 0x7fff, 0xffff, 0x4380, 0x3b80},
 }
 
-// fill makes n elements of which some are special.
+// fill fills b with elements of which some are special.
 func fill(r *rand.Rand, t DataType, b []byte) {
 	for i := range b {
 		b[i] = byte(r.Uint32())
@@ -50,14 +49,14 @@ func fill(r *rand.Rand, t DataType, b []byte) {
 			put(at, edges[r.IntN(len(edges))])
 		case k == 0:
 			put(at, []uint64{0, 1, ^uint64(0), 1<<(8*size-1) - 1, 1 << (8*size - 1)}[r.IntN(5)])
-		case k < 4 && types[t].family == floating && size > 1: // of like size, so that sums round
+		case k < 4 && types[t].family == floating && size > 1: // of like magnitude, so that sums round
 			top := uint64(b[at+size-1]&0x81 | 0x3c)
 			put(at, top<<(8*(size-1))|r.Uint64()&(1<<(8*(size-1))-1))
 		}
 	}
 }
 
-// apart makes a copy of b that starts off bytes after a multiple of 64.
+// apart makes a copy of b that starts off bytes after a multiple of 8.
 func apart(b []byte, off int) []byte {
 	c := bytesOf(make([]uint64, len(b)/8+17))
 	for !aligned[[8]uint64](c) {
@@ -77,9 +76,8 @@ func reductions(t *testing.T, f func(t *testing.T, ty DataType, op RedOp)) {
 	}
 }
 
-// TestImplementations compares all implementations with the plain loops, bit
-// for bit, for all short lengths and for some long ones, at all kinds of
-// places.
+// TestImplementations compares all implementations with the plain loops, bit for bit, for all short lengths and for
+// some long ones, aligned and not.
 func TestImplementations(t *testing.T) {
 	lengths := []int{1021, 4099}
 	for n := range 258 {
@@ -99,7 +97,7 @@ func TestImplementations(t *testing.T) {
 	}
 }
 
-// TestPieces has data of more than one piece for assembly.
+// TestPieces has data that exceed one call of assembly, see most.
 func TestPieces(t *testing.T) {
 	for _, impl := range implementations() {
 		for _, ty := range []DataType{Float32, BFloat16, Uint8} {

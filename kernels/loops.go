@@ -106,8 +106,7 @@ func narrowLoops[T narrow](k params, inf T) loops {
 	return l
 }
 
-// userLoops compute dst = a ⊕ b by a user's function, which is dst = dst ⊕ src, in
-// pieces of multiples of unit bytes.
+// userLoops compute dst = a ⊕ b by a user's function, which is dst = dst ⊕ src, for multiples of unit bytes at a time.
 func userLoops(t DataType, unit int, f func(t DataType, dst, src []byte)) loops {
 	combine := func(dst, a, b []byte) {
 		if len(dst) == 0 {
@@ -118,7 +117,7 @@ func userLoops(t DataType, unit int, f func(t DataType, dst, src []byte)) loops 
 			f(t, dst, b)
 			return
 		}
-		// b has to be out of the way before a takes its place.
+		// dst is b: b is saved before a overwrites it.
 		s := scratch.Get().(*[2][]byte)
 		for len(dst) > 0 {
 			n := min(len(dst), len(s[0])/unit*unit)

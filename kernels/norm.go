@@ -10,12 +10,12 @@ import (
 // (tokens), and each row is divided by its root mean square. Apply is the definition, and the GPU's kernel gives the
 // same bits. A row's result depends on that row alone.
 //
-// Contributions are added in float32 in order of rank, then bias, then residual, and rounded once to
-// Type: that is the row of Sum. Its squares are added in float32: within each 16 bytes in order; the 8 parts of a
-// line of 120 bytes in a tree; line i to sum i modulo 32, in order; then the 32 sums in a
-// tree. The row's factor is 1/√(squares/Row + Epsilon), each operation rounded to nearest. An element of Normed is
-// the row's element times the factor times the weight, rounded once. Small has Normed's elements times the
-// reciprocal of a scale in 8 bits, rounded to nearest even: E4M3 saturates at 448, integers at 127.
+// Contributions are added in float32 in order of rank, then bias, then residual, and rounded once to Type: that is the
+// row of Sum. The squares of its elements are added in float32: within each 16 bytes in order; the 8 parts of a line of
+// 120 bytes in a tree; line i to sum i modulo 32, in order; then the 32 sums in a tree. The row's factor is
+// 1/√(squares/Row + Epsilon), each operation rounded to nearest. An element of Normed is the row's element times the
+// factor times the weight, rounded once. Small has, in 8 bits, Normed's elements times the reciprocal of a scale,
+// rounded to nearest even: E4M3 saturates at 448, integers at 127.
 type Norm struct {
 	Type    DataType // Float16, BFloat16 or Float32
 	Row     int      // elements of a row: whole words of 8 bytes, 64 KiB at most
@@ -40,7 +40,7 @@ type NormRows struct {
 	Scales      []byte  // where the rows' own scales go, a float32 each, little-endian
 }
 
-// Check finds what is wrong with a Norm.
+// Check returns an error if a field has a value that Apply and the kernels do not take.
 func (n *Norm) Check() error {
 	switch size := n.Type.Size(); {
 	case n.Type != Float16 && n.Type != BFloat16 && n.Type != Float32:
@@ -57,12 +57,12 @@ func (n *Norm) Check() error {
 }
 
 const (
-	normPart = 16  // bytes of a line that one thread has
-	normLine = 120 // bytes of data in a line of direct kernels
-	leastOwn = 0x1p-40
+	normPart = 16      // bytes of a line that one thread has
+	normLine = 120     // bytes of data in a line of direct kernels
+	leastOwn = 0x1p-40 // the least scale of a row's own: a row of zeros has one too
 )
 
-// Apply makes the outputs of all rows of the first contribution.
+// Apply computes the outputs of as many rows as In[0] has. It checks nothing, see Check.
 func (n *Norm) Apply(r *NormRows) {
 	size := n.Type.Size()
 	row := n.Row * size
@@ -110,7 +110,7 @@ func (n *Norm) Apply(r *NormRows) {
 	}
 }
 
-// scale makes a row the normed one.
+// scale turns a row of Sum into that of Normed. Without has there is no weight.
 func (n *Norm) scale(x, weight []float32, has bool) {
 	mean := n.squares(x)/float32(n.Row) + n.Epsilon
 	factor := 1 / float32(math.Sqrt(float64(mean)))
@@ -157,7 +157,7 @@ func halved(x []float32) float32 {
 	return x[0]
 }
 
-// own is the scale of a row where NormRows.Scale is 0.
+// own is a row's own scale, for NormRows.Scale 0.
 func (n *Norm) own(x []float32) float32 {
 	var most float32
 	for _, v := range x {

@@ -54,7 +54,7 @@ func TestNormIsClose(t *testing.T) {
 	}
 }
 
-// TestNormScales: a given scale saturates, and a row of zeros or of no numbers has a scale that is a number.
+// TestNormScales: elements saturate under a given scale; a row of zeros, or with a NaN, has a scale that is a number.
 func TestNormScales(t *testing.T) {
 	norm := Norm{Type: BFloat16, Row: 4, Small: Int8}
 	r := NormRows{In: [][]byte{floats16(1, -1, 1, 1)}, Small: make([]byte, 4), Scale: 1.0 / 256}

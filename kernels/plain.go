@@ -11,9 +11,8 @@ type integer interface {
 
 type float interface{ float32 | float64 }
 
-// The loops below are dst[i] = a[i] ⊕ b[i] for slices of equal length, where
-// dst may be a or b. For integers ⊕ is Go's + and *; for floats the NaN of the result
-// has to be replaced by the one pattern.
+// The loops in plain Go, which define ⊕: dst[i] = a[i] ⊕ b[i] for slices of equal length, where dst may be a or b.
+// Integers wrap as Go's do; for floats, every NaN that ⊕ makes is replaced by canonical.
 
 func addInt[T integer](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
@@ -113,7 +112,7 @@ func divideShort[T integer](x []T, n uint64) {
 	}
 }
 
-// canonical is the NaN of T.
+// canonical is the one NaN of T that ⊕ makes.
 func canonical[T float]() T {
 	if sizeOf[T]() == 4 {
 		return T(math.Float32frombits(nanF32))

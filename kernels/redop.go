@@ -54,7 +54,7 @@ type RedOp struct {
 	At *mem.Region
 
 	// Name, Unit and Func are a user's own reduction. Func sets dst = dst ⊕ src,
-	// element by element. It is called with pieces of the data: dst and src have
+	// element by element. It is called with parts of the data: dst and src have
 	// the same length, a multiple of Unit bytes, do not overlap and may start at
 	// any byte. Func must neither keep the slices nor write to src. The goroutine
 	// that carries out the operation calls Func, so ranks of one process call it at
@@ -62,7 +62,7 @@ type RedOp struct {
 	// that the caller accepts.
 	//
 	// Unit is the size in bytes of Func's element, such as 24 for structs that are
-	// passed as Uint8: a multiple of t.Size() up to MaxUnit, or 0 for t.Size() itself.
+	// passed as Uint8: a multiple of the data type's Size up to MaxUnit, or 0 for that Size.
 	Name string
 	Unit int
 	Func func(t DataType, dst, src []byte)
@@ -93,7 +93,8 @@ func PreMulSumInt(scale int64) RedOp {
 // or of the rank's GPU.
 func PreMulSumAt(scale mem.Region) RedOp { return RedOp{Kind: KindPreMulSum, At: &scale} }
 
-// scalar is op with the scalar from At in Scale or Int, or the reason why the scalar is not valid.
+// scalar is op with the scalar from At in Scale or Int, or the reason why the scalar is not valid. For a scalar in a
+// GPU's memory, op has 1 instead.
 func (op RedOp) scalar(t DataType) (_ RedOp, reason string) {
 	at := op.At
 	size := t.Size()

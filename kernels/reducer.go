@@ -50,9 +50,8 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("kernels: %v of %v: %s", e.Op, e.Type, e.Reason)
 }
 
-// cache holds the Reducers made so far, so that asking again costs a few
-// nanoseconds. Types and kinds have their own lines; averages and scalars
-// share a line of eight and push each other out.
+// cache holds the Reducers made so far, so that asking again costs a few nanoseconds. Each pair of a type and a kind
+// has eight places: the averages over different numbers of ranks, or the different scalars, push each other out.
 var cache [numTypes][KindUser][8]atomic.Pointer[cached]
 
 type cached struct {
@@ -61,10 +60,9 @@ type cached struct {
 	r             Reducer
 }
 
-// NewReducer is the arithmetic of op on elements of type t in a communicator
-// of the given number of ranks. The error is an *InvalidError. Asking again
-// for the same gives the same Reducer and allocates nothing, unless op is a
-// user's own.
+// NewReducer is the arithmetic of op on elements of type t in a communicator of the given number of ranks. The error is
+// an *InvalidError. Asking again for the same gives the same Reducer and allocates nothing, unless op is a user's own,
+// or another scalar or number of ranks has taken its place in the cache.
 func NewReducer(t DataType, op RedOp, ranks int) (*Reducer, error) {
 	if !t.Valid() || op.Kind >= KindUser {
 		return newReducer(t, op, ranks, best)
@@ -146,7 +144,7 @@ func noReduction(t DataType, op RedOp, ranks int) string {
 	return ""
 }
 
-// wholeNumber is f as an integer of 64 bits, signed or not.
+// wholeNumber is f as an integer of 64 bits, signed or not; false if f is none.
 func wholeNumber(f float64) (uint64, bool) {
 	switch {
 	case f != math.Trunc(f) || f < -1<<63 || f >= 1<<64:
@@ -163,8 +161,8 @@ type implementation struct {
 	improve func(l loops, t DataType, p params) loops
 }
 
-// most is the most bytes of one call of assembly. It cannot be preempted: a stop of the
-// world, as for garbage collection, waits for it, some tens of µs.
+// most is the most bytes of one call of assembly. The Go runtime cannot preempt it: a stop of the world, as for garbage
+// collection, waits for its end, some tens of µs.
 const most = 1 << 20
 
 // plainGo is the implementation that every processor has.

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A scalar in memory is the scalar itself.
+// TestPreMulSumAt: a scalar in memory gives the Reducer that the scalar itself gives.
 func TestPreMulSumAt(t *testing.T) {
 	for _, tc := range []struct {
 		t    DataType

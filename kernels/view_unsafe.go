@@ -12,7 +12,7 @@ type loop func(dst, a, b []byte)
 
 // element makes a loop over bytes from a loop over elements. Where a slice
 // does not start at a multiple of the element's size, which Go's rules for
-// pointers ask for, pieces of the data go through aligned memory.
+// pointers ask for, the data go through aligned memory, part by part.
 func element[T any](f func(dst, a, b []T)) loop {
 	return func(dst, a, b []byte) {
 		if aligned[T](dst) && aligned[T](a) && aligned[T](b) {

@@ -6,8 +6,8 @@ import (
 )
 
 // float8s are lanes of float32, a quarter as many as there are bytes in a
-// register. Conversions go through float16: e5m2 is the upper byte of one; e4m3,
-// shifted by one bit, is one whose value is 2⁸ too small.
+// register. Conversions go through float16: an e5m2 is the upper byte of a float16; an
+// e4m3, shifted by one bit, is a float16 whose value is too small by 2⁸.
 func float8s(e4m3 bool) *lanes {
 	l := floats(32, 0x7fffffff)
 	l.unroll, l.crowded = 1, true
@@ -61,7 +61,7 @@ func float8s(e4m3 bool) *lanes {
 	exact := func(m *machine, v vec) vec {
 		sign := m.and(v, m.get("sign"))
 		size := m.xor(v, sign)
-		size = to(m, VMINPS, size, m.get("most")) // a NaN stays one
+		size = to(m, VMINPS, size, m.get("most")) // a NaN stays a NaN
 		power := to(m, VMAXPS, m.get("least"), size)
 		power = m.and(power, m.get("exponent"))
 		VPADDD(m.get("unit"), power, power)

@@ -17,7 +17,7 @@ func floats(bits int, nan uint64) *lanes {
 
 	// The processor's maximum is its second operand if one is a NaN or if both
 	// are zeros. So NaNs are replaced by the other operand first, and the two
-	// orders of zeros are joined by their sign. A NaN that is left had two as operands.
+	// orders of zeros are joined by their sign. Where x is a NaN still, both operands were.
 	choose := func(f func(...Op), join func(m *machine, a, b Op) vec) func(m *machine, a, b vec) vec {
 		return func(m *machine, a, b vec) vec {
 			x, y := m.pick(m.isNaN(a, bits), b, a, bits), m.pick(m.isNaN(b, bits), a, b, bits)

@@ -38,7 +38,7 @@ func integers(bits int, signed bool) *lanes {
 	return l
 }
 
-// greater64 compares quadwords; without AVX-512 only signed ones can be.
+// greater64 is the mask of quadwords of a that are greater than those of b. AVX2 compares signed ones only.
 func greater64(m *machine, a, b vec, signed bool) mask {
 	if !signed {
 		a, b = m.xor(a, m.get("sign")), m.xor(b, m.get("sign"))

@@ -16,7 +16,7 @@ type vec = reg.VecVirtual
 type machine struct {
 	name    string // as in the tables
 	width   int    // bytes of a register
-	crowded bool
+	crowded bool   // see constant
 	consts  map[string]*constant
 }
 
@@ -174,7 +174,7 @@ func (m *machine) halfOr(b, a, dst Op) {
 // A mask says for each lane yes or no.
 type mask = Op
 
-// isNaN is for lanes of 32 or 64 bits.
+// isNaN is the mask of NaNs, in lanes of 32 or 64 bits.
 func (m *machine) isNaN(v vec, bits int) mask {
 	const unordered = 3
 	var k Op = m.mask()

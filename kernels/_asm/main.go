@@ -83,7 +83,7 @@ func must(err error) {
 	}
 }
 
-// written are the functions that exist already: int32 and uint32 share a sum.
+// written has the functions written so far: int32 and uint32 share a sum.
 var written = map[string]bool{}
 
 // loop writes the function for an operation on elements of a type and returns

@@ -40,9 +40,9 @@ type typ struct {
 // An op writes the instructions for v = a ⊕ b.
 type op struct {
 	name   string
-	kind   string // of a reduction, or
-	field  string // in the tables of scaled loops
-	shared string // the elements' name where it does not depend on their type
+	kind   string // of a reduction, without "Kind"; "" for scaled loops
+	field  string // of vectors that lists scaled loops; "" for reductions
+	shared string // replaces the type in the function's name
 	emit   func(m *machine, l *lanes, a, b vec) vec
 }
 

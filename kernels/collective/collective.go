@@ -10,7 +10,7 @@ import "fmt"
 // A Direct is a collective carried out by direct access to the peers' memory. There
 // are three ways: direct kernels write to all ranks' mailboxes at once, window
 // kernels read and write the ranks' own registered buffers, and copy engines write
-// to these. Kernels combine in order of rank, narrow floats in float32 rounded once,
+// to such buffers. Kernels combine in order of rank, narrow floats in float32 rounded once,
 // as kernels.Reducer.CombineAll does.
 type Direct uint8
 
@@ -34,10 +34,10 @@ const MaxRanks = 8
 // another: it counts in 32 bits. Windows have no such limit.
 const MaxMessage = 1 << 30
 
-// TornMessage is MaxMessage where lines of 128 bytes may arrive in parts: over PCIe and in host
-// memory. There a line costs one trip and a slot three; but slots have no flags
-// among their data, and move more at a time. Mailboxes in host memory have this size for each
-// peer, so more ranks get less. On 2 H200s lines are quicker in host memory up to 512 KiB.
+// TornMessage is MaxMessage where lines of 128 bytes may arrive in parts: over PCIe and in host memory. There a message
+// in lines takes one trip and a message in slots three; but slots have no flags among their data, and move more at a
+// time. Mailboxes in host memory have this size for each peer, so more ranks get less. On 2 H200s lines are quicker in
+// host memory up to 512 KiB.
 func TornMessage(ranks int) int { return 512 << 10 / max(1, ranks-1) &^ 15 }
 
 var names = [directs]string{"oneshot", "twoshot", "reducescatter", "reduce", "allgather", "alltoall", "broadcast",

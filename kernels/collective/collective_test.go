@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDirect: every constant has a name of its own, and what copy engines carry
-// out has a window kernel too.
+// TestDirect: every constant has a name of its own, all but OneShot have a window kernel, and copy engines write to a
+// window.
 func TestDirect(t *testing.T) {
 	seen := map[string]bool{}
 	for _, d := range All() {

@@ -1,5 +1,7 @@
 package collective
 
+// How long messages are, and the grids of the kernels that move them.
+
 // MaxBlocks is the most blocks of a kernel for direct access.
 const MaxBlocks = 128
 

@@ -22,7 +22,7 @@ func TestNeeds(t *testing.T) {
 	require.False(t, Direct(200).Valid() || directs.ByCopies())
 }
 
-// Messages and lines, to the byte.
+// TestMessages: lengths of messages and numbers of lines, to the byte.
 func TestMessages(t *testing.T) {
 	for bytes, want := range map[int]int{0: 1, 1: 1, 120: 1, 121: 2, 240: 2, 241: 3} {
 		require.Equal(t, want, Lines(bytes), bytes)
@@ -37,7 +37,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// The grids of direct kernels change at these numbers of lines.
+// TestDirectShape: the grids of direct kernels change at these numbers of lines.
 func TestDirectShape(t *testing.T) {
 	for _, c := range []struct {
 		d                             Direct
@@ -56,7 +56,7 @@ func TestDirectShape(t *testing.T) {
 	}
 }
 
-// The grids of window kernels: as many blocks as there is work for, then larger tiles.
+// TestWindowShape: the grids of window kernels have as many blocks as there is work for, then larger tiles.
 func TestWindowShape(t *testing.T) {
 	const v = 16 * MaxThreads
 	for _, c := range []struct {

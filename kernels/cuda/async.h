@@ -1,8 +1,8 @@
 // Bulk copies between global and shared memory, which hardware carries out beside the
 // threads, and the barriers in shared memory that count them.
 //
-// Bulk copies are in the async proxy: what a thread has stored or acquired is theirs to see
-// after a fence of proxies. What they have stored is seen by a thread that waited for them.
+// Bulk copies belong to the async proxy: they see what a thread has stored or acquired only after a fence of proxies. A
+// thread that has waited for a bulk copy sees what the copy has stored.
 #pragma once
 #include "comm.h"
 
@@ -77,7 +77,7 @@ DEVICE void bulk_load(u32 to, u64 from, u32 n, Gate &gate) {
 }
 
 // Bulk_store begins to store n bytes from shared memory. Commit makes a group of a thread's
-// stores since the last one.
+// stores since its last commit.
 DEVICE void bulk_store(u64 to, u32 from, u32 n) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(n) : "memory");
 }

@@ -10,8 +10,8 @@ using s32 = int;
 using u64 = unsigned long long;
 using s64 = long long;
 
-#define GLOBAL __attribute__((address_space(1))) // memory that pointers lead to
-#define FORCED __attribute__((always_inline)) // for lambdas
+#define GLOBAL __attribute__((address_space(1))) // of pointers into global memory
+#define FORCED __attribute__((always_inline)) // inlines a lambda
 #define DEVICE __attribute__((device, always_inline)) inline
 #define KERNEL(threads, blocks) extern "C" __attribute__((global, launch_bounds(threads, blocks)))
 

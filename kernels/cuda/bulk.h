@@ -1,9 +1,10 @@
 // How a block moves slices by bulk copies, a tile at a time through a ring of tiles in shared
-// memory. The reader finds the next slice and waits until it can be moved, the loader has
-// tiles loaded, and the storers have them stored and notify the peers when they have arrived.
-// All run ahead of the next one, over several slices. Where slices are combined
-// there are the adders too: a tile's two sources are loaded into the halves of its place, and
-// the adders leave the result in the first one. They shift In, where it lies unlike the rest.
+// memory. The reader finds the next slice and waits until it can be moved, the loader begins
+// the loads of its tiles, and the storers begin their stores, and notify the peers when the
+// stores have arrived. Each runs ahead of the one named after it, by several slices. Where
+// slices are combined there are the adders too: a tile's two sources are loaded into the halves
+// of its place, and the adders leave the result in the first half. Where In does not begin as
+// the other memory does, in 16 bytes, the adders also shift it.
 //
 // Stores take some time to arrive, a few microseconds to a peer, and only the thread that began
 // them can wait for that; and so does the fence before a peer is notified. So the storers, a
@@ -51,7 +52,7 @@ static SHARED Gate landed[depth];             // turns whose stores have arrived
 static SHARED Gate posted[depth];             // turns that the peers know to be done
 static SHARED Gate full[tiles];               // tiles that are only moved: loaded
 static SHARED Gate parts[sums ? tiles : 1];   // tiles that are combined: loaded
-static SHARED Gate summed[sums ? tiles : 1];  // the same: by the adders
+static SHARED Gate summed[sums ? tiles : 1];  // the same: combined by the adders
 static SHARED Gate empty[tiles];              // places of the ring: read
 static SHARED Count counts[depth];            // of turns that have begun
 static SHARED Headers headers[depth];         // of turns
@@ -120,7 +121,7 @@ static DEVICE bool give(u32 k) {
     bool slots = !t.last && !t.slice.flag;
     auto header = [&](s16 port) FORCED { return slots && port >= 0 ? ports[port].header(ports[port].next - 1) : 0; };
     headers[k % depth] = {header(t.recv), header(t.send)};
-    fence_global(); // what the peers have stored or read is the bulk copies' now
+    fence_global(); // bulk copies see what peers have stored, and may overwrite what peers have read
     given[k % depth].arrive();
   }
   syncwarp();
@@ -137,15 +138,16 @@ static DEVICE void leave(u32 k) {
   }
 }
 
-// Within are the aligned vectors that lie whole in a source that begins anywhere, of those in
-// which n bytes at byte at of all lie; as bytes from the first one of those.
+// Within says which aligned vectors bulk copies load for n bytes at byte at of a source that
+// begins anywhere and has all bytes: those in which the n bytes lie, but for vectors that the
+// source does not hold whole. It counts bytes from the first vector in which the n bytes lie.
 struct Within {
   u32 begin, end;
   DEVICE Within(u64 at, u32 n, u64 all) : begin(at ? 0 : 16), end(at + n < all ? n + 16 : n) {}
   DEVICE u32 bytes() const { return end - begin; }
 };
 
-// Load_tiles has the tiles of turn k loaded.
+// Load_tiles begins the loads of the tiles of turn k.
 static DEVICE void load_tiles(const Ring &ring, const Slice &s, bool sum, u32 k, u32 &i, u32 &r) {
   done[k % depth].arrive();
   u64 first = s.recv ? s.recv : shifted(s) ? 0 : s.src, second = s.src & ~15ull, n = whole(s);
@@ -164,7 +166,7 @@ static DEVICE void load_tiles(const Ring &ring, const Slice &s, bool sum, u32 k,
   }
 }
 
-// Load_all has the tiles of all turns loaded. A slice that reads or overwrites what an earlier
+// Load_all begins the loads of all turns. A slice that reads or overwrites what an earlier
 // one stores waits until that one is done: bulk copies have no order. Each thread of the warp
 // knows where one of the last turns is stored.
 static DEVICE void load_all(const Ring ring, Scalar scalar) {
@@ -177,7 +179,7 @@ static DEVICE void load_all(const Ring ring, Scalar scalar) {
     if (turns[k % depth].last) return;
     Slice s = turns[k % depth].slice;
     scalar.on = turns[k % depth].scaled;
-    if (self() == k % depth) span = {0, 0}; // that turn is done
+    if (self() == k % depth) span = {0, 0}; // turn k - depth is done
     bool waits = (s.src && span.overlaps(s.src, s.n)) || (s.dst && span.overlaps(s.dst, s.n));
     if (waits) done[self()].await(k / depth - (self() > k % depth));
     syncwarp(); // all have waited, and read the turn
@@ -278,7 +280,7 @@ static DEVICE void add_all(const Ring ring, Scalar k) {
         add<deep>(here + 16 * j, here + tile + 16 * j, pair, k, 16 * width);
 #pragma unroll 1
       for (; j < vectors; j += width) add<1>(here + 16 * j, here + tile + 16 * j, pair, k, 0);
-      fence_shared(); // the sums are the bulk copies' now
+      fence_shared(); // bulk copies see the sums
       syncwarp();
       if (thread() % warp == 0) summed[r % tiles].arrive();
     }
@@ -323,8 +325,8 @@ static DEVICE u32 store_tiles(const Ring &ring, const Slice &s, bool sum, u32 k)
 }
 
 // Post_turn notifies the peers of turn k after earlier ones, when its stores have arrived. A peer
-// that hears of turn k takes it that all before are done, so the fence is for those too. If its
-// slot is wrong, for it belongs to another call, there is nothing more to tell the peers.
+// that hears of turn k takes it that all before are done, so the fence is for those too. wrong: a
+// slot of the turn belongs to another call, and from then on the peers are told nothing.
 static DEVICE void post_turn(const Comm &comm, const Turn &t, bool wrong, u32 k) {
   if (k > 0) landed[(k - 1) % depth].await((k - 1) / depth);
   landed[k % depth].arrive();
@@ -347,8 +349,8 @@ static DEVICE void post_turn(const Comm &comm, const Turn &t, bool wrong, u32 k)
   done[k % depth].arrive();
 }
 
-// Store_all has every turn stored and posted that is this storer's. When something is left for the warp,
-// all earlier turns are done before, and no later one begins until the warp is done too.
+// Store_all stores and posts the turns of this storer: k, k + storers and so on. When something is left for the warp to
+// move, all earlier turns are done before, and no later one begins until the warp is done too.
 static DEVICE void store_all(const Comm &c, const Ring ring, Scalar scalar, u32 k) {
   bool first = self() == 0;
 #pragma unroll 1

@@ -97,7 +97,7 @@ template <class Unit, int n> static DEVICE void some(const CombineArgs &a, Wide 
 }
 
 // Rounds computes units from byte at on, n in each thread, while there are enough for
-// all threads. It returns how many.
+// all threads. It returns how many units that were.
 template <class Unit, int n> static DEVICE u64 rounds(const CombineArgs &a, Wide factor, u64 at, u64 units) {
   u64 round = (u64)blocks() * threads() * n, i = 0;
 #pragma unroll 1
@@ -106,15 +106,15 @@ template <class Unit, int n> static DEVICE u64 rounds(const CombineArgs &a, Wide
   return i;
 }
 
-// Combine handles 16 bytes at a time. Where a source does not begin as dst does, vectors of
-// it are loaded from two.
-// Two vectors of two sources in each of 1024 threads are 64 KiB under way on a
-// multiprocessor, enough for the memory of an H200; more would cost registers,
-// and so threads.
+// Combine handles 16 bytes at a time. Where a source does not begin as dst does, each of its vectors is put together
+// from two aligned ones.
+//
+// Two vectors of two sources in each of 1024 threads are 64 KiB under way on a multiprocessor, enough for the memory of
+// an H200; more would cost registers, and so threads.
 KERNEL(512, 2) void ENTRY(combine)(const CombineArgs a) {
   Wide factor = scalar(a);
   u64 self = (u64)block() * threads() + thread(), grid = (u64)blocks() * threads();
-  u64 head = 0, middle; // elements before those done in rounds, and these
+  u64 head = 0, middle; // elements before those done by vectors; elements done by vectors
   u32 apart = 0;
 #pragma unroll 1
   for (u32 s = 0; s < a.k; s++) apart |= source(a, s) ^ a.dst;

@@ -35,8 +35,8 @@ DEVICE void store_relaxed64(u64 p, u64 v) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
-// Halves are those of 64 bits, loaded or stored at once, for memory where others load or store one of them: to PTX strong
-// accesses of different sizes race where they overlap.
+// Halves are the halves of 64 bits, loaded or stored at once, for memory where others load or store one half alone: in
+// PTX, strong accesses of different sizes that overlap are a race.
 struct Halves {
   u32 low, high;
 };
@@ -104,7 +104,7 @@ constexpr u64 consumed = 80;                // the token of the last kernel that
 constexpr u64 kind = 128, peer = 132, phase = 136; // of the first fault, 32 bits each; kind is written last
 constexpr u64 my_bytes = 144, mine = 152;          // length and stamp that were expected
 constexpr u64 theirs = 168;                        // stamp and length that came
-constexpr u64 awaited = 256; // 32 bits by rank: not 0 if a kernel has waited for it since the host asked
+constexpr u64 awaited = 256; // 32 bits by rank: not 0 if a kernel has waited for that rank since the host asked
 } // namespace control
 
 // Local is on the device and outlasts a launch. A kernel loads the first 16 bytes at once.
@@ -145,8 +145,9 @@ struct State {
 
 // Look is called by each thread first. A kernel that finds that all is over touches
 // nothing from then on that the peers or the caller own, which may be gone: it counts
-// as an operation and ends. Short ones have loaded from the caller's In by then. Threads of a block may find different things, for another
-// block may say in the meantime that all is over.
+// as an operation and ends. Kernels that send lines have loaded from the caller's In by
+// then. Threads of a block may find different things, for another block may say in the
+// meantime that all is over.
 static DEVICE State look(const Comm &c) {
   u32 low, high, number, over;
   asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -173,7 +174,7 @@ static DEVICE u64 numbered(u64 stamp, u32 number) { return stamp | (u64)number <
 // Hash_of is a call's hash with its number.
 static DEVICE u64 hash_of(u64 hash, u32 number) { return hash ^ (u64)(number * 0x9e3779b9u) << 32; }
 
-constexpr u64 sign_bytes = 64; // on a sign board for each rank: number and sign, stamp, 0
+constexpr u64 sign_bytes = 64; // on a sign board for each rank: number and sign, stamp, 0, count of signals (signal.cu)
 
 // Begin is called by all threads of a block. Block 0 counts the operation and
 // writes its sign to all peers' sign boards.
@@ -285,8 +286,9 @@ constexpr u32 polls = 1024, soon = 16;
 
 // Give_up reports whether to stop waiting, with the reason in stop: all kernels are to
 // end, a peer that can be spared has left, a peer is at another call, or other() reports that
-// data of another call have arrived. at describes the wait of this thread. asks: look at the host's control block
-// and the sign boards too, which takes longer.
+// data of another call have arrived. at describes the wait of this thread. Without asks
+// only the first is looked for, on the device: the host's control block and the sign boards
+// take longer.
 template <class F> static DEVICE bool give_up(const Comm &c, bool asks, Stop at, F other, Stop &stop) {
   if (u32 fault = over(c) ? (u32)aborted : asks ? stopped(c, at) : 0) {
     stop = at;

@@ -16,10 +16,9 @@
 // all words of its lines of epoch e are in registers, and no part of a line is loaded later.
 #include "exchange.h"
 
-// Send sends the line of each message, unless all is over: then a peer may still
-// wait for a line of an earlier kernel, which must stay as it is, or be gone. The state
-// and the epoch are looked at when the data are on their way too, so that no load waits
-// for another one.
+// Send sends the line of each message, unless all is over: then a peer may be gone, or still wait for a line of an
+// earlier kernel, which must stay as it is. The state and the epoch are looked at when the data are on their way too,
+// so that no load waits for another one.
 static DEVICE void send(const DirectArgs &a, const Cell &l, Wide factor, State &state, u64 &epoch, u32 round) {
   u32 to = l.first ? ~0u : l.on ? a.to : 0;
   Pair v[most];
@@ -69,7 +68,7 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, Wide factor, State &
   }
 }
 
-// Deliver stores a received line in the caller's memory.
+// Deliver stores the lines received of the ranks in from in the caller's memory.
 static DEVICE void deliver(const DirectArgs &a, const Cell &l, u32 from, const Pair *v) {
   if (l.whole) {
 #pragma unroll

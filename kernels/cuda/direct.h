@@ -77,7 +77,7 @@ static DEVICE Round round_of(const DirectArgs &a, u64 hash, u64 epoch) { return 
 // Marked is a thread's part of a line, with the flag.
 static DEVICE Pair marked(const Cell &l, const Round &r, Pair v) { return {v.x, l.last ? r.flag : v.y}; }
 
-// Sealed is a marked line as it travels. All threads of the warp call it.
+// Sealed is a marked line as it travels, with its digest if lines may tear. All threads of the warp call it.
 static DEVICE Pair sealed(const DirectArgs &a, const Cell &l, Pair v) {
   if (a.torn) {
     u64 proof = digest(v);

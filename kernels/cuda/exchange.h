@@ -42,10 +42,9 @@ static DEVICE void unseal(const DirectArgs &a, const Cell &l, Pair *v) {
   }
 }
 
-// Receive waits for a line of each rank in want, but for empty ones of ranks that have left; false if
-// the warp has to stop. hop
-// is the distance of the hop's lines from those of the first. A thread's part of a line is
-// loaded once a poll: what is looked at is what is used.
+// Receive waits for a line of each rank in want, but for empty ones of ranks that have left; false if the warp has to
+// stop. hop is the distance of the hop's lines from those of the first. A thread's part of a line is loaded once a
+// poll: the words whose flag is checked are the words that are used.
 static DEVICE bool receive(const DirectArgs &a, const Cell &l, const Round &r, u32 hop, u32 want, Pair *v, Stop &stop) {
   u32 odd = 0;
   syncwarp(); // else some threads may load a line before it arrives, and those with the flag after
@@ -67,7 +66,7 @@ static DEVICE bool receive(const DirectArgs &a, const Cell &l, const Round &r, u
     if (i % line_polls) continue;
     bool asks = (i / line_polls + (block() * threads() + thread()) / warp) % (blocks() * threads() / warp) == 0;
     missing(a, l, r.flag, asks, want, v, odd, stop);
-    if (vote(stop.kind == departed)) { // the root of a broadcast has all it needs, say
+    if (vote(stop.kind == departed)) { // its line would be empty: go on without
       want &= a.from | ~gone(a.comm);
       if (stop.kind == departed) stop.kind = 0;
     }
@@ -103,8 +102,8 @@ static DEVICE u64 finish(u64 w, u64 value) {
 // Early reports whether ranks have scalars of their own.
 static DEVICE bool early(const DirectArgs &a) { return OP::scales && a.early; }
 
-// Contribution is what a rank gives of its data. Where ranks have scalars of their own it is
-// multiplied by this one's, and rounded.
+// Contribution is this rank's data as the others get it: where ranks have scalars of their own, multiplied by this
+// rank's, and rounded.
 static DEVICE Pair contribution(const DirectArgs &a, Wide factor, Pair v) {
   if (!early(a)) return v;
   Wide x[2][elements];

@@ -49,8 +49,8 @@ template <u32 distance> static DEVICE u64 across(u64 v) {
   return (u64)high << 32 | low;
 }
 
-// Digest is of the 15 words of data of a line, for all threads of its group, each with its
-// Pair. All threads of the warp call it.
+// Digest is the digest of the 15 words of data of a line. Each thread of the line's group gives
+// its Pair, and gets the digest. All threads of the warp call it.
 static DEVICE u64 digest(Pair v) {
   u64 odd = (thread() % 8 * 4 + 1) * 0x9e3779b97f4a7c15, sum = mixed(v.x, odd);
   if (thread() % 8 != 7) sum += mixed(v.y, odd + 2 * 0x9e3779b97f4a7c15);
@@ -60,8 +60,8 @@ static DEVICE u64 digest(Pair v) {
 }
 
 // Load_word loads up to 8 bytes at p: left is how many bytes of the message there are from
-// p on, and may be negative. p and left are multiples of size. Loads that wait for none of
-// the others are all under way at once, but for a few bytes at a message's ends.
+// p on, and may be negative. p and left are multiples of size. No load waits for another one,
+// but for a few bytes at a message's ends.
 template <int size> static DEVICE u64 load_word(u64 p, s32 left) {
   u64 v = 0;
   if (left >= 8 && !(p & 7)) return Access<8>::load(p);

@@ -19,9 +19,10 @@ struct Linger {
   u32 ns;     // how long it waits for an operation
 };
 
-// A line is in device memory. The operation before has ended when the next one rings.
+// A Linger's line, between the stream and the blocks, is in device memory. The stream rings for an
+// operation when the one before has ended.
 namespace line {
-constexpr u64 bell = 0;   // 64 bits, from the stream: number of the operation asked for, and in the low half where its RunArgs lie
+constexpr u64 bell = 0;   // 64 bits, from the stream: number of the operation, and in the low half where RunArgs lie
 constexpr u64 go = 128;   // 64 bits, from block 0 to the others: the same number, and whether the kernel carries it out
 constexpr u64 done = 256; // 32 bits, to the stream: number of the last operation that has ended
 constexpr u64 args = 384; // RunArgs, from block 0 to the others: only one block reads the memory of the host
@@ -81,8 +82,8 @@ static DEVICE void take(const Linger &l, u32 n) {
   store_relaxed64(l.line + line::go, (u64)n << 32 | (next != none_more));
 }
 
-// Follow waits in the other blocks until block 0 has taken operation n, or ends before it. An earlier kernel may have
-// ended before the first one.
+// Follow waits in the other blocks until block 0 has taken operation n, or ends before it. For the kernel's first
+// operation, go may still say that an earlier kernel ended before it: that is not block 0's word.
 static DEVICE void follow(const Linger &l, u32 n) {
   if (thread() == 0) {
     u64 go;
@@ -94,7 +95,7 @@ static DEVICE void follow(const Linger &l, u32 n) {
   if (next != none_more) load_args(l.line + line::args);
 }
 
-// Ends counts the present operation as ended in this block, by one thread, and in all of them if this block is the last.
+// Ends counts the operation as ended in this block, by one thread, and in all of them if this block is the last.
 static DEVICE void ends(const Linger &l, u32 n) {
   if (l.line) fence_device(); // what this block has stored comes before the end
   if (!last(now.comm)) return;

@@ -2,7 +2,7 @@
 #pragma once
 #include "base.h"
 
-// Either is a or b. The compiler would make an index of it for the array that they are in.
+// Either is a, or b if which is 0. Of the same in C++ the compiler would make an index into the array of a and b.
 DEVICE u32 either(u32 which, u32 a, u32 b) {
   u32 r;
   asm("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %1, 0;\n\tselp.b32 %0, %2, %3, p;\n\t}" : "=r"(r) : "r"(which), "r"(a), "r"(b));
@@ -12,7 +12,7 @@ DEVICE u32 either(u32 which, u32 a, u32 b) {
 // A Loose is a vector that begins anywhere.
 template <class Word> struct Loose {
   Vector<u32> low, high;
-  u32 before; // bytes of low
+  u32 before; // bytes of low that come before the vector
 
   DEVICE void load(u64 p) {
     before = p & 15;
@@ -55,7 +55,7 @@ template <class Unit, class Word> struct Loosely : Unit {
 template <class Unit> constexpr bool loose = false;
 template <class Unit, class Word> constexpr bool loose<Loosely<Unit, Word>> = true;
 
-// Early reports whether the vectors of a source at p, the first at byte head, would begin before it.
+// Early reports whether the aligned load for the vector at byte head of a source at p would begin before the source.
 DEVICE bool early(u64 p, u32 head) { return p && ((p + head) & 15) > head; }
 
 // Loose_vectors is how many vectors there are in n bytes behind the first head, so that no

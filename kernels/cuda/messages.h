@@ -46,7 +46,7 @@ struct Task {
   u32 first, left; // messages
   u32 kind;
   u32 round; // of the first message
-  u32 came;  // lines of the next note
+  u32 came;  // lines of the next note that have arrived
   u64 at; // in its piece
 };
 
@@ -94,7 +94,8 @@ static DEVICE bool another(Port &p, bool note, u64 flag, u64 bytes, u32 &lines) 
 }
 
 static DEVICE void read_messages(const MessagesArgs &a, Task *tasks, u32 count, u32 number, Stop &stop) {
-  u32 k = 0, i = 0, ask = 0; // turn, task, the task that asks next: each that waits has its turn, as nobody else may ask for it
+  // Turn, task, and the task that asks the host next: tasks that wait take turns, as each asks for its own peer.
+  u32 k = 0, i = 0, ask = 0;
 #pragma unroll 1
   for (bool go = true; go; k++) {
     if (thread() % warp == 0) {
@@ -240,7 +241,7 @@ KERNEL(544, 2) void notes(const MessagesArgs a) {
       if (first) {
         start();
         if (!stop.kind) p.known = load_acquire(p.seen);
-        if ((s64)(p.known - p.needed(sending)) < 0) { // it has to wait: then all hear of it before
+        if ((s64)(p.known - p.needed(sending)) < 0) { // it has to wait: the sign boards show the call meanwhile
           begin(a.comm, state);
           first = false;
         }

@@ -8,7 +8,7 @@ struct Pattern {
   u64 found; // where compare counts the words that differ, and keeps the first most of them
   u32 kind, most;
 
-  // At is the word of 8 bytes at an address: the distance to base, a bit that walks, or nothing; some bits of it inverted.
+  // At is the word of 8 bytes at an address: the distance to base, a bit that walks, or 0, xored with flip.
   DEVICE u64 at(u64 address) const {
     u64 distance = address - base;
     u64 walking = 1ull << ((distance >> 3) + (distance >> 9) & 63);
@@ -74,8 +74,9 @@ KERNEL(32, 1) void store(u64 p, u32 rounds) {
   for (u32 i = 1; i <= rounds; i++) Words{i, i}.store(p);
 }
 
-// Look reads those lines over and over, until they hold last. A word that is older than the last word of its line has
-// been torn from it. At out are then how many were torn, how many values were seen, and an example: the line's last word and the older one.
+// Look reads the lines that store writes over and over, until they hold last. A word that is older than the last word
+// of its line has been torn from it. At out are then how many were torn, how many values were seen, and an example: the
+// line's last word and the older one.
 KERNEL(32, 1) void look(u64 p, u64 out, u32 last, u32 looks) {
   u32 torn = 0, seen = 0, before = 0;
   p += 16 * thread();

@@ -1,5 +1,5 @@
 // How the threads of a block move slices by loads and stores. The reader is a slice ahead of
-// the movers. When they are done the poster, a warp, notifies the peers.
+// the movers. When the movers are done the poster, a warp, notifies the peers.
 #pragma once
 #include "turns.h"
 
@@ -47,6 +47,6 @@ static DEVICE void post_all(Comm c) {
     const Turn &t = turns[k % depth];
     if (t.last) return;
     if (thread() % warp == 0) post_turn(c, t, stop);
-    arrive(ready(k), threads()); // for turn k + 2
+    arrive(ready(k), threads()); // the poster's part: turn k + 2 has the same barriers
   }
 }

@@ -2,12 +2,12 @@
 // row by its root mean square, and make it narrower. One kernel, on the lines and mailboxes of
 // direct.cu; what is said there of halves and epochs holds here.
 //
-// A row (a token) is whole in one block, so its sum of squares takes one barrier of the block and none of the grid. Of
-// few rows each is cut into parts, of a block each, which tell each other the sums of their lines in words that hold
-// the epoch too: one SM alone would take most of the time. Rows are cut into lines of their own, and a line is the
-// same thread's in all rows. Without a share every rank sends its rows to all and finishes all; with a share each rank
-// finishes rows of its own, and in a second hop sends the sums, which the others finish too: so each row's outputs
-// come from the same bits wherever they are made.
+// A row (a token) is whole in one block, so its sum of squares takes one barrier of the block and none of the grid.
+// Where rows are few, each is cut into parts, one for a block. The blocks tell each other the sums of their lines in
+// words that hold the epoch too: one SM alone would take most of the time. Rows are cut into lines of their own, and a
+// line is the same thread's in all rows. Without a share every rank sends its rows to all and finishes all; with a
+// share each rank finishes rows of its own, and in a second hop sends the sums, which the others finish too: so each
+// row's outputs come from the same bits wherever they are made.
 //
 // kernels.Norm has the same arithmetic in Go: float32, in order of rank, then bias, then residual,
 // rounded once; squares of a thread's words in order, of a line's threads and of lines in trees.
@@ -187,7 +187,7 @@ static DEVICE float squares_of(Pair v) {
   return sum;
 }
 
-// Line_squares is that of a line.
+// Line_squares is the sum of squares of a line.
 static DEVICE float line_squares(Pair v) {
   float sum = squares_of(v);
   return sum = plus_across<4>(sum), sum = plus_across<2>(sum), plus_across<1>(sum);
@@ -201,7 +201,7 @@ static DEVICE void keep(const NormArgs &a, u32 step, u32 i, u32 turn, Pair s) {
   if (thread() % 8 == 0 && line < a.direct.lines) squares[turn][line] = sum;
 }
 
-// Inverse is what a row is multiplied by, one over its root mean square, of the sums of this lane's lines.
+// Inverse is what a row is multiplied by, one over its root mean square. sum is of the squares of this lane's lines.
 static DEVICE float inverse(const NormArgs &a, float sum) {
   float root, inverse;
   sum = plus_across<16>(sum), sum = plus_across<8>(sum), sum = plus_across<4>(sum);
@@ -212,7 +212,7 @@ static DEVICE float inverse(const NormArgs &a, float sum) {
   return inverse;
 }
 
-// Squares_in is the sum of this lane's lines of a row.
+// Squares_in is the sum of the squares of this lane's lines of a row.
 static DEVICE float squares_in(const NormArgs &a, const float *squares) {
   float sum = 0;
 #pragma unroll 1
@@ -234,7 +234,7 @@ static DEVICE Pair scaled(const NormArgs &a, Pair v, float inverse, Pair weight)
   return {pack<false>(x[0]), pack<false>(x[1])};
 }
 
-// Peak is the greatest magnitude of a thread's words, of numbers.
+// Peak is the greatest magnitude of a thread's words, NaNs left out.
 static DEVICE u32 peak(Pair v) {
   float x[2 * elements];
   u32 most = 0;
@@ -414,8 +414,8 @@ static DEVICE u64 rounds(const NormArgs &a, u64 epoch, State &state, Stop &stop)
   return epoch + round;
 }
 
-// Quick modules have few for two lines of a thread, which is as large as all else. For others rounds does the same,
-// with lines in the same places.
+// Quick modules have few<2>, whose code is as large as all the rest. In other modules rounds does the same, with lines
+// in the same places.
 #ifdef RANKS
 constexpr bool quick = true;
 #else
@@ -424,8 +424,8 @@ constexpr bool quick = false;
 
 static DEVICE void tell(u64 p, u32 v, u64 epoch) { store_relaxed64(p, epoch << 32 | v); }
 
-// Listen gives f each word of an epoch, those of a lane in order. It returns false if all kernels are to end: who has
-// found that out says for whom it waited.
+// Listen gives f each word of an epoch, those of a lane in order. It returns false if all kernels are to end: the warp
+// that has found that out reports for whom it waited.
 template <class F> static DEVICE bool listen(const NormArgs &a, u64 words, u32 n, u64 epoch, F f) {
   constexpr u32 batch = 5; // a row of 16 KiB has 137 lines
   u32 lane = thread() % warp;
@@ -588,8 +588,8 @@ KERNEL(576, 1) void ENTRY(norm)(const NormArgs a) {
 }
 
 #ifndef RANKS
-// Rows finishes rows whose contributions lie in this GPU's memory: a.share of them one after the other, each all
-// rows. Where no direct kernel serves, other collectives have brought them here.
+// Rows finishes rows whose contributions lie in this GPU's memory: a.share contributions one after the other, each of
+// all rows. Where no direct kernel serves, other collectives have brought them here.
 KERNEL(576, 1) void ENTRY(rows)(const NormArgs a) {
   bool norms = a.normed || a.small;
   u32 turn = 0;

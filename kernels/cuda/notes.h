@@ -36,7 +36,7 @@ struct Cell {
   }
 };
 
-// Move_note moves a note, once its slot is ours.
+// Move_note moves a note whose slot this end may use.
 static DEVICE void move_note(const Slice &s, u32 width) {
   u32 lines = lines_of(s.n);
 #pragma unroll 1

@@ -16,7 +16,7 @@ using Ends = const GLOBAL End *;
 constexpr u64 lane_stride = 128;
 constexpr u32 header_bytes = 32;
 
-// A Port is an End in the lane of this block. It lies in shared memory.
+// A Port is an End in one lane: the block's, or a task's of messages.h. It lies in shared memory, but for kernel notes.
 struct Port {
   u64 slots;      // address
   u64 headers;    // address
@@ -99,5 +99,5 @@ static DEVICE void stamp(u64 header, const u64 *stamp, u64 bytes) {
   store_relaxed64(header + 16, bytes);
 }
 
-// Post tells the peer, after a fence, that the slot is the peer's.
+// Post gives the slot to the peer, by the counter. A fence has to come before.
 static DEVICE void post(Port &p) { store_relaxed64(p.post, ++p.count); }

@@ -263,7 +263,7 @@ static DEVICE void read(const RunArgs &a, const Step *steps, u32 number, Stop &s
       Step st = steps[i];
       Part src = part(a, (Buffer)st.src, st.src_chunk, round), dst = part(a, (Buffer)st.dst, st.dst_chunk, round);
       u64 n = st.src == none ? dst.n : src.n;
-      if (!(scales && a.kind) && st.recv < 0 && src.at == dst.at) st.dst = none; // it is there
+      if (!(scales && a.kind) && st.recv < 0 && src.at == dst.at) st.dst = none; // the data are there
       if ((n == 0 && round > 0) || (st.recv < 0 && st.send < 0 && st.dst == none)) continue;
       u64 at = 0;
 #pragma unroll 1

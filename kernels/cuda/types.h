@@ -37,7 +37,7 @@ template <class T, class B, class W, class Whole> struct Elementwise {
   static DEVICE Word pack_exact(const W *x) { return T::pack(x); }
 };
 
-// Integers wrap (-fwrapv). S is the type itself.
+// Integers wrap (-fwrapv). S is the type in C++.
 template <class S, class B, class W, class Whole>
 struct Integer : Elementwise<Integer<S, B, W, Whole>, B, W, Whole> {
   static DEVICE W widen(B x) { return (S)x; }
@@ -104,8 +104,8 @@ struct bfloat16 : Narrow<bfloat16, u16> {
 };
 
 // Small8 is x in 8 bits: a sign, an exponent and M bits of mantissa, 2^Low
-// being the smallest normal number. What exceeds Max becomes Max, whose bits
-// are all ones as far as a finite number has them.
+// being the smallest normal number, and Max the largest number: a larger x
+// becomes Max.
 template <int M, int Low> DEVICE u8 small8(float x, float Max) {
   constexpr u32 low = (127 + Low) << 23, up = (23 - M) << 23;
   float size = __builtin_fabsf(x);
@@ -127,7 +127,7 @@ struct float8e4m3 : Narrow<float8e4m3, u8> {
   }
   static DEVICE u8 narrow(float x) { return small8<3, -6>(x, 448); }
 #if SM < 89
-  static constexpr int unroll = 1; // arithmetic limits it, not memory
+  static constexpr int unroll = 1; // arithmetic is the limit, not memory
 #else
   static DEVICE void unpack(u32 w, float *x) { unpack2(w, x), unpack2(w >> 16, x + 2); }
   static DEVICE void unpack2(u16 w, float *x) {

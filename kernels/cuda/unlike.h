@@ -10,11 +10,10 @@ template <int N> struct Times {
   static constexpr int n = N;
 };
 
-// Unlike has vectors(Times<n>, t, at, step) move n vectors that are step bytes apart, the first
-// at byte at, where n is deep or 1; and rest(t, head, middle) all but middle bytes after the
-// first head. No load goes beyond a source. Where both destinations
-// cannot be aligned there are two passes, one for each; since dst may be src, all threads
-// are done with the first one before.
+// Unlike moves a slice by two functions. vectors(Times<n>, t, at, step) moves n vectors that are step bytes apart, the
+// first at byte at, where n is deep or 1. rest(t, head, middle) moves all bytes but the middle ones that follow the
+// first head. No load goes beyond a source. Where both destinations cannot be aligned there are two passes, one for
+// each; since dst may be src, no thread begins the second pass before all have ended the first.
 template <int deep, class V, class R> static DEVICE void unlike(const Slice &s, u32 width, V vectors, R rest) {
   bool apart = s.dst && s.send && (s.dst ^ s.send) & 15;
 #pragma unroll 1

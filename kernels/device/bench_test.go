@@ -92,7 +92,7 @@ func BenchmarkCombine(b *testing.B) {
 	}))
 }
 
-// onEvents reports the bandwidth of f, which moves that number of bytes.
+// onEvents reports the bandwidth of f, which moves the given number of bytes.
 func onEvents(b *testing.B, d cuda.Driver, moved int, f func(s cuda.Stream) error) {
 	s, err := d.StreamCreate(cuda.StreamNonBlocking, 0)
 	require.NoError(b, err)

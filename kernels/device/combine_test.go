@@ -17,9 +17,9 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// The data are ordinary numbers, which round, and edge cases.
+// The data of the comparisons are ordinary numbers, which round, and edge cases.
 
-// formats are the exponent's and mantissa's bits of floats.
+// formats are the numbers of bits of the exponent and the mantissa of floats.
 var formats = map[kernels.DataType][2]int{
 	kernels.Float64: {11, 52}, kernels.Float32: {8, 23}, kernels.Float16: {5, 10}, kernels.BFloat16: {8, 7},
 	kernels.Float8E4M3: {4, 3}, kernels.Float8E5M2: {5, 2},
@@ -265,7 +265,7 @@ func try(t *testing.T, d cuda.Driver, k *Kernel, x trial) {
 	}
 }
 
-// otherScalar is a scalar as an element, and the reduction that has it.
+// otherScalar makes a random scalar: the reduction that has it, and its bytes for device memory.
 func otherScalar(t *testing.T, rnd *rand.Rand, ty kernels.DataType) (*kernels.Reducer, []byte) {
 	b := make([]byte, ty.Size())
 	fill(rnd, ty, b)

@@ -24,8 +24,8 @@ func TestVariant(t *testing.T) {
 		t          kernels.DataType
 		capability int
 		refuse     map[string]cuda.Result
-		want       string // of .target, or
-		err        string
+		want       string // .target of the loaded variant, or
+		err        string // in the error
 	}{
 		{name: "old", t: kernels.BFloat16, capability: 75, want: "sm_70"},
 		{name: "new", t: kernels.BFloat16, capability: 90, want: "sm_80"},
@@ -69,7 +69,7 @@ func TestVariant(t *testing.T) {
 	}
 }
 
-// TestLoadsOnce has many goroutines ask for few kernels.
+// TestLoadsOnce has many goroutines ask for few kernels, each of which is loaded once.
 func TestLoadsOnce(t *testing.T) {
 	f := &fake{capability: 90}
 	c, err := New(f, 1)
@@ -77,7 +77,7 @@ func TestLoadsOnce(t *testing.T) {
 	var g errgroup.Group
 	for i := range 64 {
 		g.Go(func() error {
-			// An average of floats is a scaled sum.
+			// An average of floats is a premulsum.
 			op := []kernels.RedOp{kernels.Sum, kernels.Avg, kernels.PreMulSum(2), kernels.PreMulSum(3)}[i%4]
 			_, err := c.Kernel(reducer(t, kernels.Float32, op, 2))
 			return err

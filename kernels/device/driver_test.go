@@ -201,7 +201,7 @@ func TestConcurrently(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// repeat combines into the first region some times and compares.
+// repeat combines into the first region some times, and compares the result with red's.
 func repeat(d cuda.Driver, c *Combiner, red *kernels.Reducer, s cuda.Stream, r []mem.Region, images [][]byte) error {
 	for range 5 {
 		k, err := c.Kernel(red)

@@ -19,7 +19,7 @@ const MaxRows = 1 << 20
 const (
 	combineThreads = 512
 	plainThreads   = 256
-	fewThreads     = 128 // while there is a multiprocessor without a block
+	fewThreads     = 128 // more only when each multiprocessor has a block
 	vector         = 16  // bytes that a thread of combine moves at once
 )
 
@@ -113,7 +113,7 @@ func (k *Kernel) launch(f *kernel, s cuda.Stream, a *Args) error {
 	if a.Rows > 0 {
 		fr.args.stride = uint64(MaxSources * a.Dst.Len())
 	}
-	work := count // of a thread each
+	work := count // elements, or vectors: one a thread at a time
 	if f == &k.m.combine && apart%vector == 0 {
 		work = max(a.Dst.Len()/vector, min(count, 2*vector/size))
 	}

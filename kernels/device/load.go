@@ -43,7 +43,7 @@ func Refused(err error) bool {
 	return false
 }
 
-// load loads the newest variant that the device has the instructions for and
+// load loads a module's newest variant that the device has the instructions for and
 // the driver takes.
 func (c *Combiner) load(key ptx.Name) (m *module, err error) {
 	err = cuda.Quietly(c.driver, c.ctx, func() (err error) {

@@ -10,9 +10,8 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// TestResources looks at the result of the driver's compiler: two blocks of combine
-// fit on a multiprocessor, which is needed for full bandwidth. The test logs the bytes
-// of spilled registers; a few outside of the loop cost nothing.
+// TestResources looks at the result of the driver's compiler: two blocks of combine fit on a multiprocessor, as full
+// bandwidth needs, and few bytes of registers are spilled; those outside of the loop cost nothing.
 func TestResources(t *testing.T) {
 	d := gputest.Driver(t)
 	ctx := primary(t, d)

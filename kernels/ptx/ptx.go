@@ -5,10 +5,9 @@
 // some files in modules.zip have a compression of our own, so that other programs can list but
 // not extract them. The package is part of a communicator; nothing here is promised to other modules.
 //
-// A module has two kernels, see Name.Combine and Name.Plain, both with the one
-// parameter that kernels/cuda/combine.cu declares and kernels/device.args
-// mirrors. A new type or reduction is written in types.h or ops.h there, listed
-// here, and compiled by go generate.
+// A module of combine.cu has two kernels, see Name.Combine and Name.Plain, both with the one parameter that this source
+// declares and kernels/device.args mirrors. A new type or reduction is written in types.h or ops.h of kernels/cuda,
+// listed here, and compiled by go generate.
 package ptx
 
 import (
@@ -39,12 +38,12 @@ func Embedded() int { return len(modules) }
 type Name struct {
 	Type string // as kernels.DataType.String gives it: "bfloat16"
 	Op   string // "sum", "prod", "min", "max", "premulsum", "bitand", "bitor", "bitxor"
-	SM   int    // least compute capability it needs, ten times: 70 for sm_70
+	SM   int    // least compute capability that it needs, times ten: 70 for sm_70
 
-	// Source is the file of kernels/cuda it is made of, without its ending;
+	// Source is the file of kernels/cuda that the module is made of, without its ending;
 	// "combine" if empty.
 	Source string
-	Ranks  int // that it is compiled for, 0 for any number
+	Ranks  int // the number of ranks that it is compiled for, 0 for any
 }
 
 // Copy is the module of run.cu that only copies; its Name has neither Type nor Op.
@@ -85,7 +84,7 @@ func (n Name) File() string {
 	return n.Source + ".cu"
 }
 
-// Run is the name of the kernel of a module of run.cu, bulk.cu, direct.cu, many.cu, window.cu or signal.cu.
+// Run is the name of the main kernel of a module of any source but combine.cu and meter.cu.
 func (n Name) Run() string {
 	if n.Type == "" {
 		return n.Source + "_copy"
@@ -105,11 +104,11 @@ func (n Name) Rows() string {
 	return n.Run()
 }
 
-// The other kernels of the module Copy.
+// The other kernels of the modules Copy and Bulk.
 const (
 	Over     = "over"     // tells the device that all kernels are to end
 	Messages = "messages" // sends and receives side by side
-	Notes    = "notes"    // short ones
+	Notes    = "notes"    // Messages where all go as notes, see notes.h
 
 	BulkMessages = "bulk_messages" // Messages, of the module Bulk
 )
@@ -123,7 +122,7 @@ func (n Name) Plain() string { return "plain_" + n.Type + "_" + n.Op }
 // Target is the .target of the text: "sm_80".
 func (n Name) Target() string { return fmt.Sprintf("sm_%d", n.SM) }
 
-// Version is the version of the PTX language, ten times. A driver has to be as
+// Version is the version of the PTX language, times ten. A driver has to be as
 // new as CUDA 11.0 for 70, 12.1 for 81.
 func (n Name) Version() int {
 	if n.SM < 89 {
@@ -176,8 +175,8 @@ func All() []Name {
 // RunVariants is Variants for run.cu.
 func RunVariants(t, op string) []Name { return variantsOf("run", t, op) }
 
-// The types and operators with modules of direct.cu and many.cu that are compiled for one
-// number of ranks: with 4 ranks they take 6 to 15 % less time than those for any number.
+// usualTypes and usualRanks have, for sums, modules of direct.cu and many.cu that are compiled for one number of ranks:
+// with 4 ranks they take 6 to 15 % less time than those for any number.
 var (
 	usualTypes = []string{"float16", "bfloat16", "float32"}
 	usualRanks = []int{2, 4}
@@ -191,7 +190,7 @@ func DirectVariants(t, op string, ranks int) []Name { return ranksFirst("direct"
 func ManyVariants(t, op string, ranks int) []Name { return ranksFirst("many", t, op, ranks) }
 
 // NormVariants is DirectVariants for norm.cu, which exists for sums of usual types. The modules are large, so only two
-// ranks have modules of their own.
+// ranks and 16-bit types have modules of their own.
 func NormVariants(t, op string, ranks int) []Name {
 	if op != "sum" || !slices.Contains(usualTypes, t) {
 		return nil
@@ -240,7 +239,7 @@ func WindowVariants(t, op string) []Name { return variantsOf("window", t, op) }
 
 func variantsOf(source, t, op string) []Name {
 	if (source == "run" || source == "bulk") && op != "min" && op != "max" {
-		t = strings.TrimPrefix(t, "u") // these divide nothing, so signed and unsigned results have the same bits
+		t = strings.TrimPrefix(t, "u") // no division in run.cu and bulk.cu: signed and unsigned have the same bits
 	}
 	all := slices.Clone(Variants(t, op))
 	for i := range all {
@@ -268,7 +267,7 @@ func Variants(t, op string) []Name {
 	return []Name{base}
 }
 
-// Text is the PTX of a module, some 20 kB, decompressed anew at each call.
+// Text is the PTX of a module, 9 to 260 kB, decompressed anew at each call.
 func Text(n Name) ([]byte, error) {
 	z, err := zip.NewReader(bytes.NewReader(modules), int64(len(modules)))
 	if err != nil {
@@ -293,8 +292,8 @@ func Sizes() (sizes []int, err error) {
 	return sizes, nil
 }
 
-// Model is the module whose text resembles this one's most, for compression; ok is false for modules that are deflated
-// alone. Models have models too; each chain ends with the sum of float32.
+// Model is the module whose text resembles that of n most, for compression; ok is false for modules that are deflated
+// alone. Models have models too; each chain ends with the sum of float32 of the same source.
 func (n Name) Model() (m Name, ok bool) {
 	if n.Type == "" {
 		return n, false
@@ -315,7 +314,7 @@ var (
 		"float8e5m2": "float8e4m3"}
 )
 
-// plainer is a candidate for Model, one step nearer to the sum of float32. The module need not exist.
+// plainer is a candidate for Model, one step nearer to the sum of float32; there may be no such module.
 func (n Name) plainer() (m Name, ok bool) {
 	least := 70
 	if n.Source == Bulk.Source {
@@ -352,8 +351,8 @@ const (
 	Like      = 0x5259
 	PartBytes = 8 << 10
 
-	modelBytes = 20 << 10
-	window     = 32 << 10
+	modelBytes = 20 << 10 // of a Dictionary: the model's
+	window     = 32 << 10 // how far deflate looks back
 )
 
 // Dictionary is the deflate dictionary for the part that follows the bytes before in a text of size bytes: the end of
@@ -366,7 +365,7 @@ func Dictionary(model, before []byte, size int) []byte {
 	return slices.Concat(own, near)
 }
 
-// Read is the text of a module in an archive.
+// Read is the text of a module in an archive; fs.ErrNotExist if the archive has none.
 func Read(z *zip.Reader, n Name) (text []byte, err error) {
 	at := slices.IndexFunc(z.File, func(f *zip.File) bool { return f.Name == n.String()+".ptx" })
 	if at < 0 {

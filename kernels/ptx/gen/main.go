@@ -59,7 +59,7 @@ func main() {
 	}
 }
 
-// sources is the checksum of the files of a folder and of the compiler's flags, of which the modules are made.
+// sources is the checksum of all that modules are made from: the files of a folder, and the compiler's flags.
 func sources(src string, all []ptx.Name) (string, error) {
 	files, err := filepath.Glob(filepath.Join(src, "*.*"))
 	if err != nil {
@@ -79,7 +79,7 @@ func sources(src string, all []ptx.Name) (string, error) {
 	return fmt.Sprintf("sources %x", h.Sum(nil)), nil
 }
 
-// madeFrom is the checksum of the sources of which a file was made; "" if it is unknown.
+// madeFrom is the checksum of the sources that an archive was made from; "" if it is unknown.
 func madeFrom(file string) string {
 	z, err := zip.OpenReader(file)
 	if err != nil {
@@ -209,7 +209,7 @@ func deflateLike(model, text []byte) []byte {
 			err = w.Close()
 		}
 		if err != nil {
-			panic(err) // memory takes everything
+			panic(err) // a write to memory does not fail
 		}
 	}
 	return b.Bytes()
