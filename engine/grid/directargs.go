@@ -29,7 +29,7 @@ type directArgs struct {
 // setTransfers sets the memory of each message, and which messages there are.
 func (e *Engine) setTransfers(a *directArgs, j *Job, d Direct, root, bytes int) {
 	n, rank := e.ranks, int(e.rank)
-	all, isRoot := uint32(1)<<n-1, rank == root
+	all, isRoot := e.all(), rank == root
 	part, total := bytes, bytes*n // bytes of a message, of all
 	inStep, outStep := 0, 0       // bytes from one rank's message to the next rank's
 	to, from := all, all          // ranks
@@ -84,6 +84,9 @@ func (e *Engine) setTransfers(a *directArgs, j *Job, d Direct, root, bytes int) 
 		a.even = 1
 	}
 }
+
+// all is a transfer's ranks where each rank has data for each other: nobody's lines can be spared.
+func (e *Engine) all() uint32 { return 1<<e.ranks - 1 }
 
 func mask(is bool, m uint32) uint32 {
 	if is {

@@ -42,6 +42,18 @@ func (r *rig) stuck(m *member) {
 	}
 }
 
+// awaitsGone has the ranks before one hear that this one has left, and finds that rank 0 still waits for its data.
+func (r *rig) awaitsGone(rank int) {
+	r.t.Helper()
+	r.stuck(r.ranks[0])
+	for _, m := range r.ranks[:rank] {
+		m.engine.Control().Gone(rank)
+	}
+	c := r.ranks[0].engine.Control()
+	ends := func() bool { _, n := c.Progress(); return n > 0 || c.Fault() != nil }
+	require.Never(r.t, ends, 50*time.Millisecond, time.Millisecond)
+}
+
 // endStuck has the host end a rank's operations, of which the first waits for a
 // rank that never comes, and gives for whom it waited.
 func (r *rig) endStuck(m *member, operations int) *engine.StepError {

@@ -78,6 +78,7 @@ func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 		d.finish = 1
 	}
 	e.setMailboxes(d)
+	d.from = e.all()
 	size := jobs[0].Reducer.Type().Size()
 	for n = 0; n < min(len(jobs), manyEntries) && jobs[n].Stream == jobs[0].Stream; n++ {
 		j := &jobs[n]

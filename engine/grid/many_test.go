@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/sched"
 )
 
 // A pile is all-reduces that are alike, with what should come of them.
@@ -114,6 +115,19 @@ func TestManyOneBuffer(t *testing.T) {
 				return err
 			})
 		}
+	}
+}
+
+// TestManyGone: a rank that has left is awaited, for its data are in every sum.
+func TestManyGone(t *testing.T) {
+	const n = 2
+	for turn := range uint64(2) {
+		r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1, Link: link(turn)}), mailed(n), options(n))
+		p := r.pile(kernels.Float32, kernels.Sum, 2, 1)
+		m := r.ranks[0]
+		r.with(m, func() error { return p.run(t, m, p.calls) })
+		r.awaitsGone(1)
+		require.Equal(t, sched.Rank(1), r.endStuck(m, 1).Peer)
 	}
 }
 

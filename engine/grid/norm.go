@@ -154,7 +154,7 @@ func (e *Engine) RunNorm(j *Job, n *Norm, d Direct) error {
 		return err
 	}
 	a.direct.comm, a.direct.epochs, a.direct.hash = e.collective(j), uint64(e.mail.epochs), hashOf(j.Stamp)
-	a.direct.two = mask(hops == 2, 1)
+	a.direct.two, a.direct.from = mask(hops == 2, 1), e.all()
 	e.setMailboxes(&a.direct)
 	a.share = uint32(share)
 	units := max(1, rows) // without rows the ranks still meet

@@ -35,8 +35,8 @@ func normShapes() map[string]normTrial {
 		"two hops": two, "scatter": scatter}
 }
 
-// TestNormMissing: a rank that never comes leaves the others waiting until the host ends them, whatever the shape, and
-// what they report names it.
+// TestNormMissing: a rank that never comes leaves the others waiting until the host ends them, whatever the shape, also
+// if the host says that the rank has left. What they report names it.
 func TestNormMissing(t *testing.T) {
 	const n = 3
 	for name, x := range normShapes() {
@@ -52,6 +52,7 @@ func TestNormMissing(t *testing.T) {
 				for range 2 {
 					r.runNorm(run, n-1)
 				}
+				r.awaitsGone(n - 1)
 				require.Equal(t, sched.Rank(n-1), r.endStuck(r.ranks[0], 2).Peer)
 			})
 		}
