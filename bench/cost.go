@@ -33,7 +33,7 @@ type costMeter struct {
 
 // newCostMeter begins to measure, before communicators are opened.
 func newCostMeter(dev *gpu.Device) (*costMeter, error) {
-	m := &costMeter{dev: dev}
+	m := &costMeter{dev: dev, start: time.Now()}
 	if dev == nil {
 		return m, nil
 	}

@@ -137,7 +137,7 @@ func measureRanks(ctx context.Context, cfg *Config, comms []*ringo.Comm, process
 	}
 	n := comms[0].Size()
 	if cfg.Root >= n {
-		return fmt.Errorf("-r %d: the ranks are 0 to %d", cfg.Root, n-1)
+		return errors.Join(fmt.Errorf("-r %d: the ranks are 0 to %d", cfg.Root, n-1), closeAll(comms))
 	}
 	defer context.AfterFunc(ctx, func() {
 		for _, c := range comms {
@@ -152,7 +152,7 @@ func measureRanks(ctx context.Context, cfg *Config, comms []*ringo.Comm, process
 		if c.Rank() == 0 {
 			report, err := newReport(cfg, c, processes, plan)
 			if err != nil {
-				return err
+				return errors.Join(err, closeAll(comms))
 			}
 			rec = newRecorder(cfg, report, plan)
 			if slices.Contains(cfg.Peers, "nccl") {
@@ -185,6 +185,17 @@ func measureRanks(ctx context.Context, cfg *Config, comms []*ringo.Comm, process
 		err = errors.Join(err, ErrWrong{wrong})
 	}
 	return err
+}
+
+// closeAll closes communicators that have measured nothing.
+func closeAll(comms []*ringo.Comm) error {
+	errs := make([]error, len(comms))
+	var wg sync.WaitGroup
+	for i, c := range comms {
+		wg.Go(func() { errs[i] = c.Close() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // newReport is the report before the first measurement, from rank 0's communicator.

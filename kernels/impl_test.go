@@ -59,9 +59,6 @@ func fill(r *rand.Rand, t DataType, b []byte) {
 // apart makes a copy of b that starts off bytes after a multiple of 8.
 func apart(b []byte, off int) []byte {
 	c := bytesOf(make([]uint64, len(b)/8+17))
-	for !aligned[[8]uint64](c) {
-		c = c[8:]
-	}
 	c = c[off : off+len(b) : off+len(b)]
 	copy(c, b)
 	return c

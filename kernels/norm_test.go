@@ -66,8 +66,10 @@ func TestNormScales(t *testing.T) {
 	require.Equal(t, make([]byte, 4), r.Small)
 	require.EqualValues(t, leastOwn, math.Float32frombits(binary.LittleEndian.Uint32(r.Scales)))
 	r.In[0] = floats16(float32(math.NaN()), 0, 0, 0)
+	binary.LittleEndian.PutUint32(r.Scales, 1)
 	norm.Apply(&r)
 	require.Equal(t, make([]byte, 4), r.Small)
+	require.EqualValues(t, leastOwn, math.Float32frombits(binary.LittleEndian.Uint32(r.Scales)))
 	norm.Small = Float8E4M3
 	norm.Apply(&r)
 	require.Equal(t, []byte{nanF8E4M3, nanF8E4M3, nanF8E4M3, nanF8E4M3}, r.Small)

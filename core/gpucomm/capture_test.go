@@ -73,7 +73,7 @@ func TestHeld(t *testing.T) {
 		return g.do(&call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 16, Type: kernels.Float32, Stream: s})
 	})
 	require.NoError(t, err)
-	require.Equal(t, 1, g.Held())
+	require.Equal(t, 1, int(g.estate.graphs.Load()))
 	require.NoError(t, graph.Close())
-	require.Eventually(t, func() bool { return g.Held() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return int(g.estate.graphs.Load()) == 0 }, 10*time.Second, time.Millisecond)
 }

@@ -182,7 +182,3 @@ func (e *estate) giveBack() error {
 	e.things, e.ctx = nil, 0
 	return errors.Join(err, e.driver.DevicePrimaryCtxRelease(e.dev))
 }
-
-// Held is how many graphs hold operations of the communicator, or did a moment ago. It may be
-// called at any time, also after Close.
-func (u *upkeep) Held() int { return int(u.estate.graphs.Load()) }

@@ -104,8 +104,8 @@ func TestPieces(t *testing.T) {
 	steps := func(o *Options) { o.Chooser.InOrder, o.Chooser.Forced = true, call.Steps }
 	whole, pieces := openArena(t, "aa", list, steps), openArena(t, "aa", list, steps)
 	for _, g := range pieces.comms {
-		r, err := g.Reduction()
-		require.NoError(t, err)
+		require.NoError(t, g.openReduction())
+		r := g.reduction
 		r.ScratchBytes, r.Whole = 4<<10, 1<<10
 	}
 	for i, kind := range []call.Kind{call.AllReduce, call.Reduce, call.ReduceScatter} {

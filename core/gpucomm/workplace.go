@@ -37,12 +37,6 @@ type fold struct {
 // of a piece takes little of the time.
 const roomOnDevice = 8 << 20
 
-// Reduction is what carries out reductions in order of rank on this GPU.
-func (q *queue) Reduction() (*rankorder.Reduction, error) {
-	err := q.openReduction()
-	return q.reduction, err
-}
-
 // openReduction makes what reductions in order of rank need, once.
 func (q *queue) openReduction() error {
 	if q.reduction != nil {

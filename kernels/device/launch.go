@@ -200,7 +200,7 @@ func (k *Kernel) misplaced(r mem.Region, n int) string {
 	case r.IsHost():
 		return "host memory: register it and pass its device pointer"
 	case !k.c.peers[r.Dev()]:
-		return fmt.Sprintf("memory of device %d, which device %d does not peers: enable peer access", r.Dev(), k.c.device)
+		return fmt.Sprintf("memory of device %d, which device %d does not reach: enable peer access", r.Dev(), k.c.device)
 	case r.Ptr()%uintptr(size) != 0:
 		return fmt.Sprintf("address %#x is no multiple of the element's %d bytes", r.Ptr(), size)
 	case r.Ptr()+uintptr(n) < r.Ptr():

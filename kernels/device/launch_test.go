@@ -38,7 +38,7 @@ func TestArguments(t *testing.T) {
 		{"host", Args{Dst: at(64, 0x1000), Srcs: []mem.Region{mem.Host(make([]byte, 64))}},
 			"srcs[0]: host memory: register it and pass its device pointer"},
 		{"foreign", Args{Dst: mem.Device(4, 0x1000, 64), Srcs: good},
-			"dst: memory of device 4, which device 3 does not peers: enable peer access"},
+			"dst: memory of device 4, which device 3 does not reach: enable peer access"},
 		{"lengths", Args{Dst: at(64, 0x1000), Srcs: regions(60, 0x2000)}, "srcs[0]: 60 bytes, but dst has 64"},
 		{"half an element", Args{Dst: at(62, 0x1000), Srcs: regions(62, 0x2000)},
 			"dst: 62 bytes are no whole number of elements of 4"},

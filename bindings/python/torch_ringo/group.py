@@ -299,7 +299,7 @@ class ProcessGroup(TorchProcessGroup):
 
         return self._keep(Several(self, [self.allgather([parts], [t], _options(opts)) for parts, t in zip(all, own)], [tensor], after))
 
-    def _reduce(self, kind, source, to, opts, count=None, whole=None):
+    def _reduce(self, kind, source, to, opts, count=None):
         """A reduction of source into to, which may be the same tensor, or None if this rank gets no result."""
         flat, type, op = reducible(plain(source), getattr(opts, "reduceOp", opts))
         result = [to if to is not None else source]
