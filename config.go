@@ -131,9 +131,9 @@ type Config struct {
 	MinBlocks int
 	// BlockPolicy is how many blocks of those that it may have a kernel takes. "default" is for
 	// programs that compute beside collectives: schedules between two GPUs that have bulk copies have at most
-	// 32 lanes, and kernels lose at most 3 % of the bandwidth. "latency" takes as many blocks as there is work
-	// for, the quickest where nothing else runs on the GPU. "efficiency" takes the fewest that keep most of the
-	// bandwidth (it loses at most 10 %), "zero" is that and has copy engines carry out all-gather,
+	// 32 lanes, above 64 MiB 64, and kernels lose at most 3 % of the bandwidth. "latency" takes as many blocks
+	// as there is work for, the quickest where nothing else runs on the GPU. "efficiency" takes the fewest that
+	// keep most of the bandwidth (it loses at most 10 %), "zero" is that and has copy engines carry out all-gather,
 	// all-to-all and broadcast of registered memory at every size. The numbers are those of a Plan; where a
 	// plan has none, "default" takes as many as there is work for and the last two half. The
 	// thriftiest policy of all ranks counts. RINGO_CTA_POLICY, NCCL_CTA_POLICY, which may also be NCCL's 0 to 3.
