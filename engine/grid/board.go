@@ -10,7 +10,7 @@ import (
 )
 
 // SignBytes is the length of each rank's part of a sign board: the number and the stamp of the operation that the rank
-// is at, and the count of its signals.
+// is at, the count of its signals, and a word that shows that number and stamp belong together.
 const SignBytes = 64
 
 // GateBytes is the size of a rank's gates, at which window kernels wait: a flag for

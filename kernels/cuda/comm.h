@@ -174,7 +174,10 @@ static DEVICE u64 numbered(u64 stamp, u32 number) { return stamp | (u64)number <
 // Hash_of is a call's hash with its number.
 static DEVICE u64 hash_of(u64 hash, u32 number) { return hash ^ (u64)(number * 0x9e3779b9u) << 32; }
 
-constexpr u64 sign_bytes = 64; // on a sign board for each rank: number and sign, stamp, 0, count of signals (signal.cu)
+constexpr u64 sign_bytes = 64; // on a sign board for each rank: number and sign, stamp, 0, count of signals (signal.cu), proof
+
+// Proof_of shows that a sign and the words of a stamp belong together: they arrive in any order.
+static DEVICE u64 proof_of(u64 sign, u64 first, u64 second) { return sign ^ first ^ second * 0x9e3779b97f4a7c15; }
 
 // Begin is called by all threads of a block. Block 0 counts the operation and
 // writes its sign to all peers' sign boards.
@@ -186,9 +189,11 @@ static DEVICE void begin(const Comm &c, const State &s) {
   for (u32 p = thread(); p < c.ranks; p += threads()) {
     u64 board = Access<8>::load(c.signs + 8 * p), at = board + c.rank * sign_bytes;
     if (board == 0) continue;
-    store_relaxed64(at + 8, numbered(c.stamp[0], first_number(c, s)));
+    u64 sign = numbered(c.sign, first_number(c, s)), stamp = numbered(c.stamp[0], first_number(c, s));
+    store_relaxed64(at + 8, stamp);
     store_relaxed64(at + 16, c.stamp[1]);
-    store_relaxed64(at, numbered(c.sign, first_number(c, s)));
+    store_relaxed64(at + 40, proof_of(sign, stamp, c.stamp[1]));
+    store_relaxed64(at, sign);
   }
 }
 
@@ -254,13 +259,6 @@ static DEVICE u32 stopped(const Comm &c, const Stop &at) {
   return 0;
 }
 
-// Is_signed reports whether the words of a stamp belong to a sign: the three are stored in no order. See hashOf in
-// engine/grid.
-static DEVICE bool is_signed(u32 sign, u64 first, u64 second) {
-  u32 hash = (((u32)first ^ second * 0x9e3779b97f4a7c15) * 0x9e3779b97f4a7c15) >> 32;
-  return sign == (hash ? hash : 1);
-}
-
 // Contradicted reports whether a peer is at another call under the number of ours.
 // Without it, ranks that wait for each other in different calls would never find out.
 static DEVICE bool contradicted(const Comm &c, Stop &stop) {
@@ -269,16 +267,17 @@ static DEVICE bool contradicted(const Comm &c, Stop &stop) {
 #pragma unroll 1
   for (u32 p = 0; p < c.ranks; p++, at += sign_bytes) {
     u64 s = load_relaxed64(at);
-    if (s == sign || (s ^ sign) >> 32 || !is_signed(s, load_relaxed64(at + 8), load_relaxed64(at + 16))) continue;
+    if (s == sign || (s ^ sign) >> 32) continue;
+    if (load_relaxed64(at + 40) != proof_of(s, load_relaxed64(at + 8), load_relaxed64(at + 16))) continue;
     stop = {mismatch, receiving, p, 0, at + 8};
     return true;
   }
   return false;
 }
 
-// Lines of another call may come some µs before the sign of it: so often a wait looks at the sign boards before it
-// goes by the lines.
-constexpr u32 sign_chances = 4;
+// Lines of another call may come some µs before the sign of it, and longer before where a GPU uses the peer's sign board for
+// the first time. So often a wait looks at the sign boards, if the call is on them, before it goes by the lines.
+static DEVICE u32 sign_chances(const Comm &c) { return c.sign ? 12 : 0; }
 
 // A wait polls. After each soon polls in vain it calls give_up; after each polls polls,
 // well below a ms, give_up also asks the host.

@@ -19,7 +19,7 @@ static DEVICE void missing(const DirectArgs &a, const Cell &l, u64 flag, bool as
   }
   if (!l.last || who == most) return;
   // The sign boards give a better report than the flag: they get more chances.
-  auto other = [&]() FORCED { return ahead(has, flag) == 0 && odd++ >= sign_chances; };
+  auto other = [&]() FORCED { return ahead(has, flag) == 0 && odd++ >= sign_chances(a.comm); };
   give_up(a.comm, asks, {0, receiving, who, 0, 0, !(a.from >> who & 1)}, other, stop);
 }
 

@@ -54,7 +54,7 @@ static DEVICE bool hear(const WindowArgs &a, u64 flag, Stop &stop) {
       if (by > 0 || has == flag) break;
       if (i % soon) continue;
       // The sign boards give a better report than the flag: they get more chances.
-      auto other = [&]() FORCED { return by == 0 && odd++ >= sign_chances; };
+      auto other = [&]() FORCED { return by == 0 && odd++ >= sign_chances(a.comm); };
       give_up(a.comm, i % polls == 0, {0, receiving, p, 0, 0}, other, stop);
     }
   }
