@@ -1,3 +1,5 @@
+// Numbers and stamps of calls, and the records of calls in a log.
+
 package request
 
 import (
