@@ -1,4 +1,4 @@
-// How ranks agree on the transport of each pair, with fakes of transports and with those of one process.
+// How ranks agree on the transport of each pair, with fakes of transports and, in TestConnect, with real ones.
 
 package paths
 
