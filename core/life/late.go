@@ -20,7 +20,7 @@ var errHalted = fmt.Errorf("stopped, for an operation of another rank ran out of
 const stopTime = 500 * time.Millisecond
 
 // Busy has f say whether an operation is under way although it is nobody's turn, as on a GPU. Only a GPU half calls
-// Busy: a Life with such an f takes its operations for a GPU's.
+// Busy: from then on the Life knows that there is one.
 func (l *Life) Busy(f func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -62,7 +62,7 @@ type Doubt uint8
 
 const (
 	Certain Doubt = iota // the error names the cause
-	Broken               // a connection broke: whoever has died, the group knows in a moment
+	Broken               // a connection broke: the group knows in a moment who has died, if anybody has
 	// the peer is at an earlier or later call: which call the ranks first differ in, or who was cut short, the group knows
 	Apart
 	// the peer makes another call under the same number: which of the two is that of most ranks, the group knows

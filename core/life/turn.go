@@ -31,8 +31,8 @@ const depth = history.Depth
 // Collective is the peer of an operation that all ranks take part in.
 const Collective = -1
 
-// Next remembers an operation whose stamp has no number yet, and returns the stamp, of a collective with the next
-// number. A message, which has a peer, gets none; recv says that it is a Recv. The turn is held.
+// Next remembers an operation whose stamp has no number, and returns the stamp: a collective's with the next number, a
+// message's, which has a peer, unchanged. recv tells a Recv from a Send. The turn is held.
 func (t *Turn) Next(stamp [2]uint64, peer int, recv bool) [2]uint64 {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
