@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/ring/book"
 )
 
-// An Algo names a family of schedules, or a way that only GPUs have.
+// An Algo names a family of schedules, or a means that only GPUs have.
 type Algo uint8
 
 const (
@@ -24,10 +24,10 @@ const (
 	Doubling
 	Halving
 	LogStep
-	Hier     // inside the nodes, across them in rings or binomial trees, inside
+	Hier     // inside the nodes, then across them in rings or binomial trees, then inside again
 	HierTree // the same with double trees across, for many nodes
-	HierLog  // the same with direct exchanges inside and log-step ones across, for small data
-	Steps    // on GPUs: the default schedule, step by step, also where a kernel has its name
+	HierLog  // the same with direct exchanges inside and log-step exchanges across, for small data
+	Steps    // on GPUs: the default schedule, step by step, even where its name stands for a kernel
 	Window   // on GPUs: a kernel that reads and writes registered memory
 	Copies   // on GPUs: copy engines between registered memory
 	named    // how many have a constant; algorithms of the book without one follow
@@ -37,13 +37,13 @@ const (
 	ByRank Algo = 31
 )
 
-// Algos is how many algorithms there are. NewAlgo gives the numbers from here on.
+// Algos is how many algorithms are built in. NewAlgo numbers a program's own algorithms from Algos on.
 var Algos = Algo(len(algoNames))
 
 var algoNames = names([named]string{"auto", "ring", "tree", "binomial", "oneshot", "twoshot", "direct", "doubling",
 	"halving", "logstep", "hier", "hiertree", "hierlog", "steps", "window", "copies"})
 
-// names adds the names of the book.
+// names is constants and the names in the book that are not among them.
 func names(constants [named]string) []string {
 	list := constants[:]
 	for _, c := range book.Collectives {
@@ -56,7 +56,7 @@ func names(constants [named]string) []string {
 	return list
 }
 
-// RankOrder is the word of Config.Deterministic, and ByRank's name.
+// RankOrder is the value of Config.Deterministic that asks for ByRank, and ByRank's name.
 const RankOrder = "rank order"
 
 // defined are the names that NewAlgo has numbered, in order.
@@ -71,7 +71,8 @@ func Defined() []string {
 	return nil
 }
 
-// NewAlgo numbers an algorithm of a program's own. There is room for ByRank − Algos.
+// NewAlgo numbers an algorithm of a program's own. It refuses a name that is no word or is taken already, and more than
+// ByRank − Algos algorithms, with an ErrInvalid.
 func NewAlgo(name string) (Algo, error) {
 	defining.Lock()
 	defer defining.Unlock()
@@ -89,7 +90,7 @@ func NewAlgo(name string) (Algo, error) {
 	return Algos + Algo(len(list)-1), nil
 }
 
-// IsDefined reports whether the algorithm is of a program's own.
+// IsDefined reports whether the number is one of a program's own algorithms, which NewAlgo has given or may still give.
 func (a Algo) IsDefined() bool { return a >= Algos && a < ByRank }
 
 func (a Algo) String() string {

@@ -71,7 +71,7 @@ func (c *Call) OnDevice() bool { return !c.In.IsHost() || !c.Out.IsHost() }
 // for its stream is that thread's.
 func (c *Call) OnThread() bool { return c.OnDevice() && c.Stream == cuda.StreamPerThread }
 
-// CopiesIn reports whether In has to be copied first, for Out is its memory.
+// CopiesIn reports whether In has to be copied before an all-to-all, because Out overlaps In.
 func (c *Call) CopiesIn() bool {
 	return (c.Kind == AlltoAll || c.Kind == AlltoAllv) && c.In.Overlaps(c.Out)
 }
@@ -84,7 +84,7 @@ func (c *Call) String() string {
 	return SignOf(c).String()
 }
 
-// Shape is how many elements a rank gives and gets.
+// Shape is how many elements of In and Out a rank among n uses. The counts of a v-variant have n entries.
 func (c *Call) Shape(rank, n int) (in, out int) {
 	root := rank == c.Root
 	switch c.Kind {
@@ -152,7 +152,7 @@ func offset(counts, offsets []int, rank int) int {
 	return extent(counts[:rank], nil)
 }
 
-// Bytes is the length of Count elements.
+// Bytes is the length of Count elements in bytes, 0 for a Barrier.
 func (c *Call) Bytes() int {
 	if c.Kind == Barrier {
 		return 0

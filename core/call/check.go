@@ -7,8 +7,9 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// Check finds what is wrong with a call before any rank hears of it. Nothing
-// else may go wrong with the call's arguments after it.
+// Check finds what is wrong with the call of a rank among n before any rank hears of it: an ErrInvalid, or an
+// ErrUnsupported for a composite on a GPU. Whether operator and type fit each other is found when the call gets its
+// number; after that nothing may go wrong with the call's arguments.
 func (c *Call) Check(rank, n int) error {
 	switch {
 	case c.Kind == 0:
@@ -51,7 +52,7 @@ func (c *Call) Check(rank, n int) error {
 	return c.checkMemory(rank, n)
 }
 
-// ErrUnmatched is what CheckSelf finds. It is an ErrInvalid.
+// ErrUnmatched is a message of a rank to itself that lacks its other end, as CheckSelf finds it. It is an ErrInvalid.
 var ErrUnmatched = fmt.Errorf("%w: half a message", ErrInvalid)
 
 // CheckSelf finds a message of a rank to itself that has no counterpart of its length among
@@ -131,8 +132,8 @@ func (c *Call) checkMemory(rank, n int) error {
 	return c.checkOverlap(rank, in*size, out*size)
 }
 
-// checkScalar refuses a scalar in memory that the operation does not reach. Whether it
-// is an element is for kernels.NewReducer.
+// checkScalar refuses a scalar in memory that the operation does not reach. Whether that memory holds one element is
+// for kernels.NewReducer to check.
 func (c *Call) checkScalar() error {
 	at := c.Op.At
 	if at == nil || !c.Kind.Reduces() || at.IsHost() {
@@ -148,7 +149,7 @@ func (c *Call) checkScalar() error {
 	return nil
 }
 
-// MaxCount is what a Sign can carry, and far more than any memory holds.
+// MaxCount is the largest count that a stamp can carry, far more than any memory holds.
 const MaxCount = min(1<<46-1, math.MaxInt>>1)
 
 // unused says which buffers a rank does not need, whatever the Count.
@@ -166,7 +167,7 @@ func (c *Call) unused(rank int) (in, out bool) {
 	return false, false
 }
 
-// checkLength wants need elements in a buffer.
+// checkLength refuses a buffer with fewer than need elements, and with Exact one with more, unless it is unused.
 func (c *Call) checkLength(name string, r mem.Region, need, n int, unused bool) error {
 	size := c.Type.Size()
 	switch {
@@ -187,7 +188,7 @@ func (c *Call) checkLength(name string, r mem.Region, need, n int, unused bool) 
 	return nil
 }
 
-// length is that of bytes in the unit of Count, with the bytes of a part of an element.
+// length is a number of bytes in words, as whole elements and the bytes left over.
 func (c *Call) length(bytes int) string {
 	n, rest := bytes/c.Type.Size(), bytes%c.Type.Size()
 	words := fmt.Sprintf("%d elements", n)
@@ -200,8 +201,7 @@ func (c *Call) length(bytes int) string {
 	return words
 }
 
-// checkCounts finds what is wrong with a list of counts and its offsets. A rank has most
-// elements at most.
+// checkCounts finds what is wrong with a list of counts and its offsets. No count may exceed most.
 func checkCounts(name string, counts, offsets []int, n, most int) error {
 	if len(counts) != n {
 		return fmt.Errorf("%w: %s has %d entries for %d ranks", ErrInvalid, name, len(counts), n)

@@ -1,3 +1,5 @@
+// What Check refuses, and the words of each refusal.
+
 package call
 
 import (
@@ -13,7 +15,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// f32 is memory of n elements.
+// f32 is host memory of n float32.
 func f32(n int) mem.Region { return mem.Of(make([]float32, n)) }
 
 // TestCheck: every refusal has its sentence. Ranks are 1 of 2 unless a test says otherwise.
@@ -188,7 +190,7 @@ func TestOverlap(t *testing.T) {
 			}
 		})
 	}
-	// The memory that counts is what the call uses.
+	// Buffers overlap if the parts do that the call uses.
 	c := Call{Kind: AllReduce, In: at(0, 12), Out: at(4, 12), Count: 4, Type: kernels.Float32}
 	require.NoError(t, c.Check(0, 2))
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// A part is what a call is part of, if it is.
+// A part names the composite that a call is part of, if any.
 type part struct {
 	whole Kind // a composite, or 0
 	op    kernels.Kind
 	root  int // -1 if there is none
 }
 
-// PartOf has x, an AlltoAllv, Send or Recv, be part of a composite.
+// PartOf makes x, an AlltoAllv, Send or Recv, part of the composite whole: the sign and errors of x name whole.
 func PartOf(x, whole *Call) {
 	x.of = part{whole: whole.Kind, root: -1}
 	if whole.Kind.Reduces() {
@@ -24,7 +24,7 @@ func PartOf(x, whole *Call) {
 	}
 }
 
-// Name is the operation as the caller knows it.
+// Name is the operation as the caller knows it: a composite for its parts.
 func Name(c *Call) string {
 	if c.of.whole != 0 {
 		return c.of.whole.String()
@@ -32,7 +32,7 @@ func Name(c *Call) string {
 	return c.Kind.String()
 }
 
-// Composite is what the call of a sign is part of, 0 if nothing.
+// Composite is the composite that the call of a sign is part of, 0 if none.
 func (s Sign) Composite() Kind {
 	switch {
 	case s.Kind == AlltoAllv && s.Count > 0 && s.Count < int(Scan-Kinds):
@@ -53,7 +53,8 @@ func (s Sign) stringOf(c Kind) string {
 	return fmt.Sprintf("%v(%v, root %d)", c, s.Type, s.Root)
 }
 
-// checkComposite finds what is wrong with the operator of a composite, and where its memory is.
+// checkComposite refuses memory of a GPU, operators that the composite or its type has not, and shares that divide
+// what a user's operator takes as a whole.
 func (c *Call) checkComposite(n int) error {
 	if c.OnDevice() {
 		return fmt.Errorf("%w: %v is for host memory: on a GPU an AlltoAllv with counts, or Sends and Recvs of a Group, do "+

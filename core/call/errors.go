@@ -9,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// What callers may want to tell apart with errors.Is. Every error of an
-// operation is an *Error and wraps one of these or a cause of the system.
+// The kinds of errors that a caller may tell apart with errors.Is. Every error of an operation is an *Error and wraps
+// one of these or a cause of the system.
 var (
 	ErrInvalid     = errors.New("invalid argument")    // nothing was sent; the communicator stays usable
 	ErrUnsupported = errors.New("unsupported")         // likewise
@@ -18,7 +18,7 @@ var (
 	ErrPeer        = errors.New("a peer has failed")   // another rank died, aborted or failed
 	ErrLeft        = errors.New("a peer has left")     // another rank has closed its communicator
 	ErrAborted     = errors.New("aborted")             // Abort was called
-	ErrTimeout     = fifo.ErrDeadline                  // Config.Timeout passed
+	ErrTimeout     = fifo.ErrDeadline                  // the Timeout of the Call or the Config passed
 	ErrClosed      = errors.New("communicator closed") // Close was called
 )
 
@@ -71,7 +71,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is has an error of a deadline be context.DeadlineExceeded too.
+// Is makes an error that wraps ErrTimeout match context.DeadlineExceeded too.
 func (e *Error) Is(target error) bool {
 	return target == context.DeadlineExceeded && errors.Is(e.Err, ErrTimeout)
 }

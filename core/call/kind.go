@@ -26,8 +26,8 @@ const (
 	Kinds                         // how many there are, the zero Kind included
 )
 
-// The composites, which other calls carry out: an AlltoAllv, or Sends and Recvs. Their signs say so, that ranks
-// which differ in it are told. Of those before Scan each is one AlltoAllv.
+// The composites: operations that other calls carry out. Each before Scan is one AlltoAllv, a Scan is Sends and Recvs.
+// The signs of these calls name the composite, so that an error can name it when ranks disagree.
 const (
 	Gatherv        Kind = Kinds + 1 + iota // OutCounts[rank] → ΣOutCounts at Root
 	Scatterv                               // ΣInCounts at Root → InCounts[rank]
@@ -50,7 +50,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Valid reports whether a Call may have this Kind, and is carried out as it is.
+// Valid reports whether a Call may have this Kind and needs no other calls to carry it out.
 func (k Kind) Valid() bool { return k > 0 && k < Meeting }
 
 // Composite reports whether a Call may have this Kind, and other calls carry it out.
@@ -84,14 +84,14 @@ func (k Kind) Shares(ranks int) int {
 	return 1
 }
 
-// A Method is something that is no Call and that all ranks do together. It has a number among
-// the collectives, so that a rank which does something else meanwhile is found.
+// A Method is a method of a communicator that all ranks call together, without a Call. A Method takes a number among
+// the collectives, so that a rank which calls something else is found.
 type Method uint8
 
 // The methods.
 const (
 	Split      Method = iota
-	SplitMeets        // the parts of a split communicator
+	SplitMeets        // the part of a Split in which the new communicators get their meeting points
 	Register
 	CloseWindow
 	Suspend

@@ -14,12 +14,12 @@ import (
 // made narrower. kernels.Norm has the arithmetic, bit for bit the same on hosts and GPUs and by every algorithm: a
 // row's results depend on that row alone, and not on the batch that it is in.
 //
-// Type is Float16, BFloat16 or Float32, Op Sum, and Count whole rows. Out gets the sums with bias and residual, and
-// may be empty if nobody wants them. All memory is where In and Out are. An empty Region is not there, or not wanted.
-// Residual, Bias, Weight and Scale are to be the same on all ranks of an AllReduce, of a row. Each of Out and Normed
-// may be the memory of In's rows that they are of, or Residual.
+// Type is Float16, BFloat16 or Float32, Op Sum, and Count whole rows. Out gets the sums with bias and residual. All
+// memory is where In is. An empty Region means that an input is not there, or an output not wanted. In an AllReduce
+// Residual, Bias, Weight and Scale must be the same on all ranks. Out or Normed may be Residual, or the same rows of In
+// (in a ReduceScatter the rank's share). Apart from that no output may overlap other memory.
 type Norm struct {
-	Row     int     // elements: whole words of 8 bytes, 64 KiB at most
+	Row     int     // elements: a multiple of 8 bytes, 64 KiB at most
 	Epsilon float32 // is added to the mean of squares
 	PlusOne bool    // elements are multiplied by 1 + weight
 
@@ -30,14 +30,14 @@ type Norm struct {
 	// The normed rows in 8 bits, a byte for each element: Float8E4M3 or Int8, divided by a scale.
 	Small    kernels.DataType
 	SmallOut mem.Region // [Count]
-	Scale    mem.Region // a float32, of all rows; empty: each row has its own,
-	Scales   mem.Region // which go here, a float32 each
+	Scale    mem.Region // the scale of all rows, a float32; empty: each row gets a scale of its own
+	Scales   mem.Region // the rows' own scales, a float32 each
 }
 
 // MaxRows is the most rows of a call with a Norm, on any rank.
 const MaxRows = 1 << 20
 
-// Arithmetic is what the rows of a call of a type are made by.
+// Arithmetic is the computation that makes the rows of a call of type t.
 func (n *Norm) Arithmetic(t kernels.DataType) kernels.Norm {
 	return kernels.Norm{Type: t, Row: n.Row, Epsilon: n.Epsilon, PlusOne: n.PlusOne, Small: n.Small}
 }
@@ -46,10 +46,10 @@ func (n *Norm) Arithmetic(t kernels.DataType) kernels.Norm {
 type normPart struct {
 	name   string
 	at     mem.Region
-	bytes  int  // that it needs
-	needed bool // it may not be empty
+	bytes  int  // that the call uses
+	needed bool // may not be empty
 	output bool
-	unit   int // that a GPU has it aligned to
+	unit   int // alignment in bytes that a GPU needs
 }
 
 // parts are the memories of a call's Norm.
@@ -69,8 +69,8 @@ func (c *Call) parts() [8]normPart {
 	}
 }
 
-// Memories calls f for each memory of a call's Norm that is there: its bytes that the call uses, and what a GPU wants
-// them to be aligned to. It stops at an error.
+// Memories calls f for each memory of a call's Norm, Out included, that is not empty: with the part that the call uses,
+// and the alignment in bytes that a GPU needs. It stops at the first error of f, and returns the error.
 func (c *Call) Memories(f func(name string, r mem.Region, unit int) error) error {
 	for _, p := range c.parts() {
 		if p.at.Len() == 0 {
@@ -83,7 +83,7 @@ func (c *Call) Memories(f func(name string, r mem.Region, unit int) error) error
 	return nil
 }
 
-// checkNorm finds what is wrong with a call's Norm, whose In is checked.
+// checkNorm finds what is wrong with the Norm of a call, the length of whose In is checked already.
 func (c *Call) checkNorm(rank, ranks int) error {
 	n := c.Norm
 	a := n.Arithmetic(c.Type)
@@ -144,10 +144,10 @@ func (c *Call) checkNorm(rank, ranks int) error {
 	return nil
 }
 
-// Rows are what all ranks of a call with a Norm must agree on besides, as part of a Sign.
+// Rows are the part of a Sign that only a call with a Norm has: what all ranks must agree on about the Norm.
 type Rows struct {
-	Has     bool
-	Count   uint32 // of a rank's result
+	Has     bool   // the call has a Norm
+	Count   uint32 // rows of a rank's result
 	Words   uint32 // of 8 bytes, in a row
 	Epsilon uint32 // bits of a float32
 	Flags   uint8
@@ -167,7 +167,7 @@ const (
 // withRows stands for Sum in the stamp of a call with a Norm.
 const withRows kernels.Kind = 15
 
-const _ = uint(withRows - kernels.KindUser - 1) // it is no operator's
+const _ = uint(withRows - kernels.KindUser - 1) // withRows is the number of no operator
 
 // rowsOf are the Rows of a call.
 func rowsOf(c *Call) Rows {
@@ -188,8 +188,8 @@ func rowsOf(c *Call) Rows {
 	return r
 }
 
-// The bits of Rows in a stamp: in the count's place 21 of Count, 18 of Words and 7 of Flags, in the places of where
-// and root those of Epsilon, and a flag.
+// stamp lays out a sign with Rows, in bits: in the place of count 21 of Count, 18 of Words and 7 of Flags, in the
+// places of where and root the 32 of Epsilon and the last bit of Flags.
 func (r Rows) stamp(seq uint32, kind Kind, typ kernels.DataType, a Algo) [2]uint64 {
 	t := stamp(seq, kind, typ, withRows, a, uint16(r.Epsilon&MaxWhere), 0, int(r.Epsilon>>15|uint32(r.Flags>>7)<<17)-1)
 	t[1] |= (uint64(r.Count&(1<<21-1))<<25 | uint64(r.Words&(1<<18-1))<<7 | uint64(r.Flags&127)) << 18
@@ -205,7 +205,7 @@ func rowsIn(t [2]uint64) Rows {
 	}
 }
 
-// of says what follows the sum of a type.
+// of says in words what follows a sum of type t.
 func (r Rows) of(t kernels.DataType) string {
 	var b strings.Builder
 	row := uint64(r.Words) * 8

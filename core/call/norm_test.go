@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// normed is a call of two rows of 4 float32 with all memories, on a GPU.
+// normed is a call on a GPU with a Norm of two rows of 4 float32, with all memories but Scale.
 func normed(change func(*Call)) *Call {
 	at := func(k, n int) mem.Region { return mem.Device(0, uintptr(4096*(k+1)), n) }
 	c := &Call{
@@ -129,7 +129,7 @@ func TestNormSign(t *testing.T) {
 	})
 }
 
-// All memories are visited that are there, as far as the call uses them, up to the first that is wrong.
+// Memories visits each memory that is not empty, as far as the call uses it, up to the first error.
 func TestNormMemories(t *testing.T) {
 	c := normed(func(c *Call) { c.Norm.Scale = mem.Region{}; c.Norm.Bias = mem.Device(0, 1<<20, 64) })
 	bytes := map[string]int{}

@@ -17,10 +17,11 @@ type Sign struct {
 	Op    kernels.Kind
 	Algo  Algo
 	Where uint16 // stands for windows and offsets of a call in registered memory, 0 for none
-	// of a Barrier: stands for all collectives before it; of an AlltoAllv: the composite that it is part of, less Kinds
+	// Count is in elements. Of an AllGatherv it stands for the counts, of a Barrier for all collectives before; of an
+	// AlltoAllv it is the composite that the call is part of, less Kinds, or 0; of a Meeting the Method.
 	Count int
-	Root  int  // -1 if there is none; of a Send: 0 if it is part of a Scan
-	Rows  Rows // of a call with a Norm: they are in the place of Where, Count and Root
+	Root  int  // -1 if there is none; of a Send: 0 if the call is part of a Scan
+	Rows  Rows // of a call with a Norm: a stamp has them in the place of Where, Count and Root
 }
 
 // SignOf is the sign of a checked call without its number, algorithm and windows.
@@ -33,7 +34,7 @@ func StampOf(c *Call, a Algo) [2]uint64 {
 	}
 	kind, typ, op, count, root := c.Kind, c.Type, kernels.Kind(0), c.Count, -1
 	switch {
-	case kind.Composite(): // which is not carried out, but named
+	case kind.Composite(): // the stamp of the calls that carry it out
 		x := Call{Kind: AlltoAllv, Count: count, Type: typ}
 		if kind == Scan {
 			x.Kind = Send
@@ -50,7 +51,7 @@ func StampOf(c *Call, a Algo) [2]uint64 {
 	case kind == AllGatherv:
 		count = hashCounts(c.OutCounts)
 	case kind == AlltoAllv:
-		count = 0 // of elements every pair has its own
+		count = 0 // each pair of ranks has a count of its own
 		if c.of.whole > 0 {
 			count, op, root = int(c.of.whole-Kinds), c.of.op, c.of.root
 		}
@@ -85,15 +86,14 @@ func stamp(seq uint32, kind Kind, typ kernels.DataType, op kernels.Kind, a Algo,
 // MaxWhere is the largest Where that a stamp carries.
 const MaxWhere = 1<<15 - 1
 
-// StampAt adds a where to a stamp that has none.
+// StampAt adds a Sign's Where to a stamp that has none.
 func StampAt(t [2]uint64, where uint16) [2]uint64 {
 	t[0] |= uint64(where & MaxWhere)
 	return t
 }
 
-// StampPast adds to the stamp of a Barrier what stands for all collectives before it: ranks that
-// needed nothing of each other in calls that differ find out at the next Barrier. Other stamps
-// stay as they are.
+// StampPast adds past, which stands for all earlier collectives, to the stamp of a Barrier as its Count: ranks that
+// needed nothing of each other in calls that differ find out at the next Barrier. Other stamps stay as they are.
 func StampPast(t [2]uint64, past uint64) [2]uint64 {
 	if Kind(t[0]>>28&15) == Barrier {
 		t[1] |= past % MaxCount << 18
@@ -101,7 +101,7 @@ func StampPast(t [2]uint64, past uint64) [2]uint64 {
 	return t
 }
 
-// All kinds and algorithms have room in a stamp.
+// All kinds and algorithms fit into a stamp.
 const (
 	_ = uint(16 - Kinds)
 	_ = uint(31 - ByRank)
@@ -170,7 +170,7 @@ func (s Sign) Numbered() string {
 	return fmt.Sprintf("%s #%d (%s", name, s.Seq, rest)
 }
 
-// SameCall reports whether two signs differ at most in how the call is carried out.
+// SameCall reports whether two signs differ at most in Algo and Where: in how the call is carried out.
 func SameCall(a, b Sign) bool {
 	a.Algo, a.Where = b.Algo, b.Where
 	return a == b

@@ -1,3 +1,5 @@
+// Signs and their stamps, and the words of signs, errors and algorithms.
+
 package call
 
 import (
@@ -48,7 +50,7 @@ func TestSignRoundTrip(t *testing.T) {
 	})
 }
 
-// Everything that a call may have has room in a stamp.
+// The largest value of each field of a sign fits into a stamp.
 func TestSignRoom(t *testing.T) {
 	types := kernels.Types()
 	for _, s := range []Sign{{Kind: Kinds - 1}, {Type: types[len(types)-1]}, {Op: kernels.KindUser}, {Algo: Algos - 1},
@@ -58,7 +60,7 @@ func TestSignRoom(t *testing.T) {
 	require.Equal(t, "Kind(10)", (kernels.KindUser + 1).String(), "KindUser is the last")
 }
 
-// Whatever travels, it can be read, said, and written as it came.
+// Any two words can be read as a sign, said in words, and written as a stamp unchanged.
 func FuzzReadSign(f *testing.F) {
 	f.Add(uint64(0), uint64(0))
 	f.Add(^uint64(0), ^uint64(0))

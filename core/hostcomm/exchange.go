@@ -16,10 +16,9 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Exchange carries out checked sends and receives on host memory as if at the same time,
-// each within its own timeout, which all count from here. Where no queue has to hold more
-// than it can, they go one after the other, which costs no goroutine: sends first, for a
-// receive may have to wait for the peer and a send that fits in a queue never has to.
+// Exchange carries out checked sends and receives on host memory as if at the same time, each within its own timeout,
+// counted from the call of Exchange. Where all messages fit into their queues, they go one after the other, which costs
+// no goroutine: sends first, for a receive may have to wait for the peer and a send that fits never has to.
 func (h *Comm) Exchange(calls []*call.Call) error {
 	h.order = append(h.order[:0], calls...)
 	slices.SortStableFunc(h.order, func(a, b *call.Call) int { return int(a.Kind) - int(b.Kind) })
@@ -97,8 +96,8 @@ type message struct {
 type way struct {
 	kind call.Kind
 	peer int
-	list []message // not done
-	err  error     // of the first of them
+	list []message // that are not done
+	err  error     // of the first message in list
 }
 
 // exchangeLarge carries out calls on a goroutine for each way.
@@ -112,8 +111,8 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 			func() error { return h.prepare(m.job, c, m.request) }); err != nil {
 			return err
 		}
-		// What a queue can hold is not lent, for its receiver may have to wait for what this rank does
-		// after the group.
+		// A message that fits into the queue is not lent: the receiver may take it only after a message that this
+		// rank sends after the group.
 		m.job.Lend = c.Kind == call.Send && h.slots(c) > h.limits.Slots
 		left.timeouts = append(left.timeouts, m.timeout)
 		i := slices.IndexFunc(ways, func(w *way) bool { return w.kind == c.Kind && w.peer == c.Peer })
@@ -129,7 +128,7 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	}
 	wg.Wait()
 	var errs []error
-	// The deadline has ended all waits. The call whose it was is named first.
+	// The deadline ends the waits of all ways: the call with the shortest timeout is named first.
 	slices.SortStableFunc(ways, func(a, b *way) int { return cmp.Compare(a.next(), b.next()) })
 	for _, w := range ways {
 		if errors.Is(w.err, os.ErrDeadlineExceeded) {
@@ -142,7 +141,7 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	return errors.Join(errs...)
 }
 
-// goAlong carries out the messages of a way, until one fails. The caller says what has ended for the deadline.
+// goAlong carries out the messages of a way, until one fails. If the deadline has ended one, the caller calls Fail.
 func (h *Comm) goAlong(w *way, watch *request.Watch, left *under) {
 	e := engine.New(h.limits)
 	for ; len(w.list) > 0; w.list = w.list[1:] {
@@ -176,7 +175,7 @@ type under struct {
 	timeouts []time.Duration // guarded by mu
 }
 
-// end takes away the timeout of a call that has ended.
+// end takes away the timeout of a call that has ended. The Guard then has the shortest of the rest.
 func (u *under) end(timeout time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -127,7 +127,7 @@ func TestExchangeBehindSends(t *testing.T) {
 	}
 }
 
-// TestClockEnds: when an operation that had to wait has ended, its deadline concerns nobody any more.
+// TestClockEnds: the clock of an operation that had to wait ends with the operation.
 func TestClockEnds(t *testing.T) {
 	for name, recv := range map[string]func(h *Comm, c *call.Call) error{
 		"Do":       (*Comm).Do,
@@ -140,7 +140,7 @@ func TestClockEnds(t *testing.T) {
 				if rank == 0 {
 					return recv(h, &call.Call{Kind: call.Recv, Out: mem.Of(y), Count: 1, Type: kernels.Int64, Peer: 1})
 				}
-				for comms[0].life.Guard.Waited() == 0 { // until its clock has started
+				for comms[0].life.Guard.Waited() == 0 { // until rank 0's clock has started
 					time.Sleep(time.Millisecond)
 				}
 				return h.Do(&call.Call{Kind: call.Send, In: mem.Of(x), Count: 1, Type: kernels.Int64, Peer: 0})

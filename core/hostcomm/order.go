@@ -1,3 +1,5 @@
+// Reductions in order of rank in host memory: the Workplace that package rankorder carries them out in.
+
 package hostcomm
 
 import (
@@ -24,7 +26,7 @@ func (h *Comm) inOrder(c *call.Call, r *request.Request) error {
 	return h.Reduction().Run(*r, c.Kind, c.In.Slice(0, r.In), c.Out.Slice(0, r.Out))
 }
 
-// Reduction is what carries out reductions in order of rank in host memory.
+// Reduction carries out reductions in order of rank in host memory. It is made on first use.
 func (h *Comm) Reduction() *rankorder.Reduction {
 	if h.reduction == nil {
 		h.workplace = workplace{h: h, srcs: make([][]byte, h.life.Size)}

@@ -7,7 +7,7 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// What a collective costs that is numbered and remembered.
+// BenchmarkNext is the time to number and remember a collective.
 func BenchmarkNext(b *testing.B) {
 	var turn Turn
 	stamp := call.Sign{Kind: call.AllReduce, Type: kernels.Float32, Count: 2}.Stamp()

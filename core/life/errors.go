@@ -20,7 +20,7 @@ type Path interface {
 	Memory(where uint16) string
 }
 
-// Locate makes an error of the cause of a failure, which says the call, the peer, the phase and the path. path may be
+// Locate makes of the cause of a failure an error that says the call, the peer, the phase and the path. path may be
 // nil.
 func (l *Life) Locate(c *call.Call, seq uint32, cause error, path Path) *call.Error {
 	e := l.ErrorIn(call.Name(c), cause)
@@ -39,14 +39,14 @@ func (l *Life) Locate(c *call.Call, seq uint32, cause error, path Path) *call.Er
 	if errors.As(st.Err, &m) {
 		e.Err = &Mismatch{rank: l.Rank, peer: e.Peer, cause: m, path: path}
 	}
-	var peer *PeerError // how a transport words its wait adds nothing to who failed
+	var peer *PeerError // who failed is enough: how a transport words its wait is left out
 	if errors.As(st.Err, &peer) {
 		e.Err = peer
 		if peer.Failure.Disagree != nil || peer.Failure.Left || peer.Failure.Late != nil {
 			e.Peer, e.Phase, e.Transport = -1, "", ""
 		}
 	}
-	var earlier *call.Error // an abort's reason needs no second one
+	var earlier *call.Error // an Abort's error says its own place
 	if errors.As(st.Err, &earlier) {
 		e.Peer, e.Phase, e.Transport = -1, "", ""
 	}
@@ -81,8 +81,7 @@ func (l *Life) ErrorOf(op string, err error) *call.Error {
 	return e
 }
 
-// A Mismatch says in words what engine.MismatchError says in stamps. It is
-// call.ErrMismatch for errors.Is.
+// A Mismatch is an engine.MismatchError in words in place of stamps. It is call.ErrMismatch for errors.Is.
 type Mismatch struct {
 	rank, peer int
 	cause      *engine.MismatchError
@@ -95,8 +94,8 @@ func (e *Mismatch) Is(t error) bool { return t == call.ErrMismatch }
 // Unwrap is the *engine.MismatchError.
 func (e *Mismatch) Unwrap() error { return e.cause }
 
-// apart reports whether the peer is at an earlier or later collective, or may be: a kernel
-// may have seen only that it is not this one, and a Barrier only that calls before differ.
+// apart reports whether the peer is at an earlier or later collective, or may be: a kernel may have seen only that the
+// peer's call is another one, and a Barrier only that calls before it differ.
 func (e *Mismatch) apart() bool {
 	mine, theirs := call.ReadSign(e.cause.Want), call.ReadSign(e.cause.Got)
 	before := mine.Kind == call.Barrier && theirs.Kind == call.Barrier && mine != theirs // in calls before it
@@ -156,7 +155,7 @@ func disagreement(rank int, a call.Sign, peer int, b call.Sign) string {
 		call.ErrMismatch, rank, a.Numbered(), peer, b.Numbered())
 }
 
-// bytesOf and sign carry a stamp as the group does.
+// bytesOf is a stamp in the bytes in which the group carries it; sign reads them.
 func bytesOf(s [2]uint64) (b [16]byte) {
 	binary.LittleEndian.PutUint64(b[:], s[0])
 	binary.LittleEndian.PutUint64(b[8:], s[1])

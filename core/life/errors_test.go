@@ -15,7 +15,7 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// A fakePath is "shm" to all peers, and knows one window.
+// A fakePath is "shm" and the peer, and knows one window.
 type fakePath struct{}
 
 func (fakePath) Via(peer int) string { return fmt.Sprintf("shm %d", peer) }

@@ -1,3 +1,5 @@
+// Time-outs: how this rank stops when an operation of any rank has run out of time, and says where it was.
+
 package life
 
 import (
@@ -11,29 +13,30 @@ import (
 	"github.com/ringo-go/ringo/trace/history"
 )
 
-// errHalted is why an operation stops because one of another rank has run out of time.
+// errHalted is the cause of an operation's end when an operation of another rank has run out of time.
 var errHalted = fmt.Errorf("stopped, for an operation of another rank ran out of time: %w", call.ErrTimeout)
 
 // stopTime is how long an operation that is to stop may take to say where it was.
 const stopTime = 500 * time.Millisecond
 
-// Busy has f say whether an operation is under way although it is nobody's turn, as on a GPU.
+// Busy has f say whether an operation is under way although it is nobody's turn, as on a GPU. Only a GPU half calls
+// Busy: from then on the Life knows that there is one.
 func (l *Life) Busy(f func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.busy = f
 }
 
-// Ran has f say whether an operation has begun since this rank was stopped without a word to the Life, as those of
-// graphs on a GPU do.
+// Ran has f say whether an operation that does not ask the Life has begun since this rank was stopped: one of a graph
+// on a GPU.
 func (l *Life) Ran(f func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ran = f
 }
 
-// Awaits has f say for whom this rank waits, besides what the position of a collective tells: for a peer to connect,
-// or for one on the GPU.
+// Awaits has f say for which peers this rank waits, besides those that the position of a collective tells: peers that
+// are to connect, or that the GPU waits for. Each f that was given is asked.
 func (l *Life) Awaits(f func() []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +52,7 @@ func (l *Life) halt() {
 	number, pairwise := l.Turn.inside()
 	works := number > 0 || pairwise || busy != nil && busy()
 	doubt := l.step(HaltAsked{l.ErrorIn(OpComm, errHalted)})
-	if works { // what is under way says so itself, more exactly
+	if works { // the operation under way says where it was stopped itself, and more exactly
 		wait := time.NewTimer(stopTime)
 		defer wait.Stop()
 		select {
@@ -62,8 +65,8 @@ func (l *Life) halt() {
 	l.say(p)
 }
 
-// last is the last collective that this rank is known to have begun, of a position. GPUs number
-// what they carry out themselves, graphs included: of a rank whose GPU is idle it is not known.
+// last is the number of the last collective in a position, 0 if there is none or not known: GPUs number collectives,
+// those of graphs included, themselves.
 func (l *Life) last(p bootstrap.Position) uint64 {
 	if n := len(p.Calls); n > 0 && !l.onGPU() {
 		return p.Calls[n-1].Number
@@ -116,11 +119,11 @@ func (l *Life) OnEnd(f func()) {
 	l.onEnd = append(l.onEnd, f)
 }
 
-// noteTime is how long an error waits for what OnEnd was given: a folder that does not answer
-// must not hang the program.
+// noteTime is how long an error waits for the functions of OnEnd: a folder that does not answer must not hang the
+// program.
 const noteTime = 2 * time.Second
 
-// note calls what OnEnd was given. The communicator has failed.
+// note calls the functions of OnEnd. The communicator has failed.
 func (l *Life) note() {
 	l.mu.Lock()
 	end, done := l.onEnd, l.noted
@@ -131,7 +134,8 @@ func (l *Life) note() {
 	close(done)
 }
 
-// awaitNotes returns when what OnEnd was given has been called, at once unless the communicator has failed.
+// awaitNotes returns when the functions of OnEnd have returned, after noteTime at most, and at once unless the
+// communicator has failed.
 func (l *Life) awaitNotes() {
 	l.mu.Lock()
 	done := l.noted

@@ -1,12 +1,10 @@
-// Package life is the life and death of a communicator: open, failing, failed,
-// closed. It is for the two halves of a communicator, on the host and on the GPU,
-// which ask it whether an operation may begin and tell it what went wrong. It is part of a
-// communicator, and nothing here is promised to other modules.
+// Package life is the life and death of a communicator: open, doubtful, failed, closed. The two halves of a
+// communicator, on the host and on the GPU, ask a Life whether an operation may begin, and tell the Life what went
+// wrong. The package is part of a communicator, and nothing here is promised to other modules.
 //
-// A Machine decides, as a pure function of events: machine.go, with transcripts in
-// testdata. A Life feeds it with what happens and does what it says: it ends this
-// rank's waits, tells the group, says where errors happened. A Turn is the right to
-// carry out an operation, and numbers the collectives.
+// A Machine decides, as a pure function of events: machine.go, with transcripts in testdata. A Life gives the Machine
+// its events and carries out the actions: it ends this rank's waits, tells the group, says where errors happened. A
+// Turn is the right to carry out an operation, and numbers the collectives.
 //
 // The trap: an error that wraps call.ErrInvalid or call.ErrUnsupported is of one call
 // alone and must be found before any rank hears of it; every other one ends the
@@ -39,8 +37,8 @@ type Life struct {
 	Turn  Turn
 
 	group   bootstrap.Group
-	verdict atomic.Pointer[call.Error] // the machine's
-	met     atomic.Bool                // the machine's
+	verdict atomic.Pointer[call.Error] // Verdict of the machine
+	met     atomic.Bool                // Met of the machine
 	watch   sync.WaitGroup
 	stopped chan struct{} // closed when waits are ended
 
@@ -91,7 +89,7 @@ func (l *Life) unlessClosed(f func()) {
 	}
 }
 
-// OnStop has f called, once, when the waits of this rank are to end. Close waits for f.
+// OnStop has f called, once, when the waits of this rank are to end; at once if they have ended. Close waits for f.
 func (l *Life) OnStop(f func(cause error)) {
 	l.mu.Lock()
 	cause := l.cause
@@ -107,8 +105,8 @@ func (l *Life) OnStop(f func(cause error)) {
 // Stopped is closed when the waits of this rank are to end; Guard.Aborted says why.
 func (l *Life) Stopped() <-chan struct{} { return l.stopped }
 
-// step gives the machine an event and does what it says. It returns a channel that is
-// closed when the doubt has ended, nil if there is none.
+// step gives the machine an event and carries out the actions. It returns a channel that is closed when the doubt has
+// ended, nil if there is no doubt.
 func (l *Life) step(e Event) (doubt <-chan struct{}) {
 	l.mu.Lock()
 	a := l.machine.Step(e)
@@ -143,14 +141,15 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 		}
 	}
 	if _, quits := e.(AbortCalled); quits && a.Tell != nil {
-		l.group.Fail(a.Tell.Error()) // by its own will: it may not go on
+		l.group.Fail(a.Tell.Error()) // without culprits: a rank that has called Abort may not go on with the others
 	} else if a.Tell != nil {
 		l.group.Fail(a.Tell.Error(), a.Tell.Culprits...)
 	}
 	return doubt
 }
 
-// Begin starts the time of an operation, if there may be one. A nil error is cheap.
+// Begin starts the time of an operation, or returns a *call.Error that says why there can be none. It is cheap while
+// the communicator is well.
 func (l *Life) Begin(c *call.Call, path Path) error {
 	if v := l.verdict.Load(); v != nil {
 		return l.refusal(c, v, path)
@@ -171,7 +170,7 @@ func (l *Life) TimeoutOf(c *call.Call) time.Duration {
 func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 	why := v.Err
 	if why != call.ErrClosed && v.Op != OpComm {
-		// else it is the group's word, which no operation of this rank has met yet
+		// else the verdict is the group's word, which no operation of this rank has met yet
 		why = fmt.Errorf("the communicator has failed before: %w", v)
 	}
 	l.Refuse()
@@ -180,11 +179,10 @@ func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 	return e
 }
 
-// Fail says that an operation could not be carried out, and ends the communicator:
-// this rank's waits, and by way of the group those of all others. Only an error that
-// wraps ErrInvalid or ErrUnsupported leaves it usable. The error it returns says where it happened.
-// If another rank may have caused it, Fail waits for the group's word, at most
-// RollCallWait.
+// Fail says that an operation could not be carried out, and ends the communicator: this rank's waits, and by way of the
+// group those of all others. Only a cause that wraps ErrInvalid or ErrUnsupported leaves the communicator usable. The
+// error that Fail returns says where the operation failed. If another rank may be the cause, Fail waits for the group's
+// word: at most RootCauseWait, RollCallWait or TrialWait, by the Doubt.
 func (l *Life) Fail(c *call.Call, seq uint32, cause error, path Path) *call.Error {
 	var at *engine.StepError
 	if !errors.As(cause, &at) {
@@ -203,18 +201,18 @@ func (l *Life) FailIn(op string, cause error) *call.Error {
 
 func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 	if errors.Is(e.Err, call.ErrInvalid) || errors.Is(e.Err, call.ErrUnsupported) {
-		e.Seq = 0 // it has no number: no rank has heard of it
+		e.Seq = 0 // the call has no number: no other rank has heard of it
 		return e
 	}
 	d := doubtOf(e)
 	if d == Differs && l.onGPU() || d == Late && at.Peer < 0 && e.Seq == 0 {
-		// what the group can compare says nothing of it
+		// the group cannot say more: it does not compare calls on a GPU, nor operations without number and peer
 		d = Certain
 	}
 	doubt := l.step(OperationFailed{e, d})
 	switch d {
 	case Broken:
-		l.inquire(e.Peer) // who has left said so before its connections ended
+		l.inquire(e.Peer) // a peer that has left said so before its connections ended
 	case Apart, Differs:
 		l.Inquire()
 	case Late:
@@ -229,8 +227,8 @@ func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 	return l.machine.explained(e, d)
 }
 
-// Abort ends all operations, here and on all other ranks, and returns at most half a
-// second later, when the reason is on its way to the others.
+// Abort ends all operations, here and on all other ranks. It returns when the reason is on its way to the others, which
+// takes half a second at most, and the functions of OnEnd have returned, for which it waits noteTime at most.
 func (l *Life) Abort(reason error) {
 	if reason == nil {
 		reason = call.ErrAborted
@@ -249,7 +247,8 @@ func (l *Life) Failure() error {
 	return nil
 }
 
-// Refuse is Failure for something that would begin an operation: this rank has met it then.
+// Refuse is Failure for a call that would begin an operation: from then on this rank has met the failure, see Err. It
+// waits for the functions of OnEnd.
 func (l *Life) Refuse() error {
 	v := l.Failure()
 	if v != nil {
@@ -271,8 +270,8 @@ func (l *Life) Settle() {
 	}
 }
 
-// Err is Failure as soon as an operation of this rank has met it: a rank that waits for nothing is well whoever ends.
-// It does not wait.
+// Err is Failure as soon as an operation of this rank has met it: a rank that waits for nothing is well, whoever else
+// fails. It does not wait.
 func (l *Life) Err() error {
 	v := l.Failure()
 	if v == nil || l.met.Load() {
@@ -314,11 +313,11 @@ func (l *Life) inquire(peers ...int) {
 
 // here is the position of this rank, which has waited long.
 func (l *Life) here() bootstrap.Position {
-	if l.onGPU() { // whose graphs carry out messages that the turn does not see
+	if l.onGPU() { // graphs carry out messages that the turn does not see
 		return l.Turn.position(true)
 	}
 	return l.Turn.counted(l.Rank)
 }
 
-// locate answers the same question of another rank.
+// locate is the position of this rank for another one that has waited long.
 func (l *Life) locate() (bootstrap.Position, bool) { return l.Turn.position(false), true }

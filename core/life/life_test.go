@@ -34,8 +34,8 @@ type fakeGroup struct {
 	inquired int
 	halt     func()
 	late     []bootstrap.Position
-	left     []int // ranks that say so when they are asked for
-	gone     []int
+	left     []int // ranks that have left, which is heard when Inquire asks for them
+	gone     []int // those of left that Inquire has asked for
 }
 
 func newFakeGroup() *fakeGroup { return &fakeGroup{failed: make(chan struct{})} }
@@ -137,8 +137,8 @@ func TestDeathBeforeMismatch(t *testing.T) {
 	}
 }
 
-// A connection that breaks because the peer has left is no fault of the network, also where its goodbye was not read
-// from it.
+// A connection that breaks because the peer has left is no fault of the network, also where the peer's goodbye was not
+// read from the connection.
 func TestBrokenByLeaving(t *testing.T) {
 	for _, left := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestBrokenByLeaving(t *testing.T) {
 	}
 }
 
-// What is called when the waits end may use what the owner gives back after Close.
+// Functions of OnStop may use memory that the owner gives back after Close.
 func TestCloseWaitsForOnStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(newFakeGroup(), "h", time.Minute)
@@ -265,7 +265,7 @@ func TestFailTogether(t *testing.T) {
 	}
 }
 
-// TestOnStop: whoever wants to hear of the end hears once, whenever he asks.
+// TestOnStop: a function of OnStop is called once, whether it is given before the end or after.
 func TestOnStop(t *testing.T) {
 	for range 200 {
 		l := New(newFakeGroup(), "h", time.Minute)
@@ -328,8 +328,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestHubSilent: whose time is over, and who hears no verdict, suspects the process that serves the
-// rendezvous.
+// TestHubSilent: a rank whose time is over and that hears no verdict suspects the process that serves the rendezvous.
 func TestHubSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup()
@@ -345,8 +344,8 @@ func TestHubSilent(t *testing.T) {
 	})
 }
 
-// TestHalt: a rank that is to stop says where it was, once: at once if it is in no call, and else when
-// that has ended, or soon.
+// TestHalt: a rank that is to stop says where it was, once: at once if it is in no call, else when the call has ended,
+// or after stopTime.
 func TestHalt(t *testing.T) {
 	halted := func(err error) *engine.StepError {
 		return &engine.StepError{Peer: 3, Phase: "recv", Err: err, Round: 1, Step: 2}
@@ -413,7 +412,7 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// An error comes after what OnEnd was given has been called, unless that hangs.
+// An error comes after the functions of OnEnd have returned, unless one hangs.
 func TestEndBeforeError(t *testing.T) {
 	do := &call.Call{Kind: call.AllReduce}
 	for name, fail := range map[string]func(l *Life){

@@ -17,7 +17,7 @@ type State uint8
 
 const (
 	Open State = iota // operations are carried out
-	// an operation has failed, and another rank may have caused it: the group is given time to say so
+	// an operation has failed, or is to stop, and another rank may be the cause: the group is given time to say so
 	Doubtful
 	Failed // for good: waits are ended, the group knows
 	Closed // by Close
@@ -41,7 +41,7 @@ type (
 	HaltAsked struct{ Err *call.Error }
 	// A PatienceEnded follows Actions.Await.
 	PatienceEnded struct{}
-	// An OperationRefused is that an operation of this rank did not begin, by the verdict.
+	// An OperationRefused is that an operation of this rank did not begin because of the verdict.
 	OperationRefused struct{}
 	// An AbortCalled is Abort with its reason.
 	AbortCalled struct{ Err *call.Error }
@@ -62,7 +62,7 @@ type Doubt uint8
 
 const (
 	Certain Doubt = iota // the error names the cause
-	Broken               // a connection broke: whoever has died, the group knows in a moment
+	Broken               // a connection broke: the group knows in a moment who has died, if anybody has
 	// the peer is at an earlier or later call: which call the ranks first differ in, or who was cut short, the group knows
 	Apart
 	// the peer makes another call under the same number: which of the two is that of most ranks, the group knows
@@ -80,7 +80,7 @@ func (d Doubt) patience() time.Duration {
 	return RootCauseWait
 }
 
-// Actions are what the owner of a Machine must do, in this order.
+// Actions are what the owner of a Machine must do, Stop before Tell.
 type Actions struct {
 	Stop  error         // ends this rank's waits and kernels with this cause, unless nil
 	Tell  *call.Error   // tells the group that this rank has failed, unless nil
@@ -106,8 +106,8 @@ type Machine struct {
 	doubted *call.Error        // the error that waits for the group's word
 	doubt   Doubt              // about doubted
 	stopped bool               // waits have been ended
-	met     bool               // an operation of this rank has failed
-	// Hosts are other ranks, whose process serves the rendezvous.
+	met     bool               // an operation of this rank has failed or was refused
+	// Hosts are the other ranks of the process that serves the rendezvous.
 	Hosts []int
 	// Left reports whether another rank is known to have said goodbye, if not nil.
 	Left func(rank int) bool
@@ -213,7 +213,7 @@ func (m *Machine) blaming(err *call.Error, d Doubt) *call.Error {
 	if err.Culprits != nil {
 		return err
 	}
-	e := *err // its owner may read it
+	e := *err // a copy: the owner of err may read it
 	e.Culprits = m.culprits(err, d)
 	return &e
 }
@@ -226,7 +226,7 @@ func (m *Machine) culprits(e *call.Error, d Doubt) []int {
 	case errors.Is(e.Err, call.ErrAborted): // whatever the reason is, it may be of another communicator
 		return []int{e.Rank}
 	case errors.As(e.Err, &peer):
-		return slices.Clone(peer.Failure.Culprits) // ranks of one process share it
+		return slices.Clone(peer.Failure.Culprits) // ranks of one process share the Failure
 	case d == Late && len(m.Hosts) > 0:
 		return slices.Clone(m.Hosts)
 	case errors.Is(e.Err, call.ErrClosed):
@@ -239,8 +239,8 @@ func (m *Machine) culprits(e *call.Error, d Doubt) []int {
 	return []int{min(e.Rank, e.Peer), max(e.Rank, e.Peer)}
 }
 
-// Explain is the cause of an operation's failure after the doubt has ended: what the
-// group has said, if that explains it, with what this rank has seen.
+// Explain is the cause of an operation's failure after the doubt has ended: the group's word, if that explains the
+// failure, with the cause that this rank has seen.
 func (m *Machine) Explain(cause error, d Doubt) error {
 	switch {
 	case d == Broken && m.word == nil && errors.Is(cause, fifo.ErrClosed):
@@ -299,7 +299,7 @@ func (e *PeerError) Error() string {
 // Unwrap is the *bootstrap.Failure.
 func (e *PeerError) Unwrap() error { return e.Failure }
 
-// Is tells what kind of failure it is.
+// Is tells the kind of failure.
 func (e *PeerError) Is(t error) bool {
 	switch {
 	case e.Failure.Disagree != nil:

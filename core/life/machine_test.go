@@ -23,8 +23,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts anew")
 
-// The other end of the operations in transcripts is rank 0, which this rank, 1, hears
-// over shm. causes are what may befall them.
+// causes are the errors with which operations in transcripts may fail. This rank is 1; the other end of its operations
+// is rank 0, from which it receives over shm.
 var causes = map[string]error{
 	"reset":    errors.New("connection reset"),
 	"closed":   fifo.ErrClosed,

@@ -44,7 +44,8 @@ func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method
 	return said, nil
 }
 
-// Within is a context that ends with the life too, and says why then. Call end when it is needed no more.
+// Within is a context that also ends with the life, whose end is then the context's cause. Call end when the context
+// is needed no more.
 func (l *Life) Within(ctx context.Context) (within context.Context, end func()) {
 	within, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -1,3 +1,5 @@
+// The record of a rank: its last calls and its state, for the history that a failure writes.
+
 package life
 
 import (
@@ -17,8 +19,8 @@ func (l *Life) ID() string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// Record is this rank's last calls, where it is, and why the communicator has failed. It may be
-// called at any time, and does not wait.
+// Record is this rank's last calls, where this rank is, and why the communicator has failed. Record may be called at
+// any time, and does not wait.
 func (l *Life) Record() history.Record {
 	r := history.Record{
 		Comm: l.ID(), Rank: l.Rank, Size: l.Size, Host: l.Host, Pid: os.Getpid(), Time: time.Now(),

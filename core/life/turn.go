@@ -14,9 +14,9 @@ import (
 // communicator, and remembers the last ones.
 type Turn struct {
 	sync.Mutex
-	numbers  sync.Mutex       // protects what follows: a watcher asks while the turn is another's
+	numbers  sync.Mutex       // protects all below: a watcher asks while the turn is another's
 	seq      uint64           // of the last collective; stamps carry stamped(seq)
-	pairwise bool             // what is carried out is a Send or Recv
+	pairwise bool             // the last operation is a Send or Recv
 	past     uint64           // stands for all collectives so far
 	recent   [depth][2]uint64 // stamps of collectives, by number modulo depth
 	clock    int64            // Unix time in ns of the last collective whose number is a multiple of depth
@@ -31,8 +31,8 @@ const depth = history.Depth
 // Collective is the peer of an operation that all ranks take part in.
 const Collective = -1
 
-// Next numbers an operation whose stamp has no number yet, unless it is between this rank and
-// a peer alone, and remembers it. The turn is held.
+// Next remembers an operation whose stamp has no number, and returns the stamp: a collective's with the next number, a
+// message's, which has a peer, unchanged. recv tells a Recv from a Send. The turn is held.
 func (t *Turn) Next(stamp [2]uint64, peer int, recv bool) [2]uint64 {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
@@ -74,8 +74,8 @@ func stamped(n uint64) uint32 {
 	return uint32((n-1)%cycle + 1)
 }
 
-// number is the number that a stamp carries as s: the one next to the last collective's, for ranks are
-// never half a cycle apart. It may be called at any time.
+// number is the number that a stamp carries as s: the nearest to the last collective's, for ranks are never half a
+// cycle apart. It may be called at any time.
 func (t *Turn) number(s uint32) uint64 {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
@@ -99,14 +99,15 @@ func (t *Turn) Skip(n uint64) {
 	t.seq = n
 }
 
-// position is what this rank can say of its calls. It may be called at any time.
+// position is what this rank can say of its calls. waiting says that it has waited long in the last one. position may
+// be called at any time.
 func (t *Turn) position(waiting bool) bootstrap.Position {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
 	return t.at(waiting)
 }
 
-// at is position. Under numbers.
+// at is position while numbers is held.
 func (t *Turn) at(waiting bool) bootstrap.Position {
 	p := bootstrap.Position{Waiting: waiting && !t.pairwise && t.seq > 0}
 	for n := max(t.seq, depth) - depth + 1; n <= t.seq && n > 0; n++ {
@@ -115,8 +116,8 @@ func (t *Turn) at(waiting bool) bootstrap.Position {
 	return p
 }
 
-// counted is the position of a rank that has waited long, with what shows that a message waits for a collective: of a
-// collective without whose part it does not end, and what was sent before; else what was received.
+// counted is the position of a rank that has waited long, with what shows that a message waits for a collective: in a
+// collective the ranks that it needs and the number of Sends to each peer, else the number of Recvs from each peer.
 func (t *Turn) counted(rank int) bootstrap.Position {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
@@ -141,8 +142,8 @@ func (t *Turn) counted(rank int) bootstrap.Position {
 	return p
 }
 
-// needs says without whose part a rank cannot end a collective. Of what the ranks pass on for each other nothing is
-// said: that depends on the algorithm.
+// needs says without whose part a rank cannot end a collective. Ranks that only pass on parts of others do not count:
+// they depend on the algorithm.
 func needs(s call.Sign, rank int) bootstrap.Need {
 	whole := s.Composite()
 	switch {
@@ -157,8 +158,8 @@ func needs(s call.Sign, rank int) bootstrap.Need {
 	return bootstrap.Everyone
 }
 
-// inside is the number of the collective whose turn it is, 0 if there is none; pairwise says that
-// it is a Send or Recv's. It may be called at any time.
+// inside is the number of the collective whose turn it is, 0 if there is none; pairwise says that the turn is a Send's
+// or Recv's. inside may be called at any time.
 func (t *Turn) inside() (number uint64, pairwise bool) {
 	if t.TryLock() {
 		t.Unlock()

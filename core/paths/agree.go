@@ -11,17 +11,17 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// An offer is what a rank says of one transport: where it listens, or why it cannot. Of a
-// network it also says what it has found, and it may not listen yet.
+// An offer is what a rank says of one transport: where the rank listens, or why it cannot. An offer of a network also
+// says which devices the rank has found, and may come before the rank listens.
 type offer struct {
 	Addr    []byte   `json:",omitempty"`
 	Listens bool     `json:",omitempty"`
 	Refused string   `json:",omitempty"`
 	Kind    string   `json:",omitempty"` // transport.Found
 	Devices []string `json:",omitempty"`
-	Used    []string `json:",omitempty"`
+	Used    []string `json:",omitempty"` // transport.Found
 	Mbps    int      `json:",omitempty"` // of all devices together, 0 if one of them does not say
-	Silent  string   `json:",omitempty"` // the devices that do not
+	Silent  string   `json:",omitempty"` // the devices that do not say their Mbps
 	Given   int      `json:",omitempty"` // Config.HostMbps
 }
 
@@ -36,11 +36,10 @@ type Agreement struct {
 	offers     []map[string]offer // by rank
 }
 
-// Agree has all ranks listen on what their pairs want to use, the best first, and tell
-// each other. A pair whose transport is refused by one of its ends tries the next one;
-// when nobody refuses any more, all pairs have what they can have. wanted says which
-// pairs need a transport; it is the same on all ranks. refused, unless "", is why this
-// rank offers nothing. A network that the Config names is looked for even if no pair needs it.
+// Agree has all ranks listen on the transports that their pairs want to use, the best first, and tell each other. A
+// pair whose transport is refused by one of its ends tries the next one; when nobody refuses any more, all pairs have
+// the best that they can have. wanted says which pairs need a transport, the same on all ranks. refused, unless "", is
+// why this rank offers nothing. A network that the Config names is looked for even if no pair needs it.
 //
 // Cost: one gather, and one more for each round in which somebody refused.
 func Agree(ctx context.Context, g Group, profiles []Profile, t *Transports, wanted func(a, b int) bool,
@@ -106,7 +105,7 @@ func (a *Agreement) listen() map[string]offer {
 	return made
 }
 
-// offer is what this rank can do by one transport. A network need not listen.
+// offer is this rank's offer of a transport. listen, which may be false for a network alone, makes the rank listen.
 func (t *Transports) offer(name string, listen bool) (o offer) {
 	if n := t.find(name); n != nil {
 		found, err := n.Probe()
@@ -140,9 +139,8 @@ func (t *Transports) offer(name string, listen bool) (o offer) {
 	return o
 }
 
-// Choose is the transport of a pair of ranks, and the reasons against the better ones.
-// It is symmetric: both ends get the same answer. Before both ends have made their
-// offers it is what they are to offer next.
+// Choose is the transport of a pair of ranks, and the reasons against the better ones. It is symmetric: both ends get
+// the same answer. Before both ends have made their offers the answer is the transport that they are to offer next.
 func (a *Agreement) Choose(x, y int) (name string, against []string, err error) {
 	name, refusals := a.choose(x, y)
 	for _, r := range refusals {
@@ -157,7 +155,7 @@ func (a *Agreement) Choose(x, y int) (name string, against []string, err error) 
 	return name, against, err
 }
 
-// Placer is the transport of a pair of this rank's as a transport.Placer, nil if it is none.
+// Placer is the transport between this rank and a peer as a transport.Placer, nil if that transport places no slots.
 func (a *Agreement) Placer(peer int) (p transport.Placer) {
 	name, _ := a.choose(peer, a.rank)
 	if t := a.transports.made[name]; t != nil {
@@ -166,9 +164,9 @@ func (a *Agreement) Placer(peer int) (p transport.Placer) {
 	return p
 }
 
-// Cards are the names of this rank's devices over which its connections with a peer go: those that it
-// dials over, and those over which the peer dials, which has devices of the same names. Where nobody says
-// which they are any of them may be, and known is false.
+// Cards are the names of this rank's devices over which its connections with a peer go: those over which this rank
+// dials, and those over which the peer dials, by names that both have. If this rank does not know over which it dials,
+// cards are all its devices, and known is false.
 func (a *Agreement) Cards(peer int) (cards []string, known bool) {
 	name, _ := a.choose(peer, a.rank)
 	own, theirs := a.offers[a.rank][name], a.offers[peer][name]
@@ -226,7 +224,7 @@ func (a *Agreement) against(name string, p, q *Profile) string {
 	return ""
 }
 
-// LinksWhere are Links of those pairs alone that some function names.
+// LinksWhere is Links for another choice of the pairs that need a transport, without the notes.
 func (a *Agreement) LinksWhere(wanted func(a, b int) bool) (*Links, error) {
 	part := *a
 	part.wanted = wanted
@@ -271,7 +269,7 @@ func (a *Agreement) Links() (*Links, []string, error) {
 	return newLinks(paths), notes, nil
 }
 
-// Exchange gives what all ranks say, in order of rank.
+// Exchange tells all ranks mine, and returns what each rank has said, parsed, in order of rank.
 func Exchange[T any](ctx context.Context, g Group, mine []byte, parse func([]byte) (T, error)) ([]T, error) {
 	blobs, err := g.AllGather(ctx, mine)
 	if err != nil {

@@ -1,3 +1,5 @@
+// How ranks agree on the transport of each pair, with fakes of transports and, in TestConnect, with real ones.
+
 package paths
 
 import (
@@ -23,7 +25,7 @@ import (
 
 var discard = slog.New(slog.DiscardHandler)
 
-// A fake is a transport that goes no further than a choice.
+// A fake is a transport that can be chosen and makes no connections.
 type fake struct {
 	transport.Transport
 	name    string
@@ -169,7 +171,7 @@ func pairs(t *testing.T, list []*Agreement) map[string]string {
 		for b := range a {
 			name, against, err := list[a].Choose(a, b)
 			require.NoError(t, err)
-			for _, other := range list { // every rank knows it of every pair
+			for _, other := range list { // every rank knows the choice of every pair
 				again, reasons, err := other.Choose(b, a)
 				require.NoError(t, err)
 				require.Equal(t, name, again)
@@ -181,7 +183,7 @@ func pairs(t *testing.T, list []*Agreement) map[string]string {
 	return found
 }
 
-// listens is how often each rank has listened on what.
+// listens is how often each rank has listened on each transport.
 func (c *cast) listens() []string {
 	var list []string
 	for _, fakes := range c.fakes {

@@ -166,7 +166,7 @@ type Transports struct {
 	made   map[string]transport.Transport
 
 	networks []Network
-	width    int               // of the slots of networks, in slots of config.Limits
+	width    int               // how many times config.Limits.SlotBytes a slot of a network has
 	named    bool              // the Config names networks
 	ruledOut map[string]string // networks that no rank uses, and why
 }
@@ -209,7 +209,7 @@ func (t *Transports) widthOf(name string) int {
 	return 1
 }
 
-// Get is the transport with a name.
+// Get is the transport with a name, made on first use.
 func (t *Transports) Get(name string) (transport.Transport, error) {
 	if x := t.made[name]; x != nil {
 		return x, nil

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// HostID tells apart nodes whose processes cannot share memory: another kernel,
-// or, for containers, another network namespace, where the sockets that hand
-// over shared memory are not seen. What is before the first / is readable.
+// HostID tells apart nodes whose processes cannot share memory: another kernel, or, for containers, another network
+// namespace, where the sockets that hand over shared memory are not seen. The part before the first / is the host's
+// name.
 func HostID() string {
 	name, _ := os.Hostname()
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -17,7 +17,7 @@ type Links struct {
 	fault func(to int, c transport.SendConn) transport.SendConn
 
 	mu      sync.Mutex
-	awaited map[int]int // calls that wait for a peer's dial
+	awaited map[int]int // by peer: calls that wait until the peer dials
 	sends   map[sched.Rank]func() (transport.SendConn, error)
 	recvs   map[sched.Rank]func() (transport.RecvConn, error)
 }
@@ -27,7 +27,7 @@ type path struct {
 	peer  transport.Info
 	addr  []byte
 	via   transport.Transport
-	width int // of slots, in slots of Limits
+	width int // how many times Limits.SlotBytes a slot has
 }
 
 func newLinks(paths []path) *Links {
@@ -39,7 +39,7 @@ func newLinks(paths []path) *Links {
 	}
 }
 
-// Send is part of engine.Links.
+// Send is part of engine.Links. An error comes again with every later call, as one of Recv does.
 func (l *Links) Send(to sched.Rank) (transport.SendConn, error) {
 	return once(&l.mu, l.sends, to, func() (transport.SendConn, error) { return l.Dial(to) })
 }
@@ -102,8 +102,8 @@ func (l *Links) AcceptPlaced(from sched.Rank, slots mem.Region) (transport.Place
 // Width is part of engine.Wide.
 func (l *Links) Width(peer sched.Rank) int { return l.paths[peer].width }
 
-// once makes the connection of a peer the first time; others wait for it, not
-// for connections of other peers.
+// once makes the connection of a peer the first time, and keeps it or the error. Callers wait for a connection of the
+// same peer that is being made, not for those of other peers.
 func once[C any](mu *sync.Mutex, conns map[sched.Rank]func() (C, error), peer sched.Rank, dial func() (C, error)) (C,
 	error) {
 	mu.Lock()

@@ -46,7 +46,7 @@ type Network struct {
 	options transport.NetworkOptions
 }
 
-// Probe looks for what the network needs on this machine.
+// Probe looks for what the network needs on this machine. An error is the reason why this rank cannot use the network.
 func (n *Network) Probe() (transport.Found, error) {
 	if strings.EqualFold(n.options.Plugin.Library, "none") {
 		return transport.Found{}, errors.New("RINGO_NET_PLUGIN or NCCL_NET_PLUGIN is none")
@@ -64,8 +64,8 @@ func (n *Network) Probe() (transport.Found, error) {
 	return f, err
 }
 
-// named are the networks that a Config names, "" if none: then no network is no error where
-// none is needed.
+// named are the networks that Net names, "" if none or if Transport decides. Ranks that need no network look for a
+// named one too, and fail without it.
 func (c *Config) named() string {
 	if len(splitList(c.Transport)) > 0 {
 		return ""
@@ -79,7 +79,7 @@ func (c *Config) Networks() ([]Network, error) {
 	return list, err
 }
 
-// automatic are all networks in their own order.
+// automatic are all networks, the best first.
 func (c *Config) automatic() (list []Network) {
 	for i := range networks {
 		list = append(list, c.network(networks[i].Name)...)
@@ -87,8 +87,8 @@ func (c *Config) automatic() (list []Network) {
 	return list
 }
 
-// network is what a name in a Config stands for: a kind, of which there may be several
-// plugins, or what a plugin calls itself.
+// network is the networks that a name in a Config stands for: those of a kind, of which the kind "plugin" has one for
+// each library; or, if no kind has the name, the plugins that call themselves so.
 func (c *Config) network(name string) (list []Network) {
 	kind, named := slices.IndexFunc(networks, func(n transport.Network) bool { return n.Name == name }), ""
 	if kind < 0 {
@@ -119,9 +119,9 @@ func (t *Transports) find(name string) *Network {
 	return nil
 }
 
-// judge looks at what the ranks offer, and rules out the networks that some rank refuses or
-// has another kind of. It reports whether there is a new one. A network is used by all ranks
-// or by none, so that no pair waits for what its peer has not.
+// judge looks at the offers of the ranks, and rules out the networks that some rank refuses or has another kind of. It
+// reports whether it has ruled out one more. A network is used by all ranks or by none, so that no rank waits on a
+// network that its peer has not.
 func (a *Agreement) judge() (news bool) {
 	out := a.transports.ruledOut
 	for i := range a.transports.networks {
@@ -233,7 +233,7 @@ func (a *Agreement) networkNote() string {
 	return strings.Join(words, "; ")
 }
 
-// notBetter says why each network before one is not used.
+// notBetter says why each network before name is not used; before "" are all.
 func (a *Agreement) notBetter(name string) (words []string) {
 	for i := range a.transports.networks {
 		n := &a.transports.networks[i]
@@ -254,8 +254,8 @@ func (a *Agreement) noNetwork() error {
 		call.ErrUnsupported, from, cfg.Net, strings.Join(a.notBetter(""), "; "), from, from, cfg.Net)
 }
 
-// Wire is what connects hosts, as all ranks have agreed: the zero Wire if they need no network.
-// Of hosts whose cards differ the slowest counts, and before all cards the least HostMbps of a Config.
+// Wire is the network between hosts, as all ranks have agreed: the zero Wire if they need none. Of hosts whose cards
+// differ the slowest counts. A HostMbps in a Config, the least if there are several, counts in place of the cards.
 func (n *Net) Wire() Wire { return n.wire }
 
 // A Wire is a network as the choice of algorithms sees it.

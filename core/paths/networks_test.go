@@ -1,3 +1,5 @@
+// How ranks agree on one network, with fakes of networks.
+
 package paths
 
 import (
@@ -26,10 +28,10 @@ type fakeNetwork struct {
 	probes  atomic.Int32
 }
 
-// has is a rank's networks by name; sockets it always has.
+// has is a rank's networks by name. A network that is missing here works.
 type has map[string]*fakeNetwork
 
-// meet has ranks agree, rank r on host r with what have[r] says. wish is that of a Config.
+// meet has ranks with the wish of cfg agree, rank r on hosts[r] with the networks of have[r].
 func meet(t *testing.T, cfg Config, hosts []string, have []has) (lists []*Agreement, notes [][]string, errs []error) {
 	n := len(hosts)
 	lists, notes, errs = make([]*Agreement, n), make([][]string, n), make([]error, n)

@@ -32,7 +32,7 @@ type Profile struct {
 	GPUID      string `json:",omitempty"` // tells it from others
 	Processors int    `json:",omitempty"` // multiprocessors of the GPU
 	BulkCopies bool   `json:",omitempty"` // the GPU has them
-	Blocks     int    `json:",omitempty"` // that the account of the rank's process gives its kernels
+	Blocks     int    `json:",omitempty"` // thread blocks that the account of the rank's process gives its kernels
 	MaxBlocks  int    `json:",omitempty"` // that the rank wants instead; 0: any
 	MinBlocks  int    `json:",omitempty"` // that the rank wants at least
 	Policy     uint8  `json:",omitempty"` // choice.Policy
@@ -126,7 +126,7 @@ func (c *Config) GPURefusals() (p2p, host, bridge string) {
 
 func splitList(s string) []string { return splitWords(strings.ToLower(s)) }
 
-// splitWords takes a list of names apart, which may have blanks in them.
+// splitWords splits a list at its commas. A name may have blanks in it, but none around it.
 func splitWords(s string) (words []string) {
 	for w := range strings.SplitSeq(s, ",") {
 		if w = strings.TrimSpace(w); w != "" {
@@ -183,8 +183,8 @@ func bytesOf(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// limits is the shape of the ranks' queues. What their waits cost depends on where the
-// ranks are: sockets cost by the call, shared memory by the cache.
+// limits is how many slots the ranks' queues have, and of which size. The default size depends on where the ranks are:
+// sockets cost by the call, shared memory by the cache.
 func limits(all []Profile) transport.Limits {
 	l := transport.Limits{SlotBytes: all[0].SlotBytes, Slots: all[0].Slots}
 	if l.SlotBytes == 0 {
@@ -196,8 +196,7 @@ func limits(all []Profile) transport.Limits {
 	return l
 }
 
-// onlySockets reports whether all ranks will be connected by sockets, as far as wishes
-// go.
+// onlySockets reports whether several ranks have nothing but networks between them, by their wishes and hosts.
 func onlySockets(all []Profile) bool {
 	if len(all) < 2 {
 		return false

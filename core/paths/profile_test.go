@@ -1,3 +1,5 @@
+// What a Config asks for, and what the profiles of all ranks must have in common.
+
 package paths
 
 import (

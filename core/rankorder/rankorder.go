@@ -31,24 +31,24 @@ type Reduction struct {
 
 // A Workplace is where a reduction happens: on the host or on a GPU.
 type Workplace interface {
-	// Scratch is n bytes of memory for some use.
+	// Scratch is n bytes of memory for a use, until Scratch is called for the same use again.
 	Scratch(which Use, n int) (mem.Region, error)
-	// Move carries out a collective.
+	// Move carries out a collective that is part of r, with the given layouts of in and out.
 	Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error
 	// Combine is kernels.Reducer.CombineAll for sources that lie one after the other.
 	Combine(r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error
 }
 
-// Use tells apart what a workplace has to hold.
+// A Use is what a Workplace gives scratch for.
 type Use uint8
 
 const (
 	ForShares Use = iota // the shares that are combined
 	ForScaled            // contributions that are scaled
-	Uses
+	Uses                 // how many there are
 )
 
-// New makes a Reduction of rank among size ranks. whole and roomFor are its fields.
+// New makes a Reduction of rank among size ranks. whole becomes its Whole, roomFor its ScratchBytes.
 func New(rank, size int, w Workplace, whole, roomFor int) *Reduction {
 	return &Reduction{Whole: whole, ScratchBytes: roomFor, rank: rank, size: size, workplace: w, offs: make([]int, size),
 		ns: make([]int, size)}
@@ -57,7 +57,8 @@ func New(rank, size int, w Workplace, whole, roomFor int) *Reduction {
 // even is a Layout of n chunks of the same length.
 func even(n, chunk int) engine.Layout { return engine.Layout{Total: n * chunk, Chunk: chunk} }
 
-// Run carries out a reduction.
+// Run carries out an AllReduce, Reduce or ReduceScatter of the bytes of in and out. out is empty on ranks that get
+// nothing.
 func (f *Reduction) Run(request request.Request, kind call.Kind, in, out mem.Region) error {
 	f.request = request
 	r, share := &f.request, f.share()
@@ -72,7 +73,7 @@ func (f *Reduction) Run(request request.Request, kind call.Kind, in, out mem.Reg
 	return f.allReduce(r, in, out, share*f.size)
 }
 
-// share is how much of a piece a rank combines at most: whole cache lines and units.
+// share is how many bytes of a piece a rank combines at most: whole cache lines and whole units.
 func (f *Reduction) share() int {
 	const line = 64
 	whole, n := line, f.ScratchBytes/f.size
@@ -82,12 +83,12 @@ func (f *Reduction) share() int {
 	return max(whole, n-n%whole)
 }
 
-// Parts are those of a reduction here.
+// Parts are the collectives that a reduction of bytes is made of: choice.Parts with the limits of f.
 func (f *Reduction) Parts(kind call.Kind, bytes int) (first, then call.Kind) {
 	return choice.Parts(kind, bytes, min(f.Whole, f.share()))
 }
 
-// gather combines what all ranks have, on all of them or on the root.
+// gather moves all contributions to all ranks (AllGather) or to the root (Gather), and combines them there.
 func (f *Reduction) gather(r *request.Request, kind call.Kind, in, out mem.Region) error {
 	n := in.Len()
 	in, inL, err := f.scaled(r, in, even(1, n))
@@ -171,8 +172,8 @@ func (f *Reduction) scatter(r *request.Request, in mem.Region, l engine.Layout, 
 	return f.combineShares(r, out, shares)
 }
 
-// scaled is what a rank sends. For PreMulSum that is scaled, and rounded: ranks may
-// have different scales.
+// scaled is the contribution that a rank sends, and its layout. A PreMulSum's is scaled here, and rounded, for ranks
+// may have different scales.
 func (f *Reduction) scaled(r *request.Request, in mem.Region, l engine.Layout) (mem.Region, engine.Layout, error) {
 	if r.Op != kernels.KindPreMulSum {
 		return in, l, nil
@@ -192,8 +193,8 @@ func (f *Reduction) scaled(r *request.Request, in mem.Region, l engine.Layout) (
 	return to, even(f.size, n), err
 }
 
-// combineShares is out = all ranks' shares. Other scales than PreMulSum's are the
-// same for all: what comes is scaled then, and not rounded.
+// combineShares combines the shares of all ranks into out. Scales of other operators than PreMulSum are the same on
+// all ranks: shares are scaled here, and not rounded before they are added.
 func (f *Reduction) combineShares(r *request.Request, out, shares mem.Region) error {
 	if out.Len() == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A bench is a Workplace of rank 0 of 3 whose peers contribute what it contributes: so a sum
-// is three times In. It notes what it is asked for.
+// A bench is a Workplace of rank 0 of 3, for peers that contribute the same as rank 0: so a sum is three times In. It
+// notes the collectives and the scratch that a Reduction asks for.
 type bench struct {
 	moves []call.Kind
 	most  int // bytes of shares
@@ -56,8 +56,8 @@ func (b *bench) Combine(r *request.Request, dst, srcs mem.Region, contributions 
 	return nil
 }
 
-// TestPieces: however large a reduction is, a rank holds no more shares at a time than it has
-// room for, and each piece goes through the collectives that Parts names.
+// TestPieces: however large a reduction is, a rank holds at most ScratchBytes of shares at a time, and each piece goes
+// through the collectives that Parts names.
 func TestPieces(t *testing.T) {
 	const room = 3 * 64
 	for _, test := range []struct {

@@ -177,7 +177,7 @@ func (b *broken) Combine(*request.Request, mem.Region, mem.Region, uint64, bool)
 	return b.fails()
 }
 
-// TestFails: a reduction ends at the first thing that fails, and says so.
+// TestFails: a reduction ends at the first call of its Workplace that fails, with that error.
 func TestFails(t *testing.T) {
 	for _, kind := range []call.Kind{call.AllReduce, call.Reduce, call.ReduceScatter} {
 		for _, elements := range []int{4, 120} {

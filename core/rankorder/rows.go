@@ -13,17 +13,18 @@ import (
 
 // Rows are whole rows of a call with a Norm whose contributions lie in a rank's memory, one after the other.
 type Rows struct {
-	First         int // of the rows of the rank's outputs
-	Shares        mem.Region
-	Contributions int
-	Sums          mem.Region // where sums with bias and residual go, and nothing else is made; empty: all outputs are
-	Summed        bool       // the one contribution is such a sum
+	First         int        // their first row's number among the rows of the rank's outputs
+	Shares        mem.Region // the contributions
+	Contributions int        // how many there are
+	Sums          mem.Region // for sums with bias and residual, the only output then; empty: all outputs are made
+	Summed        bool       // the only contribution is a sum with bias and residual
 }
 
 // Bytes is how many bytes a contribution has.
 func (rows *Rows) Bytes() int { return rows.Shares.Len() / rows.Contributions }
 
-// Of is the part of an output, or of a residual, that these rows are of: n bytes for each of row bytes.
+// Of is the part of an output or a residual r that belongs to these rows, whose contributions have row bytes each. r
+// has n bytes a row.
 func (rows *Rows) Of(r mem.Region, n, row int) mem.Region {
 	if r.Len() == 0 {
 		return r
@@ -31,7 +32,7 @@ func (rows *Rows) Of(r mem.Region, n, row int) mem.Region {
 	return r.Slice(rows.First*n, rows.Bytes()/row*n)
 }
 
-// OnHost makes what a call in host memory wants, with the arithmetic of GPUs.
+// OnHost makes the outputs that a call in host memory wants of these rows, with the bits that GPUs make.
 func (rows *Rows) OnHost(c *call.Call) {
 	n := c.Norm
 	a, row := n.Arithmetic(c.Type), n.Row*c.Type.Size()
@@ -63,7 +64,8 @@ func bytesOf(r mem.Region) []byte {
 	return r.Bytes()
 }
 
-// RunRows is Run for rows of so many bytes. finish makes of contributions what is wanted, in the order of the calls.
+// RunRows is Run for a call with a Norm, whose rows have row bytes. finish makes the outputs, or Sums, of some rows. It
+// has read their contributions, or has queued that on the GPU, when it returns: the scratch is used again.
 func (f *Reduction) RunRows(q request.Request, kind call.Kind, in mem.Region, row int, finish func(Rows) error) error {
 	f.request = q
 	r, n := &f.request, f.size
@@ -111,7 +113,7 @@ func (f *Reduction) RunRows(q request.Request, kind call.Kind, in mem.Region, ro
 	return nil
 }
 
-// summed moves contributions here, of so many bytes each, and has them finished.
+// summed moves the contributions of all ranks here, own bytes each, and calls finish with them.
 func (f *Reduction) summed(
 	r *request.Request, kind call.Kind, in mem.Region, l engine.Layout, own int, rows Rows, finish func(Rows) error,
 ) error {

@@ -6,8 +6,8 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// Layouts says where the chunks of a call's In and Out lie. Layouts of the v-variants are
-// kept in scratch.
+// Layouts says where the chunks of a call's In and Out lie, in bytes. Lists of offsets and lengths lie in scratch,
+// until the next call with the same scratch.
 func (r *Request) Layouts(c *call.Call, rank int, shape sched.Shape, scratch *[4][]int) (in, out engine.Layout) {
 	size, one := r.Size, c.Count*r.Size
 	switch c.Kind {
@@ -41,7 +41,7 @@ func blocksIn(kind call.Kind, ranks int) int {
 	return 1
 }
 
-// divided is the layout of shares of one bytes that have k chunks each.
+// divided is the layout of chunks, k to a share; one is the length of a share in bytes.
 func divided(off, length *[]int, one, chunks, k, unit int) engine.Layout {
 	*off, *length = (*off)[:0], (*length)[:0]
 	share := engine.Even(one, k, unit)
@@ -52,7 +52,7 @@ func divided(off, length *[]int, one, chunks, k, unit int) engine.Layout {
 	return engine.Layout{Off: *off, Len: *length}
 }
 
-// scaled is counts in bytes.
+// scaled is counts of elements in bytes.
 func scaled(scratch *[]int, counts []int, size int) []int {
 	*scratch = (*scratch)[:0]
 	for _, n := range counts {
@@ -61,7 +61,7 @@ func scaled(scratch *[]int, counts []int, size int) []int {
 	return *scratch
 }
 
-// offsets are given, or follow from counts that are packed; in bytes.
+// offsets are where counts begin, in bytes: as given, in elements, or packed if given is nil.
 func offsets(scratch *[]int, counts, given []int, size int) []int {
 	if given != nil {
 		return scaled(scratch, given, size)

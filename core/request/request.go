@@ -1,10 +1,9 @@
-// Package request is a call on its way to an engine: checked, numbered and chosen for. It is part
-// of a communicator, and nothing here is promised to other modules.
+// Package request is a call on its way to an engine: checked, with an algorithm, numbered. It is part of a
+// communicator, and nothing here is promised to other modules.
 //
-// Number gives a call its number among the collectives of its communicator, the stamp
-// that travels with every slot, and its arithmetic; Layouts says where its chunks lie; a
-// Watch tells an observer of it. Carry is what all calls of both halves of a communicator
-// pass; the halves make engine jobs of requests. The trap: nothing may go wrong
+// Number gives a call its number among the collectives of its communicator, the stamp that travels with every slot, and
+// its arithmetic; Layouts says where the chunks of the call lie; a Watch tells an observer of the call. All calls of
+// both halves of a communicator pass Carry; the halves make engine jobs of requests. The trap: nothing may go wrong
 // with a call on one rank alone after it has a number, or the ranks are out of step.
 package request
 
@@ -28,9 +27,9 @@ type Request struct {
 	Op      kernels.Kind
 	Scalar  uintptr // of a PreMulSum, on the device
 	Key     choice.Key
-	Size    int // of an element
-	Unit    int // of what may not be divided: an element, or more for some user operators
-	In, Out int // bytes of this rank
+	Size    int // bytes of an element
+	Unit    int // bytes that may not be divided: an element, or more for some user operators
+	In, Out int // bytes that this rank gives and gets
 }
 
 // Seq is the number of the call among the collectives, 0 if it has none.
@@ -53,8 +52,8 @@ type Numberer struct {
 	Observer trace.Observer // nil for none; see Watch
 }
 
-// Carry gives a call that ans is the answer for a number, and has do carry it out. What goes
-// wrong is the communicator's failure, by path, and a *call.Error. The turn is held.
+// Carry gives a call its number, with the algorithm of ans, and has do carry it out. An error goes to Life.Fail, with
+// path, and comes back as a *call.Error. The turn is held.
 func (n *Numberer) Carry(r *Request, c *call.Call, ans *choice.Answer, captured bool, path life.Path,
 	do func() error) error {
 	err := ans.Err
@@ -73,10 +72,10 @@ func (n *Numberer) Carry(r *Request, c *call.Call, ans *choice.Answer, captured 
 // LevelTrace is the level of a record of every call.
 const LevelTrace = slog.LevelDebug
 
-// Number fills in the request of a checked call that an algorithm is to carry out. The turn
-// is held. It allocates nothing where nothing is wrong and nobody logs. A call that is
-// captured takes no number and leaves no trace in the turn: it may be thrown away, or run
-// often, and the GPU numbers it when it runs.
+// Number fills in the request of a checked call that an algorithm is to carry out. The turn is held. An error is an
+// ErrInvalid, and takes no number. Number allocates nothing where nothing is wrong and nobody logs. A call that a graph
+// captures takes no number and leaves no trace in the turn: the graph may be thrown away, or run often, and the GPU
+// numbers the call when it runs.
 func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo, captured bool) (err error) {
 	rank, size := n.Life.Rank, n.Life.Size
 	*r = Request{}
@@ -114,7 +113,7 @@ func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo, captured bool) 
 	return nil
 }
 
-// Again is Number for a call that is like the one in r but for its memory.
+// Again is Number for a call that differs from the last one of r in its memory alone: r gets only a new stamp.
 func (n *Numberer) Again(r *Request, c *call.Call, a call.Algo, captured bool) {
 	r.Stamp = n.stamp(c, a, captured)
 	n.log(r, c, a)

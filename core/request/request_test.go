@@ -1,3 +1,5 @@
+// Numbers and stamps of calls, and the records of calls in a log.
+
 package request
 
 import (
@@ -24,8 +26,7 @@ func numberer(t *testing.T) *Numberer {
 	return &Numberer{Life: l}
 }
 
-// TestNumber: collectives are numbered, messages are not, and what is wrong with a call on one
-// rank takes no number.
+// TestNumber: collectives are numbered, messages are not, and a call that is wrong takes no number.
 func TestNumber(t *testing.T) {
 	n := numberer(t)
 	x := mem.Of(make([]float32, 8))

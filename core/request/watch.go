@@ -7,16 +7,16 @@ import (
 	"github.com/ringo-go/ringo/trace"
 )
 
-// A Watch tells an observer of the calls of one track, one after the other. The methods of a nil Watch,
-// which nobody observes, do nothing.
+// A Watch tells an observer of the calls of one track, one after the other. If nobody observes, the Watch is nil, and
+// Arrive, Begin and End do nothing.
 type Watch struct {
 	observer trace.Observer
 	call     trace.Call
 	begun    bool
 }
 
-// Watch makes a Watch, nil if the communicator has no observer. track is 0 but for what a group carries out beside
-// something else.
+// Watch makes a Watch, nil if the communicator has no observer. track is 0, or another number for calls that a group
+// carries out beside others.
 func (n *Numberer) Watch(track int, gpu bool) *Watch {
 	if n.Observer == nil {
 		return nil
@@ -38,8 +38,8 @@ func (w *Watch) Arrive() {
 	}
 }
 
-// Begin says that the call which has come has a number. It returns what an engine is to take note in, nil if nobody
-// observes.
+// Begin says that the call which has come has a number. It returns the trace.Call in which an engine notes its steps,
+// nil if nobody observes.
 func (w *Watch) Begin(c *call.Call, r *Request) *trace.Call {
 	if w == nil {
 		return nil
@@ -57,11 +57,11 @@ func (w *Watch) End(err error) {
 	if w == nil || !w.begun {
 		return
 	}
-	w.call.Leave() // where a step has failed
+	w.call.Leave() // ends a step that has failed
 	w.EndAt(trace.Now(), err)
 }
 
-// EndAt is End for a call that ended before.
+// EndAt is End for a call that ended earlier, at a time of trace.Now. The Watch is not nil, and the call has begun.
 func (w *Watch) EndAt(at int64, err error) {
 	w.begun = false
 	w.call.End, w.call.Err = at, err
