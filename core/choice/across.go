@@ -14,7 +14,7 @@ import (
 
 // A Wire is what connects hosts, as the ranks have agreed on it.
 type Wire struct {
-	Network string // "socket", or what moves bytes without a core's help
+	Network string // "socket" or "": a core moves the bytes; by any other a card does
 	Mbps    int    // of all cards of a host together, 0 if not known
 	Cards   int    // of a host
 }
@@ -30,7 +30,7 @@ func (w Wire) rate() float64 {
 	return 0.94 * float64(w.Mbps) / 8 * 1e6
 }
 
-// link is the connection of two ranks on different hosts with local ranks each at most.
+// link is the connection of two ranks on different hosts, which have local ranks at most.
 func (w Wire) link(local int) sim.Link {
 	rate := w.rate()
 	if w.Network == "" || w.Network == "socket" {
@@ -45,7 +45,7 @@ func (w Wire) link(local int) sim.Link {
 
 const fromSim = "several hosts: the least time by the sim model of shared memory and the network"
 
-// across is the algorithm of a collective on host memory of several hosts.
+// across is the algorithm of a collective on several hosts, as for host memory of the next power of two of bytes.
 func (t *Topology) across(kind call.Kind, bytes int) (call.Algo, string) {
 	c := t.costs
 	if c == nil {
@@ -61,22 +61,21 @@ func (t *Topology) across(kind call.Kind, bytes int) (call.Algo, string) {
 	return a, fromSim
 }
 
-// costs are which algorithms take the least time across hosts, by collective and the
-// logarithm of the size; 0 is not known yet. It depends on the layout and the wire alone, which all
-// ranks know, so it does not matter who finds an entry, or when.
+// costs are which algorithms take the least time across hosts. An entry depends on the layout and
+// the wire alone, which all ranks know, so it does not matter who finds the entry, or when.
 type costs struct {
 	layout
-	few  []layout // that stand for one of many ranks
-	best [call.Kinds][mostSize + 1]atomic.Uint32
+	few  []layout                                // the samples of a large layout
+	best [call.Kinds][mostSize + 1]atomic.Uint32 // by collective and logarithm of the size; 0: not found yet
 }
 
-// mostSize is the logarithm of the largest size that is looked at: more of it makes no other choice.
+// mostSize is the logarithm of the largest size that is looked at: more bytes make no other choice.
 const mostSize = 40
 
 // allCosts keeps costs by layout and wire.
 var allCosts sync.Map
 
-// costsOf is nil for one host.
+// costsOf are the costs of hosts and a wire, nil for one host.
 func costsOf(hosts []int, w Wire) *costs {
 	if len(hosts) < 2 {
 		return nil
@@ -103,8 +102,8 @@ func layoutOf(hosts []int) string {
 	return string(b)
 }
 
-// find times all algorithms of a collective whose Count elements take bytes. What a program has
-// defined is chosen only if it is asked for.
+// find is the quickest of the book's algorithms for a collective whose Count elements take bytes, or one
+// that connects few ranks: see worthPeers. A program's own are chosen only if asked for.
 func (c *costs) find(kind call.Kind, bytes int) call.Algo {
 	times := c.times(kind, bytes)
 	best, least := Default(kind), math.Inf(1) // of all
@@ -124,8 +123,8 @@ func (c *costs) find(kind call.Kind, bytes int) call.Algo {
 	return best
 }
 
-// times are those of all algorithms, infinite for one that cannot be here or is too slow to be chosen. Those of few
-// steps are timed first: a slow one of many ends early then.
+// times are the seconds of the book's algorithms, infinite for one that is not for this layout or too slow to be
+// chosen. Algorithms of few steps are timed first: then the estimate of a slow one with many ends early.
 func (c *costs) times(kind call.Kind, bytes int) []float64 {
 	const near = 1.02 * worthPeers
 	times := make([]float64, len(lines[kind]))

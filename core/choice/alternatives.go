@@ -14,7 +14,7 @@ import (
 // An Alternative is an algorithm for a call, and the time that a model gives it.
 type Alternative struct {
 	Algo   string
-	Time   float64 // in seconds; 0 where the model does not know it, or it has too many steps
+	Time   float64 // in seconds; 0 where the model does not know the algorithm, or it has too many steps
 	Chosen bool
 }
 
@@ -99,7 +99,7 @@ func (ch *Choice) Differences() (list []Difference) {
 	return list
 }
 
-// time is the model's of an algorithm by name, infinite if it is not known.
+// time is the seconds that the model gives an algorithm, infinite if it knows none.
 func (p *paper) time(name string, bytes int) float64 {
 	a, err := call.ParseAlgo(name)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *paper) time(name string, bytes int) float64 {
 // estimateSteps bounds the steps of schedules that are estimated, to about a second.
 const estimateSteps = 400_000
 
-// onHosts compares with shared memory, and with the network between nodes.
+// onHosts compares with a model of shared memory, and of the network between hosts.
 func (c *Chooser) onHosts(q Question, root int, names func(bytes int) []string) *paper {
 	m := sim.SharedMemory
 	if c.Topo.Nodes() > 1 {

@@ -8,19 +8,18 @@ import (
 	"github.com/ringo-go/ringo/kernels/collective"
 )
 
-// A Policy says what a communicator's kernels leave of a GPU to others.
+// A Policy says how much of a GPU a communicator's kernels leave to other kernels.
 type Policy uint8
 
 const (
-	// PolicyDefault is for GPUs that compute beside collectives: schedules have few lanes, which lose
-	// some bandwidth on an idle GPU, and everything else the fewest blocks that were measured to lose at
-	// most DefaultLoss.
+	// PolicyDefault is for GPUs that compute beside collectives: it takes the fewest blocks that were
+	// measured to lose at most DefaultLoss. A narrow budget has fewer, and loses more on an idle GPU.
 	PolicyDefault Policy = iota
 	// PolicyEfficiency takes the fewest blocks that keep most of the bandwidth: it loses at
 	// most EfficiencyLoss.
 	PolicyEfficiency
 	// PolicyZero has copy engines carry out what only moves registered memory, where they can
-	// (all-gather, all-to-all and broadcast), at whatever size; the rest is as with PolicyEfficiency.
+	// (all-gather, all-to-all and broadcast), at whatever size; the rest has PolicyEfficiency's blocks.
 	PolicyZero
 	// PolicyLatency takes as many blocks as there is work for: the quickest where nothing else runs on
 	// the GPU. It gives way to any other policy of another rank.
@@ -44,8 +43,8 @@ func (p Policy) String() string {
 	return fmt.Sprintf("policy(%d)", uint8(p))
 }
 
-// ParsePolicy reads a name, or NCCL's number for it: 0 to 3. Several may be joined by "|",
-// or added up: the one that takes the fewest blocks counts. Nothing is PolicyDefault.
+// ParsePolicy reads a name, or NCCL's number for it: 0 to 2. Several may be joined by "|", and "3"
+// alone is 1 and 2: the one that takes the fewest blocks counts. Nothing is PolicyDefault.
 func ParsePolicy(s string) (p Policy, err error) {
 	switch s = strings.TrimSpace(s); s {
 	case "":
@@ -92,13 +91,12 @@ type Budget struct {
 	Narrow bool // schedules have few lanes: see Narrowed
 }
 
-// NarrowRanks is how many ranks there are where Narrowed is for: what it gains and loses was measured
-// between two GPUs.
+// NarrowRanks is the number of ranks whose budget is Narrowed: it was measured between two GPUs alone.
 const NarrowRanks = 2
 
 // Narrowed is the budget of ranks whose GPUs all move slices by bulk copies between each other's
-// memory: with PolicyDefault few lanes do, unless a program wants more. A product of matrices keeps a
-// multiprocessor from its beginning to its end, and waits for one that a collective holds.
+// memory: with PolicyDefault it has few lanes, unless a program wants more blocks. A product of matrices
+// keeps a multiprocessor from its beginning to its end, and waits for one that a collective holds.
 func (b Budget) Narrowed() Budget {
 	b.Narrow = b.Policy == PolicyDefault && b.Least <= bulkMost
 	return b
@@ -119,46 +117,45 @@ func (b *Budget) most() int {
 	return min(b.Most, collective.MaxBlocks)
 }
 
-// within is a number of blocks of those that there is work for, within the budget.
+// within is n blocks, or as many as the budget allows; work is how many there is work for.
 func (b *Budget) within(n, work int) int { return min(max(n, min(b.Least, work)), b.most()) }
 
-// bulkMost is the most blocks for which bulk copies are used by default.
+// bulkMost is the largest Most that has bulk copies used, and the largest Least of a narrow budget.
 const bulkMost = 32
 
-// In a narrow budget schedules have FewLanes up to FewLanesMost bytes of a rank's larger buffer: lingering kernels carry
-// them out. Larger ones have largeLanes, and messages as many blocks. Alone 256 MiB take 8 to 12 % less time with those,
-// and beside products of matrices no more. Measured: docs/gpu-inside.md, "Beside matrix products".
+// In a narrow budget schedules of up to FewLanesMost bytes of a rank's larger buffer have FewLanes lanes: lingering
+// kernels carry them out. Larger schedules have largeLanes, and messages as many blocks: alone 256 MiB then take 8 to
+// 12 % less time, and beside products of matrices no more. Measured: docs/gpu-inside.md, "Beside matrix products".
 const (
 	FewLanes     = 32
 	FewLanesMost = 64 << 20
 	largeLanes   = 64
 )
 
-// directMost is the most blocks of a direct kernel in a narrow budget. With 128, all-reduces of 1 to 4 MiB made
-// products of matrices beside them 1.65 times as long, with 64 1.23 times; alone they lose 2 to 18 %.
+// directMost is the most blocks of a direct kernel in a narrow budget. 20 all-reduces of 1 or 4 MiB beside products of
+// matrices ended after 15 ms with 128, after 11.4 or 12.2 with 64; alone they lose 2 to 18 %.
 const directMost = 64
 
 // narrowDirect is up to which size direct kernels carry out a collective in a narrow budget, in bytes of a rank's
-// larger buffer. Above it lingering kernels carry out schedules. Of 20 all-gathers of 16 MiB beside products of 1.4 ms
-// all had ended after 9.2 ms in place of 11.4, of reduce-scatters after 9.1 in place of 10.5. Alone they take 35 to
-// 45 % longer, 0.9 and 1.07 of what NCCL takes.
+// larger buffer. Above it lingering kernels carry out schedules: 20 all-gathers of 16 MiB beside products of 1.4 ms
+// ended after 9.2 ms in place of 11.4, reduce-scatters after 9.1 in place of 10.5. Alone they take 45 and 35 % longer,
+// 0.9 and 1.07 times what NCCL takes.
 var narrowDirect = map[call.Kind]int{call.AllGather: 4 << 20, call.ReduceScatter: 8 << 20, call.AlltoAll: 8 << 20}
 
-// takes reports whether a row counts in the budget, for a collective of so many bytes of a rank's larger buffer.
+// takes reports whether narrowDirect leaves a row to a collective of so many bytes of a rank's larger buffer.
 func (b *Budget) takes(r *Row, kind call.Kind, bytes int) bool {
 	most, ok := narrowDirect[kind]
 	return !b.Narrow || !ok || r.Algo != call.Direct || bytes <= most
 }
 
-// Bulk reports whether what goes through slots goes by bulk copies where the device can, for
-// the budget that a program asks for: few blocks of them reach the bandwidth of many blocks of
-// threads.
+// Bulk reports whether slices move by bulk copies where the device can: few blocks then reach the
+// bandwidth of many. Most has to be what programs ask for, not a quota.
 func (b *Budget) Bulk() bool {
 	return b.Policy == PolicyEfficiency || b.Narrow || 0 < b.Most && b.Most <= bulkMost
 }
 
-// SideBySide is how many blocks carry out what shares kernels and is not chosen call by call:
-// batches of small all-reduces, and messages between pairs of ranks.
+// SideBySide is how many blocks a kernel has that carries out several calls: a batch of small
+// all-reduces, or messages between pairs of ranks.
 func (b *Budget) SideBySide() int {
 	n := b.most()
 	if b.Policy.thrifty() {
@@ -186,8 +183,8 @@ const (
 // bandwidth with half of its lanes (1 GiB on 4 H200s).
 func half(n int) int { return (n + 1) / 2 }
 
-// blocks says how many blocks a call on GPU memory takes. What was measured for a row counts;
-// otherwise there are as many as there is work for, or for a policy that is thrifty, half.
+// blocks says how many blocks a call on GPU memory takes: what was measured for its row, otherwise as many
+// as there is work for, or by a thrifty policy half. By PolicyLatency rows do not count; messages have 0.
 func (c *Chooser) blocks(q *Question, ans *Answer) (n int, why string) {
 	if q.Kind.Pairwise() {
 		return 0, ""
@@ -217,7 +214,7 @@ func (c *Chooser) blocks(q *Question, ans *Answer) (n int, why string) {
 }
 
 // work is how many blocks there is work for, or fewer in a narrow budget. Schedules have a block for
-// each lane of their queues: engine/grid knows how many there are.
+// each lane, up to this: engine/grid knows how many lanes there are.
 func (c *Chooser) work(q *Question, ans *Answer) (blocks int, why string) {
 	n, bytes, most := c.Topo.Ranks, q.Bytes, collective.MaxBlocks
 	blocks = most

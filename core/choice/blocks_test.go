@@ -151,7 +151,7 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// Lanes of a narrow budget are few, also those of messages; batches of small calls have as many blocks as before.
+// Lanes of a narrow budget are few, also those of messages; batches of small calls have all blocks.
 func TestLanes(t *testing.T) {
 	wide, narrow, few := Budget{}, Budget{}.Narrowed(), Budget{Most: 8}.Narrowed()
 	require.Equal(t, []int{128, 64, 8}, []int{wide.Lanes(), narrow.Lanes(), few.Lanes()})

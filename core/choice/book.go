@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A Key names a schedule: with the size of the communicator it says which table.
+// A Key names a schedule. With a Topology it is one table.
 type Key struct {
 	Kind call.Kind
 	Algo call.Algo
@@ -26,8 +26,8 @@ type table struct {
 	ranks func(n int) bool // which sizes a Definition is for; nil for all
 }
 
-// lines are those of the book, by kind. Kinds that are no collective of the book have one line,
-// most of them that of another collective which moves the same data.
+// lines are the lines of the book, by kind. A kind that the book does not have has one line: its
+// own half of a message, or a line of a collective that moves the same data.
 var lines = func() (all [call.Kinds][]table) {
 	for kind := call.Barrier; kind.Valid(); kind++ {
 		c := entry(kind)
@@ -66,20 +66,20 @@ func entry(kind call.Kind) *book.Collective {
 	return &c
 }
 
-// offers reports whether the book has an algorithm for a collective here.
+// offers reports whether an algorithm is for a topology.
 func (t *table) offers(topo Topology) bool {
 	return (t.Nodes == nil || topo.grouped() && !(t.Even && slices.Min(topo.Hosts) < topo.most())) &&
 		(t.ranks == nil || t.ranks(topo.Ranks))
 }
 
-// Exists reports whether the book has an algorithm for a key.
+// Exists reports whether the book has a key's algorithm for a topology.
 func (k Key) Exists(topo Topology) bool {
 	return slices.ContainsFunc(tables(k.Kind), func(t table) bool { return t.algo == k.Algo && t.offers(topo) })
 }
 
 // Phases is in how many parts a schedule may be carried out, one after the other: inside the
-// nodes, across them, inside. So GPUs of a node move data as fast as they can, and not in as few
-// lanes as the network between nodes has. It is 1 where parts hand each other scratch.
+// nodes, across them, inside. So parts inside the nodes have more lanes than the network has. It is
+// 1 where parts hand each other scratch.
 func (k Key) Phases(topo Topology) int {
 	if topo.Nodes() == 1 || k.Kind != call.AllReduce && k.Kind != call.AllGather || k.Algo < call.Hier ||
 		k.Algo > call.HierLog {
@@ -88,8 +88,8 @@ func (k Key) Phases(topo Topology) int {
 	return len(sched.Phases(k.Schedule(topo)))
 }
 
-// Schedule makes the table of a key. Those that a program has defined say themselves which
-// rank does what.
+// Schedule makes the table of a key, and panics where the book has none. Steps is the default. The
+// trap: Order does not apply to schedules that a program has defined.
 func (k Key) Schedule(topo Topology) sched.Schedule {
 	if k.Phase > 0 {
 		whole := k

@@ -40,8 +40,8 @@ func TestTopology(t *testing.T) {
 	require.Nil(t, Blocks(8, 8).Hosts)
 }
 
-// Whatever is chosen, or asked for, the book has it and it has the right number
-// of ranks.
+// The book has a table of every algorithm that is chosen, asked for or not, with the right
+// number of ranks.
 func TestEveryChoiceHasATable(t *testing.T) {
 	for _, topo := range []Topology{{Ranks: 1}, {Ranks: 2}, {Ranks: 3}, {Ranks: 8}, {Ranks: 16}, Blocks(4, 2),
 		Blocks(12, 4)} {

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Plans that were measured, as files of "ringo tune".
+// planFiles are the plans that come with the program, as "ringo tune" writes them.
 //
 //go:embed plans/*.plan
 var planFiles embed.FS
 
-// builtinPlans are the plans that come with the program.
+// builtinPlans parses planFiles, once.
 var builtinPlans = sync.OnceValue(func() (all []*Plan) {
 	files, err := planFiles.ReadDir("plans")
 	if err != nil {

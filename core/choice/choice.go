@@ -8,19 +8,21 @@
 // "ringo tune" ask the same function.
 //
 //	book.go        the book of algorithms (package ring/book) by kind and number
-//	choice.go      the choice
-//	blocks.go      how many blocks of a GPU it takes
+//	define.go      algorithms of a program's own
+//	choice.go      the choice; norm.go that of calls with a Norm
+//	blocks.go      how many blocks of a GPU a call takes
+//	kernels.go     which kernels there are
 //	topology.go    how ranks lie on hosts
 //	thresholds.go  the algorithm by size on one host, measured
 //	across.go      the algorithm across hosts: the one of least cost; cost.go the cost of one
 //	rows.go        the algorithm by size on GPUs: rows of plans and of the model
-//	planfile.go    the text of a plan; builtin.go those that come with the program
-//	model.go       rows of GPUs and paths that nobody has measured, by package sim
-//	explain.go     the choice in words
+//	planfile.go    the text of a plan; builtin.go the plans that come with the program
+//	model.go       rows for GPUs and paths that nobody has measured, by package sim
+//	explain.go     the choice in words; alternatives.go other algorithms and their times
 //
-// Across hosts a communicator takes the algorithm to which the simulator, given how many ranks each host has and the
-// agreed network, gives the least time, or within 1.25 times of it one that connects a rank with at most 64 of other
-// hosts.
+// Across hosts a communicator takes the algorithm with the least time in the simulator, which knows how many ranks each
+// host has and the agreed network. Algorithms that connect a rank with at most 64 ranks of other hosts are preferred up
+// to 1.25 times the least time.
 //
 // The trap: whatever a choice depends on must be the same on all ranks. A value that
 // only this rank knows, such as the address of a buffer, may not enter a Question;
@@ -43,11 +45,11 @@ type Question struct {
 	Op         kernels.Kind // of a reduction
 	OnGPU      bool
 	Registered bool // the memory that the collective reaches lies in windows
-	NoCopies   bool // copy engines are not to be used there, see p2p.Stalls
+	NoCopies   bool // copy engines must not move that memory, see p2p.Stalls
 
 	Row int // bytes of a row, of a call with a Norm; 0: it has none
 
-	// Root and InPlace say which proof an algorithm needs that a program has defined. The choice
+	// Root and InPlace are for the proof of an algorithm that a program has defined. The choice
 	// does not depend on them.
 	Root    int
 	InPlace bool
@@ -62,7 +64,7 @@ func QuestionOf(c *call.Call) Question {
 	return q
 }
 
-// memory says for what the memory of a question serves.
+// memory is what reaches the memory of a question.
 func (q *Question) memory() memory {
 	switch {
 	case !q.Registered:
@@ -73,7 +75,7 @@ func (q *Question) memory() memory {
 	return forCopies
 }
 
-// A memory is for what the memory that a collective reaches serves.
+// A memory says what reaches the memory that a collective works on.
 type memory uint8
 
 const (
@@ -99,17 +101,17 @@ const (
 type Answer struct {
 	Algo   call.Algo // as all ranks name it in their signs
 	By     Carrier
-	Kernel collective.Direct // of ByKernel, ByWindow and ByCopies
+	Kernel collective.Direct // of ByKernel, ByWindow, ByCopies and ByNorm
 	Why    string
 	Err    error // why the call cannot be carried out: Algo is a program's own, and not proved for it
 
-	Blocks    int // of a GPU that its kernels take, at most; 0: as many as there is work for
+	Blocks    int // of a GPU that each kernel takes, at most; 0 on a host, and for messages
 	WhyBlocks string
 
-	row *Row // that Algo is from, or nil
+	row *Row // of Algo, nil if it is from none
 }
 
-// A Chooser chooses for one communicator. Without Kernels there are none.
+// A Chooser chooses for one communicator. Where Kernels is nil, schedules carry out all.
 type Chooser struct {
 	Topo    Topology
 	Forced  call.Algo // chosen where it has the collective
@@ -118,10 +120,10 @@ type Chooser struct {
 	Kernels Kernels   // of GPUs
 	Budget  Budget    // of blocks of GPUs
 
-	// SharesFrom and SharesPiece set when ByShares is chosen and how much two kernels
-	// are for, in bytes; 0 for the defaults. Tests set them.
+	// Tests set these; 0 is the default. ByShares is for more than SharesFrom/(ranks − 1)
+	// bytes, and two kernels reduce SharesPiece.
 	SharesFrom, SharesPiece int
-	PhasesFrom              int // bytes from which GPUs of several hosts work in phases, 0 for the default
+	PhasesFrom              int // bytes of the larger buffer from which GPUs of several hosts work in phases
 }
 
 const (
@@ -131,7 +133,8 @@ const (
 	byZero  = "policy zero: copy engines take no multiprocessor"
 )
 
-// Choose answers a question. It allocates nothing, but for algorithms that a program has defined.
+// Choose answers a question. It allocates nothing, but for a program's own algorithms, and for a size that is new
+// across hosts, which takes some ms.
 func (c *Chooser) Choose(q Question) (ans Answer) {
 	orderly := c.InOrder && OrderMatters(q.Kind, q.Type, q.Op, c.Topo.Ranks)
 	switch {
@@ -158,11 +161,11 @@ func (c *Chooser) Choose(q Question) (ans Answer) {
 // Latest is the last question of a communicator and its answer: calls are mostly like the one before.
 type Latest struct {
 	question Question
-	forced   call.Algo // which tests set
+	forced   call.Algo // Chooser.Forced at that time: tests change it
 	answer   Answer
 }
 
-// Choose is that of a Chooser. The answer is good until the next question.
+// Choose is Chooser.Choose, remembered. The answer is good until the next question.
 func (l *Latest) Choose(c *Chooser, q Question) *Answer {
 	if q != l.question || c.Forced != l.forced {
 		*l = Latest{q, c.Forced, c.Choose(q)}
@@ -170,9 +173,8 @@ func (l *Latest) Choose(c *Chooser, q Question) *Answer {
 	return &l.answer
 }
 
-// onGPU chooses for GPU memory. Direct kernels and those in windows combine in order
-// of rank, and schedules do not. Those in windows read what ranks contribute as it is: the
-// scales of a PreMulSum may differ, and there each rank scales its own, so no window serves.
+// onGPU chooses for GPU memory. Direct and window kernels combine in order of rank, schedules do not. Window kernels
+// read contributions as they are, so none serves a PreMulSum, where each rank scales its own.
 func (c *Chooser) onGPU(q Question, orderly bool) Answer {
 	scales := q.Kind.Reduces() && q.Op == kernels.KindPreMulSum
 	where := q.memory()
@@ -265,15 +267,15 @@ func OrderMatters(kind call.Kind, t kernels.DataType, op kernels.Kind, ranks int
 
 // inShares reports whether a reduction to one rank, in order of rank, takes two direct
 // kernels. The root then receives the data once and not from every rank, which is
-// quicker as soon as that takes longer than a second kernel does.
+// quicker if what it saves takes longer than a second kernel.
 func (c *Chooser) inShares(kind call.Kind, bytes int) bool {
 	n := c.Topo.Ranks
 	return kind == call.Reduce && c.anyDirect() && n > 2 && bytes > cmp.Or(c.SharesFrom, 6<<20)/(n-1)
 }
 
-// Parts are the collectives that a reduction in order of rank is made of: what brings
-// the contributions, and what takes the results away, 0 if there is nothing. Up to whole
-// bytes an all-reduce sends everything to everybody, which takes one hop less.
+// Parts are the collectives that a reduction in order of rank is made of: first brings the
+// contributions; then, unless it is 0, takes the results away. Up to whole bytes an
+// all-reduce sends everything to everybody, which takes one hop less.
 func Parts(kind call.Kind, bytes, whole int) (first, then call.Kind) {
 	switch {
 	case kind == call.Reduce:
@@ -287,7 +289,7 @@ func Parts(kind call.Kind, bytes, whole int) (first, then call.Kind) {
 }
 
 // An all-reduce in order of rank of at most this many bytes sends everything to everybody.
-// It is more on a GPU, where that saves a launch.
+// The limit is higher on a GPU: one collective in place of two saves a launch.
 const (
 	WholeOnHost = 16 << 10
 	WholeOnGPU  = 64 << 10

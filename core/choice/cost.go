@@ -10,7 +10,7 @@ import (
 	"github.com/ringo-go/ringo/sched/sim"
 )
 
-// A layout is hosts and their ranks in order, and the model of the machine that they are.
+// A layout is hosts with their ranks in order, and their model.
 type layout struct {
 	topo  Topology
 	model sim.Model
@@ -25,8 +25,8 @@ func newLayout(hosts []int, w Wire, most int) layout {
 	return l
 }
 
-// A schedule is simulated whole on few ranks or hosts, or if it has few steps, fewer if each is made several times, as
-// in large data; otherwise on samples.
+// A schedule is simulated whole on at most so many ranks, hosts or steps, and otherwise on samples. Of chunks above
+// largeChunk, which take several rounds, fewOfLarge steps are the limit.
 const (
 	simRanks   = 64
 	fewHosts   = 16
@@ -35,8 +35,8 @@ const (
 	largeChunk = 512 << 10
 )
 
-// farPeers is with how many ranks of other hosts a rank should be connected at most, and worthPeers by how much a
-// schedule with more has to be quicker. Over verbs a peer takes 3 MiB of memory that cannot be paged: 192 MiB in all.
+// farPeers is with how many ranks of other hosts a rank should be connected at most, and worthPeers how many times as
+// quick a schedule with more has to be. Over verbs a peer takes 3 MiB of memory that cannot be paged: 192 MiB in all.
 const (
 	farPeers   = 64
 	worthPeers = 1.25
@@ -45,9 +45,8 @@ const (
 // alike reports whether all hosts have the same number of ranks.
 func (l *layout) alike() bool { return slices.Min(l.topo.Hosts) == l.topo.most() }
 
-// samples are three layouts that have hosts like these: of equally spaced sizes from the smallest to the largest.
-// Where hosts are a power of two, so are those of samples, and not otherwise, as that is
-// what algorithms of log steps depend on. None: the layout itself is small.
+// samples are three layouts of few hosts like these, at equal distances in the list from the smallest to the largest.
+// They have a power of two of hosts only if the layout has: algorithms of log steps depend on that.
 func (l *layout) samples(w Wire) (few []layout) {
 	hosts := len(l.topo.Hosts)
 	if l.topo.Ranks <= simRanks || hosts <= fewHosts {
@@ -64,8 +63,8 @@ func (l *layout) samples(w Wire) (few []layout) {
 	return few
 }
 
-// sampleHosts is how many hosts the samples of so many have. Each has twice as many as the one before: algorithms of
-// log steps have as many chunks as the power of two below their ranks.
+// sampleHosts is how many hosts each sample of a layout has: twice as many as the one before, as algorithms of log
+// steps have as many chunks as the power of two below their ranks.
 func sampleHosts(hosts int, alike bool) [3]int {
 	power := hosts&(hosts-1) == 0
 	switch {
@@ -77,9 +76,9 @@ func sampleHosts(hosts int, alike bool) [3]int {
 	return [3]int{3, 6, 12}
 }
 
-// time is that of an algorithm in seconds, infinite if it cannot be or is above limit. Where there are samples, theirs
-// with chunks as long are carried on to all ranks: every algorithm of the book takes so much for each rank, so much for
-// each doubling of them, and the rest once.
+// time is the seconds that an algorithm takes, infinite if it cannot be simulated or takes more than limit. Of a large
+// schedule the samples are timed, with chunks as long as the whole has, and carry finds the time of all ranks: every
+// algorithm of the book takes so much for each rank, so much for each doubling of ranks, and the rest once.
 func (c *costs) time(kind call.Kind, a call.Algo, bytes int, limit float64) float64 {
 	key := Key{Kind: kind, Algo: a}
 	total := int64(bytes) * int64(kind.Shares(c.topo.Ranks))
@@ -115,7 +114,7 @@ func estimate(s sched.Schedule, m sim.Model, bytes int64, limit float64) float64
 	return t
 }
 
-// stepsOf counts the steps of all ranks, up to more than most.
+// stepsOf counts the steps of all ranks, and stops when there are more than most.
 func stepsOf(s sched.Schedule, most int) (steps int) {
 	for r := 0; r < s.Shape().Ranks && steps <= most; r++ {
 		steps += s.Len(sched.Rank(r))
@@ -123,8 +122,8 @@ func stepsOf(s sched.Schedule, most int) (steps int) {
 	return steps
 }
 
-// reaches is how many ranks of other hosts a rank of the first or the last host is connected with at most: roots are
-// among these, and where many are reached ranks are alike.
+// reaches is how many ranks of other hosts a rank of the first or the last host is connected with at most: the root is
+// one of these, and where a schedule reaches many, all ranks are alike.
 func (l *layout) reaches(s sched.Schedule) (most int) {
 	n, first := l.topo.Ranks, l.topo.Hosts[0]
 	last := n - l.topo.Hosts[len(l.topo.Hosts)-1]
@@ -151,11 +150,11 @@ func chunksOf(s sched.Schedule) int64 {
 	return int64(max(shape.In, shape.Out))
 }
 
-// A growth is the time that a number of ranks takes, and their doublings.
+// A growth is the time that a number of ranks takes. Doublings are the logarithm of ranks, rounded up.
 type growth struct{ ranks, doublings, time float64 }
 
-// carry finds the time of more ranks by the function through three: once, for each rank, and for each doubling.
-// Products are rounded before they are added, so that all processors find the same.
+// carry is the time of more ranks, by the function a + b·ranks + c·doublings through three. If b or c is negative, it
+// is taken for 0. Products are rounded before they are added, so that all processors find the same.
 func carry(x [3]growth, ranks, doublings float64) float64 {
 	d1, d2 := x[1].doublings-x[0].doublings, x[2].doublings-x[1].doublings
 	r1, r2 := x[1].ranks-x[0].ranks, x[2].ranks-x[1].ranks

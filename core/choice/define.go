@@ -21,12 +21,11 @@ type Definition struct {
 	Ranks    func(n int) bool // which numbers of ranks it is for; nil for all
 }
 
-// Define adds an algorithm to the book, after it has been proved for 1 to 8 ranks. From then
-// on its name is one of Config.Algo. It is never chosen by itself. All ranks must define the
-// same algorithms in the same order, before they open a communicator.
+// Define proves an algorithm for 1 to 8 ranks and adds it to the book. From then on Config.Algo
+// may name it; it is never chosen unasked. Errors wrap call.ErrInvalid. The trap: all ranks must
+// define the same algorithms in the same order, before they open a communicator.
 //
-// Every schedule is proved once more, by sched.Check, for the number of ranks and the root for
-// which it is first used: before any rank hears of the call.
+// Each number of ranks and root is proved once more at its first call, before any rank hears of it.
 func Define(d Definition) error {
 	if goal(d.Kind, 0) == nil {
 		return fmt.Errorf("%w: define %q: %v is not a collective that a schedule can be proved for", call.ErrInvalid,
@@ -74,7 +73,7 @@ func tables(kind call.Kind) []table {
 	return lines[kind]
 }
 
-// lastAlgo is the end of the numbers of algorithms.
+// lastAlgo is the number after the last algorithm's.
 func lastAlgo() call.Algo { return call.Algos + call.Algo(len(call.Defined())) }
 
 // depth is how many messages fit between two ranks at least, which proofs rely on: an engine's
@@ -91,7 +90,7 @@ func goal(kind call.Kind, root sched.Rank) *sched.Goal {
 	return &g
 }
 
-// A proof is of a schedule that a program has defined.
+// A proof names one check of a schedule that a program has defined.
 type proof struct {
 	key     Key
 	ranks   int
@@ -101,11 +100,11 @@ type proof struct {
 var proofs sync.Map // of proof, to an error or nil
 
 // prove checks the schedule of an algorithm that a program has defined, once for each
-// number of ranks and root; tests have proved the others. It costs a few ns after that. The
-// error wraps call.ErrInvalid.
+// number of ranks and root, in and out of place; tests have proved the book's. The error
+// wraps call.ErrInvalid.
 func (c *Chooser) prove(q *Question, a call.Algo) error {
 	key := Key{Kind: q.Kind, Algo: a, Peer: int32(max(0, q.Root))}
-	p := proof{key, c.Topo.Ranks, q.InPlace && q.Kind != call.AlltoAll} // which copies In first
+	p := proof{key, c.Topo.Ranks, q.InPlace && q.Kind != call.AlltoAll} // an AlltoAll in place copies In first
 	if err, ok := proofs.Load(p); ok {
 		err, _ := err.(error)
 		return err

@@ -28,8 +28,8 @@ type Choice struct {
 
 	Others   []string       // algorithms that could be asked for instead
 	Schedule sched.Schedule // nil for a kernel that has no steps
-	// Then is what follows when the ranks have combined what Schedule has brought, in
-	// order of rank; nil if nothing does.
+	// Then follows when the ranks have combined, in order of rank, the contributions that
+	// Schedule has moved; nil if nothing follows.
 	Then sched.Schedule
 
 	paper *paper // nil where there are no alternatives
@@ -42,7 +42,7 @@ type Options struct {
 	Plan    string // file
 	Budget  Budget // of blocks of GPUs
 
-	HostMbps int // between hosts, 0 if not known
+	HostMbps int // of all cards of a host together, 0 if not known
 }
 
 // GPUs are what ExplainGPU is asked about. The zero GPUs are those of the built-in
@@ -56,7 +56,7 @@ type GPUs struct {
 
 // Explain says how n ranks, in blocks of local on a host (0: all on one), would
 // carry out a collective of float32 whose Count elements take bytes, and why, without
-// doing it. root is the Root of rooted collectives.
+// doing it. root is the Root of rooted collectives. Errors wrap call.ErrInvalid.
 func Explain(kind call.Kind, n, local, bytes, root int, o Options) (Choice, error) {
 	c, err := o.chooser(kind, n, local, bytes, root)
 	if err != nil {
@@ -79,7 +79,7 @@ func Explain(kind call.Kind, n, local, bytes, root int, o Options) (Choice, erro
 	return ch, nil
 }
 
-// ExplainGPU is Explain for GPU memory.
+// ExplainGPU is Explain for GPU memory. A *PlanError says what is wrong with the file o.Plan.
 func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options) (Choice, error) {
 	c, err := o.chooser(kind, n, local, bytes, root)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// layouts calls f for hosts of 1 to most ranks, each number of ranks in every combination of 2 to most hosts.
+// layouts calls f with every combination of 2 to most hosts of 1 to most ranks each.
 func layouts(most int, f func(hosts []int)) {
 	var add func(hosts []int, least int)
 	add = func(hosts []int, least int) {
@@ -65,8 +65,7 @@ func TestUnevenHierarchyIsProved(t *testing.T) {
 	require.Greater(t, proved, 300)
 }
 
-// Between hosts of different sizes each column's share crosses once, and no rank reaches more hosts' ranks than
-// its column has.
+// Across hosts of 8, 8, 8 and 7 ranks, seven of each send to one rank of another host, an eighth to none.
 func TestUnevenHierarchyCrossesOnce(t *testing.T) {
 	topo := Topology{Ranks: 31, Hosts: []int{8, 8, 8, 7}}
 	s := Key{Kind: call.AllReduce, Algo: call.Hier}.Schedule(topo)

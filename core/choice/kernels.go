@@ -40,7 +40,7 @@ func directKernel(kind call.Kind, a call.Algo) (collective.Direct, bool) {
 	return WindowKernel(kind)
 }
 
-// WindowKernel is how engine/grid names a collective in windows.
+// WindowKernel is the kernel of a collective in windows; ok is false for a collective without one.
 func WindowKernel(kind call.Kind) (d collective.Direct, ok bool) {
 	switch kind {
 	case call.AllReduce:

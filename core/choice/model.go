@@ -14,7 +14,7 @@ import (
 type pathModel struct {
 	kernel float64  // seconds of a hop of a direct kernel
 	rate   float64  // bytes a second of a direct kernel's port
-	steps  sim.Link // of the kernel that interprets steps; a lane's queues side by side
+	steps  sim.Link // of the interpreter of schedules, all lanes together
 	slot   int      // bytes of all lanes' slots
 }
 
@@ -44,11 +44,11 @@ const fromModel = "the sim model of the path"
 // A modelQuestion is what an estimate depends on.
 type modelQuestion struct {
 	near, far transport.GPUPath
-	topo      Topology // in order
+	topo      Topology // without Order
 	longest   int      // message of direct kernels
 }
 
-// question is that of a Fabric.
+// question asks for estimates on a Fabric.
 func (f *Fabric) question(longest int) *modelQuestion {
 	return &modelQuestion{f.Near, f.Far, Topology{Ranks: f.Topo.Ranks, Hosts: f.Topo.Hosts, wire: f.Topo.wire}, longest}
 }
@@ -149,7 +149,7 @@ func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64
 	key := Key{Kind: kind, Algo: a}
 	if a == call.Steps && (Default(kind) != call.Direct || !q.kernel(kind, call.Direct, bytes)) ||
 		a != call.Steps && !key.Exists(q.topo) {
-		return math.Inf(1) // a name of another algorithm
+		return math.Inf(1) // not for these ranks, or the default by its other name
 	}
 	t, err := sim.Estimate(key.Schedule(q.topo), sim.Model{
 		Nodes: q.topo.Hosts, Intra: near.steps, Inter: q.inter(), Reduce: 1 / combineRate, Copy: 1 / combineRate,

@@ -5,16 +5,15 @@ import (
 	"github.com/ringo-go/ringo/kernels/collective"
 )
 
-// Why rows are finished as they are. All ways give the same bits.
+// Why a call with a Norm, which finishes the rows that it has summed, is carried out so. All ways give the same bits.
 const (
 	rowsInOrder   = "rows: contributions are moved as they are, and finished in order of rank"
 	rowsByKernel  = "rows: one kernel sums and finishes them"
 	rowsInTwoHops = "rows: one kernel, in which each rank sums a share of them: less goes over links than if all sum all"
 )
 
-// wholeRows is up to how many bytes, from a rank to all others together, every rank finishes all rows of more than two
-// ranks: half of where all-reduces begin to go in two hops by built-in plans, for rows are whole in blocks, so one hop
-// takes longer.
+// wholeRows is up to how many bytes, from a rank to all others together, each of more than two ranks sums and finishes
+// all rows. Beyond, each finishes a share. Built-in plans have other all-reduces go in two hops from 256 to 512 KiB on.
 const wholeRows = 512 << 10
 
 // norm chooses for a call with a Norm on GPU memory.

@@ -35,9 +35,9 @@ import (
 //	allreduce     4      any         all    ring       128/64
 //	allgather     5-8    registered  all    window     # from the model
 //
-// Blocks are how many of the GPU's a kernel takes at most, by the policies default and
-// efficiency; policy latency does not look at them. Without them, as many as there is work for, or
-// half. A file of version 1 has none.
+// Blocks are how many blocks of a GPU a kernel takes at most, by the policy default and after the
+// slash by efficiency and zero; policy latency does not look at them. Without them a kernel takes as
+// many as there is work for, or half. A file with blocks has version 2.
 //
 // The first row that has a call's collective, ranks, memory and size counts, rows for
 // registered memory before others; where no row fits, the choice is the same as without the file.
@@ -65,8 +65,8 @@ type PlanRow struct {
 	line int
 }
 
-// planVersions are the first lines that a file may have; a new one where old readers would
-// err. Blocks came with the last.
+// planVersions are the first lines that a file may have. A version is new where readers of the one
+// before would err: version 2 has blocks.
 var planVersions = []string{"ringo plan 1", "ringo plan 2"}
 
 // maxPlan bounds the length of a file, in bytes.
@@ -391,7 +391,7 @@ type PlanSource struct {
 	Unread     string `json:",omitempty"` // why there is no text
 }
 
-// LoadPlan reads a file; without a name there is nothing to read.
+// LoadPlan reads a file; without a name there is nothing to read. Parse returns the errors.
 func LoadPlan(name string) PlanSource {
 	if name == "" {
 		return PlanSource{}

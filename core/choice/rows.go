@@ -12,8 +12,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Rows are the rows of each collective in the order in which they count, for
-// memory as it comes and for registered memory.
+// Rows are the rows of each collective in the order in which they count: [0] for any
+// memory, [1] for registered memory, for which [1] counts before [0].
 type Rows [call.Kinds][2][]Row
 
 // A Row is an algorithm and up to which size it is chosen, in bytes of the
@@ -23,7 +23,7 @@ type Row struct {
 	Most   int
 	From   string // where the row is from
 	Blocks int    `json:",omitempty"` // that it takes; 0 if nobody has measured it
-	Few    int    `json:",omitempty"` // the same, where a policy is thrifty
+	Few    int    `json:",omitempty"` // the same by the policies efficiency and zero
 }
 
 // row is the first row that covers a size and can serve here, nil if there is none.
@@ -43,14 +43,13 @@ func (c *Chooser) row(kind call.Kind, bytes int, where memory) *Row {
 	return nil
 }
 
-// Names are the different algorithms that can serve on these GPUs, by the names they
-// have in a plan.
+// Names are the algorithms that can serve on these GPUs, each once, by the names of plans.
 func (c *Chooser) Names(kind call.Kind, bytes int, registered bool) (list []string) {
 	q := Question{Registered: registered}
 	for a := call.Ring; a < lastAlgo(); a++ {
 		if a == call.Steps {
 			if _, taken := c.kernel(kind, Default(kind), bytes); !taken {
-				continue // it has a name of its own
+				continue // the default is step by step under its own name
 			}
 		}
 		if c.serves(kind, a, bytes, q.memory()) {
@@ -80,15 +79,14 @@ func (c *Chooser) serves(kind call.Kind, a call.Algo, bytes int, where memory) b
 	return Key{Kind: kind, Algo: a}.Exists(c.Topo)
 }
 
-// inWindows reports whether a collective may use windows by itself. Reduce, Gather and
-// Scatter may not, unless a is asked for: where the root's call is in place, its memory lies
-// at another offset than that of the others. Such a call is correct, and with a window it
-// would fail.
+// inWindows reports whether a collective may use windows. Reduce, Gather and Scatter may only if
+// a is asked for: a root in place has its memory at another offset than the other ranks. Such a
+// call is correct, and in a window it would fail.
 func (c *Chooser) inWindows(kind call.Kind, a call.Algo) bool {
 	return !kind.Rooted() || kind == call.Broadcast || c.Forced == a
 }
 
-// algorithmsOnGPUs are those that a collective may have on GPU memory.
+// algorithmsOnGPUs are the names of algorithms that a plan's row of a collective may have.
 func algorithmsOnGPUs(kind call.Kind, registered bool) (list []string) {
 	for a := call.Ring; a < lastAlgo(); a++ {
 		d, window := WindowKernel(kind)
@@ -109,7 +107,7 @@ func algorithmsOnGPUs(kind call.Kind, registered bool) (list []string) {
 	return list
 }
 
-// add appends what a plan says for a fabric.
+// add appends the rows of a plan for as many ranks as the fabric has.
 func (rows *Rows) add(p *Plan, f *Fabric) {
 	ranks, elsewhere := f.Topo.Ranks, p.elsewhere(f)
 	for i := range p.Rows {
@@ -153,9 +151,11 @@ func (f *Fabric) String() string {
 	return strings.Join(names, ", ") + ", " + cmp.Or(f.path(), "several paths")
 }
 
-// RowsFor are the rows of a plan that was given (or nil), of the built-in ones and
-// of the model, in this order. The model is made where the table has no row, once a
-// process; for 32 ranks that takes some 100 ms. longest is Kernels.LongestDirect.
+// RowsFor are the rows of a plan that was given (or nil), of the built-in plans and of the model,
+// in this order; plans for other GPUs or paths are left out. The model's are made once a process, see
+// modelRanks. longest is Kernels.LongestDirect.
+//
+// The trap: a built-in plan's rows for registered memory count before a given plan's for any memory.
 func RowsFor(given *Plan, f *Fabric, longest int) (rows Rows) {
 	for _, p := range append([]*Plan{given}, builtinPlans()...) {
 		if p != nil && p.Matches(f) {

@@ -6,11 +6,10 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A Topology is how ranks lie on hosts. It is made by TopologyOf and Blocks alone: communicators, Explain and
-// commands have it from there.
+// A Topology is how ranks lie on hosts. Other packages make it by TopologyOf or Blocks alone.
 //
-// Schedules are made as if ranks lay host after host, and are given to the ranks in Order,
-// so that a ring leaves a host once. nil: they lie so.
+// Schedules are made as if ranks lay host after host. Rank Order[i] plays the part of rank i, so
+// that a ring leaves a host once. Order is nil where ranks lie so.
 type Topology struct {
 	Ranks int
 	Hosts []int // ranks of each host, two hosts or more; nil: all are on one
@@ -20,7 +19,7 @@ type Topology struct {
 	costs *costs // of algorithms across hosts; nil: to be found
 }
 
-// Over is the topology whose hosts are connected by w, as all ranks say it.
+// Over is the topology whose hosts are connected by w, which must be the same on all ranks.
 func (t Topology) Over(w Wire) Topology {
 	t.wire, t.costs = w, costsOf(t.Hosts, w)
 	return t
@@ -51,7 +50,7 @@ func TopologyOf(hosts []string) Topology {
 }
 
 // Blocks is the topology of n ranks in blocks of local on a host, of which the last may be
-// shorter; 0 is all on one.
+// shorter; local 0 is all on one.
 func Blocks(n, local int) Topology {
 	t := Topology{Ranks: n}
 	if local > 0 && local < n {
