@@ -43,19 +43,18 @@ func (p Policy) String() string {
 	return fmt.Sprintf("policy(%d)", uint8(p))
 }
 
-// ParsePolicy reads a name, or NCCL's number for it: 0 to 2. Several may be joined by "|", and "3"
-// alone is 1 and 2: the one that takes the fewest blocks counts. Nothing is PolicyDefault.
+// ParsePolicy reads a name, or NCCL's number for it: 0 to 2, or 3 for 1 and 2. Several may be joined by "|": the one
+// that takes the fewest blocks counts. Nothing is PolicyDefault.
 func ParsePolicy(s string) (p Policy, err error) {
-	switch s = strings.TrimSpace(s); s {
-	case "":
+	if s = strings.TrimSpace(s); s == "" {
 		return PolicyDefault, nil
-	case "3":
-		return PolicyZero, nil
 	}
 	p = PolicyLatency
 next:
 	for _, word := range strings.Split(s, "|") {
-		word = strings.TrimSpace(word)
+		if word = strings.TrimSpace(word); word == "3" {
+			word = "2"
+		}
 		for i, name := range policyNames {
 			if strings.EqualFold(word, name) || word == fmt.Sprint(i) && Policy(i) != PolicyLatency {
 				p = Thriftier(p, Policy(i))

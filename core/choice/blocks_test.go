@@ -15,7 +15,7 @@ func TestParsePolicy(t *testing.T) {
 	for s, want := range map[string]Policy{
 		"": PolicyDefault, "default": PolicyDefault, "0": PolicyDefault, " Efficiency ": PolicyEfficiency,
 		"1":    PolicyEfficiency,
-		"ZERO": PolicyZero, "2": PolicyZero, "3": PolicyZero, "efficiency|zero": PolicyZero,
+		"ZERO": PolicyZero, "2": PolicyZero, "3": PolicyZero, "3|0": PolicyZero, "efficiency|zero": PolicyZero,
 		"EFFICIENCY | DEFAULT": PolicyEfficiency,
 		"latency":              PolicyLatency, "Latency|0": PolicyDefault, "2|latency": PolicyZero,
 	} {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels/collective"
+	"github.com/ringo-go/ringo/transport"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -165,10 +167,24 @@ func TestBuiltinPlans(t *testing.T) {
 				require.NotEmpty(t, list, "%v of %d", kind, ranks)
 				require.GreaterOrEqual(t, list[len(list)-1].Most, call.MaxCount/ranks, "%v of %d", kind, ranks)
 				for _, r := range list {
-					require.True(t, ranks == 2 || ranks == 4 || len(r.From) > 0)
+					require.True(t, ranks == 2 || ranks == 4 || strings.Contains(r.From, "extrapolated"))
 				}
 			}
 		}
+	}
+}
+
+// A given plan's rows count before the built-in ones, those for any memory too where memory is registered.
+func TestGivenPlanFirst(t *testing.T) {
+	f := &Fabric{GPUs: []string{"NVIDIA H200"}, Near: transport.OverP2P, Far: transport.OverP2P, Topo: Blocks(4, 4)}
+	p, err := ParsePlan("mine", "ringo plan 1\nmachine x\ngpu NVIDIA H200\npath p2p\nallreduce 4 any all ring\n"+
+		"allreduce 4 registered 4K oneshot\n")
+	require.NoError(t, err)
+	c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(p, f, collective.MaxMessage)}
+	for bytes, want := range map[int]call.Algo{4 << 10: call.OneShot, 1 << 20: call.Ring} {
+		ans := c.Choose(Question{Kind: call.AllReduce, Bytes: bytes, OnGPU: true, Registered: true})
+		require.Equal(t, want, ans.Algo, "%d bytes: %s", bytes, ans.Why)
+		require.Contains(t, ans.Why, "mine")
 	}
 }
 

@@ -154,11 +154,15 @@ func (f *Fabric) String() string {
 // RowsFor are the rows of a plan that was given (or nil), of the built-in plans and of the model,
 // in this order; plans for other GPUs or paths are left out. The model's are made once a process, see
 // modelRanks. longest is Kernels.LongestDirect.
-//
-// The trap: a built-in plan's rows for registered memory count before a given plan's for any memory.
 func RowsFor(given *Plan, f *Fabric, longest int) (rows Rows) {
-	for _, p := range append([]*Plan{given}, builtinPlans()...) {
-		if p != nil && p.Matches(f) {
+	if given != nil && given.Matches(f) {
+		rows.add(given, f)
+		for kind := range rows { // those for any memory count before the built-in ones for registered memory
+			rows[kind][1] = append(rows[kind][1], rows[kind][0]...)
+		}
+	}
+	for _, p := range builtinPlans() {
+		if p.Matches(f) {
 			rows.add(p, f)
 		}
 	}

@@ -2,7 +2,7 @@
 
     python3 -m torch.distributed.run --nproc-per-node 2 examples/libnccl/step.py NAME ddp|fsdp|alone BATCH [SHAPE]
 
-SHAPE is 1b (0.95 G parameters, the default) or wide (0.58 G, fewer and wider layers). Mode alone has no
+SHAPE is 1b (0.95 G parameters, the default) or wide (0.67 G, fewer and wider layers). Mode alone has no
 communication. Rank 0 prints a line with NAME. If the host takes as long to queue a step as the step takes, the host
 is the limit, and the time tells nothing about the GPU."""
 
