@@ -93,7 +93,8 @@ func openIn(ctx, meets context.Context, cfg Config) (*Comm, error) {
 		return nil, openError(cfg, err)
 	}
 	if cfg.Size < 1 || cfg.Rank < 0 || cfg.Rank >= cfg.Size {
-		return nil, openError(cfg, fmt.Errorf("%w: rank %d of %d", ErrInvalid, cfg.Rank, cfg.Size))
+		return nil, openError(cfg, fmt.Errorf("%w: rank %d of %d: set Config.Rank and Config.Size, or use OpenEnv",
+			ErrInvalid, cfg.Rank, cfg.Size))
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()

@@ -126,7 +126,7 @@ func (h *hub) greet(below net.Conn) (*seat, error) {
 		h.mu.Lock()
 		h.foreign++
 		h.mu.Unlock()
-		err = fmt.Errorf("%w (another job, or another RINGO_COMM_SECRET)", err)
+		err = fmt.Errorf("%w (another job, RINGO_COMM_SECRET or number of ranks)", err)
 	case err != nil && s.link != nil:
 		s.link.close()
 	}

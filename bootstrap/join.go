@@ -180,7 +180,7 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 	if j.met != nil {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf(
 			"no rendezvous of this job at %s within %s, but a process that did not prove that it has our key (%v): is it "+
-				"another job, or has that another RINGO_COMM_SECRET?",
+				"another job, or has that another RINGO_COMM_SECRET or another number of ranks (WORLD_SIZE, RINGO_SIZE)?",
 			j.id.Addr(), spell(j.waited(ctx)), j.met)}
 	}
 	return &JoinError{Err: cause, Nobody: last, Reason: fmt.Sprintf(

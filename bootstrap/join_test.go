@@ -153,7 +153,7 @@ func TestTwoProcessesClaim(t *testing.T) {
 	for _, c := range []claim{{Rank: 1, Size: 2, Pid: 7, Host: "b"}, {Rank: 1, Size: 2, Pid: 8, Host: "a"}} {
 		no := l.sit(&seat{claim: c, from: "x:2"})
 		require.Equal(t, fmt.Sprintf("two processes claim rank 1: process 7 on a (x:1) and process %d on %s (x:2): give "+
-			"each its own RINGO_RANK", c.Pid, c.Host), no.Reason)
+			"each its own RINGO_RANK, or if they are two jobs, each job its own address", c.Pid, c.Host), no.Reason)
 	}
 }
 

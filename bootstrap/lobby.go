@@ -65,7 +65,8 @@ func (l *lobby) sit(s *seat) *refusal {
 			"have another ID",
 			s.Pid, s.Host, s.Rank, other.from, s.from)
 	default:
-		return conflict("two processes claim rank %d: %v and %v: give each its own RINGO_RANK", s.Rank, other, s)
+		return conflict("two processes claim rank %d: %v and %v: give each its own RINGO_RANK, "+
+			"or if they are two jobs, each job its own address", s.Rank, other, s)
 	}
 	l.seats[s.Rank] = s
 	return nil

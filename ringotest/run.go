@@ -232,7 +232,7 @@ func (x *trial) await() bool {
 	if x.ended(time.After(patience)) {
 		return true
 	}
-	x.t.Errorf("ringotest: %s not ended %v after an Abort either: what they wait for above is not Ringo's; their "+
+	x.t.Errorf("ringotest: %s not ended %v after an Abort either: what is waited for above is not Ringo's; the "+
 		"goroutines are left behind", have(x.behind()), patience)
 	return false
 }

@@ -170,7 +170,7 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if rest, err := cli.Parse(fs, args); err != nil {
 		return err
 	} else if len(rest) > 0 {
-		return cli.Usagef("%q: there are no arguments", rest)
+		return cli.Usagef("%q: it takes flags and no arguments", strings.Join(rest, " "))
 	}
 	if err := f.complete(); err != nil {
 		return err

@@ -26,7 +26,7 @@ Examples
   ringo bench allreduce -b 1M -e 1M -trace steps.json
   ringo plot -o steps.svg steps.json
 
-  -o FILE        what to write: .svg or .html
+  -o FILE        what to write: .svg, or of reports .html
   -title TEXT    above it all
   -call N        of a trace: the collective with this number (default: the last
                  one that all ranks have steps of)

@@ -29,6 +29,10 @@ Each finding comes with the shortest schedule that was found for it. Compile
 with "nvcc -ptx -lineinfo" or "clang++ -S -gline-tables-only" to have it name
 lines of the source.
 
+What PTX does not promise is a race, also where hardware happens to keep it. A
+fence, a release and an acquire need a scope that holds both threads: between
+two GPUs .sys, which is __threadfence_system and not __threadfence.
+
 Examples
   ringo ptx check add.ptx -block 64 -buf 'x=f32[64]:i' -buf 'y=f32[64]:1' \
     -arg x -arg y -arg 64 -want x=i+1

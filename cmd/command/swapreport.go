@@ -121,7 +121,7 @@ func (r *swapReport) libraries(b *bytes.Buffer, ours string) {
 // table prints the calls, most time first.
 func (r *swapReport) table(b *bytes.Buffer) {
 	if len(r.calls) == 0 {
-		b.WriteString("no call was seen: the program asks the library for its functions by itself\n")
+		b.WriteString("no call was seen: the program does not use NCCL, or asks the library for its functions by itself\n")
 		return
 	}
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)

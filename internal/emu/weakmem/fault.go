@@ -96,9 +96,14 @@ func does(write bool, size int) string {
 	return fmt.Sprintf("load of %d %s from", size, bytes)
 }
 
+// driverCalls says for a driver's operation by which calls a program asks for it.
+var driverCalls = map[string]string{
+	"write": " (cuMemcpyHtoD or its like)", "read": " (cuMemcpyDtoH or its like)", "set": " (cuMemset or its like)",
+}
+
 func who(device int, kernel string, line int, block, thread [3]int) string {
 	if device < 0 {
-		return "the driver's " + kernel
+		return "the driver's " + kernel + driverCalls[kernel]
 	}
 	return fmt.Sprintf("kernel %s, line %d, device %d, block (%d,%d,%d), thread (%d,%d,%d)", kernel, line, device,
 		block[0], block[1], block[2], thread[0], thread[1], thread[2])
