@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -54,7 +53,7 @@ func poke(prefix string) {
 		if info, err := os.Stat(name); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 			continue
 		}
-		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+		if f, err := os.OpenFile(name, os.O_WRONLY|nonblock, 0); err == nil {
 			_, _ = f.WriteString("1\n")
 			f.Close()
 		}
