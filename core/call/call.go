@@ -23,10 +23,10 @@ import (
 // the same calls in the same order; Send and Recv are matched between two.
 // It may be used again once its operation has ended.
 //
-// In and Out may be the same memory where NCCL allows it: the whole buffer for
-// AllReduce, Reduce, Broadcast; the rank's own share for AllGather,
-// ReduceScatter, Gather and Scatter; and the whole buffer for AlltoAll and
-// AlltoAllv too (at the cost of a copy). Any other overlap is refused.
+// In and Out may be the same memory: the whole buffer for AllReduce, Reduce, Broadcast, Scan and AlltoAll; the rank's
+// own share for AllGather, AllGatherv, ReduceScatter, Gather and Scatter. AlltoAllv, Gatherv, Scatterv and
+// ReduceScatterv allow any overlap. AlltoAll and AlltoAllv then copy In first. Any other overlap is refused; for calls
+// with a Norm see Norm.
 //
 // In and Out are both host memory, or both memory of the rank's GPU. On a GPU
 // the operation is queued on Stream, and Do returns at once; a call that has no

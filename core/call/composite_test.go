@@ -1,3 +1,5 @@
+// Composites, what Check says of them and of messages to oneself, and small methods of calls.
+
 package call
 
 import (

@@ -1,3 +1,5 @@
+// The choice across hosts, and the parts of schedules with hierarchy.
+
 package choice
 
 import (

@@ -1,3 +1,5 @@
+// Alternatives to a choice with their times, and what plans and definitions refuse.
+
 package choice
 
 import (

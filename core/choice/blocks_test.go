@@ -1,3 +1,5 @@
+// Policies, budgets, and how many blocks a call takes.
+
 package choice
 
 import (

@@ -1,3 +1,5 @@
+// Topologies, and the schedules of the book on them.
+
 package choice
 
 import (

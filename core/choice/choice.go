@@ -120,8 +120,8 @@ type Chooser struct {
 	Kernels Kernels   // of GPUs
 	Budget  Budget    // of blocks of GPUs
 
-	// Tests set these; 0 is the default. ByShares is for more than SharesFrom/(ranks − 1)
-	// bytes, and two kernels reduce SharesPiece.
+	// Tests set these; 0 is the default. ByShares is for more than SharesFrom/(ranks − 1) bytes, and a pair of its
+	// kernels reduces SharesPiece bytes.
 	SharesFrom, SharesPiece int
 	PhasesFrom              int // bytes of the larger buffer from which GPUs of several hosts work in phases
 }
@@ -205,8 +205,8 @@ func (c *Chooser) onGPU(q Question, orderly bool) Answer {
 	return Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}
 }
 
-// best is the choice where order does not matter: what is asked for, else the first
-// row that covers the size, else what a host would choose.
+// best is the choice where order does not matter: the algorithm that is asked for, else by policy zero copy engines,
+// else the first row that covers the size, else what a host would choose.
 func (c *Chooser) best(kind call.Kind, bytes int, where memory) Answer {
 	if c.Forced != call.Auto && c.serves(kind, c.Forced, bytes, where) {
 		return c.answer(kind, c.Forced, bytes, asked)

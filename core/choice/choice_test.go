@@ -1,3 +1,5 @@
+// The answers of a Chooser, on hosts and on GPUs.
+
 package choice
 
 import (

@@ -50,7 +50,7 @@ type Options struct {
 type GPUs struct {
 	Name       string // "NVIDIA H200" if empty
 	Path       string // of ranks on one host: "p2p" (NVLink) if empty, "pcie", "host memory" or "bridge"
-	Registered bool   // memory is
+	Registered bool   // the memory lies in windows
 	Row        int    // bytes of a row, of a call with a Norm; 0: it has none
 }
 

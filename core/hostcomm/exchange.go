@@ -44,10 +44,10 @@ func (h *Comm) Exchange(calls []*call.Call) error {
 	return nil
 }
 
-// fits reports whether the queues have room for all that the calls move, so that they may
-// go one after the other. Then no send waits for a receive, of this rank or of a peer: what
-// earlier sends have left in a queue counts. And no peer that sends to this rank has to
-// wait until this rank has received from another.
+// fits reports whether calls, the sends first, may go one after the other. Each send must find room in its queue beside
+// what earlier sends have left there: then no send waits for a receive, of this rank or of a peer. Messages from
+// several peers must fit into their queues too: then no peer waits until this rank has received from another. Messages
+// from a single peer may be of any length. fits connects this rank to the peers of its sends.
 func (h *Comm) fits(calls []*call.Call) (bool, error) {
 	received := calls[max(0, slices.IndexFunc(calls, func(c *call.Call) bool { return c.Kind == call.Recv })):]
 	ofOne := !slices.ContainsFunc(received, func(c *call.Call) bool { return c.Peer != received[0].Peer })

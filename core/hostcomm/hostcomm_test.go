@@ -1,3 +1,5 @@
+// The host halves of ranks of one process: exchanges, v-variants, and the clock of an operation.
+
 package hostcomm
 
 import (

@@ -1,3 +1,5 @@
+// The words of errors, and the calls in a rank's history.
+
 package life
 
 import (

@@ -36,8 +36,8 @@ type (
 	}
 	// A GroupSaid is the first failure that the other ranks report.
 	GroupSaid struct{ Failure *bootstrap.Failure }
-	// A HaltAsked is that an operation of another rank has run out of time: this one stops too,
-	// so that all can say where they were.
+	// A HaltAsked is that an operation of another rank has run out of time: this rank stops too, so that all ranks can
+	// say where they were.
 	HaltAsked struct{ Err *call.Error }
 	// A PatienceEnded follows Actions.Await.
 	PatienceEnded struct{}
@@ -218,8 +218,9 @@ func (m *Machine) blaming(err *call.Error, d Doubt) *call.Error {
 	return &e
 }
 
-// culprits are the ranks to blame for an error: those that the group names, or this one, with the
-// peer whose connection broke or whose call differs.
+// culprits are the ranks to blame for an error: those that the group names; if the group does not answer about a late
+// operation, those that serve the rendezvous; else a peer that has left, or this rank, with the peer whose connection
+// broke or whose call differs.
 func (m *Machine) culprits(e *call.Error, d Doubt) []int {
 	var peer *PeerError
 	switch {

@@ -183,8 +183,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// TestMachineLaws: whatever happens in whatever order, waits end once, the group is told
-// once, what is known is not forgotten, and Close is final.
+// TestMachineLaws: whatever happens in whatever order, waits end at most once, the group is told at most once, a
+// verdict that has a place stays, and Close is final.
 func TestMachineLaws(t *testing.T) {
 	lines := []string{"absent 3", "halt", "died 2", "complains 2 x", "disagree 0 2", "left 2 0", "left 2 3", "patience",
 		"abort", "close"}

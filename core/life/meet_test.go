@@ -30,7 +30,7 @@ func ranks(t *testing.T, f func(t *testing.T, groups []bootstrap.Group, lives []
 	})
 }
 
-// meet has both ranks meet: what each got, and its error.
+// meet has both ranks meet, and returns for each what it got and its error.
 func meet(lives []*Life, ctxs [2]context.Context, methods [2]call.Method) (got [2][][]byte, errs [2]error) {
 	var all sync.WaitGroup
 	for r, l := range lives {

@@ -116,8 +116,9 @@ func (t *Turn) at(waiting bool) bootstrap.Position {
 	return p
 }
 
-// counted is the position of a rank that has waited long, with what shows that a message waits for a collective: in a
-// collective the ranks that it needs and the number of Sends to each peer, else the number of Recvs from each peer.
+// counted is the position of a rank that has waited long, by which the group finds a Recv whose peer is in a collective
+// and has not begun the Send: in a collective the ranks that the collective needs and the number of Sends to each peer,
+// else the number of Recvs from each peer.
 func (t *Turn) counted(rank int) bootstrap.Position {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()

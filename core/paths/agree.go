@@ -39,7 +39,7 @@ type Agreement struct {
 // Agree has all ranks listen on the transports that their pairs want to use, the best first, and tell each other. A
 // pair whose transport is refused by one of its ends tries the next one; when nobody refuses any more, all pairs have
 // the best that they can have. wanted says which pairs need a transport, the same on all ranks. refused, unless "", is
-// why this rank offers nothing. A network that the Config names is looked for even if no pair needs it.
+// why this rank offers nothing to others. A network that the Config names is looked for even if no pair needs it.
 //
 // Cost: one gather, and one more for each round in which somebody refused.
 func Agree(ctx context.Context, g Group, profiles []Profile, t *Transports, wanted func(a, b int) bool,

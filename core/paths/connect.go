@@ -61,8 +61,8 @@ const (
 	DefaultSocketSlotBytes = 512 << 10
 )
 
-// wideRanks is for how many ranks networks have larger slots than shared memory: what a
-// connection costs then, a few MiB at each end, must not become too much for all-to-all.
+// wideRanks is for how many ranks at most networks have larger slots than shared memory. A connection then takes a few
+// MiB at each end, too much for an all-to-all of more ranks.
 const wideRanks = 64
 
 // A Group lets all ranks tell each other something; a bootstrap.Group is one.

@@ -73,7 +73,7 @@ func (c *Config) named() string {
 	return strings.Join(splitList(c.Net), ",")
 }
 
-// Networks are those that a Config allows, in the order of its preference.
+// Networks are the networks that a Config allows, the preferred first.
 func (c *Config) Networks() ([]Network, error) {
 	_, list, err := c.wish()
 	return list, err

@@ -184,7 +184,7 @@ func bytesOf(n int) string {
 }
 
 // limits is how many slots the ranks' queues have, and of which size. The default size depends on where the ranks are:
-// sockets cost by the call, shared memory by the cache.
+// large slots save sockets system calls, small ones of shared memory stay in a core's cache.
 func limits(all []Profile) transport.Limits {
 	l := transport.Limits{SlotBytes: all[0].SlotBytes, Slots: all[0].Slots}
 	if l.SlotBytes == 0 {

@@ -114,7 +114,7 @@ func TestGPURefusals(t *testing.T) {
 	}
 }
 
-// Ranks are connected by sockets alone if each has a host to itself, or wants nothing else.
+// Ranks are connected by networks alone if each has a host to itself, or wants nothing else.
 func TestOnlySockets(t *testing.T) {
 	ranks := func(wish string, hosts ...string) (all []Profile) {
 		for _, h := range hosts {

@@ -44,7 +44,7 @@ type Use uint8
 
 const (
 	ForShares Use = iota // the shares that are combined
-	ForScaled            // contributions that are scaled
+	ForScaled            // contributions that are scaled; the sums of a call with a Norm
 	Uses                 // how many there are
 )
 

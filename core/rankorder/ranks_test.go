@@ -1,3 +1,5 @@
+// Reductions of several ranks side by side, Workplaces that fail, and the size of a share.
+
 package rankorder
 
 import (
@@ -15,7 +17,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A table is where ranks put what they send.
+// A table is where ranks put the memory that they send, for the others to read.
 type table struct {
 	mu    sync.Mutex
 	moved *sync.Cond

@@ -64,8 +64,9 @@ func bytesOf(r mem.Region) []byte {
 	return r.Bytes()
 }
 
-// RunRows is Run for a call with a Norm, whose rows have row bytes. finish makes the outputs, or Sums, of some rows. It
-// has read their contributions, or has queued that on the GPU, when it returns: the scratch is used again.
+// RunRows is Run for a call with a Norm, whose rows have row bytes. finish makes the outputs, or Sums, of some rows.
+// When finish returns, the contributions have been read, or their reading is queued on the GPU: the scratch is used
+// again.
 func (f *Reduction) RunRows(q request.Request, kind call.Kind, in mem.Region, row int, finish func(Rows) error) error {
 	f.request = q
 	r, n := &f.request, f.size
