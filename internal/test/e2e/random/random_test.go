@@ -22,6 +22,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -163,7 +164,15 @@ func (p *program) be(ctx context.Context, me int, id, next bootstrap.ID) (err er
 
 // openGPUs makes the emulated GPUs of this process.
 func (p *program) openGPUs() (err error) {
-	p.machine, err = gpu.Open(gpu.Options{Emulate: p.ranks + 1, Seed: p.seed})
+	cfg := cudaemu.Config{Devices: p.ranks + 1, Seed: p.seed}
+	if tier.Race { // kernels that poll leave the other processes little of a core, and their news comes late
+		cfg.Stall = time.Minute
+	}
+	d, err := cudaemu.New(cfg)
+	if err != nil {
+		return err
+	}
+	p.machine, err = gpu.Of(d)
 	return err
 }
 
