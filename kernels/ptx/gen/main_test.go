@@ -125,6 +125,6 @@ func TestLike(t *testing.T) {
 }
 
 func TestTidy(t *testing.T) {
-	text := "\n// by\n\n.version  \n\n// so\n.visible\n\tadd; // a\nL:    // loop\n}\n  // end\n"
-	require.Equal(t, ".version\n\n.visible\n\tadd;\nL:\n}\n", string(tidy([]byte(text))))
+	text := "\n// by\n\n.version  \n\n// so\n.visible\n\tadd  \t%r1; // a\nL:    // loop\n}\n  // end\n"
+	require.Equal(t, ".version\n\n.visible\nadd %r1;\nL:\n}\n", string(tidy([]byte(text))))
 }
