@@ -33,11 +33,11 @@ func (t *Transport) receive(c net.Conn, at *listen.Endpoint) {
 		t.dropped(c, err)
 		return
 	}
+	t.enlist(conn.half) // before Accept can return it: who waits for its data asks the actor once
 	if !t.ends.Keep(conn) || !t.arrived.Put(r.From, conn) {
 		conn.Close()
 		return
 	}
-	t.enlist(conn.half)
 	// Now, so that connections are accepted in the order in which they were dialled.
 	_ = say(c, sayReady, nil) // if the caller has gone, Next fails
 }
