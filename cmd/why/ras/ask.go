@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"time"
 )
@@ -34,14 +35,34 @@ func Ask(ctx context.Context, address string) (*Report, error) {
 	return &all[len(all)-1], nil
 }
 
+// helloTime is how long RAS may take for its greeting. A process that was stopped as it took the connection never
+// greets; another connection may reach another process of the job.
+const helloTime = 2 * time.Second
+
 func ask(ctx context.Context, address string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // RAS itself waits up to 10 s for each of two rounds
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("%w; does the job run on this node, with NCCL_RAS_ENABLE not 0?", err)
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return nil, fmt.Errorf("%w; does the job run on this node, with NCCL_RAS_ENABLE not 0?", err)
+		}
+		answer, err := talk(ctx, conn)
+		conn.Close()
+		switch {
+		case err == nil:
+			return answer, nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("no whole answer: %w", ctx.Err())
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, err
+		}
 	}
-	defer conn.Close()
+}
+
+// talk asks over a connection. Its error is os.ErrDeadlineExceeded if RAS did not greet within helloTime.
+func talk(ctx context.Context, conn net.Conn) ([]byte, error) {
+	conn.SetDeadline(time.Now().Add(helloTime))
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	in := bufio.NewReaderSize(conn, 4096)
 	say := func(command string) (string, error) {
@@ -58,14 +79,15 @@ func ask(ctx context.Context, address string) ([]byte, error) {
 	if !strings.HasPrefix(hello, "SERVER PROTOCOL ") {
 		return nil, fmt.Errorf("%w: it says %.60q", errNone, hello)
 	}
-	answer, err := say("SET FORMAT json")
+	format, err := say("SET FORMAT json")
 	if err != nil {
 		return nil, err
 	}
 	command := "STATUS\n"
-	if answer != "OK" { // before NCCL 2.28.7
+	if format != "OK" { // before NCCL 2.28.7
 		command = "VERBOSE STATUS\n"
 	}
+	conn.SetDeadline(time.Time{})
 	if _, err := io.WriteString(conn, command); err != nil {
 		return nil, err
 	}

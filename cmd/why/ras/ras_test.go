@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // written is a report as RAS writes its JSON.
@@ -180,7 +181,7 @@ func TestText(t *testing.T) {
 }
 
 // serve answers one client as RAS does; an old RAS answers with text only.
-func serve(t *testing.T, old bool, answer []byte) string {
+func serve(t *testing.T, old bool, said []byte) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	done := make(chan struct{})
@@ -192,21 +193,25 @@ func serve(t *testing.T, old bool, answer []byte) string {
 			return
 		}
 		defer conn.Close()
-		for in := bufio.NewScanner(conn); in.Scan(); {
-			switch line := in.Text(); {
-			case line == "CLIENT PROTOCOL 2":
-				fmt.Fprint(conn, "SERVER PROTOCOL 2\n")
-			case line == "SET FORMAT json" && !old:
-				fmt.Fprint(conn, "OK\n")
-			case line == "STATUS" && !old, line == "VERBOSE STATUS" && old:
-				conn.Write(answer)
-				return
-			default:
-				fmt.Fprintf(conn, "ERROR: Unknown command %s\n", line)
-			}
-		}
+		answer(conn, old, said)
 	}()
 	return l.Addr().String()
+}
+
+func answer(conn net.Conn, old bool, said []byte) {
+	for in := bufio.NewScanner(conn); in.Scan(); {
+		switch line := in.Text(); {
+		case line == "CLIENT PROTOCOL 2":
+			fmt.Fprint(conn, "SERVER PROTOCOL 2\n")
+		case line == "SET FORMAT json" && !old:
+			fmt.Fprint(conn, "OK\n")
+		case line == "STATUS" && !old, line == "VERBOSE STATUS" && old:
+			conn.Write(said)
+			return
+		default:
+			fmt.Fprintf(conn, "ERROR: Unknown command %s\n", line)
+		}
+	}
 }
 
 func TestAsk(t *testing.T) {
@@ -220,6 +225,31 @@ func TestAsk(t *testing.T) {
 	require.ErrorIs(t, err, errNone)
 	_, err = Ask(t.Context(), "127.0.0.1:1")
 	require.ErrorContains(t, err, "NCCL_RAS_ENABLE")
+}
+
+// A process that was stopped as it took the connection never greets. Another process takes the next one.
+func TestAskStopped(t *testing.T) {
+	tier.Long(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	said := written(t, counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0}))
+	stopped := make(chan net.Conn, 1)
+	go func() {
+		conn, err := l.Accept()
+		stopped <- conn
+		if err != nil {
+			return
+		}
+		if conn, err = l.Accept(); err == nil {
+			defer conn.Close()
+			answer(conn, false, said)
+		}
+	}()
+	r, err := Ask(t.Context(), l.Addr().String())
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, hang.Judge(r.Job("RAS")).Culprits)
+	require.NoError(t, (<-stopped).Close())
 }
 
 // Nobody is late in a job that moves. One answer alone does not show whether the job moves.
