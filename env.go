@@ -169,7 +169,14 @@ func (c *Config) settings(e *variables) []setting.Row {
 
 // read completes the fields that the program left zero from the environment, then from the defaults.
 func (c *Config) read(e *variables) {
-	from := e.Read(c.settings(e))
+	table := c.settings(e)
+	from := e.Read(table)
+	known := []string{"RINGO_RANK", "RINGO_SIZE", "RINGO_LOCAL_RANK", "RINGO_LOCAL_SIZE", "RINGO_COMM_ID",
+		"RINGO_COMM_SECRET", "RINGO_HOST", "RINGO_NCCL_VERSION"} // of launchers and of libnccl.so.2
+	for _, r := range table {
+		known = append(known, r.Names...)
+	}
+	e.Misspelt(known, os.Environ())
 	c.Slots, c.WorkFIFOBytes, c.Cores = cmp.Or(c.Slots, DefaultSlots), cmp.Or(c.WorkFIFOBytes, DefaultWorkFIFOBytes),
 		cmp.Or(c.Cores, runtime.NumCPU())
 	c.Timeout, c.JoinTimeout = cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.JoinTimeout, DefaultJoinTimeout)

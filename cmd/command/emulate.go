@@ -92,6 +92,9 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	case *limit < 0:
 		return cli.Usagef("-time %v: want more than 0", *limit)
 	}
+	if _, err := exec.LookPath(program[0]); err != nil {
+		return cli.Usagef("%v", err)
+	}
 	if _, err := cudaemu.Kind(e.Kind); e.Kind != "" && err != nil {
 		return cli.Usagef("-gpu: %v", err)
 	}

@@ -65,7 +65,10 @@ func TestEmulateProgram(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, out, "the program failed: exit status 7")
 
-	code, _, stderr := run("-time", "50ms", "sleep", "60")
+	code, _, stderr := run("./no-such-program")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "no-such-program")
+	code, _, stderr = run("-time", "50ms", "sleep", "60")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "ran out of time after 50ms (-time)")
 

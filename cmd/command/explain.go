@@ -205,7 +205,7 @@ func (e *explanation) alternatives() {
 	for _, a := range list {
 		mark := ""
 		switch {
-		case a.Chosen && e.q.algo != "":
+		case a.Chosen && a.Algo == e.q.algo:
 			mark = "   <- asked for"
 		case a.Chosen:
 			mark = "   <- chosen"
