@@ -39,7 +39,7 @@ func TestLoadBuffering(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			seen := 0
-			for seed := range uint64(tier.Count(400, 2000)) {
+			for seed := range uint64(tier.Count(400, 1000)) {
 				words := decide(t, hand(head+test.body+tail), seed, nil, 2, 1, make([]uint32, 512)...)
 				if words[128] == 1 && words[160] == 1 {
 					seen++

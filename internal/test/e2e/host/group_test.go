@@ -24,7 +24,7 @@ func TestRandomGroups(t *testing.T) {
 	for _, cfg := range commtest.EveryTransport {
 		t.Run(commtest.NameOf(cfg), func(t *testing.T) {
 			cfg.SlotBytes, cfg.Slots, cfg.Timeout = 256, 4, tier.Patience
-			for seed := range uint64(tier.Count(6, 30)) {
+			for seed := range uint64(tier.Count(6, 15)) {
 				runLetters(t, cfg, seed)
 			}
 		})

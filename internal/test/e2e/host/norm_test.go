@@ -19,7 +19,7 @@ import (
 func TestNorm(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5} {
 		comms := commtest.Local(t, n, ringo.Config{})
-		for seed := range uint64(tier.Count(10, 60)) {
+		for seed := range uint64(tier.Count(10, 30)) {
 			x := commtest.RandomNorm(rand.New(rand.NewPCG(seed, uint64(n))))
 			require.NoError(t, x.Try(comms, seed, false), "%d ranks", n)
 		}
