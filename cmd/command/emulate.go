@@ -92,14 +92,14 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	case *limit < 0:
 		return cli.Usagef("-time %v: want more than 0", *limit)
 	}
-	if _, err := exec.LookPath(program[0]); err != nil {
-		return cli.Usagef("%v", err)
-	}
 	if _, err := cudaemu.Kind(e.Kind); e.Kind != "" && err != nil {
 		return cli.Usagef("-gpu: %v", err)
 	}
 	if e.kit, err = findKit(e.kit); err != nil {
 		return err
+	}
+	if _, err := exec.LookPath(program[0]); err != nil {
+		return cli.Usagef("%v", err)
 	}
 	e.program, e.environment = program, os.Environ()
 	if *limit > 0 {

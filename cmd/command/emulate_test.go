@@ -72,10 +72,6 @@ func TestEmulateProgram(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "ran out of time after 50ms (-time)")
 
-	code, _, stderr = run("./no-such-program")
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "no-such-program")
-
 	code, out, stderr = run("--json", "sh", "-c",
 		`echo hello; echo '{"process":1,"ended":true,"leaks":["device 0: 8 bytes"],"kernels":{"_Z3addPf":2}}' >"$RINGO_EMULATE_REPORT"`)
 	require.Equal(t, 1, code)
