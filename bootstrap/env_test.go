@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/freeport"
 	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
@@ -118,7 +119,7 @@ func TestGuessable(t *testing.T) {
 		}
 		log := new(transcript.Transcript)
 		o := ListenOptions{Log: slog.New(slog.NewTextHandler(log, nil))}
-		s := Spec{Size: 2, Addr: net.JoinHostPort(host, freePort(t)), Secret: "job 7", Guessable: true}
+		s := Spec{Size: 2, Addr: net.JoinHostPort(host, freeport.Port(t)), Secret: "job 7", Guessable: true}
 		presume(s.Addr, s.Secret)
 		_, err := s.Join(within(t, 20*time.Millisecond), o, JoinOptions{})
 		if id, _ := s.ID(); hubOf(id) == nil && host == "::1" {

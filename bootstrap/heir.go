@@ -44,14 +44,24 @@ func (j *joiner) claimPort(near net.Addr) int {
 	if !ok || j.opt.Dial != nil || hubOf(j.id) != nil {
 		return 0
 	}
-	if j.port == nil {
+	for j.port == nil {
 		ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: at.IP, Zone: at.Zone})
 		if err != nil {
 			return 0
 		}
+		if slices.Contains(j.opt.ports, portIn(ln.Addr().String())) {
+			defer ln.Close() // after another was found
+			continue
+		}
 		j.port = ln
 	}
 	return j.port.Addr().(*net.TCPAddr).Port
+}
+
+// portIn is the port of host:port.
+func portIn(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
 }
 
 func (j *joiner) closePort() {
@@ -64,13 +74,17 @@ func (j *joiner) closePort() {
 type estate struct {
 	heirs []heir
 	port  net.Listener // nil if this rank is no heir
-	opt   JoinOptions
+	opt   JoinOptions  // for the group that goes on
 }
 
 // inherit gives the member its estate.
-func (j *joiner) inherit(m *member, heirs []heir) {
-	m.estate = estate{heirs: heirs, opt: j.opt}
-	if slices.ContainsFunc(heirs, func(h heir) bool { return h.Rank == m.rank }) {
+func (j *joiner) inherit(m *member, s *start) {
+	m.estate = estate{heirs: s.Heirs, opt: j.opt}
+	m.estate.opt.ports = []string{portIn(j.id.Addr()), strconv.Itoa(s.Pulse)}
+	for _, h := range s.Heirs {
+		m.estate.opt.ports = append(m.estate.opt.ports, portIn(h.Addr))
+	}
+	if slices.ContainsFunc(s.Heirs, func(h heir) bool { return h.Rank == m.rank }) {
 		m.estate.port = j.port
 		return
 	}
@@ -98,7 +112,6 @@ func (m *member) succeed(ctx context.Context, wait time.Duration) (Regrouping, e
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	o := m.estate.opt
-	o.refusable = true
 	for _, h := range m.estate.heirs {
 		id, err := IDOf(h.Addr, key)
 		if err != nil {

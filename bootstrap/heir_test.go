@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -33,4 +34,20 @@ func TestHeirAlone(t *testing.T) {
 		}
 		require.NoError(t, m.Close())
 	}
+}
+
+// A rank that goes on opens no port at which others may still look for a process of the group before.
+func TestClaimPort(t *testing.T) {
+	var taken []string
+	for port := range 1 << 16 {
+		if port%10 > 2 {
+			taken = append(taken, strconv.Itoa(port))
+		}
+	}
+	j := &joiner{opt: JoinOptions{ports: taken}}
+	port := j.claimPort(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NotZero(t, port)
+	require.LessOrEqual(t, port%10, 2)
+	require.Equal(t, port, j.claimPort(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}), "one port a rank")
+	j.closePort()
 }

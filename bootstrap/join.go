@@ -30,7 +30,9 @@ type JoinOptions struct {
 	machine string // in place of machineID, for tests
 	apart   bool   // keep the connection where the hub is in this process, for tests
 
-	refusable bool // a refused connection is final
+	// Where processes of the group before have listened, which may have ended: a refused connection is final, and this
+	// rank opens none of these ports, at which others may still knock. Nil for a first group.
+	ports []string
 }
 
 // Join enters the group of id as one of size ranks, and returns when all ranks have
@@ -129,7 +131,7 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 		if errors.As(err, &no) {
 			return nil, no
 		}
-		if j.opt.refusable && errors.Is(err, syscall.ECONNREFUSED) {
+		if j.opt.ports != nil && errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, &JoinError{Err: err, Nobody: err, Reason: err.Error()}
 		}
 		if auth.NoLoopback(err) && time.Since(j.since) > loopbackTime {
@@ -386,7 +388,7 @@ func (j *joiner) enrol(l *link, s *start) Group {
 		l.close()
 	}
 	m.feel = j.feel(l, s.Pulse)
-	j.inherit(m, s.Heirs)
+	j.inherit(m, s)
 	m.flush = func() {
 		l.flush(flushTime)
 		if h != nil {

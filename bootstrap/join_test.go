@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/test/freeport"
 	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
@@ -32,16 +33,6 @@ func hubAt(t testing.TB) (ID, *transcript.Transcript) {
 	require.NoError(t, err)
 	t.Cleanup(func() { Stop(id) })
 	return id, log
-}
-
-// freePort is a port of loopback that was free a moment ago.
-func freePort(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	return port
 }
 
 type joined struct {
@@ -81,7 +72,7 @@ func TestMissingRanks(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
-	id, err := randomID("127.0.0.1:" + freePort(t))
+	id, err := randomID(freeport.Addr(t))
 	require.NoError(t, err)
 	_, err = Join(within(t, 100*time.Millisecond), id, 1, 2, JoinOptions{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -159,7 +150,7 @@ func TestTwoProcessesClaim(t *testing.T) {
 
 // A rank that joins again before the others have left waits for them, then has a new group.
 func TestJoinAgain(t *testing.T) {
-	id, err := randomID("127.0.0.1:" + freePort(t))
+	id, err := randomID(freeport.Addr(t))
 	require.NoError(t, err)
 	require.NoError(t, Serve(id, ListenOptions{}))
 	defer Stop(id)
@@ -350,7 +341,7 @@ func TestTwoJobsAtOnePort(t *testing.T) {
 		t.Skip("the kernel shares a port between listeners")
 	}
 	log := new(transcript.Transcript)
-	addr := "127.0.0.1:" + freePort(t)
+	addr := freeport.Addr(t)
 	const jobs, size = 2, 4
 	var all [jobs][]<-chan joined
 	for j := range jobs {
@@ -377,7 +368,7 @@ func TestTwoJobsAtOnePort(t *testing.T) {
 
 // Successive jobs take one port at once.
 func TestServeAgain(t *testing.T) {
-	id, err := randomID("127.0.0.1:" + freePort(t))
+	id, err := randomID(freeport.Addr(t))
 	require.NoError(t, err)
 	var keys [][]byte
 	for range 5 {

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/ringo-go/ringo/internal/test/freeport"
 )
 
 // scene is the variable that makes this test binary play a rank.
@@ -126,14 +129,12 @@ func (p *process) line() string {
 
 func startRanks(t *testing.T, n int, s string) []*process {
 	t.Helper()
-	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0"}) // only for a free port
-	require.NoError(t, err)
-	Stop(id)
+	addr, secret := freeport.Addr(t), rand.Text()
 	ranks := make([]*process, n)
 	for r := range ranks {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), scene+"="+s, fmt.Sprintf("RINGO_RANK=%d", r), fmt.Sprintf("RINGO_SIZE=%d", n),
-			"RINGO_COMM_ID="+id.Addr(), "RINGO_COMM_SECRET="+t.Name()) // another test may be given the port
+			"RINGO_COMM_ID="+addr, "RINGO_COMM_SECRET="+secret)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)

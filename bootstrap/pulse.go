@@ -84,7 +84,7 @@ func (j *joiner) feel(l *link, port int) func(context.Context) error {
 	if port == 0 || err != nil {
 		return nil
 	}
-	return func(ctx context.Context) error {
+	knock := func(ctx context.Context) error {
 		c, err := j.dial(ctx, net.JoinHostPort(host, strconv.Itoa(port)))
 		if err != nil {
 			return err
@@ -98,6 +98,18 @@ func (j *joiner) feel(l *link, port int) func(context.Context) error {
 			return context.Cause(ctx)
 		}
 		return errors.Join(err, syscall.ECONNREFUSED) // closed meanwhile
+	}
+	return func(ctx context.Context) error {
+		for {
+			// Linux forgets a connection that is being made while the other process is killed, and does not tell this side.
+			once, cancel := context.WithTimeout(ctx, pulseTime/3)
+			err := knock(once)
+			late := once.Err() != nil && ctx.Err() == nil
+			cancel()
+			if err == nil || !late {
+				return err
+			}
+		}
 	}
 }
 

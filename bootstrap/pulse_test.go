@@ -74,6 +74,32 @@ func TestMourn(t *testing.T) {
 	}
 }
 
+// A connection may be lost without a word while the hub's process is killed. The next one is refused.
+func TestFeelAgain(t *testing.T) {
+	id, err := randomID("127.0.0.1:1")
+	require.NoError(t, err)
+	near, far := net.Pipe()
+	defer far.Close()
+	knocks := 0
+	j := &joiner{id: id, opt: JoinOptions{Dial: func(context.Context, string, string) (net.Conn, error) {
+		if knocks++; knocks == 1 {
+			return near, nil
+		}
+		return nil, syscall.ECONNREFUSED
+	}}}
+	feel := j.feel(newLink(far), 1)
+	began := time.Now()
+	require.ErrorIs(t, feel(within(t, pulseTime)), syscall.ECONNREFUSED)
+	require.Equal(t, 2, knocks)
+	require.Less(t, time.Since(began), pulseTime)
+
+	knocks = 0
+	near, far = net.Pipe()
+	defer far.Close()
+	require.ErrorIs(t, feel(within(t, 50*time.Millisecond)), context.DeadlineExceeded)
+	require.Equal(t, 1, knocks)
+}
+
 // Close does not wait for an answer about the hub.
 func TestCloseWhileMourning(t *testing.T) {
 	m := newMember(2, 4, nil, []int{0})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/freeport"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
@@ -114,7 +114,7 @@ func slurm(t *testing.T) (env []string) {
 	}
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	ports := freePorts(t, 3)
+	ports := []string{freeport.Port(t), freeport.Port(t), freeport.Port(t)}
 	socket := filepath.Join(dir, "munge")
 	key := write("key", rand.Text()+rand.Text() /* a secret: who knows the key may run jobs as this user */, 0o400)
 	conf := write("slurm.conf", strings.NewReplacer("DIR", dir, "HOST", host, "USER", fmt.Sprint(os.Getuid()),
@@ -196,17 +196,3 @@ NodeName=127.0.0.1 NodeHostname=HOST NodeAddr=127.0.0.1 Port=PORT1 CPUs=2
 NodeName=127.0.0.2 NodeHostname=HOST NodeAddr=127.0.0.2 Port=PORT2 CPUs=2
 PartitionName=all Nodes=ALL Default=YES State=UP
 `
-
-// freePorts are n ports that were free a moment ago.
-func freePorts(t *testing.T, n int) (ports []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", ":0")
-		require.NoError(t, err)
-		defer l.Close()
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		require.NoError(t, err)
-		ports = append(ports, port)
-	}
-	return ports
-}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ringo-go/ringo/cmd/why/ras"
 	"github.com/ringo-go/ringo/internal/test/ctest"
+	"github.com/ringo-go/ringo/internal/test/freeport"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -31,7 +32,7 @@ func TestRAS(t *testing.T) {
 	p := ctest.Program(t, "hung", false)
 	for _, mode := range []string{"late", "stopped", "killed"} {
 		t.Run(mode, func(t *testing.T) {
-			addr := freeAddr(t)
+			addr := freeport.Addr(t)
 			cmds, inputs, texts := begin(t, p, mode, victim, ranks, addr)
 			require.Eventually(t, func() bool { return stands(addr, mode, ranks) }, 3*tier.Patience, 10*time.Millisecond)
 			blames := func(r *ras.Report) {
@@ -96,7 +97,7 @@ func begin(t *testing.T, program, mode string, victim, ranks int, addr string) (
 // Communicators of ringo.h answer too.
 func TestRASOfHosts(t *testing.T) {
 	const ranks, victim = 3, 1
-	addr := freeAddr(t)
+	addr := freeport.Addr(t)
 	cmds, inputs, texts := begin(t, ctest.Program(t, "hosts", false), "late", victim, ranks, addr)
 	var r *ras.Report
 	require.Eventually(t, func() (ok bool) {
@@ -165,7 +166,7 @@ func TestWhyAsksRAS(t *testing.T) {
 	ringo := filepath.Join(t.TempDir(), "ringo")
 	require.NoError(t, ctest.Run("go", "build", "-o", ringo, "github.com/ringo-go/ringo/cmd/ringo"))
 	p := ctest.Program(t, "hung", false)
-	addr := freeAddr(t)
+	addr := freeport.Addr(t)
 	begin(t, p, "late", 1, 3, addr)
 	require.Eventually(t, func() bool { return stands(addr, "late", 3) }, 3*tier.Patience, 10*time.Millisecond)
 	text, err := exec.Command(ringo, "why", "-ras", addr, "-for", "10ms").CombinedOutput()
@@ -173,13 +174,6 @@ func TestWhyAsksRAS(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 3, exit.ExitCode(), "%s", text)
 	require.Regexp(t, `^rank 1 \(process .*\) never called AllReduce #4`, string(text))
-}
-
-func freeAddr(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // status asks RAS for text, as ncclras does.

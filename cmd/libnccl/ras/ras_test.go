@@ -21,6 +21,7 @@ import (
 	why "github.com/ringo-go/ringo/cmd/why/ras"
 	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/internal/secure"
+	"github.com/ringo-go/ringo/internal/test/freeport"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -32,17 +33,9 @@ type job struct {
 	all    []*Lease
 }
 
-// freeAddr is an address that nothing listens at.
-func freeAddr(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // newJob begins processes one after the other, which all want the same port.
 func newJob(t *testing.T, n int, change ...func(*Options)) *job {
-	j := &job{addr: freeAddr(t)}
+	j := &job{addr: freeport.Addr(t)}
 	for range n {
 		o := Options{Addr: j.addr, Version: 22809, Log: slog.New(slog.DiscardHandler)}
 		for _, f := range change {

@@ -2,6 +2,7 @@ package procs
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/freeport"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -21,9 +22,7 @@ func TestRecoverProcesses(t *testing.T) {
 		t.Run(serves+" serves", func(t *testing.T) {
 			var env []string
 			if victim == 0 {
-				id := commtest.Meeting(t) // only for a free port
-				bootstrap.Stop(id)
-				env = []string{"RINGO_COMM_ID=" + id.Addr(), "RINGO_COMM_SECRET=" + id.String()}
+				env = []string{"RINGO_COMM_ID=" + freeport.Addr(t), "RINGO_COMM_SECRET=" + rand.Text()}
 			}
 			cmds := commtest.Processes(t, 4, "recover", env...)
 			for _, cmd := range cmds {
