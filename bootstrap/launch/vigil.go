@@ -74,7 +74,9 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 			if !v.buried(rank, again) {
 				continue
 			}
-			running--
+			if running--; v.kills == nil && v.onlyLost() {
+				v.kills = time.After(j.Grace)
+			}
 		case s := <-signals:
 			v.tell(s.(syscall.Signal))
 		case <-cancelled:
@@ -104,6 +106,16 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 // lost reports whether the others have gone on without a rank. A rank that was started again is not lost: it may have
 // come back by a meeting point that is not served here (ringo.Comm.Grow).
 func (v *vigil) lost(rank int) bool { return v.restarts[rank] == 0 && v.regrouped.without(rank) }
+
+// onlyLost reports whether all processes that are left are of lost ranks: one that is stopped would never end.
+func (v *vigil) onlyLost() bool {
+	for rank, yes := range v.alive {
+		if yes && !v.lost(rank) {
+			return false
+		}
+	}
+	return true
+}
 
 // first is the failure that ends the job, nil if there is none. Failures of lost ranks do not count.
 func (v *vigil) first() *Error {
@@ -140,18 +152,19 @@ func (v *vigil) end() {
 	if len(ranks) == 0 || v.stderr == nil {
 		return
 	}
-	who, without := "rank", ", and the others go on without"
+	who, after := "rank", "the others ended, which went on without"
 	if len(ranks) > 1 {
 		who = "ranks"
 	}
-	if cause != nil {
-		without, v.told = "", true
-	} else {
-		cause = v.failures[len(v.failures)-1]
+	switch {
+	case cause != nil:
+		after, v.told = fmt.Sprintf("rank %d ended (%s)", cause.Rank, cause.how()), true
+	case len(v.failures) > 0:
+		last := v.failures[len(v.failures)-1]
+		after = fmt.Sprintf("rank %d ended (%s), and the others go on without", last.Rank, last.how())
 	}
-	fmt.Fprintf(v.stderr,
-		"launch: ended %s %s, still running %v after rank %d ended (%s)%s: -grace is how long they may\n",
-		who, strings.Join(ranks, ", "), v.Grace, cause.Rank, cause.how(), without)
+	fmt.Fprintf(v.stderr, "launch: ended %s %s, still running %v after %s: -grace is how long they may\n", who,
+		strings.Join(ranks, ", "), v.Grace, after)
 }
 
 // buried notes that the process of a rank has ended. It returns false if the rank was started again.

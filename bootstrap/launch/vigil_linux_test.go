@@ -140,6 +140,27 @@ func TestGraceWhileRegrouping(t *testing.T) {
 	}
 }
 
+// A rank that the others have left behind and that is stopped does not keep the job from its end.
+func TestStoppedBehind(t *testing.T) {
+	requireStops(t)
+	c, out := config(2, "wait")
+	c.Grace = 50 * time.Millisecond
+	j := &job{Config: c, restarts: make([]int, 2), ended: make(chan int, 2), errs: make([]error, 2), stdout: out,
+		stderr: out}
+	j.cmds = []*exec.Cmd{j.command(0), j.command(1)}
+	require.True(t, j.startRank(0))
+	require.True(t, j.startRank(1))
+	await(t, out, "ready", 2)
+	require.NoError(t, j.cmds[1].Process.Signal(syscall.SIGSTOP))
+	result := make(chan error, 1)
+	go func() { result <- j.watch(t.Context(), nil, 2, nil, nil) }()
+	j.regrouped.heard([]int{0})
+	require.NoError(t, j.cmds[0].Process.Signal(syscall.SIGTERM))
+	require.NoError(t, <-result)
+	require.Contains(t, out.String(), "launch: ended rank 1, still running 50ms after the others ended, which went on "+
+		"without: -grace is how long they may\n")
+}
+
 // A rank that is ended for another rank's failure is named, with the reason.
 func TestGrace(t *testing.T) {
 	c, out := config(3, "one fails")
