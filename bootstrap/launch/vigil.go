@@ -74,7 +74,7 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 			if !v.buried(rank, again) {
 				continue
 			}
-			if running--; v.kills == nil && v.onlyLost() {
+			if running--; v.kills == nil && v.behind() {
 				v.kills = time.After(j.Grace)
 			}
 		case s := <-signals:
@@ -107,10 +107,11 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 // come back by a meeting point that is not served here (ringo.Comm.Grow).
 func (v *vigil) lost(rank int) bool { return v.restarts[rank] == 0 && v.regrouped.without(rank) }
 
-// onlyLost reports whether all processes that are left are of lost ranks: one that is stopped would never end.
-func (v *vigil) onlyLost() bool {
+// behind reports whether all processes that are left are stopped, and the others have gone on without them: they would
+// keep the job for ever.
+func (v *vigil) behind() bool {
 	for rank, yes := range v.alive {
-		if yes && !v.lost(rank) {
+		if yes && !(v.lost(rank) && stopped(v.cmds[rank].Process.Pid)) {
 			return false
 		}
 	}
@@ -140,31 +141,35 @@ func (v *vigil) tell(s syscall.Signal) {
 // end kills the ranks that do not go on, and names them on Stderr.
 func (v *vigil) end() {
 	v.kills = nil
-	cause := v.first()
+	cause, behind := v.first(), v.behind()
 	var ranks []string
 	for rank, yes := range v.alive {
-		if yes && (cause != nil || v.lost(rank)) {
+		if yes && (cause != nil || v.lost(rank) && len(v.failures) > 0 || behind) {
 			v.killed[rank] = true
 			kill(v.cmds[rank].Process, syscall.SIGKILL)
 			ranks = append(ranks, strconv.Itoa(rank))
 		}
 	}
+	v.told = v.told || cause != nil
 	if len(ranks) == 0 || v.stderr == nil {
 		return
 	}
-	who, after := "rank", "the others ended, which went on without"
+	who := "rank " + strings.Join(ranks, ", ")
 	if len(ranks) > 1 {
-		who = "ranks"
+		who = "ranks " + strings.Join(ranks, ", ")
 	}
 	switch {
 	case cause != nil:
-		after, v.told = fmt.Sprintf("rank %d ended (%s)", cause.Rank, cause.how()), true
-	case len(v.failures) > 0:
+		fmt.Fprintf(v.stderr, "launch: ended %s, still running %v after rank %d ended (%s): -grace is how long they may\n",
+			who, v.Grace, cause.Rank, cause.how())
+	case behind:
+		fmt.Fprintf(v.stderr, "launch: ended %s, still there %v after all ended that went on without it: a process that is "+
+			"stopped does not end\n", who, v.Grace)
+	default:
 		last := v.failures[len(v.failures)-1]
-		after = fmt.Sprintf("rank %d ended (%s), and the others go on without", last.Rank, last.how())
+		fmt.Fprintf(v.stderr, "launch: ended %s, still running %v after rank %d ended (%s), and the others go on without: "+
+			"-grace is how long they may\n", who, v.Grace, last.Rank, last.how())
 	}
-	fmt.Fprintf(v.stderr, "launch: ended %s %s, still running %v after %s: -grace is how long they may\n", who,
-		strings.Join(ranks, ", "), v.Grace, after)
 }
 
 // buried notes that the process of a rank has ended. It returns false if the rank was started again.

@@ -157,8 +157,8 @@ func TestStoppedBehind(t *testing.T) {
 	j.regrouped.heard([]int{0})
 	require.NoError(t, j.cmds[0].Process.Signal(syscall.SIGTERM))
 	require.NoError(t, <-result)
-	require.Contains(t, out.String(), "launch: ended rank 1, still running 50ms after the others ended, which went on "+
-		"without: -grace is how long they may\n")
+	require.Contains(t, out.String(), "launch: ended rank 1, still there 50ms after all ended that went on without it: a "+
+		"process that is stopped does not end\n")
 }
 
 // A rank that is ended for another rank's failure is named, with the reason.
