@@ -83,8 +83,13 @@ func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}
-	if q.algo != "" && strings.HasPrefix(ch.Reason, "asked for") {
+	switch {
+	case q.algo == "":
+	case strings.HasPrefix(ch.Reason, "asked for"):
 		ch.Reason = "asked for by -algo"
+	case !strings.EqualFold(ch.Algo, q.algo):
+		ch.Reason += "; -algo " + q.algo + " does not apply to this call"
+		q.algo = ""
 	}
 	var text strings.Builder
 	e := &explanation{q: q, ch: &ch, bytes: bytes, w: &text, steps: which, drawn: f.drawn, auto: f.steps == "auto"}

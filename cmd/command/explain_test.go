@@ -57,6 +57,10 @@ func TestExplainDevice(t *testing.T) {
 			[]string{"algorithm: copies", "my.plan, line 2 (quiet)", "others:", "window"}},
 		"asked": {[]string{"allgather", "-device", "cuda", "-algo", "logstep"},
 			[]string{"algorithm: logstep", "asked for"}},
+		"not here": {[]string{"alltoall", "-algo", "Ring"},
+			[]string{"algorithm: direct", "the default of the collective; -algo Ring does not apply to this call"}},
+		"in order": {[]string{"allreduce", "-deterministic", "-algo", "tree"},
+			[]string{"algorithm: rank order", "; -algo tree does not apply to this call"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, stderr := ringoHere(append([]string{"explain"}, test.args...)...)

@@ -33,8 +33,8 @@ func onDevice(_ testing.TB, cfg transport.Config) transport.Transport {
 	return New(cfg, deviceOptions(cfg))
 }
 
-// deviceOptions have a timeout of 1 s. An emulated machine may stand still for 0.1 s, and the software RoCE of Linux 6.1
-// sends wrong packets when a second timeout comes while it repeats a write: "remote invalid request".
+// deviceOptions have a timeout of 1 s. An emulated machine may stand still for 0.1 s, and the software RoCE of
+// Linux 6.1 sends wrong packets when a second timeout comes while it repeats a write: "remote invalid request".
 func deviceOptions(cfg transport.Config) Options {
 	return Options{HCAs: []string{even, odd}[cfg.Self.Rank%2], Timeout: 18}
 }
