@@ -86,9 +86,10 @@ func (c *Chooser) inWindows(kind call.Kind, a call.Algo) bool {
 	return !kind.Rooted() || kind == call.Broadcast || c.Forced == a
 }
 
-// algorithmsOnGPUs are the names of algorithms that a plan's row of a collective may have.
+// algorithmsOnGPUs are the names of algorithms that a plan's row of a collective may have: built-in ones. A program's
+// own may have other numbers in other processes.
 func algorithmsOnGPUs(kind call.Kind, registered bool) (list []string) {
-	for a := call.Ring; a < lastAlgo(); a++ {
+	for a := call.Ring; a < call.Algos; a++ {
 		d, window := WindowKernel(kind)
 		_, direct := directKernel(kind, a)
 		switch {

@@ -99,6 +99,9 @@ func TestDefine(t *testing.T) {
 	ch, err = ringo.Explain(ringo.KindAlltoAll, 5, 0, 64, 0, ringo.Config{Algo: "even"})
 	require.NoError(t, err)
 	require.Equal(t, "direct", ch.Algo, "it is not for five")
+
+	_, err = ringo.ParsePlan("my.plan", "ringo plan 1\nallreduce 4 any all star\n")
+	require.ErrorContains(t, err, "allreduce has no algorithm star; it has ring", "plans are for built-in algorithms")
 }
 
 // A defined schedule carries calls out, out of place and in place, on goroutines.
