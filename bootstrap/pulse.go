@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ringo-go/ringo/trace"
 )
 
 const pulseTime = 3 * time.Second // for a rank to find out whether the hub lives
@@ -63,6 +65,7 @@ func (h *hub) openPulse() {
 }
 
 func (p *pulse) beat() {
+	trace.Name("pulse") // not the first hub's: it may live longer
 	defer close(p.ended)
 	for {
 		c, err := p.ln.Accept()

@@ -3,6 +3,9 @@ package bootstrap
 import (
 	"context"
 	"net"
+	"runtime/pprof"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -44,6 +47,19 @@ func TestCutOff(t *testing.T) {
 	require.Equal(t, 2, g.Failure().Rank)
 	require.ErrorContains(t, g.Failure(), "rank 2 failed: its connection to the rendezvous is lost (")
 	closeAll(t, append(groups, g))
+}
+
+// The pulse may live longer than the hub that opened it, so it has a name of its own and not the labels of that hub's
+// goroutine.
+func TestPulseIsNobodys(t *testing.T) {
+	pprof.Do(t.Context(), pprof.Labels("whose", "the first hub's"), func(context.Context) { hubAt(t) })
+	require.Eventually(t, func() bool {
+		var b strings.Builder
+		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&b, 1))
+		return slices.ContainsFunc(strings.Split(b.String(), "\n\n"), func(g string) bool {
+			return strings.Contains(g, "(*pulse).beat") && strings.Contains(g, `# labels: {"ringo":"pulse"}`)
+		})
+	}, 10*time.Second, time.Millisecond)
 }
 
 // mourn names the culprits after the connection to the hub has ended.

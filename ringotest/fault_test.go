@@ -52,8 +52,9 @@ func TestStall(t *testing.T) {
 			t.Parallel() // it waits most of the time
 			Run(t, 3, func(c *ringo.Comm) {
 				r := Of(c)
+				require.NoError(r, c.Do(&ringo.Call{Kind: ringo.KindBarrier, Timeout: tier.Patience})) // connects them
+				r.Meet()
 				if c.Rank() == 1 {
-					require.NoError(r, ringo.Barrier(c))
 					r.Stall(0)
 				}
 				require.Equal(r, []int{1}, blamed(r, c))
@@ -111,21 +112,24 @@ func TestSlowLinks(t *testing.T) {
 
 // Operations over a bad link end with an error; a time-out names the rank of the link.
 func TestBadLinks(t *testing.T) {
-	fails := func(c *ringo.Comm) (err error) {
+	fails := func(c *ringo.Comm, deadline time.Duration) (err error) {
 		for err == nil {
-			err = ringo.AllReduce(c, make([]int64, 100), ringo.Sum)
+			call := ringo.AllReduceOf(make([]int64, 100), ringo.Sum)
+			call.Timeout = deadline
+			err = c.Do(call)
 		}
 		return err
 	}
 	for name, tt := range map[string]struct {
-		do  func(l *Link)
-		cfg ringo.Config
-		err error
+		do       func(l *Link)
+		tls      bool
+		deadline time.Duration
+		err      error
 	}{
-		"drop":    {(*Link).Drop, ringo.Config{Timeout: tier.Soon(time.Second)}, ringo.ErrTimeout},
-		"hold":    {(*Link).Hold, ringo.Config{Timeout: tier.Soon(time.Second)}, ringo.ErrTimeout},
-		"cut":     {(*Link).Cut, ringo.Config{}, nil},
-		"corrupt": {(*Link).Corrupt, ringo.Config{TLS: true, Timeout: 20 * time.Second}, nil},
+		"drop":    {(*Link).Drop, false, tier.Soon(time.Second), ringo.ErrTimeout},
+		"hold":    {(*Link).Hold, false, tier.Soon(time.Second), ringo.ErrTimeout},
+		"cut":     {(*Link).Cut, false, 0, nil},
+		"corrupt": {(*Link).Corrupt, true, 20 * time.Second, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,13 +141,13 @@ func TestBadLinks(t *testing.T) {
 					tt.do(r.Link(0))
 					tt.do(r.Link(2))
 				}
-				err := fails(c)
+				err := fails(c, tt.deadline)
 				require.Error(r, err)
 				if tt.err != nil {
 					require.ErrorIs(r, err, tt.err)
 					require.Contains(r, err.(*ringo.Error).Culprits, 1, "%v", err)
 				}
-			}, Faults(), Config(tt.cfg), Leaks(false))
+			}, Faults(), Config(ringo.Config{TLS: tt.tls}), Leaks(false))
 		})
 	}
 }

@@ -69,7 +69,10 @@ func (h *holder) hold(d *gpu.Device, s gpu.Stream, blocks int) {
 		if err != nil {
 			return err
 		}
-		h.t.Cleanup(func() { require.NoError(h.t, d.With(func() error { return d.Driver().ModuleUnload(m) })) })
+		h.t.Cleanup(func() {
+			h.letGo() // unloading waits for the blocks
+			require.NoError(h.t, d.With(func() error { return d.Driver().ModuleUnload(m) }))
+		})
 		f, err := d.Driver().ModuleGetFunction(m, "hold")
 		if err != nil {
 			return err
@@ -114,10 +117,15 @@ func newCrowd(t *testing.T, list []*gpu.Device, n, bytes int, cfg ringo.Config) 
 // call has a rank take part in an all-reduce of a communicator.
 func (w *crowd) call(i, r int) {
 	w.t.Helper()
+	require.NoError(w.t, w.try(i, r))
+}
+
+// try is call, and returns the call's error.
+func (w *crowd) try(i, r int) error {
 	l := w.comms[i][r]
 	require.NoError(w.t, l.d.Set(l.x.Ptr(), byte(r+1), w.bytes, l.stream))
-	require.NoError(w.t, l.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: l.x, Out: l.x, Count: w.bytes / 4,
-		Type: ringo.Int32, Stream: l.stream}))
+	return l.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: l.x, Out: l.x, Count: w.bytes / 4,
+		Type: ringo.Int32, Stream: l.stream})
 }
 
 // finish waits for all and looks at the results.
@@ -167,8 +175,9 @@ func processors(t *testing.T, d *gpu.Device) int {
 }
 
 // crossed calls two communicators in the same order on both ranks, whose GPUs reach them in
-// opposite orders: on each GPU the stream of one communicator waits for a while.
-func crossed(t *testing.T, cfg ringo.Config) *crowd {
+// opposite orders: on each GPU the stream of one communicator waits for a while. A call may find its communicator at
+// the deadline already.
+func crossed(t *testing.T, cfg ringo.Config) (*crowd, error) {
 	var emu []gputest.Option
 	if !gputest.OnGPU() {
 		emu = append(emu, gputest.Emu(cudaemu.Config{Devices: 2, Stall: -1}))
@@ -179,13 +188,14 @@ func crossed(t *testing.T, cfg ringo.Config) *crowd {
 	for r, d := range list {
 		h.hold(d, w.comms[r][r].stream, 1)
 	}
+	var errs []error
 	for i := range w.comms {
 		for r := range list {
-			w.call(i, r)
+			errs = append(errs, w.try(i, r))
 		}
 	}
 	time.AfterFunc(100*time.Millisecond, h.letGo)
-	return w
+	return w, errors.Join(errs...)
 }
 
 // Communicators with more blocks than fit may wait for each other; then both fail at the
@@ -197,7 +207,10 @@ func TestTooManyBlocks(t *testing.T) {
 	}
 	large := ringo.Config{Algo: "ring", MaxBlocks: 128, Timeout: tier.Soon(3 * time.Second)}
 	t.Run("beyond", func(t *testing.T) {
-		w := crossed(t, large)
+		w, err := crossed(t, large)
+		if err != nil {
+			require.ErrorIs(t, err, ringo.ErrTimeout)
+		}
 		ended := 0 // where one communicator ends, the other may finish
 		for _, c := range w.comms {
 			for _, l := range c {
@@ -212,12 +225,16 @@ func TestTooManyBlocks(t *testing.T) {
 	t.Run("shares", func(t *testing.T) {
 		cfg := large
 		cfg.MaxBlocks, cfg.Timeout = 0, 30*time.Second
-		crossed(t, cfg).finish()
+		w, err := crossed(t, cfg)
+		require.NoError(t, err)
+		w.finish()
 	})
 	t.Run("order", func(t *testing.T) {
 		cfg := large
 		cfg.LaunchOrder, cfg.Timeout = true, 30*time.Second
-		crossed(t, cfg).finish()
+		w, err := crossed(t, cfg)
+		require.NoError(t, err)
+		w.finish()
 	})
 }
 

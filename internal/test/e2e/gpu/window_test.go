@@ -322,7 +322,7 @@ func TestCopiesThatStall(t *testing.T) {
 	for _, mapped := range []bool{false, true} {
 		t.Run(fmt.Sprint("mapped=", mapped), func(t *testing.T) {
 			list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{LoadsWait: true}))
-			comms := commtest.OnDevices(t, list, ringo.Config{Algo: "copies", Timeout: 5 * time.Second})
+			comms := commtest.OnDevices(t, list, ringo.Config{Algo: "copies", Timeout: 30 * time.Second})
 			memory := make([]ringo.Region, 2)
 			for r, d := range list {
 				memory[r] = commtest.Alloc(t, d, make([]byte, 128))

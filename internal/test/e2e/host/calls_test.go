@@ -390,7 +390,7 @@ func TestMismatch(t *testing.T) {
 
 func tryMismatch(t *testing.T, name, over string, zero, one *ringo.Call, want string) {
 	t.Run(name+"/"+over, func(t *testing.T) {
-		comms := commtest.Local(t, 2, ringo.Config{Timeout: 2 * time.Second, Transport: over})
+		comms := commtest.Local(t, 2, ringo.Config{Timeout: tier.Patience, Transport: over})
 		errs := commtest.Each(comms, func(c *ringo.Comm) error {
 			call := []*ringo.Call{zero, one}[c.Rank()]
 			if err := c.Do(call); err != nil {
