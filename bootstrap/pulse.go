@@ -6,13 +6,12 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/ringo-go/ringo/trace"
 )
 
 const pulseTime = 3 * time.Second // for a rank to find out whether the hub lives
@@ -65,7 +64,8 @@ func (h *hub) openPulse() {
 }
 
 func (p *pulse) beat() {
-	trace.Name("pulse") // not the first hub's: it may live longer
+	// A name of its own, not the labels of the first hub's goroutine: it may live longer.
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("ringo", "pulse")))
 	defer close(p.ended)
 	for {
 		c, err := p.ln.Accept()

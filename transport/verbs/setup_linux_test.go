@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ibverbs"
@@ -145,25 +144,29 @@ func (f *refusing) connect(t *testing.T) error {
 		ranks = append(ranks, m)
 	}
 	from, to := ranks[0], ranks[1]
-	var both errgroup.Group
-	both.Go(func() error {
-		s, err := from.Dial(to.cfg.Self, to.addr)
-		if err != nil {
-			to.cfg.Guard.Abort(err) // Accept waits for nobody
-			return err
+	var both sync.WaitGroup
+	var sent, received error
+	both.Go(func() { sent = f.send(from, to) })
+	both.Go(func() {
+		var r transport.RecvConn
+		if r, received = to.Accept(from.cfg.Self); received == nil {
+			_, _, received = r.Next()
 		}
-		f.disarm()
-		if _, err = s.Reserve(0); err == nil {
-			err = s.Publish(transport.Stamp{1})
-		}
-		return err
 	})
-	both.Go(func() error {
-		r, err := to.Accept(from.cfg.Self)
-		if err == nil {
-			_, _, err = r.Next()
-		}
+	both.Wait()
+	return errors.Join(sent, received)
+}
+
+// send has a rank dial another and send it a message.
+func (f *refusing) send(from, to *member) error {
+	s, err := from.Dial(to.cfg.Self, to.addr)
+	if err != nil {
+		to.cfg.Guard.Abort(err) // Accept waits for nobody
 		return err
-	})
-	return both.Wait()
+	}
+	f.disarm()
+	if _, err = s.Reserve(0); err == nil {
+		err = s.Publish(transport.Stamp{1})
+	}
+	return err
 }
