@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 func TestWhy(t *testing.T) {
@@ -33,6 +34,39 @@ func TestWhy(t *testing.T) {
 	require.Equal(t, 2, ringoMain(t.Context(), []string{"why"}, &out, &errs))
 	require.Equal(t, 1, ringoMain(t.Context(), []string{"why", "/nowhere"}, &out, &errs))
 	require.Contains(t, errs.String(), "which files?")
+}
+
+// The page has a picture of this library's histories too: who is in the same call, and for whom they wait.
+func TestWhyPictureOfHistories(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "why.html")
+	for _, r := range []history.Record{
+		{Rank: 0, State: history.State{Heard: true, Last: 5, At: 5, Peer: 3}},
+		{Rank: 1, State: history.State{Rank: 1, Heard: true, Last: 4, Peer: -1}},
+		{Rank: 3, State: history.State{Rank: 3, Heard: true, Last: 5, At: 5, Peer: 1}, Cause: "timed out",
+			Culprits: []int{1}},
+		{Rank: 4, State: history.State{Rank: 4, Heard: true, Last: 4, Peer: 0}},
+	} {
+		r.Comm, r.Size, r.Total = "abcd1234", 5, r.State.Last
+		for n := range r.State.Last {
+			r.Calls = append(r.Calls, history.Call{Number: n + 1, What: "AllReduce(count 4, float32, sum)"})
+		}
+		_, err := r.Write(dir)
+		require.NoError(t, err)
+	}
+	var out, errs strings.Builder
+	require.Equal(t, 3, ringoMain(t.Context(), []string{"why", "-json", "-html", page, dir}, &out, &errs), errs.String())
+	var answers []whyAnswer
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &answers), out.String())
+	require.Len(t, answers, 1)
+	require.Equal(t, []whyClass{{[]int{0, 3}, "in AllReduce #5", []int{3, 1}}, {[]int{1}, "in no call", []int{}},
+		{[]int{4}, "in a message", []int{0}}, {[]int{2}, "left no file", []int{}}}, answers[0].Classes)
+	require.Len(t, answers[0].Arrows(), 2)
+	b, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(b), "ranks 0 and 3: in AllReduce #5")
+	require.Regexp(t, `class="blamed".*rank 1: in no call`, string(b))
+	require.Contains(t, string(b), "Who waits for whom")
 }
 
 // Dumps of PyTorch's flight recorder: rank 2 has not made the call in which the others wait.

@@ -83,7 +83,44 @@ func findingOf(f *history.Finding) whyAnswer {
 	case len(w.Missing) > 0 || slices.ContainsFunc(f.Records, waits):
 		w.status, w.Reason = whyUnknown, hang.Unknown.String()
 	}
+	for i := range f.Records {
+		r := &f.Records[i]
+		w.place(r.Rank, callOf(r), r.State.Peer)
+	}
+	for _, rank := range w.Missing {
+		w.place(rank, "left no file", -1)
+	}
 	return w
+}
+
+// place puts a rank, which waits for the rank peer, into the class of those that are at the same place.
+func (w *whyAnswer) place(rank int, is string, peer int) {
+	i := slices.IndexFunc(w.Classes, func(c whyClass) bool { return c.Is == is })
+	if i < 0 {
+		i = len(w.Classes)
+		w.Classes = append(w.Classes, whyClass{Ranks: []int{}, Is: is, For: []int{}})
+	}
+	c := &w.Classes[i]
+	if c.Ranks = append(c.Ranks, rank); peer >= 0 && !slices.Contains(c.For, peer) {
+		c.For = append(c.For, peer)
+	}
+}
+
+// callOf is the call that a rank was in.
+func callOf(r *history.Record) string {
+	switch {
+	case r.State.At == 0 && r.State.Peer >= 0:
+		return "in a message"
+	case r.State.At == 0:
+		return "in no call"
+	}
+	for _, c := range r.Calls {
+		if c.Number == r.State.At {
+			what, _, _ := strings.Cut(c.What, "(")
+			return fmt.Sprintf("in %s #%d", what, c.Number)
+		}
+	}
+	return fmt.Sprintf("in call #%d", r.State.At)
 }
 
 // all are the findings on histories, and one answer for each job.
