@@ -402,7 +402,8 @@ func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 	return g, wrong, nil
 }
 
-// folder adds the files of a folder whose kind is known. A folder without any counts as one of histories.
+// folder adds the files of a folder whose kind is known. A folder without any counts as one of histories, unless old
+// files are left out.
 func (g *whyFiles) folder(u *unpacker, dir string) (wrong []error, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -411,10 +412,10 @@ func (g *whyFiles) folder(u *unpacker, dir string) (wrong []error, err error) {
 	histories, known := false, false
 	for _, e := range list {
 		switch {
-		case isHistory(e.Name()):
+		case isHistory(e.Name()) && u.old == nil:
 			histories = true
 			continue
-		case e.IsDir():
+		case e.IsDir(), u.isOld(filepath.Join(dir, e.Name())):
 			continue
 		}
 		more, err := u.open(filepath.Join(dir, e.Name()), 0)
@@ -422,14 +423,14 @@ func (g *whyFiles) folder(u *unpacker, dir string) (wrong []error, err error) {
 			wrong = append(wrong, err)
 		}
 		for _, file := range more {
-			if u.has(file) && isHistory(file) {
+			if isHistory(file) {
 				g.own, known = append(g.own, file), true
 			} else {
 				known = g.add(file) || known
 			}
 		}
 	}
-	if histories || !known && len(wrong) == 0 {
+	if histories || !known && len(wrong) == 0 && u.old == nil {
 		g.own = append(g.own, dir)
 	}
 	return wrong, nil

@@ -18,8 +18,9 @@ import (
 // An unpacker writes the files of archives, and standard input, into a folder of its own, up to limits.
 type unpacker struct {
 	dir   string
-	bytes int64 // how many more it may write
-	files int   // how many more it may make
+	bytes int64                  // how many more it may write
+	files int                    // how many more it may make
+	old   func(file string) bool // files to leave out; nil for none
 }
 
 const (
@@ -35,8 +36,10 @@ func newUnpacker() (*unpacker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &unpacker{dir + string(filepath.Separator), mostUnpacked, mostFiles}, nil
+	return &unpacker{dir: dir + string(filepath.Separator), bytes: mostUnpacked, files: mostFiles}, nil
 }
+
+func (u *unpacker) isOld(file string) bool { return u.old != nil && u.old(file) }
 
 // has reports whether the unpacker has made this file.
 func (u *unpacker) has(file string) bool { return strings.HasPrefix(file, u.dir) }
@@ -131,7 +134,7 @@ func (u *unpacker) put(name string, r io.Reader, most int64) (string, error) {
 }
 
 // find returns the files that the words of a command line mean: "-" is standard input, a pattern is the files that
-// match, an archive is its files. Folders stay folders.
+// match, an archive is its files. Folders stay folders. Old files are left out.
 func (u *unpacker) find(words []string, stdin io.Reader) (files []string, wrong []error) {
 	for _, word := range words {
 		all := []string{word}
@@ -148,6 +151,9 @@ func (u *unpacker) find(words []string, stdin io.Reader) (files []string, wrong 
 			}
 		}
 		for _, file := range all {
+			if u.isOld(file) {
+				continue
+			}
 			more, err := u.open(file, 0)
 			if files = append(files, more...); err != nil {
 				wrong = append(wrong, err)

@@ -110,7 +110,7 @@ func TestUnpackBounds(t *testing.T) {
 		{tape, 1 << 30, 2, tape + ": "},
 		{deep, 1 << 30, 10, "an archive in an archive in an archive"},
 	} {
-		u := &unpacker{t.TempDir(), c.bytes, c.files}
+		u := &unpacker{dir: t.TempDir(), bytes: c.bytes, files: c.files}
 		_, wrong := u.find([]string{c.word}, io.LimitReader(zeros{}, 1<<20))
 		require.Len(t, wrong, 1, c.word)
 		require.ErrorContains(t, wrong[0], c.want)

@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,28 +62,26 @@ func poke(prefix string) {
 	}
 }
 
-// whyLooker looks at files whenever one is new or has changed. The files of the first look are taken for another
-// hang's: they give no answer until then.
+// whyLooker looks at files whenever one is new or has changed. The files of the first look are another hang's: they
+// count when they change.
 func whyLooker(names []string) func(context.Context) (watch.Look, error) {
-	var before string
+	var first, before map[string]string
 	var last watch.Look
-	first := true
 	return func(ctx context.Context) (watch.Look, error) {
-		now := signature(names)
-		was := before
-		before = now
-		switch {
-		case first:
-			first = false
-			return last, nil
-		case now == was:
+		now := stamps(names)
+		if first == nil {
+			first, before = now, now
+		}
+		if maps.Equal(now, before) {
 			return last, nil
 		}
+		before = now
 		u, err := newUnpacker()
 		if err != nil {
 			return last, err
 		}
 		defer u.close()
+		u.old = func(file string) bool { return first[file] != "" && first[file] == now[file] }
 		files, _, err := sortFiles(u, names)
 		if err != nil {
 			last = watch.Look{} // the files may not be whole yet
@@ -105,12 +105,12 @@ func whyLooker(names []string) func(context.Context) (watch.Look, error) {
 	}
 }
 
-// signature is the names, times and sizes of files, and of the files in folders. It changes when one of them does.
-func signature(names []string) string {
-	var b strings.Builder
+// stamps are the times and sizes of files, and of the files in folders.
+func stamps(names []string) map[string]string {
+	all := map[string]string{}
 	add := func(name string, info os.FileInfo, err error) {
 		if err == nil && info.Mode().IsRegular() {
-			b.WriteString(name + info.ModTime().String() + " " + time.Duration(info.Size()).String() + "\n")
+			all[name] = fmt.Sprint(info.ModTime(), info.Size())
 		}
 	}
 	for _, word := range names {
@@ -134,5 +134,5 @@ func signature(names []string) string {
 			}
 		}
 	}
-	return b.String()
+	return all
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/test/tier"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // A heardWriter calls done when the text want has been written.
@@ -36,12 +37,11 @@ func (w *heardWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Ringo why -watch judges dumps when new ones appear, and not the dumps of before alone. It asks ranks for dumps by
-// their pipes, and does not wait at a pipe without a reader.
+// Ringo why -watch judges dumps when new ones appear, and not those of before. It asks ranks for dumps by their pipes,
+// and does not wait at a pipe without a reader.
 func TestWhyWatch(t *testing.T) {
 	dir, pipes := t.TempDir(), t.TempDir()
-	old := filepath.Join(dir, "nccl_trace_rank_7")
-	require.NoError(t, os.WriteFile(old, []byte("\x80\x02}."), 0o600))
+	writeOld(t, dir)
 	deaf, pipe := filepath.Join(pipes, "p0.pipe"), filepath.Join(pipes, "p1.pipe")
 	require.NoError(t, syscall.Mkfifo(deaf, 0o600))
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
@@ -63,13 +63,21 @@ func TestWhyWatch(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		writeDumps(t, dir)
-		os.Remove(old)
 	})
 	out := &heardWriter{want: "rank 2 never called all_reduce #3", done: cancel}
 	require.NoError(t, whyWatch(ctx, []string{dir}, serveStill(t), filepath.Join(pipes, "p"), 10*time.Millisecond,
 		20*time.Millisecond, out))
 	require.Contains(t, out.text.String(), "rank 2 never called all_reduce #3")
 	require.Contains(t, out.text.String(), "rank 1 (process 101 on node 10.0.0.1, GPU 1) never called AllReduce #7")
+}
+
+// writeOld writes what another hang has left: a log that blames rank 0, and a history that blames rank 1 of 2.
+func writeOld(t *testing.T, dir string) {
+	writeLogs(t, dir, 3, 0)
+	r := history.Record{Comm: "before", Size: 2, State: history.State{Heard: true, Peer: -1}, Cause: "rank 1 left",
+		Culprits: []int{1}}
+	_, err := r.Write(dir)
+	require.NoError(t, err)
 }
 
 // serveStill answers as RAS of a job that stands still does.
