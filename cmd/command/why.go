@@ -402,23 +402,20 @@ func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 	return g, wrong, nil
 }
 
-// folder adds the files of a folder whose kind is known. A folder without any counts as one of histories, unless old
-// files are left out.
+// folder adds the files of a folder whose kind is known. A folder without any counts as one of histories, whose reader
+// says what is wrong, unless old files are left out.
 func (g *whyFiles) folder(u *unpacker, dir string) (wrong []error, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	histories, known := false, false
+	known := false
 	for _, e := range list {
-		switch {
-		case isHistory(e.Name()) && u.old == nil:
-			histories = true
-			continue
-		case e.IsDir(), u.isOld(filepath.Join(dir, e.Name())):
+		path := filepath.Join(dir, e.Name())
+		if e.IsDir() || u.isOld(path) {
 			continue
 		}
-		more, err := u.open(filepath.Join(dir, e.Name()), 0)
+		more, err := u.open(path, 0)
 		if err != nil {
 			wrong = append(wrong, err)
 		}
@@ -430,7 +427,7 @@ func (g *whyFiles) folder(u *unpacker, dir string) (wrong []error, err error) {
 			}
 		}
 	}
-	if histories || !known && len(wrong) == 0 && u.old == nil {
+	if !known && len(wrong) == 0 && u.old == nil {
 		g.own = append(g.own, dir)
 	}
 	return wrong, nil
