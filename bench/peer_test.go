@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/stretchr/testify/require"
 )
@@ -71,7 +71,7 @@ func TestPeers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			binary, err := p.build(context.Background())
 			if err != nil && strings.Contains(err.Error(), "apt-get install") {
-				gputest.Missing(t, name, err.Error())
+				need.Missing(t, name, err.Error())
 			}
 			require.NoError(t, err)
 			for _, v := range tier.Some(100, p.variants(true)) {

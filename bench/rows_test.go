@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // TestRows has scripts/rows run a program with the output of nccl-tests: the least time of each library counts, a row
@@ -19,7 +19,7 @@ import (
 func TestRows(t *testing.T) {
 	for _, tool := range []string{"bash", "awk", "timeout"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			gputest.Missing(t, "bash", err.Error())
+			need.Missing(t, "bash", err.Error())
 		}
 	}
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/internal/test/ctest"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -100,11 +100,11 @@ func TestUnderMPI(t *testing.T) {
 	tier.Heavy(t)
 	mpirun, err := exec.LookPath("mpirun.openmpi")
 	if err != nil {
-		gputest.Missing(t, "openmpi", err.Error())
+		need.Missing(t, "openmpi", err.Error())
 	}
 	mpicc, err := exec.LookPath("mpicc.openmpi")
 	if err != nil {
-		gputest.Missing(t, "openmpi", err.Error())
+		need.Missing(t, "openmpi", err.Error())
 	}
 	file := program(t, "From MPI", 0, "before.c")
 	before := strings.TrimSuffix(file, ".c")

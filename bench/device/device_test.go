@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 )
@@ -158,7 +159,7 @@ func TestLaunchFromC(t *testing.T) {
 	require.NoError(t, err)
 	if _, err := os.Stat(lib); err != nil {
 		if _, err := exec.LookPath("gcc"); err != nil {
-			gputest.Missing(t, "gcc", err.Error())
+			need.Missing(t, "gcc", err.Error())
 		}
 		lib = filepath.Join(t.TempDir(), "liblaunch.so")
 		out, err := exec.Command("gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", lib, "testdata/launch.c",

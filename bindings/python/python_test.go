@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/ringo-go/ringo/internal/test/ctest"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -37,7 +37,7 @@ func python(t *testing.T) string {
 			return name
 		}
 	}
-	gputest.Missing(t, "torch", "there is no python3 with torch: apt-get install --no-install-recommends python3-torch")
+	need.Missing(t, "torch", "there is no python3 with torch: apt-get install --no-install-recommends python3-torch")
 	return ""
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -61,7 +61,7 @@ type lanRank struct {
 func newLAN(t *testing.T, hosts int, tools ...string) *lan {
 	for _, tool := range append(tools, "ip") {
 		if _, err := exec.LookPath(tool); err != nil {
-			gputest.Missing(t, "netns", err.Error())
+			need.Missing(t, "netns", err.Error())
 		}
 	}
 	l := &lan{t: t}
@@ -90,7 +90,7 @@ func portName(host, rail int) string { return fmt.Sprintf("port%d%s", host, stri
 func (l *lan) namespace() *os.File {
 	ns, err := inNamespace(nil, nil)
 	if err != nil {
-		gputest.Missing(l.t, "netns", err.Error())
+		need.Missing(l.t, "netns", err.Error())
 	}
 	l.t.Cleanup(func() { ns.Close() })
 	return ns
@@ -100,7 +100,7 @@ func (l *lan) namespace() *os.File {
 func (l *lan) need(ns *os.File, script string) {
 	l.t.Helper()
 	if err := scriptIn(ns, script); err != nil {
-		gputest.Missing(l.t, "netns", err.Error())
+		need.Missing(l.t, "netns", err.Error())
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // A wire is one direction between a host and the fabric, whose frames this process carries, with faults that a kernel
@@ -69,7 +69,7 @@ func (l *lan) tap(ns *os.File, name string) *os.File {
 		f = os.NewFile(uintptr(fd), name)
 		return nil
 	}); err != nil {
-		gputest.Missing(l.t, "netns", "TAP: "+err.Error())
+		need.Missing(l.t, "netns", "TAP: "+err.Error())
 	}
 	l.t.Cleanup(func() { f.Close() })
 	return f

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/test/freeport"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -28,7 +28,7 @@ func tool(t *testing.T, require, name, packages string) string {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		if path = filepath.Join("/usr/sbin", name); exec.Command("test", "-x", path).Run() != nil {
-			gputest.Missing(t, require, name+" is not there: apt-get install "+packages)
+			need.Missing(t, require, name+" is not there: apt-get install "+packages)
 		}
 	}
 	return path

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/libcuda/cudac"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -22,7 +22,7 @@ func TestDriver(t *testing.T) {
 	tier.Long(t)
 	for _, tool := range []string{"gcc", "go", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			gputest.Missing(t, "gcc", err.Error())
+			need.Missing(t, "gcc", err.Error())
 		}
 	}
 	sources := map[string]string{}
@@ -63,7 +63,7 @@ func TestDriver(t *testing.T) {
 func TestNull(t *testing.T) {
 	for _, tool := range []string{"bash", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			gputest.Missing(t, "gcc", err.Error())
+			need.Missing(t, "gcc", err.Error())
 		}
 	}
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ import (
 
 	"github.com/ringo-go/ringo/cmd/command"
 	"github.com/ringo-go/ringo/internal/test/ctest"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -356,7 +356,7 @@ func TestExamples(t *testing.T) {
 	require.Equal(t, "sums of 4 ranks: 6 10 14 …\n", string(text))
 
 	if _, err := exec.LookPath("python3"); err != nil {
-		gputest.Missing(t, "python3", err.Error())
+		need.Missing(t, "python3", err.Error())
 	}
 	cmd = exec.Command("python3", "../../examples/libnccl/sum.py", lib)
 	cmd.Env = ctest.OnHost()
@@ -382,11 +382,11 @@ func TestHeader(t *testing.T) {
 		}
 	}
 	if theirs == "" {
-		gputest.Missing(t, "nccl.h", "no nccl.h in CPATH, /usr/include, /usr/local/cuda/include")
+		need.Missing(t, "nccl.h", "no nccl.h in CPATH, /usr/include, /usr/local/cuda/include")
 	}
 	if out, err := exec.Command("gcc", "-w", "-E", "-I"+theirs, "-o", os.DevNull,
 		filepath.Join(theirs, "nccl.h")).CombinedOutput(); err != nil {
-		gputest.Missing(t, "nccl.h", "nccl.h of "+theirs+" includes what is not there: "+string(out))
+		need.Missing(t, "nccl.h", "nccl.h of "+theirs+" includes what is not there: "+string(out))
 	}
 	layout := func(include string) string {
 		out := filepath.Join(t.TempDir(), "layout")

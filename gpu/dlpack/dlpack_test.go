@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/gpu/dlpack"
 	"github.com/ringo-go/ringo/gpu/emu"
 	"github.com/ringo-go/ringo/internal/dl"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -29,7 +29,7 @@ type library struct {
 
 func other(t testing.TB) library {
 	if _, err := exec.LookPath("gcc"); err != nil {
-		gputest.Missing(t, "gcc", err.Error())
+		need.Missing(t, "gcc", err.Error())
 	}
 	const source = "testdata/other.c"
 	_, err := os.ReadFile(source) // go test notices

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -23,7 +23,7 @@ func TestPython(t *testing.T) {
 		}
 	}
 	if python == "" {
-		gputest.Missing(t, "torch",
+		need.Missing(t, "torch",
 			"there is no python3 with torch and numpy: apt-get install --no-install-recommends python3-torch python3-numpy")
 	}
 	so := filepath.Join(t.TempDir(), "arrays.so")

@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/simt"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -60,7 +60,7 @@ func TestKernelsAreCompiled(t *testing.T) {
 	tier.Long(t) // it starts a compiler
 	emulated(t)
 	if _, err := exec.LookPath("clang++-19"); err != nil {
-		gputest.Missing(t, "clang", "no clang++-19")
+		need.Missing(t, "clang", "no clang++-19")
 	}
 	dir := t.TempDir()
 	out, err := exec.Command("sh", "testdata/compile.sh", dir).CombinedOutput()

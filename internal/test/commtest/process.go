@@ -23,6 +23,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/internal/test/transcript"
 )
@@ -105,7 +106,7 @@ func openGPUs(rank int) (*gpu.Machine, error) {
 	rdma := os.Getenv("RINGO_TEST_NET_DMABUF")
 	cfg := cudaemu.Config{Devices: 4, RDMA: rdma != "", Flushes: rdma != "ordered",
 		Report: func(f *weakmem.Fault) bool { fmt.Println("fault:", f); faults.Add(1); return true }}
-	if gputest.Required("pcie") {
+	if need.Required("pcie") {
 		cfg.Link = gputest.PCIe
 	}
 	if os.Getenv("RINGO_TEST_GPUS") == "alone" {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/ringo-go/ringo/cmd/libnccl/capi" // go test notices when what is built here changes
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -58,7 +58,7 @@ func Kit(t testing.TB) string {
 func CUDA(t testing.TB, source string, options ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("clang++-19"); err != nil {
-		gputest.Missing(t, "clang", err.Error())
+		need.Missing(t, "clang", err.Error())
 	}
 	kit := Kit(t)
 	name := strings.Join(append([]string{strings.TrimSuffix(filepath.Base(source), ".cu")}, options...), "")
@@ -88,7 +88,7 @@ func once(t testing.TB, file string, build func(out string) error) string {
 	tier.Long(t)
 	for _, tool := range []string{"gcc", "go", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			gputest.Missing(t, "gcc", err.Error())
+			need.Missing(t, "gcc", err.Error())
 		}
 	}
 	built.Lock()

@@ -13,34 +13,17 @@ package gputest
 
 import (
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
-// Required reports whether REQUIRE names what, a word such as "cuda" or "gcc".
-func Required(what string) bool {
-	return slices.Contains(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }),
-		what)
-}
-
-// Missing skips the test because the machine lacks what, or fails it if REQUIRE
-// names it.
-func Missing(t testing.TB, what, why string) {
-	t.Helper()
-	if Required(what) {
-		t.Fatalf("REQUIRE=%s: %s", what, why)
-	}
-	t.Skipf("needs %s: %s", what, why)
-}
-
 // OnGPU reports whether Driver gives the real driver.
-func OnGPU() bool { return Required("cuda") }
+func OnGPU() bool { return need.Required("cuda") }
 
 // An Option is about the driver that Driver gives.
 type Option func(*options)
@@ -143,7 +126,7 @@ func emulator(t testing.TB, o options) cuda.Driver {
 	if o.emu.Devices == 0 && o.emu.Shapes == nil {
 		o.emu.Devices = o.devices
 	}
-	if Required("pcie") {
+	if need.Required("pcie") {
 		if o.emu.Link != nil {
 			t.Skip("its links are its own: it runs without REQUIRE=pcie")
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels/ptx"
 )
@@ -44,7 +44,7 @@ func TestUpToDate(t *testing.T) {
 	tier.Long(t) // it starts a compiler
 	const clang = "clang++-19"
 	if _, err := exec.LookPath(clang); err != nil {
-		gputest.Missing(t, "clang", "clang-19 of Debian, to compare the PTX with its sources: "+err.Error())
+		need.Missing(t, "clang", "clang-19 of Debian, to compare the PTX with its sources: "+err.Error())
 	}
 	var some []ptx.Name
 	for i, n := range tier.Some(5, ptx.All()) {

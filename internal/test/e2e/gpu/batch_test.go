@@ -16,6 +16,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -103,7 +104,7 @@ func TestGroupOfReductions(t *testing.T) {
 			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { // streams are a rank's own business
 				return errors.Join(together(c.Rank(), streams[c.Rank()][:1+c.Rank()%2]), synchronize(c))
 			}))
-			if !gputest.Required("pcie") { // without lines there are no shared kernels
+			if !need.Required("pcie") { // without lines there are no shared kernels
 				require.LessOrEqual(t, int(driver.n.Load()-before), test.n*test.most)
 			}
 			compare()
@@ -157,7 +158,7 @@ func countedDevices(t testing.TB, n int) ([]*gpu.Device, *launches) {
 
 // Ranks whose groups differ find out.
 func TestGroupsDiffer(t *testing.T) {
-	if gputest.Required("pcie") {
+	if need.Required("pcie") {
 		t.Skip("without lines there are no shared kernels, and groups may differ")
 	}
 	list := commtest.Devices(t, 2)

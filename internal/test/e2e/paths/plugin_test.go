@@ -17,6 +17,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -27,10 +28,10 @@ func TestNetworkPlugin(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		what := "gcc"
-		if gputest.Required("plugin") {
+		if need.Required("plugin") {
 			what = "plugin"
 		}
-		gputest.Missing(t, what, err.Error())
+		need.Missing(t, what, err.Error())
 	}
 	const source = "../../../../transport/plugin/testdata/net.c"
 	if _, err := os.Stat(source); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/internal/test/commtest"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/internal/test/transcript"
 )
@@ -41,13 +41,13 @@ func addressOf(host int) string { return fmt.Sprint("10.77.0.", host+1) }
 func newLAN(t *testing.T, hosts int, tools ...string) *lan {
 	for _, tool := range append(tools, "ip") {
 		if _, err := exec.LookPath(tool); err != nil {
-			gputest.Missing(t, "netns", err.Error())
+			need.Missing(t, "netns", err.Error())
 		}
 	}
 	l := &lan{t: t}
 	var err error
 	if l.fabric, err = newNamespace(); err != nil {
-		gputest.Missing(t, "netns", err.Error())
+		need.Missing(t, "netns", err.Error())
 	}
 	t.Cleanup(func() { l.fabric.Close() })
 	l.need(l.fabric, "ip link add lan type bridge", "ip link set lan up")
@@ -115,7 +115,7 @@ func (l *lan) run(ns *os.File, commands ...string) (printed string) {
 func (l *lan) need(ns *os.File, commands ...string) {
 	l.t.Helper()
 	if _, err := commandsIn(ns, commands); err != nil {
-		gputest.Missing(l.t, "netns", err.Error())
+		need.Missing(l.t, "netns", err.Error())
 	}
 }
 

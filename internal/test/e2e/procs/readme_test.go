@@ -13,7 +13,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/test/commtest"
-	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -22,7 +22,7 @@ import (
 func TestReadmeProgram(t *testing.T) {
 	tier.Long(t)
 	if _, err := exec.LookPath("go"); err != nil {
-		gputest.Missing(t, "go", err.Error())
+		need.Missing(t, "go", err.Error())
 	}
 	root, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
 	require.NoError(t, err)
