@@ -1,12 +1,14 @@
 package gpu
 
 import (
+	"runtime/debug"
 	"testing"
 
 	"github.com/ringo-go/ringo/internal/test/commtest"
 )
 
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // the emulator allocates much, and keeps little
 	commtest.Main(m, nil, map[string]commtest.Work{
 		"gpufootprint": gpuFootprint, "windowcheck": windowCheck, "windowloop": windowLoop, "windowleave": windowLeave,
 		"exits": exits,
