@@ -134,14 +134,16 @@ func TestManyGone(t *testing.T) {
 // TestManyMismatch: ranks whose groups differ find out, whether in the first calls or in later ones.
 func TestManyMismatch(t *testing.T) {
 	tier.Long(t)
+	beside(t)
 	const n = 2
 	for name, change := range map[string]func(p *pile){
 		"first call": func(p *pile) { p.jobs[1][0].Stamp[1] = 999 },
 		"later call": func(p *pile) { p.jobs[1][4].Stamp[1] = 999 },
 		"more calls": func(p *pile) { p.calls++; p.jobs[1] = append(p.jobs[1], p.jobs[1][0]) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			for turn := range uint64(2) {
+		for turn := range uint64(2) {
+			t.Run(fmt.Sprint(name, turn), func(t *testing.T) {
+				beside(t)
 				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn)}), mailed(n), options(n))
 				r.wipe()
 				p := r.pile(kernels.Float32, kernels.Sum, 6, 1)
@@ -154,8 +156,8 @@ func TestManyMismatch(t *testing.T) {
 					require.EqualValues(t, 1-m.rank, step.Peer)
 					require.EqualValues(t, 1, wrong.Want[0]>>32, "the number of the first call")
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -274,7 +274,7 @@ func TestNorm(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n))}), forRows(n, 5600),
 				Options{Ranks: n, Threads: 128})
-			for seed := range uint64(tier.Count(12, 60)) {
+			for seed := range uint64(tier.Count(6, 40)) {
 				r.tryNorm(randomNorm(rand.New(rand.NewPCG(seed, uint64(n))), n), seed)
 			}
 		})
@@ -285,7 +285,7 @@ func TestNorm(t *testing.T) {
 func TestRows(t *testing.T) {
 	r := newRig(t, emulated(t, 1, cudaemu.Config{Seed: 3}), small(1), Options{Ranks: 1, Threads: 128})
 	m := r.ranks[0]
-	for seed := range uint64(tier.Count(12, 60)) {
+	for seed := range uint64(tier.Count(8, 40)) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		x := randomNorm(rnd, 1)
 		x.d, x.inPlace = OneShot, false

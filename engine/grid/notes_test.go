@@ -101,6 +101,7 @@ func TestNotes(t *testing.T) {
 // whether either of them is a note or not.
 func TestNotesMismatch(t *testing.T) {
 	tier.Long(t)
+	beside(t)
 	const n, note, long = 2, 200, 3000
 	other := transport.Stamp{7, 77}
 	for _, test := range []struct {
@@ -120,6 +121,7 @@ func TestNotesMismatch(t *testing.T) {
 		{"for a collective", []int{note}, []int{note}, other, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			beside(t)
 			r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
 			r.wipe()
 			parcels := func(sizes []int) (p []parcel) {

@@ -54,7 +54,7 @@ func TestOps(t *testing.T) {
 	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), small(n), options(n))
 	for i, red := range reductions() {
 		r.sub(red.String(), func() {
-			x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: red.t, op: &red.op, count: 1000/red.t.Size() + 5}
+			x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: red.t, op: &red.op, count: 500/red.t.Size() + 5}
 			r.try(x, uint64(i))
 			x.in, x.out = 1, 0
 			r.try(x, uint64(i))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -19,6 +21,11 @@ import (
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // the emulator allocates much, and keeps little
+	os.Exit(m.Run())
+}
 
 // A rig is the ranks of a communicator in this process, on as many devices as
 // there are, with plain memory that all of them reach.
@@ -52,6 +59,13 @@ func small(ranks int) Board {
 }
 
 func options(ranks int) Options { return Options{Ranks: ranks, Threads: 64, MinSlice: 128} }
+
+// beside has a test that waits for real time run beside others, but on a GPU, which they would share.
+func beside(t *testing.T) {
+	if !gputest.OnGPU() {
+		t.Parallel()
+	}
+}
 
 // emulated is a driver with at least n devices, joined by NVLink unless c says otherwise.
 func emulated(t testing.TB, n int, c cudaemu.Config) cuda.Driver {
