@@ -61,12 +61,22 @@ func TestWhyPictureOfHistories(t *testing.T) {
 	require.Len(t, answers, 1)
 	require.Equal(t, []whyClass{{[]int{0, 3}, "in AllReduce #5", []int{3, 1}}, {[]int{1}, "in no call", []int{}},
 		{[]int{4}, "in a message", []int{0}}, {[]int{2}, "left no file", []int{}}}, answers[0].Classes)
-	require.Len(t, answers[0].Arrows(), 2)
 	b, err := os.ReadFile(page)
 	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(string(b), `marker-end="url(#tip)"`), "arrows")
 	require.Contains(t, string(b), "ranks 0 and 3: in AllReduce #5")
 	require.Regexp(t, `class="blamed".*rank 1: in no call`, string(b))
 	require.Contains(t, string(b), "Who waits for whom")
+}
+
+// What strangers' files say is text on the page, wherever it stands.
+func TestWhyPageEscapes(t *testing.T) {
+	var page strings.Builder
+	require.NoError(t, whyPage(&page, []whyAnswer{{Sentence: "<b>one", text: "<b>two",
+		Classes: []whyClass{{Ranks: []int{0}, Is: "<b>three"}}}}))
+	for _, word := range []string{"one", "two", "three"} {
+		require.Contains(t, page.String(), "&lt;b&gt;"+word)
+	}
 }
 
 // Dumps of PyTorch's flight recorder: rank 2 has not made the call in which the others wait.
