@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	_ "github.com/ringo-go/ringo/gpu/emu"
 )
 
 // Every function moves the data that its comment tells, on emulated GPUs, or with REQUIRE=cuda on the machine's GPUs.

@@ -43,7 +43,7 @@ func eachWay(t *testing.T, n int, timeout time.Duration,
 	f func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm)) {
 	for name, cfg := range ways {
 		t.Run(name, func(t *testing.T) {
-			list := commtest.Devices(t, n)
+			list := gputest.GPUs(t, n)
 			cfg.Timeout = timeout
 			f(t, list, commtest.OnDevices(t, list, cfg))
 		})
@@ -56,7 +56,7 @@ func TestDeviceTimeoutOfSends(t *testing.T) {
 	tier.Long(t)
 	for _, name := range []string{"p2p", "host memory", "bridge"} { // sockets take them all
 		t.Run(name, func(t *testing.T) {
-			list, cfg := commtest.Devices(t, 2), ways[name]
+			list, cfg := gputest.GPUs(t, 2), ways[name]
 			cfg.Timeout = realTime
 			c := commtest.OnDevices(t, list, cfg)[0]
 			call := &ringo.Call{Kind: ringo.KindSend, Peer: 1, In: commtest.Alloc(t, list[0], make([]byte, 16)), Count: 4,
@@ -233,7 +233,7 @@ func apart(t *testing.T, list []*gpu.Device, comms []*ringo.Comm, onHost bool) {
 // any order by one goroutine.
 func TestDeviceCloseOrder(t *testing.T) {
 	tier.Long(t)
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	var all []*ringo.Comm
 	var streams []gpu.Stream
 	for _, way := range []string{"p2p", "host memory", "bridge", "tcp"} {
@@ -266,7 +266,7 @@ func TestDeviceShared(t *testing.T) {
 	tier.Long(t)
 	for name, cfg := range ways {
 		t.Run(name, func(t *testing.T) {
-			one := commtest.Devices(t, 1)[0]
+			one := gputest.GPUs(t, 1)[0]
 			list := []*gpu.Device{one, one, one}
 			cfg.Timeout = 20 * time.Second
 			comms := commtest.OnDevices(t, list, cfg)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -85,7 +85,7 @@ func TestCommunicatorsLeaveNothing(t *testing.T) {
 	tier.Long(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	same(t, list, func(i int) {
 		t.Run("", func(t *testing.T) {
 			all := way{cfg: ringo.Config{Algo: []string{"", "ring"}[i%2]}}.on(t, list)

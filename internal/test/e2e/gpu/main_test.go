@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gpucommtest"
 )
 
 func TestMain(m *testing.M) {
-	commtest.Main(m, nil, map[string]commtest.Work{
+	gpucommtest.Main(m, nil, map[string]commtest.Work{
 		"gpufootprint": gpuFootprint, "windowcheck": windowCheck, "windowloop": windowLoop, "windowleave": windowLeave,
 		"exits": exits,
 	})

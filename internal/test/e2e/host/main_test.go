@@ -6,4 +6,4 @@ import (
 	"github.com/ringo-go/ringo/internal/test/commtest"
 )
 
-func TestMain(m *testing.M) { commtest.Main(m, nil, nil) }
+func TestMain(m *testing.M) { commtest.Main(m, nil) }

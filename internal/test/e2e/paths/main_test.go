@@ -3,7 +3,7 @@ package paths
 import (
 	"testing"
 
-	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gpucommtest"
 )
 
-func TestMain(m *testing.M) { commtest.Main(m, nil, nil) }
+func TestMain(m *testing.M) { gpucommtest.Main(m, nil, nil) }

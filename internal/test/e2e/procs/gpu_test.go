@@ -28,7 +28,7 @@ func TestDeviceKilled(t *testing.T) {
 		"tcp": {"RINGO_TRANSPORT=socket", "RINGO_SOCKET_NETWORK=tcp", "RINGO_SOCKET_IFNAME=lo"},
 	}
 	if gputest.OnGPU() {
-		commtest.Devices(t, 2)
+		gputest.GPUs(t, 2)
 		delete(env, "pcie") // a GPU's links are what they are
 	}
 	for name, env := range env {
@@ -122,7 +122,7 @@ func TestDeviceProcesses(t *testing.T) {
 				if tc.name == "pcie" {
 					t.Skip("a GPU's links are what they are")
 				}
-				commtest.Devices(t, tc.ranks)
+				gputest.GPUs(t, tc.ranks)
 			}
 			hosts := 1
 			if tc.ranks == 4 {

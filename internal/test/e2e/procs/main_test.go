@@ -7,10 +7,11 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gpucommtest"
 )
 
 func TestMain(m *testing.M) {
-	commtest.Main(m, map[string]commtest.Work{"recover": recoverMain, "part": partMain},
+	gpucommtest.Main(m, map[string]commtest.Work{"recover": recoverMain, "part": partMain},
 		map[string]commtest.Work{"gpuloop": gpuLoop})
 }
 
