@@ -1,7 +1,7 @@
 // Package ptx holds the GPU kernels of kernels/cuda as PTX text, for packages device, grid
 // and meter: one small module for each data type and reduction, so that the driver's compiler
 // has little to do when one is first used. modules.zip holds the texts; "go run ./gen
-// -texts DIR" writes them as files to be read. The trap: Text decompresses each time, and
+// -texts DIR" writes them as files to be read. The trap: Text decompresses a module, and
 // some files in modules.zip have a compression of our own, so that other programs can list but
 // not extract them. The package is part of a communicator; nothing here is promised to other modules.
 //
@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"weak"
 )
 
 //go:generate go run ./gen
@@ -267,24 +268,54 @@ func Variants(t, op string) []Name {
 	return []Name{base}
 }
 
-// Text is the PTX of a module, 9 to 260 kB, decompressed anew at each call.
+// Text is the PTX of a module, 9 to 260 kB. The next call gives the same bytes, which nobody may change, unless memory
+// was collected meanwhile: a program loads a module on several devices at a time, and seldom again.
 func Text(n Name) ([]byte, error) {
-	z, err := zip.NewReader(bytes.NewReader(modules), int64(len(modules)))
+	z, err := archive()
 	if err != nil {
-		return nil, fmt.Errorf("ptx: modules.zip: %w", err)
+		return nil, err
 	}
-	text, err := Read(z, n)
+	texts.Lock()
+	defer texts.Unlock()
+	text, err := latest(z, n)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("ptx: no module %v: run go generate ./kernels/ptx if it is new", n)
 	}
 	return text, err
 }
 
-// Sizes are the lengths in bytes of all modules' texts. Nothing is decompressed.
-func Sizes() (sizes []int, err error) {
+// latest is Read, but for texts that are in memory. The caller has the lock of texts.
+func latest(z *zip.Reader, n Name) ([]byte, error) {
+	if text := texts.latest[n].Value(); text != nil {
+		return *text, nil
+	}
+	text, err := read(z, n, func(m Name) ([]byte, error) { return latest(z, m) })
+	if err == nil {
+		texts.latest[n] = weak.Make(&text)
+	}
+	return text, err
+}
+
+// texts are those that Text has given, as long as they are in memory.
+var texts = struct {
+	sync.Mutex
+	latest map[Name]weak.Pointer[[]byte]
+}{latest: map[Name]weak.Pointer[[]byte]{}}
+
+// archive is modules.zip.
+var archive = sync.OnceValues(func() (*zip.Reader, error) {
 	z, err := zip.NewReader(bytes.NewReader(modules), int64(len(modules)))
 	if err != nil {
 		return nil, fmt.Errorf("ptx: modules.zip: %w", err)
+	}
+	return z, nil
+})
+
+// Sizes are the lengths in bytes of all modules' texts. Nothing is decompressed.
+func Sizes() (sizes []int, err error) {
+	z, err := archive()
+	if err != nil {
+		return nil, err
 	}
 	for _, f := range z.File {
 		sizes = append(sizes, int(f.UncompressedSize64))
@@ -367,29 +398,37 @@ func Dictionary(model, before []byte, size int) []byte {
 
 // Read is the text of a module in an archive; fs.ErrNotExist if the archive has none.
 func Read(z *zip.Reader, n Name) (text []byte, err error) {
-	at := slices.IndexFunc(z.File, func(f *zip.File) bool { return f.Name == n.String()+".ptx" })
+	return read(z, n, func(m Name) ([]byte, error) { return Read(z, m) })
+}
+
+// read is Read with the models' texts from elsewhere.
+func read(z *zip.Reader, n Name, model func(Name) ([]byte, error)) (text []byte, err error) {
+	file := n.String() + ".ptx"
+	at := slices.IndexFunc(z.File, func(f *zip.File) bool { return f.Name == file })
 	if at < 0 {
 		return nil, fs.ErrNotExist
 	}
 	f := z.File[at]
 	if f.Method == Like {
-		return readLike(z, f, n)
+		m, _ := n.Model()
+		like, err := model(m)
+		if err != nil {
+			return nil, err
+		}
+		return readLike(f, like)
 	}
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return io.ReadAll(r)
+	text = make([]byte, f.UncompressedSize64)
+	_, err = io.ReadFull(r, text)
+	return text, err
 }
 
 // readLike is Read for a text with a model.
-func readLike(z *zip.Reader, f *zip.File, n Name) (text []byte, err error) {
-	m, _ := n.Model()
-	model, err := Read(z, m)
-	if err != nil {
-		return nil, err
-	}
+func readLike(f *zip.File, model []byte) (text []byte, err error) {
 	raw, err := f.OpenRaw()
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ var elsewhere = map[string][]string{
 	"core/call":         {".", "internal/test/e2e/host"},
 	"core/choice":       {".", "internal/test/e2e/host"},
 	"core/gpucomm":      {"internal/test/e2e/gpu"},
-	"core/gpupaths":     {"internal/test/e2e/paths"},
+	"core/gpupaths":     {"internal/test/e2e/gpu"},
 	"core/hostcomm":     {".", "internal/test/e2e/host"},
 	"core/life":         {".", "internal/test/e2e/host"},
 	"core/paths":        {".", "internal/test/e2e/procs"},

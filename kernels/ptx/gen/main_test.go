@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -42,10 +41,7 @@ func TestSources(t *testing.T) {
 // committed. "gen -all" and git diff compare all of them, which CI does once a night.
 func TestUpToDate(t *testing.T) {
 	tier.Long(t) // it starts a compiler
-	const clang = "clang++-19"
-	if _, err := exec.LookPath(clang); err != nil {
-		need.Missing(t, "clang", "clang-19 of Debian, to compare the PTX with its sources: "+err.Error())
-	}
+	clang := need.Tool(t, "clang++-19")
 	var some []ptx.Name
 	for i, n := range tier.Some(5, ptx.All()) {
 		if i%12 == 0 {

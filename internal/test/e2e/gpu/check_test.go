@@ -43,7 +43,7 @@ func wellOnDevice(t *testing.T, comms []*ringo.Comm) {
 // A call with wrong memory or a wrong stream fails before any other rank hears
 // of it, with rank, device and remedy, and the communicator stays usable.
 func TestDeviceBadCalls(t *testing.T) {
-	list := gputest.GPUs(t, 2)
+	list := gputest.GPUs(t, 2, unchecked(2))
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	c, d := comms[0], list[0]
 	good, foreign := commtest.Alloc(t, d, make([]byte, 4096)), commtest.Alloc(t, list[1], make([]byte, 4096))
@@ -190,7 +190,8 @@ func TestDeviceOpenRefused(t *testing.T) {
 			Result: cuda.ErrOutOfMemory}, "memory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			list := gputest.GPUs(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Faults: []cudaemu.Injection{test.fault}}))
+			list := gputest.GPUs(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: true,
+				Faults: []cudaemu.Injection{test.fault}}))
 			_, err := ringo.OpenLocal(3, ringo.Config{Devices: list, JoinTimeout: 20 * time.Second})
 			var e *ringo.Error
 			require.ErrorAs(t, err, &e)
@@ -229,7 +230,7 @@ func TestDeviceCallRefused(t *testing.T) {
 			"end the process and start a new one"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			list := gputest.GPUs(t, 2)
+			list := gputest.GPUs(t, 2, unchecked(2))
 			comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 			var data []mem.Region
 			for _, d := range list {

@@ -38,12 +38,20 @@ func blames(t *testing.T, err error, text string) {
 	}
 }
 
+// beside has a test that waits for real time run beside its siblings, but on a GPU, which they would share.
+func beside(t *testing.T) {
+	if !gputest.OnGPU() {
+		t.Parallel()
+	}
+}
+
 // eachWay runs f on a communicator of n ranks for each kind of path.
 func eachWay(t *testing.T, n int, timeout time.Duration,
 	f func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm)) {
 	for name, cfg := range ways {
 		t.Run(name, func(t *testing.T) {
-			list := gputest.GPUs(t, n)
+			beside(t)
+			list := gputest.GPUs(t, n, unchecked(n))
 			cfg.Timeout = timeout
 			f(t, list, commtest.OnDevices(t, list, cfg))
 		})
@@ -56,7 +64,8 @@ func TestDeviceTimeoutOfSends(t *testing.T) {
 	tier.Long(t)
 	for _, name := range []string{"p2p", "host memory", "bridge"} { // sockets take them all
 		t.Run(name, func(t *testing.T) {
-			list, cfg := gputest.GPUs(t, 2), ways[name]
+			beside(t)
+			list, cfg := gputest.GPUs(t, 2, unchecked(2)), ways[name]
 			cfg.Timeout = realTime
 			c := commtest.OnDevices(t, list, cfg)[0]
 			call := &ringo.Call{Kind: ringo.KindSend, Peer: 1, In: commtest.Alloc(t, list[0], make([]byte, 16)), Count: 4,
@@ -233,7 +242,7 @@ func apart(t *testing.T, list []*gpu.Device, comms []*ringo.Comm, onHost bool) {
 // any order by one goroutine.
 func TestDeviceCloseOrder(t *testing.T) {
 	tier.Long(t)
-	list := gputest.GPUs(t, 2)
+	list := gputest.GPUs(t, 2, unchecked(2))
 	var all []*ringo.Comm
 	var streams []gpu.Stream
 	for _, way := range []string{"p2p", "host memory", "bridge", "tcp"} {
@@ -266,7 +275,7 @@ func TestDeviceShared(t *testing.T) {
 	tier.Long(t)
 	for name, cfg := range ways {
 		t.Run(name, func(t *testing.T) {
-			one := gputest.GPUs(t, 1)[0]
+			one := gputest.GPUs(t, 1, unchecked(1))[0]
 			list := []*gpu.Device{one, one, one}
 			cfg.Timeout = 20 * time.Second
 			comms := commtest.OnDevices(t, list, cfg)

@@ -20,10 +20,14 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-var workFIFOs = map[string]ringo.Config{
-	"default":       {},
-	"smallest ring": {WorkFIFOBytes: 1},
-	"all in a ring": {WorkFIFOBytes: 1, WorkArgsBytes: 1},
+// workFIFOs are shapes of the memory for tables, with the one first that makes most use of it.
+var workFIFOs = []struct {
+	name string
+	cfg  ringo.Config
+}{
+	{"all in a ring", ringo.Config{WorkFIFOBytes: 1, WorkArgsBytes: 1}},
+	{"smallest ring", ringo.Config{WorkFIFOBytes: 1}},
+	{"default", ringo.Config{}},
 }
 
 // uneven is an all-to-all-v of rank r that sends i+k+1 bytes to rank i, counted from out.
@@ -40,8 +44,9 @@ func uneven(r, n, k int, in, out mem.Region, s gpu.Stream) *ringo.Call {
 func TestDeviceWorkFIFO(t *testing.T) {
 	tier.Long(t)
 	const n, room = 3, 400
-	for name, cfg := range workFIFOs {
-		t.Run(name, func(t *testing.T) {
+	for _, shape := range tier.Some(3, workFIFOs) {
+		t.Run(shape.name, func(t *testing.T) {
+			cfg := shape.cfg
 			list := gputest.GPUs(t, n)
 			cfg.Timeout, cfg.Algo = 20*time.Second, "steps"
 			comms := commtest.OnDevices(t, list, cfg)
@@ -137,7 +142,7 @@ func TestDeviceWorkFIFOFull(t *testing.T) {
 		t.Run(fmt.Sprint("abort ", abort), func(t *testing.T) {
 			var emu []gputest.Option
 			if !abort && !gputest.OnGPU() {
-				emu = append(emu, gputest.Emu(cudaemu.Config{Devices: n, Stall: -1})) // for the holder
+				emu = append(emu, gputest.Emu(cudaemu.Config{Devices: n, Stall: -1, Plain: true})) // for the holder
 			}
 			list := gputest.GPUs(t, n, emu...)
 			cfg := ringo.Config{WorkFIFOBytes: 1, WorkArgsBytes: 1, Algo: "steps", Timeout: 300 * time.Millisecond}
@@ -325,8 +330,9 @@ func TestDeviceWorkFIFOClose(t *testing.T) {
 	if tier.Race {
 		calls = 9
 	}
-	for name, cfg := range workFIFOs {
-		t.Run(name, func(t *testing.T) {
+	for _, shape := range tier.Some(3, workFIFOs) {
+		t.Run(shape.name, func(t *testing.T) {
+			cfg := shape.cfg
 			list := gputest.GPUs(t, n)
 			cfg.Timeout, cfg.Algo = 20*time.Second, "steps"
 			comms := commtest.OnDevices(t, list, cfg)

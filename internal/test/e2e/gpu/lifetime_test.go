@@ -97,7 +97,7 @@ func closeAll(t *testing.T, all []*doubler) {
 // A graph that is launched after Close does no harm, and the next call, or Synchronize, tells of
 // the launch. The graph's memory goes with it.
 func TestGraphAfterClose(t *testing.T) {
-	for _, w := range tier.Some(2, everyWay()) {
+	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()

@@ -54,7 +54,7 @@ func TestNorm(t *testing.T) {
 				cfg.Observer = by
 				return cfg
 			})
-			for seed := range uint64(tier.Count(6, 40)) {
+			for seed := range uint64(tier.Count(3, 24)) {
 				x := commtest.RandomNorm(rand.New(rand.NewPCG(seed, 3)))
 				require.NoError(t, x.Try(comms, seed, true))
 				require.Equal(t, test.folds, by.Last(0) == call.ByRank.String())
@@ -95,7 +95,8 @@ func TestNormTimeout(t *testing.T) {
 	const n, row = 3, 512
 	for _, way := range []string{"p2p", "host memory", "bridge"} {
 		t.Run(way, func(t *testing.T) {
-			list, cfg := gputest.GPUs(t, n), ways[way]
+			beside(t)
+			list, cfg := gputest.GPUs(t, n, unchecked(n)), ways[way]
 			cfg.Timeout = realTime
 			comms := commtest.OnDevices(t, list, cfg)
 			memory := commtest.Memories(t, list, 8*row)

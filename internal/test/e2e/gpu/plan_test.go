@@ -24,8 +24,9 @@ import (
 func TestDeviceDirect(t *testing.T) {
 	tier.Long(t)
 	const n, count = 3, 70
-	list := gputest.GPUs(t, n, gputest.NVLink())
+	list := gputest.GPUs(t, n, gputest.NVLink(), unchecked(n))
 	host := commtest.Local(t, n, ringo.Config{})
+	by, byAlgo := new(commtest.Algos), map[string][]*ringo.Comm{}
 	for _, test := range []struct {
 		algo    string
 		kind    ringo.Kind
@@ -50,9 +51,11 @@ func TestDeviceDirect(t *testing.T) {
 		{"ring", ringo.KindAlltoAll, false, call.Direct},
 		{"steps", ringo.KindAlltoAll, true, call.Steps},
 	} {
+		if byAlgo[test.algo] == nil {
+			byAlgo[test.algo] = commtest.OnDevices(t, list, ringo.Config{Algo: test.algo, Observer: by})
+		}
 		t.Run(fmt.Sprintf("%v/%s", test.kind, test.algo), func(t *testing.T) {
-			by := new(commtest.Algos)
-			comms := commtest.OnDevices(t, list, ringo.Config{Algo: test.algo, Observer: by})
+			comms := byAlgo[test.algo]
 			calls := make([]ringo.Call, n)
 			var in, out []mem.Region
 			for r, d := range list {

@@ -147,7 +147,7 @@ func TestSideBySide(t *testing.T) {
 	tier.Long(t)
 	for _, algo := range tier.Some(3, []string{"ring", "steps", "twoshot"}) {
 		t.Run(algo, func(t *testing.T) {
-			list := gputest.GPUs(t, 2)
+			list := gputest.GPUs(t, 2, unchecked(2))
 			w := newCrowd(t, list, gpupaths.Communicators, crowdBytes,
 				ringo.Config{Algo: algo, Timeout: tier.Soon(30 * time.Second)})
 			h := newHolder(t, list[0])
@@ -180,7 +180,7 @@ func processors(t *testing.T, d *gpu.Device) int {
 func crossed(t *testing.T, cfg ringo.Config) (*crowd, error) {
 	var emu []gputest.Option
 	if !gputest.OnGPU() {
-		emu = append(emu, gputest.Emu(cudaemu.Config{Devices: 2, Stall: -1}))
+		emu = append(emu, gputest.Emu(cudaemu.Config{Devices: 2, Stall: -1, Plain: true}))
 	}
 	list := gputest.GPUs(t, 2, emu...)
 	w := newCrowd(t, list, 2, crowdBytes, cfg)

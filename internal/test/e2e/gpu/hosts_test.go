@@ -1,4 +1,4 @@
-package paths
+package gpu
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
@@ -91,7 +90,7 @@ func TestDeviceHosts(t *testing.T) {
 		{"baab", "hierlog"}, {"aabbb", ""}, {"abb", "ring"}, {"aabbb", "hier"}, {"abbab", "hierlog"}}) {
 		hosts, n := test.hosts, len(test.hosts)
 		t.Run(hosts+"/"+test.algo, func(t *testing.T) {
-			list := gputest.GPUs(t, n, gputest.NVLink(), gputest.Emu(cudaemu.Config{Devices: n}))
+			list := gputest.GPUs(t, n, gputest.NVLink(), unchecked(n))
 			comms := commtest.OnHosts(t, list,
 				hostsOf(hosts, ringo.Config{Algo: test.algo, Interface: "lo", Timeout: 60 * time.Second}))
 			for r, c := range comms {
@@ -119,7 +118,7 @@ func TestDeviceHostsShareGPUs(t *testing.T) {
 	const hosts, n, gpus = "aabb", 4, 2
 	for _, algo := range tier.Some(2, []string{"", "hier"}) {
 		t.Run(algo, func(t *testing.T) {
-			two := gputest.GPUs(t, gpus, gputest.NVLink(), gputest.Emu(cudaemu.Config{Devices: gpus}))
+			two := gputest.GPUs(t, gpus, gputest.NVLink(), unchecked(gpus))
 			var list []*gpu.Device
 			var streams []gpu.Stream
 			for r := range n {

@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64) && !ringo_nogpu
 
-package paths
+package gpu
 
 import (
 	"fmt"
@@ -25,14 +25,7 @@ import (
 // fails on one rank, or is not there, all use the next network.
 func TestNetworkPlugin(t *testing.T) {
 	tier.Long(t)
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		what := "gcc"
-		if need.Required("plugin") {
-			what = "plugin"
-		}
-		need.Missing(t, what, err.Error())
-	}
+	gcc := need.Tool(t, "gcc")
 	const source = "../../../../transport/plugin/testdata/net.c"
 	if _, err := os.Stat(source); err != nil {
 		t.Skip("the source is not here")
