@@ -53,7 +53,7 @@ var floors = map[string]string{
 	"transport/verbs": "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure " +
 		"internal/ibverbs",
 	"transport/bridge":        "transport mem fifo trace",
-	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc",
+	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/tier",
 	"transport/*":             "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"trace":                   "",
 	"trace/history":           "internal/setting internal/given",

@@ -1,4 +1,4 @@
-package verbs_test
+package gpu
 
 import (
 	"bytes"
@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,9 +22,43 @@ import (
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/ibverbs"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
+	"github.com/ringo-go/ringo/internal/test/rdma"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/socket"
 	"github.com/ringo-go/ringo/transport/verbs"
 )
+
+// verbsOver is a network over a library, which has the devices found.
+func verbsOver(name string, library ibverbs.Verbs, found transport.Found) transport.Network {
+	return transport.Network{
+		Name:  name,
+		Probe: func(transport.NetworkOptions) (transport.Found, error) { return found, nil },
+		Open: func(cfg transport.Config, o transport.NetworkOptions) transport.Transport {
+			return verbsTransport{verbs.New(cfg, verbs.Options{Verbs: library, LocalRank: o.Rail, Sharers: o.Ranks, Near: o.Near,
+				Listen: func() (net.Listener, string, error) { return socket.Listen(o) }, Door: name}), name}
+		},
+	}
+}
+
+// A verbsTransport has another name than package verbs gives it.
+type verbsTransport struct {
+	*verbs.Transport
+	name string
+}
+
+func (n verbsTransport) Name() string { return n.name }
+
+// needDevices is what RDMA devices this host has.
+func needDevices(t *testing.T) transport.Found {
+	found, err := verbs.Network.Probe(transport.NetworkOptions{})
+	if err != nil {
+		need.Missing(t, "rdma", "scripts/verbs-guest runs this: "+err.Error())
+	}
+	return found
+}
 
 // sum adds up so many numbers on the GPUs of all ranks, and checks the sums.
 func sum(c *ringo.Comm, counts ...int) error {
@@ -62,14 +98,15 @@ func sum(c *ringo.Comm, counts ...int) error {
 
 // Sums over slots that devices move between GPUs are right. Slots of a GPU that does not see writes in order are read
 // back.
-func TestGPUs(t *testing.T) {
+func TestVerbs(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a GPU's memory cannot be mapped by the devices of a test")
 	}
 	for _, flushes := range []bool{true, false} {
 		t.Run(fmt.Sprint("flushes ", flushes), func(t *testing.T) {
-			f := verbs.NewFabric(t)
-			defer paths.WithNetwork(f.Network)()
+			f := rdma.NewFabric(t, "fx0", "fx1")
+			found := transport.Found{Kind: "RoCE v2 over IPv4", Devices: []transport.NetworkDevice{{Name: "fx0:1"}, {Name: "fx1:1"}}}
+			defer paths.WithNetwork(verbsOver("fabric", f, found))()
 			m, err := gpu.Of(gputest.Driver(t, gputest.Devices(2), gputest.NVLink(),
 				gputest.Emu(cudaemu.Config{RDMA: true, Flushes: flushes})))
 			require.NoError(t, err)
@@ -85,7 +122,7 @@ func TestGPUs(t *testing.T) {
 				g.Go(func() error { return sum(c, 1, 3000, 100_000) })
 			}
 			require.NoError(t, g.Wait())
-			require.Equal(t, flushes, f.ReadBack() > 0)
+			f.Set(func() { require.Equal(t, flushes, f.Backs > 0) })
 			for i, c := range comms {
 				require.NoError(t, errors.Join(c.Close(), list[i].Release()))
 			}
@@ -94,8 +131,11 @@ func TestGPUs(t *testing.T) {
 }
 
 // The same between two processes, on RDMA devices.
-func TestDeviceGPUs(t *testing.T) {
-	defer paths.WithNetwork(verbs.Mapped(t))()
+func TestVerbsDevices(t *testing.T) {
+	found := needDevices(t)
+	mapper, err := rdma.OpenMapper()
+	require.NoError(t, err)
+	defer paths.WithNetwork(verbsOver("mapped", mapper, found))()
 	if rank := os.Getenv("RINGO_RANK"); rank != "" {
 		require.NoError(t, oneOf(rank))
 		return
@@ -106,7 +146,7 @@ func TestDeviceGPUs(t *testing.T) {
 	var g errgroup.Group
 	for r := range 2 {
 		g.Go(func() error {
-			cmd := exec.Command(os.Args[0], "-test.run=^TestDeviceGPUs$", "-test.timeout=90s")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestVerbsDevices$", "-test.timeout=90s")
 			cmd.Env = append(os.Environ(), fmt.Sprint("RINGO_RANK=", r), "RINGO_SIZE=2", "RINGO_COMM_ID="+id.String(),
 				fmt.Sprint("RINGO_HOSTID=host", r))
 			out, err := cmd.CombinedOutput()
@@ -145,4 +185,37 @@ func oneOf(rank string) error {
 		return err
 	}
 	return errors.Join(sum(c, 3000, 20_000), c.Close(), m.Close())
+}
+
+// An all-reduce of 8 bytes between ranks on RDMA devices is right and allocates nothing.
+func TestVerbsAllReduce(t *testing.T) {
+	needDevices(t)
+	comms, err := ringo.OpenLocal(2, ringo.Config{Transport: "ib"})
+	require.NoError(t, err)
+	defer func() {
+		for _, c := range comms {
+			require.NoError(t, c.Close())
+		}
+	}()
+	require.Contains(t, strings.Join(comms[0].Paths(), "\n"), "ib")
+	var data [2][]int64
+	round := func(rank int) {
+		data[rank][0] = int64(1 + rank)
+		if err := ringo.AllReduce(comms[rank], data[rank], ringo.Sum); err != nil || data[rank][0] != 3 {
+			t.Errorf("rank %d has %d: %v", rank, data[rank][0], err)
+		}
+	}
+	const warm, runs = 20, 100
+	data[0], data[1] = make([]int64, 1), make([]int64, 1)
+	var other sync.WaitGroup
+	other.Go(func() {
+		for range warm + 1 + runs { // AllocsPerRun runs once more
+			round(1)
+		}
+	})
+	for range warm {
+		round(0)
+	}
+	require.Zero(t, testing.AllocsPerRun(runs, func() { round(0) }))
+	other.Wait()
 }

@@ -1,4 +1,4 @@
-package listen
+package transport_test
 
 import (
 	"errors"
@@ -9,11 +9,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
 func TestArrivals(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	l, guard := NewArrivals[string](nil), new(fifo.Guard)
+	l, guard := listen.NewArrivals[string](nil), new(fifo.Guard)
 	require.True(t, l.Put(1, "a"))
 	require.True(t, l.Put(2, "b"))
 	require.True(t, l.Put(1, "c"))

@@ -1,4 +1,4 @@
-package ends
+package transport_test
 
 import (
 	"testing"
@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/transport/internal/ends"
 )
 
 type end struct {
-	set    *Set[*end]
+	set    *ends.Set[*end]
 	closes int
 }
 
@@ -22,9 +24,9 @@ func (e *end) Close() error {
 
 // Close closes what was kept and not forgotten, and waits for what runs in the background; so does
 // a second Close.
-func TestClose(t *testing.T) {
+func TestEndsClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New[*end](0)
+		s := ends.New[*end](0)
 		kept, forgotten, late := &end{set: s}, &end{set: s}, &end{set: s}
 		require.True(t, s.Keep(kept))
 		require.True(t, s.Keep(forgotten))
@@ -56,22 +58,22 @@ func TestClose(t *testing.T) {
 }
 
 // Linger waits as long as the peer takes something now and then, and its limit after that.
-func TestLinger(t *testing.T) {
+func TestEndsLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lingers := func(ask func() (int, bool)) time.Duration {
 			begun := time.Now()
-			Linger(time.Millisecond, LingerTime, ask)
+			ends.Linger(time.Millisecond, ends.LingerTime, ask)
 			return time.Since(begun)
 		}
 		require.Zero(t, lingers(func() (int, bool) { return 0, false }))
 		require.Zero(t, lingers(func() (int, bool) { return 5, true }))
-		require.Equal(t, LingerTime, lingers(func() (int, bool) { return 5, false }))
+		require.Equal(t, ends.LingerTime, lingers(func() (int, bool) { return 5, false }))
 		begun := time.Now()
-		take := func(least int) func() (int, bool) { // one in LingerTime/2
-			return func() (int, bool) { return max(least, 5-int(2*time.Since(begun)/LingerTime)), false }
+		take := func(least int) func() (int, bool) { // one in ends.LingerTime/2
+			return func() (int, bool) { return max(least, 5-int(2*time.Since(begun)/ends.LingerTime)), false }
 		}
-		require.Equal(t, 5*LingerTime/2, lingers(take(0)))
+		require.Equal(t, 5*ends.LingerTime/2, lingers(take(0)))
 		begun = time.Now()
-		require.Equal(t, 3*LingerTime/2+LingerTime, lingers(take(2)))
+		require.Equal(t, 3*ends.LingerTime/2+ends.LingerTime, lingers(take(2)))
 	})
 }

@@ -1,8 +1,7 @@
-package listen
+package transport_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -15,7 +14,17 @@ import (
 
 	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/listen"
 )
+
+// accepts wants every request.
+func accepts(*listen.Request) error { return nil }
+
+// doorOf is where the listener of an Endpoint listens.
+func doorOf(p *listen.Endpoint) string {
+	door, _, _ := strings.Cut(p.Addr(), "#")
+	return door
+}
 
 // Transports share a listener; a caller comes to the one that he asked for, or hears that it
 // has gone; the last one closes the door.
@@ -26,13 +35,15 @@ func TestDoor(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		return l, "zone", err
 	}
-	enter := func(name string) *Endpoint {
-		var p atomic.Pointer[Endpoint]
-		x, err := Enter("test", open, nil, nil, func(c net.Conn) {
+	key := []byte("a secret of thirty-two bytes: ok")
+	cfg := &transport.Config{Key: key}
+	enter := func(name string) *listen.Endpoint {
+		var p atomic.Pointer[listen.Endpoint]
+		x, err := listen.Enter("test", open, nil, nil, func(c net.Conn) {
 			for p.Load() == nil {
 				time.Sleep(time.Millisecond)
 			}
-			if p.Load().Trust(c) {
+			if _, err := listen.Answer(c, p.Load(), cfg, "test", accepts); err == nil {
 				io.WriteString(c, name)
 				c.Close()
 			}
@@ -42,7 +53,7 @@ func TestDoor(t *testing.T) {
 		return x
 	}
 	hear := func(addr string) (string, error) {
-		c, err := reach(context.Background(), Target{Network: "tcp", Addr: addr})
+		c, err := listen.Dial(t.Context(), listen.Target{Network: "tcp", Addr: addr}, key, "test", &listen.Request{}, nil)
 		if err != nil {
 			return "", err
 		}
@@ -53,7 +64,7 @@ func TestDoor(t *testing.T) {
 	a, b := enter("a"), enter("b")
 	require.Equal(t, 1, opened)
 	require.Equal(t, "zone", b.Zone())
-	for name, p := range map[string]*Endpoint{"a": a, "b": b} {
+	for name, p := range map[string]*listen.Endpoint{"a": a, "b": b} {
 		got, err := hear(p.Addr())
 		require.NoError(t, err)
 		require.Equal(t, name, got)
@@ -62,7 +73,7 @@ func TestDoor(t *testing.T) {
 	a.Wait()
 	_, err := hear(a.Addr())
 	require.ErrorIs(t, err, transport.ErrClosed)
-	silent, err := net.Dial("tcp", b.door.listener.Addr().String())
+	silent, err := net.Dial("tcp", doorOf(b))
 	require.NoError(t, err)
 	defer silent.Close()
 	b.Shut()
@@ -80,20 +91,20 @@ func TestDoor(t *testing.T) {
 func TestDoorLeft(t *testing.T) {
 	var text bytes.Buffer
 	lines := slog.New(slog.NewTextHandler(&text, nil))
-	enter := func() *Endpoint {
+	enter := func() *listen.Endpoint {
 		open := func() (net.Listener, string, error) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			return l, "", err
 		}
-		p, err := Enter("left", open, nil, auth.NewLog(lines), func(net.Conn) {})
+		p, err := listen.Enter("left", open, nil, auth.NewLog(lines), func(net.Conn) {})
 		require.NoError(t, err)
 		return p
 	}
 	here, left, other := enter(), enter(), enter()
 	left.Shut()
 	other.Shut()
-	for _, p := range []*Endpoint{left, left, left, other, other} {
-		_, err := reach(t.Context(), Target{Network: "tcp", Addr: p.Addr()})
+	for _, p := range []*listen.Endpoint{left, left, left, other, other} {
+		_, err := listen.Dial(t.Context(), listen.Target{Network: "tcp", Addr: p.Addr()}, nil, "test", &listen.Request{}, nil)
 		require.ErrorIs(t, err, transport.ErrClosed)
 	}
 	here.Shut()

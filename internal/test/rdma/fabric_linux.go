@@ -1,4 +1,4 @@
-package verbs
+package rdma
 
 import (
 	"cmp"
@@ -18,40 +18,51 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A fabric is a libibverbs whose devices are connected to each other: work is carried
+// Attributes are what queue pairs must be given.
+type Attributes struct{ PKeyIndex, Timeout, Retries, ServiceLevel, TrafficClass int }
+
+// receiveID is the number of the work requests that receive, as transport/verbs has it; inlineBytes is the longest write
+// whose bytes may be part of a work request.
+const (
+	receiveID   = 1 << 63
+	inlineBytes = 128
+)
+
+// A Fabric is a libibverbs whose devices are connected to each other: work is carried
 // out when it is posted, unless a port is cut. It checks what a device would check: keys,
-// bounds, states, the depths of queues; and that queue pairs match the Options.
-type fabric struct {
-	mu       sync.Mutex
+// bounds, states, the depths of queues; and that queue pairs have the Attributes.
+type Fabric struct {
+	sync.Mutex
 	handles  uintptr
 	devices  []string
-	ethernet bool
-	gids     []fakeGID
+	Ethernet bool
+	GIDs     []GID
 	contexts map[uintptr]*fakeContext
-	mrs      map[uint32]*fakeMR
+	MRs      map[uint32]*MR
 	cqs      map[uintptr]*fakeCQ
 	qps      map[uintptr]*fakeQP
-	cut      map[string]bool // ports over which nothing passes ("fx0:1")
-	mute     map[string]bool // ports that receive no acknowledgements
-	lost     map[string]bool // ports that reach no other port
-	dead     map[string]bool // ports over which nothing passes, and retries end at once
-	regs     int             // registrations made
-	refuse   error           // of RegMR
-	refuseFD error           // of RegDMABufMR
+	Cut      map[string]bool // ports over which nothing passes ("fx0:1")
+	Mute     map[string]bool // ports that receive no acknowledgements
+	Lost     map[string]bool // ports that reach no other port
+	Dead     map[string]bool // ports over which nothing passes, and retries end at once
+	Regs     int             // registrations made
+	Refuse   error           // of RegMR
+	RefuseFD error           // of RegDMABufMR
 	late     []lateWrite     // to GPUs that see the writes only when the device that wrote reads
-	backs    int             // how often devices have read back
-	lostBack bool            // reads fail
-	slowBack bool            // reads wait
-	noBack   string          // the device that allows no reads
-	noInline bool
-	mtus     map[string]uint32 // of ports whose MTU code is not 3
-	options  Options           // of all queue pairs
+	Backs    int             // how often devices have read back
+	LostBack bool            // reads fail
+	SlowBack bool            // reads wait
+	NoBack   string          // the device that allows no reads
+	NoInline bool
+	MTUs     map[string]uint32 // of ports whose MTU code is not 3
+	Expect   Attributes        // of all queue pairs: others are refused
 }
 
-type fakeGID struct {
-	gid    ibverbs.GID
-	kind   ibverbs.GIDType
-	unread bool // reading the entry fails
+// A GID is an entry of every port's table.
+type GID struct {
+	GID    ibverbs.GID
+	Kind   ibverbs.GIDType
+	Unread bool // reading the entry fails
 }
 
 type fakeContext struct {
@@ -62,22 +73,23 @@ type fakeContext struct {
 	pds    int
 }
 
-type fakeMR struct {
-	addr   uintptr // as work requests name it
-	n      int
-	at     uintptr // the address in this process
-	device string
-	access int
-	dmabuf []byte // the mapping of the file, nil for memory of the host
+// An MR is a registration.
+type MR struct {
+	Addr   uintptr // as work requests name it
+	Len    int
+	At     uintptr // the address in this process
+	Device string
+	Access int
+	DMABuf []byte // the mapping of the file, nil for memory of the host
 }
 
 // bytes is n bytes of the memory at addr; nil if they are not all inside, of another device or without access.
-func (m *fakeMR) bytes(addr uint64, n int, device string, access int) []byte {
-	if m == nil || m.device != device || m.access&access != access || uintptr(addr) < m.addr ||
-		uintptr(addr)+uintptr(n) > m.addr+uintptr(m.n) {
+func (m *MR) bytes(addr uint64, n int, device string, access int) []byte {
+	if m == nil || m.Device != device || m.Access&access != access || uintptr(addr) < m.Addr ||
+		uintptr(addr)+uintptr(n) > m.Addr+uintptr(m.Len) {
 		return nil
 	}
-	return span(m.at+uintptr(addr)-m.addr, n)
+	return Span(m.At+uintptr(addr)-m.Addr, n)
 }
 
 // A lateWrite is on its way from a device to a GPU. After its arrival the entry is used for another write.
@@ -118,56 +130,49 @@ type fakeSend struct {
 	arrived   bool // arrived, but was not acknowledged
 }
 
-func ipv4GID(last byte) ibverbs.GID {
+// IPv4GID is the GID of 10.0.0.last.
+func IPv4GID(last byte) ibverbs.GID {
 	return ibverbs.GID{10: 0xff, 11: 0xff, 12: 10, 15: last}
 }
 
-func newFabric(tb testing.TB, devices ...string) *fabric {
-	f := &fabric{
-		devices: devices, ethernet: true,
-		gids: []fakeGID{{gid: ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, kind: ibverbs.GIDRoCE2},
-			{gid: ipv4GID(1), kind: ibverbs.GIDRoCE2}},
-		contexts: map[uintptr]*fakeContext{}, mrs: map[uint32]*fakeMR{}, cqs: map[uintptr]*fakeCQ{},
+// NewFabric is a Fabric of devices with one port each. At the end of the test nothing may be left of it.
+func NewFabric(tb testing.TB, devices ...string) *Fabric {
+	f := &Fabric{
+		devices: devices, Ethernet: true,
+		GIDs: []GID{{GID: ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, Kind: ibverbs.GIDRoCE2},
+			{GID: IPv4GID(1), Kind: ibverbs.GIDRoCE2}},
+		contexts: map[uintptr]*fakeContext{}, MRs: map[uint32]*MR{}, cqs: map[uintptr]*fakeCQ{},
 		qps: map[uintptr]*fakeQP{},
-		cut: map[string]bool{}, mute: map[string]bool{}, lost: map[string]bool{}, dead: map[string]bool{},
-		mtus: map[string]uint32{},
+		Cut: map[string]bool{}, Mute: map[string]bool{}, Lost: map[string]bool{}, Dead: map[string]bool{},
+		MTUs: map[string]uint32{}, Expect: Attributes{Timeout: 20, Retries: 7},
 	}
-	f.expect(Options{})
 	tb.Cleanup(func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+		f.Lock()
+		defer f.Unlock()
 		require.Empty(tb, f.contexts, "devices that are still open")
-		require.Empty(tb, f.mrs, "registrations that are left")
+		require.Empty(tb, f.MRs, "registrations that are left")
 		require.Empty(tb, f.cqs, "completion queues that are left")
 		require.Empty(tb, f.qps, "queue pairs that are left")
 	})
 	return f
 }
 
-// expect makes the fabric refuse queue pairs that do not match o.
-func (f *fabric) expect(o Options) {
-	if err := o.check(); err != nil {
-		panic(err)
-	}
-	f.options = o
-}
-
 // mtu is the code of the port's MTU.
-func (f *fabric) mtu(port string) uint32 { return cmp.Or(f.mtus[port], 3) }
+func (f *Fabric) mtu(port string) uint32 { return cmp.Or(f.MTUs[port], 3) }
 
-func (f *fabric) handle() uintptr {
+func (f *Fabric) handle() uintptr {
 	f.handles++
 	return f.handles
 }
 
-func (f *fabric) locked() func() {
-	f.mu.Lock()
-	return f.mu.Unlock
+func (f *Fabric) locked() func() {
+	f.Lock()
+	return f.Unlock
 }
 
-func (f *fabric) GetDeviceList() ([]string, error) { return f.devices, nil }
+func (f *Fabric) GetDeviceList() ([]string, error) { return f.devices, nil }
 
-func (f *fabric) OpenDevice(name string) (*ibverbs.Context, error) {
+func (f *Fabric) OpenDevice(name string) (*ibverbs.Context, error) {
 	defer f.locked()()
 	c := &fakeContext{&ibverbs.Context{Name: name, Handle: f.handle()}, make(chan ibverbs.Event, 16), make(chan struct{}),
 		sync.Once{}, 0}
@@ -175,7 +180,7 @@ func (f *fabric) OpenDevice(name string) (*ibverbs.Context, error) {
 	return c.Context, nil
 }
 
-func (f *fabric) CloseDevice(c *ibverbs.Context) error {
+func (f *Fabric) CloseDevice(c *ibverbs.Context) error {
 	defer f.locked()()
 	if f.contexts[c.Handle].pds > 0 {
 		return syscall.EBUSY
@@ -184,37 +189,37 @@ func (f *fabric) CloseDevice(c *ibverbs.Context) error {
 	return nil
 }
 
-func (f *fabric) QueryDevice(*ibverbs.Context) (ibverbs.DeviceAttr, error) {
+func (f *Fabric) QueryDevice(*ibverbs.Context) (ibverbs.DeviceAttr, error) {
 	return ibverbs.DeviceAttr{NumPorts: 1}, nil
 }
 
-func (f *fabric) QueryPort(c *ibverbs.Context, port int) (ibverbs.PortAttr, error) {
+func (f *Fabric) QueryPort(c *ibverbs.Context, port int) (ibverbs.PortAttr, error) {
 	defer f.locked()()
 	a := ibverbs.PortAttr{State: ibverbs.PortActive, ActiveMTU: f.mtu(fmt.Sprintf("%s:%d", c.Name, port)),
-		GIDTableLen: int32(len(f.gids)), MaxMsg: 1 << 30, PKeyTableLen: 4, LinkLayer: ibverbs.LinkInfiniBand, LID: 7}
-	if f.ethernet {
+		GIDTableLen: int32(len(f.GIDs)), MaxMsg: 1 << 30, PKeyTableLen: 4, LinkLayer: ibverbs.LinkInfiniBand, LID: 7}
+	if f.Ethernet {
 		a.LinkLayer, a.LID = ibverbs.LinkEthernet, 0
 	}
-	if f.cut[fmt.Sprintf("%s:%d", c.Name, port)] {
+	if f.Cut[fmt.Sprintf("%s:%d", c.Name, port)] {
 		a.State = 1
 	}
 	return a, nil
 }
 
-func (f *fabric) QueryGID(c *ibverbs.Context, port, index int) (ibverbs.GID, ibverbs.GIDType, error) {
-	g := f.gids[index]
-	if g.unread {
-		return g.gid, 0, syscall.ENOENT
+func (f *Fabric) QueryGID(c *ibverbs.Context, port, index int) (ibverbs.GID, ibverbs.GIDType, error) {
+	g := f.GIDs[index]
+	if g.Unread {
+		return g.GID, 0, syscall.ENOENT
 	}
-	return g.gid, g.kind, nil
+	return g.GID, g.Kind, nil
 }
 
-func (f *fabric) context(c *ibverbs.Context) *fakeContext {
+func (f *Fabric) context(c *ibverbs.Context) *fakeContext {
 	defer f.locked()()
 	return f.contexts[c.Handle]
 }
 
-func (f *fabric) GetAsyncEvent(c *ibverbs.Context) (ibverbs.Event, error) {
+func (f *Fabric) GetAsyncEvent(c *ibverbs.Context) (ibverbs.Event, error) {
 	x := f.context(c)
 	select {
 	case e := <-x.events:
@@ -224,56 +229,56 @@ func (f *fabric) GetAsyncEvent(c *ibverbs.Context) (ibverbs.Event, error) {
 	}
 }
 
-func (f *fabric) StopAsyncEvents(c *ibverbs.Context) {
+func (f *Fabric) StopAsyncEvents(c *ibverbs.Context) {
 	x := f.context(c)
 	x.once.Do(func() { close(x.stop) })
 }
 
-func (f *fabric) AllocPD(c *ibverbs.Context) (*ibverbs.PD, error) {
+func (f *Fabric) AllocPD(c *ibverbs.Context) (*ibverbs.PD, error) {
 	defer f.locked()()
 	f.contexts[c.Handle].pds++
 	return &ibverbs.PD{Context: c, Handle: f.handle()}, nil
 }
 
-func (f *fabric) DeallocPD(p *ibverbs.PD) error {
+func (f *Fabric) DeallocPD(p *ibverbs.PD) error {
 	defer f.locked()()
 	f.contexts[p.Context.Handle].pds--
 	return nil
 }
 
-func (f *fabric) RegMR(p *ibverbs.PD, addr uintptr, n int, access int) (*ibverbs.MR, error) {
+func (f *Fabric) RegMR(p *ibverbs.PD, addr uintptr, n int, access int) (*ibverbs.MR, error) {
 	defer f.locked()()
-	if f.refuse != nil {
-		return nil, f.refuse
+	if f.Refuse != nil {
+		return nil, f.Refuse
 	}
-	return f.keep(&fakeMR{addr: addr, n: n, at: addr, device: p.Context.Name, access: access}), nil
+	return f.keep(&MR{Addr: addr, Len: n, At: addr, Device: p.Context.Name, Access: access}), nil
 }
 
-func (f *fabric) keep(m *fakeMR) *ibverbs.MR {
-	f.regs++
+func (f *Fabric) keep(m *MR) *ibverbs.MR {
+	f.Regs++
 	key := uint32(f.handle())
-	f.mrs[key] = m
+	f.MRs[key] = m
 	return &ibverbs.MR{Handle: uintptr(key), LKey: key, RKey: key}
 }
 
-func (f *fabric) RegDMABufMR(p *ibverbs.PD, offset uint64, n int, iova uint64, fd int, access int) (*ibverbs.MR,
+func (f *Fabric) RegDMABufMR(p *ibverbs.PD, offset uint64, n int, iova uint64, fd int, access int) (*ibverbs.MR,
 	error) {
 	defer f.locked()()
-	if f.refuseFD != nil {
-		return nil, f.refuseFD
+	if f.RefuseFD != nil {
+		return nil, f.RefuseFD
 	}
 	b, err := unix.Mmap(fd, 0, int(offset)+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, err
 	}
 	at := uintptr(unsafe.Pointer(&b[offset]))
-	return f.keep(&fakeMR{addr: uintptr(iova), n: n, at: at, device: p.Context.Name, access: access, dmabuf: b}), nil
+	return f.keep(&MR{Addr: uintptr(iova), Len: n, At: at, Device: p.Context.Name, Access: access, DMABuf: b}), nil
 }
 
-func (f *fabric) DeregMR(m *ibverbs.MR) error {
+func (f *Fabric) DeregMR(m *ibverbs.MR) error {
 	defer f.locked()()
-	b := f.mrs[m.LKey].dmabuf
-	delete(f.mrs, m.LKey)
+	b := f.MRs[m.LKey].DMABuf
+	delete(f.MRs, m.LKey)
 	if b == nil {
 		return nil
 	}
@@ -281,7 +286,7 @@ func (f *fabric) DeregMR(m *ibverbs.MR) error {
 	return unix.Munmap(b)
 }
 
-func (f *fabric) CreateCQ(c *ibverbs.Context, entries int) (*ibverbs.CQ, error) {
+func (f *Fabric) CreateCQ(c *ibverbs.Context, entries int) (*ibverbs.CQ, error) {
 	defer f.locked()()
 	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err != nil {
@@ -292,36 +297,36 @@ func (f *fabric) CreateCQ(c *ibverbs.Context, entries int) (*ibverbs.CQ, error) 
 	return q, nil
 }
 
-func (f *fabric) DestroyCQ(q *ibverbs.CQ) error {
+func (f *Fabric) DestroyCQ(q *ibverbs.CQ) error {
 	defer f.locked()()
 	delete(f.cqs, q.Handle)
 	return unix.Close(q.FD)
 }
 
-func (f *fabric) ReqNotifyCQ(q *ibverbs.CQ) error {
+func (f *Fabric) ReqNotifyCQ(q *ibverbs.CQ) error {
 	defer f.locked()()
 	f.cqs[q.Handle].armed = true
 	return nil
 }
 
-func (f *fabric) GetCQEvent(q *ibverbs.CQ) bool {
+func (f *Fabric) GetCQEvent(q *ibverbs.CQ) bool {
 	var b [8]byte
 	_, err := unix.Read(q.FD, b[:])
 	return err == nil
 }
 
-func (f *fabric) PollCQ(q *ibverbs.CQ, into []ibverbs.WC) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fabric) PollCQ(q *ibverbs.CQ, into []ibverbs.WC) (int, error) {
+	f.Lock()
+	defer f.Unlock()
 	x := f.cqs[q.Handle]
 	n := copy(into, x.ring)
 	x.ring = x.ring[:copy(x.ring, x.ring[n:])]
 	return n, nil
 }
 
-func (f *fabric) CreateQP(p *ibverbs.PD, q *ibverbs.CQ, c ibverbs.QPCap) (*ibverbs.QP, error) {
+func (f *Fabric) CreateQP(p *ibverbs.PD, q *ibverbs.CQ, c ibverbs.QPCap) (*ibverbs.QP, error) {
 	defer f.locked()()
-	if f.noInline && c.MaxInline > 0 {
+	if f.NoInline && c.MaxInline > 0 {
 		return nil, syscall.EINVAL
 	}
 	h := f.handle()
@@ -329,7 +334,7 @@ func (f *fabric) CreateQP(p *ibverbs.PD, q *ibverbs.CQ, c ibverbs.QPCap) (*ibver
 	return &ibverbs.QP{Handle: h, Num: uint32(h), Inline: int(c.MaxInline)}, nil
 }
 
-func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
+func (f *Fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 	defer f.locked()()
 	x := f.qps[q.Handle]
 	want := map[uint32]struct {
@@ -345,12 +350,12 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 				ibverbs.MaskMaxRdAtomic},
 		ibverbs.QPErr: {x.state, ibverbs.MaskState},
 	}[a.State]
-	if want.from != x.state || want.mask != mask || a.Access&ibverbs.AccessRemoteRead != 0 && f.noBack == x.context.Name {
+	if want.from != x.state || want.mask != mask || a.Access&ibverbs.AccessRemoteRead != 0 && f.NoBack == x.context.Name {
 		return syscall.EINVAL
 	}
 	switch a.State {
 	case ibverbs.QPInit:
-		if int(a.PKeyIndex) != f.options.PKeyIndex {
+		if int(a.PKeyIndex) != f.Expect.PKeyIndex {
 			return syscall.EINVAL
 		}
 		x.access = a.Access
@@ -359,11 +364,11 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 		if !f.leads(x, a) {
 			return syscall.EINVAL
 		}
-		if f.lost[x.port] || (a.AH.IsGlobal == 1) != f.ethernet || f.ethernet && a.AH.DGID == (ibverbs.GID{}) {
+		if f.Lost[x.port] || (a.AH.IsGlobal == 1) != f.Ethernet || f.Ethernet && a.AH.DGID == (ibverbs.GID{}) {
 			return syscall.ENETUNREACH
 		}
 	case ibverbs.QPRTS:
-		if o := &f.options; int(a.Timeout) != o.Timeout || int(a.RetryCount) != o.Retries || a.RNRRetry != 7 ||
+		if o := &f.Expect; int(a.Timeout) != o.Timeout || int(a.RetryCount) != o.Retries || a.RNRRetry != 7 ||
 			a.MaxRdAtomic != 1 {
 			return syscall.EINVAL
 		}
@@ -376,9 +381,9 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 	return nil
 }
 
-// leads reports whether the attributes of a connection fit both ports and the Options.
-func (f *fabric) leads(x *fakeQP, a *ibverbs.QPAttr) bool {
-	peer, o := f.qps[uintptr(a.DestQPN)], &f.options
+// leads reports whether the attributes of a connection fit both ports and the Fabric's own.
+func (f *Fabric) leads(x *fakeQP, a *ibverbs.QPAttr) bool {
+	peer, o := f.qps[uintptr(a.DestQPN)], &f.Expect
 	if peer == nil || a.PathMTU != min(f.mtu(x.port), f.mtu(peer.port)) || a.MinRNRTimer != 12 || a.MaxDestRdAtomic != 1 {
 		return false
 	}
@@ -386,7 +391,7 @@ func (f *fabric) leads(x *fakeQP, a *ibverbs.QPAttr) bool {
 }
 
 // flush completes all work of a queue pair with errors; the first send has the reason.
-func (f *fabric) flush(x *fakeQP, first ibverbs.Status) {
+func (f *Fabric) flush(x *fakeQP, first ibverbs.Status) {
 	x.state = ibverbs.QPErr
 	for _, s := range x.sends {
 		f.complete(x, ibverbs.WC{ID: s.id, Status: first})
@@ -398,7 +403,13 @@ func (f *fabric) flush(x *fakeQP, first ibverbs.Status) {
 	}
 }
 
-func (f *fabric) complete(x *fakeQP, w ibverbs.WC) {
+// Flushed completes work that a queue pair has received, as one does that was told to fail.
+func (f *Fabric) Flushed(q *ibverbs.CQ, num uint32) {
+	x := f.cqs[q.Handle]
+	x.ring = append(x.ring, ibverbs.WC{ID: receiveID, Status: ibverbs.WRFlushErr, QPNum: num})
+}
+
+func (f *Fabric) complete(x *fakeQP, w ibverbs.WC) {
 	q := f.cqs[x.cq.Handle]
 	if len(q.ring) == q.depth {
 		panic("completion queue overrun")
@@ -415,17 +426,17 @@ func (f *fabric) complete(x *fakeQP, w ibverbs.WC) {
 	}
 }
 
-func (f *fabric) DestroyQP(q *ibverbs.QP) error {
+func (f *Fabric) DestroyQP(q *ibverbs.QP) error {
 	defer f.locked()()
 	delete(f.qps, q.Handle)
 	return nil
 }
 
-func (f *fabric) PostSend(q *ibverbs.QP, w *ibverbs.SendWR) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fabric) PostSend(q *ibverbs.QP, w *ibverbs.SendWR) error {
+	f.Lock()
+	defer f.Unlock()
 	x := f.qps[q.Handle]
-	for ; w != nil; w = at[ibverbs.SendWR](w.Next) {
+	for ; w != nil; w = At[ibverbs.SendWR](w.Next) {
 		if err := f.post(x, w); err != nil {
 			return err
 		}
@@ -434,14 +445,14 @@ func (f *fabric) PostSend(q *ibverbs.QP, w *ibverbs.SendWR) error {
 	return nil
 }
 
-func (f *fabric) post(x *fakeQP, w *ibverbs.SendWR) error {
+func (f *Fabric) post(x *fakeQP, w *ibverbs.SendWR) error {
 	s := fakeSend{
 		id: w.ID, opcode: w.Opcode, imm: w.Imm, rkey: w.RemoteKey, to: w.RemoteAddr,
 		inline: w.Flags&ibverbs.SendInline != 0, signaled: w.Flags&ibverbs.SendSignaled != 0,
 	}
 	if w.NumSGE > 0 {
-		s.sge = *at[ibverbs.SGE](w.SGList)
-		if s.inline && copy(s.from[:x.cap.MaxInline], span(uintptr(s.sge.Addr), int(s.sge.Length))) < int(s.sge.Length) {
+		s.sge = *At[ibverbs.SGE](w.SGList)
+		if s.inline && copy(s.from[:x.cap.MaxInline], Span(uintptr(s.sge.Addr), int(s.sge.Length))) < int(s.sge.Length) {
 			return syscall.EINVAL
 		}
 	}
@@ -458,9 +469,9 @@ func (f *fabric) post(x *fakeQP, w *ibverbs.SendWR) error {
 	return nil
 }
 
-func (f *fabric) PostRecv(q *ibverbs.QP, w *ibverbs.RecvWR) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fabric) PostRecv(q *ibverbs.QP, w *ibverbs.RecvWR) error {
+	f.Lock()
+	defer f.Unlock()
 	x := f.qps[q.Handle]
 	switch {
 	case x.state == 0:
@@ -480,17 +491,17 @@ func (f *fabric) PostRecv(q *ibverbs.QP, w *ibverbs.RecvWR) error {
 
 // carry carries out the sends of a queue pair, as far as possible. A queue pair that leads back to its
 // own device needs no port.
-func (f *fabric) carry(x *fakeQP) {
+func (f *Fabric) carry(x *fakeQP) {
 	n := 0 // sends that are acknowledged
 	for i := range x.sends {
 		s := &x.sends[i]
 		peer := f.qps[uintptr(x.dest)]
 		far := peer != x
-		if far && (f.dead[x.port] || peer != nil && f.dead[peer.port]) || !far && f.lostBack {
+		if far && (f.Dead[x.port] || peer != nil && f.Dead[peer.port]) || !far && f.LostBack {
 			f.flush(x, ibverbs.RetryExcErr)
 			return
 		}
-		if x.state != ibverbs.QPRTS || peer == nil || !far && f.slowBack || far && (f.cut[x.port] || f.cut[peer.port]) ||
+		if x.state != ibverbs.QPRTS || peer == nil || !far && f.SlowBack || far && (f.Cut[x.port] || f.Cut[peer.port]) ||
 			peer.state != ibverbs.QPRTR && peer.state != ibverbs.QPRTS {
 			break
 		}
@@ -507,7 +518,7 @@ func (f *fabric) carry(x *fakeQP) {
 			}
 			s.arrived = true
 		}
-		if f.mute[x.port] && far {
+		if f.Mute[x.port] && far {
 			continue
 		}
 		if s.signaled {
@@ -518,29 +529,29 @@ func (f *fabric) carry(x *fakeQP) {
 	x.sends = x.sends[:copy(x.sends, x.sends[n:])]
 }
 
-func (f *fabric) arrive(x, peer *fakeQP, s *fakeSend) bool {
+func (f *Fabric) arrive(x, peer *fakeQP, s *fakeSend) bool {
 	n := int(s.sge.Length)
 	access, local := ibverbs.AccessRemoteWrite, 0
 	if s.opcode == ibverbs.OpRDMARead {
 		access, local = ibverbs.AccessRemoteRead, ibverbs.AccessLocalWrite
 	}
 	if n > 0 {
-		there := f.mrs[s.rkey].bytes(s.to, n, peer.context.Name, access)
+		there := f.MRs[s.rkey].bytes(s.to, n, peer.context.Name, access)
 		if there == nil || int(peer.access)&access == 0 {
 			return false
 		}
 		here := s.from[:min(n, len(s.from))]
 		if !s.inline {
-			if here = f.mrs[s.sge.LocalKey].bytes(s.sge.Addr, n, x.context.Name, local); here == nil {
+			if here = f.MRs[s.sge.LocalKey].bytes(s.sge.Addr, n, x.context.Name, local); here == nil {
 				panic("local protection error")
 			}
 		}
 		switch {
 		case s.opcode == ibverbs.OpRDMARead:
-			f.backs++
+			f.Backs++
 			f.land(x.context.Name)
 			copy(here, there)
-		case f.mrs[s.rkey].access&ibverbs.AccessRemoteRead != 0: // memory that is read back
+		case f.MRs[s.rkey].Access&ibverbs.AccessRemoteRead != 0: // memory that is read back
 			f.delay(peer.context.Name, there, here)
 		default:
 			copy(there, here)
@@ -554,7 +565,7 @@ func (f *fabric) arrive(x, peer *fakeQP, s *fakeSend) bool {
 }
 
 // delay keeps a write from a GPU until land.
-func (f *fabric) delay(device string, to, what []byte) {
+func (f *Fabric) delay(device string, to, what []byte) {
 	i := slices.IndexFunc(f.late, func(w lateWrite) bool { return w.to == nil })
 	if i < 0 {
 		i = len(f.late)
@@ -565,7 +576,7 @@ func (f *fabric) delay(device string, to, what []byte) {
 }
 
 // land makes the writes of a device visible to GPUs.
-func (f *fabric) land(device string) {
+func (f *Fabric) land(device string) {
 	for i := range f.late {
 		if w := &f.late[i]; w.device == device {
 			copy(w.to, w.what)
@@ -574,10 +585,10 @@ func (f *fabric) land(device string) {
 	}
 }
 
-// setLink cuts a port, or connects it again, and tells its device.
-func (f *fabric) setLink(port string, up bool) {
+// SetLink cuts a port, or connects it again, and tells its device.
+func (f *Fabric) SetLink(port string, up bool) {
 	defer f.locked()()
-	f.cut[port] = !up
+	f.Cut[port] = !up
 	e := ibverbs.Event{Type: ibverbs.EventPortErr, Port: 1}
 	if up {
 		e.Type = ibverbs.EventPortActive
@@ -594,9 +605,9 @@ func (f *fabric) setLink(port string, up bool) {
 	}
 }
 
-// expire ends the retries of all work that was not acknowledged. It returns how many
+// Expire ends the retries of all work that was not acknowledged. It returns how many
 // queue pairs had such work.
-func (f *fabric) expire() (n int) {
+func (f *Fabric) Expire() (n int) {
 	defer f.locked()()
 	for _, x := range f.qps {
 		if len(x.sends) > 0 {
@@ -607,8 +618,8 @@ func (f *fabric) expire() (n int) {
 	return n
 }
 
-// set changes the fabric and carries out the work that is possible then.
-func (f *fabric) set(change func()) {
+// Set changes the Fabric and carries out the work that is possible then.
+func (f *Fabric) Set(change func()) {
 	defer f.locked()()
 	change()
 	for _, x := range f.qps {
@@ -616,14 +627,16 @@ func (f *fabric) set(change func()) {
 	}
 }
 
-func (f *fabric) registrations() int {
+// Registrations is how many registrations were made.
+func (f *Fabric) Registrations() int {
 	defer f.locked()()
-	return f.regs
+	return f.Regs
 }
 
-// at is the T at an address.
-func at[T any](addr uintptr) *T { return *(**T)(unsafe.Pointer(&addr)) }
+// At is the T at an address.
+func At[T any](addr uintptr) *T { return *(**T)(unsafe.Pointer(&addr)) }
 
-func span(addr uintptr, n int) []byte { return unsafe.Slice(at[byte](addr), n) }
+// Span is the n bytes at an address.
+func Span(addr uintptr, n int) []byte { return unsafe.Slice(At[byte](addr), n) }
 
-var _ ibverbs.Verbs = (*fabric)(nil)
+var _ ibverbs.Verbs = (*Fabric)(nil)

@@ -1,4 +1,4 @@
-package mem
+package fifo
 
 import (
 	"bytes"
@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/mem"
 )
 
 // A Region of the host's or of a device's memory is sliced inside its bounds only.
 func TestRegion(t *testing.T) {
 	b := make([]byte, 16)
-	h := Host(b)
+	h := mem.Host(b)
 	require.Equal(t, 16, h.Len())
 	require.True(t, h.IsHost())
 	require.Equal(t, -1, h.Dev())
@@ -25,15 +27,15 @@ func TestRegion(t *testing.T) {
 	require.Panics(t, func() { h.Slice(-1, 1) })
 	require.Panics(t, func() { h.Slice(1, -1) })
 
-	d := Device(2, 4096, 100)
+	d := mem.Device(2, 4096, 100)
 	require.False(t, d.IsHost())
 	require.Equal(t, 2, d.Dev())
 	require.Equal(t, uintptr(4106), d.Slice(10, 5).Ptr())
 	require.False(t, d.Overlaps(h))
 	require.Panics(t, func() { d.Bytes() })
-	require.True(t, Region{}.IsNil())
-	require.Empty(t, Region{}.Bytes())
-	require.Equal(t, 12, Of([]float32{1, 2, 3}).Len())
+	require.True(t, mem.Region{}.IsNil())
+	require.Empty(t, mem.Region{}.Bytes())
+	require.Equal(t, 12, mem.Of([]float32{1, 2, 3}).Len())
 }
 
 func TestStream(t *testing.T) {
@@ -47,7 +49,7 @@ func TestStream(t *testing.T) {
 		src = src[a:]
 		n = min(n, len(src))
 		dst := bytes.Repeat([]byte{0xee}, n+b+3)
-		Stream(dst[b:b+n], src[:n])
+		mem.Stream(dst[b:b+n], src[:n])
 		require.True(t, bytes.Equal(dst[b:b+n], src[:n]))
 		require.Equal(t, bytes.Repeat([]byte{0xee}, b), dst[:b])
 		require.Equal(t, []byte{0xee, 0xee, 0xee}, dst[b+n:])
