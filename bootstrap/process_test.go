@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,6 +29,10 @@ func TestMain(m *testing.M) {
 	} else if s != "" {
 		play(s)
 		return
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil { // parallel tests here wait
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
