@@ -30,10 +30,7 @@ func TestMain(m *testing.M) {
 		play(s)
 		return
 	}
-	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil { // parallel tests here wait
-		panic(err)
-	}
+	_ = flag.Set("test.parallel", "16") // they wait
 	goleak.VerifyTestMain(m)
 }
 

@@ -9,6 +9,6 @@ import (
 func TestMain(m *testing.M) {
 	commtest.Main(m, nil, map[string]commtest.Work{
 		"gpufootprint": gpuFootprint, "windowcheck": windowCheck, "windowloop": windowLoop, "windowleave": windowLeave,
-		"exits": exits,
+		"exits": exits, "gpuloop": gpuLoop,
 	})
 }
