@@ -12,6 +12,6 @@ func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // the emulator allocates much, and keeps little
 	gpucommtest.Main(m, nil, map[string]commtest.Work{
 		"gpufootprint": gpuFootprint, "windowcheck": windowCheck, "windowloop": windowLoop, "windowleave": windowLeave,
-		"exits": exits,
+		"exits": exits, "gpuloop": gpuLoop,
 	})
 }

@@ -1,4 +1,4 @@
-package tree_test
+package ring_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-func TestProofs(t *testing.T) {
+func TestTreeProofs(t *testing.T) {
 	t.Run("AllReduce", func(t *testing.T) {
 		schedtest.Prove(t, sched.AllReduce, func(n int) sched.Schedule { return tree.AllReduce{N: n} })
 	})
@@ -26,10 +26,10 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-func TestGoldens(t *testing.T) {
-	schedtest.Golden(t, "allreduce", tree.AllReduce{N: 6})
-	schedtest.Golden(t, "broadcast", tree.Broadcast{N: 6, Root: 1})
-	schedtest.Golden(t, "reduce", tree.Reduce{N: 6, Root: 1})
-	schedtest.Golden(t, "binomialbroadcast", tree.BinomialBroadcast{N: 6, Root: 1})
-	schedtest.Golden(t, "binomialreduce", tree.BinomialReduce{N: 6, Root: 1})
+func TestTreeGoldens(t *testing.T) {
+	schedtest.Golden(t, "tree/allreduce", tree.AllReduce{N: 6})
+	schedtest.Golden(t, "tree/broadcast", tree.Broadcast{N: 6, Root: 1})
+	schedtest.Golden(t, "tree/reduce", tree.Reduce{N: 6, Root: 1})
+	schedtest.Golden(t, "tree/binomialbroadcast", tree.BinomialBroadcast{N: 6, Root: 1})
+	schedtest.Golden(t, "tree/binomialreduce", tree.BinomialReduce{N: 6, Root: 1})
 }

@@ -1,4 +1,4 @@
-package hier_test
+package ring_test
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func grids(f func(nodes, local int)) {
 	}
 }
 
-func TestProofs(t *testing.T) {
+func TestHierProofs(t *testing.T) {
 	t.Run("AllReduce", func(t *testing.T) {
 		grids(func(nodes, local int) {
 			across := []sched.Schedule{ring.AllReduce{N: nodes}, tree.AllReduce{N: nodes}, direct.RecursiveDoubling{N: nodes}}
@@ -72,22 +72,22 @@ func TestProofs(t *testing.T) {
 }
 
 // A hierarchy of hierarchies: racks of nodes of ranks.
-func TestNested(t *testing.T) {
+func TestHierNested(t *testing.T) {
 	nodes := hier.AllReduce(ring.ReduceScatter{N: 3}, ring.AllReduce{N: 4}, ring.AllGather{N: 3})
 	s := hier.AllReduce(ring.ReduceScatter{N: 2}, nodes, ring.AllGather{N: 2})
 	schedtest.ProveOne(t, sched.AllReduce, s)
 	require.Equal(t, 24, s.Shape().Ranks)
 }
 
-func TestGoldens(t *testing.T) {
-	schedtest.Golden(t, "allreduce", hier.AllReduce(ring.ReduceScatter{N: 2}, ring.AllReduce{N: 2}, ring.AllGather{N: 2}))
-	schedtest.Golden(t, "alltoall", hier.AlltoAll(direct.AlltoAll{N: 2}, direct.AlltoAll{N: 2}))
-	schedtest.Golden(t, "allgather", hier.AllGather(ring.AllGather{N: 2}, ring.AllGather{N: 2}))
+func TestHierGoldens(t *testing.T) {
+	schedtest.Golden(t, "hier/allreduce", hier.AllReduce(ring.ReduceScatter{N: 2}, ring.AllReduce{N: 2}, ring.AllGather{N: 2}))
+	schedtest.Golden(t, "hier/alltoall", hier.AlltoAll(direct.AlltoAll{N: 2}, direct.AlltoAll{N: 2}))
+	schedtest.Golden(t, "hier/allgather", hier.AllGather(ring.AllGather{N: 2}, ring.AllGather{N: 2}))
 }
 
 // Between nodes a rank sends 2(N-1)/N of a share of 1/L of the data, where a
 // flat ring sends 2(n-1)/n of the data over the link to the next node.
-func TestBytesBetweenNodes(t *testing.T) {
+func TestHierBytesBetweenNodes(t *testing.T) {
 	const nodes, local = 4, 8
 	s := hier.AllReduce(ring.ReduceScatter{N: local}, ring.AllReduce{N: nodes}, ring.AllGather{N: local})
 	for r := range sched.Rank(nodes * local) {
@@ -101,7 +101,7 @@ func TestBytesBetweenNodes(t *testing.T) {
 	}
 }
 
-func TestShapesThatDoNotFit(t *testing.T) {
+func TestHierShapesThatDoNotFit(t *testing.T) {
 	for name, f := range map[string]func(){
 		"scratch in a half": func() { // its scratch would hold chunks of other lengths
 			hier.AllReduce(direct.LogReduceScatter{N: 8}, ring.AllReduce{N: 2}, ring.AllGather{N: 8})
@@ -115,7 +115,7 @@ func TestShapesThatDoNotFit(t *testing.T) {
 	}
 }
 
-func ExampleAllReduce() {
+func Example_hierAllReduce() {
 	s := hier.AllReduce(ring.ReduceScatter{N: 8}, tree.AllReduce{N: 4}, ring.AllGather{N: 8})
 	fmt.Println(s.Shape().Ranks, sched.Check(s, sched.AllReduce, 2, true))
 	// Output: 32 <nil>

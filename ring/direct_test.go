@@ -1,4 +1,4 @@
-package direct_test
+package ring_test
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ var flat = map[string]struct {
 	"AlltoAll":          {sched.AlltoAll, func(n int) sched.Schedule { return direct.AlltoAll{N: n} }},
 }
 
-func TestProofs(t *testing.T) {
+func TestDirectProofs(t *testing.T) {
 	for name, c := range flat {
 		t.Run(name, func(t *testing.T) { schedtest.Prove(t, c.goal, c.build) })
 	}
@@ -40,22 +40,22 @@ func TestProofs(t *testing.T) {
 	})
 }
 
-func TestGoldens(t *testing.T) {
-	schedtest.Golden(t, "oneshot", direct.OneShot{N: 4})
-	schedtest.Golden(t, "twoshot", direct.TwoShot{N: 4})
-	schedtest.Golden(t, "recursivedoubling", direct.RecursiveDoubling{N: 6})
-	schedtest.Golden(t, "halvingdoubling", direct.HalvingDoubling{N: 5})
-	schedtest.Golden(t, "logreducescatter", direct.LogReduceScatter{N: 5})
-	schedtest.Golden(t, "logallgather", direct.LogAllGather{N: 5})
-	schedtest.Golden(t, "allgather", direct.AllGather{N: 4})
-	schedtest.Golden(t, "reducescatter", direct.ReduceScatter{N: 4})
-	schedtest.Golden(t, "alltoall", direct.AlltoAll{N: 4})
-	schedtest.Golden(t, "gather", direct.Gather{N: 4, Root: 1})
-	schedtest.Golden(t, "scatter", direct.Scatter{N: 4, Root: 1})
+func TestDirectGoldens(t *testing.T) {
+	schedtest.Golden(t, "direct/oneshot", direct.OneShot{N: 4})
+	schedtest.Golden(t, "direct/twoshot", direct.TwoShot{N: 4})
+	schedtest.Golden(t, "direct/recursivedoubling", direct.RecursiveDoubling{N: 6})
+	schedtest.Golden(t, "direct/halvingdoubling", direct.HalvingDoubling{N: 5})
+	schedtest.Golden(t, "direct/logreducescatter", direct.LogReduceScatter{N: 5})
+	schedtest.Golden(t, "direct/logallgather", direct.LogAllGather{N: 5})
+	schedtest.Golden(t, "direct/allgather", direct.AllGather{N: 4})
+	schedtest.Golden(t, "direct/reducescatter", direct.ReduceScatter{N: 4})
+	schedtest.Golden(t, "direct/alltoall", direct.AlltoAll{N: 4})
+	schedtest.Golden(t, "direct/gather", direct.Gather{N: 4, Root: 1})
+	schedtest.Golden(t, "direct/scatter", direct.Scatter{N: 4, Root: 1})
 }
 
 // Two ranks must do the least there is: the shared-memory path is made for it.
-func TestTwoRanks(t *testing.T) {
+func TestDirectTwoRanks(t *testing.T) {
 	const nobody = sched.Nobody
 	in := func(c int32) sched.Ref { return sched.Ref{Buf: sched.In, Chunk: c} }
 	out := func(c int32) sched.Ref { return sched.Ref{Buf: sched.Out, Chunk: c} }

@@ -1,4 +1,4 @@
-package direct_test
+package ring_test
 
 import (
 	"math/bits"
@@ -15,7 +15,7 @@ func floorLog(n int) int { return bits.Len(uint(n)) - 1 }
 
 // The numbers that the doc comments begin with, computed from the schedules.
 // Sent is in chunks, Shape says how many make the data.
-func TestPapers(t *testing.T) {
+func TestDirectPapers(t *testing.T) {
 	for name, c := range map[string]struct {
 		build             func(n int) sched.Schedule
 		hops, sent, parts func(n int) int

@@ -1,4 +1,4 @@
-package procs
+package host
 
 import (
 	"context"
@@ -153,4 +153,21 @@ func TestMissingRank(t *testing.T) {
 		ringo.Config{ID: &id, Rank: 1, Size: 3, JoinTimeout: 300 * time.Millisecond})
 	require.ErrorContains(t, err, "0, 2")
 	require.ErrorContains(t, err, "RINGO_JOIN_TIMEOUT")
+}
+
+// partMain is a rank of TestNetnsSplit.
+func partMain(c *ringo.Comm) int {
+	part, err := c.Split(context.Background(), 0, -c.Rank())
+	if err != nil {
+		fmt.Println("error:", err)
+		return 3
+	}
+	defer part.Close()
+	x := []int32{int32(part.Rank())}
+	if err := ringo.AllReduce(part, x, ringo.Sum); err != nil {
+		fmt.Println("error:", err)
+		return 4
+	}
+	fmt.Println("all of the part:", x[0])
+	return 0
 }

@@ -1,4 +1,4 @@
-package direct_test
+package ring_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // Four ways to all-reduce on 8 ranks: few hops, or few bytes.
-func Example() {
+func Example_direct() {
 	for _, s := range []sched.Schedule{
 		direct.OneShot{N: 8}, direct.TwoShot{N: 8}, direct.RecursiveDoubling{N: 8}, direct.HalvingDoubling{N: 8},
 	} {
@@ -26,7 +26,7 @@ func Example() {
 }
 
 // Both ranks of a pair compute the same sum, so no rank has to send it.
-func ExampleRecursiveDoubling() {
+func Example_recursiveDoubling() {
 	s := direct.RecursiveDoubling{N: 4}
 	for i := range s.Len(1) {
 		fmt.Println(s.At(1, i))

@@ -1,17 +1,18 @@
-package book
+package ring_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/ring/book"
 	"github.com/ringo-go/ringo/sched"
 )
 
 // Every line of the book is proved on 1 to 12 ranks, in all nodes that they make, in place and
 // out of place, and for the first and the last root.
 func TestEveryLineIsProved(t *testing.T) {
-	for _, c := range Collectives {
+	for _, c := range book.Collectives {
 		for _, a := range c.Algorithms {
 			t.Run(c.Name+"/"+a.Name, func(t *testing.T) {
 				require.NotEqual(t, a.Flat == nil, a.Nodes == nil, "one of the two makes it")
@@ -43,9 +44,9 @@ func TestEveryLineIsProved(t *testing.T) {
 }
 
 // No two lines of a collective have one name, and names find them.
-func TestFind(t *testing.T) {
-	for _, c := range Collectives {
-		found, err := Find(c.Name)
+func TestBookFind(t *testing.T) {
+	for _, c := range book.Collectives {
+		found, err := book.Find(c.Name)
 		require.NoError(t, err)
 		require.Equal(t, c.Name, found.Name)
 		seen := map[string]bool{}
@@ -55,13 +56,13 @@ func TestFind(t *testing.T) {
 			require.Equal(t, a.Nodes == nil, mustFind(t, c, a.Name).Nodes == nil)
 		}
 	}
-	_, err := Find("x")
+	_, err := book.Find("x")
 	require.EqualError(t, err, `no collective "x"`)
-	_, err = Collectives[0].Find("x")
+	_, err = book.Collectives[0].Find("x")
 	require.EqualError(t, err, `allreduce has no algorithm "x"`)
 }
 
-func mustFind(t *testing.T, c Collective, name string) Algorithm {
+func mustFind(t *testing.T, c book.Collective, name string) book.Algorithm {
 	a, err := c.Find(name)
 	require.NoError(t, err)
 	return a

@@ -1,4 +1,4 @@
-package tree_test
+package ring_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // What rank 5 of a million does: it is a leaf of one tree and an inner node of the
 // other. The hops grow with the logarithm of the ranks, the data sent does not.
-func ExampleAllReduce() {
+func Example_treeAllReduce() {
 	s := tree.AllReduce{N: 1_000_000}
 	for i := range s.Len(5) {
 		fmt.Println(i, s.At(5, i))
@@ -31,7 +31,7 @@ func ExampleAllReduce() {
 }
 
 // The root sends to the rank that passes it on to most others first.
-func ExampleBinomialBroadcast() {
+func Example_binomialBroadcast() {
 	s := tree.BinomialBroadcast{N: 8, Root: 0}
 	for i := range s.Len(0) {
 		fmt.Println(s.At(0, i))

@@ -1,6 +1,6 @@
 //go:build linux
 
-package procs
+package host
 
 import (
 	"context"
@@ -27,7 +27,8 @@ import (
 // They have no names and are gone when nobody holds them.
 type lan struct {
 	t      *testing.T
-	fabric *os.File // the namespace of the bridge
+	tools  map[string]string // the paths of programs
+	fabric *os.File          // the namespace of the bridge
 	hosts  []*os.File
 	id     bootstrap.ID
 }
@@ -39,12 +40,10 @@ func addressOf(host int) string { return fmt.Sprint("10.77.0.", host+1) }
 
 // newLAN makes hosts, the first of which has the rendezvous.
 func newLAN(t *testing.T, hosts int, tools ...string) *lan {
+	l := &lan{t: t, tools: map[string]string{}}
 	for _, tool := range append(tools, "ip") {
-		if _, err := exec.LookPath(tool); err != nil {
-			need.Missing(t, "netns", err.Error())
-		}
+		l.tools[tool] = need.Tool(t, tool)
 	}
-	l := &lan{t: t}
 	var err error
 	if l.fabric, err = newNamespace(); err != nil {
 		need.Missing(t, "netns", err.Error())
@@ -106,7 +105,7 @@ func onOwnThread(f func() error) error {
 // run runs commands in a namespace and gives what they print.
 func (l *lan) run(ns *os.File, commands ...string) (printed string) {
 	l.t.Helper()
-	printed, err := commandsIn(ns, commands)
+	printed, err := l.commands(ns, commands)
 	require.NoError(l.t, err)
 	return printed
 }
@@ -114,16 +113,16 @@ func (l *lan) run(ns *os.File, commands ...string) (printed string) {
 // need is run for commands that a kernel may lack the modules for.
 func (l *lan) need(ns *os.File, commands ...string) {
 	l.t.Helper()
-	if _, err := commandsIn(ns, commands); err != nil {
+	if _, err := l.commands(ns, commands); err != nil {
 		need.Missing(l.t, "netns", err.Error())
 	}
 }
 
-func commandsIn(ns *os.File, commands []string) (printed string, err error) {
+func (l *lan) commands(ns *os.File, commands []string) (printed string, err error) {
 	for _, c := range commands {
 		words := strings.Fields(c)
 		if err = inside(ns, func() error {
-			out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+			out, err := exec.Command(l.tools[words[0]], words[1:]...).CombinedOutput()
 			printed += string(out)
 			if err != nil {
 				return fmt.Errorf("%s: %w: %s", c, err, out)
@@ -184,7 +183,7 @@ func complaint(cmd *exec.Cmd) string {
 // Collectives are right over slow links, over links that lose packets, and where hosts have
 // other interfaces that lead nowhere.
 func TestNetnsCheck(t *testing.T) {
-	tier.Long(t)
+	tier.Heavy(t)
 	for _, c := range []struct {
 		name  string
 		tool  string
@@ -233,6 +232,7 @@ func TestNetnsCheck(t *testing.T) {
 // The ranks of a part meet at the address by which their host is reached, which has no route to the rest of the world
 // here. The part's first rank is on the last host.
 func TestNetnsSplit(t *testing.T) {
+	tier.Heavy(t)
 	l := newLAN(t, 3)
 	for h, cmd := range l.start("part") {
 		require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, commtest.Output(cmd))
@@ -243,6 +243,7 @@ func TestNetnsSplit(t *testing.T) {
 // A link that is cut in the middle is an error of all ranks when their patience ends, and they
 // name the rank that they miss.
 func TestNetnsCut(t *testing.T) {
+	tier.Heavy(t)
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=2s")
 	for _, cmd := range cmds {
@@ -258,6 +259,7 @@ func TestNetnsCut(t *testing.T) {
 // A peer that dies while its link is cut cannot say so. When the link is back, its host does, and
 // the others hear that it has gone.
 func TestNetnsHalfOpen(t *testing.T) {
+	tier.Heavy(t)
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=60s")
 	for _, cmd := range cmds {
@@ -274,9 +276,7 @@ func TestNetnsHalfOpen(t *testing.T) {
 // A host that is gone for good says nothing ever. It is missed after 15 to 20 s of silence, though
 // patience is longer.
 func TestNetnsSilent(t *testing.T) {
-	if !tier.Full() {
-		t.Skip("waits for real time, 15 to 20 s; RINGO_TEST=full runs it")
-	}
+	tier.Heavy(t)
 	t.Parallel()
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=10m")
@@ -303,6 +303,7 @@ func TestNetnsMended(t *testing.T) {
 // A host whose address changes loses its connections, at the latest when patience ends; ranks
 // that meet again then use the new address.
 func TestNetnsAddress(t *testing.T) {
+	tier.Heavy(t)
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=2s")
 	for _, cmd := range cmds {
