@@ -24,7 +24,6 @@ import (
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	ctest.Clean()
 	os.Exit(status)
 }
 

@@ -23,7 +23,6 @@ import (
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	ctest.Clean()
 	os.Exit(status)
 }
 
