@@ -54,6 +54,7 @@ func Ringo(t testing.TB) string {
 // script runs a script of the tree if Go's packages, or what else the scripts use, have changed since.
 func script(t testing.TB, name, result string, packages ...string) string {
 	t.Helper()
+	tools(t, "gcc", "go", "bash")
 	return once(t, result, func(out string) error {
 		return ifChanged(t, out, append(packages, scripts...), func() error {
 			return kit.Build(t.Context(), Root(t), name, built.folder)
@@ -68,6 +69,7 @@ var scripts = []string{"cmd/libnccl/*.*", "cmd/libcuda/*.*", "cmd/libcudart/*/*"
 // Go builds a program in Go: a package of this module, or a file that belongs to it wherever it lies.
 func Go(t testing.TB, name, source string) string {
 	t.Helper()
+	tools(t, "go")
 	return once(t, name, func(out string) error {
 		if strings.HasSuffix(source, ".go") { // at one place, so that Go knows it again
 			text, err := os.ReadFile(source)
@@ -100,6 +102,7 @@ func Program(t testing.TB, name string, gpus bool) string {
 // C compiles a program or, by -shared, a library, with the headers of cmd/libnccl and programs beside it.
 func C(t testing.TB, name, source string, args ...string) string {
 	t.Helper()
+	tools(t, "gcc")
 	dir := filepath.Join(Root(t), "cmd", "libnccl")
 	args = append([]string{"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-I" + dir}, args...)
 	args = append(args, "-Wl,-rpath,"+filepath.Join(folder(t), "lib64"), "-lpthread", "-ldl", "-lm")
@@ -120,7 +123,7 @@ var toolkit = []string{"cmd/libcudart/bin/*", "cmd/libcudart/include/*", "cmd/li
 // CUDA compiles a program of examples/cuda or of a test's testdata by the kit's nvcc. The options are part of its name.
 func CUDA(t testing.TB, source string, options ...string) string {
 	t.Helper()
-	need.Tool(t, "clang++-19")
+	tools(t, "clang++-19")
 	nvcc := filepath.Join(Kit(t), "bin", "nvcc")
 	name := strings.Join(append([]string{strings.TrimSuffix(filepath.Base(source), ".cu")}, options...), "")
 	return once(t, strings.ReplaceAll(name, "/", "_"), func(out string) error {
@@ -130,16 +133,12 @@ func CUDA(t testing.TB, source string, options ...string) string {
 	})
 }
 
-// folder gives the folder of all that is built, if there are the tools.
+// folder gives the folder of all that is built.
 func folder(t testing.TB) string {
 	t.Helper()
-	tier.Long(t)
 	built.Lock()
 	defer built.Unlock()
 	if built.folder == "" {
-		for _, tool := range []string{"gcc", "go", "bash"} {
-			need.Tool(t, tool)
-		}
 		dir, err := kit.Folder(Root(t))
 		require.NoError(t, err)
 		built.folder, built.errs = dir, map[string]error{}
@@ -147,9 +146,23 @@ func folder(t testing.TB) string {
 	return built.folder
 }
 
+// tools skips the test without a tool. Each is looked for once.
+func tools(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, here := found.Load(name); !here {
+			need.Tool(t, name)
+			found.Store(name, true)
+		}
+	}
+}
+
+var found sync.Map
+
 // once builds a file, if this process has not done so yet. No other process builds meanwhile.
 func once(t testing.TB, file string, build func(out string) error) string {
 	t.Helper()
+	tier.Long(t)
 	dir := folder(t)
 	built.Lock()
 	defer built.Unlock()
