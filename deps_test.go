@@ -106,12 +106,13 @@ var floors = map[string]string{
 	"cmd/why/ras":       "cmd/why/hang internal/given",
 	"cmd/why/stacks":    "cmd/why/hang internal/given",
 	"cmd/why/watch":     "cmd/why/hang cmd/why/ras trace/history",
-	"cmd/command": ". trace trace/history cmd/why/* gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page " +
+	"cmd/command": ". trace trace/history cmd/why/* cmd/libnccl/kit gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page " +
 		"sched ring ring/* sched/sim " +
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
 	"cmd/ringo":        "cmd/command",
 	"cmd/libnccl":      ". cmd/libnccl/capi cmd/libnccl/host bootstrap",
 	"cmd/libnccl/host": ". bootstrap mem",
+	"cmd/libnccl/kit":  "",
 	"cmd/libnccl/ras":  "internal/auth internal/secure",
 	"cmd/libnccl/capi": ". cmd/libnccl/ras core/call gpu mem bootstrap sched/sim internal/cuda internal/setting " +
 		"kernels/collective",
@@ -138,7 +139,7 @@ var floors = map[string]string{
 	"internal/emu/cudaemu":     "internal/cuda internal/emu/*",
 	"internal/test/commtest": ". bootstrap core/call gpu internal/test/need internal/test/tier " +
 		"internal/test/transcript kernels mem sched trace",
-	"internal/test/ctest":    "cmd/libnccl/capi internal/test/need internal/test/tier",
+	"internal/test/ctest":    "cmd/libnccl/kit internal/test/need internal/test/tier",
 	"internal/test/cudatest": "internal/cuda",
 	"internal/test/hangs":    "",
 	"internal/test/gpucommtest": ". gpu internal/emu/cudaemu internal/emu/weakmem internal/test/commtest " +

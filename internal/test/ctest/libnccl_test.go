@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package main
+package ctest_test
 
 import (
 	"bytes"
@@ -18,20 +18,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/cmd/command"
 	"github.com/ringo-go/ringo/internal/test/ctest"
 	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// TestMain lets the test binary be ringo.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "swap" {
-		command.Main()
-	}
-	status := m.Run()
-	ctest.Clean()
-	os.Exit(status)
+// in is a file of cmd/libnccl.
+func in(t testing.TB, file string) string {
+	return filepath.Join(ctest.Root(t), "cmd", "libnccl", file)
 }
 
 // succeeds runs a program and wants "ok" as its last word.
@@ -77,34 +71,38 @@ func succeedEach(t *testing.T, env func(rank int) []string, n int, name, mode st
 }
 
 func TestCollectives(t *testing.T) {
-	p := ctest.Program(t, "collectives", false)
-	t.Run("processes", func(t *testing.T) { succeed(t, ctest.OnHost(), 4, p, "process") })
-	t.Run("threads", func(t *testing.T) { succeeds(t, ctest.OnHost(), p, "threads", "4") })
-	t.Run("teams", func(t *testing.T) { succeeds(t, ctest.OnHost(), p, "teams", "2", "2") })
-	t.Run("one thread", func(t *testing.T) { succeeds(t, ctest.OnHost(), p, "all", "4") })
+	collectives(t, ctest.Program(t, "collectives", false), ctest.OnHost(), "process", "threads", "teams", "all")
+}
+
+// collectives runs the program of all collectives with 4 ranks, by processes, by threads, by threads with two ranks
+// each, and by one thread: the first of these modes, or all.
+func collectives(t *testing.T, p string, env []string, modes ...string) {
+	for _, mode := range tier.Some(len(modes), modes) {
+		t.Run(mode, func(t *testing.T) {
+			switch mode {
+			case "process":
+				succeed(t, env, 4, p, mode)
+			case "teams":
+				succeeds(t, env, p, mode, "2", "2")
+			default:
+				succeeds(t, env, p, mode, "4")
+			}
+		})
+	}
 }
 
 // TestCollectivesOnGPUs is TestCollectives on emulated GPUs, in graphs too: the program allocates, copies,
 // captures and launches a kernel of its own by the driver's interface. The emulator would write the
 // races that it finds beside the "ok".
 func TestCollectivesOnGPUs(t *testing.T) {
-	p := ctest.Program(t, "collectives", true)
-	env := ctest.OnGPUs(4)
-	t.Run("processes", func(t *testing.T) { succeed(t, env, tier.Count(2, 4), p, "process") })
-	for _, args := range tier.Some(2, [][]string{{"all", "4"}, {"threads", "4"}, {"teams", "2", "2"}}) {
-		t.Run(args[0], func(t *testing.T) { succeeds(t, env, p, args...) })
-	}
+	collectives(t, ctest.Program(t, "collectives", true), ctest.OnGPUs(4), "teams", "process", "threads", "all")
 }
 
 // TestDeviceOfRuntime: a thread without a context is on the device that it has chosen by its CUDA runtime: runtimes
 // before 12 make the context later. Memory of a context that the program has made itself is refused.
 func TestDeviceOfRuntime(t *testing.T) {
 	p := ctest.Program(t, "runtime", true)
-	runtime := filepath.Join(t.TempDir(), "libcudart-d0da41ae.so.11.0")
-	_, err := os.ReadFile("testdata/cudart.c") // go test notices
-	require.NoError(t, err)
-	require.NoError(t, ctest.Run("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", runtime,
-		"testdata/cudart.c"))
+	runtime := ctest.C(t, "libcudart-d0da41ae.so.11.0", in(t, "testdata/cudart.c"), "-shared", "-fPIC")
 	succeeds(t, ctest.OnGPUs(3), p, runtime)
 }
 
@@ -120,10 +118,11 @@ func TestSymmetric(t *testing.T) {
 				"CUDA_VISIBLE_DEVICES="+strconv.Itoa(rank))
 		}, 2, p, "process")
 	})
-	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "3") })
-	t.Run("alone", func(t *testing.T) { succeeds(t, env, p, "threads", "1") })
 	t.Run("teams", func(t *testing.T) { succeeds(t, ctest.OnGPUs(4), p, "teams", "4") })
-	for _, version := range []string{"22809", "22903", "22907", "23007", "23102", "23206"} {
+	for _, n := range tier.Some(2, []string{"3", "1"}) {
+		t.Run("threads "+n, func(t *testing.T) { succeeds(t, env, p, "threads", n) })
+	}
+	for _, version := range tier.Some(6, []string{"22809", "22903", "22907", "23007", "23102", "23206"}) {
 		t.Run("group "+version, func(t *testing.T) { succeeds(t, env, p, "group", "2", version) })
 		t.Run("threads "+version, func(t *testing.T) { succeeds(t, env, p, "threads", "2", version) })
 	}
@@ -139,12 +138,8 @@ func TestNorm(t *testing.T) {
 // call takes without them.
 func asked(t testing.TB, calls int) (functions map[string]string, ns map[string]float64) {
 	p := ctest.Program(t, "driver", true)
-	idle := filepath.Join(t.TempDir(), "libidle.so")
-	_, err := os.ReadFile("testdata/idle.c") // go test notices
-	require.NoError(t, err)
-	require.NoError(t, ctest.Run("gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", idle,
-		"testdata/idle.c",
-		"-Wl,--no-as-needed", ctest.Driver(t), "-Wl,-rpath,"+filepath.Dir(ctest.Driver(t))))
+	idle := ctest.C(t, "libidle.so", in(t, "testdata/idle.c"), "-shared", "-fPIC", "-O2", "-Wl,--no-as-needed",
+		ctest.Driver(t))
 	cmd := exec.Command(p, idle, strconv.Itoa(calls))
 	cmd.Env = append(ctest.OnGPUs(2), "RINGO_CUDA_LIBRARY="+idle)
 	text, err := cmd.CombinedOutput()
@@ -199,29 +194,41 @@ func TestDriverCalls(t *testing.T) {
 func TestWatchdog(t *testing.T) {
 	p := ctest.Program(t, "watched", true)
 	env := ctest.OnGPUs(3)
-	for _, mode := range []string{"abort", "background"} {
-		t.Run(mode, func(t *testing.T) { succeeds(t, env, p, mode) })
+	for _, mode := range tier.Some(2, []string{"abort", "background"}) {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			succeeds(t, env, p, mode)
+		})
 	}
-	t.Run("killed", func(t *testing.T) { succeed(t, env, 3, p, "killed") })
-	t.Run("leaves", func(t *testing.T) { succeed(t, env, 2, p, "leaves") })
-	t.Run("partner", func(t *testing.T) { succeed(t, env, 2, p, "partner") })
-	t.Run("lengths", func(t *testing.T) { succeed(t, env, 2, p, "lengths") })
-	t.Run("departs", func(t *testing.T) { succeed(t, env, 2, p, "departs") })
-	t.Run("returns", func(t *testing.T) { succeed(t, env, 3, p, "returns") })
+	for _, m := range tier.Some(3, []struct {
+		name  string
+		ranks int
+	}{{"killed", 3}, {"leaves", 2}, {"partner", 2}, {"lengths", 2}, {"departs", 2}, {"returns", 3}}) {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			succeed(t, env, m.ranks, p, m.name)
+		})
+	}
 }
 
 // TestSeams: rarely used sequences of calls have NCCL's results, on emulated GPUs.
 func TestSeams(t *testing.T) {
 	p := ctest.Program(t, "seams", true)
-	for _, mode := range []string{"finalize", "aborted", "reset", "forked", "beside", "memory"} {
-		t.Run(mode, func(t *testing.T) { succeeds(t, ctest.OnGPUs(2), p, mode) })
+	for _, mode := range tier.Some(3, []string{"finalize", "aborted", "reset", "forked", "beside", "memory"}) {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			succeeds(t, ctest.OnGPUs(2), p, mode)
+		})
 	}
 }
 
 func TestErrors(t *testing.T) {
 	p := ctest.Program(t, "errors", false)
 	for _, mode := range []string{"arguments", "abort", "background"} {
-		t.Run(mode, func(t *testing.T) { succeeds(t, ctest.OnHost(), p, mode) })
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			succeeds(t, ctest.OnHost(), p, mode)
+		})
 	}
 	t.Run("killed", func(t *testing.T) { succeed(t, ctest.OnHost(), 3, p, "killed") })
 	t.Run("shrunk", func(t *testing.T) { succeed(t, ctest.OnHost(), 4, p, "shrunk") })
@@ -232,10 +239,9 @@ func TestErrors(t *testing.T) {
 
 // TestSwap runs programs by ringo swap, on host memory and on emulated GPUs, and one that uses a missing function.
 func TestSwap(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
+	ringo := ctest.Ringo(t)
 	swap := func(args ...string) string {
-		cmd := exec.Command(self, append([]string{"swap", "-nccl", ctest.Library(t)}, args...)...)
+		cmd := exec.Command(ringo, append([]string{"swap", "-nccl", ctest.Library(t)}, args...)...)
 		cmd.Env = slices.DeleteFunc(ctest.OnHost(), func(v string) bool { return strings.HasPrefix(v, "RINGO_HOST=") })
 		text, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", text)
@@ -307,7 +313,7 @@ func TestNames(t *testing.T) {
 			got = append(got, s.Name)
 		}
 	}
-	text, err := os.ReadFile("testdata/names.txt")
+	text, err := os.ReadFile(in(t, "testdata/names.txt"))
 	require.NoError(t, err)
 	var want []string
 	version := "" // of the names that come now
@@ -345,26 +351,21 @@ func TestNames(t *testing.T) {
 
 // TestExamples runs the examples that need no GPU, and one on emulated GPUs, which are visible all.
 func TestExamples(t *testing.T) {
-	lib := ctest.Library(t)
-	out := filepath.Join(t.TempDir(), "allreduce")
-	require.NoError(t, ctest.Run("gcc", "-Wall", "-Wextra", "-Werror", "-I.", "-o", out,
-		"../../examples/libnccl/allreduce.c", lib, "-Wl,-rpath,"+filepath.Dir(lib), "-lpthread"))
-	cmd := exec.Command(out)
+	lib, examples := ctest.Library(t), filepath.Join(ctest.Root(t), "examples", "libnccl")
+	cmd := exec.Command(ctest.C(t, "allreduce", filepath.Join(examples, "allreduce.c"), lib))
 	cmd.Env = ctest.OnHost()
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	require.Equal(t, "sums of 4 ranks: 6 10 14 …\n", string(text))
 
-	if _, err := exec.LookPath("python3"); err != nil {
-		need.Missing(t, "python3", err.Error())
-	}
-	cmd = exec.Command("python3", "../../examples/libnccl/sum.py", lib)
+	python := need.Tool(t, "python3")
+	cmd = exec.Command(python, filepath.Join(examples, "sum.py"), lib)
 	cmd.Env = ctest.OnHost()
 	text, err = cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	require.Equal(t, "sums of 4 ranks: [6.0, 10.0, 14.0, 18.0, 22.0, 26.0, 30.0, 34.0]\n", string(text))
 
-	cmd = exec.Command("python3", "../../examples/libnccl/visible.py", lib)
+	cmd = exec.Command(python, filepath.Join(examples, "visible.py"), lib)
 	cmd.Env = append(ctest.OnGPUs(2), "PYTHONDONTWRITEBYTECODE=1", "LD_LIBRARY_PATH="+filepath.Dir(ctest.Driver(t)))
 	text, err = cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
@@ -384,18 +385,19 @@ func TestHeader(t *testing.T) {
 	if theirs == "" {
 		need.Missing(t, "nccl.h", "no nccl.h in CPATH, /usr/include, /usr/local/cuda/include")
 	}
-	if out, err := exec.Command("gcc", "-w", "-E", "-I"+theirs, "-o", os.DevNull,
+	gcc := need.Tool(t, "gcc")
+	if out, err := exec.Command(gcc, "-w", "-E", "-I"+theirs, "-o", os.DevNull,
 		filepath.Join(theirs, "nccl.h")).CombinedOutput(); err != nil {
 		need.Missing(t, "nccl.h", "nccl.h of "+theirs+" includes what is not there: "+string(out))
 	}
 	layout := func(include string) string {
 		out := filepath.Join(t.TempDir(), "layout")
-		require.NoError(t, ctest.Run("gcc", "-w", "-I"+include, "-o", out, "testdata/layout.c"))
+		require.NoError(t, ctest.Run(gcc, "-w", "-I"+include, "-o", out, in(t, "testdata/layout.c")))
 		text, err := exec.Command(out).Output()
 		require.NoError(t, err)
 		return string(text)
 	}
-	require.Equal(t, layout(theirs), layout("."))
+	require.Equal(t, layout(theirs), layout(in(t, ".")))
 }
 
 // BenchmarkCall is the time of calls from C, with one rank on the host.

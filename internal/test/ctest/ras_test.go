@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package main
+package ctest_test
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ import (
 func TestRAS(t *testing.T) {
 	const ranks, victim = 4, 2
 	p := ctest.Program(t, "hung", false)
-	for _, mode := range []string{"late", "stopped", "killed"} {
+	for _, mode := range tier.Some(2, []string{"late", "stopped", "killed"}) {
 		t.Run(mode, func(t *testing.T) {
 			addr := freeport.Addr(t)
 			cmds, inputs, texts := begin(t, p, mode, victim, ranks, addr)
@@ -155,7 +155,8 @@ func TestRASElsewhere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	for _, setting := range []string{"NCCL_RAS_ADDR=" + l.Addr().String(), "NCCL_RAS_ADDR=nowhere", "NCCL_RAS_ENABLE=0"} {
+	for _, setting := range tier.Some(3, []string{"NCCL_RAS_ADDR=" + l.Addr().String(), "NCCL_RAS_ADDR=nowhere",
+		"NCCL_RAS_ENABLE=0"}) {
 		t.Run(setting, func(t *testing.T) { succeed(t, append(ctest.OnHost(), setting), 2, p, "process") })
 	}
 }
@@ -163,9 +164,7 @@ func TestRASElsewhere(t *testing.T) {
 // TestWhyAsksRAS runs the command "ringo why" against a job that stands still.
 func TestWhyAsksRAS(t *testing.T) {
 	tier.Heavy(t)
-	ringo := filepath.Join(t.TempDir(), "ringo")
-	require.NoError(t, ctest.Run("go", "build", "-o", ringo, "github.com/ringo-go/ringo/cmd/ringo"))
-	p := ctest.Program(t, "hung", false)
+	ringo, p := ctest.Ringo(t), ctest.Program(t, "hung", false)
 	addr := freeport.Addr(t)
 	begin(t, p, "late", 1, 3, addr)
 	require.Eventually(t, func() bool { return stands(addr, "late", 3) }, 3*tier.Patience, 10*time.Millisecond)

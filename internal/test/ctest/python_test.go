@@ -1,8 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-// Package python tests torch_ringo, a backend of torch.distributed on host memory in Python, over the functions of
-// cmd/libnccl/ringo.h.
-package python
+package ctest_test
 
 import (
 	"bytes"
@@ -21,10 +19,11 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-func TestMain(m *testing.M) {
-	status := m.Run()
-	ctest.Clean()
-	os.Exit(status)
+// The tests here are of torch_ringo in bindings/python, a backend of torch.distributed on host memory.
+
+// bindings are the folder of Python's modules.
+func bindings(t *testing.T, file ...string) string {
+	return filepath.Join(append([]string{ctest.Root(t), "bindings", "python"}, file...)...)
 }
 
 // python is an interpreter with torch, such as Debian's after "apt-get install python3-torch". Without one the test is
@@ -51,9 +50,9 @@ func ranks(t *testing.T, script string, dead int, args ...string) {
 	var wg sync.WaitGroup
 	for rank := range n {
 		wg.Go(func() {
-			cmd := exec.Command(with, filepath.Join("tests", script), strconv.Itoa(rank), strconv.Itoa(n), meet)
+			cmd := exec.Command(with, bindings(t, "tests", script), strconv.Itoa(rank), strconv.Itoa(n), meet)
 			cmd.Args = append(cmd.Args, args...)
-			cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+library, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1",
+			cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+library, "PYTHONPATH="+bindings(t), "PYTHONDONTWRITEBYTECODE=1",
 				"OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo",
 				"MOST_SECONDS="+strconv.Itoa(10))
 			cmd.Stdout, cmd.Stderr = &texts[rank], &texts[rank]
@@ -69,17 +68,17 @@ func ranks(t *testing.T, script string, dead int, args ...string) {
 	}
 }
 
-// TestCases runs all operations of a process group, DDP with Ringo and with Gloo, and groups whose ranks are threads.
-func TestCases(t *testing.T) { ranks(t, "cases.py", -1) }
+// TestPython runs all operations of a process group, DDP with Ringo and with Gloo, and groups whose ranks are threads.
+func TestPython(t *testing.T) { ranks(t, "cases.py", -1) }
 
-// TestNorm runs ringo_norm.py without GPUs, where operations of PyTorch take the place of the library's kernel.
-func TestNorm(t *testing.T) { ranks(t, "norm.py", -1) }
+// TestPythonNorm runs ringo_norm.py without GPUs, where operations of PyTorch take the place of the library's kernel.
+func TestPythonNorm(t *testing.T) { ranks(t, "norm.py", -1) }
 
-// TestServing puts Ringo's norms into stand-ins for vLLM's and SGLang's Llama, by the engines' plugin points.
-func TestServing(t *testing.T) { ranks(t, "serving.py", -1) }
+// TestPythonServing puts Ringo's norms into stand-ins for vLLM's and SGLang's Llama, by the engines' plugin points.
+func TestPythonServing(t *testing.T) { ranks(t, "serving.py", -1) }
 
-// TestSuite runs a short list of PyTorch's own cases, which are in Debian's package.
-func TestSuite(t *testing.T) {
+// TestPythonSuite runs a short list of PyTorch's own cases, which are in Debian's package.
+func TestPythonSuite(t *testing.T) {
 	ranks(t, "suite.py", -1, append([]string{"ringo"}, strings.Fields(short)...)...)
 }
 
@@ -95,20 +94,20 @@ test_scatter_checks test_scatter_complex test_scatter_object_list test_send_recv
 test_sparse_all_reduce_sum test_static_graph_api_cpu
 `
 
-// TestKilled wants the other ranks to name the rank that was killed.
-func TestKilled(t *testing.T) { ranks(t, "killed.py", 1) }
+// TestPythonKilled wants the other ranks to name the rank that was killed.
+func TestPythonKilled(t *testing.T) { ranks(t, "killed.py", 1) }
 
-// TestStopped wants the other ranks to name the rank that was stopped, after the group's time-out.
-func TestStopped(t *testing.T) { ranks(t, "stopped.py", 1) }
+// TestPythonStopped wants the other ranks to name the rank that was stopped, after the group's time-out.
+func TestPythonStopped(t *testing.T) { ranks(t, "stopped.py", 1) }
 
-// TestRestarted wants torchrun to start the ranks again after one was killed. torchrun of torch 1.13 fails under Python
+// TestPythonRestarted wants torchrun to start the ranks again after one was killed. torchrun of torch 1.13 fails under Python
 // 3.11 without the options -r and -t.
-func TestRestarted(t *testing.T) {
+func TestPythonRestarted(t *testing.T) {
 	cmd := exec.Command(python(t), "-m", "torch.distributed.run", "--nproc_per_node=3", "--max_restarts=1",
 		"--monitor_interval=0.2", "-r", "1", "-t", "1",
 		"--log_dir", t.TempDir(), "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0",
-		filepath.Join("tests", "restarted.py"))
-	cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+ctest.Library(t), "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1",
+		bindings(t, "tests", "restarted.py"))
+	cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+ctest.Library(t), "PYTHONPATH="+bindings(t), "PYTHONDONTWRITEBYTECODE=1",
 		"OMP_NUM_THREADS=1")
 	text, err := cmd.CombinedOutput()
 	assert.NoError(t, err, "%s", text)

@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package docs
+package ctest_test
 
 import (
 	"bytes"
@@ -22,15 +22,9 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-func TestMain(m *testing.M) {
-	status := m.Run()
-	ctest.Clean()
-	os.Exit(status)
-}
-
-// program is the n-th block of code, from 0, of a section of from.md, in a file of its own.
+// program is the n-th block of code, from 0, of a section of docs/from.md, in a file of its own.
 func program(t *testing.T, section string, n int, file string) string {
-	text, err := os.ReadFile("from.md")
+	text, err := os.ReadFile(filepath.Join(ctest.Root(t), "docs", "from.md"))
 	require.NoError(t, err)
 	_, rest, ok := strings.Cut(string(text), "\n## "+section+"\n")
 	require.True(t, ok, section)
@@ -44,14 +38,6 @@ func program(t *testing.T, section string, n int, file string) string {
 	return name
 }
 
-// build compiles a program in Go as a part of this module.
-func build(t *testing.T, file string) string {
-	tier.Long(t)
-	out := strings.TrimSuffix(file, ".go")
-	require.NoError(t, ctest.Run("go", "build", "-o", out, file))
-	return out
-}
-
 // sorted are the lines of what ranks have written, who may write in any order.
 func sorted(text []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -62,9 +48,7 @@ func sorted(text []byte) string {
 func TestFromGloo(t *testing.T) {
 	lib := ctest.Library(t)
 	file := program(t, "From Gloo", 1, "after.c")
-	out := strings.TrimSuffix(file, ".c")
-	require.NoError(t, ctest.Run("gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I../cmd/libnccl", "-o", out, file,
-		lib, "-Wl,-rpath,"+filepath.Dir(lib)))
+	out := ctest.C(t, "from-gloo", file, lib)
 	const ranks = 3
 	texts, errs := make([][]byte, ranks), make([]error, ranks)
 	var wg sync.WaitGroup
@@ -88,7 +72,7 @@ rank 1: sum 3, neighbour 0, first of its half 1
 rank 2: sum 3, neighbour 1, first of its half 0`
 
 func TestFromMPI(t *testing.T) {
-	after := build(t, program(t, "From MPI", 1, "after.go"))
+	after := ctest.Go(t, "from-mpi", program(t, "From MPI", 1, "after.go"))
 	var out, errs bytes.Buffer
 	require.NoError(t, launch.Run(t.Context(),
 		launch.Config{N: 3, Args: []string{after}, Env: ctest.OnHost(), Stdout: &out, Stderr: &errs}), "%s", &errs)
@@ -98,18 +82,11 @@ func TestFromMPI(t *testing.T) {
 // mpirun starts both programs, and they say the same.
 func TestUnderMPI(t *testing.T) {
 	tier.Heavy(t)
-	mpirun, err := exec.LookPath("mpirun.openmpi")
-	if err != nil {
-		need.Missing(t, "openmpi", err.Error())
-	}
-	mpicc, err := exec.LookPath("mpicc.openmpi")
-	if err != nil {
-		need.Missing(t, "openmpi", err.Error())
-	}
+	mpirun, mpicc := need.Tool(t, "mpirun.openmpi"), need.Tool(t, "mpicc.openmpi")
 	file := program(t, "From MPI", 0, "before.c")
 	before := strings.TrimSuffix(file, ".c")
 	require.NoError(t, ctest.Run(mpicc, "-Wall", "-o", before, file))
-	for _, name := range []string{before, build(t, program(t, "From MPI", 1, "after.go"))} {
+	for _, name := range []string{before, ctest.Go(t, "from-mpi", program(t, "From MPI", 1, "after.go"))} {
 		cmd := exec.Command(mpirun, "--allow-run-as-root", "--oversubscribe", "-np", "3", name)
 		cmd.Env = append(ctest.OnHost(), "TMPDIR="+t.TempDir())
 		var out, errs bytes.Buffer
@@ -120,7 +97,7 @@ func TestUnderMPI(t *testing.T) {
 }
 
 func TestFromNCCL(t *testing.T) {
-	after := build(t, program(t, "From an NCCL binding", 1, "after.go"))
+	after := ctest.Go(t, "from-nccl", program(t, "From an NCCL binding", 1, "after.go"))
 	text, err := exec.Command(after).CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	require.Equal(t, "GPU 0: 3\nGPU 1: 3", sorted(text))
