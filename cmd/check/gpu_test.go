@@ -18,6 +18,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/dl"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -301,6 +302,7 @@ func TestGPUFaults(t *testing.T) {
 // Where collectives over all GPUs fail, the fewest that fail together are named.
 func TestGPUCollectivesAreBisected(t *testing.T) {
 	tier.Long(t)
+	t.Parallel() // ranks wait for what others know of a failure
 	r := newRig(4, 1, "a")
 	r.emu["a"].Faults = []cudaemu.Injection{{Call: "cuLaunchKernel", Chance: 1, Device: 4,
 		Result: cuda.ErrNvlinkUncorrectable}}
@@ -317,10 +319,10 @@ func TestGPUCollectivesAreBisected(t *testing.T) {
 
 // The library itself, a small one in C, is asked about the GPUs at the driver's addresses.
 func TestGPUStateFromALibrary(t *testing.T) {
-	gcc, err := exec.LookPath("gcc")
-	if err != nil || runtime.GOOS != "linux" {
-		t.Skip("needs Linux and gcc: ", err)
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Linux")
 	}
+	gcc := need.Tool(t, "gcc")
 	file := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
 	out, err := exec.Command(gcc, "-shared", "-fPIC", "-DONEDOMAIN", "-o", file, "nvml/testdata/nvml.c").CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -3,26 +3,20 @@
 package nvml
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // fake compiles testdata/nvml.c.
 func fake(t *testing.T, defines ...string) string {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		if strings.Contains(os.Getenv("REQUIRE"), "gcc") {
-			t.Fatal("REQUIRE=gcc: ", err)
-		}
-		t.Skip("needs gcc: ", err)
-	}
+	gcc := need.Tool(t, "gcc")
 	file := filepath.Join(t.TempDir(), "libnvidia-ml.so")
 	args := []string{"-shared", "-fPIC", "-Wall", "-Werror", "-o", file, "testdata/nvml.c"}
 	for _, d := range defines {
