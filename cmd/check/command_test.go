@@ -223,8 +223,8 @@ func TestCheckHostsNobody(t *testing.T) {
 	require.NoError(t, os.WriteFile(hosts, []byte("a\nb\n"), 0o644))
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, cli.ExitStatus(unjudged),
-		Command(t.Context(), []string{"-hostfile", hosts, "-ssh", filepath.Join(t.TempDir(), "none"), "-address", "127.0.0.1:0"}, &stdout,
-			&stderr))
+		Command(t.Context(), []string{"-hostfile", hosts, "-ssh", filepath.Join(t.TempDir(), "none"), "-address",
+			"127.0.0.1:0"}, &stdout, &stderr))
 	require.Equal(t, 2, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
 }
 
