@@ -32,7 +32,7 @@ func TestWhy(t *testing.T) {
 	require.Equal(t, 3, ringoMain(t.Context(), []string{"why", dir}, &out, &errs))
 	require.Regexp(t, `^left out: .*ringo-x-rank7.json: unexpected end of JSON input\n$`, errs.String())
 	require.Equal(t, 2, ringoMain(t.Context(), []string{"why"}, &out, &errs))
-	require.Equal(t, 1, ringoMain(t.Context(), []string{"why", "/nowhere"}, &out, &errs))
+	require.Equal(t, 1, ringoMain(t.Context(), []string{"why", filepath.Join(t.TempDir(), "none")}, &out, &errs))
 	require.Contains(t, errs.String(), "which files?")
 }
 
@@ -268,5 +268,6 @@ func TestWhyOutputs(t *testing.T) {
 		a := answerOf(&hang.Answer{Reason: reason})
 		require.Equal(t, want, int(a.status))
 	}
-	require.Equal(t, 2, ringoMain(t.Context(), []string{"why", dir, "-html", "/nowhere/page"}, &out, &errs))
+	page = filepath.Join(dir, "none", "page")
+	require.Equal(t, 2, ringoMain(t.Context(), []string{"why", dir, "-html", page}, &out, &errs))
 }

@@ -1,4 +1,4 @@
-package watch
+package why
 
 import (
 	"bufio"
@@ -16,32 +16,34 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/watch"
 )
 
 // A job shows looks by the time since it began.
 type job struct {
 	began time.Time
-	at    func(time.Duration) (Look, error)
+	at    func(time.Duration) (watch.Look, error)
 }
 
-func (j *job) look(context.Context) (Look, error) { return j.at(time.Since(j.began)) }
+func (j *job) look(context.Context) (watch.Look, error) { return j.at(time.Since(j.began)) }
 
-func stands(ranks ...int) Look {
-	return Look{Behind: ranks, Answer: hang.Answer{Ranks: 8, Reason: hang.Absent, Culprits: ranks,
+func stands(ranks ...int) watch.Look {
+	return watch.Look{Behind: ranks, Answer: hang.Answer{Ranks: 8, Reason: hang.Absent, Culprits: ranks,
 		Sentence: fmt.Sprintf("rank %d never came", ranks[0]), Remedy: "look"}}
 }
 
-func moves(behind ...int) Look {
-	return Look{Moves: true, Behind: behind, Answer: hang.Answer{Ranks: 8, Sentence: "the job moves"}}
+func moves(behind ...int) watch.Look {
+	return watch.Look{Moves: true, Behind: behind, Answer: hang.Answer{Ranks: 8, Sentence: "the job moves"}}
 }
 
 // watched is the output of a watcher that looks at a job for the time d, and how often it poked the ranks.
-func watched(t *testing.T, page bool, d time.Duration, at func(time.Duration) (Look, error)) (text string, poked int) {
+func watched(t *testing.T, page bool, d time.Duration, at func(time.Duration) (watch.Look, error)) (text string,
+	poked int) {
 	synctest.Test(t, func(t *testing.T) {
 		j := job{time.Now(), at}
 		var out strings.Builder
-		w := Watcher{Sources: []Source{{"RAS", j.look}}, Every: time.Second, Stall: 3 * time.Second, Out: &out, Page: page,
-			Poke: func() { poked++ }}
+		w := watch.Watcher{Sources: []watch.Source{{Name: "RAS", Look: j.look}}, Every: time.Second, Stall: 3 * time.Second,
+			Out: &out, Page: page, Poke: func() { poked++ }}
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
 		w.Run(ctx)
@@ -53,14 +55,14 @@ func watched(t *testing.T, page bool, d time.Duration, at func(time.Duration) (L
 // A watcher is silent while all is well. It says once, within 5 s, which rank holds up which, and that the job moves
 // again.
 func TestStands(t *testing.T) {
-	text, poked := watched(t, false, 50*time.Minute, func(d time.Duration) (Look, error) {
+	text, poked := watched(t, false, 50*time.Minute, func(d time.Duration) (watch.Look, error) {
 		return moves(), nil
 	})
 	require.Empty(t, text)
 	require.Zero(t, poked)
 
 	var said time.Duration
-	text, poked = watched(t, false, time.Hour, func(d time.Duration) (Look, error) {
+	text, poked = watched(t, false, time.Hour, func(d time.Duration) (watch.Look, error) {
 		switch {
 		case d < 30*time.Minute:
 			if int(d.Seconds())%2 == 0 { // at every other look rank 5 is late for a new call
@@ -86,13 +88,14 @@ func TestStands(t *testing.T) {
 // A watcher waits longer if nobody is to blame, as the job may compute. It prints an error once.
 func TestPatience(t *testing.T) {
 	all := hang.Answer{Ranks: 8, Reason: hang.Unknown, Sentence: "I cannot say"}
-	text, _ := watched(t, false, 25*time.Second, func(time.Duration) (Look, error) { return Look{Answer: all}, nil })
+	unsure := func(time.Duration) (watch.Look, error) { return watch.Look{Answer: all}, nil }
+	text, _ := watched(t, false, 25*time.Second, unsure)
 	require.Empty(t, text)
-	text, _ = watched(t, false, time.Minute, func(time.Duration) (Look, error) { return Look{Answer: all}, nil })
+	text, _ = watched(t, false, time.Minute, unsure)
 	require.Equal(t, 1, strings.Count(text, "I cannot say"), text)
-	text, _ = watched(t, false, time.Minute, func(d time.Duration) (Look, error) {
+	text, _ = watched(t, false, time.Minute, func(d time.Duration) (watch.Look, error) {
 		if d > 20*time.Second && d < 40*time.Second {
-			return Look{}, errors.New("refused")
+			return watch.Look{}, errors.New("refused")
 		}
 		return moves(), nil
 	})
@@ -101,14 +104,14 @@ func TestPatience(t *testing.T) {
 
 // The page shows the state at each look.
 func TestPage(t *testing.T) {
-	text, _ := watched(t, true, 20*time.Second, func(d time.Duration) (Look, error) {
+	text, _ := watched(t, true, 20*time.Second, func(d time.Duration) (watch.Look, error) {
 		switch {
 		case d < 5*time.Second:
 			return moves(), nil
 		case d < 15*time.Second:
 			return stands(3), nil
 		}
-		return Look{}, errors.New("refused")
+		return watch.Look{}, errors.New("refused")
 	})
 	pages := strings.Split(text, "\x1b[H\x1b[2J")
 	require.Contains(t, pages[1], "RAS: all is well with 8 ranks")
@@ -116,23 +119,27 @@ func TestPage(t *testing.T) {
 	require.Contains(t, pages[len(pages)-1], "RAS: refused")
 }
 
+// Which rank was behind counts for an hour: rank 1 was in the first, rank 2 in the second.
 func TestHour(t *testing.T) {
-	var h hour
-	rank, share := h.most()
-	require.Equal(t, -1, rank)
-	require.Zero(t, share)
-	now := time.Unix(1_700_000_000, 0)
-	for i := range 120 { // rank 1 is late in the first hour only
-		h.add(now.Add(time.Duration(i)*time.Minute), []int{1 + i/60})
-		h.add(now.Add(time.Duration(i)*time.Minute), nil)
-	}
-	rank, share = h.most()
-	require.Equal(t, 2, rank)
-	require.Equal(t, 0.5, share)
+	text, _ := watched(t, false, 2*time.Hour+time.Minute, func(d time.Duration) (watch.Look, error) {
+		switch behind := 1 + int(d/time.Hour); {
+		case behind == 3:
+			return watch.Look{Answer: stands(3).Answer}, nil
+		case int(d.Seconds())%2 == 0:
+			return moves(behind), nil
+		}
+		return moves(), nil
+	})
+	require.Regexp(t, `RAS: rank 2 was the last, or among the last, in 50% of the looks of the last hour\n$`, text)
+	text, _ = watched(t, false, time.Minute, func(time.Duration) (watch.Look, error) {
+		return watch.Look{Answer: stands(3).Answer}, nil
+	})
+	require.Contains(t, text, "rank 3 never came")
+	require.NotContains(t, text, "looks of the last hour")
 }
 
 // Each look asks RAS. A rank that is behind is late while the job moves, and to blame when the job stands still.
-func TestRAS(t *testing.T) {
+func TestWatchRAS(t *testing.T) {
 	var counts [2]atomic.Int64
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -160,7 +167,7 @@ func TestRAS(t *testing.T) {
 			conn.Close()
 		}
 	})
-	s := RAS(l.Addr().String())
+	s := watch.RAS(l.Addr().String())
 	counts[0].Store(7)
 	counts[1].Store(6)
 	_, err = s.Look(t.Context())

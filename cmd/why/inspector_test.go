@@ -1,4 +1,4 @@
-package inspector
+package why
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/inspector"
 )
 
 // line is a collective as the Inspector writes it.
@@ -21,7 +22,7 @@ func line(id string, rank, ranks, number, micros int) string {
 
 // The files tell each rank's process and which rank usually comes last. They accuse nobody, as they lack calls that
 // have not ended.
-func TestRead(t *testing.T) {
+func TestInspector(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
 	for r := range 4 {
@@ -35,31 +36,30 @@ func TestRead(t *testing.T) {
 		}
 		name := filepath.Join(dir, fmt.Sprint(r))
 		require.NoError(t, os.WriteFile(name, []byte(text.String()), 0o600))
-		require.True(t, Is([]byte(text.String())))
+		require.True(t, inspector.Is([]byte(text.String())))
 		files = append(files, name)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x"), []byte(`{"coll_perf": 1}`), 0o600))
-	j, skipped, err := Read(append(files, filepath.Join(dir, "x"))...)
+	j, skipped, err := inspector.Read(append(files, filepath.Join(dir, "x"))...)
 	require.NoError(t, err)
 	require.Len(t, skipped, 1)
 	require.Len(t, j.Ranks, 4)
 	require.Equal(t, "process 103 on node node-a", j.Ranks[3].Name)
-	a := Judge(j)
+	a := inspector.Judge(j)
 	require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
 	require.Empty(t, a.Culprits)
 	require.Contains(t, a.Notes[0],
 		"rank 2 usually comes last, as its collectives take 40µs and those of the others 910µs")
-	_, _, err = Read(filepath.Join(dir, "x"))
+	_, _, err = inspector.Read(filepath.Join(dir, "x"))
 	require.Error(t, err)
 }
 
-func FuzzAdd(f *testing.F) {
+func FuzzInspector(f *testing.F) {
 	f.Add([]byte(line("0xab", 0, 2, 1, 40) + line("0xab", 1, 2, 1, 40)))
 	f.Add([]byte(line("0xab", 0, hang.MaxRanks, 1, -40)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		comms, left := map[string]*comm{}, 1<<10
-		if add(comms, &left, "f", b) == nil && len(comms) > 0 {
-			hang.Judge(job(comms))
+		if j, _, err := inspector.Read(file(t, "f", b)); err == nil {
+			hang.Judge(j)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package page
+package play_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/play"
+	"github.com/ringo-go/ringo/cmd/play/page"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/ring/book"
 	"github.com/ringo-go/ringo/sched"
@@ -21,9 +22,9 @@ import (
 var pictures = flag.String("pictures", "", "folder for pictures of the page, instead of tests")
 
 // pageFile writes a page and returns its address.
-func pageFile(t *testing.T, s Setup) string {
+func pageFile(t *testing.T, s page.Setup) string {
 	var b bytes.Buffer
-	require.NoError(t, Write(&b, s))
+	require.NoError(t, page.Write(&b, s))
 	file := filepath.Join(t.TempDir(), "page.html")
 	require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
 	return "file://" + file
@@ -31,13 +32,13 @@ func pageFile(t *testing.T, s Setup) string {
 
 // TestPictures makes docs/play.png, and pictures for people who change the page:
 //
-//	go test ./cmd/play/page -run Pictures -pictures DIR
+//	go test ./cmd/play -run Pictures -pictures DIR
 func TestPictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("makes pictures for people: -pictures DIR")
 	}
 	b := open(t)
-	url := pageFile(t, Setup{Question: play.Question{Collective: "allreduce", Algo: "ring", Ranks: 8, Bytes: 1 << 20,
+	url := pageFile(t, page.Setup{Question: play.Question{Collective: "allreduce", Algo: "ring", Ranks: 8, Bytes: 1 << 20,
 		Net: "shm"}})
 	for _, p := range []struct {
 		name             string
@@ -130,8 +131,8 @@ func TestBrowser(t *testing.T) {
 	q := play.Question{Collective: "allreduce", Algo: "ring", Ranks: 5, Bytes: 1 << 20, Net: "shm"}
 	ring, err := q.Answer()
 	require.NoError(t, err)
-	url := pageFile(t, Setup{Question: q,
-		Own: []Own{{Collective: "allreduce", Algo: "mine", Tables: map[int][]*play.Table{2: {play.TableOf(own{})}}}}})
+	url := pageFile(t, page.Setup{Question: q,
+		Own: []page.Own{{Collective: "allreduce", Algo: "mine", Tables: map[int][]*play.Table{2: {play.TableOf(own{})}}}}})
 	b := open(t)
 	b.window(1280, 900, "light", "no-preference")
 	b.visit(url)
@@ -278,7 +279,7 @@ func TestBrowser(t *testing.T) {
 		var file bytes.Buffer
 		traced := ringTrace()
 		require.NoError(t, traced.Write(&file))
-		b.visit(pageFile(t, Setup{Question: q, Trace: file.Bytes(), Follow: true}))
+		b.visit(pageFile(t, page.Setup{Question: q, Trace: file.Bytes(), Follow: true}))
 		require.Equal(t, "✓ all-reduce by ring on 3 ranks: proved, every contribution arrives once", words(b, "#verdict"))
 		require.Equal(t, "AllReduce #7 ring, 3.00 KiB, 3 ranks: 60.0 µs", words(b, "#measured"))
 		require.Contains(t, words(b, "#laid"), "Measured 60.0 µs, under the model")
@@ -287,8 +288,8 @@ func TestBrowser(t *testing.T) {
 			require.Equal(t, want+" of 60.0 µs", words(b, "#real"), "after %d turns", at)
 			b.press("ArrowRight", "ArrowRight")
 		}
-		b.visit(pageFile(t, Setup{Question: play.Question{Collective: "allreduce", Algo: "ring", Ranks: 3, Bytes: 3 << 10,
-			Net: "ndr"}, Trace: file.Bytes()}))
+		b.visit(pageFile(t, page.Setup{Question: play.Question{Collective: "allreduce", Algo: "ring", Ranks: 3,
+			Bytes: 3 << 10, Net: "ndr"}, Trace: file.Bytes()}))
 		require.Contains(t, words(b, "#laid"), "Measured 60.0 µs, under the model", "it is of what is played")
 		eval[any](b, `const ranks = document.querySelector("#ranks"); ranks.value = 4; ranks.dispatchEvent(new Event("change"));`)
 		require.True(t, eval[bool](b, `document.querySelector("#real-box").hidden`), "of other ranks")

@@ -1,4 +1,4 @@
-package page
+package play_test
 
 import (
 	"bufio"
@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // A browser is a headless Chromium, which the test controls by its DevTools protocol over a pipe.
@@ -40,13 +41,7 @@ type message struct {
 
 // open starts Chromium, or skips the test where there is none, unless REQUIRE has chromium.
 func open(t *testing.T) *browser {
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		if slices.Contains(strings.Fields(os.Getenv("REQUIRE")), "chromium") {
-			t.Fatalf("REQUIRE=chromium: %v", err)
-		}
-		t.Skipf("needs chromium: %v", err)
-	}
+	path := need.Tool(t, "chromium")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	theirIn, out, err := os.Pipe()

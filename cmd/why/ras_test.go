@@ -1,4 +1,4 @@
-package ras
+package why
 
 import (
 	"bufio"
@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/ras"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // written is a report as RAS writes its JSON.
-func written(t testing.TB, comms ...Comm) []byte {
+func written(t testing.TB, comms ...ras.Comm) []byte {
 	t.Helper()
 	b, err := json.MarshalIndent(map[string]any{"nccl_version": "2.29.1", "timestamp": "2025-12-19 13:06:53",
 		"communicators_count": len(comms), "communicators": comms}, "", "  ")
@@ -24,10 +25,10 @@ func written(t testing.TB, comms ...Comm) []byte {
 }
 
 // counted is a communicator of ranks with these counts of AllReduce and Broadcast.
-func counted(hash string, peers []int, counts ...[2]int64) Comm {
-	c := Comm{Hash: hash, Size: len(peers)}
+func counted(hash string, peers []int, counts ...[2]int64) ras.Comm {
+	c := ras.Comm{Hash: hash, Size: len(peers)}
 	for i, p := range peers {
-		c.Ranks = append(c.Ranks, Rank{Rank: i, Peer: Peer{"10.0.0.1", 100 + p, p},
+		c.Ranks = append(c.Ranks, ras.Rank{Rank: i, Peer: ras.Peer{Host: "10.0.0.1", Pid: 100 + p, GPU: p},
 			Counts: map[string]int64{"AllReduce": counts[i][0], "Broadcast": counts[i][1], "SendRecv": int64(i)}})
 	}
 	return c
@@ -35,13 +36,13 @@ func counted(hash string, peers []int, counts ...[2]int64) Comm {
 
 func judge(t testing.TB, b []byte) hang.Answer {
 	t.Helper()
-	require.True(t, Is(b))
-	all, err := Parse(b)
+	require.True(t, ras.Is(b))
+	all, err := ras.Parse(b)
 	require.NoError(t, err)
 	return hang.Judge(all[len(all)-1].Job("ras.json"))
 }
 
-func TestJSON(t *testing.T) {
+func TestRASInJSON(t *testing.T) {
 	all := []int{0, 1, 2, 3}
 	a := judge(t, written(t, counted("0xab", all, [2]int64{10, 1}, [2]int64{12, 1}, [2]int64{9, 1}, [2]int64{10, 1})))
 	require.Equal(t, hang.Absent, a.Reason, a.Sentence)
@@ -73,9 +74,9 @@ func TestJSON(t *testing.T) {
 }
 
 // A rank that has not come to make a communicator is to blame.
-func TestInit(t *testing.T) {
+func TestRASOfInit(t *testing.T) {
 	c := counted("0xab", []int{0, 1, 2}, [2]int64{}, [2]int64{}, [2]int64{})
-	c.Ranks[0].Status.Init, c.Ranks[1].Status.Init = inProgress, inProgress
+	c.Ranks[0].Status.Init, c.Ranks[1].Status.Init = 7, 7 // ncclInProgress
 	c.Missing, c.Ranks = c.Ranks[2:], c.Ranks[:2]
 	a := judge(t, written(t, c))
 	require.Equal(t, []int{2}, a.Culprits, a.Sentence)
@@ -84,7 +85,7 @@ func TestInit(t *testing.T) {
 
 // Rank 3 is behind in its row and its column, and ranks 1 to 3 are behind in the world: the judge follows the waits to
 // rank 3.
-func TestGroups(t *testing.T) {
+func TestRASGroups(t *testing.T) {
 	world := counted("0xa", []int{0, 1, 2, 3}, [2]int64{6, 0}, [2]int64{5, 0}, [2]int64{5, 0}, [2]int64{5, 0})
 	row := counted("0xb", []int{2, 3}, [2]int64{8, 0}, [2]int64{7, 0})
 	column := counted("0xc", []int{1, 3}, [2]int64{4, 0}, [2]int64{3, 0})
@@ -131,7 +132,7 @@ Warnings
 %s
 `
 
-func TestText(t *testing.T) {
+func TestRASInText(t *testing.T) {
 	for name, c := range map[string]struct {
 		errors, warnings string
 		reason           hang.Reason
@@ -215,15 +216,16 @@ func answer(conn net.Conn, old bool, said []byte) {
 }
 
 func TestAsk(t *testing.T) {
-	r, err := Ask(t.Context(), serve(t, false, written(t, counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0}))))
+	said := written(t, counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0}))
+	r, err := ras.Ask(t.Context(), serve(t, false, said))
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, hang.Judge(r.Job("RAS")).Culprits)
-	r, err = Ask(t.Context(), serve(t, true, fmt.Appendf(nil, text, "OK", "", "")))
+	r, err = ras.Ask(t.Context(), serve(t, true, fmt.Appendf(nil, text, "OK", "", "")))
 	require.NoError(t, err)
 	require.Equal(t, 8, r.GPUs)
-	_, err = Ask(t.Context(), serve(t, false, []byte("no")))
-	require.ErrorIs(t, err, errNone)
-	_, err = Ask(t.Context(), "127.0.0.1:1")
+	_, err = ras.Ask(t.Context(), serve(t, false, []byte("no")))
+	require.ErrorContains(t, err, "not an answer of NCCL's RAS")
+	_, err = ras.Ask(t.Context(), "127.0.0.1:1")
 	require.ErrorContains(t, err, "NCCL_RAS_ENABLE")
 }
 
@@ -246,7 +248,7 @@ func TestAskStopped(t *testing.T) {
 			answer(conn, false, said)
 		}
 	}()
-	r, err := Ask(t.Context(), l.Addr().String())
+	r, err := ras.Ask(t.Context(), l.Addr().String())
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, hang.Judge(r.Job("RAS")).Culprits)
 	require.NoError(t, (<-stopped).Close())
@@ -254,38 +256,38 @@ func TestAskStopped(t *testing.T) {
 
 // Nobody is late in a job that moves. One answer alone does not show whether the job moves.
 func TestMoved(t *testing.T) {
-	one := Report{Comms: []Comm{counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0})}}
-	two := Report{Comms: []Comm{counted("0xa", []int{0, 1}, [2]int64{3, 0}, [2]int64{2, 0})}}
-	a := Judge(two.Job("ras"), []Report{one, two})
+	one := ras.Report{Comms: []ras.Comm{counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0})}}
+	two := ras.Report{Comms: []ras.Comm{counted("0xa", []int{0, 1}, [2]int64{3, 0}, [2]int64{2, 0})}}
+	a := ras.Judge(two.Job("ras"), []ras.Report{one, two})
 	require.Equal(t, hang.Nothing, a.Reason)
 	require.Empty(t, a.Culprits)
 	require.Contains(t, a.Sentence, "the job moves")
 	require.Equal(t, "NCCL's RAS", a.Source)
-	a = Judge(one.Job("ras"), []Report{one, one})
+	a = ras.Judge(one.Job("ras"), []ras.Report{one, one})
 	require.Equal(t, []int{1}, a.Culprits)
 	require.Empty(t, a.Notes)
-	a = Judge(one.Job("ras"), []Report{one})
+	a = ras.Judge(one.Job("ras"), []ras.Report{one})
 	require.Equal(t, []int{1}, a.Culprits)
 	require.Contains(t, a.Notes[0], "asked once")
 	two.Comms[0].Ranks[1].Status.Async = 2
-	require.Equal(t, hang.Died, Judge(two.Job("ras"), []Report{one, two}).Reason)
+	require.Equal(t, hang.Died, ras.Judge(two.Job("ras"), []ras.Report{one, two}).Reason)
 }
 
-func TestRefuses(t *testing.T) {
+func TestNoRAS(t *testing.T) {
 	for _, b := range []string{"", "{}", "text", `{"communicators_count": 1, "communicators": [{"size": 99999999}]}`,
 		`{"communicators_count": 1, "communicators": [{"size": 1, "ranks": [{"rank": 1}]}]}`} {
-		_, err := Parse([]byte(b))
+		_, err := ras.Parse([]byte(b))
 		require.Error(t, err, b)
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzRAS(f *testing.F) {
 	f.Add(written(f, counted("0xa", []int{0, 1}, [2]int64{2, 0}, [2]int64{1, 0})))
 	f.Add(fmt.Appendf(nil, text, "MISMATCH", "",
 		strings.Repeat("#0-0 (27a079b828ff1a75) MISMATCH\n  Communicator ranks have different AllReduce operation counts\n "+
 			" Rank 5 has launched up to operation 6649 -- GPU 1 managed by process 7 on node a\n", 2)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		all, err := Parse(b)
+		all, err := ras.Parse(b)
 		if err != nil {
 			return
 		}
@@ -296,7 +298,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // A few lines of text that claim too many ranks, or too many kinds of calls, are an error.
-func TestBombs(t *testing.T) {
+func TestRASBombs(t *testing.T) {
 	head := "Job summary\n===\nCommunicators... (0.01s)\n" +
 		fmt.Sprintf("    0         1         2         4    %d         8   RUNNING  OK\n", hang.MaxRanks)
 	var comms, kinds strings.Builder
@@ -310,7 +312,7 @@ func TestBombs(t *testing.T) {
 			"operation 7\n", i, hang.MaxRanks)
 	}
 	for _, lines := range []string{comms.String(), kinds.String()} {
-		_, err := Parse([]byte(head + lines))
-		require.ErrorIs(t, err, errNone)
+		_, err := ras.Parse([]byte(head + lines))
+		require.ErrorContains(t, err, "not an answer of NCCL's RAS")
 	}
 }

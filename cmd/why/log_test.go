@@ -1,4 +1,4 @@
-package ncclog
+package why
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/ncclog"
 )
 
 // prefixes are the prefixes that launchers write before a line of a rank.
@@ -39,6 +40,21 @@ func lines(r *rand.Rand, prefix string, rank, ranks, calls int, kind func(n int)
 		}
 	}
 	return out
+}
+
+// A line that claims the most ranks, a log of many lines and a log of long lines are read in seconds, not minutes.
+func TestLogBounds(t *testing.T) {
+	j, _, err := ncclog.Read(file(t, "f",
+		fmt.Appendf(nil, "h:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks %d cudaDev 0 busId 1 - Init START\n", hang.MaxRanks)))
+	require.NoError(t, err)
+	require.Equal(t, hang.MaxRanks, len(j.Ranks))
+
+	line := "h:1:2 [0] NCCL INFO Channel 00/02 : 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23\n"
+	_, _, err = ncclog.Read(file(t, "f", []byte(strings.Repeat(line, 20000))))
+	require.ErrorIs(t, err, ncclog.ErrMute)
+	j, _, err = ncclog.Read(file(t, "f", []byte(strings.Repeat(strings.Repeat("a", 16<<10)+"\n", 500))))
+	require.ErrorContains(t, err, "not a log of NCCL")
+	require.Nil(t, j)
 }
 
 func same(n int) string { return []string{"AllReduce", "AllGather", "Broadcast"}[n%3] }
@@ -70,8 +86,8 @@ func write(t *testing.T, r *rand.Rand, one bool, ranks [][]string) (files []stri
 	return files
 }
 
-// TestScenarios generates hangs with the prefixes of launchers: the reader and the judge name the right rank.
-func TestScenarios(t *testing.T) {
+// TestLogScenarios generates hangs with the prefixes of launchers: the reader and the judge name the right rank.
+func TestLogScenarios(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		n := 3 + r.IntN(14)
@@ -102,7 +118,7 @@ func TestScenarios(t *testing.T) {
 				ranks[odd] = nil
 			}
 			files := write(t, r, r.IntN(2) == 0, ranks)
-			j, _, err := Read(files...)
+			j, _, err := ncclog.Read(files...)
 			require.NoError(t, err, "seed %d", seed)
 			a := hang.Judge(j)
 			require.Equal(t, reason, a.Reason, "seed %d: %s", seed, a.Sentence)
@@ -113,7 +129,7 @@ func TestScenarios(t *testing.T) {
 		last := &ranks[odd][len(ranks[odd])-1]
 		*last = (*last)[:len(*last)/2]
 		files := write(t, r, true, ranks)
-		if j, _, err := Read(files...); err == nil {
+		if j, _, err := ncclog.Read(files...); err == nil {
 			a := hang.Judge(j)
 			require.True(t, len(a.Culprits) == 0 || a.Culprits[0] == odd, "seed %d: %s", seed, a.Sentence)
 		}
@@ -133,7 +149,7 @@ func TestInitAndMessages(t *testing.T) {
 		}
 		ranks = append(ranks, all)
 	}
-	j, _, err := Read(write(t, r, true, ranks)...)
+	j, _, err := ncclog.Read(write(t, r, true, ranks)...)
 	require.NoError(t, err)
 	a := hang.Judge(j)
 	require.Equal(t, hang.Silent, a.Reason, a.Sentence)
@@ -145,29 +161,26 @@ func TestInitAndMessages(t *testing.T) {
 			lines(r, "", rank, 4, 3,
 				func(n int) string { return map[bool]string{true: "Recv", false: "AllReduce"}[n == 2 && rank == 1] }))
 	}
-	_, _, err = Read(write(t, r, true, ranks)...)
-	require.ErrorIs(t, err, ErrMute)
+	_, _, err = ncclog.Read(write(t, r, true, ranks)...)
+	require.ErrorIs(t, err, ncclog.ErrMute)
 	require.ErrorContains(t, err, "it carries messages")
 }
 
-func TestRefuses(t *testing.T) {
-	require.True(t, Is([]byte("[rank0]:h:1:2 [0] NCCL INFO cudaDriverVersion 12020\n")))
-	require.False(t, Is([]byte(`{"entries": []}`)))
-	file := filepath.Join(t.TempDir(), "f")
-	require.NoError(t, os.WriteFile(file, []byte("nothing\n"), 0o600))
-	_, _, err := Read(file)
-	require.ErrorIs(t, err, errNone)
+func TestNoLog(t *testing.T) {
+	require.True(t, ncclog.Is([]byte("[rank0]:h:1:2 [0] NCCL INFO cudaDriverVersion 12020\n")))
+	require.False(t, ncclog.Is([]byte(`{"entries": []}`)))
+	_, _, err := ncclog.Read(file(t, "f", []byte("nothing\n")))
+	require.ErrorContains(t, err, "not a log of NCCL")
 }
 
-func FuzzRead(f *testing.F) {
+func FuzzLog(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 1))
 	f.Add([]byte(strings.Join(append(lines(r, "", 0, 2, 3, same), lines(r, "", 1, 2, 2, same)...), "\n") + "\n"))
 	f.Add([]byte("h:1:2 [0] NCCL INFO ncclCommSplit comm 0x1 rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1 parent 0x2 " +
 		"childCount 1 color 3 key 0- Init START\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		l := newLog()
-		if l.add("f", b) == nil {
-			a := hang.Judge(l.job())
+		if j, _, _ := ncclog.Read(file(t, "f", b)); j != nil {
+			a := hang.Judge(j)
 			_ = a.Print(&strings.Builder{})
 		}
 	})

@@ -1,4 +1,4 @@
-package stacks
+package why
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/stacks"
 )
 
 const spy = `Process 4711: /usr/bin/python -u train.py --config a.yaml
@@ -55,20 +56,27 @@ Current thread 0x00007f2 (most recent call first):
   File "/home/u/save.py", line 12 in write
 `
 
+// stacksIn are the hints of a file of that name.
+func stacksIn(t *testing.T, name string, b []byte) []hang.Hint {
+	hints, skipped := stacks.Read(file(t, name, b))
+	require.Empty(t, skipped)
+	return hints
+}
+
 // A process stands at the main thread's innermost line of the program's own code.
-func TestParse(t *testing.T) {
+func TestStacks(t *testing.T) {
 	for text, want := range map[string][]hang.Hint{
 		spy: {{Rank: -1, Pid: 4711, Stack: "train.py:31 in batches, in the data loader"},
 			{Rank: -1, Pid: 4712, Stack: "train.py:40 in step"}},
 		gdb:   {{Rank: -1, Pid: 4711, Stack: "train.py:55 in loss, in cuStreamSynchronize, waiting for its GPU"}},
 		fault: {{Rank: -1, Stack: "save.py:12 in write"}},
 	} {
-		require.True(t, Is([]byte(text)), text)
-		require.Equal(t, want, parse("/tmp/stack", []byte(text)))
+		require.True(t, stacks.Is([]byte(text)), text)
+		require.Equal(t, want, stacksIn(t, "stack", []byte(text)))
 	}
-	require.Equal(t, 3, parse("/tmp/1/pyspy_rank_3.txt", []byte(spy))[0].Rank)
+	require.Equal(t, 3, stacksIn(t, "pyspy_rank_3.txt", []byte(spy))[0].Rank)
 	for _, text := range []string{"", "Process 12: x", "epoch 1\n", "#0 \x00 Thread "} {
-		require.False(t, Is([]byte(text)), text)
+		require.False(t, stacks.Is([]byte(text)), text)
 	}
 }
 
@@ -82,20 +90,20 @@ func TestHeard(t *testing.T) {
 			k.Calls = []hang.Call{{Number: 1, Kind: "all_reduce", Peer: -1, State: hang.Begun}}
 		}
 	}
-	require.Equal(t, []bool{true, true}, j.Hear(parse("f", []byte(spy))))
+	require.Equal(t, []bool{true, true}, j.Hear(stacksIn(t, "f", []byte(spy))))
 	a := hang.Judge(j)
 	require.Equal(t, "rank 0 never called all_reduce #1 of the default group, it stands at train.py:31 in batches, in "+
 		"the data loader; rank 1 waits in all_reduce #1 of the default group", a.Sentence)
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzStacks(f *testing.F) {
 	f.Add([]byte(spy))
 	f.Add([]byte(gdb))
 	f.Add([]byte(fault))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, h := range parse("rank_1", b) {
+		for _, h := range stacksIn(t, "rank_1", b) {
 			require.NotContains(t, h.Stack, "\n")
-			require.Less(t, len(h.Stack), 4*maxLine*strings.Count(`\u0000`, "")) // unprintable characters are spelled out
+			require.Less(t, len(h.Stack), 4*(4<<10)*strings.Count(`\u0000`, "")) // unprintable characters are spelled out
 		}
 	})
 }

@@ -1,8 +1,6 @@
-package printed
+package why
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,18 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/printed"
 )
 
 // said reads texts, each in a file of its own.
-func said(t testing.TB, texts ...string) *Said {
+func said(t testing.TB, texts ...string) *printed.Said {
 	var files []string
 	for i, text := range texts {
-		require.True(t, Is([]byte(text)), text)
-		name := filepath.Join(t.TempDir(), string(rune('a'+i)))
-		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
-		files = append(files, name)
+		require.True(t, printed.Is([]byte(text)), text)
+		files = append(files, file(t, string(rune('a'+i)), []byte(text)))
 	}
-	s, skipped := Read(files...)
+	s, skipped := printed.Read(files...)
 	require.Empty(t, skipped)
 	return s
 }
@@ -127,7 +124,7 @@ func TestWatchdog(t *testing.T) {
 	require.Equal(t, hang.Unknown, hang.Judge(j).Reason)
 
 	_, err = said(t, "[E ProcessGroupNCCL.cpp:474] Watchdog caught collective operation timeout\n").Job()
-	require.ErrorIs(t, err, ErrMute)
+	require.ErrorIs(t, err, printed.ErrMute)
 }
 
 // Gloo's barrier names the ranks that did not come.
@@ -143,28 +140,34 @@ func TestMonitoredBarrier(t *testing.T) {
 	require.Contains(t, a.Sentence, "rank 1 never called monitoredBarrier")
 }
 
-func TestBounds(t *testing.T) {
-	require.False(t, Is([]byte("epoch 1\n")))
-	require.False(t, Is([]byte("Traceback (most recent call last)\x00")))
-	s := newSaid()
-	s.add("f", []byte(strings.Repeat("[rank99999]:Traceback (most recent call last)\n[rank99999]:ValueError: "+strings.Repeat("x", 3*maxLine)+"\n", 100)))
-	s.add("f", []byte(strings.Repeat("Out of memory: Killed process 1\n", 2*maxHints)))
-	s.add("f", []byte(strings.Repeat("[rank999999]:[PG ID 0 Rank 999999] last enqueued work: 99999999999999999999, last "+
-		"completed work: 1\n", 10)))
+func TestPrintedBounds(t *testing.T) {
+	require.False(t, printed.Is([]byte("epoch 1\n")))
+	require.False(t, printed.Is([]byte("Traceback (most recent call last)\x00")))
+	const maxLine, maxHints = 16 << 10, 1 << 12
+	var files []string
+	for _, text := range []string{
+		strings.Repeat("[rank99999]:Traceback (most recent call last)\n[rank99999]:ValueError: "+
+			strings.Repeat("x", 3*maxLine)+"\n", 100),
+		strings.Repeat("Out of memory: Killed process 1\n", 2*maxHints),
+		strings.Repeat("[rank999999]:[PG ID 0 Rank 999999] last enqueued work: 99999999999999999999, last completed work: "+
+			"1\n", 10),
+	} {
+		files = append(files, file(t, "f", []byte(text)))
+	}
+	s, skipped := printed.Read(files...)
+	require.Empty(t, skipped)
 	require.LessOrEqual(t, len(s.Hints), maxHints)
 	for _, h := range s.Hints {
 		require.Less(t, len(h.Raised), 300)
 	}
 }
 
-func FuzzRead(f *testing.F) {
+func FuzzPrinted(f *testing.F) {
 	f.Add([]byte(strings.ReplaceAll(waits, "%R", "3") + failures))
 	f.Add([]byte("[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\", line 3, in f\n[rank1]: " +
 		"ValueError: x\nRank 1 failed to pass monitoredBarrier in 5 ms\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := newSaid()
-		s.add("f", b)
-		s.finish()
+		s, _ := printed.Read(file(t, "f", b))
 		if j, err := s.Job(); err == nil {
 			a := hang.Judge(j)
 			_ = a.Print(&strings.Builder{})

@@ -1,4 +1,4 @@
-package hang_test
+package why
 
 import (
 	"fmt"
