@@ -47,8 +47,6 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	case "matrix":
 		rankMain()
-	case "kills":
-		killMain()
 	}
 }
 
