@@ -3,8 +3,10 @@ package ringo
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -167,8 +169,8 @@ type Config struct {
 
 	// History is a folder to which each rank writes its last calls when the communicator fails,
 	// and when its process gets HistorySignal, a name such as USR2, if that is set; from the first
-	// Open on that signal does not end the process. "ringo why" reads these files. The folder is tried at Open.
-	// RINGO_HISTORY, RINGO_HISTORY_SIGNAL.
+	// Open on that signal does not end the process. "ringo why" reads these files. The folder is tried at Open, and
+	// made if it is not there; the folder around it has to be there. RINGO_HISTORY, RINGO_HISTORY_SIGNAL.
 	History, HistorySignal string
 
 	// Log receives what RINGO_DEBUG asks for: WARN (the default), INFO, or TRACE, which
@@ -263,8 +265,13 @@ func (c *Config) checkHistory() error {
 	if _, tried := writable.Load(c.History); tried || c.History == "" {
 		return nil
 	}
-	err := os.MkdirAll(c.History, 0o755)
-	if err == nil {
+	err := os.Mkdir(c.History, 0o755) // only the folder itself: a mistyped path must not become folders
+	if errors.Is(err, fs.ErrNotExist) {
+		folder := filepath.Clean(c.History)
+		return fmt.Errorf("%w: History (RINGO_HISTORY): there is no folder %s to make %s in: make it, or correct the path",
+			ErrInvalid, filepath.Dir(folder), filepath.Base(folder))
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
 		var try *os.File
 		if try, err = os.CreateTemp(c.History, ".ringo-*"); err == nil {
 			err = errors.Join(try.Close(), os.Remove(try.Name()))

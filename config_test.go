@@ -135,10 +135,21 @@ func TestConfigFields(t *testing.T) {
 	}
 }
 
-// The folder of histories is tried and left as it was.
+// The folder of histories is tried and left as it was. It is made if it is not there; a mistyped path is not.
 func TestConfigHistory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "folder")
 	_, err := Config{}.fill(environment("RINGO_HISTORY=" + dir))
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "History (RINGO_HISTORY): there is no folder "+filepath.Dir(dir)+
+		" to make folder in: make it, or correct the path")
+	require.NoDirExists(t, filepath.Dir(dir))
+	require.NoError(t, os.Mkdir(filepath.Dir(dir), 0o700))
+	for range 2 { // whether it is there or not
+		_, err = Config{}.fill(environment("RINGO_HISTORY=" + dir))
+		require.NoError(t, err)
+		writable.Delete(dir)
+	}
+	_, err = Config{}.fill(environment("RINGO_HISTORY=" + dir))
 	require.NoError(t, err)
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -328,6 +339,7 @@ func TestSwitches(t *testing.T) {
 
 // Variables of NCCL are read as there, where nothing is an error, and the log says once what is odd about them.
 func TestVariablesOfNCCL(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none", "x")
 	for _, test := range []struct {
 		env  string
 		get  func(c Config) any
@@ -363,7 +375,7 @@ func TestVariablesOfNCCL(t *testing.T) {
 		{"NCCL_CTA_POLICY=4", func(c Config) any { return c.policy }, choice.PolicyDefault,
 			"want default, latency, efficiency"},
 		{"NCCL_CTA_POLICY=FOO|ZERO", func(c Config) any { return c.policy }, choice.PolicyZero, `NCCL_CTA_POLICY="FOO"`},
-		{"NCCL_DEBUG_FILE=/nonexistent/x", func(c Config) any { return c.Log != nil }, true, "NCCL_DEBUG_FILE"},
+		{"NCCL_DEBUG_FILE=" + none, func(c Config) any { return c.Log != nil }, true, "NCCL_DEBUG_FILE"},
 		{"NCCL_DEBUG=LOUD", func(c Config) any { return c.Log.Enabled(t.Context(), slog.LevelInfo) }, false,
 			"want VERSION, WARN"},
 		{"NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALLOC_HOST,DESTROY,,net,FOO",
@@ -397,7 +409,7 @@ func TestVariablesOfNCCL(t *testing.T) {
 		require.Contains(t, strings.ReplaceAll(string(text), `\"`, `"`), test.odd, test.env)
 		require.Equal(t, 1, strings.Count(string(text), "\n"), "%s: once: %s", test.env, text)
 	}
-	for _, own := range []string{"RINGO_MAX_CTAS=2 RINGO_MIN_CTAS=64", "RINGO_DEBUG_FILE=/nonexistent/x",
+	for _, own := range []string{"RINGO_MAX_CTAS=2 RINGO_MIN_CTAS=64", "RINGO_DEBUG_FILE=" + none,
 		"RINGO_SOCKET_FAMILY=AF_UNIX"} {
 		_, err := Config{}.fill(environment(strings.Fields(own)...))
 		require.ErrorIs(t, err, ErrInvalid)

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/gpu"
 )
 
 const module = "github.com/ringo-go/ringo"
@@ -39,7 +41,7 @@ var floors = map[string]string{
 	"kernels/ptx/*":      "kernels kernels/ptx",
 	"kernels/collective": "",
 	"kernels/device":     "kernels kernels/ptx mem internal/cuda",
-	"gpu":                "mem internal/cuda internal/emu/cudaemu internal/emu/ptx",
+	"gpu":                "mem internal/cuda internal/emu/ptx",
 	"gpu/dlpack":         "gpu mem kernels internal/dl",
 	"gpu/emu":            "gpu internal/cuda internal/emu/*",
 	"gpu/emu/ptxcheck":   "internal/emu/* kernels",
@@ -51,7 +53,7 @@ var floors = map[string]string{
 	"transport/verbs": "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure " +
 		"internal/ibverbs",
 	"transport/bridge":        "transport mem fifo trace",
-	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc",
+	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/tier",
 	"transport/*":             "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"trace":                   "",
 	"trace/history":           "internal/setting internal/given",
@@ -86,7 +88,7 @@ var floors = map[string]string{
 	"bench/join":      ". trace",
 	"bench/tune":      ". bench mem gpu bootstrap bootstrap/launch internal/cli internal/given",
 	"bench/across":    ". bench",
-	"bench/fifo-leak": ". gpu internal/nccl",
+	"bench/fifo-leak": ". gpu gpu/emu internal/nccl",
 	"bench/device":    "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
 	"ringotest": ". bootstrap bootstrap/launch gpu trace/history internal/relay internal/plain " +
 		"internal/test/transcript",
@@ -104,12 +106,13 @@ var floors = map[string]string{
 	"cmd/why/ras":       "cmd/why/hang internal/given",
 	"cmd/why/stacks":    "cmd/why/hang internal/given",
 	"cmd/why/watch":     "cmd/why/hang cmd/why/ras trace/history",
-	"cmd/command": ". trace trace/history cmd/why/* gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page " +
+	"cmd/command": ". trace trace/history cmd/why/* cmd/libnccl/kit gpu gpu/emu/ptxcheck bench bench/* cmd/check cmd/play cmd/play/page " +
 		"sched ring ring/* sched/sim " +
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
 	"cmd/ringo":        "cmd/command",
 	"cmd/libnccl":      ". cmd/libnccl/capi cmd/libnccl/host bootstrap",
 	"cmd/libnccl/host": ". bootstrap mem",
+	"cmd/libnccl/kit":  "",
 	"cmd/libnccl/ras":  "internal/auth internal/secure",
 	"cmd/libnccl/capi": ". cmd/libnccl/ras core/call gpu mem bootstrap sched/sim internal/cuda internal/setting " +
 		"kernels/collective",
@@ -134,14 +137,16 @@ var floors = map[string]string{
 	"internal/emu/simt":        "internal/emu/ptx internal/emu/alu internal/emu/decision internal/emu/weakmem",
 	"internal/emu/fatbin/zstd": "internal/emu/fatbin",
 	"internal/emu/cudaemu":     "internal/cuda internal/emu/*",
-	"internal/test/commtest": ". bootstrap core/call gpu internal/cuda internal/emu/cudaemu internal/emu/weakmem internal/test/gputest " +
-		"internal/test/tier internal/test/transcript kernels mem trace",
-	"internal/test/ctest":     "cmd/libnccl/capi internal/test/gputest internal/test/tier",
-	"internal/test/cudatest":  "internal/cuda",
-	"internal/test/hangs":     "",
-	"internal/test/gputest":   "internal/cuda internal/emu/cudaemu",
+	"internal/test/commtest": ". bootstrap core/call gpu internal/test/need internal/test/tier " +
+		"internal/test/transcript kernels mem sched trace",
+	"internal/test/ctest":    "cmd/libnccl/kit internal/test/need internal/test/tier",
+	"internal/test/cudatest": "internal/cuda",
+	"internal/test/hangs":    "",
+	"internal/test/gpucommtest": ". gpu internal/emu/cudaemu internal/emu/weakmem internal/test/commtest " +
+		"internal/test/gputest internal/test/need internal/test/tier",
+	"internal/test/gputest":   "gpu internal/cuda internal/emu/cudaemu internal/test/need",
 	"internal/test/schedtest": "sched",
-	"internal/test/walked":    ". gpu",
+	"internal/test/walked":    ". gpu gpu/emu",
 }
 
 func TestFloors(t *testing.T) {
@@ -188,18 +193,38 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// A program that imports package ringo compiles three modules of others, and none of what draws, measures or tests.
+// A program that imports package ringo compiles three modules of others, none of what draws, measures or tests, and no
+// emulator; tests on host memory are without one too.
 func TestImporterCompiles(t *testing.T) {
 	if _, err := os.Stat("go.mod"); err != nil {
 		t.Skip("the source is not here")
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}",
-		".").Output()
-	require.NoError(t, err)
-	modules := strings.Fields(string(out))
+	modules := list(t, "-f", "{{if .Module}}{{.Module.Path}}{{end}}", ".")
 	slices.Sort(modules)
 	require.Equal(t, []string{"github.com/ebitengine/purego", "github.com/libp2p/go-reuseport", module,
 		"golang.org/x/sys"}, slices.Compact(modules))
+	for _, free := range [][]string{{"."}, {"-test", "."}, {"-test", "./internal/test/e2e/host"}} {
+		for _, pkg := range list(t, free...) {
+			require.False(t, strings.HasPrefix(pkg, module+"/internal/emu/") && pkg != module+"/internal/emu/ptx",
+				"go list %s: %s: only what runs emulated GPUs links the emulator", free, pkg)
+		}
+	}
+	require.Contains(t, list(t, "./gpu/emu"), module+"/internal/emu/cudaemu")
+}
+
+// A program that asks for emulated GPUs and does not link the emulator, as this one, is told what to import.
+func TestNoEmulator(t *testing.T) {
+	_, err := gpu.Open(gpu.Options{Emulate: 2})
+	require.ErrorIs(t, err, gpu.ErrNoEmulator)
+	require.ErrorContains(t, err, `import _ "`+module+`/gpu/emu"`)
+}
+
+// list is what go list -deps prints.
+func list(t *testing.T, args ...string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, args...)...).Output()
+	require.NoError(t, err)
+	return strings.Fields(string(out))
 }
 
 func match(pkg string) (string, bool) {

@@ -68,7 +68,7 @@ func TestRunBeside(t *testing.T) {
 		name string
 		args []string
 	}
-	for _, c := range tier.Some(3, []test{
+	for _, c := range tier.Some(5, []test{
 		{"products", []string{"allreduce", "-g", "2", "-beside-product", "400us"}},
 		{"graphs, groups", []string{"allreduce", "-g", "2", "-G", "3", "-m", "2"}},
 		{"one by one", []string{"allreduce", "-g", "2"}},

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"flag"
+	"path/filepath"
 	"testing"
 
 	"github.com/ringo-go/ringo"
@@ -56,6 +57,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestFlagMistakes(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none", "x")
 	for want, args := range map[string][]string{
 		"which collective? give one of allreduce":                {},
 		`unknown collective "alreduce"; did you mean allreduce?`: {"alreduce"},
@@ -66,8 +68,8 @@ func TestFlagMistakes(t *testing.T) {
 		"-transport p2p is for GPU memory":                       {"allreduce", "-transport", "p2p"},
 		`unknown transport "pigeon"; known are auto, inproc`:     {"allreduce", "-transport", "pigeon"},
 		"-hosts 5: want 1 to 4":                                  {"allreduce", "-hosts", "5"},
-		"-json /nonexistent/x: ":                                 {"allreduce", "-json", "/nonexistent/x"},
-		"-plot /nonexistent/x.svg: ":                             {"allreduce", "-plot", "/nonexistent/x.svg"},
+		"-json " + none + ": ":                                   {"allreduce", "-json", none},
+		"-plot " + none + ".svg: ":                               {"allreduce", "-plot", none + ".svg"},
 		"unknown flag -iterz; did you mean -iters?":              {"allreduce", "-iterz", "3"},
 		"parse size":                                   {"allreduce", "-b", "8Q"},
 		"-b 1M is more than -e 1K":                     {"allreduce", "-b", "1M", "-e", "1K"},

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -41,7 +42,8 @@ type peer struct {
 	source   []byte
 	suffix   string
 	variants func(tcp bool) []variant
-	only     string // the transport of a peer that has no other
+	only     string        // the transport of a peer that has no other
+	patience time.Duration // in place of finalizing, for tests
 }
 
 // text is the whole source.
@@ -181,7 +183,7 @@ func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n
 		job.Args = append(append(job.Args, "-np", strconv.Itoa(n), binary), params...)
 	}
 	var complaints bytes.Buffer
-	out := rowsAndEnd{ended: func() { time.AfterFunc(finalizing, func() { stop(errLingers) }) }}
+	out := rowsAndEnd{ended: func() { time.AfterFunc(cmp.Or(p.patience, finalizing), func() { stop(errLingers) }) }}
 	job.Stdout, job.Stderr = &out, &complaints
 	if err := launch.Run(ctx, job); err != nil && context.Cause(ctx) != errLingers {
 		if why := firstLine(complaints.Bytes()); why != "" {

@@ -64,7 +64,7 @@ func FuzzParsePeer(f *testing.F) {
 // The peers must understand our parameters, and we their output. REQUIRE names the
 // peers that have to be installed.
 func TestPeers(t *testing.T) {
-	tier.Long(t) // it starts compilers and processes
+	tier.Heavy(t) // it is all compilers and their processes
 	cfg := NewConfig()
 	cfg.Iterations, cfg.Warmup, cfg.PeerTimeout = 2, 1, 5*time.Minute
 	for name, p := range peers {
@@ -97,7 +97,6 @@ func TestPeers(t *testing.T) {
 
 // The rows of a peer that hangs in its finalizing count all the same.
 func TestPeerLingers(t *testing.T) {
-	tier.Long(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("no shell")
 	}
@@ -105,7 +104,7 @@ func TestPeerLingers(t *testing.T) {
 	require.NoError(t, os.WriteFile(launcher, []byte("#!/bin/sh\nsleep 600 &\necho row 1 2 1.5 1\necho end\nwait\n"),
 		0o755))
 	p := *peers["mpich"]
-	p.tools = []string{"", launcher}
+	p.tools, p.patience = []string{"", launcher}, 100*time.Millisecond
 	cfg := NewConfig()
 	cfg.PeerTimeout = 5 * time.Minute
 	start := time.Now()

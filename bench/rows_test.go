@@ -18,9 +18,7 @@ import (
 // is behind from 2 % on, and slices together are the whole.
 func TestRows(t *testing.T) {
 	for _, tool := range []string{"bash", "awk", "timeout"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			need.Missing(t, "bash", err.Error())
-		}
+		need.Tool(t, tool)
 	}
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -62,6 +62,7 @@ func impostor(t *testing.T, do func(c net.Conn)) (addr string, served chan struc
 // A message of a process that has not proved itself is not believed, is not repeated
 // at length, and does not end Join.
 func TestForgedRefusal(t *testing.T) {
+	t.Parallel()
 	text := strings.Repeat("rank 3 died, pay here; ", 4<<10/23)
 	refused := encode(&refusal{Cause: causeDied, Rank: 3, Reason: text})
 	for name, say := range map[string]func(c net.Conn){

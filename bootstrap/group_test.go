@@ -79,6 +79,7 @@ var kinds = []struct {
 func forKinds(t *testing.T, n int, f func(t *testing.T, groups []Group)) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
+			t.Parallel() // most tests wait
 			groups := k.make(t, n)
 			f(t, groups)
 			closeAll(t, groups)

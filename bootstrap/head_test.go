@@ -112,6 +112,7 @@ func TestTooManyRanks(t *testing.T) {
 
 // A head ends at once, although a caller says nothing, or takes nothing.
 func TestHeadEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("no abstract sockets")
 	}

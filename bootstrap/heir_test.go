@@ -11,6 +11,7 @@ import (
 
 // An heir goes on only with more than half of the ranks that may live: the others may have gone on without this heir.
 func TestHeirAlone(t *testing.T) {
+	t.Parallel()
 	for size, want := range map[int]string{
 		2: "",
 		3: "regroup: the process that serves the rendezvous has died, and only ranks 1 have come, not more than half of " +
@@ -24,7 +25,7 @@ func TestHeirAlone(t *testing.T) {
 		m.hubDied = true
 		close(m.mourned)
 		close(m.ended)
-		got, err := m.Regroup(t.Context(), 300*time.Millisecond)
+		got, err := m.Regroup(t.Context(), time.Second)
 		if want == "" {
 			require.NoError(t, err)
 			require.Equal(t, []int{1}, got.Members)

@@ -51,11 +51,13 @@ func groupsOf(t *testing.T, want Roster, all ...<-chan met) []Group {
 // A rank that does not come in time is left out, whatever its number; when it comes it hears so, as long as the others
 // are there.
 func TestMeetWithoutSome(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{4, 5} { // without a rank in the middle, and the last
 		id, _ := hubAt(t)
 		a := meets(t, within(t, 20*time.Second), id, 1, size, 1)
 		b := meets(t, within(t, 20*time.Second), id, 3, size, 2)
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		c := meets(t, ctx, id, 2, size, 3) // the first to lose patience
 		away := map[int]string{0: ""}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 		play(s)
 		return
 	}
+	_ = flag.Set("test.parallel", "16") // they wait
 	goleak.VerifyTestMain(m)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -91,7 +92,9 @@ func TestMourn(t *testing.T) {
 }
 
 // A connection may be lost without a word while the hub's process is killed. The next one is refused.
-func TestFeelAgain(t *testing.T) {
+func TestFeelAgain(t *testing.T) { synctest.Test(t, testFeelAgain) }
+
+func testFeelAgain(t *testing.T) {
 	id, err := randomID("127.0.0.1:1")
 	require.NoError(t, err)
 	near, far := net.Pipe()

@@ -154,6 +154,7 @@ func TestRegroup(t *testing.T) {
 
 // Regroup does not wait for a silent rank, and a rank that comes too late gets ErrExcluded.
 func TestRegroupWithout(t *testing.T) {
+	t.Parallel()
 	tier.Long(t) // it waits
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
 		for r, g := range groups {
@@ -173,6 +174,7 @@ func TestRegroupWithout(t *testing.T) {
 
 // The first wait that ends ends the muster.
 func TestRegroupWaits(t *testing.T) {
+	t.Parallel()
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
 		groups[2].Fail("tired")
 		next := regroupAll(t, groups, []int{1, 2}, 100*time.Millisecond)
@@ -189,6 +191,7 @@ func TestRegroupWaits(t *testing.T) {
 
 // The shortest wait counts, in whichever order the ranks come.
 func TestRegroupShortWait(t *testing.T) {
+	t.Parallel()
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
 		groups[2].Fail("tired")
 		next := make([]Group, 2)

@@ -279,6 +279,7 @@ func TestLedgerForgets(t *testing.T) {
 
 // One rank waits in a call, the others are elsewhere.
 func TestInquire(t *testing.T) {
+	t.Parallel()
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
 		require.Empty(t, groups[2].Silent())
 		groups[0].Locate(func() (Position, bool) { return Position{}, false })

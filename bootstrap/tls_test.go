@@ -143,6 +143,7 @@ func TestTLSDiffers(t *testing.T) {
 
 // A certificate that the hub does not take from a rank, or the rank from the hub, is an error of Join.
 func TestCertificateDiffers(t *testing.T) {
+	t.Parallel()
 	one, other, none := newTLS(t, securetest.Make(t, "one")), newTLS(t, securetest.Make(t, "other")),
 		newTLS(t, securetest.Files{})
 	for name, test := range map[string]struct {

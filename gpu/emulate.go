@@ -1,13 +1,19 @@
-//go:build !ringo_host
-
 package gpu
 
 import (
+	"errors"
+
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
+
+// ErrNoEmulator is the error of Open for Options.Emulate in a program that has no emulator.
+var ErrNoEmulator = errors.New("gpu: no emulated GPUs: this program was built without the emulator: " +
+	`import _ "github.com/ringo-go/ringo/gpu/emu"`)
 
 // emulate makes the driver of Options.Emulate devices.
 func emulate(o Options) (cuda.Driver, error) {
-	return cudaemu.New(cudaemu.Config{Devices: o.Emulate, Seed: o.Seed, Plain: o.Unchecked})
+	if cuda.Emulator == nil {
+		return nil, ErrNoEmulator
+	}
+	return cuda.Emulator(o.Emulate, o.Seed, o.Unchecked)
 }

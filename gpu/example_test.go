@@ -5,6 +5,7 @@ import (
 	"log"
 
 	"github.com/ringo-go/ringo/gpu"
+	_ "github.com/ringo-go/ringo/gpu/emu" // emulated GPUs, for Options.Emulate
 )
 
 // On the emulator no GPU is needed; without Emulate the same program runs on one.

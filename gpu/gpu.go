@@ -1,7 +1,11 @@
 // Package gpu opens GPUs for Go programs: devices, their memory, streams, graphs and
 // kernels, without cgo and without the CUDA toolkit. With Options.Emulate no GPU is
-// needed: an emulated driver executes the same kernels, slowly and strictly. The
-// trap: work on a stream is only queued, and Write, Read and Free do not wait for
+// needed: an emulated driver executes the same kernels, slowly and strictly. A program
+// has it if it imports package gpu/emu:
+//
+//	import _ "github.com/ringo-go/ringo/gpu/emu"
+//
+// The trap: work on a stream is only queued, and Write, Read and Free do not wait for
 // it; call Synchronize first.
 //
 // Memory and streams of another library need no conversion: pass mem.Device of the address,
@@ -19,7 +23,8 @@ import (
 type Options struct {
 	// Library is the file of the CUDA driver, "libcuda.so.1" if empty.
 	Library string
-	// Emulate, if positive, is a number of emulated devices instead.
+	// Emulate, if positive, is a number of emulated devices instead. Without package gpu/emu in the program the error
+	// of Open is ErrNoEmulator.
 	Emulate int
 	// Seed decides the order in which the emulator executes threads and copies.
 	Seed uint64

@@ -21,7 +21,7 @@ const (
 	Shm    Setup = "shm"    // goroutines over shared memory, as processes have it; Linux alone
 	Unix   Setup = "unix"   // goroutines over unix sockets
 	TCP    Setup = "tcp"    // goroutines over TCP on loopback
-	GPU    Setup = "gpu"    // goroutines with an emulated GPU each: see ringo.Comm.Device
+	GPU    Setup = "gpu"    // goroutines with an emulated GPU each, see ringo.Comm.Device; import _ ".../ringo/gpu/emu"
 
 	// Processes are this test binary, started again for each rank with -test.run of this test: so every rank does what
 	// the test does before Run, and skips the other Runs of the test. A process ends with the function: deferred calls

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringo-go/ringo"
+	_ "github.com/ringo-go/ringo/gpu/emu"
 )
 
 // TestMain fails if the tests leave goroutines behind.

@@ -158,11 +158,9 @@ func TestLaunchFromC(t *testing.T) {
 	lib, err := filepath.Abs("../../liblaunch.so") // beside the test binaries on a machine without gcc
 	require.NoError(t, err)
 	if _, err := os.Stat(lib); err != nil {
-		if _, err := exec.LookPath("gcc"); err != nil {
-			need.Missing(t, "gcc", err.Error())
-		}
+		gcc := need.Tool(t, "gcc")
 		lib = filepath.Join(t.TempDir(), "liblaunch.so")
-		out, err := exec.Command("gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", lib, "testdata/launch.c",
+		out, err := exec.Command(gcc, "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", lib, "testdata/launch.c",
 			"-ldl").CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}

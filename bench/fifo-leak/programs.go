@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	_ "github.com/ringo-go/ringo/gpu/emu" // for -device emu
 	"github.com/ringo-go/ringo/internal/nccl"
 )
 

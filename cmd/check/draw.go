@@ -152,5 +152,8 @@ func escape(s string) string {
 		}
 		return r
 	}, s)
-	return strings.NewReplacer("\t", "&#x9;", "\n", "&#xA;", "\r", "&#xD;").Replace(html.EscapeString(s))
+	return whiteSpace.Replace(html.EscapeString(s))
 }
+
+// whiteSpace escapes what XML would take for a blank.
+var whiteSpace = strings.NewReplacer("\t", "&#x9;", "\n", "&#xA;", "\r", "&#xD;")

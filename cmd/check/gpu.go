@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringo-go/ringo/bench/meter"
 	"github.com/ringo-go/ringo/cmd/check/nvml"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
@@ -90,6 +91,7 @@ type gpuSet struct {
 	err     error // of opening it
 	opened  bool
 	gpus    []*meter.GPU // by number; nil for one that cannot be used
+	machine *gpu.Machine // for communicators; nil before the first
 	manager manager
 	without string // why there is no manager
 }
@@ -134,6 +136,9 @@ func (s *gpuSet) close() {
 	}
 	s.gpus = nil
 	if m, ok := s.driver.(*cudaemu.Machine); ok {
+		if s.machine != nil { // communicators may be giving memory back in the background
+			_ = s.machine.Close()
+		}
 		m.Close()
 	}
 }

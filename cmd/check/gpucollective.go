@@ -30,6 +30,7 @@ func collectGPUs(ctx context.Context, j *job) ([]measurement, error) {
 		return nil, skip("there are fewer than two GPUs")
 	}
 	m, err := gpu.Of(s.driver)
+	s.machine = m
 	if err != nil && len(live) < len(s.gpus) { // a finding names the lost GPU already
 		return nil, skip("a GPU is lost: %v", err)
 	} else if err != nil {

@@ -146,6 +146,7 @@ func TestNCCL(t *testing.T) {
 			says: "collectives fail"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // ranks wait for what others know of a failure
 			r := newRig(2, 1, "a")
 			r.emu["a"].Faults = c.faults
 			c.lib.rig = r

@@ -32,6 +32,7 @@ type joinOptions struct {
 	Absent []loss
 
 	connect time.Duration // in place of connectTime, for tests
+	late    time.Duration // in place of lateTime, for tests
 	version string        // in place of ringo.Version, for tests
 }
 
@@ -138,12 +139,13 @@ func (m *meeting) come(ctx context.Context, card []byte, timeout time.Duration) 
 func (m *meeting) linger(ctx context.Context, card []byte) {
 	ctx, cancel := context.WithTimeout(ctx, withinFull+time.Minute)
 	defer cancel()
+	every := cmp.Or(m.late, lateTime)
 	for failed := 0; failed < 3 && ctx.Err() == nil; failed++ { // one attempt may fail where all are busy
 		select {
 		case <-ctx.Done():
-		case <-time.After(lateTime):
+		case <-time.After(every):
 		}
-		group, _, err := m.come(ctx, card, lateTime)
+		group, _, err := m.come(ctx, card, every)
 		if err == nil { // the others' group has ended, and the launcher's rendezvous has begun a new one
 			group.Close()
 			return

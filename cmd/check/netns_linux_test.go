@@ -60,9 +60,7 @@ type lanRank struct {
 // newLAN makes so many hosts, a, b, c …, with a rank each, whose eth0 is 10.77.0.1, 2, 3 …
 func newLAN(t *testing.T, hosts int, tools ...string) *lan {
 	for _, tool := range append(tools, "ip") {
-		if _, err := exec.LookPath(tool); err != nil {
-			need.Missing(t, "netns", err.Error())
-		}
+		need.Tool(t, tool)
 	}
 	l := &lan{t: t}
 	l.fabric = l.namespace()
@@ -168,16 +166,6 @@ func (l *lan) check(at, stages string) (*report, string) {
 	var printed bytes.Buffer
 	require.NoError(l.t, r.Print(&printed))
 	return r, printed.String() + all
-}
-
-// Ranks that share a machine and no network namespace, as pods of one node do, meet again where they have met, whether
-// there is a default route or not.
-func TestNetnsMeet(t *testing.T) {
-	l := newLAN(t, 4)
-	r, said := l.check("10.77.0.1:29717", "collectives")
-	require.Empty(t, codes(r), said)
-	require.Equal(t, well, r.Verdict)
-	require.Len(t, r.Of("collectives", "all-reduce of 1 MiB"), 1)
 }
 
 // Real links: six hosts that are network namespaces, joined by a bridge. Host c may send 20 Mbit/s,

@@ -35,7 +35,7 @@ type setup struct {
 	stages  string   // if empty: all that need no GPU, or for faulty set-ups host and network
 	busy    bool     // other processes want the cores
 	named   []string // expected findings, by code and subject; none for a good set-up
-	quick   bool     // also run by -short
+	quick   bool     // in every part; without RINGO_TEST=full the first of them alone
 }
 
 // setupsEnv says which set-ups TestSetups builds: "all", or a number by which the part is chosen.
@@ -53,7 +53,8 @@ func TestSetups(t *testing.T) {
 	}
 	for i, s := range slices.Concat(wellSetups, illSetups) {
 		t.Run(s.name, func(t *testing.T) {
-			if which != "all" && !s.quick && (!tier.Full() || tier.Race || (i+turn)%setupParts != 0) {
+			ours := i == 0 || tier.Full() && (s.quick || !tier.Race && (i+turn)%setupParts == 0)
+			if which != "all" && !ours {
 				t.Skip("not in this part; " + setupsEnv + "=all has it")
 			}
 			t.Parallel()
@@ -148,7 +149,11 @@ func (s *setup) run(t *testing.T) {
 		if try > 0 {
 			t.Logf("again, after %v", named)
 		}
-		wrong, named, said = s.judge(l.check(at, stages))
+		r, printed := l.check(at, stages)
+		if s.quick {
+			require.Len(t, r.Of("collectives", "all-reduce of 1 MiB"), 1)
+		}
+		wrong, named, said = s.judge(r, printed)
 		if len(wrong) == 0 && !slices.ContainsFunc(s.named, func(n string) bool { return !slices.Contains(named, n) }) {
 			return
 		}

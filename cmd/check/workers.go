@@ -178,6 +178,9 @@ func present(workers []*worker) (here []*worker, absent []loss) {
 	return here, absent
 }
 
+// lastWords is how long the output of a command that has ended is read, where processes that it started hold it.
+const lastWords = 2 * time.Second
+
 // orders gives each worker its order. A worker that cannot be told is named on stderr.
 func (f *commandFlags) orders(id bootstrap.ID, here []*worker, absent []loss, stderr io.Writer) error {
 	var names []string
@@ -282,7 +285,7 @@ func (w *worker) name() string {
 func (w *worker) start(ctx context.Context, f *commandFlags) error {
 	args := append(strings.Fields(f.ssh), w.host, f.remote, "check", "-worker")
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.WaitDelay = 2 * time.Second
+	cmd.WaitDelay = min(cmp.Or(f.patience, lastWords), lastWords)
 	w.errors = new(last)
 	cmd.Stderr = w.errors
 	in, err := cmd.StdinPipe()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -74,10 +75,7 @@ func TestCompletionOfShells(t *testing.T) {
 		"zsh":  `compadd() { printf '%s\n' "${found[@]}" }; _files() { :; }; words=(ringo "$@"); CURRENT=$#words; _ringo`,
 	} {
 		t.Run(shell, func(t *testing.T) {
-			program, err := exec.LookPath(shell)
-			if err != nil {
-				t.Skip(err)
-			}
+			program := need.Tool(t, shell)
 			_, script, _ := ringoHere("completion", shell)
 			script = strings.ReplaceAll(script, " "+programName()+"\n", " ringo\n") // the program is this test's binary
 			script = strings.ReplaceAll(script, "-c "+programName()+" ", "-c ringo ")

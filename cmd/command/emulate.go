@@ -49,8 +49,10 @@ front of clang. Programs compiled by NVIDIA's nvcc need PTX in them, such as by
                    for each. A program of which several threads call the driver,
                    as with NCCL, need not repeat a schedule, and the report says
                    how often it did; one of several processes has no short one
-  -kit FOLDER      what scripts/cuda-kit has built (default: looked for beside
-                   ringo, and in build/cuda here and above)
+  -kit FOLDER      what scripts/cuda-kit has built (default: what the sources
+                   here or above build, by Go and gcc, into the user's cache;
+                   without sources one beside ringo or in build/cuda, if of
+                   ringo's version)
   -time D          end the program after this time (default: never)
   -json            print a report as JSON, version 1; what the program prints
                    goes to standard error
@@ -95,7 +97,7 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	if _, err := cudaemu.Kind(e.Kind); e.Kind != "" && err != nil {
 		return cli.Usagef("-gpu: %v", err)
 	}
-	if e.kit, err = findKit(e.kit); err != nil {
+	if e.kit, err = findKit(ctx, e.kit, stderr); err != nil {
 		return err
 	}
 	if _, err := exec.LookPath(program[0]); err != nil {
@@ -126,31 +128,6 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 		return cli.ExitStatus(1)
 	}
 	return nil
-}
-
-// kitLibraries are the libraries of a kit. A program may need any of them; the first marks a folder as a kit's.
-var kitLibraries = []string{"libcuda.so.1", "libcudart.so.12", "libcudart.so.13", "libnccl.so.2"}
-
-// findKit is the absolute path of the folder with a kit's libraries: lib64 of given, or of build/cuda if that is "".
-func findKit(given string) (string, error) {
-	places := []string{given}
-	if given == "" {
-		places = placesOf(filepath.Join("build", "cuda"))
-	}
-	for _, place := range places {
-		libraries, err := filepath.Abs(filepath.Join(place, "lib64"))
-		if err != nil {
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(libraries, kitLibraries[0])); err == nil {
-			return libraries, nil
-		}
-	}
-	if given != "" {
-		return "", fmt.Errorf("-kit %s: no lib64/%s in it: scripts/cuda-kit builds it (Go and gcc)", given, kitLibraries[0])
-	}
-	return "", errors.New("the libraries of emulated GPUs are not here: scripts/cuda-kit builds build/cuda (Go and " +
-		"gcc), or say where by -kit FOLDER")
 }
 
 // run runs the program under all seeds, one after the other.
@@ -225,28 +202,6 @@ func (e *emulation) emulated(env []string, seed uint64, file string) []string {
 		reportVariable:       file,
 	})
 	return before(env, "LD_LIBRARY_PATH", e.kit)
-}
-
-// placesOf are the folders in which a part of ringo may lie: the command's folder and the one above, then the folder
-// of that name in the working directory and in each folder above.
-func placesOf(name string) (places []string) {
-	if own, err := os.Executable(); err == nil {
-		places = append(places, filepath.Dir(own), filepath.Dir(filepath.Dir(own)))
-	}
-	if dir, err := os.Getwd(); err == nil {
-		for ; ; dir = filepath.Dir(dir) {
-			places = append(places, filepath.Join(dir, name))
-			if dir == filepath.Dir(dir) {
-				break
-			}
-		}
-	}
-	return places
-}
-
-func isFile(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
 }
 
 // with is env with other values for some names; a name with an empty value is removed.

@@ -30,7 +30,7 @@ func TestEmulateMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	code, _, stderr = ringoHere("emulate", "x")
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "the libraries of emulated GPUs are not here: scripts/cuda-kit builds build/cuda")
+	require.Contains(t, stderr, "the kit of emulated GPUs is not here: scripts/cuda-kit of Ringo's sources builds it (Go and gcc)")
 }
 
 // kitWith is a kit whose only library is an empty file, for programs that use no GPU.

@@ -18,7 +18,7 @@ import (
 
 // TestExplainDevice explains the choices of GPUs, by which row of which plan, without a GPU.
 func TestExplainDevice(t *testing.T) {
-	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")
+	t.Setenv("RINGO_CUDA_LIBRARY", filepath.Join(t.TempDir(), "libcuda.so.1"))
 	plan := filepath.Join(t.TempDir(), "my.plan")
 	require.NoError(t, os.WriteFile(plan,
 		[]byte("ringo plan 1\nallgather 4 registered all copies # quiet\nallgather 4 any all steps\n"), 0o644))
@@ -206,11 +206,12 @@ func TestExplainPicture(t *testing.T) {
 	lines := regexp.MustCompile(`<line x1="([^"]*)" y1="([^"]*)" x2="([^"]*)" y2="([^"]*)" [^>]*marker-end`).FindAllString(string(svg), -1)
 	require.Len(t, lines, len(slices.Compact(slices.Sorted(slices.Values(lines)))), "no arrow lies on another")
 
+	none := filepath.Join(t.TempDir(), "none", "x")
 	for want, args := range map[string][]string{
 		"-o x.png: the name must end in .svg":    {"-o", "x.png"},
 		"is one kernel or copy and has no steps": {"-device", "cuda", "-o", file},
 		"-picture is of at most 16 ranks":        {"-np", "17", "-picture"},
-		"-json /nonexistent/x: ":                 {"-json", "/nonexistent/x"},
+		"-json " + none + ": ":                   {"-json", none},
 	} {
 		code, _, stderr := ringoHere(append([]string{"explain", "allreduce"}, args...)...)
 		require.Equal(t, 2, code)

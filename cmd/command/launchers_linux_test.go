@@ -21,19 +21,6 @@ import (
 // These tests have other people's launchers start "ringo bench" on several hosts, which are this
 // machine under several names, and set nothing that says where rank 0 is.
 
-// tool is the path of a program, or skips the test.
-func tool(t *testing.T, require, name, packages string) string {
-	t.Helper()
-	tier.Heavy(t)
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if path = filepath.Join("/usr/sbin", name); exec.Command("test", "-x", path).Run() != nil {
-			need.Missing(t, require, name+" is not there: apt-get install "+packages)
-		}
-	}
-	return path
-}
-
 // output is the output of a command, which must succeed.
 func output(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
@@ -75,24 +62,28 @@ func remoteShell(t *testing.T) string {
 }
 
 func TestOpenMPI(t *testing.T) {
-	mpirun := tool(t, "mpi", "mpirun.openmpi", "openmpi-bin")
+	tier.Heavy(t)
+	mpirun := need.Tool(t, "mpirun.openmpi")
 	args := []string{"--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent", remoteShell(t), "--host",
 		"127.0.0.1:2,127.0.0.2:2", "-np", "4"}
 	measured(t, output(t, []string{"TMPDIR=" + t.TempDir()}, mpirun, append(args, benchArgs(t)...)...))
 }
 
 func TestMPICH(t *testing.T) {
-	mpirun := tool(t, "mpi", "mpirun.mpich", "mpich")
+	tier.Heavy(t)
+	mpirun := need.Tool(t, "mpirun.mpich")
 	args := []string{"-launcher", "rsh", "-launcher-exec", remoteShell(t), "-hosts", "127.0.0.1,127.0.0.2", "-np", "4"}
 	measured(t, output(t, nil, mpirun, append(args, benchArgs(t)...)...))
 }
 
 func TestSlurm(t *testing.T) {
+	tier.Heavy(t)
+	srun := need.Tool(t, "srun")
 	env := slurm(t)
 	// Each task takes the name of its node as its host.
 	args := append([]string{"-N", "2", "-n", "4", "sh", "-c", `RINGO_HOSTID=$SLURMD_NODENAME exec "$@"`, "sh"},
 		benchArgs(t)...)
-	text := output(t, append(env, "RINGO_COMM_SECRET=Yb3mRq0wXk9TzV5uLd7c"), "srun", args...)
+	text := output(t, append(env, "RINGO_COMM_SECRET=Yb3mRq0wXk9TzV5uLd7c"), srun, args...)
 	measured(t, text)
 }
 
@@ -100,9 +91,8 @@ func TestSlurm(t *testing.T) {
 // clients. It needs no privileges and no cgroups, and writes to one folder only.
 func slurm(t *testing.T) (env []string) {
 	t.Helper()
-	const packages = "slurm-wlm munge"
-	munged, slurmctld, slurmd := tool(t, "slurm", "munged", packages), tool(t, "slurm", "slurmctld", packages),
-		tool(t, "slurm", "slurmd", packages)
+	munged, slurmctld, slurmd := need.Tool(t, "munged"), need.Tool(t, "slurmctld"), need.Tool(t, "slurmd")
+	sinfo := need.Tool(t, "sinfo")
 	dir, err := os.MkdirTemp("", "slurm") // a socket's path must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -164,7 +154,7 @@ func slurm(t *testing.T) (env []string) {
 	daemon(slurmd, "-D", "-N", "127.0.0.2")
 	env = []string{"SLURM_CONF=" + conf}
 	until("both nodes are idle", func() bool {
-		cmd := exec.Command("sinfo", "-h", "-o", "%D %T")
+		cmd := exec.Command(sinfo, "-h", "-o", "%D %T")
 		cmd.Env = append(os.Environ(), env...)
 		text, _ := cmd.Output()
 		return strings.TrimSpace(string(text)) == "2 idle"

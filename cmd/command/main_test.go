@@ -21,6 +21,7 @@ func ringoHere(args ...string) (code int, stdout, stderr string) {
 }
 
 func TestMistakes(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none", "x")
 	for want, args := range map[string][]string{
 		"usage: ringo COMMAND":                                   {},
 		`unknown command "bnech"; did you mean bench?`:           {"bnech"},
@@ -43,11 +44,11 @@ func TestMistakes(t *testing.T) {
 		"-np 0: want at least 1":                                 {"explain", "allreduce", "-np", "0"},
 		"-node -1: cannot be negative":                           {"explain", "allreduce", "-node", "-1"},
 		"give -o FILE.svg":                                       {"plot", "x.json"},
-		"-o /nonexistent/x.svg: ":                                {"plot", "x.json", "-o", "/nonexistent/x.svg"},
+		"-o " + none + ".svg: ":                                  {"plot", "x.json", "-o", none + ".svg"},
 		`unknown algorithm "rnig"; did you mean ring?`:           {"explain", "allreduce", "-algo", "rnig"},
 		`unknown type "flot32"; did you mean float32?`:           {"explain", "allreduce", "-d", "flot32"},
 		`unknown device "emo"; did you mean emu?`:                {"info", "-device", "emo"},
-		"-json /nonexistent/x: ":                                 {"info", "-json", "/nonexistent/x"},
+		"-json " + none + ": ":                                   {"info", "-json", none},
 	} {
 		code, _, stderr := ringoHere(args...)
 		require.Equal(t, 2, code, "%q", args)
@@ -61,10 +62,10 @@ func TestMistakes(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, c := range commands {
 		for _, args := range [][]string{{c.name, "-h"}, {"help", c.name}, {c.name, "x", "--help"}} {
-			code, stdout, stderr := ringoHere(args...)
 			if (c.name == "run" || c.name == "emulate" || c.name == "swap") && args[1] == "x" {
 				continue // --help is the program's own
 			}
+			code, stdout, stderr := ringoHere(args...)
 			require.Zero(t, code, "%q %s", args, stderr)
 			require.True(t, strings.HasPrefix(stdout, "usage: ringo "+c.name), "%q", args)
 			require.Contains(t, stdout, "Example")
@@ -151,7 +152,7 @@ func TestInfoOfGPUs(t *testing.T) {
 		require.Contains(t, stdout, want)
 	}
 
-	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")
+	t.Setenv("RINGO_CUDA_LIBRARY", filepath.Join(t.TempDir(), "libcuda.so.1"))
 	code, stdout, stderr = ringoHere("info", "-quick")
 	require.Equal(t, 0, code, stderr)
 	require.Contains(t, stdout, "none can be used: no CUDA:")
@@ -179,7 +180,7 @@ func TestInfoAsJSON(t *testing.T) {
 	require.Contains(t, v.GPU.Features, gpuFeature{"memory pools", "no", "device 0 has no memory pools"})
 	require.Empty(t, v.Transports)
 
-	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")
+	t.Setenv("RINGO_CUDA_LIBRARY", filepath.Join(t.TempDir(), "libcuda.so.1"))
 	file := filepath.Join(t.TempDir(), "info.json")
 	code, stdout, stderr = ringoHere("info", "-json", file)
 	require.Zero(t, code, stderr)
@@ -202,7 +203,9 @@ func TestRunProgram(t *testing.T) {
 	code, _, stderr = ringoHere("run", "-np", "1", "sh", "-c", "exit 7")
 	require.Equal(t, 7, code)
 	require.Contains(t, stderr, "rank 0: exit status 7")
-	for program, want := range map[string]int{"/nonexistent": 127, "no-such-program": 127, "/etc/passwd": 126} {
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte("no program"), 0o644))
+	for program, want := range map[string]int{text + "none": 127, "no-such-program": 127, text: 126} {
 		code, _, stderr = ringoHere("run", "-np", "2", "--", program)
 		require.Equal(t, want, code, stderr)
 	}

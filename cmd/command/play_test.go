@@ -35,17 +35,20 @@ func TestPlay(t *testing.T) {
 		`{"algo":"ring","bytes":1048576,"collective":"allreduce","net":"shm","node":0,"ranks":8,"root":0}`)
 	require.Contains(t, setupOf(t, "broadcast", "-np", "12", "-algo", "hier", "-node", "4", "-r", "3", "-net", "ndr"),
 		`"node":4,"ranks":12,"root":3`)
+	none := filepath.Join(t.TempDir(), "none")
 	for wrong, why := range map[string]string{
-		"-np 65":               "-np 65: want 2 to 64",
-		"-np 8 -algo hier":     "hier needs nodes",
-		"-algo rings":          `unknown algorithm of allreduce "rings"`,
-		"barrier":              `unknown collective "barrier"`,
-		"reduce gather":        "one collective at a time",
-		"reduce -r 8":          "root 8 is none of the 8 ranks",
-		"-net wet":             `unknown net "wet"`,
-		"-o /nowhere/page.htm": "no such file",
+		"-np 65":           "-np 65: want 2 to 64",
+		"-np 8 -algo hier": "hier needs nodes",
+		"-algo rings":      `unknown algorithm of allreduce "rings"`,
+		"barrier":          `unknown collective "barrier"`,
+		"reduce gather":    "one collective at a time",
+		"reduce -r 8":      "root 8 is none of the 8 ranks",
+		"-net wet":         `unknown net "wet"`,
+		"-o NONE/page.htm": "no such file",
 	} {
-		code, _, stderr := ringoHere(append([]string{"play"}, strings.Fields(wrong)...)...)
+		args := append([]string{"play"}, strings.Fields(wrong)...)
+		args[len(args)-1] = strings.Replace(args[len(args)-1], "NONE", none, 1)
+		code, _, stderr := ringoHere(args...)
 		require.NotZero(t, code, wrong)
 		require.Contains(t, stderr, why)
 	}

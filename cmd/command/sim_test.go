@@ -90,14 +90,15 @@ func TestSimOwnNet(t *testing.T) {
 
 	_, out, _ := ringoHere("sim", "-net", "list")
 	require.Contains(t, out, "ndr          InfiniBand NDR: nodes of 8; inside CPU shared memory, 12 GB/s a rank")
+	none := filepath.Join(t.TempDir(), "none")
 	for want, args := range map[string][]string{
-		`unknown net "nvlnk"; did you mean nvlink?`:             {"-net", "nvlnk"},
-		"all 32 ranks are on one: give -node":                   {"-net", "shm", "-bw", "400G"},
-		"-net shm has nothing between nodes: give -bw":          {"-net", "shm", "-node", "8", "-cards", "2"},
-		`--bw: rate "fast"`:                                     {"-bw", "fast"},
-		"-cards and -latency cannot be negative":                {"-cards", "-1"},
-		"absent.json: no such file":                             {"-net", "absent.json"},
-		"-json /nonexistent/x: open /nonexistent: no such file": {"-json", "/nonexistent/x"},
+		`unknown net "nvlnk"; did you mean nvlink?`:                               {"-net", "nvlnk"},
+		"all 32 ranks are on one: give -node":                                     {"-net", "shm", "-bw", "400G"},
+		"-net shm has nothing between nodes: give -bw":                            {"-net", "shm", "-node", "8", "-cards", "2"},
+		`--bw: rate "fast"`:                                                       {"-bw", "fast"},
+		"-cards and -latency cannot be negative":                                  {"-cards", "-1"},
+		"absent.json: no such file":                                               {"-net", "absent.json"},
+		"-json " + filepath.Join(none, "x") + ": open " + none + ": no such file": {"-json", filepath.Join(none, "x")},
 	} {
 		code, _, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32"}, args...)...)
 		require.Equal(t, 2, code)
@@ -114,7 +115,7 @@ func TestSimPlot(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(picture), "allreduce: 8 ranks, shared memory (modelled)")
 	require.Contains(t, string(picture), ">tree<")
-	for _, file := range []string{"x.gif", "/nonexistent/x.svg"} {
+	for _, file := range []string{"x.gif", filepath.Join(t.TempDir(), "none", "x.svg")} {
 		code, _, stderr := ringoHere("sim", "allreduce", "-np", "8", "-plot", file)
 		require.Equal(t, 2, code)
 		require.Contains(t, stderr, "-plot "+file)

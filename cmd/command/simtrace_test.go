@@ -85,10 +85,11 @@ func TestSimTraceOver(t *testing.T) {
 		require.Equal(t, calls[1].Title(), c.Title())
 		require.Equal(t, calls[3*r].Steps[0].Title(), c.Steps[0].Title())
 	}
+	none := filepath.Join(dir, "none")
 	for want, args := range map[string][]string{
 		"give -trace FILE too": {"-over", measured},
 		"absent.json":          {"-trace", both, "-over", "absent.json"},
-		"-trace /nonexistent/": {"-trace", "/nonexistent/x"},
+		"-trace " + none:       {"-trace", filepath.Join(none, "x")},
 		"trace: format is":     {"-trace", both, "-over", ""},
 	} {
 		if want == "trace: format is" {

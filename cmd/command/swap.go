@@ -31,16 +31,16 @@ Examples
   ringo swap -host -- ./program     buffers in host memory, no GPU
   ringo swap -g 4 -- ./program      emulated GPUs
 
-  -nccl FILE       the library (default: looked for beside ringo, and in build
-                   here and above; scripts/libnccl there builds it on the first
-                   use, by Go and gcc)
+  -nccl FILE       the library (default: what the sources here or above build,
+                   by Go and gcc, into the user's cache; without sources one
+                   beside ringo or in a folder build, if of ringo's version)
   -compare         run it with the NCCL that it has, then with this one: how
                    long both took, and where what they print first differs
   -ignore REGEXP   what -compare leaves out of each line, such as times
   -host            host memory in the place of GPUs: RINGO_HOST=1
   -g N             emulated GPUs
   -gpu KIND        their kind, as of ringo emulate
-  -kit FOLDER      what scripts/cuda-kit has built, for emulated GPUs
+  -kit FOLDER      the libraries of emulated GPUs, as of ringo emulate
   -time D          end the program after this time (default: never)
 
 Exit status: the program's; with -compare 1 if the two differ.
@@ -75,7 +75,7 @@ func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	s.program, s.environment = program, os.Environ()
 	if s.GPUs > 0 {
-		if s.kit, err = findKit(s.kit); err != nil {
+		if s.kit, err = findKit(ctx, s.kit, stderr); err != nil {
 			return err
 		}
 	}
@@ -126,46 +126,6 @@ func (s *swap) check(program []string, ignore string, limit time.Duration) (err 
 		}
 	}
 	return nil
-}
-
-// The libraries that are put in front of a program: Ringo's NCCL, and the one that counts calls.
-const ncclFile, countFile = "libnccl.so.2", "libringo-count.so"
-
-// findNCCL is the absolute path of Ringo's libnccl.so.2: given, or else one beside the command or in a folder build.
-// If there is none, but the sources are here, it builds one.
-func findNCCL(ctx context.Context, given string, stderr io.Writer) (string, error) {
-	if given != "" {
-		if !isFile(given) {
-			return "", fmt.Errorf("-nccl %s: no such file: scripts/libnccl builds it (Go and gcc)", given)
-		}
-		return filepath.Abs(given)
-	}
-	for _, place := range placesOf("build") {
-		if file := filepath.Join(place, ncclFile); isFile(file) {
-			return filepath.Abs(file)
-		}
-	}
-	for _, place := range placesOf("scripts") {
-		script := filepath.Join(place, "libnccl")
-		if !isFile(script) {
-			continue
-		}
-		for _, tool := range []string{"go", "gcc", "bash"} {
-			if _, err := exec.LookPath(tool); err != nil {
-				return "", fmt.Errorf("%s is not built, and %s builds it by Go and gcc: %w", ncclFile, script, err)
-			}
-		}
-		file := filepath.Join(filepath.Dir(place), "build", ncclFile)
-		fmt.Fprintf(stderr, "ringo swap: building %s\n", file)
-		cmd := exec.CommandContext(ctx, "bash", script, file)
-		cmd.Stdout, cmd.Stderr = stderr, stderr
-		if err := cmd.Run(); err != nil {
-			return "", fmt.Errorf("%s: %w", script, err)
-		}
-		return file, nil
-	}
-	return "", fmt.Errorf("%s is not here: scripts/libnccl of Ringo's sources builds build/%[1]s (Go and gcc), or say "+
-		"where by -nccl FILE", ncclFile)
 }
 
 // once runs the program with a library in front, "" for none, and reads the report of its processes.

@@ -1,9 +1,10 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"html/template"
+	"html"
 	"io"
 	"os"
 	"slices"
@@ -186,42 +187,49 @@ func printAnswers(w io.Writer, all []whyAnswer, asJSON bool, page string) error 
 	return nil
 }
 
-// A whyBox is a class in the picture, in pixels. A whyArrow goes from a class that waits to the class it waits for.
-type whyBox struct {
-	Y, Text int // its upper edge, and the line of its text
-	Label   string
-	Blamed  bool
-}
+// whyHead begins the page of -html.
+const whyHead = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>ringo why</title>
+<style>body{font:15px sans-serif;max-width:1300px;margin:2em auto}rect{fill:#eef;stroke:#99b}.blamed rect{fill:#fdd;stroke:#c00}
+text{font-size:13px}path{fill:none;stroke:#555}pre{background:#f6f6f6;padding:1em;overflow:auto}</style>
+`
 
-type whyArrow struct{ From, Middle, Bend, To int }
-
-const whyRow = 44 // height of a class, in pixels
-
-func (a whyAnswer) Text() string { return a.text }
-func (a whyAnswer) High() int    { return whyRow*len(a.Classes) + 4 }
-
-func (a whyAnswer) Boxes() (all []whyBox) {
-	for i, c := range a.Classes {
-		blamed := slices.ContainsFunc(c.Ranks, func(r int) bool { return slices.Contains(a.Culprits, r) })
-		all = append(all, whyBox{whyRow*i + 4, whyRow*i + 26, history.Ranks(c.Ranks[:min(8, len(c.Ranks))]) +
-			more(len(c.Ranks)-8) + ": " + c.Is, blamed})
+// whyPage writes a page that needs no other file. It escapes by itself, as the page of bench does, for the same reason.
+func whyPage(w io.Writer, all []whyAnswer) error {
+	var b bytes.Buffer
+	b.WriteString(whyHead)
+	for _, a := range all {
+		fmt.Fprintf(&b, "<h2>%s</h2>\n", html.EscapeString(a.Sentence))
+		if len(a.Classes) > 0 {
+			a.draw(&b)
+		}
+		fmt.Fprintf(&b, "<pre>%s</pre>\n", html.EscapeString(a.text))
 	}
-	return all
+	b.WriteString("</html>\n")
+	_, err := b.WriteTo(w)
+	return err
 }
 
-func more(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	return fmt.Sprintf(" and %d more", n)
-}
+const whyRow = 44 // height of a class in the picture, in pixels
 
-func (a whyAnswer) Arrows() (all []whyArrow) {
+// draw draws a box for each class, and an arrow from a class that waits to the class it waits for.
+func (a whyAnswer) draw(b *bytes.Buffer) {
+	fmt.Fprintf(b, `<p>Who waits for whom: an arrow goes from ranks that wait to those for which they wait.</p>
+<svg width="1250" height="%d"><defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">`+
+		`<polygon points="0,0 8,4 0,8" fill="#555"/></marker></defs>
+`, whyRow*len(a.Classes)+4)
 	of := map[int]int{} // the class of a rank
 	for i, c := range a.Classes {
+		class := ""
 		for _, r := range c.Ranks {
 			of[r] = i
+			if slices.Contains(a.Culprits, r) {
+				class = ` class="blamed"`
+			}
 		}
+		label := history.Ranks(c.Ranks[:min(8, len(c.Ranks))]) + more(len(c.Ranks)-8) + ": " + c.Is
+		fmt.Fprintf(b, `<g%s><rect x="2" y="%d" width="900" height="36" rx="5"/><text x="12" y="%d">%s</text></g>`+"\n",
+			class, whyRow*i+4, whyRow*i+26, html.EscapeString(label))
 	}
 	for i, c := range a.Classes {
 		to := map[int]bool{}
@@ -232,26 +240,17 @@ func (a whyAnswer) Arrows() (all []whyArrow) {
 		}
 		for k := range a.Classes {
 			if to[k] {
-				all = append(all, whyArrow{whyRow*i + 22, whyRow * (i + k + 1) / 2, 930 + 15*max(i-k, k-i), whyRow*k + 22})
+				fmt.Fprintf(b, `<path d="M902 %d Q%d %d 904 %d" marker-end="url(#tip)"/>`+"\n",
+					whyRow*i+22, 930+15*max(i-k, k-i), whyRow*(i+k+1)/2, whyRow*k+22)
 			}
 		}
 	}
-	return all
+	b.WriteString("</svg>\n")
 }
 
-var whyTemplate = template.Must(template.New("why").Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>ringo why</title>
-<style>body{font:15px sans-serif;max-width:1300px;margin:2em auto}rect{fill:#eef;stroke:#99b}.blamed rect{fill:#fdd;stroke:#c00}
-text{font-size:13px}path{fill:none;stroke:#555}pre{background:#f6f6f6;padding:1em;overflow:auto}</style>
-{{range .}}<h2>{{.Sentence}}</h2>
-{{if .Boxes}}<p>Who waits for whom: an arrow goes from ranks that wait to those for which they wait.</p>
-<svg width="1250" height="{{.High}}"><defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"><polygon points="0,0 8,4 0,8" fill="#555"/></marker></defs>
-{{range .Boxes}}<g{{if .Blamed}} class="blamed"{{end}}><rect x="2" y="{{.Y}}" width="900" height="36" rx="5"/><text x="12" y="{{.Text}}">{{.Label}}</text></g>
-{{end}}{{range .Arrows}}<path d="M902 {{.From}} Q{{.Bend}} {{.Middle}} 904 {{.To}}" marker-end="url(#tip)"/>
-{{end}}</svg>
-{{end}}<pre>{{.Text}}</pre>
-{{end}}</html>
-`))
-
-// whyPage writes a page that needs no other file.
-func whyPage(w io.Writer, all []whyAnswer) error { return whyTemplate.Execute(w, all) }
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}

@@ -28,7 +28,6 @@ func TestMain(m *testing.M) {
 		command.Main()
 	}
 	status := m.Run()
-	ctest.Clean()
 	os.Exit(status)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ringogpu "github.com/ringo-go/ringo/gpu"
+	_ "github.com/ringo-go/ringo/gpu/emu"
 )
 
 func TestApart(t *testing.T) {

@@ -3,9 +3,7 @@ package ongpu
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -13,13 +11,15 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	_ "github.com/ringo-go/ringo/gpu/emu"
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // Every function moves the data that its comment tells, on emulated GPUs, or with REQUIRE=cuda on the machine's GPUs.
 func TestOnGPU(t *testing.T) {
 	const n = 2
 	options := gpu.Options{Emulate: n}
-	if strings.Contains(os.Getenv("REQUIRE"), "cuda") {
+	if need.Required("cuda") {
 		options = gpu.Options{}
 	}
 	m, err := gpu.Open(options)

@@ -123,10 +123,11 @@ func TestUsage(t *testing.T) {
 
 // A file that rank 0 cannot read ends all ranks, with the reason.
 func TestMissingFile(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
 	for _, how := range []string{"shm,socket", "inproc"} {
-		_, stderr, status := execute(t, "-np", "2", "-transport", how, "-images", "/no/such/file", "-labels", "/none")
+		_, stderr, status := execute(t, "-np", "2", "-transport", how, "-images", none, "-labels", none)
 		require.Equal(t, 1, status)
-		require.Contains(t, stderr, "train: open /no/such/file: no such file")
+		require.Contains(t, stderr, "train: open "+none+": no such file")
 		require.Contains(t, stderr, "made-up data")
 	}
 }

@@ -1,6 +1,7 @@
 // Package emu makes emulated GPUs of any kind: of several sizes and capabilities, joined by NVLink, by PCIe or not at
 // all, with old drivers, calls that fail and bits that are broken. They are for tests of programs that use package gpu
-// or ringo, on machines without a GPU: the same kernels run, in Go.
+// or ringo, on machines without a GPU: the same kernels run, in Go. A program that imports this package has the
+// emulated GPUs of gpu.Options.Emulate too.
 //
 // The emulator is stricter than hardware. It reports races, missing fences, reads of what nothing wrote, bad addresses
 // and deadlocks with kernel, line and thread (Machine.Reports), and memory and streams that were not given back

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
+	"unicode/utf8"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
@@ -19,7 +20,7 @@ type Progress struct {
 	what     string
 	began    time.Time
 	said     time.Time // when something was last written of this work; zero if never
-	bar      *progressbar.ProgressBar
+	drawn    int       // characters of the bar that stands on the terminal
 }
 
 // A bar appears when work has taken barAfter, and is drawn anew every barEvery; elsewhere lines come every lineEvery.
@@ -68,22 +69,22 @@ func left(share float64, took time.Duration) string {
 	return s
 }
 
-// draw draws the bar. The bar's own clock would begin only now, so the words beside the bar tell the time.
+// draw draws the bar over the one before.
 func (p *Progress) draw(share float64, took time.Duration) {
-	const parts = 1000
-	if p.bar == nil {
-		p.bar = progressbar.NewOptions(parts, progressbar.OptionSetWriter(p.w), progressbar.OptionSetWidth(20),
-			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish(),
-			progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionSetTheme(progressbar.ThemeASCII))
-	}
-	p.bar.Describe(p.what + ", " + left(share, took))
-	_ = p.bar.Set(min(int(parts*share), parts-1)) // a bar that is full ends
+	const width = 20
+	done := max(0, min(int(width*share), width-1))
+	line := fmt.Sprintf("%3.0f%% [%s>%s] %s, %s", 100*share, strings.Repeat("=", done),
+		strings.Repeat(".", width-1-done), p.what, left(share, took))
+	p.Hide()
+	p.drawn = utf8.RuneCountInString(line)
+	fmt.Fprintf(p.w, "%s\r", line)
 }
 
 // Hide takes the bar away for a moment, for other output.
 func (p *Progress) Hide() {
-	if p != nil && p.bar != nil {
-		_ = p.bar.Clear()
+	if p != nil && p.drawn > 0 {
+		fmt.Fprintf(p.w, "%s\r", strings.Repeat(" ", p.drawn))
+		p.drawn = 0
 	}
 }
 
@@ -93,5 +94,5 @@ func (p *Progress) Clear() {
 		return
 	}
 	p.Hide()
-	p.what, p.bar = "", nil
+	p.what = ""
 }

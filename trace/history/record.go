@@ -42,14 +42,14 @@ const Files = "ringo-*-rank*.json"
 // name is the name of a record's file.
 func (r *Record) name() string { return fmt.Sprintf("ringo-%s-rank%d.json", r.Comm, r.Rank) }
 
-// Write puts a record in a folder, which is made if it is not there, and returns the file. An
-// older one of the same rank is replaced.
+// Write puts a record in a folder, and returns the file. The folder is made if it is not there, but not the folders
+// around it. An older record of the same rank is replaced.
 func (r *Record) Write(dir string) (file string, err error) {
 	b, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("history: %w", err)
 	}
 	file = filepath.Join(dir, r.name())

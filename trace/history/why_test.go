@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/json"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -114,6 +115,19 @@ func TestReadSkips(t *testing.T) {
 	require.Len(t, skipped, 2)
 	require.ErrorContains(t, skipped[0], "ringo-x-rank0.json: unexpected end of JSON input")
 	require.ErrorContains(t, skipped[1], "ringo-x-rank2.json: not a regular file")
+}
+
+// A folder is made for a record, but not the folders around it, which a mistyped path would name.
+func TestWriteMakesOneFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "folder")
+	r := record(1, State{Heard: true, Peer: -1}, "Barrier()")
+	_, err := r.Write(dir)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoDirExists(t, filepath.Dir(dir))
+	require.NoError(t, os.Mkdir(filepath.Dir(dir), 0o700))
+	file, err := r.Write(dir)
+	require.NoError(t, err)
+	require.FileExists(t, file)
 }
 
 // A record that is written at once for two reasons, a failure and a signal, is whole each time.

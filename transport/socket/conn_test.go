@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -48,7 +49,7 @@ func TestLending(t *testing.T) {
 				if !lend {
 					refuseLoans(s)
 				}
-				const messages = 600
+				messages := tier.Count(150, 600)
 				draw := func() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 				var g errgroup.Group
 				g.Go(func() error {

@@ -41,9 +41,11 @@ func sentMuch(t *testing.T, o Options, linger time.Duration) (messages int, to *
 
 // What was sent arrives, however long the receiver is busy.
 func TestCloseWaitsForReceiver(t *testing.T) {
+	t.Parallel()
+	side := tier.Together(t)
+	defer side.Wait()
 	for name, o := range networks() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		side.Run(name, func(t *testing.T) {
 			messages, to, r, closed := sentMuch(t, o, time.Hour)
 			defer to.Close()
 			time.Sleep(ends.LingerTime * 3 / 2)
@@ -61,9 +63,11 @@ func TestCloseWaitsForReceiver(t *testing.T) {
 // Close does not wait for a receiver that closes. For one that takes nothing it waits as long as Linger, and then
 // returns what is lost.
 func TestCloseWithoutReceiver(t *testing.T) {
+	t.Parallel()
+	side := tier.Together(t)
+	defer side.Wait()
 	for name, o := range networks() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		side.Run(name, func(t *testing.T) {
 			_, to, _, closed := sentMuch(t, o, time.Hour)
 			require.NoError(t, to.Close())
 			select {

@@ -165,13 +165,18 @@ func TestDialUnreachable(t *testing.T) {
 
 // TestDialClosed: a peer that has closed is not waited for.
 func TestDialClosed(t *testing.T) {
+	t.Parallel()
+	side := tier.Together(t)
+	defer side.Wait()
 	for _, o := range []Options{{}, {Network: "unix"}, onLoopback} {
-		a, _, _ := listening(t, 2, small, o)
-		b, addr, _ := listening(t, 1, small, o)
-		require.NoError(t, b.Close())
-		_, err := a.Dial(b.cfg.Self, addr)
-		require.ErrorIs(t, err, transport.ErrClosed)
-		require.ErrorContains(t, err, "socket: dial rank 1: nobody listens there any more")
+		side.Run(o.Network, func(t *testing.T) {
+			a, _, _ := listening(t, 2, small, o)
+			b, addr, _ := listening(t, 1, small, o)
+			require.NoError(t, b.Close())
+			_, err := a.Dial(b.cfg.Self, addr)
+			require.ErrorIs(t, err, transport.ErrClosed)
+			require.ErrorContains(t, err, "socket: dial rank 1: nobody listens there any more")
+		})
 	}
 }
 

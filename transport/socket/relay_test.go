@@ -164,10 +164,12 @@ const handshakeBytes = 26 + 1 + len(protocol) + 32 + 32 + 2 + 40
 // Wherever a connection is cut, a rank tries again or hears that the peer has gone; it neither
 // hangs nor gets bytes that were not sent.
 func TestCut(t *testing.T) {
+	t.Parallel()
+	side := tier.Together(t)
+	defer side.Wait()
 	for _, back := range []bool{false, true} {
 		for at := 0; at < handshakeBytes+1000; at += 1 + at/50 + at%7 {
-			t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
-				t.Parallel()
+			side.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
 				err := faulty(t, relay.Fault{Kind: relay.Cut, At: at, Back: back}, endsEarly)
 				if err != nil {
 					require.ErrorContains(t, err, "the peer has gone")
@@ -186,17 +188,19 @@ func TestCut(t *testing.T) {
 // A peer that falls silent is waited for until the deadline, which is an error.
 func TestHalfOpen(t *testing.T) {
 	at := handshakeBytes + 200
-	err := faulty(t, relay.Fault{Kind: relay.Half, At: at}, endsLate)
+	err := faulty(t, relay.Fault{Kind: relay.Half, At: at}, endsLate/4)
 	require.ErrorIs(t, err, fifo.ErrDeadline)
 }
 
 // A byte that changes on the way is found in the handshake, and in the fields of headers whose value
 // is known beforehand; a changed payload is not found (see the package's trap).
 func TestCorrupt(t *testing.T) {
+	t.Parallel()
+	side := tier.Together(t)
+	defer side.Wait()
 	for _, back := range []bool{false, true} {
 		for at := 0; at < 26+1+len(protocol)+32+32; at += 1 + at%5 {
-			t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
-				t.Parallel()
+			side.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
 				err := faulty(t, relay.Fault{Kind: relay.Corrupt, At: at, Back: back}, tier.Soon(endsLate))
 				if err != nil && !errors.Is(err, fifo.ErrDeadline) {
 					require.Regexp(t, "dial:", err.Error())
@@ -210,6 +214,7 @@ func TestCorrupt(t *testing.T) {
 // tried again, and one that is made breaks. Nothing arrives that was not sent.
 func TestCorruptTLS(t *testing.T) {
 	tier.Long(t)
+	t.Parallel()
 	const proved = 2200 // bytes of both handshakes that the dialler sends, about
 	step := func(at int) int {
 		n := 9 + at/25 + at%7
@@ -219,22 +224,21 @@ func TestCorruptTLS(t *testing.T) {
 		return n
 	}
 	var tampered atomic.Int32
-	t.Run("bytes", func(t *testing.T) {
-		for _, back := range []bool{false, true} {
-			for at := 3; at < proved+1500; at += step(at) {
-				t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
-					t.Parallel()
-					err := faultyTLS(t, relay.Fault{Kind: relay.Corrupt, At: at, Back: back})
-					if !back && at > proved {
-						require.Error(t, err)
-					}
-					if _, ok := errors.AsType[*TamperedError](err); ok {
-						tampered.Add(1)
-					}
-				})
-			}
+	side := tier.Together(t)
+	for _, back := range []bool{false, true} {
+		for at := 3; at < proved+1500; at += step(at) {
+			side.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
+				err := faultyTLS(t, relay.Fault{Kind: relay.Corrupt, At: at, Back: back})
+				if !back && at > proved {
+					require.Error(t, err)
+				}
+				if _, ok := errors.AsType[*TamperedError](err); ok {
+					tampered.Add(1)
+				}
+			})
 		}
-	})
+	}
+	side.Wait()
 	// Where the length of a record was changed the receiver may wait for more, until the sender has gone.
 	require.Greater(t, tampered.Load(), int32(4))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -36,9 +37,20 @@ func (s suite) close(t *testing.T) {
 // delays are two: after the first a wait still spins, after the second it sleeps.
 var delays = []time.Duration{0, 30 * time.Millisecond}
 
+// waits: all that wait for a wait to end, or for a dial to give up.
+func (s suite) waits(t *testing.T) {
+	side := tier.Together(t)
+	defer side.Wait()
+	side.Run("accept unblocks", s.acceptUnblocks)
+	side.Run("stranger", s.stranger)
+	side.Run("dial closed", s.dialClosed)
+	s.closeUnblocks(side)
+	s.guardUnblocks(side)
+}
+
 // closeUnblocks: Close of either end, or of either transport, ends the waits of
 // both ends.
-func (s suite) closeUnblocks(t *testing.T) {
+func (s suite) closeUnblocks(side *tier.Group) {
 	for _, waiter := range []string{"sender", "receiver"} {
 		for _, closer := range []string{"sender", "receiver", "sender's transport", "receiver's transport"} {
 			for _, delay := range delays {
@@ -46,7 +58,7 @@ func (s suite) closeUnblocks(t *testing.T) {
 				if delay == 0 && byTransport {
 					continue // a transport may be closed only when nobody touches a slot
 				}
-				t.Run(fmt.Sprintf("%s waits and %s closes after %v", waiter, closer, delay), func(t *testing.T) {
+				side.Run(fmt.Sprintf("%s waits and %s closes after %v", waiter, closer, delay), func(t *testing.T) {
 					r := s.ranks(t, 2, small)
 					send, recv := connect(t, r[0], r[1])
 					var f flooder
@@ -73,7 +85,7 @@ func (s suite) closeUnblocks(t *testing.T) {
 
 // guardUnblocks: an abort and a deadline end the waits of the end whose Guard
 // it is.
-func (s suite) guardUnblocks(t *testing.T) {
+func (s suite) guardUnblocks(side *tier.Group) {
 	abort := errors.New("it was enough")
 	for _, delay := range delays {
 		for _, c := range []struct {
@@ -84,7 +96,7 @@ func (s suite) guardUnblocks(t *testing.T) {
 			{"abort", func(g *fifo.Guard) { g.Abort(abort) }, abort},
 			{"deadline", func(g *fifo.Guard) { g.SetDeadline(fifo.Now() + int64(10*time.Millisecond)) }, fifo.ErrDeadline},
 		} {
-			t.Run(fmt.Sprintf("%s after %v", c.name, delay), func(t *testing.T) {
+			side.Run(fmt.Sprintf("%s after %v", c.name, delay), func(t *testing.T) {
 				r := s.ranks(t, 2, small)
 				send, recv := connect(t, r[0], r[1])
 				require.ErrorIs(t, unblocks(t, func() error { return receive(recv) }, func() {

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/transport"
 )
 
 // A communicator with some of the devices gets no memory that is registered with others: these
 // could not be closed while it uses the memory.
 func TestAreasKeepToDevices(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
+	f := rdma.NewFabric(t, "fx0", "fx1")
 	one := New(transport.Config{Limits: few}, Options{Verbs: f, HCAs: "=fx0"})
 	defer one.Close()
 	all := new(Options)
@@ -38,7 +39,7 @@ func TestAreasKeepToDevices(t *testing.T) {
 // The cache keeps idleBytes for later and no more; the oldest area goes first. An area that is
 // registered with no device any more goes too.
 func TestIdleAreas(t *testing.T) {
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	all := Options{Verbs: f}
 	_, devices, err := find(&all)
 	require.NoError(t, err)
@@ -50,13 +51,13 @@ func TestIdleAreas(t *testing.T) {
 		require.NoError(t, err)
 		used = append(used, a)
 	}
-	require.Equal(t, 6, len(f.mrs))
+	require.Equal(t, 6, len(f.MRs))
 	for _, a := range used {
 		c.give(a)
 	}
 	require.True(t, slices.Equal(used[2:], c.idle))
 	require.Equal(t, idleBytes, c.held)
-	require.Equal(t, 4, len(f.mrs))
+	require.Equal(t, 4, len(f.MRs))
 	c.forget(devices[0])
 	require.Empty(t, c.idle)
 	require.Zero(t, c.held)
@@ -66,7 +67,7 @@ func TestIdleAreas(t *testing.T) {
 // The memory of a closed connection serves the next one, unless a caller still has a slot of that
 // memory.
 func TestAreasOfClosed(t *testing.T) {
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })
 	connect := func() (*sendConn, *recvConn) {
 		a, b := join(t, m[0], m[1])
@@ -96,16 +97,16 @@ func TestAreasOfClosed(t *testing.T) {
 	require.ErrorIs(t, r.Release(), transport.ErrClosed)
 	require.Empty(t, m[0].Transport.(*Transport).ends.Append(nil))
 
-	regs := f.regs
+	regs := f.Regs
 	s3, r3 := connect()
 	finish(s3, r3)
-	require.Equal(t, regs, f.regs)
+	require.Equal(t, regs, f.Regs)
 }
 
 // A peer whose host falls silent is noticed: the idle TCP connection has keep-alive.
 func TestLineIsKeptAlive(t *testing.T) {
-	f := newFabric(t, "fx0")
-	s, r := f.pair(t, Options{})
+	f := rdma.NewFabric(t, "fx0")
+	s, r := pairOn(t, f, Options{})
 	for _, l := range []*control{s.control, r.control} {
 		raw, err := l.conn.(syscall.Conn).SyscallConn()
 		require.NoError(t, err)

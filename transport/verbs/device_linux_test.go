@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
@@ -22,10 +23,7 @@ var even, odd, cut = os.Getenv("VERBS_EVEN"), os.Getenv("VERBS_ODD"), os.Getenv(
 // needDevice skips the test where there is no RDMA device; with REQUIRE=rdma it fails.
 func needDevice(tb testing.TB) {
 	if _, err := probe(Options{}); err != nil {
-		if strings.Contains(os.Getenv("REQUIRE"), "rdma") {
-			tb.Fatal("REQUIRE=rdma: ", err)
-		}
-		tb.Skip("scripts/verbs-guest runs this: ", err)
+		need.Missing(tb, "rdma", "scripts/verbs-guest runs this: "+err.Error())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -30,7 +31,7 @@ func TestRegister(t *testing.T) {
 		require.NoError(t, err)
 		return len(list)
 	}
-	f := newFabric(t, "fx0", "fx1")
+	f := rdma.NewFabric(t, "fx0", "fx1")
 	tr := New(transport.Config{Limits: few}, Options{Verbs: f})
 	var all []*chip
 	for _, name := range []string{"host", "GPU", "GPU in order"} {
@@ -44,29 +45,30 @@ func TestRegister(t *testing.T) {
 		release, err := tr.Register(c.Memory)
 		require.NoError(t, err)
 		require.Equal(t, before, files())
-		require.Len(t, f.mrs, 2)
-		for _, mr := range f.mrs {
-			require.Equal(t, fakeMR{c.Ptr(), c.Len(), mr.at, mr.device, mr.access, mr.dmabuf}, *mr)
-			require.Equal(t, i > 0, mr.dmabuf != nil)
-			require.Equal(t, i == 1, mr.access&ibverbs.AccessRemoteRead != 0)
-			mem.Host(span(mr.at, c.Len())).Bytes()[100] = 7 // the same memory
+		require.Len(t, f.MRs, 2)
+		for _, mr := range f.MRs {
+			require.Equal(t, rdma.MR{Addr: c.Ptr(), Len: c.Len(), At: mr.At, Device: mr.Device, Access: mr.Access,
+				DMABuf: mr.DMABuf}, *mr)
+			require.Equal(t, i > 0, mr.DMABuf != nil)
+			require.Equal(t, i == 1, mr.Access&ibverbs.AccessRemoteRead != 0)
+			mem.Host(rdma.Span(mr.At, c.Len())).Bytes()[100] = 7 // the same memory
 			require.EqualValues(t, 7, c.view[100])
 			c.view[100] = 0
 		}
 		require.NoError(t, release())
 		require.NoError(t, release(), "once more")
-		require.Empty(t, f.mrs)
+		require.Empty(t, f.MRs)
 	}
 	_, err := tr.Register(all[0].Memory)
 	require.NoError(t, err)
 	_, err = tr.Listen()
 	require.NoError(t, err)
-	own := len(f.mrs) - 2 // registrations of the area that Listen has tried
+	own := len(f.MRs) - 2 // registrations of the area that Listen has tried
 	release, err := tr.Register(all[1].Memory)
 	require.NoError(t, err)
-	require.Len(t, f.mrs, own+4)
+	require.Len(t, f.MRs, own+4)
 	require.NoError(t, tr.Close())
-	require.Empty(t, f.mrs)
+	require.Empty(t, f.MRs)
 	require.NoError(t, release(), "after Close")
 	_, err = tr.Register(all[0].Memory)
 	require.ErrorIs(t, err, transport.ErrClosed)
@@ -75,7 +77,7 @@ func TestRegister(t *testing.T) {
 // GPU memory is registered by its address where there is no dma-buf; if that fails too, the error has
 // both reasons, and nothing stays registered.
 func TestRegisterGPU(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
+	f := rdma.NewFabric(t, "fx0", "fx1")
 	tr := New(transport.Config{Limits: few}, Options{Verbs: f})
 	defer tr.Close()
 	c, err := placements["GPU"].chip(8192)
@@ -87,10 +89,10 @@ func TestRegisterGPU(t *testing.T) {
 	}
 	invalid, fault := &ibverbs.Error{Call: "ibv_reg_dmabuf_mr", Errno: syscall.EOPNOTSUPP},
 		&ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.EFAULT}
-	f.refuseFD = invalid
+	f.RefuseFD = invalid
 	require.NoError(t, try())
-	require.Len(t, f.mrs, 2)
-	f.refuse = fault
+	require.Len(t, f.MRs, 2)
+	f.Refuse = fault
 	require.EqualError(t, try(),
 		"ib: register: fx0: GPU memory: ibv_reg_dmabuf_mr: operation not supported; and by its address: ibv_reg_mr: bad "+
 			"address (modprobe nvidia-peermem)")
@@ -99,16 +101,16 @@ func TestRegisterGPU(t *testing.T) {
 	c.DMABuf = nil
 	require.ErrorContains(t, try(),
 		"GPU memory: the driver or the GPU exports no dma-buf; and by its address: ibv_reg_mr: bad address")
-	f.refuse = &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.ENOMEM}
+	f.Refuse = &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.ENOMEM}
 	c.Region = mem.Host(c.view)
 	require.ErrorContains(t, try(), "ulimit -l unlimited")
-	require.Len(t, f.mrs, 2)
+	require.Len(t, f.MRs, 2)
 }
 
 // However rails fail, slots arrive as they were sent, also to a GPU that sees only data that were
 // read back.
 func TestPlacedRailsFail(t *testing.T) {
-	failAnyTime(t, 2, func(t *testing.T, f *fabric) (transport.SendConn, transport.RecvConn) {
+	failAnyTime(t, 2, func(t *testing.T, f *rdma.Fabric) (transport.SendConn, transport.RecvConn) {
 		return placements["GPU"].pair(t, Options{Verbs: f, Rails: 3})
 	})
 }
@@ -117,15 +119,15 @@ func TestPlacedRailsFail(t *testing.T) {
 // wrote them; Next returns none of them before.
 func TestReadBack(t *testing.T) {
 	for name, reads := range map[string]int{"host": 0, "GPU": 50, "GPU in order": 0} {
-		f := newFabric(t, "fx0", "fx1")
+		f := rdma.NewFabric(t, "fx0", "fx1")
 		s, r := placements[name].pair(t, Options{Verbs: f, Rails: 2})
 		sent, received := flow(s, r, 50, nil)
 		require.NoError(t, errors.Join(sent, received))
-		require.Equal(t, reads, f.backs, name)
+		require.Equal(t, reads, f.Backs, name)
 	}
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	s, r := placements["GPU"].pair(t, Options{Verbs: f})
-	f.set(func() { f.lostBack = true })
+	f.Set(func() { f.LostBack = true })
 	require.NoError(t, sendAll(s, 0, 1, nil))
 	for range 2 {
 		_, _, err := r.Next()
@@ -140,13 +142,13 @@ func TestReadBack(t *testing.T) {
 // ends return the reason.
 func TestNoReadBack(t *testing.T) {
 	for names, want := range map[string]string{"fx0,fx1": "", "fx0": "link from fx0:1 to fx0:1 has failed: "} {
-		f := newFabric(t, "fx0", "fx1")
-		f.noBack = "fx0"
+		f := rdma.NewFabric(t, "fx0", "fx1")
+		f.NoBack = "fx0"
 		s, r := placements["GPU"].pair(t, Options{Verbs: f, HCAs: names})
 		sent, received := flow(s, r, 20, nil)
 		if want == "" {
 			require.NoError(t, errors.Join(sent, received))
-			require.Equal(t, 20, f.backs)
+			require.Equal(t, 20, f.Backs)
 			continue
 		}
 		require.ErrorContains(t, sent, want+"as the peer says, fx0:1: invalid argument")
@@ -156,8 +158,8 @@ func TestNoReadBack(t *testing.T) {
 
 // A rail that could not read back is called back when its device can, and not before.
 func TestReadBackComesBack(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
-	f.noBack = "fx0"
+	f := rdma.NewFabric(t, "fx0", "fx1")
+	f.NoBack = "fx0"
 	s, r := placements["GPU"].pair(t, Options{Verbs: f, Rails: 2})
 	sent, received := flowFrom(s, r, 0, 20)
 	require.NoError(t, errors.Join(sent, received))
@@ -167,18 +169,18 @@ func TestReadBackComesBack(t *testing.T) {
 		defer x.mu.Unlock()
 		return x.wait > 2*firstWait && x.phase() == railDown
 	}, 20*time.Second, time.Millisecond)
-	f.set(func() { f.noBack = "" })
+	f.Set(func() { f.NoBack = "" })
 	require.Eventually(t, func() bool { return up(s.rails) == 2 && up(r.rails) == 2 }, 20*time.Second, time.Millisecond)
 	sent, received = flowFrom(s, r, 20, 60)
 	require.NoError(t, errors.Join(sent, received))
-	f.set(func() { require.Equal(t, 60, f.backs) })
+	f.Set(func() { require.Equal(t, 60, f.Backs) })
 }
 
 // Slots that have come and are still being read back are returned although the sender has gone.
 func TestReadBackAfterGoodbye(t *testing.T) {
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	s, r := placements["GPU"].pair(t, Options{Verbs: f})
-	f.set(func() { f.slowBack = true })
+	f.Set(func() { f.SlowBack = true })
 	require.NoError(t, sendAll(s, 0, 2, nil))
 	require.NoError(t, s.Close())
 	<-r.control.done
@@ -189,7 +191,7 @@ func TestReadBackAfterGoodbye(t *testing.T) {
 		t.Fatal("before it was read back: ", err)
 	case <-time.After(20 * time.Millisecond):
 	}
-	f.set(func() { f.slowBack = false })
+	f.Set(func() { f.SlowBack = false })
 	require.NoError(t, <-received)
 	_, _, err := r.Next()
 	require.Error(t, err)
@@ -197,7 +199,7 @@ func TestReadBackAfterGoodbye(t *testing.T) {
 
 // Connections are accepted in the order in which they were dialled.
 func TestPlacedOrder(t *testing.T) {
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	m := members(t, 2, few,
 		func(cfg transport.Config) transport.Transport { return placements["GPU"].open(cfg, Options{Verbs: f}) })
 	var lanes [20]transport.SendConn
@@ -217,7 +219,7 @@ func TestPlacedOrder(t *testing.T) {
 // A sender has no free slots before the receiver has sent the address of its slots, and then all of
 // the queue. Slots that are published before that wait, and keep their order.
 func TestPlacedRoom(t *testing.T) {
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	m := members(t, 2, few,
 		func(cfg transport.Config) transport.Transport { return placements["host"].open(cfg, Options{Verbs: f}) })
 	end, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
@@ -241,7 +243,7 @@ func TestPlacedRoom(t *testing.T) {
 
 // Slots lie in registered memory, all of them.
 func TestPlacedNowhere(t *testing.T) {
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	p := members(t, 1, few,
 		func(cfg transport.Config) transport.Transport {
 			return placements["GPU"].open(cfg,
@@ -270,7 +272,7 @@ func TestPlacedNowhere(t *testing.T) {
 
 // Where one end is placed and the other is not, both ends return an error.
 func TestPlacedOneEnd(t *testing.T) {
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	for _, placed := range []bool{false, true} {
 		m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
 			if placed == (cfg.Self.Rank == 0) {
@@ -292,7 +294,7 @@ func TestPlacedOneEnd(t *testing.T) {
 // After the end of a placed connection Free counts slots that were not sent, which the caller may fill. So the
 // end is final: whatever the peer says later, these slots are not sent again.
 func TestPlacedEnds(t *testing.T) {
-	s, _ := placements["host"].pair(t, Options{Verbs: newFabric(t, "fx0", "fx1")})
+	s, _ := placements["host"].pair(t, Options{Verbs: rdma.NewFabric(t, "fx0", "fx1")})
 	r := s.rails[0]
 	s.fail(r, "test", false)
 	r.tryAt.Store(math.MaxInt64)

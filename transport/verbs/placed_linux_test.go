@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/pace"
@@ -188,17 +189,17 @@ func (r *placedRecv) Next() (mem.Region, transport.Stamp, error) {
 
 func TestPlaced(t *testing.T) {
 	t.Run("GPU", func(t *testing.T) {
-		transporttest.Placed(t, onFabric(newFabric(t, "fx0", "fx1"), Options{Rails: 2}), transporttest.FileSlots)
+		transporttest.Placed(t, onFabric(rdma.NewFabric(t, "fx0", "fx1"), Options{Rails: 2}), transporttest.FileSlots)
 	})
 	t.Run("host, nothing by value", func(t *testing.T) {
-		f := newFabric(t, "fx0")
-		f.noInline = true
+		f := rdma.NewFabric(t, "fx0")
+		f.NoInline = true
 		transporttest.Placed(t, onFabric(f, Options{}), transporttest.HostSlots)
 	})
 }
 
 // Placed connections pass the suite of all transports.
 func TestPlacedConformance(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1", "fx2")
+	f := rdma.NewFabric(t, "fx0", "fx1", "fx2")
 	transporttest.Conformance(t, placements["GPU"].opener(Options{Verbs: f, Rails: 3}))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -53,21 +54,21 @@ func TestHCAs(t *testing.T) {
 // The GID is the best of the table, or the one that is asked for.
 func TestGID(t *testing.T) {
 	local, global := ibverbs.GID{0: 0xfe, 1: 0x80, 15: 9}, ibverbs.GID{0: 0x20, 1: 0x01, 15: 9}
-	table := []fakeGID{
-		{gid: local, kind: ibverbs.GIDRoCE1}, {gid: local, kind: ibverbs.GIDRoCE2}, {gid: global, kind: ibverbs.GIDRoCE2},
-		{gid: ipv4GID(3), kind: ibverbs.GIDRoCE1}, {gid: ibverbs.GID{}, kind: ibverbs.GIDRoCE2},
-		{gid: ipv4GID(3), kind: ibverbs.GIDRoCE2},
+	table := []rdma.GID{
+		{GID: local, Kind: ibverbs.GIDRoCE1}, {GID: local, Kind: ibverbs.GIDRoCE2}, {GID: global, Kind: ibverbs.GIDRoCE2},
+		{GID: rdma.IPv4GID(3), Kind: ibverbs.GIDRoCE1}, {GID: ibverbs.GID{}, Kind: ibverbs.GIDRoCE2},
+		{GID: rdma.IPv4GID(3), Kind: ibverbs.GIDRoCE2},
 	}
 	for n, want := range map[int]int{1: 0, 2: 1, 3: 2, 5: 2, 6: 5} {
-		f := newFabric(t, "fx0")
-		f.gids = table[:n]
+		f := rdma.NewFabric(t, "fx0")
+		f.GIDs = table[:n]
 		ports, devices, err := find(&Options{Verbs: f})
 		require.NoError(t, err)
 		require.Equal(t, want, ports[0].gidIndex, "of %d entries", n)
 		release(devices)
 	}
-	f := newFabric(t, "fx0")
-	f.gids = table
+	f := rdma.NewFabric(t, "fx0")
+	f.GIDs = table
 	three, four := 3, 4
 	ports, devices, err := find(&Options{Verbs: f, GIDIndex: &three})
 	require.NoError(t, err)
@@ -77,23 +78,23 @@ func TestGID(t *testing.T) {
 		_, _, err = find(&Options{Verbs: f, GIDIndex: index})
 		require.ErrorContains(t, err, "fx0:1: its GID table of 6 has no entry")
 	}
-	f.gids = table[4:5]
+	f.GIDs = table[4:5]
 	_, _, err = find(&Options{Verbs: f})
 	require.ErrorContains(t, err, "no usable port: fx0:1: no GID: give its network interface an address")
 }
 
 // probe returns the ports, or why there are none.
 func TestProbe(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
+	f := rdma.NewFabric(t, "fx0", "fx1")
 	found, err := probe(Options{Verbs: f})
 	require.NoError(t, err)
 	require.Equal(t, "RoCE v2 over IPv4", found.Kind)
 	require.Equal(t, []transport.NetworkDevice{{Name: "fx0:1"}, {Name: "fx1:1"}}, found.Devices)
 
-	f.cut["fx0:1"] = true
+	f.Cut["fx0:1"] = true
 	_, err = probe(Options{Verbs: f, HCAs: "fx0"})
 	require.EqualError(t, err, "no usable port: fx0:1: port is not active; fx1: not among NCCL_IB_HCA=fx0")
-	_, err = probe(Options{Verbs: newFabric(t)})
+	_, err = probe(Options{Verbs: rdma.NewFabric(t)})
 	require.ErrorContains(t, err, "no RDMA device on this host")
 	_, err = probe(Options{Verbs: f, Timeout: 99})
 	require.ErrorContains(t, err, "timeout (NCCL_IB_TIMEOUT) is 99: want 1 to 31")
@@ -125,16 +126,16 @@ func TestSpeed(t *testing.T) {
 func TestUnreadGID(t *testing.T) {
 	const want = "fx0:1: its GIDs cannot be read: no such file or directory (a container needs the host's " +
 		"/sys/class/infiniband)"
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	second := 1
-	for i := range f.gids {
-		f.gids[i].unread = true
+	for i := range f.GIDs {
+		f.GIDs[i].Unread = true
 	}
 	for _, index := range []*int{nil, &second} {
 		_, err := probe(Options{Verbs: f, GIDIndex: index})
 		require.EqualError(t, err, "no usable port: "+want)
 	}
-	f.gids[0].unread = false // one readable entry is enough
+	f.GIDs[0].Unread = false // one readable entry is enough
 	found, err := probe(Options{Verbs: f})
 	require.NoError(t, err)
 	require.Equal(t, "RoCE v2 over IPv6", found.Kind)
@@ -142,13 +143,13 @@ func TestUnreadGID(t *testing.T) {
 
 // InfiniBand goes by LID where both ports are on one subnet.
 func TestInfiniBand(t *testing.T) {
-	f := newFabric(t, "fx0")
-	f.ethernet = false
-	f.gids = []fakeGID{{gid: ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, unread: true}}
+	f := rdma.NewFabric(t, "fx0")
+	f.Ethernet = false
+	f.GIDs = []rdma.GID{{GID: ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, Unread: true}}
 	found, err := probe(Options{Verbs: f})
 	require.NoError(t, err)
 	require.Equal(t, "InfiniBand", found.Kind)
-	s, r := f.pair(t, Options{})
+	s, r := pairOn(t, f, Options{})
 	sent, received := flow(s, r, 10, nil)
 	require.NoError(t, errors.Join(sent, received))
 }
@@ -161,9 +162,9 @@ func TestAttributes(t *testing.T) {
 		"all set":  {Timeout: 3, Retries: 5, TrafficClass: 106, ServiceLevel: 2, PKeyIndex: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFabric(t, "fx0", "fx1")
-			f.mtus["fx0:1"] = 5
-			f.expect(o)
+			f := rdma.NewFabric(t, "fx0", "fx1")
+			f.MTUs["fx0:1"] = 5
+			expect(f, o)
 			names := []string{"fx0", "fx1"}
 			m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
 				own := o
@@ -181,7 +182,7 @@ func TestAttributes(t *testing.T) {
 
 // Areas that were given back keep their registrations for the next connection.
 func TestRegistrations(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
+	f := rdma.NewFabric(t, "fx0", "fx1")
 	open := func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) }
 	holder := members(t, 1, few, open)[0] // keeps the devices open
 	before := 0
@@ -193,13 +194,13 @@ func TestRegistrations(t *testing.T) {
 		require.NoError(t, m[0].Close())
 		require.NoError(t, m[1].Close())
 		if i == 0 {
-			before = f.registrations()
+			before = f.Registrations()
 		}
 	}
-	require.Equal(t, before, f.registrations())
+	require.Equal(t, before, f.Registrations())
 	require.NoError(t, holder.Close())
 
-	f.refuse = &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.ENOMEM}
+	f.Refuse = &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.ENOMEM}
 	refused := open(transport.Config{Limits: few})
 	_, err := refused.Listen()
 	require.ErrorIs(t, err, syscall.ENOMEM)
@@ -210,9 +211,9 @@ func TestRegistrations(t *testing.T) {
 
 // Ports that are not on one network are refused with both their kinds.
 func TestOtherNetwork(t *testing.T) {
-	f, g := newFabric(t, "fx0"), newFabric(t, "fx0")
-	g.gids = g.gids[:1] // no IPv4
-	kinds := []*fabric{f, g}
+	f, g := rdma.NewFabric(t, "fx0"), rdma.NewFabric(t, "fx0")
+	g.GIDs = g.GIDs[:1] // no IPv4
+	kinds := []*rdma.Fabric{f, g}
 	m := members(t, 2, few,
 		func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: kinds[cfg.Self.Rank]}) })
 	_, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
@@ -223,7 +224,7 @@ func TestOtherNetwork(t *testing.T) {
 
 // A rank with fewer ports is connected by those that both have.
 func TestFewerPorts(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1", "fx2")
+	f := rdma.NewFabric(t, "fx0", "fx1", "fx2")
 	names := []string{"", "fx1,fx2"}
 	m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
 		return New(cfg, Options{Verbs: f, HCAs: names[cfg.Self.Rank], Rails: 3})
@@ -250,7 +251,7 @@ func TestOtherPorts(t *testing.T) {
 		{[2]string{"", ""}, []string{"fx0:1 to fx0:1", "fx1:1 to fx1:1", "fx2:1 to fx2:1"}},
 	} {
 		t.Run(strings.Join(test.ports[:], " "), func(t *testing.T) {
-			f := newFabric(t, "fx0", "fx1", "fx2")
+			f := rdma.NewFabric(t, "fx0", "fx1", "fx2")
 			m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
 				return New(cfg, Options{Verbs: f, HCAs: test.ports[cfg.Self.Rank], Rails: 3})
 			})
@@ -294,7 +295,7 @@ func TestShares(t *testing.T) {
 // The nearest ports come first; a rank's place orders ports that are equally near. Found.Used names the
 // ports that the rank uses.
 func TestNearPorts(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1", "fx2", "fx3")
+	f := rdma.NewFabric(t, "fx0", "fx1", "fx2", "fx3")
 	away := map[string]int{"fx0": 3, "fx1": 3, "fx2": 1, "fx3": 1}
 	near := func(device string) int { return away[device] }
 	for _, test := range []struct {
@@ -306,7 +307,7 @@ func TestNearPorts(t *testing.T) {
 		{1, 0, "fx2:1 fx3:1 fx0:1 fx1:1"},
 	} {
 		o := Options{Verbs: f, Sharers: test.sharers, LocalRank: test.place, Near: near}
-		s, _ := f.pair(t, o)
+		s, _ := pairOn(t, f, o)
 		var got []string
 		for _, r := range s.rails {
 			got = append(got, r.port.String())
@@ -324,19 +325,19 @@ func TestBadPort(t *testing.T) {
 	mine, turns := tr.opt.rails(make([]*port, 8), func(i int) bool { return i != 3 })
 	require.Equal(t, []int{2, 4, 5}, mine)
 	require.Equal(t, 2, turns)
-	for name, spoil := range map[string]func(f *fabric){
-		"down":          func(f *fabric) { f.cut["fx0:1"] = true },
-		"leads nowhere": func(f *fabric) { f.lost["fx0:1"] = true },
+	for name, spoil := range map[string]func(f *rdma.Fabric){
+		"down":          func(f *rdma.Fabric) { f.Cut["fx0:1"] = true },
+		"leads nowhere": func(f *rdma.Fabric) { f.Lost["fx0:1"] = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFabric(t, "fx0", "fx1")
+			f := rdma.NewFabric(t, "fx0", "fx1")
 			m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })
-			f.set(func() { spoil(f) })
+			f.Set(func() { spoil(f) })
 			s, r := join(t, m[0], m[1])
 			sent, received := flow(s, r, 100, nil)
 			require.NoError(t, errors.Join(sent, received))
 			require.Equal(t, 1, up(s.(*sendConn).rails))
-			f.set(func() { f.cut["fx0:1"], f.lost["fx1:1"], f.cut["fx1:1"] = true, true, name == "down" })
+			f.Set(func() { f.Cut["fx0:1"], f.Lost["fx1:1"], f.Cut["fx1:1"] = true, true, name == "down" })
 			_, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
 			require.Error(t, err)
 			t.Log(err)
@@ -347,7 +348,7 @@ func TestBadPort(t *testing.T) {
 func TestLimits(t *testing.T) {
 	for _, l := range []transport.Limits{{SlotBytes: 1, Slots: 1}, {SlotBytes: 0, Slots: 2},
 		{SlotBytes: 1, Slots: maxSlots + 1}} {
-		tr := New(transport.Config{Limits: l}, Options{Verbs: newFabric(t, "fx0")})
+		tr := New(transport.Config{Limits: l}, Options{Verbs: rdma.NewFabric(t, "fx0")})
 		_, err := tr.Listen()
 		require.ErrorContains(t, err, "limits")
 		require.NoError(t, tr.Close())
@@ -442,7 +443,7 @@ func FuzzHeader(f *testing.F) {
 
 // Close ends a Dial that is under way.
 func TestCloseEndsDial(t *testing.T) {
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	m := members(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -458,7 +459,7 @@ func TestCloseEndsDial(t *testing.T) {
 
 // A dialler whose hello is a refusal, which only listeners send, is dropped.
 func TestRefusalOfDialler(t *testing.T) {
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	m := members(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]
 	a, b := net.Pipe()
 	defer a.Close()

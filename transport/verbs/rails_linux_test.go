@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/ends"
@@ -19,23 +20,23 @@ import (
 
 var few = transport.Limits{SlotBytes: 500, Slots: 4}
 
-func (f *fabric) pair(t *testing.T, o Options) (*sendConn, *recvConn) {
+func pairOn(t *testing.T, f *rdma.Fabric, o Options) (*sendConn, *recvConn) {
 	o.Verbs = f
-	f.expect(o)
+	expect(f, o)
 	s, r := pairOf(t, few, func(cfg transport.Config) transport.Transport { return New(cfg, o) })
 	return s.(*sendConn), r.(*recvConn)
 }
 
 // ways are the ways in which a rail may fail.
-var ways = map[string]func(f *fabric, port string){
-	"its port says so": func(f *fabric, port string) { f.setLink(port, false) },
-	"nothing is acknowledged": func(f *fabric, port string) {
-		f.set(func() { f.dead[port] = true })
+var ways = map[string]func(f *rdma.Fabric, port string){
+	"its port says so": func(f *rdma.Fabric, port string) { f.SetLink(port, false) },
+	"nothing is acknowledged": func(f *rdma.Fabric, port string) {
+		f.Set(func() { f.Dead[port] = true })
 	},
-	"slots arrive, but are not acknowledged": func(f *fabric, port string) {
-		f.set(func() { f.mute[port] = true })
+	"slots arrive, but are not acknowledged": func(f *rdma.Fabric, port string) {
+		f.Set(func() { f.Mute[port] = true })
 		time.Sleep(time.Millisecond) // for slots to do so
-		f.set(func() { f.dead[port] = true })
+		f.Set(func() { f.Dead[port] = true })
 	},
 }
 
@@ -45,8 +46,8 @@ func TestRailFails(t *testing.T) {
 	for name, way := range ways {
 		for port, rails := range map[string]int{"fx0:1": 1, "fx1:1": 3} {
 			t.Run(name+" on "+port, func(t *testing.T) {
-				f := newFabric(t, "fx0", "fx1", "fx2")
-				s, r := f.pair(t, Options{Rails: rails})
+				f := rdma.NewFabric(t, "fx0", "fx1", "fx2")
+				s, r := pairOn(t, f, Options{Rails: rails})
 				require.Equal(t, min(rails+1, 3), len(s.rails))
 				sent, received := flow(s, r, 3000, func(i int) {
 					if i == 1000 {
@@ -73,8 +74,8 @@ func up(rails []*rail) (n int) {
 // A rail whose port comes back is used again, each one in turn, however few are left meanwhile. It gets a new queue
 // pair at both ends.
 func TestRailComesBack(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1", "fx2")
-	s, r := f.pair(t, Options{Rails: 2})
+	f := rdma.NewFabric(t, "fx0", "fx1", "fx2")
+	s, r := pairOn(t, f, Options{Rails: 2})
 	before := s.rails[0].qp.Num
 	at := 0
 	send := func() {
@@ -84,10 +85,10 @@ func TestRailComesBack(t *testing.T) {
 	}
 	for i := range 6 {
 		port := fmt.Sprintf("fx%d:1", i%3)
-		f.setLink(port, false)
+		f.SetLink(port, false)
 		require.Eventually(t, func() bool { return up(s.rails) == 2 && up(r.rails) == 2 }, 20*time.Second, time.Millisecond)
 		send()
-		f.setLink(port, true)
+		f.SetLink(port, true)
 		require.Eventually(t, func() bool { return up(s.rails) == 3 && up(r.rails) == 3 }, 20*time.Second, time.Millisecond)
 		send()
 	}
@@ -100,9 +101,9 @@ func TestRailComesBack(t *testing.T) {
 
 // A rail over which no write comes through is not used again until one does, though its port is up.
 func TestRailIsProved(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
-	s, r := f.pair(t, Options{})
-	f.set(func() { f.dead["fx0:1"] = true })
+	f := rdma.NewFabric(t, "fx0", "fx1")
+	s, r := pairOn(t, f, Options{})
+	f.Set(func() { f.Dead["fx0:1"] = true })
 	sent, received := flow(s, r, 20, nil)
 	require.NoError(t, errors.Join(sent, received))
 	x := s.rails[0]
@@ -111,7 +112,7 @@ func TestRailIsProved(t *testing.T) {
 		defer x.mu.Unlock()
 		return x.wait > 2*firstWait && x.phase() == railDown
 	}, 20*time.Second, time.Millisecond)
-	f.set(func() { f.dead["fx0:1"] = false })
+	f.Set(func() { f.Dead["fx0:1"] = false })
 	require.Eventually(t, func() bool { return up(s.rails) == 2 && up(r.rails) == 2 }, 20*time.Second, time.Millisecond)
 	sent, received = flowFrom(s, r, 20, 60)
 	require.NoError(t, errors.Join(sent, received))
@@ -120,17 +121,17 @@ func TestRailIsProved(t *testing.T) {
 // Slots that came over a rail count even if nobody has looked at them when the rail fails. The receiver waits until its
 // dead queue pair has given back all receives, but not for ever. Completions that come later are ignored.
 func TestMendKeepsArrivals(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
-	s, r := f.pair(t, Options{})
+	f := rdma.NewFabric(t, "fx0", "fx1")
+	s, r := pairOn(t, f, Options{})
 	require.NoError(t, r.enter()) // nobody looks
 	require.NoError(t, sendAll(s, 0, 1, nil))
 	require.Eventually(t, func() bool { return s.Free() == few.Slots && s.slots[0].rail == nil }, 20*time.Second,
 		time.Millisecond)
-	f.setLink("fx0:1", false)
+	f.SetLink("fx0:1", false)
 	x := r.rails[0]
 	require.Eventually(t, func() bool { return s.rails[0].phase() == railDown && x.phase() == railDown }, 20*time.Second,
 		time.Millisecond)
-	f.setLink("fx0:1", true)
+	f.SetLink("fx0:1", true)
 	require.Eventually(t, func() bool { return x.phase() == railCalled }, 20*time.Second, time.Millisecond)
 	x.posted = 3 // sends that the queue pair never gives back
 	old := x.qp.Num
@@ -140,10 +141,7 @@ func TestMendKeepsArrivals(t *testing.T) {
 	r.progress()
 	require.Equal(t, railTried, x.phase())
 	require.Zero(t, x.posted)
-	f.set(func() {
-		q := f.cqs[x.cq.Handle]
-		q.ring = append(q.ring, ibverbs.WC{ID: receiveID, Status: ibverbs.WRFlushErr, QPNum: old})
-	})
+	f.Set(func() { f.Flushed(x.cq, old) })
 	r.progress()
 	require.Contains(t, []phase{railTried, railUp}, x.phase())
 	r.leave()
@@ -159,24 +157,24 @@ func TestRailsFlap(t *testing.T) {
 	for seed := range uint64(tier.Count(1, 2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 7))
-			f := newFabric(t, "fx0", "fx1", "fx2")
-			s, r := f.pair(t, Options{Rails: 3})
+			f := rdma.NewFabric(t, "fx0", "fx1", "fx2")
+			s, r := pairOn(t, f, Options{Rails: 3})
 			down := -1
 			sent, received := flow(s, r, 1500, func(i int) {
 				if rng.IntN(25) > 0 {
 					return
 				}
 				if down >= 0 {
-					f.setLink(fmt.Sprintf("fx%d:1", down), true)
+					f.SetLink(fmt.Sprintf("fx%d:1", down), true)
 					down = -1
 				} else if up(s.rails) == 3 && up(r.rails) == 3 || rng.IntN(3) == 0 && up(s.rails) > 1 && up(r.rails) > 1 {
 					down = rng.IntN(3)
-					f.setLink(fmt.Sprintf("fx%d:1", down), false)
+					f.SetLink(fmt.Sprintf("fx%d:1", down), false)
 				}
 			})
 			require.NoError(t, errors.Join(sent, received))
 			if down >= 0 {
-				f.setLink(fmt.Sprintf("fx%d:1", down), true)
+				f.SetLink(fmt.Sprintf("fx%d:1", down), true)
 			}
 			require.Eventually(t, func() bool { return up(s.rails) == 3 && up(r.rails) == 3 }, 20*time.Second, time.Millisecond)
 		})
@@ -185,15 +183,15 @@ func TestRailsFlap(t *testing.T) {
 
 // The same with two of three rails, at any moments.
 func TestRailsFailAnyTime(t *testing.T) {
-	failAnyTime(t, 1, func(t *testing.T, f *fabric) (transport.SendConn, transport.RecvConn) {
-		return f.pair(t, Options{Rails: 3})
+	failAnyTime(t, 1, func(t *testing.T, f *rdma.Fabric) (transport.SendConn, transport.RecvConn) {
+		return pairOn(t, f, Options{Rails: 3})
 	})
 }
 
 // failAnyTime makes two of three rails fail, in any way and at any moments, while slots flow on connections
 // that pair makes. stream selects a sequence of random draws.
 func failAnyTime(t *testing.T, stream uint64,
-	pair func(t *testing.T, f *fabric) (transport.SendConn, transport.RecvConn)) {
+	pair func(t *testing.T, f *rdma.Fabric) (transport.SendConn, transport.RecvConn)) {
 	var names []string
 	for name := range ways {
 		names = append(names, name)
@@ -201,7 +199,7 @@ func failAnyTime(t *testing.T, stream uint64,
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, stream))
-			f := newFabric(t, "fx0", "fx1", "fx2")
+			f := rdma.NewFabric(t, "fx0", "fx1", "fx2")
 			s, r := pair(t, f)
 			at := map[int]string{}
 			for _, i := range rng.Perm(3)[:2] {
@@ -220,24 +218,24 @@ func failAnyTime(t *testing.T, stream uint64,
 // A sender need not call the connection again after its last slot: the slots go over another rail
 // all the same.
 func TestIdleSender(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
-	s, r := f.pair(t, Options{})
-	f.set(func() { f.cut["fx0:1"], f.cut["fx1:1"] = true, true })
+	f := rdma.NewFabric(t, "fx0", "fx1")
+	s, r := pairOn(t, f, Options{})
+	f.Set(func() { f.Cut["fx0:1"], f.Cut["fx1:1"] = true, true })
 	require.NoError(t, sendAll(s, 0, 4, nil))
-	f.set(func() { f.cut["fx1:1"] = false })
-	require.Equal(t, 1, f.expire())
+	f.Set(func() { f.Cut["fx1:1"] = false })
+	require.Equal(t, 1, f.Expire())
 	require.NoError(t, receiveAll(r, 0, 4))
 }
 
 // Credits that a failed rail has lost come over the line.
 func TestLostCredits(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
-	s, r := f.pair(t, Options{})
+	f := rdma.NewFabric(t, "fx0", "fx1")
+	s, r := pairOn(t, f, Options{})
 	require.NoError(t, sendAll(s, 0, 6, nil)) // as many as the ring has
-	f.set(func() { f.cut["fx0:1"], f.cut["fx1:1"] = true, true })
+	f.Set(func() { f.Cut["fx0:1"], f.Cut["fx1:1"] = true, true })
 	require.NoError(t, receiveAll(r, 0, 6)) // gives credits
-	f.set(func() { f.cut["fx1:1"] = false })
-	f.expire()
+	f.Set(func() { f.Cut["fx1:1"] = false })
+	f.Expire()
 	sent, received := flowFrom(s, r, 6, 40)
 	require.NoError(t, errors.Join(sent, received))
 }
@@ -251,12 +249,12 @@ func flowFrom(s transport.SendConn, r transport.RecvConn, from, to int) (sent, r
 
 // While the only port is down its slots wait; when it comes back they go on.
 func TestOnlyPortComesBack(t *testing.T) {
-	f := newFabric(t, "fx0")
-	s, r := f.pair(t, Options{})
+	f := rdma.NewFabric(t, "fx0")
+	s, r := pairOn(t, f, Options{})
 	sent, received := flow(s, r, 100, func(i int) {
 		if i == 50 {
-			f.setLink("fx0:1", false)
-			time.AfterFunc(5*time.Millisecond, func() { f.setLink("fx0:1", true) })
+			f.SetLink("fx0:1", false)
+			time.AfterFunc(5*time.Millisecond, func() { f.SetLink("fx0:1", true) })
 		}
 	})
 	require.NoError(t, errors.Join(sent, received))
@@ -266,9 +264,9 @@ func TestOnlyPortComesBack(t *testing.T) {
 // If the only port does not come back within the time of all retries, the connection ends.
 func TestOnlyPortStaysDown(t *testing.T) {
 	require.Equal(t, 34359738368*time.Nanosecond, (&Options{Timeout: 20, Retries: 7}).retryTime())
-	f := newFabric(t, "fx0")
-	s, r := f.pair(t, Options{Timeout: 1})
-	f.setLink("fx0:1", false)
+	f := rdma.NewFabric(t, "fx0")
+	s, r := pairOn(t, f, Options{Timeout: 1})
+	f.SetLink("fx0:1", false)
 	sent, received := flow(s, r, 100, nil)
 	var link *LinkError
 	for _, err := range []error{sent, received} {
@@ -279,13 +277,13 @@ func TestOnlyPortStaysDown(t *testing.T) {
 
 // When the last rail fails both ends return an error, also one that only waits.
 func TestLastRail(t *testing.T) {
-	f := newFabric(t, "fx0")
-	s, r := f.pair(t, Options{})
+	f := rdma.NewFabric(t, "fx0")
+	s, r := pairOn(t, f, Options{})
 	waiting := make(chan error)
 	go func() { waiting <- receiveAll(r, 0, 1) }()
-	f.set(func() { f.cut["fx0:1"] = true })
+	f.Set(func() { f.Cut["fx0:1"] = true })
 	require.NoError(t, sendAll(s, 0, 1, nil))
-	f.expire()
+	f.Expire()
 	err := <-waiting
 	var link *LinkError
 	require.ErrorAs(t, err, &link)
@@ -299,7 +297,7 @@ func TestLastRail(t *testing.T) {
 
 // The wait for a peer that does not answer about a failed rail ends.
 func TestSilentPeer(t *testing.T) {
-	s, _ := newFabric(t, "fx0", "fx1").pair(t, Options{})
+	s, _ := pairOn(t, rdma.NewFabric(t, "fx0", "fx1"), Options{})
 	r := s.rails[0]
 	s.fail(r, "test", false)
 	r.tryAt.Store(math.MaxInt64)
@@ -314,10 +312,10 @@ func TestSilentPeer(t *testing.T) {
 
 // The error of a connection whose peer's process is gone is the death, not the failed link.
 func TestDeathBeforeLink(t *testing.T) {
-	f := newFabric(t, "fx0")
-	s, r := f.pair(t, Options{})
+	f := rdma.NewFabric(t, "fx0")
+	s, r := pairOn(t, f, Options{})
 	r.control.conn.Close() // as the kernel does when a process dies
-	f.set(func() { f.cut["fx0:1"] = true })
+	f.Set(func() { f.Cut["fx0:1"] = true })
 	err := sendAll(s, 0, 9, nil)
 	require.ErrorContains(t, err, "the peer has gone")
 	var link *LinkError
@@ -326,8 +324,8 @@ func TestDeathBeforeLink(t *testing.T) {
 
 // A slot whose header does not fit is an error, now and later.
 func TestMalformedSlot(t *testing.T) {
-	f := newFabric(t, "fx0")
-	s, r := f.pair(t, Options{})
+	f := rdma.NewFabric(t, "fx0")
+	s, r := pairOn(t, f, Options{})
 	b, err := s.Reserve(8)
 	require.NoError(t, err)
 	require.Equal(t, 8, b.Len())
@@ -343,9 +341,9 @@ func TestMalformedSlot(t *testing.T) {
 // Slots that were published before Close arrive, also where the peer's device is late to
 // acknowledge them.
 func TestCloseLingers(t *testing.T) {
-	f := newFabric(t, "fx0")
-	s, r := f.pair(t, Options{})
-	f.set(func() { f.cut["fx0:1"] = true })
+	f := rdma.NewFabric(t, "fx0")
+	s, r := pairOn(t, f, Options{})
+	f.Set(func() { f.Cut["fx0:1"] = true })
 	require.NoError(t, sendAll(s, 0, 4, nil))
 	received := make(chan error)
 	go func() { received <- receiveAll(r, 0, 4) }()
@@ -358,7 +356,7 @@ func TestCloseLingers(t *testing.T) {
 		t.Fatal("the receiver has given up: ", err)
 	case <-time.After(30 * time.Millisecond):
 	}
-	f.set(func() { f.cut["fx0:1"] = false })
+	f.Set(func() { f.Cut["fx0:1"] = false })
 	require.NoError(t, <-received)
 	_, _, err := r.Next()
 	require.ErrorIs(t, err, transport.ErrClosed)
@@ -372,15 +370,15 @@ func TestCloseSaysWhatIsLost(t *testing.T) {
 	}{"it comes back": {time.Hour, false}, "it does not": {50 * time.Millisecond, true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFabric(t, "fx0")
+			f := rdma.NewFabric(t, "fx0")
 			o := Options{Verbs: f}
-			f.expect(o)
+			expect(f, o)
 			end, _ := pairOf(t, few, func(cfg transport.Config) transport.Transport {
 				cfg.Linger = x.linger
 				return New(cfg, o)
 			})
 			s := end.(*sendConn)
-			f.set(func() { f.cut["fx0:1"] = true })
+			f.Set(func() { f.Cut["fx0:1"] = true })
 			require.NoError(t, sendAll(s, 0, 4, nil))
 			closed := make(chan error, 1)
 			go func() { closed <- s.t.Close() }()
@@ -393,7 +391,7 @@ func TestCloseSaysWhatIsLost(t *testing.T) {
 				t.Fatal("Close has given up: ", err)
 			case <-time.After(ends.LingerTime * 5 / 4):
 			}
-			f.set(func() { f.cut["fx0:1"] = false })
+			f.Set(func() { f.Cut["fx0:1"] = false })
 			require.NoError(t, <-closed)
 		})
 	}
@@ -401,12 +399,12 @@ func TestCloseSaysWhatIsLost(t *testing.T) {
 
 // A slot that comes a second time, after it was released, is not taken for a later one.
 func TestTwice(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
-	s, r := f.pair(t, Options{})
-	f.set(func() { f.mute["fx0:1"] = true })
+	f := rdma.NewFabric(t, "fx0", "fx1")
+	s, r := pairOn(t, f, Options{})
+	f.Set(func() { f.Mute["fx0:1"] = true })
 	require.NoError(t, sendAll(s, 0, 1, nil))
 	require.NoError(t, receiveAll(r, 0, 1))
-	f.set(func() { f.dead["fx0:1"] = true })
+	f.Set(func() { f.Dead["fx0:1"] = true })
 	require.Eventually(t, func() bool { // the slot was sent again
 		require.NoError(t, s.enter())
 		defer s.leave()
@@ -419,8 +417,8 @@ func TestTwice(t *testing.T) {
 
 // A completion for a slot that the sender cannot have sent yet is not taken for a slot.
 func TestFromTheFuture(t *testing.T) {
-	f := newFabric(t, "fx0")
-	s, r := f.pair(t, Options{})
+	f := rdma.NewFabric(t, "fx0")
+	s, r := pairOn(t, f, Options{})
 	require.NoError(t, s.enter())
 	require.NoError(t, s.rails[0].write(0, uint32(r.shape.ring), piece{byValue: true}, piece{}))
 	s.leave()
@@ -435,9 +433,9 @@ func TestFromTheFuture(t *testing.T) {
 // The memory of a slot is not reused before its write was acknowledged, though the receiver has
 // released the slot.
 func TestNotAcknowledged(t *testing.T) {
-	f := newFabric(t, "fx0")
-	s, r := f.pair(t, Options{})
-	f.set(func() { f.mute["fx0:1"] = true })
+	f := rdma.NewFabric(t, "fx0")
+	s, r := pairOn(t, f, Options{})
+	f.Set(func() { f.Mute["fx0:1"] = true })
 	received := make(chan error)
 	go func() { received <- receiveAll(r, 0, 7) }()
 	require.NoError(t, sendAll(s, 0, s.shape.ring, nil))
@@ -447,7 +445,7 @@ func TestNotAcknowledged(t *testing.T) {
 	require.ErrorIs(t, err, fifo.ErrDeadline)
 	require.NotZero(t, s.credit)
 	guard.SetDeadline(0)
-	f.set(func() { f.mute["fx0:1"] = false })
+	f.Set(func() { f.Mute["fx0:1"] = false })
 	require.NoError(t, sendAll(s, s.shape.ring, 7, nil))
 	require.NoError(t, <-received)
 }
@@ -455,14 +453,14 @@ func TestNotAcknowledged(t *testing.T) {
 // Slots that arrived before the sender left are received, however far behind others the slots that
 // were sent again lie in a completion queue.
 func TestLastWordsBehindOthers(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
+	f := rdma.NewFabric(t, "fx0", "fx1")
 	const messages = 64
 	l := transport.Limits{SlotBytes: 500, Slots: messages}
 	send, recv := pairOf(t, l,
 		func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f, Rails: 2}) })
 	s, r := send.(*sendConn), recv.(*recvConn)
 	require.NoError(t, r.enter()) // nobody looks at what arrives
-	f.set(func() { f.dead["fx0:1"] = true })
+	f.Set(func() { f.Dead["fx0:1"] = true })
 	require.NoError(t, sendAll(s, 0, messages, nil))
 	require.Eventually(t, func() bool {
 		s.Free()
@@ -477,7 +475,7 @@ func TestLastWordsBehindOthers(t *testing.T) {
 
 // A probe that the card refuses is an error, so that the rail is given up again.
 func TestProbeRefused(t *testing.T) {
-	f := newFabric(t, "fx0")
+	f := rdma.NewFabric(t, "fx0")
 	full := errors.New("no room for work")
 	r := &rail{port: &port{dev: &device{verbs: &noSends{f, full}}}, qp: new(ibverbs.QP)}
 	require.ErrorIs(t, r.probe(), full)
@@ -486,7 +484,7 @@ func TestProbeRefused(t *testing.T) {
 
 // noSends is a fabric whose cards take no sends.
 type noSends struct {
-	*fabric
+	*rdma.Fabric
 	why error
 }
 

@@ -10,12 +10,13 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/internal/test/rdma"
 	"github.com/ringo-go/ringo/transport"
 )
 
 // A refusing fabric fails at one of the calls by which connections are made, and carries out the others.
 type refusing struct {
-	*fabric
+	*rdma.Fabric
 	mu   sync.Mutex
 	left int // calls before that one
 	call string
@@ -56,49 +57,49 @@ func tried[T any](f *refusing, name string, call func() (T, error)) (none T, err
 }
 
 func (f *refusing) GetDeviceList() ([]string, error) {
-	return tried(f, "GetDeviceList", f.fabric.GetDeviceList)
+	return tried(f, "GetDeviceList", f.Fabric.GetDeviceList)
 }
 
 func (f *refusing) OpenDevice(name string) (*ibverbs.Context, error) {
-	return tried(f, "OpenDevice", func() (*ibverbs.Context, error) { return f.fabric.OpenDevice(name) })
+	return tried(f, "OpenDevice", func() (*ibverbs.Context, error) { return f.Fabric.OpenDevice(name) })
 }
 
 func (f *refusing) QueryDevice(c *ibverbs.Context) (ibverbs.DeviceAttr, error) {
-	return tried(f, "QueryDevice", func() (ibverbs.DeviceAttr, error) { return f.fabric.QueryDevice(c) })
+	return tried(f, "QueryDevice", func() (ibverbs.DeviceAttr, error) { return f.Fabric.QueryDevice(c) })
 }
 
 func (f *refusing) QueryPort(c *ibverbs.Context, port int) (ibverbs.PortAttr, error) {
-	return tried(f, "QueryPort", func() (ibverbs.PortAttr, error) { return f.fabric.QueryPort(c, port) })
+	return tried(f, "QueryPort", func() (ibverbs.PortAttr, error) { return f.Fabric.QueryPort(c, port) })
 }
 
 func (f *refusing) AllocPD(c *ibverbs.Context) (*ibverbs.PD, error) {
-	return tried(f, "AllocPD", func() (*ibverbs.PD, error) { return f.fabric.AllocPD(c) })
+	return tried(f, "AllocPD", func() (*ibverbs.PD, error) { return f.Fabric.AllocPD(c) })
 }
 
 func (f *refusing) RegMR(p *ibverbs.PD, addr uintptr, n, access int) (*ibverbs.MR, error) {
-	return tried(f, "RegMR", func() (*ibverbs.MR, error) { return f.fabric.RegMR(p, addr, n, access) })
+	return tried(f, "RegMR", func() (*ibverbs.MR, error) { return f.Fabric.RegMR(p, addr, n, access) })
 }
 
 func (f *refusing) CreateCQ(c *ibverbs.Context, entries int) (*ibverbs.CQ, error) {
-	return tried(f, "CreateCQ", func() (*ibverbs.CQ, error) { return f.fabric.CreateCQ(c, entries) })
+	return tried(f, "CreateCQ", func() (*ibverbs.CQ, error) { return f.Fabric.CreateCQ(c, entries) })
 }
 
 func (f *refusing) CreateQP(p *ibverbs.PD, q *ibverbs.CQ, c ibverbs.QPCap) (*ibverbs.QP, error) {
-	return tried(f, "CreateQP", func() (*ibverbs.QP, error) { return f.fabric.CreateQP(p, q, c) })
+	return tried(f, "CreateQP", func() (*ibverbs.QP, error) { return f.Fabric.CreateQP(p, q, c) })
 }
 
 func (f *refusing) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 	if err := f.fails("ModifyQP"); err != nil {
 		return err
 	}
-	return f.fabric.ModifyQP(q, a, mask)
+	return f.Fabric.ModifyQP(q, a, mask)
 }
 
 func (f *refusing) PostRecv(q *ibverbs.QP, w *ibverbs.RecvWR) error {
 	if err := f.fails("PostRecv"); err != nil {
 		return err
 	}
-	return f.fabric.PostRecv(q, w)
+	return f.Fabric.PostRecv(q, w)
 }
 
 // TestSetupFails: whichever call a device refuses while two ranks connect, one of them returns the error, and nothing
@@ -107,7 +108,7 @@ func TestSetupFails(t *testing.T) {
 	calls := map[string]bool{}
 	for fault, done := 0, false; !done; fault++ {
 		t.Run(fmt.Sprint(fault), func(t *testing.T) {
-			f := &refusing{fabric: newFabric(t, "fx0"), left: fault}
+			f := &refusing{Fabric: rdma.NewFabric(t, "fx0"), left: fault}
 			err := f.connect(t)
 			f.disarm()
 			if done = f.failed() == ""; done {

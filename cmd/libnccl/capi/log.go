@@ -44,8 +44,9 @@ func (e env) log(library func() string) (*slog.Logger, error) {
 	}
 	if level != "" {
 		v, _ := e.version() // check has refused a wrong one
-		h.write("", fmt.Sprintf("NCCL version %d.%d.%d, which is Ringo %s in %s", v/10000, v/100%100, v%100,
-			ringo.Version, library()))
+		// The version is within the literal, where ringo swap finds it in the library's file.
+		h.write("", fmt.Sprintf("NCCL version %d.%d.%d, which is Ringo "+ringo.Version+" in %s", v/10000, v/100%100, v%100,
+			library()))
 	}
 	return slog.New(h), nil
 }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -59,30 +57,6 @@ func Memories(t testing.TB, list []*gpu.Device, n int) []ringo.Region {
 		all[r] = AllocMapped(t, d, make([]byte, n))
 	}
 	return all
-}
-
-// Devices opens n devices, of the emulator unless REQUIRE=cuda.
-func Devices(t testing.TB, n int, o ...gputest.Option) []*gpu.Device {
-	t.Helper()
-	return DevicesOf(t, gputest.Driver(t, append(o, gputest.Devices(n), gputest.Warm())...), n)
-}
-
-// DevicesOf opens n devices of a driver.
-func DevicesOf(t testing.TB, d cuda.Driver, n int) []*gpu.Device {
-	t.Helper()
-	m, err := gpu.Of(d)
-	require.NoError(t, err)
-	list := make([]*gpu.Device, n)
-	for i := range list {
-		list[i], err = m.Device(i)
-		require.NoError(t, err)
-	}
-	t.Cleanup(func() {
-		for _, d := range list {
-			require.NoError(t, d.Release())
-		}
-	})
-	return list
 }
 
 // OnDevices makes a communicator of a rank a device.

@@ -3,28 +3,10 @@ package commtest
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
-
-// gpuCheck makes every call.
-func gpuCheck(c *ringo.Comm) int {
-	for _, count := range tier.Some(3, []int{1001, 0, 3}) {
-		if err := CheckCalls(c, EveryCall(c.Size(), count, ringo.Int32, ringo.Sum)); err != nil {
-			fmt.Println("error:", err)
-			return 3
-		}
-		f := c.Footprint()
-		if err := errors.Join(f.Suspend(), f.Resume()); err != nil {
-			fmt.Println("error:", err)
-			return 3
-		}
-	}
-	fmt.Println("fine:", strings.Join(c.Paths(), ", "))
-	return 0
-}
 
 // check makes a few collectives of all sizes and prints the transports.
 func check(c *ringo.Comm) int {

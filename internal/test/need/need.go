@@ -15,9 +15,11 @@ import (
 // tools are the programs that tests start, each with its word of REQUIRE and the packages of Debian that bring it. No
 // test starts another one.
 var tools = map[string]struct{ word, packages string }{
+	"awk":            {"bash", "mawk"},
 	"bash":           {"bash", "bash"},
 	"chromium":       {"chromium", "chromium"},
 	"clang++-19":     {"clang", "clang-19"},
+	"fish":           {"fish", "fish"},
 	"g++":            {"gcc", "g++"},
 	"gcc":            {"gcc", "gcc libc6-dev"},
 	"git":            {"git", "git"},
@@ -26,6 +28,7 @@ var tools = map[string]struct{ word, packages string }{
 	"mpicc.openmpi":  {"openmpi", "libopenmpi-dev"},
 	"mpirun.openmpi": {"openmpi", "openmpi-bin"},
 	"mpiexec.hydra":  {"mpich", "mpich"},
+	"mpirun.mpich":   {"mpich", "mpich"},
 	"munged":         {"slurm", "munge"},
 	"nft":            {"netns", "nftables"},
 	"node":           {"node", "nodejs"},
@@ -35,8 +38,12 @@ var tools = map[string]struct{ word, packages string }{
 	"slurmctld":      {"slurm", "slurmctld"},
 	"slurmd":         {"slurm", "slurmd"},
 	"srun":           {"slurm", "slurm-client"},
+	"sh":             {"bash", "dash"},
+	"sinfo":          {"slurm", "slurm-client"},
 	"tc":             {"netns", "iproute2"},
+	"timeout":        {"bash", "coreutils"},
 	"unshare":        {"netns", "util-linux"},
+	"zsh":            {"zsh", "zsh"},
 }
 
 // Required reports whether REQUIRE names what.

@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// Limits are what programs of Generate have at most, and what they leave out.
+// Limits are what programs of Generate have at most.
 type Limits struct {
 	Ranks   int // at least 1
 	MinRank int // at least so many, if not 0
@@ -17,42 +17,24 @@ type Limits struct {
 	Comms   int  // open at once
 	Times   int  // how often the same is done again and again, with up to 4 KiB; once if 0
 	Ring    bool // always the smallest FIFO, for everything
-	Off     map[Feature]string
+	Kills   bool // programs with Kills, which have limits of their own
+	Apart   bool // and all with Apart
 }
-
-// A Feature is a kind of program that can be left out, as long as the library does not carry it
-// out rightly.
-type Feature string
-
-// The features.
-const (
-	Overlap   Feature = "operations of one communicator on several streams while graphs take part"
-	Discards  Feature = "captures that are thrown away"
-	Updates   Feature = "graphs that are updated"
-	Stale     Feature = "graphs launched after Close or Abort"
-	Rings     Feature = "small FIFO rings"
-	Aborts    Feature = "Abort"
-	Renewals  Feature = "streams that are destroyed and made anew"
-	Several   Feature = "several communicators in flight at once"
-	Windows   Feature = "registered windows"
-	GroupsOf  Feature = "groups"
-	Farewells Feature = "operations of a rank while another still closes a communicator"
-	Crowds    Feature = "groups with more messages than a small ring holds, made by one thread for all"
-	Threads   Feature = "streams of the thread"
-)
 
 // A generator proposes steps.
 type generator struct {
 	*rand.Rand
 	w     *world
 	limit Limits
-	next  int           // number of the next communicator or graph
-	busy  [streams]bool // something was queued since the host waited for all
+	next  int // number of the next communicator or graph
 }
 
 // Generate makes the program of a seed.
 func Generate(seed uint64, l Limits) *Program {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 20)), limit: l}
+	if l.Kills {
+		return g.killing(seed)
+	}
 	p := &Program{Seed: seed, Ranks: max(l.MinRank, 1, min(l.Ranks, 2+g.IntN(2)*g.IntN(3)-g.IntN(10)/9)),
 		Each: g.IntN(2) == 0}
 	p.Bytes = l.Bytes
@@ -61,7 +43,7 @@ func Generate(seed uint64, l Limits) *Program {
 	}
 	if l.Ring {
 		p.Ring, p.Args = 1, 1
-	} else if g.on(Rings) && g.IntN(2) == 0 {
+	} else if g.IntN(2) == 0 {
 		p.Ring, p.Args = []int{0, 1}[g.IntN(2)], []int{0, 1}[g.IntN(2)]
 	}
 	g.w = newWorld(p)
@@ -88,76 +70,17 @@ func Generate(seed uint64, l Limits) *Program {
 	return p
 }
 
-// take appends a step if it makes sense. Where overlap is left out, the host waits before a step
-// that could run beside an operation of another communicator or stream.
+// take appends a step if it makes sense.
 func (g *generator) take(p *Program, s Step) {
-	if g.left(&s) {
+	if s.Do == Launch && g.w.graphs[s.Graph] == nil {
 		return
 	}
 	if most := g.limit.Times * 4096 / max(p.Bytes, 4096); most > 1 && g.w.repeats(&s) && g.IntN(3) == 0 {
 		s.Times = 2 + g.IntN(most-1)
 	}
-	before := len(p.Steps)
-	if s.Do == Launch && !g.on(Overlap) {
-		for on := range streams {
-			if g.busy[on] && g.w.taken[on] == nil {
-				p.Steps = append(p.Steps, Step{Do: Sync, Stream: on})
-			}
-		}
+	if g.w.step(&s) == nil {
+		p.Steps = append(p.Steps, s)
 	}
-	if g.w.step(&s) != nil {
-		p.Steps = p.Steps[:before]
-		return
-	}
-	p.Steps = append(p.Steps, s)
-	if s.Do == Launch && !g.on(Overlap) {
-		p.Steps = append(p.Steps, Step{Do: Sync, Stream: s.Stream})
-		clear(g.busy[:])
-	}
-	if s.Do == Close && !g.on(Farewells) {
-		p.Steps = append(p.Steps, Step{Do: Meet})
-	}
-	g.busy[s.Stream] = true
-	for i := range s.Calls {
-		g.busy[s.Calls[i].Stream] = true
-	}
-}
-
-func (g *generator) on(f Feature) bool { _, off := g.limit.Off[f]; return !off }
-
-// left reports whether a step belongs to a feature that is left out.
-func (g *generator) left(s *Step) bool {
-	stale := func(k *graph) bool {
-		return slices.ContainsFunc(k.calls, func(c Step) bool { return g.w.comms[c.Comm].state != alive })
-	}
-	switch s.Do {
-	case Begin:
-		return s.Ranks != nil && !g.on(Discards)
-	case End:
-		return s.Discard && !g.on(Discards)
-	case Fork:
-		return !g.on(Overlap)
-	case Update:
-		return !g.on(Updates)
-	case Launch:
-		k := g.w.graphs[s.Graph]
-		return k == nil || stale(k) && !g.on(Stale) || len(g.w.captures()) > 0 && !g.on(Overlap)
-	case Renew:
-		return !g.on(Renewals)
-	case Abort:
-		return !g.on(Aborts)
-	case Register:
-		return !g.on(Windows)
-	case Group:
-		messages := 0
-		for i := range s.Calls {
-			if s.Calls[i].Do == Message {
-				messages++
-			}
-		}
-		return !g.on(GroupsOf) || messages > 1 && !g.w.p.Each && g.w.p.Ring > 0 && !g.on(Crowds)
-	}
-	return false
 }
 
 func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
@@ -200,11 +123,7 @@ func (g *generator) graph() int {
 }
 
 func (g *generator) stream() Stream {
-	s := pick(g, Own, Own, Own, Own2, Own2, Blocking, Legacy, Thread)
-	if s == Thread && !g.on(Threads) {
-		return Own
-	}
-	return s
+	return pick(g, Own, Own, Own, Own2, Own2, Blocking, Legacy, Thread)
 }
 
 // step proposes the next step.
@@ -269,7 +188,7 @@ func (g *generator) open() Step {
 	}
 	parent := g.comm()
 	switch {
-	case n >= g.limit.Comms || n > 0 && !g.on(Several):
+	case n >= g.limit.Comms:
 		return Step{Do: Sync}
 	case parent < 0 || g.IntN(2) == 0:
 		return Step{Do: Open, Comm: g.number(), Algo: g.algo(), Ordered: g.IntN(8) == 0}

@@ -2,6 +2,7 @@ package programs
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 
 	"github.com/ringo-go/ringo/core/call"
@@ -11,16 +12,19 @@ import (
 // A model carries out a program on the host, in the order of its steps.
 type model struct {
 	*world
-	memory map[int][][Buffers]cells // by communicator and rank
-	calls  int                      // operations, those of launched graphs included
-	change bool                     // the last operations have changed memory
+	memory map[place]cells // what steps have come to so far; the rest is as at first
+	calls  int             // operations, those of launched graphs included
+	change bool            // the last operations have changed memory
 }
+
+// A place is a buffer of a rank of a communicator.
+type place struct{ comm, rank, buffer int }
 
 // cells are the bytes of a buffer; known tells those (1) that are not undefined (0).
 type cells struct{ data, known []byte }
 
 func newModel(p *Program) *model {
-	return &model{world: newWorld(p), memory: map[int][][Buffers]cells{}}
+	return &model{world: newWorld(p), memory: map[place]cells{}}
 }
 
 // step carries out a step, or says why it makes no sense.
@@ -38,44 +42,38 @@ func (m *model) step(s *Step) error {
 		return err
 	}
 	switch s.Do {
-	case Open:
-		m.allocate(s.Comm)
-	case Split:
-		for number := range s.parts() {
-			m.allocate(number)
-		}
 	case Call, Message, Group, Launch:
 		if m.taken[s.on()] == nil {
 			m.carryOutAll(calls, max(1, s.Times))
 		}
 	case Abort, Close:
-		for r := range m.memory[s.Comm] {
-			for b := range m.memory[s.Comm][r] {
-				clear(m.memory[s.Comm][r][b].known)
+		for r := range m.comms[s.Comm].members {
+			for b := range Buffers {
+				clear(m.at(s.Comm, r, b).known)
 			}
 		}
 	}
 	return nil
 }
 
-func (m *model) allocate(number int) {
-	memory := make([][Buffers]cells, len(m.comms[number].members))
-	for r := range memory {
-		for b := range memory[r] {
-			memory[r][b] = cells{contents(m.p, number, r, b), bytes.Repeat([]byte{1}, m.p.Bytes)}
-		}
+// at is the model's memory of a buffer.
+func (m *model) at(comm, rank, buffer int) cells {
+	x, ok := m.memory[place{comm, rank, buffer}]
+	if !ok {
+		x = cells{contents(m.p, comm, rank, buffer), bytes.Repeat([]byte{1}, m.p.Bytes)}
+		m.memory[place{comm, rank, buffer}] = x
 	}
-	m.memory[number] = memory
+	return x
 }
 
 // contents is what a buffer holds at first.
 func contents(p *Program, number, rank, buffer int) []byte {
 	rng := rand.NewPCG(p.Seed, uint64(number*1000+rank*10+buffer))
-	b := make([]byte, p.Bytes)
-	for i := range b {
-		b[i] = byte(rng.Uint64() >> 32)
+	b := make([]byte, 0, p.Bytes+8)
+	for len(b) < p.Bytes {
+		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
 	}
-	return b
+	return b[:p.Bytes]
 }
 
 // ones are the number 1 of each type of floats, little-endian.
@@ -116,13 +114,13 @@ func (m *model) carryOutAll(calls []Step, times int) {
 
 // carryOut does a call on the memory of all ranks.
 func (m *model) carryOut(s *Step) {
-	c, memory := m.comms[s.Comm], m.memory[s.Comm]
+	c := m.comms[s.Comm]
 	if c.state != alive || s.Do == Call && s.Kind == call.Barrier {
 		return // what is undefined stays so
 	}
 	size := s.Type.Size()
 	if s.Do == Message {
-		in, out := memory[s.Sender][s.In], memory[s.Recver][s.Out]
+		in, out := m.at(s.Comm, s.Sender, s.In), m.at(s.Comm, s.Recver, s.Out)
 		m.put(out, s.OutAt*size, in.get(s.InAt*size, s.Count*size))
 		return
 	}
@@ -135,7 +133,7 @@ func (m *model) carryOut(s *Step) {
 			x := pattern(m.p, c.members[r], s.Type)[(s.Fill+in.at)*size:][:in.n*size]
 			ins[r] = cells{x, bytes.Repeat([]byte{1}, len(x))}
 		} else {
-			ins[r] = memory[r][s.In].get(in.at*size, in.n*size)
+			ins[r] = m.at(s.Comm, r, s.In).get(in.at*size, in.n*size)
 		}
 	}
 	var sum cells
@@ -145,10 +143,10 @@ func (m *model) carryOut(s *Step) {
 	for r := range ins {
 		in, out := s.extents(r, n, wide)
 		if s.Kind.Reduces() && s.inPlace() { // what is not the result is undefined
-			memory[r][s.In].forget(in.at*size, in.n*size)
+			m.at(s.Comm, r, s.In).forget(in.at*size, in.n*size)
 			m.change = true
 		}
-		m.put(memory[r][s.Out], out.at*size, s.result(ins, sum, r, out.n*size))
+		m.put(m.at(s.Comm, r, s.Out), out.at*size, s.result(ins, sum, r, out.n*size))
 	}
 }
 

@@ -14,13 +14,21 @@ import (
 
 // A Program is what all ranks do, step by step. Rank r has device r.
 type Program struct {
-	Seed  uint64 // of the contents of memory
-	Ranks int
-	Bytes int  // of each buffer
-	Each  bool // a goroutine drives each rank; otherwise one drives all
-	Ring  int  // RINGO_WORK_FIFO_BYTES, 0 for the default
-	Args  int  // RINGO_WORK_ARGS_BYTES, 0 for the default
-	Steps []Step
+	Seed  uint64 `p:"seed"` // of the contents of memory
+	Ranks int    `p:"ranks"`
+	Bytes int    `p:"bytes"` // of each buffer
+	Each  bool   `p:"each"`  // a goroutine drives each rank; otherwise one drives all
+	Ring  int    `p:"ring"`  // RINGO_WORK_FIFO_BYTES, 0 for the default
+	Args  int    `p:"args"`  // RINGO_WORK_ARGS_BYTES, 0 for the default
+	Steps []Step `p:"-"`
+
+	// Kills has every step be one of all ranks with memory of its own, so that those that are left can go on when one
+	// has ended. There is one communicator, on the transport Transport with slots of Slot bytes.
+	Kills     bool   `p:"kills"`
+	Apart     bool   `p:"apart"` // ranks are processes
+	Host      bool   `p:"host"`  // memory is the host's
+	Transport string `p:"transport"`
+	Slot      int    `p:"slot"`
 }
 
 // Buffers is how many buffers a rank has for each communicator. Only operations of this
@@ -75,6 +83,10 @@ type Step struct {
 	Sender int              `p:"from"` // Message: rank of the communicator
 	Recver int              `p:"for"`
 
+	By    string `p:"by"`    // Call: context, by DoContext; Group: start, its calls by Start and Wait
+	How   string `p:"how"`   // Leave: Close, Abort, deadline; of processes: exit, kill
+	After int    `p:"after"` // Leave: µs until a process ends, in which it goes on; Stop: how long
+
 	Calls []Step `p:"-"` // Group
 }
 
@@ -101,6 +113,15 @@ const (
 	Abort      = "abort"      // Rank aborts Comm
 	Close      = "close"      // Comm
 	Meet       = "meet"       // the goroutines of all ranks wait for each other
+)
+
+// The verbs of programs with Kills, which have Call and Group too.
+const (
+	Leave  = "leave"  // Rank ends, others go on
+	Stop   = "stop"   // Rank's process is stopped for a time
+	Shrink = "shrink" // to all ranks, unless one has left
+	Grow   = "grow"   // one more rank comes in
+	Parts  = "parts"  // Count parts of the ranks each do the one of Calls
 )
 
 // on is the stream of a step, for a group that of its calls.

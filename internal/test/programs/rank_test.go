@@ -339,23 +339,28 @@ func (k *rank) callsOf(s *Step, e *expectation, number int) (list []*ringo.Call,
 	if m.c == nil {
 		return nil, nil
 	}
-	r, n, stream, size := m.c.Rank(), m.c.Size(), k.streams[s.Stream], s.Type.Size()
+	list, err = s.calls(m, func(in extent) (mem.Region, error) { return k.fill(s, e, number, in) })
+	for _, c := range list {
+		c.Stream = k.streams[s.Stream]
+	}
+	return list, err
+}
+
+// calls are those of a rank for a collective or a message. fill gives memory with the step's pattern.
+func (s *Step) calls(m member, fill func(extent) (mem.Region, error)) (list []*ringo.Call, err error) {
+	r, n, size := m.c.Rank(), m.c.Size(), s.Type.Size()
 	if s.Do == Message {
-		c := ringo.Call{Type: s.Type, Count: s.Count, Stream: stream}
 		if r == s.Sender {
-			send := c
-			send.Kind, send.Peer, send.In = call.Send, s.Recver, m.memory[s.In].Slice(s.InAt*size, s.Count*size)
-			list = append(list, &send)
+			list = append(list, &ringo.Call{Kind: call.Send, Type: s.Type, Count: s.Count, Peer: s.Recver,
+				In: m.memory[s.In].Slice(s.InAt*size, s.Count*size)})
 		}
 		if r == s.Recver {
-			recv := c
-			recv.Kind, recv.Peer, recv.Out = call.Recv, s.Sender, m.memory[s.Out].Slice(s.OutAt*size, s.Count*size)
-			list = append(list, &recv)
+			list = append(list, &ringo.Call{Kind: call.Recv, Type: s.Type, Count: s.Count, Peer: s.Sender,
+				Out: m.memory[s.Out].Slice(s.OutAt*size, s.Count*size)})
 		}
 		return list, nil
 	}
 	c := s.call(r, n)
-	c.Stream = stream
 	if c.Kind == call.Barrier {
 		c.In = m.memory[0].Slice(0, 0)
 		return []*ringo.Call{&c}, nil
@@ -363,7 +368,7 @@ func (k *rank) callsOf(s *Step, e *expectation, number int) (list []*ringo.Call,
 	in, out := s.extents(r, n, m.algo == "window" || m.algo == "copies")
 	c.In, c.Out = m.memory[s.In].Slice(in.at*size, in.n*size), m.memory[s.Out].Slice(out.at*size, out.n*size)
 	if s.Fill > 0 && in.n > 0 {
-		if c.In, err = k.fill(s, e, number, in); err != nil {
+		if c.In, err = fill(in); err != nil {
 			return nil, err
 		}
 	}

@@ -51,18 +51,11 @@ type gate struct {
 
 // Run carries out a program on devices, rank r on the r-th, and returns how many operations
 // of communicators it had. The error is the first fault: a wrong result, an error that was not
-// expected, or a program that has not ended by the deadline. Run sets the environment variables
-// that the program names. After an error the process is good for nothing else: calls of the
+// expected, or a program that has not ended by the deadline. After an error the process is good for nothing else: calls of the
 // program may still wait.
 func Run(devices []*gpu.Device, p *Program, deadline time.Duration) (calls int, err error) {
 	if len(devices) < p.Ranks {
 		return 0, fmt.Errorf("programs: %d devices for %d ranks", len(devices), p.Ranks)
-	}
-	for name, n := range map[string]int{"RINGO_WORK_FIFO_BYTES": p.Ring, "RINGO_WORK_ARGS_BYTES": p.Args} {
-		os.Unsetenv(name)
-		if n > 0 {
-			os.Setenv(name, strconv.Itoa(n))
-		}
 	}
 	x := &run{p: p, devices: devices[:p.Ranks], timeout: deadline / 2, failed: make(chan struct{})}
 	if calls, err = x.foresee(); err != nil {
@@ -98,6 +91,16 @@ func Run(devices []*gpu.Device, p *Program, deadline time.Duration) (calls int, 
 	return calls, err
 }
 
+// setenv sets the environment variables that the program names.
+func (p *Program) setenv() {
+	for name, n := range map[string]int{"RINGO_WORK_FIFO_BYTES": p.Ring, "RINGO_WORK_ARGS_BYTES": p.Args} {
+		os.Unsetenv(name)
+		if n > 0 {
+			os.Setenv(name, strconv.Itoa(n))
+		}
+	}
+}
+
 // foresee has the model make the expectations of all steps.
 func (x *run) foresee() (calls int, err error) {
 	m := newModel(x.p)
@@ -125,10 +128,10 @@ func (x *run) foresee() (calls int, err error) {
 			return 0, fmt.Errorf("step %d, %s: %w", i, s, err)
 		}
 		if s.Do == Check {
-			for _, buffers := range m.memory[s.Comm] {
+			for r := range m.comms[s.Comm].members {
 				var all [Buffers]cells
-				for b := range buffers {
-					all[b] = buffers[b].get(0, x.p.Bytes)
+				for b := range all {
+					all[b] = m.at(s.Comm, r, b).get(0, x.p.Bytes)
 				}
 				e.memory = append(e.memory, all)
 			}

@@ -2,9 +2,9 @@ package programs
 
 import "slices"
 
-// Shrink makes a program smaller as long as it fails, and returns the smallest that it found.
+// Smaller makes a program smaller as long as it fails, and returns the smallest that it found.
 // fails carries a program out; it is asked most times at most.
-func Shrink(p *Program, most int, fails func(*Program) bool) *Program {
+func Smaller(p *Program, most int, fails func(*Program) bool) *Program {
 	if most == 0 {
 		return p
 	}
@@ -70,9 +70,12 @@ func Shrink(p *Program, most int, fails func(*Program) bool) *Program {
 
 // newRunFails reports whether the model refuses a program.
 func newRunFails(p *Program) bool {
+	if p.Kills || len(p.Steps) == 0 {
+		return len(p.Steps) == 0
+	}
 	x := &run{p: p}
 	_, err := x.foresee()
-	return err != nil || len(p.Steps) == 0
+	return err != nil
 }
 
 func (p *Program) clone() *Program {
@@ -88,6 +91,8 @@ func (p *Program) clone() *Program {
 func changesOf(p *Program) (list []func(*Program)) {
 	list = append(list,
 		func(p *Program) { p.Each = false },
+		func(p *Program) { p.Apart = false },
+		func(p *Program) { p.Transport, p.Slot = "", 0 },
 		func(p *Program) { p.Ring, p.Args = 0, 0 },
 		func(p *Program) { p.Bytes = 4096 },
 		func(p *Program) { // without the last rank
@@ -99,9 +104,6 @@ func changesOf(p *Program) (list []func(*Program)) {
 			}
 		},
 	)
-	if p.Each {
-		list[0] = func(p *Program) { p.Each = false }
-	}
 	return list
 }
 
@@ -155,11 +157,11 @@ var simpler = []func(*Step){
 	},
 	func(s *Step) { s.In, s.Out = 0, 0 },
 	func(s *Step) { s.Algo, s.Ordered = "", false },
-	func(s *Step) { s.Mode = "" },
+	func(s *Step) { s.Mode, s.By = "", "" },
 	func(s *Step) { s.Stream = Own },
 	func(s *Step) { s.Stream = min(s.Stream, Own2) },
 	func(s *Step) {
-		if len(s.Calls) == 1 {
+		if s.Do == Group && len(s.Calls) == 1 {
 			*s = s.Calls[0]
 		}
 	},

@@ -18,8 +18,8 @@ func (s Stream) String() string { return streamNames[s] }
 // are left out.
 func (p *Program) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "program seed=%d ranks=%d bytes=%d each=%v ring=%d args=%d\n", p.Seed, p.Ranks, p.Bytes, p.Each,
-		p.Ring, p.Args)
+	writeFields(&b, "program", p)
+	b.WriteString("\n")
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		b.WriteString(s.String() + "\n")
@@ -30,8 +30,17 @@ func (p *Program) String() string {
 // String is the step's line; the calls of a group follow on lines of their own.
 func (s *Step) String() string {
 	var b strings.Builder
-	b.WriteString(s.Do)
-	v := reflect.ValueOf(s).Elem()
+	writeFields(&b, s.Do, s)
+	for i := range s.Calls {
+		b.WriteString("\n\t" + s.Calls[i].String())
+	}
+	return b.String()
+}
+
+// writeFields writes a verb and the fields of a struct that are not zero.
+func writeFields(b *strings.Builder, verb string, of any) {
+	b.WriteString(verb)
+	v := reflect.ValueOf(of).Elem()
 	for i := range v.NumField() {
 		name, f := v.Type().Field(i).Tag.Get("p"), v.Field(i)
 		if name == "-" || f.IsZero() {
@@ -48,13 +57,9 @@ func (s *Step) String() string {
 			}
 			b.WriteString(strings.Join(rows, "/"))
 		default:
-			fmt.Fprint(&b, x)
+			fmt.Fprint(b, x)
 		}
 	}
-	for i := range s.Calls {
-		b.WriteString("\n\t" + s.Calls[i].String())
-	}
-	return b.String()
 }
 
 func numbers(list []int) string {
@@ -76,16 +81,15 @@ func Parse(text string) (*Program, error) {
 		case len(words) == 0:
 			continue
 		case i == 0:
-			_, err = fmt.Sscanf(line, "program seed=%d ranks=%d bytes=%d each=%t ring=%d args=%d", &p.Seed, &p.Ranks, &p.Bytes,
-				&p.Each, &p.Ring, &p.Args)
+			err = parseFields(p, words[1:])
 		default:
-			var s Step
-			if s, err = parseStep(words); err != nil {
+			s := Step{Do: words[0]}
+			if err = parseFields(&s, words[1:]); err != nil {
 				break
 			}
 			if !inGroup {
 				p.Steps = append(p.Steps, s)
-			} else if last := len(p.Steps) - 1; last >= 0 && p.Steps[last].Do == Group {
+			} else if last := len(p.Steps) - 1; last >= 0 && (p.Steps[last].Do == Group || p.Steps[last].Do == Parts) {
 				p.Steps[last].Calls = append(p.Steps[last].Calls, s)
 			} else {
 				err = fmt.Errorf("a line that is indented belongs to a group")
@@ -98,30 +102,32 @@ func Parse(text string) (*Program, error) {
 	return p, nil
 }
 
-func parseStep(words []string) (Step, error) {
-	s := Step{Do: words[0]}
+// parseFields reads what writeFields writes behind the verb.
+func parseFields(of any, words []string) error {
 	fields := map[string]reflect.Value{}
-	v := reflect.ValueOf(&s).Elem()
+	v := reflect.ValueOf(of).Elem()
 	for i := range v.NumField() {
 		fields[v.Type().Field(i).Tag.Get("p")] = v.Field(i)
 	}
-	for _, word := range words[1:] {
+	for _, word := range words {
 		name, text, _ := strings.Cut(word, "=")
 		f, ok := fields[name]
 		if !ok || name == "-" {
-			return s, fmt.Errorf("unknown field %q", name)
+			return fmt.Errorf("unknown field %q", name)
 		}
 		if err := parseField(f, text); err != nil {
-			return s, err
+			return err
 		}
 	}
-	return s, nil
+	return nil
 }
 
 func parseField(f reflect.Value, text string) (err error) {
 	switch x := f.Addr().Interface().(type) {
 	case *string:
 		*x = text
+	case *uint64:
+		*x, err = strconv.ParseUint(text, 10, 64)
 	case *int:
 		*x, err = strconv.Atoi(text)
 	case *bool:

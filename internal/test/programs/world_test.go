@@ -15,6 +15,9 @@ type world struct {
 	graphs map[int]*graph
 	used   map[int]bool    // numbers of graphs that there have been
 	taken  [streams]*graph // that captures the stream
+
+	left     []int // ranks of a program with Kills
+	deadline bool  // of one of them passes, which stays
 }
 
 // A comm is a communicator.
@@ -46,7 +49,20 @@ type graph struct {
 }
 
 func newWorld(p *Program) *world {
-	return &world{p: p, comms: map[int]*comm{}, graphs: map[int]*graph{}, used: map[int]bool{}}
+	w := &world{p: p, comms: map[int]*comm{}, graphs: map[int]*graph{}, used: map[int]bool{}}
+	if p.Kills {
+		w.comms[0] = &comm{members: devices(p.Ranks)}
+	}
+	return w
+}
+
+// devices are the first n.
+func devices(n int) []int {
+	all := make([]int, n)
+	for r := range all {
+		all[r] = r
+	}
+	return all
 }
 
 // captures are the graphs that are being captured.
@@ -85,6 +101,9 @@ func (s *Step) bad(why string) error { return fmt.Errorf("programs: %s: %s", s.D
 func (w *world) step(s *Step) error {
 	if err := w.possible(s); err != nil {
 		return err
+	}
+	if w.p.Kills {
+		return w.survival(s)
 	}
 	switch s.Do {
 	case Open, Close, Split, Bad, Abort:
@@ -161,11 +180,7 @@ func (w *world) comm(s *Step) error {
 		if c != nil {
 			return s.bad("there is one already")
 		}
-		all := make([]int, w.p.Ranks)
-		for r := range all {
-			all[r] = r
-		}
-		w.comms[s.Comm] = &comm{members: all, algo: s.Algo}
+		w.comms[s.Comm] = &comm{members: devices(w.p.Ranks), algo: s.Algo}
 	case Split:
 		return w.split(s)
 	case Bad, Abort:

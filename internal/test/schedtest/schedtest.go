@@ -58,7 +58,7 @@ func Golden(t *testing.T, name string, s sched.Schedule) {
 	path := filepath.Join("testdata", name+".txt")
 	got := sched.Format(s)
 	if *rewrite {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	_ "github.com/ringo-go/ringo/gpu/emu"
 )
 
 const ranks = 4

@@ -153,7 +153,7 @@ func (d *launches) LaunchKernel(f cuda.Function, l *cuda.Launch, args []byte) er
 func countedDevices(t testing.TB, n int) ([]*gpu.Device, *launches) {
 	t.Helper()
 	driver := &launches{Driver: gputest.Driver(t, gputest.Devices(n), gputest.Warm())}
-	return commtest.DevicesOf(t, driver, n), driver
+	return gputest.GPUsOf(t, driver, n), driver
 }
 
 // Ranks whose groups differ find out.
@@ -161,7 +161,7 @@ func TestGroupsDiffer(t *testing.T) {
 	if need.Required("pcie") {
 		t.Skip("without lines there are no shared kernels, and groups may differ")
 	}
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 	memory := commtest.Memories(t, list, 4096)
 	errs := commtest.Each(comms, func(c *ringo.Comm) error {
@@ -238,7 +238,7 @@ func TestLoneRankLaunchesNothing(t *testing.T) {
 
 // A lone rank's data lie at their offsets too, in place and where its two buffers overlap.
 func TestLoneRankWithOffsets(t *testing.T) {
-	list := commtest.Devices(t, 1)
+	list := gputest.GPUs(t, 1)
 	c := commtest.OnDevices(t, list, ringo.Config{})[0]
 	memory := commtest.Memories(t, list, 256)[0]
 	in, out := memory.Slice(0, 128), memory.Slice(128, 128)

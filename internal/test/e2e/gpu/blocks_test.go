@@ -36,7 +36,7 @@ reducescatter 3 any all logstep 5/4
 `), 0o644))
 	for _, policy := range []string{"default", "efficiency"} {
 		t.Run(policy, func(t *testing.T) {
-			comms := commtest.OnDevices(t, commtest.Devices(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: true})),
+			comms := commtest.OnDevices(t, gputest.GPUs(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: true})),
 				ringo.Config{Plan: file, BlockPolicy: policy, Timeout: 30 * time.Second})
 			room := commtest.Arenas(t, comms, 2*8*4001)
 			for i, count := range tier.Some(2, []int{1001, 3, 4001, 77, 301}) {
@@ -58,7 +58,7 @@ reducescatter 3 any all logstep 5/4
 // With few blocks schedules go by bulk copies, and are as right as ever, at any length
 // and place.
 func TestBlocksBulk(t *testing.T) {
-	comms := commtest.OnDevices(t, commtest.Devices(t, 3), ringo.Config{MaxBlocks: 2, Timeout: 30 * time.Second})
+	comms := commtest.OnDevices(t, gputest.GPUs(t, 3), ringo.Config{MaxBlocks: 2, Timeout: 30 * time.Second})
 	room := commtest.Arenas(t, comms, 2*8*4001)
 	for _, c := range comms {
 		require.Contains(t, fmt.Sprint(c.Paths()), "schedules go by bulk copies")
@@ -75,7 +75,7 @@ func TestBlocksBulk(t *testing.T) {
 // other calls are as right as ever.
 func TestBlocksPolicyZero(t *testing.T) {
 	by := new(commtest.Algos)
-	comms := commtest.OnDevices(t, commtest.Devices(t, 3),
+	comms := commtest.OnDevices(t, gputest.GPUs(t, 3),
 		ringo.Config{BlockPolicy: "zero", Timeout: 30 * time.Second, Observer: by})
 	var calls, others []ringo.Call
 	for _, count := range []int{1, 700} {
@@ -108,7 +108,7 @@ func TestBlocksPolicyZero(t *testing.T) {
 
 // Ranks that want different budgets agree on one, and on the algorithm of each call.
 func TestBlocksAgreed(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
 		return ringo.Config{MaxBlocks: 6 - 2*r, MinBlocks: 1 + r, BlockPolicy: []string{"efficiency", "default"}[r],
 			Timeout: 30 * time.Second}
@@ -132,7 +132,7 @@ func TestPolicies(t *testing.T) {
 		narrow   bool
 	}{{[2]string{"latency", "latency"}, false}, {[2]string{"latency", "default"}, true}} {
 		t.Run(strings.Join(test.policies[:], " and "), func(t *testing.T) {
-			comms := commtest.OnHosts(t, commtest.Devices(t, 2), func(r int) ringo.Config {
+			comms := commtest.OnHosts(t, gputest.GPUs(t, 2), func(r int) ringo.Config {
 				return ringo.Config{BlockPolicy: test.policies[r], Timeout: 30 * time.Second}
 			})
 			for _, c := range comms {

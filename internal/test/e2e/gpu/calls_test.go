@@ -23,7 +23,7 @@ func TestDeviceCollectives(t *testing.T) {
 				if n == 8 && !gputest.OnGPU() && !tier.Pairs() {
 					t.Skip("takes long on few cores")
 				}
-				comms := commtest.OnDevices(t, commtest.Devices(t, n, gputest.Emu(cudaemu.Config{Devices: n, Plain: true})),
+				comms := commtest.OnDevices(t, gputest.GPUs(t, n, gputest.Emu(cudaemu.Config{Devices: n, Plain: true})),
 					ringo.Config{Algo: algo, Timeout: 30 * time.Second})
 				room := commtest.Arenas(t, comms, 2*8*4001)
 				for i, kind := range commtest.Collectives {
@@ -47,7 +47,7 @@ func TestDeviceCollectivesStrict(t *testing.T) {
 	}
 	for _, algo := range []string{"", "ring"} {
 		t.Run(algo, func(t *testing.T) {
-			comms := commtest.OnDevices(t, commtest.Devices(t, 3), ringo.Config{Algo: algo, Timeout: 30 * time.Second})
+			comms := commtest.OnDevices(t, gputest.GPUs(t, 3), ringo.Config{Algo: algo, Timeout: 30 * time.Second})
 			room := commtest.Arenas(t, comms, 2*8*301)
 			for i, kind := range commtest.Collectives {
 				call := ringo.Call{Kind: kind, Count: []int{1, 77, 301}[i%3], Type: ringo.Int32, Op: ringo.Sum, Root: i % 3}
@@ -73,7 +73,7 @@ func TestDeviceTypesAndOperators(t *testing.T) {
 	some := !tier.Pairs() || gputest.OnGPU()
 	for _, algo := range []string{"", "ring"} {
 		t.Run(algo, func(t *testing.T) {
-			comms := commtest.OnDevices(t, commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Plain: true})),
+			comms := commtest.OnDevices(t, gputest.GPUs(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Plain: true})),
 				ringo.Config{Algo: algo, Timeout: 30 * time.Second})
 			room := commtest.Arenas(t, comms, 4*8*301)
 			for i, typ := range kernels.Types() {

@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -38,7 +39,7 @@ func TestDeviceFirstInCapture(t *testing.T) {
 				continue
 			}
 			t.Run(test.name+"/"+name, func(t *testing.T) {
-				list := commtest.Devices(t, n, unchecked(n))
+				list := gputest.GPUs(t, n, unchecked(n))
 				comms := commtest.OnDevices(t, list, test.cfg)
 				test.call.Count, test.call.Type = count, ringo.Float32
 				calls, want := make([]ringo.Call, n), make([][]byte, n)
@@ -104,7 +105,7 @@ func launchCaptured(d *gpu.Device, mode cuda.CaptureMode, s gpu.Stream, f func()
 // graphs that mix with calls that are not captured, on the same streams and others.
 func TestDeviceCaptures(t *testing.T) {
 	tier.Long(t)
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	for name, mode := range map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "thread": cuda.CaptureThreadLocal,
 		"relaxed": cuda.CaptureRelaxed} {
 		for i, algo := range []string{"", "ring"} {
@@ -167,7 +168,7 @@ func TestDeviceCaptures(t *testing.T) {
 // A communicator is opened and closed while a stream of its GPUs is captured by another thread,
 // whose capture stays whole.
 func TestDeviceOpenBesideCapture(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	for name, mode := range map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "thread": cuda.CaptureThreadLocal,
 		"relaxed": cuda.CaptureRelaxed} {
 		t.Run(name, func(t *testing.T) {

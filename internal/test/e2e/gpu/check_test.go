@@ -43,7 +43,7 @@ func wellOnDevice(t *testing.T, comms []*ringo.Comm) {
 // A call with wrong memory or a wrong stream fails before any other rank hears
 // of it, with rank, device and remedy, and the communicator stays usable.
 func TestDeviceBadCalls(t *testing.T) {
-	list := commtest.Devices(t, 2, unchecked(2))
+	list := gputest.GPUs(t, 2, unchecked(2))
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	c, d := comms[0], list[0]
 	good, foreign := commtest.Alloc(t, d, make([]byte, 4096)), commtest.Alloc(t, list[1], make([]byte, 4096))
@@ -145,7 +145,7 @@ func TestDeviceBadCalls(t *testing.T) {
 func TestDeviceFreed(t *testing.T) {
 	for name, cfg := range map[string]ringo.Config{"by the device": {}, "by others": {CheckPointers: true}} {
 		t.Run(name, func(t *testing.T) {
-			list := commtest.Devices(t, 1)
+			list := gputest.GPUs(t, 1)
 			c := commtest.OnDevices(t, list, cfg)[0]
 			d := list[0]
 			x, err := d.Alloc(64 << 20)
@@ -190,7 +190,7 @@ func TestDeviceOpenRefused(t *testing.T) {
 			Result: cuda.ErrOutOfMemory}, "memory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			list := commtest.Devices(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: true,
+			list := gputest.GPUs(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: true,
 				Faults: []cudaemu.Injection{test.fault}}))
 			_, err := ringo.OpenLocal(3, ringo.Config{Devices: list, JoinTimeout: 20 * time.Second})
 			var e *ringo.Error
@@ -230,7 +230,7 @@ func TestDeviceCallRefused(t *testing.T) {
 			"end the process and start a new one"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			list := commtest.Devices(t, 2, unchecked(2))
+			list := gputest.GPUs(t, 2, unchecked(2))
 			comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 			var data []mem.Region
 			for _, d := range list {

@@ -45,7 +45,7 @@ func TestDeviceDeterministic(t *testing.T) {
 	for _, tc := range rankPaths {
 		t.Run(tc.name, func(t *testing.T) {
 			by := new(commtest.Algos)
-			comms := commtest.OnHosts(t, commtest.Devices(t, tc.n, gputest.NVLink(), unchecked(tc.n)), func(r int) ringo.Config {
+			comms := commtest.OnHosts(t, gputest.GPUs(t, tc.n, gputest.NVLink(), unchecked(tc.n)), func(r int) ringo.Config {
 				cfg := tc.config(r)
 				cfg.Observer = by
 				return cfg
@@ -68,7 +68,7 @@ func TestDeviceDeterministic(t *testing.T) {
 
 // In registered memory, which kernels of all ranks read.
 func TestDeviceDeterministicWindows(t *testing.T) {
-	list := commtest.Devices(t, 3, gputest.NVLink())
+	list := gputest.GPUs(t, 3, gputest.NVLink())
 	by := new(commtest.Algos)
 	comms := commtest.OnHosts(t, list, func(int) ringo.Config {
 		return commtest.With(func(c *ringo.Config) { c.Algo, c.Observer = "window", by })
@@ -100,7 +100,7 @@ func TestDeviceDeterministicMany(t *testing.T) {
 	tier.Long(t)
 	const n = 9
 	list := make([]*gpu.Device, n)
-	for i, d := range commtest.Devices(t, 3, unchecked(3)) {
+	for i, d := range gputest.GPUs(t, 3, unchecked(3)) {
 		for r := i; r < n; r += 3 {
 			list[r] = d
 		}
@@ -121,7 +121,7 @@ func TestDeviceDeterministicMany(t *testing.T) {
 
 // On a GPU, too, a user's operator is refused before any rank hears of it.
 func TestDeviceDeterministicUserOp(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := commtest.OnDevices(t, list, commtest.Exact)
 	x := commtest.Alloc(t, list[0], make([]byte, 64))
 	err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 4, Type: ringo.Float32,
@@ -134,7 +134,7 @@ func TestDeviceDeterministicRandom(t *testing.T) {
 	tier.Long(t)
 	var groups [][]*ringo.Comm
 	for _, p := range rankPaths[:5] {
-		groups = append(groups, commtest.OnHosts(t, commtest.Devices(t, p.n, unchecked(p.n)), p.config))
+		groups = append(groups, commtest.OnHosts(t, gputest.GPUs(t, p.n, unchecked(p.n)), p.config))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		comms := rapid.SampledFrom(groups).Draw(t, "path")

@@ -19,7 +19,7 @@ import (
 // A process that ends while a peer has not left gives back nothing that the peer's kernels may still write to.
 func TestExitKeepsMemory(t *testing.T) {
 	if gputest.OnGPU() {
-		commtest.Devices(t, 2)
+		gputest.GPUs(t, 2)
 	}
 	over := filepath.Join(t.TempDir(), "over")
 	cmds := commtest.Processes(t, 2, "exits", "RINGO_TEST_OVER="+over)

@@ -51,7 +51,7 @@ func eachWay(t *testing.T, n int, timeout time.Duration,
 	for name, cfg := range ways {
 		t.Run(name, func(t *testing.T) {
 			beside(t)
-			list := commtest.Devices(t, n, unchecked(n))
+			list := gputest.GPUs(t, n, unchecked(n))
 			cfg.Timeout = timeout
 			f(t, list, commtest.OnDevices(t, list, cfg))
 		})
@@ -65,7 +65,7 @@ func TestDeviceTimeoutOfSends(t *testing.T) {
 	for _, name := range []string{"p2p", "host memory", "bridge"} { // sockets take them all
 		t.Run(name, func(t *testing.T) {
 			beside(t)
-			list, cfg := commtest.Devices(t, 2, unchecked(2)), ways[name]
+			list, cfg := gputest.GPUs(t, 2, unchecked(2)), ways[name]
 			cfg.Timeout = realTime
 			c := commtest.OnDevices(t, list, cfg)[0]
 			call := &ringo.Call{Kind: ringo.KindSend, Peer: 1, In: commtest.Alloc(t, list[0], make([]byte, 16)), Count: 4,
@@ -242,7 +242,7 @@ func apart(t *testing.T, list []*gpu.Device, comms []*ringo.Comm, onHost bool) {
 // any order by one goroutine.
 func TestDeviceCloseOrder(t *testing.T) {
 	tier.Long(t)
-	list := commtest.Devices(t, 2, unchecked(2))
+	list := gputest.GPUs(t, 2, unchecked(2))
 	var all []*ringo.Comm
 	var streams []gpu.Stream
 	for _, way := range []string{"p2p", "host memory", "bridge", "tcp"} {
@@ -275,7 +275,7 @@ func TestDeviceShared(t *testing.T) {
 	tier.Long(t)
 	for name, cfg := range ways {
 		t.Run(name, func(t *testing.T) {
-			one := commtest.Devices(t, 1, unchecked(1))[0]
+			one := gputest.GPUs(t, 1, unchecked(1))[0]
 			list := []*gpu.Device{one, one, one}
 			cfg.Timeout = 20 * time.Second
 			comms := commtest.OnDevices(t, list, cfg)

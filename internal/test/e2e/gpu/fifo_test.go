@@ -47,7 +47,7 @@ func TestDeviceWorkFIFO(t *testing.T) {
 	for _, shape := range tier.Some(3, workFIFOs) {
 		t.Run(shape.name, func(t *testing.T) {
 			cfg := shape.cfg
-			list := commtest.Devices(t, n)
+			list := gputest.GPUs(t, n)
 			cfg.Timeout, cfg.Algo = 20*time.Second, "steps"
 			comms := commtest.OnDevices(t, list, cfg)
 			type buffers struct{ in, out [4]mem.Region }
@@ -144,7 +144,7 @@ func TestDeviceWorkFIFOFull(t *testing.T) {
 			if !abort && !gputest.OnGPU() {
 				emu = append(emu, gputest.Emu(cudaemu.Config{Devices: n, Stall: -1, Plain: true})) // for the holder
 			}
-			list := commtest.Devices(t, n, emu...)
+			list := gputest.GPUs(t, n, emu...)
 			cfg := ringo.Config{WorkFIFOBytes: 1, WorkArgsBytes: 1, Algo: "steps", Timeout: 300 * time.Millisecond}
 			if abort {
 				cfg.Timeout = time.Minute
@@ -196,7 +196,7 @@ func waitForRoom() {
 // comes after all earlier work of these streams, and before all later work (B13).
 func TestDeviceGroupOfStreams(t *testing.T) {
 	const n, room, rounds = 2, 2000, 6
-	list := commtest.Devices(t, n)
+	list := gputest.GPUs(t, n)
 	comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 	x, y, z := make([]mem.Region, n), make([]mem.Region, n), make([]mem.Region, n)
 	for r, d := range list {
@@ -300,7 +300,7 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 // rank waits for room the others come.
 func TestDeviceLongGroupOfAll(t *testing.T) {
 	const n, messages = 2, 150
-	list := commtest.Devices(t, n)
+	list := gputest.GPUs(t, n)
 	comms := commtest.OnDevices(t, list, ringo.Config{WorkFIFOBytes: 1, WorkArgsBytes: 1, Timeout: 10 * time.Second})
 	lanes := lanesOf(t, comms, (*gpu.Device).NewStream)
 	defer destroy(t, lanes)
@@ -333,7 +333,7 @@ func TestDeviceWorkFIFOClose(t *testing.T) {
 	for _, shape := range tier.Some(3, workFIFOs) {
 		t.Run(shape.name, func(t *testing.T) {
 			cfg := shape.cfg
-			list := commtest.Devices(t, n)
+			list := gputest.GPUs(t, n)
 			cfg.Timeout, cfg.Algo = 20*time.Second, "steps"
 			comms := commtest.OnDevices(t, list, cfg)
 			in, out := make([]mem.Region, n), make([]mem.Region, n)

@@ -99,7 +99,7 @@ func TestFootprint(t *testing.T) {
 	}
 	for _, n := range tier.Some(2, []int{1, 50, 10}) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			list := commtest.Devices(t, 2, unchecked(2))
+			list := gputest.GPUs(t, 2, unchecked(2))
 			memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 1024)),
 				commtest.Alloc(t, list[1], make([]byte, 1024))}
 			before := settled(t, list, func(footprint) bool { return true })
@@ -135,7 +135,7 @@ func TestFootprint(t *testing.T) {
 // Memory for queues comes when a call needs it, while kernels of peers wait: here one thread
 // drives both ranks, and the kernel of rank 0 waits when rank 1 needs memory of its GPU.
 func TestQueuesComeLate(t *testing.T) {
-	list := commtest.Devices(t, 2, unchecked(2))
+	list := gputest.GPUs(t, 2, unchecked(2))
 	memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 1024)),
 		commtest.Alloc(t, list[1], commtest.Floats(make([]float32, 256)))}
 	large := []ringo.Region{commtest.Alloc(t, list[0], commtest.Floats(make([]float32, 1<<18))),
@@ -181,7 +181,7 @@ func TestQueuesAllocatedAtOnce(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a fault of the emulator")
 	}
-	list := commtest.Devices(t, 2,
+	list := gputest.GPUs(t, 2,
 		gputest.Emu(cudaemu.Config{Devices: 2, Plain: true,
 			Faults: []cudaemu.Injection{{Call: "cuMemCreate", Device: 2, Chance: 1, Result: cuda.Result(801)}}}))
 	before, err := footprintOf(list)
@@ -208,7 +208,7 @@ func TestQueuesAllocatedAtOnce(t *testing.T) {
 // Nothing is left of communicators, however many there were.
 func TestManyCommunicators(t *testing.T) {
 	tier.Long(t)
-	list := commtest.Devices(t, 2, unchecked(2)) // which remembers no accesses
+	list := gputest.GPUs(t, 2, unchecked(2)) // which remembers no accesses
 	memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 64)), commtest.Alloc(t, list[1], make([]byte, 64))}
 	before := settled(t, list, func(footprint) bool { return true })
 	use := func(times, goroutines int) (footprint, uint64) {

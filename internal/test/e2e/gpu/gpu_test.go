@@ -27,7 +27,7 @@ func unchecked(n int) gputest.Option {
 func TestDeviceAllReduce(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			list := commtest.Devices(t, n)
+			list := gputest.GPUs(t, n)
 			comms := commtest.OnDevices(t, list, ringo.Config{})
 			const count = 1001
 			var in, out []mem.Region
@@ -59,7 +59,7 @@ func TestDeviceAllReduce(t *testing.T) {
 }
 
 func TestDeviceMismatch(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
@@ -91,7 +91,7 @@ func TestDeviceMismatch(t *testing.T) {
 }
 
 func TestDeviceWrongMemory(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	x := commtest.Alloc(t, list[1], make([]byte, 64))
 	err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 4, Type: ringo.Float32})

@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -17,7 +18,7 @@ import (
 // graph is made executable, and leaves the communicator as it was.
 func TestDeviceInConditionalBody(t *testing.T) {
 	const n, count = 2, 100
-	list := commtest.Devices(t, n)
+	list := gputest.GPUs(t, n)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	var buffers []mem.Region
 	for r, d := range list {
@@ -64,7 +65,7 @@ func TestDeviceInConditionalBody(t *testing.T) {
 // destroys it: what it needs lives as long as the outer graph.
 func TestDeviceGraphInGraph(t *testing.T) {
 	const n, count = 2, 100
-	list := commtest.Devices(t, n)
+	list := gputest.GPUs(t, n)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	ones := make([]float32, count)
 	for i := range ones {

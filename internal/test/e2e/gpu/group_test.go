@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -22,7 +23,7 @@ func TestDeviceCommunicators(t *testing.T) {
 	tier.Long(t)
 	for _, algo := range []string{"", "ring"} {
 		t.Run(algo, func(t *testing.T) {
-			list := commtest.Devices(t, 3)
+			list := gputest.GPUs(t, 3)
 			sets := make([][]lane, 3)
 			for k := range sets {
 				sets[k] = lanesOf(t, commtest.OnDevices(t, list, ringo.Config{Algo: algo, Timeout: 20 * time.Second}),
@@ -81,7 +82,7 @@ func TestDeviceCommunicators(t *testing.T) {
 // One thread queues calls that each have a kernel to load, which a driver does when
 // those before have ended.
 func TestDeviceGroupLoads(t *testing.T) {
-	comms := commtest.OnDevices(t, commtest.Devices(t, 2), ringo.Config{Timeout: 10 * time.Second})
+	comms := commtest.OnDevices(t, gputest.GPUs(t, 2), ringo.Config{Timeout: 10 * time.Second})
 	lanes := lanesOf(t, comms, (*gpu.Device).NewStream)
 	defer destroy(t, lanes)
 	g := ringo.NewGroup()
@@ -102,7 +103,7 @@ func TestDeviceGroupLoads(t *testing.T) {
 // latter from the caller's own thread: the per-thread stream is in order with the rest of
 // that thread's work.
 func TestGroupOnThread(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	host, comms := commtest.Local(t, 2, ringo.Config{}),
 		commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 	lanes := lanesOf(t, comms, everyStream["per thread"].make)

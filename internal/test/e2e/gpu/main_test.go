@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gpucommtest"
 )
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // the emulator allocates much, and keeps little
-	commtest.Main(m, nil, map[string]commtest.Work{
+	gpucommtest.Main(m, nil, map[string]commtest.Work{
 		"gpufootprint": gpuFootprint, "windowcheck": windowCheck, "windowloop": windowLoop, "windowleave": windowLeave,
-		"exits": exits,
+		"exits": exits, "gpuloop": gpuLoop,
 	})
 }

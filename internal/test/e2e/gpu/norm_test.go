@@ -47,7 +47,7 @@ func TestNorm(t *testing.T) {
 				o = append(o, gputest.Emu(cudaemu.Config{Link: test.link}))
 			}
 			by := new(commtest.Algos)
-			comms := commtest.OnHosts(t, commtest.Devices(t, test.ranks, o...), func(r int) (cfg ringo.Config) {
+			comms := commtest.OnHosts(t, gputest.GPUs(t, test.ranks, o...), func(r int) (cfg ringo.Config) {
 				if test.config != nil {
 					cfg = test.config(r)
 				}
@@ -67,7 +67,7 @@ func TestNorm(t *testing.T) {
 func TestNormUnlike(t *testing.T) {
 	for _, other := range []string{"AllReduce #1 (1 rows of 64, norm with epsilon 0.5, float32)",
 		"AllReduce #1 (count 64, float32, sum)"} {
-		list := commtest.Devices(t, 2)
+		list := gputest.GPUs(t, 2)
 		comms := commtest.OnDevices(t, list, ringo.Config{})
 		memory := commtest.Memories(t, list, 1024)
 		errs := commtest.Each(comms, func(c *ringo.Comm) error {
@@ -96,7 +96,7 @@ func TestNormTimeout(t *testing.T) {
 	for _, way := range []string{"p2p", "host memory", "bridge"} {
 		t.Run(way, func(t *testing.T) {
 			beside(t)
-			list, cfg := commtest.Devices(t, n, unchecked(n)), ways[way]
+			list, cfg := gputest.GPUs(t, n, unchecked(n)), ways[way]
 			cfg.Timeout = realTime
 			comms := commtest.OnDevices(t, list, cfg)
 			memory := commtest.Memories(t, list, 8*row)

@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -87,7 +88,7 @@ func TestNumbersOfWhatRan(t *testing.T) {
 	}) {
 		t.Run(test.name, func(t *testing.T) {
 			test.cfg.Timeout = 20 * time.Second
-			list := commtest.Devices(t, n)
+			list := gputest.GPUs(t, n)
 			comms := commtest.OnDevices(t, list, test.cfg)
 			memory := commtest.Memories(t, list, 4096)
 			if test.window {

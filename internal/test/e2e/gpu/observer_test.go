@@ -8,12 +8,13 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/trace"
 )
 
 // On GPUs an Observer hears of a call's end when the GPU has carried the call out, with times of the GPU's clock.
 func TestDeviceObserver(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	w := commtest.NewWitness(t)
 	w.Begins = make(chan int, 64)
 	comms := commtest.OnDevices(t, list, ringo.Config{Observer: w})
@@ -69,7 +70,7 @@ func TestDeviceObserver(t *testing.T) {
 
 // Of a captured call an Observer only hears that it was queued.
 func TestDeviceObserverOfCapture(t *testing.T) {
-	list := commtest.Devices(t, 1)
+	list := gputest.GPUs(t, 1)
 	w := commtest.NewWitness(t)
 	c := commtest.OnDevices(t, list, ringo.Config{Observer: w})[0]
 	s, err := list[0].NewStream()
@@ -89,7 +90,7 @@ func TestDeviceObserverOfCapture(t *testing.T) {
 
 // Calls that end with their communicator have its error.
 func TestDeviceObserverHearsOfFailures(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	w := commtest.NewWitness(t)
 	comms := commtest.OnDevices(t, list, ringo.Config{Observer: w})
 	x := commtest.Alloc(t, list[0], make([]byte, 64))

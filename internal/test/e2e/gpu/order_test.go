@@ -40,7 +40,7 @@ type way struct {
 
 // doublers opens a communicator of two ranks. Each has memory that an all-reduce doubles.
 func (w way) doublers(t *testing.T) []*doubler {
-	return w.on(t, commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{FreshAddresses: true})))
+	return w.on(t, gputest.GPUs(t, 2, gputest.Emu(cudaemu.Config{FreshAddresses: true})))
 }
 
 func (w way) on(t *testing.T, list []*gpu.Device) []*doubler {

@@ -94,7 +94,7 @@ func TestDevicePaths(t *testing.T) {
 			if tc.emu == nil && alike[tc.name] {
 				o = append(o, unchecked(tc.n))
 			}
-			list := commtest.Devices(t, tc.n, o...)
+			list := gputest.GPUs(t, tc.n, o...)
 			comms := commtest.OnHosts(t, list, tc.config)
 			paths := strings.Join(comms[0].Paths(), "\n")
 			for _, p := range tc.paths {
@@ -132,7 +132,7 @@ func TestDeviceLines(t *testing.T) {
 		{"PCIe, not wanted", "0", gputest.PCIe, false}, {"PCIe, as they are", "1", gputest.PCIe, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Link: tc.link}))
+			list := gputest.GPUs(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Link: tc.link}))
 			c := commtest.OnHosts(t, list,
 				func(int) ringo.Config { return commtest.Under(ringo.Config{}, "RINGO_LINES="+tc.lines) })[0]
 			require.Equal(t, tc.want, slices.Contains(c.DeviceAlgorithms(ringo.KindBroadcast, 1024, false), "direct"))
@@ -143,7 +143,7 @@ func TestDeviceLines(t *testing.T) {
 
 // Where no path is left, operations on GPU memory fail and say why, and the rest works.
 func TestDeviceNoPath(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := commtest.OnHosts(t, list,
 		func(int) ringo.Config { return commtest.Under(ringo.Config{Transport: "p2p"}, "RINGO_P2P_DISABLE=1") })
 	commtest.NoErrors(t, commtest.Each(comms,

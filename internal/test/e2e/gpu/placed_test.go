@@ -85,7 +85,7 @@ func TestDevicePlaced(t *testing.T) {
 			}
 			withCards(t, tc.refuse)
 			tc.emu.Devices = tc.n
-			list := commtest.Devices(t, tc.n, gputest.NVLink(), gputest.Emu(tc.emu))
+			list := gputest.GPUs(t, tc.n, gputest.NVLink(), gputest.Emu(tc.emu))
 			comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
 				cfg := tc.config
 				cfg.Net, cfg.HostID = "card", fmt.Sprint("host", r)
@@ -120,7 +120,7 @@ func TestDevicePlacedNear(t *testing.T) {
 		t.Skip("a GPU's memory cannot be mapped by a card that is played")
 	}
 	const ranks = 3
-	list := commtest.Devices(t, ranks, gputest.NVLink(), gputest.Emu(cudaemu.Config{RDMA: true, Devices: ranks}))
+	list := gputest.GPUs(t, ranks, gputest.NVLink(), gputest.Emu(cudaemu.Config{RDMA: true, Devices: ranks}))
 	root := t.TempDir()
 	t.Cleanup(gpupaths.WithSysfs(root))
 	put := func(link, bus string) {
@@ -181,7 +181,7 @@ func TestDevicePlacedFails(t *testing.T) {
 		"from rank 1 over ": {Kind: ringo.KindAllReduce, Op: ringo.Sum},
 		"to rank 1 over ":   {Kind: ringo.KindSend, Peer: 1},
 	} {
-		list := commtest.Devices(t, 2, gputest.NVLink())
+		list := gputest.GPUs(t, 2, gputest.NVLink())
 		comms := commtest.OnDevices(t, list, ringo.Config{Transport: "card", Timeout: 300 * time.Millisecond})
 		require.Contains(t, strings.Join(comms[0].Paths(), "\n"), "bridge over card with rank 1")
 		x := commtest.Alloc(t, list[0], make([]byte, 16))
@@ -198,7 +198,7 @@ func TestDevicePlacedFails(t *testing.T) {
 		require.ErrorIs(t, err, ringo.ErrTimeout)
 		require.ErrorContains(t, err, name)
 	}
-	list := commtest.Devices(t, 2, gputest.NVLink())
+	list := gputest.GPUs(t, 2, gputest.NVLink())
 	comms := commtest.OnDevices(t, list, ringo.Config{Transport: "card", Timeout: time.Minute})
 	x := commtest.Alloc(t, list[0], make([]byte, 4096))
 	require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024,

@@ -24,7 +24,7 @@ import (
 func TestDeviceDirect(t *testing.T) {
 	tier.Long(t)
 	const n, count = 3, 70
-	list := commtest.Devices(t, n, gputest.NVLink(), unchecked(n))
+	list := gputest.GPUs(t, n, gputest.NVLink(), unchecked(n))
 	host := commtest.Local(t, n, ringo.Config{})
 	by, byAlgo := new(commtest.Algos), map[string][]*ringo.Comm{}
 	for _, test := range []struct {
@@ -94,7 +94,7 @@ func TestDeviceDirect(t *testing.T) {
 // TestDeviceAlgorithms: every algorithm that serves on GPUs can stand in a plan, and explain
 // knows it without GPUs.
 func TestDeviceAlgorithms(t *testing.T) {
-	comms := commtest.OnDevices(t, commtest.Devices(t, 2, gputest.NVLink()), ringo.Config{})
+	comms := commtest.OnDevices(t, gputest.GPUs(t, 2, gputest.NVLink()), ringo.Config{})
 	for _, kind := range commtest.Collectives {
 		for _, registered := range []bool{false, true} {
 			list := comms[0].DeviceAlgorithms(kind, 64, registered)
@@ -123,7 +123,7 @@ func TestConfigPlan(t *testing.T) {
 		return name
 	}
 	open := func(t *testing.T, names ...string) ([]*ringo.Comm, []error) {
-		list := commtest.Devices(t, len(names))
+		list := gputest.GPUs(t, len(names))
 		id, err := ringo.NewID("")
 		require.NoError(t, err)
 		comms, errs := make([]*ringo.Comm, len(names)), make([]error, len(names))

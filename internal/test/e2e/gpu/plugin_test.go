@@ -100,7 +100,7 @@ func TestNetworkPlugin(t *testing.T) {
 		const host, dmaBuf = 1, 4
 		set("device", 1, 1000, host|dmaBuf, 0, 0)
 		set("flush", 1) // is a fault: the emulator's GPUs need none
-		list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, RDMA: true}))
+		list := gputest.GPUs(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, RDMA: true}))
 		comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
 			return ringo.Config{Net: "plugin", NetPlugin: file, HostID: fmt.Sprint("host", r)}
 		})

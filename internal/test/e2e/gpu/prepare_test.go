@@ -24,7 +24,7 @@ func TestPrepare(t *testing.T) {
 	}
 	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
-			list := commtest.Devices(t, 2, unchecked(2))
+			list := gputest.GPUs(t, 2, unchecked(2))
 			w.cfg.Timeout = 20 * time.Second
 			comms := commtest.OnDevices(t, list, w.cfg)
 			memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 8192)),
@@ -80,7 +80,7 @@ func TestPrepare(t *testing.T) {
 func TestFirstCallWhilePeersWait(t *testing.T) {
 	for _, algo := range []string{"", "ring", "rank order"} {
 		t.Run(algo, func(t *testing.T) {
-			list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{LoadsWait: true, AllocsWait: true, Plain: true}))
+			list := gputest.GPUs(t, 2, gputest.Emu(cudaemu.Config{LoadsWait: true, AllocsWait: true, Plain: true}))
 			cfg := ringo.Config{Algo: algo, Timeout: 20 * time.Second}
 			if algo == "rank order" {
 				cfg.Algo, cfg.Deterministic = "steps", algo

@@ -78,7 +78,7 @@ func mapPiece(t testing.TB, d *gpu.Device, at uintptr, p cuda.AllocationProp) {
 
 // Wrong memory of one rank is an error of all ranks, which go on.
 func TestRegisterBad(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	memory := make([]ringo.Region, len(list))
 	for r, d := range list {
@@ -157,7 +157,7 @@ func TestRegisterNoEffect(t *testing.T) {
 			"RINGO_SHM_DISABLE is set",
 	} {
 		t.Run(name, func(t *testing.T) {
-			list := commtest.Devices(t, 2)
+			list := gputest.GPUs(t, 2)
 			cfg := ways[name]
 			cfg.Algo = "window"
 			comms := commtest.OnDevices(t, list, cfg)
@@ -176,7 +176,7 @@ func TestRegisterNoEffect(t *testing.T) {
 			closeWindows(t, ws)
 		})
 	}
-	list := commtest.Devices(t, 1)
+	list := gputest.GPUs(t, 1)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	ws := register(t, comms, commtest.Memories(t, list, 64), 0, 64)
 	require.Equal(t, "the communicator has one rank", ws[0].Reason())
@@ -186,7 +186,7 @@ func TestRegisterNoEffect(t *testing.T) {
 // Virtual memory of several pieces is registered as it is. Memory that another process
 // could not map has an effect within one process all the same.
 func TestRegisterMapped(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	const piece = 2 << 20
 	memory := make([]ringo.Region, 2)
@@ -202,7 +202,7 @@ func TestRegisterMapped(t *testing.T) {
 func TestRegisterApart(t *testing.T) {
 	tier.Long(t)
 	t.Run("late", func(t *testing.T) {
-		list := commtest.Devices(t, 2)
+		list := gputest.GPUs(t, 2)
 		const patience = time.Second
 		comms, err := ringo.OpenLocal(2, ringo.Config{Devices: list, JoinTimeout: patience})
 		for try := 0; err != nil && try < 10; try++ { // the machine is busy
@@ -220,7 +220,7 @@ func TestRegisterApart(t *testing.T) {
 		require.Error(t, comms[0].Err())
 	})
 	t.Run("abort", func(t *testing.T) {
-		list := commtest.Devices(t, 2)
+		list := gputest.GPUs(t, 2)
 		comms := commtest.OnDevices(t, list, ringo.Config{})
 		time.AfterFunc(20*time.Millisecond, func() { comms[0].Abort(errors.New("enough")) })
 		start := time.Now()
@@ -230,7 +230,7 @@ func TestRegisterApart(t *testing.T) {
 		require.Less(t, time.Since(start), tier.Patience)
 	})
 	t.Run("death", func(t *testing.T) {
-		list := commtest.Devices(t, 2)
+		list := gputest.GPUs(t, 2)
 		var dialled sync.Map // what connects rank 1 with the others
 		comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
 			return ringo.Config{Sockets: &ringo.Sockets{Dial: func(ctx context.Context, network, address string) (net.Conn,
@@ -256,7 +256,7 @@ func TestRegisterApart(t *testing.T) {
 		"leave": func(c *ringo.Comm, _ *ringo.Window) error { return c.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			list := commtest.Devices(t, 2)
+			list := gputest.GPUs(t, 2)
 			comms := commtest.OnDevices(t, list, ringo.Config{JoinTimeout: tier.Patience})
 			memory := commtest.Memories(t, list, 128)
 			ws := register(t, comms, memory, 0, 64)
@@ -281,7 +281,7 @@ func TestRegisterApart(t *testing.T) {
 // Communicators with open windows are closed, aborted, in any order; the memory
 // can be registered with several.
 func TestRegisterCloseOrder(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	memory := commtest.Memories(t, list, 256)
 	var all []*ringo.Comm
 	var open [][]*ringo.Window
@@ -304,7 +304,7 @@ func TestRegisterCloseOrder(t *testing.T) {
 
 // Memory that windows cannot have is refused, with the error of package p2p inside.
 func TestRegisterErrorKinds(t *testing.T) {
-	list := commtest.Devices(t, 1)
+	list := gputest.GPUs(t, 1)
 	comms := commtest.OnDevices(t, append(list, list...), ringo.Config{})
 	errs := commtest.Each(comms, func(c *ringo.Comm) error {
 		_, err := c.Register(mem.Device(0, 0, 8))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
@@ -23,7 +24,7 @@ func TestDeviceScales(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const n, count = 3, 700
-			list := commtest.Devices(t, n, unchecked(n))
+			list := gputest.GPUs(t, n, unchecked(n))
 			comms := commtest.OnHosts(t, list, func(int) ringo.Config { return cfg })
 			for _, kind := range commtest.Reductions {
 				for _, where := range []string{"call", "host", "device"} {
@@ -94,7 +95,7 @@ func TestDeviceScales(t *testing.T) {
 // A graph reads the scalar each time that it is launched.
 func TestDeviceScalarInGraph(t *testing.T) {
 	const n, count = 2, 100
-	list := commtest.Devices(t, n)
+	list := gputest.GPUs(t, n)
 	for _, cfg := range []ringo.Config{{}, {Algo: "ring"}, commtest.With(func(c *ringo.Config) { c.Algo = "steps" })} {
 		comms := commtest.OnDevices(t, list, cfg)
 		x := make([]kernels.BF16, count)
@@ -154,7 +155,7 @@ func TestDeviceScalarInGraph(t *testing.T) {
 }
 
 func TestScalarRefused(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	x, y := commtest.Alloc(t, list[0], make([]byte, 64)), commtest.Alloc(t, list[1], make([]byte, 64))
 	host := mem.Of(make([]float32, 4))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/core/gpupaths"
-	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -26,7 +26,7 @@ func TestMessagesSideBySide(t *testing.T) {
 	}
 	for name, n := range map[string]int{"slots": slots, "notes": 900} {
 		t.Run(name, func(t *testing.T) {
-			list := commtest.Devices(t, 2, unchecked(2))
+			list := gputest.GPUs(t, 2, unchecked(2))
 			w := newCrowd(t, list, gpupaths.Communicators, 4*n, ringo.Config{Timeout: tier.Soon(20 * time.Second)})
 			exchange := func(i, r int) {
 				l, g := w.comms[i][r], ringo.NewGroup()

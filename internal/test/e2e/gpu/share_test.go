@@ -147,7 +147,7 @@ func TestSideBySide(t *testing.T) {
 	tier.Long(t)
 	for _, algo := range tier.Some(3, []string{"ring", "steps", "twoshot"}) {
 		t.Run(algo, func(t *testing.T) {
-			list := commtest.Devices(t, 2, unchecked(2))
+			list := gputest.GPUs(t, 2, unchecked(2))
 			w := newCrowd(t, list, gpupaths.Communicators, crowdBytes,
 				ringo.Config{Algo: algo, Timeout: tier.Soon(30 * time.Second)})
 			h := newHolder(t, list[0])
@@ -182,7 +182,7 @@ func crossed(t *testing.T, cfg ringo.Config) (*crowd, error) {
 	if !gputest.OnGPU() {
 		emu = append(emu, gputest.Emu(cudaemu.Config{Devices: 2, Stall: -1, Plain: true}))
 	}
-	list := commtest.Devices(t, 2, emu...)
+	list := gputest.GPUs(t, 2, emu...)
 	w := newCrowd(t, list, 2, crowdBytes, cfg)
 	h := newHolder(t, list[0])
 	for r, d := range list {
@@ -242,7 +242,7 @@ func TestTooManyBlocks(t *testing.T) {
 // between graphs and eager calls and within a graph: each reads on its own stream the data that
 // the other has written on another.
 func TestLaunchOrder(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	w := newCrowd(t, list, 2, crowdBytes, ringo.Config{Algo: "ring", LaunchOrder: true,
 		Timeout: tier.Soon(30 * time.Second)})
 	const count = 3000

@@ -10,6 +10,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -25,7 +26,7 @@ type ringOfSignals struct {
 const signalBytes = 1000
 
 func newRingOfSignals(t *testing.T, n int, cfg ringo.Config) *ringOfSignals {
-	list := commtest.Devices(t, n)
+	list := gputest.GPUs(t, n)
 	x := &ringOfSignals{comms: commtest.OnDevices(t, list, cfg), windows: make([]*ringo.Window, n)}
 	for _, d := range list {
 		s, err := d.NewStream()
@@ -137,7 +138,7 @@ func TestDeviceSignalNeverComes(t *testing.T) {
 
 // TestSignalsNeedWindows: ranks that do not reach each other's memory have no signals, and the error says why.
 func TestSignalsNeedWindows(t *testing.T) {
-	list := commtest.Devices(t, 1)
+	list := gputest.GPUs(t, 1)
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	w, err := comms[0].Register(commtest.Alloc(t, list[0], make([]byte, 64)))
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -105,7 +106,7 @@ func destroy(t *testing.T, lanes []lane) {
 // thread drives all GPUs, call by call and in groups, or each has its own.
 func TestDeviceStreams(t *testing.T) {
 	tier.Long(t)
-	list := commtest.Devices(t, 3)
+	list := gputest.GPUs(t, 3)
 	for _, algo := range []string{"", "ring"} {
 		comms := commtest.OnDevices(t, list, ringo.Config{Algo: algo, Timeout: 20 * time.Second})
 		for name, kind := range everyStream {
@@ -159,7 +160,7 @@ func TestDeviceStreams(t *testing.T) {
 
 // A started call is queued by another thread, so it cannot be on the per-thread stream.
 func TestDeviceStarted(t *testing.T) {
-	comms := commtest.OnDevices(t, commtest.Devices(t, 2), ringo.Config{})
+	comms := commtest.OnDevices(t, gputest.GPUs(t, 2), ringo.Config{})
 	lanes := lanesOf(t, comms, everyStream["per thread"].make)
 	require.ErrorIs(t, comms[0].Start(lanes[0].reduce()).Wait(), ringo.ErrInvalid)
 	for i := range lanes {
@@ -175,7 +176,7 @@ func TestDeviceStarted(t *testing.T) {
 
 // A communicator's calls happen in order on whichever streams they are.
 func TestDeviceAcrossStreams(t *testing.T) {
-	comms := commtest.OnDevices(t, commtest.Devices(t, 2), ringo.Config{Timeout: 20 * time.Second})
+	comms := commtest.OnDevices(t, gputest.GPUs(t, 2), ringo.Config{Timeout: 20 * time.Second})
 	a := lanesOf(t, comms, (*gpu.Device).NewStream)
 	b := lanesOf(t, comms, (*gpu.Device).NewStream)
 	for i := range a {
@@ -196,7 +197,7 @@ func TestDeviceAcrossStreams(t *testing.T) {
 
 // No call changes the thread's current context or its capture mode.
 func TestDeviceCallersContext(t *testing.T) {
-	list := commtest.Devices(t, 2, unchecked(2))
+	list := gputest.GPUs(t, 2, unchecked(2))
 	driver := list[0].Driver()
 	theirs, err := list[1].Context()
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 // graphs from before too.
 func TestDeviceSuspend(t *testing.T) {
 	const n, count = 2, 3000
-	list := commtest.Devices(t, n)
+	list := gputest.GPUs(t, n)
 	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "ring"})
 	var in, out []mem.Region
 	streams, graphs := make([]cuda.Stream, n), make([]cuda.GraphExec, n)

@@ -127,7 +127,7 @@ func TestWindowCalls(t *testing.T) {
 		n     int
 	}{{"window", call.Window, 3}, {"copies", call.Copies, 2}} {
 		t.Run(test.name, func(t *testing.T) {
-			list := commtest.Devices(t, test.n, gputest.NVLink())
+			list := gputest.GPUs(t, test.n, gputest.NVLink())
 			by := new(commtest.Algos)
 			comms, others := commtest.OnDevices(t, list, ringo.Config{Algo: test.name, Observer: by}),
 				commtest.OnDevices(t, list, ringo.Config{Algo: "twoshot"})
@@ -155,7 +155,7 @@ func TestWindowCalls(t *testing.T) {
 
 // A call with a part of its memory in no window is carried out as without windows.
 func TestWindowPartly(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	by := new(commtest.Algos)
 	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Observer: by})
 	memory := commtest.Memories(t, list, 4096)
@@ -192,7 +192,7 @@ func TestWindowPartly(t *testing.T) {
 
 // The ranks' memory may be aligned differently.
 func TestWindowAlignment(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	by := new(commtest.Algos)
 	comms, others := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Observer: by}),
 		commtest.OnDevices(t, list, ringo.Config{Algo: "twoshot"})
@@ -211,7 +211,7 @@ func TestWindowAlignment(t *testing.T) {
 
 // Ranks may share a GPU.
 func TestWindowShared(t *testing.T) {
-	one := commtest.Devices(t, 1)[0]
+	one := gputest.GPUs(t, 1)[0]
 	list := []*gpu.Device{one, one, one}
 	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Timeout: 20 * time.Second})
 	memory := commtest.Memories(t, list, 4096)
@@ -240,7 +240,7 @@ func TestWindowShared(t *testing.T) {
 func TestWindowGraph(t *testing.T) {
 	for _, name := range []string{"window", "copies"} {
 		t.Run(name, func(t *testing.T) {
-			list := commtest.Devices(t, 2)
+			list := gputest.GPUs(t, 2)
 			comms := commtest.OnDevices(t, list, ringo.Config{Algo: name})
 			memory := commtest.Memories(t, list, 4096)
 			ws := register(t, comms, memory, 0, 4096)
@@ -291,7 +291,7 @@ func TestWindowMismatch(t *testing.T) {
 		{"in none", [2]int{0, 5120}, "with In and Out at 0 of window #1,|in no window,"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			list := commtest.Devices(t, 2)
+			list := gputest.GPUs(t, 2)
 			comms := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Timeout: 20 * time.Second})
 			memory := commtest.Memories(t, list, 8192)
 			register(t, comms, memory, 0, 2048)
@@ -321,7 +321,7 @@ func TestWindowMismatch(t *testing.T) {
 func TestCopiesThatStall(t *testing.T) {
 	for _, mapped := range []bool{false, true} {
 		t.Run(fmt.Sprint("mapped=", mapped), func(t *testing.T) {
-			list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{LoadsWait: true}))
+			list := gputest.GPUs(t, 2, gputest.Emu(cudaemu.Config{LoadsWait: true}))
 			comms := commtest.OnDevices(t, list, ringo.Config{Algo: "copies", Timeout: 30 * time.Second})
 			memory := make([]ringo.Region, 2)
 			for r, d := range list {
@@ -362,7 +362,7 @@ func TestCopiesThatStall(t *testing.T) {
 func TestWindowRetired(t *testing.T) {
 	for _, algo := range []string{"window", "copies"} {
 		t.Run(algo, func(t *testing.T) {
-			list := commtest.Devices(t, 2, gputest.NVLink())
+			list := gputest.GPUs(t, 2, gputest.NVLink())
 			by := new(commtest.Algos)
 			comms := commtest.OnDevices(t, list, ringo.Config{Algo: algo, Observer: by, Timeout: 20 * time.Second})
 			memory := make([]ringo.Region, 2)
@@ -416,7 +416,7 @@ func TestWindowRetired(t *testing.T) {
 
 // Ranks get an error if one of them has retired a window.
 func TestWindowRetiredByOne(t *testing.T) {
-	list := commtest.Devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Timeout: time.Hour})
 	memory := commtest.Memories(t, list, 4096)
 	register(t, comms, memory, 0, 4096)[0].Retire()

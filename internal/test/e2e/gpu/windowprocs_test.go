@@ -149,7 +149,7 @@ func TestWindowProcesses(t *testing.T) {
 	for _, work := range []string{"windowcheck", "windowleave"} {
 		t.Run(work, func(t *testing.T) {
 			if gputest.OnGPU() {
-				commtest.Devices(t, 2)
+				gputest.GPUs(t, 2)
 			}
 			for r, cmd := range commtest.Processes(t, 2, work, "RINGO_ALGO=window") {
 				require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
@@ -165,7 +165,7 @@ func TestWindowProcesses(t *testing.T) {
 // Processes that see one GPU each reach each other's memory as those that see all.
 func TestWindowProcessesAlone(t *testing.T) {
 	if gputest.OnGPU() {
-		commtest.Devices(t, 2)
+		gputest.GPUs(t, 2)
 	}
 	for r, cmd := range commtest.Processes(t, 2, "windowcheck", "RINGO_ALGO=window", commtest.Alone) {
 		require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
@@ -179,7 +179,7 @@ func TestWindowProcessesAlone(t *testing.T) {
 func TestWindowKilled(t *testing.T) {
 	tier.Long(t)
 	if gputest.OnGPU() {
-		commtest.Devices(t, 2)
+		gputest.GPUs(t, 2)
 	}
 	for _, victim := range tier.Some(2, []int{0, 2}) {
 		t.Run(fmt.Sprint(victim), func(t *testing.T) {

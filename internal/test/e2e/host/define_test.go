@@ -12,46 +12,21 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// star reduces to rank 0, which then sends the result to all.
-type star struct{ n int }
-
-func (s star) Shape() sched.Shape { return sched.Shape{Ranks: s.n, In: 1, Out: 1} }
-
-func (s star) Len(r sched.Rank) int {
-	if r == 0 {
-		return 2*s.n - 1
-	}
-	return 2
-}
-
-func (s star) At(r sched.Rank, i int) sched.Step {
-	in, out := sched.Ref{Buf: sched.In}, sched.Ref{Buf: sched.Out}
-	switch {
-	case r != 0 && i == 0:
-		return sched.Step{Recv: sched.Nobody, Src: in, Send: 0}
-	case r != 0:
-		return sched.Step{Recv: 0, Dst: out, Send: sched.Nobody}
-	case i == 0:
-		return sched.Step{Recv: sched.Nobody, Src: in, Dst: out, Send: sched.Nobody}
-	case i < s.n:
-		return sched.Step{Recv: sched.Rank(i), Src: out, Dst: out, Send: sched.Nobody}
-	}
-	return sched.Step{Recv: sched.Nobody, Src: out, Send: sched.Rank(i - s.n + 1)}
-}
+func star(n int, _ sched.Rank) sched.Schedule { return commtest.Star{N: n} }
 
 // lazy claims to be an all-reduce and forgets the last rank.
-type lazy struct{ star }
+type lazy struct{ commtest.Star }
 
 func (s lazy) Len(r sched.Rank) int {
-	if s.n > 2 && int(r) == s.n-1 {
+	if s.N > 2 && int(r) == s.N-1 {
 		return 0
 	}
-	return s.star.Len(r)
+	return s.Star.Len(r)
 }
 
 func init() {
 	for _, d := range []ringo.Definition{
-		{Name: "star", Kind: ringo.KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }},
+		{Name: "star", Kind: ringo.KindAllReduce, Schedule: star},
 		{Name: "backwards", Kind: ringo.KindAllGather, Schedule: func(n int, _ sched.Rank) sched.Schedule {
 			order := make([]sched.Rank, n)
 			for r := range order {
@@ -75,17 +50,13 @@ func TestDefine(t *testing.T) {
 		d    ringo.Definition
 		want string
 	}{
-		{ringo.Definition{Name: "ring", Kind: ringo.KindAllReduce,
-			Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "there already"},
-		{ringo.Definition{Name: "Star", Kind: ringo.KindAllReduce,
-			Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "there already"},
-		{ringo.Definition{Name: "two words", Kind: ringo.KindAllReduce,
-			Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "want a word"},
+		{ringo.Definition{Name: "ring", Kind: ringo.KindAllReduce, Schedule: star}, "there already"},
+		{ringo.Definition{Name: "Star", Kind: ringo.KindAllReduce, Schedule: star}, "there already"},
+		{ringo.Definition{Name: "two words", Kind: ringo.KindAllReduce, Schedule: star}, "want a word"},
 		{ringo.Definition{Name: "none", Kind: ringo.KindAllReduce}, "no Schedule"},
-		{ringo.Definition{Name: "message", Kind: ringo.KindSend,
-			Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "not a collective"},
+		{ringo.Definition{Name: "message", Kind: ringo.KindSend, Schedule: star}, "not a collective"},
 		{ringo.Definition{Name: "lazy", Kind: ringo.KindAllReduce,
-			Schedule: func(n int, _ sched.Rank) sched.Schedule { return lazy{star{n}} }}, "3 ranks"},
+			Schedule: func(n int, _ sched.Rank) sched.Schedule { return lazy{commtest.Star{N: n}} }}, "3 ranks"},
 	} {
 		err := ringo.Define(tc.d)
 		require.ErrorIs(t, err, ringo.ErrInvalid)
@@ -118,19 +89,4 @@ func TestDefinedOnHost(t *testing.T) {
 			require.Equal(t, n%2 == 0 || algo != "even", by.Last(0) == algo)
 		}
 	}
-}
-
-// And on GPUs.
-func TestDefinedOnGPUs(t *testing.T) {
-	list := commtest.Devices(t, 3)
-	by := new(commtest.Algos)
-	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "star", Observer: by})
-	room := commtest.Arenas(t, comms, 64<<10)
-	for _, count := range []int{1, 3000} {
-		commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: ringo.KindAllReduce, Count: count, Type: ringo.Float32,
-			Op: ringo.Sum}, false, 0)
-		commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: ringo.KindAllReduce, Count: count, Type: ringo.Float32,
-			Op: ringo.Sum}, true, 0)
-	}
-	require.Equal(t, "star", by.Last(0))
 }

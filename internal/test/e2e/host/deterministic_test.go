@@ -158,6 +158,7 @@ func TestDeterministicAllocates(t *testing.T) {
 // TestSettingsDiffer: a setting that must be the same on all ranks, but is not, is an ErrMismatch on all, also
 // where one rank names the networks that the other would try anyway.
 func TestSettingsDiffer(t *testing.T) {
+	t.Parallel()
 	for variable, cfgs := range map[string][2]ringo.Config{
 		"RINGO_NET":           {{Net: "socket"}, {Net: "ib,socket"}},
 		"RINGO_NET or NCCL":   {{Net: "plugin,ib,socket"}, {}},

@@ -51,6 +51,7 @@ var allCollectives = []ringo.Kind{ringo.KindBarrier, ringo.KindAllReduce, ringo.
 // Whatever the two are, every rank ends soon with an error that names both, in this call
 // or, where it needs nothing from the others, in the next.
 func TestDisagreement(t *testing.T) {
+	t.Parallel()
 	tier.Long(t)
 	const most = tier.Patience
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -132,6 +133,7 @@ func names(text, a, b string) bool {
 // A rank waits for a message that its peer would send only after a collective, in which the peer waits for this rank.
 // All ranks soon get an error, whether the Recv is alone or in a Group, and whatever the collective moves.
 func TestRecvAgainstCollective(t *testing.T) {
+	t.Parallel()
 	tier.Long(t)
 	const n = 3
 	var all sync.WaitGroup
@@ -201,6 +203,7 @@ func TestRecvAgainstCollective(t *testing.T) {
 // A Recv waits as long as its message may come: the peer is in a collective that does without this rank, or has sent
 // the message and waits in a collective.
 func TestRecvBeforeCollective(t *testing.T) {
+	t.Parallel()
 	tier.Long(t)
 	var all sync.WaitGroup
 	const long = life.Slow * 3 / 2 // then ranks have said where they wait

@@ -200,6 +200,7 @@ func TestUserOpOfStructs(t *testing.T) {
 
 // A rank closes while the others go on: they hear of it soon, and it is not a failure.
 func TestDeparture(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range commtest.EveryTransport {
 		for _, tc := range []struct {
 			name string
@@ -264,6 +265,7 @@ func TestDeparture(t *testing.T) {
 
 // A rank hears of every departure that it waits for, not only of the first, before its wait and during it.
 func TestSecondDeparture(t *testing.T) {
+	t.Parallel()
 	for _, during := range []bool{false, true} {
 		t.Run(fmt.Sprint("during the wait ", during), func(t *testing.T) {
 			t.Parallel()
@@ -344,6 +346,7 @@ func TestSplitFailures(t *testing.T) {
 
 // A rank calls Split, the others something else.
 func TestSplitMismatch(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range commtest.EveryTransport {
 		t.Run(commtest.NameOf(cfg), func(t *testing.T) {
 			t.Parallel()

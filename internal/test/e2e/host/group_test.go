@@ -96,6 +96,7 @@ func content(i, bytes int) []byte {
 // A timeout belongs to its call, wherever this one stands in its group: it does not end others that may take
 // longer, and theirs do not end it.
 func TestTimeoutInGroup(t *testing.T) {
+	t.Parallel()
 	t.Run("passes", func(t *testing.T) {
 		comms := commtest.Local(t, 3, ringo.Config{Timeout: time.Hour})
 		began := time.Now()

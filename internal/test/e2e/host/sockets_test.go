@@ -169,31 +169,34 @@ func TestSocketsWrong(t *testing.T) {
 
 // Messages that a rank has sent before its Close arrive, however long the receiver is busy.
 func TestSendThenClose(t *testing.T) {
-	t.Parallel()
 	for _, network := range []string{"tcp", "unix"} {
-		comms, errs := commtest.OpenAll(t, 2, func(int) ringo.Config {
-			return ringo.Config{SlotBytes: 4 << 20, Transport: "socket", SocketNetwork: network, Timeout: tier.Patience}
-		})
-		require.NoError(t, errors.Join(errs...))
-		const messages = 7
-		closed := make(chan error, 1)
-		go func() {
-			for i := range messages {
-				x := make([]byte, 3900<<10)
-				x[5] = byte(i)
-				if err := ringo.Send(comms[0], x, 1); err != nil {
-					closed <- err
-					return
-				}
-			}
-			closed <- comms[0].Close()
-		}()
-		time.Sleep(1500 * time.Millisecond) // longer than a second, when the group hears of the Close
-		x := make([]byte, 3900<<10)
-		for i := range messages {
-			require.NoError(t, ringo.Recv(comms[1], x, 0))
-			require.Equal(t, byte(i), x[5])
-		}
-		require.NoError(t, <-closed)
+		t.Run(network, func(t *testing.T) { t.Parallel(); sendThenClose(t, network) })
 	}
+}
+
+func sendThenClose(t *testing.T, network string) {
+	comms, errs := commtest.OpenAll(t, 2, func(int) ringo.Config {
+		return ringo.Config{SlotBytes: 4 << 20, Transport: "socket", SocketNetwork: network, Timeout: tier.Patience}
+	})
+	require.NoError(t, errors.Join(errs...))
+	const messages = 7
+	closed := make(chan error, 1)
+	go func() {
+		for i := range messages {
+			x := make([]byte, 3900<<10)
+			x[5] = byte(i)
+			if err := ringo.Send(comms[0], x, 1); err != nil {
+				closed <- err
+				return
+			}
+		}
+		closed <- comms[0].Close()
+	}()
+	time.Sleep(1500 * time.Millisecond) // longer than a second, when the group hears of the Close
+	x := make([]byte, 3900<<10)
+	for i := range messages {
+		require.NoError(t, ringo.Recv(comms[1], x, 0))
+		require.Equal(t, byte(i), x[5])
+	}
+	require.NoError(t, <-closed)
 }

@@ -47,8 +47,6 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	case "matrix":
 		rankMain()
-	case "kills":
-		killMain()
 	}
 }
 
@@ -216,7 +214,7 @@ func goroutines(gpus bool) func(t *testing.T, timeout, join time.Duration) []*ha
 		cfg := ringo.Config{Timeout: timeout, JoinTimeout: join}
 		if gpus {
 			// queues that an emulated kernel soon fills
-			cfg.Devices, cfg.MaxBlocks = commtest.Devices(t, ranks, gputest.Emu(emulated)), 2
+			cfg.Devices, cfg.MaxBlocks = gputest.GPUs(t, ranks, gputest.Emu(emulated)), 2
 		}
 		comms, err := ringo.OpenLocal(ranks, cfg)
 		require.NoError(t, err)

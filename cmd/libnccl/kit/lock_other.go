@@ -1,0 +1,13 @@
+//go:build !unix || solaris || aix
+
+package kit
+
+import (
+	"io/fs"
+	"os"
+)
+
+// On other systems nothing is built.
+func lock(*os.File) (free bool, err error) { return true, nil }
+
+func mine(fs.FileInfo) bool { return true }

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package programs
+
+import (
+	"os"
+	"time"
+)
+
+// pause does nothing: processes are not stopped here.
+func pause(*os.Process, time.Duration) {}
