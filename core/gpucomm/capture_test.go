@@ -11,6 +11,7 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestForkMakesNoBranches(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	g := open(t, devices(t, 2), nil)[0] // its capture is thrown away
+	g := open(t, gputest.GPUs(t, 2), nil)[0] // its capture is thrown away
 	d := g.Device.Driver()
 	x := memories(t, []*gpu.Device{g.Device}, 64)[0]
 	var s [2]gpu.Stream
@@ -64,7 +65,7 @@ func TestForkMakesNoBranches(t *testing.T) {
 func TestHeld(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	g := open(t, devices(t, 2), nil)[0] // its graph never runs
+	g := open(t, gputest.GPUs(t, 2), nil)[0] // its graph never runs
 	x := memories(t, []*gpu.Device{g.Device}, 64)[0]
 	s, err := g.Device.NewStream()
 	require.NoError(t, err)

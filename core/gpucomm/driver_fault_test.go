@@ -3,69 +3,27 @@
 package gpucomm
 
 import (
-	"context"
 	"errors"
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
-	"github.com/ringo-go/ringo/core/choice"
-	"github.com/ringo-go/ringo/core/gpupaths"
-	"github.com/ringo-go/ringo/core/life"
-	"github.com/ringo-go/ringo/core/paths"
-	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/transport"
 )
 
 // alone opens the GPU half of a communicator of one rank, has f use it, and gives everything back.
 func alone(d *gpu.Device, f func(g *Comm) error) error {
-	group := bootstrap.Local(1)[0]
-	l := life.New(group, "a", 20*time.Second)
-	me := paths.Profile{Info: transport.Info{Host: "a"}}
-	quota, err := gpupaths.Take(&me, d, string(group.Key()), choice.Budget{})
-	if err != nil {
-		return errors.Join(err, group.Close())
-	}
-	defer quota.GiveBack()
-	if err := gpupaths.Describe(&me, d); err != nil {
-		return errors.Join(err, group.Close())
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	cfg := paths.Config{Slots: 8, Cores: 1, Networking: transport.NetworkOptions{Interface: "lo"}}
-	net, err := paths.Connect(ctx, group, me, cfg, &l.Guard, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	g, missing, err := Open(ctx, Options{
-		Device: d, Quota: quota, Life: l, Group: group, Chooser: choice.Chooser{Topo: choice.TopologyOf(net.Hosts())},
-		Numberer: &request.Numberer{Life: l}, Host: net, Paths: &cfg, JoinTimeout: 20 * time.Second, LaunchOrder: true,
-		Drain: func() {}, Log: slog.New(slog.DiscardHandler),
-	})
-	if missing != "" {
-		err = errors.Join(err, errors.New(missing))
-	}
+	g, leave, err := openRank(bootstrap.Local(1)[0], "a", d, func(o *Options) { o.LaunchOrder = true })
 	if err == nil {
 		err = f(g)
-		l.Turn.Lock()
-		err = errors.Join(err, g.Finish())
-		l.Turn.Unlock()
-		l.Close()
 	}
-	giveBack := func() error { return errors.Join(net.Close(), group.Close()) }
-	if g == nil {
-		return errors.Join(err, giveBack())
-	}
-	return errors.Join(err, g.Leave(giveBack))
+	return errors.Join(err, leave())
 }
 
 // Whichever call of the driver fails in Open, the error names it, and nothing is left.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -22,30 +23,23 @@ import (
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // the emulator allocates much, and keeps little
+	goleak.VerifyTestMain(m)
+}
 
-// devices opens n devices, of the emulator unless REQUIRE=cuda.
-func devices(t testing.TB, n int) []*gpu.Device {
-	t.Helper()
-	m, err := gpu.Of(gputest.Driver(t, gputest.Devices(n), gputest.Warm()))
-	require.NoError(t, err)
-	list := make([]*gpu.Device, n)
-	for i := range list {
-		list[i], err = m.Device(i)
-		require.NoError(t, err)
-	}
-	t.Cleanup(func() {
-		for _, d := range list {
-			require.NoError(t, d.Release())
-		}
-	})
-	return list
+// unchecked has the emulator make stores visible at once and look for no races: for tests of anything but the order of
+// accesses to memory.
+func unchecked(n int) gputest.Option {
+	return gputest.Emu(cudaemu.Config{Devices: n, Plain: !need.Required("pcie")}) // lines tear where they are checked
 }
 
 // open makes the GPU halves of a communicator, a rank a device, closed at the end of the
@@ -67,30 +61,42 @@ func openHosts(t testing.TB, groups []bootstrap.Group, hosts string, list []*gpu
 	comms, errs := make([]*Comm, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup
 	for r, group := range groups {
-		wg.Go(func() { comms[r], errs[r] = openRank(t, group, hosts[r:r+1], list[r], change) })
+		wg.Go(func() {
+			var leave func() error
+			comms[r], leave, errs[r] = openRank(group, hosts[r:r+1], list[r], change)
+			t.Cleanup(func() { require.NoError(t, leave()) })
+		})
 	}
 	wg.Wait()
 	require.NoError(t, errors.Join(errs...))
 	return comms
 }
 
-func openRank(t testing.TB, group bootstrap.Group, host string, d *gpu.Device, change func(*Options)) (*Comm, error) {
+// openRank opens the GPU half of a communicator on a rank. The caller calls leave, which gives everything back, also
+// after an error.
+func openRank(group bootstrap.Group, host string, d *gpu.Device, change func(*Options)) (g *Comm, leave func() error,
+	err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	l := life.New(group, host, 20*time.Second)
 	me := paths.Profile{Info: transport.Info{Rank: group.Rank(), Host: host}}
 	share, err := gpupaths.Take(&me, d, string(group.Key()), choice.Budget{})
-	if err != nil {
-		return nil, err
+	giveBack := func() error {
+		share.GiveBack()
+		return group.Close()
 	}
-	if err := gpupaths.Describe(&me, d); err != nil {
-		return nil, err
+	if err == nil {
+		err = gpupaths.Describe(&me, d)
+	}
+	if err != nil {
+		return nil, giveBack, err
 	}
 	cfg := paths.Config{Slots: 8, Cores: 1, Networking: transport.NetworkOptions{Interface: "lo"}}
 	net, err := paths.Connect(ctx, group, me, cfg, &l.Guard, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil, err
+		return nil, giveBack, err
 	}
+	apart := func() error { return errors.Join(net.Close(), giveBack()) }
 	o := Options{
 		Device: d, Quota: share, Life: l, Group: group, Chooser: choice.Chooser{Topo: choice.TopologyOf(net.Hosts())},
 		Numberer: &request.Numberer{Life: l}, Host: net, Paths: &cfg, JoinTimeout: 20 * time.Second,
@@ -103,15 +109,19 @@ func openRank(t testing.TB, group bootstrap.Group, host string, d *gpu.Device, c
 	if missing != "" {
 		err = errors.Join(err, errors.New(missing))
 	}
-	t.Cleanup(func() {
-		l.Turn.Lock()
-		err := g.Finish()
-		l.Turn.Unlock()
-		l.Close()
-		share.GiveBack()
-		require.NoError(t, errors.Join(err, g.Leave(func() error { return errors.Join(net.Close(), group.Close()) })))
-	})
-	return g, err
+	return g, func() error {
+		if g == nil {
+			return apart()
+		}
+		var finished error
+		if err == nil {
+			l.Turn.Lock()
+			finished = g.Finish()
+			l.Turn.Unlock()
+			l.Close()
+		}
+		return errors.Join(finished, g.Leave(apart))
+	}, err
 }
 
 // each runs f on all ranks at once.
@@ -175,7 +185,7 @@ func TestAnswerIsCarriedOut(t *testing.T) {
 		{"in order, in parts, to one", call.Steps, true, call.Reduce, choice.ByFold, []call.Kind{call.Gather}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			list := devices(t, n)
+			list := gputest.GPUs(t, n, unchecked(n))
 			comms := open(t, list, func(o *Options) { o.Chooser.Forced, o.Chooser.InOrder = test.forced, test.inOrder })
 			in, out := memories(t, list, 4*n*count), memories(t, list, 4*n*count)
 			each(t, comms, func(g *Comm) error {
@@ -201,7 +211,7 @@ func TestAnswerIsCarriedOut(t *testing.T) {
 
 // BenchmarkAdmit is the check of memory that is known.
 func BenchmarkAdmit(b *testing.B) {
-	list := devices(b, 1)
+	list := gputest.GPUs(b, 1)
 	g := open(b, list, nil)[0]
 	x, y := memories(b, list, 4096)[0], memories(b, list, 4096)[0]
 	g.known.add(x)
@@ -215,7 +225,7 @@ func BenchmarkAdmit(b *testing.B) {
 
 // The driver is asked once for an allocation, not for each span of it that calls are on.
 func TestAdmitOncePerAllocation(t *testing.T) {
-	list := devices(t, 1)
+	list := gputest.GPUs(t, 1)
 	g, x := open(t, list, nil)[0], memories(t, list, 4096)[0]
 	for at := 0; at < 4096; at += 64 {
 		part := x.Slice(at, 64)

@@ -20,7 +20,7 @@ import (
 func TestGroupsRefused(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := open(t, list, nil)
 	memory := memories(t, list, 256)
 	g, x, far := comms[0], memory[0], memory[1]
@@ -115,7 +115,7 @@ func TestGroupsRefused(t *testing.T) {
 
 // Puts, signals and waits with bad arguments are refused, and the communicator goes on.
 func TestSignalsRefused(t *testing.T) {
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := open(t, list, nil)
 	memory := memories(t, list, 256)
 	w := register(t, comms, memory, 0, 128)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -26,7 +27,7 @@ func (g apart) Key() []byte { return fmt.Appendf(nil, "%s of rank %d", g.of, g.R
 // Ranks of several processes close their communicators in any order, one after the other,
 // and wait for each other once.
 func TestLeaveInAnyOrder(t *testing.T) {
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	memory := memories(t, list, 64)
 	start := time.Now()
 	t.Run("", func(t *testing.T) { // ends with Close, one after the other
@@ -47,7 +48,7 @@ func TestLeaveInAnyOrder(t *testing.T) {
 
 // Memory is confirmed once an allocation, however many of its parts are used.
 func TestKnownMemory(t *testing.T) {
-	list := devices(t, 1)
+	list := gputest.GPUs(t, 1)
 	g := open(t, list, nil)[0]
 	whole := memories(t, list, 4096)[0]
 	admit := func(r mem.Region) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
 )
 
@@ -48,7 +49,7 @@ func (a *arena) normed(t *testing.T, kind call.Kind, rows int) [][]byte {
 
 // Rows whose contributions are more than a rank has room for are finished in pieces, with the bits of one kernel.
 func TestNormPieces(t *testing.T) {
-	list := devices(t, 3)
+	list := gputest.GPUs(t, 3)
 	whole := openArena(t, "aaa", list, func(*Options) {})
 	pieces := openArena(t, "aab", list, func(*Options) {})
 	for _, g := range pieces.comms {

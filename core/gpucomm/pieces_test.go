@@ -16,6 +16,7 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
@@ -77,7 +78,7 @@ var inOrder = []kernels.RedOp{kernels.Sum, kernels.Prod, kernels.Avg, kernels.Pr
 // something left over. The bits are those of one kernel.
 func TestShares(t *testing.T) {
 	const from = 4 << 10
-	list := devices(t, 3)
+	list := gputest.GPUs(t, 3)
 	whole := openArena(t, "aaa", list, func(o *Options) { o.Chooser.InOrder = true })
 	shares := openArena(t, "aaa", list, func(o *Options) {
 		o.Chooser.InOrder, o.Chooser.SharesFrom, o.Chooser.SharesPiece = true, from, 3*2048
@@ -100,7 +101,7 @@ func TestShares(t *testing.T) {
 
 // Contributions that are more than a rank has room for are combined in pieces, with the same bits.
 func TestPieces(t *testing.T) {
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	steps := func(o *Options) { o.Chooser.InOrder, o.Chooser.Forced = true, call.Steps }
 	whole, pieces := openArena(t, "aa", list, steps), openArena(t, "aa", list, steps)
 	for _, g := range pieces.comms {
@@ -130,11 +131,11 @@ func TestPhases(t *testing.T) {
 		algo  call.Algo
 	}{{"aabb", call.Hier}, {"abab", call.HierLog}, {"abab", call.HierTree}}) {
 		t.Run(fmt.Sprint(test.hosts, "/", test.algo), func(t *testing.T) {
-			list := devices(t, len(test.hosts))
+			list := gputest.GPUs(t, len(test.hosts), unchecked(len(test.hosts)))
 			whole := openArena(t, test.hosts, list, func(o *Options) { o.Chooser.Forced = call.Ring })
 			phases := openArena(t, test.hosts, list, inPhases(test.algo))
 			var calls []call.Call
-			for _, count := range []int{1, 1001, 30_000} {
+			for _, count := range []int{1, 1001, tier.Count(10_000, 30_000)} {
 				calls = append(calls, call.Call{Kind: call.AllReduce, Count: count, Type: kernels.Int32, Op: kernels.Sum},
 					call.Call{Kind: call.AllGather, Count: count, Type: kernels.Uint8})
 			}
@@ -158,7 +159,7 @@ func TestPhases(t *testing.T) {
 // waits for the kernels of the GPU, which wait for the other ranks.
 func TestPhasesLoadFirst(t *testing.T) {
 	const hosts, count = "aabb", 100
-	list := devices(t, len(hosts))
+	list := gputest.GPUs(t, len(hosts))
 	a := openArena(t, hosts, list, inPhases(call.Hier))
 	for r, g := range a.comms {
 		x := a.memory[r].Slice(0, 4*count)
@@ -171,7 +172,7 @@ func TestPhasesLoadFirst(t *testing.T) {
 // A graph replays the phases of a call, beside eager calls.
 func TestPhasesInGraph(t *testing.T) {
 	const hosts, count = "abab", 1000
-	list := devices(t, len(hosts))
+	list := gputest.GPUs(t, len(hosts))
 	a := openArena(t, hosts, list, inPhases(call.Hier))
 	each(t, a.comms, func(g *Comm) error {
 		runtime.LockOSThread()

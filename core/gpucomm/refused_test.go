@@ -17,6 +17,7 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/trace"
@@ -62,7 +63,7 @@ func refused(t *testing.T, g *Comm, c *call.Call, says ...string) {
 func TestCallsRefused(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	g := open(t, list[:1], nil)[0]
 	d := g.Device.Driver()
 	all := memories(t, list, 64)
@@ -165,7 +166,7 @@ func TestKnownRegions(t *testing.T) {
 
 // Calls of a group that go together: small sums of one type and operator, as many as a batch takes.
 func TestAlike(t *testing.T) {
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	g := open(t, list, nil)[0]
 	x := memories(t, list, 1<<20)[0]
 	small := func(change func(*call.Call)) *call.Call {
@@ -203,7 +204,7 @@ func TestAlike(t *testing.T) {
 
 // What all ranks do together is refused when the communicator has failed, and calls while it is suspended.
 func TestTogether(t *testing.T) {
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := open(t, list, nil)
 	memory := memories(t, list, 64)
 	reduce := func(g *Comm) error {
@@ -240,7 +241,7 @@ func TestTogether(t *testing.T) {
 
 // A window's memory of all ranks is in one range of addresses, if it is of the virtual-memory API.
 func TestFlat(t *testing.T) {
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := open(t, list, nil)
 	memory := make([]mem.Region, len(list))
 	for r, d := range list {
@@ -290,7 +291,7 @@ func TestFlat(t *testing.T) {
 
 // The operations of a chain follow each other on whichever streams, and it is there as long as somebody uses it.
 func TestChain(t *testing.T) {
-	d := devices(t, 1)[0]
+	d := gputest.GPUs(t, 1)[0]
 	a, leaveA, err := joinChain(d)
 	require.NoError(t, err)
 	b, leaveB, err := joinChain(d)

@@ -11,7 +11,7 @@ import (
 // Scratch grows where it is: graphs keep a good address, and little more is held than the
 // largest operation has needed. All is given back at Close.
 func TestScratchGrows(t *testing.T) {
-	list := devices(t, 1)
+	list := gputest.GPUs(t, 1)
 	free := func() int {
 		n, _, err := list[0].Memory()
 		require.NoError(t, err)

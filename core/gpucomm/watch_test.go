@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
 )
 
@@ -26,7 +27,7 @@ func TestVerdictWaits(t *testing.T) {
 	for name, theirs := range map[string]string{"asked": "rank 1 calls Broadcast #1 (count 16, float32, root 1);",
 		"mute": "rank 1 another call;"} {
 		t.Run(name, func(t *testing.T) {
-			list, groups := devices(t, 2), bootstrap.Local(2)
+			list, groups := gputest.GPUs(t, 2), bootstrap.Local(2)
 			for r := range groups {
 				if name == "mute" {
 					groups[r] = mute{groups[r]}
@@ -58,7 +59,7 @@ func TestVerdictWaits(t *testing.T) {
 // If no kernel says where it was, blame names no operation, and does not wait. On a machine that stops at times one of
 // five is that quick.
 func TestBlameWithoutPlace(t *testing.T) {
-	list := devices(t, 1)
+	list := gputest.GPUs(t, 1)
 	took := time.Hour
 	for i := 0; i < 5 && took >= abortTime; i++ {
 		g := open(t, list, nil)[0]

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport/p2p"
@@ -30,7 +31,7 @@ func closeAll(t testing.TB, comms []*Comm, ws []*Window) {
 
 // Windows come and go, in any order, and find their memory.
 func TestWindows(t *testing.T) {
-	list := devices(t, 3)
+	list := gputest.GPUs(t, 3)
 	comms := open(t, list, nil)
 	memory := memories(t, list, 4096)
 	a := register(t, comms, memory, 0, 1024)
@@ -67,7 +68,7 @@ func TestWindows(t *testing.T) {
 
 // If the ranks' memories do not fit together, no rank gets a window.
 func TestRegisterRefused(t *testing.T) {
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := open(t, list, nil)
 	memory := memories(t, list, 64)
 	each(t, comms, func(g *Comm) error {
@@ -84,7 +85,7 @@ func TestRegisterRefused(t *testing.T) {
 
 // Ranks that close different windows are told which.
 func TestWindowsClosedOutOfOrder(t *testing.T) {
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := open(t, list, nil)
 	memory := memories(t, list, 128)
 	both := [][]*Window{register(t, comms, memory, 0, 64), register(t, comms, memory, 64, 64)}
@@ -136,7 +137,7 @@ func TestPlacement(t *testing.T) {
 
 // Answer, which every call needs, finds memory in windows without allocating.
 func TestAnswerAllocatesNothing(t *testing.T) {
-	list := devices(t, 2)
+	list := gputest.GPUs(t, 2)
 	comms := open(t, list, func(o *Options) { o.Chooser.Forced = call.Window })
 	memory := memories(t, list, 4096)
 	defer closeAll(t, comms, register(t, comms, memory, 0, 4096))

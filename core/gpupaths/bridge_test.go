@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/engine/grid"
-	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/bridge"
 )
@@ -23,10 +21,7 @@ type span struct {
 
 // All parts of a bridge's queues lie in its memory, apart from each other, and where kernels are told that they are.
 func TestBridgeLayout(t *testing.T) {
-	m, err := gpu.Of(gputest.Driver(t))
-	require.NoError(t, err)
-	d, err := m.Device(0)
-	require.NoError(t, err)
+	d := fakeDevice(t)
 	defer d.Release()
 	ctx, err := d.Context()
 	require.NoError(t, err)

@@ -12,8 +12,6 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/paths"
-	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -220,10 +218,7 @@ func TestNarrow(t *testing.T) {
 
 // Ranks of a communicator on one GPU share its holding; what is given back is there for others.
 func TestTake(t *testing.T) {
-	m, err := gpu.Of(gputest.Driver(t))
-	require.NoError(t, err)
-	d, err := m.Device(0)
-	require.NoError(t, err)
+	d := fakeDevice(t)
 	take := func(comm string) (*Quota, int) {
 		var p paths.Profile
 		s, err := Take(&p, d, comm, choice.Budget{})

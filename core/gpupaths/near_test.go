@@ -9,9 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	ringogpu "github.com/ringo-go/ringo/gpu"
-	_ "github.com/ringo-go/ringo/gpu/emu"
 )
 
 func TestApart(t *testing.T) {
@@ -64,11 +61,7 @@ func TestFar(t *testing.T) {
 		"fx1:1, the nearest card, is PHB from the GPU and may be PIX: NCCL_NET_GDR_LEVEL=PHB allows it")
 	require.ErrorContains(t, far("", nil, false, "LOC"), "NCCL_NET_GDR_LEVEL is LOC")
 
-	machine, err := ringogpu.Open(ringogpu.Options{Emulate: 1})
-	require.NoError(t, err)
-	defer machine.Close()
-	d, err := machine.Device(0)
-	require.NoError(t, err)
+	d := fakeDevice(t)
 	bus, err := d.Driver().DeviceGetPCIBusId(d.Handle())
 	require.NoError(t, err)
 	near := Near(d)

@@ -27,7 +27,7 @@ var ways = map[string]ringo.Config{
 }
 
 // realTime is a Config.Timeout that tests wait for: long enough for kernels to begin on a busy machine.
-const realTime = time.Second
+const realTime = time.Second / 2
 
 // blames checks that the error of a waiting kernel has a text. On a machine that stops for a second the kernel may not
 // have begun.
@@ -72,7 +72,9 @@ func TestDeviceTimeoutOfSends(t *testing.T) {
 				Type: ringo.Float32}
 			start := time.Now()
 			for range 64 {
-				require.NoError(t, c.Do(call))
+				if c.Do(call) != nil {
+					break // the time is over already
+				}
 			}
 			err := c.Synchronize(call.Stream)
 			require.Less(t, time.Since(start), tier.Patience)
@@ -89,8 +91,10 @@ func TestDeviceTimeout(t *testing.T) {
 		x := commtest.Alloc(t, list[0], make([]byte, 4096))
 		call := &ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024, Type: ringo.Float32}
 		start := time.Now()
-		require.NoError(t, comms[0].Do(call))
-		err := comms[0].Synchronize(call.Stream)
+		err := comms[0].Do(call)
+		if err == nil { // the time is not over already
+			err = comms[0].Synchronize(call.Stream)
+		}
 		require.Less(t, time.Since(start), tier.Patience)
 		require.ErrorIs(t, err, ringo.ErrTimeout)
 		blames(t, err, "AllReduce #1: rank 0")
@@ -127,8 +131,10 @@ func TestDeviceCloseAlone(t *testing.T) {
 	tier.Long(t)
 	eachWay(t, 2, realTime, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
 		x := commtest.Alloc(t, list[0], make([]byte, 4096))
-		require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024,
-			Type: ringo.Float32}))
+		if err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024,
+			Type: ringo.Float32}); err != nil {
+			require.ErrorIs(t, err, ringo.ErrTimeout, "the time is over already")
+		}
 		start := time.Now()
 		require.NoError(t, comms[0].Close())
 		require.Less(t, time.Since(start), tier.Patience)

@@ -97,7 +97,7 @@ func TestNormTimeout(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			beside(t)
 			list, cfg := gputest.GPUs(t, n, unchecked(n)), ways[way]
-			cfg.Timeout = realTime
+			cfg.Timeout = 2 * realTime // which the loading is part of
 			comms := commtest.OnDevices(t, list, cfg)
 			memory := commtest.Memories(t, list, 8*row)
 			// loads the kernels
