@@ -144,7 +144,7 @@ func TestManyMismatch(t *testing.T) {
 		for turn := range uint64(2) {
 			t.Run(fmt.Sprint(name, turn), func(t *testing.T) {
 				beside(t)
-				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn)}), mailed(n), options(n))
+				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn), Stall: -1}), mailed(n), options(n))
 				r.wipe()
 				p := r.pile(kernels.Float32, kernels.Sum, 6, 1)
 				r.with(r.ranks[0], func() error { return p.run(t, r.ranks[0], 100) })

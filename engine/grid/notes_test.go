@@ -122,7 +122,7 @@ func TestNotesMismatch(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			beside(t)
-			r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
+			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), options(n))
 			r.wipe()
 			parcels := func(sizes []int) (p []parcel) {
 				for _, size := range sizes {
@@ -147,7 +147,7 @@ func TestNotesMismatch(t *testing.T) {
 				r.with(r.ranks[1], func() error { return r.ranks[1].engine.RunMessages(recvs) })
 			}
 			c := r.ranks[1].engine.Control()
-			require.Eventually(t, func() bool { return c.Fault() != nil }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return c.Fault() != nil }, patience(), time.Millisecond)
 			r.ranks[0].engine.Control().Abort()
 			r.sync()
 			var step *engine.StepError

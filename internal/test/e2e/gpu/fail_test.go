@@ -12,8 +12,10 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -25,6 +27,9 @@ var ways = map[string]ringo.Config{
 	"bridge":      commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1", "RINGO_SHM_DISABLE=1"),
 	"tcp":         {Transport: "socket", SocketNetwork: "tcp", Interface: "lo"},
 }
+
+// wayNames are the keys of ways.
+var wayNames = []string{"p2p", "host memory", "bridge", "tcp"}
 
 // realTime is a Config.Timeout that tests wait for: long enough for kernels to begin on a busy machine.
 const realTime = time.Second / 2
@@ -38,20 +43,18 @@ func blames(t *testing.T, err error, text string) {
 	}
 }
 
-// beside has a test that waits for real time run beside its siblings, but on a GPU, which they would share.
-func beside(t *testing.T) {
-	if !gputest.OnGPU() {
-		t.Parallel()
-	}
+// waiting is unchecked for tests in which kernels wait for long: that is no deadlock.
+func waiting(n int) gputest.Option {
+	return gputest.Emu(cudaemu.Config{Devices: n, Plain: !need.Required("pcie"), Stall: -1})
 }
 
-// eachWay runs f on a communicator of n ranks for each kind of path.
-func eachWay(t *testing.T, n int, timeout time.Duration,
+// eachWay runs f on a communicator of n ranks for each of these kinds of path.
+func eachWay(t *testing.T, names []string, n int, timeout time.Duration,
 	f func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm)) {
-	for name, cfg := range ways {
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			beside(t)
-			list := gputest.GPUs(t, n, unchecked(n))
+			cfg := ways[name]
+			list := gputest.GPUs(t, n, waiting(n))
 			cfg.Timeout = timeout
 			f(t, list, commtest.OnDevices(t, list, cfg))
 		})
@@ -64,8 +67,7 @@ func TestDeviceTimeoutOfSends(t *testing.T) {
 	tier.Long(t)
 	for _, name := range []string{"p2p", "host memory", "bridge"} { // sockets take them all
 		t.Run(name, func(t *testing.T) {
-			beside(t)
-			list, cfg := gputest.GPUs(t, 2, unchecked(2)), ways[name]
+			list, cfg := gputest.GPUs(t, 2, waiting(2)), ways[name]
 			cfg.Timeout = realTime
 			c := commtest.OnDevices(t, list, cfg)[0]
 			call := &ringo.Call{Kind: ringo.KindSend, Peer: 1, In: commtest.Alloc(t, list[0], make([]byte, 16)), Count: 4,
@@ -87,7 +89,7 @@ func TestDeviceTimeoutOfSends(t *testing.T) {
 // A peer that never comes is named when the time is over.
 func TestDeviceTimeout(t *testing.T) {
 	tier.Long(t)
-	eachWay(t, 2, realTime, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
+	eachWay(t, wayNames, 2, realTime, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
 		x := commtest.Alloc(t, list[0], make([]byte, 4096))
 		call := &ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024, Type: ringo.Float32}
 		start := time.Now()
@@ -110,7 +112,7 @@ func TestDeviceTimeout(t *testing.T) {
 // that need all ranks fail at once.
 func TestDeviceLeft(t *testing.T) {
 	tier.Long(t)
-	eachWay(t, 2, time.Minute, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
+	eachWay(t, wayNames, 2, time.Minute, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
 		x := commtest.Alloc(t, list[0], make([]byte, 4096))
 		require.NoError(t, comms[1].Close())
 		start := time.Now()
@@ -129,7 +131,7 @@ func TestDeviceLeft(t *testing.T) {
 // Close waits for what is queued, but not for ever.
 func TestDeviceCloseAlone(t *testing.T) {
 	tier.Long(t)
-	eachWay(t, 2, realTime, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
+	eachWay(t, tier.Some(2, wayNames), 2, realTime, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
 		x := commtest.Alloc(t, list[0], make([]byte, 4096))
 		if err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024,
 			Type: ringo.Float32}); err != nil {
@@ -147,7 +149,7 @@ func TestDeviceCloseAlone(t *testing.T) {
 // heard of it, which takes as long again.
 func TestDeviceAbort(t *testing.T) {
 	tier.Long(t)
-	eachWay(t, 3, time.Minute, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
+	eachWay(t, wayNames, 3, time.Minute, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
 		for r := range 2 {
 			x := commtest.Alloc(t, list[r], make([]byte, 4096))
 			require.NoError(t, comms[r].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024,
@@ -184,7 +186,7 @@ func TestDeviceAbort(t *testing.T) {
 // Ranks that call different things find out, and name both calls.
 func TestDeviceMismatchEachWay(t *testing.T) {
 	tier.Long(t)
-	eachWay(t, 2, 10*time.Second, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
+	eachWay(t, tier.Some(2, wayNames), 2, 10*time.Second, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
 		errs := make([]error, 2)
 		var wg sync.WaitGroup
 		for r, c := range comms {
@@ -206,9 +208,9 @@ func TestDeviceMismatchEachWay(t *testing.T) {
 // the GPU, or at the next Barrier if it was a call on host memory.
 func TestDeviceMismatchApart(t *testing.T) {
 	tier.Long(t)
-	eachWay(t, 2, 10*time.Second,
+	eachWay(t, tier.Some(2, wayNames), 2, 10*time.Second,
 		func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) { apart(t, list, comms, false) })
-	eachWay(t, 2, 10*time.Second,
+	eachWay(t, tier.Some(2, wayNames), 2, 10*time.Second,
 		func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) { apart(t, list, comms, true) })
 }
 

@@ -95,8 +95,7 @@ func TestNormTimeout(t *testing.T) {
 	const n, row = 3, 512
 	for _, way := range []string{"p2p", "host memory", "bridge"} {
 		t.Run(way, func(t *testing.T) {
-			beside(t)
-			list, cfg := gputest.GPUs(t, n, unchecked(n)), ways[way]
+			list, cfg := gputest.GPUs(t, n, waiting(n)), ways[way]
 			cfg.Timeout = 2 * realTime // which the loading is part of
 			comms := commtest.OnDevices(t, list, cfg)
 			memory := commtest.Memories(t, list, 8*row)
