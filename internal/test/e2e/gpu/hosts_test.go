@@ -86,8 +86,8 @@ func TestHostsAreTakenAtTheirWord(t *testing.T) {
 // Every collective on GPUs of several hosts: P2P inside a host and sockets across.
 func TestDeviceHosts(t *testing.T) {
 	tier.Long(t)
-	for _, test := range tier.Some(2, []struct{ hosts, algo string }{{"abab", ""}, {"aabb", "hier"}, {"abab", "hiertree"},
-		{"baab", "hierlog"}, {"aabbb", ""}, {"abb", "ring"}, {"aabbb", "hier"}, {"abbab", "hierlog"}}) {
+	for _, test := range tier.Some(4, []struct{ hosts, algo string }{{"abab", ""}, {"aabb", "hier"}, {"abab", "hiertree"},
+		{"baab", "hierlog"}, {"aabbb", "hier"}, {"abb", "ring"}, {"aabbb", ""}, {"abbab", "hierlog"}}) {
 		hosts, n := test.hosts, len(test.hosts)
 		t.Run(hosts+"/"+test.algo, func(t *testing.T) {
 			list := gputest.GPUs(t, n, gputest.NVLink(), unchecked(n))
