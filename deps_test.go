@@ -145,6 +145,7 @@ var floors = map[string]string{
 	"internal/test/gpucommtest": ". gpu internal/emu/cudaemu internal/emu/weakmem internal/test/commtest " +
 		"internal/test/gputest internal/test/need internal/test/tier",
 	"internal/test/gputest":   "gpu internal/cuda internal/emu/cudaemu internal/test/need",
+	"internal/test/rdma":      "internal/dl internal/ibverbs mem",
 	"internal/test/schedtest": "sched",
 	"internal/test/walked":    ". gpu gpu/emu",
 }
