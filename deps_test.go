@@ -139,6 +139,7 @@ var floors = map[string]string{
 	"internal/test/ctest":     "cmd/libnccl/capi internal/test/gputest internal/test/tier",
 	"internal/test/cudatest":  "internal/cuda",
 	"internal/test/hangs":     "",
+	"internal/test/rdma":      "internal/dl internal/ibverbs mem",
 	"internal/test/gputest":   "internal/cuda internal/emu/cudaemu",
 	"internal/test/schedtest": "sched",
 	"internal/test/walked":    ". gpu",

@@ -13,9 +13,9 @@ import (
 
 // A schedule runs the code of a waiting end beside another party whose steps
 // happen at given points: the waiting end passes one each time it looks at its
-// Guard, goes to sleep or would sleep on. So every interleaving is tried that
-// a store through a buffer has, and no clock hides a lost wake-up: a sleep of parkTime when no
-// step is left is one.
+// Guard, goes to sleep or would sleep on. So every interleaving is tried, also with a
+// store that is seen late, and no clock hides a lost wake-up: a sleep of parkTime when
+// no step is left is one.
 type schedule struct {
 	guard            Guard
 	steps            []func()

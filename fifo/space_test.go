@@ -89,8 +89,8 @@ func (y *yard) move(x uint64) {
 	}
 }
 
-// TestSpaceModel tries all short sequences of launches, failed ones and ends in the smallest rings. model/space.pml adds
-// the device, captures, replays, destroyed graphs, aborts and Close, and breaks each rule above Space.
+// TestSpaceModel tries all short sequences of launches, failed ones and ends in the smallest rings. model/space.pml
+// adds the device, captures, replays, destroyed graphs, aborts and Close, and breaks each rule above Space.
 func TestSpaceModel(t *testing.T) {
 	for capacity := 1; capacity <= 3; capacity++ {
 		var try func(y *yard, depth int)

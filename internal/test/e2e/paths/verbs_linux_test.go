@@ -105,7 +105,8 @@ func TestVerbs(t *testing.T) {
 	for _, flushes := range []bool{true, false} {
 		t.Run(fmt.Sprint("flushes ", flushes), func(t *testing.T) {
 			f := rdma.NewFabric(t, "fx0", "fx1")
-			found := transport.Found{Kind: "RoCE v2 over IPv4", Devices: []transport.NetworkDevice{{Name: "fx0:1"}, {Name: "fx1:1"}}}
+			found := transport.Found{Kind: "RoCE v2 over IPv4",
+				Devices: []transport.NetworkDevice{{Name: "fx0:1"}, {Name: "fx1:1"}}}
 			defer paths.WithNetwork(verbsOver("fabric", f, found))()
 			m, err := gpu.Of(gputest.Driver(t, gputest.Devices(2), gputest.NVLink(),
 				gputest.Emu(cudaemu.Config{RDMA: true, Flushes: flushes})))
