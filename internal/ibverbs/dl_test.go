@@ -1,18 +1,20 @@
 //go:build linux && (amd64 || arm64) && !ringo_nogpu && !ringo_host
 
-package dl
+package ibverbs_test
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 var built struct {
@@ -30,15 +32,9 @@ func TestMain(m *testing.M) {
 }
 
 // calls is testdata/calls.c, compiled by gcc.
-func calls(t testing.TB) Library {
+func calls(t testing.TB) dl.Library {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		if strings.Contains(os.Getenv("REQUIRE"), "gcc") {
-			t.Fatal("REQUIRE=gcc: ", err)
-		}
-		t.Skip("needs gcc: ", err)
-	}
+	gcc := need.Tool(t, "gcc")
 	built.Do(func() {
 		dir, err := os.MkdirTemp("", "dl")
 		if built.err = err; err == nil {
@@ -47,7 +43,7 @@ func calls(t testing.TB) Library {
 		}
 	})
 	require.NoError(t, built.err)
-	lib, err := Open(built.path)
+	lib, err := dl.Open(built.path)
 	require.NoError(t, err)
 	return lib
 }
@@ -60,27 +56,27 @@ func sym(t testing.TB, name string) uintptr {
 }
 
 func TestOpenAndSym(t *testing.T) {
-	_, err := Open("libnosuchthing.so.9")
+	_, err := dl.Open("libnosuchthing.so.9")
 	require.ErrorContains(t, err, "libnosuchthing.so.9")
 	_, err = calls(t).Sym("no_such_function")
 	require.ErrorContains(t, err, "no_such_function")
-	again, err := Open(built.path)
+	again, err := dl.Open(built.path)
 	require.NoError(t, err)
 	require.Equal(t, calls(t), again)
 }
 
 func TestCall(t *testing.T) {
 	weigh := sym(t, "weigh")
-	require.EqualValues(t, 650, Call(weigh, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12))
-	require.EqualValues(t, -1, int32(Call(sym(t, "minus_one"))))
-	require.Zero(t, Call(sym(t, "aligned")))
+	require.EqualValues(t, 650, dl.Call(weigh, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12))
+	require.EqualValues(t, -1, int32(dl.Call(sym(t, "minus_one"))))
+	require.Zero(t, dl.Call(sym(t, "aligned")))
 	var v int64
-	Call(sym(t, "put"), uintptr(unsafe.Pointer(&v)), 99)
+	dl.Call(sym(t, "put"), uintptr(unsafe.Pointer(&v)), 99)
 	require.EqualValues(t, 99, v)
 }
 
 func TestFrame(t *testing.T) {
-	f := &Frame{Fn: sym(t, "weigh"), Args: [12]uintptr{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}
+	f := &dl.Frame{Fn: sym(t, "weigh"), Args: [12]uintptr{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}
 	f.Call()
 	require.EqualValues(t, 650, f.Result)
 	require.Zero(t, testing.AllocsPerRun(100, f.Call))
@@ -96,10 +92,10 @@ func TestFrame(t *testing.T) {
 func TestFramesInARow(t *testing.T) {
 	put, weigh := sym(t, "put_well"), sym(t, "weigh")
 	var v [3]int64
-	last := &Frame{Fn: weigh, Args: [12]uintptr{5}, Result: 7}
-	third := &Frame{Fn: put, Args: [12]uintptr{uintptr(unsafe.Pointer(&v[2])), 3}}
-	second := &Frame{Fn: put, Args: [12]uintptr{uintptr(unsafe.Pointer(&v[1])), 2}, Next: last}
-	first := &Frame{Fn: put, Args: [12]uintptr{uintptr(unsafe.Pointer(&v[0])), 1}, Next: second}
+	last := &dl.Frame{Fn: weigh, Args: [12]uintptr{5}, Result: 7}
+	third := &dl.Frame{Fn: put, Args: [12]uintptr{uintptr(unsafe.Pointer(&v[2])), 3}}
+	second := &dl.Frame{Fn: put, Args: [12]uintptr{uintptr(unsafe.Pointer(&v[1])), 2}, Next: last}
+	first := &dl.Frame{Fn: put, Args: [12]uintptr{uintptr(unsafe.Pointer(&v[0])), 1}, Next: second}
 	last.Next = third
 	first.Call()
 	require.Equal(t, [3]int64{1, 2, 0}, v)
@@ -119,7 +115,7 @@ func TestFramesConcurrently(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range uintptr(8) {
 		group.Go(func() {
-			f := &Frame{Fn: weigh}
+			f := &dl.Frame{Fn: weigh}
 			for j := range uintptr(500) {
 				f.Args = [12]uintptr{i, 11: j}
 				f.Call()
@@ -139,12 +135,12 @@ func TestFramesConcurrently(t *testing.T) {
 // moves meanwhile.
 func TestCallback(t *testing.T) {
 	got := map[uintptr]int{}
-	f := Callback(func(p uintptr) { got[p] = deep(1000) })
+	f := dl.Callback(func(p uintptr) { got[p] = deep(1000) })
 	for i, name := range []string{"call_back", "call_on_thread"} {
 		fn, p := sym(t, name), uintptr(10+i)
-		r := Call(fn, f, p)
+		r := dl.Call(fn, f, p)
 		require.EqualValues(t, 7*(1-i), r)
-		frame := &Frame{Fn: fn, Args: [12]uintptr{f, p + 10}}
+		frame := &dl.Frame{Fn: fn, Args: [12]uintptr{f, p + 10}}
 		frame.Call()
 		require.EqualValues(t, 7*(1-i), frame.Result)
 	}
@@ -164,12 +160,12 @@ func deep(n int) int {
 func BenchmarkCall(b *testing.B) {
 	fn := sym(b, "weigh")
 	for b.Loop() {
-		Call(fn, 1, 2, 3, 4)
+		dl.Call(fn, 1, 2, 3, 4)
 	}
 }
 
 func BenchmarkFrame(b *testing.B) {
-	f := &Frame{Fn: sym(b, "weigh")}
+	f := &dl.Frame{Fn: sym(b, "weigh")}
 	for b.Loop() {
 		f.Call()
 	}
