@@ -13,9 +13,8 @@ import (
 // A Progress tells how far long work has come and how long the rest takes: on a terminal by a bar, after barAfter and
 // then every barEvery, and elsewhere by a line every lineEvery. A nil Progress tells nothing.
 type Progress struct {
-	w        io.Writer
-	terminal bool
-	now      func() time.Time
+	To       io.Writer
+	Terminal bool // To is one
 	what     string
 	began    time.Time
 	said     time.Time // when something was last written of this work; zero if never
@@ -31,7 +30,7 @@ const (
 // NewProgress returns a Progress on w if w is a file, such as a terminal or a job's log, else nil.
 func NewProgress(w io.Writer) *Progress {
 	if f, ok := w.(*os.File); ok {
-		return &Progress{w: w, terminal: term.IsTerminal(int(f.Fd())), now: time.Now}
+		return &Progress{To: w, Terminal: term.IsTerminal(int(f.Fd()))}
 	}
 	return nil
 }
@@ -41,17 +40,17 @@ func (p *Progress) Show(what string, share float64) {
 	if p == nil {
 		return
 	}
-	now := p.now()
+	now := time.Now()
 	if p.what != what {
 		p.Clear()
 		p.what, p.began, p.said = what, now, time.Time{}
 	}
 	took := now.Sub(p.began)
 	switch {
-	case !p.terminal:
+	case !p.Terminal:
 		if took >= lineEvery && now.Sub(p.said) >= lineEvery {
 			p.said = now
-			fmt.Fprintf(p.w, "%s: %.0f %% after %s\n", p.what, 100*share, left(share, took))
+			fmt.Fprintf(p.To, "%s: %.0f %% after %s\n", p.what, 100*share, left(share, took))
 		}
 	case took >= barAfter && now.Sub(p.said) >= barEvery:
 		p.said = now
@@ -72,7 +71,7 @@ func left(share float64, took time.Duration) string {
 func (p *Progress) draw(share float64, took time.Duration) {
 	const parts = 1000
 	if p.bar == nil {
-		p.bar = progressbar.NewOptions(parts, progressbar.OptionSetWriter(p.w), progressbar.OptionSetWidth(20),
+		p.bar = progressbar.NewOptions(parts, progressbar.OptionSetWriter(p.To), progressbar.OptionSetWidth(20),
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish(),
 			progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionSetTheme(progressbar.ThemeASCII))
 	}
