@@ -1,6 +1,7 @@
 package ringo
 
 import (
+	"bytes"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -90,6 +91,9 @@ func TestEnvironmentRead(t *testing.T) {
 			return nil
 		}
 		code, err := os.ReadFile(path)
+		if !bytes.Contains(code, []byte("Getenv")) && !bytes.Contains(code, []byte("LookupEnv")) {
+			return err // quickly
+		}
 		if line := reads.Find(given.ReplaceAll(code, nil)); line != nil {
 			t.Errorf("%s uses %s: settings are read in %v", path, line, settingFiles)
 		}
