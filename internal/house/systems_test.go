@@ -6,10 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // Faults that only some systems, or only tests, have are found.
 func TestSystems(t *testing.T) {
+	need.Tool(t, "go")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod":     "module example.com/x\n\ngo 1.26\n",
