@@ -1,4 +1,4 @@
-package request
+package core_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/sched"
 )
@@ -14,19 +15,19 @@ import (
 func TestLayouts(t *testing.T) {
 	var room [4][]int
 	shape := sched.Shape{Ranks: 3, In: 3, Out: 3}
-	in, out := (&Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: call.AlltoAll, Count: 5}, 1, shape, &room)
+	in, out := (&request.Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: call.AlltoAll, Count: 5}, 1, shape, &room)
 	for _, l := range []*engine.Layout{&in, &out} {
 		for c := range 3 {
 			off, n := l.Extent(c)
 			require.Equal(t, [2]int{20 * c, 20}, [2]int{off, n})
 		}
 	}
-	in, out = (&Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: call.AllGatherv, OutCounts: []int{1, 0, 2}}, 2,
+	in, out = (&request.Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: call.AllGatherv, OutCounts: []int{1, 0, 2}}, 2,
 		sched.Shape{Ranks: 3, In: 1, Out: 3}, &room)
 	require.Equal(t, 8, in.Total)
 	require.Equal(t, []int{0, 4, 4}, out.Off)
 	require.Equal(t, []int{4, 0, 8}, out.Len)
-	in, out = (&Request{Size: 2, Unit: 2}).Layouts(&call.Call{Kind: call.AlltoAllv, InCounts: []int{1, 2, 3},
+	in, out = (&request.Request{Size: 2, Unit: 2}).Layouts(&call.Call{Kind: call.AlltoAllv, InCounts: []int{1, 2, 3},
 		OutCounts: []int{3, 2, 1}, OutOffsets: []int{9, 0, 4}}, 0, shape, &room)
 	require.Equal(t, []int{0, 2, 6}, in.Off)
 	require.Equal(t, []int{18, 0, 8}, out.Off)
@@ -61,7 +62,8 @@ func TestDividedLayouts(t *testing.T) {
 	} {
 		var scratch [4][]int
 		for range 2 { // scratch is used again
-			in, out := (&Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: test.kind, Count: 5}, 1, test.shape, &scratch)
+			in, out := (&request.Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: test.kind, Count: 5}, 1, test.shape,
+				&scratch)
 			require.Equal(t, test.in, extents(in, test.shape.In), "%v", test.kind)
 			require.Equal(t, test.out, extents(out, test.shape.Out), "%v", test.kind)
 		}

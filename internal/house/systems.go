@@ -1,15 +1,8 @@
-// Command typecheck has the compiler's type checker read the module for other systems. It
-// takes seconds for each, where a build also compiles the standard library and links. It does
-// not see faults of assembly and of linking.
-//
-//	go run ./internal/typecheck linux/386 linux/riscv64
-//	go run ./internal/typecheck -test windows/amd64     # its tests too
 package main
 
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -22,25 +15,24 @@ import (
 	"strings"
 )
 
-func main() {
-	tests := flag.Bool("test", false, "check the tests too")
-	flag.Parse()
-	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: typecheck [-test] GOOS/GOARCH...")
-		os.Exit(2)
+// systems has the compiler's type checker read the module for other systems, each a GOOS/GOARCH. It takes seconds for
+// each, where a build also compiles the standard library and links. It does not see faults of assembly and of linking.
+func systems(root string, targets []string, tests bool) (text string, err error) {
+	if len(targets) == 0 {
+		return "", errors.New("-typecheck: want GOOS/GOARCH")
 	}
-	for _, target := range flag.Args() {
-		n, err := check(".", target, *tests)
+	for _, target := range targets {
+		n, err := check(root, target, tests)
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "typecheck: %s: %v\n", target, err)
-			os.Exit(1)
+			return text, fmt.Errorf("%s: %w", target, err)
 		}
-		fmt.Printf("%s: %d packages\n", target, n)
+		text += fmt.Sprintf("%s: %d packages\n", target, n)
 	}
+	return text, nil
 }
 
-// A pkg is what go list says of a package.
-type pkg struct {
+// A listed is what go list says of a package.
+type listed struct {
 	ImportPath, Dir string
 	GoFiles         []string
 	ImportMap       map[string]string
@@ -49,7 +41,7 @@ type pkg struct {
 }
 
 // asked says whether the bodies of p are to be checked: it is a package asked for, or one with its tests.
-func (p pkg) asked() bool {
+func (p listed) asked() bool {
 	name, _, _ := strings.Cut(p.ImportPath, " ")
 	return !p.DepOnly || p.ForTest != "" && strings.TrimSuffix(name, "_test") == p.ForTest
 }
@@ -73,7 +65,7 @@ func check(dir, target string, tests bool) (n int, err error) {
 	var errs []error
 	done := map[string]*types.Package{"unsafe": types.Unsafe}
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p pkg
+		var p listed
 		if err := d.Decode(&p); err == io.EOF {
 			return n, errors.Join(errs...)
 		} else if err != nil {

@@ -1,24 +1,28 @@
-package cli
+package internal_test
 
 import (
 	"bytes"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cli"
 )
 
 // A bar stands on a terminal from the third second on, says what is left, and goes when the work has ended or something
 // else is to be written.
-func TestProgress(t *testing.T) {
+func TestProgress(t *testing.T) { synctest.Test(t, progress) }
+
+func progress(t *testing.T) {
 	var out bytes.Buffer
-	now := time.Now()
-	p := &Progress{w: &out, terminal: true, now: func() time.Time { return now }}
+	p := &cli.Progress{To: &out, Terminal: true}
 	for i := range 45 { // tenths of a second
 		p.Show("ring of 1G", float64(i)/100)
-		now = now.Add(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 	drawn := out.String()
 	for _, line := range []string{"ring of 1G, 2s, about 8s left", "ring of 1G, 3s, about 7s left",
@@ -38,20 +42,21 @@ func TestProgress(t *testing.T) {
 	p.Clear()
 	require.Empty(t, out.String(), "quick work says nothing")
 
-	require.Nil(t, NewProgress(&out))
-	(*Progress)(nil).Show("", 0)
-	(*Progress)(nil).Clear()
+	require.Nil(t, cli.NewProgress(&out))
+	(*cli.Progress)(nil).Show("", 0)
+	(*cli.Progress)(nil).Clear()
 }
 
 // Elsewhere there are plain lines, few of them, and each whole.
-func TestProgressOfJob(t *testing.T) {
+func TestProgressOfJob(t *testing.T) { synctest.Test(t, progressOfJob) }
+
+func progressOfJob(t *testing.T) {
 	var out bytes.Buffer
-	now := time.Now()
-	p := &Progress{w: &out, now: func() time.Time { return now }}
+	p := &cli.Progress{To: &out}
 	for i := range 50 {
 		p.Show("seeds", float64(i)/50)
 		p.Hide()
-		now = now.Add(time.Second)
+		time.Sleep(time.Second)
 	}
 	p.Show("others", 0.1)
 	p.Clear()
@@ -62,5 +67,5 @@ func TestProgressOfJob(t *testing.T) {
 	require.NoError(t, err)
 	defer r.Close()
 	defer w.Close()
-	require.False(t, NewProgress(w).terminal)
+	require.False(t, cli.NewProgress(w).Terminal)
 }

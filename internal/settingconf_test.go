@@ -1,15 +1,17 @@
-package setting
+package internal_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/setting"
 )
 
 // pairs are the lines that Conf takes from a text.
 func pairs(text string) (list []string) {
-	for name, value := range Conf(text) {
+	for name, value := range setting.Conf(text) {
 		list = append(list, name+"="+value)
 	}
 	return list
@@ -18,7 +20,7 @@ func pairs(text string) (list []string) {
 func TestConf(t *testing.T) {
 	require.Equal(t, []string{"A=1", " B = two # words ", "A=3", "EMPTY=", "OF_DOS=x", "EQUAL=a=b", "LAST=line"},
 		pairs("# comment\n#C=1\nA=1\n B = two # words \n\nno value\n=nameless\nA=3\nEMPTY=\nOF_DOS=x\r\nEQUAL=a=b\nLAST=line"))
-	for range Conf("A=1\nB=2") {
+	for range setting.Conf("A=1\nB=2") {
 		break
 	}
 }

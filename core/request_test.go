@@ -1,6 +1,6 @@
 // Numbers and stamps of calls, and the records of calls in a log.
 
-package request
+package core_test
 
 import (
 	"bytes"
@@ -14,16 +14,17 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/life"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
 
 // numberer is rank 1 of 2.
-func numberer(t *testing.T) *Numberer {
+func numberer(t *testing.T) *request.Numberer {
 	g := bootstrap.Local(2)[1]
 	l := life.New(g, "h", time.Minute)
 	t.Cleanup(func() { l.Close(); g.Close() })
-	return &Numberer{Life: l}
+	return &request.Numberer{Life: l}
 }
 
 // TestNumber: collectives are numbered, messages are not, and a call that is wrong takes no number.
@@ -34,8 +35,8 @@ func TestNumber(t *testing.T) {
 	root := &call.Call{Kind: call.Gather, In: x, Out: x, Count: 4, Type: kernels.Float32, Root: 1}
 	recv := &call.Call{Kind: call.Recv, Out: x, Count: 8, Type: kernels.Float32, Peer: 0}
 	wrong := &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32, Op: kernels.BitAnd}
-	number := func(c *call.Call, a call.Algo) (Request, uint32) {
-		var r Request
+	number := func(c *call.Call, a call.Algo) (request.Request, uint32) {
+		var r request.Request
 		err := n.Number(&r, c, a, false)
 		require.NoError(t, err)
 		s := call.ReadSign(r.Stamp)
@@ -48,7 +49,7 @@ func TestNumber(t *testing.T) {
 	require.NotNil(t, r.Reducer)
 	require.Equal(t, []int{4, 32, 32}, []int{r.Size, r.In, r.Out})
 
-	err := n.Number(new(Request), wrong, call.Ring, false)
+	err := n.Number(new(request.Request), wrong, call.Ring, false)
 	require.ErrorIs(t, err, call.ErrInvalid)
 
 	r, seq = number(recv, call.Direct)
@@ -75,9 +76,9 @@ func TestNumber(t *testing.T) {
 func TestCallsAreLogged(t *testing.T) {
 	var text bytes.Buffer
 	n := numberer(t)
-	n.Log = slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: LevelTrace}))
+	n.Log = slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: request.LevelTrace}))
 	x := mem.Of(make([]float32, 8))
-	err := n.Number(new(Request), &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32},
+	err := n.Number(new(request.Request), &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32},
 		call.Ring, false)
 	require.NoError(t, err)
 	require.Contains(t, text.String(), `msg="AllReduce(count 8, float32, sum)" subsys=CALL seq=1 algo=ring`)

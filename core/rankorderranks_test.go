@@ -1,6 +1,6 @@
 // Reductions of several ranks side by side, Workplaces that fail, and the size of a share.
 
-package rankorder
+package core_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/rankorder"
 	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/kernels"
@@ -70,7 +71,7 @@ func (s *seat) Move(r *request.Request, kind call.Kind, in mem.Region, inL engin
 
 // TestOrder: each element is the contributions' combination in order of rank, in all reductions and sizes, also
 // where ranks scale what they give.
-func TestOrder(t *testing.T) {
+func TestRankOrder(t *testing.T) {
 	const ranks, root, room = 3, 1, 3 * 64
 	type reduction struct {
 		kind call.Kind
@@ -113,7 +114,7 @@ func TestOrder(t *testing.T) {
 						if test.kind == call.Reduce && r != root {
 							out = mem.Region{}
 						}
-						errs[r] = New(r, ranks, &seat{table: shared, rank: r}, 32, room).Run(q, test.kind, mem.Of(ins[r]), out)
+						errs[r] = rankorder.New(r, ranks, &seat{table: shared, rank: r}, 32, room).Run(q, test.kind, mem.Of(ins[r]), out)
 					})
 				}
 				done.Wait()
@@ -165,7 +166,7 @@ func (b *broken) fails() error {
 	return nil
 }
 
-func (b *broken) Scratch(which Use, n int) (mem.Region, error) {
+func (b *broken) Scratch(which rankorder.Use, n int) (mem.Region, error) {
 	r, err := b.bench.Scratch(which, n)
 	return r, errors.Join(err, b.fails())
 }
@@ -179,7 +180,7 @@ func (b *broken) Combine(*request.Request, mem.Region, mem.Region, uint64, bool)
 }
 
 // TestFails: a reduction ends at the first call of its Workplace that fails, with that error.
-func TestFails(t *testing.T) {
+func TestReductionFails(t *testing.T) {
 	for _, kind := range []call.Kind{call.AllReduce, call.Reduce, call.ReduceScatter} {
 		for _, elements := range []int{4, 120} {
 			for fails := 0; ; fails++ {
@@ -188,7 +189,8 @@ func TestFails(t *testing.T) {
 				if kind == call.ReduceScatter {
 					in = make([]float32, 3*elements)
 				}
-				err := New(0, 3, b, 32, 3*64).Run(request.Request{Op: kernels.KindPreMulSum, Size: 4, Unit: 4}, kind, mem.Of(in),
+				err := rankorder.New(0, 3, b, 32, 3*64).Run(request.Request{Op: kernels.KindPreMulSum, Size: 4, Unit: 4},
+					kind, mem.Of(in),
 					mem.Of(out))
 				if b.left >= 0 {
 					require.NoError(t, err)
@@ -208,11 +210,9 @@ func TestShare(t *testing.T) {
 		{3 * 1000, 4, 960}, {3 * 1024, 4, 1024}, {10, 4, 64}, {10, 0, 64}, {3 * 1000, 64, 960},
 		{3 * 1000, 12, 768}, {10, 12, 768}, {3 * 1000, 128, 64 * 128},
 	} {
-		f := New(0, 3, &bench{}, 32, test.scratch)
-		f.request.Unit = test.unit
-		require.Equal(t, test.want, f.share(), test)
+		require.Equal(t, test.want, rankorder.Share(test.scratch, 3, test.unit), test)
 	}
-	f := New(0, 3, &bench{}, 100, 3*64)
+	f := rankorder.New(0, 3, &bench{}, 100, 3*64)
 	for bytes, want := range map[int]call.Kind{64: call.AllGather, 65: call.AlltoAll} { // Whole is more than a share
 		first, _ := f.Parts(call.AllReduce, bytes)
 		require.Equal(t, want, first, bytes)

@@ -1,4 +1,4 @@
-package relay
+package internal_test
 
 import (
 	"bytes"
@@ -12,11 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/relay"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// between starts a relay before a listener, and gives both ends of the first connection.
-func between(t *testing.T, r *Relay) (caller, called net.Conn, dial func() (net.Conn, error)) {
+// between starts a relay before a listener, and gives both ends of the first connection, and of the next ones.
+func between(t *testing.T, r *relay.Relay) (caller, called net.Conn, next func() (caller, called net.Conn)) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -24,16 +25,19 @@ func between(t *testing.T, r *Relay) (caller, called net.Conn, dial func() (net.
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
 	t.Cleanup(func() { l.Close() })
-	dial = func() (net.Conn, error) { return net.Dial("tcp", addr) }
-	caller, err = dial()
-	require.NoError(t, err)
-	called, err = l.Accept()
-	require.NoError(t, err)
-	for _, c := range []net.Conn{caller, called} {
-		require.NoError(t, c.SetDeadline(time.Now().Add(tier.Patience)))
-		t.Cleanup(func() { c.Close() })
+	next = func() (caller, called net.Conn) {
+		caller, err := net.Dial("tcp", addr)
+		require.NoError(t, err)
+		called, err = l.Accept()
+		require.NoError(t, err)
+		for _, c := range []net.Conn{caller, called} {
+			require.NoError(t, c.SetDeadline(time.Now().Add(tier.Patience)))
+			t.Cleanup(func() { c.Close() })
+		}
+		return caller, called
 	}
-	return caller, called, dial
+	caller, called = next()
+	return caller, called, next
 }
 
 // read is the bytes of a connection until it ends or n have come.
@@ -61,8 +65,8 @@ func sequence(n int) []byte {
 }
 
 // Bytes arrive, in pieces and late too, and each direction ends by itself.
-func TestPassesOn(t *testing.T) {
-	for _, r := range []*Relay{{}, {Piece: 100, Delay: time.Microsecond}} {
+func TestRelayPassesOn(t *testing.T) {
+	for _, r := range []*relay.Relay{{}, {Piece: 100, Delay: time.Microsecond}} {
 		caller, called, _ := between(t, r)
 		data := sequence(200_000)
 		for _, way := range [][2]net.Conn{{caller, called}, {called, caller}} {
@@ -78,11 +82,13 @@ func TestPassesOn(t *testing.T) {
 }
 
 // A fault is at its byte, in its direction, on the first connection.
-func TestFirst(t *testing.T) {
+func TestRelayFirst(t *testing.T) {
 	data := sequence(64)
-	for _, f := range []Fault{{Cut, false, 10}, {Cut, true, 10}, {Half, false, 10}, {Half, true, 0}, {Corrupt, false, 10},
-		{Corrupt, true, 63}} {
-		caller, called, _ := between(t, &Relay{Piece: 7, First: f})
+	for _, f := range []relay.Fault{
+		{Kind: relay.Cut, At: 10}, {Kind: relay.Cut, Back: true, At: 10}, {Kind: relay.Half, At: 10},
+		{Kind: relay.Half, Back: true}, {Kind: relay.Corrupt, At: 10}, {Kind: relay.Corrupt, Back: true, At: 63},
+	} {
+		caller, called, _ := between(t, &relay.Relay{Piece: 7, First: f})
 		good, bad := [2]net.Conn{called, caller}, [2]net.Conn{caller, called}
 		if f.Back {
 			good, bad = bad, good
@@ -94,20 +100,20 @@ func TestFirst(t *testing.T) {
 		require.Equal(t, data, got, "%v leaves the other direction", f)
 		_, _ = bad[0].Write(data)
 		switch f.Kind {
-		case Cut:
+		case relay.Cut:
 			got, err = read(bad[1], len(data))
 			require.Equal(t, data[:10], got)
 			require.Error(t, err)
 			_, err = read(bad[0], 1)
 			require.Error(t, err, "it ends for both")
-		case Half:
+		case relay.Half:
 			got, err = read(bad[1], f.At)
 			require.NoError(t, err)
 			require.Equal(t, data[:f.At], got)
 			quiet(t, bad[1])
 			_, err = bad[0].Write(data)
 			require.NoError(t, err)
-		case Corrupt:
+		case relay.Corrupt:
 			want := sequence(64)
 			want[f.At] ^= 0x10
 			got, err = read(bad[1], len(data))
@@ -115,22 +121,20 @@ func TestFirst(t *testing.T) {
 			require.Equal(t, want, got)
 		}
 	}
-	caller, _, dial := between(t, &Relay{First: Fault{Kind: Cut}})
+	caller, _, next := between(t, &relay.Relay{First: relay.Fault{Kind: relay.Cut}})
 	_, err := caller.Write(data)
 	require.NoError(t, err)
 	_, err = read(caller, 1)
 	require.Error(t, err)
-	second, err := dial()
-	require.NoError(t, err)
-	defer second.Close()
+	second, _ := next()
 	_, err = second.Write(data)
 	require.NoError(t, err)
 	quiet(t, second)
 }
 
 // A condition holds as soon as it is set, also for bytes on their way.
-func TestConditions(t *testing.T) {
-	r := &Relay{}
+func TestRelayConditions(t *testing.T) {
+	r := &relay.Relay{}
 	caller, called, _ := between(t, r)
 	send := func(b byte) {
 		_, err := caller.Write([]byte{b})
@@ -141,15 +145,15 @@ func TestConditions(t *testing.T) {
 		require.NoError(t, err)
 		return b[0]
 	}
-	r.Set(Condition{Held: true})
+	r.Set(relay.Condition{Held: true})
 	send(1)
 	quiet(t, called)
-	r.Set(Condition{})
+	r.Set(relay.Condition{})
 	require.EqualValues(t, 1, next())
-	r.Set(Condition{Lost: true})
+	r.Set(relay.Condition{Lost: true})
 	send(2)
 	quiet(t, called)
-	r.Set(Condition{})
+	r.Set(relay.Condition{})
 	send(3)
 	require.EqualValues(t, 3, next())
 	r.Corrupt()
@@ -159,11 +163,11 @@ func TestConditions(t *testing.T) {
 	require.EqualValues(t, 5, next())
 
 	start := time.Now()
-	r.Set(Condition{Delay: 30 * time.Millisecond})
+	r.Set(relay.Condition{Delay: 30 * time.Millisecond})
 	send(6)
 	require.EqualValues(t, 6, next())
 	require.GreaterOrEqual(t, time.Since(start), 30*time.Millisecond)
-	r.Set(Condition{Rate: 100_000})
+	r.Set(relay.Condition{Rate: 100_000})
 	start = time.Now()
 	_, err := caller.Write(sequence(5000))
 	require.NoError(t, err)
@@ -171,36 +175,35 @@ func TestConditions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, sequence(5000), got)
 	require.GreaterOrEqual(t, time.Since(start), 50*time.Millisecond)
-	r.Set(Condition{Rate: 1})
+	r.Set(relay.Condition{Rate: 1})
 	send(7)
 	quiet(t, called)
-	r.Set(Condition{})
+	r.Set(relay.Condition{})
 	require.EqualValues(t, 7, next())
 }
 
 // A sender to an end that reads no more is reset, cut connections end for both sides, and a relay whose other side is
 // gone refuses callers.
-func TestEnds(t *testing.T) {
-	r := &Relay{}
-	caller, called, dial := between(t, r)
+func TestRelayEnds(t *testing.T) {
+	r := &relay.Relay{}
+	caller, called, next := between(t, r)
 	require.NoError(t, called.Close())
 	var err error
 	for err == nil {
 		_, err = caller.Write(make([]byte, 1<<16))
 	}
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
-	second, err := dial()
-	require.NoError(t, err)
-	defer second.Close()
-	require.NoError(t, second.SetDeadline(time.Now().Add(tier.Patience)))
+	second, there := next()
 	quiet(t, second)
-	require.Eventually(t, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.conns) == 4 }, tier.Patience,
-		time.Millisecond)
+	_, err = second.Write([]byte{1})
+	require.NoError(t, err)
+	_, err = read(there, 1) // the relay has both ends
+	require.NoError(t, err)
 	r.Cut()
 	_, err = read(second, 1)
 	require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "%v", err)
 
-	away := &Relay{}
+	away := &relay.Relay{}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	addr, err := away.Start(l.Addr().String())
@@ -216,11 +219,14 @@ func TestEnds(t *testing.T) {
 	require.Error(t, err)
 	away.Close()
 	away.Close()
-	require.False(t, away.keep(first))
+	late, other := net.Pipe() // has been accepted before, and comes now
+	away.Serve(late)
+	_, err = other.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
 
-	held := &Relay{}
+	held := &relay.Relay{}
 	caller, _, _ = between(t, held)
-	held.Set(Condition{Held: true})
+	held.Set(relay.Condition{Held: true})
 	_, err = caller.Write([]byte{1})
 	require.NoError(t, err)
 	held.Close() // bytes that are held do not keep Close waiting

@@ -1,4 +1,4 @@
-package web_test
+package internal_test
 
 import (
 	"bytes"

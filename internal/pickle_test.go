@@ -1,4 +1,4 @@
-package pickle
+package internal_test
 
 import (
 	"math"
@@ -6,11 +6,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/pickle"
 )
 
+// dict is a dictionary of keys, each before its value.
+func dict(keysAndValues ...any) *pickle.Dict {
+	d := new(pickle.Dict)
+	for i := 0; i < len(keysAndValues); i += 2 {
+		d.Set(keysAndValues[i].(string), keysAndValues[i+1])
+	}
+	return d
+}
+
 // Pickles as Python writes them.
-func TestDecode(t *testing.T) {
-	list := func(v ...any) *List { return &List{v} }
+func TestPickle(t *testing.T) {
+	list := func(v ...any) *pickle.List { return &pickle.List{Items: v} }
 	for text, want := range map[string]any{
 		"\x80\x02N.":                                                 nil,
 		"\x80\x02\x88.":                                              true,
@@ -28,9 +39,9 @@ func TestDecode(t *testing.T) {
 		"\x80\x02K\x01K\x02\x86.":                                    list(int64(1), int64(2)),
 		"\x80\x02(K\x01K\x02K\x03K\x04t.":                            list(int64(1), int64(2), int64(3), int64(4)),
 		"\x80\x02).":                                                 list(),
-		"\x80\x02}q\x00X\x01\x00\x00\x00aK\x01s.":                    &Dict{[]pair{{"a", int64(1)}}},
-		"\x80\x02}(K\x05K\x01X\x01\x00\x00\x00bNu.":                  &Dict{[]pair{{"5", int64(1)}, {"b", nil}}},
-		"\x80\x02(X\x01\x00\x00\x00aK\x01d.":                         &Dict{[]pair{{"a", int64(1)}}},
+		"\x80\x02}q\x00X\x01\x00\x00\x00aK\x01s.":                    dict("a", int64(1)),
+		"\x80\x02}(K\x05K\x01X\x01\x00\x00\x00bNu.":                  dict("5", int64(1), "b", nil),
+		"\x80\x02(X\x01\x00\x00\x00aK\x01d.":                         dict("a", int64(1)),
 		"\x80\x02X\x01\x00\x00\x00aq\x00h\x00\x86.":                  list("a", "a"),
 		"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00\x8c\x01a\x94.": "a",
 		"\x80\x02K\x01K\x020.":                                       int64(1),
@@ -39,19 +50,19 @@ func TestDecode(t *testing.T) {
 		"\x80\x02ctorch.jit._pickle\nbuild_intlist\n](K\x01K\x02e\x85R.":          list(int64(1), int64(2)),
 		"\x80\x04\x8c\x11torch.jit._pickle\x8c\x0dbuild_intlist\x93]K\x03a\x85R.": list(int64(3)),
 	} {
-		v, err := Decode([]byte(text))
+		v, err := pickle.Decode([]byte(text))
 		require.NoError(t, err, "%q", text)
 		require.Equal(t, want, v, "%q", text)
 	}
 }
 
 // The keys of a dictionary come in the order in which they were set, as far as is asked.
-func TestAll(t *testing.T) {
-	var d *Dict
+func TestPickledDict(t *testing.T) {
+	var d *pickle.Dict
 	for range d.All() {
 		t.Fatal("there is none")
 	}
-	d = &Dict{}
+	d = &pickle.Dict{}
 	d.Set("b", int64(1))
 	d.Set("a", nil)
 	d.Set("b", int64(2))
@@ -69,7 +80,7 @@ func TestAll(t *testing.T) {
 }
 
 // A pickle that is no data, or is cut off, is an error with a sentence.
-func TestRefuses(t *testing.T) {
+func TestPickleRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "too early",
 		"\x80":                         "too early",
@@ -90,17 +101,17 @@ func TestRefuses(t *testing.T) {
 		"\x80\x02c" + strings.Repeat("a", 1000):             "without end",
 		"\x80\x02K\x01b.":                                   "not for data",
 	} {
-		_, err := Decode([]byte(text))
+		_, err := pickle.Decode([]byte(text))
 		require.ErrorContains(t, err, want, "%q", text)
 	}
 	// A list may contain itself.
-	v, err := Decode([]byte("\x80\x02]q\x00h\x00a."))
+	v, err := pickle.Decode([]byte("\x80\x02]q\x00h\x00a."))
 	require.NoError(t, err)
-	require.Same(t, v, v.(*List).Items[0])
+	require.Same(t, v, v.(*pickle.List).Items[0])
 }
 
 // Wherever a pickle is cut off, and whatever is missing on the stack, there is an error and no value.
-func TestCutOff(t *testing.T) {
+func TestPickleCutOff(t *testing.T) {
 	for _, text := range []string{
 		"\x80\x02\x8a\x05\x00\xf2\x05\x2a\x01.", "\x80\x02G?\xf8\x00\x00\x00\x00\x00\x00.",
 		"\x80\x02X\x03\x00\x00\x00abcq\x00.",
@@ -111,30 +122,30 @@ func TestCutOff(t *testing.T) {
 		"\x80\x02J\xff\xff\xff\xff.",
 	} {
 		for n := range len(text) {
-			v, err := Decode([]byte(text[:n]))
+			v, err := pickle.Decode([]byte(text[:n]))
 			require.Error(t, err, "%q", text[:n])
 			require.Nil(t, v, "%q", text[:n])
 		}
 	}
 	for _, code := range "0abdeRstuq\x85\x86\x87\x93\x94" { // each takes a value that the stack lacks
-		_, err := Decode([]byte("\x80\x04" + string([]byte{byte(code)}) + "\x00."))
+		_, err := pickle.Decode([]byte("\x80\x04" + string([]byte{byte(code)}) + "\x00."))
 		require.Error(t, err, "%q", code)
-		_, err = Decode([]byte("\x80\x04(" + string([]byte{byte(code)}) + "\x00."))
+		_, err = pickle.Decode([]byte("\x80\x04(" + string([]byte{byte(code)}) + "\x00."))
 		require.Error(t, err, "%q", code)
 	}
 }
 
-func FuzzDecode(f *testing.F) {
+func FuzzPickle(f *testing.F) {
 	f.Add([]byte("\x80\x02}q\x00X\x01\x00\x00\x00aK\x01s."))
 	f.Add([]byte("\x80\x02ctorch.jit._pickle\nbuild_intlist\n](K\x01K\x02e\x85R."))
 	f.Add([]byte("\x80\x02(K\x01G?\xf8\x00\x00\x00\x00\x00\x00K\x03K\x04t."))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		v, err := Decode(b)
+		v, err := pickle.Decode(b)
 		if err != nil {
 			return
 		}
 		switch v := v.(type) {
-		case nil, bool, int64, string, *List, *Dict:
+		case nil, bool, int64, string, *pickle.List, *pickle.Dict:
 		case float64:
 			_ = math.IsNaN(v)
 		default:

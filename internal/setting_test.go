@@ -1,4 +1,4 @@
-package setting
+package internal_test
 
 import (
 	"slices"
@@ -6,28 +6,30 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/setting"
 )
 
 // Yes and no are read in each of their words, in any case.
 func TestOn(t *testing.T) {
 	for value, want := range map[string]bool{"1": true, "true": true, "Yes": true, "on": true, "0": false, "false": false,
 		"NO": false, "off": false} {
-		on, ok := On(value)
+		on, ok := setting.On(value)
 		require.Equal(t, []bool{want, true}, []bool{on, ok}, value)
 	}
-	_, ok := On("perhaps")
+	_, ok := setting.On("perhaps")
 	require.False(t, ok)
 }
 
 func TestTLS(t *testing.T) {
 	for word, want := range map[string][]bool{"": {false, true}, "1": {true, true}, "off": {false, false}} {
-		without, err := TLS(word, "", "")
+		without, err := setting.TLS(word, "", "")
 		require.NoError(t, err)
-		with, err := TLS(word, "", "ca.pem")
+		with, err := setting.TLS(word, "", "ca.pem")
 		require.NoError(t, err)
 		require.Equal(t, want, []bool{without, with}, word)
 	}
-	_, err := TLS("perhaps")
+	_, err := setting.TLS("perhaps")
 	require.ErrorContains(t, err, `RINGO_TLS="perhaps": want 1, true`)
 }
 
@@ -37,7 +39,7 @@ func TestNumberOfNCCL(t *testing.T) {
 		"word": 0, "0x": 0, "-": 0,
 		"5\x11": 5, "99999999999999999999": 0,
 	} {
-		n, ok := NumberOfNCCL(value)
+		n, ok := setting.NumberOfNCCL(value)
 		require.Equal(t, want, n, "%q", value)
 		require.Equal(t, !slices.Contains([]string{"", "word", "-", "99999999999999999999"}, value), ok, "%q", value)
 	}
@@ -49,7 +51,7 @@ func TestLevelOfNCCL(t *testing.T) {
 		"9": "SYS", "3rd": "PHB",
 		"99999999999999999999": "SYS", "": "", "NEAR": "", "-1": "", " 1": "", "DIS": "",
 	} {
-		level, ok := LevelOfNCCL(value)
+		level, ok := setting.LevelOfNCCL(value)
 		require.Equal(t, want, level, "%q", value)
 		require.Equal(t, want != "", ok, "%q", value)
 	}
@@ -59,10 +61,10 @@ func FuzzNumberOfNCCL(f *testing.F) {
 	f.Add("0x1f")
 	f.Add(" -012z")
 	f.Fuzz(func(t *testing.T, v string) {
-		n, ok := NumberOfNCCL(v)
-		again, still := NumberOfNCCL(" " + v)
+		n, ok := setting.NumberOfNCCL(v)
+		again, still := setting.NumberOfNCCL(" " + v)
 		require.Equal(t, []any{n, ok}, []any{again, still})
-		again, ok = NumberOfNCCL(strconv.Itoa(n))
+		again, ok = setting.NumberOfNCCL(strconv.Itoa(n))
 		require.True(t, ok)
 		require.Equal(t, n, again)
 	})

@@ -6,10 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // Faults that only some systems, or only tests, have are found.
-func TestCheck(t *testing.T) {
+func TestSystems(t *testing.T) {
+	need.Tool(t, "go")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod":     "module example.com/x\n\ngo 1.26\n",
@@ -31,4 +34,9 @@ func TestCheck(t *testing.T) {
 	require.ErrorContains(t, err, "x_test.go:5:33: too many arguments")
 	_, err = check(dir, "linux", false)
 	require.ErrorContains(t, err, `"linux" is no GOOS/GOARCH`)
+	text, err := systems(dir, []string{"linux/arm64", "linux/386"}, false)
+	require.Equal(t, "linux/arm64: 1 packages\n", text)
+	require.ErrorContains(t, err, "linux/386: ")
+	_, err = systems(dir, nil, false)
+	require.ErrorContains(t, err, "want GOOS/GOARCH")
 }

@@ -1,9 +1,11 @@
-package setting
+package internal_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/setting"
 )
 
 // A name that is nearly a known one is said, once. Others may be another program's, and a known one is right.
@@ -22,7 +24,7 @@ func TestMisspelt(t *testing.T) {
 		"NCCL_NETT":         "", // NCCL's own affair
 		"RINGO_":            "",
 	} {
-		e := Environment{Get: func(string) string { return "1" }}
+		e := setting.Environment{Get: func(string) string { return "1" }}
 		e.Misspelt(known, []string{"HOME=/", name + "=1", "no equals sign"})
 		require.NoError(t, e.Err)
 		if want == "" {
@@ -31,7 +33,7 @@ func TestMisspelt(t *testing.T) {
 			require.Equal(t, []string{name + " has no effect; is " + want + " meant?"}, e.Odd)
 		}
 	}
-	e := Environment{Get: func(string) string { return "" }}
+	e := setting.Environment{Get: func(string) string { return "" }}
 	e.Misspelt(known, []string{"RINGO_SLOT=1"})
 	require.Empty(t, e.Odd, "the environment that counts does not have it")
 }
@@ -40,8 +42,8 @@ func TestDistance(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "abd", 1}, {"abc", "bc", 1}, {"ab", "ba", 2},
-		{"kitten", "sitting", 3}} {
-		require.Equal(t, test.want, distance(test.a, test.b), test)
+	}{{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "abd", 1}, {"abc", "bc", 1}, {"ab", "ba", 1},
+		{"kitten", "sitting", 3}, {"", "ring", 4}, {"rnig", "ring", 1}} {
+		require.Equal(t, test.want, setting.Distance(test.a, test.b), test)
 	}
 }

@@ -1,9 +1,11 @@
-package setting
+package internal_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/setting"
 )
 
 // A switch is on for a yes and off for a no. Anything else is an error for a variable of ours, a line of the log for
@@ -21,9 +23,9 @@ func TestSwitch(t *testing.T) {
 		{"NCCL_X", "0", false, "", ""},
 		{"NCCL_X", "perhaps", false, "", `NCCL_X="perhaps": want 0 or 1; it has no effect`},
 	} {
-		var e Environment
+		var e setting.Environment
 		var on []string
-		row := Switch("X", func(name string) { on = append(on, name) }, "RINGO_X", "NCCL_X")
+		row := setting.Switch("X", func(name string) { on = append(on, name) }, "RINGO_X", "NCCL_X")
 		require.Equal(t, "X", row.Name)
 		require.False(t, row.Said)
 		require.Equal(t, []string{"RINGO_X", "NCCL_X"}, row.Names)
@@ -57,7 +59,7 @@ func TestNumber(t *testing.T) {
 		{"NCCL_X", "101", 100, "", `NCCL_X="101" is taken as 100, the most`},
 		{"NCCL_X", "many", -1, "", `NCCL_X="many": want a number; it has no effect`},
 	} {
-		var e Environment
+		var e setting.Environment
 		require.Equal(t, test.want, e.Number(test.name, test.value, 100), test)
 		if test.err == "" {
 			require.NoError(t, e.Err, test)

@@ -1,6 +1,6 @@
 //go:build !ringo_notls
 
-package secure_test
+package internal_test
 
 import (
 	"errors"

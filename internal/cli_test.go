@@ -1,4 +1,4 @@
-package cli
+package internal_test
 
 import (
 	"flag"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cli"
 )
 
 // Flags may stand anywhere before "--", and a mistake is a UsageError.
@@ -31,10 +33,10 @@ func TestParse(t *testing.T) {
 			fs := flag.NewFlagSet("", flag.ContinueOnError)
 			n := fs.Int("n", 0, "")
 			fs.String("transport", "", "")
-			rest, err := Parse(fs, c.args)
+			rest, err := cli.Parse(fs, c.args)
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
-				require.IsType(t, &UsageError{}, err)
+				require.IsType(t, &cli.UsageError{}, err)
 				return
 			}
 			require.NoError(t, err)
@@ -43,10 +45,10 @@ func TestParse(t *testing.T) {
 		})
 	}
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
-	left, err := ParseFirst(fs, []string{"--", "a", "-n"})
+	left, err := cli.ParseFirst(fs, []string{"--", "a", "-n"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "-n"}, left)
-	_, err = Parse(fs, []string{"a", "-h"})
+	_, err = cli.Parse(fs, []string{"a", "-h"})
 	require.ErrorIs(t, err, flag.ErrHelp)
 }
 
@@ -55,7 +57,7 @@ func TestWritable(t *testing.T) {
 	old := filepath.Join(dir, "old")
 	require.NoError(t, os.WriteFile(old, []byte("kept"), 0o600))
 	for _, file := range []string{"", old, filepath.Join(dir, "new"), os.DevNull} {
-		require.NoError(t, Writable("-o", file), file)
+		require.NoError(t, cli.Writable("-o", file), file)
 	}
 	b, err := os.ReadFile(old)
 	require.NoError(t, err)
@@ -64,9 +66,9 @@ func TestWritable(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1, "nothing is left over")
 	for _, file := range []string{dir, filepath.Join(dir, "absent", "x")} {
-		err := Writable("-o", file)
+		err := cli.Writable("-o", file)
 		require.ErrorContains(t, err, "-o "+file+": ")
-		require.IsType(t, &UsageError{}, err)
+		require.IsType(t, &cli.UsageError{}, err)
 	}
 }
 
@@ -76,19 +78,12 @@ func TestClosest(t *testing.T) {
 		"all-reduce": "allreduce", "All_Gather": "allgather", "alreduce": "allreduce", "bcast": "", "broad": "broadcast",
 		"redcue": "reduce", "reduce_scatter": "reducescatter", "xyz": "", "": "",
 	} {
-		require.Equal(t, want, Closest(word, known), word)
+		require.Equal(t, want, cli.Closest(word, known), word)
 	}
-	require.ErrorContains(t, Unknown("collective", "xyz", known), "known are allreduce, allgather")
-	require.ErrorContains(t, Unknown("collective", "redce", known), "did you mean reduce?")
-}
-
-func TestDistance(t *testing.T) {
-	require.Equal(t, 3, distance("kitten", "sitting"))
-	require.Equal(t, 4, distance("", "ring"))
-	require.Equal(t, 0, distance("ring", "ring"))
-	require.Equal(t, 1, distance("rnig", "ring"))
+	require.ErrorContains(t, cli.Unknown("collective", "xyz", known), "known are allreduce, allgather")
+	require.ErrorContains(t, cli.Unknown("collective", "redce", known), "did you mean reduce?")
 }
 
 func TestExitStatus(t *testing.T) {
-	require.EqualError(t, ExitStatus(3), "exit status 3")
+	require.EqualError(t, cli.ExitStatus(3), "exit status 3")
 }

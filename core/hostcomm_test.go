@@ -1,6 +1,6 @@
 // The host halves of ranks of one process: exchanges, v-variants, and the clock of an operation.
 
-package hostcomm
+package core_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/hostcomm"
 	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/core/request"
@@ -23,10 +24,16 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
+// A half is the host half of a rank, with the life that it sees.
+type half struct {
+	*hostcomm.Comm
+	life *life.Life
+}
+
 // open makes the host halves of n ranks of this process.
-func open(t testing.TB, n int, cfg paths.Config) []*Comm {
+func open(t testing.TB, n int, cfg paths.Config) []*half {
 	groups := bootstrap.Local(n)
-	comms, errs := make([]*Comm, n), make([]error, n)
+	comms, errs := make([]*half, n), make([]error, n)
 	var all sync.WaitGroup
 	for r, g := range groups {
 		all.Go(func() {
@@ -37,7 +44,7 @@ func open(t testing.TB, n int, cfg paths.Config) []*Comm {
 				return
 			}
 			ch := &choice.Chooser{Topo: choice.TopologyOf(net.Hosts())}
-			comms[r] = New(l, ch, &request.Numberer{Life: l}, net)
+			comms[r] = &half{hostcomm.New(l, ch, &request.Numberer{Life: l}, net), l}
 			t.Cleanup(func() { l.Close(); net.Close(); g.Close() })
 		})
 	}
@@ -47,7 +54,7 @@ func open(t testing.TB, n int, cfg paths.Config) []*Comm {
 }
 
 // each has all ranks do something with their turn held.
-func each(t testing.TB, comms []*Comm, f func(rank int, h *Comm) error) {
+func each(t testing.TB, comms []*half, f func(rank int, h *half) error) {
 	errs := make([]error, len(comms))
 	var all sync.WaitGroup
 	for r, h := range comms {
@@ -102,7 +109,7 @@ func TestExchangeBehindSends(t *testing.T) {
 	for _, transport := range []string{"inproc", "shm", "socket"} {
 		t.Run(transport, func(t *testing.T) {
 			comms := open(t, 2, paths.Config{Transport: transport, Slots: slots, Cores: 2})
-			each(t, comms, func(rank int, h *Comm) error {
+			each(t, comms, func(rank int, h *half) error {
 				message := func(kind call.Kind, x []int64) *call.Call {
 					return &call.Call{Kind: kind, In: mem.Of(x), Out: mem.Of(x), Count: len(x), Type: kernels.Int64, Peer: 1 - rank}
 				}
@@ -131,14 +138,14 @@ func TestExchangeBehindSends(t *testing.T) {
 
 // TestClockEnds: the clock of an operation that had to wait ends with the operation.
 func TestClockEnds(t *testing.T) {
-	for name, recv := range map[string]func(h *Comm, c *call.Call) error{
-		"Do":       (*Comm).Do,
-		"Exchange": func(h *Comm, c *call.Call) error { return h.Exchange([]*call.Call{c}) },
+	for name, recv := range map[string]func(h *half, c *call.Call) error{
+		"Do":       (*half).Do,
+		"Exchange": func(h *half, c *call.Call) error { return h.Exchange([]*call.Call{c}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			comms := open(t, 2, paths.Config{Slots: 4, Cores: 2})
 			x, y := []int64{7}, make([]int64, 1)
-			each(t, comms, func(rank int, h *Comm) error {
+			each(t, comms, func(rank int, h *half) error {
 				if rank == 0 {
 					return recv(h, &call.Call{Kind: call.Recv, Out: mem.Of(y), Count: 1, Type: kernels.Int64, Peer: 1})
 				}
@@ -158,7 +165,7 @@ func TestFits(t *testing.T) {
 	const slots, bytes = 4, 64
 	for _, transport := range []string{"inproc", "shm"} {
 		comms := open(t, 3, paths.Config{Transport: transport, Slots: slots, SlotBytes: bytes, Cores: 2})
-		each(t, comms, func(rank int, h *Comm) error { // connects all
+		each(t, comms, func(rank int, h *half) error { // connects all
 			x := make([]byte, 3*8)
 			return h.Do(&call.Call{Kind: call.AlltoAll, In: mem.Host(x), Out: mem.Host(make([]byte, 3*8)), Count: 8,
 				Type: kernels.Uint8})
@@ -188,7 +195,7 @@ func TestFits(t *testing.T) {
 			{"both ways, too much", list{send(slots+1, 1), recv(1, 2)}, false},
 			{"one byte more", list{{Kind: call.Send, Count: slots*bytes + 1, Type: kernels.Uint8, Peer: 1}}, false},
 		} {
-			got, err := comms[0].fits(test.calls)
+			got, err := comms[0].Fits(test.calls)
 			require.NoError(t, err)
 			require.Equal(t, test.want, got, "%s: %s", transport, test.name)
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package given
+package internal_test
 
 import (
 	"os"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/given"
 )
 
 // Only regular files that are not too long are read; the error names the file.
@@ -16,7 +18,7 @@ func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, []byte("text"), 0o600))
-	b, err := Read(file)
+	b, err := given.Read(file)
 	require.NoError(t, err)
 	require.Equal(t, "text", string(b))
 
@@ -24,12 +26,12 @@ func TestRead(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	long := filepath.Join(dir, "long")
 	require.NoError(t, os.WriteFile(long, nil, 0o600))
-	require.NoError(t, os.Truncate(long, Most+1))
+	require.NoError(t, os.Truncate(long, given.Most+1))
 	for name, want := range map[string]string{
 		pipe: "not a regular file", dir: "not a regular file", "/dev/zero": "not a regular file",
 		long: "longer than 1024 MiB", filepath.Join(dir, "none"): "no such file",
 	} {
-		_, err := Read(name)
+		_, err := given.Read(name)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, name)
 	}
@@ -43,6 +45,6 @@ func TestPrintable(t *testing.T) {
 		"half\xff":            `half` + "\uFFFD",
 		"\u202eright-to-left": `\u202eright-to-left`,
 	} {
-		require.Equal(t, want, Printable(text))
+		require.Equal(t, want, given.Printable(text))
 	}
 }

@@ -1,4 +1,4 @@
-package rankorder
+package core_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/rankorder"
 	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/kernels"
@@ -19,8 +20,8 @@ type bench struct {
 	most  int // bytes of shares
 }
 
-func (b *bench) Scratch(which Use, n int) (mem.Region, error) {
-	if which == ForShares {
+func (b *bench) Scratch(which rankorder.Use, n int) (mem.Region, error) {
+	if which == rankorder.ForShares {
 		b.most = max(b.most, n)
 	}
 	return mem.Host(make([]byte, n)), nil
@@ -58,7 +59,7 @@ func (b *bench) Combine(r *request.Request, dst, srcs mem.Region, contributions 
 
 // TestPieces: however large a reduction is, a rank holds at most ScratchBytes of shares at a time, and each piece goes
 // through the collectives that Parts names.
-func TestPieces(t *testing.T) {
+func TestReductionPieces(t *testing.T) {
 	const room = 3 * 64
 	for _, test := range []struct {
 		kind  call.Kind
@@ -74,7 +75,7 @@ func TestPieces(t *testing.T) {
 		{call.ReduceScatter, 3 * 40, []call.Kind{call.AlltoAll, call.AlltoAll, call.AlltoAll}},
 	} {
 		b := &bench{}
-		f := New(0, 3, b, 32, room)
+		f := rankorder.New(0, 3, b, 32, room)
 		reducer, err := kernels.NewReducer(kernels.Float32, kernels.Sum, 3)
 		require.NoError(t, err)
 		r := request.Request{Reducer: reducer, Size: 4, Unit: 4}
