@@ -137,7 +137,7 @@ var floors = map[string]string{
 	"internal/emu/cudaemu":     "internal/cuda internal/emu/*",
 	"internal/test/commtest": ". bootstrap core/call gpu internal/cuda internal/emu/cudaemu internal/emu/weakmem internal/test/gputest " +
 		"internal/test/tier internal/test/transcript kernels mem trace",
-	"internal/test/ctest":     "cmd/libnccl/kit internal/test/tier",
+	"internal/test/ctest":     "cmd/libnccl/kit internal/test/need internal/test/tier",
 	"internal/test/cudatest":  "internal/cuda",
 	"internal/test/hangs":     "",
 	"internal/test/gputest":   "internal/cuda internal/emu/cudaemu",
