@@ -4,6 +4,7 @@ package gpu_test
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"testing"
 
@@ -25,7 +26,11 @@ type library struct {
 }
 
 func other(t testing.TB) library {
-	l, err := dl.Open(ctest.C(t, "other.so", "dlpack/testdata/other.c", "-shared", "-fPIC"))
+	const source = "dlpack/testdata/other.c"
+	if _, err := os.Stat(source); err != nil {
+		t.Skip("the source is not here")
+	}
+	l, err := dl.Open(ctest.C(t, "other.so", source, "-shared", "-fPIC"))
 	require.NoError(t, err)
 	return library{t, l}
 }

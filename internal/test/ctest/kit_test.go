@@ -94,8 +94,8 @@ func TestKitLock(t *testing.T) {
 	second()
 }
 
-// TestScriptsAnywhere builds all libraries in a copy of the tree whose folder's name has what shells and compilers split
-// at, and has a program of the copy use them.
+// TestScriptsAnywhere builds all libraries in a copy of the tree, and has a program use them. The name of the copy's
+// folder has what shells and compilers split at.
 func TestScriptsAnywhere(t *testing.T) {
 	tier.Heavy(t)
 	gcc, bash, git := need.Tool(t, "gcc"), need.Tool(t, "bash"), need.Tool(t, "git")
