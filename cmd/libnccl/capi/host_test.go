@@ -1,4 +1,4 @@
-package host
+package capi_test
 
 import (
 	"errors"
@@ -14,18 +14,24 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/cmd/libnccl/host"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// leavesNothing has a test leave no goroutine behind.
+func leavesNothing(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+}
 
 // mails are those of n ranks, with lines between all.
-func mails(t *testing.T, n int) ([]*ringo.Comm, []*Mail) {
+func mails(t *testing.T, n int) ([]*ringo.Comm, []*host.Mail) {
 	t.Helper()
+	leavesNothing(t)
 	comms, err := ringo.OpenLocal(n, ringo.Config{})
 	require.NoError(t, err)
-	all := make([]*Mail, n)
+	all := make([]*host.Mail, n)
 	for r, c := range comms {
-		all[r] = NewMail(c)
+		all[r] = host.NewMail(c)
 	}
 	for from := range all {
 		for to := range all {
@@ -53,7 +59,7 @@ func TestMail(t *testing.T) {
 	_, m := mails(t, 3)
 	text := [][]byte{[]byte("one"), []byte("second"), make([]byte, 1<<20)}
 	text[2][1<<20-1] = 7
-	var sent []*Message
+	var sent []*host.Message
 	for i, b := range text {
 		x, err := m[0].Send(1, int64(i), address(b), len(b))
 		require.NoError(t, err)
@@ -69,9 +75,9 @@ func TestMail(t *testing.T) {
 	}
 
 	got := make([]byte, 3)
-	x, err := m[0].Recv(Any, 5, address(got), 3)
+	x, err := m[0].Recv(host.Any, 5, address(got), 3)
 	require.NoError(t, err)
-	require.ErrorIs(t, WaitFor(x, 0), ErrInProgress)
+	require.ErrorIs(t, host.WaitFor(x, 0), host.ErrInProgress)
 	_, err = m[2].Send(0, 5, address(text[0]), 3)
 	require.NoError(t, err)
 	require.NoError(t, x.Wait())
@@ -101,11 +107,12 @@ func TestMailEnds(t *testing.T) {
 
 // TestMailWithoutPeer: a line whose other end is never opened leaves no port open.
 func TestMailWithoutPeer(t *testing.T) {
+	leavesNothing(t)
 	comms, err := ringo.OpenLocal(2, ringo.Config{})
 	require.NoError(t, err)
 	id, err := ringo.NewID("127.0.0.1:0")
 	require.NoError(t, err)
-	m := NewMail(comms[0])
+	m := host.NewMail(comms[0])
 	require.NoError(t, m.To(1, id))
 	m.Close()
 	_, err = net.Dial("tcp", id.Addr())
@@ -114,37 +121,41 @@ func TestMailWithoutPeer(t *testing.T) {
 }
 
 func TestCallOf(t *testing.T) {
+	leavesNothing(t)
+	const ops = 8 // the operators of ringo.h
 	comms, err := ringo.OpenLocal(1, ringo.Config{})
 	require.NoError(t, err)
 	defer comms[0].Close()
-	for _, bad := range []Call{
-		{}, {Kind: 99, Type: 1}, {Kind: int(ringo.KindAllReduce)}, {Kind: int(ringo.KindAllReduce), Type: 1, Op: len(ops)},
+	for _, bad := range []host.Call{
+		{}, {Kind: 99, Type: 1}, {Kind: int(ringo.KindAllReduce)}, {Kind: int(ringo.KindAllReduce), Type: 1, Op: ops},
 		{Kind: int(ringo.KindAllReduce), Type: 1, Op: -1}, {Kind: int(ringo.KindAllReduce), Type: 99},
 		{Kind: int(ringo.KindAllReduce), Type: 1, Count: -1},
 		{Kind: int(ringo.KindAlltoAllv), Type: 1, OutCounts: []int{1}}, {Kind: int(ringo.KindAllGatherv), Type: 1},
 	} {
 		_, err := bad.Of(comms[0])
 		assert.ErrorIs(t, err, ringo.ErrInvalid, "%+v", bad)
-		assert.Equal(t, Invalid, ResultOf(err))
+		assert.Equal(t, host.Invalid, host.ResultOf(err))
 	}
+	_, err = (&host.Call{Kind: int(ringo.KindAllReduce), Type: int(ringo.Int32), Op: ops - 1}).Of(comms[0])
+	require.NoError(t, err, "the last operator")
 	data := []int32{1, 2}
-	x, err := (&Call{Kind: int(ringo.KindAllReduce), Type: int(ringo.Int32), In: uintptr(unsafe.Pointer(&data[0])),
+	x, err := (&host.Call{Kind: int(ringo.KindAllReduce), Type: int(ringo.Int32), In: uintptr(unsafe.Pointer(&data[0])),
 		Out: uintptr(unsafe.Pointer(&data[0])), Count: 2}).Of(comms[0])
 	require.NoError(t, err)
 	require.Equal(t, 8, x.In.Len())
 	require.NoError(t, comms[0].Do(x))
 }
 
-func TestResults(t *testing.T) {
-	assert.Equal(t, OK, ResultOf(nil))
-	assert.Equal(t, InProgress, ResultOf(ErrInProgress))
-	assert.Equal(t, Timeout, ResultOf(fmt.Errorf("x: %w", ringo.ErrTimeout)))
-	assert.Equal(t, Invalid, ResultOf(ringo.ErrUnsupported))
-	assert.Equal(t, Failed, ResultOf(ringo.ErrPeer))
+func TestResultsOfHost(t *testing.T) {
+	assert.Equal(t, host.OK, host.ResultOf(nil))
+	assert.Equal(t, host.InProgress, host.ResultOf(host.ErrInProgress))
+	assert.Equal(t, host.Timeout, host.ResultOf(fmt.Errorf("x: %w", ringo.ErrTimeout)))
+	assert.Equal(t, host.Invalid, host.ResultOf(ringo.ErrUnsupported))
+	assert.Equal(t, host.Failed, host.ResultOf(ringo.ErrPeer))
 }
 
-func TestTable(t *testing.T) {
-	var table Table[string]
+func TestTableOfHost(t *testing.T) {
+	var table host.Table[string]
 	h := table.Add("x")
 	require.NotZero(t, h)
 	v, err := table.Remove(h)
@@ -156,10 +167,14 @@ func TestTable(t *testing.T) {
 }
 
 func TestWaitFor(t *testing.T) {
-	m := &Message{done: make(chan struct{})}
-	require.ErrorIs(t, WaitFor(m, time.Millisecond), ErrInProgress)
-	m.end(nil)
-	require.NoError(t, WaitFor(m, 0))
-	require.NoError(t, WaitFor(m, time.Hour))
-	require.NoError(t, WaitFor(m, -1))
+	_, m := mails(t, 2)
+	got := make([]byte, 3)
+	x, err := m[0].Recv(1, 0, address(got), 3)
+	require.NoError(t, err)
+	require.ErrorIs(t, host.WaitFor(x, time.Millisecond), host.ErrInProgress)
+	_, err = m[1].Send(0, 0, address([]byte("end")), 3)
+	require.NoError(t, err)
+	require.NoError(t, host.WaitFor(x, -1))
+	require.NoError(t, host.WaitFor(x, 0))
+	require.NoError(t, host.WaitFor(x, time.Hour))
 }

@@ -1,12 +1,10 @@
 //go:build linux && (amd64 || arm64) && !ringo_nogpu
 
-package dlpack_test
+package gpu_test
 
 import (
 	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -16,29 +14,23 @@ import (
 	"github.com/ringo-go/ringo/gpu/dlpack"
 	"github.com/ringo-go/ringo/gpu/emu"
 	"github.com/ringo-go/ringo/internal/dl"
-	"github.com/ringo-go/ringo/internal/test/need"
+	"github.com/ringo-go/ringo/internal/test/ctest"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A library is testdata/other.c, compiled and loaded: another library that lends and borrows.
+// A library is dlpack/testdata/other.c, compiled and loaded: another library that lends and borrows.
 type library struct {
 	testing.TB
 	dl.Library
 }
 
 func other(t testing.TB) library {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		need.Missing(t, "gcc", err.Error())
+	const source = "dlpack/testdata/other.c"
+	if _, err := os.Stat(source); err != nil {
+		t.Skip("the source is not here")
 	}
-	const source = "testdata/other.c"
-	_, err := os.ReadFile(source) // go test notices
-	require.NoError(t, err)
-	so := filepath.Join(t.TempDir(), "other.so")
-	text, err := exec.Command("gcc", "-std=gnu11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", so,
-		source, "-lpthread").CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	l, err := dl.Open(so)
+	l, err := dl.Open(ctest.C(t, "other.so", source, "-shared", "-fPIC"))
 	require.NoError(t, err)
 	return library{t, l}
 }
@@ -52,7 +44,7 @@ func (l library) call(name string, args ...uintptr) uintptr {
 func (l library) back() int { return int(int32(l.call("given_back"))) }
 
 // Go sees and changes what C has lent, in both structs, and gives it back once.
-func TestBorrow(t *testing.T) {
+func TestDLPackBorrow(t *testing.T) {
 	l := other(t)
 	for name, borrow := range map[string]func(uintptr) (*dlpack.Tensor, error){"lend_newer": dlpack.Borrow,
 		"lend_older": dlpack.BorrowLegacy} {
@@ -91,7 +83,7 @@ func TestBorrow(t *testing.T) {
 }
 
 // C sees and changes what Go has lent, and its deleter ends the loan, on a thread of C's.
-func TestLend(t *testing.T) {
+func TestDLPackLend(t *testing.T) {
 	l := other(t)
 	require.EqualValues(t, uint64(64)<<32|80, l.call("bytes"), "the structs' lengths in C")
 	for range 3 {
@@ -126,8 +118,8 @@ func TestLend(t *testing.T) {
 	require.Equal(t, before-1, dlpack.Lent(), "a second end of a loan is none")
 }
 
-// TestLentMemoryStays: lent memory keeps its content although only the borrower still refers to it.
-func TestLentMemoryStays(t *testing.T) {
+// TestDLPackMemoryStays: lent memory keeps its content although only the borrower still refers to it.
+func TestDLPackMemoryStays(t *testing.T) {
 	l := other(t)
 	var lent []uintptr
 	for n := range 100 {
@@ -149,9 +141,9 @@ func TestLentMemoryStays(t *testing.T) {
 	require.Zero(t, dlpack.Lent())
 }
 
-// TestHostile: anything but a dense array of a known type in memory that Go reaches is refused by the name of the
+// TestDLPackHostile: anything but a dense array of a known type in memory that Go reaches is refused by the name of the
 // wrong field, and stays the caller's.
-func TestHostile(t *testing.T) {
+func TestDLPackHostile(t *testing.T) {
 	l := other(t)
 	for i, field := range []string{"version", "data", "device", "device", "ndim", "ndim", "dtype", "dtype", "dtype",
 		"dtype", "shape", "shape", "shape",
@@ -184,8 +176,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestOdd: unusual but valid tensors are borrowed.
-func TestOdd(t *testing.T) {
+// TestDLPackOdd: unusual but valid tensors are borrowed.
+func TestDLPackOdd(t *testing.T) {
 	l := other(t)
 	for i, want := range []struct {
 		shape []int
@@ -208,8 +200,8 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestGPU: GPU memory that is lent to another library and borrowed back has the same address.
-func TestGPU(t *testing.T) {
+// TestDLPackGPU: GPU memory that is lent to another library and borrowed back has the same address.
+func TestDLPackGPU(t *testing.T) {
 	l := other(t)
 	m, err := emu.Open(emu.Config{GPUs: make([]emu.GPU, 2)})
 	require.NoError(t, err)
@@ -242,8 +234,8 @@ func TestGPU(t *testing.T) {
 	require.True(t, returned)
 }
 
-// TestLendRefused: wrong types, shapes and regions are not lent.
-func TestLendRefused(t *testing.T) {
+// TestDLPackRefused: wrong types, shapes and regions are not lent.
+func TestDLPackRefused(t *testing.T) {
 	f32, v := dlpack.Of(kernels.Float32), make([]float32, 6)
 	for field, f := range map[string]func() (uintptr, error){
 		"dtype": func() (uintptr, error) { return dlpack.Lend(mem.Of(v), dlpack.Type{}, dlpack.Options{}) },
@@ -266,8 +258,8 @@ func TestLendRefused(t *testing.T) {
 	require.Zero(t, dlpack.Lent())
 }
 
-// TestTypes: each data type of collectives has a Type of its own, which leads back to the data type.
-func TestTypes(t *testing.T) {
+// TestDLPackTypes: each data type of collectives has a Type of its own, which leads back to the data type.
+func TestDLPackTypes(t *testing.T) {
 	seen := map[dlpack.Type]bool{}
 	for d := kernels.Int8; d <= kernels.Float8E5M2; d++ {
 		x := dlpack.Of(d)
