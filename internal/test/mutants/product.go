@@ -45,7 +45,7 @@ var elsewhere = map[string][]string{
 	".":                 {"internal/test/e2e/host", "internal/test/e2e/gpu"},
 	"bench/device":      {"bench"},
 	"bench/meter":       {"bench"},
-	"bench/tune":        {"cmd/command"},
+	"bench/tune":        {"bench", "cmd/command"},
 	"cmd/check/nvml":    {"cmd/check"},
 	"cmd/libcuda/cudac": {"cmd/libcuda"},
 	"cmd/play/page":     {"cmd/play", "cmd/command"},
