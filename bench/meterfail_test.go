@@ -51,7 +51,8 @@ func everything(d cuda.Driver) (err error) {
 // Whichever call of the driver fails, its error is returned, and all that was taken is given back.
 func TestMeterCallFails(t *testing.T) {
 	ending := []string{"cuMemFree", "cuMemFreeHost", "cuEventDestroy", "cuStreamDestroy", "cuModuleUnload"}
-	for _, call := range tier.Some(3, append(ending, "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuStreamCreateWithPriority",
+	for _, call := range tier.Some(3, append(ending, "cuDeviceGet", "cuDevicePrimaryCtxRetain",
+		"cuStreamCreateWithPriority",
 		"cuEventCreate", "cuMemAlloc", "cuModuleLoadData",
 		"cuModuleGetFunction", "cuDeviceGetAttribute", "cuDeviceCanAccessPeer", "cuCtxEnablePeerAccess", "cuMemHostAlloc",
 		"cuMemsetD8Async", "cuLaunchKernel", "cuStreamQuery",

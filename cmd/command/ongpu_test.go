@@ -16,7 +16,8 @@ import (
 	"github.com/ringo-go/ringo/internal/test/need"
 )
 
-// Every function of the example ongpu moves the data that its comment tells, on emulated GPUs, or with REQUIRE=cuda on the machine's GPUs.
+// Every function of the example ongpu moves the data that its comment tells, on emulated GPUs, or with REQUIRE=cuda on
+// the machine's GPUs.
 func TestOnGPU(t *testing.T) {
 	const n = 2
 	options := gpu.Options{Emulate: n}
@@ -94,11 +95,14 @@ func everything(c *ringo.Comm) (err error) {
 			[]int32{1, 5}},
 		{"AllGather", func() error { return ongpu.AllGather(c, s, large, small) }, small, []int32{rank, 7}, large,
 			[]int32{0, 7, 1, 7}},
-		{"ReduceScatter", func() error { return ongpu.ReduceScatter(c, s, small, large, ringo.Sum) }, large, []int32{0, 1, 2, 3},
+		{"ReduceScatter", func() error { return ongpu.ReduceScatter(c, s, small, large, ringo.Sum) },
+			large, []int32{0, 1, 2, 3},
 			small, []int32{4 * rank, 4*rank + 2}},
-		{"AlltoAll", func() error { return ongpu.AlltoAll(c, s, other, large) }, large, []int32{rank, 1, 2 + rank, 3}, other,
+		{"AlltoAll", func() error { return ongpu.AlltoAll(c, s, other, large) },
+			large, []int32{rank, 1, 2 + rank, 3}, other,
 			[]int32{2 * rank, 1 + 2*rank, 2*rank + 1, 1 + 2*rank}},
-		{"Gather", func() error { return ongpu.Gather(c, s, onRoot(large), small, 1) }, small, []int32{rank, 9}, onRoot(large),
+		{"Gather", func() error { return ongpu.Gather(c, s, onRoot(large), small, 1) },
+			small, []int32{rank, 9}, onRoot(large),
 			[]int32{0, 9, 1, 9}},
 		{"Scatter", func() error { return ongpu.Scatter(c, s, small, onRoot(large), 1) }, large, []int32{4, 5, 6, 7}, small,
 			[]int32{4 + 2*rank, 5 + 2*rank}},
