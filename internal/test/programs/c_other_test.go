@@ -11,5 +11,3 @@ func inC(bool) func(t *testing.T) []*handle {
 		return nil
 	}
 }
-
-func cleanC() {}

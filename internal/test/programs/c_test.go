@@ -52,5 +52,3 @@ func inGo(said string) string {
 	}
 	return said
 }
-
-func cleanC() { ctest.Clean() }

@@ -36,7 +36,6 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	servants.end()
-	cleanC()
 	// The hub of a group whose members were killed before they came ends by itself, after their JoinTimeout.
 	for end := time.Now().Add(2 * patience); code == 0; time.Sleep(100 * time.Millisecond) {
 		err := goleak.Find()

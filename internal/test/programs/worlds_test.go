@@ -137,7 +137,7 @@ func goroutines(gpus bool) func(t *testing.T) []*handle {
 	return func(t *testing.T) []*handle {
 		cfg := asServant(gpus)
 		if gpus {
-			cfg.Devices = commtest.Devices(t, ranks, gputest.Emu(emulated))
+			cfg.Devices = gputest.GPUs(t, ranks, gputest.Emu(emulated))
 		}
 		comms, err := ringo.OpenLocal(ranks, cfg)
 		require.NoError(t, err)
