@@ -1,6 +1,7 @@
 package ringo
 
 import (
+	"flag"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 // The tests here need what a program cannot reach. All others of communicators are in internal/test/e2e.
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "16")                                       // they wait
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("runtime.handleEvent")) // Go's own, where GOOS is js
 }
 

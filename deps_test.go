@@ -127,6 +127,7 @@ var floors = map[string]string{
 
 	// Foreign ABIs, secrets, the emulator, and what tests share.
 	"internal/*":               "",
+	"internal/cli":             "internal/setting",
 	"internal/ibverbs":         "internal/dl",
 	"internal/nccl":            "internal/dl",
 	"internal/cublas":          "internal/dl",

@@ -105,6 +105,7 @@ func (s *slowEnd) Publish(stamp transport.Stamp) error {
 // Many hangs: every rank names the right one, all alike, within 5 s of the deadline; and so
 // does what they have written.
 func TestHangs(t *testing.T) {
+	t.Parallel()
 	timeout := tier.Soon(300 * time.Millisecond)
 	cases := tier.Count(24, 104)
 	if tier.Race {
@@ -224,6 +225,7 @@ func TestHangs(t *testing.T) {
 
 // A rank's file is there when its error is: a program may exit on it.
 func TestHistoryBeforeError(t *testing.T) {
+	t.Parallel()
 	for range tier.Count(5, 20) {
 		dir := t.TempDir()
 		comms := local(t, 4, Config{Timeout: 100 * time.Millisecond, History: dir})

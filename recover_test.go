@@ -66,6 +66,7 @@ func TestShrink(t *testing.T) {
 
 // A rank that gave up goes on with the others, and one that comes too late hears so.
 func TestShrinkOfTheLiving(t *testing.T) {
+	t.Parallel()
 	comms := local(t, 4, Config{JoinTimeout: 2 * time.Second})
 	comms[1].Abort(errors.New("once"))
 	next := make([]*Comm, 4)
@@ -245,8 +246,9 @@ func TestGrowBereaved(t *testing.T) {
 
 // A rank that stops between the muster and the new group is left out: the others meet again without it.
 func TestShrinkStops(t *testing.T) {
+	t.Parallel()
 	tier.Long(t)
-	comms, err := OpenLocal(4, Config{Transport: "socket", JoinTimeout: 6 * time.Second})
+	comms, err := OpenLocal(4, Config{Transport: "socket", JoinTimeout: 4 * time.Second})
 	require.NoError(t, err)
 	defer closeAll(comms)
 	comms[1].Abort(errors.New("enough"))

@@ -13,9 +13,9 @@ import (
 
 // A schedule runs the code of a waiting end beside another party whose steps
 // happen at given points: the waiting end passes one each time it looks at its
-// Guard, goes to sleep or would sleep on. So every interleaving is tried that
-// parkModel has, and no clock hides a lost wake-up: a sleep of parkTime when no
-// step is left is one.
+// Guard, goes to sleep or would sleep on. So every interleaving is tried, also with a
+// store that is seen late, and no clock hides a lost wake-up: a sleep of parkTime when
+// no step is left is one.
 type schedule struct {
 	guard            Guard
 	steps            []func()
@@ -24,6 +24,7 @@ type schedule struct {
 	woken            bool
 	lost             bool
 	sleeps, buffered bool // see look
+	eager            bool // a fault: the first sleep is long
 }
 
 func (s *schedule) pass() {
@@ -55,7 +56,7 @@ func (s *schedule) park(state *atomic.Uint32, d time.Duration) {
 	if state.Load() != parked {
 		return
 	}
-	long := d >= parkTime
+	long := d >= parkTime || s.eager
 	s.pass()
 	for !s.woken && len(s.steps) > 0 && (long || s.buffered) {
 		s.pass() // a store is seen before a short sleep ends
@@ -113,8 +114,13 @@ func (x pair) abort()         { x.guard.Abort(errGone) }
 
 // look, store and wakeUp are a Publish whose store is seen only after the look at the
 // state of the Consumer, as processors may reorder them.
-func (x pair) look()  { x.sleeps, x.buffered = x.p.peer.Load() != running, true }
-func (x pair) store() { x.p.next.word.Store(1<<32 | 1); x.buffered = false }
+func (x pair) look() { x.sleeps, x.buffered = x.p.peer.Load() != running, true }
+func (x pair) store() {
+	state := x.p.peer
+	x.p.peer = new(atomic.Uint32) // Publish finds nobody parked
+	x.publish()
+	x.p.peer, x.buffered = state, false
+}
 func (x pair) wakeUp() {
 	if x.sleeps {
 		x.p.wakePeer()
@@ -130,11 +136,16 @@ func TestParkSchedules(t *testing.T) {
 		send  bool // the Producer waits, not the Consumer
 		want  error
 		late  bool // nothing wakes the end: it sees this when it next looks at its Guard
+		eager bool // the first sleep is long: some schedule must lose a wake-up
+		more  int  // messages that the Consumer takes after the first
 	}{
 		{name: "publish", steps: []func(pair){pair.publish}},
 		{name: "publish, close", steps: []func(pair){pair.publish, pair.closeProducer}},
 		{name: "publish, fail", steps: []func(pair){pair.publish, pair.fail}},
 		{name: "publish, seen late", steps: []func(pair){pair.look, pair.store, pair.wakeUp}},
+		{name: "publish, seen late, without a drain", steps: []func(pair){pair.look, pair.store, pair.wakeUp}, eager: true},
+		{name: "publish, seen late, and publish", more: 1, steps: []func(pair){pair.look, pair.store, pair.wakeUp,
+			pair.publish}},
 		{name: "close there", steps: []func(pair){pair.closeProducer}, want: ErrClosed},
 		{name: "close here", steps: []func(pair){pair.closeConsumer}, want: ErrClosed},
 		{name: "fail", steps: []func(pair){pair.fail}, want: errGone},
@@ -144,10 +155,11 @@ func TestParkSchedules(t *testing.T) {
 		{name: "sender closes", send: true, steps: []func(pair){pair.closeProducer}, want: ErrClosed},
 	} {
 		t.Run(k.name, func(t *testing.T) {
+			lost := false
 			for at := range rising(len(k.steps), 14) {
 				inBubble(t, func(t *testing.T) {
 					x := newPair(t, k.send)
-					x.at = slices.Clone(at)
+					x.at, x.eager = slices.Clone(at), k.eager
 					for _, step := range k.steps {
 						x.steps = append(x.steps, func() { step(x) })
 					}
@@ -158,13 +170,20 @@ func TestParkSchedules(t *testing.T) {
 					} else {
 						_, _, err = x.c.Next()
 					}
+					for range k.more {
+						require.NoError(t, err)
+						x.release()
+						_, _, err = x.c.Next()
+					}
 					require.ErrorIs(t, err, k.want, "steps at %v", at)
-					require.False(t, x.lost && !k.late, "a wake-up is lost: steps at %v", at)
+					lost = lost || x.lost
+					require.False(t, x.lost && !k.late && !k.eager, "a wake-up is lost: steps at %v", at)
 					require.Less(t, x.point, 40, "the wait ends soon: steps at %v", at)
 					require.NotEqual(t, parked, x.c.own.Load(), "nobody sleeps")
 					require.NotEqual(t, parked, x.p.own.Load(), "nobody sleeps")
 				})
 			}
+			require.True(t, lost || !k.eager, "the schedules do not see a store that is late")
 		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 //
 // The state is two numbers that only grow: produced bytes have gone in, and the device is
 // done with consumed of them. The token of a launch is the value of produced after it. The
-// queue rests on five rules; model/space.pml and TestSpaceModelFindsFaults break each:
+// queue rests on five rules; model/space.pml breaks each, and TestSpaceModel checks the code:
 //
 //   - Launches end in the order of their tokens, also when they are aborted, and a
 //     kernel stores its token after its last read.

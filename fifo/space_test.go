@@ -2,12 +2,15 @@ package fifo
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // A yard is a Space with a device that carries out launches in order, and a plain
@@ -83,6 +86,31 @@ func (y *yard) move(x uint64) {
 		if l, ok := y.reserve(1 + n%int(y.space.capacity)); ok {
 			y.commit(l)
 		}
+	}
+}
+
+// TestSpaceModel tries all short sequences of launches, failed ones and ends in the smallest rings. model/space.pml
+// adds the device, captures, replays, destroyed graphs, aborts and Close, and breaks each rule above Space.
+func TestSpaceModel(t *testing.T) {
+	for capacity := 1; capacity <= 3; capacity++ {
+		var try func(y *yard, depth int)
+		try = func(y *yard, depth int) {
+			if depth == 0 {
+				return
+			}
+			for x := range uint64(4 * capacity) {
+				if x%4 == 3 || x%4 == 0 && int(x/4) >= len(y.live) {
+					continue // as another x
+				}
+				next := &yard{t: t, live: slices.Clone(y.live)}
+				next.word.Store(y.word.Load())
+				next.space = &Space{y.space.ledger, &next.word}
+				next.now.SetDeadline(1)
+				next.move(x)
+				try(next, depth-1)
+			}
+		}
+		try(newYard(t, capacity), tier.Count(5, 7))
 	}
 }
 

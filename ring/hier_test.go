@@ -80,7 +80,8 @@ func TestHierNested(t *testing.T) {
 }
 
 func TestHierGoldens(t *testing.T) {
-	schedtest.Golden(t, "hier/allreduce", hier.AllReduce(ring.ReduceScatter{N: 2}, ring.AllReduce{N: 2}, ring.AllGather{N: 2}))
+	schedtest.Golden(t, "hier/allreduce", hier.AllReduce(ring.ReduceScatter{N: 2}, ring.AllReduce{N: 2},
+		ring.AllGather{N: 2}))
 	schedtest.Golden(t, "hier/alltoall", hier.AlltoAll(direct.AlltoAll{N: 2}, direct.AlltoAll{N: 2}))
 	schedtest.Golden(t, "hier/allgather", hier.AllGather(ring.AllGather{N: 2}, ring.AllGather{N: 2}))
 }

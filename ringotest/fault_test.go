@@ -43,6 +43,7 @@ func TestKill(t *testing.T) {
 
 // A rank that is stopped is named too; it goes on later and finds that the communicator has failed.
 func TestStall(t *testing.T) {
+	t.Parallel()
 	over := []Setup{TCP, Processes}
 	if runtime.GOOS == "windows" {
 		over = over[:1]
@@ -82,6 +83,7 @@ func TestStallBriefly(t *testing.T) {
 
 // Links are late or slow, and the data that go over them are right.
 func TestSlowLinks(t *testing.T) {
+	t.Parallel()
 	const late = 20 * time.Millisecond
 	Run(t, 2, func(c *ringo.Comm) {
 		r := Of(c)
@@ -112,6 +114,7 @@ func TestSlowLinks(t *testing.T) {
 
 // Operations over a bad link end with an error; a time-out names the rank of the link.
 func TestBadLinks(t *testing.T) {
+	t.Parallel()
 	fails := func(c *ringo.Comm, deadline time.Duration) (err error) {
 		for err == nil {
 			call := ringo.AllReduceOf(make([]int64, 100), ringo.Sum)

@@ -2,6 +2,7 @@ package ringotest
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -20,7 +21,10 @@ import (
 )
 
 // TestMain fails if the tests leave goroutines behind.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "16") // they wait
+	goleak.VerifyTestMain(m)
+}
 
 // A recorder is a test that may fail.
 type recorder struct {
@@ -196,6 +200,7 @@ func TestErrorf(t *testing.T) {
 
 // A time-out names the ranks that have not ended and where they are, and ends those that wait for Ringo.
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	r := record(t, func(t testing.TB) {
 		Run(t, 3, func(c *ringo.Comm) {

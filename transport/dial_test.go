@@ -57,7 +57,8 @@ func TestDialSilent(t *testing.T) {
 			defer cancel()
 			begun := time.Now()
 			err := listen.Retry(ctx, func() error {
-				_, err := listen.Dial(ctx, listen.Target{Network: "tcp", Addr: addr, Sockets: sockets}, nil, "test", &listen.Request{}, nil)
+				to := listen.Target{Network: "tcp", Addr: addr, Sockets: sockets}
+				_, err := listen.Dial(ctx, to, nil, "test", &listen.Request{}, nil)
 				if calls < 10 {
 					require.ErrorContains(t, err, "it took the connection and said nothing for 5s")
 					require.NotErrorIs(t, err, auth.ErrHungUp)
@@ -102,7 +103,8 @@ func TestDialNoWay(t *testing.T) {
 			ctx, cancel := listen.Patience(guard, nil, slog.New(slog.NewTextHandler(log, nil)))
 			defer cancel()
 			err := listen.Retry(ctx, func() error {
-				_, err := listen.Dial(ctx, listen.Target{Network: "tcp", Addr: "there", Sockets: sockets}, nil, "test", &listen.Request{}, nil)
+				to := listen.Target{Network: "tcp", Addr: "there", Sockets: sockets}
+				_, err := listen.Dial(ctx, to, nil, "test", &listen.Request{}, nil)
 				return err
 			})
 			require.ErrorIs(t, err, want)

@@ -51,6 +51,12 @@ func play(s string) {
 			"RINGO_RANK", "RINGO_SIZE", "RINGO_COMM_ID", "RINGO_HOSTID", "EXTRA"} {
 			fmt.Printf("%s=%s\n", v, os.Getenv(v))
 		}
+	case "exit 3, then kill":
+		if os.Getenv("RINGO_RANK") == "0" {
+			os.Exit(3)
+		}
+		time.Sleep(300 * time.Millisecond)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "exit 3":
 		if rank == 1 {
 			os.Exit(3)
@@ -333,8 +339,7 @@ func TestReturn(t *testing.T) {
 
 // If a rank ends with an error just before another is seen to be killed, the signal counts as the reason.
 func TestSignalBeforeStatus(t *testing.T) {
-	c, _ := config(2, "")
-	c.Args = []string{"sh", "-c", `if [ "$RINGO_RANK" = 0 ]; then exit 3; fi; sleep 0.3; kill -9 $$`}
+	c, _ := config(2, "exit 3, then kill")
 	c.Grace = 20 * time.Second
 	require.EqualError(t, Run(t.Context(), c), "rank 1: killed by signal 9")
 }

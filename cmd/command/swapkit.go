@@ -143,8 +143,8 @@ func isFile(name string) bool {
 // errOther is that a library is of another version than the command.
 var errOther = errors.New("not of this command's version")
 
-// strange returns an error if a libnccl.so.2 is not of the command's version, and the commit where both tell theirs. The
-// version stands in a line of the library's log.
+// strange returns an error if a libnccl.so.2 is not of the command's version, and of its commit where both tell theirs.
+// The version stands in a line of the library's log.
 func strange(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -17,26 +17,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/cmd/command"
 	"github.com/ringo-go/ringo/internal/test/ctest"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
-
-// TestMain lets the test binary be ringo.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "emulate" {
-		command.Main()
-	}
-	status := m.Run()
-	os.Exit(status)
-}
 
 // emulate runs ringo emulate, and gives its exit status and what it prints.
 func emulate(t *testing.T, args ...string) (status int, text string) {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self, append([]string{"emulate", "-kit", ctest.Kit(t), "-time", "100s"}, args...)...)
+	cmd := exec.Command(ctest.Ringo(t), append([]string{"emulate", "-kit", ctest.Kit(t), "-time", "100s"}, args...)...)
 	cmd.Env = ctest.OnHost()
 	cmd.Env = append(cmd.Env, "RINGO_HOST=0")
 	out, err := cmd.CombinedOutput()
@@ -50,7 +39,7 @@ func example(name string) string { return filepath.Join("..", "..", "examples", 
 
 // TestPrograms runs the programs of examples/cuda, in which nothing is wrong.
 func TestPrograms(t *testing.T) {
-	for _, p := range []struct {
+	for _, p := range tier.Some(7, []struct {
 		name string
 		args string
 		want []string
@@ -63,7 +52,7 @@ func TestPrograms(t *testing.T) {
 		{"peers", "-g 3", []string{"3 GPUs have what they want", "3  fetch"}},
 		{"allreduce", "-g 4", []string{"4 GPUs have the sum", "4  ncclAllReduce", "4  ncclCommDestroy",
 			"1  ncclCommInitAll"}},
-	} {
+	}) {
 		t.Run(p.name+p.args, func(t *testing.T) {
 			options := []string{"-arch=sm_80"}
 			switch p.name {
@@ -94,6 +83,7 @@ func lineOf(t *testing.T, file, mark string) string {
 
 // TestKernels has what kernels of other projects use: see testdata/kernels.cu.
 func TestKernels(t *testing.T) {
+	tier.Heavy(t)
 	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "kernels.cu"), "-lcuda"))
 	require.Zero(t, status, text)
 	for _, want := range []string{"half: 0 wrong", "bfloat16: 0 wrong", "rest: 8 0x1010101 75 3 3", "graph: right; 1 1 8",
@@ -104,6 +94,7 @@ func TestKernels(t *testing.T) {
 
 // TestTensorCores multiplies by mma.h: see testdata/wmma.cu.
 func TestTensorCores(t *testing.T) {
+	tier.Heavy(t)
 	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "wmma.cu")))
 	require.Zero(t, status, text)
 	for _, want := range []string{"half", "bfloat16", "bytes", "tf32", "double"} {
@@ -114,6 +105,7 @@ func TestTensorCores(t *testing.T) {
 
 // TestRace finds a race between two GPUs by its lines, under each seed, and none where the fence is right.
 func TestRace(t *testing.T) {
+	tier.Heavy(t)
 	file := example("race")
 	seeds := fmt.Sprint(tier.Count(2, 20))
 	status, text := emulate(t, "--json", "-g", "2", "-seeds", seeds, "--", ctest.CUDA(t, file))
@@ -142,6 +134,7 @@ func TestRace(t *testing.T) {
 
 // TestBlockThatEndsEarly finds that a block's shared memory is used by another one that nothing orders with its end.
 func TestBlockThatEndsEarly(t *testing.T) {
+	tier.Heavy(t)
 	file := example("cluster")
 	status, text := emulate(t, "-seeds", fmt.Sprint(tier.Count(2, 20)), "--", ctest.CUDA(t, file, "-DWRONG"))
 	require.Equal(t, 1, status, "%s", text)
@@ -151,6 +144,7 @@ func TestBlockThatEndsEarly(t *testing.T) {
 
 // TestLinkedDeviceCode is refused by a sentence.
 func TestLinkedDeviceCode(t *testing.T) {
+	need.Tool(t, "clang++-19")
 	for _, options := range []string{"-rdc=true", "-rdc true", "--relocatable-device-code=true", "-dc", "-dlink"} {
 		args := append(strings.Fields(options), "-c", "-o", filepath.Join(t.TempDir(), "x.o"), example("vectoradd"))
 		out, err := exec.Command(filepath.Join(ctest.Kit(t), "bin", "nvcc"), args...).CombinedOutput()
@@ -160,9 +154,9 @@ func TestLinkedDeviceCode(t *testing.T) {
 	}
 }
 
-// TestWrong has one mistake after the other found, by its line.
 // A count that is lost is no race; the schedule says between which two lines of one block the other runs.
 func TestShrink(t *testing.T) {
+	tier.Heavy(t)
 	file := example("lost")
 	status, text := emulate(t, "-seeds", "20", "-shrink", "--", ctest.CUDA(t, file))
 	require.Equal(t, 1, status, "%s", text)
@@ -172,7 +166,9 @@ func TestShrink(t *testing.T) {
 		`: GPU 0, count, block \(\d,0,0\), warp 0 runs from lost\.cu:\d+\n    came 3 times in 3 runs\n`, text)
 }
 
+// TestWrong has one mistake after the other found, by its line.
 func TestWrong(t *testing.T) {
+	tier.Heavy(t)
 	source := filepath.Join("testdata", "wrong.cu")
 	at := func(mark string) string { return lineOf(t, source, mark) }
 	for mistake, want := range map[string]string{
@@ -195,6 +191,7 @@ func TestWrong(t *testing.T) {
 
 // TestFork: the child of a fork ends like any process, and only its parent sums up.
 func TestFork(t *testing.T) {
+	tier.Heavy(t)
 	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "wrong.cu")), "fork")
 	require.Zero(t, status, "%s", text)
 	require.Contains(t, text, "nothing was found")
@@ -202,7 +199,8 @@ func TestFork(t *testing.T) {
 
 // TestDeadlock has a kernel that nobody answers stopped and named.
 func TestDeadlock(t *testing.T) {
-	tier.Heavy(t) // the emulator waits 10 s until it believes it
+	tier.Heavy(t)
+	t.Parallel() // the emulator waits 10 s until it believes it
 	status, text := emulate(t, "--", ctest.CUDA(t, filepath.Join("testdata", "wrong.cu")), "wait")
 	require.Equal(t, 1, status, "%s", text)
 	require.Regexp(t, `deadlock: wrong\.cu:\d+ in polls`, text)
@@ -211,12 +209,10 @@ func TestDeadlock(t *testing.T) {
 // TestC compiles a program by gcc, without CUDA C++, and runs it with each version of the runtime.
 func TestC(t *testing.T) {
 	kit := ctest.Kit(t)
-	for _, version := range []string{"12", "13"} {
-		program := filepath.Join(t.TempDir(), "plain")
-		require.NoError(t, ctest.Run("gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-I"+filepath.Join(kit, "include"),
-			"-o", program,
-			filepath.Join("testdata", "plain.c"), filepath.Join(kit, "lib64", "libcudart.so."+version),
-			filepath.Join(kit, "lib64", "libcuda.so.1")))
+	for _, version := range tier.Some(2, []string{"12", "13"}) {
+		program := ctest.C(t, "plain"+version, filepath.Join("testdata", "plain.c"), "-std=c11",
+			"-I"+filepath.Join(kit, "include"), filepath.Join(kit, "lib64", "libcudart.so."+version),
+			filepath.Join(kit, "lib64", "libcuda.so.1"))
 		status, text := emulate(t, "-g", "2", "--", program)
 		require.Zero(t, status, "%s", text)
 		require.Contains(t, text, "all is right")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -16,10 +17,7 @@ import (
 // times than one that rounds twice, and may choose otherwise; arm64 would.
 func TestNothingIsFused(t *testing.T) {
 	tier.Heavy(t) // it compiles all that the models import for arm64
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("needs the Go command: ", err)
-	}
-	cmd := exec.Command("go", "build", "-gcflags=-S", "../../sched/sim", ".")
+	cmd := exec.Command(need.Tool(t, "go"), "build", "-gcflags=-S", "../../sched/sim", ".")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)

@@ -29,7 +29,7 @@ func (h *Comm) Exchange(calls []*call.Call) error {
 	}
 	defer h.life.Guard.End()
 	same := !slices.ContainsFunc(calls, func(c *call.Call) bool { return h.life.TimeoutOf(c) != h.life.TimeoutOf(first) })
-	fits, err := h.fits(h.order)
+	fits, err := h.Fits(h.order)
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,11 @@ func (h *Comm) Exchange(calls []*call.Call) error {
 	return nil
 }
 
-// fits reports whether calls, the sends first, may go one after the other. Each send must find room in its queue beside
+// Fits reports whether calls, the sends first, may go one after the other. Each send must find room in its queue beside
 // what earlier sends have left there: then no send waits for a receive, of this rank or of a peer. Messages from
 // several peers must fit into their queues too: then no peer waits until this rank has received from another. Messages
-// from a single peer may be of any length. fits connects this rank to the peers of its sends.
-func (h *Comm) fits(calls []*call.Call) (bool, error) {
+// from a single peer may be of any length. Fits connects this rank to the peers of its sends.
+func (h *Comm) Fits(calls []*call.Call) (bool, error) {
 	received := calls[max(0, slices.IndexFunc(calls, func(c *call.Call) bool { return c.Kind == call.Recv })):]
 	ofOne := !slices.ContainsFunc(received, func(c *call.Call) bool { return c.Peer != received[0].Peer })
 	for i, c := range calls {

@@ -74,10 +74,13 @@ func (f *Reduction) Run(request request.Request, kind call.Kind, in, out mem.Reg
 }
 
 // share is how many bytes of a piece a rank combines at most: whole cache lines and whole units.
-func (f *Reduction) share() int {
+func (f *Reduction) share() int { return Share(f.ScratchBytes, f.size, f.request.Unit) }
+
+// Share is the bytes of one rank's share in scratch bytes for all ranks: whole lines and whole units, at least one.
+func Share(scratch, ranks, unit int) int {
 	const line = 64
-	whole, n := line, f.ScratchBytes/f.size
-	if unit := max(1, f.request.Unit); line%unit != 0 {
+	whole, n := line, scratch/ranks
+	if unit = max(1, unit); line%unit != 0 {
 		whole *= unit
 	}
 	return max(whole, n-n%whole)

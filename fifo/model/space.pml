@@ -39,6 +39,8 @@ chan queue = [6] of { mtype, byte, byte, byte, byte };	/* launch, place, size, t
 #define room (produced - consumed + n <= CAP)
 #elif defined(FAULT_EMPTY_RING_SKIPS_NOTHING)
 #define room (start + n - consumed <= CAP)
+#elif defined(FAULT_ROOM_IS_ONE_MORE)
+#define room (produced == consumed || start + n - consumed <= CAP + 1)
 #else
 #define room (produced == consumed || start + n - consumed <= CAP)
 #endif

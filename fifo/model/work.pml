@@ -1,6 +1,6 @@
 /*
- * The bounded queue of work (../work.go) in Promela: two callers, the carrier, an
- * end of the Guard and Close at any time. Each atomic block is a critical section.
+ * The bounded queue of work (../work.go) in Promela: three callers, the carrier, an end
+ * and a new beginning of the Guard, and Close at any time. Each atomic block is a critical section.
  * scripts/model checks that no run fails, with the smallest ring too, and that one
  * does with each FAULT below.
  */
@@ -13,11 +13,15 @@ byte produced, taken, consumed;
 bool closed, ended, inItem[ITEMS], carried[ITEMS];
 byte ring[CAP];
 
-bool parkedRoom[2], parkedWork;
+bool parkedRoom[3], parkedWork;
 
+#ifdef FAULT_ROOM_BY_TAKING
+#define full (produced - taken == CAP)
+#else
 #define full (produced - consumed == CAP)
+#endif
 
-#define wake(c) c[0] = false; c[1] = false
+#define wake(c) c[0] = false; c[1] = false; c[2] = false
 
 proctype Caller(byte me, first, n) {
 	byte i;
@@ -67,12 +71,16 @@ proctype Carrier() {
 proctype End() {
 	if
 	:: true
-	:: atomic { ended = true; wake(parkedRoom) }
+	:: atomic { ended = true; wake(parkedRoom) };
+		if
+		:: true
+		:: ended = false	/* the next operation has a deadline of its own */
+		fi
 	fi
 }
 
 init {
-	atomic { run Carrier(); run End(); run Caller(0, 0, 3); run Caller(1, 3, 2) }
+	atomic { run Carrier(); run End(); run Caller(0, 0, 2); run Caller(1, 2, 2); run Caller(2, 4, 1) }
 	/* Close comes at any time, or when the callers have finished. */
 	bool early;
 	if

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ringo-go/ringo/internal/setting"
 )
 
 // A UsageError is a mistake in the command line; the exit status is 2.
@@ -118,7 +120,7 @@ func Closest(word string, known []string) string {
 	word = fold(word)
 	best, least := "", max(1, len(word)/3)
 	for _, k := range known {
-		d := distance(word, fold(k))
+		d := setting.Distance(word, fold(k))
 		if len(word) >= 3 && strings.HasPrefix(fold(k), word) {
 			d = min(d, 1)
 		}
@@ -132,29 +134,4 @@ func Closest(word string, known []string) string {
 // fold makes All_Reduce and all-reduce the same word as allreduce.
 func fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
-}
-
-// distance is how many letters must be put in, taken out, changed or swapped
-// with their neighbour to turn a into b.
-func distance(a, b string) int {
-	d := make([][]int, len(a)+1) // d[i][j] is of a[:i] and b[:j]
-	for i := range d {
-		d[i] = make([]int, len(b)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			d[i][j] = d[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				d[i][j] = 1 + min(d[i-1][j-1], d[i-1][j], d[i][j-1])
-			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(a)][len(b)]
 }

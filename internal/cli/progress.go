@@ -14,9 +14,8 @@ import (
 // A Progress tells how far long work has come and how long the rest takes: on a terminal by a bar, after barAfter and
 // then every barEvery, and elsewhere by a line every lineEvery. A nil Progress tells nothing.
 type Progress struct {
-	w        io.Writer
-	terminal bool
-	now      func() time.Time
+	To       io.Writer
+	Terminal bool // To is one
 	what     string
 	began    time.Time
 	said     time.Time // when something was last written of this work; zero if never
@@ -32,7 +31,7 @@ const (
 // NewProgress returns a Progress on w if w is a file, such as a terminal or a job's log, else nil.
 func NewProgress(w io.Writer) *Progress {
 	if f, ok := w.(*os.File); ok {
-		return &Progress{w: w, terminal: term.IsTerminal(int(f.Fd())), now: time.Now}
+		return &Progress{To: w, Terminal: term.IsTerminal(int(f.Fd()))}
 	}
 	return nil
 }
@@ -42,17 +41,17 @@ func (p *Progress) Show(what string, share float64) {
 	if p == nil {
 		return
 	}
-	now := p.now()
+	now := time.Now()
 	if p.what != what {
 		p.Clear()
 		p.what, p.began, p.said = what, now, time.Time{}
 	}
 	took := now.Sub(p.began)
 	switch {
-	case !p.terminal:
+	case !p.Terminal:
 		if took >= lineEvery && now.Sub(p.said) >= lineEvery {
 			p.said = now
-			fmt.Fprintf(p.w, "%s: %.0f %% after %s\n", p.what, 100*share, left(share, took))
+			fmt.Fprintf(p.To, "%s: %.0f %% after %s\n", p.what, 100*share, left(share, took))
 		}
 	case took >= barAfter && now.Sub(p.said) >= barEvery:
 		p.said = now
@@ -77,13 +76,13 @@ func (p *Progress) draw(share float64, took time.Duration) {
 		strings.Repeat(".", width-1-done), p.what, left(share, took))
 	p.Hide()
 	p.drawn = utf8.RuneCountInString(line)
-	fmt.Fprintf(p.w, "%s\r", line)
+	fmt.Fprintf(p.To, "%s\r", line)
 }
 
 // Hide takes the bar away for a moment, for other output.
 func (p *Progress) Hide() {
 	if p != nil && p.drawn > 0 {
-		fmt.Fprintf(p.w, "%s\r", strings.Repeat(" ", p.drawn))
+		fmt.Fprintf(p.To, "%s\r", strings.Repeat(" ", p.drawn))
 		p.drawn = 0
 	}
 }

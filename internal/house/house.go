@@ -4,6 +4,8 @@
 //	go run ./internal/house             the plan, in a second or two
 //	go run ./internal/house -rewrite    api.txt anew, after a look at the difference
 //	go run ./internal/house -walk       the files that one AllReduce executes, by coverage
+//	go run ./internal/house -typecheck linux/386 linux/riscv64    whether types are right on other systems
+//	go run ./internal/house -typecheck -test windows/amd64        and those of tests
 //
 // # Rooms and arrows
 //
@@ -48,14 +50,23 @@ const (
 func main() {
 	rewrite := flag.Bool("rewrite", false, "write api.txt")
 	walk := flag.Bool("walk", false, "execute an AllReduce, and compare its files with the walks")
+	typecheck := flag.Bool("typecheck", false, "check the types of the module for the systems named")
+	tests := flag.Bool("test", false, "with -typecheck, those of tests too")
 	flag.Parse()
 	h := &house{root: ".", walks: walks, rewrite: *rewrite}
-	if flag.NArg() > 0 {
-		h.root = flag.Arg(0)
-	}
 	look := h.look
-	if *walk {
+	switch {
+	case *typecheck:
+		look = func() error {
+			text, err := systems(h.root, flag.Args(), *tests)
+			h.text.WriteString(text)
+			return err
+		}
+	case *walk:
 		look = h.walk
+	}
+	if !*typecheck && flag.NArg() > 0 {
+		h.root = flag.Arg(0)
 	}
 	if err := look(); err != nil {
 		h.errs = append(h.errs, err)

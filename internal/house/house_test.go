@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // write writes a file of a module, with its folders.
@@ -46,6 +48,7 @@ func build(t *testing.T) (root string) {
 
 func look(t *testing.T, h *house) (text string, errs []string) {
 	t.Helper()
+	need.Tool(t, "go")
 	require.NoError(t, h.look())
 	for _, err := range h.errs {
 		errs = append(errs, strings.TrimPrefix(err.Error(), h.root+"/"))

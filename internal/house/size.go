@@ -13,7 +13,7 @@ import (
 var kinds = []struct{ name, folders string }{
 	{"emulator", "internal/emu gpu/emu cmd/libcuda"},
 	{"product", "cmd/libnccl"},
-	{"tools", "cmd bench scripts docs examples adapters kernels/_asm kernels/ptx/gen internal/house internal/typecheck " +
+	{"tools", "cmd bench scripts docs examples adapters kernels/_asm kernels/ptx/gen internal/house " +
 		"internal/cli internal/nccl"},
 }
 

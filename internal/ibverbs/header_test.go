@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // A field is a field of C and its place in Go's structure, or an expression of C and Go's value.
@@ -166,20 +168,10 @@ func (f field) expression() string {
 
 // Structures and constants are those of the header.
 func TestHeader(t *testing.T) {
-	skip := func(why error) {
-		t.Helper()
-		if strings.Contains(os.Getenv("REQUIRE"), "verbs") {
-			t.Fatal("REQUIRE=verbs: ", why)
-		}
-		t.Skip("needs gcc and <infiniband/verbs.h> (Debian: libibverbs-dev): ", why)
-	}
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		skip(err)
-	}
+	gcc := need.Tool(t, "gcc")
 	header, err := os.ReadFile("/usr/include/infiniband/verbs.h")
 	if err != nil {
-		skip(err)
+		need.Missing(t, "verbs", "apt-get install libibverbs-dev: "+err.Error())
 	}
 	if !strings.Contains(string(header), "active_speed_ex") { // an older header
 		fields = slices.DeleteFunc(fields, func(f field) bool { return f.g == "ActiveSpeedEx" })

@@ -2,22 +2,20 @@ package ibverbs
 
 import (
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // The library opens, and a machine without RDMA has no devices.
 func TestOpen(t *testing.T) {
 	v, err := Open()
 	if err != nil {
-		if strings.Contains(os.Getenv("REQUIRE"), "verbs") {
-			t.Fatal("REQUIRE=verbs: ", err)
-		}
-		t.Skip(err)
+		need.Missing(t, "verbs", err.Error())
 	}
 	names, err := v.GetDeviceList()
 	require.NoError(t, err)

@@ -127,7 +127,7 @@ func (r *Relay) Start(to string) (string, error) {
 			if err != nil {
 				return
 			}
-			r.work.Go(func() { r.serve(c) })
+			r.work.Go(func() { r.Serve(c) })
 		}
 	})
 	return l.Addr().String(), nil
@@ -160,7 +160,8 @@ func (r *Relay) keep(c net.Conn) bool {
 	return true
 }
 
-func (r *Relay) serve(caller net.Conn) {
+// Serve passes the bytes of a connection on, which it closes at the end; after Close, at once.
+func (r *Relay) Serve(caller net.Conn) {
 	if !r.keep(caller) {
 		return
 	}

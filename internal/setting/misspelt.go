@@ -24,7 +24,7 @@ func (e *Environment) Misspelt(known, environ []string) {
 		}
 		meant := ""
 		for _, like := range known {
-			if n := distance(name, like); n <= letters {
+			if n := Distance(name, like); n <= letters {
 				meant, letters = like, n-1
 			}
 		}
@@ -34,23 +34,27 @@ func (e *Environment) Misspelt(known, environ []string) {
 	}
 }
 
-// distance is how many letters must come, go or change to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1) // row[j]: from the letters of a so far to b[:j]
-	for j := range row {
-		row[j] = j
+// Distance is how many letters must be put in, taken out, changed or swapped
+// with their neighbour to turn a into b.
+func Distance(a, b string) int {
+	d := make([][]int, len(a)+1) // d[i][j] is of a[:i] and b[:j]
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
 	}
-	for i := range len(a) {
-		before := row[0] // from a[:i] to b[:j-1]
-		row[0] = i + 1
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
 		for j := 1; j <= len(b); j++ {
-			change := before
-			if a[i] != b[j-1] {
-				change++
+			d[i][j] = d[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				d[i][j] = 1 + min(d[i-1][j-1], d[i-1][j], d[i][j-1])
 			}
-			before = row[j]
-			row[j] = min(change, row[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }

@@ -86,13 +86,14 @@ func TestBlocked(t *testing.T) {
 	} {
 		tests = append(tests, test{c, i%2 == 0}, test{c, i%2 != 0})
 	}
+	side := tier.Together(t)
+	defer side.Wait()
 	for _, c := range tier.Some(9, tests) {
 		name := c.call
 		if !c.abort {
 			name += " timed out"
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		side.Run(name, func(t *testing.T) {
 			f := newFake(t, version(11))
 			f.call(t, "device", 1, 100, hostMemory|deviceMemory|dmaBuf, 0, 0)
 			l := f.load(t)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/transporttest"
@@ -37,11 +37,6 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-func required(what string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }),
-		func(w string) bool { return w == what || w == "plugin" })
-}
-
 var building sync.Mutex
 
 // build compiles testdata/net.c, once for each list of definitions.
@@ -50,18 +45,12 @@ func build(tb testing.TB, defines ...string) string {
 	tier.Long(tb) // it starts a compiler
 	building.Lock()
 	defer building.Unlock()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		if required("gcc") {
-			tb.Fatal("REQUIRE has gcc or plugin: ", err)
-		}
-		tb.Skip("needs gcc: ", err)
-	}
+	gcc := need.Tool(tb, "gcc")
 	file := filepath.Join(os.Getenv(folderVariable), "libnccl-net-"+strings.Join(defines, "-")+".so")
 	if _, err := os.Stat(file); err == nil {
 		return file
 	}
-	args := []string{"-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-Wno-unused", "-o", file + ".new", "testdata/net.c"}
+	args := []string{"-shared", "-fPIC", "-Wall", "-Werror", "-Wno-unused", "-o", file + ".new", "testdata/net.c"}
 	for _, d := range defines {
 		args = append(args, "-D"+d)
 	}

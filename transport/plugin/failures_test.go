@@ -23,6 +23,8 @@ import (
 // NCCL's. The other outputs of such a call are not used.
 func TestFailures(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 300, Slots: 4}
+	side := tier.Together(t)
+	defer side.Wait()
 	for i, c := range []struct {
 		call  string
 		later bool // than Listen, which makes a trial
@@ -50,8 +52,7 @@ func TestFailures(t *testing.T) {
 		{"irecv", true, 9, "irecv: device 0 test0: rank 0: system error (2)"},
 		{"test", true, 20, "test: device 0 test0: rank"},
 	} {
-		t.Run(fmt.Sprintf("%s after %d, later %v", c.call, c.after, c.later), func(t *testing.T) {
-			t.Parallel()
+		side.Run(fmt.Sprintf("%s after %d, later %v", c.call, c.after, c.later), func(t *testing.T) {
 			f := newFake(t, version(11))
 			code := []Result{2, 7, 1234, -9}[i%4]
 			f.call(t, "code", uintptr(code))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -53,6 +54,8 @@ func TestLiesOfStart(t *testing.T) {
 
 // Values that a plugin returns while it connects and carries messages are checked before they are used.
 func TestLies(t *testing.T) {
+	side := tier.Together(t)
+	defer side.Wait()
 	for _, c := range []struct {
 		call  string
 		lie   int
@@ -68,10 +71,9 @@ func TestLies(t *testing.T) {
 		{"test", math.MaxInt32, "irecv: device 0 test0: rank 0: malformed message of 2147483647 bytes", 0},
 	} {
 		f := newFake(t, version(11))
-		limits := transport.Limits{SlotBytes: 300, Slots: 4}
-		l := f.load(t)
-		t.Run(c.call, func(t *testing.T) {
-			ranks, infos, addrs := two(t, l, limits)
+		side.Run(c.call, func(t *testing.T) {
+			t.Cleanup(func() { f.clean(t, contexts(11)) }) // after the ranks have closed
+			ranks, infos, addrs := two(t, f.load(t), transport.Limits{SlotBytes: 300, Slots: 4})
 			f.set(t, "", 0, c.delay)
 			f.lie(t, c.call, c.lie)
 			send, err := ranks[0].Dial(infos[1], addrs[1])
@@ -86,7 +88,6 @@ func TestLies(t *testing.T) {
 			}
 			require.ErrorContains(t, err, c.want)
 		})
-		f.clean(t, contexts(11))
 	}
 }
 

@@ -14,8 +14,10 @@ import (
 
 // Close waits for a busy receiver as long as Config.Linger, and then returns what is lost.
 func TestCloseWaitsForReceiver(t *testing.T) {
+	t.Parallel()
 	for name, linger := range map[string]time.Duration{"it goes on": time.Hour, "it does not": 50 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ranks, infos, addrs := twoThatLinger(t, newFake(t, version(11)).load(t), transport.Limits{SlotBytes: 300, Slots: 4},
 				linger)
 			s, err := ranks[0].Dial(infos[1], addrs[1])

@@ -464,6 +464,8 @@ func TestReleaseOfHeld(t *testing.T) {
 // Each call that fails is an error that names function, device and peer, and the other end gets an
 // error too.
 func TestPlacedFailures(t *testing.T) {
+	side := tier.Together(t)
+	defer side.Wait()
 	for _, c := range []struct {
 		call  string
 		after int
@@ -483,8 +485,7 @@ func TestPlacedFailures(t *testing.T) {
 		{"iflush", 1, ofDMABuf},
 		{"test", 30, ofDMABuf},
 	} {
-		t.Run(fmt.Sprintf("%s after %d", c.call, c.after), func(t *testing.T) {
-			t.Parallel()
+		side.Run(fmt.Sprintf("%s after %d", c.call, c.after), func(t *testing.T) {
 			f := newFake(t, version(11))
 			f.call(t, "device", 1, 100, hostMemory|deviceMemory|dmaBuf, 0, 0)
 			p := newPlacedPair(t, f.load(t), c.kind, transport.Limits{SlotBytes: 300, Slots: 4})

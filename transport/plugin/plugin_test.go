@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
@@ -110,9 +111,11 @@ func exchange(send transport.SendConn, recv transport.RecvConn, messages int) er
 // Every version carries messages; so does a plugin whose every call is slow. Queues are deeper
 // than the number of requests that a plugin takes at a time.
 func TestVersions(t *testing.T) {
+	side := tier.Together(t)
+	defer side.Wait()
 	for _, v := range versions {
 		for _, delay := range []int{0, 3} {
-			t.Run(fmt.Sprintf("v%d delay %d", v.number, delay), func(t *testing.T) {
+			side.Run(fmt.Sprintf("v%d delay %d", v.number, delay), func(t *testing.T) {
 				f := newFake(t, version(v.number))
 				f.set(t, "", 0, delay)
 				l := f.load(t)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -85,7 +86,8 @@ func TestNoRoom(t *testing.T) {
 			}
 		})
 	}
-	tr := New(transport.Config{Limits: transport.Limits{SlotBytes: 64, Slots: 2}}, Options{Dir: "/nowhere"})
+	nowhere := Options{Dir: filepath.Join(t.TempDir(), "none")}
+	tr := New(transport.Config{Limits: transport.Limits{SlotBytes: 64, Slots: 2}}, nowhere)
 	_, err := tr.Listen()
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -76,12 +77,12 @@ type suite struct {
 	Options
 }
 
-// many is n, and a tenth in short mode.
+// many is n in the full tier, else a part of it.
 func (s suite) many(n int) int {
 	if testing.Short() {
 		return n / 10
 	}
-	return n
+	return tier.Count(n/4, n)
 }
 
 var small = transport.Limits{SlotBytes: 300, Slots: 4}

@@ -87,7 +87,7 @@ func (s suite) depth(t *testing.T) {
 // as one is released.
 func (s suite) backPressure(t *testing.T) {
 	send, recv := s.pair(t, small)
-	const messages = 1000
+	messages := s.many(1000)
 	ready := make(chan int) // the sender has a slot for this message
 	go func() {
 		defer close(ready)
@@ -242,7 +242,7 @@ func (s suite) from(t *testing.T) {
 	require.NoError(t, from.Flush(), "nothing was sent")
 	require.Error(t, from.PublishFrom(mem.Host(make([]byte, limits.SlotBytes+1)), transport.Stamp{}), "more than a slot")
 	sizes := []int{0, 1, 4096, 1 << 16, limits.SlotBytes}
-	const messages = 200
+	messages := s.many(200)
 	parallel(t, func() error {
 		src := make([]byte, limits.SlotBytes)
 		for i := range messages {

@@ -17,7 +17,9 @@ func onFabric(f *rdma.Fabric, o Options) transporttest.Open {
 var loose = transporttest.Options{Loose: true}
 
 func TestConformance(t *testing.T) {
-	t.Run("a port", func(t *testing.T) { transporttest.Conformance(t, onFabric(rdma.NewFabric(t, "fx0"), Options{}), loose) })
+	t.Run("a port", func(t *testing.T) {
+		transporttest.Conformance(t, onFabric(rdma.NewFabric(t, "fx0"), Options{}), loose)
+	})
 	t.Run("rails", func(t *testing.T) {
 		transporttest.Conformance(t, onFabric(rdma.NewFabric(t, "fx0", "fx1", "fx2"), Options{Rails: 3}), loose)
 	})

@@ -164,6 +164,7 @@ func TestGrow(t *testing.T) {
 }
 
 func TestMeetingOfNCCLCommID(t *testing.T) {
+	t.Parallel()
 	l := with(map[string]string{"RINGO_HOST": "1", "NCCL_COMM_ID": "127.0.0.1:29811", "RINGO_COMM_SECRET": rand.Text()})
 	id, err := l.UniqueID()
 	require.NoError(t, err)

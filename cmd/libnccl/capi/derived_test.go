@@ -159,6 +159,7 @@ func TestDerived(t *testing.T) {
 
 // TestSidedGroups: a group sends its one-sided messages before it waits, whatever the order of the calls.
 func TestSidedGroups(t *testing.T) {
+	t.Parallel()
 	l := onHost()
 	comms, memory, wins := pairWithWindows(t, l)
 	g := l.GroupStart()

@@ -42,6 +42,7 @@ func initBoth(ls []*Library, id bootstrap.ID) (comms [2]uintptr, errs [2]error) 
 
 // TestEncryption: ranks that have given the same key talk over TLS, under every kind of ID.
 func TestEncryption(t *testing.T) {
+	t.Parallel()
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, port.Close())
@@ -71,13 +72,16 @@ func TestEncryption(t *testing.T) {
 
 // TestEncryptionRefuses: a process with the unique ID but without the key, or with another, cannot join.
 func TestEncryptionRefuses(t *testing.T) {
-	for _, key := range []string{"", strings.Repeat("x", shortest)} {
-		ls := keyed(t, map[string]string{"RINGO_JOIN_TIMEOUT": "500ms"}, aKey, key)
-		id, err := ls[0].UniqueID()
-		require.NoError(t, err)
-		_, errs := initBoth(ls, id)
-		require.Error(t, errs[0], "%q", key)
-		require.Error(t, errs[1], "%q", key)
+	for name, key := range map[string]string{"none": "", "another": strings.Repeat("x", shortest)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ls := keyed(t, map[string]string{"RINGO_JOIN_TIMEOUT": "500ms"}, aKey, key)
+			id, err := ls[0].UniqueID()
+			require.NoError(t, err)
+			_, errs := initBoth(ls, id)
+			require.Error(t, errs[0])
+			require.Error(t, errs[1])
+		})
 	}
 }
 

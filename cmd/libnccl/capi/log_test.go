@@ -44,6 +44,7 @@ func TestLogToNobody(t *testing.T) {
 
 // TestWrongVariables: wrong values of NCCL_DEBUG and NCCL_COMM_BLOCKING are logged, and no call fails.
 func TestWrongVariables(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "log")
 	level := "foo" + rand.Text() // a process says each once
 	env := map[string]string{"RINGO_HOST": "1", "NCCL_DEBUG": level, "NCCL_DEBUG_FILE": file, "NCCL_COMM_BLOCKING": "2"}

@@ -15,6 +15,7 @@ import (
 // TestShrinkOnAnotherHost: after a failure the first rank that stays has to serve where all met first, and says so
 // where it cannot.
 func TestShrinkOnAnotherHost(t *testing.T) {
+	t.Parallel()
 	l := onHost()
 	comms, err := l.InitAll(3, nil)
 	require.NoError(t, err)
@@ -35,6 +36,7 @@ func TestShrinkOnAnotherHost(t *testing.T) {
 
 // TestShrinkWithTheDead: a rank that is to stay although it has died or left is named at once, instead of waited for.
 func TestShrinkWithTheDead(t *testing.T) {
+	t.Parallel()
 	l := onHost()
 	comms, err := l.InitAll(4, nil)
 	require.NoError(t, err)
@@ -69,6 +71,7 @@ func TestShrinkWithTheDead(t *testing.T) {
 // TestShrinkWhileOneLeaves: if a rank that is to stay leaves while the first rank waits for its answer, the Shrink
 // fails.
 func TestShrinkWhileOneLeaves(t *testing.T) {
+	t.Parallel()
 	l := onHost()
 	comms, err := l.InitAll(3, nil)
 	require.NoError(t, err)

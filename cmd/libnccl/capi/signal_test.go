@@ -41,6 +41,7 @@ func put(data []int32, peer int, win uintptr, offset uint64) *Put {
 
 // TestSignalsOnHost: the peer's program takes no part in a put, signals are counted, and one may be the rank's own.
 func TestSignalsOnHost(t *testing.T) {
+	t.Parallel()
 	l := onHost()
 	comms, memory, wins := pairWithWindows(t, l)
 	for i := range int32(5) {
@@ -66,7 +67,7 @@ func TestSignalsOnHost(t *testing.T) {
 	}
 }
 
-// TestSignalThatNeverComes: a wait ends with the peer, with its own communicator, and with its time.
+// TestSignalThatNeverComes: a wait ends with the peer and with its own communicator.
 func TestSignalThatNeverComes(t *testing.T) {
 	for name, end := range map[string]func(l *Library, comms []uintptr) error{
 		"peer destroys": func(l *Library, comms []uintptr) error { return l.Destroy(comms[1]) },
@@ -76,6 +77,7 @@ func TestSignalThatNeverComes(t *testing.T) {
 		"peer revokes":  func(l *Library, comms []uintptr) error { return l.Revoke(comms[1], 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := onHost()
 			comms, _, _ := pairWithWindows(t, l)
 			ended := make(chan error)
@@ -86,6 +88,11 @@ func TestSignalThatNeverComes(t *testing.T) {
 			l.Destroy(comms[1])
 		})
 	}
+}
+
+// TestSignalThatIsLate: a wait ends with its time, which begins with the wait.
+func TestSignalThatIsLate(t *testing.T) {
+	t.Parallel()
 	l := with(map[string]string{"RINGO_HOST": "1", "RINGO_TIMEOUT": "300ms"})
 	comms, _, _ := pairWithWindows(t, l)
 	time.Sleep(350 * time.Millisecond) // peers may be silent for longer than an operation may take
@@ -101,6 +108,7 @@ func TestSignalThatNeverComes(t *testing.T) {
 
 // TestSignalsEndWithTheCommunicator: a wait for one peer ends when another rank ends the communicator.
 func TestSignalsEndWithTheCommunicator(t *testing.T) {
+	t.Parallel()
 	l := onHost()
 	comms, _, _ := withWindows(t, l, 3)
 	ended := make(chan error)

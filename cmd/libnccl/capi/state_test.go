@@ -105,6 +105,7 @@ func TestState(t *testing.T) {
 
 // TestAbortAgainstGroups: an Abort by another thread, at any moment of a group that splits, causes no race and no hang.
 func TestAbortAgainstGroups(t *testing.T) {
+	t.Parallel()
 	for round := range tier.Count(15, 60) {
 		l := onHost()
 		comms, err := l.InitAll(2, nil)

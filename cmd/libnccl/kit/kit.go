@@ -1,6 +1,7 @@
 // Package kit builds the C libraries of a tree of sources into the user's cache, never into the tree. Go's own cache
 // decides what has to be built anew. The folders have the layout of scripts/cuda-kit, one for each tree and set of Go's
-// variables; one that was not used for two weeks is removed.
+// variables; one that was not used for two weeks is removed. It is for ringo swap, ringo emulate and tests, and nothing
+// here is promised to other modules.
 package kit
 
 import (

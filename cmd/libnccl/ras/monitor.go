@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// look is how often a process that has a client in monitor mode asks the others.
-const look = time.Second
+// look is how often a process that has a client in monitor mode asks the others. Tests shorten it.
+var look = time.Second
 
 // events are the groups of events in a client's list; bad is a word that names no group.
 func events(list string) (lifecycle, trace bool, bad string) {

@@ -329,7 +329,8 @@ func TestCommands(t *testing.T) {
 
 // A client in monitor mode hears of processes that come, and of those that die.
 func TestMonitor(t *testing.T) {
-	tier.Long(t)
+	t.Cleanup(func() { look = time.Second })
+	look = 50 * time.Millisecond
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
 			j := newJob(t, 3)

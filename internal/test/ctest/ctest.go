@@ -54,6 +54,7 @@ func Ringo(t testing.TB) string {
 // script runs a script of the tree if Go's packages, or what else the scripts use, have changed since.
 func script(t testing.TB, name, result string, packages ...string) string {
 	t.Helper()
+	tier.Long(t)
 	tools(t, "gcc", "go", "bash")
 	return once(t, result, func(out string) error {
 		return ifChanged(t, out, append(packages, scripts...), func() error {
@@ -69,6 +70,7 @@ var scripts = []string{"cmd/libnccl/*.*", "cmd/libcuda/*.*", "cmd/libcudart/*/*"
 // Go builds a program in Go: a package of this module, or a file that belongs to it wherever it lies.
 func Go(t testing.TB, name, source string) string {
 	t.Helper()
+	tier.Long(t)
 	tools(t, "go")
 	return once(t, name, func(out string) error {
 		if strings.HasSuffix(source, ".go") { // at one place, so that Go knows it again
@@ -162,7 +164,6 @@ var found sync.Map
 // once builds a file, if this process has not done so yet. No other process builds meanwhile.
 func once(t testing.TB, file string, build func(out string) error) string {
 	t.Helper()
-	tier.Long(t)
 	dir := folder(t)
 	built.Lock()
 	defer built.Unlock()

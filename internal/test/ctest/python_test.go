@@ -100,15 +100,15 @@ func TestPythonKilled(t *testing.T) { ranks(t, "killed.py", 1) }
 // TestPythonStopped wants the other ranks to name the rank that was stopped, after the group's time-out.
 func TestPythonStopped(t *testing.T) { ranks(t, "stopped.py", 1) }
 
-// TestPythonRestarted wants torchrun to start the ranks again after one was killed. torchrun of torch 1.13 fails under Python
-// 3.11 without the options -r and -t.
+// TestPythonRestarted wants torchrun to start the ranks again after one was killed. torchrun of torch 1.13 fails under
+// Python 3.11 without the options -r and -t.
 func TestPythonRestarted(t *testing.T) {
 	cmd := exec.Command(python(t), "-m", "torch.distributed.run", "--nproc_per_node=3", "--max_restarts=1",
 		"--monitor_interval=0.2", "-r", "1", "-t", "1",
 		"--log_dir", t.TempDir(), "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0",
 		bindings(t, "tests", "restarted.py"))
-	cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+ctest.Library(t), "PYTHONPATH="+bindings(t), "PYTHONDONTWRITEBYTECODE=1",
-		"OMP_NUM_THREADS=1")
+	cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+ctest.Library(t), "PYTHONPATH="+bindings(t),
+		"PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
 	text, err := cmd.CombinedOutput()
 	assert.NoError(t, err, "%s", text)
 	assert.Contains(t, string(text), "ok after 1 restart")

@@ -78,6 +78,9 @@ func Tool(t testing.TB, name string) string {
 	if err == nil && name == "gcc" {
 		err = headers(path)
 	}
+	if err == nil && name == "go" && exec.Command(path, "list", "unsafe").Run() != nil {
+		Missing(t, tool.word, "the go command has no folder for its cache: set GOCACHE")
+	}
 	if err != nil {
 		Missing(t, tool.word, name+" is not here: apt-get install "+tool.packages)
 	}

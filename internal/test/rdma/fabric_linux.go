@@ -21,8 +21,8 @@ import (
 // Attributes are what queue pairs must be given.
 type Attributes struct{ PKeyIndex, Timeout, Retries, ServiceLevel, TrafficClass int }
 
-// receiveID is the number of the work requests that receive, as transport/verbs has it; inlineBytes is the longest write
-// whose bytes may be part of a work request.
+// receiveID is the number of the work requests that receive, as transport/verbs has it; inlineBytes is the longest
+// write whose bytes may be part of a work request.
 const (
 	receiveID   = 1 << 63
 	inlineBytes = 128

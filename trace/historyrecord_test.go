@@ -1,0 +1,100 @@
+package trace_test
+
+import (
+	"bytes"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/trace/history"
+)
+
+// Ranks lists 16 ranks at most, or 15 and how many more there are.
+func TestRanks(t *testing.T) {
+	first := func(n int) (list []int) {
+		for r := range n {
+			list = append(list, r)
+		}
+		return list
+	}
+	for n, want := range map[int]string{
+		0: "no rank", 1: "rank 0", 2: "ranks 0 and 1", 3: "ranks 0, 1 and 2",
+		16: "ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 and 15",
+		17: "ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 and 2 more",
+		99: "ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 and 84 more",
+	} {
+		require.Equal(t, want, history.Ranks(first(n)))
+	}
+}
+
+func TestSpell(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		1234567: "1ms", 999_400_000: "999ms", time.Second: "1s", 1_234_567_890: "1.2s", 10 * time.Second: "10s",
+		9_960_000_000: "10s", 10_600_000_000: "11s", 75*time.Second + 1: "1m15s",
+	} {
+		require.Equal(t, want, history.Spell(d).String())
+	}
+}
+
+// reread is a record as it is read from its file.
+func reread(t *testing.T, r *history.Record) (*history.Record, error) {
+	t.Helper()
+	file, err := r.Write(t.TempDir())
+	require.NoError(t, err)
+	got, _, err := history.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	require.Len(t, got, 1)
+	return &got[0], nil
+}
+
+// A record names only ranks of its communicator, and its texts can be printed.
+func TestHistoryCheck(t *testing.T) {
+	const maxSize = 1 << 20
+	good := func() *history.Record {
+		return &history.Record{Comm: "c", Rank: 3, Size: 4, Host: "h\n", Cause: "\x00", Culprits: []int{0, 3},
+			State: history.State{Peer: 3}, Calls: []history.Call{{What: "Barrier()\x07"}}}
+	}
+	r := good()
+	file, err := r.Write(t.TempDir())
+	require.NoError(t, err)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, bytes.Replace(text, []byte(`"c"`), []byte(`"c\u001b"`), 1), 0o600))
+	read, _, err := history.Read(file)
+	require.NoError(t, err)
+	for _, text := range []string{read[0].Comm, read[0].Host, read[0].Cause, read[0].Calls[0].What} {
+		require.NotRegexp(t, `[[:cntrl:]]`, text)
+	}
+	require.Contains(t, read[0].Comm, `\x1b`)
+	r.Rank, r.Size, r.Culprits, r.State.Peer = 0, 1, nil, -1
+	_, err = reread(t, r)
+	require.NoError(t, err)
+	r.Size = maxSize
+	_, err = reread(t, r)
+	require.NoError(t, err)
+	for name, wrong := range map[string]func(r *history.Record){
+		"no ranks":     func(r *history.Record) { r.Size, r.Rank = 0, 0 },
+		"too many":     func(r *history.Record) { r.Size = maxSize + 1 },
+		"a rank below": func(r *history.Record) { r.Rank = -1 }, "a rank above": func(r *history.Record) { r.Rank = 4 },
+		"a peer above":    func(r *history.Record) { r.State.Peer = 4 },
+		"a culprit below": func(r *history.Record) { r.Culprits[1] = -1 },
+		"a culprit above": func(r *history.Record) { r.Culprits[1] = 4 },
+	} {
+		r := good()
+		wrong(r)
+		_, err := reread(t, r)
+		require.ErrorContains(t, err, "json: not a rank's history", name)
+	}
+}
+
+func TestReasons(t *testing.T) {
+	var words []string
+	for r := range history.Reasons + 1 {
+		words = append(words, r.String())
+	}
+	require.Equal(t, []string{"unknown", "silent", "absent", "link", "circle", "?"}, words)
+}
