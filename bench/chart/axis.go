@@ -65,7 +65,7 @@ func (p *Panel) values() (y axis) {
 		y.ticks = timeTicks(y.lo, y.hi)
 	case Amount:
 		y.hi = max(high, 1e-3) * 1.08
-		y.ticks = evenTicks(0, y.hi)
+		y.ticks = evenTicks(y.hi)
 	case Ratio:
 		y.log, y.lo, y.hi = true, min(0.9, max(0.25, low*0.97)), max(1.1, min(4, high*1.03))
 		y.ticks = ratioTicks(y.lo, y.hi)
@@ -119,16 +119,16 @@ func ratioTicks(lo, hi float64) (ticks []tick) {
 	return ticks
 }
 
-// evenTicks marks at most eight round numbers.
-func evenTicks(lo, hi float64) (ticks []tick) {
-	step := math.Pow10(int(math.Floor(math.Log10(hi-lo))) - 1)
+// evenTicks marks at most eight round numbers from 0.
+func evenTicks(hi float64) (ticks []tick) {
+	step := math.Pow10(int(math.Floor(math.Log10(hi))) - 1)
 	for _, f := range []float64{1, 2, 5, 10, 20, 50} {
-		if (hi-lo)/(step*f) <= 7 {
+		if hi/(step*f) <= 7 {
 			step *= f
 			break
 		}
 	}
-	for k := math.Ceil(lo/step-1e-9) + 0; k*step <= hi; k++ {
+	for k := 0.0; k*step <= hi; k++ {
 		v, _ := strconv.ParseFloat(strconv.FormatFloat(k*step, 'g', 10, 64), 64) // 1 and not 1.0000000000000002
 		ticks = append(ticks, tick{v, strconv.FormatFloat(v, 'g', 6, 64)})
 	}

@@ -1,7 +1,6 @@
 package device
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -9,8 +8,6 @@ import (
 
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
-	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
 )
 
@@ -62,71 +59,68 @@ func TestTable(t *testing.T) {
 		r.Notes)
 }
 
-// fill writes all of each source; compare looks at all of a short result, and at three stretches of a long one.
-func TestCompare(t *testing.T) {
-	d := gputest.Driver(t)
-	require.NoError(t, session(d, 0, func(cuda.Context) error {
-		for _, c := range []struct {
-			size    int64
-			checked int64
-		}{{4096, 4096}, {sampleBytes, sampleBytes}, {sampleBytes + 4096, 3 * sampleBytes}} {
-			p, err := newPool(d, 0, 3*int(c.size))
-			require.NoError(t, err)
-			sets := p.cut(2, c.size, 1)
-			require.Len(t, sets, 1)
-			block := randomBlock(kernels.Uint8, 4096)
-			require.NoError(t, p.fill(sets, block))
-			require.NoError(t, p.poison(sets))
-			require.NoError(t, d.CtxSynchronize())
-			got := make([]byte, 2*4096)[:min(2*4096, int(c.size))]
-			for i, shift := range []int{0, 1016} {
-				require.NoError(t, d.MemcpyDtoH(got, sets[0].srcs[i].Ptr()))
-				for k := range got {
-					want := block[(k+shift)%len(block)]
-					require.Equal(t, want, got[k], "source %d, byte %d", i, k)
-				}
-			}
-			checked, wrong, err := p.compare(sets, func(dst []byte, srcs [][]byte) {
-				require.Len(t, srcs, 2)
-				for i := range dst {
-					dst[i] = 0xA5
-				}
-				dst[5] = 0
-			})
-			require.NoError(t, err)
-			require.Equal(t, c.checked, checked)
-			require.Equal(t, c.checked/min(c.size, sampleBytes), wrong, "a byte of each stretch")
-			require.NoError(t, p.close())
-		}
-		return nil
-	}))
+// A fakeMemory is a driver of one allocation.
+type fakeMemory struct {
+	cuda.Driver
+	base uintptr
+	b    []byte
 }
 
-// Whichever call of the driver fails, the error names it, and nothing is left.
-func TestDriverFails(t *testing.T) {
-	if gputest.OnGPU() {
-		t.Skip("a real driver does not fail when it is told to")
+func (m *fakeMemory) MemAlloc(n int) (uintptr, error) {
+	m.b = make([]byte, n)
+	return m.base, nil
+}
+
+func (m *fakeMemory) at(p uintptr, n int) []byte { return m.b[p-m.base:][:n:n] }
+
+func (m *fakeMemory) MemcpyHtoD(dst uintptr, src []byte) error {
+	copy(m.at(dst, len(src)), src)
+	return nil
+}
+
+func (m *fakeMemory) MemcpyDtoH(dst []byte, src uintptr) error {
+	copy(dst, m.at(src, len(dst)))
+	return nil
+}
+
+func (m *fakeMemory) MemsetD8(dst uintptr, v byte, n int) error {
+	for i := range m.at(dst, n) {
+		m.at(dst, n)[i] = v
 	}
-	for _, call := range []string{"cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute", "cuDeviceGetName",
-		"cuDeviceTotalMem", "cuDeviceGetPCIBusId", "cuMemAlloc", "cuStreamCreateWithPriority",
-		"cuMemcpyHtoD", "cuMemsetD8", "cuMemcpyAsync", "cuMemcpyDtoH", "cuModuleLoadDataEx", "cuModuleGetFunction",
-		"cuStreamSynchronize", "cuCtxSynchronize", "cuEventCreate"} {
-		m := gputest.Driver(t).(*cudaemu.Machine)
-		for nth := 1; nth < 9; nth++ {
-			m.Inject(cudaemu.Injection{Call: call, Nth: nth, Result: cuda.ErrUnknown})
-			cfg := small(m)
-			cfg.Types, cfg.Ops, cfg.Sources, cfg.Sizes = cfg.Types[:1], cfg.Ops[:1], []int{2}, []int64{48}
-			r, err := Run(context.Background(), cfg)
-			if err == nil {
-				break
+	return nil
+}
+
+// fill writes all of each source; compare looks at all of a short result, and at three stretches of a long one.
+func TestCompare(t *testing.T) {
+	d := &fakeMemory{base: 1 << 20}
+	for _, c := range []struct {
+		size    int64
+		checked int64
+	}{{4096, 4096}, {sampleBytes, sampleBytes}, {sampleBytes + 4096, 3 * sampleBytes}} {
+		p, err := newPool(d, 0, 3*int(c.size))
+		require.NoError(t, err)
+		sets := p.cut(2, c.size, 1)
+		require.Len(t, sets, 1)
+		block := randomBlock(kernels.Uint8, 4096)
+		require.NoError(t, p.fill(sets, block))
+		require.NoError(t, p.poison(sets))
+		got := make([]byte, 2*4096)[:min(2*4096, int(c.size))]
+		for i, shift := range []int{0, 1016} {
+			require.NoError(t, d.MemcpyDtoH(got, sets[0].srcs[i].Ptr()))
+			for k := range got {
+				want := block[(k+shift)%len(block)]
+				require.Equal(t, want, got[k], "source %d, byte %d", i, k)
 			}
-			require.ErrorIs(t, err, cuda.ErrUnknown, call)
-			require.ErrorContains(t, err, call)
-			require.Nil(t, r)
 		}
+		checked, wrong, err := p.compare(sets, func(dst []byte, srcs [][]byte) {
+			require.Len(t, srcs, 2)
+			for i := range dst {
+				dst[i] = 0xA5
+			}
+			dst[5] = 0
+		})
+		require.NoError(t, err)
+		require.Equal(t, c.checked, checked)
+		require.Equal(t, c.checked/min(c.size, sampleBytes), wrong, "a byte of each stretch")
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err := Run(ctx, small(gputest.Driver(t)))
-	require.ErrorIs(t, err, context.Canceled)
 }

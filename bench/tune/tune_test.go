@@ -2,8 +2,6 @@ package tune
 
 import (
 	"bytes"
-	"context"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -181,60 +179,6 @@ func TestOptions(t *testing.T) {
 	n, err := GPUs("emu")
 	require.NoError(t, err)
 	require.Equal(t, 4, n)
-}
-
-// small is a tuning of two emulated GPUs in this process.
-func small(name string, out io.Writer) *Config {
-	coll, err := bench.Find(name)
-	if err != nil {
-		panic(err)
-	}
-	return &Config{
-		Collectives: []bench.Collective{coll}, Processes: 1, PerProcess: 2,
-		Sweep: bench.Sweep{Min: 1, Max: 4096, Factor: 4096}, Type: ringo.BFloat16,
-		Device: "emu", Transport: "auto", Unchecked: true, Graph: 1, Blocks: []int{1}, Time: time.Millisecond, Stdout: out,
-		Stderr: out,
-	}
-}
-
-// All algorithms are measured, the chosen ones again with fewer blocks, and the plan holds the chosen ones.
-func TestRun(t *testing.T) {
-	var b bytes.Buffer
-	c := small("reduce", &b)
-	c.Out = filepath.Join(t.TempDir(), "my.plan")
-	require.NoError(t, Run(t.Context(), c))
-	require.Regexp(t, `(?m)^# ring$`, b.String())
-	require.Regexp(t, `(?m)^#   size \(B\) +ring +tree +binomial`, b.String())
-	require.Regexp(t, `(?m)^ +4096( +[\d.]+[*+ ])+$`, b.String(), "each has a time")
-	require.Regexp(t, `(?m)^# reduce with fewer blocks, us; `, b.String())
-	require.Regexp(t, `(?m)^ +4096 +\w+ +[\d.]+[*+ ] +[\d.]+$`, b.String(), "measured with one block")
-	p, err := c.before()
-	require.NoError(t, err)
-	require.Equal(t, "2 × Emulated GPU", p.Machine)
-	require.Equal(t, "p2p", p.Path)
-	require.NotEmpty(t, p.Driver)
-	require.NotEmpty(t, p.Rows)
-}
-
-// A tuning that is ended shows what it has and writes no plan.
-func TestRunEnds(t *testing.T) {
-	var b bytes.Buffer
-	c := small("allgather", &b)
-	c.Out = filepath.Join(t.TempDir(), "my.plan")
-	ctx, cancel := context.WithCancel(t.Context())
-	c.Stderr = says(cancel)
-	err := Run(ctx, c)
-	require.ErrorIs(t, err, context.Canceled)
-	require.Contains(t, b.String(), "# allgather, bfloat16", "the table")
-	require.NoFileExists(t, c.Out)
-}
-
-// says is a writer that ends a tuning at the first line that it writes.
-type says func()
-
-func (f says) Write(b []byte) (int, error) {
-	f()
-	return len(b), nil
 }
 
 // shareTimes gives all processes the times of the first process.

@@ -54,14 +54,14 @@ func TestTune(t *testing.T) {
 	require.Equal(t, ringo.PlanRow{Kind: ringo.KindAllGather, From: 2, To: 2, UpTo: -1, Algo: last.Algo,
 		Blocks: last.Blocks, Few: last.Few}.String(), last.String())
 
-	tune("-np", "3", "-g", "1", "alltoall", "-o", file)
+	tune("-np", "3", "-g", "1", "alltoall", "-e", "8", "-o", file)
 	text := plan().String()
 	require.Contains(t, text, "\nallgather      2      any         all ")
 	require.Contains(t, text, "\nalltoall       3      any         all ")
 
-	out = tune("-np", "2", "-g", "1", "allreduce", "-b", "4K", "-e", "4K", "-blocks", "1,2")
-	require.Regexp(t, `(?m)^(0: )?# allreduce with fewer blocks, us; \* default, \+ efficiency\n(0: )?# +size \(B\) +algorithm +1 +2 +all$`, out, "processes have the same rows")
-	require.Contains(t, tune("-g", "2", "allreduce", "-blocks", "0"), "ringo plan 1\n")
+	out = tune("-np", "2", "-g", "1", "reduce", "-b", "4K", "-e", "4K", "-blocks", "1,2")
+	require.Regexp(t, `(?m)^(0: )?# reduce with fewer blocks, us; \* default, \+ efficiency\n(0: )?# +size \(B\) +algorithm +1 +2 +all$`, out, "processes have the same rows")
+	require.Contains(t, tune("-g", "2", "allreduce", "-e", "8", "-blocks", "0"), "ringo plan 1\n")
 
 	out = tune("-g", "2", "-transport", "shm", "reduce")
 	require.Regexp(t, `size \(B\) +ring +tree +binomial +direct\n`, out, "direct kernels over host memory too")

@@ -1,5 +1,5 @@
 // A rank that is told on standard input what to do, a line at a time, and says what came of it. The words are those of
-// internal/test/e2e/matrix, which starts it: a result is "well", or its number and the sentence of ncclGetLastError.
+// internal/test/programs, which starts it: a result is "well", or its number and the sentence of ncclGetLastError.
 //
 //	ends RANK SIZE FILE
 #include <semaphore.h>

@@ -8,7 +8,8 @@ import (
 // killing proposes a program with Kills.
 func (g *generator) killing(seed uint64) *Program {
 	p := &Program{Seed: seed, Kills: true, Ranks: 2 + g.IntN(4), Apart: g.IntN(4) == 0, Host: g.IntN(10) > 0,
-		Bytes: pick(g, 4<<10, 4<<10, 4<<10, 64<<10, 64<<10, 64<<10, 64<<10, 64<<10, 1<<20, 4<<20), Slot: pick(g, 256, 4096, 0)}
+		Bytes: pick(g, 4<<10, 4<<10, 4<<10, 64<<10, 64<<10, 64<<10, 64<<10, 64<<10, 1<<20, 4<<20),
+		Slot:  pick(g, 256, 4096, 0)}
 	p.Apart = p.Apart || g.limit.Apart
 	p.Transport = pick(g, "shm", "socket", "socket+tcp")
 	if !p.Apart && g.IntN(2) == 0 {

@@ -197,7 +197,11 @@ func (s *Step) reduce(ins []cells) cells {
 	sum := cells{make([]byte, len(ins[0].data)), bytes.Clone(ins[0].known)}
 	red.Load(sum.data, ins[0].data)
 	for _, in := range ins[1:] {
-		red.CombineIn(sum.data, sum.data, in.data)
+		if s.Type == kernels.Int32 && s.Op == kernels.KindSum {
+			add(sum.data, in.data)
+		} else {
+			red.CombineIn(sum.data, sum.data, in.data)
+		}
 		for i, k := range in.known {
 			sum.known[i] &= k
 		}
@@ -210,6 +214,14 @@ func (s *Step) reduce(ins []cells) cells {
 		}
 	}
 	return sum
+}
+
+// add adds numbers without the library's arithmetic.
+func add(to, x []byte) {
+	for i := 0; i < len(to); i += 4 {
+		n := binary.LittleEndian.Uint32(to[i:]) + binary.LittleEndian.Uint32(x[i:])
+		binary.LittleEndian.PutUint32(to[i:], n)
+	}
 }
 
 // get copies n bytes.

@@ -17,9 +17,9 @@ import (
 
 // A rank carries out the steps of one device.
 type rank struct {
+	store
 	run    *run
 	number int // of the device
-	d      *gpu.Device
 	driver cuda.Driver
 	at     atomic.Int64 // the step
 	done   atomic.Int64 // how many steps are done, with repetitions
@@ -32,7 +32,6 @@ type rank struct {
 	graphs  map[int]*captured
 	fills   map[filled]mem.Region
 	pattern map[kernels.DataType]mem.Region
-	regions []mem.Region // all memory
 }
 
 // A member is a rank of a communicator.
@@ -79,7 +78,7 @@ func (k *rank) begin() error {
 		s := &k.run.p.Steps[i]
 		for _, c := range append(s.Calls, *s) {
 			if _, ok := k.pattern[c.Type]; c.Fill > 0 && !ok {
-				r, err := k.alloc(pattern(k.run.p, k.number, c.Type))
+				r, err := k.allocWith(k.d.Alloc, pattern(k.run.p, k.number, c.Type))
 				if err != nil {
 					return err
 				}
@@ -101,42 +100,27 @@ func (k *rank) newStream(s Stream) (err error) {
 	})
 }
 
-// alloc is memory with content, until the end.
-func (k *rank) alloc(b []byte) (mem.Region, error) { return k.allocWith(k.d.Alloc, b) }
-
-func (k *rank) allocWith(alloc func(int) (mem.Region, error), b []byte) (mem.Region, error) {
-	r, err := alloc(len(b))
-	if err == nil {
-		k.regions = append(k.regions, r)
-		err = k.d.Write(r, b)
-	}
-	return r, err
-}
-
 // end gives everything back.
 func (k *rank) end() error {
 	var errs []error
 	for n := range k.graphs {
 		errs = append(errs, k.destroy(n))
 	}
-	errs = append(errs, k.sync())
+	errs = append(errs, k.settle())
 	for s, e := range k.events {
 		errs = append(errs, k.d.DestroyEvent(e))
 		if Stream(s) <= Blocking {
 			errs = append(errs, k.d.DestroyStream(k.streams[s]))
 		}
 	}
-	for _, r := range k.regions {
-		errs = append(errs, k.d.Free(r))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, k.free())...); err != nil {
 		return fmt.Errorf("at the end: device %d: %w", k.number, err)
 	}
 	return nil
 }
 
-// sync waits for all streams, those that were destroyed too.
-func (k *rank) sync() error {
+// settle waits for all streams, those that were destroyed too.
+func (k *rank) settle() error {
 	return k.d.With(func() error {
 		for _, e := range k.ended {
 			if err := errors.Join(k.driver.EventSynchronize(e), k.driver.EventDestroy(e)); err != nil {
@@ -445,7 +429,7 @@ func (k *rank) update(s *Step) error {
 
 // check compares a communicator's buffers with the model's.
 func (k *rank) check(m member, e *expectation) error {
-	if err := k.sync(); err != nil {
+	if err := k.settle(); err != nil {
 		return err
 	}
 	if err := m.c.Synchronize(k.streams[Own]); err != nil {

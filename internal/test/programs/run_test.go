@@ -49,10 +49,9 @@ type gate struct {
 	err   error
 }
 
-// Run carries out a program on devices, rank r on the r-th, and returns how many operations
-// of communicators it had. The error is the first fault: a wrong result, an error that was not
-// expected, or a program that has not ended by the deadline. After an error the process is good for nothing else: calls of the
-// program may still wait.
+// Run carries out a program on devices, rank r on the r-th, and returns how many operations of communicators it had.
+// The error is the first fault: a wrong result, an error that was not expected, or a program that has not ended by the
+// deadline. After an error the process is good for nothing else: calls of the program may still wait.
 func Run(devices []*gpu.Device, p *Program, deadline time.Duration) (calls int, err error) {
 	if len(devices) < p.Ranks {
 		return 0, fmt.Errorf("programs: %d devices for %d ranks", len(devices), p.Ranks)
@@ -66,16 +65,13 @@ func Run(devices []*gpu.Device, p *Program, deadline time.Duration) (calls int, 
 		defer close(ended)
 		x.all()
 	}()
-	if file := os.Getenv("RINGO_PROGRAMS_STACKS"); file != "" {
-		go x.watch(fmt.Sprint(file, ".", p.Seed), ended)
-	}
 	timer := time.NewTimer(deadline)
 	defer timer.Stop()
 	select {
 	case <-ended:
 	case <-x.failed:
 	case <-timer.C:
-		x.fail(fmt.Errorf("not done after %v: %s", deadline, x.where()))
+		x.fail(fmt.Errorf("not done after %v: %s\n%s", deadline, x.where(), stacks(true)))
 	}
 	x.mu.Lock()
 	err = x.err
@@ -148,11 +144,11 @@ func (x *run) foresee() (calls int, err error) {
 func (x *run) all() {
 	defer func() { // where something panics
 		if p := recover(); p != nil {
-			x.fail(fmt.Errorf("panic: %v\n%s", p, stack()))
+			x.fail(fmt.Errorf("panic: %v\n%s", p, stacks(false)))
 		}
 	}()
 	for r, d := range x.devices {
-		k := &rank{run: x, number: r, d: d, driver: d.Driver()}
+		k := &rank{run: x, number: r, store: store{d: d}, driver: d.Driver()}
 		if err := k.begin(); err != nil {
 			x.fail(err)
 			return
@@ -312,29 +308,10 @@ func (x *run) end() error {
 	return errors.Join(errs...)
 }
 
-// watch writes the stacks of all goroutines to a file when no rank has made a step for a while.
-func (x *run) watch(file string, ended <-chan struct{}) {
-	for last, n := "", 0; ; n++ {
-		select {
-		case <-ended:
-			return
-		case <-time.After(3 * time.Second):
-		}
-		now := x.where()
-		for _, k := range x.ranks {
-			now += fmt.Sprint("\n", k.done.Load(), " done")
-		}
-		if now == last {
-			b := make([]byte, 1<<20)
-			os.WriteFile(fmt.Sprint(file, ".", n), append([]byte(now+"\n"), b[:runtime.Stack(b, true)]...), 0o666)
-		}
-		last = now
-	}
-}
-
-func stack() string {
-	b := make([]byte, 8<<10)
-	return string(b[:runtime.Stack(b, false)])
+// stacks are those of all goroutines, or of this one.
+func stacks(all bool) string {
+	b := make([]byte, 64<<10)
+	return string(b[:runtime.Stack(b, all)])
 }
 
 // openAll makes a communicator of all ranks; the first rank that comes does it.

@@ -15,7 +15,6 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
-	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -32,17 +31,16 @@ const forPart = "a part has failed: "
 
 // A survivor is a rank of a program with Kills. It goes on with all that are left until they have done all steps.
 type survivor struct {
+	store
 	p      *Program
 	number int            // for ever; from p.Ranks on of those that come in
 	meets  []bootstrap.ID // where the first ones meet, and where each of the others comes in
-	d      *gpu.Device    // nil on host memory
 	say    func(format string, args ...any)
 
 	c      *ringo.Comm
 	who    []int32 // the numbers of c's ranks
 	next   int     // the next step, which after a failure all agree on
 	gone   bool    // its own Leave has been carried out, or has begun to
-	memory []mem.Region
 	report report
 }
 
@@ -63,11 +61,7 @@ func (w wrong) Error() string { return string(w) }
 // live carries out all steps, from those on that follow the Grow which takes this rank in as the last of size. Its
 // error is one that no end of another rank excuses.
 func (s *survivor) live(size int) (err error) {
-	defer func() {
-		for _, x := range s.memory {
-			err = errors.Join(err, s.d.Free(x))
-		}
-	}()
+	defer func() { err = errors.Join(err, s.free()) }()
 	if err = s.open(size); s.c == nil {
 		return err
 	}
@@ -418,25 +412,4 @@ func (s *survivor) messages(c *ringo.Comm, calls []*ringo.Call, dice *rand.Rand)
 		calls = calls[n:]
 	}
 	return nil
-}
-
-// alloc is memory with content, until the end: to free it waits for kernels.
-func (s *survivor) alloc(b []byte) (mem.Region, error) {
-	if s.d == nil || len(b) == 0 {
-		return mem.Host(b), nil
-	}
-	x, err := s.d.AllocMapped(len(b))
-	if err != nil {
-		return x, err
-	}
-	s.memory = append(s.memory, x)
-	return x, s.d.Write(x, b)
-}
-
-// sync waits for the GPU.
-func (s *survivor) sync(c *ringo.Comm) error {
-	if s.d == nil {
-		return nil
-	}
-	return c.Synchronize(0)
 }

@@ -90,7 +90,7 @@ func (p *Program) compare(reports map[int]report) (of report, err error) {
 	return of, nil
 }
 
-// gpus are the emulated GPUs of this process, nil on host memory.
+// gpus are the emulated GPUs of this process, none on host memory.
 func (p *Program) gpus() (*gpu.Machine, error) {
 	if p.Host {
 		return nil, nil
@@ -99,6 +99,10 @@ func (p *Program) gpus() (*gpu.Machine, error) {
 	if tier.Race { // kernels that poll leave the other processes little of a core, and their news comes late
 		cfg.Stall = time.Minute
 	}
+	return emulate(cfg)
+}
+
+func emulate(cfg cudaemu.Config) (*gpu.Machine, error) {
 	d, err := cudaemu.New(cfg)
 	if err != nil {
 		return nil, err

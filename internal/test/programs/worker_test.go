@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -32,7 +34,21 @@ func TestMain(m *testing.M) {
 		work(os.Stdin, os.Stdout)
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	servants.end()
+	cleanC()
+	// The hub of a group whose members were killed before they came ends by itself, after their JoinTimeout.
+	for end := time.Now().Add(2 * patience); code == 0; time.Sleep(100 * time.Millisecond) {
+		err := goleak.Find()
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			fmt.Println(err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 // work carries out programs that are read from in, and writes a line for each. A program ends with a line that begins
@@ -48,6 +64,12 @@ func work(in io.Reader, out io.Writer) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
+		if seat, ok := strings.CutPrefix(lines.Text(), "rank "); ok {
+			if !serve(strings.Fields(seat), lines, say) {
+				return
+			}
+			continue
+		}
 		if !strings.HasPrefix(lines.Text(), ".") {
 			text.WriteString(lines.Text() + "\n")
 			continue
@@ -174,9 +196,8 @@ func leftovers(f func() error) error {
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines ||
 		descriptors() > files; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			b := make([]byte, 64<<10)
 			return fmt.Errorf("left behind: %d goroutines, %d descriptors\n%s",
-				runtime.NumGoroutine()-goroutines, descriptors()-files, b[:runtime.Stack(b, true)])
+				runtime.NumGoroutine()-goroutines, descriptors()-files, stacks(true))
 		}
 	}
 	return nil
@@ -192,8 +213,9 @@ func descriptors() int {
 type worker struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
-	lines chan string
+	lines chan line
 	said  *tail // on standard error
+	free  bool  // for another program
 }
 
 // A tail keeps the end of what is written to it.
@@ -217,18 +239,24 @@ func (t *tail) String() string {
 }
 
 func start() (*worker, error) {
-	w := &worker{cmd: exec.Command(os.Args[0]), said: new(tail), lines: make(chan string)}
-	w.cmd.Env = append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0")
-	w.cmd.Stderr = w.said
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0")
+	return started(cmd)
+}
+
+// started starts a process that is told what to do, a line at a time.
+func started(cmd *exec.Cmd) (*worker, error) {
+	w := &worker{cmd: cmd, said: new(tail), lines: make(chan line, 100)}
+	cmd.Stderr = w.said
 	var err error
-	if w.in, err = w.cmd.StdinPipe(); err != nil {
+	if w.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	out, err := w.cmd.StdoutPipe()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := w.cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() {
@@ -236,7 +264,7 @@ func start() (*worker, error) {
 		lines := bufio.NewScanner(out)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
-			w.lines <- lines.Text()
+			w.lines <- line{lines.Text(), time.Now()}
 		}
 	}()
 	return w, nil
@@ -250,11 +278,11 @@ func (w *worker) try(p *Program, seat string, grow func(number, size int)) (r re
 	}
 	for end := time.After(deadline() + 20*time.Second); ; {
 		select {
-		case line, ok := <-w.lines:
+		case said, ok := <-w.lines:
 			if !ok {
 				return r, fmt.Errorf("the worker died: %w\n%s", w.end(), w.said)
 			}
-			word, rest, _ := strings.Cut(line, " ")
+			word, rest, _ := strings.Cut(said.text, " ")
 			text, _ := strconv.Unquote(rest)
 			switch word {
 			case "done":
@@ -276,7 +304,8 @@ func (w *worker) try(p *Program, seat string, grow func(number, size int)) (r re
 				grow(number, size)
 			case "stop":
 				us, _ := strconv.Atoi(rest)
-				pause(w.cmd.Process, time.Duration(us)*time.Microsecond)
+				_ = stop(w.cmd.Process)
+				time.AfterFunc(time.Duration(us)*time.Microsecond, func() { resume(w.cmd.Process) })
 			default:
 				w.end()
 				return r, errors.New(short(text) + "\n" + short(w.said.String()))
@@ -292,8 +321,8 @@ func (w *worker) try(p *Program, seat string, grow func(number, size int)) (r re
 
 // short is the beginning of a long text.
 func short(text string) string {
-	if len(text) > 1500 {
-		return text[:1500] + " …"
+	if len(text) > 8<<10 {
+		return text[:8<<10] + " …"
 	}
 	return text
 }
@@ -336,27 +365,37 @@ func (c *crew) try(p *Program) (r report, err error) {
 
 // one has a worker carry out a program, or a rank's part of one.
 func (c *crew) one(p *Program, seat string, grow func(number, size int)) (r report, err error) {
-	var w *worker
-	c.mu.Lock()
-	if n := len(c.idle); n > 0 {
-		w, c.idle = c.idle[n-1], c.idle[:n-1]
-	}
-	c.mu.Unlock()
-	if w == nil {
-		if w, err = start(); err != nil {
-			return r, err
-		}
+	w, err := c.take()
+	if err != nil {
+		return r, err
 	}
 	if r, err = w.try(p, seat, grow); err == nil && !r.left {
-		c.mu.Lock()
-		c.idle = append(c.idle, w)
-		c.mu.Unlock()
+		c.give(w)
 	}
 	return r, err
+}
+
+// take takes a worker that has nothing to do.
+func (c *crew) take() (w *worker, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.idle); n > 0 {
+		w, c.idle = c.idle[n-1], c.idle[:n-1]
+		w.free = false
+		return w, nil
+	}
+	return start()
+}
+
+func (c *crew) give(w *worker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle = append(c.idle, w)
 }
 
 func (c *crew) end() {
 	for _, w := range c.idle {
 		w.end()
 	}
+	c.idle = nil
 }

@@ -124,7 +124,8 @@ func read(file string) (*results, error) {
 	return r, lines.Err()
 }
 
-// print prints what failed or was skipped without leave, then how many tests there were. It returns the former's number.
+// print prints what failed or was skipped without leave, and how many tests there were. It returns the number of the
+// former.
 func (r *results) print(allowed []skip) (failed int) {
 	var packages []*result
 	count := map[string]int{}

@@ -1,9 +1,4 @@
-//go:build unix
-
-// Package matrix tests what ranks get when one of them ends: each way of ending, whatever another rank does at that
-// time. The table is in testdata/matrix.golden and in docs/recovery.md; go test -update, with RINGO_TEST=full, writes
-// both.
-package matrix
+package programs
 
 import (
 	"flag"
@@ -12,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,12 +32,17 @@ type outcome struct{ busy, idle string }
 
 func (o outcome) String() string { return o.busy + " | " + o.idle }
 
-// TestMatrix compares each cell with the table.
+// TestMatrix tests what ranks get when one of them ends: each way of ending, whatever another rank does at that time.
+// It compares each cell with the table, which is in testdata/matrix.golden and in docs/recovery.md; go test -update,
+// with RINGO_TEST=full, writes both.
 func TestMatrix(t *testing.T) {
-	table := read(t)
+	if !stops {
+		t.Skip("its processes are stopped and killed by signals")
+	}
+	table := readTable(t)
 	var mu sync.Mutex
 	written := map[cell]outcome{}
-	for _, w := range worlds {
+	for _, w := range regions {
 		t.Run(w.name, func(t *testing.T) {
 			if w.gpus || w.inC {
 				tier.Long(t)
@@ -82,12 +81,12 @@ func TestMatrix(t *testing.T) {
 		for c, o := range written {
 			table[c] = o
 		}
-		write(t, table)
+		writeTable(t, table)
 		writeDocument(t, table)
 	}
 }
 
-func cellsOf(w world) (all []cell) {
+func cellsOf(w region) (all []cell) {
 	for _, end := range w.ends {
 		for _, op := range w.ops {
 			all = append(all, cell{w.name, end, op})
@@ -96,15 +95,18 @@ func cellsOf(w world) (all []cell) {
 	return all
 }
 
-// sampled reports whether a cell belongs to the default tier: a diagonal.
-func sampled(w world, i int, c cell) bool {
+// sampled reports whether a cell belongs to the default tier: a diagonal, and one cell of programs in C.
+func sampled(w region, i int, c cell) bool {
+	if w.inC && (w.gpus || c.end != "SIGKILL") {
+		return false
+	}
 	return c.end != "SIGSTOP" && i%(len(w.ops)+1) == 0
 }
 
 // check runs a cell, and again if an outcome comes later than the table says: the machine may have been busy.
-func check(t *testing.T, w world, c cell, want outcome) (got outcome) {
+func check(t *testing.T, w region, c cell, want outcome) (got outcome) {
 	for range 3 {
-		got = run(t, w, c, want)
+		got = runCell(t, w, c, want)
 		if *update || asGood(got.busy, want.busy) && asGood(got.idle, want.idle) {
 			return got
 		}
@@ -123,9 +125,9 @@ func asGood(got, want string) bool {
 	return g == w && slices.Index(times, soon) <= slices.Index(times, due)
 }
 
-// run has rank 1 end.
-func run(t *testing.T, w world, c cell, want outcome) outcome {
-	all := w.start(t, 2*patience, patience) // Config.Timeout and Config.JoinTimeout
+// runCell has rank 1 end.
+func runCell(t *testing.T, w region, c cell, want outcome) outcome {
+	all := w.start(t)
 	busy, ends, idle := all[0], all[1], all[2]
 	each(t, all, "open", "")
 	if c.op != "first connection" {
@@ -136,7 +138,7 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 	}
 	stopped := c.end == "SIGSTOP"
 	if stopped && c.op == "first connection" {
-		require.NoError(t, ends.cmd.Process.Signal(syscall.SIGSTOP))
+		require.NoError(t, stop(ends.w.cmd.Process))
 	}
 	if c.op != "Shrink" { // which ends the communicator for all
 		idle.tell("watch")
@@ -151,11 +153,11 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 	began := time.Now()
 	switch c.end {
 	case "SIGKILL":
-		require.NoError(t, ends.cmd.Process.Kill())
+		require.NoError(t, ends.w.cmd.Process.Kill())
 	case "SIGSTOP":
-		require.NoError(t, ends.cmd.Process.Signal(syscall.SIGSTOP))
+		require.NoError(t, stop(ends.w.cmd.Process))
 		time.Sleep(8 * time.Second) // longer than any time-out that is not Config.Timeout
-		require.NoError(t, ends.cmd.Process.Signal(syscall.SIGCONT))
+		resume(ends.w.cmd.Process)
 		return resumed(t, w, c, all)
 	default:
 		ends.tell("end " + c.end)
@@ -175,23 +177,26 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 		}
 	}
 	each(t, []*handle{busy, idle}, "closed", "close") // succeeds whatever has happened
+	gone := []*handle{busy, idle}
 	switch c.end {
 	case "Close", "Abort", "ncclCommDestroy", "ncclCommAbort":
 		each(t, []*handle{ends}, "ended", "")
 		each(t, []*handle{ends}, "closed", "close")
-	}
-	if w.inC {
-		each(t, []*handle{busy, idle}, "gone", "")
-		if c.end != "SIGKILL" {
-			each(t, []*handle{ends}, "gone", "")
+		gone = all
+	case "return", "exit":
+		if w.inC {
+			gone = all
 		}
+	}
+	if !w.together {
+		each(t, gone, "gone", "")
 	}
 	return o
 }
 
 // get is what a rank hears of the end, and roughly when. An idle rank that hears nothing is looked at when others have
 // heard.
-func get(w world, h *handle, c cell, word, want string, began time.Time) string {
+func get(w region, h *handle, c cell, word, want string, began time.Time) string {
 	wait := patience
 	switch {
 	case c.op == "Shrink":
@@ -218,7 +223,7 @@ func get(w world, h *handle, c cell, word, want string, began time.Time) string 
 }
 
 // resumed is what ranks get if the stopped one goes on: all do their part.
-func resumed(t *testing.T, w world, c cell, all []*handle) outcome {
+func resumed(t *testing.T, w region, c cell, all []*handle) outcome {
 	o := outcome{"waits", "well"}
 	for r, h := range all {
 		if c.op == "idle" {
@@ -242,6 +247,7 @@ func resumed(t *testing.T, w world, c cell, all []*handle) outcome {
 		}
 	}
 	each(t, all, "closed", "close")
+	each(t, all, "gone", "")
 	return o
 }
 
@@ -258,8 +264,8 @@ func each(t *testing.T, all []*handle, word, command string) {
 	}
 }
 
-// read gives the table; it is empty while it is written anew.
-func read(t *testing.T) map[cell]outcome {
+// readTable gives the table; it is empty while it is written anew.
+func readTable(t *testing.T) map[cell]outcome {
 	table := map[cell]outcome{}
 	if *update && tier.Full() {
 		return table
@@ -274,9 +280,9 @@ func read(t *testing.T) map[cell]outcome {
 	return table
 }
 
-func write(t *testing.T, table map[cell]outcome) {
+func writeTable(t *testing.T, table map[cell]outcome) {
 	var b strings.Builder
-	for _, w := range worlds {
+	for _, w := range regions {
 		for _, c := range cellsOf(w) {
 			if o, ok := table[c]; ok {
 				fmt.Fprintf(&b, "%v | %v\n", c, o)

@@ -1,4 +1,4 @@
-package chart
+package bench
 
 import (
 	"bytes"
@@ -6,16 +6,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bench/chart"
 )
 
 // A picture has the labels that fit, the colors in use, and the bars from From to To.
 func TestTimeline(t *testing.T) {
-	line := Timeline{
-		Title: "AllReduce <1>", From: 100, To: 200, Legend: []Key{{0, "step"}, {1, "waits"}, {2, "unused"}},
-		Tracks: []Track{
-			{Name: "rank 0", Bars: []Bar{{From: 100, To: 150, Color: 0, Label: "whole"},
+	line := chart.Timeline{
+		Title: "AllReduce <1>", From: 100, To: 200, Legend: []chart.Key{{Color: 0, Label: "step"}, {Color: 1, Label: "waits"}, {Color: 2, Label: "unused"}},
+		Tracks: []chart.Track{
+			{Name: "rank 0", Bars: []chart.Bar{{From: 100, To: 150, Color: 0, Label: "whole"},
 				{From: 120, To: 121, Color: 1, Thin: true, Label: "narrow"}, {From: 10, To: 20, Color: 0, Label: "before"}}},
-			{Name: "rank 1", Bars: []Bar{{From: 190, To: 300, Color: 0, Label: "beyond"}}},
+			{Name: "rank 1", Bars: []chart.Bar{{From: 190, To: 300, Color: 0, Label: "beyond"}}},
 		},
 	}
 	var svg bytes.Buffer

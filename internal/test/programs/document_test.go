@@ -1,6 +1,4 @@
-//go:build unix
-
-package matrix
+package programs
 
 import (
 	"fmt"
@@ -13,7 +11,7 @@ import (
 )
 
 const (
-	document = "../../../../docs/recovery.md"
+	document = "../../../docs/recovery.md"
 	to       = "<!-- end of the table -->\n"
 )
 
@@ -26,7 +24,7 @@ type part struct {
 }
 
 var parts = []part{
-	{"<!-- table of ends: go test ./internal/test/e2e/matrix -update -->\n", false,
+	{"<!-- table of ends: go test ./internal/test/programs -update -->\n", false,
 		[]string{"returns from main", "os.Exit, exit", "Close", "Abort", "SIGKILL", "SIGSTOP, 8 s"}, gpuOps},
 	{"<!-- table of ends in C -->\n", true, []string{"returns from main", "exit", "ncclCommDestroy", "ncclCommAbort",
 		"SIGKILL", "SIGSTOP, 8 s"}, cGPUOps},
@@ -40,8 +38,8 @@ func TestDocument(t *testing.T) {
 		_, rest, found := strings.Cut(string(b), p.from)
 		was, _, ended := strings.Cut(rest, to)
 		require.True(t, found && ended, "%s has a table between %q and %q", document, p.from, to)
-		require.Equal(t, p.inWords(read(t)), was,
-			"RINGO_TEST=full go test ./internal/test/e2e/matrix -update, and read the difference")
+		require.Equal(t, p.inWords(readTable(t)), was,
+			"RINGO_TEST=full go test ./internal/test/programs -update, and read the difference")
 	}
 }
 
@@ -81,7 +79,7 @@ func (p part) inWords(table map[cell]outcome) string {
 func (p part) together(table map[cell]outcome, end, op string) string {
 	var texts []string
 	in := map[string][]string{}
-	for _, w := range worlds {
+	for _, w := range regions {
 		o, ok := table[cell{w.name, end, op}]
 		if !ok || w.inC != p.inC {
 			continue

@@ -1,37 +1,36 @@
-//go:build unix
-
-package matrix
+package programs
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
-	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/kernels"
 )
 
-// errReason is why a rank aborts.
-var errReason = errors.New("it is enough")
-
-// A rank does as it is told, a line at a time, and says what came of it, as the programs in C do:
+// A servant is a rank that does as it is told, a line at a time, and says what came of it, as the programs in C do:
 //
 //	do OP        "in" as soon as it waits in the operation, then "done RESULT"
 //	on           an operation that waits for it goes on
 //	watch        "fell RESULT" as soon as its communicator has failed
 //	end HOW      Close or Abort, and "ended RESULT"
-//	close        "closed RESULT", the last word
-type rank struct {
+//	close        "closed RESULT", and of a process "gone RESULT", the last word
+type servant struct {
+	store
 	c   *ringo.Comm
-	d   *gpu.Device // nil on host memory
 	say func(format string, args ...any)
 
 	on    chan struct{} // the test has said so
@@ -41,12 +40,68 @@ type rank struct {
 	after []func() error // what gives things back, last first
 }
 
-func newRank(c *ringo.Comm, d *gpu.Device, say func(string, ...any)) *rank {
-	return &rank{c: c, d: d, say: say, on: make(chan struct{}, 1), stop: make(chan struct{})}
+func newServant(c *ringo.Comm, d *gpu.Device, say func(string, ...any)) *servant {
+	r := &servant{store: store{d: d}, c: c, say: say, on: make(chan struct{}, 1), stop: make(chan struct{})}
+	r.after = append(r.after, r.free)
+	return r
+}
+
+// emulated are the GPUs. Kernels may wait for a rank that is stopped, on a machine that is busy.
+var emulated = cudaemu.Config{Devices: ranks, Stall: 5 * time.Minute}
+
+// asServant is the Config of a servant.
+func asServant(gpus bool) ringo.Config {
+	cfg := ringo.Config{Timeout: 2 * patience, JoinTimeout: patience}
+	if gpus {
+		cfg.MaxBlocks = 2 // queues that an emulated kernel soon fills
+	}
+	return cfg
+}
+
+// serve has this process be a servant until it is told to close: its rank, whether it has a GPU, and where ranks meet.
+// It reports whether the process goes on.
+func serve(seat []string, commands *bufio.Scanner, say func(string, ...any)) bool {
+	rank, err := strconv.Atoi(seat[0])
+	id, bad := bootstrap.ParseID(seat[2])
+	cfg := asServant(seat[1] == "true")
+	cfg.ID, cfg.Rank, cfg.Size = &id, rank, ranks
+	var m *gpu.Machine
+	if err = errors.Join(err, bad); err == nil && seat[1] == "true" {
+		if m, err = emulate(emulated); err == nil {
+			cfg.Device, err = m.Device(rank)
+		}
+	}
+	var c *ringo.Comm
+	if err == nil {
+		c, err = ringo.Open(context.Background(), cfg)
+	}
+	say("open %s", result(err))
+	if err != nil {
+		return false
+	}
+	r := newServant(c, cfg.Device, say)
+	for commands.Scan() {
+		switch command := commands.Text(); command {
+		case "end return":
+			return false
+		case "end exit":
+			os.Exit(0)
+		default:
+			if r.obey(command) {
+				continue
+			}
+			if m != nil { // which waits for the GPUs of other processes
+				err = m.Close()
+			}
+			say("gone %s", result(err))
+			return true
+		}
+	}
+	return false
 }
 
 // obey carries out a command, and reports whether more may follow.
-func (r *rank) obey(command string) bool {
+func (r *servant) obey(command string) bool {
 	what, of, _ := strings.Cut(command, " ")
 	switch what {
 	case "do":
@@ -76,7 +131,7 @@ func (r *rank) obey(command string) bool {
 }
 
 // close ends the rank.
-func (r *rank) close() error {
+func (r *servant) close() error {
 	err := r.c.Close()
 	close(r.stop)
 	r.tasks.Wait()
@@ -86,13 +141,13 @@ func (r *rank) close() error {
 	return err
 }
 
-// waits are the functions on the stack of a rank that waits in a method which all ranks call.
-var waits = map[string]string{"Split": "life.(*Life).Meet(", "Shrink": ").Regroup(", "Register": "life.(*Life).Meet("}
+// waitsIn are the functions on the stack of a rank that waits in a method which all ranks call.
+var waitsIn = map[string]string{"Split": "life.(*Life).Meet(", "Shrink": ").Regroup(", "Register": "life.(*Life).Meet("}
 
 // tellIn says when the rank waits in an operation: the stack of one of its goroutines has the function.
-func (r *rank) tellIn(op string, over <-chan struct{}) {
+func (r *servant) tellIn(op string, over <-chan struct{}) {
 	functions := []string{"ringo.(*Comm).Do(", "ringo.(*Comm).Synchronize("}
-	if f := waits[op]; f != "" {
+	if f := waitsIn[op]; f != "" {
 		functions = []string{f}
 	}
 	tick := time.NewTicker(time.Millisecond)
@@ -114,7 +169,7 @@ func (r *rank) tellIn(op string, over <-chan struct{}) {
 }
 
 // watch waits until the communicator has failed.
-func (r *rank) watch() {
+func (r *servant) watch() {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for r.c.Err() == nil {
@@ -128,27 +183,23 @@ func (r *rank) watch() {
 }
 
 // do carries out this rank's part of an operation of rank 0 with rank 1, or with all.
-func (r *rank) do(op string) error {
+func (r *servant) do(op string) error {
 	switch op {
 	case "all to all":
-		return r.call(&ringo.Call{Kind: ringo.KindAlltoAll, Count: 1}, 12)
+		return r.call(&Step{Do: Call, Kind: call.AlltoAll, Type: kernels.Int32, Count: 1}, 12)
 	case "AllReduce 8 B", "first connection":
-		return r.call(allReduce, 8)
+		return r.call(allReduce(8))
 	case "AllReduce 1 MiB":
-		return r.call(allReduce, 1<<20)
+		return r.call(allReduce(1 << 20))
 	case "Recv", "Send": // so much fits into no queue
-		size := 64 << 20
+		size, sender := 64<<20, 0
 		if r.d != nil {
 			size = 16 << 20
 		}
-		kind := ringo.KindRecv
-		if (op == "Send") == (r.c.Rank() == 0) {
-			kind = ringo.KindSend
+		if op == "Recv" {
+			sender = 1
 		}
-		if r.c.Rank() > 1 {
-			return nil
-		}
-		return r.call(&ringo.Call{Kind: kind, Peer: 1 - r.c.Rank()}, size)
+		return r.call(&Step{Do: Message, Type: kernels.Uint8, Count: size, Sender: sender, Recver: 1 - sender}, size)
 	case "Split":
 		part, err := r.c.Split(context.Background(), 0, 0)
 		if err == nil {
@@ -161,21 +212,8 @@ func (r *rank) do(op string) error {
 			err = errors.Join(errOf(next.Size()), next.Close())
 		}
 		return err
-	}
-	return r.doOnGPU(op)
-}
-
-var allReduce = &ringo.Call{Kind: ringo.KindAllReduce, Op: ringo.Sum}
-
-// An errOf is no error: the new communicator has so many ranks.
-type errOf int
-
-func (n errOf) Error() string { return fmt.Sprintf("goes on with %d ranks", int(n)) }
-
-func (r *rank) doOnGPU(op string) error {
-	switch op {
 	case "Register":
-		x, err := r.memory(1 << 20)
+		x, err := r.alloc(make([]byte, 1<<20))
 		if err != nil {
 			return err
 		}
@@ -197,22 +235,31 @@ func (r *rank) doOnGPU(op string) error {
 	return fmt.Errorf("no operation is called %q", op)
 }
 
+// allReduce is one of so many bytes, in place.
+func allReduce(n int) (*Step, int) {
+	return &Step{Do: Call, Kind: call.AllReduce, Type: kernels.Int32, Count: n / 4}, n
+}
+
+// An errOf is no error: the new communicator has so many ranks.
+type errOf int
+
+func (n errOf) Error() string { return fmt.Sprintf("goes on with %d ranks", int(n)) }
+
 // capture captures an all-reduce behind a function, and carries it out.
-func (r *rank) capture(before func()) error {
+func (r *servant) capture(before func()) error {
 	s, err := r.d.NewStream()
 	if err != nil {
 		return err
 	}
 	r.after = append(r.after, func() error { return r.d.DestroyStream(s) })
-	x, err := r.memory(1 << 20)
+	calls, err := r.calls(allReduce(1 << 20))
 	if err != nil {
 		return err
 	}
-	c := over(allReduce, x)
-	c.Stream = s
+	calls[0].Stream = s
 	if r.graph, err = r.d.Capture(s, func() error {
 		before()
-		return r.c.Do(&c)
+		return r.c.Do(calls[0])
 	}); err != nil {
 		return err
 	}
@@ -220,46 +267,26 @@ func (r *rank) capture(before func()) error {
 	return errors.Join(r.graph.Launch(s), r.c.Synchronize(s))
 }
 
-// call carries out a call on n bytes of new memory.
-func (r *rank) call(c *ringo.Call, n int) error {
-	x, err := r.memory(n)
-	if err != nil {
+// call carries out this rank's part of a step on n bytes of new memory.
+func (r *servant) call(s *Step, n int) error {
+	calls, err := r.calls(s, n)
+	for _, c := range calls {
+		err = errors.Join(err, r.c.Do(c))
+	}
+	if err != nil || len(calls) == 0 {
 		return err
 	}
-	of := over(c, x)
-	if err := r.c.Do(&of); err != nil || r.d == nil {
-		return err
-	}
-	return r.c.Synchronize(0)
+	return r.sync(r.c)
 }
 
-// over is a call whose memory is x.
-func over(c *ringo.Call, x ringo.Region) ringo.Call {
-	of := *c
-	of.Type, of.In, of.Out = ringo.Int32, x, x
-	if of.Count == 0 {
-		of.Count = x.Len() / 4
-	}
-	switch of.Kind {
-	case ringo.KindSend:
-		of.Out = ringo.Region{}
-	case ringo.KindRecv:
-		of.In = ringo.Region{}
-	}
-	return of
-}
-
-// memory is the rank's until its end.
-func (r *rank) memory(n int) (ringo.Region, error) {
-	if r.d == nil {
-		return mem.Host(make([]byte, n)), nil
-	}
-	x, err := r.d.AllocMapped(n)
+func (r *servant) calls(s *Step, n int) ([]*ringo.Call, error) {
+	x, err := r.alloc(make([]byte, n))
 	if err != nil {
-		return x, err
+		return nil, err
 	}
-	r.after = append(r.after, func() error { return r.d.Free(x) })
-	return x, r.d.Write(x, make([]byte, n))
+	m := member{c: r.c}
+	m.memory[0] = x
+	return s.calls(m, nil)
 }
 
 // result is an error in a few words.
@@ -288,29 +315,4 @@ func result(err error) string {
 		said += fmt.Sprintf(" by %v", e.Culprits)
 	}
 	return said
-}
-
-// emulated are the GPUs. Kernels may wait for a rank that is stopped, on a machine that is busy.
-var emulated = cudaemu.Config{Devices: ranks, Stall: 5 * time.Minute}
-
-// open opens this process's rank.
-func open() (*ringo.Comm, *gpu.Device, error) {
-	if os.Getenv("RINGO_TEST_GPU") == "" {
-		c, err := ringo.OpenEnv(context.Background(), ringo.Config{})
-		return c, nil, err
-	}
-	driver, err := cudaemu.New(emulated)
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := gpu.Of(driver)
-	if err != nil {
-		return nil, nil, err
-	}
-	d, err := m.Device(int(os.Getenv("RINGO_RANK")[0] - '0'))
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := ringo.OpenEnv(context.Background(), ringo.Config{Device: d})
-	return c, d, err
 }

@@ -1,4 +1,4 @@
-package meter
+package bench_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bench/meter"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/tier"
@@ -16,9 +17,9 @@ import (
 
 // everything opens two GPUs, measures all that there is, and gives everything back.
 func everything(d cuda.Driver) (err error) {
-	var gpus []*GPU
+	var gpus []*meter.GPU
 	for number := range 2 {
-		g, failed := Open(d, number, 20*time.Second)
+		g, failed := meter.Open(d, number, 20*time.Second)
 		if failed != nil {
 			return failed
 		}
@@ -35,7 +36,7 @@ func everything(d cuda.Driver) (err error) {
 	if _, _, err := gpus[0].HostRates(ctx, 4096, 1); err != nil {
 		return err
 	}
-	p, err := OpenPair(gpus[0], gpus[1], 64<<10)
+	p, err := meter.OpenPair(gpus[0], gpus[1], 64<<10)
 	if err != nil {
 		return err
 	}
@@ -48,14 +49,15 @@ func everything(d cuda.Driver) (err error) {
 }
 
 // Whichever call of the driver fails, its error is returned, and all that was taken is given back.
-func TestAnyCallFails(t *testing.T) {
+func TestMeterCallFails(t *testing.T) {
 	ending := []string{"cuMemFree", "cuMemFreeHost", "cuEventDestroy", "cuStreamDestroy", "cuModuleUnload"}
-	for _, call := range append(ending, "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuStreamCreateWithPriority",
+	for _, call := range tier.Some(3, append(ending, "cuDeviceGet", "cuDevicePrimaryCtxRetain",
+		"cuStreamCreateWithPriority",
 		"cuEventCreate", "cuMemAlloc", "cuModuleLoadData",
 		"cuModuleGetFunction", "cuDeviceGetAttribute", "cuDeviceCanAccessPeer", "cuCtxEnablePeerAccess", "cuMemHostAlloc",
 		"cuMemsetD8Async", "cuLaunchKernel", "cuStreamQuery",
 		"cuMemcpyDtoH", "cuMemcpyHtoD", "cuMemcpyAsync", "cuMemcpyPeerAsync", "cuEventRecord", "cuEventElapsedTime",
-		"cuStreamWaitEvent") {
+		"cuStreamWaitEvent")) {
 		// How often a GPU is asked depends on the machine, and how often it looks at lines on what it has seen.
 		most, enough := 1000, 3
 		switch call {
@@ -92,20 +94,25 @@ func TestAnyCallFails(t *testing.T) {
 // Memory that cannot be had in one piece is taken in smaller ones. Less than was wanted is no error, none at all is.
 func TestTake(t *testing.T) {
 	m := emulate(t, cudaemu.Config{Plain: true, Shapes: []cudaemu.Device{{Memory: 16 * mib}, {}}})
-	g := open(t, m, 0)
+	d := &watched{Driver: m}
+	g := open(t, d, 0)
+	over, cancel := context.WithCancel(t.Context()) // what is taken is not tested
+	cancel()
 	take := func(n int, lacks ...int) (sizes []int, err error) {
 		t.Helper()
 		for _, nth := range lacks {
 			m.Inject(cudaemu.Injection{Call: "cuMemAlloc", Nth: nth, Result: cuda.ErrOutOfMemory})
 		}
-		err = g.with(func() error {
-			list, err := g.take(n)
-			for _, b := range list {
-				sizes = append(sizes, b.n)
-				require.NoError(t, m.MemFree(b.p))
-			}
-			return err
-		})
+		d.allocs = nil
+		got, err := g.TestMemory(over, 1, n)
+		total := 0
+		for _, a := range d.allocs {
+			sizes, total = append(sizes, a.n), total+a.n
+		}
+		if errors.Is(err, context.Canceled) {
+			require.Equal(t, total, got.Bytes)
+			err = nil
+		}
 		return sizes, err
 	}
 	sizes, err := take(5*mib + 7)
@@ -127,6 +134,6 @@ func TestTake(t *testing.T) {
 }
 
 func TestHangError(t *testing.T) {
-	require.EqualError(t, &HangError{GPU: 3, What: "a copy", After: 1234567 * time.Microsecond},
+	require.EqualError(t, &meter.HangError{GPU: 3, What: "a copy", After: 1234567 * time.Microsecond},
 		"GPU 3: a copy has not ended after 1.235s")
 }

@@ -1,4 +1,4 @@
-package object
+package examples
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/examples/object"
 	"github.com/ringo-go/ringo/ringotest"
 )
 
@@ -27,24 +28,24 @@ func TestObjects(t *testing.T) {
 		for q := range n {
 			want = append(want, made(q))
 		}
-		all, err := AllGather(c, made(c.Rank()))
+		all, err := object.AllGather(c, made(c.Rank()))
 		require.NoError(r, err)
 		require.Equal(r, want, all)
-		some, err := Gather(c, made(c.Rank()), root)
+		some, err := object.Gather(c, made(c.Rank()), root)
 		require.NoError(r, err)
 		if c.Rank() == root {
 			require.Equal(r, want, some)
 		} else {
 			require.Nil(r, some)
 		}
-		one, err := Broadcast(c, made(c.Rank()), root)
+		one, err := object.Broadcast(c, made(c.Rank()), root)
 		require.NoError(r, err)
 		require.Equal(r, want[root], one)
 		var give []thing
 		if c.Rank() == root {
 			give = want
 		}
-		one, err = Scatter(c, give, root)
+		one, err = object.Scatter(c, give, root)
 		require.NoError(r, err)
 		require.Equal(r, want[c.Rank()], one)
 	}
@@ -61,11 +62,11 @@ func TestNotEncodable(t *testing.T) {
 		if c.Rank() == 1 {
 			value = make(chan int)
 		}
-		_, err := AllGather(c, value)
+		_, err := object.AllGather(c, value)
 		require.ErrorContains(r, err, "invalid argument: the value of rank 1")
-		_, err = Broadcast(c, value, 1)
+		_, err = object.Broadcast(c, value, 1)
 		require.ErrorContains(r, err, "invalid argument: the value of rank 1")
-		_, err = Scatter(c, []any{1, value}, 1)
+		_, err = object.Scatter(c, []any{1, value}, 1)
 		require.ErrorContains(r, err, "invalid argument: the value of rank 1")
 		require.NoError(r, ringo.Barrier(c))
 	})
@@ -75,16 +76,16 @@ func TestNotEncodable(t *testing.T) {
 func TestObjectsDisagree(t *testing.T) {
 	ringotest.Run(t, 2, func(c *ringo.Comm) {
 		r := ringotest.Of(c)
-		_, err := Broadcast(c, made(c.Rank()), c.Rank())
+		_, err := object.Broadcast(c, made(c.Rank()), c.Rank())
 		require.ErrorIs(r, err, ringo.ErrMismatch)
 		require.ErrorContains(r, err, "Broadcast(root 0)")
 		require.ErrorContains(r, err, "Broadcast(root 1)")
-		_, err = Gather(c, made(c.Rank()), c.Rank())
+		_, err = object.Gather(c, made(c.Rank()), c.Rank())
 		require.ErrorIs(r, err, ringo.ErrMismatch)
 		if c.Rank() == 0 {
-			_, err = AllGather(c, made(0))
+			_, err = object.AllGather(c, made(0))
 		} else {
-			_, err = Scatter(c, []thing{made(0), made(1)}, 1)
+			_, err = object.Scatter(c, []thing{made(0), made(1)}, 1)
 		}
 		require.ErrorIs(r, err, ringo.ErrMismatch)
 		require.ErrorContains(r, err, "AllGather")
@@ -99,11 +100,11 @@ func TestObjectsRoot(t *testing.T) {
 		r := ringotest.Of(c)
 		if c.Rank() == 0 {
 			for _, root := range []int{-1, 2} {
-				_, err := Gather(c, made(0), root)
+				_, err := object.Gather(c, made(0), root)
 				require.ErrorIs(r, err, ringo.ErrInvalid)
-				_, err = Broadcast(c, made(0), root)
+				_, err = object.Broadcast(c, made(0), root)
 				require.ErrorIs(r, err, ringo.ErrInvalid)
-				_, err = Scatter[thing](c, nil, root)
+				_, err = object.Scatter[thing](c, nil, root)
 				require.ErrorIs(r, err, ringo.ErrInvalid)
 			}
 		}

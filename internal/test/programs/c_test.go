@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package matrix
+package programs
 
 import (
 	"fmt"
@@ -9,24 +9,28 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/test/ctest"
 )
 
-// programs starts ranks that are programs in C, cmd/libnccl/testdata/ends.c with libnccl.so.2.
-func programs(gpus bool) func(t *testing.T, timeout, join time.Duration) []*handle {
-	return func(t *testing.T, timeout, join time.Duration) []*handle {
+// inC starts ranks that are programs in C, cmd/libnccl/testdata/ends.c with libnccl.so.2.
+func inC(gpus bool) func(t *testing.T) []*handle {
+	return func(t *testing.T) []*handle {
 		file, id := ctest.Program(t, "ends", gpus), filepath.Join(t.TempDir(), "id")
 		env := ctest.OnHost()
 		if gpus {
 			env = append(ctest.OnGPUs(ranks), "NCCL_MAX_CTAS=2") // queues that an emulated kernel soon fills
 		}
+		env = append(slices.Clip(env), fmt.Sprint("RINGO_TIMEOUT=", 2*patience), fmt.Sprint("RINGO_JOIN_TIMEOUT=", patience))
 		all := make([]*handle, ranks)
 		for r := range all {
 			cmd := exec.Command(file, fmt.Sprint(r), fmt.Sprint(ranks), id)
-			cmd.Env = append(slices.Clip(env), fmt.Sprint("RINGO_TIMEOUT=", timeout), fmt.Sprint("RINGO_JOIN_TIMEOUT=", join))
-			all[r] = begin(t, cmd)
+			cmd.Env = env
+			w, err := started(cmd)
+			require.NoError(t, err)
+			all[r] = handleOf(t, w)
 			all[r].words = inGo
 		}
 		return all
@@ -48,3 +52,5 @@ func inGo(said string) string {
 	}
 	return said
 }
+
+func cleanC() { ctest.Clean() }

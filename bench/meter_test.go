@@ -1,4 +1,4 @@
-package meter
+package bench_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bench/meter"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
@@ -33,17 +34,17 @@ func emulate(t *testing.T, c cudaemu.Config) *cudaemu.Machine {
 	return m
 }
 
-func open(t *testing.T, d cuda.Driver, number int) *GPU {
+func open(t *testing.T, d cuda.Driver, number int) *meter.GPU {
 	t.Helper()
-	g, err := Open(d, number, 20*time.Second)
+	g, err := meter.Open(d, number, 20*time.Second)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	return g
 }
 
-func pair(t *testing.T, d cuda.Driver) *Pair {
+func pair(t *testing.T, d cuda.Driver) *meter.Pair {
 	t.Helper()
-	p, err := OpenPair(open(t, d, 0), open(t, d, 1), 64<<10)
+	p, err := meter.OpenPair(open(t, d, 0), open(t, d, 1), 64<<10)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	return p
@@ -72,7 +73,7 @@ func TestBadCells(t *testing.T) {
 			require.Equal(t, got.Wrong[0].Address, w.Address)
 			require.EqualValues(t, 1<<3<<(8*(cell.Byte%8)), w.Bits())
 		}
-		zeros, ones := Stuck(got.Wrong)
+		zeros, ones := meter.Stuck(got.Wrong)
 		if one {
 			require.Zero(t, zeros)
 			require.EqualValues(t, 1<<3, ones)
@@ -106,7 +107,7 @@ func TestRates(t *testing.T) {
 	require.InEpsilon(t, 20e9, in, 0.1)
 	require.InEpsilon(t, 20e9, out, 0.1)
 
-	p, err := OpenPair(g, open(t, m, 1), 4*mib)
+	p, err := meter.OpenPair(g, open(t, m, 1), 4*mib)
 	require.NoError(t, err)
 	defer p.Close()
 	both, err := p.Both(ctx, 1)
@@ -152,21 +153,21 @@ func TestNoAccessOneWay(t *testing.T) {
 	}
 }
 
-func TestHang(t *testing.T) {
+func TestMeterHang(t *testing.T) {
 	m := emulate(t, cudaemu.Config{Plain: true, Faults: []cudaemu.Injection{{Call: "kernel compare", Nth: 1, Hang: true}}})
 	g := open(t, m, 1)
 	g.Patience = 100 * time.Millisecond
 	_, err := g.TestMemory(context.Background(), 1, 4096)
-	var hang *HangError
+	var hang *meter.HangError
 	require.ErrorAs(t, err, &hang)
 	require.Equal(t, 1, hang.GPU)
 	require.Equal(t, "reading memory with the pattern address in address", hang.What)
 	require.Equal(t, error(hang), g.Health(), "at once, and of the same work")
 }
 
-func TestLost(t *testing.T) {
+func TestMeterLost(t *testing.T) {
 	m := emulate(t, cudaemu.Config{Plain: true})
-	g, err := Open(m, 0, 20*time.Second)
+	g, err := meter.Open(m, 0, 20*time.Second)
 	require.NoError(t, err)
 	require.NoError(t, g.Health())
 	m.LoseDevice(0, cuda.ErrECCUncorrectable)

@@ -1,9 +1,10 @@
-package flight
+package why
 
 import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,20 +14,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/cmd/why/flight"
 	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
-// add reads a dump into a job.
-func add(j *hang.Job, name string, rank int, b []byte) error {
-	d := newWorker(1<<20).parse(name, rank, b)
-	if d.err == nil {
-		d.add(j)
-	}
-	return d.err
-}
-
-// write makes a pickle as PyTorch's C++ does.
-func write(b []byte, v any) []byte {
+// pickled makes a pickle as PyTorch's C++ does.
+func pickled(b []byte, v any) []byte {
 	text := func(s string) {
 		b = binary.LittleEndian.AppendUint32(append(b, 'X'), uint32(len(s)))
 		b = append(b, s...)
@@ -45,14 +38,14 @@ func write(b []byte, v any) []byte {
 	case []any:
 		b = append(b, ']', '(')
 		for _, x := range v {
-			b = write(b, x)
+			b = pickled(b, x)
 		}
 		b = append(b, 'e')
 	case map[string]any:
 		b = append(b, '}', '(')
 		for k, x := range v {
 			text(k)
-			b = write(b, x)
+			b = pickled(b, x)
 		}
 		b = append(b, 'u')
 	default:
@@ -103,19 +96,20 @@ func dump() map[string]any {
 	}
 }
 
-func TestAdd(t *testing.T) {
+func TestFlight(t *testing.T) {
 	text, err := json.Marshal(dump())
 	require.NoError(t, err)
-	pickled := append(write([]byte{0x80, 2}, dump()), '.')
-	for name, b := range map[string][]byte{"pickle": pickled, "JSON": text} {
-		require.True(t, Is(b), name)
-		j := new(hang.Job)
-		require.NoError(t, add(j, "/tmp/nccl_trace_rank_1", RankOf("/tmp/nccl_trace_rank_1"), b), name)
+	whole := append(pickled([]byte{0x80, 2}, dump()), '.')
+	for name, b := range map[string][]byte{"pickle": whole, "JSON": text} {
+		require.True(t, flight.Is(b), name)
+		path := file(t, "nccl_trace_rank_1", b)
+		j, _, err := flight.Read(path)
+		require.NoError(t, err, name)
 		j.Sort()
 		require.Len(t, j.Ranks, 3, name)
 		require.Empty(t, j.Ranks[0].Source)
 		r := &j.Ranks[1]
-		require.Equal(t, "/tmp/nccl_trace_rank_1", r.Source)
+		require.Equal(t, path, r.Source)
 		require.Equal(t, []int{0, 1}, r.Made)
 		tp := slices.IndexFunc(j.Groups, func(g hang.Group) bool { return g.Name == "1" })
 		require.Equal(t, hang.Group{Name: "1", Desc: "mesh_tp", Ranks: []int{0, 1}}, j.Groups[tp])
@@ -138,24 +132,26 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-func TestRefuses(t *testing.T) {
+func TestNoDump(t *testing.T) {
 	for name, b := range map[string]string{
 		"nothing": "", "a number": "\x80\x02K\x01.", "an empty dictionary": "\x80\x02}.",
 		"JSON that is none": "{\"pg_config\":", "a list": "[1]",
 		"an entry that is none": `{"entries": [1]}`, "an entry without a group": `{"entries": [{"record_id": 1}]}`,
 	} {
-		require.Error(t, add(new(hang.Job), "f", 0, []byte(b)), name)
+		_, _, err := flight.Read(file(t, "f0", []byte(b)))
+		require.Error(t, err, name)
 	}
-	require.ErrorContains(t, add(new(hang.Job), "dump", RankOf("dump"), nil), "its rank in its name")
-	require.Equal(t, 12, RankOf("/a/b7/comm_lib_trace_rank_12.json"))
-	require.Equal(t, -1, RankOf("99999999999999999999"))
-	require.False(t, Is([]byte(`{"Comm": "1", "State": {}}`)))
+	_, _, err := flight.Read(file(t, "dump", nil))
+	require.ErrorContains(t, err, "its rank in its name")
+	require.Equal(t, 12, flight.RankOf("/a/b7/comm_lib_trace_rank_12.json"))
+	require.Equal(t, -1, flight.RankOf("99999999999999999999"))
+	require.False(t, flight.Is([]byte(`{"Comm": "1", "State": {}}`)))
 }
 
 // A dump that is cut off accuses nobody, and another pickle with a number in its name makes no rank.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
-	whole := append(write([]byte{0x80, 2}, dump()), '.')
+	whole := append(pickled([]byte{0x80, 2}, dump()), '.')
 	var files []string
 	for name, b := range map[string][]byte{"trace_1": whole, "trace_2": whole[:len(whole)/2],
 		"shard_5000.pkl": []byte("\x80\x02K\x01.")} {
@@ -163,7 +159,7 @@ func TestTorn(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, b, 0o600))
 		files = append(files, name)
 	}
-	j, skipped, err := Read(files...)
+	j, skipped, err := flight.Read(files...)
 	require.NoError(t, err)
 	require.Len(t, skipped, 2)
 	j.Sort()
@@ -175,14 +171,31 @@ func TestTorn(t *testing.T) {
 	require.Empty(t, a.Culprits, a.Sentence)
 }
 
-// The newest calls that have ended are kept, and all calls that have not.
+// The newest calls that have ended are kept, and all calls that have not. The more dumps there are, the fewer are kept
+// of each.
 func TestForget(t *testing.T) {
-	d := newWorker(1).parse("f", 1, append(write([]byte{0x80, 2}, dump()), '.'))
-	require.NoError(t, d.err)
-	require.Len(t, d.calls, 4)
-	d = newWorker(0).parse("f", 1, append(write([]byte{0x80, 2}, dump()), '.'))
-	require.Len(t, d.calls, 3)
-	for _, c := range d.calls {
+	const ended, kept = 300, 256
+	d := dump()
+	list := d["entries"].([]any)
+	var entries []any
+	for i := range ended {
+		e := maps.Clone(list[0].(map[string]any))
+		e["collective_seq_id"] = i + 1
+		entries = append(entries, e)
+	}
+	d["entries"] = append(entries, list[1:]...)
+	files := slices.Repeat([]string{filepath.Join(t.TempDir(), "none")}, 1<<20/kept)
+	files[7] = file(t, "rank_1", append(pickled([]byte{0x80, 2}, d), '.'))
+	j, skipped, err := flight.Read(files...)
+	require.NoError(t, err)
+	require.Len(t, skipped, len(files)-1)
+	calls := j.Ranks[1].Calls
+	require.Len(t, calls, kept+3)
+	for i, c := range calls[:kept] {
+		require.Equal(t, hang.Ended, c.State)
+		require.EqualValues(t, ended-kept+i+1, c.Number)
+	}
+	for _, c := range calls[kept:] {
 		require.NotEqual(t, hang.Ended, c.State)
 	}
 }
@@ -205,9 +218,11 @@ func TestUntimed(t *testing.T) {
 		"one that has begun":      {[]any{entry("started", nil), entry("scheduled", nil)}, hang.Called},
 		"the first of all begins": {[]any{entry("scheduled", nil)}, hang.Open},
 	} {
-		d := newWorker(16).parse("f", 0, append(write([]byte{0x80, 2}, map[string]any{"entries": c.entries}), '.'))
-		require.NoError(t, d.err, name)
-		require.Equal(t, c.last, d.calls[len(d.calls)-1].State, name)
+		b := append(pickled([]byte{0x80, 2}, map[string]any{"entries": c.entries}), '.')
+		j, _, err := flight.Read(file(t, "rank_0", b))
+		require.NoError(t, err, name)
+		calls := j.Ranks[0].Calls
+		require.Equal(t, c.last, calls[len(calls)-1].State, name)
 	}
 }
 
@@ -216,19 +231,18 @@ func TestMissingIsThere(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "nccl_trace_rank_0")
 	d := map[string]any{"pg_config": map[string]any{"0": map[string]any{"ranks": "[0, 1, 2]", "desc": "default_pg"}},
 		"entries": []any{}}
-	require.NoError(t, os.WriteFile(name, append(write([]byte{0x80, 2}, d), '.'), 0o600))
-	j, _, err := Read(name)
+	require.NoError(t, os.WriteFile(name, append(pickled([]byte{0x80, 2}, d), '.'), 0o600))
+	j, _, err := flight.Read(name)
 	require.NoError(t, err)
 	require.Len(t, j.Ranks, 3)
 }
 
-func FuzzAdd(f *testing.F) {
-	f.Add(append(write([]byte{0x80, 2}, dump()), '.'))
+func FuzzFlight(f *testing.F) {
+	f.Add(append(pickled([]byte{0x80, 2}, dump()), '.'))
 	text, _ := json.Marshal(dump())
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		j := new(hang.Job)
-		if add(j, "f", 1, b) == nil {
+		if j, _, err := flight.Read(file(t, "rank_1", b)); err == nil {
 			hang.Judge(j)
 		}
 	})

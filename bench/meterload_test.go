@@ -1,10 +1,11 @@
-package meter
+package bench_test
 
 import (
 	"encoding/binary"
 	"math"
 	"testing"
 
+	"github.com/ringo-go/ringo/bench/meter"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/gputest"
@@ -12,18 +13,47 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openDevice is a device that the test gives back at its end.
-func openDevice(t *testing.T) *gpu.Device {
-	m, err := gpu.Of(gputest.Driver(t))
+// A watched driver notes the memory that was allocated, and the last launch.
+type watched struct {
+	cuda.Driver
+	allocs []struct {
+		p uintptr
+		n int
+	}
+	f      cuda.Function
+	launch cuda.Launch
+}
+
+func (w *watched) MemAlloc(n int) (uintptr, error) {
+	p, err := w.Driver.MemAlloc(n)
+	if err == nil {
+		w.allocs = append(w.allocs, struct {
+			p uintptr
+			n int
+		}{p, n})
+	}
+	return p, err
+}
+
+func (w *watched) LaunchKernel(f cuda.Function, l *cuda.Launch, args []byte) error {
+	w.f, w.launch = f, *l
+	return w.Driver.LaunchKernel(f, l, args)
+}
+
+// openDevice is a device that the test gives back at its end, with its driver.
+func openDevice(t *testing.T) (*watched, *gpu.Device) {
+	d := &watched{Driver: gputest.Driver(t)}
+	m, err := gpu.Of(d)
 	require.NoError(t, err)
 	dev, err := m.Device(0)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, dev.Release()) })
-	return dev
+	return d, dev
 }
 
 // Constants of multiply, under the same names as in kernels/cuda/meter.cu.
 const (
+	threads = 256
 	side    = 4
 	depth   = 8
 	rowStep = 24
@@ -54,10 +84,11 @@ func sum(thread, rounds int) float32 {
 
 // Every thread of every block of every wave does all rounds.
 func TestLoad(t *testing.T) {
-	dev := openDevice(t)
-	l, err := NewLoad(dev)
+	d, dev := openDevice(t)
+	l, err := meter.NewLoad(dev)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
+	require.Len(t, d.allocs, 1)
 	s, err := dev.NewStream()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dev.DestroyStream(s)) }()
@@ -67,7 +98,7 @@ func TestLoad(t *testing.T) {
 		require.NoError(t, dev.Synchronize(s))
 		n := waves * l.Wave() * threads
 		b := make([]byte, 4*n)
-		require.NoError(t, dev.Read(b, mem.Device(dev.Number(), l.sums, len(b))))
+		require.NoError(t, dev.Read(b, mem.Device(dev.Number(), d.allocs[0].p, len(b))))
 		for i := range n {
 			got := math.Float32frombits(binary.NativeEndian.Uint32(b[4*i:]))
 			require.Equal(t, sum(i%threads, rounds), got, "thread %d after %d rounds", i, rounds)
@@ -77,16 +108,21 @@ func TestLoad(t *testing.T) {
 
 // A block has a multiprocessor to itself: nothing that needs shared memory fits beside it.
 func TestBlockIsAlone(t *testing.T) {
-	dev := openDevice(t)
-	l, err := NewLoad(dev)
+	d, dev := openDevice(t)
+	l, err := meter.NewLoad(dev)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dev.DestroyStream(s)) }()
+	require.NoError(t, l.Launch(s, 1, 0))
+	require.NoError(t, dev.Synchronize(s))
 	require.NoError(t, dev.With(func() error {
-		n, err := dev.Driver().OccupancyMaxActiveBlocksPerMultiprocessor(l.f, threads, l.shared)
+		n, err := d.OccupancyMaxActiveBlocksPerMultiprocessor(d.f, threads, d.launch.Shared)
 		require.Equal(t, 1, n)
-		most, err2 := dev.Driver().DeviceGetAttribute(cuda.AttrMaxSharedPerMultiprocessor, dev.Handle())
+		most, err2 := d.DeviceGetAttribute(cuda.AttrMaxSharedPerMultiprocessor, dev.Handle())
 		require.NoError(t, err2)
-		require.LessOrEqual(t, most-l.shared, 1<<10, "what is left is what the driver takes for a block")
+		require.LessOrEqual(t, most-d.launch.Shared, 1<<10, "what is left is what the driver takes for a block")
 		return err
 	}))
 }

@@ -1,4 +1,4 @@
-package ongpu
+package command
 
 import (
 	"errors"
@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/examples/ongpu"
 	"github.com/ringo-go/ringo/gpu"
 	_ "github.com/ringo-go/ringo/gpu/emu"
 	"github.com/ringo-go/ringo/internal/test/need"
 )
 
-// Every function moves the data that its comment tells, on emulated GPUs, or with REQUIRE=cuda on the machine's GPUs.
+// Every function of the example ongpu moves the data that its comment tells, on emulated GPUs, or with REQUIRE=cuda on
+// the machine's GPUs.
 func TestOnGPU(t *testing.T) {
 	const n = 2
 	options := gpu.Options{Emulate: n}
@@ -85,27 +87,30 @@ func everything(c *ringo.Comm) (err error) {
 		out  *gpu.Buffer[int32]
 		want []int32 // nil: out is not checked on this rank
 	}{
-		{"AllReduce", func() error { return AllReduce(c, s, small, ringo.Sum) }, small, []int32{rank, 5}, small,
+		{"AllReduce", func() error { return ongpu.AllReduce(c, s, small, ringo.Sum) }, small, []int32{rank, 5}, small,
 			[]int32{1, 10}},
-		{"Reduce", func() error { return Reduce(c, s, onRoot(small), small, ringo.Max, 1) }, small, []int32{rank, 5},
+		{"Reduce", func() error { return ongpu.Reduce(c, s, onRoot(small), small, ringo.Max, 1) }, small, []int32{rank, 5},
 			onRoot(small), []int32{1, 5}},
-		{"Broadcast", func() error { return Broadcast(c, s, small, 1) }, small, []int32{rank, 5 * rank}, small,
+		{"Broadcast", func() error { return ongpu.Broadcast(c, s, small, 1) }, small, []int32{rank, 5 * rank}, small,
 			[]int32{1, 5}},
-		{"AllGather", func() error { return AllGather(c, s, large, small) }, small, []int32{rank, 7}, large,
+		{"AllGather", func() error { return ongpu.AllGather(c, s, large, small) }, small, []int32{rank, 7}, large,
 			[]int32{0, 7, 1, 7}},
-		{"ReduceScatter", func() error { return ReduceScatter(c, s, small, large, ringo.Sum) }, large, []int32{0, 1, 2, 3},
+		{"ReduceScatter", func() error { return ongpu.ReduceScatter(c, s, small, large, ringo.Sum) },
+			large, []int32{0, 1, 2, 3},
 			small, []int32{4 * rank, 4*rank + 2}},
-		{"AlltoAll", func() error { return AlltoAll(c, s, other, large) }, large, []int32{rank, 1, 2 + rank, 3}, other,
+		{"AlltoAll", func() error { return ongpu.AlltoAll(c, s, other, large) },
+			large, []int32{rank, 1, 2 + rank, 3}, other,
 			[]int32{2 * rank, 1 + 2*rank, 2*rank + 1, 1 + 2*rank}},
-		{"Gather", func() error { return Gather(c, s, onRoot(large), small, 1) }, small, []int32{rank, 9}, onRoot(large),
+		{"Gather", func() error { return ongpu.Gather(c, s, onRoot(large), small, 1) },
+			small, []int32{rank, 9}, onRoot(large),
 			[]int32{0, 9, 1, 9}},
-		{"Scatter", func() error { return Scatter(c, s, small, onRoot(large), 1) }, large, []int32{4, 5, 6, 7}, small,
+		{"Scatter", func() error { return ongpu.Scatter(c, s, small, onRoot(large), 1) }, large, []int32{4, 5, 6, 7}, small,
 			[]int32{4 + 2*rank, 5 + 2*rank}},
 		{"Send, Recv", func() error {
 			if rank == 0 {
-				return Send(c, s, small, 1)
+				return ongpu.Send(c, s, small, 1)
 			}
-			return Recv(c, s, small, 0)
+			return ongpu.Recv(c, s, small, 0)
 		}, small, []int32{3, rank}, small, []int32{3, 0}},
 	} {
 		if err := step.in.Upload(s, step.from); err != nil {
@@ -140,7 +145,7 @@ func everything(c *ringo.Comm) (err error) {
 		}
 		rows[i] = b
 	}
-	if err := AllReduceNorm(c, s, rows[0], rows[1], rows[0], rows[2], 0); err != nil {
+	if err := ongpu.AllReduceNorm(c, s, rows[0], rows[1], rows[0], rows[2], 0); err != nil {
 		return err
 	}
 	normed, sum := make([]float32, 4), make([]float32, 4)
@@ -150,7 +155,7 @@ func everything(c *ringo.Comm) (err error) {
 	if !slices.Equal(sum, []float32{3, -1, 1, -1}) || !slices.Equal(normed[2:], []float32{1, -10}) {
 		return fmt.Errorf("AllReduceNorm: %v and %v", sum, normed)
 	}
-	if err := AllGather(c, s, small, small); !errors.Is(err, ringo.ErrInvalid) {
+	if err := ongpu.AllGather(c, s, small, small); !errors.Is(err, ringo.ErrInvalid) {
 		return fmt.Errorf("lengths that do not fit: %v", err)
 	}
 	return nil
