@@ -290,7 +290,7 @@ func latest(z *zip.Reader, n Name) ([]byte, error) {
 		return *text, nil
 	}
 	text, err := read(z, n, func(m Name) ([]byte, error) { return latest(z, m) })
-	if err == nil {
+	if text = slices.Clip(text); err == nil { // to append makes a copy
 		texts.latest[n] = weak.Make(&text)
 	}
 	return text, err

@@ -62,7 +62,7 @@ func TestDeviceWorkFIFO(t *testing.T) {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				r, d := c.Rank(), c.Device()
-				driver, b := d.Driver(), &all[r]
+				b := &all[r]
 				var streams [2]gpu.Stream
 				for i := range streams {
 					if streams[i], err = d.NewStream(); err != nil {
@@ -70,24 +70,14 @@ func TestDeviceWorkFIFO(t *testing.T) {
 					}
 					defer d.DestroyStream(streams[i])
 				}
-				var graphs [2]cuda.GraphExec
+				var graphs [2]*gpu.Graph
 				for i := range graphs {
-					err = d.With(func() error {
-						if err := driver.StreamBeginCapture(streams[i], cuda.CaptureThreadLocal); err != nil {
-							return err
-						}
-						err := c.Do(uneven(r, n, 10*i, b.in[i], b.out[i], streams[i]))
-						g, err2 := driver.StreamEndCapture(streams[i])
-						if err := errors.Join(err, err2); err != nil {
-							return err
-						}
-						graphs[i], err = driver.GraphInstantiate(g, 0)
-						return errors.Join(err, driver.GraphDestroy(g))
-					})
+					graphs[i], err = d.Capture(streams[i],
+						func() error { return c.Do(uneven(r, n, 10*i, b.in[i], b.out[i], streams[i])) })
 					if err != nil {
 						return err
 					}
-					defer d.With(func() error { return driver.GraphExecDestroy(graphs[i]) })
+					defer graphs[i].Close()
 				}
 				for k := range 12 {
 					at := 2 + k%2
@@ -95,7 +85,7 @@ func TestDeviceWorkFIFO(t *testing.T) {
 						return err
 					}
 					if k > 8 { // a graph runs late; in the first half of the test none does
-						if err := d.With(func() error { return driver.GraphLaunch(graphs[k%2], streams[1-k%2]) }); err != nil {
+						if err := graphs[k%2].Launch(streams[1-k%2]); err != nil {
 							return err
 						}
 					}
@@ -221,28 +211,14 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 			g.Add(c, &ringo.Call{Kind: ringo.KindRecv, Peer: 1 - r, Out: y[r], Count: room, Type: ringo.Uint8, Stream: b})
 			return g.Run()
 		}
-		var graph cuda.GraphExec
-		driver := d.Driver()
-		err = d.With(func() error {
-			ev, err := driver.EventCreate(2)
-			if err != nil {
-				return err
-			}
-			defer driver.EventDestroy(ev)
-			if err := driver.StreamBeginCapture(a, cuda.CaptureThreadLocal); err != nil {
-				return err
-			}
-			if err := errors.Join(cuda.After(driver, b, a, ev), group(), cuda.After(driver, a, b, ev)); err != nil {
-				return err
-			}
-			g, err := driver.StreamEndCapture(a)
-			if err != nil {
-				return err
-			}
-			graph, err = driver.GraphInstantiate(g, 0)
-			return errors.Join(err, driver.GraphDestroy(g))
-		})
+		ev, err := d.NewEvent()
 		if err != nil {
+			return err
+		}
+		driver := d.Driver()
+		graph, err := d.Capture(a,
+			func() error { return errors.Join(cuda.After(driver, b, a, ev), group(), cuda.After(driver, a, b, ev)) })
+		if err = errors.Join(err, d.DestroyEvent(ev)); err != nil {
 			return err
 		}
 		for k := range rounds {
@@ -253,7 +229,7 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 			if k%2 == 0 {
 				err = group()
 			} else {
-				s, err = a, d.With(func() error { return driver.GraphLaunch(graph, a) })
+				s, err = a, graph.Launch(a)
 			}
 			if err != nil {
 				return err
@@ -268,8 +244,7 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 				}
 			}
 		}
-		return errors.Join(c.Synchronize(a), c.Synchronize(b), d.With(func() error { return driver.GraphExecDestroy(graph) }),
-			d.DestroyStream(a), d.DestroyStream(b))
+		return errors.Join(c.Synchronize(a), c.Synchronize(b), graph.Close(), d.DestroyStream(a), d.DestroyStream(b))
 	}))
 	for r, d := range list {
 		got, want := make([]byte, rounds*room), []byte(nil)
@@ -345,36 +320,25 @@ func TestDeviceWorkFIFOClose(t *testing.T) {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				r, d := c.Rank(), c.Device()
-				driver := d.Driver()
 				s, err := d.NewStream()
 				if err != nil {
 					return err
 				}
 				defer d.DestroyStream(s)
-				return d.With(func() error {
-					if err := driver.StreamBeginCapture(s, cuda.CaptureThreadLocal); err != nil {
+				x, err := d.Capture(s, func() error { return c.Do(uneven(r, n, 90, in[r], out[r], s)) })
+				if err != nil {
+					return err
+				}
+				defer x.Close()
+				for k := range calls {
+					if err := c.Do(uneven(r, n, k, in[r], out[r], s)); err != nil {
 						return err
 					}
-					err := c.Do(uneven(r, n, 90, in[r], out[r], s))
-					g, err2 := driver.StreamEndCapture(s)
-					if err := errors.Join(err, err2); err != nil {
-						return err
-					}
-					x, err := driver.GraphInstantiate(g, 0)
-					if err := errors.Join(err, driver.GraphDestroy(g)); err != nil {
-						return err
-					}
-					defer driver.GraphExecDestroy(x)
-					for k := range calls {
-						if err := c.Do(uneven(r, n, k, in[r], out[r], s)); err != nil {
-							return err
-						}
-					}
-					if err := c.Close(); err != nil {
-						return err
-					}
-					return errors.Join(driver.GraphLaunch(x, s), driver.StreamSynchronize(s))
-				})
+				}
+				if err := c.Close(); err != nil {
+					return err
+				}
+				return errors.Join(x.Launch(s), d.Synchronize(s))
 			}))
 			for r, d := range list {
 				var want []byte

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
@@ -62,7 +63,7 @@ func (x *ringOfSignals) round(t *testing.T, r int) {
 func TestDeviceSignals(t *testing.T) {
 	const n = 3
 	x := newRingOfSignals(t, n, ringo.Config{})
-	graphs := make([]cuda.GraphExec, n)
+	graphs := make([]*gpu.Graph, n)
 	for r, c := range x.comms {
 		d := c.Device()
 		data := make([]byte, signalBytes)
@@ -70,15 +71,12 @@ func TestDeviceSignals(t *testing.T) {
 			data[i] = byte(10*r + i)
 		}
 		require.NoError(t, d.Write(x.mine[r], data))
-		require.NoError(t, d.With(func() error {
-			require.NoError(t, d.Driver().StreamBeginCapture(x.streams[r], cuda.CaptureRelaxed))
+		var err error
+		graphs[r], err = d.Capture(x.streams[r], func() error {
 			x.round(t, r)
-			g, err := d.Driver().StreamEndCapture(x.streams[r])
-			require.NoError(t, err)
-			graphs[r], err = d.Driver().GraphInstantiate(g, 0)
-			require.NoError(t, err)
-			return d.Driver().GraphDestroy(g)
-		}))
+			return nil
+		})
+		require.NoError(t, err)
 	}
 	rounds := 0
 	for _, eager := range []bool{true, false, false, true, false} {
@@ -86,7 +84,7 @@ func TestDeviceSignals(t *testing.T) {
 		for r, c := range x.comms { // one thread for all: nothing waits
 			require.NoError(t, c.Device().With(func() error {
 				if !eager {
-					return c.Device().Driver().GraphLaunch(graphs[r], x.streams[r])
+					return graphs[r].Launch(x.streams[r])
 				}
 				x.round(t, r)
 				return nil
@@ -100,7 +98,7 @@ func TestDeviceSignals(t *testing.T) {
 		for i, b := range got {
 			require.Equal(t, byte(10*((r+n*rounds-rounds)%n)+i), b, "rank %d, byte %d", r, i)
 		}
-		require.NoError(t, c.Device().With(func() error { return c.Device().Driver().GraphExecDestroy(graphs[r]) }))
+		require.NoError(t, graphs[r].Close())
 	}
 	self, s := x.windows[1], x.streams[1] // several signals, the rank's own too
 	for range 2 {

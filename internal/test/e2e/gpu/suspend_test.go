@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
@@ -19,7 +20,7 @@ func TestDeviceSuspend(t *testing.T) {
 	list := gputest.GPUs(t, n)
 	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "ring"})
 	var in, out []mem.Region
-	streams, graphs := make([]cuda.Stream, n), make([]cuda.GraphExec, n)
+	streams, graphs := make([]cuda.Stream, n), make([]*gpu.Graph, n)
 	contribution := make([]float32, count)
 	for i := range contribution {
 		contribution[i] = float32(i)
@@ -44,16 +45,9 @@ func TestDeviceSuspend(t *testing.T) {
 	// needs scratch
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Do(inPlace(c.Rank())) }))
 	for r, d := range list {
-		driver := d.Driver()
-		require.NoError(t, d.With(func() error {
-			require.NoError(t, driver.StreamBeginCapture(streams[r], cuda.CaptureRelaxed))
-			require.NoError(t, comms[r].Do(call(r)))
-			g, err := driver.StreamEndCapture(streams[r])
-			require.NoError(t, err)
-			graphs[r], err = driver.GraphInstantiate(g, 0)
-			require.NoError(t, err)
-			return driver.GraphDestroy(g)
-		}))
+		var err error
+		graphs[r], err = d.Capture(streams[r], func() error { return comms[r].Do(call(r)) })
+		require.NoError(t, err)
 		require.NoError(t, comms[r].Synchronize(streams[r]))
 	}
 	used := func() (all []int) {
@@ -88,7 +82,7 @@ func TestDeviceSuspend(t *testing.T) {
 		require.ErrorContains(t, comms[0].Footprint().Resume(), "not suspended")
 		for r, d := range list {
 			require.NoError(t, d.Write(out[r], make([]byte, out[r].Len())))
-			require.NoError(t, d.With(func() error { return d.Driver().GraphLaunch(graphs[r], streams[r]) }))
+			require.NoError(t, graphs[r].Launch(streams[r]))
 		}
 		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Do(inPlace(c.Rank())) }))
 		want := make([]float32, count)
@@ -105,7 +99,7 @@ func TestDeviceSuspend(t *testing.T) {
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Footprint().Suspend() }))
 	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Close() })) // suspended or not
 	for r, d := range list {
-		require.NoError(t, d.With(func() error { return d.Driver().GraphExecDestroy(graphs[r]) }))
+		require.NoError(t, graphs[r].Close())
 		require.NoError(t, d.DestroyStream(streams[r]))
 	}
 }
