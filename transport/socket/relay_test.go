@@ -153,8 +153,8 @@ func faulty(t *testing.T, fault relay.Fault, limit time.Duration) error {
 }
 
 func faultyTLS(t *testing.T, fault relay.Fault) error {
-	return through(t, &relay.Relay{First: fault}, Options{Network: "tcp", IfName: "lo", TLS: byKey}, tier.Soon(endsLate),
-		some)
+	return through(t, &relay.Relay{First: fault}, Options{Network: "tcp", IfName: "lo", TLS: byKey},
+		tier.Soon(2*endsLate), some) // the handshake computes much
 }
 
 // handshakeBytes is about the number of bytes that a dialler sends before the first slot: ID of the

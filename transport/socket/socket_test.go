@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 		name string
 		o    Options
 	}
-	for _, c := range tier.Some(2, []test{ // TestGiven has TCP too
+	for _, c := range tier.Some(2, []test{ // TCP alone is in the full tier
 		{"automatic", Options{}},
 		{"tcp", Options{Network: "tcp", IfName: "lo"}},
 		{"tls", Options{Network: "tcp", IfName: "lo", Streams: 3, TLS: byKey}},

@@ -119,9 +119,15 @@ func (s placedSuite) pairs(tb testing.TB, n int) (from, to *rank, ends [][2]*pla
 
 // until waits for an effect of a device, twice patience at most.
 func until(what string, holds func() bool) error {
-	for start := time.Now(); !holds(); runtime.Gosched() {
-		if time.Since(start) > 2*patience {
+	start := time.Now()
+	for i := 0; !holds(); i++ {
+		switch {
+		case time.Since(start) > 2*patience:
 			return fmt.Errorf("%s: not within %v", what, 2*patience)
+		case i < 20:
+			runtime.Gosched()
+		default:
+			time.Sleep(10 * time.Microsecond) // the device is a goroutine too
 		}
 	}
 	return nil
