@@ -177,7 +177,7 @@ func TestRegroupWaits(t *testing.T) {
 	t.Parallel()
 	atOnce(t, 3, func(t *testing.T, groups []Group) {
 		groups[2].Fail("tired")
-		next := regroupAll(t, groups, []int{1, 2}, 100*time.Millisecond)
+		next := regroupAll(t, groups, []int{1, 2}, 3*time.Second)
 		require.Equal(t, 2, next[0].Size())
 		_, err := groups[0].Regroup(t.Context(), time.Minute)
 		require.ErrorIs(t, err, ErrExcluded)
@@ -205,7 +205,7 @@ func TestRegroupShortWait(t *testing.T) {
 			defer m.mu.Unlock()
 			return m.round > 0
 		}, time.Minute, time.Millisecond)
-		g, err := groups[1].Regroup(t.Context(), 100*time.Millisecond)
+		g, err := groups[1].Regroup(t.Context(), 3*time.Second)
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1}, g.Members)
 		if next[1] = g.Group; g.Group == nil {
