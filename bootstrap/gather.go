@@ -208,11 +208,11 @@ func (m *member) outcome(ctx context.Context, seq uint64, done <-chan result, ca
 			w.Err = cause
 		}
 		return got.data, got.err
-	case <-time.After(goodbyeTime):
+	case <-time.After(m.patience):
 		m.mu.Lock()
 		delete(m.waits, seq)
 		m.mu.Unlock()
 		return nil, fmt.Errorf("%w (and the rendezvous did not answer within %s: on other ranks it may have completed)",
-			cause, spell(goodbyeTime))
+			cause, spell(m.patience))
 	}
 }

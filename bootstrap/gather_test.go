@@ -93,6 +93,9 @@ func meet(t *testing.T, groups []Group) {
 // A rank gives up at any moment: all complete or all fail, and stay in step.
 func TestWithdrawAtRandom(t *testing.T) {
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
+		for _, g := range groups {
+			g.(*member).patience = tier.Patience
+		}
 		completed, failed := 0, 0
 		for i := range tier.Count(200, 1000) {
 			n := 0

@@ -76,10 +76,18 @@ var kinds = []struct {
 	{"in the hub's process", func(t testing.TB, n int) []Group { return joinWith(t, n, JoinOptions{}) }},
 }
 
-func forKinds(t *testing.T, n int, f func(t *testing.T, groups []Group)) {
+// forKinds calls f with a group of each kind, one after the other.
+func forKinds(t *testing.T, n int, f func(t *testing.T, groups []Group)) { forEach(t, n, false, f) }
+
+// atOnce is forKinds for tests that wait: all kinds at once.
+func atOnce(t *testing.T, n int, f func(t *testing.T, groups []Group)) { forEach(t, n, true, f) }
+
+func forEach(t *testing.T, n int, parallel bool, f func(t *testing.T, groups []Group)) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			t.Parallel() // most tests wait
+			if parallel {
+				t.Parallel()
+			}
 			groups := k.make(t, n)
 			f(t, groups)
 			closeAll(t, groups)
@@ -184,7 +192,7 @@ func TestDeath(t *testing.T) {
 }
 
 func TestFail(t *testing.T) {
-	forKinds(t, 3, func(t *testing.T, groups []Group) {
+	atOnce(t, 3, func(t *testing.T, groups []Group) {
 		groups[1].Fail("disk full")
 		groups[1].Fail("again")
 		for _, r := range []int{0, 2} {

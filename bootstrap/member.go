@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 )
 
 // A member is one rank's end of its group, whose coordinator is in this process (Local) or in the
@@ -19,6 +20,7 @@ type member struct {
 	flush      func()                      // waits a moment until all messages sent up are on their way
 	hangUp     func()                      // ends the connection and all its goroutines, after bye
 	feel       func(context.Context) error // finds out whether the hub lives, see joiner.feel; nil if that cannot be known
+	patience   time.Duration               // for the coordinator to answer a rank that gives an AllGather up
 	failed     chan struct{}               // closed when failure is set
 	byed       chan struct{}               // closed when the coordinator has answered this rank's leave, or cannot
 	closed     chan struct{}               // closed by Leave and Close
@@ -67,7 +69,7 @@ func newMember(rank, size int, key []byte, hosts []int) *member {
 	nothing := func() {}
 	return &member{
 		rank: rank, size: size, key: key, hosts: slices.Clone(hosts),
-		drop: nothing, flush: nothing, hangUp: nothing,
+		drop: nothing, flush: nothing, hangUp: nothing, patience: goodbyeTime,
 		failed: make(chan struct{}), byed: make(chan struct{}), closed: make(chan struct{}),
 		parting: make(chan struct{}), ended: make(chan struct{}), mourned: make(chan struct{}),
 		head: -1, waits: map[uint64]chan result{}, gone: map[int]bool{}, held: map[uint64]chan result{},

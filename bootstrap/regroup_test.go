@@ -156,7 +156,7 @@ func TestRegroup(t *testing.T) {
 func TestRegroupWithout(t *testing.T) {
 	t.Parallel()
 	tier.Long(t) // it waits
-	forKinds(t, 3, func(t *testing.T, groups []Group) {
+	atOnce(t, 3, func(t *testing.T, groups []Group) {
 		for r, g := range groups {
 			if r != 2 {
 				g.OnHalt(func() { g.Late(stopped("ab", 2).Position) })
@@ -175,9 +175,9 @@ func TestRegroupWithout(t *testing.T) {
 // The first wait that ends ends the muster.
 func TestRegroupWaits(t *testing.T) {
 	t.Parallel()
-	forKinds(t, 3, func(t *testing.T, groups []Group) {
+	atOnce(t, 3, func(t *testing.T, groups []Group) {
 		groups[2].Fail("tired")
-		next := regroupAll(t, groups, []int{1, 2}, 100*time.Millisecond)
+		next := regroupAll(t, groups, []int{1, 2}, 3*time.Second)
 		require.Equal(t, 2, next[0].Size())
 		_, err := groups[0].Regroup(t.Context(), time.Minute)
 		require.ErrorIs(t, err, ErrExcluded)
@@ -192,7 +192,7 @@ func TestRegroupWaits(t *testing.T) {
 // The shortest wait counts, in whichever order the ranks come.
 func TestRegroupShortWait(t *testing.T) {
 	t.Parallel()
-	forKinds(t, 3, func(t *testing.T, groups []Group) {
+	atOnce(t, 3, func(t *testing.T, groups []Group) {
 		groups[2].Fail("tired")
 		next := make([]Group, 2)
 		var first sync.WaitGroup
@@ -205,7 +205,7 @@ func TestRegroupShortWait(t *testing.T) {
 			defer m.mu.Unlock()
 			return m.round > 0
 		}, time.Minute, time.Millisecond)
-		g, err := groups[1].Regroup(t.Context(), 100*time.Millisecond)
+		g, err := groups[1].Regroup(t.Context(), 3*time.Second)
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1}, g.Members)
 		if next[1] = g.Group; g.Group == nil {

@@ -280,7 +280,7 @@ func TestLedgerForgets(t *testing.T) {
 // One rank waits in a call, the others are elsewhere.
 func TestInquire(t *testing.T) {
 	t.Parallel()
-	forKinds(t, 3, func(t *testing.T, groups []Group) {
+	atOnce(t, 3, func(t *testing.T, groups []Group) {
 		require.Empty(t, groups[2].Silent())
 		groups[0].Locate(func() (Position, bool) { return Position{}, false })
 		groups[1].Locate(func() (Position, bool) { return at(1, "aab"), true })
@@ -302,7 +302,7 @@ func TestInquire(t *testing.T) {
 
 // A rank closes while another waits for it.
 func TestInquireAfterClose(t *testing.T) {
-	forKinds(t, 3, func(t *testing.T, groups []Group) {
+	atOnce(t, 3, func(t *testing.T, groups []Group) {
 		groups[1].Locate(func() (Position, bool) { return at(1, "aa"), true })
 		require.NoError(t, groups[1].Close())
 		groups[0].Inquire(waits(1, "aaa"))
