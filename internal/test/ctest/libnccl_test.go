@@ -239,14 +239,14 @@ func TestErrors(t *testing.T) {
 
 // TestSwap runs programs by ringo swap, on host memory and on emulated GPUs, and one that uses a missing function.
 func TestSwap(t *testing.T) {
-	ringo := ctest.Ringo(t)
+	lib, ringo := ctest.Library(t), ctest.Ringo(t)
 	swap := func(args ...string) string {
-		cmd := exec.Command(ringo, append([]string{"swap", "-nccl", ctest.Library(t)}, args...)...)
+		cmd := exec.Command(ringo, append([]string{"swap", "-nccl", lib}, args...)...)
 		cmd.Env = slices.DeleteFunc(ctest.OnHost(), func(v string) bool { return strings.HasPrefix(v, "RINGO_HOST=") })
 		text, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", text)
 		require.Contains(t, string(text), "ok\n")
-		require.Contains(t, string(text), ctest.Library(t)+": Ringo's, which answers as NCCL 2.28.9 (processes: 1)")
+		require.Contains(t, string(text), lib+": Ringo's, which answers as NCCL 2.28.9 (processes: 1)")
 		return string(text)
 	}
 	text := swap("-host", "--", ctest.Program(t, "collectives", false), "threads", "2")
