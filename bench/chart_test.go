@@ -135,7 +135,8 @@ func TestTicks(t *testing.T) {
 func TestCannotBeDrawn(t *testing.T) {
 	for _, l := range []chart.Line{{}, {X: []float64{0}, Y: []float64{1}}, {X: []float64{8}, Y: []float64{0}},
 		{X: []float64{8}, Y: []float64{math.Inf(1)}}, {X: []float64{8}, Y: []float64{math.NaN()}}} {
-		f := chart.Figure{Rows: []chart.Row{{Title: "row", Panels: []chart.Panel{{Title: "time", Scale: chart.Time, Lines: []chart.Line{l}}}}}}
+		p := chart.Panel{Title: "time", Scale: chart.Time, Lines: []chart.Line{l}}
+		f := chart.Figure{Rows: []chart.Row{{Title: "row", Panels: []chart.Panel{p}}}}
 		require.ErrorContains(t, f.Write(new(bytes.Buffer)), "chart: row, time: ")
 	}
 }
@@ -156,7 +157,8 @@ func TestPicturesAreAsTheyWere(t *testing.T) {
 	for file, write := range map[string]func(io.Writer) error{
 		"rows.svg": all.Write,
 		"timeline.svg": (&chart.Timeline{
-			Title: "tracks", From: 3, To: 2503, Legend: []chart.Key{{Color: 0, Label: "step"}, {Color: 1, Label: "waits"}, {Color: 2, Label: "room"}},
+			Title: "tracks", From: 3, To: 2503,
+			Legend: []chart.Key{{Color: 0, Label: "step"}, {Color: 1, Label: "waits"}, {Color: 2, Label: "room"}},
 			Tracks: []chart.Track{{Name: "rank 0", Bars: []chart.Bar{{From: 3, To: 1000, Label: "one"},
 				{From: 900, To: 990, Color: 1, Thin: true, Label: "narrow"}, {From: 1200, To: 2600, Color: 2}}}, {Name: "rank 10"}},
 		}).Write,

@@ -13,7 +13,8 @@ import (
 // A picture has the labels that fit, the colors in use, and the bars from From to To.
 func TestTimeline(t *testing.T) {
 	line := chart.Timeline{
-		Title: "AllReduce <1>", From: 100, To: 200, Legend: []chart.Key{{Color: 0, Label: "step"}, {Color: 1, Label: "waits"}, {Color: 2, Label: "unused"}},
+		Title: "AllReduce <1>", From: 100, To: 200,
+		Legend: []chart.Key{{Color: 0, Label: "step"}, {Color: 1, Label: "waits"}, {Color: 2, Label: "unused"}},
 		Tracks: []chart.Track{
 			{Name: "rank 0", Bars: []chart.Bar{{From: 100, To: 150, Color: 0, Label: "whole"},
 				{From: 120, To: 121, Color: 1, Thin: true, Label: "narrow"}, {From: 10, To: 20, Color: 0, Label: "before"}}},

@@ -199,6 +199,7 @@ func TestDefaultsOfDevices(t *testing.T) {
 
 // Numbers are taken up to their bounds and not beyond.
 func TestBounds(t *testing.T) {
+	t.Chdir(t.TempDir()) // files are tried
 	for _, test := range []struct{ good, bad, want string }{
 		{"-np 1024", "-np 1025", "-np 1025: want 1 to 1024 processes, or 0 to join a job that a launcher has started"},
 		{"-np 0", "-np -1", "-np -1: want 1 to 1024 processes, or 0 to join a job that a launcher has started"},

@@ -24,6 +24,7 @@ func parse(args ...string) (*Config, error) {
 }
 
 func TestFlags(t *testing.T) {
+	t.Chdir(t.TempDir()) // files are tried
 	cfg, err := parse("all-reduce", "-np", "2", "-g", "3", "-b", "1K", "-e", "4K", "-f", "2", "-d", "half,int8", "-o",
 		"all",
 		"-c", "0", "-n", "7", "-w", "1", "-transport", "shm", "-algo", "ring", "-json", "x.json", "-plot", "x.svg")

@@ -48,7 +48,10 @@ func TestDevice(t *testing.T) {
 	}
 	require.Equal(t, device.Row{What: "combine", Type: "uint8", Op: "bitand", Sources: 8, Size: 48, Moved: 432,
 		Checked: r.Rows[len(r.Rows)-1].Checked},
-		func(r device.Row) device.Row { r.Time, r.Bandwidth, r.OfCopy = device.Time{}, 0, 0; return r }(r.Rows[len(r.Rows)-1]))
+		func(r device.Row) device.Row {
+			r.Time, r.Bandwidth, r.OfCopy = device.Time{}, 0, 0
+			return r
+		}(r.Rows[len(r.Rows)-1]))
 	require.Len(t, r.Launches, 2)
 	require.Len(t, r.First, 2*combines)
 	require.Equal(t, device.FirstUse{Type: "float32", Op: "sum", Cache: "cold", Total: 7}, r.First[0])
@@ -118,7 +121,8 @@ func TestLaunchFromC(t *testing.T) {
 
 func TestNoLaunchPeer(t *testing.T) {
 	cfg := smallDevice(gputest.Driver(t))
-	cfg.LaunchPeer = "/absent/liblaunch.so"
+	cfg.Types, cfg.Ops, cfg.Sources, cfg.Sizes = cfg.Types[:1], cfg.Ops[:1], []int{2}, []int64{48}
+	cfg.LaunchPeer = filepath.Join(t.TempDir(), "liblaunch.so")
 	_, err := device.Run(context.Background(), cfg)
 	require.ErrorContains(t, err, "gcc -O2 -shared")
 }

@@ -54,7 +54,7 @@ func TestMistakes(t *testing.T) {
 		require.Equal(t, 2, code, "%q", args)
 		require.Contains(t, stderr, want, "%q", args)
 	}
-	code, _, stderr := ringoHere("plot", "-o", "x.svg", "absent.json")
+	code, _, stderr := ringoHere("plot", "-o", filepath.Join(t.TempDir(), "x.svg"), "absent.json")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "absent.json")
 }

@@ -216,7 +216,7 @@ func ranksOf(n int) (all []int) {
 // Ranks of every number, with one fault at a random place: the answer has the right reason and the right ranks.
 func TestScenarios(t *testing.T) {
 	for _, ranks := range []int{2, 3, 4, 8, 16, 64} {
-		for seed := range uint64(8) {
+		for seed := range seeds(8) {
 			r := rand.New(rand.NewPCG(seed, uint64(ranks)))
 			odd := r.IntN(ranks)
 			p := training(6)
@@ -280,7 +280,7 @@ func TestGrids(t *testing.T) {
 	for _, shape := range [][2]int{{2, 2}, {2, 4}, {4, 4}, {8, 8}} {
 		rows, columns := shape[0], shape[1]
 		ranks := rows * columns
-		for seed := range uint64(8) {
+		for seed := range seeds(8) {
 			r := rand.New(rand.NewPCG(seed, uint64(ranks)))
 			odd := r.IntN(ranks)
 			begin := func() *run {
@@ -312,7 +312,7 @@ func TestGrids(t *testing.T) {
 // Two groups have the same ranks, and one rank calls them in the other order.
 func TestOrder(t *testing.T) {
 	for _, ranks := range []int{2, 3, 8} {
-		for seed := range uint64(8) {
+		for seed := range seeds(8) {
 			r := rand.New(rand.NewPCG(seed, uint64(ranks)))
 			odd := r.IntN(ranks)
 			w := newRun(seed, ranks, ranksOf(ranks))
@@ -335,7 +335,7 @@ func TestOrder(t *testing.T) {
 // Ranks in a row hand messages on: one that stands still holds up the rest.
 func TestPipelines(t *testing.T) {
 	for _, ranks := range []int{2, 4, 16} {
-		for seed := range uint64(8) {
+		for seed := range seeds(8) {
 			r := rand.New(rand.NewPCG(seed, uint64(ranks)))
 			odd := r.IntN(ranks)
 			w := newRun(seed, ranks)

@@ -50,7 +50,7 @@ func TestLogBounds(t *testing.T) {
 	require.Equal(t, hang.MaxRanks, len(j.Ranks))
 
 	line := "h:1:2 [0] NCCL INFO Channel 00/02 : 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23\n"
-	_, _, err = ncclog.Read(file(t, "f", []byte(strings.Repeat(line, 20000))))
+	_, _, err = ncclog.Read(file(t, "f", []byte(strings.Repeat(line, int(seeds(20000))))))
 	require.ErrorIs(t, err, ncclog.ErrMute)
 	j, _, err = ncclog.Read(file(t, "f", []byte(strings.Repeat(strings.Repeat("a", 16<<10)+"\n", 500))))
 	require.ErrorContains(t, err, "not a log of NCCL")
@@ -88,7 +88,7 @@ func write(t *testing.T, r *rand.Rand, one bool, ranks [][]string) (files []stri
 
 // TestLogScenarios generates hangs with the prefixes of launchers: the reader and the judge name the right rank.
 func TestLogScenarios(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range seeds(30) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		n := 3 + r.IntN(14)
 		odd, stop, prefix := r.IntN(n), 1+r.IntN(20), prefixes[r.IntN(len(prefixes))]

@@ -7,7 +7,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
+
+// seeds is a number of seeds: fewer under the race detector, which has nothing to find where one goroutine judges.
+func seeds(n uint64) uint64 {
+	if tier.Race {
+		return max(1, n/8)
+	}
+	return n
+}
 
 // file writes a file of that name into a folder of its own, and returns its path.
 func file(t testing.TB, name string, b []byte) string {
