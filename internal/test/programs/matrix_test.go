@@ -95,9 +95,13 @@ func cellsOf(w region) (all []cell) {
 	return all
 }
 
-// sampled reports whether a cell belongs to the default tier: a diagonal, and one cell of programs in C.
+// sampled reports whether a cell belongs to the default tier: a diagonal, of processes with GPUs two cells of it, and
+// of programs in C one.
 func sampled(w region, c cell) bool {
-	if w.inC && (w.gpus || c.end != "SIGKILL") {
+	switch {
+	case w.inC && (w.gpus || c.end != "SIGKILL"):
+		return false
+	case w.gpus && !w.together && c.end != "SIGKILL" && c.end != "Abort":
 		return false
 	}
 	return c.end != "SIGSTOP" && slices.Index(cellsOf(w), c)%(len(w.ops)+1) == 0
