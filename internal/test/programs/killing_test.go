@@ -1,6 +1,8 @@
 package programs
 
 import (
+	"runtime"
+
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels"
 )
@@ -11,7 +13,9 @@ func (g *generator) killing(seed uint64) *Program {
 		Bytes: pick(g, 4<<10, 4<<10, 4<<10, 64<<10, 64<<10, 64<<10, 64<<10, 64<<10, 1<<20, 4<<20),
 		Slot:  pick(g, 256, 4096, 0)}
 	p.Apart = p.Apart || g.limit.Apart
-	p.Transport = pick(g, "shm", "socket", "socket+tcp")
+	if p.Transport = pick(g, "shm", "socket", "socket+tcp"); p.Transport == "shm" && runtime.GOOS != "linux" {
+		p.Transport = "socket"
+	}
 	if !p.Apart && g.IntN(2) == 0 {
 		p.Transport = "inproc"
 	}
@@ -39,7 +43,7 @@ func (g *generator) killing(seed uint64) *Program {
 func (g *generator) leave() Step {
 	s := Step{Do: Leave, Rank: g.IntN(len(g.w.comms[0].members)), How: pick(g, "Close", "Abort", "deadline")}
 	if g.w.p.Apart && g.IntN(3) > 0 {
-		s.How = pick(g, "exit", "return", "kill", "kill")
+		s.How = pick(g, "exit", "kill", "kill")
 		if g.IntN(2) == 0 {
 			s.After = 1 + g.IntN(20_000)
 		}

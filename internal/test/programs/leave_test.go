@@ -81,7 +81,7 @@ func (w *world) survival(s *Step) error {
 		c.members = append(c.members, len(c.members))
 	case Shrink:
 	case Leave, Stop:
-		apart := s.Do == Stop || s.How == "exit" || s.How == "return" || s.How == "kill"
+		apart := s.Do == Stop || s.How == "exit" || s.How == "kill"
 		switch {
 		case s.Rank < 0 || s.Rank >= len(c.members) || slices.Contains(w.left, s.Rank) || s.After < 0:
 			return s.bad("no such rank")

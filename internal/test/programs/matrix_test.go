@@ -52,8 +52,8 @@ func TestMatrix(t *testing.T) {
 				places = make(chan struct{}, 8)
 			}
 			var cells sync.WaitGroup // for the time of t.Parallel would begin when this function ends
-			for i, c := range cellsOf(w) {
-				if !tier.Pairs() && !sampled(w, i, c) {
+			for _, c := range cellsOf(w) {
+				if !tier.Pairs() && !sampled(w, c) {
 					continue
 				}
 				want := table[c]
@@ -95,12 +95,16 @@ func cellsOf(w region) (all []cell) {
 	return all
 }
 
-// sampled reports whether a cell belongs to the default tier: a diagonal, and one cell of programs in C.
-func sampled(w region, i int, c cell) bool {
-	if w.inC && (w.gpus || c.end != "SIGKILL") {
+// sampled reports whether a cell belongs to the default tier: a diagonal, of processes with GPUs two cells of it, and
+// of programs in C one.
+func sampled(w region, c cell) bool {
+	switch {
+	case w.inC && (w.gpus || c.end != "SIGKILL"):
+		return false
+	case w.gpus && !w.together && c.end != "SIGKILL" && c.end != "Abort":
 		return false
 	}
-	return c.end != "SIGSTOP" && i%(len(w.ops)+1) == 0
+	return c.end != "SIGSTOP" && slices.Index(cellsOf(w), c)%(len(w.ops)+1) == 0
 }
 
 // check runs a cell, and again if an outcome comes later than the table says: the machine may have been busy.
@@ -127,7 +131,7 @@ func asGood(got, want string) bool {
 
 // runCell has rank 1 end.
 func runCell(t *testing.T, w region, c cell, want outcome) outcome {
-	all := w.start(t)
+	all := w.start(t, sampled(w, c))
 	busy, ends, idle := all[0], all[1], all[2]
 	each(t, all, "open", "")
 	if c.op != "first connection" {

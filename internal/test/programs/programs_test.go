@@ -34,8 +34,9 @@ func number(t *testing.T, name string, otherwise int) int {
 //	RINGO_PROGRAMS_FILE=minimal.txt go test ./internal/test/programs -run TestPrograms
 //
 // Other variables, with their defaults on the emulator and on GPUs: RINGO_PROGRAMS_SEED, the first seed (1);
-// RINGO_PROGRAMS_OPERATIONS, communicators' operations to carry out at least (none; 100,000); RINGO_PROGRAMS_SECONDS,
-// the most time (2, 10 with RINGO_TEST=full; 60); RINGO_PROGRAMS_STEPS, the most steps of a program (60; 2,000);
+// RINGO_PROGRAMS_SECONDS, the most time (none, 10 with RINGO_TEST=full; 60); RINGO_PROGRAMS_OPERATIONS,
+// communicators' operations to carry out at least (none; 100,000); RINGO_PROGRAMS_COUNT, the number of programs (8, or
+// none where one of these is given; none); RINGO_PROGRAMS_STEPS, the most steps of a program (60; 2,000);
 // RINGO_PROGRAMS_TIMES, how often the same is done again (5; 1,000); RINGO_PROGRAMS_RING=1, always the smallest FIFO
 // (0); RINGO_PROGRAMS_SHRINK, how often a failing program is tried again to make it smaller (150);
 // RINGO_PROGRAMS_FAILURES, how many kinds of failures to look for (1); RINGO_PROGRAMS_DEADLINE of one program (1m).
@@ -53,7 +54,7 @@ func TestPrograms(t *testing.T) {
 	}
 	tier.Long(t)
 	l := Limits{Ranks: 4, Steps: 60, Bytes: 16 << 10, Comms: 3, Times: 5}
-	seconds, operations := tier.Count(2, 10), 0
+	seconds, operations := tier.Count(0, 10), 0
 	if gputest.OnGPU() {
 		d, err := driver()
 		require.NoError(t, err)
@@ -64,14 +65,13 @@ func TestPrograms(t *testing.T) {
 	l.Steps = number(t, "RINGO_PROGRAMS_STEPS", l.Steps)
 	l.Times = number(t, "RINGO_PROGRAMS_TIMES", l.Times)
 	l.Ring = number(t, "RINGO_PROGRAMS_RING", 0) > 0
-	hunt(t, l, bounds{seconds: number(t, "RINGO_PROGRAMS_SECONDS", seconds),
-		operations: number(t, "RINGO_PROGRAMS_OPERATIONS", operations), programs: number(t, "RINGO_PROGRAMS_COUNT", 0)}, 1)
+	hunt(t, l, bounds{seconds: seconds, operations: operations, programs: 8}, 1)
 }
 
 // TestKills carries out random programs whose ranks end at any point, as TestPrograms does. They end in time, with the
-// right data or an error that names who has ended, and all that are left go on together. Of the variables it has SEED,
-// SECONDS (no bound), SHRINK, FAILURES and FILE, and RINGO_PROGRAMS_COUNT, the number of programs (12; 40 with
-// RINGO_TEST=full), and RINGO_PROGRAMS_APART=1, always processes (0).
+// right data or an error that names who has ended, and all that are left go on together. Of the variables it has SEED
+// (21), COUNT (12; 40 with RINGO_TEST=full), SECONDS, SHRINK, FAILURES and DEADLINE, and RINGO_PROGRAMS_APART=1, always
+// processes (0).
 func TestKills(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("its GPUs are emulated")
@@ -81,14 +81,20 @@ func TestKills(t *testing.T) {
 		n = 6
 	}
 	l := Limits{Kills: true, Apart: number(t, "RINGO_PROGRAMS_APART", 0) > 0}
-	hunt(t, l, bounds{seconds: number(t, "RINGO_PROGRAMS_SECONDS", 0), programs: number(t, "RINGO_PROGRAMS_COUNT", n)}, 31)
+	hunt(t, l, bounds{programs: n}, 21)
 }
 
-// bounds end a hunt; those that are 0 do not.
+// bounds end a hunt; those that are 0 do not, and programs only if no other one does.
 type bounds struct{ seconds, operations, programs int }
 
 // hunt carries out programs until one fails, from the seed on that the environment or else the caller says.
 func hunt(t *testing.T, l Limits, most bounds, first int) {
+	most.seconds = number(t, "RINGO_PROGRAMS_SECONDS", most.seconds)
+	most.operations = number(t, "RINGO_PROGRAMS_OPERATIONS", most.operations)
+	if most.seconds > 0 || most.operations > 0 {
+		most.programs = 0
+	}
+	most.programs = number(t, "RINGO_PROGRAMS_COUNT", most.programs)
 	seed := uint64(number(t, "RINGO_PROGRAMS_SEED", first))
 	begun := time.Now()
 	var mu sync.Mutex
