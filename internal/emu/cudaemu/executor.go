@@ -39,7 +39,7 @@ type executor struct {
 
 const (
 	quantum     = 4096 // thread-instructions a round
-	quietRounds = 16   // without change: then kernels that poll get less time
+	quietRounds = 4    // without change: then kernels that poll get less time
 	// Less time is some 0.1 ms of work, up to three times as much for many threads, and about maxRest of rest. It must
 	// suffice for a kernel whose threads look at host memory once in a thousand polls. The most is less than the default
 	// of Config.StallInstructions, as nothing is known to change in a round.
@@ -47,7 +47,8 @@ const (
 	idleThread  = 12 // of each thread
 	idleMost    = 12 * quantum
 	maxRest     = time.Millisecond
-	ownRounds   = 4 // done by a waiting caller before it sleeps: quicker than waking the executor
+	longQuiet   = 64 // from then on rests are long and rounds do as much as said above; before, a change may come soon
+	ownRounds   = 4  // done by a waiting caller before it sleeps: quicker than waking the executor
 )
 
 func (e *executor) init(m *Machine) {
@@ -179,7 +180,7 @@ func (e *executor) round() {
 
 	if e.threads > 0 {
 		n := quantum
-		if e.idle() {
+		if e.idle() && e.quiet > longQuiet {
 			n = min(max(idleQuantum, idleThread*e.threads), idleMost)
 		}
 		m.world.Step(n)

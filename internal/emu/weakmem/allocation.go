@@ -66,6 +66,20 @@ func (s *Allocation) setWritten(off, n uint64) {
 	}
 }
 
+// fresh reports whether nothing ever wrote the whole words of 64 of n bytes from off, which are zero then: the system
+// has no pages for them yet, and a look at these would make it take some.
+func (s *Allocation) fresh(off, n uint64) bool {
+	if s.Written == nil || off%64 != 0 || n%64 != 0 {
+		return false
+	}
+	for _, w := range s.Written[off/64 : (off+n)/64] {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // copyWritten notes that n bytes from off are a copy.
 func (s *Allocation) copyWritten(off uint64, src *Allocation, from, n uint64) {
 	if s.Written == nil {

@@ -220,12 +220,19 @@ func (o *operation) write(s *Allocation, addr uint64, p, src []byte) error {
 		o.memory.remember(s, addr-s.Addr, uint64(len(p)), &o.origin, -1, false)
 	}
 	if !o.memory.config.Plain {
+		fresh := s.fresh(addr-s.Addr, uint64(len(p)))
 		s.setWritten(addr-s.Addr, uint64(len(p)))
 		s.memory.sites.set(s.memory, addr-s.Addr, uint64(len(p)), nil)
+		if fresh && zero(src) {
+			return nil
+		}
 	}
 	o.memory.write(p, src)
 	return nil
 }
+
+// zero reports whether all bytes are 0.
+func zero(p []byte) bool { return len(p) == 0 || p[0] == 0 && string(p[1:]) == string(p[:len(p)-1]) }
 
 // note checks an access and remembers it.
 func (o *operation) note(s *Allocation, addr, n uint64, k kind) error {

@@ -85,8 +85,9 @@ type history struct {
 // listed marks the number of a list instead of a record's.
 const listed = 1 << 31
 
-// historyLimit is how many records and lists there are at least before any are dropped.
-const historyLimit = 1 << 18
+// historyLimit is how many records and lists there are at least before any are dropped: some MB, which caches hold and
+// the garbage collector looks through.
+const historyLimit = 1 << 15
 
 func newHistory() history {
 	return history{records: make([]record, 1), lists: make([][]uint32, 1), limit: historyLimit,
@@ -157,7 +158,9 @@ func (m *Memory) compact() {
 		}
 	}
 	var from, now cell
+	cells := 0
 	each := func(c *cell) {
+		cells++
 		if *c != from {
 			from, now = *c, makeCell(move(c.writes()), move(c.reads()))
 		}
@@ -177,5 +180,5 @@ func (m *Memory) compact() {
 	clear(old.records)
 	h.spare = old.records
 	h.compacted++
-	h.limit = max(historyLimit, 2*(len(h.records)+len(h.lists)))
+	h.limit = max(historyLimit, 2*(len(h.records)+len(h.lists)), cells/16) // a look at a cell takes 1/100 of an access
 }

@@ -13,6 +13,7 @@ package gputest
 
 import (
 	"os"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,14 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/need"
 )
+
+// init has the garbage collector run less often: the emulator makes much garbage beside a few MB of compiled programs
+// and records, which each collection looks through again.
+func init() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+}
 
 // OnGPU reports whether Driver gives the real driver.
 func OnGPU() bool { return need.Required("cuda") }
