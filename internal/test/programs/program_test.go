@@ -1,10 +1,12 @@
-// Package programs makes random programs of communicators, streams and graphs, carries
-// them out on emulated or real GPUs, and compares every byte with a model on the host. It is
-// for tests. A Program is a value: it prints as text, is read back from it, and is made
-// smaller when it fails.
+// Package programs makes random programs of communicators and carries them out; it is for tests. A Program is a value:
+// it prints as text, is read back from it, and is made smaller when it fails.
 //
-// The trap: steps of a program name communicators, graphs and streams by number, and only
-// some orders of steps make sense. Type world knows which; Repair drops the other steps.
+// TestPrograms has programs of streams and graphs on emulated or real GPUs, and compares every byte with a model on the
+// host. TestKills has programs with Kills, whose ranks end at any point: goroutines or processes, on host memory or
+// emulated GPUs. TestMatrix has the ends of a rank one by one, in Go and in C.
+//
+// The trap: steps of a program name communicators, graphs and streams by number, and only some orders of steps make
+// sense. Type world knows which; Repair drops the other steps.
 package programs
 
 import (
