@@ -13,7 +13,6 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
-	_ "github.com/ringo-go/ringo/gpu/emu"
 )
 
 // measured is a tuning of two ranks with times as they might come: ring for small sizes, direct for large ones, window
