@@ -72,3 +72,26 @@ func (f says) Write(b []byte) (int, error) {
 	f()
 	return len(b), nil
 }
+
+// A file that is no plan, cannot be read or has no folder is an error before anything is measured.
+func TestTuneBefore(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "my.plan")
+	for _, test := range []struct{ text, out, want string }{
+		{"", "", ""},
+		{"", file, ""},
+		{"{}\n", file, "-o " + file + ": the file is there, but is no plan (line 1: "},
+		{"", filepath.Dir(file), ": not a regular file"},
+		{"", filepath.Join(file, "under", "x"), "-o " + filepath.Join(file, "under", "x") + ": stat "},
+	} {
+		if test.text != "" {
+			require.NoError(t, os.WriteFile(file, []byte(test.text), 0o644))
+		}
+		err := tune.Run(t.Context(), &tune.Config{Out: test.out, Processes: 1, PerProcess: 2, Device: "emu",
+			Sweep: bench.Sweep{Min: 2, Max: 1}})
+		if test.want == "" {
+			require.ErrorContains(t, err, "-b 2 is more than -e 1", "nothing is in the way")
+			continue
+		}
+		require.ErrorContains(t, err, test.want)
+	}
+}

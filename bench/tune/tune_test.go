@@ -3,7 +3,6 @@ package tune
 import (
 	"bytes"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
-	_ "github.com/ringo-go/ringo/gpu/emu"
 )
 
 // measured is a tuning of two ranks with times as they might come: ring for small sizes, direct for large ones, window
@@ -145,29 +143,6 @@ func TestWrite(t *testing.T) {
 	require.EqualError(t, tuned.write(),
 		"-o "+c.Out+": the file is for GPU X, p2p, but this is GPU Y, p2p: name another one")
 	require.Equal(t, before, rows())
-}
-
-// A file that is no plan, cannot be read or has no folder is an error before anything is measured.
-func TestBefore(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "my.plan")
-	for _, test := range []struct{ text, out, want string }{
-		{"", "", ""},
-		{"", file, ""},
-		{"{}\n", file, "-o " + file + ": the file is there, but is no plan (line 1: "},
-		{"", filepath.Dir(file), ": not a regular file"},
-		{"", filepath.Join(file, "under", "x"), "-o " + filepath.Join(file, "under", "x") + ": stat "},
-	} {
-		if test.text != "" {
-			require.NoError(t, os.WriteFile(file, []byte(test.text), 0o644))
-		}
-		err := Run(t.Context(), &Config{Out: test.out, Processes: 1, PerProcess: 2, Device: "emu",
-			Sweep: bench.Sweep{Min: 2, Max: 1}})
-		if test.want == "" {
-			require.ErrorContains(t, err, "-b 2 is more than -e 1", "nothing is in the way")
-			continue
-		}
-		require.ErrorContains(t, err, test.want)
-	}
 }
 
 func TestOptions(t *testing.T) {
