@@ -24,7 +24,7 @@ func TestBlocks(t *testing.T) {
 	b := mailed(n)
 	b.MailBytes *= 16
 	b.Near.Lanes, b.Far.Lanes = 4, 4
-	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), b, options(n))
+	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: unchecked(true)}), b, options(n))
 	for _, m := range r.ranks {
 		m.engine.mail.tune = func(Direct, int, int) (int, int) { return 4, 64 }
 		m.engine.gates.shape = func(Direct, int, int) windowShape { return windowShape{blocks: 4, threads: 64, tile: 512} }

@@ -37,7 +37,7 @@ func TestLinger(t *testing.T) {
 	const own = 4
 	for _, pause := range []time.Duration{time.Nanosecond, 30 * time.Microsecond} {
 		t.Run(pause.String(), func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(pause), Plain: pause == time.Nanosecond}), small(n),
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(pause), Plain: unchecked(pause == time.Nanosecond)}), small(n),
 				lingering(n, pause)) // kernels that do not linger share nothing
 			for i, m := range r.ranks {
 				m.engine.bulk.uneven = i == 0 // rank 1 has threads carry out what lies unevenly
@@ -74,7 +74,7 @@ func TestLingerMany(t *testing.T) {
 	const n, times = 2, 12
 	o := lingering(n, 10*time.Microsecond)
 	o.FIFOBytes = 1 // as short as it can be
-	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), small(n), o)
+	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: unchecked(true)}), small(n), o)
 	graph := r.prepare(allReduce(n), 99)
 	graphs := make([]cuda.GraphExec, n)
 	for i, m := range r.ranks {

@@ -47,7 +47,7 @@ func TestNormMissing(t *testing.T) {
 				if !norms {
 					x.Small = 0
 				}
-				r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1, Plain: true}), forRows(n, 2400),
+				r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1, Plain: unchecked(true)}), forRows(n, 2400),
 					Options{Ranks: n, Threads: 128})
 				run := r.prepareNorm(x, 1)
 				for range 2 {

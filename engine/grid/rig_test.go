@@ -16,6 +16,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
@@ -75,6 +76,9 @@ func emulated(t testing.TB, n int, c cudaemu.Config) cuda.Driver {
 	}
 	return gputest.Driver(t, gputest.Devices(n), gputest.Warm(), gputest.Emu(c))
 }
+
+// unchecked reports whether the emulator looks for no races: in some cases, but in the full tier.
+func unchecked(some bool) bool { return some && !tier.Full() }
 
 // link is the link of all devices by a seed: NVLink, or for odd ones PCIe.
 func link(seed uint64) func(a, b int) cuda.Link {

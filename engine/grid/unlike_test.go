@@ -17,7 +17,7 @@ import (
 func TestUnlike(t *testing.T) {
 	tier.Long(t)
 	const n = 3
-	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), small(n), options(n))
+	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: unchecked(true)}), small(n), options(n))
 	for _, ty := range []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32, kernels.Float64} {
 		size := ty.Size()
 		r.sub(ty.String(), func() {
@@ -60,7 +60,7 @@ func TestUnlikeInPlace(t *testing.T) {
 func TestUnlikeWindows(t *testing.T) {
 	tier.Long(t)
 	const n = 3
-	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), mailed(n), options(n))
+	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: unchecked(true)}), mailed(n), options(n))
 	narrow(r)
 	for _, ty := range []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32, kernels.Float64} {
 		size := ty.Size()
@@ -90,7 +90,7 @@ func TestUnlikeWindows(t *testing.T) {
 func TestUnlikeDirect(t *testing.T) {
 	tier.Long(t)
 	const n = 3
-	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), mailed(n), options(n))
+	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: unchecked(true)}), mailed(n), options(n))
 	for _, ty := range []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32} {
 		size := ty.Size()
 		r.sub(ty.String(), func() {

@@ -16,8 +16,8 @@ import (
 )
 
 // inC starts ranks that are programs in C, cmd/libnccl/testdata/ends.c with libnccl.so.2.
-func inC(gpus bool) func(t *testing.T, checked bool) []*handle {
-	return func(t *testing.T, _ bool) []*handle {
+func inC(gpus bool) func(t *testing.T) []*handle {
+	return func(t *testing.T) []*handle {
 		file, id := ctest.Program(t, "ends", gpus), filepath.Join(t.TempDir(), "id")
 		env := ctest.OnHost()
 		if gpus {

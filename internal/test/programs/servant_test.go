@@ -58,18 +58,16 @@ func asServant(gpus bool) ringo.Config {
 	return cfg
 }
 
-// serve has this process be a servant until it is told to close: its rank, whether it has a GPU, which the emulator
-// checks, and where ranks meet. It reports whether the process goes on.
+// serve has this process be a servant until it is told to close: its rank, whether it has a GPU, and where ranks
+// meet. It reports whether the process goes on.
 func serve(seat []string, commands *bufio.Scanner, say func(string, ...any)) bool {
 	rank, err := strconv.Atoi(seat[0])
-	id, bad := bootstrap.ParseID(seat[3])
+	id, bad := bootstrap.ParseID(seat[2])
 	cfg := asServant(seat[1] == "true")
 	cfg.ID, cfg.Rank, cfg.Size = &id, rank, ranks
 	var m *gpu.Machine
 	if err = errors.Join(err, bad); err == nil && seat[1] == "true" {
-		driver := emulated
-		driver.Plain = seat[2] == "false"
-		if m, err = emulate(driver); err == nil {
+		if m, err = emulate(emulated); err == nil {
 			cfg.Device, err = m.Device(rank)
 		}
 	}

@@ -65,8 +65,8 @@ func (h *handle) hear(word string, wait time.Duration) (text string, at time.Tim
 // A region is where ranks run.
 type region struct {
 	name  string
-	short string                                     // in the document
-	start func(t *testing.T, checked bool) []*handle // by the emulator, which takes several times as long
+	short string // in the document
+	start func(t *testing.T) []*handle
 	ends  []string
 	ops   []string
 
@@ -102,15 +102,15 @@ var (
 )
 
 // processes are workers, which serve several tests.
-func processes(gpus bool) func(t *testing.T, checked bool) []*handle {
-	return func(t *testing.T, checked bool) []*handle {
+func processes(gpus bool) func(t *testing.T) []*handle {
+	return func(t *testing.T) []*handle {
 		id := commtest.Meeting(t)
 		all := make([]*handle, ranks)
 		for r := range all {
 			w, err := servants.take()
 			require.NoError(t, err)
 			all[r] = handleOf(t, w)
-			all[r].tell(fmt.Sprintf("rank %d %v %v %s", r, gpus, checked, id.String()))
+			all[r].tell(fmt.Sprintf("rank %d %v %s", r, gpus, id.String()))
 		}
 		return all
 	}
@@ -133,8 +133,8 @@ func handleOf(t *testing.T, w *worker) *handle {
 }
 
 // goroutines are the ranks of one process.
-func goroutines(gpus bool) func(t *testing.T, checked bool) []*handle {
-	return func(t *testing.T, _ bool) []*handle {
+func goroutines(gpus bool) func(t *testing.T) []*handle {
+	return func(t *testing.T) []*handle {
 		cfg := asServant(gpus)
 		if gpus {
 			cfg.Devices = gputest.GPUs(t, ranks, gputest.Emu(emulated))

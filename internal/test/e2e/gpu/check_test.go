@@ -190,7 +190,7 @@ func TestDeviceOpenRefused(t *testing.T) {
 			Result: cuda.ErrOutOfMemory}, "memory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			list := gputest.GPUs(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: true,
+			list := gputest.GPUs(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: !tier.Full(),
 				Faults: []cudaemu.Injection{test.fault}}))
 			_, err := ringo.OpenLocal(3, ringo.Config{Devices: list, JoinTimeout: 20 * time.Second})
 			var e *ringo.Error

@@ -45,7 +45,7 @@ func blames(t *testing.T, err error, text string) {
 
 // waiting is unchecked for tests in which kernels wait for long: that is no deadlock.
 func waiting(n int) gputest.Option {
-	return gputest.Emu(cudaemu.Config{Devices: n, Plain: !need.Required("pcie"), Stall: -1})
+	return gputest.Emu(cudaemu.Config{Devices: n, Plain: !tier.Full() && !need.Required("pcie"), Stall: -1})
 }
 
 // eachWay runs f on a communicator of n ranks for each of these kinds of path.

@@ -59,7 +59,7 @@ func TestDevicePaths(t *testing.T) {
 		{"no link", 3, plain, []string{"GPU memory: p2p with rank 1",
 			"GPU memory: host memory with rank 2 (the GPU of rank 0 does not reach that of rank 2: no NVLink or PCIe peer " +
 				"access)"},
-			emulated(cudaemu.Config{Devices: 3, Plain: true, Peers: func(a, b int) bool { return a+b == 1 }})},
+			emulated(cudaemu.Config{Devices: 3, Plain: !tier.Full(), Peers: func(a, b int) bool { return a+b == 1 }})},
 		{"pcie", 3, plain, []string{"GPU memory: pcie with ranks 1, 2 (PCIe: lines of 128 bytes may tear there, so they " +
 			"have digests)"},
 			emulated(cudaemu.Config{Devices: 3, Link: gputest.PCIe, Seed: 1})},
@@ -78,12 +78,12 @@ func TestDevicePaths(t *testing.T) {
 			[]string{"GPU memory: p2p with rank 1 (NVLink: no lines of 128 bytes, RINGO_LINES=0)"}, nil},
 		{"no access", 2, plain,
 			[]string{"GPU memory: host memory with rank 1 (rank 1 opens memory of rank 0: cuCtxEnablePeerAccess: "},
-			emulated(cudaemu.Config{Devices: 2, Plain: true,
+			emulated(cudaemu.Config{Devices: 2, Plain: !tier.Full(),
 				Faults: []cudaemu.Injection{{Call: "cuCtxEnablePeerAccess", Nth: 1, Device: 2, Result: cuda.ErrNotSupported}}})},
 		{"no pinned memory", 3, func(int) ringo.Config { return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1") },
 			[]string{"GPU memory: host memory with rank 1 (rank 0: RINGO_P2P_DISABLE is set)",
 				"GPU memory: bridge over inproc with rank 2 (rank 0: RINGO_P2P_DISABLE is set; rank 2: cuMemHostRegister: "},
-			emulated(cudaemu.Config{Devices: 3, Plain: true,
+			emulated(cudaemu.Config{Devices: 3, Plain: !tier.Full(),
 				Faults: []cudaemu.Injection{{Call: "cuMemHostRegister", Nth: 1, Device: 3, Result: cuda.ErrOperatingSystem}}})},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
