@@ -20,6 +20,7 @@ func tree(t *testing.T) string {
 		t.Skip("LD_PRELOAD is Linux's")
 	}
 	need.Tool(t, "bash")
+	need.Tool(t, "sh")
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

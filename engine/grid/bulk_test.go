@@ -56,7 +56,8 @@ func TestBulkSchedules(t *testing.T) {
 			some = append(some, hierarchies()...)
 		}
 		// The order of accesses is checked for two ranks, and in TestBulkOrders for more.
-		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n)), Plain: unchecked(n != 2)}), small(n),
+		cfg := cudaemu.Config{Seed: uint64(n), Link: link(uint64(n)), Plain: unchecked(n != 2)}
+		r := newRig(t, emulated(t, n, cfg), small(n),
 			bulkOptions(n))
 		r.bulky(func(rank int) bool { return test.all || rank%2 == 0 })
 		for i, c := range some {

@@ -250,7 +250,8 @@ func TestDirect(t *testing.T) {
 	types := []kernels.DataType{kernels.BFloat16, kernels.Float32, kernels.Int8, kernels.Float64}
 	for _, n := range []int{2, 3, 4, 8} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n)), Plain: unchecked(n%2 == 0)}), mailed(n),
+			cfg := cudaemu.Config{Seed: uint64(n), Link: link(uint64(n)), Plain: unchecked(n%2 == 0)}
+			r := newRig(t, emulated(t, n, cfg), mailed(n),
 				options(n))
 			for _, d := range collective.All() {
 				for i, bytes := range []int{0, 8, 120, 104, 1000, 16001} {

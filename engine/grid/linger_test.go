@@ -37,7 +37,8 @@ func TestLinger(t *testing.T) {
 	const own = 4
 	for _, pause := range []time.Duration{time.Nanosecond, 30 * time.Microsecond} {
 		t.Run(pause.String(), func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(pause), Plain: unchecked(pause == time.Nanosecond)}), small(n),
+			cfg := cudaemu.Config{Seed: uint64(pause), Plain: unchecked(pause == time.Nanosecond)}
+			r := newRig(t, emulated(t, n, cfg), small(n),
 				lingering(n, pause)) // kernels that do not linger share nothing
 			for i, m := range r.ranks {
 				m.engine.bulk.uneven = i == 0 // rank 1 has threads carry out what lies unevenly

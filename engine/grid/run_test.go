@@ -81,7 +81,8 @@ func TestSchedules(t *testing.T) {
 		if n == 4 {
 			all = append(all, hierarchies()...)
 		}
-		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n)), Plain: unchecked(n != 3)}), small(n),
+		cfg := cudaemu.Config{Seed: uint64(n), Link: link(uint64(n)), Plain: unchecked(n != 3)}
+		r := newRig(t, emulated(t, n, cfg), small(n),
 			options(n))
 		for i, c := range all {
 			r.sub(fmt.Sprintf("%s/%d", c.name, n), func() {
