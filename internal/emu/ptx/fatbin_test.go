@@ -57,7 +57,8 @@ func TestFatBinary(t *testing.T) {
 		program{kind: 1, capability: 80, flags: 0x2011, payload: longPacked, unpacked: 300},
 	))
 	require.NoError(t, err)
-	require.Equal(t, []fatbin.Text{{90, []byte("abcdabcdabcdabcdtail!")}, {80, long}, {70, []byte("plain")}}, texts)
+	require.Equal(t, []fatbin.Text{{Capability: 90, PTX: []byte("abcdabcdabcdabcdtail!")}, {Capability: 80, PTX: long},
+		{Capability: 70, PTX: []byte("plain")}}, texts)
 }
 
 func TestFatBinaryWithoutPTX(t *testing.T) {
