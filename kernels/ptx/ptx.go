@@ -267,8 +267,8 @@ func Variants(t, op string) []Name {
 	return []Name{base}
 }
 
-// Text is the PTX of a module, 9 to 260 kB, decompressed anew at each call.
-func Text(n Name) ([]byte, error) {
+// inflate decompresses the text of a module.
+func inflate(n Name) ([]byte, error) {
 	z, err := zip.NewReader(bytes.NewReader(modules), int64(len(modules)))
 	if err != nil {
 		return nil, fmt.Errorf("ptx: modules.zip: %w", err)
