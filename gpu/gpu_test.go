@@ -3,6 +3,7 @@ package gpu
 import (
 	"bytes"
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,7 +127,7 @@ func TestOpen(t *testing.T) {
 	require.ErrorContains(t, m.Close(), "8 bytes", "what was not freed is named")
 	_ = r
 
-	_, err = Open(Options{Library: "/nowhere/libcuda.so.1"})
+	_, err = Open(Options{Library: filepath.Join(t.TempDir(), "libcuda.so.1")})
 	var none *cuda.Unavailable
 	require.ErrorAs(t, err, &none)
 }

@@ -1,26 +1,19 @@
 package cublas
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // stand compiles testdata/blas.c, which stands in for cuBLASLt, with gcc.
 func stand(t *testing.T) string {
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		if strings.Contains(os.Getenv("REQUIRE"), "gcc") {
-			t.Fatal("REQUIRE=gcc: ", err)
-		}
-		t.Skip("needs gcc: ", err)
-	}
+	gcc := need.Tool(t, "gcc")
 	file := filepath.Join(t.TempDir(), "blas.so")
 	require.NoError(t, exec.Command(gcc, "-shared", "-fPIC", "-O1", "-o", file, "testdata/blas.c").Run())
 	return file

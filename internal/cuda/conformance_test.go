@@ -2,25 +2,18 @@ package cuda_test
 
 import (
 	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/test/cudatest"
+	"github.com/ringo-go/ringo/internal/test/need"
 )
-
-// required reports whether the variable REQUIRE names what.
-func required(what string) bool {
-	return slices.Contains(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }),
-		what)
-}
 
 // gpu is the real driver. It is opened only where REQUIRE=cuda asks for it: the
 // emulator passes the same tests everywhere.
 func gpu(t testing.TB) cuda.Driver {
 	t.Helper()
-	if !required("cuda") {
+	if !need.Required("cuda") {
 		t.Skip("needs REQUIRE=cuda and a GPU")
 	}
 	d, err := cuda.Open(os.Getenv("RINGO_CUDA_LIBRARY"))

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -122,7 +123,7 @@ func TestReasons(t *testing.T) {
 	for _, r := range []Reason{LeftOut, NoLibrary, NotDriver, Stub, NoDevice, TooOld, Mismatch, InitFails} {
 		require.NotEmpty(t, remedyFor[r], r)
 	}
-	_, err := Open("/nowhere/libcuda.so.1")
+	_, err := Open(filepath.Join(t.TempDir(), "libcuda.so.1"))
 	var u *Unavailable
 	require.ErrorAs(t, err, &u)
 	require.Equal(t, errors.Is(err, dl.ErrUnsupported), u.Reason == LeftOut)

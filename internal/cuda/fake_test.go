@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // libraries are the ones that build made, by their source and defines.
@@ -32,20 +33,15 @@ func TestMain(m *testing.M) {
 // build compiles a C file of testdata to a library with gcc.
 func build(t testing.TB, source string, defines ...string) string {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		if strings.Contains(os.Getenv("REQUIRE"), "gcc") {
-			t.Fatal("REQUIRE=gcc: ", err)
-		}
-		t.Skip("needs gcc: ", err)
-	}
+	gcc := need.Tool(t, "gcc")
 	key := source + strings.Join(defines, " ")
 	if lib, ok := libraries[key]; ok {
 		return lib
 	}
 	if libraryDir == "" {
-		libraryDir, err = os.MkdirTemp("", "cuda")
+		dir, err := os.MkdirTemp("", "cuda")
 		require.NoError(t, err)
+		libraryDir = dir
 	}
 	lib := filepath.Join(libraryDir, fmt.Sprintf("%d.so", len(libraries)))
 	args := []string{"-shared", "-fPIC", "-O1", "-Wno-unused", "-pthread", "-o", lib, filepath.Join("testdata", source)}

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 var (
@@ -200,10 +202,7 @@ func TestHeaderText(t *testing.T) {
 
 // TestHeader compiles claims about cuda.h.
 func TestHeader(t *testing.T) {
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("needs gcc: ", err)
-	}
+	gcc := need.Tool(t, "gcc")
 	if _, err := os.Stat(filepath.Join(*include, "cuda.h")); err != nil {
 		t.Skip("needs cuda.h, see -cuda-include: ", err)
 	}

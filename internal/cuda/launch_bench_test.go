@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 var loopLibrary = flag.String("loop", "", "testdata/loop.c as a library, for machines without gcc")
@@ -37,7 +37,7 @@ func BenchmarkLaunch(b *testing.B) {
 	var d *libcuda
 	f, s := Function(44), Stream(1)
 	wait := func() {}
-	if strings.Contains(os.Getenv("REQUIRE"), "cuda") {
+	if need.Required("cuda") {
 		d, f, s = launchable(b)
 		wait = func() { require.NoError(b, d.StreamSynchronize(s)) }
 	} else {

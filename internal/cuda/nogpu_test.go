@@ -2,14 +2,17 @@ package cuda
 
 import (
 	"debug/elf"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -17,13 +20,9 @@ import (
 // leaves it out: it imports no purego, is static, and says why it cannot.
 func TestBuildWithoutGPU(t *testing.T) {
 	tier.Heavy(t) // it compiles all that the driver imports without cgo
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("needs the go command: ", err)
-	}
-	dir, err := os.MkdirTemp("testdata", "nogpu") // within the module
-	require.NoError(t, err)
-	defer os.RemoveAll(dir)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(`package main
+	command := need.Tool(t, "go")
+	temp := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(temp, "main.go"), []byte(`package main
 
 import (
 	"fmt"
@@ -36,29 +35,38 @@ func main() {
 	fmt.Println(err)
 }
 `), 0o644))
+	// The program is within the module, where nothing is written.
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
+		filepath.Join(here, "testdata", "nogpu", "main.go"): filepath.Join(temp, "main.go")}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(temp, "overlay.json"), overlay, 0o644))
+	const program = "./testdata/nogpu"
 	goCommand := func(args ...string) string {
-		cmd := exec.Command("go", args...)
+		args = slices.Insert(args, 1, "-overlay", filepath.Join(temp, "overlay.json"))
+		cmd := exec.Command(command, args...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=-mod=mod")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return string(out)
 	}
 
-	deps := goCommand("list", "-deps", "-tags", "ringo_nogpu", "./"+dir)
+	deps := goCommand("list", "-deps", "-tags", "ringo_nogpu", program)
 	require.NotContains(t, deps, "purego")
-	deps = goCommand("list", "-deps", "./"+dir)
+	deps = goCommand("list", "-deps", program)
 	require.Contains(t, deps, "ebitengine/purego", "and with it otherwise")
 
-	program := filepath.Join(t.TempDir(), "program")
-	goCommand("build", "-tags", "ringo_nogpu", "-o", program, "./"+dir)
-	file, err := elf.Open(program)
+	binary := filepath.Join(temp, "program")
+	goCommand("build", "-tags", "ringo_nogpu", "-o", binary, program)
+	file, err := elf.Open(binary)
 	require.NoError(t, err)
 	defer file.Close()
 	for _, p := range file.Progs {
 		require.NotEqual(t, elf.PT_INTERP, p.Type, "it needs a dynamic linker")
 		require.NotEqual(t, elf.PT_DYNAMIC, p.Type, "it needs libraries")
 	}
-	out, err := exec.Command(program).CombinedOutput()
+	out, err := exec.Command(binary).CombinedOutput()
 	if err != nil && strings.Contains(err.Error(), "exec format") {
 		return // built for another machine
 	}

@@ -2,16 +2,17 @@ package cuda
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // The real driver knows every function by name and version, and exports it, and
 // both are the same.
 func TestSymbolsOfDriver(t *testing.T) {
-	if !strings.Contains(os.Getenv("REQUIRE"), "cuda") {
+	if !need.Required("cuda") {
 		t.Skip("needs REQUIRE=cuda and a GPU")
 	}
 	driver, err := Open(os.Getenv("RINGO_CUDA_LIBRARY"))

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	ask "github.com/ringo-go/ringo/internal/test/need"
 )
 
 //go:generate testdata/generate.sh
@@ -85,12 +87,7 @@ func TestShipped(t *testing.T) {
 
 // TestGenerated compiles the fixtures anew and compares.
 func TestGenerated(t *testing.T) {
-	if _, err := exec.LookPath("clang++-19"); err != nil {
-		if strings.Contains(os.Getenv("REQUIRE"), "clang") {
-			t.Fatal("REQUIRE has clang, but: ", err)
-		}
-		t.Skip("no clang++-19 to compile testdata/*.cu: apt-get install clang-19")
-	}
+	ask.Tool(t, "clang++-19")
 	dir := t.TempDir()
 	for _, pattern := range []string{"*.cu", "*.h", "*.sh"} {
 		files, err := filepath.Glob("testdata/" + pattern)

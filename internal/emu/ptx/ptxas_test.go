@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	ask "github.com/ringo-go/ringo/internal/test/need"
 )
 
 // narrower is what Parse refuses although the assembler takes it, because no
@@ -58,13 +60,7 @@ func TestVerdicts(t *testing.T) {
 
 // TestAssembler asks the assembler itself.
 func TestAssembler(t *testing.T) {
-	ptxas, err := exec.LookPath("ptxas")
-	if err != nil {
-		if strings.Contains(os.Getenv("REQUIRE"), "ptxas") {
-			t.Fatal("REQUIRE has ptxas, but: ", err)
-		}
-		t.Skip("no ptxas, which comes with the CUDA toolkit")
-	}
+	ptxas := ask.Tool(t, "ptxas")
 	file := filepath.Join(t.TempDir(), "k.ptx")
 	assemble := func(text string) (string, error) {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o666))

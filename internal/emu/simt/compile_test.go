@@ -59,9 +59,7 @@ func TestKernelSizes(t *testing.T) {
 func TestKernelsAreCompiled(t *testing.T) {
 	tier.Long(t) // it starts a compiler
 	emulated(t)
-	if _, err := exec.LookPath("clang++-19"); err != nil {
-		need.Missing(t, "clang", "no clang++-19")
-	}
+	need.Tool(t, "clang++-19")
 	dir := t.TempDir()
 	out, err := exec.Command("sh", "testdata/compile.sh", dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)

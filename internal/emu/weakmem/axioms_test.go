@@ -454,7 +454,7 @@ func (p *program) run(seed uint64, old bool) (outcome string, raced bool) {
 // TestAxioms: a random program that has no race by the axioms is said to have none, and gives only what they allow.
 func TestAxioms(t *testing.T) {
 	free, racy, found, outcomes, seen := 0, 0, 0, 0, 0
-	for i := range tier.Count(2000, 4000) {
+	for i := range tier.Count(1000, 4000) {
 		p := randomProgram(rand.New(rand.NewPCG(uint64(i), 7)))
 		if p.executions() > 300 {
 			continue

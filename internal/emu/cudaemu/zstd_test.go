@@ -1,4 +1,4 @@
-package zstd_test
+package cudaemu_test
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	_ "github.com/ringo-go/ringo/internal/emu/fatbin/zstd"
 )
 
-// image has one PTX for 9.0, packed as nvcc of CUDA 13 does by default.
-func image(frame []byte, unpacked int) []byte {
+// zstdImage has one PTX for 9.0, packed as nvcc of CUDA 13 does by default.
+func zstdImage(frame []byte, unpacked int) []byte {
 	const entry = 80
 	b := make([]byte, 16+entry, 16+entry+len(frame))
 	binary.LittleEndian.PutUint32(b, 0xba55ed50)
@@ -31,26 +31,26 @@ func image(frame []byte, unpacked int) []byte {
 	return append(b, frame...)
 }
 
-func TestPTX(t *testing.T) {
+func TestZstd(t *testing.T) {
 	ptx := bytes.Repeat([]byte(".version 8.8\n"), 1000)
 	w, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	frame := w.EncodeAll(ptx, nil)
-	texts, err := fatbin.PTX(image(frame, len(ptx)))
+	texts, err := fatbin.PTX(zstdImage(frame, len(ptx)))
 	require.NoError(t, err)
 	require.Equal(t, []fatbin.Text{{Capability: 90, PTX: ptx}}, texts)
 
 	small := ptx[:700]
-	texts, err = fatbin.PTX(image(w.EncodeAll(small, nil), len(small)))
+	texts, err = fatbin.PTX(zstdImage(w.EncodeAll(small, nil), len(small)))
 	require.NoError(t, err)
 	require.Equal(t, []fatbin.Text{{Capability: 90, PTX: small}}, texts)
 
 	for says, wrong := range map[string][]byte{
-		"size":                                  image(frame, len(ptx)-1),
-		"13000 bytes where 13001 are announced": image(frame, len(ptx)+1),
-		"unexpected EOF":                        image(frame[:len(frame)-9], len(ptx)),
-		"magic":                                 image([]byte("no frame"), 9),
-		"PTX of 2147483648 bytes":               image(frame, 1<<31),
+		"size":                                  zstdImage(frame, len(ptx)-1),
+		"13000 bytes where 13001 are announced": zstdImage(frame, len(ptx)+1),
+		"unexpected EOF":                        zstdImage(frame[:len(frame)-9], len(ptx)),
+		"magic":                                 zstdImage([]byte("no frame"), 9),
+		"PTX of 2147483648 bytes":               zstdImage(frame, 1<<31),
 	} {
 		_, err := fatbin.PTX(wrong)
 		require.ErrorContains(t, err, "the image is damaged")

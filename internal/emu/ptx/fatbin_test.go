@@ -1,4 +1,4 @@
-package fatbin_test
+package ptx_test
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func image(programs ...program) []byte {
 // packed is "abcdabcdabcdabcd" and "tail!": literals, an overlapping copy, literals.
 var packed = []byte{4<<4 | 8, 'a', 'b', 'c', 'd', 4, 0, 5 << 4, 't', 'a', 'i', 'l', '!'}
 
-func TestPTX(t *testing.T) {
+func TestFatBinary(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 300) // its copy's length takes bytes of its own
 	longPacked := []byte{1<<4 | 15, 'x', 1, 0, 255, 294 - 4 - 15 - 255, 5 << 4, 'x', 'x', 'x', 'x', 'x'}
 	texts, err := fatbin.PTX(image(
@@ -57,10 +57,11 @@ func TestPTX(t *testing.T) {
 		program{kind: 1, capability: 80, flags: 0x2011, payload: longPacked, unpacked: 300},
 	))
 	require.NoError(t, err)
-	require.Equal(t, []fatbin.Text{{90, []byte("abcdabcdabcdabcdtail!")}, {80, long}, {70, []byte("plain")}}, texts)
+	require.Equal(t, []fatbin.Text{{Capability: 90, PTX: []byte("abcdabcdabcdabcdtail!")}, {Capability: 80, PTX: long},
+		{Capability: 70, PTX: []byte("plain")}}, texts)
 }
 
-func TestNothingToRead(t *testing.T) {
+func TestFatBinaryWithoutPTX(t *testing.T) {
 	elf := program{kind: 2, capability: 90, payload: []byte("\x7fELF")}
 	_, err := fatbin.PTX(image(elf))
 	require.ErrorIs(t, err, fatbin.ErrNoPTX)
@@ -71,7 +72,7 @@ func TestNothingToRead(t *testing.T) {
 }
 
 // Each image that is cut off or changed is an error, or gives some texts; none is read beyond its end.
-func TestDamaged(t *testing.T) {
+func TestDamagedFatBinary(t *testing.T) {
 	whole := image(program{kind: 1, capability: 70, payload: []byte("plain\x00")},
 		program{kind: 1, capability: 90, flags: 0x2011, payload: packed, unpacked: 21})
 	for n := range whole {
@@ -91,7 +92,7 @@ func TestDamaged(t *testing.T) {
 	require.Greater(t, failed, 50)
 }
 
-func FuzzPTX(f *testing.F) {
+func FuzzFatBinary(f *testing.F) {
 	f.Add(image(program{kind: 1, capability: 90, flags: 0x2011, payload: packed, unpacked: 21}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		texts, err := fatbin.PTX(b)

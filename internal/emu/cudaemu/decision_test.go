@@ -1,4 +1,4 @@
-package decision_test
+package cudaemu_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ var (
 )
 
 // What is written is read again, up to a line that was cut off.
-func TestReadWrite(t *testing.T) {
+func TestDecisionsFile(t *testing.T) {
 	list := []decision.Decision{
 		{Kind: decision.Switch, Warp: one, At: 7, Round: 2, To: two},
 		{Kind: decision.Hold, Warp: two, At: 32, Late: []decision.Late{{Units: 3, Turns: 9}}},
@@ -31,7 +31,7 @@ func TestReadWrite(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestFollow(t *testing.T) {
+func TestFollowDecisions(t *testing.T) {
 	var none *decision.Book
 	require.False(t, none.Records() || none.Follows())
 	b := decision.Follow([]decision.Decision{
