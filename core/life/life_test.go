@@ -310,20 +310,22 @@ func TestEnds(t *testing.T) {
 			"Close: rank 1 on h: communicator closed", "Broadcast: rank 1 on h: communicator closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newFakeGroup()
-			l := New(g, "h", time.Minute)
-			require.NoError(t, l.Begin(c, nil))
-			require.NoError(t, l.Err())
-			test.end(g, l)
-			var e *call.Error
-			require.ErrorAs(t, l.Failure(), &e)
-			require.EqualError(t, l.Failure(), test.err)
-			if name == "word" {
-				require.NoError(t, l.Err(), "no operation has met it")
-			}
-			require.EqualError(t, l.Begin(c, nil), test.later)
-			l.Close()
-			require.EqualError(t, l.Err(), test.err, "Close leaves it")
+			synctest.Test(t, func(t *testing.T) {
+				g := newFakeGroup()
+				l := New(g, "h", time.Minute)
+				require.NoError(t, l.Begin(c, nil))
+				require.NoError(t, l.Err())
+				test.end(g, l)
+				var e *call.Error
+				require.ErrorAs(t, l.Failure(), &e)
+				require.EqualError(t, l.Failure(), test.err)
+				if name == "word" {
+					require.NoError(t, l.Err(), "no operation has met it")
+				}
+				require.EqualError(t, l.Begin(c, nil), test.later)
+				l.Close()
+				require.EqualError(t, l.Err(), test.err, "Close leaves it")
+			})
 		})
 	}
 }
