@@ -134,4 +134,5 @@ with torch.no_grad():
     except ValueError as e:
         assert "does not add" in str(e), e
 dist.barrier()
+dist.destroy_process_group()
 print("ok", flush=True)

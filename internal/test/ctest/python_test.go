@@ -21,10 +21,8 @@ import (
 
 // The tests here are of torch_ringo in bindings/python, a backend of torch.distributed on host memory.
 
-// bindings are the folder of Python's modules.
-func bindings(t *testing.T, file ...string) string {
-	return filepath.Join(append([]string{ctest.Root(t), "bindings", "python"}, file...)...)
-}
+// bindings is the folder of Python's modules.
+func bindings(t *testing.T) string { return filepath.Join(ctest.Root(t), "bindings", "python") }
 
 // python is an interpreter with torch, such as Debian's after "apt-get install python3-torch". Without one the test is
 // skipped or fails.
@@ -44,15 +42,16 @@ func python(t *testing.T) string {
 func ranks(t *testing.T, script string, dead int, args ...string) {
 	t.Helper()
 	const n = 3
-	with, library := python(t), ctest.Library(t)
+	with, library, dir := python(t), ctest.Library(t), bindings(t)
 	meet := filepath.Join(t.TempDir(), "store")
 	texts, errs := make([]bytes.Buffer, n), make([]error, n)
 	var wg sync.WaitGroup
 	for rank := range n {
 		wg.Go(func() {
-			cmd := exec.Command(with, bindings(t, "tests", script), strconv.Itoa(rank), strconv.Itoa(n), meet)
+			cmd := exec.Command(with, filepath.Join("tests", script), strconv.Itoa(rank), strconv.Itoa(n), meet)
 			cmd.Args = append(cmd.Args, args...)
-			cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+library, "PYTHONPATH="+bindings(t), "PYTHONDONTWRITEBYTECODE=1",
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+library, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1",
 				"OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo",
 				"MOST_SECONDS="+strconv.Itoa(10))
 			cmd.Stdout, cmd.Stderr = &texts[rank], &texts[rank]
@@ -106,8 +105,9 @@ func TestPythonRestarted(t *testing.T) {
 	cmd := exec.Command(python(t), "-m", "torch.distributed.run", "--nproc_per_node=3", "--max_restarts=1",
 		"--monitor_interval=0.2", "-r", "1", "-t", "1",
 		"--log_dir", t.TempDir(), "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0",
-		bindings(t, "tests", "restarted.py"))
-	cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+ctest.Library(t), "PYTHONPATH="+bindings(t),
+		filepath.Join("tests", "restarted.py"))
+	cmd.Dir = bindings(t)
+	cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+ctest.Library(t), "PYTHONPATH=.",
 		"PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
 	text, err := cmd.CombinedOutput()
 	assert.NoError(t, err, "%s", text)
