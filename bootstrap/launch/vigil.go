@@ -16,6 +16,9 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
+// lookAgain is the least time after which a launcher looks again at processes that the others have gone on without.
+const lookAgain = 200 * time.Millisecond
+
 // A vigil watches over the running processes of a job.
 type vigil struct {
 	*job
@@ -74,7 +77,7 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 			if !v.buried(rank, again) {
 				continue
 			}
-			if running--; v.kills == nil && v.behind() {
+			if running--; v.kills == nil && v.forsaken() {
 				v.kills = time.After(j.Grace)
 			}
 		case s := <-signals:
@@ -107,15 +110,26 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 // come back by a meeting point that is not served here (ringo.Comm.Grow).
 func (v *vigil) lost(rank int) bool { return v.restarts[rank] == 0 && v.regrouped.without(rank) }
 
-// behind reports whether all processes that are left are stopped, and the others have gone on without them: they would
-// keep the job for ever.
+// forsaken reports whether processes are left and the others have gone on without all of them.
+func (v *vigil) forsaken() (some bool) {
+	for rank, yes := range v.alive {
+		if yes && !v.killed[rank] {
+			if some = true; !v.lost(rank) {
+				return false
+			}
+		}
+	}
+	return some
+}
+
+// behind reports whether all processes that are left are forsaken and stopped: they would keep the job for ever.
 func (v *vigil) behind() bool {
 	for rank, yes := range v.alive {
-		if yes && !(v.lost(rank) && stopped(v.cmds[rank].Process.Pid)) {
+		if yes && !v.killed[rank] && !stopped(v.cmds[rank].Process.Pid) {
 			return false
 		}
 	}
-	return true
+	return v.forsaken()
 }
 
 // first is the failure that ends the job, nil if there is none. Failures of lost ranks do not count.
@@ -149,6 +163,9 @@ func (v *vigil) end() {
 			kill(v.cmds[rank].Process, syscall.SIGKILL)
 			ranks = append(ranks, strconv.Itoa(rank))
 		}
+	}
+	if v.forsaken() { // they run; whether they are stopped later is looked at again
+		v.kills = time.After(max(v.Grace, lookAgain))
 	}
 	v.told = v.told || cause != nil
 	if len(ranks) == 0 || v.stderr == nil {

@@ -161,6 +161,31 @@ func TestStoppedBehind(t *testing.T) {
 		"process that is stopped does not end\n")
 }
 
+// A rank that is stopped only after the others have left it behind and ended is found as well.
+func TestStoppedLater(t *testing.T) {
+	requireStops(t)
+	c, out := config(2, "wait")
+	c.Grace = time.Millisecond
+	j := &job{Config: c, restarts: make([]int, 2), ended: make(chan int, 2), errs: make([]error, 2), stdout: out,
+		stderr: out}
+	j.cmds = []*exec.Cmd{j.command(0), j.command(1)}
+	require.True(t, j.startRank(0))
+	require.True(t, j.startRank(1))
+	await(t, out, "ready", 2)
+	gone := make(chan int)
+	j.Ended = func(rank int, _ *Error) { gone <- rank }
+	result := make(chan error, 1)
+	go func() { result <- j.watch(t.Context(), nil, 2, nil, nil) }()
+	j.regrouped.heard([]int{0})
+	require.NoError(t, j.cmds[0].Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 0, <-gone)
+	time.Sleep(100 * time.Millisecond) // it looks, and sees a process that runs
+	require.NoError(t, j.cmds[1].Process.Signal(syscall.SIGSTOP))
+	require.Equal(t, 1, <-gone)
+	require.NoError(t, <-result)
+	require.Contains(t, out.String(), "launch: ended rank 1, still there")
+}
+
 // A rank that is ended for another rank's failure is named, with the reason.
 func TestGrace(t *testing.T) {
 	c, out := config(3, "one fails")
