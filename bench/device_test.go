@@ -31,6 +31,7 @@ func smallDevice(d cuda.Driver) device.Config {
 }
 
 func TestDevice(t *testing.T) {
+	need.Tool(t, "sh")
 	cfg := smallDevice(gputest.Driver(t))
 	var table strings.Builder
 	cfg.Table = &table

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/kernels"
 )
 
@@ -22,6 +23,7 @@ func small(d cuda.Driver) Config {
 }
 
 func TestFirstUseFails(t *testing.T) {
+	need.Tool(t, "sh")
 	for want, script := range map[string]string{
 		"exit status 3: no luck":       "echo -n no luck >&2; exit 3",
 		"invalid character 'x'":        "echo x",

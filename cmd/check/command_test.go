@@ -24,6 +24,7 @@ import (
 	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/test/need"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
@@ -166,6 +167,7 @@ func TestReportIsOf(t *testing.T) {
 
 // Under "ringo run": one process ends before it comes, one is stopped, and the lowest of the others reports.
 func TestCheckRunWithout(t *testing.T) {
+	need.Tool(t, "sh")
 	if runtime.GOOS == "windows" {
 		t.Skip("the ranks are a shell script")
 	}

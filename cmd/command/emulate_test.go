@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 func TestEmulateMistakes(t *testing.T) {
@@ -44,6 +46,7 @@ func kitWith(t *testing.T) string {
 // TestEmulateProgram runs shells in the place of CUDA programs, and checks their environment, the report that they
 // write, and their exit statuses.
 func TestEmulateProgram(t *testing.T) {
+	need.Tool(t, "sh")
 	if runtime.GOOS == "windows" {
 		t.Skip("wants a shell")
 	}
@@ -140,6 +143,7 @@ func TestKernelName(t *testing.T) {
 
 // A signal that ends the command ends its program too.
 func TestEmulateInterrupted(t *testing.T) {
+	need.Tool(t, "sh")
 	if runtime.GOOS == "windows" {
 		t.Skip("wants a shell")
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // ringoHere carries out a command line in this process.
@@ -196,6 +198,7 @@ func TestInfoAsJSON(t *testing.T) {
 }
 
 func TestRunProgram(t *testing.T) {
+	need.Tool(t, "sh")
 	code, out, stderr := ringoHere("run", "-np", "2", "--", "sh", "-c", "echo $RINGO_RANK of $WORLD_SIZE")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "[0] 0 of 2\n")

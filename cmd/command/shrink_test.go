@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/emu/decision"
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 // fails is a shell in the place of a CUDA program: it fails under seeds from 2 on; while its decisions are written down
@@ -29,6 +30,7 @@ fi
 [ "$RINGO_EMULATE_SEED" -lt 2 ] || exit 5`
 
 func TestShrink(t *testing.T) {
+	need.Tool(t, "sh")
 	if runtime.GOOS == "windows" {
 		t.Skip("wants a shell")
 	}

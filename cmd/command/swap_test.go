@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/need"
 )
 
 func TestSwapMistakes(t *testing.T) {
@@ -48,6 +50,7 @@ func libraries(t *testing.T) string {
 // TestSwapProgram runs shells that write the reports of processes. The loader complains of the empty libraries and
 // goes on.
 func TestSwapProgram(t *testing.T) {
+	need.Tool(t, "sh")
 	if runtime.GOOS != "linux" {
 		t.Skip("LD_PRELOAD is Linux's")
 	}
@@ -79,6 +82,7 @@ func TestSwapProgram(t *testing.T) {
 }
 
 func TestSwapCompare(t *testing.T) {
+	need.Tool(t, "sh")
 	if runtime.GOOS != "linux" {
 		t.Skip("LD_PRELOAD is Linux's")
 	}
