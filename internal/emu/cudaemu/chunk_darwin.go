@@ -37,6 +37,7 @@ func openChunk(fd int) (*chunk, error)   { return nil, errNoSharing }
 func openOf(pid, fd int) (*chunk, error) { return nil, errNoSharing }
 func dup(fd int) (int, error)            { return -1, errNoSharing }
 func (c *chunk) close()                  { freeHostPages(c.raw); c.raw, c.data, c.written = nil, nil, nil }
+func (c *chunk) hole(off, n uint64) bool { return false }
 func hostPages(n int) ([]byte, error) {
 	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 }

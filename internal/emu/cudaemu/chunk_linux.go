@@ -74,6 +74,12 @@ func (c *chunk) mmap() (err error) {
 	return err
 }
 
+// hole reports whether nobody ever wrote n bytes from off.
+func (c *chunk) hole(off, n uint64) bool {
+	data, err := unix.Seek(c.fd, int64(off), unix.SEEK_DATA)
+	return err == nil && data >= int64(off+n) // the label is data behind all
+}
+
 // openOf is the chunk of a descriptor of another process.
 func openOf(pid, fd int) (*chunk, error) {
 	n, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), unix.O_RDWR|unix.O_CLOEXEC, 0)

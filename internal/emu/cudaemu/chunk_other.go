@@ -18,6 +18,7 @@ func openChunk(fd int) (*chunk, error)               { return nil, errNoSystem }
 func openOf(pid, fd int) (*chunk, error)             { return nil, errNoSystem }
 func dup(fd int) (int, error)                        { return -1, errNoSystem }
 func (c *chunk) close()                              {}
+func (c *chunk) hole(off, n uint64) bool             { return false }
 func hostPages(n int) ([]byte, error)                { return nil, errNoSystem }
 func freeHostPages(b []byte)                         {}
 func outOfMemory(err error) bool                     { return false }

@@ -133,6 +133,14 @@ func (g *regions) overlap(p, n uint64) *region {
 	return g.sorted[i]
 }
 
+// hole is weakmem.Allocation.Hole of the region.
+func (r *region) hole() func(off, n uint64) bool {
+	if r.chunk == nil {
+		return nil
+	}
+	return r.chunk.hole
+}
+
 // add maps the region for kernels and copies.
 func (m *Machine) add(r *region, data []byte, written []uint64) error {
 	m.serial++
@@ -145,7 +153,7 @@ func (m *Machine) add(r *region, data []byte, written []uint64) error {
 		device += maxDevices
 	}
 	err := m.mem.Map(weakmem.Allocation{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign,
-		Gone: r.gone(), Physical: r.physical(), Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
+		Gone: r.gone(), Hole: r.hole(), Physical: r.physical(), Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
 	if err != nil {
 		return err
 	}

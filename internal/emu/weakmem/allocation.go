@@ -18,6 +18,8 @@ type Allocation struct {
 	Name    string         // for reports
 	Gone    *atomic.Uint32 // not 0 when the process that owns the memory has freed it; nil if nobody says so
 	Trail   *Trail         // of memory that processes share; may be nil
+	// Hole reports whether nobody ever wrote n bytes from off, for which the system has no pages; nil if nobody knows.
+	Hole func(off, n uint64) bool
 	// Physical is the number of the memory, not 0 if there may be another Allocation of it, at another address: an alias.
 	// All aliases begin at the memory's first byte. What is known of the memory stays until Memory.Forget.
 	Physical uint64
@@ -64,20 +66,6 @@ func (s *Allocation) setWritten(off, n uint64) {
 		}
 		i += count
 	}
-}
-
-// fresh reports whether nothing ever wrote the whole words of 64 of n bytes from off, which are zero then: the system
-// has no pages for them yet, and a look at these would make it take some.
-func (s *Allocation) fresh(off, n uint64) bool {
-	if s.Written == nil || off%64 != 0 || n%64 != 0 {
-		return false
-	}
-	for _, w := range s.Written[off/64 : (off+n)/64] {
-		if w != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // copyWritten notes that n bytes from off are a copy.

@@ -220,16 +220,18 @@ func (o *operation) write(s *Allocation, addr uint64, p, src []byte) error {
 		o.memory.remember(s, addr-s.Addr, uint64(len(p)), &o.origin, -1, false)
 	}
 	if !o.memory.config.Plain {
-		fresh := s.fresh(addr-s.Addr, uint64(len(p)))
 		s.setWritten(addr-s.Addr, uint64(len(p)))
 		s.memory.sites.set(s.memory, addr-s.Addr, uint64(len(p)), nil)
-		if fresh && zero(src) {
-			return nil
-		}
+	}
+	// Zeros are there already, and a look at them would have the system make pages.
+	if len(p) >= leastHole && s.Hole != nil && zero(src) && s.Hole(addr-s.Addr, uint64(len(p))) {
+		return nil
 	}
 	o.memory.write(p, src)
 	return nil
 }
+
+const leastHole = 16 << 10 // bytes for which asking the system is quicker than comparing them
 
 // zero reports whether all bytes are 0.
 func zero(p []byte) bool { return len(p) == 0 || p[0] == 0 && string(p[1:]) == string(p[:len(p)-1]) }
