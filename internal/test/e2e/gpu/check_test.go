@@ -175,11 +175,12 @@ func TestDeviceOpenRefused(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("needs a driver that refuses")
 	}
-	for _, test := range []struct {
+	type refusal struct {
 		name   string
 		fault  cudaemu.Injection
 		remedy string
-	}{
+	}
+	for _, test := range tier.Some(3, []refusal{
 		{"exclusive mode", cudaemu.Injection{Call: "cuDevicePrimaryCtxRetain", Nth: 2, Result: cuda.ErrDeviceUnavailable},
 			"another process has the GPU for itself: nvidia-smi -q -d COMPUTE shows the compute mode"},
 		{"out of memory", cudaemu.Injection{Call: "cuMemAlloc", Device: 2, Chance: 1, Result: cuda.ErrOutOfMemory},
@@ -188,7 +189,7 @@ func TestDeviceOpenRefused(t *testing.T) {
 			"memory"},
 		{"no streams", cudaemu.Injection{Call: "cuStreamCreateWithPriority", Device: 2, Chance: 1,
 			Result: cuda.ErrOutOfMemory}, "memory"},
-	} {
+	}) {
 		t.Run(test.name, func(t *testing.T) {
 			list := gputest.GPUs(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: !tier.Full(),
 				Faults: []cudaemu.Injection{test.fault}}))
@@ -210,12 +211,13 @@ func TestDeviceCallRefused(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("needs a driver that refuses")
 	}
-	for _, test := range []struct {
+	type refusal struct {
 		name   string
 		kind   ringo.Kind
 		fault  cudaemu.Injection
 		remedy string
-	}{
+	}
+	for _, test := range tier.Some(3, []refusal{
 		{"JIT disabled", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData",
 			Result: cuda.ErrJITCompilationDisabled}, "CUDA_DISABLE_PTX_JIT"},
 		{"no JIT", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrJITCompilerNotFound},
@@ -228,7 +230,7 @@ func TestDeviceCallRefused(t *testing.T) {
 			"launch fewer threads"},
 		{"context lost", ringo.KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrIllegalAddress},
 			"end the process and start a new one"},
-	} {
+	}) {
 		t.Run(test.name, func(t *testing.T) {
 			list := gputest.GPUs(t, 2, unchecked(2))
 			comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})

@@ -93,7 +93,7 @@ func TestNormUnlike(t *testing.T) {
 func TestNormTimeout(t *testing.T) {
 	tier.Long(t)
 	const n, row = 3, 512
-	for _, way := range tier.Some(2, []string{"p2p", "host memory", "bridge"}) {
+	for _, way := range tier.Some(3, []string{"p2p", "host memory", "bridge"}) {
 		t.Run(way, func(t *testing.T) {
 			list, cfg := gputest.GPUs(t, n, waiting(n)), ways[way]
 			cfg.Timeout = 2 * realTime // which the loading is part of

@@ -207,6 +207,7 @@ func TestTooManyBlocks(t *testing.T) {
 	}
 	large := ringo.Config{Algo: "ring", MaxBlocks: 128, Timeout: tier.Soon(3 * time.Second)}
 	t.Run("beyond", func(t *testing.T) {
+		tier.Heavy(t) // waits for 3 s
 		w, err := crossed(t, large)
 		if err != nil {
 			require.ErrorIs(t, err, ringo.ErrTimeout)
