@@ -28,20 +28,25 @@ var built struct {
 	errs   map[string]error
 }
 
-// Library gives the file of libnccl.so.2, Driver that of the emulated GPUs' libcuda.so.1.
+// Library gives the file of libnccl.so.2.
 func Library(t testing.TB) string {
 	t.Helper()
 	return script(t, "libnccl", "lib64/libnccl.so.2", "./cmd/libnccl")
 }
 
+// Driver gives the file of the emulated GPUs' libcuda.so.1. Tests with it belong to the full tier, for the emulator is
+// compiled a second time for it.
 func Driver(t testing.TB) string {
 	t.Helper()
+	tier.Heavy(t)
 	return script(t, "libcuda", "lib64/libcuda.so.1", "./cmd/libcuda")
 }
 
-// Kit gives the folder of scripts/cuda-kit: a compiler for CUDA, its headers, and all libraries.
+// Kit gives the folder of scripts/cuda-kit: a compiler for CUDA, its headers, and all libraries. As of Driver, its tests
+// belong to the full tier.
 func Kit(t testing.TB) string {
 	t.Helper()
+	tier.Heavy(t)
 	return filepath.Dir(script(t, "cuda-kit", "lib64", "./cmd/libnccl", "./cmd/libcuda"))
 }
 
