@@ -105,7 +105,7 @@ func FuzzKernels(f *testing.F) {
 		place := func(n int) uint64 {
 			next += 1 << 20
 			if n > 1<<16 || n <= 0 || mem.Map(weakmem.Allocation{Addr: next, Data: make([]byte, n)}) != nil {
-				t.Skip()
+				t.Skip("a variable of no size, or of too much")
 			}
 			return next
 		}

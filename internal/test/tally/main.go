@@ -159,7 +159,8 @@ type skip struct{ pkg, test, reason string }
 
 // may reports whether a skip gives a test leave.
 func (t *result) may(s skip) bool {
-	pkg := s.pkg == "*" || s.pkg == t.pkg
+	pkg, _ := path.Match(s.pkg, t.pkg)
+	pkg = pkg || s.pkg == "*"
 	name, _, _ := strings.Cut(t.test, "/")
 	test, _ := path.Match(s.test, name)
 	return pkg && test && strings.Contains(t.output.String(), s.reason)
