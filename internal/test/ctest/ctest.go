@@ -42,8 +42,8 @@ func Driver(t testing.TB) string {
 	return script(t, "libcuda", "lib64/libcuda.so.1", "./cmd/libcuda")
 }
 
-// Kit gives the folder of scripts/cuda-kit: a compiler for CUDA, its headers, and all libraries. Its tests belong to the
-// full tier, as those of Driver.
+// Kit gives the folder of scripts/cuda-kit: a compiler for CUDA, its headers, and all libraries. Its tests belong to
+// the full tier, as those of Driver.
 func Kit(t testing.TB) string {
 	t.Helper()
 	tier.Heavy(t)
