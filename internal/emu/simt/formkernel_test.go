@@ -1,4 +1,4 @@
-package alu_test
+package simt_test
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package alu_test
+package simt_test
 
 import (
 	"hash/fnv"
@@ -16,8 +16,8 @@ type layout struct{ exp, man int }
 
 var layouts = map[ptx.Type]layout{ptx.F16: {5, 10}, ptx.BF16: {8, 7}, ptx.F32: {8, 23}, ptx.F64: {11, 52}}
 
-// halves are the elements of packed types.
-var halves = map[ptx.Type]ptx.Type{
+// packed are the elements of types of several.
+var packed = map[ptx.Type]ptx.Type{
 	ptx.F16x2: ptx.F16, ptx.BF16x2: ptx.BF16, ptx.U16x2: ptx.U16, ptx.S16x2: ptx.S16,
 	ptx.E4M3x2: ptx.B8, ptx.E5M2x2: ptx.B8,
 }
@@ -76,7 +76,7 @@ func core(o operand) []uint64 {
 	case "selector":
 		return selectors
 	}
-	if h, ok := halves[o.typ]; ok {
+	if h, ok := packed[o.typ]; ok {
 		low := core(operand{typ: h})
 		both := make([]uint64, len(low))
 		for i, v := range low {
@@ -115,7 +115,7 @@ func core(o operand) []uint64 {
 // conversion all values at which its result changes, in any type it may go to.
 func edges(f *form, o operand) []uint64 {
 	list := core(o)
-	if half, ok := halves[o.typ]; ok && half == ptx.B8 {
+	if half, ok := packed[o.typ]; ok && half == ptx.B8 {
 		list = nil
 		for v := range uint64(256) {
 			list = append(list, (v*67+1)&255<<8|v)
@@ -180,7 +180,7 @@ func bitsOf(t ptx.Type, v float64) uint64 {
 
 // randomOf is a value of an operand that often is near something interesting.
 func randomOf(f *form, o operand, r *rand.Rand) uint64 {
-	if h, ok := halves[o.typ]; ok {
+	if h, ok := packed[o.typ]; ok {
 		one := operand{typ: h}
 		return randomOf(f, one, r)<<h.Bits() | randomOf(f, one, r)
 	}

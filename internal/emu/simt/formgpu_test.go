@@ -1,4 +1,4 @@
-package alu_test
+package simt_test
 
 import (
 	"flag"
@@ -21,12 +21,12 @@ import (
 var (
 	record = flag.String("record", "",
 		"with REQUIRE=cuda: write the golden files into this folder, and what the driver refuses into its report.txt")
-	machine = flag.String("machine", "", "what the recorded files say of the machine")
+	recorded = flag.String("machine", "", "what the recorded files say of the machine")
 )
 
-// TestGPU runs the kernels of all forms on a GPU, the emulated one or with
+// TestFormsOnGPU runs the kernels of all forms on a GPU, the emulated one or with
 // REQUIRE=cuda a real one, and compares with the golden files, or writes them.
-func TestGPU(t *testing.T) {
+func TestFormsOnGPU(t *testing.T) {
 	g := newGPU(t, gputest.Driver(t, gputest.Emu(cudaemu.Config{Plain: true, Lazy: true})))
 	var report []string
 	for _, family := range familyNames() {
@@ -46,7 +46,7 @@ func TestGPU(t *testing.T) {
 		}
 		t.Run(family, func(t *testing.T) {
 			require.Empty(t, errs)
-			gold, err := readGoldens("testdata", family)
+			gold, err := readGoldens(filepath.Join("testdata", "forms"), family)
 			require.NoError(t, err)
 			for i, f := range list {
 				t.Run(f.id(), func(t *testing.T) { compare(t, &f, results[i], gold.results[f.id()]) })
@@ -67,8 +67,8 @@ func describe(t *testing.T, g *gpu) []string {
 	module, _ := os.ReadFile("/proc/driver/nvidia/version")
 	first, _, _ := strings.Cut(string(module), "\n")
 	return []string{
-		"results of PTX instructions, recorded by REQUIRE=cuda go test ./internal/emu/alu -run TestGPU -record DIR",
-		"machine: " + *machine,
+		"results of PTX instructions, recorded by REQUIRE=cuda go test ./internal/emu/simt -run TestFormsOnGPU -record DIR",
+		"machine: " + *recorded,
 		"gpu: " + name,
 		fmt.Sprintf("cuda driver: %d.%d", version/1000, version%1000/10),
 		"kernel driver: " + strings.Join(strings.Fields(strings.TrimPrefix(first, "NVRM version:")), " "),
@@ -80,16 +80,16 @@ func describe(t *testing.T, g *gpu) []string {
 func TestGoldens(t *testing.T) {
 	for _, family := range familyNames() {
 		if family == "atomic" {
-			continue // memory, see TestGPU
+			continue // memory, see TestFormsOnGPU
 		}
 		t.Run(family, func(t *testing.T) {
-			g, err := readGoldens("testdata", family)
+			g, err := readGoldens(filepath.Join("testdata", "forms"), family)
 			require.NoError(t, err)
 			for _, f := range forms(family) {
 				t.Run(f.id(), func(t *testing.T) {
 					want, ok := g.results[f.id()]
-					require.True(t, ok, "not recorded with these cases: record on a GPU, see TestGPU")
-					compare(t, &f, compute(t, &f, cases(&f)), want)
+					require.True(t, ok, "not recorded with these cases: record on a GPU, see TestFormsOnGPU")
+					compare(t, &f, computeForm(t, &f, cases(&f)), want)
 				})
 			}
 		})
@@ -99,7 +99,7 @@ func TestGoldens(t *testing.T) {
 // compare shows the first results that differ from the recorded ones.
 func compare(t *testing.T, f *form, got, want [][]uint64) {
 	rows := cases(f)
-	require.Len(t, want, len(rows), "not recorded with these cases: record on a GPU, see TestGPU")
+	require.Len(t, want, len(rows), "not recorded with these cases: record on a GPU, see TestFormsOnGPU")
 	var wrong []string
 	for i := range rows {
 		if !slices.Equal(got[i], want[i]) {
@@ -111,8 +111,8 @@ func compare(t *testing.T, f *form, got, want [][]uint64) {
 	}
 }
 
-// compute computes a form's results in Go. Signed results of cvt are in registers as wide as in the kernels.
-func compute(t *testing.T, f *form, rows [][]uint64) [][]uint64 {
+// computeForm computes a form's results in Go. Signed results of cvt are in registers as wide as in the kernels.
+func computeForm(t *testing.T, f *form, rows [][]uint64) [][]uint64 {
 	op, err := alu.Lookup(f.instr())
 	require.NoError(t, err)
 	require.Equal(t, len(f.dst), op.Dsts)

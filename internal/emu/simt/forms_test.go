@@ -1,4 +1,4 @@
-package alu_test
+package simt_test
 
 import (
 	"fmt"
@@ -233,7 +233,7 @@ func parseForm(line string) form {
 			case "cc":
 				o.typ, o.carry = ptx.Pred, true
 			default:
-				o.typ = typeOf(word)
+				o.typ = typeNamed(word)
 			}
 			list = append(list, o)
 		}
@@ -279,7 +279,7 @@ func instr(name string) *ptx.Instr {
 	words := strings.Split(name, ".")
 	in := &ptx.Instr{Op: words[0], Mods: words[1:], Text: name, Guard: -1}
 	for _, w := range in.Mods {
-		if t := typeOf(w); t != ptx.NoType {
+		if t := typeNamed(w); t != ptx.NoType {
 			in.Types = append(in.Types, t)
 		}
 	}
@@ -316,7 +316,7 @@ func (f *form) instr() *ptx.Instr {
 	return in
 }
 
-func typeOf(name string) ptx.Type {
+func typeNamed(name string) ptx.Type {
 	for t := ptx.B8; t <= ptx.Pred; t++ {
 		if t.String() == name {
 			return t

@@ -1,4 +1,4 @@
-package alu_test
+package simt_test
 
 import (
 	"math"
@@ -11,8 +11,8 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// each executes a conversion on many words, a source a word.
-func each(t *testing.T, name string, words []uint64) []uint64 {
+// convertEach executes a conversion on many words, a source a word.
+func convertEach(t *testing.T, name string, words []uint64) []uint64 {
 	op, err := alu.Lookup(instr(name))
 	require.NoError(t, err)
 	out := make([]uint64, len(words))
@@ -41,19 +41,19 @@ func TestNarrowAgainstKernels(t *testing.T) {
 	}
 	single := func(v uint64) float32 { return math.Float32frombits(uint32(v)) }
 	t.Run("from f16", func(t *testing.T) {
-		for i, got := range each(t, "cvt.f32.f16", all16) {
+		for i, got := range convertEach(t, "cvt.f32.f16", all16) {
 			if want := kernels.F16(i).Float32(); want == want && uint32(got) != math.Float32bits(want) {
 				t.Fatalf("%#x: %#x, want %#x", i, got, math.Float32bits(want))
 			}
 		}
 	})
 	t.Run("from bf16", func(t *testing.T) {
-		for i, got := range each(t, "cvt.f32.bf16", all16) {
+		for i, got := range convertEach(t, "cvt.f32.bf16", all16) {
 			require.EqualValues(t, math.Float32bits(kernels.BF16(i).Float32()), got)
 		}
 	})
 	t.Run("from f8", func(t *testing.T) {
-		e4m3, e5m2 := each(t, "cvt.rn.f16x2.e4m3x2", all16), each(t, "cvt.rn.f16x2.e5m2x2", all16)
+		e4m3, e5m2 := convertEach(t, "cvt.rn.f16x2.e4m3x2", all16), convertEach(t, "cvt.rn.f16x2.e5m2x2", all16)
 		for i := range all16 {
 			low, high := kernels.F8E4M3(i).Float32(), kernels.F8E4M3(i>>8).Float32()
 			require.EqualValues(t, uint32(kernels.NewF16(high))<<16|uint32(kernels.NewF16(low)), e4m3[i], "e4m3 %#x", i)
@@ -68,7 +68,7 @@ func TestNarrowAgainstKernels(t *testing.T) {
 		"cvt.rn.satfinite.e5m2x2.f32": func(f float32) uint64 { return uint64(kernels.NewF8E5M2(f)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for i, got := range each(t, name, singles) {
+			for i, got := range convertEach(t, name, singles) {
 				if want := convert(single(singles[i])); got != want {
 					t.Fatalf("%#x: %#x, want %#x", singles[i], got, want)
 				}
