@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -404,7 +405,7 @@ func TestRestarts(t *testing.T) {
 
 func TestNoSuchProgram(t *testing.T) {
 	c, _ := config(2, "hello")
-	c.Args = []string{"/no/such/program"}
+	c.Args = []string{filepath.Join(t.TempDir(), "none")}
 	var ended []int
 	c.Ended = func(rank int, err *Error) {
 		ended = append(ended, rank)
@@ -433,8 +434,9 @@ func TestStartFails(t *testing.T) {
 	for rank := range 3 {
 		j.cmds = append(j.cmds, j.command(rank))
 	}
-	j.cmds[1].Path = "/no/such/program"
-	why := "fork/exec /no/such/program: no such file or directory"
+	none := filepath.Join(t.TempDir(), "none")
+	j.cmds[1].Path = none
+	why := "fork/exec " + none + ": no such file or directory"
 	require.EqualError(t, j.run(t.Context()), "rank 1: "+why)
 	require.Equal(t, []string{"1 rank 1: not started: " + why, "2 rank 2: not started: " + why, "0 <nil>"}, ended)
 	require.Contains(t, out.String(),

@@ -15,6 +15,7 @@ import (
 // Each way in which Open fails has its Reason and its remedy.
 func TestOpenFailures(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "libcuda.so.1")
+	none := filepath.Join(t.TempDir(), "none", "libcuda.so.1")
 	require.NoError(t, os.WriteFile(text, []byte("no library"), 0o644))
 	for _, c := range []struct {
 		name   string
@@ -23,8 +24,8 @@ func TestOpenFailures(t *testing.T) {
 		is     error
 		says   []string
 	}{
-		{"no file", "/nowhere/libcuda.so.1", NoLibrary, nil,
-			[]string{"/nowhere/libcuda.so.1", "No such file", "install the NVIDIA driver"}},
+		{"no file", none, NoLibrary, nil,
+			[]string{none, "No such file", "install the NVIDIA driver"}},
 		{"no library", text, NoLibrary, nil, []string{text}},
 		{"not a driver", build(t, "fake.c", "EMPTY"), NotDriver, ErrSharedObjectSymbolNotFound, []string{"cuInit"}},
 		{"stub", build(t, "fake.c", "INIT=34"), Stub, ErrStubLibrary, []string{"CUDA_ERROR_STUB_LIBRARY", "stubs"}},

@@ -2,6 +2,7 @@ package capi
 
 import (
 	"encoding/binary"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,7 @@ import (
 
 // TestNoDriver: the error of a missing driver or device tells how to go on.
 func TestNoDriver(t *testing.T) {
-	l := with(map[string]string{"RINGO_CUDA_LIBRARY": "/nowhere/libcuda.so.1"})
+	l := with(map[string]string{"RINGO_CUDA_LIBRARY": filepath.Join(t.TempDir(), "none", "libcuda.so.1")})
 	id, err := onHost().UniqueID()
 	require.NoError(t, err)
 	for _, err := range []error{second(l.InitAll(1, nil)), second(l.InitRank(0, 1, 0, []bootstrap.ID{id}, nil)),
