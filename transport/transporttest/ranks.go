@@ -203,7 +203,7 @@ func parallel(t *testing.T, parties ...func() error) {
 
 // leaks fails the test if goroutines or descriptors are left at its end.
 func leaks(t *testing.T) {
-	time.Sleep(1) // the first timer of a process opens two descriptors for good
+	time.Sleep(time.Nanosecond) // the first timer of a process opens two descriptors for good
 	before, others := descriptors(), goleak.IgnoreCurrent()
 	t.Cleanup(func() {
 		goleak.VerifyNone(t, others)
