@@ -38,7 +38,7 @@ var tools = map[string]struct{ word, packages string }{
 	"slurmctld":      {"slurm", "slurmctld"},
 	"slurmd":         {"slurm", "slurmd"},
 	"srun":           {"slurm", "slurm-client"},
-	"sh":             {"bash", "dash"},
+	"sh":             {"sh", "dash"},
 	"sinfo":          {"slurm", "slurm-client"},
 	"tc":             {"netns", "iproute2"},
 	"timeout":        {"bash", "coreutils"},
