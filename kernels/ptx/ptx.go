@@ -302,14 +302,23 @@ var texts = struct {
 	latest map[Name]weak.Pointer[[]byte]
 }{latest: map[Name]weak.Pointer[[]byte]{}}
 
-// archive is modules.zip.
-var archive = sync.OnceValues(func() (*zip.Reader, error) {
-	z, err := zip.NewReader(bytes.NewReader(modules), int64(len(modules)))
-	if err != nil {
-		return nil, fmt.Errorf("ptx: modules.zip: %w", err)
-	}
-	return z, nil
-})
+// archive is modules.zip. A variable that holds a function would have the linker keep the file in programs without
+// GPUs.
+func archive() (*zip.Reader, error) {
+	opened.Do(func() {
+		opened.z, opened.err = zip.NewReader(bytes.NewReader(modules), int64(len(modules)))
+		if opened.err != nil {
+			opened.err = fmt.Errorf("ptx: modules.zip: %w", opened.err)
+		}
+	})
+	return opened.z, opened.err
+}
+
+var opened struct {
+	sync.Once
+	z   *zip.Reader
+	err error
+}
 
 // Sizes are the lengths in bytes of all modules' texts. Nothing is decompressed.
 func Sizes() (sizes []int, err error) {
