@@ -208,7 +208,7 @@ func TestQueuesAllocatedAtOnce(t *testing.T) {
 // Nothing is left of communicators, however many there were.
 func TestManyCommunicators(t *testing.T) {
 	tier.Long(t)
-	list := gputest.GPUs(t, 2, unchecked(2)) // which remembers no accesses
+	list := gputest.GPUs(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Plain: true})) // which remembers no accesses
 	memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 64)), commtest.Alloc(t, list[1], make([]byte, 64))}
 	before := settled(t, list, func(footprint) bool { return true })
 	use := func(times, goroutines int) (footprint, uint64) {
