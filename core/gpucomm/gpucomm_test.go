@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +32,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the emulator allocates much, and keeps little
 	goleak.VerifyTestMain(m)
 }
 

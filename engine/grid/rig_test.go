@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"runtime/debug"
 	"testing"
 	"time"
 
@@ -22,11 +20,6 @@ import (
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
-
-func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the emulator allocates much, and keeps little
-	os.Exit(m.Run())
-}
 
 // A rig is the ranks of a communicator in this process, on as many devices as
 // there are, with plain memory that all of them reach.

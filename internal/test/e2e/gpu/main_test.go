@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"runtime/debug"
 	"testing"
 
 	"github.com/ringo-go/ringo/internal/test/commtest"
@@ -9,7 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the emulator allocates much, and keeps little
 	gpucommtest.Main(m, nil, map[string]commtest.Work{
 		"gpufootprint": gpuFootprint, "windowcheck": windowCheck, "windowloop": windowLoop, "windowleave": windowLeave,
 		"exits": exits, "gpuloop": gpuLoop,
