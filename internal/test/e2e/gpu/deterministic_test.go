@@ -42,7 +42,7 @@ var rankPaths = []struct {
 // TestDeviceDeterministic: GPUs give the bits that the host gives, and a plain loop.
 func TestDeviceDeterministic(t *testing.T) {
 	tier.Long(t)
-	for _, tc := range rankPaths {
+	for _, tc := range tier.Some(2, rankPaths) {
 		t.Run(tc.name, func(t *testing.T) {
 			by := new(commtest.Algos)
 			comms := commtest.OnHosts(t, gputest.GPUs(t, tc.n, gputest.NVLink(), unchecked(tc.n)), func(r int) ringo.Config {
@@ -133,7 +133,7 @@ func TestDeviceDeterministicUserOp(t *testing.T) {
 func TestDeviceDeterministicRandom(t *testing.T) {
 	tier.Long(t)
 	var groups [][]*ringo.Comm
-	for _, p := range rankPaths[:5] {
+	for _, p := range tier.Some(2, rankPaths[:5]) {
 		groups = append(groups, commtest.OnHosts(t, gputest.GPUs(t, p.n, unchecked(p.n)), p.config))
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -100,7 +100,7 @@ func TestDeviceHosts(t *testing.T) {
 					}
 				}
 			}
-			calls := commtest.EveryCall(n, 1001, ringo.Int32, ringo.Sum)
+			calls := commtest.EveryCall(n, tier.Count(301, 1001), ringo.Int32, ringo.Sum)
 			if tier.Full() {
 				calls = append(calls, commtest.EveryCall(n, 0, ringo.Int32, ringo.Sum)...)
 			}

@@ -23,25 +23,27 @@ import (
 // TestNorm: rows have the bits of kernels.Norm whatever carries them out: a kernel over NVLink or PCIe, in one hop or
 // in two, or other collectives, also where GPUs do not reach each other.
 func TestNorm(t *testing.T) {
-	for name, test := range map[string]struct {
+	type path struct {
+		name   string
 		ranks  int
 		link   func(a, b int) cuda.Link
 		config func(rank int) ringo.Config
 		folds  bool // other collectives carry it out
-	}{
-		"alone":    {1, nil, nil, true},
-		"NVLink":   {2, nil, nil, false},
-		"PCIe":     {2, gputest.PCIe, nil, false},
-		"two hops": {3, nil, func(int) ringo.Config { return ringo.Config{Algo: "twoshot"} }, false},
-		"in steps": {3, nil, func(int) ringo.Config { return ringo.Config{Algo: "steps"} }, true},
-		"host memory": {2, nil, func(int) ringo.Config { return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1") },
+	}
+	for _, test := range tier.Some(2, []path{
+		{"alone", 1, nil, nil, true},
+		{"NVLink", 2, nil, nil, false},
+		{"PCIe", 2, gputest.PCIe, nil, false},
+		{"two hops", 3, nil, func(int) ringo.Config { return ringo.Config{Algo: "twoshot"} }, false},
+		{"in steps", 3, nil, func(int) ringo.Config { return ringo.Config{Algo: "steps"} }, true},
+		{"host memory", 2, nil, func(int) ringo.Config { return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1") },
 			false},
-		"bridge": {2, nil, func(int) ringo.Config {
+		{"bridge", 2, nil, func(int) ringo.Config {
 			return commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1", "RINGO_SHM_DISABLE=1")
 		}, true},
-		"two hosts": {3, nil, func(r int) ringo.Config { return ringo.Config{HostID: fmt.Sprint("host", r/2)} }, true},
-	} {
-		t.Run(name, func(t *testing.T) {
+		{"two hosts", 3, nil, func(r int) ringo.Config { return ringo.Config{HostID: fmt.Sprint("host", r/2)} }, true},
+	}) {
+		t.Run(test.name, func(t *testing.T) {
 			o := []gputest.Option{gputest.NVLink()}
 			if test.link != nil {
 				o = append(o, gputest.Emu(cudaemu.Config{Link: test.link}))

@@ -25,7 +25,7 @@ func TestDevicePaths(t *testing.T) {
 	hosts := func(r int) ringo.Config { return ringo.Config{HostID: fmt.Sprint("host", r/2)} }
 	// Data move there as they do elsewhere.
 	alike := map[string]bool{"one rank refuses": true, "unix": true, "tls": true, "two hosts without P2P": true,
-		"no lines": true}
+		"no lines": true, "no link": true, "unknown link": true, "no access": true, "no pinned memory": true}
 	type test struct {
 		name   string
 		n      int

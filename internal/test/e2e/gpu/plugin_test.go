@@ -33,7 +33,7 @@ func TestNetworkPlugin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "libnccl-net-test.so")
 	out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-o", file, source).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	for _, c := range []struct{ name, over, says, env string }{
+	for _, c := range tier.Some(2, []struct{ name, over, says, env string }{
 		{"plugin", "plugin", "network plugin (test0, test1)", ""},
 		{"slow", "plugin", "network plugin (test0, test1)", "RINGO_TEST_NET_DELAY=2"},
 		{"by its name", "plugin", "network test (test0, test1)", "NCCL_NET=Test"},
@@ -47,7 +47,7 @@ func TestNetworkPlugin(t *testing.T) {
 			"NCCL_NET=Other,Socket"},
 		{"none", "socket", "not plugin (rank 0 on host0, rank 1 on host1: RINGO_NET_PLUGIN or NCCL_NET_PLUGIN is none)",
 			"RINGO_NET_PLUGIN=none"},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			cmds := commtest.ProcessesOn(t, 2, 2, "check", "RINGO_DEBUG=INFO", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file,
 				c.env)

@@ -99,12 +99,13 @@ func gpuLoop(c *ringo.Comm) int {
 // Each rank is a process; RINGO_HOSTID makes hosts of them.
 func TestDeviceProcesses(t *testing.T) {
 	tier.Long(t)
-	for _, tc := range []struct {
+	type test struct {
 		name  string
 		ranks int
 		env   []string
 		path  []string // of each rank
-	}{
+	}
+	for _, tc := range tier.Some(2, []test{
 		{"p2p", 2, nil, []string{"p2p with rank 1", "p2p with rank 0"}},
 		{"pcie", 2, []string{"REQUIRE=pcie"},
 			[]string{"pcie with rank 1 (PCIe: lines of 128 bytes may tear there, so they have digests)", "pcie with rank 0"}},
@@ -116,7 +117,7 @@ func TestDeviceProcesses(t *testing.T) {
 		{"two hosts", 4, []string{"RINGO_SOCKET_IFNAME=lo"},
 			[]string{"bridge over socket with ranks 2, 3 (different hosts)", "p2p with rank 0", "p2p with rank 3",
 				"p2p with rank 2"}},
-	} {
+	}) {
 		t.Run(tc.name, func(t *testing.T) {
 			if gputest.OnGPU() {
 				if tc.name == "pcie" {
