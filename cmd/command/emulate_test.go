@@ -97,10 +97,12 @@ func TestEmulateProgram(t *testing.T) {
 func TestEmulateReport(t *testing.T) {
 	const race = `{"Kind":2,"Device":0,"Kernel":"_ZN3abc3addIfEEvPT_","Line":7,"Source":"add.cu:9","Count":%,"Size":4,` +
 		`"Other":{"Device":1,"Kernel":"set","Line":3,"Source":"add.cu:4","Size":4,"Write":true}}`
+	const sends = `{"Kind":2,"Device":0,"Kernel":"add","Line":7,"Source":"add.cu:9","Count":%,"Size":4,` +
+		`"Other":{"Device":1,"Kernel":"notes","Line":51%,"For":"ncclSend at add.cu:20","Size":4}}`
 	lines := []string{
 		`{"process":1,"fault":` + strings.ReplaceAll(race, "%", "1") + `}`,
 		`{"process":1,"ended":true,"faults":[` + strings.ReplaceAll(race, "%", "12") +
-			`],"kernels":{"_ZN3abc3addIfEEvPT_":2,"set":1},"instructions":100,"opened":3}`,
+			`,` + strings.ReplaceAll(sends, "%", "1") + `,` + strings.ReplaceAll(sends, "%", "3") + `],"kernels":{"_ZN3abc3addIfEEvPT_":2,"set":1},"instructions":100,"opened":3}`,
 		`{"process":1,"nccl":{"ncclAllReduce":4}}`,
 		`{"process":2,"fault":{"Kind":0,"Device":-1,"Kernel":"cuMemcpyHtoD","Count":1}}`,
 		`{"process":3,"fau`,
@@ -116,17 +118,19 @@ func TestEmulateReport(t *testing.T) {
 	require.Equal(t, map[string]int{"abc::add": 4, "set": 2}, r.Kernels)
 	require.Equal(t, map[string]int{"ncclAllReduce": 8}, r.NCCL)
 	require.EqualValues(t, 200, r.Instructions)
-	require.Len(t, r.Findings, 2)
+	require.Len(t, r.Findings, 3)
+	require.Equal(t, emulateFound{Kind: "race", At: "add.cu:9 in add", Other: "ncclSend at add.cu:20", Times: 8,
+		Seeds: []uint64{0, 1}, Text: r.Findings[1].Text}, *r.Findings[1])
 	f := *r.Findings[0]
 	f.Text = ""
 	require.Equal(t, emulateFound{Kind: "race", At: "add.cu:4 in set", Other: "add.cu:9 in abc::add", Times: 24,
 		Seeds: []uint64{0, 1}}, f)
-	require.Equal(t, "cuMemcpyHtoD of the host", r.Findings[1].At)
+	require.Equal(t, "cuMemcpyHtoD of the host", r.Findings[2].At)
 	var b bytes.Buffer
 	require.NoError(t, r.print(&b))
 	for _, want := range []string{"race: add.cu:4 in set and add.cu:9 in abc::add, 24 times, 2 of 2 seeds, the first is " +
 		"0\n", "  8  ncclAllReduce\n",
-		"a process ended without saying", "fewer races are found between processes than within one; run all ranks in one process", "2 findings: 1 × out of bounds, 1 × race"} {
+		"a process ended without saying", "fewer races are found between processes than within one; run all ranks in one process", "3 findings: 1 × out of bounds, 2 × race"} {
 		require.Contains(t, b.String(), want)
 	}
 }
