@@ -143,8 +143,8 @@ func (r *emulateReport) read(file string, seed uint64, right bool) error {
 func (r *emulateReport) fault(f *weakmem.Fault, seed uint64) {
 	text := *f
 	text.Count = 1 // Times has the count of all that are joined
-	found := emulateFound{Kind: f.Kind.String(), At: place(f.Device, f.Kernel, f.Source, f.For, f.Line), Text: text.Error(),
-		Times: f.Count}
+	found := emulateFound{Kind: f.Kind.String(), At: place(f.Device, f.Kernel, f.Source, f.For, f.Line),
+		Text: text.Error(), Times: f.Count}
 	if o := f.Other; o != nil {
 		found.Other = place(o.Device, o.Kernel, o.Source, o.For, o.Line)
 		if found.Other < found.At { // the emulator may find either access first

@@ -19,7 +19,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
-// toGiveBack has ringo_cuda_sites give the calls whose communicators and memory are there, in place of those on a device.
+// toGiveBack stands for no device: ringo_cuda_sites gives the calls whose communicators and memory are there.
 const toGiveBack = -1
 
 // caller is who makes the call of the driver on this thread. What libnccl.so makes is its own.
