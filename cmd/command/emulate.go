@@ -103,6 +103,11 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	if _, err := exec.LookPath(program[0]); err != nil {
 		return cli.Usagef("%v", err)
 	}
+	var remove func()
+	if e.kit, remove, err = forLoader(e.kit); err != nil {
+		return err
+	}
+	defer remove()
 	e.program, e.environment = program, os.Environ()
 	if *limit > 0 {
 		var cancel context.CancelFunc
@@ -133,7 +138,7 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 // run runs the program under all seeds, one after the other.
 func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulateReport, error) {
 	r := newEmulateReport(e)
-	dir, err := os.MkdirTemp("", "ringo-emulate")
+	dir, err := temporary("ringo-emulate")
 	if err != nil {
 		return r, err
 	}

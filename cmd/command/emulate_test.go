@@ -35,6 +35,28 @@ func TestEmulateMistakes(t *testing.T) {
 	require.Contains(t, stderr, "the kit of emulated GPUs is not here: scripts/cuda-kit of Ringo's sources builds it (Go and gcc)")
 }
 
+// The loader divides its lists at spaces, colons and semicolons: such a folder gets a link.
+func TestForLoader(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("wants symbolic links")
+	}
+	for _, name := range []string{"plain", "it's a \"clone", "a:b", "a;b", "$ORIGIN"} {
+		folder := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.Mkdir(folder, 0o755))
+		t.Setenv("TMPDIR", folder)
+		link, remove, err := forLoader(folder)
+		require.NoError(t, err)
+		require.True(t, sameFile(link, folder))
+		require.False(t, strings.ContainsAny(link, " :;$"), link)
+		require.Equal(t, name == "plain", link == folder)
+		remove()
+		require.Equal(t, name == "plain", isFile(link))
+	}
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	_, err := temporary("x")
+	require.ErrorContains(t, err, "set TMPDIR to a folder that can be written")
+}
+
 // kitWith is a kit whose only library is an empty file, for programs that use no GPU.
 func kitWith(t *testing.T) string {
 	kit := t.TempDir()
