@@ -46,9 +46,9 @@ front of clang. Programs compiled by NVIDIA's nvcc need PTX in them, such as by
   -shrink          make the schedule of each failure short: which few decisions
                    of a seed, such as to run another warp or to show a store
                    late, it needs beside the plain order; up to 400 more runs
-                   for each. A program of which several threads call the driver,
-                   as with NCCL, need not repeat a schedule, and the report says
-                   how often it did; one of several processes has no short one
+                   for each. If several threads call the driver, as with NCCL, a
+                   schedule may not repeat, and the report says how often it
+                   did. A program of several processes has no short one
   -kit FOLDER      what scripts/cuda-kit has built (default: what the sources
                    here or above build, by Go and gcc, into the user's cache;
                    without sources one beside ringo or in build/cuda, if of
