@@ -275,7 +275,9 @@ func TestLeaks(t *testing.T) {
 		Run(t, 3, func(c *ringo.Comm) {
 			one, err := c.With(t.Context()).Split(t.Context(), 0, 0) // at line + 3
 			require.NoError(t, err)
-			if kept[c.Rank()], err = one.Split(t.Context(), 0, 0); c.Rank() > 0 { // at line + 5
+			kept[c.Rank()], err = one.Split(t.Context(), 0, 0) // at line + 5
+			require.NoError(t, err)
+			if c.Rank() > 0 {
 				require.NoError(t, kept[c.Rank()].Close())
 				require.NoError(t, one.Close())
 				return
