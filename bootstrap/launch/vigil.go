@@ -177,8 +177,8 @@ func (v *vigil) end() {
 	}
 	switch {
 	case cause != nil:
-		fmt.Fprintf(v.stderr, "launch: killed %s, still running %v after rank %d ended (%s): that is the grace (ringo run -grace)\n",
-			who, v.Grace, cause.Rank, cause.how())
+		fmt.Fprintf(v.stderr, "launch: killed %s, still running %v after rank %d ended (%s): that is the grace "+
+			"(ringo run -grace)\n", who, v.Grace, cause.Rank, cause.how())
 	case behind:
 		fmt.Fprintf(v.stderr, "launch: killed %s, still there %v after all ended that went on without it: a process that is "+
 			"stopped does not end\n", who, v.Grace)

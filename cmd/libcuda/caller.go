@@ -87,8 +87,14 @@ func fileOf(at uintptr) (file string, base uintptr) {
 	return "", 0
 }
 
-// lines are the answers of lineOf.
-var lines sync.Map // of uintptr to string
+// lines are the answers of lineOf, and objects what it has read of files.
+var lines, objects sync.Map // of uintptr to string, and of names to *object
+
+// An object is a program or library; its lines are nil if it was compiled without.
+type object struct {
+	*elf.File
+	lines *dwarf.Data
+}
 
 // lineOf is where the program makes a call that returns to an address: "ring.cu:45", or the function if the program
 // was compiled without lines.
@@ -98,9 +104,15 @@ func lineOf(at uintptr) string {
 	}
 	text := ""
 	if name, base := fileOf(at); name != "" {
-		if f, err := elf.Open(name); err == nil {
-			defer f.Close()
-			text = lineIn(f, uint64(at-base)-1)
+		o, ok := objects.Load(name)
+		if !ok {
+			if f, err := elf.Open(name); err == nil {
+				d, _ := f.DWARF()
+				o, _ = objects.LoadOrStore(name, &object{f, d})
+			}
+		}
+		if f, ok := o.(*object); ok {
+			text = f.lineIn(uint64(at-base) - 1)
 		}
 	}
 	lines.Store(at, text)
@@ -108,16 +120,16 @@ func lineOf(at uintptr) string {
 }
 
 // lineIn is the line of the code at an offset from the beginning of the file's first segment.
-func lineIn(f *elf.File, offset uint64) string {
+func (f *object) lineIn(offset uint64) string {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD {
 			offset += p.Vaddr &^ (p.Align - 1)
 			break
 		}
 	}
-	if d, err := f.DWARF(); err == nil {
-		if unit, err := d.Reader().SeekPC(offset); err == nil {
-			if r, err := d.LineReader(unit); err == nil && r != nil {
+	if f.lines != nil {
+		if unit, err := f.lines.Reader().SeekPC(offset); err == nil {
+			if r, err := f.lines.LineReader(unit); err == nil && r != nil {
 				var e dwarf.LineEntry
 				if r.SeekPC(offset, &e) == nil && e.File != nil {
 					return fmt.Sprintf("%s:%d", filepath.Base(e.File.Name), e.Line)
