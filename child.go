@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/opened"
 )
 
 // verdictTime is how long openChild waits, after an error, to hear that the parent has failed, which explains the
@@ -33,7 +34,7 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 	defer stop()
 	child, err := openIn(ctx, meets, cfg)
 	if err == nil {
-		return child, nil
+		return child.madeOf(c, op), nil
 	}
 	select {
 	case <-c.life.Stopped():
@@ -55,6 +56,13 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 		}
 	}
 	return nil, e
+}
+
+// madeOf tells tests of a communicator that was made of another one, and when it is closed.
+func (c *Comm) madeOf(parent *Comm, op string) *Comm {
+	quiet, closed := c.quiet, opened.Tell(parent.unbound, c, op)
+	c.quiet = func() { quiet(); closed() }
+	return c
 }
 
 // inChild translates a failure of the parent: its ranks become those of a child that is made of these members.

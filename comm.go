@@ -50,7 +50,7 @@ type membership struct {
 	queue  queue
 	closed atomic.Bool
 	spare  spare  // of composites; whose turn it is has it
-	quiet  func() // stops listening for Config.HistorySignal
+	quiet  func() // stops listening for Config.HistorySignal, and tells package opened
 }
 
 // Rank is this rank's number.

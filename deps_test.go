@@ -77,7 +77,7 @@ var floors = map[string]string{
 	"core/gpucomm": "core/call core/choice core/life core/paths core/gpupaths core/rankorder core/request bootstrap " +
 		"engine engine/grid " +
 		"gpu internal/cuda internal/plain kernels kernels/collective kernels/device mem sched trace transport/p2p",
-	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/built internal/plain " +
+	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/built internal/opened internal/plain " +
 		"internal/setting",
 
 	// Programs on top.
@@ -90,7 +90,7 @@ var floors = map[string]string{
 	"bench/across":    ". bench",
 	"bench/fifo-leak": ". gpu gpu/emu internal/nccl",
 	"bench/device":    "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
-	"ringotest": ". bootstrap bootstrap/launch gpu trace/history internal/relay internal/plain " +
+	"ringotest": ". bootstrap bootstrap/launch gpu trace/history internal/opened internal/relay internal/plain " +
 		"internal/test/transcript",
 	"cmd/check":         ". mem gpu kernels kernels/* bootstrap bench/chart bench/meter cmd/check/nvml internal/*",
 	"cmd/check/nvml":    "internal/dl",

@@ -31,7 +31,7 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	for {
 		next, err := regroup(ctx, c)
 		if err == nil {
-			return next, nil
+			return next.madeOf(c, "Shrink"), nil
 		}
 		if ctx.Err() != nil || !lostOne(err) {
 			return nil, c.life.ErrorOf("Shrink", err)

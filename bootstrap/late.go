@@ -20,6 +20,7 @@ type Stopped struct {
 	Sending     bool   // it waited to send
 	Round, Step int    // of the schedule
 	Waited      time.Duration
+	Still       time.Duration // of Waited: since data moved last, as far as is known
 }
 
 // A Lateness is why an operation ran out of time.
@@ -28,6 +29,7 @@ type Lateness struct {
 	Call    Called        // the collective that ranks waited in, zero if they waited in a Send or Recv
 	Waiting []int         // who waited there, ascending; at most 1024
 	Waited  time.Duration // the longest wait of these
+	Still   time.Duration // for how long no data have moved among them
 	Last    Called        // the last collective that the first of the culprits has begun, zero if none or not known
 }
 
@@ -101,12 +103,18 @@ func verdictOf(size int, said map[int]Position, gone []bool) *Failure {
 	l := &Lateness{Reason: v.Reason, Call: Called{Number: v.Number}, Waiting: v.Waiting[:min(len(v.Waiting), maxListed)]}
 	for _, q := range v.Waiting {
 		p := said[q]
+		if p.Stop.Waited > 0 && (l.Waited == 0 || p.Stop.Still < l.Still) {
+			l.Still = p.Stop.Still
+		}
 		l.Waited = max(l.Waited, p.Stop.Waited)
 		for _, c := range p.Calls {
 			if c.Number == v.Number && v.Number > 0 {
 				l.Call = c
 			}
 		}
+	}
+	if v.Reason == history.Link && l.Still < l.Waited/2 {
+		l.Reason, v.Culprits = history.Slow, nil // the machine or its network is only slow, or has just failed
 	}
 	if len(v.Culprits) > 0 {
 		if calls := said[v.Culprits[0]].Calls; len(calls) > 0 {

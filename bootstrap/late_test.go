@@ -14,8 +14,18 @@ import (
 // stopped is a rank that was stopped in its last collective, and waited for another.
 func stopped(calls string, peer int) *late {
 	p := at(1, calls)
-	p.Stop = Stopped{Last: uint64(len(calls)), At: uint64(len(calls)), Peer: peer, Waited: 5 * time.Second}
+	p.Stop = Stopped{Last: uint64(len(calls)), At: uint64(len(calls)), Peer: peer, Waited: 5 * time.Second,
+		Still: 5 * time.Second}
 	return &late{p}
+}
+
+// moved is stopped, of a rank whose data have moved since; with 0 the rank has no clock.
+func moved(since time.Duration, peer int) *late {
+	m := stopped("b", peer)
+	if m.Stop.Still = since; since == 0 {
+		m.Stop.Waited = 0
+	}
+	return m
 }
 
 // outside is a rank that was in no call.
@@ -49,6 +59,10 @@ func TestTrial(t *testing.T) {
 		{"calls that differ", []word{{rank: 0, m: stopped("aab", 1)}, {rank: 2, m: stopped("aac", 0)},
 			{rank: 1, m: stopped("aab", 2)}},
 			settle, 0, []int{2}, nil},
+		{"a link that has moved data", []word{{rank: 0, m: stopped("b", 1)}, {rank: 2, m: moved(2*time.Second, 0)},
+			{rank: 1, m: moved(0, 2)}}, 0, history.Slow, nil, []int{0, 1, 2}},
+		{"a link that has not", []word{{rank: 0, m: stopped("b", 1)}, {rank: 2, m: moved(3*time.Second, 0)},
+			{rank: 1, m: moved(0, 2)}}, 0, history.Link, []int{0, 1}, []int{0, 1, 2}},
 		{"a link", []word{{rank: 0, m: stopped("b", 2)}, {rank: 2, m: outside("b")}, {rank: 1, m: outside("b")}},
 			0, history.Link, []int{0, 2}, []int{0}},
 	} {

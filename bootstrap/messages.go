@@ -245,7 +245,7 @@ func (m *failed) Append(b []byte) []byte {
 	b = appendFlag(b, m.Late != nil)
 	if l := m.Late; l != nil {
 		b = appendRanks(append(b, byte(l.Reason)), l.Waiting)
-		b = l.Last.append(l.Call.append(appendU64(b, uint64(l.Waited))))
+		b = l.Last.append(l.Call.append(appendU64(appendU64(b, uint64(l.Waited)), uint64(l.Still))))
 	}
 	return b
 }
@@ -257,6 +257,8 @@ func (m *failed) blames() bool {
 		return false
 	case l.Reason == history.Link:
 		return len(m.Culprits) >= 2
+	case l.Reason == history.Slow:
+		return len(m.Culprits) == 0 && l.Last == (Called{})
 	default:
 		return len(m.Culprits) > 0 || l.Reason == history.Unknown && l.Last == (Called{})
 	}
@@ -274,7 +276,7 @@ func (m *failed) Parse(b []byte) error {
 	}
 	if f.flag() {
 		m.Late = &Lateness{Reason: history.Reason(f.u8()), Waiting: f.ranks(), Waited: time.Duration(f.u64()),
-			Call: f.called(), Last: f.called()}
+			Still: time.Duration(f.u64()), Call: f.called(), Last: f.called()}
 		if !m.blames() {
 			return errMalformed
 		}
@@ -343,13 +345,14 @@ func (m *late) Append(b []byte) []byte {
 	s := &m.Stop
 	b = appendFlag(appendFlag(appendU32(appendU64(appendU64(b, s.Last), s.At), s.Peer), s.Sending), s.Unsure)
 	b = appendU64(appendU64(appendU64(b, uint64(s.Round)), uint64(s.Step)), uint64(s.Waited))
+	b = appendU64(b, uint64(s.Still))
 	return m.Position.Append(b)
 }
 
 func (m *late) Parse(b []byte) error {
 	f := fields{b: b}
 	s := Stopped{Last: f.u64(), At: f.u64(), Peer: f.rank(), Sending: f.flag(), Unsure: f.flag(), Round: int(f.u64()),
-		Step: int(f.u64()), Waited: time.Duration(f.u64())}
+		Step: int(f.u64()), Waited: time.Duration(f.u64()), Still: time.Duration(f.u64())}
 	if f.bad || s.Round < 0 || s.Step < 0 {
 		return errMalformed
 	}

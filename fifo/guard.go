@@ -20,6 +20,7 @@ type Guard struct {
 	deadline atomic.Int64 // a time of Now; 0 is none; −timeout while the clock has not started
 	slowAt   atomic.Int64 // a time of Now at which to call slow; 0 is never
 	since    atomic.Int64 // a time of Now: when the clock of the last operation with a long wait started
+	still    atomic.Int64 // a time of Now: when the last long wait began, that is, when data moved last
 
 	slow  func()
 	after time.Duration // how long after the start of the clock slow is called
@@ -89,6 +90,18 @@ func (g *Guard) Waited() time.Duration {
 		return 0
 	}
 	return time.Duration(Now() - g.since.Load())
+}
+
+// Waits says that a long wait begins at a time of Now. One that ends at once, as the operation has, is none.
+func (g *Guard) Waits(now int64) {
+	if t := g.deadline.Load(); (t <= 0 || now <= t) && g.cause.Load() == nil {
+		g.still.Store(now)
+	}
+}
+
+// Still is for how much of Waited the operation's data have not moved.
+func (g *Guard) Still() time.Duration {
+	return max(0, min(g.Waited(), time.Duration(Now()-g.still.Load())))
 }
 
 // OnSlow makes the first wait that finds an operation's clock older than after

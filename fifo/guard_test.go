@@ -164,5 +164,12 @@ func TestWaited(t *testing.T) {
 		g.since.Store(Now())
 		time.Sleep(3 * time.Second)
 		require.Equal(t, 3*time.Second, g.Waited())
+		g.Waits(Now())
+		time.Sleep(time.Second)
+		require.Equal(t, time.Second, g.Still(), "data have moved")
+		g.Abort(ErrClosed)
+		g.Waits(Now())
+		require.Equal(t, time.Second, g.Still(), "a wait that ends at once is none")
+		require.Equal(t, 4*time.Second, g.Waited())
 	})
 }

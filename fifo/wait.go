@@ -110,6 +110,7 @@ func (w *waiter) change(word *atomic.Uint64, old uint64) error {
 	late := w.sleepy > 0
 	if late {
 		w.sleepy--
+		w.guard.Waits(Now())
 	} else {
 		err, late = w.poll(word, old)
 	}
@@ -132,6 +133,7 @@ func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 	}
 	yield, ran := !w.spin, false
 	start := Now()
+	w.guard.Waits(start)
 	for last := start; ; last = Now() {
 		for i := range 32 {
 			if word.Load() != old {

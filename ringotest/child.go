@@ -83,13 +83,12 @@ func (x *trial) sit(s *seats) {
 		r.Meet()
 		r.wires.close()
 	}
-	if x.leaks && !x.t.Failed() {
-		for _, left := range mark.left() {
-			x.t.Errorf("ringotest: left by rank %d over %s: %s", r.rank, x.setup, left)
-		}
+	for _, left := range x.leftovers(mark) {
+		x.t.Errorf("ringotest: left by rank %d over %s: %s", r.rank, x.setup, left)
 	}
 	failed := x.t.Failed() || len(x.failed) > 0
-	p.ask(message{Kind: ended, Failed: failed, Early: r.early && failed, Skipped: x.t.Skipped()})
+	p.ask(message{Kind: ended, Failed: failed, Culprits: x.blames[r.rank], Early: r.early && failed,
+		Skipped: x.t.Skipped()})
 	if failed {
 		os.Exit(1)
 	}

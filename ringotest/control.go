@@ -3,8 +3,10 @@ package ringotest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +23,8 @@ type message struct {
 	Whereabouts *whereabouts  `json:",omitempty"`
 	For         time.Duration `json:",omitempty"`
 
-	Failed, Early, Skipped bool `json:",omitempty"` // of ended
+	Failed, Early, Skipped bool  `json:",omitempty"` // of ended
+	Culprits               []int `json:",omitempty"` // likewise
 }
 
 // A kind is what a message means.
@@ -52,7 +55,7 @@ type home struct {
 	guests  map[int]*guest        // guarded by mu, as the rest
 	gone    map[int]*launch.Error // ranks whose processes have ended, and how
 	located map[int]whereabouts
-	asked   chan struct{} // a token for each answer to where
+	asked   chan struct{} // a token after an answer to where
 	opened  chan struct{} // a token for each rank whose communicator is open
 	early   bool          // a rank did not come to its end
 	skipped bool
@@ -63,7 +66,7 @@ type guest struct {
 	conn   net.Conn
 	pid    int
 	end    *message // its ended, nil before
-	killed bool     // it has sent killed
+	killed bool     // it has sent killed, or is killed for being late
 	played bool     // it has sent played
 }
 
@@ -75,7 +78,7 @@ func newHome(x *trial) (*home, error) {
 	h := &home{
 		trial: x, listener: l, token: newToken(),
 		guests: map[int]*guest{}, gone: map[int]*launch.Error{}, located: map[int]whereabouts{},
-		asked: make(chan struct{}, x.size), opened: make(chan struct{}, x.size),
+		asked: make(chan struct{}, 1), opened: make(chan struct{}, x.size),
 	}
 	h.work.Go(func() {
 		for {
@@ -133,7 +136,11 @@ func (h *home) hear(g *guest, m *message) {
 	case here:
 		if m.Whereabouts != nil {
 			h.located[m.Rank] = *m.Whereabouts
-			h.asked <- struct{}{}
+			h.trial.saw(m.Rank, m.Whereabouts.Stack)
+			select {
+			case h.asked <- struct{}{}:
+			default: // there are enough
+			}
 		}
 	case killed:
 		g.killed = true
@@ -149,7 +156,12 @@ func (h *home) hear(g *guest, m *message) {
 	case ended:
 		g.end = m
 		if m.Failed {
-			h.trial.fail(m.Rank)
+			h.trial.fail(m.Rank, m.Culprits)
+			for _, c := range m.Culprits {
+				if g := h.guests[c]; g != nil && g.end == nil {
+					g.say(message{Kind: where})
+				}
+			}
 		}
 		g.say(message{Kind: heard})
 	}
@@ -181,7 +193,7 @@ func (h *home) left(rank int, err *launch.Error) {
 	h.gone[rank] = err
 	h.trial.meeting.leave()
 	if g := h.guests[rank]; err != nil && (g == nil || g.end == nil && !g.killed) {
-		h.trial.fail(rank)
+		h.trial.fail(rank, nil)
 	}
 }
 
@@ -235,17 +247,23 @@ const answerTime = 2 * time.Second
 
 // where asks all processes that are here where they are.
 func (h *home) where() map[int]whereabouts {
+	h.mu.Lock()
+	clear(h.located)
+	h.mu.Unlock()
 	h.say(message{Kind: where})
-	late := time.After(answerTime)
-	for range h.behind() {
+	for late := time.After(answerTime); ; {
+		h.mu.Lock()
+		all := maps.Clone(h.located)
+		h.mu.Unlock()
+		if !slices.ContainsFunc(h.behind(), func(r int) bool { _, ok := all[r]; return !ok }) {
+			return all
+		}
 		select {
 		case <-h.asked:
 		case <-late:
+			return all
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.located
 }
 
 // behind are the ranks whose processes have not ended.
@@ -266,6 +284,7 @@ func (h *home) kill() {
 	defer h.mu.Unlock()
 	for rank, g := range h.guests {
 		if _, gone := h.gone[rank]; !gone {
+			g.killed, h.early = true, true
 			if p, err := os.FindProcess(g.pid); err == nil {
 				_ = p.Kill()
 			}
@@ -299,9 +318,10 @@ func (h *home) verdicts() {
 			why = fmt.Sprintf("ended badly after its function: %v", err)
 		default:
 			h.skipped = h.skipped || g.end.Skipped
+			h.trial.saw(r, "")
 			continue
 		}
-		h.trial.fail(r)
+		h.trial.fail(r, nil)
 		h.early = true
 		t.Errorf("ringotest: rank %d of %d over %s, seed %d: its process %s", r, h.trial.size, h.trial.setup,
 			h.trial.seed, why)

@@ -19,8 +19,9 @@
 // rank's Rank: a name for what it reports, random numbers that a seed repeats. The communicator is closed when the
 // function has returned.
 //
-// A hang fails after a minute (Timeout), with a verdict on who holds up whom and the line at which each rank is. A run
-// that leaves goroutines, descriptors or memory of emulated GPUs behind fails too (Leaks).
+// A hang fails after a minute (Timeout), with a verdict on who holds up whom and the line at which each rank is. The
+// last line says which ranks failed because of which. A run that leaves goroutines, descriptors, memory of emulated
+// GPUs or a communicator of Split, Grow or Shrink behind fails too (Leaks).
 //
 // With the option Faults a rank may Kill or Stall itself, and make its links late, slow, silent or wrong (Rank.Link,
 // Rank.Partition), to see that a program recovers. Rank.Meet has all ranks wait for each other beside the communicator.

@@ -21,8 +21,8 @@ func (r *Rank) whereabouts() whereabouts {
 	return whereabouts{r.comm.History(), stackOf(number)}
 }
 
-// explain is the verdict on the ranks in all, and then where each rank in behind is.
-func explain(behind []int, all map[int]whereabouts) string {
+// explain is the verdict on the ranks in all, and then where each rank in behind is, and who is to blame.
+func explain(behind []int, all map[int]whereabouts) (text string, culprits []int) {
 	var records []ringo.HistoryRecord
 	for _, p := range all {
 		records = append(records, p.Record)
@@ -30,6 +30,7 @@ func explain(behind []int, all map[int]whereabouts) string {
 	var b strings.Builder
 	for _, f := range history.Why(records) {
 		fmt.Fprintf(&b, "%s\n", f.Sentence)
+		culprits = f.Culprits
 	}
 	for _, r := range behind {
 		if p, ok := all[r]; ok {
@@ -38,7 +39,7 @@ func explain(behind []int, all map[int]whereabouts) string {
 			fmt.Fprintf(&b, "rank %d does not answer: is its process stopped?\n", r)
 		}
 	}
-	return b.String()
+	return b.String(), culprits
 }
 
 // doing is what a rank does, by its history.

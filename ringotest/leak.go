@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path/filepath"
+	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ringo-go/ringo/internal/opened"
 )
 
 // A mark is the state of the process before a trial. Goroutines of the trial have its label, which goroutines that they
@@ -52,6 +57,62 @@ func (m *mark) within(f func() error) error {
 	return <-done
 }
 
+// children are communicators that ranks have made of theirs and not closed, by *ringo.Comm.
+var children sync.Map
+
+// A child is such a communicator.
+type child struct {
+	rank *Rank
+	text string // how and where it was made
+}
+
+func init() {
+	watch := func(parent, made any, how string) func() {
+		var r *Rank
+		if c, ok := children.Load(parent); ok {
+			r = c.(*child).rank
+		} else if of, ok := ofComm.Load(parent); ok {
+			r = of.(*Rank)
+		} else {
+			return nil
+		}
+		text := "a communicator of " + how + " was not closed"
+		b := make([]byte, stackBytes/16)
+		frames := strings.Split(outside(string(b[:runtime.Stack(b, false)])), "\n")
+		if len(frames) > 2 { // the first frame outside of Ringo
+			text += ", of " + position(frames[2])
+		}
+		children.Store(made, &child{r, text})
+		return func() { children.Delete(made) }
+	}
+	opened.Watch.Store(&watch)
+}
+
+// unclosed are the communicators that ranks of the trial have not closed, which are forgotten.
+func (x *trial) unclosed() (list []string) {
+	children.Range(func(made, c any) bool {
+		if c := c.(*child); c.rank.trial == x {
+			list = append(list, fmt.Sprintf("rank %d: %s", c.rank.rank, c.text))
+			children.Delete(made)
+		}
+		return true
+	})
+	slices.Sort(list)
+	return list
+}
+
+// leftovers are what is left of a trial. Goroutines and descriptors of a communicator that was not closed are not named
+// beside it.
+func (x *trial) leftovers(m *mark) []string {
+	switch list := x.unclosed(); {
+	case !x.leaks || x.t.Failed():
+		return nil
+	case len(list) > 0:
+		return list
+	}
+	return m.left()
+}
+
 // settleTime is how long a leak has to last to count: goroutines and sockets take a moment to end.
 var settleTime = 2 * time.Second
 
@@ -90,6 +151,41 @@ func goroutines() (list []likeness) {
 	return list
 }
 
+// makers are the lines that started such goroutines, as a profile does not have them: those of all goroutines whose
+// stacks have the same lines.
+func (g *likeness) makers() (text string) {
+	var want []string
+	for line := range strings.Lines(g.text) {
+		if strings.HasPrefix(line, "#\t0x") {
+			want = append(want, strings.TrimSpace(line[strings.LastIndex(line, "\t"):]))
+		}
+	}
+	b := make([]byte, stackBytes)
+	for stack := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
+		frames, maker, ok := strings.Cut(strings.TrimSpace(stack), "\ncreated by ")
+		var have []string
+		for line := range strings.Lines(frames) {
+			if at, frame := strings.CutPrefix(line, "\t"); frame {
+				at, _, _ = strings.Cut(strings.TrimSpace(at), " +0x")
+				have = append(have, at)
+			}
+		}
+		function, line, _ := strings.Cut(maker, "\n")
+		function, _, _ = strings.Cut(function, " in goroutine")
+		if made := "\ncreated by " + function + " at " + position(line); ok && slices.Equal(want, have) &&
+			!strings.Contains(text, made) {
+			text += made
+		}
+	}
+	return text
+}
+
+// position is "file.go:17" of a line of a stack.
+func position(line string) string {
+	at, _, _ := strings.Cut(strings.TrimSpace(line), " +0x")
+	return filepath.Base(at)
+}
+
 // name is the library's name for the goroutines, "" if none. The watcher of GPUs counts as none: it is the process's.
 func (g *likeness) name() string {
 	_, name, _ := strings.Cut(g.text, `# labels: {"ringo":"`)
@@ -108,7 +204,7 @@ func (m *mark) goroutines(alone bool) (list []string) {
 		named[name] += g.n
 		if strings.Contains(g.text, fmt.Sprintf("%q:%q", labelKey, m.label)) ||
 			alone && name != "" && named[name] > m.named[name] {
-			list = append(list, "goroutines: "+g.text)
+			list = append(list, "goroutines: "+g.text+g.makers())
 		}
 	}
 	return list

@@ -66,7 +66,8 @@ func TestProcessFailures(t *testing.T) {
 			})
 			require.True(t, r.Failed())
 			text := r.String()
-			for _, want := range append(tt.want, "rank 1 of 3 over processes failed first", "RINGOTEST_SEED=4", "culprits [1]") {
+			for _, want := range append(tt.want, "3 ranks over processes: rank 1 failed first", "RINGOTEST_SEED=4",
+				"culprits [1]") {
 				require.Contains(t, text, want)
 			}
 			require.NotContains(t, text, "Run has returned")
@@ -83,7 +84,7 @@ func TestProcessTimeout(t *testing.T) {
 			if c.Rank() == 1 {
 				select {}
 			}
-			ringo.Barrier(c)
+			require.NoError(Of(c), ringo.Barrier(c))
 		}, Over(Processes), Timeout(time.Second))
 	})
 	text := r.String()
@@ -92,6 +93,7 @@ func TestProcessTimeout(t *testing.T) {
 	require.Contains(t, text, "rank 1 has called nothing\n")
 	require.Contains(t, text, "process_test.go", "the line")
 	require.NotContains(t, text, "sync.(*Once)", "what is inside of Ringo")
+	require.Regexp(t, `rank 0 failed because of rank 1 \(process_test.go:\d+\)`, text)
 	require.Contains(t, text, "not ended 500ms after an Abort either: killed")
 }
 
@@ -126,6 +128,6 @@ func TestExplain(t *testing.T) {
 	p.Record.Calls = []history.Call{{What: "Send(count 1)"}}
 	p.Record.State.Peer = 1
 	require.Equal(t, "is in Send(count 1)", doing(p.Record))
-	text := explain([]int{0, 1}, map[int]whereabouts{0: p})
+	text, _ := explain([]int{0, 1}, map[int]whereabouts{0: p})
 	require.Contains(t, text, "rank 1 does not answer: is its process stopped?")
 }

@@ -60,14 +60,33 @@ func (r *Rank) Rand() *rand.Rand { return r.rng }
 // Errorf fails the test and goes on.
 func (r *Rank) Errorf(format string, args ...any) {
 	r.trial.t.Helper()
-	r.trial.fail(r.rank)
+	r.fail()
 	r.trial.t.Errorf("rank %d: %s", r.rank, fmt.Sprintf(format, args...))
 }
 
 // FailNow fails the test, ends this rank and aborts the communicator. It is for this rank's own goroutine.
 func (r *Rank) FailNow() {
-	r.trial.fail(r.rank)
+	r.fail()
 	runtime.Goexit()
+}
+
+// fail notes that this rank has failed, and where those are now that its communicator blames.
+func (r *Rank) fail() {
+	x := r.trial
+	for _, c := range x.fail(r.rank, r.culprits()) {
+		if c != r.rank && len(x.ranks) == x.size { // else another process has it
+			x.saw(c, x.ranks[c].whereabouts().Stack)
+		}
+	}
+}
+
+// culprits are who has made the communicator fail.
+func (r *Rank) culprits() []int {
+	e, _ := errors.AsType[*ringo.Error](r.comm.Failure())
+	if e == nil {
+		return nil
+	}
+	return e.Culprits
 }
 
 // Fatalf is Errorf and FailNow.
@@ -112,7 +131,7 @@ func (r *Rank) end(why string) {
 	if r.trial.t.Skipped() && !r.trial.t.Failed() {
 		why = "skipped the test"
 	} else {
-		r.trial.fail(r.rank)
+		r.fail()
 	}
 	r.comm.Abort(fmt.Errorf("ringotest: rank %d %s", r.rank, why))
 }

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -62,12 +66,16 @@ type trial struct {
 
 	meeting meeting // see Rank.Meet
 
-	mu     sync.Mutex
-	failed []int // ranks, in the order in which they have failed
+	mu      sync.Mutex
+	failed  []int          // ranks, in the order in which they have failed
+	blames  map[int][]int  // who made a rank fail, by the error of its communicator; ranks that have failed
+	verdict []int          // who held up the others, if the time ran out
+	at      map[int]string // where ranks were when they were blamed
 }
 
 func newTrial(t testing.TB, n int, f func(c *ringo.Comm), o options, w Setup) *trial {
-	x := &trial{options: o, t: t, setup: w, play: f, size: n, meeting: meeting{away: n}}
+	x := &trial{options: o, t: t, setup: w, play: f, size: n, meeting: meeting{away: n},
+		blames: map[int][]int{}, at: map[int]string{}}
 	for r := range n {
 		x.ranks = append(x.ranks, newRank(x, r))
 	}
@@ -94,6 +102,7 @@ func (x *trial) run() {
 	before := x.t.Failed()
 	mark := newMark()
 	defer mark.done()
+	defer x.unclosed()
 	err := mark.within(x.open)
 	if err != nil {
 		x.t.Fatalf("ringotest: %d ranks over %s: %v", x.size, x.setup, err)
@@ -124,10 +133,8 @@ func (x *trial) run() {
 	if x.t.Failed() && !before && len(x.failed) == 0 { // it did not fail by way of a Rank
 		x.t.Logf("ringotest: %d ranks over %s; %s", x.size, x.setup, x.again())
 	}
-	if x.leaks && !x.t.Failed() {
-		for _, left := range mark.left() {
-			x.t.Errorf("ringotest: left by %d ranks over %s: %s", x.size, x.setup, left)
-		}
+	for _, left := range x.leftovers(mark) {
+		x.t.Errorf("ringotest: left by %d ranks over %s: %s", x.size, x.setup, left)
 	}
 }
 
@@ -240,8 +247,15 @@ func (x *trial) await() bool {
 // complain reports ranks that have not ended in time.
 func (x *trial) complain(behind []int, all map[int]whereabouts) {
 	x.t.Helper()
+	text, culprits := explain(behind, all)
+	x.mu.Lock()
+	x.verdict = culprits
+	x.mu.Unlock()
+	for r, at := range all {
+		x.saw(r, at.Stack)
+	}
 	x.t.Errorf("ringotest: %d ranks over %s, seed %d: after %v %s not ended (Timeout gives more time): %s",
-		x.size, x.setup, x.seed, history.Spell(x.timeout), have(behind), explain(behind, all))
+		x.size, x.setup, x.seed, history.Spell(x.timeout), have(behind), text)
 }
 
 // tooLate is the error with which late ranks are aborted.
@@ -280,21 +294,47 @@ func have(ranks []int) string {
 	return history.Ranks(ranks) + " have"
 }
 
-// fail notes that a rank has failed.
-func (x *trial) fail(rank int) (first bool) {
+// fail notes that a rank has failed and who made it, which it returns if that is new.
+func (x *trial) fail(rank int, culprits []int) []int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !slices.Contains(x.failed, rank) {
-		x.failed = append(x.failed, rank)
+	if slices.Contains(x.failed, rank) {
+		return nil
 	}
-	return x.failed[0] == rank
+	if x.verdict != nil {
+		culprits = x.verdict
+	}
+	x.failed = append(x.failed, rank)
+	x.blames[rank] = culprits
+	return culprits
 }
 
-// summary names the rank that failed first and the command that repeats it, and reports whether a rank has ended early.
+// saw notes where a rank was when it was first asked, by its stack. One without frames has left its function.
+func (x *trial) saw(rank int, stack string) {
+	lines, at := strings.Split(stack, "\n"), ""
+	if len(lines) > 1 {
+		at = position(lines[len(lines)-1])
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.at[rank] == "" {
+		x.at[rank] = at
+	}
+}
+
+// returned says that a rank's function has returned, and which function that is.
+func (x *trial) returned() string {
+	f := runtime.FuncForPC(reflect.ValueOf(x.play).Pointer())
+	file, line := f.FileLine(f.Entry())
+	return fmt.Sprintf("its function of %s:%d has returned", filepath.Base(file), line)
+}
+
+// summary names the rank at which to begin and the command that repeats it, and reports whether a rank has ended early.
 func (x *trial) summary() (early bool) {
 	x.t.Helper()
 	x.mu.Lock()
 	failed := x.failed
+	why := x.why()
 	x.mu.Unlock()
 	if len(failed) == 0 {
 		return false
@@ -302,13 +342,55 @@ func (x *trial) summary() (early bool) {
 	for _, r := range x.ranks {
 		early = early || isClosed(r.ended) && r.early // for a rank that is a process, ended is never closed here
 	}
-	then := ""
-	if len(failed) > 1 {
-		then = fmt.Sprintf(", then %s, maybe for it", history.Ranks(slices.Sorted(slices.Values(failed[1:]))))
-	}
-	x.t.Errorf("ringotest: rank %d of %d over %s failed first%s; look at it first; %s",
-		failed[0], x.size, x.setup, then, x.again())
+	x.t.Errorf("ringotest: %d ranks over %s: %s; %s", x.size, x.setup, why, x.again())
 	return early
+}
+
+// why says which rank failed first by itself, and which ranks failed because of others. The caller holds mu.
+func (x *trial) why() string {
+	var own []int
+	var texts []string
+	because := map[string][]int{}
+	for _, r := range x.failed {
+		by := x.blames[r]
+		if len(by) == 0 || slices.Contains(by, r) {
+			own = append(own, r)
+			continue
+		}
+		text := x.named(by)
+		if because[text] == nil {
+			texts = append(texts, text)
+		}
+		because[text] = append(because[text], r)
+	}
+	for i, text := range texts {
+		texts[i] = fmt.Sprintf("%s failed because of %s", history.Ranks(slices.Sorted(slices.Values(because[text]))), text)
+	}
+	if len(own) > 0 {
+		first := fmt.Sprintf("rank %d failed first", own[0])
+		if len(own) > 1 {
+			first += fmt.Sprintf(", then %s, maybe because of it", history.Ranks(slices.Sorted(slices.Values(own[1:]))))
+		}
+		texts = slices.Insert(texts, 0, first)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// named is culprits, and where they were.
+func (x *trial) named(culprits []int) string {
+	text := history.Ranks(culprits)
+	var at []string
+	for _, r := range culprits {
+		if line, known := x.at[r]; line != "" {
+			at = append(at, line)
+		} else if known && !slices.Contains(x.failed, r) {
+			at = append(at, x.returned())
+		}
+	}
+	if len(at) > 0 {
+		text += " (" + strings.Join(at, ", ") + ")"
+	}
+	return text
 }
 
 // again is how to repeat the run.

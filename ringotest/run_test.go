@@ -151,7 +151,7 @@ func TestFailures(t *testing.T) {
 			})
 			require.True(t, r.Failed())
 			text := r.String()
-			require.Contains(t, text, "rank 1 of 3 over inproc failed first")
+			require.Contains(t, text, "3 ranks over inproc: rank 1 failed first")
 			require.Contains(t, text, "RINGOTEST_SEED=77 go test -run '^TestFailures$/^"+name+"$'")
 			require.NotContains(t, text, "Run has returned")
 			for _, rank := range []int{0, 2} {
@@ -167,6 +167,43 @@ func TestFailures(t *testing.T) {
 				require.Contains(t, text, "rank 1: wrong: 7")
 			}
 		})
+	}
+}
+
+// Ranks that fail because of another one say so, and where that was.
+func TestBlame(t *testing.T) {
+	if seat() == nil {
+		t.Parallel()
+	}
+	lines := map[string]string{"hang": `\(run_test.go:%d\)`, "return": `\(its function of run_test.go:%d has returned\)`}
+	for what, at := range lines {
+		for _, way := range []Setup{Inproc, Processes} {
+			if what == "hang" && way == Processes || !way.here() { // see TestProcessTimeout
+				continue
+			}
+			t.Run(what+string(way), func(t *testing.T) {
+				var waits sync.WaitGroup
+				waits.Add(2)
+				_, _, line, _ := runtime.Caller(0)
+				r := record(t, func(t testing.TB) {
+					Run(t, 3, func(c *ringo.Comm) { // at line + 2
+						if c.Rank() == 1 && what == "hang" {
+							waits.Wait() // at line + 4
+						}
+						if c.Rank() == 1 {
+							return
+						}
+						if err := ringo.AllReduce(c, []int32{1}, ringo.Sum); err != nil {
+							Of(c).Errorf("%v", err)
+						}
+						waits.Done()
+					}, Over(way), Config(ringo.Config{Timeout: time.Second}))
+				})
+				line += map[string]int{"hang": 4, "return": 2}[what]
+				require.Regexp(t, `ringotest: 3 ranks over \w+: ranks 0 and 2 failed because of rank 1 `+
+					fmt.Sprintf(at, line)+"; repeat", r.String())
+			})
+		}
 	}
 }
 
@@ -218,29 +255,43 @@ func TestTimeout(t *testing.T) {
 func TestLeaks(t *testing.T) {
 	defer func(was time.Duration) { settleTime = was }(settleTime)
 	settleTime = 50 * time.Millisecond
-	release := make(chan struct{})
+	var release sync.WaitGroup
+	release.Add(1)
+	_, _, line, _ := runtime.Caller(0)
 	r := record(t, func(t testing.TB) {
 		Run(t, 2, func(c *ringo.Comm) {
 			if c.Rank() == 0 {
-				go func() { <-release }()
+				go release.Wait() // at line + 4
 			}
 		})
 	})
 	require.True(t, r.Failed())
 	require.Contains(t, r.String(), "left by 2 ranks over inproc: goroutines: 1 @")
-	require.Contains(t, r.String(), "TestLeaks")
-	close(release)
-	var kept *ringo.Comm
+	require.Regexp(t, fmt.Sprintf(`created by .*TestLeaks.* at run_test.go:%d\n`, line+4), r.String())
+	release.Done()
+	kept := make([]*ringo.Comm, 4)
+	_, _, line, _ = runtime.Caller(0)
 	r = record(t, func(t testing.TB) {
-		Run(t, 1, func(c *ringo.Comm) {
-			var err error
-			kept, err = c.Split(t.Context(), 0, 0)
+		Run(t, 3, func(c *ringo.Comm) {
+			one, err := c.With(t.Context()).Split(t.Context(), 0, 0) // at line + 3
 			require.NoError(t, err)
-			require.NoError(t, kept.Start(&ringo.Call{Kind: ringo.KindBarrier}).Wait())
-		})
+			kept[c.Rank()], err = one.Split(t.Context(), 0, 0) // at line + 5
+			require.NoError(t, err)
+			if c.Rank() > 0 {
+				require.NoError(t, kept[c.Rank()].Close())
+				require.NoError(t, one.Close())
+				return
+			}
+			kept[3] = one
+		}, Leaks(true))
 	})
-	require.NoError(t, kept.Close())
-	require.Contains(t, r.String(), `"ringo":"carrier"`, "of a communicator that nobody has closed")
+	require.Equal(t, 2, strings.Count(r.String(), "left by"), "nothing beside: %s", r)
+	for _, at := range []int{3, 5} {
+		require.Contains(t, r.String(), fmt.Sprintf("left by 3 ranks over inproc: rank 0: a communicator of Split was not "+
+			"closed, of run_test.go:%d\n", line+at))
+	}
+	require.NoError(t, kept[0].Close())
+	require.NoError(t, kept[3].Close())
 	if runtime.GOOS == "linux" {
 		var l net.Listener
 		r = record(t, func(t testing.TB) {

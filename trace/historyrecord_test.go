@@ -96,5 +96,5 @@ func TestReasons(t *testing.T) {
 	for r := range history.Reasons + 1 {
 		words = append(words, r.String())
 	}
-	require.Equal(t, []string{"unknown", "silent", "absent", "link", "circle", "?"}, words)
+	require.Equal(t, []string{"unknown", "silent", "absent", "link", "circle", "slow", "?"}, words)
 }

@@ -177,15 +177,15 @@ func (v *vigil) end() {
 	}
 	switch {
 	case cause != nil:
-		fmt.Fprintf(v.stderr, "launch: ended %s, still running %v after rank %d ended (%s): -grace is how long they may\n",
-			who, v.Grace, cause.Rank, cause.how())
+		fmt.Fprintf(v.stderr, "launch: killed %s, still running %v after rank %d ended (%s): that is the grace "+
+			"(ringo run -grace)\n", who, v.Grace, cause.Rank, cause.how())
 	case behind:
-		fmt.Fprintf(v.stderr, "launch: ended %s, still there %v after all ended that went on without it: a process that is "+
+		fmt.Fprintf(v.stderr, "launch: killed %s, still there %v after all ended that went on without it: a process that is "+
 			"stopped does not end\n", who, v.Grace)
 	default:
 		last := v.failures[len(v.failures)-1]
-		fmt.Fprintf(v.stderr, "launch: ended %s, still running %v after rank %d ended (%s), and the others go on without: "+
-			"-grace is how long they may\n", who, v.Grace, last.Rank, last.how())
+		fmt.Fprintf(v.stderr, "launch: killed %s, still running %v after rank %d ended (%s), and the others go on without: "+
+			"that is the grace (ringo run -grace)\n", who, v.Grace, last.Rank, last.how())
 	}
 }
 

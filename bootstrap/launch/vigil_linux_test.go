@@ -75,8 +75,8 @@ func goOn(rank int) {
 // Ranks that go on without a failed rank may run for longer than Grace, and the job ends as they do. A rank that does
 // not go on with them is ended, and named.
 func TestGoOnWithout(t *testing.T) {
-	const ended = "launch: ended rank 3, still running 1ms after rank 1 ended (killed by signal 9), and the others go " +
-		"on without: -grace is how long they may\n"
+	const ended = "launch: killed rank 3, still running 1ms after rank 1 ended (killed by signal 9), and the others go " +
+		"on without: that is the grace (ringo run -grace)\n"
 	for how, status := range map[string]int{"well": 0, "stay": 0, "fail": 5} {
 		t.Run(how, func(t *testing.T) {
 			c, out := config(4, "go on")
@@ -134,7 +134,7 @@ func TestGraceWhileRegrouping(t *testing.T) {
 				require.Contains(t, out.String(), "terminated")
 			} else {
 				require.EqualError(t, <-result, "rank 1: exit status 3")
-				require.Contains(t, out.String(), "launch: ended rank 0, still running")
+				require.Contains(t, out.String(), "launch: killed rank 0, still running")
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestStoppedBehind(t *testing.T) {
 	j.regrouped.heard([]int{0})
 	require.NoError(t, j.cmds[0].Process.Signal(syscall.SIGTERM))
 	require.NoError(t, <-result)
-	require.Contains(t, out.String(), "launch: ended rank 1, still there 50ms after all ended that went on without it: a "+
+	require.Contains(t, out.String(), "launch: killed rank 1, still there 50ms after all ended that went on without it: a "+
 		"process that is stopped does not end\n")
 }
 
@@ -183,7 +183,7 @@ func TestStoppedLater(t *testing.T) {
 	require.NoError(t, j.cmds[1].Process.Signal(syscall.SIGSTOP))
 	require.Equal(t, 1, <-gone)
 	require.NoError(t, <-result)
-	require.Contains(t, out.String(), "launch: ended rank 1, still there")
+	require.Contains(t, out.String(), "launch: killed rank 1, still there")
 }
 
 // A rank that is ended for another rank's failure is named, with the reason.
@@ -191,6 +191,6 @@ func TestGrace(t *testing.T) {
 	c, out := config(3, "one fails")
 	c.Grace = time.Millisecond
 	require.EqualError(t, Run(t.Context(), c), "rank 1: exit status 3")
-	require.Equal(t, "launch: ended ranks 0, 2, still running 1ms after rank 1 ended (exit status 3): -grace is how "+
-		"long they may\n", out.String())
+	require.Equal(t, "launch: killed ranks 0, 2, still running 1ms after rank 1 ended (exit status 3): that is the grace "+
+		"(ringo run -grace)\n", out.String())
 }

@@ -46,9 +46,9 @@ front of clang. Programs compiled by NVIDIA's nvcc need PTX in them, such as by
   -shrink          make the schedule of each failure short: which few decisions
                    of a seed, such as to run another warp or to show a store
                    late, it needs beside the plain order; up to 400 more runs
-                   for each. A program of which several threads call the driver,
-                   as with NCCL, need not repeat a schedule, and the report says
-                   how often it did; one of several processes has no short one
+                   for each. If several threads call the driver, as with NCCL, a
+                   schedule may not repeat, and the report says how often it
+                   did. A program of several processes has no short one
   -kit FOLDER      what scripts/cuda-kit has built (default: what the sources
                    here or above build, by Go and gcc, into the user's cache;
                    without sources one beside ringo or in build/cuda, if of
@@ -103,6 +103,11 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	if _, err := exec.LookPath(program[0]); err != nil {
 		return cli.Usagef("%v", err)
 	}
+	var remove func()
+	if e.kit, remove, err = forLoader(e.kit); err != nil {
+		return err
+	}
+	defer remove()
 	e.program, e.environment = program, os.Environ()
 	if *limit > 0 {
 		var cancel context.CancelFunc
@@ -133,7 +138,7 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 // run runs the program under all seeds, one after the other.
 func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulateReport, error) {
 	r := newEmulateReport(e)
-	dir, err := os.MkdirTemp("", "ringo-emulate")
+	dir, err := temporary("ringo-emulate")
 	if err != nil {
 		return r, err
 	}

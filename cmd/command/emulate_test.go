@@ -35,6 +35,28 @@ func TestEmulateMistakes(t *testing.T) {
 	require.Contains(t, stderr, "the kit of emulated GPUs is not here: scripts/cuda-kit of Ringo's sources builds it (Go and gcc)")
 }
 
+// The loader divides its lists at spaces, colons and semicolons: such a folder gets a link.
+func TestForLoader(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("wants symbolic links")
+	}
+	for _, name := range []string{"plain", "it's a \"clone", "a:b", "a;b", "$ORIGIN"} {
+		folder := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.Mkdir(folder, 0o755))
+		t.Setenv("TMPDIR", folder)
+		link, remove, err := forLoader(folder)
+		require.NoError(t, err)
+		require.True(t, sameFile(link, folder))
+		require.False(t, strings.ContainsAny(link, " :;$"), link)
+		require.Equal(t, name == "plain", link == folder)
+		remove()
+		require.Equal(t, name == "plain", isFile(link))
+	}
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	_, err := temporary("x")
+	require.ErrorContains(t, err, "set TMPDIR to a folder that can be written")
+}
+
 // kitWith is a kit whose only library is an empty file, for programs that use no GPU.
 func kitWith(t *testing.T) string {
 	kit := t.TempDir()
@@ -97,10 +119,12 @@ func TestEmulateProgram(t *testing.T) {
 func TestEmulateReport(t *testing.T) {
 	const race = `{"Kind":2,"Device":0,"Kernel":"_ZN3abc3addIfEEvPT_","Line":7,"Source":"add.cu:9","Count":%,"Size":4,` +
 		`"Other":{"Device":1,"Kernel":"set","Line":3,"Source":"add.cu:4","Size":4,"Write":true}}`
+	const sends = `{"Kind":2,"Device":0,"Kernel":"add","Line":7,"Source":"add.cu:9","Count":%,"Size":4,` +
+		`"Other":{"Device":1,"Kernel":"notes","Line":51%,"For":"ncclSend at add.cu:20","Size":4}}`
 	lines := []string{
 		`{"process":1,"fault":` + strings.ReplaceAll(race, "%", "1") + `}`,
 		`{"process":1,"ended":true,"faults":[` + strings.ReplaceAll(race, "%", "12") +
-			`],"kernels":{"_ZN3abc3addIfEEvPT_":2,"set":1},"instructions":100,"opened":3}`,
+			`,` + strings.ReplaceAll(sends, "%", "1") + `,` + strings.ReplaceAll(sends, "%", "3") + `],"kernels":{"_ZN3abc3addIfEEvPT_":2,"set":1},"instructions":100,"opened":3}`,
 		`{"process":1,"nccl":{"ncclAllReduce":4}}`,
 		`{"process":2,"fault":{"Kind":0,"Device":-1,"Kernel":"cuMemcpyHtoD","Count":1}}`,
 		`{"process":3,"fau`,
@@ -116,17 +140,19 @@ func TestEmulateReport(t *testing.T) {
 	require.Equal(t, map[string]int{"abc::add": 4, "set": 2}, r.Kernels)
 	require.Equal(t, map[string]int{"ncclAllReduce": 8}, r.NCCL)
 	require.EqualValues(t, 200, r.Instructions)
-	require.Len(t, r.Findings, 2)
+	require.Len(t, r.Findings, 3)
+	require.Equal(t, emulateFound{Kind: "race", At: "add.cu:9 in add", Other: "ncclSend at add.cu:20", Times: 8,
+		Seeds: []uint64{0, 1}, Text: r.Findings[1].Text}, *r.Findings[1])
 	f := *r.Findings[0]
 	f.Text = ""
 	require.Equal(t, emulateFound{Kind: "race", At: "add.cu:4 in set", Other: "add.cu:9 in abc::add", Times: 24,
 		Seeds: []uint64{0, 1}}, f)
-	require.Equal(t, "cuMemcpyHtoD of the host", r.Findings[1].At)
+	require.Equal(t, "cuMemcpyHtoD of the host", r.Findings[2].At)
 	var b bytes.Buffer
 	require.NoError(t, r.print(&b))
 	for _, want := range []string{"race: add.cu:4 in set and add.cu:9 in abc::add, 24 times, 2 of 2 seeds, the first is " +
 		"0\n", "  8  ncclAllReduce\n",
-		"a process ended without saying", "fewer races are found between processes than within one; run all ranks in one process", "2 findings: 1 × out of bounds, 1 × race"} {
+		"a process ended without saying", "fewer races are found between processes than within one; run all ranks in one process", "3 findings: 1 × out of bounds, 2 × race"} {
 		require.Contains(t, b.String(), want)
 	}
 }

@@ -141,10 +141,12 @@ func (r *emulateReport) read(file string, seed uint64, right bool) error {
 }
 
 func (r *emulateReport) fault(f *weakmem.Fault, seed uint64) {
-	found := emulateFound{Kind: f.Kind.String(), At: place(f.Device, f.Kernel, f.Source, f.Line), Text: f.Error(),
-		Times: f.Count}
+	text := *f
+	text.Count = 1 // Times has the count of all that are joined
+	found := emulateFound{Kind: f.Kind.String(), At: place(f.Device, f.Kernel, f.Source, f.For, f.Line),
+		Text: text.Error(), Times: f.Count}
 	if o := f.Other; o != nil {
-		found.Other = place(o.Device, o.Kernel, o.Source, o.Line)
+		found.Other = place(o.Device, o.Kernel, o.Source, o.For, o.Line)
 		if found.Other < found.At { // the emulator may find either access first
 			found.At, found.Other = found.Other, found.At
 		}
@@ -173,8 +175,10 @@ func (f *emulateFound) same(o *emulateFound) bool {
 }
 
 // place is where an access was made, in words.
-func place(device int, kernel, source string, line int) string {
+func place(device int, kernel, source, call string, line int) string {
 	switch {
+	case call != "":
+		return call
 	case device < 0:
 		return kernel + " of the host"
 	case source != "":

@@ -90,7 +90,7 @@ func (r *emulateReport) failures() (list []failure, seeds []uint64) {
 
 // shrink makes the schedules of all failures short. took is how long a seed ran at most.
 func (e *emulation) shrink(ctx context.Context, r *emulateReport, took time.Duration, stderr io.Writer) error {
-	dir, err := os.MkdirTemp("", "ringo-shrink")
+	dir, err := temporary("ringo-shrink")
 	if err != nil {
 		return err
 	}

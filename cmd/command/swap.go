@@ -49,6 +49,7 @@ Exit status: the program's; with -compare 1 if the two differ.
 // A swap is the flags and the program of ringo swap. Its emulation names the program and the emulated GPUs, if any.
 type swap struct {
 	library string
+	folder  string // of the library, as the loader takes it
 	compare bool
 	ignore  *regexp.Regexp // parts of lines that -compare ignores; nil for none
 	host    bool           // on host memory
@@ -81,6 +82,14 @@ func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	if s.library, err = findNCCL(ctx, s.library, stderr); err != nil {
 		return err
+	}
+	s.folder = filepath.Dir(s.library)
+	for _, folder := range []*string{&s.kit, &s.folder} {
+		var remove func()
+		if *folder, remove, err = forLoader(*folder); err != nil {
+			return err
+		}
+		defer remove()
 	}
 	if *limit > 0 {
 		var cancel context.CancelFunc
@@ -130,7 +139,7 @@ func (s *swap) check(program []string, ignore string, limit time.Duration) (err 
 
 // once runs the program with a library in front, "" for none, and reads the report of its processes.
 func (s *swap) once(ctx context.Context, library string, stdout, stderr io.Writer) (*swapReport, error) {
-	dir, err := os.MkdirTemp("", "ringo-swap")
+	dir, err := temporary("ringo-swap")
 	if err != nil {
 		return nil, err
 	}
@@ -145,9 +154,9 @@ func (s *swap) once(ctx context.Context, library string, stdout, stderr io.Write
 		cmd.Env = with(cmd.Env, map[string]string{"RINGO_HOST": strconv.FormatBool(true)})
 	}
 	if library != "" {
-		cmd.Env = before(cmd.Env, "LD_PRELOAD", library)
+		cmd.Env = before(cmd.Env, "LD_PRELOAD", filepath.Join(s.folder, filepath.Base(library)))
 	}
-	count := filepath.Join(filepath.Dir(s.library), countFile)
+	count := filepath.Join(s.folder, countFile)
 	r := &swapReport{calls: map[string]*swapCalls{}, uncounted: !isFile(count)}
 	if !r.uncounted {
 		cmd.Env = before(cmd.Env, "LD_PRELOAD", count)

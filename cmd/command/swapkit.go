@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/cmd/libnccl/kit"
@@ -133,6 +134,41 @@ func placesOf(name string) (places []string) {
 		}
 	}
 	return places
+}
+
+// forLoader returns a name of a folder that the system's loader takes whole, and what takes it away. In LD_PRELOAD and
+// LD_LIBRARY_PATH spaces, colons and semicolons end a name, and dollars begin a variable: a folder whose name has one
+// gets a link among temporary files.
+func forLoader(folder string) (name string, remove func(), err error) {
+	const special = " \t\n:;$"
+	if !strings.ContainsAny(folder, special) {
+		return folder, func() {}, nil
+	}
+	for _, temporary := range []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} {
+		dir := ""
+		if strings.ContainsAny(temporary, special) {
+			continue
+		}
+		if dir, err = os.MkdirTemp(temporary, "ringo-"); err != nil {
+			continue
+		}
+		name = filepath.Join(dir, "lib")
+		if err = os.Symlink(folder, name); err == nil {
+			return name, func() { os.RemoveAll(dir) }, nil
+		}
+		os.RemoveAll(dir)
+	}
+	return "", nil, fmt.Errorf("the system's loader cannot be given the folder %q, whose name has a space, a colon, a "+
+		"semicolon or a dollar, and no temporary folder takes a link to it: set TMPDIR to one: %w", folder, err)
+}
+
+// temporary makes a folder for temporary files.
+func temporary(name string) (string, error) {
+	dir, err := os.MkdirTemp("", name)
+	if err != nil {
+		return "", fmt.Errorf("%w: set TMPDIR to a folder that can be written", err)
+	}
+	return dir, nil
 }
 
 func isFile(name string) bool {

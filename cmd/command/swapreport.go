@@ -111,10 +111,12 @@ func (r *swapReport) libraries(b *bytes.Buffer, ours string) {
 	for _, u := range slices.SortedFunc(maps.Keys(counts),
 		func(x, y used) int { return cmp.Or(counts[y]-counts[x], strings.Compare(x.library, y.library)) }) {
 		whose := "another NCCL"
+		library := u.library
 		if sameFile(u.library, ours) {
+			library = ours // it may be by a link
 			whose = "Ringo's, which answers as NCCL"
 		}
-		fmt.Fprintf(b, "%s: %s %s (processes: %d)\n", u.library, whose, u.version, counts[u])
+		fmt.Fprintf(b, "%s: %s %s (processes: %d)\n", library, whose, u.version, counts[u])
 	}
 }
 

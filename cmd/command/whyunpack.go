@@ -32,7 +32,7 @@ const (
 var errUnpack = errors.New("it unpacks to more than is read")
 
 func newUnpacker() (*unpacker, error) {
-	dir, err := os.MkdirTemp("", "ringo-why-")
+	dir, err := temporary("ringo-why-")
 	if err != nil {
 		return nil, err
 	}

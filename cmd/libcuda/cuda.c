@@ -7,7 +7,10 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "_cgo_export.h"
 
@@ -33,9 +36,71 @@ static void keep_stack(void)
 	}
 }
 
+// The addresses to which the call under way and its callers return, where it may make or launch something.
+enum { CALLERS = 16 };
+static __thread uintptr_t callers[CALLERS];
+static __thread int depth;
+
+static _Unwind_Reason_Code caller(struct _Unwind_Context *context, void *unused)
+{
+	(void)unused;
+	if (depth == CALLERS)
+		return _URC_END_OF_STACK;
+	callers[depth++] = _Unwind_GetIP(context);
+	return _URC_NO_REASON;
+}
+
+static int makes(const char *name)
+{
+	static const char *const words[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open"};
+	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+		if (strstr(name, words[i]))
+			return 1;
+	return 0;
+}
+
+// ringo_cuda_callers are the addresses to which the call under way and its callers return outside of the emulated driver and runtime.
+int ringo_cuda_callers(uintptr_t *to, int room)
+{
+	Dl_info here, there;
+	int n = 0;
+	dladdr((void *)self, &here);
+	for (int i = 0; i < depth && n < room; i++) {
+		const char *base;
+		if (!dladdr((void *)callers[i], &there) || there.dli_fbase == here.dli_fbase)
+			continue;
+		base = strrchr(there.dli_fname, '/');
+		if (strncmp(base ? base + 1 : there.dli_fname, "libcudart.so", 12))
+			to[n++] = callers[i];
+	}
+	return n;
+}
+
+// ringo_cuda_sites asks what counts the calls of NCCL (cmd/libcudart/count), if it is loaded.
+int ringo_cuda_sites(int of, const char **names, uintptr_t *sites, int room)
+{
+	int (*ask)(int, const char **, uintptr_t *, int) = (int (*)(int, const char **, uintptr_t *, int))dlsym(RTLD_DEFAULT, "ringo_nccl_sites");
+	return ask ? ask(of, names, sites, room) : 0;
+}
+
+// ringo_cuda_file is the file of the code at an address, and where its first byte lies; NULL if it is not known.
+const char *ringo_cuda_file(uintptr_t address, uintptr_t *base)
+{
+	Dl_info info, program;
+	if (!dladdr((void *)address, &info))
+		return NULL;
+	*base = (uintptr_t)info.dli_fbase;
+	if (dladdr((void *)getauxval(AT_ENTRY), &program) && program.dli_fbase == info.dli_fbase)
+		return "/proc/self/exe"; // argv[0] may be a name without a folder
+	return info.dli_fname;
+}
+
 static int driver(const char *name, uintptr_t *words)
 {
 	keep_stack();
+	depth = 0;
+	if (makes(name))
+		_Unwind_Backtrace(caller, NULL);
 	return ringo_cuda((char *)name, words);
 }
 

@@ -67,6 +67,7 @@ var driver = sync.OnceValues(func() (*session, error) {
 		}
 		return true
 	}
+	cfg.Caller = caller
 	cfg.Print = func(_ int, text string) { fmt.Print(text) }
 	if s.machine, err = cudaemu.New(cfg); err != nil {
 		return nil, err

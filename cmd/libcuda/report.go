@@ -73,6 +73,13 @@ func (r *report) end(m *cudaemu.Machine) {
 			leaks = append(leaks, l)
 		}
 	}
+	for _, s := range sitesOf(toGiveBack) {
+		what := "communicator"
+		if s.name == "ncclMemAlloc" {
+			what = "memory"
+		}
+		leaks = append(leaks, what+" of "+s.String())
+	}
 	r.write(line{Ended: true, Faults: m.Reports(), Kernels: m.Launched(), Leaks: leaks, Instructions: m.Instructions(),
 		Threads: m.Threads(), Opened: m.Opened()})
 }

@@ -177,7 +177,7 @@ func TestWrong(t *testing.T) {
 		"shared": "race: " + at("tile[threadIdx.x] = threadIdx.x") + " in shared and " + at("v[threadIdx.x] = tile") +
 			" in shared",
 		"assert": `assertion "n == 3 && \"three\"" failed at `,
-		"leak":   "256 bytes of MemAlloc",
+		"leak":   "256 bytes of MemAlloc (" + at("cudaMalloc(&w") + ")",
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
@@ -185,6 +185,31 @@ func TestWrong(t *testing.T) {
 			require.Equal(t, 1, status, "%s", text)
 			require.Contains(t, text, want)
 			require.Contains(t, text, "1 finding: ")
+		})
+	}
+}
+
+// TestNCCL has mistakes around calls of NCCL told by these calls and their lines, one finding for each pair of places,
+// and nothing of what the library has for itself.
+func TestNCCL(t *testing.T) {
+	tier.Heavy(t)
+	source := filepath.Join("testdata", "nccl.cu")
+	at := func(mark string) string { return lineOf(t, source, mark) }
+	for mistake, want := range map[string][]string{
+		"none": {"nothing was found", "2  ncclGroupStart"},
+		"race": {"race: " + at("__global__ void add") + " in add and ncclAllReduce at " + at("// THE SUM") + ", ",
+			"race: " + at("__global__ void add") + " in add and ncclSend at " + at("// THE SEND") + ", ncclRecv at " +
+				at("// THE RECV") + ", ", "2 findings: 2 × race"},
+		"memory":       {"device 1: 1 × 1024 bytes of MemAlloc (" + at("cudaMalloc(&a") + ")", "1 finding: "},
+		"communicator": {"communicator of ncclCommInitAll at " + at("// THE COMM"), "1 finding: "},
+		"window":       {"memory of ncclMemAlloc at " + at("// THE WINDOW"), "1 finding: "},
+	} {
+		t.Run(mistake, func(t *testing.T) {
+			status, text := emulate(t, "-g", "2", "--", ctest.CUDA(t, source, "-lnccl"), mistake)
+			require.Equal(t, mistake != "none", status == 1, "%s", text)
+			for _, w := range want {
+				require.Contains(t, text, w)
+			}
 		})
 	}
 }

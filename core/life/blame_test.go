@@ -165,7 +165,7 @@ func TestStoppedIn(t *testing.T) {
 		p := l.stoppedIn(&call.Error{Seq: test.seq, Err: call.ErrTimeout}, &test.at)
 		require.Equal(t, bootstrap.Stopped{
 			Last: 2, At: uint64(test.seq), Peer: test.peer, Sending: test.sending, Round: test.at.Round, Step: test.at.Step,
-			Waited: time.Minute,
+			Waited: time.Minute, Still: time.Minute,
 		}, p.Stop)
 		require.Equal(t, test.seq > 0, p.Waiting)
 		require.Len(t, p.Calls, 2)

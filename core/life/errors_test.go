@@ -187,6 +187,10 @@ func TestPeerErrorWords(t *testing.T) {
 			"timed out in collective #9: rank 3 never entered it; rank 0 waited in it; it has begun no collective before"},
 		{late(bootstrap.Lateness{Reason: history.Link, Waiting: []int{0, 2}}, 0, 2), call.ErrTimeout,
 			"timed out in a Send or Recv: nothing moves between ranks 0 and 2; ranks 0 and 2 waited in it"},
+		{late(bootstrap.Lateness{Reason: history.Slow, Call: called, Waiting: []int{0, 2}, Waited: time.Second,
+			Still: 120 * time.Millisecond}), call.ErrTimeout,
+			"timed out in " + mine + ": the time-out is too short, or the network has failed just now: data moved until 120ms " +
+				"before; ranks 0 and 2 waited in it for 1s"},
 		{late(bootstrap.Lateness{Reason: history.Circle, Waiting: []int{0, 2}}, 0, 2), call.ErrTimeout,
 			"timed out in a Send or Recv: ranks 0 and 2 wait for each other; ranks 0 and 2 waited in it"},
 		{late(bootstrap.Lateness{Call: called, Waiting: []int{0}}, 0), call.ErrTimeout, "timed out in " + mine +

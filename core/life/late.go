@@ -61,7 +61,8 @@ func (l *Life) halt() {
 		}
 	}
 	p := l.Turn.position(false)
-	p.Stop = bootstrap.Stopped{Last: l.last(p), Unsure: l.onGPU(), At: number, Peer: -1, Waited: l.Guard.Waited()}
+	p.Stop = bootstrap.Stopped{Last: l.last(p), Unsure: l.onGPU(), At: number, Peer: -1, Waited: l.Guard.Waited(),
+		Still: l.Guard.Still()}
 	l.say(p)
 }
 
@@ -99,10 +100,10 @@ func (l *Life) stoppedIn(e *call.Error, at *engine.StepError) bootstrap.Position
 	p := l.Turn.position(e.Seq > 0)
 	p.Stop = bootstrap.Stopped{
 		Last: l.last(p), At: l.Turn.number(e.Seq), Peer: int(at.Peer), Sending: at.Phase == "send" || at.Phase == "connect",
-		Round: at.Round, Step: at.Step, Waited: l.Guard.Waited(),
+		Round: at.Round, Step: at.Step, Waited: l.Guard.Waited(), Still: l.Guard.Still(),
 	}
 	if p.Stop.Waited == 0 && !errors.Is(e, errHalted) { // on a GPU
-		p.Stop.Waited = l.Timeout
+		p.Stop.Waited, p.Stop.Still = l.Timeout, l.Timeout
 	}
 	if p.Stop.Peer < -1 || p.Stop.Peer >= l.Size {
 		p.Stop.Peer = -1
@@ -181,6 +182,9 @@ func lateness(f *bootstrap.Failure) string {
 	case history.Link:
 		return fmt.Sprintf("timed out in %s: nothing moves between ranks %d and %d; %s", what, f.Culprits[0],
 			f.Culprits[1], waited)
+	case history.Slow:
+		return fmt.Sprintf("timed out in %s: the time-out is too short, or the network has failed just now: data moved "+
+			"until %v before; %s", what, history.Spell(l.Still), waited)
 	case history.Circle:
 		return fmt.Sprintf("timed out in %s: %s wait for each other; %s", what, who, waited)
 	}

@@ -32,12 +32,13 @@ const (
 	Absent         // they are in no call, and others wait for them
 	Link           // two ranks: messages of one of them do not reach the other
 	Circle         // they wait for each other
+	Slow           // nobody: data still moved when time ran out
 	Reasons        // the number of Reasons
 )
 
 func (r Reason) String() string {
 	if r < Reasons {
-		return [...]string{"unknown", "silent", "absent", "link", "circle"}[r]
+		return [...]string{"unknown", "silent", "absent", "link", "circle", "slow"}[r]
 	}
 	return "?"
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,18 +15,28 @@
 #include <unistd.h>
 
 typedef uintptr_t word;
-// All arguments of these functions are words, and more words than a function takes do no harm.
-typedef int function(word, word, word, word, word, word, word, word, word, word, word);
+// All arguments of these functions are words. More of them than a function takes do no harm in registers, which hold 6 on every machine;
+// those on the stack have to be exact, as the compiler may write to the memory of arguments.
+#define TAKES6 word a, word b, word c, word d, word e, word f
+#define TAKES7 TAKES6, word g
+#define TAKES8 TAKES7, word h
+#define GIVES6 a, b, c, d, e, f
+#define GIVES7 GIVES6, g
+#define GIVES8 GIVES7, h
 
-// The functions of NCCL 2.28.9, for a program may look whether a later one is there. The numbers are of the arguments that count elements
-// and say of which type; 0 where there are none.
-#define NAMES                                                                                                              \
-	N(ncclAllReduce, 2, 3) N(ncclReduce, 2, 3) N(ncclBroadcast, 2, 3) N(ncclBcast, 1, 2) N(ncclAllGather, 2, 3)        \
-	N(ncclReduceScatter, 2, 3) N(ncclAlltoAll, 2, 3) N(ncclGather, 2, 3) N(ncclScatter, 2, 3) N(ncclSend, 1, 2)       \
-	N(ncclRecv, 1, 2) N(ncclGroupEnd, 0, 0) N(ncclCommInitAll, 0, 0) N(ncclCommInitRankScalable, 0, 0)                \
-	N(ncclCommSplit, 0, 0) N(ncclCommShrink, 0, 0) N(ncclCommFinalize, 0, 0) N(ncclCommDestroy, 0, 0)                 \
-	N(ncclCommAbort, 0, 0) N(ncclCommRevoke, 0, 0) N(ncclCommRegister, 0, 0) N(ncclCommWindowRegister, 0, 0)          \
-	N(ncclMemAlloc, 0, 0) N(ncclRedOpCreatePreMulSum, 0, 0) N(ncclGroupSimulateEnd, 0, 0) N(ncclDevCommCreate, 0, 0)
+// The functions of NCCL 2.28.9, for a program may look whether a later one is there. A function takes so many words. The next
+// numbers are of the arguments that count elements and say of which type, the letter is the communicator's argument; 0 where there are none.
+#define NAMES                                                                                                    \
+	N(ncclAllReduce, 7, 2, 3, f) N(ncclReduce, 8, 2, 3, g) N(ncclBroadcast, 7, 2, 3, f)                      \
+	N(ncclBcast, 6, 1, 2, e) N(ncclAllGather, 6, 2, 3, e) N(ncclReduceScatter, 7, 2, 3, f)                   \
+	N(ncclAlltoAll, 6, 2, 3, e) N(ncclGather, 7, 2, 3, f) N(ncclScatter, 7, 2, 3, f) N(ncclSend, 6, 1, 2, e) \
+	N(ncclRecv, 6, 1, 2, e) N(ncclGroupStart, 6, 0, 0, 0) N(ncclGroupEnd, 6, 0, 0, 0)                        \
+	N(ncclCommInitAll, 6, 0, 0, 0) N(ncclCommInitRankScalable, 6, 0, 0, 0) N(ncclCommSplit, 6, 0, 0, 0)      \
+	N(ncclCommShrink, 6, 0, 0, 0) N(ncclCommFinalize, 6, 0, 0, 0) N(ncclCommDestroy, 6, 0, 0, 0)             \
+	N(ncclCommAbort, 6, 0, 0, 0) N(ncclCommRevoke, 6, 0, 0, 0) N(ncclCommRegister, 6, 0, 0, 0)               \
+	N(ncclCommWindowRegister, 6, 0, 0, 0) N(ncclMemAlloc, 6, 0, 0, 0) N(ncclMemFree, 6, 0, 0, 0)             \
+	N(ncclRedOpCreatePreMulSum, 6, 0, 0, 0) N(ncclGroupSimulateEnd, 6, 0, 0, 0)                              \
+	N(ncclDevCommCreate, 6, 0, 0, 0)
 
 // An ID is handed over by value.
 typedef struct {
@@ -33,12 +44,12 @@ typedef struct {
 } unique_id;
 
 enum {
-#define N(name, count, type) N_##name,
+#define N(name, words, count, type, comm) N_##name,
 	NAMES N_ncclCommInitRank, N_ncclCommInitRankConfig, FUNCTIONS
 #undef N
 };
 static const char *const names[] = {
-#define N(name, count, type) #name,
+#define N(name, words, count, type, comm) #name,
     NAMES "ncclCommInitRank", "ncclCommInitRankConfig"
 #undef N
 };
@@ -95,14 +106,126 @@ static long bytes_of(word count, word type)
 	return type < sizeof sizes ? (long)count * sizes[type] : 0;
 }
 
-#define N(name, count, type)                                                                                         \
-	int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k)             \
+// The emulated driver (cmd/libcuda) asks where the program calls NCCL, to name what a kernel of NCCL's is for.
+typedef struct {
+	int n; // the function
+	word at;
+} site;
+
+enum { SITES = 16, DEVICES = 64, GIVE_BACK = -1 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	long batch;
+	int sites;
+	site site[SITES];
+} queued[DEVICES]; // by the last call or group on a device, guarded by lock as the rest
+static struct made {
+	void *what;
+	site by;
+} *made; // communicators and memory that the program has to give back
+static int asked, things, room;
+static long batches;		// calls and groups; by __atomic
+static __thread site under_way; // this thread's
+static __thread long batch;
+static __thread int groups;
+
+// enter begins a call that returns to at.
+static void enter(int n, void *at)
+{
+	under_way = (site){n, (word)at};
+	if (groups == 0)
+		batch = __atomic_add_fetch(&batches, 1, __ATOMIC_RELAXED);
+	groups += n == N_ncclGroupStart;
+}
+
+// queue notes that the call under way has the communicator's GPU do something.
+static void queue(void *comm)
+{
+	int (*get)(void *, int *) = (int (*)(void *, int *))find("ncclCommCuDevice");
+	int device = -1, i = 0;
+	if (!__atomic_load_n(&asked, __ATOMIC_RELAXED) || !get || get(comm, &device) || device < 0 || device >= DEVICES)
+		return;
+	pthread_mutex_lock(&lock);
+	if (queued[device].batch != batch)
+		queued[device].batch = batch, queued[device].sites = 0;
+	for (; i < queued[device].sites; i++)
+		if (queued[device].site[i].n == under_way.n && queued[device].site[i].at == under_way.at)
+			break;
+	if (i == queued[device].sites && i < SITES)
+		queued[device].site[queued[device].sites++] = under_way;
+	pthread_mutex_unlock(&lock);
+}
+
+// make notes what the call under way has made; unmake forgets it.
+static void make(void **list, int n)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < n; i++) {
+		if (things == room) {
+			struct made *more = realloc(made, (2 * room + 16) * sizeof *made);
+			if (!more)
+				break;
+			made = more, room = 2 * room + 16;
+		}
+		if (list[i])
+			made[things++] = (struct made){list[i], under_way};
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void unmake(void *what)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < things; i++)
+		if (made[i].what == what) {
+			made[i] = made[--things];
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+// leave ends a call that has begun at a time.
+static int leave(int n, long begun, long bytes, int result, word a, word b, word d)
+{
+	int done = result == 0 || result == IN_PROGRESS;
+	if (done && (n == N_ncclCommSplit || n == N_ncclCommShrink))
+		make((void **)d, 1);
+	else if (done && (n == N_ncclMemAlloc || n == N_ncclCommInitRank || n == N_ncclCommInitRankConfig || n == N_ncclCommInitRankScalable))
+		make((void **)a, 1);
+	else if (done && n == N_ncclCommInitAll)
+		make((void **)a, (int)b);
+	else if (n == N_ncclCommDestroy || n == N_ncclCommAbort || n == N_ncclMemFree)
+		unmake((void *)a);
+	groups -= n == N_ncclGroupEnd && groups > 0;
+	return note(n, begun, bytes, result);
+}
+
+// ringo_nccl_sites gives the sites of the last call or group on a device, or of the calls whose communicators and memory are still there.
+int ringo_nccl_sites(int of, const char **functions, word *at, int max)
+{
+	int n = 0;
+#define ADD(s) (functions[n] = names[(s).n], at[n++] = (s).at)
+	__atomic_store_n(&asked, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&lock);
+	for (int i = 0; of >= 0 && of < DEVICES && i < queued[of].sites && n < max; i++)
+		ADD(queued[of].site[i]);
+	for (int i = 0; of == GIVE_BACK && i < things && n < max; i++)
+		ADD(made[i].by);
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+#define N(name, words, count, type, comm)                                                                            \
+	int name(TAKES##words)                                                                                       \
 	{                                                                                                            \
 		word all[] = {a, b, c, d};                                                                           \
-		function *next = (function *)real(N_##name);                                                         \
+		int (*next)(TAKES##words) = (int (*)(TAKES##words))real(N_##name);                                   \
 		long begun = now();                                                                                  \
-		return note(N_##name, begun, (count) ? bytes_of(all[count], (uint32_t)all[type]) : 0,                \
-			    next ? next(a, b, c, d, e, f, g, h, i, j, k) : INVALID_USAGE);                           \
+		enter(N_##name, __builtin_return_address(0));                                                        \
+		if (comm)                                                                                            \
+			queue((void *)(comm));                                                                       \
+		return leave(N_##name, begun, (count) ? bytes_of(all[count], (uint32_t)all[type]) : 0,               \
+			     next ? next(GIVES##words) : INVALID_USAGE, a, b, d);                                    \
 	}
 NAMES
 #undef N
@@ -111,14 +234,16 @@ int ncclCommInitRank(void *comm, int size, unique_id id, int rank)
 {
 	int (*next)(void *, int, unique_id, int) = (int (*)(void *, int, unique_id, int))real(N_ncclCommInitRank);
 	long begun = now();
-	return note(N_ncclCommInitRank, begun, 0, next ? next(comm, size, id, rank) : INVALID_USAGE);
+	enter(N_ncclCommInitRank, __builtin_return_address(0));
+	return leave(N_ncclCommInitRank, begun, 0, next ? next(comm, size, id, rank) : INVALID_USAGE, (word)comm, 0, 0);
 }
 
 int ncclCommInitRankConfig(void *comm, int size, unique_id id, int rank, void *config)
 {
 	int (*next)(void *, int, unique_id, int, void *) = (int (*)(void *, int, unique_id, int, void *))real(N_ncclCommInitRankConfig);
 	long begun = now();
-	return note(N_ncclCommInitRankConfig, begun, 0, next ? next(comm, size, id, rank, config) : INVALID_USAGE);
+	enter(N_ncclCommInitRankConfig, __builtin_return_address(0));
+	return leave(N_ncclCommInitRankConfig, begun, 0, next ? next(comm, size, id, rank, config) : INVALID_USAGE, (word)comm, 0, 0);
 }
 
 // loaded keeps the path of the first library that is an NCCL.

@@ -58,7 +58,7 @@ func shared() (string, error) {
 	}
 	temporary := filepath.Join(os.TempDir(), fmt.Sprint("ringo-kits-", os.Getuid()))
 	if err := os.Mkdir(temporary, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return "", err
+		return "", fmt.Errorf("%w: set XDG_CACHE_HOME or TMPDIR to a folder that can be written", err)
 	}
 	return temporary, own(temporary)
 }

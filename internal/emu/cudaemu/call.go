@@ -118,6 +118,17 @@ func (c *call) healthy(ctx *context) error {
 
 func (c *call) end() { c.mu.Unlock() }
 
+// caller is who makes a call about a device, or about none.
+func (m *Machine) caller(d *device) Caller {
+	switch {
+	case m.cfg.Caller == nil:
+		return Caller{}
+	case d == nil:
+		return m.cfg.Caller(-1)
+	}
+	return m.cfg.Caller(m.number(d))
+}
+
 func (c *call) fail(r cuda.Result, detail string, args ...any) error {
 	e := &cuda.Error{Call: c.name, Result: r, Device: -1, Detail: fmt.Sprintf(detail, args...)}
 	if c.ctx != nil {

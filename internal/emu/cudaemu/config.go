@@ -62,6 +62,10 @@ type Config struct {
 	// all if Lazy. Zero: 100,000, or 2 million if Lazy.
 	StallInstructions int
 
+	// Caller says who makes the call under way on this thread, about a device or -1. It is asked where something is
+	// made or launched. Nil: the program makes all calls, and its lines are not known.
+	Caller func(device int) Caller
+
 	// Report is called with each fault when it is found; Reports lists them too. If it
 	// returns false a race or a read of unwritten memory ends the kernel, as a bad
 	// address always does. It runs within the driver and must not call the driver.
@@ -104,6 +108,23 @@ type Config struct {
 
 	// Trace is called for each instruction of a warp, if set.
 	Trace func(simt.Event)
+}
+
+// A Caller is who makes a call of the driver.
+type Caller struct {
+	Library bool          // beneath the program: what it makes is no leak, and its kernels are those of For
+	For     func() string // the program's call, such as "ncclSend at ring.cu:44", "" if not known; nil: as ""
+}
+
+// forWhat is For, or what stands for it.
+func (c Caller) forWhat() (call string) {
+	if c.For != nil {
+		call = c.For()
+	}
+	if call == "" && c.Library {
+		call = "a library"
+	}
+	return call
 }
 
 // A Device describes a device. Zero fields take defaults: capability 9.0, 1 GiB,

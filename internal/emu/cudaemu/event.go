@@ -11,6 +11,7 @@ type event struct {
 	handle cuda.Event
 	ctx    *context
 	flags  cuda.EventFlags
+	by     Caller
 	last   *op // the record, nil if there was none
 
 	capture *capture // if last recorded in one
@@ -63,7 +64,8 @@ func (m *Machine) EventCreate(flags cuda.EventFlags) (cuda.Event, error) {
 	if flags&^all != 0 || flags&cuda.EventInterprocess != 0 && flags&cuda.EventDisableTiming == 0 {
 		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x: interprocess events need EventDisableTiming", flags)
 	}
-	e := &event{handle: cuda.Event(m.handles.give(eventHandle)), ctx: c.ctx, flags: flags}
+	e := &event{handle: cuda.Event(m.handles.give(eventHandle)), ctx: c.ctx, flags: flags,
+		by: m.caller(c.ctx.dev)}
 	if flags&cuda.EventInterprocess != 0 {
 		m.serial++
 		e.shared, err = newChunk(label{id: hash("event", m.id, m.serial), size: 16, device: c.ctx.dev.UUID, kind: chunkEvent},

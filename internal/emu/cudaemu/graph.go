@@ -7,6 +7,7 @@ type graph struct {
 	handle  cuda.Graph
 	nodes   []*node // each after those it depends on
 	objects map[*userObject]int
+	by      Caller
 	owned   bool       // by a conditional node
 	running *graphExec // the only one, if the graph has conditional nodes
 }
@@ -20,7 +21,8 @@ type node struct {
 }
 
 func (m *Machine) newGraph() *graph {
-	g := &graph{handle: cuda.Graph(m.handles.give(graphHandle)), objects: map[*userObject]int{}}
+	g := &graph{handle: cuda.Graph(m.handles.give(graphHandle)), objects: map[*userObject]int{},
+		by: m.caller(nil)}
 	m.graphs[g.handle] = g
 	return g
 }

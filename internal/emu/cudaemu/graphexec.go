@@ -8,6 +8,7 @@ type graphExec struct {
 	source  *graph // if it has conditional nodes
 	nodes   []*node
 	objects map[*userObject]int
+	by      Caller
 	last    *op // of the last launch
 }
 
@@ -33,7 +34,7 @@ func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, 
 		return 0, err
 	}
 	x := &graphExec{handle: cuda.GraphExec(m.handles.give(execHandle)), nodes: copied(g.nodes),
-		objects: map[*userObject]int{}}
+		objects: map[*userObject]int{}, by: m.caller(nil)}
 	if conditions(g.nodes) != nil {
 		x.source, g.running = g, x
 	}

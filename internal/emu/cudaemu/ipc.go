@@ -155,7 +155,8 @@ func (m *Machine) IpcOpenEventHandle(h cuda.IPCHandle) (cuda.Event, error) {
 		return 0, err
 	}
 	e := &event{handle: cuda.Event(m.handles.give(eventHandle)), ctx: c.ctx,
-		flags: cuda.EventDisableTiming | cuda.EventInterprocess, shared: k, opened: true}
+		flags: cuda.EventDisableTiming | cuda.EventInterprocess, shared: k, opened: true,
+		by: m.caller(c.ctx.dev)}
 	m.events[e.handle] = e
 	return e.handle, nil
 }

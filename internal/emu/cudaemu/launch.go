@@ -32,7 +32,8 @@ func (m *Machine) LaunchClusters(h cuda.Function, l *cuda.Launch, cluster cuda.D
 		return c.fail(cuda.ErrInvalidHandle, "kernel %s is of device %d, the stream of device %d", f.kernel.Name,
 			f.mod.ctx.dev.ordinal, s.ctx.dev.ordinal)
 	}
-	w := kernelWork{f: f, launch: *l, grid: size(l.Grid), block: size(l.Block), args: bytes.Clone(args)}
+	w := kernelWork{f: f, launch: *l, grid: size(l.Grid), block: size(l.Block), args: bytes.Clone(args),
+		by: c.caller(s.ctx.dev)}
 	if w.cluster, err = c.cluster(f, cluster, w.grid); err != nil {
 		return err
 	}
@@ -115,6 +116,7 @@ type kernelWork struct {
 	cluster     [3]int // zeros: the launch says nothing, nor does the kernel
 	args        []byte
 	workspace   uint64
+	by          Caller
 }
 
 func (w kernelWork) step(m *Machine, o *op) bool {
@@ -134,6 +136,9 @@ func (w kernelWork) step(m *Machine, o *op) bool {
 			Image: w.f.mod.image, Kernel: w.f.kernel, Device: w.f.mod.ctx.dev.ordinal,
 			Dim: w.grid, Block: w.block, Cluster: w.cluster, Shared: w.launch.Shared, Args: w.args,
 			After: o.after, Cooperative: w.launch.Cooperative, Workspace: w.workspace,
+		}
+		if w.by.Library {
+			o.grid.For = w.by.forWhat
 		}
 		m.launched[w.f.kernel.Name]++
 		if err := m.world.Start(o.grid); err != nil {

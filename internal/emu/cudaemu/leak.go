@@ -1,8 +1,12 @@
 package cudaemu
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
-// Unreleased lists the objects that the program has not released yet.
+// Unreleased lists the objects that the program has not released yet, without what a library holds: see Config.Caller.
 func (m *Machine) Unreleased() []string {
 	m.lock()
 	defer m.mu.Unlock()
@@ -22,24 +26,48 @@ func (m *Machine) unreleased() (list []string) {
 			list = append(list, x.contents()...)
 		}
 	}
-	count := func(n int, what string) {
-		if n > 0 {
-			list = append(list, fmt.Sprintf("%d × %s", n, what))
+	t, capturing := tally{}, map[*graph]bool{}
+	for p := range m.captures {
+		t.add("capture not ended", p.graph.by)
+		capturing[p.graph] = !p.given
+	}
+	for _, g := range m.graphs {
+		if !g.owned && !capturing[g] {
+			t.add("graph", g.by)
 		}
 	}
-	graphs := len(m.graphs)
-	for _, g := range m.graphs {
-		graphs -= boolInt(g.owned)
+	for _, x := range m.execs {
+		t.add("executable graph", x.by)
 	}
-	for p := range m.captures {
-		graphs -= boolInt(!p.given)
+	for _, o := range m.objects {
+		t.add("user object", o.by)
 	}
-	count(len(m.captures), "capture not ended")
-	count(graphs, "graph")
-	count(len(m.execs), "executable graph")
-	count(len(m.objects), "user object")
-	count(len(m.virtual.handles), "allocation of cuMemCreate")
-	count(len(m.virtual.reserved), "reserved address range")
+	for _, p := range m.virtual.handles {
+		t.add("allocation of cuMemCreate", p.by)
+	}
+	for _, r := range m.virtual.reserved {
+		t.add("reserved address range", r.by)
+	}
+	return append(list, t.lines("")...)
+}
+
+// A tally counts the objects of a kind that one line of the program has made, without what libraries have made.
+type tally map[string]int
+
+func (t tally) add(what string, by Caller) {
+	if call := by.forWhat(); call != "" {
+		what += " (" + call + ")"
+	}
+	t[what] += boolInt(!by.Library)
+}
+
+// lines is a sentence for each kind and line.
+func (t tally) lines(prefix string) (list []string) {
+	for _, what := range slices.Sorted(maps.Keys(t)) {
+		if t[what] > 0 {
+			list = append(list, fmt.Sprintf("%s%d × %s", prefix, t[what], what))
+		}
+	}
 	return list
 }
 
@@ -49,31 +77,36 @@ func (x *context) contents() (list []string) {
 	if x.broken() {
 		return nil
 	}
-	prefix := fmt.Sprintf("device %d: ", x.dev.ordinal)
+	prefix, t := fmt.Sprintf("device %d: ", x.dev.ordinal), tally{}
+	// An object whose line is known needs neither number nor address.
+	single := func(what, which string, by Caller) {
+		if by.Library || by.forWhat() != "" {
+			t.add(what, by)
+		} else {
+			list = append(list, prefix+what+which)
+		}
+	}
 	for _, r := range x.m.regions.sorted {
 		if r.ctx == x && r.kind != regionGlobal && !r.kept {
-			list = append(list, fmt.Sprintf("%s%d bytes of %s #%d at %#x", prefix, r.size, regionNames[r.kind], r.id, r.addr))
+			single(fmt.Sprintf("%d bytes of %s", r.size, regionNames[r.kind]), fmt.Sprintf(" #%d at %#x", r.id, r.addr), r.by)
 		}
 	}
 	for _, s := range x.streams {
 		if s.isUser() && !s.destroyed {
-			list = append(list, fmt.Sprintf("%sstream %#x", prefix, uintptr(s.handle)))
+			single("stream", fmt.Sprintf(" %#x", uintptr(s.handle)), s.by)
 		}
 	}
-	events, modules := 0, 0
 	for _, e := range x.m.events {
-		events += boolInt(e.ctx == x)
+		if e.ctx == x {
+			t.add("event", e.by)
+		}
 	}
 	for _, mod := range x.m.modules {
-		modules += boolInt(mod.ctx == x)
+		if mod.ctx == x {
+			t.add("module", mod.by)
+		}
 	}
-	if events > 0 {
-		list = append(list, fmt.Sprintf("%s%d × event", prefix, events))
-	}
-	if modules > 0 {
-		list = append(list, fmt.Sprintf("%s%d × module", prefix, modules))
-	}
-	return list
+	return append(list, t.lines(prefix)...)
 }
 
 // Keep says that others may touch an allocation from now on, see cuda.Keep.

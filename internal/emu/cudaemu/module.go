@@ -17,6 +17,7 @@ import (
 type module struct {
 	handle  cuda.Module
 	ctx     *context
+	by      Caller
 	image   *simt.Image
 	globals map[string]*region
 	funcs   map[string]*function
@@ -187,7 +188,7 @@ func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
 	if err != nil {
 		return 0, err
 	}
-	mod := &module{ctx: c.ctx, globals: map[string]*region{}, funcs: map[string]*function{}}
+	mod := &module{ctx: c.ctx, by: c.caller(c.ctx.dev), globals: map[string]*region{}, funcs: map[string]*function{}}
 	if err := c.placeGlobals(mod, p); err != nil {
 		mod.unload()
 		return 0, err

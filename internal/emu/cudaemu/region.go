@@ -27,6 +27,7 @@ type region struct {
 	handle  cuda.MemHandle // of a mapping
 	foreign bool           // others write it too
 	kept    bool           // see Keep
+	by      Caller
 }
 
 type regionKind uint8
@@ -145,6 +146,7 @@ func (r *region) hole() func(off, n uint64) bool {
 func (m *Machine) add(r *region, data []byte, written []uint64) error {
 	m.serial++
 	r.id = m.serial
+	r.by = m.caller(r.dev)
 	device := -1
 	if r.dev != nil {
 		device = r.dev.ordinal

@@ -17,6 +17,7 @@ type stream struct {
 	priority  int
 	last      *op
 	destroyed bool
+	by        Caller
 
 	capture *capture // nil unless it is capturing
 	tail    []*node  // the nodes that the next node comes after
@@ -25,7 +26,7 @@ type stream struct {
 func (x *context) newStream(h cuda.Stream, flags cuda.StreamFlags, priority int) *stream {
 	x.streams = slices.DeleteFunc(x.streams, func(s *stream) bool { return s.destroyed && (s.last == nil || s.last.done) })
 	x.m.serial++
-	s := &stream{handle: h, id: x.m.serial, ctx: x, flags: flags, priority: priority}
+	s := &stream{handle: h, id: x.m.serial, ctx: x, flags: flags, priority: priority, by: x.m.caller(x.dev)}
 	x.streams = append(x.streams, s)
 	return s
 }

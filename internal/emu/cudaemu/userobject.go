@@ -14,6 +14,7 @@ type userObject struct {
 	destroy func()
 	own     int // of the program
 	all     int
+	by      Caller
 }
 
 // release gives up references and destroys the object with the last.
@@ -59,7 +60,7 @@ func (m *Machine) UserObjectCreate(destroy func(), references int) (cuda.UserObj
 		return 0, c.fail(cuda.ErrInvalidValue, "%d references, or no function", references)
 	}
 	o := &userObject{handle: cuda.UserObject(m.handles.give(objectHandle)), destroy: destroy, own: references,
-		all: references}
+		all: references, by: m.caller(nil)}
 	m.objects[o.handle] = o
 	return o.handle, nil
 }

@@ -6,7 +6,13 @@ import "github.com/ringo-go/ringo/internal/cuda"
 type virtualMemory struct {
 	addressPool
 	handles  map[cuda.MemHandle]*physical
-	reserved map[uint64]uint64 // size by address
+	reserved map[uint64]reservation // by address
+}
+
+// reservation is a range of addresses.
+type reservation struct {
+	n  uint64
+	by Caller
 }
 
 // physical is memory without an address.
@@ -19,6 +25,7 @@ type physical struct {
 	rdma      bool
 	foreign   bool // another entry, of this process or another, answers for it
 	kept      bool // see Keep
+	by        Caller
 }
 
 const (
@@ -28,7 +35,7 @@ const (
 
 func (v *virtualMemory) init(base uint64, fresh bool) {
 	v.addressPool = addressPool{next: virtualAddresses + base%1024<<32, sizes: map[uint64]uint64{}, fresh: fresh}
-	v.handles, v.reserved = map[cuda.MemHandle]*physical{}, map[uint64]uint64{}
+	v.handles, v.reserved = map[cuda.MemHandle]*physical{}, map[uint64]reservation{}
 }
 
 func (v *virtualMemory) release() {
@@ -97,6 +104,7 @@ func (m *Machine) MemCreate(n int, p cuda.AllocationProp) (cuda.MemHandle, error
 
 func (m *Machine) newPhysical(p *physical) cuda.MemHandle {
 	h := cuda.MemHandle(m.handles.give(memHandle))
+	p.by = m.caller(p.dev)
 	m.virtual.handles[h] = p
 	return h
 }
@@ -134,7 +142,7 @@ func (m *Machine) MemAddressReserve(n, align int) (uintptr, error) {
 			"%d bytes, alignment %d: the size is a multiple of %d, the alignment a power of two", n, align, granularity)
 	}
 	p := m.virtual.take(uint64(n), uint64(max(align, granularity)), 0)
-	m.virtual.reserved[p] = uint64(n)
+	m.virtual.reserved[p] = reservation{uint64(n), m.caller(nil)}
 	return uintptr(p), nil
 }
 
@@ -144,7 +152,7 @@ func (m *Machine) MemAddressFree(p uintptr, n int) error {
 		return err
 	}
 	defer c.end()
-	if m.virtual.reserved[uint64(p)] != uint64(n) || n == 0 {
+	if m.virtual.reserved[uint64(p)].n != uint64(n) || n == 0 {
 		return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x were not reserved", n, p)
 	}
 	if m.regions.overlap(uint64(p), uint64(n)) != nil {
@@ -157,9 +165,9 @@ func (m *Machine) MemAddressFree(p uintptr, n int) error {
 
 // reservation is the reserved range that an address lies in; n is 0 if there is none.
 func (v *virtualMemory) reservation(p uint64) (base, n uint64) {
-	for base, n := range v.reserved {
-		if p >= base && p < base+n {
-			return base, n
+	for base, r := range v.reserved {
+		if p >= base && p < base+r.n {
+			return base, r.n
 		}
 	}
 	return 0, 0

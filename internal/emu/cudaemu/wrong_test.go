@@ -155,6 +155,41 @@ func TestUnreleased(t *testing.T) {
 	}
 }
 
+// Unreleased has neither what a library holds nor numbers of what the program's line is known of.
+func TestUnreleasedOf(t *testing.T) {
+	var by cudaemu.Caller
+	m, err := cudaemu.New(cudaemu.Config{Caller: func(int) cudaemu.Caller { return by }})
+	require.NoError(t, err)
+	ctx, err := m.DevicePrimaryCtxRetain(0)
+	require.NoError(t, err)
+	for _, by = range []cudaemu.Caller{{Library: true}, {For: func() string { return "run.cu:7" }}} {
+		require.NoError(t, cuda.With(m, ctx, func() error {
+			for range 2 {
+				_, err := m.MemAlloc(100)
+				require.NoError(t, err)
+			}
+			_, err = m.StreamCreate(0, 0)
+			require.NoError(t, err)
+			_, err = m.MemHostAlloc(8, 0)
+			require.NoError(t, err)
+			_, err := m.EventCreate(0)
+			require.NoError(t, err)
+			_, err = m.MemAddressReserve(2<<20, 0)
+			require.NoError(t, err)
+			_, err = m.MemCreate(2<<20, cuda.AllocationProp{})
+			require.NoError(t, err)
+			_, err = m.GraphCreate()
+			return err
+		}))
+	}
+	require.Equal(t, []string{"device 0: primary context: retained 1 times more than released",
+		"device 0: 2 × 100 bytes of MemAlloc (run.cu:7)", "device 0: 1 × 8 bytes of MemHostAlloc (run.cu:7)",
+		"device 0: 1 × event (run.cu:7)", "device 0: 1 × stream (run.cu:7)",
+		"1 × allocation of cuMemCreate (run.cu:7)", "1 × graph (run.cu:7)", "1 × reserved address range (run.cu:7)"},
+		m.Unreleased())
+	require.Error(t, m.Close())
+}
+
 // Calls that allocate wait for the work of their context where the machine is told so, and only those.
 func TestAllocsWait(t *testing.T) {
 	e := start(t, cudaemu.Config{AllocsWait: true, Lazy: true})

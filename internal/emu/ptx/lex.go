@@ -157,11 +157,17 @@ func (l *lexer) next() token {
 		l.word()
 	case b == '"':
 		t.kind = stringToken
-		n := strings.IndexAny(l.src[l.off+1:], "\"\n")
-		if n < 0 || l.src[l.off+1+n] == '\n' {
+		line, _, _ := strings.Cut(l.src[l.off:], "\n")
+		end := 1
+		for ; end < len(line) && line[end] != '"'; end++ {
+			if line[end] == '\\' { // of a quote in the name of a folder
+				end++
+			}
+		}
+		if end >= len(line) {
 			l.fail(t.line, t.col, "a string without its end, expected \" on the same line")
 		}
-		l.off += n + 2
+		l.off += end + 1
 	default:
 		t.kind = punctToken
 		l.off++

@@ -29,7 +29,11 @@ func (p *parser) sourceFile() {
 		if p.module.files == nil {
 			p.module.files = map[int]string{}
 		}
-		p.module.files[n] = path.Base(strings.Trim(t.text, `"`))
+		name, err := strconv.Unquote(t.text)
+		if err != nil {
+			name = strings.Trim(t.text, `"`)
+		}
+		p.module.files[n] = path.Base(name)
 	}
 	p.skipRest(line)
 }

@@ -320,6 +320,12 @@ func TestDebug(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, m.Func("k").Body, 1)
 	require.Equal(t, 9, m.Func("k").Body[0].Line)
+	for text, source := range map[string]string{`"/it's a \"folder/k.cu", 1, 2`: "k.cu:3", `"a \"\303\251\\.cu"`: `a "é\.cu:3`,
+		`"C:\dir\k.cu"`: `C:\dir\k.cu:3`} {
+		m, err := Parse("k.ptx", []byte(header+".file 1 "+text+"\n.entry k() {\n.loc 1 3 5\nret;\n}"))
+		require.NoError(t, err)
+		require.Equal(t, source, m.Source(7), text)
+	}
 	for line, source := range map[int]string{6: "", 7: "k.cu:3", 8: "k.cu:4", 9: "k.cu:4"} {
 		require.Equal(t, source, m.Source(line), line)
 	}

@@ -18,7 +18,7 @@ func (w *warp) fail(in *inst, mask uint32, kind weakmem.FaultKind, format string
 func (w *warp) failAt(in *inst, lane int, kind weakmem.FaultKind, addr uint64, why string) status {
 	g := w.block.grid
 	f := &weakmem.Fault{Kind: kind, Device: g.Device, Kernel: g.Kernel.Name, Line: in.ptx.Line, Block: w.block.index,
-		Thread: w.thread(lane), Addr: addr, Detail: why, Count: 1}
+		Thread: w.thread(lane), Addr: addr, Detail: why, Count: 1, For: g.mem.Call()}
 	if a, ok := in.x.(*access); ok {
 		f.Size = a.size * max(1, len(in.dst), len(in.src)-1)
 		f.Write = len(in.dst) == 0
@@ -120,7 +120,7 @@ const waiters = 6
 // deadlock stops the grid. The report names some threads of the blocks, and their waits.
 func (g *Grid) deadlock(why string, blocks ...*block) {
 	f := &weakmem.Fault{Kind: weakmem.Deadlock, Device: g.Device, Kernel: g.Kernel.Name, Line: g.Kernel.Func.Line,
-		Count: 1}
+		Count: 1, For: g.mem.Call()}
 	lines := []string{why}
 	ins := g.Kernel.code.ins
 	named := 0

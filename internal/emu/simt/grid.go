@@ -17,8 +17,9 @@ type Grid struct {
 	Shared      int    // bytes of dynamic shared memory a block
 	Args        []byte // the parameter block
 	After       weakmem.Clock
-	Cooperative bool   // all blocks become resident at once, or none
-	Workspace   uint64 // of a cooperative launch: zeroed memory of the driver, at the address in %envreg1 and %envreg2
+	Cooperative bool          // all blocks become resident at once, or none
+	For         func() string // the program's call of a library whose kernel it is; nil: it is the program's own
+	Workspace   uint64        // of a cooperative launch: zeroed memory of the driver, at the address in %envreg1 and %envreg2
 
 	cluster  extent // see Cluster
 	world    *World

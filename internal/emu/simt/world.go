@@ -59,6 +59,7 @@ func (w *World) Start(g *Grid) error {
 	w.devices[g.Device].started++
 	g.blocks = extent(g.Dim).size()
 	g.mem = w.cfg.Memory.Begin(g.Device, g.Kernel.Name, g.After)
+	g.mem.For = g.For
 	w.grids = append(w.grids, g)
 	d := &w.devices[g.Device]
 	d.queue = append(d.queue, g)

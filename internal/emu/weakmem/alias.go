@@ -122,9 +122,9 @@ func (a *access) aliased(s *Allocation, r *record, from, to uint64) bool {
 // unaliased reports that a fence.proxy.alias is missing between a lane of the record and a lane of the access.
 func (a *access) unaliased(s *Allocation, r *record, at uint64, otherLane, lane int) {
 	f := a.record.fault(NoAliasFence, s, at, lane)
-	device, kernel, block, thread := r.doer(otherLane)
+	device, kernel, _, _ := r.doer(otherLane)
 	f.Detail = fmt.Sprintf("no fence.proxy.alias lies between it and the store%s by %s", a.through(s, r),
-		who(device, kernel, int(r.line), block, thread))
+		r.whose(otherLane))
 	key := finding{kind: NoAliasFence, kernel: f.Kernel, line: f.Line, other: kernel, otherLine: int(r.line),
 		firstDev: device, nextDev: f.Device}
 	if stop := a.memory.report(key, f); stop != nil && a.fault == nil {

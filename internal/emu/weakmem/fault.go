@@ -33,6 +33,7 @@ type Fault struct {
 	Kernel string // or the driver's operation
 	Line   int    // of PTX
 	Source string // where the line comes from: "run.cu:93"; may be empty
+	For    string // the program's call of the library whose kernel it is: "ncclSend at run.cu:93"; empty: its own
 	Block  [3]int
 	Thread [3]int
 	Addr   uint64
@@ -51,6 +52,7 @@ type Other struct {
 	Kernel string
 	Line   int
 	Source string // as of a Fault
+	For    string // as of a Fault
 	Block  [3]int
 	Thread [3]int
 	Size   int
@@ -69,7 +71,7 @@ func (f *Fault) Error() string {
 		}
 		s.WriteString(" by ")
 	}
-	s.WriteString(who(f.Device, f.Kernel, f.Line, f.Block, f.Thread))
+	s.WriteString(who(f.Device, f.Kernel, f.For, f.Line, f.Block, f.Thread))
 	if f.Source != "" {
 		s.WriteString(", " + f.Source)
 	}
@@ -101,7 +103,10 @@ var driverCalls = map[string]string{
 	"write": " (cuMemcpyHtoD or its like)", "read": " (cuMemcpyDtoH or its like)", "set": " (cuMemset or its like)",
 }
 
-func who(device int, kernel string, line int, block, thread [3]int) string {
+func who(device int, kernel, call string, line int, block, thread [3]int) string {
+	if call != "" {
+		return fmt.Sprintf("%s, by kernel %s on device %d", call, kernel, device)
+	}
 	if device < 0 {
 		return "the driver's " + kernel + driverCalls[kernel]
 	}
@@ -116,7 +121,8 @@ type finding struct {
 	line, otherLine   int
 	shared, otherWay  bool
 	firstDev, nextDev int
-	apart             uint8 // 0: in one warp, 1: in one block, 2: farther
+	apart             uint8  // 0: in one warp, 1: in one block, 2: farther
+	call, otherCall   string // as Fault.For
 }
 
 // apart says how far from each other the threads of two records are, see finding.
@@ -149,6 +155,7 @@ func (m *Memory) report(key finding, f *Fault) *Fault {
 func (r *record) fault(kind FaultKind, s *Allocation, at uint64, lane int) *Fault {
 	f := &Fault{Kind: kind, Line: int(r.line), Size: int(r.n), Write: r.kind&write != 0, Count: 1}
 	f.Device, f.Kernel, f.Block, f.Thread = r.doer(lane)
+	f.For = r.by.grid.Call()
 	if r.by.grid != nil {
 		f.Size = r.bytes()
 	}
@@ -192,7 +199,8 @@ func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) 
 	f.Shared = s.block != nil
 	device, kernel, block, thread := r.doer(otherLane)
 	key := finding{kind: Race, kernel: f.Kernel, line: f.Line, other: kernel, otherLine: int(r.line), shared: f.Shared,
-		otherWay: r.kind&write != 0, firstDev: device, nextDev: f.Device, apart: r.apart(a.record)}
+		otherWay: r.kind&write != 0, firstDev: device, nextDev: f.Device, apart: r.apart(a.record),
+		call: f.For, otherCall: r.by.grid.Call()}
 	if old := a.memory.found[key]; old != nil {
 		if old != a.again { // an access counts once
 			old.Count++
@@ -202,8 +210,8 @@ func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) 
 	}
 	other := "the " + r.by.maker() + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"),
 		" from") + a.through(s, r) + " by " + r.whose(otherLane)
-	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Source: r.by.source, Block: block,
-		Thread: thread, Size: r.bytes(), Write: r.kind&write != 0}
+	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Source: r.by.source,
+		For: key.otherCall, Block: block, Thread: thread, Size: r.bytes(), Write: r.kind&write != 0}
 	why := &f.Other.Why
 	switch both := r.kind & a.record.kind; {
 	case (r.kind|a.record.kind)&nonCoherent != 0 && r.by.grid == a.record.by.grid:

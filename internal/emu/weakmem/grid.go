@@ -4,6 +4,8 @@ import "slices"
 
 // A Grid is a kernel that runs.
 type Grid struct {
+	For func() string // the program's call of a library whose kernel it is; nil: it is the program's own
+
 	memory *Memory
 	device int
 	launch int // of its device, from 0
@@ -24,6 +26,14 @@ func (m *Memory) Begin(device int, kernel string, after Clock) *Grid {
 	m.begun[device]++
 	g.peers = len(m.others)
 	return g
+}
+
+// Call is what For says, or empty.
+func (g *Grid) Call() string {
+	if g == nil || g.For == nil {
+		return ""
+	}
+	return g.For()
 }
 
 // End is called when all blocks have ended, and gives what happened before now.

@@ -95,13 +95,13 @@ func (a *access) proxied(s *Allocation, r *record, from, to uint64) bool {
 func (a *access) unfenced(s *Allocation, r *record, at uint64, otherLane, lane int) {
 	f := a.record.fault(NoProxyFence, s, at, lane)
 	f.Shared = s.block != nil
-	device, kernel, block, thread := r.doer(otherLane)
+	device, kernel, _, _ := r.doer(otherLane)
 	store, through := "a bulk copy's store", "generic"
 	if a.record.kind&async != 0 {
 		store, through = "the "+strings.TrimSuffix(does(true, r.bytes()), " to"), "async"
 	}
 	f.Detail = fmt.Sprintf("through the %s proxy: no fence.proxy.async lies between it and %s by %s", through, store,
-		who(device, kernel, int(r.line), block, thread))
+		r.whose(otherLane))
 	key := finding{kind: NoProxyFence, kernel: f.Kernel, line: f.Line, other: kernel, otherLine: int(r.line),
 		shared: f.Shared, firstDev: device, nextDev: f.Device}
 	if stop := a.memory.report(key, f); stop != nil && a.fault == nil {

@@ -31,6 +31,7 @@ type TrailSite struct {
 	Kernel string
 	Line   int
 	Source string // as of a Fault; filled in by Log.Number
+	For    string `json:",omitempty"` // as of a Fault
 	Device int
 	Bytes  int // of a thread
 	Kind   uint8
@@ -121,7 +122,7 @@ func (a *access) trail(s *Allocation) *Fault {
 		return nil
 	}
 	mine := log.Number(TrailSite{Kernel: r.by.grid.kernel, Line: int(r.line), Device: r.by.grid.device, Bytes: r.bytes(),
-		Kind: uint8(r.kind), Scope: r.scope})
+		Kind: uint8(r.kind), Scope: r.scope, For: r.by.grid.Call()})
 	if mine == 0 {
 		return nil
 	}
@@ -162,7 +163,8 @@ func (a *access) meetPeer(s *Allocation, e trailEntry, from, to uint64) {
 	}
 	from += uint64(bits.TrailingZeros8(both))
 	agent := firstPeer + 2*uint32(i) + uint32(b2i(kind(site.Kind)&strong != 0))
-	r := record{by: &origin{agent: agent, grid: &Grid{device: site.Device, kernel: site.Kernel},
+	r := record{by: &origin{agent: agent, grid: &Grid{device: site.Device, kernel: site.Kernel,
+		For: func() string { return site.For }},
 		dim: [3]int{1, 1, 1}, process: p.Process, source: site.Source}, addr: from,
 		n:     uint64(bits.Len8(both >> bits.TrailingZeros8(both))),
 		epoch: e.epoch(), line: int32(site.Line), mask: 1, kind: kind(site.Kind), scope: site.Scope, alias: a.record.alias}
@@ -172,8 +174,9 @@ func (a *access) meetPeer(s *Allocation, e trailEntry, from, to uint64) {
 // whose is who made the access of a record, in words.
 func (r *record) whose(lane int) string {
 	device, kernel, block, thread := r.doer(lane)
-	if r.by.process != 0 {
+	call := r.by.grid.Call()
+	if r.by.process != 0 && call == "" {
 		return fmt.Sprintf("kernel %s, line %d, device %d, of process %d", kernel, r.line, device, r.by.process)
 	}
-	return who(device, kernel, int(r.line), block, thread)
+	return who(device, kernel, call, int(r.line), block, thread)
 }

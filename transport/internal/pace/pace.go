@@ -52,6 +52,7 @@ func (w *Waiter) Pause() (sleep bool, err error) {
 	now := fifo.Now()
 	if w.since == 0 {
 		w.since = now
+		w.Guard.Waits(now)
 	}
 	waited := time.Duration(now - w.since)
 	if w.Spin && waited < spinTime {
