@@ -105,6 +105,20 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestUnserved: after the goodbye of those who serve the rendezvous nobody but the peer sees a death, and nobody knows
+// why a message does not come.
+func TestUnserved(t *testing.T) {
+	cut := errors.New("cut")
+	m := Machine{Hosts: []int{0}, Left: func(rank int) bool { return rank == 0 }}
+	died := m.explained(&call.Error{Rank: 2, Peer: 1, Err: cut}, Broken)
+	require.ErrorIs(t, died, call.ErrPeer)
+	require.ErrorContains(t, died, "rank 1 died: its connection ended without goodbye (cut)")
+	require.Equal(t, []int{1}, died.Culprits)
+	late := m.explained(&call.Error{Rank: 2, Peer: 1, Err: call.ErrTimeout}, Late)
+	require.ErrorContains(t, late, "nobody knows more, for rank 0, which served the rendezvous, has closed")
+	require.Equal(t, []int{1, 2}, late.Culprits)
+}
+
 // A connection that broke under what was sent to a rank which has said goodbye is one that it has closed.
 func TestExplainsGoodbye(t *testing.T) {
 	cut := errors.New("cut")

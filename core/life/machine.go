@@ -228,8 +228,8 @@ func (m *Machine) culprits(e *call.Error, d Doubt) []int {
 		return []int{e.Rank}
 	case errors.As(e.Err, &peer):
 		return slices.Clone(peer.Failure.Culprits) // ranks of one process share the Failure
-	case d == Late && len(m.Hosts) > 0:
-		return slices.Clone(m.Hosts)
+	case d == Late && len(m.serving()) > 0:
+		return m.serving()
 	case errors.Is(e.Err, call.ErrClosed):
 		return nil
 	case errors.Is(e.Err, call.ErrLeft) && e.Peer >= 0:
@@ -247,8 +247,11 @@ func (m *Machine) Explain(cause error, d Doubt) error {
 	case d == Broken && m.word == nil && errors.Is(cause, fifo.ErrClosed):
 		return fmt.Errorf("%w: it has closed the communicator (%w); all ranks must make the same calls before Close",
 			call.ErrLeft, cause)
-	case m.word == nil && d == Late && len(m.Hosts) > 0:
+	case m.word == nil && d == Late && len(m.serving()) > 0:
 		return fmt.Errorf("%w; the rendezvous does not answer either: is the process of %s, which serves it, stopped?", cause,
+			history.Ranks(m.serving()))
+	case m.word == nil && d == Late && len(m.Hosts) > 0:
+		return fmt.Errorf("%w; nobody knows more, for %s, which served the rendezvous, has closed the communicator", cause,
 			history.Ranks(m.Hosts))
 	case m.word == nil || d == Certain:
 		return cause
@@ -264,6 +267,11 @@ func (m *Machine) Explain(cause error, d Doubt) error {
 	return fmt.Errorf("%w (%v)", &PeerError{m.word}, cause)
 }
 
+// serving are the Hosts that have not said goodbye.
+func (m *Machine) serving() []int {
+	return slices.DeleteFunc(slices.Clone(m.Hosts), func(r int) bool { return m.Left != nil && m.Left(r) })
+}
+
 // explained is an error with the cause that Explain gives, and its culprits.
 func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
 	e := *err // its owner may read it
@@ -271,6 +279,11 @@ func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
 	if d == Broken && m.word == nil && m.Left != nil && e.Peer >= 0 && m.Left(e.Peer) &&
 		!errors.Is(cause, fifo.ErrClosed) {
 		cause = fmt.Errorf("%w: %w", fifo.ErrClosed, cause) // what was sent met a connection that had no reader any more
+	}
+	if d == Broken && m.word == nil && e.Peer >= 0 && len(m.Hosts) > 0 && len(m.serving()) == 0 &&
+		!errors.Is(cause, fifo.ErrClosed) { // nobody is left who could see the death
+		cause = fmt.Errorf("%w (%v)", &PeerError{&bootstrap.Failure{Rank: e.Peer, Died: true,
+			Reason: "its connection ended without goodbye", Culprits: []int{e.Peer}}}, cause)
 	}
 	e.Err = m.Explain(cause, d)
 	return m.blaming(&e, d)
