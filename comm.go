@@ -53,6 +53,8 @@ type membership struct {
 	quiet  func() // stops listening for Config.HistorySignal, and tells package opened
 }
 
+func init() { life.Of = func(c any) *life.Life { return c.(*Comm).life } }
+
 // Rank is this rank's number.
 func (c *Comm) Rank() int { return c.life.Rank }
 

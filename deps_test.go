@@ -111,7 +111,7 @@ var floors = map[string]string{
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
 	"cmd/ringo":        "cmd/command",
 	"cmd/libnccl":      ". cmd/libnccl/capi cmd/libnccl/host bootstrap",
-	"cmd/libnccl/host": ". bootstrap mem",
+	"cmd/libnccl/host": ". bootstrap core/life mem",
 	"cmd/libnccl/kit":  "",
 	"cmd/libnccl/ras":  "internal/auth internal/secure",
 	"cmd/libnccl/capi": ". cmd/libnccl/ras core/call gpu mem bootstrap sched/sim internal/cuda internal/setting " +

@@ -401,6 +401,7 @@ func (h *hub) rose(s *seat, why string) {
 	h.mu.Lock()
 	r := h.coordinator
 	switch waits := r == nil && h.verdict == nil && h.lobby.seats[s.Rank] == s; {
+	case h.stopped: // by this process, which has ended the connections itself
 	case waits && h.lobby.partial:
 		h.vacate(s, "it died while it waited for the others: "+why)
 	case waits:

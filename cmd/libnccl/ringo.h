@@ -64,7 +64,7 @@ typedef uintptr_t ringo_host_comm, ringo_host_pending, ringo_host_mail;
 int ringo_host_new_id(const char *address, char id[RINGO_HOST_ID_BYTES], char **error);
 
 /* ringo_host_open joins a communicator: all ranks call it with one ID. timeout, in ns, bounds the meeting and the waits of
- * each operation; 0 is the default of each. */
+ * each operation and message; 0 is the default of each. If it is the waits' default, 30 minutes, RINGO_TIMEOUT may set another. */
 int ringo_host_open(const char id[RINGO_HOST_ID_BYTES], int rank, int size, int64_t timeout, ringo_host_comm *comm, char **error);
 
 /* ringo_host_do carries out a call. ringo_host_start begins one; its memory must stay until the end, and its
@@ -86,7 +86,8 @@ int ringo_host_abort(ringo_host_comm comm, const char *reason, char **error);
 int ringo_host_close(ringo_host_comm comm, char **error);
 
 /* A mail is messages of one rank with tags, beside the communicator's collectives and in no order with those. Messages of one
- * rank with one tag arrive in their order. A message that nobody waits for yet is kept in memory.
+ * rank with one tag arrive in their order. A message that nobody waits for yet is kept in memory. One that has not ended within
+ * the communicator's time-out fails (RINGO_HOST_TIMEOUT), one to or from a rank that has left or died as soon as that is known.
  * A line leads from one rank to another: the sender makes an ID, opens its end with _to, and gives the ID to the
  * receiver, who opens the other end with _from. Both return at once, and messages may be sent and waited for at once. */
 int ringo_host_mail_open(ringo_host_comm comm, ringo_host_mail *mail, char **error);

@@ -56,6 +56,9 @@ type Life struct {
 	awaits []func() []int     // guarded by mu; see Awaits
 }
 
+// Of is the life of a *ringo.Comm, for packages of this module beside the two halves. Package ringo sets it.
+var Of func(comm any) *Life
+
 // New is the life of a communicator whose ranks have met.
 func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
 	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group,
@@ -299,8 +302,17 @@ func (l *Life) Close() {
 func (l *Life) Inquire() { l.inquire() }
 
 // inquire also asks whether some peers have left.
-func (l *Life) inquire(peers ...int) {
-	p := l.here()
+func (l *Life) inquire(peers ...int) { l.ask(l.here(), peers) }
+
+// Left are those of some ranks that have left, as far as this rank knows. It asks the group too, so that a later call
+// knows more. It does not wait, and needs no operation under way.
+func (l *Life) Left(ranks ...int) []int {
+	l.ask(l.Turn.position(false), slices.Clone(ranks))
+	return slices.DeleteFunc(ranks, func(r int) bool { return !l.group.Left(r) })
+}
+
+// ask tells the group a position, and asks whether some peers have left.
+func (l *Life) ask(p bootstrap.Position, peers []int) {
 	p.Awaits = slices.DeleteFunc(peers, func(r int) bool { return r < 0 })
 	l.mu.Lock()
 	awaits := l.awaits

@@ -172,7 +172,7 @@ def messages():
         assert seen == set(range(1, size)), seen
         x = torch.zeros(3)
         work = dist.irecv(x, 1, tag=7)
-        wrong(ValueError, work.wait, "tag 7", "8 bytes", "12")
+        wrong(ValueError, work.wait, "rank 1's message with tag 7 has 8 bytes, and the tensor 12 (3 elements of torch.float32)")
     else:
         dist.send(torch.tensor([float(rank)]), 0)
         if rank == 1:
@@ -372,9 +372,24 @@ def mistakes():
     g = opened(store, "types")
     wrong(RuntimeError, lambda: g.allreduce([torch.ones(2, dtype=torch.float64 if rank == 1 else torch.float32)]).wait(), "rank 1")
     g = opened(store, "kinds")
-    opts = dist.BroadcastOptions()
-    opts.rootRank = 0
+    opts, gather, scatter = dist.BroadcastOptions(), dist.GatherOptions(), dist.ScatterOptions()
+    opts.rootRank = gather.rootRank = scatter.rootRank = 0
     wrong(RuntimeError, lambda: (g.broadcast([torch.ones(2)], opts) if rank == 1 else g.allreduce([torch.ones(2)])).wait(), "rank 1")
+    n = 3 if rank == 1 else 5  # told in elements and types of torch
+    whole = [torch.zeros(n) for _ in range(size)]
+    for i, (x, operation) in enumerate([
+        (torch.ones(n), lambda g, x: g.broadcast([x], opts)),
+        (torch.ones(n), lambda g, x: g.allgather([whole], [x])),
+        (torch.ones(n), lambda g, x: g.gather([whole] if rank == 0 else [], [x], gather)),
+        (torch.ones(n), lambda g, x: g.scatter([x], [whole] if rank == 0 else [], scatter)),
+        (torch.ones(n, dtype=torch.float64 if rank == 1 else torch.float32), lambda g, x: g.broadcast([x], opts)),
+    ]):
+        g = opened(store, "elements%d" % i)
+        wrong(RuntimeError, lambda: (operation(g, x).wait(), g.barrier().wait()), "count 3, %s" % ("float64" if i == 4 else "float32"), "count 5, float32")
+    g = opened(store, "int16")
+    wrong(RuntimeError, lambda: g.allgather([[torch.ones(n, dtype=torch.int16)] * size], [torch.ones(n, dtype=torch.int16)]).wait(), "elements of torch.int16")
+    wrong(ValueError, lambda: g.allgather([[torch.zeros(n) for _ in range(size)]], [torch.ones(n, dtype=torch.int32)]), "torch.int32")
+    wrong(ValueError, lambda: g.allgather([[torch.zeros(n) for _ in range(size)]], [torch.ones(n + 1)]), "%d elements" % (n + 1))
     g = opened(store, "abort")
     g.barrier().wait()
     if rank == 1:

@@ -57,6 +57,25 @@ def bytes_of(tensor):
     return tensor.numel() * tensor.element_size()
 
 
+def exact(tensor):
+    """Whether the library has the tensor's type."""
+    return tensor.dtype in _TYPES
+
+
+def units(tensor):
+    """(number of a type of the library, units of it in an element) by which a tensor is moved: its own, else one of fewer bytes."""
+    if exact(tensor):
+        return _TYPES[tensor.dtype], 1
+    if tensor.is_complex() and tensor.element_size() > 4:
+        return (library.FLOAT32, library.FLOAT64)[tensor.element_size() // 16], 2
+    return library.UINT8, tensor.element_size()
+
+
+def alike(input, output):
+    if input.dtype != output.dtype:
+        raise ValueError("ringo: the input has elements of %s, and the output of %s" % (input.dtype, output.dtype))
+
+
 def op_of(op):
     for known, number in _OPS:
         if op == known:

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import ProcessGroup as TorchProcessGroup
 
 from . import devices, library
-from .buffers import bytes_of, check, fill, joined, one, op_of, plain, reducible, room, spread
+from .buffers import alike, bytes_of, check, fill, joined, one, op_of, plain, reducible, room, spread, units
 from .work import DistBackendError, Several, Work, raised
 
 _open_groups = weakref.WeakSet()
@@ -205,7 +205,7 @@ class ProcessGroup(TorchProcessGroup):
         except library.Error:
             pass  # the operations have raised it
         if self._watcher:
-            self._watcher.put(None)
+            self._watcher.stop()
         self._end_beside("shutdown")
 
     def __del__(self):
@@ -258,17 +258,19 @@ class ProcessGroup(TorchProcessGroup):
             if self._coalesced is None and _at_once(opts):
                 library.do(self._comm, call)
                 return Work(self, None, None, result, after)
-            return self._keep(Work(self, library.start(self._comm, call), kept, result, after))
+            return self._keep(Work(self, library.start(self._comm, call), kept, result, after, ordered=True))
         except library.Error as e:
-            raise raised(e) from None
+            raise raised(e, result) from None
 
-    def _watch(self, work, future):
-        """Hands a future to the thread that completes it when the work ends."""
+    def _watch(self, work, ended):
+        """Has a thread complete a future when the work ends. A message waits for itself alone."""
+        if not work.ordered:
+            threading.Thread(target=_complete, args=(work, ended), name="ringo future", daemon=True).start()
+            return
         with self._lock:
             if self._watcher is None:
-                self._watcher = queue.SimpleQueue()
-                threading.Thread(target=_watch, args=(self._watcher,), name="ringo futures", daemon=True).start()
-            self._watcher.put((work, future))
+                self._watcher = _Futures()
+        self._watcher.add((work, ended))
 
     def _several(self, works, result):
         return self._keep(Several(self, works, result))
@@ -339,8 +341,9 @@ class ProcessGroup(TorchProcessGroup):
             memory = room(tensor)
             after = (lambda: tensor.copy_(memory)) if memory is not tensor else None
         at = memory.data_ptr()
-        return self._begin((tensor, memory), [tensor], library.BROADCAST, peer=opts.rootRank, source=at, to=at,
-                           count=bytes_of(memory), after=after, opts=opts)
+        type, n = units(memory)
+        return self._begin((tensor, memory), [tensor], library.BROADCAST, type, peer=opts.rootRank, source=at, to=at,
+                           count=n * memory.numel(), after=after, opts=opts)
 
     def allgather(self, outputs, inputs, opts=None):
         tensor, parts = one(inputs), outputs if isinstance(outputs[0], torch.Tensor) else one(outputs)
@@ -348,26 +351,28 @@ class ProcessGroup(TorchProcessGroup):
         check(tensor)
         memory, copies = joined(parts)
         after = (lambda: spread(memory, parts)) if copies else None
-        return self._gathered(tensor, memory, [bytes_of(t) for t in parts], parts, after, opts)
+        return self._gathered(tensor, memory, [t.numel() for t in parts], parts, after, opts)
 
     def _gathered(self, tensor, memory, sizes, result, after, opts):
         source = plain(tensor)
-        if bytes_of(source) != sizes[self._rank]:
-            raise ValueError("ringo: the tensor has %d bytes, and the output for this rank %d" % (bytes_of(source), sizes[self._rank]))
+        alike(tensor, memory)
+        if source.numel() != sizes[self._rank]:
+            raise ValueError("ringo: the tensor has %d elements, and the output for this rank %d" % (source.numel(), sizes[self._rank]))
+        type, n = units(source)
         if len(set(sizes)) == 1:
-            return self._begin((source, memory), result, library.ALL_GATHER, source=source.data_ptr(), to=memory.data_ptr(),
-                               count=sizes[0], after=after, opts=opts)
-        return self._begin((source, memory), result, library.ALL_GATHERV, source=source.data_ptr(), to=memory.data_ptr(),
-                           out_counts=sizes, after=after, opts=opts)
+            return self._begin((source, memory), result, library.ALL_GATHER, type, source=source.data_ptr(), to=memory.data_ptr(),
+                               count=n * sizes[0], after=after, opts=opts)
+        return self._begin((source, memory), result, library.ALL_GATHERV, type, source=source.data_ptr(), to=memory.data_ptr(),
+                           out_counts=[n * x for x in sizes], after=after, opts=opts)
 
     def _allgather_base(self, output, input, opts=None):
         check(output)
         check(input)
-        if bytes_of(output) != self._size * bytes_of(input):
+        if output.numel() != self._size * input.numel():
             raise ValueError("ringo: the output wants %d times the elements of the input" % self._size)
         memory = room(output)
         after = (lambda: output.copy_(memory)) if memory is not output else None
-        return self._gathered(input, memory, [bytes_of(input)] * self._size, [output], after, opts)
+        return self._gathered(input, memory, [input.numel()] * self._size, [output], after, opts)
 
     all_gather_single = _allgather_base
 
@@ -389,8 +394,9 @@ class ProcessGroup(TorchProcessGroup):
             self._check_list(parts, self._size, alike=tensor)
             memory, copies = joined(parts)
             after = (lambda: spread(memory, parts)) if copies else None
-        return self._begin((source, memory), parts, library.GATHER, peer=opts.rootRank, source=source.data_ptr(),
-                           to=memory.data_ptr() if memory is not None else None, count=bytes_of(source), after=after, opts=opts)
+        type, n = units(source)
+        return self._begin((source, memory), parts or [tensor], library.GATHER, type, peer=opts.rootRank, source=source.data_ptr(),
+                           to=memory.data_ptr() if memory is not None else None, count=n * source.numel(), after=after, opts=opts)
 
     def scatter(self, outputs, inputs, opts):
         tensor = one(outputs)
@@ -400,8 +406,9 @@ class ProcessGroup(TorchProcessGroup):
             parts = one(inputs)
             self._check_list(parts, self._size, alike=tensor)
             memory = self._joined_from(parts)
-        return self._begin((memory, out, tensor), [tensor], library.SCATTER, peer=opts.rootRank,
-                           source=memory.data_ptr() if memory is not None else None, to=out.data_ptr(), count=bytes_of(out),
+        type, n = units(out)
+        return self._begin((memory, out, tensor), [tensor], library.SCATTER, type, peer=opts.rootRank,
+                           source=memory.data_ptr() if memory is not None else None, to=out.data_ptr(), count=n * out.numel(),
                            after=(lambda: tensor.copy_(out)) if out is not tensor else None, opts=opts)
 
     @staticmethod
@@ -475,7 +482,7 @@ class ProcessGroup(TorchProcessGroup):
     all_to_all_single = alltoall_base
 
     def _rows(self, tensor, sizes):
-        """The number of bytes for each rank, of a tensor that is divided by rows."""
+        """The number of elements for each rank, of a tensor that is divided by rows."""
         rows = tensor.shape[0] if tensor.dim() else 0
         if not sizes:
             if rows % self._size:
@@ -483,7 +490,7 @@ class ProcessGroup(TorchProcessGroup):
             sizes = [rows // self._size] * self._size
         if len(sizes) != self._size or sum(sizes) != rows:
             raise ValueError("ringo: split sizes %s for %d rows and %d ranks" % (list(sizes), rows, self._size))
-        row = bytes_of(tensor) // rows if rows else 0
+        row = tensor.numel() // rows if rows else 0
         return [n * row for n in sizes]
 
     def alltoall(self, outputs, inputs, opts=None):
@@ -491,12 +498,14 @@ class ProcessGroup(TorchProcessGroup):
         self._check_list(inputs, self._size)
         source = self._joined_from(inputs)
         memory, copies = joined(outputs)
-        return self._exchange(source, memory, [bytes_of(t) for t in inputs], [bytes_of(t) for t in outputs], outputs,
+        return self._exchange(source, memory, [t.numel() for t in inputs], [t.numel() for t in outputs], outputs,
                               (lambda: spread(memory, outputs)) if copies else None, opts)
 
     def _exchange(self, source, memory, give, take, result, after, opts):
-        return self._begin((source, memory), result, library.ALL_TO_ALLV, source=source.data_ptr(), to=memory.data_ptr(),
-                           in_counts=give, out_counts=take, after=after, opts=opts)
+        alike(source, memory)
+        type, n = units(source)
+        return self._begin((source, memory), result, library.ALL_TO_ALLV, type, source=source.data_ptr(), to=memory.data_ptr(),
+                           in_counts=[n * x for x in give], out_counts=[n * x for x in take], after=after, opts=opts)
 
     def barrier(self, opts=None):
         other = self._elsewhere(getattr(opts, "device", None))  # since torch 2.5
@@ -584,35 +593,32 @@ class ProcessGroup(TorchProcessGroup):
             self._open_mail()
             self._wanted |= {s for s in sources if ("from", s) not in self._lines and s != self._rank}
             if self._wanted and self._connector is None:
-                self._connector = threading.Thread(target=self._connect, name="ringo lines", daemon=True)
+                self._connector = threading.Thread(target=_connect, args=(weakref.ref(self),), name="ringo lines", daemon=True)
                 self._connector.start()
 
-    def _connect(self):
-        pause = 0.0005
-        while True:
-            with self._lock:
-                if self._closed or not self._wanted:
-                    self._connector = None
-                    return
-                wanted = list(self._wanted)
+    def _find_lines(self):
+        """How many of the wanted lines were there and were opened, False when there is nothing more to do."""
+        with self._lock:
+            wanted = [] if self._closed else list(self._wanted)
+        found = 0
+        try:
             for peer in wanted:
                 key = _KEYS + "line/%d/%d" % (peer, self._rank)
-                try:
-                    if not self._has(key):
-                        continue
+                if self._has(key):
                     id = bytes.fromhex(self._store.get(key).decode())
-                except RuntimeError:  # the store is gone
                     with self._lock:
-                        self._connector = None
-                    return
-                with self._lock:
-                    if not self._closed:
-                        library.mail_from(self._mail, peer, id)
-                    self._lines.add(("from", peer))
-                    self._wanted.discard(peer)
-                pause = 0.0005
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
+                        if not self._closed:
+                            library.mail_from(self._mail, peer, id)
+                        self._lines.add(("from", peer))
+                        self._wanted.discard(peer)
+                    found += 1
+        except RuntimeError:  # the store is gone, or the mail; messages end by their deadlines
+            wanted = []
+        with self._lock:
+            if wanted and self._wanted and not self._closed:
+                return found
+            self._connector = None
+            return False
 
 
 for _name in ("allreduce allreduce_coalesced reduce broadcast allgather _allgather_base all_gather_single allgather_coalesced "
@@ -626,14 +632,63 @@ def _options(opts):
     return opts if hasattr(opts, "timeout") else None
 
 
-def _watch(works):
+class _Futures:
+    """Completes the futures of a group's collectives, in their order. A callback may wait for a later one, as PowerSGD's do, so while a
+    thread is in callbacks another one is there for what comes."""
+
+    def __init__(self):
+        self._queue, self._turn = queue.SimpleQueue(), threading.Lock()
+        self._count, self._free = threading.Lock(), 0  # threads that are not in callbacks
+
+    def add(self, item):
+        self._queue.put(item)
+        self._provide(0)
+
+    def stop(self):
+        self._queue.put(None)  # starts no thread, which a process that ends may not
+
+    def _provide(self, change):
+        with self._count:
+            self._free += change
+            if self._free > 0:
+                return
+            self._free += 1
+        threading.Thread(target=self._run, name="ringo futures", daemon=True).start()
+
+    def _run(self):
+        while True:
+            with self._turn:
+                item = self._queue.get()
+                if item is None:
+                    self._queue.put(None)  # for the other threads
+                    return
+                _ended(item[0])
+            self._provide(-1)
+            item[1].set_result(None)
+            del item
+            self._provide(1)
+
+
+def _ended(work):
+    try:
+        work.wait()
+    except Exception:
+        pass  # the readers of its future get it
+
+
+def _complete(work, ended):
+    _ended(work)
+    ended.set_result(None)
+
+
+def _connect(ref):
+    """Opens lines that a group wants, as soon as their senders have made them, until it wants none or is dropped."""
+    pause = 0.0005
     while True:
-        item = works.get()
-        if item is None:
+        group = ref()
+        found = group is not None and group._find_lines()
+        if found is False:
             return
-        work, future = item
-        try:
-            work.wait()
-            future.set_result(work.result())
-        except Exception as e:
-            future.set_exception(e)
+        del group
+        pause = 0.0005 if found else min(2 * pause, 0.02)
+        time.sleep(pause)

@@ -1,11 +1,13 @@
 """Operations under way, as torch's Work."""
 
+import re
 import threading
 
 import torch
 from torch._C._distributed_c10d import Work as TorchWork
 
 from . import library
+from .buffers import exact
 
 try:
     from torch.distributed import DistBackendError
@@ -13,19 +15,27 @@ except ImportError:  # before 2.0
     DistBackendError = RuntimeError
 
 
-def raised(error):
-    """torch's exception for an error of Ringo."""
+def raised(error, tensors=()):
+    """torch's exception for an error of Ringo, in elements of torch. tensors are the operation's on this rank."""
+    text = str(error)
+    if tensors and isinstance(tensors[0], torch.Tensor):
+        first = tensors[0]
+        text = re.sub(r"(\d+) bytes, and the memory for it (\d+)", lambda m: "%s bytes, and the tensor %s (%d elements of %s)" % (
+            m[1], m[2], first.numel(), first.dtype), text)
+        if "ranks disagree" in text and not exact(first):
+            text += " (on this rank elements of %s)" % first.dtype
     if error.result == library.TIMEOUT:  # programs look for torch's word "timeout"
-        return DistBackendError("ringo: a timeout has ended it: %s" % error)
-    return (ValueError if error.result == library.INVALID else DistBackendError)(str(error))
+        return DistBackendError("ringo: a timeout has ended it: %s" % text)
+    return (ValueError if error.result == library.INVALID else DistBackendError)(text)
 
 
 class Work(TorchWork):
     """An operation that was started. pending is its handle, or None if it has ended. kept is the tensors to keep alive until the end.
-    after is called at the end and copies the results to where they belong."""
+    after is called at the end and copies the results to where they belong. ordered says that it ends after those before it."""
 
-    def __init__(self, group, pending, kept, result, after=None):
+    def __init__(self, group, pending, kept, result, after=None, ordered=False):
         super().__init__()
+        self.ordered = ordered
         self._group, self._pending, self._kept, self._result, self._after = group, pending, kept, result, after
         self._lock = threading.Lock()
         self._error = None
@@ -41,6 +51,7 @@ class Work(TorchWork):
             with torch.no_grad():
                 self._after()
         self._error, self._kept, self._after, self._pending = error, None, None, None
+        self._group = None  # so that a group that torch drops, as destroy_process_group may, leaves at once
         self._done = True
 
     def _look(self, timeout):
@@ -51,7 +62,7 @@ class Work(TorchWork):
                 if ended:
                     self._end()
             except library.Error as e:
-                self._end(raised(e))
+                self._end(raised(e, self._result))
         return self._done
 
     def wait(self, timeout=None):
@@ -93,10 +104,22 @@ class Work(TorchWork):
     def get_future(self):
         self.heard = True
         with self._lock:
-            if self._future is None:
-                self._future = torch.futures.Future()
-                self._group._watch(self, self._future)
-            return self._future
+            if self._future is not None:
+                return self._future
+            # An error has to be one for readers in C++ too, such as DDP, and Future.set_exception sets a value of
+            # Python's there. What a callback raises is an error for all.
+            ended = torch.futures.Future()
+            self._future = ended.then(lambda _: self._value())
+            group = self._group
+        if group is None:  # the operation has ended
+            ended.set_result(None)
+        else:
+            group._watch(self, ended)
+        return self._future
+
+    def _value(self):
+        self.wait()
+        return self._result
 
 
 class Several(Work):

@@ -1,9 +1,11 @@
 package capi_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/cmd/libnccl/host"
 )
 
@@ -25,23 +28,26 @@ func leavesNothing(t *testing.T) {
 
 // mails are those of n ranks, with lines between all.
 func mails(t *testing.T, n int) ([]*ringo.Comm, []*host.Mail) {
-	t.Helper()
 	leavesNothing(t)
-	comms, err := ringo.OpenLocal(n, ringo.Config{})
+	comms, all := bareMails(t, n, ringo.Config{})
+	for from := range all {
+		for to := range all {
+			if from != to {
+				join(t, all, from, to)
+			}
+		}
+	}
+	return comms, all
+}
+
+// bareMails are those of n ranks, without lines.
+func bareMails(t *testing.T, n int, cfg ringo.Config) ([]*ringo.Comm, []*host.Mail) {
+	t.Helper()
+	comms, err := ringo.OpenLocal(n, cfg)
 	require.NoError(t, err)
 	all := make([]*host.Mail, n)
 	for r, c := range comms {
 		all[r] = host.NewMail(c)
-	}
-	for from := range all {
-		for to := range all {
-			if from != to {
-				id, err := ringo.NewID("127.0.0.1:0")
-				require.NoError(t, err)
-				require.NoError(t, all[from].To(to, id))
-				require.NoError(t, all[to].From(from, id))
-			}
-		}
 	}
 	t.Cleanup(func() {
 		var wg sync.WaitGroup
@@ -51,6 +57,20 @@ func mails(t *testing.T, n int) ([]*ringo.Comm, []*host.Mail) {
 		wg.Wait()
 	})
 	return comms, all
+}
+
+// join opens the line between two ranks, and half opens the sender's end alone.
+func join(t *testing.T, all []*host.Mail, from, to int) {
+	t.Helper()
+	require.NoError(t, all[to].From(from, half(t, all, from, to)))
+}
+
+func half(t *testing.T, all []*host.Mail, from, to int) bootstrap.ID {
+	t.Helper()
+	id, err := ringo.NewID("127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, all[from].To(to, id))
+	return id
 }
 
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
@@ -105,6 +125,82 @@ func TestMailEnds(t *testing.T) {
 	require.Error(t, err)
 }
 
+// TestMailAlone wants what rank 1 sends to rank 2, or receives, to end though rank 2 does not take part, with an error
+// that has these numbers.
+func TestMailAlone(t *testing.T) {
+	leavesNothing(t)
+	large := make([]byte, 1<<25) // more than a line holds; what the other end takes has been sent, whoever receives it
+	for _, x := range []struct {
+		name        string
+		peer        int
+		data        []byte
+		lines, ends bool // the lines are open at both ends; rank 2 has left
+	}{
+		{"recv", 2, large[:3], false, false},
+		{"recv, left", 2, large[:3], false, true},
+		{"recv over a line", 2, large[:3], true, false},
+		{"recv over a line, left", 2, large[:3], true, true},
+		{"recv any", host.Any, large[:3], true, false},
+		{"send", 2, large[:3], false, false},
+		{"send, left", 2, large[:3], false, true},
+		{"send over a line, left", 2, large, true, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			cfg, want := ringo.Config{Timeout: time.Second}, ringo.ErrTimeout
+			if x.ends {
+				cfg, want = ringo.Config{Timeout: time.Hour}, ringo.ErrLeft
+			}
+			comms, m := bareMails(t, 3, cfg)
+			sends := strings.HasPrefix(x.name, "send")
+			switch {
+			case x.lines:
+				join(t, m, 1, 2)
+				join(t, m, 2, 1)
+			case sends:
+				half(t, m, 1, 2)
+			}
+			if x.ends {
+				m[2].Close()
+				require.NoError(t, comms[2].Close())
+			}
+			move := m[1].Recv
+			if sends {
+				move = m[1].Send
+			}
+			msg, err := move(x.peer, 0, address(x.data), len(x.data))
+			if err == nil {
+				err = msg.Wait()
+			}
+			require.ErrorIs(t, err, want)
+			var e *ringo.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, []int{1, x.peer}, []int{e.Rank, e.Peer}, "%v", err)
+			if x.peer != host.Any {
+				require.Equal(t, []int{2}, e.Culprits)
+			}
+		})
+	}
+}
+
+// TestMailGoesOn wants a line that carried nothing of a message that ran out of time to carry the next one.
+func TestMailGoesOn(t *testing.T) {
+	leavesNothing(t)
+	_, m := bareMails(t, 2, ringo.Config{Timeout: time.Second})
+	id, got := half(t, m, 0, 1), []byte("...")
+	x, err := m[0].Send(1, 0, address(got), 3)
+	require.NoError(t, err)
+	require.ErrorIs(t, x.Wait(), ringo.ErrTimeout)
+	require.NoError(t, m[1].From(0, id))
+	require.Eventually(t, func() bool {
+		_, err := m[0].Send(1, 1, address([]byte("two")), 3)
+		require.NoError(t, err)
+		x, err := m[1].Recv(0, 1, address(got), 3)
+		return err == nil && x.Wait() == nil
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, "two", string(got))
+}
+
 // TestMailWithoutPeer: a line whose other end is never opened leaves no port open.
 func TestMailWithoutPeer(t *testing.T) {
 	leavesNothing(t)
@@ -118,6 +214,19 @@ func TestMailWithoutPeer(t *testing.T) {
 	_, err = net.Dial("tcp", id.Addr())
 	require.Error(t, err)
 	require.NoError(t, errors.Join(comms[0].Close(), comms[1].Close()))
+}
+
+// TestConfigOfHost wants RINGO_TIMEOUT to bound waits where a program gives the default, as torch does.
+func TestConfigOfHost(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{0: 3 * time.Second, time.Hour: time.Hour,
+		ringo.DefaultTimeout: 3 * time.Second} {
+		cfg, err := host.Config(bootstrap.ID{}, 0, 1, given).From(func(name string) string {
+			return map[string]string{"RINGO_TIMEOUT": "3s"}[name]
+		})
+		require.NoError(t, err)
+		assert.Equal(t, want, cfg.Timeout)
+		assert.Equal(t, cmp.Or(given, ringo.DefaultJoinTimeout), cfg.JoinTimeout)
+	}
 }
 
 func TestCallOf(t *testing.T) {

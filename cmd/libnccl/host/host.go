@@ -91,9 +91,14 @@ func (t *Table[T]) Remove(h uintptr) (v T, err error) {
 	return v, err
 }
 
-// Config is the configuration of a rank. timeout bounds the meeting and the waits; 0 is the default of each.
+// Config is the configuration of a rank. timeout bounds the meeting and the waits; 0 is the default of each. Who gives
+// the waits' default, as torch does for every group, has not chosen it, and RINGO_TIMEOUT may.
 func Config(id bootstrap.ID, rank, size int, timeout time.Duration) ringo.Config {
-	return ringo.Config{ID: &id, Rank: rank, Size: size, Timeout: timeout, JoinTimeout: timeout}
+	cfg := ringo.Config{ID: &id, Rank: rank, Size: size, Timeout: timeout, JoinTimeout: timeout}
+	if timeout == ringo.DefaultTimeout {
+		cfg.Timeout = 0
+	}
+	return cfg
 }
 
 // ops are the operators by their numbers in ringo.h.

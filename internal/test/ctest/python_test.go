@@ -52,8 +52,7 @@ func ranks(t *testing.T, script string, dead int, args ...string) {
 			cmd.Args = append(cmd.Args, args...)
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+library, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1",
-				"OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo",
-				"MOST_SECONDS="+strconv.Itoa(10))
+				"OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo")
 			cmd.Stdout, cmd.Stderr = &texts[rank], &texts[rank]
 			errs[rank] = cmd.Run()
 		})
@@ -93,11 +92,13 @@ test_scatter_checks test_scatter_complex test_scatter_object_list test_send_recv
 test_sparse_all_reduce_sum test_static_graph_api_cpu
 `
 
-// TestPythonKilled wants the other ranks to name the rank that was killed.
-func TestPythonKilled(t *testing.T) { ranks(t, "killed.py", 1) }
-
-// TestPythonStopped wants the other ranks to name the rank that was stopped, after the group's time-out.
-func TestPythonStopped(t *testing.T) { ranks(t, "stopped.py", 1) }
+// TestPythonLost wants the other ranks to get an error that names the rank that was lost, in collectives, messages, DDP
+// and what else reads a future in C++.
+func TestPythonLost(t *testing.T) {
+	for _, way := range []string{"killed", "raises", "exits", "leaves", "hangs", "stops"} {
+		t.Run(way, func(t *testing.T) { ranks(t, "lost.py", 1, way) })
+	}
+}
 
 // TestPythonRestarted wants torchrun to start the ranks again after one was killed. torchrun of torch 1.13 fails under
 // Python 3.11 without the options -r and -t.
