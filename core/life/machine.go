@@ -165,7 +165,7 @@ func (m *Machine) Step(e Event) Actions {
 		if m.state == Closed {
 			return Actions{}
 		}
-		if m.state == Doubtful {
+		if m.state == Doubtful && m.doubted.Op != OpComm { // else another rank is late, and tells of it
 			a := m.fail(m.explained(m.doubted, m.doubt), true)
 			m.state = Closed
 			return a
