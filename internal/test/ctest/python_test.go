@@ -96,6 +96,9 @@ test_sparse_all_reduce_sum test_static_graph_api_cpu
 // TestPythonKilled wants the other ranks to name the rank that was killed.
 func TestPythonKilled(t *testing.T) { ranks(t, "killed.py", 1) }
 
+// TestPythonUnheard wants each rank told of a failure for which it has not waited.
+func TestPythonUnheard(t *testing.T) { ranks(t, "unheard.py", -1) }
+
 // TestPythonStopped wants the other ranks to name the rank that was stopped, after the group's time-out.
 func TestPythonStopped(t *testing.T) { ranks(t, "stopped.py", 1) }
 

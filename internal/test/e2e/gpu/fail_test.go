@@ -325,3 +325,11 @@ func TestDeviceShared(t *testing.T) {
 		})
 	}
 }
+
+// TestMistakes: ranks that disagree are told so at the latest by Close.
+func TestMistakes(t *testing.T) {
+	tier.Heavy(t)
+	commtest.TestMistakes(t, "mistake", func(t *testing.T) []*ringo.Comm {
+		return commtest.OnDevices(t, gputest.GPUs(t, 2), ringo.Config{})
+	})
+}
