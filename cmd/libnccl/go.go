@@ -38,24 +38,28 @@ func refresh() {
 	readFiles()
 	refreshing.Lock()
 	defer refreshing.Unlock()
-	now := map[string]string{}
-	for at := C.process_environment(); at != nil && *at != nil; at = (**C.char)(unsafe.Add(unsafe.Pointer(at),
-		unsafe.Sizeof(*at))) {
-		if name, value, ok := strings.Cut(C.GoString(*at), "="); ok {
-			if _, twice := now[name]; !twice {
-				now[name] = value
+	now, before := map[string]string{}, map[string]string{}
+	keep := func(to map[string]string, line string) {
+		if name, value, ok := strings.Cut(line, "="); ok && name != "" {
+			if _, twice := to[name]; !twice {
+				to[name] = value
 			}
 		}
 	}
+	for at := C.process_environment(); at != nil && *at != nil; at = (**C.char)(unsafe.Add(unsafe.Pointer(at),
+		unsafe.Sizeof(*at))) {
+		keep(now, C.GoString(*at))
+	}
 	for _, line := range os.Environ() {
-		if name, _, _ := strings.Cut(line, "="); name != "" {
-			if _, is := now[name]; !is {
-				os.Unsetenv(name)
-			}
+		keep(before, line)
+	}
+	for name := range before {
+		if _, is := now[name]; !is {
+			os.Unsetenv(name)
 		}
 	}
 	for name, value := range now {
-		if old, is := os.LookupEnv(name); !is || old != value {
+		if old, is := before[name]; !is || old != value {
 			os.Setenv(name, value)
 		}
 	}
