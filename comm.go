@@ -76,11 +76,11 @@ func (c *Comm) Do(call *Call) error {
 	if c.queue.busy() {
 		if !call.OnThread() && !c.captures(call) {
 			started := *call
-			return c.queue.start(newPending(&started)).Wait()
+			return c.queue.start(newPending(c.life, &started)).Wait()
 		}
 		c.queue.drain()
 	}
-	return c.carryOut(call, nil)
+	return c.life.Told(c.carryOut(call, nil))
 }
 
 // Start begins a call and returns at once; calls are carried out in the order
@@ -97,21 +97,21 @@ func (c *Comm) Start(call *Call) *Pending {
 			"use Do, or a stream of your own", ErrInvalid)
 	}
 	if err != nil {
-		p := newPending(call)
+		p := newPending(c.life, call)
 		p.finish(c.life.Locate(call, 0, err, nil))
 		return p
 	}
 	if c.captures(call) { // part of the graph only if queued before the capture ends
-		p := newPending(call)
+		p := newPending(c.life, call)
 		c.queue.drain()
 		p.finish(c.carryOut(call, nil))
 		return p
 	}
 	if c.ctx == nil {
-		return c.queue.start(newPending(call))
+		return c.queue.start(newPending(c.life, call))
 	}
 	bounded := *call
-	p := newPending(&bounded)
+	p := newPending(c.life, &bounded)
 	p.limit, p.release = c.bound(c.ctx, call)
 	return c.queue.start(p)
 }
@@ -203,7 +203,9 @@ func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 // Err is why an operation of this rank has failed and none can succeed any more, nil while the communicator is well. If
 // another rank dies or aborts while this one waits for nothing, Err is nil until this rank's next operation. It waits
 // only where kernels have stopped and it is not yet known why, at most 3 s.
-func (c *Comm) Err() error {
+func (c *Comm) Err() error { return c.life.Told(c.err()) }
+
+func (c *Comm) err() error {
 	if c.gpu != nil && c.onGPU() {
 		return c.gpu.Err()
 	}
@@ -227,6 +229,9 @@ func (c *Comm) History() HistoryRecord { return c.life.Record() }
 // holds operations of the communicator keeps the memory that they need. If it is launched after Close they do nothing,
 // except for copies by copy engines, so windows must not be freed before such a graph is destroyed; Synchronize then
 // says that it was launched.
+//
+// Close returns why the communicator has failed, if an operation of this rank has met that and nothing has returned it
+// before: no call, Wait, Err, Synchronize or Drain. The results of such a rank may be wrong.
 func (c *Comm) Close() error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil
@@ -243,7 +248,7 @@ func (c *Comm) Close() error {
 	if built.GPU && c.gpu != nil { // its memory is given back later, when the others have left too
 		c.group.Leave()
 	}
-	return errors.Join(err, c.release())
+	return errors.Join(c.life.Untold(), err, c.release())
 }
 
 // release gives everything back.
@@ -282,7 +287,7 @@ func (c *Comm) Synchronize(s gpu.Stream) error {
 	if !c.onGPU() {
 		return c.Err()
 	}
-	return c.gpu.Verdict()
+	return c.life.Told(c.gpu.Verdict())
 }
 
 // Drain waits until what this rank has queued on its GPU has ended, whatever streams it is on. It returns why the

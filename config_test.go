@@ -377,7 +377,7 @@ func TestVariablesOfNCCL(t *testing.T) {
 		{"NCCL_CTA_POLICY=FOO|ZERO", func(c Config) any { return c.policy }, choice.PolicyZero, `NCCL_CTA_POLICY="FOO"`},
 		{"NCCL_DEBUG_FILE=" + none, func(c Config) any { return c.Log != nil }, true, "NCCL_DEBUG_FILE"},
 		{"NCCL_DEBUG=LOUD", func(c Config) any { return c.Log.Enabled(t.Context(), slog.LevelInfo) }, false,
-			"want VERSION, WARN"},
+			"want NONE, VERSION, WARN"},
 		{"NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALLOC_HOST,DESTROY,,net,FOO",
 			func(c Config) any { return c.Log.Handler().(*subsysHandler).names },
 			map[string]bool{"ALLOC_HOST": true, "DESTROY": true, "NET": true}, `NCCL_DEBUG_SUBSYS="FOO": want a list of`},

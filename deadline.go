@@ -30,7 +30,7 @@ func (c *Comm) DoContext(ctx context.Context, call *Call) error {
 	defer release()
 	c.queue.drain()
 	bounded := *call
-	return c.carryOut(&bounded, l)
+	return c.life.Told(c.carryOut(&bounded, l))
 }
 
 // over returns the error of a call whose ctx has ended.

@@ -86,7 +86,7 @@ func (g *Group) Run() error {
 	}
 	if len(g.parts) == 1 {
 		_, err := together(g.parts[0].comm, g.parts[0].added, true)
-		return err
+		return g.parts[0].comm.life.Told(err)
 	}
 	return g.inTurn()
 }
@@ -107,7 +107,7 @@ func (g *Group) inTurn() error {
 	var errs []error
 	for _, r := range g.parts {
 		if r.err != nil {
-			errs = append(errs, r.err)
+			errs = append(errs, r.comm.life.Told(r.err))
 		}
 	}
 	return errors.Join(errs...)

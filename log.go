@@ -27,12 +27,14 @@ func debugLog(given *slog.Logger, e *variables) *slog.Logger {
 	h := &subsysHandler{level: slog.LevelWarn}
 	switch strings.ToUpper(level) {
 	case "", "VERSION", "WARN":
+	case "NONE":
+		h.level = slog.LevelError + 1
 	case "INFO":
 		h.level = slog.LevelInfo
 	case "TRACE", "ABORT":
 		h.level = request.LevelTrace
 	default:
-		e.Wrong(e.level.Name, level, "VERSION, WARN, INFO or TRACE")
+		e.Wrong(e.level.Name, level, "NONE, VERSION, WARN, INFO or TRACE")
 	}
 	h.parse(e)
 	if given != nil && level == "" {

@@ -196,7 +196,7 @@ func (c *Comm) bereaved() bool {
 		return false
 	}
 	<-c.life.Stopped()
-	c.life.Refuse() // Open has met it
+	c.life.Learn() // Open has
 	return true
 }
 

@@ -14,6 +14,7 @@ import (
 // be touched before it has ended.
 type Pending struct {
 	call *Call
+	life *life.Life
 	done chan struct{}
 	err  error
 
@@ -21,7 +22,9 @@ type Pending struct {
 	release func() // gives back what watches it, nil for nothing
 }
 
-func newPending(call *Call) *Pending { return &Pending{call: call, done: make(chan struct{})} }
+func newPending(l *life.Life, call *Call) *Pending {
+	return &Pending{call: call, life: l, done: make(chan struct{})}
+}
 
 func (p *Pending) finish(err error) {
 	p.err = err
@@ -38,7 +41,7 @@ func (p *Pending) Done() <-chan struct{} { return p.done }
 // its own deadline, so Wait always returns.
 func (p *Pending) Wait() error {
 	<-p.done
-	return p.err
+	return p.life.Told(p.err)
 }
 
 // queueDepth is how many started operations may wait before Start does.

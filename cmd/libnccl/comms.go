@@ -8,6 +8,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"unsafe"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -16,8 +17,9 @@ import (
 
 // Functions that make communicators, and that query one.
 
-// configAt reads an ncclConfig_t. A wrong one is an error of the thread's group too.
+// configAt reads the environment, and an ncclConfig_t. A wrong one is an error of the thread's group too.
 func configAt(t *C.thread_state, at C.uintptr_t) (*capi.Config, error) {
+	refresh()
 	cfg, err := capi.ReadConfig(uintptr(at))
 	lib.Fail(uintptr(t.group), err)
 	return cfg, err
@@ -55,7 +57,7 @@ func ringo_encrypt(t *C.thread_state, mode C.int, key *C.char) C.int {
 
 //export ringo_unique_id
 func ringo_unique_id(t *C.thread_state, to *C.ncclUniqueId) C.int {
-	return do(t, func() error { return giveID(to, lib.UniqueID) })
+	return do(t, func() error { refresh(); return giveID(to, lib.UniqueID) })
 }
 
 //export ringo_grow_id
@@ -94,6 +96,7 @@ func ringo_init_all(t *C.thread_state, to *C.uintptr_t, n C.int, devices *C.int)
 		if err := null(to, "comms"); err != nil {
 			return err
 		}
+		refresh()
 		handles, err := lib.InitAll(int(n), ints(devices, int(n)))
 		for i, h := range handles {
 			unsafe.Slice(to, n)[i] = C.uintptr_t(h)
@@ -109,7 +112,9 @@ func ringo_finalize(t *C.thread_state, comm C.uintptr_t) C.int {
 
 //export ringo_destroy
 func ringo_destroy(t *C.thread_state, comm C.uintptr_t) C.int {
-	return do(t, func() error { return lib.Destroy(uintptr(comm)) })
+	return do(t, func() error {
+		return errors.Join(lib.Unended(uintptr(t.group), uintptr(comm)), lib.Destroy(uintptr(comm)))
+	})
 }
 
 //export ringo_exit
@@ -182,13 +187,9 @@ func ringo_async_error(t *C.thread_state, comm C.uintptr_t, to *C.int) (result C
 	if err := null(to, "asyncError"); err != nil {
 		return answer(t, err)
 	}
-	state, why, err := lib.AsyncError(uintptr(comm))
+	state, _, err := lib.AsyncError(uintptr(comm))
 	*to = C.int(state)
-	result = answer(t, err)
-	if err == nil {
-		explain(state, why)
-	}
-	return result
+	return answer(t, err)
 }
 
 //export ringo_count

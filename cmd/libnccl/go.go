@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -29,6 +30,42 @@ var lib = capi.New(getenv, func() string { return C.GoString(C.library_file()) }
 	func() int { return int(C.runtime_device()) })
 
 func main() {} // a library has none, but c-shared wants one
+
+// refresh gives Go's copy of the environment what the program has changed by setenv. What makes a communicator begins
+// with it, for package ringo reads that copy. The trap: no other thread may change the environment meanwhile, as with
+// getenv.
+func refresh() {
+	readFiles()
+	refreshing.Lock()
+	defer refreshing.Unlock()
+	now, before := map[string]string{}, map[string]string{}
+	keep := func(to map[string]string, line string) {
+		if name, value, ok := strings.Cut(line, "="); ok && name != "" {
+			if _, twice := to[name]; !twice {
+				to[name] = value
+			}
+		}
+	}
+	for at := C.process_environment(); at != nil && *at != nil; at = (**C.char)(unsafe.Add(unsafe.Pointer(at),
+		unsafe.Sizeof(*at))) {
+		keep(now, C.GoString(*at))
+	}
+	for _, line := range os.Environ() {
+		keep(before, line)
+	}
+	for name := range before {
+		if _, is := now[name]; !is {
+			os.Unsetenv(name)
+		}
+	}
+	for name, value := range now {
+		if old, is := before[name]; !is || old != value {
+			os.Setenv(name, value)
+		}
+	}
+}
+
+var refreshing sync.Mutex
 
 // readFiles completes the environment with NCCL's files of settings.
 var readFiles = sync.OnceFunc(func() { capi.ReadFiles(lookup, os.Setenv) })
@@ -60,38 +97,9 @@ func answer(t *C.thread_state, err error) C.int {
 		t.failed = 1
 		say(err.Error())
 		lib.Note(err)
-		explain(r, err)
 	}
 	return C.int(r)
 }
-
-// explain adds an error's sentence to the text of ncclGetErrorString. Such texts are never freed, so there are at most
-// mostWhys.
-func explain(r capi.Result, err error) {
-	if err == nil || r == capi.InProgress {
-		return
-	}
-	text := r.Because(err)
-	if len(text) >= C.ERROR_BYTES {
-		text = text[:C.ERROR_BYTES-1]
-	}
-	texts.Lock()
-	_, known := texts.m[text]
-	room := known || texts.whys < mostWhys
-	if room && !known {
-		texts.whys++
-	}
-	texts.Unlock()
-	if room {
-		C.note_why(C.int(r), staying(text))
-	} else {
-		C.note_why(C.int(r), nil)
-	}
-}
-
-// mostWhys is how many different sentences ncclGetErrorString may return in the life of a process; then its text is
-// fixed.
-const mostWhys = 256
 
 // say stores a sentence as the calling thread's last error.
 func say(text string) {
@@ -163,12 +171,10 @@ func ringo_wrong(t *C.thread_state, what *C.char) C.int {
 	return answer(t, fmt.Errorf("%w: %s", ringo.ErrInvalid, C.GoString(what)))
 }
 
-// texts are the C strings that were given to programs and are never freed: values of parameters,
-// and sentences of ncclGetErrorString.
+// texts are the C strings that were given to programs and are never freed: values of parameters.
 var texts = struct {
 	sync.Mutex
-	m    map[string]*C.char
-	whys int // of ncclGetErrorString
+	m map[string]*C.char
 }{m: map[string]*C.char{}}
 
 // staying is a text as a C string that is never freed.

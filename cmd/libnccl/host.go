@@ -79,6 +79,7 @@ func go_host_new_id(address, id *C.char, failure **C.char) C.int {
 		if id == nil {
 			return fmt.Errorf("%w: id is null", ringo.ErrInvalid)
 		}
+		refresh()
 		made, err := ringo.NewID(C.GoString(address))
 		*(*bootstrap.ID)(unsafe.Pointer(id)) = made
 		return err
@@ -93,6 +94,7 @@ func go_host_open(id *C.char, rank, size C.int, timeout C.int64_t, comm *C.uintp
 			if err != nil {
 				return nil, err
 			}
+			refresh()
 			cfg := host.Config(id, int(rank), int(size), time.Duration(timeout))
 			watch := lib.Watch(&cfg)
 			c, err := ringo.Open(context.Background(), cfg)

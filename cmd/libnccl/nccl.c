@@ -50,6 +50,8 @@ const char *library_file(void)
 	return dladdr((void *)library_file, &info) ? info.dli_fname : "";
 }
 
+char **process_environment(void) { return environ; }
+
 static void in_child(void) { forked = 1; }
 
 // start starts Go's runtime. Go's threads inherit the signal mask of this thread, so that all signals are blocked
@@ -116,35 +118,20 @@ TWIN(ncclGetVersion)
 FUNCTION(ncclMemAlloc, (void **ptr, size_t size), ringo_alloc(&thread, (uintptr_t *)ptr, size))
 FUNCTION(ncclMemFree, (void *ptr), ringo_free(&thread, (uintptr_t)ptr))
 
-// Programs put the text of ncclGetErrorString into their exceptions, and few call ncclGetLastError. So the text
-// includes the sentence of the calling thread's last error, or else of the process's.
-enum { RESULTS = 8 };
-static const char *whys[RESULTS]; // by __atomic
-
-void note_why(int result, const char *why)
-{
-	thread.result = result, thread.why = why;
-	if (result > 0 && result < RESULTS)
-		__atomic_store_n(&whys[result], why, __ATOMIC_RELEASE);
-}
-
+// The texts are short and stay, as NCCL's: programs print ncclGetLastError beside them.
 const char *ncclGetErrorString(ncclResult_t result)
 {
-	static const char *const texts[RESULTS] = {
+	static const char *const texts[] = {
 	    "no error",
-	    "unhandled cuda error (ncclGetLastError says which; run with NCCL_DEBUG=INFO for details)",
-	    "unhandled system error (ncclGetLastError says which; run with NCCL_DEBUG=INFO for details)",
-	    "internal error (ncclGetLastError says which)",
-	    "invalid argument (ncclGetLastError says which)",
-	    "invalid usage (ncclGetLastError says what is wrong)",
-	    "remote process exited or there was a network error (ncclGetLastError says which)",
+	    "unhandled cuda error (ncclGetLastError or NCCL_DEBUG=WARN says which)",
+	    "unhandled system error (ncclGetLastError or NCCL_DEBUG=WARN says which)",
+	    "internal error (ncclGetLastError or NCCL_DEBUG=WARN says which)",
+	    "invalid argument (ncclGetLastError or NCCL_DEBUG=WARN says which)",
+	    "invalid usage (ncclGetLastError or NCCL_DEBUG=WARN says what is wrong)",
+	    "remote process exited or there was a network error (ncclGetLastError or NCCL_DEBUG=WARN says which)",
 	    "NCCL operation in progress",
 	};
-	const char *why;
-	if ((unsigned)result >= RESULTS)
-		return "unknown result code";
-	why = thread.why && thread.result == (int)result ? thread.why : __atomic_load_n(&whys[result], __ATOMIC_ACQUIRE);
-	return why ? why : texts[result];
+	return (unsigned)result < sizeof texts / sizeof *texts ? texts[result] : "unknown result code";
 }
 TWIN(ncclGetErrorString)
 

@@ -174,8 +174,7 @@ typedef struct {
 
 /* The library */
 NCCL_FUNCTION(ncclResult_t, ncclGetVersion, (int *version))
-/* What ncclGetErrorString says of a failure has the sentence of the calling thread's last one of this kind,
- * or else of the process's. It stays. */
+/* ncclGetErrorString is a few words for each result. The sentence with rank and remedy is ncclGetLastError's. */
 NCCL_FUNCTION(const char *, ncclGetErrorString, (ncclResult_t result))
 NCCL_FUNCTION(const char *, ncclGetLastError, (const ncclComm_t comm))
 NCCL_FUNCTION(ncclResult_t, ncclMemAlloc, (void **ptr, size_t size))

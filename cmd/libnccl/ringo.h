@@ -80,8 +80,8 @@ int ringo_host_wait(ringo_host_pending pending, int64_t timeout, int *source, ch
 /* ringo_host_failure says why no operation can succeed any more: OK while one may. It does not wait. */
 int ringo_host_failure(ringo_host_comm comm, char **error);
 
-/* ringo_host_abort ends all operations on all ranks; close waits for those that were started. After
- * close the handle is gone. */
+/* ringo_host_abort ends all operations on all ranks; close waits for those that were started, and returns why
+ * the communicator has failed, if no call has. After close the handle is gone. */
 int ringo_host_abort(ringo_host_comm comm, const char *reason, char **error);
 int ringo_host_close(ringo_host_comm comm, char **error);
 

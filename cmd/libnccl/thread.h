@@ -11,8 +11,6 @@ typedef struct {
 	int depth;       // of nested groups
 	int failed;      // whether the last call failed
 	char *error;     // ERROR_BYTES for the sentence of the last error, NULL before the first
-	int result;      // result of the last error
-	const char *why; // text of ncclGetErrorString for result, never freed; NULL for the fixed text
 } thread_state;
 
 // A put holds the arguments of ncclPutSignal, or of ncclSignal, which puts nothing.
@@ -31,15 +29,14 @@ typedef struct {
 // thread_error is the calling thread's ERROR_BYTES for a sentence, which are freed at the thread's end.
 char *thread_error(void);
 
-// note_why sets the text of ncclGetErrorString for a result, in the calling thread and in threads that
-// have not had such an error themselves.
-void note_why(int result, const char *why);
-
 // runtime_device is the calling thread's device in the CUDA runtime, -1 if the process has loaded no runtime that can be asked.
 int runtime_device(void);
 
 // library_file is where this library was loaded from.
 const char *library_file(void);
+
+// process_environment is the variables of the process, a null pointer at the end.
+char **process_environment(void);
 
 // library_ready starts the Go half. It returns 0 where that cannot be used; thread_error then holds the reason.
 int library_ready(void);

@@ -148,17 +148,19 @@ func (u *upkeep) blame(cause error) {
 			cause = fmt.Errorf("%w: blocks of its kernel have not begun: other kernels hold the GPU; RINGO_MAX_CTAS bounds a "+
 				"communicator's", cause)
 		}
-		u.Life.FailIn(life.OpComm, cause)
+		u.Life.Found(u.Life.ErrorOf(life.OpComm, cause), nil, u.Log)
 		return
 	}
 	s := call.ReadSign(control.Stamp())
 	if !errors.As(cause, &step) {
-		cause = &engine.StepError{Peer: where.Peer, Phase: where.Phase, Err: cause}
+		step = &engine.StepError{Peer: where.Peer, Phase: where.Phase, Err: cause}
+		cause = step
 	}
-	if errors.As(cause, &step) && errors.Is(step.Err, grid.ErrAborted) {
+	if errors.Is(step.Err, grid.ErrAborted) {
 		if err := u.Life.Guard.Aborted(); err != nil { // the communicator ended first: that stopped the kernel
-			cause = &engine.StepError{Peer: step.Peer, Phase: step.Phase, Err: err}
+			step = &engine.StepError{Peer: step.Peer, Phase: step.Phase, Err: err}
+			cause = step
 		}
 	}
-	u.Life.Fail(&call.Call{Kind: s.Kind}, s.Seq, cause, u)
+	u.Life.Found(u.Life.Locate(&call.Call{Kind: s.Kind}, s.Seq, cause, u), step, u.Log)
 }

@@ -14,6 +14,7 @@ package life
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,7 @@ type Life struct {
 	group   bootstrap.Group
 	verdict atomic.Pointer[call.Error] // Verdict of the machine
 	met     atomic.Bool                // Met of the machine
+	told    atomic.Bool                // see Told
 	watch   sync.WaitGroup
 	stopped chan struct{} // closed when waits are ended
 
@@ -176,7 +178,7 @@ func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 		// else the verdict is the group's word, which no operation of this rank has met yet
 		why = fmt.Errorf("the communicator has failed before: %w", v)
 	}
-	l.Refuse()
+	l.Learn()
 	e := l.Locate(c, 0, why, path)
 	e.Culprits = v.Culprits
 	return e
@@ -199,7 +201,19 @@ func (l *Life) Fail(c *call.Call, seq uint32, cause error, path Path) *call.Erro
 
 // FailIn is Fail for something that is not a Call.
 func (l *Life) FailIn(op string, cause error) *call.Error {
+	defer l.told.Store(true)
 	return l.end(l.ErrorOf(op, cause), &engine.StepError{Peer: -1})
+}
+
+// Found is Fail for a failure that no call returns: what watches a GPU finds it. at is nil where no step is known. log
+// gets the error, unless the program knows that the communicator has failed.
+func (l *Life) Found(e *call.Error, at *engine.StepError, log *slog.Logger) {
+	if at == nil {
+		at = &engine.StepError{Peer: -1}
+	}
+	if e = l.end(e, at); l.Untold() != nil {
+		log.Error(e.Error(), "subsys", "CALL", "comm", l.ID())
+	}
 }
 
 func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
@@ -238,6 +252,7 @@ func (l *Life) Abort(reason error) {
 	} else {
 		reason = fmt.Errorf("%w: %w", call.ErrAborted, reason)
 	}
+	l.told.Store(true)
 	l.step(AbortCalled{l.ErrorIn("Abort", reason)})
 	l.awaitNotes()
 }
@@ -250,9 +265,28 @@ func (l *Life) Failure() error {
 	return nil
 }
 
+// Told has Untold know that the program is given an error, which Told returns.
+func (l *Life) Told(err error) error {
+	if err != nil && l.verdict.Load() != nil {
+		l.told.Store(true)
+	}
+	return err
+}
+
+// Untold is the failure that this rank has met and the program was never given. After Close it stays what it was.
+func (l *Life) Untold() error {
+	if v := l.verdict.Load(); v != nil && v.Err != call.ErrClosed && l.met.Load() && !l.told.Load() {
+		return v
+	}
+	return nil
+}
+
 // Refuse is Failure for a call that would begin an operation: from then on this rank has met the failure, see Err. It
 // waits for the functions of OnEnd.
-func (l *Life) Refuse() error {
+func (l *Life) Refuse() error { return l.Told(l.Learn()) }
+
+// Learn is Refuse for a failure that the program is not given yet.
+func (l *Life) Learn() error {
 	v := l.Failure()
 	if v != nil {
 		if !l.met.Load() {

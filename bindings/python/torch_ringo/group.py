@@ -38,7 +38,10 @@ def _at_once(opts):
 @atexit.register
 def _close_all():
     for group in list(_open_groups):
-        group.shutdown()
+        try:
+            group.shutdown()
+        except Exception as e:
+            print("torch_ringo: an operation has failed for which nobody has waited:", e, file=sys.stderr)
 
 
 def _leave_to_parent():
@@ -191,11 +194,12 @@ class ProcessGroup(TorchProcessGroup):
             getattr(other, how, lambda: None)()  # groups of torch have these since 2.4
 
     def shutdown(self):
-        """Leaves the group. Operations under way are aborted."""
+        """Leaves the group. Operations under way are aborted. Raises the error of one that has failed, if nobody has waited for it."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
+        unheard = next((w for w in self._live if not w.heard and w.is_completed() and w.exception() is not None), None)
         if any(not w.is_completed() for w in self._live):
             library.abort(self._comm, b"the process group was destroyed with operations under way")
         try:
@@ -207,6 +211,8 @@ class ProcessGroup(TorchProcessGroup):
         if self._watcher:
             self._watcher.stop()
         self._end_beside("shutdown")
+        if unheard is not None:
+            unheard.wait()
 
     def __del__(self):
         if not getattr(self, "_closed", True) and hasattr(self, "_comm"):

@@ -50,7 +50,9 @@ func (l *Library) Do(handle, comm uintptr, call *Call) error {
 	if !c.blocking && c.device == nil {
 		return c.start(r, rc)
 	}
-	return r.Do(&rc)
+	err = r.Do(&rc)
+	l.failed(c, err)
+	return err
 }
 
 // addTo puts a call in a thread's group.

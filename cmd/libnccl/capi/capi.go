@@ -14,6 +14,7 @@ package capi
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,11 @@ type Library struct {
 	closing sync.WaitGroup                      // communicators that were ended and are being closed
 
 	mu      sync.Mutex
-	base    *ringo.Config             // guarded by mu; nil until a communicator is made
+	base    *ringo.Config             // guarded by mu; of the communicator made last, nil before the first
+	fixed   map[string]string         // guarded by mu; settings that were read for the life of the process
+	ignored map[string]string         // guarded by mu; what fixed was last changed to, or is
+	log     *slog.Logger              // guarded by mu; for the level and file of logged
+	logged  [2]string                 // guarded by mu
 	key     string                    // guarded by mu; of SetEncryption, "" without it
 	agent   *ras.Agent                // guarded by mu; of RAS, nil until a communicator is made
 	machine *gpu.Machine              // guarded by mu; nil until a GPU is needed
@@ -61,6 +66,8 @@ func New(getenv func(string) string, file func() string, chosen func() int) *Lib
 		groups:  table[*group]{what: "group"},
 		windows: table[*window]{what: "window"},
 		memory:  map[uintptr]allocation{},
+		fixed:   map[string]string{},
+		ignored: map[string]string{},
 		met:     map[[2]int]int{},
 	}
 }
@@ -76,31 +83,52 @@ const (
 	meetingTime   = 10 * time.Minute
 )
 
-// config is the configuration common to all communicators. The settings are read once.
+// config is the configuration common to all communicators, by the settings as they are now: a program may change them
+// before each communicator.
 func (l *Library) config() (ringo.Config, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.base == nil {
-		if err := l.env.check(); err != nil {
-			return ringo.Config{}, err
-		}
+	if err := l.env.check(); err != nil {
+		return ringo.Config{}, err
+	}
+	level, file := l.env.debug()
+	if to := [...]string{level, file}; l.log == nil || l.logged != to {
 		log, err := l.env.log(l.file)
 		if err != nil {
 			return ringo.Config{}, err
 		}
-		cfg, err := ringo.Config{Log: log}.From(l.setting)
-		if err != nil {
-			return cfg, err
-		}
-		if !l.env.saysTimeout() {
-			cfg.Timeout = operationTime
-		}
-		if !l.env.saysJoinTimeout() {
-			cfg.JoinTimeout = meetingTime
-		}
-		l.base = &cfg
+		l.log, l.logged = log, to
 	}
-	return *l.base, nil
+	cfg, err := ringo.Config{Log: l.log}.From(l.setting)
+	if err != nil {
+		return cfg, err
+	}
+	if !l.env.saysTimeout() {
+		cfg.Timeout = operationTime
+	}
+	if !l.env.saysJoinTimeout() {
+		cfg.JoinTimeout = meetingTime
+	}
+	l.base = &cfg
+	l.fix(files)
+	for name, was := range l.fixed {
+		if now := l.env.get(name); now != was && now != l.ignored[name] {
+			l.ignored[name] = now
+			cfg.Log.Error(fmt.Sprintf("%s=%q has no effect: the process has read %q before, for good: set it before the "+
+				"first communicator", name, now, was), "subsys", "ENV")
+		}
+	}
+	return cfg, nil
+}
+
+// fix notes settings that are read for the life of the process. mu is held.
+func (l *Library) fix(names ...string) {
+	for _, name := range names {
+		if _, before := l.fixed[name]; !before {
+			l.fixed[name] = l.env.get(name)
+			l.ignored[name] = l.fixed[name]
+		}
+	}
 }
 
 // device is a GPU by its number. The first call opens the driver.
@@ -131,6 +159,7 @@ func (l *Library) gpus() (*gpu.Machine, error) {
 		return nil, &cudaError{fmt.Errorf("%w; %s", err, l.env.hint())}
 	}
 	l.machine = m
+	l.fix(driver)
 	return m, nil
 }
 

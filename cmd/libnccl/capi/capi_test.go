@@ -21,6 +21,7 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 	_ "github.com/ringo-go/ringo/gpu/emu"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -324,7 +325,6 @@ func TestResults(t *testing.T) {
 			require.Equal(t, want, ResultOf(err), "%v", err)
 		}
 	}
-	require.Equal(t, "unknown result code", Result(99).String())
 }
 
 func TestLog(t *testing.T) {
@@ -360,6 +360,42 @@ func TestLog(t *testing.T) {
 	require.Regexp(t, `NCCL INFO comm 0x[0-9a-f]+ rank 1 nranks 2 cudaDev 0 - Init COMPLETE\n`, text)
 	require.Regexp(t, `NCCL INFO comm 0x[0-9a-f]+ rank 1 nranks 2 cudaDev 0 - Destroy COMPLETE\n`, text)
 	require.NotContains(t, open("INFO", "NET"), "NCCL INFO path chosen")
+}
+
+// TestGPUsThatDisagree: who asks for no error is given it once, by Finalize, by Destroy, or by the next call.
+func TestGPUsThatDisagree(t *testing.T) {
+	for _, end := range []func(l *Library, c uintptr) error{
+		func(l *Library, c uintptr) error { return l.Finalize(0, c) },
+		(*Library).Destroy,
+		func(l *Library, c uintptr) error {
+			return l.Do(0, c, &Call{Kind: ringo.KindAllReduce, Type: int32Type, Op: sumOp})
+		},
+	} {
+		l := onGPUs(t, 2)
+		comms, err := l.InitAll(2, nil)
+		require.NoError(t, err)
+		var at [2]uintptr
+		require.NoError(t, all(t, l, comms, func(g, c uintptr, rank int) error {
+			d, err := l.device(rank)
+			require.NoError(t, err)
+			require.NoError(t, d.With(func() (err error) { at[rank], err = l.MemAlloc(100); return err }))
+			return l.Do(g, c, &Call{Kind: ringo.KindAllReduce, In: at[rank], Out: at[rank], Count: uint64(1 + rank),
+				Type: int32Type, Op: sumOp})
+		}))
+		for rank, c := range comms {
+			d, err := l.device(rank)
+			require.NoError(t, err)
+			require.NoError(t, d.Synchronize(0), "which knows nothing of it")
+			ring, err := l.comms.get(c)
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return ring.opened().Failure() != nil }, tier.Patience, time.Millisecond)
+			require.ErrorIs(t, end(l, c), ringo.ErrMismatch)
+			if _, err = l.comms.get(c); err == nil {
+				require.NoError(t, l.Destroy(c), "it was said")
+			}
+		}
+		require.NoError(t, errors.Join(l.MemFree(at[0]), l.MemFree(at[1])))
+	}
 }
 
 // TestConfigOfCTAs: the CTAs of an ncclConfig_t count where the environment does not set them.

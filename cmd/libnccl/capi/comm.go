@@ -27,6 +27,8 @@ type comm struct {
 	quiet   chan struct{}      // closed when the communicator is closing and no job is left
 	gone    chan struct{}      // closed when all has been given back
 	lost    error              // the error of giving back, readable once gone is closed
+	said    atomic.Bool        // the failure was logged
+	told    atomic.Bool        // the program was given the failure of what it does in the background
 
 	mu      sync.Mutex
 	ring    *ringo.Comm    // guarded by mu; nil until it is open
@@ -124,6 +126,7 @@ func (c *comm) whyUnusable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if why := c.state.takes(); why != nil {
+		c.told.Store(c.told.Load() || why == c.state.failed)
 		return why
 	}
 	return errNotReady // usable was nil a moment ago
@@ -192,17 +195,28 @@ func (l *Library) AsyncError(handle uintptr) (r Result, why, err error) {
 		return Success, nil, nil
 	}
 	r, why = c.asyncError()
+	l.failed(c, why)
 	l.Note(why)
 	return r, why, nil
 }
 
-// asyncError is a communicator's state as a Result, and the error behind a failure.
+// background is why what the communicator does in the background has failed, unless the program knows.
+func (c *comm) background() error {
+	if c.blocking || c.told.Load() {
+		return nil
+	}
+	_, _, err := c.known()
+	return err
+}
+
+// asyncError is a communicator's state as a Result, and the error behind a failure, for the program.
 func (c *comm) asyncError() (Result, error) {
 	r, well, err := c.known()
 	if well != nil {
 		err = well.Err() // may wait, so not under the lock
 		r = ResultOf(err)
 	}
+	c.told.Store(c.told.Load() || err != nil)
 	return r, err
 }
 

@@ -34,7 +34,7 @@ func (l *Library) SetEncryption(mode int, key string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.key, l.base = key, nil // the settings are read again
+	l.key = key
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,7 +44,8 @@ func (l *Library) Finalize(group, handle uintptr) (err error) {
 // Destroy ends a communicator and its handle, after this rank's operations. If other ranks have windows of this
 // one open, Destroy waits until they have closed them, as the program may free the memory afterwards. Otherwise
 // memory that other ranks may still need is given back in the background, for which Exit waits. A communicator
-// that is still being opened is given up.
+// that is still being opened is given up. The error is why the communicator has failed, if the program was never given
+// that.
 func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
 
 // Abort is Destroy that ends operations under way, on all ranks, instead of waiting for them. With
@@ -68,6 +70,9 @@ const exitTime = 15 * time.Second
 func (l *Library) Exit() {
 	if l.exiting.Swap(true) {
 		return
+	}
+	for _, g := range l.groups.all() {
+		l.complain(g.unended())
 	}
 	bootstrap.Exit()
 	left := make(chan struct{})
@@ -97,11 +102,13 @@ func (l *Library) end(handle uintptr, reason error) error {
 	}
 	defer c.cancel()
 	if reason == nil {
+		var failed error
 		if c.opened() == nil { // opening would wait for ranks that may never come
+			failed = c.background()
 			c.cancel()
 		}
 		l.startClose(c)
-		err := c.left()
+		err := cmp.Or(c.left(), failed)
 		c.say(c.opened(), "Destroy")
 		return err
 	}
@@ -183,7 +190,8 @@ func (c *comm) abort(r *ringo.Comm, reason error) {
 	}
 }
 
-// close gives back all that a communicator holds. The cause of a failure was reported before.
+// close gives back all that a communicator holds. The error is why the communicator has failed, if the program was
+// never given that. What goes wrong with giving back then is not said.
 func (l *Library) close(c *comm) (err error) {
 	defer caught(&err)
 	<-c.quiet
@@ -195,7 +203,16 @@ func (l *Library) close(c *comm) (err error) {
 	if p, none := c.hostPost(); none == nil {
 		err = p.close(ringo.ErrClosed, false)
 	}
-	err = errors.Join(err, r.Close(), l.release(c))
+	background := c.background()
+	closed := r.Close()
+	err = errors.Join(err, closed, l.release(c))
+	if failure := r.Failure(); errors.Is(closed, failure) {
+		background = failure
+	}
+	if background != nil {
+		l.failed(c, background)
+		return background
+	}
 	if !well {
 		return nil
 	}

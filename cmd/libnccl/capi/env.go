@@ -19,6 +19,12 @@ import (
 // ringo.Config. This is the only file of the package that names variables.
 type env struct{ get func(string) string }
 
+// Settings of the process: a change has no effect once they have been read.
+const (
+	driver, files      = "RINGO_CUDA_LIBRARY", "NCCL_CONF_FILE"
+	rasAddr, rasFactor = "NCCL_RAS_ADDR", "NCCL_RAS_TIMEOUT_FACTOR"
+)
+
 // systemConf is the file of settings of a machine.
 const systemConf = "/etc/nccl.conf"
 
@@ -42,7 +48,7 @@ func ReadFiles(lookup func(name string) (string, bool), set func(name, value str
 
 // confFiles are the files of settings, the one that counts most first.
 func confFiles(lookup func(string) (string, bool), who func() (*user.User, error)) []string {
-	if file, _ := lookup("NCCL_CONF_FILE"); file != "" {
+	if file, _ := lookup(files); file != "" {
 		return []string{file, systemConf}
 	}
 	home, _ := lookup("HOME")
@@ -106,7 +112,7 @@ func (e env) host() bool {
 
 // gpus are the options of package gpu: the driver of RINGO_CUDA_LIBRARY, or the usual one. RINGO_EMULATE has no effect
 // here; it is for the driver of cmd/libcuda, which the program under test uses too.
-func (e env) gpus() gpu.Options { return gpu.Options{Library: e.get("RINGO_CUDA_LIBRARY")} }
+func (e env) gpus() gpu.Options { return gpu.Options{Library: e.get(driver)} }
 
 // hint tells the user how to go on without a GPU.
 func (e env) hint() string {
@@ -164,8 +170,8 @@ func (e env) ras() bool {
 // rasOptions are NCCL_RAS_ADDR, where clients ask, and NCCL_RAS_TIMEOUT_FACTOR, by which the processes wait longer for
 // each other.
 func (e env) rasOptions() (addr string, factor int) {
-	n, _ := setting.NumberOfNCCL(e.get("NCCL_RAS_TIMEOUT_FACTOR"))
-	return e.get("NCCL_RAS_ADDR"), min(max(n, 1), 1000)
+	n, _ := setting.NumberOfNCCL(e.get(rasFactor))
+	return e.get(rasAddr), min(max(n, 1), 1000)
 }
 
 // nvml is a GPU's number in the driver's tools, which CUDA_VISIBLE_DEVICES does not renumber.

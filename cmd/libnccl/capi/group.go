@@ -21,6 +21,8 @@ type group struct {
 	used  int              // of calls
 	rings []*ringo.Comm    // of the calls that are used
 	count []*atomic.Uint64 // of calls that RAS counts
+
+	held atomic.Int32 // calls, jobs and messages, for threads that look whether the group was ended
 }
 
 // A job is a call of a communicator that may wait for other ranks and is no collective: opening, splitting, closing.
@@ -78,6 +80,7 @@ func (l *Library) GroupEnd(handle uintptr) (left uintptr, err error) {
 	}
 	if !g.waits() {
 		err := g.carryOut()
+		l.failedIn(g, err)
 		g.recycle()
 		return 0, err
 	}
@@ -93,6 +96,7 @@ func (l *Library) GroupEnd(handle uintptr) (left uintptr, err error) {
 	}
 	go func() {
 		err := g.carryOut()
+		l.failedIn(g, err)
 		for _, c := range g.comms {
 			c.finish(err)
 		}
@@ -100,6 +104,50 @@ func (l *Library) GroupEnd(handle uintptr) (left uintptr, err error) {
 		g.recycle()
 	}()
 	return 0, errInProgress
+}
+
+// failedIn logs the failures of communicators behind a group's error.
+func (l *Library) failedIn(g *group, err error) {
+	if err == nil {
+		return
+	}
+	for _, c := range g.comms {
+		if r := c.opened(); r != nil {
+			l.failed(c, r.Failure())
+		}
+	}
+}
+
+// Unended is an error, once, if calls of a communicator that is to be destroyed wait in the thread's group for its end.
+func (l *Library) Unended(handle, comm uintptr) error {
+	g, err := l.groups.get(handle)
+	if err != nil {
+		return nil
+	}
+	if c, err := l.comms.get(comm); err != nil || !slices.Contains(g.comms, c) {
+		return nil
+	}
+	err = g.unended()
+	l.complain(err)
+	return err
+}
+
+// complain logs an error also where the environment asks for no log.
+func (l *Library) complain(err error) {
+	if err != nil {
+		l.last.Store(&complaint{err.Error()})
+		l.logger().Error(err.Error(), "subsys", "CALL")
+	}
+}
+
+// unended is the error of a group that was never ended, nil if nothing is in it or the program was told.
+func (g *group) unended() error {
+	n := g.held.Swap(0)
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: ncclGroupStart was never ended: %d calls were not carried out: each wants its ncclGroupEnd",
+		errUsage, n)
 }
 
 // leave ends a group's handle.
@@ -138,6 +186,7 @@ func (g *group) next() *ringo.Call {
 func (g *group) add(c *comm, r *ringo.Comm) {
 	kept := g.next()
 	g.used++
+	g.held.Add(1)
 	g.with(c)
 	g.rings = append(g.rings, r)
 	if n := c.counter(kept.Kind); n != nil {
@@ -206,6 +255,7 @@ func (g *group) carryOut() (err error) {
 
 // recycle keeps the memory of a group for the next.
 func (g *group) recycle() {
+	g.held.Store(0)
 	if g.err != nil { // calls were added and not run
 		g.run = ringo.Group{}
 	}
@@ -246,6 +296,7 @@ func (l *Library) job(handle uintptr, j job) error {
 	}
 	g.with(j.comm)
 	g.jobs = append(g.jobs, j)
+	g.held.Add(1)
 	return nil
 }
 

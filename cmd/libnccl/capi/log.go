@@ -19,19 +19,40 @@ import (
 //
 // ringo.Config filters it by NCCL_DEBUG and NCCL_DEBUG_SUBSYS.
 type lines struct {
-	mu     *sync.Mutex // of out
-	out    io.Writer
+	to     *output
 	host   string
 	device int
 	attrs  string
-	quiet  bool // NCCL_DEBUG is not set: NCCL says nothing then
+	quiet  bool // NCCL_DEBUG is not set: only errors are said, on standard error
+}
+
+// An output is where lines go.
+type output struct {
+	mu     sync.Mutex
+	out    io.Writer       // guarded by mu
+	failed map[string]bool // guarded by mu; communicators whose failure has been said
+}
+
+// isNew reports whether nothing has been said of the failure of a communicator yet. Each rank of it has an error.
+func (o *output) isNew(comm string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.failed[comm]
+	if o.failed == nil {
+		o.failed = map[string]bool{}
+	}
+	o.failed[comm] = true
+	return !before
 }
 
 // log opens the log that the environment asks for.
 func (e env) log(library func() string) (*slog.Logger, error) {
 	level, file := e.debug()
 	host, _ := os.Hostname()
-	h := &lines{mu: new(sync.Mutex), out: stdout{}, host: host, quiet: level == ""}
+	h := &lines{to: &output{out: descriptor(syscall.Stdout)}, host: host, quiet: level == ""}
+	if h.quiet {
+		h.to.out = descriptor(syscall.Stderr)
+	}
 	if level != "" && file != "" {
 		name := strings.NewReplacer("%h", host, "%p", fmt.Sprint(os.Getpid())).Replace(file)
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -39,10 +60,10 @@ func (e env) log(library func() string) (*slog.Logger, error) {
 			return nil, fmt.Errorf("RINGO_DEBUG_FILE: %w", err)
 		}
 		if err == nil { // else the log stays on stdout, as with NCCL
-			h.out = f
+			h.to.out = f
 		}
 	}
-	if level != "" {
+	if level != "" && !strings.EqualFold(level, "NONE") {
 		v, _ := e.version() // check has refused a wrong one
 		// The version is within the literal, where ringo swap finds it in the library's file.
 		h.write("", fmt.Sprintf("NCCL version %d.%d.%d, which is Ringo "+ringo.Version+" in %s", v/10000, v/100%100, v%100,
@@ -51,13 +72,13 @@ func (e env) log(library func() string) (*slog.Logger, error) {
 	return slog.New(h), nil
 }
 
-// stdout is file descriptor 1. A closed pipe would have an os.File end the process with SIGPIPE; only the program may
-// decide that.
-type stdout struct{}
+// A descriptor is a file descriptor of the program. A closed pipe would have an os.File end the process with SIGPIPE;
+// only the program may decide that.
+type descriptor int
 
-func (stdout) Write(b []byte) (n int, err error) {
+func (d descriptor) Write(b []byte) (n int, err error) {
 	for n < len(b) {
-		m, err := syscall.Write(syscall.Stdout, b[n:])
+		m, err := syscall.Write(int(d), b[n:])
 		if err == syscall.EINTR {
 			continue
 		}
@@ -72,12 +93,14 @@ func (stdout) Write(b []byte) (n int, err error) {
 // write writes one line.
 func (h *lines) write(word, text string) {
 	line := fmt.Sprintf("%s:%d:%d [%d] %s%s\n", h.host, os.Getpid(), threadID(), h.device, word, text)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, _ = io.WriteString(h.out, line)
+	h.to.mu.Lock()
+	defer h.to.mu.Unlock()
+	_, _ = io.WriteString(h.to.out, line)
 }
 
-func (h *lines) Enabled(context.Context, slog.Level) bool { return !h.quiet }
+func (h *lines) Enabled(_ context.Context, level slog.Level) bool {
+	return !h.quiet || level >= slog.LevelError
+}
 
 func (h *lines) Handle(_ context.Context, r slog.Record) error {
 	word := "NCCL TRACE "
@@ -87,17 +110,20 @@ func (h *lines) Handle(_ context.Context, r slog.Record) error {
 	case r.Level >= slog.LevelInfo:
 		word = "NCCL INFO "
 	}
-	text := r.Message + h.attrs
+	text, again := r.Message+h.attrs, false
 	r.Attrs(func(a slog.Attr) bool {
+		again = again || a.Key == commKey && r.Level >= slog.LevelError && !h.to.isNew(a.Value.String())
 		text += pair(a)
 		return true
 	})
-	h.write(word, text)
+	if !again {
+		h.write(word, text)
+	}
 	return nil
 }
 
-// deviceKey is the attribute for the device in a line.
-const deviceKey = "device"
+// deviceKey is the attribute for the device in a line, and commKey that for the communicator that an error has ended.
+const deviceKey, commKey = "device", "comm"
 
 func (h *lines) WithAttrs(attrs []slog.Attr) slog.Handler {
 	c := *h

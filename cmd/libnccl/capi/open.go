@@ -45,11 +45,11 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 	if err := ids[0].Check(); err != nil {
 		return 0, fmt.Errorf("%w: %w", ringo.ErrInvalid, err)
 	}
-	d, err := l.here()
+	cfg, blocking, err := l.completed(given)
 	if err != nil {
 		return 0, err
 	}
-	cfg, blocking, err := l.completed(given)
+	d, err := l.here()
 	if err != nil {
 		return 0, err
 	}

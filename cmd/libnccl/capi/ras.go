@@ -48,6 +48,7 @@ func (l *Library) answers(cfg *ringo.Config) *ras.Agent {
 	}
 	if l.agent == nil {
 		addr, factor := l.env.rasOptions()
+		l.fix(rasAddr, rasFactor)
 		version, _ := l.env.version()
 		tls, err := bootstrap.TLSFromEnv(l.env.get)
 		if err != nil { // the communicator says so

@@ -3,8 +3,8 @@ package capi
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
-	"strings"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/core/call"
@@ -27,30 +27,6 @@ const (
 	RemoteError
 	InProgress
 )
-
-var resultTexts = [...]string{
-	Success:            "no error",
-	UnhandledCudaError: "unhandled cuda error (ncclGetLastError says which)",
-	SystemError:        "unhandled system error (ncclGetLastError says which)",
-	InternalError:      "internal error (ncclGetLastError says which)",
-	InvalidArgument:    "invalid argument (ncclGetLastError says which)",
-	InvalidUsage:       "invalid usage (ncclGetLastError says what is wrong)",
-	RemoteError:        "remote process exited or there was a network error (ncclGetLastError says which)",
-	InProgress:         "NCCL operation in progress",
-}
-
-func (r Result) String() string {
-	if r < 0 || int(r) >= len(resultTexts) {
-		return "unknown result code"
-	}
-	return resultTexts[r]
-}
-
-// Because is the result's name, followed by an error's sentence.
-func (r Result) Because(err error) string {
-	what, _, _ := strings.Cut(r.String(), " (")
-	return what + ": " + err.Error()
-}
 
 // errInProgress is the answer of a communicator that does not block.
 var errInProgress = errors.New("in progress")
@@ -117,12 +93,29 @@ func (l *Library) Note(err error) {
 	if before := l.last.Swap(&complaint{text}); before != nil && before.text == text { // a watchdog repeats its question
 		return
 	}
+	l.logger().Warn(text)
+}
+
+// logger is the log of the communicator that was made last.
+func (l *Library) logger() *slog.Logger {
 	l.mu.Lock()
-	base := l.base
-	l.mu.Unlock()
-	if base != nil {
-		base.Log.Warn(text)
+	defer l.mu.Unlock()
+	if l.base == nil {
+		return slog.New(slog.DiscardHandler)
 	}
+	return l.base.Log
+}
+
+// failed logs why a communicator has failed, also where the environment asks for no log: many a program looks at no
+// result. Of all ranks of the process one says so. What the program ended itself is no failure.
+func (l *Library) failed(c *comm, err error) {
+	r := c.opened()
+	if err == nil || err == errInProgress || r == nil || r.Failure() == nil || errors.Is(err, ringo.ErrClosed) ||
+		c.quits.Load() || c.said.Swap(true) {
+		return
+	}
+	l.last.Store(&complaint{err.Error()})
+	c.config.Log.Error(err.Error(), "subsys", "CALL", commKey, r.History().Comm)
 }
 
 // LastError is the sentence of a communicator's failure, or else of the library's most recent

@@ -123,6 +123,7 @@ func (l *Library) aside(handle uintptr, c *comm, s sided) error {
 		}
 		g.with(c)
 		g.sided = append(g.sided, s)
+		g.held.Add(1)
 		return nil
 	case c.device == nil:
 		return c.do(s.do)

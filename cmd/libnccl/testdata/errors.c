@@ -3,6 +3,7 @@
 //	errors arguments
 //	errors abort            a rank aborts while others wait for it
 //	errors background       communicators that do not block
+//	errors settings         set between communicators
 //	errors driver           without RINGO_HOST, where there is no GPU
 //	errors killed RANK SIZE FILE   rank 1 ends without goodbye
 //	errors shrunk RANK SIZE FILE   rank 0 does, by which all met, and the others go on without it
@@ -30,30 +31,6 @@ static double now(void)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
-// texts: what ncclGetErrorString says of a result has the sentence of this thread's last error, or else of
-// the process's, and stays.
-static void *of_another_thread(void *want)
-{
-	CHECK(strstr(ncclGetErrorString(ncclInvalidArgument), want));
-	return NULL;
-}
-
-static void texts(ncclComm_t comm)
-{
-	pthread_t thread;
-	int x[4];
-	WRONG(ncclBroadcast(x, x, 4, ncclInt32, 7, comm, stream), ncclInvalidArgument, "root 7");
-	const char *first = ncclGetErrorString(ncclInvalidArgument);
-	CHECK(!strncmp(first, "invalid argument: ", 18) && strstr(first, "root 7"));
-	WRONG(ncclBroadcast(x, x, 4, ncclInt32, 8, comm, stream), ncclInvalidArgument, "root 8");
-	CHECK(strstr(ncclGetErrorString(ncclInvalidArgument), "root 8") && strstr(first, "root 7"));
-	CHECK(pthread_create(&thread, NULL, of_another_thread, "root 8") == 0);
-	pthread_join(thread, NULL);
-	for (int i = 0; i < 300; i++) // texts stay, so there are not more and more
-		WRONG(ncclBroadcast(x, x, 4, ncclInt32, 1000 + i, comm, stream), ncclInvalidArgument, "root 1");
-	CHECK(!strcmp(ncclGetErrorString(ncclInvalidArgument), "invalid argument (ncclGetLastError says which)") && strstr(first, "root 7"));
 }
 
 // device_communicators asks for what there is not.
@@ -227,7 +204,8 @@ static void arguments(void)
 	WRONG(ncclCommMemStats(comm, ncclStatGpuMemTotal, NULL), ncclInvalidArgument, "value is null");
 	device_communicators(comm);
 	encryption();
-	texts(comm);
+	WRONG(ncclBroadcast(x, x, 4, ncclInt32, 7, comm, stream), ncclInvalidArgument, "root 7");
+	CHECK(!strcmp(ncclGetErrorString(ncclInvalidArgument), "invalid argument (ncclGetLastError or NCCL_DEBUG=WARN says which)"));
 	OK(ncclCommDestroy(comm));
 	WRONG(ncclCommDestroy(comm), ncclInvalidArgument, "it was destroyed");
 	OK(ncclCommAbort(other));
@@ -369,6 +347,35 @@ static void abort_while_opening(void)
 	OK(ncclCommAbort(comm));
 }
 
+// settings: RINGO_ALGO is "before" when the program begins.
+static void settings(void)
+{
+	static const char *const wrong[][2] = {{"RINGO_ALGO", "nosuch"}, {"RINGO_JOIN_TIMEOUT", "soon"}, {"RINGO_HOST", "maybe"},
+					       {"RINGO_SLOTS", "1"}, {"RINGO_SOCKET_FAMILY", "none"}, {"RINGO_TLS", "maybe"}};
+	ncclComm_t comm;
+	OK(ncclGetVersion(&(int){0}));
+	WRONG(ncclGetUniqueId(&id), ncclInvalidArgument, "before");
+	unsetenv("RINGO_ALGO");
+	for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		char *old = getenv(wrong[i][0]);
+		OK(ncclGetUniqueId(&id));
+		setenv(wrong[i][0], wrong[i][1], 1);
+		WRONG(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidArgument, wrong[i][1]);
+		old ? setenv(wrong[i][0], !strcmp(wrong[i][0], "RINGO_HOST") ? "1" : "9s", 1) : unsetenv(wrong[i][0]);
+		OK(ncclCommInitRank(&comm, 1, id, 0));
+		OK(ncclCommDestroy(comm));
+	}
+	setenv("NCCL_RAS_ADDR", "later:1", 1);
+	for (int i = 0; i < 2; i++) {
+		OK(ncclCommInitAll(&comm, 1, NULL));
+		OK(ncclCommDestroy(comm));
+	}
+	setenv("NCCL_DEBUG", "INFO", 1);
+	OK(ncclCommInitAll(comms, 2, NULL));
+	OK(ncclCommDestroy(comms[0]));
+	OK(ncclCommDestroy(comms[1]));
+}
+
 static void driver(void)
 {
 	ncclComm_t comm;
@@ -435,6 +442,8 @@ int main(int argc, char **argv)
 		OK(ncclGetUniqueId(&id));
 		each(in_background);
 		abort_while_opening();
+	} else if (!strcmp(argv[1], "settings")) {
+		settings();
 	} else if (!strcmp(argv[1], "driver")) {
 		driver();
 	} else if (!strcmp(argv[1], "shrunk")) {

@@ -193,7 +193,7 @@ func TestDriverCalls(t *testing.T) {
 // TestWatchdog makes the calls of PyTorch's watchdog, on emulated GPUs.
 func TestWatchdog(t *testing.T) {
 	p := ctest.Program(t, "watched", true)
-	env := ctest.OnGPUs(3)
+	env := append(ctest.OnGPUs(3), "NCCL_DEBUG=NONE") // communicators fail here
 	for _, mode := range tier.Some(2, []string{"abort", "background"}) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -230,11 +230,28 @@ func TestErrors(t *testing.T) {
 			succeeds(t, ctest.OnHost(), p, mode)
 		})
 	}
-	t.Run("killed", func(t *testing.T) { succeed(t, ctest.OnHost(), 3, p, "killed") })
-	t.Run("shrunk", func(t *testing.T) { succeed(t, ctest.OnHost(), 4, p, "shrunk") })
+	quiet := append(ctest.OnHost(), "NCCL_DEBUG=NONE")
+	t.Run("killed", func(t *testing.T) { succeed(t, quiet, 3, p, "killed") })
+	t.Run("shrunk", func(t *testing.T) { succeed(t, quiet, 4, p, "shrunk") })
 	t.Run("driver", func(t *testing.T) {
 		succeeds(t, append(ctest.OnHost(), "RINGO_HOST=0", "RINGO_CUDA_LIBRARY=libnosuchcuda.so.1"), p, "driver")
 	})
+}
+
+// TestSettings: what a program has set when it makes a communicator counts, whatever it was before, and what is read
+// once says so.
+func TestSettings(t *testing.T) {
+	lib, p := ctest.Library(t), ctest.Program(t, "errors", false)
+	for _, program := range [][]string{{p, "settings"}, {need.Tool(t, "python3"), in(t, "testdata/settings.py"), lib,
+		filepath.Join(ctest.Root(t), "bindings", "python", "torch_ringo", "library.py")}} {
+		cmd := exec.Command(program[0], program[1:]...)
+		cmd.Env = append(ctest.OnHost(), "RINGO_ALGO=before", "RINGO_LIBRARY="+lib, "PYTHONDONTWRITEBYTECODE=1")
+		text, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", text)
+		require.Equal(t, 1, strings.Count(string(text), `NCCL WARN NCCL_RAS_ADDR="later:1" has no effect`), "%s", text)
+		require.Contains(t, string(text), "NCCL INFO path chosen")
+		require.True(t, strings.HasSuffix(string(text), "ok\n"), "%s", text)
+	}
 }
 
 // TestSwap runs programs by ringo swap, on host memory and on emulated GPUs, and one that uses a missing function.

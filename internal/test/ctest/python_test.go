@@ -100,6 +100,9 @@ func TestPythonLost(t *testing.T) {
 	}
 }
 
+// TestPythonUnheard wants each rank told of a failure for which it has not waited.
+func TestPythonUnheard(t *testing.T) { ranks(t, "unheard.py", -1) }
+
 // TestPythonRestarted wants torchrun to start the ranks again after one was killed. torchrun of torch 1.13 fails under
 // Python 3.11 without the options -r and -t.
 func TestPythonRestarted(t *testing.T) {

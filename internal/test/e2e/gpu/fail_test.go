@@ -131,17 +131,18 @@ func TestDeviceLeft(t *testing.T) {
 	})
 }
 
-// Close waits for what is queued, but not for ever.
+// Close waits for what is queued, but not for ever, and says so.
 func TestDeviceCloseAlone(t *testing.T) {
 	tier.Long(t)
 	eachWay(t, tier.Some(3, wayNames), 2, realTime, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
 		x := commtest.Alloc(t, list[0], make([]byte, 4096))
-		if err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024,
-			Type: ringo.Float32}); err != nil {
-			require.ErrorIs(t, err, ringo.ErrTimeout, "the time is over already")
-		}
+		err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024, Type: ringo.Float32})
 		start := time.Now()
-		require.NoError(t, comms[0].Close())
+		if closed := comms[0].Close(); err == nil {
+			err = closed
+		} // else the time was over already
+		require.ErrorIs(t, err, ringo.ErrTimeout)
+		require.NoError(t, comms[0].Close(), "it has said so once")
 		require.Less(t, time.Since(start), tier.Patience)
 		require.ErrorIs(t, comms[0].Err(), ringo.ErrTimeout)
 		require.NoError(t, commtest.Usable(list[0]))
@@ -324,4 +325,12 @@ func TestDeviceShared(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMistakes: ranks that disagree are told so at the latest by Close.
+func TestMistakes(t *testing.T) {
+	tier.Heavy(t)
+	commtest.TestMistakes(t, "mistake", func(t *testing.T) []*ringo.Comm {
+		return commtest.OnDevices(t, gputest.GPUs(t, 2), ringo.Config{})
+	})
 }

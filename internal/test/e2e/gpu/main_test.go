@@ -10,6 +10,6 @@ import (
 func TestMain(m *testing.M) {
 	gpucommtest.Main(m, nil, map[string]commtest.Work{
 		"gpufootprint": gpuFootprint, "windowcheck": windowCheck, "windowloop": windowLoop, "windowleave": windowLeave,
-		"exits": exits, "gpuloop": gpuLoop,
+		"exits": exits, "mistake": commtest.MistakeWork, "gpuloop": gpuLoop,
 	})
 }

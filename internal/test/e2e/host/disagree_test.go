@@ -292,3 +292,8 @@ func TestDisagreementOfComposites(t *testing.T) {
 		})
 	}
 }
+
+// TestMistakes: ranks that disagree are told so at the latest by Close.
+func TestMistakes(t *testing.T) {
+	commtest.TestMistakes(t, "mistake", func(t *testing.T) []*ringo.Comm { return commtest.Local(t, 2, ringo.Config{}) })
+}

@@ -14,5 +14,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	_ = flag.Set("test.parallel", "16") // they wait
-	commtest.Main(m, map[string]commtest.Work{"recover": recoverMain, "part": partMain})
+	commtest.Main(m, map[string]commtest.Work{"recover": recoverMain, "part": partMain,
+		"mistake": commtest.MistakeWork})
 }

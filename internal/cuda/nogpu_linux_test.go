@@ -3,11 +3,14 @@ package cuda
 import (
 	"debug/elf"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +62,18 @@ func main() {
 
 	binary := filepath.Join(temp, "program")
 	goCommand("build", "-tags", "ringo_nogpu", "-o", binary, program)
+	static(t, binary)
+	out, err := exec.Command(binary).CombinedOutput()
+	if err != nil && strings.Contains(err.Error(), "exec format") {
+		return // built for another machine
+	}
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "ringo_nogpu")
+}
+
+// static wants a binary that needs neither a dynamic linker nor libraries.
+func static(t *testing.T, binary string) {
+	t.Helper()
 	file, err := elf.Open(binary)
 	require.NoError(t, err)
 	defer file.Close()
@@ -66,10 +81,32 @@ func main() {
 		require.NotEqual(t, elf.PT_INTERP, p.Type, "it needs a dynamic linker")
 		require.NotEqual(t, elf.PT_DYNAMIC, p.Type, "it needs libraries")
 	}
-	out, err := exec.Command(binary).CombinedOutput()
-	if err != nil && strings.Contains(err.Error(), "exec format") {
-		return // built for another machine
+}
+
+// TestStatic: README's command makes a binary that runs where there is nothing else.
+func TestStatic(t *testing.T) {
+	tier.Heavy(t) // it compiles the command
+	root, tree := t.TempDir(), filepath.Join("..", "..")
+	readme, err := os.ReadFile(filepath.Join(tree, "README.md"))
+	require.NoError(t, err)
+	args := regexp.MustCompile("`CGO_ENABLED=0 go build (.*)` makes a static").FindSubmatch(readme)
+	require.NotNil(t, args, "README says how")
+	binary := filepath.Join(root, "ringo")
+	words := append([]string{"build", "-o", binary}, strings.Fields(string(args[1]))...)
+	build := exec.Command(need.Tool(t, "go"), words...)
+	build.Dir, build.Env = tree, append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	static(t, binary)
+	alone := exec.Command("/ringo", "explain", "allreduce", "-np", "4")
+	alone.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+	if id := os.Geteuid(); id != 0 {
+		alone.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+		alone.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: id, Size: 1}}
+	}
+	if out, err = alone.CombinedOutput(); errors.Is(err, os.ErrPermission) {
+		return // this user may not change the root
 	}
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "ringo_nogpu")
+	require.Contains(t, string(out), "on 4 ranks")
 }
