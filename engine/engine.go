@@ -43,8 +43,7 @@ type Job struct {
 	// Observed records the steps and their waits; nil records nothing.
 	Observed *trace.Call
 
-	slot    int     // bytes of a slice: the whole elements that fit in a slot
-	piece   int     // bytes of a piece: half a queue, in whole elements
+	cutting
 	scaled  bool    // contributions pass Reducer.Load
 	large   bool    // Out is stored past the caches
 	inPlace bool    // In and Out overlap
@@ -66,7 +65,25 @@ func New(l transport.Limits) *Engine {
 }
 
 // Piece is the most bytes of a chunk that one round moves.
-func (e *Engine) Piece() int { return e.limits.SlotBytes * (e.limits.Slots / 2) }
+func (e *Engine) Piece() int { return cuttingOf(e.limits, 1).piece }
+
+// A cutting is how chunks become pieces, and pieces slices.
+type cutting struct {
+	slot  int // bytes of a slice: the whole elements that fit in a slot
+	piece int // bytes of a piece: half a queue, in whole elements
+}
+
+func cuttingOf(l transport.Limits, unit int) cutting {
+	slot := l.SlotBytes - l.SlotBytes%unit
+	return cutting{slot, slot * (l.Slots / 2)}
+}
+
+// Slots is how many slots of a width a message of n bytes takes. Each of its pieces begins a new slot.
+func Slots(l transport.Limits, width, n int) int {
+	c := cuttingOf(l, 1)
+	slices := func(piece int) int { return (piece + width*c.slot - 1) / (width * c.slot) }
+	return max(1, n/c.piece*slices(c.piece)+slices(n%c.piece))
+}
 
 // largeOut is the least size of a result, in bytes, that is stored past the caches. Such
 // stores save a fifth of the time at 64 MiB and nothing at 16 MiB. A result in place is
@@ -129,14 +146,13 @@ func (e *Engine) Run(j *Job) error {
 
 // cut sets the sizes of pieces and slices, in whole elements.
 func (e *Engine) cut(j *Job) error {
-	j.slot = e.limits.SlotBytes
+	unit := 1
 	if j.Reducer != nil {
-		unit := j.Reducer.Unit()
-		if j.slot -= j.slot % unit; j.slot == 0 {
-			return fmt.Errorf("an element of %d bytes does not fit in a slot of %d: make slots larger", unit, e.limits.SlotBytes)
-		}
+		unit = j.Reducer.Unit()
 	}
-	j.piece = j.slot * (e.limits.Slots / 2)
+	if j.cutting = cuttingOf(e.limits, unit); j.slot == 0 {
+		return fmt.Errorf("an element of %d bytes does not fit in a slot of %d: make slots larger", unit, e.limits.SlotBytes)
+	}
 	return nil
 }
 
