@@ -36,6 +36,10 @@ type Job struct {
 	Reducer   *kernels.Reducer // nil where nothing is reduced
 	Stamp     transport.Stamp
 
+	// Each gives each message between two ranks a stamp of its own, which both ends make of Stamp and the length of the
+	// message. The steps move chunks of In and Out. nil: all messages have Stamp.
+	Each func(s transport.Stamp, bytes int) transport.Stamp
+
 	// Lend lets connections send straight from In and Out. Run then waits until
 	// the receivers have taken the lent bytes.
 	Lend bool
@@ -44,11 +48,12 @@ type Job struct {
 	Observed *trace.Call
 
 	cutting
-	scaled  bool    // contributions pass Reducer.Load
-	large   bool    // Out is stored past the caches
-	inPlace bool    // In and Out overlap
-	data    *Layout // of In or Out, whichever has more chunks
-	chunks  int     // of data
+	stamp   transport.Stamp // of the messages of the step
+	scaled  bool            // contributions pass Reducer.Load
+	large   bool            // Out is stored past the caches
+	inPlace bool            // In and Out overlap
+	data    *Layout         // of In or Out, whichever has more chunks
+	chunks  int             // of data
 }
 
 // An Engine carries out jobs, one after the other. It is not for concurrent
@@ -111,6 +116,7 @@ func (e *Engine) Run(j *Job) error {
 	}
 	j.inPlace = mem.Host(j.In).Overlaps(mem.Host(j.Out))
 	j.large = !j.inPlace && len(j.Out) >= largeOut
+	j.stamp = j.Stamp
 	j.Observed.Run()
 	for round, more := 0, true; more; round++ {
 		more = false
@@ -131,6 +137,9 @@ func (e *Engine) Run(j *Job) error {
 				if err := st.connect(j, p.links); err != nil {
 					return at(err, round, i)
 				}
+			}
+			if j.Each != nil {
+				j.stamp = j.Each(j.Stamp, j.length(st))
 			}
 			if err := e.move(j, st, src, dst, n); err != nil {
 				return at(err, round, i)
@@ -169,6 +178,16 @@ func (p *Program) flush(j *Job) error {
 		}
 	}
 	return nil
+}
+
+// length is the length of a step's whole chunk of In or Out.
+func (j *Job) length(st *step) (n int) {
+	if st.Src.Buf == sched.In {
+		_, n = j.InL.Extent(int(st.Src.Chunk))
+	} else {
+		_, n = j.OutL.Extent(int(st.Dst.Chunk))
+	}
+	return n
 }
 
 // part is the part of a chunk that belongs to a round, and whether the chunk
@@ -307,7 +326,7 @@ func (st *step) sliceFrom(j *Job, src, dst []byte, n int) error {
 		}
 	}
 	since := j.Observed.Clock()
-	err := st.from.PublishFrom(mem.Host(v), j.Stamp)
+	err := st.from.PublishFrom(mem.Host(v), j.stamp)
 	j.Observed.WaitedSend(int32(st.Send), since)
 	if err != nil {
 		return st.fail("send", err)
@@ -334,8 +353,8 @@ func (st *step) receive(j *Job, n int) ([]byte, error) {
 	if err != nil {
 		return nil, st.fail("recv", err)
 	}
-	if stamp != j.Stamp || in.Len() != n {
-		return nil, st.fail("recv", &MismatchError{Want: j.Stamp, Got: stamp, WantBytes: n, GotBytes: in.Len()})
+	if stamp != j.stamp || in.Len() != n {
+		return nil, st.fail("recv", &MismatchError{Want: j.stamp, Got: stamp, WantBytes: n, GotBytes: in.Len()})
 	}
 	return in.Bytes(), nil
 }
@@ -358,8 +377,8 @@ func (st *step) receiveInto(j *Job, dst []byte, n int) error {
 	} else if err != nil {
 		return st.fail("recv", err)
 	}
-	if stamp != j.Stamp || got != n {
-		return st.fail("recv", &MismatchError{Want: j.Stamp, Got: stamp, WantBytes: n, GotBytes: got})
+	if stamp != j.stamp || got != n {
+		return st.fail("recv", &MismatchError{Want: j.stamp, Got: stamp, WantBytes: n, GotBytes: got})
 	}
 	return nil
 }
@@ -367,7 +386,7 @@ func (st *step) receiveInto(j *Job, dst []byte, n int) error {
 // publish sends the reserved slot and stores v in dst only then, so that the peer does not
 // wait for the store. v lies in the slot, which stays unchanged until it is reserved again.
 func (st *step) publish(j *Job, v, dst []byte) error {
-	if err := st.send.Publish(j.Stamp); err != nil {
+	if err := st.send.Publish(j.stamp); err != nil {
 		return st.fail("send", err)
 	}
 	if len(dst) > 0 {

@@ -150,7 +150,7 @@ func (c *Call) checkScalar() error {
 }
 
 // MaxCount is the largest count that a stamp can carry, far more than any memory holds.
-const MaxCount = min(1<<46-1, math.MaxInt>>1)
+const MaxCount = min(1<<countBits-1, math.MaxInt>>1)
 
 // unused says which buffers a rank does not need, whatever the Count.
 func (c *Call) unused(rank int) (in, out bool) {
