@@ -12,6 +12,8 @@ import (
 // number; after that nothing may go wrong with the call's arguments.
 func (c *Call) Check(rank, n int) error {
 	switch {
+	case c == nil:
+		return invalid("the Call is nil")
 	case c.Kind == 0:
 		return invalid("the call has no Kind: set it, as in Call{Kind: KindAllReduce, …}")
 	case !c.Kind.Valid() && !c.Kind.Composite():

@@ -28,7 +28,7 @@ var (
 type Error struct {
 	Op        string // "AllReduce", "Open", …
 	Seq       uint32 // number of the collective on its communicator, 0 if it has none; after 2³²−1 comes 1
-	Rank      int    // the rank that reports
+	Rank      int    // the rank that reports, -1 of a nil Comm
 	Host      string
 	Peer      int    // the other end, -1 if there is none
 	Transport string // "shm", "" if no connection is concerned
@@ -48,7 +48,9 @@ func (e *Error) Error() string {
 	if e.Seq > 0 {
 		fmt.Fprintf(&b, " #%d", e.Seq)
 	}
-	fmt.Fprintf(&b, ": rank %d", e.Rank)
+	if e.Rank >= 0 {
+		fmt.Fprintf(&b, ": rank %d", e.Rank)
+	}
 	if e.Host != "" {
 		fmt.Fprintf(&b, " on %s", e.Host)
 	}

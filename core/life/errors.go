@@ -23,6 +23,9 @@ type Path interface {
 // Locate makes of the cause of a failure an error that says the call, the peer, the phase and the path. path may be
 // nil.
 func (l *Life) Locate(c *call.Call, seq uint32, cause error, path Path) *call.Error {
+	if c == nil {
+		c = new(call.Call)
+	}
 	e := l.ErrorIn(call.Name(c), cause)
 	if !c.Kind.Pairwise() {
 		e.Seq = seq
