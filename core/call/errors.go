@@ -30,6 +30,8 @@ type Error struct {
 	Seq       uint32 // number of the collective on its communicator, 0 if it has none; after 2³²−1 comes 1
 	Rank      int    // the rank that reports, -1 of a nil Comm
 	Host      string
+	Comm      string // the communicator, as "ringo why" and Comm.History name it; "" before the ranks have met
+	Name      string // Config.Name
 	Peer      int    // the other end, -1 if there is none
 	Transport string // "shm", "" if no connection is concerned
 	Phase     string // "send", "recv", "connect", "accept", "" if no step is concerned
@@ -47,6 +49,9 @@ func (e *Error) Error() string {
 	b.WriteString(e.Op)
 	if e.Seq > 0 {
 		fmt.Fprintf(&b, " #%d", e.Seq)
+	}
+	if e.Name != "" {
+		fmt.Fprintf(&b, " of %s", e.Name)
 	}
 	if e.Rank >= 0 {
 		fmt.Fprintf(&b, ": rank %d", e.Rank)

@@ -58,7 +58,7 @@ func (l *Life) Locate(c *call.Call, seq uint32, cause error, path Path) *call.Er
 
 // ErrorIn is an error of something that is not a Call: "Open", "Split".
 func (l *Life) ErrorIn(op string, cause error) *call.Error {
-	return &call.Error{Op: op, Rank: l.Rank, Host: l.Host, Peer: -1, Err: cause}
+	return &call.Error{Op: op, Rank: l.Rank, Host: l.Host, Comm: l.ID(), Name: l.Name, Peer: -1, Err: cause}
 }
 
 // ErrorOf is an error of a method that all ranks call together, with who is to blame as far as err says so.
@@ -144,8 +144,8 @@ func (e *Mismatch) Error() string {
 		return fmt.Sprintf("%v on the counts of %s: rank %d expects %d elements of rank %d, which sends %d; give both the "+
 			"same counts", call.ErrMismatch, mine.Numbered(), e.rank, mine.Count, e.peer, theirs.Count)
 	case mine.Kind == call.Send && theirs.Kind == call.Send && mine.Root < 0 && theirs.Root < 0 && mine != theirs:
-		return fmt.Sprintf("%v on a message: rank %d receives %d elements of %v, rank %d sends %d of %v; give a Recv the count "+
-			"and the type of its Send", call.ErrMismatch, e.rank, mine.Count, mine.Type, e.peer, theirs.Count, theirs.Type)
+		return fmt.Sprintf("%v on a message: rank %d receives %d elements of %v, rank %d sends %d of %v; give a Recv the "+
+			"count and the type of its Send", call.ErrMismatch, e.rank, mine.Count, mine.Type, e.peer, theirs.Count, theirs.Type)
 	case mine == theirs && e.cause.WantBytes == e.cause.GotBytes:
 		return fmt.Sprintf("ranks disagree on the group of %v: rank %d has other calls beside it than rank %d; give all "+
 			"ranks the same groups",

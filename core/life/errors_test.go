@@ -98,7 +98,7 @@ func TestMismatchWords(t *testing.T) {
 
 // An error says where it happened, unless its cause is elsewhere.
 func TestLocate(t *testing.T) {
-	l := New(newFakeGroup(), "h", time.Minute)
+	l := New(newFakeGroup(), "h", "pairs", time.Minute)
 	defer l.Close()
 	collective, message := &call.Call{Kind: call.AllReduce}, &call.Call{Kind: call.Send, Peer: 2}
 	composite := &call.Call{Kind: call.AlltoAllv}
@@ -107,10 +107,11 @@ func TestLocate(t *testing.T) {
 	cut := errors.New("cut")
 	died := &PeerError{&bootstrap.Failure{Rank: 3, Died: true}}
 	here := func(op string, seq uint32, err error) *call.Error {
-		return &call.Error{Op: op, Seq: seq, Rank: 1, Host: "h", Peer: 2, Phase: "recv", Transport: "shm 2", Err: err}
+		return &call.Error{Op: op, Seq: seq, Rank: 1, Host: "h", Comm: l.ID(), Name: "pairs", Peer: 2, Phase: "recv",
+			Transport: "shm 2", Err: err}
 	}
 	nowhere := func(err error) *call.Error {
-		return &call.Error{Op: "AllReduce", Seq: 9, Rank: 1, Host: "h", Peer: -1, Err: err}
+		return &call.Error{Op: "AllReduce", Seq: 9, Rank: 1, Host: "h", Comm: l.ID(), Name: "pairs", Peer: -1, Err: err}
 	}
 	aborted := &call.Error{Op: "Abort", Err: call.ErrAborted}
 	require.Equal(t, here("AllReduce", 9, cut), l.Locate(collective, 9, step(cut), fakePath{}))
@@ -131,7 +132,7 @@ func TestLocate(t *testing.T) {
 
 // A method that all ranks call together blames whom its error names.
 func TestErrorOfBlames(t *testing.T) {
-	l := New(newFakeGroup(), "h", time.Minute)
+	l := New(newFakeGroup(), "h", "", time.Minute)
 	defer l.Close()
 	for _, test := range []struct {
 		err  error
@@ -147,7 +148,8 @@ func TestErrorOfBlames(t *testing.T) {
 	} {
 		e := l.ErrorOf("Split", fmt.Errorf("meet: %w", test.err))
 		require.Equal(t, test.want, e.Culprits, test.err)
-		require.Equal(t, call.Error{Op: "Split", Rank: 1, Host: "h", Peer: -1, Err: e.Err, Culprits: test.want}, *e)
+		require.Equal(t, call.Error{Op: "Split", Rank: 1, Host: "h", Comm: l.ID(), Peer: -1, Err: e.Err,
+			Culprits: test.want}, *e)
 	}
 }
 
