@@ -1,6 +1,8 @@
 package ringo
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,4 +25,23 @@ func TestInChild(t *testing.T) {
 		require.Equal(t, &tt.child, inChild(&tt.parent, members))
 		require.Equal(t, before, tt.parent)
 	}
+}
+
+// Errors of a communicator and of its parts can be told apart: by what History calls them, and by their names.
+func TestErrorsOfParts(t *testing.T) {
+	comms := local(t, 4, Config{})
+	noErrors(t, each(comms, func(c *Comm) error {
+		part, err := c.SplitWith(t.Context(), c.Rank()%2, 0, Config{Name: fmt.Sprint("part ", c.Rank()%2)})
+		if err != nil {
+			return err
+		}
+		defer part.Close()
+		e, _ := errors.AsType[*Error](part.Do(nil))
+		require.Equal(t, part.History().Comm, e.Comm)
+		require.ErrorContains(t, e, fmt.Sprintf("no operation of part %d: rank %d", c.Rank()%2, c.Rank()/2))
+		whole, _ := errors.AsType[*Error](c.Do(nil))
+		require.Equal(t, c.History().Comm, whole.Comm)
+		require.NotEqual(t, whole.Comm, e.Comm)
+		return nil
+	}))
 }

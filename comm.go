@@ -23,7 +23,8 @@ import (
 // A Comm is one rank's membership in a communicator. Its operations happen in
 // the order in which they are called; from several goroutines that order is
 // theirs to arrange, for it must be the same on all ranks. Abort and the
-// methods that only ask may be called at any time.
+// methods that only ask may be called at any time. Methods of a nil Comm whose result
+// is an error return ErrInvalid.
 type Comm struct {
 	*membership
 	ctx context.Context // of With, nil for no bound
@@ -55,11 +56,25 @@ type membership struct {
 
 func init() { life.Of = func(c any) *life.Life { return c.(*Comm).life } }
 
+// absent is the error of a method of a nil Comm, nil of another.
+func (c *Comm) absent(op string) error {
+	if c != nil {
+		return nil
+	}
+	return &Error{Op: op, Rank: -1, Peer: -1, Err: fmt.Errorf("%w: the Comm is nil, as Split's of a rank with NoColor",
+		ErrInvalid)}
+}
+
 // Rank is this rank's number.
 func (c *Comm) Rank() int { return c.life.Rank }
 
-// Size is the number of ranks.
-func (c *Comm) Size() int { return c.life.Size }
+// Size is the number of ranks, 0 of a nil Comm.
+func (c *Comm) Size() int {
+	if c == nil {
+		return 0
+	}
+	return c.life.Size
+}
 
 // Do carries out a call and returns when this rank's part is done: its result
 // is complete and its memory is the caller's again. On a GPU it returns when the
@@ -67,6 +82,9 @@ func (c *Comm) Size() int { return c.life.Size }
 // first call of a kind. An error is an *Error; one that wraps ErrInvalid or
 // ErrUnsupported leaves the communicator usable, any other ends it on all ranks.
 func (c *Comm) Do(call *Call) error {
+	if err := c.absent("Do"); err != nil {
+		return err
+	}
 	if c.ctx != nil {
 		return c.DoContext(c.ctx, call)
 	}
@@ -88,6 +106,11 @@ func (c *Comm) Do(call *Call) error {
 // waits for space. While the call's stream is being captured, Start carries the
 // call out itself, after those that were started before: it is part of the graph.
 func (c *Comm) Start(call *Call) *Pending {
+	if err := c.absent("Start"); err != nil {
+		p := newPending(nil, call)
+		p.finish(err)
+		return p
+	}
 	err := c.over(c.ctx)
 	if err == nil {
 		err = c.check(call)
@@ -140,6 +163,9 @@ func (c *Comm) captures(call *Call) bool {
 // later: before operations of several communicators that overlap in another order on other
 // ranks. No other rank takes part. The call's memory and stream have to be live.
 func (c *Comm) Prepare(call *Call) error {
+	if err := c.absent("Prepare"); err != nil {
+		return err
+	}
 	if err := call.Check(c.life.Rank, c.life.Size); err != nil {
 		return c.life.Locate(call, 0, err, nil)
 	}
@@ -203,7 +229,12 @@ func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 // Err is why an operation of this rank has failed and none can succeed any more, nil while the communicator is well. If
 // another rank dies or aborts while this one waits for nothing, Err is nil until this rank's next operation. It waits
 // only where kernels have stopped and it is not yet known why, at most 3 s.
-func (c *Comm) Err() error { return c.life.Told(c.err()) }
+func (c *Comm) Err() error {
+	if err := c.absent("Err"); err != nil {
+		return err
+	}
+	return c.life.Told(c.err())
+}
 
 func (c *Comm) err() error {
 	if c.gpu != nil && c.onGPU() {
@@ -214,7 +245,12 @@ func (c *Comm) err() error {
 
 // Failure is why no operation of this rank can succeed any more, nil while one may: Err, or what this rank's next
 // operation will meet. Culprits of the *Error are who died, aborted or failed. It does not wait.
-func (c *Comm) Failure() error { return c.life.Failure() }
+func (c *Comm) Failure() error {
+	if err := c.absent("Failure"); err != nil {
+		return err
+	}
+	return c.life.Failure()
+}
 
 // History is this rank's last 64 calls, the call that it is in, and why the communicator has
 // failed. It is always kept, and costs a collective nothing that could be measured. It may be called at any
@@ -233,6 +269,9 @@ func (c *Comm) History() HistoryRecord { return c.life.Record() }
 // Close returns why the communicator has failed, if an operation of this rank has met that and nothing has returned it
 // before: no call, Wait, Err, Synchronize or Drain. The results of such a rank may be wrong.
 func (c *Comm) Close() error {
+	if err := c.absent("Close"); err != nil {
+		return err
+	}
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil
 	}
@@ -278,6 +317,9 @@ func (c *Comm) Device() *gpu.Device { return c.cfg.Device }
 // Synchronize waits until the work of a stream of this rank's GPU is done and
 // returns why the communicator has failed, if it has.
 func (c *Comm) Synchronize(s gpu.Stream) error {
+	if err := c.absent("Synchronize"); err != nil {
+		return err
+	}
 	if !built.GPU || c.cfg.Device == nil {
 		return fmt.Errorf("%w: this rank has no GPU", ErrInvalid)
 	}
@@ -293,6 +335,9 @@ func (c *Comm) Synchronize(s gpu.Stream) error {
 // Drain waits until what this rank has queued on its GPU has ended, whatever streams it is on. It returns why the
 // communicator has failed, if an operation of this rank has met that. Without a GPU there is nothing to wait for.
 func (c *Comm) Drain() error {
+	if err := c.absent("Drain"); err != nil {
+		return err
+	}
 	if c.onGPU() {
 		c.life.Turn.Lock()
 		err := c.gpu.Drain()
@@ -329,6 +374,9 @@ func (c *Comm) Drain() error {
 // shared, the Window has no effect, and Reason says why. What is wrong with the
 // memory of one rank is an error on all (ErrInvalid), and changes nothing.
 func (c *Comm) Register(r Region) (*Window, error) {
+	if err := c.absent("Register"); err != nil {
+		return nil, err
+	}
 	if c.stillborn {
 		return nil, c.life.ErrorOf("Register", c.life.Refuse())
 	}

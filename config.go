@@ -31,6 +31,10 @@ type Config struct {
 	// Rank and Size are this rank and the number of ranks.
 	Rank, Size int
 
+	// Name is what errors call the communicator: "AllReduce #4 of pairs: rank 1 on vm: …" It helps where there are
+	// several, as of SplitWith.
+	Name string
+
 	// Device is this rank's GPU, for operations on its memory; every rank needs
 	// one then. Several ranks may share a GPU. Without it, and with the rest as it
 	// is, nothing of CUDA is loaded. Devices are the same for OpenLocal, by rank.

@@ -12,13 +12,21 @@ import (
 // ctx does. c itself is not bound, and is the one to close. In a Group the two are the same communicator.
 //
 //	err := ringo.AllReduce(c.With(ctx), data, ringo.Sum)
-func (c *Comm) With(ctx context.Context) *Comm { return &Comm{membership: c.membership, ctx: ctx} }
+func (c *Comm) With(ctx context.Context) *Comm {
+	if c == nil {
+		return nil
+	}
+	return &Comm{membership: c.membership, ctx: ctx}
+}
 
 // DoContext is Do, but ends when ctx does. A deadline of ctx bounds the waits of the call as Call.Timeout does: when it
 // passes, the communicator fails on all ranks, with an error that names the rank waited for. The deadline counts also
 // while the call waits behind other calls of this rank, and ends those too. A cancellation aborts the communicator on
 // all ranks. On GPU memory ctx bounds the queueing alone. If ctx has ended before the call, this rank does nothing.
 func (c *Comm) DoContext(ctx context.Context, call *Call) error {
+	if err := c.absent("DoContext"); err != nil {
+		return err
+	}
 	err := c.over(ctx)
 	if err == nil {
 		err = c.check(call)

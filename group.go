@@ -44,7 +44,10 @@ func NewGroup() *Group { return new(Group) }
 
 // Add puts a call in the group; nothing happens before Run.
 func (g *Group) Add(c *Comm, call *Call) {
-	r := g.part(c.unbound) // both of With are one communicator
+	if c != nil {
+		c = c.unbound // both of With are one communicator
+	}
+	r := g.part(c)
 	r.added = append(r.added, call)
 	r.at = append(r.at, g.added)
 	g.added++
@@ -115,6 +118,9 @@ func (g *Group) inTurn() error {
 
 // checkAll finds what is wrong with the calls of a group.
 func (c *Comm) checkAll(calls []*Call) error {
+	if err := c.absent("Group"); err != nil {
+		return err
+	}
 	for _, x := range calls {
 		if err := x.Check(c.life.Rank, c.life.Size); err != nil {
 			return c.life.Locate(x, 0, err, nil)

@@ -158,7 +158,7 @@ func OpenLocal(n int, cfg Config) ([]*Comm, error) {
 func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error) {
 	c := &Comm{membership: &membership{
 		cfg: cfg, group: group, log: cfg.Log.With("rank", group.Rank()),
-		life: life.New(group, cfg.hostname(), cfg.Timeout),
+		life: life.New(group, cfg.hostname(), cfg.Name, cfg.Timeout),
 	}}
 	c.unbound = c
 	c.queue.life, c.queue.carryOut = c.life, c.carryOut
@@ -302,7 +302,7 @@ func (c *Comm) connect(ctx context.Context) error {
 }
 
 func openError(cfg Config, err error) error {
-	e := &Error{Op: "Open", Rank: cfg.Rank, Host: cfg.hostname(), Peer: -1, Err: err}
+	e := &Error{Op: "Open", Rank: cfg.Rank, Host: cfg.hostname(), Name: cfg.Name, Peer: -1, Err: err}
 	if f, ok := errors.AsType[*bootstrap.Failure](err); ok {
 		e.Culprits = f.Culprits
 	} else if j, ok := errors.AsType[*bootstrap.JoinError](err); ok {

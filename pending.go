@@ -41,6 +41,9 @@ func (p *Pending) Done() <-chan struct{} { return p.done }
 // its own deadline, so Wait always returns.
 func (p *Pending) Wait() error {
 	<-p.done
+	if p.life == nil { // a nil Comm's
+		return p.err
+	}
 	return p.life.Told(p.err)
 }
 

@@ -23,6 +23,9 @@ import (
 // to agree on where to go on. Where the process that serves the meeting point has died, the lowest ranks
 // do in its place, if its host lives to say so and more than half of the others come. Cost: a few ms on one host.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
+	if err := c.absent("Shrink"); err != nil {
+		return nil, err
+	}
 	if c.life.Failure() == nil {
 		c.life.FailIn("Shrink", fmt.Errorf("%w: Shrink was called", ErrAborted)) // no Abort, whose rank may not come
 	}
@@ -94,6 +97,9 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 // has the Config of this one, which stays usable. If Grow fails, new ranks that wait at the ID hear at once who is to
 // blame.
 func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, error) {
+	if err := c.absent("Grow"); err != nil {
+		return nil, err
+	}
 	meet, err := growAt(ctx, c, id, size)
 	if err != nil {
 		e := c.life.ErrorOf("Grow", err)

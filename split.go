@@ -32,11 +32,17 @@ type splitNote struct {
 // What is wrong with one rank's arguments is an error on all (ErrInvalid). That, and a rank
 // whose ctx ends before all have come, leave the communicator usable.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
+	if err := c.absent("Split"); err != nil {
+		return nil, err
+	}
 	return c.SplitWith(ctx, color, key, c.cfg)
 }
 
 // SplitWith is Split, but the new communicator has the given Config, except for its meeting point, rank and size.
 func (c *Comm) SplitWith(ctx context.Context, color, key int, cfg Config) (*Comm, error) {
+	if err := c.absent("Split"); err != nil {
+		return nil, err
+	}
 	_, bad := cfg.fill(os.Getenv) // before the ranks meet: the others would wait for a part that cannot be
 	id, members, err := splitParts(ctx, c, color, key, bad)
 	if err != nil {

@@ -241,6 +241,10 @@ func (m *failed) Append(b []byte) []byte {
 	if d := m.Disagree; d != nil {
 		b = appendU32(appendU32(appendU64(b, d.Number), d.RankA), d.RankB)
 		b = append(append(b, d.CallA[:]...), d.CallB[:]...)
+		b = appendFlag(b, d.Counts != nil)
+		if c := d.Counts; c != nil {
+			b = appendU64(appendU64(appendU32(b, c.Entry), uint64(c.A)), uint64(c.B))
+		}
 	}
 	b = appendFlag(b, m.Late != nil)
 	if l := m.Late; l != nil {
@@ -272,6 +276,9 @@ func (m *failed) Parse(b []byte) error {
 		d := &Disagreement{Number: f.u64(), RankA: f.rank(), RankB: f.rank()}
 		copy(d.CallA[:], f.take(len(d.CallA)))
 		copy(d.CallB[:], f.take(len(d.CallB)))
+		if f.flag() {
+			d.Counts = &Differ{f.rank(), int(f.u64()), int(f.u64())}
+		}
 		m.Disagree = d
 	}
 	if f.flag() {
@@ -379,6 +386,10 @@ func (m *Position) Append(b []byte) []byte {
 	for _, c := range m.Calls {
 		b = c.append(b)
 	}
+	b = appendU32(b, len(m.Counts))
+	for _, n := range m.Counts {
+		b = appendU64(b, uint64(n))
+	}
 	return b
 }
 
@@ -389,6 +400,10 @@ func (m *Position) Parse(b []byte) error {
 	n := f.count(maxCalls)
 	for range n {
 		m.Calls = append(m.Calls, f.called())
+	}
+	n = f.count(maxCounts)
+	for range n {
+		m.Counts = append(m.Counts, int(f.u64()))
 	}
 	return f.end()
 }

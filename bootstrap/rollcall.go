@@ -11,6 +11,7 @@ import (
 // true: the calls were begun.
 type Position struct {
 	Calls   []Called // the last collectives that the rank has begun, oldest first; 64 of them are kept
+	Counts  []int    // of the last of Calls, if all ranks have to give it the same list
 	Waiting bool     // the rank is in the last of Calls and has waited long
 	Stop    Stopped  // for Late: where the rank's operation was stopped
 	Awaits  []int    // for Inquire: the ranks whose connection it waits for
@@ -43,8 +44,11 @@ type Messages struct {
 	Call  [16]byte
 }
 
-// maxMessages is the most Messages of a Position.
-const maxMessages = 1024
+// The most Messages and Counts of a Position.
+const (
+	maxMessages = 1024
+	maxCounts   = 1024
+)
 
 // Called is a collective that a rank has begun. All ranks must begin equal calls
 // under one Number. Number 0 is for calls that are not compared.
@@ -56,11 +60,14 @@ type Called struct {
 // maxCalls is the most calls of a Position that are sent.
 const maxCalls = 64
 
-// recent is p with only its last maxCalls calls, and without messages if there are more than maxMessages.
+// recent is p with only its last maxCalls calls, and without lists that are too long.
 func (p Position) recent() Position {
 	p.Calls = p.Calls[max(0, len(p.Calls)-maxCalls):]
 	if len(p.Messages) > maxMessages {
 		p.Needs, p.Messages = Nobody, nil // messages left out would count as 0
+	}
+	if len(p.Counts) > maxCounts {
+		p.Counts = nil
 	}
 	return p
 }
@@ -86,6 +93,20 @@ type Disagreement struct {
 	Number       uint64
 	RankA, RankB int // RankA < RankB
 	CallA, CallB [16]byte
+	Counts       *Differ // nil if the calls do not differ in their Counts, or too little is known
+}
+
+// A Differ is the first entry in which the Counts of two ranks differ.
+type Differ struct{ Entry, A, B int }
+
+// firstDiffer is the Differ of two lists, nil if one is not known.
+func firstDiffer(a, b []int) *Differ {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return &Differ{i, a[i], b[i]}
+		}
+	}
+	return nil
 }
 
 func (d *Disagreement) String() string {
@@ -126,6 +147,7 @@ type ledger struct {
 type entry struct {
 	rank      int
 	call      [16]byte
+	counts    []int
 	same, odd []int32
 }
 
@@ -150,10 +172,14 @@ func newLedger(size int) *ledger {
 func (l *ledger) note(rank int, p Position, now time.Time) {
 	l.heard[rank] = now
 	l.waited = max(l.waited, p.waitsIn())
-	for _, c := range p.Calls {
+	for i, c := range p.Calls {
 		if c.Number > l.last[rank] && c.Number+ledgerDepth > l.top {
 			l.last[rank] = c.Number
-			l.begun(rank, c)
+			var counts []int
+			if i == len(p.Calls)-1 {
+				counts = p.Counts
+			}
+			l.begun(rank, c, counts)
 		}
 	}
 	if len(l.first) > 2*ledgerDepth {
@@ -198,24 +224,26 @@ func (l *ledger) starves(rank int, m Messages) {
 	case sent >= m.Count:
 		delete(l.wanted[m.Peer], rank)
 	case l.last[rank] < n && p.Needs.of(rank) && l.first[n] != nil:
-		l.begun(rank, Called{n, m.Call})
+		l.begun(rank, Called{n, m.Call}, nil)
 	}
 }
 
-func (l *ledger) begun(rank int, c Called) {
+func (l *ledger) begun(rank int, c Called, counts []int) {
 	l.top = max(l.top, c.Number)
 	e, known := l.first[c.Number]
 	if known && e.call != c.Call {
-		d := &Disagreement{Number: c.Number, RankA: e.rank, CallA: e.call, RankB: rank, CallB: c.Call}
+		d := &Disagreement{Number: c.Number, RankA: e.rank, CallA: e.call, RankB: rank, CallB: c.Call,
+			Counts: firstDiffer(e.counts, counts)}
 		if rank < e.rank {
 			d.RankA, d.CallA, d.RankB, d.CallB = d.RankB, d.CallB, d.RankA, d.CallA
+			d.Counts = firstDiffer(counts, e.counts)
 		}
 		if d.before(l.disagree) {
 			l.disagree = d
 		}
 	}
 	if !known {
-		e = &entry{rank: rank, call: c.Call}
+		e = &entry{rank: rank, call: c.Call, counts: counts}
 		l.first[c.Number] = e
 	}
 	same := e.call == c.Call
@@ -223,7 +251,7 @@ func (l *ledger) begun(rank int, c Called) {
 		*list = append(*list, int32(rank))
 	}
 	if rank < e.rank {
-		if e.rank, e.call = rank, c.Call; !same {
+		if e.rank, e.call, e.counts = rank, c.Call, counts; !same {
 			e.same, e.odd = e.odd, e.same
 		}
 	}

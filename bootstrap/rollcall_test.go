@@ -311,3 +311,32 @@ func TestInquireAfterClose(t *testing.T) {
 		}
 	})
 }
+
+// Where the counts of the last call differ, the disagreement has the first entry that does, by ascending rank,
+// whichever of the two ranks was heard first; lists that are too long are not sent.
+func TestCountsOfRollCall(t *testing.T) {
+	position := func(call string, counts ...int) Position {
+		p := at(1, call)
+		p.Counts = counts
+		return p
+	}
+	for _, test := range []struct {
+		zero, two Position
+		want      *Differ
+	}{
+		{position("ab", 1, 5, 3), position("ac", 1, 6, 4), &Differ{1, 5, 6}},
+		{position("ab", 1, 5, 3), position("ac"), nil},
+		{position("ab", 1, 5), position("acd", 1, 6), nil}, // those of another call
+	} {
+		for _, first := range []int{0, 2} {
+			l := newLedger(3)
+			for _, r := range []int{first, 2 - first} {
+				l.note(r, map[int]Position{0: test.zero, 2: test.two}[r], time.Time{})
+			}
+			require.Equal(t, test.want, l.verdict().Disagree.Counts)
+			require.Equal(t, []int{0, 2}, []int{l.disagree.RankA, l.disagree.RankB})
+		}
+	}
+	require.Len(t, position("a", make([]int, maxCounts)...).recent().Counts, maxCounts)
+	require.Nil(t, position("a", make([]int, maxCounts+1)...).recent().Counts)
+}

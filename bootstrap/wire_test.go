@@ -18,7 +18,7 @@ import (
 
 // samples are messages of every kind, without empty fields.
 func samples() []message {
-	where5 := Position{Waiting: true, Calls: []Called{{4, [16]byte{4}}, {5, [16]byte{5, 5}}}}
+	where5 := Position{Waiting: true, Calls: []Called{{4, [16]byte{4}}, {5, [16]byte{5, 5}}}, Counts: []int{7, 1 << 40}}
 	return []message{
 		&refusal{Cause: causeTimeout, Rank: -1, Missing: []int{1, 5}, Reason: "no"},
 		&welcome{},
@@ -32,7 +32,8 @@ func samples() []message {
 		&fail{Reason: "disk full", Culprits: []int{1, 4}},
 		&failed{Failure{Rank: 2, Culprits: []int{2}, Died: true, Reason: "gone"}},
 		&failed{Failure{Rank: 2, Left: true, Number: 7}},
-		&failed{Failure{Rank: -1, Disagree: &Disagreement{Number: 3, RankB: 1, CallA: [16]byte{1}, CallB: [16]byte{2}}}},
+		&failed{Failure{Rank: -1, Disagree: &Disagreement{Number: 3, RankB: 1, CallA: [16]byte{1}, CallB: [16]byte{2},
+			Counts: &Differ{2, 7, 1 << 40}}}},
 		&failed{Failure{Rank: -1, Culprits: []int{3},
 			Late: &Lateness{Reason: history.Absent, Call: where5.Calls[1], Waiting: []int{0, 1}, Waited: time.Second,
 				Still: time.Millisecond, Last: where5.Calls[0]}}},

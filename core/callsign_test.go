@@ -89,6 +89,17 @@ func TestStampAt(t *testing.T) {
 	require.False(t, call.SameCall(s, at))
 }
 
+// The stamp of a message of an AlltoAllv has its length in elements, unless the counts of all ranks are in the stamp.
+func TestStampMessage(t *testing.T) {
+	s := call.Sign{Seq: 7, Kind: call.AlltoAllv, Type: kernels.Float32, Algo: call.Direct, Root: -1}
+	message := s
+	message.Count = 6
+	require.Equal(t, message.Stamp(), call.StampMessage(s.Stamp(), 24))
+	s.Whole, s.Count = call.Gatherv, call.MaxCount
+	require.Equal(t, s.Stamp(), call.StampMessage(s.Stamp(), 24))
+	require.Equal(t, s, call.ReadSign(s.Stamp()))
+}
+
 // What ranks must agree on is in the sign, and nothing else is.
 func TestSignOf(t *testing.T) {
 	x := f32(8)
@@ -126,16 +137,18 @@ func TestSignOf(t *testing.T) {
 	require.Equal(t, counts(call.AllGatherv, 1, 2), counts(call.AllGatherv, 1, 2))
 	require.NotEqual(t, counts(call.AllGatherv, 1, 2), counts(call.AllGatherv, 2, 1))
 	require.Equal(t, counts(call.AlltoAllv, 1, 2), counts(call.AlltoAllv, 2, 1))
+	require.Equal(t, counts(call.Gatherv, 1, 2), counts(call.Gatherv, 1, 2))
+	require.NotEqual(t, counts(call.Gatherv, 1, 2), counts(call.Gatherv, 2, 1))
 }
 
 func TestWords(t *testing.T) {
 	for want, c := range map[string]call.Call{
-		"Barrier()":                               {Kind: call.Barrier},
-		"AllReduce(count 1024, float32, sum)":     {Kind: call.AllReduce, Count: 1024, Type: kernels.Float32},
-		"Reduce(count 2, int8, max, root 1)":      {Kind: call.Reduce, Count: 2, Type: kernels.Int8, Op: kernels.Max, Root: 1},
-		"Broadcast(count 2, int8, root 0)":        {Kind: call.Broadcast, Count: 2, Type: kernels.Int8},
-		"Send(count 5, bfloat16, peer 3)":         {Kind: call.Send, Count: 5, Type: kernels.BFloat16, Peer: 3},
-		"AllGatherv(counts 0x3bb8014b6faa, int8)": {Kind: call.AllGatherv, Type: kernels.Int8, OutCounts: []int{1, 2}},
+		"Barrier()":                              {Kind: call.Barrier},
+		"AllReduce(count 1024, float32, sum)":    {Kind: call.AllReduce, Count: 1024, Type: kernels.Float32},
+		"Reduce(count 2, int8, max, root 1)":     {Kind: call.Reduce, Count: 2, Type: kernels.Int8, Op: kernels.Max, Root: 1},
+		"Broadcast(count 2, int8, root 0)":       {Kind: call.Broadcast, Count: 2, Type: kernels.Int8},
+		"Send(count 5, bfloat16, peer 3)":        {Kind: call.Send, Count: 5, Type: kernels.BFloat16, Peer: 3},
+		"AllGatherv(counts 0xbb8014d1149, int8)": {Kind: call.AllGatherv, Type: kernels.Int8, OutCounts: []int{1, 2}},
 		"AlltoAllv(int8)": {Kind: call.AlltoAllv, Type: kernels.Int8, InCounts: []int{1, 2},
 			OutCounts: []int{1, 2}},
 		"no operation(count 0, DataType(0))": {},

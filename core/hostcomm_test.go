@@ -37,7 +37,7 @@ func open(t testing.TB, n int, cfg paths.Config) []*half {
 	var all sync.WaitGroup
 	for r, g := range groups {
 		all.Go(func() {
-			l := life.New(g, "h", time.Minute)
+			l := life.New(g, "h", "", time.Minute)
 			me := paths.Profile{Info: transport.Info{Rank: r, Host: "h"}, Hostname: "h"}
 			net, err := paths.Connect(context.Background(), g, me, cfg, &l.Guard, slog.New(slog.DiscardHandler))
 			if errs[r] = err; err != nil {

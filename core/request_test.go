@@ -22,7 +22,7 @@ import (
 // numberer is rank 1 of 2.
 func numberer(t *testing.T) *request.Numberer {
 	g := bootstrap.Local(2)[1]
-	l := life.New(g, "h", time.Minute)
+	l := life.New(g, "h", "", time.Minute)
 	t.Cleanup(func() { l.Close(); g.Close() })
 	return &request.Numberer{Life: l}
 }

@@ -411,3 +411,27 @@ func (emptyStep) Len(sched.Rank) int { return 1 }
 func (emptyStep) At(sched.Rank, int) sched.Step {
 	return sched.Step{Recv: sched.Nobody, Send: sched.Nobody}
 }
+
+// A message takes as many slots as Slots says, whatever the queue, the width and the length.
+func TestSlots(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := transport.Limits{SlotBytes: rapid.IntRange(1, 9).Draw(t, "slot"),
+			Slots: rapid.IntRange(2, 20).Draw(t, "slots")}
+		width, n := rapid.IntRange(1, 8).Draw(t, "width"), rapid.IntRange(0, 700).Draw(t, "bytes")
+		links := corner{newMesh(2, 2*701), 0, func(a, b sched.Rank) int { return width }}
+		p, err := Compile(message{}, 0, links)
+		require.NoError(t, err)
+		j := &Job{Program: p, In: make([]byte, n), InL: Layout{Total: n, Chunk: n}}
+		require.NoError(t, New(limits).Run(j))
+		require.Equal(t, len(links.mesh[0][1].slots), Slots(limits, width, n))
+	})
+}
+
+// A message is one step: rank 0 sends to rank 1.
+type message struct{}
+
+func (message) Shape() sched.Shape   { return sched.Shape{Ranks: 2, In: 1, Out: 1} }
+func (message) Len(r sched.Rank) int { return 1 - int(r) }
+func (message) At(sched.Rank, int) sched.Step {
+	return sched.Step{Recv: sched.Nobody, Src: sched.Ref{Buf: sched.In}, Send: 1}
+}

@@ -12,6 +12,8 @@ import (
 // number; after that nothing may go wrong with the call's arguments.
 func (c *Call) Check(rank, n int) error {
 	switch {
+	case c == nil:
+		return invalid("the Call is nil")
 	case c.Kind == 0:
 		return invalid("the call has no Kind: set it, as in Call{Kind: KindAllReduce, …}")
 	case !c.Kind.Valid() && !c.Kind.Composite():
@@ -150,7 +152,7 @@ func (c *Call) checkScalar() error {
 }
 
 // MaxCount is the largest count that a stamp can carry, far more than any memory holds.
-const MaxCount = min(1<<46-1, math.MaxInt>>1)
+const MaxCount = min(1<<countBits-1, math.MaxInt>>1)
 
 // unused says which buffers a rank does not need, whatever the Count.
 func (c *Call) unused(rank int) (in, out bool) {

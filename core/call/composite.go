@@ -8,20 +8,32 @@ import (
 
 // A part names the composite that a call is part of, if any.
 type part struct {
-	whole Kind // a composite, or 0
-	op    kernels.Kind
-	root  int // -1 if there is none
+	whole  Kind // a composite, or 0
+	op     kernels.Kind
+	root   int // -1 if there is none
+	counts []int
 }
 
 // PartOf makes x, an AlltoAllv, Send or Recv, part of the composite whole: the sign and errors of x name whole.
 func PartOf(x, whole *Call) {
-	x.of = part{whole: whole.Kind, root: -1}
+	x.of = part{whole: whole.Kind, root: -1, counts: whole.OutCounts}
+	if whole.OutCounts == nil {
+		x.of.counts = whole.InCounts
+	}
 	if whole.Kind.Reduces() {
 		x.of.op = whole.Op.Kind
 	}
 	if whole.Kind.Rooted() {
 		x.of.root = whole.Root
 	}
+}
+
+// Shared is the counts of a call that all ranks must give alike, nil if there are none.
+func (c *Call) Shared() []int {
+	if c.Kind == AllGatherv {
+		return c.OutCounts
+	}
+	return c.of.counts
 }
 
 // Name is the operation as the caller knows it: a composite for its parts.
@@ -35,22 +47,12 @@ func Name(c *Call) string {
 // Composite is the composite that the call of a sign is part of, 0 if none.
 func (s Sign) Composite() Kind {
 	switch {
-	case s.Kind == AlltoAllv && s.Count > 0 && s.Count < int(Scan-Kinds):
-		return Kinds + Kind(s.Count)
+	case s.Kind == AlltoAllv:
+		return s.Whole
 	case s.Kind == Send && s.Root == 0:
 		return Scan
 	}
 	return 0
-}
-
-func (s Sign) stringOf(c Kind) string {
-	switch c {
-	case Scan:
-		return fmt.Sprintf("%v(count %d, %v, %v)", c, s.Count, s.Type, s.Op)
-	case ReduceScatterv:
-		return fmt.Sprintf("%v(%v, %v)", c, s.Type, s.Op)
-	}
-	return fmt.Sprintf("%v(%v, root %d)", c, s.Type, s.Root)
 }
 
 // checkComposite refuses memory of a GPU, operators that the composite or its type has not, and shares that divide

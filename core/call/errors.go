@@ -28,8 +28,10 @@ var (
 type Error struct {
 	Op        string // "AllReduce", "Open", …
 	Seq       uint32 // number of the collective on its communicator, 0 if it has none; after 2³²−1 comes 1
-	Rank      int    // the rank that reports
+	Rank      int    // the rank that reports, -1 of a nil Comm
 	Host      string
+	Comm      string // the communicator, as "ringo why" and Comm.History name it; "" before the ranks have met
+	Name      string // Config.Name
 	Peer      int    // the other end, -1 if there is none
 	Transport string // "shm", "" if no connection is concerned
 	Phase     string // "send", "recv", "connect", "accept", "" if no step is concerned
@@ -48,7 +50,12 @@ func (e *Error) Error() string {
 	if e.Seq > 0 {
 		fmt.Fprintf(&b, " #%d", e.Seq)
 	}
-	fmt.Fprintf(&b, ": rank %d", e.Rank)
+	if e.Name != "" {
+		fmt.Fprintf(&b, " of %s", e.Name)
+	}
+	if e.Rank >= 0 {
+		fmt.Fprintf(&b, ": rank %d", e.Rank)
+	}
 	if e.Host != "" {
 		fmt.Fprintf(&b, " on %s", e.Host)
 	}

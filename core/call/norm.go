@@ -191,7 +191,7 @@ func rowsOf(c *Call) Rows {
 // stamp lays out a sign with Rows, in bits: in the place of count 21 of Count, 18 of Words and 7 of Flags, in the
 // places of where and root the 32 of Epsilon and the last bit of Flags.
 func (r Rows) stamp(seq uint32, kind Kind, typ kernels.DataType, a Algo) [2]uint64 {
-	t := stamp(seq, kind, typ, withRows, a, uint16(r.Epsilon&MaxWhere), 0, int(r.Epsilon>>15|uint32(r.Flags>>7)<<17)-1)
+	t := stamp(seq, kind, typ, withRows, a, uint16(r.Epsilon&MaxWhere), 0, 0, int(r.Epsilon>>15|uint32(r.Flags>>7)<<17)-1)
 	t[1] |= (uint64(r.Count&(1<<21-1))<<25 | uint64(r.Words&(1<<18-1))<<7 | uint64(r.Flags&127)) << 18
 	return t
 }

@@ -17,8 +17,10 @@ type Sign struct {
 	Op    kernels.Kind
 	Algo  Algo
 	Where uint16 // stands for windows and offsets of a call in registered memory, 0 for none
-	// Count is in elements. Of an AllGatherv it stands for the counts, of a Barrier for all collectives before; of an
-	// AlltoAllv it is the composite that the call is part of, less Kinds, or 0; of a Meeting the Method.
+	Whole Kind   // the composite that an AlltoAllv is part of, or 0
+	// Count is in elements. Of an AllGatherv and with a Whole it stands for the counts, of a Barrier for all collectives
+	// before; of an AlltoAllv it is 0, but with a message between two ranks the message's own, see StampMessage; of a
+	// Meeting it is the Method.
 	Count int
 	Root  int  // -1 if there is none; of a Send: 0 if the call is part of a Scan
 	Rows  Rows // of a call with a Norm: a stamp has them in the place of Where, Count and Root
@@ -32,7 +34,7 @@ func StampOf(c *Call, a Algo) [2]uint64 {
 	if c.Norm != nil {
 		return rowsOf(c).stamp(0, c.Kind, c.Type, a)
 	}
-	kind, typ, op, count, root := c.Kind, c.Type, kernels.Kind(0), c.Count, -1
+	kind, typ, op, count, root, whole := c.Kind, c.Type, kernels.Kind(0), c.Count, -1, Kind(0)
 	switch {
 	case kind.Composite(): // the stamp of the calls that carry it out
 		x := Call{Kind: AlltoAllv, Count: count, Type: typ}
@@ -49,11 +51,11 @@ func StampOf(c *Call, a Algo) [2]uint64 {
 			op, root = c.of.op, 0
 		}
 	case kind == AllGatherv:
-		count = hashCounts(c.OutCounts)
+		count = hashCounts(c.Shared())
 	case kind == AlltoAllv:
 		count = 0 // each pair of ranks has a count of its own
 		if c.of.whole > 0 {
-			count, op, root = int(c.of.whole-Kinds), c.of.op, c.of.root
+			count, op, root, whole = hashCounts(c.Shared()), c.of.op, c.of.root, c.of.whole
 		}
 	case kind.Reduces():
 		op = c.Op.Kind
@@ -61,7 +63,7 @@ func StampOf(c *Call, a Algo) [2]uint64 {
 	if kind.Rooted() {
 		root = c.Root
 	}
-	return stamp(0, kind, typ, op, a, 0, count, root)
+	return stamp(0, kind, typ, op, a, 0, whole, count, root)
 }
 
 // Stamp is the sign as it travels.
@@ -69,18 +71,30 @@ func (s Sign) Stamp() [2]uint64 {
 	if s.Rows.Has {
 		return s.Rows.stamp(s.Seq, s.Kind, s.Type, s.Algo)
 	}
-	return stamp(s.Seq, s.Kind, s.Type, s.Op, s.Algo, s.Where, s.Count, s.Root)
+	return stamp(s.Seq, s.Kind, s.Type, s.Op, s.Algo, s.Where, s.Whole, s.Count, s.Root)
 }
 
-// stamp lays out a sign, in bits: seq 32, kind 4, type 4, op 4, algo 5, where 15; count 46,
+// stamp lays out a sign, in bits: seq 32, kind 4, type 4, op 4, algo 5, where 15; count 46, or whole 2 and count 44,
 // root+1 18.
-func stamp(seq uint32, kind Kind, typ kernels.DataType, op kernels.Kind, a Algo, where uint16, count,
+func stamp(seq uint32, kind Kind, typ kernels.DataType, op kernels.Kind, a Algo, where uint16, whole Kind, count,
 	root int) [2]uint64 {
 	return [2]uint64{
 		uint64(seq)<<32 | uint64(kind&15)<<28 | uint64(typ&15)<<24 | uint64(op&15)<<20 | uint64(a&31)<<15 |
 			uint64(where&MaxWhere),
-		uint64(count)<<18 | uint64(root+1)&(1<<18-1),
+		uint64(max(whole, Kinds)-Kinds)<<(18+countBits) | uint64(count)<<18 | uint64(root+1)&(1<<18-1),
 	}
+}
+
+// countBits is the length of a count beside a Whole.
+const countBits = 44
+
+// StampMessage adds the length of one message between two ranks to the stamp of an AlltoAllv, so that ranks which do
+// not agree on it find out at the message. Where the counts of all ranks are in the stamp, it stays as it is.
+func StampMessage(t [2]uint64, bytes int) [2]uint64 {
+	if t[1]>>(18+countBits) == 0 {
+		t[1] |= uint64(bytes/kernels.DataType(t[0]>>24&15).Size()) << 18
+	}
+	return t
 }
 
 // MaxWhere is the largest Where that a stamp carries.
@@ -115,15 +129,21 @@ func ReadSign(t [2]uint64) Sign {
 		Algo: Algo(t[0] >> 15 & 31), Where: uint16(t[0] & MaxWhere),
 		Count: int(t[1] >> 18), Root: int(t[1]&(1<<18-1)) - 1,
 	}
+	if whole := t[1] >> (18 + countBits); s.Kind == AlltoAllv && whole > 0 {
+		s.Whole, s.Count = Kinds+Kind(whole), int(t[1]<<2>>20)
+	}
 	if s.Op == withRows {
-		s.Op, s.Where, s.Count, s.Root = kernels.Sum.Kind, 0, 0, -1
+		s.Op, s.Where, s.Whole, s.Count, s.Root = kernels.Sum.Kind, 0, 0, 0, -1
 		s.Rows = rowsIn(t)
 		s.Rows.Has = true
 	}
 	return s
 }
 
-func (s Sign) String() string {
+// String has all that the sign says. What stands for counts is a hash there.
+func (s Sign) String() string { return s.words(true) }
+
+func (s Sign) words(hash bool) string {
 	switch {
 	case s.Rows.Has:
 		return fmt.Sprintf("%v(%d %s, %v)", s.Kind, s.Rows.Count, s.Rows.of(s.Type), s.Type)
@@ -132,38 +152,42 @@ func (s Sign) String() string {
 	case s.Kind == Meeting:
 		return Method(s.Count).String() + "()"
 	}
-	if c := s.Composite(); c != 0 {
-		return s.stringOf(c)
-	}
 	var b strings.Builder
-	name := s.Kind.String()
+	kind, name := s.Kind, s.Kind.String()
 	if s.Kind == Send {
 		name = "Send/Recv"
 	}
-	switch s.Kind {
-	case AlltoAllv:
-		fmt.Fprintf(&b, "%s(%v", name, s.Type)
-	case AllGatherv:
+	if c := s.Composite(); c != 0 {
+		kind, name = c, c.String()
+	}
+	switch {
+	case s.Shared() && hash:
 		fmt.Fprintf(&b, "%s(counts %#x, %v", name, s.Count, s.Type)
+	case kind.Variable():
+		fmt.Fprintf(&b, "%s(%v", name, s.Type)
 	default:
 		fmt.Fprintf(&b, "%s(count %d, %v", name, s.Count, s.Type)
 	}
-	if s.Kind.Reduces() {
+	if kind.Reduces() {
 		fmt.Fprintf(&b, ", %v", s.Op)
 	}
-	if s.Kind.Rooted() {
+	if kind.Rooted() {
 		fmt.Fprintf(&b, ", root %d", s.Root)
 	}
 	b.WriteByte(')')
 	return b.String()
 }
 
-// Numbered is String with the number: "AllReduce #17 (count 1024, float32, sum)".
+// Shared reports whether all ranks of the call give the same counts, for which Count stands.
+func (s Sign) Shared() bool { return s.Kind == AllGatherv || s.Whole > 0 }
+
+// Numbered is the sign with its number, without what stands for counts: "AllReduce #17 (count 1024, float32, sum)".
 func (s Sign) Numbered() string {
+	words := s.words(false)
 	if s.Seq == 0 {
-		return s.String()
+		return words
 	}
-	name, rest, _ := strings.Cut(s.String(), "(")
+	name, rest, _ := strings.Cut(words, "(")
 	if rest == ")" {
 		return fmt.Sprintf("%s #%d", name, s.Seq)
 	}
@@ -176,7 +200,7 @@ func SameCall(a, b Sign) bool {
 	return a == b
 }
 
-// hashCounts stands for the counts of AllGatherv in a sign (FNV-1a, a word at a time).
+// hashCounts stands in a sign for counts that all ranks share (FNV-1a, a word at a time).
 func hashCounts(counts []int) int {
 	h := uint64(0xcbf29ce484222325)
 	for _, n := range counts {

@@ -78,7 +78,7 @@ func openRank(group bootstrap.Group, host string, d *gpu.Device, change func(*Op
 	err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	l := life.New(group, host, 20*time.Second)
+	l := life.New(group, host, "", 20*time.Second)
 	me := paths.Profile{Info: transport.Info{Rank: group.Rank(), Host: host}}
 	share, err := gpupaths.Take(&me, d, string(group.Key()), choice.Budget{})
 	giveBack := func() error {

@@ -208,7 +208,7 @@ func (t *task) job(c *call.Call) grid.Job {
 	return grid.Job{
 		In: c.In.Slice(0, r.In), Out: c.Out.Slice(0, r.Out),
 		Reducer: r.Reducer, Scalar: r.Scalar, Early: r.Op == kernels.KindPreMulSum, // ranks may have different scalars
-		Stamp: r.Stamp, Blocks: t.answer.Blocks, Stream: t.handle, Capture: t.capture.ID,
+		Stamp: r.Stamp, Each: r.Each, Blocks: t.answer.Blocks, Stream: t.handle, Capture: t.capture.ID,
 	}
 }
 

@@ -80,8 +80,7 @@ func (h *Comm) Fits(calls []*call.Call) (bool, error) {
 
 // slots is how many slots of its queue a message takes.
 func (h *Comm) slots(c *call.Call) int {
-	slot := h.limits.SlotBytes * h.links.Width(sched.Rank(c.Peer))
-	return max(1, (c.Bytes()+slot-1)/slot)
+	return engine.Slots(h.limits, h.links.Width(sched.Rank(c.Peer)), c.Bytes())
 }
 
 // A message is a call of a large exchange.

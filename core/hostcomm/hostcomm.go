@@ -125,7 +125,7 @@ func (h *Comm) prepare(j *engine.Job, c *call.Call, r *request.Request) error {
 		}
 		h.key, h.program = r.Key, p
 	}
-	j.Program, j.Reducer, j.Stamp = h.program, r.Reducer, r.Stamp
+	j.Program, j.Reducer, j.Stamp, j.Each = h.program, r.Reducer, r.Stamp, r.Each
 	// A Send lends nothing: it returns when its message is in the queue, so that two ranks may both send what fits
 	// there, and then receive.
 	j.Lend = !c.Kind.Pairwise()

@@ -158,7 +158,7 @@ func TestPatience(t *testing.T) {
 
 // Where an operation was stopped, as its rank tells the group.
 func TestStoppedIn(t *testing.T) {
-	l := New(newFakeGroup(), "h", time.Minute)
+	l := New(newFakeGroup(), "h", "", time.Minute)
 	defer l.Close()
 	next := call.Sign{Kind: call.AllReduce, Type: kernels.Int8, Count: 4, Root: -1}.Stamp()
 	l.Turn.Next(next, Collective, false)
@@ -194,7 +194,7 @@ func TestStoppedIn(t *testing.T) {
 // What a rank writes down of itself.
 func TestRecord(t *testing.T) {
 	g := newFakeGroup()
-	l := New(g, "h", time.Minute)
+	l := New(g, "h", "", time.Minute)
 	defer l.Close()
 	r := l.Record()
 	require.Regexp(t, "^[0-9a-f]{8}$", l.ID())

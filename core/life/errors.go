@@ -23,6 +23,9 @@ type Path interface {
 // Locate makes of the cause of a failure an error that says the call, the peer, the phase and the path. path may be
 // nil.
 func (l *Life) Locate(c *call.Call, seq uint32, cause error, path Path) *call.Error {
+	if c == nil {
+		c = new(call.Call)
+	}
 	e := l.ErrorIn(call.Name(c), cause)
 	if !c.Kind.Pairwise() {
 		e.Seq = seq
@@ -55,7 +58,7 @@ func (l *Life) Locate(c *call.Call, seq uint32, cause error, path Path) *call.Er
 
 // ErrorIn is an error of something that is not a Call: "Open", "Split".
 func (l *Life) ErrorIn(op string, cause error) *call.Error {
-	return &call.Error{Op: op, Rank: l.Rank, Host: l.Host, Peer: -1, Err: cause}
+	return &call.Error{Op: op, Rank: l.Rank, Host: l.Host, Comm: l.ID(), Name: l.Name, Peer: -1, Err: cause}
 }
 
 // ErrorOf is an error of a method that all ranks call together, with who is to blame as far as err says so.
@@ -106,7 +109,15 @@ func (e *Mismatch) apart() bool {
 func (e *Mismatch) known() bool {
 	mine, theirs := call.ReadSign(e.cause.Want), call.ReadSign(e.cause.Got)
 	memory := mine.Where != theirs.Where && call.SameCall(mine, theirs)
-	return mine.Seq != 0 && mine != theirs && !memory
+	return mine.Seq != 0 && mine != theirs && !memory && !ofLengths(mine, theirs)
+}
+
+// ofLengths reports whether two signs differ in the length of one message of an AlltoAllv, which its other ranks do not
+// know.
+func ofLengths(a, b call.Sign) bool {
+	same := a
+	same.Count = b.Count
+	return a.Kind == call.AlltoAllv && a.Whole == 0 && a.Count != b.Count && same == b
 }
 
 func (e *Mismatch) Error() string {
@@ -129,6 +140,12 @@ func (e *Mismatch) Error() string {
 		return fmt.Sprintf("ranks disagree on the memory: rank %d calls %s %s, rank %d calls %s %s; "+
 			"give all ranks the same offset in the same window, also for an Out that Reduce leaves alone, or memory in none",
 			e.rank, mine.Numbered(), here, e.peer, theirs.Numbered(), there)
+	case ofLengths(mine, theirs):
+		return fmt.Sprintf("%v on the counts of %s: rank %d expects %d elements of rank %d, which sends %d; give both the "+
+			"same counts", call.ErrMismatch, mine.Numbered(), e.rank, mine.Count, e.peer, theirs.Count)
+	case mine.Kind == call.Send && theirs.Kind == call.Send && mine.Root < 0 && theirs.Root < 0 && mine != theirs:
+		return fmt.Sprintf("%v on a message: rank %d receives %d elements of %v, rank %d sends %d of %v; give a Recv the "+
+			"count and the type of its Send", call.ErrMismatch, e.rank, mine.Count, mine.Type, e.peer, theirs.Count, theirs.Type)
 	case mine == theirs && e.cause.WantBytes == e.cause.GotBytes:
 		return fmt.Sprintf("ranks disagree on the group of %v: rank %d has other calls beside it than rank %d; give all "+
 			"ranks the same groups",
@@ -137,11 +154,22 @@ func (e *Mismatch) Error() string {
 		return fmt.Sprintf("ranks disagree on %v: rank %d expects %d bytes, rank %d sent %d; give both the same counts",
 			mine, e.rank, e.cause.WantBytes, e.peer, e.cause.GotBytes)
 	}
-	return disagreement(e.rank, mine, e.peer, theirs)
+	return disagreement(e.rank, mine, e.peer, theirs, nil)
 }
 
-// disagreement names the different calls of two ranks.
-func disagreement(rank int, a call.Sign, peer int, b call.Sign) string {
+// disagreement names the different calls of two ranks. counts is where their counts differ, if that is known.
+func disagreement(rank int, a call.Sign, peer int, b call.Sign, counts *bootstrap.Differ) string {
+	if same := a; a.Shared() && a.Count != b.Count {
+		if same.Count = b.Count; same == b {
+			where := fmt.Sprintf("ranks %d and %d have different ones", rank, peer)
+			if counts != nil {
+				where = fmt.Sprintf("that of rank %d is %d on rank %d and %d on rank %d", counts.Entry, counts.A, rank, counts.B,
+					peer)
+			}
+			return fmt.Sprintf("%v on the counts of %s: %s; give all ranks the same counts", call.ErrMismatch, a.Numbered(),
+				where)
+		}
+	}
 	if a.Algo != b.Algo && call.SameCall(a, b) {
 		return fmt.Sprintf("%v on the algorithm of %v: rank %d uses %v, rank %d uses %v; give all ranks the same RINGO_ALGO",
 			call.ErrMismatch, a, rank, a.Algo, peer, b.Algo)

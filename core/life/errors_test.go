@@ -44,6 +44,9 @@ func TestMismatchWords(t *testing.T) {
 		"memory in none"
 	same := reduce(func(*call.Sign) {})
 	barrier := call.Sign{Seq: 7, Kind: call.Barrier, Count: 1, Root: -1}
+	message := func(kind, whole call.Kind, count int) call.Sign {
+		return call.Sign{Kind: kind, Whole: whole, Type: kernels.Int8, Count: count, Root: -1}
+	}
 	at := func(where uint16) call.Sign { return reduce(func(s *call.Sign) { s.Where = where }) }
 	for _, test := range []struct {
 		name         string
@@ -81,6 +84,15 @@ func TestMismatchWords(t *testing.T) {
 			": rank 1 calls Barrier #7, rank 2 calls Barrier #8" + order, true, true},
 		{"a message", call.Sign{Kind: call.Send, Type: kernels.Int8, Count: 4, Root: -1}, same, 16, call.ErrMismatch.Error() +
 			": rank 1 calls Send/Recv(count 4, int8), rank 2 calls " + mine + order, false, false},
+		{"two messages", message(call.Send, 0, 4), message(call.Send, 0, 5), 16, call.ErrMismatch.Error() +
+			" on a message: rank 1 receives 4 elements of int8, rank 2 sends 5 of int8; give a Recv the count and the type " +
+			"of its Send", false, false},
+		{"lengths of a message", message(call.AlltoAllv, 0, 4), message(call.AlltoAllv, 0, 5), 16, call.ErrMismatch.Error() +
+			" on the counts of AlltoAllv(int8): rank 1 expects 4 elements of rank 2, which sends 5; give both the same counts",
+			false, false},
+		{"counts of all", message(call.AlltoAllv, call.Gatherv, 4), message(call.AlltoAllv, call.Gatherv, 5), 16,
+			call.ErrMismatch.Error() + " on the counts of Gatherv(int8, root -1): ranks 1 and 2 have different ones; give " +
+				"all ranks the same counts", false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cause := &engine.MismatchError{Want: test.mine.Stamp(), Got: test.theirs.Stamp(), WantBytes: 16,
@@ -98,7 +110,7 @@ func TestMismatchWords(t *testing.T) {
 
 // An error says where it happened, unless its cause is elsewhere.
 func TestLocate(t *testing.T) {
-	l := New(newFakeGroup(), "h", time.Minute)
+	l := New(newFakeGroup(), "h", "pairs", time.Minute)
 	defer l.Close()
 	collective, message := &call.Call{Kind: call.AllReduce}, &call.Call{Kind: call.Send, Peer: 2}
 	composite := &call.Call{Kind: call.AlltoAllv}
@@ -107,10 +119,11 @@ func TestLocate(t *testing.T) {
 	cut := errors.New("cut")
 	died := &PeerError{&bootstrap.Failure{Rank: 3, Died: true}}
 	here := func(op string, seq uint32, err error) *call.Error {
-		return &call.Error{Op: op, Seq: seq, Rank: 1, Host: "h", Peer: 2, Phase: "recv", Transport: "shm 2", Err: err}
+		return &call.Error{Op: op, Seq: seq, Rank: 1, Host: "h", Comm: l.ID(), Name: "pairs", Peer: 2, Phase: "recv",
+			Transport: "shm 2", Err: err}
 	}
 	nowhere := func(err error) *call.Error {
-		return &call.Error{Op: "AllReduce", Seq: 9, Rank: 1, Host: "h", Peer: -1, Err: err}
+		return &call.Error{Op: "AllReduce", Seq: 9, Rank: 1, Host: "h", Comm: l.ID(), Name: "pairs", Peer: -1, Err: err}
 	}
 	aborted := &call.Error{Op: "Abort", Err: call.ErrAborted}
 	require.Equal(t, here("AllReduce", 9, cut), l.Locate(collective, 9, step(cut), fakePath{}))
@@ -131,7 +144,7 @@ func TestLocate(t *testing.T) {
 
 // A method that all ranks call together blames whom its error names.
 func TestErrorOfBlames(t *testing.T) {
-	l := New(newFakeGroup(), "h", time.Minute)
+	l := New(newFakeGroup(), "h", "", time.Minute)
 	defer l.Close()
 	for _, test := range []struct {
 		err  error
@@ -147,7 +160,8 @@ func TestErrorOfBlames(t *testing.T) {
 	} {
 		e := l.ErrorOf("Split", fmt.Errorf("meet: %w", test.err))
 		require.Equal(t, test.want, e.Culprits, test.err)
-		require.Equal(t, call.Error{Op: "Split", Rank: 1, Host: "h", Peer: -1, Err: e.Err, Culprits: test.want}, *e)
+		require.Equal(t, call.Error{Op: "Split", Rank: 1, Host: "h", Comm: l.ID(), Peer: -1, Err: e.Err,
+			Culprits: test.want}, *e)
 	}
 }
 
@@ -155,6 +169,9 @@ func TestErrorOfBlames(t *testing.T) {
 func TestPeerErrorWords(t *testing.T) {
 	called := bootstrap.Called{Number: 7, Call: bytesOf(reduce(func(*call.Sign) {}).Stamp())}
 	other := bytesOf(call.Sign{Seq: 7, Kind: call.Barrier, Root: -1}.Stamp())
+	counts := func(hash int) [16]byte {
+		return bytesOf(call.Sign{Seq: 7, Kind: call.AllGatherv, Type: kernels.Int8, Count: hash, Root: -1}.Stamp())
+	}
 	last := bootstrap.Called{Number: 6, Call: bytesOf(reduce(func(s *call.Sign) { s.Seq = 6 }).Stamp())}
 	late := func(l bootstrap.Lateness, culprits ...int) bootstrap.Failure {
 		return bootstrap.Failure{Rank: -1, Culprits: culprits, Late: &l}
@@ -169,6 +186,10 @@ func TestPeerErrorWords(t *testing.T) {
 			CallB: other}}, call.ErrMismatch,
 			call.ErrMismatch.Error() + ": rank 0 calls " + mine +
 				", rank 3 calls Barrier #7; all ranks must make the same calls in the same order"},
+		{bootstrap.Failure{Disagree: &bootstrap.Disagreement{Number: 7, RankA: 0, RankB: 3, CallA: counts(1),
+			CallB: counts(2), Counts: &bootstrap.Differ{Entry: 2, A: 5, B: 6}}}, call.ErrMismatch, call.ErrMismatch.Error() +
+			" on the counts of AllGatherv #7 (int8): that of rank 2 is 5 on rank 0 and 6 on rank 3; give all ranks the same " +
+			"counts"},
 		{bootstrap.Failure{Rank: 2, Left: true}, call.ErrLeft, call.ErrLeft.Error() +
 			": rank 2 has closed the communicator before its first collective"},
 		{bootstrap.Failure{Rank: 2, Left: true, Number: 6}, call.ErrLeft,

@@ -32,6 +32,7 @@ import (
 type Life struct {
 	Rank, Size int
 	Host       string        // readable, for errors
+	Name       string        // likewise, of the communicator; "" if it has none
 	Timeout    time.Duration // of one operation
 
 	Guard fifo.Guard // ends every wait of every connection
@@ -62,8 +63,8 @@ type Life struct {
 var Of func(comm any) *Life
 
 // New is the life of a communicator whose ranks have met.
-func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
-	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group,
+func New(group bootstrap.Group, host, name string, timeout time.Duration) *Life {
+	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Name: name, Timeout: timeout, group: group,
 		stopped: make(chan struct{})}
 	l.machine.Wrap, l.machine.Left = l.ErrorIn, group.Left
 	l.machine.Hosts = slices.DeleteFunc(group.Hub(), func(r int) bool { return r == l.Rank })

@@ -119,7 +119,7 @@ func TestDeathBeforeMismatch(t *testing.T) {
 		for _, wordFirst := range []bool{true, false} {
 			t.Run(name+map[bool]string{true: ", word first", false: ", word second"}[wordFirst], func(t *testing.T) {
 				g := newFakeGroup()
-				l := New(g, "h", time.Minute)
+				l := New(g, "h", "", time.Minute)
 				defer l.Close()
 				word := bootstrap.Failure{Rank: 2, Died: test.died, Reason: "x"}
 				if wordFirst {
@@ -146,7 +146,7 @@ func TestBrokenByLeaving(t *testing.T) {
 			if left {
 				g.left = []int{3}
 			}
-			l := New(g, "h", time.Minute)
+			l := New(g, "h", "", time.Minute)
 			defer l.Close()
 			cause := &engine.StepError{Peer: 3, Phase: "send", Err: syscall.EPIPE}
 			err := l.Fail(&call.Call{Kind: call.Send, Peer: 3}, 0, cause, nil)
@@ -163,7 +163,7 @@ func TestBrokenByLeaving(t *testing.T) {
 // Functions of OnStop may use memory that the owner gives back after Close.
 func TestCloseWaitsForOnStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(newFakeGroup(), "h", time.Minute)
+		l := New(newFakeGroup(), "h", "", time.Minute)
 		used := false
 		l.OnStop(func(error) {
 			time.Sleep(time.Second)
@@ -207,7 +207,7 @@ func TestFailWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newFakeGroup()
-				l := New(g, "h", time.Minute)
+				l := New(g, "h", "", time.Minute)
 				var stopped []error
 				l.OnStop(func(cause error) { stopped = append(stopped, cause) })
 				if test.word > 0 {
@@ -244,7 +244,7 @@ func TestFailTogether(t *testing.T) {
 	for _, word := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			g := newFakeGroup()
-			l := New(g, "h", time.Minute)
+			l := New(g, "h", "", time.Minute)
 			errs := make([]*call.Error, 4)
 			var all sync.WaitGroup
 			for i := range errs {
@@ -268,7 +268,7 @@ func TestFailTogether(t *testing.T) {
 // TestOnStop: a function of OnStop is called once, whether it is given before the end or after.
 func TestOnStop(t *testing.T) {
 	for range 200 {
-		l := New(newFakeGroup(), "h", time.Minute)
+		l := New(newFakeGroup(), "h", "", time.Minute)
 		var calls [8]atomic.Int32
 		var all sync.WaitGroup
 		for i := range calls {
@@ -312,7 +312,7 @@ func TestEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newFakeGroup()
-				l := New(g, "h", time.Minute)
+				l := New(g, "h", "", time.Minute)
 				require.NoError(t, l.Begin(c, nil))
 				require.NoError(t, l.Err())
 				test.end(g, l)
@@ -335,7 +335,7 @@ func TestHubSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newFakeGroup()
 		g.hub = []int{1, 2}
-		l := New(g, "h", time.Minute)
+		l := New(g, "h", "", time.Minute)
 		defer l.Close()
 		err := l.Fail(&call.Call{Kind: call.AllReduce}, 7, call.ErrTimeout, nil)
 		require.ErrorIs(t, err, call.ErrTimeout)
@@ -379,7 +379,7 @@ func TestHalt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newFakeGroup()
-				l := New(g, "h", time.Minute)
+				l := New(g, "h", "", time.Minute)
 				ended := false
 				l.OnEnd(func() { ended = true })
 				test.during(l)
@@ -429,7 +429,7 @@ func TestEndBeforeError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, takes := range []time.Duration{noteTime - 1, time.Hour} {
 				synctest.Test(t, func(t *testing.T) {
-					l := New(newFakeGroup(), "h", time.Minute)
+					l := New(newFakeGroup(), "h", "", time.Minute)
 					var ended atomic.Bool
 					l.OnEnd(func() {
 						time.Sleep(takes)

@@ -298,7 +298,7 @@ func (e *PeerError) Error() string {
 	switch {
 	case f.Disagree != nil:
 		d := f.Disagree
-		return disagreement(d.RankA, sign(d.CallA), d.RankB, sign(d.CallB))
+		return disagreement(d.RankA, sign(d.CallA), d.RankB, sign(d.CallB), d.Counts)
 	case f.Late != nil:
 		return lateness(f)
 	case f.Left && f.Number == 0:

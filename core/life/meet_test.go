@@ -20,7 +20,7 @@ func ranks(t *testing.T, f func(t *testing.T, groups []bootstrap.Group, lives []
 		groups := bootstrap.Local(2)
 		var lives []*Life
 		for _, g := range groups {
-			lives = append(lives, New(g, "h", time.Minute))
+			lives = append(lives, New(g, "h", "", time.Minute))
 		}
 		f(t, groups, lives)
 		for r, l := range lives {
@@ -101,7 +101,7 @@ func TestMeet(t *testing.T) {
 		ranks(t, func(t *testing.T, groups []bootstrap.Group, lives []*Life) {
 			lives[1].Close()
 			require.NoError(t, groups[1].Close())
-			lives[1], groups[1] = New(newFakeGroup(), "h", 0), bootstrap.Local(1)[0] // nothing is left to close
+			lives[1], groups[1] = New(newFakeGroup(), "h", "", 0), bootstrap.Local(1)[0] // nothing is left to close
 			_, err := lives[0].Meet(context.Background(), time.Minute, call.Split, nil)
 			require.ErrorIs(t, err, call.ErrLeft)
 			require.ErrorContains(t, err, "rank 1")

@@ -19,6 +19,8 @@ type Turn struct {
 	pairwise bool             // the last operation is a Send or Recv
 	past     uint64           // stands for all collectives so far
 	recent   [depth][2]uint64 // stamps of collectives, by number modulo depth
+	counts   []int            // see Counts
+	countsOf uint64           // the collective that they are of
 	clock    int64            // Unix time in ns of the last collective whose number is a multiple of depth
 	messages history.Ring
 	sent     []uint64 // by peer: Sends that have begun
@@ -58,6 +60,13 @@ func (t *Turn) Next(stamp [2]uint64, peer int, recv bool) [2]uint64 {
 		t.clock = time.Now().UnixNano()
 	}
 	return stamp
+}
+
+// Counts remembers the counts of the last collective, which all ranks have to give alike. The turn is held.
+func (t *Turn) Counts(counts []int) {
+	t.numbers.Lock()
+	defer t.numbers.Unlock()
+	t.counts, t.countsOf = append(t.counts[:0], counts...), t.seq
 }
 
 // Seq is the number of the last collective as its stamp carries it, 0 if there is none. The turn is held.
@@ -112,6 +121,9 @@ func (t *Turn) at(waiting bool) bootstrap.Position {
 	p := bootstrap.Position{Waiting: waiting && !t.pairwise && t.seq > 0}
 	for n := max(t.seq, depth) - depth + 1; n <= t.seq && n > 0; n++ {
 		p.Calls = append(p.Calls, bootstrap.Called{Number: n, Call: bytesOf(t.recent[n%depth])})
+	}
+	if t.countsOf == t.seq {
+		p.Counts = slices.Clone(t.counts)
 	}
 	return p
 }

@@ -23,7 +23,8 @@ import (
 // A Request is a checked call as an engine needs it.
 type Request struct {
 	Stamp   transport.Stamp
-	Reducer *kernels.Reducer // nil where nothing is reduced
+	Each    func(s transport.Stamp, bytes int) transport.Stamp // of the engines' jobs, nil if all messages have Stamp
+	Reducer *kernels.Reducer                                   // nil where nothing is reduced
 	Op      kernels.Kind
 	Scalar  uintptr // of a PreMulSum, on the device
 	Key     choice.Key
@@ -98,6 +99,9 @@ func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo, captured bool) 
 		}
 		in, out := c.Shape(rank, size)
 		r.In, r.Out = in*r.Size, out*r.Size
+		if c.Kind == call.AlltoAllv {
+			r.Each = call.StampMessage
+		}
 		if c.Norm != nil && c.Out.Len() == 0 { // nobody wants the sums
 			r.Out = 0
 		}
@@ -128,7 +132,11 @@ func (n *Numberer) stamp(c *call.Call, a call.Algo, captured bool) transport.Sta
 	case c.Kind.Pairwise():
 		return n.Life.Turn.Next(s, c.Peer, c.Kind == call.Recv)
 	}
-	return n.Life.Turn.Next(s, life.Collective, false)
+	s = n.Life.Turn.Next(s, life.Collective, false)
+	if counts := c.Shared(); counts != nil {
+		n.Life.Turn.Counts(counts)
+	}
+	return s
 }
 
 func (n *Numberer) log(r *Request, c *call.Call, a call.Algo) {

@@ -101,6 +101,8 @@ type Job struct {
 	// put the number of the collective there, which the device counts as they run, so
 	// launches and replays of graphs stay in step with what other ranks run.
 	Stamp transport.Stamp
+	// Each is engine.Job's. The program's steps must be independent, and go as messages on all ranks.
+	Each func(s transport.Stamp, bytes int) transport.Stamp
 	// Continues: the job belongs to the same call as the job before it, and has that call's number. Messages have
 	// no number.
 	Continues bool

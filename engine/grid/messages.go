@@ -120,10 +120,14 @@ func (e *Engine) atOnce(j *Job) bool {
 	return all.words() <= e.tables.most(j) && all.ways*all.lanes <= e.mostTasks()
 }
 
-// runIndependent queues a job, whose steps are all independent, as messages of one launch.
+// runIndependent queues a job, whose steps are all independent, as messages: of one launch, unless the job has an Each.
+// Then those of all ranks are messages, and have an order, as in RunMessages.
 func (e *Engine) runIndependent(j *Job) error {
 	if err := e.sort([]*Job{j}); err != nil {
 		return err
+	}
+	if j.Each != nil {
+		slices.Sort(e.order)
 	}
 	return e.messages(e.collective(j), j)
 }
@@ -305,6 +309,9 @@ func (e *Engine) sort(jobs []*Job) error {
 				if dst = 0; st.send < 0 {
 					continue
 				}
+			}
+			if j.Each != nil {
+				stamp = unnumbered(j.Each(j.Stamp, n))
 			}
 			y := e.way(j, st)
 			y.messages = append(y.messages, message{src, dst, n, stamp, piece, slice, note})

@@ -98,7 +98,7 @@ func (e *Engine) Run(j *Job) error {
 		return err
 	}
 	lingers := b != nil && e.lingers(j)
-	if !lingers && p.independent && e.atOnce(j) && j.disjoint() {
+	if p.independent && (j.Each != nil || !lingers && e.atOnce(j) && j.disjoint()) {
 		return e.runIndependent(j)
 	}
 	m, prog, err := e.kernel(j.Reducer)

@@ -250,6 +250,31 @@ func apart(t *testing.T, list []*gpu.Device, comms []*ringo.Comm, onHost bool) {
 	require.ErrorContains(t, both, "Broadcast #1 (count 3, int32, root 1)")
 }
 
+// Counts of an AlltoAllv that differ by whole slots: the receiver says which.
+func TestDeviceCounts(t *testing.T) {
+	const few, many = 4096, 8192
+	for _, name := range tier.Some(3, wayNames) {
+		t.Run(name, func(t *testing.T) {
+			cfg, list := ways[name], gputest.GPUs(t, 2, waiting(2))
+			cfg.SlotBytes, cfg.Timeout = 1024, tier.Patience
+			comms := commtest.OnDevices(t, list, cfg)
+			errs := commtest.Each(comms, func(c *ringo.Comm) error {
+				counts := [][]int{{3, many, 3, 3}, {3, 3, few, 3}}[c.Rank()]
+				x := commtest.Alloc(t, list[c.Rank()], make([]byte, 2*many))
+				err := c.Do(&ringo.Call{Kind: ringo.KindAlltoAllv, In: x, Out: x, InCounts: counts[:2], OutCounts: counts[2:],
+					Type: ringo.Int8})
+				if err == nil {
+					err = c.Synchronize(0)
+				}
+				return err
+			})
+			require.ErrorIs(t, errs[1], ringo.ErrMismatch)
+			require.ErrorContains(t, errs[1], "ranks disagree on the counts of AlltoAllv #1 (int8): rank 1 expects 4096 elements "+
+				"of rank 0, which sends 8192; give both the same counts")
+		})
+	}
+}
+
 // Several communicators on the same devices, with work under way, are closed in
 // any order by one goroutine.
 func TestDeviceCloseOrder(t *testing.T) {

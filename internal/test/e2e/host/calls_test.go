@@ -378,8 +378,9 @@ func TestMismatch(t *testing.T) {
 		"type":  {ringo.AllReduceOf(x(), ringo.Sum), ringo.AllReduceOf(make([]int32, 64), ringo.Sum), "int32"},
 		"root":  {ringo.BroadcastOf(x(), 0), ringo.BroadcastOf(x(), 1), ""},
 		"empty": {ringo.AllReduceOf(x()[:0], ringo.Sum), ringo.AllReduceOf(x(), ringo.Sum), "AllReduce #1 (count 0"},
-		"v":     {ringo.AllGathervOf(x(), x()[:3], []int{3, 4}), ringo.AllGathervOf(x(), x()[:4], []int{2, 4}), "counts"},
-		"size":  {ringo.SendOf(x(), 1), ringo.RecvOf(x()[:9], 0), "count 64"},
+		"v": {ringo.AllGathervOf(x(), x()[:3], []int{3, 4}), ringo.AllGathervOf(x(), x()[:4], []int{2, 4}),
+			"that of rank 0 is 3 on rank 0 and 2 on rank 1"},
+		"size": {ringo.SendOf(x(), 1), ringo.RecvOf(x()[:9], 0), "receives 9 elements of float32, rank 0 sends 64"},
 	}
 	for name, tc := range cases {
 		for _, over := range []string{"inproc", "socket"} {

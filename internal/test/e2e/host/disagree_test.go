@@ -63,8 +63,8 @@ func TestDisagreement(t *testing.T) {
 				for j, b := range allCollectives {
 					countA, countB := []int{5, 50_000}[rng.IntN(2)], []int{5, 50_000}[rng.IntN(2)]
 					rootA, rootB, odd := rng.IntN(n), rng.IntN(n), rng.IntN(n)
-					if a == b && (a == ringo.KindBarrier || a == ringo.KindAlltoAllv) {
-						continue // ranks may differ in counts between two of them alone, or in nothing
+					if a == b && a == ringo.KindBarrier {
+						continue
 					}
 					if a == b && a.Rooted() {
 						rootB = (rootA + 1) % n
@@ -121,6 +121,49 @@ func TestDisagreement(t *testing.T) {
 		}
 	}
 	wg.Wait()
+}
+
+// Ranks give counts that differ by whole slots. No data are lost without an error: all ranks hear of both counts.
+func TestCountsDiffer(t *testing.T) {
+	t.Parallel()
+	const few, many = 131_072, 262_144
+	for _, cfg := range commtest.EveryTransport {
+		for _, kind := range []ringo.Kind{ringo.KindAlltoAllv, ringo.KindAllGatherv, ringo.KindGatherv, ringo.KindScatterv,
+			ringo.KindReduceScatterv} {
+			for _, gives := range []int{few, many} {
+				t.Run(fmt.Sprint(commtest.NameOf(cfg), "/", kind, "/", gives), func(t *testing.T) {
+					comms := commtest.Local(t, 2, cfg)
+					for _, err := range commtest.Each(comms, func(c *ringo.Comm) error {
+						k := gives // of what rank 0 gives to rank 1
+						if c.Rank() == 1 {
+							k = few + many - gives
+						}
+						call := &ringo.Call{Kind: kind, Type: ringo.Int8, Op: ringo.Sum, Root: 1, InCounts: []int{5, k},
+							OutCounts: []int{k, 5}}
+						switch {
+						case kind == ringo.KindScatterv:
+							call.Root = 0
+						case kind == ringo.KindAlltoAllv && c.Rank() == 0:
+							call.OutCounts = []int{5, 5}
+						case kind == ringo.KindAlltoAllv:
+							call.InCounts = []int{5, 5}
+						}
+						in, out := call.Shape(c.Rank(), 2)
+						call.In, call.Out = mem.Of(make([]int8, in)), mem.Of(make([]int8, out))
+						if err := c.Do(call); err != nil {
+							return err
+						}
+						return ringo.Barrier(c)
+					}) {
+						require.ErrorContains(t, err, call.ErrMismatch.Error())
+						require.ErrorContains(t, err, fmt.Sprint(few))
+						require.ErrorContains(t, err, fmt.Sprint(many))
+						require.ErrorContains(t, err, kind.String())
+					}
+				})
+			}
+		}
+	}
 }
 
 // names reports whether an error names both calls; or one of them and the Barrier: a rank whose own call needed nothing

@@ -85,6 +85,39 @@ func runShuffled(c *ringo.Comm, calls []*ringo.Call, rng *rand.Rand) error {
 	return g.Run()
 }
 
+// Ranks in a circle, some of them on other hosts, send to the next and receive from the one before in one group: none
+// waits for the others, whatever the queues hold.
+func TestCircleAcrossHosts(t *testing.T) {
+	tier.Long(t)
+	const n = 4
+	for _, near := range []int{1, 2} { // all paths go between hosts, or every second one
+		for _, slots := range tier.Some(8, []int{2, 3, 4, 5, 6, 7, 11, 14}) {
+			for k := 3; k <= 32; k += tier.Count(9, 3) {
+				bytes := k * slots * (512 << 10) / 16 // of a queue between hosts, in 16ths
+				t.Run(fmt.Sprint(near, "/", slots, "/", bytes), func(t *testing.T) {
+					comms, errs := commtest.OpenAll(t, n, func(r int) ringo.Config {
+						return ringo.Config{Slots: slots, HostID: fmt.Sprint(r / near % 2), Timeout: tier.Patience}
+					})
+					commtest.NoErrors(t, errs)
+					commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+						var g ringo.Group
+						out, next, before := make([]byte, bytes), (c.Rank()+1)%n, (c.Rank()+n-1)%n
+						g.Add(c, ringo.SendOf(content(c.Rank(), bytes), next))
+						g.Add(c, ringo.RecvOf(out, before))
+						if err := g.Run(); err != nil {
+							return err
+						}
+						if string(out) != string(content(before, bytes)) {
+							return fmt.Errorf("rank %d's message arrived wrong", before)
+						}
+						return nil
+					}))
+				})
+			}
+		}
+	}
+}
+
 func content(i, bytes int) []byte {
 	x := make([]byte, bytes)
 	for k := range x {
