@@ -33,6 +33,7 @@ type hub struct {
 	log        *slog.Logger
 	warn       *auth.Log // for events that strangers can cause
 	ln         net.Listener
+	inner      *inner
 	pulsePort  int // 0 if there is none
 	closePulse func()
 	guests     *auth.Pending
@@ -54,14 +55,16 @@ type hub struct {
 }
 
 func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub {
-	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), ln: ln, log: o.logger(),
-		linger: lingerTime}
+	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), ln: ln, inner: newInner(),
+		log: o.logger(), linger: lingerTime}
 	h.closePulse = func() {}
 	h.openPulse()
 	h.warn = auth.NewLog(h.log)
 	h.guests = auth.NewPending(maxGuests, handshakeTime, h.warn)
 	h.timer = time.AfterFunc(o.timeout(), h.abandoned)
-	h.wg.Go(func() { h.guests.Serve(ln, h.serve) })
+	for _, door := range []net.Listener{ln, h.inner} {
+		h.wg.Go(func() { h.guests.Serve(door, h.serve) })
+	}
 	return h
 }
 
@@ -333,6 +336,20 @@ func (h *hub) begun() bool {
 	return h.coordinator != nil || h.verdict != nil
 }
 
+// reached is the address of this process to which ranks of other processes have come, nil if there is none that all
+// hosts may reach. The group has started.
+func (h *hub) reached() net.Addr {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for r := range h.lobby.size {
+		at, ok := h.lobby.seats[r].link.conn.LocalAddr().(*net.TCPAddr)
+		if ok && at.IP.IsGlobalUnicast() {
+			return at
+		}
+	}
+	return nil
+}
+
 // started is the coordinator of a group that has started, else nil.
 func (h *hub) started() *coordinator {
 	h.mu.Lock()
@@ -383,7 +400,6 @@ func (h *hub) move(m *member) (*seat, bool) {
 	r.mu.Lock()
 	s.ear = m.hear
 	r.mu.Unlock()
-	s.link.flush(flushTime)
 	s.link.closeWrite()
 	return s, true
 }
@@ -437,6 +453,7 @@ func (h *hub) closeDoor() {
 
 func (h *hub) shutDoor() {
 	h.ln.Close()
+	h.inner.Close()
 	h.guests.Close()
 }
 

@@ -22,7 +22,7 @@ const DefaultJoinTimeout = 60 * time.Second
 type JoinOptions struct {
 	Source net.IP // local address to connect from; nil is the kernel's choice
 	TLS    *TLS   // nil for a connection in clear; all ranks must have it or none
-	// Dial connects to the ID's Addr, with "tcp"; nil is a net.Dialer. With it a rank whose process serves the ID goes
+	// Dial connects to the ID's Addr, with "tcp"; nil is a net.Dialer, or inside the process if that serves the ID. With it a rank whose process serves the ID goes
 	// there too. Keep-alive is then the caller's affair, unless the connection is a *net.TCPConn.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Log  *slog.Logger // nil is silence
@@ -119,6 +119,18 @@ const strangerTime = 3 * time.Second
 // loopbackTime is how long Join waits for a loopback interface that is down: a namespace may still be set up.
 const loopbackTime = time.Second
 
+// elsewhereTime is how long a rank whose process serves an address that is not its host's tries to reach itself there:
+// a gateway may still be set up.
+const elsewhereTime = time.Second
+
+// elsewhere is the error of a rank that serves at an address where others do not reach it.
+func (j *joiner) elsewhere(err error) *JoinError {
+	return &JoinError{Err: syscall.EADDRNOTAVAIL, Nobody: err, Reason: fmt.Sprintf(
+		"%s is no address of this host, and rank %d, which serves the rendezvous there, does not reach itself by it (%v): "+
+			"set RINGO_COMM_ID, NCCL_COMM_ID or MASTER_ADDR to an address of the host of rank %d, or start rank %d where it is",
+		j.id.Addr(), j.rank, err, j.rank, j.rank)}
+}
+
 // enter tries until a hub that has our key welcomes us.
 func (j *joiner) enter(ctx context.Context) (*link, error) {
 	warned := false
@@ -133,6 +145,9 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 		}
 		if j.opt.ports != nil && errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, &JoinError{Err: err, Nobody: err, Reason: err.Error()}
+		}
+		if h := hubOf(j.id); h != nil && h.opt.elsewhere && time.Since(j.since) > elsewhereTime {
+			return nil, j.elsewhere(err)
 		}
 		if auth.NoLoopback(err) && time.Since(j.since) > loopbackTime {
 			return nil, &JoinError{Err: err, Nobody: err, Reason: fmt.Sprintf(
@@ -203,7 +218,7 @@ func (j *joiner) waited(ctx context.Context) time.Duration {
 func (j *joiner) try(ctx context.Context) (_ *link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
-	below, err := j.dial(ctx, j.id.Addr())
+	below, err := j.call(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -236,6 +251,15 @@ func (j *joiner) try(ctx context.Context) (_ *link, err error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// call connects to the hub, inside the process if that serves the ID.
+func (j *joiner) call(ctx context.Context) (net.Conn, error) {
+	h := hubOf(j.id)
+	if h == nil || j.opt.Dial != nil || j.opt.apart || h.opt.elsewhere {
+		return j.dial(ctx, j.id.Addr())
+	}
+	return h.inner.dial(ctx)
 }
 
 func (j *joiner) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -364,13 +388,18 @@ func (j *joiner) enrol(l *link, s *start) Group {
 	l.conn.SetReadDeadline(time.Time{})
 	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
 	m.head = s.Head
-	if j.opt.Dial == nil {
+	h := hubOf(j.id) // nil unless this process serves it
+	switch _, inside := l.conn.LocalAddr().(innerAddr); {
+	case inside && j.opt.Source != nil:
+		m.at = &net.TCPAddr{IP: j.opt.Source}
+	case inside && h != nil:
+		m.at = h.reached()
+	case j.opt.Dial == nil:
 		m.at = l.conn.LocalAddr()
 	}
 	if s.Takers > 0 {
 		m.giving = newHead(m.key, j.rank, s.Takers, s.Apart)
 	}
-	h := hubOf(j.id) // nil unless this process serves it
 	if h != nil && !j.opt.apart && j.opt.Dial == nil && h.take(m, l) {
 		return m
 	}

@@ -116,7 +116,7 @@ func TestConflicts(t *testing.T) {
 		rank, size int
 		want       string
 	}{
-		{"same rank", 0, 3, `^join: process \d+ on \S+ joins as rank 0 again \(127\.0\.0\.1:\d+, then 127\.0\.0\.1:\d+\): it must Close the first group before, or have another ID$`},
+		{"same rank", 0, 3, `^join: process \d+ on \S+ joins as rank 0 again \(the process that serves, then the process that serves\): it must Close the first group before, or have another ID$`},
 		{"sizes differ", 1, 4,
 			`^join: rank 1, process .*, says there are 4 ranks, but rank 0, process .*, says 3: start all with one RINGO_SIZE$`},
 	}
@@ -643,6 +643,37 @@ func BenchmarkAllGather(b *testing.B) {
 				}
 			})
 			closeAll(b, groups)
+		})
+	}
+}
+
+// A rank whose process serves the ID meets itself without a name or a route, and hears soon that the address is another
+// host's.
+func TestServeWithoutName(t *testing.T) {
+	for _, host := range []string{"name-of-nobody.invalid", "192.0.2.1"} { // an address for documentation
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			_, port, err := net.SplitHostPort(freeport.Addr(t))
+			require.NoError(t, err)
+			id, err := randomID(net.JoinHostPort(host, port))
+			require.NoError(t, err)
+			require.NoError(t, Serve(id, ListenOptions{}))
+			defer Stop(id)
+			here, err := makeID("127.0.0.1:"+port, id.key()) // rank 1 knows the name
+			require.NoError(t, err)
+			zero := join(within(t, time.Minute), id, 0, 2)
+			if net.ParseIP(host) != nil {
+				err := (<-zero).err
+				require.ErrorContains(t, err, "join: 192.0.2.1:"+port+" is no address of this host")
+				require.ErrorContains(t, err, "set RINGO_COMM_ID")
+				require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+				return
+			}
+			one := <-join(within(t, time.Minute), here, 1, 2)
+			require.NoError(t, one.err)
+			groups := []Group{(<-zero).g, one.g}
+			meet(t, groups)
+			closeAll(t, groups)
 		})
 	}
 }

@@ -52,6 +52,8 @@ type ListenOptions struct {
 	// process ends with EndedWell has left; a rank that ends otherwise, without a goodbye, has died.
 	Launched bool
 
+	elsewhere bool // the ID's address is none of this host: a gateway's, or a mistake
+
 	shared  *shared // the Listener
 	members []int   // by rank: its number in the first group; nil in the first group
 
@@ -195,8 +197,9 @@ func (o *ListenOptions) idOf(addr string) (ID, error) {
 // when that group has ended.
 //
 // If the ID's host is a name other than localhost, Serve listens on all interfaces,
-// since the name may mean another address here than elsewhere. So it does for an
-// address that this machine does not hold, such as that of a gateway.
+// since the name may mean another address here than elsewhere. So it does for an address that this
+// machine does not hold, such as that of a gateway; Join of a rank in this process then fails within
+// seconds with a *JoinError that wraps syscall.EADDRNOTAVAIL if it does not reach itself there.
 func Serve(id ID, o ListenOptions) error {
 	if err := id.Check(); err != nil {
 		return fmt.Errorf("serve: %w", err)
@@ -224,6 +227,7 @@ func (o *ListenOptions) listen(id ID) (net.Listener, error) {
 	ln, err := reuseport.Listen("tcp", net.JoinHostPort(host, port))
 	if errors.Is(err, syscall.EADDRNOTAVAIL) {
 		ln, err = reuseport.Listen("tcp", net.JoinHostPort("", port))
+		o.elsewhere = true
 	}
 	return ln, err
 }
