@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// An inner is a listener for the ranks in the hub's own process, which need neither a name of their host nor a route to it.
+// An inner is a listener for ranks in the hub's own process. They need neither a name of their host nor a route to it.
 type inner struct {
 	calls chan net.Conn
 	shut  chan struct{}

@@ -22,8 +22,8 @@ const DefaultJoinTimeout = 60 * time.Second
 type JoinOptions struct {
 	Source net.IP // local address to connect from; nil is the kernel's choice
 	TLS    *TLS   // nil for a connection in clear; all ranks must have it or none
-	// Dial connects to the ID's Addr, with "tcp"; nil is a net.Dialer, or inside the process if that serves the ID. With it a rank whose process serves the ID goes
-	// there too. Keep-alive is then the caller's affair, unless the connection is a *net.TCPConn.
+	// Dial connects to the ID's Addr, with "tcp"; nil is a net.Dialer. With it a rank whose process serves the ID goes
+	// there too, else it stays inside the process. Keep-alive is the caller's affair, unless Dial returns a *net.TCPConn.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Log  *slog.Logger // nil is silence
 

@@ -56,6 +56,7 @@ type ListenOptions struct {
 
 	shared  *shared // the Listener
 	members []int   // by rank: its number in the first group; nil in the first group
+	failed  paths   // of the groups before
 
 	files int // in place of descriptors(), for tests
 }
