@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -58,6 +59,10 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 	if size < 1 || size > maxRanks || rank < 0 || rank >= size {
 		return nil, &JoinError{Reason: fmt.Sprintf("rank %d of %d: want 0 ≤ rank < size ≤ %d", rank, size, maxRanks)}
 	}
+	if !j.partial && joinedAs(seatOf{id, rank}) {
+		return nil, &JoinError{Reason: fmt.Sprintf("process %d joins as rank %d again: it must Close the first group "+
+			"before, or have another ID", os.Getpid(), rank)}
+	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, DefaultJoinTimeout)
@@ -69,6 +74,38 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 		j.closePort()
 	}
 	return g, err
+}
+
+// members are the seats of this process in groups that it has joined and not left. Only so a rank that uses an ID twice
+// hears why at once: the hub may have closed its door, or ended.
+var members = struct {
+	sync.Mutex
+	of map[seatOf]int // the number of calls of enlist that have not ended
+}{of: map[seatOf]int{}}
+
+type seatOf struct {
+	id   ID
+	rank int
+}
+
+func joinedAs(s seatOf) bool {
+	members.Lock()
+	defer members.Unlock()
+	return members.of[s] > 0
+}
+
+// enlist notes a seat until the function that it returns is called.
+func enlist(s seatOf) func() {
+	members.Lock()
+	defer members.Unlock()
+	members.of[s]++
+	return sync.OnceFunc(func() {
+		members.Lock()
+		defer members.Unlock()
+		if members.of[s]--; members.of[s] == 0 {
+			delete(members.of, s)
+		}
+	})
 }
 
 func (j *joiner) seated(ctx context.Context) (Group, error) {
@@ -193,6 +230,12 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 			"no TLS (%v) with what answers at %s within %s: %v; is it another job, or does it have other certificates? set "+
 				"RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA for the ranks and for what serves the ID, or for none",
 			j.opt.TLS, j.id.Addr(), spell(j.waited(ctx)), j.met)}
+	}
+	if errors.Is(j.met, auth.ErrHungUp) && errors.Is(last, syscall.ECONNREFUSED) {
+		return &JoinError{Err: cause, Nobody: last, Reason: fmt.Sprintf(
+			"what answered at %s has hung up (%v), and within %s nobody listens there any more: its process has ended, and "+
+				"may have said why, or the job has begun without this rank; each group needs an ID of its own",
+			j.id.Addr(), j.met, spell(j.waited(ctx)))}
 	}
 	if j.met != nil {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf(
@@ -388,6 +431,7 @@ func (j *joiner) enrol(l *link, s *start) Group {
 	l.conn.SetReadDeadline(time.Time{})
 	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
 	m.head = s.Head
+	m.quits = enlist(seatOf{j.id, j.rank})
 	h := hubOf(j.id) // nil unless this process serves it
 	switch _, inside := l.conn.LocalAddr().(innerAddr); {
 	case inside && j.opt.Source != nil:

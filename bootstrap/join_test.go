@@ -203,12 +203,52 @@ func seated(id ID) int {
 	return h.seated
 }
 
+// Each rank that uses an ID twice hears why at once, although the hub listens no more. After it has left the first
+// group, or that has ended, it waits for the next one.
+func TestJoinTwice(t *testing.T) {
+	id, _ := hubAt(t)
+	a, b := join(t.Context(), id, 0, 2), join(t.Context(), id, 1, 2)
+	groups := []Group{(<-a).g, (<-b).g}
+	hubOf(id).closeDoor()
+	for r := range groups {
+		again := <-join(within(t, time.Minute), id, r, 2)
+		require.ErrorContains(t, again.err, fmt.Sprintf("joins as rank %d again: it must Close the first group before", r))
+	}
+	groups[0].Leave()
+	closed := <-join(within(t, 50*time.Millisecond), id, 0, 2)
+	require.ErrorIs(t, closed.err, context.DeadlineExceeded)
+	Stop(id)
+	ended := <-join(within(t, 50*time.Millisecond), id, 1, 2)
+	require.ErrorIs(t, ended.err, context.DeadlineExceeded)
+	closeAll(t, groups)
+}
+
+// The error after the deadline says what was seen: who hangs up and has ended may have had our key.
+func TestUnanswered(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	hungUp, refused := fmt.Errorf("%w (EOF)", auth.ErrHungUp), fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	for _, tt := range []struct {
+		met, last error
+		want      string
+	}{
+		{nil, refused, "is rank 0 running"},
+		{hungUp, hungUp, "did not prove that it has our key"},
+		{auth.ErrKey, refused, "did not prove that it has our key"},
+		{hungUp, refused, "its process has ended, and may have said why"},
+	} {
+		j := bare(ID{}, 0, 2)
+		j.met = tt.met
+		require.ErrorContains(t, j.unanswered(ctx, tt.last), tt.want)
+	}
+}
+
 func TestLateComerDoesNotDisturb(t *testing.T) {
 	id, log := hubAt(t)
 	a, b := join(t.Context(), id, 0, 2), join(t.Context(), id, 1, 2)
 	groups := []Group{(<-a).g, (<-b).g}
-	late := <-join(within(t, 10*time.Second), id, 1, 2)
-	require.ErrorContains(t, late.err, "joins as rank 1 again")
+	_, err := bare(id, 1, 2).enter(within(t, 10*time.Second))
+	require.ErrorContains(t, err, "joins as rank 1 again")
 	require.Contains(t, log.String(), "late comer refused")
 	each(groups, func(g Group) {
 		if _, err := g.AllGather(t.Context(), nil); err != nil {
