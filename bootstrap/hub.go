@@ -39,6 +39,9 @@ type hub struct {
 	guests     *auth.Pending
 	linger     time.Duration
 	wg         sync.WaitGroup // every goroutine of the hub
+	name       auth.Nonce     // of this hub, for rivals
+	born       uint64         // when, in ns since 1970
+	closeCalls func()         // ends findRivals
 
 	mu          sync.Mutex
 	lobby       lobby
@@ -50,18 +53,22 @@ type hub struct {
 	seated      int            // connections of ranks that are open
 	moved       int            // ranks that talk without a connection; see move
 	foreign     int            // connections that had another key
+	rival       string         // what to say of another hub of this ID that was met
 	timer       *time.Timer
 	stopped     bool
 }
 
 func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub {
 	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), ln: ln, inner: newInner(),
-		log: o.logger(), linger: lingerTime}
-	h.closePulse = func() {}
+		log: o.logger(), linger: lingerTime, name: auth.NewNonce(), born: uint64(time.Now().UnixNano())}
+	h.closePulse, h.closeCalls = func() {}, func() {}
 	h.openPulse()
 	h.warn = auth.NewLog(h.log)
 	h.guests = auth.NewPending(maxGuests, handshakeTime, h.warn)
 	h.timer = time.AfterFunc(o.timeout(), h.abandoned)
+	if o.known {
+		h.findRivals()
+	}
 	for _, door := range []net.Listener{ln, h.inner} {
 		h.wg.Go(func() { h.guests.Serve(door, h.serve) })
 	}
@@ -84,6 +91,10 @@ func (h *hub) serve(conn net.Conn) {
 	s, err := h.greet(conn)
 	if err != nil {
 		h.warn.Warn("rendezvous: stranger dropped", "from", conn.RemoteAddr(), "err", err)
+		return
+	}
+	if len(s.Rival) > 0 {
+		h.visited(&s.claim)
 		return
 	}
 	defer s.link.close()
@@ -116,6 +127,9 @@ func (h *hub) greet(below net.Conn) (*seat, error) {
 	var refused error
 	err = auth.Answer(conn, h.id.key(), protocol, func(claim []byte) []byte {
 		refused = s.Parse(claim)
+		if refused == nil && len(s.Rival) > 0 {
+			return h.hail().Append(nil)
+		}
 		if refused == nil && h.guests.Trust(below) {
 			s.link = newLink(conn)
 		}
@@ -123,7 +137,7 @@ func (h *hub) greet(below net.Conn) (*seat, error) {
 	})
 	err = cmp.Or(err, refused)
 	switch {
-	case err == nil && s.link == nil:
+	case err == nil && s.link == nil && len(s.Rival) == 0:
 		err = errors.New("closed to make room for others")
 	case errors.Is(err, auth.ErrKey):
 		h.mu.Lock()
@@ -379,7 +393,7 @@ func (h *hub) wait(s *seat, m message) {
 	if h.foreign > 0 {
 		strangers = fmt.Sprintf("; %d connections with another key were turned away", h.foreign)
 	}
-	h.refuseAll(h.lobby.gaveUp(s.Rank, g, strangers))
+	h.refuseAll(h.lobby.gaveUp(s.Rank, g, strangers+h.rival))
 }
 
 // move lets a rank of this process and the coordinator talk without a connection from now on. Earlier
@@ -464,6 +478,7 @@ func (h *hub) stop() {
 	succeed(h)
 	h.shutDoor()
 	h.closePulse()
+	h.closeCalls()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stopped = true

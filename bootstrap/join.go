@@ -331,10 +331,8 @@ func refusedByTLS(err error) bool {
 // greet has both sides prove that they know the key, this side first, and waits to
 // be seated. Before the hub's proof no message of the hub is believed.
 func (j *joiner) greet(l *link) error {
-	host, _ := os.Hostname() // only for messages
-	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host,
+	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: hostname(),
 		Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card, Port: j.claimPort(l.conn.LocalAddr())}
-	me.Host = me.Host[:min(len(me.Host), 255)]
 	if _, err := auth.Call(l.conn, j.id.key(), protocol, me.Append(nil)); err != nil {
 		return err
 	}

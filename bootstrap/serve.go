@@ -52,6 +52,7 @@ type ListenOptions struct {
 	// process ends with EndedWell has left; a rank that ends otherwise, without a goodbye, has died.
 	Launched bool
 
+	known     bool // the ID is one that another process may serve too
 	elsewhere bool // the ID's address is none of this host: a gateway's, or a mistake
 
 	shared  *shared // the Listener
@@ -129,6 +130,7 @@ func Gone(id ID, rank int, why string) {
 // NewID makes a new ID and serves it in this process until all its ranks have
 // come and left. Give the ID to the other ranks as it is, or as text.
 func NewID(o ListenOptions) (ID, error) {
+	o.known = o.Secret != "" || o.Key != nil
 	o.shareListener()
 	addr := o.Addr
 	if addr == "" && o.shared == nil {
@@ -197,6 +199,8 @@ func (o *ListenOptions) idOf(addr string) (ID, error) {
 // process serves the ID already and that group has begun, the ID is served again
 // when that group has ended.
 //
+// If an older hub of another process waits for the ID's ranks at this address, this one refuses all of its own.
+//
 // If the ID's host is a name other than localhost, Serve listens on all interfaces,
 // since the name may mean another address here than elsewhere. So it does for an address that this
 // machine does not hold, such as that of a gateway; Join of a rank in this process then fails within
@@ -205,6 +209,7 @@ func Serve(id ID, o ListenOptions) error {
 	if err := id.Check(); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
+	o.known = true
 	o.shareListener()
 	ln, err := o.listen(id)
 	if err != nil {
