@@ -392,6 +392,9 @@ func (h *hub) wait(s *seat, m message) {
 	strangers := ""
 	if h.foreign > 0 {
 		strangers = fmt.Sprintf("; %d connections with another key were turned away", h.foreign)
+	} else if len(h.lobby.hosts()) == len(h.lobby.seats) && !isLoopback(h.id.Addr()) {
+		strangers = fmt.Sprintf("; no other process has come to %s: is that an address of %s, and may the others connect to "+
+			"it?", h.id.Addr(), hostname())
 	}
 	h.refuseAll(h.lobby.gaveUp(s.Rank, g, strangers+h.rival))
 }

@@ -714,6 +714,11 @@ func TestServeWithoutName(t *testing.T) {
 			groups := []Group{(<-zero).g, one.g}
 			meet(t, groups)
 			closeAll(t, groups)
+
+			require.NoError(t, Serve(id.Derive("alone"), ListenOptions{}))
+			defer Stop(id.Derive("alone"))
+			alone := <-join(within(t, 50*time.Millisecond), id.Derive("alone"), 0, 2)
+			require.ErrorContains(t, alone.err, "no other process has come to "+id.Addr())
 		})
 	}
 }

@@ -81,8 +81,8 @@ func (h *hub) met(r *hail) {
 	if !r.Waits || !r.before(h) || h.coordinator != nil || h.verdict != nil || h.stopped {
 		return
 	}
-	h.refuseAll(conflict("process %d on %s has served the meeting point %s of this job since %s, and waits for its ranks: "+
-		"is it left over from an earlier try, or are these two jobs? end it, or give each job its own address "+
+	h.refuseAll(conflict("process %d on %s has served the meeting point %s of this job since %s, and waits for its "+
+		"ranks: is it left over from an earlier try, or are these two jobs? end it, or give each job its own address "+
 		"(RINGO_COMM_ID, MASTER_PORT)", r.Pid, r.Host, h.id.Addr(), time.Unix(0, int64(r.Began)).Format(time.TimeOnly)))
 }
 
