@@ -15,7 +15,8 @@ import (
 // docs/recovery.md. Each of them calls it, also one that has failed itself and goes on. It waits for all
 // that have not died or closed the communicator, and that were not found silent (Error.Culprits), and
 // 2 s, in which its process runs, for one that has called Abort; after half of Config.JoinTimeout it goes
-// on without those that have not come, which get ErrExcluded later.
+// on without those that have not come, which get ErrExcluded later. So do at once the ranks at one end of
+// a path over which nothing moves, or that has failed before.
 // A communicator that is well is aborted first.
 //
 // The new communicator has the Config of the old one, which is still to be closed, and a life

@@ -40,6 +40,7 @@ type coordinator struct {
 	meet    func(*regrouped) error // sets where the members of a new group meet
 	// called with nil when ranks begin to wait for a new group, then with its members; must not block
 	regrouping func(members []int)
+	severed    severed
 	here       int
 	settled    *sync.Cond // pending became nil
 }

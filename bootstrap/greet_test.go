@@ -21,7 +21,8 @@ func greeting(protocol string) []byte {
 }
 
 func TestClaim(t *testing.T) {
-	c := &claim{Rank: 3, Size: 8, Pid: 4711, Hosts: true, Host: "box", Partial: true, Card: []byte("me"), Port: 1}
+	c := &claim{Rank: 3, Size: 8, Pid: 4711, Hosts: true, Host: "box", Partial: true, Card: []byte("me"), Port: 1,
+		Rival: []byte("hub")}
 	body := c.Append(nil)
 	var got claim
 	require.NoError(t, got.Parse(body))

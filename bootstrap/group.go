@@ -78,7 +78,9 @@ type Group interface {
 	// Regroup is for the ranks that are left after a failure: the ranks that call it go on as a new
 	// group. The group is complete when all ranks have called that have not died, left or been found
 	// silent, or when one rank has waited for wait. All ranks get the same Members. A rank that comes
-	// later gets ErrExcluded. If the new group cannot meet, since one more rank has died, each calls Regroup again.
+	// later gets ErrExcluded. So do the ranks at one end of a path between two that live, if the failure is that nothing
+	// moves there, or that their connection broke once more. If the new group cannot meet, since one more rank has died,
+	// each calls Regroup again.
 	// If the hub's process has died, and its host says so, the ranks meet at the first living rank in another
 	// process (at most four are asked), and go on if more than half of the ranks come that may live. That works once.
 	Regroup(ctx context.Context, wait time.Duration) (Regrouping, error)

@@ -33,11 +33,15 @@ type hub struct {
 	log        *slog.Logger
 	warn       *auth.Log // for events that strangers can cause
 	ln         net.Listener
+	inner      *inner
 	pulsePort  int // 0 if there is none
 	closePulse func()
 	guests     *auth.Pending
 	linger     time.Duration
 	wg         sync.WaitGroup // every goroutine of the hub
+	name       auth.Nonce     // of this hub, for rivals
+	born       uint64         // when, in ns since 1970
+	closeCalls func()         // ends findRivals
 
 	mu          sync.Mutex
 	lobby       lobby
@@ -49,19 +53,25 @@ type hub struct {
 	seated      int            // connections of ranks that are open
 	moved       int            // ranks that talk without a connection; see move
 	foreign     int            // connections that had another key
+	rival       string         // what to say of another hub of this ID that was met
 	timer       *time.Timer
 	stopped     bool
 }
 
 func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub {
-	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), ln: ln, log: o.logger(),
-		linger: lingerTime}
-	h.closePulse = func() {}
+	h := &hub{id: id, opt: o, again: o.Again, ended: ended, heard: make(chan struct{}), ln: ln, inner: newInner(),
+		log: o.logger(), linger: lingerTime, name: auth.NewNonce(), born: uint64(time.Now().UnixNano())}
+	h.closePulse, h.closeCalls = func() {}, func() {}
 	h.openPulse()
 	h.warn = auth.NewLog(h.log)
 	h.guests = auth.NewPending(maxGuests, handshakeTime, h.warn)
 	h.timer = time.AfterFunc(o.timeout(), h.abandoned)
-	h.wg.Go(func() { h.guests.Serve(ln, h.serve) })
+	if o.known {
+		h.findRivals()
+	}
+	for _, door := range []net.Listener{ln, h.inner} {
+		h.wg.Go(func() { h.guests.Serve(door, h.serve) })
+	}
 	return h
 }
 
@@ -81,6 +91,10 @@ func (h *hub) serve(conn net.Conn) {
 	s, err := h.greet(conn)
 	if err != nil {
 		h.warn.Warn("rendezvous: stranger dropped", "from", conn.RemoteAddr(), "err", err)
+		return
+	}
+	if len(s.Rival) > 0 {
+		h.visited(&s.claim)
 		return
 	}
 	defer s.link.close()
@@ -113,6 +127,9 @@ func (h *hub) greet(below net.Conn) (*seat, error) {
 	var refused error
 	err = auth.Answer(conn, h.id.key(), protocol, func(claim []byte) []byte {
 		refused = s.Parse(claim)
+		if refused == nil && len(s.Rival) > 0 {
+			return h.hail().Append(nil)
+		}
 		if refused == nil && h.guests.Trust(below) {
 			s.link = newLink(conn)
 		}
@@ -120,7 +137,7 @@ func (h *hub) greet(below net.Conn) (*seat, error) {
 	})
 	err = cmp.Or(err, refused)
 	switch {
-	case err == nil && s.link == nil:
+	case err == nil && s.link == nil && len(s.Rival) == 0:
 		err = errors.New("closed to make room for others")
 	case errors.Is(err, auth.ErrKey):
 		h.mu.Lock()
@@ -273,6 +290,7 @@ func (h *hub) start() {
 		}
 	})
 	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
+	h.coordinator.severed = severed{homes: h.lobby.homes(), failed: h.opt.failed}
 	if roster != nil {
 		h.coordinator.tell(h.coordinator.others(-1), roster)
 	}
@@ -333,6 +351,20 @@ func (h *hub) begun() bool {
 	return h.coordinator != nil || h.verdict != nil
 }
 
+// reached is the address of this process to which ranks of other processes have come, nil if there is none that all
+// hosts may reach. The group has started.
+func (h *hub) reached() net.Addr {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for r := range h.lobby.size {
+		at, ok := h.lobby.seats[r].link.conn.LocalAddr().(*net.TCPAddr)
+		if ok && at.IP.IsGlobalUnicast() {
+			return at
+		}
+	}
+	return nil
+}
+
 // started is the coordinator of a group that has started, else nil.
 func (h *hub) started() *coordinator {
 	h.mu.Lock()
@@ -360,8 +392,11 @@ func (h *hub) wait(s *seat, m message) {
 	strangers := ""
 	if h.foreign > 0 {
 		strangers = fmt.Sprintf("; %d connections with another key were turned away", h.foreign)
+	} else if len(h.lobby.hosts()) == len(h.lobby.seats) && !isLoopback(h.id.Addr()) {
+		strangers = fmt.Sprintf("; no other process has come to %s: is that an address of %s, and may the others connect to "+
+			"it?", h.id.Addr(), hostname())
 	}
-	h.refuseAll(h.lobby.gaveUp(s.Rank, g, strangers))
+	h.refuseAll(h.lobby.gaveUp(s.Rank, g, strangers+h.rival))
 }
 
 // move lets a rank of this process and the coordinator talk without a connection from now on. Earlier
@@ -383,7 +418,6 @@ func (h *hub) move(m *member) (*seat, bool) {
 	r.mu.Lock()
 	s.ear = m.hear
 	r.mu.Unlock()
-	s.link.flush(flushTime)
 	s.link.closeWrite()
 	return s, true
 }
@@ -438,6 +472,7 @@ func (h *hub) closeDoor() {
 
 func (h *hub) shutDoor() {
 	h.ln.Close()
+	h.inner.Close()
 	h.guests.Close()
 }
 
@@ -447,6 +482,7 @@ func (h *hub) stop() {
 	succeed(h)
 	h.shutDoor()
 	h.closePulse()
+	h.closeCalls()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stopped = true

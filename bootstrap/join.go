@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -23,7 +24,7 @@ type JoinOptions struct {
 	Source net.IP // local address to connect from; nil is the kernel's choice
 	TLS    *TLS   // nil for a connection in clear; all ranks must have it or none
 	// Dial connects to the ID's Addr, with "tcp"; nil is a net.Dialer. With it a rank whose process serves the ID goes
-	// there too. Keep-alive is then the caller's affair, unless the connection is a *net.TCPConn.
+	// there too, else it stays inside the process. Keep-alive is the caller's affair, unless Dial returns a *net.TCPConn.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Log  *slog.Logger // nil is silence
 
@@ -58,6 +59,10 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 	if size < 1 || size > maxRanks || rank < 0 || rank >= size {
 		return nil, &JoinError{Reason: fmt.Sprintf("rank %d of %d: want 0 ≤ rank < size ≤ %d", rank, size, maxRanks)}
 	}
+	if !j.partial && joinedAs(seatOf{id, rank}) {
+		return nil, &JoinError{Reason: fmt.Sprintf("process %d joins as rank %d again: it must Close the first group "+
+			"before, or have another ID", os.Getpid(), rank)}
+	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, DefaultJoinTimeout)
@@ -69,6 +74,38 @@ func (j *joiner) join(ctx context.Context) (Group, error) {
 		j.closePort()
 	}
 	return g, err
+}
+
+// members are the seats of this process in groups that it has joined and not left. Only so a rank that uses an ID twice
+// hears why at once: the hub may have closed its door, or ended.
+var members = struct {
+	sync.Mutex
+	of map[seatOf]int // the number of calls of enlist that have not ended
+}{of: map[seatOf]int{}}
+
+type seatOf struct {
+	id   ID
+	rank int
+}
+
+func joinedAs(s seatOf) bool {
+	members.Lock()
+	defer members.Unlock()
+	return members.of[s] > 0
+}
+
+// enlist notes a seat until the function that it returns is called.
+func enlist(s seatOf) func() {
+	members.Lock()
+	defer members.Unlock()
+	members.of[s]++
+	return sync.OnceFunc(func() {
+		members.Lock()
+		defer members.Unlock()
+		if members.of[s]--; members.of[s] == 0 {
+			delete(members.of, s)
+		}
+	})
 }
 
 func (j *joiner) seated(ctx context.Context) (Group, error) {
@@ -119,6 +156,18 @@ const strangerTime = 3 * time.Second
 // loopbackTime is how long Join waits for a loopback interface that is down: a namespace may still be set up.
 const loopbackTime = time.Second
 
+// elsewhereTime is how long a rank whose process serves an address that is not its host's tries to reach itself there:
+// a gateway may still be set up.
+const elsewhereTime = time.Second
+
+// elsewhere is the error of a rank that serves at an address where others do not reach it.
+func (j *joiner) elsewhere(err error) *JoinError {
+	return &JoinError{Err: syscall.EADDRNOTAVAIL, Nobody: err, Reason: fmt.Sprintf(
+		"%s is no address of this host, and rank %d, which serves the rendezvous there, does not reach itself by it (%v): "+
+			"set RINGO_COMM_ID, NCCL_COMM_ID or MASTER_ADDR to an address of the host of rank %d, or start rank %d where it is",
+		j.id.Addr(), j.rank, err, j.rank, j.rank)}
+}
+
 // enter tries until a hub that has our key welcomes us.
 func (j *joiner) enter(ctx context.Context) (*link, error) {
 	warned := false
@@ -133,6 +182,9 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 		}
 		if j.opt.ports != nil && errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, &JoinError{Err: err, Nobody: err, Reason: err.Error()}
+		}
+		if h := hubOf(j.id); h != nil && h.opt.elsewhere && time.Since(j.since) > elsewhereTime {
+			return nil, j.elsewhere(err)
 		}
 		if auth.NoLoopback(err) && time.Since(j.since) > loopbackTime {
 			return nil, &JoinError{Err: err, Nobody: err, Reason: fmt.Sprintf(
@@ -179,6 +231,12 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 				"RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA for the ranks and for what serves the ID, or for none",
 			j.opt.TLS, j.id.Addr(), spell(j.waited(ctx)), j.met)}
 	}
+	if errors.Is(j.met, auth.ErrHungUp) && errors.Is(last, syscall.ECONNREFUSED) {
+		return &JoinError{Err: cause, Nobody: last, Reason: fmt.Sprintf(
+			"what answered at %s has hung up (%v), and within %s nobody listens there any more: its process has ended, and "+
+				"may have said why, or the job has begun without this rank; each group needs an ID of its own",
+			j.id.Addr(), j.met, spell(j.waited(ctx)))}
+	}
 	if j.met != nil {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf(
 			"no rendezvous of this job at %s within %s, but a process that did not prove that it has our key (%v): is it "+
@@ -203,7 +261,7 @@ func (j *joiner) waited(ctx context.Context) time.Duration {
 func (j *joiner) try(ctx context.Context) (_ *link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
-	below, err := j.dial(ctx, j.id.Addr())
+	below, err := j.call(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -238,6 +296,15 @@ func (j *joiner) try(ctx context.Context) (_ *link, err error) {
 	return l, nil
 }
 
+// call connects to the hub, inside the process if that serves the ID.
+func (j *joiner) call(ctx context.Context) (net.Conn, error) {
+	h := hubOf(j.id)
+	if h == nil || j.opt.Dial != nil || j.opt.apart || h.opt.elsewhere {
+		return j.dial(ctx, j.id.Addr())
+	}
+	return h.inner.dial(ctx)
+}
+
 func (j *joiner) dial(ctx context.Context, address string) (net.Conn, error) {
 	if j.opt.Dial != nil {
 		return j.opt.Dial(ctx, "tcp", address)
@@ -264,10 +331,8 @@ func refusedByTLS(err error) bool {
 // greet has both sides prove that they know the key, this side first, and waits to
 // be seated. Before the hub's proof no message of the hub is believed.
 func (j *joiner) greet(l *link) error {
-	host, _ := os.Hostname() // only for messages
-	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host,
+	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: hostname(),
 		Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card, Port: j.claimPort(l.conn.LocalAddr())}
-	me.Host = me.Host[:min(len(me.Host), 255)]
 	if _, err := auth.Call(l.conn, j.id.key(), protocol, me.Append(nil)); err != nil {
 		return err
 	}
@@ -364,13 +429,19 @@ func (j *joiner) enrol(l *link, s *start) Group {
 	l.conn.SetReadDeadline(time.Time{})
 	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
 	m.head = s.Head
-	if j.opt.Dial == nil {
+	m.quits = enlist(seatOf{j.id, j.rank})
+	h := hubOf(j.id) // nil unless this process serves it
+	switch _, inside := l.conn.LocalAddr().(innerAddr); {
+	case inside && j.opt.Source != nil:
+		m.at = &net.TCPAddr{IP: j.opt.Source}
+	case inside && h != nil:
+		m.at = h.reached()
+	case j.opt.Dial == nil:
 		m.at = l.conn.LocalAddr()
 	}
 	if s.Takers > 0 {
 		m.giving = newHead(m.key, j.rank, s.Takers, s.Apart)
 	}
-	h := hubOf(j.id) // nil unless this process serves it
 	if h != nil && !j.opt.apart && j.opt.Dial == nil && h.take(m, l) {
 		return m
 	}

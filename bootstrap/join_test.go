@@ -116,7 +116,7 @@ func TestConflicts(t *testing.T) {
 		rank, size int
 		want       string
 	}{
-		{"same rank", 0, 3, `^join: process \d+ on \S+ joins as rank 0 again \(127\.0\.0\.1:\d+, then 127\.0\.0\.1:\d+\): it must Close the first group before, or have another ID$`},
+		{"same rank", 0, 3, `^join: process \d+ on \S+ joins as rank 0 again \(the process that serves, then the process that serves\): it must Close the first group before, or have another ID$`},
 		{"sizes differ", 1, 4,
 			`^join: rank 1, process .*, says there are 4 ranks, but rank 0, process .*, says 3: start all with one RINGO_SIZE$`},
 	}
@@ -203,12 +203,52 @@ func seated(id ID) int {
 	return h.seated
 }
 
+// Each rank that uses an ID twice hears why at once, although the hub listens no more. After it has left the first
+// group, or that has ended, it waits for the next one.
+func TestJoinTwice(t *testing.T) {
+	id, _ := hubAt(t)
+	a, b := join(t.Context(), id, 0, 2), join(t.Context(), id, 1, 2)
+	groups := []Group{(<-a).g, (<-b).g}
+	hubOf(id).closeDoor()
+	for r := range groups {
+		again := <-join(within(t, time.Minute), id, r, 2)
+		require.ErrorContains(t, again.err, fmt.Sprintf("joins as rank %d again: it must Close the first group before", r))
+	}
+	groups[0].Leave()
+	closed := <-join(within(t, 50*time.Millisecond), id, 0, 2)
+	require.ErrorIs(t, closed.err, context.DeadlineExceeded)
+	Stop(id)
+	ended := <-join(within(t, 50*time.Millisecond), id, 1, 2)
+	require.ErrorIs(t, ended.err, context.DeadlineExceeded)
+	closeAll(t, groups)
+}
+
+// The error after the deadline says what was seen: who hangs up and has ended may have had our key.
+func TestUnanswered(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	hungUp, refused := fmt.Errorf("%w (EOF)", auth.ErrHungUp), fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	for _, tt := range []struct {
+		met, last error
+		want      string
+	}{
+		{nil, refused, "is rank 0 running"},
+		{hungUp, hungUp, "did not prove that it has our key"},
+		{auth.ErrKey, refused, "did not prove that it has our key"},
+		{hungUp, refused, "its process has ended, and may have said why"},
+	} {
+		j := bare(ID{}, 0, 2)
+		j.met = tt.met
+		require.ErrorContains(t, j.unanswered(ctx, tt.last), tt.want)
+	}
+}
+
 func TestLateComerDoesNotDisturb(t *testing.T) {
 	id, log := hubAt(t)
 	a, b := join(t.Context(), id, 0, 2), join(t.Context(), id, 1, 2)
 	groups := []Group{(<-a).g, (<-b).g}
-	late := <-join(within(t, 10*time.Second), id, 1, 2)
-	require.ErrorContains(t, late.err, "joins as rank 1 again")
+	_, err := bare(id, 1, 2).enter(within(t, 10*time.Second))
+	require.ErrorContains(t, err, "joins as rank 1 again")
 	require.Contains(t, log.String(), "late comer refused")
 	each(groups, func(g Group) {
 		if _, err := g.AllGather(t.Context(), nil); err != nil {
@@ -643,6 +683,42 @@ func BenchmarkAllGather(b *testing.B) {
 				}
 			})
 			closeAll(b, groups)
+		})
+	}
+}
+
+// A rank whose process serves the ID meets itself without a name or a route, and hears soon that the address is another
+// host's.
+func TestServeWithoutName(t *testing.T) {
+	for _, host := range []string{"name-of-nobody.invalid", "192.0.2.1"} { // an address for documentation
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			_, port, err := net.SplitHostPort(freeport.Addr(t))
+			require.NoError(t, err)
+			id, err := randomID(net.JoinHostPort(host, port))
+			require.NoError(t, err)
+			require.NoError(t, Serve(id, ListenOptions{}))
+			defer Stop(id)
+			here, err := makeID("127.0.0.1:"+port, id.key()) // rank 1 knows the name
+			require.NoError(t, err)
+			zero := join(within(t, time.Minute), id, 0, 2)
+			if net.ParseIP(host) != nil {
+				err := (<-zero).err
+				require.ErrorContains(t, err, "join: 192.0.2.1:"+port+" is no address of this host")
+				require.ErrorContains(t, err, "set RINGO_COMM_ID")
+				require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
+				return
+			}
+			one := <-join(within(t, time.Minute), here, 1, 2)
+			require.NoError(t, one.err)
+			groups := []Group{(<-zero).g, one.g}
+			meet(t, groups)
+			closeAll(t, groups)
+
+			require.NoError(t, Serve(id.Derive("alone"), ListenOptions{}))
+			defer Stop(id.Derive("alone"))
+			alone := <-join(within(t, 50*time.Millisecond), id.Derive("alone"), 0, 2)
+			require.ErrorContains(t, alone.err, "no other process has come to "+id.Addr())
 		})
 	}
 }

@@ -31,6 +31,7 @@ type link struct {
 	watched bool // a call of look is due
 	queue   net.Buffers
 	writing chan struct{} // closed when all is written; nil while no goroutine writes
+	ending  bool          // the stream ends after queue
 	broken  bool
 }
 
@@ -57,6 +58,11 @@ func (l *link) sendFrame(frame []byte) {
 	}
 	l.queue = append(l.queue, frame)
 	l.watch()
+	l.begin()
+}
+
+// begin has the queue written. Under mu.
+func (l *link) begin() {
 	if l.writing == nil {
 		l.writing = make(chan struct{})
 		go l.write()
@@ -69,6 +75,11 @@ func (l *link) write() {
 		batch := l.queue
 		l.queue = nil
 		if len(batch) == 0 || l.broken {
+			if l.ending {
+				if c, ok := l.conn.(interface{ CloseWrite() error }); ok {
+					c.CloseWrite()
+				}
+			}
 			close(l.writing)
 			l.writing = nil
 			l.mu.Unlock()
@@ -126,9 +137,10 @@ func (l *link) receive(limit int) (message, error) { return decode(l.in, limit) 
 
 // closeWrite ends the stream to the other side, after the frames that were sent.
 func (l *link) closeWrite() {
-	if c, ok := l.conn.(interface{ CloseWrite() error }); ok {
-		c.CloseWrite()
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ending = true
+	l.begin()
 }
 
 func (l *link) close() {

@@ -126,7 +126,7 @@ func busy(here []int) *refusal {
 // hosts are the ranks in the hub's process.
 func (l *lobby) hosts() (h []int) {
 	for r := range l.size {
-		if l.seats[r].Hosts {
+		if s := l.seats[r]; s != nil && s.Hosts {
 			h = append(h, r)
 		}
 	}

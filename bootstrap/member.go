@@ -18,6 +18,7 @@ type member struct {
 	up         func(message)               // to the coordinator; keeps order, does not block
 	drop       func()                      // ends the connection without goodbye
 	flush      func()                      // waits a moment until all messages sent up are on their way
+	quits      func()                      // another member of this process may have its rank from now on
 	hangUp     func()                      // ends the connection and all its goroutines, after bye
 	feel       func(context.Context) error // finds out whether the hub lives, see joiner.feel; nil if that cannot be known
 	patience   time.Duration               // for the coordinator to answer a rank that gives an AllGather up
@@ -69,7 +70,7 @@ func newMember(rank, size int, key []byte, hosts []int) *member {
 	nothing := func() {}
 	return &member{
 		rank: rank, size: size, key: key, hosts: slices.Clone(hosts),
-		drop: nothing, flush: nothing, hangUp: nothing, patience: goodbyeTime,
+		drop: nothing, flush: nothing, quits: nothing, hangUp: nothing, patience: goodbyeTime,
 		failed: make(chan struct{}), byed: make(chan struct{}), closed: make(chan struct{}),
 		parting: make(chan struct{}), ended: make(chan struct{}), mourned: make(chan struct{}),
 		head: -1, waits: map[uint64]chan result{}, gone: map[int]bool{}, held: map[uint64]chan result{},
@@ -251,6 +252,7 @@ func (m *member) parts() bool {
 	if !isClosed(m.ended) {
 		close(m.ended)
 	}
+	m.quits()
 	for seq := range m.held {
 		m.settle(seq, result{err: errEnded})
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/trace/history"
 )
 
@@ -18,12 +19,13 @@ type claim struct {
 	Partial    bool   // the group may begin without ranks that do not come; the same for all ranks
 	Card       []byte // with Partial: for the Roster
 	Port       int    // of the rank, where others meet if the rank is an heir; 0 if it has none
+	Rival      []byte // not empty: no rank comes, but the hub of that name asks which hub answers
 }
 
 func (m *claim) Append(b []byte) []byte {
 	b = appendU32(appendU32(appendU32(b, m.Rank), m.Size), m.Pid)
 	b = appendText(appendText(appendFlag(b, m.Hosts), m.Host), m.Machine)
-	return appendU32(appendBlob(appendFlag(b, m.Partial), m.Card), m.Port)
+	return appendBlob(appendU32(appendBlob(appendFlag(b, m.Partial), m.Card), m.Port), m.Rival)
 }
 
 func (m *claim) Parse(b []byte) error {
@@ -31,6 +33,7 @@ func (m *claim) Parse(b []byte) error {
 	m.Rank, m.Size, m.Pid = f.rank(), int(f.u32()), int(f.u32())
 	m.Hosts, m.Host, m.Machine = f.flag(), f.text(), f.text()
 	m.Partial, m.Card, m.Port = f.flag(), f.blob(MaxCard), f.count(math.MaxUint16)
+	m.Rival = f.blob(auth.NonceLen)
 	if m.Size < 1 || m.Size > maxRanks || m.Rank < 0 || m.Rank >= m.Size {
 		f.bad = true
 	}

@@ -55,6 +55,7 @@ func (m *member) leave(stays bool) {
 		m.stays = stays
 		close(m.closed)
 		m.mu.Unlock()
+		m.quits()
 		m.send(&leave{stays, m.position()})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"time"
@@ -18,7 +19,8 @@ type Regrouping struct {
 	Group   Group // the new group, if all ranks are in one process or the hub's process has died; else nil
 }
 
-// ErrExcluded is the error of Regroup and Meet on a rank that came too late, or that the others take for dead.
+// ErrExcluded is the error of Regroup and Meet on a rank that came too late, that the others take for dead, or that
+// does not reach one of them.
 var ErrExcluded = errors.New("the others have gone on without this rank")
 
 // A muster gathers the ranks that go on after a failure.
@@ -37,6 +39,10 @@ func (r *coordinator) regroup(rank int, m *regroup) {
 	t := r.musters
 	if m.Round == 0 {
 		t.giveUp(rank)
+		return
+	}
+	if r.severed.out[rank] {
+		r.tell([]int{rank}, &regrouped{Round: m.Round, Reason: r.severed.why})
 		return
 	}
 	if t != nil && t.over {
@@ -86,7 +92,7 @@ func (r *coordinator) mustered() {
 	}
 	all := true
 	for _, q := range r.others(-1) {
-		if _, come := t.come[q]; come || r.silent(q) {
+		if _, come := t.come[q]; come || r.silent(q) || r.severed.out[q] {
 			continue
 		}
 		shown, asked := t.quits[q]
@@ -154,7 +160,8 @@ func (r *coordinator) goOn(t *muster) {
 		return
 	}
 	t.over = true
-	m := &regrouped{Members: []int{}}
+	r.sever(t)
+	m := &regrouped{Members: []int{}, failed: maps.Clone(r.severed.failed)}
 	for _, q := range r.others(-1) {
 		if _, come := t.come[q]; come {
 			m.Members = append(m.Members, q)
@@ -237,7 +244,7 @@ func meetHere(m *regrouped) error {
 // meet opens a new hub at this hub's address, for the members of one group.
 func (h *hub) meet(m *regrouped) (err error) {
 	o := h.opt
-	o.members = h.first(m.Members)
+	o.members, o.failed = h.first(m.Members), m.failed
 	if o.shared != nil { // in its turn
 		o.Addr, o.Secret, o.Key, o.Again = h.id.Addr(), "", nil, false
 		id, err := NewID(o)
@@ -298,6 +305,8 @@ func (m *member) regrouping(got *regrouped) (Regrouping, error) {
 	r := Regrouping{Members: got.Members}
 	rank := slices.Index(got.Members, m.rank)
 	switch {
+	case rank < 0 && got.Reason != "":
+		return r, fmt.Errorf("regroup: %w: %s", ErrExcluded, got.Reason)
 	case rank < 0:
 		return r, fmt.Errorf("regroup: %w", ErrExcluded)
 	case got.Reason != "":
@@ -336,8 +345,9 @@ type regrouped struct {
 	Round   uint64
 	Members []int
 	ID      []byte
-	Reason  string // why they cannot meet
+	Reason  string // why they cannot meet, or why this rank is left out
 	groups  []Group
+	failed  paths // for the new group's hub
 }
 
 func (*regrouped) kind() kind { return kRegrouped }

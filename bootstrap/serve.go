@@ -52,8 +52,12 @@ type ListenOptions struct {
 	// process ends with EndedWell has left; a rank that ends otherwise, without a goodbye, has died.
 	Launched bool
 
+	known     bool // the ID is one that another process may serve too
+	elsewhere bool // the ID's address is none of this host: a gateway's, or a mistake
+
 	shared  *shared // the Listener
 	members []int   // by rank: its number in the first group; nil in the first group
+	failed  paths   // of the groups before
 
 	files int // in place of descriptors(), for tests
 }
@@ -126,6 +130,7 @@ func Gone(id ID, rank int, why string) {
 // NewID makes a new ID and serves it in this process until all its ranks have
 // come and left. Give the ID to the other ranks as it is, or as text.
 func NewID(o ListenOptions) (ID, error) {
+	o.known = o.Secret != "" || o.Key != nil
 	o.shareListener()
 	addr := o.Addr
 	if addr == "" && o.shared == nil {
@@ -194,13 +199,17 @@ func (o *ListenOptions) idOf(addr string) (ID, error) {
 // process serves the ID already and that group has begun, the ID is served again
 // when that group has ended.
 //
+// If an older hub of another process waits for the ID's ranks at this address, this one refuses all of its own.
+//
 // If the ID's host is a name other than localhost, Serve listens on all interfaces,
-// since the name may mean another address here than elsewhere. So it does for an
-// address that this machine does not hold, such as that of a gateway.
+// since the name may mean another address here than elsewhere. So it does for an address that this
+// machine does not hold, such as that of a gateway; Join of a rank in this process then fails within
+// seconds with a *JoinError that wraps syscall.EADDRNOTAVAIL if it does not reach itself there.
 func Serve(id ID, o ListenOptions) error {
 	if err := id.Check(); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
+	o.known = true
 	o.shareListener()
 	ln, err := o.listen(id)
 	if err != nil {
@@ -224,6 +233,7 @@ func (o *ListenOptions) listen(id ID) (net.Listener, error) {
 	ln, err := reuseport.Listen("tcp", net.JoinHostPort(host, port))
 	if errors.Is(err, syscall.EADDRNOTAVAIL) {
 		ln, err = reuseport.Listen("tcp", net.JoinHostPort("", port))
+		o.elsewhere = true
 	}
 	return ln, err
 }

@@ -2,7 +2,6 @@ package capi
 
 import (
 	"fmt"
-	"net"
 	"slices"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -54,18 +53,4 @@ func (c *comm) afterFailure(exclude []int) *bootstrap.ID {
 	purpose := fmt.Sprintf("without %s, time %d", who, c.shrinks[who])
 	c.mu.Unlock()
 	return c.again(purpose)
-}
-
-// isHere reports whether host:port is this host's, or may be.
-func isHere(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	ip := net.ParseIP(host)
-	if err != nil || ip == nil || ip.IsUnspecified() || ip.IsLoopback() {
-		return true
-	}
-	mine, err := net.InterfaceAddrs()
-	return err != nil || slices.ContainsFunc(mine, func(a net.Addr) bool {
-		n, ok := a.(*net.IPNet)
-		return ok && n.IP.Equal(ip)
-	})
 }

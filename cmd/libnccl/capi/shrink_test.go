@@ -28,7 +28,6 @@ func TestShrinkOnAnotherHost(t *testing.T) {
 	require.ErrorContains(t, err, "192.0.2.1:4000 is no address of this host")
 	require.ErrorContains(t, err, "rank 1 has to serve there")
 	require.ErrorContains(t, err, "new ncclGetUniqueId")
-	require.True(t, isHere("127.0.0.1:1") && isHere("localhost:1"))
 	for _, c := range comms {
 		require.NoError(t, l.Destroy(c))
 	}
