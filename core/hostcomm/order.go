@@ -57,7 +57,7 @@ func (w *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL 
 		return err
 	}
 	j := &w.h.job
-	j.Program, j.Reducer, j.Stamp, j.Lend = p, nil, r.Stamp, true
+	j.Program, j.Reducer, j.Stamp, j.Each, j.Lend = p, nil, r.Stamp, r.Each, true
 	j.In, j.Out, j.InL, j.OutL = in.Bytes(), out.Bytes(), inL, outL
 	err = w.h.engine.Run(j)
 	j.In, j.Out = nil, nil
