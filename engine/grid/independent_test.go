@@ -80,6 +80,29 @@ func TestIndependent(t *testing.T) {
 	}
 }
 
+// TestEach: messages that each have a stamp of their own go as messages on a rank that takes several launches for them,
+// too.
+func TestEach(t *testing.T) {
+	const n = 3
+	o := options(n)
+	o.Blocks = 1
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), o)
+	x := r.prepare(trial{name: "alltoallv", schedule: direct.AlltoAll{N: n}, shares: true, count: 700, varied: true,
+		t: kernels.Int8}, 1)
+	for i := range x.jobs {
+		x.jobs[i].Each = func(s transport.Stamp, bytes int) transport.Stamp {
+			s[1] += uint64(bytes)
+			return s
+		}
+	}
+	r.ranks[0].engine.maxShared = 4 * (portBytes + taskBytes)
+	require.False(t, r.ranks[0].engine.atOnce(&x.jobs[0]))
+	require.True(t, r.ranks[1].engine.atOnce(&x.jobs[1]))
+	r.reset(x)
+	r.run(x)
+	r.check(x)
+}
+
 // TestApart: where a message would arrive in memory that is yet to be sent, steps
 // keep their order.
 func TestApart(t *testing.T) {
