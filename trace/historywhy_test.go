@@ -75,6 +75,27 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// TestHistoryFollows: of two communicators of the same processes the one that failed first names the culprit, and the
+// other, in which a process is missed that ended for that, nobody.
+func TestHistoryFollows(t *testing.T) {
+	at := time.Unix(1000, 0)
+	late := func(comm string, rank, pid int, when time.Duration, cause string, culprit int) history.Record {
+		return history.Record{Comm: comm, Rank: rank, Size: 3, Host: "a", Pid: pid, Time: at.Add(when), Cause: cause,
+			Culprits: []int{culprit}, State: history.State{Heard: true, Peer: -1}}
+	}
+	const died = "rank 0 died: its process ended without goodbye"
+	found := history.Why([]history.Record{late("1", 1, 11, 20*time.Millisecond, died, 0),
+		late("2", 0, 10, 0, "timed out: rank 1 never entered it", 1), late("2", 2, 12, 0, "timed out: rank 1 never entered it", 1),
+		{Comm: "2", Rank: 1, Size: 3, Host: "a", Pid: 11, Time: at, State: history.State{Heard: true, Peer: -1}}})
+	require.Len(t, found, 2)
+	require.Equal(t, []int{1}, found[0].Culprits)
+	require.Empty(t, found[1].Culprits)
+	require.Equal(t, died+"; communicator 2 of the same processes had failed before", found[1].Sentence)
+
+	found = history.Why([]history.Record{late("1", 1, 11, time.Second, died, 0), late("2", 0, 10, 0, "timed out", 1)})
+	require.Equal(t, [][]int{{1}, {0}}, [][]int{found[0].Culprits, found[1].Culprits}, "no process has ranks of both")
+}
+
 func TestHistoryPrint(t *testing.T) {
 	f := history.Why([]history.Record{record(0, history.State{Heard: true, Last: 1, At: 1, Peer: 1, Round: 2,
 		Step: 3}, "Barrier()"),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -40,7 +41,58 @@ func Why(records []Record) []Finding {
 		found = append(found, f)
 		records = records[n:]
 	}
+	follows(found)
 	return found
+}
+
+// follows puts the communicators that have failed first, in the order of their failures. A process that ends because of
+// one failure is missed in its other communicators, which then blame nobody.
+func follows(found []Finding) {
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		s, t := a.failed(), b.failed()
+		switch {
+		case s.IsZero() && t.IsZero():
+			return 0
+		case s.IsZero():
+			return 1
+		case t.IsZero():
+			return -1
+		}
+		return s.Compare(t)
+	})
+	for i := range found {
+		f := &found[i]
+		if f.failed().IsZero() || !ends.MatchString(f.Sentence) {
+			continue
+		}
+		for _, first := range found[:i] {
+			if !first.failed().IsZero() && first.shares(f) {
+				f.Culprits = nil
+				f.Sentence += fmt.Sprintf("; communicator %s of the same processes had failed before", first.Comm)
+				break
+			}
+		}
+	}
+}
+
+// ends matches the sentence of a failure that the end of a process explains.
+var ends = regexp.MustCompile(`rank \d+ died|has closed the communicator`)
+
+// failed is the time of the first failure, zero if there is none.
+func (f *Finding) failed() (at time.Time) {
+	for _, r := range f.Records {
+		if r.Cause != "" && (at.IsZero() || r.Time.Before(at)) {
+			at = r.Time
+		}
+	}
+	return at
+}
+
+// shares reports whether a process has a rank of both communicators.
+func (f *Finding) shares(other *Finding) bool {
+	return slices.ContainsFunc(f.Records, func(a Record) bool {
+		return slices.ContainsFunc(other.Records, func(b Record) bool { return a.Host == b.Host && a.Pid == b.Pid })
+	})
 }
 
 // judge fills in the verdict: the one that ranks found when the communicator failed, or else calls that
