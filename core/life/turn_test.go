@@ -1,8 +1,10 @@
 package life
 
 import (
+	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,4 +63,36 @@ func TestNumbersWrap(t *testing.T) {
 		require.Equal(t, first+2*depth, calls[depth-2].Number)
 		require.Zero(t, calls[depth-1].Number)
 	}
+}
+
+// The turn goes to who has waited longest. Who gives up is left out, but for Keep's function, which comes in its place.
+func TestTurnInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turn Turn
+		var order []int
+		require.NoError(t, turn.Lock(t.Context()))
+		require.ErrorIs(t, turn.Lock(t.Context()), call.ErrInvalid)
+		gone, cancel := context.WithCancel(t.Context())
+		kept, giveUp := context.WithCancel(t.Context())
+		for i := range 6 {
+			note := func() error { order = append(order, i); return nil }
+			switch i {
+			case 1:
+				go func() { require.ErrorIs(t, turn.Lock(gone), context.Canceled) }()
+			case 2:
+				go func() { require.ErrorIs(t, turn.Keep(kept, note), context.Canceled) }()
+			default:
+				go func() { require.NoError(t, turn.Keep(t.Context(), note)) }()
+			}
+			synctest.Wait()
+		}
+		cancel()
+		giveUp()
+		synctest.Wait()
+		require.False(t, turn.TryLock())
+		turn.Unlock()
+		synctest.Wait()
+		require.Equal(t, []int{0, 2, 3, 4, 5}, order)
+		require.True(t, turn.TryLock())
+	})
 }
