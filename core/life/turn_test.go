@@ -2,6 +2,7 @@ package life
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -95,4 +96,41 @@ func TestTurnInOrder(t *testing.T) {
 		require.Equal(t, []int{0, 2, 3, 4, 5}, order)
 		require.True(t, turn.TryLock())
 	})
+}
+
+// One goroutine at a time has the turn, and nobody who waits is forgotten, also where some give up.
+func TestTurnByMany(t *testing.T) {
+	var turn Turn
+	var held, had int
+	inside := func() error {
+		if held++; held != 1 {
+			t.Error("two have the turn")
+		}
+		had, held = had+1, held-1
+		return nil
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 2000 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if (n+i)%3 == 0 {
+					go cancel()
+				}
+				err := turn.Lock(ctx)
+				if err == nil {
+					inside()
+					turn.Unlock()
+				}
+				if err = errors.Join(err, turn.Keep(ctx, inside)); errors.Is(err, call.ErrInvalid) {
+					t.Error(err)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, turn.Lock(t.Context())) // behind those that were kept
+	require.GreaterOrEqual(t, had, 8*2000)
+	require.Zero(t, turn.Waiting())
 }
