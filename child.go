@@ -20,6 +20,7 @@ const verdictTime = 500 * time.Millisecond
 func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []int) (*Comm, error) {
 	meets, end := c.life.Within(ctx)
 	defer end()
+	given := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(meets, func() {
@@ -35,6 +36,9 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 	child, err := openIn(ctx, meets, cfg)
 	if err == nil {
 		return child.madeOf(c, op), nil
+	}
+	if _, ok := errors.AsType[*bootstrap.JoinError](err); ok && given.Err() != nil { // the others wait for this rank
+		stayAway(cfg, cfg.Rank, context.Cause(given))
 	}
 	select {
 	case <-c.life.Stopped():

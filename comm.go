@@ -91,14 +91,50 @@ func (c *Comm) Do(call *Call) error {
 	if err := c.check(call); err != nil {
 		return c.life.Locate(call, 0, err, nil)
 	}
-	if c.queue.busy() {
-		if !call.OnThread() && !c.captures(call) {
-			started := *call
-			return c.queue.start(newPending(c.life, &started)).Wait()
-		}
-		c.queue.drain()
+	busy := c.queue.busy()
+	switch {
+	case !busy && c.life.Turn.TryLock():
+		return c.life.Told(c.carryOn(call))
+	case call.Timeout > 0:
+		return c.doBehind(context.Background(), call)
+	case busy && !call.OnThread() && !c.captures(call):
+		started := *call
+		return c.start(newPending(c.life, &started)).Wait()
 	}
-	return c.life.Told(c.carryOut(call, nil))
+	if err := c.lock(context.Background()); err != nil {
+		return c.life.Told(c.life.Locate(call, 0, err, nil))
+	}
+	return c.life.Told(c.carryOn(call))
+}
+
+// lock takes the turn, behind all that this rank has begun.
+func (c *Comm) lock(ctx context.Context) error {
+	err := c.life.Turn.Inside()
+	if err == nil {
+		err = c.queue.drain(ctx)
+	}
+	if err == nil {
+		err = c.life.Turn.Lock(ctx)
+	}
+	return err
+}
+
+// inTurn calls f in this rank's turn, behind all that it has begun. If ctx ends before, inTurn returns at once and f is
+// called later: the other ranks make that call too, so it keeps its place.
+func (c *Comm) inTurn(ctx context.Context, f func() error) error {
+	if !c.queue.busy() {
+		return c.life.Turn.Keep(ctx, f)
+	}
+	p := newPending(c.life, nil)
+	p.begun, p.method = make(chan struct{}), f
+	c.start(p)
+	select {
+	case <-p.begun:
+	case <-p.done:
+	case <-ctx.Done():
+		return life.Behind(ctx)
+	}
+	return p.Wait()
 }
 
 // Start begins a call and returns at once; calls are carried out in the order
@@ -126,17 +162,39 @@ func (c *Comm) Start(call *Call) *Pending {
 	}
 	if c.captures(call) { // part of the graph only if queued before the capture ends
 		p := newPending(c.life, call)
-		c.queue.drain()
-		p.finish(c.carryOut(call, nil))
+		if err = c.lock(context.Background()); err != nil {
+			p.finish(c.life.Locate(call, 0, err, nil))
+		} else {
+			p.finish(c.carryOn(call))
+		}
 		return p
 	}
-	if c.ctx == nil {
-		return c.queue.start(newPending(c.life, call))
+	if c.ctx == nil && call.Timeout == 0 {
+		return c.start(newPending(c.life, call))
 	}
 	bounded := *call
 	p := newPending(c.life, &bounded)
-	p.limit, p.release = c.bound(c.ctx, call)
-	return c.queue.start(p)
+	ctx := c.ctx
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	p.limit, p.release = c.bound(ctx, call)
+	return c.start(p)
+}
+
+// start puts a checked call in the queue.
+func (c *Comm) start(p *Pending) *Pending {
+	err := c.life.Turn.Inside()
+	if err == nil {
+		err = c.queue.start(p)
+	}
+	if err != nil && p.call != nil {
+		err = c.life.Locate(p.call, 0, err, nil)
+	}
+	if err != nil {
+		p.finish(err)
+	}
+	return p
 }
 
 // check finds what is wrong with a call that is in no Group.
@@ -172,27 +230,41 @@ func (c *Comm) Prepare(call *Call) error {
 	if !call.OnDevice() || !c.onGPU() {
 		return nil
 	}
-	c.life.Turn.Lock()
+	if err := c.life.Turn.Lock(context.Background()); err != nil {
+		return c.life.Locate(call, 0, err, nil)
+	}
 	defer c.life.Turn.Unlock()
 	return c.gpu.Prepare(call)
 }
 
-// carryOut does a checked call when its turn comes, before the limit has passed; nil is no limit. An execution trace of
-// the program has a region of it.
-func (c *Comm) carryOut(call *Call, l *limit) error {
+// carryOut carries out what was started when its turn comes.
+func (c *Comm) carryOut(p *Pending) error {
+	if p.limit == nil {
+		if err := c.life.Turn.Lock(context.Background()); err != nil {
+			return err
+		}
+	} else if err := c.life.Turn.Lock(p.limit.ctx); err != nil {
+		return c.missed(p.call, p.limit, err)
+	} else if err = p.limit.begin(p.call); err != nil {
+		c.life.Turn.Unlock()
+		return err
+	}
+	if p.method != nil {
+		defer c.life.Turn.Unlock()
+		close(p.begun)
+		return p.method()
+	}
+	return c.carryOn(p.call)
+}
+
+// carryOn does a checked call, whose turn has come. An execution trace of the program has a region of it.
+func (c *Comm) carryOn(call *Call) error {
 	if tracer.IsEnabled() {
 		defer tracer.StartRegion(context.Background(), call.Kind.String()).End()
 	}
-	c.life.Turn.Lock()
 	ended := false
 	defer c.leaveTurn(call, &ended)
-	var err error
-	if l != nil {
-		err = l.begin(call)
-	}
-	if err == nil {
-		err = c.half(call)
-	}
+	err := c.half(call)
 	ended = true
 	return err
 }
@@ -260,11 +332,11 @@ func (c *Comm) History() HistoryRecord { return c.life.Record() }
 // Close leaves the communicator. It waits for operations that were started and gives everything back, as soon as no
 // kernel can need it. Other ranks may still receive what this one has sent: where that goes over a network and is more
 // than the system takes, Close waits for those that have not closed, and says what is lost if a rank takes nothing for
-// Config.Timeout. Calls after Close return ErrClosed. With a GPU, Close waits for what runs, graphs included, and the
-// last Close of a process also for those of other processes, at most 10 s for all communicators together. A graph that
-// holds operations of the communicator keeps the memory that they need. If it is launched after Close they do nothing,
-// except for copies by copy engines, so windows must not be freed before such a graph is destroyed; Synchronize then
-// says that it was launched.
+// Config.Timeout. Calls after Close return ErrClosed, and so do those that wait for their turn behind it. With a GPU,
+// Close waits for what runs, graphs included, and the last Close of a process also for those of other processes, at
+// most 10 s for all communicators together. A graph that holds operations of the communicator keeps the memory that
+// they need. If it is launched after Close they do nothing, except for copies by copy engines, so windows must not be
+// freed before such a graph is destroyed; Synchronize then says that it was launched.
 //
 // Close returns why the communicator has failed, if an operation of this rank has met that and nothing has returned it
 // before: no call, Wait, Err, Synchronize or Drain. The results of such a rank may be wrong.
@@ -272,17 +344,19 @@ func (c *Comm) Close() error {
 	if err := c.absent("Close"); err != nil {
 		return err
 	}
+	if err := c.life.Turn.Inside(); err != nil {
+		return c.life.ErrorIn("Close", err)
+	}
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	c.queue.close()
-	c.life.Turn.Lock()
-	var err error
+	err := c.life.Turn.Lock(context.Background())
 	if c.onGPU() {
-		err = c.gpu.Finish()
+		err = errors.Join(err, c.gpu.Finish())
 	}
+	c.life.Close() // before the next call has its turn: what it would use is given back below
 	c.life.Turn.Unlock()
-	c.life.Close()
 	c.quiet()
 	if built.GPU && c.gpu != nil { // its memory is given back later, when the others have left too
 		c.group.Leave()
@@ -339,9 +413,11 @@ func (c *Comm) Drain() error {
 		return err
 	}
 	if c.onGPU() {
-		c.life.Turn.Lock()
-		err := c.gpu.Drain()
-		c.life.Turn.Unlock()
+		err := c.life.Turn.Lock(context.Background())
+		if err == nil {
+			err = c.gpu.Drain()
+			c.life.Turn.Unlock()
+		}
 		if err != nil {
 			return err
 		}

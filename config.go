@@ -16,6 +16,7 @@ import (
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/goroutine"
 	"github.com/ringo-go/ringo/internal/setting"
 	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
@@ -183,7 +184,9 @@ type Config struct {
 	// INIT, BOOTSTRAP, ENV (the default of INFO), NET, SHM, REG, CALL, ALL; NCCL's other names are
 	// taken and mean nothing here. Without a Log it goes to standard error or to RINGO_DEBUG_FILE
 	// (%h host, %p process). NCCL_DEBUG and its like
-	// count too. A Log without RINGO_DEBUG receives what its own handler is enabled for.
+	// count too. A Log without RINGO_DEBUG receives what its own handler is enabled for. Its handler may be called
+	// while an operation is under way: of the methods of a Comm it may call Abort, Err, Failure and History, and what
+	// would wait, Close too, is an ErrInvalid there.
 	Log *slog.Logger
 
 	// Observer is told of every call: when it began and ended, how long it waited for which rank, and its steps if
@@ -206,6 +209,7 @@ type Config struct {
 	algo  call.Algo
 
 	policy choice.Policy      // BlockPolicy
+	aides  *goroutine.Set     // in the Log's handler; see life.Turn
 	plan   *choice.PlanSource // rank 0's, instead of Plan: of the communicator that is split
 }
 

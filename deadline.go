@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -34,11 +35,22 @@ func (c *Comm) DoContext(ctx context.Context, call *Call) error {
 	if err != nil {
 		return c.life.Locate(call, 0, err, nil)
 	}
+	return c.doBehind(ctx, call)
+}
+
+// doBehind does a checked call behind all that this rank has begun. The call ends when ctx does, or after its Timeout.
+func (c *Comm) doBehind(ctx context.Context, call *Call) error {
 	l, release := c.bound(ctx, call)
 	defer release()
-	c.queue.drain()
 	bounded := *call
-	return c.life.Told(c.carryOut(&bounded, l))
+	if err := c.lock(l.ctx); err != nil {
+		return c.life.Told(c.missed(&bounded, l, err))
+	}
+	if err := l.begin(&bounded); err != nil {
+		c.life.Turn.Unlock()
+		return err
+	}
+	return c.life.Told(c.carryOn(&bounded))
 }
 
 // over returns the error of a call whose ctx has ended.
@@ -49,45 +61,58 @@ func (c *Comm) over(ctx context.Context) error {
 	return fmt.Errorf("nothing was done: %w", context.Cause(ctx))
 }
 
-// bound makes a call end when ctx does: at the limit l, which is nil if ctx has no deadline, or by an abort of the
-// communicator. The caller calls release when the call has ended.
+// bound makes a call end when ctx does or its Timeout has passed: at the limit l, or by an abort of the communicator.
+// The caller calls release when the call has ended.
 func (c *Comm) bound(ctx context.Context, call *Call) (l *limit, release func()) {
-	stop := context.AfterFunc(ctx, func() {
-		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // else the call finds out whom it has waited for
-			c.Abort(context.Cause(ctx))
-		}
-	})
-	end, ok := ctx.Deadline()
-	if !ok {
-		return nil, func() { stop() }
+	cancel := func() {}
+	if call.Timeout > 0 && !call.OnDevice() {
+		ctx, cancel = context.WithTimeout(ctx, call.Timeout)
 	}
-	l, name := &limit{end: end, passed: make(chan error, 1)}, call.Kind.String()
-	timer := time.AfterFunc(time.Until(end), func() {
-		if l.begun.CompareAndSwap(false, true) {
-			l.passed <- c.life.FailIn(name,
-				fmt.Errorf("%w before the call's turn came: what this rank has begun before is still under way", ErrTimeout))
+	name := call.Kind.String()
+	l = &limit{ctx: ctx, miss: sync.OnceValue(func() error {
+		return c.life.FailIn(name,
+			fmt.Errorf("%w before the call's turn came: what this rank has begun before is still under way", ErrTimeout))
+	})}
+	stop := context.AfterFunc(ctx, func() {
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			c.Abort(context.Cause(ctx))
+		} else if l.begun.CompareAndSwap(false, true) { // else the call finds out whom it has waited for
+			l.miss()
 		}
 	})
 	return l, func() {
-		timer.Stop()
 		stop()
+		cancel()
 	}
+}
+
+// missed is the error of a call whose turn did not come.
+func (c *Comm) missed(call *Call, l *limit, err error) error {
+	switch {
+	case l.ctx.Err() == nil: // see Turn.Inside
+		return c.life.Locate(call, 0, err, nil)
+	case errors.Is(l.ctx.Err(), context.DeadlineExceeded):
+		l.begun.Store(true)
+		return l.miss()
+	}
+	c.Abort(context.Cause(l.ctx))
+	return c.life.Begin(call, nil)
 }
 
 // A limit is the time until which a call, and the calls that it waits behind, may take.
 type limit struct {
-	end    time.Time
-	begun  atomic.Bool // the call has its turn, or the limit has passed before
-	passed chan error  // why the call does not begin
+	ctx   context.Context
+	begun atomic.Bool  // the call has its turn, or the limit has passed before
+	miss  func() error // ends the communicator, since the limit has passed before
 }
 
 // begin makes the waits of a call, whose turn has come, end at the limit.
 func (l *limit) begin(call *Call) error {
 	if !l.begun.CompareAndSwap(false, true) {
-		return <-l.passed
+		return l.miss()
 	}
-	if left := max(time.Until(l.end), 1); call.Timeout == 0 || left < call.Timeout {
-		call.Timeout = left
+	if end, ok := l.ctx.Deadline(); ok {
+		call.Timeout = max(time.Until(end), 1)
 	}
 	return nil
 }

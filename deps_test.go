@@ -66,7 +66,7 @@ var floors = map[string]string{
 	"core/call": "ring/book mem fifo kernels internal/cuda",
 	"core/choice": "core/call sched ring/book sched/sim kernels kernels/collective transport internal/plain " +
 		"internal/given internal/setting",
-	"core/life": "core/call fifo bootstrap engine trace/history sched",
+	"core/life": "core/call fifo bootstrap engine trace/history sched internal/goroutine",
 	"core/paths": "core/call fifo sched mem transport transport/inproc transport/shm transport/socket " +
 		"transport/verbs transport/plugin internal/built internal/plain",
 	"core/gpupaths": "core/paths core/choice fifo sched mem engine engine/grid gpu internal/cuda internal/plain " +
@@ -77,8 +77,8 @@ var floors = map[string]string{
 	"core/gpucomm": "core/call core/choice core/life core/paths core/gpupaths core/rankorder core/request bootstrap " +
 		"engine engine/grid " +
 		"gpu internal/cuda internal/plain kernels kernels/collective kernels/device mem sched trace transport/p2p",
-	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/built internal/opened internal/plain " +
-		"internal/setting",
+	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/built internal/goroutine " +
+		"internal/opened internal/plain internal/setting",
 
 	// Programs on top.
 	"bench": ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart " +

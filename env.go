@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/paths"
+	"github.com/ringo-go/ringo/internal/goroutine"
 	"github.com/ringo-go/ringo/internal/setting"
 )
 
@@ -196,7 +197,10 @@ func (c *Config) read(e *variables) {
 		e.Err = cmp.Or(e.Err, err)
 	}
 	c.TLS = c.TLS || tls
-	c.Log = debugLog(c.Log, e)
+	if c.aides == nil {
+		c.aides = new(goroutine.Set)
+	}
+	c.Log = debugLog(c.Log, e, c.aides)
 }
 
 // streams is how many sockets NCCL's threads would have together; 0 if NCCL's variables are not set.

@@ -152,9 +152,10 @@ func (r *rest) more() bool { return len(r.calls) > 0 && r.err == nil }
 // prepare loads the kernels of the calls.
 func (r *rest) prepare() {
 	if c := r.comm; c.onGPU() {
-		c.life.Turn.Lock()
-		defer c.life.Turn.Unlock()
-		r.err = c.gpu.PrepareAll(r.calls)
+		if r.err = c.life.Turn.Lock(context.Background()); r.err == nil {
+			defer c.life.Turn.Unlock()
+			r.err = c.gpu.PrepareAll(r.calls)
+		}
 	}
 }
 
@@ -298,8 +299,9 @@ func together(c *Comm, calls []*Call, all bool) (done int, err error) {
 	if tracer.IsEnabled() {
 		defer tracer.StartRegion(context.Background(), "Group").End()
 	}
-	c.queue.drain()
-	c.life.Turn.Lock()
+	if err := c.lockAll(calls); err != nil {
+		return 0, err
+	}
 	ended := false
 	defer c.leaveTurn(calls[0], &ended)
 	for next := calls; len(next) > 0 && err == nil && (all || done == 0); next = calls[done:] {
@@ -320,6 +322,25 @@ func together(c *Comm, calls []*Call, all bool) (done int, err error) {
 	}
 	ended = true
 	return done, err
+}
+
+// lockAll takes the turn of calls that are one's group, within the shortest Timeout of them.
+func (c *Comm) lockAll(calls []*Call) error {
+	if !c.queue.busy() && c.life.Turn.TryLock() {
+		return nil
+	}
+	first := calls[0]
+	for _, x := range calls {
+		if x.Timeout > 0 && (first.Timeout == 0 || x.Timeout < first.Timeout) {
+			first = x
+		}
+	}
+	l, release := c.bound(context.Background(), first)
+	defer release()
+	if err := c.lock(l.ctx); err != nil {
+		return c.missed(first, l, err)
+	}
+	return nil
 }
 
 // empty keeps the memory of the group for the next time.

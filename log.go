@@ -13,14 +13,19 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/core/request"
+	"github.com/ringo-go/ringo/internal/goroutine"
 )
 
 // debugLog returns the given log if there is one, else a log to standard error or a file. Its level and filter are
-// those of RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE, or of their NCCL_ names.
-func debugLog(given *slog.Logger, e *variables) *slog.Logger {
+// those of RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE, or of their NCCL_ names. Who is in the given log's
+// handler is one of the aides.
+func debugLog(given *slog.Logger, e *variables, aides *goroutine.Set) *slog.Logger {
 	if given != nil {
-		if _, filtered := given.Handler().(*subsysHandler); filtered { // this Config was filled before
+		switch h := given.Handler().(type) {
+		case *subsysHandler, *aideHandler: // this Config was filled before
 			return given
+		default:
+			given = slog.New(&aideHandler{h, aides})
 		}
 	}
 	level := e.level.Value
@@ -57,6 +62,25 @@ func debugLog(given *slog.Logger, e *variables) *slog.Logger {
 		fmt.Fprintf(out, "Ringo version %s\n", Version)
 	}
 	return slog.New(h)
+}
+
+// An aideHandler has the goroutine that is in a program's handler be an aide: it may be one that Close waits for.
+type aideHandler struct {
+	slog.Handler
+	aides *goroutine.Set
+}
+
+func (h *aideHandler) Handle(ctx context.Context, r slog.Record) (err error) {
+	h.aides.Run(func() { err = h.Handler.Handle(ctx, r) })
+	return err
+}
+
+func (h *aideHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &aideHandler{h.Handler.WithAttrs(attrs), h.aides}
+}
+
+func (h *aideHandler) WithGroup(name string) slog.Handler {
+	return &aideHandler{h.Handler.WithGroup(name), h.aides}
 }
 
 // debugFiles are the open files of logs by their names. They stay open: a log outlives its communicator.

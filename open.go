@@ -160,7 +160,7 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 		cfg: cfg, group: group, log: cfg.Log.With("rank", group.Rank()),
 		life: life.New(group, cfg.hostname(), cfg.Name, cfg.Timeout),
 	}}
-	c.unbound = c
+	c.unbound, c.life.Turn.Aides = c, cfg.aides
 	c.queue.life, c.queue.carryOut = c.life, c.carryOut
 	err := keepHistory(c)
 	if err == nil {
@@ -288,8 +288,8 @@ func (c *Comm) connect(ctx context.Context) error {
 	c.gpu, c.noGPU, err = gpucomm.Open(ctx, gpucomm.Options{
 		Device: c.cfg.Device, Quota: c.quota, Life: c.life, Group: c.group, Chooser: chooser, Plan: given, Numberer: numberer,
 		Host: c.net, Paths: &pc, JoinTimeout: c.cfg.JoinTimeout, CheckPointers: c.cfg.CheckPointers,
-		LaunchOrder: c.cfg.LaunchOrder, FIFOBytes: c.cfg.WorkFIFOBytes, ArgsBytes: c.cfg.WorkArgsBytes, Drain: c.queue.drain,
-		Log: c.log,
+		LaunchOrder: c.cfg.LaunchOrder, FIFOBytes: c.cfg.WorkFIFOBytes, ArgsBytes: c.cfg.WorkArgsBytes,
+		Lock: c.lock, InTurn: c.inTurn, Log: c.log,
 	})
 	if !c.onGPU() {
 		c.quota.GiveBack()

@@ -1,6 +1,7 @@
 package ringo
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,9 @@ type Pending struct {
 
 	limit   *limit // nil for none
 	release func() // gives back what watches it, nil for nothing
+
+	method func() error  // in place of a call, see Comm.inTurn
+	begun  chan struct{} // closed when the turn of method has come
 }
 
 func newPending(l *life.Life, call *Call) *Pending {
@@ -55,7 +59,7 @@ const queueDepth = 1024
 // operation is started.
 type queue struct {
 	life     *life.Life
-	carryOut func(*Call, *limit) error
+	carryOut func(*Pending) error
 
 	work    atomic.Pointer[fifo.Work[*Pending]]
 	last    atomic.Pointer[Pending]
@@ -72,19 +76,16 @@ func (q *queue) busy() bool {
 }
 
 // start puts a checked call in the queue.
-func (q *queue) start(p *Pending) *Pending {
+func (q *queue) start(p *Pending) error {
 	w, err := q.open()
 	if err == nil {
 		q.last.Store(p)
 		err = w.Push(p)
 	}
-	if err != nil {
-		if errors.Is(err, fifo.ErrClosed) {
-			err = ErrClosed
-		}
-		p.finish(q.life.Locate(p.call, 0, err, nil))
+	if errors.Is(err, fifo.ErrClosed) {
+		return ErrClosed
 	}
-	return p
+	return err
 }
 
 // open makes the queue on first use.
@@ -116,16 +117,23 @@ func (q *queue) carry(w *fifo.Work[*Pending]) {
 			return
 		}
 		p := *item
-		err = q.carryOut(p.call, p.limit)
+		err = q.carryOut(p)
 		w.Done()
 		p.finish(err)
 	}
 }
 
-// drain waits for the operations that were started before.
-func (q *queue) drain() {
-	if p := q.last.Load(); p != nil {
-		<-p.done
+// drain waits for the operations that were started before, or until ctx ends.
+func (q *queue) drain(ctx context.Context) error {
+	p := q.last.Load()
+	if p == nil {
+		return nil
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -27,6 +27,9 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if err := c.absent("Shrink"); err != nil {
 		return nil, err
 	}
+	if err := c.life.Turn.Inside(); err != nil {
+		return nil, c.life.ErrorIn("Shrink", err)
+	}
 	if c.life.Failure() == nil {
 		c.life.FailIn("Shrink", fmt.Errorf("%w: Shrink was called", ErrAborted)) // no Abort, whose rank may not come
 	}
@@ -101,14 +104,17 @@ func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, err
 	if err := c.absent("Grow"); err != nil {
 		return nil, err
 	}
-	meet, err := growAt(ctx, c, id, size)
+	var meet bootstrap.ID
+	err := c.agree(ctx, func(ctx context.Context) (err error) {
+		meet, err = growAt(ctx, c, id, size)
+		return err
+	})
 	if err != nil {
 		e := c.life.ErrorOf("Grow", err)
 		if id != nil { // the new ranks wait there
-			ctx, cancel := context.WithCancelCause(context.Background())
-			cancel(&bootstrap.Failure{Rank: c.Rank(), Culprits: slices.Concat(e.Culprits, []int{c.Rank()})[:1],
-				Reason: err.Error()})
-			_, _ = bootstrap.Join(ctx, *id, c.Rank(), size, c.cfg.join())
+			cfg := c.cfg
+			cfg.ID, cfg.Size = id, size
+			stayAway(cfg, slices.Concat(e.Culprits, []int{c.Rank()})[0], err)
 		}
 		return nil, e
 	}
@@ -121,14 +127,18 @@ func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, err
 	return c.openChild(ctx, "Grow", cfg, members)
 }
 
-// growAt agrees with all ranks on where the larger communicator meets.
+// stayAway tells those that wait where a rank was to join them that it does not come, and who is to blame.
+func stayAway(cfg Config, culprit int, why error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(&bootstrap.Failure{Rank: cfg.Rank, Culprits: []int{culprit}, Reason: why.Error()})
+	_, _ = bootstrap.Join(ctx, *cfg.ID, cfg.Rank, cfg.Size, cfg.join())
+}
+
+// growAt agrees with all ranks on where the larger communicator meets. The turn is held.
 func growAt(ctx context.Context, c *Comm, id *bootstrap.ID, size int) (meet bootstrap.ID, err error) {
 	if err := c.life.Refuse(); err != nil {
 		return meet, err
 	}
-	c.queue.drain()
-	c.life.Turn.Lock()
-	defer c.life.Turn.Unlock()
 	mine := splitNote{Key: size, Rank: c.Rank(), ID: id}
 	if size <= c.Size() {
 		mine.Bad = fmt.Sprintf("%d ranks cannot become %d", c.Size(), size)

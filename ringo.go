@@ -194,7 +194,8 @@ func PreMulSumAt(scale Region) RedOp { return kernels.PreMulSumAt(scale) }
 // UserOp is an operator of the caller's own: f must set dst = dst ⊕ src element
 // by element, and ⊕ must be commutative and associative as far as the caller
 // wants the same bits on every rank. f runs on the goroutine of the operation; ranks of one
-// process run theirs at the same time.
+// process run theirs at the same time. Of the methods of its own Comm f may call Abort, Err, Failure and
+// History: one that would wait for the operation, Close too, is an ErrInvalid at once.
 func UserOp(name string, f func(t DataType, dst, src []byte)) RedOp { return kernels.UserOp(name, f) }
 
 // UserOpOf is UserOp for elements of unit bytes that are passed as another type, such as

@@ -26,7 +26,7 @@ type splitNote struct {
 
 // Split divides a communicator: ranks of one color (≥ 0) become a new
 // communicator, ordered by key and then by rank. All ranks must call it
-// together; it waits for them, at most Config.JoinTimeout. A rank with NoColor gets nil.
+// together; it waits for them, and for its turn, at most Config.JoinTimeout. A rank with NoColor gets nil.
 // The new communicator has the Config of the old one and a life of its own.
 //
 // What is wrong with one rank's arguments is an error on all (ErrInvalid). That, and a rank
@@ -43,8 +43,13 @@ func (c *Comm) SplitWith(ctx context.Context, color, key int, cfg Config) (*Comm
 	if err := c.absent("Split"); err != nil {
 		return nil, err
 	}
-	_, bad := cfg.fill(os.Getenv) // before the ranks meet: the others would wait for a part that cannot be
-	id, members, err := splitParts(ctx, c, color, key, bad)
+	cfg, bad := cfg.fill(os.Getenv) // before the ranks meet: the others would wait for a part that cannot be
+	var id *bootstrap.ID
+	var members []int
+	err := c.agree(ctx, func(ctx context.Context) (err error) {
+		id, members, err = splitParts(ctx, c, color, key, bad)
+		return err
+	})
 	if err != nil {
 		return nil, c.life.ErrorOf("Split", err)
 	}
@@ -59,15 +64,19 @@ func (c *Comm) SplitWith(ctx context.Context, color, key int, cfg Config) (*Comm
 	return child, err
 }
 
+// agree calls f, in which all ranks meet, in this rank's turn. f's context ends after Config.JoinTimeout.
+func (c *Comm) agree(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.JoinTimeout)
+	defer cancel()
+	return c.inTurn(ctx, func() error { return f(ctx) })
+}
+
 // splitParts agrees with all ranks on the parts. It returns where this rank's part meets, and the part's ranks in
-// their order. bad is what is wrong with this rank's call.
+// their order. bad is what is wrong with this rank's call. The turn is held.
 func splitParts(ctx context.Context, c *Comm, color, key int, bad error) (id *bootstrap.ID, members []int, err error) {
 	if err := c.life.Refuse(); err != nil {
 		return nil, nil, err
 	}
-	c.queue.drain()
-	c.life.Turn.Lock()
-	defer c.life.Turn.Unlock()
 	mine := splitNote{Color: color, Key: key, Rank: c.Rank()}
 	if bad != nil {
 		mine.Bad = bad.Error()

@@ -462,6 +462,19 @@ func (h *hub) flush() {
 	}
 }
 
+// part waits, at most flushTime, until those that were refused have been told why.
+func (h *hub) part() {
+	h.mu.Lock()
+	refused, seats := h.verdict != nil, maps.Clone(h.lobby.seats)
+	h.mu.Unlock()
+	end := time.Now().Add(flushTime)
+	for _, s := range seats {
+		if refused {
+			s.link.flush(max(time.Until(end), 0))
+		}
+	}
+}
+
 // closeDoor stops listening; the next job may take the port. The caller's own listener stays open until the
 // hub ends: the ranks that are left after a failure may meet there (regroup).
 func (h *hub) closeDoor() {

@@ -258,6 +258,7 @@ func Stop(id ID) {
 	delete(hubs.m, id)
 	hubs.Unlock()
 	if h != nil {
+		h.part()
 		h.stop()
 		h.wg.Wait()
 	}

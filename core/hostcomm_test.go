@@ -59,7 +59,7 @@ func each(t testing.TB, comms []*half, f func(rank int, h *half) error) {
 	var all sync.WaitGroup
 	for r, h := range comms {
 		all.Go(func() {
-			h.life.Turn.Lock()
+			h.life.Turn.Lock(context.Background())
 			defer h.life.Turn.Unlock()
 			errs[r] = f(r, h)
 		})

@@ -48,7 +48,8 @@ type Call struct {
 	// length.
 	Exact bool
 
-	// Timeout bounds the waits of this operation in place of Config.Timeout, unless it is 0. It is for host
+	// Timeout bounds the waits of this operation in place of Config.Timeout, unless it is 0. It counts from the call
+	// or Start, so also while the operation waits behind others of this rank, which it ends too. It is for host
 	// memory: operations on a GPU have Config.Timeout.
 	Timeout time.Duration
 

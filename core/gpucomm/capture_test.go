@@ -1,6 +1,7 @@
 package gpucomm
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"testing"
@@ -41,7 +42,7 @@ func TestForkMakesNoBranches(t *testing.T) {
 				Stream: s[i/2%2]}))
 			last := s[i/2%2]
 			var before, now cuda.CaptureInfo
-			g.Life.Turn.Lock()
+			g.Life.Turn.Lock(context.Background())
 			e, err := g.admitStream(s[1], cuda.Sight{})
 			err = errors.Join(err, g.inTurn(&e, func() (err error) {
 				before, err = d.StreamGetCaptureInfo(last)

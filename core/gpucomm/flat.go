@@ -21,9 +21,10 @@ type Flat struct {
 // it together, once, after Register. It needs memory of the virtual-memory API on all ranks
 // (gpu.Device.AllocMapped), which begins at the same place in a page. Cost: two meetings of all ranks,
 // addresses for a stride for each rank, and no memory.
-func (w *Window) Flat() (f Flat, err error) {
+func (w *Window) Flat() (Flat, error) {
 	ws := w.of
-	err = ws.together(call.Register, func(ctx context.Context) error {
+	var f Flat
+	err := ws.together(call.Register, func(ctx context.Context) error {
 		if w.closed || w.span == nil {
 			f.Reason = w.reason
 			return nil
@@ -40,7 +41,10 @@ func (w *Window) Flat() (f Flat, err error) {
 		f.Base, f.Stride = w.flat.Base, w.flat.Stride
 		return nil
 	})
-	return f, err
+	if err != nil { // f is not this goroutine's if its turn is yet to come
+		return Flat{}, err
+	}
+	return f, nil
 }
 
 // lay has the ranks tell each other of their memory once more, and then map it. The reason why there is no

@@ -29,16 +29,16 @@ func (f *Footprint) Bytes() (fixed, mapped int) {
 		return 0, 0
 	}
 	g := f.g
-	g.Life.Turn.Lock()
-	defer g.Life.Turn.Unlock()
-	if g.closed {
-		return 0, 0
-	}
-	mapped = g.net.Mapped() + g.engine.Mapped()
-	for _, m := range g.estate.rooms {
-		mapped += m.Mapped()
-	}
-	return g.net.Fixed() + g.engine.Fixed(), mapped
+	g.Life.Turn.Ask(func() {
+		if g.closed {
+			return
+		}
+		fixed, mapped = g.net.Fixed()+g.engine.Fixed(), g.net.Mapped()+g.engine.Mapped()
+		for _, m := range g.estate.rooms {
+			mapped += m.Mapped()
+		}
+	})
+	return fixed, mapped
 }
 
 // Suspend gives back the mapped bytes. All ranks call it together; it waits for them and for what they have queued.

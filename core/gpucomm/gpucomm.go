@@ -48,8 +48,10 @@ type Options struct {
 	FIFOBytes     int           // see grid.Options
 	ArgsBytes     int           // the same
 	LaunchOrder   bool          // operations follow those of other communicators
-	Drain         func()        // waits for operations that were started
-	Log           *slog.Logger
+	// Lock takes the Turn behind all that this rank has begun. InTurn calls f in it, also if ctx ends before: then later
+	Lock   func(context.Context) error
+	InTurn func(ctx context.Context, f func() error) error
+	Log    *slog.Logger
 }
 
 // A base is what all parts of a Comm use. After Open only placements changes.

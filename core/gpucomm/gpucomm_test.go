@@ -100,7 +100,7 @@ func openRank(group bootstrap.Group, host string, d *gpu.Device, change func(*Op
 	o := Options{
 		Device: d, Quota: share, Life: l, Group: group, Chooser: choice.Chooser{Topo: choice.TopologyOf(net.Hosts())},
 		Numberer: &request.Numberer{Life: l}, Host: net, Paths: &cfg, JoinTimeout: 20 * time.Second,
-		Drain: func() {}, Log: slog.New(slog.DiscardHandler),
+		Lock: l.Turn.Lock, InTurn: l.Turn.Keep, Log: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&o)
@@ -115,7 +115,7 @@ func openRank(group bootstrap.Group, host string, d *gpu.Device, change func(*Op
 		}
 		var finished error
 		if err == nil {
-			l.Turn.Lock()
+			l.Turn.Lock(context.Background())
 			finished = g.Finish()
 			l.Turn.Unlock()
 			l.Close()
@@ -152,7 +152,7 @@ func memories(t testing.TB, list []*gpu.Device, n int) []mem.Region {
 
 // do carries out a call as a communicator does.
 func (g *Comm) do(c *call.Call) error {
-	g.Life.Turn.Lock()
+	g.Life.Turn.Lock(context.Background())
 	defer g.Life.Turn.Unlock()
 	return g.Do(c)
 }

@@ -1,6 +1,7 @@
 package gpucomm
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"runtime"
@@ -25,7 +26,7 @@ func TestGroupsRefused(t *testing.T) {
 	memory := memories(t, list, 256)
 	g, x, far := comms[0], memory[0], memory[1]
 	turn := func(f func() error) error {
-		g.Life.Turn.Lock()
+		g.Life.Turn.Lock(context.Background())
 		defer g.Life.Turn.Unlock()
 		return f()
 	}
@@ -90,7 +91,7 @@ func TestGroupsRefused(t *testing.T) {
 			c.In, c.Out = memory[r].Slice(at, 4), memory[r].Slice(at, 4)
 			return c
 		}
-		g.Life.Turn.Lock()
+		g.Life.Turn.Lock(context.Background())
 		err = errors.Join(
 			g.Exchange([]*call.Call{word(call.Send, 0, 0), word(call.Recv, 64, s)}),
 			g.Batch([]*call.Call{word(call.AllReduce, 0, s), word(call.AllReduce, 4, s), word(call.AllReduce, 64, 0)}))

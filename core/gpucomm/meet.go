@@ -46,17 +46,14 @@ func (b *base) meet(ctx context.Context, method call.Method, mine windowNote) ([
 
 // together carries out a method that all ranks call together. It takes the Turn.
 func (b *base) together(method call.Method, do func(context.Context) error) error {
-	b.Drain()
-	b.Life.Turn.Lock()
-	defer b.Life.Turn.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), b.JoinTimeout)
 	defer cancel()
-	err := b.Life.Refuse()
-	if err != nil {
-		err = fmt.Errorf("the communicator has failed before: %w", err)
-	} else {
-		err = do(ctx)
-	}
+	err := b.InTurn(ctx, func() error {
+		if err := b.Life.Refuse(); err != nil {
+			return fmt.Errorf("the communicator has failed before: %w", err)
+		}
+		return do(ctx)
+	})
 	if err != nil {
 		return b.Life.ErrorOf(method.String(), err)
 	}

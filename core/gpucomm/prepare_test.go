@@ -1,6 +1,7 @@
 package gpucomm
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -56,7 +57,7 @@ func TestPreparedIsOnlyQueued(t *testing.T) {
 						Count: way.count, Type: kernels.Float32, Op: op}
 				}
 				each(t, comms, func(g *Comm) error {
-					g.Life.Turn.Lock()
+					g.Life.Turn.Lock(context.Background())
 					defer g.Life.Turn.Unlock()
 					return g.Prepare(calls[g.Life.Rank])
 				})

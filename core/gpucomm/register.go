@@ -31,8 +31,9 @@ type Window struct {
 }
 
 // Register makes a window of a part of the rank's GPU memory; see ringo.Comm.Register. It takes the Turn itself.
-func (ws *windows) Register(r mem.Region) (w *Window, err error) {
-	err = ws.together(call.Register, func(ctx context.Context) error {
+func (ws *windows) Register(r mem.Region) (*Window, error) {
+	var w *Window
+	err := ws.together(call.Register, func(ctx context.Context) error {
 		if ws.upkeep.suspended {
 			return errSuspended
 		}
@@ -198,12 +199,13 @@ func (w *Window) Region() mem.Region { return w.region }
 // At is the address of a rank's part of the window for this rank's kernels and copies, until Close; 0 if
 // the window has no effect.
 func (w *Window) At(peer int) uintptr {
-	w.of.Life.Turn.Lock()
-	defer w.of.Life.Turn.Unlock()
-	if w.closed || w.of.upkeep.closed || peer < 0 || peer >= len(w.memory.At) || w.span == nil {
-		return 0
-	}
-	return uintptr(w.memory.At[peer])
+	var at uintptr
+	w.of.Life.Turn.Ask(func() {
+		if !w.closed && !w.of.upkeep.closed && peer >= 0 && peer < len(w.memory.At) && w.span != nil {
+			at = uintptr(w.memory.At[peer])
+		}
+	})
+	return at
 }
 
 // Reason says, in the same words on all ranks, why the window has no effect; "" if it has.
@@ -221,16 +223,22 @@ func (w *Window) Retire() { w.retired.Store(true) }
 // window stays open. After a failure Close waits for no other rank; the communicator's Close does, and after that the
 // memory may be freed. A communicator that is closed or has failed needs no Close of its windows.
 func (w *Window) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), w.of.JoinTimeout)
+	defer cancel()
+	err := w.of.InTurn(ctx, func() error { return w.close(ctx) })
+	if err != nil {
+		return w.of.Life.ErrorIn(call.CloseWindow.String(), err)
+	}
+	return nil
+}
+
+// close is Close in the turn.
+func (w *Window) close(ctx context.Context) error {
 	ws := w.of
-	ws.Drain()
-	ws.Life.Turn.Lock()
-	defer ws.Life.Turn.Unlock()
 	if w.closed || ws.upkeep.closed { // what is left, the communicator gives back
 		return nil
 	}
 	err := ws.order.finish()
-	ctx, cancel := context.WithTimeout(context.Background(), ws.JoinTimeout)
-	defer cancel()
 	well := err == nil && ws.upkeep.Verdict() == nil
 	if well { // when all have met, no kernel of any rank is in the window
 		var notes []windowNote
@@ -239,24 +247,20 @@ func (w *Window) Close() error {
 		}
 		for r := range notes {
 			if n := notes[r].Held; n > 0 {
-				return ws.Life.ErrorIn(call.CloseWindow.String(),
-					fmt.Errorf("%w: %d graphs of rank %d hold operations in window #%d: destroy them first; the window stays open",
-						call.ErrInvalid, n, r, w.number))
+				return fmt.Errorf("%w: %d graphs of rank %d hold operations in window #%d: destroy them first; the window stays "+
+					"open", call.ErrInvalid, n, r, w.number)
 			}
 		}
 	}
 	if !well { // kernels of other ranks may be in it still: the communicator's Close waits for those ranks
-		if err = errors.Join(err, ws.engine.End()); err != nil {
-			return ws.Life.ErrorIn(call.CloseWindow.String(), err)
-		}
-		return nil
+		return errors.Join(err, ws.engine.End())
 	}
 	w.closed = true
 	ws.forget(w)
 	err = errors.Join(err, w.closeFlat(), ws.closeSpan(w))
 	_, e := ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number}) // when all have met, nobody has it open
 	if err = errors.Join(err, e); err != nil {
-		return ws.Life.ErrorIn(call.CloseWindow.String(), err)
+		return err
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package gpucomm
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/ringo-go/ringo/core/call"
@@ -79,8 +80,9 @@ func (ws *windows) signals(s gpu.Stream, peer int, list []Arrival) error {
 // aside calls f, which queues a put, signal or wait: no call of all ranks, and without a number.
 func (w *Window) aside(s gpu.Stream, local mem.Region, peer int, f func(entry) error) error {
 	ws, c := w.of, &call.Call{Kind: call.Signal, Stream: s}
-	ws.Drain()
-	ws.Life.Turn.Lock()
+	if err := ws.Lock(context.Background()); err != nil {
+		return ws.Life.Locate(c, 0, err, ws)
+	}
 	defer ws.Life.Turn.Unlock()
 	if err := w.takes(local, peer); err != nil {
 		return ws.Life.Locate(c, 0, err, ws)

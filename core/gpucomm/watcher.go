@@ -91,7 +91,8 @@ func (w *watcher) look() (busy, goesOn bool) {
 	defer w.mu.Unlock()
 	left, now := 0, time.Now()
 	for _, u := range w.watched {
-		works, done := u.look(now)
+		var works, done bool
+		u.Life.Turn.Aides.Run(func() { works, done = u.look(now) })
 		busy = busy || works
 		if !done {
 			w.watched[left] = u

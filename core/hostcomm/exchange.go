@@ -123,7 +123,7 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	var wg sync.WaitGroup
 	for i, w := range ways {
 		watch := h.watchOf(i)
-		wg.Go(func() { h.goAlong(w, watch, &left) })
+		wg.Go(func() { h.life.Turn.Aides.Run(func() { h.goAlong(w, watch, &left) }) })
 	}
 	wg.Wait()
 	var errs []error

@@ -1,6 +1,7 @@
 package life
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -202,7 +203,7 @@ func TestRecord(t *testing.T) {
 	require.Equal(t, []any{1, true, -1, uint64(0), false},
 		[]any{r.State.Rank, r.State.Heard, r.State.Peer, r.State.At, r.State.Unsure})
 	next := call.Sign{Kind: call.AllReduce, Type: kernels.Int8, Count: 4, Root: -1}.Stamp()
-	l.Turn.Lock()
+	l.Turn.Lock(context.Background())
 	l.Turn.Next(next, Collective, false)
 	require.EqualValues(t, 1, l.Record().State.At, "it is in the collective")
 	l.Turn.Next(call.Sign{Kind: call.Send, Type: kernels.Int8, Count: 4, Root: -1}.Stamp(), 3, false)

@@ -360,7 +360,7 @@ func TestHalt(t *testing.T) {
 	}{
 		"in no call": {func(*Life) {}, bootstrap.Stopped{Peer: -1}, 0, 0},
 		"in a call that ends": {func(l *Life) {
-			l.Turn.Lock()
+			l.Turn.Lock(context.Background())
 			l.Turn.Next(call.Sign{Kind: call.Broadcast}.Stamp(), Collective, false)
 			go func() {
 				<-l.Stopped()
@@ -370,7 +370,7 @@ func TestHalt(t *testing.T) {
 			}()
 		}, bootstrap.Stopped{Last: 1, At: 1, Peer: 3, Round: 1, Step: 2}, time.Millisecond, 1},
 		"in a call that does not": {func(l *Life) {
-			l.Turn.Lock()
+			l.Turn.Lock(context.Background())
 			l.Turn.Next(call.Sign{Kind: call.Broadcast}.Stamp(), Collective, false)
 		}, bootstrap.Stopped{Last: 1, At: 1, Peer: -1}, stopTime, 1},
 		"on a GPU": {func(l *Life) { l.Busy(func() bool { return true }) }, bootstrap.Stopped{Unsure: true, Peer: -1},

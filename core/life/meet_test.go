@@ -144,7 +144,7 @@ func TestMeetAndOperation(t *testing.T) {
 		go func() { // a Barrier that waits for rank 0
 			defer close(done)
 			l := lives[1]
-			l.Turn.Lock()
+			l.Turn.Lock(context.Background())
 			defer l.Turn.Unlock()
 			l.Turn.Next(call.StampOf(c, call.Auto), Collective, false)
 			time.Sleep(Slow)
@@ -152,7 +152,7 @@ func TestMeetAndOperation(t *testing.T) {
 			<-l.Stopped()
 			failed = l.Fail(c, l.Turn.Seq(), l.Guard.Aborted(), nil)
 		}()
-		lives[0].Turn.Lock()
+		lives[0].Turn.Lock(context.Background())
 		_, err := lives[0].Meet(context.Background(), time.Minute, call.Split, nil)
 		lives[0].Turn.Unlock()
 		<-done

@@ -1,8 +1,11 @@
 package life
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,4 +64,73 @@ func TestNumbersWrap(t *testing.T) {
 		require.Equal(t, first+2*depth, calls[depth-2].Number)
 		require.Zero(t, calls[depth-1].Number)
 	}
+}
+
+// The turn goes to who has waited longest. Who gives up is left out, but for Keep's function, which comes in its place.
+func TestTurnInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turn Turn
+		var order []int
+		require.NoError(t, turn.Lock(t.Context()))
+		require.ErrorIs(t, turn.Lock(t.Context()), call.ErrInvalid)
+		gone, cancel := context.WithCancel(t.Context())
+		kept, giveUp := context.WithCancel(t.Context())
+		for i := range 6 {
+			note := func() error { order = append(order, i); return nil }
+			switch i {
+			case 1:
+				go func() { require.ErrorIs(t, turn.Lock(gone), context.Canceled) }()
+			case 2:
+				go func() { require.ErrorIs(t, turn.Keep(kept, note), context.Canceled) }()
+			default:
+				go func() { require.NoError(t, turn.Keep(t.Context(), note)) }()
+			}
+			synctest.Wait()
+		}
+		cancel()
+		giveUp()
+		synctest.Wait()
+		require.False(t, turn.TryLock())
+		turn.Unlock()
+		synctest.Wait()
+		require.Equal(t, []int{0, 2, 3, 4, 5}, order)
+		require.True(t, turn.TryLock())
+	})
+}
+
+// One goroutine at a time has the turn, and nobody who waits is forgotten, also where some give up.
+func TestTurnByMany(t *testing.T) {
+	var turn Turn
+	var held, had int
+	inside := func() error {
+		if held++; held != 1 {
+			t.Error("two have the turn")
+		}
+		had, held = had+1, held-1
+		return nil
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 2000 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if (n+i)%3 == 0 {
+					go cancel()
+				}
+				err := turn.Lock(ctx)
+				if err == nil {
+					inside()
+					turn.Unlock()
+				}
+				if err = errors.Join(err, turn.Keep(ctx, inside)); errors.Is(err, call.ErrInvalid) {
+					t.Error(err)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, turn.Lock(t.Context())) // behind those that were kept
+	require.GreaterOrEqual(t, had, 8*2000)
+	require.Zero(t, turn.Waiting())
 }
