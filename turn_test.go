@@ -48,7 +48,7 @@ var turnCalls = []struct {
 
 func timed(ctx context.Context, call *Call) *Call {
 	if end, ok := ctx.Deadline(); ok {
-		call.Timeout = time.Until(end)
+		call.Timeout = max(time.Until(end), 1)
 	}
 	return call
 }
@@ -111,6 +111,8 @@ func TestDeadlinesBehindCalls(t *testing.T) {
 				t.Parallel()
 				comms := local(t, 2, Config{JoinTimeout: tier.Patience})
 				release := make(chan struct{})
+				goOn := sync.OnceFunc(func() { close(release) })
+				defer goOn()
 				var all sync.WaitGroup
 				if started {
 					comms[0].Start(BarrierOf())
@@ -120,21 +122,21 @@ func TestDeadlinesBehindCalls(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 				defer cancel()
-				done := make(chan error)
+				done := make(chan error, 1)
 				go func() {
 					if x.name == "Do" {
-						done <- ErrTimeout // has no limit
+						done <- context.DeadlineExceeded // has no limit
 					} else {
 						done <- x.do(ctx, comms[0])
 					}
 				}()
 				select {
 				case err := <-done:
-					require.ErrorIs(t, err, ErrTimeout)
+					require.ErrorIs(t, err, context.DeadlineExceeded)
 				case <-time.After(tier.Patience):
 					t.Fatal("it waits on for the call under way")
 				}
-				close(release)
+				goOn()
 				all.Wait()
 				if x.name == "Split" || x.name == "Grow" {
 					require.ErrorContains(t, x.do(t.Context(), comms[1]), "rank 0 gave up")
@@ -200,12 +202,13 @@ func TestCallsWithinCalls(t *testing.T) {
 			}
 		})
 		x := make([]int32, 64)
-		err := errors.Join(AllReduce(c, x, op), c.Start(AllReduceOf(x, op)).Wait())
+		err := AllReduce(c, x, op)
 		if c.Rank() == 1 {
 			err = errors.Join(err, Recv(c, x[:1], 0))
 		} else {
 			beside.Wait()
 		}
+		err = errors.Join(err, c.Start(AllReduceOf(x, op)).Wait())
 		g, big := NewGroup(), make([]byte, 8<<20) // on goroutines of its own
 		g.Add(c, SendOf(big, 1-c.Rank()))
 		g.Add(c, RecvOf(slices.Clone(big), 1-c.Rank()))
