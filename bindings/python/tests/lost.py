@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # PowerSGD's hook of torch 2 waits for a GPU wherever it sees one
 import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
