@@ -44,7 +44,7 @@ func ranks(t *testing.T, script string, dead int, args ...string) {
 	const n = 3
 	with, library, dir := python(t), ctest.Library(t), bindings(t)
 	meet := filepath.Join(t.TempDir(), "store")
-	texts, errs := make([]bytes.Buffer, n), make([]error, n)
+	texts, logs, errs := make([]bytes.Buffer, n), make([]bytes.Buffer, n), make([]error, n)
 	var wg sync.WaitGroup
 	for rank := range n {
 		wg.Go(func() {
@@ -53,15 +53,15 @@ func ranks(t *testing.T, script string, dead int, args ...string) {
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "RINGO_LIBRARY="+library, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1",
 				"OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo")
-			cmd.Stdout, cmd.Stderr = &texts[rank], &texts[rank]
+			cmd.Stdout, cmd.Stderr = &texts[rank], &logs[rank]
 			errs[rank] = cmd.Run()
 		})
 	}
 	wg.Wait()
 	for rank := range n {
 		if rank != dead {
-			assert.NoError(t, errs[rank], "rank %d: %s", rank, &texts[rank])
-			assert.True(t, strings.HasSuffix(texts[rank].String(), "ok\n"), "rank %d: %s", rank, &texts[rank])
+			assert.NoError(t, errs[rank], "rank %d: %s%s", rank, &texts[rank], &logs[rank])
+			assert.True(t, strings.HasSuffix(texts[rank].String(), "ok\n"), "rank %d: %s%s", rank, &texts[rank], &logs[rank])
 		}
 	}
 }
