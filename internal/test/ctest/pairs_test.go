@@ -118,14 +118,15 @@ func TestPairs(t *testing.T) {
 				places <- struct{}{}
 				defer func() { <-places }()
 				t.Run(p.a+"/"+p.b+"/"+mistake, func(t *testing.T) {
-					got := p.try(t, mistake)
+					got, text := p.try(t, mistake)
 					mu.Lock()
 					defer mu.Unlock()
 					key := [3]string{p.a, p.b, mistake}
 					if *updatePairs {
 						table[key] = got
 					}
-					require.Equal(t, table[key], got)
+					t.Log(text)
+					require.True(t, asGoodAs(mistake, got, table[key]), "%q, want %q", got, table[key])
 				})
 			})
 		}
@@ -136,24 +137,36 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+// asGoodAs reports whether an outcome is the wanted one. The exit status is that of the rank that fails first. Of a
+// process that has ended with 0 either the launcher tells first or a broken connection.
+func asGoodAs(mistake, got, want string) bool {
+	g, status, _ := strings.Cut(got, ", ")
+	w, other, _ := strings.Cut(want, ", ")
+	gone := func(word string) bool { return word == "left" || word == "died" }
+	return (g == w || mistake == "exit" && gone(g) && gone(w)) && (status == "0") == (other == "0")
+}
+
 // sampledPair reports whether CI tries a mistake in a pair: all without PyTorch, and of PyTorch, whose start takes
 // seconds, one mistake a pair.
 func sampledPair(p pair, i, k int) bool { return !p.python() && !tier.Race || (i+k)%len(mistakes) == 0 }
 
-// try runs a job and returns what is said, and the exit status.
-func (p pair) try(t *testing.T, mistake string) string {
+// try runs a job. It returns what is said with the exit status, and what was printed.
+func (p pair) try(t *testing.T, mistake string) (outcome, printed string) {
 	ringo, dir := ctest.Ringo(t), t.TempDir()
 	shapes := "plain"
 	if len(p.shapes) > 0 {
 		shapes = strings.Join(p.shapes, ",")
 	}
-	timeout := "4s"
-	if p.has("ras") {
-		timeout = "30s" // it is asked before
+	timeout := tier.Soon(4 * time.Second)
+	switch {
+	case p.has("ras"):
+		timeout = 30 * time.Second // it is asked before
+	case p.python():
+		timeout *= 2 // it is also the time to meet
 	}
 	addr := freeport.Addr(t)
 	env := append(ctest.OnHost(), "PAIRS_SHAPES="+shapes, "PAIRS_MISTAKE="+mistake, "PAIRS_MEET="+dir,
-		"RINGO_TIMEOUT="+timeout, "RINGO_JOIN_TIMEOUT=60s", "NCCL_RAS_ADDR="+addr)
+		fmt.Sprint("RINGO_TIMEOUT=", timeout), "RINGO_JOIN_TIMEOUT=60s", "NCCL_RAS_ADDR="+addr)
 	if p.has("history") {
 		env = append(env, "RINGO_HISTORY="+filepath.Join(dir, "history"))
 	}
@@ -178,7 +191,7 @@ func (p pair) try(t *testing.T, mistake string) string {
 	if p.has("swap") {
 		argv = append([]string{ringo, "swap", "-host", "-nccl", ctest.Library(t), "--"}, argv...)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer stop()
 	var text bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -188,11 +201,15 @@ func (p pair) try(t *testing.T, mistake string) string {
 	go func() { ended <- cmd.Wait() }()
 	judged := ""
 	if p.has("ras") && (mistake == "stop" || mistake == "hang") {
+		unsaid := 0 // times in a row that it could not say
 		require.Eventually(t, func() bool {
 			out, _ := exec.Command(ringo, "why", "-ras", addr, "-for", "1s").CombinedOutput()
-			judged = string(out)
-			return strings.Contains(judged, "to blame")
-		}, time.Minute, 100*time.Millisecond, "ringo why -ras: %s", &judged)
+			if judged = string(out); !strings.HasPrefix(judged, "I cannot say") {
+				unsaid = -1
+			}
+			unsaid++
+			return strings.Contains(judged, "to blame") || unsaid > 3
+		}, time.Minute, 100*time.Millisecond)
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	}
 	err := <-ended
@@ -208,42 +225,45 @@ func (p pair) try(t *testing.T, mistake string) string {
 		out, _ := exec.CommandContext(ctx, ringo, "why", filepath.Join(dir, "history")).CombinedOutput()
 		judged = string(out)
 	}
-	if !strings.Contains(judged, "to blame") {
+	if !strings.Contains(judged, "to blame") && !strings.HasPrefix(judged, "I cannot say") {
 		judged = text.String()
 	}
-	if dir := os.Getenv("PAIRS_OUT"); dir != "" {
-		name := filepath.Join(dir, p.a+", "+p.b+", "+mistake)
-		require.NoError(t, os.WriteFile(name, fmt.Appendf(nil, "%s\n--- judged by\n%s", &text, judged), 0o600))
-	}
-	return fmt.Sprintf("%s, %d", said(t, judged, status), status)
+	return fmt.Sprintf("%s, %d", said(t, judged, status), status), judged
 }
 
 // sentences are what is said of rank 1, the most telling first.
 var sentences = []struct{ words, said string }{
-	{`disagree.* rank 1 `, "both calls"},
+	{`disagree.* rank 1[ ,]|rank 1's message [^\n]* has`, "both calls"},
 	{`rank 1 died`, "died"},
 	{`rank 1 (has closed|has left)|a peer has left`, "left"},
-	{`rank 1 ([^\n]*)?never (entered|called)`, "never called"},
+	{`rank 1 ([^\n]*)?never (entered|called)|rank 1 has sent no message`, "never called"},
 	{`rank 1 ([^\n]*)?(answered nothing|does not answer)|rank 1 is stopped`, "stopped"},
 	{`rank 1 [^\n]*panicked`, "panicked"},
-	{`nobody knows more`, "nobody knows"},
+	{`I cannot say|nobody knows more`, "cannot say"},
 	{`is no communicator|AssertionError|ErrClosed`, "refused"},
 }
 
-// accused matches a sentence that blames another rank.
-var accused = regexp.MustCompile(`rank ([02]) (?:died|has closed|has left|answered nothing|is stopped|` +
-	`never (?:entered|called))|to blame: ranks? ([02])(?: and [02])?\n|because of ranks? ([02])|` +
-	`process of rank (0), which`)
+// accused and blamed match a sentence of a rank, and a verdict, that blames another rank.
+var (
+	accused = regexp.MustCompile(`rank ([02]) (?:died|has closed|has left|answered nothing|is stopped|` +
+		`never (?:entered|called))|because of ranks? ([02])|process of rank (0), which`)
+	blamed = regexp.MustCompile(`to blame: ranks? ([02])(?: and [02])?\n`)
+)
 
 // said puts what a job or a judge has printed into a word. A cell that blames an innocent rank is a fault to be mended.
 func said(t *testing.T, text string, status int) string {
-	if m := accused.FindStringSubmatch(text); m != nil {
-		return "**blames " + strings.Join(m[1:], "") + "**"
+	if strings.Contains(text, "to blame: ") {
+		if m := blamed.FindStringSubmatch(text); m != nil {
+			return "**blames " + m[1] + "**"
+		}
 	}
 	for _, s := range sentences {
 		if regexp.MustCompile(s.words).MatchString(text) {
 			return s.said
 		}
+	}
+	if m := accused.FindStringSubmatch(text); m != nil {
+		return "**blames " + strings.Join(m[1:], "") + "**"
 	}
 	require.Zero(t, status, "nobody says why: %s", text)
 	return "well"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/ringotest"
 )
 
@@ -43,7 +44,7 @@ func TestPairsJob(t *testing.T) {
 		if err := job(c); err != nil {
 			ringotest.Of(c).Fatalf("error: %v", err)
 		}
-	}, ringotest.Over(ringotest.Processes), ringotest.Timeout(12*time.Second))
+	}, ringotest.Over(ringotest.Processes), ringotest.Timeout(tier.Soon(12*time.Second)))
 }
 
 // A commCall is a communicator and a call on it; more elements are a mistake.
