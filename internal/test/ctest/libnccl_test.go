@@ -242,9 +242,8 @@ func TestErrors(t *testing.T) {
 // once says so.
 func TestSettings(t *testing.T) {
 	lib, p := ctest.Library(t), ctest.Program(t, "errors", false)
-	for _, program := range [][]string{{p, "settings"}, {need.Tool(t, "python3"), in(t, "testdata/settings.py"), lib,
-		filepath.Join(ctest.Root(t), "bindings", "python", "torch_ringo", "library.py")}} {
-		cmd := exec.Command(program[0], program[1:]...)
+	succeeds := func(t *testing.T, program string, args ...string) {
+		cmd := exec.Command(program, args...)
 		cmd.Env = append(ctest.OnHost(), "RINGO_ALGO=before", "RINGO_LIBRARY="+lib, "PYTHONDONTWRITEBYTECODE=1")
 		text, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", text)
@@ -252,6 +251,11 @@ func TestSettings(t *testing.T) {
 		require.Contains(t, string(text), "NCCL INFO path chosen")
 		require.True(t, strings.HasSuffix(string(text), "ok\n"), "%s", text)
 	}
+	t.Run("C", func(t *testing.T) { succeeds(t, p, "settings") })
+	t.Run("Python", func(t *testing.T) {
+		succeeds(t, need.Tool(t, "python3"), in(t, "testdata/settings.py"), lib,
+			filepath.Join(ctest.Root(t), "bindings", "python", "torch_ringo", "library.py"))
+	})
 }
 
 // TestSwap runs programs by ringo swap, on host memory and on emulated GPUs, and one that uses a missing function.
