@@ -234,9 +234,10 @@ func (p pair) try(t *testing.T, mistake string) (outcome, printed string) {
 // sentences are what is said of rank 1, the most telling first.
 var sentences = []struct{ words, said string }{
 	{`disagree.* rank 1[ ,]|rank 1's message [^\n]* has`, "both calls"},
+	{`rank 1 has sent no message`, "never called"},
 	{`rank 1 died`, "died"},
 	{`rank 1 (has closed|has left)|a peer has left`, "left"},
-	{`rank 1 ([^\n]*)?never (entered|called)|rank 1 has sent no message`, "never called"},
+	{`rank 1 ([^\n]*)?never (entered|called)`, "never called"},
 	{`rank 1 ([^\n]*)?(answered nothing|does not answer)|rank 1 is stopped`, "stopped"},
 	{`rank 1 [^\n]*panicked`, "panicked"},
 	{`I cannot say|nobody knows more`, "cannot say"},
