@@ -49,9 +49,9 @@ func (o *output) isNew(comm string) bool {
 func (e env) log(library func() string) (*slog.Logger, error) {
 	level, file := e.debug()
 	host, _ := os.Hostname()
-	h := &lines{to: &output{out: descriptor(syscall.Stdout)}, host: host, quiet: level == ""}
+	h := &lines{to: &output{out: descriptor(1)}, host: host, quiet: level == ""}
 	if h.quiet {
-		h.to.out = descriptor(syscall.Stderr)
+		h.to.out = descriptor(2)
 	}
 	if level != "" && file != "" {
 		name := strings.NewReplacer("%h", host, "%p", fmt.Sprint(os.Getpid())).Replace(file)
@@ -72,13 +72,17 @@ func (e env) log(library func() string) (*slog.Logger, error) {
 	return slog.New(h), nil
 }
 
-// A descriptor is a file descriptor of the program. A closed pipe would have an os.File end the process with SIGPIPE;
-// only the program may decide that.
+// A descriptor is standard output, 1, or standard error. A closed pipe would have an os.File end the process with
+// SIGPIPE; only the program may decide that.
 type descriptor int
 
 func (d descriptor) Write(b []byte) (n int, err error) {
+	to := syscall.Stdout
+	if d != 1 {
+		to = syscall.Stderr
+	}
 	for n < len(b) {
-		m, err := syscall.Write(int(d), b[n:])
+		m, err := syscall.Write(to, b[n:])
 		if err == syscall.EINTR {
 			continue
 		}
