@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -62,7 +62,7 @@ func follows(found []Finding) {
 	})
 	for i := range found {
 		f := &found[i]
-		if f.failed().IsZero() || !ends.MatchString(f.Sentence) {
+		if f.failed().IsZero() || !ends(f.Sentence) {
 			continue
 		}
 		for _, first := range found[:i] {
@@ -75,8 +75,10 @@ func follows(found []Finding) {
 	}
 }
 
-// ends matches the sentence of a failure that the end of a process explains.
-var ends = regexp.MustCompile(`rank \d+ died|has closed the communicator`)
+// ends reports whether the end of a process explains a failure.
+func ends(sentence string) bool {
+	return strings.Contains(sentence, " died: ") || strings.Contains(sentence, "has closed the communicator")
+}
 
 // failed is the time of the first failure, zero if there is none.
 func (f *Finding) failed() (at time.Time) {
