@@ -4,14 +4,17 @@
 // function hands its name and its arguments as words to the Go half (go.go).
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 #include <unwind.h>
 
+#include "../../internal/late/late.h"
 #include "_cgo_export.h"
 
 // self is the dlopen handle of this library.
@@ -50,15 +53,6 @@ static _Unwind_Reason_Code caller(struct _Unwind_Context *context, void *unused)
 	return _URC_NO_REASON;
 }
 
-static int makes(const char *name)
-{
-	static const char *const words[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open"};
-	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-		if (strstr(name, words[i]))
-			return 1;
-	return 0;
-}
-
 // ringo_cuda_callers are the addresses to which the call under way and its callers return outside of the emulated driver and runtime.
 int ringo_cuda_callers(uintptr_t *to, int room)
 {
@@ -95,21 +89,60 @@ const char *ringo_cuda_file(uintptr_t address, uintptr_t *base)
 	return info.dli_fname;
 }
 
-static int driver(const char *name, uintptr_t *words)
+enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4 }; // CUDA_ERROR_
+
+static const char *names[1000];  // of errors, from the beginning, for a child in which Go does not run
+static volatile int initialized; // by cuInit
+static volatile int unloading;
+
+static void unload(void) { unloading = 1; }
+
+static void begin(void)
 {
-	keep_stack();
-	depth = 0;
-	if (makes(name))
-		_Unwind_Backtrace(caller, NULL);
-	return ringo_cuda((char *)name, words);
+	for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+		names[i] = ringo_cuda_error(i);
+	atexit(unload); // destructors of objects older than the first call find no driver, as on hardware
 }
 
-// At the end of the process the report is finished. Not in the child of a fork, where Go does not run.
-static pid_t owner;
-__attribute__((constructor)) static void begin(void) { owner = getpid(); }
+// ready begins the Go half. It returns 0 in the child of a fork that came afterwards.
+static int ready(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	if (!late_ready())
+		return 0;
+	pthread_once(&once, begin);
+	return 1;
+}
+
+static int has(const char *name, const char *const *words)
+{
+	for (; *words; words++)
+		if (strstr(name, *words))
+			return 1;
+	return 0;
+}
+
+static int driver(const char *name, uintptr_t *words)
+{
+	static const char *const makes[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", NULL};
+	static const char *const gives[] = {"Destroy", "Free", "Release", "Unload", "Unmap", "Unregister", "Close", NULL};
+	if (!ready() || !initialized)
+		return NOT_INITIALIZED;
+	// What destructors give back is no leak, even though they are told that it is too late.
+	if (unloading && !has(name, gives))
+		return DEINITIALIZED;
+	keep_stack();
+	depth = 0;
+	if (has(name, makes))
+		_Unwind_Backtrace(caller, NULL);
+	int result = ringo_cuda((char *)name, words);
+	return unloading ? DEINITIALIZED : result;
+}
+
+// At the end of the process the report is finished.
 __attribute__((destructor)) static void end(void)
 {
-	if (getpid() != owner)
+	if (!late_begun() || !ready())
 		return;
 	keep_stack();
 	ringo_cuda_end();
@@ -132,7 +165,7 @@ __attribute__((destructor)) static void end(void)
 #define F10(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j), a, b, c, d, e, f, g, h, i, j)
 #define F11(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k), a, b, c, d, e, f, g, h, i, j, k)
 
-F1(cuDriverGetVersion) F2(cuStreamCreate) F2(cuModuleLoadData) F2(cuModuleLoadFatBinary)
+F2(cuStreamCreate) F2(cuModuleLoadData) F2(cuModuleLoadFatBinary)
 F8(cuLibraryLoadData) F1(cuLibraryUnload) F2(cuLibraryGetModule) F3(cuLibraryGetKernel) F4(cuLibraryGetGlobal)
 F2(cuKernelGetFunction) F4(cuKernelGetAttribute) F4(cuKernelSetAttribute)
  F1(cuDeviceGetCount) F2(cuDeviceGet)
@@ -182,11 +215,22 @@ int cuIpcOpenEventHandle(uintptr_t to, handle h)
 	return driver("cuIpcOpenEventHandle", words);
 }
 
+int cuDriverGetVersion(int *version)
+{
+	if (version)
+		*version = 13000; // cudaemu's, which needs no Go, so that a program may fork afterwards
+	return version ? 0 : 1;
+}
+
 int cuInit(unsigned flags)
 {
 	int count;
 	uintptr_t words[12] = {(uintptr_t)&count};
-	return flags ? 1 : driver("cuDeviceGetCount", words);
+	if (flags)
+		return 1;
+	if (ready())
+		initialized = 1;
+	return driver("cuDeviceGetCount", words);
 }
 
 // Where the functions of missing.c lie.
@@ -231,7 +275,8 @@ int cuGetErrorString(int result, const char **to)
 {
 	if (!to)
 		return 1;
-	*to = ringo_cuda_error(result);
+	ready();
+	*to = (unsigned)result < sizeof names / sizeof *names ? names[result] : NULL;
 	return *to ? 0 : 1;
 }
 int cuGetErrorName(int result, const char **to) { return cuGetErrorString(result, to); }

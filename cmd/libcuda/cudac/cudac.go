@@ -35,6 +35,14 @@ func New(d cuda.Driver, call Callback, say func(string)) *Library {
 	return &Library{d: d, call: call, say: say}
 }
 
+// callback calls a function of the program with its argument; nil if there is none.
+func (l *Library) callback(f, p uintptr) func() {
+	if f == 0 {
+		return nil
+	}
+	return func() { l.call(f, p) }
+}
+
 // unknown is CUDA_ERROR_UNKNOWN.
 const unknown = 999
 

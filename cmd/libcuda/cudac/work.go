@@ -40,8 +40,7 @@ var streams = map[string]function{
 		return put(a[1], id, err)
 	},
 	"cuLaunchHostFunc": func(l *Library, a *Args) error {
-		f, p := a[1], a[2]
-		return l.d.LaunchHostFunc(a.stream(0), func() { l.call(f, p) })
+		return l.d.LaunchHostFunc(a.stream(0), l.callback(a[1], a[2]))
 	},
 	"cuStreamWriteValue32_v2": func(l *Library, a *Args) error {
 		return l.d.StreamWriteValue32(a.stream(0), a[1], a.u(2), a.u(3))

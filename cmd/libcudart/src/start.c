@@ -20,6 +20,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static word primaries[mostDevices];
 static __thread int last;
 
+// in_child has the child of a fork fail, as its driver does, without a wait for a thread that it has not.
+static void in_child(void)
+{
+	opened = cudaErrorInitializationError;
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
 static void opens(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -37,6 +44,7 @@ static void opens(void)
 	DRIVER
 #undef D
 	opened = driver.cuInit(0);
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 int ready(void)

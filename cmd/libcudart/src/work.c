@@ -10,7 +10,7 @@
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned flags, int priority) { return RUN(driver.cuStreamCreateWithPriority((word *)s, flags, priority)); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) { return cudaStreamCreateWithPriority(s, flags, 0); }
 cudaError_t cudaStreamCreate(cudaStream_t *s) { return cudaStreamCreateWithPriority(s, 0, 0); }
-cudaError_t cudaStreamDestroy(cudaStream_t s) { return RUN(driver.cuStreamDestroy_v2((word)s)); }
+cudaError_t cudaStreamDestroy(cudaStream_t s) { return BACK(driver.cuStreamDestroy_v2((word)s)); }
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
 	int result = RUN(driver.cuStreamSynchronize((word)s));
@@ -66,7 +66,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void *
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) { return RUN(driver.cuEventCreate((word *)e, flags)); }
 #undef cudaEventCreate
 cudaError_t cudaEventCreate(cudaEvent_t *e) { return cudaEventCreateWithFlags(e, 0); }
-cudaError_t cudaEventDestroy(cudaEvent_t e) { return RUN(driver.cuEventDestroy_v2((word)e)); }
+cudaError_t cudaEventDestroy(cudaEvent_t e) { return BACK(driver.cuEventDestroy_v2((word)e)); }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s, unsigned flags) { return RUN(driver.cuEventRecordWithFlags((word)e, (word)s, flags)); }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) { return cudaEventRecordWithFlags(e, s, 0); }
 cudaError_t cudaEventQuery(cudaEvent_t e) { return RUN(driver.cuEventQuery((word)e)); }
@@ -247,7 +247,7 @@ cudaError_t WITH_EDGES(cudaStream_t s, enum cudaStreamCaptureStatus *status, uns
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) { return RUN(driver.cuThreadExchangeStreamCaptureMode((int *)mode)); }
 cudaError_t cudaGraphCreate(cudaGraph_t *g, unsigned flags) { return RUN(driver.cuGraphCreate((word *)g, flags)); }
-cudaError_t cudaGraphDestroy(cudaGraph_t g) { return RUN(driver.cuGraphDestroy((word)g)); }
+cudaError_t cudaGraphDestroy(cudaGraph_t g) { return BACK(driver.cuGraphDestroy((word)g)); }
 cudaError_t cudaGraphClone(cudaGraph_t *to, cudaGraph_t g) { return RUN(driver.cuGraphClone((word *)to, (word)g)); }
 cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *nodes, size_t *count) { return RUN(driver.cuGraphGetNodes((word)g, (word *)nodes, count)); }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long flags) { return RUN(driver.cuGraphInstantiateWithFlags((word *)x, (word)g, flags)); }
@@ -255,7 +255,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, unsigned lon
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResultInfo *info) { return RUN(driver.cuGraphExecUpdate_v2((word)x, (word)g, info)); }
 cudaError_t cudaGraphUpload(cudaGraphExec_t x, cudaStream_t s) { return RUN(driver.cuGraphUpload((word)x, (word)s)); }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s) { return RUN(driver.cuGraphLaunch((word)x, (word)s)); }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) { return RUN(driver.cuGraphExecDestroy((word)x)); }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) { return BACK(driver.cuGraphExecDestroy((word)x)); }
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, cudaGraph_t child)
 {
 	return RUN(driver.cuGraphAddChildGraphNode((word *)n, (word)g, (const word *)after, count, (word)child));
