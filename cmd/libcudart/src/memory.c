@@ -351,7 +351,7 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
 	(void)pool, (void)keep;
 	return RUN(0);
 }
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attr, void *value)
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value)
 {
 	(void)pool, (void)attr, (void)value;
 	return RUN(0);

@@ -19,14 +19,6 @@ static int number;     // of the last call
 static bool leave[999]; // which calls crash
 static int pipes[2] = {-1, -1};
 
-static bool next()
-{
-	number++;
-	if (pipes[1] >= 0 && write(pipes[1], &number, sizeof number) < 0)
-		exit(3);
-	return !leave[number];
-}
-
 static const char *named(cudaError_t e) { return cudaGetErrorName(e); }
 static const char *named(CUresult r)
 {
@@ -42,10 +34,21 @@ static void say(const char *call, const char *answer, long long value = 0, bool 
 	fflush(stdout);
 }
 
+// next begins a call, unless it has crashed before.
+static bool next(const char *call)
+{
+	number++;
+	if (pipes[1] >= 0 && write(pipes[1], &number, sizeof number) < 0)
+		exit(3);
+	if (leave[number])
+		say(call, "crashes");
+	return !leave[number];
+}
+
 // R is a call of the runtime: its answer, and the last error where that is another one.
 #define R(...)                                                                          \
 	do {                                                                            \
-		if (!next())                                                            \
+		if (!next(#__VA_ARGS__))                                                          \
 			break;                                                          \
 		cudaError_t e_ = (__VA_ARGS__), last_ = cudaGetLastError();             \
 		std::string text_ = named(e_);                                          \
@@ -56,13 +59,13 @@ static void say(const char *call, const char *answer, long long value = 0, bool 
 // D is a call of the driver, V a value, RV and DV a call with a value that it stores, L a launch.
 #define D(...)                                              \
 	do {                                                \
-		if (next())                                 \
+		if (next(#__VA_ARGS__))                                 \
 			say(#__VA_ARGS__, named(__VA_ARGS__)); \
 	} while (0)
 #define V(value) say(#value, "=", (long long)(value), true)
 #define RV(value, ...)                                                                          \
 	do {                                                                                    \
-		if (!next())                                                                    \
+		if (!next(#__VA_ARGS__))                                                                  \
 			break;                                                                  \
 		cudaError_t e_ = (__VA_ARGS__);                                                 \
 		cudaGetLastError();                                                             \
@@ -70,14 +73,14 @@ static void say(const char *call, const char *answer, long long value = 0, bool 
 	} while (0)
 #define DV(value, ...)                                                         \
 	do {                                                                   \
-		if (!next())                                                   \
+		if (!next(#__VA_ARGS__))                                                 \
 			break;                                                 \
 		CUresult r_ = (__VA_ARGS__);                                   \
 		say(#__VA_ARGS__, named(r_), (long long)(value), !r_);         \
 	} while (0)
 #define L(...)                                                 \
 	do {                                                   \
-		if (!next())                                   \
+		if (!next(#__VA_ARGS__))                                 \
 			break;                                 \
 		__VA_ARGS__;                                   \
 		say(#__VA_ARGS__, named(cudaGetLastError())); \
@@ -1116,6 +1119,7 @@ static void inContext()
 	D(cuMemsetD8(0, 0, 4));
 	D(cuMemsetD8((CUdeviceptr)host, 0, 4));
 	D(cuMemsetD8(p, 0, 1 << 14));
+	D(cuMemsetD8(p, 0, 4096));
 	D(cuMemsetD32Async(p + 1, 0, 1, nullptr));
 	D(cuMemsetD32Async(p, 0, 0, nullptr));
 	CUmemorytype type = (CUmemorytype)0;
@@ -1560,8 +1564,8 @@ static void run(const char *program, const char *name)
 			while (fgets(line, sizeof line, out))
 				fputs(line, stdout);
 		fclose(out);
-		if (!ended)
-			printf("%s | call %d | crashes: status %d\n", name, at, status);
+		if (!ended && !again)
+			printf("%s | after call %d | ends by status %d\n", name, at, status);
 		if (!again)
 			break;
 		before = at;
