@@ -1120,6 +1120,7 @@ static void inContext()
 	D(cuMemsetD8((CUdeviceptr)host, 0, 4));
 	D(cuMemsetD8(p, 0, 1 << 14));
 	D(cuMemsetD8(p, 0, 4096));
+	D(cuCtxSynchronize());
 	D(cuMemsetD32Async(p + 1, 0, 1, nullptr));
 	D(cuMemsetD32Async(p, 0, 0, nullptr));
 	CUmemorytype type = (CUmemorytype)0;
