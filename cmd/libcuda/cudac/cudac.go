@@ -56,7 +56,7 @@ var resultAt = func() map[string]int {
 		cuMemGetAllocationGranularity cuMemCreate cuMemAddressReserve cuMemExportToShareableHandle cuIpcGetMemHandle
 		cuIpcOpenMemHandle_v2 cuIpcGetEventHandle cuIpcOpenEventHandle cuGraphCreate cuGraphClone
 		cuGraphInstantiateWithFlags cuLibraryGetModule cuLibraryGetKernel cuKernelGetFunction cuStreamCreateWithPriority
-		cuStreamCreate cuEventCreate cuEventElapsedTime cuModuleLoadData cuModuleLoadFatBinary cuModuleGetFunction
+		cuStreamCreate cuEventCreate cuEventElapsedTime cuModuleLoad cuModuleLoadData cuModuleLoadFatBinary cuModuleGetFunction
 		cuFuncGetAttribute cuOccupancyMaxActiveBlocksPerMultiprocessor`,
 		`cuCtxGetApiVersion cuStreamGetCtx cuStreamGetFlags cuStreamGetPriority cuStreamGetId cuStreamEndCapture
 		cuStreamIsCapturing`,

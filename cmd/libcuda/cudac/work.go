@@ -2,6 +2,7 @@ package cudac
 
 import (
 	"errors"
+	"os"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 )
@@ -208,6 +209,17 @@ func word(p uintptr) *uintptr { return at[uintptr](p) }
 var modules = map[string]function{
 	"cuModuleLoadData": func(l *Library, a *Args) error {
 		m, err := l.load(a[1])
+		return put(a[0], m, err)
+	},
+	"cuModuleLoad": func(l *Library, a *Args) error {
+		if a[1] == 0 {
+			return cuda.ErrInvalidValue
+		}
+		image, err := os.ReadFile(text(a[1]))
+		if err != nil {
+			return cuda.ErrFileNotFound
+		}
+		m, err := l.loadImage(image)
 		return put(a[0], m, err)
 	},
 	"cuModuleLoadFatBinary": func(l *Library, a *Args) error {

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host_defines.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -461,19 +463,19 @@ CUresult cuMemHostUnregister(void *p);
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *p, void *host, unsigned int flags);
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr p);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr p);
-CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
-CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext, size_t bytes);
-CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext, size_t bytes, CUstream stream);
-CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes);
-CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes);
-CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes);
-CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
-CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuMemsetD8(CUdeviceptr p, unsigned char value, size_t bytes);
-CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream);
-CUresult cuMemsetD32Async(CUdeviceptr p, unsigned int value, size_t words, CUstream stream);
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) RINGO_PTDS(cuMemcpy);
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) RINGO_PTSZ(cuMemcpyAsync);
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext, size_t bytes) RINGO_PTDS(cuMemcpyPeer);
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext, size_t bytes, CUstream stream) RINGO_PTSZ(cuMemcpyPeerAsync);
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) RINGO_PTDS(cuMemcpyHtoD_v2);
+CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) RINGO_PTDS(cuMemcpyDtoH_v2);
+CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) RINGO_PTDS(cuMemcpyDtoD_v2);
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) RINGO_PTSZ(cuMemcpyHtoDAsync_v2);
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) RINGO_PTSZ(cuMemcpyDtoHAsync_v2);
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) RINGO_PTSZ(cuMemcpyDtoDAsync_v2);
+CUresult cuMemsetD8(CUdeviceptr p, unsigned char value, size_t bytes) RINGO_PTDS(cuMemsetD8_v2);
+CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream) RINGO_PTSZ(cuMemsetD8Async);
+CUresult cuMemsetD32Async(CUdeviceptr p, unsigned int value, size_t words, CUstream stream) RINGO_PTSZ(cuMemsetD32Async);
 
 /* Virtual memory */
 CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags which);
@@ -500,27 +502,28 @@ CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle);
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags);
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority);
 CUresult cuStreamDestroy(CUstream stream);
-CUresult cuStreamSynchronize(CUstream stream);
-CUresult cuStreamQuery(CUstream stream);
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
-CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
-CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags);
-CUresult cuStreamGetPriority(CUstream stream, int *priority);
-CUresult cuStreamGetId(CUstream stream, unsigned long long *id);
-CUresult cuLaunchHostFunc(CUstream stream, CUhostFn f, void *data);
-CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr p, cuuint32_t value, unsigned int flags);
-CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr p, cuuint64_t value, unsigned int flags);
-CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr p, cuuint32_t value, unsigned int flags);
-CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr p, cuuint64_t value, unsigned int flags);
+CUresult cuStreamSynchronize(CUstream stream) RINGO_PTSZ(cuStreamSynchronize);
+CUresult cuStreamQuery(CUstream stream) RINGO_PTSZ(cuStreamQuery);
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) RINGO_PTSZ(cuStreamWaitEvent);
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) RINGO_PTSZ(cuStreamGetCtx);
+CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags) RINGO_PTSZ(cuStreamGetFlags);
+CUresult cuStreamGetPriority(CUstream stream, int *priority) RINGO_PTSZ(cuStreamGetPriority);
+CUresult cuStreamGetId(CUstream stream, unsigned long long *id) RINGO_PTSZ(cuStreamGetId);
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn f, void *data) RINGO_PTSZ(cuLaunchHostFunc);
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr p, cuuint32_t value, unsigned int flags) RINGO_PTSZ(cuStreamWriteValue32_v2);
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr p, cuuint64_t value, unsigned int flags) RINGO_PTSZ(cuStreamWriteValue64_v2);
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr p, cuuint32_t value, unsigned int flags) RINGO_PTSZ(cuStreamWaitValue32_v2);
+CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr p, cuuint64_t value, unsigned int flags) RINGO_PTSZ(cuStreamWaitValue64_v2);
 CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventDestroy(CUevent event);
-CUresult cuEventRecord(CUevent event, CUstream stream);
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags);
+CUresult cuEventRecord(CUevent event, CUstream stream) RINGO_PTSZ(cuEventRecord);
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) RINGO_PTSZ(cuEventRecordWithFlags);
 CUresult cuEventQuery(CUevent event);
 CUresult cuEventSynchronize(CUevent event);
 CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end);
 
 /* Modules, libraries and kernels */
+CUresult cuModuleLoad(CUmodule *module, const char *file);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count, CUjit_option *options, void **values);
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image);
@@ -543,20 +546,20 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction f, 
 CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction f, const CUlaunchConfig *config);
 CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction f, const CUlaunchConfig *config);
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridX, unsigned int gridY, unsigned int gridZ, unsigned int blockX, unsigned int blockY,
-			unsigned int blockZ, unsigned int shared, CUstream stream, void **args, void **extra);
-CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **args, void **extra);
+			unsigned int blockZ, unsigned int shared, CUstream stream, void **args, void **extra) RINGO_PTSZ(cuLaunchKernel);
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **args, void **extra) RINGO_PTSZ(cuLaunchKernelEx);
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridX, unsigned int gridY, unsigned int gridZ, unsigned int blockX,
-				   unsigned int blockY, unsigned int blockZ, unsigned int shared, CUstream stream, void **args);
+				   unsigned int blockY, unsigned int blockZ, unsigned int shared, CUstream stream, void **args) RINGO_PTSZ(cuLaunchCooperativeKernel);
 
 /* Captures and graphs */
-CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode);
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) RINGO_PTSZ(cuStreamBeginCapture_v2);
 CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t count,
-				     CUstreamCaptureMode mode);
-CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
+				     CUstreamCaptureMode mode) RINGO_PTSZ(cuStreamBeginCaptureToGraph);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) RINGO_PTSZ(cuStreamEndCapture);
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) RINGO_PTSZ(cuStreamIsCapturing);
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
-				size_t *count);
-CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, size_t count, unsigned int flags);
+				size_t *count) RINGO_PTSZ(cuStreamGetCaptureInfo_v2);
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, size_t count, unsigned int flags) RINGO_PTSZ(cuStreamUpdateCaptureDependencies);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
 CUresult cuGraphDestroy(CUgraph graph);
@@ -572,8 +575,8 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CU
 CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count);
 CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *result);
-CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
-CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) RINGO_PTSZ(cuGraphUpload);
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) RINGO_PTSZ(cuGraphLaunch);
 CUresult cuGraphExecDestroy(CUgraphExec exec);
 CUresult cuUserObjectCreate(CUuserObject *object, void *p, CUhostFn destroy, unsigned int references, unsigned int flags);
 CUresult cuUserObjectRetain(CUuserObject object, unsigned int count);

@@ -356,18 +356,3 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 	(void)pool, (void)attr, (void)value;
 	return RUN(0);
 }
-
-// Twins whose default stream is the thread's own.
-cudaError_t cudaMemcpy_ptds(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
-{
-	int result = entered();
-	if (!result)
-		result = copyAsync(to, from, bytes, kind, cudaStreamPerThread);
-	return done(result ? result : driver.cuStreamSynchronize((word)cudaStreamPerThread));
-}
-cudaError_t cudaMemset_ptds(void *p, int value, size_t bytes) { return cudaMemsetAsync(p, value, bytes, cudaStreamPerThread); }
-cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
-{
-	return cudaMemcpyAsync(to, from, bytes, kind, s ? s : cudaStreamPerThread);
-}
-cudaError_t cudaMemsetAsync_ptsz(void *p, int value, size_t bytes, cudaStream_t s) { return cudaMemsetAsync(p, value, bytes, s ? s : cudaStreamPerThread); }

@@ -99,10 +99,6 @@ cudaError_t cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, 
 {
 	return done(launch(f, grid, block, args, shared, s, NULL, 0));
 }
-cudaError_t cudaLaunchKernel_ptsz(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
-{
-	return cudaLaunchKernel(f, grid, block, args, shared, s ? s : cudaStreamPerThread);
-}
 // The handle of a kernel is its address on the host. By handles nvcc has programs launch since CUDA 13.
 cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *f)
 {
@@ -118,10 +114,6 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *f)
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
 {
 	return cudaLaunchKernel(kernel, grid, block, args, shared, s);
-}
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
-{
-	return cudaLaunchKernel_ptsz(kernel, grid, block, args, shared, s);
 }
 cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
 {
@@ -341,12 +333,3 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGr
 		c.result = driver.cuLaunchHostFunc(c.stream, p->fn, p->userData);
 	return end(c, n);
 }
-
-// Twins whose default stream is the thread's own.
-#define OWN(s) ((s) ? (s) : cudaStreamPerThread)
-cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t s) { return cudaStreamSynchronize(OWN(s)); }
-cudaError_t cudaStreamQuery_ptsz(cudaStream_t s) { return cudaStreamQuery(OWN(s)); }
-cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t s, cudaEvent_t e, unsigned flags) { return cudaStreamWaitEvent(OWN(s), e, flags); }
-cudaError_t cudaEventRecord_ptsz(cudaEvent_t e, cudaStream_t s) { return cudaEventRecord(e, OWN(s)); }
-cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t s, cudaHostFn_t f, void *data) { return cudaLaunchHostFunc(OWN(s), f, data); }
-cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t x, cudaStream_t s) { return cudaGraphLaunch(x, OWN(s)); }
