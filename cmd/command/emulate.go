@@ -68,6 +68,7 @@ type emulation struct {
 	Seeds       int
 	First       uint64
 	Shrink      bool
+	allow       allowed
 	kit         string
 	program     []string
 	environment []string
@@ -81,6 +82,7 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	fs.IntVar(&e.Seeds, "seeds", 1, "")
 	fs.Uint64Var(&e.First, "seed", 0, "")
 	fs.BoolVar(&e.Shrink, "shrink", false, "")
+	fs.Var(&e.allow, "allow", "")
 	fs.StringVar(&e.kit, "kit", "", "")
 	limit, asJSON := fs.Duration("time", 0, ""), fs.Bool("json", false, "")
 	program, err := cli.ParseFirst(fs, args)
@@ -154,13 +156,14 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 		begun := time.Now()
 		file := filepath.Join(dir, strconv.FormatUint(seed, 10))
 		right, err := e.once(ctx, seed, file, stdout, stderr, r)
-		if err != nil {
-			return r, err
-		}
-		if err := r.read(file, seed, right); err != nil {
+		if ctx.Err() == nil && err != nil { // it did not begin
 			return r, err
 		}
 		r.Ran++
+		if err := errors.Join(err, r.read(file, seed, right)); err != nil {
+			r.Stopped = err.Error()
+			return r, err
+		}
 		took = max(took, time.Since(begun))
 	}
 	if e.Shrink {

@@ -140,7 +140,9 @@ func (w kernelWork) step(m *Machine, o *op) bool {
 		if w.by.Library {
 			o.grid.For = w.by.forWhat
 		}
-		m.launched[w.f.kernel.Name]++
+		if m.cfg.Launched != nil {
+			m.cfg.Launched(w.f.kernel.Name)
+		}
 		if err := m.world.Start(o.grid); err != nil {
 			m.faulted(o, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: o.grid.Device, Kernel: w.f.kernel.Name,
 				Detail: err.Error(), Count: 1})

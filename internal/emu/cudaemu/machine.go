@@ -5,7 +5,6 @@ package cudaemu
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -59,9 +58,8 @@ type Machine struct {
 	reports []*weakmem.Fault
 	leaks   []string
 
-	launched map[string]int // kernels that have begun, by name
-	log      *processLog    // nil before memory is shared with other processes
-	opened   int            // how often memory of other machines was opened
+	log    *processLog // nil before memory is shared with other processes
+	opened int         // how often memory of other machines was opened
 }
 
 var _ cuda.Driver = (*Machine)(nil)
@@ -79,7 +77,7 @@ func New(cfg Config) (*Machine, error) {
 		threads: map[int]*thread{}, streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
 		modules: map[cuda.Module]*module{}, funcs: map[cuda.Function]*function{}, graphs: map[cuda.Graph]*graph{},
 		execs: map[cuda.GraphExec]*graphExec{}, objects: map[cuda.UserObject]*userObject{},
-		launched: map[string]int{}, captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{},
+		captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{},
 		handles: handles{last: 0x1000},
 	}
 	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
@@ -195,13 +193,6 @@ func (m *Machine) Threads() int {
 	m.lock()
 	defer m.mu.Unlock()
 	return len(m.threads)
-}
-
-// Launched is how many times each kernel has begun, by its name.
-func (m *Machine) Launched() map[string]int {
-	m.lock()
-	defer m.mu.Unlock()
-	return maps.Clone(m.launched)
 }
 
 // Opened is how often memory of another process was opened: see Trail of package weakmem.
