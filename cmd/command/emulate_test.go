@@ -128,7 +128,7 @@ func TestEmulateReport(t *testing.T) {
 		`{"process":1,"ended":true,"faults":[` + strings.ReplaceAll(race, "%", "12") +
 			`,` + strings.ReplaceAll(sends, "%", "1") + `,` + strings.ReplaceAll(sends, "%", "3") + `],"opened":3}`,
 		`{"process":1,"nccl":{"ncclAllReduce":4}}`,
-		`{"process":2,"counts":"COUNTS"}`, `{"process":2,"kernel":"_ZN3abc3addIfEEvPT_","at":2}`, `{"process":2,"kernel":"set","at":3}`,
+		`{"process":2,"counts":"COUNTS"}`, `{"process":2,"kernel":"_ZN3abc3addIfEEvPT_","at":3}`, `{"process":2,"kernel":"set","at":4}`,
 		`{"process":2,"fault":{"Kind":0,"Device":-1,"Kernel":"cuMemcpyHtoD","Count":1}}`,
 		`{"process":3,"fau`,
 	}
@@ -136,7 +136,7 @@ func TestEmulateReport(t *testing.T) {
 	text := strings.ReplaceAll(strings.Join(lines, "\n"), "COUNTS", filepath.ToSlash(counts))
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 	var numbers []byte
-	for _, n := range []uint64{100, 0, 2, 1} {
+	for _, n := range []uint64{100, 0, 0, 2, 1} {
 		numbers = binary.NativeEndian.AppendUint64(numbers, n)
 	}
 	r := newEmulateReport(&emulation{program: []string{"add"}, GPUs: 2, Seeds: 2})
@@ -214,7 +214,7 @@ func TestEmulateFailedCalls(t *testing.T) {
 		failed("cudaFuncGetAttributes", 801, "cudaErrorNotSupported", "kernel _Z1kPi: tex", "a.cu:5", false, 1),
 		failed("cudaMalloc", 2, "cudaErrorMemoryAllocation", "2 bytes", "a.cu:7", false, 3),
 		failed("cudaDeviceSynchronize", 700, "cudaErrorIllegalAddress", "out of bounds", "a.cu:8", true, 2),
-		line(`"comm":{"id":"c0ffee","call":"AllReduce","at":"a.cu:9","text":"ranks disagree"}`),
+		line(`"comm":{"id":"c0ffee","call":"AllReduce","at":"ncclAllReduce at a.cu:9","text":"ranks disagree"}`),
 		line(`"comm":{"id":"c0ffee","call":"AllReduce","text":"another rank"}`),
 		failed("ncclCommDestroy", 5, "ncclInvalidUsage", "ranks disagree", "a.cu:10", true, 2),
 	}, "\n")

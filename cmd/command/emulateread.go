@@ -213,11 +213,7 @@ func (x *reading) comm(c *failedComm) {
 	if x.comms[c.ID] != nil {
 		return
 	}
-	at := c.Call
-	if c.At != "" {
-		at = "nccl" + c.Call + " at " + c.At
-	}
-	x.comms[c.ID] = x.add(emulateFound{Kind: kindComm, At: at, Text: c.Text, Times: 1}, x.seed)
+	x.comms[c.ID] = x.add(emulateFound{Kind: kindComm, At: cmp.Or(c.At, c.Call), Text: c.Text, Times: 1}, x.seed)
 }
 
 // count adds how often the kernels of an image have begun.

@@ -139,6 +139,9 @@ const char *ringo_cuda_entry(void)
 	return name;
 }
 
+// ringo_cuda_moves changes while anything moves on the GPUs of all processes of the program.
+int ringo_cuda_moves(void) { return reporting && getpid() == owner ? ringo_cuda_count_moves() : 0; }
+
 enum { NOT_READY = 600 };
 
 static int driver(const char *name, uintptr_t *words, void *at)

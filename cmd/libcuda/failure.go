@@ -33,7 +33,7 @@ type failure struct {
 type failedComm struct {
 	ID   string `json:"id"`           // the same on all ranks
 	Call string `json:"call"`         // "AllReduce"
-	At   string `json:"at,omitempty"` // where the program makes it
+	At   string `json:"at,omitempty"` // "ncclAllReduce at sum.cu:12"
 	Text string `json:"text"`
 }
 
@@ -45,13 +45,16 @@ func ringo_cuda_note_comm(comm, call, why *C.char, device C.int) {
 	}
 	x := failedComm{ID: C.GoString(comm), Call: C.GoString(call), Text: C.GoString(why)}
 	// The calls last made for the GPU are known; it may be another one that has failed.
-	if device >= 0 {
-		for _, s := range sitesOf(int(device)) {
-			if s.name == "nccl"+x.Call && x.At == "" {
-				x.At = lineOf(s.at)
+	var sites []string
+	for _, s := range sitesOf(int(device)) {
+		message := x.Call == "Send" && (s.name == "ncclSend" || s.name == "ncclRecv")
+		if device >= 0 && (message || s.name == "nccl"+x.Call) {
+			if text := s.String(); !slices.Contains(sites, text) {
+				sites = append(sites, text)
 			}
 		}
 	}
+	x.At = strings.Join(sites, ", ")
 	r.write(line{Comm: &x})
 }
 

@@ -159,8 +159,8 @@ func ringo_cuda(name *C.char, args *C.uintptr_t) C.int {
 		return C.int(cuda.ErrNoDevice)
 	}
 	if d.report != nil {
-		d.report.tally.add(calls, 1)
-		defer d.report.tally.add(calls, 1)
+		d.report.tally.add(begunCalls, 1)
+		defer d.report.tally.add(endedCalls, 1)
 	}
 	result, err := d.library.Do(nameOf(name), (*cudac.Args)(unsafe.Pointer(args)))
 	if err != nil && result != cuda.ErrNotReady && d.report != nil {

@@ -2,9 +2,12 @@
 
 package main
 
+import "C"
+
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +27,7 @@ type report struct {
 	file  *os.File
 	began time.Time
 	tally *tally
+	moves *tally // one number, of all processes
 }
 
 // A line is one line of a report.
@@ -62,7 +66,10 @@ var theReport = sync.OnceValues(func() (*report, error) {
 		return nil, fmt.Errorf("RINGO_EMULATE_REPORT: %w", err)
 	}
 	r := &report{file: f, began: time.Now()}
-	if r.tally, err = newTally(filepath.Dir(name)); err != nil {
+	if r.tally, err = newTally(filepath.Dir(name)); err == nil {
+		r.moves, err = openTally(name + ".moves")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("RINGO_EMULATE_REPORT: %w", err)
 	}
 	r.write(line{Counts: r.tally.name})
@@ -89,11 +96,27 @@ func (r *report) launched(kernel string) {
 	r.tally.add(at, 1)
 }
 
-// watch keeps the number of instructions up to date.
+// watch keeps the number of instructions up to date, and counts the seconds in which something has moved. Kernels that
+// wait for each other look now and then for whom: that they answer is no move.
 func (r *report) watch(m *cudaemu.Machine) {
+	var rounds, idle, moved uint64
 	for range time.Tick(time.Second) {
 		r.tally.set(instructions, m.Instructions())
+		now, still, began := m.Activity()
+		if began != moved || 2*(still-idle) < now-rounds {
+			r.moves.add(0, 1)
+		}
+		rounds, idle, moved = now, still, began
 	}
+}
+
+//export ringo_cuda_count_moves
+func ringo_cuda_count_moves() C.int {
+	r, _ := theReport()
+	if r == nil {
+		return 0
+	}
+	return C.int(r.moves.get(0) & math.MaxInt32)
 }
 
 // end writes the last line of the process.

@@ -20,13 +20,20 @@ type tally struct {
 // room.
 const (
 	instructions = iota
-	calls        // of the driver that have begun or ended
+	begunCalls   // of the driver
+	endedCalls
 	firstKernel
 	tallyNumbers = 1 << 13
 )
 
-func newTally(dir string) (*tally, error) {
-	f, err := os.CreateTemp(dir, "counts")
+// newTally makes a tally of this process, openTally one that all processes share.
+func newTally(dir string) (*tally, error) { return mapTally(os.CreateTemp(dir, "counts")) }
+
+func openTally(name string) (*tally, error) {
+	return mapTally(os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644))
+}
+
+func mapTally(f *os.File, err error) (*tally, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -53,4 +60,5 @@ func (t *tally) kernel(name string) (at int, isNew bool) {
 }
 
 func (t *tally) add(at int, n uint64) { atomic.AddUint64(&t.numbers[at], n) }
+func (t *tally) get(at int) uint64    { return atomic.LoadUint64(&t.numbers[at]) }
 func (t *tally) set(at int, n uint64) { atomic.StoreUint64(&t.numbers[at], n) }

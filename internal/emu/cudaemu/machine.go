@@ -188,6 +188,14 @@ func (m *Machine) Sources(s *decision.Scene) {
 	s.Source, s.ToSource = m.source(s.Kernel, s.Line), m.source(s.ToKernel, s.ToLine)
 }
 
+// Activity is how many rounds of work the machine has done, after how many of them all work was waiting, and in how many
+// work has begun or ended.
+func (m *Machine) Activity() (rounds, idle, moved uint64) {
+	m.lock()
+	defer m.mu.Unlock()
+	return m.exec.rounds, m.exec.idles, m.exec.moved
+}
+
 // Threads is how many threads of the process have called the driver.
 func (m *Machine) Threads() int {
 	m.lock()
