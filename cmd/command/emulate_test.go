@@ -99,6 +99,14 @@ func TestEmulateProgram(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "ran out of time after 50ms (-time)")
 
+	code, out, stderr = run("-time", "1s", "sh", "-c", `echo '{"process":1,"fault":{"Kind":2,"Device":0,"Kernel":"add","Source":"add.cu:9","Count":1}}' \
+		>"$RINGO_EMULATE_REPORT"; exec sleep 60`)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "ran out of time after 1s (-time)")
+	require.Contains(t, out, "the program was ended: ran out of time after 1s (-time)\n1 finding: 1 × race")
+	require.Contains(t, out, "did not come to its end")
+	require.NotContains(t, out, "no process of the program")
+
 	code, out, stderr = run("--json", "sh", "-c",
 		`echo hello; echo '{"process":1,"ended":true,"leaks":["device 0: 8 bytes"]}' >"$RINGO_EMULATE_REPORT"`)
 	require.Equal(t, 1, code)

@@ -75,11 +75,11 @@ func (r *emulateReport) add(f emulateFound, seed uint64) *emulateFound {
 // same reports whether two findings are one: of the same kind, at the same places. What is refused is so wherever it is
 // used.
 func (f *emulateFound) same(o *emulateFound) bool {
-	if o.Kind != f.Kind {
+	switch {
+	case o.Kind != f.Kind:
 		return false
-	}
-	if f.Kind == kindRefused && f.Text == o.Text {
-		return true
+	case f.Kind == kindRefused:
+		return f.Text == o.Text
 	}
 	return f.At == o.At && f.Other == o.Other && (f.At != "" || f.Text == o.Text)
 }
@@ -159,14 +159,17 @@ func (r *emulateReport) notes(b *bytes.Buffer) {
 // verdict prints the last line.
 func (r *emulateReport) verdict(b *bytes.Buffer) {
 	if len(r.Findings) == 0 {
+		const none = "no race, no bad access, no deadlock, no failed call"
 		switch {
 		case len(r.processes) == 0:
 			b.WriteString("no process of the program has called the GPU's driver: is the runtime linked in? Relink it with " +
 				"-cudart shared\n")
+		case r.Stopped != "" || r.Ended != "":
+			fmt.Fprintf(b, "nothing else was found: %s\n", none)
 		case r.Unfinished:
-			b.WriteString("nothing was found: no race, no bad access, no deadlock, no failed call\n")
+			fmt.Fprintf(b, "nothing was found: %s\n", none)
 		default:
-			b.WriteString("nothing was found: no race, no bad access, no deadlock, no failed call, no leak\n")
+			fmt.Fprintf(b, "nothing was found: %s, no leak\n", none)
 		}
 		return
 	}

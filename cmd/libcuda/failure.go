@@ -64,6 +64,9 @@ var failures = struct {
 	times map[failure]int
 }{times: map[failure]int{}}
 
+// mostFailures is the most failures that have each their own text.
+const mostFailures = 1000
+
 // said is what the driver's last failed call on a thread has said, by the thread's number.
 var said sync.Map
 
@@ -102,6 +105,9 @@ func plainName(name string) string {
 
 // isAnswer reports whether a result of a call is an answer rather than a failure.
 func isAnswer(call string, r cuda.Result) bool {
+	if strings.HasPrefix(call, "nccl") {
+		return false
+	}
 	asked := strings.TrimPrefix(strings.TrimPrefix(call, "cuda"), "cu")
 	return r == cuda.ErrNotReady || r == cuda.ErrDeinitialized || slices.Contains(answers[asked], r)
 }
@@ -118,15 +124,13 @@ func ringo_cuda_note(call, name *C.char, result C.int, why *C.char, follows C.in
 		x.Call = C.GoString(C.ringo_cuda_entry())
 	}
 	x.Call = plainName(x.Call)
-	of := strings.HasPrefix(x.Call, "nccl")
-	if !of && isAnswer(x.Call, cuda.Result(result)) {
+	if isAnswer(x.Call, cuda.Result(result)) {
 		return
 	}
-	at, ours := callerOf(of)
-	if !ours {
+	var ok bool
+	if x.At, ok = callerOf(x.Call); !ok {
 		return
 	}
-	x.At = at
 	if x.Error == "" {
 		x.Error = cuda.Result(result).Error()
 	}
@@ -147,17 +151,26 @@ func (x *failure) explain(err error) {
 	}
 }
 
-// callerOf is where the program makes the call that has failed; ok is false if it is libnccl.so that calls the driver.
-func callerOf(nccl bool) (at string, ok bool) {
+// callerOf is where the program makes the call that has failed. ok is false if it is not the program that makes it:
+// libnccl.so calls the driver, and what counts calls of NCCL asks for the GPU of a communicator.
+func callerOf(call string) (at string, ok bool) {
 	var list [16]C.uintptr_t
 	callers := list[:C.ringo_cuda_callers(&list[0], C.int(len(list)))]
-	within := func(at C.uintptr_t) bool {
-		file, _ := fileOf(uintptr(at))
-		base := filepath.Base(file)
-		return strings.HasPrefix(base, "libnccl.so") || nccl && strings.HasPrefix(base, "libringo-count.so")
+	within := func(library string) bool {
+		if len(callers) == 0 {
+			return false
+		}
+		file, _ := fileOf(uintptr(callers[0]))
+		return strings.HasPrefix(filepath.Base(file), library)
 	}
-	for len(callers) > 0 && within(callers[0]) {
-		if !nccl {
+	for within("libnccl.so") {
+		if !strings.HasPrefix(call, "nccl") {
+			return "", false
+		}
+		callers = callers[1:]
+	}
+	for within("libringo-count.so") {
+		if call == "ncclCommCuDevice" {
 			return "", false
 		}
 		callers = callers[1:]
@@ -169,6 +182,9 @@ func callerOf(nccl bool) (at string, ok bool) {
 func (r *report) failed(x failure) {
 	failures.Lock()
 	defer failures.Unlock()
+	if len(failures.times) > mostFailures { // with addresses, say, that are never the same
+		x.Text = "as others before"
+	}
 	failures.times[x]++
 	if n := failures.times[x]; bits.OnesCount(uint(n)) == 1 {
 		r.write(line{Failed: &x, Times: n})

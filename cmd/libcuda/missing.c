@@ -6,9 +6,11 @@
 
 void ringo_cuda_failed(const char *call, const char *error, int result, const char *why, int follows);
 
-static int missing(const char *name, int *said)
+static int refuse(const char *name, int *said)
 {
-	ringo_cuda_failed(name, NULL, 801, "not carried out on emulated GPUs", 0);
+	char why[128];
+	snprintf(why, sizeof why, "%s is not carried out on emulated GPUs", name);
+	ringo_cuda_failed(name, NULL, 801, why, 0);
 	if (!__atomic_exchange_n(said, 1, __ATOMIC_RELAXED))
 		fprintf(stderr, "libcuda: %s is not carried out on emulated GPUs\n", name);
 	return 801; // CUDA_ERROR_NOT_SUPPORTED
@@ -18,7 +20,7 @@ static int missing(const char *name, int *said)
 	int name(void)                                     \
 	{                                                  \
 		static int said;                           \
-		return missing(#name, &said);              \
+		return refuse(#name, &said);               \
 	}
 
 // Arrays, textures, surfaces, graphics

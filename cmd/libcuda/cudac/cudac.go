@@ -66,7 +66,7 @@ var resultAt = func() map[string]int {
 func (l *Library) Do(name string, a *Args) (r cuda.Result, err error) {
 	f := functions[name]
 	if f == nil {
-		return cuda.ErrNotSupported, errors.New("not carried out on emulated GPUs")
+		return cuda.ErrNotSupported, errors.New(name + " is not carried out on emulated GPUs")
 	}
 	if i, ok := resultAt[name]; ok && a[i] == 0 {
 		return cuda.ErrInvalidValue, fmt.Errorf("argument %d, which points to the result, is null", i+1)
