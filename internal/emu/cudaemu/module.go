@@ -200,7 +200,7 @@ func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
 
 // placeGlobals gives the variables of a module memory and their first values.
 func (c *call) placeGlobals(mod *module, p *simt.Program) error {
-	addresses := map[string]uint64{}
+	addresses := p.Functions()
 	for i := range p.Module.Vars {
 		v := &p.Module.Vars[i]
 		if v.Space != ptx.Global && v.Space != ptx.Const {

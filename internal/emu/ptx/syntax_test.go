@@ -228,7 +228,7 @@ var refused = []struct{ text, want string }{
 	{"red.global.add.v2.f32 [%rd0], %f0;", "operand 2 is not a vector of 2"},
 	{"red.global.add.noftz.v8.f16x2 [%rd0], {%r0,%r1};", "red does not have .f16x2 there, expected .f16, .bf16"},
 	{"call k, (1);", "a call of kernel “k”"},
-	{"call nothing;", "“nothing” is not a function"},
+	{"call nothing;", "“nothing” is not declared, expected a function, or a register with the address of one"},
 	{"/* open", "a comment without its end"},
 	{".pragma \"open;\n", "a string without its end"},
 	{"ret 1", "expected an operand, “,” or “;”"},

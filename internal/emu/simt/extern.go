@@ -136,14 +136,14 @@ func execPrint(w *warp, in *inst, mask uint32) status {
 
 // values reads what a thread prints from its local memory, a value after the other, each at its alignment.
 func (w *warp) values(addr uint64, lane int) func(size int) (uint64, bool) {
-	at := int(addr &^ windowMask)
+	_, data, at := w.own.span(lane, addr&^windowMask)
 	return func(size int) (uint64, bool) {
 		at = align(at, size)
-		if addr&windowMask != localWindow || at+size > w.own.size {
+		if addr&windowMask != localWindow || at+size > len(data) {
 			return 0, false
 		}
 		b := make([]byte, 8)
-		copy(b, w.own.data[lane*w.own.size+at:][:size])
+		copy(b, data[at:][:size])
 		at += size
 		return binary.LittleEndian.Uint64(b), true
 	}
