@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,8 +61,10 @@ type Machine struct {
 	leaks   []string
 
 	launched map[string]int // kernels that have begun, by name
-	log      *processLog    // nil before memory is shared with other processes
-	opened   int            // how often memory of other machines was opened
+
+	approximate map[string]bool // see Approximate
+	log         *processLog     // nil before memory is shared with other processes
+	opened      int             // how often memory of other machines was opened
 }
 
 var _ cuda.Driver = (*Machine)(nil)
@@ -79,7 +82,7 @@ func New(cfg Config) (*Machine, error) {
 		threads: map[int]*thread{}, streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
 		modules: map[cuda.Module]*module{}, funcs: map[cuda.Function]*function{}, graphs: map[cuda.Graph]*graph{},
 		execs: map[cuda.GraphExec]*graphExec{}, objects: map[cuda.UserObject]*userObject{},
-		launched: map[string]int{}, captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{},
+		launched: map[string]int{}, approximate: map[string]bool{}, captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{},
 		handles: handles{last: 0x1000},
 	}
 	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
@@ -202,6 +205,14 @@ func (m *Machine) Launched() map[string]int {
 	m.lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.launched)
+}
+
+// Approximate are the instructions and functions of the kernels that have begun whose results may differ from a GPU's
+// in their last bits, sorted.
+func (m *Machine) Approximate() []string {
+	m.lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.approximate))
 }
 
 // Opened is how often memory of another process was opened: see Trail of package weakmem.
