@@ -78,7 +78,7 @@ func (f failure) in(r *emulateReport) bool {
 // failures are those of a report that a schedule may decide, and the seed that first had each.
 func (r *emulateReport) failures() (list []failure, seeds []uint64) {
 	for _, f := range r.Findings {
-		if f.Kind != "leak" {
+		if f.Kind != kindLeak {
 			list, seeds = append(list, failure{found: f}), append(seeds, f.Seeds[0])
 		}
 	}

@@ -4,8 +4,11 @@
 // begin. One says its name once, and fails. cuGetProcAddress does not find them.
 #include <stdio.h>
 
+void ringo_cuda_failed(const char *call, const char *error, int result, const char *why, int follows);
+
 static int missing(const char *name, int *said)
 {
+	ringo_cuda_failed(name, NULL, 801, "not carried out on emulated GPUs", 0);
 	if (!__atomic_exchange_n(said, 1, __ATOMIC_RELAXED))
 		fprintf(stderr, "libcuda: %s is not carried out on emulated GPUs\n", name);
 	return 801; // CUDA_ERROR_NOT_SUPPORTED

@@ -141,9 +141,8 @@ func (w kernelWork) step(m *Machine, o *op) bool {
 		if w.by.Library {
 			o.grid.For = w.by.forWhat
 		}
-		m.launched[w.f.kernel.Name]++
-		for _, name := range w.f.kernel.Approximate {
-			m.approximate[name] = true
+		if m.cfg.Launched != nil {
+			m.cfg.Launched(w.f.kernel.Name, w.f.kernel.Approximate)
 		}
 		if err := m.world.Start(o.grid); err != nil {
 			m.faulted(o, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: o.grid.Device, Kernel: w.f.kernel.Name,

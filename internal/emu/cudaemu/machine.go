@@ -5,10 +5,8 @@ package cudaemu
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,11 +58,8 @@ type Machine struct {
 	reports []*weakmem.Fault
 	leaks   []string
 
-	launched map[string]int // kernels that have begun, by name
-
-	approximate map[string]bool // see Approximate
-	log         *processLog     // nil before memory is shared with other processes
-	opened      int             // how often memory of other machines was opened
+	log    *processLog // nil before memory is shared with other processes
+	opened int         // how often memory of other machines was opened
 }
 
 var _ cuda.Driver = (*Machine)(nil)
@@ -82,7 +77,7 @@ func New(cfg Config) (*Machine, error) {
 		threads: map[int]*thread{}, streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
 		modules: map[cuda.Module]*module{}, funcs: map[cuda.Function]*function{}, graphs: map[cuda.Graph]*graph{},
 		execs: map[cuda.GraphExec]*graphExec{}, objects: map[cuda.UserObject]*userObject{},
-		launched: map[string]int{}, approximate: map[string]bool{}, captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{},
+		captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{},
 		handles: handles{last: 0x1000},
 	}
 	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
@@ -193,26 +188,19 @@ func (m *Machine) Sources(s *decision.Scene) {
 	s.Source, s.ToSource = m.source(s.Kernel, s.Line), m.source(s.ToKernel, s.ToLine)
 }
 
+// Activity is how many rounds of work the machine has done, after how many of them all work was waiting, and in how many
+// work has begun or ended.
+func (m *Machine) Activity() (rounds, idle, moved uint64) {
+	m.lock()
+	defer m.mu.Unlock()
+	return m.exec.rounds, m.exec.idles, m.exec.moved
+}
+
 // Threads is how many threads of the process have called the driver.
 func (m *Machine) Threads() int {
 	m.lock()
 	defer m.mu.Unlock()
 	return len(m.threads)
-}
-
-// Launched is how many times each kernel has begun, by its name.
-func (m *Machine) Launched() map[string]int {
-	m.lock()
-	defer m.mu.Unlock()
-	return maps.Clone(m.launched)
-}
-
-// Approximate are the instructions and functions of the kernels that have begun whose results may differ from a GPU's
-// in their last bits, sorted.
-func (m *Machine) Approximate() []string {
-	m.lock()
-	defer m.mu.Unlock()
-	return slices.Sorted(maps.Keys(m.approximate))
 }
 
 // Opened is how often memory of another process was opened: see Trail of package weakmem.
