@@ -85,7 +85,7 @@ func compile(text []byte, driver int) (p *simt.Program, r cuda.Result, log strin
 
 // outdated names a feature of a text that its PTX version or its target does not have.
 func outdated(p *ptx.Module) error {
-	for _, problem := range ptx.Lint(p, ptx.Rules{Approx: true, Local: true, Calls: true, Multicast: true}) {
+	for _, problem := range ptx.Lint(p, ptx.Rules{Approx: true, Local: true, Calls: true, Absent: true}) {
 		if !problem.Warning {
 			return fmt.Errorf("ptx: %v", problem)
 		}

@@ -73,6 +73,15 @@ func (p *parser) instruction(b *body) {
 	for p.tok.kind == wordToken && p.tok.text[0] == '.' {
 		name += p.advance().text
 	}
+	if mods := strings.Split(name, "."); absent(mods[0], mods[1:]) != "" {
+		in.Line, in.Op, in.Mods, in.Vec = t.line, mods[0], mods[1:], 1
+		in.Absent = absent(in.Op, in.Mods)
+		in.Operands = p.skipInstruction()
+		in.Text = p.src[t.off:p.end]
+		p.advance()
+		b.Body = append(b.Body, in)
+		return
+	}
 	f := p.forms[name]
 	if f == nil {
 		var err error

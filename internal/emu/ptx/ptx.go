@@ -198,6 +198,7 @@ type Instr struct {
 	Vec      int // 1, 2 or 4; 1 for any mov
 	Guard    int // register of the predicate, -1 for none
 	GuardNot bool
+	Absent   string    // why the emulator does not carry it out, nor does Parse look at its operands; mostly ""
 	Operands []Operand // destinations first, as written; of call always (results), f, (arguments), perhaps a prototype
 }
 

@@ -258,10 +258,6 @@ var table = [][3]string{
 	{"exit", "", ""},
 	{"trap", "", ""}, {"brkpt", "", ""}, {"nanosleep@6.3/70", "u32", "s"}, {"pmevent", "?mask", "i"},
 	{"setmaxnreg@8.0/90a", "inc,dec sync aligned u32", "i"},
-	{"alloca@7.3/52", "u32,u64", "d s i?"}, {"stacksave@7.3/52", "u32,u64", "d"}, {"stackrestore@7.3/52", "u32,u64", "s"},
-
-	// In-switch reduction: parsed, so that the linter can refuse it.
-	{"multimem@8.1/90", "ld_reduce ANY", "D m"}, {"multimem@8.1/90", "st,red ANY", "m S"},
 }
 
 // modifierLists are what the words in capitals in the table stand for.

@@ -255,6 +255,9 @@ func (c *compiler) emit(fr *frame, in *ptx.Instr, d inst) {
 
 // decode compiles an instruction.
 func (c *compiler) decode(fr *frame, in *ptx.Instr) error {
+	if in.Absent != "" {
+		return errorAt(in, "%s", in.Absent)
+	}
 	if d, ok := decoders[in.Op]; ok {
 		return d(c, fr, in)
 	}

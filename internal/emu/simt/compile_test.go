@@ -18,7 +18,7 @@ import (
 
 func TestCompileRefuses(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"not emulated", hand("alloca.u64 %rd1, %rd2;"), "line 16: \"alloca.u64 %rd1, %rd2\""},
+		{"not emulated", hand("isspacep.const %p1, %rd2;"), "line 16: \"isspacep.const %p1, %rd2\""},
 		{"store to a parameter", hand("st.param.u64 [out], %rd0;"), "cannot be written"},
 		{"more local memory than threads have", hand(".local .align 4 .b8 a[40000000000]; ret;"),
 			"40000000000 bytes of local memory, a thread has at most 524288"},
