@@ -25,6 +25,7 @@ type emulateLine struct {
 	Counts  string           `json:"counts"`
 	Kernel  string           `json:"kernel"`
 	At      int              `json:"at"`
+	Approx  []string         `json:"approx"`
 	Fault   *weakmem.Fault   `json:"fault"`
 	Failed  *failedCall      `json:"failed"`
 	Times   int              `json:"times"`
@@ -140,6 +141,7 @@ func (x *reading) line(i *image, l *emulateLine) {
 	i.counts = cmp.Or(i.counts, l.Counts)
 	if l.Kernel != "" {
 		i.kernels[l.At] = l.Kernel
+		x.approximated(l.Approx)
 	}
 	if l.Fault != nil {
 		i.faults = append(i.faults, l.Fault)
