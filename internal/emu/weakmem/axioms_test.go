@@ -45,12 +45,12 @@ func (o op) String() string {
 	return fmt.Sprintf("r%d = ld.%s.%s [%c]", o.reg, order, scope, 'x'+o.at)
 }
 
-// places are where threads may run: two warps of a block, another block, another device, another block of the first
+// spots are where threads may run: two warps of a block, another block, another device, another block of the first
 // one's cluster.
-var places = []thread{{cluster: 1}, {warp: 1, cluster: 1}, {block: 1}, {block: 1, device: 1}, {block: 2, cluster: 1}}
+var spots = []thread{{cluster: 1}, {warp: 1, cluster: 1}, {block: 1}, {block: 1, device: 1}, {block: 2, cluster: 1}}
 
-// distance is the least scope that holds threads at two places.
-func distance(a, b int) Scope { return places[a].apart(&places[b]) }
+// distance is the least scope that holds threads at two spots.
+func distance(a, b int) Scope { return spots[a].apart(&spots[b]) }
 
 // A relation holds between operations: bit b of row a.
 type relation []uint32
@@ -313,9 +313,9 @@ func randomProgram(rnd *rand.Rand) *program {
 	}
 	value, wide, classic := 0, rnd.IntN(2) == 0, rnd.IntN(2) == 0
 	for t := range 2 + rnd.IntN(2) {
-		p.place = append(p.place, rnd.IntN(len(places)))
+		p.place = append(p.place, rnd.IntN(len(spots)))
 		for slices.Contains(p.place[:t], p.place[t]) {
-			p.place[t] = rnd.IntN(len(places))
+			p.place[t] = rnd.IntN(len(spots))
 		}
 		begins := rnd.IntN(locations)
 		for i := range 2 + rnd.IntN(2) {
@@ -421,7 +421,7 @@ func (p *program) run(seed uint64, old bool) (outcome string, raced bool) {
 	l := litmus{weak: func([]*thread) bool { return false }, threads: func() []*thread {
 		threads := make([]*thread, len(p.place))
 		for t := range threads {
-			at := places[p.place[t]]
+			at := spots[p.place[t]]
 			threads[t] = &at
 		}
 		for _, o := range ops {

@@ -342,6 +342,16 @@ func TestLitmus(t *testing.T) {
 
 		{name: "store buffering, volatile", weak: buffered, shows: true, threads: storeBuffering(nil)},
 		{name: "store buffering, sc fences", weak: buffered, threads: storeBuffering(fenceSC(GPU))},
+		{name: "store buffering, acq_rel fences", weak: buffered, shows: true, threads: storeBuffering(fence(GPU))},
+		{name: "store buffering, release and acquire", weak: buffered, shows: true, threads: func() []*thread {
+			return []*thread{{steps: []step{st(x, 1, Release, GPU), ld(0, y, Acquire, GPU)}},
+				{block: 1, steps: []step{st(y, 1, Release, GPU), ld(0, x, Acquire, GPU)}}}
+		}},
+		{name: "readers that disagree, acq_rel fences", weak: disagree, old: true,
+			threads: independent(Relaxed, Relaxed, fence(GPU))},
+		{name: "readers that disagree, release and acquire", weak: disagree, old: true,
+			threads: independent(Release, Acquire, nil)},
+		{name: "readers that disagree, sc fences", weak: disagree, threads: independent(Relaxed, Relaxed, fenceSC(GPU))},
 
 		{name: "cumulative, fence after the barrier",
 			weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(fence(GPU))},
@@ -527,6 +537,26 @@ func throughCluster(s Scope) func() []*thread {
 }
 
 func buffered(t []*thread) bool { return t[0].r[0] == 0 && t[1].r[0] == 0 }
+
+// independent is two stores that two others read, each in another order.
+func independent(store, load Order, between step) func() []*thread {
+	return func() []*thread {
+		all := []*thread{{steps: []step{st(x, 1, store, GPU)}}, {block: 1, steps: []step{st(y, 1, store, GPU)}}}
+		for i, addr := range [][2]uint64{{x, y}, {y, x}} {
+			reader := &thread{block: 2 + i, steps: []step{ld(0, addr[0], load, GPU)}}
+			if between != nil {
+				reader.steps = append(reader.steps, between)
+			}
+			reader.steps = append(reader.steps, ld(1, addr[1], load, GPU))
+			all = append(all, reader)
+		}
+		return all
+	}
+}
+
+func disagree(t []*thread) bool {
+	return t[2].r[0] == 1 && t[2].r[1] == 0 && t[3].r[0] == 1 && t[3].r[1] == 0
+}
 
 func storeBuffering(between step) func() []*thread {
 	return func() []*thread {

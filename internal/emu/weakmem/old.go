@@ -7,16 +7,25 @@ const pastKept = 1 << 13
 // An overwrite is a strong store or atomic operation that became visible, and
 // what it replaced, within one 8-byte word.
 type overwrite struct {
-	addr   uint64 // in physical memory
-	n      uint8
-	more   bool // the next one is of the same store and line
-	far    bool // the device's other blocks may have seen it before
-	device int
-	by     *origin
+	addr uint64 // in physical memory
+	n    uint8
+	more bool // the next one is of the same store and line
+	by   *origin
+	seenBy
 	old    [8]byte
 	sites  [2]*site // of the word's halves
 	before uint64   // the time after the one before it of the same word, or of another with the same place in past.last
 }
+
+// A seenBy is who may have seen a store before it became visible to all, beside its own warp.
+type seenBy struct {
+	near   bool // other warps of the block, or of its cluster
+	far    bool // the device's other blocks
+	warp   uint8
+	device int
+}
+
+func (p *pending) seenBy() seenBy { return seenBy{p.near, p.far, p.warp, p.by.grid.device} }
 
 // A past is the last strong stores that became visible. Their number is the time.
 type past struct {
@@ -36,7 +45,7 @@ func (m *Memory) lastOf(addr uint64) *uint64 {
 }
 
 // remember notes that n bytes from off, within a word, are about to be overwritten.
-func (m *Memory) remember(s *Allocation, off, n uint64, by *origin, device int, far bool) {
+func (m *Memory) remember(s *Allocation, off, n uint64, by *origin, seen seenBy) {
 	if !m.config.OldLoads {
 		return
 	}
@@ -49,7 +58,7 @@ func (m *Memory) remember(s *Allocation, off, n uint64, by *origin, device int, 
 	}
 	addr := s.base + off
 	o, last := m.at(p.now), m.lastOf(addr)
-	*o = overwrite{addr: addr, n: uint8(n), by: by, device: device, far: far, before: *last}
+	*o = overwrite{addr: addr, n: uint8(n), by: by, seenBy: seen, before: *last}
 	copy(o.old[:n], s.Data[off:])
 	for i := range o.sites {
 		if off := addr&^7 - s.base + uint64(4*i); addr&^7 >= s.base {
@@ -65,14 +74,15 @@ type read struct{ addr, n, at uint64 }
 
 // A view is the age of the values that a warp's strong loads may see.
 type view struct {
-	since uint64 // a time: nothing older
-	reads [8]read
-	next  int
+	since    uint64 // a time: nothing older
+	observed uint64 // since when a fence or an acquire is to come
+	reads    [8]read
+	next     int
 }
 
-// asOf chooses at which time a strong load of the block's warp, of n bytes at addr in physical memory, happens.
-func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
-	m, v := b.memory, &w.view
+// asOf chooses at which time a strong load of a warp of the block, of n bytes at addr in physical memory, happens.
+func (b *Block) asOf(warp int, addr, n uint64) uint64 {
+	m, v := b.memory, &b.warps[warp].view
 	now := m.past.now
 	from := v.since
 	if kept := uint64(pastKept - lineBytes/8); now > kept {
@@ -88,7 +98,7 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 		}
 	}
 	at := now
-	if from, until := b.unseen(from, addr, n); until > from && m.rand()>>33&1 == 0 {
+	if from, until := b.unseen(warp, from, addr, n); until > from && m.rand()>>33&1 == 0 {
 		at = from + m.rand()>>16%(until-from)
 	}
 	for at > 0 && at < now && at+pastKept > now && m.at(at-1).more {
@@ -103,9 +113,9 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 	return at
 }
 
-// unseen is from, or the time of the last store to these bytes that the block has seen, if that is
+// unseen is from, or the time of the last store to these bytes that the warp may have seen, if that is
 // later; and the time after one of the stores since, at random, 0 if there are none.
-func (b *Block) unseen(from, addr, n uint64) (since, until uint64) {
+func (b *Block) unseen(warp int, from, addr, n uint64) (since, until uint64) {
 	m := b.memory
 	since = from
 	others := uint64(0)
@@ -115,7 +125,8 @@ func (b *Block) unseen(from, addr, n uint64) (since, until uint64) {
 			if o.addr&^7 != word || o.addr >= addr+n || addr >= o.addr+uint64(o.n) {
 				continue
 			}
-			if o.by == &b.origin || o.by.inCluster(&b.origin) || o.far && o.device == b.grid.device {
+			if o.by == &b.origin && (o.near || int(o.warp) == warp) || o.near && o.by.inCluster(&b.origin) ||
+				o.far && o.device == b.grid.device {
 				since = i
 				break
 			}
@@ -164,3 +175,18 @@ func (w *warp) upToDate(m *Memory) {
 		w.view = view{since: m.past.now}
 	}
 }
+
+// knew is the time of the last value that the warp's strong loads have seen.
+func (w *warp) knew() uint64 {
+	if w.buffer.memory.past.now == 0 {
+		return 0
+	}
+	at := max(w.view.since, w.view.observed)
+	for i := range w.view.reads {
+		at = max(at, w.view.reads[i].at)
+	}
+	return at
+}
+
+// acquires makes later strong loads of the warp see no value older than a time, nor what it has observed.
+func (v *view) acquires(at uint64) { v.since = max(v.since, v.observed, at) }

@@ -157,6 +157,9 @@ func New(c Config) *Memory {
 	}
 }
 
+// The addresses of shared memory in physical memory lie above those of allocations and below firstSlot.
+const firstShared, mostShared = 1 << 62, 1 << 20
+
 // device is the buffer of stores that a device's threads see, and nobody else.
 func (m *Memory) device(d int) *buffer {
 	b := m.devices[d]
