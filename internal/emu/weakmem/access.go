@@ -105,6 +105,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 		b.memory.Released()
 	}
 	w.stored++
+	w.strongs++
 	for mask != 0 {
 		r := nextRun(mask, addr, each)
 		if how.Order >= Release || how.Order == Relaxed && w.releases(r.mask) {
@@ -123,7 +124,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 		p := b.memory.pending()
 		p.allocation, p.addr, p.n, p.units, p.release = s, s.base+off, n, all(r.addr, n), nil
 		p.by, p.warp, p.strong, p.shared = &b.origin, uint8(warp), how.Order != Weak, how.Shared
-		p.from, p.view = &w.buffer, w.knew()
+		p.from, p.view, p.lane, p.serial = &w.buffer, w.knew(), uint8(r.first), w.strongs
 		p.whole, p.tears = b.whole(s, &how), b.tears(s, n, &how)
 		gather(&r, p.data[:n], size, src)
 		if how.Order != Weak {
@@ -175,6 +176,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 		how.Order = Relaxed
 	}
 	w := &b.warps[warp]
+	w.strongs++
 	plain := b.memory.config.Plain
 	if how.Order >= Release && !plain {
 		w.buffer.push(how.Scope)
@@ -210,7 +212,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 			if !plain {
 				b.observe(warp, l, s, addr[l], size, was, b.memory.past.now, &how)
 				s.replaced(b.memory, off, size, was, v, b.releaseOf(warp, l, s.base+off, &how),
-					max(w.knew(), w.buffer.lastShown()))
+					signal{&b.origin, w.strongs, uint8(warp), uint8(l)}, max(w.knew(), w.buffer.lastShown()))
 			}
 			if old != nil {
 				old[l] = was
@@ -246,10 +248,11 @@ func (b *Block) later(warp, lane int, s *Allocation, off uint64, size int, f fun
 	p.allocation, p.addr, p.n, p.units = s, s.base+off, uint64(size), all(s.base+off, uint64(size))
 	p.release, p.by, p.change = b.releaseOf(warp, lane, p.addr, how), &b.origin, f
 	p.warp, p.strong, p.shared, p.whole, p.tears = uint8(warp), true, how.Shared, false, false
-	p.from, p.view = &b.warps[warp].buffer, b.warps[warp].knew()
+	w := &b.warps[warp]
+	p.from, p.view, p.lane, p.serial = &w.buffer, w.knew(), uint8(lane), w.strongs
 	b.memory.late++
-	b.memory.delay(p, uint8(warp), int32(how.Line), storeNumber(b.warps[warp].stored, lane))
-	b.warps[warp].buffer.add(p)
+	b.memory.delay(p, uint8(warp), int32(how.Line), storeNumber(w.stored, lane))
+	w.buffer.add(p)
 }
 
 // change replaces an element by f of it.

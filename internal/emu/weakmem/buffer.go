@@ -52,7 +52,8 @@ type pending struct {
 	fence      bool
 	shared     bool    // to shared memory
 	scope      Scope   // of a fence
-	warp       uint8   // of by
+	warp, lane uint8   // of by
+	serial     uint32  // of warp.strongs
 	from       *buffer // the warp's; nil: none
 	view       uint64  // the time of what the warp knew: see warp.knew
 	delay      delay
@@ -338,6 +339,8 @@ func (b *buffer) moveUp() {
 	}
 }
 
+func (p *pending) signal() signal { return signal{p.by, p.serial, p.warp, p.lane} }
+
 // when is the time since which all see what is before the store for those who acquire it.
 func (p *pending) when() uint64 { return max(p.view, p.from.lastShown()) }
 
@@ -356,7 +359,7 @@ func (m *Memory) reveal(p *pending, units uint64) {
 		m.late--
 		m.remember(p.allocation, off, p.n, p.by, p.seenBy())
 		was, v := m.change(p.allocation.Data[off:][:p.n], 0, func(_ int, old uint64) uint64 { return p.change(old) })
-		p.allocation.replaced(m, off, int(p.n), was, v, p.release, p.when())
+		p.allocation.replaced(m, off, int(p.n), was, v, p.release, p.signal(), p.when())
 		return
 	}
 	if p.strong && m.config.OldLoads {
@@ -379,7 +382,7 @@ func (m *Memory) reveal(p *pending, units uint64) {
 	}
 	var at *site
 	if p.release != nil {
-		at = newSite(off, p.data[:p.n], p.release, p.when())
+		at = newSite(off, p.data[:p.n], p.release, p.signal(), p.when())
 		p.allocation.toHost(m, p.release)
 	} else if p.allocation.memory.sites.pages == nil {
 		return

@@ -3,6 +3,7 @@ package weakmem
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -192,9 +193,26 @@ func (o *origin) maker() string {
 	return o.what + "'s "
 }
 
+// observed reports whether a lane of the access has observed the record, which is a strong store of another lane.
+func (a *access) observed(s *Allocation, r *record, otherLane, lane int) bool {
+	if a.warp == nil || a.warp.lanes == nil || r.kind&(write|strong) != write|strong {
+		return false
+	}
+	home := s.base + r.addr
+	if r.size != 0 {
+		home += uint64((otherLane - int(r.first)) * int(r.size))
+	}
+	return slices.ContainsFunc(a.warp.lanes[lane].seen.list, func(p place) bool {
+		return p.addr == home && r.isSignal(&p.store, otherLane)
+	})
+}
+
 // race reports that a lane of the record and a lane of the access use the byte at an
 // offset, unordered.
 func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) {
+	if a.observed(s, r, otherLane, lane) {
+		return
+	}
 	f := a.record.fault(Race, s, at, lane)
 	f.Shared = s.block != nil
 	device, kernel, block, thread := r.doer(otherLane)

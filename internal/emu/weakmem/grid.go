@@ -67,13 +67,14 @@ type Block struct {
 
 // A warp is the state of 32 threads.
 type warp struct {
-	buffer buffer
-	time   uint32 // counts releases of the lanes
-	synced uint32 // accesses of the lanes before this time are known to all of them
-	live   uint32 // lanes that have not ended
-	stored uint64 // counts stores, and atomic operations that may be late
-	copies int    // counts asynchronous copies
-	lanes  *[32]lane
+	buffer  buffer
+	time    uint32 // counts releases of the lanes
+	synced  uint32 // accesses of the lanes before this time are known to all of them
+	live    uint32 // lanes that have not ended
+	stored  uint64 // counts stores, and atomic operations that may be late
+	strongs uint32 // counts stores and atomic operations
+	copies  int    // counts asynchronous copies
+	lanes   *[32]lane
 
 	view        view
 	allocations [2]*Allocation // found last

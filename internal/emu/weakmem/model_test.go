@@ -53,7 +53,8 @@ type model struct {
 	observed [actors][System + 1]stamps
 	fenced   [actors][System + 1]stamps
 	events   [modelBytes][]event
-	handed   map[byte][]handed // by the value of a store of 4 bytes, what it hands on
+	seen     [actors]map[byte]bool // values of strong stores that were observed, which are before what follows
+	handed   map[byte][]handed     // by the value of a store of 4 bytes, what it hands on
 }
 
 // reach is the scope that holds both.
@@ -73,6 +74,9 @@ func (m *model) races(actor int, addr, size int, e event) bool {
 		for _, o := range m.events[i] {
 			need := reach(actor, o.actor)
 			mutual := e.strong && o.strong && e.scope >= need && o.scope >= need
+			if o.write && o.strong && m.seen[actor][o.value] {
+				continue
+			}
 			if (e.write || o.write) && !mutual && m.clocks[actor][o.actor] < o.at {
 				return true
 			}
@@ -122,6 +126,12 @@ func (m *model) acquire(actor int, v uint32, o Order, s Scope) {
 		need := reach(actor, h.actor)
 		if s < need {
 			continue
+		}
+		if h.known[need] != (stamps{}) && actor != driver {
+			if m.seen[actor] == nil {
+				m.seen[actor] = map[byte]bool{}
+			}
+			m.seen[actor][byte(v)] = true
 		}
 		if o == Acquire || o == AcqRel || o == SeqCst {
 			m.clocks[actor].join(h.known[need])

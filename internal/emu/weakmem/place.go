@@ -30,6 +30,19 @@ type places struct {
 type place struct {
 	addr  uint64 // in physical memory
 	known clocks
+	store signal // that was observed
+}
+
+// A signal is a strong store or atomic operation of a thread. Who has observed it comes after it, though not after what
+// that thread did before, which takes an acquire.
+type signal struct {
+	by         *origin
+	serial     uint32 // of warp.strongs
+	warp, lane uint8
+}
+
+func (r *record) isSignal(e *signal, lane int) bool {
+	return e.by == r.by && e.serial == r.serial && e.warp == r.warp && int(e.lane) == lane
 }
 
 // mostPlaces bounds a list. Of more locations races are missed, and none is made up.
@@ -76,10 +89,6 @@ func (p *places) at(addr uint64, c *clocks) {
 
 // forget drops what all locations have up to a scope, which a fence has taken over.
 func (p *places) forget(s Scope) {
-	if s == System {
-		*p = places{}
-		return
-	}
 	clear(p.all[:s+1])
 	for i := range p.list {
 		clear(p.list[i].known[:s+1])

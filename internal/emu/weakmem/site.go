@@ -8,6 +8,7 @@ type site struct {
 	off, n uint64
 	data   [16]byte
 	last   *release // of the store, or of the last atomic operation; nil: nothing
+	signal          // of last
 	when   uint64   // the time since which all see what the releases are of: see past
 	// the releases before last, by the scopes of their threads
 	system  *vector
@@ -65,16 +66,16 @@ func (t *sites) set(of *physical, off, n uint64, p *site) {
 	}
 }
 
-// newSite is a site of data at off that carries r, at a time.
-func newSite(off uint64, data []byte, r *release, now uint64) *site {
-	p := &site{off: off, n: uint64(len(data)), last: r, when: now}
+// newSite is a site of data at off that carries the release of a store, at a time.
+func newSite(off uint64, data []byte, r *release, e signal, now uint64) *site {
+	p := &site{off: off, n: uint64(len(data)), last: r, signal: e, when: now}
 	copy(p.data[:], data)
 	return p
 }
 
 // replaced notes that an atomic operation replaced a value of the allocation. The new value
 // carries the releases of the old one, and r, which all see since a time.
-func (s *Allocation) replaced(m *Memory, off uint64, size int, was, v uint64, r *release, when uint64) {
+func (s *Allocation) replaced(m *Memory, off uint64, size int, was, v uint64, r *release, e signal, when uint64) {
 	sites := &s.memory.sites
 	p := sites.find(off, size, was)
 	if p == nil && r == nil {
@@ -92,6 +93,7 @@ func (s *Allocation) replaced(m *Memory, off uint64, size int, was, v uint64, r 
 		sites.set(s.memory, off, uint64(size), p)
 	}
 	put(p.data[:], size, v)
+	p.signal = e
 	if r != nil {
 		p.when = max(p.when, when)
 		p.keep()

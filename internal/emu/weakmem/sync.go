@@ -21,6 +21,9 @@ func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at
 	} else if p := b.memory.siteAt(s, addr-s.Addr, size, v, at); p != nil {
 		p.to(&b.origin, &got)
 		when = p.when
+		if got.upTo(how.Scope) {
+			b.lane(warp, l).seen.of(home).store = p.signal
+		}
 	} else if s.foreign() { // the unseen store may release all that its writer saw
 		got[System] = b.memory.host
 	} else {
@@ -81,7 +84,9 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 			lane.fenced[scope] = now
 		}
 		lane.handing = [System + 1]*release{}
-		lane.released.forget(how.Scope)
+		if lane.released.forget(how.Scope); how.Scope == System {
+			lane.released = places{}
+		}
 	}
 	if how.Order == SeqCst {
 		b.inOrder(warp, mask, how.Scope)

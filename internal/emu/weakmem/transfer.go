@@ -355,7 +355,7 @@ func (t *Transfer) update(s *Allocation, off uint64, part []byte) {
 		}
 		was, now := m.change(s.Data[at:][:size], 0, func(_ int, old uint64) uint64 { return t.plan.Update(old, v) })
 		if !m.config.Plain {
-			s.replaced(m, at, size, was, now, nil, 0)
+			s.replaced(m, at, size, was, now, nil, signal{}, 0)
 		}
 	}
 }
