@@ -517,8 +517,10 @@ func randomMessage(rnd *rand.Rand) *program {
 	}
 	const data, flag, other = 0, 1, 2
 	usual := []Scope{System, System, GPU, CTA}[rnd.IntN(4)]
+	handed := true // what is done to the flag is released with it
 	scope := func() Scope {
 		if rnd.IntN(8) == 0 {
+			handed = false
 			return Scope(rnd.IntN(4))
 		}
 		return usual
@@ -573,7 +575,9 @@ func randomMessage(rnd *rand.Rand) *program {
 	}
 	send := func() {
 		values = nil
-		switch rnd.IntN(9) {
+		form := rnd.IntN(9)
+		handed = handed && slices.Contains([]int{0, 1, 4, 5}, form)
+		switch form {
 		case 0:
 			store(flag, Release)
 		case 1:
@@ -601,13 +605,13 @@ func randomMessage(rnd *rand.Rand) *program {
 		}
 	}
 	receive := func() (reg int) {
-		switch rnd.IntN(7) {
+		switch rnd.IntN(8) {
 		case 0, 1:
 			return load(flag, Acquire)
 		case 2:
 			reg = load(flag, Relaxed)
 			fence()
-		case 3:
+		case 3, 7:
 			reg = load(flag, Relaxed)
 			load(flag, Acquire)
 		case 4:
@@ -623,7 +627,11 @@ func randomMessage(rnd *rand.Rand) *program {
 		return reg
 	}
 	use := func(from, is int) {
-		add(op{branch: true, of: from, is: is, write: rnd.IntN(3) == 0, at: data, reg: p.regs})
+		o := op{branch: true, of: from, is: is, write: rnd.IntN(3) == 0, at: data, reg: p.regs}
+		if handed && rnd.IntN(4) == 0 {
+			o.at = flag // which it has observed
+		}
+		add(o)
 		if last := &p.ops[len(p.ops)-1]; !last.write {
 			last.read = true
 			p.regs++
@@ -633,6 +641,15 @@ func randomMessage(rnd *rand.Rand) *program {
 	p.shared = rnd.IntN(6) == 0
 	if p.shared {
 		usual = CTA
+	}
+	if rnd.IntN(8) == 0 { // each says that it comes, and uses the data if the other has not
+		for i := range 2 {
+			place()
+			add(op{write: true, at: 1 + i, order: Relaxed})
+			add(op{fence: true, order: []Order{AcqRel, SeqCst, SeqCst, SeqCst}[rnd.IntN(4)]})
+			use(load(2-i, Relaxed), 0)
+		}
+		return p
 	}
 	place()
 	add(op{write: true, at: data})
@@ -651,9 +668,10 @@ func randomMessage(rnd *rand.Rand) *program {
 	switch middle {
 	case 0: // the flag goes through an atomic operation, or a load and a store
 		place()
-		if rnd.IntN(3) > 0 {
+		if rnd.IntN(2) > 0 {
 			red(flag, Relaxed)
 		} else {
+			handed = false
 			reg := load(flag, Relaxed)
 			add(op{branch: true, of: reg, is: sent[0], write: true, at: flag, order: Relaxed})
 			values = []int{value}

@@ -2,6 +2,7 @@ package weakmem
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,7 @@ type model struct {
 	observed [actors][System + 1]stamps
 	fenced   [actors][System + 1]stamps
 	events   [modelBytes][]event
+	chain    map[byte][]byte       // by the value of an atomic operation, those that it and others before it replaced
 	seen     [actors]map[byte]bool // values of strong stores that were observed, which are before what follows
 	handed   map[byte][]handed     // by the value of a store of 4 bytes, what it hands on
 }
@@ -128,16 +130,23 @@ func (m *model) acquire(actor int, v uint32, o Order, s Scope) {
 			continue
 		}
 		if h.known[need] != (stamps{}) && actor != driver {
-			if m.seen[actor] == nil {
-				m.seen[actor] = map[byte]bool{}
-			}
-			m.seen[actor][byte(v)] = true
+			m.observe(actor, byte(v))
 		}
 		if o == Acquire || o == AcqRel || o == SeqCst {
 			m.clocks[actor].join(h.known[need])
 		} else {
 			m.observed[actor][need].join(h.known[need])
 		}
+	}
+}
+
+// observe notes that an actor has observed the store of a value, and what it replaced if it was atomic.
+func (m *model) observe(actor int, v byte) {
+	if m.seen[actor] == nil {
+		m.seen[actor] = map[byte]bool{}
+	}
+	for _, v := range append(m.chain[v], v) {
+		m.seen[actor][v] = true
 	}
 }
 
@@ -206,7 +215,7 @@ type pair struct {
 
 func newPair(t *rapid.T) *pair {
 	p := &pair{blocks: map[[2]int]*Block{}}
-	p.model.handed = map[byte][]handed{}
+	p.model.handed, p.model.chain = map[byte][]handed{}, map[byte][]byte{}
 	p.memory = New(Config{Seed: rapid.Uint64().Draw(t, "seed"), OldLoads: rapid.Bool().Draw(t, "old loads"),
 		Report: func(*Fault) bool { p.found++; return true }})
 	require.NoError(t, p.memory.Map(Allocation{Addr: x, Data: make([]byte, modelBytes), Name: "x"}))
@@ -360,6 +369,8 @@ func (p *pair) step(t *rapid.T, v byte) bool {
 		p.model.acquire(actor, was, o, s)
 		h := p.model.release(actor, o, s)
 		if was == uint32(byte(was))*0x01010101 {
+			p.model.observe(actor, byte(was))
+			p.model.chain[v] = append(slices.Clone(p.model.chain[byte(was)]), byte(was))
 			h = append(h, p.model.handed[byte(was)]...)
 		}
 		p.model.handed[v] = h
