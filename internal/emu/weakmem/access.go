@@ -191,11 +191,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 		mask &^= r.mask
 		if !plain {
 			w.buffer.drainBefore(nil, s.base+r.addr-s.Addr, r.bytes())
-			k := write | atomically
-			if how.Late && old == nil {
-				k |= tardy
-			}
-			if f := b.note(warp, &r, s, k, &how); f != nil {
+			if f := b.note(warp, &r, s, write|atomically, &how); f != nil {
 				return f
 			}
 			s.setWritten(r.addr-s.Addr, r.bytes())

@@ -681,6 +681,7 @@ func randomMessage(rnd *rand.Rand) *program {
 		reg := receive()
 		n := len(p.ops)
 		send()
+		handed = false // the first store was observed by another thread
 		p.ops[n].branch, p.ops[n].of, p.ops[n].is = true, reg, sent[0]
 		p.branches = append(p.branches, p.ops[n])
 	}
@@ -892,7 +893,7 @@ func TestAxioms(t *testing.T) {
 	var programs []*program
 	var did []ran
 	var races []bool
-	for i := range tier.Count(1500, 20000) {
+	for i := range tier.Count(1500, 8000) {
 		rnd := rand.New(rand.NewPCG(uint64(i), 7))
 		p := randomProgram(rnd)
 		if i%2 == 1 {

@@ -219,9 +219,9 @@ func (a *access) observed(s *Allocation, r *record, at uint64, otherLane, lane i
 	for _, n := range h.of(c.writes(), &one) {
 		switch w := &h.records[n]; {
 		case w == r:
-			after = r.kind&tardy == 0
+			after = true
 		case at < w.addr || at >= w.addr+w.n || !after:
-		case w.kind&(atomically|tardy) != atomically:
+		case w.kind&atomically == 0:
 			after = false
 		case w.by == by && w.warp == a.record.warp && w.lanesAt(at)>>lane&1 != 0:
 			return true

@@ -39,7 +39,6 @@ const (
 	atomically
 	nonCoherent
 	async // through the async proxy
-	tardy // an atomic operation that may be carried out after later ones, see How.Late
 )
 
 // lanesAt is the lanes of the record that access a byte.

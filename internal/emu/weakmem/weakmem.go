@@ -21,6 +21,8 @@
 //     race with an older one is missed.
 //   - Old values are those of the last 8192 words that strong stores wrote.
 //   - Stores to shared memory, a block's own or that of another block of its cluster, are visible at once.
+//   - A store that a thread has observed is before what that thread does next, but only if it releases something. For
+//     threads that learn of it from this one it is not: if they access the same bytes without scope, that is a race.
 //   - An acquire pairs with a store whose bytes hold all that it read. Accesses
 //     of different sizes count as strong to each other, which PTX leaves open.
 //   - Stores in foreign allocations by others than this Memory's kernels are not seen, but for the
