@@ -42,7 +42,7 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 			}
 			w, home := &b.warps[warp], s.base+off
 			if how.Order != Weak && at > 0 && !s.foreign() {
-				at = b.asOf(warp, home, n)
+				at = b.asOf(warp, &r, home, &how)
 			}
 			if old := at < b.memory.past.now; old || w.buffer.covers(home, n) {
 				if how.Order == Weak {
@@ -195,16 +195,18 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 				return f
 			}
 			s.setWritten(r.addr-s.Addr, r.bytes())
+			if how.Late = how.Late && old == nil; !how.Late {
+				w.buffer.settleFences()
+			}
 		}
 		for m := r.mask; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros32(m)
 			off := addr[l] - s.Addr
-			if how.Late && old == nil {
+			if how.Late {
 				b.later(warp, l, s, off, size, func(old uint64) uint64 { return f(l, old) }, &how)
 				continue
 			}
-			if !plain {
-				w.buffer.settleFences()
+			if !plain && b.memory.config.OldLoads {
 				b.memory.remember(s, off, uint64(size), &b.origin, seenBy{warp: uint8(warp), device: b.grid.device})
 				w.buffer.shown = b.memory.past.now
 			}
@@ -212,7 +214,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 			if !plain {
 				b.observe(warp, l, s, addr[l], size, was, b.memory.past.now, &how)
 				s.replaced(b.memory, off, size, was, v, b.releaseOf(warp, l, s.base+off, &how),
-					signal{&b.origin, w.strongs, uint8(warp), uint8(l)}, max(w.knew(), w.buffer.lastShown()))
+					signal{&b.origin, w.strongs, uint8(warp), uint8(l)}, w.knew())
 			}
 			if old != nil {
 				old[l] = was

@@ -200,7 +200,7 @@ func (a *access) observed(s *Allocation, r *record, at uint64, otherLane, lane i
 		return false
 	}
 	var seen *signal // by a load
-	if lanes := a.warp.lanes; lanes != nil {
+	if lanes := a.warp.lanes; lanes != nil && lanes[lane].seen != nil {
 		home := s.base + r.start(otherLane)
 		if i := slices.IndexFunc(lanes[lane].seen.list, func(p place) bool { return p.addr == home }); i >= 0 {
 			if seen = &lanes[lane].seen.list[i].store; r.isSignal(seen, otherLane) {

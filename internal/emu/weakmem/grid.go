@@ -91,8 +91,8 @@ type lane struct {
 	observed clocks               // by strong loads, by the scope that holds writer and reader; a fence makes it known
 	fenced   [System + 1]moment   // the last fence of at least the scope; strong stores release the clock of that moment
 	handing  [System + 1]*release // by strong stores of the scope since then, when first asked for
-	seen     places               // what was observed at each location: an acquire there makes it known
-	released places               // at each location, since the last fence: strong stores there release it again
+	seen     *places              // what was observed at each location: an acquire there makes it known
+	released *places              // at each location, since the last fence: strong stores there release it again
 }
 
 // A moment is a lane's clock at some time, which it may release. The zero moment is

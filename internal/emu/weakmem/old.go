@@ -1,5 +1,7 @@
 package weakmem
 
+import "github.com/ringo-go/ringo/internal/emu/decision"
+
 // pastKept is how many overwritten words strong loads may still see, a power of two. A warp's store of vectors of 16
 // bytes is 64 of them. Loads look only at those of their own words, so more cost no more than memory: 64 bytes each.
 const pastKept = 1 << 13
@@ -75,14 +77,16 @@ type read struct{ addr, n, at uint64 }
 // A view is the age of the values that a warp's strong loads may see.
 type view struct {
 	since    uint64 // a time: nothing older
+	loads    uint64 // counts those that may be old
 	observed uint64 // since when a fence or an acquire is to come
 	reads    [8]read
 	next     int
 }
 
-// asOf chooses at which time a strong load of a warp of the block, of n bytes at addr in physical memory, happens.
-func (b *Block) asOf(warp int, addr, n uint64) uint64 {
-	m, v := b.memory, &b.warps[warp].view
+// asOf chooses at which time a strong load of a warp of the block, at addr in physical memory, happens.
+func (b *Block) asOf(warp int, r *run, addr uint64, how *How) uint64 {
+	m, v, n := b.memory, &b.warps[warp].view, r.bytes()
+	v.loads++
 	now := m.past.now
 	from := v.since
 	if kept := uint64(pastKept - lineBytes/8); now > kept {
@@ -98,8 +102,8 @@ func (b *Block) asOf(warp int, addr, n uint64) uint64 {
 		}
 	}
 	at := now
-	if from, until := b.unseen(warp, from, addr, n); until > from && m.rand()>>33&1 == 0 {
-		at = from + m.rand()>>16%(until-from)
+	if from, until := b.unseen(warp, from, addr, n); until > from {
+		at = b.ago(warp, now, from, until, storeNumber(v.loads, r.first), how)
 	}
 	for at > 0 && at < now && at+pastKept > now && m.at(at-1).more {
 		at++
@@ -110,6 +114,27 @@ func (b *Block) asOf(warp int, addr, n uint64) uint64 {
 		v.since = max(v.since, v.reads[slot].at)
 	}
 	v.reads[slot] = read{addr, n, at}
+	return at
+}
+
+// ago is a time at which a load may happen: now, or one from until another, by the seed or the Book.
+func (b *Block) ago(warp int, now, from, until, number uint64, how *How) uint64 {
+	m, book, by := b.memory, b.memory.config.Book, b.origin.decider(uint8(warp))
+	if book.Follows() {
+		d, ok := book.Take(decision.Old, by, number, 0)
+		if !ok {
+			return now
+		}
+		book.Tell(d, decision.Scene{Kernel: b.grid.kernel, Line: how.Line, Thread: 32*warp + int(number&31)})
+		return max(from, now-min(now, d.Ago))
+	}
+	if m.rand()>>33&1 != 0 {
+		return now
+	}
+	at := from + m.rand()>>16%(until-from)
+	if book.Records() {
+		book.Add(decision.Decision{Kind: decision.Old, Warp: by, At: number, Ago: now - at})
+	}
 	return at
 }
 
@@ -172,16 +197,17 @@ func (m *Memory) siteAt(s *Allocation, off uint64, size int, v, at uint64) *site
 // upToDate makes later strong loads of the warp see no value older than now.
 func (w *warp) upToDate(m *Memory) {
 	if m.past.now > w.view.since {
-		w.view = view{since: m.past.now}
+		w.view = view{since: m.past.now, loads: w.view.loads}
 	}
 }
 
-// knew is the time of the last value that the warp's strong loads have seen.
+// knew is the time of the last value that the warp's strong loads have seen, or of its stores and of those that it may
+// have seen early.
 func (w *warp) knew() uint64 {
 	if w.buffer.memory.past.now == 0 {
 		return 0
 	}
-	at := max(w.view.since, w.view.observed)
+	at := max(w.view.since, w.view.observed, w.buffer.lastShown())
 	for i := range w.view.reads {
 		at = max(at, w.view.reads[i].at)
 	}

@@ -3,6 +3,13 @@ package weakmem
 // Clocks are what a thread may learn, by the scope that holds both threads. Nil is nothing.
 type clocks [System + 1]*vector
 
+// set is v up to a scope from now on.
+func (c *clocks) set(v *vector, s Scope) {
+	for scope := range s + 1 {
+		c[scope] = v
+	}
+}
+
 // join adds what others have up to a scope.
 func (c *clocks) join(o *clocks, s Scope) {
 	for scope := range s + 1 {
@@ -23,8 +30,9 @@ func (c *clocks) upTo(s Scope) bool {
 // Places are clocks of locations: a release there and a strong store behind it are a release pattern, a strong load
 // there and an acquire behind it an acquire pattern (PTX ISA, 8.8).
 type places struct {
-	list []place // nil: nothing; the oldest first
-	all  clocks  // of locations that are no longer in the list: they count for each
+	list []place
+	next int    // of a full list, the place that another one takes
+	all  clocks // of locations that are no longer in the list: they count for each
 }
 
 type place struct {
@@ -48,35 +56,31 @@ func (r *record) isSignal(e *signal, lane int) bool {
 // mostPlaces bounds a list. Of more locations races are missed, and none is made up.
 const mostPlaces = 16
 
-// of is the place of a location, made if it is not there.
-func (p *places) of(addr uint64) *place {
+// placeOf is the place of a location, made if it is not there.
+func placeOf(of **places, addr uint64) *place {
+	if *of == nil {
+		*of = &places{}
+	}
+	p := *of
 	for i := range p.list {
 		if p.list[i].addr == addr {
 			return &p.list[i]
 		}
 	}
 	if len(p.list) == mostPlaces {
-		p.all.join(&p.list[0].known, System)
-		p.list = append(p.list[:0], p.list[1:]...)
+		at := &p.list[p.next]
+		p.next = (p.next + 1) % mostPlaces
+		p.all.join(&at.known, System)
+		*at = place{addr: addr}
+		return at
 	}
 	p.list = append(p.list, place{addr: addr})
 	return &p.list[len(p.list)-1]
 }
 
-// join adds to what a location has, up to a scope.
-func (p *places) join(addr uint64, c *clocks, s Scope) { p.of(addr).known.join(c, s) }
-
-// set is what a location has up to a scope from now on.
-func (p *places) set(addr uint64, v *vector, s Scope) {
-	known := &p.of(addr).known
-	for scope := range s + 1 {
-		known[scope] = v
-	}
-}
-
 // at adds to c what a location has.
 func (p *places) at(addr uint64, c *clocks) {
-	if p.list == nil {
+	if p == nil {
 		return
 	}
 	c.join(&p.all, System)
@@ -87,8 +91,11 @@ func (p *places) at(addr uint64, c *clocks) {
 	}
 }
 
-// forget drops what all locations have up to a scope, which a fence has taken over.
+// forget drops what all locations have up to a scope, which a fence has taken over. Stores that were observed remain.
 func (p *places) forget(s Scope) {
+	if p == nil {
+		return
+	}
 	clear(p.all[:s+1])
 	for i := range p.list {
 		clear(p.list[i].known[:s+1])

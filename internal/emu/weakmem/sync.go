@@ -22,12 +22,12 @@ func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at
 		p.to(&b.origin, &got)
 		when = p.when
 		if got.upTo(how.Scope) {
-			b.lane(warp, l).seen.of(home).store = p.signal
+			placeOf(&b.lane(warp, l).seen, home).store = p.signal
 		}
 	} else if s.foreign() { // the unseen store may release all that its writer saw
 		got[System] = b.memory.host
-	} else {
-		when = 0
+	} else if when = 0; how.Order == Relaxed {
+		return
 	}
 	if s.foreign() {
 		if v := b.memory.peers(); v != nil {
@@ -41,7 +41,7 @@ func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at
 			lane := b.lane(warp, l)
 			lane.observes = true
 			lane.observed.join(&got, how.Scope)
-			lane.seen.join(home, &got, how.Scope)
+			placeOf(&lane.seen, home).known.join(&got, how.Scope)
 		}
 		return
 	}
@@ -84,9 +84,7 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 			lane.fenced[scope] = now
 		}
 		lane.handing = [System + 1]*release{}
-		if lane.released.forget(how.Scope); how.Scope == System {
-			lane.released = places{}
-		}
+		lane.released.forget(how.Scope)
 	}
 	if how.Order == SeqCst {
 		b.inOrder(warp, mask, how.Scope)
@@ -184,7 +182,7 @@ func (w *warp) releases(mask uint32) bool {
 		return false
 	}
 	for m := mask; m != 0; m &= m - 1 {
-		if lane := &w.lanes[bits.TrailingZeros32(m)]; lane.fenced[CTA].time > 0 || lane.released.list != nil {
+		if lane := &w.lanes[bits.TrailingZeros32(m)]; lane.fenced[CTA].time > 0 || lane.released != nil {
 			return true
 		}
 	}
@@ -226,7 +224,7 @@ func (b *Block) releaseOf(warp, l int, addr uint64, how *How) *release {
 	for scope := range how.Scope + 1 {
 		r.known[scope] = v
 	}
-	b.lane(warp, l).released.set(addr, v, how.Scope)
+	placeOf(&b.lane(warp, l).released, addr).known.set(v, how.Scope)
 	return r
 }
 

@@ -102,7 +102,6 @@ type Config struct {
 	// in words of 8 bytes in any order. Nil: no line is whole, but every load happens at once.
 	Lines func(device int, s *Allocation) bool
 	// Book, if set, is where it is written down which stores become visible late, or looked up in place of the seed.
-	// It has no OldLoads.
 	Book *decision.Book
 	// Log, if set, is what other processes are told, see Trail.
 	Log *Log
