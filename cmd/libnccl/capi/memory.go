@@ -24,7 +24,8 @@ const (
 	deviceBlock = 2 << 20
 )
 
-// MemAlloc allocates n bytes on the calling thread's GPU, or on the host.
+// MemAlloc allocates n bytes on the calling thread's GPU, or on the host. All GPUs that reach the memory have access to
+// it.
 func (l *Library) MemAlloc(n uint64) (uintptr, error) {
 	if n > 1<<46 {
 		return 0, fmt.Errorf("%w: ncclMemAlloc of %d bytes", ringo.ErrInvalid, n)
@@ -33,7 +34,29 @@ func (l *Library) MemAlloc(n uint64) (uintptr, error) {
 	if n == 0 || err != nil {
 		return 0, err // no memory is at 0, as with cudaMalloc
 	}
-	return l.allocate(d, n)
+	at, err := l.allocate(d, n)
+	if err == nil && d != nil {
+		if err = l.grant(at); err != nil {
+			return 0, errors.Join(err, l.MemFree(at))
+		}
+	}
+	return at, err
+}
+
+// grant gives all GPUs access to memory of allocate.
+func (l *Library) grant(at uintptr) error {
+	l.mu.Lock()
+	a, m := l.memory[at], l.machine
+	l.mu.Unlock()
+	var all []*gpu.Device
+	for i := range m.Count() {
+		d, err := m.Device(i)
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+	}
+	return a.device.Grant(a.region, all...)
 }
 
 func (l *Library) allocate(d *gpu.Device, n uint64) (_ uintptr, err error) {

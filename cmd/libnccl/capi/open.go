@@ -59,7 +59,7 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 	cfg.ID, cfg.Rank, cfg.Size = &id, rank, size
 	c := newComm(d, blocking, cfg)
 	c.lease = lease
-	c.meeting = &id
+	c.meeting = at(id)
 	c.handle = l.comms.add(c)
 	return l.opened(c, l.job(group, job{c, c, func() (*ringo.Comm, error) { return l.join(c.opening, cfg) }}))
 }
@@ -185,13 +185,13 @@ func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
 			cards = append(cards, l.card(lease, r.Device()))
 		}
 	}
-	handles := make([]uintptr, n)
+	handles, meet := make([]uintptr, n), l.inside()
 	for i, r := range rings {
 		mine := on(r.Device(), cfg)
 		mine.Devices = nil
 		own := l.lease(&mine, "")
 		c := newComm(r.Device(), true, mine)
-		c.lease, c.cards = own, cards
+		c.lease, c.cards, c.meeting = own, cards, meet
 		c.handle = l.comms.add(c)
 		c.take(r, nil)
 		handles[i] = c.handle

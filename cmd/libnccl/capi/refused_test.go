@@ -54,7 +54,7 @@ func TestNone(t *testing.T) {
 			"Shrink":         second(l.Shrink(0, none, []int{0}, nil, 0)),
 			"GrowID":         second(l.GrowID(none)),
 			"Grow":           second(l.Grow(0, 99, 3, nil, -1, nil)),
-			"Revoke":         l.Revoke(none, 0),
+			"Revoke":         l.Revoke(99, 0),
 			"Register":       second(l.Register(none, at, 1)),
 			"WindowRegister": second(l.WindowRegister(0, none, at, 1)),
 			"Deregister":     l.Deregister(none, 1),
@@ -103,6 +103,7 @@ func TestNone(t *testing.T) {
 	_, err = l.GroupEnd(0)
 	refused(t, err, InvalidUsage, "ncclGroupEnd without ncclGroupStart")
 	require.NoError(t, l.Finalize(0, 0), "as NCCL has it")
+	require.NoError(t, l.Revoke(0, 9), "as NCCL has it")
 	require.NoError(t, l.Deregister(comms[0], 0), "of a registration without effect")
 	for _, c := range comms {
 		require.NoError(t, l.Destroy(c))
