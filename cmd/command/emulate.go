@@ -157,6 +157,7 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 		if err != nil {
 			return r, err
 		}
+		r.readNotes(file)
 		if err := r.read(file, seed, right); err != nil {
 			return r, err
 		}

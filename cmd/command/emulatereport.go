@@ -36,6 +36,8 @@ type emulateReport struct {
 	Shrunk       []*shrunk       `json:"shrunk,omitempty"`
 	Opened       int             `json:"opened,omitempty"` // how often a process has opened memory of another one
 
+	Notes []string `json:"notes,omitempty"` // what is no finding
+
 	cut       bool // a process has ended without its last line
 	used      bool // a process has called the driver
 	late      bool // a run was ended as it took too long
@@ -253,6 +255,9 @@ func (r *emulateReport) print(w io.Writer) error {
 		x.print(&b)
 	}
 	b.WriteByte('\n')
+	for _, note := range r.Notes {
+		b.WriteString(note + "\n")
+	}
 	if r.Opened > 0 {
 		b.WriteString("its processes have opened memory of each other: fewer races are found between processes than within " +
 			"one; run all ranks in one process to find more\n")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -98,6 +100,18 @@ func (c *comm) take(r *ringo.Comm, err error) {
 	if err == nil {
 		c.tells(r, c.is)
 		c.say(r, "Init")
+		c.sayShared(r)
+	}
+}
+
+// sayShared says of a communicator of which two ranks have one GPU that NCCL would refuse it: a program may do so by
+// mistake. One rank does.
+func (c *comm) sayShared(r *ringo.Comm) {
+	shared := func(path string) bool { return strings.Contains(path, "ranks share a GPU") }
+	if r.Rank() == 0 && slices.ContainsFunc(r.Paths(), shared) {
+		const text = "two ranks on one GPU: NCCL refuses this with ncclInvalidUsage; give each rank a GPU of its own"
+		c.config.Log.Warn(text, "subsys", "INIT")
+		emulateNote(text)
 	}
 }
 

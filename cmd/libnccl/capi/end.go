@@ -20,10 +20,7 @@ func (l *Library) Finalize(group, handle uintptr) (err error) {
 	}
 	defer func() { l.Fail(group, err) }()
 	c, r, err := l.ready(handle)
-	switch err {
-	case errFinalized:
-		return fmt.Errorf("%w: the communicator was finalized before", ringo.ErrInvalid)
-	case errRevoked:
+	if err == errRevoked {
 		return fmt.Errorf("%w: ncclCommFinalize: the communicator was revoked: ncclCommDestroy ends it", ringo.ErrInvalid)
 	}
 	if err != nil {

@@ -96,7 +96,8 @@ func (l *Library) MemFree(at uintptr) error {
 	l.mu.Unlock()
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: %#x is no memory of ncclMemAlloc, or was freed", ringo.ErrInvalid, at)
+		return &cudaError{fmt.Errorf("ncclMemFree: %#x is no memory of ncclMemAlloc, or was freed: cudaFree frees other memory",
+			at)}
 	case a.device == nil:
 		return nil
 	case l.postpone(a):
@@ -179,13 +180,10 @@ type window struct {
 
 // Register notes memory of one rank, without effect. NCCL gives peers direct access to such memory;
 // here that needs all ranks to call WindowRegister.
-func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
+func (l *Library) Register(handle, at uintptr) (uintptr, error) {
 	c, _, err := l.known(handle)
 	if err != nil {
 		return 0, err
-	}
-	if at == 0 || n == 0 {
-		return 0, fmt.Errorf("%w: ncclCommRegister of %d bytes at %#x", ringo.ErrInvalid, n, at)
 	}
 	return l.windows.add(&window{comm: c, at: at, number: -1}), nil
 }
@@ -195,12 +193,12 @@ func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
 // the handle is the address of the window's record (records.go).
 func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr, err error) {
 	defer func() { l.Fail(group, err) }()
+	if at == 0 || n == 0 { // as with NCCL, no rank makes a window
+		return 0, nil
+	}
 	c, r, err := l.ready(handle)
 	if err != nil {
 		return 0, err
-	}
-	if at == 0 || n == 0 { // as with NCCL, no rank makes a window
-		return 0, nil
 	}
 	if at%windowAlign != 0 {
 		return 0, fmt.Errorf("%w: ncclCommWindowRegister of %d bytes at %#x: a window begins at a multiple of %d",

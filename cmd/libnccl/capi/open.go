@@ -39,8 +39,9 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 	if size < 1 || rank < 0 || rank >= size {
 		return 0, fmt.Errorf("%w: rank %d of %d", ringo.ErrInvalid, rank, size)
 	}
-	if len(ids) == 0 {
-		return 0, fmt.Errorf("%w: no unique ID", ringo.ErrInvalid)
+	if len(ids) == 0 || len(ids) > size {
+		return 0, fmt.Errorf("%w: %d unique IDs for %d ranks: want one, and one a rank at most", ringo.ErrInvalid, len(ids),
+			size)
 	}
 	if err := ids[0].Check(); err != nil {
 		return 0, fmt.Errorf("%w: %w", ringo.ErrInvalid, err)

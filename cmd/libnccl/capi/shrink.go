@@ -25,9 +25,6 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 	if err != nil {
 		return 0, err
 	}
-	if flags&^shrinkAbort != 0 {
-		return 0, fmt.Errorf("%w: ncclCommShrink has no flags %#x", ringo.ErrInvalid, flags)
-	}
 	stay, rank, err := staying(ring, exclude)
 	if err != nil {
 		return 0, err
@@ -35,7 +32,7 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 	if len(stay) == ring.Size() {
 		return 0, fmt.Errorf("%w: ncclCommShrink that excludes nobody", ringo.ErrInvalid)
 	}
-	if flags == shrinkAbort {
+	if flags&shrinkAbort != 0 { // NCCL ignores other bits
 		parent.abort(ring, errors.New("ncclCommShrink"))
 	}
 	join := func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
@@ -96,7 +93,8 @@ func staying(ring *ringo.Comm, exclude []int) (stay []int, rank int, err error) 
 		out[r] = true
 	}
 	if out[ring.Rank()] {
-		return nil, 0, fmt.Errorf("%w: rank %d is excluded: only ranks that stay call ncclCommShrink", errUsage, ring.Rank())
+		return nil, 0, fmt.Errorf("%w: rank %d is excluded: only ranks that stay call ncclCommShrink", ringo.ErrInvalid,
+			ring.Rank())
 	}
 	for r := range out {
 		if out[r] {

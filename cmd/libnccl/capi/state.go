@@ -8,7 +8,8 @@ import (
 
 // Why a communicator takes no calls.
 var (
-	errFinalized = fmt.Errorf("%w: the communicator was finalized: ncclCommDestroy is all that is left", errUsage)
+	errFinalized = fmt.Errorf("%w: the communicator was finalized: ncclCommDestroy is all that is left",
+		ringo.ErrInvalid)
 	errSuspended = fmt.Errorf("%w: the communicator is suspended: call ncclCommResume", errUsage)
 	errNotReady  = fmt.Errorf("%w: the communicator is not ready: call ncclGroupEnd, or poll ncclCommGetAsyncError "+
 		"until it is not ncclInProgress", ringo.ErrInvalid)
