@@ -11,11 +11,13 @@
 // CASE windows: none
 // CASE ends: none
 // CASE threads: none
+// CASE processes: none
 // CASE comm_kept: leak
 // CASE one_gpu: prints two ranks on one GPU: NCCL refuses this
 // FLAGS -lnccl
 #include <nccl.h>
 #include <thread>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 #include "verdict.h"
@@ -276,6 +278,36 @@ static void threads() {
 	give_back();
 }
 
+// processes has a rank in each of two processes, with a window, and both end at once behind Destroy.
+static void processes() {
+	int pipes[2], rank = 0, status = 0;
+	float *memory;
+	ncclUniqueId id;
+	ncclWindow_t window;
+	MUST(pipe(pipes) == 0);
+	pid_t child = fork();
+	if (child == 0)
+		rank = 1;
+	if (rank == 0)
+		NCCL(ncclGetUniqueId(&id));
+	MUST((rank ? read(pipes[0], &id, sizeof id) : write(pipes[1], &id, sizeof id)) == sizeof id);
+	CHECK(cudaSetDevice(rank));
+	NCCL(ncclCommInitRank(&comms[0], GPUS, id, rank));
+	NCCL(ncclMemAlloc((void **)&memory, 1 << 20));
+	CHECK(cudaMemset(memory, 0, 1 << 20));
+	CHECK(cudaStreamCreate(&streams[0]));
+	CHECK(cudaDeviceSynchronize());
+	NCCL(ncclCommWindowRegister(comms[0], memory, 1 << 20, &window, NCCL_WIN_COLL_SYMMETRIC));
+	NCCL(ncclAllReduce(memory, memory, N, ncclFloat, ncclSum, comms[0], streams[0]));
+	CHECK(cudaStreamSynchronize(streams[0]));
+	CHECK(cudaStreamDestroy(streams[0]));
+	NCCL(ncclCommWindowDeregister(comms[0], window));
+	NCCL(ncclMemFree(memory));
+	NCCL(ncclCommDestroy(comms[0]));
+	if (rank == 0)
+		MUST(waitpid(child, &status, 0) == child && status == 0);
+}
+
 static void one_gpu() {
 	int twice[] = {0, 0};
 	NCCL(ncclCommInitAll(comms, GPUS, twice));
@@ -309,6 +341,8 @@ int main(int, char **argv) {
 		ends();
 	if (is(argv, "threads"))
 		threads();
+	if (is(argv, "processes"))
+		processes();
 	if (is(argv, "one_gpu"))
 		one_gpu();
 	if (is(argv, "comm_kept")) {
