@@ -312,8 +312,9 @@ func TestConfigValues(t *testing.T) {
 	wrong := map[string][]int32{"blocking": {unset + 1, -1, 2}, "cgaClusterSize": {unset + 1, -1}, "minCTAs": {-1, 0},
 		"maxCTAs": {-1, 0}, "splitShare": {-1, 2}, "collnetEnable": {-1, 2}, "CTAPolicy": {-1, 4, 7}, "shrinkShare": {-1, 2},
 		"nvlsCTAs": {-1, 0}, "nChannelsPerNetPeer": {-1, 0, 65, most}, "nvlinkCentricSched": {-1, 2}}
-	right := map[string][]int32{"blocking": {0, 1}, "cgaClusterSize": {0, 9, most}, "minCTAs": {1, 100}, "maxCTAs": {1, most},
-		"splitShare": {0, 1}, "collnetEnable": {0, 1}, "CTAPolicy": {0, 2}, "shrinkShare": {0, 1}, "nvlsCTAs": {1, most},
+	right := map[string][]int32{"blocking": {0, 1}, "cgaClusterSize": {0, 9, most}, "minCTAs": {1, 100},
+		"maxCTAs": {1, most}, "splitShare": {0, 1}, "collnetEnable": {0, 1}, "CTAPolicy": {0, 2}, "shrinkShare": {0, 1},
+		"nvlsCTAs": {1, most},
 		"nChannelsPerNetPeer": {1, 64}, "nvlinkCentricSched": {0, 1}}
 	require.Len(t, configTable, len(wrong))
 	for _, field := range configTable {

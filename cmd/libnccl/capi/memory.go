@@ -96,8 +96,8 @@ func (l *Library) MemFree(at uintptr) error {
 	l.mu.Unlock()
 	switch {
 	case !ok:
-		return &cudaError{fmt.Errorf("ncclMemFree: %#x is no memory of ncclMemAlloc, or was freed: cudaFree frees other memory",
-			at)}
+		return &cudaError{fmt.Errorf("ncclMemFree: %#x is no memory of ncclMemAlloc, or was freed: cudaFree frees other "+
+			"memory", at)}
 	case a.device == nil:
 		return nil
 	case l.postpone(a):

@@ -76,9 +76,9 @@ func (l *Library) joinAgain(ctx context.Context, cfg ringo.Config, first int) (r
 		r, err = l.join(ctx, cfg)
 	}
 	if err != nil {
-		err = fmt.Errorf("after a failure: %w; the ranks that stay meet at %s, where all met first, and rank %d has to serve "+
-			"there: where it is not on the host that made the unique ID, make a communicator with a new ncclGetUniqueId", err,
-			addr, first)
+		err = fmt.Errorf("after a failure: %w; the ranks that stay meet at %s, where all met first, and rank %d has to "+
+			"serve there: where it is not on the host that made the unique ID, make a communicator with a new "+
+			"ncclGetUniqueId", err, addr, first)
 	}
 	return r, err
 }
