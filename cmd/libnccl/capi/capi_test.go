@@ -314,7 +314,7 @@ func TestConfigValues(t *testing.T) {
 		"nvlsCTAs": {-1, 0}, "nChannelsPerNetPeer": {-1, 0, 65, most}, "nvlinkCentricSched": {-1, 2}}
 	right := map[string][]int32{"blocking": {0, 1}, "cgaClusterSize": {0, 9, most}, "minCTAs": {1, 100},
 		"maxCTAs": {1, most}, "splitShare": {0, 1}, "collnetEnable": {0, 1}, "CTAPolicy": {0, 2}, "shrinkShare": {0, 1},
-		"nvlsCTAs": {1, most},
+		"nvlsCTAs":            {1, most},
 		"nChannelsPerNetPeer": {1, 64}, "nvlinkCentricSched": {0, 1}}
 	require.Len(t, configTable, len(wrong))
 	for _, field := range configTable {
