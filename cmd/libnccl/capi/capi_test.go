@@ -432,6 +432,56 @@ func TestGPUsThatDisagree(t *testing.T) {
 	}
 }
 
+// TestRecvOnGPUs: the error of a Recv of another length than its Send names the Recv.
+func TestRecvOnGPUs(t *testing.T) {
+	l := onGPUs(t, 2)
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	var at [2]uintptr
+	require.NoError(t, all(t, l, comms, func(g, c uintptr, rank int) error {
+		d, err := l.device(rank)
+		require.NoError(t, err)
+		require.NoError(t, d.With(func() (err error) { at[rank], err = l.MemAlloc(100); return err }))
+		call := Call{Kind: ringo.KindSend, In: at[0], Count: 1, Type: int32Type, Peer: 1}
+		if rank == 1 {
+			call = Call{Kind: ringo.KindRecv, Out: at[1], Count: 2, Type: int32Type, Peer: 0}
+		}
+		return l.Do(g, c, &call)
+	}))
+	var why error
+	require.Eventually(t, func() bool { _, why, err = l.AsyncError(comms[1]); return why != nil }, tier.Patience,
+		time.Millisecond)
+	require.NoError(t, err)
+	require.Regexp(t, "^Recv: rank 1 on .*: recv from rank 0 .*ranks disagree on a message", why.Error())
+	for i, c := range comms {
+		require.NoError(t, l.Abort(c))
+		require.NoError(t, l.MemFree(at[i]))
+	}
+}
+
+// TestOneGPU: two ranks on one GPU are said once of a communicator, to its log and to ringo emulate.
+func TestOneGPU(t *testing.T) {
+	const text = "two ranks on one GPU: NCCL refuses this with ncclInvalidUsage"
+	report, log := filepath.Join(t.TempDir(), "report"), filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.WriteFile(report, nil, 0o600))
+	t.Setenv("RINGO_EMULATE_REPORT", report)
+	l := onGPUs(t, 2)
+	l.env = env{func(name string) string { return map[string]string{"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": log}[name] }}
+	for devices, want := range map[[2]int]int{{0, 1}: 0, {1, 1}: 1} {
+		comms, err := l.InitAll(2, devices[:])
+		require.NoError(t, err)
+		for _, c := range comms {
+			require.NoError(t, l.Destroy(c))
+		}
+		for _, file := range []string{report, log} {
+			said, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, want, strings.Count(string(said), text), "%s", said)
+			require.NoError(t, os.Truncate(file, 0))
+		}
+	}
+}
+
 // TestConfigOfCTAs: the CTAs of an ncclConfig_t count where the environment does not set them.
 func TestConfigOfCTAs(t *testing.T) {
 	for _, test := range []struct {
