@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,7 @@ type emulateLine struct {
 	Opened  int              `json:"opened"`
 	Step    *emulateStep     `json:"step"`
 	NCCL    map[string]int   `json:"nccl"`
+	Note    string           `json:"note"`
 }
 
 // A failedCall is a call of the driver, the runtime or NCCL that has failed: see cmd/libcuda/failure.go.
@@ -111,6 +113,12 @@ func (r *emulateReport) read(file string, seed uint64, right bool) error {
 		var l emulateLine
 		if json.Unmarshal(lines.Bytes(), &l) != nil {
 			continue // of a process that was killed while it wrote
+		}
+		if l.Note != "" { // of libnccl.so.2
+			if !slices.Contains(r.Notes, l.Note) {
+				r.Notes = append(r.Notes, l.Note)
+			}
+			continue
 		}
 		if l.NCCL != nil { // of libringo-count.so
 			for name, n := range l.NCCL {

@@ -43,7 +43,9 @@ func (m *Machine) unreleased() (list []string) {
 		t.add("user object", o.by)
 	}
 	for _, p := range m.virtual.handles {
-		t.add("allocation of cuMemCreate", p.by)
+		if p.refs+p.maps > p.lent { // the program holds it too
+			t.add("allocation of cuMemCreate", p.by)
+		}
 	}
 	for _, r := range m.virtual.reserved {
 		t.add("reserved address range", r.by)
