@@ -53,6 +53,14 @@ static _Unwind_Reason_Code caller(struct _Unwind_Context *context, void *unused)
 	return _URC_NO_REASON;
 }
 
+// runtime reports whether code is the runtime's, which says itself what has failed.
+static int runtime(void *at)
+{
+	Dl_info info;
+	const char *base = dladdr(at, &info) ? strrchr(info.dli_fname, '/') : NULL;
+	return base && !strncmp(base + 1, "libcudart.so", 12);
+}
+
 // ringo_cuda_callers are the addresses to which the call under way and its callers return outside of the emulated driver and runtime.
 int ringo_cuda_callers(uintptr_t *to, int room)
 {
@@ -60,11 +68,9 @@ int ringo_cuda_callers(uintptr_t *to, int room)
 	int n = 0;
 	dladdr((void *)self, &here);
 	for (int i = 0; i < depth && n < room; i++) {
-		const char *base;
 		if (!dladdr((void *)callers[i], &there) || there.dli_fbase == here.dli_fbase)
 			continue;
-		base = strrchr(there.dli_fname, '/');
-		if (strncmp(base ? base + 1 : there.dli_fname, "libcudart.so", 12))
+		if (!runtime((void *)callers[i]))
 			to[n++] = callers[i];
 	}
 	return n;
@@ -89,20 +95,14 @@ const char *ringo_cuda_file(uintptr_t address, uintptr_t *base)
 	return info.dli_fname;
 }
 
-enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4 }; // CUDA_ERROR_
+enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4, NOT_READY = 600 }; // CUDA_ERROR_
 
-static const char *names[1000];  // of errors, from the beginning, for a child in which Go does not run
 static volatile int initialized; // by cuInit
 static volatile int unloading;
 
 static void unload(void) { unloading = 1; }
 
-static void begin(void)
-{
-	for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-		names[i] = ringo_cuda_error(i);
-	atexit(unload); // destructors of objects older than the first call find no driver, as on hardware
-}
+static void begin(void) { atexit(unload); } // destructors of objects older than the first call find no driver, as on hardware
 
 // ready begins the Go half. It returns 0 in the child of a fork that came afterwards.
 static int ready(void)
@@ -114,6 +114,15 @@ static int ready(void)
 	return 1;
 }
 
+// forked says once why calls in the child of a fork fail.
+static int forked(const char *name)
+{
+	static int said;
+	if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+		fprintf(stderr, "emulated GPU: %s: the process was forked after its parent's first call of CUDA: call it in the parent, or exec, or fork before that call\n", name);
+	return NOT_INITIALIZED;
+}
+
 static int has(const char *name, const char *const *words)
 {
 	for (; *words; words++)
@@ -122,12 +131,59 @@ static int has(const char *name, const char *const *words)
 	return 0;
 }
 
-static int driver(const char *name, uintptr_t *words)
+static int reporting; // to ringo emulate
+__attribute__((constructor)) static void loaded(void) { reporting = getenv("RINGO_EMULATE_REPORT") != NULL; }
+
+// lives reports whether there is a Go half that can be called.
+static int lives(void) { return late_begun() && late_ready(); }
+
+// ringo_cuda_failed notes for the report of ringo emulate that a call of the program has failed. The runtime (call is NULL: the function
+// that the program has called) and libnccl.so call it, too. why may be NULL: then it is what the driver's last call has said.
+// follows says that an earlier failure, which is in the report, makes all calls fail.
+void ringo_cuda_failed(const char *call, const char *error, int result, const char *why, int follows)
 {
-	static const char *const makes[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", NULL};
+	if (!reporting || !lives() || unloading)
+		return;
+	keep_stack();
+	depth = 0;
+	_Unwind_Backtrace(caller, NULL);
+	ringo_cuda_note((char *)call, (char *)error, result, (char *)why, follows);
+}
+
+// ringo_cuda_comm_failed notes that a communicator of libnccl.so has failed.
+void ringo_cuda_comm_failed(const char *comm, const char *call, const char *why, int device)
+{
+	if (reporting && lives())
+		ringo_cuda_note_comm((char *)comm, (char *)call, (char *)why, device);
+}
+
+// ringo_cuda_entry is the runtime's function that the program has called.
+const char *ringo_cuda_entry(void)
+{
+	Dl_info info;
+	const char *name = NULL;
+	for (int i = 0; i < depth; i++)
+		if (runtime((void *)callers[i]) && dladdr((void *)callers[i], &info) && info.dli_sname)
+			name = info.dli_sname;
+		else if (name)
+			break;
+	return name;
+}
+
+// ringo_cuda_moves changes while anything moves on the GPUs of all processes of the program.
+int ringo_cuda_moves(void) { return reporting && lives() ? ringo_cuda_count_moves() : 0; }
+
+#define driver(name, words) carry(name, words, __builtin_return_address(0))
+static int carry(const char *name, uintptr_t *words, void *at)
+{
+	static const char *const makes[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release", NULL};
 	static const char *const gives[] = {"Destroy", "Free", "Release", "Unload", "Unmap", "Unregister", "Close", NULL};
-	if (!ready() || !initialized)
+	if (!ready())
+		return forked(name);
+	if (!initialized) {
+		ringo_cuda_failed(name, NULL, NOT_INITIALIZED, "cuInit has not been called: call it first", 0);
 		return NOT_INITIALIZED;
+	}
 	// What destructors give back is no leak, even though they are told that it is too late.
 	if (unloading && !has(name, gives))
 		return DEINITIALIZED;
@@ -136,13 +192,17 @@ static int driver(const char *name, uintptr_t *words)
 	if (has(name, makes))
 		_Unwind_Backtrace(caller, NULL);
 	int result = ringo_cuda((char *)name, words);
-	return unloading ? DEINITIALIZED : result;
+	if (unloading)
+		return DEINITIALIZED;
+	if (result && result != NOT_READY && reporting && !runtime(at))
+		ringo_cuda_failed(name, NULL, result, NULL, 0);
+	return result;
 }
 
 // At the end of the process the report is finished.
 __attribute__((destructor)) static void end(void)
 {
-	if (!late_begun() || !ready())
+	if (!lives())
 		return;
 	keep_stack();
 	ringo_cuda_end();
@@ -195,7 +255,7 @@ F3(cuDeviceGetName) F2(cuDeviceGetUuid_v2) F3(cuDeviceGetPCIBusId) F2(cuDeviceTo
 F3(cuDeviceGetAttribute) F3(cuDeviceCanAccessPeer) F4(cuDeviceGetP2PAttribute) F2(cuDevicePrimaryCtxRetain)
 F1(cuDevicePrimaryCtxRelease_v2) F3(cuDevicePrimaryCtxGetState) F1(cuCtxPushCurrent_v2)
 F1(cuCtxPopCurrent_v2) F1(cuCtxGetCurrent) F1(cuCtxSetCurrent) F1(cuCtxGetDevice) F0(cuCtxSynchronize)
-F1(cuDevicePrimaryCtxReset_v2) F2(cuCtxGetApiVersion) F3(cuDeviceComputeCapability) F3(cuCtxCreate_v2) F1(cuCtxDestroy_v2) F2(cuCtxEnablePeerAccess) F1(cuCtxDisablePeerAccess) F2(cuCtxGetStreamPriorityRange) F2(cuMemGetInfo_v2)
+F1(cuDevicePrimaryCtxReset_v2) F2(cuCtxGetApiVersion) F3(cuDeviceComputeCapability) F3(cuCtxCreate_v2) F1(cuCtxDestroy_v2) F2(cuCtxEnablePeerAccess) F1(cuCtxDisablePeerAccess) F2(cuCtxGetStreamPriorityRange) F2(cuCtxSetLimit) F2(cuCtxGetLimit) F2(cuMemGetInfo_v2)
 F2(cuMemAlloc_v2) F1(cuMemFree_v2) F3(cuMemGetAddressRange_v2) F3(cuMemHostAlloc) F2(cuMemAllocHost_v2) F1(cuMemFreeHost)
 F3(cuMemHostRegister_v2) F1(cuMemHostUnregister) F3(cuMemHostGetDevicePointer_v2) F3(cuMemcpyHtoD_v2)
 F3(cuMemcpyDtoH_v2) F3(cuMemcpyDtoD_v2) F3(cuMemcpy) F4(cuMemcpyAsync) F4(cuMemcpyHtoDAsync_v2) F4(cuMemcpyDtoHAsync_v2) F4(cuMemcpyDtoDAsync_v2) F5(cuMemcpyPeer) F6(cuMemcpyPeerAsync) F3(cuMemsetD8_v2)
@@ -248,10 +308,11 @@ int cuInit(unsigned flags)
 {
 	int count;
 	uintptr_t words[ROOM] = {(uintptr_t)&count};
+	if (!ready())
+		return forked("cuInit");
 	if (flags)
 		return 1;
-	if (ready())
-		initialized = 1;
+	initialized = 1;
 	return driver("cuDeviceGetCount", words);
 }
 
@@ -260,7 +321,7 @@ enum { PER_THREAD = 2, MEMORY_TYPE = 2, DEVICE = 2 }; // CU_STREAM_, CU_POINTER_
 static int onDevice(uintptr_t p)
 {
 	unsigned type = 0;
-	return !driver("cuPointerGetAttribute", (uintptr_t[ROOM]){(uintptr_t)&type, MEMORY_TYPE, p}) && type == DEVICE;
+	return !ringo_cuda((char *)"cuPointerGetAttribute", (uintptr_t[ROOM]){(uintptr_t)&type, MEMORY_TYPE, p}) && type == DEVICE;
 }
 
 // Twins for programs with per-thread default streams: the argument at a place is the stream, whose 0 is the thread's own.
@@ -351,12 +412,25 @@ int cuGetExportTable(const void **table, const void *id)
 	return 500;
 }
 
-int cuGetErrorString(int result, const char **to)
+static const struct {
+	int result;
+	const char *name;
+} results[] = {
+#define E(number, name) {number, #name},
+#include "results.h"
+#undef E
+};
+
+int cuGetErrorName(int result, const char **to)
 {
+	if (unloading)
+		return DEINITIALIZED;
 	if (!to)
 		return 1;
-	ready();
-	*to = (unsigned)result < sizeof names / sizeof *names ? names[result] : NULL;
+	*to = NULL;
+	for (unsigned i = 0; i < sizeof results / sizeof *results; i++)
+		if (results[i].result == result)
+			*to = results[i].name;
 	return *to ? 0 : 1;
 }
-int cuGetErrorName(int result, const char **to) { return cuGetErrorString(result, to); }
+int cuGetErrorString(int result, const char **to) { return cuGetErrorName(result, to); }

@@ -50,13 +50,15 @@ int library_ready(void)
 }
 
 // FUNCTION defines a function that returns the Go half's result, and its twin.
+#define ENDS(name, result) (ncclResult_t)(__builtin_expect((result) == ncclSuccess, 1) ? 0 : fails(#name, result, thread.failed))
 #define TWIN(name) extern __typeof__(name) p##name __attribute__((alias(#name)));
 #define FUNCTION(name, arguments, call)                   \
 	ncclResult_t name arguments                       \
 	{                                                 \
-		if (!library_ready())                             \
-			return ncclInvalidUsage;          \
-		return (ncclResult_t)(call);              \
+		int result_ = ncclInvalidUsage;           \
+		if (library_ready())                      \
+			result_ = (call);                 \
+		return ENDS(name, result_);               \
 	}                                                 \
 	TWIN(name)
 
@@ -172,11 +174,11 @@ FUNCTION(ncclCommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *v
 
 // Memory
 FUNCTION(ncclCommRegister, (const ncclComm_t comm, void *buff, size_t size, void **handle),
-	 ringo_register(&thread, (uintptr_t)comm, (uintptr_t)buff, size, (uintptr_t *)handle))
+	 ringo_register(&thread, (uintptr_t)comm, (uintptr_t)buff, (uintptr_t *)handle))
 FUNCTION(ncclCommDeregister, (const ncclComm_t comm, void *handle), ringo_deregister(&thread, (uintptr_t)comm, (uintptr_t)handle))
 FUNCTION(ncclCommWindowRegister, (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int flags),
 	 ringo_window_register(&thread, (uintptr_t)comm, (uintptr_t)buff, size, (uintptr_t *)win, flags))
-FUNCTION(ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t win), ringo_deregister(&thread, (uintptr_t)comm, (uintptr_t)win))
+FUNCTION(ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t win), win ? ringo_deregister(&thread, (uintptr_t)comm, (uintptr_t)win) : ncclSuccess)
 FUNCTION(ncclWinGetUserPtr, (ncclComm_t comm, ncclWindow_t win, void **ptr),
 	 ringo_window_at(&thread, (uintptr_t)comm, (uintptr_t)win, (uintptr_t *)ptr))
 
