@@ -397,7 +397,7 @@ int cuGetProcAddress_v2(const char *name, void **f, int version, uint64_t flags,
 		*f = look(name, "");
 	if (status)
 		*status = *f ? 0 : 1; // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
-	return *f ? 0 : 500;
+	return 0;
 }
 int cuGetProcAddress(const char *name, void **f, int version, uint64_t flags) { return cuGetProcAddress_v2(name, f, version, flags, NULL); }
 
