@@ -195,6 +195,9 @@ func (o *origin) maker() string {
 // race reports that a lane of the record and a lane of the access use the byte at an
 // offset, unordered.
 func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) {
+	if a.lifetime(s, r, at) {
+		return
+	}
 	f := a.record.fault(Race, s, at, lane)
 	f.Shared = s.block != nil
 	device, kernel, block, thread := r.doer(otherLane)
