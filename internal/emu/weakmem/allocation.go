@@ -25,6 +25,7 @@ type Allocation struct {
 	// All aliases begin at the memory's first byte. What is known of the memory stays until Memory.Forget.
 	Physical uint64
 
+	parts  []Part // all that may be accessed, in order; nil: everything
 	block  *Block // whose shared memory it is; nil: it has addresses of its own
 	memory *physical
 	base   uint64 // of the first byte in physical memory

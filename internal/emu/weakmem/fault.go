@@ -268,5 +268,3 @@ func where(s *Allocation, addr uint64) string {
 	}
 	return fmt.Sprintf("%s+%#x", s.Name, addr-s.Addr)
 }
-
-func sharedBytes(n int) string { return fmt.Sprintf("the block has %d bytes of shared memory", n) }

@@ -160,7 +160,7 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, how How, k kind,
 			}
 			s = how.Of.shared
 		}
-		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || how.Shared && end-s.Addr > uint64(len(s.Data)) {
+		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || how.Shared && end-s.Addr > s.limit(addr) {
 			return refuse(OutOfBounds)
 		}
 		if s.Device != b.grid.device && !b.mayAccess(s) {
