@@ -180,6 +180,7 @@ func (fr *frame) callVar(o ptx.Operand) (int, bool) {
 
 func execCall(w *warp, in *inst, mask uint32) status {
 	w.own.move(mask, in.x.(*callOp).args)
+	w.movePrivate(mask, in.x.(*callOp).args)
 	back := uint64(w.groups[w.current].pc + 1)
 	ret := w.slot(in.dst[0])
 	for m := mask; m != 0; m &= m - 1 {
@@ -190,6 +191,7 @@ func execCall(w *warp, in *inst, mask uint32) status {
 
 func execResults(w *warp, in *inst, mask uint32) status {
 	w.own.move(mask, in.x.([]move))
+	w.movePrivate(mask, in.x.([]move))
 	return next
 }
 

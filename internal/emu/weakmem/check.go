@@ -116,10 +116,13 @@ func (b *Block) note(warp int, r *run, s *Allocation, k kind, how *How) *Fault {
 		rec.kind |= async
 	}
 	a := access{memory: b.memory, block: b, warp: w, record: rec}
-	if k&write == 0 || k&atomically != 0 {
+	if how.Shade == nil && (k&write == 0 || k&atomically != 0) {
 		if f := a.initialized(s); f != nil {
 			return f
 		}
+	}
+	if how.Shade != nil && k&write == 0 {
+		b.shade(&a, r, s, int(how.element), how.Shade)
 	}
 	a.number = b.number(w, rec)
 	if r.same && rec.kind&(write|strong) == write {

@@ -249,10 +249,7 @@ func (a *access) initialized(s *Allocation) *Fault {
 	if !bad {
 		return nil
 	}
-	lane := bits.TrailingZeros32(a.record.lanesAt(at))
-	f := a.record.fault(Uninitialized, s, at, lane)
-	f.Shared = s.block != nil
-	f.Detail = "nothing wrote it since it was allocated"
+	f := a.unwrittenAt(s, at)
 	return a.memory.report(finding{kind: Uninitialized, kernel: f.Kernel, line: f.Line, shared: f.Shared}, f)
 }
 
