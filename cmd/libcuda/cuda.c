@@ -176,7 +176,7 @@ int ringo_cuda_moves(void) { return reporting && lives() ? ringo_cuda_count_move
 #define driver(name, words) carry(name, words, __builtin_return_address(0))
 static int carry(const char *name, uintptr_t *words, void *at)
 {
-	static const char *const makes[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release", NULL};
+	static const char *const makes[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release", "FreeAsync", NULL};
 	static const char *const gives[] = {"Destroy", "Free", "Release", "Unload", "Unmap", "Unregister", "Close", NULL};
 	if (!ready())
 		return forked(name);
@@ -256,7 +256,7 @@ F3(cuDeviceGetAttribute) F3(cuDeviceCanAccessPeer) F4(cuDeviceGetP2PAttribute) F
 F1(cuDevicePrimaryCtxRelease_v2) F3(cuDevicePrimaryCtxGetState) F1(cuCtxPushCurrent_v2)
 F1(cuCtxPopCurrent_v2) F1(cuCtxGetCurrent) F1(cuCtxSetCurrent) F1(cuCtxGetDevice) F0(cuCtxSynchronize)
 F1(cuDevicePrimaryCtxReset_v2) F2(cuCtxGetApiVersion) F3(cuDeviceComputeCapability) F3(cuCtxCreate_v2) F1(cuCtxDestroy_v2) F2(cuCtxEnablePeerAccess) F1(cuCtxDisablePeerAccess) F2(cuCtxGetStreamPriorityRange) F2(cuCtxSetLimit) F2(cuCtxGetLimit) F2(cuMemGetInfo_v2)
-F2(cuMemAlloc_v2) F1(cuMemFree_v2) F3(cuMemGetAddressRange_v2) F3(cuMemHostAlloc) F2(cuMemAllocHost_v2) F1(cuMemFreeHost)
+F2(cuMemAlloc_v2) F3(cuMemAllocAsync) F2(cuMemFreeAsync) F1(cuMemFree_v2) F3(cuMemGetAddressRange_v2) F3(cuMemHostAlloc) F2(cuMemAllocHost_v2) F1(cuMemFreeHost)
 F3(cuMemHostRegister_v2) F1(cuMemHostUnregister) F3(cuMemHostGetDevicePointer_v2) F3(cuMemcpyHtoD_v2)
 F3(cuMemcpyDtoH_v2) F3(cuMemcpyDtoD_v2) F3(cuMemcpy) F4(cuMemcpyAsync) F4(cuMemcpyHtoDAsync_v2) F4(cuMemcpyDtoHAsync_v2) F4(cuMemcpyDtoDAsync_v2) F5(cuMemcpyPeer) F6(cuMemcpyPeerAsync) F3(cuMemsetD8_v2)
 F4(cuMemsetD8Async) F4(cuMemsetD32Async) F3(cuPointerGetAttribute) F3(cuPointerSetAttribute)
@@ -333,7 +333,7 @@ static int onDevice(uintptr_t p)
 		return driver(#name, words);                                \
 	}
 Z(4, 3, cuMemcpyAsync) Z(4, 3, cuMemcpyHtoDAsync_v2) Z(4, 3, cuMemcpyDtoHAsync_v2) Z(4, 3, cuMemcpyDtoDAsync_v2)
-Z(6, 5, cuMemcpyPeerAsync) Z(4, 3, cuMemsetD8Async) Z(4, 3, cuMemsetD32Async) Z(1, 0, cuStreamSynchronize) Z(1, 0, cuStreamQuery)
+Z(3, 2, cuMemAllocAsync) Z(2, 1, cuMemFreeAsync) Z(6, 5, cuMemcpyPeerAsync) Z(4, 3, cuMemsetD8Async) Z(4, 3, cuMemsetD32Async) Z(1, 0, cuStreamSynchronize) Z(1, 0, cuStreamQuery)
 Z(3, 0, cuStreamWaitEvent) Z(2, 0, cuStreamGetCtx) Z(2, 0, cuStreamGetFlags) Z(2, 0, cuStreamGetPriority) Z(2, 0, cuStreamGetId)
 Z(3, 0, cuLaunchHostFunc) Z(4, 0, cuStreamWriteValue32_v2) Z(4, 0, cuStreamWriteValue64_v2) Z(4, 0, cuStreamWaitValue32_v2)
 Z(4, 0, cuStreamWaitValue64_v2) Z(2, 1, cuEventRecord) Z(3, 1, cuEventRecordWithFlags) Z(11, 8, cuLaunchKernel)
@@ -399,7 +399,11 @@ int cuGetProcAddress_v2(const char *name, void **f, int version, uint64_t flags,
 		*status = *f ? 0 : 1; // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
 	return 0;
 }
-int cuGetProcAddress(const char *name, void **f, int version, uint64_t flags) { return cuGetProcAddress_v2(name, f, version, flags, NULL); }
+int cuGetProcAddress(const char *name, void **f, int version, uint64_t flags)
+{
+	cuGetProcAddress_v2(name, f, version, flags, NULL);
+	return *f ? 0 : 500;
+}
 
 // NVIDIA's own runtime asks for the driver's private tables, which are not imitated.
 int cuGetExportTable(const void **table, const void *id)

@@ -72,6 +72,7 @@ var driver = sync.OnceValues(func() (*session, error) {
 		cfg.Launched = s.report.launched
 	}
 	cfg.Caller = caller
+	cfg.FreshAddresses = true // so that a use of freed memory does not fall into other memory
 	cfg.Print = func(_ int, text string) { fmt.Print(text) }
 	if s.machine, err = cudaemu.New(cfg); err != nil {
 		return nil, err

@@ -65,8 +65,8 @@ M(cuStreamUpdateCaptureDependencies_v2)
 // Memory: pools, managed memory, rectangles, external memory and semaphores, multicast
 M(cuDestroyExternalMemory) M(cuDestroyExternalSemaphore) M(cuDeviceGetDefaultMemPool) M(cuDeviceGetMemPool) M(cuDeviceSetMemPool)
 M(cuExternalMemoryGetMappedBuffer) M(cuExternalMemoryGetMappedMipmappedArray) M(cuFlushGPUDirectRDMAWrites) M(cuImportExternalMemory)
-M(cuImportExternalSemaphore) M(cuMemAdvise) M(cuMemAdvise_v2) M(cuMemAllocAsync) M(cuMemAllocFromPoolAsync) M(cuMemAllocManaged)
-M(cuMemAllocPitch_v2) M(cuMemBatchDecompressAsync) M(cuMemDiscardAndPrefetchBatchAsync) M(cuMemDiscardBatchAsync) M(cuMemFreeAsync)
+M(cuImportExternalSemaphore) M(cuMemAdvise) M(cuMemAdvise_v2) M(cuMemAllocFromPoolAsync) M(cuMemAllocManaged)
+M(cuMemAllocPitch_v2) M(cuMemBatchDecompressAsync) M(cuMemDiscardAndPrefetchBatchAsync) M(cuMemDiscardBatchAsync)
 M(cuMemGetAccess) M(cuMemGetAllocationPropertiesFromHandle) M(cuMemGetDefaultMemPool) M(cuMemGetMemPool) M(cuMemHostGetFlags)
 M(cuMemPoolCreate) M(cuMemPoolDestroy) M(cuMemPoolExportPointer) M(cuMemPoolExportToShareableHandle) M(cuMemPoolGetAccess)
 M(cuMemPoolGetAttribute) M(cuMemPoolImportFromShareableHandle) M(cuMemPoolImportPointer) M(cuMemPoolSetAccess) M(cuMemPoolSetAttribute)
@@ -103,9 +103,9 @@ M(cuModuleGetFunctionCount) M(cuModuleGetLoadingMode) M(cuOccupancyAvailableDyna
 M(cuParamSetv) M(cuTensorMapEncodeIm2col) M(cuTensorMapEncodeIm2colWide) M(cuTensorMapEncodeTiled) M(cuTensorMapReplaceAddress)
 
 // Twins with per-thread default streams
-M(cuGraphInstantiateWithParams_ptsz) M(cuGraphicsMapResources_ptsz) M(cuGraphicsUnmapResources_ptsz) M(cuMemAllocAsync_ptsz)
+M(cuGraphInstantiateWithParams_ptsz) M(cuGraphicsMapResources_ptsz) M(cuGraphicsUnmapResources_ptsz) 
 M(cuMemAllocFromPoolAsync_ptsz) M(cuMemBatchDecompressAsync_ptsz) M(cuMemDiscardAndPrefetchBatchAsync_ptsz) M(cuMemDiscardBatchAsync_ptsz)
-M(cuMemFreeAsync_ptsz) M(cuMemMapArrayAsync_ptsz) M(cuMemPrefetchAsync_ptsz) M(cuMemPrefetchAsync_v2_ptsz) M(cuMemPrefetchBatchAsync_ptsz)
+ M(cuMemMapArrayAsync_ptsz) M(cuMemPrefetchAsync_ptsz) M(cuMemPrefetchAsync_v2_ptsz) M(cuMemPrefetchBatchAsync_ptsz)
 M(cuMemcpy2DAsync_v2_ptsz) M(cuMemcpy2DUnaligned_v2_ptds) M(cuMemcpy2D_v2_ptds) M(cuMemcpy3DAsync_v2_ptsz) M(cuMemcpy3DBatchAsync_ptsz)
 M(cuMemcpy3DBatchAsync_v2_ptsz) M(cuMemcpy3DPeerAsync_ptsz) M(cuMemcpy3DPeer_ptds) M(cuMemcpy3D_v2_ptds) M(cuMemcpyAtoA_v2_ptds)
 M(cuMemcpyAtoD_v2_ptds) M(cuMemcpyAtoHAsync_v2_ptsz) M(cuMemcpyAtoH_v2_ptds) M(cuMemcpyBatchAsync_ptsz) M(cuMemcpyBatchAsync_v2_ptsz)

@@ -200,6 +200,15 @@ var allocations = map[string]function{
 		p, err := l.d.MemAlloc(int(a[1]))
 		return put(a[0], p, err)
 	},
+	"cuMemAllocAsync": func(l *Library, a *Args) error {
+		return l.ordered(func(d orderer) error {
+			p, err := d.MemAllocAsync(int(a[1]), cuda.Stream(a[2]))
+			return put(a[0], p, err)
+		})
+	},
+	"cuMemFreeAsync": func(l *Library, a *Args) error {
+		return l.ordered(func(d orderer) error { return d.MemFreeAsync(a[0], cuda.Stream(a[1])) })
+	},
 	"cuMemFree_v2": func(l *Library, a *Args) error { return l.d.MemFree(a[0]) },
 	"cuMemGetAddressRange_v2": func(l *Library, a *Args) error {
 		base, n, err := l.d.MemGetAddressRange(a[2])

@@ -461,6 +461,8 @@ CUresult cuMemGetInfo(size_t *free, size_t *total);
 CUresult cuMemAlloc(CUdeviceptr *p, size_t bytes);
 CUresult cuMemFree(CUdeviceptr p);
 CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr p);
+CUresult cuMemAllocAsync(CUdeviceptr *p, size_t bytes, CUstream stream) RINGO_PTSZ(cuMemAllocAsync);
+CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream) RINGO_PTSZ(cuMemFreeAsync);
 CUresult cuMemAllocHost(void **p, size_t bytes);
 CUresult cuMemHostAlloc(void **p, size_t bytes, unsigned int flags);
 CUresult cuMemFreeHost(void *p);

@@ -219,7 +219,21 @@ RINGO_CAS(unsigned long long, "b64", "l")
 #undef RINGO_CAS
 
 /* Loads that nothing changes meanwhile */
-template <class T> RINGO_D T __ldg(const T *p) RINGO_BODY(return *p;)
+template <class T> RINGO_D T __ldg(const T *p) RINGO_BODY(
+	static_assert(sizeof(T) <= 16 && !(sizeof(T) & (sizeof(T) - 1)), "__ldg loads 1, 2, 4, 8 or 16 bytes");
+	unsigned long long v[2] = {};
+	unsigned w;
+	unsigned short h;
+	T t;
+	switch (sizeof(T)) {
+	case 1: asm volatile("ld.global.nc.u8 %0, [%1];" : "=r"(w) : "l"(p)); v[0] = w; break;
+	case 2: asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(h) : "l"(p)); v[0] = h; break;
+	case 4: asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(w) : "l"(p)); v[0] = w; break;
+	case 8: asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(v[0]) : "l"(p)); break;
+	default: asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(v[0]), "=l"(v[1]) : "l"(p));
+	}
+	__builtin_memcpy(&t, v, sizeof t);
+	return t;)
 template <class T> RINGO_D T __ldcg(const T *p) RINGO_BODY(return *p;)
 template <class T> RINGO_D T __ldcs(const T *p) RINGO_BODY(return *p;)
 

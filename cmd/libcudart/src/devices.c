@@ -168,11 +168,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
 }
 cudaError_t cudaDeviceSynchronize(void)
 {
-	int result = entered();
-	if (!result)
-		result = driver.cuCtxSynchronize();
-	freeDue();
-	return done(result);
+	return RUN(driver.cuCtxSynchronize());
 }
 cudaError_t cudaDeviceReset(void)
 {
@@ -182,7 +178,6 @@ cudaError_t cudaDeviceReset(void)
 	if (result)
 		return done(result);
 	driver.cuCtxSynchronize();
-	freeDue();
 	driver.cuCtxSetCurrent(0);
 	forgetModules(device);
 	return done(driver.cuDevicePrimaryCtxReset_v2(device));

@@ -20,6 +20,7 @@ typedef struct {
 	D(cuCtxEnablePeerAccess, (word, unsigned)) D(cuCtxDisablePeerAccess, (word)) D(cuCtxGetStreamPriorityRange, (int *, int *)) \
 	D(cuCtxSetLimit, (int, size_t)) D(cuCtxGetLimit, (size_t *, int)) \
 	D(cuMemGetInfo_v2, (size_t *, size_t *)) D(cuMemAlloc_v2, (word *, size_t)) D(cuMemFree_v2, (word)) \
+	D(cuMemAllocAsync, (word *, size_t, word)) D(cuMemFreeAsync, (word, word)) \
 	D(cuMemHostAlloc, (void **, size_t, unsigned)) D(cuMemFreeHost, (void *)) D(cuMemHostRegister_v2, (void *, size_t, unsigned)) \
 	D(cuMemHostUnregister, (void *)) D(cuMemHostGetDevicePointer_v2, (word *, void *, unsigned)) \
 	D(cuPointerGetAttribute, (void *, int, word)) D(cuIpcGetMemHandle, (void *, word)) D(cuIpcOpenMemHandle_v2, (word *, handle64, unsigned)) \

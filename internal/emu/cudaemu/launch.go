@@ -58,7 +58,7 @@ func (c *call) workspace(f *function) (uint64, error) {
 	r := f.mod.globals[name]
 	if r == nil {
 		var err error
-		if r, err = (&call{Machine: c.Machine, name: c.name, th: c.th, ctx: f.mod.ctx}).allocate(regionGlobal,
+		if r, err = c.allocate(f.mod.ctx, regionGlobal,
 			workspaceBytes); err != nil {
 			return 0, err
 		}

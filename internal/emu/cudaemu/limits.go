@@ -67,7 +67,7 @@ func (h *heap) Malloc(n uint64) uint64 {
 	if n == 0 || size > x.limits[limitHeap]-h.used {
 		return 0
 	}
-	r, err := (&call{Machine: x.m, name: "malloc in a kernel", ctx: x}).allocate(regionHeap, int(n))
+	r, err := (&call{Machine: x.m, name: "malloc in a kernel", ctx: x}).allocate(x, regionHeap, int(n))
 	if err != nil {
 		return 0
 	}

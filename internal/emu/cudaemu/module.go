@@ -206,7 +206,7 @@ func (c *call) placeGlobals(mod *module, p *simt.Program) error {
 		if v.Space != ptx.Global && v.Space != ptx.Const {
 			continue
 		}
-		r, err := c.allocate(regionGlobal, max(1, v.Size()))
+		r, err := c.allocate(c.ctx, regionGlobal, max(1, v.Size()))
 		if err != nil {
 			return err
 		}

@@ -117,6 +117,7 @@ func (w *warp) enter(in *inst, op *callOp, lane int, pc int32) status {
 		return w.overflow(in, op.callee, lane)
 	}
 	w.own.move(1<<lane, op.args)
+	w.movePrivate(1<<lane, op.args)
 	w.slot(op.callee.ret)[lane] = uint64(pc)
 	return next
 }
@@ -124,6 +125,7 @@ func (w *warp) enter(in *inst, op *callOp, lane int, pc int32) status {
 func execCall(w *warp, in *inst, mask uint32) status {
 	op := in.x.(*callOp)
 	w.own.move(mask, op.args)
+	w.movePrivate(mask, op.args)
 	back := uint64(w.groups[w.current].pc + 1)
 	ret := w.slot(op.callee.ret)
 	for m := mask; m != 0; m &= m - 1 {
@@ -161,6 +163,7 @@ func execIndirect(w *warp, in *inst, mask uint32) status {
 
 func execResults(w *warp, in *inst, mask uint32) status {
 	w.own.move(mask, in.x.([]move))
+	w.movePrivate(mask, in.x.([]move))
 	return next
 }
 

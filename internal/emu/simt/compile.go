@@ -13,12 +13,12 @@ import (
 // A compiler flattens a kernel and the functions it calls. Each function has registers and private memory of its own for
 // the whole run, at the same offset in every thread; see stack.go for functions that may be called within themselves.
 type compiler struct {
-	m        *ptx.Module
-	code     *code
-	frames   map[*ptx.Func]*frame
-	order    []*frame
-	shared   map[string]int // offsets of the shared variables of the module
-	static   int            // bytes of shared memory so far
+	m      *ptx.Module
+	code   *code
+	frames map[*ptx.Func]*frame
+	order  []*frame
+	shared map[string]int // offsets of the shared variables of the module
+	sharedLayout
 	consts   map[constant]int32
 	specials map[string]int32
 
@@ -34,7 +34,7 @@ type frame struct {
 	carry   int32   // slot of the carry flag
 	ret     int32   // slot of the instruction to return to
 	at      []int32 // index in code of each instruction of the body, and of its end
-	shared  int     // offsets of its memory in the block's shared memory
+	shared  []int   // offsets of its variables in the block's shared memory
 	params  int     // offset in a thread's private memory of the function's parameters,
 	results int     // of its results,
 	calls   int     // of the .param variables through which it calls,
@@ -57,7 +57,8 @@ func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 	if err := c.layOut(g); err != nil {
 		return nil, err
 	}
-	c.code.dynamic = align(c.static, sharedAlign(m.Vars))
+	c.code.zones, c.code.parts = c.zones(), c.parts
+	c.code.dynamic = align(c.static, sharedAlign(m.Vars)) + c.zones()
 	c.code.clusters = c.namesCluster()
 	for _, fr := range c.order {
 		if err := c.function(fr); err != nil {
@@ -108,9 +109,7 @@ func (c *compiler) layModule(ops []ptx.Operand) {
 		for i := range c.m.Vars {
 			v := &c.m.Vars[i]
 			if _, have := c.shared[v.Name]; v.Name == o.Name && v.Space == ptx.Shared && v.Count > 0 && !have {
-				c.static = align(c.static, max(v.Align, 1))
-				c.shared[v.Name] = c.static
-				c.static += v.Size()
+				c.shared[v.Name] = c.place(v)
 			}
 		}
 	}
@@ -137,9 +136,7 @@ func (c *compiler) layOut(g *graph) error {
 			}
 		}
 		fr.ret = c.slots(1)
-		c.static = align(c.static, sharedAlign(f.Vars))
-		fr.shared = c.static
-		c.static += f.SharedBytes
+		fr.shared = c.enterShared(f)
 		if !f.Entry {
 			fr.params = c.private(f.Params, f.ParamBytes, ptx.Generic)
 			fr.results = c.private(f.Results, f.ResultBytes, ptx.Generic)

@@ -55,11 +55,11 @@ func (g *Grid) shared() int {
 	if g.Shared == 0 {
 		return g.Kernel.Shared
 	}
-	return g.Kernel.code.dynamic + g.Shared
+	return g.Kernel.code.dynamic - g.Kernel.code.zones + g.Shared
 }
 
 // reserved is where the shared memory lies that hardware takes of a block, and a kernel that asks for it may use.
-func (g *Grid) reserved() int { return align(g.shared(), sharedPiece) }
+func (g *Grid) reserved() int { return align(g.room(), sharedPiece) }
 
 // check refuses a launch that the device or the kernel cannot do.
 func (g *Grid) check(w *World) error {

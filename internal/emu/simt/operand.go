@@ -145,7 +145,7 @@ func (c *compiler) variable(fr *frame, in *ptx.Instr, name string, add uint64) (
 			return at(ptx.Param, fr.results+v.Offset)
 		}
 	}
-	for _, v := range fr.f.Vars {
+	for i, v := range fr.f.Vars {
 		if v.Name != name {
 			continue
 		}
@@ -153,7 +153,7 @@ func (c *compiler) variable(fr *frame, in *ptx.Instr, name string, add uint64) (
 		case v.Space == ptx.Shared && v.Count == 0:
 			return at(v.Space, c.code.dynamic)
 		case v.Space == ptx.Shared:
-			return at(v.Space, fr.shared+v.Offset)
+			return at(v.Space, fr.shared[i])
 		case v.Space == ptx.Local:
 			return at(v.Space, fr.locals+v.Offset)
 		case v.Space == ptx.Param:

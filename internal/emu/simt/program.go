@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A Program is a compiled module. It is immutable.
@@ -35,10 +36,12 @@ type code struct {
 	slots    int32 // of a warp: registers, special registers and scratch
 	consts   []constant
 	specials []special
-	clusters bool    // it names the cluster: its blocks have one, of one block maybe
-	dynamic  int     // where dynamic shared memory begins
-	reserves bool    // it asks where the shared memory of the hardware lies
-	owner    []int16 // the variable that a byte of private memory belongs to, 0 for none
+	clusters bool // it names the cluster: its blocks have one, of one block maybe
+	dynamic  int  // where dynamic shared memory begins, behind zones bytes of red zones
+	zones    int
+	parts    []weakmem.Part // the static shared variables
+	reserves bool           // it asks where the shared memory of the hardware lies
+	owner    []int16        // the variable that a byte of private memory belongs to, 0 for none
 
 	activates bool // functions have activations, see stack.go
 	out       int  // where those leave their results in private memory

@@ -20,12 +20,20 @@ const (
 
 // A stack is that of a thread.
 type stack struct {
-	data  []byte   // local variables
-	owner []int16  // as of private
-	regs  []uint64 // of the activations before, with the ends of data
-	bytes []byte   // .param variables of the activations before
-	used  int      // bytes of the limit
-	calls int
+	data   []byte   // local variables
+	owner  []int16  // as of private
+	regs   []uint64 // of the activations before, with the ends of data
+	bytes  []byte   // .param variables of the activations before
+	used   int      // bytes of the limit
+	calls  int
+	shades []keptShades
+}
+
+// keptShades are those of what an activation keeps, where there are any.
+type keptShades struct {
+	call  int // number of the activation
+	regs  map[int32]shade
+	bytes map[int]privateShade
 }
 
 // areas are the parts of private memory that an activation keeps.
@@ -48,6 +56,9 @@ func (w *warp) activate(fr *frame, lane int) bool {
 	base := lane * w.own.size
 	for _, a := range fr.areas() {
 		s.bytes = append(s.bytes, w.own.data[base+a[0]:][:a[1]]...)
+	}
+	if w.shades.n+len(w.shades.local) > 0 {
+		s.shades = append(s.shades, w.keepShades(fr, lane, s.calls))
 	}
 	if fr.sp != noSlot {
 		w.slot(fr.sp)[lane] = s.place(fr.f)
@@ -92,6 +103,63 @@ func (w *warp) deactivate(fr *frame, lane int) {
 		w.regs[fr.first+i][lane] = s.regs[from+int(i)]
 	}
 	s.regs = s.regs[:from]
+	w.restoreShades(fr, lane, s.calls+1)
+}
+
+// keepShades are the shades of what the activation of a lane keeps. The lane loses them.
+func (w *warp) keepShades(fr *frame, lane, call int) keptShades {
+	kept := keptShades{call, map[int32]shade{}, map[int]privateShade{}}
+	for i := range fr.slots {
+		if w.shades.lanes(fr.first+i, 1<<lane) != 0 {
+			kept.regs[fr.first+i] = *w.shades.at(fr.first + i)
+			w.shades.unshade([]int32{fr.first + i}, 1<<lane)
+		}
+	}
+	for at, b := range w.shades.local {
+		if at.lane == lane && fr.keeps(at.offset) {
+			kept.bytes[at.offset] = b
+			delete(w.shades.local, at)
+		}
+	}
+	return kept
+}
+
+// restoreShades gives a lane the shades from before an activation, which has ended. Results keep theirs.
+func (w *warp) restoreShades(fr *frame, lane, call int) {
+	s := &w.own.stacks[lane]
+	out := w.block.grid.Kernel.code.out
+	if len(w.shades.local) > 0 {
+		w.movePrivate(1<<lane, []move{{to: out, from: fr.results, n: fr.f.ResultBytes}})
+		for at := range w.shades.local {
+			if at.lane == lane && (fr.keeps(at.offset) || at.offset >= stackBase+len(s.data)) {
+				delete(w.shades.local, at)
+			}
+		}
+	}
+	for i := range fr.slots {
+		w.shades.unshade([]int32{fr.first + i}, 1<<lane)
+	}
+	n := len(s.shades) - 1
+	if n < 0 || s.shades[n].call != call {
+		return
+	}
+	for slot, v := range s.shades[n].regs {
+		w.set(slot, 1<<lane, &v)
+	}
+	for offset, b := range s.shades[n].bytes {
+		w.shades.local[privateAt{lane, offset}] = b
+	}
+	s.shades = s.shades[:n]
+}
+
+// keeps reports whether an activation keeps a byte of private memory.
+func (fr *frame) keeps(offset int) bool {
+	for _, a := range fr.areas() {
+		if offset >= a[0] && offset < a[0]+a[1] {
+			return true
+		}
+	}
+	return false
 }
 
 // inActivation is the slot of an address in the activation, from an offset.

@@ -11,6 +11,9 @@ import (
 // dst. The whole vector must be aligned to its size, at most 16 bytes.
 func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes, how How) *Fault {
 	how.element = uint8(size)
+	if how.Shade != nil {
+		how.Shade.part = dst
+	}
 	each := size * len(dst)
 	var scratch [512]byte
 	for mask != 0 {
@@ -121,6 +124,9 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 		}
 		off, n := r.addr-s.Addr, r.bytes()
 		s.setWritten(off, n)
+		if how.Shade != nil {
+			how.Shade.forget(&r, s, size)
+		}
 		p := b.memory.pending()
 		p.allocation, p.addr, p.n, p.units, p.release = s, s.base+off, n, all(r.addr, n), nil
 		p.by, p.warp, p.strong, p.shared = &b.origin, uint8(warp), how.Order != Weak, how.Shared

@@ -19,7 +19,11 @@ func (m *Memory) Copy(dst, src uint64, n int, after Clock) (Clock, error) {
 			return after, err
 		}
 		p = p[:len(q)]
-		if err := o.read(s, src+at, uint64(len(p))); err != nil {
+		err = o.read(s, src+at, uint64(len(p)))
+		if err == nil && d.Device < 0 {
+			err = o.toHost(s, src+at-s.Addr, uint64(len(p)))
+		}
+		if err != nil {
 			return after, err
 		}
 		if err := o.write(d, dst+at, q, p); err != nil {
@@ -60,7 +64,11 @@ func (m *Memory) Read(dst []byte, src uint64, after Clock) (Clock, error) {
 		if err != nil {
 			return after, err
 		}
-		if err := o.read(s, src, uint64(len(p))); err != nil {
+		err = o.read(s, src, uint64(len(p)))
+		if err == nil {
+			err = o.toHost(s, src-s.Addr, uint64(len(p)))
+		}
+		if err != nil {
 			return after, err
 		}
 		copy(dst, p)

@@ -244,7 +244,7 @@ func (r *record) start(lane int) uint64 {
 // race reports that a lane of the record and a lane of the access use the byte at an
 // offset, unordered.
 func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) {
-	if a.observed(s, r, at, otherLane, lane) {
+	if a.observed(s, r, at, otherLane, lane) || a.lifetime(s, r, at) {
 		return
 	}
 	f := a.record.fault(Race, s, at, lane)
@@ -298,10 +298,7 @@ func (a *access) initialized(s *Allocation) *Fault {
 	if !bad {
 		return nil
 	}
-	lane := bits.TrailingZeros32(a.record.lanesAt(at))
-	f := a.record.fault(Uninitialized, s, at, lane)
-	f.Shared = s.block != nil
-	f.Detail = "nothing wrote it since it was allocated"
+	f := a.unwrittenAt(s, at)
 	return a.memory.report(finding{kind: Uninitialized, kernel: f.Kernel, line: f.Line, shared: f.Shared}, f)
 }
 
@@ -317,5 +314,3 @@ func where(s *Allocation, addr uint64) string {
 	}
 	return fmt.Sprintf("%s+%#x", s.Name, addr-s.Addr)
 }
-
-func sharedBytes(n int) string { return fmt.Sprintf("the block has %d bytes of shared memory", n) }

@@ -102,8 +102,8 @@ type moment struct {
 	synced, time uint32
 }
 
-// Block starts a block with shared bytes of shared memory, unwritten.
-func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
+// Block starts a block with shared bytes of shared memory, unwritten, of which it may access the parts, or all.
+func (g *Grid) Block(index [3]int, dim [3]int, shared int, parts ...Part) *Block {
 	m := g.memory
 	b := &Block{memory: m, grid: g, clock: g.before}
 	b.origin = origin{agent: m.agent(), grid: g, index: index, dim: dim}
@@ -117,7 +117,7 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 		w.live = ^uint32(0) >> (32 - min(32, threads-32*i))
 	}
 	b.shared = &Allocation{Data: make([]byte, shared), Device: g.device, Name: "shared memory",
-		memory: &physical{bytes: uint64(shared)}, base: firstShared + uint64(b.origin.agent)*mostShared, block: b}
+		memory: &physical{bytes: uint64(shared)}, base: firstShared + uint64(b.origin.agent)*mostShared, block: b, parts: parts}
 	if !m.config.Plain {
 		b.shared.Written = make([]uint64, (shared+63)/64)
 		m.history.blocks[b] = struct{}{}

@@ -9,6 +9,7 @@ type origin struct {
 	process    int    // another one, see Trail; 0: this one
 	source     string // of the line of an access by another process
 	what       string // of the driver: "copy"; else "asynchronous copy" or empty
+	life       string // of a call that begins or ends the memory's life, see Memory.Appear
 }
 
 // A record is an access by one thread or by neighbouring lanes of a warp, of

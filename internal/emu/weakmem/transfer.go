@@ -88,6 +88,9 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 	if f := t.touch(&t.writer, p.Dst, n, p.Align, How{Shared: p.ToShared, Of: p.To}, k, known); f != nil {
 		return nil, f
 	}
+	if p.Value == nil && p.Update == nil && !m.config.Plain {
+		t.copyWritten()
+	}
 	t.data = make([]byte, n)
 	t.pieces = (n + pieceBytes - 1) / pieceBytes
 	if p.Value != nil {
@@ -160,7 +163,7 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, how How, k kind,
 			}
 			s = how.Of.shared
 		}
-		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || how.Shared && end-s.Addr > uint64(len(s.Data)) {
+		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || how.Shared && end-s.Addr > s.limit(addr) {
 			return refuse(OutOfBounds)
 		}
 		if s.Device != b.grid.device && !b.mayAccess(s) {
@@ -172,7 +175,7 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, how How, k kind,
 				first: uint8(t.lane), kind: k, scope: GPU, alias: s.alias}
 			m.compact()
 			a := access{memory: m, block: b, clock: known, record: &r, number: m.history.add(&r)}
-			if k&write == 0 || k&atomically != 0 {
+			if k&strong != 0 || k&write == 0 && t.plan.Update != nil {
 				if f := a.initialized(s); f != nil {
 					return f
 				}
@@ -187,6 +190,22 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, how How, k kind,
 		addr += part
 	}
 	return nil
+}
+
+// copyWritten has bytes stay unwritten that the copy moves.
+func (t *Transfer) copyWritten() {
+	from, to := t.block.shared, t.target().shared
+	if !t.plan.FromShared {
+		from = nil
+	}
+	if !t.plan.ToShared {
+		to = nil
+	}
+	t.each(t.plan.Dst, t.plan.Bytes, to, func(d *Allocation, at uint64, first, last int) {
+		t.each(t.plan.Src+uint64(first), last-first, from, func(s *Allocation, off uint64, lo, hi int) {
+			d.copyWritten(at+uint64(lo), s, off, uint64(hi-lo))
+		})
+	})
 }
 
 // Advance reads or writes some more. It reports whether all is done.

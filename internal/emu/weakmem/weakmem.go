@@ -80,6 +80,8 @@ type How struct {
 	Late        bool // an atomic operation that returns nothing: see Block.Late
 	NonCoherent bool // ld.nc: no thread may write the bytes that the load reads during the kernel
 	Line        int  // line of PTX, for reports
+	// Shade, if set, takes or gives what nobody wrote: without, a load of it is a fault.
+	Shade *Shade
 	// Of is the block of the cluster whose shared memory it is; nil: the block's own.
 	Of *Block
 
