@@ -143,11 +143,14 @@ func ringo_cuda_note(call, name *C.char, result C.int, why *C.char, follows C.in
 // explain takes what the driver has said for the reason, if it is about the same result.
 func (x *failure) explain(err error) {
 	var e *cuda.Error
+	var plain cuda.Result
 	switch {
-	case !errors.As(err, &e):
-		x.Text = err.Error()
-	case int(e.Result) == x.Result:
+	case errors.As(err, &e) && int(e.Result) == x.Result:
 		x.Text, x.Follows = e.Why(), e.Follows
+	case errors.As(err, &plain) && int(plain) == x.Result:
+		x.Text = (&cuda.Error{Result: plain}).Why()
+	case e == nil && plain == 0:
+		x.Text = err.Error()
 	}
 }
 

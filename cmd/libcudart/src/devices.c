@@ -164,7 +164,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
 			*device = d;
 			return 0;
 		}
-	return done(result ? result : cudaErrorInvalidDevice);
+	return done(result ? result : because(cudaErrorInvalidDevice, "no device has the bus ID %s", id));
 }
 cudaError_t cudaDeviceSynchronize(void)
 {
@@ -192,14 +192,14 @@ cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
 {
 	static const size_t limits[] = {1 << 10, 1 << 20, 8 << 20, 2, 2048, 128, 0};
 	if ((unsigned)limit >= sizeof limits / sizeof *limits)
-		return done(cudaErrorUnsupportedLimit);
+		return done(because(cudaErrorUnsupportedLimit, "there is no limit %d", limit));
 	*value = limits[limit];
 	return RUN(0);
 }
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
 {
 	(void)value; // the emulator has no such limits
-	return (unsigned)limit > cudaLimitPersistingL2CacheSize ? done(cudaErrorUnsupportedLimit) : RUN(0);
+	return (unsigned)limit > cudaLimitPersistingL2CacheSize ? done(because(cudaErrorUnsupportedLimit, "there is no limit %d", limit)) : RUN(0);
 }
 cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config)
 {
