@@ -87,6 +87,10 @@ func TestEmulateProgram(t *testing.T) {
 	code, out, _ = run("sh", "-c", `echo '{"process":1,"ended":true}' >"$RINGO_EMULATE_REPORT"`)
 	require.Zero(t, code)
 	require.Contains(t, out, "nothing was found")
+	code, out, _ = run("-seeds", "2", "sh", "-c", `for n in one one; do echo '{"process":1,"nccl":{},"note":"'$n GPU'"}'; done `+
+		`>"$RINGO_EMULATE_REPORT"; echo '{"process":1,"ended":true}' >>"$RINGO_EMULATE_REPORT"`)
+	require.Zero(t, code)
+	require.Equal(t, 1, strings.Count(out, "\none GPU\n"), "a note is no finding")
 
 	code, out, _ = run("sh", "-c", "exit 7")
 	require.Equal(t, 1, code)

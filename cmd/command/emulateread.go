@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,7 @@ type emulateLine struct {
 	Counts  string           `json:"counts"`
 	Kernel  string           `json:"kernel"`
 	At      int              `json:"at"`
+	Approx  []string         `json:"approx"`
 	Fault   *weakmem.Fault   `json:"fault"`
 	Failed  *failedCall      `json:"failed"`
 	Times   int              `json:"times"`
@@ -36,6 +38,7 @@ type emulateLine struct {
 	Opened  int              `json:"opened"`
 	Step    *emulateStep     `json:"step"`
 	NCCL    map[string]int   `json:"nccl"`
+	Note    string           `json:"note"`
 }
 
 // A failedCall is a call of the driver, the runtime or NCCL that has failed: see cmd/libcuda/failure.go.
@@ -111,6 +114,12 @@ func (r *emulateReport) read(file string, seed uint64, right bool) error {
 		if json.Unmarshal(lines.Bytes(), &l) != nil {
 			continue // of a process that was killed while it wrote
 		}
+		if l.Note != "" { // of libnccl.so.2
+			if !slices.Contains(r.Notes, l.Note) {
+				r.Notes = append(r.Notes, l.Note)
+			}
+			continue
+		}
 		if l.NCCL != nil { // of libringo-count.so
 			for name, n := range l.NCCL {
 				r.NCCL[name] += n
@@ -140,6 +149,7 @@ func (x *reading) line(i *image, l *emulateLine) {
 	i.counts = cmp.Or(i.counts, l.Counts)
 	if l.Kernel != "" {
 		i.kernels[l.At] = l.Kernel
+		x.approximated(l.Approx)
 	}
 	if l.Fault != nil {
 		i.faults = append(i.faults, l.Fault)

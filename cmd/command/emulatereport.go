@@ -26,10 +26,12 @@ type emulateReport struct {
 	Instructions uint64          `json:"instructions"` // of all threads
 	Findings     []*emulateFound `json:"findings"`
 	Shrunk       []*shrunk       `json:"shrunk,omitempty"`
-	Opened       int             `json:"opened,omitempty"`     // how often a process has opened memory of another one
-	Allowed      int             `json:"allowed,omitempty"`    // failed calls that -allow names
-	Unfinished   bool            `json:"unfinished,omitempty"` // a process ended otherwise, as by _exit or a signal
-	Stopped      string          `json:"stopped,omitempty"`    // why ringo emulate has ended the program
+	Approximate  []string        `json:"approximate,omitempty"` // instructions and functions that ran, see approximated
+	Opened       int             `json:"opened,omitempty"`      // how often a process has opened memory of another one
+	Allowed      int             `json:"allowed,omitempty"`     // failed calls that -allow names
+	Unfinished   bool            `json:"unfinished,omitempty"`  // a process ended otherwise, as by _exit or a signal
+	Stopped      string          `json:"stopped,omitempty"`     // why ringo emulate has ended the program
+	Notes        []string        `json:"notes,omitempty"`       // what libraries say to the author that is no finding
 
 	allow     allowed
 	late      bool // a run was ended as it took too long
@@ -137,6 +139,10 @@ func (f *emulateFound) print(b *bytes.Buffer, ran int) {
 
 // notes prints what there is to know beside the findings.
 func (r *emulateReport) notes(b *bytes.Buffer) {
+	b.WriteString(r.approximate())
+	for _, note := range r.Notes {
+		b.WriteString(note + "\n")
+	}
 	if r.Opened > 0 {
 		b.WriteString("its processes have opened memory of each other: fewer races are found between processes than within " +
 			"one; run all ranks in one process to find more\n")

@@ -297,6 +297,9 @@ func (s *emulateStep) String() string {
 	case decision.Load:
 		return fmt.Sprintf("%s, thread %d at %s: the load is carried out late, after what follows it", who, s.Thread,
 			at(s.Source, s.Line, s.Kernel))
+	case decision.Old:
+		return fmt.Sprintf("%s, thread %d at %s: the load gives a value that was overwritten", who, s.Thread,
+			at(s.Source, s.Line, s.Kernel))
 	case decision.Copy:
 		return fmt.Sprintf("%s, thread %d at %s: the asynchronous copy of %d bytes takes long", who, s.Thread,
 			at(s.Source, s.Line, s.Kernel), s.Size)

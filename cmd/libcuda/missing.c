@@ -81,8 +81,8 @@ M(cuSignalExternalSemaphoresAsync) M(cuStreamAttachMemAsync) M(cuWaitExternalSem
 // Contexts, devices, green contexts, streams and events
 M(cuCoredumpGetAttribute) M(cuCoredumpGetAttributeGlobal) M(cuCoredumpSetAttribute) M(cuCoredumpSetAttributeGlobal) M(cuCtxAttach)
 M(cuCtxCreate_v3) M(cuCtxDetach) M(cuCtxFromGreenCtx) M(cuCtxGetCacheConfig) M(cuCtxGetDevResource) M(cuCtxGetDevice_v2)
-M(cuCtxGetExecAffinity) M(cuCtxGetFlags) M(cuCtxGetId) M(cuCtxGetLimit) M(cuCtxGetSharedMemConfig) M(cuCtxRecordEvent)
-M(cuCtxResetPersistingL2Cache) M(cuCtxSetCacheConfig) M(cuCtxSetFlags) M(cuCtxSetLimit) M(cuCtxSetSharedMemConfig) M(cuCtxSynchronize_v2)
+M(cuCtxGetExecAffinity) M(cuCtxGetFlags) M(cuCtxGetId) M(cuCtxGetSharedMemConfig) M(cuCtxRecordEvent)
+M(cuCtxResetPersistingL2Cache) M(cuCtxSetCacheConfig) M(cuCtxSetFlags) M(cuCtxSetSharedMemConfig) M(cuCtxSynchronize_v2)
 M(cuCtxWaitEvent) M(cuDevResourceGenerateDesc) M(cuDevSmResourceSplitByCount) M(cuDeviceGetByPCIBusId) M(cuDeviceGetDevResource)
 M(cuDeviceGetExecAffinitySupport) M(cuDeviceGetHostAtomicCapabilities) M(cuDeviceGetLuid) M(cuDeviceGetP2PAtomicCapabilities)
 M(cuDeviceGetProperties) M(cuDeviceGetUuid) M(cuDevicePrimaryCtxSetFlags_v2) M(cuDeviceRegisterAsyncNotification)

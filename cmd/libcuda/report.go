@@ -37,6 +37,7 @@ type line struct {
 	Counts  string           `json:"counts,omitempty"`
 	Kernel  string           `json:"kernel,omitempty"` // has number At in Counts
 	At      int              `json:"at,omitempty"`
+	Approx  []string         `json:"approx,omitempty"` // instructions of Kernel whose last bits may differ from a GPU's
 	Fault   *weakmem.Fault   `json:"fault,omitempty"`
 	Failed  *failure         `json:"failed,omitempty"`
 	Times   int              `json:"times,omitempty"` // until now, of Failed
@@ -88,10 +89,10 @@ func (r *report) write(l line) {
 }
 
 // launched counts a kernel that begins. One call at a time.
-func (r *report) launched(kernel string) {
+func (r *report) launched(kernel string, approximate []string) {
 	at, isNew := r.tally.kernel(kernel)
 	if isNew {
-		r.write(line{Kernel: kernel, At: at})
+		r.write(line{Kernel: kernel, At: at, Approx: approximate})
 	}
 	r.tally.add(at, 1)
 }

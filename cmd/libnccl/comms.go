@@ -25,12 +25,15 @@ func configAt(t *C.thread_state, at C.uintptr_t) (*capi.Config, error) {
 	return cfg, err
 }
 
-// idsOf copies unique IDs.
-func idsOf(ids *C.ncclUniqueId, n int) []bootstrap.ID {
-	if ids == nil || n < 1 {
+// idsOf copies n unique IDs of a communicator of some ranks. There may be as many as ranks, and one too many is copied
+// of more.
+func idsOf(ids *C.ncclUniqueId, n, ranks int) []bootstrap.ID {
+	if ids == nil || n < 1 || ranks < 1 {
 		return nil
 	}
-	return append([]bootstrap.ID{}, unsafe.Slice((*bootstrap.ID)(unsafe.Pointer(ids)), n)...)
+	all := make([]bootstrap.ID, min(n, ranks+1))
+	copy(all, unsafe.Slice((*bootstrap.ID)(unsafe.Pointer(ids)), min(n, ranks)))
+	return all
 }
 
 // ints copies numbers.
@@ -86,7 +89,7 @@ func ringo_init_rank(t *C.thread_state, to *C.uintptr_t, size, rank, n C.int, id
 		if err != nil {
 			return 0, err
 		}
-		return lib.InitRank(uintptr(t.group), int(size), int(rank), idsOf(ids, int(n)), cfg)
+		return lib.InitRank(uintptr(t.group), int(size), int(rank), idsOf(ids, int(n), int(size)), cfg)
 	})
 }
 

@@ -30,9 +30,9 @@ func ringo_free(t *C.thread_state, p C.uintptr_t) C.int {
 }
 
 //export ringo_register
-func ringo_register(t *C.thread_state, comm, p C.uintptr_t, n C.size_t, to *C.uintptr_t) C.int {
+func ringo_register(t *C.thread_state, comm, p C.uintptr_t, to *C.uintptr_t) C.int {
 	return giveHandle(t, to, "handle",
-		func() (uintptr, error) { return lib.Register(uintptr(comm), uintptr(p), uint64(n)) })
+		func() (uintptr, error) { return lib.Register(uintptr(comm), uintptr(p)) })
 }
 
 //export ringo_window_register

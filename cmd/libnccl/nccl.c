@@ -210,11 +210,11 @@ FUNCTION(ncclCommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *v
 
 // Memory
 FUNCTION(ncclCommRegister, (const ncclComm_t comm, void *buff, size_t size, void **handle),
-	 ringo_register(&thread, (uintptr_t)comm, (uintptr_t)buff, size, (uintptr_t *)handle))
+	 ringo_register(&thread, (uintptr_t)comm, (uintptr_t)buff, (uintptr_t *)handle))
 FUNCTION(ncclCommDeregister, (const ncclComm_t comm, void *handle), ringo_deregister(&thread, (uintptr_t)comm, (uintptr_t)handle))
 FUNCTION(ncclCommWindowRegister, (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int flags),
 	 ringo_window_register(&thread, (uintptr_t)comm, (uintptr_t)buff, size, (uintptr_t *)win, flags))
-FUNCTION(ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t win), ringo_deregister(&thread, (uintptr_t)comm, (uintptr_t)win))
+FUNCTION(ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t win), win ? ringo_deregister(&thread, (uintptr_t)comm, (uintptr_t)win) : ncclSuccess)
 FUNCTION(ncclWinGetUserPtr, (ncclComm_t comm, ncclWindow_t win, void **ptr),
 	 ringo_window_at(&thread, (uintptr_t)comm, (uintptr_t)win, (uintptr_t *)ptr))
 

@@ -192,5 +192,8 @@ func (u *upkeep) blame(cause error) {
 			cause = step
 		}
 	}
+	if s.Kind == call.Send && step.Phase == "recv" { // both ranks stamp a message as a Send
+		s.Kind = call.Recv
+	}
 	u.Life.Found(u.Life.Locate(&call.Call{Kind: s.Kind}, s.Seq, cause, u), step, u.Log)
 }

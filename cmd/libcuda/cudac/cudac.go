@@ -45,7 +45,7 @@ var resultAt = func() map[string]int {
 	for i, names := range []string{
 		`cuDriverGetVersion cuDeviceGetCount cuDeviceGet cuDeviceGetUuid_v2 cuDeviceTotalMem_v2 cuDeviceGetAttribute
 		cuDeviceCanAccessPeer cuDeviceGetP2PAttribute cuDevicePrimaryCtxRetain cuCtxCreate_v2 cuCtxGetCurrent
-		cuCtxGetDevice cuMemAlloc_v2 cuMemHostAlloc cuMemAllocHost_v2 cuMemHostGetDevicePointer_v2 cuPointerGetAttribute
+		cuCtxGetDevice cuCtxGetLimit cuMemAlloc_v2 cuMemHostAlloc cuMemAllocHost_v2 cuMemHostGetDevicePointer_v2 cuPointerGetAttribute
 		cuMemGetAllocationGranularity cuMemCreate cuMemAddressReserve cuMemExportToShareableHandle cuIpcGetMemHandle
 		cuIpcOpenMemHandle_v2 cuIpcGetEventHandle cuIpcOpenEventHandle cuGraphCreate cuGraphClone
 		cuGraphInstantiateWithFlags cuLibraryGetModule cuLibraryGetKernel cuKernelGetFunction cuStreamCreateWithPriority

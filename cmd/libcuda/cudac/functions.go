@@ -97,6 +97,12 @@ type creator interface {
 	CtxDestroy(cuda.Context) error
 }
 
+// A limiter is a driver that has limits of contexts.
+type limiter interface {
+	CtxSetLimit(limit, n int) error
+	CtxGetLimit(limit int) (int, error)
+}
+
 // A resetter is a driver for programs that reset devices.
 type resetter interface {
 	DevicePrimaryCtxReset(cuda.Device) error
@@ -154,6 +160,21 @@ var contexts = map[string]function{
 	"cuCtxGetDevice": func(l *Library, a *Args) error {
 		d, err := l.d.CtxGetDevice()
 		return put(a[0], d, err)
+	},
+	"cuCtxSetLimit": func(l *Library, a *Args) error {
+		d, ok := l.d.(limiter)
+		if !ok {
+			return cuda.ErrNotSupported
+		}
+		return d.CtxSetLimit(a.i(0), int(a[1]))
+	},
+	"cuCtxGetLimit": func(l *Library, a *Args) error {
+		d, ok := l.d.(limiter)
+		if !ok {
+			return cuda.ErrNotSupported
+		}
+		n, err := d.CtxGetLimit(a.i(1))
+		return put(a[0], n, err)
 	},
 	"cuCtxSynchronize":       func(l *Library, a *Args) error { return l.d.CtxSynchronize() },
 	"cuCtxEnablePeerAccess":  func(l *Library, a *Args) error { return l.d.CtxEnablePeerAccess(cuda.Context(a[0])) },

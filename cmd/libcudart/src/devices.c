@@ -188,19 +188,8 @@ cudaError_t cudaDeviceReset(void)
 	return done(driver.cuDevicePrimaryCtxReset_v2(device));
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return RUN(driver.cuCtxGetStreamPriorityRange(least, greatest)); }
-cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
-{
-	static const size_t limits[] = {1 << 10, 1 << 20, 8 << 20, 2, 2048, 128, 0};
-	if ((unsigned)limit >= sizeof limits / sizeof *limits)
-		return done(because(cudaErrorUnsupportedLimit, "there is no limit %d", limit));
-	*value = limits[limit];
-	return RUN(0);
-}
-cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
-{
-	(void)value; // the emulator has no such limits
-	return (unsigned)limit > cudaLimitPersistingL2CacheSize ? done(because(cudaErrorUnsupportedLimit, "there is no limit %d", limit)) : RUN(0);
-}
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) { return RUN(driver.cuCtxGetLimit(value, limit)); }
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) { return RUN(driver.cuCtxSetLimit(limit, value)); }
 cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config)
 {
 	*config = cudaFuncCachePreferNone;

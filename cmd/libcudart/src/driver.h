@@ -18,6 +18,7 @@ typedef struct {
 	D(cuDevicePrimaryCtxRetain, (word *, int)) D(cuDevicePrimaryCtxReset_v2, (int)) D(cuDevicePrimaryCtxGetState, (int, unsigned *, int *)) \
 	D(cuCtxSetCurrent, (word)) D(cuCtxGetCurrent, (word *)) D(cuCtxGetDevice, (int *)) D(cuCtxSynchronize, (void)) \
 	D(cuCtxEnablePeerAccess, (word, unsigned)) D(cuCtxDisablePeerAccess, (word)) D(cuCtxGetStreamPriorityRange, (int *, int *)) \
+	D(cuCtxSetLimit, (int, size_t)) D(cuCtxGetLimit, (size_t *, int)) \
 	D(cuMemGetInfo_v2, (size_t *, size_t *)) D(cuMemAlloc_v2, (word *, size_t)) D(cuMemFree_v2, (word)) \
 	D(cuMemHostAlloc, (void **, size_t, unsigned)) D(cuMemFreeHost, (void *)) D(cuMemHostRegister_v2, (void *, size_t, unsigned)) \
 	D(cuMemHostUnregister, (void *)) D(cuMemHostGetDevicePointer_v2, (word *, void *, unsigned)) \

@@ -46,6 +46,9 @@ func (l *Library) Do(handle, comm uintptr, call *Call) error {
 	if err := c.translate(&rc, r, call); err != nil {
 		return err
 	}
+	if isEmpty(r, &rc) {
+		return rc.Check(r.Rank(), r.Size())
+	}
 	c.count(rc.Kind)
 	if !c.blocking && c.device == nil {
 		return c.start(r, rc)
@@ -72,8 +75,16 @@ func (l *Library) addTo(handle, comm uintptr, call *Call) error {
 	if err != nil {
 		return g.fail(err)
 	}
-	g.add(c, r)
+	if !isEmpty(r, rc) {
+		g.add(c, r)
+	}
 	return nil
+}
+
+// isEmpty reports whether a call is checked and then thrown away, as NCCL does with collectives of no elements: a rank
+// may leave one out. An empty message wants its other side. A communicator that has failed carries out all, to say so.
+func isEmpty(r *ringo.Comm, c *ringo.Call) bool {
+	return c.Count == 0 && !c.Kind.Pairwise() && r.Failure() == nil
 }
 
 // start begins a call in the background.

@@ -268,7 +268,7 @@ func TestGPUs(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	whole := undefined
-	whole.size, whole.magic = unsafe.Sizeof(whole), configMagic
+	whole.size, whole.magic, whole.version = unsafe.Sizeof(whole), configMagic, 22809
 	name := []byte("Socket\x00more")
 	read := func(change func(*configFields)) (*Config, error) {
 		f := whole
@@ -286,24 +286,58 @@ func TestConfig(t *testing.T) {
 	c, err = read(func(f *configFields) { f.blocking, f.maxCTAs, f.netName = 0, 16, addressOf(name) })
 	require.NoError(t, err)
 	require.Equal(t, &Config{MaxCTAs: 16, Net: "Socket"}, c)
-	c, err = read(func(f *configFields) { f.minCTAs, f.ctaPolicy = 2, 1 })
+	c, err = read(func(f *configFields) { f.minCTAs, f.maxCTAs, f.ctaPolicy, f.size = 2, 2, 1, math.MaxUint })
 	require.NoError(t, err)
-	require.Equal(t, &Config{Blocking: true, MinCTAs: 2, Policy: "1"}, c)
+	require.Equal(t, &Config{Blocking: true, MinCTAs: 2, MaxCTAs: 2, Policy: "1"}, c)
 	c, err = read(func(f *configFields) { f.size, f.maxCTAs = unsafe.Offsetof(f.maxCTAs), -7 })
 	require.NoError(t, err)
 	require.Equal(t, &Config{Blocking: true}, c, "what is behind an old one's end is not read")
 	for want, change := range map[string]func(*configFields){
-		"magic":            func(f *configFields) { f.magic++ },
-		"size is 3":        func(f *configFields) { f.size = 3 },
-		"size is 1844674":  func(f *configFields) { f.size = math.MaxUint },
-		"blocking is 2":    func(f *configFields) { f.blocking = 2 },
-		"CTAPolicy is 4":   func(f *configFields) { f.ctaPolicy = 4 },
-		"maxCTAs is 0":     func(f *configFields) { f.maxCTAs = 0 },
-		"minCTAs is 9, ma": func(f *configFields) { f.minCTAs, f.maxCTAs = 9, 8 },
+		"magic":                                 func(f *configFields) { f.magic++ },
+		"size is 3":                             func(f *configFields) { f.size = 3 },
+		"size is 15":                            func(f *configFields) { f.size = 15 },
+		"minCTAs is 9, maxCTAs 8":               func(f *configFields) { f.minCTAs, f.maxCTAs = 9, 8 },
+		"minCTAs is 1 and maxCTAs is not set: ": func(f *configFields) { f.minCTAs = 1 },
 	} {
 		_, err := read(change)
 		require.ErrorIs(t, err, ringo.ErrInvalid)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestConfigValues: each field takes the values that NCCL 2.28 takes, and no others. What a program of a version
+// without the field has there counts for nothing.
+func TestConfigValues(t *testing.T) {
+	most := int32(math.MaxInt32)
+	wrong := map[string][]int32{"blocking": {unset + 1, -1, 2}, "cgaClusterSize": {unset + 1, -1}, "minCTAs": {-1, 0},
+		"maxCTAs": {-1, 0}, "splitShare": {-1, 2}, "collnetEnable": {-1, 2}, "CTAPolicy": {-1, 4, 7}, "shrinkShare": {-1, 2},
+		"nvlsCTAs": {-1, 0}, "nChannelsPerNetPeer": {-1, 0, 65, most}, "nvlinkCentricSched": {-1, 2}}
+	right := map[string][]int32{"blocking": {0, 1}, "cgaClusterSize": {0, 9, most}, "minCTAs": {1, 100},
+		"maxCTAs": {1, most}, "splitShare": {0, 1}, "collnetEnable": {0, 1}, "CTAPolicy": {0, 2}, "shrinkShare": {0, 1},
+		"nvlsCTAs":            {1, most},
+		"nChannelsPerNetPeer": {1, 64}, "nvlinkCentricSched": {0, 1}}
+	require.Len(t, configTable, len(wrong))
+	for _, field := range configTable {
+		read := func(v int32, version uint32) error {
+			f := undefined
+			f.size, f.magic, f.version = unsafe.Sizeof(f), configMagic, version
+			if field.name == "minCTAs" {
+				f.maxCTAs = most
+			}
+			*field.of(&f) = v
+			return second(ReadConfig(uintptr(unsafe.Pointer(&f))))
+		}
+		for _, v := range append(right[field.name], unset) {
+			require.NoError(t, read(v, 22809), "%s %d", field.name, v)
+		}
+		for _, v := range wrong[field.name] {
+			err := read(v, max(field.since, 21801))
+			require.ErrorContains(t, err, fmt.Sprintf("%s is %d, want ", field.name, v))
+			require.Equal(t, InvalidArgument, ResultOf(err))
+			if field.since > 0 {
+				require.NoError(t, read(v, field.since-1), field.name)
+			}
+		}
 	}
 }
 
@@ -395,6 +429,56 @@ func TestGPUsThatDisagree(t *testing.T) {
 			}
 		}
 		require.NoError(t, errors.Join(l.MemFree(at[0]), l.MemFree(at[1])))
+	}
+}
+
+// TestRecvOnGPUs: the error of a Recv of another length than its Send names the Recv.
+func TestRecvOnGPUs(t *testing.T) {
+	l := onGPUs(t, 2)
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	var at [2]uintptr
+	require.NoError(t, all(t, l, comms, func(g, c uintptr, rank int) error {
+		d, err := l.device(rank)
+		require.NoError(t, err)
+		require.NoError(t, d.With(func() (err error) { at[rank], err = l.MemAlloc(100); return err }))
+		call := Call{Kind: ringo.KindSend, In: at[0], Count: 1, Type: int32Type, Peer: 1}
+		if rank == 1 {
+			call = Call{Kind: ringo.KindRecv, Out: at[1], Count: 2, Type: int32Type, Peer: 0}
+		}
+		return l.Do(g, c, &call)
+	}))
+	var why error
+	require.Eventually(t, func() bool { _, why, err = l.AsyncError(comms[1]); return why != nil }, tier.Patience,
+		time.Millisecond)
+	require.NoError(t, err)
+	require.Regexp(t, "^Recv: rank 1 on .*: recv from rank 0 .*ranks disagree on a message", why.Error())
+	for i, c := range comms {
+		require.NoError(t, l.Abort(c))
+		require.NoError(t, l.MemFree(at[i]))
+	}
+}
+
+// TestOneGPU: two ranks on one GPU are said once of a communicator, to its log and to ringo emulate.
+func TestOneGPU(t *testing.T) {
+	const text = "two ranks on one GPU: NCCL refuses this with ncclInvalidUsage"
+	report, log := filepath.Join(t.TempDir(), "report"), filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.WriteFile(report, nil, 0o600))
+	t.Setenv("RINGO_EMULATE_REPORT", report)
+	l := onGPUs(t, 2)
+	l.env = env{func(name string) string { return map[string]string{"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": log}[name] }}
+	for devices, want := range map[[2]int]int{{0, 1}: 0, {1, 1}: 1} {
+		comms, err := l.InitAll(2, devices[:])
+		require.NoError(t, err)
+		for _, c := range comms {
+			require.NoError(t, l.Destroy(c))
+		}
+		for _, file := range []string{report, log} {
+			said, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, want, strings.Count(string(said), text), "%s", said)
+			require.NoError(t, os.Truncate(file, 0))
+		}
 	}
 }
 

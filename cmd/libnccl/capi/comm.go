@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
 )
 
@@ -30,18 +31,18 @@ type comm struct {
 	said    atomic.Bool        // the failure was logged
 	told    atomic.Bool        // the program was given the failure of what it does in the background
 
-	mu      sync.Mutex
-	ring    *ringo.Comm    // guarded by mu; nil until it is open
-	state   state          // guarded by mu
-	started *ringo.Pending // guarded by mu; the last call in the background
-	revoked bool           // guarded by mu
-	meeting *bootstrap.ID  // guarded by mu; where the ranks meet again after a failure, nil if they cannot
-	splits  int            // guarded by mu
-	shrinks map[string]int // guarded by mu; number of Shrinks after a failure, by excluded ranks
-	ops     []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
-	post    *post          // guarded by mu; of one-sided messages on host memory, nil before the first window
-	windows []*window      // guarded by mu; in the order in which all ranks registered them, nil where one was closed
-	records records        // the windows' records, for kernels
+	mu       sync.Mutex
+	ring     *ringo.Comm    // guarded by mu; nil until it is open
+	state    state          // guarded by mu
+	started  *ringo.Pending // guarded by mu; the last call in the background
+	meeting  meeting        // guarded by mu; where the ranks meet again after a failure
+	splits   int            // guarded by mu
+	reopened int            // guarded by mu; how often all ranks met again after ncclCommRevoke
+	shrinks  map[string]int // guarded by mu; number of Shrinks after a failure, by excluded ranks
+	ops      []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
+	post     *post          // guarded by mu; of one-sided messages on host memory, nil before the first window
+	windows  []*window      // guarded by mu; in the order in which all ranks registered them, nil where one was closed
+	records  records        // the windows' records, for kernels
 }
 
 func newComm(d *gpu.Device, blocking bool, cfg ringo.Config) *comm {
@@ -100,6 +101,18 @@ func (c *comm) take(r *ringo.Comm, err error) {
 		c.tells(r, c.is)
 		c.tellsFailure(r)
 		c.say(r, "Init")
+		c.sayShared(r)
+	}
+}
+
+// sayShared says of a communicator of which two ranks have one GPU that NCCL would refuse it: a program may do so by
+// mistake. One rank does.
+func (c *comm) sayShared(r *ringo.Comm) {
+	shared := func(path string) bool { return strings.Contains(path, "ranks share a GPU") }
+	if r.Rank() == 0 && slices.ContainsFunc(r.Paths(), shared) {
+		const text = "two ranks on one GPU: NCCL refuses this with ncclInvalidUsage; give each rank a GPU of its own"
+		c.config.Log.Warn(text, "subsys", "INIT")
+		emulateNote(text)
 	}
 }
 
@@ -229,7 +242,7 @@ func (c *comm) known() (r Result, well *ringo.Comm, err error) {
 	switch {
 	case c.state.jobs > 0 || c.started != nil && !ended(c.started):
 		return InProgress, nil, nil
-	case c.revoked:
+	case c.state.revoked:
 		return Success, nil, nil
 	case c.state.failed != nil:
 		return ResultOf(c.state.failed), nil, c.state.failed

@@ -11,7 +11,7 @@ import (
 // handle 0. All ranks call it.
 func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_ uintptr, err error) {
 	defer func() { l.Fail(group, err) }()
-	parent, ring, err := l.ready(handle)
+	parent, ring, err := l.source(handle)
 	if err != nil {
 		return 0, err
 	}
@@ -24,8 +24,21 @@ func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_
 			if color != ringo.NoColor {
 				c.meetAgain(parent.again(part))
 			}
-			return ring.SplitWith(ctx, color, key, cfg)
+			return l.over(ctx, parent, ring, func(r *ringo.Comm) (*ringo.Comm, error) {
+				return r.SplitWith(ctx, color, key, cfg)
+			})
 		})
+}
+
+// source is a communicator from which others can be made: one that takes calls, or was revoked.
+func (l *Library) source(handle uintptr) (*comm, *ringo.Comm, error) {
+	c, r, err := l.known(handle)
+	if err == nil && c.usable.Load() == nil {
+		if why := c.whyUnusable(); why != errRevoked {
+			return nil, nil, why
+		}
+	}
+	return c, r, err
 }
 
 // derive makes a communicator of parent, with parent's configuration where given is nil. The ranks agree over parent's

@@ -3,6 +3,7 @@ package capi
 import (
 	"encoding/binary"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,7 +67,7 @@ func TestAsyncError(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.NoError(t, l.Revoke(c, 0))
-	require.ErrorContains(t, l.Do(0, c, allReduce([]int32{1})), "ncclCommRevoke")
+	require.ErrorIs(t, l.Do(0, c, allReduce([]int32{1})), errRevoked)
 	is(Success)
 	require.NoError(t, l.Destroy(c))
 }
@@ -144,17 +145,100 @@ func TestDerived(t *testing.T) {
 	require.NoError(t, l.Finalize(0, comms[3]))
 	_, err = l.Shrink(0, comms[3], []int{0}, nil, 0)
 	require.ErrorIs(t, err, errFinalized)
-	refused(t, l.Finalize(0, comms[3]), InvalidArgument, "the communicator was finalized before")
-	refused(t, l.Suspend(0, comms[3], suspendMemory), InvalidUsage, errFinalized.Error())
+	refused(t, l.Finalize(0, comms[3]), InvalidArgument, errFinalized.Error())
+	refused(t, l.Suspend(0, comms[3], suspendMemory), InvalidArgument, errFinalized.Error())
 
-	// After a failure the ranks of InitAll have nowhere to meet.
+	// After a failure the ranks of InitAll meet in their process.
 	require.NoError(t, l.Revoke(comms[2], 0))
 	require.Error(t, l.Do(0, comms[0], allReduce([]int32{1})))
-	_, err = l.Shrink(0, comms[0], []int{2}, nil, 0)
-	refused(t, err, InvalidUsage,
-		"the ranks of this communicator have nowhere to meet after its failure: make a new one with ncclGetUniqueId")
+	var shrunk [2]uintptr
+	require.NoError(t, all(t, l, comms[:2], func(g, c uintptr, i int) (err error) {
+		shrunk[i], err = l.Shrink(g, c, []int{2, 3}, nil, shrinkAbort)
+		return err
+	}))
+	works(shrunk[:]...)
 	for _, c := range comms {
 		require.NoError(t, l.Abort(c))
+	}
+}
+
+// TestRevoked: a communicator that was revoked takes no calls, and others are made from it, of all ranks or of some.
+func TestRevoked(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(3, nil)
+	require.NoError(t, err)
+	for _, c := range comms {
+		require.NoError(t, l.Revoke(c, 0))
+	}
+	for _, c := range comms {
+		refused(t, l.Revoke(c, 0), InvalidArgument, "the communicator was revoked before")
+		refused(t, l.Finalize(0, c), InvalidArgument, "the communicator was revoked: ncclCommDestroy ends it")
+		err := l.Do(0, c, allReduce([]int32{1}))
+		require.Equal(t, InvalidUsage, ResultOf(err), "%v", err)
+		require.ErrorIs(t, err, errRevoked)
+		require.ErrorIs(t, l.Do(0, c, &Call{Kind: ringo.KindAllReduce, Type: int32Type, Op: sumOp}), errRevoked)
+		r, why, err := l.AsyncError(c)
+		require.NoError(t, err)
+		require.NoError(t, why)
+		require.Equal(t, Success, r)
+	}
+	made := func(comms []uintptr, f func(g, c uintptr, i int) (uintptr, error)) {
+		t.Helper()
+		parts := make([]uintptr, len(comms))
+		require.NoError(t, all(t, l, comms, func(g, c uintptr, i int) (err error) {
+			parts[i], err = f(g, c, i)
+			return err
+		}))
+		parts = slices.DeleteFunc(parts, func(c uintptr) bool { return c == 0 })
+		data := make([][]int32, len(parts))
+		require.NoError(t, all(t, l, parts, func(g, c uintptr, i int) error {
+			data[i] = []int32{1 << i}
+			return l.Do(g, c, allReduce(data[i]))
+		}))
+		for i, c := range parts {
+			require.Equal(t, []int32{1<<len(parts) - 1}, data[i])
+			require.NoError(t, l.Destroy(c))
+		}
+	}
+	for range 2 {
+		made(comms, func(g, c uintptr, i int) (uintptr, error) { return l.Split(g, c, 0, -i, nil) })
+		made(comms, func(g, c uintptr, i int) (uintptr, error) { return l.Split(g, c, -i%2, 0, nil) })
+		made(comms[:2], func(g, c uintptr, _ int) (uintptr, error) { return l.Shrink(g, c, []int{2}, nil, 0) })
+	}
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
+	comms, err = l.InitAll(1, nil)
+	require.NoError(t, err)
+	require.NoError(t, l.Finalize(0, comms[0]))
+	refused(t, l.Revoke(comms[0], 0), InvalidArgument, "the communicator was finalized or is being destroyed")
+	require.NoError(t, l.Destroy(comms[0]))
+}
+
+// TestEmptyCollectives: a collective of no elements is checked and thrown away, so that a rank may leave it out.
+func TestEmptyCollectives(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	for _, kind := range []ringo.Kind{ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather,
+		ringo.KindReduceScatter, ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter} {
+		empty := &Call{Kind: kind, Type: int32Type, Op: sumOp}
+		require.NoError(t, l.Do(0, comms[0], empty), kind)
+		g := l.GroupStart()
+		require.NoError(t, l.Do(g, comms[1], empty), kind)
+		require.NoError(t, l.Do(g, comms[1], empty), kind)
+		_, err := l.GroupEnd(g)
+		require.NoError(t, err, kind)
+		if kind.Rooted() {
+			refused(t, l.Do(0, comms[0], &Call{Kind: kind, Type: int32Type, Peer: 2}), InvalidArgument, "root 2 is not in 0…1")
+		}
+		refused(t, l.Do(0, comms[0], &Call{Kind: kind, Type: 12}), InvalidArgument, "data type 12 is not in 0…11")
+		data := [][]int32{{1}, {2}}
+		require.NoError(t, all(t, l, comms, func(g, c uintptr, i int) error { return l.Do(g, c, allReduce(data[i])) }), kind)
+		require.Equal(t, [][]int32{{3}, {3}}, data, kind)
+	}
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
 	}
 }
 

@@ -20,8 +20,8 @@ func (l *Library) Finalize(group, handle uintptr) (err error) {
 	}
 	defer func() { l.Fail(group, err) }()
 	c, r, err := l.ready(handle)
-	if err == errFinalized {
-		return fmt.Errorf("%w: the communicator was finalized before", ringo.ErrInvalid)
+	if err == errRevoked {
+		return fmt.Errorf("%w: ncclCommFinalize: the communicator was revoked: ncclCommDestroy ends it", ringo.ErrInvalid)
 	}
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
 
 // Abort is Destroy that ends operations under way, on all ranks, instead of waiting for them. With
 // none under way Abort is Destroy: programs that are done abort, while other ranks may still be at work.
-func (l *Library) Abort(handle uintptr) error { return l.end(handle, errAborted) }
+func (l *Library) Abort(handle uintptr) error { return l.end(handle, errCommAbort) }
 
 // idle is how long Abort lets a communicator end by itself, as one with nothing under way does, and how long
 // Destroy lets the other ranks leave. leaving is how long Abort then waits until other ranks have closed this
@@ -219,9 +219,12 @@ func (l *Library) close(c *comm) (err error) {
 	return err
 }
 
-// Revoke ends operations under way, on all ranks. Afterwards the communicator can only be
-// destroyed.
+// Revoke ends operations under way, on all ranks. Afterwards the communicator takes no calls, but others can be made
+// from it by Split, Shrink and Grow.
 func (l *Library) Revoke(handle uintptr, flags int) error {
+	if handle == 0 {
+		return nil
+	}
 	if flags != 0 {
 		return fmt.Errorf("%w: ncclCommRevoke has no flags but NCCL_REVOKE_DEFAULT, not %d", ringo.ErrInvalid, flags)
 	}
@@ -229,9 +232,9 @@ func (l *Library) Revoke(handle uintptr, flags int) error {
 	if err != nil {
 		return err
 	}
-	c.abort(r, errRevoked)
-	c.mu.Lock()
-	c.revoked = true
-	c.mu.Unlock()
+	if err := c.change((*state).revoke); err != nil {
+		return err
+	}
+	c.abort(r, errCommRevoke)
 	return nil
 }

@@ -185,6 +185,16 @@ func (e env) nvml(device int) int {
 	return device
 }
 
+// emulateNote adds a sentence to the report of ringo emulate, if the program runs under it.
+func emulateNote(text string) {
+	f, err := os.OpenFile(os.Getenv("RINGO_EMULATE_REPORT"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return // it does not
+	}
+	defer f.Close()
+	_, _ = fmt.Fprintf(f, "{\"note\":%q}\n", text) // of one line, in ASCII, which Go quotes as JSON does
+}
+
 // parameterNames are the variables of NCCL that the library and ringo.Config read.
 var parameterNames = []string{
 	"NCCL_ALGO", "NCCL_CHECK_MODE", "NCCL_CHECK_POINTERS", "NCCL_COMM_BLOCKING", "NCCL_COMM_ID", "NCCL_CONF_FILE",

@@ -11,7 +11,7 @@ import (
 // GrowID makes an ID for Grow. One rank of the communicator calls it and gives the ID to the new
 // ranks.
 func (l *Library) GrowID(handle uintptr) (bootstrap.ID, error) {
-	if _, _, err := l.ready(handle); err != nil {
+	if _, _, err := l.source(handle); err != nil {
 		return bootstrap.ID{}, err
 	}
 	return l.freshID()
@@ -29,7 +29,7 @@ func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank i
 		}
 		return l.InitRank(group, size, rank, []bootstrap.ID{*id}, given)
 	}
-	parent, ring, err := l.ready(handle)
+	parent, ring, err := l.source(handle)
 	if err != nil {
 		return 0, err
 	}
@@ -47,7 +47,10 @@ func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank i
 				mine = *id
 			}
 			all := make([]byte, len(mine)*ring.Size())
-			if err := ringo.AllGather(ring, all, mine[:]); err != nil {
+			_, err := l.over(ctx, parent, ring, func(r *ringo.Comm) (*ringo.Comm, error) {
+				return nil, ringo.AllGather(r, all, mine[:])
+			})
+			if err != nil {
 				return nil, err
 			}
 			var meet bootstrap.ID
@@ -59,7 +62,7 @@ func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank i
 			if meet == (bootstrap.ID{}) {
 				return nil, fmt.Errorf("%w: no rank gave the unique ID of ncclCommGetUniqueId", ringo.ErrInvalid)
 			}
-			c.meetAgain(&meet)
+			c.meetAgain(at(meet))
 			cfg.ID, cfg.Rank, cfg.Size = &meet, ring.Rank(), size
 			return l.join(ctx, cfg)
 		})

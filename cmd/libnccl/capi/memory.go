@@ -24,7 +24,8 @@ const (
 	deviceBlock = 2 << 20
 )
 
-// MemAlloc allocates n bytes on the calling thread's GPU, or on the host.
+// MemAlloc allocates n bytes on the calling thread's GPU, or on the host. All GPUs that reach the memory have access to
+// it.
 func (l *Library) MemAlloc(n uint64) (uintptr, error) {
 	if n > 1<<46 {
 		return 0, fmt.Errorf("%w: ncclMemAlloc of %d bytes", ringo.ErrInvalid, n)
@@ -33,7 +34,29 @@ func (l *Library) MemAlloc(n uint64) (uintptr, error) {
 	if n == 0 || err != nil {
 		return 0, err // no memory is at 0, as with cudaMalloc
 	}
-	return l.allocate(d, n)
+	at, err := l.allocate(d, n)
+	if err == nil && d != nil {
+		if err = l.grant(at); err != nil {
+			return 0, errors.Join(err, l.MemFree(at))
+		}
+	}
+	return at, err
+}
+
+// grant gives all GPUs access to memory of allocate.
+func (l *Library) grant(at uintptr) error {
+	l.mu.Lock()
+	a, m := l.memory[at], l.machine
+	l.mu.Unlock()
+	var all []*gpu.Device
+	for i := range m.Count() {
+		d, err := m.Device(i)
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+	}
+	return a.device.Grant(a.region, all...)
 }
 
 func (l *Library) allocate(d *gpu.Device, n uint64) (_ uintptr, err error) {
@@ -73,7 +96,8 @@ func (l *Library) MemFree(at uintptr) error {
 	l.mu.Unlock()
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: %#x is no memory of ncclMemAlloc, or was freed", ringo.ErrInvalid, at)
+		return &cudaError{fmt.Errorf("ncclMemFree: %#x is no memory of ncclMemAlloc, or was freed: cudaFree frees other "+
+			"memory", at)}
 	case a.device == nil:
 		return nil
 	case l.postpone(a):
@@ -156,13 +180,10 @@ type window struct {
 
 // Register notes memory of one rank, without effect. NCCL gives peers direct access to such memory;
 // here that needs all ranks to call WindowRegister.
-func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
+func (l *Library) Register(handle, at uintptr) (uintptr, error) {
 	c, _, err := l.known(handle)
 	if err != nil {
 		return 0, err
-	}
-	if at == 0 || n == 0 {
-		return 0, fmt.Errorf("%w: ncclCommRegister of %d bytes at %#x", ringo.ErrInvalid, n, at)
 	}
 	return l.windows.add(&window{comm: c, at: at, number: -1}), nil
 }
@@ -172,12 +193,12 @@ func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
 // the handle is the address of the window's record (records.go).
 func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr, err error) {
 	defer func() { l.Fail(group, err) }()
+	if at == 0 || n == 0 { // as with NCCL, no rank makes a window
+		return 0, nil
+	}
 	c, r, err := l.ready(handle)
 	if err != nil {
 		return 0, err
-	}
-	if at == 0 || n == 0 { // as with NCCL, no rank makes a window
-		return 0, nil
 	}
 	if at%windowAlign != 0 {
 		return 0, fmt.Errorf("%w: ncclCommWindowRegister of %d bytes at %#x: a window begins at a multiple of %d",

@@ -49,7 +49,7 @@ func TestFreedWindows(t *testing.T) {
 		require.Len(t, l.late, len(comms), "only the last windows' memory is left")
 	}
 	for i, c := range comms {
-		_, err = l.Register(c, at[i], 1)
+		_, err = l.Register(c, at[i])
 		require.NoError(t, err)
 	}
 	require.Len(t, l.windows.all(), len(comms))

@@ -39,8 +39,9 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 	if size < 1 || rank < 0 || rank >= size {
 		return 0, fmt.Errorf("%w: rank %d of %d", ringo.ErrInvalid, rank, size)
 	}
-	if len(ids) == 0 {
-		return 0, fmt.Errorf("%w: no unique ID", ringo.ErrInvalid)
+	if len(ids) == 0 || len(ids) > size {
+		return 0, fmt.Errorf("%w: %d unique IDs for %d ranks: want one, and one a rank at most", ringo.ErrInvalid, len(ids),
+			size)
 	}
 	if err := ids[0].Check(); err != nil {
 		return 0, fmt.Errorf("%w: %w", ringo.ErrInvalid, err)
@@ -59,7 +60,7 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 	cfg.ID, cfg.Rank, cfg.Size = &id, rank, size
 	c := newComm(d, blocking, cfg)
 	c.lease = lease
-	c.meeting = &id
+	c.meeting = at(id)
 	c.handle = l.comms.add(c)
 	return l.opened(c, l.job(group, job{c, c, func() (*ringo.Comm, error) { return l.join(c.opening, cfg) }}))
 }
@@ -185,13 +186,13 @@ func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
 			cards = append(cards, l.card(lease, r.Device()))
 		}
 	}
-	handles := make([]uintptr, n)
+	handles, meet := make([]uintptr, n), l.inside()
 	for i, r := range rings {
 		mine := on(r.Device(), cfg)
 		mine.Devices = nil
 		own := l.lease(&mine, "")
 		c := newComm(r.Device(), true, mine)
-		c.lease, c.cards = own, cards
+		c.lease, c.cards, c.meeting = own, cards, meet
 		c.handle = l.comms.add(c)
 		c.take(r, nil)
 		handles[i] = c.handle

@@ -18,15 +18,12 @@ const shrinkAbort = 1
 //
 // If the communicator is well, the ranks agree over it where to meet. After a failure they meet at the
 // address where they first met, which the first rank that stays must serve: it has to run on the host
-// that made the unique ID. Communicators of InitAll have no such address. Ranks that died or left must be in exclude.
+// that made the unique ID. Ranks of InitAll meet in their process. Ranks that died or left must be in exclude.
 func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, flags int) (_ uintptr, err error) {
 	defer func() { l.Fail(group, err) }()
 	parent, ring, err := l.known(handle)
 	if err != nil {
 		return 0, err
-	}
-	if flags&^shrinkAbort != 0 {
-		return 0, fmt.Errorf("%w: ncclCommShrink has no flags %#x", ringo.ErrInvalid, flags)
 	}
 	stay, rank, err := staying(ring, exclude)
 	if err != nil {
@@ -35,7 +32,7 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 	if len(stay) == ring.Size() {
 		return 0, fmt.Errorf("%w: ncclCommShrink that excludes nobody", ringo.ErrInvalid)
 	}
-	if flags == shrinkAbort {
+	if flags&shrinkAbort != 0 { // NCCL ignores other bits
 		parent.abort(ring, errors.New("ncclCommShrink"))
 	}
 	join := func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
@@ -43,7 +40,7 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 		if err != nil {
 			return nil, err
 		}
-		c.meetAgain(&id)
+		c.meetAgain(at(id))
 		cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(stay)
 		return l.join(ctx, cfg)
 	}
@@ -53,22 +50,15 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 				return 0, fmt.Errorf("ncclCommShrink: rank %d is to stay, and will not come: exclude it: %w", r, why)
 			}
 		}
-		id := parent.afterFailure(exclude)
-		if id == nil {
-			return 0, fmt.Errorf("%w: the ranks of this communicator have nowhere to meet after its failure: make a new one "+
-				"with ncclGetUniqueId", ringo.ErrUnsupported)
-		}
+		meet := parent.afterFailure(exclude)
 		join = func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
-			c.meetAgain(id)
-			cfg.ID, cfg.Rank, cfg.Size = id, rank, len(stay)
-			r, err := l.joinAgain(ctx, cfg)
+			id, err := meet()
 			if err != nil {
-				err = fmt.Errorf("ncclCommShrink after a failure: %w; the ranks that stay meet at %s, where all met first, and "+
-					"rank %d has to serve there: "+
-					"where it is not on the host that made the unique ID, make a communicator with a new ncclGetUniqueId", err,
-					id.Addr(), stay[0])
+				return nil, err
 			}
-			return r, err
+			c.meetAgain(at(id))
+			cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(stay)
+			return l.joinAgain(ctx, cfg, stay[0])
 		}
 	} else if parent.usable.Load() == nil {
 		return 0, parent.whyUnusable()
@@ -76,14 +66,21 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 	return l.derive(group, parent, given, false, join)
 }
 
-// joinAgain is join after a failure; the first rank serves.
-func (l *Library) joinAgain(ctx context.Context, cfg ringo.Config) (*ringo.Comm, error) {
+// joinAgain is join after a failure; the first rank serves, which is rank first of the communicator that failed.
+func (l *Library) joinAgain(ctx context.Context, cfg ringo.Config, first int) (r *ringo.Comm, err error) {
+	addr := cfg.ID.Addr()
 	if cfg.Rank == 0 && cfg.Size > 1 {
-		if err := l.serve(cfg); err != nil {
-			return nil, err
-		}
+		err = l.serve(cfg)
 	}
-	return l.join(ctx, cfg)
+	if err == nil {
+		r, err = l.join(ctx, cfg)
+	}
+	if err != nil {
+		err = fmt.Errorf("after a failure: %w; the ranks that stay meet at %s, where all met first, and rank %d has to "+
+			"serve there: where it is not on the host that made the unique ID, make a communicator with a new "+
+			"ncclGetUniqueId", err, addr, first)
+	}
+	return r, err
 }
 
 // staying are the ranks that are not excluded, and this rank's index among them.
@@ -96,7 +93,8 @@ func staying(ring *ringo.Comm, exclude []int) (stay []int, rank int, err error) 
 		out[r] = true
 	}
 	if out[ring.Rank()] {
-		return nil, 0, fmt.Errorf("%w: rank %d is excluded: only ranks that stay call ncclCommShrink", errUsage, ring.Rank())
+		return nil, 0, fmt.Errorf("%w: rank %d is excluded: only ranks that stay call ncclCommShrink", ringo.ErrInvalid,
+			ring.Rank())
 	}
 	for r := range out {
 		if out[r] {

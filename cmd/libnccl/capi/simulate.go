@@ -9,21 +9,21 @@ import (
 )
 
 // GroupSimulateEnd ends the thread's group like GroupEnd, but throws its calls away. It writes the time that
-// they would take into the ncclSimInfo_t at the address info, unless that is 0. left is the handle of the
-// thread's group from now on.
+// they would take into the ncclSimInfo_t at the address info, unless that is 0. The group ends also after an error.
+// left is the handle of the thread's group from now on.
 func (l *Library) GroupSimulateEnd(handle, info uintptr) (left uintptr, err error) {
-	if info != 0 {
-		if f := simInfo(info); f.magic != simMagic || f.size < simBytes {
-			return handle, fmt.Errorf("%w: ncclSimInfo_t: begin with NCCL_SIM_INFO_INITIALIZER", ringo.ErrInvalid)
-		}
-	}
 	defer caught(&err)
 	g, err := l.leave(handle)
 	if err != nil {
 		return handle, err
 	}
 	microseconds := 0.0
-	if err = g.err; err == nil {
+	if err = g.err; err == nil && info != 0 {
+		if f := simInfo(info); f.size < simBytes || f.magic != simMagic {
+			err = fmt.Errorf("%w: ncclSimInfo_t: begin with NCCL_SIM_INFO_INITIALIZER", ringo.ErrInvalid)
+		}
+	}
+	if err == nil {
 		microseconds, err = g.estimate()
 	}
 	g.throwAway(fmt.Errorf("%w: a group that ncclGroupSimulateEnd ends makes no communicator", errUsage))

@@ -138,10 +138,10 @@ static void arguments(void)
 			OK(ncclAllReduce(many, many, k ? sizeof many : 8, ncclChar, ncclSum, pair[i], stream));
 			OK(ncclSend(many, 1, ncclChar, 1 - i, pair[i], stream)); // nobody receives it
 		}
-		if (k == 0)
-			WRONG(ncclGroupSimulateEnd(&bad), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
 		OK(ncclGroupSimulateEnd(k ? &large : &small));
 	}
+	OK(ncclGroupStart());
+	WRONG(ncclGroupSimulateEnd(&bad), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
 	CHECK(small.estimatedTime > 0 && large.estimatedTime > 10 * small.estimatedTime);
 	WRONG(ncclGroupSimulateEnd(NULL), ncclInvalidUsage, "without ncclGroupStart");
 	for (int i = 0; i < 2; i++)
@@ -412,7 +412,7 @@ static void shrunk(int rank, int size, const char *file)
 	}
 	OK(ncclSend(&x, 1, ncclInt32, 0, part, stream));
 	WRONG(ncclAllReduce(buffer, buffer, 10, ncclInt32, ncclSum, part, stream), ncclRemoteError, "rank 0");
-	WRONG(ncclCommShrink(part, &rank, 1, &left, NULL, NCCL_SHRINK_ABORT), ncclInvalidUsage, "only ranks that stay");
+	WRONG(ncclCommShrink(part, &rank, 1, &left, NULL, NCCL_SHRINK_ABORT), ncclInvalidArgument, "only ranks that stay");
 	ncclComm_t *of[] = {&part, &whole}; // of a part, and of the communicator that all made together
 	for (int k = 0; k < 2; k++) {
 		OK(ncclCommShrink(*of[k], without, 1, &left, NULL, NCCL_SHRINK_ABORT));

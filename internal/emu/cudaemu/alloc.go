@@ -44,7 +44,7 @@ func (c *call) allocate(kind regionKind, n int) (*region, error) {
 	}
 	var err error
 	r.chunk, err = newChunk(label{id: hash("", c.id, c.serial+1), size: uint64(n), device: d.UUID, kind: chunkAlloc},
-		!c.cfg.Plain && kind == regionAlloc)
+		!c.cfg.Plain && (kind == regionAlloc || kind == regionHeap))
 	if err != nil {
 		return nil, c.system(err)
 	}

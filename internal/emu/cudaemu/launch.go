@@ -136,12 +136,13 @@ func (w kernelWork) step(m *Machine, o *op) bool {
 			Image: w.f.mod.image, Kernel: w.f.kernel, Device: w.f.mod.ctx.dev.ordinal,
 			Dim: w.grid, Block: w.block, Cluster: w.cluster, Shared: w.launch.Shared, Args: w.args,
 			After: o.after, Cooperative: w.launch.Cooperative, Workspace: w.workspace,
+			Stack: w.f.mod.ctx.limits[limitStack], Heap: &w.f.mod.ctx.heap,
 		}
 		if w.by.Library {
 			o.grid.For = w.by.forWhat
 		}
 		if m.cfg.Launched != nil {
-			m.cfg.Launched(w.f.kernel.Name)
+			m.cfg.Launched(w.f.kernel.Name, w.f.kernel.Approximate)
 		}
 		if err := m.world.Start(o.grid); err != nil {
 			m.faulted(o, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: o.grid.Device, Kernel: w.f.kernel.Name,

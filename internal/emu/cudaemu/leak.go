@@ -43,7 +43,9 @@ func (m *Machine) unreleased() (list []string) {
 		t.add("user object", o.by)
 	}
 	for _, p := range m.virtual.handles {
-		t.add("allocation of cuMemCreate", p.by)
+		if p.refs+p.maps > p.lent { // the program holds it too
+			t.add("allocation of cuMemCreate", p.by)
+		}
 	}
 	for _, r := range m.virtual.reserved {
 		t.add("reserved address range", r.by)
@@ -87,7 +89,7 @@ func (x *context) contents() (list []string) {
 		}
 	}
 	for _, r := range x.m.regions.sorted {
-		if r.ctx == x && r.kind != regionGlobal && !r.kept {
+		if r.ctx == x && r.kind != regionGlobal && r.kind != regionHeap && !r.kept {
 			single(fmt.Sprintf("%d bytes of %s", r.size, regionNames[r.kind]), fmt.Sprintf(" #%d at %#x", r.id, r.addr), r.by)
 		}
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
+// In one seed of so many strong loads may give old values.
+const seedsOld = 3
+
 const maxDevices = 64 // access is kept as a set of bits
 
 // A Machine is a number of emulated devices and their driver, as one process
@@ -87,8 +90,8 @@ func New(cfg Config) (*Machine, error) {
 	}
 	m.regions.init(base, cfg.FreshAddresses)
 	m.virtual.init(base, cfg.FreshAddresses)
-	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Lines: m.lines, Access: m.access,
-		Book: cfg.Book, Report: m.report})
+	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, OldLoads: cfg.Seed%seedsOld == 1, Lines: m.lines,
+		Access: m.access, Book: cfg.Book, Report: m.report})
 	shapes := make([]simt.Shape, len(cfg.Shapes))
 	for i, d := range cfg.Shapes {
 		shapes[i] = d.Shape

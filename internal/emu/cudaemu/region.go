@@ -39,10 +39,11 @@ const (
 	regionMapping
 	regionHost
 	regionRegistered
+	regionHeap // of malloc in a kernel
 )
 
 var regionNames = [...]string{"MemAlloc", "a variable of a module", "IpcOpenMemHandle", "MemMap", "MemHostAlloc",
-	"MemHostRegister"}
+	"MemHostRegister", "malloc in a kernel"}
 
 func (r *region) end() uint64 { return r.addr + r.size }
 func (r *region) holds(p uint64, n int) bool {
@@ -208,14 +209,14 @@ func (m *Machine) drop(r *region) {
 	if r.kind == regionOpened {
 		m.forget(r.chunk.label.id)
 	}
-	if r.kind == regionAlloc || r.kind == regionGlobal {
+	if r.kind == regionAlloc || r.kind == regionGlobal || r.kind == regionHeap {
 		r.dev.used -= r.cost()
 	}
 	if r.kind == regionAlloc {
 		r.chunk.gone().Store(1)
 	}
 	switch r.kind {
-	case regionAlloc, regionGlobal, regionOpened:
+	case regionAlloc, regionGlobal, regionOpened, regionHeap:
 		m.regions.back(r.addr)
 	}
 	r.release()

@@ -21,6 +21,7 @@ type physical struct {
 	dev       *device
 	refs      int // of handles
 	maps      int
+	lent      int // of refs and maps, those of libraries on memory that they have not made
 	shareable bool
 	rdma      bool
 	foreign   bool // another entry, of this process or another, answers for it
@@ -121,6 +122,9 @@ func (c *call) physical(h cuda.MemHandle) (*physical, error) {
 func (m *Machine) MemRelease(h cuda.MemHandle) error {
 	return m.onPhysical("cuMemRelease", h, func(c *call, p *physical) error {
 		p.refs--
+		if p.lent > 0 && m.caller(p.dev).Library {
+			p.lent--
+		}
 		m.dropPhysical(h, p)
 		return nil
 	})
@@ -192,6 +196,7 @@ func (m *Machine) MemMap(at uintptr, n int, h cuda.MemHandle) error {
 			return c.fail(cuda.ErrUnknown, "%v", err)
 		}
 		p.maps++
+		p.lent += boolInt(r.by.Library)
 		return nil
 	})
 }
@@ -232,6 +237,7 @@ func (m *Machine) MemUnmap(p uintptr, n int) error {
 		m.drop(r)
 		phys := m.virtual.handles[r.handle]
 		phys.maps--
+		phys.lent -= boolInt(r.by.Library)
 		m.dropPhysical(r.handle, phys)
 	}
 	return nil
@@ -266,17 +272,19 @@ func (m *Machine) MemSetAccess(p uintptr, n int, devices ...cuda.Device) error {
 	return nil
 }
 
-func (m *Machine) MemRetainAllocationHandle(p uintptr) (cuda.MemHandle, error) {
+func (m *Machine) MemRetainAllocationHandle(at uintptr) (cuda.MemHandle, error) {
 	c, err := m.begin("cuMemRetainAllocationHandle")
 	if err != nil {
 		return 0, err
 	}
 	defer c.end()
-	r := m.regions.find(uint64(p))
+	r := m.regions.find(uint64(at))
 	if r == nil || r.kind != regionMapping {
-		return 0, c.fail(cuda.ErrInvalidValue, "%#x is not memory of cuMemMap", p)
+		return 0, c.fail(cuda.ErrInvalidValue, "%#x is not memory of cuMemMap", at)
 	}
-	m.virtual.handles[r.handle].refs++
+	p := m.virtual.handles[r.handle]
+	p.refs++
+	p.lent += boolInt(m.caller(p.dev).Library)
 	return r.handle, nil
 }
 

@@ -190,6 +190,46 @@ func TestUnreleasedOf(t *testing.T) {
 	require.Error(t, m.Close())
 }
 
+// Memory that a library alone still holds is no leak of the program that has made it.
+func TestUnreleasedLent(t *testing.T) {
+	const size = 2 << 20
+	program, library := cudaemu.Caller{For: func() string { return "run.cu:7" }}, cudaemu.Caller{Library: true}
+	by := program
+	m, err := cudaemu.New(cudaemu.Config{Caller: func(int) cudaemu.Caller { return by }})
+	require.NoError(t, err)
+	h, err := m.MemCreate(size, cuda.AllocationProp{})
+	require.NoError(t, err)
+	at, err := m.MemAddressReserve(size, 0)
+	require.NoError(t, err)
+	require.NoError(t, m.MemMap(at, size, h))
+	by = library
+	held, err := m.MemRetainAllocationHandle(at)
+	require.NoError(t, err)
+	there, err := m.MemAddressReserve(size, 0)
+	require.NoError(t, err)
+	require.NoError(t, m.MemMap(there, size, held))
+	left := func(want ...string) { t.Helper(); require.ElementsMatch(t, want, m.Unreleased()) }
+	by = program
+	left("1 × allocation of cuMemCreate (run.cu:7)", "1 × reserved address range (run.cu:7)")
+	require.NoError(t, m.MemUnmap(at, size))
+	require.NoError(t, m.MemAddressFree(at, size))
+	left("1 × allocation of cuMemCreate (run.cu:7)")
+	require.NoError(t, m.MemRelease(h))
+	left()
+	by = library
+	require.NoError(t, m.MemRelease(held))
+	left()
+	by = program
+	again, err := m.MemRetainAllocationHandle(there)
+	require.NoError(t, err)
+	left("1 × allocation of cuMemCreate (run.cu:7)")
+	require.NoError(t, m.MemRelease(again))
+	by = library
+	require.NoError(t, m.MemUnmap(there, size))
+	require.NoError(t, m.MemAddressFree(there, size))
+	require.NoError(t, m.Close())
+}
+
 // Calls that allocate wait for the work of their context where the machine is told so, and only those.
 func TestAllocsWait(t *testing.T) {
 	e := start(t, cudaemu.Config{AllocsWait: true, Lazy: true})

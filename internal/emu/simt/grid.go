@@ -15,6 +15,8 @@ type Grid struct {
 	Dim, Block  [3]int // blocks, and threads of a block
 	Cluster     [3]int // blocks of a cluster; zero: as the kernel says, or one
 	Shared      int    // bytes of dynamic shared memory a block
+	Stack       int    // bytes of stack a thread for functions that call themselves; zero: defaultStack
+	Heap        Heap   // of malloc in kernels; nil: malloc gives nothing
 	Args        []byte // the parameter block
 	After       weakmem.Clock
 	Cooperative bool          // all blocks become resident at once, or none

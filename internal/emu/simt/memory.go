@@ -51,6 +51,10 @@ func (c *compiler) newAccess(fr *frame, in *ptx.Instr, o ptx.Operand) (*access, 
 	}
 	a.order(in)
 	switch {
+	case o.Name != "" && in.Space == ptx.Local && fr.activates:
+		k, _, err := c.variable(fr, in, o.Name, o.Imm)
+		a.offset = k.value
+		return a, fr.sp, err
 	case o.Name != "":
 		s, err := c.address(fr, in, o.Name, o.Imm)
 		return a, s, err

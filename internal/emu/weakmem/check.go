@@ -107,7 +107,9 @@ func (b *Block) note(warp int, r *run, s *Allocation, k kind, how *How) *Fault {
 		rec.size = 0
 	}
 	if how.Order != Weak {
-		rec.kind |= strong
+		if rec.kind |= strong; k&write != 0 {
+			rec.serial = w.strongs
+		}
 	}
 	if how.NonCoherent {
 		rec.kind |= nonCoherent

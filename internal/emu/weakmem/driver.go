@@ -98,8 +98,8 @@ func (m *Memory) StoreRelease(dst uint64, v uint64, size int, after Clock) (Cloc
 	}
 	now := o.done()
 	if !m.config.Plain {
-		r := &release{by: &o.origin, known: [System + 1]*vector{System: now.v}}
-		s.memory.sites.set(s.memory, dst-s.Addr, uint64(size), newSite(dst-s.Addr, b[:size], r))
+		r := &release{by: &o.origin, known: clocks{System: now.v}}
+		s.memory.sites.set(s.memory, dst-s.Addr, uint64(size), newSite(dst-s.Addr, b[:size], r, signal{by: &o.origin}, m.past.now))
 		s.toHost(m, r)
 	}
 	return now, nil
@@ -120,7 +120,7 @@ func (m *Memory) LoadAcquire(src uint64, size int, after Clock) (uint64, Clock, 
 	v := strongGet(p, size)
 	now := o.done()
 	if p := s.memory.sites.find(src-s.Addr, size, v); p != nil {
-		var got [System + 1]*vector
+		var got clocks
 		p.to(&o.origin, &got)
 		now = Join(now, Clock{got[System]})
 	} else if s.foreign() {
@@ -217,7 +217,7 @@ func (o *operation) write(s *Allocation, addr uint64, p, src []byte) error {
 		o.memory.Released() // a kernel of another process may wait for what is written
 	}
 	if o.kind&strong != 0 { // with the release that it overwrites
-		o.memory.remember(s, addr-s.Addr, uint64(len(p)), &o.origin, -1, false)
+		o.memory.remember(s, addr-s.Addr, uint64(len(p)), &o.origin, seenBy{device: -1})
 	}
 	if !o.memory.config.Plain {
 		s.setWritten(addr-s.Addr, uint64(len(p)))

@@ -18,6 +18,7 @@ type record struct {
 	addr        uint64 // in the shadow's memory: the offset
 	n           uint64
 	epoch, time uint32 // of the block and of the warp
+	serial      uint32 // of a strong write, see warp.strongs
 	line        int32
 	mask        uint32 // the lanes
 	alias       uint16 // of the address, see physical.addrs

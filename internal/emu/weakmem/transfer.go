@@ -287,13 +287,11 @@ func (t *Transfer) load(until int) {
 		}
 		b := &t.block.warps[t.warp].buffer
 		t.each(addr, to-from, shared, func(s *Allocation, off uint64, from, to int) {
-			if b.memory.late > 0 && !t.plan.FromShared {
+			if b.memory.late > 0 {
 				b.carryOut(s.base+off, uint64(to-from))
 			}
 			copy(p[from:to], s.Data[off:])
-			if !t.plan.FromShared {
-				b.overlay(p[from:to], s.base+off)
-			}
+			b.overlay(p[from:to], s.base+off)
 		})
 	}
 }
@@ -311,9 +309,7 @@ func (t *Transfer) store(until int) {
 		data := t.data[from:to]
 		t.each(t.plan.Dst+uint64(from), to-from, shared, func(s *Allocation, off uint64, from, to int) {
 			part := data[from:to]
-			if !t.plan.ToShared {
-				b.warps[t.warp].buffer.drainBefore(nil, s.base+off, uint64(to-from))
-			}
+			b.warps[t.warp].buffer.drainBefore(nil, s.base+off, uint64(to-from))
 			switch {
 			case t.plan.Update != nil:
 				t.update(s, off, part)
@@ -336,11 +332,11 @@ func (t *Transfer) keep(s *Allocation, off uint64, part []byte, piece int) {
 	p := m.pending()
 	p.allocation, p.addr, p.n, p.release = s, s.base+off, uint64(len(part)), nil
 	p.units = all(p.addr, p.n)
-	p.by, p.strong, p.far, p.whole, p.tears = &t.writer, false, true, false, false
+	p.by, p.warp, p.strong, p.near, p.far, p.whole, p.tears = &t.writer, uint8(t.warp), false, true, true, false, false
 	copy(p.data[:], part)
 	if t.plan.ToShared {
 		m.reveal(p, p.units)
-		m.free = append(m.free, p)
+		m.release(p)
 		return
 	}
 	m.delay(p, uint8(t.warp), int32(t.plan.Line), copyNumber(t.number, int(t.order[piece])))
@@ -355,11 +351,11 @@ func (t *Transfer) update(s *Allocation, off uint64, part []byte) {
 		at := off + uint64(i)
 		v := get(part[i:], size)
 		if !m.config.Plain {
-			m.remember(s, at, uint64(size), &t.writer, t.block.grid.device, false)
+			m.remember(s, at, uint64(size), &t.writer, seenBy{device: t.block.grid.device, warp: uint8(t.warp)})
 		}
 		was, now := m.change(s.Data[at:][:size], 0, func(_ int, old uint64) uint64 { return t.plan.Update(old, v) })
 		if !m.config.Plain {
-			s.replaced(m, at, size, was, now, nil)
+			s.replaced(m, at, size, was, now, nil, signal{}, 0)
 		}
 	}
 }

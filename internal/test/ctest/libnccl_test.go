@@ -230,6 +230,7 @@ func TestErrors(t *testing.T) {
 			succeeds(t, ctest.OnHost(), p, mode)
 		})
 	}
+	t.Run("codes", func(t *testing.T) { succeeds(t, ctest.OnHost(), ctest.Program(t, "codes", false)) })
 	quiet := append(ctest.OnHost(), "NCCL_DEBUG=NONE")
 	t.Run("killed", func(t *testing.T) { succeed(t, quiet, 3, p, "killed") })
 	t.Run("shrunk", func(t *testing.T) { succeed(t, quiet, 4, p, "shrunk") })
