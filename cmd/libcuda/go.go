@@ -90,6 +90,9 @@ var begun atomic.Pointer[session]
 
 func say(text string) { fmt.Fprintln(os.Stderr, text) }
 
+// reportName is RINGO_EMULATE_REPORT, the file of the report.
+func reportName() string { return os.Getenv("RINGO_EMULATE_REPORT") }
+
 // settings are the settings in the environment.
 func settings() (cfg cudaemu.Config, err error) {
 	n := 1

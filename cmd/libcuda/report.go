@@ -58,7 +58,7 @@ type step struct {
 
 // theReport is this process's report, nil if there is to be none.
 var theReport = sync.OnceValues(func() (*report, error) {
-	name := os.Getenv("RINGO_EMULATE_REPORT")
+	name := reportName()
 	if name == "" {
 		return nil, nil
 	}
