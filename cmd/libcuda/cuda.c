@@ -257,7 +257,7 @@ F1(cuDevicePrimaryCtxRelease_v2) F3(cuDevicePrimaryCtxGetState) F1(cuCtxPushCurr
 F1(cuCtxPopCurrent_v2) F1(cuCtxGetCurrent) F1(cuCtxSetCurrent) F1(cuCtxGetDevice) F0(cuCtxSynchronize)
 F1(cuDevicePrimaryCtxReset_v2) F2(cuCtxGetApiVersion) F3(cuDeviceComputeCapability) F3(cuCtxCreate_v2) F1(cuCtxDestroy_v2) F2(cuCtxEnablePeerAccess) F1(cuCtxDisablePeerAccess) F2(cuCtxGetStreamPriorityRange) F2(cuCtxSetLimit) F2(cuCtxGetLimit) F2(cuMemGetInfo_v2)
 F2(cuMemAlloc_v2) F3(cuMemAllocAsync) F2(cuMemFreeAsync) F1(cuMemFree_v2) F3(cuMemGetAddressRange_v2) F3(cuMemHostAlloc) F2(cuMemAllocHost_v2) F1(cuMemFreeHost)
-F3(cuMemHostRegister_v2) F1(cuMemHostUnregister) F3(cuMemHostGetDevicePointer_v2) F3(cuMemcpyHtoD_v2)
+F3(cuMemHostRegister_v2) F1(cuMemHostUnregister) F2(cuMemHostGetFlags) F3(cuMemHostGetDevicePointer_v2) F3(cuMemcpyHtoD_v2)
 F3(cuMemcpyDtoH_v2) F3(cuMemcpyDtoD_v2) F3(cuMemcpy) F4(cuMemcpyAsync) F4(cuMemcpyHtoDAsync_v2) F4(cuMemcpyDtoHAsync_v2) F4(cuMemcpyDtoDAsync_v2) F5(cuMemcpyPeer) F6(cuMemcpyPeerAsync) F3(cuMemsetD8_v2)
 F4(cuMemsetD8Async) F4(cuMemsetD32Async) F3(cuPointerGetAttribute) F3(cuPointerSetAttribute)
 F3(cuMemGetAllocationGranularity) F4(cuMemCreate) F1(cuMemRelease) F5(cuMemAddressReserve)
@@ -390,6 +390,8 @@ static void *look(const char *name, const char *twin)
 int cuGetProcAddress_v2(const char *name, void **f, int version, uint64_t flags, int *status)
 {
 	(void)version;
+	if (!f)
+		return 1;
 	*f = NULL;
 	if (flags & 2 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */ && !(*f = look(name, "_ptsz")))
 		*f = look(name, "_ptds");

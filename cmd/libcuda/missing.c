@@ -67,7 +67,7 @@ M(cuDestroyExternalMemory) M(cuDestroyExternalSemaphore) M(cuDeviceGetDefaultMem
 M(cuExternalMemoryGetMappedBuffer) M(cuExternalMemoryGetMappedMipmappedArray) M(cuFlushGPUDirectRDMAWrites) M(cuImportExternalMemory)
 M(cuImportExternalSemaphore) M(cuMemAdvise) M(cuMemAdvise_v2) M(cuMemAllocFromPoolAsync) M(cuMemAllocManaged)
 M(cuMemAllocPitch_v2) M(cuMemBatchDecompressAsync) M(cuMemDiscardAndPrefetchBatchAsync) M(cuMemDiscardBatchAsync)
-M(cuMemGetAccess) M(cuMemGetAllocationPropertiesFromHandle) M(cuMemGetDefaultMemPool) M(cuMemGetMemPool) M(cuMemHostGetFlags)
+M(cuMemGetAccess) M(cuMemGetAllocationPropertiesFromHandle) M(cuMemGetDefaultMemPool) M(cuMemGetMemPool) 
 M(cuMemPoolCreate) M(cuMemPoolDestroy) M(cuMemPoolExportPointer) M(cuMemPoolExportToShareableHandle) M(cuMemPoolGetAccess)
 M(cuMemPoolGetAttribute) M(cuMemPoolImportFromShareableHandle) M(cuMemPoolImportPointer) M(cuMemPoolSetAccess) M(cuMemPoolSetAttribute)
 M(cuMemPoolTrimTo) M(cuMemPrefetchAsync) M(cuMemPrefetchAsync_v2) M(cuMemPrefetchBatchAsync) M(cuMemRangeGetAttribute)

@@ -468,6 +468,7 @@ CUresult cuMemHostAlloc(void **p, size_t bytes, unsigned int flags);
 CUresult cuMemFreeHost(void *p);
 CUresult cuMemHostRegister(void *p, size_t bytes, unsigned int flags);
 CUresult cuMemHostUnregister(void *p);
+CUresult cuMemHostGetFlags(unsigned int *flags, void *p);
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *p, void *host, unsigned int flags);
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr p);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr p);
