@@ -4,6 +4,7 @@
 // function hands its name and its arguments as words to the Go half (go.go).
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "../../internal/late/late.h"
 #include "_cgo_export.h"
 
 // self is the dlopen handle of this library.
@@ -49,15 +51,6 @@ static _Unwind_Reason_Code caller(struct _Unwind_Context *context, void *unused)
 		return _URC_END_OF_STACK;
 	callers[depth++] = _Unwind_GetIP(context);
 	return _URC_NO_REASON;
-}
-
-static int makes(const char *name)
-{
-	static const char *const words[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release", "FreeAsync"};
-	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-		if (strstr(name, words[i]))
-			return 1;
-	return 0;
 }
 
 // runtime reports whether code is the runtime's, which says itself what has failed.
@@ -102,16 +95,47 @@ const char *ringo_cuda_file(uintptr_t address, uintptr_t *base)
 	return info.dli_fname;
 }
 
-static pid_t owner;   // the child of a fork has no Go
+enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4, NOT_READY = 600 }; // CUDA_ERROR_
+
+static const char *names[1000];  // of errors, from the beginning, for a child in which Go does not run
+static volatile int initialized; // by cuInit
+static volatile int unloading;
 static int reporting; // to ringo emulate
-__attribute__((constructor)) static void begin(void) { owner = getpid(), reporting = getenv("RINGO_EMULATE_REPORT") != NULL; }
+
+static void unload(void) { unloading = 1; }
+
+static void begin(void)
+{
+	for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+		names[i] = ringo_cuda_error(i);
+	reporting = getenv("RINGO_EMULATE_REPORT") != NULL;
+	atexit(unload); // destructors of objects older than the first call find no driver, as on hardware
+}
+
+// ready begins the Go half. It returns 0 in the child of a fork that came afterwards.
+static int ready(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	if (!late_ready())
+		return 0;
+	pthread_once(&once, begin);
+	return 1;
+}
+
+static int has(const char *name, const char *const *words)
+{
+	for (; *words; words++)
+		if (strstr(name, *words))
+			return 1;
+	return 0;
+}
 
 // ringo_cuda_failed notes for the report of ringo emulate that a call of the program has failed. The runtime (call is NULL: the function
 // that the program has called) and libnccl.so call it, too. why may be NULL: then it is what the driver's last call has said.
 // follows says that an earlier failure, which is in the report, makes all calls fail.
 void ringo_cuda_failed(const char *call, const char *error, int result, const char *why, int follows)
 {
-	if (!reporting || getpid() != owner)
+	if (!reporting || !ready())
 		return;
 	keep_stack();
 	depth = 0;
@@ -122,7 +146,7 @@ void ringo_cuda_failed(const char *call, const char *error, int result, const ch
 // ringo_cuda_comm_failed notes that a communicator of libnccl.so has failed.
 void ringo_cuda_comm_failed(const char *comm, const char *call, const char *why, int device)
 {
-	if (reporting && getpid() == owner)
+	if (reporting && ready())
 		ringo_cuda_note_comm((char *)comm, (char *)call, (char *)why, device);
 }
 
@@ -140,49 +164,86 @@ const char *ringo_cuda_entry(void)
 }
 
 // ringo_cuda_moves changes while anything moves on the GPUs of all processes of the program.
-int ringo_cuda_moves(void) { return reporting && getpid() == owner ? ringo_cuda_count_moves() : 0; }
+int ringo_cuda_moves(void) { return reporting && ready() ? ringo_cuda_count_moves() : 0; }
 
-enum { NOT_READY = 600 };
-
-static int driver(const char *name, uintptr_t *words, void *at)
+// carry_out calls the Go half for code at an address, which is NULL if the program has not asked.
+static int carry_out(const char *name, uintptr_t *words, void *at)
 {
+	static const char *const makes[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release", "FreeAsync", NULL};
+	static const char *const gives[] = {"Destroy", "Free", "Release", "Unload", "Unmap", "Unregister", "Close", NULL};
+	if (!ready())
+		return NOT_INITIALIZED;
+	if (!initialized) {
+		if (reporting && at && !runtime(at))
+			ringo_cuda_failed(name, NULL, NOT_INITIALIZED, "cuInit comes first", 0);
+		return NOT_INITIALIZED;
+	}
+	// What destructors give back is no leak, even though they are told that it is too late.
+	if (unloading && !has(name, gives))
+		return DEINITIALIZED;
 	keep_stack();
 	depth = 0;
-	if (makes(name))
+	if (has(name, makes))
 		_Unwind_Backtrace(caller, NULL);
 	int result = ringo_cuda((char *)name, words);
-	if (result && result != NOT_READY && reporting && !runtime(at))
+	if (unloading)
+		return DEINITIALIZED;
+	if (result && result != NOT_READY && reporting && at && !runtime(at))
 		ringo_cuda_failed(name, NULL, result, NULL, 0);
 	return result;
 }
 
+#define driver(name, words) carry_out(name, words, __builtin_return_address(0))
+
 // At the end of the process the report is finished.
 __attribute__((destructor)) static void end(void)
 {
-	if (getpid() != owner)
+	if (!late_begun() || !ready())
 		return;
 	keep_stack();
 	ringo_cuda_end();
 }
 
-#define F(name, parameters, ...)                       \
-	int name parameters                            \
-	{                                              \
-		uintptr_t words[12] = {__VA_ARGS__};   \
-		return driver(#name, words, __builtin_return_address(0)); \
-	}
-#define F0(name) F(name, (void), 0)
-#define F1(name) F(name, (uintptr_t a), a)
-#define F2(name) F(name, (uintptr_t a, uintptr_t b), a, b)
-#define F3(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c), a, b, c)
-#define F4(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d), a, b, c, d)
-#define F5(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e), a, b, c, d, e)
-#define F6(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f), a, b, c, d, e, f)
-#define F8(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h), a, b, c, d, e, f, g, h)
-#define F10(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j), a, b, c, d, e, f, g, h, i, j)
-#define F11(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k), a, b, c, d, e, f, g, h, i, j, k)
+enum { ROOM = 12 }; // of words for arguments
 
-F1(cuDriverGetVersion) F2(cuStreamCreate) F2(cuModuleLoadData) F2(cuModuleLoadFatBinary)
+#define P0 void
+#define P1 uintptr_t a
+#define P2 P1, uintptr_t b
+#define P3 P2, uintptr_t c
+#define P4 P3, uintptr_t d
+#define P5 P4, uintptr_t e
+#define P6 P5, uintptr_t f
+#define P8 P6, uintptr_t g, uintptr_t h
+#define P10 P8, uintptr_t i, uintptr_t j
+#define P11 P10, uintptr_t k
+#define A0 0
+#define A1 a
+#define A2 A1, b
+#define A3 A2, c
+#define A4 A3, d
+#define A5 A4, e
+#define A6 A5, f
+#define A8 A6, g, h
+#define A10 A8, i, j
+#define A11 A10, k
+#define F(n, name)                                     \
+	int name(P##n)                                 \
+	{                                              \
+		uintptr_t words[ROOM] = {A##n};        \
+		return driver(#name, words);           \
+	}
+#define F0(name) F(0, name)
+#define F1(name) F(1, name)
+#define F2(name) F(2, name)
+#define F3(name) F(3, name)
+#define F4(name) F(4, name)
+#define F5(name) F(5, name)
+#define F6(name) F(6, name)
+#define F8(name) F(8, name)
+#define F10(name) F(10, name)
+#define F11(name) F(11, name)
+
+F2(cuStreamCreate) F2(cuModuleLoad) F2(cuModuleLoadData) F2(cuModuleLoadFatBinary)
 F8(cuLibraryLoadData) F1(cuLibraryUnload) F2(cuLibraryGetModule) F3(cuLibraryGetKernel) F4(cuLibraryGetGlobal)
 F2(cuKernelGetFunction) F4(cuKernelGetAttribute) F4(cuKernelSetAttribute)
  F1(cuDeviceGetCount) F2(cuDeviceGet)
@@ -223,32 +284,97 @@ typedef struct {
 
 int cuIpcOpenMemHandle_v2(uintptr_t to, handle h, unsigned flags)
 {
-	uintptr_t words[12] = {to, (uintptr_t)&h, flags};
-	return driver("cuIpcOpenMemHandle_v2", words, __builtin_return_address(0));
+	uintptr_t words[ROOM] = {to, (uintptr_t)&h, flags};
+	return driver("cuIpcOpenMemHandle_v2", words);
 }
 int cuIpcOpenEventHandle(uintptr_t to, handle h)
 {
-	uintptr_t words[12] = {to, (uintptr_t)&h};
-	return driver("cuIpcOpenEventHandle", words, __builtin_return_address(0));
+	uintptr_t words[ROOM] = {to, (uintptr_t)&h};
+	return driver("cuIpcOpenEventHandle", words);
+}
+
+int cuDriverGetVersion(int *version)
+{
+	if (version)
+		*version = 13000; // cudaemu's, which needs no Go, so that a program may fork afterwards
+	return version ? 0 : 1;
 }
 
 int cuInit(unsigned flags)
 {
 	int count;
-	uintptr_t words[12] = {(uintptr_t)&count};
-	return flags ? 1 : driver("cuDeviceGetCount", words, __builtin_return_address(0));
+	uintptr_t words[ROOM] = {(uintptr_t)&count};
+	if (flags)
+		return 1;
+	if (ready())
+		initialized = 1;
+	return driver("cuDeviceGetCount", words);
 }
+
+enum { PER_THREAD = 2, MEMORY_TYPE = 2, DEVICE = 2 }; // CU_STREAM_, CU_POINTER_ATTRIBUTE_, CU_MEMORYTYPE_
+
+static int onDevice(uintptr_t p)
+{
+	unsigned type = 0;
+	return !carry_out("cuPointerGetAttribute", (uintptr_t[ROOM]){(uintptr_t)&type, MEMORY_TYPE, p}, NULL) && type == DEVICE;
+}
+
+// Twins for programs with per-thread default streams: the argument at a place is the stream, whose 0 is the thread's own.
+#define Z(n, at, name)                                                      \
+	int name##_ptsz(P##n)                                               \
+	{                                                                   \
+		uintptr_t words[ROOM] = {A##n};                             \
+		words[at] = words[at] ? words[at] : PER_THREAD;             \
+		return driver(#name, words);                                \
+	}
+Z(4, 3, cuMemcpyAsync) Z(4, 3, cuMemcpyHtoDAsync_v2) Z(4, 3, cuMemcpyDtoHAsync_v2) Z(4, 3, cuMemcpyDtoDAsync_v2)
+Z(6, 5, cuMemcpyPeerAsync) Z(4, 3, cuMemsetD8Async) Z(4, 3, cuMemsetD32Async) Z(1, 0, cuStreamSynchronize) Z(1, 0, cuStreamQuery)
+Z(3, 0, cuStreamWaitEvent) Z(2, 0, cuStreamGetCtx) Z(2, 0, cuStreamGetFlags) Z(2, 0, cuStreamGetPriority) Z(2, 0, cuStreamGetId)
+Z(3, 0, cuLaunchHostFunc) Z(4, 0, cuStreamWriteValue32_v2) Z(4, 0, cuStreamWriteValue64_v2) Z(4, 0, cuStreamWaitValue32_v2)
+Z(4, 0, cuStreamWaitValue64_v2) Z(2, 1, cuEventRecord) Z(3, 1, cuEventRecordWithFlags) Z(11, 8, cuLaunchKernel)
+Z(10, 8, cuLaunchCooperativeKernel) Z(2, 0, cuStreamBeginCapture_v2) Z(6, 0, cuStreamBeginCaptureToGraph) Z(2, 0, cuStreamEndCapture)
+Z(2, 0, cuStreamIsCapturing) Z(6, 0, cuStreamGetCaptureInfo_v2) Z(4, 0, cuStreamUpdateCaptureDependencies) Z(2, 1, cuGraphUpload)
+Z(2, 1, cuGraphLaunch)
+
+typedef struct { // CUlaunchConfig
+	unsigned shape[7];
+	uintptr_t stream, attributes;
+	unsigned count;
+} launch_config;
+
+int cuLaunchKernelEx_ptsz(const launch_config *config, P3)
+{
+	launch_config own;
+	if (config) {
+		own = *config;
+		own.stream = own.stream ? own.stream : PER_THREAD;
+	}
+	uintptr_t words[ROOM] = {config ? (uintptr_t)&own : 0, A3};
+	return driver("cuLaunchKernelEx", words);
+}
+
+// What has no stream is its asynchronous kin on the thread's own, and waits for it unless it is a device's alone.
+#define Y(n, name, async, waits)                                            \
+	int name##_ptds(P##n)                                               \
+	{                                                                   \
+		uintptr_t words[ROOM] = {A##n, PER_THREAD}, own[ROOM] = {PER_THREAD}; \
+		int result = driver(#async, words);                         \
+		return result || !(waits) ? result : driver("cuStreamSynchronize", own); \
+	}
+Y(3, cuMemcpy, cuMemcpyAsync, !onDevice(a) || !onDevice(b)) Y(5, cuMemcpyPeer, cuMemcpyPeerAsync, 0)
+Y(3, cuMemcpyHtoD_v2, cuMemcpyHtoDAsync_v2, 1) Y(3, cuMemcpyDtoH_v2, cuMemcpyDtoHAsync_v2, 1)
+Y(3, cuMemcpyDtoD_v2, cuMemcpyDtoDAsync_v2, 0) Y(3, cuMemsetD8_v2, cuMemsetD8Async, !onDevice(a))
 
 // Where the functions of missing.c lie.
 extern char __start_missing[], __stop_missing[];
 
 // look finds a function of this library in the newest version that the library has; NULL if there is none.
-static void *look(const char *name)
+static void *look(const char *name, const char *twin)
 {
 	static const char *const versions[] = {"_v4", "_v3", "_v2", ""};
 	char text[128];
 	for (int i = 0; i < 4; i++) {
-		snprintf(text, sizeof text, "%s%s", name, versions[i]);
+		snprintf(text, sizeof text, "%s%s%s", name, versions[i], twin);
 		char *f = dlsym(self(), text);
 		if (f && (f < __start_missing || f >= __stop_missing))
 			return f;
@@ -258,8 +384,12 @@ static void *look(const char *name)
 
 int cuGetProcAddress_v2(const char *name, void **f, int version, uint64_t flags, int *status)
 {
-	(void)version, (void)flags;
-	*f = look(name);
+	(void)version;
+	*f = NULL;
+	if (flags & 2 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */ && !(*f = look(name, "_ptsz")))
+		*f = look(name, "_ptds");
+	if (!*f)
+		*f = look(name, "");
 	if (status)
 		*status = *f ? 0 : 1; // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
 	return *f ? 0 : 500;
@@ -281,7 +411,8 @@ int cuGetErrorString(int result, const char **to)
 {
 	if (!to)
 		return 1;
-	*to = ringo_cuda_error(result);
+	ready();
+	*to = (unsigned)result < sizeof names / sizeof *names ? names[result] : NULL;
 	return *to ? 0 : 1;
 }
 int cuGetErrorName(int result, const char **to) { return cuGetErrorString(result, to); }

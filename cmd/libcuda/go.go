@@ -30,6 +30,7 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/decision"
 	_ "github.com/ringo-go/ringo/internal/emu/fatbin/zstd" // as nvcc packs PTX
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	_ "github.com/ringo-go/ringo/internal/late"
 )
 
 func main() {} // never runs, but -buildmode=c-shared wants it
@@ -198,16 +199,5 @@ func ringo_cuda_error(result C.int) *C.char {
 	if text == fmt.Sprintf("CUDA_ERROR_%d", int32(result)) { // there is no such result
 		return nil
 	}
-	texts.Lock()
-	defer texts.Unlock()
-	if texts.m[result] == nil {
-		texts.m[result] = C.CString(text)
-	}
-	return texts.m[result]
+	return C.CString(text)
 }
-
-// texts are the error messages of results, as C strings that stay in memory.
-var texts = struct {
-	sync.Mutex
-	m map[C.int]*C.char
-}{m: map[C.int]*C.char{}}

@@ -99,5 +99,24 @@ M(cuFuncSetSharedMemConfig) M(cuFuncSetSharedSize) M(cuKernelGetLibrary) M(cuKer
 M(cuKernelSetCacheConfig) M(cuLaunch) M(cuLaunchCooperativeKernelMultiDevice) M(cuLaunchGrid) M(cuLaunchGridAsync)
 M(cuLibraryEnumerateKernels) M(cuLibraryGetKernelCount) M(cuLibraryGetManaged) M(cuLibraryGetUnifiedFunction) M(cuLibraryLoadFromFile)
 M(cuLinkAddData_v2) M(cuLinkAddFile_v2) M(cuLinkComplete) M(cuLinkCreate_v2) M(cuLinkDestroy) M(cuModuleEnumerateFunctions)
-M(cuModuleGetFunctionCount) M(cuModuleGetLoadingMode) M(cuModuleLoad) M(cuOccupancyAvailableDynamicSMemPerBlock)
+M(cuModuleGetFunctionCount) M(cuModuleGetLoadingMode) M(cuOccupancyAvailableDynamicSMemPerBlock)
 M(cuParamSetv) M(cuTensorMapEncodeIm2col) M(cuTensorMapEncodeIm2colWide) M(cuTensorMapEncodeTiled) M(cuTensorMapReplaceAddress)
+
+// Twins with per-thread default streams
+M(cuGraphInstantiateWithParams_ptsz) M(cuGraphicsMapResources_ptsz) M(cuGraphicsUnmapResources_ptsz) M(cuMemAllocAsync_ptsz)
+M(cuMemAllocFromPoolAsync_ptsz) M(cuMemBatchDecompressAsync_ptsz) M(cuMemDiscardAndPrefetchBatchAsync_ptsz) M(cuMemDiscardBatchAsync_ptsz)
+M(cuMemFreeAsync_ptsz) M(cuMemMapArrayAsync_ptsz) M(cuMemPrefetchAsync_ptsz) M(cuMemPrefetchAsync_v2_ptsz) M(cuMemPrefetchBatchAsync_ptsz)
+M(cuMemcpy2DAsync_v2_ptsz) M(cuMemcpy2DUnaligned_v2_ptds) M(cuMemcpy2D_v2_ptds) M(cuMemcpy3DAsync_v2_ptsz) M(cuMemcpy3DBatchAsync_ptsz)
+M(cuMemcpy3DBatchAsync_v2_ptsz) M(cuMemcpy3DPeerAsync_ptsz) M(cuMemcpy3DPeer_ptds) M(cuMemcpy3D_v2_ptds) M(cuMemcpyAtoA_v2_ptds)
+M(cuMemcpyAtoD_v2_ptds) M(cuMemcpyAtoHAsync_v2_ptsz) M(cuMemcpyAtoH_v2_ptds) M(cuMemcpyBatchAsync_ptsz) M(cuMemcpyBatchAsync_v2_ptsz)
+M(cuMemcpyDtoA_v2_ptds) M(cuMemcpyHtoAAsync_v2_ptsz) M(cuMemcpyHtoA_v2_ptds) M(cuMemsetD16Async_ptsz) M(cuMemsetD16_v2_ptds)
+M(cuMemsetD2D16Async_ptsz) M(cuMemsetD2D16_v2_ptds) M(cuMemsetD2D32Async_ptsz) M(cuMemsetD2D32_v2_ptds) M(cuMemsetD2D8Async_ptsz)
+M(cuMemsetD2D8_v2_ptds) M(cuMemsetD32_v2_ptds) M(cuSignalExternalSemaphoresAsync_ptsz) M(cuStreamAddCallback_ptsz) M(cuStreamAttachMemAsync_ptsz)
+M(cuStreamBatchMemOp_ptsz) M(cuStreamBatchMemOp_v2_ptsz) M(cuStreamBeginCapture_ptsz) M(cuStreamCopyAttributes_ptsz) M(cuStreamGetAttribute_ptsz)
+M(cuStreamGetCaptureInfo_ptsz) M(cuStreamGetCaptureInfo_v3_ptsz) M(cuStreamGetCtx_v2_ptsz) M(cuStreamGetDevice_ptsz) M(cuStreamSetAttribute_ptsz)
+M(cuStreamUpdateCaptureDependencies_v2_ptsz) M(cuStreamWaitValue32_ptsz) M(cuStreamWaitValue64_ptsz) M(cuStreamWriteValue32_ptsz)
+M(cuStreamWriteValue64_ptsz) M(cuWaitExternalSemaphoresAsync_ptsz)
+
+// The rest
+M(cuCtxCreate_v4) M(cuDevicePrimaryCtxSetFlags) M(cuMemGetAttribute) M(cuMemGetAttribute_v2) M(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)
+M(cuOccupancyMaxPotentialBlockSize) M(cuOccupancyMaxPotentialBlockSizeWithFlags)

@@ -154,6 +154,119 @@ func TestLinkedDeviceCode(t *testing.T) {
 	}
 }
 
+// TestOptions gives nvcc options in their forms, with a compiler that only says what it was given.
+func TestOptions(t *testing.T) {
+	says := filepath.Join(t.TempDir(), "clang")
+	require.NoError(t, os.WriteFile(says, []byte("#!/bin/sh\necho \"$@\"\n"), 0o755))
+	for options, want := range map[string][]string{
+		"-arch=native": {"sm_90"}, "-arch native": {"sm_90"}, "--gpu-architecture=sm_80": {"sm_80"}, "-arch=all-major": {"sm_90"},
+		"-gencode arch=compute_80,code=[sm_80,compute_80]":     {"sm_80"},
+		"--generate-code=arch=compute_80,code=sm_80":           {"sm_80"},
+		"-gencode arch=compute_90,code=sm_90 -arch=sm_100":     {"sm_90"},
+		"--default-stream per-thread":                          {"-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1"},
+		"-default-stream=per-thread":                           {"-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1"},
+		"--use_fast_math":                                      {"-fgpu-flush-denormals-to-zero -fgpu-approx-transcendentals"},
+		"-std c++20 -O 3 -D X=1 -I d -DY=2 -std=c++17":         {"-std=c++20 -O3 -DX=1 -Id -DY=2 -std=c++17"},
+		"--std=c++20 --optimize 2 --define-macro X":            {"-std=c++20 -O2 -DX"},
+		"-Xcompiler -Wall,-fPIC --compiler-options=-pthread":   {"-Wall -fPIC -pthread"},
+		"-G -ftz=true -fmad=false":                             {"-g ", "-fgpu-flush-denormals-to-zero -ffp-contract=off"},
+		"-x cu y.o z.so -l m -L d -o out":                      {"-o out y.o z.so -x cuda x.cpp -x none -lm -Ld"},
+		"--x=c++ -Wno-unused-variable -isystem d -include y.h": {"-x c++ x.cpp", "-Wno-unused-variable -isystem d -include y.h"},
+		"-Xlinker -rpath=/x -shared -MMD -MF y.d -c":           {"-Wl,-rpath=/x -shared -MMD -MF y.d -c"},
+		// What is of machine code alone, or makes no difference.
+		"-Xptxas -v --ptxas-options=-v -Xptxas=-O3 -res-usage --resource-usage -maxrregcount=32 -maxrregcount 32": nil,
+		"-allow-unsupported-compiler -t0 -t 0 --threads=4 -diag-suppress 177 -diag-suppress=20012":                nil,
+		"-ccbin g++ -cudart static --cudart=shared -lineinfo --extended-lambda --expt-relaxed-constexpr":          nil,
+		"-code=sm_80 -m64 --machine 64 -Werror all-warnings -dlto -rdc=false -rdc false --default-stream legacy":  nil,
+	} {
+		cmd := exec.Command(filepath.Join(ctest.Kit(t), "bin", "nvcc"), append(strings.Fields(options), "x.cpp")...)
+		cmd.Env = append(os.Environ(), "CLANG="+says)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s: %s", options, out)
+		for _, w := range want {
+			require.Contains(t, string(out), w, options)
+		}
+		if want == nil {
+			require.Regexp(t, `-gline-tables-only -Wno-unknown-cuda-version -Wno-unused-command-line-argument -I\S+ x\.cpp -L\S+ `+
+				`-lcudart -pthread\n$`, string(out), options)
+		}
+	}
+}
+
+// TestImages makes files of a kernel in each form, which cuModuleLoad loads.
+func TestImages(t *testing.T) {
+	tier.Heavy(t)
+	dir := t.TempDir()
+	kernel := filepath.Join(dir, "kernel.cu")
+	require.NoError(t, os.WriteFile(kernel, []byte("extern \"C\" __global__ void set(int *p) { *p = 7; }\n"), 0o644))
+	args := []string{"--"}
+	for _, form := range []string{"-ptx", "--ptx", "-cubin", "--fatbin"} {
+		to := filepath.Join(dir, "kernel"+form)
+		out, err := exec.Command(filepath.Join(ctest.Kit(t), "bin", "nvcc"), form, "-arch=sm_80", "-o", to, kernel).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		args = append(args, to)
+	}
+	args[0] = ctest.CUDA(t, filepath.Join("testdata", "load.cu"), "-lcuda")
+	status, text := emulate(t, append([]string{"--"}, args...)...)
+	require.Zero(t, status, text)
+	require.Contains(t, text, "7 7 7 7 absent 301")
+}
+
+// TestDriverHeader wants cuda.h to declare each function that the driver's library carries out, for C and for C++, with
+// streams of the process or of each thread, and nothing else.
+func TestDriverHeader(t *testing.T) {
+	missing, err := os.ReadFile(filepath.Join("..", "libcuda", "missing.c"))
+	require.NoError(t, err)
+	f, err := elf.Open(filepath.Join(ctest.Kit(t), "lib64", "libcuda.so.1"))
+	require.NoError(t, err)
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	require.NoError(t, err)
+	var names, twins []string
+	for _, s := range symbols {
+		switch {
+		case s.Section == elf.SHN_UNDEF || bytes.Contains(missing, []byte("M("+s.Name+")")):
+		case strings.HasSuffix(s.Name, "_ptsz") || strings.HasSuffix(s.Name, "_ptds"):
+			twins = append(twins, s.Name)
+		default:
+			names = append(names, s.Name)
+		}
+	}
+	require.Greater(t, len(names), 140)
+	header, err := os.ReadFile(filepath.Join("include", "cuda.h"))
+	require.NoError(t, err)
+	require.Len(t, regexp.MustCompile(`(?m)^CUresult `).FindAll(header, -1), len(names)-1) // cuGetProcAddress has two versions
+	dir := t.TempDir()
+	for _, language := range []string{"c", "c++"} {
+		for _, define := range []string{"-UNONE", "-DCUDA_API_PER_THREAD_DEFAULT_STREAM"} {
+			source := filepath.Join(dir, "all."+language)
+			text := "#include <cuda.h>\n#include <cuda_runtime_api.h>\ntypedef void (*function)(void);\nextern function all[];\n" +
+				"function all[] = {(function)" + strings.Join(names, ",\n(function)") + "};\nint main(void) { return !all[0]; }\n"
+			require.NoError(t, os.WriteFile(source, []byte(text), 0o644))
+			program := filepath.Join(dir, "all"+language+define)
+			out, err := exec.Command("gcc", "-x", language, "-Wall", "-Wextra", "-Werror", define, "-I"+filepath.Join(ctest.Kit(t), "include"),
+				"-o", program, source, "-x", "none", filepath.Join(ctest.Kit(t), "lib64", "libcuda.so.1")).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			p, err := elf.Open(program)
+			require.NoError(t, err)
+			defer p.Close()
+			bound, err := p.DynamicSymbols()
+			require.NoError(t, err)
+			var got []string
+			for _, s := range bound {
+				if strings.HasSuffix(s.Name, "_ptsz") || strings.HasSuffix(s.Name, "_ptds") {
+					got = append(got, s.Name)
+				}
+			}
+			if define == "-UNONE" {
+				require.Empty(t, got)
+			} else {
+				require.ElementsMatch(t, twins, got)
+			}
+		}
+	}
+}
+
 // A count that is lost is no race; the schedule says between which two lines of one block the other runs.
 func TestShrink(t *testing.T) {
 	tier.Heavy(t)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/cmd/libnccl/capi"
+	_ "github.com/ringo-go/ringo/internal/late"
 )
 
 // lib is this process's library.

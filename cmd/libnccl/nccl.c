@@ -11,30 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../internal/late/late.h"
 #include "_cgo_export.h"
 #include "devcomm.h"
 #include "ringo_norm.h"
 
 static __thread thread_state thread;
 
-// Go's runtime is started by a pointer in .init_array, on loading. libnccl.ld moves that pointer
-// between these marks, so that start calls it with the first call: a process that loads the
-// library and does not call it has no thread and no signal handler of Go's, and may fork.
-typedef void (*initializer)(int, char **, char **);
-extern initializer ringo_init_begin[] __attribute__((weak, visibility("hidden")));
-extern initializer ringo_init_end[] __attribute__((weak, visibility("hidden")));
-
-static int argc;
-static char **argv, **envp;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t errors; // frees a thread's memory for sentences at the thread's end
-static volatile int forked;
-static int started; // by __atomic: another thread than the reader's may have started Go's runtime
 
-__attribute__((constructor)) static void loaded(int count, char **arguments, char **environment)
-{
-	argc = count, argv = arguments, envp = environment;
-}
+__attribute__((constructor)) static void loaded(void) { pthread_key_create(&errors, free); }
 
 char *thread_error(void)
 {
@@ -52,32 +38,10 @@ const char *library_file(void)
 
 char **process_environment(void) { return environ; }
 
-static void in_child(void) { forked = 1; }
-
-// start starts Go's runtime. Go's threads inherit the signal mask of this thread, so that all signals are blocked
-// meanwhile but those that Go needs: the program's signals are for the program's threads.
-static void start(void)
-{
-	static const int needed[] = {SIGSEGV, SIGBUS, SIGFPE, SIGPIPE, SIGURG, SIGPROF};
-	sigset_t others, before;
-	sigfillset(&others);
-	for (unsigned i = 0; i < sizeof needed / sizeof *needed; i++)
-		sigdelset(&others, needed[i]);
-	pthread_atfork(NULL, NULL, in_child);
-	pthread_key_create(&errors, free);
-	pthread_sigmask(SIG_BLOCK, &others, &before);
-	for (initializer *f = ringo_init_begin; f < ringo_init_end; f++)
-		(*f)(argc, argv, envp);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	__atomic_store_n(&started, 1, __ATOMIC_RELEASE);
-}
-
 // library_ready starts the Go half. The child of a fork cannot use it, since Go's threads are not in the child.
 int library_ready(void)
 {
-	if (__builtin_expect(!__atomic_load_n(&started, __ATOMIC_ACQUIRE), 0))
-		pthread_once(&once, start);
-	if (__builtin_expect(!forked, 1))
+	if (__builtin_expect(late_ready(), 1))
 		return 1;
 	snprintf(thread_error(), ERROR_BYTES,
 		 "invalid usage: the process was forked after its first call of NCCL: call it in the parent, or exec, or fork before that call");
@@ -139,7 +103,7 @@ TWIN(ncclGetErrorString)
 
 const char *ncclGetLastError(const ncclComm_t comm)
 {
-	if (!thread.failed && !__atomic_load_n(&started, __ATOMIC_ACQUIRE))
+	if (!thread.failed && !late_begun())
 		return "";
 	if (!thread.failed && library_ready())
 		ringo_last_error(&thread, (uintptr_t)comm);
@@ -156,7 +120,7 @@ static void at_exit(void)
 {
 	static char bytes[64 << 10];
 	stack_t stack;
-	if (forked)
+	if (!late_ready())
 		return;
 	// Python's faulthandler, which pytest uses, takes this thread's stack for signals away when it ends. Go ends a
 	// process for a signal on a thread that has none.

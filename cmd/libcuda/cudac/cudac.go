@@ -36,6 +36,14 @@ func New(d cuda.Driver, call Callback, say func(string)) *Library {
 	return &Library{d: d, call: call, say: say}
 }
 
+// callback calls a function of the program with its argument; nil if there is none.
+func (l *Library) callback(f, p uintptr) func() {
+	if f == 0 {
+		return nil
+	}
+	return func() { l.call(f, p) }
+}
+
 // unknown is CUDA_ERROR_UNKNOWN.
 const unknown = 999
 
@@ -49,7 +57,7 @@ var resultAt = func() map[string]int {
 		cuMemGetAllocationGranularity cuMemCreate cuMemAddressReserve cuMemExportToShareableHandle cuIpcGetMemHandle
 		cuIpcOpenMemHandle_v2 cuIpcGetEventHandle cuIpcOpenEventHandle cuGraphCreate cuGraphClone
 		cuGraphInstantiateWithFlags cuLibraryGetModule cuLibraryGetKernel cuKernelGetFunction cuStreamCreateWithPriority
-		cuStreamCreate cuEventCreate cuEventElapsedTime cuModuleLoadData cuModuleLoadFatBinary cuModuleGetFunction
+		cuStreamCreate cuEventCreate cuEventElapsedTime cuModuleLoad cuModuleLoadData cuModuleLoadFatBinary cuModuleGetFunction
 		cuFuncGetAttribute cuOccupancyMaxActiveBlocksPerMultiprocessor`,
 		`cuCtxGetApiVersion cuStreamGetCtx cuStreamGetFlags cuStreamGetPriority cuStreamGetId cuStreamEndCapture
 		cuStreamIsCapturing`,

@@ -69,8 +69,7 @@ var graphs = map[string]function{
 	"cuGraphLaunch":      func(l *Library, a *Args) error { return l.d.GraphLaunch(cuda.GraphExec(a[0]), a.stream(1)) },
 	"cuGraphExecDestroy": func(l *Library, a *Args) error { return l.d.GraphExecDestroy(cuda.GraphExec(a[0])) },
 	"cuUserObjectCreate": func(l *Library, a *Args) error {
-		p, f := a[1], a[2]
-		o, err := l.d.UserObjectCreate(func() { l.call(f, p) }, a.i(3))
+		o, err := l.d.UserObjectCreate(l.callback(a[2], a[1]), a.i(3))
 		return put(a[0], o, err)
 	},
 	"cuUserObjectRetain":  func(l *Library, a *Args) error { return l.d.UserObjectRetain(cuda.UserObject(a[0]), a.i(1)) },

@@ -2,6 +2,7 @@ package cudac
 
 import (
 	"errors"
+	"os"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 )
@@ -40,8 +41,7 @@ var streams = map[string]function{
 		return put(a[1], id, err)
 	},
 	"cuLaunchHostFunc": func(l *Library, a *Args) error {
-		f, p := a[1], a[2]
-		return l.d.LaunchHostFunc(a.stream(0), func() { l.call(f, p) })
+		return l.d.LaunchHostFunc(a.stream(0), l.callback(a[1], a[2]))
 	},
 	"cuStreamWriteValue32_v2": func(l *Library, a *Args) error {
 		return l.d.StreamWriteValue32(a.stream(0), a[1], a.u(2), a.u(3))
@@ -209,6 +209,17 @@ func word(p uintptr) *uintptr { return at[uintptr](p) }
 var modules = map[string]function{
 	"cuModuleLoadData": func(l *Library, a *Args) error {
 		m, err := l.load(a[1])
+		return put(a[0], m, err)
+	},
+	"cuModuleLoad": func(l *Library, a *Args) error {
+		if a[1] == 0 {
+			return cuda.ErrInvalidValue
+		}
+		image, err := os.ReadFile(text(a[1]))
+		if err != nil {
+			return cuda.ErrFileNotFound
+		}
+		m, err := l.loadImage(image)
 		return put(a[0], m, err)
 	},
 	"cuModuleLoadFatBinary": func(l *Library, a *Args) error {

@@ -172,6 +172,9 @@ enum cudaMemcpyKind {
 	cudaMemcpyDeviceToDevice = 3,
 	cudaMemcpyDefault = 4
 };
+enum cudaMemPoolAttr { cudaMemPoolReuseFollowEventDependencies = 1, cudaMemPoolReuseAllowOpportunistic = 2, cudaMemPoolReuseAllowInternalDependencies = 3,
+		       cudaMemPoolAttrReleaseThreshold = 4, cudaMemPoolAttrReservedMemCurrent = 5, cudaMemPoolAttrReservedMemHigh = 6,
+		       cudaMemPoolAttrUsedMemCurrent = 7, cudaMemPoolAttrUsedMemHigh = 8 };
 enum cudaMemoryType { cudaMemoryTypeUnregistered = 0, cudaMemoryTypeHost = 1, cudaMemoryTypeDevice = 2, cudaMemoryTypeManaged = 3 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0, cudaStreamCaptureModeThreadLocal = 1, cudaStreamCaptureModeRelaxed = 2 };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1, cudaStreamCaptureStatusInvalidated = 2 };
@@ -471,13 +474,13 @@ cudaError_t cudaHostGetFlags(unsigned int *flags, void *p);
 cudaError_t cudaMallocManaged(void **p, size_t bytes, unsigned int flags RINGO_DEFAULT(cudaMemAttachGlobal));
 cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t height);
 cudaError_t cudaMalloc3D(struct cudaPitchedPtr *p, struct cudaExtent extent);
-cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t stream);
-cudaError_t cudaFreeAsync(void *p, cudaStream_t stream);
+cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t stream) RINGO_PTSZ(cudaMallocAsync);
+cudaError_t cudaFreeAsync(void *p, cudaStream_t stream) RINGO_PTSZ(cudaFreeAsync);
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device);
-cudaError_t cudaMallocFromPoolAsync(void **p, size_t bytes, cudaMemPool_t pool, cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync(void **p, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) RINGO_PTSZ(cudaMallocFromPoolAsync);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep);
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attr, void *value);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value);
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *p);
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *p);
@@ -487,31 +490,31 @@ cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t even
 cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle);
 
 /* Copies and sets */
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream RINGO_DEFAULT(0));
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) RINGO_PTDS(cudaMemcpy);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream RINGO_DEFAULT(0)) RINGO_PTSZ(cudaMemcpyAsync);
 cudaError_t cudaMemcpyPeer(void *to, int toDevice, const void *from, int fromDevice, size_t bytes);
 cudaError_t cudaMemcpyPeerAsync(void *to, int toDevice, const void *from, int fromDevice, size_t bytes, cudaStream_t stream RINGO_DEFAULT(0));
-cudaError_t cudaMemcpy2D(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width, size_t height, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2D(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width, size_t height, enum cudaMemcpyKind kind) RINGO_PTDS(cudaMemcpy2D);
 cudaError_t cudaMemcpy2DAsync(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width, size_t height, enum cudaMemcpyKind kind,
-			      cudaStream_t stream RINGO_DEFAULT(0));
-cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p);
-cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream RINGO_DEFAULT(0));
+			      cudaStream_t stream RINGO_DEFAULT(0)) RINGO_PTSZ(cudaMemcpy2DAsync);
+cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p) RINGO_PTDS(cudaMemcpy3D);
+cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream RINGO_DEFAULT(0)) RINGO_PTSZ(cudaMemcpy3DAsync);
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset RINGO_DEFAULT(0),
-			       enum cudaMemcpyKind kind RINGO_DEFAULT(cudaMemcpyHostToDevice));
+			       enum cudaMemcpyKind kind RINGO_DEFAULT(cudaMemcpyHostToDevice)) RINGO_PTDS(cudaMemcpyToSymbol);
 cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset RINGO_DEFAULT(0),
-				 enum cudaMemcpyKind kind RINGO_DEFAULT(cudaMemcpyDeviceToHost));
+				 enum cudaMemcpyKind kind RINGO_DEFAULT(cudaMemcpyDeviceToHost)) RINGO_PTDS(cudaMemcpyFromSymbol);
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
-				    cudaStream_t stream RINGO_DEFAULT(0));
+				    cudaStream_t stream RINGO_DEFAULT(0)) RINGO_PTSZ(cudaMemcpyToSymbolAsync);
 cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
-				      cudaStream_t stream RINGO_DEFAULT(0));
+				      cudaStream_t stream RINGO_DEFAULT(0)) RINGO_PTSZ(cudaMemcpyFromSymbolAsync);
 cudaError_t cudaGetSymbolAddress(void **p, const void *symbol);
 cudaError_t cudaGetSymbolSize(size_t *bytes, const void *symbol);
-cudaError_t cudaMemset(void *p, int value, size_t bytes);
-cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream RINGO_DEFAULT(0));
-cudaError_t cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t height);
-cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream RINGO_DEFAULT(0));
+cudaError_t cudaMemset(void *p, int value, size_t bytes) RINGO_PTDS(cudaMemset);
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream RINGO_DEFAULT(0)) RINGO_PTSZ(cudaMemsetAsync);
+cudaError_t cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t height) RINGO_PTDS(cudaMemset2D);
+cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream RINGO_DEFAULT(0)) RINGO_PTSZ(cudaMemset2DAsync);
 #if CUDART_VERSION < 13000
-cudaError_t cudaMemPrefetchAsync(const void *p, size_t bytes, int device, cudaStream_t stream RINGO_DEFAULT(0));
+cudaError_t cudaMemPrefetchAsync(const void *p, size_t bytes, int device, cudaStream_t stream RINGO_DEFAULT(0)) RINGO_PTSZ(cudaMemPrefetchAsync);
 cudaError_t cudaMemAdvise(const void *p, size_t bytes, int advice, int device);
 #endif
 
@@ -520,32 +523,32 @@ cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
-cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaStreamQuery(cudaStream_t stream);
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags RINGO_DEFAULT(0));
-cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags);
-cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority);
-cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id);
-cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device);
-cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data, unsigned int flags);
-cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *p, size_t bytes RINGO_DEFAULT(0), unsigned int flags RINGO_DEFAULT(cudaMemAttachSingle));
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t f, void *data);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) RINGO_PTSZ(cudaStreamSynchronize);
+cudaError_t cudaStreamQuery(cudaStream_t stream) RINGO_PTSZ(cudaStreamQuery);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags RINGO_DEFAULT(0)) RINGO_PTSZ(cudaStreamWaitEvent);
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags) RINGO_PTSZ(cudaStreamGetFlags);
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) RINGO_PTSZ(cudaStreamGetPriority);
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) RINGO_PTSZ(cudaStreamGetId);
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) RINGO_PTSZ(cudaStreamGetDevice);
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data, unsigned int flags) RINGO_PTSZ(cudaStreamAddCallback);
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *p, size_t bytes RINGO_DEFAULT(0), unsigned int flags RINGO_DEFAULT(cudaMemAttachSingle)) RINGO_PTSZ(cudaStreamAttachMemAsync);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t f, void *data) RINGO_PTSZ(cudaLaunchHostFunc);
 cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream RINGO_DEFAULT(0));
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream RINGO_DEFAULT(0), unsigned int flags RINGO_DEFAULT(0));
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream RINGO_DEFAULT(0)) RINGO_PTSZ(cudaEventRecord);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream RINGO_DEFAULT(0), unsigned int flags RINGO_DEFAULT(0)) RINGO_PTSZ(cudaEventRecordWithFlags);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end);
 
 /* Kernels */
-cudaError_t cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream);
+cudaError_t cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) RINGO_PTSZ(cudaLaunchKernel);
 cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *f);
-cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream);
+cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream) RINGO_PTSZ(cudaLaunchCooperativeKernel);
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, const void *f, const cudaLaunchConfig_t *config);
 cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *f, const cudaLaunchConfig_t *config);
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *f, void **args);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *f, void **args) RINGO_PTSZ(cudaLaunchKernelExC);
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *f);
 cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attr, int value);
 cudaError_t cudaFuncSetCacheConfig(const void *f, enum cudaFuncCache config);
@@ -555,13 +558,13 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *f, int blocks, int threads);
 
 /* Graphs */
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) RINGO_PTSZ(cudaStreamBeginCapture);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) RINGO_PTSZ(cudaStreamEndCapture);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) RINGO_PTSZ(cudaStreamIsCapturing);
 #if CUDART_VERSION < 13000
 #define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v2
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id RINGO_DEFAULT(0),
-				     cudaGraph_t *graph RINGO_DEFAULT(0), const cudaGraphNode_t **nodes RINGO_DEFAULT(0), size_t *count RINGO_DEFAULT(0));
+				     cudaGraph_t *graph RINGO_DEFAULT(0), const cudaGraphNode_t **nodes RINGO_DEFAULT(0), size_t *count RINGO_DEFAULT(0)) RINGO_PTSZ(cudaStreamGetCaptureInfo_v2);
 #endif
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
 cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags);
@@ -571,8 +574,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags RINGO_DEFAULT(0));
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags RINGO_DEFAULT(0));
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *result);
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) RINGO_PTSZ(cudaGraphUpload);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) RINGO_PTSZ(cudaGraphLaunch);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count, const struct cudaKernelNodeParams *p);
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,

@@ -22,6 +22,15 @@
 #ifndef __cplusplus
 #define __noinline__ __attribute__((noinline))
 #endif
+/* With per-thread default streams functions are twins whose stream 0 is the thread's own, under the same names. */
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#define RINGO_PTSZ(name) __asm__(#name "_ptsz")
+#define RINGO_PTDS(name) __asm__(#name "_ptds")
+#else
+#define RINGO_PTSZ(name)
+#define RINGO_PTDS(name)
+#endif
+
 #define CUDARTAPI
 #define CUDART_CB
 

@@ -19,8 +19,16 @@ __device__ void free(void *) __attribute__((nothrow));
 
 #include <__clang_cuda_builtin_vars.h>
 
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+extern "C" unsigned ringo_push(dim3 grid, dim3 block, size_t shared, void *stream) __asm__("__cudaPushCallConfiguration");
+static inline unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, void *stream = 0)
+{
+	return ringo_push(grid, block, shared, stream ? stream : cudaStreamPerThread);
+}
+#else
+extern "C" unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, void *stream = 0);
+#endif
 extern "C" {
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, void *stream = 0);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 __device__ int vprintf(const char *, const char *);
 __device__ int printf(const char *, ...);

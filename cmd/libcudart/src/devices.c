@@ -220,7 +220,7 @@ cudaError_t cudaProfilerStart(void) { return RUN(0); }
 cudaError_t cudaProfilerStop(void) { return RUN(0); }
 
 // cudaGetDriverEntryPoint gives a function of the driver by its name without a version.
-static int entryPoint(const char *name, void **f, int *status)
+static int entryPoint(const char *name, void **f, unsigned long long flags, int *status)
 {
 	int result = ready(), version = 0;
 	if (result)
@@ -228,18 +228,26 @@ static int entryPoint(const char *name, void **f, int *status)
 	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	int (*get)(const char *, void **, int, unsigned long long, int *) = dlsym(library, "cuGetProcAddress_v2");
 	driver.cuDriverGetVersion(&version);
-	result = get ? get(name, f, version, 0, status) : cudaErrorNotSupported;
+	result = get ? get(name, f, version, flags, status) : cudaErrorNotSupported;
 	dlclose(library);
 	return result;
 }
 cudaError_t cudaGetDriverEntryPoint(const char *name, void **f, unsigned long long flags, int *status)
 {
-	(void)flags;
-	int result = entryPoint(name, f, status);
+	int result = entryPoint(name, f, flags, status);
 	return done(result == cudaErrorSymbolNotFound && status ? 0 : result);
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **f, unsigned version, unsigned long long flags, int *status)
 {
 	(void)version;
 	return cudaGetDriverEntryPoint(name, f, flags, status);
+}
+enum { perThread = 2 }; // cudaEnablePerThreadDefaultStream
+cudaError_t cudaGetDriverEntryPoint_ptsz(const char *name, void **f, unsigned long long flags, int *status)
+{
+	return cudaGetDriverEntryPoint(name, f, flags ? flags : perThread, status);
+}
+cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **f, unsigned version, unsigned long long flags, int *status)
+{
+	return cudaGetDriverEntryPointByVersion(name, f, version, flags ? flags : perThread, status);
 }

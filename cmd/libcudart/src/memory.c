@@ -26,7 +26,7 @@ cudaError_t cudaFree(void *p)
 {
 	if (!p)
 		return RUN(0); // which makes a context: programs call it for that
-	return RUN(kindOf(p) == typeHost ? driver.cuMemFreeHost(p) : driver.cuMemFree_v2((word)p));
+	return BACK(kindOf(p) == typeHost ? driver.cuMemFreeHost(p) : driver.cuMemFree_v2((word)p));
 }
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
 {
@@ -34,14 +34,14 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
 	return RUN(bytes ? driver.cuMemHostAlloc(p, bytes, flags) : 0);
 }
 cudaError_t cudaMallocHost(void **p, size_t bytes) { return cudaHostAlloc(p, bytes, 0); }
-cudaError_t cudaFreeHost(void *p) { return RUN(p ? driver.cuMemFreeHost(p) : 0); }
+cudaError_t cudaFreeHost(void *p) { return p ? BACK(driver.cuMemFreeHost(p)) : RUN(0); }
 cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags) { return RUN(driver.cuMemHostRegister_v2(p, bytes, flags)); }
-cudaError_t cudaHostUnregister(void *p) { return RUN(driver.cuMemHostUnregister(p)); }
+cudaError_t cudaHostUnregister(void *p) { return BACK(driver.cuMemHostUnregister(p)); }
 cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags) { return RUN(driver.cuMemHostGetDevicePointer_v2((word *)device, host, flags)); }
 cudaError_t cudaHostGetFlags(unsigned *flags, void *p)
 {
 	*flags = cudaHostAllocMapped | cudaHostAllocPortable;
-	return RUN(kindOf(p) == typeHost ? 0 : cudaErrorInvalidValue);
+	return BACK(kindOf(p) == typeHost ? 0 : cudaErrorInvalidValue);
 }
 
 // Managed memory lies on the host, where kernels reach it too.
@@ -110,7 +110,7 @@ cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t h, unsigned flags)
 	memcpy(&copy, &h, sizeof copy);
 	return RUN(driver.cuIpcOpenMemHandle_v2((word *)p, copy, flags));
 }
-cudaError_t cudaIpcCloseMemHandle(void *p) { return RUN(driver.cuIpcCloseMemHandle((word)p)); }
+cudaError_t cudaIpcCloseMemHandle(void *p) { return BACK(driver.cuIpcCloseMemHandle((word)p)); }
 cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *h, cudaEvent_t e) { return RUN(driver.cuIpcGetEventHandle(h, (word)e)); }
 cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *e, cudaIpcEventHandle_t h)
 {
@@ -289,23 +289,8 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
 	(void)pool, (void)keep;
 	return RUN(0);
 }
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attr, void *value)
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value)
 {
 	(void)pool, (void)attr, (void)value;
 	return RUN(0);
 }
-
-// Twins whose default stream is the thread's own.
-cudaError_t cudaMemcpy_ptds(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
-{
-	int result = entered();
-	if (!result)
-		result = copyAsync(to, from, bytes, kind, cudaStreamPerThread);
-	return done(result ? result : driver.cuStreamSynchronize((word)cudaStreamPerThread));
-}
-cudaError_t cudaMemset_ptds(void *p, int value, size_t bytes) { return cudaMemsetAsync(p, value, bytes, cudaStreamPerThread); }
-cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
-{
-	return cudaMemcpyAsync(to, from, bytes, kind, s ? s : cudaStreamPerThread);
-}
-cudaError_t cudaMemsetAsync_ptsz(void *p, int value, size_t bytes, cudaStream_t s) { return cudaMemsetAsync(p, value, bytes, s ? s : cudaStreamPerThread); }

@@ -61,13 +61,30 @@ M(cudaFuncGetName) M(cudaFuncGetParamInfo) M(cudaSetDoubleForDevice) M(cudaSetDo
 M(cudaGetExportTable) M(cudaDeviceFlushGPUDirectRDMAWrites) M(cudaDeviceRegisterAsyncNotification)
 M(cudaDeviceUnregisterAsyncNotification) M(cudaDeviceGetNvSciSyncAttributes) M(cudaDeviceGetHostAtomicCapabilities) M(cudaDeviceGetP2PAtomicCapabilities)
 M(cudaMemcpyBatchAsync) M(cudaMemcpy3DBatchAsync)
+// Twins with per-thread default streams
+M(cudaGraphInstantiateWithParams_ptsz) M(cudaMemcpy2DArrayToArray_ptds) M(cudaMemcpy2DFromArrayAsync_ptsz) M(cudaMemcpy2DFromArray_ptds)
+M(cudaMemcpy2DToArrayAsync_ptsz) M(cudaMemcpy2DToArray_ptds) M(cudaMemcpy3DBatchAsync_ptsz) M(cudaMemcpy3DPeerAsync_ptsz) M(cudaMemcpy3DPeer_ptds)
+M(cudaMemcpyArrayToArray_ptds) M(cudaMemcpyBatchAsync_ptsz) M(cudaMemcpyFromArrayAsync_ptsz) M(cudaMemcpyFromArray_ptds)
+M(cudaMemcpyToArrayAsync_ptsz) M(cudaMemcpyToArray_ptds) M(cudaMemset3DAsync_ptsz) M(cudaMemset3D_ptds) M(cudaSignalExternalSemaphoresAsync_ptsz)
+M(cudaStreamCopyAttributes_ptsz) M(cudaStreamGetAttribute_ptsz) M(cudaStreamSetAttribute_ptsz) M(cudaStreamUpdateCaptureDependencies_ptsz)
+M(cudaWaitExternalSemaphoresAsync_ptsz)
+
+// The rest
+M(__cudaGetProcAddress) M(__cudaRegisterHostVar) M(__cudaRegisterUnifiedTable) M(cudaGraphExecExternalSemaphoresSignalNodeSetParams)
+M(cudaGraphExecExternalSemaphoresWaitNodeSetParams) M(cudaGraphExecMemcpyNodeSetParamsFromSymbol) M(cudaGraphExecMemcpyNodeSetParamsToSymbol)
+M(cudaGraphExternalSemaphoresSignalNodeGetParams) M(cudaGraphExternalSemaphoresSignalNodeSetParams) M(cudaGraphExternalSemaphoresWaitNodeGetParams)
+M(cudaGraphExternalSemaphoresWaitNodeSetParams) M(cudaGraphMemcpyNodeSetParamsFromSymbol) M(cudaGraphMemcpyNodeSetParamsToSymbol)
 #if CUDART_VERSION < 13000
 M(cudaLaunchCooperativeKernelMultiDevice) M(cudaThreadExit) M(cudaThreadSynchronize) M(cudaThreadSetLimit) M(cudaThreadGetLimit) M(cudaThreadGetCacheConfig)
 M(cudaThreadSetCacheConfig) M(cudaDeviceGetSharedMemConfig) M(cudaDeviceSetSharedMemConfig) M(cudaGetTextureReference) M(cudaGetSurfaceReference)
 M(cudaSignalExternalSemaphoresAsync) M(cudaWaitExternalSemaphoresAsync) M(cudaMemPrefetchAsync_v2) M(cudaMemAdvise_v2) M(cudaGraphAddNode_v2)
 M(cudaGraphAddDependencies_v2) M(cudaGraphRemoveDependencies_v2) M(cudaGraphGetEdges_v2) M(cudaGraphNodeGetDependencies_v2)
 M(cudaGraphNodeGetDependentNodes_v2) M(cudaStreamUpdateCaptureDependencies_v2)
+M(cudaMemPrefetchAsync_v2_ptsz) M(cudaSignalExternalSemaphoresAsync_v2_ptsz) M(cudaWaitExternalSemaphoresAsync_v2_ptsz)
+M(cudaStreamUpdateCaptureDependencies_v2_ptsz)
 #else
+M(cudaMemDiscardAndPrefetchBatchAsync_ptsz) M(cudaMemDiscardBatchAsync_ptsz) M(cudaMemPrefetchAsync_ptsz) M(cudaMemPrefetchBatchAsync_ptsz)
+M(cudaDeviceGetSharedMemConfig) M(cudaDeviceSetSharedMemConfig) M(cudaFuncSetSharedMemConfig)
 M(cudaSignalExternalSemaphoresAsync) M(cudaWaitExternalSemaphoresAsync) M(cudaMemPrefetchAsync) M(cudaMemAdvise) M(cudaMemPrefetchBatchAsync)
 M(cudaMemDiscardBatchAsync) M(cudaMemDiscardAndPrefetchBatchAsync) M(cudaLogsRegisterCallback) M(cudaLogsUnregisterCallback) M(cudaLogsCurrent)
 M(cudaLogsDumpToFile) M(cudaLogsDumpToMemory) M(cudaMemGetDefaultMemPool) M(cudaMemGetMemPool) M(cudaMemSetMemPool)

@@ -6,6 +6,12 @@
 		int result_ = entered();            \
 		done(result_ ? result_ : (call));   \
 	})
+// BACK is RUN for what gives something back: at the end of the process too, when that is no leak but too late.
+#define BACK(call)                                                                            \
+	({                                                                                    \
+		int result_ = entered();                                                      \
+		done(result_ && result_ != cudaErrorCudartUnloading ? result_ : (call));      \
+	})
 #define OPENED(call)                                \
 	({                                          \
 		int result_ = ready();              \

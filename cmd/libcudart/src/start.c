@@ -22,6 +22,13 @@ static word primaries[mostDevices];
 static __thread int last;
 static __thread char reason[256]; // of the error under way, if the runtime has found it
 
+// in_child has the child of a fork fail, as its driver does, without a wait for a thread that it has not.
+static void in_child(void)
+{
+	opened = cudaErrorInitializationError;
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
 static void opens(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -40,6 +47,7 @@ static void opens(void)
 #undef D
 	driver.ringo_cuda_failed = (void (*)(const char *, const char *, int, const char *, int))dlsym(library, "ringo_cuda_failed");
 	opened = driver.cuInit(0);
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 int ready(void)

@@ -10,7 +10,7 @@
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned flags, int priority) { return RUN(driver.cuStreamCreateWithPriority((word *)s, flags, priority)); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) { return cudaStreamCreateWithPriority(s, flags, 0); }
 cudaError_t cudaStreamCreate(cudaStream_t *s) { return cudaStreamCreateWithPriority(s, 0, 0); }
-cudaError_t cudaStreamDestroy(cudaStream_t s) { return RUN(driver.cuStreamDestroy_v2((word)s)); }
+cudaError_t cudaStreamDestroy(cudaStream_t s) { return BACK(driver.cuStreamDestroy_v2((word)s)); }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) { return RUN(driver.cuStreamSynchronize((word)s)); }
 cudaError_t cudaStreamQuery(cudaStream_t s) { return RUN(driver.cuStreamQuery((word)s)); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) { return RUN(driver.cuStreamWaitEvent((word)s, (word)e, flags)); }
@@ -60,7 +60,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void *
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) { return RUN(driver.cuEventCreate((word *)e, flags)); }
 #undef cudaEventCreate
 cudaError_t cudaEventCreate(cudaEvent_t *e) { return cudaEventCreateWithFlags(e, 0); }
-cudaError_t cudaEventDestroy(cudaEvent_t e) { return RUN(driver.cuEventDestroy_v2((word)e)); }
+cudaError_t cudaEventDestroy(cudaEvent_t e) { return BACK(driver.cuEventDestroy_v2((word)e)); }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s, unsigned flags) { return RUN(driver.cuEventRecordWithFlags((word)e, (word)s, flags)); }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) { return cudaEventRecordWithFlags(e, s, 0); }
 cudaError_t cudaEventQuery(cudaEvent_t e) { return RUN(driver.cuEventQuery((word)e)); }
@@ -93,10 +93,6 @@ cudaError_t cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, 
 {
 	return done(launch(f, grid, block, args, shared, s, NULL, 0));
 }
-cudaError_t cudaLaunchKernel_ptsz(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
-{
-	return cudaLaunchKernel(f, grid, block, args, shared, s ? s : cudaStreamPerThread);
-}
 // The handle of a kernel is its address on the host. By handles nvcc has programs launch since CUDA 13.
 cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *f)
 {
@@ -112,10 +108,6 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *f)
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
 {
 	return cudaLaunchKernel(kernel, grid, block, args, shared, s);
-}
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
-{
-	return cudaLaunchKernel_ptsz(kernel, grid, block, args, shared, s);
 }
 cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s)
 {
@@ -241,7 +233,7 @@ cudaError_t WITH_EDGES(cudaStream_t s, enum cudaStreamCaptureStatus *status, uns
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) { return RUN(driver.cuThreadExchangeStreamCaptureMode((int *)mode)); }
 cudaError_t cudaGraphCreate(cudaGraph_t *g, unsigned flags) { return RUN(driver.cuGraphCreate((word *)g, flags)); }
-cudaError_t cudaGraphDestroy(cudaGraph_t g) { return RUN(driver.cuGraphDestroy((word)g)); }
+cudaError_t cudaGraphDestroy(cudaGraph_t g) { return BACK(driver.cuGraphDestroy((word)g)); }
 cudaError_t cudaGraphClone(cudaGraph_t *to, cudaGraph_t g) { return RUN(driver.cuGraphClone((word *)to, (word)g)); }
 cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *nodes, size_t *count) { return RUN(driver.cuGraphGetNodes((word)g, (word *)nodes, count)); }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long flags) { return RUN(driver.cuGraphInstantiateWithFlags((word *)x, (word)g, flags)); }
@@ -249,7 +241,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, unsigned lon
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResultInfo *info) { return RUN(driver.cuGraphExecUpdate_v2((word)x, (word)g, info)); }
 cudaError_t cudaGraphUpload(cudaGraphExec_t x, cudaStream_t s) { return RUN(driver.cuGraphUpload((word)x, (word)s)); }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s) { return RUN(driver.cuGraphLaunch((word)x, (word)s)); }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) { return RUN(driver.cuGraphExecDestroy((word)x)); }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) { return BACK(driver.cuGraphExecDestroy((word)x)); }
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, cudaGraph_t child)
 {
 	return RUN(driver.cuGraphAddChildGraphNode((word *)n, (word)g, (const word *)after, count, (word)child));
@@ -335,12 +327,3 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGr
 		c.result = driver.cuLaunchHostFunc(c.stream, p->fn, p->userData);
 	return end(c, n);
 }
-
-// Twins whose default stream is the thread's own.
-#define OWN(s) ((s) ? (s) : cudaStreamPerThread)
-cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t s) { return cudaStreamSynchronize(OWN(s)); }
-cudaError_t cudaStreamQuery_ptsz(cudaStream_t s) { return cudaStreamQuery(OWN(s)); }
-cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t s, cudaEvent_t e, unsigned flags) { return cudaStreamWaitEvent(OWN(s), e, flags); }
-cudaError_t cudaEventRecord_ptsz(cudaEvent_t e, cudaStream_t s) { return cudaEventRecord(e, OWN(s)); }
-cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t s, cudaHostFn_t f, void *data) { return cudaLaunchHostFunc(OWN(s), f, data); }
-cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t x, cudaStream_t s) { return cudaGraphLaunch(x, OWN(s)); }

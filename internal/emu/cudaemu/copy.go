@@ -316,15 +316,19 @@ func (m *Machine) faulted(o *op, err error) {
 	}
 }
 
+// results are the driver's results for faults of which it has some of their own.
+var results = map[weakmem.FaultKind]cuda.Result{
+	weakmem.OutOfBounds: cuda.ErrIllegalAddress,
+	weakmem.NoAccess:    cuda.ErrIllegalAddress,
+	weakmem.Misaligned:  cuda.ErrMisalignedAddress,
+	weakmem.Assertion:   cuda.ErrAssert,
+	weakmem.Deadlock:    cuda.ErrLaunchTimeout,
+}
+
 // resultOf is the driver's result for a fault.
 func resultOf(f *weakmem.Fault) cuda.Result {
-	switch f.Kind {
-	case weakmem.OutOfBounds, weakmem.NoAccess:
-		return cuda.ErrIllegalAddress
-	case weakmem.Misaligned:
-		return cuda.ErrMisalignedAddress
-	case weakmem.Deadlock:
-		return cuda.ErrLaunchTimeout
+	if r, ok := results[f.Kind]; ok {
+		return r
 	}
-	return cuda.ErrLaunchFailed
+	return cuda.ErrLaunchFailed // as of a trap
 }

@@ -127,7 +127,7 @@ func (w *warp) text(addr uint64) string {
 
 func execAssert(w *warp, in *inst, mask uint32) status {
 	op, lane := in.x.(*externOp), bits.TrailingZeros32(mask)
-	return w.fail(in, mask, weakmem.BadInstruction, "assertion %q failed at %s:%d in %s", w.text(w.passed(op, 0, lane)),
+	return w.fail(in, mask, weakmem.Assertion, "assertion %q failed at %s:%d in %s", w.text(w.passed(op, 0, lane)),
 		w.text(w.passed(op, 1, lane)), uint32(w.passed(op, 2, lane)), w.text(w.passed(op, 3, lane)))
 }
 

@@ -20,10 +20,11 @@ const (
 	BadInstruction // used by simt: trap, an address of code, a wrong barrier
 	NoProxyFence   // between a store and a bulk copy, or the reverse
 	NoAliasFence   // between a store and a later access of a block by another address of the memory
+	Assertion      // used by simt: an assert that failed
 )
 
 var faultNames = [...]string{"out of bounds", "misaligned", "race", "read of unwritten memory", "no access", "deadlock",
-	"bad instruction", "missing proxy fence", "missing alias fence"}
+	"bad instruction", "missing proxy fence", "missing alias fence", "assertion"}
 
 func (k FaultKind) String() string { return faultNames[k] }
 
