@@ -13,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 // BenchmarkExchange does to the wire what two ranks of an all-reduce do: both
@@ -104,7 +105,7 @@ func (x *exchange) open(b *testing.B, rank int, in, out *os.File) {
 	x.send, x.recv = s.(*sendConn), r.(*recvConn)
 	x.src, x.dst = make([]byte, x.size), make([]byte, x.size)
 	clear(x.src)
-	pattern(x.src, 1)
+	transporttest.Fill(x.src, 1)
 }
 
 // step keeps half a queue of slots on its way, as a schedule does.

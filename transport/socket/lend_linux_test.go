@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 // refuseLoans makes s behave as on a kernel that does not lend.
@@ -26,7 +27,7 @@ func TestRefusedLoan(t *testing.T) {
 	s, r := pair(t, large, onLoopback)
 	b, err := s.Reserve(large.SlotBytes)
 	require.NoError(t, err)
-	pattern(b.Bytes(), 1)
+	transporttest.Fill(b.Bytes(), 1)
 	l := s.senders[0]
 	l.loan.open(large.SlotBytes)
 	pipe := l.loan.pipe
@@ -36,7 +37,7 @@ func TestRefusedLoan(t *testing.T) {
 	got, _, err := r.Next()
 	require.NoError(t, err)
 	want := make([]byte, large.SlotBytes)
-	pattern(want, 1)
+	transporttest.Fill(want, 1)
 	require.Equal(t, want, got.Bytes())
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 // nics are the interfaces that the transport gets: addresses of loopback.
@@ -70,7 +71,7 @@ func TestSpread(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					pattern(slot.Bytes(), i)
+					transporttest.Fill(slot.Bytes(), uint64(i))
 					if err := send.Publish(transport.Stamp{uint64(i)}); err != nil {
 						return err
 					}
@@ -84,7 +85,7 @@ func TestSpread(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					if pattern(want, i); !bytes.Equal(want, slot.Bytes()) {
+					if transporttest.Fill(want, uint64(i)); !bytes.Equal(want, slot.Bytes()) {
 						return fmt.Errorf("message %d is not what was sent", i)
 					}
 					if err := recv.Release(); err != nil {

@@ -99,7 +99,7 @@ func (s suite) backPressure(t *testing.T) {
 				return
 			}
 			ready <- i
-			fill(b.Bytes(), uint64(i))
+			Fill(b.Bytes(), uint64(i))
 			if err := send.Publish(stampOf(n, uint64(i))); err != nil {
 				t.Errorf("message %d: %v", i, err)
 				return
@@ -253,7 +253,7 @@ func (s suite) from(t *testing.T) {
 				}
 				continue
 			}
-			fill(src[:n], uint64(i))
+			Fill(src[:n], uint64(i))
 			if err := from.PublishFrom(mem.Host(src[:n]), stampOf(n, uint64(i))); err != nil {
 				return err
 			}

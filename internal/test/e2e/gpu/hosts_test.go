@@ -104,7 +104,7 @@ func TestDeviceHosts(t *testing.T) {
 			if tier.Full() {
 				calls = append(calls, commtest.EveryCall(n, 0, ringo.Int32, ringo.Sum)...)
 			}
-			calls = append(calls, ringo.Call{Kind: ringo.KindAllReduce, Count: tier.Count(8_000, 60_000), Type: ringo.Int32,
+			calls = append(calls, ringo.Call{Kind: ringo.KindAllReduce, Count: tier.Count(8_000, 20_000), Type: ringo.Int32,
 				Op: ringo.Sum})
 			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return commtest.CheckCalls(c, calls) }))
 		})

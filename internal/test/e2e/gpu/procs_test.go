@@ -105,7 +105,7 @@ func TestDeviceProcesses(t *testing.T) {
 		env   []string
 		path  []string // of each rank
 	}
-	for _, tc := range tier.Some(2, []test{
+	for _, tc := range tier.Some(4, []test{
 		{"p2p", 2, nil, []string{"p2p with rank 1", "p2p with rank 0"}},
 		{"pcie", 2, []string{"REQUIRE=pcie"},
 			[]string{"pcie with rank 1 (PCIe: lines of 128 bytes may tear there, so they have digests)", "pcie with rank 0"}},
