@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 // lentBytes is the least payload that is lent, on systems that lend.
@@ -68,7 +68,7 @@ func TestLending(t *testing.T) {
 								return err
 							}
 						}
-						transporttest.Fill(dst.Bytes(), uint64(i))
+						payload.Fill(dst.Bytes(), uint64(i))
 						send := func() error { return s.Publish(transport.Stamp{uint64(i)}) }
 						if from {
 							send = func() error { return s.PublishFrom(dst, transport.Stamp{uint64(i)}) }
@@ -85,7 +85,7 @@ func TestLending(t *testing.T) {
 					for i := range messages {
 						n := sizes[rng.IntN(len(sizes))]
 						rng.IntN(3)
-						transporttest.Fill(want[:n], uint64(i))
+						payload.Fill(want[:n], uint64(i))
 						var got []byte
 						var stamp transport.Stamp
 						var err error
@@ -130,14 +130,14 @@ func TestDeepQueue(t *testing.T) {
 				for i := range l.Slots {
 					b, err := s.Reserve(n)
 					require.NoError(t, err)
-					transporttest.Fill(b.Bytes(), uint64(i))
+					payload.Fill(b.Bytes(), uint64(i))
 					require.NoError(t, s.Publish(transport.Stamp{}))
 				}
 				require.NoError(t, s.Close())
 				for i := range l.Slots {
 					b, _, err := r.Next()
 					require.NoError(t, err)
-					transporttest.Fill(want, uint64(i))
+					payload.Fill(want, uint64(i))
 					require.True(t, bytes.Equal(want, b.Bytes()))
 					require.NoError(t, r.Release())
 				}

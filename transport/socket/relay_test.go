@@ -14,9 +14,9 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/relay"
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 // A relayed transport is dialled through a Relay.
@@ -92,7 +92,7 @@ func exchanged(t *testing.T, open func(transport.Config) transport.Transport, li
 			if err != nil {
 				return fmt.Errorf("send %d: %w", i, err)
 			}
-			transporttest.Fill(b.Bytes(), uint64(i))
+			payload.Fill(b.Bytes(), uint64(i))
 			if err := send.Publish(transport.Stamp{uint64(i)}); err != nil {
 				return fmt.Errorf("send %d: %w", i, err)
 			}
@@ -106,7 +106,7 @@ func exchanged(t *testing.T, open func(transport.Config) transport.Transport, li
 				return fmt.Errorf("receive %d: %w", i, err)
 			}
 			want := make([]byte, n)
-			transporttest.Fill(want, uint64(i))
+			payload.Fill(want, uint64(i))
 			if stamp != (transport.Stamp{uint64(i)}) || !bytes.Equal(want, b.Bytes()) {
 				return fmt.Errorf("message %d: %d bytes arrived that were not sent, stamp %v", i, b.Len(), stamp)
 			}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 // nics are the interfaces that the transport gets: addresses of loopback.
@@ -71,7 +71,7 @@ func TestSpread(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					transporttest.Fill(slot.Bytes(), uint64(i))
+					payload.Fill(slot.Bytes(), uint64(i))
 					if err := send.Publish(transport.Stamp{uint64(i)}); err != nil {
 						return err
 					}
@@ -85,7 +85,7 @@ func TestSpread(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					if transporttest.Fill(want, uint64(i)); !bytes.Equal(want, slot.Bytes()) {
+					if payload.Fill(want, uint64(i)); !bytes.Equal(want, slot.Bytes()) {
 						return fmt.Errorf("message %d is not what was sent", i)
 					}
 					if err := recv.Release(); err != nil {

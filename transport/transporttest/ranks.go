@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -75,23 +76,6 @@ func (s suite) pair(tb testing.TB, l transport.Limits) (transport.SendConn, tran
 	return connect(tb, r[0], r[1])
 }
 
-// payload is what Fill writes, from some byte on.
-var payload = func() []byte {
-	b := make([]byte, 1<<17)
-	for i := range b {
-		b[i] = byte(i*7 + i>>8)
-	}
-	return b
-}()
-
-// Fill writes the payload that belongs to a seed. It copies, for the race detector looks at each store.
-func Fill(b []byte, seed uint64) {
-	from := payload[seed*13%(1<<16):]
-	for len(b) > 0 {
-		b = b[copy(b, from):]
-	}
-}
-
 func stampOf(n int, seed uint64) transport.Stamp { return transport.Stamp{seed, ^uint64(n)} }
 
 func tryPut(c transport.SendConn, n int, seed uint64) error {
@@ -102,7 +86,7 @@ func tryPut(c transport.SendConn, n int, seed uint64) error {
 	if b.Len() != n {
 		return fmt.Errorf("reserve gave %d bytes, not %d", b.Len(), n)
 	}
-	Fill(b.Bytes(), seed)
+	payload.Fill(b.Bytes(), seed)
 	return c.Publish(stampOf(n, seed))
 }
 
@@ -126,7 +110,7 @@ func verify(b []byte, stamp transport.Stamp, n int, seed uint64) error {
 		return fmt.Errorf("message %d has %d bytes, not %d", seed, len(b), n)
 	}
 	want := make([]byte, n)
-	if Fill(want, seed); bytes.Equal(want, b) {
+	if payload.Fill(want, seed); bytes.Equal(want, b) {
 		return nil
 	}
 	for i := range b {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 // A member is a rank of a test.
@@ -83,7 +83,7 @@ func sendAll(s transport.SendConn, from, to int, between func(i int)) error {
 		if err != nil {
 			return fmt.Errorf("reserve %d: %w", i, err)
 		}
-		transporttest.Fill(b.Bytes(), uint64(i))
+		payload.Fill(b.Bytes(), uint64(i))
 		if err := s.Publish(transport.Stamp{uint64(i)}); err != nil {
 			return fmt.Errorf("publish %d: %w", i, err)
 		}
@@ -100,7 +100,7 @@ func receiveAll(r transport.RecvConn, from, to int) error {
 			return fmt.Errorf("next %d: %w", i, err)
 		}
 		n := sizeOf(i, max)
-		transporttest.Fill(want[:n], uint64(i))
+		payload.Fill(want[:n], uint64(i))
 		if stamp[0] != uint64(i) || !bytes.Equal(want[:n], b.Bytes()) {
 			return fmt.Errorf("message %d of %d bytes is not what was sent", i, n)
 		}

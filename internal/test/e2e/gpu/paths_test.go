@@ -92,7 +92,7 @@ func TestDevicePaths(t *testing.T) {
 			}
 			o := append([]gputest.Option{gputest.NVLink()}, tc.emu...)
 			if tc.emu == nil && alike[tc.name] {
-				o = append(o, unchecked(tc.n))
+				o = append(o, gputest.Unchecked(tc.n))
 			}
 			list := gputest.GPUs(t, tc.n, o...)
 			comms := commtest.OnHosts(t, list, tc.config)
