@@ -37,8 +37,9 @@ func TestDeviceKilled(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprint(name, "/", round, " ", moment), func(t *testing.T) {
-				cmds := commtest.Processes(t, 3, "gpuloop", append(env, "RINGO_JOIN_TIMEOUT=10s")...)
-				victim := rand.IntN(3)
+				n := tier.Count(2, 3)
+				cmds := commtest.Processes(t, n, "gpuloop", append(env, "RINGO_JOIN_TIMEOUT=10s")...)
+				victim := rand.IntN(n)
 				for _, cmd := range cmds {
 					commtest.Await(t, cmd, moment)
 				}
