@@ -29,7 +29,7 @@ type emulateReport struct {
 	Approximate  []string        `json:"approximate,omitempty"` // instructions and functions that ran, see approximated
 	Opened       int             `json:"opened,omitempty"`      // how often a process has opened memory of another one
 	Allowed      int             `json:"allowed,omitempty"`     // failed calls that -allow names
-	Unfinished   bool            `json:"unfinished,omitempty"`  // a process ended before its end, such as by _exit or a signal
+	Unfinished   bool            `json:"unfinished,omitempty"`  // a process ended otherwise, as by _exit or a signal
 	Stopped      string          `json:"stopped,omitempty"`     // why ringo emulate has ended the program
 	Notes        []string        `json:"notes,omitempty"`       // what libraries say to the author that is no finding
 
@@ -151,8 +151,8 @@ func (r *emulateReport) notes(b *bytes.Buffer) {
 		fmt.Fprintf(b, "%s failed as -allow says\n", many(r.Allowed, "call"))
 	}
 	if r.Unfinished {
-		b.WriteString("a process did not come to its end (_exit, exec, a signal, or time ran out): what it left behind was not " +
-			"looked for\n")
+		b.WriteString("a process did not come to its end (_exit, exec, a signal, or time ran out): what it left behind was " +
+			"not looked for\n")
 	}
 	if r.Stopped != "" {
 		fmt.Fprintf(b, "the program was ended: %s\n", r.Stopped)

@@ -41,8 +41,8 @@ func (e *emulation) watch(ctx context.Context, file string, end context.CancelCa
 		case now != before || now.processes == 0 || now.begun != now.ended:
 			before, changed = now, time.Now()
 		case time.Since(changed) > most:
-			end(fmt.Errorf("for %v the program has not called the driver and nothing has moved on its GPUs: its host waits for what "+
-				"never comes, or computes for longer than -wait %v allows", most, e.wait))
+			end(fmt.Errorf("for %v the program has not called the driver and nothing has moved on its GPUs: its host waits for "+
+				"what never comes, or computes for longer than -wait %v allows", most, e.wait))
 			return
 		}
 	}

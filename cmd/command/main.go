@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap/launch"
@@ -58,10 +59,13 @@ func Main() {
 	os.Exit(ringoMain(untilInterrupted(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// sameSignal is how long a second signal counts as the first: timeout(1) sends its to the process and to the group.
+const sameSignal = 300 * time.Millisecond
+
 // untilInterrupted is a context that the first SIGINT or SIGTERM ends. The second signal ends the process at once.
 func untilInterrupted() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })
 	return ctx
 }
 

@@ -78,8 +78,9 @@ var answers = map[string][]cuda.Result{
 	"DeviceGetCount": {cuda.ErrNoDevice}, "GetDeviceCount": {cuda.ErrNoDevice}, "Init": {cuda.ErrNoDevice},
 	"DeviceGetAttribute": {cuda.ErrInvalidValue}, "DeviceGetP2PAttribute": {cuda.ErrInvalidValue},
 	"FuncGetAttribute": {cuda.ErrInvalidValue}, "KernelGetAttribute": {cuda.ErrInvalidValue},
-	"CtxEnablePeerAccess": {cuda.ErrPeerAccessAlreadyEnabled}, "DeviceEnablePeerAccess": {cuda.ErrPeerAccessAlreadyEnabled},
-	"CtxGetDevice": {cuda.ErrInvalidContext}, "PointerGetAttribute": {cuda.ErrInvalidValue},
+	"CtxEnablePeerAccess":    {cuda.ErrPeerAccessAlreadyEnabled},
+	"DeviceEnablePeerAccess": {cuda.ErrPeerAccessAlreadyEnabled},
+	"CtxGetDevice":           {cuda.ErrInvalidContext}, "PointerGetAttribute": {cuda.ErrInvalidValue},
 	"PointerGetAttributes": {cuda.ErrInvalidValue}, "MemGetAddressRange": {cuda.ErrInvalidValue, cuda.ErrNotFound},
 	"MemRetainAllocationHandle": {cuda.ErrInvalidValue}, "ModuleGetFunction": {cuda.ErrNotFound},
 	"ModuleGetGlobal": {cuda.ErrNotFound}, "LibraryGetKernel": {cuda.ErrNotFound}, "LibraryGetGlobal": {cuda.ErrNotFound},
@@ -143,11 +144,14 @@ func ringo_cuda_note(call, name *C.char, result C.int, why *C.char, follows C.in
 // explain takes what the driver has said for the reason, if it is about the same result.
 func (x *failure) explain(err error) {
 	var e *cuda.Error
+	var plain cuda.Result
 	switch {
-	case !errors.As(err, &e):
-		x.Text = err.Error()
-	case int(e.Result) == x.Result:
+	case errors.As(err, &e) && int(e.Result) == x.Result:
 		x.Text, x.Follows = e.Why(), e.Follows
+	case errors.As(err, &plain) && int(plain) == x.Result:
+		x.Text = (&cuda.Error{Result: plain}).Why()
+	case e == nil && plain == 0:
+		x.Text = err.Error()
 	}
 }
 

@@ -90,6 +90,9 @@ var begun atomic.Pointer[session]
 
 func say(text string) { fmt.Fprintln(os.Stderr, text) }
 
+// reportName is RINGO_EMULATE_REPORT, the file of the report.
+func reportName() string { return os.Getenv("RINGO_EMULATE_REPORT") }
+
 // settings are the settings in the environment.
 func settings() (cfg cudaemu.Config, err error) {
 	n := 1
@@ -176,11 +179,11 @@ func ringo_cuda(name *C.char, args *C.uintptr_t) C.int {
 
 //export ringo_cuda_end
 func ringo_cuda_end() {
-	if s := begun.Load(); s != nil && s.report != nil {
-		s.report.end(s.machine)
-		if s.written != nil {
-			s.written.Flush()
-		}
+	if s := begun.Load(); s != nil && s.written != nil {
+		s.written.Flush()
+	}
+	if r := opened.Load(); r != nil {
+		r.end()
 	}
 }
 

@@ -166,7 +166,8 @@ func (u *upkeep) Err() error {
 func (u *upkeep) blame(cause error) {
 	control := u.engine.Control()
 	control.Abort()
-	for end := time.Now().Add(u.abortTime()); control.Fault() == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	end := time.Now().Add(u.abortTime())
+	for ; control.Fault() == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if started, finished := control.Progress(); started == finished {
 			break
 		}

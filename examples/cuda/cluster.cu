@@ -1,7 +1,7 @@
 // cluster counts how often each byte occurs. The blocks of a cluster share the counts: each has some of them in its
 // shared memory, and all add there.
 //
-//	build/cuda/bin/nvcc -o cluster examples/cuda/cluster.cu && ringo emulate -- ./cluster
+//	build/cuda/bin/nvcc -o cluster examples/cuda/cluster.cu && ringo emulate -allow cudaLaunchKernelExC=cudaErrorInvalidClusterSize -- ./cluster
 //
 // With -DWRONG the last barrier is missing, so a block may end while others still add to its counts.
 #include <cooperative_groups.h>

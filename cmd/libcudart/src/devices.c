@@ -164,7 +164,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
 			*device = d;
 			return 0;
 		}
-	return done(result ? result : cudaErrorInvalidDevice);
+	return done(result ? result : because(cudaErrorInvalidDevice, "no device has the bus ID %s", id));
 }
 cudaError_t cudaDeviceSynchronize(void)
 {

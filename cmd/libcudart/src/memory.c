@@ -18,7 +18,7 @@ static int kindOf(const void *p)
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
 	if (!p)
-		return done(cudaErrorInvalidValue);
+		return done(because(cudaErrorInvalidValue, "the pointer to the result is null"));
 	*p = NULL;
 	return RUN(bytes ? driver.cuMemAlloc_v2((word *)p, bytes) : 0);
 }
@@ -49,7 +49,7 @@ cudaError_t cudaMallocManaged(void **p, size_t bytes, unsigned flags)
 {
 	(void)flags;
 	if (!bytes)
-		return done(cudaErrorInvalidValue);
+		return done(because(cudaErrorInvalidValue, "managed memory of 0 bytes"));
 	return cudaHostAlloc(p, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
 }
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *p, size_t bytes, unsigned flags)
@@ -123,16 +123,17 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *e, cudaIpcEventHandle_t h)
 static int fits(const void *to, const void *from, enum cudaMemcpyKind kind)
 {
 	if ((unsigned)kind > cudaMemcpyDefault)
-		return cudaErrorInvalidMemcpyDirection;
+		return because(cudaErrorInvalidMemcpyDirection, "there is no cudaMemcpyKind %d", kind);
 	int wantTo = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
 	int wantFrom = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
 	if (kind == cudaMemcpyDefault)
 		return 0;
 	// Pinned memory is both. Pageable memory is no device's.
-	if ((wantTo && !kindOf(to)) || (wantFrom && !kindOf(from)))
-		return cudaErrorInvalidValue;
-	if ((!wantTo && kindOf(to) == typeDevice) || (!wantFrom && kindOf(from) == typeDevice))
-		return cudaErrorInvalidValue;
+	static const char *const ends[] = {"the host", "a device"};
+	if ((wantTo && !kindOf(to)) || (!wantTo && kindOf(to) == typeDevice))
+		return because(cudaErrorInvalidValue, "the cudaMemcpyKind says that %s gets the bytes, and %p is not its memory", ends[wantTo], to);
+	if ((wantFrom && !kindOf(from)) || (!wantFrom && kindOf(from) == typeDevice))
+		return because(cudaErrorInvalidValue, "the cudaMemcpyKind says that %s has the bytes, and %p is not its memory", ends[wantFrom], from);
 	return 0;
 }
 
@@ -171,7 +172,7 @@ typedef struct {
 static int copyBox(box b, int async, cudaStream_t s)
 {
 	if (b.height > 1 && (b.width > b.toPitch || b.width > b.fromPitch))
-		return cudaErrorInvalidPitchValue;
+		return because(cudaErrorInvalidPitchValue, "rows of %zu bytes are %zu and %zu apart", b.width, b.toPitch, b.fromPitch);
 	for (size_t z = 0; z < b.depth; z++)
 		for (size_t y = 0; y < b.height; y++) {
 			char *to = b.to + z * b.toLayer + y * b.toPitch;
@@ -194,7 +195,7 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t toPitch, const void *from, size_t
 static int copy3D(const struct cudaMemcpy3DParms *p, int async, cudaStream_t s)
 {
 	if (p->srcArray || p->dstArray)
-		return cudaErrorNotSupported; // arrays are for textures
+		return because(cudaErrorNotSupported, "copies of arrays are not carried out on emulated GPUs");
 	size_t toLayer = p->dstPtr.pitch * p->dstPtr.ysize, fromLayer = p->srcPtr.pitch * p->srcPtr.ysize;
 	char *to = (char *)p->dstPtr.ptr + p->dstPos.z * toLayer + p->dstPos.y * p->dstPtr.pitch + p->dstPos.x;
 	char *from = (char *)p->srcPtr.ptr + p->srcPos.z * fromLayer + p->srcPos.y * p->srcPtr.pitch + p->srcPos.x;
@@ -220,7 +221,7 @@ static int place(const void *symbol, size_t bytes, size_t offset, char **p)
 	size_t size;
 	int result = variableOf(symbol, (word *)p, &size);
 	if (!result && (offset > size || bytes > size - offset))
-		return cudaErrorInvalidValue;
+		return because(cudaErrorInvalidValue, "%zu bytes from %zu on, of a variable of %zu", bytes, offset, size);
 	*p += offset;
 	return result;
 }
@@ -256,7 +257,7 @@ static int set2D(char *p, size_t pitch, int value, size_t width, size_t height, 
 {
 	int result = 0;
 	if (height > 1 && width > pitch)
-		return cudaErrorInvalidPitchValue;
+		return because(cudaErrorInvalidPitchValue, "rows of %zu bytes are %zu apart", width, pitch);
 	for (size_t y = 0; !result && width && y < height; y++)
 		result = async ? driver.cuMemsetD8Async((word)p + y * pitch, value, width, (word)s) : driver.cuMemsetD8_v2((word)p + y * pitch, value, width);
 	return result;

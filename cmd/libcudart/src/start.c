@@ -62,7 +62,7 @@ int contextOf(int device, word *context)
 	if (result)
 		return result;
 	if (device < 0 || device >= mostDevices)
-		return cudaErrorInvalidDevice;
+		return because(cudaErrorInvalidDevice, "device %d: they are numbered from 0", device);
 	pthread_mutex_lock(&lock);
 	if (!primaries[device])
 		result = driver.cuDevicePrimaryCtxRetain(&primaries[device], device);
@@ -240,7 +240,8 @@ static int load(const void *host, int variable, int *device, symbol **found)
 	if (result)
 		return result;
 	if (!s || !s->of->image)
-		return variable ? cudaErrorInvalidSymbol : cudaErrorInvalidDeviceFunction;
+		return variable ? because(cudaErrorInvalidSymbol, "%p is no __device__ or __constant__ variable of the program", host)
+				: because(cudaErrorInvalidDeviceFunction, "%p is no __global__ function of the program", host);
 	*found = s;
 	word *module = &s->of->modules[*device];
 	return *module ? 0 : driver.cuModuleLoadData(module, s->of->image);
@@ -259,7 +260,7 @@ int functionOf(const void *host, word *function)
 	if (!result)
 		*function = s->functions[device];
 	pthread_mutex_unlock(&lock);
-	return result == cudaErrorSymbolNotFound ? cudaErrorInvalidDeviceFunction : result;
+	return result == cudaErrorSymbolNotFound ? because(cudaErrorInvalidDeviceFunction, "the kernel is not in the PTX of the program") : result;
 }
 
 int variableOf(const void *host, word *p, size_t *bytes)
@@ -273,7 +274,7 @@ int variableOf(const void *host, word *p, size_t *bytes)
 	if (!result)
 		result = driver.cuModuleGetGlobal_v2(p, bytes, s->of->modules[device], s->name);
 	pthread_mutex_unlock(&lock);
-	return result == cudaErrorSymbolNotFound ? cudaErrorInvalidSymbol : result;
+	return result == cudaErrorSymbolNotFound ? because(cudaErrorInvalidSymbol, "the variable is not in the PTX of the program") : result;
 }
 
 void forgetModules(int device)
@@ -300,7 +301,7 @@ static __thread int depth;
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream)
 {
 	if (depth == sizeof pushed / sizeof *pushed)
-		return cudaErrorInvalidConfiguration;
+		return done(because(cudaErrorInvalidConfiguration, "launches within the arguments of launches, too deep"));
 	pushed[depth++] = (configuration){grid, block, shared, stream};
 	return 0;
 }
@@ -308,7 +309,7 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void 
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream)
 {
 	if (!depth)
-		return cudaErrorMissingConfiguration;
+		return done(because(cudaErrorMissingConfiguration, "a launch without <<<>>>"));
 	configuration c = pushed[--depth];
 	*grid = c.grid, *block = c.block, *shared = c.shared, *(void **)stream = c.stream;
 	return 0;

@@ -47,7 +47,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void *
 	callback *c = malloc(sizeof *c);
 	if (!c || !f) {
 		free(c);
-		return done(f ? cudaErrorMemoryAllocation : cudaErrorInvalidValue);
+		return done(f ? cudaErrorMemoryAllocation : because(cudaErrorInvalidValue, "the function is null"));
 	}
 	*c = (callback){f, s, data};
 	int result = RUN(driver.cuLaunchHostFunc((word)s, callBack, c));
@@ -85,7 +85,8 @@ static int launch(const void *f, dim3 grid, dim3 block, void **args, size_t shar
 		return result;
 	unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
 	if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64 || grid.y > 65535 || grid.z > 65535)
-		return cudaErrorInvalidConfiguration;
+		return because(cudaErrorInvalidConfiguration, "a grid of %u × %u × %u, blocks of %u × %u × %u: at most 1024 threads a block, and none may be 0", grid.x, grid.y,
+			       grid.z, block.x, block.y, block.z);
 	launchConfig c = {grid, block, shared, (word)s, attributes, count};
 	return driver.cuLaunchKernelEx(&c, function, args, NULL);
 }
@@ -313,7 +314,7 @@ cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *n, cudaGraph_t g, const cuda
 {
 	capture c = begin(g, after, count);
 	if (!c.result && p->height > 1)
-		c.result = cudaErrorNotSupported;
+		c.result = because(cudaErrorNotSupported, "sets of several rows in graphs are not carried out on emulated GPUs");
 	if (!c.result && p->elementSize == 4)
 		c.result = driver.cuMemsetD32Async((word)p->dst, p->value, p->width, c.stream);
 	else if (!c.result)

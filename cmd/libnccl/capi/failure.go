@@ -29,11 +29,11 @@ func Asked(err error) bool {
 		return false
 	}
 	text := err.Error()
-	return strings.Contains(text, aborted.Error()) || strings.Contains(text, revoked.Error())
+	return strings.Contains(text, errCommAbort.Error()) || strings.Contains(text, errCommRevoke.Error())
 }
 
 // The reasons of ends that programs ask for.
-var aborted, revoked = errors.New("ncclCommAbort"), errors.New("ncclCommRevoke")
+var errCommAbort, errCommRevoke = errors.New("ncclCommAbort"), errors.New("ncclCommRevoke")
 
 // tellsFailure has Failed called when an open communicator fails.
 func (c *comm) tellsFailure(r *ringo.Comm) {

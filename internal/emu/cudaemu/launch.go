@@ -92,8 +92,8 @@ func (c *call) launchable(w kernelWork) error {
 	case threads > f.maxThreads() || req[0] > 0 && ptx.Dim(b) != (ptx.Dim{req[0], max(1, req[1]), max(1, req[2])}):
 		return invalid("compiled for blocks of %d threads", f.maxThreads())
 	case w.launch.Shared < 0 || w.launch.Shared > f.maxDynamic():
-		return invalid("%d bytes of dynamic shared memory, at most %d: raise the kernel's MaxDynamicSharedMemorySize", w.launch.Shared,
-			f.maxDynamic())
+		return invalid("%d bytes of dynamic shared memory, at most %d: raise the kernel's MaxDynamicSharedMemorySize",
+			w.launch.Shared, f.maxDynamic())
 	}
 	fits := c.world.Fits(d.ordinal, k, threads, w.launch.Shared)
 	if fits == 0 {

@@ -191,8 +191,8 @@ func (m *Machine) Sources(s *decision.Scene) {
 	s.Source, s.ToSource = m.source(s.Kernel, s.Line), m.source(s.ToKernel, s.ToLine)
 }
 
-// Activity is how many rounds of work the machine has done, after how many of them all work was waiting, and in how many
-// work has begun or ended.
+// Activity is how many rounds of work there were, after how many of them all work waited, and in how many some has
+// begun or ended.
 func (m *Machine) Activity() (rounds, idle, moved uint64) {
 	m.lock()
 	defer m.mu.Unlock()
