@@ -97,20 +97,12 @@ const char *ringo_cuda_file(uintptr_t address, uintptr_t *base)
 
 enum { NOT_INITIALIZED = 3, DEINITIALIZED = 4, NOT_READY = 600 }; // CUDA_ERROR_
 
-static const char *names[1000];  // of errors, from the beginning, for a child in which Go does not run
 static volatile int initialized; // by cuInit
 static volatile int unloading;
-static int reporting; // to ringo emulate
 
 static void unload(void) { unloading = 1; }
 
-static void begin(void)
-{
-	for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-		names[i] = ringo_cuda_error(i);
-	reporting = getenv("RINGO_EMULATE_REPORT") != NULL;
-	atexit(unload); // destructors of objects older than the first call find no driver, as on hardware
-}
+static void begin(void) { atexit(unload); } // destructors of objects older than the first call find no driver, as on hardware
 
 // ready begins the Go half. It returns 0 in the child of a fork that came afterwards.
 static int ready(void)
@@ -122,6 +114,15 @@ static int ready(void)
 	return 1;
 }
 
+// forked says once why calls in the child of a fork fail.
+static int forked(const char *name)
+{
+	static int said;
+	if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+		fprintf(stderr, "emulated GPU: %s: the process was forked after its parent's first call of CUDA: call it in the parent, or exec, or fork before that call\n", name);
+	return NOT_INITIALIZED;
+}
+
 static int has(const char *name, const char *const *words)
 {
 	for (; *words; words++)
@@ -130,12 +131,18 @@ static int has(const char *name, const char *const *words)
 	return 0;
 }
 
+static int reporting; // to ringo emulate
+__attribute__((constructor)) static void loaded(void) { reporting = getenv("RINGO_EMULATE_REPORT") != NULL; }
+
+// lives reports whether there is a Go half that can be called.
+static int lives(void) { return late_begun() && late_ready(); }
+
 // ringo_cuda_failed notes for the report of ringo emulate that a call of the program has failed. The runtime (call is NULL: the function
 // that the program has called) and libnccl.so call it, too. why may be NULL: then it is what the driver's last call has said.
 // follows says that an earlier failure, which is in the report, makes all calls fail.
 void ringo_cuda_failed(const char *call, const char *error, int result, const char *why, int follows)
 {
-	if (!reporting || !ready())
+	if (!reporting || !lives() || unloading)
 		return;
 	keep_stack();
 	depth = 0;
@@ -146,7 +153,7 @@ void ringo_cuda_failed(const char *call, const char *error, int result, const ch
 // ringo_cuda_comm_failed notes that a communicator of libnccl.so has failed.
 void ringo_cuda_comm_failed(const char *comm, const char *call, const char *why, int device)
 {
-	if (reporting && ready())
+	if (reporting && lives())
 		ringo_cuda_note_comm((char *)comm, (char *)call, (char *)why, device);
 }
 
@@ -164,18 +171,17 @@ const char *ringo_cuda_entry(void)
 }
 
 // ringo_cuda_moves changes while anything moves on the GPUs of all processes of the program.
-int ringo_cuda_moves(void) { return reporting && ready() ? ringo_cuda_count_moves() : 0; }
+int ringo_cuda_moves(void) { return reporting && lives() ? ringo_cuda_count_moves() : 0; }
 
-// carry_out calls the Go half for code at an address, which is NULL if the program has not asked.
-static int carry_out(const char *name, uintptr_t *words, void *at)
+#define driver(name, words) carry(name, words, __builtin_return_address(0))
+static int carry(const char *name, uintptr_t *words, void *at)
 {
 	static const char *const makes[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release", "FreeAsync", NULL};
 	static const char *const gives[] = {"Destroy", "Free", "Release", "Unload", "Unmap", "Unregister", "Close", NULL};
 	if (!ready())
-		return NOT_INITIALIZED;
+		return forked(name);
 	if (!initialized) {
-		if (reporting && at && !runtime(at))
-			ringo_cuda_failed(name, NULL, NOT_INITIALIZED, "cuInit comes first", 0);
+		ringo_cuda_failed(name, NULL, NOT_INITIALIZED, "cuInit has not been called: call it first", 0);
 		return NOT_INITIALIZED;
 	}
 	// What destructors give back is no leak, even though they are told that it is too late.
@@ -188,17 +194,15 @@ static int carry_out(const char *name, uintptr_t *words, void *at)
 	int result = ringo_cuda((char *)name, words);
 	if (unloading)
 		return DEINITIALIZED;
-	if (result && result != NOT_READY && reporting && at && !runtime(at))
+	if (result && result != NOT_READY && reporting && !runtime(at))
 		ringo_cuda_failed(name, NULL, result, NULL, 0);
 	return result;
 }
 
-#define driver(name, words) carry_out(name, words, __builtin_return_address(0))
-
 // At the end of the process the report is finished.
 __attribute__((destructor)) static void end(void)
 {
-	if (!late_begun() || !ready())
+	if (!lives())
 		return;
 	keep_stack();
 	ringo_cuda_end();
@@ -253,7 +257,7 @@ F1(cuDevicePrimaryCtxRelease_v2) F3(cuDevicePrimaryCtxGetState) F1(cuCtxPushCurr
 F1(cuCtxPopCurrent_v2) F1(cuCtxGetCurrent) F1(cuCtxSetCurrent) F1(cuCtxGetDevice) F0(cuCtxSynchronize)
 F1(cuDevicePrimaryCtxReset_v2) F2(cuCtxGetApiVersion) F3(cuDeviceComputeCapability) F3(cuCtxCreate_v2) F1(cuCtxDestroy_v2) F2(cuCtxEnablePeerAccess) F1(cuCtxDisablePeerAccess) F2(cuCtxGetStreamPriorityRange) F2(cuCtxSetLimit) F2(cuCtxGetLimit) F2(cuMemGetInfo_v2)
 F2(cuMemAlloc_v2) F3(cuMemAllocAsync) F2(cuMemFreeAsync) F1(cuMemFree_v2) F3(cuMemGetAddressRange_v2) F3(cuMemHostAlloc) F2(cuMemAllocHost_v2) F1(cuMemFreeHost)
-F3(cuMemHostRegister_v2) F1(cuMemHostUnregister) F3(cuMemHostGetDevicePointer_v2) F3(cuMemcpyHtoD_v2)
+F3(cuMemHostRegister_v2) F1(cuMemHostUnregister) F2(cuMemHostGetFlags) F3(cuMemHostGetDevicePointer_v2) F3(cuMemcpyHtoD_v2)
 F3(cuMemcpyDtoH_v2) F3(cuMemcpyDtoD_v2) F3(cuMemcpy) F4(cuMemcpyAsync) F4(cuMemcpyHtoDAsync_v2) F4(cuMemcpyDtoHAsync_v2) F4(cuMemcpyDtoDAsync_v2) F5(cuMemcpyPeer) F6(cuMemcpyPeerAsync) F3(cuMemsetD8_v2)
 F4(cuMemsetD8Async) F4(cuMemsetD32Async) F3(cuPointerGetAttribute) F3(cuPointerSetAttribute)
 F3(cuMemGetAllocationGranularity) F4(cuMemCreate) F1(cuMemRelease) F5(cuMemAddressReserve)
@@ -304,10 +308,11 @@ int cuInit(unsigned flags)
 {
 	int count;
 	uintptr_t words[ROOM] = {(uintptr_t)&count};
+	if (!ready())
+		return forked("cuInit");
 	if (flags)
 		return 1;
-	if (ready())
-		initialized = 1;
+	initialized = 1;
 	return driver("cuDeviceGetCount", words);
 }
 
@@ -316,7 +321,7 @@ enum { PER_THREAD = 2, MEMORY_TYPE = 2, DEVICE = 2 }; // CU_STREAM_, CU_POINTER_
 static int onDevice(uintptr_t p)
 {
 	unsigned type = 0;
-	return !carry_out("cuPointerGetAttribute", (uintptr_t[ROOM]){(uintptr_t)&type, MEMORY_TYPE, p}, NULL) && type == DEVICE;
+	return !ringo_cuda((char *)"cuPointerGetAttribute", (uintptr_t[ROOM]){(uintptr_t)&type, MEMORY_TYPE, p}) && type == DEVICE;
 }
 
 // Twins for programs with per-thread default streams: the argument at a place is the stream, whose 0 is the thread's own.
@@ -328,7 +333,7 @@ static int onDevice(uintptr_t p)
 		return driver(#name, words);                                \
 	}
 Z(4, 3, cuMemcpyAsync) Z(4, 3, cuMemcpyHtoDAsync_v2) Z(4, 3, cuMemcpyDtoHAsync_v2) Z(4, 3, cuMemcpyDtoDAsync_v2)
-Z(6, 5, cuMemcpyPeerAsync) Z(4, 3, cuMemsetD8Async) Z(4, 3, cuMemsetD32Async) Z(1, 0, cuStreamSynchronize) Z(1, 0, cuStreamQuery)
+Z(3, 2, cuMemAllocAsync) Z(2, 1, cuMemFreeAsync) Z(6, 5, cuMemcpyPeerAsync) Z(4, 3, cuMemsetD8Async) Z(4, 3, cuMemsetD32Async) Z(1, 0, cuStreamSynchronize) Z(1, 0, cuStreamQuery)
 Z(3, 0, cuStreamWaitEvent) Z(2, 0, cuStreamGetCtx) Z(2, 0, cuStreamGetFlags) Z(2, 0, cuStreamGetPriority) Z(2, 0, cuStreamGetId)
 Z(3, 0, cuLaunchHostFunc) Z(4, 0, cuStreamWriteValue32_v2) Z(4, 0, cuStreamWriteValue64_v2) Z(4, 0, cuStreamWaitValue32_v2)
 Z(4, 0, cuStreamWaitValue64_v2) Z(2, 1, cuEventRecord) Z(3, 1, cuEventRecordWithFlags) Z(11, 8, cuLaunchKernel)
@@ -385,6 +390,8 @@ static void *look(const char *name, const char *twin)
 int cuGetProcAddress_v2(const char *name, void **f, int version, uint64_t flags, int *status)
 {
 	(void)version;
+	if (!f)
+		return 1;
 	*f = NULL;
 	if (flags & 2 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */ && !(*f = look(name, "_ptsz")))
 		*f = look(name, "_ptds");
@@ -392,9 +399,13 @@ int cuGetProcAddress_v2(const char *name, void **f, int version, uint64_t flags,
 		*f = look(name, "");
 	if (status)
 		*status = *f ? 0 : 1; // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+	return 0;
+}
+int cuGetProcAddress(const char *name, void **f, int version, uint64_t flags)
+{
+	cuGetProcAddress_v2(name, f, version, flags, NULL);
 	return *f ? 0 : 500;
 }
-int cuGetProcAddress(const char *name, void **f, int version, uint64_t flags) { return cuGetProcAddress_v2(name, f, version, flags, NULL); }
 
 // NVIDIA's own runtime asks for the driver's private tables, which are not imitated.
 int cuGetExportTable(const void **table, const void *id)
@@ -407,12 +418,25 @@ int cuGetExportTable(const void **table, const void *id)
 	return 500;
 }
 
-int cuGetErrorString(int result, const char **to)
+static const struct {
+	int result;
+	const char *name;
+} results[] = {
+#define E(number, name) {number, #name},
+#include "results.h"
+#undef E
+};
+
+int cuGetErrorName(int result, const char **to)
 {
+	if (unloading)
+		return DEINITIALIZED;
 	if (!to)
 		return 1;
-	ready();
-	*to = (unsigned)result < sizeof names / sizeof *names ? names[result] : NULL;
+	*to = NULL;
+	for (unsigned i = 0; i < sizeof results / sizeof *results; i++)
+		if (results[i].result == result)
+			*to = results[i].name;
 	return *to ? 0 : 1;
 }
-int cuGetErrorName(int result, const char **to) { return cuGetErrorString(result, to); }
+int cuGetErrorString(int result, const char **to) { return cuGetErrorName(result, to); }

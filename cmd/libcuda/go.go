@@ -195,12 +195,3 @@ func nameOf(name *C.char) string {
 	}
 	return unsafe.String((*byte)(unsafe.Pointer(name)), n)
 }
-
-//export ringo_cuda_error
-func ringo_cuda_error(result C.int) *C.char {
-	text := cuda.Result(result).Error()
-	if text == fmt.Sprintf("CUDA_ERROR_%d", int32(result)) { // there is no such result
-		return nil
-	}
-	return C.CString(text)
-}

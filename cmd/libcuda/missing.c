@@ -67,7 +67,7 @@ M(cuDestroyExternalMemory) M(cuDestroyExternalSemaphore) M(cuDeviceGetDefaultMem
 M(cuExternalMemoryGetMappedBuffer) M(cuExternalMemoryGetMappedMipmappedArray) M(cuFlushGPUDirectRDMAWrites) M(cuImportExternalMemory)
 M(cuImportExternalSemaphore) M(cuMemAdvise) M(cuMemAdvise_v2) M(cuMemAllocFromPoolAsync) M(cuMemAllocManaged)
 M(cuMemAllocPitch_v2) M(cuMemBatchDecompressAsync) M(cuMemDiscardAndPrefetchBatchAsync) M(cuMemDiscardBatchAsync)
-M(cuMemGetAccess) M(cuMemGetAllocationPropertiesFromHandle) M(cuMemGetDefaultMemPool) M(cuMemGetMemPool) M(cuMemHostGetFlags)
+M(cuMemGetAccess) M(cuMemGetAllocationPropertiesFromHandle) M(cuMemGetDefaultMemPool) M(cuMemGetMemPool) 
 M(cuMemPoolCreate) M(cuMemPoolDestroy) M(cuMemPoolExportPointer) M(cuMemPoolExportToShareableHandle) M(cuMemPoolGetAccess)
 M(cuMemPoolGetAttribute) M(cuMemPoolImportFromShareableHandle) M(cuMemPoolImportPointer) M(cuMemPoolSetAccess) M(cuMemPoolSetAttribute)
 M(cuMemPoolTrimTo) M(cuMemPrefetchAsync) M(cuMemPrefetchAsync_v2) M(cuMemPrefetchBatchAsync) M(cuMemRangeGetAttribute)
@@ -103,9 +103,9 @@ M(cuModuleGetFunctionCount) M(cuModuleGetLoadingMode) M(cuOccupancyAvailableDyna
 M(cuParamSetv) M(cuTensorMapEncodeIm2col) M(cuTensorMapEncodeIm2colWide) M(cuTensorMapEncodeTiled) M(cuTensorMapReplaceAddress)
 
 // Twins with per-thread default streams
-M(cuGraphInstantiateWithParams_ptsz) M(cuGraphicsMapResources_ptsz) M(cuGraphicsUnmapResources_ptsz) M(cuMemAllocAsync_ptsz)
+M(cuGraphInstantiateWithParams_ptsz) M(cuGraphicsMapResources_ptsz) M(cuGraphicsUnmapResources_ptsz) 
 M(cuMemAllocFromPoolAsync_ptsz) M(cuMemBatchDecompressAsync_ptsz) M(cuMemDiscardAndPrefetchBatchAsync_ptsz) M(cuMemDiscardBatchAsync_ptsz)
-M(cuMemFreeAsync_ptsz) M(cuMemMapArrayAsync_ptsz) M(cuMemPrefetchAsync_ptsz) M(cuMemPrefetchAsync_v2_ptsz) M(cuMemPrefetchBatchAsync_ptsz)
+ M(cuMemMapArrayAsync_ptsz) M(cuMemPrefetchAsync_ptsz) M(cuMemPrefetchAsync_v2_ptsz) M(cuMemPrefetchBatchAsync_ptsz)
 M(cuMemcpy2DAsync_v2_ptsz) M(cuMemcpy2DUnaligned_v2_ptds) M(cuMemcpy2D_v2_ptds) M(cuMemcpy3DAsync_v2_ptsz) M(cuMemcpy3DBatchAsync_ptsz)
 M(cuMemcpy3DBatchAsync_v2_ptsz) M(cuMemcpy3DPeerAsync_ptsz) M(cuMemcpy3DPeer_ptds) M(cuMemcpy3D_v2_ptds) M(cuMemcpyAtoA_v2_ptds)
 M(cuMemcpyAtoD_v2_ptds) M(cuMemcpyAtoHAsync_v2_ptsz) M(cuMemcpyAtoH_v2_ptds) M(cuMemcpyBatchAsync_ptsz) M(cuMemcpyBatchAsync_v2_ptsz)

@@ -91,7 +91,7 @@ func TestKernels(t *testing.T) {
 	status, text := emulate(t, "-allow", "*=801", "--", ctest.CUDA(t, filepath.Join("testdata", "kernels.cu"), "-lcuda"))
 	require.Zero(t, status, text)
 	for _, want := range []string{"half: 0 wrong", "bfloat16: 0 wrong", "rest: 8 0x1010101 75 3 3", "graph: right; 1 1 8",
-		"libcuda: cuArrayDestroy is not carried out", "missing: 500 0 801", "nothing was found"} {
+		"libcuda: cuArrayDestroy is not carried out", "missing: 0 0 801", "nothing was found"} {
 		require.Contains(t, text, want)
 	}
 }
@@ -229,7 +229,7 @@ func TestDriverHeader(t *testing.T) {
 	var names, twins []string
 	for _, s := range symbols {
 		switch {
-		case s.Section == elf.SHN_UNDEF || bytes.Contains(missing, []byte("M("+s.Name+")")):
+		case s.Section == elf.SHN_UNDEF || strings.HasPrefix(s.Name, "ringo") || bytes.Contains(missing, []byte("M("+s.Name+")")):
 		case strings.HasSuffix(s.Name, "_ptsz") || strings.HasSuffix(s.Name, "_ptds"):
 			twins = append(twins, s.Name)
 		default:

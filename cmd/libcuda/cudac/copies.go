@@ -31,6 +31,9 @@ func (l *Library) pageable(p uintptr) bool {
 
 // copy is a copy without a stream between any two addresses, done or staged when it returns.
 func (l *Library) copy(dst, src, n uintptr) error {
+	if int(n) < 0 {
+		return cuda.ErrInvalidValue
+	}
 	switch to, from := l.pageable(dst), l.pageable(src); {
 	case to && from:
 		if err := l.d.StreamSynchronize(0); err != nil {
@@ -49,6 +52,9 @@ func (l *Library) copy(dst, src, n uintptr) error {
 // copyAsync is a copy in the order of a stream. When it returns, a copy to pageable memory is done, unless the stream
 // is being captured, and a copy from pageable memory has read it.
 func (l *Library) copyAsync(dst, src, n uintptr, s cuda.Stream) error {
+	if int(n) < 0 {
+		return cuda.ErrInvalidValue
+	}
 	to, from := l.pageable(dst), l.pageable(src)
 	p, ok := l.d.(pager)
 	if !to && !from || !ok {

@@ -53,12 +53,13 @@ var resultAt = func() map[string]int {
 	for i, names := range []string{
 		`cuDriverGetVersion cuDeviceGetCount cuDeviceGet cuDeviceGetUuid_v2 cuDeviceTotalMem_v2 cuDeviceGetAttribute
 		cuDeviceCanAccessPeer cuDeviceGetP2PAttribute cuDevicePrimaryCtxRetain cuCtxCreate_v2 cuCtxGetCurrent
-		cuCtxGetDevice cuCtxGetLimit cuMemAlloc_v2 cuMemAllocAsync cuMemHostAlloc cuMemAllocHost_v2 cuMemHostGetDevicePointer_v2 cuPointerGetAttribute
+		cuCtxGetDevice cuCtxGetLimit cuMemAlloc_v2 cuMemAllocAsync cuMemHostAlloc cuMemAllocHost_v2 cuMemHostGetDevicePointer_v2 cuMemHostGetFlags cuPointerGetAttribute
 		cuMemGetAllocationGranularity cuMemCreate cuMemAddressReserve cuMemExportToShareableHandle cuIpcGetMemHandle
 		cuIpcOpenMemHandle_v2 cuIpcGetEventHandle cuIpcOpenEventHandle cuGraphCreate cuGraphClone
 		cuGraphInstantiateWithFlags cuLibraryGetModule cuLibraryGetKernel cuKernelGetFunction cuStreamCreateWithPriority
 		cuStreamCreate cuEventCreate cuEventElapsedTime cuModuleLoad cuModuleLoadData cuModuleLoadFatBinary cuModuleGetFunction
-		cuFuncGetAttribute cuOccupancyMaxActiveBlocksPerMultiprocessor`,
+		cuFuncGetAttribute cuOccupancyMaxActiveBlocksPerMultiprocessor cuThreadExchangeStreamCaptureMode
+		cuPointerSetAttribute cuUserObjectCreate cuMemRetainAllocationHandle`,
 		`cuCtxGetApiVersion cuStreamGetCtx cuStreamGetFlags cuStreamGetPriority cuStreamGetId cuStreamEndCapture
 		cuStreamIsCapturing`,
 	} {

@@ -40,6 +40,9 @@ var devices = map[string]function{
 		return put(a[0], d, err)
 	},
 	"cuDeviceGetName": func(l *Library, a *Args) error {
+		if a[0] == 0 {
+			return cuda.ErrInvalidValue
+		}
 		s, err := l.d.DeviceGetName(a.dev(2))
 		if err == nil {
 			putText(a[0], a[1], s)
@@ -48,6 +51,9 @@ var devices = map[string]function{
 	},
 	"cuDeviceGetPCIBusId": func(l *Library, a *Args) error {
 		s, err := l.d.DeviceGetPCIBusId(a.dev(2))
+		if err == nil && (a[0] == 0 || a.i(1) <= len(s)) {
+			return cuda.ErrInvalidValue
+		}
 		if err == nil {
 			putText(a[0], a[1], s)
 		}
@@ -95,6 +101,11 @@ func truth(b bool) int32 {
 type creator interface {
 	CtxCreate(cuda.Device) (cuda.Context, error)
 	CtxDestroy(cuda.Context) error
+}
+
+// A flagger is a driver that knows the flags of pinned memory.
+type flagger interface {
+	MemHostGetFlags(p uintptr) (uint32, error)
 }
 
 // A limiter is a driver that has limits of contexts.
@@ -197,6 +208,9 @@ var allocations = map[string]function{
 		return put(a[1], total, err)
 	},
 	"cuMemAlloc_v2": func(l *Library, a *Args) error {
+		if int(a[1]) < 0 {
+			return cuda.ErrOutOfMemory
+		}
 		p, err := l.d.MemAlloc(int(a[1]))
 		return put(a[0], p, err)
 	},
@@ -224,6 +238,14 @@ var allocations = map[string]function{
 	"cuMemAllocHost_v2": func(l *Library, a *Args) error {
 		p, err := l.d.MemHostAlloc(int(a[1]), 0)
 		return put(a[0], p, err)
+	},
+	"cuMemHostGetFlags": func(l *Library, a *Args) error {
+		d, ok := l.d.(flagger)
+		if !ok {
+			return cuda.ErrNotSupported
+		}
+		flags, err := d.MemHostGetFlags(a[1])
+		return put(a[0], flags, err)
 	},
 	"cuMemFreeHost": func(l *Library, a *Args) error { return l.d.MemFreeHost(a[0]) },
 	"cuMemHostRegister_v2": func(l *Library, a *Args) error {
@@ -281,15 +303,24 @@ func propOf(p uintptr) cuda.AllocationProp {
 
 var virtual = map[string]function{
 	"cuMemGetAllocationGranularity": func(l *Library, a *Args) error {
+		if a[1] == 0 {
+			return cuda.ErrInvalidValue
+		}
 		n, err := l.d.MemGetAllocationGranularity(propOf(a[1]), cuda.GranularityOption(a.i(2)))
 		return put(a[0], n, err)
 	},
 	"cuMemCreate": func(l *Library, a *Args) error {
+		if a[2] == 0 || a[3] != 0 {
+			return cuda.ErrInvalidValue
+		}
 		h, err := l.d.MemCreate(int(a[1]), propOf(a[2]))
 		return put(a[0], h, err)
 	},
 	"cuMemRelease": func(l *Library, a *Args) error { return l.d.MemRelease(cuda.MemHandle(a[0])) },
 	"cuMemAddressReserve": func(l *Library, a *Args) error {
+		if a[4] != 0 {
+			return cuda.ErrInvalidValue
+		}
 		p, err := l.d.MemAddressReserve(int(a[1]), int(a[2]))
 		return put(a[0], p, err)
 	},
@@ -298,6 +329,9 @@ var virtual = map[string]function{
 	"cuMemUnmap":       func(l *Library, a *Args) error { return l.d.MemUnmap(a[0], int(a[1])) },
 	"cuMemSetAccess": func(l *Library, a *Args) error {
 		var devices []cuda.Device
+		if a[2] == 0 || a[3] == 0 {
+			return cuda.ErrInvalidValue
+		}
 		for _, d := range list[memAccess](a[2], a[3]) {
 			devices = append(devices, cuda.Device(d.locationID))
 		}

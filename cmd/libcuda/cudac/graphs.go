@@ -9,6 +9,9 @@ const nodeConditional = 13
 
 var graphs = map[string]function{
 	"cuGraphCreate": func(l *Library, a *Args) error {
+		if a.u(1) != 0 {
+			return cuda.ErrInvalidValue
+		}
 		g, err := l.d.GraphCreate()
 		return put(a[0], g, err)
 	},
@@ -69,6 +72,9 @@ var graphs = map[string]function{
 	"cuGraphLaunch":      func(l *Library, a *Args) error { return l.d.GraphLaunch(cuda.GraphExec(a[0]), a.stream(1)) },
 	"cuGraphExecDestroy": func(l *Library, a *Args) error { return l.d.GraphExecDestroy(cuda.GraphExec(a[0])) },
 	"cuUserObjectCreate": func(l *Library, a *Args) error {
+		if a.u(4) != 1 { // CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, which has to be
+			return cuda.ErrInvalidValue
+		}
 		o, err := l.d.UserObjectCreate(l.callback(a[2], a[1]), a.i(3))
 		return put(a[0], o, err)
 	},

@@ -2,6 +2,7 @@ package cudac
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -199,6 +200,9 @@ func (l *Library) arguments(f cuda.Function, params, extra uintptr) ([]byte, err
 		if err != nil {
 			return nil, err
 		}
+		if params == 0 {
+			return nil, fmt.Errorf("%w: the kernel has parameters, and the launch has none", cuda.ErrInvalidValue)
+		}
 		args = append(args, make([]byte, offset+size-len(args))...)
 		copy(args[offset:], list[byte](*word(params + 8*uintptr(i)), uintptr(size)))
 	}
@@ -245,10 +249,16 @@ var modules = map[string]function{
 	},
 	"cuModuleUnload": func(l *Library, a *Args) error { return l.d.ModuleUnload(cuda.Module(a[0])) },
 	"cuModuleGetFunction": func(l *Library, a *Args) error {
+		if a[2] == 0 {
+			return cuda.ErrInvalidValue
+		}
 		f, err := l.d.ModuleGetFunction(cuda.Module(a[1]), text(a[2]))
 		return put(a[0], f, err)
 	},
 	"cuModuleGetGlobal_v2": func(l *Library, a *Args) error {
+		if a[3] == 0 {
+			return cuda.ErrInvalidValue
+		}
 		p, n, err := l.d.ModuleGetGlobal(cuda.Module(a[2]), text(a[3]))
 		if err := put(a[0], p, err); err != nil {
 			return err
@@ -302,6 +312,9 @@ var modules = map[string]function{
 		}, args)
 	},
 	"cuLaunchKernelEx": func(l *Library, a *Args) error {
+		if a[0] == 0 {
+			return cuda.ErrInvalidValue
+		}
 		launch, cluster := launchOf(a[0])
 		f, err := l.functionOf(a[1])
 		if err != nil {

@@ -33,24 +33,26 @@ const char *cudaGetErrorString(cudaError_t error)
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
+	GIVEN(version);
 	*version = 0; // of no driver
-	return ready() == cudaErrorInsufficientDriver ? 0 : OPENED(driver.cuDriverGetVersion(version));
+	return ready() == cudaErrorInsufficientDriver ? 0 : done(driver.cuDriverGetVersion(version));
 }
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
+	GIVEN(version);
 	*version = CUDART_VERSION;
 	return 0;
 }
 cudaError_t cudaGetDeviceCount(int *count)
 {
+	GIVEN(count);
 	int result = ready();
-	*count = 0;
-	if (!result)
-		result = driver.cuDeviceGetCount(count);
-	return done(result ? result : *count ? 0 : cudaErrorNoDevice);
+	*count = devices();
+	return done(*count ? 0 : result ? result : cudaErrorNoDevice);
 }
 cudaError_t cudaGetDevice(int *device)
 {
+	GIVEN(device);
 	word context = 0;
 	int result = ready();
 	if (!result)
@@ -61,34 +63,51 @@ cudaError_t cudaGetDevice(int *device)
 cudaError_t cudaSetDevice(int device)
 {
 	word context;
+	ready();
+	WANT(!devices() || (unsigned)device < (unsigned)devices(), cudaErrorInvalidDevice, "there is no device %d", device);
 	int result = contextOf(device, &context);
 	return done(result ? result : driver.cuCtxSetCurrent(context));
 }
-cudaError_t cudaInitDevice(int device, unsigned deviceFlags, unsigned flags)
+enum { cudaInitDeviceFlagsAreValid = 1 };
+static unsigned deviceFlags; // how threads wait, which makes no difference
+
+static int flagsFit(unsigned flags)
+{
+	unsigned how = flags & 7; // one of the ways to wait
+	return !(flags & ~31u) && !(how & (how - 1));
+}
+
+cudaError_t cudaInitDevice(int device, unsigned own, unsigned flags)
 {
 	word context;
-	(void)deviceFlags, (void)flags;
+	WANT(!(flags & cudaInitDeviceFlagsAreValid) || flagsFit(own), cudaErrorInvalidValue, "flags %#x", own);
 	return done(contextOf(device, &context));
 }
-cudaError_t cudaSetValidDevices(int *devices, int count)
+cudaError_t cudaSetValidDevices(int *list, int count)
 {
-	(void)devices, (void)count;
+	ready();
+	WANT(count >= 0 && (list || !count), cudaErrorInvalidValue, "%d devices", count);
+	for (int i = 0; i < count; i++)
+		WANT((unsigned)list[i] < (unsigned)devices(), cudaErrorInvalidDevice, "there is no device %d", list[i]);
 	return OPENED(0);
 }
 cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *want)
 {
-	(void)want; // all are good
+	GIVEN(device);
+	GIVEN(want); // all are good
 	*device = 0;
 	return OPENED(0);
 }
 cudaError_t cudaSetDeviceFlags(unsigned flags)
 {
-	(void)flags; // they say how threads wait
+	WANT(flagsFit(flags), cudaErrorInvalidValue, "flags %#x", flags);
+	deviceFlags = flags;
 	return OPENED(0);
 }
 cudaError_t cudaGetDeviceFlags(unsigned *flags)
 {
-	*flags = cudaDeviceMapHost;
+	GIVEN(flags);
+	*flags = deviceFlags | cudaDeviceMapHost;
 	return OPENED(0);
 }
 /* added says which attributes devices have by this library, in front of a driver without them: managed memory, which lies on the host,
@@ -112,6 +131,7 @@ static int attribute(int device, int attr)
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 {
+	GIVEN(p);
 	int result = ready();
 	memset(p, 0, sizeof *p);
 	if (!result)
@@ -155,6 +175,9 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) { retu
 cudaError_t cudaDeviceGetPCIBusId(char *id, int length, int device) { return OPENED(driver.cuDeviceGetPCIBusId(id, length, device)); }
 cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
 {
+	GIVEN(device);
+	GIVEN(id);
+	WANT(strchr(id, ':'), cudaErrorInvalidValue, "%s is no bus ID", id);
 	char have[64];
 	int count = 0, result = ready();
 	if (!result)
@@ -183,16 +206,23 @@ cudaError_t cudaDeviceReset(void)
 	return done(driver.cuDevicePrimaryCtxReset_v2(device));
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return RUN(driver.cuCtxGetStreamPriorityRange(least, greatest)); }
-cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) { return RUN(driver.cuCtxGetLimit(value, limit)); }
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) 
+{
+	GIVEN(value);
+	return RUN(driver.cuCtxGetLimit(value, limit));
+}
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) { return RUN(driver.cuCtxSetLimit(limit, value)); }
+static enum cudaFuncCache cacheConfig;
 cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config)
 {
-	*config = cudaFuncCachePreferNone;
+	GIVEN(config);
+	*config = cacheConfig;
 	return RUN(0);
 }
 cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config)
 {
-	(void)config;
+	WANT((unsigned)config <= cudaFuncCachePreferEqual, cudaErrorInvalidValue, "there is no cache configuration %d", config);
+	cacheConfig = config; // which makes no difference
 	return RUN(0);
 }
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) { return OPENED(driver.cuDeviceCanAccessPeer(can, device, peer)); }
@@ -202,6 +232,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
 	int result = entered();
 	if (!result)
 		result = contextOf(peer, &context);
+	WANT(result || !flags, cudaErrorInvalidValue, "flags %#x: they have to be 0", flags);
 	return done(result ? result : driver.cuCtxEnablePeerAccess(context, flags));
 }
 cudaError_t cudaDeviceDisablePeerAccess(int peer)

@@ -22,7 +22,7 @@ typedef struct {
 	D(cuMemGetInfo_v2, (size_t *, size_t *)) D(cuMemAlloc_v2, (word *, size_t)) D(cuMemFree_v2, (word)) \
 	D(cuMemAllocAsync, (word *, size_t, word)) D(cuMemFreeAsync, (word, word)) \
 	D(cuMemHostAlloc, (void **, size_t, unsigned)) D(cuMemFreeHost, (void *)) D(cuMemHostRegister_v2, (void *, size_t, unsigned)) \
-	D(cuMemHostUnregister, (void *)) D(cuMemHostGetDevicePointer_v2, (word *, void *, unsigned)) \
+	D(cuMemHostUnregister, (void *)) D(cuMemHostGetFlags, (unsigned *, void *)) D(cuMemHostGetDevicePointer_v2, (word *, void *, unsigned)) \
 	D(cuPointerGetAttribute, (void *, int, word)) D(cuIpcGetMemHandle, (void *, word)) D(cuIpcOpenMemHandle_v2, (word *, handle64, unsigned)) \
 	D(cuIpcCloseMemHandle, (word)) D(cuIpcGetEventHandle, (void *, word)) D(cuIpcOpenEventHandle, (word *, handle64)) \
 	D(cuMemcpy, (word, word, size_t)) D(cuMemcpyAsync, (word, word, size_t, word)) D(cuMemsetD8_v2, (word, unsigned char, size_t)) \
@@ -55,6 +55,8 @@ extern struct driver {
 
 // ready opens the driver. 0, or an error of the runtime.
 int ready(void);
+// devices is how many devices there are, also in the child of a fork and in destructors: as many as when the driver was opened.
+int devices(void);
 // entered makes a context current on this thread, if there is none: that of device 0.
 int entered(void);
 // contextOf is a device's primary context, which the runtime retains once.

@@ -1,4 +1,6 @@
 // memory.c has memory, copies, sets and pools.
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cuda_runtime_api.h"
@@ -15,6 +17,35 @@ static int kindOf(const void *p)
 	return driver.cuPointerGetAttribute(&kind, memoryType, (word)p) ? 0 : (int)kind;
 }
 
+// A range is managed memory. It lies on the host, where kernels reach it too.
+typedef struct range {
+	char *p;
+	size_t bytes;
+	struct range *next;
+} range;
+static range *ranges;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+// managed is the bytes of the managed memory that has an address, 0 for other memory. With free it is forgotten if p is its beginning.
+static size_t managed(const void *p, int free_)
+{
+	size_t bytes = 0;
+	pthread_mutex_lock(&lock);
+	for (range **at = &ranges; *at; at = &(*at)->next) {
+		range *r = *at;
+		if ((char *)p < r->p || (char *)p >= r->p + r->bytes)
+			continue;
+		bytes = r->bytes;
+		if (free_ && p == r->p) {
+			*at = r->next;
+			free(r);
+		}
+		break;
+	}
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
 	if (!p)
@@ -25,36 +56,61 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
 cudaError_t cudaFree(void *p)
 {
 	if (!p)
-		return RUN(0); // which makes a context: programs call it for that
-	return BACK(kindOf(p) == typeHost ? driver.cuMemFreeHost(p) : driver.cuMemFree_v2((word)p));
+		return RUN(driver.cuMemFree_v2(0)); // which makes a context: programs call it for that
+	return BACK(managed(p, 1) ? driver.cuMemFreeHost(p) : driver.cuMemFree_v2((word)p));
 }
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
 {
+	GIVEN(p);
 	*p = NULL;
 	return RUN(bytes ? driver.cuMemHostAlloc(p, bytes, flags) : 0);
 }
 cudaError_t cudaMallocHost(void **p, size_t bytes) { return cudaHostAlloc(p, bytes, 0); }
-cudaError_t cudaFreeHost(void *p) { return p ? BACK(driver.cuMemFreeHost(p)) : RUN(0); }
+cudaError_t cudaFreeHost(void *p) 
+{
+	WANT(!managed(p, 0), cudaErrorInvalidValue, "%p is managed memory, which cudaFree frees", p);
+	return p ? BACK(driver.cuMemFreeHost(p)) : RUN(0);
+}
 cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags) { return RUN(driver.cuMemHostRegister_v2(p, bytes, flags)); }
-cudaError_t cudaHostUnregister(void *p) { return BACK(driver.cuMemHostUnregister(p)); }
-cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags) { return RUN(driver.cuMemHostGetDevicePointer_v2((word *)device, host, flags)); }
+cudaError_t cudaHostUnregister(void *p) 
+{
+	GIVEN(p);
+	return BACK(driver.cuMemHostUnregister(p));
+}
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags) 
+{
+	WANT(!flags, cudaErrorInvalidValue, "flags %#x: they have to be 0", flags);
+	WANT(!managed(host, 0), cudaErrorInvalidValue, "%p is managed memory, whose address is the device's too", host);
+	return RUN(driver.cuMemHostGetDevicePointer_v2((word *)device, host, flags));
+}
 cudaError_t cudaHostGetFlags(unsigned *flags, void *p)
 {
-	*flags = cudaHostAllocMapped | cudaHostAllocPortable;
-	return BACK(kindOf(p) == typeHost ? 0 : cudaErrorInvalidValue);
+	GIVEN(flags);
+	return RUN(driver.cuMemHostGetFlags(flags, p));
 }
 
-// Managed memory lies on the host, where kernels reach it too.
 cudaError_t cudaMallocManaged(void **p, size_t bytes, unsigned flags)
 {
-	(void)flags;
-	if (!bytes)
-		return done(because(cudaErrorInvalidValue, "managed memory of 0 bytes"));
-	return cudaHostAlloc(p, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+	GIVEN(p);
+	WANT(flags == cudaMemAttachGlobal || flags == cudaMemAttachHost, cudaErrorInvalidValue, "flags %#x, expected cudaMemAttachGlobal or cudaMemAttachHost", flags);
+	range *r = malloc(sizeof *r);
+	int result = r ? (int)cudaHostAlloc(p, bytes, cudaHostAllocPortable | cudaHostAllocMapped) : done(cudaErrorMemoryAllocation);
+	if (result || !bytes) {
+		free(r);
+		return result;
+	}
+	pthread_mutex_lock(&lock);
+	*r = (range){*p, bytes, ranges};
+	ranges = r;
+	pthread_mutex_unlock(&lock);
+	return result;
 }
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *p, size_t bytes, unsigned flags)
 {
-	(void)stream, (void)p, (void)bytes, (void)flags;
+	size_t all = managed(p, 0);
+	WANT(all && (!bytes || bytes == all), cudaErrorInvalidValue, "%zu bytes at %p are not the whole of managed memory", bytes, p);
+	WANT(flags == cudaMemAttachGlobal || flags == cudaMemAttachHost || flags == cudaMemAttachSingle, cudaErrorInvalidValue, "flags %#x", flags);
+	WANT(stream || flags != cudaMemAttachSingle, cudaErrorInvalidValue, "cudaMemAttachSingle wants a stream");
 	return RUN(0);
 }
 #if CUDART_VERSION < 13000
@@ -73,11 +129,13 @@ cudaError_t cudaMemAdvise(const void *p, size_t bytes, int advice, int device)
 enum { pitchUnit = 512 };
 cudaError_t cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t height)
 {
-	*pitch = (width + pitchUnit - 1) / pitchUnit * pitchUnit;
+	GIVEN(pitch);
+	*pitch = height ? (width + pitchUnit - 1) / pitchUnit * pitchUnit : 0;
 	return cudaMalloc(p, *pitch * height);
 }
 cudaError_t cudaMalloc3D(struct cudaPitchedPtr *p, struct cudaExtent e)
 {
+	GIVEN(p);
 	p->xsize = e.width, p->ysize = e.height;
 	return cudaMallocPitch(&p->ptr, &p->pitch, e.width, e.height * e.depth);
 }
@@ -85,6 +143,7 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) { return RUN(driver.cuMe
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *p)
 {
+	GIVEN(a);
 	int result = entered(), kind = 0;
 	memset(a, 0, sizeof *a);
 	a->device = -2; // cudaInvalidDeviceId, of memory that the driver does not know
@@ -94,7 +153,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
 		a->hostPointer = (void *)p;
 		return done(result);
 	}
-	a->type = (enum cudaMemoryType)kind;
+	a->type = managed(p, 0) ? cudaMemoryTypeManaged : (enum cudaMemoryType)kind;
 	driver.cuPointerGetAttribute(&a->device, deviceOrdinal, (word)p);
 	driver.cuPointerGetAttribute(&a->devicePointer, devicePointer, (word)p);
 	if (kind == typeHost)
@@ -126,14 +185,15 @@ static int fits(const void *to, const void *from, enum cudaMemcpyKind kind)
 		return because(cudaErrorInvalidMemcpyDirection, "there is no cudaMemcpyKind %d", kind);
 	int wantTo = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
 	int wantFrom = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+	if (!to || !from)
+		return because(cudaErrorInvalidValue, "a copy %s a null pointer", to ? "from" : "to");
 	if (kind == cudaMemcpyDefault)
 		return 0;
-	// Pinned memory is both. Pageable memory is no device's.
-	static const char *const ends[] = {"the host", "a device"};
-	if ((wantTo && !kindOf(to)) || (!wantTo && kindOf(to) == typeDevice))
-		return because(cudaErrorInvalidValue, "the cudaMemcpyKind says that %s gets the bytes, and %p is not its memory", ends[wantTo], to);
-	if ((wantFrom && !kindOf(from)) || (!wantFrom && kindOf(from) == typeDevice))
-		return because(cudaErrorInvalidValue, "the cudaMemcpyKind says that %s has the bytes, and %p is not its memory", ends[wantFrom], from);
+	// An address tells whose it is. Pageable memory alone is no device's.
+	if (wantTo && !kindOf(to))
+		return because(cudaErrorInvalidValue, "the cudaMemcpyKind says that a device gets the bytes, and %p is not its memory", to);
+	if (wantFrom && !kindOf(from))
+		return because(cudaErrorInvalidValue, "the cudaMemcpyKind says that a device has the bytes, and %p is not its memory", from);
 	return 0;
 }
 
@@ -150,14 +210,15 @@ static int copyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKi
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) { return RUN(copy(to, from, bytes, kind)); }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s) { return RUN(copyAsync(to, from, bytes, kind, s)); }
+static int there(int device) { return !ready() && (unsigned)device < (unsigned)devices(); }
 cudaError_t cudaMemcpyPeer(void *to, int toDevice, const void *from, int fromDevice, size_t bytes)
 {
-	(void)toDevice, (void)fromDevice;
+	WANT(!bytes || (there(toDevice) && there(fromDevice)), cudaErrorInvalidDevice, "devices %d and %d, of %d", toDevice, fromDevice, devices());
 	return RUN(copy(to, from, bytes, cudaMemcpyDeviceToDevice));
 }
 cudaError_t cudaMemcpyPeerAsync(void *to, int toDevice, const void *from, int fromDevice, size_t bytes, cudaStream_t s)
 {
-	(void)toDevice, (void)fromDevice;
+	WANT(!bytes || (there(toDevice) && there(fromDevice)), cudaErrorInvalidDevice, "devices %d and %d, of %d", toDevice, fromDevice, devices());
 	return RUN(copyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, s));
 }
 
@@ -171,8 +232,8 @@ typedef struct {
 
 static int copyBox(box b, int async, cudaStream_t s)
 {
-	if (b.height > 1 && (b.width > b.toPitch || b.width > b.fromPitch))
-		return because(cudaErrorInvalidPitchValue, "rows of %zu bytes are %zu and %zu apart", b.width, b.toPitch, b.fromPitch);
+	if (b.height && (b.width > b.toPitch || b.width > b.fromPitch))
+		return because(b.height > 1 ? cudaErrorInvalidPitchValue : cudaErrorInvalidValue, "rows of %zu bytes are %zu and %zu apart", b.width, b.toPitch, b.fromPitch);
 	for (size_t z = 0; z < b.depth; z++)
 		for (size_t y = 0; y < b.height; y++) {
 			char *to = b.to + z * b.toLayer + y * b.toPitch;
@@ -194,6 +255,10 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t toPitch, const void *from, size_t
 }
 static int copy3D(const struct cudaMemcpy3DParms *p, int async, cudaStream_t s)
 {
+	if (!p)
+		return because(cudaErrorInvalidValue, "the parameters are null");
+	if (p->extent.depth > 1 && (p->extent.height > p->srcPtr.ysize || p->extent.height > p->dstPtr.ysize))
+		return because(cudaErrorInvalidPitchValue, "layers of %zu rows are %zu and %zu rows apart", p->extent.height, p->srcPtr.ysize, p->dstPtr.ysize);
 	if (p->srcArray || p->dstArray)
 		return because(cudaErrorNotSupported, "copies of arrays are not carried out on emulated GPUs");
 	size_t toLayer = p->dstPtr.pitch * p->dstPtr.ysize, fromLayer = p->srcPtr.pitch * p->srcPtr.ysize;
@@ -216,10 +281,14 @@ cudaError_t cudaGetSymbolSize(size_t *bytes, const void *symbol)
 	return done(variableOf(symbol, &p, bytes));
 }
 // place is bytes of a variable.
-static int place(const void *symbol, size_t bytes, size_t offset, char **p)
+static int place(const void *symbol, size_t bytes, size_t offset, char **p, int wrong, enum cudaMemcpyKind kind)
 {
 	size_t size;
 	int result = variableOf(symbol, (word *)p, &size);
+	if (!bytes)
+		return result;
+	if (!result && ((int)kind == wrong || kind == cudaMemcpyHostToHost))
+		return because(cudaErrorInvalidMemcpyDirection, "a variable is memory of a device");
 	if (!result && (offset > size || bytes > size - offset))
 		return because(cudaErrorInvalidValue, "%zu bytes from %zu on, of a variable of %zu", bytes, offset, size);
 	*p += offset;
@@ -228,25 +297,25 @@ static int place(const void *symbol, size_t bytes, size_t offset, char **p)
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
 {
 	char *p;
-	int result = place(symbol, bytes, offset, &p);
+	int result = place(symbol, bytes, offset, &p, cudaMemcpyDeviceToHost, kind);
 	return done(result ? result : copy(p, from, bytes, kind));
 }
 cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
 {
 	char *p;
-	int result = place(symbol, bytes, offset, &p);
+	int result = place(symbol, bytes, offset, &p, cudaMemcpyHostToDevice, kind);
 	return done(result ? result : copy(to, p, bytes, kind));
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind, cudaStream_t s)
 {
 	char *p;
-	int result = place(symbol, bytes, offset, &p);
+	int result = place(symbol, bytes, offset, &p, cudaMemcpyDeviceToHost, kind);
 	return done(result ? result : copyAsync(p, from, bytes, kind, s));
 }
 cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind, cudaStream_t s)
 {
 	char *p;
-	int result = place(symbol, bytes, offset, &p);
+	int result = place(symbol, bytes, offset, &p, cudaMemcpyHostToDevice, kind);
 	return done(result ? result : copyAsync(to, p, bytes, kind, s));
 }
 
@@ -257,7 +326,7 @@ static int set2D(char *p, size_t pitch, int value, size_t width, size_t height, 
 {
 	int result = 0;
 	if (height > 1 && width > pitch)
-		return because(cudaErrorInvalidPitchValue, "rows of %zu bytes are %zu apart", width, pitch);
+		return because(cudaErrorInvalidValue, "rows of %zu bytes are %zu apart", width, pitch);
 	for (size_t y = 0; !result && width && y < height; y++)
 		result = async ? driver.cuMemsetD8Async((word)p + y * pitch, value, width, (word)s) : driver.cuMemsetD8_v2((word)p + y * pitch, value, width);
 	return result;
@@ -273,7 +342,7 @@ cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t s)
 	*p = NULL;
 	return RUN(bytes ? driver.cuMemAllocAsync((word *)p, bytes, (word)s) : 0);
 }
-cudaError_t cudaFreeAsync(void *p, cudaStream_t s) { return RUN(p ? driver.cuMemFreeAsync((word)p, (word)s) : 0); }
+cudaError_t cudaFreeAsync(void *p, cudaStream_t s) { return p ? BACK(driver.cuMemFreeAsync((word)p, (word)s)) : RUN(0); }
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
 	*pool = (cudaMemPool_t)(word)(device + 1);

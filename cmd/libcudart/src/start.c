@@ -16,6 +16,7 @@ enum { mostDevices = 64 };
 struct driver driver;
 
 static int opened = -1; // the result of opening
+static int count;       // of devices
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static word primaries[mostDevices];
@@ -46,7 +47,8 @@ static void opens(void)
 	DRIVER
 #undef D
 	driver.ringo_cuda_failed = (void (*)(const char *, const char *, int, const char *, int))dlsym(library, "ringo_cuda_failed");
-	opened = driver.cuInit(0);
+	if (!(opened = driver.cuInit(0)))
+		driver.cuDeviceGetCount(&count);
 	pthread_atfork(NULL, NULL, in_child);
 }
 
@@ -55,6 +57,8 @@ int ready(void)
 	pthread_once(&once, opens);
 	return opened;
 }
+
+int devices(void) { return count; }
 
 int contextOf(int device, word *context)
 {

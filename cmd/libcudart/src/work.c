@@ -43,7 +43,10 @@ static void callBack(void *p)
 }
 cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void *data, unsigned flags)
 {
-	(void)flags;
+	int capturing = 0;
+	WANT(!flags, cudaErrorInvalidValue, "flags %#x: they have to be 0", flags);
+	if (!entered() && !driver.cuStreamIsCapturing((word)s, &capturing) && capturing)
+		return RUN(driver.cuStreamQuery((word)s)); // no more allowed than this in a capture
 	callback *c = malloc(sizeof *c);
 	if (!c || !f) {
 		free(c);
@@ -68,7 +71,15 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) { return RUN(driver.cuEventSynch
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end) { return RUN(driver.cuEventElapsedTime(ms, (word)begin, (word)end)); }
 cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t begin, cudaEvent_t end) { return cudaEventElapsedTime(ms, begin, end); }
 
-// Kernels. A launch is CUlaunchConfig.
+// Kernels
+// kernelOf is functionOf for what asks about a kernel: an address that is none is a wrong handle.
+static int kernelOf(const void *f, word *function)
+{
+	int result = functionOf(f, function);
+	return f && result == cudaErrorInvalidDeviceFunction ? cudaErrorInvalidResourceHandle : result;
+}
+
+// A launch is CUlaunchConfig.
 typedef struct {
 	dim3 grid, block;
 	unsigned shared;
@@ -77,15 +88,22 @@ typedef struct {
 	unsigned count;
 } launchConfig;
 
+enum { mostAttributes = 32 }; // of cudaLaunchAttributeID, with room for newer ones
+
 static int launch(const void *f, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t s, const cudaLaunchAttribute *attributes, unsigned count)
 {
 	word function;
-	int result = functionOf(f, &function);
+	int result = kernelOf(f, &function);
 	if (result)
 		return result;
+	if (count && !attributes)
+		return because(cudaErrorInvalidValue, "%u attributes at a null pointer", count);
+	for (unsigned i = 0; i < count; i++)
+		if ((unsigned)attributes[i].id > mostAttributes)
+			return because(cudaErrorInvalidValue, "there is no launch attribute %d", attributes[i].id);
 	unsigned long long threads = (unsigned long long)block.x * block.y * block.z;
 	if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64 || grid.y > 65535 || grid.z > 65535)
-		return because(cudaErrorInvalidConfiguration, "a grid of %u × %u × %u, blocks of %u × %u × %u: at most 1024 threads a block, and none may be 0", grid.x, grid.y,
+		return because(cudaErrorInvalidValue, "a grid of %u × %u × %u, blocks of %u × %u × %u: at most 1024 threads a block, and none may be 0", grid.x, grid.y,
 			       grid.z, block.x, block.y, block.z);
 	launchConfig c = {grid, block, shared, (word)s, attributes, count};
 	return driver.cuLaunchKernelEx(&c, function, args, NULL);
@@ -97,6 +115,7 @@ cudaError_t cudaLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, 
 // The handle of a kernel is its address on the host. By handles nvcc has programs launch since CUDA 13.
 cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *f)
 {
+	GIVEN(kernel);
 	word function;
 	*kernel = (cudaKernel_t)f;
 	return done(functionOf(f, &function));
@@ -117,6 +136,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, vo
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *f, void **args)
 {
+	GIVEN(c);
 	return done(launch(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, c->attrs, c->numAttrs));
 }
 
@@ -125,7 +145,8 @@ enum { maxThreads, sharedBytes, constBytes, localBytes, registers, ptxVersion, b
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *f)
 {
 	word function;
-	int v[attributes] = {0}, result = functionOf(f, &function);
+	GIVEN(a);
+	int v[attributes] = {0}, result = kernelOf(f, &function);
 	if (result)
 		return done(result);
 	for (int i = 0; i < attributes; i++)
@@ -141,14 +162,16 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *f)
 cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attr, int value)
 {
 	word function;
-	int result = functionOf(f, &function);
+	int result = kernelOf(f, &function), carve = attr == cudaFuncAttributePreferredSharedMemoryCarveout;
+	WANT(result || !carve || (value >= -1 && value <= 100), cudaErrorInvalidValue, "a carveout of %d %%", value);
 	return done(result || attr == cudaFuncAttributePreferredSharedMemoryCarveout ? result : driver.cuFuncSetAttribute(function, attr, value)); // a carveout is a hint
 }
 cudaError_t cudaFuncSetCacheConfig(const void *f, enum cudaFuncCache config)
 {
 	word function;
-	(void)config;
-	return done(functionOf(f, &function));
+	int result = kernelOf(f, &function);
+	WANT(result || (unsigned)config <= cudaFuncCachePreferEqual, cudaErrorInvalidValue, "there is no cache configuration %d", config);
+	return done(result);
 }
 #if CUDART_VERSION < 13000
 cudaError_t cudaFuncSetSharedMemConfig(const void *f, int config)
@@ -158,9 +181,15 @@ cudaError_t cudaFuncSetSharedMemConfig(const void *f, int config)
 	return done(functionOf(f, &function));
 }
 #endif
-cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol) { return done(functionOf(symbol, (word *)function)); }
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol) 
+{
+	GIVEN(function);
+	return done(functionOf(symbol, (word *)function));
+}
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, const void *f, const cudaLaunchConfig_t *c)
 {
+	GIVEN(size);
+	GIVEN(c);
 	word function;
 	launchConfig config = {c->gridDim, c->blockDim, c->dynamicSmemBytes, (word)c->stream, c->attrs, c->numAttrs};
 	int result = functionOf(f, &function);
@@ -168,6 +197,8 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, const void *f, const
 }
 cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *f, const cudaLaunchConfig_t *c)
 {
+	GIVEN(clusters);
+	GIVEN(c);
 	word function;
 	launchConfig config = {c->gridDim, c->blockDim, c->dynamicSmemBytes, (word)c->stream, c->attrs, c->numAttrs};
 	int result = functionOf(f, &function);
@@ -176,21 +207,24 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *f, const c
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *f, int threads, size_t shared)
 {
 	word function;
-	int result = functionOf(f, &function);
+	int result = kernelOf(f, &function);
 	return done(result ? result : driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared));
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *f, int threads, size_t shared, unsigned flags)
 {
-	(void)flags;
+	WANT(flags <= cudaOccupancyDisableCachingOverride, cudaErrorInvalidValue, "flags %#x", flags);
 	return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared);
 }
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *f, int blocks, int threads)
 {
+	GIVEN(bytes);
 	word function;
 	int have = 0, result = functionOf(f, &function);
 	size_t low = 0, high = 256 << 10; // the least that does not fit
 	if (result)
 		return done(result);
+	WANT(blocks > 0 && threads > 0 && !driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&have, function, threads, 0) && have >= blocks, cudaErrorInvalidValue,
+	     "%d blocks of %d threads do not fit", blocks, threads);
 	while (high - low > 1) {
 		size_t middle = (low + high) / 2;
 		if (driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&have, function, threads, middle) || have < blocks)
@@ -236,7 +270,11 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
 cudaError_t cudaGraphCreate(cudaGraph_t *g, unsigned flags) { return RUN(driver.cuGraphCreate((word *)g, flags)); }
 cudaError_t cudaGraphDestroy(cudaGraph_t g) { return BACK(driver.cuGraphDestroy((word)g)); }
 cudaError_t cudaGraphClone(cudaGraph_t *to, cudaGraph_t g) { return RUN(driver.cuGraphClone((word *)to, (word)g)); }
-cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *nodes, size_t *count) { return RUN(driver.cuGraphGetNodes((word)g, (word *)nodes, count)); }
+cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *nodes, size_t *count)
+{
+	GIVEN(count);
+	 return RUN(driver.cuGraphGetNodes((word)g, (word *)nodes, count));
+}
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long flags) { return RUN(driver.cuGraphInstantiateWithFlags((word *)x, (word)g, flags)); }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long flags) { return cudaGraphInstantiateWithFlags(x, g, flags); }
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResultInfo *info) { return RUN(driver.cuGraphExecUpdate_v2((word)x, (word)g, info)); }
@@ -269,9 +307,11 @@ typedef struct {
 	int result;
 } capture;
 
-static capture begin(cudaGraph_t g, const cudaGraphNode_t *after, size_t count)
+static capture begin(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, const void *p)
 {
 	capture c = {0, entered()};
+	if (!c.result && (!n || !p || (count && !after)))
+		c.result = because(cudaErrorInvalidValue, "the place of the node, its parameters or its dependencies are null");
 	if (!c.result && !(c.result = driver.cuStreamCreateWithPriority(&c.stream, cudaStreamNonBlocking, 0)))
 		c.result = driver.cuStreamBeginCaptureToGraph(c.stream, (word)g, (const word *)after, NULL, count, cudaStreamCaptureModeRelaxed);
 	return c;
@@ -284,35 +324,38 @@ static int end(capture c, cudaGraphNode_t *node)
 	const word *nodes;
 	if (!result && !(result = driver.cuStreamGetCaptureInfo_v2(c.stream, &status, NULL, NULL, &nodes, &count)) && count == 1)
 		*node = (cudaGraphNode_t)nodes[0];
-	driver.cuStreamEndCapture(c.stream, &graph);
 	if (c.stream)
-		driver.cuStreamDestroy_v2(c.stream);
+		driver.cuStreamEndCapture(c.stream, &graph), driver.cuStreamDestroy_v2(c.stream);
 	return done(result);
 }
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, const struct cudaKernelNodeParams *p)
 {
-	capture c = begin(g, after, count);
+	capture c = begin(n, g, after, count, p);
 	if (!c.result)
-		c.result = p->extra ? cudaErrorNotSupported : launch(p->func, p->gridDim, p->blockDim, p->kernelParams, p->sharedMemBytes, (cudaStream_t)c.stream, NULL, 0);
+		c.result = !p->func ? cudaErrorInvalidDeviceFunction : p->extra ? cudaErrorNotSupported : launch(p->func, p->gridDim, p->blockDim, p->kernelParams, p->sharedMemBytes, (cudaStream_t)c.stream, NULL, 0);
 	return end(c, n);
 }
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-	capture c = begin(g, after, count);
+	capture c = begin(n, g, after, count, to);
+	if (!c.result && !bytes)
+		c.result = because(cudaErrorInvalidValue, "a copy of 0 bytes");
 	if (!c.result)
 		c.result = cudaMemcpyAsync(to, from, bytes, kind, (cudaStream_t)c.stream);
 	return end(c, n);
 }
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, const struct cudaMemcpy3DParms *p)
 {
-	capture c = begin(g, after, count);
+	capture c = begin(n, g, after, count, p);
 	if (!c.result)
 		c.result = cudaMemcpy3DAsync(p, (cudaStream_t)c.stream);
 	return end(c, n);
 }
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, const struct cudaMemsetParams *p)
 {
-	capture c = begin(g, after, count);
+	capture c = begin(n, g, after, count, p);
+	if (!c.result && (!p->dst || !p->width || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)))
+		c.result = because(cudaErrorInvalidValue, "a set of %zu elements of %u bytes", p->width, p->elementSize);
 	if (!c.result && p->height > 1)
 		c.result = because(cudaErrorNotSupported, "sets of several rows in graphs are not carried out on emulated GPUs");
 	if (!c.result && p->elementSize == 4)
@@ -323,7 +366,7 @@ cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *n, cudaGraph_t g, const cuda
 }
 cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, const struct cudaHostNodeParams *p)
 {
-	capture c = begin(g, after, count);
+	capture c = begin(n, g, after, count, p);
 	if (!c.result)
 		c.result = driver.cuLaunchHostFunc(c.stream, p->fn, p->userData);
 	return end(c, n);

@@ -81,7 +81,10 @@ func (m *Machine) giveBack(name string, p uintptr, kind regionKind, nullable boo
 		return err
 	}
 	defer c.end()
-	if err := c.unsafe(); err != nil || nullable && p == 0 {
+	if nullable && p == 0 {
+		return nil
+	}
+	if err := c.unsafe(); err != nil {
 		return err
 	}
 	r := m.regions.find(uint64(p))
@@ -135,7 +138,7 @@ func (m *Machine) MemHostAlloc(n int, flags cuda.HostAllocFlags) (uintptr, error
 	if err != nil {
 		return 0, c.system(err)
 	}
-	r := &region{kind: regionHost, addr: addressOf(b), size: uint64(n), ctx: c.ctx, pages: b}
+	r := &region{kind: regionHost, addr: addressOf(b), size: uint64(n), ctx: c.ctx, pages: b, flags: uint32(flags)}
 	if err := m.add(r, b, nil); err != nil {
 		freeHostPages(b)
 		return 0, c.fail(cuda.ErrUnknown, "%v", err)
@@ -145,6 +148,20 @@ func (m *Machine) MemHostAlloc(n int, flags cuda.HostAllocFlags) (uintptr, error
 
 func (m *Machine) MemFreeHost(p uintptr) error {
 	return m.giveBack("cuMemFreeHost", p, regionHost, true, "was not given by cuMemHostAlloc or is freed already")
+}
+
+// MemHostGetFlags are the flags of pinned memory. Devices reach all of it, with CU_MEMHOSTALLOC_DEVICEMAP or without.
+func (m *Machine) MemHostGetFlags(p uintptr) (uint32, error) {
+	c, err := m.beginIn("cuMemHostGetFlags")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	r := m.regions.find(uint64(p))
+	if r == nil || r.kind != regionHost && r.kind != regionRegistered {
+		return 0, c.fail(cuda.ErrInvalidValue, "%#x is not pinned memory of the host", p)
+	}
+	return r.flags | uint32(cuda.HostAllocMapped), nil
 }
 
 func (m *Machine) MemHostRegister(p uintptr, n int, flags cuda.HostRegisterFlags) error {
@@ -166,7 +183,7 @@ func (m *Machine) MemHostRegister(p uintptr, n int, flags cuda.HostRegisterFlags
 	default:
 		return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x are memory of %s", n, p, regionNames[r.kind])
 	}
-	r := &region{kind: regionRegistered, addr: uint64(p), size: uint64(n), ctx: c.ctx}
+	r := &region{kind: regionRegistered, addr: uint64(p), size: uint64(n), ctx: c.ctx, flags: uint32(flags)}
 	if err := m.add(r, hostBytes(p, n), nil); err != nil {
 		return c.fail(cuda.ErrUnknown, "%v", err)
 	}

@@ -4,14 +4,19 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// Those limits of a context that kernels notice, by CUDA's numbers.
+// Limits of a context, by CUDA's numbers; kernels notice the first two.
 const (
 	limitStack = 0 // bytes a thread, for functions that call themselves
 	limitHeap  = 2 // bytes for malloc in kernels
+
+	limitPrint = 1 // bytes of printf's buffer
+	limitDepth = 3 // of kernels that wait for those that they launch, which there are no more
+	limitFetch = 5 // bytes, of which the second cache fetches at most 128
 )
 
 // defaultLimits are what an H100 begins with; the last ones are of printf's buffer and of caches, which nothing notices.
-var defaultLimits = [...]int{limitStack: 1 << 10, 1: 1 << 20, limitHeap: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
+var defaultLimits = [...]int{limitStack: 1 << 10, limitPrint: 8448 << 10, limitHeap: 8 << 20, limitDepth: 0, 4: 2048,
+	limitFetch: 64, 6: 0}
 
 // mostStack is the largest stack of a thread.
 const mostStack = 512 << 10
@@ -26,11 +31,23 @@ func (m *Machine) CtxSetLimit(limit, n int) error {
 	x := c.ctx
 	switch {
 	case limit < 0 || limit >= len(x.limits):
-		return c.fail(cuda.ErrUnsupportedLimit, "limit %d", limit)
+		return c.fail(cuda.ErrInvalidValue, "there is no limit %d", limit)
+	case limit == limitDepth:
+		return c.fail(cuda.ErrUnsupportedLimit, "limit %d is of older devices", limit)
+	case limit == limitFetch && n > 128:
+		return c.fail(cuda.ErrInvalidValue, "%d bytes, expected 128 at most", n)
 	case limit == limitStack && n > mostStack:
 		return c.fail(cuda.ErrInvalidValue, "%d bytes of stack a thread, expected %d at most", n, mostStack)
 	case limit == limitHeap && x.heap.begun && n != x.limits[limit]:
 		return c.fail(cuda.ErrInvalidValue, "kernels have called malloc already, expected the heap's size before")
+	}
+	switch limit {
+	case limitStack:
+		n = (n + 15) &^ 15
+	case limitPrint:
+		n = max(n, 512<<10)
+	case limitHeap:
+		n = (n + 64<<10 - 1) &^ (64<<10 - 1)
 	}
 	x.limits[limit] = n
 	return nil
@@ -43,8 +60,11 @@ func (m *Machine) CtxGetLimit(limit int) (int, error) {
 		return 0, err
 	}
 	defer c.end()
-	if limit < 0 || limit >= len(c.ctx.limits) {
-		return 0, c.fail(cuda.ErrUnsupportedLimit, "limit %d", limit)
+	switch {
+	case limit < 0 || limit >= len(c.ctx.limits):
+		return 0, c.fail(cuda.ErrInvalidValue, "there is no limit %d", limit)
+	case limit == limitDepth:
+		return 0, c.fail(cuda.ErrUnsupportedLimit, "limit %d is of older devices", limit)
 	}
 	return c.ctx.limits[limit], nil
 }

@@ -19,6 +19,7 @@ type region struct {
 	ctx    *context // that owns it; nil for mappings of the virtual-memory API
 	chunk  *chunk   // nil for host memory
 	pages  []byte   // of MemHostAlloc
+	flags  uint32   // of MemHostAlloc and MemHostRegister
 	id     uint64   // PointerBufferID
 	offset int      // of its first byte in the device's memory, if that has bad cells
 	sync   bool

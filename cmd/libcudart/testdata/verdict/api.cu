@@ -7,8 +7,8 @@
 // CASE destroyed_late: none
 // CASE made_late: none
 // CASE forgotten: leak
-// CASE no_function: none
-// CASE not_initialized: none
+// CASE no_function: failed call
+// CASE not_initialized: failed call
 // CASE asserts: assertion
 // CASE traps: bad instruction
 // CASE misaligned: misaligned
@@ -99,7 +99,9 @@ template <class F> static void child(F f) {
 }
 
 int main(int, char **argv) {
-	if (is(argv, "forked") || is(argv, "forked_kernel") || is(argv, "forked_twice")) {
+	if (is(argv, "execs"))
+		use();
+	else if (is(argv, "forked") || is(argv, "forked_kernel") || is(argv, "forked_twice")) {
 		int *p = device<int>(16);
 		add<<<1, 1>>>(p);
 		if (!is(argv, "forked_kernel"))
@@ -127,7 +129,7 @@ int main(int, char **argv) {
 		use();
 	} else if (is(argv, "fork_execs")) {
 		use();
-		child([] { execl("/proc/self/exe", "api", "no_function", (char *)nullptr); });
+		child([] { execl("/proc/self/exe", "api", "execs", (char *)nullptr); });
 	} else if (is(argv, "destroyed_late")) {
 		early.make(false);
 	} else if (is(argv, "made_late")) {
