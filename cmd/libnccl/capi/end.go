@@ -219,6 +219,9 @@ func (l *Library) close(c *comm) (err error) {
 	return err
 }
 
+// revoke is the reason of Revoke, which other ranks see too.
+const revoke = "ncclCommRevoke"
+
 // Revoke ends operations under way, on all ranks. Afterwards the communicator takes no calls, but others can be made
 // from it by Split, Shrink and Grow.
 func (l *Library) Revoke(handle uintptr, flags int) error {
@@ -235,6 +238,6 @@ func (l *Library) Revoke(handle uintptr, flags int) error {
 	if err := c.change((*state).revoke); err != nil {
 		return err
 	}
-	c.abort(r, errors.New("ncclCommRevoke"))
+	c.abort(r, errors.New(revoke))
 	return nil
 }
