@@ -70,7 +70,7 @@ static void finalize(void)
 		OK(ncclCommFinalize(r[i].comm));
 		ON(r[i].c, cuStreamQuery(r[i].s));
 		CHECK(ncclCommFinalize(r[i].comm) == ncclInvalidArgument);
-		CHECK(ncclAllReduce(r[i].at, r[i].at, 1, ncclInt32, ncclSum, r[i].comm, r[i].s) == ncclInvalidUsage);
+		CHECK(ncclAllReduce(r[i].at, r[i].at, 1, ncclInt32, ncclSum, r[i].comm, r[i].s) == ncclInvalidArgument);
 	}
 	look(r, RANKS);
 	end(r);
