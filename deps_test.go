@@ -114,7 +114,7 @@ var floors = map[string]string{
 	"cmd/libnccl/host": ". bootstrap core/life mem",
 	"cmd/libnccl/kit":  "",
 	"cmd/libnccl/ras":  "internal/auth internal/secure",
-	"cmd/libnccl/capi": ". cmd/libnccl/ras core/call gpu mem bootstrap sched/sim internal/cuda internal/setting " +
+	"cmd/libnccl/capi": ". cmd/libnccl/ras core/call core/life gpu mem bootstrap sched/sim internal/cuda internal/setting " +
 		"kernels/collective",
 	"cmd/libcuda":       "cmd/libcuda/cudac internal/cuda internal/emu/*",
 	"cmd/libcudart":     "",

@@ -54,6 +54,14 @@ front of clang. Programs compiled by NVIDIA's nvcc need PTX in them, such as by
                    without sources one beside ringo or in build/cuda, if of
                    ringo's version)
   -time D          end the program after this time (default: never)
+  -wait D          how long a call of NCCL may wait while nothing moves on any GPU
+                   (default 1m); RINGO_TIMEOUT and RINGO_JOIN_TIMEOUT, if set,
+                   count instead. A program that does not call the driver for
+                   ten times as long while nothing moves is ended
+  -allow CALL=ERROR
+                   take a failed call for right, such as
+                   cudaMalloc=cudaErrorMemoryAllocation; * stands for any call or
+                   any error. May be repeated
   -json            print a report as JSON, version 1; what the program prints
                    goes to standard error
 
@@ -68,6 +76,8 @@ type emulation struct {
 	Seeds       int
 	First       uint64
 	Shrink      bool
+	wait, limit time.Duration
+	allow       allowed
 	kit         string
 	program     []string
 	environment []string
@@ -81,21 +91,17 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	fs.IntVar(&e.Seeds, "seeds", 1, "")
 	fs.Uint64Var(&e.First, "seed", 0, "")
 	fs.BoolVar(&e.Shrink, "shrink", false, "")
+	fs.Var(&e.allow, "allow", "")
 	fs.StringVar(&e.kit, "kit", "", "")
-	limit, asJSON := fs.Duration("time", 0, ""), fs.Bool("json", false, "")
+	fs.DurationVar(&e.wait, "wait", time.Minute, "")
+	fs.DurationVar(&e.limit, "time", 0, "")
+	asJSON := fs.Bool("json", false, "")
 	program, err := cli.ParseFirst(fs, args)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case len(program) == 0:
-		return cli.Usagef("which program? write: ringo emulate -g 4 -- ./program")
-	case e.GPUs < 1 || e.Seeds < 1:
-		return cli.Usagef("-g and -seeds are at least 1")
-	case *limit < 0:
-		return cli.Usagef("-time %v: want more than 0", *limit)
 	}
-	if _, err := cudaemu.Kind(e.Kind); e.Kind != "" && err != nil {
-		return cli.Usagef("-gpu: %v", err)
+	if err := e.check(program); err != nil {
+		return err
 	}
 	if e.kit, err = findKit(ctx, e.kit, stderr); err != nil {
 		return err
@@ -109,9 +115,9 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	}
 	defer remove()
 	e.program, e.environment = program, os.Environ()
-	if *limit > 0 {
+	if e.limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, *limit, fmt.Errorf("ran out of time after %v (-time)", *limit))
+		ctx, cancel = context.WithTimeoutCause(ctx, e.limit, fmt.Errorf("ran out of time after %v (-time)", e.limit))
 		defer cancel()
 	}
 	out := stdout
@@ -135,6 +141,24 @@ func runEmulate(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	return nil
 }
 
+// check refuses mistakes in the command line.
+func (e *emulation) check(program []string) error {
+	switch {
+	case len(program) == 0:
+		return cli.Usagef("which program? write: ringo emulate -g 4 -- ./program")
+	case e.GPUs < 1 || e.Seeds < 1:
+		return cli.Usagef("-g and -seeds are at least 1")
+	case e.limit < 0:
+		return cli.Usagef("-time %v: want more than 0", e.limit)
+	case e.wait <= 0:
+		return cli.Usagef("-wait %v: want more than 0", e.wait)
+	}
+	if _, err := cudaemu.Kind(e.Kind); e.Kind != "" && err != nil {
+		return cli.Usagef("-gpu: %v", err)
+	}
+	return nil
+}
+
 // run runs the program under all seeds, one after the other.
 func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulateReport, error) {
 	r := newEmulateReport(e)
@@ -154,14 +178,13 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 		begun := time.Now()
 		file := filepath.Join(dir, strconv.FormatUint(seed, 10))
 		right, err := e.once(ctx, seed, file, stdout, stderr, r)
-		if err != nil {
-			return r, err
-		}
-		r.readNotes(file)
-		if err := r.read(file, seed, right); err != nil {
+		if err != nil && r.Stopped == "" { // it did not begin
 			return r, err
 		}
 		r.Ran++
+		if err := errors.Join(err, r.read(file, seed, right)); err != nil {
+			return r, err
+		}
 		took = max(took, time.Since(begun))
 	}
 	if e.Shrink {
@@ -175,6 +198,9 @@ func (e *emulation) run(ctx context.Context, stdout, stderr io.Writer) (*emulate
 // append their lines to file.
 func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, stderr io.Writer,
 	r *emulateReport) (right bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go e.watch(ctx, file, cancel)
 	cmd := exec.CommandContext(ctx, e.program[0], e.program[1:]...)
 	cmd.Env = e.emulated(e.environment, seed, file)
 	if count := filepath.Join(e.kit, countFile); isFile(count) {
@@ -186,7 +212,9 @@ func (e *emulation) once(ctx context.Context, seed uint64, file string, stdout, 
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return false, context.Cause(ctx)
+		err := context.Cause(ctx)
+		r.Stopped = err.Error()
+		return false, err
 	case errors.As(err, &exit):
 		if r.Status == 0 {
 			r.Status = max(1, exit.ExitCode())
@@ -207,6 +235,11 @@ func (e *emulation) emulated(env []string, seed uint64, file string) []string {
 		"RINGO_EMULATE_SEED": strconv.FormatUint(seed, 10),
 		reportVariable:       file,
 	})
+	for name, d := range map[string]time.Duration{"RINGO_TIMEOUT": e.patience(), "RINGO_JOIN_TIMEOUT": 3 * e.patience()} {
+		if !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") }) {
+			env = append(env, name+"="+d.String())
+		}
+	}
 	return before(env, "LD_LIBRARY_PATH", e.kit)
 }
 

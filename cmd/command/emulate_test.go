@@ -3,7 +3,9 @@ package command
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -101,13 +103,20 @@ func TestEmulateProgram(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "ran out of time after 50ms (-time)")
 
+	code, out, stderr = run("-time", "1s", "sh", "-c", `echo '{"process":1,"fault":{"Kind":2,"Device":0,"Kernel":"add","Source":"add.cu:9","Count":1}}' \
+		>"$RINGO_EMULATE_REPORT"; exec sleep 60`)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "ran out of time after 1s (-time)")
+	require.Contains(t, out, "the program was ended: ran out of time after 1s (-time)\n1 finding: 1 × race")
+	require.Contains(t, out, "did not come to its end")
+	require.NotContains(t, out, "no process of the program")
+
 	code, out, stderr = run("--json", "sh", "-c",
-		`echo hello; echo '{"process":1,"ended":true,"leaks":["device 0: 8 bytes"],"kernels":{"_Z3addPf":2}}' >"$RINGO_EMULATE_REPORT"`)
+		`echo hello; echo '{"process":1,"ended":true,"leaks":["device 0: 8 bytes"]}' >"$RINGO_EMULATE_REPORT"`)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "hello")
 	var r emulateReport
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
-	require.Equal(t, map[string]int{"add": 2}, r.Kernels)
 	require.Equal(t, "leak", r.Findings[0].Kind)
 
 	// Memory that a program has not freed when it failed is no leak.
@@ -119,7 +128,8 @@ func TestEmulateProgram(t *testing.T) {
 	require.Equal(t, 3, r.Status)
 }
 
-// TestEmulateReport reads the lines of three processes: one ended, one was killed, one was killed within a line.
+// TestEmulateReport reads the lines of three processes: one ended, one was killed, one was killed within a line. Of the
+// one that was killed there are the kernels, too.
 func TestEmulateReport(t *testing.T) {
 	const race = `{"Kind":2,"Device":0,"Kernel":"_ZN3abc3addIfEEvPT_","Line":7,"Source":"add.cu:9","Count":%,"Size":4,` +
 		`"Other":{"Device":1,"Kernel":"set","Line":3,"Source":"add.cu:4","Size":4,"Write":true}}`
@@ -128,16 +138,24 @@ func TestEmulateReport(t *testing.T) {
 	lines := []string{
 		`{"process":1,"fault":` + strings.ReplaceAll(race, "%", "1") + `}`,
 		`{"process":1,"ended":true,"faults":[` + strings.ReplaceAll(race, "%", "12") +
-			`,` + strings.ReplaceAll(sends, "%", "1") + `,` + strings.ReplaceAll(sends, "%", "3") + `],"kernels":{"_ZN3abc3addIfEEvPT_":2,"set":1},"instructions":100,"opened":3}`,
+			`,` + strings.ReplaceAll(sends, "%", "1") + `,` + strings.ReplaceAll(sends, "%", "3") + `],"opened":3}`,
 		`{"process":1,"nccl":{"ncclAllReduce":4}}`,
+		`{"process":2,"counts":"COUNTS"}`, `{"process":2,"kernel":"_ZN3abc3addIfEEvPT_","at":3}`, `{"process":2,"kernel":"set","at":4}`,
 		`{"process":2,"fault":{"Kind":0,"Device":-1,"Kernel":"cuMemcpyHtoD","Count":1}}`,
 		`{"process":3,"fau`,
 	}
-	file := filepath.Join(t.TempDir(), "report")
-	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644))
+	file, counts := filepath.Join(t.TempDir(), "report"), filepath.Join(t.TempDir(), "counts")
+	text := strings.ReplaceAll(strings.Join(lines, "\n"), "COUNTS", filepath.ToSlash(counts))
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	var numbers []byte
+	for _, n := range []uint64{100, 0, 0, 2, 1} {
+		numbers = binary.NativeEndian.AppendUint64(numbers, n)
+	}
 	r := newEmulateReport(&emulation{program: []string{"add"}, GPUs: 2, Seeds: 2})
 	for seed := range uint64(2) {
+		require.NoError(t, os.WriteFile(counts, numbers, 0o644))
 		require.NoError(t, r.read(file, seed, true))
+		require.NoFileExists(t, counts)
 		r.Ran++
 	}
 	require.NoError(t, r.read(file+"-absent", 2, true))
@@ -156,7 +174,7 @@ func TestEmulateReport(t *testing.T) {
 	require.NoError(t, r.print(&b))
 	for _, want := range []string{"race: add.cu:4 in set and add.cu:9 in abc::add, 24 times, 2 of 2 seeds, the first is " +
 		"0\n", "  8  ncclAllReduce\n",
-		"a process ended without saying", "fewer races are found between processes than within one; run all ranks in one process", "3 findings: 1 × out of bounds, 2 × race"} {
+		"a process did not come to its end", "fewer races are found between processes than within one; run all ranks in one process", "3 findings: 1 × out of bounds, 2 × race"} {
 		require.Contains(t, b.String(), want)
 	}
 }
@@ -192,3 +210,46 @@ func TestEmulateInterrupted(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// Failed calls are findings, those of one cause one, and none if they are allowed.
+func TestEmulateFailedCalls(t *testing.T) {
+	line := func(text string) string { return `{"process":1,` + text + `}` }
+	failed := func(call string, result int, name, text, at string, follows bool, times int) string {
+		return line(fmt.Sprintf(`"failed":{"call":%q,"error":%q,"result":%d,"text":%q,"at":%q,"follows":%v},"times":%d`,
+			call, name, result, text, at, follows, times))
+	}
+	lines := strings.Join([]string{
+		line(`"fault":{"Kind":0,"Device":0,"Kernel":"k","Line":3,"Source":"a.cu:3","Count":1}`),
+		failed("cudaFree", 1, "cudaErrorInvalidValue", "freed already", "a.cu:4", false, 1),
+		failed("cudaFree", 1, "cudaErrorInvalidValue", "freed already", "a.cu:4", false, 5),
+		failed("cudaLaunchKernel", 801, "cudaErrorNotSupported", "kernel _Z1kPi: tex", "a.cu:6", false, 2),
+		failed("cudaFuncGetAttributes", 801, "cudaErrorNotSupported", "kernel _Z1kPi: tex", "a.cu:5", false, 1),
+		failed("cudaMalloc", 2, "cudaErrorMemoryAllocation", "2 bytes", "a.cu:7", false, 3),
+		failed("cudaDeviceSynchronize", 700, "cudaErrorIllegalAddress", "out of bounds", "a.cu:8", true, 2),
+		line(`"comm":{"id":"c0ffee","call":"AllReduce","at":"ncclAllReduce at a.cu:9","text":"ranks disagree"}`),
+		line(`"comm":{"id":"c0ffee","call":"AllReduce","text":"another rank"}`),
+		failed("ncclCommDestroy", 5, "ncclInvalidUsage", "ranks disagree", "a.cu:10", true, 2),
+	}, "\n")
+	file := filepath.Join(t.TempDir(), "report")
+	require.NoError(t, os.WriteFile(file, []byte(lines), 0o644))
+	of := func(allow ...string) (r *emulateReport, kinds []string) {
+		r = newEmulateReport(&emulation{program: []string{"a"}, GPUs: 1, Seeds: 1, allow: allow})
+		require.NoError(t, r.read(file, 1, true))
+		for _, f := range r.Findings {
+			kinds = append(kinds, fmt.Sprintf("%s: %s, %d + %d", f.Kind, f.At, f.Times, f.Followed))
+		}
+		return r, kinds
+	}
+	_, kinds := of()
+	require.Equal(t, []string{
+		"failed communicator: ncclAllReduce at a.cu:9, 1 + 2", "out of bounds: a.cu:3 in k, 1 + 2",
+		"failed call: cudaFree at a.cu:4, 5 + 0", "refused: cudaLaunchKernel at a.cu:6, 3 + 0",
+		"failed call: cudaMalloc at a.cu:7, 3 + 0"}, kinds)
+	r, kinds := of("cudaMalloc=cudaErrorMemoryAllocation", "cudaFree=*", "*=801")
+	require.Equal(t, []string{"failed communicator: ncclAllReduce at a.cu:9, 1 + 2", "out of bounds: a.cu:3 in k, 1 + 2"},
+		kinds)
+	require.Equal(t, 11, r.Allowed)
+	code, _, stderr := ringoHere("emulate", "-allow", "cudaMalloc", "x")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "want CALL=ERROR")
+}

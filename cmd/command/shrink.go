@@ -78,7 +78,7 @@ func (f failure) in(r *emulateReport) bool {
 // failures are those of a report that a schedule may decide, and the seed that first had each.
 func (r *emulateReport) failures() (list []failure, seeds []uint64) {
 	for _, f := range r.Findings {
-		if f.Kind != "leak" {
+		if f.Kind != kindLeak {
 			list, seeds = append(list, failure{found: f}), append(seeds, f.Seeds[0])
 		}
 	}
@@ -296,6 +296,9 @@ func (s *emulateStep) String() string {
 			what)
 	case decision.Load:
 		return fmt.Sprintf("%s, thread %d at %s: the load is carried out late, after what follows it", who, s.Thread,
+			at(s.Source, s.Line, s.Kernel))
+	case decision.Old:
+		return fmt.Sprintf("%s, thread %d at %s: the load gives a value that was overwritten", who, s.Thread,
 			at(s.Source, s.Line, s.Kernel))
 	case decision.Copy:
 		return fmt.Sprintf("%s, thread %d at %s: the asynchronous copy of %d bytes takes long", who, s.Thread,

@@ -88,6 +88,8 @@ func TestStory(t *testing.T) {
 			"MemAlloc #2+0x10 yet": {decision.Decision{Kind: decision.Hold, Warp: warp}, unknown},
 		"GPU 1, add, block (2,0,0), warp 1, thread 33 at add.cu:9: the load is carried out late, after what follows it": {
 			decision.Decision{Kind: decision.Load, Warp: warp}, at},
+		"GPU 1, add, block (2,0,0), warp 1, thread 33 at add.cu:9: the load gives a value that was overwritten": {
+			decision.Decision{Kind: decision.Old, Warp: warp}, at},
 		"GPU 1, add, block (2,0,0), warp 1, thread 33 at add.cu:9: the asynchronous copy of 4 bytes takes long": {
 			decision.Decision{Kind: decision.Copy, Warp: warp}, at},
 		"GPU 1, add, block (2,0,0), warp 1: thread 33 runs before the others of its warp, which have parted from it": {

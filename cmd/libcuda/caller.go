@@ -9,9 +9,6 @@ package main
 import "C"
 
 import (
-	"debug/dwarf"
-	"debug/elf"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -31,15 +28,7 @@ func caller(device int) cudaemu.Caller {
 		file, _ = fileOf(uintptr(callers[0]))
 	}
 	if !strings.HasPrefix(filepath.Base(file), "libnccl.so") {
-		return cudaemu.Caller{For: sync.OnceValue(func() string {
-			for _, at := range callers {
-				// The runtime's headers have functions around its own.
-				if line := lineOf(uintptr(at)); !strings.HasPrefix(line, "cuda_runtime") {
-					return line
-				}
-			}
-			return ""
-		})}
+		return cudaemu.Caller{For: sync.OnceValue(func() string { return programLine(callers) })}
 	}
 	list := sitesOf(device)
 	return cudaemu.Caller{Library: true, For: sync.OnceValue(func() string {
@@ -52,6 +41,17 @@ func caller(device int) cudaemu.Caller {
 		}
 		return strings.Join(all, ", ")
 	})}
+}
+
+// programLine is the line of the first of some callers that is the program's own: the runtime's headers have functions
+// around its own, and a launch is within a function that the compiler makes.
+func programLine(callers []C.uintptr_t) string {
+	for _, at := range callers {
+		if line := lineOf(uintptr(at)); line != "" {
+			return line
+		}
+	}
+	return ""
 }
 
 // A site is where the program calls a function.
@@ -85,64 +85,4 @@ func fileOf(at uintptr) (file string, base uintptr) {
 		return C.GoString(name), uintptr(b)
 	}
 	return "", 0
-}
-
-// lines are the answers of lineOf, and objects what it has read of files.
-var lines, objects sync.Map // of uintptr to string, and of names to *object
-
-// An object is a program or library; its lines are nil if it was compiled without.
-type object struct {
-	*elf.File
-	lines *dwarf.Data
-}
-
-// lineOf is where the program makes a call that returns to an address: "ring.cu:45", or the function if the program
-// was compiled without lines.
-func lineOf(at uintptr) string {
-	if text, ok := lines.Load(at); ok {
-		return text.(string)
-	}
-	text := ""
-	if name, base := fileOf(at); name != "" {
-		o, ok := objects.Load(name)
-		if !ok {
-			if f, err := elf.Open(name); err == nil {
-				d, _ := f.DWARF()
-				o, _ = objects.LoadOrStore(name, &object{f, d})
-			}
-		}
-		if f, ok := o.(*object); ok {
-			text = f.lineIn(uint64(at-base) - 1)
-		}
-	}
-	lines.Store(at, text)
-	return text
-}
-
-// lineIn is the line of the code at an offset from the beginning of the file's first segment.
-func (f *object) lineIn(offset uint64) string {
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_LOAD {
-			offset += p.Vaddr &^ (p.Align - 1)
-			break
-		}
-	}
-	if f.lines != nil {
-		if unit, err := f.lines.Reader().SeekPC(offset); err == nil {
-			if r, err := f.lines.LineReader(unit); err == nil && r != nil {
-				var e dwarf.LineEntry
-				if r.SeekPC(offset, &e) == nil && e.File != nil {
-					return fmt.Sprintf("%s:%d", filepath.Base(e.File.Name), e.Line)
-				}
-			}
-		}
-	}
-	symbols, _ := f.Symbols()
-	dynamic, _ := f.DynamicSymbols()
-	for _, s := range append(symbols, dynamic...) {
-		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && offset >= s.Value && offset < s.Value+s.Size {
-			return "function " + s.Name
-		}
-	}
-	return ""
 }

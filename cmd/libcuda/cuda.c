@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -52,11 +53,19 @@ static _Unwind_Reason_Code caller(struct _Unwind_Context *context, void *unused)
 
 static int makes(const char *name)
 {
-	static const char *const words[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release"};
+	static const char *const words[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release", "FreeAsync"};
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
 		if (strstr(name, words[i]))
 			return 1;
 	return 0;
+}
+
+// runtime reports whether code is the runtime's, which says itself what has failed.
+static int runtime(void *at)
+{
+	Dl_info info;
+	const char *base = dladdr(at, &info) ? strrchr(info.dli_fname, '/') : NULL;
+	return base && !strncmp(base + 1, "libcudart.so", 12);
 }
 
 // ringo_cuda_callers are the addresses to which the call under way and its callers return outside of the emulated driver and runtime.
@@ -66,11 +75,9 @@ int ringo_cuda_callers(uintptr_t *to, int room)
 	int n = 0;
 	dladdr((void *)self, &here);
 	for (int i = 0; i < depth && n < room; i++) {
-		const char *base;
 		if (!dladdr((void *)callers[i], &there) || there.dli_fbase == here.dli_fbase)
 			continue;
-		base = strrchr(there.dli_fname, '/');
-		if (strncmp(base ? base + 1 : there.dli_fname, "libcudart.so", 12))
+		if (!runtime((void *)callers[i]))
 			to[n++] = callers[i];
 	}
 	return n;
@@ -95,18 +102,61 @@ const char *ringo_cuda_file(uintptr_t address, uintptr_t *base)
 	return info.dli_fname;
 }
 
-static int driver(const char *name, uintptr_t *words)
+static pid_t owner;   // the child of a fork has no Go
+static int reporting; // to ringo emulate
+__attribute__((constructor)) static void begin(void) { owner = getpid(), reporting = getenv("RINGO_EMULATE_REPORT") != NULL; }
+
+// ringo_cuda_failed notes for the report of ringo emulate that a call of the program has failed. The runtime (call is NULL: the function
+// that the program has called) and libnccl.so call it, too. why may be NULL: then it is what the driver's last call has said.
+// follows says that an earlier failure, which is in the report, makes all calls fail.
+void ringo_cuda_failed(const char *call, const char *error, int result, const char *why, int follows)
+{
+	if (!reporting || getpid() != owner)
+		return;
+	keep_stack();
+	depth = 0;
+	_Unwind_Backtrace(caller, NULL);
+	ringo_cuda_note((char *)call, (char *)error, result, (char *)why, follows);
+}
+
+// ringo_cuda_comm_failed notes that a communicator of libnccl.so has failed.
+void ringo_cuda_comm_failed(const char *comm, const char *call, const char *why, int device)
+{
+	if (reporting && getpid() == owner)
+		ringo_cuda_note_comm((char *)comm, (char *)call, (char *)why, device);
+}
+
+// ringo_cuda_entry is the runtime's function that the program has called.
+const char *ringo_cuda_entry(void)
+{
+	Dl_info info;
+	const char *name = NULL;
+	for (int i = 0; i < depth; i++)
+		if (runtime((void *)callers[i]) && dladdr((void *)callers[i], &info) && info.dli_sname)
+			name = info.dli_sname;
+		else if (name)
+			break;
+	return name;
+}
+
+// ringo_cuda_moves changes while anything moves on the GPUs of all processes of the program.
+int ringo_cuda_moves(void) { return reporting && getpid() == owner ? ringo_cuda_count_moves() : 0; }
+
+enum { NOT_READY = 600 };
+
+static int driver(const char *name, uintptr_t *words, void *at)
 {
 	keep_stack();
 	depth = 0;
 	if (makes(name))
 		_Unwind_Backtrace(caller, NULL);
-	return ringo_cuda((char *)name, words);
+	int result = ringo_cuda((char *)name, words);
+	if (result && result != NOT_READY && reporting && !runtime(at))
+		ringo_cuda_failed(name, NULL, result, NULL, 0);
+	return result;
 }
 
-// At the end of the process the report is finished. Not in the child of a fork, where Go does not run.
-static pid_t owner;
-__attribute__((constructor)) static void begin(void) { owner = getpid(); }
+// At the end of the process the report is finished.
 __attribute__((destructor)) static void end(void)
 {
 	if (getpid() != owner)
@@ -119,7 +169,7 @@ __attribute__((destructor)) static void end(void)
 	int name parameters                            \
 	{                                              \
 		uintptr_t words[12] = {__VA_ARGS__};   \
-		return driver(#name, words);   \
+		return driver(#name, words, __builtin_return_address(0)); \
 	}
 #define F0(name) F(name, (void), 0)
 #define F1(name) F(name, (uintptr_t a), a)
@@ -140,8 +190,8 @@ F3(cuDeviceGetName) F2(cuDeviceGetUuid_v2) F3(cuDeviceGetPCIBusId) F2(cuDeviceTo
 F3(cuDeviceGetAttribute) F3(cuDeviceCanAccessPeer) F4(cuDeviceGetP2PAttribute) F2(cuDevicePrimaryCtxRetain)
 F1(cuDevicePrimaryCtxRelease_v2) F3(cuDevicePrimaryCtxGetState) F1(cuCtxPushCurrent_v2)
 F1(cuCtxPopCurrent_v2) F1(cuCtxGetCurrent) F1(cuCtxSetCurrent) F1(cuCtxGetDevice) F0(cuCtxSynchronize)
-F1(cuDevicePrimaryCtxReset_v2) F2(cuCtxGetApiVersion) F3(cuDeviceComputeCapability) F3(cuCtxCreate_v2) F1(cuCtxDestroy_v2) F2(cuCtxEnablePeerAccess) F1(cuCtxDisablePeerAccess) F2(cuCtxGetStreamPriorityRange) F2(cuMemGetInfo_v2)
-F2(cuMemAlloc_v2) F1(cuMemFree_v2) F3(cuMemGetAddressRange_v2) F3(cuMemHostAlloc) F2(cuMemAllocHost_v2) F1(cuMemFreeHost)
+F1(cuDevicePrimaryCtxReset_v2) F2(cuCtxGetApiVersion) F3(cuDeviceComputeCapability) F3(cuCtxCreate_v2) F1(cuCtxDestroy_v2) F2(cuCtxEnablePeerAccess) F1(cuCtxDisablePeerAccess) F2(cuCtxGetStreamPriorityRange) F2(cuCtxSetLimit) F2(cuCtxGetLimit) F2(cuMemGetInfo_v2)
+F2(cuMemAlloc_v2) F3(cuMemAllocAsync) F2(cuMemFreeAsync) F1(cuMemFree_v2) F3(cuMemGetAddressRange_v2) F3(cuMemHostAlloc) F2(cuMemAllocHost_v2) F1(cuMemFreeHost)
 F3(cuMemHostRegister_v2) F1(cuMemHostUnregister) F3(cuMemHostGetDevicePointer_v2) F3(cuMemcpyHtoD_v2)
 F3(cuMemcpyDtoH_v2) F3(cuMemcpyDtoD_v2) F3(cuMemcpy) F4(cuMemcpyAsync) F4(cuMemcpyHtoDAsync_v2) F4(cuMemcpyDtoHAsync_v2) F4(cuMemcpyDtoDAsync_v2) F5(cuMemcpyPeer) F6(cuMemcpyPeerAsync) F3(cuMemsetD8_v2)
 F4(cuMemsetD8Async) F4(cuMemsetD32Async) F3(cuPointerGetAttribute) F3(cuPointerSetAttribute)
@@ -174,19 +224,19 @@ typedef struct {
 int cuIpcOpenMemHandle_v2(uintptr_t to, handle h, unsigned flags)
 {
 	uintptr_t words[12] = {to, (uintptr_t)&h, flags};
-	return driver("cuIpcOpenMemHandle_v2", words);
+	return driver("cuIpcOpenMemHandle_v2", words, __builtin_return_address(0));
 }
 int cuIpcOpenEventHandle(uintptr_t to, handle h)
 {
 	uintptr_t words[12] = {to, (uintptr_t)&h};
-	return driver("cuIpcOpenEventHandle", words);
+	return driver("cuIpcOpenEventHandle", words, __builtin_return_address(0));
 }
 
 int cuInit(unsigned flags)
 {
 	int count;
 	uintptr_t words[12] = {(uintptr_t)&count};
-	return flags ? 1 : driver("cuDeviceGetCount", words);
+	return flags ? 1 : driver("cuDeviceGetCount", words, __builtin_return_address(0));
 }
 
 // Where the functions of missing.c lie.

@@ -50,7 +50,7 @@ var driver = sync.OnceValues(func() (*session, error) {
 		err = s.book(&cfg)
 	}
 	if err == nil {
-		s.report, err = openReport(os.Getenv("RINGO_EMULATE_REPORT"))
+		s.report, err = theReport()
 	}
 	if err != nil {
 		return nil, err
@@ -67,12 +67,19 @@ var driver = sync.OnceValues(func() (*session, error) {
 		}
 		return true
 	}
+	if s.report != nil {
+		cfg.Launched = s.report.launched
+	}
 	cfg.Caller = caller
+	cfg.FreshAddresses = true // so that a use of freed memory does not fall into other memory
 	cfg.Print = func(_ int, text string) { fmt.Print(text) }
 	if s.machine, err = cudaemu.New(cfg); err != nil {
 		return nil, err
 	}
 	s.library = cudac.New(s.machine, func(f, p uintptr) { C.call(C.uintptr_t(f), C.uintptr_t(p)) }, say)
+	if s.report != nil {
+		go s.report.watch(s.machine)
+	}
 	begun.Store(s)
 	return s, nil
 })
@@ -152,7 +159,14 @@ func ringo_cuda(name *C.char, args *C.uintptr_t) C.int {
 		fmt.Fprintln(os.Stderr, "emulated GPU:", err)
 		return C.int(cuda.ErrNoDevice)
 	}
-	result := d.library.Do(nameOf(name), (*cudac.Args)(unsafe.Pointer(args)))
+	if d.report != nil {
+		d.report.tally.add(begunCalls, 1)
+		defer d.report.tally.add(endedCalls, 1)
+	}
+	result, err := d.library.Do(nameOf(name), (*cudac.Args)(unsafe.Pointer(args)))
+	if err != nil && result != cuda.ErrNotReady && d.report != nil {
+		keep(err)
+	}
 	if d.written != nil {
 		d.written.Flush() // the program may end in any way
 	}

@@ -4,8 +4,13 @@
 // begin. One says its name once, and fails. cuGetProcAddress does not find them.
 #include <stdio.h>
 
-static int missing(const char *name, int *said)
+void ringo_cuda_failed(const char *call, const char *error, int result, const char *why, int follows);
+
+static int refuse(const char *name, int *said)
 {
+	char why[128];
+	snprintf(why, sizeof why, "%s is not carried out on emulated GPUs", name);
+	ringo_cuda_failed(name, NULL, 801, why, 0);
 	if (!__atomic_exchange_n(said, 1, __ATOMIC_RELAXED))
 		fprintf(stderr, "libcuda: %s is not carried out on emulated GPUs\n", name);
 	return 801; // CUDA_ERROR_NOT_SUPPORTED
@@ -15,7 +20,7 @@ static int missing(const char *name, int *said)
 	int name(void)                                     \
 	{                                                  \
 		static int said;                           \
-		return missing(#name, &said);              \
+		return refuse(#name, &said);               \
 	}
 
 // Arrays, textures, surfaces, graphics
@@ -60,8 +65,8 @@ M(cuStreamUpdateCaptureDependencies_v2)
 // Memory: pools, managed memory, rectangles, external memory and semaphores, multicast
 M(cuDestroyExternalMemory) M(cuDestroyExternalSemaphore) M(cuDeviceGetDefaultMemPool) M(cuDeviceGetMemPool) M(cuDeviceSetMemPool)
 M(cuExternalMemoryGetMappedBuffer) M(cuExternalMemoryGetMappedMipmappedArray) M(cuFlushGPUDirectRDMAWrites) M(cuImportExternalMemory)
-M(cuImportExternalSemaphore) M(cuMemAdvise) M(cuMemAdvise_v2) M(cuMemAllocAsync) M(cuMemAllocFromPoolAsync) M(cuMemAllocManaged)
-M(cuMemAllocPitch_v2) M(cuMemBatchDecompressAsync) M(cuMemDiscardAndPrefetchBatchAsync) M(cuMemDiscardBatchAsync) M(cuMemFreeAsync)
+M(cuImportExternalSemaphore) M(cuMemAdvise) M(cuMemAdvise_v2) M(cuMemAllocFromPoolAsync) M(cuMemAllocManaged)
+M(cuMemAllocPitch_v2) M(cuMemBatchDecompressAsync) M(cuMemDiscardAndPrefetchBatchAsync) M(cuMemDiscardBatchAsync)
 M(cuMemGetAccess) M(cuMemGetAllocationPropertiesFromHandle) M(cuMemGetDefaultMemPool) M(cuMemGetMemPool) M(cuMemHostGetFlags)
 M(cuMemPoolCreate) M(cuMemPoolDestroy) M(cuMemPoolExportPointer) M(cuMemPoolExportToShareableHandle) M(cuMemPoolGetAccess)
 M(cuMemPoolGetAttribute) M(cuMemPoolImportFromShareableHandle) M(cuMemPoolImportPointer) M(cuMemPoolSetAccess) M(cuMemPoolSetAttribute)
@@ -76,8 +81,8 @@ M(cuSignalExternalSemaphoresAsync) M(cuStreamAttachMemAsync) M(cuWaitExternalSem
 // Contexts, devices, green contexts, streams and events
 M(cuCoredumpGetAttribute) M(cuCoredumpGetAttributeGlobal) M(cuCoredumpSetAttribute) M(cuCoredumpSetAttributeGlobal) M(cuCtxAttach)
 M(cuCtxCreate_v3) M(cuCtxDetach) M(cuCtxFromGreenCtx) M(cuCtxGetCacheConfig) M(cuCtxGetDevResource) M(cuCtxGetDevice_v2)
-M(cuCtxGetExecAffinity) M(cuCtxGetFlags) M(cuCtxGetId) M(cuCtxGetLimit) M(cuCtxGetSharedMemConfig) M(cuCtxRecordEvent)
-M(cuCtxResetPersistingL2Cache) M(cuCtxSetCacheConfig) M(cuCtxSetFlags) M(cuCtxSetLimit) M(cuCtxSetSharedMemConfig) M(cuCtxSynchronize_v2)
+M(cuCtxGetExecAffinity) M(cuCtxGetFlags) M(cuCtxGetId) M(cuCtxGetSharedMemConfig) M(cuCtxRecordEvent)
+M(cuCtxResetPersistingL2Cache) M(cuCtxSetCacheConfig) M(cuCtxSetFlags) M(cuCtxSetSharedMemConfig) M(cuCtxSynchronize_v2)
 M(cuCtxWaitEvent) M(cuDevResourceGenerateDesc) M(cuDevSmResourceSplitByCount) M(cuDeviceGetByPCIBusId) M(cuDeviceGetDevResource)
 M(cuDeviceGetExecAffinitySupport) M(cuDeviceGetHostAtomicCapabilities) M(cuDeviceGetLuid) M(cuDeviceGetP2PAtomicCapabilities)
 M(cuDeviceGetProperties) M(cuDeviceGetUuid) M(cuDevicePrimaryCtxSetFlags_v2) M(cuDeviceRegisterAsyncNotification)

@@ -94,11 +94,35 @@ func answer(t *C.thread_state, err error) C.int {
 	}
 	r := capi.ResultOf(err)
 	if r != capi.Success && r != capi.InProgress {
-		t.failed = 1
+		t.failed = how(err)
 		say(err.Error())
 		lib.Note(err)
 	}
 	return C.int(r)
+}
+
+// how says how a call has failed.
+func how(err error) C.int {
+	switch {
+	case capi.Asked(err):
+		return C.WAS_ASKED
+	case capi.Spoils(err):
+		return C.COMM_FAILED
+	}
+	return C.HAS_FAILED
+}
+
+func init() {
+	if os.Getenv("RINGO_EMULATE_REPORT") == "" {
+		return
+	}
+	capi.Failed = func(e *ringo.Error, device int) {
+		list := []*C.char{C.CString(e.Comm), C.CString(e.Op), C.CString(e.Error())}
+		C.comm_fails(list[0], list[1], list[2], C.int(device))
+		for _, text := range list {
+			C.free(unsafe.Pointer(text))
+		}
+	}
 }
 
 // say stores a sentence as the calling thread's last error.

@@ -86,13 +86,15 @@ int library_ready(void)
 }
 
 // FUNCTION defines a function that returns the Go half's result, and its twin.
+#define ENDS(name, result) (ncclResult_t)(__builtin_expect((result) == ncclSuccess, 1) ? 0 : fails(#name, result, thread.failed))
 #define TWIN(name) extern __typeof__(name) p##name __attribute__((alias(#name)));
 #define FUNCTION(name, arguments, call)                   \
 	ncclResult_t name arguments                       \
 	{                                                 \
-		if (!library_ready())                             \
-			return ncclInvalidUsage;          \
-		return (ncclResult_t)(call);              \
+		int result_ = ncclInvalidUsage;           \
+		if (library_ready())                      \
+			result_ = (call);                 \
+		return ENDS(name, result_);               \
 	}                                                 \
 	TWIN(name)
 

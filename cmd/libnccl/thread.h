@@ -6,10 +6,13 @@
 
 enum { ERROR_BYTES = 2048 };
 
+// How a call has failed: as its communicator has, or as the program has asked for, by ncclCommAbort.
+enum { NOT_FAILED, HAS_FAILED, COMM_FAILED, WAS_ASKED };
+
 typedef struct {
 	uintptr_t group; // handle of the open group, 0 for none
 	int depth;       // of nested groups
-	int failed;      // whether the last call failed
+	int failed;      // how the last call failed, NOT_FAILED if it did not
 	char *error;     // ERROR_BYTES for the sentence of the last error, NULL before the first
 } thread_state;
 
@@ -37,6 +40,12 @@ const char *library_file(void);
 
 // process_environment is the variables of the process, a null pointer at the end.
 char **process_environment(void);
+
+// fails tells ringo emulate, if it runs the program, that a call has failed. It is the result.
+int fails(const char *call, int result, int how);
+
+// comm_fails tells it that a communicator has failed, in a call and with a GPU, or -1.
+void comm_fails(const char *comm, const char *call, const char *why, int device);
 
 // library_ready starts the Go half. It returns 0 where that cannot be used; thread_error then holds the reason.
 int library_ready(void);

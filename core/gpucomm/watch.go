@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/internal/cuda"
 )
 
 // A watch is what the watcher (watcher.go) knows of a communicator.
@@ -19,6 +20,8 @@ type watch struct {
 	begun  sync.Once
 	at     uint64          // operations that had started when the watcher last looked
 	since  time.Time       // when one last started, or when nothing was under way
+	moves  uint64          // see cuda.Moves
+	moved  time.Time       // when moves last changed
 	roll   roll            // for whom kernels wait
 	judged context.Context // ends when a failure has been reported, or there is no watch any more
 	end    func()          // ends judged
@@ -82,7 +85,7 @@ func (u *upkeep) look(now time.Time) (works, done bool) {
 		cause = control.Fault()
 	case broken != nil:
 		cause = broken
-	case now.Sub(w.since) > u.Life.Timeout:
+	case now.Sub(u.still(now)) > u.Life.Timeout:
 		cause = fmt.Errorf("not done after %v: %w", u.Life.Timeout, call.ErrTimeout)
 	default:
 		if now.Sub(w.since) > life.Slow {
@@ -99,12 +102,38 @@ func (u *upkeep) look(now time.Time) (works, done bool) {
 	return false, true
 }
 
-// abortTime is how long kernels may take to say where they were stopped.
-const abortTime = 500 * time.Millisecond
+// still is since when nothing has moved: since an operation has started, or anything on emulated GPUs, which are slow.
+func (u *upkeep) still(now time.Time) time.Time {
+	w := &u.watch
+	if now.Sub(w.since) < life.Slow {
+		return w.since
+	}
+	if n, _ := cuda.Moves(u.Device.Driver()); n != w.moves {
+		w.moves, w.moved = n, now
+	}
+	if w.moved.After(w.since) {
+		return w.moved
+	}
+	return w.since
+}
+
+// abortTime is how long kernels may take to say where they were stopped, and emulatedAbortTime those of a program under
+// ringo emulate, which may have a slow machine.
+const (
+	abortTime         = 500 * time.Millisecond
+	emulatedAbortTime = 20 * time.Second
+)
+
+func (u *upkeep) abortTime() time.Duration {
+	if _, emulated := cuda.Moves(u.Device.Driver()); emulated {
+		return emulatedAbortTime
+	}
+	return abortTime
+}
 
 // verdictTime bounds the time in which the watcher finds out why a kernel has stopped: it
 // waits for the kernel, and then for the other ranks' word.
-const verdictTime = abortTime + life.RollCallWait + time.Second
+func (u *upkeep) verdictTime() time.Duration { return u.abortTime() + life.RollCallWait + time.Second }
 
 // Verdict is Err for a caller whose stream is done. Graphs that were launched after Close are an error too. It may be
 // called at any time.
@@ -122,7 +151,7 @@ func (u *upkeep) Verdict() error {
 // the watcher knows why its kernels have stopped; Err waits for the watcher then. It may be called at any time.
 func (u *upkeep) Err() error {
 	if u.engine.Control().Fault() != nil {
-		late := time.NewTimer(verdictTime)
+		late := time.NewTimer(u.verdictTime())
 		defer late.Stop()
 		select {
 		case <-u.watch.judged.Done():
@@ -137,7 +166,7 @@ func (u *upkeep) Err() error {
 func (u *upkeep) blame(cause error) {
 	control := u.engine.Control()
 	control.Abort()
-	for end := time.Now().Add(abortTime); control.Fault() == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(u.abortTime()); control.Fault() == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if started, finished := control.Progress(); started == finished {
 			break
 		}

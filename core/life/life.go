@@ -282,6 +282,14 @@ func (l *Life) Untold() error {
 	return nil
 }
 
+// Met is Failure if this rank has met it, by an operation that has failed or was refused.
+func (l *Life) Met() error {
+	if v := l.verdict.Load(); v != nil && l.met.Load() {
+		return v
+	}
+	return nil
+}
+
 // Refuse is Failure for a call that would begin an operation: from then on this rank has met the failure, see Err. It
 // waits for the functions of OnEnd.
 func (l *Life) Refuse() error { return l.Told(l.Learn()) }

@@ -102,6 +102,19 @@ type Error struct {
 	Device int    // number of the device of the current context, -1 where unknown
 	Detail string // sizes, addresses, what the JIT said; may be empty
 	Remedy string // what to do; may be empty
+
+	Follows bool // from the failure of earlier work, since which all calls fail
+}
+
+// Why is the reason alone, with what to do.
+func (e *Error) Why() string {
+	switch {
+	case e.Detail == "":
+		return remedies[e.Result]
+	case e.Remedy == "":
+		return e.Detail
+	}
+	return e.Detail + ": " + e.Remedy
 }
 
 func (e *Error) Unwrap() error { return e.Result }

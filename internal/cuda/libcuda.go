@@ -18,6 +18,16 @@ type libcuda struct {
 	addrs [symbolCount]atomic.Uintptr // 0: not asked for yet
 
 	params paramSizes
+	moves  func() uint64 // see Moves
+}
+
+// Moves is a number that changes while anything moves on the GPUs of a driver, in any process of a program: of the
+// emulated ones that ringo emulate gives to it. Others have none.
+func Moves(d Driver) (n uint64, ok bool) {
+	if d, is := d.(*libcuda); is && d.moves != nil {
+		return d.moves(), true
+	}
+	return 0, false
 }
 
 // Name is "cuda".
@@ -43,6 +53,12 @@ func (d *libcuda) start() error {
 		return &Error{Call: "cuDriverGetVersion", Result: r, Device: -1}
 	}
 	d.version = int(int32(version))
+	if moves, err := d.export("ringo_cuda_moves"); err == nil {
+		d.moves = func() uint64 {
+			_, _, n := invoke(moves, 0, 0, nil)
+			return uint64(n)
+		}
+	}
 	d.getProcAddress2, _ = d.export("cuGetProcAddress_v2")
 	d.getProcAddress, _ = d.export("cuGetProcAddress")
 	return nil

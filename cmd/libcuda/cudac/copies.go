@@ -8,6 +8,20 @@ type pager interface {
 	MemcpyDtoHAsync(dst []byte, src uintptr, s cuda.Stream) error
 }
 
+// An orderer is a driver that allocates and frees in the order of a stream.
+type orderer interface {
+	MemAllocAsync(n int, s cuda.Stream) (uintptr, error)
+	MemFreeAsync(p uintptr, s cuda.Stream) error
+}
+
+func (l *Library) ordered(f func(orderer) error) error {
+	d, ok := l.d.(orderer)
+	if !ok {
+		return cuda.ErrNotSupported
+	}
+	return f(d)
+}
+
 // pageable reports whether an address is of ordinary host memory: the driver does not know it, and it lies below the
 // addresses of devices.
 func (l *Library) pageable(p uintptr) bool {

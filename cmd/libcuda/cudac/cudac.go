@@ -9,6 +9,7 @@ package cudac
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -44,7 +45,7 @@ var resultAt = func() map[string]int {
 	for i, names := range []string{
 		`cuDriverGetVersion cuDeviceGetCount cuDeviceGet cuDeviceGetUuid_v2 cuDeviceTotalMem_v2 cuDeviceGetAttribute
 		cuDeviceCanAccessPeer cuDeviceGetP2PAttribute cuDevicePrimaryCtxRetain cuCtxCreate_v2 cuCtxGetCurrent
-		cuCtxGetDevice cuMemAlloc_v2 cuMemHostAlloc cuMemAllocHost_v2 cuMemHostGetDevicePointer_v2 cuPointerGetAttribute
+		cuCtxGetDevice cuCtxGetLimit cuMemAlloc_v2 cuMemAllocAsync cuMemHostAlloc cuMemAllocHost_v2 cuMemHostGetDevicePointer_v2 cuPointerGetAttribute
 		cuMemGetAllocationGranularity cuMemCreate cuMemAddressReserve cuMemExportToShareableHandle cuIpcGetMemHandle
 		cuIpcOpenMemHandle_v2 cuIpcGetEventHandle cuIpcOpenEventHandle cuGraphCreate cuGraphClone
 		cuGraphInstantiateWithFlags cuLibraryGetModule cuLibraryGetKernel cuKernelGetFunction cuStreamCreateWithPriority
@@ -60,27 +61,27 @@ var resultAt = func() map[string]int {
 	return at
 }()
 
-// Do carries out a call of the function with that exported name; cuda.ErrNotSupported if there is none.
-func (l *Library) Do(name string, a *Args) cuda.Result {
+// Do carries out a call of the function with that exported name; cuda.ErrNotSupported if there is none. err says why
+// the result is not 0.
+func (l *Library) Do(name string, a *Args) (r cuda.Result, err error) {
 	f := functions[name]
 	if f == nil {
-		return cuda.ErrNotSupported
+		return cuda.ErrNotSupported, errors.New(name + " is not carried out on emulated GPUs")
 	}
 	if i, ok := resultAt[name]; ok && a[i] == 0 {
-		return cuda.ErrInvalidValue
+		return cuda.ErrInvalidValue, fmt.Errorf("argument %d, which points to the result, is null", i+1)
 	}
-	err := f(l, a)
+	err = f(l, a)
 	var failed *cuda.Error
-	var plain cuda.Result
 	switch {
 	case err == nil:
-		return 0
+		return 0, nil
 	case errors.As(err, &failed):
-		return failed.Result
-	case errors.As(err, &plain):
-		return plain
+		return failed.Result, err
+	case errors.As(err, &r):
+		return r, err
 	}
-	return unknown
+	return unknown, err
 }
 
 // Names are the exported names of all functions, in no order.

@@ -97,6 +97,12 @@ type creator interface {
 	CtxDestroy(cuda.Context) error
 }
 
+// A limiter is a driver that has limits of contexts.
+type limiter interface {
+	CtxSetLimit(limit, n int) error
+	CtxGetLimit(limit int) (int, error)
+}
+
 // A resetter is a driver for programs that reset devices.
 type resetter interface {
 	DevicePrimaryCtxReset(cuda.Device) error
@@ -155,6 +161,21 @@ var contexts = map[string]function{
 		d, err := l.d.CtxGetDevice()
 		return put(a[0], d, err)
 	},
+	"cuCtxSetLimit": func(l *Library, a *Args) error {
+		d, ok := l.d.(limiter)
+		if !ok {
+			return cuda.ErrNotSupported
+		}
+		return d.CtxSetLimit(a.i(0), int(a[1]))
+	},
+	"cuCtxGetLimit": func(l *Library, a *Args) error {
+		d, ok := l.d.(limiter)
+		if !ok {
+			return cuda.ErrNotSupported
+		}
+		n, err := d.CtxGetLimit(a.i(1))
+		return put(a[0], n, err)
+	},
 	"cuCtxSynchronize":       func(l *Library, a *Args) error { return l.d.CtxSynchronize() },
 	"cuCtxEnablePeerAccess":  func(l *Library, a *Args) error { return l.d.CtxEnablePeerAccess(cuda.Context(a[0])) },
 	"cuCtxDisablePeerAccess": func(l *Library, a *Args) error { return l.d.CtxDisablePeerAccess(cuda.Context(a[0])) },
@@ -178,6 +199,15 @@ var allocations = map[string]function{
 	"cuMemAlloc_v2": func(l *Library, a *Args) error {
 		p, err := l.d.MemAlloc(int(a[1]))
 		return put(a[0], p, err)
+	},
+	"cuMemAllocAsync": func(l *Library, a *Args) error {
+		return l.ordered(func(d orderer) error {
+			p, err := d.MemAllocAsync(int(a[1]), cuda.Stream(a[2]))
+			return put(a[0], p, err)
+		})
+	},
+	"cuMemFreeAsync": func(l *Library, a *Args) error {
+		return l.ordered(func(d orderer) error { return d.MemFreeAsync(a[0], cuda.Stream(a[1])) })
 	},
 	"cuMemFree_v2": func(l *Library, a *Args) error { return l.d.MemFree(a[0]) },
 	"cuMemGetAddressRange_v2": func(l *Library, a *Args) error {

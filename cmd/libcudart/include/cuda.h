@@ -137,6 +137,8 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer);
 CUresult cuMemGetInfo(size_t *free, size_t *total);
 CUresult cuMemAlloc(CUdeviceptr *p, size_t bytes);
 CUresult cuMemFree(CUdeviceptr p);
+CUresult cuMemAllocAsync(CUdeviceptr *p, size_t bytes, CUstream stream);
+CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream);
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr p);
 CUresult cuMemAllocHost(void **p, size_t bytes);
 CUresult cuMemHostAlloc(void **p, size_t bytes, unsigned int flags);

@@ -3,7 +3,16 @@
 #ifndef RINGO_DEVICE_H
 #define RINGO_DEVICE_H
 
+extern "C" { /* before what calls them */
+__device__ void *malloc(size_t) __attribute__((nothrow, malloc));
+__device__ void free(void *) __attribute__((nothrow));
+}
+#include <__clang_cuda_math_forward_declares.h>
+#include <climits>
+#include <cmath>
+#include <cstdlib>
 #include <math.h>
+#include <new>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +24,6 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, v
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 __device__ int vprintf(const char *, const char *);
 __device__ int printf(const char *, ...);
-inline __device__ void *memcpy(void *to, const void *from, size_t n) { return __builtin_memcpy(to, from, n); }
-inline __device__ void *memset(void *to, int value, size_t n) { return __builtin_memset(to, value, n); }
 __device__ void __assertfail(const char *message, const char *file, unsigned line, const char *function, size_t size);
 static inline __device__ void __assert_fail(const char *message, const char *file, unsigned line, const char *function)
 {
@@ -42,19 +49,83 @@ RINGO_INDEX(gridDim)
 #define RINGO_BODY(...) { __builtin_trap(); }
 #endif
 
+/* Functions of CUDA's device library are calls, which the emulator carries out: __nv_sinf. In place of those that an
+   instruction does, or the compiler, it has that. */
+#ifndef CUDA_VERSION
+#define CUDA_VERSION 12040 /* as cuda.h has it */
+#endif
+#include <__clang_cuda_libdevice_declares.h>
+#define __nv_popc __builtin_popcount
+#define __nv_popcll __builtin_popcountll
+#define __nv_clz(v) ((v) ? __builtin_clz((unsigned)(v)) : 32)
+#define __nv_clzll(v) ((v) ? __builtin_clzll((unsigned long long)(v)) : 64)
+#define __nv_ffs(v) ((v) ? __builtin_ctz((unsigned)(v)) + 1 : 0)
+#define __nv_ffsll(v) ((v) ? __builtin_ctzll((unsigned long long)(v)) + 1 : 0)
+#define __nv_brev __builtin_bitreverse32
+#define __nv_brevll __builtin_bitreverse64
+#define __nv_mulhi(a, b) ((int)((long long)(a) * (b) >> 32))
+#define __nv_umulhi(a, b) ((unsigned)((unsigned long long)(a) * (b) >> 32))
+#define __nv_mul64hi(a, b) ((long long)((__int128)(a) * (b) >> 64))
+#define __nv_umul64hi(a, b) ((unsigned long long)((unsigned __int128)(a) * (b) >> 64))
+#define __nv_max(a, b) ((a) < (b) ? (b) : (a))
+#define __nv_min(a, b) ((b) < (a) ? (b) : (a))
+#define __nv_umax __nv_max
+#define __nv_umin __nv_min
+#define __nv_llmax __nv_max
+#define __nv_llmin __nv_min
+#define __nv_ullmax __nv_max
+#define __nv_ullmin __nv_min
+#define __nv_abs __builtin_abs
+#define __nv_llabs __builtin_llabs
+#define __nv_float_as_int(v) __builtin_bit_cast(int, v)
+#define __nv_float_as_uint(v) __builtin_bit_cast(unsigned, v)
+#define __nv_int_as_float(v) __builtin_bit_cast(float, v)
+#define __nv_uint_as_float(v) __builtin_bit_cast(float, v)
+#define __nv_double_as_longlong(v) __builtin_bit_cast(long long, v)
+#define __nv_longlong_as_double(v) __builtin_bit_cast(double, v)
+#define __nv_float2int_rz(v) ((int)(v))
+#define __nv_int2float_rn(v) ((float)(v))
+#define __nv_fma __builtin_fma
+#define __nv_fmaf __builtin_fmaf
+#define __nv_fmax __builtin_fmax
+#define __nv_fmaxf __builtin_fmaxf
+#define __nv_fmin __builtin_fmin
+#define __nv_fminf __builtin_fminf
+#define __nv_fabs __builtin_fabs
+#define __nv_fabsf __builtin_fabsf
+#define __nv_floor __builtin_floor
+#define __nv_floorf __builtin_floorf
+#define __nv_ceil __builtin_ceil
+#define __nv_ceilf __builtin_ceilf
+#define __nv_trunc __builtin_trunc
+#define __nv_truncf __builtin_truncf
+#define __nv_rint __builtin_rint
+#define __nv_sqrt __builtin_sqrt
+#define __nv_sqrtf __builtin_sqrtf
+#define __nv_fadd_rn __nvvm_add_rn_f
+#define __nv_fmul_rn __nvvm_mul_rn_f
+#define __nv_fmaf_rn __nvvm_fma_rn_f
+#define __nv_float2int_rn __nvvm_f2i_rn
+#define __nv_saturatef __nvvm_saturate_f
+#define __nv_fast_fdividef __nvvm_div_approx_ftz_f
+#define __nv_fast_sinf __nvvm_sin_approx_ftz_f
+#define __nv_fast_cosf __nvvm_cos_approx_ftz_f
+#define __nv_fast_tanf(x) __nvvm_div_approx_ftz_f(__nvvm_sin_approx_ftz_f(x), __nvvm_cos_approx_ftz_f(x))
+#define __nv_fast_sincosf(x, s, c) (void)(*(s) = __nvvm_sin_approx_ftz_f(x), *(c) = __nvvm_cos_approx_ftz_f(x))
+#define __nv_fast_log2f __nvvm_lg2_approx_ftz_f
+#define __nv_fast_logf(x) (__nvvm_lg2_approx_ftz_f(x) * 0.69314718055994530942f)
+#define __nv_fast_log10f(x) (__nvvm_lg2_approx_ftz_f(x) * 0.30102999566398119521f)
+#define __nv_fast_expf(x) __nvvm_ex2_approx_ftz_f((x) * 1.44269504088896340736f)
+#define __nv_fast_exp10f(x) __nvvm_ex2_approx_ftz_f((x) * 3.32192809488736234787f)
+#define __nv_fast_powf(x, y) __nvvm_ex2_approx_ftz_f((y) * __nvvm_lg2_approx_ftz_f(x))
+#include <__clang_cuda_device_functions.h>
+#include <__clang_cuda_math.h>
+#include <__clang_cuda_cmath.h>
+
 /* Barriers and fences */
 extern "C" __device__ void __syncthreads(void); /* a builtin */
-RINGO_D int __syncthreads_count(int p) RINGO_BODY(return __nvvm_bar0_popc(p);)
-RINGO_D int __syncthreads_and(int p) RINGO_BODY(return __nvvm_bar0_and(p);)
-RINGO_D int __syncthreads_or(int p) RINGO_BODY(return __nvvm_bar0_or(p);)
 RINGO_D void __syncwarp(unsigned mask = 0xffffffff) RINGO_BODY(__nvvm_bar_warp_sync(mask);)
-RINGO_D void __threadfence_block(void) RINGO_BODY(__nvvm_membar_cta();)
-RINGO_D void __threadfence(void) RINGO_BODY(__nvvm_membar_gl();)
-RINGO_D void __threadfence_system(void) RINGO_BODY(__nvvm_membar_sys();)
 RINGO_D void __nanosleep(unsigned ns) RINGO_BODY(asm volatile("nanosleep.u32 %0;" ::"r"(ns));)
-RINGO_D void __trap(void) RINGO_BODY(asm volatile("trap;");)
-RINGO_D long long clock64(void) RINGO_BODY(long long v; asm volatile("mov.u64 %0, %%clock64;" : "=l"(v)); return v;)
-RINGO_D clock_t clock(void) RINGO_BODY(return (clock_t)clock64();)
 
 RINGO_D size_t __cvta_generic_to_shared(const void *p) RINGO_BODY(size_t at; asm("cvta.to.shared.u64 %0, %1;" : "=l"(at) : "l"(p)); return at;)
 
@@ -140,89 +211,58 @@ RINGO_CAS(unsigned long long, "b64", "l")
 #undef RINGO_CAS
 
 /* Loads that nothing changes meanwhile */
-template <class T> RINGO_D T __ldg(const T *p) RINGO_BODY(return *p;)
+template <class T> RINGO_D T __ldg(const T *p) RINGO_BODY(
+	static_assert(sizeof(T) <= 16 && !(sizeof(T) & (sizeof(T) - 1)), "__ldg loads 1, 2, 4, 8 or 16 bytes");
+	unsigned long long v[2] = {};
+	unsigned w;
+	unsigned short h;
+	T t;
+	switch (sizeof(T)) {
+	case 1: asm volatile("ld.global.nc.u8 %0, [%1];" : "=r"(w) : "l"(p)); v[0] = w; break;
+	case 2: asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(h) : "l"(p)); v[0] = h; break;
+	case 4: asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(w) : "l"(p)); v[0] = w; break;
+	case 8: asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(v[0]) : "l"(p)); break;
+	default: asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(v[0]), "=l"(v[1]) : "l"(p));
+	}
+	__builtin_memcpy(&t, v, sizeof t);
+	return t;)
 template <class T> RINGO_D T __ldcg(const T *p) RINGO_BODY(return *p;)
 template <class T> RINGO_D T __ldcs(const T *p) RINGO_BODY(return *p;)
 
 /* Bits */
-RINGO_D int __popc(unsigned v) RINGO_BODY(return __builtin_popcount(v);)
-RINGO_D int __popcll(unsigned long long v) RINGO_BODY(return __builtin_popcountll(v);)
-RINGO_D int __clz(int v) RINGO_BODY(return v ? __builtin_clz((unsigned)v) : 32;)
-RINGO_D int __clzll(long long v) RINGO_BODY(return v ? __builtin_clzll((unsigned long long)v) : 64;)
-RINGO_D int __ffs(int v) RINGO_BODY(return v ? __builtin_ctz((unsigned)v) + 1 : 0;)
-RINGO_D int __ffsll(long long v) RINGO_BODY(return v ? __builtin_ctzll((unsigned long long)v) + 1 : 0;)
-RINGO_D unsigned __brev(unsigned v) RINGO_BODY(return __builtin_bitreverse32(v);)
-RINGO_D unsigned long long __brevll(unsigned long long v) RINGO_BODY(return __builtin_bitreverse64(v);)
-RINGO_D unsigned __byte_perm(unsigned a, unsigned b, unsigned s) RINGO_BODY(unsigned d; asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(s)); return d;)
-RINGO_D unsigned umin(unsigned a, unsigned b) RINGO_BODY(return a < b ? a : b;)
-RINGO_D unsigned umax(unsigned a, unsigned b) RINGO_BODY(return a > b ? a : b;)
-RINGO_D unsigned __umulhi(unsigned a, unsigned b) RINGO_BODY(return (unsigned)((unsigned long long)a * b >> 32);)
-RINGO_D int __mulhi(int a, int b) RINGO_BODY(return (int)((long long)a * b >> 32);)
-RINGO_D unsigned long long __umul64hi(unsigned long long a, unsigned long long b) RINGO_BODY(return (unsigned long long)((unsigned __int128)a * b >> 64);)
-RINGO_D int __mul24(int a, int b) RINGO_BODY(return (a << 8 >> 8) * (b << 8 >> 8);)
-RINGO_D unsigned __umul24(unsigned a, unsigned b) RINGO_BODY(return (a & 0xffffff) * (b & 0xffffff);)
-RINGO_D int __float_as_int(float v) RINGO_BODY(return __builtin_bit_cast(int, v);)
-RINGO_D unsigned __float_as_uint(float v) RINGO_BODY(return __builtin_bit_cast(unsigned, v);)
-RINGO_D float __int_as_float(int v) RINGO_BODY(return __builtin_bit_cast(float, v);)
-RINGO_D float __uint_as_float(unsigned v) RINGO_BODY(return __builtin_bit_cast(float, v);)
-RINGO_D long long __double_as_longlong(double v) RINGO_BODY(return __builtin_bit_cast(long long, v);)
-RINGO_D double __longlong_as_double(long long v) RINGO_BODY(return __builtin_bit_cast(double, v);)
-RINGO_D int __float2int_rn(float v) RINGO_BODY(int d; asm("cvt.rni.s32.f32 %0, %1;" : "=r"(d) : "f"(v)); return d;)
-RINGO_D int __float2int_rz(float v) RINGO_BODY(return (int)v;)
-RINGO_D float __int2float_rn(int v) RINGO_BODY(return (float)v;)
-RINGO_D float __fadd_rn(float a, float b) RINGO_BODY(float d; asm("add.rn.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b)); return d;)
-RINGO_D float __fmul_rn(float a, float b) RINGO_BODY(float d; asm("mul.rn.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b)); return d;)
-RINGO_D float __fmaf_rn(float a, float b, float c) RINGO_BODY(return __builtin_fmaf(a, b, c);)
-RINGO_D float __fdividef(float a, float b) RINGO_BODY(return a / b;)
-RINGO_D float __saturatef(float v) RINGO_BODY(float d; asm("cvt.sat.f32.f32 %0, %1;" : "=f"(d) : "f"(v)); return d;)
 
-/* Mathematics: what the hardware has. Exponentials, logarithms and angles are the hardware's approximations, less exact
-   than NVIDIA's library. */
-#define RINGO_ONE(name, single, twice)                        \
-	RINGO_D float name##f(float x) RINGO_BODY(return single;) \
-	RINGO_D float name(float x) RINGO_BODY(return single;)    \
-	RINGO_D double name(double x) RINGO_BODY(return twice;)
-RINGO_D float ringo_f32(float x) RINGO_BODY(return x;)
-#define RINGO_PTX(op, x) ({ float d_; asm(op " %0, %1;" : "=f"(d_) : "f"(x)); d_; })
-RINGO_ONE(sqrt, __builtin_sqrtf(x), __builtin_sqrt(x))
-RINGO_ONE(fabs, __builtin_fabsf(x), __builtin_fabs(x))
-RINGO_ONE(floor, __builtin_floorf(x), __builtin_floor(x))
-RINGO_ONE(ceil, __builtin_ceilf(x), __builtin_ceil(x))
-RINGO_ONE(trunc, __builtin_truncf(x), __builtin_trunc(x))
-RINGO_ONE(rint, __builtin_rintf(x), __builtin_rint(x))
-RINGO_D float rsqrtf(float x) RINGO_BODY(return 1 / __builtin_sqrtf(x);)
-RINGO_D float expf(float x) RINGO_BODY(return RINGO_PTX("ex2.approx.f32", x * 1.4426950408889634f);)
-RINGO_D float exp(float x) RINGO_BODY(return expf(x);)
-RINGO_D float exp2f(float x) RINGO_BODY(return RINGO_PTX("ex2.approx.f32", x);)
-RINGO_D float logf(float x) RINGO_BODY(return RINGO_PTX("lg2.approx.f32", x) * 0.6931471805599453f;)
-RINGO_D float log(float x) RINGO_BODY(return logf(x);)
-RINGO_D float log2f(float x) RINGO_BODY(return RINGO_PTX("lg2.approx.f32", x);)
-RINGO_D float sinf(float x) RINGO_BODY(return RINGO_PTX("sin.approx.f32", x);)
-RINGO_D float sin(float x) RINGO_BODY(return sinf(x);)
-RINGO_D float cosf(float x) RINGO_BODY(return RINGO_PTX("cos.approx.f32", x);)
-RINGO_D float cos(float x) RINGO_BODY(return cosf(x);)
-RINGO_D float tanhf(float x) RINGO_BODY(return 1 - 2 / (expf(2 * x) + 1);)
-RINGO_D float powf(float x, float y) RINGO_BODY(return exp2f(y * log2f(x));)
-RINGO_D float __expf(float x) RINGO_BODY(return expf(x);)
-RINGO_D float __logf(float x) RINGO_BODY(return logf(x);)
-RINGO_D float __sinf(float x) RINGO_BODY(return sinf(x);)
-RINGO_D float __cosf(float x) RINGO_BODY(return cosf(x);)
-RINGO_D float __powf(float x, float y) RINGO_BODY(return powf(x, y);)
-RINGO_D float fmaf(float a, float b, float c) RINGO_BODY(return __builtin_fmaf(a, b, c);)
-RINGO_D float fma(float a, float b, float c) RINGO_BODY(return __builtin_fmaf(a, b, c);)
-RINGO_D double fma(double a, double b, double c) RINGO_BODY(return __builtin_fma(a, b, c);)
-RINGO_D float fminf(float a, float b) RINGO_BODY(return __builtin_fminf(a, b);)
-RINGO_D float fmaxf(float a, float b) RINGO_BODY(return __builtin_fmaxf(a, b);)
-RINGO_D float fmin(float a, float b) RINGO_BODY(return __builtin_fminf(a, b);)
-RINGO_D float fmax(float a, float b) RINGO_BODY(return __builtin_fmaxf(a, b);)
-RINGO_D double fmin(double a, double b) RINGO_BODY(return __builtin_fmin(a, b);)
-RINGO_D double fmax(double a, double b) RINGO_BODY(return __builtin_fmax(a, b);)
+/* Overloads for float, which clang's headers leave to NVIDIA's. */
+#define RINGO_ONE(name) RINGO_D float name(float x) RINGO_BODY(return name##f(x);)
+#define RINGO_TWO(name) RINGO_D float name(float x, float y) RINGO_BODY(return name##f(x, y);)
+#define RINGO_TO(type, name) RINGO_D type name(float x) RINGO_BODY(return name##f(x);)
+RINGO_ONE(acosh) RINGO_ONE(asinh) RINGO_ONE(atanh) RINGO_ONE(cbrt)
+RINGO_ONE(erf) RINGO_ONE(erfc) RINGO_ONE(exp2) RINGO_ONE(expm1)
+RINGO_ONE(lgamma) RINGO_ONE(log1p) RINGO_ONE(log2) RINGO_ONE(logb)
+RINGO_ONE(nearbyint) RINGO_ONE(rint) RINGO_ONE(round) RINGO_ONE(tgamma)
+RINGO_ONE(trunc) RINGO_ONE(rsqrt) RINGO_ONE(rcbrt) RINGO_ONE(sinpi)
+RINGO_ONE(cospi) RINGO_ONE(exp10) RINGO_ONE(erfinv) RINGO_ONE(erfcinv)
+RINGO_ONE(erfcx) RINGO_ONE(normcdf) RINGO_ONE(normcdfinv) RINGO_ONE(j0)
+RINGO_ONE(j1) RINGO_ONE(y0) RINGO_ONE(y1) RINGO_ONE(cyl_bessel_i0)
+RINGO_ONE(cyl_bessel_i1)
+RINGO_TWO(copysign) RINGO_TWO(fdim) RINGO_TWO(fmax) RINGO_TWO(fmin)
+RINGO_TWO(hypot) RINGO_TWO(nextafter) RINGO_TWO(remainder) RINGO_TWO(rhypot)
+RINGO_TO(int, ilogb) RINGO_TO(long, lrint) RINGO_TO(long, lround) RINGO_TO(long long, llrint) RINGO_TO(long long, llround)
 #undef RINGO_ONE
+#undef RINGO_TWO
+#undef RINGO_TO
+RINGO_D float fma(float x, float y, float z) RINGO_BODY(return fmaf(x, y, z);)
+RINGO_D float scalbn(float x, int n) RINGO_BODY(return scalbnf(x, n);)
+RINGO_D float remquo(float x, float y, int *q) RINGO_BODY(return remquof(x, y, q);)
+RINGO_D float scalbln(float x, long n) RINGO_BODY(return scalblnf(x, n);)
+RINGO_D float jn(int n, float x) RINGO_BODY(return jnf(n, x);)
+RINGO_D float yn(int n, float x) RINGO_BODY(return ynf(n, x);)
+RINGO_D void sincos(float x, float *s, float *c) RINGO_BODY(sincosf(x, s, c);)
+RINGO_D void sincospi(float x, float *s, float *c) RINGO_BODY(sincospif(x, s, c);)
+RINGO_D unsigned __fns(unsigned mask, unsigned base, int offset) RINGO_BODY(unsigned d; asm("fns.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(mask), "r"(base), "r"(offset)); return d;)
 
 #define RINGO_LESS(type)                                                                \
 	static inline __host__ __device__ type min(type a, type b) { return b < a ? b : a; } \
 	static inline __host__ __device__ type max(type a, type b) { return a < b ? b : a; }
-RINGO_LESS(int)
 RINGO_LESS(unsigned)
 RINGO_LESS(long)
 RINGO_LESS(unsigned long)
@@ -231,5 +271,7 @@ RINGO_LESS(unsigned long long)
 RINGO_LESS(float)
 RINGO_LESS(double)
 #undef RINGO_LESS
+static inline __host__ int min(int a, int b) { return b < a ? b : a; } /* clang's headers have those of devices */
+static inline __host__ int max(int a, int b) { return a < b ? b : a; }
 
 #endif

@@ -168,11 +168,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
 }
 cudaError_t cudaDeviceSynchronize(void)
 {
-	int result = entered();
-	if (!result)
-		result = driver.cuCtxSynchronize();
-	freeDue();
-	return done(result);
+	return RUN(driver.cuCtxSynchronize());
 }
 cudaError_t cudaDeviceReset(void)
 {
@@ -182,25 +178,13 @@ cudaError_t cudaDeviceReset(void)
 	if (result)
 		return done(result);
 	driver.cuCtxSynchronize();
-	freeDue();
 	driver.cuCtxSetCurrent(0);
 	forgetModules(device);
 	return done(driver.cuDevicePrimaryCtxReset_v2(device));
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return RUN(driver.cuCtxGetStreamPriorityRange(least, greatest)); }
-cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
-{
-	static const size_t limits[] = {1 << 10, 1 << 20, 8 << 20, 2, 2048, 128, 0};
-	if ((unsigned)limit >= sizeof limits / sizeof *limits)
-		return done(cudaErrorUnsupportedLimit);
-	*value = limits[limit];
-	return RUN(0);
-}
-cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
-{
-	(void)value; // the emulator has no such limits
-	return (unsigned)limit > cudaLimitPersistingL2CacheSize ? done(cudaErrorUnsupportedLimit) : RUN(0);
-}
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) { return RUN(driver.cuCtxGetLimit(value, limit)); }
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) { return RUN(driver.cuCtxSetLimit(limit, value)); }
 cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config)
 {
 	*config = cudaFuncCachePreferNone;

@@ -18,7 +18,9 @@ typedef struct {
 	D(cuDevicePrimaryCtxRetain, (word *, int)) D(cuDevicePrimaryCtxReset_v2, (int)) D(cuDevicePrimaryCtxGetState, (int, unsigned *, int *)) \
 	D(cuCtxSetCurrent, (word)) D(cuCtxGetCurrent, (word *)) D(cuCtxGetDevice, (int *)) D(cuCtxSynchronize, (void)) \
 	D(cuCtxEnablePeerAccess, (word, unsigned)) D(cuCtxDisablePeerAccess, (word)) D(cuCtxGetStreamPriorityRange, (int *, int *)) \
+	D(cuCtxSetLimit, (int, size_t)) D(cuCtxGetLimit, (size_t *, int)) \
 	D(cuMemGetInfo_v2, (size_t *, size_t *)) D(cuMemAlloc_v2, (word *, size_t)) D(cuMemFree_v2, (word)) \
+	D(cuMemAllocAsync, (word *, size_t, word)) D(cuMemFreeAsync, (word, word)) \
 	D(cuMemHostAlloc, (void **, size_t, unsigned)) D(cuMemFreeHost, (void *)) D(cuMemHostRegister_v2, (void *, size_t, unsigned)) \
 	D(cuMemHostUnregister, (void *)) D(cuMemHostGetDevicePointer_v2, (word *, void *, unsigned)) \
 	D(cuPointerGetAttribute, (void *, int, word)) D(cuIpcGetMemHandle, (void *, word)) D(cuIpcOpenMemHandle_v2, (word *, handle64, unsigned)) \
@@ -48,6 +50,7 @@ extern struct driver {
 #define D(name, parameters) int(*name) parameters;
 	DRIVER
 #undef D
+	void (*ringo_cuda_failed)(const char *call, const char *error, int result, const char *why, int follows);
 } driver;
 
 // ready opens the driver. 0, or an error of the runtime.
@@ -56,8 +59,10 @@ int ready(void);
 int entered(void);
 // contextOf is a device's primary context, which the runtime retains once.
 int contextOf(int device, word *context);
-// done keeps an error for cudaGetLastError, and is it.
+// done ends a call: it keeps an error for cudaGetLastError and the report of ringo emulate, and is it.
 int done(int result);
+// because is a result that the runtime itself gives, with the reason.
+int because(int result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // functionOf is the kernel behind a host function on the current device, variableOf the memory behind a host variable.
 int functionOf(const void *host, word *function);
 int variableOf(const void *host, word *p, size_t *bytes);

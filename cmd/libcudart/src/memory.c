@@ -1,6 +1,4 @@
 // memory.c has memory, copies, sets and pools.
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cuda_runtime_api.h"
@@ -266,75 +264,15 @@ static int set2D(char *p, size_t pitch, int value, size_t width, size_t height, 
 cudaError_t cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t height) { return RUN(set2D(p, pitch, value, width, height, 0, 0)); }
 cudaError_t cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height, cudaStream_t s) { return RUN(set2D(p, pitch, value, width, height, 1, s)); }
 
-// Memory in the order of streams. There is one pool a device, which holds nothing back: memory is allocated
-// at once, and freed when the stream has come to the free. A kernel that uses memory too early is not found.
-typedef struct due {
-	word p, event;
-	struct due *next;
-} due;
-static due *dues;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-void freeDue(void)
-{
-	pthread_mutex_lock(&lock);
-	for (due **at = &dues; *at;) {
-		due *d = *at;
-		if (driver.cuEventQuery(d->event) == cudaErrorNotReady) {
-			at = &d->next;
-			continue;
-		}
-		driver.cuEventDestroy_v2(d->event);
-		driver.cuMemFree_v2(d->p);
-		*at = d->next;
-		free(d);
-	}
-	pthread_mutex_unlock(&lock);
-}
-
-static int captured(cudaStream_t s)
-{
-	int status = 0;
-	return !driver.cuStreamIsCapturing((word)s, &status) && status;
-}
-
+// Memory in the order of streams. There is one pool a device, which holds nothing back.
 cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t s)
 {
-	int result = entered();
-	*p = NULL;
-	if (result)
-		return done(result);
-	if (captured(s))
-		return done(cudaErrorNotSupported); // a graph's own memory
-	freeDue();
-	return done(bytes ? driver.cuMemAlloc_v2((word *)p, bytes) : 0);
-}
-cudaError_t cudaFreeAsync(void *p, cudaStream_t s)
-{
-	int result = entered();
-	if (result || !p)
-		return done(result);
-	if (captured(s))
-		return done(cudaErrorNotSupported);
-	if (kindOf(p) != typeDevice)
+	if (!p)
 		return done(cudaErrorInvalidValue);
-	due *d = calloc(1, sizeof *d);
-	if (!d)
-		return done(cudaErrorMemoryAllocation);
-	d->p = (word)p;
-	if (!(result = driver.cuEventCreate(&d->event, cudaEventDisableTiming)) && (result = driver.cuEventRecordWithFlags(d->event, (word)s, 0)))
-		driver.cuEventDestroy_v2(d->event);
-	if (result) {
-		free(d);
-		return done(result);
-	}
-	pthread_mutex_lock(&lock);
-	d->next = dues;
-	dues = d;
-	pthread_mutex_unlock(&lock);
-	freeDue();
-	return 0;
+	*p = NULL;
+	return RUN(bytes ? driver.cuMemAllocAsync((word *)p, bytes, (word)s) : 0);
 }
+cudaError_t cudaFreeAsync(void *p, cudaStream_t s) { return RUN(p ? driver.cuMemFreeAsync((word)p, (word)s) : 0); }
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
 	*pool = (cudaMemPool_t)(word)(device + 1);

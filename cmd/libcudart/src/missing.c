@@ -9,7 +9,7 @@ static int missing(const char *name, int *said)
 {
 	if (!__atomic_exchange_n(said, 1, __ATOMIC_RELAXED))
 		fprintf(stderr, "libcudart: %s is not carried out on emulated GPUs\n", name);
-	return done(cudaErrorNotSupported);
+	return done(because(cudaErrorNotSupported, "%s is not carried out on emulated GPUs", name));
 }
 #define M(name)                             \
 	int name(void);                     \

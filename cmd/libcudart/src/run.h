@@ -11,6 +11,3 @@
 		int result_ = ready();              \
 		done(result_ ? result_ : (call));   \
 	})
-
-// freeDue frees memory of cudaFreeAsync whose streams have come so far.
-void freeDue(void);

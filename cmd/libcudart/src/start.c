@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static word primaries[mostDevices];
 static __thread int last;
+static __thread char reason[256]; // of the error under way, if the runtime has found it
 
 static void opens(void)
 {
@@ -36,6 +38,7 @@ static void opens(void)
 	}
 	DRIVER
 #undef D
+	driver.ringo_cuda_failed = (void (*)(const char *, const char *, int, const char *, int))dlsym(library, "ringo_cuda_failed");
 	opened = driver.cuInit(0);
 }
 
@@ -74,8 +77,21 @@ int entered(void)
 
 int done(int result)
 {
-	if (result && result != cudaErrorNotReady)
+	if (result && result != cudaErrorNotReady) {
 		last = result;
+		if (driver.ringo_cuda_failed)
+			driver.ringo_cuda_failed(NULL, cudaGetErrorName(result), result, *reason ? reason : NULL, 0);
+	}
+	*reason = 0;
+	return result;
+}
+
+int because(int result, const char *format, ...)
+{
+	va_list words;
+	va_start(words, format);
+	vsnprintf(reason, sizeof reason, format, words);
+	va_end(words);
 	return result;
 }
 

@@ -11,13 +11,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned flags, int pr
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) { return cudaStreamCreateWithPriority(s, flags, 0); }
 cudaError_t cudaStreamCreate(cudaStream_t *s) { return cudaStreamCreateWithPriority(s, 0, 0); }
 cudaError_t cudaStreamDestroy(cudaStream_t s) { return RUN(driver.cuStreamDestroy_v2((word)s)); }
-cudaError_t cudaStreamSynchronize(cudaStream_t s)
-{
-	int result = RUN(driver.cuStreamSynchronize((word)s));
-	if (!result)
-		freeDue();
-	return result;
-}
+cudaError_t cudaStreamSynchronize(cudaStream_t s) { return RUN(driver.cuStreamSynchronize((word)s)); }
 cudaError_t cudaStreamQuery(cudaStream_t s) { return RUN(driver.cuStreamQuery((word)s)); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) { return RUN(driver.cuStreamWaitEvent((word)s, (word)e, flags)); }
 cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned *flags) { return RUN(driver.cuStreamGetFlags((word)s, flags)); }

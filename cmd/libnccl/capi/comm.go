@@ -99,6 +99,7 @@ func (c *comm) take(r *ringo.Comm, err error) {
 	})
 	if err == nil {
 		c.tells(r, c.is)
+		c.tellsFailure(r)
 		c.say(r, "Init")
 		c.sayShared(r)
 	}

@@ -50,7 +50,7 @@ func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
 
 // Abort is Destroy that ends operations under way, on all ranks, instead of waiting for them. With
 // none under way Abort is Destroy: programs that are done abort, while other ranks may still be at work.
-func (l *Library) Abort(handle uintptr) error { return l.end(handle, errors.New("ncclCommAbort")) }
+func (l *Library) Abort(handle uintptr) error { return l.end(handle, aborted) }
 
 // idle is how long Abort lets a communicator end by itself, as one with nothing under way does, and how long
 // Destroy lets the other ranks leave. leaving is how long Abort then waits until other ranks have closed this
@@ -219,9 +219,6 @@ func (l *Library) close(c *comm) (err error) {
 	return err
 }
 
-// revoke is the reason of Revoke, which other ranks see too.
-const revoke = "ncclCommRevoke"
-
 // Revoke ends operations under way, on all ranks. Afterwards the communicator takes no calls, but others can be made
 // from it by Split, Shrink and Grow.
 func (l *Library) Revoke(handle uintptr, flags int) error {
@@ -238,6 +235,6 @@ func (l *Library) Revoke(handle uintptr, flags int) error {
 	if err := c.change((*state).revoke); err != nil {
 		return err
 	}
-	c.abort(r, errors.New(revoke))
+	c.abort(r, revoked)
 	return nil
 }

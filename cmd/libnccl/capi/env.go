@@ -192,7 +192,7 @@ func emulateNote(text string) {
 		return // it does not
 	}
 	defer f.Close()
-	_, _ = fmt.Fprintf(f, "{\"process\":%d,\"nccl\":{},\"note\":%q}\n", os.Getpid(), text)
+	_, _ = fmt.Fprintf(f, "{\"note\":%q}\n", text) // of one line, in ASCII, which Go quotes as JSON does
 }
 
 // parameterNames are the variables of NCCL that the library and ringo.Config read.

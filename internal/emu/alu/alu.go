@@ -1,7 +1,7 @@
 // Package alu is the arithmetic of PTX instructions, for package simt: integers,
 // float32, float64, float16, bfloat16, 8-bit floats, conversions and comparisons, with
-// PTX's rounding and NaN rules, bit for bit as an H200 computes them. Control flow,
-// memory, shuffles and votes are not here; see packages simt and weakmem. The trap: a
+// PTX's rounding and NaN rules, bit for bit as an H200 computes them; approximate instructions only within the error
+// that PTX allows. Control flow, memory, shuffles and votes are not here; see packages simt and weakmem. The trap: a
 // Func ignores the bits above a source's type, and callers have to do so too.
 //
 // testdata holds the results of all forms of all instructions, recorded on a real GPU by
@@ -12,7 +12,6 @@
 package alu
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,19 +45,14 @@ type Op struct {
 	// Signed is the width in bits of a signed result that cvt may write to a wider
 	// register, which then has to be sign-extended by Extend; otherwise 0.
 	Signed int
+
+	// Approximate says that a GPU's result may differ in its last bits.
+	Approximate bool
 }
 
-// ErrApproximate says that an instruction's result is not defined to the last bit.
-var ErrApproximate = errors.New("approximate instructions are not emulated, their results differ between chips: use " +
-	"the .rn form")
-
 // Lookup finds the Op of an instruction. It looks at the name, and among the operands
-// only at pairs, vectors and the table of lop3. Its error names the instruction; for an
-// approximate one it is ErrApproximate.
+// only at pairs, vectors and the table of lop3. Its error names the instruction.
 func Lookup(in *ptx.Instr) (Op, error) {
-	if approximate(in) {
-		return Op{}, fmt.Errorf("%s: %w", in.Name(), ErrApproximate)
-	}
 	known, ok := instructions[in.Op]
 	others := 0
 	for _, m := range in.Mods {
@@ -72,17 +66,6 @@ func Lookup(in *ptx.Instr) (Op, error) {
 		}
 	}
 	return Op{}, fmt.Errorf("%s: not an instruction that computes, or not known", in.Name())
-}
-
-// approximate reports whether the instruction is a fast approximation.
-func approximate(in *ptx.Instr) bool {
-	switch in.Op {
-	case "ex2", "lg2", "sin", "cos", "tanh", "rsqrt":
-		return true
-	case "div", "rcp", "sqrt":
-		return in.Has("approx") || in.Has("full")
-	}
-	return false
 }
 
 // An instruction is an operation that Lookup knows, in all its forms.
@@ -109,7 +92,10 @@ var instructions = func() map[string]instruction {
 	define("mad", makeMad, "cc sat ftz"+product+round)
 	define("madc", makeMad, "cc"+product)
 	define("fma", makeFloat, "sat ftz relu"+round)
-	define("div rcp sqrt", makeDiv, "ftz"+round)
+	define("div rcp sqrt", makeDiv, "approx full ftz"+round)
+	define("ex2 lg2 sin cos tanh rsqrt", makeApprox, "approx ftz")
+	define("mul24 mad24", makeMul24, "lo hi sat")
+	define("fns", makeFns, "")
 	define("rem", makeRem, "")
 	define("min max", makeMinMax, "ftz NaN relu xorsign abs")
 	define("abs", makeAbs, "ftz")

@@ -202,3 +202,27 @@ func makePrmt(in *ptx.Instr) (Op, bool) {
 		return d
 	}), last(in) == ptx.B32
 }
+
+// makeFns finds the n-th set bit from a bit on, upward or for negative n downward; for n of 0 the bit itself. Where
+// there is none all bits are set.
+func makeFns(*ptx.Instr) (Op, bool) {
+	return ternary(ptx.B32, func(mask, base, offset uint64) uint64 {
+		n := int64(int32(offset))
+		step := 1
+		if n < 0 {
+			n, step = -n, -1
+		}
+		for at := int(int32(base)); at >= 0 && at < 32; at += step {
+			if mask>>at&1 != 0 {
+				n--
+			}
+			if n <= 0 {
+				if mask>>at&1 == 0 {
+					break
+				}
+				return uint64(at)
+			}
+		}
+		return 1<<32 - 1
+	}), true
+}

@@ -132,6 +132,29 @@ func makeMad(in *ptx.Instr) (Op, bool) {
 	return ternary(t, func(a, b, c uint64) uint64 { return f(a, b) + c }), true
 }
 
+// makeMul24 is mul24 and mad24: the lower or upper 32 of the 48 bits of the product of 24-bit numbers.
+func makeMul24(in *ptx.Instr) (Op, bool) {
+	t, shift := last(in), 0
+	if in.Has("hi") {
+		shift = 16
+	}
+	f := func(a, b uint64) uint64 { return a & ones(24) * (b & ones(24)) >> shift }
+	if t.Signed() {
+		f = func(a, b uint64) uint64 { return uint64(signed(a, 24) * signed(b, 24) >> shift) }
+	}
+	switch {
+	case t != ptx.U32 && t != ptx.S32:
+		return Op{}, false
+	case in.Op == "mul24":
+		return binary(t, f), true
+	case in.Has("sat"):
+		return ternary(t, func(a, b, c uint64) uint64 {
+			return uint64(clamp(int64(int32(f(a, b)))+int64(int32(c)), 32))
+		}), t == ptx.S32
+	}
+	return ternary(t, func(a, b, c uint64) uint64 { return f(a, b) + c }), true
+}
+
 // clamp is the nearest signed number of n bits.
 func clamp(v int64, n int) int64 {
 	top := int64(1)<<(n-1) - 1
@@ -203,7 +226,10 @@ func subBorrow(width int, a, b, borrow uint64) (diff, out uint64) {
 }
 
 func makeDiv(in *ptx.Instr) (Op, bool) {
-	if last(in).Float() {
+	switch {
+	case in.Has("approx"), in.Has("full"):
+		return makeApprox(in)
+	case last(in).Float():
 		return makeFloat(in)
 	}
 	return binaryInt(last(in), div[uint16], div[int16], div[uint32], div[int32], div[uint64], div[int64])

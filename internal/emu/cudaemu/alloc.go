@@ -4,6 +4,7 @@ package cudaemu
 
 import (
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 func (m *Machine) MemGetInfo() (free, total int, err error) {
@@ -28,27 +29,30 @@ func (m *Machine) MemAlloc(n int) (uintptr, error) {
 	if n <= 0 {
 		return 0, c.fail(cuda.ErrInvalidValue, "%d bytes", n)
 	}
-	r, err := c.allocate(regionAlloc, n)
+	r, err := c.allocate(c.ctx, regionAlloc, n)
 	if err != nil {
 		return 0, err
 	}
 	return uintptr(r.addr), nil
 }
 
-// allocate is new memory of the context's device.
-func (c *call) allocate(kind regionKind, n int) (*region, error) {
-	d := c.ctx.dev
-	r := &region{kind: kind, size: uint64(n), dev: d, ctx: c.ctx}
+// allocate is new memory of a context's device.
+func (c *call) allocate(x *context, kind regionKind, n int) (*region, error) {
+	d := x.dev
+	r := &region{kind: kind, size: uint64(n), dev: d, ctx: x}
 	if r.cost() > d.Memory-d.used {
 		return nil, c.fail(cuda.ErrOutOfMemory, "%d bytes asked for, %d of %d free", n, d.Memory-d.used, d.Memory)
 	}
 	var err error
 	r.chunk, err = newChunk(label{id: hash("", c.id, c.serial+1), size: uint64(n), device: d.UUID, kind: chunkAlloc},
-		!c.cfg.Plain && kind == regionAlloc)
+		!c.cfg.Plain && kind != regionGlobal)
 	if err != nil {
 		return nil, c.system(err)
 	}
-	r.addr = c.regions.address(r.size)
+	r.addr = c.regions.address(r.size, kind == regionOrdered)
+	if kind == regionOrdered {
+		r.chunk.gone().Store(weakmem.NotYet)
+	}
 	if err := c.add(r, r.chunk.data, r.chunk.written); err != nil {
 		r.chunk.close()
 		return nil, c.fail(cuda.ErrUnknown, "%v", err)
@@ -81,7 +85,10 @@ func (m *Machine) giveBack(name string, p uintptr, kind regionKind, nullable boo
 		return err
 	}
 	r := m.regions.find(uint64(p))
-	if r == nil || r.kind != kind || r.addr != uint64(p) {
+	if r != nil && r.kind == regionOrdered && kind == regionAlloc && r.addr == uint64(p) {
+		return c.freeOrdered(r)
+	}
+	if r == nil || r.kind != kind || r.freed || r.addr != uint64(p) {
 		return c.fail(cuda.ErrInvalidValue, "%#x %s", p, reason)
 	}
 	return c.free(r)

@@ -109,11 +109,18 @@ func (c *call) healthy(ctx *context) error {
 	case ctx.destroyed:
 		return c.fail(cuda.ErrContextIsDestroyed, "")
 	case ctx.dev.lost != 0:
-		return c.fail(ctx.dev.lost, "device lost")
+		return c.following(ctx.dev.lost, "device lost")
 	case ctx.sticky != nil:
-		return c.fail(ctx.sticky.result, "%s", ctx.sticky.detail)
+		return c.following(ctx.sticky.result, ctx.sticky.detail)
 	}
 	return nil
+}
+
+// following is the error of a call that fails because earlier work has.
+func (c *call) following(r cuda.Result, detail string) error {
+	err := c.fail(r, "%s", detail)
+	err.Follows = true
+	return err
 }
 
 func (c *call) end() { c.mu.Unlock() }
@@ -129,7 +136,7 @@ func (m *Machine) caller(d *device) Caller {
 	return m.cfg.Caller(m.number(d))
 }
 
-func (c *call) fail(r cuda.Result, detail string, args ...any) error {
+func (c *call) fail(r cuda.Result, detail string, args ...any) *cuda.Error {
 	e := &cuda.Error{Call: c.name, Result: r, Device: -1, Detail: fmt.Sprintf(detail, args...)}
 	if c.ctx != nil {
 		e.Device = c.ctx.dev.ordinal

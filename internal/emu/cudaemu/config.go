@@ -71,6 +71,10 @@ type Config struct {
 	// address always does. It runs within the driver and must not call the driver.
 	Report func(*weakmem.Fault) (goOn bool)
 
+	// Launched is called with the name of each kernel that begins, and with those of its instructions and functions whose
+	// results may differ from a GPU's in their last bits. It must not call the driver. May be nil.
+	Launched func(kernel string, approximate []string)
+
 	// Print gets the text that kernels print by printf, as threads come to it. It must not call the driver. May be nil.
 	Print func(device int, text string)
 

@@ -22,6 +22,9 @@ type context struct {
 	alone     bool      // a call that lets no other in waits for the context's work
 	// calls that wait for work of the context and keep copies of other GPUs waiting, see Config.LoadsWait
 	held int
+
+	limits [len(defaultLimits)]int // see CtxSetLimit
+	heap   heap
 }
 
 // A failure is the error that ended a context.
@@ -50,7 +53,9 @@ func (c *call) context(h cuda.Context) (*context, error) {
 }
 
 func (m *Machine) newContext(d *device) *context {
-	x := &context{m: m, handle: cuda.Context(m.handles.give(contextHandle)), dev: d, perThread: map[int]*stream{}}
+	x := &context{m: m, handle: cuda.Context(m.handles.give(contextHandle)), dev: d, perThread: map[int]*stream{},
+		limits: defaultLimits}
+	x.heap.ctx = x
 	x.legacy = x.newStream(cuda.StreamLegacy, cuda.StreamDefault, 0)
 	return x
 }

@@ -21,6 +21,8 @@ type executor struct {
 	progress *sync.Cond // an op was done
 	stopped  bool
 	rounds   uint64
+	idles    uint64 // of rounds, those after which all work waits
+	moved    uint64 // ops that have begun or ended
 
 	threads int // of all kernels that run
 	quiet   int // rounds in a row without change
@@ -99,6 +101,7 @@ func (e *executor) run() {
 			continue
 		}
 		if e.round(); e.idle() {
+			e.idles++
 			e.rest()
 		} else {
 			e.breathe()
@@ -199,6 +202,7 @@ func (e *executor) round() {
 		m.world.Touch()
 	}
 	if moved {
+		e.moved++
 		e.progress.Broadcast()
 	}
 }

@@ -115,7 +115,7 @@ func (m *Machine) IpcOpenMemHandle(h cuda.IPCHandle) (uintptr, error) {
 			return 0, c.fail(cuda.ErrAlreadyMapped, "opened at %#x already", r.addr)
 		}
 	}
-	r := &region{kind: regionOpened, addr: m.regions.address(k.label.size), size: k.label.size,
+	r := &region{kind: regionOpened, addr: m.regions.address(k.label.size, false), size: k.label.size,
 		dev: d, ctx: c.ctx, chunk: k, granted: 1 << c.ctx.dev.ordinal, foreign: true}
 	if err := m.add(r, k.data, k.written); err != nil {
 		k.close()

@@ -58,7 +58,7 @@ func (c *call) workspace(f *function) (uint64, error) {
 	r := f.mod.globals[name]
 	if r == nil {
 		var err error
-		if r, err = (&call{Machine: c.Machine, name: c.name, th: c.th, ctx: f.mod.ctx}).allocate(regionGlobal,
+		if r, err = c.allocate(f.mod.ctx, regionGlobal,
 			workspaceBytes); err != nil {
 			return 0, err
 		}
@@ -92,7 +92,7 @@ func (c *call) launchable(w kernelWork) error {
 	case threads > f.maxThreads() || req[0] > 0 && ptx.Dim(b) != (ptx.Dim{req[0], max(1, req[1]), max(1, req[2])}):
 		return invalid("compiled for blocks of %d threads", f.maxThreads())
 	case w.launch.Shared < 0 || w.launch.Shared > f.maxDynamic():
-		return invalid("%d bytes of dynamic shared memory, at most %d: see FuncMaxDynamicShared", w.launch.Shared,
+		return invalid("%d bytes of dynamic shared memory, at most %d: raise the kernel's MaxDynamicSharedMemorySize", w.launch.Shared,
 			f.maxDynamic())
 	}
 	fits := c.world.Fits(d.ordinal, k, threads, w.launch.Shared)
@@ -136,11 +136,14 @@ func (w kernelWork) step(m *Machine, o *op) bool {
 			Image: w.f.mod.image, Kernel: w.f.kernel, Device: w.f.mod.ctx.dev.ordinal,
 			Dim: w.grid, Block: w.block, Cluster: w.cluster, Shared: w.launch.Shared, Args: w.args,
 			After: o.after, Cooperative: w.launch.Cooperative, Workspace: w.workspace,
+			Stack: w.f.mod.ctx.limits[limitStack], Heap: &w.f.mod.ctx.heap,
 		}
 		if w.by.Library {
 			o.grid.For = w.by.forWhat
 		}
-		m.launched[w.f.kernel.Name]++
+		if m.cfg.Launched != nil {
+			m.cfg.Launched(w.f.kernel.Name, w.f.kernel.Approximate)
+		}
 		if err := m.world.Start(o.grid); err != nil {
 			m.faulted(o, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: o.grid.Device, Kernel: w.f.kernel.Name,
 				Detail: err.Error(), Count: 1})

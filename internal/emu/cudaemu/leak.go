@@ -89,7 +89,7 @@ func (x *context) contents() (list []string) {
 		}
 	}
 	for _, r := range x.m.regions.sorted {
-		if r.ctx == x && r.kind != regionGlobal && !r.kept {
+		if r.ctx == x && r.kind != regionGlobal && r.kind != regionHeap && !r.kept && !r.freed {
 			single(fmt.Sprintf("%d bytes of %s", r.size, regionNames[r.kind]), fmt.Sprintf(" #%d at %#x", r.id, r.addr), r.by)
 		}
 	}

@@ -5,7 +5,6 @@ package cudaemu
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -17,6 +16,9 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/simt"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
+
+// In one seed of so many strong loads may give old values.
+const seedsOld = 3
 
 const maxDevices = 64 // access is kept as a set of bits
 
@@ -59,9 +61,8 @@ type Machine struct {
 	reports []*weakmem.Fault
 	leaks   []string
 
-	launched map[string]int // kernels that have begun, by name
-	log      *processLog    // nil before memory is shared with other processes
-	opened   int            // how often memory of other machines was opened
+	log    *processLog // nil before memory is shared with other processes
+	opened int         // how often memory of other machines was opened
 }
 
 var _ cuda.Driver = (*Machine)(nil)
@@ -79,7 +80,7 @@ func New(cfg Config) (*Machine, error) {
 		threads: map[int]*thread{}, streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
 		modules: map[cuda.Module]*module{}, funcs: map[cuda.Function]*function{}, graphs: map[cuda.Graph]*graph{},
 		execs: map[cuda.GraphExec]*graphExec{}, objects: map[cuda.UserObject]*userObject{},
-		launched: map[string]int{}, captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{},
+		captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{},
 		handles: handles{last: 0x1000},
 	}
 	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
@@ -89,8 +90,8 @@ func New(cfg Config) (*Machine, error) {
 	}
 	m.regions.init(base, cfg.FreshAddresses)
 	m.virtual.init(base, cfg.FreshAddresses)
-	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Lines: m.lines, Access: m.access,
-		Book: cfg.Book, Report: m.report})
+	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, OldLoads: cfg.Seed%seedsOld == 1, Lines: m.lines,
+		Access: m.access, Book: cfg.Book, Report: m.report})
 	shapes := make([]simt.Shape, len(cfg.Shapes))
 	for i, d := range cfg.Shapes {
 		shapes[i] = d.Shape
@@ -190,18 +191,19 @@ func (m *Machine) Sources(s *decision.Scene) {
 	s.Source, s.ToSource = m.source(s.Kernel, s.Line), m.source(s.ToKernel, s.ToLine)
 }
 
+// Activity is how many rounds of work the machine has done, after how many of them all work was waiting, and in how many
+// work has begun or ended.
+func (m *Machine) Activity() (rounds, idle, moved uint64) {
+	m.lock()
+	defer m.mu.Unlock()
+	return m.exec.rounds, m.exec.idles, m.exec.moved
+}
+
 // Threads is how many threads of the process have called the driver.
 func (m *Machine) Threads() int {
 	m.lock()
 	defer m.mu.Unlock()
 	return len(m.threads)
-}
-
-// Launched is how many times each kernel has begun, by its name.
-func (m *Machine) Launched() map[string]int {
-	m.lock()
-	defer m.mu.Unlock()
-	return maps.Clone(m.launched)
 }
 
 // Opened is how often memory of another process was opened: see Trail of package weakmem.

@@ -85,7 +85,7 @@ func compile(text []byte, driver int) (p *simt.Program, r cuda.Result, log strin
 
 // outdated names a feature of a text that its PTX version or its target does not have.
 func outdated(p *ptx.Module) error {
-	for _, problem := range ptx.Lint(p, ptx.Rules{Approx: true, Local: true, Calls: true, Multicast: true}) {
+	for _, problem := range ptx.Lint(p, ptx.Rules{Approx: true, Local: true, Calls: true, Absent: true}) {
 		if !problem.Warning {
 			return fmt.Errorf("ptx: %v", problem)
 		}
@@ -200,13 +200,13 @@ func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
 
 // placeGlobals gives the variables of a module memory and their first values.
 func (c *call) placeGlobals(mod *module, p *simt.Program) error {
-	addresses := map[string]uint64{}
+	addresses := p.Functions()
 	for i := range p.Module.Vars {
 		v := &p.Module.Vars[i]
 		if v.Space != ptx.Global && v.Space != ptx.Const {
 			continue
 		}
-		r, err := c.allocate(regionGlobal, max(1, v.Size()))
+		r, err := c.allocate(c.ctx, regionGlobal, max(1, v.Size()))
 		if err != nil {
 			return err
 		}

@@ -27,6 +27,7 @@ type region struct {
 	handle  cuda.MemHandle // of a mapping
 	foreign bool           // others write it too
 	kept    bool           // see Keep
+	freed   bool           // by MemFreeAsync, to which its stream has not come yet
 	by      Caller
 }
 
@@ -39,10 +40,12 @@ const (
 	regionMapping
 	regionHost
 	regionRegistered
+	regionHeap    // of malloc in a kernel
+	regionOrdered // of MemAllocAsync
 )
 
 var regionNames = [...]string{"MemAlloc", "a variable of a module", "IpcOpenMemHandle", "MemMap", "MemHostAlloc",
-	"MemHostRegister"}
+	"MemHostRegister", "malloc in a kernel", "MemAllocAsync"}
 
 func (r *region) end() uint64 { return r.addr + r.size }
 func (r *region) holds(p uint64, n int) bool {
@@ -71,7 +74,7 @@ type regions struct {
 const (
 	deviceAddresses  = 1 << 48
 	virtualAddresses = 1<<48 + 1<<47
-	gap              = 1 << 16 // between allocations, unmapped
+	gap              = 1 << 24 // between allocations, unmapped: as much as an allocation takes, and at least this
 )
 
 // addressPool are ranges of addresses that are given to memory.
@@ -84,16 +87,16 @@ type addressPool struct {
 
 // take is the range freed last that holds n bytes, or a new one. Its address is
 // a multiple of align, plus odd.
-func (g *addressPool) take(n, align, odd uint64) uint64 {
+func (g *addressPool) take(n, align, odd uint64, fresh bool) uint64 {
 	for i, a := range slices.Backward(g.free) {
-		if g.sizes[a] >= n && a%align == odd {
+		if !fresh && g.sizes[a] >= n && a%align == odd {
 			g.free = slices.Delete(g.free, i, i+1)
 			return a
 		}
 	}
-	a := roundUp(g.next+gap, align) + odd
+	a := roundUp(g.next+max(gap, n), align) + odd
 	g.next = a + n
-	if !g.fresh {
+	if !g.fresh && !fresh {
 		g.sizes[a] = n
 	}
 	return a
@@ -110,8 +113,8 @@ func (g *regions) init(offset uint64, fresh bool) {
 	g.addressPool = addressPool{next: deviceAddresses + offset%1024<<32, sizes: map[uint64]uint64{}, fresh: fresh}
 }
 
-// address is one for n bytes, aligned to 256 bytes and no more.
-func (g *regions) address(n uint64) uint64 { return g.take(n, 512, 256) }
+// address is one for n bytes, aligned to 256 bytes and no more. A fresh one was never given.
+func (g *regions) address(n uint64, fresh bool) uint64 { return g.take(n, 512, 256, fresh) }
 
 // find is the region that the address lies in.
 func (g *regions) find(p uint64) *region {
@@ -168,9 +171,10 @@ func (m *Machine) add(r *region, data []byte, written []uint64) error {
 	return nil
 }
 
-// gone is the word in which another process, the owner, tells that it has freed the memory; nil for own memory.
+// gone is the word in which another process, the owner, tells that it has freed the memory, or beginWork that own
+// memory is there; nil for other memory.
 func (r *region) gone() *atomic.Uint32 {
-	if r.chunk == nil || !r.foreign {
+	if r.chunk == nil || !r.foreign && r.kind != regionOrdered {
 		return nil
 	}
 	return r.chunk.gone()
@@ -202,21 +206,26 @@ func (m *Machine) forget(id uint64) {
 
 // drop unmaps a region and frees its memory.
 func (m *Machine) drop(r *region) {
-	m.mem.Unmap(r.addr)
+	m.mem.Unmap(r.addr) // an error where Vanish has done so
 	i := slices.Index(m.regions.sorted, r)
 	m.regions.sorted = slices.Delete(m.regions.sorted, i, i+1)
 	if r.kind == regionOpened {
 		m.forget(r.chunk.label.id)
 	}
-	if r.kind == regionAlloc || r.kind == regionGlobal {
-		r.dev.used -= r.cost()
+	switch r.kind {
+	case regionAlloc, regionGlobal, regionHeap, regionOrdered:
+		if !r.freed {
+			r.dev.used -= r.cost()
+		}
 	}
 	if r.kind == regionAlloc {
 		r.chunk.gone().Store(1)
 	}
 	switch r.kind {
-	case regionAlloc, regionGlobal, regionOpened:
-		m.regions.back(r.addr)
+	case regionAlloc, regionGlobal, regionOpened, regionHeap:
+		if !r.freed {
+			m.regions.back(r.addr)
+		}
 	}
 	r.release()
 }

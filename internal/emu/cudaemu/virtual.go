@@ -145,7 +145,7 @@ func (m *Machine) MemAddressReserve(n, align int) (uintptr, error) {
 		return 0, c.fail(cuda.ErrInvalidValue,
 			"%d bytes, alignment %d: the size is a multiple of %d, the alignment a power of two", n, align, granularity)
 	}
-	p := m.virtual.take(uint64(n), uint64(max(align, granularity)), 0)
+	p := m.virtual.take(uint64(n), uint64(max(align, granularity)), 0, false)
 	m.virtual.reserved[p] = reservation{uint64(n), m.caller(nil)}
 	return uintptr(p), nil
 }

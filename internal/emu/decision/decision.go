@@ -17,6 +17,7 @@ const (
 	Part   Kind = "part"   // of the threads of a warp that have parted, others go first
 	Hold   Kind = "hold"   // a store, or an atomic operation that returns nothing, becomes visible late
 	Load   Kind = "load"   // a load is carried out late, after what follows it
+	Old    Kind = "old"    // a load gives a value that others have overwritten
 	Copy   Kind = "copy"   // an asynchronous copy of a thread is carried out late
 	Start  Kind = "start"  // a kernel or a copy of a stream begins late
 )
@@ -34,7 +35,7 @@ type Decision struct {
 	Kind Kind `json:"kind"`
 	Warp Warp `json:"warp"`
 	// At is how far the warp is: of Switch and Part the instructions that it has executed, those of a poll in vain not
-	// counted; of Hold, Load and Copy the number of its store, load or copy. Of Start it is the number of the work.
+	// counted; of Hold, Load, Old and Copy the number of its store, load or copy. Of Start it is the number of the work.
 	At    uint64 `json:"at"`
 	Round uint64 `json:"round,omitempty"` // of Switch and Part: how often the warp has polled in vain since
 	To    Warp   `json:"to"`              // of Switch: the warp that runs
@@ -42,6 +43,7 @@ type Decision struct {
 	Until uint64 `json:"until,omitempty"` // of Part: as At, how long; 0: as in the plain order, but that they poll in vain
 	Late  []Late `json:"late,omitempty"`  // of Hold and Copy
 	Wait  int    `json:"wait,omitempty"`  // of Start: rounds of the executor
+	Ago   uint64 `json:"ago,omitempty"`   // of Old: how many strong stores
 }
 
 // A Late is a part of a store or a copy that is carried out late.

@@ -21,9 +21,6 @@ func (p *parser) check(b *body, f *form, in *Instr) string {
 	if n < required || n > len(roles) {
 		return fmt.Sprintf("%d operands, expected %s", n, count(required, len(roles)))
 	}
-	if f.op == "multimem" {
-		return ""
-	}
 	if size := in.Vec; size > 1 && size*in.Types[0].Size() > 16 {
 		return fmt.Sprintf("a vector of %d bytes, expected 16 at most", size*in.Types[0].Size())
 	}

@@ -10,7 +10,7 @@ func (p *parser) function(linkage string) {
 	where := p.advance()
 	p.module.marks = append(p.module.marks, mark{line: where.line}) // those of the function before end
 	f := &Func{Entry: where.text == ".entry", Linkage: linkage, Line: where.line, Labels: map[string]int{},
-		Tables: map[string][]string{}}
+		Tables: map[string][]string{}, Prototypes: map[string]Prototype{}}
 	b := &body{Func: f, used: map[string]int{}}
 	b.scopes = []*scope{{symbols: map[string]symbol{}}}
 	if !f.Entry && p.tok.is("(") {
@@ -91,7 +91,9 @@ func (p *parser) params(b *body) (list []Var, bytes int) {
 			v.Count = p.size("the number of elements", 1<<16)
 			p.expect("]")
 		}
-		v.Name = p.declareLocal(b, t, symbol{kind: varSymbol, space: Param})
+		if v.Name = t.text; v.Name != "_" { // of a prototype
+			v.Name = p.declareLocal(b, t, symbol{kind: varSymbol, space: Param})
+		}
 		v.Offset = alignUp(bytes, v.Align)
 		bytes = v.Offset + v.Size()
 		list = append(list, v)

@@ -67,12 +67,12 @@ func (p *parser) initial(v *Var, n int) {
 		if r.Generic = p.accept("generic"); r.Generic {
 			p.expect("(")
 		}
-		name := p.name("a variable")
+		name := p.name("a variable or a function")
 		s, ok := p.globals[name.text]
-		if !ok || s.kind != varSymbol {
-			p.failAt(name, "%s is not declared, expected a variable", name)
+		if !ok || s.kind != varSymbol && s.kind != funcSymbol {
+			p.failAt(name, "%s is not declared, expected a variable or a function", name)
 		}
-		r.Name = s.name
+		r.Name = name.text
 		if r.Generic {
 			p.expect(")")
 		}

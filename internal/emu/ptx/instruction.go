@@ -73,6 +73,15 @@ func (p *parser) instruction(b *body) {
 	for p.tok.kind == wordToken && p.tok.text[0] == '.' {
 		name += p.advance().text
 	}
+	if mods := strings.Split(name, "."); absent(mods[0], mods[1:]) != "" {
+		in.Line, in.Op, in.Mods, in.Vec = t.line, mods[0], mods[1:], 1
+		in.Absent = absent(in.Op, in.Mods)
+		in.Operands = p.skipInstruction()
+		in.Text = p.src[t.off:p.end]
+		p.advance()
+		b.Body = append(b.Body, in)
+		return
+	}
 	f := p.forms[name]
 	if f == nil {
 		var err error
@@ -182,6 +191,8 @@ func (p *parser) named(b *body, in *Instr, t token, n int) Operand {
 		return Operand{Kind: RegOperand, Reg: s.index}
 	case ok && s.kind == varSymbol:
 		return Operand{Kind: NameOperand, Reg: -1, Name: s.name, Imm: p.offset()}
+	case ok && s.kind == funcSymbol && in.Op == "mov":
+		return Operand{Kind: NameOperand, Reg: -1, Name: t.text}
 	case ok && s.kind == tableSymbol && in.Op == "brx":
 		return Operand{Kind: NameOperand, Reg: -1, Name: s.name}
 	case ok:
@@ -240,50 +251,6 @@ func (p *parser) address(b *body) Operand {
 	}
 	p.expect("]")
 	return o
-}
-
-// callOperands parses (results), function, (arguments); either list may be missing.
-func (p *parser) callOperands(b *body) []Operand {
-	in := &Instr{Op: "call"}
-	results := Operand{Kind: VecOperand, Reg: -1}
-	args := results
-	if p.tok.is("(") {
-		results = p.list(b, in, "(", ")")
-		p.expect(",")
-	}
-	t := p.name("a function")
-	s, ok := p.globals[t.text]
-	if !ok || s.kind != funcSymbol {
-		p.failAt(t, "%s is not a function that is declared: calls through registers are not supported", t)
-	}
-	if p.accept(",") {
-		args = p.list(b, in, "(", ")")
-	}
-	f := p.module.Funcs[s.index]
-	match := func(what string, given Operand, want []Var) {
-		if len(given.Elems) != len(want) {
-			p.failAt(t, "%d %s of %s, expected %d", len(given.Elems), what, t, len(want))
-		}
-		for i, e := range given.Elems {
-			v := b.variable(e.Name)
-			switch {
-			case e.Kind == NameOperand && v != nil && v.Space == Param:
-				if v.Size() != want[i].Size() {
-					p.failAt(t, "%s has %d bytes, expected %d", e.Name, v.Size(), want[i].Size())
-				}
-			case e.Kind == RegOperand && b.Regs[e.Reg].Type.Size() == want[i].Size():
-			case e.Kind == ImmOperand && what == "arguments":
-			default:
-				p.failAt(t, "%s of %s that are not of .param, or of another size", what, t)
-			}
-		}
-	}
-	if f.Entry {
-		p.failAt(t, "a call of kernel %s, expected a function", t)
-	}
-	match("results", results, f.Results)
-	match("arguments", args, f.Params)
-	return []Operand{results, {Kind: NameOperand, Reg: -1, Name: s.name}, args}
 }
 
 // variable is one of the function's variables or parameters.

@@ -14,7 +14,7 @@ type Rules struct {
 	Approx      bool           // approximate arithmetic, and denormals flushed to zero
 	Local       bool           // local memory: spills, arrays on the stack
 	Calls       bool           // calls, and functions to be called
-	Multicast   bool           // operations on memory of several GPUs at once (multimem)
+	Absent      bool           // instructions of Absences
 }
 
 // A Problem is a violation of the rules.
@@ -144,6 +144,12 @@ func (l *linter) function(f *Func) {
 
 func (l *linter) instruction(f *Func, in *Instr) {
 	name := in.Name()
+	if in.Absent != "" {
+		if !l.rules.Absent {
+			l.add(in.Line, f, false, "%s: %s", name, in.Absent)
+		}
+		return
+	}
 	form := l.forms[name]
 	if form == nil {
 		var err error
@@ -160,9 +166,6 @@ func (l *linter) instruction(f *Func, in *Instr) {
 		}
 	}
 	r := l.rules
-	if in.Op == "multimem" && !r.Multicast {
-		l.add(in.Line, f, false, "%s: in-switch reduction, which is never allowed", name)
-	}
 	if !r.Approx {
 		for _, mod := range []string{"approx", "full", "ftz"} {
 			if in.Has(mod) {
@@ -173,7 +176,7 @@ func (l *linter) instruction(f *Func, in *Instr) {
 	if !r.Calls && in.Op == "call" {
 		l.add(in.Line, f, false, "a call of %s, expected it to be inlined", in.Operands[1].Name)
 	}
-	if !r.Local && (in.Op == "alloca" || in.Space == Local && in.Op != "isspacep" && in.Op != "cvta") {
+	if !r.Local && (in.Space == Local && in.Op != "isspacep" && in.Op != "cvta") {
 		l.add(in.Line, f, false, "%s: local memory, expected none", name)
 	}
 	switch in.Op {

@@ -70,6 +70,7 @@ const (
 	funcSymbol
 	tableSymbol
 	labelSymbol
+	protoSymbol
 )
 
 func (p *parser) failAt(t token, format string, args ...any) {

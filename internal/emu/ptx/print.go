@@ -145,6 +145,13 @@ func (p *printer) function(f *Func) {
 	for _, name := range slices.Sorted(maps.Keys(f.Tables)) {
 		p.line("%s: .branchtargets %s;", name, strings.Join(f.Tables[name], ", "))
 	}
+	for _, name := range slices.Sorted(maps.Keys(f.Prototypes)) {
+		results, of := "", f.Prototypes[name]
+		if len(of.Results) > 0 {
+			results = "(" + params(of.Results) + ") "
+		}
+		p.line("%s: .callprototype %s_ (%s);", name, results, params(of.Params))
+	}
 	labels := make([][]string, len(f.Body)+1)
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
 		labels[f.Labels[name]] = append(labels[f.Labels[name]], name)
@@ -204,9 +211,12 @@ func (f *Func) format(in *Instr) string {
 		if len(results.Elems) > 0 {
 			s.WriteString("(" + f.list(results.Elems) + "), ")
 		}
-		s.WriteString(name.Name)
+		s.WriteString(f.operand(&name))
 		if len(args.Elems) > 0 {
 			s.WriteString(", (" + f.list(args.Elems) + ")")
+		}
+		if len(in.Operands) > 3 {
+			s.WriteString(", " + in.Operands[3].Name)
 		}
 	} else if len(in.Operands) > 0 {
 		s.WriteString(" " + f.list(in.Operands))

@@ -54,6 +54,8 @@ type Func struct {
 	Labels  map[string]int      // index into Body; len(Body) for one at the end
 	Tables  map[string][]string // labels of each .branchtargets
 
+	Prototypes map[string]Prototype // of calls through registers, by their labels
+
 	ParamBytes  int // of the whole parameter block, without padding at its end
 	ResultBytes int
 	SharedBytes int // of the .shared ones in Vars
@@ -69,6 +71,9 @@ type Func struct {
 	MaxCluster int  // .maxclusterrank: blocks of a cluster
 	Explicit   bool // .explicitcluster: a launch has to say how large clusters are, if ReqCluster does not
 }
+
+// A Prototype is the results and the parameters of functions that a register may hold the address of.
+type Prototype struct{ Results, Params []Var }
 
 // LaunchBound is the most threads of a block by .maxntid or .reqntid, 0 when not given.
 func (f *Func) LaunchBound() int {
@@ -193,7 +198,8 @@ type Instr struct {
 	Vec      int // 1, 2 or 4; 1 for any mov
 	Guard    int // register of the predicate, -1 for none
 	GuardNot bool
-	Operands []Operand // destinations first, as written; of call always (results), f, (arguments)
+	Absent   string    // why the emulator does not carry it out, nor does Parse look at its operands; mostly ""
+	Operands []Operand // destinations first, as written; of call always (results), f, (arguments), perhaps a prototype
 }
 
 // Has reports whether the instruction has the modifier.

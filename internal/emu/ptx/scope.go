@@ -86,8 +86,12 @@ func (p *parser) closeScope(b *body) {
 	b.scopes = b.scopes[:last]
 }
 
-// label makes a label of the next instruction, or of the table of labels that follows.
+// label makes a label of the next instruction, or of the table of labels or the prototype that follows.
 func (p *parser) label(b *body, t token) {
+	if p.tok.is(".callprototype") || p.tok.is(".calltargets") {
+		p.prototype(b, t)
+		return
+	}
 	if !p.tok.is(".branchtargets") {
 		name := p.declareLocal(b, t, symbol{kind: labelSymbol, index: len(b.Body)})
 		b.Labels[name] = len(b.Body)

@@ -123,9 +123,6 @@ func roleOf(word string) role {
 // specOf finds the line of the table that the modifiers fit.
 func specOf(f *form) (*spec, error) {
 	lines := specs()[f.op]
-	if why := absent(f); why != "" {
-		return nil, fmt.Errorf("%s: %s", clip(f.op), why)
-	}
 	if lines == nil {
 		return nil, fmt.Errorf("unknown instruction %s, expected one of PTX that Ringo knows", clip(f.op))
 	}
@@ -181,28 +178,12 @@ func memoryOrder(op string, mods []string) []string {
 	return mods
 }
 
-// absent says why an instruction that PTX has is refused: it works on what nothing here has.
-func absent(f *form) string {
-	switch {
-	case f.op == "wgmma":
-		return "products of matrices by four warps together are not emulated, expected mma.sync"
-	case f.op == "tcgen05":
-		return "tensor memory is not emulated, expected mma.sync"
-	case f.op == "tensormap", f.op == "cp" && slices.Contains(f.mods, "tensor"):
-		return "tensor maps are not emulated, expected copies of bytes"
-	}
-	return ""
-}
-
 // match walks the slots; n is how many modifiers fitted, take sees each.
 func (s *spec) match(mods []string, take func(choice)) (n int, ok bool) {
 	for _, slot := range s.slots {
 		c, found := slot.find(mods, n)
 		if found {
 			n++
-			if c.mod == "ANY" {
-				n = len(mods)
-			}
 			if take != nil {
 				take(c)
 			}
@@ -218,7 +199,7 @@ func (s slot) find(mods []string, n int) (choice, bool) {
 		return choice{}, false
 	}
 	for _, c := range s.choices {
-		if c.mod == mods[n] || c.mod == "ANY" {
+		if c.mod == mods[n] {
 			return c, true
 		}
 	}

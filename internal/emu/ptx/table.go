@@ -34,6 +34,7 @@ var table = [][3]string{
 	{"mad", "hi,lo INTS", "d s s s"}, {"mad", "wide WIDE", "d:wide s s s:wide"}, {"mad", "hi sat s32", "d s s s"},
 	{"mad", "hi,lo cc CARRY", "d s s s"}, {"madc", "hi,lo ?cc CARRY", "d s s s"},
 	{"mul24", "hi,lo u32,s32", "d s s"}, {"mad24", "hi,lo u32,s32", "d s s s"},
+	{"mad24", "hi sat s32", "d s s s"},
 	{"sad", "INTS", "d s s s"}, {"div", "INTS", "d s s"}, {"rem", "INTS", "d s s"},
 	{"abs", "s16,s32,s64", "d s"}, {"neg", "s16,s32,s64", "d s"},
 	{"min", "INT", "d s s"}, {"max", "INT", "d s s"},
@@ -59,7 +60,7 @@ var table = [][3]string{
 	{"rcp", "approx ?ftz f32", "d s"}, {"rcp", "RND ?ftz f32", "d s"}, {"rcp", "RND f64", "d s"},
 	{"rcp", "approx ftz f64", "d s"},
 	{"sqrt", "approx ?ftz f32", "d s"}, {"sqrt", "RND ?ftz f32", "d s"}, {"sqrt", "RND f64", "d s"},
-	{"rsqrt", "approx ?ftz f32,f64", "d s"},
+	{"rsqrt", "approx ?ftz f32", "d s"}, {"rsqrt", "approx ?ftz@4.0/20 f64", "d s"},
 	{"sin", "approx ?ftz f32", "d s"}, {"cos", "approx ?ftz f32", "d s"}, {"lg2", "approx ?ftz f32", "d s"},
 	{"ex2", "approx ?ftz f32,f16@7.0/75,f16x2@7.0/75", "d s"}, {"ex2@7.8/90", "approx ftz bf16,bf16x2", "d s"},
 	{"tanh", "approx f32@7.0/75,f16@7.0/75,f16x2@7.0/75,bf16@7.8/90,bf16x2@7.8/90", "d s"},
@@ -257,10 +258,6 @@ var table = [][3]string{
 	{"exit", "", ""},
 	{"trap", "", ""}, {"brkpt", "", ""}, {"nanosleep@6.3/70", "u32", "s"}, {"pmevent", "?mask", "i"},
 	{"setmaxnreg@8.0/90a", "inc,dec sync aligned u32", "i"},
-	{"alloca@7.3/52", "u32,u64", "d s i?"}, {"stacksave@7.3/52", "u32,u64", "d"}, {"stackrestore@7.3/52", "u32,u64", "s"},
-
-	// In-switch reduction: parsed, so that the linter can refuse it.
-	{"multimem@8.1/90", "ld_reduce ANY", "D m"}, {"multimem@8.1/90", "st,red ANY", "m S"},
 }
 
 // modifierLists are what the words in capitals in the table stand for.

@@ -13,7 +13,9 @@ const (
 	sharedWindow = 0xfff1 << 48
 	localWindow  = 0xfff2 << 48
 	paramWindow  = 0xfff3 << 48
-	windowMask   = 0xffff << 48
+	// functionWindow has the addresses of functions, which nothing but calls can use.
+	functionWindow = 0xfff4 << 48
+	windowMask     = 0xffff << 48
 )
 
 // A storage is the memory that an address is in.

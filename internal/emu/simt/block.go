@@ -42,9 +42,9 @@ func newBlock(g *Grid, number int, s *sm, c *cluster) *block {
 	b.copies = nil
 	b.index, b.sm, b.live = g.index(number), s, g.threads()
 	if !g.Kernel.code.reserves {
-		b.mem = g.mem.Block(b.index, g.Block, g.shared())
+		b.mem = g.mem.Block(b.index, g.Block, g.room(), g.parts()...)
 	} else {
-		b.mem = g.mem.Block(b.index, g.Block, g.reserved()+sharedSystem)
+		b.mem = g.mem.Block(b.index, g.Block, g.reserved()+sharedSystem, g.parts()...)
 		b.mem.Zero(g.reserved())
 	}
 	if b.cluster = c; c != nil {
@@ -81,6 +81,7 @@ func (w *warp) begin() {
 	w.late, w.loads = w.late[:0], 0
 	w.came, w.crossed = 0, 0
 	w.own.clear()
+	w.shades.forget()
 	for _, s := range w.block.grid.Kernel.code.specials {
 		s.set(w, &w.regs[s.slot])
 	}

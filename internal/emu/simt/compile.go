@@ -2,25 +2,28 @@ package simt
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
-// A compiler flattens a kernel and the functions it calls. As PTX kernels here do not
-// recurse, each function has registers and private memory of its own for the
-// whole run, at the same offset in every thread.
+// A compiler flattens a kernel and the functions it calls. Each function has registers and private memory of its own for
+// the whole run, at the same offset in every thread; see stack.go for functions that may be called within themselves.
 type compiler struct {
-	m        *ptx.Module
-	code     *code
-	frames   map[*ptx.Func]*frame
-	order    []*frame
-	shared   map[string]int // offsets of the shared variables of the module
-	static   int            // bytes of shared memory so far
+	m      *ptx.Module
+	code   *code
+	frames map[*ptx.Func]*frame
+	order  []*frame
+	shared map[string]int // offsets of the shared variables of the module
+	sharedLayout
 	consts   map[constant]int32
 	specials map[string]int32
-	owners   int16
+
+	approximate map[string]bool // instructions and functions whose last bits may differ from a GPU's
+	owners      int16
 }
 
 // A frame is a function in the making.
@@ -31,20 +34,31 @@ type frame struct {
 	carry   int32   // slot of the carry flag
 	ret     int32   // slot of the instruction to return to
 	at      []int32 // index in code of each instruction of the body, and of its end
-	shared  int     // offsets of its memory in the block's shared memory
+	shared  []int   // offsets of its variables in the block's shared memory
 	params  int     // offset in a thread's private memory of the function's parameters,
 	results int     // of its results,
 	calls   int     // of the .param variables through which it calls,
-	locals  int     // of its .local variables
+	locals  int     // of its .local variables, in the activation if it has any
+
+	activates bool  // it may be called within itself, or by address
+	sp        int32 // slot of the address of its activation in local memory, or noSlot
+	first     int32 // its registers after merge, with carry, ret and sp, and
+	slots     int32 // how many they are
+	charge    int   // bytes of the stack that an activation takes
 }
 
 func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 	c := &compiler{m: m, code: &code{}, frames: map[*ptx.Func]*frame{}, shared: map[string]int{},
-		consts: map[constant]int32{}, specials: map[string]int32{}}
-	if err := c.enter(f, 0, nil); err != nil {
+		consts: map[constant]int32{}, specials: map[string]int32{}, approximate: map[string]bool{}}
+	g, err := c.reach(f)
+	if err != nil {
 		return nil, err
 	}
-	c.code.dynamic = align(c.static, sharedAlign(m.Vars))
+	if err := c.layOut(g); err != nil {
+		return nil, err
+	}
+	c.code.zones, c.code.parts = c.zones(), c.parts
+	c.code.dynamic = align(c.static, sharedAlign(m.Vars)) + c.zones()
 	c.code.clusters = c.namesCluster()
 	for _, fr := range c.order {
 		if err := c.function(fr); err != nil {
@@ -54,7 +68,7 @@ func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 	c.link()
 	live := c.merge()
 	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), Registers: registers(f, live),
-		Workspace: c.has("%envreg"), code: c.code}, nil
+		Workspace: c.has("%envreg"), Approximate: slices.Sorted(maps.Keys(c.approximate)), code: c.code}, nil
 }
 
 // has reports whether the kernel reads a special register whose name begins so.
@@ -95,9 +109,7 @@ func (c *compiler) layModule(ops []ptx.Operand) {
 		for i := range c.m.Vars {
 			v := &c.m.Vars[i]
 			if _, have := c.shared[v.Name]; v.Name == o.Name && v.Space == ptx.Shared && v.Count > 0 && !have {
-				c.static = align(c.static, max(v.Align, 1))
-				c.shared[v.Name] = c.static
-				c.static += v.Size()
+				c.shared[v.Name] = c.place(v)
 			}
 		}
 	}
@@ -106,45 +118,40 @@ func (c *compiler) layModule(ops []ptx.Operand) {
 // mostLocal is how much local memory a thread has on every device.
 const mostLocal = 512 << 10
 
-// enter lays out a function and the functions that it calls.
-func (c *compiler) enter(f *ptx.Func, depth int, path []*ptx.Func) error {
-	for _, p := range path {
-		if p == f {
-			return fmt.Errorf("function %s calls itself, which the emulator does not support", f.Name)
-		}
-	}
-	fr := c.frames[f]
-	if fr == nil {
+// layOut lays out a kernel and the functions that it reaches.
+func (c *compiler) layOut(g *graph) error {
+	results := 0
+	for i, f := range g.funcs {
 		if f.LocalBytes > mostLocal {
 			return fmt.Errorf("function %s: %d bytes of local memory, a thread has at most %d", f.Name, f.LocalBytes, mostLocal)
 		}
-		fr = &frame{f: f, regs: c.slots(len(f.Regs)), carry: c.slots(1), ret: c.slots(1)}
-		c.static = align(c.static, sharedAlign(f.Vars))
-		fr.shared = c.static
-		c.static += f.SharedBytes
+		fr := &frame{f: f, depth: g.depth[i], activates: g.activates[i], regs: c.slots(len(f.Regs)), carry: c.slots(1),
+			sp: noSlot}
+		if fr.activates {
+			results = max(results, f.ResultBytes)
+			c.code.activates = true
+			fr.charge = align(f.LocalBytes, 8) + callBytes
+			if f.LocalBytes > 0 {
+				fr.sp = c.slots(1)
+			}
+		}
+		fr.ret = c.slots(1)
+		fr.shared = c.enterShared(f)
 		if !f.Entry {
 			fr.params = c.private(f.Params, f.ParamBytes, ptx.Generic)
 			fr.results = c.private(f.Results, f.ResultBytes, ptx.Generic)
 		}
 		fr.calls = c.private(f.Vars, f.CallBytes, ptx.Param)
-		fr.locals = c.private(f.Vars, f.LocalBytes, ptx.Local)
+		if !fr.activates {
+			fr.locals = c.private(f.Vars, f.LocalBytes, ptx.Local)
+		}
 		c.frames[f] = fr
 		c.order = append(c.order, fr)
-	}
-	fr.depth = max(fr.depth, depth)
-	for i := range f.Body {
-		in := &f.Body[i]
-		c.layModule(in.Operands)
-		if in.Op == "call" && !calls(in, setConditional) && c.extern(in) == nil {
-			callee, err := c.callee(in)
-			if err != nil {
-				return err
-			}
-			if err := c.enter(callee, depth+1, append(path, f)); err != nil {
-				return err
-			}
+		for k := range f.Body {
+			c.layModule(f.Body[k].Operands)
 		}
 	}
+	c.code.out = c.private(nil, results, ptx.Generic)
 	return nil
 }
 
@@ -156,7 +163,7 @@ func (c *compiler) callee(in *ptx.Instr) (*ptx.Func, error) {
 			}
 		}
 	}
-	return nil, errorAt(in, "only functions that are declared in this module can be called, by name")
+	return nil, errorAt(in, "only functions that are declared in this module can be called")
 }
 
 // slots reserves registers.
@@ -198,7 +205,7 @@ func (c *compiler) function(fr *frame) error {
 	fr.at = append(fr.at, int32(len(c.code.ins)))
 	end := inst{guard: noSlot, helper: true, ends: true, exec: execExit}
 	if !f.Entry {
-		end.exec, end.src = execReturn, []int32{fr.ret}
+		end = fr.returns(end)
 	}
 	c.code.ins = append(c.code.ins, end)
 	for i := fr.at[0]; i < int32(len(c.code.ins)); i++ {
@@ -245,6 +252,9 @@ func (c *compiler) emit(fr *frame, in *ptx.Instr, d inst) {
 
 // decode compiles an instruction.
 func (c *compiler) decode(fr *frame, in *ptx.Instr) error {
+	if in.Absent != "" {
+		return errorAt(in, "%s", in.Absent)
+	}
 	if d, ok := decoders[in.Op]; ok {
 		return d(c, fr, in)
 	}
@@ -265,6 +275,9 @@ func (c *compiler) decode(fr *frame, in *ptx.Instr) error {
 		if err != nil {
 			return err
 		}
+	}
+	if op.Approximate {
+		c.approximate[in.Name()] = true
 	}
 	if op.CarryOut {
 		dst = append(dst, fr.carry)

@@ -17,15 +17,8 @@ import (
 )
 
 func TestCompileRefuses(t *testing.T) {
-	const recursive = `.version 7.0
-.target sm_70
-.address_size 64
-.func f() { call.uni f, (); ret; }
-.visible .entry k() { call.uni f, (); ret; }
-`
 	for _, c := range []struct{ name, text, want string }{
-		{"approximate", hand("sin.approx.f32 %f1, %f2;"), "line 16: \"sin.approx.f32 %f1, %f2\""},
-		{"recursion", recursive, "function f calls itself"},
+		{"not emulated", hand("isspacep.const %p1, %rd2;"), "line 16: \"isspacep.const %p1, %rd2\""},
 		{"store to a parameter", hand("st.param.u64 [out], %rd0;"), "cannot be written"},
 		{"more local memory than threads have", hand(".local .align 4 .b8 a[40000000000]; ret;"),
 			"40000000000 bytes of local memory, a thread has at most 524288"},

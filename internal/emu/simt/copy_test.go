@@ -43,7 +43,7 @@ func TestPlainCopy(t *testing.T) {
 		{"second not waited for", []edit{{"cp.async.wait_group 0;", "cp.async.wait_group 1;"}}, kinds(raced), copied},
 		{"second in no group", []edit{{"cp.async.commit_group;\ncp.async.wait_group 1;", "cp.async.wait_group 0;"}},
 			kinds(raced), copied},
-		{"no barrier", []edit{{"bar.sync 0;", ""}}, kinds(raced, unset), copied},
+		{"no barrier", []edit{{"bar.sync 0;", ""}}, kinds(raced, unset), "store of 4 bytes"},
 		{"misaligned", []edit{{"[%r1], [%rd4]", "[%r1], [%rd4+2]"}}, kinds(weakmem.Misaligned), ""},
 		{"reads too much", []edit{{"[%rd4+256], 4, 4", "[%rd4+256], 4, 8"}}, kinds(bad), "fewer bytes than it is to read"},
 		{"source overwritten", []edit{{"cp.async.wait_group 1;", "st.global.u32 [%rd4], 0; cp.async.wait_group 1;"}},

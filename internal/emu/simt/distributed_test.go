@@ -220,7 +220,7 @@ func TestCopyToNextBlock(t *testing.T) {
 	r := run{threads: 32, blocks: 2, clusters: 2, words: [][]uint32{make([]uint32, 64), {0}, {0}}}
 	const last = "st.global.u32 [%rd4], %r15;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;"
 	find(t, copyToNext, r, want, []planted{
-		{"not waited for", []edit{{"@!%p2 bra AGAIN;", ""}}, kinds(raced, unset), "the asynchronous copy's"},
+		{"not waited for", []edit{{"@!%p2 bra AGAIN;", ""}}, kinds(raced, unset), "store of 128 bytes"},
 		{"the source ends", []edit{{last, "st.global.u32 [%rd4], %r15;"}}, kinds(bad), "no longer uses its shared memory"},
 		{"no proxy fence", []edit{{"fence.proxy.async;", ""}}, kinds(noFence), ""},
 		{"the tile of this block", []edit{{"%r14, %r14, %r12", "%r14, %r14, %r10"}}, kinds(bad), ""},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/library"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
@@ -25,6 +26,9 @@ type externOp struct {
 	args    []int // where they lie in private memory
 	sizes   []int
 	results []int
+	size    int // of the first result
+
+	function library.Function
 }
 
 // extern is the declaration of the function that an instruction calls, nil if it has a body or is called by address.
@@ -66,6 +70,7 @@ func decodeExtern(c *compiler, fr *frame, in *ptx.Instr, f *ptx.Func) error {
 			return errorAt(in, "results have to be variables in .param")
 		}
 		op.results = append(op.results, at)
+		op.size = f.Results[0].Size()
 	}
 	d := inst{exec: execUnknown, x: op}
 	switch {
@@ -73,6 +78,18 @@ func decodeExtern(c *compiler, fr *frame, in *ptx.Instr, f *ptx.Func) error {
 		d.exec = execPrint
 	case f.Name == assertFunction && len(op.args) >= 4:
 		d.exec = execAssert
+	case f.Name == mallocFunction && len(op.args) == 1 && len(op.results) == 1:
+		d.exec = execMalloc
+	case f.Name == freeFunction && len(op.args) == 1:
+		d.exec = execFree
+	default:
+		var ok bool
+		if op.function, ok = library.Find(f.Name); ok {
+			d.exec = execLibrary
+		}
+		if op.function.Rounded {
+			c.approximate[op.function.Name] = true
+		}
 	}
 	c.emit(fr, in, d)
 	return nil
@@ -136,14 +153,14 @@ func execPrint(w *warp, in *inst, mask uint32) status {
 
 // values reads what a thread prints from its local memory, a value after the other, each at its alignment.
 func (w *warp) values(addr uint64, lane int) func(size int) (uint64, bool) {
-	at := int(addr &^ windowMask)
+	_, data, at := w.own.span(lane, addr&^windowMask)
 	return func(size int) (uint64, bool) {
 		at = align(at, size)
-		if addr&windowMask != localWindow || at+size > w.own.size {
+		if addr&windowMask != localWindow || at+size > len(data) {
 			return 0, false
 		}
 		b := make([]byte, 8)
-		copy(b, w.own.data[lane*w.own.size+at:][:size])
+		copy(b, data[at:][:size])
 		at += size
 		return binary.LittleEndian.Uint64(b), true
 	}

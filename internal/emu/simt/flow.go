@@ -116,99 +116,9 @@ func (w *warp) scatter(mask uint32, to func(lane int) int32) status {
 	return next
 }
 
-// A callOp is the part of a call that changes the private memory of a thread.
-type callOp struct {
-	callee *frame
-	args   []move // into the callee's parameters
-}
-
-// A move is of bytes of private memory.
-type move struct{ to, from, n int }
-
-func decodeCall(c *compiler, fr *frame, in *ptx.Instr) error {
-	if calls(in, setConditional) {
-		return decodeSetConditional(c, fr, in)
-	}
-	if f := c.extern(in); f != nil {
-		return decodeExtern(c, fr, in, f)
-	}
-	f, err := c.callee(in)
-	if err != nil {
-		return err
-	}
-	callee := c.frames[f]
-	moves := func(args []ptx.Operand, params []ptx.Var, base int, in2 bool) ([]move, error) {
-		if len(args) != len(params) {
-			return nil, errorAt(in, "%d arguments or results, %s has %d", len(args), f.Name, len(params))
-		}
-		var all []move
-		for i, a := range args {
-			offset, ok := fr.callVar(a)
-			if !ok || params[i].Space != ptx.Param {
-				return nil, errorAt(in, "arguments and results have to be variables in .param")
-			}
-			m := move{to: base + params[i].Offset, from: offset, n: params[i].Size()}
-			if !in2 {
-				m.to, m.from = m.from, m.to
-			}
-			all = append(all, m)
-		}
-		return all, nil
-	}
-	args, err := moves(in.Operands[2].Elems, f.Params, callee.params, true)
-	if err != nil {
-		return err
-	}
-	results, err := moves(in.Operands[0].Elems, f.Results, callee.results, false)
-	if err != nil {
-		return err
-	}
-	c.emit(fr, in, inst{exec: execCall, dst: []int32{callee.ret}, x: &callOp{callee, args}})
-	c.emit(fr, in, inst{exec: execResults, helper: true, x: results})
-	return nil
-}
-
-// callVar is where a variable through which the function calls lies in private memory.
-func (fr *frame) callVar(o ptx.Operand) (int, bool) {
-	for _, v := range fr.f.Vars {
-		if v.Name == o.Name && v.Space == ptx.Param && o.Kind == ptx.NameOperand {
-			return fr.calls + v.Offset, true
-		}
-	}
-	return 0, false
-}
-
-func execCall(w *warp, in *inst, mask uint32) status {
-	w.own.move(mask, in.x.(*callOp).args)
-	back := uint64(w.groups[w.current].pc + 1)
-	ret := w.slot(in.dst[0])
-	for m := mask; m != 0; m &= m - 1 {
-		ret[bits.TrailingZeros32(m)] = back
-	}
-	return execBranch(w, in, mask)
-}
-
-func execResults(w *warp, in *inst, mask uint32) status {
-	w.own.move(mask, in.x.([]move))
-	return next
-}
-
 func decodeExit(c *compiler, fr *frame, in *ptx.Instr) error {
 	c.emit(fr, in, inst{exec: execExit, ends: true})
 	return nil
-}
-
-func decodeReturn(c *compiler, fr *frame, in *ptx.Instr) error {
-	if fr.f.Entry {
-		return decodeExit(c, fr, in)
-	}
-	c.emit(fr, in, inst{exec: execReturn, ends: true, src: []int32{fr.ret}})
-	return nil
-}
-
-func execReturn(w *warp, in *inst, mask uint32) status {
-	ret := w.slot(in.src[0])
-	return w.scatter(mask, func(lane int) int32 { return int32(ret[lane]) })
 }
 
 func execExit(w *warp, in *inst, mask uint32) status {

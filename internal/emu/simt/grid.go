@@ -15,6 +15,8 @@ type Grid struct {
 	Dim, Block  [3]int // blocks, and threads of a block
 	Cluster     [3]int // blocks of a cluster; zero: as the kernel says, or one
 	Shared      int    // bytes of dynamic shared memory a block
+	Stack       int    // bytes of stack a thread for functions that call themselves; zero: defaultStack
+	Heap        Heap   // of malloc in kernels; nil: malloc gives nothing
 	Args        []byte // the parameter block
 	After       weakmem.Clock
 	Cooperative bool          // all blocks become resident at once, or none
@@ -53,11 +55,11 @@ func (g *Grid) shared() int {
 	if g.Shared == 0 {
 		return g.Kernel.Shared
 	}
-	return g.Kernel.code.dynamic + g.Shared
+	return g.Kernel.code.dynamic - g.Kernel.code.zones + g.Shared
 }
 
 // reserved is where the shared memory lies that hardware takes of a block, and a kernel that asks for it may use.
-func (g *Grid) reserved() int { return align(g.shared(), sharedPiece) }
+func (g *Grid) reserved() int { return align(g.room(), sharedPiece) }
 
 // check refuses a launch that the device or the kernel cannot do.
 func (g *Grid) check(w *World) error {

@@ -51,6 +51,10 @@ func (c *compiler) newAccess(fr *frame, in *ptx.Instr, o ptx.Operand) (*access, 
 	}
 	a.order(in)
 	switch {
+	case o.Name != "" && in.Space == ptx.Local && fr.activates:
+		k, _, err := c.variable(fr, in, o.Name, o.Imm)
+		a.offset = k.value
+		return a, fr.sp, err
 	case o.Name != "":
 		s, err := c.address(fr, in, o.Name, o.Imm)
 		return a, s, err
@@ -192,9 +196,11 @@ func (a *access) finish(mask uint32, dst []*alu.Lanes) {
 func (w *warp) load(in *inst, a *access, p storage, mask uint32, addr *alu.Lanes, dst []*alu.Lanes) status {
 	switch p {
 	case local:
+		at := *addr // dst may be the register of the address
 		if lane, kind, why := w.own.load(mask, addr, a.size, dst); why != "" {
 			return w.failAt(in, lane, kind, addr[lane], why)
 		}
+		w.shadePrivate(in, a, mask, &at, false)
 		return next
 	case arguments:
 		return w.argument(in, a, mask, addr, dst)
@@ -215,8 +221,13 @@ func (w *warp) loadFrom(in *inst, a *access, of *weakmem.Block, shared bool, mas
 	how.Shared, how.Of = shared, of
 	first := bits.TrailingZeros32(mask)
 	at := addr[first] // dst may be the register of the address
+	how.Shade = &w.shades.loaded
+	how.Shade.Regs = dst
 	if f := w.block.mem.Load(w.index, mask, addr, a.size, dst, how); f != nil {
 		return w.stopped(in, f)
+	}
+	if how.Shade.Mask != 0 {
+		w.shadeLoaded(in, a, mask)
 	}
 	if how.Order != weakmem.Weak {
 		w.giveWay(in, at, dst[0][first])
@@ -244,6 +255,7 @@ func (w *warp) store(in *inst, a *access, p storage, mask uint32, addr *alu.Lane
 		if lane, kind, why := w.own.store(mask, addr, a.size, src); why != "" {
 			return w.failAt(in, lane, kind, addr[lane], why)
 		}
+		w.shadePrivate(in, a, mask, addr, true)
 		return next
 	case arguments:
 		return w.fail(in, mask, weakmem.BadInstruction, "kernel parameters cannot be written")
@@ -262,6 +274,12 @@ func (w *warp) storeTo(in *inst, a *access, of *weakmem.Block, shared bool, mask
 	src []*alu.Lanes) status {
 	how := a.how
 	how.Shared, how.Of = shared, of
+	if w.shades.n != 0 {
+		ok := false
+		if how.Shade, ok = w.shadeStored(in, mask, !shared); !ok {
+			return gone
+		}
+	}
 	if f := w.block.mem.Store(w.index, mask, addr, a.size, src, how); f != nil {
 		return w.stopped(in, f)
 	}

@@ -7,6 +7,7 @@ import "math/bits"
 // 256 bytes a warp. Slots hold a value for each thread, so only the path of a single
 // thread matters, even if others are elsewhere. It returns how many 32-bit registers hold
 // values at the same time; functions that are called keep theirs beside the kernel's.
+// The slots of frames become those after merge.
 func (c *compiler) merge() (live int) {
 	moved := make([]int32, c.code.slots) // new slot of each
 	used := int32(0)
@@ -23,6 +24,7 @@ func (c *compiler) merge() (live int) {
 				moved[fr.regs+int32(slot)] = used + colors[r]
 			}
 		}
+		fr.first, fr.slots = used, n
 		used += n
 	}
 	for s := c.order[len(c.order)-1].ret + 1; s < c.code.slots; s++ { // special registers and scratch
@@ -46,6 +48,10 @@ func (c *compiler) merge() (live int) {
 	}
 	for i := range c.code.specials {
 		move(&c.code.specials[i].slot)
+	}
+	for _, fr := range c.order {
+		move(&fr.ret)
+		move(&fr.sp)
 	}
 	c.code.slots = used
 	return live
@@ -154,6 +160,13 @@ func (l *liveness) color() ([]int32, int32) {
 	clash := make([]set, n)
 	for r := range clash {
 		clash[r] = make(set, l.words)
+	}
+	if len(l.before) > 0 { // where to return to, and the activation, come from the call
+		l.before[0].each(func(r int32) {
+			for w, b := range l.before[0] {
+				clash[r][w] |= b
+			}
+		})
 	}
 	live := make(set, l.words)
 	for i := range l.ins {

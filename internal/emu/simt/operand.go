@@ -77,6 +77,9 @@ func (c *compiler) source(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error
 		return c.constant(constant{value: immediate(in, o)}), nil
 	case ptx.NameOperand:
 		k, space, err := c.variable(fr, in, o.Name, o.Imm)
+		if err == nil && space == ptx.Local && fr.activates {
+			return c.inActivation(fr, in, k.value), nil
+		}
 		if err == nil && space == ptx.Shared && c.code.clusters {
 			return c.sharedAddress(k.value), nil
 		}
@@ -93,6 +96,16 @@ func runNot(mask uint32, dst, src []*alu.Lanes) {
 	for i := range d {
 		if mask>>i&1 != 0 {
 			d[i] = a[i] ^ 1
+		}
+	}
+}
+
+// runAdd adds.
+func runAdd(mask uint32, dst, src []*alu.Lanes) {
+	d, a, b := dst[0], src[0], src[1]
+	for i := range d {
+		if mask>>i&1 != 0 {
+			d[i] = a[i] + b[i]
 		}
 	}
 }
@@ -132,7 +145,7 @@ func (c *compiler) variable(fr *frame, in *ptx.Instr, name string, add uint64) (
 			return at(ptx.Param, fr.results+v.Offset)
 		}
 	}
-	for _, v := range fr.f.Vars {
+	for i, v := range fr.f.Vars {
 		if v.Name != name {
 			continue
 		}
@@ -140,7 +153,7 @@ func (c *compiler) variable(fr *frame, in *ptx.Instr, name string, add uint64) (
 		case v.Space == ptx.Shared && v.Count == 0:
 			return at(v.Space, c.code.dynamic)
 		case v.Space == ptx.Shared:
-			return at(v.Space, fr.shared+v.Offset)
+			return at(v.Space, fr.shared[i])
 		case v.Space == ptx.Local:
 			return at(v.Space, fr.locals+v.Offset)
 		case v.Space == ptx.Param:
@@ -158,6 +171,11 @@ func (c *compiler) variable(fr *frame, in *ptx.Instr, name string, add uint64) (
 			return at(v.Space, c.shared[name])
 		}
 		return constant{value: add, name: name}, v.Space, nil
+	}
+	for _, f := range c.m.Funcs {
+		if f.Name == name {
+			return constant{value: add, name: name}, ptx.Generic, nil
+		}
 	}
 	return constant{}, ptx.Generic, errorAt(in, "no variable %s here", name)
 }

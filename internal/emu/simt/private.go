@@ -11,34 +11,53 @@ import (
 // private is the private memory of each thread of a warp: its local variables, and the
 // parameters and results of calls.
 type private struct {
-	size  int     // of a thread
-	owner []int16 // see code
-	data  []byte  // of thread after thread
+	size   int     // of a thread
+	owner  []int16 // see code
+	data   []byte  // of thread after thread
+	stacks *[32]stack
 }
 
 func newPrivate(c *code) private {
 	n := len(c.owner)
-	return private{size: n, owner: c.owner, data: make([]byte, 32*n)}
+	p := private{size: n, owner: c.owner, data: make([]byte, 32*n)}
+	if c.activates {
+		p.stacks = &[32]stack{}
+	}
+	return p
 }
 
 // clear makes it unwritten: it is full of the undefined value. To read that is no fault,
 // since compilers load variables before they know whether they use what they got.
 func (p *private) clear() {
 	for i := range p.data {
-		p.data[i] = byte(undefined >> (i % 4 * 8))
+		p.data[i] = undefinedByte(i)
+	}
+	if p.stacks != nil {
+		clear(p.stacks[:])
 	}
 }
 
-// check finds what is wrong with an access to n bytes.
-func (p *private) check(addr uint64, n int) (weakmem.FaultKind, string) {
-	switch {
-	case addr >= uint64(p.size) || addr+uint64(n) > uint64(p.size) || p.owner[addr] == 0 ||
-		p.owner[addr] != p.owner[addr+uint64(n)-1]:
-		return weakmem.OutOfBounds, "outside of the thread's local variables"
-	case addr%uint64(n) != 0:
-		return weakmem.Misaligned, fmt.Sprintf("local address has to be a multiple of %d", n)
+func undefinedByte(i int) byte { return byte(undefined >> (i % 4 * 8)) }
+
+// span is where an address of a lane lies.
+func (p *private) span(lane int, addr uint64) (owner []int16, data []byte, at int) {
+	if addr >= stackBase && p.stacks != nil {
+		s := &p.stacks[lane]
+		return s.owner, s.data, int(min(addr-stackBase, 1<<40))
 	}
-	return 0, ""
+	return p.owner, p.data[lane*p.size:][:p.size], int(min(addr, 1<<40))
+}
+
+// check finds what is wrong with an access to n bytes, and the bytes.
+func (p *private) check(lane int, addr uint64, n int) (b []byte, kind weakmem.FaultKind, why string) {
+	owner, data, at := p.span(lane, addr)
+	switch {
+	case at+n > len(owner) || owner[at] == 0 || owner[at] != owner[at+n-1]:
+		return nil, weakmem.OutOfBounds, "outside of the thread's local variables"
+	case addr%uint64(n) != 0:
+		return nil, weakmem.Misaligned, fmt.Sprintf("local address has to be a multiple of %d", n)
+	}
+	return data[at:][:n], 0, ""
 }
 
 // load reads elements of the threads in mask, as weakmem.Block does. It returns the
@@ -47,17 +66,17 @@ func (p *private) load(mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes)
 	why string) {
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m)
-		if kind, why := p.check(addr[lane], size*len(dst)); why != "" {
+		b, kind, why := p.check(lane, addr[lane], size*len(dst))
+		if why != "" {
 			return lane, kind, why
 		}
-		at := lane*p.size + int(addr[lane])
 		for _, d := range dst {
 			v := uint64(0)
 			for i := range size {
-				v |= uint64(p.data[at+i]) << (8 * i)
+				v |= uint64(b[i]) << (8 * i)
 			}
 			d[lane] = v
-			at += size
+			b = b[size:]
 		}
 	}
 	return 0, 0, ""
@@ -67,16 +86,16 @@ func (p *private) store(mask uint32, addr *alu.Lanes, size int, src []*alu.Lanes
 	why string) {
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m)
-		if kind, why := p.check(addr[lane], size*len(src)); why != "" {
+		b, kind, why := p.check(lane, addr[lane], size*len(src))
+		if why != "" {
 			return lane, kind, why
 		}
-		at := lane*p.size + int(addr[lane])
 		for _, s := range src {
 			v := s[lane]
 			for i := range size {
-				p.data[at+i] = byte(v >> (8 * i))
+				b[i] = byte(v >> (8 * i))
 			}
-			at += size
+			b = b[size:]
 		}
 	}
 	return 0, 0, ""

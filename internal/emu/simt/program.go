@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A Program is a compiled module. It is immutable.
@@ -23,6 +24,8 @@ type Kernel struct {
 	Shared, Local int
 	Registers     int  // of a thread, 32 bits each: an estimate
 	Workspace     bool // it reads Grid.Workspace
+	// Approximate are its instructions and functions whose results may differ from a GPU's in their last bits.
+	Approximate []string
 
 	code *code
 }
@@ -33,10 +36,15 @@ type code struct {
 	slots    int32 // of a warp: registers, special registers and scratch
 	consts   []constant
 	specials []special
-	clusters bool    // it names the cluster: its blocks have one, of one block maybe
-	dynamic  int     // where dynamic shared memory begins
-	reserves bool    // it asks where the shared memory of the hardware lies
-	owner    []int16 // the variable that a byte of private memory belongs to, 0 for none
+	clusters bool // it names the cluster: its blocks have one, of one block maybe
+	dynamic  int  // where dynamic shared memory begins, behind zones bytes of red zones
+	zones    int
+	parts    []weakmem.Part // the static shared variables
+	reserves bool           // it asks where the shared memory of the hardware lies
+	owner    []int16        // the variable that a byte of private memory belongs to, 0 for none
+
+	activates bool // functions have activations, see stack.go
+	out       int  // where those leave their results in private memory
 }
 
 // A constant is an operand that does not change: a value, or the address of a
@@ -104,6 +112,17 @@ func (p *Program) Kernel(name string) (*Kernel, bool) {
 	return k, ok
 }
 
+// Functions are the addresses of the functions of the module by name, for what holds them.
+func (p *Program) Functions() map[string]uint64 {
+	m := map[string]uint64{}
+	for i, f := range p.Module.Funcs {
+		if m[f.Name] == 0 || !f.Declare {
+			m[f.Name] = functionAddress(i)
+		}
+	}
+	return m
+}
+
 // An Image is a Program with its variables at addresses.
 type Image struct {
 	Program *Program
@@ -115,12 +134,16 @@ type Image struct {
 // mapped and initialised. It panics when one that a kernel uses is missing.
 func (p *Program) Load(globals map[string]uint64) *Image {
 	im := &Image{Program: p, consts: map[*Kernel][]alu.Lanes{}}
+	functions := p.Functions()
 	for _, k := range p.kernels {
 		pool := make([]alu.Lanes, len(k.code.consts))
 		for i, c := range k.code.consts {
 			v := c.value
 			if c.name != "" {
 				base, ok := globals[c.name]
+				if !ok {
+					base, ok = functions[c.name]
+				}
 				if !ok {
 					panic(fmt.Sprintf("simt: kernel %s uses variable %s, which has no address", k.Name, c.name))
 				}

@@ -131,6 +131,9 @@ func execSync(w *warp, in *inst, mask uint32) status {
 		}
 	}
 	if same == mask && member&w.live == mask {
+		if w.shades.n != 0 && in.ptx.Op == "shfl" {
+			w.shadeShuffled(op, func(int) *inst { return in }, mask, w.operands(&w.src, in.src))
+		}
 		op.run(mask, w.operands(&w.dst, in.dst), w.operands(&w.src, in.src))
 		if op.orders {
 			w.block.mem.SyncWarp(w.index, mask)
@@ -206,6 +209,9 @@ func (w *warp) syncApart(who []int, mask uint32) {
 		}
 	}
 	op := ins[w.groups[who[0]].pc].x.(*syncOp)
+	if first := &ins[w.groups[who[0]].pc]; w.shades.n != 0 && first.ptx.Op == "shfl" {
+		w.shadeShuffled(op, func(lane int) *inst { return &ins[w.groupOf(lane).pc] }, mask, src)
+	}
 	op.run(mask, dst, src)
 	if op.orders {
 		w.block.mem.SyncWarp(w.index, mask)
@@ -219,6 +225,16 @@ func (w *warp) syncApart(who []int, mask uint32) {
 		g.pc++
 	}
 	w.block.wake(w)
+}
+
+// groupOf is the group that a thread is in.
+func (w *warp) groupOf(lane int) *group {
+	for i := range w.n {
+		if w.groups[i].mask>>lane&1 != 0 {
+			return &w.groups[i]
+		}
+	}
+	return nil
 }
 
 // copyLanes copies the lanes of mask.

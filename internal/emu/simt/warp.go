@@ -13,6 +13,7 @@ type warp struct {
 	regs   []alu.Lanes
 	consts []alu.Lanes
 	own    private
+	shades shades
 	live   uint32 // threads that have not ended
 
 	groups  [32]group // of threads at the same instruction
@@ -123,6 +124,9 @@ func (w *warp) run(n int) {
 					return
 				}
 			}
+		}
+		if w.shades.n != 0 && !w.follow(in, g.mask, mask) {
+			return
 		}
 		if in.alu != nil {
 			if mask != 0 {

@@ -117,7 +117,7 @@ func TestWarp(t *testing.T) {
 			@%p1 atom.shared.add.u32 %r2, [%r3], 7; bar.sync 0; ld.shared.u32 %r2, [%r3]; mov.u32 %r4, %reserved_smem_offset_begin;
 			mov.u32 %r5, %reserved_smem_offset_end; sub.u32 %r5, %r5, %r4; mov.u32 %r6, %reserved_smem_offset_cap; sub.u32 %r5, %r5, %r6;
 			mov.u32 %r6, %reserved_smem_offset_0; sub.u32 %r6, %r6, %r4; @%p1 st.shared.u32 [s], 1; mad.lo.u32 %r2, %r4, 100, %r2;
-			mad.lo.u32 %r2, %r5, 1000000, %r2; mad.lo.u32 %r2, %r6, 10000000, %r2;`, 32, all(12807)},
+			mad.lo.u32 %r2, %r5, 1000000, %r2; mad.lo.u32 %r2, %r6, 10000000, %r2;`, 32, all(38407)},
 		{"lanemask_eq", "mov.u32 %r2, %lanemask_eq;", 40, func(i int) uint32 { return 1 << (i % 32) }},
 		{"lanemask_le", "mov.u32 %r2, %lanemask_le;", 40, func(i int) uint32 { return 2<<(i%32) - 1 }},
 		{"lanemask_ge", "mov.u32 %r2, %lanemask_ge;", 40, func(i int) uint32 { return ^uint32(0) << (i % 32) }},

@@ -11,6 +11,9 @@ import (
 // dst. The whole vector must be aligned to its size, at most 16 bytes.
 func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes, how How) *Fault {
 	how.element = uint8(size)
+	if how.Shade != nil {
+		how.Shade.part = dst
+	}
 	each := size * len(dst)
 	var scratch [512]byte
 	for mask != 0 {
@@ -27,7 +30,7 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 			}
 			continue
 		}
-		if b.memory.late > 0 && !how.Shared {
+		if b.memory.late > 0 {
 			b.warps[warp].buffer.carryOut(s.base+off, n)
 		}
 		p := s.Data[off : off+n]
@@ -41,12 +44,10 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 				return f
 			}
 			w, home := &b.warps[warp], s.base+off
-			if how.Order == Relaxed && !how.Shared && b.memory.past.now > 0 {
-				at = b.asOf(w, home, n)
-			} else if how.Order != Weak {
-				w.upToDate(b.memory)
+			if how.Order != Weak && at > 0 && !s.foreign() {
+				at = b.asOf(warp, &r, home, &how)
 			}
-			if old := at < b.memory.past.now; !how.Shared && (old || w.buffer.covers(home, n)) {
+			if old := at < b.memory.past.now; old || w.buffer.covers(home, n) {
 				if how.Order == Weak {
 					copy(scratch[:], p)
 				} else {
@@ -103,10 +104,11 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 	}
 	w := &b.warps[warp]
 	if how.Order >= Release {
-		w.buffer.push(how.Scope)
+		w.buffer.order(how.Scope)
 		b.memory.Released()
 	}
 	w.stored++
+	w.strongs++
 	for mask != 0 {
 		r := nextRun(mask, addr, each)
 		if how.Order >= Release || how.Order == Relaxed && w.releases(r.mask) {
@@ -122,23 +124,23 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 		}
 		off, n := r.addr-s.Addr, r.bytes()
 		s.setWritten(off, n)
+		if how.Shade != nil {
+			how.Shade.forget(&r, s, size)
+		}
 		p := b.memory.pending()
 		p.allocation, p.addr, p.n, p.units, p.release = s, s.base+off, n, all(r.addr, n), nil
-		p.by, p.strong, p.far = &b.origin, how.Order != Weak && !how.Shared, false
+		p.by, p.warp, p.strong, p.shared = &b.origin, uint8(warp), how.Order != Weak, how.Shared
+		p.from, p.view, p.lane, p.serial = &w.buffer, w.knew(), uint8(r.first), w.strongs
 		p.whole, p.tears = b.whole(s, &how), b.tears(s, n, &how)
 		gather(&r, p.data[:n], size, src)
 		if how.Order != Weak {
-			p.release = b.releaseOf(warp, r.first, &how)
+			p.release = b.releaseOf(warp, r.first, p.addr, &how)
 		}
-		switch {
-		case how.Shared:
-			b.memory.reveal(p, p.units)
-			b.memory.free = append(b.memory.free, p)
-		case how.Order >= Release:
+		if how.Shared && how.Order == Weak { // who looks at it early is found as a race
 			w.buffer.drainBefore(nil, p.addr, n)
 			b.memory.reveal(p, p.units)
-			b.memory.free = append(b.memory.free, p)
-		default:
+			b.memory.release(p)
+		} else {
 			b.memory.delay(p, uint8(warp), int32(how.Line), storeNumber(w.stored, r.first))
 			w.buffer.add(p)
 		}
@@ -180,10 +182,8 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 		how.Order = Relaxed
 	}
 	w := &b.warps[warp]
+	w.strongs++
 	plain := b.memory.config.Plain
-	if how.Order != Relaxed && how.Order != Release {
-		w.upToDate(b.memory)
-	}
 	if how.Order >= Release && !plain {
 		w.buffer.push(how.Scope)
 		b.memory.Released()
@@ -196,28 +196,31 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 		}
 		mask &^= r.mask
 		if !plain {
-			if !how.Shared {
-				w.buffer.drainBefore(nil, s.base+r.addr-s.Addr, r.bytes())
-			}
+			w.buffer.drainBefore(nil, s.base+r.addr-s.Addr, r.bytes())
 			if f := b.note(warp, &r, s, write|atomically, &how); f != nil {
 				return f
 			}
 			s.setWritten(r.addr-s.Addr, r.bytes())
+			if how.Late = how.Late && old == nil; !how.Late {
+				w.buffer.settleFences()
+			}
 		}
 		for m := r.mask; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros32(m)
 			off := addr[l] - s.Addr
-			if how.Late && old == nil {
-				b.later(warp, l, how.Line, s, off, size, func(old uint64) uint64 { return f(l, old) }, b.releaseOf(warp, l, &how))
+			if how.Late {
+				b.later(warp, l, s, off, size, func(old uint64) uint64 { return f(l, old) }, &how)
 				continue
 			}
-			if !plain && !how.Shared {
-				b.memory.remember(s, off, uint64(size), &b.origin, b.grid.device, false)
+			if !plain && b.memory.config.OldLoads {
+				b.memory.remember(s, off, uint64(size), &b.origin, seenBy{warp: uint8(warp), device: b.grid.device})
+				w.buffer.shown = b.memory.past.now
 			}
 			was, v := b.memory.change(s.Data[off:][:size], l, f)
 			if !plain {
 				b.observe(warp, l, s, addr[l], size, was, b.memory.past.now, &how)
-				s.replaced(b.memory, off, size, was, v, b.releaseOf(warp, l, &how))
+				s.replaced(b.memory, off, size, was, v, b.releaseOf(warp, l, s.base+off, &how),
+					signal{&b.origin, w.strongs, uint8(warp), uint8(l)}, w.knew())
 			}
 			if old != nil {
 				old[l] = was
@@ -231,7 +234,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 // as stores do: then its How says so.
 func (b *Block) Late(warp int, how How) bool {
 	m := b.memory
-	if m.config.Plain || how.Shared || how.Order > Relaxed {
+	if m.config.Plain || how.Order > Relaxed {
 		return false
 	}
 	w := &b.warps[warp]
@@ -248,15 +251,16 @@ func (b *Block) Late(warp int, how How) bool {
 }
 
 // later puts an atomic operation into a warp's buffer.
-func (b *Block) later(warp, lane, line int, s *Allocation, off uint64, size int, f func(old uint64) uint64,
-	r *release) {
+func (b *Block) later(warp, lane int, s *Allocation, off uint64, size int, f func(old uint64) uint64, how *How) {
 	p := b.memory.pending()
 	p.allocation, p.addr, p.n, p.units = s, s.base+off, uint64(size), all(s.base+off, uint64(size))
-	p.release, p.by, p.change = r, &b.origin, f
-	p.strong, p.far, p.whole, p.tears = true, false, false, false
+	p.release, p.by, p.change = b.releaseOf(warp, lane, p.addr, how), &b.origin, f
+	p.warp, p.strong, p.shared, p.whole, p.tears = uint8(warp), true, how.Shared, false, false
+	w := &b.warps[warp]
+	p.from, p.view, p.lane, p.serial = &w.buffer, w.knew(), uint8(lane), w.strongs
 	b.memory.late++
-	b.memory.delay(p, uint8(warp), int32(line), storeNumber(b.warps[warp].stored, lane))
-	b.warps[warp].buffer.add(p)
+	b.memory.delay(p, uint8(warp), int32(how.Line), storeNumber(w.stored, lane))
+	w.buffer.add(p)
 }
 
 // change replaces an element by f of it.

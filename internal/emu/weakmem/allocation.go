@@ -16,7 +16,8 @@ type Allocation struct {
 	Device  int            // -1 for host memory
 	Foreign bool           // others write it too, unseen: another process, or the host through Data; host memory always is
 	Name    string         // for reports
-	Gone    *atomic.Uint32 // not 0 when the process that owns the memory has freed it; nil if nobody says so
+	Gone    *atomic.Uint32 // not 0 when the process that owns the memory has freed it, or before Appear; may be nil
+	Ended   string         // the call that freed the memory, see Memory.Vanish
 	Trail   *Trail         // of memory that processes share; may be nil
 	// Hole reports whether nobody ever wrote n bytes from off, for which the system has no pages; nil if nobody knows.
 	Hole func(off, n uint64) bool
@@ -24,6 +25,7 @@ type Allocation struct {
 	// All aliases begin at the memory's first byte. What is known of the memory stays until Memory.Forget.
 	Physical uint64
 
+	parts  []Part // all that may be accessed, in order; nil: everything
 	block  *Block // whose shared memory it is; nil: it has addresses of its own
 	memory *physical
 	base   uint64 // of the first byte in physical memory
@@ -187,6 +189,9 @@ const (
 func (t *allocationTable) near(addr uint64) string {
 	for _, s := range slices.Backward(t.freed) {
 		if s.Addr <= addr && addr < s.end() {
+			if s.Ended != "" {
+				return fmt.Sprintf("%s+%#x, freed by %s", s.Name, addr-s.Addr, s.Ended)
+			}
 			return fmt.Sprintf("%s+%#x, freed", s.Name, addr-s.Addr)
 		}
 	}
@@ -203,6 +208,9 @@ func (t *allocationTable) near(addr uint64) string {
 		return "a null pointer"
 	case i < len(t.sorted) && t.sorted[i].Addr <= addr:
 		s := t.sorted[i]
+		if s.Gone != nil && s.Gone.Load() == NotYet {
+			return fmt.Sprintf("%s+%#x, which is not there before its stream comes to its allocation", s.Name, addr-s.Addr)
+		}
 		if s.gone() {
 			return fmt.Sprintf("%s+%#x, freed by the process whose memory it is", s.Name, addr-s.Addr)
 		}

@@ -16,6 +16,11 @@ const (
 // block, of a cluster of several, or of a device. A barrier moves a warp's stores to the block; a fence moves
 // them as far as its scope; Tick takes some to memory, in any order.
 //
+// A fence may lie among the stores: what is before it becomes visible to the threads of its scope before what is
+// behind it leaves the buffer, and not earlier.
+//
+// Of stores to shared memory only a warp's buffer holds some: all of the block see the others.
+//
 // The lanes of a warp see each other's stores early. That hides no fault: lanes that
 // use each other's data without SyncWarp are found as races.
 type buffer struct {
@@ -24,12 +29,14 @@ type buffer struct {
 	limit  int
 	beyond Scope      // the least that has threads who do not see these stores
 	stores []*pending // the oldest first
+	fences int        // how many of stores are fences
+	shown  uint64     // the time at which the last one of those that were here became visible to all: see past
 	lo, hi uint64     // all stores are within, in physical memory
 	site   int        // 1 + index in Memory.dirty, 0 when empty
 }
 
 // pending is a store, of one thread or of neighbouring lanes, to bytes without
-// gaps. It becomes visible in units of 8 bytes, each at once.
+// gaps. It becomes visible in units of 8 bytes, each at once. Or it is a fence, which has no bytes.
 type pending struct {
 	allocation *Allocation
 	addr       uint64 // in physical memory
@@ -41,6 +48,14 @@ type pending struct {
 	whole      bool // its lines become visible at once
 	tears      bool // its words become visible one by one (Config.Lines)
 	far        bool // in the buffer of a device
+	near       bool // it was in the buffer of a block, or of more threads
+	fence      bool
+	shared     bool    // to shared memory
+	scope      Scope   // of a fence
+	warp, lane uint8   // of by
+	serial     uint32  // of warp.strongs
+	from       *buffer // the warp's; nil: none
+	view       uint64  // the time of what the warp knew: see warp.knew
 	delay      delay
 	// change is what a late atomic operation makes of an element, nil for a store: see How.Late.
 	change func(old uint64) uint64
@@ -74,16 +89,97 @@ func (b *buffer) add(p *pending) {
 		b.drain(b.stores[0], ^uint64(0))
 	}
 	if len(b.stores) == 0 {
-		b.lo, b.hi = p.addr, p.addr+p.n
+		b.lo, b.hi = ^uint64(0), 0
 		b.memory.dirty = append(b.memory.dirty, b)
 		b.site = len(b.memory.dirty)
 	}
-	b.lo, b.hi = min(b.lo, p.addr), max(b.hi, p.addr+p.n)
+	if p.fence {
+		b.fences++
+	} else {
+		b.lo, b.hi = min(b.lo, p.addr), max(b.hi, p.addr+p.n)
+	}
 	b.stores = append(b.stores, p)
+}
+
+// order puts a fence behind the stores here, if they or those above have to be ordered at all.
+func (b *buffer) order(s Scope) {
+	for up := b; ; up = up.up {
+		if up == nil || up.beyond > s {
+			return
+		}
+		if len(up.stores) > 0 {
+			break
+		}
+	}
+	if n := len(b.stores); n > 0 && b.stores[n-1].fence {
+		b.stores[n-1].scope = max(b.stores[n-1].scope, s)
+		return
+	}
+	p := b.memory.pending()
+	p.fence, p.scope, p.addr, p.n, p.units, p.delay = true, s, 0, 0, 0, delay{}
+	b.add(p)
+}
+
+// settleFences makes visible what fences here and above have to come before anything else, to the threads of each.
+func (b *buffer) settleFences() {
+	for ; b != nil; b = b.up {
+		b.settleFencesBefore(len(b.stores))
+	}
+}
+
+// settleFencesBefore does so for the fences among the first n stores here.
+func (b *buffer) settleFencesBefore(n int) {
+	if b.fences == 0 {
+		return
+	}
+	for n--; n >= 0 && !b.stores[n].fence; n-- {
+	}
+	if n < 0 {
+		return
+	}
+	f := b.stores[n]
+	s := f.scope
+	for _, p := range b.stores[:n] {
+		if p.fence {
+			s = max(s, p.scope)
+		}
+	}
+	for b.stores[0] != f {
+		b.moveFirst()
+	}
+	b.moveFirst()
+	if b.up != nil {
+		b.up.push(s)
+	}
+}
+
+// moveFirst makes the oldest store visible one level further.
+func (b *buffer) moveFirst() {
+	p := b.stores[0]
+	switch {
+	case p.fence && (b.up == nil || b.up.beyond > p.scope):
+		b.remove(0)
+		b.memory.release(p)
+	case b.up == nil || p.shared:
+		b.drain(p, ^uint64(0))
+	default:
+		b.remove(0)
+		p.near, p.far = true, b.up.up == nil
+		b.up.add(p)
+	}
+}
+
+// release takes a store back that is visible to all, for another one.
+func (m *Memory) release(p *pending) {
+	p.change, p.from, p.fence, p.shared, p.near, p.far = nil, nil, false, false, false, false
+	m.free = append(m.free, p)
 }
 
 // remove forgets a store, which is drained.
 func (b *buffer) remove(i int) {
+	if b.stores[i].fence {
+		b.fences--
+	}
 	copy(b.stores[i:], b.stores[i+1:])
 	b.stores[len(b.stores)-1] = nil
 	b.stores = b.stores[:len(b.stores)-1]
@@ -151,11 +247,21 @@ func (b *buffer) newest(addr, n uint64) *pending {
 }
 
 // drain makes some units of a store visible to all, after older stores to the
-// same bytes.
+// same bytes and what a fence orders before it. A fence is done with when what is before it is.
 func (b *buffer) drain(p *pending, units uint64) {
+	if p.fence {
+		b.settleFencesBefore(slices.Index(b.stores, p) + 1)
+		return
+	}
 	units &= p.units
 	if units == 0 {
 		return
+	}
+	if b.fences > 0 {
+		b.settleFencesBefore(slices.Index(b.stores, p))
+	}
+	if !p.shared {
+		b.up.settleFences()
 	}
 	if p.whole {
 		units |= p.lines(units) & p.units
@@ -164,6 +270,10 @@ func (b *buffer) drain(p *pending, units uint64) {
 	_, hi := p.unit(63 - bits.LeadingZeros64(units))
 	b.drainBefore(p, p.addr+lo, hi-lo)
 	b.memory.reveal(p, units)
+	for up := p.from; up != nil && up != b; up = up.up {
+		up.shown = b.memory.past.now
+	}
+	b.shown = b.memory.past.now
 	p.units &^= units
 	if b.memory.config.Book != nil {
 		b.memory.revealed(p, units)
@@ -177,8 +287,7 @@ func (b *buffer) drain(p *pending, units uint64) {
 			break
 		}
 	}
-	p.change = nil
-	b.memory.free = append(b.memory.free, p)
+	b.memory.release(p)
 }
 
 // carryOut carries out the late atomic operations on some of the bytes, here and above: whoever sees one sees it
@@ -225,21 +334,22 @@ func (b *buffer) push(s Scope) {
 
 // moveUp makes all stores here visible one level further.
 func (b *buffer) moveUp() {
-	if b.up == nil {
-		for len(b.stores) > 0 {
-			b.drain(b.stores[0], ^uint64(0))
-		}
+	for len(b.stores) > 0 {
+		b.moveFirst()
 	}
-	if len(b.stores) == 0 {
-		return
+}
+
+func (p *pending) signal() signal { return signal{p.by, p.serial, p.warp, p.lane} }
+
+// when is the time since which all see what is before the store for those who acquire it.
+func (p *pending) when() uint64 { return max(p.view, p.from.lastShown()) }
+
+// lastShown is the last time at which a store that was here or above became visible to all.
+func (b *buffer) lastShown() (at uint64) {
+	for ; b != nil; b = b.up {
+		at = max(at, b.shown)
 	}
-	for i, p := range b.stores {
-		p.far = b.up.up == nil
-		b.up.add(p)
-		b.stores[i] = nil
-	}
-	b.stores = b.stores[:0]
-	b.clean()
+	return at
 }
 
 // reveal writes units of a store to memory, or carries an atomic operation out.
@@ -247,15 +357,15 @@ func (m *Memory) reveal(p *pending, units uint64) {
 	off := p.addr - p.allocation.base
 	if p.change != nil {
 		m.late--
-		m.remember(p.allocation, off, p.n, p.by, p.by.grid.device, p.far)
+		m.remember(p.allocation, off, p.n, p.by, p.seenBy())
 		was, v := m.change(p.allocation.Data[off:][:p.n], 0, func(_ int, old uint64) uint64 { return p.change(old) })
-		p.allocation.replaced(m, off, int(p.n), was, v, p.release)
+		p.allocation.replaced(m, off, int(p.n), was, v, p.release, p.signal(), p.when())
 		return
 	}
 	if p.strong && m.config.OldLoads {
 		for u := units; u != 0; u &= u - 1 {
 			from, to := p.unit(bits.TrailingZeros64(u))
-			m.remember(p.allocation, off+from, to-from, p.by, p.by.grid.device, p.far)
+			m.remember(p.allocation, off+from, to-from, p.by, p.seenBy())
 			if p.whole && u&(u-1) != 0 && (p.addr+to)%lineBytes != 0 {
 				m.at(m.past.now - 1).more = true
 			}
@@ -272,7 +382,7 @@ func (m *Memory) reveal(p *pending, units uint64) {
 	}
 	var at *site
 	if p.release != nil {
-		at = newSite(off, p.data[:p.n], p.release)
+		at = newSite(off, p.data[:p.n], p.release, p.signal(), p.when())
 		p.allocation.toHost(m, p.release)
 	} else if p.allocation.memory.sites.pages == nil {
 		return
@@ -323,6 +433,9 @@ func (m *Memory) tick() {
 	r := m.rand()
 	b := m.dirty[r>>32%uint64(len(m.dirty))]
 	p := b.stores[r>>16&0xffff%uint64(len(b.stores))]
+	if p.fence {
+		p = b.stores[0]
+	}
 	units := ^uint64(0)
 	if p.tears || r&3 == 0 {
 		units = m.rand() // torn

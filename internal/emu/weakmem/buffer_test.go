@@ -59,6 +59,7 @@ func TestHalfVisible(t *testing.T) {
 	require.Nil(t, s.a.Load(0, 0xf, row(0x1000, 4), 4, []*alu.Lanes{&d}, strong))
 	require.Equal(t, []uint64{1, 2, 3, 4}, d[:4])
 	require.Nil(t, s.b.Store(0, lane0, row(0x1004, 4), 4, []*alu.Lanes{row(9, 0)}, How{Order: Release, Scope: GPU}))
+	s.b.warps[0].buffer.push(GPU)
 	require.Nil(t, s.a.Load(0, 0xf, row(0x1000, 4), 4, []*alu.Lanes{&d}, strong))
 	require.Equal(t, []uint64{1, 9, 3, 4}, d[:4])
 	require.Nil(t, s.b.Load(0, 0xf, row(0x1000, 4), 4, []*alu.Lanes{&d}, strong))

@@ -21,7 +21,7 @@ func (b *Block) at(warp int, r *run, k kind, how *How) (*Allocation, *Fault) {
 		}
 		s = how.Of.shared
 	}
-	if n := uint64(len(s.Data)); r.addr-s.Addr > n || r.bytes() > n-(r.addr-s.Addr) {
+	if n := s.limit(r.addr); r.addr-s.Addr > n || r.bytes() > n-(r.addr-s.Addr) {
 		var lanes uint64
 		if off := r.addr - s.Addr; off < n {
 			lanes = (n - off) / uint64(r.each)
@@ -87,7 +87,7 @@ func (b *Block) refuse(kind FaultKind, warp int, r *run, k kind, how *How) *Faul
 		if how.Of != nil {
 			s = how.Of.shared
 		}
-		f.Detail = sharedBytes(len(s.Data))
+		f.Detail = s.nearPart(r.addr)
 	default:
 		f.Detail = b.memory.allocations.near(r.addr)
 	}
@@ -107,7 +107,9 @@ func (b *Block) note(warp int, r *run, s *Allocation, k kind, how *How) *Fault {
 		rec.size = 0
 	}
 	if how.Order != Weak {
-		rec.kind |= strong
+		if rec.kind |= strong; k&write != 0 {
+			rec.serial = w.strongs
+		}
 	}
 	if how.NonCoherent {
 		rec.kind |= nonCoherent
@@ -116,10 +118,13 @@ func (b *Block) note(warp int, r *run, s *Allocation, k kind, how *How) *Fault {
 		rec.kind |= async
 	}
 	a := access{memory: b.memory, block: b, warp: w, record: rec}
-	if k&write == 0 || k&atomically != 0 {
+	if how.Shade == nil && (k&write == 0 || k&atomically != 0) {
 		if f := a.initialized(s); f != nil {
 			return f
 		}
+	}
+	if how.Shade != nil && k&write == 0 {
+		b.shade(&a, r, s, int(how.element), how.Shade)
 	}
 	a.number = b.number(w, rec)
 	if r.same && rec.kind&(write|strong) == write {

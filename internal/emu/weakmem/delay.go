@@ -29,7 +29,11 @@ func (m *Memory) Turn() {
 	for i := len(m.dirty) - 1; i >= 0; i = min(i, len(m.dirty)) - 1 {
 		b := m.dirty[i]
 		for k := 0; k < len(b.stores); k++ {
-			if p := b.stores[k]; p.units&p.delay.due(m.turn) != 0 {
+			p := b.stores[k]
+			if p.fence && k == 0 {
+				b.moveFirst()
+				k, i = -1, len(m.dirty)
+			} else if p.units&p.delay.due(m.turn) != 0 {
 				b.drain(p, p.delay.due(m.turn))
 				k, i = -1, len(m.dirty) // it may have removed others, here and elsewhere
 			}

@@ -19,7 +19,11 @@ func (m *Memory) Copy(dst, src uint64, n int, after Clock) (Clock, error) {
 			return after, err
 		}
 		p = p[:len(q)]
-		if err := o.read(s, src+at, uint64(len(p))); err != nil {
+		err = o.read(s, src+at, uint64(len(p)))
+		if err == nil && d.Device < 0 {
+			err = o.toHost(s, src+at-s.Addr, uint64(len(p)))
+		}
+		if err != nil {
 			return after, err
 		}
 		if err := o.write(d, dst+at, q, p); err != nil {
@@ -60,7 +64,11 @@ func (m *Memory) Read(dst []byte, src uint64, after Clock) (Clock, error) {
 		if err != nil {
 			return after, err
 		}
-		if err := o.read(s, src, uint64(len(p))); err != nil {
+		err = o.read(s, src, uint64(len(p)))
+		if err == nil {
+			err = o.toHost(s, src-s.Addr, uint64(len(p)))
+		}
+		if err != nil {
 			return after, err
 		}
 		copy(dst, p)
@@ -98,8 +106,8 @@ func (m *Memory) StoreRelease(dst uint64, v uint64, size int, after Clock) (Cloc
 	}
 	now := o.done()
 	if !m.config.Plain {
-		r := &release{by: &o.origin, known: [System + 1]*vector{System: now.v}}
-		s.memory.sites.set(s.memory, dst-s.Addr, uint64(size), newSite(dst-s.Addr, b[:size], r))
+		r := &release{by: &o.origin, known: clocks{System: now.v}}
+		s.memory.sites.set(s.memory, dst-s.Addr, uint64(size), newSite(dst-s.Addr, b[:size], r, signal{by: &o.origin}, m.past.now))
 		s.toHost(m, r)
 	}
 	return now, nil
@@ -120,7 +128,7 @@ func (m *Memory) LoadAcquire(src uint64, size int, after Clock) (uint64, Clock, 
 	v := strongGet(p, size)
 	now := o.done()
 	if p := s.memory.sites.find(src-s.Addr, size, v); p != nil {
-		var got [System + 1]*vector
+		var got clocks
 		p.to(&o.origin, &got)
 		now = Join(now, Clock{got[System]})
 	} else if s.foreign() {
@@ -217,7 +225,7 @@ func (o *operation) write(s *Allocation, addr uint64, p, src []byte) error {
 		o.memory.Released() // a kernel of another process may wait for what is written
 	}
 	if o.kind&strong != 0 { // with the release that it overwrites
-		o.memory.remember(s, addr-s.Addr, uint64(len(p)), &o.origin, -1, false)
+		o.memory.remember(s, addr-s.Addr, uint64(len(p)), &o.origin, seenBy{device: -1})
 	}
 	if !o.memory.config.Plain {
 		s.setWritten(addr-s.Addr, uint64(len(p)))

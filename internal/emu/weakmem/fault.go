@@ -3,6 +3,7 @@ package weakmem
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -192,9 +193,59 @@ func (o *origin) maker() string {
 	return o.what + "'s "
 }
 
+// observed reports whether a lane of the access has observed the record, which is a strong store of another lane, or an
+// atomic operation, at an offset: itself, or by atomic operations that followed it (PTX ISA, 8.9.1 and 8.9.5).
+func (a *access) observed(s *Allocation, r *record, at uint64, otherLane, lane int) bool {
+	if a.warp == nil || r.kind&(write|strong) != write|strong {
+		return false
+	}
+	var seen *signal // by a load
+	if lanes := a.warp.lanes; lanes != nil && lanes[lane].seen != nil {
+		home := s.base + r.start(otherLane)
+		if i := slices.IndexFunc(lanes[lane].seen.list, func(p place) bool { return p.addr == home }); i >= 0 {
+			if seen = &lanes[lane].seen.list[i].store; r.isSignal(seen, otherLane) {
+				return true
+			}
+		}
+	}
+	h, by := &a.memory.history, a.record.by
+	p := &s.memory.shadow.pages[at/pageBytes]
+	c := p.uniform
+	if p.cells != nil {
+		c = p.cells[at/cellBytes%pageCells]
+	}
+	var one [1]uint32
+	after := false // it: the one looked at lies between the record and what the lane has observed
+	for _, n := range h.of(c.writes(), &one) {
+		switch w := &h.records[n]; {
+		case w == r:
+			after = true
+		case at < w.addr || at >= w.addr+w.n || !after:
+		case w.kind&atomically == 0:
+			after = false
+		case w.by == by && w.warp == a.record.warp && w.lanesAt(at)>>lane&1 != 0:
+			return true
+		case seen != nil && seen.by == w.by && w.lanesAt(at)>>seen.lane&1 != 0 && w.isSignal(seen, int(seen.lane)):
+			return true
+		}
+	}
+	return false
+}
+
+// start is the offset at which a lane of the record accesses memory.
+func (r *record) start(lane int) uint64 {
+	if r.size == 0 {
+		return r.addr
+	}
+	return r.addr + uint64((lane-int(r.first))*int(r.size))
+}
+
 // race reports that a lane of the record and a lane of the access use the byte at an
 // offset, unordered.
 func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) {
+	if a.observed(s, r, at, otherLane, lane) || a.lifetime(s, r, at) {
+		return
+	}
 	f := a.record.fault(Race, s, at, lane)
 	f.Shared = s.block != nil
 	device, kernel, block, thread := r.doer(otherLane)
@@ -246,10 +297,7 @@ func (a *access) initialized(s *Allocation) *Fault {
 	if !bad {
 		return nil
 	}
-	lane := bits.TrailingZeros32(a.record.lanesAt(at))
-	f := a.record.fault(Uninitialized, s, at, lane)
-	f.Shared = s.block != nil
-	f.Detail = "nothing wrote it since it was allocated"
+	f := a.unwrittenAt(s, at)
 	return a.memory.report(finding{kind: Uninitialized, kernel: f.Kernel, line: f.Line, shared: f.Shared}, f)
 }
 
@@ -265,5 +313,3 @@ func where(s *Allocation, addr uint64) string {
 	}
 	return fmt.Sprintf("%s+%#x", s.Name, addr-s.Addr)
 }
-
-func sharedBytes(n int) string { return fmt.Sprintf("the block has %d bytes of shared memory", n) }

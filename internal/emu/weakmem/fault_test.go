@@ -60,7 +60,11 @@ func load(b *Block, warp int, mask uint32, addr uint64, how How) *Fault {
 }
 
 func store(b *Block, warp int, mask uint32, addr uint64, how How) *Fault {
-	return b.Store(warp, mask, row(addr, 4), 4, []*alu.Lanes{row(1, 1)}, how)
+	f := b.Store(warp, mask, row(addr, 4), 4, []*alu.Lanes{row(1, 1)}, how)
+	if how.Order >= Release { // who waits for it has seen it
+		b.warps[warp].buffer.push(System)
+	}
+	return f
 }
 
 func TestFaults(t *testing.T) {

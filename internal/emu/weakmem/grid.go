@@ -67,13 +67,14 @@ type Block struct {
 
 // A warp is the state of 32 threads.
 type warp struct {
-	buffer buffer
-	time   uint32 // counts releases of the lanes
-	synced uint32 // accesses of the lanes before this time are known to all of them
-	live   uint32 // lanes that have not ended
-	stored uint64 // counts stores, and atomic operations that may be late
-	copies int    // counts asynchronous copies
-	lanes  *[32]lane
+	buffer  buffer
+	time    uint32 // counts releases of the lanes
+	synced  uint32 // accesses of the lanes before this time are known to all of them
+	live    uint32 // lanes that have not ended
+	stored  uint64 // counts stores, and atomic operations that may be late
+	strongs uint32 // counts stores and atomic operations
+	copies  int    // counts asynchronous copies
+	lanes   *[32]lane
 
 	view        view
 	allocations [2]*Allocation // found last
@@ -87,9 +88,11 @@ type warp struct {
 type lane struct {
 	clock    *vector              // nil: as its block
 	observes bool                 // anything:
-	observed [System + 1]*vector  // by strong loads, by the scope that holds writer and reader; a fence makes it known
+	observed clocks               // by strong loads, by the scope that holds writer and reader; a fence makes it known
 	fenced   [System + 1]moment   // the last fence of at least the scope; strong stores release the clock of that moment
 	handing  [System + 1]*release // by strong stores of the scope since then, when first asked for
+	seen     *places              // what was observed at each location: an acquire there makes it known
+	released *places              // at each location, since the last fence: strong stores there release it again
 }
 
 // A moment is a lane's clock at some time, which it may release. The zero moment is
@@ -99,8 +102,8 @@ type moment struct {
 	synced, time uint32
 }
 
-// Block starts a block with shared bytes of shared memory, unwritten.
-func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
+// Block starts a block with shared bytes of shared memory, unwritten, of which it may access the parts, or all.
+func (g *Grid) Block(index [3]int, dim [3]int, shared int, parts ...Part) *Block {
 	m := g.memory
 	b := &Block{memory: m, grid: g, clock: g.before}
 	b.origin = origin{agent: m.agent(), grid: g, index: index, dim: dim}
@@ -114,7 +117,7 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 		w.live = ^uint32(0) >> (32 - min(32, threads-32*i))
 	}
 	b.shared = &Allocation{Data: make([]byte, shared), Device: g.device, Name: "shared memory",
-		memory: &physical{bytes: uint64(shared)}, block: b}
+		memory: &physical{bytes: uint64(shared)}, base: firstShared + uint64(b.origin.agent)*mostShared, block: b, parts: parts}
 	if !m.config.Plain {
 		b.shared.Written = make([]uint64, (shared+63)/64)
 		m.history.blocks[b] = struct{}{}

@@ -9,6 +9,7 @@ type origin struct {
 	process    int    // another one, see Trail; 0: this one
 	source     string // of the line of an access by another process
 	what       string // of the driver: "copy"; else "asynchronous copy" or empty
+	life       string // of a call that begins or ends the memory's life, see Memory.Appear
 }
 
 // A record is an access by one thread or by neighbouring lanes of a warp, of
@@ -18,6 +19,7 @@ type record struct {
 	addr        uint64 // in the shadow's memory: the offset
 	n           uint64
 	epoch, time uint32 // of the block and of the warp
+	serial      uint32 // of a strong write, see warp.strongs
 	line        int32
 	mask        uint32 // the lanes
 	alias       uint16 // of the address, see physical.addrs

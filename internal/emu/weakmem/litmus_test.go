@@ -28,7 +28,9 @@ type thread struct {
 	r     [4]uint64 // registers
 	again bool      // the step is to be repeated
 	line  int
-	far   uint64 // added to addresses of loads and stores
+	far   uint64 // added to addresses
+
+	shared bool
 }
 
 type step func(t *thread) bool
@@ -46,7 +48,9 @@ func (t *thread) apart(o *thread) Scope {
 	return GPU
 }
 
-func (t *thread) how(o Order, s Scope) How { return How{Order: o, Scope: s, Line: t.line} }
+func (t *thread) how(o Order, s Scope) How {
+	return How{Order: o, Scope: s, Line: t.line, Shared: t.shared}
+}
 
 func st(addr, v uint64, o Order, s Scope) step {
 	return func(t *thread) bool {
@@ -66,7 +70,7 @@ func ld(r int, addr uint64, o Order, s Scope) step {
 func atomAdd(r int, addr, v uint64, o Order, s Scope) step {
 	return func(t *thread) bool {
 		var old alu.Lanes
-		f := t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr), 4, &old, func(_ int, u uint64) uint64 { return u + v },
+		f := t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr+t.far), 4, &old, func(_ int, u uint64) uint64 { return u + v },
 			t.how(o, s))
 		t.r[r] = old[t.lane]
 		return f == nil
@@ -79,7 +83,7 @@ func red(addr, v uint64, o Order, s Scope) step {
 		how := t.how(o, s)
 		how.Late = t.on.Late(t.warp, how)
 		add := func(_ int, u uint64) uint64 { return u + v }
-		return t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr), 4, nil, add, how) == nil
+		return t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr+t.far), 4, nil, add, how) == nil
 	}
 }
 
@@ -127,13 +131,17 @@ type litmus struct {
 	shows   bool                   // weak must be seen under some seed, else never
 	races   bool                   // likewise for a race
 	old     bool                   // weak must be seen with Config.OldLoads, else never
-	last    [2]uint64              // what x and y were at the end of the last run
+	last    [3]uint64              // what x, y and ready were at the end of the last run
+	shared  bool                   // the variables are in the block's shared memory
 	aliases bool                   // the variables are at other addresses too, see mapTwice
 }
 
 // memory64 is zeroed memory for the litmus tests.
 func litmusMemory(seed uint64, old bool, races *int) *Memory {
-	m := New(Config{Seed: seed, OldLoads: old, Report: func(f *Fault) bool { *races++; return true }})
+	m := New(Config{Seed: seed, OldLoads: old, Report: func(*Fault) bool {
+		*races++
+		return true
+	}})
 	_ = m.Map(Allocation{Addr: x, Data: make([]byte, 256), Name: "vars"})
 	return m
 }
@@ -157,21 +165,31 @@ func (l *litmus) run(seed uint64, old bool) (weak, race bool) {
 		}
 		at := [2]int{t.device, t.block}
 		if blocks[at] == nil {
-			blocks[at] = grids[t.device].Block([3]int{t.block, 0, 0}, [3]int{64, 1, 1}, 64)
+			blocks[at] = grids[t.device].Block([3]int{t.block, 0, 0}, [3]int{64, 1, 1}, 256)
+			blocks[at].Zero(0)
 			if t.cluster != 0 {
 				of := [2]int{t.device, t.cluster}
 				clusters[of] = append(clusters[of], blocks[at])
 			}
 		}
 		t.on = blocks[at]
+		if t.shared = l.shared; l.shared {
+			t.far -= x
+		}
 		t.line = 100 * (i + 1)
 	}
 	for of, list := range clusters {
 		grids[of[0]].Cluster(list...)
 	}
 	live := append([]*thread(nil), threads...)
-	for len(live) > 0 {
-		i := random.IntN(len(live))
+	bursts := 1 // how many steps of a thread follow each other, about
+	if seed%5 == 3 {
+		bursts = 16
+	}
+	for i := 0; len(live) > 0; {
+		if i >= len(live) || random.IntN(bursts) == 0 {
+			i = random.IntN(len(live))
+		}
 		t := live[i]
 		t.line++
 		goOn := t.steps[0](t)
@@ -183,8 +201,10 @@ func (l *litmus) run(seed uint64, old bool) (weak, race bool) {
 		if !goOn || len(t.steps) == 0 {
 			live = append(live[:i], live[i+1:]...)
 		}
-		if random.IntN(2) == 0 {
-			m.Tick()
+		for range bursts {
+			if random.IntN(2) == 0 {
+				m.Tick()
+			}
 		}
 	}
 	weak = l.weak(threads)
@@ -195,7 +215,10 @@ func (l *litmus) run(seed uint64, old bool) (weak, race bool) {
 		g.End()
 	}
 	vars, _ := m.Find(x)
-	l.last = [2]uint64{get(vars.Data, 4), get(vars.Data[y-x:], 4)}
+	if l.shared {
+		vars = threads[0].on.shared
+	}
+	l.last = [3]uint64{get(vars.Data, 4), get(vars.Data[y-x:], 4), get(vars.Data[ready-x:], 4)}
 	return weak, races > 0
 }
 
@@ -342,6 +365,16 @@ func TestLitmus(t *testing.T) {
 
 		{name: "store buffering, volatile", weak: buffered, shows: true, threads: storeBuffering(nil)},
 		{name: "store buffering, sc fences", weak: buffered, threads: storeBuffering(fenceSC(GPU))},
+		{name: "store buffering, acq_rel fences", weak: buffered, shows: true, threads: storeBuffering(fence(GPU))},
+		{name: "store buffering, release and acquire", weak: buffered, shows: true, threads: func() []*thread {
+			return []*thread{{steps: []step{st(x, 1, Release, GPU), ld(0, y, Acquire, GPU)}},
+				{block: 1, steps: []step{st(y, 1, Release, GPU), ld(0, x, Acquire, GPU)}}}
+		}},
+		{name: "readers that disagree, acq_rel fences", weak: disagree, old: true,
+			threads: independent(Relaxed, Relaxed, fence(GPU))},
+		{name: "readers that disagree, release and acquire", weak: disagree, old: true,
+			threads: independent(Release, Acquire, nil)},
+		{name: "readers that disagree, sc fences", weak: disagree, threads: independent(Relaxed, Relaxed, fenceSC(GPU))},
 
 		{name: "cumulative, fence after the barrier",
 			weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(fence(GPU))},
@@ -527,6 +560,26 @@ func throughCluster(s Scope) func() []*thread {
 }
 
 func buffered(t []*thread) bool { return t[0].r[0] == 0 && t[1].r[0] == 0 }
+
+// independent is two stores that two others read, each in another order.
+func independent(store, load Order, between step) func() []*thread {
+	return func() []*thread {
+		all := []*thread{{steps: []step{st(x, 1, store, GPU)}}, {block: 1, steps: []step{st(y, 1, store, GPU)}}}
+		for i, addr := range [][2]uint64{{x, y}, {y, x}} {
+			reader := &thread{block: 2 + i, steps: []step{ld(0, addr[0], load, GPU)}}
+			if between != nil {
+				reader.steps = append(reader.steps, between)
+			}
+			reader.steps = append(reader.steps, ld(1, addr[1], load, GPU))
+			all = append(all, reader)
+		}
+		return all
+	}
+}
+
+func disagree(t []*thread) bool {
+	return t[2].r[0] == 1 && t[2].r[1] == 0 && t[3].r[0] == 1 && t[3].r[1] == 0
+}
 
 func storeBuffering(between step) func() []*thread {
 	return func() []*thread {

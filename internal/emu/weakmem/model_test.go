@@ -2,6 +2,7 @@ package weakmem
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,7 +54,9 @@ type model struct {
 	observed [actors][System + 1]stamps
 	fenced   [actors][System + 1]stamps
 	events   [modelBytes][]event
-	handed   map[byte][]handed // by the value of a store of 4 bytes, what it hands on
+	chain    map[byte][]byte       // by the value of an atomic operation, those that it and others before it replaced
+	seen     [actors]map[byte]bool // values of strong stores that were observed, which are before what follows
+	handed   map[byte][]handed     // by the value of a store of 4 bytes, what it hands on
 }
 
 // reach is the scope that holds both.
@@ -73,6 +76,9 @@ func (m *model) races(actor int, addr, size int, e event) bool {
 		for _, o := range m.events[i] {
 			need := reach(actor, o.actor)
 			mutual := e.strong && o.strong && e.scope >= need && o.scope >= need
+			if o.write && o.strong && m.seen[actor][o.value] {
+				continue
+			}
 			if (e.write || o.write) && !mutual && m.clocks[actor][o.actor] < o.at {
 				return true
 			}
@@ -123,11 +129,24 @@ func (m *model) acquire(actor int, v uint32, o Order, s Scope) {
 		if s < need {
 			continue
 		}
+		if h.known[need] != (stamps{}) && actor != driver {
+			m.observe(actor, byte(v))
+		}
 		if o == Acquire || o == AcqRel || o == SeqCst {
 			m.clocks[actor].join(h.known[need])
 		} else {
 			m.observed[actor][need].join(h.known[need])
 		}
+	}
+}
+
+// observe notes that an actor has observed the store of a value, and what it replaced if it was atomic.
+func (m *model) observe(actor int, v byte) {
+	if m.seen[actor] == nil {
+		m.seen[actor] = map[byte]bool{}
+	}
+	for _, v := range append(m.chain[v], v) {
+		m.seen[actor][v] = true
 	}
 }
 
@@ -196,7 +215,7 @@ type pair struct {
 
 func newPair(t *rapid.T) *pair {
 	p := &pair{blocks: map[[2]int]*Block{}}
-	p.model.handed = map[byte][]handed{}
+	p.model.handed, p.model.chain = map[byte][]handed{}, map[byte][]byte{}
 	p.memory = New(Config{Seed: rapid.Uint64().Draw(t, "seed"), OldLoads: rapid.Bool().Draw(t, "old loads"),
 		Report: func(*Fault) bool { p.found++; return true }})
 	require.NoError(t, p.memory.Map(Allocation{Addr: x, Data: make([]byte, modelBytes), Name: "x"}))
@@ -350,6 +369,8 @@ func (p *pair) step(t *rapid.T, v byte) bool {
 		p.model.acquire(actor, was, o, s)
 		h := p.model.release(actor, o, s)
 		if was == uint32(byte(was))*0x01010101 {
+			p.model.observe(actor, byte(was))
+			p.model.chain[v] = append(slices.Clone(p.model.chain[byte(was)]), byte(was))
 			h = append(h, p.model.handed[byte(was)]...)
 		}
 		p.model.handed[v] = h

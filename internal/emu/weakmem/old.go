@@ -1,5 +1,7 @@
 package weakmem
 
+import "github.com/ringo-go/ringo/internal/emu/decision"
+
 // pastKept is how many overwritten words strong loads may still see, a power of two. A warp's store of vectors of 16
 // bytes is 64 of them. Loads look only at those of their own words, so more cost no more than memory: 64 bytes each.
 const pastKept = 1 << 13
@@ -7,16 +9,25 @@ const pastKept = 1 << 13
 // An overwrite is a strong store or atomic operation that became visible, and
 // what it replaced, within one 8-byte word.
 type overwrite struct {
-	addr   uint64 // in physical memory
-	n      uint8
-	more   bool // the next one is of the same store and line
-	far    bool // the device's other blocks may have seen it before
-	device int
-	by     *origin
+	addr uint64 // in physical memory
+	n    uint8
+	more bool // the next one is of the same store and line
+	by   *origin
+	seenBy
 	old    [8]byte
 	sites  [2]*site // of the word's halves
 	before uint64   // the time after the one before it of the same word, or of another with the same place in past.last
 }
+
+// A seenBy is who may have seen a store before it became visible to all, beside its own warp.
+type seenBy struct {
+	near   bool // other warps of the block, or of its cluster
+	far    bool // the device's other blocks
+	warp   uint8
+	device int
+}
+
+func (p *pending) seenBy() seenBy { return seenBy{p.near, p.far, p.warp, p.by.grid.device} }
 
 // A past is the last strong stores that became visible. Their number is the time.
 type past struct {
@@ -36,7 +47,7 @@ func (m *Memory) lastOf(addr uint64) *uint64 {
 }
 
 // remember notes that n bytes from off, within a word, are about to be overwritten.
-func (m *Memory) remember(s *Allocation, off, n uint64, by *origin, device int, far bool) {
+func (m *Memory) remember(s *Allocation, off, n uint64, by *origin, seen seenBy) {
 	if !m.config.OldLoads {
 		return
 	}
@@ -49,7 +60,7 @@ func (m *Memory) remember(s *Allocation, off, n uint64, by *origin, device int, 
 	}
 	addr := s.base + off
 	o, last := m.at(p.now), m.lastOf(addr)
-	*o = overwrite{addr: addr, n: uint8(n), by: by, device: device, far: far, before: *last}
+	*o = overwrite{addr: addr, n: uint8(n), by: by, seenBy: seen, before: *last}
 	copy(o.old[:n], s.Data[off:])
 	for i := range o.sites {
 		if off := addr&^7 - s.base + uint64(4*i); addr&^7 >= s.base {
@@ -65,14 +76,17 @@ type read struct{ addr, n, at uint64 }
 
 // A view is the age of the values that a warp's strong loads may see.
 type view struct {
-	since uint64 // a time: nothing older
-	reads [8]read
-	next  int
+	since    uint64 // a time: nothing older
+	loads    uint64 // counts those that may be old
+	observed uint64 // since when a fence or an acquire is to come
+	reads    [8]read
+	next     int
 }
 
-// asOf chooses at which time a strong load of the block's warp, of n bytes at addr in physical memory, happens.
-func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
-	m, v := b.memory, &w.view
+// asOf chooses at which time a strong load of a warp of the block, at addr in physical memory, happens.
+func (b *Block) asOf(warp int, r *run, addr uint64, how *How) uint64 {
+	m, v, n := b.memory, &b.warps[warp].view, r.bytes()
+	v.loads++
 	now := m.past.now
 	from := v.since
 	if kept := uint64(pastKept - lineBytes/8); now > kept {
@@ -88,8 +102,8 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 		}
 	}
 	at := now
-	if from, until := b.unseen(from, addr, n); until > from && m.rand()>>33&1 == 0 {
-		at = from + m.rand()>>16%(until-from)
+	if from, until := b.unseen(warp, from, addr, n); until > from {
+		at = b.ago(warp, now, from, until, storeNumber(v.loads, r.first), how)
 	}
 	for at > 0 && at < now && at+pastKept > now && m.at(at-1).more {
 		at++
@@ -103,9 +117,30 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 	return at
 }
 
-// unseen is from, or the time of the last store to these bytes that the block has seen, if that is
+// ago is a time at which a load may happen: now, or one from until another, by the seed or the Book.
+func (b *Block) ago(warp int, now, from, until, number uint64, how *How) uint64 {
+	m, book, by := b.memory, b.memory.config.Book, b.origin.decider(uint8(warp))
+	if book.Follows() {
+		d, ok := book.Take(decision.Old, by, number, 0)
+		if !ok {
+			return now
+		}
+		book.Tell(d, decision.Scene{Kernel: b.grid.kernel, Line: how.Line, Thread: 32*warp + int(number&31)})
+		return max(from, now-min(now, d.Ago))
+	}
+	if m.rand()>>33&1 != 0 {
+		return now
+	}
+	at := from + m.rand()>>16%(until-from)
+	if book.Records() {
+		book.Add(decision.Decision{Kind: decision.Old, Warp: by, At: number, Ago: now - at})
+	}
+	return at
+}
+
+// unseen is from, or the time of the last store to these bytes that the warp may have seen, if that is
 // later; and the time after one of the stores since, at random, 0 if there are none.
-func (b *Block) unseen(from, addr, n uint64) (since, until uint64) {
+func (b *Block) unseen(warp int, from, addr, n uint64) (since, until uint64) {
 	m := b.memory
 	since = from
 	others := uint64(0)
@@ -115,7 +150,8 @@ func (b *Block) unseen(from, addr, n uint64) (since, until uint64) {
 			if o.addr&^7 != word || o.addr >= addr+n || addr >= o.addr+uint64(o.n) {
 				continue
 			}
-			if o.by == &b.origin || o.by.inCluster(&b.origin) || o.far && o.device == b.grid.device {
+			if o.by == &b.origin && (o.near || int(o.warp) == warp) || o.near && o.by.inCluster(&b.origin) ||
+				o.far && o.device == b.grid.device {
 				since = i
 				break
 			}
@@ -161,6 +197,22 @@ func (m *Memory) siteAt(s *Allocation, off uint64, size int, v, at uint64) *site
 // upToDate makes later strong loads of the warp see no value older than now.
 func (w *warp) upToDate(m *Memory) {
 	if m.past.now > w.view.since {
-		w.view = view{since: m.past.now}
+		w.view = view{since: m.past.now, loads: w.view.loads}
 	}
 }
+
+// knew is the time of the last value that the warp's strong loads have seen, or of its stores and of those that it may
+// have seen early.
+func (w *warp) knew() uint64 {
+	if w.buffer.memory.past.now == 0 {
+		return 0
+	}
+	at := max(w.view.since, w.view.observed, w.buffer.lastShown())
+	for i := range w.view.reads {
+		at = max(at, w.view.reads[i].at)
+	}
+	return at
+}
+
+// acquires makes later strong loads of the warp see no value older than a time, nor what it has observed.
+func (v *view) acquires(at uint64) { v.since = max(v.since, v.observed, at) }

@@ -45,7 +45,7 @@ func TestRollBack(t *testing.T) {
 		states = append(states, append([]byte{}, s.Data...))
 		off, n := m.rand()%31*8, uint64(1)<<(m.rand()>>8%4)
 		off += m.rand() >> 16 % (8 / n) * n
-		m.remember(s, off, n, by, 0, false)
+		m.remember(s, off, n, by, seenBy{})
 		for i := range n {
 			s.Data[off+i] = byte(m.rand())
 		}

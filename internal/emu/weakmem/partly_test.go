@@ -64,6 +64,7 @@ func TestPartlyOverlapping(t *testing.T) {
 	reader := alone(m, 1)
 	require.Nil(t, reader.Load(0, 1, one(0, x), 4, registers(1), how))
 	require.Empty(t, found)
+	reader = alone(m, 1) // which has not observed the store
 	require.Nil(t, reader.Load(0, 1, one(0, x), 8, registers(1), how))
 	require.Len(t, found, 1)
 }

@@ -39,6 +39,9 @@ func (p *process) load(block int, addr uint64, how How) uint64 {
 
 func (p *process) store(block int, addr, v uint64, how How) {
 	_ = p.blocks[block].Store(0, 1, one(0, addr), 4, []*alu.Lanes{one(0, v)}, how)
+	if how.Order == Release { // who waits for it has seen it
+		p.m.settle()
+	}
 	p.m.Tick()
 }
 

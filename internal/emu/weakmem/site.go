@@ -8,6 +8,8 @@ type site struct {
 	off, n uint64
 	data   [16]byte
 	last   *release // of the store, or of the last atomic operation; nil: nothing
+	signal          // of last
+	when   uint64   // the time since which all see what the releases are of: see past
 	// the releases before last, by the scopes of their threads
 	system  *vector
 	device  map[int]*vector
@@ -64,16 +66,16 @@ func (t *sites) set(of *physical, off, n uint64, p *site) {
 	}
 }
 
-// newSite is a site of data at off that carries r.
-func newSite(off uint64, data []byte, r *release) *site {
-	p := &site{off: off, n: uint64(len(data)), last: r}
+// newSite is a site of data at off that carries the release of a store, at a time.
+func newSite(off uint64, data []byte, r *release, e signal, now uint64) *site {
+	p := &site{off: off, n: uint64(len(data)), last: r, signal: e, when: now}
 	copy(p.data[:], data)
 	return p
 }
 
 // replaced notes that an atomic operation replaced a value of the allocation. The new value
-// carries the releases of the old one, and r.
-func (s *Allocation) replaced(m *Memory, off uint64, size int, was, v uint64, r *release) {
+// carries the releases of the old one, and r, which all see since a time.
+func (s *Allocation) replaced(m *Memory, off uint64, size int, was, v uint64, r *release, e signal, when uint64) {
 	sites := &s.memory.sites
 	p := sites.find(off, size, was)
 	if p == nil && r == nil {
@@ -84,13 +86,16 @@ func (s *Allocation) replaced(m *Memory, off uint64, size int, was, v uint64, r 
 		q := &site{off: off, n: uint64(size)}
 		if p != nil {
 			q.last, q.system, q.device, q.block = p.last, p.system, maps.Clone(p.device), maps.Clone(p.block)
+			q.when = p.when
 			q.cluster = maps.Clone(p.cluster)
 		}
 		p = q
 		sites.set(s.memory, off, uint64(size), p)
 	}
 	put(p.data[:], size, v)
+	p.signal = e
 	if r != nil {
+		p.when = max(p.when, when)
 		p.keep()
 		p.last = r
 		s.toHost(m, r)
@@ -125,7 +130,7 @@ func (p *site) keep() {
 }
 
 // to gives what the reader may acquire, by scope.
-func (p *site) to(reader *origin, got *[System + 1]*vector) {
+func (p *site) to(reader *origin, got *clocks) {
 	if p.last != nil {
 		p.last.to(reader, got)
 	}
@@ -140,7 +145,7 @@ func (p *site) to(reader *origin, got *[System + 1]*vector) {
 }
 
 // to gives what the reader may acquire, by scope.
-func (r *release) to(reader *origin, got *[System + 1]*vector) {
+func (r *release) to(reader *origin, got *clocks) {
 	got[System] = r.known[System]
 	if r.by.grid == nil || reader.grid == nil {
 		return

@@ -5,23 +5,29 @@ import "math/bits"
 // A release is the clock that a thread's store passes to threads that acquire it.
 type release struct {
 	by    *origin
-	known [System + 1]*vector // by the scope at which it was released; nil: nothing
+	known clocks // by the scope at which it was released
 }
 
 // observe notes that a strong load of a lane read v, of size bytes, from an
 // address, and acquires the release of the store.
 func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at uint64, how *How) {
 	w := &b.warps[warp]
-	var got [System + 1]*vector
-	home := s.base + addr - s.Addr
-	if q := w.buffer.newest(home, uint64(size)); q != nil && !how.Shared {
+	var got clocks
+	home, when := s.base+addr-s.Addr, b.memory.past.now
+	if q := w.buffer.newest(home, uint64(size)); q != nil {
 		if q.release != nil && q.addr <= home && home+uint64(size) <= q.addr+q.n {
 			q.release.to(&b.origin, &got)
 		}
 	} else if p := b.memory.siteAt(s, addr-s.Addr, size, v, at); p != nil {
 		p.to(&b.origin, &got)
+		when = p.when
+		if got.upTo(how.Scope) {
+			placeOf(&b.lane(warp, l).seen, home).store = p.signal
+		}
 	} else if s.foreign() { // the unseen store may release all that its writer saw
 		got[System] = b.memory.host
+	} else if when = 0; how.Order == Relaxed {
+		return
 	}
 	if s.foreign() {
 		if v := b.memory.peers(); v != nil {
@@ -29,14 +35,23 @@ func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at
 			b.lane(warp, l).clock = join(b.clockOf(w, l), b.memory.observed)
 		}
 	}
+	if how.Order == Relaxed || how.Order == Release {
+		w.view.observed = max(w.view.observed, when)
+		if got.upTo(how.Scope) {
+			lane := b.lane(warp, l)
+			lane.observes = true
+			lane.observed.join(&got, how.Scope)
+			placeOf(&lane.seen, home).known.join(&got, how.Scope)
+		}
+		return
+	}
+	w.view.acquires(when)
+	if w.lanes != nil {
+		w.lanes[l].seen.at(home, &got)
+	}
 	var last *vector // what is released is mostly the same in all scopes
 	for scope := range how.Scope + 1 {
-		switch v := got[scope]; {
-		case v == nil:
-		case how.Order == Relaxed || how.Order == Release:
-			lane := b.lane(warp, l)
-			lane.observed[scope], lane.observes = join(lane.observed[scope], v), true
-		case v != last:
+		if v := got[scope]; v != nil && v != last {
 			b.lane(warp, l).clock = join(b.clockOf(w, l), v)
 			last = v
 		}
@@ -50,9 +65,14 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 		return
 	}
 	w := &b.warps[warp]
-	w.buffer.push(how.Scope)
+	if how.Order == SeqCst {
+		w.buffer.push(how.Scope)
+		w.upToDate(b.memory)
+	} else {
+		w.buffer.order(how.Scope)
+		w.view.acquires(0)
+	}
 	b.memory.Released()
-	w.upToDate(b.memory)
 	for m := mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m)
 		lane := b.lane(warp, l)
@@ -64,6 +84,7 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 			lane.fenced[scope] = now
 		}
 		lane.handing = [System + 1]*release{}
+		lane.released.forget(how.Scope)
 	}
 	if how.Order == SeqCst {
 		b.inOrder(warp, mask, how.Scope)
@@ -85,6 +106,7 @@ func (b *Block) acquire(w *warp, l int, s Scope) {
 			lane.observed[scope] = nil
 		}
 	}
+	lane.seen.forget(s)
 }
 
 // An scOrder is what the fences of order SeqCst have ordered so far. They have one order, here that in which they are
@@ -160,34 +182,39 @@ func (w *warp) releases(mask uint32) bool {
 		return false
 	}
 	for m := mask; m != 0; m &= m - 1 {
-		if w.lanes[bits.TrailingZeros32(m)].fenced[CTA].time > 0 {
+		if lane := &w.lanes[bits.TrailingZeros32(m)]; lane.fenced[CTA].time > 0 || lane.released != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// releaseOf is the release of a lane's strong store or atomic operation, nil if there
-// is none. A store with release order has pushed the warp's stores before.
-func (b *Block) releaseOf(warp, l int, how *How) *release {
+// releaseOf is the release of a lane's strong store or atomic operation at an address in physical memory, nil if there
+// is none. What the warp stored before is ordered before a store with release order.
+func (b *Block) releaseOf(warp, l int, addr uint64, how *How) *release {
 	w := &b.warps[warp]
 	if how.Order < Release {
 		if !w.releases(1 << l) {
 			return nil
 		}
 		r := w.lanes[l].handing[how.Scope]
-		if r != nil {
-			return r
-		}
-		r = &release{by: &b.origin}
-		w.lanes[l].handing[how.Scope] = r
-		for scope := range how.Scope + 1 {
-			switch at := w.lanes[l].fenced[scope]; {
-			case scope > CTA && at == w.lanes[l].fenced[scope-1]:
-				r.known[scope] = r.known[scope-1]
-			case at.time > 0:
-				r.known[scope] = b.until(warp, l, at)
+		if r == nil {
+			r = &release{by: &b.origin}
+			w.lanes[l].handing[how.Scope] = r
+			for scope := range how.Scope + 1 {
+				switch at := w.lanes[l].fenced[scope]; {
+				case scope > CTA && at == w.lanes[l].fenced[scope-1]:
+					r.known[scope] = r.known[scope-1]
+				case at.time > 0:
+					r.known[scope] = b.until(warp, l, at)
+				}
 			}
+		}
+		var here clocks
+		if w.lanes[l].released.at(addr, &here); here.upTo(how.Scope) {
+			here.join(&r.known, how.Scope)
+			clear(here[how.Scope+1:])
+			return &release{&b.origin, here}
 		}
 		return r
 	}
@@ -197,6 +224,7 @@ func (b *Block) releaseOf(warp, l int, how *How) *release {
 	for scope := range how.Scope + 1 {
 		r.known[scope] = v
 	}
+	placeOf(&b.lane(warp, l).released, addr).known.set(v, how.Scope)
 	return r
 }
 
@@ -239,8 +267,10 @@ func (b *Block) Release(warp int, mask uint32, scope Scope) Clock {
 	return Clock{v}
 }
 
-// Fenced is the Clock of what lanes did and knew before their last fence of at least the scope.
+// Fenced is the Clock of what lanes did and knew before their last fence of at least the scope, for others who are told
+// now.
 func (b *Block) Fenced(warp int, mask uint32, scope Scope) Clock {
+	b.warps[warp].buffer.settleFences()
 	lanes := b.warps[warp].lanes
 	if lanes == nil {
 		return Clock{}

@@ -88,6 +88,9 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 	if f := t.touch(&t.writer, p.Dst, n, p.Align, How{Shared: p.ToShared, Of: p.To}, k, known); f != nil {
 		return nil, f
 	}
+	if p.Value == nil && p.Update == nil && !m.config.Plain {
+		t.copyWritten()
+	}
 	t.data = make([]byte, n)
 	t.pieces = (n + pieceBytes - 1) / pieceBytes
 	if p.Value != nil {
@@ -160,7 +163,7 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, how How, k kind,
 			}
 			s = how.Of.shared
 		}
-		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || how.Shared && end-s.Addr > uint64(len(s.Data)) {
+		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || how.Shared && end-s.Addr > s.limit(addr) {
 			return refuse(OutOfBounds)
 		}
 		if s.Device != b.grid.device && !b.mayAccess(s) {
@@ -172,7 +175,7 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, how How, k kind,
 				first: uint8(t.lane), kind: k, scope: GPU, alias: s.alias}
 			m.compact()
 			a := access{memory: m, block: b, clock: known, record: &r, number: m.history.add(&r)}
-			if k&write == 0 || k&atomically != 0 {
+			if k&strong != 0 || k&write == 0 && t.plan.Update != nil {
 				if f := a.initialized(s); f != nil {
 					return f
 				}
@@ -187,6 +190,22 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, how How, k kind,
 		addr += part
 	}
 	return nil
+}
+
+// copyWritten has bytes stay unwritten that the copy moves.
+func (t *Transfer) copyWritten() {
+	from, to := t.block.shared, t.target().shared
+	if !t.plan.FromShared {
+		from = nil
+	}
+	if !t.plan.ToShared {
+		to = nil
+	}
+	t.each(t.plan.Dst, t.plan.Bytes, to, func(d *Allocation, at uint64, first, last int) {
+		t.each(t.plan.Src+uint64(first), last-first, from, func(s *Allocation, off uint64, lo, hi int) {
+			d.copyWritten(at+uint64(lo), s, off, uint64(hi-lo))
+		})
+	})
 }
 
 // Advance reads or writes some more. It reports whether all is done.
@@ -287,13 +306,11 @@ func (t *Transfer) load(until int) {
 		}
 		b := &t.block.warps[t.warp].buffer
 		t.each(addr, to-from, shared, func(s *Allocation, off uint64, from, to int) {
-			if b.memory.late > 0 && !t.plan.FromShared {
+			if b.memory.late > 0 {
 				b.carryOut(s.base+off, uint64(to-from))
 			}
 			copy(p[from:to], s.Data[off:])
-			if !t.plan.FromShared {
-				b.overlay(p[from:to], s.base+off)
-			}
+			b.overlay(p[from:to], s.base+off)
 		})
 	}
 }
@@ -311,9 +328,7 @@ func (t *Transfer) store(until int) {
 		data := t.data[from:to]
 		t.each(t.plan.Dst+uint64(from), to-from, shared, func(s *Allocation, off uint64, from, to int) {
 			part := data[from:to]
-			if !t.plan.ToShared {
-				b.warps[t.warp].buffer.drainBefore(nil, s.base+off, uint64(to-from))
-			}
+			b.warps[t.warp].buffer.drainBefore(nil, s.base+off, uint64(to-from))
 			switch {
 			case t.plan.Update != nil:
 				t.update(s, off, part)
@@ -336,11 +351,11 @@ func (t *Transfer) keep(s *Allocation, off uint64, part []byte, piece int) {
 	p := m.pending()
 	p.allocation, p.addr, p.n, p.release = s, s.base+off, uint64(len(part)), nil
 	p.units = all(p.addr, p.n)
-	p.by, p.strong, p.far, p.whole, p.tears = &t.writer, false, true, false, false
+	p.by, p.warp, p.strong, p.near, p.far, p.whole, p.tears = &t.writer, uint8(t.warp), false, true, true, false, false
 	copy(p.data[:], part)
 	if t.plan.ToShared {
 		m.reveal(p, p.units)
-		m.free = append(m.free, p)
+		m.release(p)
 		return
 	}
 	m.delay(p, uint8(t.warp), int32(t.plan.Line), copyNumber(t.number, int(t.order[piece])))
@@ -355,11 +370,11 @@ func (t *Transfer) update(s *Allocation, off uint64, part []byte) {
 		at := off + uint64(i)
 		v := get(part[i:], size)
 		if !m.config.Plain {
-			m.remember(s, at, uint64(size), &t.writer, t.block.grid.device, false)
+			m.remember(s, at, uint64(size), &t.writer, seenBy{device: t.block.grid.device, warp: uint8(t.warp)})
 		}
 		was, now := m.change(s.Data[at:][:size], 0, func(_ int, old uint64) uint64 { return t.plan.Update(old, v) })
 		if !m.config.Plain {
-			s.replaced(m, at, size, was, now, nil)
+			s.replaced(m, at, size, was, now, nil, signal{}, 0)
 		}
 	}
 }

@@ -52,8 +52,17 @@ func TestTransferRefused(t *testing.T) {
 		require.NotNil(t, f)
 		require.Equal(t, c.kind, f.Kind)
 	}
-	_, f := s.a.Begin(0, 0, Plan{Dst: 0x1000, Src: 0x2000, Bytes: 16, Align: 16})
-	require.Nil(t, f)
+}
+
+// A copy of bytes that nobody wrote is no fault, and nobody has written the copy.
+func TestTransferOfUnwritten(t *testing.T) {
+	s := newScene(t, Config{})
+	store(s.a, 0, lane0, 0, How{Shared: true})
+	c := finish(t, s.a, Plan{Dst: 0, ToShared: true, Src: 0x2000, Bytes: 16, Align: 16})
+	s.a.Know(0, lane0, c.Done())
+	s.faults = nil
+	load(s.a, 0, lane0, 0, How{Shared: true})
+	require.Len(t, s.faults, 1)
 	require.Equal(t, Uninitialized, s.faults[0].Kind)
 }
 

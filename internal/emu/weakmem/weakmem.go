@@ -21,6 +21,8 @@
 //     race with an older one is missed.
 //   - Old values are those of the last 8192 words that strong stores wrote.
 //   - Stores to shared memory, a block's own or that of another block of its cluster, are visible at once.
+//   - A store that a thread has observed is before what that thread does next, but only if it releases something. For
+//     threads that learn of it from this one it is not: if they access the same bytes without scope, that is a race.
 //   - An acquire pairs with a store whose bytes hold all that it read. Accesses
 //     of different sizes count as strong to each other, which PTX leaves open.
 //   - Stores in foreign allocations by others than this Memory's kernels are not seen, but for the
@@ -78,6 +80,8 @@ type How struct {
 	Late        bool // an atomic operation that returns nothing: see Block.Late
 	NonCoherent bool // ld.nc: no thread may write the bytes that the load reads during the kernel
 	Line        int  // line of PTX, for reports
+	// Shade, if set, takes or gives what nobody wrote: without, a load of it is a fault.
+	Shade *Shade
 	// Of is the block of the cluster whose shared memory it is; nil: the block's own.
 	Of *Block
 
@@ -100,7 +104,6 @@ type Config struct {
 	// in words of 8 bytes in any order. Nil: no line is whole, but every load happens at once.
 	Lines func(device int, s *Allocation) bool
 	// Book, if set, is where it is written down which stores become visible late, or looked up in place of the seed.
-	// It has no OldLoads.
 	Book *decision.Book
 	// Log, if set, is what other processes are told, see Trail.
 	Log *Log
@@ -156,6 +159,9 @@ func New(c Config) *Memory {
 		found:   map[finding]*Fault{},
 	}
 }
+
+// The addresses of shared memory in physical memory lie above those of allocations and below firstSlot.
+const firstShared, mostShared = 1 << 62, 1 << 20
 
 // device is the buffer of stores that a device's threads see, and nobody else.
 func (m *Memory) device(d int) *buffer {

@@ -43,7 +43,7 @@ func TestNamesOfDriver(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join(ctest.Root(t), "cmd", "libcuda", "missing.c"))
 	require.NoError(t, err)
 	want := append(cudac.Names(), "cuInit", "cuGetErrorName", "cuGetErrorString", "cuGetProcAddress",
-		"cuGetProcAddress_v2", "cuGetExportTable")
+		"cuGetProcAddress_v2", "cuGetExportTable", "ringo_cuda_failed", "ringo_cuda_comm_failed", "ringo_cuda_moves")
 	for _, m := range regexp.MustCompile(`M\((cu\w+)\)`).FindAllStringSubmatch(string(source), -1) {
 		want = append(want, m[1])
 	}

@@ -1,0 +1,87 @@
+package cudaemu
+
+import (
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// Those limits of a context that kernels notice, by CUDA's numbers.
+const (
+	limitStack = 0 // bytes a thread, for functions that call themselves
+	limitHeap  = 2 // bytes for malloc in kernels
+)
+
+// defaultLimits are what an H100 begins with; the last ones are of printf's buffer and of caches, which nothing notices.
+var defaultLimits = [...]int{limitStack: 1 << 10, 1: 1 << 20, limitHeap: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
+
+// mostStack is the largest stack of a thread.
+const mostStack = 512 << 10
+
+// CtxSetLimit is cuCtxSetLimit.
+func (m *Machine) CtxSetLimit(limit, n int) error {
+	c, err := m.beginIn("cuCtxSetLimit")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	x := c.ctx
+	switch {
+	case limit < 0 || limit >= len(x.limits):
+		return c.fail(cuda.ErrUnsupportedLimit, "limit %d", limit)
+	case limit == limitStack && n > mostStack:
+		return c.fail(cuda.ErrInvalidValue, "%d bytes of stack a thread, expected %d at most", n, mostStack)
+	case limit == limitHeap && x.heap.begun && n != x.limits[limit]:
+		return c.fail(cuda.ErrInvalidValue, "kernels have called malloc already, expected the heap's size before")
+	}
+	x.limits[limit] = n
+	return nil
+}
+
+// CtxGetLimit is cuCtxGetLimit.
+func (m *Machine) CtxGetLimit(limit int) (int, error) {
+	c, err := m.beginIn("cuCtxGetLimit")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if limit < 0 || limit >= len(c.ctx.limits) {
+		return 0, c.fail(cuda.ErrUnsupportedLimit, "limit %d", limit)
+	}
+	return c.ctx.limits[limit], nil
+}
+
+// A heap is what malloc in kernels of a context gives: regions of their own, so that uses beyond an end and after free
+// are found as with cuMemAlloc.
+type heap struct {
+	ctx   *context
+	used  int
+	begun bool // by the first malloc
+}
+
+// heapOverhead is what a piece takes besides its bytes.
+const heapOverhead = 16
+
+func (h *heap) Malloc(n uint64) uint64 {
+	x := h.ctx
+	h.begun = true
+	size := int(roundUp(min(n, 1<<40)+heapOverhead, 16))
+	if n == 0 || size > x.limits[limitHeap]-h.used {
+		return 0
+	}
+	r, err := (&call{Machine: x.m, name: "malloc in a kernel", ctx: x}).allocate(x, regionHeap, int(n))
+	if err != nil {
+		return 0
+	}
+	h.used += size
+	return r.addr
+}
+
+func (h *heap) Free(addr uint64) bool {
+	m := h.ctx.m
+	r := m.regions.find(addr)
+	if r == nil || r.kind != regionHeap || r.ctx != h.ctx || r.addr != addr {
+		return false
+	}
+	h.used -= int(roundUp(r.size+heapOverhead, 16))
+	m.drop(r)
+	return true
+}
