@@ -78,7 +78,7 @@ func (w *warp) begin() {
 	w.polled, w.strong, w.vain = poll{}, nil, 0
 	w.final, w.far, w.access, w.again, w.lane = w.far, place{}, poll{}, false, -1
 	w.copies = nil
-	w.late, w.loads = w.late[:0], 0
+	w.late, w.loads, w.apart = w.late[:0], 0, w.apart[:0]
 	w.came, w.crossed = 0, 0
 	w.own.clear()
 	for _, s := range w.block.grid.Kernel.code.specials {

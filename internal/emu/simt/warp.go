@@ -35,6 +35,7 @@ type warp struct {
 	from    place  // at when they began
 	until   uint64 // at.count, how long they go first
 	late    []lateLoad
+	apart   []parting
 	loads   uint64 // that might have been late
 	stale   bool   // a group has polled in vain since one was chosen
 	ranLane int    // the first thread of the group that was chosen last
@@ -109,6 +110,9 @@ func (w *warp) run(n int) {
 		g := &w.groups[w.current]
 		in := &ins[g.pc]
 		if len(w.late) > 0 && !w.passesLate(in) && !w.catchUp() {
+			return
+		}
+		if in.joins && len(w.apart) > 0 && !w.passes(in) {
 			return
 		}
 		mask := g.mask
