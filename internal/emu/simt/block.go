@@ -81,6 +81,7 @@ func (w *warp) begin() {
 	w.late, w.loads, w.apart = w.late[:0], 0, w.apart[:0]
 	w.came, w.crossed = 0, 0
 	w.own.clear()
+	w.unknown.clear()
 	for _, s := range w.block.grid.Kernel.code.specials {
 		s.set(w, &w.regs[s.slot])
 	}

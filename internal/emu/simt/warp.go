@@ -36,6 +36,7 @@ type warp struct {
 	until   uint64 // at.count, how long they go first
 	late    []lateLoad
 	apart   []parting
+	unknown unknown
 	loads   uint64 // that might have been late
 	stale   bool   // a group has polled in vain since one was chosen
 	ranLane int    // the first thread of the group that was chosen last
@@ -127,6 +128,9 @@ func (w *warp) run(n int) {
 					return
 				}
 			}
+		}
+		if w.unknown.any && !w.follow(in, mask) {
+			return
 		}
 		if in.alu != nil {
 			if mask != 0 {
