@@ -5,12 +5,13 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A parting is of threads of a warp at a branch with an aligned barrier on some of its ways: all of them have to carry
 // the barrier out, or none, until the ways meet (PTX ISA, barrier). Threads that have ended do not count, as of
-// __syncthreads since Volta: so code that is behind all barriers on purpose has to end the thread.
+// __syncthreads since Volta. Nor do those that only store and end: compilers merge the ends of threads that return early.
 type parting struct {
 	meets  int32  // the instruction where the ways meet
 	mask   uint32 // the threads that live
@@ -161,13 +162,15 @@ func (in *inst) bars(barred map[*frame]bool) bool {
 func (c *compiler) partingsOf(body []inst, fr *frame, barred map[*frame]bool) {
 	f := newFlow(body, fr.at[0])
 	meets := f.meets()
-	bars := make([]bool, len(f.succ))
+	bars, goesOn := make([]bool, len(f.succ)), make([]bool, len(f.succ))
 	for b := range f.succ {
-		bars[b] = slices.ContainsFunc(body[f.begin[b]:f.begin[b+1]], func(in inst) bool { return in.bars(barred) })
+		ins := body[f.begin[b]:f.begin[b+1]]
+		bars[b] = slices.ContainsFunc(ins, func(in inst) bool { return in.bars(barred) })
+		goesOn[b] = !fr.f.Entry || slices.ContainsFunc(ins, func(in inst) bool { return !in.last(c.m) })
 	}
 	for b, ss := range f.succ {
 		m := meets[b]
-		if len(ss) < 2 || m < 0 || fr.f.Entry && body[f.begin[m]].ends && body[f.begin[m]].guard == noSlot {
+		if len(ss) < 2 || m < 0 || !f.reaches([]int32{m}, -1, goesOn) {
 			continue
 		}
 		if f.reaches(ss, m, bars) {
@@ -176,11 +179,28 @@ func (c *compiler) partingsOf(body []inst, fr *frame, barred map[*frame]bool) {
 		}
 	}
 	for i := range body { // a barrier with a predicate is a branch of its own
-		if in := &body[i]; in.bars(barred) && in.guard != noSlot && i+1 < len(body) &&
-			!(fr.f.Entry && body[i+1].ends && body[i+1].guard == noSlot) {
+		if in := &body[i]; in.bars(barred) && in.guard != noSlot && i+1 < len(body) {
 			in.meets, body[i+1].joins = fr.at[0]+int32(i)+1, true
 		}
 	}
+}
+
+// last reports whether an instruction may be one of the last of threads that return early: it loads nothing that others
+// store, and meets no other thread; but the compiler may have merged several accesses into one.
+func (in *inst) last(m *ptx.Module) bool {
+	if in.alu != nil || in.ends || in.helper {
+		return true
+	}
+	switch x := in.x.(type) {
+	case label:
+		return true
+	case *access:
+		if x.storage == arguments || x.storage == local {
+			return true
+		}
+		return !m.OnePlace(in.ptx.Line) && (len(in.dst) == 0 || m.Source(in.ptx.Line) != "")
+	}
+	return in.ptx.Op == "cvta"
 }
 
 // reaches reports whether a way from some blocks leads to one of the wanted before it comes to the end.

@@ -15,7 +15,8 @@ func TestParting(t *testing.T) {
 	const (
 		part  = "setp.lt.u32 %p1, %r0, 40; " // of 96 threads
 		whole = "setp.lt.u32 %p1, %r0, 64; "
-		use   = "st.global.u32 [%rd1], %r0; "
+		use   = "ld.global.u32 %r3, [%rd1]; st.global.u32 [%rd1], %r3; "
+		store = "st.global.u32 [%rd1], %r0; "
 		past  = "a barrier that a part of the warp has not reached"
 		loop  = "add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 9; @%p2 bra L; "
 	)
@@ -30,6 +31,8 @@ func TestParting(t *testing.T) {
 		{"aligned by word", part + "@!%p1 bra A; barrier.sync.aligned 0; A: " + use, past},
 		{"ended", part + "@!%p1 exit; bar.sync 0; " + use, ""},
 		{"ended by a branch", part + "@!%p1 bra A; bar.sync 0; " + use + "A: ret;", ""},
+		{"ended after a store that is merged", part + "@!%p1 bra A; bar.sync 0; A: " + store, ""},
+		{"ended after another place's store", part + "@!%p1 bra A; bar.sync 0; A:\n.loc 1 7 3\n" + store, past},
 		{"ended after a store", part + "@%p1 bra A; " + use + "exit; A: bar.sync 0;", ""},
 		{"another barrier behind", part + "@!%p1 bra A; bar.sync 0; A: bar.sync 0;", past},
 		{"another barrier of another number", part + "@%p1 bra A; bar.sync 1, 32; A: bar.sync 0;", past},

@@ -171,6 +171,8 @@ func (b *Block) Barrier(threads []uint32) {
 		whole = whole && mask&b.warps[i].live == b.warps[i].live
 		known = join(known, b.known(i, mask))
 		b.warps[i].buffer.moveUp()
+	}
+	for i := range threads {
 		b.warps[i].upToDate(b.memory)
 	}
 	if !whole {
