@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
@@ -80,6 +81,7 @@ func (w *warp) begin() {
 	w.copies = nil
 	w.late, w.loads, w.apart = w.late[:0], 0, w.apart[:0]
 	w.came, w.crossed = 0, 0
+	w.strayed, w.lead = 0, decision.Decision{}
 	w.own.clear()
 	w.unknown.clear()
 	for _, s := range w.block.grid.Kernel.code.specials {

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 )
 
 // A warp is 32 threads of a block.
@@ -34,6 +35,8 @@ type warp struct {
 	lane    int    // of threads that go first by a decision, -1 if none
 	from    place  // at when they began
 	until   uint64 // at.count, how long they go first
+	strayed uint64 // accesses that might have been
+	lead    decision.Decision
 	late    []lateLoad
 	apart   []parting
 	unknown unknown
