@@ -2,11 +2,9 @@ package simt
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/ringo-go/ringo/internal/emu/ptx"
-	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A parting is of threads of a warp at a branch with an aligned barrier on some of its ways: all of them have to carry
@@ -88,22 +86,8 @@ func (w *warp) gathers(in *inst, mask uint32) bool {
 
 // skipped stops the grid, as some threads of a warp are at a barrier and others have gone on to an instruction behind.
 func (w *warp) skipped(in *inst, at uint32, behind *inst, others uint32) {
-	g, lane := w.block.grid, bits.TrailingZeros32(at)
-	f := &weakmem.Fault{Kind: weakmem.BadInstruction, Device: g.Device, Kernel: g.Kernel.Name, Line: in.ptx.Line,
-		Block: w.block.index, Thread: w.thread(lane), Count: 1, For: g.mem.Call(),
-		Detail: fmt.Sprintf("a barrier that a part of the warp has not reached: threads %#x of it have gone past, to line %d, "+
-			"and PTX wants all that have not ended: have all threads of the warp come to it, or none", others, behind.line()),
-		Other: &weakmem.Other{Device: g.Device, Kernel: g.Kernel.Name, Line: behind.line(), Block: w.block.index,
-			Thread: w.thread(bits.TrailingZeros32(others)), For: g.mem.Call()}}
-	w.stopped(in, f)
-}
-
-// line is the line of PTX, 0 if there is none.
-func (in *inst) line() int {
-	if in.ptx == nil {
-		return 0
-	}
-	return in.ptx.Line
+	w.failPair(in, at, behind, others, fmt.Sprintf("a barrier that a part of the warp has not reached: threads %#x of it have "+
+		"gone past, and PTX wants all that have not ended: have all threads of the warp come to it, or none", others))
 }
 
 // leaveParted forgets threads that have ended.

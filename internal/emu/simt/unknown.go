@@ -1,11 +1,9 @@
 package simt
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
-	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // An unknown is which threads of a warp hold in which registers a value that PTX leaves open: what a shuffle gives for
@@ -79,13 +77,8 @@ func (w *warp) follow(in *inst, mask uint32) bool {
 func (w *warp) known(in *inst, mask, not uint32) bool {
 	u := &w.unknown
 	if not &= mask; not != 0 {
-		lane, g := bits.TrailingZeros32(not), w.block.grid
-		w.stopped(in, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: g.Device, Kernel: g.Kernel.Name,
-			Line: in.ptx.Line, Block: w.block.index, Thread: w.thread(lane), Count: 1, For: g.mem.Call(),
-			Detail: fmt.Sprintf("uses a value that PTX leaves open: the shuffle at line %d reads from a thread that is not in "+
-				"its mask, or has ended: name threads that take part", u.from.ptx.Line),
-			Other: &weakmem.Other{Device: g.Device, Kernel: g.Kernel.Name, Line: u.from.ptx.Line, Block: w.block.index,
-				Thread: w.thread(lane), For: g.mem.Call()}})
+		w.failPair(in, not, u.from, not, "uses a value that PTX leaves open: a shuffle has read from a thread that is not in its "+
+			"mask, or has ended: name threads that take part")
 		return false
 	}
 	for _, s := range in.dst {
