@@ -66,6 +66,7 @@ func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 		}
 	}
 	c.link()
+	c.partings()
 	live := c.merge()
 	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), Registers: registers(f, live),
 		Workspace: c.has("%envreg"), Approximate: slices.Sorted(maps.Keys(c.approximate)), code: c.code}, nil

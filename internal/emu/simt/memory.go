@@ -169,6 +169,7 @@ func (w *warp) address(in *inst, a *access) *alu.Lanes {
 func execLoad(w *warp, in *inst, mask uint32) status {
 	a := in.x.(*access)
 	addr, dst := w.address(in, a), w.operands(&w.dst, in.dst)
+	mask = w.stray(in, a, mask, addr)
 	if a.how.Order == weakmem.Relaxed && w.later(in, a, mask, addr) {
 		return next
 	}
@@ -241,6 +242,7 @@ func (w *warp) loadFrom(in *inst, a *access, of *weakmem.Block, shared bool, mas
 func execStore(w *warp, in *inst, mask uint32) status {
 	a := in.x.(*access)
 	addr, src := w.address(in, a), w.operands(&w.src, in.src)[1:]
+	mask = w.stray(in, a, mask, addr)
 	if a.storage != anywhere {
 		return w.store(in, a, a.storage, mask, addr, src)
 	}

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 )
 
 // A warp is 32 threads of a block.
@@ -35,7 +36,11 @@ type warp struct {
 	lane    int    // of threads that go first by a decision, -1 if none
 	from    place  // at when they began
 	until   uint64 // at.count, how long they go first
+	strayed uint64 // accesses that might have been
+	lead    decision.Decision
 	late    []lateLoad
+	apart   []parting
+	unknown unknown
 	loads   uint64 // that might have been late
 	stale   bool   // a group has polled in vain since one was chosen
 	ranLane int    // the first thread of the group that was chosen last
@@ -112,6 +117,9 @@ func (w *warp) run(n int) {
 		if len(w.late) > 0 && !w.passesLate(in) && !w.catchUp() {
 			return
 		}
+		if in.joins && len(w.apart) > 0 && !w.passes(in) {
+			return
+		}
 		mask := g.mask
 		if in.guard != noSlot {
 			mask &= w.guard(in)
@@ -126,6 +134,9 @@ func (w *warp) run(n int) {
 			}
 		}
 		if w.shades.n != 0 && !w.follow(in, g.mask, mask) {
+			return
+		}
+		if w.unknown.any && !w.unknown.follow(w, in, mask) {
 			return
 		}
 		if in.alu != nil {
