@@ -82,6 +82,7 @@ func (w *warp) set(slot int32, mask uint32, v *shade) {
 		s = &shade{}
 		h.of[slot] = s
 		h.n++
+		w.odd = true
 	}
 	copyLanes(&s.bits, &v.bits, mask)
 	s.computed = s.computed&^mask | v.computed&mask
@@ -110,11 +111,22 @@ func (h *shades) unshade(slots []int32, mask uint32) {
 	}
 }
 
-// follow looks at an instruction that threads are about to execute, mask of those of all, while registers have shades.
-// It is false if that stopped the grid.
-func (w *warp) follow(in *inst, all, mask uint32) bool {
-	h := &w.shades
+// oddly does what an instruction wants before it is executed where loads are late or registers have shades. It is false
+// if that stopped the grid.
+func (w *warp) oddly(in *inst, all uint32) bool {
+	if len(w.late) > 0 && !w.passesLate(in) && !w.catchUp() || w.shades.n > 0 && !w.follow(in, all) {
+		return false
+	}
+	w.odd = len(w.late) > 0 || w.shades.n > 0
+	return true
+}
+
+// follow looks at an instruction that threads are about to execute, while registers have shades. It is false if that
+// stopped the grid.
+func (w *warp) follow(in *inst, all uint32) bool {
+	h, mask := &w.shades, all
 	if in.guard != noSlot {
+		mask &= w.guard(in)
 		if s := h.at(in.guard); s != nil {
 			for m := all; m != 0; m &= m - 1 {
 				if s.bits[bits.TrailingZeros32(m)]&1 != 0 {
