@@ -3,6 +3,7 @@ package simt
 import (
 	"fmt"
 	"math/bits"
+	"strings"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
@@ -234,11 +235,25 @@ func (w *warp) compute(in *inst, mask uint32) {
 			lane := bits.TrailingZeros32(m)
 			v.bits[lane] = results[i][lane]
 			if unknown>>lane&1 != 0 {
-				v.bits[lane] = ^uint64(0)
+				v.bits[lane] = w.smeared(in, lane)
 			}
 		}
 		w.set(slot, mask, &v)
 	}
+}
+
+// smeared are the bits of a result that may depend on what nobody wrote: all, or those of the halves of a pair.
+func (w *warp) smeared(in *inst, lane int) (v uint64) {
+	t := in.ptx.Types
+	if len(t) == 0 || !strings.HasSuffix(t[0].String(), "x2") || t[0] != t[len(t)-1] || len(in.dst) > 1 {
+		return ^uint64(0)
+	}
+	for _, slot := range in.src {
+		if s := w.shades.at(slot); s != nil {
+			v |= s.bits[lane]
+		}
+	}
+	return uint64(b2i(v&0xffff != 0))*0xffff | uint64(b2i(v>>16 != 0))*0xffff0000
 }
 
 // pointers are pointers to lanes.
