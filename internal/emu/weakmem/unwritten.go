@@ -52,7 +52,7 @@ func (s *Allocation) wrote(at uint64) bool {
 	return s.Written == nil || s.Written[at/64]>>(at%64)&1 != 0
 }
 
-// blank reports whether n bytes from off lie among so many that nobody wrote as padding never has, or are all there are.
+// blank reports whether n bytes from off lie among so many unwritten ones as padding never has, or are all there are.
 func (s *Allocation) blank(off, n uint64) bool {
 	first, end := uint64(0), s.limit(s.Addr+off)
 	for _, p := range s.parts {
