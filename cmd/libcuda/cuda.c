@@ -52,7 +52,7 @@ static _Unwind_Reason_Code caller(struct _Unwind_Context *context, void *unused)
 
 static int makes(const char *name)
 {
-	static const char *const words[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "FreeAsync"};
+	static const char *const words[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "FreeAsync", "Memcpy"};
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
 		if (strstr(name, words[i]))
 			return 1;

@@ -159,7 +159,10 @@ func (o *operation) toHost(s *Allocation, from, n uint64) error {
 	a := access{memory: o.memory, record: &r}
 	f := a.unwrittenAt(s, first)
 	f.Detail += ", and it is copied to the host"
-	if stop := o.memory.report(finding{kind: Uninitialized, kernel: f.Kernel, other: f.Where}, f); stop != nil {
+	if o.memory.For != nil {
+		f.For = o.memory.For()
+	}
+	if stop := o.memory.report(finding{kind: Uninitialized, kernel: f.Kernel, call: f.For}, f); stop != nil {
 		return stop
 	}
 	return nil
