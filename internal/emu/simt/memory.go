@@ -197,11 +197,13 @@ func (a *access) finish(mask uint32, dst []*alu.Lanes) {
 func (w *warp) load(in *inst, a *access, p storage, mask uint32, addr *alu.Lanes, dst []*alu.Lanes) status {
 	switch p {
 	case local:
-		at := *addr // dst may be the register of the address
+		if len(w.shades.local) > 0 {
+			w.addr, addr = *addr, &w.addr // dst may be the register of the address
+		}
 		if lane, kind, why := w.own.load(mask, addr, a.size, dst); why != "" {
 			return w.failAt(in, lane, kind, addr[lane], why)
 		}
-		w.shadePrivate(in, a, mask, &at, false)
+		w.shadePrivate(in, a, mask, addr, false)
 		return next
 	case arguments:
 		return w.argument(in, a, mask, addr, dst)
@@ -223,7 +225,6 @@ func (w *warp) loadFrom(in *inst, a *access, of *weakmem.Block, shared bool, mas
 	first := bits.TrailingZeros32(mask)
 	at := addr[first] // dst may be the register of the address
 	how.Shade = &w.shades.loaded
-	how.Shade.Regs = dst
 	if f := w.block.mem.Load(w.index, mask, addr, a.size, dst, how); f != nil {
 		return w.stopped(in, f)
 	}

@@ -33,7 +33,7 @@ func (w *warp) parts(in *inst, mask uint32) {
 	}
 	w.apart = kept
 	if !known {
-		w.apart = append(w.apart, parting{meets: in.meets, mask: mask})
+		w.apart, w.odd = append(w.apart, parting{meets: in.meets, mask: mask}), true
 	}
 }
 

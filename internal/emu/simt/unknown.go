@@ -33,6 +33,9 @@ func (u *unknown) of(slot int32) uint32 {
 
 // follow passes on what is unknown of an instruction's sources. It is false if it has stopped the grid.
 func (u *unknown) follow(w *warp, in *inst, mask uint32) bool {
+	if in.guard != noSlot {
+		mask &= w.guard(in)
+	}
 	var guard, all uint32
 	if in.guard != noSlot {
 		guard = u.of(in.guard) & w.groups[w.current].mask
@@ -127,7 +130,7 @@ func (w *warp) shared(op *syncOp, mask uint32, at []*inst, masks []uint32) {
 		u.in[in.dst[0]] |= all & masks[i]
 	}
 	if all&mask != 0 {
-		u.any = true
+		u.any, w.odd = true, true
 		if op.shuffles {
 			u.from = at[0]
 		}

@@ -14,13 +14,13 @@ type warp struct {
 	regs   []alu.Lanes
 	consts []alu.Lanes
 	own    private
-	shades shades
 	live   uint32 // threads that have not ended
 
 	groups  [32]group // of threads at the same instruction
 	n       int       // number of groups
 	current int       // the group that runs
 	left    int       // instructions of the burst
+	odd     bool      // see oddly
 	strong  *inst     // its last strong access
 	vain    int       // how often it made that one in a row
 	polls   bool      // made a strong access since it was last asked
@@ -55,6 +55,7 @@ type warp struct {
 	came     uint32      // threads that have arrived at the cluster's barrier,
 	cameAt   *inst       // by an instruction,
 	crossed  uint32      // and those for which it is complete, who have not waited yet
+	shades   shades
 }
 
 // A group is the threads of a warp that are at the same instruction for the same reason.
@@ -114,10 +115,7 @@ func (w *warp) run(n int) {
 	for w.left = n; w.left > 0; w.left-- {
 		g := &w.groups[w.current]
 		in := &ins[g.pc]
-		if len(w.late) > 0 && !w.passesLate(in) && !w.catchUp() {
-			return
-		}
-		if in.joins && len(w.apart) > 0 && !w.passes(in) {
+		if w.odd && !w.oddly(in, g.mask) {
 			return
 		}
 		mask := g.mask
@@ -132,12 +130,6 @@ func (w *warp) run(n int) {
 					return
 				}
 			}
-		}
-		if w.shades.n != 0 && !w.follow(in, g.mask, mask) {
-			return
-		}
-		if w.unknown.any && !w.unknown.follow(w, in, mask) {
-			return
 		}
 		if in.alu != nil {
 			if mask != 0 {

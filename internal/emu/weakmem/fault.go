@@ -106,6 +106,9 @@ var driverCalls = map[string]string{
 }
 
 func who(device int, kernel, call string, line int, block, thread [3]int) string {
+	if call != "" && device < 0 {
+		return call
+	}
 	if call != "" {
 		return fmt.Sprintf("%s, by kernel %s on device %d", call, kernel, device)
 	}
