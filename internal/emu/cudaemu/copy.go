@@ -192,6 +192,11 @@ func (m *Machine) MemcpyPeerAsync(dst uintptr, dstCtx cuda.Context, src uintptr,
 }
 
 func (c *call) copy(s *stream, dst, src uintptr, n int) error {
+	for _, p := range []uintptr{dst, src} {
+		if r := c.regions.find(uint64(p)); r != nil && r.kind == regionHeap {
+			return c.fail(cuda.ErrInvalidValue, "%#x is of malloc in a kernel, which kernels alone reach", p)
+		}
+	}
 	if n == 0 {
 		return nil
 	}
@@ -325,6 +330,8 @@ func resultOf(f *weakmem.Fault) cuda.Result {
 		return cuda.ErrMisalignedAddress
 	case weakmem.Deadlock:
 		return cuda.ErrLaunchTimeout
+	case weakmem.BadCall:
+		return cuda.ErrInvalidPC
 	}
 	return cuda.ErrLaunchFailed
 }

@@ -13,8 +13,10 @@ const (
 // defaultLimits are what an H100 begins with; the last ones are of printf's buffer and of caches, which nothing notices.
 var defaultLimits = [...]int{limitStack: 1 << 10, 1: 1 << 20, limitHeap: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
 
-// mostStack is the largest stack of a thread.
-const mostStack = 512 << 10
+const (
+	stackEnd  = 512 << 10 // a thread's stack is smaller
+	leastHeap = 4 << 20
+)
 
 // CtxSetLimit is cuCtxSetLimit.
 func (m *Machine) CtxSetLimit(limit, n int) error {
@@ -27,10 +29,16 @@ func (m *Machine) CtxSetLimit(limit, n int) error {
 	switch {
 	case limit < 0 || limit >= len(x.limits):
 		return c.fail(cuda.ErrUnsupportedLimit, "limit %d", limit)
-	case limit == limitStack && n > mostStack:
-		return c.fail(cuda.ErrInvalidValue, "%d bytes of stack a thread, expected %d at most", n, mostStack)
-	case limit == limitHeap && x.heap.begun && n != x.limits[limit]:
+	case limit == limitStack && n >= stackEnd:
+		return c.fail(cuda.ErrInvalidValue, "%d bytes of stack a thread, expected less than %d", n, stackEnd)
+	case limit == limitHeap && x.heap.begun:
 		return c.fail(cuda.ErrInvalidValue, "kernels have called malloc already, expected the heap's size before")
+	}
+	switch limit {
+	case limitStack:
+		n = int(roundUp(uint64(n), 16))
+	case limitHeap:
+		n = max(n, leastHeap)
 	}
 	x.limits[limit] = n
 	return nil

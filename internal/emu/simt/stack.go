@@ -13,7 +13,7 @@ import (
 
 const (
 	stackBase = 1 << 24 // local addresses of activations begin there, beyond all other private memory
-	callBytes = 8       // that a call takes of the stack besides local variables: a guess
+	callBytes = 16      // that a call takes of the stack besides local variables and registers
 	// defaultStack is cudaLimitStackSize where nobody sets it.
 	defaultStack = 1024
 )
