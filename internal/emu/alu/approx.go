@@ -32,8 +32,8 @@ func log2(x float64) float64 {
 }
 
 // circle is the sine of an angle and some quarters of a turn, as the hardware reduces it: it multiplies with 1/2π, both
-// of 24 bits, rounds toward zero, and takes 25 bits behind the point. The second and the fourth quarter are the first with
-// all bits turned over.
+// of 24 bits, rounds toward zero, and takes 25 bits behind the point. The second and the fourth quarter are the first
+// with all bits turned over.
 func circle(x float64, quarters int) float64 {
 	t := x * float64(math.Float32frombits(0x3e22f983))
 	if t-t != 0 {

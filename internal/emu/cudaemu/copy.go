@@ -16,6 +16,9 @@ func (c *call) accessible(x *context, p uintptr, n int) error {
 		err = c.fail(cuda.ErrInvalidValue, "%#x is mapped, but device %d has no access: call cuMemSetAccess", p,
 			x.dev.ordinal)
 	}
+	if err == nil && r.kind == regionHeap {
+		err = c.fail(cuda.ErrInvalidValue, "%#x is of malloc in a kernel, which kernels alone reach", p)
+	}
 	return err
 }
 
@@ -192,11 +195,6 @@ func (m *Machine) MemcpyPeerAsync(dst uintptr, dstCtx cuda.Context, src uintptr,
 }
 
 func (c *call) copy(s *stream, dst, src uintptr, n int) error {
-	for _, p := range []uintptr{dst, src} {
-		if r := c.regions.find(uint64(p)); r != nil && r.kind == regionHeap {
-			return c.fail(cuda.ErrInvalidValue, "%#x is of malloc in a kernel, which kernels alone reach", p)
-		}
-	}
 	if n == 0 {
 		return nil
 	}

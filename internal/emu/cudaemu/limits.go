@@ -10,7 +10,8 @@ const (
 	limitHeap  = 2 // bytes for malloc in kernels
 )
 
-// defaultLimits are what an H100 begins with; the last ones are of printf's buffer and of caches, which nothing notices.
+// defaultLimits are what an H100 begins with; the last ones are of printf's buffer and of caches, which nothing
+// notices.
 var defaultLimits = [...]int{limitStack: 1 << 10, 1: 1 << 20, limitHeap: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
 
 const (

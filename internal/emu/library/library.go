@@ -1,7 +1,7 @@
 // Package library is the functions of CUDA's device library, as a compiler that does not link it leaves them: calls of
 // names such as __nv_sinf. Those of float32 are computed in float64 and rounded once; those of float64 are within the
-// errors that CUDA's documentation gives for each, which a test holds against results of many more bits. The trap: a GPU's
-// last bits may be others.
+// errors that CUDA's documentation gives for each, which a test holds against results of many more bits. The trap: a
+// GPU's last bits may be others.
 //
 // Source: CUDA C++ Programming Guide 13.0, appendix on mathematical functions; libdevice User's Guide.
 package library
@@ -297,7 +297,8 @@ func defineIntegers(add func(string, bool, func(a []uint64) uint64)) {
 		"byte_perm":       compute("prmt.b32"),
 		"double2float_rn": compute("cvt.rn.f32.f64"),
 
-		"double_as_longlong": func(a []uint64) uint64 { return a[0] }, "longlong_as_double": func(a []uint64) uint64 { return a[0] },
+		"double_as_longlong": func(a []uint64) uint64 { return a[0] },
+		"longlong_as_double": func(a []uint64) uint64 { return a[0] },
 	} {
 		add(name, false, f)
 	}
@@ -318,8 +319,9 @@ var instructionsOf = map[string]string{
 	"ll2double": "cvt.RND.f64.s64", "ull2double": "cvt.RND.f64.u64",
 
 	"max": "max.s32", "min": "min.s32", "umax": "max.u32", "umin": "min.u32", "llmax": "max.s64", "llmin": "min.s64",
-	"ullmax": "max.u64", "ullmin": "min.u64", "brev": "brev.b32", "brevll": "brev.b64", "clz": "clz.b32", "clzll": "clz.b64",
-	"popc": "popc.b32", "popcll": "popc.b64", "mul24": "mul24.lo.s32", "umul24": "mul24.lo.u32", "mulhi": "mul.hi.s32",
+	"ullmax": "max.u64", "ullmin": "min.u64", "brev": "brev.b32", "brevll": "brev.b64", "clz": "clz.b32",
+	"clzll": "clz.b64",
+	"popc":  "popc.b32", "popcll": "popc.b64", "mul24": "mul24.lo.s32", "umul24": "mul24.lo.u32", "mulhi": "mul.hi.s32",
 	"umulhi": "mul.hi.u32", "mul64hi": "mul.hi.s64", "umul64hi": "mul.hi.u64", "sad": "sad.s32", "usad": "sad.u32",
 	"fast_sinf": "sin.approx.ftz.f32", "fast_cosf": "cos.approx.ftz.f32", "fast_log2f": "lg2.approx.ftz.f32",
 	"fast_fdividef": "div.approx.ftz.f32",

@@ -10,8 +10,9 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
-// A compiler flattens a kernel and the functions it calls. Each function has registers and private memory of its own for
-// the whole run, at the same offset in every thread; see stack.go for functions that may be called within themselves.
+// A compiler flattens a kernel and the functions it calls. Each function has registers and private memory of its own
+// for the whole run, at the same offset in every thread; see stack.go for functions that may be called within
+// themselves.
 type compiler struct {
 	m        *ptx.Module
 	code     *code

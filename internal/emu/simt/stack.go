@@ -97,7 +97,8 @@ func (w *warp) deactivate(fr *frame, lane int) {
 // inActivation is the slot of an address in the activation, from an offset.
 func (c *compiler) inActivation(fr *frame, in *ptx.Instr, offset uint64) int32 {
 	to := c.scratch(fmt.Sprint("local ", len(c.code.ins)%4))
-	c.code.ins = append(c.code.ins, inst{alu: runAdd, dst: []int32{to}, src: []int32{fr.sp, c.constant(constant{value: offset})},
+	c.code.ins = append(c.code.ins, inst{alu: runAdd, dst: []int32{to}, src: []int32{fr.sp,
+		c.constant(constant{value: offset})},
 		guard: noSlot, helper: true, ptx: in})
 	return to
 }
@@ -112,7 +113,8 @@ func (g *Grid) stack() int {
 
 func (w *warp) overflow(in *inst, fr *frame, lane int) status {
 	s := &w.own.stacks[lane]
-	return w.failAt(in, lane, weakmem.OutOfBounds, stackBase+uint64(len(s.data)), fmt.Sprintf("the stack of %d bytes is full: "+
-		"%s would be call %d that has not returned; cudaDeviceSetLimit(cudaLimitStackSize) gives a thread more",
-		w.block.grid.stack(), fr.f.Name, s.calls+1))
+	return w.failAt(in, lane, weakmem.OutOfBounds, stackBase+uint64(len(s.data)),
+		fmt.Sprintf("the stack of %d bytes is full: "+
+			"%s would be call %d that has not returned; cudaDeviceSetLimit(cudaLimitStackSize) gives a thread more",
+			w.block.grid.stack(), fr.f.Name, s.calls+1))
 }
