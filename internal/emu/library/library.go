@@ -168,8 +168,8 @@ func defineMixed(m map[string]Function, add func(string, bool, func(a []uint64) 
 		{"", "d", 8, double, math.Float64bits}, {"f", "f", 4, widen, single},
 	} {
 		value, float, size := k.value, k.bits, k.size
-		memory := func(name string, run func(a []uint64, reads reader, writes writer) uint64) {
-			m[name+k.suffix] = Function{Name: name + k.suffix, Run: run, Rounded: true}
+		memory := func(name string, rounded bool, run func(a []uint64, reads reader, writes writer) uint64) {
+			m[name+k.suffix] = Function{Name: name + k.suffix, Run: run, Rounded: rounded}
 		}
 		is := func(names string, f func(x float64) bool) {
 			for _, name := range strings.Fields(names) {
@@ -203,22 +203,22 @@ func defineMixed(m map[string]Function, add func(string, bool, func(a []uint64) 
 		add("powi"+k.suffix, true, func(a []uint64) uint64 { return float(pow(value(a[0]), float64(integer(a[1])))) })
 		add("llrint"+k.suffix, false, func(a []uint64) uint64 { return toInt64(math.RoundToEven(value(a[0]))) })
 		add("llround"+k.suffix, false, func(a []uint64) uint64 { return toInt64(math.Round(value(a[0]))) })
-		memory("sincos", func(a []uint64, _ reader, writes writer) uint64 {
+		memory("sincos", true, func(a []uint64, _ reader, writes writer) uint64 {
 			writes(a[1], size, float(sin(value(a[0]))))
 			writes(a[2], size, float(cos(value(a[0]))))
 			return 0
 		})
-		memory("sincospi", func(a []uint64, _ reader, writes writer) uint64 {
+		memory("sincospi", true, func(a []uint64, _ reader, writes writer) uint64 {
 			writes(a[1], size, float(sinpi(value(a[0]))))
 			writes(a[2], size, float(cospi(value(a[0]))))
 			return 0
 		})
-		memory("frexp", func(a []uint64, _ reader, writes writer) uint64 {
+		memory("frexp", false, func(a []uint64, _ reader, writes writer) uint64 {
 			x, e := math.Frexp(value(a[0]))
 			writes(a[1], 4, uint64(uint32(e)))
 			return float(x)
 		})
-		memory("modf", func(a []uint64, _ reader, writes writer) uint64 {
+		memory("modf", false, func(a []uint64, _ reader, writes writer) uint64 {
 			x := value(a[0])
 			whole := math.Trunc(x)
 			writes(a[1], size, float(whole))
@@ -228,7 +228,7 @@ func defineMixed(m map[string]Function, add func(string, bool, func(a []uint64) 
 			}
 			return float(math.Copysign(x-whole, x))
 		})
-		memory("remquo", func(a []uint64, _ reader, writes writer) uint64 {
+		memory("remquo", false, func(a []uint64, _ reader, writes writer) uint64 {
 			x, y := value(a[0]), value(a[1])
 			rest := math.Remainder(x, y)
 			q := math.Mod(math.RoundToEven((math.Mod(x, 8*y)-rest)/y), 8)
@@ -245,8 +245,8 @@ func defineMixed(m map[string]Function, add func(string, bool, func(a []uint64) 
 			}
 			return x
 		}
-		memory("norm", func(a []uint64, reads reader, _ writer) uint64 { return float(norm(vector(a, reads))) })
-		memory("rnorm", func(a []uint64, reads reader, _ writer) uint64 { return float(1 / norm(vector(a, reads))) })
+		memory("norm", true, func(a []uint64, reads reader, _ writer) uint64 { return float(norm(vector(a, reads))) })
+		memory("rnorm", true, func(a []uint64, reads reader, _ writer) uint64 { return float(1 / norm(vector(a, reads))) })
 	}
 	add("nextafter", false, func(a []uint64) uint64 {
 		return math.Float64bits(math.Nextafter(double(a[0]), double(a[1])))

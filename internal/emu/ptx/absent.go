@@ -22,7 +22,7 @@ var Absences = []Absence{
 	{"wgmma", "", "products of matrices by four warps", "mma.sync",
 		"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %rd0, %rd1, 1, 1, 1, 0, 0;"},
 	{"mma", "sp sp::ordered_metadata", "products of sparse matrices", "mma.sync of whole ones",
-		"mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r2,%r3}, {%f0,%f1,%f2,%f3}, %r4, 0;"},
+		"mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r0,%r1}, {%r2,%r3}, {%r4,%r5}, {%r0,%r1}, %r6, 0;"},
 	{"mma wmma", "s4 u4 b1", "products of 4 bits and of 1 bit", "types of 8 bits",
 		"mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%r0,%r1}, {%r2}, {%r3}, {%r0,%r1};"},
 	{"cp", "tensor", "copies by tensor maps", "cp.async.bulk of bytes",
