@@ -88,7 +88,6 @@ typedef enum cudaError {
 	cudaErrorMisalignedAddress = 716,
 	cudaErrorInvalidAddressSpace = 717,
 	cudaErrorInvalidPc = 718,
-	cudaErrorInvalidPc = 718,
 	cudaErrorLaunchFailure = 719,
 	cudaErrorCooperativeLaunchTooLarge = 720,
 	cudaErrorNotPermitted = 800,
