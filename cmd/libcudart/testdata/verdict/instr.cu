@@ -6,12 +6,12 @@
 // CASE pointers: none
 // CASE deep: out of bounds
 // CASE deeper: none
-// CASE nowhere: bad instruction
+// CASE nowhere: bad call
 // CASE heap: none
 // CASE full: none
 // CASE behind: out of bounds
 // CASE freed: out of bounds
-// CASE twice: out of bounds
+// CASE twice: bad free
 // CASE unwritten: read of unwritten memory
 // CASE race: race
 // CASE draws: none
