@@ -52,15 +52,16 @@ var floors = map[string]string{
 		"internal/dl",
 	"transport/verbs": "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure " +
 		"internal/ibverbs",
-	"transport/bridge":        "transport mem fifo trace",
-	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/tier",
-	"transport/*":             "transport mem fifo transport/internal/* internal/auth internal/secure",
-	"trace":                   "",
-	"trace/history":           "internal/setting internal/given",
-	"bootstrap":               "internal/auth internal/secure internal/setting trace/history",
-	"bootstrap/launch":        "bootstrap",
-	"engine":                  "sched mem fifo kernels trace transport",
-	"engine/grid":             "engine sched mem fifo kernels kernels/* transport internal/cuda",
+	"transport/bridge": "transport mem fifo trace",
+	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/payload " +
+		"internal/test/tier",
+	"transport/*":      "transport mem fifo transport/internal/* internal/auth internal/secure",
+	"trace":            "",
+	"trace/history":    "internal/setting internal/given",
+	"bootstrap":        "internal/auth internal/secure internal/setting trace/history",
+	"bootstrap/launch": "bootstrap",
+	"engine":           "sched mem fifo kernels trace transport",
+	"engine/grid":      "engine sched mem fifo kernels kernels/* transport internal/cuda",
 
 	// What a communicator is made of.
 	"core/call": "ring/book mem fifo kernels internal/cuda",
@@ -145,7 +146,7 @@ var floors = map[string]string{
 	"internal/test/hangs":    "",
 	"internal/test/gpucommtest": ". gpu internal/emu/cudaemu internal/emu/weakmem internal/test/commtest " +
 		"internal/test/gputest internal/test/need internal/test/tier",
-	"internal/test/gputest":   "gpu internal/cuda internal/emu/cudaemu internal/test/need",
+	"internal/test/gputest":   "gpu internal/cuda internal/emu/cudaemu internal/test/need internal/test/tier",
 	"internal/test/rdma":      "internal/dl internal/ibverbs mem",
 	"internal/test/schedtest": "sched",
 	"internal/test/walked":    ". gpu gpu/emu",

@@ -121,8 +121,8 @@ func OpenLocal(n int, cfg Config) ([]*Comm, error) {
 	if err != nil {
 		return nil, openError(cfg, err)
 	}
-	if n < 1 {
-		return nil, openError(cfg, fmt.Errorf("%w: %d ranks", ErrInvalid, n))
+	if most := 1 << 16; n < 1 || n > most {
+		return nil, openError(cfg, fmt.Errorf("%w: %d ranks: want 1 to %d", ErrInvalid, n, most))
 	}
 	if len(cfg.Devices) > 0 && len(cfg.Devices) != n {
 		return nil, openError(cfg, fmt.Errorf("%w: %d Devices for %d ranks", ErrInvalid, len(cfg.Devices), n))

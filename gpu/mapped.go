@@ -62,8 +62,8 @@ func (d *Device) mapPages(n int) (at uintptr, err error) {
 }
 
 // Grant lets kernels and copies of other GPUs of this process use memory of AllocMapped, on those GPUs that reach it.
-// Cost: one call of the driver, of tens of microseconds a GPU. Where AllocMapped could not map, Grant does nothing: see
-// Reach.
+// Cost: one call of the driver, on H200s 1 ms a GPU, 10 ms from 1 GiB on. Where AllocMapped could not map, Grant does
+// nothing: see Reach.
 func (d *Device) Grant(r mem.Region, others ...*Device) error {
 	d.mu.Lock()
 	whole, was := d.mapped[r.Ptr()]

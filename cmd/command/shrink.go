@@ -282,7 +282,7 @@ func (s *emulateStep) String() string {
 			return to
 		}
 		return who + " stands at " + at(s.Source, s.Line, s.Kernel) + ": " + to
-	case decision.Part:
+	case decision.Part, decision.Stray:
 		return fmt.Sprintf("%s: thread %d runs before the others of its warp, which have parted from it", who, s.Thread)
 	case decision.Hold:
 		what := fmt.Sprintf("the store of %d bytes to %s", s.Size, s.Where)

@@ -176,7 +176,7 @@ int ringo_cuda_moves(void) { return reporting && lives() ? ringo_cuda_count_move
 #define driver(name, words) carry(name, words, __builtin_return_address(0))
 static int carry(const char *name, uintptr_t *words, void *at)
 {
-	static const char *const makes[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release", "FreeAsync", NULL};
+	static const char *const makes[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release", "FreeAsync", "Memcpy", NULL};
 	static const char *const gives[] = {"Destroy", "Free", "Release", "Unload", "Unmap", "Unregister", "Close", NULL};
 	if (!ready())
 		return forked(name);

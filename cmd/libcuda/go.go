@@ -179,11 +179,11 @@ func ringo_cuda(name *C.char, args *C.uintptr_t) C.int {
 
 //export ringo_cuda_end
 func ringo_cuda_end() {
-	if s := begun.Load(); s != nil && s.report != nil {
-		s.report.end(s.machine)
-		if s.written != nil {
-			s.written.Flush()
-		}
+	if s := begun.Load(); s != nil && s.written != nil {
+		s.written.Flush()
+	}
+	if r := opened.Load(); r != nil {
+		r.end()
 	}
 }
 

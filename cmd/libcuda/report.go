@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
@@ -74,8 +75,12 @@ var theReport = sync.OnceValues(func() (*report, error) {
 		return nil, fmt.Errorf("RINGO_EMULATE_REPORT: %w", err)
 	}
 	r.write(line{Counts: r.tally.name})
+	opened.Store(r)
 	return r, nil
 })
+
+// opened is the report, nil before anything has asked for it.
+var opened atomic.Pointer[report]
 
 func (r *report) write(l line) {
 	l.Process, l.Image = os.Getpid(), r.began.UnixNano()
@@ -120,9 +125,15 @@ func ringo_cuda_count_moves() C.int {
 	return C.int(r.moves.get(0) & math.MaxInt32)
 }
 
-// end writes the last line of the process.
-func (r *report) end(m *cudaemu.Machine) {
+// end writes the last line of the process. Without a session there is nothing but calls of NCCL.
+func (r *report) end() {
 	r.allFailed()
+	s := begun.Load()
+	if s == nil {
+		r.write(line{Ended: true})
+		return
+	}
+	m := s.machine
 	r.tally.set(instructions, m.Instructions())
 	var leaks []string
 	for _, l := range m.Unreleased() {

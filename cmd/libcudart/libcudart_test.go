@@ -26,8 +26,7 @@ import (
 func emulate(t *testing.T, args ...string) (status int, text string) {
 	t.Helper()
 	cmd := exec.Command(ctest.Ringo(t), append([]string{"emulate", "-kit", ctest.Kit(t), "-time", "100s"}, args...)...)
-	cmd.Env = ctest.OnHost()
-	cmd.Env = append(cmd.Env, "RINGO_HOST=0")
+	cmd.Env = slices.DeleteFunc(ctest.OnGPUs(1), func(v string) bool { return strings.Contains(v, "TIMEOUT=") }) // see -wait
 	out, err := cmd.CombinedOutput()
 	if _, ok := err.(*exec.ExitError); !ok {
 		require.NoError(t, err)

@@ -22,10 +22,7 @@ import (
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
-	"github.com/ringo-go/ringo/internal/test/need"
-	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
@@ -33,13 +30,6 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
-}
-
-// unchecked has the emulator make stores visible at once and look for no races: for tests of anything but the order of
-// accesses to memory.
-func unchecked(n int) gputest.Option {
-	checked := tier.Full() || need.Required("pcie") // lines tear where they are checked
-	return gputest.Emu(cudaemu.Config{Devices: n, Plain: !checked})
 }
 
 // open makes the GPU halves of a communicator, a rank a device, closed at the end of the
@@ -185,7 +175,7 @@ func TestAnswerIsCarriedOut(t *testing.T) {
 		{"in order, in parts, to one", call.Steps, true, call.Reduce, choice.ByFold, []call.Kind{call.Gather}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			list := gputest.GPUs(t, n, unchecked(n))
+			list := gputest.GPUs(t, n, gputest.Unchecked(n))
 			comms := open(t, list, func(o *Options) { o.Chooser.Forced, o.Chooser.InOrder = test.forced, test.inOrder })
 			in, out := memories(t, list, 4*n*count), memories(t, list, 4*n*count)
 			each(t, comms, func(g *Comm) error {

@@ -131,7 +131,7 @@ func TestPhases(t *testing.T) {
 		algo  call.Algo
 	}{{"aabb", call.Hier}, {"abab", call.HierLog}, {"abab", call.HierTree}}) {
 		t.Run(fmt.Sprint(test.hosts, "/", test.algo), func(t *testing.T) {
-			list := gputest.GPUs(t, len(test.hosts), unchecked(len(test.hosts)))
+			list := gputest.GPUs(t, len(test.hosts), gputest.Unchecked(len(test.hosts)))
 			whole := openArena(t, test.hosts, list, func(o *Options) { o.Chooser.Forced = call.Ring })
 			phases := openArena(t, test.hosts, list, inPhases(test.algo))
 			var calls []call.Call

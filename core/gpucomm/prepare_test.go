@@ -39,7 +39,7 @@ func TestPreparedIsOnlyQueued(t *testing.T) {
 				if way.inOrder {
 					ranks = 3 // of two the order does not matter
 				}
-				list := gputest.GPUs(t, ranks, unchecked(ranks))
+				list := gputest.GPUs(t, ranks, gputest.Unchecked(ranks))
 				comms := open(t, list, func(o *Options) { o.Chooser.Forced, o.Chooser.InOrder = way.algo, way.inOrder })
 				bytes := 4 * way.count
 				memory := memories(t, list, 2*bytes)

@@ -14,9 +14,7 @@ import (
 // block then, which the next communicator has.
 func TestControlFreedWhileUsed(t *testing.T) {
 	d := gputest.Driver(t)
-	ctx, err := d.DevicePrimaryCtxRetain(0)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, d.DevicePrimaryCtxRelease(0)) }()
+	_, ctx := gputest.Context(t, d, 0)
 	s := cuda.OpenStore(d, ctx)
 	defer func() { require.NoError(t, s.Close()) }()
 	for range 20 {

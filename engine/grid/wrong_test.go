@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 )
@@ -120,9 +121,7 @@ func (e ArgumentError) text() string { return (&e).Error() }
 // TestAsk: kernels are asked for whom they wait, unless they are to end.
 func TestAsk(t *testing.T) {
 	d := emulated(t, 1, cudaemu.Config{})
-	ctx, err := d.DevicePrimaryCtxRetain(0)
-	require.NoError(t, err)
-	defer d.DevicePrimaryCtxRelease(0)
+	_, ctx := gputest.Context(t, d, 0)
 	s := cuda.OpenStore(d, ctx)
 	require.NoError(t, cuda.With(d, ctx, func() error {
 		c, err := newControl(d, s, 4)

@@ -21,7 +21,7 @@ func BenchmarkCombine(b *testing.B) {
 		b.Skip("the emulator's time says nothing: set REQUIRE=cuda on a machine with a GPU")
 	}
 	d := gputest.Driver(b)
-	ctx := primary(b, d)
+	_, ctx := gputest.Context(b, d, 0)
 	n := 1 << 30
 	require.NoError(b, cuda.With(d, ctx, func() error {
 		c, err := New(d, ctx)
@@ -127,7 +127,7 @@ func BenchmarkLoad(b *testing.B) {
 		b.Skip("the emulator's time says nothing: set REQUIRE=cuda on a machine with a GPU")
 	}
 	d := gputest.Driver(b)
-	ctx := primary(b, d)
+	_, ctx := gputest.Context(b, d, 0)
 	for _, ty := range kernels.Types() {
 		for _, op := range []kernels.RedOp{kernels.Sum, kernels.Max, kernels.Avg} {
 			r := reducer(b, ty, op, 3)

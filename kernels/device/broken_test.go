@@ -33,7 +33,7 @@ func TestBroken(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := gputest.Driver(t, gputest.Faults())
-			ctx := primary(t, d)
+			_, ctx := gputest.Context(t, d, 0)
 			c, err := New(d, ctx)
 			require.NoError(t, err)
 			defer c.Close()

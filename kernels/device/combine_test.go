@@ -74,17 +74,6 @@ func ops(t kernels.DataType) []kernels.RedOp {
 		kernels.PreMulSumInt(1<<62+12345))
 }
 
-// primary is the context of the first device, until the test ends.
-func primary(t testing.TB, d cuda.Driver) cuda.Context {
-	t.Helper()
-	dev, err := d.DeviceGet(0)
-	require.NoError(t, err)
-	ctx, err := d.DevicePrimaryCtxRetain(dev)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, d.DevicePrimaryCtxRelease(dev)) })
-	return ctx
-}
-
 // combiners are one Combiner with the kernels for the device, and one with the kernels
 // for the oldest devices.
 func combiners(t testing.TB, d cuda.Driver, ctx cuda.Context) []*Combiner {
@@ -159,7 +148,7 @@ func trials(rnd *rand.Rand, r *kernels.Reducer) []trial {
 func TestCombine(t *testing.T) {
 	tier.Long(t)
 	d := gputest.Driver(t)
-	ctx := primary(t, d)
+	_, ctx := gputest.Context(t, d, 0)
 	for _, c := range combiners(t, d, ctx) {
 		for _, ty := range kernels.Types() {
 			for i, op := range ops(ty) {

@@ -18,7 +18,7 @@ import (
 
 func TestCheckMemory(t *testing.T) {
 	d := gputest.Driver(t)
-	ctx := primary(t, d)
+	_, ctx := gputest.Context(t, d, 0)
 	c, err := New(d, ctx)
 	require.NoError(t, err)
 	defer c.Close()
@@ -70,15 +70,11 @@ func TestCheckMemory(t *testing.T) {
 // TestForeignMemory has the second device's memory as a source.
 func TestForeignMemory(t *testing.T) {
 	d := gputest.Driver(t, gputest.Devices(2))
-	ctx := primary(t, d)
-	other, err := d.DeviceGet(1)
-	require.NoError(t, err)
+	_, ctx := gputest.Context(t, d, 0)
+	other, otherCtx := gputest.Context(t, d, 1)
 	if ok, err := d.DeviceCanAccessPeer(0, other); err != nil || !ok {
 		t.Skip("device 0 has no access to the memory of device 1")
 	}
-	otherCtx, err := d.DevicePrimaryCtxRetain(other)
-	require.NoError(t, err)
-	defer d.DevicePrimaryCtxRelease(other)
 	red := reducer(t, kernels.Int64, kernels.Sum, 2)
 	var theirs []mem.Region
 	var want [][]byte
@@ -140,7 +136,7 @@ func release(t *testing.T, d cuda.Driver, regions []mem.Region) {
 // TestCapture loads a kernel while its stream is captured and replays the graph.
 func TestCapture(t *testing.T) {
 	d := gputest.Driver(t)
-	ctx := primary(t, d)
+	_, ctx := gputest.Context(t, d, 0)
 	c, err := New(d, ctx)
 	require.NoError(t, err)
 	red := reducer(t, kernels.Int32, kernels.Sum, 2)
@@ -180,7 +176,7 @@ func TestCapture(t *testing.T) {
 // TestConcurrently has goroutines load and launch at once, each on a stream.
 func TestConcurrently(t *testing.T) {
 	d := gputest.Driver(t)
-	ctx := primary(t, d)
+	_, ctx := gputest.Context(t, d, 0)
 	c, err := New(d, ctx)
 	require.NoError(t, err)
 	var g errgroup.Group

@@ -37,7 +37,8 @@ func TestOld(t *testing.T) {
 				DriverVersion: test.driver,
 				Shapes:        []cudaemu.Device{{Major: test.major, Minor: test.minor}},
 			}))
-			c, err := New(d, primary(t, d))
+			_, ctx := gputest.Context(t, d, 0)
+			c, err := New(d, ctx)
 			require.NoError(t, err)
 			defer c.Close()
 			k, err := c.Kernel(reducer(t, test.t, kernels.Sum, 2))
@@ -60,7 +61,8 @@ func TestOutOfMemory(t *testing.T) {
 	d := gputest.Driver(t, gputest.Emu(cudaemu.Config{
 		Faults: []cudaemu.Injection{{Call: "cuModuleLoadData", Result: cuda.ErrOutOfMemory, Nth: 1}},
 	}))
-	c, err := New(d, primary(t, d))
+	_, ctx := gputest.Context(t, d, 0)
+	c, err := New(d, ctx)
 	require.NoError(t, err)
 	defer c.Close()
 	r := reducer(t, kernels.BFloat16, kernels.Sum, 2)

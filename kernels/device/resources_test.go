@@ -14,7 +14,7 @@ import (
 // bandwidth needs, and few bytes of registers are spilled; those outside of the loop cost nothing.
 func TestResources(t *testing.T) {
 	d := gputest.Driver(t)
-	ctx := primary(t, d)
+	_, ctx := gputest.Context(t, d, 0)
 	seen := map[string]bool{}
 	for _, c := range combiners(t, d, ctx) {
 		for _, ty := range kernels.Types() {

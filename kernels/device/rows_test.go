@@ -16,7 +16,7 @@ import (
 // TestRows combines any number of sources that lie one after the other.
 func TestRows(t *testing.T) {
 	d := gputest.Driver(t)
-	ctx := primary(t, d)
+	_, ctx := gputest.Context(t, d, 0)
 	require.NoError(t, cuda.With(d, ctx, func() error { rows(t, d, ctx); return nil }))
 }
 

@@ -80,10 +80,7 @@ func TestLinkOf(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	d := gputest.Driver(t)
-	dev, err := d.DeviceGet(0)
-	require.NoError(t, err)
-	ctx, err := d.DevicePrimaryCtxRetain(dev)
-	require.NoError(t, err)
+	dev, ctx := gputest.Context(t, d, 0)
 	m, err := p2p.New(p2p.Config{Driver: d, Context: ctx, Device: dev, Bytes: 64, Refused: "not wanted"})
 	require.NoError(t, err)
 	o, err := p2p.ParseOffer(m.Offer())
@@ -92,7 +89,6 @@ func TestRefused(t *testing.T) {
 	require.Nil(t, o.Handle)
 	require.NotZero(t, m.Address(), "the rank has memory for itself")
 	require.NoError(t, m.Close(true))
-	require.NoError(t, d.DevicePrimaryCtxRelease(dev))
 	_, err = p2p.ParseOffer([]byte("{"))
 	require.Error(t, err)
 	_, err = p2p.ParseOffer([]byte(`{"Handle":"AAAA"}`))

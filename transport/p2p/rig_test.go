@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
@@ -33,11 +34,7 @@ type user struct {
 
 func newUser(t *testing.T, d cuda.Driver, rank, device int, process string) *user {
 	t.Helper()
-	dev, err := d.DeviceGet(device)
-	require.NoError(t, err)
-	ctx, err := d.DevicePrimaryCtxRetain(dev)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, d.DevicePrimaryCtxRelease(dev)) })
+	dev, ctx := gputest.Context(t, d, device)
 	return &user{t, d, rank, dev, ctx, process}
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
@@ -67,7 +68,7 @@ func TestLending(t *testing.T) {
 								return err
 							}
 						}
-						pattern(dst.Bytes(), i)
+						payload.Fill(dst.Bytes(), uint64(i))
 						send := func() error { return s.Publish(transport.Stamp{uint64(i)}) }
 						if from {
 							send = func() error { return s.PublishFrom(dst, transport.Stamp{uint64(i)}) }
@@ -84,7 +85,7 @@ func TestLending(t *testing.T) {
 					for i := range messages {
 						n := sizes[rng.IntN(len(sizes))]
 						rng.IntN(3)
-						pattern(want[:n], i)
+						payload.Fill(want[:n], uint64(i))
 						var got []byte
 						var stamp transport.Stamp
 						var err error
@@ -114,12 +115,6 @@ func TestLending(t *testing.T) {
 	}
 }
 
-func pattern(b []byte, seed int) {
-	for i := range b {
-		b[i] = byte(i*7 + i>>8 + seed*13)
-	}
-}
-
 // TestDeepQueue: all slots can be published while nobody receives, whatever the
 // kernel's buffers hold, and all arrive after the sender has closed.
 func TestDeepQueue(t *testing.T) {
@@ -135,14 +130,14 @@ func TestDeepQueue(t *testing.T) {
 				for i := range l.Slots {
 					b, err := s.Reserve(n)
 					require.NoError(t, err)
-					pattern(b.Bytes(), i)
+					payload.Fill(b.Bytes(), uint64(i))
 					require.NoError(t, s.Publish(transport.Stamp{}))
 				}
 				require.NoError(t, s.Close())
 				for i := range l.Slots {
 					b, _, err := r.Next()
 					require.NoError(t, err)
-					pattern(want, i)
+					payload.Fill(want, uint64(i))
 					require.True(t, bytes.Equal(want, b.Bytes()))
 					require.NoError(t, r.Release())
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -104,7 +105,7 @@ func (x *exchange) open(b *testing.B, rank int, in, out *os.File) {
 	x.send, x.recv = s.(*sendConn), r.(*recvConn)
 	x.src, x.dst = make([]byte, x.size), make([]byte, x.size)
 	clear(x.src)
-	pattern(x.src, 1)
+	payload.Fill(x.src, 1)
 }
 
 // step keeps half a queue of slots on its way, as a schedule does.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -26,7 +27,7 @@ func TestRefusedLoan(t *testing.T) {
 	s, r := pair(t, large, onLoopback)
 	b, err := s.Reserve(large.SlotBytes)
 	require.NoError(t, err)
-	pattern(b.Bytes(), 1)
+	payload.Fill(b.Bytes(), 1)
 	l := s.senders[0]
 	l.loan.open(large.SlotBytes)
 	pipe := l.loan.pipe
@@ -36,7 +37,7 @@ func TestRefusedLoan(t *testing.T) {
 	got, _, err := r.Next()
 	require.NoError(t, err)
 	want := make([]byte, large.SlotBytes)
-	pattern(want, 1)
+	payload.Fill(want, 1)
 	require.Equal(t, want, got.Bytes())
 }
 

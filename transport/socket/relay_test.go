@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/relay"
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -91,7 +92,7 @@ func exchanged(t *testing.T, open func(transport.Config) transport.Transport, li
 			if err != nil {
 				return fmt.Errorf("send %d: %w", i, err)
 			}
-			pattern(b.Bytes(), i)
+			payload.Fill(b.Bytes(), uint64(i))
 			if err := send.Publish(transport.Stamp{uint64(i)}); err != nil {
 				return fmt.Errorf("send %d: %w", i, err)
 			}
@@ -105,7 +106,7 @@ func exchanged(t *testing.T, open func(transport.Config) transport.Transport, li
 				return fmt.Errorf("receive %d: %w", i, err)
 			}
 			want := make([]byte, n)
-			pattern(want, i)
+			payload.Fill(want, uint64(i))
 			if stamp != (transport.Stamp{uint64(i)}) || !bytes.Equal(want, b.Bytes()) {
 				return fmt.Errorf("message %d: %d bytes arrived that were not sent, stamp %v", i, b.Len(), stamp)
 			}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -70,7 +71,7 @@ func TestSpread(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					pattern(slot.Bytes(), i)
+					payload.Fill(slot.Bytes(), uint64(i))
 					if err := send.Publish(transport.Stamp{uint64(i)}); err != nil {
 						return err
 					}
@@ -84,7 +85,7 @@ func TestSpread(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					if pattern(want, i); !bytes.Equal(want, slot.Bytes()) {
+					if payload.Fill(want, uint64(i)); !bytes.Equal(want, slot.Bytes()) {
 						return fmt.Errorf("message %d is not what was sent", i)
 					}
 					if err := recv.Release(); err != nil {

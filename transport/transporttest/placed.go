@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -135,7 +136,7 @@ func until(what string, holds func() bool) error {
 
 // put fills and publishes slot n, which is free.
 func (e *placedEnd) put(n, bytes int) error {
-	fill(e.view(n)[:bytes], uint64(n))
+	payload.Fill(e.view(n)[:bytes], uint64(n))
 	r, err := e.send.Reserve(bytes)
 	if err != nil {
 		return err
@@ -239,7 +240,7 @@ func (s placedSuite) room(t *testing.T) {
 func (s placedSuite) order(t *testing.T) {
 	_, _, ends := s.pairs(t, 5)
 	for k := range ends {
-		fill(ends[k][0].view(0), uint64(1000+k))
+		payload.Fill(ends[k][0].view(0), uint64(1000+k))
 		_, err := ends[k][0].send.Reserve(50)
 		require.NoError(t, err)
 		require.NoError(t, ends[k][0].send.Publish(stampOf(50, uint64(1000+k))))

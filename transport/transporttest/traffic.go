@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -99,7 +100,7 @@ func (s suite) backPressure(t *testing.T) {
 				return
 			}
 			ready <- i
-			fill(b.Bytes(), uint64(i))
+			payload.Fill(b.Bytes(), uint64(i))
 			if err := send.Publish(stampOf(n, uint64(i))); err != nil {
 				t.Errorf("message %d: %v", i, err)
 				return
@@ -253,7 +254,7 @@ func (s suite) from(t *testing.T) {
 				}
 				continue
 			}
-			fill(src[:n], uint64(i))
+			payload.Fill(src[:n], uint64(i))
 			if err := from.PublishFrom(mem.Host(src[:n]), stampOf(n, uint64(i))); err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/test/payload"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -57,12 +58,6 @@ func join(t testing.TB, a, b *member) (s transport.SendConn, r transport.RecvCon
 	return s, r
 }
 
-func pattern(b []byte, seed int) {
-	for i := range b {
-		b[i] = byte(i*7 + i>>8 + seed*13)
-	}
-}
-
 // flow sends messages of all sizes and calls between before each. It returns the errors
 // of both ends.
 func flow(s transport.SendConn, r transport.RecvConn, messages int, between func(i int)) (sent, received error) {
@@ -88,7 +83,7 @@ func sendAll(s transport.SendConn, from, to int, between func(i int)) error {
 		if err != nil {
 			return fmt.Errorf("reserve %d: %w", i, err)
 		}
-		pattern(b.Bytes(), i)
+		payload.Fill(b.Bytes(), uint64(i))
 		if err := s.Publish(transport.Stamp{uint64(i)}); err != nil {
 			return fmt.Errorf("publish %d: %w", i, err)
 		}
@@ -105,7 +100,7 @@ func receiveAll(r transport.RecvConn, from, to int) error {
 			return fmt.Errorf("next %d: %w", i, err)
 		}
 		n := sizeOf(i, max)
-		pattern(want[:n], i)
+		payload.Fill(want[:n], uint64(i))
 		if stamp[0] != uint64(i) || !bytes.Equal(want[:n], b.Bytes()) {
 			return fmt.Errorf("message %d of %d bytes is not what was sent", i, n)
 		}

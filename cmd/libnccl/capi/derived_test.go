@@ -208,6 +208,13 @@ func TestRevoked(t *testing.T) {
 	for _, c := range comms {
 		require.NoError(t, l.Destroy(c))
 	}
+	comms, err = l.InitAll(2, nil) // of which one rank alone revokes
+	require.NoError(t, err)
+	require.NoError(t, l.Revoke(comms[0], 0))
+	made(comms, func(g, c uintptr, i int) (uintptr, error) { return l.Split(g, c, 0, -i, nil) })
+	for _, c := range comms {
+		require.NoError(t, l.Abort(c))
+	}
 	comms, err = l.InitAll(1, nil)
 	require.NoError(t, err)
 	require.NoError(t, l.Finalize(0, comms[0]))

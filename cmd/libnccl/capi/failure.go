@@ -15,25 +15,30 @@ var Failed func(e *ringo.Error, device int)
 
 // Spoils reports whether an error is that of a communicator, which no later call can use.
 func Spoils(err error) bool {
-	for _, of := range []error{ringo.ErrMismatch, ringo.ErrPeer, ringo.ErrLeft, ringo.ErrTimeout} {
+	if Asked(err) {
+		return false
+	}
+	for _, of := range []error{ringo.ErrMismatch, ringo.ErrPeer, ringo.ErrLeft, ringo.ErrTimeout, ringo.ErrAborted} {
 		if errors.Is(err, of) {
 			return true
 		}
 	}
-	return errors.Is(err, ringo.ErrAborted) && !Asked(err)
+	return false
 }
 
-// Asked reports whether an error is what a program has asked for by ncclCommAbort or ncclCommRevoke, on any rank.
+// Asked reports whether an error is what a program has asked for: by ncclCommAbort on this rank, or by a call on any
+// rank after which all go on.
 func Asked(err error) bool {
-	if !errors.Is(err, ringo.ErrAborted) {
-		return false
-	}
-	text := err.Error()
-	return strings.Contains(text, errCommAbort.Error()) || strings.Contains(text, errCommRevoke.Error())
+	says := func(reason error) bool { return strings.Contains(err.Error(), "aborted: "+reason.Error()) }
+	return errors.Is(err, ringo.ErrAborted) && says(errCommAbort) || err != nil && (says(errCommRevoke) || says(errCommShrink))
 }
 
 // The reasons of ends that programs ask for.
-var errCommAbort, errCommRevoke = errors.New("ncclCommAbort"), errors.New("ncclCommRevoke")
+var (
+	errCommAbort  = errors.New("ncclCommAbort")
+	errCommRevoke = errors.New("ncclCommRevoke")
+	errCommShrink = errors.New("ncclCommShrink")
+)
 
 // tellsFailure has Failed called when an open communicator fails.
 func (c *comm) tellsFailure(r *ringo.Comm) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ringo-go/ringo"
@@ -71,7 +72,9 @@ func (c *comm) meetAgain(m meeting) {
 func (l *Library) over(ctx context.Context, c *comm, ring *ringo.Comm,
 	f func(*ringo.Comm) (*ringo.Comm, error)) (*ringo.Comm, error) {
 	if c.whyUnusable() != errRevoked {
-		return f(ring)
+		if made, err := f(ring); err == nil || !strings.Contains(err.Error(), errCommRevoke.Error()) { // by another rank
+			return made, err
+		}
 	}
 	c.mu.Lock()
 	c.reopened++

@@ -62,6 +62,7 @@ static void makers(void)
 	IS(4, ncclCommInitAll(NULL, 1, NULL));
 	IS(4, ncclCommInitAll(pair, -1, NULL));
 	IS(4, ncclCommInitAll(pair, INT_MIN, NULL));
+	IS(4, ncclCommInitAll(pair, INT_MAX, NULL));
 	IS(0, ncclCommFinalize(NULL));
 	IS(0, ncclCommDestroy(NULL));
 	IS(0, ncclCommAbort(NULL));

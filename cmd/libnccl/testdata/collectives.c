@@ -383,7 +383,7 @@ static void memory(rank_t *ranks, int n)
 		WRONG(ncclCommWindowDeregister(r->comm, win[r->rank]), ncclInvalidArgument, "no window");
 		OK(ncclCommDeregister(r->comm, handle[r->rank]));
 		OK(ncclMemFree(buffer[r->rank]));
-		WRONG(ncclMemFree(buffer[r->rank]), ncclInvalidArgument, "was freed");
+		WRONG(ncclMemFree(buffer[r->rank]), ncclUnhandledCudaError, "was freed");
 	}
 }
 
@@ -580,7 +580,7 @@ static void *one_thread(void *rank)
 	CHECK(r.rank == (int)(intptr_t)rank && r.size == shared_size);
 	everything(&r, 1);
 	OK(ncclCommFinalize(comm));
-	WRONG(ncclAllReduce(r.from, r.to, 1, ncclInt32, ncclSum, comm, r.stream), ncclInvalidUsage, "was finalized");
+	WRONG(ncclAllReduce(r.from, r.to, 1, ncclInt32, ncclSum, comm, r.stream), ncclInvalidArgument, "was finalized");
 	free_rank(&r);
 	return NULL;
 }

@@ -70,7 +70,7 @@ static void finalize(void)
 		OK(ncclCommFinalize(r[i].comm));
 		ON(r[i].c, cuStreamQuery(r[i].s));
 		CHECK(ncclCommFinalize(r[i].comm) == ncclInvalidArgument);
-		CHECK(ncclAllReduce(r[i].at, r[i].at, 1, ncclInt32, ncclSum, r[i].comm, r[i].s) == ncclInvalidUsage);
+		CHECK(ncclAllReduce(r[i].at, r[i].at, 1, ncclInt32, ncclSum, r[i].comm, r[i].s) == ncclInvalidArgument);
 	}
 	look(r, RANKS);
 	end(r);
@@ -158,7 +158,7 @@ static void memory(void)
 	OK(ncclCommRegister(r[0].comm, ones, sizeof ones, &handle)); // no effect, as on any memory
 	OK(ncclCommDeregister(r[0].comm, handle));
 	OK(ncclCommDeregister(r[0].comm, NULL));
-	WRONG(ncclMemFree(r[0].at), ncclInvalidArgument, "no memory of ncclMemAlloc");
+	WRONG(ncclMemFree(r[0].at), ncclUnhandledCudaError, "no memory of ncclMemAlloc");
 	OK(ncclMemFree(NULL));
 	OK(ncclMemAlloc(&mine, 0));
 	CHECK(mine == NULL);

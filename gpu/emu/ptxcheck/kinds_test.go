@@ -54,9 +54,9 @@ func TestKinds(t *testing.T) {
 		{"unwritten", "mov.u32 %r3, dynamic; ld.shared.u32 %r4, [%r3]; st.global.u32 [%a0], %r4;",
 			Launch{Block: [3]int{1}, Shared: 16}, 0, Unwritten, "", "nothing wrote it", 1},
 		{"barrier", "setp.eq.u32 %p0, %r1, 0; @%p0 bra a; bar.sync 0, 64; a: bar.sync 1;", Launch{Block: [3]int{64}}, 0,
-			Divergence, "", "wait at barrier", 0},
+			Divergence, "threads of a warp", "have gone past", 1},
 		{"different barriers", "setp.eq.u32 %p0, %r1, 0; @%p0 bra a; bar.sync 0; a: bar.sync 0;", Launch{Block: [3]int{32}},
-			0, Divergence, "", "at the same instruction", 2},
+			0, Divergence, "threads of a warp", "have gone past", 2},
 		{"waits for blocks", `atom.global.add.u32 %r3, [%a0], 1;
 w:	ld.relaxed.gpu.global.u32 %r3, [%a0]; setp.lt.u32 %p0, %r3, 3072; @%p0 bra w;`, Launch{Grid: [3]int{3}, Block: [3]int{1024}}, 1, Deadlock, "", "1 of 3 blocks are not resident", 0},
 		{"trap", "trap;", Launch{Block: [3]int{1}}, 0, BadProgram, "", "line 16: trap", 1},

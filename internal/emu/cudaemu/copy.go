@@ -16,6 +16,9 @@ func (c *call) accessible(x *context, p uintptr, n int) error {
 		err = c.fail(cuda.ErrInvalidValue, "%#x is mapped, but device %d has no access: call cuMemSetAccess", p,
 			x.dev.ordinal)
 	}
+	if err == nil && r.kind == regionHeap {
+		err = c.fail(cuda.ErrInvalidValue, "%#x is of malloc in a kernel, which kernels alone reach", p)
+	}
 	return err
 }
 
@@ -66,7 +69,7 @@ func (m *Machine) MemcpyDtoH(dst []byte, src uintptr) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	c.push(c.ctx.legacy, readWork{dst, uint64(src)})
+	c.push(c.ctx.legacy, readWork{dst, uint64(src), c.caller(c.ctx.dev)})
 	return c.holding(c.ctx, func() error { return c.synchronize(c.ctx, []*stream{c.ctx.legacy}) })
 }
 
@@ -143,7 +146,9 @@ func (m *Machine) MemcpyHtoDAsync(dst uintptr, src []byte, h cuda.Stream) error 
 
 // MemcpyDtoHAsync is the copy to pageable host memory. It returns before it is done.
 func (m *Machine) MemcpyDtoHAsync(dst []byte, src uintptr, h cuda.Stream) error {
-	return m.pageable("cuMemcpyDtoHAsync", src, len(dst), h, func(*stream) work { return readWork{dst, uint64(src)} })
+	return m.pageable("cuMemcpyDtoHAsync", src, len(dst), h, func(s *stream) work {
+		return readWork{dst, uint64(src), m.caller(s.ctx.dev)}
+	})
 }
 
 // pageable enqueues a copy of which the driver knows one end.
@@ -204,7 +209,7 @@ func (c *call) copy(s *stream, dst, src uintptr, n int) error {
 	if err := c.pass(s, dst, src); err != nil {
 		return err
 	}
-	_, err := c.enqueue(s, copyWork{uint64(dst), uint64(src), n})
+	_, err := c.enqueue(s, copyWork{uint64(dst), uint64(src), n, c.caller(s.ctx.dev)})
 	return err
 }
 
@@ -257,6 +262,7 @@ type (
 	copyWork struct {
 		dst, src uint64
 		n        int
+		by       Caller
 	}
 	setWork struct {
 		p       uint64
@@ -270,10 +276,20 @@ type (
 	readWork struct {
 		dst []byte
 		src uint64
+		by  Caller
 	}
 )
 
+// copying names the program's copy, "" if it is not known where that is.
+func (c Caller) copying() string {
+	if at := c.forWhat(); at != "" {
+		return "copy at " + at
+	}
+	return ""
+}
+
 func (w copyWork) step(m *Machine, o *op) bool {
+	m.mem.For = w.by.copying
 	c, err := m.mem.Copy(w.dst, w.src, w.n, o.after)
 	return m.carried(o, c, err)
 }
@@ -289,6 +305,7 @@ func (w writeWork) step(m *Machine, o *op) bool {
 }
 
 func (w readWork) step(m *Machine, o *op) bool {
+	m.mem.For = w.by.copying
 	c, err := m.mem.Read(w.dst, w.src, o.after)
 	return m.carried(o, c, err)
 }
@@ -323,6 +340,7 @@ var results = map[weakmem.FaultKind]cuda.Result{
 	weakmem.Misaligned:  cuda.ErrMisalignedAddress,
 	weakmem.Assertion:   cuda.ErrAssert,
 	weakmem.Deadlock:    cuda.ErrLaunchTimeout,
+	weakmem.BadCall:     cuda.ErrInvalidPC,
 }
 
 // resultOf is the driver's result for a fault.

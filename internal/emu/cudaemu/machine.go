@@ -18,7 +18,7 @@ import (
 )
 
 // In one seed of so many strong loads may give old values.
-const seedsOld = 3
+const seedsOld = 2
 
 const maxDevices = 64 // access is kept as a set of bits
 

@@ -18,6 +18,7 @@ const (
 	Hold   Kind = "hold"   // a store, or an atomic operation that returns nothing, becomes visible late
 	Load   Kind = "load"   // a load is carried out late, after what follows it
 	Old    Kind = "old"    // a load gives a value that others have overwritten
+	Stray  Kind = "stray"  // threads of a warp make an access before the others
 	Copy   Kind = "copy"   // an asynchronous copy of a thread is carried out late
 	Start  Kind = "start"  // a kernel or a copy of a stream begins late
 )
@@ -35,12 +36,13 @@ type Decision struct {
 	Kind Kind `json:"kind"`
 	Warp Warp `json:"warp"`
 	// At is how far the warp is: of Switch and Part the instructions that it has executed, those of a poll in vain not
-	// counted; of Hold, Load, Old and Copy the number of its store, load or copy. Of Start it is the number of the work.
+	// counted; of Hold, Load, Old, Stray and Copy the number of its store, load or copy. Of Start it is the number of the work.
 	At    uint64 `json:"at"`
 	Round uint64 `json:"round,omitempty"` // of Switch and Part: how often the warp has polled in vain since
 	To    Warp   `json:"to"`              // of Switch: the warp that runs
 	Lane  int    `json:"lane,omitempty"`  // of Part: one of the threads that go first
-	Until uint64 `json:"until,omitempty"` // of Part: as At, how long; 0: as in the plain order, but that they poll in vain
+	Lanes uint32 `json:"lanes,omitempty"` // of Stray: those that go ahead
+	Until uint64 `json:"until,omitempty"` // of Part and Stray: as At, how long; 0: as in the plain order, but that they poll in vain
 	Late  []Late `json:"late,omitempty"`  // of Hold and Copy
 	Wait  int    `json:"wait,omitempty"`  // of Start: rounds of the executor
 	Ago   uint64 `json:"ago,omitempty"`   // of Old: how many strong stores

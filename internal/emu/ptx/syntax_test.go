@@ -339,6 +339,8 @@ func TestDebug(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "other.cu:30", m.Source(m.Func("k").Body[0].Line))
 	require.Empty(t, m.Source(m.Func("l").Body[0].Line))
+	require.True(t, m.OnePlace(m.Func("k").Body[0].Line))
+	require.False(t, m.OnePlace(m.Func("l").Body[0].Line))
 }
 
 func FuzzParse(f *testing.F) {

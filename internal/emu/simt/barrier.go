@@ -102,10 +102,12 @@ func execBarrier(w *warp, in *inst, mask uint32) status {
 			count, bar.count)
 	case bar.masks[w.index]&mask != 0:
 		return w.fail(in, bar.masks[w.index]&mask, weakmem.BadInstruction, "arrives twice at barrier %d", id)
-	case op.aligned && w.elsewhere(atBarrier, uint32(id)):
+	case w.elsewhere(atBarrier, op.aligned):
 		return w.fail(in, mask, weakmem.BadInstruction,
-			"bar.sync needs all threads of a warp at the same instruction, others of this warp wait at another one for the "+
-				"same barrier")
+			"bar.sync needs all threads of a warp at the same instruction, others of this warp wait at another one")
+	}
+	if op.aligned && !w.gathers(in, mask) {
+		return gone
 	}
 	if bar.arrived == 0 {
 		bar.every = true
@@ -131,11 +133,12 @@ func execBarrier(w *warp, in *inst, mask uint32) status {
 	return gone
 }
 
-// elsewhere reports whether threads of the warp wait for a barrier at another instruction than the current one.
-func (w *warp) elsewhere(why wait, id uint32) bool {
+// elsewhere reports whether threads of the warp wait at another barrier instruction than the current one, where either
+// is for all threads of the warp.
+func (w *warp) elsewhere(why wait, aligned bool) bool {
 	for i := range w.n {
 		g := &w.groups[i]
-		if g.wait == why && g.value == id && g.pc != w.groups[w.current].pc {
+		if g.wait == why && g.pc != w.groups[w.current].pc && (aligned || w.block.grid.Kernel.code.ins[g.pc].bars(nil)) {
 			return true
 		}
 	}

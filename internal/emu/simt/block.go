@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
@@ -78,10 +79,12 @@ func (w *warp) begin() {
 	w.polled, w.strong, w.vain = poll{}, nil, 0
 	w.final, w.far, w.access, w.again, w.lane = w.far, place{}, poll{}, false, -1
 	w.copies = nil
-	w.late, w.loads = w.late[:0], 0
+	w.late, w.loads, w.apart = w.late[:0], 0, w.apart[:0]
 	w.came, w.crossed = 0, 0
+	w.strayed, w.lead = 0, decision.Decision{}
 	w.own.clear()
 	w.shades.forget()
+	w.unknown.clear()
 	for _, s := range w.block.grid.Kernel.code.specials {
 		s.set(w, &w.regs[s.slot])
 	}

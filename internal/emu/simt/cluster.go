@@ -145,6 +145,9 @@ func execClusterArrive(w *warp, in *inst, mask uint32) status {
 	if op.aligned && w.came != 0 && w.cameAt != in {
 		return w.fail(in, mask, weakmem.BadInstruction, apart)
 	}
+	if op.aligned && !w.gathers(in, mask) {
+		return gone
+	}
 	w.came |= mask
 	w.cameAt = in
 	c.arrived += bits.OnesCount32(mask)
@@ -161,8 +164,13 @@ func execClusterWait(w *warp, in *inst, mask uint32) status {
 	if never := mask &^ (w.came | w.crossed); never != 0 {
 		return w.fail(in, never, weakmem.BadInstruction, "waits at the barrier of the cluster without having arrived")
 	}
-	if in.x.(*clusterBarrier).aligned && w.elsewhere(atCluster, 0) {
-		return w.fail(in, mask, weakmem.BadInstruction, apart)
+	if in.x.(*clusterBarrier).aligned {
+		if w.elsewhere(atCluster, true) {
+			return w.fail(in, mask, weakmem.BadInstruction, apart)
+		}
+		if !w.gathers(in, mask) {
+			return gone
+		}
 	}
 	w.meet(mask & w.crossed)
 	if mask &= w.came; mask != 0 {

@@ -26,6 +26,19 @@ func (w *warp) failAt(in *inst, lane int, kind weakmem.FaultKind, addr uint64, w
 	return w.stopped(in, f)
 }
 
+// failPair stops the grid with a fault of some threads of the warp at an instruction, and others at another one.
+func (w *warp) failPair(in *inst, mask uint32, other *inst, others uint32, why string) {
+	g := w.block.grid
+	lane, line := bits.TrailingZeros32(mask), 0
+	if other.ptx != nil {
+		line = other.ptx.Line
+	}
+	w.stopped(in, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: g.Device, Kernel: g.Kernel.Name, Line: in.ptx.Line,
+		Block: w.block.index, Thread: w.thread(lane), Detail: why, Count: 1, For: g.mem.Call(),
+		Other: &weakmem.Other{Device: g.Device, Kernel: g.Kernel.Name, Line: line, Block: w.block.index,
+			Thread: w.thread(bits.TrailingZeros32(others)), For: g.mem.Call(), Why: why}})
+}
+
 // stopped stops the grid with a fault of the instruction, whose text it adds.
 func (w *warp) stopped(in *inst, f *weakmem.Fault) status {
 	if f.Detail != "" {

@@ -66,6 +66,9 @@ func execBranch(w *warp, in *inst, mask uint32) status {
 		g.pc = in.target
 		return jumped
 	}
+	if in.meets > 0 {
+		w.parts(in, g.mask)
+	}
 	w.part(mask, in.target)
 	return next
 }
@@ -92,6 +95,9 @@ func execTable(w *warp, in *inst, mask uint32) status {
 		if i := uint32(index[bits.TrailingZeros32(m)]); i >= uint32(len(targets)) {
 			return w.fail(in, m, weakmem.BadInstruction, "index %d in a table of %d labels", i, len(targets))
 		}
+	}
+	if in.meets > 0 {
+		w.parts(in, w.groups[w.current].mask)
 	}
 	return w.scatter(mask, func(lane int) int32 { return targets[uint32(index[lane])] })
 }
@@ -124,6 +130,7 @@ func decodeExit(c *compiler, fr *frame, in *ptx.Instr) error {
 func execExit(w *warp, in *inst, mask uint32) status {
 	g := &w.groups[w.current]
 	w.live &^= mask
+	w.leaveParted(mask)
 	w.block.mem.Exit(w.index, mask)
 	if g.mask &^= mask; g.mask == 0 {
 		w.remove(w.current)

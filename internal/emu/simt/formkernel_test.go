@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
 // ptxOf is a module with a kernel "fN" for each form. Thread i loads the words
@@ -139,17 +140,13 @@ type gpu struct {
 
 // newGPU makes the driver's first device current on this thread until the test ends.
 func newGPU(t *testing.T, d cuda.Driver) *gpu {
-	dev, err := d.DeviceGet(0)
-	require.NoError(t, err)
-	ctx, err := d.DevicePrimaryCtxRetain(dev)
-	require.NoError(t, err)
+	dev, ctx := gputest.Context(t, d, 0)
 	runtime.LockOSThread()
 	require.NoError(t, d.CtxPushCurrent(ctx))
 	t.Cleanup(func() {
 		_, err := d.CtxPopCurrent()
 		require.NoError(t, err)
 		runtime.UnlockOSThread()
-		require.NoError(t, d.DevicePrimaryCtxRelease(dev))
 	})
 	return &gpu{d: d, dev: dev}
 }

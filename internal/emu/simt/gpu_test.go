@@ -90,11 +90,7 @@ func source(t testing.TB, text string) string {
 
 func (r run) onGPU(t *testing.T) (got [][]uint32) {
 	d := gputest.Driver(t)
-	dev, err := d.DeviceGet(0)
-	require.NoError(t, err)
-	c, err := d.DevicePrimaryCtxRetain(dev)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, d.DevicePrimaryCtxRelease(dev)) }()
+	_, c := gputest.Context(t, d, 0)
 	require.NoError(t, cuda.With(d, c, func() error {
 		mod, err := d.ModuleLoadData([]byte(source(t, r.file)))
 		require.NoError(t, err)

@@ -41,6 +41,7 @@ func (w *warp) later(in *inst, a *access, mask uint32, addr *alu.Lanes) bool {
 	l := lateLoad{in: in, mask: mask, addr: *addr}
 	l.lo, l.hi = span(mask, addr, each)
 	w.late = append(w.late, l)
+	w.odd = true
 	return true
 }
 

@@ -169,6 +169,7 @@ func (w *warp) address(in *inst, a *access) *alu.Lanes {
 func execLoad(w *warp, in *inst, mask uint32) status {
 	a := in.x.(*access)
 	addr, dst := w.address(in, a), w.operands(&w.dst, in.dst)
+	mask = w.stray(in, a, mask, addr)
 	if a.how.Order == weakmem.Relaxed && w.later(in, a, mask, addr) {
 		return next
 	}
@@ -196,11 +197,13 @@ func (a *access) finish(mask uint32, dst []*alu.Lanes) {
 func (w *warp) load(in *inst, a *access, p storage, mask uint32, addr *alu.Lanes, dst []*alu.Lanes) status {
 	switch p {
 	case local:
-		at := *addr // dst may be the register of the address
+		if len(w.shades.local) > 0 {
+			w.addr, addr = *addr, &w.addr // dst may be the register of the address
+		}
 		if lane, kind, why := w.own.load(mask, addr, a.size, dst); why != "" {
 			return w.failAt(in, lane, kind, addr[lane], why)
 		}
-		w.shadePrivate(in, a, mask, &at, false)
+		w.shadePrivate(in, a, mask, addr, false)
 		return next
 	case arguments:
 		return w.argument(in, a, mask, addr, dst)
@@ -222,7 +225,6 @@ func (w *warp) loadFrom(in *inst, a *access, of *weakmem.Block, shared bool, mas
 	first := bits.TrailingZeros32(mask)
 	at := addr[first] // dst may be the register of the address
 	how.Shade = &w.shades.loaded
-	how.Shade.Regs = dst
 	if f := w.block.mem.Load(w.index, mask, addr, a.size, dst, how); f != nil {
 		return w.stopped(in, f)
 	}
@@ -241,6 +243,7 @@ func (w *warp) loadFrom(in *inst, a *access, of *weakmem.Block, shared bool, mas
 func execStore(w *warp, in *inst, mask uint32) status {
 	a := in.x.(*access)
 	addr, src := w.address(in, a), w.operands(&w.src, in.src)[1:]
+	mask = w.stray(in, a, mask, addr)
 	if a.storage != anywhere {
 		return w.store(in, a, a.storage, mask, addr, src)
 	}

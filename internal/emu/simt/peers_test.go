@@ -23,15 +23,11 @@ func joined(t *testing.T, n int) *peers {
 	d := gputest.Driver(t, gputest.Devices(n))
 	p := &peers{Driver: d, t: t}
 	for i := range n {
-		dev, err := d.DeviceGet(i)
-		require.NoError(t, err)
+		dev, ctx := gputest.Context(t, d, i)
 		if c, err := cuda.Capability(d, dev); err != nil || c < 90 {
 			t.Skipf("bulk copies need capability 9.0, device %d has %d: %v", i, c, err)
 		}
-		c, err := d.DevicePrimaryCtxRetain(dev)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, d.DevicePrimaryCtxRelease(dev)) })
-		p.ctx = append(p.ctx, c)
+		p.ctx = append(p.ctx, ctx)
 	}
 	for i := range n {
 		p.on(i, func() {

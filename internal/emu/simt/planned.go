@@ -154,7 +154,11 @@ func (w *warp) nextLane(can []int) int {
 
 // parted writes down which threads went first, and until when.
 func (w *warp) parted() {
-	if book := w.block.grid.world.cfg.Book; w.lane >= 0 && book.Records() {
+	if book := w.block.grid.world.cfg.Book; w.lane >= 0 && book.Records() && w.lead.Kind != "" {
+		w.lead.Until = w.far.count
+		book.Add(w.lead)
+		w.lead = decision.Decision{}
+	} else if w.lane >= 0 && book.Records() {
 		book.Add(decision.Decision{Kind: decision.Part, Warp: w.id(), At: w.from.count, Round: w.from.round,
 			Lane: w.lane, Until: w.far.count})
 	}

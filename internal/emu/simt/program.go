@@ -19,8 +19,8 @@ type Program struct {
 type Kernel struct {
 	Name string
 	Func *ptx.Func // parameters, limits
-	// Shared is the static shared memory of a block and Local the private
-	// memory of a thread, in bytes, with those of the functions it calls.
+	// Shared is the static shared memory of a block and Local the local
+	// variables of a thread, in bytes, with those of the functions it calls.
 	Shared, Local int
 	Registers     int  // of a thread, 32 bits each: an estimate
 	Workspace     bool // it reads Grid.Workspace
@@ -65,6 +65,8 @@ type inst struct {
 	helper   bool  // does a part of an instruction: not counted and not traced
 	dst, src []int32
 	target   int32 // of a branch or call
+	meets    int32 // of a branch with an aligned barrier behind it: where its ways meet, else 0
+	joins    bool  // such ways meet here
 	rank     int32 // of threads that parted the ones at the lowest rank run first
 	x        any   // exec's own operand: *access, *atomic, *barrierOp, *syncOp, *callOp, []int32
 	ptx      *ptx.Instr

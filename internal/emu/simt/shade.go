@@ -3,6 +3,7 @@ package simt
 import (
 	"fmt"
 	"math/bits"
+	"strings"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
 	"github.com/ringo-go/ringo/internal/emu/weakmem"
@@ -85,6 +86,7 @@ func (w *warp) set(slot int32, mask uint32, v *shade) {
 		s = &shade{}
 		h.of[slot] = s
 		h.n++
+		w.odd = true
 	}
 	copyLanes(&s.bits, &v.bits, mask)
 	s.computed = s.computed&^mask | v.computed&mask
@@ -113,11 +115,23 @@ func (h *shades) unshade(slots []int32, mask uint32) {
 	}
 }
 
-// follow looks at an instruction that threads are about to execute, mask of those of all, while registers have shades.
-// It is false if that stopped the grid.
-func (w *warp) follow(in *inst, all, mask uint32) bool {
-	h := &w.shades
+// oddly does what an instruction wants before it is executed where loads are late, threads have parted before an aligned
+// barrier, or registers have shades or unknown values. It is false if that stopped the grid.
+func (w *warp) oddly(in *inst, all uint32) bool {
+	if len(w.late) > 0 && !w.passesLate(in) && !w.catchUp() || in.joins && len(w.apart) > 0 && !w.passes(in) ||
+		w.shades.n > 0 && !w.follow(in, all) || w.unknown.any && !w.unknown.follow(w, in, all) {
+		return false
+	}
+	w.odd = len(w.late)+len(w.apart)+w.shades.n > 0 || w.unknown.any
+	return true
+}
+
+// follow looks at an instruction that threads are about to execute, while registers have shades. It is false if that
+// stopped the grid.
+func (w *warp) follow(in *inst, all uint32) bool {
+	h, mask := &w.shades, all
 	if in.guard != noSlot {
+		mask &= w.guard(in)
 		if s := h.at(in.guard); s != nil {
 			for m := all; m != 0; m &= m - 1 {
 				if s.bits[bits.TrailingZeros32(m)]&1 != 0 {
@@ -225,11 +239,25 @@ func (w *warp) compute(in *inst, mask uint32) {
 			lane := bits.TrailingZeros32(m)
 			v.bits[lane] = results[i][lane]
 			if unknown>>lane&1 != 0 {
-				v.bits[lane] = ^uint64(0)
+				v.bits[lane] = w.smeared(in, lane)
 			}
 		}
 		w.set(slot, mask, &v)
 	}
+}
+
+// smeared are the bits of a result that may depend on what nobody wrote: all, or those of the halves of a pair.
+func (w *warp) smeared(in *inst, lane int) (v uint64) {
+	t := in.ptx.Types
+	if len(t) == 0 || !strings.HasSuffix(t[0].String(), "x2") || t[0] != t[len(t)-1] || len(in.dst) > 1 {
+		return ^uint64(0)
+	}
+	for _, slot := range in.src {
+		if s := w.shades.at(slot); s != nil {
+			v |= s.bits[lane]
+		}
+	}
+	return uint64(b2i(v&0xffff != 0))*0xffff | uint64(b2i(v>>16 != 0))*0xffff0000
 }
 
 // pointers are pointers to lanes.

@@ -22,6 +22,8 @@ type syncOp struct {
 	run    alu.Func // for all threads that take part
 	orders bool     // orders memory too
 
+	shuffles bool // gives each thread a value of another
+
 	// together, if set, is what all threads of a warp do at one instruction, which it is part of: see decodeAligned.
 	together together
 }
@@ -50,7 +52,7 @@ func decodeSync(c *compiler, fr *frame, in *ptx.Instr) error {
 		}
 		d.src = append(d.src, s)
 	}
-	op := &syncOp{name: in.Name(), member: len(d.src) - 1, orders: dsts == 0}
+	op := &syncOp{name: in.Name(), member: len(d.src) - 1, orders: dsts == 0, shuffles: in.Op == "shfl"}
 	var err error
 	if op.run, err = syncFunc(in, len(d.src)); err != nil {
 		return err
@@ -134,6 +136,7 @@ func execSync(w *warp, in *inst, mask uint32) status {
 		if w.shades.n != 0 && in.ptx.Op == "shfl" {
 			w.shadeShuffled(op, func(int) *inst { return in }, mask, w.operands(&w.src, in.src))
 		}
+		w.shared(op, mask, []*inst{in}, []uint32{mask})
 		op.run(mask, w.operands(&w.dst, in.dst), w.operands(&w.src, in.src))
 		if op.orders {
 			w.block.mem.SyncWarp(w.index, mask)
@@ -212,6 +215,12 @@ func (w *warp) syncApart(who []int, mask uint32) {
 	if first := &ins[w.groups[who[0]].pc]; w.shades.n != 0 && first.ptx.Op == "shfl" {
 		w.shadeShuffled(op, func(lane int) *inst { return &ins[w.groupOf(lane).pc] }, mask, src)
 	}
+	var at []*inst
+	var masks []uint32
+	for _, k := range who {
+		at, masks = append(at, &ins[w.groups[k].pc]), append(masks, w.groups[k].mask)
+	}
+	w.shared(op, mask, at, masks)
 	op.run(mask, dst, src)
 	if op.orders {
 		w.block.mem.SyncWarp(w.index, mask)

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/decision"
 )
 
 // A warp is 32 threads of a block.
@@ -13,13 +14,13 @@ type warp struct {
 	regs   []alu.Lanes
 	consts []alu.Lanes
 	own    private
-	shades shades
 	live   uint32 // threads that have not ended
 
 	groups  [32]group // of threads at the same instruction
 	n       int       // number of groups
 	current int       // the group that runs
 	left    int       // instructions of the burst
+	odd     bool      // see oddly
 	strong  *inst     // its last strong access
 	vain    int       // how often it made that one in a row
 	polls   bool      // made a strong access since it was last asked
@@ -35,7 +36,11 @@ type warp struct {
 	lane    int    // of threads that go first by a decision, -1 if none
 	from    place  // at when they began
 	until   uint64 // at.count, how long they go first
+	strayed uint64 // accesses that might have been
+	lead    decision.Decision
 	late    []lateLoad
+	apart   []parting
+	unknown unknown
 	loads   uint64 // that might have been late
 	stale   bool   // a group has polled in vain since one was chosen
 	ranLane int    // the first thread of the group that was chosen last
@@ -50,6 +55,7 @@ type warp struct {
 	came     uint32      // threads that have arrived at the cluster's barrier,
 	cameAt   *inst       // by an instruction,
 	crossed  uint32      // and those for which it is complete, who have not waited yet
+	shades   shades
 }
 
 // A group is the threads of a warp that are at the same instruction for the same reason.
@@ -109,7 +115,7 @@ func (w *warp) run(n int) {
 	for w.left = n; w.left > 0; w.left-- {
 		g := &w.groups[w.current]
 		in := &ins[g.pc]
-		if len(w.late) > 0 && !w.passesLate(in) && !w.catchUp() {
+		if w.odd && !w.oddly(in, g.mask) {
 			return
 		}
 		mask := g.mask
@@ -124,9 +130,6 @@ func (w *warp) run(n int) {
 					return
 				}
 			}
-		}
-		if w.shades.n != 0 && !w.follow(in, g.mask, mask) {
-			return
 		}
 		if in.alu != nil {
 			if mask != 0 {

@@ -16,6 +16,7 @@ type World struct {
 	policy  policy
 
 	late      bool // loads may be late: see lateLoad
+	strays    bool // threads of a warp may go ahead: see warp.stray
 	plan      planner
 	scheduled bool // by Config.Follow, or told to Config.Took
 	followed  int  // of Config.Follow
@@ -37,7 +38,7 @@ type World struct {
 func NewWorld(c Config) *World {
 	w := &World{cfg: c, random: random(c.Seed), scheduled: c.Took != nil || c.Follow != nil}
 	w.policy = newPolicy(c.Seed, &w.random)
-	w.late = c.Seed%seedsLate == seedsLate-1
+	w.late, w.strays = c.Seed%seedsLate == seedsLate-1, c.Seed%seedsStray == 0
 	w.pace = paces[c.Seed/policies%uint64(len(paces))]
 	for _, s := range c.Devices {
 		w.devices = append(w.devices, newDevice(s))

@@ -11,9 +11,6 @@ import (
 // dst. The whole vector must be aligned to its size, at most 16 bytes.
 func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes, how How) *Fault {
 	how.element = uint8(size)
-	if how.Shade != nil {
-		how.Shade.part = dst
-	}
 	each := size * len(dst)
 	var scratch [512]byte
 	for mask != 0 {

@@ -58,8 +58,9 @@ func (o op) String() string {
 }
 
 // spots are where threads may run: two warps of a block, another block, another device, another block of the first
-// one's cluster.
-var spots = []thread{{cluster: 1}, {warp: 1, cluster: 1}, {block: 1}, {block: 1, device: 1}, {block: 2, cluster: 1}}
+// one's cluster, a third warp of the first block.
+var spots = []thread{{cluster: 1}, {warp: 1, cluster: 1}, {block: 1}, {block: 1, device: 1}, {block: 2, cluster: 1},
+	{warp: 2, cluster: 1}}
 
 // distance is the least scope that holds threads at two spots.
 func distance(a, b int) Scope { return spots[a].apart(&spots[b]) }
@@ -530,8 +531,8 @@ func randomMessage(rnd *rand.Rand) *program {
 		for slices.Contains(p.place, at) {
 			at = rnd.IntN(len(spots))
 		}
-		if usual == CTA && len(p.place) < 2 {
-			at = len(p.place)
+		if p.shared || usual == CTA && len(p.place) < 2 {
+			at = []int{0, 1, 5}[len(p.place)]
 		}
 		p.place = append(p.place, at)
 	}
@@ -604,8 +605,8 @@ func randomMessage(rnd *rand.Rand) *program {
 			store(flag, Relaxed)
 		}
 	}
-	receive := func() (reg int) {
-		switch rnd.IntN(8) {
+	receive := func(form int) (reg int) {
+		switch form {
 		case 0, 1:
 			return load(flag, Acquire)
 		case 2:
@@ -626,10 +627,10 @@ func randomMessage(rnd *rand.Rand) *program {
 		}
 		return reg
 	}
-	use := func(from, is int) {
-		o := op{branch: true, of: from, is: is, write: rnd.IntN(3) == 0, at: data, reg: p.regs}
+	use := func(from, is int, how Order) {
+		o := op{branch: true, of: from, is: is, write: rnd.IntN(3) == 0, at: data, order: how, reg: p.regs}
 		if handed && rnd.IntN(4) == 0 {
-			o.at = flag // which it has observed
+			o.at, o.order = flag, Weak // which it has observed
 		}
 		add(o)
 		if last := &p.ops[len(p.ops)-1]; !last.write {
@@ -647,21 +648,21 @@ func randomMessage(rnd *rand.Rand) *program {
 			place()
 			add(op{write: true, at: 1 + i, order: Relaxed})
 			add(op{fence: true, order: []Order{AcqRel, SeqCst, SeqCst, SeqCst}[rnd.IntN(4)]})
-			use(load(2-i, Relaxed), 0)
+			use(load(2-i, Relaxed), 0, Weak)
 		}
 		return p
 	}
 	place()
-	add(op{write: true, at: data})
+	how := []Order{Weak, Weak, Relaxed}[rnd.IntN(3)] // of accesses to the data
+	add(op{write: true, at: data, order: how})
 	middle := rnd.IntN(5)
-	if p.shared {
-		middle = 4
-	}
 	if middle == 3 { // what one thread stores another one sends behind a barrier
-		p.place[0] = 0
+		at := rnd.IntN(2)
+		p.place[0] = at
 		add(op{barrier: true})
-		p.place = append(p.place, 1)
+		p.place = append(p.place, 1-at)
 		add(op{barrier: true})
+		load(data, how)
 	}
 	send()
 	sent := values
@@ -678,7 +679,7 @@ func randomMessage(rnd *rand.Rand) *program {
 		}
 	case 1: // another thread looks at the flag, and sends on
 		place()
-		reg := receive()
+		reg := receive(rnd.IntN(8))
 		n := len(p.ops)
 		send()
 		handed = false // the first store was observed by another thread
@@ -686,7 +687,11 @@ func randomMessage(rnd *rand.Rand) *program {
 		p.branches = append(p.branches, p.ops[n])
 	}
 	place()
-	use(receive(), [][]int{sent, values}[rnd.IntN(2)][0])
+	form := rnd.IntN(8)
+	if middle == 0 && rnd.IntN(2) == 0 {
+		form = 3 // the second load may see what came after the release
+	}
+	use(receive(form), [][]int{sent, values}[rnd.IntN(2)][0], how)
 	return p
 }
 
@@ -780,7 +785,7 @@ func (p *program) run(seed uint64, s slip) (outcome string, raced bool) {
 	}
 	l := litmus{shared: p.shared, weak: func([]*thread) bool { return false }, threads: func() []*thread {
 		threads := make([]*thread, len(p.place))
-		masks := make([]uint32, 2)
+		masks := make([]uint32, 3)
 		for t := range threads {
 			at := spots[p.place[t]]
 			threads[t] = &at
@@ -893,7 +898,7 @@ func TestAxioms(t *testing.T) {
 	var programs []*program
 	var did []ran
 	var races []bool
-	for i := range tier.Count(1500, 8000) {
+	for i := range tier.Count(3000, 10000) {
 		rnd := rand.New(rand.NewPCG(uint64(i), 7))
 		p := randomProgram(rnd)
 		if i%2 == 1 {

@@ -352,6 +352,13 @@ func (b *buffer) lastShown() (at uint64) {
 	return at
 }
 
+// drainAll makes all stores here visible to all, without a time at which only some see them.
+func (b *buffer) drainAll() {
+	for len(b.stores) > 0 {
+		b.drain(b.stores[0], ^uint64(0))
+	}
+}
+
 // reveal writes units of a store to memory, or carries an atomic operation out.
 func (m *Memory) reveal(p *pending, units uint64) {
 	off := p.addr - p.allocation.base
@@ -446,8 +453,7 @@ func (m *Memory) tick() {
 // settle makes all pending stores visible.
 func (m *Memory) settle() {
 	for len(m.dirty) > 0 {
-		b := m.dirty[len(m.dirty)-1]
-		b.drain(b.stores[0], ^uint64(0))
+		m.dirty[len(m.dirty)-1].drainAll()
 	}
 }
 

@@ -21,7 +21,11 @@ func (b *Block) at(warp int, r *run, k kind, how *How) (*Allocation, *Fault) {
 		}
 		s = how.Of.shared
 	}
-	if n := s.limit(r.addr); r.addr-s.Addr > n || r.bytes() > n-(r.addr-s.Addr) {
+	n := uint64(len(s.Data))
+	if s.parts != nil {
+		n = s.limit(r.addr)
+	}
+	if r.addr-s.Addr > n || r.bytes() > n-(r.addr-s.Addr) {
 		var lanes uint64
 		if off := r.addr - s.Addr; off < n {
 			lanes = (n - off) / uint64(r.each)
@@ -124,7 +128,9 @@ func (b *Block) note(warp int, r *run, s *Allocation, k kind, how *How) *Fault {
 		}
 	}
 	if how.Shade != nil && k&write == 0 {
-		b.shade(&a, r, s, int(how.element), how.Shade)
+		if at, bad := s.unwritten(rec.addr, rec.n); bad {
+			b.shade(&a, r, s, at, int(how.element), how.Shade)
+		}
 	}
 	a.number = b.number(w, rec)
 	if r.same && rec.kind&(write|strong) == write {

@@ -143,12 +143,12 @@ func (b *Block) Exit(warp int, mask uint32) {
 // End makes the block's stores visible. Nothing may be called after but Outlasted.
 func (b *Block) End() {
 	for i := range b.warps {
-		b.warps[i].buffer.push(GPU)
+		b.warps[i].buffer.drainAll()
 		b.Exit(i, b.warps[i].live)
 	}
 	b.grid.seen = join(b.grid.seen, b.clock.without(b.origin.agent))
 	for up := &b.buffer; up != nil; up = up.up {
-		up.moveUp()
+		up.drainAll()
 	}
 	b.ended = true
 	delete(b.memory.history.blocks, b)
@@ -171,6 +171,8 @@ func (b *Block) Barrier(threads []uint32) {
 		whole = whole && mask&b.warps[i].live == b.warps[i].live
 		known = join(known, b.known(i, mask))
 		b.warps[i].buffer.moveUp()
+	}
+	for i := range threads {
 		b.warps[i].upToDate(b.memory)
 	}
 	if !whole {

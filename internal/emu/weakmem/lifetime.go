@@ -22,7 +22,8 @@ func (m *Memory) Appear(addr uint64, call string, after Clock) (Clock, error) {
 	return m.live(addr, call, after)
 }
 
-// Vanish is Unmap in the order of a stream. An access that is not before it is out of bounds, as it might have come after.
+// Vanish is Unmap in the order of a stream. An access that is not before it is out of bounds, as it might have come
+// after.
 func (m *Memory) Vanish(addr uint64, call string, after Clock) (Clock, error) {
 	c, err := m.live(addr, call, after)
 	if s := m.allocations.find(addr); s != nil {

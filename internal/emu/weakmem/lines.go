@@ -36,10 +36,16 @@ func (b *Block) loadWords(warp int, r *run, addr *alu.Lanes, size int, dst []*al
 	for _, w := range words[:n] {
 		at := from
 		at[w.lane] += uint64(w.at)
+		if how.Shade != nil {
+			how.Shade.first = w.at / size
+		}
 		if f := b.Load(warp, 1<<w.lane, &at, size, dst[w.at/size:(w.at+step)/size], how); f != nil {
 			return f
 		}
 		b.memory.Tick()
+	}
+	if how.Shade != nil {
+		how.Shade.first = 0
 	}
 	return nil
 }

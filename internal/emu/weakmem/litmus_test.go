@@ -165,7 +165,7 @@ func (l *litmus) run(seed uint64, old bool) (weak, race bool) {
 		}
 		at := [2]int{t.device, t.block}
 		if blocks[at] == nil {
-			blocks[at] = grids[t.device].Block([3]int{t.block, 0, 0}, [3]int{64, 1, 1}, 256)
+			blocks[at] = grids[t.device].Block([3]int{t.block, 0, 0}, [3]int{96, 1, 1}, 256)
 			blocks[at].Zero(0)
 			if t.cluster != 0 {
 				of := [2]int{t.device, t.cluster}

@@ -41,7 +41,8 @@ type Transfer struct {
 	data           []byte  // until all is written
 	order          []int32 // of its pieces, likewise
 	pieces         int
-	read, wrote    int // how many of them were
+	read, wrote    int  // how many of them were
+	blank          bool // some of what it reads nobody wrote
 }
 
 // pieceBytes is what is read or written at once; a pending store holds as much.
@@ -88,7 +89,7 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 	if f := t.touch(&t.writer, p.Dst, n, p.Align, How{Shared: p.ToShared, Of: p.To}, k, known); f != nil {
 		return nil, f
 	}
-	if p.Value == nil && p.Update == nil && !m.config.Plain {
+	if t.blank {
 		t.copyWritten()
 	}
 	t.data = make([]byte, n)
@@ -163,7 +164,8 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, how How, k kind,
 			}
 			s = how.Of.shared
 		}
-		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || how.Shared && end-s.Addr > s.limit(addr) {
+		if s == nil || s.gone() || addr-s.Addr >= uint64(len(s.Data)) || s.parts != nil && end-s.Addr > s.limit(addr) ||
+			how.Shared && end-s.Addr > uint64(len(s.Data)) {
 			return refuse(OutOfBounds)
 		}
 		if s.Device != b.grid.device && !b.mayAccess(s) {
@@ -179,6 +181,9 @@ func (t *Transfer) touch(by *origin, addr uint64, n, align int, how How, k kind,
 				if f := a.initialized(s); f != nil {
 					return f
 				}
+			} else if k&write == 0 {
+				_, bad := s.unwritten(r.addr, r.n)
+				t.blank = t.blank || bad
 			}
 			if f := a.touch(s); f != nil {
 				return f

@@ -16,35 +16,34 @@ type Shade struct {
 	Bits  []alu.Lanes  // of each register: those of which nobody wrote the byte
 	Fault *Fault       // describes the load of one of them
 
-	part []*alu.Lanes // the registers of a part of the load
+	first int // register of a part of the load
 }
 
 // mostPadding is more bytes than padding has in structs, but for those that ask for an alignment of their own. So many
 // in a row, or the whole memory, nobody meant to copy.
 const mostPadding = 32
 
-// note notes a load of unwritten bytes by a thread.
-func (h *Shade) note(s *Allocation, off uint64, lane, size int) {
+// note notes a load of n unwritten bytes by a thread, of elements of a size.
+func (h *Shade) note(s *Allocation, off uint64, lane, n, size int) {
 	if h.Mask == 0 {
-		h.Bits = append(h.Bits[:0], make([]alu.Lanes, len(h.Regs))...)
-		h.Wide = 0
+		h.Bits, h.Wide = h.Bits[:0], 0
 	}
 	h.Mask |= 1 << lane
-	if s.blank(off, uint64(size*len(h.part))) {
+	if s.blank(off, uint64(n)) {
 		h.Wide |= 1 << lane
 	}
-	for i, d := range h.part {
+	for i := h.first; i < h.first+n/size; i++ {
+		if i >= len(h.Bits) {
+			h.Bits = append(h.Bits, make([]alu.Lanes, i+1-len(h.Bits))...)
+		}
 		var b uint64
 		for k := range size {
-			if at := off + uint64(i*size+k); !s.wrote(at) {
+			if !s.wrote(off) {
 				b |= 0xff << (8 * k)
 			}
+			off++
 		}
-		for k, r := range h.Regs {
-			if r == d {
-				h.Bits[k][lane] = b
-			}
-		}
+		h.Bits[i][lane] = b
 	}
 }
 
@@ -53,7 +52,7 @@ func (s *Allocation) wrote(at uint64) bool {
 	return s.Written == nil || s.Written[at/64]>>(at%64)&1 != 0
 }
 
-// blank reports whether n bytes from off lie among so many that nobody wrote as padding never has, or are all there are.
+// blank reports whether n bytes from off lie among so many unwritten ones as padding never has, or are all there are.
 func (s *Allocation) blank(off, n uint64) bool {
 	first, end := uint64(0), s.limit(s.Addr+off)
 	for _, p := range s.parts {
@@ -71,12 +70,8 @@ func (s *Allocation) blank(off, n uint64) bool {
 	return hi >= off+n && (hi-lo >= mostPadding || lo == first && hi == end)
 }
 
-// shade notes what a run of a load reads of bytes that nobody wrote.
-func (b *Block) shade(a *access, r *run, s *Allocation, size int, h *Shade) {
-	at, bad := s.unwritten(a.record.addr, a.record.n)
-	if !bad {
-		return
-	}
+// shade notes what a run of a load reads of bytes that nobody wrote, the first of them at an offset.
+func (b *Block) shade(a *access, r *run, s *Allocation, at uint64, size int, h *Shade) {
 	if h.Mask == 0 {
 		h.Fault = a.unwrittenAt(s, at)
 	}
@@ -87,7 +82,7 @@ func (b *Block) shade(a *access, r *run, s *Allocation, size int, h *Shade) {
 			off += uint64((lane - r.first) * r.each)
 		}
 		if _, bad := s.unwritten(off, uint64(r.each)); bad {
-			h.note(s, off, lane, size)
+			h.note(s, off, lane, r.each, size)
 		}
 	}
 }
@@ -164,7 +159,10 @@ func (o *operation) toHost(s *Allocation, from, n uint64) error {
 	a := access{memory: o.memory, record: &r}
 	f := a.unwrittenAt(s, first)
 	f.Detail += ", and it is copied to the host"
-	if stop := o.memory.report(finding{kind: Uninitialized, kernel: f.Kernel, other: f.Where}, f); stop != nil {
+	if o.memory.For != nil {
+		f.For = o.memory.For()
+	}
+	if stop := o.memory.report(finding{kind: Uninitialized, kernel: f.Kernel, call: f.For}, f); stop != nil {
 		return stop
 	}
 	return nil

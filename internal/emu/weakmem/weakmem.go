@@ -119,6 +119,8 @@ type Config struct {
 
 // Memory is all memory that kernels can access. Make it with New.
 type Memory struct {
+	For func() string // the call of the program that the next Copy or Read is for, as Fault.For; may be nil
+
 	config      Config
 	allocations allocationTable
 	physicals   []*physical // of allocations that have a number of it

@@ -29,14 +29,23 @@ func bindings(t *testing.T) string { return filepath.Join(ctest.Root(t), "bindin
 func python(t *testing.T) string {
 	t.Helper()
 	tier.Heavy(t)
+	name := withTorch()
+	if name == "" {
+		need.Missing(t, "torch",
+			"there is no python3 with torch: apt-get install --no-install-recommends python3-torch")
+	}
+	return name
+}
+
+// withTorch looks once, for an import of torch takes more than a second.
+var withTorch = sync.OnceValue(func() string {
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(name, "-c", "import torch.distributed").Run() == nil {
 			return name
 		}
 	}
-	need.Missing(t, "torch", "there is no python3 with torch: apt-get install --no-install-recommends python3-torch")
 	return ""
-}
+})
 
 // ranks runs a script on three ranks. The rank dead is killed, -1 for none; the others' last word must be ok.
 func ranks(t *testing.T, script string, dead int, args ...string) {

@@ -66,7 +66,10 @@ func (m *model) at(comm, rank, buffer int) cells {
 	return x
 }
 
-// contents is what a buffer holds at first.
+// contents is what a buffer holds at first. The race detector need not look at bytes that no other goroutine has yet:
+// that would take most of the time of these tests.
+//
+//go:norace
 func contents(p *Program, number, rank, buffer int) []byte {
 	rng := rand.NewPCG(p.Seed, uint64(number*1000+rank*10+buffer))
 	b := make([]byte, 0, p.Bytes+8)
@@ -86,6 +89,8 @@ func float(t kernels.DataType) bool { return ones[t] != nil }
 
 // pattern is what a device has to fill memory with: floats are 0 and 1, so that sums of few
 // of them are exact in every type.
+//
+//go:norace
 func pattern(p *Program, device int, t kernels.DataType) []byte {
 	b := contents(p, -1, device, int(t))
 	if one, n := ones[t], t.Size(); one != nil {
@@ -189,6 +194,8 @@ func (s *Step) result(ins []cells, sum cells, r, n int) cells {
 }
 
 // reduce combines what the ranks give. An element is known if all theirs are.
+//
+//go:norace
 func (s *Step) reduce(ins []cells) cells {
 	red, err := kernels.NewReducer(s.Type, s.op(), len(ins))
 	if err != nil {
@@ -217,6 +224,8 @@ func (s *Step) reduce(ins []cells) cells {
 }
 
 // add adds numbers without the library's arithmetic.
+//
+//go:norace
 func add(to, x []byte) {
 	for i := 0; i < len(to); i += 4 {
 		n := binary.LittleEndian.Uint32(to[i:]) + binary.LittleEndian.Uint32(x[i:])
@@ -242,8 +251,13 @@ func (c cells) forget(at, n int) { clear(c.known[at : at+n]) }
 
 // differs is the first byte that is known and other than in got, -1 if there is none.
 func (c cells) differs(got []byte) int {
+	return c.unlike(bytes.Clone(got)) // of which the race detector looks at got as a whole
+}
+
+//go:norace
+func (c cells) unlike(copied []byte) int {
 	for i, k := range c.known {
-		if k != 0 && c.data[i] != got[i] {
+		if k != 0 && c.data[i] != copied[i] {
 			return i
 		}
 	}

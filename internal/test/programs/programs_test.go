@@ -34,7 +34,7 @@ func number(t *testing.T, name string, otherwise int) int {
 //	RINGO_PROGRAMS_FILE=minimal.txt go test ./internal/test/programs -run TestPrograms
 //
 // Other variables, with their defaults on the emulator and on GPUs: RINGO_PROGRAMS_SEED, the first seed (1);
-// RINGO_PROGRAMS_SECONDS, the most time (none, 10 with RINGO_TEST=full; 60); RINGO_PROGRAMS_OPERATIONS,
+// RINGO_PROGRAMS_SECONDS, the most time (none, 5 with RINGO_TEST=full; 60); RINGO_PROGRAMS_OPERATIONS,
 // communicators' operations to carry out at least (none; 100,000); RINGO_PROGRAMS_COUNT, the number of programs (8, or
 // none where one of these is given; none); RINGO_PROGRAMS_STEPS, the most steps of a program (60; 2,000);
 // RINGO_PROGRAMS_TIMES, how often the same is done again (5; 1,000); RINGO_PROGRAMS_RING=1, always the smallest FIFO
@@ -54,7 +54,7 @@ func TestPrograms(t *testing.T) {
 	}
 	tier.Long(t)
 	l := Limits{Ranks: 4, Steps: 60, Bytes: 16 << 10, Comms: 3, Times: 5}
-	seconds, operations := tier.Count(0, 10), 0
+	seconds, operations := tier.Count(0, 5), 0
 	if gputest.OnGPU() {
 		d, err := driver()
 		require.NoError(t, err)

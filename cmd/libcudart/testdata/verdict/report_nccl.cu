@@ -4,7 +4,6 @@
 // CASE message: failed communicator
 // CASE kinds: failed communicator
 // CASE absent: failed communicator
-// CASE never_sent: failed communicator
 // CASE circle: failed communicator
 // CASE said: fails ncclAllReduce at report_nccl.cu:
 // CASE null: failed call
@@ -43,8 +42,6 @@ static void call(char **argv, int r) {
 		ncclSend(p, most, ncclFloat, 1, c, s);
 	if (is(argv, "absent") && !r)
 		ncclAllReduce(p, q, most, ncclFloat, ncclSum, c, s);
-	if (is(argv, "never_sent") && !r)
-		ncclRecv(q, most, ncclFloat, 1, c, s);
 	if (is(argv, "circle"))
 		ncclRecv(q, most, ncclFloat, 1 - r, c, s);
 	if (is(argv, "type") && !r)
@@ -60,7 +57,7 @@ int main(int, char **argv) {
 		data[r] = device<float>(most), more[r] = device<float>(most);
 	}
 	ncclCommInitAll(comm, ranks, nullptr);
-	bool group = !is(argv, "absent") && !is(argv, "never_sent") && !is(argv, "type") && !is(argv, "root");
+	bool group = !is(argv, "absent") && !is(argv, "type") && !is(argv, "root");
 	if (group)
 		ncclGroupStart();
 	for (int r = 0; r < ranks; r++) {

@@ -1,6 +1,6 @@
 // CASE once: refused
 // CASE often: refused
-// CASE other: refused
+// CASE other: none
 // CASE named: fails wgmma
 // CASE line: fails cudaLaunchKernel at report_refused.cu:
 // CASE never: none

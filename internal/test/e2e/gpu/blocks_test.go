@@ -39,7 +39,7 @@ reducescatter 3 any all logstep 5/4
 			comms := commtest.OnDevices(t, gputest.GPUs(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Plain: true})),
 				ringo.Config{Plan: file, BlockPolicy: policy, Timeout: 30 * time.Second})
 			room := commtest.Arenas(t, comms, 2*8*4001)
-			for i, count := range tier.Some(2, []int{1001, 3, 4001, 77, 301}) {
+			for i, count := range tier.Some(3, []int{1001, 3, 4001, 77, 301}) {
 				for _, kind := range commtest.Collectives {
 					commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum,
 						Root: i % 3}, i%2 == 0, i%3)

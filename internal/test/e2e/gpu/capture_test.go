@@ -39,7 +39,7 @@ func TestDeviceFirstInCapture(t *testing.T) {
 				continue
 			}
 			t.Run(test.name+"/"+name, func(t *testing.T) {
-				list := gputest.GPUs(t, n, unchecked(n))
+				list := gputest.GPUs(t, n, gputest.Unchecked(n))
 				comms := commtest.OnDevices(t, list, test.cfg)
 				test.call.Count, test.call.Type = count, ringo.Float32
 				calls, want := make([]ringo.Call, n), make([][]byte, n)

@@ -43,7 +43,7 @@ func wellOnDevice(t *testing.T, comms []*ringo.Comm) {
 // A call with wrong memory or a wrong stream fails before any other rank hears
 // of it, with rank, device and remedy, and the communicator stays usable.
 func TestDeviceBadCalls(t *testing.T) {
-	list := gputest.GPUs(t, 2, unchecked(2))
+	list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 	comms := commtest.OnDevices(t, list, ringo.Config{})
 	c, d := comms[0], list[0]
 	good, foreign := commtest.Alloc(t, d, make([]byte, 4096)), commtest.Alloc(t, list[1], make([]byte, 4096))
@@ -232,7 +232,7 @@ func TestDeviceCallRefused(t *testing.T) {
 			"end the process and start a new one"},
 	}) {
 		t.Run(test.name, func(t *testing.T) {
-			list := gputest.GPUs(t, 2, unchecked(2))
+			list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 			comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 			var data []mem.Region
 			for _, d := range list {

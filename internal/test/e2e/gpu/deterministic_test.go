@@ -45,7 +45,8 @@ func TestDeviceDeterministic(t *testing.T) {
 	for _, tc := range tier.Some(2, rankPaths) {
 		t.Run(tc.name, func(t *testing.T) {
 			by := new(commtest.Algos)
-			comms := commtest.OnHosts(t, gputest.GPUs(t, tc.n, gputest.NVLink(), unchecked(tc.n)), func(r int) ringo.Config {
+			list := gputest.GPUs(t, tc.n, gputest.NVLink(), gputest.Unchecked(tc.n))
+			comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
 				cfg := tc.config(r)
 				cfg.Observer = by
 				return cfg
@@ -100,7 +101,7 @@ func TestDeviceDeterministicMany(t *testing.T) {
 	tier.Long(t)
 	const n = 9
 	list := make([]*gpu.Device, n)
-	for i, d := range gputest.GPUs(t, 3, unchecked(3)) {
+	for i, d := range gputest.GPUs(t, 3, gputest.Unchecked(3)) {
 		for r := i; r < n; r += 3 {
 			list[r] = d
 		}
@@ -134,7 +135,7 @@ func TestDeviceDeterministicRandom(t *testing.T) {
 	tier.Long(t)
 	var groups [][]*ringo.Comm
 	for _, p := range tier.Some(2, rankPaths[:5]) {
-		groups = append(groups, commtest.OnHosts(t, gputest.GPUs(t, p.n, unchecked(p.n)), p.config))
+		groups = append(groups, commtest.OnHosts(t, gputest.GPUs(t, p.n, gputest.Unchecked(p.n)), p.config))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		comms := rapid.SampledFrom(groups).Draw(t, "path")

@@ -279,7 +279,7 @@ func TestDeviceCounts(t *testing.T) {
 // any order by one goroutine.
 func TestDeviceCloseOrder(t *testing.T) {
 	tier.Long(t)
-	list := gputest.GPUs(t, 2, unchecked(2))
+	list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 	var all []*ringo.Comm
 	var streams []gpu.Stream
 	for _, way := range []string{"p2p", "host memory", "bridge", "tcp"} {
@@ -312,7 +312,7 @@ func TestDeviceShared(t *testing.T) {
 	tier.Long(t)
 	for name, cfg := range ways {
 		t.Run(name, func(t *testing.T) {
-			one := gputest.GPUs(t, 1, unchecked(1))[0]
+			one := gputest.GPUs(t, 1, gputest.Unchecked(1))[0]
 			list := []*gpu.Device{one, one, one}
 			cfg.Timeout = 20 * time.Second
 			comms := commtest.OnDevices(t, list, cfg)

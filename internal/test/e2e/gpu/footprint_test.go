@@ -99,7 +99,7 @@ func TestFootprint(t *testing.T) {
 	}
 	for _, n := range tier.Some(2, []int{1, 50, 10}) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			list := gputest.GPUs(t, 2, unchecked(2))
+			list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 			memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 1024)),
 				commtest.Alloc(t, list[1], make([]byte, 1024))}
 			before := settled(t, list, func(footprint) bool { return true })
@@ -135,7 +135,7 @@ func TestFootprint(t *testing.T) {
 // Memory for queues comes when a call needs it, while kernels of peers wait: here one thread
 // drives both ranks, and the kernel of rank 0 waits when rank 1 needs memory of its GPU.
 func TestQueuesComeLate(t *testing.T) {
-	list := gputest.GPUs(t, 2, unchecked(2))
+	list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 	memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 1024)),
 		commtest.Alloc(t, list[1], commtest.Floats(make([]float32, 256)))}
 	large := []ringo.Region{commtest.Alloc(t, list[0], commtest.Floats(make([]float32, 1<<18))),

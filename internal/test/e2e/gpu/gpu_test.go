@@ -10,20 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
-	"github.com/ringo-go/ringo/internal/test/need"
-	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
-
-// unchecked has the emulator make stores visible at once and look for no races: for tests of anything but the order of
-// accesses to memory. Those of each way to move data are checked.
-func unchecked(n int) gputest.Option {
-	checked := tier.Full() || need.Required("pcie") // lines tear where they are checked
-	return gputest.Emu(cudaemu.Config{Devices: n, Plain: !checked})
-}
 
 // The simplest program on GPUs: an all-reduce of all ranks, and its sum.
 func TestDeviceAllReduce(t *testing.T) {

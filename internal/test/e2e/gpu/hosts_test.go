@@ -90,7 +90,7 @@ func TestDeviceHosts(t *testing.T) {
 		{"baab", "hierlog"}, {"aabbb", "hier"}, {"abb", "ring"}, {"aabbb", ""}, {"abbab", "hierlog"}}) {
 		hosts, n := test.hosts, len(test.hosts)
 		t.Run(hosts+"/"+test.algo, func(t *testing.T) {
-			list := gputest.GPUs(t, n, gputest.NVLink(), unchecked(n))
+			list := gputest.GPUs(t, n, gputest.NVLink(), gputest.Unchecked(n))
 			comms := commtest.OnHosts(t, list,
 				hostsOf(hosts, ringo.Config{Algo: test.algo, Interface: "lo", Timeout: 60 * time.Second}))
 			for r, c := range comms {
@@ -104,7 +104,7 @@ func TestDeviceHosts(t *testing.T) {
 			if tier.Full() {
 				calls = append(calls, commtest.EveryCall(n, 0, ringo.Int32, ringo.Sum)...)
 			}
-			calls = append(calls, ringo.Call{Kind: ringo.KindAllReduce, Count: tier.Count(8_000, 60_000), Type: ringo.Int32,
+			calls = append(calls, ringo.Call{Kind: ringo.KindAllReduce, Count: tier.Count(8_000, 20_000), Type: ringo.Int32,
 				Op: ringo.Sum})
 			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return commtest.CheckCalls(c, calls) }))
 		})
@@ -118,7 +118,7 @@ func TestDeviceHostsShareGPUs(t *testing.T) {
 	const hosts, n, gpus = "aabb", 4, 2
 	for _, algo := range tier.Some(2, []string{"", "hier"}) {
 		t.Run(algo, func(t *testing.T) {
-			two := gputest.GPUs(t, gpus, gputest.NVLink(), unchecked(gpus))
+			two := gputest.GPUs(t, gpus, gputest.NVLink(), gputest.Unchecked(gpus))
 			var list []*gpu.Device
 			var streams []gpu.Stream
 			for r := range n {

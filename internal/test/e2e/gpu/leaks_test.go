@@ -58,7 +58,7 @@ func TestGraphsLeaveNothing(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			all := w.on(t, gputest.GPUs(t, 2, unchecked(2)))
+			all := w.on(t, gputest.GPUs(t, 2, gputest.Unchecked(2)))
 			list, streams := []*gpu.Device{all[0].d, all[1].d}, []gpu.Stream{all[0].stream(), all[1].stream()}
 			counts := []int{laneCount / 2, laneCount / 2}
 			same(t, list, func(i int) {
@@ -85,7 +85,7 @@ func TestCommunicatorsLeaveNothing(t *testing.T) {
 	tier.Long(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	list := gputest.GPUs(t, 2, unchecked(2))
+	list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 	same(t, list, func(i int) {
 		t.Run("", func(t *testing.T) {
 			all := way{cfg: ringo.Config{Algo: []string{"", "ring"}[i%2]}}.on(t, list)

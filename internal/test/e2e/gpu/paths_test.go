@@ -92,7 +92,7 @@ func TestDevicePaths(t *testing.T) {
 			}
 			o := append([]gputest.Option{gputest.NVLink()}, tc.emu...)
 			if tc.emu == nil && alike[tc.name] {
-				o = append(o, unchecked(tc.n))
+				o = append(o, gputest.Unchecked(tc.n))
 			}
 			list := gputest.GPUs(t, tc.n, o...)
 			comms := commtest.OnHosts(t, list, tc.config)
@@ -102,8 +102,8 @@ func TestDevicePaths(t *testing.T) {
 			}
 			calls := append(commtest.EveryCall(tc.n, tier.Count(301, 1001), ringo.Int32, ringo.Sum),
 				ringo.Call{Kind: ringo.KindAllReduce, Count: tier.Count(2001, 5000), Type: ringo.BFloat16, Op: ringo.Max})
-			if alike[tc.name] {
-				calls = tier.Some(4, calls)
+			if calls = tier.Some(2, calls); alike[tc.name] {
+				calls = tier.Some(2, calls)
 			}
 			if tier.Full() {
 				// nothing, with scratch memory

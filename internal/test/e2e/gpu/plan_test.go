@@ -24,7 +24,7 @@ import (
 func TestDeviceDirect(t *testing.T) {
 	tier.Long(t)
 	const n, count = 3, 70
-	list := gputest.GPUs(t, n, gputest.NVLink(), unchecked(n))
+	list := gputest.GPUs(t, n, gputest.NVLink(), gputest.Unchecked(n))
 	host := commtest.Local(t, n, ringo.Config{})
 	by, byAlgo := new(commtest.Algos), map[string][]*ringo.Comm{}
 	for _, test := range []struct {

@@ -33,7 +33,7 @@ func TestNetworkPlugin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "libnccl-net-test.so")
 	out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-o", file, source).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	for _, c := range tier.Some(2, []struct{ name, over, says, env string }{
+	for _, c := range tier.Some(3, []struct{ name, over, says, env string }{
 		{"plugin", "plugin", "network plugin (test0, test1)", ""},
 		{"slow", "plugin", "network plugin (test0, test1)", "RINGO_TEST_NET_DELAY=2"},
 		{"by its name", "plugin", "network test (test0, test1)", "NCCL_NET=Test"},

@@ -24,7 +24,7 @@ func TestPrepare(t *testing.T) {
 	}
 	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
-			list := gputest.GPUs(t, 2, unchecked(2))
+			list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 			w.cfg.Timeout = 20 * time.Second
 			comms := commtest.OnDevices(t, list, w.cfg)
 			memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 8192)),

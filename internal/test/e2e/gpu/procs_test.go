@@ -37,8 +37,9 @@ func TestDeviceKilled(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprint(name, "/", round, " ", moment), func(t *testing.T) {
-				cmds := commtest.Processes(t, 3, "gpuloop", append(env, "RINGO_JOIN_TIMEOUT=10s")...)
-				victim := rand.IntN(3)
+				n := tier.Count(2, 3)
+				cmds := commtest.Processes(t, n, "gpuloop", append(env, "RINGO_JOIN_TIMEOUT=10s")...)
+				victim := rand.IntN(n)
 				for _, cmd := range cmds {
 					commtest.Await(t, cmd, moment)
 				}
@@ -105,7 +106,7 @@ func TestDeviceProcesses(t *testing.T) {
 		env   []string
 		path  []string // of each rank
 	}
-	for _, tc := range tier.Some(2, []test{
+	for _, tc := range tier.Some(4, []test{
 		{"p2p", 2, nil, []string{"p2p with rank 1", "p2p with rank 0"}},
 		{"pcie", 2, []string{"REQUIRE=pcie"},
 			[]string{"pcie with rank 1 (PCIe: lines of 128 bytes may tear there, so they have digests)", "pcie with rank 0"}},

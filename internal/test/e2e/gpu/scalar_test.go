@@ -24,7 +24,7 @@ func TestDeviceScales(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const n, count = 3, 700
-			list := gputest.GPUs(t, n, unchecked(n))
+			list := gputest.GPUs(t, n, gputest.Unchecked(n))
 			comms := commtest.OnHosts(t, list, func(int) ringo.Config { return cfg })
 			for _, kind := range commtest.Reductions {
 				for _, where := range []string{"call", "host", "device"} {

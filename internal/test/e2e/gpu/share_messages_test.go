@@ -26,7 +26,7 @@ func TestMessagesSideBySide(t *testing.T) {
 	}
 	for name, n := range map[string]int{"slots": slots, "notes": 900} {
 		t.Run(name, func(t *testing.T) {
-			list := gputest.GPUs(t, 2, unchecked(2))
+			list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 			w := newCrowd(t, list, gpupaths.Communicators, 4*n, ringo.Config{Timeout: tier.Soon(20 * time.Second)})
 			exchange := func(i, r int) {
 				l, g := w.comms[i][r], ringo.NewGroup()

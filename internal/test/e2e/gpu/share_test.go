@@ -147,7 +147,7 @@ func TestSideBySide(t *testing.T) {
 	tier.Long(t)
 	for _, algo := range tier.Some(3, []string{"ring", "steps", "twoshot"}) {
 		t.Run(algo, func(t *testing.T) {
-			list := gputest.GPUs(t, 2, unchecked(2))
+			list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 			w := newCrowd(t, list, gpupaths.Communicators, crowdBytes,
 				ringo.Config{Algo: algo, Timeout: tier.Soon(30 * time.Second)})
 			h := newHolder(t, list[0])

@@ -197,7 +197,7 @@ func TestDeviceAcrossStreams(t *testing.T) {
 
 // No call changes the thread's current context or its capture mode.
 func TestDeviceCallersContext(t *testing.T) {
-	list := gputest.GPUs(t, 2, unchecked(2))
+	list := gputest.GPUs(t, 2, gputest.Unchecked(2))
 	driver := list[0].Driver()
 	theirs, err := list[1].Context()
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func TestAbortOfLastMessage(t *testing.T) {
 	for last := 1; last < n; last++ {
 		t.Run(fmt.Sprint(last), func(t *testing.T) {
 			comms := commtest.Local(t, n,
-				ringo.Config{Devices: gputest.GPUs(t, n, unchecked(n)), MaxBlocks: 1, Timeout: tier.Patience})
+				ringo.Config{Devices: gputest.GPUs(t, n, gputest.Unchecked(n)), MaxBlocks: 1, Timeout: tier.Patience})
 			var own ringo.Group
 			for r := 1; r < n; r++ {
 				x := commtest.Alloc(t, comms[0].Device(), make([]byte, 5000))

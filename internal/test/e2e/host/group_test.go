@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math/rand/v2"
@@ -89,7 +90,11 @@ func runShuffled(c *ringo.Comm, calls []*ringo.Call, rng *rand.Rand) error {
 // waits for the others, whatever the queues hold.
 func TestCircleAcrossHosts(t *testing.T) {
 	tier.Long(t)
-	const n = 4
+	const n, most = 4, 32 * 14 * (512 << 10) / 16
+	var sent, received [n][]byte
+	for r := range n {
+		sent[r], received[r] = content(r, most), make([]byte, most)
+	}
 	for _, near := range []int{1, 2} { // all paths go between hosts, or every second one
 		for _, slots := range tier.Some(8, []int{2, 3, 4, 5, 6, 7, 11, 14}) {
 			for k := 3; k <= 32; k += tier.Count(9, 3) {
@@ -101,13 +106,14 @@ func TestCircleAcrossHosts(t *testing.T) {
 					commtest.NoErrors(t, errs)
 					commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 						var g ringo.Group
-						out, next, before := make([]byte, bytes), (c.Rank()+1)%n, (c.Rank()+n-1)%n
-						g.Add(c, ringo.SendOf(content(c.Rank(), bytes), next))
+						out, next, before := received[c.Rank()][:bytes], (c.Rank()+1)%n, (c.Rank()+n-1)%n
+						clear(out)
+						g.Add(c, ringo.SendOf(sent[c.Rank()][:bytes], next))
 						g.Add(c, ringo.RecvOf(out, before))
 						if err := g.Run(); err != nil {
 							return err
 						}
-						if string(out) != string(content(before, bytes)) {
+						if string(out) != string(sent[before][:bytes]) {
 							return fmt.Errorf("rank %d's message arrived wrong", before)
 						}
 						return nil
@@ -118,12 +124,12 @@ func TestCircleAcrossHosts(t *testing.T) {
 	}
 }
 
-func content(i, bytes int) []byte {
-	x := make([]byte, bytes)
-	for k := range x {
-		x[k] = byte(i*31 + k)
+func content(i, n int) []byte {
+	period := make([]byte, 256)
+	for k := range period {
+		period[k] = byte(i*31 + k)
 	}
-	return x
+	return bytes.Repeat(period, n/len(period)+1)[:n]
 }
 
 // A timeout belongs to its call, wherever this one stands in its group: it does not end others that may take
