@@ -65,7 +65,8 @@ func answersOf(text string) (keys []string, answers map[string]string) {
 }
 
 // TestAnswers asks the emulated driver and runtime what an H100 was asked (testdata/answers.txt): what crashes there
-// may have any answer, "?" is not recorded. To record: nvcc -cudart shared -arch=sm_90 -o answers answers.cu -lcuda && ./answers
+// may have any answer, "?" is not recorded. To record:
+// nvcc -cudart shared -arch=sm_90 -o answers answers.cu -lcuda && ./answers
 func TestAnswers(t *testing.T) {
 	tier.Heavy(t)
 	text, err := os.ReadFile(filepath.Join("testdata", "answers.txt"))

@@ -163,7 +163,8 @@ func TestOptions(t *testing.T) {
 	says := filepath.Join(t.TempDir(), "clang")
 	require.NoError(t, os.WriteFile(says, []byte("#!/bin/sh\necho \"$@\"\n"), 0o755))
 	for options, want := range map[string][]string{
-		"-arch=native": {"sm_90"}, "-arch native": {"sm_90"}, "--gpu-architecture=sm_80": {"sm_80"}, "-arch=all-major": {"sm_90"},
+		"-arch=native": {"sm_90"}, "-arch native": {"sm_90"}, "--gpu-architecture=sm_80": {"sm_80"},
+		"-arch=all-major": {"sm_90"},
 		"-gencode arch=compute_80,code=[sm_80,compute_80]":     {"sm_80"},
 		"--generate-code=arch=compute_80,code=sm_80":           {"sm_80"},
 		"-gencode arch=compute_90,code=sm_90 -arch=sm_100":     {"sm_90"},
@@ -175,7 +176,8 @@ func TestOptions(t *testing.T) {
 		"-Xcompiler -Wall,-fPIC --compiler-options=-pthread":   {"-Wall -fPIC -pthread"},
 		"-G -ftz=true -fmad=false":                             {"-g ", "-fgpu-flush-denormals-to-zero -ffp-contract=off"},
 		"-x cu y.o z.so -l m -L d -o out":                      {"-o out y.o z.so -x cuda x.cpp -x none -lm -Ld"},
-		"--x=c++ -Wno-unused-variable -isystem d -include y.h": {"-x c++ x.cpp", "-Wno-unused-variable -isystem d -include y.h"},
+		"--x=c++ -Wno-unused-variable -isystem d -include y.h": {"-x c++ x.cpp",
+			"-Wno-unused-variable -isystem d -include y.h"},
 		"-Xlinker -rpath=/x -shared -MMD -MF y.d -c":           {"-Wl,-rpath=/x -shared -MMD -MF y.d -c"},
 		// What is of machine code alone, or makes no difference.
 		"-Xptxas -v --ptxas-options=-v -Xptxas=-O3 -res-usage --resource-usage -maxrregcount=32 -maxrregcount 32": nil,
@@ -206,7 +208,8 @@ func TestImages(t *testing.T) {
 	args := []string{"--"}
 	for _, form := range []string{"-ptx", "--ptx", "-cubin", "--fatbin"} {
 		to := filepath.Join(dir, "kernel"+form)
-		out, err := exec.Command(filepath.Join(ctest.Kit(t), "bin", "nvcc"), form, "-arch=sm_80", "-o", to, kernel).CombinedOutput()
+		nvcc := filepath.Join(ctest.Kit(t), "bin", "nvcc")
+		out, err := exec.Command(nvcc, form, "-arch=sm_80", "-o", to, kernel).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		args = append(args, to)
 	}
@@ -229,7 +232,8 @@ func TestDriverHeader(t *testing.T) {
 	var names, twins []string
 	for _, s := range symbols {
 		switch {
-		case s.Section == elf.SHN_UNDEF || strings.HasPrefix(s.Name, "ringo") || bytes.Contains(missing, []byte("M("+s.Name+")")):
+		case s.Section == elf.SHN_UNDEF || strings.HasPrefix(s.Name, "ringo") ||
+			bytes.Contains(missing, []byte("M("+s.Name+")")):
 		case strings.HasSuffix(s.Name, "_ptsz") || strings.HasSuffix(s.Name, "_ptds"):
 			twins = append(twins, s.Name)
 		default:
@@ -248,7 +252,8 @@ func TestDriverHeader(t *testing.T) {
 				"function all[] = {(function)" + strings.Join(names, ",\n(function)") + "};\nint main(void) { return !all[0]; }\n"
 			require.NoError(t, os.WriteFile(source, []byte(text), 0o644))
 			program := filepath.Join(dir, "all"+language+define)
-			out, err := exec.Command("gcc", "-x", language, "-Wall", "-Wextra", "-Werror", define, "-I"+filepath.Join(ctest.Kit(t), "include"),
+			out, err := exec.Command("gcc", "-x", language, "-Wall", "-Wextra", "-Werror", define,
+				"-I"+filepath.Join(ctest.Kit(t), "include"),
 				"-o", program, source, "-x", "none", filepath.Join(ctest.Kit(t), "lib64", "libcuda.so.1")).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			p, err := elf.Open(program)

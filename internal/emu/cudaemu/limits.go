@@ -14,7 +14,7 @@ const (
 	limitFetch = 5 // bytes, of which the second cache fetches at most 128
 )
 
-// defaultLimits are what an H100 begins with; the last ones are of printf's buffer and of caches, which nothing notices.
+// defaultLimits are what an H100 begins with; those of printf's buffer and of caches nothing notices.
 var defaultLimits = [...]int{limitStack: 1 << 10, limitPrint: 8448 << 10, limitHeap: 8 << 20, limitDepth: 0, 4: 2048,
 	limitFetch: 64, 6: 0}
 
