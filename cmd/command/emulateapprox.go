@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// mostApproximate is how many of them the line names.
+const mostApproximate = 12
+
 // approximated adds instructions and functions of kernels whose results may differ from a GPU's in their last bits.
 func (r *emulateReport) approximated(names []string) {
 	for _, name := range names {
@@ -20,5 +23,9 @@ func (r *emulateReport) approximate() string {
 	if len(r.Approximate) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("results of %s may differ from hardware's in their last bits\n", strings.Join(r.Approximate, ", "))
+	names, more := r.Approximate, ""
+	if n := len(names) - mostApproximate; n > 0 {
+		names, more = names[:mostApproximate], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("results of %s%s may differ from hardware's in their last bits\n", strings.Join(names, ", "), more)
 }

@@ -7,9 +7,9 @@ import (
 )
 
 // Approximate instructions give the exact result, rounded to the nearest: within the error that the manual allows each
-// of them, but for the last bits not a GPU's. Where the manual gives a method or a table of special values, they follow.
+// of them, but for the last bits not a GPU's. Where an H100 shows how it comes to its results, they follow it.
 //
-// Source: PTX ISA 8.8, sections 9.7.3 and 9.7.4.
+// Source: PTX ISA 8.8, sections 9.7.3 and 9.7.4; testdata/approx.txt, by scripts/approx.
 
 // approximations are the exact functions, by operation.
 var approximations = map[string]func(x float64) float64{
@@ -19,8 +19,8 @@ var approximations = map[string]func(x float64) float64{
 	"ex2":   math.Exp2,
 	"lg2":   log2,
 	"tanh":  math.Tanh,
-	"sin":   func(x float64) float64 { return circle(turns(x), 0) },
-	"cos":   func(x float64) float64 { return circle(turns(x), 1) },
+	"sin":   func(x float64) float64 { return circle(x, 0) },
+	"cos":   func(x float64) float64 { return circle(x, 1) },
 }
 
 // log2 is math.Log2, which cancels near 1.
@@ -31,30 +31,26 @@ func log2(x float64) float64 {
 	return math.Log2(x)
 }
 
-// turns reduces an angle as the hardware does, which explains the errors that the manual names: it multiplies with
-// 1/2π, both of 24 bits, and rounds toward zero.
-func turns(x float64) float64 {
+// circle is the sine of an angle and some quarters of a turn, as the hardware reduces it: it multiplies with 1/2π, both
+// of 24 bits, rounds toward zero, and takes 25 bits behind the point. The second and the fourth quarter are the first
+// with all bits turned over.
+func circle(x float64, quarters int) float64 {
 	t := x * float64(math.Float32frombits(0x3e22f983))
 	if t-t != 0 {
 		return math.NaN()
 	}
-	return f32.value(f32.round(t, zero))
-}
-
-// circle is the sine of t turns and some quarters.
-func circle(t float64, quarters int) float64 {
-	t = math.Mod(t, 1)
-	k := math.RoundToEven(4 * t)
-	a := 2 * math.Pi * (t - k/4)
-	switch (int(k) + quarters) & 3 {
-	case 0:
-		return math.Sin(a)
-	case 1:
-		return math.Cos(a)
-	case 2:
-		return -math.Sin(a)
+	t = math.Mod(math.Abs(f32.value(f32.round(t, zero))), 1)
+	n := int(t * (1 << 25))
+	const quarter = 1 << 23
+	at, k := n&(quarter-1), (n/quarter+quarters)&3
+	if k&1 != 0 {
+		at ^= quarter - 1
 	}
-	return -math.Cos(a)
+	v := math.Sin(math.Pi / 2 / quarter * float64(at))
+	if (k&2 != 0) != (quarters == 0 && math.Signbit(x)) {
+		return -v
+	}
+	return v
 }
 
 // makeApprox is the approximate instructions.
@@ -83,6 +79,8 @@ func approximate(in *ptx.Instr, f *format, exact func(x float64) float64) func(a
 	end := finisher(in, f, nearest)
 	return func(a uint64) uint64 {
 		switch {
+		case f.isNaN(a) && f == &f64:
+			return chooseNaN64(a)
 		case f.isNaN(a):
 			return f.nan
 		case ftz:
@@ -92,7 +90,7 @@ func approximate(in *ptx.Instr, f *format, exact func(x float64) float64) func(a
 	}
 }
 
-// upper is a function of the upper words of a float64 and of its result.
+// upper is a function of the upper words of a float64 and of its result, the rest of which is cut off.
 func upper(a uint64, exact func(x float64) float64) uint64 {
 	const low = 1<<32 - 1
 	a = f64.flush(a &^ low)
@@ -100,10 +98,10 @@ func upper(a uint64, exact func(x float64) float64) uint64 {
 	if f64.isNaN(a) || x != x {
 		return 0x7fffffff << 32
 	}
-	return f64.flush(math.Float64bits(x)+1<<31) &^ low
+	return f64.flush(math.Float64bits(x) &^ low)
 }
 
-// divide multiplies with the reciprocal, or with .full divides.
+// divide multiplies with the rounded reciprocal. Without .full that is zero where it would be denormal.
 func divide(in *ptx.Instr) func(a, b uint64) uint64 {
 	ftz, full := in.Has("ftz"), in.Has("full")
 	end := finisher(in, &f32, nearest)
@@ -112,12 +110,14 @@ func divide(in *ptx.Instr) func(a, b uint64) uint64 {
 			a, b = f32.flush(a), f32.flush(b)
 		}
 		x, y := f32.value(a), f32.value(b)
-		switch size := math.Abs(y); {
-		case full || size < 0x1p-126 || size-size != 0:
-			return end(divOdd(x, y))
-		case size > 0x1p126: // the reciprocal is denormal, and none
+		size := math.Abs(y)
+		if size == 0 || size-size != 0 {
+			return end(x / y)
+		}
+		if !full && size > 0x1p126 {
 			return end(x * math.Copysign(0, y))
 		}
-		return end(x * f32.value(f32.round(1/y, nearest)))
+		m, e := math.Frexp(y)
+		return end(math.Ldexp(x*f32.value(f32.round(1/m, nearest)), -e))
 	}
 }

@@ -16,6 +16,9 @@ func (c *call) accessible(x *context, p uintptr, n int) error {
 		err = c.fail(cuda.ErrInvalidValue, "%#x is mapped, but device %d has no access: call cuMemSetAccess", p,
 			x.dev.ordinal)
 	}
+	if err == nil && r.kind == regionHeap {
+		err = c.fail(cuda.ErrInvalidValue, "%#x is of malloc in a kernel, which kernels alone reach", p)
+	}
 	return err
 }
 
@@ -337,6 +340,7 @@ var results = map[weakmem.FaultKind]cuda.Result{
 	weakmem.Misaligned:  cuda.ErrMisalignedAddress,
 	weakmem.Assertion:   cuda.ErrAssert,
 	weakmem.Deadlock:    cuda.ErrLaunchTimeout,
+	weakmem.BadCall:     cuda.ErrInvalidPC,
 }
 
 // resultOf is the driver's result for a fault.

@@ -132,11 +132,13 @@ func (w kernelWork) step(m *Machine, o *op) bool {
 			o.ctx.fail(r, "injected into kernel "+w.f.kernel.Name)
 			return true
 		}
+		limits := &w.f.mod.ctx.limits
+		limits[limitStack] = max(limits[limitStack], w.f.kernel.Func.LocalBytes) // as the driver raises it
 		o.grid = &simt.Grid{
 			Image: w.f.mod.image, Kernel: w.f.kernel, Device: w.f.mod.ctx.dev.ordinal,
 			Dim: w.grid, Block: w.block, Cluster: w.cluster, Shared: w.launch.Shared, Args: w.args,
 			After: o.after, Cooperative: w.launch.Cooperative, Workspace: w.workspace,
-			Stack: w.f.mod.ctx.limits[limitStack], Heap: &w.f.mod.ctx.heap,
+			Stack: limits[limitStack], Heap: &w.f.mod.ctx.heap,
 		}
 		if w.by.Library {
 			o.grid.For = w.by.forWhat

@@ -18,8 +18,10 @@ const (
 var defaultLimits = [...]int{limitStack: 1 << 10, limitPrint: 8448 << 10, limitHeap: 8 << 20, limitDepth: 0, 4: 2048,
 	limitFetch: 64, 6: 0}
 
-// mostStack is the largest stack of a thread.
-const mostStack = 512 << 10
+const (
+	stackEnd  = 512 << 10 // a thread's stack is smaller
+	leastHeap = 4 << 20
+)
 
 // CtxSetLimit is cuCtxSetLimit.
 func (m *Machine) CtxSetLimit(limit, n int) error {
@@ -36,18 +38,18 @@ func (m *Machine) CtxSetLimit(limit, n int) error {
 		return c.fail(cuda.ErrUnsupportedLimit, "limit %d is of older devices", limit)
 	case limit == limitFetch && n > 128:
 		return c.fail(cuda.ErrInvalidValue, "%d bytes, expected 128 at most", n)
-	case limit == limitStack && n > mostStack:
-		return c.fail(cuda.ErrInvalidValue, "%d bytes of stack a thread, expected %d at most", n, mostStack)
-	case limit == limitHeap && x.heap.begun && n != x.limits[limit]:
+	case limit == limitStack && n >= stackEnd:
+		return c.fail(cuda.ErrInvalidValue, "%d bytes of stack a thread, expected less than %d", n, stackEnd)
+	case limit == limitHeap && x.heap.begun:
 		return c.fail(cuda.ErrInvalidValue, "kernels have called malloc already, expected the heap's size before")
 	}
 	switch limit {
 	case limitStack:
-		n = (n + 15) &^ 15
+		n = int(roundUp(uint64(n), 16))
 	case limitPrint:
 		n = max(n, 512<<10)
 	case limitHeap:
-		n = (n + 64<<10 - 1) &^ (64<<10 - 1)
+		n = max(int(roundUp(uint64(n), 64<<10)), leastHeap)
 	}
 	x.limits[limit] = n
 	return nil

@@ -1,7 +1,7 @@
 // Package library is the functions of CUDA's device library, as a compiler that does not link it leaves them: calls of
 // names such as __nv_sinf. Those of float32 are computed in float64 and rounded once; those of float64 are within the
-// errors that CUDA's documentation gives for each, which a test holds against results of many more bits. The trap: a GPU's
-// last bits may be others.
+// errors that CUDA's documentation gives for each, which a test holds against results of many more bits. The trap: a
+// GPU's last bits may be others.
 //
 // Source: CUDA C++ Programming Guide 13.0, appendix on mathematical functions; libdevice User's Guide.
 package library
@@ -168,8 +168,8 @@ func defineMixed(m map[string]Function, add func(string, bool, func(a []uint64) 
 		{"", "d", 8, double, math.Float64bits}, {"f", "f", 4, widen, single},
 	} {
 		value, float, size := k.value, k.bits, k.size
-		memory := func(name string, run func(a []uint64, reads reader, writes writer) uint64) {
-			m[name+k.suffix] = Function{Name: name + k.suffix, Run: run, Rounded: true}
+		memory := func(name string, rounded bool, run func(a []uint64, reads reader, writes writer) uint64) {
+			m[name+k.suffix] = Function{Name: name + k.suffix, Run: run, Rounded: rounded}
 		}
 		is := func(names string, f func(x float64) bool) {
 			for _, name := range strings.Fields(names) {
@@ -203,22 +203,22 @@ func defineMixed(m map[string]Function, add func(string, bool, func(a []uint64) 
 		add("powi"+k.suffix, true, func(a []uint64) uint64 { return float(pow(value(a[0]), float64(integer(a[1])))) })
 		add("llrint"+k.suffix, false, func(a []uint64) uint64 { return toInt64(math.RoundToEven(value(a[0]))) })
 		add("llround"+k.suffix, false, func(a []uint64) uint64 { return toInt64(math.Round(value(a[0]))) })
-		memory("sincos", func(a []uint64, _ reader, writes writer) uint64 {
+		memory("sincos", true, func(a []uint64, _ reader, writes writer) uint64 {
 			writes(a[1], size, float(sin(value(a[0]))))
 			writes(a[2], size, float(cos(value(a[0]))))
 			return 0
 		})
-		memory("sincospi", func(a []uint64, _ reader, writes writer) uint64 {
+		memory("sincospi", true, func(a []uint64, _ reader, writes writer) uint64 {
 			writes(a[1], size, float(sinpi(value(a[0]))))
 			writes(a[2], size, float(cospi(value(a[0]))))
 			return 0
 		})
-		memory("frexp", func(a []uint64, _ reader, writes writer) uint64 {
+		memory("frexp", false, func(a []uint64, _ reader, writes writer) uint64 {
 			x, e := math.Frexp(value(a[0]))
 			writes(a[1], 4, uint64(uint32(e)))
 			return float(x)
 		})
-		memory("modf", func(a []uint64, _ reader, writes writer) uint64 {
+		memory("modf", false, func(a []uint64, _ reader, writes writer) uint64 {
 			x := value(a[0])
 			whole := math.Trunc(x)
 			writes(a[1], size, float(whole))
@@ -228,7 +228,7 @@ func defineMixed(m map[string]Function, add func(string, bool, func(a []uint64) 
 			}
 			return float(math.Copysign(x-whole, x))
 		})
-		memory("remquo", func(a []uint64, _ reader, writes writer) uint64 {
+		memory("remquo", false, func(a []uint64, _ reader, writes writer) uint64 {
 			x, y := value(a[0]), value(a[1])
 			rest := math.Remainder(x, y)
 			q := math.Mod(math.RoundToEven((math.Mod(x, 8*y)-rest)/y), 8)
@@ -245,8 +245,8 @@ func defineMixed(m map[string]Function, add func(string, bool, func(a []uint64) 
 			}
 			return x
 		}
-		memory("norm", func(a []uint64, reads reader, _ writer) uint64 { return float(norm(vector(a, reads))) })
-		memory("rnorm", func(a []uint64, reads reader, _ writer) uint64 { return float(1 / norm(vector(a, reads))) })
+		memory("norm", true, func(a []uint64, reads reader, _ writer) uint64 { return float(norm(vector(a, reads))) })
+		memory("rnorm", true, func(a []uint64, reads reader, _ writer) uint64 { return float(1 / norm(vector(a, reads))) })
 	}
 	add("nextafter", false, func(a []uint64) uint64 {
 		return math.Float64bits(math.Nextafter(double(a[0]), double(a[1])))
@@ -297,7 +297,8 @@ func defineIntegers(add func(string, bool, func(a []uint64) uint64)) {
 		"byte_perm":       compute("prmt.b32"),
 		"double2float_rn": compute("cvt.rn.f32.f64"),
 
-		"double_as_longlong": func(a []uint64) uint64 { return a[0] }, "longlong_as_double": func(a []uint64) uint64 { return a[0] },
+		"double_as_longlong": func(a []uint64) uint64 { return a[0] },
+		"longlong_as_double": func(a []uint64) uint64 { return a[0] },
 	} {
 		add(name, false, f)
 	}
@@ -318,8 +319,9 @@ var instructionsOf = map[string]string{
 	"ll2double": "cvt.RND.f64.s64", "ull2double": "cvt.RND.f64.u64",
 
 	"max": "max.s32", "min": "min.s32", "umax": "max.u32", "umin": "min.u32", "llmax": "max.s64", "llmin": "min.s64",
-	"ullmax": "max.u64", "ullmin": "min.u64", "brev": "brev.b32", "brevll": "brev.b64", "clz": "clz.b32", "clzll": "clz.b64",
-	"popc": "popc.b32", "popcll": "popc.b64", "mul24": "mul24.lo.s32", "umul24": "mul24.lo.u32", "mulhi": "mul.hi.s32",
+	"ullmax": "max.u64", "ullmin": "min.u64", "brev": "brev.b32", "brevll": "brev.b64", "clz": "clz.b32",
+	"clzll": "clz.b64",
+	"popc":  "popc.b32", "popcll": "popc.b64", "mul24": "mul24.lo.s32", "umul24": "mul24.lo.u32", "mulhi": "mul.hi.s32",
 	"umulhi": "mul.hi.u32", "mul64hi": "mul.hi.s64", "umul64hi": "mul.hi.u64", "sad": "sad.s32", "usad": "sad.u32",
 	"fast_sinf": "sin.approx.ftz.f32", "fast_cosf": "cos.approx.ftz.f32", "fast_log2f": "lg2.approx.ftz.f32",
 	"fast_fdividef": "div.approx.ftz.f32",

@@ -19,7 +19,8 @@ import (
 // Source: CUDA C++ Programming Guide 13.0, table of the double-precision functions.
 var documented = map[string]float64{
 	"acos": 2, "acosh": 3, "asin": 2, "asinh": 3, "atan": 2, "atanh": 2, "cbrt": 1, "rcbrt": 1, "rsqrt": 1, "sin": 2,
-	"cos": 2, "tan": 2, "sinpi": 2, "cospi": 2, "sinh": 2, "cosh": 1, "tanh": 1, "exp": 1, "exp2": 1, "exp10": 1, "expm1": 1,
+	"cos": 2, "tan": 2, "sinpi": 2, "cospi": 2, "sinh": 2, "cosh": 1, "tanh": 1, "exp": 1, "exp2": 1,
+	"exp10": 1, "expm1": 1,
 	"log": 1, "log2": 1, "log10": 1, "log1p": 1, "erf": 2, "erfc": 5, "erfinv": 5, "erfcinv": 6, "erfcx": 4, "normcdf": 5,
 	"normcdfinv": 8, "lgamma": 4, "tgamma": 10, "cyl_bessel_i0": 6, "cyl_bessel_i1": 6, "atan2": 2, "pow": 2, "hypot": 2,
 	"rhypot": 1, "norm3d": 2, "rnorm4d": 1,
@@ -90,17 +91,25 @@ func TestSpecialValues(t *testing.T) {
 		want float64
 		args []float64
 	}{
-		{"exp", 0, []float64{-inf}}, {"exp", inf, []float64{inf}}, {"exp", inf, []float64{710}}, {"exp10", 1000, []float64{3}},
-		{"log", -inf, []float64{0}}, {"log2", nan, []float64{-1}}, {"log10", 3, []float64{1000}}, {"log2", 10, []float64{1024}},
+		{"exp", 0, []float64{-inf}}, {"exp", inf, []float64{inf}}, {"exp", inf, []float64{710}}, {"exp10", 1000,
+			[]float64{3}},
+		{"log", -inf, []float64{0}}, {"log2", nan, []float64{-1}}, {"log10", 3, []float64{1000}}, {"log2", 10,
+			[]float64{1024}},
 		{"sin", zero, []float64{zero}}, {"cos", nan, []float64{inf}}, {"tan", nan, []float64{-inf}},
 		{"sinpi", 0, []float64{3}}, {"cospi", -1, []float64{5}}, {"acos", 0, []float64{1}}, {"acos", nan, []float64{1.5}},
-		{"pow", 1, []float64{nan, 0}}, {"pow", 1, []float64{1, nan}}, {"pow", -8, []float64{-2, 3}}, {"pow", nan, []float64{-2, .5}},
-		{"pow", inf, []float64{0, -1}}, {"pow", 0, []float64{.5, inf}}, {"pow", 0, []float64{2, -2000}}, {"pow", 9, []float64{3, 2}},
+		{"pow", 1, []float64{nan, 0}}, {"pow", 1, []float64{1, nan}}, {"pow", -8, []float64{-2, 3}}, {"pow",
+			nan, []float64{-2, .5}},
+		{"pow", inf, []float64{0, -1}}, {"pow", 0, []float64{.5, inf}}, {"pow", 0, []float64{2, -2000}}, {"pow",
+			9, []float64{3, 2}},
 		{"hypot", inf, []float64{nan, inf}}, {"rhypot", 0, []float64{inf, 1}}, {"fmax", 3, []float64{nan, 3}},
-		{"fmin", -1, []float64{-1, nan}}, {"fdim", 0, []float64{1, 2}}, {"fmod", 1, []float64{7, 3}}, {"remainder", -1, []float64{5, 3}},
-		{"erfcinv", inf, []float64{0}}, {"erfcx", 0, []float64{inf}}, {"normcdf", 0, []float64{-100}}, {"normcdf", 1, []float64{100}},
-		{"tgamma", 24, []float64{5}}, {"lgamma", inf, []float64{0}}, {"round", 3, []float64{2.5}}, {"rint", 2, []float64{2.5}},
-		{"tanh", 1, []float64{inf}}, {"sinh", -inf, []float64{-inf}}, {"asin", zero, []float64{zero}}, {"logb", 3, []float64{9}},
+		{"fmin", -1, []float64{-1, nan}}, {"fdim", 0, []float64{1, 2}}, {"fmod", 1, []float64{7, 3}},
+		{"remainder", -1, []float64{5, 3}},
+		{"erfcinv", inf, []float64{0}}, {"erfcx", 0, []float64{inf}}, {"normcdf", 0, []float64{-100}},
+		{"normcdf", 1, []float64{100}},
+		{"tgamma", 24, []float64{5}}, {"lgamma", inf, []float64{0}}, {"round", 3, []float64{2.5}}, {"rint", 2,
+			[]float64{2.5}},
+		{"tanh", 1, []float64{inf}}, {"sinh", -inf, []float64{-inf}}, {"asin", zero, []float64{zero}}, {"logb",
+			3, []float64{9}},
 	} {
 		var args []uint64
 		for _, a := range c.args {

@@ -16,12 +16,13 @@ type Absence struct {
 	Example string
 }
 
-// Absences are what PTX 8.8 has for devices up to capability 9.0, and is not carried out. docs/refused.md is made of them.
+// Absences are what PTX 8.8 has for devices up to capability 9.0, and is not carried out. docs/refused.md is made of
+// them.
 var Absences = []Absence{
 	{"wgmma", "", "products of matrices by four warps", "mma.sync",
 		"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %rd0, %rd1, 1, 1, 1, 0, 0;"},
 	{"mma", "sp sp::ordered_metadata", "products of sparse matrices", "mma.sync of whole ones",
-		"mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r2,%r3}, {%f0,%f1,%f2,%f3}, %r4, 0;"},
+		"mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r0,%r1}, {%r2,%r3}, {%r4,%r5}, {%r0,%r1}, %r6, 0;"},
 	{"mma wmma", "s4 u4 b1", "products of 4 bits and of 1 bit", "types of 8 bits",
 		"mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%r0,%r1}, {%r2}, {%r3}, {%r0,%r1};"},
 	{"cp", "tensor", "copies by tensor maps", "cp.async.bulk of bytes",
@@ -32,9 +33,11 @@ var Absences = []Absence{
 	{"suld sust sured suq", "", "surfaces", "ld.global and st.global", "suld.b.2d.b32.trap %r0, [%rd0, {%r1,%r2}];"},
 	{"multimem", "", "multicast between GPUs", "ld, st and red of each GPU's memory",
 		"multimem.ld_reduce.relaxed.sys.global.add.f32 %f0, [%rd0];"},
-	{"alloca stacksave stackrestore", "", "local memory of a size that is not constant", "an array of constant size, or malloc",
+	{"alloca stacksave stackrestore", "", "local memory of a size that is not constant",
+		"an array of constant size, or malloc",
 		"alloca.u64 %rd0, %rd1, 16;"},
-	{"vadd* vsub* vavrg* vabsdiff* vmin* vmax* vshl vshr vmad vset*", "", "video instructions", "instructions on whole registers",
+	{"vadd* vsub* vavrg* vabsdiff* vmin* vmax* vshl vshr vmad vset*", "", "video instructions",
+		"instructions on whole registers",
 		"vadd4.u32.u32.u32 %r0, %r1, %r2, %r3;"},
 	{"tcgen05", "", "tensor memory", "mma.sync", "tcgen05.wait::ld.sync.aligned;"},
 }

@@ -79,7 +79,8 @@ func TestLintRules(t *testing.T) {
 		{"local", ".local .b8 a[16];", Rules{}, "16 bytes of local memory (a)"},
 		{"local allowed", ".local .b8 a[16];", Rules{Local: true}, ""},
 		{"spill", "st.local.u32 [%rd1], %r1;", Rules{}, "st.local.u32: local memory"},
-		{"in-switch", "multimem.red.relaxed.sys.global.add.f32 [%rd1], %f1;", Rules{}, "multicast between GPUs: not emulated"},
+		{"in-switch", "multimem.red.relaxed.sys.global.add.f32 [%rd1], %f1;", Rules{},
+			"multicast between GPUs: not emulated"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := in(c.text)

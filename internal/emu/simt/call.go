@@ -151,7 +151,7 @@ func execIndirect(w *warp, in *inst, mask uint32) status {
 		lane := bits.TrailingZeros32(m)
 		op := targets[addr[lane]]
 		if op == nil {
-			return w.failAt(in, lane, weakmem.BadInstruction, addr[lane], fmt.Sprintf(
+			return w.failAt(in, lane, weakmem.BadCall, addr[lane], fmt.Sprintf(
 				"no function of this prototype has the address %#x", addr[lane]))
 		}
 		if s := w.enter(in, op, lane, back); s != next {

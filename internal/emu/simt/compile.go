@@ -10,14 +10,16 @@ import (
 	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
-// A compiler flattens a kernel and the functions it calls. Each function has registers and private memory of its own for
-// the whole run, at the same offset in every thread; see stack.go for functions that may be called within themselves.
+// A compiler flattens a kernel and the functions it calls. Each function has registers and private memory of its own
+// for the whole run, at the same offset in every thread; see stack.go for functions that may be called within
+// themselves.
 type compiler struct {
 	m      *ptx.Module
 	code   *code
 	frames map[*ptx.Func]*frame
 	order  []*frame
 	shared map[string]int // offsets of the shared variables of the module
+	local  int            // bytes of local variables of a thread, without those of activations
 	sharedLayout
 	consts   map[constant]int32
 	specials map[string]int32
@@ -44,7 +46,7 @@ type frame struct {
 	sp        int32 // slot of the address of its activation in local memory, or noSlot
 	first     int32 // its registers after merge, with carry, ret and sp, and
 	slots     int32 // how many they are
-	charge    int   // bytes of the stack that an activation takes
+	charge    int   // bytes of the stack that an activation takes, an estimate
 }
 
 func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
@@ -68,7 +70,7 @@ func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 	c.link()
 	c.partings()
 	live := c.merge()
-	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), Registers: registers(f, live),
+	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: c.local, Registers: registers(f, live),
 		Workspace: c.has("%envreg"), Approximate: slices.Sorted(maps.Keys(c.approximate)), code: c.code}, nil
 }
 
@@ -131,7 +133,6 @@ func (c *compiler) layOut(g *graph) error {
 		if fr.activates {
 			results = max(results, f.ResultBytes)
 			c.code.activates = true
-			fr.charge = align(f.LocalBytes, 8) + callBytes
 			if f.LocalBytes > 0 {
 				fr.sp = c.slots(1)
 			}
@@ -144,6 +145,7 @@ func (c *compiler) layOut(g *graph) error {
 		}
 		fr.calls = c.private(f.Vars, f.CallBytes, ptx.Param)
 		if !fr.activates {
+			c.local = align(c.local, 8) + f.LocalBytes
 			fr.locals = c.private(f.Vars, f.LocalBytes, ptx.Local)
 		}
 		c.frames[f] = fr

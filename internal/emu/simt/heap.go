@@ -37,7 +37,7 @@ func execFree(w *warp, in *inst, mask uint32) status {
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m)
 		if addr := w.passed(op, 0, lane); addr != 0 && (heap == nil || !heap.Free(addr)) {
-			return w.failAt(in, lane, weakmem.OutOfBounds, addr,
+			return w.failAt(in, lane, weakmem.BadFree, addr,
 				"free of what malloc in a kernel has not given, or of what is free already")
 		}
 	}

@@ -1,6 +1,10 @@
 package simt
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+)
 
 // merge lets registers of a function that never hold a value at the same time
 // share a slot: compilers name a new register for every value, and a slot takes
@@ -18,6 +22,9 @@ func (c *compiler) merge() (live int) {
 		}
 		l := newLiveness(c.code.ins[fr.at[0]:end], fr.at[0], fr.regs, fr.ret+1)
 		live += l.pressure(fr.f.Regs)
+		if fr.activates {
+			fr.charge = align(fr.f.LocalBytes, 16) + align(callBytes+4*l.acrossCalls(fr.f.Regs), 16)
+		}
 		colors, n := l.color()
 		for slot, r := range l.number {
 			if r >= 0 {
@@ -133,6 +140,22 @@ func newLiveness(ins []inst, base, first, last int32) *liveness {
 		}
 	}
 	return l
+}
+
+// acrossCalls is how many 32-bit registers a call has to keep, at most.
+func (l *liveness) acrossCalls(regs []ptx.Reg) (most int) {
+	live := make(set, l.words)
+	words := l.widths(regs)
+	for i := range l.ins {
+		switch l.ins[i].x.(type) {
+		case *callOp, byAddress:
+			l.after(i, live)
+			n := 0
+			live.each(func(r int32) { n += words[r] })
+			most = max(most, n)
+		}
+	}
+	return most
 }
 
 // register is the number of a slot, -1 for those that are not of the function.

@@ -19,8 +19,8 @@ type Program struct {
 type Kernel struct {
 	Name string
 	Func *ptx.Func // parameters, limits
-	// Shared is the static shared memory of a block and Local the private
-	// memory of a thread, in bytes, with those of the functions it calls.
+	// Shared is the static shared memory of a block and Local the local
+	// variables of a thread, in bytes, with those of the functions it calls.
 	Shared, Local int
 	Registers     int  // of a thread, 32 bits each: an estimate
 	Workspace     bool // it reads Grid.Workspace

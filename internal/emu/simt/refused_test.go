@@ -35,7 +35,8 @@ func module(instruction string) string {
 // refusedForms are forms that PTX has and the parser knows, which compilation refuses.
 var refusedForms = []struct{ what, example, sentence string }{
 	{"memory in elements of 16 bytes", "ld.global.b128 %rq, [%rd0];", "elements of 16 bytes are not emulated"},
-	{"tests whether an address is constant", "isspacep.const %p0, %rd0;", "constant memory is not apart from global memory"},
+	{"tests whether an address is constant", "isspacep.const %p0, %rd0;",
+		"constant memory is not apart from global memory"},
 }
 
 // TestRefused holds docs/refused.md true: the emulator refuses each row's instruction with the row's sentence, and the

@@ -38,13 +38,7 @@ func registers(f *ptx.Func, live int) int {
 // pressure is the largest number of 32-bit registers that hold values of the function at
 // the same time. Predicates have registers of their own.
 func (l *liveness) pressure(regs []ptx.Reg) int {
-	words := make([]int, l.count)
-	for slot, r := range l.number {
-		if r >= 0 && slot < len(regs) && regs[slot].Type != ptx.Pred {
-			words[r] = max(1, regs[slot].Type.Bits()/32)
-		}
-	}
-	most := 0
+	words, most := l.widths(regs), 0
 	for _, s := range l.before {
 		n := 0
 		for k, b := range s {
@@ -55,4 +49,15 @@ func (l *liveness) pressure(regs []ptx.Reg) int {
 		most = max(most, n)
 	}
 	return most
+}
+
+// widths is how many 32-bit registers each register takes, by its number.
+func (l *liveness) widths(regs []ptx.Reg) []int {
+	words := make([]int, l.count)
+	for slot, r := range l.number {
+		if r >= 0 && slot < len(regs) && regs[slot].Type != ptx.Pred {
+			words[r] = max(1, regs[slot].Type.Bits()/32)
+		}
+	}
+	return words
 }

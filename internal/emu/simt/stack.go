@@ -13,7 +13,7 @@ import (
 
 const (
 	stackBase = 1 << 24 // local addresses of activations begin there, beyond all other private memory
-	callBytes = 8       // that a call takes of the stack besides local variables: a guess
+	callBytes = 16      // that a call takes of the stack besides local variables and registers
 	// defaultStack is cudaLimitStackSize where nobody sets it.
 	defaultStack = 1024
 )
@@ -165,7 +165,8 @@ func (fr *frame) keeps(offset int) bool {
 // inActivation is the slot of an address in the activation, from an offset.
 func (c *compiler) inActivation(fr *frame, in *ptx.Instr, offset uint64) int32 {
 	to := c.scratch(fmt.Sprint("local ", len(c.code.ins)%4))
-	c.code.ins = append(c.code.ins, inst{alu: runAdd, dst: []int32{to}, src: []int32{fr.sp, c.constant(constant{value: offset})},
+	c.code.ins = append(c.code.ins, inst{alu: runAdd, dst: []int32{to}, src: []int32{fr.sp,
+		c.constant(constant{value: offset})},
 		guard: noSlot, helper: true, ptx: in})
 	return to
 }
@@ -180,7 +181,8 @@ func (g *Grid) stack() int {
 
 func (w *warp) overflow(in *inst, fr *frame, lane int) status {
 	s := &w.own.stacks[lane]
-	return w.failAt(in, lane, weakmem.OutOfBounds, stackBase+uint64(len(s.data)), fmt.Sprintf("the stack of %d bytes is full: "+
-		"%s would be call %d that has not returned; cudaDeviceSetLimit(cudaLimitStackSize) gives a thread more",
-		w.block.grid.stack(), fr.f.Name, s.calls+1))
+	return w.failAt(in, lane, weakmem.OutOfBounds, stackBase+uint64(len(s.data)),
+		fmt.Sprintf("the stack of %d bytes is full: "+
+			"%s would be call %d that has not returned; cudaDeviceSetLimit(cudaLimitStackSize) gives a thread more",
+			w.block.grid.stack(), fr.f.Name, s.calls+1))
 }

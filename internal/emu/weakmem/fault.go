@@ -21,10 +21,12 @@ const (
 	NoProxyFence   // between a store and a bulk copy, or the reverse
 	NoAliasFence   // between a store and a later access of a block by another address of the memory
 	Assertion      // used by simt: an assert that failed
+	BadCall        // used by simt: of an address that no function has
+	BadFree        // used by simt: in a kernel, of what malloc has not given, or twice
 )
 
 var faultNames = [...]string{"out of bounds", "misaligned", "race", "read of unwritten memory", "no access", "deadlock",
-	"bad instruction", "missing proxy fence", "missing alias fence", "assertion"}
+	"bad instruction", "missing proxy fence", "missing alias fence", "assertion", "bad call", "bad free"}
 
 func (k FaultKind) String() string { return faultNames[k] }
 
