@@ -137,6 +137,9 @@ var contexts = map[string]function{
 	"cuCtxGetApiVersion":           func(l *Library, a *Args) error { return put(a[1], uint32(apiVersion), nil) },
 	"cuDevicePrimaryCtxRelease_v2": func(l *Library, a *Args) error { return l.d.DevicePrimaryCtxRelease(a.dev(0)) },
 	"cuDevicePrimaryCtxGetState": func(l *Library, a *Args) error {
+		if a[1] == 0 && a[2] == 0 {
+			return cuda.ErrInvalidValue
+		}
 		flags, active, err := l.d.DevicePrimaryCtxGetState(a.dev(0))
 		if err := put(a[1], flags, err); err != nil {
 			return err
@@ -158,7 +161,12 @@ var contexts = map[string]function{
 		}
 		return d.CtxDestroy(cuda.Context(a[0]))
 	},
-	"cuCtxPushCurrent_v2": func(l *Library, a *Args) error { return l.d.CtxPushCurrent(cuda.Context(a[0])) },
+	"cuCtxPushCurrent_v2": func(l *Library, a *Args) error {
+		if a[0] == 0 {
+			return cuda.ErrInvalidValue
+		}
+		return l.d.CtxPushCurrent(cuda.Context(a[0]))
+	},
 	"cuCtxPopCurrent_v2": func(l *Library, a *Args) error {
 		c, err := l.d.CtxPopCurrent()
 		return put(a[0], c, err)
@@ -310,7 +318,7 @@ var virtual = map[string]function{
 		return put(a[0], n, err)
 	},
 	"cuMemCreate": func(l *Library, a *Args) error {
-		if a[2] == 0 || a[3] != 0 {
+		if a[2] == 0 || a[3] != 0 || !at[memProp](a[2]).fits() {
 			return cuda.ErrInvalidValue
 		}
 		h, err := l.d.MemCreate(int(a[1]), propOf(a[2]))
@@ -325,14 +333,25 @@ var virtual = map[string]function{
 		return put(a[0], p, err)
 	},
 	"cuMemAddressFree": func(l *Library, a *Args) error { return l.d.MemAddressFree(a[0], int(a[1])) },
-	"cuMemMap":         func(l *Library, a *Args) error { return l.d.MemMap(a[0], int(a[1]), cuda.MemHandle(a[3])) },
-	"cuMemUnmap":       func(l *Library, a *Args) error { return l.d.MemUnmap(a[0], int(a[1])) },
+	"cuMemMap": func(l *Library, a *Args) error {
+		if a[2] != 0 { // an offset, which CUDA does not carry out either
+			return cuda.ErrNotSupported
+		}
+		if a[4] != 0 {
+			return cuda.ErrInvalidValue
+		}
+		return l.d.MemMap(a[0], int(a[1]), cuda.MemHandle(a[3]))
+	},
+	"cuMemUnmap": func(l *Library, a *Args) error { return l.d.MemUnmap(a[0], int(a[1])) },
 	"cuMemSetAccess": func(l *Library, a *Args) error {
 		var devices []cuda.Device
 		if a[2] == 0 || a[3] == 0 {
 			return cuda.ErrInvalidValue
 		}
 		for _, d := range list[memAccess](a[2], a[3]) {
+			if d.location != onDevice {
+				return cuda.ErrInvalidValue
+			}
 			devices = append(devices, cuda.Device(d.locationID))
 		}
 		return l.d.MemSetAccess(a[0], int(a[1]), devices...)

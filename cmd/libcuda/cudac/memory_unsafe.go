@@ -113,6 +113,18 @@ func (l *Library) nodesOf(s cuda.Stream, nodes []cuda.GraphNode) uintptr {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(nodes)))
 }
 
+// CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE, and all of CU_MEM_HANDLE_TYPE_.
+const (
+	pinned     = 1
+	onDevice   = 1
+	allHandles = 15
+)
+
+// fits reports whether memory of a device is asked for, and a handle that there is.
+func (p *memProp) fits() bool {
+	return p.kind == pinned && p.location == onDevice && p.handleTypes&^allHandles == 0
+}
+
 // bodyOf is the address of a variable with a graph, which stays good.
 func (l *Library) bodyOf(g cuda.Graph) uintptr {
 	l.kept.Lock()
@@ -124,16 +136,16 @@ func (l *Library) bodyOf(g cuda.Graph) uintptr {
 // The structs of cuda.h that are read or written here. Fields that are not used have no name.
 type (
 	memProp struct { // CUmemAllocationProp
-		_, handleTypes int32
-		_, locationID  int32
-		_              uintptr
-		_, rdma        uint8
-		_              uint16
-		_              [4]uint8
+		kind, handleTypes    int32
+		location, locationID int32
+		_                    uintptr
+		_, rdma              uint8
+		_                    uint16
+		_                    [4]uint8
 	}
 	memAccess struct { // CUmemAccessDesc
-		_, locationID int32
-		_             int32
+		location, locationID int32
+		_                    int32
 	}
 	launchConfig struct { // CUlaunchConfig
 		grid, block cuda.Dim3

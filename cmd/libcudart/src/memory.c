@@ -166,11 +166,16 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *h, void *p) { return RUN(dri
 cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t h, unsigned flags)
 {
 	handle64 copy;
+	WANT(flags & cudaIpcMemLazyEnablePeerAccess, cudaErrorInvalidValue, "flags %#x, expected cudaIpcMemLazyEnablePeerAccess", flags);
 	memcpy(&copy, &h, sizeof copy);
 	return RUN(driver.cuIpcOpenMemHandle_v2((word *)p, copy, flags));
 }
 cudaError_t cudaIpcCloseMemHandle(void *p) { return BACK(driver.cuIpcCloseMemHandle((word)p)); }
-cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *h, cudaEvent_t e) { return RUN(driver.cuIpcGetEventHandle(h, (word)e)); }
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *h, cudaEvent_t e)
+{
+	GIVEN(e);
+	return RUN(driver.cuIpcGetEventHandle(h, (word)e));
+}
 cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *e, cudaIpcEventHandle_t h)
 {
 	handle64 copy;
@@ -345,10 +350,16 @@ cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t s)
 cudaError_t cudaFreeAsync(void *p, cudaStream_t s) { return p ? BACK(driver.cuMemFreeAsync((word)p, (word)s)) : RUN(0); }
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
+	GIVEN(pool);
+	WANT(there(device), cudaErrorInvalidDevice, "there is no device %d", device);
 	*pool = (cudaMemPool_t)(word)(device + 1);
 	return OPENED(0);
 }
-cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device)
+{
+	WANT(there(device), cudaErrorInvalidValue, "there is no device %d", device);
+	return cudaDeviceGetDefaultMemPool(pool, device);
+}
 cudaError_t cudaMallocFromPoolAsync(void **p, size_t bytes, cudaMemPool_t pool, cudaStream_t s)
 {
 	(void)pool;
@@ -356,11 +367,14 @@ cudaError_t cudaMallocFromPoolAsync(void **p, size_t bytes, cudaMemPool_t pool, 
 }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
 {
-	(void)pool, (void)keep;
+	GIVEN(pool);
+	(void)keep;
 	return RUN(0);
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value)
 {
-	(void)pool, (void)attr, (void)value;
+	GIVEN(pool);
+	GIVEN(value);
+	WANT(attr >= cudaMemPoolReuseFollowEventDependencies && attr <= cudaMemPoolAttrUsedMemHigh, cudaErrorInvalidValue, "there is no attribute %d", attr);
 	return RUN(0);
 }

@@ -287,6 +287,7 @@ cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *n, cudaGraph_t g, const 
 }
 cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *after, size_t count, cudaEvent_t e)
 {
+	GIVEN(e);
 	return RUN(driver.cuGraphAddEventRecordNode((word *)n, (word)g, (const word *)after, count, (word)e));
 }
 #if CUDART_VERSION < 13000
