@@ -1,9 +1,9 @@
 // Package weakmem is the memory of emulated GPUs, for packages simt and cudaemu: weaker
 // than hardware, and watched. A store becomes visible to other threads late and
 // out of order, unless a fence, a release or a barrier orders it; a fence of order AcqRel, and a
-// release, do not wait for it. Unordered conflicting
-// accesses are reported as races. So are reads of unwritten memory and accesses that are
-// misaligned or outside of allocations.
+// release, do not wait for it. Unordered conflicting accesses are reported as races. So are accesses that are
+// misaligned or outside of allocations, and reads of unwritten memory, unless the caller follows what was read
+// (How.Shade).
 //
 // The trap: everything here is for one goroutine; the caller interleaves the threads.
 // Only backing memory may be shared with other processes and the host's own threads.
