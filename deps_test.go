@@ -127,16 +127,18 @@ var floors = map[string]string{
 	"examples/ongpu":    ". gpu mem",
 
 	// Foreign ABIs, secrets, the emulator, and what tests share.
-	"internal/*":               "",
-	"internal/cli":             "internal/setting",
-	"internal/ibverbs":         "internal/dl",
-	"internal/nccl":            "internal/dl",
-	"internal/cublas":          "internal/dl",
-	"internal/cuda":            "internal/dl",
-	"internal/emu/ptx":         "",
-	"internal/emu/alu":         "internal/emu/ptx",
-	"internal/emu/weakmem":     "internal/emu/alu internal/emu/decision",
-	"internal/emu/simt":        "internal/emu/ptx internal/emu/alu internal/emu/decision internal/emu/weakmem",
+	"internal/*":           "",
+	"internal/cli":         "internal/setting",
+	"internal/ibverbs":     "internal/dl",
+	"internal/nccl":        "internal/dl",
+	"internal/cublas":      "internal/dl",
+	"internal/cuda":        "internal/dl",
+	"internal/emu/ptx":     "",
+	"internal/emu/alu":     "internal/emu/ptx",
+	"internal/emu/weakmem": "internal/emu/alu internal/emu/decision",
+	"internal/emu/library": "internal/emu/ptx internal/emu/alu",
+	"internal/emu/simt": "internal/emu/ptx internal/emu/alu internal/emu/library internal/emu/decision " +
+		"internal/emu/weakmem",
 	"internal/emu/fatbin/zstd": "internal/emu/fatbin",
 	"internal/emu/cudaemu":     "internal/cuda internal/emu/*",
 	"internal/test/commtest": ". bootstrap core/call gpu internal/test/need internal/test/tier " +

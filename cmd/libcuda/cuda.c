@@ -4,6 +4,7 @@
 // function hands its name and its arguments as words to the Go half (go.go).
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -114,12 +115,14 @@ static int ready(void)
 	return 1;
 }
 
+#define FORKED "the process was forked after its parent's first call of CUDA: call it in the parent, or exec, or fork before that call"
+
 // forked says once why calls in the child of a fork fail.
 static int forked(const char *name)
 {
 	static int said;
 	if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-		fprintf(stderr, "emulated GPU: %s: the process was forked after its parent's first call of CUDA: call it in the parent, or exec, or fork before that call\n", name);
+		fprintf(stderr, "emulated GPU: %s: " FORKED "\n", name);
 	return NOT_INITIALIZED;
 }
 
@@ -137,17 +140,41 @@ __attribute__((constructor)) static void loaded(void) { reporting = getenv("RING
 // lives reports whether there is a Go half that can be called.
 static int lives(void) { return late_begun() && late_ready(); }
 
+// child_failed notes the first call that fails in the child of a fork, where there is no Go half.
+static void child_failed(const char *call, const char *error, int result)
+{
+	static int told;
+	char line[1024];
+	if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+		return;
+	int n = snprintf(line, sizeof line, "{\"process\":%d,\"failed\":{\"call\":\"%s\",\"error\":\"%s\",\"result\":%d,\"text\":\"" FORKED "\"},\"times\":1,\"ended\":true}\n",
+			 (int)getpid(), call ? call : "a call of the runtime", error ? error : "CUDA_ERROR_NOT_INITIALIZED", result);
+	int file = open(getenv("RINGO_EMULATE_REPORT"), O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (file < 0)
+		return;
+	if (write(file, line, n) != n)
+		perror("emulated GPU: the report");
+	close(file);
+}
+
+const char *ringo_cuda_entry(void);
+
 // ringo_cuda_failed notes for the report of ringo emulate that a call of the program has failed. The runtime (call is NULL: the function
 // that the program has called) and libnccl.so call it, too. why may be NULL: then it is what the driver's last call has said.
 // follows says that an earlier failure, which is in the report, makes all calls fail.
 void ringo_cuda_failed(const char *call, const char *error, int result, const char *why, int follows)
 {
-	if (!reporting || !lives() || unloading)
+	if (!reporting || unloading)
 		return;
-	keep_stack();
+	int well = ready();
+	if (well)
+		keep_stack();
 	depth = 0;
 	_Unwind_Backtrace(caller, NULL);
-	ringo_cuda_note((char *)call, (char *)error, result, (char *)why, follows);
+	if (!well)
+		child_failed(call ? call : ringo_cuda_entry(), error, result);
+	else
+		ringo_cuda_note((char *)call, (char *)error, result, (char *)why, follows);
 }
 
 // ringo_cuda_comm_failed notes that a communicator of libnccl.so has failed.
@@ -178,8 +205,11 @@ static int carry(const char *name, uintptr_t *words, void *at)
 {
 	static const char *const makes[] = {"Create", "Alloc", "Launch", "Register", "Reserve", "Load", "Instantiate", "Clone", "Capture", "Open", "Import", "Map", "Retain", "Release", "FreeAsync", "Memcpy", NULL};
 	static const char *const gives[] = {"Destroy", "Free", "Release", "Unload", "Unmap", "Unregister", "Close", NULL};
-	if (!ready())
+	if (!ready()) {
+		if (!runtime(at))
+			ringo_cuda_failed(name, NULL, NOT_INITIALIZED, FORKED, 0);
 		return forked(name);
+	}
 	if (!initialized) {
 		ringo_cuda_failed(name, NULL, NOT_INITIALIZED, "cuInit has not been called: call it first", 0);
 		return NOT_INITIALIZED;

@@ -26,7 +26,9 @@ import (
 func emulate(t *testing.T, args ...string) (status int, text string) {
 	t.Helper()
 	cmd := exec.Command(ctest.Ringo(t), append([]string{"emulate", "-kit", ctest.Kit(t), "-time", "100s"}, args...)...)
-	cmd.Env = slices.DeleteFunc(ctest.OnGPUs(1), func(v string) bool { return strings.Contains(v, "TIMEOUT=") }) // see -wait
+	cmd.Env = slices.DeleteFunc(ctest.OnGPUs(1), func(v string) bool {
+		return strings.Contains(v, "TIMEOUT=") // they come before -wait
+	})
 	out, err := cmd.CombinedOutput()
 	if _, ok := err.(*exec.ExitError); !ok {
 		require.NoError(t, err)

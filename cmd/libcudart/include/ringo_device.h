@@ -258,6 +258,8 @@ RINGO_TO(int, ilogb) RINGO_TO(long, lrint) RINGO_TO(long, lround) RINGO_TO(long 
 #undef RINGO_ONE
 #undef RINGO_TWO
 #undef RINGO_TO
+RINGO_D float nanf(const char *) RINGO_BODY(return __builtin_nanf("");)
+RINGO_D double nan(const char *) RINGO_BODY(return __builtin_nan("");)
 RINGO_D float fma(float x, float y, float z) RINGO_BODY(return fmaf(x, y, z);)
 RINGO_D float scalbn(float x, int n) RINGO_BODY(return scalbnf(x, n);)
 RINGO_D float remquo(float x, float y, int *q) RINGO_BODY(return remquof(x, y, q);)

@@ -457,6 +457,7 @@ func TestRecvOnGPUs(t *testing.T) {
 		require.NoError(t, l.Abort(c))
 		require.NoError(t, l.MemFree(at[i]))
 	}
+	l.closing.Wait()
 }
 
 // TestOneGPU: two ranks on one GPU are said once of a communicator, to its log and to ringo emulate.
@@ -473,6 +474,7 @@ func TestOneGPU(t *testing.T) {
 		for _, c := range comms {
 			require.NoError(t, l.Destroy(c))
 		}
+		l.closing.Wait()
 		for _, file := range []string{report, log} {
 			said, err := os.ReadFile(file)
 			require.NoError(t, err)

@@ -160,6 +160,7 @@ func TestDerived(t *testing.T) {
 	for _, c := range comms {
 		require.NoError(t, l.Abort(c))
 	}
+	l.closing.Wait()
 }
 
 // TestRevoked: a communicator that was revoked takes no calls, and others are made from it, of all ranks or of some.
@@ -220,6 +221,7 @@ func TestRevoked(t *testing.T) {
 	require.NoError(t, l.Finalize(0, comms[0]))
 	refused(t, l.Revoke(comms[0], 0), InvalidArgument, "the communicator was finalized or is being destroyed")
 	require.NoError(t, l.Destroy(comms[0]))
+	l.closing.Wait()
 }
 
 // TestEmptyCollectives: a collective of no elements is checked and thrown away, so that a rank may leave it out.

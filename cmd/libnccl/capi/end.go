@@ -50,7 +50,7 @@ func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
 
 // Abort is Destroy that ends operations under way, on all ranks, instead of waiting for them. With
 // none under way Abort is Destroy: programs that are done abort, while other ranks may still be at work.
-func (l *Library) Abort(handle uintptr) error { return l.end(handle, errCommAbort) }
+func (l *Library) Abort(handle uintptr) error { return l.end(handle, errAbort) }
 
 // idle is how long Abort lets a communicator end by itself, as one with nothing under way does, and how long
 // Destroy lets the other ranks leave. leaving is how long Abort then waits until other ranks have closed this
@@ -235,6 +235,6 @@ func (l *Library) Revoke(handle uintptr, flags int) error {
 	if err := c.change((*state).revoke); err != nil {
 		return err
 	}
-	c.abort(r, errCommRevoke)
+	c.abort(r, errRevoke)
 	return nil
 }

@@ -30,14 +30,14 @@ func Spoils(err error) bool {
 // rank after which all go on.
 func Asked(err error) bool {
 	says := func(reason error) bool { return strings.Contains(err.Error(), "aborted: "+reason.Error()) }
-	return errors.Is(err, ringo.ErrAborted) && says(errCommAbort) || err != nil && (says(errCommRevoke) || says(errCommShrink))
+	return errors.Is(err, ringo.ErrAborted) && says(errAbort) || err != nil && (says(errRevoke) || says(errShrink))
 }
 
 // The reasons of ends that programs ask for.
 var (
-	errCommAbort  = errors.New("ncclCommAbort")
-	errCommRevoke = errors.New("ncclCommRevoke")
-	errCommShrink = errors.New("ncclCommShrink")
+	errAbort  = errors.New("ncclCommAbort")
+	errRevoke = errors.New("ncclCommRevoke")
+	errShrink = errors.New("ncclCommShrink")
 )
 
 // tellsFailure has Failed called when an open communicator fails.

@@ -72,7 +72,7 @@ func (c *comm) meetAgain(m meeting) {
 func (l *Library) over(ctx context.Context, c *comm, ring *ringo.Comm,
 	f func(*ringo.Comm) (*ringo.Comm, error)) (*ringo.Comm, error) {
 	if c.whyUnusable() != errRevoked {
-		if made, err := f(ring); err == nil || !strings.Contains(err.Error(), errCommRevoke.Error()) { // by another rank
+		if made, err := f(ring); err == nil || !strings.Contains(err.Error(), errRevoke.Error()) { // by another rank
 			return made, err
 		}
 	}

@@ -33,7 +33,7 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 		return 0, fmt.Errorf("%w: ncclCommShrink that excludes nobody", ringo.ErrInvalid)
 	}
 	if flags&shrinkAbort != 0 { // NCCL ignores other bits
-		parent.abort(ring, errCommShrink)
+		parent.abort(ring, errShrink)
 	}
 	join := func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
 		id, err := l.tell(ring, stay, rank)

@@ -27,7 +27,7 @@
 // opened by way of /proc; the last page of each file identifies it, so that
 // wrong and stale handles are found. Device addresses lie above all addresses of
 // processes; between allocations is a gap. Addresses and handles that a program gave
-// back are the next that it gets, see Config.FreshAddresses.
+// back are the next that it gets, see Config.FreshAddresses; those of MemAllocAsync never come back.
 //
 // # What it models
 //

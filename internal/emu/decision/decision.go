@@ -36,16 +36,18 @@ type Decision struct {
 	Kind Kind `json:"kind"`
 	Warp Warp `json:"warp"`
 	// At is how far the warp is: of Switch and Part the instructions that it has executed, those of a poll in vain not
-	// counted; of Hold, Load, Old, Stray and Copy the number of its store, load or copy. Of Start it is the number of the work.
+	// counted; of Hold, Load, Old, Stray and Copy the number of its store, load, access or copy. Of Start it is the number
+	// of the work.
 	At    uint64 `json:"at"`
 	Round uint64 `json:"round,omitempty"` // of Switch and Part: how often the warp has polled in vain since
 	To    Warp   `json:"to"`              // of Switch: the warp that runs
 	Lane  int    `json:"lane,omitempty"`  // of Part: one of the threads that go first
 	Lanes uint32 `json:"lanes,omitempty"` // of Stray: those that go ahead
-	Until uint64 `json:"until,omitempty"` // of Part and Stray: as At, how long; 0: as in the plain order, but that they poll in vain
-	Late  []Late `json:"late,omitempty"`  // of Hold and Copy
-	Wait  int    `json:"wait,omitempty"`  // of Start: rounds of the executor
-	Ago   uint64 `json:"ago,omitempty"`   // of Old: how many strong stores
+	// Until is, of Part and Stray, as At, how long; 0: as in the plain order, but that they poll in vain.
+	Until uint64 `json:"until,omitempty"`
+	Late  []Late `json:"late,omitempty"` // of Hold and Copy
+	Wait  int    `json:"wait,omitempty"` // of Start: rounds of the executor
+	Ago   uint64 `json:"ago,omitempty"`  // of Old: how many strong stores
 }
 
 // A Late is a part of a store or a copy that is carried out late.

@@ -76,6 +76,7 @@ var functions = sync.OnceValue(func() map[string]Function {
 	defineMixed(m, add)
 	defineIntegers(add)
 	defineInstructions(add)
+	defineFast(m, add)
 	return m
 })
 
@@ -325,6 +326,26 @@ var instructionsOf = map[string]string{
 	"umulhi": "mul.hi.u32", "mul64hi": "mul.hi.s64", "umul64hi": "mul.hi.u64", "sad": "sad.s32", "usad": "sad.u32",
 	"fast_sinf": "sin.approx.ftz.f32", "fast_cosf": "cos.approx.ftz.f32", "fast_log2f": "lg2.approx.ftz.f32",
 	"fast_fdividef": "div.approx.ftz.f32",
+}
+
+// defineFast defines the approximations that are more than one instruction, with the factors of CUDA's headers.
+func defineFast(m map[string]Function, add func(string, bool, func(a []uint64) uint64)) {
+	ex2, lg2, times := compute("ex2.approx.ftz.f32"), compute("lg2.approx.ftz.f32"), compute("mul.ftz.f32")
+	sine, cosine, over := compute("sin.approx.ftz.f32"), compute("cos.approx.ftz.f32"), compute("div.approx.ftz.f32")
+	by := func(a uint64, factor float64) uint64 { return times([]uint64{a, single(factor)}) }
+	add("fmaf", false, compute("fma.rn.f32"))
+	add("fast_expf", true, func(a []uint64) uint64 { return ex2([]uint64{by(a[0], math.Log2E)}) })
+	add("fast_exp10f", true, func(a []uint64) uint64 { return ex2([]uint64{by(a[0], math.Ln10*math.Log2E)}) })
+	add("fast_logf", true, func(a []uint64) uint64 { return by(lg2(a), math.Ln2) })
+	add("fast_log10f", true, func(a []uint64) uint64 { return by(lg2(a), math.Ln2*math.Log10E) })
+	add("fast_powf", true, func(a []uint64) uint64 { return ex2([]uint64{times([]uint64{a[1], lg2(a[:1])})}) })
+	add("fast_tanf", true, func(a []uint64) uint64 { return over([]uint64{sine(a), cosine(a)}) })
+	m["fast_sincosf"] = Function{Name: "fast_sincosf", Rounded: true,
+		Run: func(a []uint64, _ func(uint64, int) uint64, writes func(uint64, int, uint64)) uint64 {
+			writes(a[1], 4, sine(a[:1]))
+			writes(a[2], 4, cosine(a[:1]))
+			return 0
+		}}
 }
 
 func defineInstructions(add func(string, bool, func(a []uint64) uint64)) {

@@ -158,4 +158,7 @@ func TestConversions(t *testing.T) {
 	assert.Equal(t, uint64(0), call(t, "__nv_ffs", 0))
 	assert.Equal(t, uint64(0xffffffff), call(t, "__nv_hadd", 0xfffffffe, 0)) // -1
 	assert.Equal(t, f(.25), call(t, "__nv_fast_fdividef", f(1), f(4)))
+	assert.Equal(t, f(8), call(t, "__nv_fast_powf", f(2), f(3)))
+	assert.Equal(t, f(1), call(t, "__nv_fast_expf", f(0)))
+	assert.Equal(t, f(7), call(t, "__nv_fmaf", f(2), f(3), f(1)))
 }

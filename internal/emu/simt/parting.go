@@ -9,7 +9,8 @@ import (
 
 // A parting is of threads of a warp at a branch with an aligned barrier on some of its ways: all of them have to carry
 // the barrier out, or none, until the ways meet (PTX ISA, barrier). Threads that have ended do not count, as of
-// __syncthreads since Volta. Nor do those that only store and end: compilers merge the ends of threads that return early.
+// __syncthreads since Volta. Nor do those that only store and end: compilers merge the ends of threads that return
+// early.
 type parting struct {
 	meets  int32  // the instruction where the ways meet
 	mask   uint32 // the threads that live
@@ -86,8 +87,8 @@ func (w *warp) gathers(in *inst, mask uint32) bool {
 
 // skipped stops the grid, as some threads of a warp are at a barrier and others have gone on to an instruction behind.
 func (w *warp) skipped(in *inst, at uint32, behind *inst, others uint32) {
-	w.failPair(in, at, behind, others, fmt.Sprintf("a barrier that a part of the warp has not reached: threads %#x of it have "+
-		"gone past, and PTX wants all that have not ended: have all threads of the warp come to it, or none", others))
+	w.failPair(in, at, behind, others, fmt.Sprintf("a barrier that a part of the warp has not reached: threads %#x of it "+
+		"have gone past, and PTX wants all that have not ended: have all threads of the warp come to it, or none", others))
 }
 
 // leaveParted forgets threads that have ended.

@@ -79,8 +79,8 @@ func (u *unknown) follow(w *warp, in *inst, mask uint32) bool {
 func (w *warp) known(in *inst, mask, not uint32) bool {
 	u := &w.unknown
 	if not &= mask; not != 0 {
-		w.failPair(in, not, u.from, not, "uses a value that PTX leaves open: a shuffle has read from a thread that is not in its "+
-			"mask, or has ended: name threads that take part")
+		w.failPair(in, not, u.from, not, "uses a value that PTX leaves open: a shuffle has read from a thread that is not "+
+			"in its mask, or has ended: name threads that take part")
 		return false
 	}
 	for _, s := range in.dst {

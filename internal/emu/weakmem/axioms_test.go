@@ -509,8 +509,9 @@ func randomProgram(rnd *rand.Rand) *program {
 	return p
 }
 
-// randomMessage has a thread store data and a flag, and another one look at the flag, branch on what it saw, and use the
-// data; maybe with a third one between them. The forms are those of release and acquire patterns, and some that are none.
+// randomMessage has a thread store data and a flag, and another one look at the flag, branch on what it saw, and use
+// the data; maybe with a third one between them. The forms are those of release and acquire patterns, and some that
+// are none.
 func randomMessage(rnd *rand.Rand) *program {
 	p := &program{}
 	for at := range locations {
@@ -519,8 +520,9 @@ func randomMessage(rnd *rand.Rand) *program {
 	const data, flag, other = 0, 1, 2
 	usual := []Scope{System, System, GPU, CTA}[rnd.IntN(4)]
 	handed := true // what is done to the flag is released with it
+	wide := false
 	scope := func() Scope {
-		if rnd.IntN(8) == 0 {
+		if rnd.IntN(8) == 0 && !wide {
 			handed = false
 			return Scope(rnd.IntN(4))
 		}
@@ -681,6 +683,7 @@ func randomMessage(rnd *rand.Rand) *program {
 		place()
 		reg := receive(rnd.IntN(8))
 		n := len(p.ops)
+		wide = !handed // who has observed a store that releases nothing does not come after it here
 		send()
 		handed = false // the first store was observed by another thread
 		p.ops[n].branch, p.ops[n].of, p.ops[n].is = true, reg, sent[0]
@@ -761,8 +764,9 @@ func late(ops []op, s slip, rnd *rand.Rand) []op {
 		}
 		for k := i + 1; k < len(ops); k++ {
 			o := ops[k]
-			passes := !o.fence && !o.barrier && !o.branch && o.read != o.write && (How{Order: o.order}).Passes() && o.at != load.at
-			passes = passes || s == pastFences && !o.branch && o.at != load.at || s == pastOwn && !o.branch && !o.fence && !o.barrier
+			access, elsewhere := !o.fence && !o.barrier && !o.branch, o.at != load.at
+			passes := access && o.read != o.write && (How{Order: o.order}).Passes() && elsewhere ||
+				s == pastFences && !o.branch && elsewhere || s == pastOwn && access
 			if o.thread == load.thread && (!passes || rnd.IntN(4) == 0) {
 				break
 			}

@@ -107,7 +107,8 @@ func (m *Memory) StoreRelease(dst uint64, v uint64, size int, after Clock) (Cloc
 	now := o.done()
 	if !m.config.Plain {
 		r := &release{by: &o.origin, known: clocks{System: now.v}}
-		s.memory.sites.set(s.memory, dst-s.Addr, uint64(size), newSite(dst-s.Addr, b[:size], r, signal{by: &o.origin}, m.past.now))
+		s.memory.sites.set(s.memory, dst-s.Addr, uint64(size),
+			newSite(dst-s.Addr, b[:size], r, signal{by: &o.origin}, m.past.now))
 		s.toHost(m, r)
 	}
 	return now, nil

@@ -1,8 +1,9 @@
 // Package weakmem is the memory of emulated GPUs, for packages simt and cudaemu: weaker
-// than hardware, and watched. A plain store becomes visible to other threads late and
-// out of order, unless a fence, a release or a barrier orders it. Unordered conflicting
-// accesses are reported as races. So are reads of unwritten memory and accesses that are
-// misaligned or outside of allocations.
+// than hardware, and watched. A store becomes visible to other threads late and
+// out of order, unless a fence, a release or a barrier orders it; a fence of order AcqRel, and a
+// release, do not wait for it. Unordered conflicting accesses are reported as races. So are accesses that are
+// misaligned or outside of allocations, and reads of unwritten memory, unless the caller follows what was read
+// (How.Shade).
 //
 // The trap: everything here is for one goroutine; the caller interleaves the threads.
 // Only backing memory may be shared with other processes and the host's own threads.
@@ -12,15 +13,17 @@
 //
 //   - Loads happen when they are executed, but for Config.OldLoads. A reader
 //     that lacks its acquire is found as a race, not by an old value; if all
-//     its loads are strong, only OldLoads finds it. That a load sees what follows from a later
+//     its loads are strong, only OldLoads finds it, and readers who disagree about the order of
+//     independent stores. That a load sees what follows from a later
 //     store of its own thread (load buffering) is for the caller: see Block.LateLoad.
 //   - An atomic operation that returns a value is visible at once; a relaxed red may be as late as a store.
 //   - The lanes of a warp see each other's stores at once. That they used
 //     SyncWarp is only checked: what conflicts without it is a race, unless all of it is strong.
+//     That lanes go ahead of others is for the caller.
 //   - Of each 8 bytes, only the last few unordered writes and reads are remembered; a
 //     race with an older one is missed.
 //   - Old values are those of the last 8192 words that strong stores wrote.
-//   - Stores to shared memory, a block's own or that of another block of its cluster, are visible at once.
+//   - Weak and asynchronous stores to shared memory are visible at once. Who sees them early is found as a race.
 //   - A store that a thread has observed is before what that thread does next, but only if it releases something. For
 //     threads that learn of it from this one it is not: if they access the same bytes without scope, that is a race.
 //   - An acquire pairs with a store whose bytes hold all that it read. Accesses

@@ -43,6 +43,8 @@ func RandomNorm(rnd *rand.Rand) NormTrial {
 }
 
 // floats are n random elements of a type.
+//
+//go:norace
 func (x *NormTrial) floats(rnd *rand.Rand, n int) (b []byte) {
 	for range n {
 		b = encode(b, x.Type, float32(rnd.NormFloat64()))

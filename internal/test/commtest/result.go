@@ -27,6 +27,9 @@ func data(t ringo.DataType, op kernels.Kind, r, count int, seed uint64) []byte {
 	return out
 }
 
+// encode appends a number to bytes that no other goroutine has.
+//
+//go:norace
 func encode(b []byte, t ringo.DataType, v float32) []byte {
 	switch t {
 	case ringo.Int8, ringo.Uint8:

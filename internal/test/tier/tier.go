@@ -58,9 +58,6 @@ func Heavy(t testing.TB) {
 	}
 }
 
-// Patience bounds work that takes a second or two, on a machine that may stop for seconds.
-const Patience = 10 * time.Second
-
 // Soon bounds work that takes much less than d; under the race detector it is five times d.
 func Soon(d time.Duration) time.Duration {
 	if Race {

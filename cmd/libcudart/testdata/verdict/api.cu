@@ -14,6 +14,7 @@
 // CASE misaligned: misaligned
 // CASE beyond: out of bounds
 // FLAGS -lcuda
+// EMULATE -g 2 -allow *=cudaErrorInitializationError
 #include "verdict.h"
 
 #include <cassert>
