@@ -111,13 +111,13 @@ var floors = map[string]string{
 		"sched ring ring/* sched/sim " +
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
 	"cmd/ringo":        "cmd/command",
-	"cmd/libnccl":      ". cmd/libnccl/capi cmd/libnccl/host bootstrap",
+	"cmd/libnccl":      ". cmd/libnccl/capi cmd/libnccl/host internal/late bootstrap",
 	"cmd/libnccl/host": ". bootstrap core/life mem",
 	"cmd/libnccl/kit":  "",
 	"cmd/libnccl/ras":  "internal/auth internal/secure",
 	"cmd/libnccl/capi": ". cmd/libnccl/ras core/call core/life gpu mem bootstrap sched/sim internal/cuda internal/setting " +
 		"kernels/collective",
-	"cmd/libcuda":       "cmd/libcuda/cudac internal/cuda internal/emu/*",
+	"cmd/libcuda":       "cmd/libcuda/cudac internal/late internal/cuda internal/emu/*",
 	"cmd/libcudart":     "",
 	"cmd/libcuda/cudac": "internal/cuda internal/emu/fatbin",
 	"examples/*":        ". bootstrap/launch",
@@ -182,7 +182,7 @@ func TestFloors(t *testing.T) {
 		for _, spec := range f.Imports {
 			imp, _ := strconv.Unquote(spec.Path.Value)
 			require.False(t, imp == "C" && pkg != "cmd/libnccl" &&
-				pkg != "cmd/libcuda", "%s: cgo is for cmd/libnccl and cmd/libcuda alone", file)
+				pkg != "cmd/libcuda" && pkg != "internal/late", "%s: cgo is for cmd/libnccl and cmd/libcuda alone", file)
 			if imp == module {
 				imp = module + "/."
 			}

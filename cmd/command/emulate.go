@@ -23,19 +23,17 @@ const emulateHelp = `usage: ringo emulate [flags] -- PROGRAM [arguments]
 
 Runs a CUDA program on emulated GPUs, without a GPU: a program that is linked
 with libcudart.so.12 or .13, libcuda.so.1 or libnccl.so.2 as shared libraries
-gets those of this project instead. Then says what was found: races within a
-block, between blocks and between GPUs, bad addresses, reads of what nothing
-wrote, deadlocks, memory and streams that were not given back; and how often
-which kernel was launched and which function of NCCL called. Fewer races are
-found between processes than within one: run all ranks in one process.
+gets those of this project instead. Then says what was found: races, bad
+addresses, reads of what nothing wrote, deadlocks, calls that failed, what was
+not given back; and how often which kernel and function of NCCL ran.
 
 Examples
   build/cuda/bin/nvcc -o add add.cu && ringo emulate -- ./add
   ringo emulate -g 4 -seeds 20 -- ./all_reduce_perf -g 4 -b 8 -e 64K -c 1
 
-scripts/cuda-kit builds the libraries, and a compiler's folder with bin/nvcc in
-front of clang. Programs compiled by NVIDIA's nvcc need PTX in them, such as by
--gencode arch=compute_90,code=compute_90, and -cudart shared.
+scripts/cuda-kit builds the libraries, and bin/nvcc in front of clang. Programs
+compiled by NVIDIA's nvcc need PTX in them, such as by -gencode
+arch=compute_90,code=compute_90, and -cudart shared.
 
   -g N             GPUs (default 1)
   -gpu KIND        their kind: v100, t4, a100, l4, h100 or h200. Without it they
@@ -43,25 +41,17 @@ front of clang. Programs compiled by NVIDIA's nvcc need PTX in them, such as by
   -seeds N         run the program N times, each with another order of
                    threads, stores and copies (default 1)
   -seed N          the first seed (default 0)
-  -shrink          make the schedule of each failure short: which few decisions
-                   of a seed, such as to run another warp or to show a store
-                   late, it needs beside the plain order; up to 400 more runs
-                   for each. If several threads call the driver, as with NCCL, a
-                   schedule may not repeat, and the report says how often it
-                   did. A program of several processes has no short one
+  -shrink          make the schedule of each failure short, by up to 400 more
+                   runs for each: which few decisions of a seed it needs
   -kit FOLDER      what scripts/cuda-kit has built (default: what the sources
-                   here or above build, by Go and gcc, into the user's cache;
-                   without sources one beside ringo or in build/cuda, if of
-                   ringo's version)
+                   here or above build, or one beside ringo or in build/cuda)
   -time D          end the program after this time (default: never)
-  -wait D          how long a call of NCCL may wait while nothing moves on any GPU
-                   (default 1m); RINGO_TIMEOUT and RINGO_JOIN_TIMEOUT, if set,
-                   count instead. A program that does not call the driver for
-                   ten times as long while nothing moves is ended
+  -wait D          how long a call of NCCL may wait while nothing moves on any
+                   GPU (default 1m), unless RINGO_TIMEOUT is set; a program that
+                   calls no driver for ten times as long is ended
   -allow CALL=ERROR
-                   take a failed call for right, such as
-                   cudaMalloc=cudaErrorMemoryAllocation; * stands for any call or
-                   any error. May be repeated
+                   take a failed call for right, such as cudaMalloc=*; * stands
+                   for any call or any error. May be repeated
   -json            print a report as JSON, version 1; what the program prints
                    goes to standard error
 

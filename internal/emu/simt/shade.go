@@ -115,8 +115,8 @@ func (h *shades) unshade(slots []int32, mask uint32) {
 	}
 }
 
-// oddly does what an instruction wants before it is executed where loads are late, threads have parted before an aligned
-// barrier, or registers have shades or unknown values. It is false if that stopped the grid.
+// oddly does what an instruction wants before it is executed where loads are late, threads have parted before an
+// aligned barrier, or registers have shades or unknown values. It is false if that stopped the grid.
 func (w *warp) oddly(in *inst, all uint32) bool {
 	if len(w.late) > 0 && !w.passesLate(in) && !w.catchUp() || in.joins && len(w.apart) > 0 && !w.passes(in) ||
 		w.shades.n > 0 && !w.follow(in, all) || w.unknown.any && !w.unknown.follow(w, in, all) {

@@ -117,7 +117,8 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int, parts ...Part) *Block
 		w.live = ^uint32(0) >> (32 - min(32, threads-32*i))
 	}
 	b.shared = &Allocation{Data: make([]byte, shared), Device: g.device, Name: "shared memory",
-		memory: &physical{bytes: uint64(shared)}, base: firstShared + uint64(b.origin.agent)*mostShared, block: b, parts: parts}
+		memory: &physical{bytes: uint64(shared)}, base: firstShared + uint64(b.origin.agent)*mostShared, block: b,
+		parts: parts}
 	if !m.config.Plain {
 		b.shared.Written = make([]uint64, (shared+63)/64)
 		m.history.blocks[b] = struct{}{}
