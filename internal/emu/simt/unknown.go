@@ -7,9 +7,9 @@ import (
 )
 
 // An unknown is which threads of a warp hold in which registers a value that PTX leaves open: what a shuffle gives for
-// a thread that does not take part. It may be computed with, as in reductions by a part of a warp, whose last threads
-// are asked for nothing. It is a fault where it is stored or an address. What comes by branches and local memory is
-// taken for known.
+// a thread that does not take part. It is a fault where it is stored as it is, or an address. What is computed of it
+// counts as known, as in reductions by a part of a warp, whose last threads are asked for nothing; so does what comes
+// by branches and local memory.
 type unknown struct {
 	any  bool // else all is known
 	in   []uint32
@@ -59,8 +59,8 @@ func (u *unknown) follow(w *warp, in *inst, mask uint32) bool {
 	case *atomic:
 		return w.known(in, mask, all|guard)
 	}
-	if in.alu == nil {
-		all = 0
+	if in.alu == nil || in.ptx.Op != "selp" && in.ptx.Op != "mov" && in.ptx.Op != "cvt" {
+		all = 0 // sums of a part of a warp are stored by all of it, and read of those that know
 	} else if in.ptx.Op == "selp" {
 		p := *w.slot(in.src[2])
 		all = u.of(in.src[2])

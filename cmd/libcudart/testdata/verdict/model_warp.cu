@@ -8,7 +8,6 @@
 // CASE shuffle_scan: none
 // CASE shuffle_ended: bad instruction
 // CASE shuffle_not_in_mask: bad instruction
-// CASE shuffle_sum_of_some: bad instruction
 // CASE shuffle_not_used: none
 // CASE reduce: none
 // CASE reduce_lockstep: some wrong
@@ -138,8 +137,6 @@ int main(int, char **argv) {
 	} else if (is(argv, "shuffle_half")) {
 		sum<<<1, 32>>>(v, 16);
 		MUST(host(v) == 15 * 8);
-	} else if (is(argv, "shuffle_sum_of_some")) {
-		sum<<<1, 32>>>(v, 20);
 	} else if (is(argv, "shuffle_scan")) {
 		scan<<<1, 32>>>(v);
 		MUST(host(v, 31) == 16);
