@@ -206,12 +206,17 @@ cudaError_t cudaDeviceReset(void)
 	return done(driver.cuDevicePrimaryCtxReset_v2(device));
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return RUN(driver.cuCtxGetStreamPriorityRange(least, greatest)); }
-cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) 
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
 {
 	GIVEN(value);
+	WANT((unsigned)limit <= cudaLimitPersistingL2CacheSize, cudaErrorInvalidValue, "there is no limit %d", limit);
 	return RUN(driver.cuCtxGetLimit(value, limit));
 }
-cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) { return RUN(driver.cuCtxSetLimit(limit, value)); }
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
+{
+	WANT((unsigned)limit <= cudaLimitPersistingL2CacheSize, cudaErrorInvalidValue, "there is no limit %d", limit);
+	return RUN(driver.cuCtxSetLimit(limit, value));
+}
 static enum cudaFuncCache cacheConfig;
 cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config)
 {

@@ -33,7 +33,7 @@ func (m *Machine) CtxSetLimit(limit, n int) error {
 	x := c.ctx
 	switch {
 	case limit < 0 || limit >= len(x.limits):
-		return c.fail(cuda.ErrInvalidValue, "there is no limit %d", limit)
+		return c.fail(cuda.ErrUnsupportedLimit, "there is no limit %d", limit)
 	case limit == limitDepth:
 		return c.fail(cuda.ErrUnsupportedLimit, "limit %d is of older devices", limit)
 	case limit == limitFetch && n > 128:
@@ -64,7 +64,7 @@ func (m *Machine) CtxGetLimit(limit int) (int, error) {
 	defer c.end()
 	switch {
 	case limit < 0 || limit >= len(c.ctx.limits):
-		return 0, c.fail(cuda.ErrInvalidValue, "there is no limit %d", limit)
+		return 0, c.fail(cuda.ErrUnsupportedLimit, "there is no limit %d", limit)
 	case limit == limitDepth:
 		return 0, c.fail(cuda.ErrUnsupportedLimit, "limit %d is of older devices", limit)
 	}
