@@ -76,10 +76,24 @@ template <unsigned N> struct thread_block_tile {
 	static __device__ unsigned meta_group_rank() { return thread_block::thread_rank() / N; }
 	static __device__ unsigned mask() { return (N == 32 ? 0xffffffff : (1u << N % 32) - 1) << thread_block::thread_rank() % 32 / N * N; }
 	static __device__ void sync() { __syncwarp(mask()); }
-	template <class T> static __device__ T shfl(T v, int from) { return __shfl_sync(mask(), v, from, N); }
-	template <class T> static __device__ T shfl_down(T v, unsigned by) { return __shfl_down_sync(mask(), v, by, N); }
-	template <class T> static __device__ T shfl_up(T v, unsigned by) { return __shfl_up_sync(mask(), v, by, N); }
-	template <class T> static __device__ T shfl_xor(T v, unsigned by) { return __shfl_xor_sync(mask(), v, (int)by, N); }
+#define RINGO_TILE_SHUFFLE(name, second)                                                       \
+	template <class T> static __device__ T name(T v, second by)                            \
+	{                                                                                      \
+		if constexpr (__is_class(T)) {                                                 \
+			unsigned words[(sizeof(T) + 3) / 4] = {};                              \
+			__builtin_memcpy(words, &v, sizeof v);                                 \
+			for (unsigned &w : words)                                              \
+				w = __##name##_sync(mask(), w, by, N);                         \
+			__builtin_memcpy(&v, words, sizeof v);                                 \
+			return v;                                                              \
+		} else                                                                         \
+			return __##name##_sync(mask(), v, by, N);                              \
+	}
+	RINGO_TILE_SHUFFLE(shfl, int)
+	RINGO_TILE_SHUFFLE(shfl_down, unsigned)
+	RINGO_TILE_SHUFFLE(shfl_up, unsigned)
+	RINGO_TILE_SHUFFLE(shfl_xor, int)
+#undef RINGO_TILE_SHUFFLE
 	static __device__ int any(int p) { return __any_sync(mask(), p); }
 	static __device__ int all(int p) { return __all_sync(mask(), p); }
 	static __device__ unsigned ballot(int p) { return (__ballot_sync(mask(), p) & mask()) >> thread_block::thread_rank() % 32 / N * N; }
