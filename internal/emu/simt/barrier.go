@@ -109,12 +109,12 @@ func execBarrier(w *warp, in *inst, mask uint32) status {
 	if op.aligned && !w.gathers(in, mask) {
 		return gone
 	}
-	if bar.arrived == 0 {
-		bar.every = true
+	if op.arrive && op.aligned && mask != w.live {
+		w.hold(mask, atBarrier, uint32(id)+arriving)
+		w.arriveTogether()
+		return gone
 	}
-	bar.count = int(count)
-	bar.arrived += bits.OnesCount32(mask)
-	bar.masks[w.index] |= mask
+	bar.arrive(w, mask, int(count))
 	if op.red != "" {
 		p := w.slot(in.src[len(in.src)-1])
 		for m := mask; m != 0; m &= m - 1 {
@@ -131,6 +131,36 @@ func execBarrier(w *warp, in *inst, mask uint32) status {
 	w.hold(mask, atBarrier, uint32(id))
 	w.block.complete(uint32(id))
 	return gone
+}
+
+// arriving is added to the number of the barrier for which threads wait that arrive by bar.arrive until the rest of their
+// warp is there, as some may have gone ahead of others.
+const arriving = 16
+
+// arrive counts threads.
+func (b *barrier) arrive(w *warp, mask uint32, count int) {
+	if b.arrived == 0 {
+		b.every = true
+	}
+	b.count = count
+	b.arrived += bits.OnesCount32(mask)
+	b.masks[w.index] |= mask
+}
+
+// arriveTogether carries out a bar.arrive that all threads of the warp have come to.
+func (w *warp) arriveTogether() {
+	for i := range w.n {
+		g := w.groups[i]
+		if g.wait != atBarrier || g.value < arriving || g.mask != w.live {
+			continue
+		}
+		id := g.value - arriving
+		in := &w.block.grid.Kernel.code.ins[g.pc]
+		w.block.bars[id].arrive(w, g.mask, int(w.slot(in.src[1])[bits.TrailingZeros32(g.mask)]))
+		w.release(atBarrier, g.value)
+		w.block.complete(id)
+		return
+	}
 }
 
 // elsewhere reports whether threads of the warp wait at another barrier instruction than the current one, where either

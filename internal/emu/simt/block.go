@@ -145,6 +145,7 @@ func (b *block) ended(w *warp, mask uint32) {
 	}
 	if w.live != 0 {
 		w.retrySync()
+		w.arriveTogether()
 	} else {
 		b.grid.world.unready(w)
 		b.ready--

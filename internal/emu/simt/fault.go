@@ -150,12 +150,12 @@ func (g *Grid) deadlock(why string, blocks ...*block) {
 				what := fmt.Sprintf("block %s, thread %s%s, line %d: ", triple(b.index), triple(thread), others, in.ptx.Line)
 				switch {
 				case gr.wait == atBarrier:
-					bar := &b.bars[gr.value]
+					bar := &b.bars[gr.value%arriving]
 					of := fmt.Sprintf("all %d that live", b.live)
 					if bar.count > 0 {
 						of = fmt.Sprint(bar.count)
 					}
-					what += fmt.Sprintf("wait at barrier %d, where %d of %s have arrived", gr.value, bar.arrived, of)
+					what += fmt.Sprintf("wait at barrier %d, where %d of %s have arrived", gr.value%arriving, bar.arrived, of)
 				case gr.wait == atCluster:
 					what += b.cluster.String()
 				case gr.wait == atSync:
