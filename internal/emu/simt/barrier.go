@@ -133,8 +133,8 @@ func execBarrier(w *warp, in *inst, mask uint32) status {
 	return gone
 }
 
-// arriving is added to the number of the barrier for which threads wait that arrive by bar.arrive until the rest of their
-// warp is there, as some may have gone ahead of others.
+// arriving is added to a barrier's number where a part of a warp, which has gone ahead of the others, waits for them at
+// a bar.arrive.
 const arriving = 16
 
 // arrive counts threads.
