@@ -18,7 +18,9 @@ func TestParting(t *testing.T) {
 		use   = "ld.global.u32 %r3, [%rd1]; st.global.u32 [%rd1], %r3; "
 		store = "st.global.u32 [%rd1], %r0; "
 		past  = "a barrier that a part of the warp has not reached"
-		loop  = "add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 9; @%p2 bra L; "
+		apart = "st.relaxed.gpu.global.u32 [%rd1], %r0; st.relaxed.gpu.global.u32 [%rd1], %r0; " +
+			"st.relaxed.gpu.global.u32 [%rd1], %r0; "
+		loop = "add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 9; @%p2 bra L; "
 	)
 	for _, c := range []struct{ name, body, fault string }{
 		{"one way", part + "@!%p1 bra A; bar.sync 0; A: " + use, past},
@@ -27,6 +29,8 @@ func TestParting(t *testing.T) {
 		{"predicate of whole warps", whole + "@%p1 bar.sync 0; " + use, ""},
 		{"reduction", part + "@!%p1 bra A; bar.red.popc.u32 %r1, 0, %p1; A: " + use, past},
 		{"arrival", part + "@!%p1 bra A; bar.arrive 1, 96; A: " + use, past},
+		{"arrival of threads that go ahead", whole + "@!%p1 bra A; " + apart + "bar.arrive 1, 96; bar.sync 2, 64; bra B; " +
+			"A: bar.sync 1, 96; B: " + use, ""},
 		{"not aligned", part + "@!%p1 bra A; barrier.sync 0; A: " + use, ""},
 		{"aligned by word", part + "@!%p1 bra A; barrier.sync.aligned 0; A: " + use, past},
 		{"ended", part + "@!%p1 exit; bar.sync 0; " + use, ""},
