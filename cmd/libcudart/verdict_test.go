@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 	"github.com/ringo-go/ringo/internal/test/ctest"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
@@ -74,6 +75,30 @@ func TestVerdicts(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// TestKinds wants each kind of finding to be in docs/emulate.md and in a program of testdata/verdict.
+func TestKinds(t *testing.T) {
+	kinds := []string{"failed call", "refused", "failed communicator", "leak"}
+	for k := range weakmem.FaultKinds {
+		kinds = append(kinds, k.String())
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "emulate.md"))
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join("testdata", "verdict", "*.cu"))
+	require.NoError(t, err)
+	var cases string
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, c := range caseLine.FindAllStringSubmatch(string(source), -1) {
+			cases += c[2] + "\n"
+		}
+	}
+	for _, kind := range kinds {
+		require.Contains(t, string(page), "`"+kind+"`")
+		require.Regexp(t, "(?m)^"+kind+"$", cases)
 	}
 }
 

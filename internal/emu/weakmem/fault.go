@@ -23,6 +23,7 @@ const (
 	Assertion      // used by simt: an assert that failed
 	BadCall        // used by simt: of an address that no function has
 	BadFree        // used by simt: in a kernel, of what malloc has not given, or twice
+	FaultKinds     // how many there are
 )
 
 var faultNames = [...]string{"out of bounds", "misaligned", "race", "read of unwritten memory", "no access", "deadlock",
