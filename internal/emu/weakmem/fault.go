@@ -201,16 +201,18 @@ func (o *origin) maker() string {
 }
 
 // observed reports whether a lane of the access has observed the record, which is a strong store of another lane, or an
-// atomic operation, at an offset: itself, or by atomic operations that followed it (PTX ISA, 8.9.1 and 8.9.5).
+// atomic operation, at an offset: itself, or by atomic operations that followed it (PTX ISA, 8.9.1 and 8.9.5). Stores
+// that came before in order, and that it has replaced, are forgotten then: races with them are missed.
 func (a *access) observed(s *Allocation, r *record, at uint64, otherLane, lane int) bool {
 	if a.warp == nil || r.kind&(write|strong) != write|strong {
 		return false
 	}
-	var seen *signal // by a load
+	var seen []signal // by loads
 	if lanes := a.warp.lanes; lanes != nil && lanes[lane].seen != nil {
 		home := s.base + r.start(otherLane)
 		if i := slices.IndexFunc(lanes[lane].seen.list, func(p place) bool { return p.addr == home }); i >= 0 {
-			if seen = &lanes[lane].seen.list[i].store; r.isSignal(seen, otherLane) {
+			seen = lanes[lane].seen.list[i].stores
+			if slices.ContainsFunc(seen, func(e signal) bool { return r.isSignal(&e, otherLane) }) {
 				return true
 			}
 		}
@@ -232,7 +234,9 @@ func (a *access) observed(s *Allocation, r *record, at uint64, otherLane, lane i
 			after = false
 		case w.by == by && w.warp == a.record.warp && w.lanesAt(at)>>lane&1 != 0:
 			return true
-		case seen != nil && seen.by == w.by && w.lanesAt(at)>>seen.lane&1 != 0 && w.isSignal(seen, int(seen.lane)):
+		case slices.ContainsFunc(seen, func(e signal) bool {
+			return e.by == w.by && w.lanesAt(at)>>e.lane&1 != 0 && w.isSignal(&e, int(e.lane))
+		}):
 			return true
 		}
 	}

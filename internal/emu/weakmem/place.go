@@ -36,9 +36,20 @@ type places struct {
 }
 
 type place struct {
-	addr  uint64 // in physical memory
-	known clocks
-	store signal // that was observed
+	addr   uint64 // in physical memory
+	known  clocks
+	stores []signal // that were observed, the last listMax
+}
+
+// observe notes that a store was observed.
+func (p *place) observe(e signal) {
+	if n := len(p.stores); n > 0 && p.stores[n-1] == e {
+		return
+	}
+	if len(p.stores) == listMax {
+		p.stores = append(p.stores[:0], p.stores[1:]...)
+	}
+	p.stores = append(p.stores, e)
 }
 
 // A signal is a strong store or atomic operation of a thread. Who has observed it comes after it, though not after what

@@ -17,12 +17,15 @@ func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at
 	if q := w.buffer.newest(home, uint64(size)); q != nil {
 		if q.release != nil && q.addr <= home && home+uint64(size) <= q.addr+q.n {
 			q.release.to(&b.origin, &got)
+			if got.upTo(how.Scope) {
+				placeOf(&b.lane(warp, l).seen, home).observe(q.signal())
+			}
 		}
 	} else if p := b.memory.siteAt(s, addr-s.Addr, size, v, at); p != nil {
 		p.to(&b.origin, &got)
 		when = p.when
 		if got.upTo(how.Scope) {
-			placeOf(&b.lane(warp, l).seen, home).store = p.signal
+			placeOf(&b.lane(warp, l).seen, home).observe(p.signal)
 		}
 	} else if s.foreign() { // the unseen store may release all that its writer saw
 		got[System] = b.memory.host
