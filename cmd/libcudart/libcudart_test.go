@@ -216,7 +216,7 @@ func TestImages(t *testing.T) {
 		args = append(args, to)
 	}
 	args[0] = ctest.CUDA(t, filepath.Join("testdata", "load.cu"), "-lcuda")
-	status, text := emulate(t, append([]string{"--"}, args...)...)
+	status, text := emulate(t, append([]string{"-allow", "cuModuleLoad=*", "--"}, args...)...)
 	require.Zero(t, status, text)
 	require.Contains(t, text, "7 7 7 7 absent 301")
 }

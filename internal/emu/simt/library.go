@@ -48,6 +48,7 @@ func execLibrary(w *warp, in *inst, mask uint32) status {
 			at := alu.Lanes{}
 			at[lane] = uint64(op.results[0])
 			w.own.store(1<<lane, &at, op.size, []*alu.Lanes{&result})
+			w.shades.unshadePrivate(lane, op.results[0], op.size)
 		}
 	}
 	return next

@@ -224,11 +224,14 @@ func (w *warp) loadFrom(in *inst, a *access, of *weakmem.Block, shared bool, mas
 	how.Shared, how.Of = shared, of
 	first := bits.TrailingZeros32(mask)
 	at := addr[first] // dst may be the register of the address
-	how.Shade = &w.shades.loaded
+	follows := in.x == any(a) // else a matrix or package library uses it at once
+	if follows {
+		how.Shade = &w.shades.loaded
+	}
 	if f := w.block.mem.Load(w.index, mask, addr, a.size, dst, how); f != nil {
 		return w.stopped(in, f)
 	}
-	if how.Shade.Mask != 0 {
+	if follows && how.Shade.Mask != 0 {
 		w.shadeLoaded(in, a, mask)
 	}
 	if how.Order != weakmem.Weak {
@@ -277,7 +280,7 @@ func (w *warp) storeTo(in *inst, a *access, of *weakmem.Block, shared bool, mask
 	src []*alu.Lanes) status {
 	how := a.how
 	how.Shared, how.Of = shared, of
-	if w.shades.n != 0 {
+	if w.shades.n != 0 && in.x == any(a) {
 		ok := false
 		if how.Shade, ok = w.shadeStored(in, mask, !shared); !ok {
 			return gone

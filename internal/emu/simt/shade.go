@@ -410,7 +410,14 @@ func (w *warp) shadeShuffled(op *syncOp, of func(lane int) *inst, mask uint32, s
 func (w *warp) shadePrivate(in *inst, a *access, mask uint32, addr *alu.Lanes, store bool) {
 	h := &w.shades
 	slots := in.dst
-	if store {
+	switch {
+	case store && len(in.src) == 0: // a result of package library, which is known
+		for m := mask; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			h.unshadePrivate(lane, int(addr[lane]), a.size)
+		}
+		return
+	case store:
 		slots = in.src[1:]
 	}
 	if len(h.local) == 0 && (!store || h.n == 0) {
@@ -455,6 +462,13 @@ func (w *warp) loadPrivate(slot int32, lane, at, size int) {
 	}
 	if v.from != nil {
 		w.set(slot, 1<<lane, &v)
+	}
+}
+
+// unshadePrivate makes bytes of a thread's private memory defined.
+func (h *shades) unshadePrivate(lane, from, n int) {
+	for k := 0; k < n && len(h.local) > 0; k++ {
+		delete(h.local, privateAt{lane, from + k})
 	}
 }
 

@@ -529,10 +529,14 @@ func TestLitmus(t *testing.T) {
 				l.weak = stale
 			}
 			weak, races, tried := l.runAll(false, l.shows)
-			require.Equal(t, l.shows, weak > 0, "the weak outcome was seen %d times of %d", weak, tried)
+			if l.shows || !l.races { // what a program with a race shows may be anything
+				require.Equal(t, l.shows, weak > 0, "the weak outcome was seen %d times of %d", weak, tried)
+			}
 			require.Equal(t, l.races, races > 0, "a race was found %d times of %d", races, tried)
 			weak, _, tried = l.runAll(true, l.shows || l.old)
-			require.Equal(t, l.shows || l.old, weak > 0, "with old loads the weak outcome was seen %d times of %d", weak, tried)
+			if l.shows || l.old || !l.races {
+				require.Equal(t, l.shows || l.old, weak > 0, "with old loads the weak outcome was seen %d times of %d", weak, tried)
+			}
 		})
 	}
 }

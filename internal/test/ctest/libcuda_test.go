@@ -77,7 +77,8 @@ int cuCtxGetDevice(int *), cuModuleGetFunction(void *, void *, const char *), cu
 int main(void)
 {
 	const char *name = "";
-	printf("%d %d %d %d %d %d;", cuInit(0), cuDeviceGetCount(0), cuMemAlloc_v2(0, 8), cuCtxGetDevice(0),
+	int initialized = cuInit(0); // comes first
+	printf("%d %d %d %d %d %d;", initialized, cuDeviceGetCount(0), cuMemAlloc_v2(0, 8), cuCtxGetDevice(0),
 	       cuModuleGetFunction(0, 0, "f"), cuStreamGetFlags(0, 0));
 	printf(" %d", cuGetErrorName(12345, &name));
 	printf(" %d", name == 0);

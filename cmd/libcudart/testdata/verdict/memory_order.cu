@@ -8,7 +8,7 @@
 // CASE other: out of bounds
 // CASE copied: out of bounds
 // CASE freed: out of bounds
-// CASE twice: prints refused
+// CASE twice: failed call
 // CASE handed: none
 // FLAGS -lcuda
 // memory_order.cu allocates and frees in the order of streams.

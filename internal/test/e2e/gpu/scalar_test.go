@@ -65,8 +65,10 @@ func TestDeviceScales(t *testing.T) {
 							return err
 						}
 						got := make([]byte, 4*count)
-						if err := d.Read(got, out.Slice(0, len(got))); err != nil {
-							return err
+						if kind != ringo.KindReduce || r == 1 { // nothing else writes it
+							if err := d.Read(got, out.Slice(0, len(got))); err != nil {
+								return err
+							}
 						}
 						if err := d.Free(in); err != nil {
 							return err
