@@ -223,7 +223,7 @@ func (w *warp) loadFrom(in *inst, a *access, of *weakmem.Block, shared bool, mas
 	how := a.how
 	how.Shared, how.Of = shared, of
 	first := bits.TrailingZeros32(mask)
-	at := addr[first] // dst may be the register of the address
+	at := addr[first]         // dst may be the register of the address
 	follows := in.x == any(a) // else a matrix or package library uses it at once
 	if follows {
 		how.Shade = &w.shades.loaded
