@@ -225,11 +225,9 @@ func (e *emulation) emulated(env []string, seed uint64, file string) []string {
 		"RINGO_EMULATE_SEED": strconv.FormatUint(seed, 10),
 		reportVariable:       file,
 	})
-	if e.patience() == 0 { // ringo swap has no bound of its own
-		return before(env, "LD_LIBRARY_PATH", e.kit)
-	}
 	for name, d := range map[string]time.Duration{"RINGO_TIMEOUT": e.patience(), "RINGO_JOIN_TIMEOUT": 3 * e.patience()} {
-		if !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") }) {
+		// Without one, as under ringo swap, the library's own bounds count.
+		if d > 0 && !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") }) {
 			env = append(env, name+"="+d.String())
 		}
 	}
