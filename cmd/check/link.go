@@ -57,6 +57,17 @@ func (s streamResult) rate() float64 {
 // segments are the TCP segments sent, and those sent again, as the sender's kernel counts them; 0 if it does not.
 type segments struct{ Sent, Again int }
 
+// countSegments asks the kernel about a connection; zero if that is not TCP.
+func countSegments(c net.Conn) segments {
+	switch t := c.(type) {
+	case *net.TCPConn:
+		return kernelSegments(t)
+	case interface{ segments() segments }: // in tests
+		return t.segments()
+	}
+	return segments{}
+}
+
 // Messages of the caller have 8 bytes; the first byte is one of these.
 const (
 	linkPing  = 'p' // to be sent back

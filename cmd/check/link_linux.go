@@ -6,12 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// countSegments asks the kernel about a connection; zero if that is not TCP.
-func countSegments(c net.Conn) (s segments) {
-	t, ok := c.(*net.TCPConn)
-	if !ok {
-		return s
-	}
+func kernelSegments(t *net.TCPConn) (s segments) {
 	raw, err := t.SyscallConn()
 	if err != nil {
 		return s

@@ -197,10 +197,6 @@ func (s *setup) covers(found string) bool {
 	})
 }
 
-// ofThisMachine are codes of findings about the machine that has the namespaces.
-var ofThisMachine = []string{"shm-full", "low-nofile", "low-nproc", "no-memory", "cpu-capped", "memory-errors",
-	"memory-repairs"}
-
 // slowly is a script that limits the rate at which an interface sends.
 func slowly(dev, rate string) string {
 	return "tc qdisc add dev " + dev + " root tbf rate " + rate + " burst 32kb latency 50ms; "
