@@ -43,8 +43,11 @@ type caller struct {
 // other rank that this one belongs to the job.
 func (j *job) call(ctx context.Context, from, to string, g greeting) (net.Conn, error) {
 	dial := dialTCP
-	if j.dial != nil {
+	switch {
+	case j.dial != nil:
 		dial = j.dial
+	case g.Want == wantStar:
+		dial = dialSmall
 	}
 	c, err := dial(ctx, from, to)
 	if err != nil {
@@ -74,13 +77,7 @@ func (j *job) call(ctx context.Context, from, to string, g greeting) (net.Conn, 
 	return c, c.SetDeadline(time.Time{})
 }
 
-func dialTCP(ctx context.Context, from, to string) (net.Conn, error) {
-	d := net.Dialer{Timeout: callTime}
-	if from != "" {
-		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
-	}
-	return d.DialContext(ctx, "tcp", to)
-}
+func dialTCP(ctx context.Context, from, to string) (net.Conn, error) { return dialSegments(ctx, from, to, 0) }
 
 func listenTCP(ip net.IP) (net.Listener, error) { return net.ListenTCP("tcp", &net.TCPAddr{IP: ip}) }
 
