@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,8 +150,9 @@ func (n *fakeNet) path(host byte, from, to string) fakePath {
 	return p
 }
 
-// dial connects a host, whose address is from, to another one.
-func (n *fakeNet) dial(ctx context.Context, host byte, from, to string) (net.Conn, error) {
+// dial connects a host, whose address is from, to another one. Packets have at most segment bytes of data, if that is
+// not 0.
+func (n *fakeNet) dial(ctx context.Context, host byte, from, to string, segment int) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	p := n.path(host, from, to)
@@ -170,7 +172,7 @@ func (n *fakeNet) dial(ctx context.Context, host byte, from, to string) (net.Con
 		if p.listener == nil {
 			return nil, errors.New("connection refused")
 		}
-		near, far := n.connect(host, p.there, from, p.listener.addr)
+		near, far := n.connect(host, p.there, from, p.listener.addr, cmp.Or(segment, fakePacket))
 		select {
 		case <-p.listener.closed:
 		case p.listener.conns <- far:
@@ -237,7 +239,9 @@ func (n *fakeNet) close() {
 
 // join has a rank of a host use the net.
 func (n *fakeNet) join(j *job, host byte) {
-	j.dial = func(ctx context.Context, from, to string) (net.Conn, error) { return n.dial(ctx, host, from, to) }
+	j.dial = func(ctx context.Context, from, to string, segment int) (net.Conn, error) {
+		return n.dial(ctx, host, from, to, segment)
+	}
 	j.listens = func(ip net.IP) (net.Listener, error) { return n.listen(host, ip), nil }
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What TCP does, as this model has it: packets of fakePacket bytes of data and fakeHeader more; a window that begins
+// What TCP does, as this model has it: packets of fakePacket bytes of data, or fewer, and fakeHeader more; a window that begins
 // with ten of them, grows while no queue stands, and shrinks at a loss; a repeated packet comes a round trip after the
 // lost one if others have followed that, else after fakeRepeat, twice as long each time.
 const (
@@ -36,6 +36,7 @@ type fakeStream struct {
 	net      *fakeNet
 	from, to byte
 	pace     float64 // part of the link's rate
+	packet   int     // bytes of data in a packet at most
 	back     *fakeStream
 	flight   []*fakeParcel // that are not acknowledged, nor known to be lost for ever
 	queue    []*fakeParcel // that are not read
@@ -58,12 +59,12 @@ type fakeParcel struct {
 	answers    bool      // it carried the only acknowledgement of what its receiver has sent
 }
 
-func (n *fakeNet) connect(a, b byte, from string, to *net.TCPAddr) (near, far *fakeConn) {
+func (n *fakeNet) connect(a, b byte, from string, to *net.TCPAddr, packet int) (near, far *fakeConn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	stream := func(a, b byte) *fakeStream {
 		return &fakeStream{net: n, from: a, to: b, pace: 1 - n.link(a, b).varies*n.way(a, b).random.Float64(),
-			window: 10 * fakePacket, slow: fakeWindow, wake: make(chan struct{})}
+			packet: packet, window: 10 * float64(packet), slow: fakeWindow, wake: make(chan struct{})}
 	}
 	there, back := stream(a, b), stream(b, a)
 	there.back, back.back = back, there
@@ -153,7 +154,7 @@ func (c *fakeConn) Write(b []byte) (n int, err error) {
 	defer s.net.mu.Unlock()
 	for n < len(b) {
 		room, next := s.room()
-		least := min(len(b)-n, fakePacket)
+		least := min(len(b)-n, s.packet)
 		switch stopped := s.net.stops(c.host); {
 		case c.closed:
 			return n, net.ErrClosed
@@ -167,8 +168,8 @@ func (c *fakeConn) Write(b []byte) (n int, err error) {
 			s.await(c.writes, next)
 		default:
 			k := min(len(b)-n, room, fakeChunk)
-			if k > fakePacket && k < len(b)-n {
-				k -= k % fakePacket
+			if k > s.packet && k < len(b)-n {
+				k -= k % s.packet
 			}
 			s.send(bytes.Clone(b[n:n+k]), k)
 			n += k
@@ -188,7 +189,7 @@ func (s *fakeStream) room() (room int, next time.Time) {
 		case s.window < s.slow:
 			s.window += float64(p.size)
 		default:
-			s.window += fakePacket * float64(p.size) / s.window
+			s.window += float64(s.packet*p.size) / s.window
 		}
 	}
 	s.window = min(s.window, fakeWindow)
@@ -208,7 +209,7 @@ func (s *fakeStream) send(data []byte, size int) {
 		l = fakeLink{rate: 1e9}
 	}
 	now, p := time.Now(), &fakeParcel{data: data, size: size}
-	packets := max(1, (size+fakePacket-1)/fakePacket)
+	packets := max(1, (size+s.packet-1)/s.packet)
 	if l.flip && s.total/(1<<20) != (s.total+size)/(1<<20) {
 		data[size/2] ^= 4
 	}
@@ -218,7 +219,7 @@ func (s *fakeStream) send(data []byte, size int) {
 	p.answers = len(s.back.flight) > 0
 	s.flight, s.queue = append(s.flight, p), append(s.queue, p)
 	defer s.rouse()
-	if l.gone || l.longest > 0 && min(size, fakePacket)+fakeHeader > l.longest || l.cut > 0 && s.total > l.cut ||
+	if l.gone || l.longest > 0 && min(size, s.packet)+fakeHeader > l.longest || l.cut > 0 && s.total > l.cut ||
 		!s.stalled.IsZero() {
 		if s.stalled.IsZero() {
 			s.stalled = now
@@ -278,11 +279,11 @@ func (s *fakeStream) lose(p *fakeParcel, packets int, loss float64, trip time.Du
 	for ; worst > 0; worst-- {
 		p.due = p.due.Add(repeat)
 		repeat *= 2
-		s.window = fakePacket
+		s.window = float64(s.packet)
 	}
 	if time.Since(s.shrunk) > trip {
 		s.shrunk = time.Now()
-		s.window = max(s.window*0.7, 2*fakePacket)
+		s.window = max(s.window*0.7, 2*float64(s.packet))
 		s.slow = s.window
 	}
 }
