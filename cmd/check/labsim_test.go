@@ -45,24 +45,20 @@ func (c *labCase) net(seed uint64) *fakeNet {
 	uplinks := map[bool]*fakeUplink{false: {}, true: {}} // of both directions
 	begin := time.Now()
 	n := newFakeNet(func(a, b byte) fakeLink {
-		l := healthy(a, b)
-		for _, r := range c.rules {
-			if !r.covers(int(a), int(b)) || time.Since(begin) < r.after {
-				continue
+		var r labRule
+		for _, o := range c.rules {
+			if o.covers(int(a), int(b)) && time.Since(begin) >= o.after {
+				r = r.and(o)
 			}
-			if r.rate > 0 {
-				l.rate = r.rate * healthy(a, b).rate
-			}
-			if r.uplink > 0 {
-				l.uplink = uplinks[a < b]
-				l.uplink.rate = r.uplink * healthy(a, b).rate
-			}
-			if r.longest > 0 {
-				l.longest = r.longest
-			}
-			l.delay, l.jitter, l.busy = l.delay+r.delay, l.jitter+r.jitter, l.busy+r.busy
-			l.loss, l.twice, l.gone = max(l.loss, r.loss), max(l.twice, r.twice), l.gone || r.gone
 		}
+		l := healthy(a, b)
+		if r.uplink > 0 {
+			l.uplink = uplinks[a < b]
+			l.uplink.rate = r.uplink * l.rate
+		}
+		l.rate *= cmp.Or(r.rate, 1)
+		l.delay, l.jitter, l.busy = l.delay+r.delay, r.jitter, r.busy
+		l.loss, l.twice, l.longest, l.gone, l.flip = r.loss, r.twice, r.longest, r.gone, r.flip
 		return l
 	})
 	n.seed = seed

@@ -22,20 +22,20 @@ type setup struct {
 	name    string
 	what    string // in a few words, for the table
 	hosts   int
-	ranks   int    // of each host, if not 1
-	rails   int    // interfaces of each host, if not 1
-	each    string // on each host
-	one     string // on host c, or on the last
-	fabric  string // in the fabric, once
-	port    string // in the fabric for each host; PORT is the host's port there
-	before  string // before each rank, in mounts of its own
-	before1 string // before ranks of host c, or of the last
-	wires   wiring
-	at      string   // where the ranks meet, if not at 10.77.0.1
-	stages  string   // if empty: all that need no GPU, or for faulty set-ups host and network
-	busy    bool     // other processes want the cores
-	named   []string // expected findings, by code and subject; none for a good set-up
-	quick   bool     // in every part; without RINGO_TEST=full the first of them alone
+	ranks   int       // of each host, if not 1
+	rails   int       // interfaces of each host, if not 1
+	each    string    // on each host
+	one     string    // on host c, or on the last
+	fabric  string    // in the fabric, once
+	port    string    // in the fabric for each host; PORT is the host's port there
+	before  string    // before each rank, in mounts of its own
+	before1 string    // before ranks of host c, or of the last
+	rules   []labRule // of a switch that joins eth0 of the hosts in place of the fabric
+	at      string    // where the ranks meet, if not at 10.77.0.1
+	stages  string    // if empty: all that need no GPU, or for faulty set-ups host and network
+	busy    bool      // other processes want the cores
+	named   []string  // expected findings, by code and subject; none for a good set-up
+	quick   bool      // in every part; without RINGO_TEST=full the first of them alone
 }
 
 // setupsEnv says which set-ups TestSetups builds: "all", or a number by which the part is chosen.
@@ -97,11 +97,12 @@ func (s *setup) build(t *testing.T) *lan {
 			t.Skip(err)
 		}
 	}
-	for n := range max(s.rails, 1) - 1 {
-		l.rail(n + 1)
-	}
-	if s.wires != nil {
-		l.wireUp(s.wires)
+	for n := range max(s.rails, 1) {
+		if n == 0 && s.rules != nil {
+			l.join(0, s.rules)
+		} else {
+			l.rail(n)
+		}
 	}
 	has(scriptIn(l.fabric, s.fabric))
 	l.ranks = nil

@@ -87,12 +87,12 @@ var illSetups = []setup{
 		named:  []string{"slow-link host b, eth0 to host c, eth0"}},
 
 	{name: "a far host", what: "what c sends takes 20 ms", hosts: 4,
-		wires: hostSends(3, wire{delay: 20 * time.Millisecond}), named: []string{"late-link host c"}},
+		rules: []labRule{{from: 3, delay: 20 * time.Millisecond}}, named: []string{"late-link host c"}},
 	{name: "a far pair", what: "what b sends to c takes 30 ms", hosts: 4,
-		wires: hostSends(2, wire{delay: 30 * time.Millisecond, onlyTo: 3}),
+		rules: []labRule{{from: 2, to: 3, delay: 30 * time.Millisecond}},
 		named: []string{"late-link host b, eth0 to host c, eth0"}},
 	{name: "jitter of a host", what: "what c sends takes 15 to 30 ms", hosts: 4,
-		wires: hostSends(3, wire{delay: 15 * time.Millisecond, jitter: 15 * time.Millisecond}),
+		rules: []labRule{{from: 3, delay: 15 * time.Millisecond, jitter: 15 * time.Millisecond}},
 		named: []string{"late-link host c"}},
 	{name: "loss of 2 %", what: "of what c is sent", hosts: 4,
 		one: firewall("ip saddr 10.77.0.0/24 numgen random mod 50 0 drop"), named: []string{"loss host c"}},
@@ -104,9 +104,9 @@ var illSetups = []setup{
 		fabric: switches("ip saddr 10.77.0.2 ip daddr 10.77.0.3 numgen random mod 10 0 drop"),
 		named:  []string{"loss host b, eth0 to host c, eth0"}},
 	{name: "flipped bits", what: "of what c sends, where no checksum sees it", hosts: 4,
-		wires: hostSends(3, wire{flip: 15}), named: []string{"corrupt-link host c"}},
+		rules: []labRule{{from: 3, flip: true}}, named: []string{"corrupt-link host c"}},
 	{name: "flipped bits of a pair", what: "of what b sends to c", hosts: 4,
-		wires: hostSends(2, wire{flip: 15, onlyTo: 3}), named: []string{"corrupt-link host b, eth0 to host c, eth0"}},
+		rules: []labRule{{from: 2, to: 3, flip: true}}, named: []string{"corrupt-link host b, eth0 to host c, eth0"}},
 	{name: "another MTU", what: "1400 on c", hosts: 4, one: "ip link set eth0 mtu 1400",
 		named: []string{"mtu-differs host c, eth0"}},
 	{name: "a black hole", what: "a switch drops packets of more than 1400 bytes from b to c and says nothing", hosts: 4,
@@ -161,7 +161,7 @@ var illSetups = []setup{
 		each:  "if [ HOST = 3 -o HOST = 6 ]; then " + slowly("eth0", "20mbit") + "fi",
 		named: []string{"slow-link host c", "slow-link host f"}},
 	{name: "a slow and a far host", what: "c sends 20 Mbit/s, and what d sends takes 20 ms", hosts: 6,
-		wires: hostSends(4, wire{delay: 20 * time.Millisecond}), one: slowly("eth0", "20mbit"),
+		rules: []labRule{{from: 4, delay: 20 * time.Millisecond}}, one: slowly("eth0", "20mbit"),
 		named: []string{"slow-link host c", "late-link host d"}},
 	{name: "a dead process and a lost way", what: "d's process dies, and c has no route to b", hosts: 5,
 		before: "if [ HOST = 4 ]; then export RINGO_TEST_DOES='host kill -9 $PPID'; fi; ",
@@ -171,13 +171,3 @@ var illSetups = []setup{
 
 // noGSO keeps the kernel from sending several packets as one large one.
 const noGSO = "ip link set eth0 gso_max_size 1500 gso_max_segs 1"
-
-// hostSends is the wiring in which one host sends over the wire w.
-func hostSends(ill int, w wire) wiring {
-	return func(host int) (sends, receives wire) {
-		if host == ill {
-			return w, wire{}
-		}
-		return wire{}, wire{}
-	}
-}
