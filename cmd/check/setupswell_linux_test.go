@@ -83,7 +83,7 @@ var wellSetups = []setup{
 	{name: "jumbo frames", what: "an MTU of 9000 on all", hosts: 3, each: "ip link set eth0 mtu 9000",
 		port: "ip link set PORT mtu 9000"},
 	{name: "small frames", what: "an MTU of 1280 on all", hosts: 3, each: "ip link set eth0 mtu 1280"},
-	{name: "an old network", what: "100 Mbit/s on all", hosts: 3, each: slowly("eth0", "100mbit")},
+	{name: "an old network", what: "100 Mbit/s on all", hosts: 3, rules: []labRule{{rate: .5}}},
 	{name: "far hosts", what: "2 ms between any two", hosts: 3, rules: []labRule{{delay: time.Millisecond}}},
 	{name: "hosts on two continents", what: "60 ms between any two", hosts: 3,
 		rules: []labRule{{delay: 30 * time.Millisecond}}},
