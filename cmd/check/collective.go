@@ -31,6 +31,7 @@ type trial struct {
 	Groups [][]int
 	Ports  []string // by group: the port at which it meets, at the first rank; each rank knows that rank's address
 	Found  found    // the result, once there are no more groups
+	Skip   string   // why there is nothing to try
 }
 
 // trialTime bounds the waits of a trial, from the time left in its stage.
@@ -62,6 +63,9 @@ func measureCollectives(ctx context.Context, j *job) ([]measurement, error) {
 		var t trial
 		if err := json.Unmarshal(parts[j.first], &t); err != nil {
 			return nil, fmt.Errorf("rank 0 says nothing sensible: %w", err)
+		}
+		if t.Skip != "" {
+			return nil, skip("%s", t.Skip)
 		}
 		if len(t.Groups) == 0 {
 			if j.First() {
@@ -104,7 +108,10 @@ func results(groups [][]int, parts [][]byte) []bool {
 
 // announce is rank 0's message about the next step, and the meeting points that rank 0 serves for it.
 func (j *job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
-	t := trial{Groups: b.next(), Found: b.found}
+	t := trial{Groups: b.next(), Found: b.found, Skip: j.spoilt}
+	if t.Skip != "" {
+		t.Groups = nil
+	}
 	var ids []bootstrap.ID
 	at := ":0" // ranks may reach it at different addresses
 	if isLoopback(j.meetAt) {

@@ -31,6 +31,8 @@ type greeting struct {
 	Want string `json:"want"`
 	Rail int    `json:"rail,omitempty"`  // of a link
 	Pair int    `json:"round,omitempty"` // of a link: the number of the round
+	// Sizes is for a link over which packets of many sizes are to pass, beside the one that is measured.
+	Sizes bool `json:"sizes,omitempty"`
 }
 
 // A caller is a connection whose other end is a rank of the job.
@@ -77,7 +79,9 @@ func (j *job) call(ctx context.Context, from, to string, g greeting) (net.Conn, 
 	return c, c.SetDeadline(time.Time{})
 }
 
-func dialTCP(ctx context.Context, from, to string) (net.Conn, error) { return dialSegments(ctx, from, to, 0) }
+func dialTCP(ctx context.Context, from, to string) (net.Conn, error) {
+	return dialSegments(ctx, from, to, 0)
+}
 
 func listenTCP(ip net.IP) (net.Listener, error) { return net.ListenTCP("tcp", &net.TCPAddr{IP: ip}) }
 

@@ -56,6 +56,7 @@ type party struct {
 	machine *machine
 	cfg     *config // of the run under way
 	gpus    gpuSet  // of its host, if this rank is the one that looks at them
+	spoilt  string  // why collectives would fail, as the first rank has found out; else empty
 
 	turn chan struct{} // holds one value while a gather is under way: gathers share one connection
 	star star

@@ -11,7 +11,9 @@ import (
 const smallSegment = 440
 
 // dialSmall is dialTCP for connections of control: to the rendezvous and to rank 0.
-func dialSmall(ctx context.Context, from, to string) (net.Conn, error) { return dialSegments(ctx, from, to, smallSegment) }
+func dialSmall(ctx context.Context, from, to string) (net.Conn, error) {
+	return dialSegments(ctx, from, to, smallSegment)
+}
 
 // dialSegments connects, with packets of at most so much payload in both directions if segment is not 0.
 func dialSegments(ctx context.Context, from, to string, segment int) (net.Conn, error) {
