@@ -31,6 +31,8 @@ type greeting struct {
 	Want string `json:"want"`
 	Rail int    `json:"rail,omitempty"`  // of a link
 	Pair int    `json:"round,omitempty"` // of a link: the number of the round
+	// Sizes is for a link over which packets of many sizes are to pass, beside the one that is measured.
+	Sizes bool `json:"sizes,omitempty"`
 }
 
 // A caller is a connection whose other end is a rank of the job.

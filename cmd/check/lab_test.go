@@ -78,11 +78,9 @@ func both(host int, r labRule) []labRule {
 
 // Expressions for findings.
 const (
-	slowHost  = `^slow-link host %s:`
-	lossHost  = `^loss host %s:`
 	slowRacks = `(?s)^slow.*hosts %s and (hosts )?%s`
 	lateRacks = `(?s)^late.*hosts %s and (hosts )?%s`
-	blackHole = `^(no-stream|mtu)\S* .*MTU`
+	blackHole = `MTU: packets of more than 1400 bytes vanish`
 )
 
 // labFaults are planted faults.

@@ -116,6 +116,7 @@ func (c *labCase) simulate(t *testing.T, seed uint64) (r *report, took time.Dura
 				start = 5 * time.Second
 			}
 		}
+		groups := newLabGroups(fake, hosts)
 		time.Sleep(start)
 		var ranks sync.WaitGroup
 		for _, i := range roster.Came {
@@ -129,10 +130,13 @@ func (c *labCase) simulate(t *testing.T, seed uint64) (r *report, took time.Dura
 				}
 				j.SetMachine(hosts[i].machine())
 				fake.join(j, byte(i+1))
+				j.collects = func(ctx context.Context, group []int, step int) error {
+					return groups.collect(ctx, i, group, step)
+				}
 				if err = j.connect(ctx, listeners[i], where, connectTime); err != nil {
 					return
 				}
-				report, _ := run(ctx, j, config{Stages: []stage{hostStage(), networkStage()}, Within: withinQuick})
+				report, _ := run(ctx, j, config{Stages: []stage{hostStage(), networkStage(), collectiveStage()}, Within: withinQuick})
 				if i == 0 {
 					r, took = report, time.Since(begin)
 					j.Close()

@@ -73,6 +73,8 @@ const (
 	linkPing  = 'p' // to be sent back
 	linkSend  = 's' // a stream follows
 	linkRecv  = 'r' // a stream is wanted
+	linkForth = 'f' // a packet of a size follows, see largeTrip
+	linkBack  = 'b' // such a packet is wanted
 	smallLen  = 8
 	burstLen  = 16 // small messages at once
 	blockLen  = 128 << 10
@@ -101,10 +103,13 @@ type blockSet struct {
 
 func (s *blockSet) block(i int) []byte { return s.data[i*blockLen : (i+1)*blockLen] }
 
-// measureLink is the caller's side.
-func measureLink(c net.Conn, p phases) (r linkResult, err error) {
+// measureLink is the caller's side. Before streams it calls large, whose error ends the measurement.
+func measureLink(c net.Conn, p phases, large func() error) (r linkResult, err error) {
 	if err = r.measureSmall(c, p); err != nil {
 		return r, err
+	}
+	if err = large(); err != nil {
+		return r, fmt.Errorf("a large packet: %w", err)
 	}
 	small := make([]byte, smallLen)
 	quiet := countSegments(c)
@@ -200,6 +205,8 @@ func answerLink(c net.Conn, p phases) error {
 		switch small[0] {
 		case linkPing:
 			_, err = c.Write(small)
+		case linkForth, linkBack:
+			err = answerLarge(c, small)
 		case linkSend:
 			var s streamResult
 			quiet = countSegments(c)

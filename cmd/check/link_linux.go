@@ -18,3 +18,28 @@ func kernelSegments(t *net.TCPConn) (s segments) {
 	})
 	return s
 }
+
+// packetOf asks the kernel for the size of a full packet.
+func packetOf(c net.Conn) packet {
+	full := packet{plainPacket - plainHeader, plainPacket}
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		return full
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return full
+	}
+	_ = raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return
+		}
+		mss, mtu := int(info.Snd_mss), int(info.Pmtu)
+		if mtu-mss > 2*plainHeader { // the window is smaller than a packet
+			mtu = mss + plainHeader
+		}
+		full = packet{mss, mtu}
+	})
+	return full
+}

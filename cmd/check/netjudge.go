@@ -30,6 +30,7 @@ type way struct {
 	resent    float64 // part of a stream's segments that were sent again
 	corrupt   float64
 	wrong     string // where the data were wrong
+	gap       gap
 	failed    string // why every connection failed or ended; empty once one did well
 }
 
@@ -68,13 +69,16 @@ func waysOf(r *report, stage string) []*way {
 		case "corrupt":
 			w.corrupt += m.Value
 			w.wrong = m.Text
+		case largestPacket:
+			w.gap = gap{Passes: int(m.Value)}
+			fmt.Sscanf(m.Text, "of %d vanish", &w.gap.Vanishes)
 		case "no connection", "cut short":
 			w.failed = m.Text
 		}
 	}
 	for _, w := range list {
 		if tried[w.subject] {
-			w.failed = ""
+			w.failed, w.gap = "", gap{}
 		}
 	}
 	return list
@@ -112,6 +116,7 @@ func judgeNetwork(r *report, cfg *config) []finding {
 	j.blame(&blame{broken, "no-link", "", "it has no connection", func(w *way) (string, bool) {
 		return "no data pass: " + firstLine(w.failed), w.failed != "" && math.IsInf(w.latency, 0)
 	}, func(*way) float64 { return 50 }, true})
+	j.gaps()
 	j.loss()
 	j.blame(&blame{broken, "no-stream", "bandwidth", "it exchanges small messages, and streams end",
 		func(w *way) (string, bool) {

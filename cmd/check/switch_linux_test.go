@@ -148,7 +148,7 @@ func (s *lanSwitch) pass(w *lanWay, f []byte) {
 	r, shared := s.rule(w.from, w.to)
 	large, now := len(f) > aLargeFrame, time.Now()
 	chance := func(of float64) bool { return of > 0 && w.random.Float64() < of }
-	if r.gone || chance(r.loss) || r.longest > 0 && packetOf(f) > r.longest {
+	if r.gone || chance(r.loss) || r.longest > 0 && largestOf(f) > r.longest {
 		return
 	}
 	if large && r.flip && chance(1./oneOfLarge) {
@@ -200,8 +200,8 @@ func (s *lanSwitch) pass(w *lanWay, f []byte) {
 	}
 }
 
-// packetOf is the length of the largest packet of a frame, which the kernel may have left to the card to divide.
-func packetOf(f []byte) int {
+// largestOf is the length of the largest packet of a frame, which the kernel may have left to the card to divide.
+func largestOf(f []byte) int {
 	if headers, part := binary.NativeEndian.Uint16(f[2:]), binary.NativeEndian.Uint16(f[4:]); f[1] != 0 {
 		return int(headers) + int(part) - 14
 	}
