@@ -195,10 +195,10 @@ var labFaults = slices.Concat([]labCase{
 	{name: "an address that another has", hosts: 4, twin: 3, moved: true,
 		named: []string{"(duplicate-address|two hosts|both).*10\\.\\d+\\.0\\.2"}, ill: []string{"b", "c"}},
 	{name: "a host that never comes", hosts: 4, absent: 3, named: []string{"^absent .*rank 2"}, ill: []string{"c"}},
-	{name: "a process that is stopped", hosts: 4, stopped: 3, named: []string{"^stopped .*rank 2"}, ill: []string{"c"},
+	{name: "a process that is stopped", hosts: 4, stopped: 3, named: []string{"^(stopped|absent) .*rank 2"}, ill: []string{"c"},
 		quick: true},
 	{name: "a host that is cut off", hosts: 4, rules: both(3, labRule{gone: true, after: labCut}),
-		named: []string{"^stopped .*rank 2"}, ill: []string{"c"}},
+		named: []string{"^(stopped|absent) .*rank 2"}, ill: []string{"c"}},
 })
 
 // labCut is when a host's process is stopped or its cable is cut, after the start.

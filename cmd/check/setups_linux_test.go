@@ -71,7 +71,9 @@ func TestSetupsTable(t *testing.T) {
 		"`%s=all go test ./cmd/check -run TestSetups` builds these set-ups of network namespaces (root, `ip`, `tc`,\n"+
 		"`nft`) and checks them; a kernel without VLANs or bonds leaves those out. `RINGO_TEST=full` has a part of them by "+
 		"turns.\n"+
-		"`go test ./cmd/check -run TestSetupsTable -rewrite` writes these tables.\n\n", setupsEnv)
+		"`go test ./cmd/check -run TestSetupsTable -rewrite` writes these tables. More faults and healthy networks, of 2 to 8\n"+
+		"hosts, are in `cmd/check/lab_test.go`: TestLab simulates them, and TestLabReal builds them; CONTRIBUTING says how.\n"+
+		"\n", setupsEnv)
 	fmt.Fprintf(&b, "## Healthy: no alarm\n\n| | set-up | hosts | each is, or has |\n|--:|---|--:|---|\n")
 	for i, s := range wellSetups {
 		fmt.Fprintf(&b, "| %d | %s | %d | %s |\n", i+1, s.name, s.hosts, s.what)
