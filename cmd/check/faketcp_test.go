@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// What TCP does, as this model has it: packets of fakePacket bytes of data, or fewer, and fakeHeader more; a window that begins
-// with ten of them, grows while no queue stands, and shrinks at a loss; a repeated packet comes a round trip after the
-// lost one if others have followed that, else after fakeRepeat, twice as long each time.
+// What TCP does, as this model has it: packets of fakePacket bytes of data, or fewer, and fakeHeader more; a window
+// that begins with ten of them, grows while no queue stands, and shrinks at a loss; a packet that is sent again comes a
+// round trip after the lost one if others have followed that, else after fakeRepeat, twice as long each time.
 const (
 	fakePacket = 1448
 	fakeHeader = 52

@@ -79,9 +79,9 @@ func (c *labCase) simulate(t *testing.T, seed uint64) (r *report, took time.Dura
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		begin, fake := time.Now(), c.net(seed)
-		hosts := make([]*fakeHost, c.hosts)
-		listeners := make([]net.Listener, c.hosts)
-		cards := make([][]byte, c.hosts)
+		hosts := make([]*fakeHost, c.size())
+		listeners := make([]net.Listener, c.size())
+		cards := make([][]byte, c.size())
 		for i := range hosts {
 			h := newFakeHost(i)
 			h.files["sys/class/net/eth0/speed"], h.files["sys/class/net/eth0/mtu"] = fmt.Sprint(128*cmp.Or(c.speed, 1)),
@@ -121,7 +121,7 @@ func (c *labCase) simulate(t *testing.T, seed uint64) (r *report, took time.Dura
 		var ranks sync.WaitGroup
 		for _, i := range roster.Came {
 			ranks.Go(func() {
-				m := &meeting{joinOptions: joinOptions{Timeout: labJoin, Spec: &bootstrap.Spec{Rank: i, Size: c.hosts,
+				m := &meeting{joinOptions: joinOptions{Timeout: labJoin, Spec: &bootstrap.Spec{Rank: i, Size: c.size(),
 					Addr: "10.0.0.1:4711"}}}
 				j, where, err := m.job(labMeeting{}, roster)
 				if err != nil {
@@ -136,7 +136,7 @@ func (c *labCase) simulate(t *testing.T, seed uint64) (r *report, took time.Dura
 				if err = j.connect(ctx, listeners[i], where, connectTime); err != nil {
 					return
 				}
-				report, _ := run(ctx, j, config{Stages: []stage{hostStage(), networkStage(), collectiveStage()}, Within: withinQuick})
+				report, _ := run(ctx, j, config{NoGPUs: true})
 				if i == 0 {
 					r, took = report, time.Since(begin)
 					j.Close()
