@@ -44,6 +44,7 @@ type fakeStream struct {
 	slow     float64   // window from which on it grows slowly
 	shrunk   time.Time // when it did last
 	stalled  time.Time // since when nothing passes
+	heard    time.Time // when the last acknowledgement came
 	total    int       // bytes
 	count    segments
 	wake     chan struct{}
@@ -183,7 +184,7 @@ func (s *fakeStream) room() (room int, next time.Time) {
 	in := 0
 	for len(s.flight) > 0 && passed(s.flight[0].acked) {
 		p := s.flight[0]
-		s.flight = s.flight[1:]
+		s.flight, s.heard = s.flight[1:], p.acked
 		switch {
 		case p.queued:
 		case s.window < s.slow:
@@ -308,6 +309,14 @@ func (c *fakeConn) segments() segments {
 		count.Sent, count.Again = count.Sent+again, count.Again+again
 	}
 	return count
+}
+
+func (c *fakeConn) acknowledges(late time.Duration) bool {
+	s := c.out
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	s.room()
+	return len(s.flight) == 0 || time.Since(s.heard) < late
 }
 
 func (c *fakeConn) Close() error {

@@ -26,6 +26,7 @@ type member struct {
 type loss struct {
 	Rank    int
 	Stopped bool   // its process may live, but does not answer; else it has ended
+	Cut     bool   // its host does not answer rank 0's
 	Absent  bool   // it never came
 	Host    string // host of an absent rank, if known
 	Stage   string // the stage in which it was lost; Gather fills it in
@@ -66,6 +67,7 @@ type party struct {
 
 	mu    sync.Mutex
 	lost  map[int]loss
+	began time.Time     // when this rank began to join; zero once a run has counted it
 	under int           // the stage under way, from 1
 	name  string        // its name
 	left  time.Duration // time left for further stages, as rank 0 has sent it: the same on all ranks
@@ -216,11 +218,21 @@ func (j *job) enter(name string) *job {
 	return &job{party: j.party, at: j.under}
 }
 
-// begin starts the time of all stages; 0 is without end. Rank 0's clock counts.
-func (j *job) begin(within time.Duration) {
+// leastLeft is the time that stages have at least, however long ranks took to join.
+const leastLeft = 10 * time.Second
+
+// begin starts the time of all stages, without end if within is 0, and returns its start: for the first run that of
+// joining. Rank 0's clock counts.
+func (j *job) begin(within time.Duration) (started time.Time) {
+	now := time.Now()
+	started, j.began = j.began, time.Time{}
+	if started.IsZero() {
+		started = now
+	}
 	left, end := forever, time.Time{}
 	if within > 0 {
-		left, end = within, time.Now().Add(within)
+		left = max(within-now.Sub(started), min(within, leastLeft))
+		end = now.Add(left)
 	}
 	if h, ok := j.star.(*hub); ok {
 		h.end = end
@@ -228,6 +240,7 @@ func (j *job) begin(within time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.left = left
+	return started
 }
 
 // remaining is the time left for further stages.

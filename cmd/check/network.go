@@ -198,6 +198,8 @@ func measureNetwork(ctx context.Context, j *job) ([]measurement, error) {
 	}
 	crew.ownPorts(trouble == nil)
 	switch {
+	case len(crew.hosts) < 2 && trouble == nil && len(j.members) > len(j.Live()):
+		return nil, skip("no other host is left, as the findings say")
 	case len(crew.hosts) < 2 && trouble == nil:
 		return nil, skip("there is one host")
 	case !j.Leader() || trouble != nil:
