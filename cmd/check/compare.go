@@ -35,7 +35,11 @@ func (s *scale) compare(ways []*way, blamed map[*way]bool) *comparison {
 	for range 3 { // groups of groups
 		c.causes = explain(ways, s.mark(ways, c, 0), false, s.cost)
 		if noise := s.noise(ways, c); len(c.causes) > 0 {
-			c.causes = explain(ways, s.mark(ways, c, noise), false, s.cost)
+			c.causes = explain(ways, s.mark(ways, c, noise/2), false, s.cost) // several ways err less than one
+			c.causes = slices.DeleteFunc(c.causes, func(x cause) bool {
+				w := x.ways[0]
+				return x.host == "" && x.groups == nil && s.cost(w) <= s.bound(c.expected[w], noise)
+			})
 		}
 		if !s.apart(ways, c) {
 			break

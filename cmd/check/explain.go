@@ -1,8 +1,10 @@
 package check
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
 // A mark is what measurements say about a way.
@@ -92,13 +94,17 @@ func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) flo
 		}
 		for _, h := range []string{w.subject.Host, w.subject.To.Host} {
 			if _, ok := e.index[h]; !ok {
-				e.index[h] = len(e.hosts)
+				e.index[h] = 0
 				e.hosts = append(e.hosts, h)
 			}
 		}
 	}
 	if len(e.left) == 0 {
 		return nil
+	}
+	slices.SortFunc(e.hosts, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // n2, n10
+	for i, h := range e.hosts {
+		e.index[h] = i
 	}
 	if len(e.hosts) > 2 && float64(len(e.left)) >= nearlyAll*float64(len(ways)) && len(ways) > 2 && !e.oneHost() {
 		return []cause{{all: true, ways: e.left}}

@@ -91,8 +91,11 @@ func significant(lost, segments, chance float64) bool {
 	return lost >= lossLeast && lost > lossUsual*segments && chanceOf(lost, lossUsual*segments) < chance
 }
 
+// unlikely is the chance below which a way does not lose as much as another.
+const unlikely = 1e-4
+
 // fits reports whether a way that loses a part of its segments may have lost as few as it has.
-func fits(w *way, part float64) bool { return chanceOf(w.lost+1, part*w.segments) < 0.99 }
+func fits(w *way, part float64) bool { return chanceOf(w.lost+1, part*w.segments) < 1-unlikely }
 
 // chanceOf is the chance of n events or more where mean are expected: Poisson's, which bounds the binomial's.
 func chanceOf(n, mean float64) float64 {
