@@ -350,6 +350,9 @@ func (j *netJudge) apart(s *scale, c *comparison, code, quantity, word string, s
 
 // parties are the groups of a cause in words.
 func (c *cause) parties() string {
+	if c.groups == nil {
+		return ""
+	}
 	var groups []string
 	for _, g := range c.groups {
 		text := "hosts " + listed(g[:min(len(g), 8)], len(g)-8)
