@@ -31,6 +31,7 @@ type trial struct {
 	Groups [][]int
 	Ports  []string // by group: the port at which it meets, at the first rank; each rank knows that rank's address
 	Found  found    // the result, once there are no more groups
+	Skip   string   // why there is nothing to try
 }
 
 // trialTime bounds the waits of a trial, from the time left in its stage.
@@ -62,6 +63,9 @@ func measureCollectives(ctx context.Context, j *job) ([]measurement, error) {
 		var t trial
 		if err := json.Unmarshal(parts[j.first], &t); err != nil {
 			return nil, fmt.Errorf("rank 0 says nothing sensible: %w", err)
+		}
+		if t.Skip != "" {
+			return nil, skip("%s", t.Skip)
 		}
 		if len(t.Groups) == 0 {
 			if j.First() {
@@ -104,13 +108,20 @@ func results(groups [][]int, parts [][]byte) []bool {
 
 // announce is rank 0's message about the next step, and the meeting points that rank 0 serves for it.
 func (j *job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
-	t := trial{Groups: b.next(), Found: b.found}
+	t := trial{Groups: b.next(), Found: b.found, Skip: j.spoilt}
+	if t.Skip != "" {
+		t.Groups = nil
+	}
 	var ids []bootstrap.ID
 	at := ":0" // ranks may reach it at different addresses
 	if isLoopback(j.meetAt) {
 		at = net.JoinHostPort(j.meetAt, "0")
 	}
 	for i := range t.Groups {
+		if j.collects != nil {
+			t.Ports = append(t.Ports, "")
+			continue
+		}
 		id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: at, Key: j.meetKey(step, i), TLS: j.tls})
 		if err != nil {
 			return nil, nil, err
@@ -137,6 +148,11 @@ func (j *job) try(ctx context.Context, t trial, step int) (took time.Duration, e
 	i := slices.IndexFunc(t.Groups, func(g []int) bool { return slices.Contains(g, j.rank) })
 	if i < 0 || i >= len(t.Ports) {
 		return 0, nil
+	}
+	if j.collects != nil {
+		start := time.Now()
+		err := j.collects(ctx, t.Groups[i], step)
+		return time.Since(start), err
 	}
 	id, err := bootstrap.IDOf(net.JoinHostPort(j.meetAt, t.Ports[i]), j.meetKey(step, i))
 	if err != nil {

@@ -31,6 +31,8 @@ type greeting struct {
 	Want string `json:"want"`
 	Rail int    `json:"rail,omitempty"`  // of a link
 	Pair int    `json:"round,omitempty"` // of a link: the number of the round
+	// Sizes is for a link over which packets of many sizes are to pass, beside the one that is measured.
+	Sizes bool `json:"sizes,omitempty"`
 }
 
 // A caller is a connection whose other end is a rank of the job.
@@ -42,11 +44,14 @@ type caller struct {
 // call connects to another rank, from an address of this host if one is given, and proves to the
 // other rank that this one belongs to the job.
 func (j *job) call(ctx context.Context, from, to string, g greeting) (net.Conn, error) {
-	dial := dialTCP
+	dial, segment := dialSegments, 0
 	if j.dial != nil {
 		dial = j.dial
 	}
-	c, err := dial(ctx, from, to)
+	if g.Want == wantStar {
+		segment = smallSegment
+	}
+	c, err := dial(ctx, from, to, segment)
 	if err != nil {
 		return nil, err
 	}
@@ -72,14 +77,6 @@ func (j *job) call(ctx context.Context, from, to string, g greeting) (net.Conn, 
 		return nil, err
 	}
 	return c, c.SetDeadline(time.Time{})
-}
-
-func dialTCP(ctx context.Context, from, to string) (net.Conn, error) {
-	d := net.Dialer{Timeout: callTime}
-	if from != "" {
-		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
-	}
-	return d.DialContext(ctx, "tcp", to)
 }
 
 func listenTCP(ip net.IP) (net.Listener, error) { return net.ListenTCP("tcp", &net.TCPAddr{IP: ip}) }

@@ -132,7 +132,8 @@ func (m *meeting) come(ctx context.Context, card []byte, timeout time.Duration) 
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return m.Spec.Meet(ctx, card, bootstrap.ListenOptions{TLS: m.tls}, bootstrap.JoinOptions{TLS: m.tls})
+	return m.Spec.Meet(ctx, card, bootstrap.ListenOptions{TLS: m.tls}, bootstrap.JoinOptions{TLS: m.tls,
+		Dial: func(ctx context.Context, _, to string) (net.Conn, error) { return dialSmall(ctx, "", to) }})
 }
 
 // linger returns when the others, which have begun without this rank, have ended.

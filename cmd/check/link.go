@@ -57,11 +57,24 @@ func (s streamResult) rate() float64 {
 // not.
 type segments struct{ Sent, Again int }
 
+// countSegments asks the kernel about a connection; zero if that is not TCP.
+func countSegments(c net.Conn) segments {
+	switch t := c.(type) {
+	case *net.TCPConn:
+		return kernelSegments(t)
+	case interface{ segments() segments }: // in tests
+		return t.segments()
+	}
+	return segments{}
+}
+
 // Messages of the caller have 8 bytes; the first byte is one of these.
 const (
 	linkPing  = 'p' // to be sent back
 	linkSend  = 's' // a stream follows
 	linkRecv  = 'r' // a stream is wanted
+	linkForth = 'f' // a packet of a size follows, see largeTrip
+	linkBack  = 'b' // such a packet is wanted
 	smallLen  = 8
 	burstLen  = 32 // small messages at once
 	bursts    = 32 // at least
@@ -91,14 +104,17 @@ type blockSet struct {
 
 func (s *blockSet) block(i int) []byte { return s.data[i*blockLen : (i+1)*blockLen] }
 
-// measureLink is the caller's side.
-func measureLink(c net.Conn, p phases) (r linkResult, err error) {
+// measureLink is the caller's side. Before streams it calls large, whose error ends the measurement.
+func measureLink(c net.Conn, p phases, large func() error) (r linkResult, err error) {
 	before := countSegments(c)
 	err = r.measureSmall(c, p)
 	quiet := countSegments(c)
 	r.Small = quiet.since(before)
 	if err != nil {
 		return r, err
+	}
+	if err = large(); err != nil {
+		return r, fmt.Errorf("a large packet: %w", err)
 	}
 	small := make([]byte, smallLen)
 	small[0] = linkSend
@@ -179,19 +195,22 @@ func goesOn(begin time.Time, usual, far time.Duration, done, least, most int) bo
 func answerLink(c net.Conn, p phases) segments {
 	small := make([]byte, smallLen)
 	begin := countSegments(c)
-	var quiet *segments // before the first stream
+	var quiet *segments // before the first large message
 	var err error
 	for err == nil {
 		if _, err = io.ReadFull(c, small); err != nil {
 			break
 		}
+		if now := countSegments(c); small[0] != linkPing && quiet == nil {
+			quiet = &now
+		}
 		switch small[0] {
 		case linkPing:
 			_, err = c.Write(small)
+		case linkForth, linkBack:
+			err = answerLarge(c, small)
 		case linkSend:
 			var s streamResult
-			now := countSegments(c)
-			quiet = &now
 			if s, err = receiveStream(c, p.stream); err == nil {
 				err = writeJSON(c, s)
 			}

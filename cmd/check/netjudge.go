@@ -36,6 +36,7 @@ type way struct {
 	resent    float64 // part of a stream's segments that were sent again
 	corrupt   float64
 	wrong     string // where the data were wrong
+	gap       gap
 	failed    string // why every connection failed or ended; empty once one did well
 }
 
@@ -74,13 +75,16 @@ func waysOf(r *report, stage string) []*way {
 		case "corrupt":
 			w.corrupt += m.Value
 			w.wrong = m.Text
+		case largestPacket:
+			w.gap = gap{Passes: int(m.Value)}
+			fmt.Sscanf(m.Text, "of %d vanish", &w.gap.Vanishes)
 		case "no connection", "cut short":
 			w.failed = m.Text
 		}
 	}
 	for _, w := range list {
 		if tried[w.subject] {
-			w.failed = ""
+			w.failed, w.gap = "", gap{}
 		}
 	}
 	return list
@@ -123,6 +127,7 @@ func judgeNetwork(r *report, cfg *config) []finding {
 		weight: func(*way) float64 { return 50 },
 		text:   func(w *way, _ *cause) string { return "no data pass: " + firstLine(w.failed) },
 	}, func(w *way) bool { return w.failed != "" && math.IsInf(w.latency, 0) && w.lost == 0 })
+	j.gaps()
 	j.loss()
 	j.plain(&fault{severity: broken, code: "no-stream", quantity: "bandwidth",
 		whole: "it exchanges small messages, and streams end", again: true,
@@ -451,9 +456,10 @@ var remedies = map[string]string{
 	"no-link": "look at firewall, routes, address and cable",
 	"no-stream": "does a switch or router on the way have a smaller MTU than the hosts, and is ICMP dropped? set the " +
 		"same MTU everywhere",
-	"loss":      "clean or replace cable and transceiver, and look at the error counters of the switch port",
-	"late-link": "look for another route, a busy switch, traffic shaping or power saving of the card",
-	"slow-link": "look at the negotiated speed, cable, switch port, traffic shaping and what else uses the link",
+	"black-hole": "give interfaces, switches, routers and tunnels on the way one MTU, or have ICMP pass",
+	"loss":       "clean or replace cable and transceiver, and look at the error counters of the switch port",
+	"late-link":  "look for another route, a busy switch, traffic shaping or power saving of the card",
+	"slow-link":  "look at the negotiated speed, cable, switch port, traffic shaping and what else uses the link",
 }
 
 func firstLine(s string) string {

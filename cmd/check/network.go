@@ -285,6 +285,10 @@ func (c *crew) take(calls <-chan caller, done <-chan struct{}) {
 	for {
 		select {
 		case who := <-calls:
+			if who.Sizes {
+				go pass(who.conn)
+				continue
+			}
 			select {
 			case c.expected(who.From, who.Pair, who.Rail) <- who:
 			default:
@@ -368,15 +372,27 @@ func (c *crew) addSmall(s subject, small segments) {
 func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p phases) {
 	there, back := c.ends(rail, peer)
 	add := c.add
-	conn, err := c.j.call(ctx, rail.from.IP.String(), rail.to.addr(),
-		greeting{From: c.j.rank, Want: wantLink, Rail: number, Pair: round})
+	hello := greeting{From: c.j.rank, Want: wantLink, Rail: number, Pair: round}
+	conn, err := c.j.call(ctx, rail.from.IP.String(), rail.to.addr(), hello)
 	if err != nil {
 		add(there, "no connection", 0, "", err.Error())
 		return
 	}
 	defer conn.Close()
 	defer bounded(ctx, conn)()
-	r, err := measureLink(conn, p)
+	var holes [2]gap
+	r, err := measureLink(conn, p, func() (err error) {
+		hello.Sizes = true
+		holes, err = gaps(ctx, conn, func(ctx context.Context) (net.Conn, error) {
+			return c.j.call(ctx, rail.from.IP.String(), rail.to.addr(), hello)
+		})
+		return err
+	})
+	for i, s := range []subject{there, back} {
+		if g := holes[i]; g != (gap{}) {
+			add(s, largestPacket, float64(g.Passes), "B", fmt.Sprintf("of %d vanish", g.Vanishes))
+		}
+	}
 	if r.Latency > 0 {
 		add(there, "latency", float64(r.Latency.Nanoseconds())/1e3, "us", "")
 		add(back, "latency", float64(r.Latency.Nanoseconds())/1e3, "us", "")
@@ -402,7 +418,7 @@ func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p p
 			add(d.s, "retransmits", float64(d.seg.Again)/float64(max(d.seg.Sent, 1)), "of its segments", "")
 		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errGap) {
 		cut := there
 		if r.There.All > 0 {
 			cut = back

@@ -45,7 +45,7 @@ func run(ctx context.Context, j *job, cfg config) (*report, error) {
 	if cfg.Stages == nil {
 		cfg.Stages = cfg.stages()
 	}
-	j.cfg = &cfg
+	j.cfg, j.spoilt = &cfg, ""
 	j.begin(cfg.Within)
 	cfg.shared = j.shared()
 	started := time.Now()
@@ -182,9 +182,16 @@ func (j *job) stage(ctx context.Context, s *stage, limit time.Duration, r *repor
 		for _, f := range s.Judge(r, j.cfg) {
 			f.Stage = s.Name
 			r.Findings = append(r.Findings, f)
+			j.spoilt = cmp.Or(j.spoilt, spoils[f.Code])
 		}
 	}
 	return nil
+}
+
+// spoils are findings, by code, of networks over which no collective can do well, whoever takes part.
+var spoils = map[string]string{
+	"black-hole":        "large packets vanish between hosts, as the findings say: check again when that is mended",
+	"duplicate-address": "two hosts have one address, as the findings say: check again when that is mended",
 }
 
 // measure calls Measure, and leaves it behind if it does not end.
