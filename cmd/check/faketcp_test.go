@@ -35,9 +35,8 @@ type fakeConn struct {
 type fakeStream struct {
 	net      *fakeNet
 	from, to byte
-	pace     float64 // part of the link's rate
-	packet   int     // bytes of data in a packet at most
-	back     *fakeStream
+	pace     float64       // part of the link's rate
+	packet   int           // bytes of data in a packet at most
 	flight   []*fakeParcel // that are not acknowledged, nor known to be lost for ever
 	queue    []*fakeParcel // that are not read
 	window   float64
@@ -57,7 +56,6 @@ type fakeParcel struct {
 	due, acked time.Time // zero is never
 	queued     bool      // behind others, for long
 	alone      bool      // it was lost, and nothing has followed
-	answers    bool      // it carried the only acknowledgement of what its receiver has sent
 }
 
 func (n *fakeNet) connect(a, b byte, from string, to *net.TCPAddr, packet int) (near, far *fakeConn) {
@@ -68,7 +66,6 @@ func (n *fakeNet) connect(a, b byte, from string, to *net.TCPAddr, packet int) (
 			packet: packet, window: 10 * float64(packet), slow: fakeWindow, wake: make(chan struct{})}
 	}
 	there, back := stream(a, b), stream(b, a)
-	there.back, back.back = back, there
 	at := &net.TCPAddr{IP: net.ParseIP(from)}
 	near = &fakeConn{in: back, out: there, host: a, here: at, there: to}
 	far = &fakeConn{in: there, out: back, host: b, here: to, there: at}
@@ -139,10 +136,6 @@ func (s *fakeStream) take(b []byte) (n int) {
 		k := copy(b[n:], p.data)
 		n += k
 		if p.data = p.data[k:]; len(p.data) == 0 {
-			if p.alone && p.answers {
-				s.back.count.Again++
-				s.back.count.Sent++
-			}
 			s.queue = s.queue[1:]
 		}
 	}
@@ -216,8 +209,6 @@ func (s *fakeStream) send(data []byte, size int) {
 	}
 	s.total += size
 	s.count.Sent += packets
-	s.back.room()
-	p.answers = len(s.back.flight) > 0
 	s.flight, s.queue = append(s.flight, p), append(s.queue, p)
 	defer s.rouse()
 	if l.gone || l.longest > 0 && min(size, s.packet)+fakeHeader > l.longest || l.cut > 0 && s.total > l.cut ||

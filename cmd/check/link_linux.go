@@ -28,9 +28,11 @@ func tcpInfo(c net.Conn) (info *unix.TCPInfo) {
 	return info
 }
 
+// kernelSegments does not count a segment that was sent again without need: the receiver says of those that it has them
+// twice.
 func kernelSegments(c net.Conn) (s segments) {
 	if info := tcpInfo(c); info != nil {
-		s = segments{int(info.Segs_out), int(info.Total_retrans)}
+		s = segments{int(info.Data_segs_out), max(0, int(info.Total_retrans)-int(info.Dsack_dups))}
 	}
 	return s
 }
