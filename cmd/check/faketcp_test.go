@@ -20,6 +20,7 @@ const (
 	fakeChunk  = 64 << 10  // that is sent as one
 	fakeQueue  = 20 * time.Millisecond
 	fakeRepeat = 200 * time.Millisecond
+	fakeMoment = 50 * time.Microsecond // of what comes within one, a card tells at once
 )
 
 // A fakeConn is one end of a connection.
@@ -210,7 +211,9 @@ func (s *fakeStream) send(data []byte, size int) {
 	s.total += size
 	s.count.Sent += packets
 	s.flight, s.queue = append(s.flight, p), append(s.queue, p)
-	defer s.rouse()
+	if len(s.queue) == 1 {
+		defer s.rouse()
+	}
 	if l.gone || l.longest > 0 && min(size, s.packet)+fakeHeader > l.longest || l.cut > 0 && s.total > l.cut ||
 		!s.stalled.IsZero() {
 		if s.stalled.IsZero() {
@@ -238,6 +241,7 @@ func (s *fakeStream) send(data []byte, size int) {
 	if w.chance(0.25) {
 		p.due = p.due.Add(w.upTo(l.busy))
 	}
+	p.due = p.due.Add(fakeMoment).Truncate(fakeMoment)
 }
 
 // lose has packets of a parcel be lost and repeated.
@@ -255,6 +259,7 @@ func (s *fakeStream) lose(p *fakeParcel, packets int, loss float64, trip time.Du
 			if q.alone && q.due.After(p.due.Add(trip)) {
 				q.due, q.alone = p.due.Add(trip), false
 				q.acked = q.due.Add(trip / 2)
+				s.rouse()
 			}
 		}
 		return

@@ -39,10 +39,10 @@ type labRule struct {
 	twice    float64
 	longest  int
 	gone     bool
-	flip     bool          // some bits change, where no checksum sees it
-	swap     bool          // some large packets change places; real only
-	after    time.Duration // from the start
-	uplink   float64       // part of the usual rate that all ways of this rule share
+	flip     bool    // some bits change, where no checksum sees it
+	swap     bool    // some large packets change places; real only
+	cut      bool    // the rule counts from labCut on
+	uplink   float64 // part of the usual rate that all ways of this rule share
 }
 
 func (r *labRule) covers(from, to int) bool {
@@ -171,7 +171,7 @@ var labFaults = []labCase{
 	{name: "an address that another has", twin: 3, moved: true, says: twins, ill: "b; c"},
 	{name: "a host that never comes", absent: 3, says: fmt.Sprintf(lostRank, 2), ill: "c"},
 	{name: "a process that is stopped", stopped: 3, says: fmt.Sprintf(lostRank, 2), ill: "c", quick: true},
-	{name: "a host that is cut off", rules: both(3, labRule{gone: true, after: labCut}), says: fmt.Sprintf(lostRank, 2),
+	{name: "a host that is cut off", rules: both(3, labRule{gone: true, cut: true}), says: fmt.Sprintf(lostRank, 2),
 		ill: "c"},
 }
 
