@@ -20,6 +20,9 @@ type member struct {
 	Boot string // of the kernel: the same for hosts that are one machine
 	// Version is that of ringo.
 	Version string
+	// Addresses are those of its host, and MACs those of the host's cards.
+	Addresses []address
+	MACs      []string
 }
 
 // A loss is a rank that is no longer in the job, and why.
@@ -60,7 +63,9 @@ type party struct {
 	machine *machine
 	cfg     *config // of the run under way
 	gpus    gpuSet  // of its host, if this rank is the one that looks at them
-	spoilt  string  // why collectives would fail, as the first rank has found out; else empty
+	// what this rank has seen of others' cards
+	neighbours *neighbours
+	spoilt     string // why collectives would fail, as the first rank has found out; else empty
 
 	turn chan struct{} // holds one value while a gather is under way: gathers share one connection
 	star star
@@ -75,7 +80,7 @@ type party struct {
 
 func newJob(rank int, members []member, key []byte) *job {
 	return &job{party: &party{rank: rank, members: members, key: key, meetAt: "127.0.0.1", machine: thisMachine("/"),
-		turn: make(chan struct{}, 1), lost: map[int]loss{}}}
+		neighbours: &neighbours{seen: map[string]map[string]bool{}}, turn: make(chan struct{}, 1), lost: map[int]loss{}}}
 }
 
 // First reports whether this rank is the lowest that has come: it gathers, judges and has the report.

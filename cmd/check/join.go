@@ -77,8 +77,10 @@ func join(ctx context.Context, o joinOptions) (*job, error) {
 	if o.Hosts == nil {
 		o.Hosts = o.Spec.Hosts
 	}
+	here := thisMachine("/")
 	m := &meeting{joinOptions: o, began: began, tls: tls, me: profile{Version: cmp.Or(o.version, ringo.Version), Host: o.Host,
-		ID: cfg.HostID, Boot: thisMachine("/").text("proc/sys/kernel/random/boot_id")}}
+		ID: cfg.HostID, Boot: here.text("proc/sys/kernel/random/boot_id"), MACs: hardware()}}
+	m.me.Addresses, _ = here.Addresses() // the stage of hosts reports an error
 	if m.me.Host == "" {
 		m.me.Host, _, _ = strings.Cut(cfg.HostID, "/")
 	}
@@ -93,6 +95,9 @@ type profile struct {
 	Where []string // addresses at which it takes connections, if it turns out to be the first rank
 	// Version is that of ringo.
 	Version string
+	// Addresses are those of its host, and MACs those of the host's cards.
+	Addresses []address
+	MACs      []string
 }
 
 type meeting struct {
@@ -114,6 +119,10 @@ func (m *meeting) meet(ctx context.Context) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
+	seen := &neighbours{seen: map[string]map[string]bool{}}
+	watching, seenEnough := context.WithCancel(ctx)
+	defer seenEnough()
+	go seen.watch(watching, thisMachine("/"))
 	group, roster, err := m.come(ctx, card, m.Timeout)
 	if err != nil {
 		return nil, m.explain(err, card)
@@ -123,6 +132,7 @@ func (m *meeting) meet(ctx context.Context) (*job, error) {
 		group.Close()
 		return nil, err
 	}
+	j.neighbours = seen
 	patience := min(connectTime, max(leastConnect, connectTime+leastConnect-time.Since(m.began)))
 	if err := j.connect(ctx, ln, where, cmp.Or(m.connect, patience)); err != nil {
 		group.Close()
@@ -188,9 +198,13 @@ func (m *meeting) explain(err error, card []byte) error {
 		host, _, _ := net.SplitHostPort(at)
 		who = component{host, "rank 0"}
 	}
+	mine := ""
+	if slices.ContainsFunc(m.me.Addresses, func(a address) bool { return a.Net.IP.Equal(net.ParseIP(ipOf(at))) }) {
+		mine = ", an address of this host itself"
+	}
 	return &absentError{Who: who,
-		Why: fmt.Sprintf("nothing answers %v at %s within %v (%v), and the ranks meet there: is the host up, its process "+
-			"started and the port open? or have the others ended before this rank came?", me, at, m.Timeout, no.Nobody)}
+		Why: fmt.Sprintf("nothing answers %v at %s%s within %v (%v), and the ranks meet there: is the host up, its process "+
+			"started and the port open? or have the others ended before this rank came?", me, at, mine, m.Timeout, no.Nobody)}
 }
 
 // An absentError means that the leading rank is missing, or that the others have begun without this rank.
@@ -224,13 +238,18 @@ func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*job, []
 	j.tls, j.first, j.began = m.tls, roster.Came[0], m.began
 	names := uniqueNames(profiles)
 	for i, p := range profiles {
-		j.members[roster.Came[i]] = member{Rank: roster.Came[i], Host: names[i], ID: p.ID, Boot: p.Boot, Version: p.Version}
+		j.members[roster.Came[i]] = member{Rank: roster.Came[i], Host: names[i], ID: p.ID, Boot: p.Boot, Version: p.Version,
+			Addresses: p.Addresses, MACs: p.MACs}
 	}
 	for r, why := range roster.Away {
 		l := loss{Rank: r, Absent: true, Why: why}
-		if why != "" {
+		switch {
+		case why != "":
 			l.Why += "; look into its output"
-		} else {
+		case len(roster.Came) == 1:
+			l.Why = fmt.Sprintf("nobody else came to %s within %v: were their processes started? is that address right, and its "+
+				"port open? is the host there cut off?", m.where(), m.Timeout)
+		default:
 			l.Why = fmt.Sprintf("did not come within %v: is the host up, and the process started? can it reach the others, "+
 				"who met at %s?", m.Timeout, m.where())
 		}

@@ -165,13 +165,8 @@ func (j *netJudge) noNetworks() {
 			"no data have passed over it to any host, and others join the hosts: it counts as no network")
 	}
 	said := map[string]bool{}
-	for _, m := range j.r.Of("network", takenTwice) {
-		said[m.Text] = true
-		j.add(broken, "duplicate-address", m.Subject, 60,
-			"both have the address %s, and other hosts are in that network: give each host one of its own", m.Text)
-	}
 	for _, m := range j.r.Of("network", sharedAddress) {
-		if !said[m.Text] {
+		if !said[m.Text] && !j.r.duplicate(m.Text) {
 			said[m.Text] = true
 			j.add(well, "shared-address", subject{}, 0,
 				"several hosts have the address %s (%s), so it leads to none of them and was left out", m.Text, m.Subject.Part)

@@ -94,6 +94,7 @@ func run(ctx context.Context, j *job, cfg config) (*report, error) {
 		r.Findings = append(r.Findings, r.compare(cfg.Baseline, &cfg)...)
 	}
 	r.Took = time.Since(started).Seconds()
+	r.excuse()
 	r.judged()
 	return r, err
 }
@@ -121,6 +122,11 @@ func newReport(j *job, started time.Time) *report {
 			Quantity: "ringo", Text: cmp.Or(m.Version, "of an older version")})
 	}
 	r.lose(j, j.losses(), rendezvous)
+	r.tell(j)
+	for _, f := range duplicates(r) {
+		r.Findings = append(r.Findings, f)
+		j.spoilt = spoils[f.Code]
+	}
 	for _, o := range unlike(r.Of(rendezvous, "ringo")) {
 		r.Findings = append(r.Findings, finding{Severity: degraded, Code: "version-differs", Stage: rendezvous,
 			Subject: o.Subject,

@@ -37,7 +37,7 @@ type answer struct {
 
 // answerTime bounds how long an answer may take to be sent, and how long after the end of
 // its own context a rank waits for it: rank 0's context ends about then too.
-const answerTime = 15 * time.Second
+const answerTime = 8 * time.Second
 
 // A spoke is the hub's end of a connection to a rank.
 type spoke struct {
