@@ -12,11 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
+
+// labTakes bounds a check.
+const labTakes = time.Minute
 
 // labJoin is how long ranks may take to come.
 const labJoin = 20 * time.Second
@@ -34,9 +35,9 @@ func TestLab(t *testing.T) {
 				for seed := range cmp.Or(*labSeeds, uint64(tier.Count(1, 3))) {
 					r, took := c.simulate(t, seed+1)
 					missing, wrong := c.judge(r)
-					require.Empty(t, missing, "seed %d: %v", seed+1, r.Findings)
-					require.Empty(t, wrong, "seed %d", seed+1)
-					require.Less(t, took, time.Minute)
+					if len(missing)+len(wrong) > 0 || took > labTakes {
+						t.Errorf("seed %d, %v: lacks %q, accuses %q of %v", seed+1, took, missing, wrong, r.Findings)
+					}
 				}
 			})
 		}

@@ -95,8 +95,9 @@ type netJudge struct {
 	findings
 	ways     []*way
 	blamed   map[*way]bool
-	shared   bool // hosts of the job are one machine that pretends to be several
-	networks int  // number of networks
+	shared   bool      // hosts of the job are one machine that pretends to be several
+	networks int       // number of networks
+	suspects []subject // ways to measure again that no finding is about yet
 }
 
 // A fault is a kind of fault that ways can have.
@@ -111,7 +112,18 @@ type fault struct {
 	again          bool // such ways are measured again before they are blamed
 }
 
-func judgeNetwork(r *report, cfg *config) []finding {
+func judgeNetwork(r *report, cfg *config) []finding { return judgeWays(r, cfg).list }
+
+// again are the ways of which measuring again may show more.
+func (j *netJudge) again() []subject {
+	list := j.suspects
+	for _, f := range j.list {
+		list = append(list, f.again...)
+	}
+	return list
+}
+
+func judgeWays(r *report, cfg *config) *netJudge {
 	ways := slices.DeleteFunc(waysOf(r, "network"),
 		func(w *way) bool { return r.IsLost(w.subject.Host) || r.IsLost(w.subject.To.Host) })
 	j := &netJudge{findings: findings{r: r}, ways: ways, blamed: map[*way]bool{}, shared: cfg != nil && cfg.shared}
@@ -137,7 +149,7 @@ func judgeNetwork(r *report, cfg *config) []finding {
 		}}, func(w *way) bool { return w.failed != "" })
 	j.late()
 	j.slow()
-	return j.list
+	return j
 }
 
 // noNetworks leaves out ways that are over no network: the interfaces at both ends have passed no data to any host, and
@@ -358,28 +370,22 @@ func (c *cause) parties() string {
 		groups = append(groups, namesOf(g))
 	}
 	if c.oneWay {
-		return groups[0] + ", to " + groups[1]
+		return groups[0] + " to " + groups[1]
 	}
-	return strings.Join(groups[:len(groups)-1], ", ") + ", and " + groups[len(groups)-1]
+	return strings.Join(groups, " and ")
 }
 
-// namesOf lists hosts: "host a", "hosts a and b".
+// namesOf lists hosts: "host a", "hosts a, b".
 func namesOf(hosts []string) string {
+	const most = 8
 	if len(hosts) == 1 {
 		return "host " + hosts[0]
 	}
-	return "hosts " + listed(hosts[:min(len(hosts), 8)], len(hosts)-8)
-}
-
-// listed lists names, and how many more there are.
-func listed(names []string, more int) string {
-	if more > 0 {
-		return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", more)
+	text := "hosts " + strings.Join(hosts[:min(len(hosts), most)], ", ")
+	if len(hosts) > most {
+		text += fmt.Sprintf(" (%d in all)", len(hosts))
 	}
-	if n := len(names) - 1; n > 0 {
-		return strings.Join(names[:n], ", ") + " and " + names[n]
-	}
-	return names[0]
+	return text
 }
 
 // last completes the last finding: the ways on which it rests, some of which are measured again.
