@@ -29,7 +29,7 @@ func TestEmulateMistakes(t *testing.T) {
 		require.Contains(t, stderr, want)
 	}
 	code, _, stderr := ringoHere("emulate", "-kit", t.TempDir(), "x")
-	require.Equal(t, 1, code)
+	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "no lib64/libcuda.so.1 in it: scripts/cuda-kit builds it")
 	t.Chdir(t.TempDir())
 	code, _, stderr = ringoHere("emulate", "x")

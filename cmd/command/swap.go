@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/trusted"
 )
 
 // swapHelp is what "ringo swap -h" prints.
@@ -157,8 +158,13 @@ func (s *swap) once(ctx context.Context, library string, stdout, stderr io.Write
 		cmd.Env = before(cmd.Env, "LD_PRELOAD", filepath.Join(s.folder, filepath.Base(library)))
 	}
 	count := filepath.Join(s.folder, countFile)
-	r := &swapReport{calls: map[string]*swapCalls{}, uncounted: !isFile(count)}
-	if !r.uncounted {
+	r := &swapReport{calls: map[string]*swapCalls{}}
+	if isFile(count) {
+		r.uncounted = trusted.Paths(count) // -nccl names the library beside it alone
+	} else {
+		r.uncounted = fmt.Errorf("there is no %s beside %s (scripts/libnccl builds both)", countFile, s.library)
+	}
+	if r.uncounted == nil {
 		cmd.Env = before(cmd.Env, "LD_PRELOAD", count)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr

@@ -30,7 +30,7 @@ func TestSwapMistakes(t *testing.T) {
 		require.Contains(t, stderr, want)
 	}
 	code, _, stderr := ringoHere("swap", "-nccl", "no-such.so", "x")
-	require.Equal(t, 1, code)
+	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "-nccl no-such.so: no such file: scripts/libnccl builds it (Go and gcc)")
 	t.Chdir(t.TempDir())
 	code, _, stderr = ringoHere("swap", "x")
