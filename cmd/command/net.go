@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,17 +30,21 @@ const netHelp = `Links
 
 // netFlags are the flags that describe a machine.
 type netFlags struct {
-	net, bw, weak string
-	node, cards   int
-	latency       time.Duration
+	net, weak   string
+	bw          float64 // bytes a second
+	node, cards int
+	latency     time.Duration
 }
 
+// register defines the flags but -node.
 func (f *netFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&f.net, "net", "ndr", "")
-	fs.IntVar(&f.node, "node", 0, "")
-	fs.StringVar(&f.bw, "bw", "", "")
-	fs.IntVar(&f.cards, "cards", 0, "")
-	fs.DurationVar(&f.latency, "latency", 0, "")
+	fs.StringVar(&f.net, "net", f.net, "")
+	cli.Var(fs, func(text string) (err error) {
+		f.bw, err = sim.ParseRate(text)
+		return err
+	}, func() string { return "" }, "bw")
+	cli.Int(fs, &f.cards, 0, mostRanks, "1 or more cards of a node, or 0 for one a rank", "cards")
+	cli.Duration(fs, &f.latency, 0, "latency")
 	fs.StringVar(&f.weak, "weak", "", "")
 }
 
@@ -48,9 +53,6 @@ func (f *netFlags) model(ranks int) (sim.Model, error) {
 	m, err := findNet(f.net)
 	if err != nil {
 		return m, err
-	}
-	if f.node < 0 {
-		return m, cli.Usagef("-node %d: cannot be negative", f.node)
 	}
 	if f.node > 0 {
 		m.NodeRanks = f.node
@@ -65,28 +67,23 @@ func (f *netFlags) model(ranks int) (sim.Model, error) {
 
 // between sets the links between nodes to -bw, -cards and -latency.
 func (f *netFlags) between(m *sim.Model, ranks int) error {
-	if f.bw == "" && f.cards == 0 && f.latency == 0 {
+	if f.bw == 0 && f.cards == 0 && f.latency == 0 {
 		return nil
 	}
 	switch {
-	case f.cards < 0 || f.latency < 0:
-		return cli.Usagef("-cards and -latency cannot be negative")
 	case m.NodeRanks == 0 || m.NodeRanks >= ranks:
 		return cli.Usagef("-bw, -cards and -latency are between nodes, and all %d ranks are on one: give -node", ranks)
-	case f.bw == "" && m.Inter.Bandwidth == 0:
+	case f.bw == 0 && m.Inter.Bandwidth == 0:
 		return cli.Usagef("-net %s has nothing between nodes: give -bw", f.net)
 	}
 	var said []string
-	if f.bw != "" || f.cards > 0 {
+	if f.bw > 0 || f.cards > 0 {
 		card := m.Inter.Shared
 		if card == 0 || m.Inter.Shared > m.Inter.Bandwidth && !m.Inter.Busy {
 			card = m.Inter.Bandwidth
 		}
-		if f.bw != "" {
-			var err error
-			if card, err = sim.ParseRate(f.bw); err != nil {
-				return cli.Usagef("--bw: %v", err)
-			}
+		if f.bw > 0 {
+			card = f.bw
 		}
 		cards := f.cards
 		if cards == 0 {
@@ -156,7 +153,7 @@ This is ethernet100:
 // weakRanks parses -weak: ranks, and how many times slower their ports are.
 func weakRanks(text string, ranks int) (list []int, by float64, err error) {
 	names, factor, _ := strings.Cut(text, ":")
-	if by, err = strconv.ParseFloat(factor, 64); err != nil || !(by >= 1) {
+	if by, err = strconv.ParseFloat(factor, 64); err != nil || !(by >= 1) || math.IsInf(by, 0) {
 		return nil, 0, cli.Usagef("-weak %s: want ranks and how many times slower they are, such as 0,1:2", text)
 	}
 	for _, name := range strings.Split(names, ",") {

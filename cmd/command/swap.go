@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cli"
-	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/trusted"
 )
 
@@ -64,15 +63,15 @@ func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	fs.BoolVar(&s.compare, "compare", false, "")
 	ignore := fs.String("ignore", "", "")
 	fs.BoolVar(&s.host, "host", false, "")
-	fs.IntVar(&s.GPUs, "g", 0, "")
-	fs.StringVar(&s.Kind, "gpu", "", "")
+	gpusFlag(fs, &s.GPUs, 0, "g")
+	kindFlag(fs, &s.Kind, "gpu")
 	fs.StringVar(&s.kit, "kit", "", "")
-	limit := fs.Duration("time", 0, "")
+	cli.Duration(fs, &s.limit, 0, "time")
 	program, err := cli.ParseFirst(fs, args)
 	if err != nil {
 		return err
 	}
-	if err := s.check(program, *ignore, *limit); err != nil {
+	if err := s.check(program, *ignore); err != nil {
 		return err
 	}
 	s.program, s.environment = program, os.Environ()
@@ -92,9 +91,9 @@ func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		}
 		defer remove()
 	}
-	if *limit > 0 {
+	if s.limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, *limit, fmt.Errorf("ran out of time after %v (-time)", *limit))
+		ctx, cancel = context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("ran out of time after %v (-time)", s.limit))
 		defer cancel()
 	}
 	if s.compare {
@@ -104,7 +103,7 @@ func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	if err := r.print(stdout, s.library); err != nil {
+	if err := r.print(cli.Text(stdout), s.library); err != nil {
 		return err
 	}
 	if r.status != 0 {
@@ -114,21 +113,16 @@ func runSwap(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
 // check finds mistakes in a command line.
-func (s *swap) check(program []string, ignore string, limit time.Duration) (err error) {
+func (s *swap) check(program []string, ignore string) (err error) {
 	switch {
 	case len(program) == 0:
 		return cli.Usagef("which program? write: ringo swap -- python train.py")
-	case s.GPUs < 0 || limit < 0:
-		return cli.Usagef("-g and -time are 0 or more")
 	case s.host && s.GPUs > 0:
 		return cli.Usagef("-host has no GPUs, and -g %d emulated ones: want one of them", s.GPUs)
 	case s.compare && (s.host || s.GPUs > 0):
 		return cli.Usagef("-compare runs NCCL, which has neither -host nor -g")
 	case ignore != "" && !s.compare:
 		return cli.Usagef("-ignore is of -compare")
-	}
-	if _, err := cudaemu.Kind(s.Kind); s.Kind != "" && err != nil {
-		return cli.Usagef("-gpu: %v", err)
 	}
 	if ignore != "" {
 		if s.ignore, err = regexp.Compile(ignore); err != nil {
@@ -196,7 +190,7 @@ func (s *swap) runBoth(ctx context.Context, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	same, err := printComparison(stdout, s.library, runs, &printed, s.ignore)
+	same, err := printComparison(cli.Text(stdout), s.library, runs, &printed, s.ignore)
 	if err == nil && !same {
 		return cli.ExitStatus(1)
 	}

@@ -108,7 +108,11 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if len(names) == 0 && *address == "" {
 		return cli.Usagef("which files? write: ringo why FOLDER")
 	}
-	if err := cli.Writable("-html", *page); err != nil {
+	outputs := []cli.Output{{Flag: "-html", File: *page, Ends: []string{".html", ".htm"}}}
+	if *asJSON {
+		outputs = append(outputs, cli.Output{Flag: "-json", File: "-"})
+	}
+	if _, err := cli.Outputs(stdout, outputs...); err != nil {
 		return err
 	}
 	if *watching {
