@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -107,7 +108,7 @@ func (f *commandFlags) register(fs *flag.FlagSet) {
 // mostGPUs is the most GPUs of a host.
 const mostGPUs = 64
 
-// setMetrics takes a file or an address: what has a colon and no slash is an address.
+// setMetrics takes a file or an address.
 func (f *commandFlags) setMetrics(text string) error {
 	if f.metrics = text; f.serves() {
 		_, err := cli.Address(text)
@@ -153,7 +154,8 @@ func (f *commandFlags) complete() error {
 
 // serves reports whether -metrics is an address and not a file.
 func (f *commandFlags) serves() bool {
-	return strings.Contains(f.metrics, ":") && !strings.Contains(f.metrics, "/")
+	_, port, err := net.SplitHostPort(f.metrics)
+	return err == nil && port != "" && !strings.Contains(f.metrics, "/")
 }
 
 // Command carries out the command line after "ringo check". The error is a *cli.UsageError, flag.ErrHelp, or, when the

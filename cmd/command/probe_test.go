@@ -42,10 +42,10 @@ func TestProbeMistakes(t *testing.T) {
 		"parse size":                                           {"-b", "1Q"},
 		"15 bytes: want a multiple of 16":                      {"-b", "15"},
 		"-reps 0: want 1 to 10000":                             {"-reps", "0"},
-		"-first 2: want 0 or 1":                                {"-first", "2"},
+		`-first: unknown value "2"`:                            {"-first", "2"},
 		`unexpected argument "x"`:                              {"x"},
 		"bitwise operators need integers":                      {"-o", "bitand"},
-		"-gpu -1: want the number":                              {"-gpu", "-1"},
+		"-gpu -1: want the number":                             {"-gpu", "-1"},
 		"-json " + filepath.Join(none, "x") + ": open " + none: {"-json", filepath.Join(none, "x")},
 	} {
 		code, _, stderr := ringoHere(append([]string{"probe"}, args...)...)
