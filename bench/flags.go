@@ -26,7 +26,7 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	size(&c.Min, "b", "minbytes")
 	size(&c.Max, "e", "maxbytes")
 	size(&c.Step, "i", "stepbytes")
-	cli.Float(fs, &c.Factor, func(x float64) bool { return x == 0 || x > 1 }, "a factor, which must be above 1, or 0 for -i", "f", "stepfactor")
+	cli.Float(fs, &c.Factor, func(x float64) bool { return x == 0 || x > 1 && x < 1e9 }, "a factor, which must be above 1, or 0 for -i", "f", "stepfactor")
 	cli.Int(fs, &c.Iterations, 0, maxIterations, fmt.Sprintf("1 to %d iterations, or 0 to have them chosen", maxIterations),
 		"n", "iters")
 	cli.Int(fs, &c.Warmup, 0, maxIterations, fmt.Sprintf("0 to %d warm-ups", maxIterations), "w", "warmup_iters")

@@ -31,17 +31,22 @@ func plot(flag, file string, stdout io.Writer, title string, reports ...*Report)
 		return err
 	}
 	return cli.Save(flag, file, stdout, func(w io.Writer) error {
-		var b bytes.Buffer
-		draw := drawAll
-		if strings.EqualFold(filepath.Ext(file), ".html") {
-			draw = writePage
-		}
-		if err := draw(&b, title, reports); err != nil {
-			return err
-		}
-		_, err := b.WriteTo(w)
-		return err
+		return Draw(w, strings.EqualFold(filepath.Ext(file), ".html"), title, reports...)
 	})
+}
+
+// Draw writes what Plot draws, as a page or else as SVG.
+func Draw(w io.Writer, page bool, title string, reports ...*Report) error {
+	var b bytes.Buffer
+	draw := drawAll
+	if page {
+		draw = writePage
+	}
+	if err := draw(&b, title, reports); err != nil {
+		return err
+	}
+	_, err := b.WriteTo(w)
+	return err
 }
 
 // A line is one program on one panel.

@@ -21,7 +21,7 @@ func TestEmulateMistakes(t *testing.T) {
 	for want, args := range map[string][]string{
 		"which program?":             {"-g", "4"},
 		"-g 0: want 1 to 64 GPUs":    {"-g", "0", "x"},
-		"there are a100, h100, h200": {"-gpu", "h300", "x"},
+		"known are a100, h100, h200": {"-gpu", "h300", "x"},
 		"-time -1s: want 0 or more":  {"-time", "-1s", "x"},
 	} {
 		code, _, stderr := ringoHere(append([]string{"emulate"}, args...)...)

@@ -102,5 +102,5 @@ func gpuNamed(name, plan string) (string, error) {
 		name != "" && strings.Contains(plan, name) {
 		return name, nil
 	}
-	return "", cli.Usagef("-gpu: %v, or write the name that nvidia-smi has, such as \"NVIDIA H200\"", err)
+	return "", cli.Usagef("-gpu: %v, and names that nvidia-smi has, such as \"NVIDIA H200\"", err)
 }

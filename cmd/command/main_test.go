@@ -42,7 +42,7 @@ func TestMistakes(t *testing.T) {
 		"which shell? give one of bash, ":                        {"completion"},
 		"-restarts -1: want 0 or more":                           {"run", "-np", "2", "-restarts", "-1", "x"},
 		"-hosts 3: want 1 to 2":                                  {"run", "-np", "2", "-hosts", "3", "x"},
-		"-hosts 0: want 1 to 2":                                  {"run", "-np", "2", "-hosts", "0", "x"},
+		"-hosts 0: want 1 or more":                               {"run", "-np", "2", "-hosts", "0", "x"},
 		"-np 0: want at least 1":                                 {"explain", "allreduce", "-np", "0"},
 		"-node -1: want 0 to 1000000":                            {"explain", "allreduce", "-node", "-1"},
 		"give -o FILE.svg":                                       {"plot", "x.json"},

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -30,7 +31,9 @@ const netHelp = `Links
 
 // netFlags are the flags that describe a machine.
 type netFlags struct {
-	net, weak   string
+	net         string
+	weak        []int   // ranks
+	weakBy      float64 // how many times slower they are
 	bw          float64 // bytes a second
 	node, cards int
 	latency     time.Duration
@@ -38,14 +41,19 @@ type netFlags struct {
 
 // register defines the flags but -node.
 func (f *netFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&f.net, "net", f.net, "")
+	cli.Var(fs, func(text string) (err error) {
+		if f.net = text; !strings.HasSuffix(text, ".json") {
+			f.net, err = cli.OneOf("net", text, append(slices.Sorted(maps.Keys(sim.Presets)), "list"))
+		}
+		return err
+	}, func() string { return f.net }, "net")
 	cli.Var(fs, func(text string) (err error) {
 		f.bw, err = sim.ParseRate(text)
 		return err
 	}, func() string { return "" }, "bw")
 	cli.Int(fs, &f.cards, 0, mostRanks, "1 or more cards of a node, or 0 for one a rank", "cards")
 	cli.Duration(fs, &f.latency, 0, "latency")
-	fs.StringVar(&f.weak, "weak", "", "")
+	cli.Var(fs, f.setWeak, func() string { return "" }, "weak")
 }
 
 // model is the machine that the flags describe, for a number of ranks.
@@ -57,11 +65,12 @@ func (f *netFlags) model(ranks int) (sim.Model, error) {
 	if f.node > 0 {
 		m.NodeRanks = f.node
 	}
-	if f.weak != "" {
-		if m.Weak, m.WeakBy, err = weakRanks(f.weak, ranks); err != nil {
-			return m, err
+	for _, r := range f.weak {
+		if r >= ranks {
+			return m, cli.Usagef("-weak: \"%d\" is no rank of %d", r, ranks)
 		}
 	}
+	m.Weak, m.WeakBy = f.weak, f.weakBy
 	return m, f.between(&m, ranks)
 }
 
@@ -124,11 +133,7 @@ func findNet(name string) (sim.Model, error) {
 		}
 		return m, nil
 	}
-	m, ok := sim.Presets[name]
-	if !ok {
-		return m, cli.Unknown("net", name, append(slices.Sorted(maps.Keys(sim.Presets)), "list"))
-	}
-	return m, nil
+	return sim.Presets[name], nil
 }
 
 // listNets describes the presets, and shows how a file looks.
@@ -150,18 +155,20 @@ This is ethernet100:
 	return err
 }
 
-// weakRanks parses -weak: ranks, and how many times slower their ports are.
-func weakRanks(text string, ranks int) (list []int, by float64, err error) {
+// setWeak takes ranks, and how many times slower their ports are.
+func (f *netFlags) setWeak(text string) (err error) {
+	const want = "want ranks and how many times slower they are, such as 0,1:2"
 	names, factor, _ := strings.Cut(text, ":")
-	if by, err = strconv.ParseFloat(factor, 64); err != nil || !(by >= 1) || math.IsInf(by, 0) {
-		return nil, 0, cli.Usagef("-weak %s: want ranks and how many times slower they are, such as 0,1:2", text)
+	if f.weakBy, err = strconv.ParseFloat(factor, 64); err != nil || !(f.weakBy >= 1) || math.IsInf(f.weakBy, 0) {
+		return errors.New(want)
 	}
+	f.weak = nil
 	for _, name := range strings.Split(names, ",") {
 		r, err := strconv.Atoi(name)
-		if err != nil || r < 0 || r >= ranks {
-			return nil, 0, cli.Usagef("-weak %s: %q is no rank of %d", text, name, ranks)
+		if err != nil || r < 0 {
+			return errors.New(want)
 		}
-		list = append(list, r)
+		f.weak = append(f.weak, r)
 	}
-	return list, by, nil
+	return nil
 }

@@ -64,7 +64,12 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	cli.Int(fs, &ranks, 2, play.Most, fmt.Sprintf("2 to %d ranks", play.Most), "np")
 	cli.Int(fs, &root, 0, play.Most-1, "a rank", "r")
 	cli.Int(fs, &node, 0, play.Most, fmt.Sprintf("1 to %d ranks of a node, or 0 for the net's own", play.Most), "node")
-	fs.StringVar(&algo, "algo", "", "") // the page knows algorithms that communicators do not
+	cli.Var(fs, func(text string) error {
+		if algo = text; text == "" { // setUp knows algorithms that communicators do not
+			return cli.Unknown("algorithm", text, ringo.Algorithms())
+		}
+		return nil
+	}, func() string { return algo }, "algo")
 	sizeFlag(fs, &size, "s")
 	cli.Word(fs, &links, "net", slices.Sorted(maps.Keys(sim.Presets)), "net")
 	traced := fs.String("trace", "", "")
@@ -157,7 +162,7 @@ func setUp(s *page.Setup) error {
 		q.Algo = algos[0]
 	}
 	if !slices.Contains(algos, q.Algo) {
-		return cli.Unknown("algorithm of "+c.Name, q.Algo, algos)
+		return cli.Usagef("-algo: %v", cli.Unknown("algorithm of "+c.Name, q.Algo, algos))
 	}
 	if _, err := q.Answer(); err != nil {
 		return cli.Usagef("%v", err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
+	"strings"
 
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cli"
@@ -56,7 +58,7 @@ func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if t != nil {
 		err = drawTrace(*out, stdout, *title, t, uint32(call))
 	} else {
-		err = plotReports(*out, *title, files)
+		err = plotReports(*out, stdout, *title, files)
 	}
 	if err != nil {
 		return err
@@ -65,7 +67,7 @@ func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 	return nil
 }
 
-func plotReports(out, title string, files []string) error {
+func plotReports(out string, stdout io.Writer, title string, files []string) error {
 	var reports []*bench.Report
 	for _, f := range files {
 		r, err := bench.Load(f)
@@ -74,5 +76,7 @@ func plotReports(out, title string, files []string) error {
 		}
 		reports = append(reports, r)
 	}
-	return bench.Plot(out, title, reports...)
+	return cli.Save("-o", out, stdout, func(w io.Writer) error {
+		return bench.Draw(w, strings.EqualFold(filepath.Ext(out), ".html"), title, reports...)
+	})
 }

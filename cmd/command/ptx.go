@@ -237,8 +237,8 @@ func launchFlags(fs *flag.FlagSet, c *ptxcheck.Case) {
 
 // parseExtents reads up to three extents: 2 or 2,1,1 or 2x1x1.
 func parseExtents(s string, to *[3]int) error {
-	words := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == 'x' })
-	if len(words) < 1 || len(words) > 3 {
+	words := strings.Split(strings.ReplaceAll(s, "x", ","), ",")
+	if len(words) > 3 {
 		return fmt.Errorf("want up to three numbers, such as 4 or 2,2,1")
 	}
 	*to = [3]int{1, 1, 1}

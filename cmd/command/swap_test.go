@@ -21,7 +21,7 @@ func TestSwapMistakes(t *testing.T) {
 		"neither -host nor -g":   {"-compare", "-host", "x"},
 		"-ignore is of -compare": {"-ignore", "a", "x"},
 		"-ignore: error parsing": {"-compare", "-ignore", "(", "x"},
-		"-gpu h300: ":            {"-gpu", "h300", "x"},
+		"-gpu: unknown kind":     {"-gpu", "h300", "x"},
 		"-time -1s: want 0 or":   {"-time", "-1s", "x"},
 		"unknown flag -no":       {"-no", "x"},
 	} {

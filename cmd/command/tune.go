@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -68,7 +69,7 @@ func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	sizeFlag(fs, &cfg.Min, "b")
 	sizeFlag(fs, &cfg.Max, "e")
 	typeFlag(fs, &cfg.Type, "d")
-	cli.Float(fs, &cfg.Factor, func(x float64) bool { return x > 1 }, "a factor, which must be above 1", "f")
+	cli.Float(fs, &cfg.Factor, func(x float64) bool { return x > 1 && x < 1e9 }, "a factor, which must be above 1", "f")
 	cli.Word(fs, &cfg.Device, "device", []string{"cuda", "emu"}, "device")
 	cli.Var(fs, func(list string) error {
 		for _, name := range strings.Split(list, ",") {
@@ -80,7 +81,9 @@ func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return nil
 	}, func() string { return cfg.Transport }, "transport")
 	cli.Int(fs, &cfg.Graph, 1, 10000, "1 to 10000 operations in a graph", "G")
-	blocks := fs.String("blocks", "", "")
+	blocks := []int(nil)
+	cli.Var(fs, func(text string) (err error) { blocks, err = tuneBlocks(text); return err },
+		func() string { return "" }, "blocks")
 	cli.Duration(fs, &cfg.Time, cli.Moment, "time")
 	fs.BoolVar(&cfg.Unchecked, "unchecked", false, "")
 	fs.StringVar(&cfg.Out, "o", "", "")
@@ -88,11 +91,11 @@ func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
+	cfg.Blocks = blocks
 	if cfg.Table, err = cli.Outputs(stdout, cli.Output{Flag: "-o", File: cfg.Out}); err != nil {
 		return err
 	}
 	for _, step := range []func() error{
-		func() error { return tuneBlocks(cfg, *blocks) },
 		func() error { return tuneCollectives(cfg, names) },
 		func() error { return tuneSizes(cfg, cli.Given(fs, "e")) },
 		func() error { return tuneRanks(cfg) },
@@ -110,26 +113,20 @@ func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return tune.Run(ctx, cfg)
 }
 
-// tuneBlocks parses the numbers of blocks to try: "" for the device's default, "0" for none.
-func tuneBlocks(cfg *tune.Config, list string) error {
-	if list == "" {
-		if list = "8,16,24,32,48,64,96"; cfg.Device == "emu" {
-			list = "2"
-		}
-	}
+// tuneBlocks parses the numbers of blocks to try, "0" for none.
+func tuneBlocks(list string) (blocks []int, err error) {
 	if list == "0" {
-		return nil
+		return []int{}, nil
 	}
 	for _, s := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > 128 {
-			return cli.Usagef("-blocks %s: want numbers from 1 to 128, or 0 for none", list)
+		if err != nil || n < 1 || n > mostBlocks {
+			return nil, errors.New("want numbers from 1 to 128, or 0 for none")
 		}
-		cfg.Blocks = append(cfg.Blocks, n)
+		blocks = append(blocks, n)
 	}
-	slices.Sort(cfg.Blocks)
-	cfg.Blocks = slices.Compact(cfg.Blocks)
-	return nil
+	slices.Sort(blocks)
+	return slices.Compact(blocks), nil
 }
 
 func tuneCollectives(cfg *tune.Config, names []string) error {
@@ -158,9 +155,12 @@ func tuneCollectives(cfg *tune.Config, names []string) error {
 
 // tuneSizes sets the defaults that depend on the device, and checks the sizes.
 func tuneSizes(cfg *tune.Config, last bool) error {
-	most, graph := int64(1<<30), 20
+	most, graph, blocks := int64(1<<30), 20, []int{8, 16, 24, 32, 48, 64, 96}
 	if cfg.Device == "emu" {
-		most, graph = 4<<10, 1
+		most, graph, blocks = 4<<10, 1, []int{2}
+	}
+	if cfg.Blocks == nil {
+		cfg.Blocks = blocks
 	}
 	if cfg.Graph = cmp.Or(cfg.Graph, graph); !last {
 		cfg.Max = max(most, cfg.Min)
