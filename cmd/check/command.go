@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -160,16 +161,6 @@ func (f *commandFlags) serves() bool {
 // Command carries out the command line after "ringo check". The error is a *cli.UsageError, flag.ErrHelp, or, when the
 // report or the reason was already printed, a cli.ExitStatus.
 func Command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	err := command(ctx, args, stdout, stderr)
-	_, usage := errors.AsType[*cli.UsageError](err)
-	_, status := errors.AsType[cli.ExitStatus](err)
-	if err == nil || usage || status || errors.Is(err, flag.ErrHelp) {
-		return err
-	}
-	return noReport(ctx, err, stderr)
-}
-
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f commandFlags
 	fs := flag.NewFlagSet("check", flag.ContinueOnError)
 	f.register(fs)
@@ -181,6 +172,18 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err := f.complete(); err != nil {
 		return err
 	}
+	started := time.Now()
+	err := f.check(ctx, stdout, stderr)
+	_, usage := errors.AsType[*cli.UsageError](err)
+	_, status := errors.AsType[cli.ExitStatus](err)
+	if err == nil || usage || status {
+		return err
+	}
+	return f.noReport(ctx, started, err, stdout, stderr)
+}
+
+// check carries out the check that the flags ask for.
+func (f *commandFlags) check(ctx context.Context, stdout, stderr io.Writer) error {
 	switch {
 	case f.worker:
 		return work(ctx, os.Stdin, stdout, stderr)
@@ -191,10 +194,9 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case f.hosts != "":
 		return f.overHosts(ctx, stdout, stderr)
 	}
-	started := time.Now()
 	job, err := join(ctx, joinOptions{Timeout: f.join})
 	if err != nil {
-		return f.noReport(ctx, started, err, stdout, stderr)
+		return err
 	}
 	defer job.Close()
 	return f.carryOut(ctx, job, stdout, stderr)
