@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -28,7 +29,10 @@ func (r *report) compare(base *report, cfg *config) []finding {
 	}
 	f := &findings{r: r}
 	f.missing(base)
-	f.slower(base, cfg)
+	f.slower(base)
+	if !cfg.shared {
+		f.slowerWays(base)
+	}
 	for i := range f.list {
 		f.list[i].Stage = "baseline"
 	}
@@ -85,8 +89,19 @@ func (r *report) best() (map[trendKey]measurement, []trendKey) {
 	return all, order
 }
 
+// worse is by how much a value is worse than before, and by how much it may be.
+func (t trend) worse(now, then float64) (by, bound float64) {
+	by = now - then
+	if t.low {
+		by = -by
+	}
+	return by, max(t.part*then, t.floor)
+}
+
+const sinceWhen = "%s%s of %s, and %s at %s: what has changed since? look at its link, clocks and cooling"
+
 // slower finds quantities that were better in the baseline, of subjects without another finding.
-func (f *findings) slower(base *report, cfg *config) {
+func (f *findings) slower(base *report) {
 	now, order := f.r.best()
 	then, _ := base.best()
 	said := map[subject]bool{}
@@ -96,19 +111,78 @@ func (f *findings) slower(base *report, cfg *config) {
 	for _, k := range order {
 		m, t := now[k], trends[k.quantity]
 		old, ok := then[k]
-		if !ok || said[k.s] || cfg.shared && k.stage == "network" {
+		if !ok || said[k.s] || k.stage == "network" {
 			continue
 		}
-		worse := m.Value - old.Value
-		if t.low {
-			worse = -worse
-		}
-		if worse > max(t.part*old.Value, t.floor) {
+		if by, bound := t.worse(m.Value, old.Value); by > bound {
 			said[k.s] = true
-			f.add(degraded, "baseline-"+k.quantity, k.s, worse/old.Value,
-				"%s of %s, and %s at %s: what has changed since? look at its link, clocks and cooling",
-				spell(m.Value, m.Unit), k.quantity, spell(old.Value, old.Unit), base.Started.Format("2006-01-02 15:04"))
+			f.add(degraded, "baseline-"+k.quantity, k.s, by/old.Value, sinceWhen, "", spell(m.Value, m.Unit), k.quantity,
+				spell(old.Value, old.Unit), base.Started.Format("2006-01-02 15:04"))
 			f.list[len(f.list)-1].Quantity = k.quantity
+		}
+	}
+}
+
+// slowerWays finds ways between hosts that were better in the baseline, and what explains them, but for ways with
+// another finding.
+func (f *findings) slowerWays(base *report) {
+	was, found := map[subject]*way{}, map[subject]bool{}
+	for _, w := range waysOf(base, "network") {
+		was[w.subject] = w
+	}
+	for _, old := range f.r.Findings {
+		for _, s := range append(old.Ways, old.Subject) {
+			found[s] = found[s] || old.Severity != well
+		}
+	}
+	for _, q := range []struct {
+		quantity, unit string
+		value          func(*way) float64
+	}{{"bandwidth", "GB/s", func(w *way) float64 { return w.bandwidth }},
+		{"latency", "us", func(w *way) float64 { return w.latency }}} {
+		ways, marks := waysOf(f.r, "network"), map[*way]mark{}
+		weight := func(w *way) float64 {
+			by, _ := trends[q.quantity].worse(q.value(w), q.value(was[w.subject]))
+			return by / q.value(was[w.subject])
+		}
+		for _, w := range ways {
+			old, now := was[w.subject], q.value(w)
+			if old == nil || now == 0 || q.value(old) == 0 || math.IsInf(now, 0) || math.IsInf(q.value(old), 0) {
+				continue
+			}
+			switch by, bound := trends[q.quantity].worse(now, q.value(old)); {
+			case by > bound && found[w.subject]:
+				marks[w] = known
+			case by > bound:
+				marks[w] = bad
+			case by < bound/2:
+				marks[w] = good
+			}
+		}
+		for _, c := range explain(ways, marks, false, nil) {
+			worst := slices.MaxFunc(c.ways, func(x, y *way) int { return cmpWays(weight(x), weight(y), x, y) })
+			at, who := subject{}, c.parties()+": the way between them: "
+			switch {
+			case c.all:
+				who = "all ways between hosts: "
+			case c.host != "":
+				at, who = of(c.host, ""), fmt.Sprintf("with %s: ", count(peersOf(c.ways, c.host), "other host"))
+			case c.groups == nil:
+				at, who = worst.subject, ""
+			}
+			if found[at] {
+				continue
+			}
+			found[at] = at != subject{}
+			f.add(degraded, "baseline-"+q.quantity, at, weight(worst), sinceWhen, who, spell(q.value(worst), q.unit), q.quantity,
+				spell(q.value(was[worst.subject]), q.unit), base.Started.Format("2006-01-02 15:04"))
+			last := &f.list[len(f.list)-1]
+			last.Quantity = q.quantity
+			if c.host != "" {
+				for _, w := range c.ways {
+					last.Ways = append(last.Ways, w.subject)
+				}
+			}
 		}
 	}
 }

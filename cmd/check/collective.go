@@ -118,6 +118,10 @@ func (j *job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
 		at = net.JoinHostPort(j.meetAt, "0")
 	}
 	for i := range t.Groups {
+		if j.collects != nil {
+			t.Ports = append(t.Ports, "")
+			continue
+		}
 		id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: at, Key: j.meetKey(step, i), TLS: j.tls})
 		if err != nil {
 			return nil, nil, err
@@ -144,6 +148,11 @@ func (j *job) try(ctx context.Context, t trial, step int) (took time.Duration, e
 	i := slices.IndexFunc(t.Groups, func(g []int) bool { return slices.Contains(g, j.rank) })
 	if i < 0 || i >= len(t.Ports) {
 		return 0, nil
+	}
+	if j.collects != nil {
+		start := time.Now()
+		err := j.collects(ctx, t.Groups[i], step)
+		return time.Since(start), err
 	}
 	id, err := bootstrap.IDOf(net.JoinHostPort(j.meetAt, t.Ports[i]), j.meetKey(step, i))
 	if err != nil {
@@ -251,16 +260,19 @@ func (j *job) blamed(t found) (list []measurement) {
 	return list
 }
 
+// judgeHostCollectives names ranks and links whose collectives fail. Wrong data accuse by themselves. Others fail for want
+// of an answer: where the stage of the network has a finding that may be why, no rank is named.
 func judgeHostCollectives(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	var why string
+	wrong := false
 	trials := r.Of("collectives", "trial")
 	if len(trials) > 0 {
 		why = firstLine(trials[0].Text)
 	}
 	// The text of a trial with wrong data tells more than that of one that ran out of time.
 	for _, t := range trials {
-		if strings.Contains(t.Text, " and not ") {
+		if wrong = strings.Contains(t.Text, " and not "); wrong {
 			why = firstLine(t.Text)
 			break
 		}
@@ -269,7 +281,12 @@ func judgeHostCollectives(r *report, _ *config) []finding {
 		if r.IsLost(m.Subject.Host) || r.IsLost(m.Subject.To.Host) {
 			continue
 		}
+		cause, known := f.onTheWay(m.Subject, wrong)
 		switch {
+		case known && f.has("collective", subject{}):
+		case known:
+			f.add(broken, "collective", subject{}, 20, "collectives fail: %s; what the stage of the network has found may be "+
+				"why (%s), so no rank is named: mend that first, then check again", why, cause)
 		case m.Subject.IsPair():
 			others := ""
 			if m.Text == othersWell {
@@ -284,12 +301,15 @@ func judgeHostCollectives(r *report, _ *config) []finding {
 		case m.Subject == subject{}:
 			f.add(broken, "collective", m.Subject, 20, "collectives over all ranks fail, and those over parts do well: %s", why)
 		default:
-			others := ""
+			others, remedy := "", "look at what its process says, and at the way between its host and the first rank's, where "+
+				"ranks meet"
 			if m.Text == othersWell {
 				others = ", and some without it do well"
 			}
-			f.add(broken, "collective-rank", m.Subject, 20,
-				"collectives with this rank fail%s: %s; test its memory and processor, and take its host out of use", others, why)
+			if wrong {
+				remedy = "test its memory and processor, and take its host out of use"
+			}
+			f.add(broken, "collective-rank", m.Subject, 20, "collectives with this rank fail%s: %s; %s", others, why, remedy)
 		}
 	}
 	if len(f.list) == 0 && len(trials) > 0 &&
@@ -298,4 +318,21 @@ func judgeHostCollectives(r *report, _ *config) []finding {
 			"collectives failed once and did well when they were tried again in parts: %s", why)
 	}
 	return f.list
+}
+
+// onTheWay returns a finding of the network that may be why collectives of a subject fail: about all hosts, about one of
+// the subject's, or about the first host, where ranks meet. Wrong data come of flipped bits alone.
+func (f *findings) onTheWay(s subject, wrong bool) (string, bool) {
+	hosts := []string{"", s.Host, s.To.Host}
+	if len(f.r.Hosts) > 0 {
+		hosts = append(hosts, f.r.Hosts[0].Name)
+	}
+	for _, o := range f.r.Findings {
+		about := slices.Contains(hosts, o.Subject.Host) || slices.Contains(hosts, o.Subject.To.Host) && o.Subject.IsPair() ||
+			s == subject{}
+		if o.Stage == "network" && o.Severity != well && about && (!wrong || o.Code == "corrupt-link") {
+			return o.Code + " of " + o.Subject.String(), true
+		}
+	}
+	return "", false
 }

@@ -57,7 +57,7 @@ type finding struct {
 	Weight float64 `json:"weight,omitempty"`
 	// Ways are the pairs on which a finding about a host rests.
 	Ways  []subject `json:"ways,omitempty"`
-	again bool      // measuring again may show another value
+	again []subject // ways of which measuring again may show another value
 }
 
 // String is the sentence.

@@ -44,14 +44,14 @@ type caller struct {
 // call connects to another rank, from an address of this host if one is given, and proves to the
 // other rank that this one belongs to the job.
 func (j *job) call(ctx context.Context, from, to string, g greeting) (net.Conn, error) {
-	dial := dialTCP
-	switch {
-	case j.dial != nil:
+	dial, segment := dialSegments, 0
+	if j.dial != nil {
 		dial = j.dial
-	case g.Want == wantStar:
-		dial = dialSmall
 	}
-	c, err := dial(ctx, from, to)
+	if g.Want == wantStar {
+		segment = smallSegment
+	}
+	c, err := dial(ctx, from, to, segment)
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +77,6 @@ func (j *job) call(ctx context.Context, from, to string, g greeting) (net.Conn, 
 		return nil, err
 	}
 	return c, c.SetDeadline(time.Time{})
-}
-
-func dialTCP(ctx context.Context, from, to string) (net.Conn, error) {
-	return dialSegments(ctx, from, to, 0)
 }
 
 func listenTCP(ip net.IP) (net.Listener, error) { return net.ListenTCP("tcp", &net.TCPAddr{IP: ip}) }

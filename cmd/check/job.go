@@ -50,11 +50,14 @@ type party struct {
 	first int
 	// keeps the rendezvous open, to refuse ranks that come late; nil if all came
 	group   bootstrap.Group
-	members []member                                                     // by rank
-	key     []byte                                                       // secret of the job
-	tls     *bootstrap.TLS                                               // of connections to rank 0
-	dial    func(ctx context.Context, from, to string) (net.Conn, error) // for tests; nil is TCP
-	listens func(ip net.IP) (net.Listener, error)                        // the same
+	members []member       // by rank
+	key     []byte         // secret of the job
+	tls     *bootstrap.TLS // of connections to rank 0
+	// for tests; nil is dialSegments
+	dial    func(ctx context.Context, from, to string, segment int) (net.Conn, error)
+	listens func(ip net.IP) (net.Listener, error) // the same
+	// carries out the collectives of a group of ranks, in tests; nil is by communicators
+	collects func(ctx context.Context, group []int, step int) error
 	// the IP address at which this rank has met the first, which serves the rendezvous of communicators
 	meetAt  string
 	machine *machine

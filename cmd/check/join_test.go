@@ -245,7 +245,7 @@ func TestReach(t *testing.T) {
 		jobs := local("a", "b")
 		var far net.Conn
 		answered := make(chan error, 1)
-		jobs[1].dial = func(ctx context.Context, _, to string) (net.Conn, error) {
+		jobs[1].dial = func(ctx context.Context, _, to string, _ int) (net.Conn, error) {
 			if to != "good" {
 				<-ctx.Done()
 				return nil, ctx.Err()

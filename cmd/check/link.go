@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -32,7 +31,7 @@ func (p phases) total() time.Duration { return p.ping + p.burst + 2*p.stream }
 // A linkResult holds the measurements of both ends of a connection; There is the direction to the acceptor.
 type linkResult struct {
 	Latency           time.Duration // one way: half of a quick round trip
-	Pings, Again      int           // small messages, and how many segments were sent again meanwhile
+	Small             segments      // of this end's small messages
 	There, Back       streamResult
 	ThereSeg, BackSeg segments
 }
@@ -54,8 +53,32 @@ func (s streamResult) rate() float64 {
 	return float64(s.Bytes) / s.Time.Seconds() / 1e9
 }
 
-// segments are the TCP segments sent, and those sent again, as the sender's kernel counts them; 0 if it does not.
+// segments are the TCP segments with data, and those that were lost, as the sender's kernel counts them; 0 if it does
+// not.
 type segments struct{ Sent, Again int }
+
+// A watched connection tells what a kernel would, in tests.
+type watched interface {
+	segments() segments
+	acknowledges(late time.Duration) bool
+}
+
+// countSegments asks the kernel about a connection; zero if that is not TCP.
+func countSegments(c net.Conn) segments {
+	if w, ok := c.(watched); ok {
+		return w.segments()
+	}
+	return kernelSegments(c)
+}
+
+// acknowledges reports whether the other kernel has acknowledged all that was sent, or something of late, if that is
+// known.
+func acknowledges(c net.Conn, late time.Duration) (known, yes bool) {
+	if w, ok := c.(watched); ok {
+		return true, w.acknowledges(late)
+	}
+	return kernelAcknowledges(c, late)
+}
 
 // Messages of the caller have 8 bytes; the first byte is one of these.
 const (
@@ -65,7 +88,8 @@ const (
 	linkForth = 'f' // a packet of a size follows, see largeTrip
 	linkBack  = 'b' // such a packet is wanted
 	smallLen  = 8
-	burstLen  = 16 // small messages at once
+	burstLen  = 32 // small messages at once
+	bursts    = 32 // at least
 	blockLen  = 128 << 10
 	blockKind = 16 // different blocks
 	headLen   = 16 // magic, number, CRC, last
@@ -94,15 +118,17 @@ func (s *blockSet) block(i int) []byte { return s.data[i*blockLen : (i+1)*blockL
 
 // measureLink is the caller's side. Before streams it calls large, whose error ends the measurement.
 func measureLink(c net.Conn, p phases, large func() error) (r linkResult, err error) {
-	if err = r.measureSmall(c, p); err != nil {
+	before := countSegments(c)
+	err = r.measureSmall(c, p)
+	quiet := countSegments(c)
+	r.Small = quiet.since(before)
+	if err != nil {
 		return r, err
 	}
 	if err = large(); err != nil {
 		return r, fmt.Errorf("a large packet: %w", err)
 	}
 	small := make([]byte, smallLen)
-	quiet := countSegments(c)
-	r.Again = quiet.Again
 	small[0] = linkSend
 	if _, err = c.Write(small); err != nil {
 		return r, err
@@ -122,13 +148,10 @@ func measureLink(c net.Conn, p phases, large func() error) (r linkResult, err er
 		r.Back = streamResult{} // a part of a stream is no measurement
 		return r, fmt.Errorf("receive: %w", err)
 	}
-	var theirs [2]segments
-	err = readJSON(c, &theirs)
-	r.Again, r.BackSeg = quiet.Again+theirs[0].Again, theirs[1]
-	return r, err
+	return r, readJSON(c, &r.BackSeg)
 }
 
-// measureSmall measures latency and repeated segments of small messages.
+// measureSmall measures the latency of small messages, and sends many, of which the kernel counts the segments.
 func (r *linkResult) measureSmall(c net.Conn, p phases) error {
 	small := make([]byte, smallLen)
 	small[0] = linkPing
@@ -156,7 +179,8 @@ func (r *linkResult) measureSmall(c net.Conn, p phases) error {
 	slices.Sort(trips)
 	r.Latency = trips[len(trips)/10] / 2
 	many := make([]byte, burstLen*smallLen)
-	for begin := time.Now(); goesOn(begin, p.burst, p.far, r.Pings/burstLen, 20, 200); r.Pings += burstLen {
+	begin := time.Now()
+	for n := 0; goesOn(begin, p.burst, p.far, n, bursts, 10*bursts); n++ {
 		for range burstLen {
 			if _, err := c.Write(small); err != nil {
 				return fmt.Errorf("ping: %w", err)
@@ -166,7 +190,6 @@ func (r *linkResult) measureSmall(c net.Conn, p phases) error {
 			return fmt.Errorf("ping: %w", err)
 		}
 	}
-	r.Pings += len(trips)
 	return nil
 }
 
@@ -179,18 +202,20 @@ func goesOn(begin time.Time, usual, far time.Duration, done, least, most int) bo
 	return done == 0 || done < most && took < usual || done < least && took < far
 }
 
-// answerLink is the other side, until the caller hangs up.
-func answerLink(c net.Conn, p phases) error {
+// answerLink is the other side, until the caller hangs up. It returns the segments of this end's small messages; the
+// caller reports errors.
+func answerLink(c net.Conn, p phases) segments {
 	small := make([]byte, smallLen)
-	var quiet segments // before the first stream
-	for {
-		if _, err := io.ReadFull(c, small); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
+	begin := countSegments(c)
+	var quiet *segments // before the first large message
+	var err error
+	for err == nil {
+		if _, err = io.ReadFull(c, small); err != nil {
+			break
 		}
-		var err error
+		if now := countSegments(c); small[0] != linkPing && quiet == nil {
+			quiet = &now
+		}
 		switch small[0] {
 		case linkPing:
 			_, err = c.Write(small)
@@ -198,22 +223,22 @@ func answerLink(c net.Conn, p phases) error {
 			err = answerLarge(c, small)
 		case linkSend:
 			var s streamResult
-			quiet = countSegments(c)
 			if s, err = receiveStream(c, p.stream); err == nil {
 				err = writeJSON(c, s)
 			}
 		case linkRecv:
 			before := countSegments(c)
 			if err = sendStream(c, p.stream); err == nil {
-				err = writeJSON(c, [2]segments{quiet, countSegments(c).since(before)})
+				err = writeJSON(c, countSegments(c).since(before))
 			}
 		default:
-			return fmt.Errorf("a message that is none: %q", small)
-		}
-		if err != nil {
-			return err
+			err = fmt.Errorf("a message that is none: %q", small)
 		}
 	}
+	if quiet == nil {
+		return countSegments(c).since(begin)
+	}
+	return quiet.since(begin)
 }
 
 // sendStream sends blocks for a time, in random order.

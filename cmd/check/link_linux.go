@@ -28,10 +28,11 @@ func tcpInfo(c net.Conn) (info *unix.TCPInfo) {
 	return info
 }
 
-// countSegments asks the kernel about a connection; zero if that is not TCP.
-func countSegments(c net.Conn) (s segments) {
+// kernelSegments does not count a segment that was sent again without need: the receiver says of those that it has them
+// twice.
+func kernelSegments(c net.Conn) (s segments) {
 	if info := tcpInfo(c); info != nil {
-		s = segments{int(info.Segs_out), int(info.Total_retrans)}
+		s = segments{int(info.Data_segs_out), max(0, int(info.Total_retrans)-int(info.Dsack_dups))}
 	}
 	return s
 }
@@ -49,9 +50,7 @@ func packetOf(c net.Conn) packet {
 	return full
 }
 
-// acknowledges reports whether the other kernel has acknowledged all that was sent, or something of late, if that is
-// known.
-func acknowledges(c net.Conn, late time.Duration) (known, yes bool) {
+func kernelAcknowledges(c net.Conn, late time.Duration) (known, yes bool) {
 	info := tcpInfo(c)
 	if info == nil {
 		return false, false

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// countSegments knows nothing here.
-func countSegments(net.Conn) segments { return segments{} }
+// kernelSegments knows nothing here.
+func kernelSegments(net.Conn) segments { return segments{} }
 
 // packetOf takes the usual size.
 func packetOf(net.Conn) packet { return packet{plainPacket - plainHeader, plainPacket} }
 
-// acknowledges knows nothing here.
-func acknowledges(net.Conn, time.Duration) (known, yes bool) { return false, false }
+// kernelAcknowledges knows nothing here.
+func kernelAcknowledges(net.Conn, time.Duration) (known, yes bool) { return false, false }

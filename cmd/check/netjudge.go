@@ -9,24 +9,30 @@ import (
 
 // Bounds of good links between hosts.
 const (
-	lossBound  = 0.005 // part of small messages that were sent again
-	leastLost  = 3
-	slowFloor  = 0.2 // part of the others' bandwidth by which a link may be slower
-	slowCap    = 0.6 // a link slower by this part is bad, however much the others differ
-	lateFactor = 2   // times the others' latency, and
-	lateFloor  = 50. // us more
+	slowFloor   = 0.2  // part of the others' bandwidth by which a link may be slower
+	slowCap     = 0.6  // a link slower by this part is bad, however much the others differ
+	slowShared  = 0.9  // slowCap of hosts that are one machine, whose links share its cores
+	lateFactor  = 2    // times the others' latency, and
+	lateFloor   = 50.  // us more, and what latencies differ by,
+	lateCap     = 5e3  // us, at most
+	lossUsual   = 5e-4 // part of the segments that any link may lose
+	lossChance  = 1e-3 // chance that of all good ways one is blamed for its loss
+	lossLeast   = 3    // segments
+	againPerOne = 8    // ways that are measured again for a finding
 )
 
 // A way is one direction of a link between two components, with the best of what was measured.
 type way struct {
 	subject   subject
 	bandwidth float64 // 0 if it was not measured
+	second    float64 // the second best bandwidth
 	many      float64 // bandwidth of several streams, of two hosts; 0 if it was not measured
 	speed     float64 // of the interfaces; 0 if it is not known
 	latency   float64
+	later     float64 // the second best latency
 	network   int     // number of the network: ways with a common interface are of one
-	lost      float64 // small messages lost, in both directions
-	messages  float64
+	lost      float64 // segments of small messages, with no stream beside them
+	segments  float64
 	resent    float64 // part of a stream's segments that were sent again
 	corrupt   float64
 	wrong     string // where the data were wrong
@@ -45,25 +51,25 @@ func waysOf(r *report, stage string) []*way {
 		}
 		w := at[m.Subject]
 		if w == nil {
-			w = &way{subject: m.Subject, latency: math.Inf(1)}
+			w = &way{subject: m.Subject, latency: math.Inf(1), later: math.Inf(1)}
 			at[m.Subject] = w
 			list = append(list, w)
 		}
 		switch m.Quantity {
 		case "bandwidth":
-			w.bandwidth = max(w.bandwidth, m.Value)
+			w.bandwidth, w.second = max(w.bandwidth, m.Value), max(w.second, min(w.bandwidth, m.Value))
 			tried[m.Subject] = true
 		case manyStreams:
 			w.many = max(w.many, m.Value)
 		case "interface":
 			w.speed = m.Value
 		case "latency":
-			w.latency = min(w.latency, m.Value)
-		case "sent again":
+			w.latency, w.later = min(w.latency, m.Value), min(w.later, max(w.latency, m.Value))
+		case lostSegments:
 			var of float64
 			fmt.Sscanf(m.Unit, "of %f", &of)
 			w.lost += m.Value
-			w.messages += of
+			w.segments += of
 		case "retransmits":
 			w.resent = max(w.resent, m.Value)
 		case "corrupt":
@@ -84,44 +90,51 @@ func waysOf(r *report, stage string) []*way {
 	return list
 }
 
-// A netJudge names the ways that are bad, worst kind first, and no way twice.
+// A netJudge names what is bad about ways, worst kind first, and no way twice.
 type netJudge struct {
 	findings
 	ways     []*way
-	blamed   map[subject]bool
-	shared   bool // the ways are within one machine
+	blamed   map[*way]bool
+	shared   bool // hosts of the job are one machine that pretends to be several
 	networks int  // number of networks
 }
 
-// A blame is a kind of fault that a way can have.
-type blame struct {
+// A fault is a kind of fault that ways can have.
+type fault struct {
 	severity       severity
 	code, quantity string
-	whole          string                    // text about a host with mostly bad ways
-	test           func(*way) (string, bool) // text about a way, and whether the way has the fault
-	weight         func(*way) float64        // weight of a bad way
-	again          bool                      // such ways are measured again before they are blamed
+	whole          string             // about a host whose ways have it
+	twoWay         bool               // it has no direction
+	each           bool               // the two ways of a pair are two findings
+	weight         func(*way) float64 // of a way
+	text           func(worst *way, c *cause) string
+	again          bool // such ways are measured again before they are blamed
 }
 
 func judgeNetwork(r *report, cfg *config) []finding {
 	ways := slices.DeleteFunc(waysOf(r, "network"),
 		func(w *way) bool { return r.IsLost(w.subject.Host) || r.IsLost(w.subject.To.Host) })
-	j := &netJudge{findings: findings{r: r}, ways: ways, blamed: map[subject]bool{}, shared: sharedMachine(cfg)}
+	j := &netJudge{findings: findings{r: r}, ways: ways, blamed: map[*way]bool{}, shared: cfg != nil && cfg.shared}
 	j.noNetworks()
 	j.networks = networks(j.ways)
 	j.idle()
-	j.blame(&blame{broken, "corrupt-link", "", "it exchanges wrong data", func(w *way) (string, bool) {
-		return fmt.Sprintf("%.0f blocks of 128 KiB came wrong, the %s", w.corrupt, w.wrong), w.corrupt > 0
-	}, func(w *way) float64 { return 100 + w.corrupt }, false})
-	j.blame(&blame{broken, "no-link", "", "it has no connection", func(w *way) (string, bool) {
-		return "no data pass: " + firstLine(w.failed), w.failed != "" && math.IsInf(w.latency, 0)
-	}, func(*way) float64 { return 50 }, true})
+	j.plain(&fault{severity: broken, code: "corrupt-link", whole: "it exchanges wrong data", each: true,
+		weight: func(w *way) float64 { return 100 + w.corrupt },
+		text: func(w *way, _ *cause) string {
+			return fmt.Sprintf("%.0f blocks of 128 KiB came wrong, the %s", w.corrupt, w.wrong)
+		}}, func(w *way) bool { return w.corrupt > 0 })
+	j.plain(&fault{severity: broken, code: "no-link", whole: "it has no connection", twoWay: true, again: true,
+		weight: func(*way) float64 { return 50 },
+		text:   func(w *way, _ *cause) string { return "no data pass: " + firstLine(w.failed) },
+	}, func(w *way) bool { return w.failed != "" && math.IsInf(w.latency, 0) && w.lost == 0 })
 	j.gaps()
 	j.loss()
-	j.blame(&blame{broken, "no-stream", "bandwidth", "it exchanges small messages, and streams end",
-		func(w *way) (string, bool) {
-			return "small messages pass, and a stream does not: " + firstLine(w.failed), w.failed != ""
-		}, func(*way) float64 { return 40 }, true})
+	j.plain(&fault{severity: broken, code: "no-stream", quantity: "bandwidth",
+		whole: "it exchanges small messages, and streams end", again: true,
+		weight: func(*way) float64 { return 40 },
+		text: func(w *way, _ *cause) string {
+			return "small messages pass, and a stream does not: " + firstLine(w.failed)
+		}}, func(w *way) bool { return w.failed != "" })
 	j.late()
 	j.slow()
 	return j.list
@@ -187,18 +200,6 @@ func (j *netJudge) idle() {
 	}
 }
 
-// loss blames ways that lose messages.
-func (j *netJudge) loss() {
-	bound := lossBound
-	if j.shared { // a busy machine's kernel repeats segments that are acknowledged late
-		bound = 0.01
-	}
-	j.blame(&blame{degraded, "loss", "bandwidth", "it loses packets", func(w *way) (string, bool) {
-		return fmt.Sprintf("%.0f of %.0f small messages were lost and sent again", w.lost, w.messages),
-			w.lost >= leastLost && w.lost/w.messages >= bound
-	}, func(w *way) float64 { return 10 + w.lost/w.messages }, true})
-}
-
 // networks numbers the ways' networks. Only ways of one network are compared, since rails may differ in speed; names of
 // interfaces do not count, since hosts may name them differently.
 func networks(ways []*way) (count int) {
@@ -238,119 +239,214 @@ func (j *netJudge) of(network int) (list []*way) {
 	return list
 }
 
-// late blames ways whose latency is high.
-func (j *netJudge) late() {
-	typical := make([]float64, j.networks)
-	for n := range typical {
-		t, _ := typicalOf(j.of(n), func(w *way) float64 { return -w.latency })
-		typical[n] = -t
-	}
-	j.blame(&blame{degraded, "late-link", "latency", "its latency is high", func(w *way) (string, bool) {
-		usual := typical[w.network]
-		bound := lateFactor*usual + lateFloor
-		if j.shared {
-			bound = 5*usual + 5000
-		}
-		return fmt.Sprintf("%s us of latency, the others typically %s", digits(w.latency), digits(usual)), usual != 0 &&
-			w.latency > bound && !math.IsInf(w.latency, 0)
-	}, func(w *way) float64 { return w.latency / typical[w.network] }, true})
+// left are the ways of a network that were not blamed.
+func (j *netJudge) left(network int) []*way {
+	return slices.DeleteFunc(j.of(network), func(w *way) bool { return j.blamed[w] })
 }
 
-// A pace is the bandwidth of a network's ways.
-type pace struct{ best, least, low, high float64 } // least: the lowest good value; low, high: the range of good ones
-
-func (j *netJudge) paceOf(ways []*way) (p pace) {
-	best, spread := typicalOf(ways, func(w *way) float64 { return w.bandwidth })
-	floor := min(slowCap, max(slowFloor, spread))
-	if j.shared {
-		floor = max(floor, 0.9)
-	}
-	p = pace{best: best, least: (1 - floor) * best, low: math.Inf(1)}
-	for _, w := range ways {
-		if w.bandwidth > 0 && w.bandwidth >= p.least {
-			p.low, p.high = min(p.low, w.bandwidth), max(p.high, w.bandwidth)
+// plain blames ways for a fault that each has or has not.
+func (j *netJudge) plain(f *fault, has func(*way) bool) {
+	for n := range j.networks {
+		ways, marks := j.left(n), map[*way]mark{}
+		for _, w := range ways {
+			if has(w) {
+				marks[w] = bad
+			} else if w.bandwidth > 0 {
+				marks[w] = good
+			}
 		}
+		j.blame(f, explain(ways, marks, f.twoWay, nil))
 	}
-	return p
+}
+
+// late blames ways whose latency is high.
+func (j *netJudge) late() {
+	s := &scale{
+		cost:  func(w *way) float64 { return w.latency },
+		again: func(w *way) float64 { return w.later },
+		bound: func(us, noise float64) float64 { return lateFactor*us + lateFloor + min(noise*us, lateCap) },
+	}
+	for n := range j.networks {
+		c := s.compare(j.of(n), j.blamed)
+		if c == nil {
+			continue
+		}
+		f := &fault{severity: degraded, code: "late-link", quantity: "latency", whole: "its latency is high", twoWay: true,
+			weight: func(w *way) float64 { return w.latency / c.expected[w] },
+			text: func(w *way, _ *cause) string {
+				return fmt.Sprintf("%s us of latency, the others typically %s", digits(w.latency), digits(c.expected[w]))
+			}, again: true}
+		j.apart(s, c, "late-between", "latency", "later", func(us float64) string { return digits(us) + " us" })
+		j.blame(f, c.causes)
+	}
 }
 
 // slow blames ways whose bandwidth is low.
 func (j *netJudge) slow() {
-	paces := make([]pace, j.networks)
-	for n := range paces {
-		paces[n] = j.paceOf(j.of(n))
+	most := slowCap
+	if j.shared {
+		most = slowShared
 	}
-	j.blame(&blame{degraded, "slow-link", "bandwidth", "its links are slow", func(w *way) (string, bool) {
-		p := paces[w.network]
-		text := fmt.Sprintf("%s GB/s, the others %s", digits(w.bandwidth), span(p.low, p.high))
-		if w.resent > 0.001 {
-			text += fmt.Sprintf(", and %.1f %% of its segments were sent again", 100*w.resent)
+	s := &scale{
+		cost:  func(w *way) float64 { return 1 / w.bandwidth },
+		again: func(w *way) float64 { return 1 / w.second },
+		bound: func(cost, noise float64) float64 { return cost / (1 - min(most, max(slowFloor, noise))) },
+	}
+	for n := range j.networks {
+		c := s.compare(j.of(n), j.blamed)
+		if c == nil {
+			j.slowOfTwo(j.left(n))
+			continue
 		}
-		return text, p.best > 0 && w.bandwidth > 0 && w.bandwidth < p.least
-	}, func(w *way) float64 { return paces[w.network].best / w.bandwidth }, true})
-	for n, p := range paces {
-		if p.best == 0 {
-			j.slowOfTwo(j.left(func(w *way) (string, bool) { return "", w.network == n }), j.of(n), j.shared)
+		bad := map[*way]bool{}
+		for _, x := range c.causes {
+			for _, w := range x.ways {
+				bad[w] = true
+			}
 		}
+		f := &fault{severity: degraded, code: "slow-link", quantity: "bandwidth", whole: "its links are slow", each: true,
+			weight: func(w *way) float64 { return 1 / (w.bandwidth * c.expected[w]) },
+			text: func(w *way, _ *cause) string {
+				low, high := math.Inf(1), 0.
+				for o, e := range c.expected {
+					if !bad[o] && e == c.expected[w] {
+						low, high = min(low, o.bandwidth), max(high, o.bandwidth)
+					}
+				}
+				text := fmt.Sprintf("%s GB/s, the others %s", digits(w.bandwidth), span(low, high))
+				if w.resent > 0.001 {
+					text += fmt.Sprintf(", and %.1f %% of its segments were sent again", 100*w.resent)
+				}
+				return text
+			}, again: true}
+		j.apart(s, c, "slow-between", "bandwidth", "slower", func(cost float64) string { return digits(1/cost) + " GB/s" })
+		j.blame(f, c.causes)
 	}
 }
 
-// left are the ways that fail a test, with its text, without ways that were blamed before.
-func (j *netJudge) left(test func(*way) (string, bool)) map[*way]string {
-	bad := map[*way]string{}
-	for _, w := range j.ways {
-		if j.blamed[w.subject] {
-			continue
+// apart adds a remark about groups of hosts that are far from each other: nothing is broken.
+func (j *netJudge) apart(s *scale, c *comparison, code, quantity, word string, say func(float64) string) {
+	for _, x := range c.between {
+		var within, times []float64
+		for w, e := range c.expected {
+			from, ok := x.in[w.subject.Host]
+			if to, too := x.in[w.subject.To.Host]; ok && too && from == to {
+				within = append(within, s.cost(w))
+			} else if x.covers(w) {
+				times = append(times, e)
+			}
 		}
-		if text, yes := test(w); yes {
-			bad[w] = text
+		usual, least, most := median(within), slices.Min(times), slices.Max(times)
+		range_, values := digits(least/usual), say(least)
+		if digits(most/usual) != range_ {
+			range_, values = range_+" to "+digits(most/usual), values+" to "+say(most)
 		}
-	}
-	return bad
-}
-
-// blame adds findings for bad ways, or for hosts with mostly bad ways.
-func (j *netJudge) blame(b *blame) {
-	bad := j.left(b.test)
-	hosts := hostsToBlame(j.ways, bad)
-	for _, h := range hosts {
-		j.blameHost(h, bad, b)
-	}
-	for _, w := range j.ways {
-		text, ok := bad[w]
-		if !ok || j.blamed[w.subject] ||
-			j.blamed[pairOf(w.subject.To, w.subject.component)] && b.code != "slow-link" && b.code != "corrupt-link" {
-			continue
-		}
-		if slices.Contains(hosts, w.subject.Host) || slices.Contains(hosts, w.subject.To.Host) {
-			continue
-		}
-		j.blamed[w.subject] = true
-		j.add(b.severity, b.code, w.subject, b.weight(w), "%s: %s", text, remedies[b.code])
-		last := &j.list[len(j.list)-1]
-		last.Quantity, last.again = b.quantity, b.again
+		j.add(well, code, subject{}, most/usual, "%s: the way between them is %s times %s than the ways within (%s, and %s), as "+
+			"between racks or sites with a shared uplink: no host is at fault, and collectives over all of them go at its pace",
+			x.parties(), range_, word, values, say(usual))
+		j.last(quantity, x.ways, true)
 	}
 }
 
-// blameHost adds the finding for a host with mostly bad ways.
-func (j *netJudge) blameHost(h string, bad map[*way]string, b *blame) {
-	var parts []*way
-	for w := range bad {
-		if w.subject.Host == h || w.subject.To.Host == h {
-			parts = append(parts, w)
-			j.blamed[w.subject] = true
+// parties are the groups of a cause in words.
+func (c *cause) parties() string {
+	if c.groups == nil {
+		return ""
+	}
+	var groups []string
+	for _, g := range c.groups {
+		groups = append(groups, namesOf(g))
+	}
+	if c.oneWay {
+		return groups[0] + ", to " + groups[1]
+	}
+	return strings.Join(groups[:len(groups)-1], ", ") + ", and " + groups[len(groups)-1]
+}
+
+// namesOf lists hosts: "host a", "hosts a and b".
+func namesOf(hosts []string) string {
+	if len(hosts) == 1 {
+		return "host " + hosts[0]
+	}
+	return "hosts " + listed(hosts[:min(len(hosts), 8)], len(hosts)-8)
+}
+
+// listed lists names, and how many more there are.
+func listed(names []string, more int) string {
+	if more > 0 {
+		return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	if n := len(names) - 1; n > 0 {
+		return strings.Join(names[:n], ", ") + " and " + names[n]
+	}
+	return names[0]
+}
+
+// last completes the last finding: the ways on which it rests, some of which are measured again.
+func (j *netJudge) last(quantity string, ways []*way, again bool) *finding {
+	f := &j.list[len(j.list)-1]
+	f.Quantity = quantity
+	for _, w := range ways[:min(len(ways), againPerOne)] {
+		if again {
+			f.again = append(f.again, w.subject)
 		}
 	}
-	worst := slices.MaxFunc(parts, func(x, y *way) int { return cmpWays(b.weight(x), b.weight(y), x, y) })
-	j.add(b.severity, b.code, of(h, ""), b.weight(worst), "%s with %s: %s (worst: %s): %s", b.whole,
-		count(peersOf(parts, h), "other host"), bad[worst], worst.subject, remedies[b.code])
-	last := &j.list[len(j.list)-1]
-	last.Quantity, last.again = b.quantity, b.again
+	return f
+}
+
+// blame adds a finding for each cause. The ways that a cause covers, and their ways back, are not blamed for anything
+// else, but for flipped bits.
+func (j *netJudge) blame(f *fault, causes []cause) {
+	back := map[subject]bool{} // pairs that are named
+	at := map[subject]*way{}
 	for _, w := range j.ways {
-		if slices.Contains(parts, w) {
-			last.Ways = append(last.Ways, w.subject)
-		}
+		at[w.subject] = w
 	}
+	for i := range causes {
+		c := &causes[i]
+		worst := slices.MaxFunc(c.ways, func(x, y *way) int { return cmpWays(f.weight(x), f.weight(y), x, y) })
+		for _, w := range j.ways {
+			if b := at[pairOf(w.subject.To, w.subject.component)]; w.network == worst.network && f.code != "corrupt-link" &&
+				(c.covers(w) || b != nil && c.covers(b)) {
+				j.blamed[w] = true
+			}
+		}
+		text, remedy := f.text(worst, c), remedies[f.code]
+		switch {
+		case c.all:
+			j.add(f.severity, f.code, subject{}, f.weight(worst), "all ways between hosts: %s (worst: %s): look at what all "+
+				"share, such as the switch; %s", text, worst.subject, remedy)
+		case c.groups != nil:
+			j.add(f.severity, f.code, subject{}, f.weight(worst), "%s: between them, and not within, %s (worst: %s): look at "+
+				"the switches, routers and uplinks that join the groups; no host is at fault", c.parties(), text, worst.subject)
+		case c.host != "":
+			if k := slices.IndexFunc(j.list, func(o finding) bool { return o.Code == f.code && o.Subject == of(c.host, "") }); k >= 0 {
+				continue // over another network
+			}
+			j.add(f.severity, f.code, of(c.host, ""), f.weight(worst), "%s %s %s: %s (worst: %s): %s", f.whole, c.way(f),
+				count(peersOf(c.ways, c.host), "other host"), text, worst.subject, remedy)
+			for _, w := range c.ways {
+				j.list[len(j.list)-1].Ways = append(j.list[len(j.list)-1].Ways, w.subject)
+			}
+		case !f.each && back[worst.subject]:
+			continue
+		default:
+			back[pairOf(worst.subject.To, worst.subject.component)] = true
+			j.add(f.severity, f.code, worst.subject, f.weight(worst), "%s: %s", text, remedy)
+		}
+		j.last(f.quantity, c.ways, f.again)
+	}
+}
+
+// way says in which direction a host's ways are bad.
+func (c *cause) way(f *fault) string {
+	switch {
+	case f.twoWay || c.sends && c.receives:
+		return "with"
+	case c.sends:
+		return "in what it sends to"
+	}
+	return "in what it receives from"
 }
 
 var remedies = map[string]string{
@@ -359,9 +455,10 @@ var remedies = map[string]string{
 	"no-link": "look at firewall, routes, address and cable",
 	"no-stream": "does a switch or router on the way have a smaller MTU than the hosts, and is ICMP dropped? set the " +
 		"same MTU everywhere",
-	"loss":      "clean or replace cable and transceiver, and look at the error counters of the switch port",
-	"late-link": "look for another route, a busy switch, traffic shaping or power saving of the card",
-	"slow-link": "look at the negotiated speed, cable, switch port, traffic shaping and what else uses the link",
+	"black-hole": "give interfaces, switches, routers and tunnels on the way one MTU, or have ICMP pass",
+	"loss":       "clean or replace cable and transceiver, and look at the error counters of the switch port",
+	"late-link":  "look for another route, a busy switch, traffic shaping or power saving of the card",
+	"slow-link":  "look at the negotiated speed, cable, switch port, traffic shaping and what else uses the link",
 }
 
 func firstLine(s string) string {
@@ -390,81 +487,6 @@ func cmpWays(x, y float64, a, b *way) int {
 	return strings.Compare(b.subject.String(), a.subject.String())
 }
 
-// typicalOf is the median of the hosts' best values, so that a host with only bad links neither counts as
-// normal nor lowers the values of its peers. spread is the difference among values near the median, as a part of
-// it. typical is 0 where fewer than three hosts were measured.
-func typicalOf(ways []*way, value func(*way) float64) (typical, spread float64) {
-	best := map[string]float64{}
-	for _, w := range ways {
-		v := value(w)
-		if v == 0 || math.IsInf(v, 0) {
-			continue
-		}
-		for _, h := range []string{w.subject.Host, w.subject.To.Host} {
-			if old, ok := best[h]; !ok || v > old {
-				best[h] = v
-			}
-		}
-	}
-	if len(best) < 3 {
-		return 0, 0
-	}
-	var bests, off []float64
-	for _, v := range best {
-		bests = append(bests, v)
-	}
-	typical = median(bests)
-	for _, w := range ways {
-		if v := value(w); v > (1-slowCap)*typical {
-			off = append(off, math.Abs(v-typical))
-		}
-	}
-	return typical, 6 * 1.4826 * median(off) / math.Abs(typical)
-}
-
-// hostsToBlame are the hosts that explain most bad ways, worst first: their links are bad with most of their peers, and
-// with two at least. A host whose bad links are explained by other hosts is left out.
-func hostsToBlame(ways []*way, bad map[*way]string) []string {
-	peers := map[string]map[string]bool{}
-	for _, w := range ways {
-		for _, p := range [][2]string{{w.subject.Host, w.subject.To.Host}, {w.subject.To.Host, w.subject.Host}} {
-			if peers[p[0]] == nil {
-				peers[p[0]] = map[string]bool{}
-			}
-			peers[p[0]][p[1]] = true
-		}
-	}
-	var blamed []string
-	for {
-		ill := map[string]map[string]bool{}
-		for w := range bad {
-			a, b := w.subject.Host, w.subject.To.Host
-			if slices.Contains(blamed, a) || slices.Contains(blamed, b) {
-				continue
-			}
-			for _, p := range [][2]string{{a, b}, {b, a}} {
-				if ill[p[0]] == nil {
-					ill[p[0]] = map[string]bool{}
-				}
-				ill[p[0]][p[1]] = true
-			}
-		}
-		worst := ""
-		for h, of := range ill {
-			if len(of) < 2 || 2*len(of) <= len(peers[h])-len(blamed) {
-				continue
-			}
-			if worst == "" || len(of) > len(ill[worst]) || len(of) == len(ill[worst]) && h < worst {
-				worst = h
-			}
-		}
-		if worst == "" {
-			return blamed
-		}
-		blamed = append(blamed, worst)
-	}
-}
-
 // peersOf is how many other hosts ways join a host with.
 func peersOf(ways []*way, host string) int {
 	peers := map[string]bool{}
@@ -477,7 +499,3 @@ func peersOf(ways []*way, host string) int {
 	}
 	return len(peers)
 }
-
-// sharedMachine reports whether hosts of the job are one machine that pretends to be several. Their
-// links share its cores, so that only large differences count.
-func sharedMachine(cfg *config) bool { return cfg != nil && cfg.shared }

@@ -88,6 +88,9 @@ const (
 	idleInterface = "idle interface"
 )
 
+// lostSegments is the quantity of segments of small messages that were sent again.
+const lostSegments = "sent again"
+
 // ownPorts leaves out ports whose address other hosts have too, such as that of a bridge to a host's containers: such
 // an address leads each host to itself. A host without other ports keeps them, since hosts may be one machine that
 // pretends to be several.
@@ -120,9 +123,9 @@ type crew struct {
 	hosts [][]port // by host, in the order of leaders
 	ranks []int    // of leaders
 	me    int
-	list  []measurement
 
 	mu   sync.Mutex
+	list []measurement
 	came map[[3]int]chan caller // by rank, round and rail
 }
 
@@ -279,6 +282,9 @@ func (c *crew) pair(ctx context.Context, peer, round int, end time.Time, slot ti
 	first := min(c.me, peer)
 	rails := railsOf(c.hosts[first], c.hosts[max(c.me, peer)])
 	p := phasesOf(slot, len(rails))
+	if round >= rematches { // small losses need many segments
+		p.burst *= 4
+	}
 	over := func(ctx context.Context, i int) {
 		switch {
 		case len(c.hosts) == 2 && round >= rematches:
@@ -286,7 +292,7 @@ func (c *crew) pair(ctx context.Context, peer, round int, end time.Time, slot ti
 		case c.me == first:
 			c.call(ctx, rails[i], peer, round, i, p)
 		default:
-			c.wait(ctx, peer, round, i, p)
+			c.wait(ctx, rails[i], peer, round, i, p)
 		}
 	}
 	var waits sync.WaitGroup
@@ -302,14 +308,30 @@ func (c *crew) pair(ctx context.Context, peer, round int, end time.Time, slot ti
 	}
 }
 
+// ends are the two ways over a rail, from the host of the caller and back.
+func (c *crew) ends(rail rail, peer int) (there, back subject) {
+	first, other := c.j.members[c.ranks[min(c.me, peer)]].Host, c.j.members[c.ranks[max(c.me, peer)]].Host
+	there = pairOf(component{first, rail.from.Interface}, component{other, rail.to.Interface})
+	return there, pairOf(there.To, there.component)
+}
+
+func (c *crew) add(s subject, quantity string, value float64, unit, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, measurement{Subject: s, Quantity: quantity, Value: value, Unit: unit, Text: text})
+}
+
+// addSmall adds how many segments of small messages were lost on a way.
+func (c *crew) addSmall(s subject, small segments) {
+	if small.Sent > 0 {
+		c.add(s, lostSegments, float64(max(0, small.Again)), fmt.Sprintf("of %d segments", small.Sent), "")
+	}
+}
+
 // call is the caller's side over one rail.
 func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p phases) {
-	me, they := c.j.Host(), c.j.members[c.ranks[peer]].Host
-	there := pairOf(component{me, rail.from.Interface}, component{they, rail.to.Interface})
-	back := pairOf(there.To, there.component)
-	add := func(s subject, quantity string, value float64, unit, text string) {
-		c.list = append(c.list, measurement{Subject: s, Quantity: quantity, Value: value, Unit: unit, Text: text})
-	}
+	there, back := c.ends(rail, peer)
+	add := c.add
 	hello := greeting{From: c.j.rank, Want: wantLink, Rail: number, Pair: round}
 	conn, err := c.j.call(ctx, rail.from.IP.String(), rail.to.addr(), hello)
 	if err != nil {
@@ -335,9 +357,7 @@ func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p p
 		add(there, "latency", float64(r.Latency.Nanoseconds())/1e3, "us", "")
 		add(back, "latency", float64(r.Latency.Nanoseconds())/1e3, "us", "")
 	}
-	if r.Pings > 0 {
-		add(there, "sent again", float64(r.Again), fmt.Sprintf("of %d small messages", r.Pings), "")
-	}
+	c.addSmall(there, r.Small)
 	for _, d := range []struct {
 		s      subject
 		stream streamResult
@@ -368,12 +388,15 @@ func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p p
 }
 
 // wait is the other side.
-func (c *crew) wait(ctx context.Context, peer, round, rail int, p phases) {
+func (c *crew) wait(ctx context.Context, rail rail, peer, round, number int, p phases) {
 	select {
-	case who := <-c.expected(c.ranks[peer], round, rail):
+	case who := <-c.expected(c.ranks[peer], round, number):
 		defer who.conn.Close()
 		defer bounded(ctx, who.conn)()
-		_ = answerLink(who.conn, p) // the caller reports errors
-	case <-ctx.Done(): // reported by the caller too
+		small := answerLink(who.conn, p)
+		if _, back := c.ends(rail, peer); number < maxRails { // one connection at once
+			c.addSmall(back, small)
+		}
+	case <-ctx.Done(): // reported by the caller
 	}
 }

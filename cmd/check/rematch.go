@@ -100,21 +100,11 @@ func (c *crew) suspects(list []finding) rematch {
 		}
 	}
 	for _, f := range list {
-		if !f.again {
-			continue
-		}
-		a, ok := at[f.Subject.Host]
-		if !ok {
-			continue
-		}
-		if f.Subject.IsPair() {
-			if b, ok := at[f.Subject.To.Host]; ok {
+		for _, w := range f.again {
+			a, ok := at[w.Host]
+			if b, too := at[w.To.Host]; ok && too {
 				add(a, b)
 			}
-			continue
-		}
-		for b := range min(len(c.ranks), 4) { // a finding about a host: measure it with a few others
-			add(a, b)
 		}
 	}
 	var m rematch

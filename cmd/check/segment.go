@@ -10,7 +10,7 @@ import (
 // packets passes such ones, so that reports come and the path can be named.
 const smallSegment = 440
 
-// dialSmall is dialTCP for connections of control: to the rendezvous and to rank 0.
+// dialSmall is dialSegments for connections of control: to the rendezvous and to rank 0.
 func dialSmall(ctx context.Context, from, to string) (net.Conn, error) {
 	return dialSegments(ctx, from, to, smallSegment)
 }

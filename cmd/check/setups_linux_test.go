@@ -22,20 +22,20 @@ type setup struct {
 	name    string
 	what    string // in a few words, for the table
 	hosts   int
-	ranks   int    // of each host, if not 1
-	rails   int    // interfaces of each host, if not 1
-	each    string // on each host
-	one     string // on host c, or on the last
-	fabric  string // in the fabric, once
-	port    string // in the fabric for each host; PORT is the host's port there
-	before  string // before each rank, in mounts of its own
-	before1 string // before ranks of host c, or of the last
-	wires   wiring
-	at      string   // where the ranks meet, if not at 10.77.0.1
-	stages  string   // if empty: all that need no GPU, or for faulty set-ups host and network
-	busy    bool     // other processes want the cores
-	named   []string // expected findings, by code and subject; none for a good set-up
-	quick   bool     // in every part; without RINGO_TEST=full the first of them alone
+	ranks   int       // of each host, if not 1
+	rails   int       // interfaces of each host, if not 1
+	each    string    // on each host
+	one     string    // on host c, or on the last
+	fabric  string    // in the fabric, once
+	port    string    // in the fabric for each host; PORT is the host's port there
+	before  string    // before each rank, in mounts of its own
+	before1 string    // before ranks of host c, or of the last
+	rules   []labRule // of a switch that joins eth0 of the hosts in place of the fabric
+	at      string    // where the ranks meet, if not at 10.77.0.1
+	stages  string    // if empty: all that need no GPU, or for faulty set-ups host and network
+	busy    bool      // other processes want the cores
+	named   []string  // expected findings, by code and subject; none for a good set-up
+	quick   bool      // in every part; without RINGO_TEST=full the first of them alone
 }
 
 // setupsEnv says which set-ups TestSetups builds: "all", or a number by which the part is chosen.
@@ -71,7 +71,9 @@ func TestSetupsTable(t *testing.T) {
 		"`%s=all go test ./cmd/check -run TestSetups` builds these set-ups of network namespaces (root, `ip`, `tc`,\n"+
 		"`nft`) and checks them; a kernel without VLANs or bonds leaves those out. `RINGO_TEST=full` has a part of them by "+
 		"turns.\n"+
-		"`go test ./cmd/check -run TestSetupsTable -rewrite` writes these tables.\n\n", setupsEnv)
+		"`go test ./cmd/check -run TestSetupsTable -rewrite` writes these tables. More faults and healthy networks, of 2 to 8\n"+
+		"hosts, are in `cmd/check/lab_test.go`: TestLab simulates them, and TestLabReal builds them; CONTRIBUTING says how.\n"+
+		"\n", setupsEnv)
 	fmt.Fprintf(&b, "## Healthy: no alarm\n\n| | set-up | hosts | each is, or has |\n|--:|---|--:|---|\n")
 	for i, s := range wellSetups {
 		fmt.Fprintf(&b, "| %d | %s | %d | %s |\n", i+1, s.name, s.hosts, s.what)
@@ -97,11 +99,12 @@ func (s *setup) build(t *testing.T) *lan {
 			t.Skip(err)
 		}
 	}
-	for n := range max(s.rails, 1) - 1 {
-		l.rail(n + 1)
-	}
-	if s.wires != nil {
-		l.wireUp(s.wires)
+	for n := range max(s.rails, 1) {
+		if n == 0 && s.rules != nil {
+			l.join(0, s.rules)
+		} else {
+			l.rail(n)
+		}
 	}
 	has(scriptIn(l.fabric, s.fabric))
 	l.ranks = nil
@@ -196,10 +199,6 @@ func (s *setup) covers(found string) bool {
 		return true
 	})
 }
-
-// ofThisMachine are codes of findings about the machine that has the namespaces.
-var ofThisMachine = []string{"shm-full", "low-nofile", "low-nproc", "no-memory", "cpu-capped", "memory-errors",
-	"memory-repairs"}
 
 // slowly is a script that limits the rate at which an interface sends.
 func slowly(dev, rate string) string {

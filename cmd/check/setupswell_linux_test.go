@@ -83,15 +83,15 @@ var wellSetups = []setup{
 	{name: "jumbo frames", what: "an MTU of 9000 on all", hosts: 3, each: "ip link set eth0 mtu 9000",
 		port: "ip link set PORT mtu 9000"},
 	{name: "small frames", what: "an MTU of 1280 on all", hosts: 3, each: "ip link set eth0 mtu 1280"},
-	{name: "an old network", what: "100 Mbit/s on all", hosts: 3, each: slowly("eth0", "100mbit")},
-	{name: "far hosts", what: "2 ms between any two", hosts: 3, wires: everywhere(wire{delay: time.Millisecond})},
+	{name: "an old network", what: "100 Mbit/s on all", hosts: 3, rules: []labRule{{rate: .5}}},
+	{name: "far hosts", what: "2 ms between any two", hosts: 3, rules: []labRule{{delay: time.Millisecond}}},
 	{name: "hosts on two continents", what: "60 ms between any two", hosts: 3,
-		wires: everywhere(wire{delay: 30 * time.Millisecond})},
+		rules: []labRule{{delay: 30 * time.Millisecond}}},
 	{name: "jitter", what: "up to 1 ms between any two", hosts: 3,
-		wires: everywhere(wire{jitter: 500 * time.Microsecond})},
-	{name: "packets out of order", what: "of 100 large packets two change places", hosts: 3,
-		wires: everywhere(wire{swap: 100})},
-	{name: "packets that come twice", what: "one of 100 packets", hosts: 3, wires: everywhere(wire{twice: 100})},
+		rules: []labRule{{jitter: 500 * time.Microsecond}}},
+	{name: "packets out of order", what: "of 15 large packets two change places", hosts: 3,
+		rules: []labRule{{swap: true}}},
+	{name: "packets that come twice", what: "one of 100 packets", hosts: 3, rules: []labRule{{twice: .01}}},
 	{name: "no ICMP", what: "a firewall drops ICMP", hosts: 3, each: firewall("meta l4proto { icmp, ipv6-icmp } drop")},
 	{name: "a firewall with state", what: "what is new passes from the subnet alone", hosts: 3,
 		each: firewall("ct state established,related accept") + firewall("ip saddr 10.77.0.0/24 accept") + firewall("drop")},
@@ -121,6 +121,3 @@ var wellSetups = []setup{
 	{name: "one host", what: "nothing to compare with", hosts: 1},
 	{name: "two hosts", what: "no third to compare with", hosts: 2},
 }
-
-// everywhere is the wiring in which all hosts send over the wire w.
-func everywhere(w wire) wiring { return func(int) (sends, receives wire) { return w, wire{} } }

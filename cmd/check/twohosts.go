@@ -13,7 +13,10 @@ const (
 	manyStreams     = "bandwidth of 4 streams"
 	pairFloor       = 0.3 // a link is slow below this part of the other direction's bandwidth or of the interface's speed
 	pairFloorShared = 0.1 // pairFloor for hosts that are one machine, whose interfaces' speed means nothing
-	tcpSpeed        = 5   // GB/s that are expected of TCP at most, whatever the interface's speed
+	pairFloorSure   = 0.6 // pairFloor of speeds up to sureSpeed, where one stream and several are as quick: no core is short
+	sureSpeed       = 1.25
+	steadyPart      = 1.3
+	tcpSpeed        = 5 // GB/s that are expected of TCP at most, whatever the interface's speed
 )
 
 // several is a measurement over one rail by several TCP streams at once, for caller and acceptor. It is for a job of
@@ -26,9 +29,9 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 		parts[i] = part
 		wg.Go(func() {
 			if c.me < peer {
-				part.call(ctx, rail, peer, round, number+i*maxRails, p)
+				part.call(ctx, rail, peer, round, number+(i+1)*maxRails, p)
 			} else {
-				c.wait(ctx, peer, round, number+i*maxRails, p)
+				c.wait(ctx, rail, peer, round, number+(i+1)*maxRails, p)
 			}
 		})
 	}
@@ -43,6 +46,7 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 					ways = append(ways, m.Subject)
 				}
 				sum[m.Subject] += m.Value
+			case m.Quantity == lostSegments: // others' streams filled the queues
 			case i == 0 || m.Quantity == "corrupt":
 				c.list = append(c.list, m)
 			}
@@ -53,38 +57,44 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 	}
 }
 
-// slowOfTwo judges the ways in left, between two hosts, by the other direction and by the interfaces' speed. If one
-// stream is slow the link is measured again; a link counts as slow if several streams together are.
-func (f *findings) slowOfTwo(left map[*way]string, ways []*way, shared bool) {
-	floor := pairFloor
-	if shared {
-		floor = pairFloorShared
-	}
+// slowOfTwo judges the ways between two hosts, by the other direction and by the interfaces' speed. If one stream is slow
+// the link is measured again; a link counts as slow if several streams together are.
+func (j *netJudge) slowOfTwo(ways []*way) {
 	for _, w := range ways {
-		if _, ok := left[w]; !ok || w.bandwidth == 0 {
+		rate := max(w.bandwidth, w.many)
+		if rate == 0 {
 			continue
 		}
-		rate := max(w.bandwidth, w.many)
+		steady := w.many < steadyPart*w.bandwidth && w.bandwidth < steadyPart*w.many || w.many == 0
+		floor := func(want float64) float64 {
+			switch {
+			case steady && want <= sureSpeed:
+				return pairFloorSure
+			case j.shared:
+				return pairFloorShared
+			}
+			return pairFloor
+		}
 		var text string
 		var want float64
 		for _, o := range ways {
-			if back := max(o.bandwidth, o.many); o.subject == pairOf(w.subject.To, w.subject.component) && rate < floor*back {
+			if back := max(o.bandwidth, o.many); o.subject == pairOf(w.subject.To, w.subject.component) &&
+				rate < floor(back)*back {
 				want, text = back, fmt.Sprintf("the other way %s", digits(back))
 			}
 		}
-		if speed := min(w.speed, tcpSpeed); !shared && rate < pairFloor*speed && speed > want {
+		if speed := min(w.speed, tcpSpeed); !j.shared && rate < floor(speed)*speed && speed > want {
 			want, text = speed, fmt.Sprintf("its interfaces are set to %s", digits(w.speed))
 		}
 		switch {
 		case text == "":
 			continue
 		case w.many > 0:
-			f.add(degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams, %s: %s", digits(rate), linkStreams, text,
-				remedies["slow-link"])
+			j.add(degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams, %s, and which of the two hosts it is "+
+				"a third would show: %s", digits(rate), linkStreams, text, remedies["slow-link"])
 		default:
-			f.add(well, "slow-stream", w.subject, 0, "%s GB/s by one stream, %s; several were not measured", digits(rate), text)
+			j.add(well, "slow-stream", w.subject, 0, "%s GB/s by one stream, %s; several were not measured", digits(rate), text)
 		}
-		last := &f.list[len(f.list)-1]
-		last.Quantity, last.again = "bandwidth", true
+		j.last("bandwidth", []*way{w}, true)
 	}
 }

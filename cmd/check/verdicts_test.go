@@ -65,7 +65,7 @@ func TestVerdicts(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "# %s\n", name)
 		for _, f := range judge(r, &cfg) {
-			fmt.Fprintf(&b, "%v, %s, %.3g, %s%v, again %v\n", f.Severity, f.Code, f.Weight, f.Quantity, f.Ways, f.again)
+			fmt.Fprintf(&b, "%v, %s, %.3g, %s%v, again %v\n", f.Severity, f.Code, f.Weight, f.Quantity, f.Ways, f.again != nil)
 			fmt.Fprintf(&b, "    %v\n", f)
 		}
 	}
@@ -221,12 +221,21 @@ func TestVerdicts(t *testing.T) {
 	network("late", config{}, between("network", "latency", "us", all(100, map[string]float64{"bc": 251, "cb": 249})))
 	network("late on one machine", config{shared: true},
 		between("network", "latency", "us", all(100, map[string]float64{"bc": 5501, "cb": 5499})))
-	network("loss", config{}, one(along("network", "a", "b", "sent again", 3, "of 600 small messages", ""),
-		along("network", "a", "c", "sent again", 2, "of 100 small messages", ""),
-		along("network", "b", "c", "sent again", 3, "of 601 small messages", "")))
-	network("loss on one machine", config{shared: true},
-		one(along("network", "a", "b", "sent again", 3, "of 300 small messages", ""),
-			along("network", "b", "c", "sent again", 3, "of 301 small messages", "")))
+	lost := func(from, to string, n float64, of int) measurement {
+		return along("network", from, to, lostSegments, n, fmt.Sprintf("of %d segments", of), "")
+	}
+	network("loss", config{}, one(lost("a", "b", 7, 1000), lost("a", "c", 5, 1000), lost("b", "c", 0, 1000)))
+	network("loss of a host", config{}, one(lost("a", "b", 4, 1000), lost("a", "c", 6, 1000), lost("b", "c", 0, 1000)))
+	network("loss of all", config{}, one(lost("a", "b", 20, 1000), lost("a", "c", 9, 1000), lost("b", "c", 10, 1000)))
+	network("two racks", config{}, between("network", "bandwidth", "GB/s",
+		all(1, map[string]float64{"ab": 3.9, "ba": 4, "cd": 4.1, "dc": 4})))
+	network("two sites", config{}, between("network", "latency", "us",
+		all(2000, map[string]float64{"ab": 50, "ba": 50, "cd": 40, "dc": 40})))
+	network("partition", config{}, between("network", "bandwidth", "GB/s", map[string]float64{"ab": 1, "cd": 1}),
+		one(along("network", "a", "c", "no connection", 0, "", "refused"),
+			along("network", "a", "d", "no connection", 0, "", "refused"),
+			along("network", "b", "c", "no connection", 0, "", "refused"),
+			along("network", "b", "d", "no connection", 0, "", "refused")))
 	network("corrupt", config{}, one(along("network", "a", "b", "corrupt", 2, "blocks", "first at byte 7"),
 		along("network", "b", "a", "corrupt", 1, "blocks", "first at byte 9")))
 	network("no link", config{}, between("network", "bandwidth", "GB/s", all(10, nil)),

@@ -1,0 +1,363 @@
+package check
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A mark is what measurements say about a way.
+type mark int
+
+// The marks. A way of which too little is known is open. One that is known is bad for another reason too.
+const (
+	open mark = iota
+	good
+	bad
+	known
+)
+
+// A cause is the simplest explanation of bad ways: a host, what lies between groups of hosts, everything, or a pair.
+type cause struct {
+	host            string // empty of other causes
+	sends, receives bool   // of a host: which of its ways are bad
+	groups          [][]string
+	in              map[string]int // index of a host's group
+	oneWay          bool           // from the first group to the second alone
+	all             bool
+	ways            []*way // bad ones that it explains, in order
+}
+
+// covers reports whether a cause is about a way, bad or not.
+func (c *cause) covers(w *way) bool {
+	a, b := w.subject.Host, w.subject.To.Host
+	switch {
+	case c.all:
+		return true
+	case c.host != "":
+		return c.sends && a == c.host || c.receives && b == c.host
+	case c.groups != nil:
+		from, ok := c.in[a]
+		to, too := c.in[b]
+		return ok && too && from != to && (!c.oneWay || from == 0)
+	}
+	return c.ways[0].subject == w.subject
+}
+
+// join adds a group of hosts, unless the group is there.
+func (c *cause) join(hosts ...string) {
+	if _, ok := c.in[hosts[0]]; ok {
+		return
+	}
+	if c.in == nil {
+		c.in = map[string]int{}
+	}
+	for _, h := range hosts {
+		c.in[h] = len(c.groups)
+	}
+	c.groups = append(c.groups, hosts)
+}
+
+// Bounds of explanations. A cause may cover a few ways that look good, since measurements vary.
+const (
+	nearlyAll = 0.9 // part of the ways between groups that is bad
+	most      = 6   // of a host: so many times more bad ways than good ones
+	alike     = 1.5 // times by which ways of the better of two explanations are more alike
+)
+
+// A tally counts the ways between hosts from an i to a k by their marks.
+type tally struct{ good, bad, known int }
+
+// An explainer looks for causes of the bad ways of one network.
+type explainer struct {
+	hosts  []string
+	index  map[string]int
+	ways   []*way
+	marks  map[*way]mark
+	value  func(*way) float64 // how bad a way is, nil if no way is worse than another
+	cells  []tally            // by from and to
+	causes []cause
+	left   []*way // bad ones without a cause
+}
+
+// explain returns the causes that explain all bad ways, and no more good ones than can be chance. Of a fault that has
+// no direction, twoWay, both ways of a pair count as one.
+//
+// Groups go first: one slow uplink makes the ways of many hosts bad, and two hosts that have a good way between
+// themselves are not both at fault. Hosts come next, with the most bad ways first, and then pairs.
+func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) float64) []cause {
+	e := &explainer{ways: ways, marks: marks, index: map[string]int{}, value: value}
+	for _, w := range ways {
+		if marks[w] == bad {
+			e.left = append(e.left, w)
+		}
+		for _, h := range []string{w.subject.Host, w.subject.To.Host} {
+			if _, ok := e.index[h]; !ok {
+				e.index[h] = 0
+				e.hosts = append(e.hosts, h)
+			}
+		}
+	}
+	if len(e.left) == 0 {
+		return nil
+	}
+	slices.SortFunc(e.hosts, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // n2, n10
+	for i, h := range e.hosts {
+		e.index[h] = i
+	}
+	if len(e.hosts) > 2 && float64(len(e.left)) >= nearlyAll*float64(len(ways)) && len(ways) > 2 && !e.oneHost() {
+		return []cause{{all: true, ways: e.left}}
+	}
+	e.cells = make([]tally, len(e.hosts)*len(e.hosts))
+	for _, w := range ways {
+		c := e.cell(e.index[w.subject.Host], e.index[w.subject.To.Host])
+		switch marks[w] {
+		case good:
+			c.good++
+		case bad:
+			c.bad++
+		case known:
+			c.known++
+		}
+	}
+	if twoWay {
+		for i := range e.hosts {
+			for k := range i {
+				a, b := e.cell(i, k), e.cell(k, i)
+				a.good, a.bad = a.good+b.good, a.bad+b.bad
+				*b = *a
+			}
+		}
+	}
+	e.between()
+	for len(e.left) > 0 && e.worstHost() {
+	}
+	for _, w := range e.left {
+		e.causes = append(e.causes, cause{ways: []*way{w}})
+	}
+	return e.causes
+}
+
+func (e *explainer) cell(from, to int) *tally { return &e.cells[from*len(e.hosts)+to] }
+
+// oneHost reports whether all ways are those of one host: others were not measured.
+func (e *explainer) oneHost() bool {
+	return slices.ContainsFunc(e.hosts, func(h string) bool {
+		return !slices.ContainsFunc(e.ways, func(w *way) bool { return w.subject.Host != h && w.subject.To.Host != h })
+	})
+}
+
+// near is 1 for two hosts that a good way joins, -1 for two that a bad one does, and 0 if nothing is known. If another
+// fault may hide how near they are, one good direction is enough.
+func (e *explainer) near(i, k int, hides bool) int {
+	there, back := e.cell(i, k), e.cell(k, i)
+	switch {
+	case hides && (there.good > 0 || back.good > 0):
+		return 1
+	case there.bad > 0 || back.bad > 0 || !hides && there.known+back.known > 0:
+		return -1
+	case there.good > 0 || back.good > 0:
+		return 1
+	}
+	return 0
+}
+
+// groups puts each host to those with half of which, at least, it has good ways.
+func (e *explainer) groups(hides bool) [][]int {
+	in := make([]int, len(e.hosts))
+	for i := range in {
+		in[i] = -1
+	}
+	count := 0
+	for range 2 { // the second time, to all hosts and not only to those before
+		for i := range e.hosts {
+			well, all := make([]int, count), make([]int, count)
+			for k, g := range in {
+				if p := e.near(i, k, hides); g >= 0 && k != i && p != 0 {
+					all[g]++
+					well[g] += max(p, 0)
+				}
+			}
+			chosen := -1
+			for g := range count {
+				if well[g] > 0 && 2*well[g] >= all[g] && (chosen < 0 || well[g]*all[chosen] > well[chosen]*all[g]) {
+					chosen = g
+				}
+			}
+			if chosen < 0 && in[i] < 0 {
+				chosen = count
+				count++
+			}
+			if chosen >= 0 {
+				in[i] = chosen
+			}
+		}
+	}
+	groups := make([][]int, count)
+	for i, g := range in {
+		groups[g] = append(groups[g], i)
+	}
+	return groups
+}
+
+// between adds causes if nearly all ways between groups of two hosts or more are bad: those that explain the most.
+func (e *explainer) between() {
+	var chosen []cause
+	explained := 0
+	for _, hides := range []bool{false, true} {
+		causes, n := e.apart(e.groups(hides)), 0
+		for _, w := range e.left {
+			if slices.ContainsFunc(causes, func(c cause) bool { return c.covers(w) }) {
+				n++
+			}
+		}
+		if n > explained {
+			chosen, explained = causes, n
+		}
+	}
+	for _, c := range chosen {
+		e.add(c)
+	}
+}
+
+// apart returns causes for groups between which nearly all ways are bad.
+func (e *explainer) apart(groups [][]int) (causes []cause) {
+	groups = slices.DeleteFunc(groups, func(g []int) bool { return len(g) < 2 })
+	slow := func(from, to []int) bool {
+		var sum tally
+		for _, i := range from {
+			for _, k := range to {
+				c := e.cell(i, k)
+				sum.good, sum.bad = sum.good+min(c.good, 1), sum.bad+min(c.bad+c.known, 1)
+			}
+		}
+		return sum.bad > 3 && float64(sum.bad) >= nearlyAll*float64(sum.good+sum.bad)
+	}
+	names := func(g []int) (list []string) {
+		for _, i := range g {
+			list = append(list, e.hosts[i])
+		}
+		return list
+	}
+	both := cause{}
+	for i, a := range groups {
+		for k, b := range groups {
+			switch {
+			case i == k || !slow(a, b):
+			case !slow(b, a):
+				c := cause{oneWay: true}
+				c.join(names(a)...)
+				c.join(names(b)...)
+				causes = append(causes, c)
+			case i < k:
+				both.join(names(a)...)
+				both.join(names(b)...)
+			}
+		}
+	}
+	if both.groups != nil {
+		causes = append(causes, both)
+	}
+	return causes
+}
+
+// worstHost adds the host that explains the most of the bad ways left, if one does.
+func (e *explainer) worstHost() bool {
+	sends, receives := make([]tally, len(e.hosts)), make([]tally, len(e.hosts))
+	for i := range e.hosts {
+		for k := range e.hosts {
+			for _, c := range []struct {
+				sum *tally
+				*tally
+			}{{&sends[i], e.cell(i, k)}, {&receives[i], e.cell(k, i)}} {
+				if c.tally.bad > 0 {
+					c.sum.bad++
+				} else if c.tally.good > 0 {
+					c.sum.good++
+				}
+			}
+		}
+	}
+	ill := func(t tally) bool { return t.bad > 1 && t.bad >= most*t.good }
+	var worst []cause // equally many bad ways
+	n := 0
+	for i, h := range e.hosts {
+		c, bad := cause{host: h, sends: ill(sends[i]), receives: ill(receives[i])}, 0
+		if c.sends {
+			bad += sends[i].bad
+		}
+		if c.receives {
+			bad += receives[i].bad
+		}
+		if bad > n {
+			worst, n = nil, bad
+		}
+		if bad > 0 && bad == n {
+			worst = append(worst, c)
+		}
+	}
+	if n == 0 {
+		return false
+	}
+	chosen := worst[0]
+	for _, c := range worst[1:] {
+		if !e.compete(&chosen, &c) {
+			continue
+		}
+		switch a, b := e.spread(&chosen), e.spread(&c); {
+		case b*alike < a:
+			chosen = c
+		case a*alike >= b:
+			return false // either may be it
+		}
+	}
+	return e.add(chosen)
+}
+
+// compete reports whether either of two hosts explains nearly all that the other does.
+func (e *explainer) compete(a, b *cause) bool {
+	rest := 0
+	for _, w := range e.left {
+		if a.covers(w) && !b.covers(w) {
+			rest++
+		}
+	}
+	return rest < 2
+}
+
+// spread is how many times worse than another a way of a cause is: one fault makes all alike.
+func (e *explainer) spread(c *cause) float64 {
+	least, most := math.Inf(1), 0.
+	for _, w := range e.left {
+		if c.covers(w) && e.value != nil {
+			least, most = min(least, e.value(w)), max(most, e.value(w))
+		}
+	}
+	if most == 0 {
+		return 1
+	}
+	return most / least
+}
+
+// add adds a cause with the bad ways that it explains, which count no longer.
+func (e *explainer) add(c cause) bool {
+	e.left = slices.DeleteFunc(e.left, func(w *way) bool {
+		if c.covers(w) {
+			c.ways = append(c.ways, w)
+			return true
+		}
+		return false
+	})
+	for i, a := range e.hosts {
+		for k, b := range e.hosts {
+			if c.covers(&way{subject: pairOf(component{Host: a}, component{Host: b})}) {
+				*e.cell(i, k) = tally{}
+			}
+		}
+	}
+	if len(c.ways) > 0 {
+		e.causes = append(e.causes, c)
+	}
+	return len(c.ways) > 0
+}

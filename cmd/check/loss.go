@@ -1,0 +1,111 @@
+package check
+
+import (
+	"fmt"
+	"math"
+)
+
+// loss blames ways that lose packets. What counts is small messages, one in a segment, with no stream beside them: so
+// no queue is full, and the kernels at both ends know of each segment whether it had to be sent again.
+func (j *netJudge) loss() {
+	f := &fault{severity: degraded, code: "loss", quantity: "bandwidth", whole: "it loses packets",
+		weight: func(w *way) float64 { return 10 + w.lost/max(w.segments, 1) },
+		text: func(_ *way, c *cause) string {
+			var sum way
+			for _, w := range c.ways {
+				sum.lost, sum.segments = sum.lost+w.lost, sum.segments+w.segments
+			}
+			return fmt.Sprintf("%.0f of %.0f segments of small messages (%s %%) were lost and sent again", sum.lost,
+				sum.segments, digits(100*sum.lost/sum.segments))
+		}, again: true}
+	for n := range j.networks {
+		ways := j.left(n)
+		j.blame(f, explain(ways, lossMarks(ways), false, func(w *way) float64 { return w.lost / w.segments }))
+	}
+}
+
+// An ending is one end of ways: what a host sends, or what it receives.
+type ending struct {
+	host  string
+	sends bool
+}
+
+func endings(w *way) [2]ending { return [2]ending{{w.subject.Host, true}, {w.subject.To.Host, false}} }
+
+// lossMarks marks ways by how likely the losses are by chance. A way is bad if it has lost more than a good one would,
+// or if it is one of several ways of a host that have together. It is good if it has lost less than the bad ways of
+// its hosts would have it lose, and else open: small losses show in many segments only.
+func lossMarks(ways []*way) map[*way]mark {
+	marks := map[*way]mark{}
+	chance := lossChance / float64(max(len(ways), 1))
+	all := map[ending][]*way{}
+	for _, w := range ways {
+		if significant(w.lost, w.segments, chance) {
+			marks[w] = bad
+		}
+		for _, e := range endings(w) {
+			all[e] = append(all[e], w)
+		}
+	}
+	rate := map[ending]float64{} // of the bad ways
+	for e, list := range all {
+		var sum, own, worst way
+		for _, w := range list {
+			sum.lost, sum.segments = sum.lost+w.lost, sum.segments+w.segments
+			if marks[w] == bad {
+				own.lost, own.segments = own.lost+w.lost, own.segments+w.segments
+			}
+			if w.lost > worst.lost {
+				worst = *w
+			}
+		}
+		rest, of := sum.lost-worst.lost, sum.segments-worst.segments
+		switch {
+		case rest > 1 && chanceOf(rest, lossUsual*of) < 0.01 && significant(sum.lost, sum.segments, chance):
+			rate[e] = sum.lost / sum.segments
+			for _, w := range list {
+				if w.lost > 0 && fits(w, rate[e]) {
+					marks[w] = bad
+				}
+			}
+		case own.segments > 0:
+			rate[e] = own.lost / own.segments
+		}
+	}
+	for _, w := range ways {
+		least := math.Inf(1)
+		for _, e := range endings(w) {
+			if r, ok := rate[e]; ok {
+				least = min(least, r)
+			}
+		}
+		if marks[w] != bad && w.segments > 0 && (math.IsInf(least, 0) || !fits(w, least)) {
+			marks[w] = good
+		}
+	}
+	return marks
+}
+
+// significant reports whether a good way would not lose so much, by a chance.
+func significant(lost, segments, chance float64) bool {
+	return lost >= lossLeast && lost > lossUsual*segments && chanceOf(lost, lossUsual*segments) < chance
+}
+
+// unlikely is the chance below which a way does not lose as much as another.
+const unlikely = 1e-4
+
+// fits reports whether a way that loses a part of its segments may have lost as few as it has.
+func fits(w *way, part float64) bool { return chanceOf(w.lost+1, part*w.segments) < 1-unlikely }
+
+// chanceOf is the chance of n events or more where mean are expected: Poisson's, which bounds the binomial's.
+func chanceOf(n, mean float64) float64 {
+	fewer := 0.
+	for k := 0.; k < n && mean > 0; k++ {
+		lg, _ := math.Lgamma(k + 1)
+		fewer += math.Exp(k*math.Log(mean) - mean - lg)
+	}
+	if mean == 0 && n > 0 {
+		return 0
+	}
+	return max(0, 1-fewer)
+}
