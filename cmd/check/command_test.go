@@ -222,20 +222,22 @@ func TestCheckWithoutRank0(t *testing.T) {
 // Nobody answers: there is nothing to judge.
 func TestCheckHostsNobody(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "hosts")
-	require.NoError(t, os.WriteFile(hosts, []byte("a\nb\n"), 0o644))
+	require.NoError(t, os.WriteFile(hosts, []byte("a\nb\nh\x1b[31m\n"), 0o644))
 	var stdout, stderr bytes.Buffer
 	dir := t.TempDir()
 	require.Equal(t, cli.ExitStatus(unjudged),
 		Command(t.Context(), []string{"-hostfile", hosts, "-ssh", filepath.Join(dir, "none"), "-address",
 			"127.0.0.1:0", "-json", dir + "/r.json", "-junit", dir + "/r.xml", "-metrics", dir + "/r.prom", "-html",
 			dir + "/r.html", "-svg", dir + "/r.svg"}, &stdout, &stderr))
-	require.Equal(t, 2, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
+	require.Equal(t, 3, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
+	require.NotContains(t, stdout.String()+stderr.String(), "\x1b", "a terminal would obey it")
+	require.Contains(t, stdout.String(), `host h\x1b[31m: it does not answer`)
 	require.Contains(t, stdout.String(), "COULD NOT BE JUDGED")
 	text, err := os.ReadFile(dir + "/r.json")
 	require.NoError(t, err)
 	r, err := readReport(bytes.NewReader(text))
 	require.NoError(t, err)
-	require.Equal(t, []string{"absent host a", "absent host b"}, codes(r))
+	require.Equal(t, []string{"absent host a", "absent host b", "absent host h\x1b[31m"}, codes(r))
 	require.Equal(t, unjudged, r.Verdict)
 	require.WithinDuration(t, time.Now(), r.Started, time.Minute)
 	for file, says := range map[string]string{"r.xml": "absent host b", "r.prom": "ringo_check_status 3", "r.html": "host b",

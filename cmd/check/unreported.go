@@ -55,6 +55,9 @@ func (f *commandFlags) noReport(ctx context.Context, started time.Time, err erro
 		return cli.ExitStatus(why.Severity)
 	}
 	out := *f
+	if f.worker { // the launcher reads its standard output
+		stdout = io.Discard
+	}
 	if spec, launched, err := bootstrap.FromEnv(os.Getenv); err != nil || launched && spec.Rank > 0 {
 		stdout = io.Discard
 		for _, file := range []*string{&out.json, &out.junit, &out.svg, &out.html, &out.metrics} {
