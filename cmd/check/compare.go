@@ -199,9 +199,10 @@ func (s *scale) noise(ways []*way, c *comparison) float64 {
 	large := slices.DeleteFunc(slices.Clone(c.causes), func(x cause) bool { return x.host == "" && x.groups == nil })
 	var off, repeats []float64
 	for _, w := range ways {
-		if !c.blamed[w] && !slices.ContainsFunc(large, func(x cause) bool { return x.covers(w) }) {
-			off = append(off, math.Abs(s.cost(w)/c.expected[w]-1))
+		if c.blamed[w] || slices.ContainsFunc(large, func(x cause) bool { return x.covers(w) }) {
+			continue
 		}
+		off = append(off, math.Abs(s.cost(w)/c.expected[w]-1))
 		if r := s.repeat(w); r > 0 {
 			repeats = append(repeats, r-1)
 		}
