@@ -105,7 +105,7 @@ type fault struct {
 	severity       severity
 	code, quantity string
 	whole          string             // about a host whose ways have it
-	twoWay         bool               // it has no direction
+	twoWay         bool               // it has no direction, and who calls, the first host of two, sees it
 	each           bool               // the two ways of a pair are two findings
 	weight         func(*way) float64 // of a way
 	text           func(worst *way, c *cause) string
@@ -263,12 +263,16 @@ func (j *netJudge) left(network int) []*way {
 
 // plain blames ways for a fault that each has or has not.
 func (j *netJudge) plain(f *fault, has func(*way) bool) {
+	at := map[string]int{}
+	for i, h := range j.r.Hosts {
+		at[h.Name] = i
+	}
 	for n := range j.networks {
 		ways, marks := j.left(n), map[*way]mark{}
 		for _, w := range ways {
 			if has(w) {
 				marks[w] = bad
-			} else if w.bandwidth > 0 {
+			} else if w.bandwidth > 0 && (!f.twoWay || at[w.subject.Host] < at[w.subject.To.Host]) {
 				marks[w] = good
 			}
 		}
