@@ -3,7 +3,6 @@ package check
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -185,24 +184,13 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case f.hosts != "":
 		return f.overHosts(ctx, stdout, stderr)
 	}
+	started := time.Now()
 	job, err := join(ctx, joinOptions{Timeout: f.join})
 	if err != nil {
-		return noReport(ctx, err, stderr)
+		return f.noReport(ctx, started, err, stdout, stderr)
 	}
 	defer job.Close()
 	return f.carryOut(ctx, job, stdout, stderr)
-}
-
-// noReport prints why this rank has no report to give, or no part in one, and returns the error to exit with.
-func noReport(ctx context.Context, err error, stderr io.Writer) error {
-	absent, ok := errors.AsType[*absentError](err)
-	if !ok {
-		fmt.Fprintf(stderr, "ringo check: %v: %v\n", unjudged, err)
-		return cli.ExitStatus(unjudged)
-	}
-	fmt.Fprintf(stderr, "ringo check: %v: %v\n", broken, err)
-	absent.Wait(ctx)
-	return cli.ExitStatus(broken)
 }
 
 // carryOut checks, once or periodically, and writes the report in the forms asked for.
@@ -223,7 +211,7 @@ func (f *commandFlags) carryOut(ctx context.Context, job *job, stdout, stderr io
 		report, err := run(ctx, job, f.cfg)
 		bar.Clear()
 		if err != nil && report == nil {
-			return noReport(ctx, err, stderr)
+			return f.noReport(ctx, start, err, stdout, stderr)
 		}
 		if report != nil {
 			serving.report.Store(report)

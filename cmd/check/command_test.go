@@ -224,10 +224,69 @@ func TestCheckHostsNobody(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "hosts")
 	require.NoError(t, os.WriteFile(hosts, []byte("a\nb\n"), 0o644))
 	var stdout, stderr bytes.Buffer
+	dir := t.TempDir()
 	require.Equal(t, cli.ExitStatus(unjudged),
-		Command(t.Context(), []string{"-hostfile", hosts, "-ssh", filepath.Join(t.TempDir(), "none"), "-address",
-			"127.0.0.1:0"}, &stdout, &stderr))
+		Command(t.Context(), []string{"-hostfile", hosts, "-ssh", filepath.Join(dir, "none"), "-address",
+			"127.0.0.1:0", "-json", dir + "/r.json", "-junit", dir + "/r.xml", "-metrics", dir + "/r.prom", "-html",
+			dir + "/r.html", "-svg", dir + "/r.svg"}, &stdout, &stderr))
 	require.Equal(t, 2, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
+	require.Contains(t, stdout.String(), "COULD NOT BE JUDGED")
+	text, err := os.ReadFile(dir + "/r.json")
+	require.NoError(t, err)
+	r, err := readReport(bytes.NewReader(text))
+	require.NoError(t, err)
+	require.Equal(t, []string{"absent host a", "absent host b"}, codes(r))
+	require.Equal(t, unjudged, r.Verdict)
+	require.WithinDuration(t, time.Now(), r.Started, time.Minute)
+	for file, says := range map[string]string{"r.xml": "absent host b", "r.prom": "ringo_check_status 3", "r.html": "host b",
+		"r.svg": "<svg"} {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		require.NoError(t, err)
+		require.Contains(t, string(text), says)
+	}
+}
+
+// TestWithoutReport: a check that does not come about leaves a report, unless another rank may have written one.
+func TestWithoutReport(t *testing.T) {
+	for _, c := range []struct {
+		name, rank string
+		err        error
+		newer      bool // the file is newer than the check
+		code       string
+	}{
+		{"the first rank", "0", errors.New("the port is in use"), false, "not-judged the job"},
+		{"the first rank, whatever there is", "0", errors.New("the port is in use"), true, "not-judged the job"},
+		{"without the leader", "1", &absentError{Who: component{"h0", "rank 0"}, Why: "it is gone"}, false,
+			"absent host h0, rank 0"},
+		{"where the leader may have reported", "1", &absentError{Who: component{"h0", "rank 0"}, Why: "it is gone"}, true, ""},
+		{"where the others go on", "1", &absentError{Why: "too late", wait: func(context.Context) {}}, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("RINGO_RANK", c.rank)
+			t.Setenv("RINGO_SIZE", "2")
+			t.Setenv("RINGO_COMM_ID", "127.0.0.1:9")
+			t.Setenv("RINGO_COMM_SECRET", "a test's")
+			file := filepath.Join(t.TempDir(), "r.json")
+			require.NoError(t, os.WriteFile(file, []byte("another"), 0o644))
+			started := time.Now().Add(time.Minute)
+			if c.newer {
+				started = time.Now().Add(-time.Minute)
+			}
+			f := commandFlags{json: file}
+			var stdout, stderr bytes.Buffer
+			require.Error(t, f.noReport(t.Context(), started, c.err, &stdout, &stderr))
+			require.Contains(t, stderr.String(), "ringo check: ")
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if c.code == "" {
+				require.Equal(t, "another", string(text))
+				return
+			}
+			r, err := readReport(bytes.NewReader(text))
+			require.NoError(t, err)
+			require.Equal(t, []string{c.code}, codes(r))
+		})
+	}
 }
 
 // TestCheckHostsSilent: a command in place of ssh that never answers, or stops answering, does not block the launcher,

@@ -47,7 +47,9 @@ func (s *scale) compare(ways []*way, blamed map[*way]bool) *comparison {
 	}
 	repeated := slices.ContainsFunc(ways, func(w *way) bool { return s.repeat(w) > 0 })
 	all := slices.DeleteFunc(c.causes, func(x cause) bool { return repeated && !s.steady(&x) })
-	c.causes = slices.DeleteFunc(slices.Clone(all), func(x cause) bool { return x.sends && x.receives && s.hidden(&x, ways, all, c) })
+	c.causes = slices.DeleteFunc(slices.Clone(all), func(x cause) bool {
+		return x.sends && x.receives && s.hidden(&x, ways, all, c)
+	})
 	return c
 }
 
@@ -179,8 +181,9 @@ func (s *scale) mark(ways []*way, c *comparison, noise float64) map[*way]mark {
 	for _, w := range ways {
 		cost, expected := s.cost(w), c.expected[w]
 		bound := s.bound(expected, noise)
+		others := min(middle[w.subject.Host], middle[w.subject.To.Host])
 		switch {
-		case cost > bound && max(hiding, 1+noise/2)*pairs[pairOfHosts(w)] < min(middle[w.subject.Host], middle[w.subject.To.Host]):
+		case cost > bound && max(hiding, 1+noise/2)*pairs[pairOfHosts(w)] < others:
 			marks[w] = good // two hosts that are nearer to each other than to others: a slower group
 		case cost > bound && c.blamed[w]:
 			marks[w] = known

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// What TCP does, as this model has it: packets of fakePacket bytes of data, or fewer, and fakeHeader more; a window that begins
-// with ten of them, grows while no queue stands, and shrinks at a loss; a repeated packet comes a round trip after the
-// lost one if others have followed that, else after fakeRepeat, twice as long each time.
+// What TCP does, as this model has it: packets of fakePacket bytes of data, or fewer, and fakeHeader more; a window
+// that begins with ten of them, grows while no queue stands, and shrinks at a loss; a packet that is sent again comes a
+// round trip after the lost one if others have followed that, else after fakeRepeat, twice as long each time.
 const (
 	fakePacket = 1448
 	fakeHeader = 52
@@ -20,6 +20,7 @@ const (
 	fakeChunk  = 64 << 10  // that is sent as one
 	fakeQueue  = 20 * time.Millisecond
 	fakeRepeat = 200 * time.Millisecond
+	fakeMoment = 50 * time.Microsecond // of what comes within one, a card tells at once
 )
 
 // A fakeConn is one end of a connection.
@@ -35,15 +36,15 @@ type fakeConn struct {
 type fakeStream struct {
 	net      *fakeNet
 	from, to byte
-	pace     float64 // part of the link's rate
-	packet   int     // bytes of data in a packet at most
-	back     *fakeStream
+	pace     float64       // part of the link's rate
+	packet   int           // bytes of data in a packet at most
 	flight   []*fakeParcel // that are not acknowledged, nor known to be lost for ever
 	queue    []*fakeParcel // that are not read
 	window   float64
 	slow     float64   // window from which on it grows slowly
 	shrunk   time.Time // when it did last
 	stalled  time.Time // since when nothing passes
+	heard    time.Time // when the last acknowledgement came
 	total    int       // bytes
 	count    segments
 	wake     chan struct{}
@@ -56,7 +57,6 @@ type fakeParcel struct {
 	due, acked time.Time // zero is never
 	queued     bool      // behind others, for long
 	alone      bool      // it was lost, and nothing has followed
-	answers    bool      // it carried the only acknowledgement of what its receiver has sent
 }
 
 func (n *fakeNet) connect(a, b byte, from string, to *net.TCPAddr, packet int) (near, far *fakeConn) {
@@ -67,7 +67,6 @@ func (n *fakeNet) connect(a, b byte, from string, to *net.TCPAddr, packet int) (
 			packet: packet, window: 10 * float64(packet), slow: fakeWindow, wake: make(chan struct{})}
 	}
 	there, back := stream(a, b), stream(b, a)
-	there.back, back.back = back, there
 	at := &net.TCPAddr{IP: net.ParseIP(from)}
 	near = &fakeConn{in: back, out: there, host: a, here: at, there: to}
 	far = &fakeConn{in: there, out: back, host: b, here: to, there: at}
@@ -138,10 +137,6 @@ func (s *fakeStream) take(b []byte) (n int) {
 		k := copy(b[n:], p.data)
 		n += k
 		if p.data = p.data[k:]; len(p.data) == 0 {
-			if p.alone && p.answers {
-				s.back.count.Again++
-				s.back.count.Sent++
-			}
 			s.queue = s.queue[1:]
 		}
 	}
@@ -183,7 +178,7 @@ func (s *fakeStream) room() (room int, next time.Time) {
 	in := 0
 	for len(s.flight) > 0 && passed(s.flight[0].acked) {
 		p := s.flight[0]
-		s.flight = s.flight[1:]
+		s.flight, s.heard = s.flight[1:], p.acked
 		switch {
 		case p.queued:
 		case s.window < s.slow:
@@ -215,10 +210,10 @@ func (s *fakeStream) send(data []byte, size int) {
 	}
 	s.total += size
 	s.count.Sent += packets
-	s.back.room()
-	p.answers = len(s.back.flight) > 0
 	s.flight, s.queue = append(s.flight, p), append(s.queue, p)
-	defer s.rouse()
+	if len(s.queue) == 1 {
+		defer s.rouse()
+	}
 	if l.gone || l.longest > 0 && min(size, s.packet)+fakeHeader > l.longest || l.cut > 0 && s.total > l.cut ||
 		!s.stalled.IsZero() {
 		if s.stalled.IsZero() {
@@ -246,6 +241,7 @@ func (s *fakeStream) send(data []byte, size int) {
 	if w.chance(0.25) {
 		p.due = p.due.Add(w.upTo(l.busy))
 	}
+	p.due = p.due.Add(fakeMoment).Truncate(fakeMoment)
 }
 
 // lose has packets of a parcel be lost and repeated.
@@ -263,6 +259,7 @@ func (s *fakeStream) lose(p *fakeParcel, packets int, loss float64, trip time.Du
 			if q.alone && q.due.After(p.due.Add(trip)) {
 				q.due, q.alone = p.due.Add(trip), false
 				q.acked = q.due.Add(trip / 2)
+				s.rouse()
 			}
 		}
 		return
@@ -308,6 +305,14 @@ func (c *fakeConn) segments() segments {
 		count.Sent, count.Again = count.Sent+again, count.Again+again
 	}
 	return count
+}
+
+func (c *fakeConn) acknowledges(late time.Duration) bool {
+	s := c.out
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	s.room()
+	return len(s.flight) == 0 || time.Since(s.heard) < late
 }
 
 func (c *fakeConn) Close() error {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +51,7 @@ func measureHost(ctx context.Context, j *job) ([]measurement, error) {
 	f.limits()
 	f.pci()
 	f.interfaces()
+	f.strangers(j)
 	f.rdma()
 	return f.list, nil
 }
@@ -218,6 +221,17 @@ func (f *facts) interfaces() {
 		}
 		if mbps, ok := f.m.number(dir + name + "/speed"); ok && mbps > 0 {
 			f.number(name, "speed", mbps/1000, "Gbit/s")
+		}
+	}
+}
+
+// strangers notes cards that answer for addresses of other hosts.
+func (f *facts) strangers(j *job) {
+	j.neighbours.look(f.m)
+	strangers := j.neighbours.strangers(j.members)
+	for _, ip := range slices.Sorted(maps.Keys(strangers)) {
+		for _, mac := range strangers[ip] {
+			f.word("", "stranger", ip+" "+mac)
 		}
 	}
 }

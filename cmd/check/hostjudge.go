@@ -32,6 +32,7 @@ func (f *findings) add(s severity, code string, subject subject, weight float64,
 
 func judgeHost(r *report, _ *config) []finding {
 	f := &findings{r: r}
+	f.strangers()
 	f.clocks()
 	f.equals()
 	f.amounts()

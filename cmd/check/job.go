@@ -20,12 +20,16 @@ type member struct {
 	Boot string // of the kernel: the same for hosts that are one machine
 	// Version is that of ringo.
 	Version string
+	// Addresses are those of its host, and MACs those of the host's cards.
+	Addresses []address
+	MACs      []string
 }
 
 // A loss is a rank that is no longer in the job, and why.
 type loss struct {
 	Rank    int
 	Stopped bool   // its process may live, but does not answer; else it has ended
+	Cut     bool   // its host does not answer rank 0's
 	Absent  bool   // it never came
 	Host    string // host of an absent rank, if known
 	Stage   string // the stage in which it was lost; Gather fills it in
@@ -59,13 +63,16 @@ type party struct {
 	machine *machine
 	cfg     *config // of the run under way
 	gpus    gpuSet  // of its host, if this rank is the one that looks at them
-	spoilt  string  // why collectives would fail, as the first rank has found out; else empty
+	// what this rank has seen of others' cards
+	neighbours *neighbours
+	spoilt     string // why collectives would fail, as the first rank has found out; else empty
 
 	turn chan struct{} // holds one value while a gather is under way: gathers share one connection
 	star star
 
 	mu    sync.Mutex
 	lost  map[int]loss
+	began time.Time     // when this rank began to join; zero once a run has counted it
 	under int           // the stage under way, from 1
 	name  string        // its name
 	left  time.Duration // time left for further stages, as rank 0 has sent it: the same on all ranks
@@ -73,7 +80,7 @@ type party struct {
 
 func newJob(rank int, members []member, key []byte) *job {
 	return &job{party: &party{rank: rank, members: members, key: key, meetAt: "127.0.0.1", machine: thisMachine("/"),
-		turn: make(chan struct{}, 1), lost: map[int]loss{}}}
+		neighbours: &neighbours{seen: map[string]map[string]bool{}}, turn: make(chan struct{}, 1), lost: map[int]loss{}}}
 }
 
 // First reports whether this rank is the lowest that has come: it gathers, judges and has the report.
@@ -216,11 +223,21 @@ func (j *job) enter(name string) *job {
 	return &job{party: j.party, at: j.under}
 }
 
-// begin starts the time of all stages; 0 is without end. Rank 0's clock counts.
-func (j *job) begin(within time.Duration) {
+// leastLeft is the time that stages have at least, however long ranks took to join.
+const leastLeft = 10 * time.Second
+
+// begin starts the time of all stages, without end if within is 0, and returns its start: for the first run that of
+// joining. Rank 0's clock counts.
+func (j *job) begin(within time.Duration) (started time.Time) {
+	now := time.Now()
+	started, j.began = j.began, time.Time{}
+	if started.IsZero() {
+		started = now
+	}
 	left, end := forever, time.Time{}
 	if within > 0 {
-		left, end = within, time.Now().Add(within)
+		left = max(within-now.Sub(started), min(within, leastLeft))
+		end = now.Add(left)
 	}
 	if h, ok := j.star.(*hub); ok {
 		h.end = end
@@ -228,6 +245,7 @@ func (j *job) begin(within time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.left = left
+	return started
 }
 
 // remaining is the time left for further stages.

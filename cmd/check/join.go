@@ -28,6 +28,8 @@ type joinOptions struct {
 	// Hosts are the names of hosts by rank, for findings about ranks that do not come; nil are those of the Spec, if it
 	// has them.
 	Hosts []string
+	// Spent is how much of the time for a check is over.
+	Spent time.Duration
 	// Absent are ranks that will not come, with their hosts; Spec does not count them.
 	Absent []loss
 
@@ -36,8 +38,12 @@ type joinOptions struct {
 	version string        // in place of ringo.Version, for tests
 }
 
-// connectTime is how long ranks that have met may take to connect to the first of them.
-const connectTime = 15 * time.Second
+// connectTime is how long ranks that have met may take to connect to the first of them; leastConnect if others have kept
+// them waiting for long.
+const (
+	connectTime  = 15 * time.Second
+	leastConnect = 5 * time.Second
+)
 
 // join makes this process a rank of the job that a launcher has started: ringo run, torchrun,
 // mpirun, srun, a Kubernetes indexed job; see bootstrap.FromEnv for the variables. Without a
@@ -49,6 +55,7 @@ func join(ctx context.Context, o joinOptions) (*job, error) {
 	if o.Timeout == 0 {
 		o.Timeout = 20 * time.Second
 	}
+	began := time.Now().Add(-o.Spent)
 	cfg, err := ringo.Config{}.FromEnv()
 	if err != nil {
 		return nil, err
@@ -70,8 +77,10 @@ func join(ctx context.Context, o joinOptions) (*job, error) {
 	if o.Hosts == nil {
 		o.Hosts = o.Spec.Hosts
 	}
-	m := &meeting{joinOptions: o, tls: tls, me: profile{Version: cmp.Or(o.version, ringo.Version), Host: o.Host,
-		ID: cfg.HostID, Boot: thisMachine("/").text("proc/sys/kernel/random/boot_id")}}
+	here := thisMachine("/")
+	m := &meeting{joinOptions: o, began: began, tls: tls, me: profile{Version: cmp.Or(o.version, ringo.Version), Host: o.Host,
+		ID: cfg.HostID, Boot: here.text("proc/sys/kernel/random/boot_id"), MACs: hardware()}}
+	m.me.Addresses, _ = here.Addresses() // the stage of hosts reports an error
 	if m.me.Host == "" {
 		m.me.Host, _, _ = strings.Cut(cfg.HostID, "/")
 	}
@@ -86,12 +95,16 @@ type profile struct {
 	Where []string // addresses at which it takes connections, if it turns out to be the first rank
 	// Version is that of ringo.
 	Version string
+	// Addresses are those of its host, and MACs those of the host's cards.
+	Addresses []address
+	MACs      []string
 }
 
 type meeting struct {
 	joinOptions
-	tls *bootstrap.TLS
-	me  profile
+	began time.Time
+	tls   *bootstrap.TLS
+	me    profile
 }
 
 // meet finds the others that have come, and connects them.
@@ -106,6 +119,10 @@ func (m *meeting) meet(ctx context.Context) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
+	seen := &neighbours{seen: map[string]map[string]bool{}}
+	watching, seenEnough := context.WithCancel(ctx)
+	defer seenEnough()
+	go seen.watch(watching, thisMachine("/"))
 	group, roster, err := m.come(ctx, card, m.Timeout)
 	if err != nil {
 		return nil, m.explain(err, card)
@@ -115,7 +132,9 @@ func (m *meeting) meet(ctx context.Context) (*job, error) {
 		group.Close()
 		return nil, err
 	}
-	if err := j.connect(ctx, ln, where, cmp.Or(m.connect, connectTime)); err != nil {
+	j.neighbours = seen
+	patience := min(connectTime, max(leastConnect, connectTime+leastConnect-time.Since(m.began)))
+	if err := j.connect(ctx, ln, where, cmp.Or(m.connect, patience)); err != nil {
 		group.Close()
 		return nil, err
 	}
@@ -179,9 +198,13 @@ func (m *meeting) explain(err error, card []byte) error {
 		host, _, _ := net.SplitHostPort(at)
 		who = component{host, "rank 0"}
 	}
+	mine := ""
+	if slices.ContainsFunc(m.me.Addresses, func(a address) bool { return a.Net.IP.Equal(net.ParseIP(ipOf(at))) }) {
+		mine = ", an address of this host itself"
+	}
 	return &absentError{Who: who,
-		Why: fmt.Sprintf("nothing answers %v at %s within %v (%v), and the ranks meet there: is the host up, its process "+
-			"started and the port open? or have the others ended before this rank came?", me, at, m.Timeout, no.Nobody)}
+		Why: fmt.Sprintf("nothing answers %v at %s%s within %v (%v), and the ranks meet there: is the host up, its process "+
+			"started and the port open? or have the others ended before this rank came?", me, at, mine, m.Timeout, no.Nobody)}
 }
 
 // An absentError means that the leading rank is missing, or that the others have begun without this rank.
@@ -212,16 +235,21 @@ func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*job, []
 	}
 	size := m.Spec.Size
 	j := newJob(m.Spec.Rank, make([]member, size+len(m.Absent)), group.Key())
-	j.tls, j.first = m.tls, roster.Came[0]
+	j.tls, j.first, j.began = m.tls, roster.Came[0], m.began
 	names := uniqueNames(profiles)
 	for i, p := range profiles {
-		j.members[roster.Came[i]] = member{Rank: roster.Came[i], Host: names[i], ID: p.ID, Boot: p.Boot, Version: p.Version}
+		j.members[roster.Came[i]] = member{Rank: roster.Came[i], Host: names[i], ID: p.ID, Boot: p.Boot, Version: p.Version,
+			Addresses: p.Addresses, MACs: p.MACs}
 	}
 	for r, why := range roster.Away {
 		l := loss{Rank: r, Absent: true, Why: why}
-		if why != "" {
+		switch {
+		case why != "":
 			l.Why += "; look into its output"
-		} else {
+		case len(roster.Came) == 1:
+			l.Why = fmt.Sprintf("nobody else came to %s within %v: were their processes started? is that address right, and its "+
+				"port open? is the host there cut off?", m.where(), m.Timeout)
+		default:
 			l.Why = fmt.Sprintf("did not come within %v: is the host up, and the process started? can it reach the others, "+
 				"who met at %s?", m.Timeout, m.where())
 		}
@@ -320,18 +348,15 @@ func (j *job) accept(ctx context.Context, ln net.Listener, where []string, withi
 		}
 	}
 	ln.Close()
-	why := fmt.Sprintf("it came and did not connect to %v at %s within %v", j.component(j.first),
-		strings.Join(where, ", "), within)
-	if len(conns) == 0 && want > 1 {
-		why += ", and nor did any other: does a firewall keep them from the ports of that host?"
-	}
+	why := fmt.Sprintf("it came, and made no connection to %v at %s within %v", j.component(j.first),
+		strings.Join(where, ", "), within.Round(time.Millisecond))
 	h := newHub(len(j.members), j.first, conns)
 	for _, r := range live {
 		if c := conns[r]; c != nil && isLoopback(j.meetAt) {
 			j.meetAt = ipOf(c.LocalAddr().String())
 		}
 		if r != j.first && conns[r] == nil {
-			h.missed = append(h.missed, loss{Rank: r, Stopped: true, Why: why})
+			h.missed = append(h.missed, loss{Rank: r, Cut: true, Why: why})
 		}
 	}
 	j.star = h

@@ -172,8 +172,9 @@ func TestJoinStopped(t *testing.T) {
 		require.NoError(t, errs[0])
 		r, errs := runAll(t, jobs, config{Stages: []stage{gathers("first", fine)}})
 		require.Equal(t, []error{nil}, errs)
-		require.Equal(t, []string{"stopped host still, rank 1"}, codes(r))
-		require.Regexp(t, `^stopped in stage rendezvous: it came and did not connect to host host0, rank 0 at .* within 100ms; its process is stopped or its host is cut off`, r.Findings[0].Text)
+		require.Equal(t, []string{"cut-off host host0 to host still"}, codes(r))
+		require.Regexp(t, "^cut off in stage rendezvous: .*: it came, and made no connection to host host0, rank 0 at .* within "+
+			"100ms; no third host can tell which of them is cut off", r.Findings[0].Text)
 		require.Equal(t, 1.0, r.Of("first", "heard")[0].Value)
 	}
 	all.Go(func() { one(0) })

@@ -78,7 +78,7 @@ func (s *labSum) add(c *labCase, missing, wrong []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case c.named == nil:
+	case !c.faulty():
 		s.count.Healthy++
 	case len(missing) == 0:
 		s.count.Named++
@@ -126,7 +126,7 @@ func (c *labCase) real(t *testing.T, sum *labSum) {
 
 // lan makes a case's hosts and network.
 func (c *labCase) lan(t *testing.T) *lan {
-	l := newLAN(t, c.hosts)
+	l := newLAN(t, c.size())
 	l.join(labRate, c.rules)
 	l.args = []string{"check", "-device", "host", "-json", "-"}
 	for h, ns := range l.hosts {

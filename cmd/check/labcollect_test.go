@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// labGroups carries out collectives of simulated hosts: the ranks of a group meet at rank 0's host, and each two exchange
-// as much as an all-gather.
+// labGroups carries out collectives of simulated hosts: the ranks of a group meet at rank 0's host, and each two
+// exchange labPart bytes.
 type labGroups struct {
 	fake      *fakeNet
 	listeners []net.Listener // by rank

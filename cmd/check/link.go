@@ -57,15 +57,27 @@ func (s streamResult) rate() float64 {
 // not.
 type segments struct{ Sent, Again int }
 
+// A watched connection tells what a kernel would, in tests.
+type watched interface {
+	segments() segments
+	acknowledges(late time.Duration) bool
+}
+
 // countSegments asks the kernel about a connection; zero if that is not TCP.
 func countSegments(c net.Conn) segments {
-	switch t := c.(type) {
-	case *net.TCPConn:
-		return kernelSegments(t)
-	case interface{ segments() segments }: // in tests
-		return t.segments()
+	if w, ok := c.(watched); ok {
+		return w.segments()
 	}
-	return segments{}
+	return kernelSegments(c)
+}
+
+// acknowledges reports whether the other kernel has acknowledged all that was sent, or something of late, if that is
+// known.
+func acknowledges(c net.Conn, late time.Duration) (known, yes bool) {
+	if w, ok := c.(watched); ok {
+		return true, w.acknowledges(late)
+	}
+	return kernelAcknowledges(c, late)
 }
 
 // Messages of the caller have 8 bytes; the first byte is one of these.

@@ -2,10 +2,16 @@
 
 package check
 
-import "net"
+import (
+	"net"
+	"time"
+)
 
 // kernelSegments knows nothing here.
-func kernelSegments(*net.TCPConn) segments { return segments{} }
+func kernelSegments(net.Conn) segments { return segments{} }
 
 // packetOf takes the usual size.
 func packetOf(net.Conn) packet { return packet{plainPacket - plainHeader, plainPacket} }
+
+// kernelAcknowledges knows nothing here.
+func kernelAcknowledges(net.Conn, time.Duration) (known, yes bool) { return false, false }

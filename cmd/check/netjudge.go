@@ -177,13 +177,8 @@ func (j *netJudge) noNetworks() {
 			"no data have passed over it to any host, and others join the hosts: it counts as no network")
 	}
 	said := map[string]bool{}
-	for _, m := range j.r.Of("network", takenTwice) {
-		said[m.Text] = true
-		j.add(broken, "duplicate-address", m.Subject, 60,
-			"both have the address %s, and other hosts are in that network: give each host one of its own", m.Text)
-	}
 	for _, m := range j.r.Of("network", sharedAddress) {
-		if !said[m.Text] {
+		if !said[m.Text] && !j.r.duplicate(m.Text) {
 			said[m.Text] = true
 			j.add(well, "shared-address", subject{}, 0,
 				"several hosts have the address %s (%s), so it leads to none of them and was left out", m.Text, m.Subject.Part)
@@ -357,6 +352,9 @@ func (j *netJudge) apart(s *scale, c *comparison, code, quantity, word string, s
 				times = append(times, e)
 			}
 		}
+		if len(within) == 0 || len(times) == 0 {
+			continue
+		}
 		usual, least, most := median(within), slices.Min(times), slices.Max(times)
 		range_, values := digits(least/usual), say(least)
 		if digits(most/usual) != range_ {
@@ -376,20 +374,24 @@ func (c *cause) parties() string {
 	}
 	var groups []string
 	for _, g := range c.groups {
-		const most = 8
-		text := "host " + g[0]
-		if len(g) > 1 {
-			text = "hosts " + strings.Join(g[:min(len(g), most)], ", ")
-		}
-		if len(g) > most {
-			text += fmt.Sprintf(" (%d in all)", len(g))
-		}
-		groups = append(groups, text)
+		groups = append(groups, namesOf(g))
 	}
 	if c.oneWay {
 		return groups[0] + " to " + groups[1]
 	}
 	return strings.Join(groups, " and ")
+}
+
+// namesOf lists hosts: "host a", "hosts a, b".
+func namesOf(hosts []string) string {
+	const most = 8
+	switch n := len(hosts); {
+	case n == 1:
+		return "host " + hosts[0]
+	case n > most:
+		return fmt.Sprintf("hosts %s and %d more", strings.Join(hosts[:most], ", "), n-most)
+	}
+	return "hosts " + strings.Join(hosts, ", ")
 }
 
 // last completes the last finding: the ways on which it rests, some of which are measured again.

@@ -82,11 +82,9 @@ func railsOf(from, to []port) []rail {
 	return rails
 }
 
-// Quantities of interfaces that are left out: an address that several hosts have, an address that another host has by
-// mistake, and an interface that nobody reaches.
+// Quantities of interfaces that are left out: an address that several hosts have, and an interface that nobody reaches.
 const (
 	sharedAddress = "address of several hosts"
-	takenTwice    = "address that another host has"
 	idleInterface = "idle interface"
 )
 
@@ -117,36 +115,6 @@ func ownPorts(hosts [][]port) (own, left [][]port) {
 		}
 	}
 	return own, left
-}
-
-// twice are the pairs of interfaces of different hosts that have one address by mistake: exactly two hosts have the
-// address, and a third has another address of the same network on an interface of that name. Other common addresses are
-// no mistake: bridges to containers have one address on all hosts, and hosts may be one machine.
-func twice(hosts [][]port, names []string) (pairs []subject) {
-	for h, ports := range hosts {
-		for _, p := range ports {
-			for k := h + 1; k < len(hosts); k++ {
-				for _, q := range hosts[k] {
-					if q.IP.Equal(p.IP) && q.MAC != p.MAC && inUse(hosts, p) {
-						pairs = append(pairs, pairOf(component{names[h], p.Interface}, component{names[k], q.Interface}))
-					}
-				}
-			}
-		}
-	}
-	return pairs
-}
-
-// inUse reports whether a host has another address of a port's network on an interface of its name.
-func inUse(hosts [][]port, p port) bool {
-	for _, ports := range hosts {
-		for _, q := range ports {
-			if q.Interface == p.Interface && !q.IP.Equal(p.IP) && p.reaches(q) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // A crew is the state of a host's leader in the network stage.
@@ -201,6 +169,8 @@ func measureNetwork(ctx context.Context, j *job) ([]measurement, error) {
 	}
 	crew.ownPorts(trouble == nil)
 	switch {
+	case len(crew.hosts) < 2 && trouble == nil && len(j.members) > len(j.Live()):
+		return nil, skip("no other host is left, as the findings say")
 	case len(crew.hosts) < 2 && trouble == nil:
 		return nil, skip("there is one host")
 	case !j.Leader() || trouble != nil:
@@ -263,16 +233,6 @@ func (c *crew) ownPorts(well bool) {
 	}
 	for _, p := range left[c.me] {
 		add(of(c.j.Host(), p.Interface), sharedAddress, p.IP.String())
-	}
-	var names []string
-	for _, r := range c.ranks {
-		names = append(names, c.j.members[r].Host)
-	}
-	for _, pair := range twice(all, names) {
-		if i := slices.IndexFunc(all[c.me], func(p port) bool { return p.Interface == pair.Part }); pair.Host == c.j.Host() &&
-			i >= 0 {
-			add(pair, takenTwice, all[c.me][i].IP.String())
-		}
 	}
 	idle := c.j.machine.Idle()
 	for _, name := range slices.Sorted(maps.Keys(idle)) {

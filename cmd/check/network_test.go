@@ -135,6 +135,9 @@ func withRails(jobs []*job, change func(i int, h *fakeHost)) []*job {
 				fmt.Sprint("second ", i)})
 		change(i, h)
 		j.SetMachine(h.machine())
+		for _, o := range jobs {
+			o.members[i].Addresses = h.addresses
+		}
 	}
 	return jobs
 }
@@ -173,7 +176,7 @@ func TestRailsThatLackAHost(t *testing.T) {
 			h.addresses[1].Interface, h.idle = "eth2", map[string]string{"eth1": "it is down"}
 		}), nil, ""},
 		{"an address of two", on(2, func(h *fakeHost) { h.addresses[1].Net.IP = net.IPv4(10, 1, 0, 2) }),
-			[]string{"duplicate-address host b, eth1 to host c, eth1"}, "both have the address 10.1.0.2"},
+			[]string{"duplicate-address host b, eth1 to host c, eth1"}, "address 10.1.0.2 is on hosts b and c"},
 		{"an interface of two",
 			on(2, func(h *fakeHost) { h.addresses[1].Net.IP, h.addresses[1].MAC = net.IPv4(10, 1, 0, 2), "second 1" }),
 			[]string{"shared-address the job"}, "several hosts have the address 10.1.0.2"},

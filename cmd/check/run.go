@@ -46,9 +46,8 @@ func run(ctx context.Context, j *job, cfg config) (*report, error) {
 		cfg.Stages = cfg.stages()
 	}
 	j.cfg, j.spoilt = &cfg, ""
-	j.begin(cfg.Within)
+	started := j.begin(cfg.Within)
 	cfg.shared = j.shared()
-	started := time.Now()
 	var r *report
 	if j.First() {
 		r = newReport(j, started)
@@ -95,6 +94,7 @@ func run(ctx context.Context, j *job, cfg config) (*report, error) {
 		r.Findings = append(r.Findings, r.compare(cfg.Baseline, &cfg)...)
 	}
 	r.Took = time.Since(started).Seconds()
+	r.excuse()
 	r.judged()
 	return r, err
 }
@@ -122,6 +122,11 @@ func newReport(j *job, started time.Time) *report {
 			Quantity: "ringo", Text: cmp.Or(m.Version, "of an older version")})
 	}
 	r.lose(j, j.losses(), rendezvous)
+	r.tell(j)
+	for _, f := range duplicates(r) {
+		r.Findings = append(r.Findings, f)
+		j.spoilt = spoils[f.Code]
+	}
 	for _, o := range unlike(r.Of(rendezvous, "ringo")) {
 		r.Findings = append(r.Findings, finding{Severity: degraded, Code: "version-differs", Stage: rendezvous,
 			Subject: o.Subject,
@@ -134,12 +139,11 @@ func newReport(j *job, started time.Time) *report {
 // rendezvous is the stage before all others, by name.
 const rendezvous = "rendezvous"
 
-// outlast returns when the time of the others, which go on without this rank, is over.
+// outlast returns when the others, which go on without this rank, have ended, or their time is over.
 func (j *job) outlast(ctx context.Context) {
-	select {
-	case <-time.After(min(max(j.remaining(), 0), withinFull) + 2*grace):
-	case <-ctx.Done():
-	}
+	ctx, cancel := context.WithTimeout(ctx, min(max(j.remaining(), 0), withinFull)+2*grace)
+	defer cancel()
+	j.star.outlast(ctx.Done())
 }
 
 // stage carries out one stage on this rank, and judges it on rank 0, which has a report.
@@ -252,8 +256,9 @@ func (r *report) take(m member, stage string, s *share, report *stageReport) {
 // lose puts lost ranks into the report.
 func (r *report) lose(j *job, lost []loss, stage string) {
 	r.loseAbsent(lost, stage)
+	r.loseCut(j, lost, stage)
 	for _, l := range lost {
-		if l.Absent {
+		if l.Absent || l.Cut {
 			continue
 		}
 		host, stage := j.members[l.Rank].Host, cmp.Or(l.Stage, stage)
@@ -262,14 +267,56 @@ func (r *report) lose(j *job, lost []loss, stage string) {
 		switch {
 		case l.Stopped:
 			f.Code, f.Text = "stopped",
-				fmt.Sprintf("stopped in stage %s: %s; its process is stopped or its host is cut off: look at both", stage, l.Why)
+				fmt.Sprintf("stopped in stage %s: %s: look whether it is stopped or hangs", stage, l.Why)
 		default:
 			f.Text = fmt.Sprintf("died in stage %s: %s; look into its output and the host's kernel log", stage, l.Why)
 		}
 		r.Findings = append(r.Findings, f)
-		if i := slices.IndexFunc(r.Hosts, func(h hostReport) bool { return h.Name == host }); i >= 0 {
-			r.Hosts[i].Lost = append(r.Hosts[i].Lost, l.Rank)
+		r.lostOf(host, l.Rank)
+	}
+}
+
+// lostOf notes that a host has lost a rank.
+func (r *report) lostOf(host string, rank int) {
+	if i := slices.IndexFunc(r.Hosts, func(h hostReport) bool { return h.Name == host }); i >= 0 {
+		r.Hosts[i].Lost = append(r.Hosts[i].Lost, rank)
+	}
+}
+
+// loseCut puts hosts into the report that do not answer rank 0's. If none does, rank 0's own may be the one that is cut off.
+func (r *report) loseCut(j *job, lost []loss, stage string) {
+	var hosts []string
+	why := map[string]string{}
+	for _, l := range lost {
+		if !l.Cut {
+			continue
 		}
+		host := j.members[l.Rank].Host
+		r.lostOf(host, l.Rank)
+		stage = cmp.Or(l.Stage, stage)
+		if why[host] == "" {
+			hosts, why[host] = append(hosts, host), l.Why
+		}
+	}
+	add := func(s subject, format string, a ...any) {
+		r.Findings = append(r.Findings, finding{Severity: broken, Code: "cut-off", Stage: stage, Subject: s, Weight: 1000,
+			Text: fmt.Sprintf("cut off in stage %s: %s", stage, fmt.Sprintf(format, a...))})
+	}
+	first := j.members[j.first].Host
+	others := slices.ContainsFunc(j.Hosts(), func(h []int) bool { return j.members[h[0]].Host != first })
+	switch {
+	case others:
+		for _, h := range hosts {
+			add(of(h, ""), "%s, and other hosts do well: look at its cable, switch port and address, at firewalls, and at its "+
+				"process", why[h])
+		}
+	case len(hosts) == 1:
+		add(pairOf(component{Host: first}, component{Host: hosts[0]}), "of the second the first can say: %s; no third host "+
+			"can tell which of them is cut off: look at cable, switch port and firewall of both", why[hosts[0]])
+	case len(hosts) > 1:
+		add(subject{}, "of none of %s can host %s, which leads, hear anything: it is cut off itself, or the network between "+
+			"all is down: look at its cable, switch port and firewall first (of the first: %s)", namesOf(hosts), first,
+			why[hosts[0]])
 	}
 }
 

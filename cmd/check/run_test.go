@@ -312,12 +312,22 @@ func TestWithoutTheLeader(t *testing.T) {
 			return nil, nil
 		}
 		jobs[1].star = sleeper{jobs[1].star}
-		_, errs = runAll(t, jobs, config{Stages: []stage{late, slow}, Within: time.Minute})
-		absent, ok := errors.AsType[*absentError](errs[1])
-		require.True(t, ok, "%v", errs[1])
-		began := time.Now()
+		var ended time.Time
+		cfg := config{Stages: []stage{late, slow}, Within: time.Minute}
+		go func() {
+			_, err := run(t.Context(), jobs[0], cfg)
+			require.NoError(t, err)
+			time.Sleep(40 * time.Second)
+			ended = time.Now()
+			jobs[0].Close()
+		}()
+		_, err := run(t.Context(), jobs[1], cfg)
+		absent, ok := errors.AsType[*absentError](err)
+		require.True(t, ok, "%v", err)
+		require.Contains(t, absent.Why, "the others have taken it for lost")
 		absent.Wait(t.Context())
-		require.Equal(t, time.Minute+2*grace, time.Since(began))
+		require.Equal(t, ended, time.Now(), "it waits for the others' end, and no longer")
+		jobs[1].Close()
 		time.Sleep(time.Hour) // for what is left behind
 	})
 }

@@ -16,6 +16,8 @@ import (
 type star interface {
 	// gather is job.Gather. Lost in its answer has the ranks newly lost; some may have been in an earlier answer.
 	gather(ctx context.Context, seq int, data []byte) (answer, error)
+	// outlast returns when rank 0 has ended, or when done is closed.
+	outlast(done <-chan struct{})
 	close() error
 }
 
@@ -35,7 +37,7 @@ type answer struct {
 
 // answerTime bounds how long an answer may take to be sent, and how long after the end of
 // its own context a rank waits for it: rank 0's context ends about then too.
-const answerTime = 15 * time.Second
+const answerTime = 8 * time.Second
 
 // A spoke is the hub's end of a connection to a rank.
 type spoke struct {
@@ -50,9 +52,10 @@ type spoke struct {
 type hub struct {
 	spokes []*spoke // by rank; nil for its own and the lost
 	size   int
-	first  int       // its own rank
-	missed []loss    // ranks that have not connected: the others learn of them at the first gather
-	end    time.Time // of all stages; zero is never
+	first  int        // its own rank
+	missed []loss     // ranks that have not connected: the others learn of them at the first gather
+	out    []net.Conn // of lost ranks, which wait for their end: see ray.outlast
+	end    time.Time  // of all stages; zero is never
 	wg     sync.WaitGroup
 }
 
@@ -71,18 +74,33 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 	parts[h.first] = data
 	lost := h.missed
 	h.missed = nil
+	lose := func(rank int, l loss) {
+		l.Rank = rank
+		lost = append(lost, l)
+		h.drop(rank)
+	}
+	var silent []int
 	for rank, s := range h.spokes {
 		if s == nil {
 			continue
 		}
-		if part, loss := s.part(ctx, seq); loss != nil && loss.Stopped && !isLast(seq) {
-			s.late = stageOf(seq)
-		} else if loss != nil {
-			loss.Rank = rank
-			lost = append(lost, *loss)
-			h.drop(rank)
-		} else {
+		switch part, loss := s.part(ctx, seq); {
+		case loss == nil:
 			parts[rank] = part
+		case !loss.Stopped:
+			lose(rank, *loss)
+		case isLast(seq):
+			silent = append(silent, rank)
+		default:
+			s.late = stageOf(seq)
+		}
+	}
+	h.nudge(silent)
+	for _, rank := range silent {
+		if part, loss := h.spokes[rank].part(ctx, seq); loss == nil {
+			parts[rank] = part
+		} else {
+			lose(rank, *h.spokes[rank].examined(loss))
 		}
 	}
 	a := answer{Seq: seq, Lost: lost, Left: forever}
@@ -105,6 +123,36 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 	wg.Wait()
 	a.Parts = parts
 	return a, nil
+}
+
+// nudgeTime is how long the kernels of silent ranks' hosts may take to acknowledge a message: it is sent three times.
+const nudgeTime = time.Second
+
+// nudge sends ranks a message that says nothing, and waits.
+func (h *hub) nudge(ranks []int) {
+	for _, rank := range ranks {
+		s := h.spokes[rank]
+		_ = s.conn.SetWriteDeadline(time.Now().Add(nudgeTime))
+		_ = s.enc.Encode(answer{})
+	}
+	if len(ranks) > 0 {
+		time.Sleep(nudgeTime)
+	}
+}
+
+// examined is the loss of a silent rank that has been nudged: the kernel of a stopped process acknowledges messages, and
+// a host that is cut off does not.
+func (s *spoke) examined(l *loss) *loss {
+	if !l.Stopped {
+		return l
+	}
+	switch known, answers := acknowledges(s.conn, nudgeTime); {
+	case known && answers:
+		l.Why = "its host answers, and the process says nothing"
+	case known:
+		*l = loss{Cut: true, Why: "its host does not answer the first one any more"}
+	}
+	return l
 }
 
 // part waits for what the rank says in a gather: nil if it has ended the stage.
@@ -158,8 +206,10 @@ func (h *hub) drop(rank int) {
 	s := h.spokes[rank]
 	h.spokes[rank] = nil
 	_ = s.conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	_ = s.enc.Encode(answer{Excluded: true})
-	s.conn.Close()
+	if s.enc.Encode(answer{Excluded: true}) != nil {
+		s.conn.Close()
+	}
+	h.out = append(h.out, s.conn)
 }
 
 func (h *hub) close() error {
@@ -168,9 +218,14 @@ func (h *hub) close() error {
 			s.conn.Close()
 		}
 	}
+	for _, c := range h.out {
+		c.Close()
+	}
 	h.wg.Wait()
 	return nil
 }
+
+func (h *hub) outlast(<-chan struct{}) {}
 
 func howEnded(err error) string {
 	switch {
@@ -230,6 +285,14 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 			return answer{Lost: a.Lost}, fmt.Errorf("check: %v has ended this stage", r.hub)
 		case a.Seq == seq:
 			return a, nil
+		}
+	}
+}
+
+func (r *ray) outlast(done <-chan struct{}) {
+	for {
+		if _, err := r.in.take(done); err != nil {
+			return
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (s *lanSwitch) rule(from, to int) (all labRule, free time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.rules {
-		if r.covers(from+1, to+1) && (r.after == 0 || !s.begin.IsZero() && time.Since(s.begin) > r.after) {
+		if r.covers(from+1, to+1) && (!r.cut || !s.begin.IsZero() && time.Since(s.begin) > labCut) {
 			all = all.and(r)
 		}
 	}

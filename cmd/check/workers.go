@@ -28,7 +28,7 @@ const workerReady = "ringo check worker 1"
 const greetingBytes = 1 << 20
 
 // workerJoin is how long workers wait for each other.
-const workerJoin = 30 * time.Second
+const workerJoin = 15 * time.Second
 
 // An order is the task of a worker, as a line of its standard input and not in its command line, since
 // the ID is secret.
@@ -42,7 +42,8 @@ type order struct {
 	Device     string
 	GPUs       int
 	NCCL       string
-	Baseline   *report `json:",omitempty"` // for the first rank alone, which leads if it comes
+	Spent      time.Duration // since the launcher's start
+	Baseline   *report       `json:",omitempty"` // for the first rank alone, which leads if it comes
 }
 
 // A worker is a process on another host, as its launcher sees it.
@@ -104,6 +105,7 @@ func readHosts(name string) ([]string, error) {
 
 // overHosts carries out a check on hosts that ssh reaches. The report is written here.
 func (f *commandFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) error {
+	started := time.Now()
 	hosts, err := readHosts(f.hosts)
 	if err != nil {
 		return err
@@ -125,25 +127,24 @@ func (f *commandFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) 
 		}
 	}()
 	here, absent := present(workers)
-	if len(here) == 0 {
-		for _, l := range absent {
-			fmt.Fprintf(stderr, "host %s: %s\n", l.Host, l.Why)
-		}
-		return cli.ExitStatus(unjudged)
-	}
 	limit := cmp.Or(f.patience, f.cfg.Longest(workerJoin))
 	defer time.AfterFunc(limit, cancel).Stop()
-	if err := f.orders(id, here, absent, stderr); err != nil {
+	if err := f.orders(id, here, absent, started, stderr); err != nil {
 		return err
 	}
-	report, err := firstReport(id, here, absent)
-	if err != nil {
+	var report *report
+	if len(here) == 0 {
+		report = f.unreported(started, noAnswer(absent, false)...)
+		for _, l := range absent {
+			fmt.Fprintf(stderr, "host %s: %s\n", given.Printable(l.Host), given.Printable(l.Why))
+		}
+	} else if report, err = firstReport(id, here, absent); err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("nothing within %v, or interrupted: is the host up, and does ssh still reach it?", limit)
 		}
-		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which leads, gave no report: %v: %s\n", here[0].host,
-			err, here[0].errors.line())
-		return cli.ExitStatus(unjudged)
+		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which leads, gave no report: %v: %s\n",
+			given.Printable(here[0].host), err, given.Printable(here[0].errors.line()))
+		report = f.noLeader(started, here, absent, err)
 	}
 	err = f.write(report, stdout)
 	if err != nil {
@@ -182,14 +183,16 @@ func present(workers []*worker) (here []*worker, absent []loss) {
 const lastWords = 2 * time.Second
 
 // orders gives each worker its order. A worker that cannot be told is named on stderr.
-func (f *commandFlags) orders(id bootstrap.ID, here []*worker, absent []loss, stderr io.Writer) error {
+func (f *commandFlags) orders(id bootstrap.ID, here []*worker, absent []loss, started time.Time,
+	stderr io.Writer) error {
 	var names []string
 	for _, w := range here {
 		names = append(names, w.name())
 	}
 	for i, w := range here {
 		o := order{ID: id, Rank: i, Size: len(here), Hosts: names, Absent: absent, Full: f.cfg.Full,
-			ExpectGPUs: f.cfg.ExpectGPUs, Device: f.device, GPUs: f.gpus, NCCL: f.cfg.NCCL}
+			ExpectGPUs: f.cfg.ExpectGPUs, Device: f.device, GPUs: f.gpus, NCCL: f.cfg.NCCL,
+			Spent: time.Since(started)}
 		if i == 0 {
 			o.Baseline = f.cfg.Baseline
 		}
@@ -198,7 +201,8 @@ func (f *commandFlags) orders(id bootstrap.ID, here []*worker, absent []loss, st
 			return err
 		}
 		if _, err := w.in.Write(append(line, '\n')); err != nil {
-			fmt.Fprintf(stderr, "ringo check: host %s: %v: %s\n", w.host, err, w.errors.line())
+			fmt.Fprintf(stderr, "ringo check: host %s: %v: %s\n", given.Printable(w.host), err,
+				given.Printable(w.errors.line()))
 		}
 	}
 	return nil
@@ -372,7 +376,8 @@ func work(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error 
 		return err
 	}
 	job, err := join(ctx, joinOptions{Timeout: f.join, Host: o.Hosts[o.Rank], Hosts: o.Hosts, Absent: o.Absent,
-		Spec: &bootstrap.Spec{Rank: o.Rank, Size: o.Size, Addr: o.ID.String(), Source: "ssh"}})
+		Spent: o.Spent,
+		Spec:  &bootstrap.Spec{Rank: o.Rank, Size: o.Size, Addr: o.ID.String(), Source: "ssh"}})
 	if err != nil {
 		return err
 	}
