@@ -47,7 +47,9 @@ func (s *scale) compare(ways []*way, blamed map[*way]bool) *comparison {
 	}
 	repeated := slices.ContainsFunc(ways, func(w *way) bool { return s.repeat(w) > 0 })
 	all := slices.DeleteFunc(c.causes, func(x cause) bool { return repeated && !s.steady(&x) })
-	c.causes = slices.DeleteFunc(slices.Clone(all), func(x cause) bool { return x.sends && x.receives && s.hidden(&x, ways, all, c) })
+	c.causes = slices.DeleteFunc(slices.Clone(all), func(x cause) bool {
+		return x.sends && x.receives && s.hidden(&x, ways, all, c)
+	})
 	return c
 }
 
@@ -179,8 +181,9 @@ func (s *scale) mark(ways []*way, c *comparison, noise float64) map[*way]mark {
 	for _, w := range ways {
 		cost, expected := s.cost(w), c.expected[w]
 		bound := s.bound(expected, noise)
+		others := min(middle[w.subject.Host], middle[w.subject.To.Host])
 		switch {
-		case cost > bound && max(hiding, 1+noise/2)*pairs[pairOfHosts(w)] < min(middle[w.subject.Host], middle[w.subject.To.Host]):
+		case cost > bound && max(hiding, 1+noise/2)*pairs[pairOfHosts(w)] < others:
 			marks[w] = good // two hosts that are nearer to each other than to others: a slower group
 		case cost > bound && c.blamed[w]:
 			marks[w] = known
@@ -199,9 +202,10 @@ func (s *scale) noise(ways []*way, c *comparison) float64 {
 	large := slices.DeleteFunc(slices.Clone(c.causes), func(x cause) bool { return x.host == "" && x.groups == nil })
 	var off, repeats []float64
 	for _, w := range ways {
-		if !c.blamed[w] && !slices.ContainsFunc(large, func(x cause) bool { return x.covers(w) }) {
-			off = append(off, math.Abs(s.cost(w)/c.expected[w]-1))
+		if c.blamed[w] || slices.ContainsFunc(large, func(x cause) bool { return x.covers(w) }) {
+			continue
 		}
+		off = append(off, math.Abs(s.cost(w)/c.expected[w]-1))
 		if r := s.repeat(w); r > 0 {
 			repeats = append(repeats, r-1)
 		}

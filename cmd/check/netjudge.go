@@ -105,7 +105,7 @@ type fault struct {
 	severity       severity
 	code, quantity string
 	whole          string             // about a host whose ways have it
-	twoWay         bool               // it has no direction
+	twoWay         bool               // it has no direction, and who calls, the first host of two, sees it
 	each           bool               // the two ways of a pair are two findings
 	weight         func(*way) float64 // of a way
 	text           func(worst *way, c *cause) string
@@ -258,12 +258,16 @@ func (j *netJudge) left(network int) []*way {
 
 // plain blames ways for a fault that each has or has not.
 func (j *netJudge) plain(f *fault, has func(*way) bool) {
+	at := map[string]int{}
+	for i, h := range j.r.Hosts {
+		at[h.Name] = i
+	}
 	for n := range j.networks {
 		ways, marks := j.left(n), map[*way]mark{}
 		for _, w := range ways {
 			if has(w) {
 				marks[w] = bad
-			} else if w.bandwidth > 0 {
+			} else if w.bandwidth > 0 && (!f.twoWay || at[w.subject.Host] < at[w.subject.To.Host]) {
 				marks[w] = good
 			}
 		}
@@ -348,6 +352,9 @@ func (j *netJudge) apart(s *scale, c *comparison, code, quantity, word string, s
 				times = append(times, e)
 			}
 		}
+		if len(within) == 0 || len(times) == 0 {
+			continue
+		}
 		usual, least, most := median(within), slices.Min(times), slices.Max(times)
 		range_, values := digits(least/usual), say(least)
 		if digits(most/usual) != range_ {
@@ -378,14 +385,13 @@ func (c *cause) parties() string {
 // namesOf lists hosts: "host a", "hosts a, b".
 func namesOf(hosts []string) string {
 	const most = 8
-	if len(hosts) == 1 {
+	switch n := len(hosts); {
+	case n == 1:
 		return "host " + hosts[0]
+	case n > most:
+		return fmt.Sprintf("hosts %s and %d more", strings.Join(hosts[:most], ", "), n-most)
 	}
-	text := "hosts " + strings.Join(hosts[:min(len(hosts), most)], ", ")
-	if len(hosts) > most {
-		text += fmt.Sprintf(" (%d in all)", len(hosts))
-	}
-	return text
+	return "hosts " + strings.Join(hosts, ", ")
 }
 
 // last completes the last finding: the ways on which it rests, some of which are measured again.
