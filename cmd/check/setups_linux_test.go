@@ -68,8 +68,8 @@ const linkPromises = `
 ## Links: what is promised
 
 All ways between hosts are explained together, each network for itself: by what a host sends or receives, by what lies
-between groups of hosts, by all alike, or by a pair. The simplest explanation of all bad ways that covers no good ones is
-named. TestFleets plants one or two faults in random fleets of 2 to 8 hosts, with and without racks: no innocent is
+between groups of hosts, by all alike, or by a pair. The simplest explanation of all bad ways that covers no good ones
+is named. TestFleets plants one or two faults in random fleets of 2 to 8 hosts, with and without racks: no innocent is
 named, and a fault beyond these bounds is.
 
 | what | is found from | and is not known where |
@@ -82,8 +82,8 @@ named, and a fault beyond these bounds is.
 
 **Groups that are far from each other are a remark**, and the exit status stays 0: an uplink that racks share, or a way
 between sites, is slow or late by design. No host is at fault. Hosts and pairs are then compared with the others in
-their place. With ` + "`-baseline`" + ` what was quicker before is degraded, groups too. What cannot work between groups, such as no
-data, is broken, and no host is named.
+their place. With ` + "`-baseline`" + ` what was quicker before is degraded, groups too. What does not work between groups is
+broken, and no host is named.
 
 If a host's bad ways may hide that another one is near to it, in a rack whose ways to all others are as bad, only the
 worse of the two is named: mend it and check again. Nor are ranks named for collectives that get no answer, where links
