@@ -52,6 +52,16 @@ func TestCollectivesSaid(t *testing.T) {
 			for i := range r.Measurements {
 				r.Measurements[i].Stage = "collectives"
 			}
+			// Where the network has a finding that may be why, no rank is named: at the first host all ranks meet.
+			for _, about := range []subject{of("a", ""), {}} {
+				r := &report{Hosts: []hostReport{{Name: "a"}, {Name: "b"}}, Measurements: r.Measurements,
+					Findings: []finding{{Severity: degraded, Code: "loss", Stage: "network", Subject: about}}}
+				list := judgeHostCollectives(r, nil)
+				require.Len(t, list, 1)
+				require.Contains(t, list[0].String(), "collectives fail: x; what the stage of the network has found may be why (loss")
+				require.NotContains(t, list[0].Text, "memory")
+				require.Equal(t, subject{}, list[0].Subject)
+			}
 			list := judgeHostCollectives(r, nil)
 			require.Len(t, list, 1)
 			require.Contains(t, list[0].String(), c.want)

@@ -45,9 +45,39 @@ func (s *scale) compare(ways []*way, blamed map[*way]bool) *comparison {
 			break
 		}
 	}
-	all := c.causes
-	c.causes = slices.DeleteFunc(slices.Clone(all), func(x cause) bool { return x.host != "" && s.hidden(&x, ways, all, c) })
+	repeated := slices.ContainsFunc(ways, func(w *way) bool { return s.repeat(w) > 0 })
+	all := slices.DeleteFunc(c.causes, func(x cause) bool { return repeated && !s.steady(&x) })
+	c.causes = slices.DeleteFunc(slices.Clone(all), func(x cause) bool {
+		return x.sends && x.receives && s.hidden(&x, ways, all, c)
+	})
 	return c
+}
+
+// steadyTimes is how many times worse than the best a second measurement of a way may be: what a link is set to shows
+// again, and the stalls of a busy host differ.
+const steadyTimes = 1.4
+
+// repeat is how many times worse than the best the second best measurement of a way was, 0 if there is none.
+func (s *scale) repeat(w *way) float64 {
+	if again := s.again(w); again > 0 && !math.IsInf(again, 0) {
+		return again / s.cost(w)
+	}
+	return 0
+}
+
+// steady reports whether measurements of the ways of a cause agree with those before: of half of the ways that were
+// measured again, and of a pair's only way.
+func (s *scale) steady(c *cause) bool {
+	again, agree := 0, 0
+	for _, w := range c.ways {
+		switch r := s.repeat(w); {
+		case r > steadyTimes:
+			again++
+		case r > 0:
+			again, agree = again+1, agree+1
+		}
+	}
+	return 2*agree >= again && (agree > 0 || len(c.ways) > 1)
 }
 
 // hiding is how many times worse a way is than a host's others that may hide that the two hosts are near to each other,
@@ -59,6 +89,15 @@ const hiding = 1.15
 // other is mended: two hosts at fault are as far from each other as the worse one is from all.
 func (s *scale) hidden(x *cause, ways []*way, causes []cause, c *comparison) bool {
 	level, pairs := s.level(x), s.pairs(ways)
+	far, all := map[string]int{}, map[string]int{} // ways with third hosts: blamed and worse than expected, and all
+	for _, w := range ways {
+		if a, b := w.subject.Host, w.subject.To.Host; a != x.host && b != x.host {
+			all[a], all[b] = all[a]+1, all[b]+1
+			if c.blamed[w] && s.cost(w) > s.bound(c.expected[w], 0) {
+				far[a], far[b] = far[a]+1, far[b]+1
+			}
+		}
+	}
 	return slices.ContainsFunc(ways, func(w *way) bool {
 		other := w.subject.To.Host
 		if w.subject.Host != x.host && other != x.host {
@@ -66,7 +105,7 @@ func (s *scale) hidden(x *cause, ways []*way, causes []cause, c *comparison) boo
 		} else if other == x.host {
 			other = w.subject.Host
 		}
-		if c.blamed[w] {
+		if c.blamed[w] && 2*far[other] >= all[other] {
 			return true
 		}
 		cost := pairs[pairOfHosts(w)]
@@ -142,8 +181,9 @@ func (s *scale) mark(ways []*way, c *comparison, noise float64) map[*way]mark {
 	for _, w := range ways {
 		cost, expected := s.cost(w), c.expected[w]
 		bound := s.bound(expected, noise)
+		others := min(middle[w.subject.Host], middle[w.subject.To.Host])
 		switch {
-		case cost > bound && max(hiding, 1+noise/2)*pairs[pairOfHosts(w)] < min(middle[w.subject.Host], middle[w.subject.To.Host]):
+		case cost > bound && max(hiding, 1+noise/2)*pairs[pairOfHosts(w)] < others:
 			marks[w] = good // two hosts that are nearer to each other than to others: a slower group
 		case cost > bound && c.blamed[w]:
 			marks[w] = known
@@ -162,11 +202,12 @@ func (s *scale) noise(ways []*way, c *comparison) float64 {
 	large := slices.DeleteFunc(slices.Clone(c.causes), func(x cause) bool { return x.host == "" && x.groups == nil })
 	var off, repeats []float64
 	for _, w := range ways {
-		if !c.blamed[w] && !slices.ContainsFunc(large, func(x cause) bool { return x.covers(w) }) {
-			off = append(off, math.Abs(s.cost(w)/c.expected[w]-1))
+		if c.blamed[w] || slices.ContainsFunc(large, func(x cause) bool { return x.covers(w) }) {
+			continue
 		}
-		if again := s.again(w); again > 0 && !math.IsInf(again, 0) {
-			repeats = append(repeats, again/s.cost(w)-1)
+		off = append(off, math.Abs(s.cost(w)/c.expected[w]-1))
+		if r := s.repeat(w); r > 0 {
+			repeats = append(repeats, r-1)
 		}
 	}
 	return max(6*1.4826*median(off), 3*median(repeats))

@@ -75,19 +75,20 @@ type explainer struct {
 	index  map[string]int
 	ways   []*way
 	marks  map[*way]mark
+	twoWay bool
 	value  func(*way) float64 // how bad a way is, nil if no way is worse than another
 	cells  []tally            // by from and to
 	causes []cause
 	left   []*way // bad ones without a cause
 }
 
-// explain returns the causes that explain all bad ways, and no more good ones than can be chance. Of a fault that has
-// no direction, twoWay, both ways of a pair count as one.
+// explain returns the causes that explain all bad ways, and no more good ones than can be chance. With twoWay the fault
+// has no direction, and of some pairs one way alone was measured.
 //
 // Groups go first: one slow uplink makes the ways of many hosts bad, and two hosts that have a good way between
 // themselves are not both at fault. Hosts come next, with the most bad ways first, and then pairs.
 func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) float64) []cause {
-	e := &explainer{ways: ways, marks: marks, index: map[string]int{}, value: value}
+	e := &explainer{ways: ways, marks: marks, index: map[string]int{}, twoWay: twoWay, value: value}
 	for _, w := range ways {
 		if marks[w] == bad {
 			e.left = append(e.left, w)
@@ -121,15 +122,6 @@ func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) flo
 			c.known++
 		}
 	}
-	if twoWay {
-		for i := range e.hosts {
-			for k := range i {
-				a, b := e.cell(i, k), e.cell(k, i)
-				a.good, a.bad = a.good+b.good, a.bad+b.bad
-				*b = *a
-			}
-		}
-	}
 	e.between()
 	for len(e.left) > 0 && e.worstHost() {
 	}
@@ -140,6 +132,15 @@ func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) flo
 }
 
 func (e *explainer) cell(from, to int) *tally { return &e.cells[from*len(e.hosts)+to] }
+
+// across is what is known of the way between hosts of two groups: of both directions if the fault has none.
+func (e *explainer) across(from, to int) tally {
+	t := *e.cell(from, to)
+	if back := e.cell(to, from); e.twoWay {
+		t = tally{t.good + back.good, t.bad + back.bad, t.known + back.known}
+	}
+	return t
+}
 
 // oneHost reports whether all ways are those of one host: others were not measured.
 func (e *explainer) oneHost() bool {
@@ -228,7 +229,7 @@ func (e *explainer) apart(groups [][]int) (causes []cause) {
 		var sum tally
 		for _, i := range from {
 			for _, k := range to {
-				c := e.cell(i, k)
+				c := e.across(i, k)
 				sum.good, sum.bad = sum.good+min(c.good, 1), sum.bad+min(c.bad+c.known, 1)
 			}
 		}
@@ -262,28 +263,36 @@ func (e *explainer) apart(groups [][]int) (causes []cause) {
 	return causes
 }
 
-// worstHost adds the host that explains the most of the bad ways left, if one does.
-func (e *explainer) worstHost() bool {
-	sends, receives := make([]tally, len(e.hosts)), make([]tally, len(e.hosts))
-	for i := range e.hosts {
-		for k := range e.hosts {
-			for _, c := range []struct {
-				sum *tally
-				*tally
-			}{{&sends[i], e.cell(i, k)}, {&receives[i], e.cell(k, i)}} {
-				if c.tally.bad > 0 {
-					c.sum.bad++
-				} else if c.tally.good > 0 {
-					c.sum.good++
-				}
-			}
+// ends counts the hosts to which each host sends well and badly, and from which each receives so.
+func (e *explainer) ends() (sends, receives []tally) {
+	sends, receives = make([]tally, len(e.hosts)), make([]tally, len(e.hosts))
+	count := func(sum *tally, c *tally) {
+		if c.bad > 0 {
+			sum.bad++
+		} else if c.good > 0 {
+			sum.good++
 		}
 	}
+	for i := range e.hosts {
+		for k := range e.hosts {
+			count(&sends[i], e.cell(i, k))
+			count(&receives[i], e.cell(k, i))
+		}
+	}
+	return sends, receives
+}
+
+// worstHost adds the host that explains the most of the bad ways left, if one does.
+func (e *explainer) worstHost() bool {
+	sends, receives := e.ends()
 	ill := func(t tally) bool { return t.bad > 1 && t.bad >= most*t.good }
+	all := func(t tally) bool { return t.bad > 0 && t.good == 0 }
 	var worst []cause // equally many bad ways
 	n := 0
 	for i, h := range e.hosts {
-		c, bad := cause{host: h, sends: ill(sends[i]), receives: ill(receives[i])}, 0
+		s, r := ill(sends[i]), ill(receives[i])
+		c := cause{host: h, sends: s || r && all(sends[i]), receives: r || s && all(receives[i])}
+		bad := 0
 		if c.sends {
 			bad += sends[i].bad
 		}

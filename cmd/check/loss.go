@@ -20,6 +20,7 @@ func (j *netJudge) loss() {
 		}, again: true}
 	for n := range j.networks {
 		ways := j.left(n)
+		j.suspects = append(j.suspects, lossy(ways)...)
 		j.blame(f, explain(ways, lossMarks(ways), false, func(w *way) float64 { return w.lost / w.segments }))
 	}
 }
@@ -84,6 +85,22 @@ func lossMarks(ways []*way) map[*way]mark {
 		}
 	}
 	return marks
+}
+
+// lossy are the ways of hosts that have lost a little, which more segments would show to be chance or not.
+func lossy(ways []*way) (list []subject) {
+	lost := map[ending]float64{}
+	for _, w := range ways {
+		for _, e := range endings(w) {
+			lost[e] += w.lost
+		}
+	}
+	for _, w := range ways {
+		if e := endings(w); lost[e[0]] > 1 || lost[e[1]] > 1 {
+			list = append(list, w.subject)
+		}
+	}
+	return list
 }
 
 // significant reports whether a good way would not lose so much, by a chance.

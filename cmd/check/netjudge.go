@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // Bounds of good links between hosts.
@@ -95,23 +94,23 @@ type netJudge struct {
 	findings
 	ways     []*way
 	blamed   map[*way]bool
-	shared   bool // hosts of the job are one machine that pretends to be several
-	networks int  // number of networks
+	shared   bool      // hosts of the job are one machine that pretends to be several
+	networks int       // number of networks
+	suspects []subject // ways to measure again that no finding is about yet
 }
 
-// A fault is a kind of fault that ways can have.
-type fault struct {
-	severity       severity
-	code, quantity string
-	whole          string             // about a host whose ways have it
-	twoWay         bool               // it has no direction
-	each           bool               // the two ways of a pair are two findings
-	weight         func(*way) float64 // of a way
-	text           func(worst *way, c *cause) string
-	again          bool // such ways are measured again before they are blamed
+func judgeNetwork(r *report, cfg *config) []finding { return judgeWays(r, cfg).list }
+
+// again are the ways of which measuring again may show more.
+func (j *netJudge) again() []subject {
+	list := j.suspects
+	for _, f := range j.list {
+		list = append(list, f.again...)
+	}
+	return list
 }
 
-func judgeNetwork(r *report, cfg *config) []finding {
+func judgeWays(r *report, cfg *config) *netJudge {
 	ways := slices.DeleteFunc(waysOf(r, "network"),
 		func(w *way) bool { return r.IsLost(w.subject.Host) || r.IsLost(w.subject.To.Host) })
 	j := &netJudge{findings: findings{r: r}, ways: ways, blamed: map[*way]bool{}, shared: cfg != nil && cfg.shared}
@@ -137,7 +136,7 @@ func judgeNetwork(r *report, cfg *config) []finding {
 		}}, func(w *way) bool { return w.failed != "" })
 	j.late()
 	j.slow()
-	return j.list
+	return j
 }
 
 // noNetworks leaves out ways that are over no network: the interfaces at both ends have passed no data to any host, and
@@ -242,260 +241,4 @@ func (j *netJudge) of(network int) (list []*way) {
 // left are the ways of a network that were not blamed.
 func (j *netJudge) left(network int) []*way {
 	return slices.DeleteFunc(j.of(network), func(w *way) bool { return j.blamed[w] })
-}
-
-// plain blames ways for a fault that each has or has not.
-func (j *netJudge) plain(f *fault, has func(*way) bool) {
-	for n := range j.networks {
-		ways, marks := j.left(n), map[*way]mark{}
-		for _, w := range ways {
-			if has(w) {
-				marks[w] = bad
-			} else if w.bandwidth > 0 {
-				marks[w] = good
-			}
-		}
-		j.blame(f, explain(ways, marks, f.twoWay, nil))
-	}
-}
-
-// late blames ways whose latency is high.
-func (j *netJudge) late() {
-	s := &scale{
-		cost:  func(w *way) float64 { return w.latency },
-		again: func(w *way) float64 { return w.later },
-		bound: func(us, noise float64) float64 { return lateFactor*us + lateFloor + min(noise*us, lateCap) },
-	}
-	for n := range j.networks {
-		c := s.compare(j.of(n), j.blamed)
-		if c == nil {
-			continue
-		}
-		f := &fault{severity: degraded, code: "late-link", quantity: "latency", whole: "its latency is high", twoWay: true,
-			weight: func(w *way) float64 { return w.latency / c.expected[w] },
-			text: func(w *way, _ *cause) string {
-				return fmt.Sprintf("%s us of latency, the others typically %s", digits(w.latency), digits(c.expected[w]))
-			}, again: true}
-		j.apart(s, c, "late-between", "latency", "later", func(us float64) string { return digits(us) + " us" })
-		j.blame(f, c.causes)
-	}
-}
-
-// slow blames ways whose bandwidth is low.
-func (j *netJudge) slow() {
-	most := slowCap
-	if j.shared {
-		most = slowShared
-	}
-	s := &scale{
-		cost:  func(w *way) float64 { return 1 / w.bandwidth },
-		again: func(w *way) float64 { return 1 / w.second },
-		bound: func(cost, noise float64) float64 { return cost / (1 - min(most, max(slowFloor, noise))) },
-	}
-	for n := range j.networks {
-		c := s.compare(j.of(n), j.blamed)
-		if c == nil {
-			j.slowOfTwo(j.left(n))
-			continue
-		}
-		bad := map[*way]bool{}
-		for _, x := range c.causes {
-			for _, w := range x.ways {
-				bad[w] = true
-			}
-		}
-		f := &fault{severity: degraded, code: "slow-link", quantity: "bandwidth", whole: "its links are slow", each: true,
-			weight: func(w *way) float64 { return 1 / (w.bandwidth * c.expected[w]) },
-			text: func(w *way, _ *cause) string {
-				low, high := math.Inf(1), 0.
-				for o, e := range c.expected {
-					if !bad[o] && e == c.expected[w] {
-						low, high = min(low, o.bandwidth), max(high, o.bandwidth)
-					}
-				}
-				text := fmt.Sprintf("%s GB/s, the others %s", digits(w.bandwidth), span(low, high))
-				if w.resent > 0.001 {
-					text += fmt.Sprintf(", and %.1f %% of its segments were sent again", 100*w.resent)
-				}
-				return text
-			}, again: true}
-		j.apart(s, c, "slow-between", "bandwidth", "slower", func(cost float64) string { return digits(1/cost) + " GB/s" })
-		j.blame(f, c.causes)
-	}
-}
-
-// apart adds a remark about groups of hosts that are far from each other: nothing is broken.
-func (j *netJudge) apart(s *scale, c *comparison, code, quantity, word string, say func(float64) string) {
-	for _, x := range c.between {
-		var within, times []float64
-		for w, e := range c.expected {
-			from, ok := x.in[w.subject.Host]
-			if to, too := x.in[w.subject.To.Host]; ok && too && from == to {
-				within = append(within, s.cost(w))
-			} else if x.covers(w) {
-				times = append(times, e)
-			}
-		}
-		usual, least, most := median(within), slices.Min(times), slices.Max(times)
-		range_, values := digits(least/usual), say(least)
-		if digits(most/usual) != range_ {
-			range_, values = range_+" to "+digits(most/usual), values+" to "+say(most)
-		}
-		j.add(well, code, subject{}, most/usual, "%s: the way between them is %s times %s than the ways within (%s, and %s), as "+
-			"between racks or sites with a shared uplink: no host is at fault, and collectives over all of them go at its pace",
-			x.parties(), range_, word, values, say(usual))
-		j.last(quantity, x.ways, true)
-	}
-}
-
-// parties are the groups of a cause in words.
-func (c *cause) parties() string {
-	if c.groups == nil {
-		return ""
-	}
-	var groups []string
-	for _, g := range c.groups {
-		groups = append(groups, namesOf(g))
-	}
-	if c.oneWay {
-		return groups[0] + ", to " + groups[1]
-	}
-	return strings.Join(groups[:len(groups)-1], ", ") + ", and " + groups[len(groups)-1]
-}
-
-// namesOf lists hosts: "host a", "hosts a and b".
-func namesOf(hosts []string) string {
-	if len(hosts) == 1 {
-		return "host " + hosts[0]
-	}
-	return "hosts " + listed(hosts[:min(len(hosts), 8)], len(hosts)-8)
-}
-
-// listed lists names, and how many more there are.
-func listed(names []string, more int) string {
-	if more > 0 {
-		return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", more)
-	}
-	if n := len(names) - 1; n > 0 {
-		return strings.Join(names[:n], ", ") + " and " + names[n]
-	}
-	return names[0]
-}
-
-// last completes the last finding: the ways on which it rests, some of which are measured again.
-func (j *netJudge) last(quantity string, ways []*way, again bool) *finding {
-	f := &j.list[len(j.list)-1]
-	f.Quantity = quantity
-	for _, w := range ways[:min(len(ways), againPerOne)] {
-		if again {
-			f.again = append(f.again, w.subject)
-		}
-	}
-	return f
-}
-
-// blame adds a finding for each cause. The ways that a cause covers, and their ways back, are not blamed for anything
-// else, but for flipped bits.
-func (j *netJudge) blame(f *fault, causes []cause) {
-	back := map[subject]bool{} // pairs that are named
-	at := map[subject]*way{}
-	for _, w := range j.ways {
-		at[w.subject] = w
-	}
-	for i := range causes {
-		c := &causes[i]
-		worst := slices.MaxFunc(c.ways, func(x, y *way) int { return cmpWays(f.weight(x), f.weight(y), x, y) })
-		for _, w := range j.ways {
-			if b := at[pairOf(w.subject.To, w.subject.component)]; w.network == worst.network && f.code != "corrupt-link" &&
-				(c.covers(w) || b != nil && c.covers(b)) {
-				j.blamed[w] = true
-			}
-		}
-		text, remedy := f.text(worst, c), remedies[f.code]
-		switch {
-		case c.all:
-			j.add(f.severity, f.code, subject{}, f.weight(worst), "all ways between hosts: %s (worst: %s): look at what all "+
-				"share, such as the switch; %s", text, worst.subject, remedy)
-		case c.groups != nil:
-			j.add(f.severity, f.code, subject{}, f.weight(worst), "%s: between them, and not within, %s (worst: %s): look at "+
-				"the switches, routers and uplinks that join the groups; no host is at fault", c.parties(), text, worst.subject)
-		case c.host != "":
-			if k := slices.IndexFunc(j.list, func(o finding) bool { return o.Code == f.code && o.Subject == of(c.host, "") }); k >= 0 {
-				continue // over another network
-			}
-			j.add(f.severity, f.code, of(c.host, ""), f.weight(worst), "%s %s %s: %s (worst: %s): %s", f.whole, c.way(f),
-				count(peersOf(c.ways, c.host), "other host"), text, worst.subject, remedy)
-			for _, w := range c.ways {
-				j.list[len(j.list)-1].Ways = append(j.list[len(j.list)-1].Ways, w.subject)
-			}
-		case !f.each && back[worst.subject]:
-			continue
-		default:
-			back[pairOf(worst.subject.To, worst.subject.component)] = true
-			j.add(f.severity, f.code, worst.subject, f.weight(worst), "%s: %s", text, remedy)
-		}
-		j.last(f.quantity, c.ways, f.again)
-	}
-}
-
-// way says in which direction a host's ways are bad.
-func (c *cause) way(f *fault) string {
-	switch {
-	case f.twoWay || c.sends && c.receives:
-		return "with"
-	case c.sends:
-		return "in what it sends to"
-	}
-	return "in what it receives from"
-}
-
-var remedies = map[string]string{
-	"corrupt-link": "bits are flipped where no checksum sees it: take the link out of use; replace card, cable or " +
-		"switch port, or switch off what changes packets on the way",
-	"no-link": "look at firewall, routes, address and cable",
-	"no-stream": "does a switch or router on the way have a smaller MTU than the hosts, and is ICMP dropped? set the " +
-		"same MTU everywhere",
-	"black-hole": "give interfaces, switches, routers and tunnels on the way one MTU, or have ICMP pass",
-	"loss":       "clean or replace cable and transceiver, and look at the error counters of the switch port",
-	"late-link":  "look for another route, a busy switch, traffic shaping or power saving of the card",
-	"slow-link":  "look at the negotiated speed, cable, switch port, traffic shaping and what else uses the link",
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
-
-// span writes the range of good values.
-func span(low, high float64) string {
-	if math.IsInf(low, 0) {
-		return "more"
-	}
-	if a, b := digits(low), digits(high); a != b {
-		return a + "–" + b
-	}
-	return digits(low)
-}
-
-func cmpWays(x, y float64, a, b *way) int {
-	if x != y {
-		if x < y {
-			return -1
-		}
-		return 1
-	}
-	return strings.Compare(b.subject.String(), a.subject.String())
-}
-
-// peersOf is how many other hosts ways join a host with.
-func peersOf(ways []*way, host string) int {
-	peers := map[string]bool{}
-	for _, w := range ways {
-		for _, h := range []string{w.subject.Host, w.subject.To.Host} {
-			if h != host {
-				peers[h] = true
-			}
-		}
-	}
-	return len(peers)
 }

@@ -227,27 +227,43 @@ func TestBaselineOfAnother(t *testing.T) {
 	require.Equal(t, []string{"baseline-host host gamma<&>"}, list)
 }
 
-// A run that is worse than the one before says so, though all links are alike.
+// A run that is worse than the one before says so, though all links are alike, and what explains the ways that are.
 func TestBaseline(t *testing.T) {
-	run := func(rate float64, hosts int, base *report) (r *report) {
+	between := func(hosts int, base *report, rate func(a, b byte) float64) (r *report) {
 		synctest.Test(t, func(t *testing.T) {
 			r, _ = runAll(t, fakeCluster(hosts, func(a, b byte) fakeLink {
 				l := healthy(a, b)
-				l.rate *= rate
+				l.rate *= rate(a, b)
 				return l
 			}), config{Stages: []stage{networkStage()}, Baseline: base})
 			time.Sleep(time.Minute)
 		})
 		return r
 	}
+	run := func(rate float64, hosts int, base *report) *report {
+		return between(hosts, base, func(byte, byte) float64 { return rate })
+	}
 	base := run(1, 3, nil)
 	require.Empty(t, base.Findings)
 	require.Empty(t, run(0.95, 3, base).Findings)
 	worse := run(0.5, 3, base)
-	require.Len(t, worse.Findings, 6)
-	require.Equal(t, "baseline-bandwidth", worse.Findings[0].Code)
+	require.Equal(t, []string{"baseline-bandwidth the job"}, codes(worse), "%v", worse.Findings)
+	require.Contains(t, worse.Findings[0].Text, "all ways between hosts")
 	require.Contains(t, worse.Findings[0].Text, "of bandwidth, and 0.0")
 	require.Equal(t, []string{"baseline-host host c"}, codes(run(1, 2, base)))
+
+	pair := run(1, 2, nil)
+	require.Empty(t, pair.Findings)
+	require.Equal(t, []string{"baseline-bandwidth host a, eth0 to host b, eth0",
+		"baseline-bandwidth host b, eth0 to host a, eth0"}, codes(run(0.65, 2, pair)), "which of two hosts nobody knows")
+	racks := between(4, run(1, 4, nil), func(a, b byte) float64 {
+		if a < 3 != (b < 3) {
+			return 0.25
+		}
+		return 1
+	})
+	require.Equal(t, degraded, racks.Verdict)
+	require.Contains(t, racks.Findings[0].Text, "hosts a, b and hosts c, d: the way between them: 0.003")
 }
 
 // Hosts with the same GPUs are one line.

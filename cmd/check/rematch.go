@@ -30,7 +30,7 @@ func (c *crew) again(ctx context.Context, list []measurement) error {
 		}
 		var decided []byte
 		if c.j.First() {
-			if decided, err = json.Marshal(c.suspects(judgeNetwork(c.together(parts), c.j.cfg))); err != nil {
+			if decided, err = json.Marshal(c.suspects(judgeWays(c.together(parts), c.j.cfg).again())); err != nil {
 				return err
 			}
 		}
@@ -85,8 +85,8 @@ func (c *crew) rematch(ctx context.Context, m rematch, turn int) {
 	}
 }
 
-// suspects are the pairs of hosts that findings are about.
-func (c *crew) suspects(list []finding) rematch {
+// suspects are the pairs of hosts that ways join.
+func (c *crew) suspects(list []subject) rematch {
 	at := map[string]int{}
 	for i, r := range c.ranks {
 		at[c.j.members[r].Host] = i
@@ -99,12 +99,10 @@ func (c *crew) suspects(list []finding) rematch {
 			order = append(order, p)
 		}
 	}
-	for _, f := range list {
-		for _, w := range f.again {
-			a, ok := at[w.Host]
-			if b, too := at[w.To.Host]; ok && too {
-				add(a, b)
-			}
+	for _, w := range list {
+		a, ok := at[w.Host]
+		if b, too := at[w.To.Host]; ok && too {
+			add(a, b)
 		}
 	}
 	var m rematch

@@ -11,18 +11,28 @@ import (
 const (
 	linkStreams     = 4 // of the second measurement
 	manyStreams     = "bandwidth of 4 streams"
-	pairFloor       = 0.3 // a link is slow below this part of the other direction's bandwidth or of the interface's speed
-	pairFloorShared = 0.1 // pairFloor for hosts that are one machine, whose interfaces' speed means nothing
-	pairFloorSure   = 0.6 // pairFloor of speeds up to sureSpeed, where one stream and several are as quick: no core is short
-	sureSpeed       = 1.25
-	steadyPart      = 1.3
-	tcpSpeed        = 5 // GB/s that are expected of TCP at most, whatever the interface's speed
+	pairFloor       = 0.3  // a link is slow below this part of the other direction's bandwidth or of the interface's speed
+	pairFloorShared = 0.1  // pairFloor for hosts that are one machine, whose interfaces' speed means nothing
+	exactSum        = 0.05 // GB/s of several streams; of less, few blocks are sent, and the sum says little
+	// Up to sureSpeed any core is quick enough. One stream that is about as quick as several together fills the link, and
+	// is slow below pairFloorSure, if several, of which the sum is less exact, are below pairFloorMany.
+	sureSpeed     = 1.25 // GB/s
+	steadyPart    = 1.5
+	pairFloorSure = 0.6
+	pairFloorMany = 0.75
+	tcpSpeed      = 5 // GB/s that are expected of TCP at most, whatever the interface's speed
 )
 
 // several is a measurement over one rail by several TCP streams at once, for caller and acceptor. It is for a job of
 // two hosts, which cannot be compared with a third: a single stream may be slow on a good link.
 func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, p phases) {
+	if c.me < peer { // a single stream again
+		c.call(ctx, rail, peer, round, number, p)
+	}
 	var wg sync.WaitGroup
+	if c.me > peer {
+		wg.Go(func() { c.wait(ctx, rail, peer, round, number, p) })
+	}
 	parts := make([]*crew, linkStreams)
 	for i := range parts {
 		part := &crew{j: c.j, hosts: c.hosts, ranks: c.ranks, me: c.me}
@@ -38,7 +48,7 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 	wg.Wait()
 	sum := map[subject]float64{}
 	var ways []subject
-	for i, part := range parts {
+	for _, part := range parts {
 		for _, m := range part.list {
 			switch {
 			case m.Quantity == "bandwidth":
@@ -46,8 +56,7 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 					ways = append(ways, m.Subject)
 				}
 				sum[m.Subject] += m.Value
-			case m.Quantity == lostSegments: // others' streams filled the queues
-			case i == 0 || m.Quantity == "corrupt":
+			case m.Quantity == "corrupt":
 				c.list = append(c.list, m)
 			}
 		}
@@ -57,41 +66,49 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 	}
 }
 
-// slowOfTwo judges the ways between two hosts, by the other direction and by the interfaces' speed. If one stream is slow
-// the link is measured again; a link counts as slow if several streams together are.
+// best is the bandwidth of one stream or of several together.
+func (w *way) best() float64 {
+	if w.many < exactSum {
+		return w.bandwidth
+	}
+	return max(w.bandwidth, w.many)
+}
+
+// slowOfTwo judges the ways between two hosts, by the other direction and by the interfaces' speed. If one stream is
+// slow the link is measured again; a link counts as slow if several streams together are.
 func (j *netJudge) slowOfTwo(ways []*way) {
 	for _, w := range ways {
-		rate := max(w.bandwidth, w.many)
+		rate := w.best()
 		if rate == 0 {
 			continue
 		}
-		steady := w.many < steadyPart*w.bandwidth && w.bandwidth < steadyPart*w.many || w.many == 0
-		floor := func(want float64) float64 {
+		steady := rate < steadyPart*w.bandwidth && (w.bandwidth < steadyPart*w.many || w.many < exactSum)
+		slow := func(one, want float64) bool {
 			switch {
 			case steady && want <= sureSpeed:
-				return pairFloorSure
+				return w.bandwidth < pairFloorSure*one && rate < pairFloorMany*want
 			case j.shared:
-				return pairFloorShared
+				return rate < pairFloorShared*want
 			}
-			return pairFloor
+			return rate < pairFloor*want
 		}
 		var text string
 		var want float64
 		for _, o := range ways {
-			if back := max(o.bandwidth, o.many); o.subject == pairOf(w.subject.To, w.subject.component) &&
-				rate < floor(back)*back {
+			back := o.best()
+			if o.subject == pairOf(w.subject.To, w.subject.component) && slow(o.bandwidth, back) {
 				want, text = back, fmt.Sprintf("the other way %s", digits(back))
 			}
 		}
-		if speed := min(w.speed, tcpSpeed); !j.shared && rate < floor(speed)*speed && speed > want {
+		if speed := min(w.speed, tcpSpeed); !j.shared && slow(speed, speed) && speed > want {
 			want, text = speed, fmt.Sprintf("its interfaces are set to %s", digits(w.speed))
 		}
 		switch {
 		case text == "":
 			continue
 		case w.many > 0:
-			j.add(degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams, %s, and which of the two hosts it is "+
-				"a third would show: %s", digits(rate), linkStreams, text, remedies["slow-link"])
+			j.add(degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams at most, %s, and which of the two "+
+				"hosts it is a third would show: %s", digits(rate), linkStreams, text, remedies["slow-link"])
 		default:
 			j.add(well, "slow-stream", w.subject, 0, "%s GB/s by one stream, %s; several were not measured", digits(rate), text)
 		}

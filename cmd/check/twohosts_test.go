@@ -28,7 +28,7 @@ func TestTwoHosts(t *testing.T) {
 	}{
 		{"well", healthy, "100\n", "", ""},
 		{"an interface that does not say", healthy, "-1\n", "", ""},
-		{"a slow way", slow, "", "slow-link host a, eth0 to host b, eth0", "by 4 streams, the other way 0.0"},
+		{"a slow way", slow, "", "slow-link host a, eth0 to host b, eth0", "by 4 streams at most, the other way 0.0"},
 		{"slow both ways", healthy, "10000\n",
 			"slow-link host a, eth0 to host b, eth0, slow-link host b, eth0 to host a, eth0", "its interfaces are set to 1.25"},
 	} {
