@@ -126,15 +126,15 @@ func (r *report) tell(j *job) {
 		}
 		for _, a := range m.Addresses {
 			told[m.Host] = true
-			r.Measurements = append(r.Measurements, measurement{Stage: rendezvous, Rank: m.Rank, Subject: of(m.Host, a.Interface),
-				Quantity: "address", Text: fmt.Sprint(a.Net.String(), " ", a.MAC)})
+			r.Measurements = append(r.Measurements, measurement{Stage: rendezvous, Rank: m.Rank,
+				Subject: of(m.Host, a.Interface), Quantity: "address", Text: fmt.Sprint(a.Net.String(), " ", a.MAC)})
 		}
 	}
 }
 
 // duplicates names addresses that two hosts have by mistake: exactly two have told the address, and another address of
-// its network is on an interface of the same name. Other common addresses are no mistake: bridges to containers have one
-// address on all hosts, and hosts may be one machine.
+// its network is on an interface of the same name. Other common addresses are no mistake: bridges to containers have
+// one address on all hosts, and hosts may be one machine.
 func duplicates(r *report) []finding {
 	f := &findings{r: r}
 	list := owners(r)

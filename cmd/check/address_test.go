@@ -87,7 +87,8 @@ func TestStrangers(t *testing.T) {
 // not come, which may have had the address first.
 func TestExcuse(t *testing.T) {
 	r := &report{Hosts: []hostReport{{Name: "a"}, {Name: "b"}, {Name: "c"}},
-		Measurements: []measurement{{Stage: rendezvous, Subject: of("c", "eth0"), Quantity: "address", Text: "10.0.0.3/24 m3"},
+		Measurements: []measurement{
+			{Stage: rendezvous, Subject: of("c", "eth0"), Quantity: "address", Text: "10.0.0.3/24 m3"},
 			{Stage: "host", Subject: of("a", ""), Quantity: "stranger", Text: "10.0.0.3 m2"}},
 		Findings: []finding{{Severity: broken, Code: "absent", Subject: of("", "rank 1"), Text: "did not come"},
 			{Severity: broken, Code: "cut-off", Subject: of("c", ""), Text: "x"},

@@ -340,7 +340,7 @@ func (s sleeper) gather(ctx context.Context, seq int, data []byte) (answer, erro
 	return s.star.gather(ctx, seq, data)
 }
 
-// TestCutOff: a host that does not answer is named if others do. If none does, the one that leads may be cut off itself.
+// TestCutOff: a host that does not answer is named if others do. If none does, the one that leads may be cut off.
 func TestCutOff(t *testing.T) {
 	for _, c := range []struct {
 		hosts []string
@@ -351,10 +351,11 @@ func TestCutOff(t *testing.T) {
 		{[]string{"a", "b", "c"}, []int{2}, []string{"cut-off host c"}, "other hosts do well"},
 		{[]string{"a", "b", "b", "c"}, []int{1, 2}, []string{"cut-off host b"}, "other hosts do well"},
 		{[]string{"a", "b", "c", "d"}, []int{1, 3}, []string{"cut-off host b", "cut-off host d"}, "other hosts do well"},
-		{[]string{"a", "b"}, []int{1}, []string{"cut-off host a to host b"}, "no third host can tell which of them is cut off"},
+		{[]string{"a", "b"}, []int{1}, []string{"cut-off host a to host b"},
+			"no third host can tell which of them is cut off"},
 		{[]string{"a", "a", "b"}, []int{2}, []string{"cut-off host a to host b"}, "no third host can tell"},
-		{[]string{"a", "b", "c"}, []int{1, 2}, []string{"cut-off the job"}, " can host a, which leads, hear anything: it is cut off " +
-			"itself, or the network"},
+		{[]string{"a", "b", "c"}, []int{1, 2}, []string{"cut-off the job"},
+			" can host a, which leads, hear anything: it is cut off itself, or the network"},
 	} {
 		j := local(c.hosts...)[0]
 		var lost []loss
