@@ -36,9 +36,9 @@ var errGap = errors.New("large packets do not pass")
 // A packet is a full one of a connection: its payload and its size in bytes.
 type packet struct{ payload, size int }
 
-// largeTrip has a packet with n bytes of payload pass between the ends of a connection. linkForth sends the packet, and
-// linkBack asks for one. Nothing else is on its way, so the kernel sends it as one packet. The result is how many segments both
-// ends have sent again.
+// largeTrip has a packet with n bytes of payload pass between the ends of a connection. linkForth sends it; linkBack
+// asks for one. Nothing else is on its way, so the kernel sends one packet. The result is how many segments both ends
+// have sent again.
 func largeTrip(c net.Conn, kind byte, n int) (again int, err error) {
 	request := make([]byte, smallLen)
 	request[0] = kind

@@ -123,6 +123,7 @@ func (m *meeting) meet(ctx context.Context) (*job, error) {
 	watching, seenEnough := context.WithCancel(ctx)
 	defer seenEnough()
 	go seen.watch(watching, thisMachine("/"))
+	seen.asked.Go(func() { seen.ask(m.me.Addresses) })
 	group, roster, err := m.come(ctx, card, m.Timeout)
 	if err != nil {
 		return nil, m.explain(err, card)
