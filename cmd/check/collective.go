@@ -260,8 +260,8 @@ func (j *job) blamed(t found) (list []measurement) {
 	return list
 }
 
-// judgeHostCollectives names ranks and links whose collectives fail. Wrong data accuse by themselves. Others fail for want
-// of an answer: where the stage of the network has a finding that may be why, no rank is named.
+// judgeHostCollectives names ranks and links whose collectives fail. Wrong data accuse by themselves. Others fail for
+// want of an answer: where the stage of the network has a finding that may be why, no rank is named.
 func judgeHostCollectives(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	var why string
@@ -320,8 +320,8 @@ func judgeHostCollectives(r *report, _ *config) []finding {
 	return f.list
 }
 
-// onTheWay returns a finding of the network that may be why collectives of a subject fail: about all hosts, about one of
-// the subject's, or about the first host, where ranks meet. Wrong data come of flipped bits alone.
+// onTheWay returns a finding of the network that may be why collectives of a subject fail: about all hosts, about one
+// of the subject's, or about the first host, where ranks meet. Wrong data come of flipped bits alone.
 func (f *findings) onTheWay(s subject, wrong bool) (string, bool) {
 	hosts := []string{"", s.Host, s.To.Host}
 	if len(f.r.Hosts) > 0 {

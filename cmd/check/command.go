@@ -30,7 +30,7 @@ Examples
   ringo check -hostfile hosts.txt -html cluster.html
   srun -N 16 --ntasks-per-node 1 ringo check -full -json cluster.json
 
-  -quick         at most 30 s (the default)
+  -quick         at most 30 s, with those in which ranks come (the default)
   -full          at most 10 minutes
   -hostfile FILE a rank on each host that the file names, a line each, by ssh;
                  those that do not answer are findings

@@ -240,8 +240,8 @@ func TestCheckHostsNobody(t *testing.T) {
 	require.Equal(t, []string{"absent host a", "absent host b", "absent host h\x1b[31m"}, codes(r))
 	require.Equal(t, unjudged, r.Verdict)
 	require.WithinDuration(t, time.Now(), r.Started, time.Minute)
-	for file, says := range map[string]string{"r.xml": "absent host b", "r.prom": "ringo_check_status 3", "r.html": "host b",
-		"r.svg": "<svg"} {
+	for file, says := range map[string]string{"r.xml": "absent host b", "r.prom": "ringo_check_status 3",
+		"r.html": "host b", "r.svg": "<svg"} {
 		text, err := os.ReadFile(filepath.Join(dir, file))
 		require.NoError(t, err)
 		require.Contains(t, string(text), says)
@@ -250,6 +250,7 @@ func TestCheckHostsNobody(t *testing.T) {
 
 // TestWithoutReport: a check that does not come about leaves a report, unless another rank may have written one.
 func TestWithoutReport(t *testing.T) {
+	gone := &absentError{Who: component{"h0", "rank 0"}, Why: "it is gone"}
 	for _, c := range []struct {
 		name, rank string
 		err        error
@@ -258,9 +259,8 @@ func TestWithoutReport(t *testing.T) {
 	}{
 		{"the first rank", "0", errors.New("the port is in use"), false, "not-judged the job"},
 		{"the first rank, whatever there is", "0", errors.New("the port is in use"), true, "not-judged the job"},
-		{"without the leader", "1", &absentError{Who: component{"h0", "rank 0"}, Why: "it is gone"}, false,
-			"absent host h0, rank 0"},
-		{"where the leader may have reported", "1", &absentError{Who: component{"h0", "rank 0"}, Why: "it is gone"}, true, ""},
+		{"without the leader", "1", gone, false, "absent host h0, rank 0"},
+		{"where the leader may have reported", "1", gone, true, ""},
 		{"where the others go on", "1", &absentError{Why: "too late", wait: func(context.Context) {}}, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

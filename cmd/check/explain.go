@@ -263,23 +263,28 @@ func (e *explainer) apart(groups [][]int) (causes []cause) {
 	return causes
 }
 
-// worstHost adds the host that explains the most of the bad ways left, if one does.
-func (e *explainer) worstHost() bool {
-	sends, receives := make([]tally, len(e.hosts)), make([]tally, len(e.hosts))
-	for i := range e.hosts {
-		for k := range e.hosts {
-			for _, c := range []struct {
-				sum *tally
-				*tally
-			}{{&sends[i], e.cell(i, k)}, {&receives[i], e.cell(k, i)}} {
-				if c.tally.bad > 0 {
-					c.sum.bad++
-				} else if c.tally.good > 0 {
-					c.sum.good++
-				}
-			}
+// ends counts the hosts to which each host sends well and badly, and from which each receives so.
+func (e *explainer) ends() (sends, receives []tally) {
+	sends, receives = make([]tally, len(e.hosts)), make([]tally, len(e.hosts))
+	count := func(sum *tally, c *tally) {
+		if c.bad > 0 {
+			sum.bad++
+		} else if c.good > 0 {
+			sum.good++
 		}
 	}
+	for i := range e.hosts {
+		for k := range e.hosts {
+			count(&sends[i], e.cell(i, k))
+			count(&receives[i], e.cell(k, i))
+		}
+	}
+	return sends, receives
+}
+
+// worstHost adds the host that explains the most of the bad ways left, if one does.
+func (e *explainer) worstHost() bool {
+	sends, receives := e.ends()
 	ill := func(t tally) bool { return t.bad > 1 && t.bad >= most*t.good }
 	all := func(t tally) bool { return t.bad > 0 && t.good == 0 }
 	var worst []cause // equally many bad ways

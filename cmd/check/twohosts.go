@@ -74,8 +74,8 @@ func (w *way) best() float64 {
 	return max(w.bandwidth, w.many)
 }
 
-// slowOfTwo judges the ways between two hosts, by the other direction and by the interfaces' speed. If one stream is slow
-// the link is measured again; a link counts as slow if several streams together are.
+// slowOfTwo judges the ways between two hosts, by the other direction and by the interfaces' speed. If one stream is
+// slow the link is measured again; a link counts as slow if several streams together are.
 func (j *netJudge) slowOfTwo(ways []*way) {
 	for _, w := range ways {
 		rate := w.best()
