@@ -55,7 +55,7 @@ func (s *scale) compare(ways []*way, blamed map[*way]bool) *comparison {
 
 // steadyTimes is how many times worse than the best a second measurement of a way may be: what a link is set to shows
 // again, and the stalls of a busy host differ.
-const steadyTimes = 1.4
+const steadyTimes = 1.25
 
 // repeat is how many times worse than the best the second best measurement of a way was, 0 if there is none.
 func (s *scale) repeat(w *way) float64 {
