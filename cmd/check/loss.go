@@ -18,7 +18,7 @@ func (j *netJudge) loss() {
 		}, again: true}
 	for n := range j.networks {
 		ways := j.left(n)
-		j.suspects = append(j.suspects, lossy(ways)...)
+		j.suspect(lossy(ways))
 		causes := explain(ways, lossMarks(ways), false, func(w *way) float64 { return w.lost / w.segments })
 		j.blame(f, causes)
 		heavy := slices.DeleteFunc(causes, func(c cause) bool { return c.lost().lost < fatalLoss*c.lost().segments })
@@ -104,7 +104,7 @@ func lossMarks(ways []*way) map[*way]mark {
 }
 
 // lossy are the ways of hosts that have lost a little, which more segments would show to be chance or not.
-func lossy(ways []*way) (list []subject) {
+func lossy(ways []*way) (list []*way) {
 	lost := map[ending]float64{}
 	for _, w := range ways {
 		for _, e := range endings(w) {
@@ -113,7 +113,7 @@ func lossy(ways []*way) (list []subject) {
 	}
 	for _, w := range ways {
 		if e := endings(w); lost[e[0]] > 1 || lost[e[1]] > 1 {
-			list = append(list, w.subject)
+			list = append(list, w)
 		}
 	}
 	return list
