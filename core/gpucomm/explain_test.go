@@ -57,7 +57,8 @@ func TestExplained(t *testing.T) {
 				}
 				for range 50 {
 					k, bytes := kinds[random.IntN(len(kinds))], 1<<(2+random.IntN(29))
-					said, err := choice.ExplainGPU(k, n, 0, bytes, 0, choice.GPUs{Name: kind.Name, Path: path}, choice.Options{Budget: wants})
+					said, err := choice.ExplainGPU(k, n, 0, bytes, 0, choice.GPUs{Name: kind.Name, Path: path},
+						choice.Options{Budget: wants})
 					require.NoError(t, err)
 					is := g.chooser.Choose(choice.Question{Kind: k, Bytes: bytes, Type: kernels.Float32, OnGPU: true})
 					at := fmt.Sprintf("%v of %d bytes", k, bytes)
