@@ -10,6 +10,7 @@ type scale struct {
 	cost  func(*way) float64
 	again func(*way) float64                    // the second best cost that was measured, 0 for none
 	bound func(expected, noise float64) float64 // the cost from which a way is bad
+	part  bool                                  // ways that are used at once have a part each
 }
 
 // A comparison is what ways have shown by one quantity.
@@ -18,6 +19,8 @@ type comparison struct {
 	between  []cause          // groups of hosts whose ways to each other are worse than those within
 	causes   []cause          // of ways that are worse than expected
 	blamed   map[*way]bool    // for another fault, which may be why they are worse
+	noise    map[bool]float64 // spread of measurements as a part of the expected cost, of ways between groups and of others
+	suspects []*way           // worse than expected, by chance or not, the worst first
 }
 
 // compare finds ways that are worse than others: than the cost that more than half of the hosts reach, and between
@@ -33,20 +36,29 @@ func (s *scale) compare(ways []*way, blamed map[*way]bool) *comparison {
 		c.expected[w] = usual
 	}
 	for range 3 { // groups of groups
-		c.causes = explain(ways, s.mark(ways, c, 0), false, s.cost)
-		if noise := s.noise(ways, c); len(c.causes) > 0 {
-			c.causes = explain(ways, s.mark(ways, c, noise/2), false, s.cost) // several ways err less than one
+		c.causes, c.noise = explain(ways, s.mark(ways, c, 0), false, s.cost), nil
+		if len(c.causes) > 0 {
+			c.noise = s.noise(ways, c)
+			c.causes = explain(ways, s.mark(ways, c, 0.5), false, s.cost) // several ways err less than one
 			c.causes = slices.DeleteFunc(c.causes, func(x cause) bool {
 				w := x.ways[0]
-				return x.host == "" && x.groups == nil && s.cost(w) <= s.bound(c.expected[w], noise)
+				return x.host == "" && x.groups == nil &&
+					s.cost(w) <= s.bound(s.sharers(w, c)*c.expected[w], c.noise[c.apart(w)])
 			})
 		}
 		if !s.apart(ways, c) {
 			break
 		}
 	}
-	repeated := slices.ContainsFunc(ways, func(w *way) bool { return s.repeat(w) > 0 })
-	all := slices.DeleteFunc(c.causes, func(x cause) bool { return repeated && !s.steady(&x) })
+	for w, m := range s.mark(ways, c, 0) {
+		if m == bad {
+			c.suspects = append(c.suspects, w)
+		}
+	}
+	slices.SortFunc(c.suspects, func(a, b *way) int {
+		return cmpWays(s.cost(b)/c.expected[b], s.cost(a)/c.expected[a], b, a)
+	})
+	all := slices.DeleteFunc(c.causes, func(x cause) bool { return !s.steady(&x) })
 	c.causes = slices.DeleteFunc(slices.Clone(all), func(x cause) bool {
 		return x.sends && x.receives && s.hidden(&x, ways, all, c)
 	})
@@ -55,7 +67,7 @@ func (s *scale) compare(ways []*way, blamed map[*way]bool) *comparison {
 
 // steadyTimes is how many times worse than the best a second measurement of a way may be: what a link is set to shows
 // again, and the stalls of a busy host differ.
-const steadyTimes = 1.4
+const steadyTimes = 1.25
 
 // repeat is how many times worse than the best the second best measurement of a way was, 0 if there is none.
 func (s *scale) repeat(w *way) float64 {
@@ -165,8 +177,23 @@ func (s *scale) usual(ways []*way) float64 {
 	return median(near)
 }
 
-// mark marks ways by their expected cost. Ways near the bound are open.
-func (s *scale) mark(ways []*way, c *comparison, noise float64) map[*way]mark {
+// apart reports whether a way leads from one group to another.
+func (c *comparison) apart(w *way) bool {
+	return slices.ContainsFunc(c.between, func(x cause) bool { return x.covers(w) })
+}
+
+// sharers is how many ways may use an uplink at once that a way between groups takes.
+func (s *scale) sharers(w *way, c *comparison) float64 {
+	for _, x := range c.between {
+		if s.part && x.covers(w) {
+			return float64(min(len(x.groups[x.in[w.subject.Host]]), len(x.groups[x.in[w.subject.To.Host]])))
+		}
+	}
+	return 1
+}
+
+// mark marks ways by their expected cost, and a part of the noise. Ways near the bound are open.
+func (s *scale) mark(ways []*way, c *comparison, part float64) map[*way]mark {
 	own := map[string][]float64{}
 	for _, w := range ways {
 		own[w.subject.Host] = append(own[w.subject.Host], s.cost(w))
@@ -179,7 +206,7 @@ func (s *scale) mark(ways []*way, c *comparison, noise float64) map[*way]mark {
 	pairs := s.pairs(ways)
 	marks := map[*way]mark{}
 	for _, w := range ways {
-		cost, expected := s.cost(w), c.expected[w]
+		cost, expected, noise := s.cost(w), c.expected[w], part*c.noise[c.apart(w)]
 		bound := s.bound(expected, noise)
 		others := min(middle[w.subject.Host], middle[w.subject.To.Host])
 		switch {
@@ -196,21 +223,26 @@ func (s *scale) mark(ways []*way, c *comparison, noise float64) map[*way]mark {
 	return marks
 }
 
-// noise is the spread of ways that no host and no groups explain, and of repeated measurements of one way, as a part of
-// the expected cost: six standard deviations.
-func (s *scale) noise(ways []*way, c *comparison) float64 {
+// noise is the spread of ways that no host and no groups explain, and of repeated measurements of one way: six standard
+// deviations.
+func (s *scale) noise(ways []*way, c *comparison) map[bool]float64 {
 	large := slices.DeleteFunc(slices.Clone(c.causes), func(x cause) bool { return x.host == "" && x.groups == nil })
-	var off, repeats []float64
+	off, repeats := map[bool][]float64{}, map[bool][]float64{}
 	for _, w := range ways {
 		if c.blamed[w] || slices.ContainsFunc(large, func(x cause) bool { return x.covers(w) }) {
 			continue
 		}
-		off = append(off, math.Abs(s.cost(w)/c.expected[w]-1))
+		at := c.apart(w)
+		off[at] = append(off[at], math.Abs(s.cost(w)/c.expected[w]-1))
 		if r := s.repeat(w); r > 0 {
-			repeats = append(repeats, r-1)
+			repeats[at] = append(repeats[at], r-1)
 		}
 	}
-	return max(6*1.4826*median(off), 3*median(repeats))
+	noise := map[bool]float64{}
+	for at := range off {
+		noise[at] = max(6*1.4826*median(off[at]), 3*median(repeats[at]))
+	}
+	return noise
 }
 
 // apart sets what is expected between groups of hosts, and reports whether there are new ones. A host that is as far

@@ -45,6 +45,11 @@ func (c *cause) covers(w *way) bool {
 	return c.ways[0].subject == w.subject
 }
 
+// concerns reports whether a cause is about a way or the way back.
+func (c *cause) concerns(w *way) bool {
+	return c.covers(w) || c.covers(&way{subject: pairOf(w.subject.To, w.subject.component)})
+}
+
 // join adds a group of hosts, unless the group is there.
 func (c *cause) join(hosts ...string) {
 	if _, ok := c.in[hosts[0]]; ok {
@@ -85,8 +90,8 @@ type explainer struct {
 // explain returns the causes that explain all bad ways, and no more good ones than can be chance. With twoWay the fault
 // has no direction, and of some pairs one way alone was measured.
 //
-// Groups go first: one slow uplink makes the ways of many hosts bad, and two hosts that have a good way between
-// themselves are not both at fault. Hosts come next, with the most bad ways first, and then pairs.
+// The explanation with the fewest causes wins. Groups go first: one slow uplink makes the ways of many hosts bad, and two
+// hosts that have a good way between themselves are not both at fault. Hosts come next, with the most bad ways first.
 func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) float64) []cause {
 	e := &explainer{ways: ways, marks: marks, index: map[string]int{}, twoWay: twoWay, value: value}
 	for _, w := range ways {
@@ -122,7 +127,22 @@ func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) flo
 			c.known++
 		}
 	}
-	e.between()
+	var simplest []cause
+	for i, groups := range [][][]int{e.groups(false), e.groups(true), nil} {
+		t := *e
+		t.cells, t.left = slices.Clone(e.cells), slices.Clone(e.left)
+		if causes := t.causesOf(groups); i == 0 || len(causes) < len(simplest) {
+			simplest = causes
+		}
+	}
+	return simplest
+}
+
+// causesOf explains the bad ways by what is between groups, then by hosts, and last by pairs.
+func (e *explainer) causesOf(groups [][]int) []cause {
+	for _, c := range e.apart(groups) {
+		e.add(c)
+	}
 	for len(e.left) > 0 && e.worstHost() {
 	}
 	for _, w := range e.left {
@@ -200,26 +220,6 @@ func (e *explainer) groups(hides bool) [][]int {
 		groups[g] = append(groups[g], i)
 	}
 	return groups
-}
-
-// between adds causes if nearly all ways between groups of two hosts or more are bad: those that explain the most.
-func (e *explainer) between() {
-	var chosen []cause
-	explained := 0
-	for _, hides := range []bool{false, true} {
-		causes, n := e.apart(e.groups(hides)), 0
-		for _, w := range e.left {
-			if slices.ContainsFunc(causes, func(c cause) bool { return c.covers(w) }) {
-				n++
-			}
-		}
-		if n > explained {
-			chosen, explained = causes, n
-		}
-	}
-	for _, c := range chosen {
-		e.add(c)
-	}
 }
 
 // apart returns causes for groups between which nearly all ways are bad.

@@ -80,16 +80,11 @@ func (j *netJudge) last(quantity string, ways []*way, again bool) *finding {
 // else, but for flipped bits.
 func (j *netJudge) blame(f *fault, causes []cause) {
 	back := map[subject]bool{} // pairs that are named
-	at := map[subject]*way{}
-	for _, w := range j.ways {
-		at[w.subject] = w
-	}
 	for i := range causes {
 		c := &causes[i]
 		worst := slices.MaxFunc(c.ways, func(x, y *way) int { return cmpWays(f.weight(x), f.weight(y), x, y) })
 		for _, w := range j.ways {
-			if b := at[pairOf(w.subject.To, w.subject.component)]; w.network == worst.network && f.code != "corrupt-link" &&
-				(c.covers(w) || b != nil && c.covers(b)) {
+			if w.network == worst.network && f.code != "corrupt-link" && c.concerns(w) {
 				j.blamed[w] = true
 			}
 		}

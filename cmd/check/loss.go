@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // loss blames ways that lose packets. What counts is small messages, one in a segment, with no stream beside them: so
@@ -11,18 +12,33 @@ func (j *netJudge) loss() {
 	f := &fault{severity: degraded, code: "loss", quantity: "bandwidth", whole: "it loses packets",
 		weight: func(w *way) float64 { return 10 + w.lost/max(w.segments, 1) },
 		text: func(_ *way, c *cause) string {
-			var sum way
-			for _, w := range c.ways {
-				sum.lost, sum.segments = sum.lost+w.lost, sum.segments+w.segments
-			}
+			sum := c.lost()
 			return fmt.Sprintf("%.0f of %.0f segments of small messages (%s %%) were lost and sent again", sum.lost,
 				sum.segments, digits(100*sum.lost/sum.segments))
 		}, again: true}
 	for n := range j.networks {
 		ways := j.left(n)
-		j.suspects = append(j.suspects, lossy(ways)...)
-		j.blame(f, explain(ways, lossMarks(ways), false, func(w *way) float64 { return w.lost / w.segments }))
+		j.suspect(lossy(ways))
+		causes := explain(ways, lossMarks(ways), false, func(w *way) float64 { return w.lost / w.segments })
+		j.blame(f, causes)
+		heavy := slices.DeleteFunc(causes, func(c cause) bool { return c.lost().lost < fatalLoss*c.lost().segments })
+		for _, w := range ways {
+			if w.failed != "" && !slices.ContainsFunc(heavy, func(c cause) bool { return c.concerns(w) }) {
+				delete(j.blamed, w) // for another reason
+			}
+		}
 	}
+}
+
+// fatalLoss is the part of lost segments that may keep a connection from coming about or a stream from ending.
+const fatalLoss = 0.05
+
+// lost is what the bad ways of a cause have lost together.
+func (c *cause) lost() (sum way) {
+	for _, w := range c.ways {
+		sum.lost, sum.segments = sum.lost+w.lost, sum.segments+w.segments
+	}
+	return sum
 }
 
 // An ending is one end of ways: what a host sends, or what it receives.
@@ -88,7 +104,7 @@ func lossMarks(ways []*way) map[*way]mark {
 }
 
 // lossy are the ways of hosts that have lost a little, which more segments would show to be chance or not.
-func lossy(ways []*way) (list []subject) {
+func lossy(ways []*way) (list []*way) {
 	lost := map[ending]float64{}
 	for _, w := range ways {
 		for _, e := range endings(w) {
@@ -97,7 +113,7 @@ func lossy(ways []*way) (list []subject) {
 	}
 	for _, w := range ways {
 		if e := endings(w); lost[e[0]] > 1 || lost[e[1]] > 1 {
-			list = append(list, w.subject)
+			list = append(list, w)
 		}
 	}
 	return list

@@ -122,12 +122,12 @@ func judgeWays(r *report, cfg *config) *netJudge {
 		text: func(w *way, _ *cause) string {
 			return fmt.Sprintf("%.0f blocks of 128 KiB came wrong, the %s", w.corrupt, w.wrong)
 		}}, func(w *way) bool { return w.corrupt > 0 })
+	j.gaps()
+	j.loss()
 	j.plain(&fault{severity: broken, code: "no-link", whole: "it has no connection", twoWay: true, again: true,
 		weight: func(*way) float64 { return 50 },
 		text:   func(w *way, _ *cause) string { return "no data pass: " + firstLine(w.failed) },
-	}, func(w *way) bool { return w.failed != "" && math.IsInf(w.latency, 0) && w.lost == 0 })
-	j.gaps()
-	j.loss()
+	}, func(w *way) bool { return w.failed != "" && math.IsInf(w.latency, 0) })
 	j.plain(&fault{severity: broken, code: "no-stream", quantity: "bandwidth",
 		whole: "it exchanges small messages, and streams end", again: true,
 		weight: func(*way) float64 { return 40 },

@@ -24,6 +24,7 @@ func (j *netJudge) late() {
 				return fmt.Sprintf("%s us of latency, the others typically %s", digits(w.latency), digits(c.expected[w]))
 			}, again: true}
 		j.apart(s, c, "late-between", "latency", "later", func(us float64) string { return digits(us) + " us" })
+		j.suspect(c.suspects)
 		j.blame(f, c.causes)
 	}
 }
@@ -38,6 +39,7 @@ func (j *netJudge) slow() {
 		cost:  func(w *way) float64 { return 1 / w.bandwidth },
 		again: func(w *way) float64 { return 1 / w.second },
 		bound: func(cost, noise float64) float64 { return cost / (1 - min(most, max(slowFloor, noise))) },
+		part:  true,
 	}
 	for n := range j.networks {
 		c := s.compare(j.of(n), j.blamed)
@@ -67,7 +69,15 @@ func (j *netJudge) slow() {
 				return text
 			}, again: true}
 		j.apart(s, c, "slow-between", "bandwidth", "slower", func(cost float64) string { return digits(1/cost) + " GB/s" })
+		j.suspect(c.suspects)
 		j.blame(f, c.causes)
+	}
+}
+
+// suspect has ways measured again.
+func (j *netJudge) suspect(ways []*way) {
+	for _, w := range ways {
+		j.suspects = append(j.suspects, w.subject)
 	}
 }
 

@@ -96,7 +96,12 @@ func (j *netJudge) slowOfTwo(ways []*way) {
 		var want float64
 		for _, o := range ways {
 			back := o.best()
-			if o.subject == pairOf(w.subject.To, w.subject.component) && slow(o.bandwidth, back) {
+			if o.subject != pairOf(w.subject.To, w.subject.component) {
+				continue
+			} else if rate < (1-slowFloor)*back {
+				j.suspect([]*way{w})
+			}
+			if slow(o.bandwidth, back) {
 				want, text = back, fmt.Sprintf("the other way %s", digits(back))
 			}
 		}
