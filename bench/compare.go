@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ringo-go/ringo/internal/cli"
 )
 
 // compare measures ours and the peers in turn, Repetitions times and each time with another of them first, so that a
@@ -63,7 +65,7 @@ func (c *comparison) note(format string, a ...any) {
 	c.bar.progress.Hide()
 	line := fmt.Sprintf(format, a...)
 	c.notes = append(c.notes, line)
-	fmt.Fprintln(c.cfg.Stderr, "# "+line)
+	fmt.Fprintln(cli.Text(c.cfg.Stderr), "# "+line)
 }
 
 // build makes the peers' programs. A peer that cannot be built is left out.

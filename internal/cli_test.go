@@ -1,9 +1,13 @@
 package internal_test
 
 import (
+	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +31,7 @@ func TestParse(t *testing.T) {
 		"dash later":   {[]string{"a", "--", "-n", "4"}, []string{"a", "-n", "4"}, 0, ""},
 		"misspelt":     {[]string{"a", "-trnsport", "shm"}, nil, 0, "unknown flag -trnsport; did you mean -transport?"},
 		"unlike any":   {[]string{"-zzzzzz"}, nil, 0, "unknown flag -zzzzzz"},
-		"not a number": {[]string{"-n", "x"}, nil, 0, "invalid value"},
+		"not a number": {[]string{"-n", "x"}, nil, 0, "-n x: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs := flag.NewFlagSet("", flag.ContinueOnError)
@@ -52,12 +56,18 @@ func TestParse(t *testing.T) {
 	require.ErrorIs(t, err, flag.ErrHelp)
 }
 
-func TestWritable(t *testing.T) {
+// outputs is the error for one file that a flag names.
+func outputs(file string, ends ...string) error {
+	_, err := cli.Outputs(io.Discard, cli.Output{Flag: "-o", File: file, Ends: ends})
+	return err
+}
+
+func TestOutputs(t *testing.T) {
 	dir := t.TempDir()
-	old := filepath.Join(dir, "old")
+	old := filepath.Join(dir, "old.svg")
 	require.NoError(t, os.WriteFile(old, []byte("kept"), 0o600))
-	for _, file := range []string{"", old, filepath.Join(dir, "new"), os.DevNull} {
-		require.NoError(t, cli.Writable("-o", file), file)
+	for _, file := range []string{"", "-", old, filepath.Join(dir, "new.SVG"), os.DevNull} {
+		require.NoError(t, outputs(file, ".svg", ".html"), file)
 	}
 	b, err := os.ReadFile(old)
 	require.NoError(t, err)
@@ -66,10 +76,56 @@ func TestWritable(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1, "nothing is left over")
 	for _, file := range []string{dir, filepath.Join(dir, "absent", "x")} {
-		err := cli.Writable("-o", file)
+		err := outputs(file)
 		require.ErrorContains(t, err, "-o "+file+": ")
 		require.IsType(t, &cli.UsageError{}, err)
 	}
+	require.ErrorContains(t, outputs(filepath.Join(dir, "x.txt"), ".svg", ".html"), "must end in .svg or .html")
+	var stdout strings.Builder
+	for _, file := range []string{"-", old} {
+		_, err = cli.Outputs(&stdout, cli.Output{Flag: "-a", File: file}, cli.Output{Flag: "-b", File: file})
+		require.ErrorContains(t, err, "-a and -b are both "+file)
+	}
+	text, err := cli.Outputs(&stdout, cli.Output{Flag: "-a", File: old}, cli.Output{Flag: "-b", File: "-"})
+	require.NoError(t, err)
+	require.Equal(t, io.Discard, text, "nothing else is on standard output")
+	text, err = cli.Outputs(&stdout, cli.Output{Flag: "-a", File: old})
+	require.NoError(t, err)
+	require.Equal(t, &stdout, text)
+}
+
+// TestSave: a file is replaced at once and keeps its rights, a symbolic link stays one, and nothing else is written.
+func TestSave(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
+	say := func(text string) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
+	}
+	require.NoError(t, os.WriteFile(real, []byte("old"), 0o600))
+	if err := os.Symlink(real, link); err != nil {
+		link = real // a right that Windows gives to few
+	}
+	require.NoError(t, cli.Save("-o", link, nil, say("new")))
+	broken := errors.New("broken")
+	require.ErrorIs(t, cli.Save("-o", link, nil, func(w io.Writer) error { return errors.Join(say("half")(w), broken) }), broken)
+	text, err := os.ReadFile(real)
+	require.NoError(t, err)
+	require.Equal(t, "new", string(text))
+	info, err := os.Stat(real)
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.Equal(t, os.FileMode(0o600), info.Mode())
+	}
+	var stdout strings.Builder
+	require.NoError(t, cli.Save("-o", "-", &stdout, say("here")))
+	require.Equal(t, "here", stdout.String())
+	require.NoError(t, cli.Save("-o", "", nil, nil))
+	require.NoError(t, cli.SaveJSON("-json", "-", &stdout, []int{1}))
+	require.Equal(t, "here[\n 1\n]\n", stdout.String())
+	require.ErrorContains(t, cli.Save("-o", filepath.Join(dir, "no", "x"), nil, say("")), "-o "+filepath.Join(dir, "no", "x"))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(left), 2, "nothing is left over")
 }
 
 func TestClosest(t *testing.T) {

@@ -20,23 +20,44 @@ const manyAddresses = 3
 
 // neighbours are the hardware addresses that have answered for IPv4 addresses, as this host's kernel has seen.
 type neighbours struct {
-	mu   sync.Mutex
-	seen map[string]map[string]bool // MACs by IP
+	asked sync.WaitGroup
+	mu    sync.Mutex
+	seen  map[string]map[string]bool // MACs by IP
+}
+
+// ask notes which cards answer for this host's own addresses.
+func (n *neighbours) ask(list []address) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, a := range list[:min(len(list), maxRails)] {
+		if ip := a.Net.IP.To4(); ip != nil {
+			all.Go(func() {
+				for _, mac := range alsoAnswers(a.Interface, ip) {
+					n.note(ip.String(), mac)
+					n.note(ip.String(), a.MAC)
+				}
+			})
+		}
+	}
+}
+
+// note notes that a card has answered for an address.
+func (n *neighbours) note(ip, mac string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.seen[ip] == nil {
+		n.seen[ip] = map[string]bool{}
+	}
+	n.seen[ip][mac] = true
 }
 
 // look notes the kernel's present table.
 func (n *neighbours) look(m *machine) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	for line := range strings.Lines(m.text("proc/net/arp")) {
 		w := strings.Fields(line)
-		if len(w) < 6 || net.ParseIP(w[0]) == nil || w[3] == "00:00:00:00:00:00" {
-			continue
+		if len(w) >= 6 && net.ParseIP(w[0]) != nil && w[3] != "00:00:00:00:00:00" {
+			n.note(w[0], w[3])
 		}
-		if n.seen[w[0]] == nil {
-			n.seen[w[0]] = map[string]bool{}
-		}
-		n.seen[w[0]][w[3]] = true
 	}
 }
 
@@ -54,6 +75,7 @@ func (n *neighbours) watch(ctx context.Context, m *machine) {
 // strangers are the cards that have answered for an address of a rank's host beside the host's own, by address. A card
 // that answers for many stands in for them.
 func (n *neighbours) strangers(members []member) map[string][]string {
+	n.asked.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	answers := map[string]int{}
@@ -126,15 +148,15 @@ func (r *report) tell(j *job) {
 		}
 		for _, a := range m.Addresses {
 			told[m.Host] = true
-			r.Measurements = append(r.Measurements, measurement{Stage: rendezvous, Rank: m.Rank, Subject: of(m.Host, a.Interface),
-				Quantity: "address", Text: fmt.Sprint(a.Net.String(), " ", a.MAC)})
+			r.Measurements = append(r.Measurements, measurement{Stage: rendezvous, Rank: m.Rank,
+				Subject: of(m.Host, a.Interface), Quantity: "address", Text: fmt.Sprint(a.Net.String(), " ", a.MAC)})
 		}
 	}
 }
 
 // duplicates names addresses that two hosts have by mistake: exactly two have told the address, and another address of
-// its network is on an interface of the same name. Other common addresses are no mistake: bridges to containers have one
-// address on all hosts, and hosts may be one machine.
+// its network is on an interface of the same name. Other common addresses are no mistake: bridges to containers have
+// one address on all hosts, and hosts may be one machine.
 func duplicates(r *report) []finding {
 	f := &findings{r: r}
 	list := owners(r)

@@ -222,24 +222,26 @@ func TestCheckWithoutRank0(t *testing.T) {
 // Nobody answers: there is nothing to judge.
 func TestCheckHostsNobody(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "hosts")
-	require.NoError(t, os.WriteFile(hosts, []byte("a\nb\n"), 0o644))
+	require.NoError(t, os.WriteFile(hosts, []byte("a\nb\nh\x1b[31m\n"), 0o644))
 	var stdout, stderr bytes.Buffer
 	dir := t.TempDir()
 	require.Equal(t, cli.ExitStatus(unjudged),
 		Command(t.Context(), []string{"-hostfile", hosts, "-ssh", filepath.Join(dir, "none"), "-address",
 			"127.0.0.1:0", "-json", dir + "/r.json", "-junit", dir + "/r.xml", "-metrics", dir + "/r.prom", "-html",
 			dir + "/r.html", "-svg", dir + "/r.svg"}, &stdout, &stderr))
-	require.Equal(t, 2, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
+	require.Equal(t, 3, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
+	require.NotContains(t, stdout.String()+stderr.String(), "\x1b", "a terminal would obey it")
+	require.Contains(t, stdout.String(), `host h\x1b[31m: it does not answer`)
 	require.Contains(t, stdout.String(), "COULD NOT BE JUDGED")
 	text, err := os.ReadFile(dir + "/r.json")
 	require.NoError(t, err)
 	r, err := readReport(bytes.NewReader(text))
 	require.NoError(t, err)
-	require.Equal(t, []string{"absent host a", "absent host b"}, codes(r))
+	require.Equal(t, []string{"absent host a", "absent host b", "absent host h\x1b[31m"}, codes(r))
 	require.Equal(t, unjudged, r.Verdict)
 	require.WithinDuration(t, time.Now(), r.Started, time.Minute)
-	for file, says := range map[string]string{"r.xml": "absent host b", "r.prom": "ringo_check_status 3", "r.html": "host b",
-		"r.svg": "<svg"} {
+	for file, says := range map[string]string{"r.xml": "absent host b", "r.prom": "ringo_check_status 3",
+		"r.html": "host b", "r.svg": "<svg"} {
 		text, err := os.ReadFile(filepath.Join(dir, file))
 		require.NoError(t, err)
 		require.Contains(t, string(text), says)
@@ -248,6 +250,7 @@ func TestCheckHostsNobody(t *testing.T) {
 
 // TestWithoutReport: a check that does not come about leaves a report, unless another rank may have written one.
 func TestWithoutReport(t *testing.T) {
+	gone := &absentError{Who: component{"h0", "rank 0"}, Why: "it is gone"}
 	for _, c := range []struct {
 		name, rank string
 		err        error
@@ -256,9 +259,8 @@ func TestWithoutReport(t *testing.T) {
 	}{
 		{"the first rank", "0", errors.New("the port is in use"), false, "not-judged the job"},
 		{"the first rank, whatever there is", "0", errors.New("the port is in use"), true, "not-judged the job"},
-		{"without the leader", "1", &absentError{Who: component{"h0", "rank 0"}, Why: "it is gone"}, false,
-			"absent host h0, rank 0"},
-		{"where the leader may have reported", "1", &absentError{Who: component{"h0", "rank 0"}, Why: "it is gone"}, true, ""},
+		{"without the leader", "1", gone, false, "absent host h0, rank 0"},
+		{"where the leader may have reported", "1", gone, true, ""},
 		{"where the others go on", "1", &absentError{Why: "too late", wait: func(context.Context) {}}, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

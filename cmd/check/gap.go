@@ -36,9 +36,9 @@ var errGap = errors.New("large packets do not pass")
 // A packet is a full one of a connection: its payload and its size in bytes.
 type packet struct{ payload, size int }
 
-// largeTrip has a packet with n bytes of payload pass between the ends of a connection: forth if kind is linkForth, back
-// if it is linkBack. Nothing else is on its way, so the kernel sends it as one packet. It returns how many segments
-// either end has sent again.
+// largeTrip has a packet with n bytes of payload pass between the ends of a connection. linkForth sends it; linkBack
+// asks for one. Nothing else is on its way, so the kernel sends one packet. The result is how many segments both ends
+// have sent again.
 func largeTrip(c net.Conn, kind byte, n int) (again int, err error) {
 	request := make([]byte, smallLen)
 	request[0] = kind
@@ -73,8 +73,8 @@ func answerLarge(c net.Conn, request []byte) error {
 	return err
 }
 
-// gaps finds the gaps of a connection's directions, forth and back. Usually it costs two round trips. If a packet of full
-// size does not arrive, more connections, made by dial, tell which sizes do. The error is that of c.
+// gaps finds the gaps of a connection's directions, forth and back. Usually it costs two round trips. If a packet of
+// full size does not arrive, more connections, made by dial, tell which sizes do. The error is that of c.
 func gaps(ctx context.Context, c net.Conn, dial func(context.Context) (net.Conn, error)) (found [2]gap, err error) {
 	full := packetOf(c)
 	passed := make(chan error, 1)
@@ -112,8 +112,8 @@ func gaps(ctx context.Context, c net.Conn, dial func(context.Context) (net.Conn,
 	return [2]gap{}, <-passed
 }
 
-// sweep has packets of ascending sizes pass, over a connection of its own, until one does not arrive. The gap is zero if
-// that may be chance: smaller ones were lost too, or time was too short.
+// sweep has packets of ascending sizes pass, over a connection of its own, until one does not arrive. The gap is zero
+// if that may be chance: smaller ones were lost too, or time was too short.
 func sweep(ctx context.Context, kind byte, full packet, dial func(context.Context) (net.Conn, error)) (g gap) {
 	c, err := dial(ctx)
 	if err != nil {

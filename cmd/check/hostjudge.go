@@ -283,9 +283,15 @@ func (f *findings) rdma() {
 	for _, m := range r.Of("host", "RDMA state") {
 		count[m.Subject.Host]++
 	}
+	told := map[string]bool{} // hosts that have said anything
+	for _, m := range r.Of("host", "") {
+		told[m.Subject.Host] = true
+	}
 	var ports []measurement
 	for _, h := range r.Hosts {
-		ports = append(ports, measurement{Subject: of(h.Name, ""), Value: float64(count[h.Name]), Unit: "ports"})
+		if told[h.Name] {
+			ports = append(ports, measurement{Subject: of(h.Name, ""), Value: float64(count[h.Name]), Unit: "ports"})
+		}
 	}
 	if len(count) > 0 {
 		for _, o := range unlike(ports) {

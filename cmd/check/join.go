@@ -38,8 +38,8 @@ type joinOptions struct {
 	version string        // in place of ringo.Version, for tests
 }
 
-// connectTime is how long ranks that have met may take to connect to the first of them; leastConnect if others have kept
-// them waiting for long.
+// connectTime is how long ranks that have met may take to connect to the first of them; leastConnect is for those that
+// others have kept waiting for long.
 const (
 	connectTime  = 15 * time.Second
 	leastConnect = 5 * time.Second
@@ -78,8 +78,8 @@ func join(ctx context.Context, o joinOptions) (*job, error) {
 		o.Hosts = o.Spec.Hosts
 	}
 	here := thisMachine("/")
-	m := &meeting{joinOptions: o, began: began, tls: tls, me: profile{Version: cmp.Or(o.version, ringo.Version), Host: o.Host,
-		ID: cfg.HostID, Boot: here.text("proc/sys/kernel/random/boot_id"), MACs: hardware()}}
+	m := &meeting{joinOptions: o, began: began, tls: tls, me: profile{Version: cmp.Or(o.version, ringo.Version),
+		Host: o.Host, ID: cfg.HostID, Boot: here.text("proc/sys/kernel/random/boot_id"), MACs: hardware()}}
 	m.me.Addresses, _ = here.Addresses() // the stage of hosts reports an error
 	if m.me.Host == "" {
 		m.me.Host, _, _ = strings.Cut(cfg.HostID, "/")
@@ -123,6 +123,7 @@ func (m *meeting) meet(ctx context.Context) (*job, error) {
 	watching, seenEnough := context.WithCancel(ctx)
 	defer seenEnough()
 	go seen.watch(watching, thisMachine("/"))
+	seen.asked.Go(func() { seen.ask(m.me.Addresses) })
 	group, roster, err := m.come(ctx, card, m.Timeout)
 	if err != nil {
 		return nil, m.explain(err, card)
@@ -247,8 +248,8 @@ func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*job, []
 		case why != "":
 			l.Why += "; look into its output"
 		case len(roster.Came) == 1:
-			l.Why = fmt.Sprintf("nobody else came to %s within %v: were their processes started? is that address right, and its "+
-				"port open? is the host there cut off?", m.where(), m.Timeout)
+			l.Why = fmt.Sprintf("nobody else came to %s within %v: were their processes started? is that address right, and "+
+				"its port open? is the host there cut off?", m.where(), m.Timeout)
 		default:
 			l.Why = fmt.Sprintf("did not come within %v: is the host up, and the process started? can it reach the others, "+
 				"who met at %s?", m.Timeout, m.where())

@@ -6,10 +6,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/ringo-go/ringo/internal/given"
 )
 
 // Print writes the report for people: the verdict, the findings, worst first, the stages, and
-// heat maps of pairs.
+// heat maps of pairs. What a terminal would not print is quoted: names are those of others.
 func (r *report) Print(w io.Writer) error {
 	var b bytes.Buffer
 	effort := "quick"
@@ -47,8 +49,13 @@ func (r *report) Print(w io.Writer) error {
 			part.print(&b)
 		}
 	}
-	_, err := w.Write(b.Bytes())
-	return err
+	for line := range strings.Lines(b.String()) {
+		text, end, _ := strings.Cut(line, "\n")
+		if _, err := io.WriteString(w, given.Printable(text)+"\n"+end); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // machines lists the GPUs: a line for all hosts that have the same.

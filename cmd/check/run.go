@@ -283,7 +283,7 @@ func (r *report) lostOf(host string, rank int) {
 	}
 }
 
-// loseCut puts hosts into the report that do not answer rank 0's. If none does, rank 0's own may be the one that is cut off.
+// loseCut puts hosts into the report that do not answer rank 0's. If none does, rank 0's own may be cut off.
 func (r *report) loseCut(j *job, lost []loss, stage string) {
 	var hosts []string
 	why := map[string]string{}

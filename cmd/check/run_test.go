@@ -339,3 +339,63 @@ func (s sleeper) gather(ctx context.Context, seq int, data []byte) (answer, erro
 	time.Sleep(20 * time.Second)
 	return s.star.gather(ctx, seq, data)
 }
+
+// TestCutOff: a host that does not answer is named if others do. If none does, the one that leads may be cut off.
+func TestCutOff(t *testing.T) {
+	for _, c := range []struct {
+		hosts []string
+		cut   []int
+		want  []string
+		says  string
+	}{
+		{[]string{"a", "b", "c"}, []int{2}, []string{"cut-off host c"}, "other hosts do well"},
+		{[]string{"a", "b", "b", "c"}, []int{1, 2}, []string{"cut-off host b"}, "other hosts do well"},
+		{[]string{"a", "b", "c", "d"}, []int{1, 3}, []string{"cut-off host b", "cut-off host d"}, "other hosts do well"},
+		{[]string{"a", "b"}, []int{1}, []string{"cut-off host a to host b"},
+			"no third host can tell which of them is cut off"},
+		{[]string{"a", "a", "b"}, []int{2}, []string{"cut-off host a to host b"}, "no third host can tell"},
+		{[]string{"a", "b", "c"}, []int{1, 2}, []string{"cut-off the job"},
+			" can host a, which leads, hear anything: it is cut off itself, or the network"},
+	} {
+		j := local(c.hosts...)[0]
+		var lost []loss
+		for _, rank := range c.cut {
+			lost = append(lost, loss{Rank: rank, Cut: true, Why: "no answer", Stage: "host"})
+			j.lost[rank] = lost[len(lost)-1]
+		}
+		r := &report{}
+		r.lose(j, lost, "host")
+		require.Equal(t, c.want, codes(r))
+		require.Contains(t, r.Findings[0].Text, "cut off in stage host: ")
+		require.Contains(t, r.Findings[0].Text, c.says)
+	}
+}
+
+// TestTimeOfJoining counts among that of all stages, which have a part of it in any case, and is in the report.
+func TestTimeOfJoining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct{ joining, left time.Duration }{
+			{time.Second, 29 * time.Second}, {20 * time.Second, 10 * time.Second}, {time.Minute, leastLeft}} {
+			j := alone()
+			j.began = time.Now()
+			time.Sleep(c.joining)
+			var left time.Duration
+			cfg := config{Within: withinQuick, Stages: []stage{gathers("first", func(j *job) error {
+				left = j.remaining()
+				return nil
+			})}}
+			for _, again := range []bool{false, true} {
+				r, err := run(t.Context(), j, cfg)
+				require.NoError(t, err)
+				if again { // with -every
+					require.Equal(t, withinQuick, left)
+					require.Zero(t, r.Took)
+				} else {
+					require.Equal(t, c.left, left)
+					require.Equal(t, c.joining.Seconds(), r.Took)
+				}
+			}
+			require.NoError(t, j.Close())
+		}
+	})
+}

@@ -123,7 +123,7 @@ var illSetups = []setup{
 		before1: "export RINGO_TEST_DOES='host kill -STOP $PPID'", stages: "host", named: []string{"stopped host c, rank 2"}},
 	{name: "a host that falls silent", what: "c's interface goes down in the first stage", hosts: 3, before: quickly,
 		before1: "export RINGO_TEST_DOES='host ip link set eth0 down'", stages: "host",
-		named: []string{"stopped host c, rank 2"}},
+		named: []string{"cut-off host c"}},
 	{name: "another version", what: "c's ringo is 0.1.0", hosts: 3, before1: "export RINGO_TEST_VERSION=0.1.0",
 		named: []string{"version-differs host c"}},
 	{name: "few descriptors", what: "c's process may have 256", hosts: 3, before1: "ulimit -n 256",

@@ -140,8 +140,8 @@ func (h *hub) nudge(ranks []int) {
 	}
 }
 
-// examined is the loss of a silent rank that has been nudged: the kernel of a stopped process acknowledges messages, and
-// a host that is cut off does not.
+// examined is the loss of a silent rank that has been nudged. The kernel of a stopped process acknowledges messages; a
+// host that is cut off does not.
 func (s *spoke) examined(l *loss) *loss {
 	if !l.Stopped {
 		return l

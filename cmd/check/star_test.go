@@ -2,8 +2,11 @@ package check
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,4 +93,28 @@ func TestMailbox(t *testing.T) {
 		_, err = b.take(nil)
 		require.Equal(t, io.EOF, err)
 	})
+}
+
+// TestStoppedAnswers: the kernel of a process that says nothing acknowledges messages, so that the process is taken for
+// stopped and its host for well.
+func TestStoppedAnswers(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("another kernel does not tell what was acknowledged")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	conn, err := dialSmall(t.Context(), "", ln.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	require.LessOrEqual(t, packetOf(conn).payload, smallSegment)
+	s := &spoke{conn: conn, enc: json.NewEncoder(conn)}
+	require.NoError(t, s.say(answer{}))
+	for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(time.Millisecond) {
+		if known, yes := acknowledges(conn, 0); known && yes {
+			break
+		}
+	}
+	l := s.examined(&loss{Stopped: true})
+	require.Equal(t, &loss{Stopped: true, Why: "its host answers, and the process says nothing"}, l)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/ringo-go/ringo/internal/given"
 )
 
-// Whoever watches the files of a check gets a report of each, also of one that has not come about: else that of yesterday
-// would go on saying that all is well.
+// Whoever watches the files of a check gets a report of each, also of one that has not come about: yesterday's would go
+// on saying that all is well.
 
 // unreported is a report of a check that has not come about, with the reasons.
 func (f *commandFlags) unreported(started time.Time, why ...finding) *report {
@@ -55,6 +55,9 @@ func (f *commandFlags) noReport(ctx context.Context, started time.Time, err erro
 		return cli.ExitStatus(why.Severity)
 	}
 	out := *f
+	if f.worker { // the launcher reads its standard output
+		stdout = io.Discard
+	}
 	if spec, launched, err := bootstrap.FromEnv(os.Getenv); err != nil || launched && spec.Rank > 0 {
 		stdout = io.Discard
 		for _, file := range []*string{&out.json, &out.junit, &out.svg, &out.html, &out.metrics} {

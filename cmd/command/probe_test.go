@@ -38,14 +38,14 @@ func TestProbeMistakes(t *testing.T) {
 		`unknown type "flaot32"; did you mean float32?`:        {"-d", "flaot32"},
 		`unknown operator "smu"; did you mean sum?`:            {"-o", "smu"},
 		"-k 1,x: want numbers":                                 {"-k", "1,x"},
-		"9 sources: a kernel combines 1 to 8":                  {"-k", "9"},
+		"-k 9: want numbers from 1 to 8":                       {"-k", "9"},
 		"parse size":                                           {"-b", "1Q"},
 		"15 bytes: want a multiple of 16":                      {"-b", "15"},
-		"-reps 0: want at least 1":                             {"-reps", "0"},
-		"-first 2: want 0 or 1":                                {"-first", "2"},
+		"-reps 0: want 1 to 10000":                             {"-reps", "0"},
+		`-first: unknown value "2"`:                            {"-first", "2"},
 		`unexpected argument "x"`:                              {"x"},
 		"bitwise operators need integers":                      {"-o", "bitand"},
-		"-gpu -1: want 0 or more":                              {"-gpu", "-1"},
+		"-gpu -1: want the number":                             {"-gpu", "-1"},
 		"-json " + filepath.Join(none, "x") + ": open " + none: {"-json", filepath.Join(none, "x")},
 	} {
 		code, _, stderr := ringoHere(append([]string{"probe"}, args...)...)

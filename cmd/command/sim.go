@@ -53,13 +53,20 @@ Examples
 
 func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("sim")
-	ranks, root := fs.Int("np", 1024, ""), fs.Int("r", 0, "")
-	sizes, typ := fs.String("s", "1G", ""), fs.String("d", "float32", "")
-	algo, parts := fs.String("algo", "", ""), fs.Bool("parts", false, "")
-	exact, timeout := fs.Bool("exact", false, ""), fs.Duration("timeout", 0, "")
+	run := simulation{ctx: ctx, progress: cli.NewProgress(stderr), sizes: []int64{1 << 30}}
+	ranks, root, typ, timeout := 1024, 0, ringo.Float32, time.Duration(0)
+	net := netFlags{net: "ndr"}
+	paperRanks(fs, &ranks, &root, &net.node)
+	sizesFlag(fs, &run.sizes, "s")
+	typeFlag(fs, &typ, "d")
+	words := append([]string{"auto", "all"}, ringo.Algorithms()...)
+	cli.List(fs, &run.algos, func(word string) (string, error) { return cli.OneOf("algorithm", word, words) },
+		func(word string) string { return word }, "algo")
+	fs.BoolVar(&run.parts, "parts", false, "")
+	fs.BoolVar(&run.exact, "exact", false, "")
+	cli.Duration(fs, &timeout, 0, "timeout")
 	file, plot := fs.String("json", "", ""), fs.String("plot", "", "")
 	traced, over := fs.String("trace", "", ""), fs.String("over", "", "")
-	var net netFlags
 	net.register(fs)
 	names, err := cli.Parse(fs, args)
 	if err != nil {
@@ -68,58 +75,67 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if net.net == "list" {
 		return listNets(stdout)
 	}
-	q, err := ask(names, *ranks, *root, net.node, *typ, "")
+	if run.q, err = ask(names, ranks, root, net.node, typ, ""); err != nil {
+		return err
+	}
+	if run.model, err = net.model(ranks); err != nil {
+		return err
+	}
+	run.q.node = run.model.NodeRanks // the net's own without -node
+	run.text, err = cli.Outputs(stdout, cli.Output{Flag: "-json", File: *file}, cli.Output{Flag: "-trace", File: *traced},
+		cli.Output{Flag: "-plot", File: *plot, Ends: []string{".svg"}})
 	if err != nil {
 		return err
 	}
-	model, err := net.model(*ranks)
-	if err != nil {
-		return err
-	}
-	q.node = model.NodeRanks // the net's own without -node
-	ctx, cancel, err := within(ctx, *timeout)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	run := simulation{ctx: ctx, q: q, model: model, parts: *parts, exact: *exact, text: stdout,
-		progress: cli.NewProgress(stderr)}
-	if *file == "-" {
-		run.text = io.Discard
-	} else if err := cli.Writable("-json", *file); err != nil {
-		return err
-	}
-	if err := checkPlot(*plot); err != nil {
-		return err
-	}
-	if run.report, err = newSimReport(q, model); err != nil {
+	if run.report, err = newSimReport(run.q, run.model); err != nil {
 		return err
 	}
 	if run.trace, err = newSimTrace(*traced, *over); err != nil {
 		return err
 	}
-	if err := run.sizes(*algo, *sizes); err != nil {
+	if err := run.check(); err != nil {
 		return err
 	}
-	if err := run.trace.save(); err != nil {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		run.ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("took longer than %v (-timeout)", timeout))
+		defer cancel()
+	}
+	if err := run.all(); err != nil {
 		return err
 	}
-	if err := run.report.plot(*plot, model.Name); err != nil {
+	if run.trace != nil {
+		if err := cli.Save("-trace", *traced, stdout, run.trace.whole.Write); err != nil {
+			return err
+		}
+	}
+	drawn := func(w io.Writer) error { return run.report.plot(w, run.model.Name) }
+	if err := cli.Save("-plot", *plot, stdout, drawn); err != nil {
 		return err
 	}
-	return saveJSON(run.report, *file, stdout)
+	return cli.SaveJSON("-json", *file, stdout, run.report)
 }
 
-// within is ctx with a limit of time, or without one if the limit is 0.
-func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
-	switch {
-	case timeout < 0:
-		return nil, nil, cli.Usagef("-timeout %v: cannot be negative", timeout)
-	case timeout == 0:
-		return ctx, func() {}, nil
+// simBytes is the memory that a simulation takes for a rank, with what compares algorithms, about.
+const simBytes = 4 << 10
+
+// check refuses what this machine has no memory for, and algorithms that the collective does not have.
+func (x *simulation) check() error {
+	if err := cli.Fits(int64(x.q.ranks)*simBytes, "-np %d", x.q.ranks); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("took longer than %v (-timeout)", timeout))
-	return ctx, cancel, nil
+	for _, bytes := range x.sizes {
+		ch, err := x.q.choice(bytes)
+		if err != nil {
+			return cli.Usagef("%v", err)
+		}
+		for _, a := range x.algos {
+			if known := append([]string{ch.Algo}, ch.Others...); a != "auto" && a != "all" && !slices.Contains(known, a) {
+				return cli.Usagef("-algo: %v", cli.Unknown("algorithm of "+x.q.Name, a, known))
+			}
+		}
+	}
+	return nil
 }
 
 // A simulation times algorithms at sizes: it prints a row for each, and adds the row to its report.
@@ -127,6 +143,8 @@ type simulation struct {
 	ctx          context.Context
 	q            question
 	model        sim.Model
+	sizes        []int64
+	algos        []string // those of -algo; none for the one that would be chosen
 	parts, exact bool
 	text         io.Writer
 	progress     *cli.Progress
@@ -146,44 +164,43 @@ func (x *simulation) heading() {
 		"busbw", "messages", "intra (GB)", "inter (GB)", "took")
 }
 
-// sizes prints the heading, and times the algorithms of -algo at each size.
-func (x *simulation) sizes(algos, sizes string) error {
+// all prints the heading, and times the algorithms at each size.
+func (x *simulation) all() error {
 	x.heading()
-	for _, text := range strings.Split(sizes, ",") {
-		bytes, err := bench.ParseSize(text)
-		if err != nil {
-			return cli.Usagef("%v", err)
-		}
-		if err := x.size(algos, bytes); err != nil {
+	for _, bytes := range x.sizes {
+		if err := x.size(bytes); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// size times the algorithms of -algo at one size.
-func (x *simulation) size(list string, bytes int64) error {
+// size times the algorithms at one size.
+func (x *simulation) size(bytes int64) error {
 	ch, err := x.q.choice(bytes)
 	if err != nil {
-		return cli.Usagef("%v", err)
+		return err
 	}
 	known := append([]string{ch.Algo}, ch.Others...)
 	chosen, err := x.chosen(ch, bytes)
 	if err != nil {
 		return err
 	}
-	algos := []string{chosen}
-	switch list {
-	case "", "auto":
-	case "all":
-		algos = known
-	default:
-		algos = strings.Split(list, ",")
+	var algos []string
+	for _, a := range x.algos {
+		switch a {
+		case "auto":
+			algos = append(algos, chosen)
+		case "all":
+			algos = append(algos, known...)
+		default:
+			algos = append(algos, a)
+		}
+	}
+	if algos == nil {
+		algos = []string{chosen}
 	}
 	for _, a := range algos {
-		if !slices.Contains(known, a) {
-			return cli.Unknown("algorithm of "+x.q.Name, a, known)
-		}
 		row, err := x.row(a, bytes)
 		if err != nil {
 			return err

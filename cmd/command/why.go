@@ -95,9 +95,10 @@ Examples
 func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("why")
 	address := fs.String("ras", "", "")
-	pause := fs.Duration("for", 5*time.Second, "")
+	pause, every := 5*time.Second, time.Second
+	cli.Duration(fs, &pause, 0, "for")
 	watching := fs.Bool("watch", false, "")
-	every := fs.Duration("every", time.Second, "")
+	cli.Duration(fs, &every, cli.Moment, "every")
 	pipes := fs.String("pipes", "", "")
 	asJSON := fs.Bool("json", false, "")
 	page := fs.String("html", "", "")
@@ -108,15 +109,19 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if len(names) == 0 && *address == "" {
 		return cli.Usagef("which files? write: ringo why FOLDER")
 	}
-	if err := cli.Writable("-html", *page); err != nil {
+	outputs := []cli.Output{{Flag: "-html", File: *page, Ends: []string{".html", ".htm"}}}
+	if *asJSON {
+		outputs = append(outputs, cli.Output{Flag: "-json", File: "-"})
+	}
+	if _, err := cli.Outputs(stdout, outputs...); err != nil {
 		return err
 	}
 	if *watching {
-		stall := *pause
+		stall := pause
 		if !cli.Given(fs, "for") {
 			stall = 3 * time.Second
 		}
-		return whyWatch(ctx, names, *address, *pipes, *every, stall, stdout)
+		return whyWatch(ctx, names, *address, *pipes, every, stall, stdout)
 	}
 	u, err := newUnpacker()
 	if err != nil {
@@ -129,7 +134,7 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	}
 	leftOut(stderr, wrong)
 	if *address != "" {
-		all, err := askTwice(ctx, *address, *pause)
+		all, err := askTwice(ctx, *address, pause)
 		if err != nil {
 			return err
 		}

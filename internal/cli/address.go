@@ -1,0 +1,16 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+)
+
+// Address returns text if it can be an address to listen at or to call, host:port; either may be empty.
+func Address(text string) (string, error) {
+	if _, port, err := net.SplitHostPort(text); err != nil {
+		return "", fmt.Errorf("want host:port, such as 127.0.0.1:8080 or :0")
+	} else if _, err := net.LookupPort("tcp", port); err != nil {
+		return "", fmt.Errorf("%q is no port: want 0 to 65535", port)
+	}
+	return text, nil
+}
