@@ -270,9 +270,12 @@ func (s *scale) apart(ways []*way, c *comparison) bool {
 				between[at(w)] = append(between[at(w)], s.cost(w))
 			}
 		}
+		for k, costs := range between {
+			between[k] = []float64{median(costs)}
+		}
 		for _, w := range ways {
 			if x.covers(w) {
-				c.expected[w] = max(c.expected[w], median(between[at(w)]))
+				c.expected[w] = max(c.expected[w], between[at(w)][0])
 			}
 		}
 		x.ways = slices.DeleteFunc(slices.Clone(ways), func(w *way) bool { return !x.covers(w) })

@@ -112,7 +112,8 @@ func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) flo
 	for i, h := range e.hosts {
 		e.index[h] = i
 	}
-	if len(e.hosts) > 2 && float64(len(e.left)) >= nearlyAll*float64(len(ways)) && len(ways) > 2 && !e.oneHost() {
+	if len(e.hosts) > 2 && len(ways) > 2 && float64(len(e.left)) >= nearlyAll*float64(len(ways)) && !e.oneHost() &&
+		!slices.ContainsFunc(ways, func(w *way) bool { return marks[w] == good }) {
 		return []cause{{all: true, ways: e.left}}
 	}
 	e.cells = make([]tally, len(e.hosts)*len(e.hosts))
@@ -327,12 +328,12 @@ func (e *explainer) worstHost() bool {
 // compete reports whether either of two hosts explains nearly all that the other does.
 func (e *explainer) compete(a, b *cause) bool {
 	rest := 0
-	for _, w := range e.left {
+	return !slices.ContainsFunc(e.left, func(w *way) bool {
 		if a.covers(w) && !b.covers(w) {
 			rest++
 		}
-	}
-	return rest < 2
+		return rest > 1
+	})
 }
 
 // spread is how many times worse than another a way of a cause is: one fault makes all alike.

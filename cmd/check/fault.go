@@ -43,8 +43,12 @@ func (c *cause) parties() string {
 		return ""
 	}
 	var groups []string
-	for _, g := range c.groups {
+	const most = 6
+	for _, g := range c.groups[:min(len(c.groups), most)] {
 		groups = append(groups, namesOf(g))
+	}
+	if n := len(c.groups) - most; n > 0 {
+		groups = append(groups, fmt.Sprintf("%d more groups", n))
 	}
 	if c.oneWay {
 		return groups[0] + " to " + groups[1]
