@@ -175,6 +175,9 @@ var labFaults = []labCase{
 		ill: "c"},
 }
 
+// labRuns is how often a fault is tried.
+const labRuns = 3
+
 // labCut is when a host's process is stopped or its cable is cut, after the start.
 const labCut = 700 * time.Millisecond
 
@@ -190,7 +193,8 @@ var labHealthy = func() (list []labCase) {
 	add("plain", []int{2, 3, 4, 5, 6, 7, 8}, func(int) []labRule { return nil })
 	add("20 ms each way", []int{2, 4, 8}, all(labRule{delay: 20 * time.Millisecond}))
 	add("40 ms each way", []int{4}, all(labRule{delay: 40 * time.Millisecond}))
-	add("20 ms each way and busy hosts", []int{4, 8}, all(labRule{delay: 20 * time.Millisecond, busy: 5 * time.Millisecond}))
+	add("20 ms each way and busy hosts", []int{4, 8},
+		all(labRule{delay: 20 * time.Millisecond, busy: 5 * time.Millisecond}))
 	add("jitter of 3 ms", []int{2, 4, 8}, all(labRule{jitter: 3 * time.Millisecond}))
 	add("jitter of 5 ms", []int{4}, all(labRule{jitter: 5 * time.Millisecond}))
 	add("a fifth of the packets twice", []int{4, 8}, all(labRule{twice: .2}))
