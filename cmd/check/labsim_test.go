@@ -176,7 +176,7 @@ func (c *labCase) simulate(t *testing.T, seed uint64) (r *report, took time.Dura
 		time.Sleep(time.Hour) // until goroutines left behind have ended
 	})
 	if r == nil {
-		r = &report{Findings: []finding{{Severity: unjudged, Text: fmt.Sprint("no report")}}}
+		r = &report{Findings: []finding{{Severity: unjudged, Text: "no report"}}}
 	}
 	return r, took
 }
