@@ -90,8 +90,9 @@ type explainer struct {
 // explain returns the causes that explain all bad ways, and no more good ones than can be chance. With twoWay the fault
 // has no direction, and of some pairs one way alone was measured.
 //
-// The explanation with the fewest causes wins. Groups go first: one slow uplink makes the ways of many hosts bad, and two
-// hosts that have a good way between themselves are not both at fault. Hosts come next, with the most bad ways first.
+// The explanation with the fewest causes wins. Groups go first: one slow uplink makes the ways of many hosts bad, and
+// two hosts that have a good way between themselves are not both at fault. Hosts come next, with the most bad ways
+// first.
 func explain(ways []*way, marks map[*way]mark, twoWay bool, value func(*way) float64) []cause {
 	e := &explainer{ways: ways, marks: marks, index: map[string]int{}, twoWay: twoWay, value: value}
 	for _, w := range ways {

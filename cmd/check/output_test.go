@@ -54,8 +54,9 @@ func aReport() *report {
 			}
 			m := measurement{Stage: "network", Rank: min(i, k), Subject: s, Quantity: "bandwidth", Value: 11.5 + float64(i+k)/10,
 				Unit: "GB/s"}
-			if i == 1 && k == 3 {
+			if i == 1 && k == 3 { // and so when it was measured again
 				m.Value = 1.23
+				r.Measurements = append(r.Measurements, m)
 			}
 			l := measurement{Stage: "network", Rank: min(i, k), Subject: s, Quantity: "latency", Value: 9.5 + float64(i*k)/10,
 				Unit: "us"}

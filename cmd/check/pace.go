@@ -101,9 +101,9 @@ func (j *netJudge) apart(s *scale, c *comparison, code, quantity, word string, s
 		if digits(most/usual) != times {
 			times, values = times+" to "+digits(most/usual), values+" to "+say(most)
 		}
-		j.add(well, code, subject{}, most/usual, "%s: the way between them is %s times %s than the ways within (%s, and %s), "+
-			"as between racks or sites with a shared uplink: no host is at fault, and collectives over all of them go at its "+
-			"pace", x.parties(), times, word, values, say(usual))
+		j.add(well, code, subject{}, most/usual, "%s: the way between them is %s times %s than the ways within (%s, and "+
+			"%s), as between racks or sites with a shared uplink: no host is at fault, and collectives over all of them go "+
+			"at its pace", x.parties(), times, word, values, say(usual))
 		j.last(quantity, x.ways, true)
 	}
 }
