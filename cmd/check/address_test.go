@@ -107,3 +107,25 @@ func TestExcuse(t *testing.T) {
 	require.Contains(t, r.Findings[4].Text, "card m2 answers for it too, of a host that is none of those that have come, "+
 		"such as that of rank 1; which of the two has it by mistake cannot be known")
 }
+
+// TestExcuseLosses: where much is lost on the way to the first host, what did not come is no proof against a rank.
+func TestExcuseLosses(t *testing.T) {
+	a, b, c := component{Host: "a"}, component{Host: "b"}, component{Host: "c"}
+	for _, loss := range []struct {
+		of      subject
+		weight  float64
+		excused bool // stopped rank of host c
+	}{
+		{subject{component: a}, 10.3, true}, {subject{component: a}, 10.01, false}, {subject{component: b}, 10.3, false},
+		{subject{component: c}, 10.3, true}, {pairOf(c, a), 10.3, true}, {pairOf(a, b), 10.3, false},
+		{pairOf(b, c), 10.3, false}, {subject{}, 10.3, true},
+	} {
+		r := &report{Hosts: []hostReport{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Findings: []finding{
+			{Severity: broken, Code: "stopped", Stage: "host", Subject: of("c", "rank 2"), Text: "x"},
+			{Severity: broken, Code: "died", Stage: "host", Subject: of("c", "rank 3"), Text: "x"},
+			{Severity: degraded, Code: "loss", Subject: loss.of, Weight: loss.weight}}}
+		r.excuseLosses()
+		require.Equal(t, loss.excused, r.Findings[0].Severity == unjudged, "%v", loss)
+		require.Equal(t, broken, r.Findings[1].Severity)
+	}
+}

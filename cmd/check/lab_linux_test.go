@@ -23,7 +23,6 @@ const labEnv = "RINGO_LAB"
 
 // What a run of the full tier has of the laboratory: so many cases by turns, as long as there is time.
 const (
-	labRuns  = 3
 	labCases = 6
 	labTime  = 25 * time.Second
 )
