@@ -287,7 +287,7 @@ func (c *crew) pair(ctx context.Context, peer, round int, end time.Time, slot ti
 	}
 	over := func(ctx context.Context, i int) {
 		switch {
-		case len(c.hosts) == 2 && round >= rematches:
+		case len(c.hosts) == 2 && round >= 2*rematches: // the first time a single stream again
 			c.several(ctx, rails[i], peer, round, i, p)
 		case c.me == first:
 			c.call(ctx, rails[i], peer, round, i, p)

@@ -26,13 +26,7 @@ const (
 // several is a measurement over one rail by several TCP streams at once, for caller and acceptor. It is for a job of
 // two hosts, which cannot be compared with a third: a single stream may be slow on a good link.
 func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, p phases) {
-	if c.me < peer { // a single stream again
-		c.call(ctx, rail, peer, round, number, p)
-	}
 	var wg sync.WaitGroup
-	if c.me > peer {
-		wg.Go(func() { c.wait(ctx, rail, peer, round, number, p) })
-	}
 	parts := make([]*crew, linkStreams)
 	for i := range parts {
 		part := &crew{j: c.j, hosts: c.hosts, ranks: c.ranks, me: c.me}
@@ -111,7 +105,7 @@ func (j *netJudge) slowOfTwo(ways []*way) {
 		switch {
 		case text == "":
 			continue
-		case w.many > 0:
+		case w.many > 0 || w.second > 0 && rate < exactSum: // several streams may take longer than there is time
 			j.add(degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams at most, %s, and which of the two "+
 				"hosts it is a third would show: %s", digits(rate), linkStreams, text, remedies["slow-link"])
 		default:
