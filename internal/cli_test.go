@@ -107,7 +107,8 @@ func TestSave(t *testing.T) {
 	}
 	require.NoError(t, cli.Save("-o", link, nil, say("new")))
 	broken := errors.New("broken")
-	require.ErrorIs(t, cli.Save("-o", link, nil, func(w io.Writer) error { return errors.Join(say("half")(w), broken) }), broken)
+	half := func(w io.Writer) error { return errors.Join(say("half")(w), broken) }
+	require.ErrorIs(t, cli.Save("-o", link, nil, half), broken)
 	text, err := os.ReadFile(real)
 	require.NoError(t, err)
 	require.Equal(t, "new", string(text))
@@ -122,7 +123,8 @@ func TestSave(t *testing.T) {
 	require.NoError(t, cli.Save("-o", "", nil, nil))
 	require.NoError(t, cli.SaveJSON("-json", "-", &stdout, []int{1}))
 	require.Equal(t, "here[\n 1\n]\n", stdout.String())
-	require.ErrorContains(t, cli.Save("-o", filepath.Join(dir, "no", "x"), nil, say("")), "-o "+filepath.Join(dir, "no", "x"))
+	none := filepath.Join(dir, "no", "x")
+	require.ErrorContains(t, cli.Save("-o", none, nil, say("")), "-o "+none)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(left), 2, "nothing is left over")

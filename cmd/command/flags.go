@@ -47,8 +47,8 @@ func typeFlag(fs *flag.FlagSet, p *ringo.DataType, name string) {
 	}, func() string { return p.String() }, name)
 }
 
-// parseType is the element type of a name. The error suggests a similar name among the types and others, the other words
-// that may stand there.
+// parseType is the element type of a name. The error suggests a similar name among the types and others, the other
+// words that may stand there.
 func parseType(name string, others ...string) (kernels.DataType, error) {
 	t, err := kernels.ParseType(name)
 	if err == nil {

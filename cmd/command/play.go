@@ -100,14 +100,19 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		}
 		setup.Follow = follow
 	}
-	if *file != "" {
-		write := func(w io.Writer) error { return page.Write(w, setup) }
-		if err := cli.Save("-o", *file, stdout, write); err != nil {
-			return err
-		}
-		fmt.Fprintf(text, "wrote %s: open it in a browser\n", *file)
-		return nil
+	if *file == "" {
+		return servePage(ctx, addr, setup, stdout)
 	}
+	write := func(w io.Writer) error { return page.Write(w, setup) }
+	if err := cli.Save("-o", *file, stdout, write); err != nil {
+		return err
+	}
+	fmt.Fprintf(text, "wrote %s: open it in a browser\n", *file)
+	return nil
+}
+
+// servePage serves a page until ctx ends.
+func servePage(ctx context.Context, addr string, setup page.Setup, stdout io.Writer) error {
 	var b bytes.Buffer
 	if err := page.Write(&b, setup); err != nil {
 		return err

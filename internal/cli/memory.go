@@ -12,7 +12,8 @@ import (
 // end another program for it. format and a say what asks for that much.
 func Fits(bytes int64, format string, a ...any) error {
 	if free := Free(); free > 0 && bytes > free {
-		return Usagef("%s: it takes about %s of memory, and %s are free here", fmt.Sprintf(format, a...), gib(bytes), gib(free))
+		return Usagef("%s: it takes about %s of memory, and %s are free here", fmt.Sprintf(format, a...), gib(bytes),
+			gib(free))
 	}
 	return nil
 }

@@ -74,7 +74,8 @@ func TestRule(t *testing.T) {
 func TestAlone(t *testing.T) {
 	const users = "root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\nyou:x:1001:1001::/:/bin/sh\nodd\n"
 	for line, want := range map[string]bool{
-		"me:x:1000:": true, "me:x:1000:me,root": true, "me:x:1000:you": false, "team:x:1001:": false, "me:x:1000:me,you": false,
+		"me:x:1000:": true, "me:x:1000:me,root": true, "me:x:1000:you": false, "team:x:1001:": false,
+		"me:x:1000:me,you": false,
 		"other:x:10:": false, "": false, "bad:1000": false,
 	} {
 		group := 1000
