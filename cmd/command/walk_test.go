@@ -201,7 +201,7 @@ func TestMissingInputs(t *testing.T) {
 	for line, want := range map[string]int{
 		"plot -o x.svg absent.json": 2, "play -trace absent": 2, "sim allreduce -net absent.json": 2,
 		"sim allreduce -trace t -over absent": 2, "explain allreduce -device emu -plan absent": 2,
-		"check -baseline absent": 2,
+		"check -baseline absent":         2,
 		"bench -from absent -plot x.svg": 2, "ptx check absent.ptx": 2, "check -hostfile absent": 2,
 		"swap -nccl absent -- true": 2, "emulate -kit absent -- true": 2, "why absent": 1, "run -np 1 -- ./absent": 127,
 	} {

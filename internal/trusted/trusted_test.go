@@ -76,7 +76,7 @@ func TestAlone(t *testing.T) {
 	for line, want := range map[string]bool{
 		"me:x:1000:": true, "me:x:1000:me,root": true, "me:x:1000:you": false, "team:x:1001:": false,
 		"me:x:1000:me,you": false,
-		"other:x:10:": false, "": false, "bad:1000": false,
+		"other:x:10:":      false, "": false, "bad:1000": false,
 	} {
 		group := 1000
 		if line == "team:x:1001:" {
