@@ -55,7 +55,7 @@ var floors = map[string]string{
 	"transport/bridge": "transport mem fifo trace",
 	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/payload " +
 		"internal/test/tier",
-	"transport/*":      "transport mem fifo transport/internal/* internal/auth internal/secure",
+	"transport/*":      "transport mem fifo transport/internal/* internal/auth internal/secure internal/limit",
 	"trace":            "",
 	"trace/history":    "internal/setting internal/given",
 	"bootstrap":        "internal/auth internal/secure internal/setting trace/history",
@@ -128,7 +128,7 @@ var floors = map[string]string{
 
 	// Foreign ABIs, secrets, the emulator, and what tests share.
 	"internal/*":           "",
-	"internal/cli":         "internal/setting internal/given",
+	"internal/cli":         "internal/setting internal/given internal/limit",
 	"internal/ibverbs":     "internal/dl",
 	"internal/nccl":        "internal/dl",
 	"internal/cublas":      "internal/dl",
