@@ -48,7 +48,7 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	fs.BoolVar(&c.Deterministic, "deterministic", false, "")
 	cli.Word(fs, &c.Device, "device", []string{"auto", "host", "cuda", "emu"}, "device")
 	cli.Var(fs, c.setTransport, func() string { return c.Transport }, "transport")
-	cli.Word(fs, &c.Algo, "algorithm", append([]string{"auto"}, ringo.Algorithms()...), "algo")
+	cli.Word(fs, &c.Algo, "algorithm", ringo.Algorithms(), "algo")
 	cli.Duration(fs, &c.Timeout, cli.Moment, "timeout")
 	cli.Var(fs, c.setPeers, func() string { return strings.Join(c.Peers, ",") }, "peer")
 	text(&c.NCCL, "nccl")

@@ -63,7 +63,7 @@ func parseType(name string, others ...string) (kernels.DataType, error) {
 
 // algoFlag defines a flag for an algorithm; "" and auto are the one that would be chosen.
 func algoFlag(fs *flag.FlagSet, p *string, name string) {
-	cli.Word(fs, p, "algorithm", append([]string{"auto"}, ringo.Algorithms()...), name)
+	cli.Word(fs, p, "algorithm", ringo.Algorithms(), name)
 }
 
 // kindFlag defines a flag for a kind of emulated GPUs.

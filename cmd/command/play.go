@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 
@@ -117,9 +116,9 @@ func servePage(ctx context.Context, addr string, setup page.Setup, stdout io.Wri
 	if err := page.Write(&b, setup); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := cli.Listen("-addr", addr)
 	if err != nil {
-		return fmt.Errorf("%w; -addr says where to listen", err)
+		return err
 	}
 	fmt.Fprintf(stdout, "open http://%v/ in a browser; Ctrl-C ends\n", l.Addr())
 	return web.Serve(ctx, l, func(path string) (a web.Answer) {

@@ -60,7 +60,7 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	paperRanks(fs, &ranks, &root, &net.node)
 	sizesFlag(fs, &run.sizes, "s")
 	typeFlag(fs, &typ, "d")
-	words := append([]string{"auto", "all"}, ringo.Algorithms()...)
+	words := append([]string{"all"}, ringo.Algorithms()...)
 	cli.List(fs, &run.algos, func(word string) (string, error) { return cli.OneOf("algorithm", word, words) },
 		func(word string) string { return word }, "algo")
 	fs.BoolVar(&run.parts, "parts", false, "")

@@ -65,6 +65,11 @@ func TestRule(t *testing.T) {
 	require.ErrorContains(t, w.walk("/home/me/open"), "chmod go-w")
 	require.ErrorContains(t, w.walk("/home/me/loop/lib"), "too many symbolic links")
 	require.ErrorIs(t, w.walk("/home/me/none"), fs.ErrNotExist)
+	system["/"], system["/tmp"] = file{dir, other, other}, file{sticky, other, other} // as in a user namespace
+	require.NoError(t, w.walk("/tmp/mine/lib"))
+	require.NoError(t, w.walk("/home/me/lib"))
+	require.Error(t, w.walk("/tmp/theirs/lib"))
+	require.Error(t, w.walk("/tmp/sticky/lib"))
 	w.user = 0
 	require.Error(t, w.walk("/home/me/lib"), "another user's is not root's")
 	require.NoError(t, new(world).walk("/home/other"), "where there are no owners")
