@@ -62,9 +62,10 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	fs.BoolVar(&c.Quiet, "quiet", false, "")
 }
 
-// Bounds of flags: ranks and processes, operations of a graph, and repetitions.
+// Bounds of flags: ranks of a process and processes, ranks of both, operations of a graph, and repetitions.
 const (
 	mostRanks      = 1024
+	mostJob        = 4096
 	maxGraph       = 10_000
 	maxRepetitions = 10_000
 )

@@ -122,6 +122,9 @@ func (x *simulation) save(traced, plot, file string, stdout io.Writer) error {
 	return cli.SaveJSON("-json", file, stdout, x.report)
 }
 
+// mostPieces is the most pieces that -exact carries out: the time of each is kept.
+const mostPieces = 1 << 24
+
 // simBytes is the memory that a simulation takes for a rank, with what compares algorithms, about.
 const simBytes = 4 << 10
 
@@ -141,6 +144,10 @@ func (x *simulation) check() error {
 		return err
 	}
 	for _, bytes := range x.sizes {
+		if n := bytes / x.piece(); x.exact && n > mostPieces {
+			return cli.Usagef("-exact: %s are %d pieces, and at most %d are carried out: leave it out or give a smaller -s",
+				bench.FormatSize(bytes), n, mostPieces)
+		}
 		ch, err := x.q.choice(bytes)
 		if err != nil {
 			return cli.Usagef("%v", err)
@@ -332,8 +339,12 @@ const (
 func (x *simulation) pieces(s sched.Schedule, bytes int64) int {
 	shape := s.Shape()
 	chunk := bytes / int64(max(shape.In, shape.Out, 1))
-	full := max(1, int64(cmp.Or(x.model.SlotBytes, sim.DefaultSlotBytes)*(cmp.Or(x.model.Slots, sim.DefaultSlots)/2)))
-	return int(max(1, (chunk+full-1)/full))
+	return int(max(1, (chunk+x.piece()-1)/x.piece()))
+}
+
+// piece is the bytes of a piece.
+func (x *simulation) piece() int64 {
+	return max(1, int64(cmp.Or(x.model.SlotBytes, sim.DefaultSlotBytes)*(cmp.Or(x.model.Slots, sim.DefaultSlots)/2)))
 }
 
 // compare prints which algorithms would take less time than the chosen one under the same model.

@@ -178,6 +178,14 @@ func TestSimOfVeryManySteps(t *testing.T) {
 	require.Contains(t, complaints.String(), "interrupt signal received")
 }
 
+// TestSimOfVeryManyPieces: -exact keeps a time for each piece.
+func TestSimOfVeryManyPieces(t *testing.T) {
+	code, stdout, stderr := ringoHere("sim", "allreduce", "-np", "4", "-s", "8,1000000T", "-exact")
+	require.Equal(t, 2, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "-exact: 1000000T are ")
+}
+
 // TestSimOutOfMemory: pairs of ranks that talk are counted while they come, and a run ends before memory does.
 func TestSimOutOfMemory(t *testing.T) {
 	defer func(was func() int64) { freeMemory = was }(freeMemory)
