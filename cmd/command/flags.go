@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
@@ -103,4 +104,20 @@ func gpuNamed(name, plan string) (string, error) {
 		return name, nil
 	}
 	return "", cli.Usagef("-gpu: %v, and names that nvidia-smi has, such as \"NVIDIA H200\"", err)
+}
+
+// durationFlag defines a flag for a time of at least least.
+func durationFlag(fs *flag.FlagSet, d, least time.Duration, name string) *time.Duration {
+	cli.Duration(fs, &d, least, name)
+	return &d
+}
+
+// pageAndJSON checks a page to be written, beside JSON on standard output.
+func pageAndJSON(page string, asJSON bool) error {
+	outputs := []cli.Output{{Flag: "-html", File: page, Ends: []string{".html", ".htm"}}}
+	if asJSON {
+		outputs = append(outputs, cli.Output{Flag: "-json", File: "-"})
+	}
+	_, err := cli.Outputs(nil, outputs...)
+	return err
 }

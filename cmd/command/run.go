@@ -43,12 +43,12 @@ does not count.
 
 func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("run")
-	n, hosts, restarts, grace := new(int), new(int), new(int), new(time.Duration)
-	*n, *hosts, *grace = 4, 1, 2*time.Second
+	n, hosts, restarts := new(int), new(int), new(int)
+	*n, *hosts = 4, 1
 	cli.Int(fs, n, 1, 4096, "1 to 4096 ranks", "np")
 	cli.Int(fs, hosts, 1, 4096, "1 or more hosts, and at most -np", "hosts")
 	cli.Int(fs, restarts, 0, mostSeeds, "0 or more, at most a million", "restarts")
-	cli.Duration(fs, grace, 0, "grace")
+	grace := durationFlag(fs, 2*time.Second, 0, "grace")
 	bare := fs.Bool("no-prefix", false, "")
 	// Flags after PROGRAM are its own.
 	program, err := cli.ParseFirst(fs, args)
@@ -57,7 +57,11 @@ func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	case len(program) == 0:
 		return cli.Usagef("which program? write: ringo run -np %d -- PROGRAM", *n)
-	case *hosts > *n:
+	case *n < 1 || *n > 4096:
+		return cli.Usagef("-np %d: want 1 to 4096 ranks", *n)
+	case *restarts < 0:
+		return cli.Usagef("-restarts %d: want 0 or more", *restarts)
+	case *hosts < 1 || *hosts > *n:
 		return cli.Usagef("-hosts %d: want 1 to %d", *hosts, *n)
 	}
 	return launch.Run(ctx, launch.Config{N: *n, Hosts: *hosts, Restarts: *restarts, Args: program, Stdout: stdout,
