@@ -47,6 +47,7 @@ var floors = map[string]string{
 	"gpu/emu/ptxcheck":   "internal/emu/* kernels",
 	"transport":          "mem fifo internal/secure",
 	"transport/internal": "transport mem fifo",
+	"transport/shm":      "transport mem fifo transport/internal/* internal/auth internal/secure internal/limit",
 	"transport/p2p":      "transport mem fifo internal/cuda internal/auth internal/plain",
 	"transport/plugin": "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure " +
 		"internal/dl",
@@ -55,7 +56,7 @@ var floors = map[string]string{
 	"transport/bridge": "transport mem fifo trace",
 	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc internal/test/payload " +
 		"internal/test/tier",
-	"transport/*":      "transport mem fifo transport/internal/* internal/auth internal/secure internal/limit",
+	"transport/*":      "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"trace":            "",
 	"trace/history":    "internal/setting internal/given",
 	"bootstrap":        "internal/auth internal/secure internal/setting trace/history",
