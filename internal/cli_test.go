@@ -146,8 +146,8 @@ func TestExitStatus(t *testing.T) {
 	require.EqualError(t, cli.ExitStatus(3), "exit status 3")
 }
 
-// TestText: what would move a cursor, colour a terminal or turn its direction is quoted, also where a character comes in
-// two parts.
+// TestText: what would move a cursor, colour a terminal or turn its direction is quoted, also where a character comes
+// in two parts.
 func TestText(t *testing.T) {
 	require.Equal(t, "a\tö\n", cli.Printable("a\tö\n"))
 	require.Equal(t, `h\x1b[31m\r\u202e\u009b`, cli.Printable("h\x1b[31m\r\u202e\u009b"))
