@@ -43,10 +43,12 @@ does not count.
 
 func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("run")
-	n := fs.Int("np", 4, "")
-	hosts := fs.Int("hosts", 1, "")
-	restarts := fs.Int("restarts", 0, "")
-	grace := fs.Duration("grace", 2*time.Second, "")
+	n, hosts, restarts := new(int), new(int), new(int)
+	*n, *hosts = 4, 1
+	cli.Int(fs, n, 1, 4096, "1 to 4096 ranks", "np")
+	cli.Int(fs, hosts, 1, 4096, "1 or more hosts, and at most -np", "hosts")
+	cli.Int(fs, restarts, 0, mostSeeds, "0 or more, at most a million", "restarts")
+	grace := durationFlag(fs, 2*time.Second, 0, "grace")
 	bare := fs.Bool("no-prefix", false, "")
 	// Flags after PROGRAM are its own.
 	program, err := cli.ParseFirst(fs, args)
