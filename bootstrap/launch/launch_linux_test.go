@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -218,8 +219,8 @@ func awaitEnd(file string) {
 	}
 }
 
-// await returns when out contains a text so many times.
-func await(t *testing.T, out *transcript.Transcript, text string, times int) {
+// awaitText returns when out contains a text so many times.
+func awaitText(t *testing.T, out *transcript.Transcript, text string, times int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Count(out.String(), text) >= times }, 10*time.Second,
 		time.Millisecond)
@@ -253,20 +254,35 @@ func TestOutput(t *testing.T) {
 	require.NoError(t, Run(t.Context(), c))
 }
 
+// A line is written whole and in one call, whatever its pieces were; only one above maxLine is cut, and says so.
 func TestLines(t *testing.T) {
 	var b bytes.Buffer
-	w := prefixed(&b, 7)
-	for _, s := range []string{"a", "b\nc\n", "\n", "d"} {
+	w := prefixed(&b, "[7]")
+	for _, s := range []string{"a", "b\nc\n", "\n", "\x00\r\xff\n", "d"} {
 		n, err := w.Write([]byte(s))
 		require.NoError(t, err)
 		require.Equal(t, len(s), n)
 	}
 	finish(w)
 	finish(w)
-	require.Equal(t, "[7] ab\n[7] c\n[7] \n[7] d\n", b.String())
-	_, err := w.Write(make([]byte, maxLine+1))
+	require.Equal(t, "[7] ab\n[7] c\n[7] \n[7] \x00\r\xff\n[7] d\n", b.String())
+	for _, more := range []int{-1, 0, 1} {
+		b.Reset()
+		line := bytes.Repeat([]byte("x"), maxLine+more)
+		for piece := range slices.Chunk(append(line, "\ny\n"...), 300_000) {
+			_, err := w.Write(piece)
+			require.NoError(t, err)
+		}
+		want := "[7] " + string(line[:min(len(line), maxLine)]) + "\n"
+		if more > 0 {
+			want += "[7]+ x\n"
+		}
+		require.True(t, b.String() == want+"[7] y\n", "%d bytes", b.Len())
+		require.LessOrEqual(t, cap(w.buf), keptLine)
+	}
+	_, err := w.Write(make([]byte, 2*maxLine+1))
 	require.NoError(t, err)
-	require.Greater(t, b.Len(), maxLine, "an endless line is not kept")
+	require.Greater(t, b.Len(), 2*maxLine, "an endless line is not kept")
 }
 
 func TestVariables(t *testing.T) {
@@ -419,6 +435,19 @@ func TestNoSuchProgram(t *testing.T) {
 	require.Error(t, Run(t.Context(), Config{N: 1}))
 }
 
+// A failing parent cannot start the second program.
+type failing struct {
+	parent
+	none string
+}
+
+func (f failing) start(p program, files [3]*os.File) (*process, error) {
+	if slices.Contains(p.env, "RANK=1") {
+		p.path = f.none
+	}
+	return f.parent.start(p, files)
+}
+
 // Ranks that could be started hear of the one that could not; later ranks count as not started.
 func TestStartFails(t *testing.T) {
 	c, out := config(3, "join 2")
@@ -428,14 +457,10 @@ func TestStartFails(t *testing.T) {
 	id, err := bootstrap.NewID(bootstrap.ListenOptions{Again: true, Launched: true})
 	require.NoError(t, err)
 	defer bootstrap.Stop(id)
-	j := &job{Config: c, id: id, restarts: make([]int, 3), ended: make(chan int, 3), stdout: out, stderr: out,
-		keeper: newKeeper()}
-	defer j.keeper.close()
-	for rank := range 3 {
-		j.cmds = append(j.cmds, j.command(rank))
-	}
 	none := filepath.Join(t.TempDir(), "none")
-	j.cmds[1].Path = none
+	j := newJob(c)
+	j.id, j.parent = id, failing{newParent(nil), none}
+	defer j.parent.close()
 	why := "fork/exec " + none + ": no such file or directory"
 	require.EqualError(t, j.run(t.Context()), "rank 1: "+why)
 	require.Equal(t, []string{"1 rank 1: not started: " + why, "2 rank 2: not started: " + why, "0 <nil>"}, ended)
@@ -449,7 +474,7 @@ func TestCancel(t *testing.T) {
 			c, out := config(2, s)
 			c.Grace = 200 * time.Millisecond
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { await(t, out, "ready", 2); cancel() }()
+			go func() { awaitText(t, out, "ready", 2); cancel() }()
 			require.ErrorIs(t, Run(ctx, c), context.Canceled)
 		})
 	}
@@ -458,7 +483,7 @@ func TestCancel(t *testing.T) {
 func TestSignalsAreForwarded(t *testing.T) {
 	c, out := config(2, "wait")
 	go func() {
-		await(t, out, "ready", 2)
+		awaitText(t, out, "ready", 2)
 		syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	}()
 	require.NoError(t, Run(t.Context(), c))
@@ -474,7 +499,7 @@ func TestChildrenDieWithParent(t *testing.T) {
 			cmd.Env = append(os.Environ(), scene+"=nest "+s)
 			cmd.Stdout = out
 			require.NoError(t, cmd.Start())
-			await(t, out, "pid", 2)
+			awaitText(t, out, "pid", 2)
 			require.NoError(t, cmd.Process.Kill())
 			ended := time.AfterFunc(20*time.Second, func() { t.Error("they live") })
 			defer ended.Stop()

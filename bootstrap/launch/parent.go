@@ -1,0 +1,172 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A parent starts the processes of a job, and ends what they have left running. Its methods are for one goroutine.
+type parent interface {
+	// start starts a program with standard input, output and error. The error is that of os.StartProcess.
+	start(p program, files [3]*os.File) (*process, error)
+	// signal sends s to a process and its group, if it has one of its own. It does nothing once the process has ended.
+	signal(p *process, s syscall.Signal)
+	// tidy asks the rest of the group of a process that has ended to end too (SIGTERM).
+	tidy(p *process)
+	// end ends what processes have left running: all of them have ended.
+	end() leftovers
+	// close returns when the parent itself has ended.
+	close()
+}
+
+// A program is what a parent starts.
+type program struct {
+	path      string
+	args, env []string
+	here      bool // in the launcher's process group, and not in one of its own
+}
+
+// A process is a program that was started.
+type process struct {
+	pid, number int
+	child       *os.Process   // of a direct parent
+	ended       chan struct{} // closed at its end
+
+	mu      sync.Mutex
+	how     ending // once ended is closed
+	stopped string // the signal that has stopped it, "" while it runs
+}
+
+// An ending is how a process has ended.
+type ending struct {
+	status int
+	signal syscall.Signal
+	err    error // how it ended is unknown
+}
+
+func newProcess(pid, number int) *process {
+	return &process{pid: pid, number: number, ended: make(chan struct{})}
+}
+
+func (p *process) end(how ending) {
+	p.how = how
+	close(p.ended)
+}
+
+// halt notes the signal that has stopped the process, "" if it goes on.
+func (p *process) halt(signal string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = signal
+}
+
+// halted is the signal that has stopped the process, "" if it runs. A debugger hides what the parent is told, a
+// container what the kernel shows: both are asked.
+func (p *process) halted() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped == "" && stopped(p.pid) {
+		return "SIGSTOP"
+	}
+	return p.stopped
+}
+
+// Leftovers are processes that were running when all ranks had ended.
+type leftovers struct {
+	Ended []leftover // they run no more
+	Away  []leftover // in a session of their own, and left alone
+	Stuck []leftover // killed, and still there
+}
+
+// A leftover is a process that a rank has left running.
+type leftover struct {
+	Pid     int
+	Command string
+}
+
+// maxNamed is how many leftovers are named at most, as thousands of ranks may leave some each.
+const maxNamed = 8
+
+// named is a list of leftovers for a message.
+func named(list []leftover) string {
+	var names []string
+	for i, l := range list {
+		if i == maxNamed {
+			names = append(names, fmt.Sprintf("and %d more", len(list)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%d (%s)", l.Pid, l.Command))
+	}
+	return strings.Join(names, ", ")
+}
+
+// text is lines for standard error, "" for none. They name what was ended only if well: a job that has failed has
+// told more already.
+func (l leftovers) text(well bool) (s string) {
+	if well && len(l.Ended) > 0 {
+		s += fmt.Sprintf("launch: ended %s, which ranks had left running: a rank should wait for what it starts\n",
+			named(l.Ended))
+	}
+	if len(l.Away) > 0 {
+		s += fmt.Sprintf("launch: left running %s, in a session of its own (setsid): kill ends it by its number\n",
+			named(l.Away))
+	}
+	if len(l.Stuck) > 0 {
+		s += fmt.Sprintf("launch: cannot end %s: killed %v ago and still there, as when a driver does not answer\n",
+			named(l.Stuck), killTime)
+	}
+	return s
+}
+
+const (
+	// quietTime is how long leftovers may take to see by themselves that their rank has ended, as helpers that remove
+	// shared memory do.
+	quietTime = 100 * time.Millisecond
+	// leftTime is how long leftovers may take after a SIGTERM.
+	leftTime = 500 * time.Millisecond
+	// killTime is how long the kernel may take to end what was killed.
+	killTime = 5 * time.Second
+)
+
+// A direct parent is this process, where there is no keeper. It knows nothing of what ranks have left running.
+type direct struct{}
+
+func (direct) start(p program, files [3]*os.File) (*process, error) {
+	child, err := os.StartProcess(p.path, p.args, &os.ProcAttr{Env: p.env, Files: files[:]})
+	if err != nil {
+		return nil, err
+	}
+	started := newProcess(child.Pid, 0)
+	started.child = child
+	go func() {
+		state, err := child.Wait()
+		how := ending{err: err}
+		if err == nil {
+			how = endingOf(state)
+		}
+		started.end(how)
+	}()
+	return started, nil
+}
+
+func (direct) signal(p *process, s syscall.Signal) {
+	if p.child.Signal(s) != nil { // some systems have no other signals
+		_ = p.child.Kill() // an error means that it has ended already
+	}
+}
+
+func (direct) tidy(*process)  {}
+func (direct) end() leftovers { return leftovers{} }
+func (direct) close()         {}
+
+// endingOf is how a child of this process has ended.
+func endingOf(state *os.ProcessState) ending {
+	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return ending{signal: s.Signal()}
+	}
+	return ending{status: state.ExitCode()}
+}
