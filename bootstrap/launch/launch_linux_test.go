@@ -186,10 +186,26 @@ func play(s string) {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
 		time.Sleep(time.Minute)
-	case "nest pid", "nest brood": // a launcher, to be killed
+	case "nest pid", "nest brood", "nest leave": // a launcher, to be killed
 		err := Run(context.Background(), Config{N: 2, Args: []string{os.Args[0]},
-			Env: append(os.Environ(), scene+"="+s[len("nest "):]), Stdout: os.Stdout})
+			Env: append(os.Environ(), scene+"="+s[len("nest "):]), Stdout: os.Stdout, Stderr: os.Stderr})
 		fmt.Println(err)
+	case "leave":
+		leaveScene()
+	case "left":
+		leftScene()
+	case "leave once": // the first time
+		mark := filepath.Join(os.Getenv("DIR"), "left")
+		if os.Getenv("RINGO_RESTART") == "0" {
+			spawn("stay", mark)
+			for len(marks(mark)) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			os.Exit(3)
+		}
+		for pid := marked(mark); slices.ContainsFunc(pid, func(p int) bool { return !zombie(p) }); pid = marked(mark) {
+			time.Sleep(time.Millisecond)
+		}
 	case "brood":
 		child := exec.Command(os.Args[0])
 		child.Env, child.Stdout = append(os.Environ(), scene+"=pid"), os.Stdout
