@@ -61,7 +61,8 @@ func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinat
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
 		gone: make([]bool, size), bye: map[int]bool{}, awaits: map[int][]int{}, parting: newParting(size),
 		failing: make([]bool, size), quit: make([]bool, size), told: make([]bool, size),
-		regrouping: func([]int) {}, failed: func(Failure) {}, ledger: newLedger(size), heads: slices.Repeat([]int{-1}, size), kept: newest{},
+		regrouping: func([]int) {}, failed: func(Failure) {}, ledger: newLedger(size),
+		heads: slices.Repeat([]int{-1}, size), kept: newest{},
 	}
 	r.settled = sync.NewCond(&r.mu)
 	return r

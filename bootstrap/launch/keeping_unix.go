@@ -37,7 +37,10 @@ type orphan struct {
 	leftover
 	group int
 	away  bool // in a session of its own
+	dying bool // its first thread has ended. Others may not have, and then its children are not yet here
 }
+
+func (o orphan) same(p orphan) bool { return o.Pid == p.Pid }
 
 func newKeeping(conn *net.UnixConn) *keeping {
 	k := &keeping{conn: conn, out: json.NewEncoder(conn), children: make(chan os.Signal, 1), alive: map[int]*kept{},
@@ -220,7 +223,7 @@ func (k *keeping) sweep(d time.Duration) (l leftovers) {
 	k.await(quietTime, func(all []orphan) bool { return len(all) == 0 })
 	_, rest := k.divided()
 	if d > 0 && len(rest) > 0 {
-		l.Ended = list(rest)
+		l.Ended = living(rest)
 		for _, p := range rest {
 			_ = unix.Kill(p.Pid, unix.SIGTERM)
 			_ = unix.Kill(p.Pid, unix.SIGCONT)
@@ -229,6 +232,7 @@ func (k *keeping) sweep(d time.Duration) (l leftovers) {
 	}
 	// What has no parent any more comes here in its turn.
 	for end := time.Now().Add(killTime); time.Now().Before(end); {
+		k.reap()
 		if _, rest = k.divided(); len(rest) == 0 {
 			break
 		}
@@ -236,11 +240,11 @@ func (k *keeping) sweep(d time.Duration) (l leftovers) {
 			_ = unix.Kill(p.Pid, unix.SIGKILL)
 		}
 		k.await(quietTime, func(all []orphan) bool {
-			return !slices.ContainsFunc(all, func(p orphan) bool { return slices.Contains(rest, p) })
+			return !slices.ContainsFunc(all, func(p orphan) bool { return slices.ContainsFunc(rest, p.same) })
 		})
 	}
 	away, rest := k.divided()
-	l.Away, l.Stuck = list(away), list(rest)
+	l.Away, l.Stuck = living(away), living(rest)
 	return l
 }
 
@@ -260,9 +264,12 @@ func noneHere(all []orphan) bool {
 	return !slices.ContainsFunc(all, func(p orphan) bool { return !p.away })
 }
 
-func list(all []orphan) (l []leftover) {
+// living is the orphans that are not about to end.
+func living(all []orphan) (l []leftover) {
 	for _, p := range all {
-		l = append(l, p.leftover)
+		if !p.dying {
+			l = append(l, p.leftover)
+		}
 	}
 	return l
 }
@@ -274,7 +281,7 @@ func (k *keeping) await(d time.Duration, done func(all []orphan) bool) {
 	if procfs { // each change is told
 		look.Stop()
 	}
-	for !done(k.orphans()) {
+	for k.reap(); !done(k.orphans()); {
 		select {
 		case <-k.children:
 			k.reap()
@@ -290,7 +297,7 @@ func (k *keeping) await(d time.Duration, done func(all []orphan) bool) {
 func (k *keeping) orphans() (all []orphan) {
 	if !procfs {
 		for _, g := range k.groups {
-			all = append(all, orphan{leftover: leftover{-g, "process group"}, group: g})
+			all = append(all, orphan{leftover: leftover{-g, "a process group"}, group: g})
 		}
 		return all
 	}

@@ -63,7 +63,7 @@ type Config struct {
 
 // An Error is the end of the rank that failed first.
 type Error struct {
-	Rank   int
+	Rank   int            // -1 of a Program
 	Status int            // exit status, if Signal is 0
 	Signal syscall.Signal // what killed it
 	Err    error          // the rank did not start, or its output could not be passed on
@@ -78,7 +78,10 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	s := fmt.Sprintf("rank %d: %s", e.Rank, e.how())
+	s := e.how()
+	if e.Rank >= 0 {
+		s = fmt.Sprintf("rank %d: %s", e.Rank, s)
+	}
 	for _, rank := range e.Stopped {
 		s += fmt.Sprintf("; the process of rank %d is stopped, which may be why", rank)
 	}
@@ -303,14 +306,4 @@ func (j *job) start(rank int) error {
 		j.ended <- rank
 	}()
 	return nil
-}
-
-// leave ends what ranks have left running, when all have ended, and passes on their last output, until ctx ends at most.
-func (j *job) leave(ctx context.Context, well bool) {
-	left := j.parent.end()
-	for _, s := range j.streams {
-		s.stop()
-	}
-	await(ctx, j.streams)
-	fmt.Fprint(j.stderr, left.text(well))
 }

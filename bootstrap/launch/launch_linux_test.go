@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
@@ -190,6 +192,34 @@ func play(s string) {
 		err := Run(context.Background(), Config{N: 2, Args: []string{os.Args[0]},
 			Env: append(os.Environ(), scene+"="+s[len("nest "):]), Stdout: os.Stdout, Stderr: os.Stderr})
 		fmt.Println(err)
+	case "echo": // its standard input
+		b, _ := io.ReadAll(os.Stdin)
+		fmt.Printf("rank %d read %q\n", rank, b)
+	case "end": // as HOW says
+		n, _ := strconv.Atoi(os.Getenv("HOW"))
+		if n > 128 {
+			syscall.Kill(os.Getpid(), syscall.Signal(n-128))
+			time.Sleep(time.Minute)
+		}
+		os.Exit(n)
+	case "blame": // rank 1 blames rank 2, and rank 0 ends first
+		spec, _, _ := bootstrap.FromEnv(os.Getenv)
+		g, err := spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+		if err != nil {
+			os.Exit(9)
+		}
+		switch rank {
+		case 0:
+			<-g.Failed()
+			os.Exit(4)
+		case 1:
+			g.Fail("it hangs", 2)
+		}
+		time.Sleep(time.Minute)
+	case "program": // a launcher of one
+		cmd := exec.Command(os.Args[0])
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), scene+"=leave", "RINGO_RANK=0"), os.Stdout, os.Stderr
+		fmt.Println(Program(context.Background(), cmd))
 	case "leave":
 		leaveScene()
 	case "left":
@@ -412,6 +442,52 @@ func TestEndBeforeJoin(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The exit status of a launcher is that of its first rank that fails, as shells count.
+func TestExitStatus(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(file, []byte("no program"), 0o600))
+	script := filepath.Join(t.TempDir(), "unknown")
+	require.NoError(t, os.WriteFile(script, []byte("no program"), 0o700))
+	for program, want := range map[string]int{"": 127, "no-such-program": 127, "/no/such/program": 127, file: 126,
+		script: 126, filepath.Dir(file): 126, file + "/below": 126} {
+		err := Run(t.Context(), Config{N: 2, Args: []string{program}})
+		require.Equal(t, want, Status(err), "%q: %v", program, err)
+		require.Equal(t, want, Status(Program(t.Context(), exec.Command(program))), "%q", program)
+	}
+	for _, want := range tier.Some(4, []int{0, 1, 126, 127, 2, 128 + 1, 128 + 2, 128 + 9, 128 + 15}) {
+		c, _ := config(2, "end")
+		c.Env = append(c.Env, fmt.Sprint("HOW=", want))
+		err := Run(t.Context(), c)
+		require.Equal(t, want, Status(err), err)
+	}
+	require.Equal(t, 1, Status(errKeeper))
+	require.Error(t, Run(t.Context(), Config{N: 1, Args: []string{file}, Grace: -time.Second}))
+}
+
+// Rank 0 reads the launcher's input, the others an empty one.
+func TestStdin(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	w.WriteString("words")
+	w.Close()
+	c, out := config(2, "echo")
+	c.Stdin = r
+	require.NoError(t, Run(t.Context(), c))
+	require.Contains(t, out.String(), `rank 0 read "words"`)
+	require.Contains(t, out.String(), `rank 1 read ""`)
+}
+
+// The rank whose process ends first may be another than the one to blame.
+func TestBlame(t *testing.T) {
+	c, out := config(3, "blame")
+	c.Grace, c.GraceFlag = time.Millisecond, "-grace"
+	require.EqualError(t, Run(t.Context(), c),
+		"rank 0: exit status 4; the ranks blame rank 2: rank 1 failed: it hangs")
+	require.Equal(t, "launch: killed ranks 1 and 2: they still ran 1ms (-grace) after rank 0 had failed with status 4\n",
+		out.String())
 }
 
 func TestGroupsInTurn(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -153,37 +154,38 @@ func marked(text string) (list []int) {
 	return list
 }
 
+// A leaving is a way and an end of a job, of ranks or of a Program.
+type leaving struct {
+	way, end string
+	ranks    int // 1 is a Program
+}
+
 // What ranks have started ends with the job, in whatever way it has left its rank, and however the job ends. Processes
 // in sessions of their own are named.
 func TestNothingIsLeft(t *testing.T) {
-	type leaving struct{ way, end string }
 	var all []leaving
-	names := slices.Sorted(func(yield func(string) bool) {
-		for name := range ways {
-			if !yield(name) {
-				return
-			}
-		}
-	})
+	names := slices.Sorted(maps.Keys(ways))
 	for i := range names {
 		for j, end := range []string{"well", "failed", "killed", "terminated", "interrupted", "hangup"} {
-			all = append(all, leaving{names[(i+j)%len(names)], end})
+			all = append(all, leaving{names[(i+j)%len(names)], end, 2})
 		}
+		all = append(all, leaving{names[i], []string{"well", "failed", "killed"}[i%3], 1})
 	}
 	group := tier.Together(t)
-	for _, l := range tier.Some(17, all) {
-		group.Run(l.way+", "+l.end, func(t *testing.T) { leave(t, l.way, l.end) })
+	for _, l := range tier.Some(19, all) {
+		group.Run(fmt.Sprintf("%s, %s, %d", l.way, l.end, l.ranks), l.try)
 	}
 	group.Wait()
 }
 
-func leave(t *testing.T, name, end string) {
-	w, dir := ways[name], t.TempDir()
+func (l leaving) try(t *testing.T) {
+	w, dir := ways[l.way], t.TempDir()
 	out, err := os.Create(filepath.Join(dir, "out")) // what is left may hold a pipe open
 	require.NoError(t, err)
 	defer out.Close()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), scene+"=nest leave", "WAY="+name, "END="+end, "DIR="+dir)
+	kind := map[int]string{1: "program", 2: "nest leave"}[l.ranks]
+	cmd.Env = append(os.Environ(), scene+"="+kind, "WAY="+l.way, "END="+l.end, "DIR="+dir)
 	cmd.Stdout, cmd.Stderr = out, out
 	require.NoError(t, cmd.Start())
 	defer func() {
@@ -192,11 +194,11 @@ func leave(t *testing.T, name, end string) {
 		}
 	}()
 	s := map[string]syscall.Signal{"killed": syscall.SIGKILL, "terminated": syscall.SIGTERM, "interrupted": syscall.SIGINT,
-		"hangup": syscall.SIGHUP}[end]
+		"hangup": syscall.SIGHUP}[l.end]
 	if s != 0 {
 		require.Eventually(t, func() bool {
 			ready, _ := filepath.Glob(filepath.Join(dir, "*.ready"))
-			return len(ready) == 2
+			return len(ready) == l.ranks
 		}, tier.Patience, 5*time.Millisecond)
 		require.NoError(t, cmd.Process.Signal(s))
 	}
@@ -205,7 +207,7 @@ func leave(t *testing.T, name, end string) {
 	cmd.Wait()
 	left := marked(dir)
 	if s == syscall.SIGKILL || s == syscall.SIGHUP { // the keeper ends after the launcher
-		require.Eventually(t, func() bool { left = marked(dir); return len(left) == 0 || w.end && len(left) == 2 },
+		require.Eventually(t, func() bool { left = marked(dir); return len(left) == 0 || w.end && len(left) == l.ranks },
 			tier.Patience, 5*time.Millisecond)
 	}
 	text, err := os.ReadFile(out.Name())
@@ -216,7 +218,7 @@ func leave(t *testing.T, name, end string) {
 		require.Nil(t, said, "%s", text)
 		return
 	}
-	require.Len(t, left, 2, "%s", text)
+	require.Len(t, left, l.ranks, "%s", text)
 	require.NotNil(t, said, "%s", text)
 	for _, pid := range left {
 		require.Contains(t, string(said[1]), strconv.Itoa(pid))

@@ -45,7 +45,7 @@ func stopped(pid int) bool {
 	return ok && (s.state == 'T' || s.state == 't')
 }
 
-// children is the children of this process that have not ended.
+// children is the children of this process that it has not waited for.
 func children() (all []orphan) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -53,15 +53,15 @@ func children() (all []orphan) {
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(0)
-	own, self := os.Getpid(), 0
-	self, _ = unix.Getsid(0)
+	own := os.Getpid()
+	self, _ := unix.Getsid(0)
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if s, ok := statOf(pid); ok && s.parent == own && s.state != 'Z' && s.state != 'X' {
-			all = append(all, orphan{leftover{pid, commandOf(pid)}, s.group, s.session != self})
+		if s, ok := statOf(pid); ok && s.parent == own {
+			all = append(all, orphan{leftover{pid, commandOf(pid)}, s.group, s.session != self, s.state == 'Z'})
 		}
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -192,4 +193,32 @@ func TestGrace(t *testing.T) {
 	require.EqualError(t, Run(t.Context(), c), "rank 1: exit status 3")
 	require.Equal(t, "launch: killed ranks 0 and 2: they still ran 1ms after rank 1 had failed with status 3\n",
 		out.String())
+}
+
+// A job whose ranks that are left are all stopped says so, once.
+func TestLook(t *testing.T) {
+	c, out := config(3, "")
+	j := newJob(c)
+	v := &vigil{job: j, alive: []bool{false, true, true}}
+	for rank := range j.processes {
+		j.processes[rank] = newProcess(os.Getpid(), rank)
+	}
+	j.processes[1].halt("SIGSTOP")
+	v.look()
+	v.look()
+	require.Empty(t, out.String(), "rank 2 runs")
+	v.alive[2] = false
+	v.look()
+	require.Empty(t, out.String(), "it may go on soon")
+	v.look()
+	v.look()
+	want := fmt.Sprintf("launch: still waiting for rank 1, stopped by a signal: process %d by SIGSTOP; kill -CONT %[1]d "+
+		"lets it go on\n", os.Getpid())
+	require.Equal(t, want, out.String())
+	j.processes[1].halt("")
+	v.look()
+	j.processes[1].halt("SIGTTIN")
+	v.look()
+	v.look()
+	require.Equal(t, want+strings.Replace(want, "SIGSTOP", "SIGTTIN", 1), out.String())
 }
