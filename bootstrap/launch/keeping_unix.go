@@ -212,7 +212,7 @@ func (k *keeping) killed() {
 		c.signal(unix.SIGKILL)
 	}
 	clear(k.alive) // from now on they are like all others
-	fmt.Fprint(os.Stderr, k.sweep(0).text(false))
+	fmt.Fprint(os.Stderr, k.sweep(0).text("ranks", false))
 }
 
 // sweep ends what ranks have left running, which may take d after a SIGTERM.

@@ -212,7 +212,7 @@ func (l leaving) try(t *testing.T) {
 	}
 	text, err := os.ReadFile(out.Name())
 	require.NoError(t, err)
-	said := regexp.MustCompile(`launch: left running (.*), in a session of its own`).FindSubmatch(text)
+	said := regexp.MustCompile(`launch: still running, for it has a session of its own \(setsid\): (.*); end it`).FindSubmatch(text)
 	if !w.end {
 		require.Empty(t, left, "%s", text)
 		require.Nil(t, said, "%s", text)

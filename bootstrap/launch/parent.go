@@ -104,20 +104,28 @@ func named(list []leftover) string {
 	return strings.Join(names, ", ")
 }
 
-// text is lines for standard error, "" for none. They name what was ended only if well: a job that has failed has
-// told more already.
-func (l leftovers) text(well bool) (s string) {
+// text is lines for standard error, "" for none, about what who has left. They name what was ended only if well: a job
+// that has failed has told more already.
+func (l leftovers) text(who string, well bool) (s string) {
 	if well && len(l.Ended) > 0 {
-		s += fmt.Sprintf("launch: ended %s, which ranks had left running: a rank should wait for what it starts\n",
-			named(l.Ended))
+		s += fmt.Sprintf("launch: ended %s, left running by %s: wait for what is started if its work counts\n",
+			named(l.Ended), who)
 	}
 	if len(l.Away) > 0 {
-		s += fmt.Sprintf("launch: left running %s, in a session of its own (setsid): kill ends it by its number\n",
-			named(l.Away))
+		s += fmt.Sprintf("launch: still running, for it has a session of its own (setsid): %s; end it with: kill%s\n",
+			named(l.Away), numbers(l.Away))
 	}
 	if len(l.Stuck) > 0 {
-		s += fmt.Sprintf("launch: cannot end %s: killed %v ago and still there, as when a driver does not answer\n",
-			named(l.Stuck), killTime)
+		s += fmt.Sprintf("launch: cannot end %s: killed %v ago and still there, as when a driver does not answer or it is "+
+			"another user's\n", named(l.Stuck), killTime)
+	}
+	return s
+}
+
+// numbers is the numbers of leftovers, each after a space.
+func numbers(list []leftover) (s string) {
+	for _, l := range list {
+		s += fmt.Sprint(" ", l.Pid)
 	}
 	return s
 }

@@ -32,7 +32,7 @@ func Program(ctx context.Context, cmd *exec.Cmd) error {
 	}
 	left := leave(context.Background(), by, streams)
 	how := failure(-1, p.how, streams)
-	fmt.Fprint(stderr, left.text(how == nil))
+	fmt.Fprint(stderr, left.text("the program", how == nil))
 	if how == nil {
 		return nil // and no nil *Error
 	}

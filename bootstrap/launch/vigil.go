@@ -132,7 +132,7 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 		defer stop()
 	}
 	first = v.first()
-	fmt.Fprint(j.stderr, leave(out, j.parent, j.streams).text(first == nil && ctx.Err() == nil && !v.told))
+	fmt.Fprint(j.stderr, leave(out, j.parent, j.streams).text("ranks", first == nil && ctx.Err() == nil && !v.told))
 	if cancelled == nil && ctx.Err() != nil {
 		return fmt.Errorf("launch: %w", context.Cause(ctx))
 	}
