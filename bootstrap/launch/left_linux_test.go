@@ -212,7 +212,8 @@ func (l leaving) try(t *testing.T) {
 	}
 	text, err := os.ReadFile(out.Name())
 	require.NoError(t, err)
-	said := regexp.MustCompile(`launch: still running, for it has a session of its own \(setsid\): (.*); end it`).FindSubmatch(text)
+	said := regexp.MustCompile(`launch: still running, for it has a session of its own \(setsid\): (.*); end it with: kill`).
+		FindSubmatch(text)
 	if !w.end {
 		require.Empty(t, left, "%s", text)
 		require.Nil(t, said, "%s", text)
@@ -240,7 +241,7 @@ func TestDirect(t *testing.T) {
 	c.Grace = time.Millisecond
 	j := newJob(c)
 	j.parent = direct{}
-	require.EqualError(t, j.run(t.Context()), "rank 1: exit status 3")
+	require.ErrorContains(t, j.run(t.Context()), "rank 1: exit status 3")
 	require.Contains(t, out.String(), "launch: killed rank 0: it still ran")
 	c.Args = []string{"/nowhere/at/all"}
 	j = newJob(c)
