@@ -20,8 +20,8 @@ func attributes(here bool) *syscall.SysProcAttr {
 // adopt makes orphans of ranks children of this process.
 func adopt() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// procfs is whether processes can be looked up.
-var procfs = func() bool { _, err := os.Stat("/proc/self/stat"); return err == nil }()
+// procfs is whether the children of a process can be looked up. A keeper needs /proc to start.
+const procfs = true
 
 // A stat is what /proc/PID/stat says.
 type stat struct {
