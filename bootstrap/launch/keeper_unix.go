@@ -30,9 +30,9 @@ func init() {
 	}
 }
 
-// A keeper is a process that starts the ranks, and ends with everything that they have started: when the job ends, or
-// when the launcher is killed. On Linux orphans become its children (PR_SET_CHILD_SUBREAPER), however they have left
-// their rank. A keeper is this program again; it hears of the launcher's orders, and of its end, by a socket.
+// A keeper is the ranks' parent, in a process of its own. It ends all that they have started when the job ends, or when
+// the launcher is killed. On Linux orphans become its children (PR_SET_CHILD_SUBREAPER), however they have left their
+// rank. A keeper is this program again; it hears of the launcher's orders, and of its end, by a socket.
 type keeper struct {
 	cmd     *exec.Cmd
 	conn    *net.UnixConn

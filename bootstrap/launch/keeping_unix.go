@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A keeping is the work of a keeper's process. One goroutine starts, signals and waits for all children. So the number
-// of a child that it has not waited for is that child's, and a signal cannot reach another process.
+// A keeping is the work of a keeper's process. One goroutine starts, signals and waits for all children. So no other
+// process can have got the number of a child when it is signalled.
 type keeping struct {
 	conn     *net.UnixConn
 	out      *json.Encoder
@@ -26,13 +26,13 @@ type keeping struct {
 	over     bool           // the job has ended, and what was left
 }
 
-// A kept process is a child that was ordered.
+// A kept process is a child by order of the launcher.
 type kept struct {
 	number, pid int
 	here        bool // in the launcher's group
 }
 
-// An orphan is a child that was not ordered: a process that some rank has started. Without /proc it is a group.
+// An orphan is a child by the death of its parent: some rank has started it. Without procfs it is a process group.
 type orphan struct {
 	leftover
 	group int
@@ -215,7 +215,7 @@ func (k *keeping) killed() {
 	fmt.Fprint(os.Stderr, k.sweep(0).text("ranks", false))
 }
 
-// sweep ends what ranks have left running, which may take d after a SIGTERM.
+// sweep ends the orphans: by SIGTERM, and after d by SIGKILL; by SIGKILL alone if d is 0.
 func (k *keeping) sweep(d time.Duration) (l leftovers) {
 	if !k.reap() && procfs {
 		return l

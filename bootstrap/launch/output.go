@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxLine is how much is kept at most of a line that does not end.
+// maxLine is the longest line that is written whole.
 const maxLine = 16 << 20
 
 // keptLine is how much room a writer of lines keeps between two lines.
@@ -23,8 +23,7 @@ type sink struct {
 	w  io.Writer   // nil is nowhere
 }
 
-// sinks are those of standard output and error. A long line of one does not wait for the other, unless it would be
-// mixed with its lines.
+// sinks returns those of standard output and error. They wait for each other only where they end in one place.
 func sinks(out, err io.Writer) (*sink, *sink) {
 	o, e := &sink{new(sync.Mutex), out}, &sink{new(sync.Mutex), err}
 	if f, g := fileOf(out), fileOf(err); f == nil || g == nil || sameFile(f, g) {
@@ -125,7 +124,7 @@ func finish(w io.Writer) {
 	}
 }
 
-// A stream passes on what a process, and all that it has started, write to a pipe.
+// A stream passes on the output of a process, and of all that it has started, from a pipe.
 type stream struct {
 	r    *os.File
 	w    io.Writer
@@ -182,8 +181,8 @@ func (s *stream) stop() {
 	}
 }
 
-// begin starts a program with an input, which is empty if in is nil, and passes on its outputs. A file
-// is given to the program as it is, and nil is nowhere.
+// begin starts a program with an input, empty if in is nil, and passes on its outputs. A file is given to the program as
+// it is, and nil is nowhere.
 func begin(by parent, p program, in *os.File, outputs ...io.Writer) (*process, []*stream, error) {
 	var ours []*os.File // to be closed once the program has them
 	defer func() {

@@ -15,22 +15,22 @@ type parent interface {
 	start(p program, files [3]*os.File) (*process, error)
 	// signal sends s to a process and its group, if it has one of its own. It does nothing once the process has ended.
 	signal(p *process, s syscall.Signal)
-	// tidy asks the rest of the group of a process that has ended to end too (SIGTERM).
+	// tidy sends SIGTERM to the rest of the group of an ended process.
 	tidy(p *process)
-	// end ends what processes have left running: all of them have ended.
+	// end ends the leftovers of all processes, once these have ended.
 	end() leftovers
 	// close returns when the parent itself has ended.
 	close()
 }
 
-// A program is what a parent starts.
+// A program is a command line and its environment.
 type program struct {
 	path      string
 	args, env []string
 	here      bool // in the launcher's process group, and not in one of its own
 }
 
-// A process is a program that was started.
+// A process is a started program.
 type process struct {
 	pid, number int
 	child       *os.Process   // of a direct parent
@@ -57,15 +57,15 @@ func (p *process) end(how ending) {
 	close(p.ended)
 }
 
-// halt notes the signal that has stopped the process, "" if it goes on.
+// halt notes a signal, by which the process has stopped, "" if it goes on.
 func (p *process) halt(signal string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stopped = signal
 }
 
-// halted is the signal that has stopped the process, "" if it runs. A debugger hides what the parent is told, a
-// container what the kernel shows: both are asked.
+// halted returns the signal of a stopped process, "" if it runs. It asks the parent and /proc: a debugger hides the
+// first answer, some containers the second.
 func (p *process) halted() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,20 +75,20 @@ func (p *process) halted() string {
 	return p.stopped
 }
 
-// Leftovers are processes that were running when all ranks had ended.
+// Leftovers are the processes still running at the end of the last rank.
 type leftovers struct {
 	Ended []leftover // they run no more
 	Away  []leftover // in a session of their own, and left alone
 	Stuck []leftover // killed, and still there
 }
 
-// A leftover is a process that a rank has left running.
+// A leftover is a process started by a rank.
 type leftover struct {
 	Pid     int
 	Command string
 }
 
-// maxNamed is how many leftovers are named at most, as thousands of ranks may leave some each.
+// maxNamed bounds the leftovers of a message: thousands of ranks may leave some each.
 const maxNamed = 8
 
 // named is a list of leftovers for a message.
@@ -104,8 +104,8 @@ func named(list []leftover) string {
 	return strings.Join(names, ", ")
 }
 
-// text is lines for standard error, "" for none, about what who has left. They name what was ended only if well: a job
-// that has failed has told more already.
+// text returns lines for standard error, "" for none. They name ended processes only if the job went well: a failed one
+// has told more already.
 func (l leftovers) text(who string, well bool) (s string) {
 	if well && len(l.Ended) > 0 {
 		s += fmt.Sprintf("launch: ended %s, left running by %s: wait for what is started if its work counts\n",
@@ -131,12 +131,11 @@ func numbers(list []leftover) (s string) {
 }
 
 const (
-	// quietTime is how long leftovers may take to see by themselves that their rank has ended, as helpers that remove
-	// shared memory do.
+	// quietTime is the time of leftovers to end by themselves: helpers of ranks remove shared memory then.
 	quietTime = 100 * time.Millisecond
-	// leftTime is how long leftovers may take after a SIGTERM.
+	// leftTime is the time of leftovers to end after a SIGTERM.
 	leftTime = 500 * time.Millisecond
-	// killTime is how long the kernel may take to end what was killed.
+	// killTime is the time of the kernel to end killed processes.
 	killTime = 5 * time.Second
 )
 

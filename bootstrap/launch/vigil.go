@@ -155,7 +155,7 @@ func (v *vigil) unsaid() *Error {
 	return nil
 }
 
-// look says for whom the job waits, if all that have not ended are stopped and were so at the last look.
+// look says for whom the job waits, if all ranks that are left are stopped and were so at the last look.
 func (v *vigil) look() {
 	var halted []int
 	for rank, yes := range v.alive {
