@@ -181,8 +181,8 @@ func (s *stream) stop() {
 	}
 }
 
-// begin starts a program with an input, empty if in is nil, and passes on its outputs. A file is given to the program as
-// it is, and nil is nowhere.
+// begin starts a program with an input, empty if in is nil, and passes on its outputs. A file is given to the program
+// as it is, and nil is nowhere.
 func begin(by parent, p program, in *os.File, outputs ...io.Writer) (*process, []*stream, error) {
 	var ours []*os.File // to be closed once the program has them
 	defer func() {
