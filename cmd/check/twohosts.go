@@ -20,7 +20,8 @@ const (
 	steadyPart    = 1.5
 	pairFloorSure = 0.6
 	pairFloorMany = 0.75
-	tcpSpeed      = 5 // GB/s that are expected of TCP at most, whatever the interface's speed
+	farAway       = 2000. // us of latency, beyond which a stream ends before TCP has found the speed of a card
+	tcpSpeed      = 5     // GB/s that are expected of TCP at most, whatever the interface's speed
 )
 
 // several is a measurement over one rail by several TCP streams at once, for caller and acceptor. It is for a job of
@@ -99,7 +100,7 @@ func (j *netJudge) slowOfTwo(ways []*way) {
 				want, text = back, fmt.Sprintf("the other way %s", digits(back))
 			}
 		}
-		if speed := min(w.speed, tcpSpeed); !j.shared && slow(speed, speed) && speed > want {
+		if speed := min(w.speed, tcpSpeed); !j.shared && w.latency < farAway && slow(speed, speed) && speed > want {
 			want, text = speed, fmt.Sprintf("its interfaces are set to %s", digits(w.speed))
 		}
 		switch {
