@@ -2,9 +2,11 @@ package check
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +25,7 @@ type neighbours struct {
 	asked sync.WaitGroup
 	mu    sync.Mutex
 	seen  map[string]map[string]bool // MACs by IP
+	gates []string                   // addresses of routers
 }
 
 // ask notes which cards answer for this host's own addresses.
@@ -59,6 +62,18 @@ func (n *neighbours) look(m *machine) {
 			n.note(w[0], w[3])
 		}
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.gates = nil
+	for line := range strings.Lines(m.text("proc/net/route")) {
+		w := strings.Fields(line)
+		if len(w) < 3 {
+			continue
+		}
+		if at, err := strconv.ParseUint(w[2], 16, 32); err == nil && at != 0 {
+			n.gates = append(n.gates, net.IP(binary.NativeEndian.AppendUint32(nil, uint32(at))).String())
+		}
+	}
 }
 
 // watch looks until ctx ends.
@@ -73,15 +88,17 @@ func (n *neighbours) watch(ctx context.Context, m *machine) {
 }
 
 // strangers are the cards that have answered for an address of a rank's host beside the host's own, by address. A card
-// that answers for many stands in for them.
+// that answers for many, or for a router, stands in for them.
 func (n *neighbours) strangers(members []member) map[string][]string {
 	n.asked.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	answers := map[string]int{}
-	for _, macs := range n.seen {
+	for ip, macs := range n.seen {
 		for mac := range macs {
-			answers[mac]++
+			if answers[mac]++; slices.Contains(n.gates, ip) {
+				answers[mac] += manyAddresses
+			}
 		}
 	}
 	found := map[string][]string{}
@@ -187,11 +204,17 @@ func duplicates(r *report) []finding {
 // strangers names addresses of hosts for which a card has answered that is not the host's.
 func (f *findings) strangers() {
 	list := owners(f.r)
-	said := map[string]bool{}
+	said, answers := map[string]bool{}, map[string]string{} // an address for which a card answers
+	many := map[string]bool{}                               // cards that answer for several: they stand in for others
+	for _, m := range f.r.Of("host", "stranger") {
+		at, mac, _ := strings.Cut(m.Text, " ")
+		many[mac] = many[mac] || answers[mac] != "" && answers[mac] != at
+		answers[mac] = at
+	}
 	for _, m := range f.r.Of("host", "stranger") {
 		at, mac, _ := strings.Cut(m.Text, " ")
 		i := slices.IndexFunc(list, func(o owned) bool { return o.IP.String() == at })
-		if i < 0 || said[at] || f.r.duplicate(at) {
+		if i < 0 || said[at] || many[mac] || f.r.duplicate(at) {
 			continue
 		}
 		said[at] = true

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"encoding/binary"
+	"fmt"
 	"net"
 	"testing"
 	"testing/fstest"
@@ -58,6 +60,7 @@ func TestStrangers(t *testing.T) {
 	members := []member{{MACs: []string{"02:00:00:00:00:01"}, Addresses: []address{at(t, "eth0", "10.0.0.1/24", "")}},
 		{MACs: []string{"02:00:00:00:00:02", "02:00:00:00:00:12"}, Addresses: []address{at(t, "eth0", "10.0.0.2/24", "")}},
 		{MACs: []string{"02:00:00:00:00:03"}, Addresses: []address{at(t, "eth0", "10.0.0.3/24", "")}}}
+	gateway := fmt.Sprintf("%08X", binary.NativeEndian.Uint32([]byte{10, 0, 0, 254}))
 	const head = "IP address       HW type     Flags       HW address            Mask     Device\n"
 	line := func(ip, mac string) string { return ip + " 0x1 0x2 " + mac + " * eth0\n" }
 	for _, c := range []struct {
@@ -65,6 +68,8 @@ func TestStrangers(t *testing.T) {
 		tables []string
 		want   map[string][]string
 	}{
+		{"a router", []string{line("10.0.0.2", "02:00:00:00:00:02"), line("10.0.0.254", "02:00:00:00:00:fe") +
+			line("10.0.0.2", "02:00:00:00:00:fe")}, map[string][]string{}},
 		{"well", []string{line("10.0.0.2", "02:00:00:00:00:02"), line("10.0.0.2", "02:00:00:00:00:12")},
 			map[string][]string{}},
 		{"another card", []string{line("10.0.0.2", "02:00:00:00:00:02"), line("10.0.0.2", "02:00:00:00:00:09")},
@@ -77,7 +82,8 @@ func TestStrangers(t *testing.T) {
 	} {
 		n := &neighbours{seen: map[string]map[string]bool{}}
 		for _, table := range c.tables {
-			n.look(&machine{FS: fstest.MapFS{"proc/net/arp": {Data: []byte(head + table)}}})
+			n.look(&machine{FS: fstest.MapFS{"proc/net/arp": {Data: []byte(head + table)},
+				"proc/net/route": {Data: []byte("Iface Destination Gateway\neth0 00000000 " + gateway + "\n")}}})
 		}
 		require.Equal(t, c.want, n.strangers(members), c.name)
 	}
@@ -104,6 +110,31 @@ func TestExcuse(t *testing.T) {
 		severities = append(severities, f.Severity)
 	}
 	require.Equal(t, []severity{unjudged, unjudged, broken, degraded, broken}, severities)
+	r.Measurements = append(r.Measurements, measurement{Stage: rendezvous, Subject: of("b", "eth0"), Quantity: "address",
+		Text: "10.0.0.2/24 m2b"}, measurement{Stage: "host", Subject: of("c", ""), Quantity: "stranger", Text: "10.0.0.2 m2"})
+	require.Empty(t, judgeHost(r, nil), "a card that answers for the addresses of two hosts stands in for both")
 	require.Contains(t, r.Findings[4].Text, "card m2 answers for it too, of a host that is none of those that have come, "+
 		"such as that of rank 1; which of the two has it by mistake cannot be known")
+}
+
+// TestExcuseLosses: where much is lost on the way to the first host, what did not come is no proof against a rank.
+func TestExcuseLosses(t *testing.T) {
+	a, b, c := component{Host: "a"}, component{Host: "b"}, component{Host: "c"}
+	for _, loss := range []struct {
+		of      subject
+		weight  float64
+		excused bool // stopped rank of host c
+	}{
+		{subject{component: a}, 10.3, true}, {subject{component: a}, 10.01, false}, {subject{component: b}, 10.3, false},
+		{subject{component: c}, 10.3, true}, {pairOf(c, a), 10.3, true}, {pairOf(a, b), 10.3, false},
+		{pairOf(b, c), 10.3, false}, {subject{}, 10.3, true},
+	} {
+		r := &report{Hosts: []hostReport{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Findings: []finding{
+			{Severity: broken, Code: "stopped", Stage: "host", Subject: of("c", "rank 2"), Text: "x"},
+			{Severity: broken, Code: "died", Stage: "host", Subject: of("c", "rank 3"), Text: "x"},
+			{Severity: degraded, Code: "loss", Subject: loss.of, Weight: loss.weight}}}
+		r.excuseLosses()
+		require.Equal(t, loss.excused, r.Findings[0].Severity == unjudged, "%v", loss)
+		require.Equal(t, broken, r.Findings[1].Severity)
+	}
 }

@@ -245,6 +245,7 @@ func TestCheckHostsNobody(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(dir, file))
 		require.NoError(t, err)
 		require.Contains(t, string(text), says)
+		require.NotContains(t, string(text), "\x1b", file)
 	}
 }
 

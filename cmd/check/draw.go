@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"unicode"
 )
 
 // Sizes of a drawn map in pixels.
@@ -144,15 +145,17 @@ func colour(shade float64) string {
 	return fmt.Sprintf("#%02x%02x%02x", mix(226, 40), mix(240, 20), mix(217, 60))
 }
 
-// escape writes text for XML and HTML. What XML does not allow becomes U+FFFD.
-func escape(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' && !strings.ContainsRune("\t\n\r", r) || r == '\uFFFE' || r == '\uFFFF' {
+// escape writes text for XML and HTML.
+func escape(s string) string { return whiteSpace.Replace(html.EscapeString(harmless(s))) }
+
+// harmless is text of which XML allows every character and a terminal obeys none: others become U+FFFD.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r) || r == '\uFFFE' || r == '\uFFFF' {
 			return '\uFFFD'
 		}
 		return r
 	}, s)
-	return whiteSpace.Replace(html.EscapeString(s))
 }
 
 // whiteSpace escapes what XML would take for a blank.

@@ -28,11 +28,15 @@ var labSeeds = flag.Uint64("lab.seeds", 0, "seeds of each case of TestLab, if no
 func TestLab(t *testing.T) {
 	for _, list := range [][]labCase{labFaults, labHealthy} {
 		for _, c := range list {
-			if !c.quick && !tier.Full() {
+			if !c.quick && (!tier.Full() || tier.Race) {
 				continue
 			}
 			t.Run(c.name, func(t *testing.T) {
-				for seed := range cmp.Or(*labSeeds, uint64(tier.Count(1, 3))) {
+				seeds := 1
+				if c.faulty() {
+					seeds = tier.Count(1, labRuns)
+				}
+				for seed := range cmp.Or(*labSeeds, uint64(seeds)) {
 					r, took := c.simulate(t, seed+1)
 					missing, wrong := c.judge(r)
 					if len(missing)+len(wrong) > 0 || took > labTakes {
@@ -137,8 +141,8 @@ func (c *labCase) simulate(t *testing.T, seed uint64) (r *report, took time.Dura
 		var ranks sync.WaitGroup
 		for _, i := range roster.Came {
 			ranks.Go(func() {
-				m := &meeting{began: begin, joinOptions: joinOptions{Timeout: labJoin, Spec: &bootstrap.Spec{Rank: i, Size: c.size(),
-					Addr: "10.0.0.1:4711"}}}
+				m := &meeting{began: begin, joinOptions: joinOptions{Timeout: labJoin,
+					Spec: &bootstrap.Spec{Rank: i, Size: c.size(), Addr: "10.0.0.1:4711"}}}
 				j, where, err := m.job(labMeeting{}, roster)
 				if err != nil {
 					t.Error(err)
@@ -172,7 +176,7 @@ func (c *labCase) simulate(t *testing.T, seed uint64) (r *report, took time.Dura
 		time.Sleep(time.Hour) // until goroutines left behind have ended
 	})
 	if r == nil {
-		r = &report{Findings: []finding{{Severity: unjudged, Text: fmt.Sprint("no report")}}}
+		r = &report{Findings: []finding{{Severity: unjudged, Text: "no report"}}}
 	}
 	return r, took
 }

@@ -33,6 +33,29 @@ func (j *netJudge) loss() {
 // fatalLoss is the part of lost segments that may keep a connection from coming about or a stream from ending.
 const fatalLoss = 0.05
 
+// excuseLosses takes back what is said of ranks whose messages may be lost on the way to the first.
+func (r *report) excuseLosses() {
+	for _, l := range r.Findings {
+		if l.Code != "loss" || l.Weight < 10+fatalLoss {
+			continue
+		}
+		ill := func(host string) bool { return host != "" && (host == l.Subject.Host || host == l.Subject.To.Host) }
+		first, pair := ill(r.Hosts[0].Name), l.Subject.IsPair()
+		for i := range r.Findings {
+			f := &r.Findings[i]
+			if !slices.Contains([]string{"absent", "died", "stopped", "cut-off", "stuck"}, f.Code) || f.Severity == unjudged ||
+				f.Code == "died" && f.Stage != rendezvous {
+				continue
+			}
+			own := ill(f.Subject.Host) || ill(f.Subject.To.Host)
+			if l.Subject == (subject{}) || first && !pair || own && (first || !pair) {
+				f.Severity, f.Text = unjudged, "much is lost on the way to the first host, as another finding says, so this may "+
+					"be no fault of its own: "+f.Text
+			}
+		}
+	}
+}
+
 // lost is what the bad ways of a cause have lost together.
 func (c *cause) lost() (sum way) {
 	for _, w := range c.ways {

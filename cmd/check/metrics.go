@@ -93,7 +93,7 @@ func (s subject) labels() string {
 
 // quote writes a label's value.
 func quote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(s, "\uFFFD")) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(harmless(strings.ToValidUTF8(s, "\uFFFD"))) + `"`
 }
 
 // A metricsServer serves the last report at /metrics.

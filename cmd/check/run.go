@@ -95,6 +95,7 @@ func run(ctx context.Context, j *job, cfg config) (*report, error) {
 	}
 	r.Took = time.Since(started).Seconds()
 	r.excuse()
+	r.excuseLosses()
 	r.judged()
 	return r, err
 }
@@ -227,7 +228,9 @@ func (j *job) measure(ctx context.Context, s *stage, limit time.Duration) share 
 	select {
 	case mine = <-done:
 	case <-time.After(limit + grace):
-		mine.Stuck = true
+		if mine.Stuck = len(j.turn) == 0; !mine.Stuck { // it waits for what the first rank says
+			mine.Error = "what the first rank had to say did not come in time: look at the way between them"
+		}
 	}
 	mine.Took = time.Since(start)
 	return mine

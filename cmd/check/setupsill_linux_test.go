@@ -106,10 +106,10 @@ var illSetups = []setup{
 		named: []string{"mtu-differs host c, eth0"}},
 	{name: "a black hole", what: "a switch drops packets of more than 1400 bytes from b to c and says nothing", hosts: 4,
 		rules: []labRule{{from: 2, to: 3, longest: 1400}},
-		named: []string{"no-stream host b, eth0 to host c, eth0"}},
+		named: []string{"black-hole host b, eth0 to host c, eth0"}},
 	{name: "a black hole the other way", what: "the same, from c to b", hosts: 4,
 		rules: []labRule{{from: 3, to: 2, longest: 1400}},
-		named: []string{"no-stream host c, eth0 to host b, eth0"}},
+		named: []string{"black-hole host c, eth0 to host b, eth0"}},
 
 	{name: "a host that never comes", what: "c's process does not begin", hosts: 4, before: soon, before1: "exit 0",
 		named: []string{"absent rank 2"}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo"
@@ -49,7 +50,8 @@ func (f *commandFlags) noReport(ctx context.Context, started time.Time, err erro
 	if ok {
 		why = finding{Severity: broken, Code: "absent", Subject: subject{component: absent.Who}, Text: absent.Why}
 	}
-	fmt.Fprintf(stderr, "ringo check: %v: %s\n", why.Severity, given.Printable(err.Error()))
+	fmt.Fprintf(stderr, "ringo check: %v: %s\n", why.Severity,
+		given.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
 	if ok && absent.wait != nil { // the others have a report
 		absent.Wait(ctx)
 		return cli.ExitStatus(why.Severity)
