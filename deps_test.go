@@ -47,6 +47,7 @@ var floors = map[string]string{
 	"gpu/emu/ptxcheck":   "internal/emu/* kernels",
 	"transport":          "mem fifo internal/secure",
 	"transport/internal": "transport mem fifo",
+	"transport/shm":      "transport mem fifo transport/internal/* internal/auth internal/secure internal/limit",
 	"transport/p2p":      "transport mem fifo internal/cuda internal/auth internal/plain",
 	"transport/plugin": "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure " +
 		"internal/dl",
@@ -128,7 +129,7 @@ var floors = map[string]string{
 
 	// Foreign ABIs, secrets, the emulator, and what tests share.
 	"internal/*":           "",
-	"internal/cli":         "internal/setting internal/given",
+	"internal/cli":         "internal/setting internal/given internal/limit",
 	"internal/ibverbs":     "internal/dl",
 	"internal/nccl":        "internal/dl",
 	"internal/cublas":      "internal/dl",

@@ -40,6 +40,7 @@ type coordinator struct {
 	meet    func(*regrouped) error // sets where the members of a new group meet
 	// called with nil when ranks begin to wait for a new group, then with its members; must not block
 	regrouping func(members []int)
+	failed     func(Failure) // called with the first failure; must not block
 	severed    severed
 	here       int
 	settled    *sync.Cond // pending became nil
@@ -60,7 +61,8 @@ func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinat
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
 		gone: make([]bool, size), bye: map[int]bool{}, awaits: map[int][]int{}, parting: newParting(size),
 		failing: make([]bool, size), quit: make([]bool, size), told: make([]bool, size),
-		regrouping: func([]int) {}, ledger: newLedger(size), heads: slices.Repeat([]int{-1}, size), kept: newest{},
+		regrouping: func([]int) {}, failed: func(Failure) {}, ledger: newLedger(size),
+		heads: slices.Repeat([]int{-1}, size), kept: newest{},
 	}
 	r.settled = sync.NewCond(&r.mu)
 	return r
@@ -270,6 +272,7 @@ func (r *coordinator) forget() {
 func (r *coordinator) announce(f *Failure) {
 	if r.failure == nil {
 		r.failure = f
+		r.failed(*f)
 	}
 	to := r.audience(f.Rank)
 	for _, q := range to {

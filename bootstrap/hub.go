@@ -290,6 +290,7 @@ func (h *hub) start() {
 		}
 	})
 	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
+	h.coordinator.failed = h.failed
 	h.coordinator.severed = severed{homes: h.lobby.homes(), failed: h.opt.failed}
 	if roster != nil {
 		h.coordinator.tell(h.coordinator.others(-1), roster)

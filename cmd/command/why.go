@@ -95,10 +95,9 @@ Examples
 func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("why")
 	address := fs.String("ras", "", "")
-	pause, every := 5*time.Second, time.Second
-	cli.Duration(fs, &pause, 0, "for")
+	pause := durationFlag(fs, 5*time.Second, 0, "for")
 	watching := fs.Bool("watch", false, "")
-	cli.Duration(fs, &every, cli.Moment, "every")
+	every := durationFlag(fs, time.Second, cli.Moment, "every")
 	pipes := fs.String("pipes", "", "")
 	asJSON := fs.Bool("json", false, "")
 	page := fs.String("html", "", "")
@@ -109,19 +108,15 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if len(names) == 0 && *address == "" {
 		return cli.Usagef("which files? write: ringo why FOLDER")
 	}
-	outputs := []cli.Output{{Flag: "-html", File: *page, Ends: []string{".html", ".htm"}}}
-	if *asJSON {
-		outputs = append(outputs, cli.Output{Flag: "-json", File: "-"})
-	}
-	if _, err := cli.Outputs(stdout, outputs...); err != nil {
+	if err := pageAndJSON(*page, *asJSON); err != nil {
 		return err
 	}
 	if *watching {
-		stall := pause
+		stall := *pause
 		if !cli.Given(fs, "for") {
 			stall = 3 * time.Second
 		}
-		return whyWatch(ctx, names, *address, *pipes, every, stall, stdout)
+		return whyWatch(ctx, names, *address, *pipes, *every, stall, stdout)
 	}
 	u, err := newUnpacker()
 	if err != nil {
@@ -134,7 +129,7 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	}
 	leftOut(stderr, wrong)
 	if *address != "" {
-		all, err := askTwice(ctx, *address, pause)
+		all, err := askTwice(ctx, *address, *pause)
 		if err != nil {
 			return err
 		}
