@@ -77,7 +77,8 @@ func (j *netJudge) slowOfTwo(ways []*way) {
 		if rate == 0 {
 			continue
 		}
-		steady := w.latency < nearBy && rate < steadyPart*w.bandwidth && (w.bandwidth < steadyPart*w.many || w.many < exactSum)
+		steady := w.latency < nearBy && rate < steadyPart*w.bandwidth &&
+			(w.bandwidth < steadyPart*w.many || w.many < exactSum)
 		slow := func(one, want float64) bool {
 			switch {
 			case steady && want <= sureSpeed:
