@@ -11,9 +11,10 @@ import (
 const (
 	linkStreams     = 4 // of the second measurement
 	manyStreams     = "bandwidth of 4 streams"
-	pairFloor       = 0.3  // a link is slow below this part of the other direction's bandwidth or of the interface's speed
-	pairFloorShared = 0.1  // pairFloor for hosts that are one machine, whose interfaces' speed means nothing
-	exactSum        = 0.05 // GB/s of several streams; of less, few blocks are sent, and the sum says little
+	pairFloor       = 0.3   // a link is slow below this part of the other direction's bandwidth or of the interface's speed
+	pairFloorShared = 0.1   // pairFloor for hosts that are one machine, whose interfaces' speed means nothing
+	nearBy          = 2.5e3 // us; farther away a stream ends before it has found its pace
+	exactSum        = 0.05  // GB/s of several streams nearby; of less, few blocks are sent, and the sum says little
 	// Up to sureSpeed any core is quick enough. One stream that is about as quick as several together fills the link, and
 	// is slow below pairFloorSure, if several, of which the sum is less exact, are below pairFloorMany.
 	sureSpeed     = 1.25 // GB/s
@@ -63,7 +64,7 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 
 // best is the bandwidth of one stream or of several together.
 func (w *way) best() float64 {
-	if w.many < exactSum {
+	if w.many < exactSum && w.latency < nearBy {
 		return w.bandwidth
 	}
 	return max(w.bandwidth, w.many)
@@ -77,7 +78,8 @@ func (j *netJudge) slowOfTwo(ways []*way) {
 		if rate == 0 {
 			continue
 		}
-		steady := rate < steadyPart*w.bandwidth && (w.bandwidth < steadyPart*w.many || w.many < exactSum)
+		steady := w.latency < nearBy && rate < steadyPart*w.bandwidth &&
+			(w.bandwidth < steadyPart*w.many || w.many < exactSum)
 		slow := func(one, want float64) bool {
 			switch {
 			case steady && want <= sureSpeed:
@@ -106,7 +108,7 @@ func (j *netJudge) slowOfTwo(ways []*way) {
 		switch {
 		case text == "":
 			continue
-		case w.many > 0 || w.second > 0 && rate < exactSum: // several streams may take longer than there is time
+		case w.many > 0 || w.second > 0 && steady && rate < exactSum: // several streams may take longer than there is time
 			j.add(degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams at most, %s, and which of the two "+
 				"hosts it is a third would show: %s", digits(rate), linkStreams, text, remedies["slow-link"])
 		default:
