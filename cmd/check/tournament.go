@@ -14,7 +14,7 @@ type tournament struct {
 // the world do not fit.
 const (
 	leastSlot = 100 * time.Millisecond
-	mostSlot  = 2 * time.Second
+	mostSlot  = 3 * time.Second
 )
 
 // planTournament divides time among the rounds of n hosts.
