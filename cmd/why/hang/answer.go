@@ -37,8 +37,15 @@ type Class struct {
 
 // Judge finds out why a job stands still. It sorts the calls of the ranks by time.
 func Judge(j *Job) Answer {
+	first := j.first()
+	if first != nil {
+		j.until(first)
+	}
 	jd := newJudge(j)
 	c := jd.find()
+	if first != nil {
+		c = jd.weigh(first, c)
+	}
 	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits,
 		Either: c.either(), Notes: j.Notes}
 	for r := range j.Ranks {
@@ -103,12 +110,17 @@ func (a *Answer) worth() int {
 // say writes the sentence and the remedy.
 func (jd *judge) say(a *Answer, c *cause) {
 	who := jd.who(c.culprits)
+	if c.verdict != nil {
+		jd.sayVerdict(a, c)
+		return
+	}
 	switch c.Reason {
 	case Nothing:
 		a.Sentence = "no rank waits: all calls that the ranks have noted have ended"
-		if len(a.Missing) > 0 {
-			a.Sentence += "; of " + history.Ranks(a.Missing) + " nothing is known"
-			a.Remedy = "give the files of all ranks"
+		if len(a.Missing) > 0 { // a rank of these may wait, or hold up nobody
+			a.Reason = Unknown
+			a.Sentence = fmt.Sprintf("I cannot say, because %s; no other rank waits", jd.missing(a.Missing))
+			a.Remedy = jd.fetch(a.Missing)
 		}
 	case Unknown, Died, Silent:
 		if c.quiet {
@@ -122,6 +134,9 @@ func (jd *judge) say(a *Answer, c *cause) {
 	case Died:
 		a.Sentence = fmt.Sprintf("%s %s; %s", who, jd.death(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.readLog(c.culprits, who)
+	case Link:
+		a.Sentence = fmt.Sprintf("nothing moves between %s in %s; %s", who, jd.what(c.at), jd.waiting(c.at))
+		a.Remedy = "run ringo check between their hosts"
 	case Silent:
 		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off; %s", who, jd.quietly(c.culprits), jd.waiting(c.at))
 		a.Remedy = "look whether the process of " + who + " lives, and at the end of its log"
@@ -163,10 +178,17 @@ func (jd *judge) say(a *Answer, c *cause) {
 // sayUnknown writes why there is no verdict.
 func (jd *judge) sayUnknown(a *Answer, c *cause) {
 	a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
-	if len(a.Missing) > 0 {
-		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing%s; %s", history.Ranks(a.Missing),
-			jd.unreadable(a.Missing), jd.waiting(c.at))
-		a.Remedy = "give the files of all ranks: each process writes its own, on its host"
+	if lost := jd.lost(c.at); len(lost) > 0 {
+		a.Sentence = fmt.Sprintf("I cannot say, because %s; %s", jd.missing(lost), jd.waiting(c.at))
+		a.Remedy = jd.fetch(lost)
+	}
+	if len(c.sides) > 1 {
+		text := jd.difference
+		if c.at.number < 0 || c.sides[0].call.Group != c.sides[1].call.Group || c.sides[0].call.Number != c.sides[1].call.Number {
+			text = jd.crossed
+		}
+		a.Sentence = fmt.Sprintf("I cannot say which side is right, because %s: %s", jd.missing(c.unproven), text(c))
+		a.Remedy = jd.fetch(c.unproven)
 	}
 	if c.alike {
 		a.Sentence = fmt.Sprintf("I cannot say: %s all have called %s%s, alike as far as the files show, and it does not "+
@@ -217,20 +239,15 @@ func (jd *judge) inspect(ranks []int) string {
 		pid = fmt.Sprint(r.Pid)
 	}
 	switch {
+	case jd.Own && r.Stack == "" && r.Pid > 0:
+		return fmt.Sprintf("see what %s does: on host %s kill -QUIT %d has a Go program print its stacks, and py-spy dump "+
+			"--pid %[3]d shows those of Python", history.Ranks(ranks[:1]), r.Host, r.Pid)
 	case r.Stack != "":
 		return "see why " + history.Ranks(ranks[:1]) + " does not go on from there"
 	case r.Name != "":
 		return fmt.Sprintf("see what %s does (%s): py-spy dump --pid %s", history.Ranks(ranks[:1]), r.Name, pid)
 	}
-	return fmt.Sprintf("see what %s does there: py-spy dump --pid %s", history.Ranks(ranks), pid)
-}
-
-// unreadable is " or cannot be read" if that may be so of missing files.
-func (jd *judge) unreadable(ranks []int) string {
-	if slices.ContainsFunc(ranks, func(r int) bool { return jd.Ranks[r].Torn }) {
-		return " or cannot be read"
-	}
-	return ""
+	return fmt.Sprintf("see what %s does there: py-spy dump --pid %s", history.Ranks(ranks[:1]), pid)
 }
 
 // quietly is the verb for silent ranks.
@@ -239,6 +256,9 @@ func (jd *judge) quietly(ranks []int) string {
 		if !jd.Ranks[r].Mute {
 			return "left nothing"
 		}
+	}
+	if jd.Own {
+		return verb(ranks, "does not answer the others", "do not answer the others")
 	}
 	return verb(ranks, "does not answer RAS", "do not answer RAS")
 }
@@ -269,7 +289,7 @@ func (jd *judge) what(at place) string {
 	}
 	name := "a collective"
 	for _, r := range jd.members(at) {
-		if c := jd.in(at, r); c != nil {
+		if c := jd.in(at, r); c != nil && (c.message() || c.Kind != "") {
 			name = c.name()
 			break
 		}
@@ -443,10 +463,8 @@ func (jd *judge) words(r int) string {
 		return rank.end()
 	case jd.old[r]:
 		return "left a file of another time"
-	case rank.Torn && rank.Source == "":
-		return "left a file that cannot be read"
 	case rank.Source == "":
-		return "left nothing"
+		return jd.left(r)
 	case len(jd.waits[r]) > 0 || jd.newest(r) != nil:
 		c := jd.newest(r)
 		if len(jd.waits[r]) > 0 {

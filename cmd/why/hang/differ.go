@@ -66,6 +66,9 @@ func (jd *judge) sides(calls map[int]*Call, key func(*Call) string) (sides []sid
 
 // equal is the type and shape that all ranks must give alike, "" where they may differ.
 func equal(c *Call) string {
+	if c.Sign != "" {
+		return c.Sign
+	}
 	kind := strings.ToLower(c.Kind)
 	for _, uneven := range []string{"all_to_all", "alltoall", "_v", "gather", "scatter", "coalesced", "barrier", "split"} {
 		if strings.Contains(kind, uneven) && kind != "_all_gather_base" && kind != "_reduce_scatter_base" {

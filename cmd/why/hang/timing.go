@@ -41,7 +41,7 @@ func (j *Job) outdated() map[int]bool {
 		k := &j.Ranks[r]
 		var text string
 		switch n := len(k.Calls); {
-		case n == 0 || k.Source == "":
+		case n == 0 || k.Source == "" || j.Own: // its reader compares times
 			continue
 		case usual.Sub(k.Calls[n-1].At).Abs() > another && tries > 0 && j.elsewhen(r, usual, &tries):
 			text = fmt.Sprintf("the file of rank %d is of another run: its last call is %v from those of the others", r,
@@ -259,6 +259,10 @@ func (jd *judge) usual(at place) time.Duration {
 
 // sayTimes writes the sentence about ranks that came too late, or may have.
 func (jd *judge) sayTimes(a *Answer, c *cause) {
+	if len(c.between) > 0 {
+		jd.sayMoved(a, c)
+		return
+	}
 	limit := jd.limit(c.at)
 	if c.Reason == Slow {
 		who := jd.who(c.culprits)
