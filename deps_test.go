@@ -57,8 +57,9 @@ var floors = map[string]string{
 		"internal/test/tier",
 	"transport/*":      "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"trace":            "",
-	"trace/history":    "internal/setting internal/given",
-	"bootstrap":        "internal/auth internal/secure internal/setting trace/history",
+	"trace/judge":      "",
+	"trace/history":    "internal/setting internal/given trace/judge",
+	"bootstrap":        "internal/auth internal/secure internal/setting trace/judge trace/history",
 	"bootstrap/launch": "bootstrap",
 	"engine":           "sched mem fifo kernels trace transport",
 	"engine/grid":      "engine sched mem fifo kernels kernels/* transport internal/cuda",
@@ -67,7 +68,7 @@ var floors = map[string]string{
 	"core/call": "ring/book mem fifo kernels internal/cuda",
 	"core/choice": "core/call sched ring/book sched/sim kernels kernels/collective transport internal/plain " +
 		"internal/given internal/setting",
-	"core/life": "core/call fifo bootstrap engine trace/history sched internal/goroutine",
+	"core/life": "core/call fifo bootstrap engine trace/history trace/judge sched internal/goroutine",
 	"core/paths": "core/call fifo sched mem transport transport/inproc transport/shm transport/socket " +
 		"transport/verbs transport/plugin internal/built internal/plain",
 	"core/gpupaths": "core/paths core/choice fifo sched mem engine engine/grid gpu internal/cuda internal/plain " +

@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/given"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A Record is what one rank knows of its communicator: its last calls, where it is, and why the
@@ -21,10 +23,11 @@ type Record struct {
 	Host       string
 	Pid        int
 	Time       time.Time // when this was so
-	State      State
+	State      judge.State
 	Waited     time.Duration `json:",omitempty"` // in the call that it is in, as far as is known
 	Cause      string        `json:",omitempty"` // why the communicator has failed
 	Culprits   []int         `json:",omitempty"` // who is to blame for that
+	Candidates []int         `json:",omitempty"` // without Culprits: who may be
 	Total      uint64        // calls since the beginning
 	Calls      []Call        // the last of them, oldest first
 }
@@ -123,7 +126,7 @@ func (r *Record) check() error {
 	if r.Size < 1 || r.Size > maxSize || r.Rank < 0 || r.Rank >= r.Size || r.State.Peer >= r.Size {
 		return errors.New("not a rank's history")
 	}
-	for _, c := range r.Culprits {
+	for _, c := range slices.Concat(r.Culprits, r.Candidates) {
 		if c < 0 || c >= r.Size {
 			return errors.New("not a rank's history")
 		}

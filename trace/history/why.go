@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A Finding is why the ranks of one communicator hang, or have failed.
@@ -103,40 +105,49 @@ func (f *Finding) judge() {
 	if f.voted() || f.differ() {
 		return
 	}
-	states := make([]State, f.Size)
+	states := make([]judge.State, f.Size)
 	for q := range states {
-		states[q] = State{Rank: q, Peer: -1}
+		states[q] = judge.State{Rank: q, Peer: -1}
 	}
 	var waited time.Duration
 	for _, r := range f.Records {
 		states[r.Rank] = r.State
 		waited = max(waited, r.Waited)
 	}
-	v := Blame(states)
+	v := judge.Waits(states)
 	f.Culprits = v.Culprits
 	f.Sentence = f.sentence(&v, waited)
 }
 
-// voted takes the verdict that most Records have as their Cause, and reports whether any has one.
+// voted takes the verdict of the ranks whose communicator has failed, see judge.Elect, and reports whether any has. The
+// sentence is that of the first Record that says the same, else of the first.
 func (f *Finding) voted() bool {
-	votes := map[string]int{}
+	var votes []judge.Vote
+	var failed []Record
 	for _, r := range f.Records {
 		if r.Cause != "" {
-			votes[fmt.Sprint(r.Culprits)]++
+			votes = append(votes, judge.Vote{Culprits: r.Culprits, Candidates: r.Candidates})
+			failed = append(failed, r)
 		}
 	}
-	most := 0
-	for _, r := range f.Records {
-		if n := votes[fmt.Sprint(r.Culprits)]; r.Cause != "" && n > most {
-			most = n
-			f.Culprits, f.Sentence = r.Culprits, r.Cause
-		}
+	if len(failed) == 0 {
+		return false
 	}
-	return most > 0
+	var candidates []int
+	f.Culprits, candidates = judge.Elect(votes)
+	first := max(0, slices.IndexFunc(failed, func(r Record) bool { return slices.Equal(r.Culprits, f.Culprits) }))
+	f.Sentence = failed[first].Cause
+	if len(f.Culprits) > 0 && !slices.Equal(failed[first].Culprits, f.Culprits) {
+		f.Sentence += fmt.Sprintf("; what the ranks say together is the fault of %s", Ranks(f.Culprits))
+	}
+	if len(candidates) > 0 {
+		f.Sentence += fmt.Sprintf("; who is to blame cannot be known: %s, or the network between them", Ranks(candidates))
+	}
+	return true
 }
 
 // sentence says who holds up whom, and how long ranks have waited.
-func (f *Finding) sentence(v *Verdict, waited time.Duration) string {
+func (f *Finding) sentence(v *judge.Verdict, waited time.Duration) string {
 	what := "a Send or Recv"
 	if v.Number > 0 {
 		what = fmt.Sprintf("%s #%d", f.call(v.Number), v.Number)
@@ -149,19 +160,19 @@ func (f *Finding) sentence(v *Verdict, waited time.Duration) string {
 		wait += fmt.Sprintf(" since %v", Spell(waited))
 	}
 	switch {
-	case len(v.Waiting) == 0 && v.Reason == Silent:
+	case len(v.Waiting) == 0 && v.Reason == judge.Silent:
 		return fmt.Sprintf("%s left no file, and no other rank waits", Ranks(v.Culprits))
 	case len(v.Waiting) == 0:
 		return "no rank waits"
-	case v.Reason == Silent:
+	case v.Reason == judge.Silent:
 		return fmt.Sprintf("%s left no file: dead, or stopped? %s", Ranks(v.Culprits), wait)
-	case v.Reason == Absent && v.Number > 0:
+	case v.Reason == judge.Absent && v.Number > 0:
 		return fmt.Sprintf("%s never entered %s; %s", Ranks(v.Culprits), what, wait)
-	case v.Reason == Absent:
+	case v.Reason == judge.Absent:
 		return fmt.Sprintf("%s did not make the other end of a Send or Recv; %s", Ranks(v.Culprits), wait)
-	case v.Reason == Link:
+	case v.Reason == judge.Link:
 		return fmt.Sprintf("nothing moves between %s; %s", Ranks(v.Culprits), wait)
-	case v.Reason == Circle:
+	case v.Reason == judge.Circle:
 		return fmt.Sprintf("%s wait for each other; %s", Ranks(v.Culprits), wait)
 	}
 	return wait + ", and nobody says for whom: the files of a failure say more than those of a signal"
@@ -249,7 +260,7 @@ func (f *Finding) Print(w io.Writer) error {
 		if r.Waited > 0 {
 			since = Spell(r.Waited).String()
 		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\t%d\t%s\n", r.Rank, r.Host, r.Pid, r.State.words(), since, r.Total, last)
+		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\t%d\t%s\n", r.Rank, r.Host, r.Pid, r.State.String(), since, r.Total, last)
 	}
 	if next < f.Size {
 		fmt.Fprintf(t, "%s\t?\t?\tleft no file\t\t\t\n", ranks(next, f.Size-1))
@@ -262,21 +273,4 @@ func ranks(a, b int) string {
 		return fmt.Sprint(a)
 	}
 	return fmt.Sprintf("%d-%d", a, b)
-}
-
-// words say where a rank is.
-func (s *State) words() string {
-	way := "from"
-	if s.Sending {
-		way = "to"
-	}
-	switch {
-	case s.At > 0 && s.Peer >= 0:
-		return fmt.Sprintf("in #%d, step %d.%d, %s rank %d", s.At, s.Round, s.Step, way, s.Peer)
-	case s.At > 0:
-		return fmt.Sprintf("in #%d", s.At)
-	case s.Peer >= 0:
-		return fmt.Sprintf("in a message %s rank %d", way, s.Peer)
-	}
-	return "in no call"
 }
