@@ -19,6 +19,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -265,7 +266,7 @@ func TestHistory(t *testing.T) {
 	require.Len(t, h.Calls, history.Depth)
 	require.Equal(t, "Recv(count 2, int32) from rank 0", h.Calls[history.Depth-1].What)
 	require.EqualValues(t, 100, h.Calls[history.Depth-2].Number)
-	require.Equal(t, history.State{Rank: 1, Heard: true, Last: 100, Peer: -1}, h.State)
+	require.Equal(t, judge.State{Rank: 1, Heard: true, Last: 100, Peer: -1}, h.State)
 	require.Equal(t, comms[0].History().Comm, h.Comm)
 	_, err := OpenLocal(1, Config{History: t.TempDir(), HistorySignal: "NONSENSE"})
 	require.ErrorIs(t, err, ErrInvalid)

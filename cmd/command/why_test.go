@@ -15,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/cmd/why/hang"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 func TestWhy(t *testing.T) {
@@ -41,11 +42,11 @@ func TestWhyPictureOfHistories(t *testing.T) {
 	dir := t.TempDir()
 	page := filepath.Join(dir, "why.html")
 	for _, r := range []history.Record{
-		{Rank: 0, State: history.State{Heard: true, Last: 5, At: 5, Peer: 3}},
-		{Rank: 1, State: history.State{Rank: 1, Heard: true, Last: 4, Peer: -1}},
-		{Rank: 3, State: history.State{Rank: 3, Heard: true, Last: 5, At: 5, Peer: 1}, Cause: "timed out",
+		{Rank: 0, State: judge.State{Heard: true, Last: 5, At: 5, Peer: 3}},
+		{Rank: 1, State: judge.State{Rank: 1, Heard: true, Last: 4, Peer: -1}},
+		{Rank: 3, State: judge.State{Rank: 3, Heard: true, Last: 5, At: 5, Peer: 1}, Cause: "timed out",
 			Culprits: []int{1}},
-		{Rank: 4, State: history.State{Rank: 4, Heard: true, Last: 4, Peer: 0}},
+		{Rank: 4, State: judge.State{Rank: 4, Heard: true, Last: 4, Peer: 0}},
 	} {
 		r.Comm, r.Size, r.Total = "abcd1234", 5, r.State.Last
 		for n := range r.State.Last {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // ID identifies the communicator in what is written of it, the same on all ranks.
@@ -24,7 +25,7 @@ func (l *Life) ID() string {
 func (l *Life) Record() history.Record {
 	r := history.Record{
 		Comm: l.ID(), Rank: l.Rank, Size: l.Size, Host: l.Host, Pid: os.Getpid(), Time: time.Now(),
-		State: history.State{Rank: l.Rank, Heard: true, Peer: -1}, Waited: l.Guard.Waited(),
+		State: judge.State{Rank: l.Rank, Heard: true, Peer: -1}, Waited: l.Guard.Waited(),
 	}
 	if v := l.verdict.Load(); v != nil && v.Err != call.ErrClosed {
 		r.Cause, r.Culprits = v.Err.Error(), v.Culprits

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/given"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A Record is what one rank knows of its communicator: its last calls, where it is, and why the
@@ -24,11 +25,12 @@ type Record struct {
 	Host       string
 	Pid        int
 	Time       time.Time // when this was so
-	State      State
+	State      judge.State
 	Waited     time.Duration `json:",omitempty"` // in the call that it is in, as far as is known
 	Still      time.Duration `json:",omitempty"` // of Waited: since data moved last, as far as is known
 	Cause      string        `json:",omitempty"` // why the communicator has failed
 	Culprits   []int         `json:",omitempty"` // who is to blame for that
+	Candidates []int         `json:",omitempty"` // without Culprits: who may be
 	Late       string        `json:",omitempty"` // of a Cause that a call ran out of time: the Reason, as a word
 	Silent     []int         `json:",omitempty"` // ranks that did not answer the group's question where they are
 	After      string        `json:",omitempty"` // the failed communicator of which Shrink has made this one
@@ -160,13 +162,13 @@ func (r *Record) check() error {
 	if r.Size < 1 || r.Size > MaxSize || r.Rank < 0 || r.Rank >= r.Size || r.OriginSize < 0 || r.OriginSize > MaxSize {
 		return errors.New("not a rank's history")
 	}
-	for _, c := range slices.Concat(r.Culprits, r.Silent) {
+	for _, c := range slices.Concat(r.Culprits, r.Candidates, r.Silent) {
 		if c < 0 || c >= r.Size {
 			return errors.New("not a rank's history")
 		}
 	}
 	if s := &r.State; !s.Heard || s.Peer < -1 || s.Peer >= r.Size {
-		*s = State{Peer: -1}
+		*s = judge.State{Peer: -1}
 	}
 	r.State.Rank = r.Rank
 	if len(r.Members) != r.Size {

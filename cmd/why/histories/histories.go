@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringo-go/ringo/cmd/why/hang"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A comm is what the records tell of a communicator.
@@ -399,43 +400,52 @@ func (b *book) beside(j *hang.Job, comms []*comm) {
 	}
 }
 
-// verdict is what the ranks of the communicator of index group have found as its failure.
+// verdict is what the ranks of the communicator of index group have found as its failure, by judge.Elect. The sentence
+// is that of the first rank that says the same, else of the first.
 func (c *comm) verdict(group int) (v hang.Verdict, ok bool) {
-	votes := map[string]int{}
-	for _, rec := range c.records {
-		if rec.Cause != "" {
-			votes[fmt.Sprint(rec.Culprits)]++
-		}
-	}
 	v = hang.Verdict{Group: group, Knew: map[int]time.Time{}}
-	most := 0
-	var culprits []int
+	var votes []judge.Vote
+	var failed []*history.Record
 	for _, r := range slices.Sorted(maps.Keys(c.records)) {
 		rec := c.records[r]
 		if rec.Cause == "" {
 			continue
 		}
+		votes, failed = append(votes, judge.Vote{Culprits: rec.Culprits, Candidates: rec.Candidates}), append(failed, rec)
 		v.Knew[c.number[r]] = rec.Time
 		if v.At.IsZero() || rec.Time.Before(v.At) {
 			v.At = rec.Time
 		}
-		if n := votes[fmt.Sprint(rec.Culprits)]; n > most {
-			most, culprits, v.Sentence = n, rec.Culprits, rec.Cause
-			v.TimedOut = rec.Late != "" || strings.Contains(rec.Cause, "timed out in ")
-			v.Slow = rec.Late == history.Slow.String()
-		}
+	}
+	if len(failed) == 0 {
+		return v, false
+	}
+	culprits, candidates := judge.Elect(votes)
+	first := failed[max(0, slices.IndexFunc(failed, func(r *history.Record) bool {
+		return slices.Equal(r.Culprits, culprits)
+	}))]
+	v.TimedOut = first.Late != "" || strings.Contains(first.Cause, "timed out in ")
+	v.Slow = first.Late == judge.Slow.String()
+	v.Sentence = "communicator " + c.name() + ": " + first.Cause
+	if len(culprits) > 0 && !slices.Equal(first.Culprits, culprits) {
+		v.Sentence += "; what the ranks say together is the fault of " + history.Ranks(culprits)
+	}
+	if len(candidates) > 0 {
+		v.Sentence += fmt.Sprintf("; who is to blame cannot be known: %s, or the network between them",
+			history.Ranks(candidates))
 	}
 	var there []string
-	for _, r := range culprits {
-		v.Culprits = append(v.Culprits, c.number[r])
+	for _, r := range slices.Concat(culprits, candidates) {
 		if c.number[r] != r && len(there) < 4 {
 			there = append(there, fmt.Sprintf("its rank %d is rank %d of the job", r, c.number[r]))
 		}
 	}
-	slices.Sort(v.Culprits)
-	v.Sentence = "communicator " + c.name() + ": " + v.Sentence
 	if len(there) > 0 {
 		v.Sentence += "; " + strings.Join(there, ", ")
 	}
-	return v, most > 0
+	for _, r := range culprits {
+		v.Culprits = append(v.Culprits, c.number[r])
+	}
+	slices.Sort(v.Culprits)
+	return v, true
 }
