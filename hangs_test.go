@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	why "github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/histories"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
@@ -212,10 +214,10 @@ func TestHangs(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 				return
 			}
-			if found := history.Why(records); len(found) == 1 && same(found[0].Culprits) {
+			if found := why.Judge(histories.Jobs(records, nil)[0]); same(found.Culprits) {
 				wrote.Add(1)
 			} else {
-				t.Logf("%s: want %v, files say %v", name, want, found[0].Sentence)
+				t.Logf("%s: want %v, files say %v", name, want, found.Sentence)
 			}
 		})
 	}

@@ -26,6 +26,7 @@ type Answer struct {
 	Either   bool     // the culprits are two sides, of which one may be right
 	guessed  bool     // the numbers of ranks are not the program's, or not all ranks are known
 	open     bool     // Job.Open
+	own      bool     // Job.Own
 }
 
 // A Class is ranks that are at the same place.
@@ -46,7 +47,7 @@ func Judge(j *Job) Answer {
 	if first != nil {
 		c = jd.weigh(first, c)
 	}
-	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits,
+	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, own: j.Own, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits,
 		Either: c.either(), Notes: j.Notes}
 	for r := range j.Ranks {
 		if j.Ranks[r].Source == "" && !jd.old[r] {
@@ -66,7 +67,7 @@ func Merge(answers []Answer) (merged []Answer) {
 	var agree [][]string
 	for _, a := range sorted {
 		i := slices.IndexFunc(merged, func(m Answer) bool {
-			return m.Ranks == a.Ranks || a.open && a.Ranks < m.Ranks || m.open && m.Ranks < a.Ranks
+			return !(a.own && m.own) && (m.Ranks == a.Ranks || a.open && a.Ranks < m.Ranks || m.open && m.Ranks < a.Ranks)
 		})
 		if i < 0 {
 			a.Notes = slices.Clone(a.Notes)
@@ -97,7 +98,7 @@ func Merge(answers []Answer) (merged []Answer) {
 // sure is how certain a reason is: a death was seen (3), a missing file may be an oversight (1).
 var sure = [Reasons]int{
 	Silent: 1, Stuck: 1, Blocked: 2, Order: 2, Slow: 2, Short: 2, NotMade: 2, Absent: 2, Roots: 2, Shapes: 2, Different: 2,
-	Died: 3,
+	Link: 2, Died: 3, Failed: 3,
 }
 
 func (a *Answer) worth() int {
