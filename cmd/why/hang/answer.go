@@ -118,10 +118,10 @@ func (jd *judge) say(a *Answer, c *cause) {
 	switch c.Reason {
 	case Nothing:
 		a.Sentence = "no rank waits: all calls that the ranks have noted have ended"
-		if len(a.Missing) > 0 { // a rank of these may wait, or hold up nobody
+		if lost := jd.lostAnywhere(); len(lost) > 0 { // these may wait
 			a.Reason = Unknown
-			a.Sentence = fmt.Sprintf("I cannot say, because %s; no other rank waits", jd.missing(a.Missing))
-			a.Remedy = jd.fetch(a.Missing)
+			a.Sentence = fmt.Sprintf("I cannot say, because %s; no other rank waits", jd.missing(lost))
+			a.Remedy = jd.fetch(lost)
 		}
 	case Unknown, Died, Silent:
 		if c.quiet {
@@ -145,7 +145,11 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("%s never made %s; %s", who, &jd.Groups[c.at.group], jd.waiting(c.at))
 		a.Remedy = "all ranks have to call new_group for every group, in the same order, also for groups that they are not in"
 	case Absent:
-		a.Sentence = fmt.Sprintf("%s never called %s%s%s; %s", who, jd.what(c.at), jd.stands(c.culprits),
+		called := "called"
+		if jd.Own {
+			who, called = history.Ranks(c.culprits), "entered" // as errors say it; the remedy names the process
+		}
+		a.Sentence = fmt.Sprintf("%s never %s %s%s%s; %s", who, called, jd.what(c.at), jd.stands(c.culprits),
 			jd.unnoted(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.inspect(c.culprits)
 		if l := jd.limit(c.at); l > 0 && l <= time.Minute {
@@ -311,8 +315,22 @@ func (jd *judge) line(at place, ranks []int) string {
 // waiting says who waits at a place, and where in the program.
 func (jd *judge) waiting(at place) string {
 	ranks := jd.open(at)
-	return fmt.Sprintf("%s %s in %s%s", history.Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at),
-		jd.line(at, ranks))
+	return fmt.Sprintf("%s %s in %s%s%s", history.Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at),
+		jd.line(at, ranks), jd.since(at, ranks))
+}
+
+// since is for how long ranks have waited at a place, " since 4.9s"; "" if not known.
+func (jd *judge) since(at place, ranks []int) string {
+	var waited time.Duration
+	for _, r := range ranks {
+		if w := jd.in(at, r).Wait; w != nil {
+			waited = max(waited, w.Waited)
+		}
+	}
+	if waited == 0 {
+		return ""
+	}
+	return " since " + history.Spell(waited).String()
 }
 
 // begun says which ranks have begun the call at a place.
@@ -396,6 +414,9 @@ func (jd *judge) difference(c *cause) string {
 		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(),
 			group, rooted(other.call), where(other),
 			history.Ranks(one.ranks), rooted(one.call), where(one))
+	case c.Reason == Shapes && jd.Own:
+		return fmt.Sprintf("as collective #%d of %s %s called %s, and %s %s", c.at.number, group,
+			history.Ranks(one.ranks), one.call.Sign, history.Ranks(other.ranks), other.call.Sign)
 	case c.Reason == Shapes:
 		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(),
 			group, other.call.In, where(other),

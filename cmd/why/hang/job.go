@@ -24,6 +24,7 @@ type Job struct {
 	Guessed bool     // ranks are numbered by node, process and GPU, as the program's numbers are not known
 	Open    bool     // there may be more ranks than are known
 	Own     bool     // of histories of this library
+	Lost    []string // groups in a call of which ranks wait, and of which there is no file
 
 	// Verdicts are what groups have found as the reason of their failures, while their ranks lived.
 	Verdicts []Verdict
@@ -138,6 +139,10 @@ func (c *Call) name() string {
 		return fmt.Sprintf("send to rank %d", c.Peer)
 	case c.message():
 		return fmt.Sprintf("recv from rank %d", c.Peer)
+	case c.Sign != "":
+		return fmt.Sprintf("%s #%d", c.Sign, c.Number)
+	case c.Kind == "":
+		return fmt.Sprintf("collective #%d", c.Number)
 	}
 	return fmt.Sprintf("%s #%d", c.Kind, c.Number)
 }

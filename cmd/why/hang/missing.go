@@ -14,9 +14,13 @@ func (jd *judge) lost(at place) []int {
 	if m := jd.sort(at); len(m.unknown) > 0 {
 		return m.unknown
 	}
-	var ranks []int
+	return jd.lostAnywhere()
+}
+
+// lostAnywhere are the ranks of which no file tells where they are, in any group.
+func (jd *judge) lostAnywhere() (ranks []int) {
 	for r := range jd.Ranks {
-		if jd.Ranks[r].Source == "" && !jd.old[r] {
+		if k := &jd.Ranks[r]; !jd.old[r] && (k.Source == "" || len(jd.waits[r]) == 0 && len(k.Blind)+len(k.Hidden) > 0) {
 			ranks = append(ranks, r)
 		}
 	}
@@ -26,10 +30,10 @@ func (jd *judge) lost(at place) []int {
 // left says what a rank has left whose calls are not known.
 func (jd *judge) left(r int) string {
 	switch rank := &jd.Ranks[r]; {
-	case rank.Torn || len(rank.Torns) > 0:
+	case len(rank.Torns) > 0, rank.Torn:
 		return "left a file that cannot be read"
-	case len(rank.Hidden) > 0:
-		return "waits in a call of which there is no file"
+	case len(rank.Hidden) > 0 && rank.Source != "":
+		return "waits in communicator " + strings.Join(rank.Hidden, ", ")
 	case jd.Own && rank.Source != "" && len(rank.Absent) == 0:
 		return "left a file of another time"
 	case jd.Own:
@@ -88,11 +92,17 @@ func (jd *judge) fetch(ranks []int) string {
 	var names []string
 	for _, r := range ranks {
 		k := &jd.Ranks[r]
-		for _, f := range slices.Concat(k.Torns, k.Absent) {
+		files := slices.Concat(k.Torns, k.Absent)
+		for _, id := range k.Hidden {
+			files = append(files, fmt.Sprintf("ringo-%s-rank*.json", id))
+		}
+		for _, f := range files {
 			if k.Host != "" {
 				f += " of host " + k.Host
 			}
-			names = append(names, f)
+			if !slices.Contains(names, f) {
+				names = append(names, f)
+			}
 		}
 	}
 	if n := len(names); n > most {
@@ -128,9 +138,16 @@ func (jd *judge) sayVerdict(a *Answer, c *cause) {
 	}
 	switch {
 	case len(c.unproven) > 0:
-		a.Sentence = fmt.Sprintf("I cannot say: %s; but %s %s in another communicator, and the files do not show for whom",
-			v.Sentence, history.Ranks(c.unproven), verb(c.unproven, "waits", "wait"))
-		a.Remedy = "give the files of all communicators and ranks"
+		a.Sentence = fmt.Sprintf("I cannot say, for %s may have waited in another communicator: %s",
+			history.Ranks(c.unproven), v.Sentence)
+		a.Remedy = jd.fetch(c.unproven)
+	case c.Reason == Unknown && len(v.Culprits) > 0:
+		a.Sentence = fmt.Sprintf("I cannot say: ranks waited in communicator %s too, of which there are no files, and what "+
+			"failed first is not known; %s", strings.Join(jd.Lost, ", "), v.Sentence)
+		a.Remedy = "fetch the files of that communicator too: ringo-" + jd.Lost[0] + "-rank*.json"
+	case len(v.Culprits) > len(c.culprits) && len(c.culprits) > 0:
+		a.Sentence += fmt.Sprintf("; of these only %s can have waited nowhere else", history.Ranks(c.culprits))
+		a.Remedy = jd.inspect(c.culprits)
 	case len(known) > 0:
 		a.Sentence = fmt.Sprintf("%s %s; %s", jd.who(known), jd.death(known), v.Sentence)
 		a.Remedy = jd.readLog(known, history.Ranks(known))

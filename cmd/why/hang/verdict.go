@@ -16,6 +16,7 @@ type Verdict struct {
 	At       time.Time         // when the first rank knew of it
 	TimedOut bool              // a call ran out of time
 	Slow     bool              // of TimedOut: data still moved
+	Silent   bool              // of TimedOut: those to blame were asked, and did not answer
 	Knew     map[int]time.Time // the ranks that have left a file of the failure, and when they knew of it
 }
 
@@ -26,7 +27,8 @@ func (v *Verdict) follows(u *Verdict) bool {
 		return false
 	}
 	for _, r := range v.Culprits {
-		if _, knew := u.Knew[r]; !knew || slices.Contains(u.Culprits, r) {
+		at, knew := u.Knew[r]
+		if mine, lived := v.Knew[r]; !knew || lived && !at.Before(mine) || slices.Contains(u.Culprits, r) {
 			return false
 		}
 	}
@@ -113,24 +115,32 @@ func (jd *judge) weigh(v *Verdict, found cause) cause {
 			c.Reason = Short
 		}
 	}
-	if !v.TimedOut || c.Reason == Died || len(jd.Groups) == 1 {
-		return c
-	}
-	var busy, hidden []int
-	for _, r := range v.Culprits {
-		switch {
-		case slices.ContainsFunc(jd.waits[r], func(c *Call) bool { return c.Group != v.Group }):
-			busy = append(busy, r)
-		case len(jd.Ranks[r].Hidden) > 0:
-			hidden = append(hidden, r)
-		}
-	}
 	switch {
-	case len(busy)+len(hidden) == 0:
+	case c.Reason == Died, v.Silent:
 		return c
-	case len(found.culprits) > 0 && found.Reason != Failed:
-		return found
+	case !v.TimedOut && len(jd.Lost) > 0: // that may have failed first
+		c.Reason, c.culprits = Unknown, nil
+		return c
+	case !v.TimedOut:
+		return c
 	}
-	c.Reason, c.culprits, c.unproven = Unknown, nil, append(busy, hidden...)
+	sure := slices.DeleteFunc(slices.Clone(v.Culprits), func(r int) bool { return jd.elsewhereOf(v, r) })
+	switch {
+	case len(sure) == len(v.Culprits):
+	case len(found.culprits) > 0:
+		return found
+	case len(sure) > 0:
+		c.culprits = sure
+	default:
+		c.Reason, c.culprits, c.unproven = Unknown, nil, v.Culprits
+	}
 	return c
+}
+
+// elsewhereOf reports whether a rank that did not come to a call of a group may have waited in another group instead.
+func (jd *judge) elsewhereOf(v *Verdict, r int) bool {
+	k := &jd.Ranks[r]
+	_, told := v.Knew[r]
+	return slices.ContainsFunc(jd.waits[r], func(c *Call) bool { return c.Group != v.Group }) || len(k.Hidden) > 0 ||
+		!told && len(v.Culprits) > 1 || slices.ContainsFunc(k.Blind, func(g int) bool { return g != v.Group && !told })
 }

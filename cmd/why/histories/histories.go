@@ -357,10 +357,9 @@ func (c *comm) calls(group int, rec *history.Record) (calls []hang.Call) {
 	last := uint64(0)
 	for _, x := range rec.Calls {
 		if x.Number > 0 {
-			kind, args, _ := strings.Cut(x.What, "(")
+			kind, _, _ := strings.Cut(x.What, "(")
 			last = max(last, x.Number)
-			add(hang.Call{Number: int64(x.Number), Kind: kind, Peer: -1, Sign: x.What,
-				In: strings.TrimSuffix(args, ")")}, x.Number == s.At)
+			add(hang.Call{Number: int64(x.Number), Kind: kind, Peer: -1, Sign: x.What}, x.Number == s.At)
 		}
 	}
 	if n := max(s.At, s.Last); n > last { // only its number is known
@@ -390,10 +389,11 @@ func (b *book) beside(j *hang.Job, comms []*comm) {
 			to := j.Rank(c.number[rec.Rank])
 			for _, id := range rec.Beside {
 				k := slices.IndexFunc(comms, func(x *comm) bool { return x.id == id })
-				if to != nil && (k < 0 || !slices.ContainsFunc(to.Calls, func(x hang.Call) bool {
-					return x.Group == k && x.State == hang.Begun
-				})) {
+				if to != nil && (k < 0 || slices.Contains(to.Blind, k)) && !slices.Contains(to.Hidden, id) {
 					to.Hidden = append(to.Hidden, id)
+				}
+				if k < 0 && !slices.Contains(j.Lost, id) {
+					j.Lost = append(j.Lost, id)
 				}
 			}
 		}
@@ -426,7 +426,8 @@ func (c *comm) verdict(group int) (v hang.Verdict, ok bool) {
 	}))]
 	v.TimedOut = first.Late != "" || strings.Contains(first.Cause, "timed out in ")
 	v.Slow = first.Late == judge.Slow.String()
-	v.Sentence = "communicator " + c.name() + ": " + first.Cause
+	v.Silent = first.Late == judge.Silent.String() || strings.Contains(first.Cause, "answered nothing")
+	v.Sentence = fmt.Sprintf("communicator %s of %d ranks: %s", c.name(), c.size, first.Cause)
 	if len(culprits) > 0 && !slices.Equal(first.Culprits, culprits) {
 		v.Sentence += "; what the ranks say together is the fault of " + history.Ranks(culprits)
 	}
