@@ -399,10 +399,12 @@ func (r *reader) call(e *pickle.Dict) (c hang.Call, kind string, err error) {
 		r.message(&c, kind, ends)
 		c.Number = number(first(e, "p2p_seq_id", "seq_id"))
 	}
-	var in, out int64
-	c.In, in = r.shapes(e.Get("input_dtypes"), e.Get("input_sizes"))
-	c.Out, out = r.shapes(e.Get("output_dtypes"), e.Get("output_sizes"))
-	c.Sizes = hang.Sizes{In: in, Out: out}
+	var in, out []string
+	in, c.In, c.Sizes.In = r.shapes(e.Get("input_dtypes"), e.Get("input_sizes"))
+	out, c.Out, c.Sizes.Out = r.shapes(e.Get("output_dtypes"), e.Get("output_sizes"))
+	if kinds := slices.Compact(append(in, out...)); len(kinds) == 1 {
+		c.Type = kinds[0]
+	}
 	switch text(e.Get("state")) {
 	case "completed":
 		c.State = hang.Ended
@@ -453,9 +455,8 @@ func (r *reader) where(v any) string {
 	return line
 }
 
-// shapes spells types and sizes of tensors, and counts their elements.
-func (r *reader) shapes(kinds, sizes any) (string, int64) {
-	var k []string
+// shapes returns the types of tensors, spells them with their sizes, and counts their elements.
+func (r *reader) shapes(kinds, sizes any) (k []string, spelled string, elements int64) {
 	if list, ok := kinds.(*pickle.List); ok {
 		for _, v := range list.Items {
 			k = append(k, r.one(text(v)))
@@ -468,15 +469,15 @@ func (r *reader) shapes(kinds, sizes any) (string, int64) {
 			if one == nil {
 				continue
 			}
-			dims := make([]int64, 0, min(8, len(one.Items)))
-			for _, n := range one.Items[:min(8, len(one.Items))] {
+			dims := make([]int64, 0, len(one.Items))
+			for _, n := range one.Items {
 				dims = append(dims, number(n))
 			}
 			s = append(s, dims)
 		}
 	}
-	spelled, n := hang.Shape(k, s)
-	return r.one(spelled), n
+	spelled, elements = hang.Shape(k, s)
+	return k, r.one(spelled), elements
 }
 
 func first(e *pickle.Dict, keys ...string) any {

@@ -47,6 +47,11 @@ func Judge(j *Job) Answer {
 		}
 	}
 	jd.say(&a, &c)
+	if c.alike || c.Reason == Stuck {
+		if text := jd.suspects(c.at); text != "" {
+			a.Notes = append(a.Notes, text)
+		}
+	}
 	jd.classes(&a)
 	return a
 }

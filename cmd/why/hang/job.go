@@ -92,8 +92,9 @@ type Call struct {
 	Kind   string // "all_reduce"
 	Peer   int    // global rank of a message's other end, -1 for a collective
 	Send   bool   // a message that is sent
-	In     string // type and shape of its input: "Float[4, 256]"
+	In     string // type and shape of its input, for people: "Float[4, 256]"
 	Out    string // the same of its output
+	Type   string // of the elements of both: "Float"; "" if not known, or if there are several
 	Sizes  Sizes
 	Root   int // the rank of its root in the group plus 1, 0 if not known or none
 	State  State
@@ -101,6 +102,7 @@ type Call struct {
 	Ends   time.Time     // when it was found to have ended, zero if not
 	Limit  time.Duration // its time-out, 0 if not known
 	Where  string        // the program's line that made it: "train.py:40 in step"; "" if not known
+	before *Call         // the one before it in a coalesced group, whose calls share a number
 }
 
 // Sizes are the numbers of elements of a call's input and output, -1 if not known.
@@ -195,7 +197,7 @@ func Shape(kinds []string, sizes [][]int64) (text string, elements int64) {
 		if i < len(kinds) {
 			kind = kinds[i]
 		}
-		n := int64(1)
+		n := int64(1) // also of a tensor of no dimensions
 		for _, x := range s {
 			n *= x
 		}

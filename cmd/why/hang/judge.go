@@ -91,7 +91,7 @@ func newJudge(j *Job) *judge {
 				if of[c.Number] == nil {
 					of[c.Number] = map[int]*Call{}
 				}
-				if of[c.Number][r] == nil || !c.ended() { // calls of a coalesced group share a number
+				if c.before = of[c.Number][r]; c.before == nil || c.before.ended() || !c.ended() {
 					of[c.Number][r] = c
 				}
 				jd.last[c.Group][r] = max(jd.last[c.Group][r], c.Number)

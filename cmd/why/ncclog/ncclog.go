@@ -315,7 +315,7 @@ func (c *comm) call(m []string, line int64) {
 		kind = types[t]
 	}
 	count, _ := strconv.ParseInt(m[3], 10, 64)
-	call := hang.Call{Number: c.number, Kind: m[1], Peer: -1, State: hang.Seen, At: timeOf(line)}
+	call := hang.Call{Number: c.number, Kind: m[1], Peer: -1, Type: kind, State: hang.Seen, At: timeOf(line)}
 	if root := number(m[6]); root >= 0 && root < c.size {
 		call.Root = root + 1
 	}

@@ -302,9 +302,10 @@ func (s *Said) waited(file string, rank int, m []string) {
 	limit, _ := strconv.ParseInt(m[7], 10, 64)
 	c := &hang.Call{Number: seq, Kind: m[4], Peer: -1, State: hang.Begun,
 		Limit: time.Duration(min(limit, 1<<40)) * time.Millisecond}
-	if m[5] != "" {
-		n, _ := strconv.ParseInt(m[5], 10, 64)
-		c.In, c.Sizes.In = fmt.Sprintf("%d elements", n), n
+	if m[5] != "" && m[6] != "" {
+		c.Sizes.In, _ = strconv.ParseInt(m[5], 10, 64)
+		c.Sizes.Out, _ = strconv.ParseInt(m[6], 10, 64)
+		c.In, c.Out = fmt.Sprintf("%d elements", c.Sizes.In), fmt.Sprintf("%d elements", c.Sizes.Out)
 	}
 	st.call = c
 }
