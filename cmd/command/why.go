@@ -58,7 +58,8 @@ Examples
 // whyFlags explains the flags, at the end of both helps.
 const whyFlags = `  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
                     (port 28028): a job that moves in between is not accused
-  -for DURATION     how long to wait between the two (default 5s)
+  -for DURATION     how long to wait between the two (default 5s); ranks are
+                    accused if others have waited for them as long (default 3s)
   -json             print the answers as JSON
   -html FILE        write a page too, with a picture of who waits for whom
   -watch            look at a living job until interrupted, by -ras and by new
@@ -111,12 +112,27 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err := cli.Writable("-html", *page); err != nil {
 		return err
 	}
-	if *watching {
-		stall := *pause
-		if !cli.Given(fs, "for") {
-			stall = 3 * time.Second
+	wait := *pause
+	if !cli.Given(fs, "for") {
+		wait = hang.Patience
+	}
+	for _, name := range []string{"every", "pipes"} {
+		if cli.Given(fs, name) && !*watching {
+			return cli.Usagef("-%s is for -watch: add that, or leave it out", name)
 		}
-		return whyWatch(ctx, names, *address, *pipes, *every, stall, stdout)
+	}
+	for _, name := range []string{"json", "html"} {
+		if cli.Given(fs, name) && *watching {
+			return cli.Usagef("-%s is of no use with -watch, which prints lines: leave one of the two out", name)
+		}
+	}
+	switch {
+	case *pause < 0:
+		return cli.Usagef("-for %v: how long ranks have to have waited is 0s or more", *pause)
+	case *every <= 0:
+		return cli.Usagef("-every %v: the time between two looks is above 0s", *every)
+	case *watching:
+		return whyWatch(ctx, names, *address, *pipes, *every, wait, stdout)
 	}
 	u, err := newUnpacker()
 	if err != nil {
@@ -128,6 +144,9 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	}
 	leftOut(stderr, wrong)
+	if files.wait = wait; wait == 0 {
+		files.wait = -1
+	}
 	if *address != "" {
 		all, err := askTwice(ctx, *address, *pause)
 		if err != nil {
@@ -180,20 +199,23 @@ type whyFound struct {
 
 // A whyFiles is the files by kind.
 type whyFiles struct {
-	own     []string // histories of this library, or folders of them
-	dumps   []string // of PyTorch's flight recorder
-	answers []string // of NCCL's RAS
-	logs    []string // of NCCL
-	texts   []string // of PyTorch, of launchers and of the kernel
-	perf    []string // of NCCL's Inspector
-	stacks  []string // of py-spy, gdb and Python
-	asked   []whyJob // of living jobs
+	own     []string      // histories of this library, or folders of them
+	dumps   []string      // of PyTorch's flight recorder
+	answers []string      // of NCCL's RAS
+	logs    []string      // of NCCL
+	texts   []string      // of PyTorch, of launchers and of the kernel
+	perf    []string      // of NCCL's Inspector
+	stacks  []string      // of py-spy, gdb and Python
+	asked   []whyJob      // of living jobs
+	wait    time.Duration // hang.Job.Patience
+	living  bool          // the files are of a job that is looked at again and again
 }
 
 // Sources of answers, as printed.
 const (
 	flightSays    = "the flight recorder"
 	inspectorSays = "NCCL's Inspector"
+	ncclSays      = "NCCL's log"
 )
 
 // A whyJob is the job as one kind of files shows it.
@@ -222,7 +244,7 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 	}
 	if len(g.logs) > 0 {
 		j, skipped, err := ncclog.Read(g.logs...)
-		add(j, skipped, err, "NCCL's log")
+		add(j, skipped, err, ncclSays)
 	}
 	for _, name := range g.answers {
 		all, err := ras.Read(name)
@@ -294,6 +316,9 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 	jobs, wrong := g.read(stderr)
 	for _, j := range jobs {
 		var a hang.Answer
+		if j.Patience = g.wait; g.living && j.says == ncclSays { // the watcher waits itself, as logs grow
+			j.Patience = -1
+		}
 		switch {
 		case j.reports != nil:
 			a = ras.Judge(j.Job, j.reports)

@@ -6,6 +6,7 @@ package flight
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,9 +66,29 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 			torn = append(torn, RankOf(files[i]))
 			continue
 		}
-		dumps[i].add(j)
-		dumps[i] = record{}
 		read++
+	}
+	order := make([]int, len(dumps)) // the newest of a rank's dumps counts, by what is in them
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := &dumps[a], &dumps[b]
+		return cmp.Or(cmp.Compare(x.rank, y.rank), y.newest.Compare(x.newest), y.taken.Compare(x.taken))
+	})
+	var older []string
+	for k, i := range order {
+		d := &dumps[i]
+		if k > 0 && d.err == nil && dumps[order[k-1]].err == nil && dumps[order[k-1]].rank == d.rank {
+			older = append(older, d.file)
+		} else if d.err == nil {
+			d.add(j)
+		}
+		d.groups, d.calls = nil, nil
+	}
+	if n := len(older); n > 0 {
+		j.Notes = append(j.Notes, fmt.Sprintf("of each rank the newest dump counts: %s%s", older[0],
+			map[bool]string{true: " is older than another one", false: fmt.Sprintf(" and %d more are older than others", n-1)}[n == 1]))
 	}
 	if read == 0 {
 		return nil, nil, errors.Join(skipped...)
@@ -112,6 +133,7 @@ type record struct {
 	err    error
 	file   string
 	taken  time.Time
+	newest time.Time // in the calls
 	rank   int
 	groups []hang.Group
 	calls  []hang.Call
@@ -222,6 +244,13 @@ func (w *worker) parse(name string, rank int, b []byte) record {
 		}
 	}
 	r.forget()
+	for i := range r.calls {
+		for _, t := range []time.Time{r.calls[i].At, r.calls[i].Ends} {
+			if t.After(r.newest) {
+				r.newest = t
+			}
+		}
+	}
 	return r.record
 }
 

@@ -47,8 +47,15 @@ func Judge(j *Job) Answer {
 		}
 	}
 	jd.say(&a, &c)
+	var more []string
 	if c.alike || c.Reason == Stuck {
-		if text := jd.suspects(c.at); text != "" {
+		more = append(more, jd.suspects(c.at))
+	}
+	if len(c.culprits) > 0 && !c.quiet && c.Reason != Died {
+		more = append(more, jd.filed(&c))
+	}
+	for _, text := range more {
+		if text != "" {
 			a.Notes = append(a.Notes, text)
 		}
 	}
@@ -108,6 +115,10 @@ func (a *Answer) worth() int {
 // say writes the sentence and the remedy.
 func (jd *judge) say(a *Answer, c *cause) {
 	who := jd.who(c.culprits)
+	if c.doubt != nil {
+		jd.sayDoubt(a, c)
+		return
+	}
 	switch c.Reason {
 	case Nothing:
 		a.Sentence = "no rank waits: all calls that the ranks have noted have ended"

@@ -24,6 +24,9 @@ type Job struct {
 	Guessed bool     // ranks are numbered by node, process and GPU, as the program's numbers are not known
 	Open    bool     // there may be more ranks than are known
 	index   map[string][]int
+
+	// Patience is how long ranks have to have waited for one to be accused: 0 is the usual, below 0 not at all.
+	Patience time.Duration
 }
 
 // Mute reports whether nothing is known of a job's calls, nor of how its ranks ended.
@@ -34,7 +37,8 @@ func (j *Job) Mute() bool {
 // A Rank is what is known of one process.
 type Rank struct {
 	Source string    // the file that shows the rank's calls, "" if there is none
-	Taken  time.Time // when the file was written, zero if not known
+	Taken  time.Time // when the rank was seen so, zero if not known
+	By     Witness   // what says Taken
 	Name   string    // its process, for a person to find: "process 4711 on node 10.0.0.3, GPU 5"; "" if not known
 	Pid    int       // of that process, 0 if not known
 	Calls  []Call    // in the order in which they were made; the oldest may have been forgotten

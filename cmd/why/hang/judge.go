@@ -43,6 +43,7 @@ type cause struct {
 	old      []int         // of Unknown: ranks whose files are too old; of Short: ranks that had not come in time
 	most     []int         // of Unknown: ranks that have not come, if they are more than half
 	late     time.Duration // of Slow: how late the ranks were; of Short: how long the job waited before
+	doubt    *doubt        // of Nothing and Unknown: the cause that it were if ranks had waited for long
 }
 
 // A side is ranks that did the same, and their call.
@@ -173,13 +174,17 @@ func (jd *judge) find() cause {
 			if seen[at] {
 				continue
 			}
-			if found := jd.follow(at, nil, seen); better(found, best) {
+			found := jd.settle(at, jd.follow(at, nil, seen))
+			if better(found, best) || best.Reason == Nothing && found.doubt != nil {
 				best = found
 			}
 		}
 	}
-	if best.Reason == Nothing {
-		return jd.quiet()
+	if best.Reason != Nothing {
+		return best
+	}
+	if quiet := jd.quiet(); best.doubt == nil || quiet.Reason == Died || quiet.Reason == Slow || quiet.Reason == Short {
+		return quiet
 	}
 	return best
 }
