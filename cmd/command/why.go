@@ -1,12 +1,14 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/cmd/why/flight"
@@ -242,6 +244,12 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 		j, skipped, err := flight.Read(g.dumps...)
 		add(j, skipped, err, flightSays)
 	}
+	var attempts []string
+	if len(jobs) > 0 && jobs[len(jobs)-1].says == flightSays {
+		attempts = g.newestAttempt(jobs[len(jobs)-1].Job)
+	} else {
+		attempts = g.newestAttempt(nil)
+	}
 	if len(g.logs) > 0 {
 		j, skipped, err := ncclog.Read(g.logs...)
 		add(j, skipped, err, ncclSays)
@@ -274,6 +282,13 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 		j, err := said.Job()
 		add(j, nil, err, "PyTorch's log")
 	}
+	for _, text := range attempts {
+		if len(jobs) > 0 {
+			jobs[0].Notes = append(jobs[0].Notes, text)
+		} else {
+			leftOut(stderr, []error{errors.New(text)})
+		}
+	}
 	return jobs, wrong
 }
 
@@ -305,6 +320,7 @@ func share(jobs []whyJob, hints []hang.Hint) {
 // judge finds by each kind of files why the ranks hang. It is an error if no kind has an answer.
 func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 	found := new(whyFound)
+	jobs, wrong := g.read(stderr) // which leaves out the histories of earlier attempts
 	if len(g.own) > 0 {
 		records, skipped, err := history.Read(g.own...)
 		if err != nil {
@@ -313,7 +329,6 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 		leftOut(stderr, skipped)
 		found.own = history.Why(records)
 	}
-	jobs, wrong := g.read(stderr)
 	for _, j := range jobs {
 		var a hang.Answer
 		if j.Patience = g.wait; g.living && j.says == ncclSays { // the watcher waits itself, as logs grow
@@ -348,8 +363,15 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 
 // add puts a file with the others of its kind, by its beginning and its end. It reports whether the kind is known.
 func (g *whyFiles) add(name string) bool {
+	if isHistory(name) { // the reader of histories says what is wrong
+		g.own = append(g.own, name)
+		return true
+	}
 	head, tail := endsOf(name)
 	switch {
+	case bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) && bytes.Contains(head, []byte(`"Comm":`)) &&
+		bytes.Contains(head, []byte(`"Rank":`)) && bytes.Contains(head, []byte(`"Size":`)):
+		g.own = append(g.own, name)
 	case flight.Is(head):
 		g.dumps = append(g.dumps, name)
 	case ras.Is(head):
@@ -399,69 +421,61 @@ func endsOf(name string) (head, tail []byte) {
 	return head[:n], tail
 }
 
-// sortFiles sorts files by kind. Files of unknown kind in folders and archives are left out; a file of unknown kind
-// that words name is taken for a history.
+// sortFiles sorts files by kind. Files of unknown kind in folders are left out.
 func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 	g := new(whyFiles)
-	paths, wrong := u.find(words, os.Stdin)
-	for _, path := range paths {
-		info, err := os.Stat(path)
+	files, wrong := u.find(words, os.Stdin)
+	others, empty := 0, 0
+	for _, f := range files {
+		info, err := os.Stat(f.path)
 		switch {
-		case err == nil && info.IsDir():
-			more, err := g.folder(u, path)
-			wrong = append(wrong, more...)
-			if err != nil {
-				return nil, nil, err
+		case err != nil:
+			wrong = append(wrong, err)
+		case g.add(f.path):
+		case f.named || u.has(f.path):
+			name := f.path
+			if u.has(name) {
+				name = filepath.Base(name)
 			}
-		case err == nil && g.add(path):
-		case u.has(path) && !isHistory(path):
-			wrong = append(wrong, fmt.Errorf("%s: neither a dump, nor an answer of RAS, nor a log, nor stacks",
-				filepath.Base(path)))
+			wrong = append(wrong, fmt.Errorf("%s: none of what is read: %s", name, whyKinds))
 		default:
-			g.own = append(g.own, path) // the reader of histories says what is wrong
+			if others++; info.Mode().IsRegular() && info.Size() == 0 {
+				empty++
+			}
 		}
 	}
-	if g.empty() && len(wrong) > 0 {
-		return nil, nil, errors.Join(wrong...)
+	if !g.empty() || len(words) == 0 {
+		return g, wrong, nil
 	}
-	return g, wrong, nil
+	if len(wrong) == 0 || others > 0 {
+		wrong = append(wrong, fmt.Errorf("%s: nothing here that is read: %s; %s", strings.Join(words, " "), whyKinds,
+			whatElse(others, empty)))
+	}
+	return nil, nil, errors.Join(wrong...)
 }
 
-// folder adds the files of a folder whose kind is known. A folder without any counts as one of histories, whose reader
-// says what is wrong, unless old files are left out.
-func (g *whyFiles) folder(u *unpacker, dir string) (wrong []error, err error) {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
+// whyKinds are the kinds of files.
+const whyKinds = "dumps of PyTorch's flight recorder, answers of NCCL's RAS, logs of NCCL, what PyTorch, launchers and " +
+	"the kernel print, files of NCCL's Inspector, stacks, and histories of this library"
+
+// whatElse says how many files there are instead.
+func whatElse(others, empty int) string {
+	switch {
+	case others == 0:
+		return "there is no file"
+	case empty == 0:
+		return fmt.Sprintf("files of other kinds: %d", others)
+	case empty == others:
+		return fmt.Sprintf("files, all empty: %d; was the disk full?", others)
 	}
-	known := false
-	for _, e := range list {
-		path := filepath.Join(dir, e.Name())
-		if e.IsDir() || u.isOld(path) {
-			continue
-		}
-		more, err := u.open(path, 0)
-		if err != nil {
-			wrong = append(wrong, err)
-		}
-		for _, file := range more {
-			if isHistory(file) {
-				g.own, known = append(g.own, file), true
-			} else {
-				known = g.add(file) || known
-			}
-		}
-	}
-	if !known && len(wrong) == 0 && u.old == nil {
-		g.own = append(g.own, dir)
-	}
-	return wrong, nil
+	return fmt.Sprintf("files of other kinds: %d, of them empty: %d", others, empty)
 }
 
 func (g *whyFiles) empty() bool {
 	return len(g.own)+len(g.dumps)+len(g.answers)+len(g.logs)+len(g.texts)+len(g.stacks)+len(g.perf) == 0
 }
 
+// isHistory reports whether a file has the name of a history.
 func isHistory(name string) bool {
 	is, _ := filepath.Match(history.Files, filepath.Base(name))
 	return is

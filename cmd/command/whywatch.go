@@ -132,29 +132,20 @@ func whyLooker(names []string, stall time.Duration) func(context.Context) (watch
 // stamps are the times and sizes of files, and of the files in folders.
 func stamps(names []string) map[string]string {
 	all := map[string]string{}
-	add := func(name string, info os.FileInfo, err error) {
-		if err == nil && info.Mode().IsRegular() {
-			all[name] = fmt.Sprint(info.ModTime(), info.Size())
-		}
-	}
 	for _, word := range names {
 		list := []string{word}
 		if some, _ := filepath.Glob(word); len(some) > 0 {
 			list = some
 		}
-		for _, name := range list {
-			info, err := os.Stat(name)
-			add(name, info, err)
-			if err != nil || !info.IsDir() {
-				continue
-			}
-			inside, err := os.ReadDir(name)
-			if err != nil {
-				continue
-			}
-			for _, e := range inside {
-				info, err := e.Info()
-				add(filepath.Join(name, e.Name()), info, err)
+		for i := 0; i < len(list); i++ {
+			info, err := os.Stat(list[i])
+			switch {
+			case err != nil:
+			case info.IsDir():
+				inside, _ := new(unpacker).tree(list[i], 1)
+				list = append(list, inside...)
+			case info.Mode().IsRegular():
+				all[list[i]] = fmt.Sprint(info.ModTime(), info.Size())
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -159,10 +160,10 @@ func (jd *judge) sayDoubt(a *Answer, c *cause) {
 	a.Sentence = fmt.Sprintf("I cannot say, as %s: %s", why, of.Sentence)
 }
 
-// filed is a note that the answer stands on times of files, "" if it does not. A wait of about the time-out is one that
-// the watchdog has ended.
+// filed is a note that the answer stands on times of files, "" if it does not. A wait of about the time-out, or of what
+// PyTorch has for it, is one that the watchdog has ended.
 func (jd *judge) filed(c *cause) string {
-	a, limit := jd.age(c.at), jd.limit(c.at)
+	a, limit := jd.age(c.at), cmp.Or(jd.limit(c.at), 10*time.Minute)
 	if c.doubt != nil || !a.known || !a.file || a.least >= jd.patience() || a.atMost >= limit && a.atMost <= 2*limit {
 		return ""
 	}
