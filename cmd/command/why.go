@@ -437,6 +437,10 @@ func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 			if u.has(name) {
 				name = filepath.Base(name)
 			}
+			if info.Mode().IsRegular() && info.Size() == 0 {
+				wrong = append(wrong, fmt.Errorf("%s: it is empty", name))
+				continue
+			}
 			wrong = append(wrong, fmt.Errorf("%s: none of what is read: %s", name, whyKinds))
 		default:
 			if others++; info.Mode().IsRegular() && info.Size() == 0 {
