@@ -18,6 +18,7 @@ const verdictTime = 500 * time.Millisecond
 // openChild opens a communicator that is made of c, within c's life: what ends c ends that too, and is its error.
 // members are the ranks of the child by their numbers in c.
 func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []int) (*Comm, error) {
+	cfg.made = c.line()
 	meets, end := c.life.Within(ctx)
 	defer end()
 	given := ctx

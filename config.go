@@ -211,6 +211,7 @@ type Config struct {
 	policy choice.Policy      // BlockPolicy
 	aides  *goroutine.Set     // in the Log's handler; see life.Turn
 	plan   *choice.PlanSource // rank 0's, instead of Plan: of the communicator that is split
+	made   lineage            // of other communicators
 }
 
 // Defaults of Config.

@@ -15,10 +15,13 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	why "github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/histories"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -211,10 +214,10 @@ func TestHangs(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 				return
 			}
-			if found := history.Why(records); len(found) == 1 && same(found[0].Culprits) {
+			if found := why.Judge(histories.Jobs(records, nil)[0]); same(found.Culprits) {
 				wrote.Add(1)
 			} else {
-				t.Logf("%s: want %v, files say %v", name, want, found[0].Sentence)
+				t.Logf("%s: want %v, files say %v", name, want, found.Sentence)
 			}
 		})
 	}
@@ -265,7 +268,7 @@ func TestHistory(t *testing.T) {
 	require.Len(t, h.Calls, history.Depth)
 	require.Equal(t, "Recv(count 2, int32) from rank 0", h.Calls[history.Depth-1].What)
 	require.EqualValues(t, 100, h.Calls[history.Depth-2].Number)
-	require.Equal(t, history.State{Rank: 1, Heard: true, Last: 100, Peer: -1}, h.State)
+	require.Equal(t, judge.State{Rank: 1, Heard: true, Last: 100, Peer: -1}, h.State)
 	require.Equal(t, comms[0].History().Comm, h.Comm)
 	_, err := OpenLocal(1, Config{History: t.TempDir(), HistorySignal: "NONSENSE"})
 	require.ErrorIs(t, err, ErrInvalid)

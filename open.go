@@ -23,7 +23,6 @@ import (
 	"github.com/ringo-go/ringo/internal/built"
 	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/trace"
-	"github.com/ringo-go/ringo/trace/history"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -160,6 +159,7 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 		cfg: cfg, group: group, log: cfg.Log.With("rank", group.Rank()),
 		life: life.New(group, cfg.hostname(), cfg.Name, cfg.Timeout),
 	}}
+	c.life.Name = c.calledName(c.life.ID())
 	c.unbound, c.life.Turn.Aides = c, cfg.aides
 	c.queue.life, c.queue.carryOut = c.life, c.carryOut
 	err := keepHistory(c)
@@ -200,36 +200,12 @@ func (c *Comm) bereaved() bool {
 	return true
 }
 
-// keepHistory arranges that the last calls are written to the place that the Config names.
-func keepHistory(c *Comm) (err error) {
-	c.quiet = func() {}
-	if c.cfg.History == "" {
-		return nil
-	}
-	write := func() {
-		r := c.life.Record()
-		if file, err := r.Write(c.cfg.History); err != nil {
-			c.log.Warn("history not written", "subsys", "CALL", "err", err)
-		} else {
-			c.log.Info("history written", "subsys", "CALL", "file", file)
-		}
-	}
-	c.life.OnEnd(write)
-	if c.cfg.HistorySignal != "" {
-		if c.quiet, err = history.OnSignal(c.cfg.HistorySignal, write); err != nil {
-			c.quiet = func() {}
-			return fmt.Errorf("%w: %w (RINGO_HISTORY_SIGNAL)", ErrInvalid, err)
-		}
-	}
-	return nil
-}
-
 // connect exchanges profiles with all ranks, agrees on the paths of all pairs, and makes the
 // two halves of the communicator.
 func (c *Comm) connect(ctx context.Context) error {
 	me := paths.Profile{
 		Version: Version, Hostname: c.cfg.hostname(), Info: transport.Info{Rank: c.Rank(), Host: c.cfg.HostID},
-		Card: c.cfg.Card,
+		Card: c.cfg.Card, Pid: os.Getpid(), Origin: c.cfg.made.origin, Number: c.cfg.made.rank,
 		Settings: []paths.Setting{
 			{Name: "Deterministic", Value: c.cfg.Deterministic, Variable: "RINGO_DETERMINISTIC"},
 			{Name: "TLS", Value: c.cfg.Encryption(), Variable: "RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA"},

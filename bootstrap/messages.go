@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/auth"
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // claim identifies the rank. It is part of the rank's proof in the handshake, and no message
@@ -260,14 +260,14 @@ func (m *failed) Append(b []byte) []byte {
 // blames reports whether there are as many culprits as the text of the Lateness names.
 func (m *failed) blames() bool {
 	switch l := m.Late; {
-	case l.Reason >= history.Reasons:
+	case l.Reason >= judge.Reasons:
 		return false
-	case l.Reason == history.Link:
+	case l.Reason == judge.Link:
 		return len(m.Culprits) >= 2
-	case l.Reason == history.Slow:
+	case l.Reason == judge.Slow:
 		return len(m.Culprits) == 0 && l.Last == (Called{})
 	default:
-		return len(m.Culprits) > 0 || l.Reason == history.Unknown && l.Last == (Called{})
+		return len(m.Culprits) > 0 || l.Reason == judge.Unknown && l.Last == (Called{})
 	}
 }
 
@@ -285,7 +285,7 @@ func (m *failed) Parse(b []byte) error {
 		m.Disagree = d
 	}
 	if f.flag() {
-		m.Late = &Lateness{Reason: history.Reason(f.u8()), Waiting: f.ranks(), Waited: time.Duration(f.u64()),
+		m.Late = &Lateness{Reason: judge.Reason(f.u8()), Waiting: f.ranks(), Waited: time.Duration(f.u64()),
 			Still: time.Duration(f.u64()), Call: f.called(), Last: f.called()}
 		if !m.blames() {
 			return errMalformed

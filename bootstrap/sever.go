@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // severed is what a coordinator knows of paths between ranks that live.
@@ -109,7 +110,7 @@ func (f *Failure) ofPath() bool {
 	case f == nil || len(f.Culprits) != 2 || f.Died || f.Left || f.Disagree != nil:
 		return false
 	case f.Late != nil:
-		return f.Late.Reason == history.Link
+		return f.Late.Reason == judge.Link
 	}
 	return slices.Contains(f.Culprits, f.Rank)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // samples are messages of every kind, without empty fields.
@@ -35,7 +35,7 @@ func samples() []message {
 		&failed{Failure{Rank: -1, Disagree: &Disagreement{Number: 3, RankB: 1, CallA: [16]byte{1}, CallB: [16]byte{2},
 			Counts: &Differ{2, 7, 1 << 40}}}},
 		&failed{Failure{Rank: -1, Culprits: []int{3},
-			Late: &Lateness{Reason: history.Absent, Call: where5.Calls[1], Waiting: []int{0, 1}, Waited: time.Second,
+			Late: &Lateness{Reason: judge.Absent, Call: where5.Calls[1], Waiting: []int{0, 1}, Waited: time.Second,
 				Still: time.Millisecond, Last: where5.Calls[0]}}},
 		&late{Position{Calls: where5.Calls, Stop: Stopped{Last: 6, At: 5, Peer: -1, Sending: true, Unsure: true, Round: 2,
 			Step: 3, Waited: time.Minute, Still: time.Second}}},

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // Ranks lists 16 ranks at most, or 15 and how many more there are.
@@ -56,7 +57,7 @@ func TestHistoryCheck(t *testing.T) {
 	const maxSize = 1 << 20
 	good := func() *history.Record {
 		return &history.Record{Comm: "c", Rank: 3, Size: 4, Host: "h\n", Cause: "\x00", Culprits: []int{0, 3},
-			State: history.State{Peer: 3}, Calls: []history.Call{{What: "Barrier()\x07"}}}
+			State: judge.State{Peer: 3}, Calls: []history.Call{{What: "Barrier()\x07"}}}
 	}
 	r := good()
 	file, err := r.Write(t.TempDir())
@@ -93,8 +94,20 @@ func TestHistoryCheck(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	var words []string
-	for r := range history.Reasons + 1 {
+	for r := range judge.Reasons + 1 {
 		words = append(words, r.String())
 	}
 	require.Equal(t, []string{"unknown", "silent", "absent", "link", "circle", "slow", "?"}, words)
+}
+func TestHistoryRing(t *testing.T) {
+	var r history.Ring
+	require.Empty(t, r.Messages())
+	for n := range uint64(3 * history.Depth / 2) {
+		r.Add(history.Message{After: n})
+		kept := r.Messages()
+		require.Len(t, kept, int(min(n+1, history.Depth)))
+		require.Equal(t, n, kept[len(kept)-1].After)
+	}
+	require.EqualValues(t, history.Depth/2, r.Messages()[0].After)
+	require.Zero(t, testing.AllocsPerRun(100, func() { r.Add(history.Message{Peer: 2}) }))
 }

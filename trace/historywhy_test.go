@@ -14,10 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // record is the Record of a rank of four, which is in state s after some calls.
-func record(rank int, s history.State, calls ...string) history.Record {
+func record(rank int, s judge.State, calls ...string) history.Record {
 	s.Rank = rank
 	r := history.Record{Comm: "c0ffee00", Rank: rank, Size: 4, Host: "hostA", Pid: 100 + rank, State: s,
 		Total: uint64(len(calls))}
@@ -30,7 +31,7 @@ func record(rank int, s history.State, calls ...string) history.Record {
 func TestWhy(t *testing.T) {
 	const a, b = "AllReduce(count 4, float32, sum)", "Barrier()"
 	waits := func(rank int) history.Record {
-		r := record(rank, history.State{Heard: true, Last: 2, At: 2, Peer: -1}, a, b)
+		r := record(rank, judge.State{Heard: true, Last: 2, At: 2, Peer: -1}, a, b)
 		r.Waited = 4910 * time.Millisecond
 		return r
 	}
@@ -39,23 +40,34 @@ func TestWhy(t *testing.T) {
 		r.Cause, r.Culprits = "rank 2 died: killed", []int{2}
 		return r
 	}
+	cut := func(rank int, culprits []int, candidates ...int) history.Record {
+		r := waits(rank)
+		r.Cause, r.Culprits, r.Candidates = "cut off", culprits, candidates
+		return r
+	}
 	for name, tt := range map[string]struct {
 		records  []history.Record
 		sentence string
 		culprits []int
 	}{
-		"never entered": {[]history.Record{waits(0), waits(1), record(2, history.State{Heard: true, Last: 1, Peer: -1},
+		"never entered": {[]history.Record{waits(0), waits(1), record(2, judge.State{Heard: true, Last: 1, Peer: -1},
 			a), waits(3)},
 			"rank 2 never entered Barrier() #2; ranks 0, 1 and 3 wait in Barrier() #2 since 4.9s", []int{2}},
 		"no file": {[]history.Record{waits(3), waits(0), waits(1)},
 			"rank 2 left no file: dead, or stopped? ranks 0, 1 and 3 wait in Barrier() #2 since 4.9s", []int{2}},
-		"other calls": {[]history.Record{waits(0), waits(1), record(2, history.State{Heard: true, Last: 2, At: 2,
+		"other calls": {[]history.Record{waits(0), waits(1), record(2, judge.State{Heard: true, Last: 2, At: 2,
 			Peer: -1}, a, a), waits(3)},
 			"as collective #2 ranks 0, 1 and 3 called Barrier(), and rank 2 AllReduce(count 4, float32, sum)", []int{2}},
 		"the group has said": {[]history.Record{failed(0), failed(1), failed(3)}, "rank 2 died: killed", []int{2}},
-		"nobody waits": {[]history.Record{record(0, history.State{Heard: true, Peer: -1}), record(1,
-			history.State{Heard: true, Peer: -1}),
-			record(2, history.State{Heard: true, Peer: -1}), record(3, history.State{Heard: true, Peer: -1})},
+		"sets differ, and one rank is in most": {[]history.Record{cut(0, []int{2}), cut(1, []int{0, 1}), cut(2, []int{0, 2}),
+			cut(3, []int{0, 3})}, "cut off; what the ranks say together is the fault of rank 0", []int{0}},
+		"who cannot know has no vote": {[]history.Record{cut(0, nil, 0, 1, 2, 3), cut(1, []int{0}), waits(2), waits(3)},
+			"cut off", []int{0}},
+		"nobody can know": {[]history.Record{cut(0, nil, 0, 1), cut(1, nil, 0, 1), waits(2), waits(3)},
+			"cut off; who is to blame cannot be known: ranks 0 and 1, or the network between them", nil},
+		"nobody waits": {[]history.Record{record(0, judge.State{Heard: true, Peer: -1}), record(1,
+			judge.State{Heard: true, Peer: -1}),
+			record(2, judge.State{Heard: true, Peer: -1}), record(3, judge.State{Heard: true, Peer: -1})},
 			"no rank waits", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,12 +93,12 @@ func TestHistoryFollows(t *testing.T) {
 	at := time.Unix(1000, 0)
 	late := func(comm string, rank, pid int, when time.Duration, cause string, culprit int) history.Record {
 		return history.Record{Comm: comm, Rank: rank, Size: 3, Host: "a", Pid: pid, Time: at.Add(when), Cause: cause,
-			Culprits: []int{culprit}, State: history.State{Heard: true, Peer: -1}}
+			Culprits: []int{culprit}, State: judge.State{Heard: true, Peer: -1}}
 	}
 	const died, never = "rank 0 died: its process ended without goodbye", "timed out: rank 1 never entered it"
 	found := history.Why([]history.Record{late("1", 1, 11, 20*time.Millisecond, died, 0),
 		late("2", 0, 10, 0, never, 1), late("2", 2, 12, 0, never, 1),
-		{Comm: "2", Rank: 1, Size: 3, Host: "a", Pid: 11, Time: at, State: history.State{Heard: true, Peer: -1}}})
+		{Comm: "2", Rank: 1, Size: 3, Host: "a", Pid: 11, Time: at, State: judge.State{Heard: true, Peer: -1}}})
 	require.Len(t, found, 2)
 	require.Equal(t, []int{1}, found[0].Culprits)
 	require.Empty(t, found[1].Culprits)
@@ -97,9 +109,9 @@ func TestHistoryFollows(t *testing.T) {
 }
 
 func TestHistoryPrint(t *testing.T) {
-	f := history.Why([]history.Record{record(0, history.State{Heard: true, Last: 1, At: 1, Peer: 1, Round: 2,
+	f := history.Why([]history.Record{record(0, judge.State{Heard: true, Last: 1, At: 1, Peer: 1, Round: 2,
 		Step: 3}, "Barrier()"),
-		record(1, history.State{Heard: true, Peer: 3, Sending: true})})[0]
+		record(1, judge.State{Heard: true, Peer: 3, Sending: true})})[0]
 	var b strings.Builder
 	require.NoError(t, f.Print(&b))
 	require.Equal(t, `communicator c0ffee00 of 4 ranks: ranks 2 and 3 left no file: dead, or stopped? rank 0 waits in Barrier() #1
@@ -129,7 +141,7 @@ func TestHistoryReadRefuses(t *testing.T) {
 // A file that holds no record hides none of the others, and texts of records cannot control a terminal.
 func TestHistoryReadSkips(t *testing.T) {
 	dir := t.TempDir()
-	r := record(1, history.State{Heard: true, Peer: -1}, "Barrier()\n\tforged")
+	r := record(1, judge.State{Heard: true, Peer: -1}, "Barrier()\n\tforged")
 	r.Host, r.Cause = "\x1b]0;pwn\a", "x\ny"
 	_, err := r.Write(dir)
 	require.NoError(t, err)
@@ -148,7 +160,7 @@ func TestHistoryReadSkips(t *testing.T) {
 // A folder is made for a record, but not the folders around it, which a mistyped path would name.
 func TestHistoryWriteMakesOneFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "folder")
-	r := record(1, history.State{Heard: true, Peer: -1}, "Barrier()")
+	r := record(1, judge.State{Heard: true, Peer: -1}, "Barrier()")
 	_, err := r.Write(dir)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.NoDirExists(t, filepath.Dir(dir))
@@ -161,7 +173,7 @@ func TestHistoryWriteMakesOneFolder(t *testing.T) {
 // A record that is written at once for two reasons, a failure and a signal, is whole each time.
 func TestHistoryWriteAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	r := record(1, history.State{Heard: true, Peer: -1}, "Barrier()")
+	r := record(1, judge.State{Heard: true, Peer: -1}, "Barrier()")
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
@@ -208,7 +220,7 @@ func TestHistoryPrintWithoutSome(t *testing.T) {
 		var records []history.Record
 		for r := range 4 {
 			if r != missing {
-				records = append(records, record(r, history.State{Heard: true, Last: 1, At: 1, Peer: missing}, "Barrier()"))
+				records = append(records, record(r, judge.State{Heard: true, Last: 1, At: 1, Peer: missing}, "Barrier()"))
 			}
 		}
 		var b strings.Builder

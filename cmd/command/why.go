@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringo-go/ringo/cmd/why/flight"
 	"github.com/ringo-go/ringo/cmd/why/hang"
+	"github.com/ringo-go/ringo/cmd/why/histories"
 	"github.com/ringo-go/ringo/cmd/why/inspector"
 	"github.com/ringo-go/ringo/cmd/why/ncclog"
 	"github.com/ringo-go/ringo/cmd/why/printed"
@@ -194,9 +195,8 @@ func leftOut(w io.Writer, skipped []error) {
 
 // A whyFound is the verdicts on all files.
 type whyFound struct {
-	own     []history.Finding // of each communicator of this library
-	answers []hang.Answer     // of each kind of files
-	late    []hang.Lateness   // of ranks, by the dumps
+	answers []hang.Answer   // of each kind of files
+	late    []hang.Lateness // of ranks, by the dumps
 }
 
 // A whyFiles is the files by kind.
@@ -218,6 +218,7 @@ const (
 	flightSays    = "the flight recorder"
 	inspectorSays = "NCCL's Inspector"
 	ncclSays      = "NCCL's log"
+	historiesSay  = "the histories"
 )
 
 // A whyJob is the job as one kind of files shows it.
@@ -238,6 +239,16 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 		}
 		if j != nil {
 			jobs = append(jobs, whyJob{j, says, nil})
+		}
+	}
+	if len(g.own) > 0 {
+		all, skipped, err := histories.Read(g.own...)
+		if err == nil {
+			leftOut(stderr, skipped) // else err has them
+		}
+		add(nil, nil, err, historiesSay)
+		for _, j := range all {
+			add(j, nil, nil, historiesSay)
 		}
 	}
 	if len(g.dumps) > 0 {
@@ -320,15 +331,7 @@ func share(jobs []whyJob, hints []hang.Hint) {
 // judge finds by each kind of files why the ranks hang. It is an error if no kind has an answer.
 func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 	found := new(whyFound)
-	jobs, wrong := g.read(stderr) // which leaves out the histories of earlier attempts
-	if len(g.own) > 0 {
-		records, skipped, err := history.Read(g.own...)
-		if err != nil {
-			return nil, err
-		}
-		leftOut(stderr, skipped)
-		found.own = history.Why(records)
-	}
+	jobs, wrong := g.read(stderr)
 	for _, j := range jobs {
 		var a hang.Answer
 		if j.Patience = g.wait; g.living && j.says == ncclSays { // the watcher waits itself, as logs grow
@@ -339,7 +342,7 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 			a = ras.Judge(j.Job, j.reports)
 		case j.says == inspectorSays:
 			a = inspector.Judge(j.Job)
-		case j.Mute():
+		case j.Mute() && !j.Own:
 			continue
 		default:
 			a = hang.Judge(j.Job)
@@ -350,7 +353,7 @@ func (g *whyFiles) judge(stderr io.Writer) (*whyFound, error) {
 			found.late = hang.Laggards(j.Job)
 		}
 	}
-	if len(found.own)+len(found.answers) == 0 {
+	if len(found.answers) == 0 {
 		if len(wrong) == 0 {
 			wrong = []error{errors.New("the stacks say where processes stand, and not of which ranks: give dumps, logs or an " +
 				"answer of RAS too")}

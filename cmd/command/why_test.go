@@ -16,6 +16,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/cmd/why/hang"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 func TestWhy(t *testing.T) {
@@ -42,11 +43,11 @@ func TestWhyPictureOfHistories(t *testing.T) {
 	dir := t.TempDir()
 	page := filepath.Join(dir, "why.html")
 	for _, r := range []history.Record{
-		{Rank: 0, State: history.State{Heard: true, Last: 5, At: 5, Peer: 3}},
-		{Rank: 1, State: history.State{Rank: 1, Heard: true, Last: 4, Peer: -1}},
-		{Rank: 3, State: history.State{Rank: 3, Heard: true, Last: 5, At: 5, Peer: 1}, Cause: "timed out",
+		{Rank: 0, State: judge.State{Heard: true, Last: 5, At: 5, Peer: 3}},
+		{Rank: 1, State: judge.State{Rank: 1, Heard: true, Last: 4, Peer: -1}},
+		{Rank: 3, State: judge.State{Rank: 3, Heard: true, Last: 5, At: 5, Peer: 1}, Cause: "timed out",
 			Culprits: []int{1}},
-		{Rank: 4, State: history.State{Rank: 4, Heard: true, Last: 4, Peer: 0}},
+		{Rank: 4, State: judge.State{Rank: 4, Heard: true, Last: 4, Peer: 0}},
 	} {
 		r.Comm, r.Size, r.Total = "abcd1234", 5, r.State.Last
 		for n := range r.State.Last {
@@ -60,12 +61,14 @@ func TestWhyPictureOfHistories(t *testing.T) {
 	var answers []whyAnswer
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &answers), out.String())
 	require.Len(t, answers, 1)
-	require.Equal(t, []whyClass{{[]int{0, 3}, "in AllReduce #5", []int{3, 1}}, {[]int{1}, "in no call", []int{}},
-		{[]int{4}, "in a message", []int{0}}, {[]int{2}, "left no file", []int{}}}, answers[0].Classes)
+	const call = "AllReduce(count 4, float32, sum) #5 of communicator abcd1234"
+	idle := "in no call, its last call was " + strings.Replace(call, "#5", "#4", 1)
+	require.Equal(t, []whyClass{{[]int{0, 3}, "begun " + call, []int{1, 2, 4}}, {[]int{1}, idle, []int{}},
+		{[]int{2}, "left no file", []int{}}, {[]int{4}, "begun recv from rank 0", []int{0}}}, answers[0].Classes)
 	b, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Equal(t, 2, strings.Count(string(b), `marker-end="url(#tip)"`), "arrows")
-	require.Contains(t, string(b), "ranks 0 and 3: in AllReduce #5")
+	require.Equal(t, 4, strings.Count(string(b), `marker-end="url(#tip)"`), "arrows")
+	require.Contains(t, string(b), "ranks 0 and 3: begun "+call)
 	require.Regexp(t, `class="blamed".*rank 1: in no call`, string(b))
 	require.Contains(t, string(b), "Who waits for whom")
 }

@@ -120,11 +120,6 @@ func whyLooker(names []string, stall time.Duration) func(context.Context) (watch
 		if all := hang.Merge(found.answers); len(all) > 0 {
 			last.Answer = all[0]
 		}
-		for _, f := range found.own { // a communicator of this library has failed
-			if len(f.Culprits) > 0 {
-				last.Answer = hang.Answer{Ranks: f.Size, Reason: hang.Died, Sentence: f.Sentence, Culprits: f.Culprits}
-			}
-		}
 		return last, nil
 	}
 }

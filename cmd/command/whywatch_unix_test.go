@@ -19,6 +19,7 @@ import (
 	"github.com/ringo-go/ringo/cmd/why/hang"
 	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 // A heardWriter calls done when the text want has been written.
@@ -76,7 +77,7 @@ func TestWhyWatch(t *testing.T) {
 // writeOld writes what another hang has left: a log that blames rank 0, and a history that blames rank 1 of 2.
 func writeOld(t *testing.T, dir string) {
 	writeLogs(t, dir, 3, 0)
-	r := history.Record{Comm: "before", Size: 2, State: history.State{Heard: true, Peer: -1}, Cause: "rank 1 left",
+	r := history.Record{Comm: "before", Size: 2, State: judge.State{Heard: true, Peer: -1}, Cause: "rank 1 left",
 		Culprits: []int{1}}
 	_, err := r.Write(dir)
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/trace/history"
+	"github.com/ringo-go/ringo/trace/judge"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts anew")
@@ -86,7 +86,7 @@ func event(line string) (e Event, err error) {
 	case "absent":
 		allReduce := call.Sign{Seq: 7, Kind: call.AllReduce, Type: kernels.Float32, Count: 4, Root: -1}
 		f.Rank = -1
-		f.Late = &bootstrap.Lateness{Reason: history.Absent,
+		f.Late = &bootstrap.Lateness{Reason: judge.Absent,
 			Call: bootstrap.Called{Number: 7, Call: bytesOf(allReduce.Stamp())}, Waiting: []int{0, 1},
 			Waited: 4910 * time.Millisecond}
 		f.Culprits = []int{-1}

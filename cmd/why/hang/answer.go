@@ -26,6 +26,7 @@ type Answer struct {
 	Either   bool     // the culprits are two sides, of which one may be right
 	guessed  bool     // the numbers of ranks are not the program's, or not all ranks are known
 	open     bool     // Job.Open
+	own      bool     // Job.Own
 }
 
 // A Class is ranks that are at the same place.
@@ -37,9 +38,16 @@ type Class struct {
 
 // Judge finds out why a job stands still. It sorts the calls of the ranks by time.
 func Judge(j *Job) Answer {
+	first := j.first()
+	if first != nil {
+		j.until(first)
+	}
 	jd := newJudge(j)
 	c := jd.find()
-	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits,
+	if first != nil {
+		c = jd.weigh(first, c)
+	}
+	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, own: j.Own, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits,
 		Either: c.either(), Notes: j.Notes}
 	for r := range j.Ranks {
 		if j.Ranks[r].Source == "" && !jd.old[r] {
@@ -71,7 +79,7 @@ func Merge(answers []Answer) (merged []Answer) {
 	var agree [][]string
 	for _, a := range sorted {
 		i := slices.IndexFunc(merged, func(m Answer) bool {
-			return m.Ranks == a.Ranks || a.open && a.Ranks < m.Ranks || m.open && m.Ranks < a.Ranks
+			return !(a.own && m.own) && (m.Ranks == a.Ranks || a.open && a.Ranks < m.Ranks || m.open && m.Ranks < a.Ranks)
 		})
 		if i < 0 {
 			a.Notes = slices.Clone(a.Notes)
@@ -102,7 +110,7 @@ func Merge(answers []Answer) (merged []Answer) {
 // sure is how certain a reason is: a death was seen (3), a missing file may be an oversight (1).
 var sure = [Reasons]int{
 	Silent: 1, Stuck: 1, Blocked: 2, Order: 2, Slow: 2, Short: 2, NotMade: 2, Absent: 2, Roots: 2, Shapes: 2, Different: 2,
-	Died: 3,
+	Link: 2, Died: 3, Failed: 3,
 }
 
 func (a *Answer) worth() int {
@@ -119,12 +127,17 @@ func (jd *judge) say(a *Answer, c *cause) {
 		jd.sayDoubt(a, c)
 		return
 	}
+	if c.verdict != nil {
+		jd.sayVerdict(a, c)
+		return
+	}
 	switch c.Reason {
 	case Nothing:
 		a.Sentence = "no rank waits: all calls that the ranks have noted have ended"
-		if len(a.Missing) > 0 {
-			a.Sentence += "; of " + history.Ranks(a.Missing) + " nothing is known"
-			a.Remedy = "give the files of all ranks"
+		if lost := jd.lostAnywhere(); len(lost) > 0 { // these may wait
+			a.Reason = Unknown
+			a.Sentence = fmt.Sprintf("I cannot say, because %s; no other rank waits", jd.missing(lost))
+			a.Remedy = jd.fetch(lost)
 		}
 	case Unknown, Died, Silent:
 		if c.quiet {
@@ -138,6 +151,9 @@ func (jd *judge) say(a *Answer, c *cause) {
 	case Died:
 		a.Sentence = fmt.Sprintf("%s %s; %s", who, jd.death(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.readLog(c.culprits, who)
+	case Link:
+		a.Sentence = fmt.Sprintf("nothing moves between %s in %s; %s", who, jd.what(c.at), jd.waiting(c.at))
+		a.Remedy = "run ringo check between their hosts"
 	case Silent:
 		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off; %s", who, jd.quietly(c.culprits), jd.waiting(c.at))
 		a.Remedy = "look whether the process of " + who + " lives, and at the end of its log"
@@ -145,7 +161,11 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("%s never made %s; %s", who, &jd.Groups[c.at.group], jd.waiting(c.at))
 		a.Remedy = "all ranks have to call new_group for every group, in the same order, also for groups that they are not in"
 	case Absent:
-		a.Sentence = fmt.Sprintf("%s never called %s%s%s; %s", who, jd.what(c.at), jd.stands(c.culprits),
+		called := "called"
+		if jd.Own {
+			who, called = history.Ranks(c.culprits), "entered" // as errors say it; the remedy names the process
+		}
+		a.Sentence = fmt.Sprintf("%s never %s %s%s%s; %s", who, called, jd.what(c.at), jd.stands(c.culprits),
 			jd.unnoted(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.inspect(c.culprits)
 		if l := jd.limit(c.at); l > 0 && l <= time.Minute {
@@ -180,10 +200,17 @@ func (jd *judge) say(a *Answer, c *cause) {
 // sayUnknown writes why there is no verdict.
 func (jd *judge) sayUnknown(a *Answer, c *cause) {
 	a.Sentence = fmt.Sprintf("I cannot say: %s, and the files do not show for whom", jd.waiting(c.at))
-	if len(a.Missing) > 0 {
-		a.Sentence = fmt.Sprintf("I cannot say, because the files of %s are missing%s; %s", history.Ranks(a.Missing),
-			jd.unreadable(a.Missing), jd.waiting(c.at))
-		a.Remedy = "give the files of all ranks: each process writes its own, on its host"
+	if lost := jd.lost(c.at); len(lost) > 0 {
+		a.Sentence = fmt.Sprintf("I cannot say, because %s; %s", jd.missing(lost), jd.waiting(c.at))
+		a.Remedy = jd.fetch(lost)
+	}
+	if len(c.sides) > 1 {
+		text := jd.difference
+		if c.at.number < 0 || c.sides[0].call.Group != c.sides[1].call.Group || c.sides[0].call.Number != c.sides[1].call.Number {
+			text = jd.crossed
+		}
+		a.Sentence = fmt.Sprintf("I cannot say which side is right, because %s: %s", jd.missing(c.unproven), text(c))
+		a.Remedy = jd.fetch(c.unproven)
 	}
 	if c.alike {
 		open := jd.open(c.at)
@@ -235,6 +262,9 @@ func (jd *judge) inspect(ranks []int) string {
 		pid = fmt.Sprint(r.Pid)
 	}
 	switch {
+	case jd.Own && r.Stack == "" && r.Pid > 0:
+		return fmt.Sprintf("see what %s does: on host %s kill -QUIT %d has a Go program print its stacks, and py-spy dump "+
+			"--pid %[3]d shows those of Python", history.Ranks(ranks[:1]), r.Host, r.Pid)
 	case r.Stack != "":
 		return "see why " + history.Ranks(ranks[:1]) + " does not go on from there"
 	case r.Name != "":
@@ -243,20 +273,15 @@ func (jd *judge) inspect(ranks []int) string {
 	return fmt.Sprintf("see what %s %s there: py-spy dump --pid %s", history.Ranks(ranks), verb(ranks, "does", "do"), pid)
 }
 
-// unreadable is " or cannot be read" if that may be so of missing files.
-func (jd *judge) unreadable(ranks []int) string {
-	if slices.ContainsFunc(ranks, func(r int) bool { return jd.Ranks[r].Torn }) {
-		return " or cannot be read"
-	}
-	return ""
-}
-
 // quietly is the verb for silent ranks.
 func (jd *judge) quietly(ranks []int) string {
 	for _, r := range ranks {
 		if !jd.Ranks[r].Mute {
 			return "left nothing"
 		}
+	}
+	if jd.Own {
+		return verb(ranks, "does not answer the others", "do not answer the others")
 	}
 	return verb(ranks, "does not answer RAS", "do not answer RAS")
 }
@@ -287,7 +312,7 @@ func (jd *judge) what(at place) string {
 	}
 	name := "a collective"
 	for _, r := range jd.members(at) {
-		if c := jd.in(at, r); c != nil {
+		if c := jd.in(at, r); c != nil && (c.message() || c.Kind != "") {
 			name = c.name()
 			break
 		}
@@ -308,8 +333,22 @@ func (jd *judge) line(at place, ranks []int) string {
 // waiting says who waits at a place, and where in the program.
 func (jd *judge) waiting(at place) string {
 	ranks := jd.open(at)
-	return fmt.Sprintf("%s %s in %s%s", history.Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at),
-		jd.line(at, ranks))
+	return fmt.Sprintf("%s %s in %s%s%s", history.Ranks(ranks), verb(ranks, "waits", "wait"), jd.what(at),
+		jd.line(at, ranks), jd.since(at, ranks))
+}
+
+// since is for how long ranks have waited at a place, " since 4.9s"; "" if not known.
+func (jd *judge) since(at place, ranks []int) string {
+	var waited time.Duration
+	for _, r := range ranks {
+		if w := jd.in(at, r).Wait; w != nil {
+			waited = max(waited, w.Waited)
+		}
+	}
+	if waited == 0 {
+		return ""
+	}
+	return " since " + history.Spell(waited).String()
 }
 
 // begun says which ranks have begun the call at a place.
@@ -398,6 +437,9 @@ func (jd *judge) difference(c *cause) string {
 		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(),
 			group, rooted(other.call), where(other),
 			history.Ranks(one.ranks), rooted(one.call), where(one))
+	case c.Reason == Shapes && jd.Own:
+		return fmt.Sprintf("as collective #%d of %s %s called %s, and %s %s", c.at.number, group,
+			history.Ranks(one.ranks), one.call.Sign, history.Ranks(other.ranks), other.call.Sign)
 	case c.Reason == Shapes:
 		return fmt.Sprintf("%s called %s of %s with %s%s, and %s with %s%s", history.Ranks(other.ranks), other.call.name(),
 			group, other.call.In, where(other),
@@ -468,10 +510,8 @@ func (jd *judge) words(r int) string {
 		return rank.end()
 	case jd.old[r]:
 		return "left a file of another time"
-	case rank.Torn && rank.Source == "":
-		return "left a file that cannot be read"
 	case rank.Source == "":
-		return "left nothing"
+		return jd.left(r)
 	case len(jd.waits[r]) > 0 || jd.newest(r) != nil:
 		c := jd.newest(r)
 		if len(jd.waits[r]) > 0 {

@@ -120,6 +120,9 @@ var bytesOf = map[string]int64{
 // equal is what all ranks must give NCCL alike in a call, "" where they may differ. The calls of a coalesced group are
 // compared one by one, as NCCL is called.
 func equal(c *Call) string {
+	if c.Sign != "" {
+		return c.Sign
+	}
 	text := ""
 	switch kind := family(c); {
 	case c.In == "" && c.Out == "", c.Sizes.In < 0 || c.Sizes.Out < 0:

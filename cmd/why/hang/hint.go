@@ -84,7 +84,7 @@ func Standing(hints []Hint) (notes []string) {
 // Learn takes from another job of the same ranks the processes of ranks, which ranks do not answer, and the errors of
 // networks and GPUs. Guessed numbers of ranks teach nothing.
 func (j *Job) Learn(o *Job) {
-	if len(o.Ranks) != len(j.Ranks) || o.Guessed || j.Guessed {
+	if len(o.Ranks) != len(j.Ranks) || o.Guessed || j.Guessed || o.Own && j.Own {
 		return
 	}
 	for r := range j.Ranks {

@@ -23,7 +23,13 @@ type Job struct {
 	Faults  []string // errors of networks and GPUs in the files, in their order
 	Guessed bool     // ranks are numbered by node, process and GPU, as the program's numbers are not known
 	Open    bool     // there may be more ranks than are known
-	index   map[string][]int
+	Own     bool     // of histories of this library
+	Lost    []string // groups in a call of which ranks wait, and of which there is no file
+
+	// Verdicts are what groups have found as the reason of their failures, while their ranks lived.
+	Verdicts []Verdict
+
+	index map[string][]int
 
 	// Patience is how long ranks have to have waited for one to be accused: 0 is the usual, below 0 not at all.
 	Patience time.Duration
@@ -49,6 +55,13 @@ type Rank struct {
 	Mute   bool      // it was asked and does not answer
 	Alone  bool      // it has called a send or recv outside of a batch, by a log
 	Stack  string    // where its program stands, as a stack says: "train.py:40 in step"; "" if not known
+	Host   string    // where its process ran; "" if not known
+
+	Blind  []int    // groups, as indices of Job.Groups, of which no file tells where the rank is
+	Unsure []int    // groups of which the rank may have ended calls that its file does not have
+	Hidden []string // groups in a call of which it waits, without a file that tells in which
+	Absent []string // files of the rank that are missing
+	Torns  []string // files of the rank that cannot be read
 }
 
 // A Group is ranks that call collectives together.
@@ -57,6 +70,7 @@ type Group struct {
 	Desc  string // its purpose, "" if not known
 	Ranks []int  // global, ascending; nil if not known
 	Open  bool   // it may have more members than Ranks
+	After int    // index of the failed group that it has replaced plus 1, 0 if none
 }
 
 // Communicator is the Desc of a group whose name is the hash of NCCL's communicator.
@@ -107,6 +121,16 @@ type Call struct {
 	Limit  time.Duration // its time-out, 0 if not known
 	Where  string        // the program's line that made it: "train.py:40 in step"; "" if not known
 	before *Call         // the one before it in a coalesced group, whose calls share a number
+	Sign   string        // what all ranks must give alike, as the library compares it; "" if In says it
+	Wait   *Wait         // where in the call the rank waits, nil if not known
+}
+
+// A Wait is where in a call a rank waits.
+type Wait struct {
+	For           int // the rank that it waits for, -1 if not known
+	Sending       bool
+	Round, Step   int           // of the collective's schedule
+	Waited, Still time.Duration // in the call, and since data moved last; 0 if not known
 }
 
 // Sizes are the numbers of elements of a call's input and output, -1 if not known.
@@ -121,6 +145,10 @@ func (c *Call) name() string {
 		return fmt.Sprintf("send to rank %d", c.Peer)
 	case c.message():
 		return fmt.Sprintf("recv from rank %d", c.Peer)
+	case c.Sign != "":
+		return fmt.Sprintf("%s #%d", c.Sign, c.Number)
+	case c.Kind == "":
+		return fmt.Sprintf("collective #%d", c.Number)
 	}
 	return fmt.Sprintf("%s #%d", c.Kind, c.Number)
 }

@@ -179,6 +179,10 @@ func (jd *judge) usual(at place) time.Duration {
 
 // sayTimes writes the sentence about ranks that came too late, or may have.
 func (jd *judge) sayTimes(a *Answer, c *cause) {
+	if len(c.between) > 0 {
+		jd.sayMoved(a, c)
+		return
+	}
 	limit := jd.limit(c.at)
 	if c.Reason == Slow {
 		who := jd.who(c.culprits)
