@@ -147,6 +147,11 @@ func TestAttempts(t *testing.T) {
 			j.Ranks[1].Calls[3].State, j.Ranks[1].Calls[3].Ends = hang.Ended, j.Ranks[1].Calls[3].At
 			j.Ranks[1].Calls = append(j.Ranks[1].Calls, c)
 		},
+		"other versions": func(j *hang.Job) {
+			for r := range j.Ranks {
+				j.Ranks[r].Build = map[bool]string{true: "NCCL 2.26", false: "NCCL 2.27"}[r == 1]
+			}
+		},
 		"lacks a call": func(j *hang.Job) { j.Ranks[1].Calls = j.Ranks[1].Calls[:2] },
 		"other ranks": func(j *hang.Job) {
 			j.Groups = append(j.Groups, hang.Group{Name: "0", Desc: "default_pg", Ranks: []int{0, 1}})

@@ -134,6 +134,7 @@ type record struct {
 	file   string
 	taken  time.Time
 	newest time.Time // in the calls
+	build  string
 	rank   int
 	groups []hang.Group
 	calls  []hang.Call
@@ -142,7 +143,7 @@ type record struct {
 // add adds a dump to a job.
 func (d *record) add(j *hang.Job) {
 	to := j.Rank(d.rank)
-	to.Source, to.Taken, to.Calls = d.file, d.taken, d.calls
+	to.Source, to.Taken, to.Calls, to.Build = d.file, d.taken, d.calls, d.build
 	index := make([]int, len(d.groups))
 	for i, g := range d.groups {
 		index[i] = j.GroupOf(g.Name, g.Desc, g.Ranks)
@@ -230,6 +231,8 @@ func (w *worker) parse(name string, rank int, b []byte) record {
 		return wrong(errNone)
 	}
 	r := reader{worker: w, record: record{file: name, rank: rank}, index: map[string]int{}}
+	r.build = w.one(fmt.Sprintf("format %s, NCCL %s", text(all.Get("version")),
+		cmp.Or(text(all.Get("comm_lib_version")), text(all.Get("nccl_version")), "?")))
 	r.config(all.Get("pg_config"))
 	if ok {
 		if err := r.entries(entries.Items); err != nil {

@@ -40,6 +40,9 @@ func (j *Job) outdated() map[int]bool {
 	for _, r := range slices.Sorted(maps.Keys(worlds)) {
 		drop(r, "is of another run, or an earlier attempt, of %d ranks", worlds[r])
 	}
+	for _, r := range j.builds() {
+		drop(r, "is of another run: it was written by %s", j.Ranks[r].Build)
+	}
 	behind := j.behind()
 	for _, r := range slices.Sorted(maps.Keys(behind)) {
 		drop(r, "is older than that of others, which have ended %s since", behind[r].name())
@@ -144,6 +147,24 @@ func (j *Job) worlds() map[int]int {
 	for r, g := range of {
 		if g != newest {
 			old[r] = len(j.Groups[g].Ranks)
+		}
+	}
+	return old
+}
+
+// builds finds ranks whose files other versions have written than those of most: no job mixes them.
+func (j *Job) builds() (old []int) {
+	ranks, usual := map[string]int{}, ""
+	for r := range j.Ranks {
+		if b := j.Ranks[r].Build; b != "" {
+			if ranks[b]++; ranks[b] > ranks[usual] {
+				usual = b
+			}
+		}
+	}
+	for r := range j.Ranks {
+		if b := j.Ranks[r].Build; b != "" && b != usual && ranks[b] < ranks[usual] {
+			old = append(old, r)
 		}
 	}
 	return old

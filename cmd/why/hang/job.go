@@ -45,6 +45,7 @@ type Rank struct {
 	Source string    // the file that shows the rank's calls, "" if there is none
 	Taken  time.Time // when the rank was seen so, zero if not known
 	By     Witness   // what says Taken
+	Build  string    // versions of the libraries that wrote the file; "" if not known
 	Name   string    // its process, for a person to find: "process 4711 on node 10.0.0.3, GPU 5"; "" if not known
 	Pid    int       // of that process, 0 if not known
 	Calls  []Call    // in the order in which they were made; the oldest may have been forgotten
