@@ -152,7 +152,8 @@ func TestAttempts(t *testing.T) {
 				j.Ranks[r].Build = map[bool]string{true: "NCCL 2.26", false: "NCCL 2.27"}[r == 1]
 			}
 		},
-		"lacks a call": func(j *hang.Job) { j.Ranks[1].Calls = j.Ranks[1].Calls[:2] },
+		"hung in the same call": func(j *hang.Job) { move(&j.Ranks[1], -20*time.Minute) },
+		"lacks a call":          func(j *hang.Job) { j.Ranks[1].Calls = j.Ranks[1].Calls[:2] },
 		"other ranks": func(j *hang.Job) {
 			j.Groups = append(j.Groups, hang.Group{Name: "0", Desc: "default_pg", Ranks: []int{0, 1}})
 			for r := range j.Ranks {

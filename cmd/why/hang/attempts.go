@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -82,12 +83,12 @@ func (j *Job) attempts() map[int]time.Duration {
 	type rank struct {
 		rank   int
 		before time.Duration
-		open   map[spot]bool
+		open   map[spot]time.Duration // how far apart the clocks of two ranks may be that both are in this call
 	}
 	var all []rank
 	slack := clocks
 	for r := range j.Ranks {
-		of := rank{r, 0, map[spot]bool{}}
+		of, apart := rank{r, 0, map[spot]time.Duration{}}, another
 		var before []time.Duration
 		calls := j.Ranks[r].Calls
 		for i := len(calls) - 1; i >= 0 && len(before) < 256; i-- {
@@ -96,18 +97,23 @@ func (j *Job) attempts() map[int]time.Duration {
 				continue
 			}
 			if !c.ended() {
-				of.open[spot{c.Group, c.Number}] = true
+				of.open[spot{c.Group, c.Number}] = cmp.Or(c.Limit, another)
 			}
 			if m := moments[spot{c.Group, c.Number}]; m.ranks > 1 {
 				before = append(before, m.newest.Sub(when(c)))
 			}
 			if c.State != Ended || !dated(c.Ends) {
 				slack = max(slack, clocks+c.Limit)
+			} else { // an attempt that has hung in the same call has been there for its time-out
+				apart = 0
 			}
 		}
 		if len(before) > 0 {
 			slices.Sort(before)
 			of.before = before[len(before)/2]
+			for at, limit := range of.open {
+				of.open[at] = min(another, max(apart, limit))
+			}
 			all = append(all, of)
 		}
 	}
@@ -115,8 +121,8 @@ func (j *Job) attempts() map[int]time.Duration {
 	old, open := map[int]time.Duration{}, map[spot]bool{}
 	for i, of := range all {
 		together := false
-		for at := range of.open {
-			together = together || open[at] && of.before < another
+		for at, apart := range of.open {
+			together = together || open[at] && of.before < apart
 		}
 		if i > 0 && !together && (len(old) > 0 || of.before-all[i-1].before > slack) {
 			old[of.rank] = of.before
