@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -135,7 +136,9 @@ func writeDumps(t *testing.T, dir string) {
 				"frames": [{"name": "step", "filename": "/home/u/train.py", "line": 4%d}]},`, n, n+1, 1_700_000_000_000_000_000+n, state, n)
 		}
 		text := fmt.Sprintf(`{"version": "2.4", "pg_config": {"0": {"desc": "default_pg", "ranks": "[0, 1, 2]"}}, "entries": [%s]}`, strings.TrimSuffix(entries, ","))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", rank)), []byte(text), 0o600))
+		name, at := filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", rank)), time.Unix(1_700_000_015, 0)
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		require.NoError(t, os.Chtimes(name, at, at))
 	}
 }
 

@@ -55,6 +55,18 @@ func Judge(j *Job) Answer {
 		}
 	}
 	jd.say(&a, &c)
+	var more []string
+	if c.alike || c.Reason == Stuck {
+		more = append(more, jd.suspects(c.at))
+	}
+	if len(c.culprits) > 0 && !c.quiet && c.Reason != Died {
+		more = append(more, jd.filed(&c))
+	}
+	for _, text := range more {
+		if text != "" {
+			a.Notes = append(a.Notes, text)
+		}
+	}
 	jd.classes(&a)
 	return a
 }
@@ -111,6 +123,10 @@ func (a *Answer) worth() int {
 // say writes the sentence and the remedy.
 func (jd *judge) say(a *Answer, c *cause) {
 	who := jd.who(c.culprits)
+	if c.doubt != nil {
+		jd.sayDoubt(a, c)
+		return
+	}
 	if c.verdict != nil {
 		jd.sayVerdict(a, c)
 		return
@@ -164,17 +180,18 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = jd.crossed(c)
 		a.Remedy = "call collectives of several groups, and messages, in one order on all ranks"
 	case Blocked:
-		a.Sentence = fmt.Sprintf("%s has called %s%s, and its GPU has not begun it: something before it on the GPU does "+
-			"not end; %s", who, jd.what(c.at), jd.line(c.at, c.culprits), jd.begun(c.at))
+		a.Sentence = fmt.Sprintf("%s %s called %s%s, and %s not begun it: something before it on the GPU does "+
+			"not end; %s", who, verb(c.culprits, "has", "have"), jd.what(c.at), jd.line(c.at, c.culprits),
+			verb(c.culprits, "its GPU has", "their GPUs have"), jd.begun(c.at))
 		a.Remedy = "see which kernel runs there: cuda-gdb, or nsys; a kernel that spins, or another library's collective"
 	case Stuck:
-		a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s: network, GPU, or an argument that the files "+
-			"do not have, as the root", who, jd.what(c.at), jd.line(c.at, c.culprits))
+		in := fmt.Sprintf("nothing moves although %s %s in %s%s", who, verb(c.culprits, "is", "all are"), jd.what(c.at),
+			jd.line(c.at, c.culprits))
+		a.Sentence = in + ": network, GPU, or an argument that the files do not have, as the root"
 		a.Remedy = "run ringo check on these hosts"
 		a.Culprits = nil
 		if len(jd.Faults) > 0 {
-			a.Sentence = fmt.Sprintf("nothing moves although %s all are in %s%s; %s", who, jd.what(c.at),
-				jd.line(c.at, c.culprits), jd.Faults[0])
+			a.Sentence = in + "; " + jd.Faults[0]
 			a.Remedy = "run ringo check between the two hosts of that error"
 		}
 	}
@@ -196,10 +213,11 @@ func (jd *judge) sayUnknown(a *Answer, c *cause) {
 		a.Remedy = jd.fetch(c.unproven)
 	}
 	if c.alike {
-		a.Sentence = fmt.Sprintf("I cannot say: %s all have called %s%s, alike as far as the files show, and it does not "+
+		open := jd.open(c.at)
+		a.Sentence = fmt.Sprintf("I cannot say: %s %s called %s%s, alike as far as the files show, and it does not "+
 			"end: a GPU is busy with something before it, the network, "+
-			"or an argument that no dump has, as the root", history.Ranks(jd.open(c.at)), jd.what(c.at),
-			jd.line(c.at, jd.open(c.at)))
+			"or an argument that no dump has, as the root", history.Ranks(open), verb(open, "has", "all have"), jd.what(c.at),
+			jd.line(c.at, open))
 		a.Remedy = "look with cuda-gdb or nsys which kernels run; the next time TORCH_NCCL_ENABLE_TIMING=1 has dumps show " +
 			"whose GPU has begun it, " +
 			"and NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL has logs show roots"
@@ -252,7 +270,7 @@ func (jd *judge) inspect(ranks []int) string {
 	case r.Name != "":
 		return fmt.Sprintf("see what %s does (%s): py-spy dump --pid %s", history.Ranks(ranks[:1]), r.Name, pid)
 	}
-	return fmt.Sprintf("see what %s does there: py-spy dump --pid %s", history.Ranks(ranks[:1]), pid)
+	return fmt.Sprintf("see what %s %s there: py-spy dump --pid %s", history.Ranks(ranks), verb(ranks, "does", "do"), pid)
 }
 
 // quietly is the verb for silent ranks.
@@ -364,6 +382,11 @@ func (jd *judge) death(ranks []int) string {
 			return "have ended"
 		}
 	}
+	if rest, ok := strings.CutPrefix(how, "was "); ok {
+		return verb(ranks, "was ", "were ") + rest
+	} else if rest, ok := strings.CutPrefix(how, "has "); ok {
+		return verb(ranks, "has ", "have ") + rest
+	}
 	return how
 }
 
@@ -422,12 +445,14 @@ func (jd *judge) difference(c *cause) string {
 			group, other.call.In, where(other),
 			history.Ranks(one.ranks), one.call.In, where(one))
 	case other.shift > 0:
-		return fmt.Sprintf("%s left out %s of %s%s: what it called there, %s%s, the others call next",
-			history.Ranks(other.ranks), one.call.name(), group, where(one), other.call.Kind, where(other))
+		return fmt.Sprintf("%s left out %s of %s%s: what %s called there, %s%s, %s next",
+			history.Ranks(other.ranks), one.call.name(), group, where(one), verb(other.ranks, "it", "they"), other.call.Kind,
+			where(other), verb(one.ranks, "the other calls", "the others call"))
 	case other.shift < 0:
-		return fmt.Sprintf("%s called %s of %s%s, which %s did not: what they called there, %s%s, it calls next",
+		return fmt.Sprintf("%s called %s of %s%s, which %s did not: what %s called there, %s%s, %s next",
 			history.Ranks(other.ranks), other.call.name(), group, where(other),
-			history.Ranks(one.ranks), one.call.Kind, where(one))
+			history.Ranks(one.ranks), verb(one.ranks, "it", "they"), one.call.Kind, where(one),
+			verb(other.ranks, "the other calls", "the others call"))
 	}
 	return fmt.Sprintf("as collective #%d of %s %s called %s%s, and %s %s%s", c.at.number, group,
 		history.Ranks(other.ranks), other.call.Kind, where(other),

@@ -39,8 +39,11 @@ func (j *Job) Hear(hints []Hint) []bool {
 		if r < 0 || r >= len(j.Ranks) || j.Guessed && !ok {
 			continue
 		}
-		heard[i] = true
 		to := &j.Ranks[r]
+		if !ok && h.Pid > 0 && to.Pid > 0 && h.Death != "" { // a process of this rank in an earlier attempt
+			continue
+		}
+		heard[i] = true
 		for _, field := range []struct {
 			to   *string
 			text string

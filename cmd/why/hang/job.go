@@ -30,6 +30,9 @@ type Job struct {
 	Verdicts []Verdict
 
 	index map[string][]int
+
+	// Patience is how long ranks have to have waited for one to be accused: 0 is the usual, below 0 not at all.
+	Patience time.Duration
 }
 
 // Mute reports whether nothing is known of a job's calls, nor of how its ranks ended.
@@ -40,7 +43,9 @@ func (j *Job) Mute() bool {
 // A Rank is what is known of one process.
 type Rank struct {
 	Source string    // the file that shows the rank's calls, "" if there is none
-	Taken  time.Time // when the file was written, zero if not known
+	Taken  time.Time // when the rank was seen so, zero if not known
+	By     Witness   // what says Taken
+	Build  string    // versions of the libraries that wrote the file; "" if not known
 	Name   string    // its process, for a person to find: "process 4711 on node 10.0.0.3, GPU 5"; "" if not known
 	Pid    int       // of that process, 0 if not known
 	Calls  []Call    // in the order in which they were made; the oldest may have been forgotten
@@ -106,8 +111,9 @@ type Call struct {
 	Kind   string // "all_reduce"
 	Peer   int    // global rank of a message's other end, -1 for a collective
 	Send   bool   // a message that is sent
-	In     string // type and shape of its input: "Float[4, 256]"
+	In     string // type and shape of its input, for people: "Float[4, 256]"
 	Out    string // the same of its output
+	Type   string // of the elements of both: "Float"; "" if not known, or if there are several
 	Sizes  Sizes
 	Root   int // the rank of its root in the group plus 1, 0 if not known or none
 	State  State
@@ -115,6 +121,7 @@ type Call struct {
 	Ends   time.Time     // when it was found to have ended, zero if not
 	Limit  time.Duration // its time-out, 0 if not known
 	Where  string        // the program's line that made it: "train.py:40 in step"; "" if not known
+	before *Call         // the one before it in a coalesced group, whose calls share a number
 	Sign   string        // what all ranks must give alike, as the library compares it; "" if In says it
 	Wait   *Wait         // where in the call the rank waits, nil if not known
 }
@@ -223,7 +230,7 @@ func Shape(kinds []string, sizes [][]int64) (text string, elements int64) {
 		if i < len(kinds) {
 			kind = kinds[i]
 		}
-		n := int64(1)
+		n := int64(1) // also of a tensor of no dimensions
 		for _, x := range s {
 			n *= x
 		}

@@ -45,6 +45,7 @@ type cause struct {
 	old      []int         // of Unknown: ranks whose files are too old; of Short: ranks that had not come in time
 	most     []int         // of Unknown: ranks that have not come, if they are more than half
 	late     time.Duration // of Slow: how late the ranks were; of Short: how long the job waited before
+	doubt    *doubt        // of Nothing and Unknown: the cause that it were if ranks had waited for long
 	unproven []int         // of Unknown with sides: ranks that may belong to either side
 	verdict  *Verdict      // of Failed, and of Unknown, Died and Short where there is one
 	between  []int         // of Short: ranks between which data have moved
@@ -96,7 +97,7 @@ func newJudge(j *Job) *judge {
 				if of[c.Number] == nil {
 					of[c.Number] = map[int]*Call{}
 				}
-				if of[c.Number][r] == nil || !c.ended() { // calls of a coalesced group share a number
+				if c.before = of[c.Number][r]; c.before == nil || c.before.ended() || !c.ended() {
 					of[c.Number][r] = c
 				}
 				jd.last[c.Group][r] = max(jd.last[c.Group][r], c.Number)
@@ -178,13 +179,17 @@ func (jd *judge) find() cause {
 			if seen[at] {
 				continue
 			}
-			if found := jd.follow(at, nil, seen); better(found, best) {
+			found := jd.settle(at, jd.follow(at, nil, seen))
+			if better(found, best) || best.Reason == Nothing && found.doubt != nil {
 				best = found
 			}
 		}
 	}
-	if best.Reason == Nothing {
-		return jd.quiet()
+	if best.Reason != Nothing {
+		return best
+	}
+	if quiet := jd.quiet(); best.doubt == nil || quiet.Reason == Died || quiet.Reason == Slow || quiet.Reason == Short {
+		return quiet
 	}
 	return best
 }
@@ -209,7 +214,7 @@ func (jd *judge) follow(at place, way []place, seen map[place]bool) cause {
 	way = append(way, at)
 	m := jd.sort(at)
 	if differ := jd.differ(at); differ.Reason != Nothing {
-		return differ.proven(m.unknown)
+		return differ.proven(append(m.unknown, m.old...))
 	}
 	var behind []int
 	if len(m.late) < len(jd.members(at))-len(m.unknown) { // other ranks' GPUs have begun the call

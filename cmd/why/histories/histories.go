@@ -298,6 +298,9 @@ func (c *comm) rank(j *hang.Job, group, r int) {
 		to.Mute = to.Mute || c.mute(r)
 		return
 	}
+	if rec.State.Heard && rec.Cause == "" { // of what has failed the time-out has told how long ranks waited
+		to.Taken, to.By = rec.Time, hang.Content
+	}
 	if rec.State.Heard && !c.stale(rec) {
 		to.Calls = append(to.Calls, c.calls(group, rec)...)
 	}

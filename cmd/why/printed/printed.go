@@ -6,6 +6,7 @@ package printed
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -53,6 +54,7 @@ type Said struct {
 	second map[int]bool               // processes that a launcher ended itself
 	traces map[int]*trace             // by rank
 	torn   bool                       // srun has ended the rest
+	own    []echo                     // errors of this library
 	ranked int                        // the rank of the entry in torchrun's list of failures, -1 if none
 	n      int                        // number of statuses in calls
 }
@@ -62,6 +64,13 @@ type status struct {
 	file                string
 	enqueued, completed int64
 	call                *hang.Call // the call that has waited too long, nil if none has
+}
+
+// An echo is an error of this library that a rank has raised: it says how another one died.
+type echo struct {
+	rank, self int // of the program, and of the error's communicator
+	died       int // of the communicator, -1 if none has
+	how        string
 }
 
 // A trace is an exception under way.
@@ -89,6 +98,7 @@ func newSaid() *Said {
 
 // finish leaves out the deaths that a launcher has caused itself, and puts first the hints that tell most, on memory.
 func (s *Said) finish() {
+	s.heard()
 	s.Hints = slices.DeleteFunc(s.Hints, func(h hang.Hint) bool { return h.Death != "" && s.second[h.Pid] })
 	slices.SortStableFunc(s.Hints, func(a, b hang.Hint) int {
 		memory := func(h hang.Hint) int {
@@ -104,10 +114,11 @@ func (s *Said) finish() {
 var (
 	color    = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 	ranked   = regexp.MustCompile(`\[rank(\d{1,6})\]: ?`)
-	watchdog = regexp.MustCompile(`\[(?:PG (?:ID )?(\w+)[^\]]*? )?Rank (\d{1,6})\] (?:Process group watchdog thread terminated with exception: \[Rank \d+\] )?Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+),(?: NumelIn=(\d+),)?(?: NumelOut=(\d+),)? Timeout\(ms\)=(\d+)\)`)
+	watchdog = regexp.MustCompile(`\[(?:PG (?:ID )?(\w+)(?: PG GUID (\w+))?[^\]]*? )?Rank (\d{1,6})\] (?:Process group watchdog thread terminated with exception: \[Rank \d+\] )?Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+),(?: NumelIn=(\d+),)?(?: NumelOut=(\d+),)? Timeout\(ms\)=(\d+)\)`)
 	progress = regexp.MustCompile(`\[PG (?:ID )?(\w+)(?: PG GUID (\w+)(?:\(([^)]*)\))?)? Rank (\d{1,6})\].*last enqueued work: (-?\d+), (?:last started work: -?\d+, )?last completed work: (-?\d+)`)
 	frame    = regexp.MustCompile(`^ *File "([^"]+)", line (\d+), in (.+)$`)
 	raised   = regexp.MustCompile(`^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Failure))(?:: (.*))?$`)
+	self     = regexp.MustCompile(`: rank (\d{1,6}) on [^ :]+: (?:.*\brank (\d{1,6}) died: (.*))?`)
 	died     = regexp.MustCompile(`Signal \d+ \((SIG(?:KILL|SEGV|BUS|ILL|FPE))\) received by PID (\d+)`)
 	failed   = regexp.MustCompile(`exitcode *: -(4|7|8|9|11)\)?(?: local_rank: \d+)? \(pid: (\d+)\)`)
 	memory   = regexp.MustCompile(`[Oo]ut of memory: Killed process (\d+)`)
@@ -210,6 +221,10 @@ func (s *Said) python(rank int, line string) {
 			return
 		}
 		delete(s.traces, rank)
+		if of := self.FindStringSubmatch(m[0]); of != nil {
+			s.echo(rank, of)
+			return
+		}
 		if slices.ContainsFunc(echoes, func(e string) bool { return strings.Contains(line, e) }) {
 			return
 		}
@@ -223,6 +238,36 @@ func (s *Said) python(rank int, line string) {
 			text += " (" + t.at + ")"
 		}
 		s.hint(hang.Hint{Rank: rank, Raised: text})
+	}
+}
+
+// echo reads an error of this library.
+func (s *Said) echo(rank int, m []string) {
+	if len(s.own) == maxHints {
+		return
+	}
+	e := echo{rank: rank, self: number(m[1]), died: -1}
+	if m[2] != "" {
+		e.died, e.how = number(m[2]), given.Printable(m[3])
+	}
+	s.own = append(s.own, e)
+}
+
+// heard makes a hint of what the errors of this library say alike. Ranks of their communicator are those of the program
+// up to one that is both.
+func (s *Said) heard() {
+	both := -1
+	for _, e := range s.own {
+		if e.rank != e.self || e.died >= 0 && s.own[0].died >= 0 && e.died != s.own[0].died {
+			return
+		}
+		both = max(both, e.self)
+	}
+	for _, e := range s.own {
+		if e.died >= 0 && e.died <= both {
+			s.hint(hang.Hint{Rank: e.died, Death: fmt.Sprintf("died: %s, as rank %d says", e.how, e.rank)})
+			return
+		}
 	}
 }
 
@@ -299,29 +344,27 @@ func global(rank int, group, own string) int {
 
 // waited reads that a call has waited too long. Older versions of PyTorch do not name the group.
 func (s *Said) waited(file string, rank int, m []string) {
-	group := m[1]
-	if group == "" {
-		group = "?"
-	}
-	st := s.of(file, group, global(rank, m[1], m[2]))
+	group := cmp.Or(m[2], m[1])
+	st := s.of(file, cmp.Or(group, "?"), global(rank, group, m[3]))
 	if st == nil || st.call != nil {
 		return
 	}
-	seq, _ := strconv.ParseInt(m[3], 10, 64)
-	limit, _ := strconv.ParseInt(m[7], 10, 64)
-	c := &hang.Call{Number: seq, Kind: m[4], Peer: -1, State: hang.Begun,
+	seq, _ := strconv.ParseInt(m[4], 10, 64)
+	limit, _ := strconv.ParseInt(m[8], 10, 64)
+	c := &hang.Call{Number: seq, Kind: m[5], Peer: -1, State: hang.Begun,
 		Limit: time.Duration(min(limit, 1<<40)) * time.Millisecond}
-	if m[5] != "" {
-		n, _ := strconv.ParseInt(m[5], 10, 64)
-		c.In, c.Sizes.In = fmt.Sprintf("%d elements", n), n
+	if m[6] != "" && m[7] != "" {
+		c.Sizes.In, _ = strconv.ParseInt(m[6], 10, 64)
+		c.Sizes.Out, _ = strconv.ParseInt(m[7], 10, 64)
+		c.In, c.Out = fmt.Sprintf("%d elements", c.Sizes.In), fmt.Sprintf("%d elements", c.Sizes.Out)
 	}
 	st.call = c
 }
 
 // progress reads how far a rank has come in a group. An earlier call of the rank whose group was not known belongs to
-// this group.
+// this group. The number of a group counts within a process: its name, the GUID, is the same on all ranks.
 func (s *Said) progress(file string, rank int, m []string) {
-	group := m[1]
+	group := cmp.Or(m[2], m[1])
 	r := global(rank, group, m[4])
 	st := s.of(file, group, r)
 	if st == nil {
