@@ -122,7 +122,7 @@ func TestHistoriesSayWhatToFetch(t *testing.T) {
 	members := history.Members{{Host: "a", Pid: 100}, {Host: "a", Pid: 101}, {Host: "b", Pid: 102}, {Host: "b", Pid: 103}}
 	write := func(dir string, rank int) string {
 		r := record(rank, blame.State{Heard: true, Last: 1, At: 1, Peer: -1}, "Barrier()")
-		r.Host, r.Pid, r.Members = members[rank].Host, members[rank].Pid, members
+		r.Host, r.Pid, r.Members, r.Waited = members[rank].Host, members[rank].Pid, members, time.Minute
 		file, err := r.Write(dir)
 		require.NoError(t, err)
 		return file
