@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
