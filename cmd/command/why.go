@@ -463,8 +463,8 @@ func sortFiles(u *unpacker, words []string) (*whyFiles, []error, error) {
 }
 
 // whyKinds are the kinds of files.
-const whyKinds = "dumps of PyTorch's flight recorder, answers of NCCL's RAS, logs of NCCL, what PyTorch, launchers and " +
-	"the kernel print, files of NCCL's Inspector, stacks, and histories of this library"
+const whyKinds = "dumps of PyTorch's flight recorder, answers of NCCL's RAS, logs of NCCL, what PyTorch, launchers " +
+	"and the kernel print, files of NCCL's Inspector, stacks, and histories of this library"
 
 // whatElse says how many files there are instead.
 func whatElse(others, empty int) string {

@@ -152,8 +152,9 @@ func TestWhyYoungHistories(t *testing.T) {
 	for waited, want := range map[time.Duration]int{20 * time.Millisecond: 0, 2 * time.Second: 0, time.Minute: 3} {
 		dir := t.TempDir()
 		for rank := range 3 {
-			r := history.Record{Comm: "abcd1234", Rank: rank, Size: 3, Host: "h", Pid: 100 + rank, Time: time.Unix(1_700_000_000, 0),
-				State: judge.State{Rank: rank, Heard: true, Last: 51, At: 51, Peer: 2}, Waited: waited}
+			r := history.Record{Comm: "abcd1234", Rank: rank, Size: 3, Host: "h", Pid: 100 + rank,
+				Time: time.Unix(1_700_000_000, 0), Waited: waited,
+				State: judge.State{Rank: rank, Heard: true, Last: 51, At: 51, Peer: 2}}
 			if rank == 2 {
 				r.State, r.Waited = judge.State{Rank: 2, Heard: true, Last: 50, Peer: -1}, 0
 			}
@@ -162,6 +163,7 @@ func TestWhyYoungHistories(t *testing.T) {
 		}
 		status, out, errs := why(t, dir)
 		require.Equal(t, want, status, "%v: %s %s", waited, out, errs)
-		require.Contains(t, out, map[int]string{0: "no rank waits for long: ranks 0 and 1 wait in ", 3: "to blame: rank 2"}[want])
+		says := map[int]string{0: "no rank waits for long: ranks 0 and 1 wait in ", 3: "to blame: rank 2"}[want]
+		require.Contains(t, out, says)
 	}
 }

@@ -98,9 +98,9 @@ func TestWhyRefuses(t *testing.T) {
 	none := filepath.Join(dir, "none")
 	for args, want := range map[string]int{
 		"-watch -every 0s -ras x": 2, "-watch -every -1s -ras x": 2, "-watch -for -1s -ras x": 2, "-watch": 2, "-watch -": 2,
-		"-watch -json " + dir: 2, "-watch -html x " + dir: 2, "-for -1s " + dir: 2, "-every 1s " + dir: 2, "-every 0s " + dir: 2,
-		"-pipes x " + dir: 2, "-watch " + none: 1, "-watch " + dir + " " + none: 1, "-watch " + none + "/rank_*": 1,
-		"-watch " + dir + " -pipes " + none + "/p": 1,
+		"-watch -json " + dir: 2, "-watch -html x " + dir: 2, "-for -1s " + dir: 2, "-every 1s " + dir: 2,
+		"-every 0s " + dir: 2, "-pipes x " + dir: 2, "-watch " + none: 1, "-watch " + dir + " " + none: 1,
+		"-watch " + none + "/rank_*": 1, "-watch " + dir + " -pipes " + none + "/p": 1,
 	} {
 		var out, errs strings.Builder
 		require.Equal(t, want, ringoMain(t.Context(), append([]string{"why"}, strings.Fields(args)...), &out, &errs),

@@ -48,7 +48,7 @@ func TestWhyWithheld(t *testing.T) {
 					}
 					ranks, says := accused(t, dir)
 					for _, r := range ranks {
-						require.Contains(t, s.Fault, r, "%s with %d bytes, the fault being %v: %s", filepath.Base(name), left, s.Fault, says)
+						require.Contains(t, s.Fault, r, "%s with %d bytes: %s", filepath.Base(name), left, says)
 					}
 					require.NoError(t, os.WriteFile(name, b, 0o600))
 				}

@@ -24,8 +24,8 @@ func late4() *hang.Job {
 	return paced(10*time.Minute, even, even, even, even, []time.Duration{0, 0, 0, -1})
 }
 
-// A rank is accused only if others have waited for it for long, by the files' own times. If they have not, no rank waits
-// for long; if nothing shows it, it cannot be said, and the sentence has the candidate.
+// A rank is accused only if others have waited for it for long, by the files' own times. If they have not, no rank
+// waits for long; if nothing shows it, it cannot be said, and the sentence has the candidate.
 func TestAges(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -60,7 +60,9 @@ func TestAges(t *testing.T) {
 
 // That times of files are all that shows a wait is said, unless it is the time-out of the call.
 func TestAgesOfFiles(t *testing.T) {
-	for after, noted := range map[time.Duration]bool{time.Minute: true, 10*time.Minute + time.Second: false, 24 * time.Hour: true} {
+	for after, noted := range map[time.Duration]bool{
+		time.Minute: true, 10*time.Minute + time.Second: false, 24 * time.Hour: true,
+	} {
 		a := hang.Judge(seen(late4(), hang.FileTime, after))
 		require.Equal(t, []int{3}, a.Culprits)
 		require.Equal(t, noted, strings.Contains(strings.Join(a.Notes, "\n"), "by the times of their files"), "%v", after)
@@ -126,8 +128,8 @@ func ended(j *hang.Job) *hang.Job {
 	return j
 }
 
-// A file of an earlier attempt, and one that is older than what others have gone on to, accuse nobody: by what is in the
-// files, whatever their times.
+// A file of an earlier attempt, and one that is older than what others have gone on to, accuse nobody: by what is in
+// the files, whatever their times.
 func TestAttempts(t *testing.T) {
 	move := func(k *hang.Rank, by time.Duration) {
 		for i := range k.Calls {
@@ -139,7 +141,10 @@ func TestAttempts(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*hang.Job){
-		"20 minutes before": func(j *hang.Job) { move(&j.Ranks[1], -20*time.Minute); j.Ranks[1].Calls = j.Ranks[1].Calls[:3] },
+		"20 minutes before": func(j *hang.Job) {
+			move(&j.Ranks[1], -20*time.Minute)
+			j.Ranks[1].Calls = j.Ranks[1].Calls[:3]
+		},
 		"further": func(j *hang.Job) { // the earlier attempt came to calls that this one has not made
 			move(&j.Ranks[1], -20*time.Minute)
 			c := j.Ranks[1].Calls[2]

@@ -59,33 +59,42 @@ func given4(most, one given, absent, ended bool) *hang.Job {
 	return j
 }
 
-// Ranks differ where NCCL compares: in the elements that a call hands over, not in the shapes of tensors. What has ended
-// before with the same difference is no difference.
+// Ranks differ where NCCL compares: in the elements that a call hands over, not in the shapes of tensors. What has
+// ended before with the same difference is no difference.
 func TestElements(t *testing.T) {
 	for _, c := range []struct {
 		most, one given
 		differ    bool
 	}{
-		{given{"all_reduce", "Float 600", "Float 600"}, given{"all_reduce", "Float 6,100", "Float 6,100"}, false},
+		{given{"all_reduce", "Float 600", "Float 600"},
+			given{"all_reduce", "Float 6,100", "Float 6,100"}, false},
 		{given{"all_reduce", "Float 1", "Float 1"}, given{"all_reduce", "Float", "Float"}, false},
 		{given{"all_reduce", "Float 0,5", "Float 0,5"}, given{"all_reduce", "Float 7,0", "Float 7,0"}, false},
 		{given{"all_reduce", "Bool 8", "Bool 8"}, given{"all_reduce", "Byte 8", "Byte 8"}, false},
 		{given{"all_reduce", "Float 600", "Float 600"}, given{"all_reduce", "Float 601", "Float 601"}, true},
 		{given{"all_reduce", "Float 600", "Float 600"}, given{"all_reduce", "Int 600", "Int 600"}, true},
-		{given{"all_reduce", "Float 1,1,1,1,1,1,1,1,6", "Float 6"}, given{"all_reduce", "Float 1,1,1,1,1,1,1,1,7", "Float 7"}, true},
+		{given{"all_reduce", "Float 1,1,1,1,1,1,1,1,6", "Float 6"},
+			given{"all_reduce", "Float 1,1,1,1,1,1,1,1,7", "Float 7"}, true},
 		{given{"reduce", "Float 9", "Float 9"}, given{"reduce", "Float 8", "Float 8"}, true},
 		{given{"broadcast", "Float 600", "Float 600"}, given{"broadcast", "Byte 2400", "Byte 2400"}, false},
 		{given{"broadcast", "Float 600", "Float 600"}, given{"broadcast", "Double 600", "Double 600"}, true},
 		{given{"_broadcast_oop", "Float 6", "Float 6"}, given{"broadcast", "Float 6", "Float 6"}, false},
-		{given{"_all_gather_base", "Float 600", "Float 2400"}, given{"_all_gather_base", "Float 6,100", "Float 4,600"}, false},
-		{given{"_all_gather_base", "Float 600", "Float 2400"}, given{"_all_gather_base", "Float 300", "Float 1200"}, true},
-		{given{"_reduce_scatter_base", "Float 2400", "Float 600"}, given{"_reduce_scatter_base", "Float 4,600", "Float 6,100"}, false},
-		{given{"_reduce_scatter_base", "Float 2400", "Float 600"}, given{"_reduce_scatter_base", "Float 1200", "Float 300"}, true},
-		{given{"AllGather", "float32 600", "float32 600"}, given{"AllGather", "float32 601", "float32 601"}, true},
+		{given{"_all_gather_base", "Float 600", "Float 2400"},
+			given{"_all_gather_base", "Float 6,100", "Float 4,600"}, false},
+		{given{"_all_gather_base", "Float 600", "Float 2400"},
+			given{"_all_gather_base", "Float 300", "Float 1200"}, true},
+		{given{"_reduce_scatter_base", "Float 2400", "Float 600"},
+			given{"_reduce_scatter_base", "Float 4,600", "Float 6,100"}, false},
+		{given{"_reduce_scatter_base", "Float 2400", "Float 600"},
+			given{"_reduce_scatter_base", "Float 1200", "Float 300"}, true},
+		{given{"AllGather", "float32 600", "float32 600"},
+			given{"AllGather", "float32 601", "float32 601"}, true},
 		{given{"_ALLGATHER_BASE", "x 600", "x 2400"}, given{"_ALLGATHER_BASE", "x 601", "x 2404"}, true},
-		{given{"all_gather", "Float 5", "Float 5; Float 6"}, given{"all_gather", "Float 6", "Float 5; Float 6"}, false},
+		{given{"all_gather", "Float 5", "Float 5; Float 6"},
+			given{"all_gather", "Float 6", "Float 5; Float 6"}, false},
 		{given{"all_to_all", "Float 5", "Float 6"}, given{"all_to_all", "Float 7", "Float 2"}, false},
-		{given{"allreduce_coalesced", "Float 5; Float 6", "Float 5"}, given{"allreduce_coalesced", "Float 6", "Float 6"}, false},
+		{given{"allreduce_coalesced", "Float 5; Float 6", "Float 5"},
+			given{"allreduce_coalesced", "Float 6", "Float 6"}, false},
 		{given{"gather", "Float 5", "Float 6"}, given{"gather", "Float 7", "Float 2"}, false},
 	} {
 		a := hang.Judge(given4(c.most, c.one, true, false))

@@ -206,7 +206,9 @@ func TestLogTimes(t *testing.T) {
 		require.NoError(t, err)
 		return j
 	}
-	for _, stamp := range []string{"[2006-01-02 15:04:05.000] ", "2006-01-02T15:04:05.000000000Z stdout F ", "[1] 2006/01/02 15:04:05.000000 "} {
+	for _, stamp := range []string{
+		"[2006-01-02 15:04:05.000] ", "2006-01-02T15:04:05.000000000Z stdout F ", "[1] 2006/01/02 15:04:05.000000 ",
+	} {
 		a := hang.Judge(log("", stamp))
 		require.Equal(t, hang.Unknown, a.Reason, a.Sentence)
 		require.Contains(t, a.Sentence, "rank 2 (process 4002 on node node-0, GPU 2) never called")

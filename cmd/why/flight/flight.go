@@ -87,8 +87,11 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 		d.groups, d.calls = nil, nil
 	}
 	if n := len(older); n > 0 {
-		j.Notes = append(j.Notes, fmt.Sprintf("of each rank the newest dump counts: %s%s", older[0],
-			map[bool]string{true: " is older than another one", false: fmt.Sprintf(" and %d more are older than others", n-1)}[n == 1]))
+		text := " is older than another one"
+		if n > 1 {
+			text = fmt.Sprintf(" and %d more are older than others", n-1)
+		}
+		j.Notes = append(j.Notes, "of each rank the newest dump counts: "+older[0]+text)
 	}
 	if read == 0 {
 		return nil, nil, errors.Join(skipped...)

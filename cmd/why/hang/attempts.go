@@ -35,7 +35,8 @@ func (j *Job) outdated() map[int]bool {
 	}
 	attempts := j.attempts()
 	for _, r := range slices.Sorted(maps.Keys(attempts)) {
-		drop(r, "is of another run, or an earlier attempt: its calls are %v before those of others", history.Spell(attempts[r]))
+		drop(r, "is of another run, or an earlier attempt: its calls are %v before those of others",
+			history.Spell(attempts[r]))
 	}
 	worlds := j.worlds()
 	for _, r := range slices.Sorted(maps.Keys(worlds)) {
