@@ -41,6 +41,8 @@ type coordinator struct {
 	// called with nil when ranks begin to wait for a new group, then with its members; must not block
 	regrouping func(members []int)
 	severed    severed
+	land       geography
+	inquest    *inquest // nil while there is none
 	here       int
 	settled    *sync.Cond // pending became nil
 }
@@ -51,6 +53,7 @@ type complaint struct {
 	from    int // the rank that complains; -1 is the coordinator itself
 	timer   *time.Timer
 	leaving bool // from waits to leave
+	pairs   [][2]int // if it is of connections that broke: from and its peer, and those of which others complain meanwhile
 	polls   int  // see undecided
 }
 
@@ -86,6 +89,10 @@ func (r *coordinator) hear(rank int, m message) bool {
 	case *withdraw:
 		return r.withdraw(rank, m)
 	case *fail:
+		if slices.ContainsFunc(m.Culprits, func(q int) bool { return q < 0 || q >= r.size }) ||
+			m.Broken && (!slices.Contains(m.Culprits, rank) || m.Culprits[0] == m.Culprits[1]) {
+			return false
+		}
 		r.complain(rank, m)
 	case *leave:
 		r.locate(rank, m)
@@ -103,6 +110,8 @@ func (r *coordinator) hear(rank int, m message) bool {
 		r.late(rank, m.Position)
 	case *regroup:
 		r.regroup(rank, m)
+	case *knocked:
+		r.knocked(rank, m)
 	case *giveUp: // crossed with the start: the rank goes on with that
 	default:
 		return false
@@ -121,10 +130,30 @@ func (r *coordinator) lost(rank int, why string) {
 	}
 	r.depart(rank)
 	r.musters.deserted(rank, why)
+	if r.inquest != nil && !r.inquest.concerns(rank) { // it ends because of what the inquest is about
+		return
+	}
 	if !r.failing[rank] { // else the rank's own reason settles or was told
+		r.inquest = nil
 		r.announce(&Failure{Rank: rank, Culprits: []int{rank}, Died: true, Reason: why})
 		r.forget() // this death is the cause of the complaint
 	}
+}
+
+// unheard notes that a rank's connection has ended because its host answers nothing. Either of the two hosts may be cut
+// off, or the path between them.
+func (r *coordinator) unheard(rank int, why string) {
+	r.mu.Lock()
+	if !r.land.several() || r.gone[rank] || r.land.places[rank] == r.land.hub {
+		r.mu.Unlock()
+		r.lost(rank, why)
+		return
+	}
+	defer r.mu.Unlock()
+	defer r.part(rank, Apart)
+	r.depart(rank)
+	r.musters.deserted(rank, why)
+	r.investigate(func(q *inquest) { q.lost[rank] = why })
 }
 
 func (r *coordinator) complain(rank int, m *fail) {
@@ -132,18 +161,38 @@ func (r *coordinator) complain(rank int, m *fail) {
 		return
 	}
 	r.failing[rank], r.quit[rank] = true, len(m.Culprits) == 0
-	if r.pending != nil || len(r.audience(rank)) == 0 {
+	pair, culprit := [2]int{rank, -1}, rank // who may have left, which explains all
+	if m.Broken {
+		pair[1] = m.Culprits[0] + m.Culprits[1] - rank
+		culprit = pair[1]
+	} else if len(m.Culprits) == 1 {
+		culprit = m.Culprits[0]
+	}
+	switch p, q := r.pending, r.inquest; {
+	case len(r.audience(-1)) == 0:
+		return
+	case r.failure != nil: // all others know of it
+		if !r.told[rank] && !r.quit[rank] {
+			r.told[rank] = true
+			r.tell([]int{rank}, &failed{*r.failure})
+		}
+		return
+	case m.Broken && p != nil && p.pairs != nil:
+		p.pairs = append(p.pairs, pair)
+		return
+	case p != nil || q != nil:
 		return
 	}
-	culprits := m.Culprits
-	if len(culprits) == 0 {
-		culprits = []int{rank}
+	p := &complaint{Failure: Failure{Rank: rank, Culprits: m.Culprits, Reason: m.Reason, Path: m.Broken}, from: rank}
+	if m.Broken {
+		p.pairs = [][2]int{pair}
+	} else if len(m.Culprits) == 0 {
+		p.Culprits = []int{rank}
 	}
-	f := Failure{Rank: rank, Culprits: culprits, Reason: m.Reason}
-	if last, left := r.ledger.ends[culprits[0]]; left && len(culprits) == 1 { // all get the same failure
-		f = *(&departure{culprits[0], last}).failure()
+	if last, left := r.ledger.ends[culprit]; left { // all get the same failure
+		p.Failure, p.pairs = *(&departure{culprit, last}).failure(), nil
 	}
-	r.await(&complaint{Failure: f, from: rank})
+	r.await(p)
 }
 
 // await announces a complaint after settle, unless it is forgotten before.
@@ -157,6 +206,10 @@ func (r *coordinator) await(p *complaint) {
 		if late := r.undecided(p); len(late) > 0 {
 			r.tell(late, &where{})
 			p.timer.Reset(settle)
+			return
+		}
+		if r.apart(p.pairs) {
+			r.investigate(func(q *inquest) { q.pairs, q.reason = p.pairs, p.Reason })
 			return
 		}
 		r.announce(&p.Failure)
@@ -245,7 +298,7 @@ func (r *coordinator) judge() bool {
 		return false
 	case len(r.audience(-1)) == 0:
 	case r.pending != nil:
-		r.pending.Failure = *v
+		r.pending.Failure, r.pending.pairs = *v, nil
 	default:
 		r.await(&complaint{Failure: *v, from: -1})
 	}
@@ -271,7 +324,7 @@ func (r *coordinator) announce(f *Failure) {
 	if r.failure == nil {
 		r.failure = f
 	}
-	to := r.audience(f.Rank)
+	to := slices.DeleteFunc(r.audience(-1), func(q int) bool { return slices.Equal(f.Culprits, []int{q}) && q == f.Rank })
 	for _, q := range to {
 		r.told[q] = true
 	}
@@ -286,8 +339,7 @@ func (r *coordinator) announce(f *Failure) {
 	r.mustered()
 }
 
-// audience are the ranks that are told of a failure of rank: all others, except
-// ranks that know of a failure already.
+// audience are all ranks but one, and but those that know of a failure already.
 func (r *coordinator) audience(rank int) []int {
 	return slices.DeleteFunc(r.others(rank), func(q int) bool { return r.told[q] })
 }

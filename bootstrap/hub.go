@@ -102,7 +102,11 @@ func (h *hub) serve(conn net.Conn) {
 		s.link.flush(flushTime)
 		return
 	}
-	if why := h.listen(s); !h.hasMoved(s) {
+	why, silent := h.listen(s)
+	if r := h.started(); silent && r != nil && !h.hasMoved(s) {
+		r.unheard(s.Rank, why)
+	}
+	if !h.hasMoved(s) {
 		if r := h.started(); r != nil {
 			switch how := h.outcome(r, s.Rank); how {
 			case "":
@@ -290,12 +294,14 @@ func (h *hub) start() {
 		}
 	})
 	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
+	h.coordinator.land = h.lobby.geography(cmp.Or(h.opt.machine, machineID()))
 	h.coordinator.severed = severed{homes: h.lobby.homes(), failed: h.opt.failed}
 	if roster != nil {
 		h.coordinator.tell(h.coordinator.others(-1), roster)
 	}
 	starts := h.lobby.starts(salt(auth.NewNonce()), hosts)
 	heirs := h.lobby.heirs()
+	h.coordinator.land.witnesses(h.lobby.seats, starts)
 	for rank := range starts {
 		h.coordinator.heads[rank] = starts[rank].Head
 		starts[rank].Pulse, starts[rank].Heirs = h.pulsePort, heirs
@@ -323,12 +329,12 @@ func (h *hub) endLater(f func()) {
 	h.timer = time.AfterFunc(h.linger, f)
 }
 
-// listen reads a rank's messages until its connection ends. why is the reason.
-func (h *hub) listen(s *seat) (why string) {
+// listen reads a rank's messages until its connection ends. why is the reason; silent is that the other host answers nothing.
+func (h *hub) listen(s *seat) (why string, silent bool) {
 	for {
 		m, err := s.link.receive(maxBlob + 64)
 		if err != nil {
-			return explain(err)
+			return explain(err), isSilence(err)
 		}
 		r := h.started()
 		if r == nil {
@@ -336,7 +342,7 @@ func (h *hub) listen(s *seat) (why string) {
 			continue
 		}
 		if !r.hear(s.Rank, m) {
-			return fmt.Sprintf("it sent what it must not: %T", m)
+			return fmt.Sprintf("it sent what it must not: %T", m), false
 		}
 		if l, ok := m.(*leave); ok && !l.Stays {
 			s.link.conn.SetReadDeadline(time.Now().Add(goodbyeTime))

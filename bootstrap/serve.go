@@ -59,6 +59,8 @@ type ListenOptions struct {
 	members []int   // by rank: its number in the first group; nil in the first group
 	failed  paths   // of the groups before
 
+	machine string // in place of machineID, for tests
+
 	files int // in place of descriptors(), for tests
 }
 
@@ -288,8 +290,14 @@ func explain(err error) string {
 		return "its connection ended without goodbye"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "its connection ended without goodbye (connection reset)"
-	case errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, os.ErrDeadlineExceeded):
+	case isSilence(err):
 		return fmt.Sprintf("its host did not answer for %s", spell(silence))
 	}
 	return err.Error()
+}
+
+// isSilence reports whether a connection has ended because the other host answers nothing.
+func isSilence(err error) bool {
+	return errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
 }
