@@ -334,7 +334,7 @@ func (h *hub) listen(s *seat) (why string, silent bool) {
 	for {
 		m, err := s.link.receive(maxBlob + 64)
 		if err != nil {
-			return explain(err), isSilence(err)
+			return explain(err), IsSilence(err)
 		}
 		r := h.started()
 		if r == nil {

@@ -519,7 +519,7 @@ func pump(l *link, m *member) (why string) {
 	for {
 		msg, err := l.receive(maxBody)
 		if err != nil {
-			m.silence.Store(isSilence(err))
+			m.silence.Store(IsSilence(err))
 			return explain(err)
 		}
 		m.hear(msg)

@@ -290,14 +290,14 @@ func explain(err error) string {
 		return "its connection ended without goodbye"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "its connection ended without goodbye (connection reset)"
-	case isSilence(err):
+	case IsSilence(err):
 		return fmt.Sprintf("its host did not answer for %s", spell(silence))
 	}
 	return err.Error()
 }
 
-// isSilence reports whether a connection has ended because the other host answers nothing.
-func isSilence(err error) bool {
+// IsSilence reports whether a connection has ended because the other host answers nothing.
+func IsSilence(err error) bool {
 	return errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
 }

@@ -5,6 +5,7 @@ package life
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -160,7 +161,7 @@ func (l *Life) awaitNotes() {
 // lateness says in words who held up an operation.
 func lateness(f *bootstrap.Failure) string {
 	l := f.Late
-	who, waited := history.Ranks(f.Culprits), history.Ranks(l.Waiting)+" waited in it"
+	who, waited := history.Ranks(append(slices.Clone(f.Culprits), f.Candidates...)), history.Ranks(l.Waiting)+" waited in it"
 	if l.Waited > 0 {
 		waited += fmt.Sprintf(" for %v", history.Spell(l.Waited))
 	}
@@ -176,8 +177,8 @@ func lateness(f *bootstrap.Failure) string {
 	}
 	switch l.Reason {
 	case judge.Silent:
-		return fmt.Sprintf("timed out in %s: %s answered nothing: is a process stopped, or a host cut off? %s", what,
-			who, waited)
+		return fmt.Sprintf("timed out in %s: %s answered nothing: is a process stopped, or a host cut off? %s%s", what,
+			who, waited, f.Doubt())
 	case judge.Absent:
 		return fmt.Sprintf("timed out in %s: %s never entered it; %s; %s", what, who, waited, last)
 	case judge.Link:
