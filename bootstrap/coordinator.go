@@ -43,6 +43,7 @@ type coordinator struct {
 	severed    severed
 	land       geography
 	inquest    *inquest // nil while there is none
+	unreached  []int    // ranks whose hosts have answered nothing
 	here       int
 	settled    *sync.Cond // pending became nil
 }
@@ -52,9 +53,9 @@ type complaint struct {
 	Failure
 	from    int // the rank that complains; -1 is the coordinator itself
 	timer   *time.Timer
-	leaving bool // from waits to leave
-	pairs   [][2]int // if it is of connections that broke: from and its peer, and those of which others complain meanwhile
-	polls   int  // see undecided
+	leaving bool   // from waits to leave
+	losses  []loss // if it is of connections that broke: the first, and those of which others complain meanwhile
+	polls   int    // see undecided
 }
 
 func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinator {
@@ -153,6 +154,7 @@ func (r *coordinator) unheard(rank int, why string) {
 	defer r.part(rank, Apart)
 	r.depart(rank)
 	r.musters.deserted(rank, why)
+	r.unreached = append(r.unreached, rank)
 	r.investigate(func(q *inquest) { q.lost[rank] = why })
 }
 
@@ -161,10 +163,9 @@ func (r *coordinator) complain(rank int, m *fail) {
 		return
 	}
 	r.failing[rank], r.quit[rank] = true, len(m.Culprits) == 0
-	pair, culprit := [2]int{rank, -1}, rank // who may have left, which explains all
+	culprit := rank // who may have left, which explains all
 	if m.Broken {
-		pair[1] = m.Culprits[0] + m.Culprits[1] - rank
-		culprit = pair[1]
+		culprit = m.Culprits[0] + m.Culprits[1] - rank
 	} else if len(m.Culprits) == 1 {
 		culprit = m.Culprits[0]
 	}
@@ -177,20 +178,23 @@ func (r *coordinator) complain(rank int, m *fail) {
 			r.tell([]int{rank}, &failed{*r.failure})
 		}
 		return
-	case m.Broken && p != nil && p.pairs != nil:
-		p.pairs = append(p.pairs, pair)
+	case m.Broken && q != nil:
+		q.losses = append(q.losses, loss{rank, culprit, m.Silent})
+		return
+	case m.Broken && p != nil && p.losses != nil:
+		p.losses = append(p.losses, loss{rank, culprit, m.Silent})
 		return
 	case p != nil || q != nil:
 		return
 	}
 	p := &complaint{Failure: Failure{Rank: rank, Culprits: m.Culprits, Reason: m.Reason, Path: m.Broken}, from: rank}
 	if m.Broken {
-		p.pairs = [][2]int{pair}
+		p.losses = []loss{{rank, culprit, m.Silent}}
 	} else if len(m.Culprits) == 0 {
 		p.Culprits = []int{rank}
 	}
 	if last, left := r.ledger.ends[culprit]; left { // all get the same failure
-		p.Failure, p.pairs = *(&departure{culprit, last}).failure(), nil
+		p.Failure, p.losses = *(&departure{culprit, last}).failure(), nil
 	}
 	r.await(p)
 }
@@ -208,8 +212,8 @@ func (r *coordinator) await(p *complaint) {
 			p.timer.Reset(settle)
 			return
 		}
-		if r.apart(p.pairs) {
-			r.investigate(func(q *inquest) { q.pairs, q.reason = p.pairs, p.Reason })
+		if r.apart(p.losses) {
+			r.investigate(func(q *inquest) { q.losses, q.reason = p.losses, p.Reason })
 			return
 		}
 		r.announce(&p.Failure)
@@ -298,7 +302,7 @@ func (r *coordinator) judge() bool {
 		return false
 	case len(r.audience(-1)) == 0:
 	case r.pending != nil:
-		r.pending.Failure, r.pending.pairs = *v, nil
+		r.pending.Failure, r.pending.losses = *v, nil
 	default:
 		r.await(&complaint{Failure: *v, from: -1})
 	}
@@ -325,6 +329,11 @@ func (r *coordinator) announce(f *Failure) {
 		r.failure = f
 	}
 	to := slices.DeleteFunc(r.audience(-1), func(q int) bool { return slices.Equal(f.Culprits, []int{q}) && q == f.Rank })
+	for _, q := range r.unreached { // they may hear it later
+		if !r.told[q] {
+			to = append(to, q)
+		}
+	}
 	for _, q := range to {
 		r.told[q] = true
 	}

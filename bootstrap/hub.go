@@ -97,14 +97,16 @@ func (h *hub) serve(conn net.Conn) {
 		h.visited(&s.claim)
 		return
 	}
-	defer s.link.close()
 	if !h.sit(s) {
 		s.link.flush(flushTime)
+		s.link.close()
 		return
 	}
 	why, silent := h.listen(s)
-	if r := h.started(); silent && r != nil && !h.hasMoved(s) {
+	if r := h.started(); silent && r != nil && !h.hasMoved(s) { // the link stays: what is sent may arrive later
 		r.unheard(s.Rank, why)
+	} else {
+		defer s.link.close()
 	}
 	if !h.hasMoved(s) {
 		if r := h.started(); r != nil {
@@ -281,8 +283,13 @@ func (h *hub) start() {
 	h.began = time.Now()
 	h.coordinator = newCoordinator(h.lobby.size, hosts, func(to []int, m message) {
 		var frame []byte
+		var here []func(message)
 		for _, rank := range to {
 			s := h.lobby.seats[rank]
+			if _, news := m.(*failed); news && s.ear != nil {
+				here = append(here, s.ear)
+				continue
+			}
 			if s.ear != nil {
 				s.ear(m)
 				continue
@@ -291,6 +298,14 @@ func (h *hub) start() {
 				frame = encode(m)
 			}
 			s.link.sendFrame(frame)
+		}
+		if len(here) > 0 && frame == nil {
+			tellAll(here, m)
+		} else if len(here) > 0 { // this process may end when it hears: the others are told before
+			go func() {
+				h.flushLinks()
+				tellAll(here, m)
+			}()
 		}
 	})
 	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
@@ -462,6 +477,18 @@ func (h *hub) rose(s *seat, why string) {
 // The group has started: neither coordinator nor seats change any more.
 func (h *hub) flush() {
 	h.started().waitSettled()
+	h.flushLinks()
+}
+
+// tellAll gives a message to several ranks of this process.
+func tellAll(ears []func(message), m message) {
+	for _, ear := range ears {
+		ear(m)
+	}
+}
+
+// flushLinks is flush without what is yet to settle.
+func (h *hub) flushLinks() {
 	end := time.Now().Add(flushTime)
 	for _, s := range h.lobby.seats {
 		s.link.flush(max(time.Until(end), 0))

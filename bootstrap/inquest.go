@@ -16,12 +16,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ringo-go/ringo/trace/history"
 	"github.com/ringo-go/ringo/trace/judge"
 )
 
 const (
-	pingTime      = 3 * time.Second        // for ranks to answer the hub
-	knockTime     = 3 * time.Second        // for a host to answer a connection
+	pingTime      = 3 * time.Second         // for ranks to answer the hub
+	knockTime     = 3 * time.Second         // for a host to answer a connection
 	againTime     = 1500 * time.Millisecond // the same, when it is asked once more
 	knockedTime   = knockTime + time.Second // for ranks to say which hosts have answered them
 	maxWitnesses  = 8
@@ -110,7 +111,7 @@ func answers(c net.Conn, err error) bool {
 // that do not, and so does the hub; and if both ends of a path then seem to live, the hub knocks once more.
 type inquest struct {
 	lost    map[int]string // by rank whose connection to the hub has ended in silence: how
-	pairs   [][2]int       // the connections that have broken, as the first of each says
+	losses  []loss         // the connections that have broken
 	late    *Failure       // that ranks answered nothing in a trial
 	reason  string         // the first complaint
 	stage   uint64
@@ -123,16 +124,23 @@ type inquest struct {
 	back    map[int]bool  // places that have answered the hub's knock
 }
 
-// apart reports whether one of some pairs of ranks is on two hosts.
-func (r *coordinator) apart(pairs [][2]int) bool {
-	return r.land.several() && slices.ContainsFunc(pairs, func(p [2]int) bool {
-		return r.land.places[p[0]] != r.land.places[p[1]]
+// A loss is that a rank's connection with a peer broke: silently, if the peer's host answered nothing; else that host
+// has said so.
+type loss struct {
+	from, peer int
+	silent     bool
+}
+
+// apart reports whether one of some losses is between two hosts.
+func (r *coordinator) apart(losses []loss) bool {
+	return r.land.several() && slices.ContainsFunc(losses, func(l loss) bool {
+		return r.land.places[l.from] != r.land.places[l.peer]
 	})
 }
 
 // concerns reports whether the death of a rank explains what the inquest is about.
 func (q *inquest) concerns(rank int) bool {
-	return len(q.lost) == 0 && (slices.ContainsFunc(q.pairs, func(p [2]int) bool { return p[1] == rank }) ||
+	return len(q.lost) == 0 && (slices.ContainsFunc(q.losses, func(l loss) bool { return l.peer == rank }) ||
 		q.late != nil && slices.Contains(q.late.Culprits, rank))
 }
 
@@ -217,13 +225,17 @@ func (r *coordinator) surveyed(q *inquest) {
 		}
 		all := r.land.at(p)
 		here := slices.DeleteFunc(slices.Clone(all), func(rank int) bool { return r.gone[rank] })
+		silent := slices.ContainsFunc(all, func(rank int) bool { return q.lost[rank] != "" })
 		switch i := slices.IndexFunc(here, func(rank int) bool { return q.heard[rank] }); {
+		case i >= 0 && silent: // another rank there answers: what was cut works again
+			hub.Lost = append(hub.Lost, p)
+			q.back[p] = true
 		case i >= 0:
 			hub.Hears = append(hub.Hears, p)
 			witnesses = append(witnesses, here[i])
-		case slices.ContainsFunc(here, r.land.hears):
+		case !silent && slices.ContainsFunc(here, r.land.hears):
 			hub.Hears = append(hub.Hears, p)
-		case len(here) > 0 || slices.ContainsFunc(all, func(rank int) bool { return q.lost[rank] != "" }):
+		case len(here) > 0 || silent:
 			hub.Lost = append(hub.Lost, p)
 			q.targets = append(q.targets, all[0])
 		}
@@ -232,9 +244,6 @@ func (r *coordinator) surveyed(q *inquest) {
 	if len(witnesses) == 0 || len(q.targets) == 0 {
 		r.judged(q)
 		return
-	}
-	for _, pair := range q.pairs {
-		q.said = append(q.said, judge.Testimony{From: r.land.places[pair[0]], Lost: []int{r.land.places[pair[1]]}})
 	}
 	q.targets = q.targets[:min(len(q.targets), maxTargets)]
 	q.own = make(chan struct{})
@@ -264,7 +273,7 @@ func (r *coordinator) knockAt(q *inquest, ranks []int, wait time.Duration) {
 
 // witnessed ends the second stage. Under mu.
 func (r *coordinator) witnessed(q *inquest) {
-	if l := judge.Losses(q.said); l.Path && slices.Contains(l.Culprits, r.land.hub) {
+	if l := judge.Losses(r.testimonies(q)); l.Path && slices.Contains(l.Culprits, r.land.hub) {
 		q.own = make(chan struct{})
 		r.knockAt(q, q.targets, againTime)
 		q.ask(r, nil, q.targets, againTime+time.Second, r.judged)
@@ -277,12 +286,27 @@ func (r *coordinator) witnessed(q *inquest) {
 func (r *coordinator) judged(q *inquest) {
 	r.inquest = nil
 	q.timer.Stop()
-	if p := r.pending; p != nil && p.pairs == nil { // the positions show more, see judge
+	if p := r.pending; p != nil && p.losses == nil { // the positions show more, see judge
 		r.announce(&p.Failure)
 	} else {
 		r.announce(r.found(q))
 	}
 	r.forget()
+}
+
+// testimonies are what hosts have said, and what follows from the connections that broke. Under mu.
+func (r *coordinator) testimonies(q *inquest) []judge.Testimony {
+	all := slices.Clone(q.said)
+	for _, l := range q.losses {
+		t := judge.Testimony{From: r.land.places[l.from]}
+		if peer := []int{r.land.places[l.peer]}; l.silent {
+			t.Lost = peer
+		} else {
+			t.Hears = peer
+		}
+		all = append(all, t)
+	}
+	return all
 }
 
 // found is the Failure that follows from an inquest. Under mu.
@@ -305,13 +329,14 @@ func (r *coordinator) found(q *inquest) *Failure {
 		if q.late != nil {
 			return q.late
 		}
-		f.Path, f.Rank, f.Culprits = true, q.pairs[0][0], slices.Sorted(slices.Values(q.pairs[0][:]))
+		l := q.losses[0]
+		f.Path, f.Rank, f.Culprits = true, l.from, []int{min(l.from, l.peer), max(l.from, l.peer)}
 		return f
 	}
 	if ranks := slices.Sorted(maps.Keys(q.lost)); len(ranks) > 0 {
-		f.Reason = fmt.Sprintf("the rendezvous hears nothing of rank %s: %s", ranges(ranks), q.lost[ranks[0]])
+		f.Reason = fmt.Sprintf("the rendezvous hears nothing of %s: %s", history.Ranks(ranks), q.lost[ranks[0]])
 	}
-	l := judge.Losses(q.said)
+	l := judge.Losses(r.testimonies(q))
 	if i := slices.IndexFunc(hub.Lost, func(p int) bool { return q.back[p] }); i >= 0 { // what was cut works again
 		l = judge.Loss{Candidates: append(l.Culprits, hub.Lost[i], r.land.hub)}
 	}

@@ -51,15 +51,16 @@ type member struct {
 	head   int   // of this rank's machine, -1 if it has none
 	giving *head // nil unless this rank is a head
 
-	stays   bool          // has left by Leave, and waits for the others
-	parted  int           // the last stage that all ranks have come to
-	parting chan struct{} // closed when parted grows
-	here, there []int // ranks of this rank's host and of the hub's, nil if not known
+	stays       bool          // has left by Leave, and waits for the others
+	parted      int           // the last stage that all ranks have come to
+	parting     chan struct{} // closed when parted grows
+	here, there []int         // ranks of this rank's host and of the hub's, nil if not known
 	witnesses   []heir
-	witness     *witness                                                     // nil unless this rank is one
-	ask         func(ctx context.Context, address string) (s sight, ok bool) // asks a witness; false: its host answers nothing
-	knock       func(ctx context.Context, address string) bool               // reports whether a host answers
-	silence     atomic.Bool                                                  // the connection to the hub has ended in silence
+	witness     *witness // nil unless this rank is one
+	// asks a witness, and tells it that this rank's host has lost the hub; false: the witness's host answers nothing
+	ask     func(ctx context.Context, address string, home int, lost bool) (s statement, lives bool)
+	knock   func(ctx context.Context, address string) bool // reports whether a host answers
+	silence atomic.Bool                                    // the connection to the hub has ended in silence
 
 	ended   chan struct{} // closed when the way to the coordinator has ended
 	mourned chan struct{} // closed when the reason for ended is known, as far as possible
@@ -277,10 +278,12 @@ func (m *member) parts() bool {
 	return true
 }
 
-func (m *member) Fail(reason string, culprits ...int) { m.failBy(&fail{Reason: reason, Culprits: culprits}) }
+func (m *member) Fail(reason string, culprits ...int) {
+	m.failBy(&fail{Reason: reason, Culprits: culprits})
+}
 
-func (m *member) FailWith(reason string, peer int) {
-	m.failBy(&fail{Reason: reason, Culprits: []int{min(m.rank, peer), max(m.rank, peer)}, Broken: true})
+func (m *member) FailWith(reason string, peer int, silent bool) {
+	m.failBy(&fail{Reason: reason, Culprits: []int{min(m.rank, peer), max(m.rank, peer)}, Broken: true, Silent: silent})
 }
 
 func (m *member) failBy(f *fail) {

@@ -90,9 +90,9 @@ type start struct {
 	Pulse  int   // a port at the hub's address that is open as long as its process lives; 0 if there is none
 	Heirs  []heir
 
-	Here, There []int     // ranks on this rank's host and on the hub's, the lowest maxNamed; nil if the host is one
-	Witness     bool      // this rank is a witness for others
-	Witnesses   []heir    // of other hosts, for this rank
+	Here, There []int  // ranks on this rank's host and on the hub's, the lowest maxNamed; nil if the host is one
+	Witness     bool   // this rank is a witness for others
+	Witnesses   []heir // of other hosts, for this rank
 }
 
 func (*start) kind() kind { return kStart }
@@ -237,17 +237,18 @@ type fail struct {
 	Reason   string
 	Culprits []int // none: the rank itself
 	Broken   bool  // its connection with the other one of two Culprits broke
+	Silent   bool  // likewise, because that one's host answered nothing
 }
 
 func (*fail) kind() kind { return kFail }
 
 func (m *fail) Append(b []byte) []byte {
-	return appendFlag(appendRanks(appendText(b, m.Reason), m.Culprits), m.Broken)
+	return appendFlag(appendFlag(appendRanks(appendText(b, m.Reason), m.Culprits), m.Broken), m.Silent)
 }
 
 func (m *fail) Parse(b []byte) error {
 	f := fields{b: b}
-	m.Reason, m.Culprits, m.Broken = f.text(), f.ranks(), f.flag()
+	m.Reason, m.Culprits, m.Broken, m.Silent = f.text(), f.ranks(), f.flag(), f.flag()
 	if m.Broken && len(m.Culprits) != 2 {
 		return errMalformed
 	}

@@ -141,7 +141,7 @@ func (m *member) absent(ctx context.Context, why string, cut bool) *Failure {
 		f.Rank = hosts[0]
 	}
 	if m.feel == nil && m.silence.Load() {
-		return m.testify(ctx, why, nil)
+		return m.testify(ctx, why, true, nil)
 	}
 	if m.feel == nil {
 		return f
@@ -155,16 +155,19 @@ func (m *member) absent(ctx context.Context, why string, cut bool) *Failure {
 	case err == nil && !cut:
 		return nil
 	case err == nil:
-		return m.testify(ctx, why, func() bool { return true })
+		return m.testify(ctx, why, m.silence.Load(), nil)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
 		f.Reason = "its process ended without goodbye"
 		m.mu.Lock()
 		m.hubDied = true
 		m.mu.Unlock()
+		if m.silence.Load() { // before, and perhaps for that reason
+			return m.testify(ctx, why, true, nil)
+		}
 	case errors.Is(err, errStalled):
 		f.Died, f.Reason = false, why+": its process answers nothing, and its host does: is it stopped?"
 	default:
-		return m.testify(ctx, why, func() bool { return feel(againTime) == nil })
+		return m.testify(ctx, why, true, func() bool { return feel(againTime) == nil })
 	}
 	return f
 }

@@ -77,7 +77,7 @@ func TestMourn(t *testing.T) {
 		feel      func(context.Context) error
 		hosts     []int
 		silent    bool
-		witnesses string // h: it hears the hub; m: it does not; u: it does not know; -: it does not answer
+		witnesses string // h: it hears the hub; m: it does not; u: it does not know; t: rank 3 has told it so; -: it does not answer
 		culprits  []int
 		may       []int // Candidates
 		says      string
@@ -92,14 +92,15 @@ func TestMourn(t *testing.T) {
 		"not known":               {nil, []int{0}, false, "", []int{0}, nil, "rank 0 died: why (connection to the rendezvous)"},
 		"silence, and not known":  {nil, []int{0}, true, "", nil, []int{0, 2}, "cannot be known"},
 		"others have lost it too": {feels(syscall.ETIMEDOUT), []int{0}, true, "mu", []int{0}, nil,
-			"rank 0 died: why, and answers rank 4 on another host as little"},
+			"rank 0 died: why, and it answers no other host"},
 		"others hear it": {feels(syscall.ETIMEDOUT), []int{0}, true, "hu", []int{0, 2}, nil,
 			"nothing passes between the hosts of ranks 0 and 2, and both are well"},
 		"others hear it, and now this rank does": {feels(syscall.ETIMEDOUT, nil), []int{0}, true, "h", nil, []int{0, 2},
 			"cannot be known"},
-		"it is back, and others had lost it":  {feels(nil), []int{0}, true, "m", []int{0}, nil, "answers rank 4 on another host"},
-		"it is back, and others have kept it": {feels(nil), []int{0}, true, "h", nil, []int{0, 2}, "cannot be known"},
-		"others do not know":                  {feels(syscall.ETIMEDOUT), []int{0}, true, "uu", nil, []int{0, 2}, "cannot be known"},
+		"it is back, and others had lost it":      {feels(nil), []int{0}, true, "m", []int{0}, nil, "answers no other host"},
+		"it is back, and others have kept it":     {feels(nil), []int{0}, true, "h", nil, []int{0, 2}, "cannot be known"},
+		"others that are gone had told a witness": {feels(nil), []int{0}, true, "t", []int{0}, nil, "answers no other host"},
+		"others do not know":                      {feels(syscall.ETIMEDOUT), []int{0}, true, "uu", nil, []int{0, 2}, "cannot be known"},
 		"nobody answers": {feels(syscall.ETIMEDOUT), []int{0}, true, "--", nil, []int{0, 2, 4, 5},
 			"cannot be known: ranks 0, 2, 4 and 5"},
 	} {
@@ -110,9 +111,12 @@ func TestMourn(t *testing.T) {
 			for i, w := range tt.witnesses {
 				m.witnesses = append(m.witnesses, heir{4 + i, string(w)})
 			}
-			m.ask = func(_ context.Context, address string) (sight, bool) {
-				seen := map[string]sight{"h": hears, "m": missing}
-				return seen[address], address != "-"
+			m.ask = func(_ context.Context, address string, _ int, _ bool) (statement, bool) {
+				s := statement{seen: map[string]sight{"h": hears, "m": missing}[address]}
+				if address == "t" {
+					s.told = []int{3}
+				}
+				return s, address != "-"
 			}
 			m.lost("why")
 			f := m.Failure()

@@ -290,7 +290,7 @@ func explain(err error) string {
 		return "its connection ended without goodbye"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "its connection ended without goodbye (connection reset)"
-	case IsSilence(err):
+	case errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Sprintf("its host did not answer for %s", spell(silence))
 	}
 	return err.Error()

@@ -108,9 +108,9 @@ func TestSeverLater(t *testing.T) {
 		how  func()
 		left []int // hosts
 	}{
-		{func() { groups[2].FailWith("reset", 1) }, []int{0, 1, 2, 3}},
+		{func() { groups[2].FailWith("reset", 1, false) }, []int{0, 1, 2, 3}},
 		{func() { Drop(groups[0]) }, []int{1, 2, 3}},
-		{func() { groups[1].FailWith("reset", 0) }, []int{1, 3}}, // of hosts 1 and 2
+		{func() { groups[1].FailWith("reset", 0, false) }, []int{1, 3}}, // of hosts 1 and 2
 	} {
 		fail.how()
 		next := make([]Group, len(fail.left))

@@ -30,7 +30,7 @@ func samples() []message {
 		&gathered{Seq: 5, Data: [][]byte{[]byte("a"), {}, []byte("ccc")}},
 		&withdraw{Seq: 6, Reason: "tired"},
 		&withdrawn{Seq: 7, Rank: 2, Missing: []int{0, 5}, Reason: "tired"},
-		&fail{Reason: "disk full", Culprits: []int{1, 4}, Broken: true},
+		&fail{Reason: "disk full", Culprits: []int{1, 4}, Broken: true, Silent: true},
 		&knock{Stage: 2, Targets: []int{1, 4}, At: []string{"10.0.0.1:1", ""}},
 		&knocked{Stage: 2, Heard: []bool{true, false}},
 		&failed{Failure{Rank: -1, Candidates: []int{0, 2}, Path: true, Reason: "cut"}},

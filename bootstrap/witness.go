@@ -5,7 +5,7 @@ package bootstrap
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -38,9 +38,12 @@ type witness struct {
 	guests *auth.Pending
 	ended  chan struct{}
 
-	mu   sync.Mutex // held while the hub is asked
+	turn chan struct{} // full while the hub is asked; guards at and seen
 	at   time.Time
 	seen sight
+
+	losers sync.Mutex
+	lost   map[int]bool // under losers; by home, hosts that have said that they have lost the hub
 }
 
 // claimWitness opens the port of a rank that may be a witness, at the address of its heir's port. It returns the number
@@ -60,8 +63,8 @@ func (j *joiner) claimWitness() int {
 	return j.eye.Addr().(*net.TCPAddr).Port
 }
 
-// witnesses fills in who is a witness: the first rank with such a port of each host but the hub's, and for whom: ranks
-// of yet other hosts.
+// witnesses fills in who is a witness: the first rank with such a port of each host but the hub's, and for whom: all
+// others there.
 func (g *geography) witnesses(seats map[int]*seat, starts []start) {
 	if !g.several() {
 		return
@@ -82,7 +85,7 @@ func (g *geography) witnesses(seats map[int]*seat, starts []start) {
 	for rank, p := range g.places {
 		starts[rank].Here, starts[rank].There = at[p], at[g.hub]
 		for _, h := range all {
-			if p != g.hub && g.places[h.Rank] != p {
+			if p != g.hub && h.Rank != rank {
 				starts[rank].Witnesses = append(starts[rank].Witnesses, h)
 			}
 		}
@@ -92,18 +95,19 @@ func (g *geography) witnesses(seats map[int]*seat, starts []start) {
 // observe gives the member what it needs to find out about the hub, and serves if it is a witness.
 func (j *joiner) observe(m *member, s *start) {
 	m.here, m.there, m.witnesses = s.Here, s.There, s.Witnesses
-	m.ask = func(ctx context.Context, address string) (sight, bool) {
+	m.ask = func(ctx context.Context, address string, home int, lost bool) (s statement, lives bool) {
 		conn, err := j.dial(ctx, address)
 		if err != nil {
-			return unseen, answers(nil, err)
+			return s, answers(nil, err)
 		}
 		defer conn.Close()
 		defer context.AfterFunc(ctx, func() { conn.Close() })()
-		answer, err := auth.Call(conn, m.key, witnessProtocol, nil)
-		if err != nil || len(answer) != 1 {
-			return unseen, true // its host has answered
+		answer, err := auth.Call(conn, m.key, witnessProtocol, appendFlag(appendU32(nil, home), lost))
+		f := fields{b: answer}
+		if s = (statement{sight(f.u8()), f.ranks()}); err != nil || f.end() != nil {
+			return statement{}, true // its host has answered
 		}
-		return sight(answer[0]), true
+		return s, true
 	}
 	m.knock = func(ctx context.Context, address string) bool { return answers(j.dial(ctx, address)) }
 	if j.eye == nil {
@@ -113,12 +117,20 @@ func (j *joiner) observe(m *member, s *start) {
 		j.eye.Close()
 		return
 	}
-	w := &witness{ln: j.eye, guests: auth.NewPending(maxAskers, witnessTime+handshakeTime, nil), ended: make(chan struct{})}
+	w := &witness{ln: j.eye, guests: auth.NewPending(maxAskers, witnessTime+handshakeTime, nil),
+		ended: make(chan struct{}), turn: make(chan struct{}, 1)}
 	m.witness = w
 	go func() {
 		defer close(w.ended)
 		w.guests.Serve(w.ln, func(conn net.Conn) {
-			auth.Answer(conn, m.key, witnessProtocol, func([]byte) []byte { return []byte{byte(w.look(m))} })
+			auth.Answer(conn, m.key, witnessProtocol, func(body []byte) []byte {
+				f := fields{b: body}
+				home, lost := f.rank(), f.flag()
+				if f.end() == nil && lost {
+					w.tell(home)
+				}
+				return appendRanks([]byte{byte(w.look(m))}, w.told())
+			})
 		})
 	}()
 }
@@ -133,13 +145,32 @@ func (w *witness) close() {
 
 // look is what a witness sees now; many that ask at once get one answer.
 func (w *witness) look(m *member) sight {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.turn <- struct{}{}
+	defer func() { <-w.turn }()
 	if time.Since(w.at) > pulseTime/3 {
 		w.seen = m.sees()
 		w.at = time.Now()
 	}
 	return w.seen
+}
+
+// tell notes that a host has lost the hub.
+func (w *witness) tell(home int) {
+	w.losers.Lock()
+	defer w.losers.Unlock()
+	if w.lost == nil {
+		w.lost = map[int]bool{}
+	}
+	if len(w.lost) < maxTargets {
+		w.lost[home] = true
+	}
+}
+
+// told are the hosts that have lost the hub, as they have said.
+func (w *witness) told() []int {
+	w.losers.Lock()
+	defer w.losers.Unlock()
+	return slices.Sorted(maps.Keys(w.lost))
 }
 
 // sees is what this rank knows of the hub. A connection to it that has ended in silence counts, although the hub may
@@ -160,41 +191,76 @@ func (m *member) sees() sight {
 	return missing
 }
 
-// Places for judge.Losses: those of the hub, of this rank, and from firstWitness on of the witnesses.
-const (
-	hubPlace = iota
-	ownPlace
-	firstWitness
-)
+// A statement is what a rank says of the hub, and which hosts have told it that they have lost the hub. Hosts are named by
+// the rank of home.
+type statement struct {
+	seen sight
+	told []int
+}
 
-// testify asks all witnesses, and judges by what they say. again asks the hub once more.
-func (m *member) testify(ctx context.Context, why string, again func() bool) *Failure {
-	own := judge.Testimony{From: ownPlace, Lost: []int{hubPlace}}
-	said := make([]judge.Testimony, len(m.witnesses))
+// home is the rank that stands for this rank's host.
+func (m *member) home() int {
+	for _, w := range m.witnesses {
+		if slices.Contains(m.here, w.Rank) {
+			return w.Rank
+		}
+	}
+	if m.witness != nil || len(m.here) == 0 {
+		return m.rank
+	}
+	return m.here[0]
+}
+
+// hubPlace is the place of the hub for judge.Losses; hosts are the ranks that stand for them.
+const hubPlace = -1
+
+// testify asks all witnesses, and judges by what they say. lost is that the hub is or was silent, which they are told.
+// again asks the hub once more.
+func (m *member) testify(ctx context.Context, why string, lost bool, again func() bool) *Failure {
+	home := m.home()
+	own := judge.Testimony{From: home, Lost: []int{hubPlace}}
+	all := []judge.Testimony{own}
 	var mu sync.Mutex
-	var all sync.WaitGroup
-	for i, w := range m.witnesses {
-		all.Go(func() {
-			seen, lives := m.ask(ctx, w.Addr)
-			mu.Lock()
-			defer mu.Unlock()
-			place := firstWitness + i
-			said[i].From = place
-			switch {
-			case !lives:
-				own.Lost = append(own.Lost, place)
-				return
-			case seen == hears:
-				said[i].Hears = []int{hubPlace}
-			case seen == missing:
-				said[i].Lost = []int{hubPlace}
+	note := func(from int, seen sight, told []int) { // from is a host that lives, as home knows
+		mu.Lock()
+		defer mu.Unlock()
+		t := judge.Testimony{From: from}
+		if from != home {
+			all[0].Hears = append(all[0].Hears, from)
+		}
+		switch {
+		case from == home:
+		case seen == hears:
+			t.Hears = []int{hubPlace}
+		case seen == missing:
+			t.Lost = []int{hubPlace}
+		}
+		for _, other := range told {
+			if !slices.Contains(m.there, other) {
+				t.Hears = append(t.Hears, other)
+				all = append(all, judge.Testimony{From: other, Lost: []int{hubPlace}})
 			}
-			own.Hears = append(own.Hears, place)
+		}
+		all = append(all, t)
+	}
+	if m.witness != nil {
+		note(home, unseen, m.witness.told())
+	}
+	var asked sync.WaitGroup
+	for _, w := range m.witnesses {
+		asked.Go(func() {
+			if s, lives := m.ask(ctx, w.Addr, home, lost); lives {
+				note(w.Rank, s.seen, s.told)
+			} else if w.Rank != home {
+				mu.Lock()
+				defer mu.Unlock()
+				all[0].Lost = append(all[0].Lost, w.Rank)
+			}
 		})
 	}
-	all.Wait()
-	slices.Sort(own.Lost)
-	l := judge.Losses(append(said, own))
+	asked.Wait()
+	slices.Sort(all[0].Lost)
+	l := judge.Losses(all)
 	if l.Path && (again == nil || again()) { // what was cut works again
 		l = judge.Loss{Candidates: l.Culprits}
 	}
@@ -203,10 +269,10 @@ func (m *member) testify(ctx context.Context, why string, again func() bool) *Fa
 			switch p {
 			case hubPlace:
 				ranks = append(append(ranks, m.there...), m.Hub()...)
-			case ownPlace:
+			case home:
 				ranks = append(append(ranks, m.here...), m.rank)
 			default:
-				ranks = append(ranks, m.witnesses[p-firstWitness].Rank)
+				ranks = append(ranks, p)
 			}
 		}
 		slices.Sort(ranks)
@@ -216,18 +282,17 @@ func (m *member) testify(ctx context.Context, why string, again func() bool) *Fa
 	switch {
 	case slices.Equal(l.Culprits, []int{hubPlace}):
 		f.Culprits, f.Died = ranks(l.Culprits), true
-		f.Reason = fmt.Sprintf("%s, and answers rank %d on another host as little: it is down or cut off", why,
-			m.witnesses[slices.IndexFunc(said, func(t judge.Testimony) bool { return len(t.Lost) > 0 })].Rank)
+		f.Reason = why + ", and it answers no other host: it is down or cut off"
 		if len(f.Culprits) > 0 {
 			f.Rank = f.Culprits[0]
 		}
 	case l.Path:
 		if there := ranks([]int{hubPlace}); len(there) > 0 {
-			f.Culprits, f.Path = []int{there[0], ranks([]int{ownPlace})[0]}, true
+			f.Culprits, f.Path = []int{there[0], ranks([]int{home})[0]}, true
 			slices.Sort(f.Culprits)
 			break
 		}
-		f.Candidates = ranks([]int{ownPlace})[:1]
+		f.Candidates = ranks([]int{home})[:1]
 	default:
 		f.Candidates = ranks(append(l.Culprits, l.Candidates...))
 	}
@@ -237,12 +302,12 @@ func (m *member) testify(ctx context.Context, why string, again func() bool) *Fa
 // Seek finds out by itself why the hub does not answer, and makes that the Failure. If the hub lives it waits for the
 // hub's word, at most InquestTime.
 func (m *member) Seek() {
-	if m.feel == nil || isClosed(m.failed) || isClosed(m.ended) {
-		return
-	}
 	ctx, cancel := m.whileOpen(InquestTime)
 	defer cancel()
-	f := m.absent(ctx, "it has not answered in time", false)
+	var f *Failure
+	if m.feel != nil && !isClosed(m.failed) && !isClosed(m.ended) {
+		f = m.absent(ctx, "it has not answered in time", false)
+	}
 	if f == nil {
 		select {
 		case <-m.failed:

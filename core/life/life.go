@@ -158,7 +158,7 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 	if _, quits := e.(AbortCalled); quits && a.Tell != nil {
 		l.group.Fail(a.Tell.Error()) // without culprits: a rank that has called Abort may not go on with the others
 	} else if a.Tell != nil && a.Lost {
-		l.group.FailWith(a.Tell.Error(), a.Tell.Peer)
+		l.group.FailWith(a.Tell.Error(), a.Tell.Peer, bootstrap.IsSilence(a.Tell))
 	} else if a.Tell != nil {
 		l.group.Fail(a.Tell.Error(), a.Tell.Culprits...)
 	}

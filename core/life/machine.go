@@ -293,7 +293,9 @@ func (m *Machine) culprits(e *call.Error, d Doubt) (culprits, candidates []int) 
 	case errors.Is(e.Err, call.ErrMismatch):
 		return []int{min(e.Rank, e.Peer), max(e.Rank, e.Peer)}, nil
 	default:
-		silent = []int{e.Peer}
+		if silent = []int{e.Peer}; m.sought { // nobody has answered this rank's complaint either
+			silent = append(silent, m.serving()...)
+		}
 	}
 	l := judge.Losses([]judge.Testimony{{From: e.Rank, Lost: silent}})
 	return l.Culprits, l.Candidates
