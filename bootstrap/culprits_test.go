@@ -75,6 +75,8 @@ func (f *fault) wrong(places, culprits, candidates []int) string {
 	}
 	there := func(place int) bool { return slices.Contains(places, place) }
 	switch {
+	case len(culprits) == 2 && f.b < 0 && f.takes < time.Minute && f.timeout < time.Hour && at(culprits, f.a):
+		return "" // all hear each other again when time runs out, and the waits say between which two nothing has moved
 	case len(culprits) > 0 && f.b < 0:
 		if slices.ContainsFunc(culprits, func(r int) bool { return places[r] != f.a }) {
 			return "an innocent is named"
@@ -182,9 +184,9 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 			case <-late:
 				cause = call.ErrTimeout
 			case <-left[from]:
-				for ; f.cutNow(places[from], places[r]) && l.Guard.Aborted() == nil; time.Sleep(100 * time.Millisecond) {
+				for ; f.cutNow(places[from], places[r]) && l.Guard.Aborted() == nil && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 				}
-				if cause = l.Guard.Aborted(); cause == nil {
+				if cause = l.Guard.Aborted(); cause == nil && time.Now().Before(end) {
 					cause = syscall.ECONNRESET
 				}
 			case <-l.Stopped():

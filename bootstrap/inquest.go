@@ -241,7 +241,22 @@ func (r *coordinator) surveyed(q *inquest) {
 		}
 	}
 	q.said = append(q.said, hub)
-	if len(witnesses) == 0 || len(q.targets) == 0 {
+	if len(q.targets) == 0 { // does the way between two that have lost each other pass again?
+		witnesses = nil
+		for _, l := range q.losses {
+			if l.silent && q.heard[l.from] && len(witnesses) < maxWitnesses {
+				witnesses = append(witnesses, l.from)
+				q.targets = append(q.targets, l.peer)
+			}
+		}
+		if len(witnesses) == 0 {
+			r.judged(q)
+			return
+		}
+		q.ask(r, witnesses, q.targets, knockedTime, r.judged)
+		return
+	}
+	if len(witnesses) == 0 {
 		r.judged(q)
 		return
 	}
@@ -309,6 +324,34 @@ func (r *coordinator) testimonies(q *inquest) []judge.Testimony {
 	return all
 }
 
+// stopped is the Failure of a trial where all hosts answer: processes that still do not are stopped. If all answer by
+// now, some host was cut off. Under mu.
+func (r *coordinator) stopped(q *inquest) *Failure {
+	f, late := *q.late, *q.late.Late
+	f.Late = &late
+	f.Culprits = slices.DeleteFunc(slices.Clone(f.Culprits), func(rank int) bool { return q.heard[rank] })
+	if len(f.Culprits) == 0 {
+		late.Last, f.Culprits = Called{}, nil
+		f.Candidates = append(slices.Clone(q.late.Culprits), r.land.at(r.land.hub)...)
+		slices.Sort(f.Candidates)
+		f.Candidates = slices.Compact(f.Candidates)
+	}
+	return &f
+}
+
+// broken is the loss to tell of where all hosts live, and whether the way between its ends is the fault: their
+// connection was reset, or the way does not pass now either. Else one of the two hosts may have been cut off. Under mu.
+func (r *coordinator) broken(q *inquest) (l loss, proven bool) {
+	for _, l := range q.losses {
+		if !l.silent || slices.ContainsFunc(q.said, func(t judge.Testimony) bool {
+			return t.From == r.land.places[l.from] && slices.Contains(t.Lost, r.land.places[l.peer])
+		}) {
+			return l, true
+		}
+	}
+	return q.losses[0], false
+}
+
 // found is the Failure that follows from an inquest. Under mu.
 func (r *coordinator) found(q *inquest) *Failure {
 	hub := &q.said[0]
@@ -327,10 +370,15 @@ func (r *coordinator) found(q *inquest) *Failure {
 	}
 	if len(hub.Lost) == 0 {
 		if q.late != nil {
-			return q.late
+			return r.stopped(q)
 		}
-		l := q.losses[0]
-		f.Path, f.Rank, f.Culprits = true, l.from, []int{min(l.from, l.peer), max(l.from, l.peer)}
+		l, proven := r.broken(q)
+		f.Rank = l.from
+		if pair := []int{min(l.from, l.peer), max(l.from, l.peer)}; proven {
+			f.Path, f.Culprits = true, pair
+		} else {
+			f.Candidates = pair
+		}
 		return f
 	}
 	if ranks := slices.Sorted(maps.Keys(q.lost)); len(ranks) > 0 {

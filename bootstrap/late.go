@@ -83,10 +83,10 @@ func (r *coordinator) conclude(t *trial) {
 		return
 	}
 	f := verdictOf(r.size, said, r.gone)
-	mute := func(rank int) bool { return r.land.places[rank] != r.land.hub && !r.land.hears(rank) }
+	far := func(rank int) bool { return r.land.places[rank] != r.land.hub }
 	switch {
 	case r.inquest != nil:
-	case f.Late.Reason == judge.Silent && r.land.several() && slices.ContainsFunc(f.Culprits, mute):
+	case f.Late.Reason == judge.Silent && r.land.several() && slices.ContainsFunc(f.Culprits, far):
 		r.investigate(func(q *inquest) { q.late = f })
 	default:
 		r.announce(f)

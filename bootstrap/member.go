@@ -382,10 +382,13 @@ func (m *member) position() known {
 func (m *member) knocks(k *knock) {
 	ctx, cancel := m.whileOpen(knockTime)
 	defer cancel()
-	answer := &knocked{Stage: k.Stage, Heard: make([]bool, len(k.At))}
+	answer := &knocked{Stage: k.Stage}
+	if m.knock != nil && len(k.At) > 0 { // else it cannot know
+		answer.Heard = make([]bool, len(k.At))
+	}
 	var all sync.WaitGroup
-	for i, at := range k.At {
-		if m.knock != nil && at != "" {
+	for i := range answer.Heard {
+		if at := k.At[i]; at != "" {
 			all.Go(func() { answer.Heard[i] = m.knock(ctx, at) })
 		}
 	}

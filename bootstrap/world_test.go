@@ -192,7 +192,7 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 			time.AfterFunc(time.Until(first)+after, func() {
 				there, _, _ := ways.Cut(p, hub)
 				back, _, _ := ways.Cut(hub, p)
-				if (there || back) && !exited[rank].Load() {
+				if there || back {
 					lost()
 				}
 			})
@@ -203,9 +203,10 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 			}
 		})
 		notice(func() {
-			downs[rank].end()
-			m.silence.Store(true)
-			m.lost("its host did not answer")
+			if downs[rank].end(); !exited[rank].Load() {
+				m.silence.Store(true)
+				m.lost("its host did not answer")
+			}
 		})
 	}
 	return groups
