@@ -91,7 +91,7 @@ func (r *coordinator) hear(rank int, m message) bool {
 		return r.withdraw(rank, m)
 	case *fail:
 		if slices.ContainsFunc(m.Culprits, func(q int) bool { return q < 0 || q >= r.size }) ||
-			m.Broken && (!slices.Contains(m.Culprits, rank) || m.Culprits[0] == m.Culprits[1]) {
+			m.Broken && (!slices.Contains(m.Culprits, rank) || len(m.Culprits) == 2 && m.Culprits[0] == m.Culprits[1]) {
 			return false
 		}
 		r.complain(rank, m)
@@ -164,7 +164,9 @@ func (r *coordinator) complain(rank int, m *fail) {
 	}
 	r.failing[rank], r.quit[rank] = true, len(m.Culprits) == 0
 	culprit := rank // who may have left, which explains all
-	if m.Broken {
+	if m.Broken && len(m.Culprits) == 1 {
+		culprit = -1
+	} else if m.Broken {
 		culprit = m.Culprits[0] + m.Culprits[1] - rank
 	} else if len(m.Culprits) == 1 {
 		culprit = m.Culprits[0]
@@ -187,7 +189,7 @@ func (r *coordinator) complain(rank int, m *fail) {
 	case p != nil || q != nil:
 		return
 	}
-	p := &complaint{Failure: Failure{Rank: rank, Culprits: m.Culprits, Reason: m.Reason, Path: m.Broken}, from: rank}
+	p := &complaint{Failure: Failure{Rank: rank, Culprits: m.Culprits, Reason: m.Reason, Path: len(m.Culprits) == 2 && m.Broken}, from: rank}
 	if m.Broken {
 		p.losses = []loss{{rank, culprit, m.Silent}}
 	} else if len(m.Culprits) == 0 {

@@ -58,6 +58,20 @@ func (f *fault) cut(from, to int) (bool, time.Time, time.Time) {
 	return f.concerns(from, to) && !now.Before(f.since) && now.Before(end), f.since, end
 }
 
+// alike is what of culprits has to be the same on all ranks. Where an operation runs out of time because of a path, those
+// that the hub's word does not reach name the path by other ranks of the two hosts.
+func (f *fault) alike(places, culprits []int) []int {
+	if f.b < 0 || f.timeout == time.Hour {
+		return culprits
+	}
+	var hosts []int
+	for _, r := range culprits {
+		hosts = append(hosts, places[r])
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
 // cutNow reports whether the way between two places is cut now.
 func (f *fault) cutNow(a, b int) bool {
 	there, _, _ := f.cut(a, b)
@@ -229,7 +243,7 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 			continue
 		}
 		*known++
-		if said >= 0 && !f.parts(places[said], places[r]) && !slices.Equal(same, e.Culprits) {
+		if said >= 0 && !f.parts(places[said], places[r]) && !slices.Equal(f.alike(places, same), f.alike(places, e.Culprits)) {
 			faults += fmt.Sprintf("ranks %d and %d name different ranks\n", said, r)
 		}
 		said, same = r, e.Culprits

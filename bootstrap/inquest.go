@@ -53,6 +53,14 @@ func (g *geography) at(place int) (ranks []int) {
 	return ranks
 }
 
+// of is the place of a rank, or of the hub for -1.
+func (g *geography) of(rank int) int {
+	if rank < 0 {
+		return g.hub
+	}
+	return g.places[rank]
+}
+
 // several reports whether there are hosts besides the hub's.
 func (g *geography) several() bool {
 	return slices.ContainsFunc(g.places, func(p int) bool { return p != g.hub })
@@ -124,7 +132,7 @@ type inquest struct {
 	back    map[int]bool  // places that have answered the hub's knock
 }
 
-// A loss is that a rank's connection with a peer broke: silently, if the peer's host answered nothing; else that host
+// A loss is that a rank's connection with a peer broke, or with the hub if that is -1: silently, if the peer's host answered nothing; else that host
 // has said so.
 type loss struct {
 	from, peer int
@@ -134,7 +142,7 @@ type loss struct {
 // apart reports whether one of some losses is between two hosts.
 func (r *coordinator) apart(losses []loss) bool {
 	return r.land.several() && slices.ContainsFunc(losses, func(l loss) bool {
-		return r.land.places[l.from] != r.land.places[l.peer]
+		return r.land.of(l.from) != r.land.of(l.peer)
 	})
 }
 
@@ -244,7 +252,7 @@ func (r *coordinator) surveyed(q *inquest) {
 	if len(q.targets) == 0 { // does the way between two that have lost each other pass again?
 		witnesses = nil
 		for _, l := range q.losses {
-			if l.silent && q.heard[l.from] && len(witnesses) < maxWitnesses {
+			if l.silent && l.peer >= 0 && q.heard[l.from] && len(witnesses) < maxWitnesses {
 				witnesses = append(witnesses, l.from)
 				q.targets = append(q.targets, l.peer)
 			}
@@ -313,8 +321,8 @@ func (r *coordinator) judged(q *inquest) {
 func (r *coordinator) testimonies(q *inquest) []judge.Testimony {
 	all := slices.Clone(q.said)
 	for _, l := range q.losses {
-		t := judge.Testimony{From: r.land.places[l.from]}
-		if peer := []int{r.land.places[l.peer]}; l.silent {
+		t := judge.Testimony{From: r.land.of(l.from)}
+		if peer := []int{r.land.of(l.peer)}; l.silent {
 			t.Lost = peer
 		} else {
 			t.Hears = peer
@@ -331,7 +339,7 @@ func (r *coordinator) stopped(q *inquest) *Failure {
 	f.Late = &late
 	f.Culprits = slices.DeleteFunc(slices.Clone(f.Culprits), func(rank int) bool { return q.heard[rank] })
 	if len(f.Culprits) == 0 {
-		late.Last, f.Culprits = Called{}, nil
+		late.Last, f.Culprits, f.Reason = Called{}, nil, history.Ranks(q.late.Culprits)+" answered nothing for a time"
 		f.Candidates = append(slices.Clone(q.late.Culprits), r.land.at(r.land.hub)...)
 		slices.Sort(f.Candidates)
 		f.Candidates = slices.Compact(f.Candidates)
@@ -339,34 +347,31 @@ func (r *coordinator) stopped(q *inquest) *Failure {
 	return &f
 }
 
-// broken is the loss to tell of where all hosts live, and whether the way between its ends is the fault: their
-// connection was reset, or the way does not pass now either. Else one of the two hosts may have been cut off. Under mu.
+// broken is the loss to tell of where all hosts live, and whether the way between its ends is the fault: the way does not
+// pass now either, or there is no silence and their connection was reset. Else one of the two hosts may have been cut
+// off, and a process may have ended, and reset connections, for that. Under mu.
 func (r *coordinator) broken(q *inquest) (l loss, proven bool) {
 	for _, l := range q.losses {
-		if !l.silent || slices.ContainsFunc(q.said, func(t judge.Testimony) bool {
-			return t.From == r.land.places[l.from] && slices.Contains(t.Lost, r.land.places[l.peer])
+		if l.silent && slices.ContainsFunc(q.said, func(t judge.Testimony) bool {
+			return t.From == r.land.of(l.from) && slices.Contains(t.Lost, r.land.of(l.peer))
 		}) {
 			return l, true
 		}
 	}
-	return q.losses[0], false
+	if i := slices.IndexFunc(q.losses, func(l loss) bool { return l.silent }); i >= 0 {
+		return q.losses[i], false
+	}
+	return q.losses[0], true
 }
 
 // found is the Failure that follows from an inquest. Under mu.
 func (r *coordinator) found(q *inquest) *Failure {
 	hub := &q.said[0]
-	hub.Lost = slices.DeleteFunc(hub.Lost, func(p int) bool { // the host answers, and only its processes do not
-		answers := q.back[p] && !slices.ContainsFunc(r.land.at(p), func(rank int) bool { return q.lost[rank] != "" })
-		if answers {
-			hub.Hears = append(hub.Hears, p)
-		}
-		return answers
-	})
 	f := &Failure{Rank: -1, Reason: q.reason}
 	if q.late != nil {
 		late := *q.late.Late
 		late.Last = Called{}
-		f.Late = &late
+		f.Late, f.Reason = &late, history.Ranks(q.late.Culprits)+" answered nothing"
 	}
 	if len(hub.Lost) == 0 {
 		if q.late != nil {
@@ -374,9 +379,13 @@ func (r *coordinator) found(q *inquest) *Failure {
 		}
 		l, proven := r.broken(q)
 		f.Rank = l.from
-		if pair := []int{min(l.from, l.peer), max(l.from, l.peer)}; proven {
+		switch pair := []int{min(l.from, l.peer), max(l.from, l.peer)}; {
+		case l.peer < 0:
+			f.Candidates = append(r.land.at(r.land.of(l.from)), r.land.at(r.land.hub)...)
+			slices.Sort(f.Candidates)
+		case proven:
 			f.Path, f.Culprits = true, pair
-		} else {
+		default:
 			f.Candidates = pair
 		}
 		return f

@@ -246,6 +246,9 @@ func (m *member) lost(why string) {
 		return
 	}
 	f := m.mourn(why)
+	if m.silence.Load() { // it may arrive, and says why this process ends
+		m.say(&fail{Reason: f.Error(), Culprits: []int{m.rank}, Broken: true, Silent: true})
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if isClosed(m.closed) {

@@ -236,7 +236,7 @@ func (m *withdrawn) Parse(b []byte) error {
 type fail struct {
 	Reason   string
 	Culprits []int // none: the rank itself
-	Broken   bool  // its connection with the other one of two Culprits broke
+	Broken   bool  // its connection with the other one of two Culprits broke, with the hub if it is the only one
 	Silent   bool  // likewise, because that one's host answered nothing
 }
 
@@ -249,7 +249,7 @@ func (m *fail) Append(b []byte) []byte {
 func (m *fail) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Reason, m.Culprits, m.Broken, m.Silent = f.text(), f.ranks(), f.flag(), f.flag()
-	if m.Broken && len(m.Culprits) != 2 {
+	if n := len(m.Culprits); m.Broken && n != 1 && n != 2 {
 		return errMalformed
 	}
 	return f.end()

@@ -156,6 +156,8 @@ func (m *member) absent(ctx context.Context, why string, cut bool) *Failure {
 		return nil
 	case err == nil:
 		return m.testify(ctx, why, m.silence.Load(), nil)
+	case (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET)) && !isClosed(m.ended):
+		return nil // the connection tells, and perhaps why
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
 		f.Reason = "its process ended without goodbye"
 		m.mu.Lock()

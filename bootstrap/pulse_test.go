@@ -107,6 +107,7 @@ func TestMourn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMember(2, 6, nil, tt.hosts)
 			m.feel = tt.feel
+			m.up = func(message) {}
 			m.silence.Store(tt.silent)
 			for i, w := range tt.witnesses {
 				m.witnesses = append(m.witnesses, heir{4 + i, string(w)})

@@ -135,6 +135,7 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 					if down != nil {
 						go func() {
 							if ways.pass(ctx, hub, places[q]) {
+								down.carry() // what was sent comes first
 								down.end()
 								members[q].lost(ended)
 							}
@@ -146,9 +147,10 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 		}
 		m.drop = func() {
 			exited[rank].Store(true)
-			ups[rank].end()
 			go func() {
 				if ways.pass(ctx, p, hub) {
+					ups[rank].carry() // likewise
+					ups[rank].end()
 					r.lost(rank, ended)
 				}
 			}()

@@ -5,7 +5,6 @@ package life
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -161,7 +160,7 @@ func (l *Life) awaitNotes() {
 // lateness says in words who held up an operation.
 func lateness(f *bootstrap.Failure) string {
 	l := f.Late
-	who, waited := history.Ranks(append(slices.Clone(f.Culprits), f.Candidates...)), history.Ranks(l.Waiting)+" waited in it"
+	who, waited := history.Ranks(f.Culprits), history.Ranks(l.Waiting)+" waited in it"
 	if l.Waited > 0 {
 		waited += fmt.Sprintf(" for %v", history.Spell(l.Waited))
 	}
@@ -175,10 +174,13 @@ func lateness(f *bootstrap.Failure) string {
 	if s := sign(l.Last.Call); s.Kind != 0 {
 		last = fmt.Sprintf("rank %d's last collective is %s", f.Culprits[0], s.Numbered())
 	}
+	if len(f.Candidates) > 0 {
+		return fmt.Sprintf("timed out in %s: %s; %s%s", what, f.Reason, waited, f.Doubt())
+	}
 	switch l.Reason {
 	case judge.Silent:
-		return fmt.Sprintf("timed out in %s: %s answered nothing: is a process stopped, or a host cut off? %s%s", what,
-			who, waited, f.Doubt())
+		return fmt.Sprintf("timed out in %s: %s answered nothing: is a process stopped, or a host cut off? %s", what,
+			who, waited)
 	case judge.Absent:
 		return fmt.Sprintf("timed out in %s: %s never entered it; %s; %s", what, who, waited, last)
 	case judge.Link:

@@ -129,6 +129,9 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 	if a.Seek { // nobody waits for it: the group ends it when this rank leaves
 		go func() {
 			l.group.Seek()
+			if f := l.group.Failure(); f != nil { // which OnFailure may tell a moment later
+				l.step(GroupSaid{f})
+			}
 			l.step(PatienceEnded{})
 		}()
 	}
