@@ -39,9 +39,13 @@ type Error struct {
 
 	// Culprits are the ranks of Comm that are to blame, ascending, the same on every rank: who died,
 	// left, gave up or aborted, who makes another call than most, who never came or answers
-	// nothing, or both ends of a connection that broke. None if it is not known, or if the error is of
-	// one call alone (ErrInvalid, ErrUnsupported).
+	// nothing, or both ends of a connection that broke between ranks that live. None if it is not known, or if
+	// the error is of one call alone (ErrInvalid, ErrUnsupported).
 	Culprits []int
+
+	// Candidates are, where who is to blame cannot be known, the ranks of which some may be, or the network between
+	// them: a rank to which nobody answers cannot know that it is not the one that is cut off.
+	Candidates []int
 }
 
 func (e *Error) Error() string {
