@@ -41,14 +41,15 @@ func Judge(j *Job) Answer {
 	first := j.first()
 	if first != nil {
 		j.until(first)
+		j.Patience = -1 // it has ended waits, however long they were
 	}
 	jd := newJudge(j)
 	c := jd.find()
 	if first != nil {
 		c = jd.weigh(first, c)
 	}
-	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, own: j.Own, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits,
-		Either: c.either(), Notes: j.Notes}
+	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, own: j.Own, Ranks: len(j.Ranks), Reason: c.Reason,
+		Culprits: c.culprits, Either: c.either(), Notes: j.Notes}
 	for r := range j.Ranks {
 		if j.Ranks[r].Source == "" && !jd.old[r] {
 			a.Missing = append(a.Missing, r)
