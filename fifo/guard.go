@@ -106,7 +106,7 @@ func (g *Guard) Still() time.Duration {
 	return max(0, min(g.Waited(), time.Duration(Now()-g.still.Load())))
 }
 
-// starved is how long a process that waits has not asked for Err if it did not run meanwhile: else it asks every 100 ms.
+// starved is how long a waiting process has not asked for Err if it did not run: else it asks every 100 ms.
 const starved = 500 * time.Millisecond
 
 // OnSlow makes the first wait that finds an operation's clock older than after
