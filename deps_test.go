@@ -92,8 +92,8 @@ var floors = map[string]string{
 	"bench/across":    ". bench",
 	"bench/fifo-leak": ". gpu gpu/emu internal/nccl",
 	"bench/device":    "bench bench/meter mem kernels kernels/* internal/cuda internal/dl",
-	"ringotest": ". bootstrap bootstrap/launch gpu cmd/why/hang cmd/why/histories internal/opened internal/relay internal/plain " +
-		"internal/test/transcript",
+	"ringotest": ". bootstrap bootstrap/launch gpu trace/history cmd/why/hang cmd/why/histories internal/opened " +
+		"internal/relay internal/plain internal/test/transcript",
 	"cmd/check":         ". mem gpu kernels kernels/* bootstrap bench/chart bench/meter cmd/check/nvml internal/*",
 	"cmd/check/nvml":    "internal/dl",
 	"cmd/play":          "sched ring/book sched/sim",

@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"testing"
 	"time"
@@ -54,7 +55,6 @@ func reread(t *testing.T, r *history.Record) (*history.Record, error) {
 
 // A record names only ranks of its communicator, and its texts can be printed.
 func TestHistoryCheck(t *testing.T) {
-	const maxSize = 1 << 20
 	good := func() *history.Record {
 		return &history.Record{Comm: "c", Rank: 3, Size: 4, Host: "h\n", Cause: "\x00", Culprits: []int{0, 3},
 			State: judge.State{Peer: 3}, Calls: []history.Call{{What: "Barrier()\x07"}}}
@@ -74,14 +74,13 @@ func TestHistoryCheck(t *testing.T) {
 	r.Rank, r.Size, r.Culprits, r.State.Peer = 0, 1, nil, -1
 	_, err = reread(t, r)
 	require.NoError(t, err)
-	r.Size = maxSize
+	r.Size = history.MaxSize
 	_, err = reread(t, r)
 	require.NoError(t, err)
 	for name, wrong := range map[string]func(r *history.Record){
 		"no ranks":     func(r *history.Record) { r.Size, r.Rank = 0, 0 },
-		"too many":     func(r *history.Record) { r.Size = maxSize + 1 },
+		"too many":     func(r *history.Record) { r.Size = history.MaxSize + 1 },
 		"a rank below": func(r *history.Record) { r.Rank = -1 }, "a rank above": func(r *history.Record) { r.Rank = 4 },
-		"a peer above":    func(r *history.Record) { r.State.Peer = 4 },
 		"a culprit below": func(r *history.Record) { r.Culprits[1] = -1 },
 		"a culprit above": func(r *history.Record) { r.Culprits[1] = 4 },
 	} {
@@ -89,6 +88,45 @@ func TestHistoryCheck(t *testing.T) {
 		wrong(r)
 		_, err := reread(t, r)
 		require.ErrorContains(t, err, "json: not a rank's history", name)
+	}
+}
+
+// A record whose State is missing, or cannot be, tells what it tells otherwise.
+func TestHistoryWithoutState(t *testing.T) {
+	for name, state := range map[string]judge.State{"none": {}, "a peer above": {Heard: true, At: 3, Peer: 4},
+		"a peer below": {Heard: true, Peer: -2}} {
+		r, err := reread(t, &history.Record{Comm: "c", Rank: 1, Size: 4, Cause: "rank 2 died", Culprits: []int{2}, State: state})
+		require.NoError(t, err, name)
+		require.Equal(t, judge.State{Rank: 1, Peer: -1}, r.State, name)
+		require.Equal(t, []int{2}, r.Culprits, name)
+	}
+}
+
+// Members are a line a host in the file; what names a rank twice, or none, is no list.
+func TestHistoryMembers(t *testing.T) {
+	members := history.Members{{Host: "a", Pid: 7, Number: 2}, {Host: "b", Pid: 8, Number: -1}, {Host: "a", Pid: 9}}
+	r, err := reread(t, &history.Record{Comm: "c", Size: 3, Members: members, Origin: "o", OriginSize: 4,
+		State: judge.State{Heard: true, Peer: -1}})
+	require.NoError(t, err)
+	require.Equal(t, members, r.Members)
+	for _, text := range []string{`{"a":"0:1:0 0:2:0"}`, `{"a":"0:1:0 2:2:0"}`, `{"a":"0:1"}`, `{"a":"x:1:1"}`, `{"a":"-1:1:1"}`} {
+		m := history.Members{{}}
+		require.NoError(t, json.Unmarshal([]byte(text), &m), text)
+		require.Empty(t, m, text)
+	}
+	r, err = reread(t, &history.Record{Comm: "c", Size: 2, Members: members, State: judge.State{Heard: true, Peer: -1}})
+	require.NoError(t, err)
+	require.Empty(t, r.Members, "of another size")
+}
+
+// The name of a file that cannot be read says of which rank it is.
+func TestHistoryOwner(t *testing.T) {
+	comm, rank := history.Owner("/x/" + history.FileOf("c0ffee00", 12))
+	require.Equal(t, "c0ffee00", comm)
+	require.Equal(t, 12, rank)
+	for _, name := range []string{"ringo-x.json", "ringo-x-rank.json", "ringo-x-rank-1.json", "dump-rank1.json"} {
+		comm, _ := history.Owner(name)
+		require.Empty(t, comm, name)
 	}
 }
 

@@ -38,6 +38,35 @@ func TestWhy(t *testing.T) {
 	require.Contains(t, errs.String(), "which files?")
 }
 
+// What ringo run and the kernel print beside histories says how a rank has died: its number is in the others' histories.
+func TestWhyJoinsLogs(t *testing.T) {
+	dir := t.TempDir()
+	for rank := range 3 {
+		r := history.Record{Comm: "abcd1234", Rank: rank, Size: 4, Host: "a", Pid: 100 + rank, Cause: "rank 3 died: killed",
+			Culprits: []int{3}, State: judge.State{Heard: true, Last: 1, At: 1, Peer: -1}}
+		for q := range 4 {
+			r.Members = append(r.Members, history.Member{Host: "a", Pid: 100 + q})
+		}
+		_, err := r.Write(dir)
+		require.NoError(t, err)
+	}
+	for name, tt := range map[string]struct{ text, says string }{
+		"oom.log": {"[3] 2026/11/28 21:00:00 step 4\nringo run: rank 3: killed by signal 9\n",
+			"rank 3 (process 103 on host a) was killed by SIGKILL, as ringo run says; "},
+		"dmesg.txt": {"[ 12.5] Memory cgroup out of memory: Killed process 103 (job) total-vm:1kB\n",
+			"rank 3 (process 103 on host a) was killed because memory was short, as the kernel says; "},
+		"job.log": {"[3] 2026/11/28 21:00:00 step 4\n", ""},
+	} {
+		file := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(file, []byte(tt.text), 0o600))
+		var out, errs strings.Builder
+		require.Equal(t, 3, ringoMain(t.Context(), []string{"why", dir, file}, &out, &errs), name)
+		require.Empty(t, errs.String(), name)
+		require.True(t, strings.HasPrefix(out.String(), tt.says+"communicator abcd1234 of 4 ranks: rank 3 died: killed\n"+
+			"to blame: rank 3\n"), out.String())
+	}
+}
+
 // The page has a picture of this library's histories too: who is in the same call, and for whom they wait.
 func TestWhyPictureOfHistories(t *testing.T) {
 	dir := t.TempDir()

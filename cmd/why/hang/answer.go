@@ -152,7 +152,7 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("%s %s; %s", who, jd.death(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.readLog(c.culprits, who)
 	case Link:
-		a.Sentence = fmt.Sprintf("nothing moves between %s in %s; %s", who, jd.what(c.at), jd.waiting(c.at))
+		a.Sentence = fmt.Sprintf("nothing moves between %s in %s; %s", history.Ranks(c.culprits), jd.what(c.at), jd.waiting(c.at))
 		a.Remedy = "run ringo check between their hosts"
 	case Silent:
 		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off; %s", who, jd.quietly(c.culprits), jd.waiting(c.at))

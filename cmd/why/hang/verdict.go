@@ -28,7 +28,11 @@ func (v *Verdict) follows(u *Verdict) bool {
 	}
 	for _, r := range v.Culprits {
 		at, knew := u.Knew[r]
-		if mine, lived := v.Knew[r]; !knew || lived && !at.Before(mine) || slices.Contains(u.Culprits, r) {
+		since, lives := v.Knew[r] // by the same clock
+		if !lives {
+			since, lives = v.At, v.TimedOut
+		}
+		if !knew || lives && !at.Before(since) || slices.Contains(u.Culprits, r) {
 			return false
 		}
 	}

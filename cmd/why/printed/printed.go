@@ -24,15 +24,19 @@ var marks = []string{
 	"Traceback (most recent call last)", "Watchdog caught collective", "last enqueued work: ", "received by PID ",
 	"exitcode", "ut of memory: Killed process", "ut Of Memory",
 	"failed to pass monitoredBarrier", "srun: error: ", "NVRM: Xid", "Detected mismatch between collectives", unbatched,
+	"ringo run: rank ",
 }
+
+// prefixed is a line that ringo run prints of a rank.
+var prefixed = regexp.MustCompile(`^\[\d{1,6}\] \S`)
 
 // unbatched is PyTorch's warning of the first send or recv of a rank that makes a communicator with its peer.
 const unbatched = "An unbatched P2P op (send/recv) was called"
 
 // Is reports whether a part of a file has lines that this package reads.
 func Is(part []byte) bool {
-	return bytes.IndexByte(part, 0) < 0 &&
-		slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(part, []byte(m)) })
+	return bytes.IndexByte(part, 0) < 0 && (prefixed.Match(part) ||
+		slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(part, []byte(m)) }))
 }
 
 const (
@@ -119,6 +123,7 @@ var (
 	failed   = regexp.MustCompile(`exitcode *: -(4|7|8|9|11)\)?(?: local_rank: \d+)? \(pid: (\d+)\)`)
 	memory   = regexp.MustCompile(`[Oo]ut of memory: Killed process (\d+)`)
 	closing  = regexp.MustCompile(`(?:Unable to shutdown process|Sending process) (\d+) `)
+	ended    = regexp.MustCompile(`ringo run: rank (\d{1,6}): killed by signal (4|7|8|9|11)\b`)
 	summary  = regexp.MustCompile(`^ *rank *: (\d+) \(local_rank: \d+\)`)
 	task     = regexp.MustCompile(`srun: error: \S+: task (\d+): (Out Of Memory|Killed|Segmentation fault|Bus error|Illegal instruction)`)
 	barrier  = regexp.MustCompile(`Ranks? ([0-9, ]+) failed to pass monitoredBarrier in (\d+) ms`)
@@ -279,6 +284,10 @@ func (s *Said) launcher(line string) {
 		if m := memory.FindStringSubmatch(line); m != nil {
 			s.hint(hang.Hint{Rank: -1, Pid: number(m[1]), Death: "was killed because memory was short, as the kernel says"})
 		}
+	case strings.Contains(line, "ringo run: rank"):
+		if m := ended.FindStringSubmatch(line); m != nil {
+			s.hint(hang.Hint{Rank: number(m[1]), Death: "was killed by " + signals[m[2]] + ", as ringo run says"})
+		}
 	case strings.Contains(line, "received by PID"):
 		if m := died.FindStringSubmatch(line); m != nil {
 			s.hint(hang.Hint{Rank: s.ranked, Pid: number(m[2]), Death: "was killed by " + m[1] + ", as torchrun says"})
@@ -384,7 +393,7 @@ func (s *Said) barrier(line string) {
 
 // ErrMute is the error of texts that tell nothing of calls.
 var ErrMute = errors.New("the texts do not say which ranks wait in what: give the dumps of PyTorch's flight " +
-	"recorder, TORCH_NCCL_TRACE_BUFFER_SIZE=2000")
+	"recorder, TORCH_NCCL_TRACE_BUFFER_SIZE=2000, or this library's histories, RINGO_HISTORY=FOLDER")
 
 // Job makes a job of the calls in the watchdogs' lines, or else of ranks that have ended; ErrMute if there is neither.
 func (s *Said) Job() (*hang.Job, error) {

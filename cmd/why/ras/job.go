@@ -310,7 +310,7 @@ func Judge(j *hang.Job, all []Report) hang.Answer {
 			"their last calls have ended it does not say"
 		a.Remedy = "dumps of PyTorch's flight recorder show it: TORCH_NCCL_TRACE_BUFFER_SIZE=2000; where none were " +
 			"written, as none are in new_group: py-spy dump --pid PID of each rank"
-	case a.Reason == hang.Nothing || j.Mute():
+	case a.Reason == hang.Nothing || a.Reason == hang.Unknown && j.Mute():
 		a.Reason, a.Culprits = hang.Unknown, nil
 		a.Sentence = "I cannot say: RAS counts calls and does not tell whether they have ended, and " + last.messages()
 		a.Remedy = "ask again whether counts grow; dumps of PyTorch's flight recorder, histories of this library " +
