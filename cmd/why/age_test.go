@@ -85,6 +85,7 @@ func TestAgesUnknown(t *testing.T) {
 	a = hang.Judge(j)
 	require.Equal(t, hang.Unknown, a.Reason)
 	require.Empty(t, a.Culprits)
+	require.Contains(t, a.Sentence, "I cannot say, because the file of rank 3 is missing; ranks 0, 1 and 2 wait")
 
 	even := make([]time.Duration, 4)
 	one, other := []time.Duration{0, 0, 0, 5 * s}, []time.Duration{0, 0, 5 * s, 0}
