@@ -33,7 +33,7 @@ type Config struct {
 	Rank, Size int
 
 	// Name is what errors call the communicator: "AllReduce #4 of pairs: rank 1 on vm: …" It helps where there are
-	// several, as of SplitWith.
+	// several, as of SplitWith. One made by Split, Grow or Shrink without a name of its own has Error.Comm there.
 	Name string
 
 	// Device is this rank's GPU, for operations on its memory; every rank needs

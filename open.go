@@ -280,7 +280,7 @@ func (c *Comm) connect(ctx context.Context) error {
 func openError(cfg Config, err error) error {
 	e := &Error{Op: "Open", Rank: cfg.Rank, Host: cfg.hostname(), Name: cfg.Name, Peer: -1, Err: err}
 	if f, ok := errors.AsType[*bootstrap.Failure](err); ok {
-		e.Culprits = f.Culprits
+		e.Culprits, e.Candidates = f.Culprits, f.Candidates
 	} else if j, ok := errors.AsType[*bootstrap.JoinError](err); ok {
 		e.Culprits = j.Missing
 	}

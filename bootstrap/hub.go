@@ -97,12 +97,18 @@ func (h *hub) serve(conn net.Conn) {
 		h.visited(&s.claim)
 		return
 	}
-	defer s.link.close()
 	if !h.sit(s) {
 		s.link.flush(flushTime)
+		s.link.close()
 		return
 	}
-	if why := h.listen(s); !h.hasMoved(s) {
+	why, silent := h.listen(s)
+	if r := h.started(); silent && r != nil && !h.hasMoved(s) { // the link stays: what is sent may arrive later
+		r.unheard(s.Rank, why)
+	} else {
+		defer s.link.close()
+	}
+	if !h.hasMoved(s) {
 		if r := h.started(); r != nil {
 			switch how := h.outcome(r, s.Rank); how {
 			case "":
@@ -277,8 +283,13 @@ func (h *hub) start() {
 	h.began = time.Now()
 	h.coordinator = newCoordinator(h.lobby.size, hosts, func(to []int, m message) {
 		var frame []byte
+		var here []func(message)
 		for _, rank := range to {
 			s := h.lobby.seats[rank]
+			if _, news := m.(*failed); news && s.ear != nil {
+				here = append(here, s.ear)
+				continue
+			}
 			if s.ear != nil {
 				s.ear(m)
 				continue
@@ -288,14 +299,24 @@ func (h *hub) start() {
 			}
 			s.link.sendFrame(frame)
 		}
+		if len(here) > 0 && frame == nil {
+			tellAll(here, m)
+		} else if len(here) > 0 { // this process may end when it hears: the others are told before
+			go func() {
+				h.flushLinks()
+				tellAll(here, m)
+			}()
+		}
 	})
 	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
+	h.coordinator.land = h.lobby.geography(cmp.Or(h.opt.machine, machineID()))
 	h.coordinator.severed = severed{homes: h.lobby.homes(), failed: h.opt.failed}
 	if roster != nil {
 		h.coordinator.tell(h.coordinator.others(-1), roster)
 	}
 	starts := h.lobby.starts(salt(auth.NewNonce()), hosts)
 	heirs := h.lobby.heirs()
+	h.coordinator.land.witnesses(h.lobby.seats, starts)
 	for rank := range starts {
 		h.coordinator.heads[rank] = starts[rank].Head
 		starts[rank].Pulse, starts[rank].Heirs = h.pulsePort, heirs
@@ -323,12 +344,12 @@ func (h *hub) endLater(f func()) {
 	h.timer = time.AfterFunc(h.linger, f)
 }
 
-// listen reads a rank's messages until its connection ends. why is the reason.
-func (h *hub) listen(s *seat) (why string) {
+// listen reads a rank's messages until its connection ends. why is the reason; silent is that the other host answers nothing.
+func (h *hub) listen(s *seat) (why string, silent bool) {
 	for {
 		m, err := s.link.receive(maxBlob + 64)
 		if err != nil {
-			return explain(err)
+			return explain(err), IsSilence(err)
 		}
 		r := h.started()
 		if r == nil {
@@ -336,7 +357,7 @@ func (h *hub) listen(s *seat) (why string) {
 			continue
 		}
 		if !r.hear(s.Rank, m) {
-			return fmt.Sprintf("it sent what it must not: %T", m)
+			return fmt.Sprintf("it sent what it must not: %T", m), false
 		}
 		if l, ok := m.(*leave); ok && !l.Stays {
 			s.link.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
@@ -456,6 +477,18 @@ func (h *hub) rose(s *seat, why string) {
 // The group has started: neither coordinator nor seats change any more.
 func (h *hub) flush() {
 	h.started().waitSettled()
+	h.flushLinks()
+}
+
+// tellAll gives a message to several ranks of this process.
+func tellAll(ears []func(message), m message) {
+	for _, ear := range ears {
+		ear(m)
+	}
+}
+
+// flushLinks is flush without what is yet to settle.
+func (h *hub) flushLinks() {
 	end := time.Now().Add(flushTime)
 	for _, s := range h.lobby.seats {
 		s.link.flush(max(time.Until(end), 0))

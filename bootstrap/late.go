@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringo-go/ringo/trace/judge"
@@ -81,8 +82,16 @@ func (r *coordinator) conclude(t *trial) {
 	if said == nil || r.judge() || len(r.audience(-1)) == 0 {
 		return
 	}
-	r.announce(verdictOf(r.size, said, r.gone))
-	r.forget() // complaints are consequences
+	f := verdictOf(r.size, said, r.gone)
+	far := func(rank int) bool { return r.land.places[rank] != r.land.hub }
+	switch {
+	case r.inquest != nil:
+	case f.Late.Reason == judge.Silent && r.land.several() && slices.ContainsFunc(f.Culprits, far):
+		r.investigate(func(q *inquest) { q.late = f })
+	default:
+		r.announce(f)
+		r.forget() // complaints are consequences
+	}
 }
 
 // verdictOf is the Failure that follows from where ranks were stopped, by the positions they said.

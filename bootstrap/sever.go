@@ -112,5 +112,5 @@ func (f *Failure) ofPath() bool {
 	case f.Late != nil:
 		return f.Late.Reason == judge.Link
 	}
-	return slices.Contains(f.Culprits, f.Rank)
+	return f.Path
 }

@@ -43,8 +43,9 @@ folders of them, also in .gz, tar and tar.gz, or - for standard input:
   - histories of this library: a rank writes its last calls into the folder
     RINGO_HISTORY when its communicator fails, and when its process gets
     RINGO_HISTORY_SIGNAL.
-Give it the files of all ranks: one without is taken for dead or stopped. Where
-several kinds tell of one job the surest is the answer, the others are notes.
+Give it the files of all ranks: of one without nothing is known, and it is not
+accused for that. Communicators of the same processes are one job. Where several
+kinds tell of one job the surest is the answer, the others are notes.
 
 Examples
   ringo why /tmp/nccl_trace_rank_*

@@ -174,6 +174,9 @@ func lateness(f *bootstrap.Failure) string {
 	if s := sign(l.Last.Call); s.Kind != 0 {
 		last = fmt.Sprintf("rank %d's last collective is %s", f.Culprits[0], s.Numbered())
 	}
+	if len(f.Candidates) > 0 {
+		return fmt.Sprintf("timed out in %s: %s; %s%s", what, f.Reason, waited, f.Doubt())
+	}
 	switch l.Reason {
 	case judge.Silent:
 		return fmt.Sprintf("timed out in %s: %s answered nothing: is a process stopped, or a host cut off? %s", what,

@@ -29,7 +29,7 @@ func (l *Life) Record() history.Record {
 		State: judge.State{Rank: l.Rank, Heard: true, Peer: -1}, Waited: l.Guard.Waited(),
 	}
 	if v := l.verdict.Load(); v != nil && v.Err != call.ErrClosed {
-		r.Cause, r.Culprits = v.Err.Error(), v.Culprits
+		r.Cause, r.Culprits, r.Candidates = v.Err.Error(), v.Culprits, v.Candidates
 		if peer, ok := errors.AsType[*PeerError](v.Err); ok && peer.Failure.Late != nil {
 			r.Late = peer.Failure.Late.Reason.String()
 		}

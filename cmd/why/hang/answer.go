@@ -524,6 +524,9 @@ func (jd *judge) words(r int) string {
 		if c.Where != "" {
 			text += ", " + c.Where
 		}
+		if !c.message() {
+			text += c.Wait.inside(len(jd.Ranks))
+		}
 		return text
 	case len(rank.Calls) == 0:
 		return "no call"

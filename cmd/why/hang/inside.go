@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -53,4 +54,16 @@ func (jd *judge) inside(at place, unsure []int) cause {
 		return cause{Reason: Absent, culprits: ranks, at: at}
 	}
 	return cause{Reason: Unknown, at: at}
+}
+
+// inside says where in the call a rank of a small job waits, ", step 0.2, from rank 3"; "" if not known.
+func (w *Wait) inside(ranks int) string {
+	const most = 16
+	switch {
+	case w == nil || w.For < 0 || ranks > most:
+		return ""
+	case w.Sending:
+		return fmt.Sprintf(", step %d.%d, to rank %d", w.Round, w.Step, w.For)
+	}
+	return fmt.Sprintf(", step %d.%d, from rank %d", w.Round, w.Step, w.For)
 }

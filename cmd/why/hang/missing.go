@@ -153,6 +153,8 @@ func (jd *judge) sayVerdict(a *Answer, c *cause) {
 		a.Remedy = jd.readLog(known, history.Ranks(known))
 	case c.Reason == Short:
 		a.Remedy = "give the ranks a longer Timeout (RINGO_TIMEOUT)"
+	case v.Silent && len(c.culprits) > 0:
+		a.Remedy = fmt.Sprintf("look whether %s lives, and is not stopped (kill -CONT)", jd.who(c.culprits))
 	case v.TimedOut && len(c.culprits) > 0:
 		a.Remedy = jd.inspect(c.culprits)
 	case len(c.culprits) > 0:

@@ -188,8 +188,8 @@ func (s *Said) newest() {
 	}
 }
 
-// counts reports whether a line counts, being of no earlier attempt than the rank's lines so far. If it is of a later one
-// those count no more.
+// counts reports whether a line counts, being of no earlier attempt than the rank's lines so far. If it is of a later
+// one those count no more.
 func (s *Said) counts(st *status) bool {
 	if st.at > 0 && s.now-st.at > st.apart() {
 		*st = status{file: st.file, enqueued: -1, completed: -1}
