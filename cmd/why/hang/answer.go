@@ -27,6 +27,8 @@ type Answer struct {
 	guessed  bool     // the numbers of ranks are not the program's, or not all ranks are known
 	open     bool     // Job.Open
 	own      bool     // Job.Own
+	glance   bool     // Job.Glance, of a job that is held to stand still
+	young    bool     // no rank has waited for long
 }
 
 // A Class is ranks that are at the same place.
@@ -47,8 +49,10 @@ func Judge(j *Job) Answer {
 	if first != nil {
 		c = jd.weigh(first, c)
 	}
-	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, own: j.Own, Ranks: len(j.Ranks), Reason: c.Reason, Culprits: c.culprits,
-		Either: c.either(), Notes: j.Notes}
+	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, own: j.Own, Ranks: len(j.Ranks), Reason: c.Reason,
+		Culprits: c.culprits, Either: c.either(), Notes: j.Notes}
+	a.glance = j.Glance && c.Reason != Died && c.Reason != Silent
+	a.young = c.Reason == Nothing && c.doubt != nil
 	for r := range j.Ranks {
 		if j.Ranks[r].Source == "" && !jd.old[r] {
 			a.Missing = append(a.Missing, r)
@@ -72,9 +76,16 @@ func Judge(j *Job) Answer {
 }
 
 // Merge makes one answer of all answers about jobs of the same number of ranks: the surest one, or the first of several
-// that are equally sure. The others become its notes, if they differ or blame the same ranks.
+// that are equally sure. The others become its notes, if they differ or blame the same ranks. What was seen at one moment
+// accuses nobody where other files show that no rank has waited for long.
 func Merge(answers []Answer) (merged []Answer) {
 	sorted := slices.Clone(answers)
+	for i := range sorted {
+		a := &sorted[i]
+		if a.glance && slices.ContainsFunc(answers, func(b Answer) bool { return b.young && b.Ranks == a.Ranks }) {
+			a.Reason, a.Culprits, a.guessed = Unknown, nil, true
+		}
+	}
 	slices.SortStableFunc(sorted, func(a, b Answer) int { return cmp.Compare(b.worth(), a.worth()) })
 	var agree [][]string
 	for _, a := range sorted {
