@@ -76,15 +76,11 @@ func Judge(j *Job) Answer {
 }
 
 // Merge makes one answer of all answers about jobs of the same number of ranks: the surest one, or the first of several
-// that are equally sure. The others become its notes, if they differ or blame the same ranks. What was seen at one moment
-// accuses nobody where other files show that no rank has waited for long.
+// that are equally sure. The others become its notes, if they differ or blame the same ranks.
 func Merge(answers []Answer) (merged []Answer) {
 	sorted := slices.Clone(answers)
 	for i := range sorted {
-		a := &sorted[i]
-		if a.glance && slices.ContainsFunc(answers, func(b Answer) bool { return b.young && b.Ranks == a.Ranks }) {
-			a.Reason, a.Culprits, a.guessed = Unknown, nil, true
-		}
+		sorted[i].glanced(answers)
 	}
 	slices.SortStableFunc(sorted, func(a, b Answer) int { return cmp.Compare(b.worth(), a.worth()) })
 	var agree [][]string
@@ -116,6 +112,13 @@ func Merge(answers []Answer) (merged []Answer) {
 		}
 	}
 	return merged
+}
+
+// glanced takes an accusation of one look back where another answer shows that no rank has waited for long.
+func (a *Answer) glanced(others []Answer) {
+	if a.glance && slices.ContainsFunc(others, func(b Answer) bool { return b.young && b.Ranks == a.Ranks }) {
+		a.Reason, a.Culprits, a.guessed = Unknown, nil, true
+	}
 }
 
 // sure is how certain a reason is: a death was seen (3), a missing file may be an oversight (1).
