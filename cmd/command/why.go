@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -120,15 +121,8 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if !cli.Given(fs, "for") {
 		wait = hang.Patience
 	}
-	for _, name := range []string{"every", "pipes"} {
-		if cli.Given(fs, name) && !*watching {
-			return cli.Usagef("-%s is for -watch: add that, or leave it out", name)
-		}
-	}
-	for _, name := range []string{"json", "html"} {
-		if cli.Given(fs, name) && *watching {
-			return cli.Usagef("-%s is of no use with -watch, which prints lines: leave one of the two out", name)
-		}
+	if err := whyMisused(fs, *watching); err != nil {
+		return err
 	}
 	switch {
 	case *pause < 0:
@@ -167,6 +161,21 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	}
 	return printAnswers(stdout, all, *asJSON, *page)
+}
+
+// whyMisused returns an error if flags were given that mean nothing with -watch, or without.
+func whyMisused(fs *flag.FlagSet, watching bool) error {
+	for _, name := range []string{"every", "pipes"} {
+		if cli.Given(fs, name) && !watching {
+			return cli.Usagef("-%s is for -watch: add that, or leave it out", name)
+		}
+	}
+	for _, name := range []string{"json", "html"} {
+		if cli.Given(fs, name) && watching {
+			return cli.Usagef("-%s is of no use with -watch, which prints lines: leave one of the two out", name)
+		}
+	}
+	return nil
 }
 
 // askTwice asks RAS of a living job twice, pause apart.
@@ -256,12 +265,7 @@ func (g *whyFiles) read(stderr io.Writer) (jobs []whyJob, wrong []error) {
 		j, skipped, err := flight.Read(g.dumps...)
 		add(j, skipped, err, flightSays)
 	}
-	var attempts []string
-	if len(jobs) > 0 && jobs[len(jobs)-1].says == flightSays {
-		attempts = g.newestAttempt(jobs[len(jobs)-1].Job)
-	} else {
-		attempts = g.newestAttempt(nil)
-	}
+	attempts := g.newestAttempt(jobs)
 	if len(g.logs) > 0 {
 		j, skipped, err := ncclog.Read(g.logs...)
 		add(j, skipped, err, ncclSays)

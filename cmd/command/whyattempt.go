@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/ringo-go/ringo/cmd/why/hang"
 )
 
 // attemptOf is the number of the attempt in whose folder of torchrun a file lies, -1 if it lies in none.
@@ -22,7 +20,7 @@ func attemptOf(file string) int {
 
 // newestAttempt leaves out what earlier attempts of the job have left, but for dumps, which tell attempts apart
 // themselves. The newest attempt is that of the newest call in dumps, or else has the highest number. A note says it.
-func (g *whyFiles) newestAttempt(dumps *hang.Job) (notes []string) {
+func (g *whyFiles) newestAttempt(jobs []whyJob) (notes []string) {
 	lists := []*[]string{&g.own, &g.answers, &g.logs, &g.texts, &g.perf, &g.stacks}
 	newest, told, at := -1, false, time.Time{}
 	for _, list := range lists {
@@ -30,10 +28,10 @@ func (g *whyFiles) newestAttempt(dumps *hang.Job) (notes []string) {
 			newest = max(newest, attemptOf(file))
 		}
 	}
-	if dumps != nil {
-		for _, r := range dumps.Ranks {
+	for _, j := range jobs {
+		for _, r := range j.Ranks {
 			for _, c := range r.Calls {
-				if n := attemptOf(r.Source); n >= 0 && c.At.After(at) {
+				if n := attemptOf(r.Source); j.says == flightSays && n >= 0 && c.At.After(at) {
 					newest, told, at = n, true, c.At
 				}
 			}

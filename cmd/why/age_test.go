@@ -85,6 +85,7 @@ func TestAgesUnknown(t *testing.T) {
 	a = hang.Judge(j)
 	require.Equal(t, hang.Unknown, a.Reason)
 	require.Empty(t, a.Culprits)
+	require.Contains(t, a.Sentence, "I cannot say, because the file of rank 3 is missing; ranks 0, 1 and 2 wait")
 
 	even := make([]time.Duration, 4)
 	one, other := []time.Duration{0, 0, 0, 5 * s}, []time.Duration{0, 0, 5 * s, 0}
@@ -186,5 +187,22 @@ func TestAttempts(t *testing.T) {
 		require.Empty(t, a.Culprits, "%s: %s", name, a.Sentence)
 		require.Equal(t, hang.Unknown, a.Reason)
 		require.Contains(t, a.Sentence, "I cannot say, because the files of rank 1 are of another time, or run", name)
+	}
+}
+
+// What RAS and logs without times show of one moment accuses nobody where dumps of that moment show that ranks have
+// waited only for it.
+func TestAgesOfOthers(t *testing.T) {
+	glance := late4()
+	glance.Glance = true
+	for after, want := range map[time.Duration][]int{20 * time.Millisecond: nil, time.Minute: {3}} {
+		dumps, other := hang.Judge(seen(late4(), hang.FileTime, after)), hang.Judge(glance)
+		require.Equal(t, []int{3}, other.Culprits, "alone it does")
+		all := hang.Merge([]hang.Answer{other, dumps})
+		require.Len(t, all, 1)
+		require.Equal(t, want, all[0].Culprits, "%v: %s", after, all[0].Sentence)
+		if want == nil {
+			require.Equal(t, hang.Nothing, all[0].Reason, all[0].Sentence)
+		}
 	}
 }

@@ -257,3 +257,39 @@ func TestOwnErrors(t *testing.T) {
 		require.Empty(t, said(t, texts...).Hints, texts)
 	}
 }
+
+// Of several attempts in one log the newest counts: by the times of the watchdogs' lines, and by what torchrun says.
+func TestPrintedAttempts(t *testing.T) {
+	waits := func(rank, number, hour int) string {
+		return fmt.Sprintf("[rank%d]:[E1102 %02d:54:22.86 ProcessGroupNCCL.cpp:632] [Rank %d] Watchdog caught collective "+
+			"operation timeout: WorkNCCL(SeqNum=%d, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for "+
+			"600045 milliseconds before timing out.\n"+
+			"[rank%[1]d]:[E1102 %02[2]d:54:22.86 ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 0(default_pg) Rank %[3]d]  failure "+
+			"detected by watchdog at work sequence id: %[4]d PG status: last enqueued work: %[4]d, last completed work: %[5]d\n",
+			rank, hour, rank, number, number-1)
+	}
+	late := func(rank, number, hour int) string {
+		return fmt.Sprintf("[rank%d]:[E1102 %02d:54:22.86 ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 0(default_pg) Rank %[1]d] "+
+			" failure detected by watchdog at work sequence id: %[3]d PG status: last enqueued work: %[3]d, last completed "+
+			"work: %[3]d\n", rank, hour, number)
+	}
+	const anew = "[default] Worker group FAILED. 3/3 attempts left; will restart worker group\n"
+	first := waits(0, 100, 3) + late(1, 99, 3) + waits(2, 100, 3)
+	second := waits(0, 50, 4) + waits(1, 50, 4) + late(2, 49, 4)
+	for name, texts := range map[string][]string{
+		"by times": {first + second}, "files": {first, second}, "older last": {second, first},
+		"torchrun": {strings.ReplaceAll(first, "E1102 03", "E1102 04") + anew + second},
+	} {
+		s := said(t, texts...)
+		j, err := s.Job()
+		require.NoError(t, err)
+		a := hang.Judge(j)
+		require.Equal(t, []int{2}, a.Culprits, "%s: %s", name, a.Sentence)
+		require.Contains(t, a.Sentence, "ALLREDUCE #50")
+	}
+	j, err := said(t, first+waits(0, 50, 4)).Job() // what ranks 1 and 2 do in the second is not known
+	require.NoError(t, err)
+	require.Empty(t, hang.Judge(j).Culprits)
+	s := said(t, failures+anew+second)
+	require.Empty(t, s.Hints, "a rank that died in the first attempt lives")
+}

@@ -68,31 +68,7 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 		}
 		read++
 	}
-	order := make([]int, len(dumps)) // the newest of a rank's dumps counts, by what is in them
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := &dumps[a], &dumps[b]
-		return cmp.Or(cmp.Compare(x.rank, y.rank), y.newest.Compare(x.newest), y.taken.Compare(x.taken))
-	})
-	var older []string
-	for k, i := range order {
-		d := &dumps[i]
-		if k > 0 && d.err == nil && dumps[order[k-1]].err == nil && dumps[order[k-1]].rank == d.rank {
-			older = append(older, d.file)
-		} else if d.err == nil {
-			d.add(j)
-		}
-		d.groups, d.calls = nil, nil
-	}
-	if n := len(older); n > 0 {
-		text := " is older than another one"
-		if n > 1 {
-			text = fmt.Sprintf(" and %d more are older than others", n-1)
-		}
-		j.Notes = append(j.Notes, "of each rank the newest dump counts: "+older[0]+text)
-	}
+	addNewest(j, dumps)
 	if read == 0 {
 		return nil, nil, errors.Join(skipped...)
 	}
@@ -108,6 +84,38 @@ func Read(files ...string) (j *hang.Job, skipped []error, err error) {
 		}
 	}
 	return j, skipped, nil
+}
+
+// addNewest adds the newest dump of each rank to a job, by what is in them, and notes that there are others.
+func addNewest(j *hang.Job, dumps []record) {
+	order := make([]*record, 0, len(dumps))
+	for i := range dumps {
+		if dumps[i].err == nil {
+			order = append(order, &dumps[i])
+		}
+	}
+	slices.SortStableFunc(order, func(x, y *record) int {
+		return cmp.Or(cmp.Compare(x.rank, y.rank), y.newest.Compare(x.newest), y.taken.Compare(x.taken))
+	})
+	var last *record
+	var older []string
+	for _, d := range order {
+		switch {
+		case last == nil || last.rank != d.rank:
+			last = d
+			d.add(j)
+		case !last.newest.Equal(d.newest): // a copy is not older
+			older = append(older, d.file)
+		}
+		d.groups, d.calls = nil, nil
+	}
+	if n := len(older); n > 0 {
+		text := " is older than another one"
+		if n > 1 {
+			text = fmt.Sprintf(" and %d more are older than others", n-1)
+		}
+		j.Notes = append(j.Notes, "of each rank the newest dump counts: "+older[0]+text)
+	}
 }
 
 var errNone = errors.New("not a dump of the flight recorder")

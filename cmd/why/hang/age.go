@@ -118,8 +118,10 @@ func (jd *judge) settle(from place, found cause) cause {
 		d := &doubt{cause: found, age: a}
 		switch usual := jd.usual(at); {
 		case !a.known, a.least >= bound && a.least > usual, bound < 0:
-		case a.atMost < bound && at == from && len(found.sides) == 0 && jd.whole():
+		case a.atMost < bound && at == from && len(found.sides) == 0 && len(jd.old)+len(jd.lostAnywhere()) == 0:
 			return cause{Reason: Nothing, at: at, doubt: d}
+		case found.Reason == Unknown:
+			return found
 		case a.atMost < bound, a.atMost == endless:
 			return cause{Reason: Unknown, at: at, doubt: d}
 		case a.atMost <= usual:
@@ -128,11 +130,6 @@ func (jd *judge) settle(from place, found cause) cause {
 		}
 	}
 	return found
-}
-
-// whole reports whether each rank has left a file of this time.
-func (jd *judge) whole() bool {
-	return len(jd.old) == 0 && !slices.ContainsFunc(jd.Ranks, func(r Rank) bool { return r.Source == "" && r.end() == "" })
 }
 
 // sayDoubt writes the sentence about ranks that may not have waited for long.

@@ -27,6 +27,8 @@ type Answer struct {
 	guessed  bool     // the numbers of ranks are not the program's, or not all ranks are known
 	open     bool     // Job.Open
 	own      bool     // Job.Own
+	glance   bool     // Job.Glance, of a job that is held to stand still
+	young    bool     // no rank has waited for long
 }
 
 // A Class is ranks that are at the same place.
@@ -50,6 +52,8 @@ func Judge(j *Job) Answer {
 	}
 	a := Answer{guessed: j.Guessed || j.Open, open: j.Open, own: j.Own, Ranks: len(j.Ranks), Reason: c.Reason,
 		Culprits: c.culprits, Either: c.either(), Notes: j.Notes}
+	a.glance = j.Glance && c.Reason != Died && c.Reason != Silent
+	a.young = c.Reason == Nothing && c.doubt != nil
 	for r := range j.Ranks {
 		if j.Ranks[r].Source == "" && !jd.old[r] {
 			a.Missing = append(a.Missing, r)
@@ -76,6 +80,9 @@ func Judge(j *Job) Answer {
 // that are equally sure. The others become its notes, if they differ or blame the same ranks.
 func Merge(answers []Answer) (merged []Answer) {
 	sorted := slices.Clone(answers)
+	for i := range sorted {
+		sorted[i].glanced(answers)
+	}
 	slices.SortStableFunc(sorted, func(a, b Answer) int { return cmp.Compare(b.worth(), a.worth()) })
 	var agree [][]string
 	for _, a := range sorted {
@@ -106,6 +113,13 @@ func Merge(answers []Answer) (merged []Answer) {
 		}
 	}
 	return merged
+}
+
+// glanced takes an accusation of one look back where another answer shows that no rank has waited for long.
+func (a *Answer) glanced(others []Answer) {
+	if a.glance && slices.ContainsFunc(others, func(b Answer) bool { return b.young && b.Ranks == a.Ranks }) {
+		a.Reason, a.Culprits, a.guessed = Unknown, nil, true
+	}
 }
 
 // sure is how certain a reason is: a death was seen (3), a missing file may be an oversight (1).

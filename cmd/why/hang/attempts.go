@@ -56,80 +56,101 @@ func (j *Job) outdated() map[int]bool {
 	return old
 }
 
-// attempts finds ranks whose calls were made long before the same calls of the newest attempt, and how long. Of two
-// ranks that wait in one call the clocks may differ more.
-func (j *Job) attempts() map[int]time.Duration {
-	type moment struct {
-		newest time.Time
-		ranks  int
+// when is the time of a call that all its ranks share, about: that of its end, or else of its beginning.
+func (c *Call) when() time.Time {
+	if c.State == Ended && dated(c.Ends) {
+		return c.Ends
 	}
-	when := func(c *Call) time.Time { // all ranks end a collective at about one time
-		if c.State == Ended && dated(c.Ends) {
-			return c.Ends
-		}
-		return c.At
-	}
-	moments := map[spot]moment{}
+	return c.At
+}
+
+// A moment is when a collective was called, by the newest of the ranks that have a time of it.
+type moment struct {
+	newest time.Time
+	ranks  int
+}
+
+func (j *Job) moments() map[spot]moment {
+	all := map[spot]moment{}
 	for r := range j.Ranks {
 		for i := range j.Ranks[r].Calls {
 			if c := &j.Ranks[r].Calls[i]; !c.message() && dated(c.At) {
-				m := moments[spot{c.Group, c.Number}]
-				if m.ranks++; when(c).After(m.newest) {
-					m.newest = when(c)
+				m := all[spot{c.Group, c.Number}]
+				if m.ranks++; c.when().After(m.newest) {
+					m.newest = c.when()
 				}
-				moments[spot{c.Group, c.Number}] = m
+				all[spot{c.Group, c.Number}] = m
 			}
 		}
 	}
-	type rank struct {
-		rank   int
-		before time.Duration
-		open   map[spot]time.Duration // how far apart the clocks of two ranks may be that both are in this call
-	}
-	var all []rank
-	slack := clocks
-	for r := range j.Ranks {
-		of, apart := rank{r, 0, map[spot]time.Duration{}}, another
-		var before []time.Duration
-		calls := j.Ranks[r].Calls
-		for i := len(calls) - 1; i >= 0 && len(before) < 256; i-- {
-			c := &calls[i]
-			if c.message() || !dated(c.At) {
-				continue
-			}
-			if !c.ended() {
-				of.open[spot{c.Group, c.Number}] = cmp.Or(c.Limit, another)
-			}
-			if m := moments[spot{c.Group, c.Number}]; m.ranks > 1 {
-				before = append(before, m.newest.Sub(when(c)))
-			}
-			if c.State != Ended || !dated(c.Ends) {
-				slack = max(slack, clocks+c.Limit)
-			} else { // an attempt that has hung in the same call has been there for its time-out
-				apart = 0
-			}
-		}
-		if len(before) > 0 {
-			slices.Sort(before)
-			of.before = before[len(before)/2]
-			for at, limit := range of.open {
-				of.open[at] = min(another, max(apart, limit))
-			}
-			all = append(all, of)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b rank) int { return int(max(-1, min(1, a.before-b.before))) })
-	old, open := map[int]time.Duration{}, map[spot]bool{}
-	for i, of := range all {
-		together := false
-		for at, apart := range of.open {
-			together = together || open[at] && of.before < apart
-		}
-		if i > 0 && !together && (len(old) > 0 || of.before-all[i-1].before > slack) {
-			old[of.rank] = of.before
+	return all
+}
+
+// A lag is how long before the newest rank a rank has made the same calls.
+type lag struct {
+	rank   int
+	before time.Duration          // the median
+	open   map[spot]time.Duration // calls that it waits in, and how far apart clocks may be of ranks that are both in one
+}
+
+// lag finds that of a rank, and how little it may be of a rank of the same attempt. It reports whether the rank has a
+// call that others have.
+func (j *Job) lag(r int, moments map[spot]moment) (l lag, slack time.Duration, ok bool) {
+	const most = 256
+	l, slack = lag{r, 0, map[spot]time.Duration{}}, clocks
+	var before []time.Duration
+	apart := another
+	calls := j.Ranks[r].Calls
+	for i := len(calls) - 1; i >= 0 && len(before) < most; i-- {
+		c := &calls[i]
+		if c.message() || !dated(c.At) {
 			continue
 		}
-		for at := range of.open {
+		if !c.ended() {
+			l.open[spot{c.Group, c.Number}] = cmp.Or(c.Limit, another)
+		}
+		if m := moments[spot{c.Group, c.Number}]; m.ranks > 1 {
+			before = append(before, m.newest.Sub(c.when()))
+		}
+		if c.State != Ended || !dated(c.Ends) {
+			slack = max(slack, clocks+c.Limit)
+		} else { // an attempt that has hung in the same call has been there for its time-out
+			apart = 0
+		}
+	}
+	if len(before) == 0 {
+		return l, slack, false
+	}
+	slices.Sort(before)
+	l.before = before[len(before)/2]
+	for at, limit := range l.open {
+		l.open[at] = min(another, max(apart, limit))
+	}
+	return l, slack, true
+}
+
+// attempts finds ranks whose calls were made long before the same calls of the newest attempt, and how long. Of two
+// ranks that wait in one call the clocks may differ more.
+func (j *Job) attempts() map[int]time.Duration {
+	var all []lag
+	slack, moments := clocks, j.moments()
+	for r := range j.Ranks {
+		if l, s, ok := j.lag(r, moments); ok {
+			all, slack = append(all, l), max(slack, s)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b lag) int { return cmp.Compare(a.before, b.before) })
+	old, open := map[int]time.Duration{}, map[spot]bool{}
+	for i, l := range all {
+		together := false
+		for at, apart := range l.open {
+			together = together || open[at] && l.before < apart
+		}
+		if i > 0 && !together && (len(old) > 0 || l.before-all[i-1].before > slack) {
+			old[l.rank] = l.before
+			continue
+		}
+		for at := range l.open {
 			open[at] = true
 		}
 	}

@@ -31,6 +31,8 @@ type Job struct {
 
 	index map[string][]int
 
+	Glance bool // the files are of one moment, and do not tell how long ranks have waited
+
 	// Patience is how long ranks have to have waited for one to be accused: 0 is the usual, below 0 not at all.
 	Patience time.Duration
 }

@@ -69,7 +69,7 @@ func (l *log) date(j *hang.Job) {
 	for _, c := range l.comms {
 		moves = moves && !slices.ContainsFunc(c.times, time.Time.IsZero)
 	}
-	if !moves {
+	if j.Glance = !moves; !moves {
 		return
 	}
 	for _, c := range l.comms {

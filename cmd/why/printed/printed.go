@@ -55,6 +55,7 @@ type Said struct {
 	traces map[int]*trace             // by rank
 	torn   bool                       // srun has ended the rest
 	own    []echo                     // errors of this library
+	now    time.Duration              // of the line, as clock has it
 	ranked int                        // the rank of the entry in torchrun's list of failures, -1 if none
 	n      int                        // number of statuses in calls
 }
@@ -63,7 +64,8 @@ type Said struct {
 type status struct {
 	file                string
 	enqueued, completed int64
-	call                *hang.Call // the call that has waited too long, nil if none has
+	call                *hang.Call    // the call that has waited too long, nil if none has
+	at                  time.Duration // of its newest line, as clock has it
 }
 
 // An echo is an error of this library that a rank has raised: it says how another one died.
@@ -99,6 +101,7 @@ func newSaid() *Said {
 // finish leaves out the deaths that a launcher has caused itself, and puts first the hints that tell most, on memory.
 func (s *Said) finish() {
 	s.heard()
+	s.newest()
 	s.Hints = slices.DeleteFunc(s.Hints, func(h hang.Hint) bool { return h.Death != "" && s.second[h.Pid] })
 	slices.SortStableFunc(s.Hints, func(a, b hang.Hint) int {
 		memory := func(h hang.Hint) int {
@@ -118,6 +121,7 @@ var (
 	progress = regexp.MustCompile(`\[PG (?:ID )?(\w+)(?: PG GUID (\w+)(?:\(([^)]*)\))?)? Rank (\d{1,6})\].*last enqueued work: (-?\d+), (?:last started work: -?\d+, )?last completed work: (-?\d+)`)
 	frame    = regexp.MustCompile(`^ *File "([^"]+)", line (\d+), in (.+)$`)
 	raised   = regexp.MustCompile(`^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Failure))(?:: (.*))?$`)
+	glog     = regexp.MustCompile(`\b[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\b`)
 	self     = regexp.MustCompile(`: rank (\d{1,6}) on [^ :]+: (?:.*\brank (\d{1,6}) died: (.*))?`)
 	died     = regexp.MustCompile(`Signal \d+ \((SIG(?:KILL|SEGV|BUS|ILL|FPE))\) received by PID (\d+)`)
 	failed   = regexp.MustCompile(`exitcode *: -(4|7|8|9|11)\)?(?: local_rank: \d+)? \(pid: (\d+)\)`)
@@ -140,8 +144,79 @@ var echoes = []string{
 	"ProcessRaisedException",
 }
 
+// clock is the time of a line of PyTorch in the year, 0 if it has none. Months count as 31 days.
+func clock(line string) time.Duration {
+	m := glog.FindStringSubmatch(line)
+	if m == nil {
+		return 0
+	}
+	days := 31*number(m[1]) + number(m[2])
+	return time.Duration(days*24+number(m[3]))*time.Hour + time.Duration(number(m[4]))*time.Minute +
+		time.Duration(number(m[5]))*time.Second
+}
+
+// apart is how far apart in time lines of PyTorch's watchdogs are if they are of two attempts of a job: the first one
+// has hung for its time-out.
+func (st *status) apart() time.Duration {
+	if st.call != nil && st.call.Limit > 0 {
+		return st.call.Limit
+	}
+	return 10 * time.Minute
+}
+
+// newest leaves out the watchdogs' lines of earlier attempts.
+func (s *Said) newest() {
+	var last *status
+	for _, ranks := range s.calls {
+		for _, st := range ranks {
+			if last == nil || st.at > last.at || st.at == last.at && st.apart() > last.apart() {
+				last = st
+			}
+		}
+	}
+	left := 0
+	for _, ranks := range s.calls {
+		for r, st := range ranks {
+			if st.at > 0 && last.at-st.at > last.apart() {
+				delete(ranks, r)
+				left++
+			}
+		}
+	}
+	if left > 0 {
+		s.note(fmt.Sprintf("PyTorch's watchdogs tell of an earlier attempt too, which is left out: %d ranks", left))
+	}
+}
+
+// counts reports whether a line counts, being of no earlier attempt than the rank's lines so far. If it is of a later
+// one those count no more.
+func (s *Said) counts(st *status) bool {
+	if st.at > 0 && s.now-st.at > st.apart() {
+		*st = status{file: st.file, enqueued: -1, completed: -1}
+	}
+	if s.now > 0 && st.at-s.now > st.apart() {
+		return false
+	}
+	st.at = max(st.at, s.now)
+	return true
+}
+
+// again forgets what a file has said of an attempt that its launcher begins anew.
+func (s *Said) again(file string, hints int) {
+	s.Hints = s.Hints[:hints]
+	clear(s.traces)
+	for _, ranks := range s.calls {
+		for r, st := range ranks {
+			if st.file == file {
+				delete(ranks, r)
+			}
+		}
+	}
+	s.note("the launcher has begun the job anew: what was printed before is left out")
+}
+
 func (s *Said) add(file string, b []byte) {
-	for len(b) > 0 {
+	for before := len(s.Hints); len(b) > 0; {
 		var raw []byte
 		raw, b, _ = bytes.Cut(b, []byte("\n"))
 		line := string(raw[:min(len(raw), maxLine)])
@@ -149,6 +224,9 @@ func (s *Said) add(file string, b []byte) {
 			line = color.ReplaceAllString(line, "")
 		}
 		line = strings.ToValidUTF8(strings.TrimRight(line, "\r"), "?")
+		if strings.Contains(line, "will restart worker group") { // torchrun
+			s.again(file, before)
+		}
 		s.line(file, line[strings.LastIndexByte(line, '\r')+1:])
 	}
 	s.ranked, s.torn = -1, false
@@ -166,10 +244,12 @@ func (s *Said) line(file, line string) {
 	switch {
 	case strings.Contains(line, "Watchdog caught"):
 		if m := watchdog.FindStringSubmatch(line); m != nil {
+			s.now = clock(line)
 			s.waited(file, rank, m)
 		}
 	case strings.Contains(line, "last enqueued work"):
 		if m := progress.FindStringSubmatch(line); m != nil {
+			s.now = clock(line)
 			s.progress(file, rank, m)
 		}
 	case strings.Contains(line, "monitoredBarrier"):
@@ -346,7 +426,7 @@ func global(rank int, group, own string) int {
 func (s *Said) waited(file string, rank int, m []string) {
 	group := cmp.Or(m[2], m[1])
 	st := s.of(file, cmp.Or(group, "?"), global(rank, group, m[3]))
-	if st == nil || st.call != nil {
+	if st == nil || !s.counts(st) || st.call != nil {
 		return
 	}
 	seq, _ := strconv.ParseInt(m[4], 10, 64)
@@ -367,7 +447,7 @@ func (s *Said) progress(file string, rank int, m []string) {
 	group := cmp.Or(m[2], m[1])
 	r := global(rank, group, m[4])
 	st := s.of(file, group, r)
-	if st == nil {
+	if st == nil || !s.counts(st) {
 		return
 	}
 	st.enqueued, _ = strconv.ParseInt(m[5], 10, 64)
