@@ -64,7 +64,8 @@ Examples
 const whyFlags = `  -ras HOST[:PORT]  ask NCCL's RAS of a living job twice, at any of its nodes
                     (port 28028): a job that moves in between is not accused
   -for DURATION     how long to wait between the two (default 5s); ranks are
-                    accused if others have waited for them as long (default 3s)
+                    accused if others have waited for them as long (default 3s,
+                    by histories 1s)
   -json             print the answers as JSON
   -html FILE        write a page too, with a picture of who waits for whom
   -watch            look at a living job until interrupted, by -ras and by new
@@ -142,7 +143,10 @@ func runWhy(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	}
 	leftOut(stderr, wrong)
-	if files.wait = wait; wait == 0 {
+	switch files.wait = wait; {
+	case !cli.Given(fs, "for"):
+		files.wait = 0 // as is usual for the kind of files
+	case wait == 0:
 		files.wait = -1
 	}
 	if *address != "" {

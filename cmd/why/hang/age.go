@@ -12,6 +12,9 @@ import (
 // Patience is how long ranks have to have waited for one of them to be accused, where Job.Patience is 0.
 const Patience = 3 * time.Second
 
+// OwnPatience is the same of histories. A rank whose call has waited for a second asks where the others are.
+const OwnPatience = time.Second
+
 // A Witness is what tells when a rank was seen.
 type Witness uint8
 
@@ -87,7 +90,10 @@ func (jd *judge) age(at place) (a age) {
 
 // patience is how long ranks have to have waited.
 func (j *Job) patience() time.Duration {
-	if j.Patience == 0 {
+	switch {
+	case j.Patience == 0 && j.Own:
+		return OwnPatience
+	case j.Patience == 0:
 		return Patience
 	}
 	return j.Patience
@@ -106,6 +112,10 @@ func (jd *judge) settle(from place, found cause) cause {
 	switch found.Reason {
 	case Nothing, Died, Slow, Short:
 		return found
+	case Different, Shapes, Roots:
+		if jd.Own { // signs that differ never meet, however short the wait was
+			return found
+		}
 	}
 	bound, places := jd.patience(), []place{from, found.at}
 	if found.Reason == Order { // a circle is as old as its youngest part
@@ -136,7 +146,10 @@ func (jd *judge) settle(from place, found cause) cause {
 func (jd *judge) sayDoubt(a *Answer, c *cause) {
 	d := c.doubt
 	if c.Reason == Nothing {
-		a.Sentence = fmt.Sprintf("no rank waits for long: %s since %v", jd.waiting(c.at), history.Spell(d.atMost))
+		a.Sentence = "no rank waits for long: " + jd.waiting(c.at)
+		if jd.since(c.at, jd.open(c.at)) == "" {
+			a.Sentence += fmt.Sprintf(" since %v", history.Spell(d.atMost))
+		}
 		a.Remedy = fmt.Sprintf("if the job stands still, ask for the files again in %v, or give -for 0s", jd.patience())
 		return
 	}
