@@ -68,7 +68,7 @@ func New(group bootstrap.Group, host, name string, timeout time.Duration) *Life 
 		stopped: make(chan struct{})}
 	l.machine.Wrap, l.machine.Left = l.ErrorIn, group.Left
 	l.machine.Hosts = slices.DeleteFunc(group.Hub(), func(r int) bool { return r == l.Rank })
-	l.Guard.OnSlow(Slow, l.Inquire)
+	l.Guard.OnSlow(Slow, l.slow)
 	group.Locate(l.locate)
 	group.OnHalt(func() { l.unlessClosed(l.halt) })
 	group.OnFailure(func(f *bootstrap.Failure) { l.unlessClosed(func() { l.step(GroupSaid{f}) }) })
@@ -77,6 +77,16 @@ func New(group bootstrap.Group, host, name string, timeout time.Duration) *Life 
 
 // Slow is how long an operation waits before this rank asks where the others are.
 const Slow = time.Second
+
+// slow asks where the others are, and again later if the wait lasts: who does not answer until then is in the history.
+func (l *Life) slow() {
+	l.Inquire()
+	time.AfterFunc(2*Slow, func() {
+		if l.Guard.Waited() >= 3*Slow {
+			l.unlessClosed(l.Inquire)
+		}
+	})
+}
 
 // Go runs f on a goroutine that Close waits for. It must not be called after Close.
 func (l *Life) Go(f func()) { l.watch.Go(f) }
