@@ -330,3 +330,12 @@ func (c *Config) paths() paths.Config {
 		},
 	}
 }
+
+// A lineage is of which communicators one was made, for its history: numbers of ranks differ from one to the next.
+type lineage struct {
+	after  string // that had failed, and that Shrink has replaced by this one
+	origin string // the first, "" of the first
+	size   int    // its ranks
+	rank   int    // this rank's number there
+	name   string // Config.Name of the communicator of which this one was made
+}

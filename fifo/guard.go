@@ -106,8 +106,8 @@ func (g *Guard) Still() time.Duration {
 	return max(0, min(g.Waited(), time.Duration(Now()-g.still.Load())))
 }
 
-// starved is how long a process that waits has not asked for Err if it did not run meanwhile: else it asks every 100 ms.
-const starved = 250 * time.Millisecond
+// starved is how long a waiting process has not asked for Err if it did not run: else it asks every 100 ms.
+const starved = 500 * time.Millisecond
 
 // OnSlow makes the first wait that finds an operation's clock older than after
 // call f, once for each Begin. f is called by the goroutine that waits, within

@@ -186,9 +186,9 @@ func TestStillOfAProcessThatDidNotRun(t *testing.T) {
 			require.NoError(t, g.Err())
 		}
 		require.Equal(t, 2*time.Second, g.Still())
-		time.Sleep(400 * time.Millisecond)
+		time.Sleep(600 * time.Millisecond)
 		require.NoError(t, g.Err())
 		require.Zero(t, g.Still())
-		require.Equal(t, 2400*time.Millisecond, g.Waited())
+		require.Equal(t, 2600*time.Millisecond, g.Waited())
 	})
 }

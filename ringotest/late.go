@@ -30,6 +30,7 @@ func explain(behind []int, all map[int]whereabouts) (text string, culprits []int
 	}
 	var b strings.Builder
 	for _, j := range histories.Jobs(records, nil) {
+		j.Patience = -1 // the test has waited for them
 		a := hang.Judge(j)
 		fmt.Fprintf(&b, "%s\n", a.Sentence)
 		culprits = a.Culprits

@@ -3,7 +3,9 @@ package trace_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -55,6 +57,7 @@ func reread(t *testing.T, r *history.Record) (*history.Record, error) {
 
 // A record names only ranks of its communicator, and its texts can be printed.
 func TestHistoryCheck(t *testing.T) {
+	const maxSize = 1 << 17
 	good := func() *history.Record {
 		return &history.Record{Comm: "c", Rank: 3, Size: 4, Host: "h\n", Cause: "\x00", Culprits: []int{0, 3},
 			State: judge.State{Peer: 3}, Calls: []history.Call{{What: "Barrier()\x07"}}}
@@ -74,12 +77,12 @@ func TestHistoryCheck(t *testing.T) {
 	r.Rank, r.Size, r.Culprits, r.State.Peer = 0, 1, nil, -1
 	_, err = reread(t, r)
 	require.NoError(t, err)
-	r.Size = history.MaxSize
+	r.Size = maxSize
 	_, err = reread(t, r)
 	require.NoError(t, err)
 	for name, wrong := range map[string]func(r *history.Record){
 		"no ranks":     func(r *history.Record) { r.Size, r.Rank = 0, 0 },
-		"too many":     func(r *history.Record) { r.Size = history.MaxSize + 1 },
+		"too many":     func(r *history.Record) { r.Size = maxSize + 1 },
 		"a rank below": func(r *history.Record) { r.Rank = -1 }, "a rank above": func(r *history.Record) { r.Rank = 4 },
 		"a culprit below": func(r *history.Record) { r.Culprits[1] = -1 },
 		"a culprit above": func(r *history.Record) { r.Culprits[1] = 4 },
@@ -95,7 +98,8 @@ func TestHistoryCheck(t *testing.T) {
 func TestHistoryWithoutState(t *testing.T) {
 	for name, state := range map[string]judge.State{"none": {}, "a peer above": {Heard: true, At: 3, Peer: 4},
 		"a peer below": {Heard: true, Peer: -2}} {
-		r, err := reread(t, &history.Record{Comm: "c", Rank: 1, Size: 4, Cause: "rank 2 died", Culprits: []int{2}, State: state})
+		r, err := reread(t, &history.Record{Comm: "c", Rank: 1, Size: 4, Cause: "rank 2 died", Culprits: []int{2},
+			State: state})
 		require.NoError(t, err, name)
 		require.Equal(t, judge.State{Rank: 1, Peer: -1}, r.State, name)
 		require.Equal(t, []int{2}, r.Culprits, name)
@@ -120,13 +124,21 @@ func TestHistoryMembers(t *testing.T) {
 }
 
 // The name of a file that cannot be read says of which rank it is.
-func TestHistoryOwner(t *testing.T) {
-	comm, rank := history.Owner("/x/" + history.FileOf("c0ffee00", 12))
-	require.Equal(t, "c0ffee00", comm)
-	require.Equal(t, 12, rank)
-	for _, name := range []string{"ringo-x.json", "ringo-x-rank.json", "ringo-x-rank-1.json", "dump-rank1.json"} {
-		comm, _ := history.Owner(name)
-		require.Empty(t, comm, name)
+func TestHistoryOfWhom(t *testing.T) {
+	dir := t.TempDir()
+	for name, rank := range map[string]int{history.FileOf("c0ffee00", 12): 12, "ringo-x.json": -1, "ringo-x-rank.json": -1,
+		"ringo-x-rank-1.json": -1, "dump-rank1.json": -1} {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte("{"), 0o600))
+		_, _, err := history.Read(file)
+		u, is := errors.AsType[*history.Unreadable](err)
+		require.True(t, is, "%v", err)
+		if rank < 0 {
+			require.Empty(t, u.Comm, name)
+			continue
+		}
+		require.Equal(t, "c0ffee00", u.Comm)
+		require.Equal(t, rank, u.Rank)
 	}
 }
 

@@ -38,7 +38,8 @@ func TestWhy(t *testing.T) {
 	require.Contains(t, errs.String(), "which files?")
 }
 
-// What ringo run and the kernel print beside histories says how a rank has died: its number is in the others' histories.
+// What ringo run and the kernel print beside histories says how a rank has died: its process is in the others'
+// histories.
 func TestWhyJoinsLogs(t *testing.T) {
 	dir := t.TempDir()
 	for rank := range 3 {

@@ -91,8 +91,8 @@ func TestHistories(t *testing.T) {
 			cut(3, []int{0, 3})}, hang.Failed, failure + "cut off; what the ranks say together is the fault of rank 0", []int{0}},
 		"who cannot know has no vote": {[]history.Record{cut(0, nil, 0, 1, 2, 3), cut(1, []int{0}), waits(2), waits(3)},
 			hang.Failed, failure + "cut off", []int{0}},
-		"nobody can know": {[]history.Record{cut(0, nil, 0, 1), cut(1, nil, 0, 1), waits(2), waits(3)}, hang.Unknown, failure +
-			"cut off; who is to blame cannot be known: ranks 0 and 1, or the network between them", nil},
+		"nobody can know": {[]history.Record{cut(0, nil, 0, 1), cut(1, nil, 0, 1), waits(2), waits(3)}, hang.Unknown,
+			failure + "cut off; who is to blame cannot be known: ranks 0 and 1, or the network between them", nil},
 		"nobody waits": {[]history.Record{idle(0), idle(1), idle(2), idle(3)}, hang.Nothing,
 			"no rank waits: all calls that the ranks have noted have ended", nil},
 		"nobody waits of those with a file": {[]history.Record{idle(0), idle(1), idle(2)}, hang.Unknown,
@@ -171,7 +171,8 @@ func TestHistoriesOfSeveralCommunicators(t *testing.T) {
 	require.Equal(t, []int{1}, a.Culprits, a.Sentence)
 	require.Contains(t, a.Notes, "20ms later: communicator 1 of 3 ranks: "+died+"; its rank 0 is rank 3 of the job")
 
-	jobs = histories.Jobs([]history.Record{late("1", 1, 11, time.Second, died, 0), late("2", 0, 10, 0, "timed out", 1)}, nil)
+	jobs = histories.Jobs([]history.Record{late("1", 1, 11, time.Second, died, 0),
+		late("2", 0, 10, 0, "timed out", 1)}, nil)
 	require.Len(t, jobs, 2, "no process has ranks of both")
 	one, other := hang.Judge(jobs[0]), hang.Judge(jobs[1])
 	require.Len(t, hang.Merge([]hang.Answer{one, other}), 2)
@@ -211,7 +212,9 @@ func TestHistoriesJoinLogs(t *testing.T) {
 	var records []history.Record
 	for rank := range 3 {
 		r := record(rank, blame.State{Heard: true, Last: 1, At: 1, Peer: -1}, "Barrier()")
-		r.Members = history.Members{{Host: "a", Pid: 100}, {Host: "a", Pid: 101}, {Host: "a", Pid: 102}, {Host: "a", Pid: 16178}}
+		for _, pid := range []int{100, 101, 102, 16178} {
+			r.Members = append(r.Members, history.Member{Host: "a", Pid: pid})
+		}
 		r.Host, r.Cause, r.Culprits = "a", "rank 3 died: killed by signal 9", []int{3}
 		records = append(records, r)
 	}

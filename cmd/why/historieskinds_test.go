@@ -125,7 +125,8 @@ func (j *jam) run() {
 				return a.sign != "" && j.number(q, a.team) != j.number(r, a.team) ||
 					a.sign == "" && q != r && (b.to != r || b.send == a.send)
 			})
-			if broken := slices.Contains(with, j.link[0]) && slices.Contains(with, j.link[1]) && j.done[r] >= 3; meets && !broken {
+			broken := slices.Contains(with, j.link[0]) && slices.Contains(with, j.link[1]) && j.done[r] >= 3
+			if meets && !broken {
 				for _, q := range with {
 					j.done[q]++
 				}

@@ -54,7 +54,7 @@ func (m *Members) UnmarshalJSON(b []byte) error {
 				}
 				n[i] = v
 			}
-			if _, twice := of[n[0]]; len(parts) != len(n) || n[0] < 0 || n[0] >= MaxSize || twice {
+			if _, twice := of[n[0]]; len(parts) != len(n) || n[0] < 0 || n[0] >= maxSize || twice {
 				return nil
 			}
 			of[n[0]] = Member{given.Printable(host), max(n[1], 0), n[2]}

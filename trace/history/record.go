@@ -55,15 +55,15 @@ const Files = "ringo-*-rank*.json"
 // FileOf is the name of the file that a rank of a communicator writes.
 func FileOf(comm string, rank int) string { return fmt.Sprintf("ringo-%s-rank%d.json", comm, rank) }
 
-// Owner is the communicator and the rank whose file has a name, "" if it is no history's name.
-func Owner(file string) (comm string, rank int) {
+// owner is the communicator and the rank whose file has a name, "" if it is no history's name.
+func owner(file string) (comm string, rank int) {
 	name := strings.TrimPrefix(filepath.Base(file), "ringo-")
 	i := strings.LastIndex(name, "-rank")
 	if is, _ := filepath.Match(Files, filepath.Base(file)); !is || i < 0 {
 		return "", 0
 	}
 	rank, err := strconv.Atoi(strings.TrimSuffix(name[i+len("-rank"):], ".json"))
-	if err != nil || rank < 0 || rank >= MaxSize {
+	if err != nil || rank < 0 || rank >= maxSize {
 		return "", 0
 	}
 	return given.Printable(name[:i]), rank
@@ -125,7 +125,7 @@ func Read(paths ...string) (records []Record, skipped []error, err error) {
 		for _, file := range files {
 			r, err := read(file)
 			if err != nil {
-				comm, rank := Owner(file)
+				comm, rank := owner(file)
 				skipped = append(skipped, &Unreadable{File: file, Comm: comm, Rank: rank, Err: err})
 				continue
 			}
@@ -154,12 +154,12 @@ func read(file string) (*Record, error) {
 	return r, nil
 }
 
-// MaxSize bounds the ranks of a record that is read.
-const MaxSize = 1 << 17
+// maxSize bounds the ranks of a record that is read.
+const maxSize = 1 << 17
 
 // check finds out what is wrong with a record, and makes its texts printable. A State that cannot be is taken for none.
 func (r *Record) check() error {
-	if r.Size < 1 || r.Size > MaxSize || r.Rank < 0 || r.Rank >= r.Size || r.OriginSize < 0 || r.OriginSize > MaxSize {
+	if r.Size < 1 || r.Size > maxSize || r.Rank < 0 || r.Rank >= r.Size || r.OriginSize < 0 || r.OriginSize > maxSize {
 		return errors.New("not a rank's history")
 	}
 	for _, c := range slices.Concat(r.Culprits, r.Candidates, r.Silent) {

@@ -43,6 +43,7 @@ func Judge(j *Job) Answer {
 	first := j.first()
 	if first != nil {
 		j.until(first)
+		j.Patience = -1 // it has ended waits, however long they were
 	}
 	jd := newJudge(j)
 	c := jd.find()
@@ -166,7 +167,8 @@ func (jd *judge) say(a *Answer, c *cause) {
 		a.Sentence = fmt.Sprintf("%s %s; %s", who, jd.death(c.culprits), jd.waiting(c.at))
 		a.Remedy = jd.readLog(c.culprits, who)
 	case Link:
-		a.Sentence = fmt.Sprintf("nothing moves between %s in %s; %s", history.Ranks(c.culprits), jd.what(c.at), jd.waiting(c.at))
+		a.Sentence = fmt.Sprintf("nothing moves between %s in %s; %s", history.Ranks(c.culprits), jd.what(c.at),
+			jd.waiting(c.at))
 		a.Remedy = "run ringo check between their hosts"
 	case Silent:
 		a.Sentence = fmt.Sprintf("%s %s: dead, stopped, or cut off; %s", who, jd.quietly(c.culprits), jd.waiting(c.at))
@@ -220,7 +222,8 @@ func (jd *judge) sayUnknown(a *Answer, c *cause) {
 	}
 	if len(c.sides) > 1 {
 		text := jd.difference
-		if c.at.number < 0 || c.sides[0].call.Group != c.sides[1].call.Group || c.sides[0].call.Number != c.sides[1].call.Number {
+		one, other := c.sides[0].call, c.sides[1].call
+		if c.at.number < 0 || one.Group != other.Group || one.Number != other.Number {
 			text = jd.crossed
 		}
 		a.Sentence = fmt.Sprintf("I cannot say which side is right, because %s: %s", jd.missing(c.unproven), text(c))

@@ -85,8 +85,8 @@ func (jd *judge) hosts(ranks []int) string {
 // fetch is the remedy for missing files: which to fetch, and what it may mean that there is none.
 func (jd *judge) fetch(ranks []int) string {
 	if !jd.Own {
-		return "give the files of all ranks: each process writes its own, on its host; one that has written none has ended, " +
-			"is stopped or cut off"
+		return "give the files of all ranks: each process writes its own, on its host; one that has written none has " +
+			"ended, is stopped or cut off"
 	}
 	const most = 3
 	var names []string

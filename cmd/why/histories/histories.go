@@ -97,10 +97,11 @@ func gather(records []history.Record, skipped []error) []*comm {
 	}
 	for _, err := range skipped {
 		u, is := errors.AsType[*history.Unreadable](err)
-		if c := all[""]; is {
-			if c = all[u.Comm]; c != nil && u.Rank < c.size && c.records[u.Rank] == nil {
-				c.torn[u.Rank] = true
-			}
+		if !is {
+			continue
+		}
+		if c := all[u.Comm]; c != nil && u.Rank < c.size && c.records[u.Rank] == nil {
+			c.torn[u.Rank] = true
 		}
 	}
 	var list []*comm
@@ -244,11 +245,13 @@ func (b *book) make(comms []*comm) *hang.Job {
 	n, sure := b.number(comms)
 	j := &hang.Job{Own: true, Guessed: !sure}
 	if !sure {
-		j.Notes = append(j.Notes, "no communicator has all processes: those that the largest one lacks are numbered behind it")
+		j.Notes = append(j.Notes,
+			"no communicator has all processes: those that the largest one lacks are numbered behind it")
 	}
 	j.Rank(min(n, hang.MaxRanks) - 1)
 	for i, c := range comms {
-		j.Groups = append(j.Groups, hang.Group{Name: c.name(), Desc: hang.Communicator, Ranks: slices.Sorted(slices.Values(c.number))})
+		j.Groups = append(j.Groups, hang.Group{Name: c.name(), Desc: hang.Communicator,
+			Ranks: slices.Sorted(slices.Values(c.number))})
 		for r := range c.size {
 			c.rank(j, i, r)
 		}
