@@ -81,7 +81,7 @@ func (l *lobby) geography(machine string) geography {
 			known[name] = len(known)
 		}
 		g.places[r] = known[name]
-		if s.Hosts {
+		if s.Hosts && g.hub < 0 {
 			g.hub = g.places[r]
 		}
 	}

@@ -64,6 +64,8 @@ func TestWhy(t *testing.T) {
 		"who cannot know has no vote": {[]history.Record{cut(0, nil, 0, 1, 2, 3), cut(1, []int{0}), waits(2), waits(3)},
 			"cut off", []int{0}},
 		"nobody can know": {[]history.Record{cut(0, nil, 0, 1), cut(1, nil, 0, 1), waits(2), waits(3)},
+			"cut off", nil},
+		"one names another than the other": {[]history.Record{cut(0, []int{1}), cut(1, []int{0}), waits(2), waits(3)},
 			"cut off; who is to blame cannot be known: ranks 0 and 1, or the network between them", nil},
 		"nobody waits": {[]history.Record{record(0, judge.State{Heard: true, Peer: -1}), record(1,
 			judge.State{Heard: true, Peer: -1}),

@@ -243,3 +243,15 @@ func TestRecord(t *testing.T) {
 }
 
 func (g *fakeGroup) Key() []byte { return []byte("secret") }
+
+// A peer closes its end in order, or since it has failed: which of the two the group says.
+func TestClosedIsNotLeft(t *testing.T) {
+	for left, want := range map[bool]error{true: call.ErrLeft, false: fifo.ErrClosed} {
+		m := Machine{Left: func(int) bool { return left }}
+		m.Step(OperationFailed{&call.Error{Rank: 1, Peer: 2, Err: fifo.ErrClosed}, Broken})
+		a := m.Step(PatienceEnded{})
+		require.ErrorIs(t, a.Tell, want)
+		require.Equal(t, left, m.State() == Failed)
+		require.Equal(t, !left, a.Lost)
+	}
+}

@@ -214,9 +214,8 @@ func (m *Machine) operationFailed(e OperationFailed) Actions {
 // unanswered goes on where the group has said nothing of an error in doubt: the group is told, so that all ranks,
 // this one too, hear one answer; if there is none this rank finds out why; and then it judges alone.
 func (m *Machine) unanswered() Actions {
-	unserved := len(m.Hosts) > 0 && len(m.serving()) == 0
 	switch {
-	case unserved || m.sought:
+	case m.unserved() || m.sought:
 		return m.fail(m.explained(m.doubted, m.doubt), !m.told)
 	case m.told || m.doubt == Late:
 		m.sought = true
@@ -333,6 +332,9 @@ func (m *Machine) serving() []int {
 	return slices.DeleteFunc(slices.Clone(m.Hosts), func(r int) bool { return m.Left != nil && m.Left(r) })
 }
 
+// unserved reports whether all that served the rendezvous have left: nobody knows more than this rank.
+func (m *Machine) unserved() bool { return len(m.Hosts) > 0 && len(m.serving()) == 0 }
+
 // explained is an error with the cause that Explain gives, and its culprits.
 func (m *Machine) explained(err *call.Error, d Doubt) *call.Error { return m.blaming(m.caused(err, d), d) }
 
@@ -344,13 +346,17 @@ func (m *Machine) caused(err *call.Error, d Doubt) *call.Error {
 		!errors.Is(cause, fifo.ErrClosed) {
 		cause = fmt.Errorf("%w: %w", fifo.ErrClosed, cause) // what was sent met a connection that had no reader any more
 	}
-	if d == Broken && m.word == nil && e.Peer >= 0 && len(m.Hosts) > 0 && len(m.serving()) == 0 &&
+	if d == Broken && m.word == nil && e.Peer >= 0 && m.unserved() &&
 		!errors.Is(cause, fifo.ErrClosed) && !bootstrap.IsSilence(cause) { // nobody is left who could see the death
 		cause = fmt.Errorf("%w (%v)", &PeerError{&bootstrap.Failure{Rank: e.Peer, Died: true,
 			Reason: "its connection ended without goodbye", Culprits: []int{e.Peer}}}, cause)
 	}
 	e.Err = cause
-	if m.word == nil || !m.told || m.word.Rank != e.Rank { // else it is this rank's own complaint
+	own := m.word != nil && m.told && m.word.Rank == e.Rank // the word is this rank's complaint
+	// A peer closes its end too if it has failed. That it has left the group says.
+	closed := m.word == nil && d == Broken && errors.Is(cause, fifo.ErrClosed) && m.Left != nil && e.Peer >= 0 &&
+		!m.Left(e.Peer) && !m.unserved()
+	if !own && !closed {
 		e.Err = m.Explain(cause, d)
 	}
 	return &e

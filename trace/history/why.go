@@ -140,7 +140,7 @@ func (f *Finding) voted() bool {
 	if len(f.Culprits) > 0 && !slices.Equal(failed[first].Culprits, f.Culprits) {
 		f.Sentence += fmt.Sprintf("; what the ranks say together is the fault of %s", Ranks(f.Culprits))
 	}
-	if len(candidates) > 0 {
+	if len(candidates) > 0 && len(failed[first].Candidates) == 0 { // else it says so
 		f.Sentence += fmt.Sprintf("; who is to blame cannot be known: %s, or the network between them", Ranks(candidates))
 	}
 	return true
