@@ -191,8 +191,8 @@ func (m *member) sees() sight {
 	return missing
 }
 
-// A statement is what a rank says of the hub, and which hosts have told it that they have lost the hub. Hosts are named by
-// the rank of home.
+// A statement is what a rank says of the hub, and which hosts have told it that they have lost the hub. Hosts are named
+// by the rank of home.
 type statement struct {
 	seen sight
 	told []int

@@ -31,7 +31,8 @@ func TestCulprits(t *testing.T) {
 		may   []int // Candidates
 	}{
 		{"the group says who", said, 2, Late, []int{0}, peers, nil},
-		{"the group cannot know", &PeerError{&bootstrap.Failure{Candidates: peers, Reason: "cut"}}, 2, Late, []int{0}, nil, peers},
+		{"the group cannot know", &PeerError{&bootstrap.Failure{Candidates: peers, Reason: "cut"}}, 2, Late, []int{0}, nil,
+			peers},
 		{"nobody answers", call.ErrTimeout, 2, Late, []int{0}, nil, []int{0, 1}},
 		{"late, hosts here", call.ErrTimeout, 2, Late, nil, nil, []int{1, 2}},
 		{"closed", call.ErrClosed, 2, Certain, []int{0}, nil, nil},

@@ -103,8 +103,8 @@ const (
 	TrialWait     = bootstrap.TrialTime + time.Second
 )
 
-// WordWait is how long a rank that has told the group of a broken connection waits to hear which rank, host or path that
-// is the fault of: all ranks get the same answer.
+// WordWait is how long a rank that has told the group of a broken connection waits to hear which rank, host or path
+// that is the fault of: all ranks get the same answer.
 const WordWait = bootstrap.InquestTime + time.Second
 
 // A Machine decides what the events in the life of a communicator mean. It is pure: it
@@ -267,8 +267,8 @@ func (m *Machine) blaming(err *call.Error, d Doubt) *call.Error {
 }
 
 // culprits are the ranks to blame for an error: those that the group names, also if this rank has failed itself; else a
-// peer that has left, or this rank, with the peer whose call differs. If the group does not answer who is to blame for a
-// loss cannot be known: then candidates are those that this rank hears nothing of, and itself.
+// peer that has left, or this rank, with the peer whose call differs. If the group does not answer who is to blame for
+// a loss cannot be known: then candidates are those that this rank hears nothing of, and itself.
 func (m *Machine) culprits(e *call.Error, d Doubt) (culprits, candidates []int) {
 	var peer *PeerError
 	var silent []int
@@ -336,7 +336,9 @@ func (m *Machine) serving() []int {
 func (m *Machine) unserved() bool { return len(m.Hosts) > 0 && len(m.serving()) == 0 }
 
 // explained is an error with the cause that Explain gives, and its culprits.
-func (m *Machine) explained(err *call.Error, d Doubt) *call.Error { return m.blaming(m.caused(err, d), d) }
+func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
+	return m.blaming(m.caused(err, d), d)
+}
 
 // caused is explained without culprits.
 func (m *Machine) caused(err *call.Error, d Doubt) *call.Error {
