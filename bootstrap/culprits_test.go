@@ -159,7 +159,7 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 	defer cancel()
 	groups := bootstrap.NewWorld(ctx, places, hub, serving, bootstrap.Ways{Cut: f.cut, Detect: detect}, f.since)
 	errs := make([]*call.Error, size)
-	ends := make([]time.Duration, size)
+	ends, paths := make([]time.Duration, size), make([]bool, size)
 	left := make([]chan struct{}, size) // closed when a rank has ended
 	for r := range left {
 		left[r] = make(chan struct{})
@@ -212,6 +212,7 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 				errs[r] = l.Fail(&call.Call{Kind: call.AllReduce}, 1, &engine.StepError{Peer: sched.Rank(from), Phase: "recv",
 					Step: at, Err: cause}, nil)
 				ends[r] = time.Since(began)
+				paths[r] = l.Record().Path
 			}
 			l.Turn.Unlock()
 			if cause != nil && exits {
@@ -235,7 +236,7 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 			continue
 		}
 		fmt.Fprintf(&report, "rank %d after %v: %v or %v: %v\n", r, ends[r], e.Culprits, e.Candidates, e)
-		votes = append(votes, judge.Vote{Culprits: e.Culprits, Candidates: e.Candidates})
+		votes = append(votes, judge.Vote{Culprits: e.Culprits, Candidates: e.Candidates, Path: paths[r]})
 		if bad := f.wrong(places, e.Culprits, e.Candidates); bad != "" {
 			faults += fmt.Sprintf("rank %d: %s\n", r, bad)
 		}

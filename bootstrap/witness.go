@@ -4,13 +4,11 @@ package bootstrap
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/auth"
@@ -184,8 +182,7 @@ func (m *member) sees() sight {
 	}
 	ctx, cancel := m.whileOpen(pulseTime)
 	defer cancel()
-	switch err := m.feel(ctx); {
-	case err == nil, errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, errStalled):
+	if answered(m.feel(ctx)) {
 		return hears
 	}
 	return missing

@@ -28,6 +28,7 @@ type Record struct {
 	Cause      string        `json:",omitempty"` // why the communicator has failed
 	Culprits   []int         `json:",omitempty"` // who is to blame for that
 	Candidates []int         `json:",omitempty"` // without Culprits: who may be
+	Path       bool          `json:",omitempty"` // nothing passes between the two Culprits, which are well
 	Total      uint64        // calls since the beginning
 	Calls      []Call        // the last of them, oldest first
 }

@@ -126,7 +126,7 @@ func (f *Finding) voted() bool {
 	var failed []Record
 	for _, r := range f.Records {
 		if r.Cause != "" {
-			votes = append(votes, judge.Vote{Culprits: r.Culprits, Candidates: r.Candidates})
+			votes = append(votes, judge.Vote{Culprits: r.Culprits, Candidates: r.Candidates, Path: r.Path})
 			failed = append(failed, r)
 		}
 	}
