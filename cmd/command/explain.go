@@ -164,7 +164,7 @@ func (e *explanation) print() error {
 	if ch.Blocks > 0 {
 		fmt.Fprintf(w, "blocks:    up to %d of a GPU: %s\n", ch.Blocks, ch.WhyBlocks)
 		if ch.Bulk {
-			fmt.Fprintln(w, "moves:     by bulk copies, on GPUs of compute capability 9.0 or newer")
+			fmt.Fprintln(w, "moves:     by bulk copies")
 		}
 	}
 	if len(ch.Others) > 0 {

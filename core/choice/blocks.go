@@ -87,19 +87,16 @@ type Budget struct {
 	Least  int // where there is work for them
 	Most   int // 0: collective.MaxBlocks
 	Policy Policy
-	Narrow bool // schedules have few lanes: see Narrowed
+	// Narrow has schedules with few lanes: two ranks by PolicyDefault, whose GPUs move slices by bulk copies between each
+	// other's memory. A product of matrices keeps a multiprocessor from its beginning to its end, and waits for one that a
+	// collective holds.
+	Narrow bool
+	// Bulk has slices of schedules moved by bulk copies where the GPU can: few blocks then reach the bandwidth of many.
+	Bulk bool
 }
 
-// NarrowRanks is the number of ranks whose budget is Narrowed: it was measured between two GPUs alone.
-const NarrowRanks = 2
-
-// Narrowed is the budget of ranks whose GPUs all move slices by bulk copies between each other's
-// memory: with PolicyDefault it has few lanes, unless a program wants more blocks. A product of matrices
-// keeps a multiprocessor from its beginning to its end, and waits for one that a collective holds.
-func (b Budget) Narrowed() Budget {
-	b.Narrow = b.Policy == PolicyDefault && b.Least <= bulkMost
-	return b
-}
+// narrowRanks is the number of ranks whose budget may be narrow: it was measured between two GPUs alone.
+const narrowRanks = 2
 
 // Lanes is how many lanes a schedule has at most, each with a block.
 func (b *Budget) Lanes() int {
@@ -119,7 +116,7 @@ func (b *Budget) most() int {
 // within is n blocks, or as many as the budget allows; work is how many there is work for.
 func (b *Budget) within(n, work int) int { return min(max(n, min(b.Least, work)), b.most()) }
 
-// bulkMost is the largest Most that has bulk copies used, and the largest Least of a narrow budget.
+// bulkMost is the largest Most of a program that has bulk copies used, and the largest Least of a narrow budget.
 const bulkMost = 32
 
 // In a narrow budget schedules of up to FewLanesMost bytes of a rank's larger buffer have FewLanes lanes: lingering
@@ -145,12 +142,6 @@ var narrowDirect = map[call.Kind]int{call.AllGather: 4 << 20, call.ReduceScatter
 func (b *Budget) takes(r *Row, kind call.Kind, bytes int) bool {
 	most, ok := narrowDirect[kind]
 	return !b.Narrow || !ok || r.Algo != call.Direct || bytes <= most
-}
-
-// Bulk reports whether slices move by bulk copies where the device can: few blocks then reach the
-// bandwidth of many. Most has to be what programs ask for, not a quota.
-func (b *Budget) Bulk() bool {
-	return b.Policy == PolicyEfficiency || b.Narrow || 0 < b.Most && b.Most <= bulkMost
 }
 
 // SideBySide is how many blocks a kernel has that carries out several calls: a batch of small

@@ -75,14 +75,14 @@ allgather  2 any        all  ring 32
 		{"at least", Budget{Least: 100}, 0, call.AllReduce, 1 << 30, false, 100, andLeast},
 		{"at least, of what there is work for", Budget{Least: 100}, 0, call.AllReduce, 8, false, 1, byWork},
 		{"at most goes before at least", Budget{Least: 100, Most: 50}, 0, call.AllReduce, 1 << 30, false, 50, andMost},
-		{"narrow", Budget{}.Narrowed(), 0, call.AllReduce, 64 << 20, false, 32, byBeside},
-		{"narrow, larger", Budget{}.Narrowed(), 0, call.AllReduce, 1 << 30, false, 64, byBeside},
-		{"narrow, fewer measured", Budget{}.Narrowed(), 0, call.AllGather, 1 << 30, false, 32, byMeasure},
-		{"narrow, a kernel without steps", Budget{}.Narrowed(), 0, call.AllReduce, 1 << 20, false, 40, byMeasure},
-		{"narrow, much work", Budget{}.Narrowed(), call.OneShot, call.AllReduce, 4 << 20, false, 64, byBeside},
+		{"narrow", Budget{Narrow: true}, 0, call.AllReduce, 64 << 20, false, 32, byBeside},
+		{"narrow, larger", Budget{Narrow: true}, 0, call.AllReduce, 1 << 30, false, 64, byBeside},
+		{"narrow, fewer measured", Budget{Narrow: true}, 0, call.AllGather, 1 << 30, false, 32, byMeasure},
+		{"narrow, a kernel without steps", Budget{Narrow: true}, 0, call.AllReduce, 1 << 20, false, 40, byMeasure},
+		{"narrow, much work", Budget{Narrow: true}, call.OneShot, call.AllReduce, 4 << 20, false, 64, byBeside},
 		{"much work, not narrow", Budget{}, call.OneShot, call.AllReduce, 4 << 20, false, 128, byWork},
-		{"narrow, work for fewer", Budget{}.Narrowed(), call.OneShot, call.AllReduce, 64 << 10, false, 35, byWork},
-		{"narrow, at most", Budget{Most: 16}.Narrowed(), 0, call.Broadcast, 1 << 30, false, 16, andMost},
+		{"narrow, work for fewer", Budget{Narrow: true}, call.OneShot, call.AllReduce, 64 << 10, false, 35, byWork},
+		{"narrow, at most", Budget{Most: 16, Narrow: true}, 0, call.Broadcast, 1 << 30, false, 16, andMost},
 		{"latency, whatever was measured", Budget{Policy: PolicyLatency}, 0, call.AllReduce, 1 << 30, false, 128, byWork},
 		{"messages", Budget{}, 0, call.Send, 1 << 30, false, 0, ""},
 		{"zero moves by copies", Budget{Policy: PolicyZero}, 0, call.AllGather, 8, true, 1, byGates},
@@ -125,20 +125,6 @@ func TestThriftier(t *testing.T) {
 	}
 }
 
-func TestBulk(t *testing.T) {
-	for _, test := range []struct {
-		budget Budget
-		want   bool
-	}{
-		{Budget{}, false}, {Budget{Most: 33}, false}, {Budget{Most: 32}, true}, {Budget{Most: 1}, true},
-		{Budget{}.Narrowed(), true}, {Budget{Least: 33}.Narrowed(), false}, {Budget{Policy: PolicyLatency}.Narrowed(), false},
-		{Budget{Policy: PolicyEfficiency}, true}, {Budget{Policy: PolicyZero}, false},
-		{Budget{Policy: PolicyZero, Most: 8}, true},
-	} {
-		require.Equal(t, test.want, test.budget.Bulk(), "%+v", test.budget)
-	}
-}
-
 func TestSideBySide(t *testing.T) {
 	for _, test := range []struct {
 		budget Budget
@@ -155,7 +141,7 @@ func TestSideBySide(t *testing.T) {
 
 // Lanes of a narrow budget are few, also those of messages; batches of small calls have all blocks.
 func TestLanes(t *testing.T) {
-	wide, narrow, few := Budget{}, Budget{}.Narrowed(), Budget{Most: 8}.Narrowed()
+	wide, narrow, few := Budget{}, Budget{Narrow: true}, Budget{Most: 8, Narrow: true}
 	require.Equal(t, []int{128, 64, 8}, []int{wide.Lanes(), narrow.Lanes(), few.Lanes()})
 	require.Equal(t, []int{128, 64, 8}, []int{wide.ForMessages(), narrow.ForMessages(), few.ForMessages()})
 	require.Equal(t, []int{128, 128, 8}, []int{wide.SideBySide(), narrow.SideBySide(), few.SideBySide()})
@@ -193,7 +179,7 @@ func TestNarrowDirect(t *testing.T) {
 			c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, collective.MaxMessage)}
 			want := test.wide
 			if narrow {
-				c.Budget, want = c.Budget.Narrowed(), test.narrow
+				c.Budget.Narrow, want = true, test.narrow
 			}
 			q := Question{Kind: test.kind, Bytes: test.bytes / test.kind.Shares(2), Type: kernels.Float32, OnGPU: true}
 			require.Equal(t, want, c.Choose(q).By, "%v of %d bytes, narrow %v", test.kind, test.bytes, narrow)

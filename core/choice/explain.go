@@ -23,7 +23,7 @@ type Choice struct {
 	// Blocks are how many blocks of a GPU each kernel takes at most, 0 on a host.
 	Blocks    int
 	WhyBlocks string
-	// Bulk: GPUs of compute capability 9.0 or newer move the data by bulk copies.
+	// Bulk reports whether the GPUs move the data by bulk copies.
 	Bulk bool
 
 	Others   []string       // algorithms that could be asked for instead
@@ -113,13 +113,12 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 		return Choice{}, fmt.Errorf("%w: rows of %d bytes of %v: want an AllReduce or a ReduceScatter, and 8 to %d bytes",
 			call.ErrInvalid, gpus.Row, kind, kernels.MaxNormRow)
 	}
-	if n == NarrowRanks && f.Far.Peer() {
-		c.Budget = c.Budget.Narrowed()
-	}
+	gpu := productOf(f.GPUs[0])
+	c.Budget = Agree(gpu.members(n, local, o.Budget))
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered, Row: gpus.Row}
 	ans := c.Choose(q)
 	ch := c.choice(q, ans, root, WholeOnGPU)
-	ch.Bulk = ans.By == BySchedule && f.Far.Peer() && c.Budget.Bulk()
+	ch.Bulk = ans.By == BySchedule && f.Far.Peer() && gpu.bulk && c.Budget.Bulk
 	if ans.Why != ordered && ans.By != ByFold && q.Row == 0 {
 		names := func(bytes int) []string { return c.Names(kind, bytes, gpus.Registered) }
 		ch.Others = without(names(bytes), ch.Algo)

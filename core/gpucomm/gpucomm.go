@@ -120,7 +120,7 @@ func (g *Comm) openEngine() error {
 	var err error
 	g.engine, err = grid.New(e.driver, e.ctx, e.dev, g.net, grid.Options{
 		Rank: sched.Rank(g.Life.Rank), Ranks: g.Life.Size, Blocks: budget.ForMessages(), DirectBlocks: budget.Most,
-		Bulk: g.net.Bulk(), Linger: linger, FIFOBytes: g.FIFOBytes, ArgsBytes: g.ArgsBytes, Guard: &g.Life.Guard,
+		Bulk: budget.Bulk, Linger: linger, FIFOBytes: g.FIFOBytes, ArgsBytes: g.ArgsBytes, Guard: &g.Life.Guard,
 	})
 	if err != nil {
 		return err

@@ -70,7 +70,11 @@ func openRank(group bootstrap.Group, host string, d *gpu.Device, change func(*Op
 	defer cancel()
 	l := life.New(group, host, "", 20*time.Second)
 	me := paths.Profile{Info: transport.Info{Rank: group.Rank(), Host: host}}
-	share, err := gpupaths.Take(&me, d, string(group.Key()), choice.Budget{})
+	var given Options
+	if change != nil {
+		change(&given)
+	}
+	share, err := gpupaths.Take(&me, d, string(group.Key()), given.Chooser.Budget)
 	giveBack := func() error {
 		share.GiveBack()
 		return group.Close()

@@ -3,6 +3,7 @@ package gpupaths
 import (
 	"fmt"
 
+	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
@@ -130,19 +131,9 @@ func Describe(p *paths.Profile, d *gpu.Device) error {
 	return err
 }
 
-// sharing is how many ranks at most have the same GPU.
-func sharing(all []paths.Profile) int {
-	most, ranks := 0, map[string]int{}
-	for i := range all {
-		ranks[all[i].GPUID]++
-		most = max(most, ranks[all[i].GPUID])
-	}
-	return most
-}
-
 // sharingNotes is a line that says so if ranks share a GPU.
 func sharingNotes(all []paths.Profile) []string {
-	n := sharing(all)
+	n := choice.Sharing(members(all))
 	if n < 2 {
 		return nil
 	}

@@ -136,9 +136,9 @@ func TestSharing(t *testing.T) {
 		}
 		return all
 	}
-	require.Equal(t, 1, sharing(ranks("a", "b", "c")))
+	require.Equal(t, 1, choice.Sharing(members(ranks("a", "b", "c"))))
 	require.Empty(t, sharingNotes(ranks("a", "b", "c")))
-	require.Equal(t, 2, sharing(ranks("a", "b", "a", "b", "c")))
+	require.Equal(t, 2, choice.Sharing(members(ranks("a", "b", "a", "b", "c"))))
 	require.Contains(t, sharingNotes(ranks("a", "b", "a"))[0], "up to 2 ranks share a GPU")
 }
 
@@ -148,72 +148,16 @@ func TestShares(t *testing.T) {
 	for _, processors := range []int{1, 2, 8, 20, 80, 132, 148} {
 		a := &account{capacity: 2 * processors, open: map[string]*holding{}}
 		sum := 0
-		for i := range Communicators {
+		for i := range choice.Communicators {
 			n := a.next()
 			require.GreaterOrEqual(t, n, 1)
 			sum += n
 			a.open[fmt.Sprint(i)] = &holding{1, n}
 		}
-		require.LessOrEqual(t, sum, max(Communicators, a.capacity), "%d multiprocessors", processors)
+		require.LessOrEqual(t, sum, max(choice.Communicators, a.capacity), "%d multiprocessors", processors)
 		require.LessOrEqual(t, 1, a.next(), "one more may wait for the others")
 	}
 	require.Equal(t, 128, (&account{capacity: 264}).next())
-}
-
-// The least quota of all ranks counts, divided among those of one GPU.
-func TestAgreedBlocks(t *testing.T) {
-	all := []paths.Profile{{Blocks: 128, Processors: 132}, {Blocks: 40, Processors: 132}}
-	require.Equal(t, 40, agreedBlocks(all, 1))
-	require.Equal(t, 20, agreedBlocks(all, 2))
-	all[0].MaxBlocks = 8
-	require.Equal(t, 8, agreedBlocks(all, 1))
-	all[1].MaxBlocks, all[0].MaxBlocks = 1000, 1000
-	require.Equal(t, 128, agreedBlocks(all, 1))
-	require.Equal(t, 66, agreedBlocks(all, 2))
-	require.Equal(t, 1, agreedBlocks([]paths.Profile{{Blocks: 1, Processors: 8}}, 4))
-}
-
-// All ranks come to one budget: the least of the most, the most of the least, the thriftiest
-// policy. A rank that wants at least so many blocks has them, also beyond its quota.
-func TestAgreedBudget(t *testing.T) {
-	all := []paths.Profile{{Blocks: 128, Processors: 132}, {Blocks: 40, Processors: 132}}
-	require.Equal(t, choice.Budget{Most: 40}, agreedBudget(all, 1))
-	all[0].Policy, all[0].MinBlocks, all[1].MinBlocks = uint8(choice.PolicyEfficiency), 20, 64
-	require.Equal(t, choice.Budget{Least: 64, Most: 64, Policy: choice.PolicyEfficiency}, agreedBudget(all, 1))
-	all[1].Policy = uint8(choice.PolicyLatency)
-	require.Equal(t, choice.PolicyEfficiency, agreedBudget(all, 1).Policy, "the thriftiest counts")
-	all[0].MaxBlocks, all[1].Policy = 32, uint8(choice.PolicyZero)
-	require.Equal(t, choice.Budget{Least: 32, Most: 32, Policy: choice.PolicyZero}, agreedBudget(all, 1))
-}
-
-// Schedules have few lanes where all GPUs move by bulk copies on one host, unless a rank wants more blocks, or the
-// policy is another one.
-func TestNarrow(t *testing.T) {
-	narrow := func(change func(all []paths.Profile), sharing int) bool {
-		all := []paths.Profile{{Blocks: 128, Processors: 132, BulkCopies: true},
-			{Blocks: 128, Processors: 132, BulkCopies: true}}
-		change(all)
-		b := agreedBudget(all, sharing)
-		require.Equal(t, b.Narrow, b.Lanes() < b.Most)
-		return b.Narrow
-	}
-	require.True(t, narrow(func([]paths.Profile) {}, 1))
-	require.False(t, narrow(func([]paths.Profile) {}, 2), "a GPU is shared")
-	three := make([]paths.Profile, 3)
-	for i := range three {
-		three[i] = paths.Profile{Blocks: 128, Processors: 132, BulkCopies: true}
-	}
-	require.False(t, agreedBudget(three, 1).Narrow, "measured between two GPUs alone")
-	require.False(t, narrow(func(all []paths.Profile) { all[1].BulkCopies = false }, 1))
-	require.False(t, narrow(func(all []paths.Profile) { all[1].Host = "b" }, 1))
-	require.True(t, narrow(func(all []paths.Profile) { all[1].MinBlocks = 32 }, 1))
-	require.False(t, narrow(func(all []paths.Profile) { all[1].MinBlocks = 33 }, 1))
-	require.True(t, narrow(func(all []paths.Profile) { all[1].Policy = uint8(choice.PolicyLatency) }, 1),
-		"one rank still wants it")
-	require.False(t, narrow(func(all []paths.Profile) {
-		all[0].Policy, all[1].Policy = uint8(choice.PolicyLatency), uint8(choice.PolicyLatency)
-	}, 1))
-	require.False(t, narrow(func(all []paths.Profile) { all[0].Policy = uint8(choice.PolicyEfficiency) }, 1))
 }
 
 // Ranks of a communicator on one GPU share its holding; what is given back is there for others.

@@ -194,7 +194,7 @@ func (n *Net) Notes() []string {
 		}
 	}
 	b := n.budget
-	if 0 < b.Most && b.Most < mostBlocks {
+	if 0 < b.Most && b.Most < choice.MostBlocks {
 		notes = append(notes,
 			fmt.Sprintf("GPU memory: kernels of up to %d blocks, this communicator's share of the GPU (RINGO_MAX_CTAS)", b.Most))
 	}

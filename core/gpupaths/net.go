@@ -68,7 +68,7 @@ func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device,
 		return nil, "", err
 	}
 	all := host.Profiles
-	budget := agreedBudget(all, sharing(all))
+	budget := choice.Agree(members(all))
 	quota.settle(budget.Most)
 	n = &Net{
 		rank: g.Rank(), size: g.Size(), group: g, host: host, self: all[g.Rank()].Info,
@@ -92,22 +92,10 @@ func leastCores(all []paths.Profile) int {
 }
 
 // Shared reports whether ranks share a GPU.
-func (n *Net) Shared() bool { return sharing(n.host.Profiles) > 1 }
+func (n *Net) Shared() bool { return choice.Sharing(members(n.host.Profiles)) > 1 }
 
 // Budget is how many blocks a kernel has, as all ranks agreed.
 func (n *Net) Budget() choice.Budget { return n.budget }
-
-// Bulk reports whether schedules are to go by bulk copies: the budget is narrow, or a rank asked for few blocks or such
-// a policy. Ranks that share a GPU do without.
-func (n *Net) Bulk() bool {
-	asked := choice.Budget{Policy: n.budget.Policy, Narrow: n.budget.Narrow}
-	for i := range n.host.Profiles {
-		if most := n.host.Profiles[i].MaxBlocks; most > 0 && (asked.Most == 0 || most < asked.Most) {
-			asked.Most = most
-		}
-	}
-	return asked.Bulk() && !n.Shared()
-}
 
 // OnBroken has f called when a connection of the bridge breaks, and at once if one has.
 func (n *Net) OnBroken(f func()) {

@@ -128,7 +128,7 @@ func TestNotes(t *testing.T) {
 	require.True(t, n.Shared())
 	n.budget.Least = 0
 	require.Contains(t, n.Notes()[2], "kernels of at least 1 blocks")
-	n.budget = choice.Budget{Most: 128}.Narrowed()
+	n.budget = choice.Budget{Most: 128, Narrow: true}
 	require.Contains(t, n.Notes(),
 		"GPU memory: schedules of up to 64 lanes, for GPUs that compute beside them; RINGO_CTA_POLICY=latency has more")
 }
@@ -233,35 +233,6 @@ func TestPairs(t *testing.T) {
 	require.Equal(t, n.device.Geometry(0, 0), n.Geometry(0, 0))
 	n = netOf("ab", transport.OverBridge)
 	require.Equal(t, n.geometry.near, n.Geometry(0, 1))
-}
-
-// Schedules go by bulk copies where some rank asks for few blocks, or for a policy, and no GPU is shared.
-func TestBulk(t *testing.T) {
-	n := netOf("aaa")
-	require.False(t, n.Bulk())
-	few := 0
-	for blocks := 128; blocks > 0; blocks-- {
-		if (&choice.Budget{Most: blocks}).Bulk() {
-			few = blocks
-			break
-		}
-	}
-	require.Positive(t, few)
-	n.host.Profiles[1].MaxBlocks = few
-	require.True(t, n.Bulk())
-	n.host.Profiles[2].MaxBlocks = few + 1
-	require.True(t, n.Bulk(), "the least counts")
-	n.host.Profiles[1].MaxBlocks = few + 1
-	require.False(t, n.Bulk())
-	n.budget.Policy = choice.PolicyEfficiency
-	require.Equal(t, (&choice.Budget{Most: few + 1, Policy: choice.PolicyEfficiency}).Bulk(), n.Bulk())
-	n.budget = choice.Budget{Narrow: true}
-	require.True(t, n.Bulk())
-	n.host.Profiles[1].MaxBlocks = few
-	n.host.Profiles[0].GPUID = "1"
-	require.False(t, n.Bulk())
-	n.host.Profiles[1].Cores, n.host.Profiles[2].Cores, n.host.Profiles[0].Cores = 4, 8, 6
-	require.Equal(t, 4, leastCores(n.host.Profiles))
 }
 
 // A pair has a path that both of its ranks could open, and else says why, once.

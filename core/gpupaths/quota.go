@@ -18,14 +18,6 @@ type Quota struct {
 	comm string // the communicator's key
 }
 
-// Communicators is how many communicators of a process are sure to run side by side on a GPU.
-const Communicators = 8
-
-const (
-	mostBlocks  = 128 // of a kernel
-	leastBlocks = 16  // that the account keeps for a communicator, fewer on small GPUs
-)
-
 // An account is how the blocks of one GPU are divided.
 type account struct {
 	capacity int // blocks that run at once
@@ -73,26 +65,23 @@ func Take(p *paths.Profile, d *gpu.Device, comm string, want choice.Budget) (*Qu
 	return &Quota{key, comm}, nil
 }
 
-// capacityOf is how many blocks of a communicator's largest kernel run on a GPU at once. A block has 576 threads, and a
-// multiprocessor has registers for two blocks.
+// capacityOf is the choice.Capacity of a GPU.
 func capacityOf(d *gpu.Device) (int, error) {
 	processors, err := d.Driver().DeviceGetAttribute(cuda.AttrMultiprocessorCount, d.Handle())
 	if err != nil {
 		return 0, err
 	}
 	threads, err := d.Driver().DeviceGetAttribute(cuda.AttrMaxThreadsPerMultiprocessor, d.Handle())
-	return processors * max(1, min(2, threads/576)), err
+	return choice.Capacity(processors, threads), err
 }
 
-// next is the quota of one more communicator: all blocks that are left, but for the least quotas of
-// the communicators that may still come.
+// next is the quota of one more communicator.
 func (a *account) next() int {
-	left := a.capacity
+	held := 0
 	for _, h := range a.open {
-		left -= h.blocks
+		held += h.blocks
 	}
-	least := max(1, min(leastBlocks, a.capacity/(2*Communicators)))
-	return max(least, min(mostBlocks, left-least*max(0, Communicators-1-len(a.open))))
+	return choice.Share(a.capacity, held, len(a.open))
 }
 
 // settle says how many blocks each rank of the communicator has, as all ranks agreed.
@@ -121,44 +110,13 @@ func (s *Quota) GiveBack() {
 	}
 }
 
-// agreedBudget is the budget of each rank: the most blocks are the least that any rank may
-// have, the least are the most that any wants, and the thriftiest policy counts. Up to sharing
-// ranks are on one GPU.
-func agreedBudget(all []paths.Profile, sharing int) choice.Budget {
-	b := choice.Budget{Most: agreedBlocks(all, sharing), Policy: choice.PolicyLatency}
-	for i := range all {
-		b.Least = min(b.Most, max(b.Least, all[i].MinBlocks))
-		b.Policy = choice.Thriftier(b.Policy, choice.Policy(all[i].Policy))
-	}
-	if len(all) == choice.NarrowRanks && sharing < 2 && bulky(all) {
-		b = b.Narrowed()
-	}
-	return b
-}
-
-// bulky reports whether slices go by bulk copies between all ranks: on one host, on GPUs that have them.
-func bulky(all []paths.Profile) bool {
-	for i := range all {
-		if all[i].Host != all[0].Host || !all[i].BulkCopies {
-			return false
-		}
-	}
-	return true
-}
-
-// agreedBlocks is the quota of each rank, the least that any of them may have.
-func agreedBlocks(all []paths.Profile, sharing int) int {
-	least := mostBlocks
+// members are what the profiles of all ranks say to choice.Agree.
+func members(all []paths.Profile) []choice.Member {
+	of := make([]choice.Member, len(all))
 	for i := range all {
 		p := &all[i]
-		blocks := max(p.Blocks/sharing, p.MinBlocks)
-		if p.MaxBlocks > 0 {
-			blocks = p.MaxBlocks
-		}
-		if sharing > 1 { // kernels of ranks on one GPU wait for each other
-			blocks = min(blocks, p.Processors/sharing)
-		}
-		least = min(least, blocks)
+		of[i] = choice.Member{Host: p.Host, GPU: p.GPUID, Processors: p.Processors, BulkCopies: p.BulkCopies, Share: p.Blocks,
+			Wants: choice.Budget{Least: p.MinBlocks, Most: p.MaxBlocks, Policy: choice.Policy(p.Policy)}}
 	}
-	return max(1, least)
+	return of
 }

@@ -230,7 +230,7 @@ func (s *survivor) recover(err error) error {
 		err = s.gather()
 	}
 	s.report.took = max(s.report.took, time.Since(began))
-	if s.report.took > tier.Soon(tier.Patience) && !s.p.stops() {
+	if s.report.took > tier.Soon(3*tier.Patience) && !s.p.stops() {
 		return wrong(fmt.Sprint("to recover has taken ", s.report.took))
 	}
 	return nil
