@@ -189,7 +189,8 @@ func (r *coordinator) complain(rank int, m *fail) {
 	case p != nil || q != nil:
 		return
 	}
-	p := &complaint{Failure: Failure{Rank: rank, Culprits: m.Culprits, Reason: m.Reason, Path: len(m.Culprits) == 2 && m.Broken}, from: rank}
+	p := &complaint{Failure: Failure{Rank: rank, Culprits: m.Culprits, Reason: m.Reason}, from: rank}
+	p.Path = len(m.Culprits) == 2 && m.Broken
 	if m.Broken {
 		p.losses = []loss{{rank, culprit, m.Silent}}
 	} else if len(m.Culprits) == 0 {

@@ -58,8 +58,8 @@ func (f *fault) cut(from, to int) (bool, time.Time, time.Time) {
 	return f.concerns(from, to) && !now.Before(f.since) && now.Before(end), f.since, end
 }
 
-// alike is what of culprits has to be the same on all ranks. Where an operation runs out of time because of a path, those
-// that the hub's word does not reach name the path by other ranks of the two hosts.
+// alike is what of culprits has to be the same on all ranks. Where an operation runs out of time because of a path,
+// those that the hub's word does not reach name the path by other ranks of the two hosts.
 func (f *fault) alike(places, culprits []int) []int {
 	if f.b < 0 || f.timeout == time.Hour {
 		return culprits
@@ -87,7 +87,7 @@ func (f *fault) wrong(places, culprits, candidates []int) string {
 	at := func(ranks []int, place int) bool {
 		return slices.ContainsFunc(ranks, func(r int) bool { return places[r] == place })
 	}
-	there := func(place int) bool { return slices.Contains(places, place) }
+	missed := func(place int) bool { return slices.Contains(places, place) && !at(candidates, place) }
 	switch {
 	case len(culprits) == 2 && f.b < 0 && f.takes < time.Minute && f.timeout < time.Hour && at(culprits, f.a):
 		return "" // all hear each other again when time runs out, and the waits say between which two nothing has moved
@@ -99,7 +99,7 @@ func (f *fault) wrong(places, culprits, candidates []int) string {
 		if len(culprits) != 2 || !at(culprits, f.a) || !at(culprits, f.b) {
 			return "a path is cut, and something else is named"
 		}
-	case len(candidates) > 0 && there(f.a) && !at(candidates, f.a), len(candidates) > 0 && there(f.b) && !at(candidates, f.b):
+	case len(candidates) > 0 && (missed(f.a) || missed(f.b)):
 		return "the candidates are without the culprit"
 	}
 	return ""
@@ -159,7 +159,7 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 	defer cancel()
 	groups := bootstrap.NewWorld(ctx, places, hub, serving, bootstrap.Ways{Cut: f.cut, Detect: detect}, f.since)
 	errs := make([]*call.Error, size)
-	ends := make([]time.Duration, size)
+	ends, paths := make([]time.Duration, size), make([]bool, size)
 	left := make([]chan struct{}, size) // closed when a rank has ended
 	for r := range left {
 		left[r] = make(chan struct{})
@@ -198,7 +198,8 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 			case <-late:
 				cause = call.ErrTimeout
 			case <-left[from]:
-				for ; f.cutNow(places[from], places[r]) && l.Guard.Aborted() == nil && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				for f.cutNow(places[from], places[r]) && l.Guard.Aborted() == nil && time.Now().Before(end) {
+					time.Sleep(100 * time.Millisecond)
 				}
 				if cause = l.Guard.Aborted(); cause == nil && time.Now().Before(end) {
 					cause = syscall.ECONNRESET
@@ -211,6 +212,7 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 				errs[r] = l.Fail(&call.Call{Kind: call.AllReduce}, 1, &engine.StepError{Peer: sched.Rank(from), Phase: "recv",
 					Step: at, Err: cause}, nil)
 				ends[r] = time.Since(began)
+				paths[r] = l.Record().Path
 			}
 			l.Turn.Unlock()
 			if cause != nil && exits {
@@ -234,7 +236,7 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 			continue
 		}
 		fmt.Fprintf(&report, "rank %d after %v: %v or %v: %v\n", r, ends[r], e.Culprits, e.Candidates, e)
-		votes = append(votes, judge.Vote{Culprits: e.Culprits, Candidates: e.Candidates})
+		votes = append(votes, judge.Vote{Culprits: e.Culprits, Candidates: e.Candidates, Path: paths[r]})
 		if bad := f.wrong(places, e.Culprits, e.Candidates); bad != "" {
 			faults += fmt.Sprintf("rank %d: %s\n", r, bad)
 		}
@@ -243,7 +245,8 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 			continue
 		}
 		*known++
-		if said >= 0 && !f.parts(places[said], places[r]) && !slices.Equal(f.alike(places, same), f.alike(places, e.Culprits)) {
+		if said >= 0 && !f.parts(places[said], places[r]) &&
+			!slices.Equal(f.alike(places, same), f.alike(places, e.Culprits)) {
 			faults += fmt.Sprintf("ranks %d and %d name different ranks\n", said, r)
 		}
 		said, same = r, e.Culprits

@@ -46,7 +46,8 @@ func (f *Failure) Error() string {
 		return f.Reason + f.Doubt()
 	}
 	if f.Path && f.Rank < 0 {
-		return fmt.Sprintf("nothing passes between the hosts of %s, and both are well: %s", history.Ranks(f.Culprits), f.Reason)
+		return fmt.Sprintf("nothing passes between the hosts of %s, and both are well: %s", history.Ranks(f.Culprits),
+			f.Reason)
 	}
 	who := fmt.Sprintf("rank %d", f.Rank)
 	if f.Rank < 0 {

@@ -48,6 +48,7 @@ type hub struct {
 	verdict     *refusal       // why the group will never start
 	coordinator *coordinator   // nil until the group has started
 	began       time.Time      // when the group started
+	later       []func()       // what ranks of this process are yet to hear, nil mostly; under mu of the coordinator
 	ended       map[int]string // by rank: how its process has ended; see Gone
 	heard       chan struct{}  // closed and replaced when ended grows
 	seated      int            // connections of ranks that are open
@@ -281,33 +282,7 @@ func (h *hub) start() {
 	roster := h.lobby.settle(h.ended)
 	hosts := h.lobby.hosts()
 	h.began = time.Now()
-	h.coordinator = newCoordinator(h.lobby.size, hosts, func(to []int, m message) {
-		var frame []byte
-		var here []func(message)
-		for _, rank := range to {
-			s := h.lobby.seats[rank]
-			if _, news := m.(*failed); news && s.ear != nil {
-				here = append(here, s.ear)
-				continue
-			}
-			if s.ear != nil {
-				s.ear(m)
-				continue
-			}
-			if frame == nil {
-				frame = encode(m)
-			}
-			s.link.sendFrame(frame)
-		}
-		if len(here) > 0 && frame == nil {
-			tellAll(here, m)
-		} else if len(here) > 0 { // this process may end when it hears: the others are told before
-			go func() {
-				h.flushLinks()
-				tellAll(here, m)
-			}()
-		}
-	})
+	h.coordinator = newCoordinator(h.lobby.size, hosts, h.tell)
 	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
 	h.coordinator.land = h.lobby.geography(cmp.Or(h.opt.machine, machineID()))
 	h.coordinator.severed = severed{homes: h.lobby.homes(), failed: h.opt.failed}
@@ -329,6 +304,42 @@ func (h *hub) start() {
 	h.endLater(h.closeDoor)
 }
 
+// tell sends a message to ranks. Those of this process hear of a failure when it is on its way to the others, as the
+// process may end on it. Under mu of the coordinator.
+func (h *hub) tell(to []int, m message) {
+	var frame []byte
+	for _, rank := range to {
+		s := h.lobby.seats[rank]
+		if s.ear == nil {
+			if frame == nil {
+				frame = encode(m)
+			}
+			s.link.sendFrame(frame)
+		}
+	}
+	if _, fails := m.(*failed); fails && frame != nil && h.later == nil {
+		h.later = []func(){}
+		go func() {
+			h.flushLinks()
+			r := h.started()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for _, hear := range h.later {
+				hear()
+			}
+			h.later = nil
+		}()
+	}
+	for _, rank := range to {
+		switch s := h.lobby.seats[rank]; {
+		case s.ear != nil && h.later != nil:
+			h.later = append(h.later, func() { s.ear(m) })
+		case s.ear != nil:
+			s.ear(m)
+		}
+	}
+}
+
 // refuseAll ends a group that can never start. Under mu.
 func (h *hub) refuseAll(v *refusal) {
 	h.log.Warn("rendezvous: " + v.Reason)
@@ -344,7 +355,8 @@ func (h *hub) endLater(f func()) {
 	h.timer = time.AfterFunc(h.linger, f)
 }
 
-// listen reads a rank's messages until its connection ends. why is the reason; silent is that the other host answers nothing.
+// listen reads a rank's messages until its connection ends. why is the reason; silent is that the other host answers
+// nothing.
 func (h *hub) listen(s *seat) (why string, silent bool) {
 	for {
 		m, err := s.link.receive(maxBlob + 64)
@@ -478,13 +490,6 @@ func (h *hub) rose(s *seat, why string) {
 func (h *hub) flush() {
 	h.started().waitSettled()
 	h.flushLinks()
-}
-
-// tellAll gives a message to several ranks of this process.
-func tellAll(ears []func(message), m message) {
-	for _, ear := range ears {
-		ear(m)
-	}
 }
 
 // flushLinks is flush without what is yet to settle.

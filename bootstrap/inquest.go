@@ -81,11 +81,16 @@ func (l *lobby) geography(machine string) geography {
 			known[name] = len(known)
 		}
 		g.places[r] = known[name]
-		if s.Hosts {
+		if s.Hosts && g.hub < 0 {
 			g.hub = g.places[r]
 		}
 	}
 	machine, _, _ = strings.Cut(machine, containers)
+	for r := 0; r < l.size && machine == "" && g.hub < 0; r++ {
+		if l.seats[r].Host == hostname() {
+			g.hub = g.places[r]
+		}
+	}
 	if place, ok := known[machine]; ok && g.hub < 0 {
 		g.hub = place
 	}
@@ -132,8 +137,8 @@ type inquest struct {
 	back    map[int]bool  // places that have answered the hub's knock
 }
 
-// A loss is that a rank's connection with a peer broke, or with the hub if that is -1: silently, if the peer's host answered nothing; else that host
-// has said so.
+// A loss is that a rank's connection with a peer broke, or with the hub if that is -1: silently, if the peer's host
+// answered nothing; else that host has said so.
 type loss struct {
 	from, peer int
 	silent     bool
@@ -347,9 +352,9 @@ func (r *coordinator) stopped(q *inquest) *Failure {
 	return &f
 }
 
-// broken is the loss to tell of where all hosts live, and whether the way between its ends is the fault: the way does not
-// pass now either, or there is no silence and their connection was reset. Else one of the two hosts may have been cut
-// off, and a process may have ended, and reset connections, for that. Under mu.
+// broken is the loss to tell of where all hosts live, and whether the way between its ends is the fault: the way does
+// not pass now either, or there is no silence and their connection was reset. Else one of the two hosts may have been
+// cut off, and a process may have ended, and reset connections, for that. Under mu.
 func (r *coordinator) broken(q *inquest) (l loss, proven bool) {
 	for _, l := range q.losses {
 		if l.silent && slices.ContainsFunc(q.said, func(t judge.Testimony) bool {

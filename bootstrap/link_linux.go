@@ -11,8 +11,8 @@ import (
 )
 
 // unacknowledged reports whether the other kernel has yet to acknowledge bytes, and whether it has been silent for d
-// although it was asked so many times in a row. The kernel of a stopped process answers, even when its buffers are full; TCP_USER_TIMEOUT
-// would end that connection too.
+// although it was asked so many times in a row. The kernel of a stopped process answers, even when its buffers are
+// full; TCP_USER_TIMEOUT would end that connection too.
 func unacknowledged(c *net.TCPConn, d time.Duration, times int) (pending, silent bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

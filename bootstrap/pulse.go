@@ -130,6 +130,12 @@ func (m *member) mourn(why string) *Failure {
 		Reason: "its connection to the rendezvous is lost (" + why + ")"}
 }
 
+// answered reports whether the hub's host has answered, by what feel returns.
+func answered(err error) bool {
+	return err == nil || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, errStalled)
+}
+
 // far reports whether the hub is known to be on another host.
 func (m *member) far() bool { return m.here != nil && !slices.Equal(m.here, m.there) }
 
@@ -169,7 +175,7 @@ func (m *member) absent(ctx context.Context, why string, cut bool) *Failure {
 	case errors.Is(err, errStalled):
 		f.Died, f.Reason = false, why+": its process answers nothing, and its host does: is it stopped?"
 	default:
-		return m.testify(ctx, why, true, func() bool { return feel(againTime) == nil })
+		return m.testify(ctx, why, true, func() bool { return answered(feel(againTime)) })
 	}
 	return f
 }

@@ -77,20 +77,23 @@ func TestMourn(t *testing.T) {
 		feel      func(context.Context) error
 		hosts     []int
 		silent    bool
-		witnesses string // h: it hears the hub; m: it does not; u: it does not know; t: rank 3 has told it so; -: it does not answer
+		witnesses string // h: it hears the hub; m: it does not; u: it does not know; t: 3 has told it so; -: no answer
 		culprits  []int
 		may       []int // Candidates
 		says      string
 	}{
 		"it lives": {feels(nil), []int{0}, false, "", []int{2}, nil,
 			"rank 2 failed: its connection to the rendezvous is lost (why)"},
-		"it has ended":  {feels(refused), []int{0}, false, "", []int{0}, nil, "rank 0 died: its process ended without goodbye"},
-		"it is stopped": {feels(errStalled), []int{0}, false, "", []int{0}, nil, "its process answers nothing, and its host does"},
+		"it has ended": {feels(refused), []int{0}, false, "", []int{0}, nil,
+			"rank 0 died: its process ended without goodbye"},
+		"it is stopped": {feels(errStalled), []int{0}, false, "", []int{0}, nil,
+			"its process answers nothing, and its host does"},
 		"no answer": {feels(syscall.ETIMEDOUT), []int{0, 3}, true, "", nil, []int{0, 2, 3},
 			"answers nothing: why; who is to blame cannot be known: ranks 0, 2 and 3, or the network between them"},
-		"no answer of a launcher": {feels(syscall.ETIMEDOUT), nil, true, "", nil, []int{2}, "cannot be known: rank 2, or the"},
-		"not known":               {nil, []int{0}, false, "", []int{0}, nil, "rank 0 died: why (connection to the rendezvous)"},
-		"silence, and not known":  {nil, []int{0}, true, "", nil, []int{0, 2}, "cannot be known"},
+		"no answer of a launcher": {feels(syscall.ETIMEDOUT), nil, true, "", nil, []int{2},
+			"cannot be known: rank 2, or the"},
+		"not known":              {nil, []int{0}, false, "", []int{0}, nil, "rank 0 died: why (connection to the rendezvous)"},
+		"silence, and not known": {nil, []int{0}, true, "", nil, []int{0, 2}, "cannot be known"},
 		"others have lost it too": {feels(syscall.ETIMEDOUT), []int{0}, true, "mu", []int{0}, nil,
 			"rank 0 died: why, and it answers no other host"},
 		"others hear it": {feels(syscall.ETIMEDOUT), []int{0}, true, "hu", []int{0, 2}, nil,

@@ -41,7 +41,7 @@ func (r *coordinator) sever(t *muster) {
 	if f == nil && r.pending != nil {
 		f = &r.pending.Failure
 	}
-	if !f.ofPath() {
+	if !f.OfPath() {
 		return
 	}
 	a, b := f.Culprits[0], f.Culprits[1]
@@ -104,8 +104,8 @@ func (v *severed) apart(a, b, size int) []string {
 	return numbers
 }
 
-// ofPath reports whether the failure is that of the path between its two Culprits.
-func (f *Failure) ofPath() bool {
+// OfPath reports whether the failure is that of the path between its two Culprits.
+func (f *Failure) OfPath() bool {
 	switch {
 	case f == nil || len(f.Culprits) != 2 || f.Died || f.Left || f.Disagree != nil:
 		return false

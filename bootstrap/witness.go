@@ -4,13 +4,11 @@ package bootstrap
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/auth"
@@ -184,15 +182,14 @@ func (m *member) sees() sight {
 	}
 	ctx, cancel := m.whileOpen(pulseTime)
 	defer cancel()
-	switch err := m.feel(ctx); {
-	case err == nil, errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, errStalled):
+	if answered(m.feel(ctx)) {
 		return hears
 	}
 	return missing
 }
 
-// A statement is what a rank says of the hub, and which hosts have told it that they have lost the hub. Hosts are named by
-// the rank of home.
+// A statement is what a rank says of the hub, and which hosts have told it that they have lost the hub. Hosts are named
+// by the rank of home.
 type statement struct {
 	seen sight
 	told []int

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Ways are the ways between places: Cut returns whether one is cut now, since when and until when. Detect is how long an
-// end of a connection takes to find out.
+// Ways are the ways between places: Cut returns whether one is cut now, since when and until when. Detect is how long
+// an end of a connection takes to find out.
 type Ways struct {
 	Cut    func(from, to int) (cut bool, since, until time.Time)
 	Detect func() time.Duration

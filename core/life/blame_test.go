@@ -31,7 +31,8 @@ func TestCulprits(t *testing.T) {
 		may   []int // Candidates
 	}{
 		{"the group says who", said, 2, Late, []int{0}, peers, nil},
-		{"the group cannot know", &PeerError{&bootstrap.Failure{Candidates: peers, Reason: "cut"}}, 2, Late, []int{0}, nil, peers},
+		{"the group cannot know", &PeerError{&bootstrap.Failure{Candidates: peers, Reason: "cut"}}, 2, Late, []int{0}, nil,
+			peers},
 		{"nobody answers", call.ErrTimeout, 2, Late, []int{0}, nil, []int{0, 1}},
 		{"late, hosts here", call.ErrTimeout, 2, Late, nil, nil, []int{1, 2}},
 		{"closed", call.ErrClosed, 2, Certain, []int{0}, nil, nil},
@@ -243,3 +244,15 @@ func TestRecord(t *testing.T) {
 }
 
 func (g *fakeGroup) Key() []byte { return []byte("secret") }
+
+// A peer closes its end in order, or since it has failed: which of the two the group says.
+func TestClosedIsNotLeft(t *testing.T) {
+	for left, want := range map[bool]error{true: call.ErrLeft, false: fifo.ErrClosed} {
+		m := Machine{Left: func(int) bool { return left }}
+		m.Step(OperationFailed{&call.Error{Rank: 1, Peer: 2, Err: fifo.ErrClosed}, Broken})
+		a := m.Step(PatienceEnded{})
+		require.ErrorIs(t, a.Tell, want)
+		require.Equal(t, left, m.State() == Failed)
+		require.Equal(t, !left, a.Lost)
+	}
+}

@@ -95,8 +95,10 @@ func (g *fakeGroup) Fail(reason string, culprits ...int) {
 	}
 }
 
-func (g *fakeGroup) FailWith(reason string, peer int, _ bool) { g.Fail(reason, min(1, peer), max(1, peer)) }
-func (g *fakeGroup) Seek()                            { time.Sleep(bootstrap.InquestTime) }
+func (g *fakeGroup) FailWith(reason string, peer int, _ bool) {
+	g.Fail(reason, min(1, peer), max(1, peer))
+}
+func (g *fakeGroup) Seek() { time.Sleep(bootstrap.InquestTime) }
 
 func (g *fakeGroup) OnHalt(f func()) { g.halt = f }
 

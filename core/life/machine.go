@@ -103,8 +103,8 @@ const (
 	TrialWait     = bootstrap.TrialTime + time.Second
 )
 
-// WordWait is how long a rank that has told the group of a broken connection waits to hear which rank, host or path that
-// is the fault of: all ranks get the same answer.
+// WordWait is how long a rank that has told the group of a broken connection waits to hear which rank, host or path
+// that is the fault of: all ranks get the same answer.
 const WordWait = bootstrap.InquestTime + time.Second
 
 // A Machine decides what the events in the life of a communicator mean. It is pure: it
@@ -214,9 +214,8 @@ func (m *Machine) operationFailed(e OperationFailed) Actions {
 // unanswered goes on where the group has said nothing of an error in doubt: the group is told, so that all ranks,
 // this one too, hear one answer; if there is none this rank finds out why; and then it judges alone.
 func (m *Machine) unanswered() Actions {
-	unserved := len(m.Hosts) > 0 && len(m.serving()) == 0
 	switch {
-	case unserved || m.sought:
+	case m.unserved() || m.sought:
 		return m.fail(m.explained(m.doubted, m.doubt), !m.told)
 	case m.told || m.doubt == Late:
 		m.sought = true
@@ -268,8 +267,8 @@ func (m *Machine) blaming(err *call.Error, d Doubt) *call.Error {
 }
 
 // culprits are the ranks to blame for an error: those that the group names, also if this rank has failed itself; else a
-// peer that has left, or this rank, with the peer whose call differs. If the group does not answer who is to blame for a
-// loss cannot be known: then candidates are those that this rank hears nothing of, and itself.
+// peer that has left, or this rank, with the peer whose call differs. If the group does not answer who is to blame for
+// a loss cannot be known: then candidates are those that this rank hears nothing of, and itself.
 func (m *Machine) culprits(e *call.Error, d Doubt) (culprits, candidates []int) {
 	var peer *PeerError
 	var silent []int
@@ -333,8 +332,13 @@ func (m *Machine) serving() []int {
 	return slices.DeleteFunc(slices.Clone(m.Hosts), func(r int) bool { return m.Left != nil && m.Left(r) })
 }
 
+// unserved reports whether all that served the rendezvous have left: nobody knows more than this rank.
+func (m *Machine) unserved() bool { return len(m.Hosts) > 0 && len(m.serving()) == 0 }
+
 // explained is an error with the cause that Explain gives, and its culprits.
-func (m *Machine) explained(err *call.Error, d Doubt) *call.Error { return m.blaming(m.caused(err, d), d) }
+func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
+	return m.blaming(m.caused(err, d), d)
+}
 
 // caused is explained without culprits.
 func (m *Machine) caused(err *call.Error, d Doubt) *call.Error {
@@ -344,13 +348,17 @@ func (m *Machine) caused(err *call.Error, d Doubt) *call.Error {
 		!errors.Is(cause, fifo.ErrClosed) {
 		cause = fmt.Errorf("%w: %w", fifo.ErrClosed, cause) // what was sent met a connection that had no reader any more
 	}
-	if d == Broken && m.word == nil && e.Peer >= 0 && len(m.Hosts) > 0 && len(m.serving()) == 0 &&
+	if d == Broken && m.word == nil && e.Peer >= 0 && m.unserved() &&
 		!errors.Is(cause, fifo.ErrClosed) && !bootstrap.IsSilence(cause) { // nobody is left who could see the death
 		cause = fmt.Errorf("%w (%v)", &PeerError{&bootstrap.Failure{Rank: e.Peer, Died: true,
 			Reason: "its connection ended without goodbye", Culprits: []int{e.Peer}}}, cause)
 	}
 	e.Err = cause
-	if m.word == nil || !m.told || m.word.Rank != e.Rank { // else it is this rank's own complaint
+	own := m.word != nil && m.told && m.word.Rank == e.Rank // the word is this rank's complaint
+	// A peer closes its end too if it has failed. That it has left the group says.
+	closed := m.word == nil && d == Broken && errors.Is(cause, fifo.ErrClosed) && m.Left != nil && e.Peer >= 0 &&
+		!m.Left(e.Peer) && !m.unserved()
+	if !own && !closed {
 		e.Err = m.Explain(cause, d)
 	}
 	return &e

@@ -46,6 +46,7 @@ func (l *Life) Record() history.Record {
 	r.State.Unsure = l.onGPU()
 	l.mu.Lock()
 	stop := l.stop
+	r.Path = len(r.Culprits) == 2 && l.machine.word.OfPath()
 	l.mu.Unlock()
 	switch {
 	case stop != nil:

@@ -90,28 +90,45 @@ func Losses(said []Testimony) Loss {
 func pairOf(a, b int) [2]int { return [2]int{min(a, b), max(a, b)} }
 
 // A Vote is whom one rank blames for a failure. Who has lost several others at once has no Culprits: it cannot know.
-type Vote struct{ Culprits, Candidates []int }
+type Vote struct {
+	Culprits, Candidates []int
+	Path                 bool // between the two Culprits, which are well
+}
 
-// Elect returns the ranks that more than half of those who know blame. If there are none it returns the candidates:
-// all that anybody has named.
+// Elect returns the ranks that more than half of those who know blame, or the path that most of them name if more than
+// half name one: its ends are not counted by themselves. Else it returns the candidates: all that anybody has named.
 func Elect(votes []Vote) (culprits, candidates []int) {
 	named, count, knowing := map[int]bool{}, map[int]int{}, 0
+	paths, all := map[[2]int]int{}, 0
 	for _, v := range votes {
+		for _, r := range slices.Concat(v.Culprits, v.Candidates) {
+			named[r] = true
+		}
 		if len(v.Culprits) > 0 {
 			knowing++
 		}
-		for _, r := range v.Culprits {
-			named[r] = true
-			count[r]++
+		if v.Path && len(v.Culprits) == 2 {
+			paths[[2]int(v.Culprits)]++
+			all++
+			continue
 		}
-		for _, r := range v.Candidates {
-			named[r] = true
+		for _, r := range v.Culprits {
+			count[r]++
 		}
 	}
 	for r, n := range count {
 		if 2*n > knowing {
 			culprits = append(culprits, r)
 		}
+	}
+	if 2*all > knowing {
+		best := [2]int{}
+		for p, n := range paths {
+			if n > paths[best] || n == paths[best] && slices.Compare(p[:], best[:]) < 0 {
+				best = p
+			}
+		}
+		culprits = best[:]
 	}
 	if slices.Sort(culprits); len(culprits) > 0 {
 		return culprits, nil

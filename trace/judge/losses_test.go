@@ -42,6 +42,7 @@ func TestLosses(t *testing.T) {
 func TestElect(t *testing.T) {
 	type votes = []judge.Vote
 	of := func(r ...int) judge.Vote { return judge.Vote{Culprits: r} }
+	between := func(r ...int) judge.Vote { return judge.Vote{Culprits: r, Path: true} }
 	for _, tt := range []struct {
 		name       string
 		votes      votes
@@ -53,6 +54,10 @@ func TestElect(t *testing.T) {
 		{"sets differ, and one rank is in most", votes{of(2), of(0, 1), of(0, 2), of(0, 3)}, []int{0}, nil},
 		{"most say the same", votes{of(2, 4), of(3, 5), of(2, 4)}, []int{2, 4}, nil},
 		{"who cannot know has no vote", votes{{Candidates: []int{0, 1, 2}}, {Candidates: []int{0, 2}}, of(0)}, []int{0}, nil},
+		{"two names of one path", votes{between(2, 3), between(1, 3), between(1, 3)}, []int{1, 3}, nil},
+		{"a path, and one that cannot know", votes{between(2, 3), {Candidates: []int{1, 2}}}, []int{2, 3}, nil},
+		{"a path, or one of its ends", votes{between(2, 3), of(3)}, nil, []int{2, 3}},
+		{"most name an end of what one takes for a path", votes{between(2, 3), of(3), of(3)}, []int{3}, nil},
 		{"one against one", votes{of(2), of(1)}, nil, []int{1, 2}},
 		{"nobody can know", votes{{Candidates: []int{0, 2}}, {Candidates: []int{0, 1}}}, nil, []int{0, 1, 2}},
 		{"nobody is to blame", votes{{}, {}}, nil, nil},
