@@ -31,7 +31,7 @@ type Record struct {
 	Cause      string        `json:",omitempty"` // why the communicator has failed
 	Culprits   []int         `json:",omitempty"` // who is to blame for that
 	Candidates []int         `json:",omitempty"` // without Culprits: who may be
-<<<<<<< HEAD
+	Path       bool          `json:",omitempty"` // nothing passes between the two Culprits, which are well
 	Late       string        `json:",omitempty"` // of a Cause that a call ran out of time: the Reason, as a word
 	Silent     []int         `json:",omitempty"` // ranks that did not answer the group's question where they are
 	After      string        `json:",omitempty"` // the failed communicator of which Shrink has made this one
@@ -39,9 +39,6 @@ type Record struct {
 	OriginSize int           `json:",omitempty"` // its ranks
 	Members    Members       `json:",omitempty"` // the processes, by rank; empty if not known
 	Beside     []string      `json:",omitempty"` // other communicators in a call of which this process waits too
-=======
-	Path       bool          `json:",omitempty"` // nothing passes between the two Culprits, which are well
->>>>>>> part-culprits
 	Total      uint64        // calls since the beginning
 	Calls      []Call        // the last of them, oldest first
 }

@@ -417,7 +417,8 @@ func (c *comm) verdict(group int) (v hang.Verdict, ok bool) {
 		if rec.Cause == "" {
 			continue
 		}
-		votes, failed = append(votes, judge.Vote{Culprits: rec.Culprits, Candidates: rec.Candidates}), append(failed, rec)
+		votes = append(votes, judge.Vote{Culprits: rec.Culprits, Candidates: rec.Candidates, Path: rec.Path})
+		failed = append(failed, rec)
 		v.Knew[c.number[r]] = rec.Time
 		if v.At.IsZero() || rec.Time.Before(v.At) {
 			v.At = rec.Time
