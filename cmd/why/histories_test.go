@@ -43,6 +43,11 @@ func TestHistories(t *testing.T) {
 		r.Cause, r.Culprits, r.Candidates = "cut off", culprits, candidates
 		return r
 	}
+	way := func(rank int, between ...int) history.Record {
+		r := cut(rank, between)
+		r.Path = true
+		return r
+	}
 	idle := func(rank int) history.Record { return record(rank, blame.State{Heard: true, Last: 1, Peer: -1}, a) }
 	moves := func(rank, peer int, still time.Duration) history.Record {
 		r := waits(rank)
@@ -92,7 +97,11 @@ func TestHistories(t *testing.T) {
 		"who cannot know has no vote": {[]history.Record{cut(0, nil, 0, 1, 2, 3), cut(1, []int{0}), waits(2), waits(3)},
 			hang.Failed, failure + "cut off", []int{0}},
 		"nobody can know": {[]history.Record{cut(0, nil, 0, 1), cut(1, nil, 0, 1), waits(2), waits(3)}, hang.Unknown,
-			failure + "cut off; who is to blame cannot be known: ranks 0 and 1, or the network between them", nil},
+			failure + "cut off", nil},
+		"a way between two": {[]history.Record{way(0, 1, 3), way(1, 1, 3), way(2, 1, 2), waits(3)}, hang.Failed,
+			failure + "cut off", []int{1, 3}},
+		"one names another than the other": {[]history.Record{cut(0, []int{1}), cut(1, []int{0}), waits(2), waits(3)},
+			hang.Unknown, failure + "cut off; who is to blame cannot be known: ranks 0 and 1, or the network between them", nil},
 		"nobody waits": {[]history.Record{idle(0), idle(1), idle(2), idle(3)}, hang.Nothing,
 			"no rank waits: all calls that the ranks have noted have ended", nil},
 		"nobody waits of those with a file": {[]history.Record{idle(0), idle(1), idle(2)}, hang.Unknown,

@@ -151,6 +151,8 @@ func (jd *judge) sayVerdict(a *Answer, c *cause) {
 	case len(known) > 0:
 		a.Sentence = fmt.Sprintf("%s %s; %s", jd.who(known), jd.death(known), v.Sentence)
 		a.Remedy = jd.readLog(known, history.Ranks(known))
+	case len(c.culprits) == 0 && c.Reason == Unknown:
+		a.Remedy = "look at the processes of these ranks, and run ringo check on their hosts"
 	case c.Reason == Short:
 		a.Remedy = "give the ranks a longer Timeout (RINGO_TIMEOUT)"
 	case v.Silent && len(c.culprits) > 0:

@@ -438,7 +438,7 @@ func (c *comm) verdict(group int) (v hang.Verdict, ok bool) {
 	if len(culprits) > 0 && !slices.Equal(first.Culprits, culprits) {
 		v.Sentence += "; what the ranks say together is the fault of " + history.Ranks(culprits)
 	}
-	if len(candidates) > 0 {
+	if len(candidates) > 0 && len(first.Candidates) == 0 { // else it says so
 		v.Sentence += fmt.Sprintf("; who is to blame cannot be known: %s, or the network between them",
 			history.Ranks(candidates))
 	}
