@@ -327,7 +327,7 @@ func (jd *judge) what(at place) string {
 	if at.number < 0 {
 		return fmt.Sprintf("its end of a message from rank %d to rank %d", at.from, at.to)
 	}
-	name := "a collective"
+	name := fmt.Sprintf("collective #%d", at.number)
 	for _, r := range jd.members(at) {
 		if c := jd.in(at, r); c != nil && (c.message() || c.Kind != "") {
 			name = c.name()
