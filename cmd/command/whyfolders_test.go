@@ -149,7 +149,8 @@ func TestWhyPackedTimes(t *testing.T) {
 
 // Histories that a signal has asked of a job that is well accuse nobody: they carry how long ranks have waited.
 func TestWhyYoungHistories(t *testing.T) {
-	for waited, want := range map[time.Duration]int{20 * time.Millisecond: 0, 900 * time.Millisecond: 0, 2 * time.Second: 3} {
+	for waited, want := range map[time.Duration]int{20 * time.Millisecond: 0, 900 * time.Millisecond: 0,
+		2 * time.Second: 3} {
 		dir := t.TempDir()
 		for rank := range 3 {
 			r := history.Record{Comm: "abcd1234", Rank: rank, Size: 3, Host: "h", Pid: 100 + rank,
