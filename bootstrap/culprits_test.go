@@ -168,12 +168,15 @@ func testCulprits(t *testing.T, seed uint64, known, unknown *int) {
 	var all, lives sync.WaitGroup
 	began, end := time.Now(), f.since.Add(min(f.takes, 3*time.Minute)) // the operation ends after that
 	end = end.Add(20 * time.Second)
-	stuck, step := false, size // those behind the cut are behind the others
+	stuck := false
+	for r := range size {
+		stuck = stuck || f.parts(places[(r+size-1)%size], places[r])
+	}
+	step := size // those behind the cut are behind the others
 	for i := range size {
 		r := (max(0, slices.Index(places, f.a)) + 1 + i) % size
 		from := (r + size - 1) % size
 		broken := f.parts(places[from], places[r])
-		stuck = stuck || broken
 		if step++; broken {
 			step = 1
 		}

@@ -48,7 +48,8 @@ type Group interface {
 	// Seek finds out why the hub does not answer, and makes that the Failure. It waits for InquestTime at most.
 	Seek()
 
-	// Failed is closed at the first failure of any other rank. Failure returns
+	// Failed is closed at the first failure of any other rank, or when the group answers this one's complaint. Failure
+	// returns
 	// that failure, nil before. If several ranks fail for one reason, the failure
 	// names a rank that died rather than one that complains, and else the first.
 	Failed() <-chan struct{}

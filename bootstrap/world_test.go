@@ -89,6 +89,7 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 	}
 	exited := make([]atomic.Bool, n)
 	var hubEnded atomic.Bool
+	var begin []func() // when all is made
 	inside := func(rank int) bool { return slices.Contains(hosts, rank) }
 	r := newCoordinator(n, hosts, func(to []int, m message) {
 		for _, rank := range to {
@@ -191,12 +192,14 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 		// Each end finds out for itself, unless the cut is over before.
 		notice := func(lost func()) {
 			after := ways.Detect()
-			time.AfterFunc(time.Until(first)+after, func() {
-				there, _, _ := ways.Cut(p, hub)
-				back, _, _ := ways.Cut(hub, p)
-				if there || back {
-					lost()
-				}
+			begin = append(begin, func() {
+				time.AfterFunc(time.Until(first)+after, func() {
+					there, _, _ := ways.Cut(p, hub)
+					back, _, _ := ways.Cut(hub, p)
+					if there || back {
+						lost()
+					}
+				})
 			})
 		}
 		notice(func() {
@@ -210,6 +213,9 @@ func NewWorld(ctx context.Context, places []int, hub int, hosts []int, ways Ways
 				m.lost("its host did not answer")
 			}
 		})
+	}
+	for _, f := range begin {
+		f()
 	}
 	return groups
 }
